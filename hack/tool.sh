@@ -1,0 +1,28 @@
+#!/bin/sh
+# Runs a development tool at its pinned version: hack/tool.sh NAME [ARG...]
+#
+# hack/tools/NAME/go.mod pins it; each tool has a module of its own, so that their
+# dependencies never meet ours or one another's. It is built on first use and kept under
+# the user's cache: "go tool" would link it anew whenever Go's build cache was trimmed
+# (5 days unused), and golangci-lint takes minutes.
+set -eu
+
+root=$(cd "$(dirname "$0")/.." && pwd)
+name=${1:?usage: hack/tool.sh NAME [ARG...], NAME one of: $(cd "$root/hack/tools" && echo *)}
+shift
+module=$root/hack/tools/$name
+[ -f "$module/go.mod" ] || { echo "hack/tool.sh: no tool \"$name\"; there are: $(cd "$root/hack/tools" && echo *)" >&2; exit 2; }
+
+# A tool that reads Go code must be built by the Go it reads, so Go's version is in the key.
+key=$({ go env GOVERSION GOOS GOARCH; cat "$module/go.mod" "$module/go.sum"; } | git hash-object --stdin | cut -c1-12)
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/mnemo/tools
+binary=$cache/$name-$key
+
+if [ ! -x "$binary" ]; then
+	mkdir -p "$cache"
+	echo "building $name (once; kept in $cache)" >&2
+	# Built beside and renamed, so that an interrupted or concurrent build is never run.
+	env -u GOEXPERIMENT CGO_ENABLED=0 go -C "$module" build -trimpath -ldflags "-s -w" -o "$binary.$$" tool
+	mv "$binary.$$" "$binary"
+fi
+exec "$binary" "$@"
