@@ -1,0 +1,121 @@
+package tenant
+
+import "time"
+
+// ID is a tenant's id: the uid of its Tenant resource, a lower-case UUID.
+type ID string
+
+// UserID is a user's number, unique across tenants.
+type UserID int64
+
+// Scope says whose data a call is about. Every store and index method takes
+// it, so that no query can forget it.
+type Scope struct {
+	Tenant ID
+	User   UserID
+}
+
+// DeletionPolicy says what deleting the Tenant does to its data.
+type DeletionPolicy string
+
+// The deletion policies of the Tenant resource.
+const (
+	Retain DeletionPolicy = "Retain" // data is kept under the tenant's id until claimed or purged
+	Delete DeletionPolicy = "Delete" // rows, vectors and partition are purged
+)
+
+// Isolation says how a tenant's vectors are kept apart.
+type Isolation string
+
+// The isolations of the Tenant resource.
+const (
+	Partition Isolation = "Partition" // a Milvus partition of its own
+	Shared    Isolation = "Shared"    // a partition-key collection, for the long tail
+)
+
+// Quota is what a tenant may hold. 0 means none.
+type Quota struct {
+	Memories          int64
+	Conversations     int64 // active ones
+	Storage           int64 // bytes of UTF-8 text of memories, versions and messages
+	Users             int64
+	RequestsPerMinute int64
+	ListTokens        int64 // tokens of text one listing of memories may hold
+	UserMemories      int64 // per user; NoLimit when the tenant sets none
+	UserConversations int64 // per user; NoLimit when the tenant sets none
+}
+
+// NoLimit is a quota nobody reaches.
+const NoLimit = int64(1) << 53
+
+// Usage is what a tenant holds now, in the units of Quota.
+type Usage struct {
+	Memories      int64
+	Conversations int64 // active ones
+	Blocked       int64 // conversations over the quota
+	Storage       int64
+	Users         int64
+}
+
+// Placement says where a tenant's vectors are. The row in PostgreSQL is the
+// truth; the names never depend on user input.
+type Placement struct {
+	Collection string
+	Partition  string
+}
+
+// Spec is the desired state the operator applies: the Tenant resource with
+// the operator's defaults filled in.
+type Spec struct {
+	ID             ID
+	Cluster        string // uid of the kube-system namespace
+	Namespace      string
+	Name           string
+	DisplayName    string
+	Suspended      bool
+	DeletionPolicy DeletionPolicy
+	Isolation      Isolation
+	TokenOverlap   time.Duration
+	Quota          Quota
+	Claim          ID // retained tenant whose data this one adopts; "" for none
+	Users          []UserSpec
+}
+
+// UserSpec is a user the Tenant resource lists.
+type UserSpec struct {
+	Name  string // unique within the tenant
+	Email string // "" when none
+}
+
+// User is a user as stored.
+type User struct {
+	ID    UserID
+	Name  string
+	Email string
+	// Token describes the newest token; nil before the first is installed.
+	Token *TokenInfo
+}
+
+// Tenant is a tenant as stored.
+type Tenant struct {
+	ID        ID
+	Namespace string
+	Name      string
+	Suspended bool
+	Quota     Quota
+	Placement Placement // zero before Place
+	Users     []User    // active ones, by name
+}
+
+// Identity is who a token belongs to, with what the data path needs of the
+// tenant. Suspended tenants are identified too; the edge answers them 403.
+type Identity struct {
+	Scope
+	TenantName string
+	UserName   string
+	Suspended  bool
+	Quota      Quota
+	Placement  Placement
+	// ExpiresAt is when an overlapping old token dies; zero for the current one.
+	ExpiresAt time.Time
+}
