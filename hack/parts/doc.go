@@ -1,0 +1,14 @@
+// Package parts fetches or builds, caches and runs the real programs Mnemo
+// stands on (PostgreSQL, Milvus, a Kubernetes control plane) and brings the
+// embedding model's files, on a Linux machine that has only Go, Python 3 with
+// pip, make and git, as root or not.
+//
+// `make up` and `make test` both use it, so what is tested is what is run.
+//
+// A part is started with StartPostgres, StartMilvus or StartKube and stopped by
+// its Stop method. Everything a part writes is below Options.Dir: data in
+// <part>/, logs in logs/<part>.log, and a record of each process in pids/, by
+// which StopAll ends what a crashed program left behind.
+//
+// Finished downloads and builds are kept in a Cache, one directory per version.
+package parts

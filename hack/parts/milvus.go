@@ -1,0 +1,172 @@
+package parts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/milvus-io/milvus-sdk-go/v2/client"
+)
+
+// milvusReady is how long a start may take: after a kill the server answers
+// queries only when the sessions of its former self have run out, about 63 s.
+const milvusReady = 3 * time.Minute
+
+// Milvus is a Milvus server: running, or stopped and able to start again on the
+// same data and address.
+type Milvus struct {
+	// Addr is host:port of its gRPC API.
+	Addr string
+	// User and Password are those of its superuser.
+	User, Password string
+
+	options Options
+	files   string
+	dir     string
+	ports   map[string]int
+	process *process
+}
+
+// StartMilvus starts Milvus with authentication on and a random password, and
+// returns when it answers queries.
+func StartMilvus(ctx context.Context, o Options) (*Milvus, error) {
+	files, err := milvusFiles(ctx, o.Cache)
+	if err != nil {
+		return nil, err
+	}
+	done := o.Cache.Progress.Step("Milvus", "starting")
+	m, err := newMilvus(ctx, o, files)
+	if err == nil {
+		err = m.Start(ctx)
+	}
+	done(err)
+	if err != nil {
+		return nil, fmt.Errorf("start Milvus: %w", err)
+	}
+	return m, nil
+}
+
+// newMilvus prepares the data directory, ports and password.
+func newMilvus(ctx context.Context, o Options, files string) (*Milvus, error) {
+	// Two servers must never run on one data directory.
+	if err := stopRecorded(ctx, recordPath(o.Dir, "milvus")); err != nil {
+		return nil, err
+	}
+	m := &Milvus{User: "root", options: o, files: files, dir: filepath.Join(o.Dir, "milvus"), ports: map[string]int{}}
+	if err := os.MkdirAll(m.dir, 0o700); err != nil {
+		return nil, fmt.Errorf("create Milvus directory: %w", err)
+	}
+	s, err := loadSettings(m.dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range milvusPorts {
+		asked := 0
+		if name == "proxy_port" {
+			asked = o.Port
+		}
+		if m.ports[name], err = choosePort("Milvus", asked, s.Ports[name]); err != nil {
+			return nil, err
+		}
+	}
+	if s.Password == "" {
+		s.Password = newPassword()
+	}
+	s.Ports = m.ports
+	m.Password = s.Password
+	m.Addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(m.ports["proxy_port"]))
+	return m, s.save(m.dir)
+}
+
+// Start runs the server, again after Stop or Kill, and returns when it answers
+// queries.
+func (m *Milvus) Start(ctx context.Context) error {
+	if err := writeMilvusConfig(m.files, m.dir, m.ports); err != nil {
+		return err
+	}
+	process, err := startProcess(ctx, processSpec{
+		name: "milvus",
+		dir:  m.options.Dir,
+		path: filepath.Join(m.files, "bin", "milvus"),
+		args: []string{"run", "standalone"},
+		env:  milvusEnv(m.files, m.dir, m.ports),
+		cwd:  m.dir,
+		stop: syscall.SIGTERM,
+	})
+	if err != nil {
+		return err
+	}
+	m.process = process
+	if err := process.await(ctx, milvusReady, m.ping); err != nil {
+		return errors.Join(err, m.Stop())
+	}
+	return nil
+}
+
+// Stop ends the server in order.
+func (m *Milvus) Stop() error { return m.process.stopNow(20 * time.Second) }
+
+// Kill ends the server at once, as a crash would.
+func (m *Milvus) Kill() error { return m.process.kill() }
+
+// ping asks for the collections: the health endpoint turns green long before
+// queries are answered. A new server has a known password, which it changes.
+func (m *Milvus) ping(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	if !listening(m.Addr) {
+		return fmt.Errorf("nothing listens on %s", m.Addr)
+	}
+	err := m.list(ctx, m.Password)
+	if err == nil {
+		return nil
+	}
+	const initial = "Milvus"
+	if m.list(ctx, initial) != nil {
+		return err
+	}
+	if err := m.setPassword(ctx, initial); err != nil {
+		return err
+	}
+	return m.list(ctx, m.Password)
+}
+
+func (m *Milvus) list(ctx context.Context, password string) error {
+	c, err := client.NewClient(ctx, client.Config{Address: m.Addr, Username: m.User, Password: password})
+	if err != nil {
+		return fmt.Errorf("connect: %w", err)
+	}
+	defer c.Close()
+	if _, err := c.ListCollections(ctx); err != nil {
+		return fmt.Errorf("list collections: %w", err)
+	}
+	return nil
+}
+
+func (m *Milvus) setPassword(ctx context.Context, old string) error {
+	c, err := client.NewClient(ctx, client.Config{Address: m.Addr, Username: m.User, Password: old})
+	if err != nil {
+		return fmt.Errorf("connect: %w", err)
+	}
+	defer c.Close()
+	if err := c.UpdateCredential(ctx, m.User, old, m.Password); err != nil {
+		return fmt.Errorf("set password: %w", err)
+	}
+	return nil
+}
+
+// listening spares the SDK's slow connection attempts while the server starts.
+func listening(addr string) bool {
+	conn, err := net.DialTimeout("tcp", addr, time.Second)
+	if err != nil {
+		return false
+	}
+	_ = conn.Close()
+	return true
+}

@@ -1,0 +1,80 @@
+// Command test starts the real parts tests need, runs a command with their
+// addresses in its environment, and stops them again:
+//
+//	go run ./hack/test -- go test ./internal/postgres/...
+//
+// It exits with the command's exit code, and the last line of output is the
+// command's own.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/mnemo-dev/mnemo/hack/parts"
+)
+
+func main() {
+	only := flag.String("only", strings.Join(allParts, ","), "parts to start, separated by commas")
+	flag.Usage = func() {
+		fmt.Fprintln(os.Stderr, "usage: go run ./hack/test [-only postgres,milvus,kube,model] -- command [argument...]")
+	}
+	flag.Parse()
+	if flag.NArg() == 0 {
+		flag.Usage()
+		os.Exit(2)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	code, err := run(ctx, strings.Split(*only, ","), flag.Args())
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "hack/test:", err)
+		code = max(code, 1)
+	}
+	os.Exit(code)
+}
+
+// run starts the parts, runs the command and returns its exit code.
+func run(ctx context.Context, names, command []string) (code int, err error) {
+	dir, err := os.MkdirTemp("", "mnemo-test-")
+	if err != nil {
+		return 1, fmt.Errorf("create directory for the parts: %w", err)
+	}
+	// PostgreSQL runs as another user when we are root, and must pass through.
+	if err := os.Chmod(dir, 0o711); err != nil {
+		return 1, fmt.Errorf("open directory for the parts: %w", err)
+	}
+	progress := parts.NewProgress(os.Stderr)
+	progress.Printf("==> logs of the parts: %s/logs, kept if something fails", dir)
+	s := &started{}
+	defer func() { err = errors.Join(err, s.stop(), clean(dir, code == 0 && err == nil)) }()
+	if err := s.start(ctx, dir, progress, names); err != nil {
+		return 1, err
+	}
+	return execute(ctx, command, s.env)
+}
+
+// execute runs the command with env added to ours. A signal that ends us is
+// passed on as SIGTERM, and the command is waited for.
+func execute(ctx context.Context, command, env []string) (int, error) {
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
+	cmd.Env = append(os.Environ(), env...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return max(exit.ExitCode(), 1), nil
+	}
+	if err != nil {
+		return 1, fmt.Errorf("run %s: %w", command[0], err)
+	}
+	return 0, nil
+}
