@@ -1,0 +1,175 @@
+package tenanttest
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+// Backend is what Exercise works on: the two stores and what a test needs to
+// look behind them.
+type Backend struct {
+	Store  tenant.Store
+	Tokens tenant.TokenStore
+	// Fill gives a user so many memories and active conversations more.
+	Fill func(t *testing.T, scope tenant.Scope, memories, conversations int)
+	// Work runs the jobs committed so far to their end.
+	Work func(t *testing.T)
+	// Version returns a text that is another one after any write to the rows
+	// of the tenant, its users and its quota (in PostgreSQL: their xmin).
+	Version func(t *testing.T, id tenant.ID) string
+}
+
+// Exercise checks that the stores open makes keep the contract of package
+// tenant. Tests run in parallel and use ids of their own, so open may return
+// the same backend every time.
+func Exercise(t *testing.T, open func(t *testing.T) Backend) {
+	t.Helper()
+	for name, test := range map[string]func(*testing.T, Backend){
+		"apply creates":                 applyCreates,
+		"apply twice writes nothing":    applyTwice,
+		"apply changes":                 applyChanges,
+		"apply keeps users apart":       applyUsers,
+		"a taken name is a conflict":    takenName,
+		"unknown tenants are not found": unknown,
+		"usage counts":                  usageCounts,
+		"placements are stable":         placements,
+		"reindex":                       reindex,
+		"install is monotonic":          installMonotonic,
+		"install has one winner":        installConcurrent,
+		"revoke older":                  revokeOlder,
+		"revoke older with overlap":     revokeOverlap,
+		"overlap ends":                  overlapEnds,
+		"identify":                      identify,
+		"a removed user has no token":   removedUser,
+		"a user issues a token":         userIssues,
+		"retire and retain":             retireRetain,
+		"claim":                         claim,
+		"retire and delete":             retireDelete,
+		"retire what never was":         retireNothing,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, open(t))
+		})
+	}
+}
+
+// NewSpec returns a tenant of a namespace of its own with users alice and bob.
+func NewSpec() tenant.Spec {
+	id := uuid.NewString()
+	return tenant.Spec{
+		ID:             tenant.ID(id),
+		Cluster:        "cluster-1",
+		Namespace:      "ns-" + id[:8],
+		Name:           "acme",
+		DisplayName:    "Acme",
+		DeletionPolicy: tenant.Retain,
+		Isolation:      tenant.Partition,
+		Quota: tenant.Quota{
+			Memories: 100, Conversations: 10, Storage: 1 << 20, Users: 5, RequestsPerMinute: 600,
+			ListTokens: 25000, UserMemories: 50, UserConversations: tenant.NoLimit,
+		},
+		Users: []tenant.UserSpec{{Name: "bob"}, {Name: "alice", Email: "alice@acme.test"}},
+	}
+}
+
+// fixture is a tenant that was applied and placed.
+type fixture struct {
+	Backend
+	spec tenant.Spec
+	got  tenant.Tenant
+}
+
+func applied(t *testing.T, b Backend) *fixture {
+	t.Helper()
+	f := &fixture{Backend: b, spec: NewSpec()}
+	f.apply(t)
+	return f
+}
+
+func (f *fixture) apply(t *testing.T) {
+	t.Helper()
+	got, err := f.Store.Apply(t.Context(), f.spec)
+	if err != nil {
+		t.Fatalf("Apply: %v", err)
+	}
+	f.got = got
+}
+
+func (f *fixture) user(t *testing.T, name string) tenant.User {
+	t.Helper()
+	for _, u := range f.got.Users {
+		if u.Name == name {
+			return u
+		}
+	}
+	t.Fatalf("user %s is not among %+v", name, f.got.Users)
+	return tenant.User{}
+}
+
+func (f *fixture) scope(t *testing.T, name string) tenant.Scope {
+	t.Helper()
+	return tenant.Scope{Tenant: f.got.ID, User: f.user(t, name).ID}
+}
+
+// install gives the user a token of the generation and returns its hash.
+func (f *fixture) install(t *testing.T, user string, generation int64) tenant.Hash {
+	t.Helper()
+	c := credential(generation)
+	if err := f.Tokens.Install(t.Context(), f.got.ID, user, c); err != nil {
+		t.Fatalf("Install generation %d: %v", generation, err)
+	}
+	return c.TokenHash
+}
+
+func credential(generation int64) tenant.Credential {
+	return tenant.Credential{
+		Generation:   generation,
+		TokenHash:    tenant.HashSecret(uuid.NewString()),
+		PasswordHash: tenant.HashSecret(uuid.NewString()),
+		Issuer:       tenant.IssuerOperator,
+	}
+}
+
+func (f *fixture) wantValid(t *testing.T, h tenant.Hash) tenant.Identity {
+	t.Helper()
+	got, err := f.Tokens.Identify(t.Context(), h)
+	if err != nil {
+		t.Fatalf("Identify: %v, want a valid token", err)
+	}
+	return got
+}
+
+func (f *fixture) wantRevoked(t *testing.T, h tenant.Hash) {
+	t.Helper()
+	_, err := f.Tokens.Identify(t.Context(), h)
+	wantKind(t, err, fault.Unauthorized)
+}
+
+func wantKind(t *testing.T, err error, want fault.Kind) {
+	t.Helper()
+	if _, typed := errors.AsType[*fault.Error](err); !typed || fault.KindOf(err) != want {
+		t.Fatalf("error is %v, want one of kind %v", err, want)
+	}
+}
+
+// concurrently makes n calls at the same time and returns their errors.
+func concurrently(ctx context.Context, n int, call func(ctx context.Context, i int) error) []error {
+	errs, done := make([]error, n), make(chan int)
+	for i := range n {
+		go func() {
+			errs[i] = call(ctx, i)
+			done <- i
+		}()
+	}
+	for range n {
+		<-done
+	}
+	return errs
+}

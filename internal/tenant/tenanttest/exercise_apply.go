@@ -1,0 +1,178 @@
+package tenanttest
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/google/uuid"
+
+	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+func applyCreates(t *testing.T, b Backend) {
+	f := applied(t, b)
+	want := tenant.Tenant{
+		ID: f.spec.ID, Namespace: f.spec.Namespace, Name: "acme", Quota: f.spec.Quota,
+		Users: []tenant.User{{Name: "alice", Email: "alice@acme.test"}, {Name: "bob"}},
+	}
+	if diff := cmp.Diff(want, f.got, cmpopts.IgnoreFields(tenant.User{}, "ID")); diff != "" {
+		t.Errorf("Apply (-want +got):\n%s", diff)
+	}
+	if alice, bob := f.user(t, "alice").ID, f.user(t, "bob").ID; alice == 0 || bob == 0 || alice == bob {
+		t.Errorf("user ids are %d and %d, want two that differ and are not 0", alice, bob)
+	}
+}
+
+func applyTwice(t *testing.T, b Backend) {
+	f := applied(t, b)
+	f.install(t, "alice", 1)
+	if _, err := f.Store.Place(t.Context(), f.got.ID); err != nil {
+		t.Fatalf("Place: %v", err)
+	}
+	f.apply(t)
+	first, version := f.got, f.Version(t, f.got.ID)
+	f.spec.Users[0], f.spec.Users[1] = f.spec.Users[1], f.spec.Users[0] // order means nothing
+	f.apply(t)
+	if diff := cmp.Diff(first, f.got); diff != "" {
+		t.Errorf("the second Apply answers otherwise (-first +second):\n%s", diff)
+	}
+	if now := f.Version(t, f.got.ID); now != version {
+		t.Errorf("the second Apply wrote: version %s became %s", version, now)
+	}
+}
+
+func applyChanges(t *testing.T, b Backend) {
+	for name, change := range map[string]func(*tenant.Spec){
+		"display name": func(s *tenant.Spec) { s.DisplayName = "Acme Inc." },
+		"suspended":    func(s *tenant.Spec) { s.Suspended = true },
+		"policy":       func(s *tenant.Spec) { s.DeletionPolicy = tenant.Delete },
+		"isolation":    func(s *tenant.Spec) { s.Isolation = tenant.Shared },
+		"quota":        func(s *tenant.Spec) { s.Quota.Conversations, s.Quota.UserMemories = 0, tenant.NoLimit },
+		"email": func(s *tenant.Spec) {
+			s.Users = []tenant.UserSpec{{Name: "alice"}, {Name: "bob", Email: "b@acme.test"}}
+		},
+		"more users": func(s *tenant.Spec) { s.Users = append(s.Users, tenant.UserSpec{Name: "carol"}) },
+		"no users":   func(s *tenant.Spec) { s.Users = nil },
+	} {
+		f := applied(t, b)
+		version := f.Version(t, f.got.ID)
+		change(&f.spec)
+		f.apply(t)
+		if f.Version(t, f.got.ID) == version {
+			t.Errorf("%s: Apply of a change wrote nothing", name)
+		}
+		if f.got.Suspended != f.spec.Suspended || f.got.Quota != f.spec.Quota {
+			t.Errorf("%s: Apply returned %+v, want suspended and quota of %+v", name, f.got, f.spec)
+		}
+		emails := map[string]string{}
+		for _, u := range f.spec.Users {
+			emails[u.Name] = u.Email
+		}
+		stored := map[string]string{}
+		for _, u := range f.got.Users {
+			stored[u.Name] = u.Email
+		}
+		if diff := cmp.Diff(emails, stored); diff != "" {
+			t.Errorf("%s: users (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func applyUsers(t *testing.T, b Backend) {
+	f, other := applied(t, b), applied(t, b)
+	alice := f.user(t, "alice").ID
+	if alice == other.user(t, "alice").ID {
+		t.Fatal("two tenants' users share an id")
+	}
+	f.spec.Users = []tenant.UserSpec{{Name: "bob"}}
+	f.apply(t)
+	if len(f.got.Users) != 1 || f.got.Users[0].Name != "bob" {
+		t.Fatalf("users are %+v, want bob only", f.got.Users)
+	}
+	f.spec.Users = []tenant.UserSpec{{Name: "alice"}, {Name: "bob"}}
+	f.apply(t)
+	if now := f.user(t, "alice").ID; now != alice {
+		t.Errorf("alice came back as %d, was %d: with Retain her data would be lost", now, alice)
+	}
+	other.apply(t)
+	if len(other.got.Users) != 2 {
+		t.Errorf("the other tenant's users became %+v", other.got.Users)
+	}
+}
+
+func takenName(t *testing.T, b Backend) {
+	f := applied(t, b)
+	second := f.spec
+	second.ID = tenant.ID(uuid.NewString())
+	_, err := b.Store.Apply(t.Context(), second)
+	wantKind(t, err, fault.Conflict)
+	second.Cluster = "cluster-2" // another cluster's namespaces are others
+	if _, err := b.Store.Apply(t.Context(), second); err != nil {
+		t.Errorf("Apply of the name in another cluster: %v", err)
+	}
+}
+
+func unknown(t *testing.T, b Backend) {
+	f, id := applied(t, b), tenant.ID(uuid.NewString())
+	_, err := b.Store.Usage(t.Context(), id)
+	wantKind(t, err, fault.NotFound)
+	_, err = b.Store.Place(t.Context(), id)
+	wantKind(t, err, fault.NotFound)
+	wantKind(t, b.Store.Reindex(t.Context(), id), fault.NotFound)
+	wantKind(t, b.Tokens.Install(t.Context(), id, "alice", credential(1)), fault.NotFound)
+	wantKind(t, b.Tokens.Install(t.Context(), f.got.ID, "nobody", credential(1)), fault.NotFound)
+}
+
+func usageCounts(t *testing.T, b Backend) {
+	f, other := applied(t, b), applied(t, b)
+	b.Fill(t, f.scope(t, "alice"), 3, 1)
+	b.Fill(t, f.scope(t, "bob"), 2, 1)
+	got, err := b.Store.Usage(t.Context(), f.got.ID)
+	if err != nil {
+		t.Fatalf("Usage: %v", err)
+	}
+	want := tenant.Usage{Memories: 5, Conversations: 2, Users: 2}
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(tenant.Usage{}, "Storage")); diff != "" {
+		t.Errorf("Usage (-want +got):\n%s", diff)
+	}
+	if got.Storage <= 0 {
+		t.Errorf("storage used is %d bytes, want some", got.Storage)
+	}
+	if got, err = b.Store.Usage(t.Context(), other.got.ID); err != nil || got != (tenant.Usage{Users: 2}) {
+		t.Errorf("the other tenant's usage is %+v (%v), want 2 users only", got, err)
+	}
+}
+
+func placements(t *testing.T, b Backend) {
+	f, other := applied(t, b), applied(t, b)
+	first, err := b.Store.Place(t.Context(), f.got.ID)
+	if err != nil || first.Collection == "" || first.Partition == "" {
+		t.Fatalf("Place = %+v, %v, want a collection and a partition", first, err)
+	}
+	second, err := b.Store.Place(t.Context(), f.got.ID)
+	if err != nil || second != first {
+		t.Errorf("the second Place = %+v, %v, want %+v again", second, err, first)
+	}
+	if f.apply(t); f.got.Placement != first {
+		t.Errorf("Apply answers placement %+v, want %+v", f.got.Placement, first)
+	}
+	theirs, err := b.Store.Place(t.Context(), other.got.ID)
+	if err != nil || theirs == first {
+		t.Errorf("Place of another tenant = %+v, %v, want another one than %+v", theirs, err, first)
+	}
+}
+
+func reindex(t *testing.T, b Backend) {
+	f := applied(t, b)
+	if _, err := b.Store.Place(t.Context(), f.got.ID); err != nil {
+		t.Fatalf("Place: %v", err)
+	}
+	b.Fill(t, f.scope(t, "alice"), 2, 1)
+	for range 2 {
+		if err := b.Store.Reindex(t.Context(), f.got.ID); err != nil {
+			t.Fatalf("Reindex: %v", err)
+		}
+	}
+}

@@ -1,0 +1,116 @@
+package tenanttest
+
+import (
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+func (f *fixture) retire(t *testing.T, policy tenant.DeletionPolicy) tenant.Remaining {
+	t.Helper()
+	got, err := f.Store.Retire(t.Context(), f.spec.ID, policy)
+	if err != nil {
+		t.Fatalf("Retire with %s: %v", policy, err)
+	}
+	return got
+}
+
+func retireRetain(t *testing.T, b Backend) {
+	f, other := applied(t, b), applied(t, b)
+	hash, theirs := f.install(t, "alice", 1), other.install(t, "alice", 1)
+	b.Fill(t, f.scope(t, "alice"), 3, 1)
+	for range 2 {
+		if got := f.retire(t, tenant.Retain); !got.Done() {
+			t.Errorf("Retire with Retain has %+v remaining, want none", got)
+		}
+	}
+	b.Work(t)
+	f.wantRevoked(t, hash)
+	other.wantValid(t, theirs)
+
+	second := f.spec
+	second.ID = tenant.ID(uuid.NewString())
+	_, err := b.Store.Apply(t.Context(), second)
+	wantKind(t, err, fault.Conflict)
+}
+
+func claim(t *testing.T, b Backend) {
+	f := applied(t, b)
+	placement, err := b.Store.Place(t.Context(), f.got.ID)
+	if err != nil {
+		t.Fatalf("Place: %v", err)
+	}
+	hash := f.install(t, "alice", 1)
+	b.Fill(t, f.scope(t, "alice"), 3, 1)
+	alice, first := f.user(t, "alice").ID, f.spec.ID
+	f.retire(t, tenant.Retain)
+
+	stranger := f.spec
+	stranger.ID, stranger.Name, stranger.Claim = tenant.ID(uuid.NewString()), "other", first
+	_, err = b.Store.Apply(t.Context(), stranger)
+	wantKind(t, err, fault.Conflict) // claimed under another name
+
+	f.spec.ID, f.spec.Claim = tenant.ID(uuid.NewString()), first
+	f.apply(t)
+	f.apply(t) // a claim that was granted stays in the spec
+	if got := f.user(t, "alice").ID; got != alice {
+		t.Errorf("alice is %d after the claim, was %d", got, alice)
+	}
+	if f.got.Placement != placement {
+		t.Errorf("the claimed placement is %+v, was %+v", f.got.Placement, placement)
+	}
+	if got, err := b.Store.Usage(t.Context(), f.got.ID); err != nil || got.Memories != 3 || got.Conversations != 1 {
+		t.Errorf("usage after the claim is %+v (%v), want 3 memories and 1 conversation", got, err)
+	}
+	f.wantRevoked(t, hash)
+	f.wantValid(t, f.install(t, "alice", 2))
+
+	next := f.install(t, "alice", 3)
+	f.retire(t, tenant.Retain) // by the uid of the claiming resource
+	f.wantRevoked(t, next)
+}
+
+func retireDelete(t *testing.T, b Backend) {
+	f, other := applied(t, b), applied(t, b)
+	placement, err := b.Store.Place(t.Context(), f.got.ID)
+	if err != nil {
+		t.Fatalf("Place: %v", err)
+	}
+	hash := f.install(t, "alice", 1)
+	b.Fill(t, f.scope(t, "alice"), 3, 1)
+	b.Fill(t, other.scope(t, "alice"), 3, 1)
+
+	if got := f.retire(t, tenant.Delete); got.Memories != 3 || got.Conversations != 1 {
+		t.Errorf("before the purge %+v remains, want 3 memories and 1 conversation", got)
+	}
+	f.wantRevoked(t, hash)
+	b.Work(t)
+	for range 2 {
+		if got := f.retire(t, tenant.Delete); !got.Done() {
+			t.Errorf("after the purge %+v remains, want none", got)
+		}
+	}
+	_, err = b.Store.Usage(t.Context(), f.got.ID)
+	wantKind(t, err, fault.NotFound)
+	if got, err := b.Store.Usage(t.Context(), other.got.ID); err != nil || got.Memories != 3 {
+		t.Errorf("the other tenant's usage is %+v (%v), want 3 memories", got, err)
+	}
+
+	f.spec.ID = tenant.ID(uuid.NewString()) // the name is free
+	f.apply(t)
+	if got, err := b.Store.Place(t.Context(), f.got.ID); err != nil || got == placement {
+		t.Errorf("Place = %+v, %v: the purged tenant's place was given out again", got, err)
+	}
+}
+
+func retireNothing(t *testing.T, b Backend) {
+	for _, policy := range []tenant.DeletionPolicy{tenant.Retain, tenant.Delete} {
+		got, err := b.Store.Retire(t.Context(), tenant.ID(uuid.NewString()), policy)
+		if err != nil || !got.Done() {
+			t.Errorf("Retire with %s of an unknown tenant = %+v, %v, want nothing and nil", policy, got, err)
+		}
+	}
+}

@@ -1,0 +1,188 @@
+package tenanttest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+func installMonotonic(t *testing.T, b Backend) {
+	f := applied(t, b)
+	first := f.install(t, "alice", 1)
+	third := f.install(t, "alice", 3)
+	for _, generation := range []int64{1, 2, 3} {
+		err := b.Tokens.Install(t.Context(), f.got.ID, "alice", credential(generation))
+		wantKind(t, err, fault.Conflict)
+	}
+	f.wantValid(t, first) // both live until the older is revoked
+	f.wantValid(t, third)
+	f.install(t, "bob", 1) // generations are per user
+	f.apply(t)
+	got := f.user(t, "alice").Token
+	want := &tenant.TokenInfo{Generation: 3, Fingerprint: third.Fingerprint(), Issuer: tenant.IssuerOperator}
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(tenant.TokenInfo{}, "CreatedAt")); diff != "" {
+		t.Errorf("the newest token (-want +got):\n%s", diff)
+	}
+	if age := time.Since(got.CreatedAt); age < -time.Minute || age > time.Hour {
+		t.Errorf("the token was created at %v, want now", got.CreatedAt)
+	}
+}
+
+func installConcurrent(t *testing.T, b Backend) {
+	f := applied(t, b)
+	credentials := make([]tenant.Credential, 8)
+	for i := range credentials {
+		credentials[i] = credential(1)
+	}
+	errs := concurrently(t.Context(), len(credentials), func(ctx context.Context, i int) error {
+		return b.Tokens.Install(ctx, f.got.ID, "alice", credentials[i])
+	})
+	winners := 0
+	for i, err := range errs {
+		if err == nil {
+			winners++
+			f.wantValid(t, credentials[i].TokenHash)
+			continue
+		}
+		wantKind(t, err, fault.Conflict)
+		f.wantRevoked(t, credentials[i].TokenHash)
+	}
+	if winners != 1 {
+		t.Errorf("%d of 8 installed generation 1, want one", winners)
+	}
+}
+
+func revokeOlder(t *testing.T, b Backend) {
+	f := applied(t, b)
+	first, bob := f.install(t, "alice", 1), f.install(t, "bob", 1)
+	second := f.install(t, "alice", 2)
+	for range 2 {
+		if err := b.Tokens.RevokeOlder(t.Context(), f.got.ID, "alice", 2, 0); err != nil {
+			t.Fatalf("RevokeOlder: %v", err)
+		}
+	}
+	f.wantRevoked(t, first)
+	f.wantValid(t, second)
+	f.wantValid(t, bob)
+	again := tenant.Credential{Generation: 3, TokenHash: first, Issuer: tenant.IssuerOperator}
+	if err := b.Tokens.Install(t.Context(), f.got.ID, "alice", again); err == nil {
+		t.Error("a revoked hash was installed again")
+	}
+}
+
+func revokeOverlap(t *testing.T, b Backend) {
+	f := applied(t, b)
+	first := f.install(t, "alice", 1)
+	second := f.install(t, "alice", 2)
+	revoke := func(overlap time.Duration) {
+		t.Helper()
+		if err := b.Tokens.RevokeOlder(t.Context(), f.got.ID, "alice", 2, overlap); err != nil {
+			t.Fatalf("RevokeOlder: %v", err)
+		}
+	}
+	revoke(time.Hour)
+	old := f.wantValid(t, first)
+	if left := time.Until(old.ExpiresAt); left < 58*time.Minute || left > 61*time.Minute {
+		t.Errorf("the old token lives %v more, want an hour", left)
+	}
+	if now := f.wantValid(t, second); !now.ExpiresAt.IsZero() {
+		t.Errorf("the new token expires at %v, want never", now.ExpiresAt)
+	}
+	revoke(3 * time.Hour)
+	if now := f.wantValid(t, first); now.ExpiresAt.After(old.ExpiresAt) {
+		t.Errorf("a second revocation moved the end from %v to %v", old.ExpiresAt, now.ExpiresAt)
+	}
+	f.apply(t)
+	if got := f.user(t, "alice").Token; got.Fingerprint != second.Fingerprint() {
+		t.Errorf("the newest token is %+v, want generation 2", got)
+	}
+	revoke(0)
+	f.wantRevoked(t, first)
+	f.wantValid(t, second)
+}
+
+func overlapEnds(t *testing.T, b Backend) {
+	f := applied(t, b)
+	first := f.install(t, "alice", 1)
+	f.install(t, "alice", 2)
+	if err := b.Tokens.RevokeOlder(t.Context(), f.got.ID, "alice", 2, time.Millisecond); err != nil {
+		t.Fatalf("RevokeOlder: %v", err)
+	}
+	for deadline := time.Now().Add(10 * time.Second); ; {
+		_, err := b.Tokens.Identify(t.Context(), first)
+		if err != nil {
+			wantKind(t, err, fault.Unauthorized)
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("an overlap of a millisecond has not ended after ten seconds")
+		}
+	}
+}
+
+func identify(t *testing.T, b Backend) {
+	f := applied(t, b)
+	f.wantRevoked(t, tenant.HashSecret("mn_nobody"))
+	f.wantRevoked(t, tenant.Hash{})
+	placement, err := b.Store.Place(t.Context(), f.got.ID)
+	if err != nil {
+		t.Fatalf("Place: %v", err)
+	}
+	hash := f.install(t, "alice", 1)
+	want := tenant.Identity{
+		Scope: f.scope(t, "alice"), TenantName: "acme", UserName: "alice",
+		Quota: f.spec.Quota, Placement: placement,
+	}
+	if diff := cmp.Diff(want, f.wantValid(t, hash)); diff != "" {
+		t.Errorf("Identify (-want +got):\n%s", diff)
+	}
+	f.spec.Suspended, f.spec.Quota.Memories = true, 1
+	f.apply(t)
+	want.Suspended, want.Quota.Memories = true, 1
+	if diff := cmp.Diff(want, f.wantValid(t, hash)); diff != "" {
+		t.Errorf("Identify of a suspended tenant (-want +got):\n%s", diff)
+	}
+}
+
+func removedUser(t *testing.T, b Backend) {
+	f := applied(t, b)
+	alice, bob := f.install(t, "alice", 4), f.install(t, "bob", 1)
+	f.spec.Users = []tenant.UserSpec{{Name: "bob"}}
+	f.apply(t)
+	f.wantRevoked(t, alice)
+	f.wantValid(t, bob)
+	wantKind(t, b.Tokens.Install(t.Context(), f.got.ID, "alice", credential(5)), fault.NotFound)
+
+	f.spec.Users = append(f.spec.Users, tenant.UserSpec{Name: "alice"})
+	f.apply(t)
+	f.wantRevoked(t, alice)
+	if got := f.user(t, "alice").Token; got == nil || got.Fingerprint != "" || got.Generation != 4 {
+		t.Errorf("her token is %+v, want generation 4 without a fingerprint", got)
+	}
+	wantKind(t, b.Tokens.Install(t.Context(), f.got.ID, "alice", credential(4)), fault.Conflict)
+	f.wantValid(t, f.install(t, "alice", 5))
+}
+
+func userIssues(t *testing.T, b Backend) {
+	f := applied(t, b)
+	first := f.install(t, "alice", 1)
+	mine := credential(2)
+	mine.Issuer, mine.PasswordHash = tenant.IssuerUser, tenant.Hash{}
+	if err := b.Tokens.Install(t.Context(), f.got.ID, "alice", mine); err != nil {
+		t.Fatalf("Install by the user: %v", err)
+	}
+	if err := b.Tokens.RevokeOlder(t.Context(), f.got.ID, "alice", 2, 0); err != nil {
+		t.Fatalf("RevokeOlder: %v", err)
+	}
+	f.wantRevoked(t, first)
+	f.apply(t)
+	if got := f.user(t, "alice").Token; got.Issuer != tenant.IssuerUser || got.Generation != 2 {
+		t.Errorf("the token is %+v, want generation 2 issued by the user", got)
+	}
+}

@@ -1,0 +1,277 @@
+package tenanttest
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+// Fake is tenant.Store, tenant.TokenStore and tenant.Partitions in memory.
+// It passes Exercise and is safe for concurrent use.
+type Fake struct {
+	// Before is called at the start of each method with its name; the error it
+	// returns is the call's, which then does nothing. nil lets every call pass.
+	Before func(method string) error
+	// After is called at the end of each method that succeeded: its error is
+	// returned though the call was done, as by a connection lost too early.
+	After func(method string) error
+
+	mu         sync.Mutex
+	rows       map[tenant.ID]*row
+	hashes     map[tenant.Hash]*token
+	partitions map[tenant.Placement]bool
+	users      tenant.UserID // last one given out
+	places     int           // last one given out
+	calls      map[string]int
+	reindexed  map[tenant.ID]int
+}
+
+var (
+	_ tenant.Store      = (*Fake)(nil)
+	_ tenant.TokenStore = (*Fake)(nil)
+	_ tenant.Partitions = (*Fake)(nil)
+)
+
+type row struct {
+	spec      tenant.Spec
+	uid       tenant.ID // of the resource; another one than the row's key after a claim
+	users     map[string]*user
+	placement tenant.Placement
+	usage     tenant.Usage
+	retired   bool
+	purging   bool
+	version   int
+}
+
+type user struct {
+	id     tenant.UserID
+	email  string
+	listed bool
+	tokens []*token // by generation
+	newest int64    // generation
+}
+
+type token struct {
+	tenant.Credential
+	row     *row
+	user    string
+	created time.Time
+	ends    time.Time // zero: never
+	revoked bool
+}
+
+// NewFake makes an empty one.
+func NewFake() *Fake {
+	return &Fake{
+		rows: map[tenant.ID]*row{}, hashes: map[tenant.Hash]*token{}, calls: map[string]int{},
+		partitions: map[tenant.Placement]bool{}, reindexed: map[tenant.ID]int{},
+	}
+}
+
+// begin locks, counts the call and asks Before; the caller defers what it returns.
+func (f *Fake) begin(method string, err *error) (end func()) {
+	f.mu.Lock()
+	f.calls[method]++
+	if f.Before != nil {
+		*err = f.Before(method)
+	}
+	return func() {
+		if *err == nil && f.After != nil {
+			*err = f.After(method)
+		}
+		f.mu.Unlock()
+	}
+}
+
+func (f *Fake) row(id tenant.ID) (*row, error) {
+	if r := f.rows[id]; r != nil && !r.retired {
+		return r, nil
+	}
+	return nil, fault.New(fault.NotFound, "there is no tenant %s", id)
+}
+
+// Apply implements tenant.Store.
+func (f *Fake) Apply(_ context.Context, spec tenant.Spec) (got tenant.Tenant, err error) {
+	defer f.begin("Apply", &err)()
+	if err != nil {
+		return tenant.Tenant{}, err
+	}
+	key, r, err := f.adopt(spec)
+	if err != nil {
+		return tenant.Tenant{}, err
+	}
+	f.applyUsers(r, spec.Users)
+	spec.Users = nil
+	if !sameSpec(r.spec, spec) {
+		r.version++
+	}
+	r.spec = spec
+	return r.tenant(key), nil
+}
+
+// adopt finds or makes the row the spec is for.
+func (f *Fake) adopt(spec tenant.Spec) (tenant.ID, *row, error) {
+	for id, r := range f.rows {
+		if r.uid == spec.ID && !r.retired {
+			return id, r, nil
+		}
+	}
+	for id, r := range f.rows {
+		if r.spec.Cluster != spec.Cluster || r.spec.Namespace != spec.Namespace || r.spec.Name != spec.Name {
+			continue
+		}
+		if !r.retired || spec.Claim != r.uid {
+			return "", nil, fault.New(fault.Conflict, "the name belongs to tenant %s", r.uid)
+		}
+		r.retired, r.uid = false, spec.ID
+		return id, r, nil
+	}
+	if spec.Claim != "" {
+		return "", nil, fault.New(fault.Conflict, "no retained tenant %s has this name", spec.Claim)
+	}
+	r := &row{uid: spec.ID, users: map[string]*user{}}
+	f.rows[spec.ID] = r
+	return spec.ID, r, nil
+}
+
+func sameSpec(a, b tenant.Spec) bool {
+	a.Users, b.Users = nil, nil
+	return reflect.DeepEqual(a, b)
+}
+
+func (f *Fake) applyUsers(r *row, specs []tenant.UserSpec) {
+	emails := map[string]string{}
+	for _, s := range specs {
+		emails[s.Name] = s.Email
+		u := r.users[s.Name]
+		if u == nil {
+			f.users++
+			u = &user{id: f.users}
+			r.users[s.Name] = u
+		}
+		if !u.listed || u.email != s.Email {
+			u.listed, u.email = true, s.Email
+			r.version++
+		}
+	}
+	for name, u := range r.users {
+		if _, listed := emails[name]; !listed && u.listed {
+			u.listed = false
+			u.revoke(u.newest + 1)
+			r.version++
+		}
+	}
+	r.usage.Users = int64(len(specs))
+}
+
+func (u *user) revoke(below int64) {
+	for _, t := range u.tokens {
+		if t.Generation < below {
+			t.revoked = true
+		}
+	}
+}
+
+func (r *row) tenant(id tenant.ID) tenant.Tenant {
+	got := tenant.Tenant{
+		ID: id, Namespace: r.spec.Namespace, Name: r.spec.Name, Suspended: r.spec.Suspended,
+		Quota: r.spec.Quota, Placement: r.placement,
+	}
+	for name, u := range r.users {
+		if !u.listed {
+			continue
+		}
+		stored := tenant.User{ID: u.id, Name: name, Email: u.email}
+		if n := len(u.tokens); n > 0 {
+			t := u.tokens[n-1]
+			stored.Token = &tenant.TokenInfo{Generation: t.Generation, Issuer: t.Issuer, CreatedAt: t.created}
+			if !t.revoked {
+				stored.Token.Fingerprint = t.TokenHash.Fingerprint()
+			}
+		}
+		got.Users = append(got.Users, stored)
+	}
+	slices.SortFunc(got.Users, func(a, b tenant.User) int { return cmp.Compare(a.Name, b.Name) })
+	return got
+}
+
+// Usage implements tenant.Store.
+func (f *Fake) Usage(_ context.Context, id tenant.ID) (got tenant.Usage, err error) {
+	defer f.begin("Usage", &err)()
+	if err != nil {
+		return tenant.Usage{}, err
+	}
+	r, err := f.row(id)
+	if err != nil {
+		return tenant.Usage{}, err
+	}
+	return r.usage, nil
+}
+
+// Place implements tenant.Store.
+func (f *Fake) Place(_ context.Context, id tenant.ID) (got tenant.Placement, err error) {
+	defer f.begin("Place", &err)()
+	if err != nil {
+		return tenant.Placement{}, err
+	}
+	r, err := f.row(id)
+	if err != nil {
+		return tenant.Placement{}, err
+	}
+	if r.placement == (tenant.Placement{}) {
+		f.places++
+		r.placement = tenant.Placement{Collection: "units_1", Partition: fmt.Sprintf("t%d", f.places)}
+		r.version++
+	}
+	return r.placement, nil
+}
+
+// Reindex implements tenant.Store.
+func (f *Fake) Reindex(_ context.Context, id tenant.ID) (err error) {
+	defer f.begin("Reindex", &err)()
+	if err != nil {
+		return err
+	}
+	if _, err := f.row(id); err != nil {
+		return err
+	}
+	f.reindexed[id]++
+	return nil
+}
+
+// Retire implements tenant.Store.
+func (f *Fake) Retire(_ context.Context, id tenant.ID, policy tenant.DeletionPolicy) (rest tenant.Remaining, err error) {
+	defer f.begin("Retire", &err)()
+	if err != nil {
+		return tenant.Remaining{}, err
+	}
+	for key, r := range f.rows {
+		if r.uid != id {
+			continue
+		}
+		r.retired = true
+		for _, u := range r.users {
+			u.revoke(u.newest + 1)
+		}
+		if policy == tenant.Retain {
+			return tenant.Remaining{}, nil
+		}
+		r.purging = true
+		rest = tenant.Remaining{
+			Memories: r.usage.Memories, Conversations: r.usage.Conversations,
+			Partition: r.placement != tenant.Placement{},
+		}
+		if rest.Memories+rest.Conversations == 0 {
+			delete(f.rows, key)
+			return tenant.Remaining{}, nil
+		}
+	}
+	return rest, nil
+}

@@ -1,0 +1,100 @@
+package tenanttest
+
+import (
+	"fmt"
+	"maps"
+	"testing"
+
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+// Fail makes every call of the methods return err until Heal.
+func (f *Fake) Fail(err error, methods ...string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.Before = func(method string) error {
+		for _, m := range methods {
+			if m == method {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// Heal ends what Fail, Before and After do.
+func (f *Fake) Heal() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.Before, f.After = nil, nil
+}
+
+// Calls returns how often each method was called so far.
+func (f *Fake) Calls() map[string]int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return maps.Clone(f.calls)
+}
+
+// HasPartition reports whether the partition is there.
+func (f *Fake) HasPartition(p tenant.Placement) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.partitions[p]
+}
+
+// Reindexed returns how often the tenant was reindexed.
+func (f *Fake) Reindexed(id tenant.ID) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.reindexed[id]
+}
+
+// Spec returns what was applied last, without its users; false when the tenant
+// is not there or is retired.
+func (f *Fake) Spec(id tenant.ID) (tenant.Spec, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	r, err := f.row(id)
+	if err != nil {
+		return tenant.Spec{}, false
+	}
+	return r.spec, true
+}
+
+// Fill gives the tenant so many memories and conversations more.
+func (f *Fake) Fill(id tenant.ID, memories, conversations int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	u := &f.rows[id].usage
+	u.Memories += int64(memories)
+	u.Conversations += int64(conversations)
+	u.Storage += int64(100 * (memories + conversations))
+}
+
+// Work ends the purges that Retire began.
+func (f *Fake) Work() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for id, r := range f.rows {
+		if r.purging {
+			delete(f.rows, id)
+		}
+	}
+}
+
+// Backend returns the fake as what Exercise takes.
+func (f *Fake) Backend() Backend {
+	return Backend{
+		Store: f, Tokens: f,
+		Fill: func(_ *testing.T, s tenant.Scope, memories, conversations int) {
+			f.Fill(s.Tenant, memories, conversations)
+		},
+		Work: func(*testing.T) { f.Work() },
+		Version: func(_ *testing.T, id tenant.ID) string {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			return fmt.Sprint(f.rows[id].version)
+		},
+	}
+}
