@@ -15,7 +15,7 @@ import (
 	"github.com/mnemo-dev/mnemo/hack/parts"
 )
 
-var allParts = []string{"postgres", "milvus", "model"}
+var allParts = []string{"postgres", "milvus", "kube", "model"}
 
 // started collects the parts that run and what a test must know of them.
 type started struct {
@@ -55,6 +55,12 @@ func (s *started) startOne(ctx context.Context, name string, o parts.Options) er
 			return err
 		}
 		s.add(m.Stop, "MNEMO_TEST_MILVUS="+m.Addr, "MNEMO_TEST_MILVUS_USER="+m.User, "MNEMO_TEST_MILVUS_PASSWORD="+m.Password)
+	case "kube":
+		k, err := parts.StartKube(ctx, o)
+		if err != nil {
+			return err
+		}
+		s.add(k.Stop, "MNEMO_TEST_KUBECONFIG="+k.Kubeconfig, "MNEMO_TEST_KUBECTL="+k.Kubectl)
 	case "model":
 		model, err := parts.Model(ctx, o.Cache)
 		if err != nil {
