@@ -1,0 +1,136 @@
+package chat
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/retrieve"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+const (
+	// DefaultResults and MaxResults bound how many passages a search gives.
+	DefaultResults = 20
+	MaxResults     = 100
+	// DefaultAround and MaxAround bound the messages on either side of a passage.
+	DefaultAround = 4
+	MaxAround     = 20
+	// candidates are ranked for each result: pieces of one message fall
+	// together, and what was deleted meanwhile falls out.
+	candidates = 3
+)
+
+// SearchInput is a question to a user's active conversations.
+type SearchInput struct {
+	Query    string
+	Limit    int       // 1 to MaxResults
+	Platform string    // "" for all
+	Around   int       // messages on either side, 0 to MaxAround
+	From, To time.Time // conversations created from From, before To; zero for open
+}
+
+// Validate reports what is wrong with the input, as one Invalid error.
+func (in SearchInput) Validate() error {
+	var f fault.Fields
+	if strings.TrimSpace(in.Query) == "" {
+		f.Add("query", "is required and must not be blank")
+	}
+	checkString(&f, "query", in.Query)
+	checkString(&f, "provider", in.Platform)
+	if in.Limit < 1 || in.Limit > MaxResults {
+		f.Add("limit", "must be 1 to %d, not %d", MaxResults, in.Limit)
+	}
+	if in.Around < 0 || in.Around > MaxAround {
+		f.Add("contextChunks", "must be 0 to %d, not %d", MaxAround, in.Around)
+	}
+	return f.Err()
+}
+
+// SearchResult is a passage that answers a search.
+type SearchResult struct {
+	Passage
+	Text  string  // the piece of the message that was found
+	Score float64 // 0 to 1, comparable within one answer
+}
+
+// Search returns the best passages, best first, and whether they were found
+// without all of the vector store.
+func (s *Service) Search(ctx context.Context, who tenant.Identity, in SearchInput) ([]SearchResult, bool, error) {
+	if err := in.Validate(); err != nil {
+		return nil, false, err
+	}
+	q := retrieve.Query{Kind: retrieve.Chat, Text: in.Query, From: in.From, To: in.To, Limit: in.Limit * candidates}
+	if in.Platform != "" {
+		q.Group = s.GroupOf(in.Platform)
+	}
+	ranking, err := s.Searcher.Search(ctx, who.Scope, who.Placement, q)
+	if err != nil {
+		return nil, false, fmt.Errorf("search conversations: %w", err)
+	}
+	best, places := bestPieces(ranking.Found)
+	out := make([]SearchResult, 0, in.Limit)
+	for len(places) > 0 && len(out) < in.Limit {
+		n := min(in.Limit-len(out), len(places))
+		results, err := s.passages(ctx, who.Scope, in, best[:n], places[:n])
+		if err != nil {
+			return nil, false, err
+		}
+		out = append(out, results...)
+		best, places = best[n:], places[n:]
+	}
+	return out, ranking.Degraded, nil
+}
+
+// passages reads the places, in their order; those that are gone are left out.
+func (s *Service) passages(ctx context.Context, scope tenant.Scope, in SearchInput, best []retrieve.Found, places []Place) ([]SearchResult, error) {
+	list, err := s.Passages.Passages(ctx, scope, places, in.Around)
+	if err != nil {
+		return nil, fmt.Errorf("read passages: %w", err)
+	}
+	at := make(map[Place]Passage, len(list))
+	for _, p := range list {
+		at[Place{p.Conversation.ID, p.Message.Index}] = p
+	}
+	out := make([]SearchResult, 0, len(places))
+	for i, place := range places {
+		p, ok := at[place]
+		// A group is a hash of the platform's name; the name itself decides.
+		if !ok || in.Platform != "" && p.Conversation.Platform != in.Platform {
+			continue
+		}
+		out = append(out, SearchResult{Passage: p, Text: piece(p.Message.Text, best[i].Start, best[i].End), Score: best[i].Score})
+	}
+	return out, nil
+}
+
+// bestPieces returns each message of the ranking once, where its best piece is.
+func bestPieces(found []retrieve.Found) ([]retrieve.Found, []Place) {
+	best := make([]retrieve.Found, 0, len(found))
+	places := make([]Place, 0, len(found))
+	seen := make(map[Place]bool, len(found))
+	for _, f := range found {
+		p := Place{f.Owner, f.Seq}
+		if !seen[p] {
+			seen[p] = true
+			best = append(best, f)
+			places = append(places, p)
+		}
+	}
+	return best, places
+}
+
+// piece returns the part of the text, or all of it when the message was
+// replaced since and the place does not fit it any more.
+func piece(text string, start, end int) string {
+	if start < 0 || end > len(text) || start >= end {
+		return text
+	}
+	if !utf8.RuneStart(text[start]) || end < len(text) && !utf8.RuneStart(text[end]) {
+		return text
+	}
+	return text[start:end]
+}

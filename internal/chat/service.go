@@ -1,0 +1,195 @@
+package chat
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/retrieve"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+const (
+	// MaxTokens is the longest conversation that may be sent online.
+	MaxTokens = 100000
+	// MaxBulk is the most ids one deletion takes.
+	MaxBulk = 10000
+	// DefaultPageSize and MaxPageSize bound a page of the list.
+	DefaultPageSize = 25
+	MaxPageSize     = 100
+
+	defaultIndexTimeout = time.Second
+)
+
+// Searcher finds units by meaning and by words. retrieve.Engine is one.
+type Searcher interface {
+	Search(ctx context.Context, scope tenant.Scope, p tenant.Placement, q retrieve.Query) (retrieve.Result, error)
+}
+
+// Config is what a Service works with. All but the timeout is required.
+type Config struct {
+	Store    Store
+	Passages PassageStore
+	Searcher Searcher
+	Index    retrieve.Index
+	// Units makes the units messages are found by: retrieve.ChatUnits.
+	Units UnitBuilder
+	// GroupOf returns the Group a platform's units have: retrieve.GroupOf.
+	GroupOf func(platform string) int64
+	// CountTokens returns how many tokens a text has, exactly up to the limit
+	// and anything above it beyond.
+	CountTokens func(text string, limit int) int
+	// IndexTimeout is how long a deletion tries to reach the index at once
+	// before the job is left to do it; 1 s when 0.
+	IndexTimeout time.Duration
+}
+
+// Service takes conversations in, lists them and finds passages of them.
+type Service struct {
+	Config
+}
+
+// NewService makes a Service.
+func NewService(c Config) *Service {
+	c.IndexTimeout = cmp.Or(c.IndexTimeout, defaultIndexTimeout)
+	return &Service{Config: c}
+}
+
+// Ingest stores a conversation sent online. Invalid for a bad input, Forbidden
+// when storage is used up. One of more than MaxTokens is accepted, and its
+// import recorded as failed with the reason.
+func (s *Service) Ingest(ctx context.Context, who tenant.Identity, in IngestInput) (Outcome, error) {
+	u, err := in.Upsert()
+	if err != nil {
+		return Outcome{}, err
+	}
+	if !s.countTokens(u.Messages) {
+		out, err := s.Store.RecordFailure(ctx, who.Scope, u,
+			fmt.Sprintf("The conversation has more than %d tokens.", MaxTokens))
+		if err != nil {
+			return Outcome{}, fmt.Errorf("record failed import: %w", err)
+		}
+		return out, nil
+	}
+	out, err := s.Store.Upsert(ctx, who.Scope, u, s.Units)
+	if err != nil {
+		return Outcome{}, fmt.Errorf("store conversation: %w", err)
+	}
+	return out, nil
+}
+
+// countTokens fills in the messages' tokens and reports whether they are
+// within MaxTokens together. It stops when they are not.
+func (s *Service) countTokens(messages []Message) bool {
+	left := MaxTokens
+	for i := range messages {
+		n := s.CountTokens(messages[i].Text, left)
+		if n > left {
+			return false
+		}
+		messages[i].Tokens = n
+		left -= n
+	}
+	return true
+}
+
+// Get returns a conversation with all its messages; NotFound.
+func (s *Service) Get(ctx context.Context, who tenant.Identity, id string) (Conversation, []Message, error) {
+	if len(resolvable([]string{id})) == 0 {
+		return Conversation{}, nil, fault.New(fault.NotFound, "no conversation has this conversationId")
+	}
+	c, messages, err := s.Store.Get(ctx, who.Scope, id)
+	if fault.Is(err, fault.NotFound) {
+		// One wording for whatever does not resolve.
+		return Conversation{}, nil, fault.New(fault.NotFound, "no conversation has this conversationId")
+	}
+	if err != nil {
+		return Conversation{}, nil, fmt.Errorf("read conversation: %w", err)
+	}
+	return c, messages, nil
+}
+
+// Count returns how many active conversations the user has.
+func (s *Service) Count(ctx context.Context, who tenant.Identity) (int64, error) {
+	n, err := s.Passages.Count(ctx, who.Scope)
+	if err != nil {
+		return 0, fmt.Errorf("count conversations: %w", err)
+	}
+	return n, nil
+}
+
+// Validate reports what is wrong with the filter, as one Invalid error.
+func (f ConversationFilter) Validate() error {
+	var p fault.Fields
+	checkString(&p, "title", f.Title)
+	checkString(&p, "provider", f.Platform)
+	checkString(&p, "importId", f.ImportID)
+	switch f.Status {
+	case "", Active, Excluded, Blocked:
+	default:
+		p.Add("status", "must be %q, %q, %q or %q", Active, Excluded, Blocked, "all")
+	}
+	if f.Limit < 1 || f.Limit > MaxPageSize {
+		p.Add("pageSize", "must be 1 to %d, not %d", MaxPageSize, f.Limit)
+	}
+	if f.Offset < 0 {
+		p.Add("page", "must be at least 1")
+	}
+	return p.Err()
+}
+
+// List returns conversations, newest created first, and how many there are in all.
+func (s *Service) List(ctx context.Context, who tenant.Identity, f ConversationFilter) ([]Conversation, int, error) {
+	if err := f.Validate(); err != nil {
+		return nil, 0, err
+	}
+	list, total, err := s.Store.List(ctx, who.Scope, f)
+	if err != nil {
+		return nil, 0, fmt.Errorf("list conversations: %w", err)
+	}
+	return list, total, nil
+}
+
+// Delete removes conversations with everything of them and returns the ids it
+// removed; ids that do not resolve are skipped. Invalid when there are none or
+// more than MaxBulk.
+func (s *Service) Delete(ctx context.Context, who tenant.Identity, ids []string) ([]string, error) {
+	if len(ids) == 0 || len(ids) > MaxBulk {
+		return nil, fault.New(fault.Invalid, "ids must hold 1 to %d ids, not %d", MaxBulk, len(ids))
+	}
+	deleted, err := s.Store.Delete(ctx, who.Scope, resolvable(ids))
+	if err != nil {
+		return nil, fmt.Errorf("delete conversations: %w", err)
+	}
+	if len(deleted.Units) > 0 {
+		ctx, cancel := context.WithTimeout(ctx, s.IndexTimeout)
+		defer cancel()
+		// The committed job finishes what this cannot.
+		_ = s.Index.Delete(ctx, who.Tenant, who.Placement, deleted.Units)
+	}
+	return deleted.IDs, nil
+}
+
+// resolvable leaves out what cannot be an id and the database would refuse.
+func resolvable(ids []string) []string {
+	out := make([]string, 0, len(ids))
+	for _, id := range ids {
+		if id != "" && utf8.ValidString(id) && !strings.ContainsRune(id, 0) {
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
+func checkString(f *fault.Fields, field, s string) {
+	if strings.ContainsRune(s, 0) {
+		f.Add(field, "must not contain the character U+0000")
+	}
+	if !utf8.ValidString(s) {
+		f.Add(field, "must be valid UTF-8")
+	}
+}
