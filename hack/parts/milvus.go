@@ -31,6 +31,7 @@ type Milvus struct {
 	dir     string
 	ports   map[string]int
 	process *process
+	network *network // nil where we may not make one
 }
 
 // StartMilvus starts Milvus with authentication on and a random password, and
@@ -90,7 +91,11 @@ func (m *Milvus) Start(ctx context.Context) error {
 	if err := writeMilvusConfig(m.files, m.dir, m.ports); err != nil {
 		return err
 	}
-	process, err := startProcess(ctx, processSpec{
+	network, err := newNetwork()
+	if err != nil {
+		return err
+	}
+	spec := processSpec{
 		name: "milvus",
 		dir:  m.options.Dir,
 		path: filepath.Join(m.files, "bin", "milvus"),
@@ -98,30 +103,47 @@ func (m *Milvus) Start(ctx context.Context) error {
 		env:  milvusEnv(m.files, m.dir, m.ports),
 		cwd:  m.dir,
 		stop: syscall.SIGTERM,
-	})
-	if err != nil {
+	}
+	// Milvus listens on every address of the machine, whatever its
+	// configuration says, and asks for a password on one of its ports only.
+	if m.network = network; network != nil {
+		spec.on = network.thread
+		if err := network.forward(m.Addr); err != nil {
+			network.close()
+			return err
+		}
+	}
+	if m.process, err = startProcess(ctx, spec); err != nil {
+		network.close()
 		return err
 	}
-	m.process = process
-	if err := process.await(ctx, milvusReady, m.ping); err != nil {
+	if err := m.process.await(ctx, milvusReady, m.ping); err != nil {
 		return errors.Join(err, m.Stop())
 	}
 	return nil
 }
 
 // Stop ends the server in order.
-func (m *Milvus) Stop() error { return m.process.stopNow(20 * time.Second) }
+func (m *Milvus) Stop() error {
+	// The server may only lose its thread, which carries its death signal, when
+	// it has ended.
+	defer m.network.close()
+	return m.process.stopNow(20 * time.Second)
+}
 
 // Kill ends the server at once, as a crash would.
-func (m *Milvus) Kill() error { return m.process.kill() }
+func (m *Milvus) Kill() error {
+	defer m.network.close()
+	return m.process.kill()
+}
 
 // ping asks for the collections: the health endpoint turns green long before
 // queries are answered. A new server has a known password, which it changes.
 func (m *Milvus) ping(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	if !listening(m.Addr) {
-		return fmt.Errorf("nothing listens on %s", m.Addr)
+	if err := m.listening(); err != nil {
+		return err
 	}
 	err := m.list(ctx, m.Password)
 	if err == nil {
@@ -162,11 +184,14 @@ func (m *Milvus) setPassword(ctx context.Context, old string) error {
 }
 
 // listening spares the SDK's slow connection attempts while the server starts.
-func listening(addr string) bool {
-	conn, err := net.DialTimeout("tcp", addr, time.Second)
-	if err != nil {
-		return false
+func (m *Milvus) listening() error {
+	dial := net.Dial
+	if m.network != nil {
+		dial = func(_, addr string) (net.Conn, error) { return m.network.dial(addr) }
 	}
-	_ = conn.Close()
-	return true
+	conn, err := dial("tcp", m.Addr)
+	if err != nil {
+		return fmt.Errorf("nothing listens yet: %w", err)
+	}
+	return conn.Close()
 }
