@@ -1,0 +1,76 @@
+package v1alpha1
+
+// The conditions of a Tenant. Each carries the generation it was seen at and a
+// message that says what to do next where there is something to do.
+const (
+	// Ready is True when all the others are and the tenant is not suspended.
+	Ready = "Ready"
+	// TokensReady is True when each user's Secret holds a valid token.
+	TokensReady = "TokensReady"
+	// QuotaReady is True when tenant, users and quota are stored as the spec says.
+	QuotaReady = "QuotaReady"
+	// PartitionReady is True when the tenant's partition is there.
+	PartitionReady = "PartitionReady"
+)
+
+// The reasons of conditions that are True.
+const (
+	ReasonReady   = "Ready"
+	ReasonIssued  = "Issued"  // TokensReady
+	ReasonApplied = "Applied" // QuotaReady
+	ReasonPlaced  = "Placed"  // PartitionReady
+	// ReasonPlacedAsPartition is PartitionReady of a Shared tenant.
+	ReasonPlacedAsPartition = "PlacedAsPartition"
+)
+
+// The reasons of conditions that are not True.
+const (
+	ReasonSuspended         = "Suspended"         // Ready: the spec says so
+	ReasonUnavailable       = "Unavailable"       // a store is away; tried again
+	ReasonClaimRequired     = "ClaimRequired"     // the name belongs to a retained tenant
+	ReasonClaimRefused      = "ClaimRefused"      // spec.claim names no tenant this one may adopt
+	ReasonSecretNameTaken   = "SecretNameTaken"   // a Secret of that name is not this Tenant's
+	ReasonReindexPending    = "ReindexPending"    // PartitionReady: the partition is new and not being filled yet
+	ReasonWaiting           = "Waiting"           // an earlier step has to succeed first
+	ReasonFailed            = "Failed"            // anything else; the message says what
+	ReasonDeletionPrevented = "DeletionPrevented" // Ready: deleted, held by spec.preventDeletion
+	ReasonPurging           = "Purging"           // Ready: deleted, data is being purged
+)
+
+// The deletion policies and isolations.
+const (
+	Retain DeletionPolicy = "Retain"
+	Delete DeletionPolicy = "Delete"
+
+	Partition Isolation = "Partition"
+	Shared    Isolation = "Shared"
+)
+
+// Finalizer keeps a Tenant until its stores have let go of it.
+const Finalizer = "mnemo.dev/tenant"
+
+// AnnotationPaused stops reconciling, deletion included, while it is "true".
+const AnnotationPaused = "mnemo.dev/paused"
+
+// Labels and annotations of the Secrets the operator writes.
+const (
+	LabelTenant = "mnemo.dev/tenant" // the Tenant's name
+	LabelUser   = "mnemo.dev/user"
+	// LabelManagedBy selects the Secrets the operator watches.
+	LabelManagedBy = "app.kubernetes.io/managed-by"
+	ManagedByValue = "mnemo"
+
+	// AnnotationTokenGeneration is the spec's tokenGeneration the token is for.
+	AnnotationTokenGeneration = "mnemo.dev/token-generation"
+	// AnnotationFingerprint names the token and AnnotationPasswordFingerprint
+	// the password by the start of their SHA-256.
+	AnnotationFingerprint         = "mnemo.dev/fingerprint"
+	AnnotationPasswordFingerprint = "mnemo.dev/password-fingerprint"
+)
+
+// The keys of a user's Secret.
+const (
+	SecretToken    = "token"
+	SecretPassword = "password"
+	SecretURL      = "url"
+)

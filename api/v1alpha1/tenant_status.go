@@ -1,0 +1,100 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// TenantStatus is what the operator saw and did.
+type TenantStatus struct {
+	// observedGeneration is the generation of the spec the status is of.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// conditions are Ready, TokensReady, QuotaReady and PartitionReady.
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=16
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// id is what the tenant is known by in the stores: its uid, or the one it claimed.
+	// +kubebuilder:validation:MaxLength=36
+	// +optional
+	ID string `json:"id,omitempty"`
+
+	// placement is where the tenant's vectors are.
+	// +optional
+	Placement *TenantPlacement `json:"placement,omitempty"`
+
+	// usage is what the tenant holds of what it may hold.
+	// +optional
+	Usage *TenantUsage `json:"usage,omitempty"`
+
+	// users are the users with their Secrets.
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=1000
+	// +optional
+	Users []UserStatus `json:"users,omitempty"`
+}
+
+// TenantPlacement names a partition of the index.
+type TenantPlacement struct {
+	// collection is the Milvus collection.
+	// +kubebuilder:validation:MaxLength=255
+	Collection string `json:"collection"`
+	// partition is the partition in it.
+	// +kubebuilder:validation:MaxLength=255
+	Partition string `json:"partition"`
+}
+
+// TenantUsage is what a tenant holds, each as used/hard.
+type TenantUsage struct {
+	// memories, for example 12/10000.
+	// +kubebuilder:validation:MaxLength=64
+	Memories string `json:"memories"`
+	// conversations that are active, for example 3/500.
+	// +kubebuilder:validation:MaxLength=64
+	Conversations string `json:"conversations"`
+	// storage of text, for example 13Ki/10Gi; what is used is rounded up.
+	// +kubebuilder:validation:MaxLength=64
+	Storage string `json:"storage"`
+	// users, for example 2/50.
+	// +kubebuilder:validation:MaxLength=64
+	Users string `json:"users"`
+	// blocked is how many conversations are kept beyond the quota.
+	Blocked int64 `json:"blocked"`
+}
+
+// ManagedBy says who issued a user's token.
+//
+// +kubebuilder:validation:Enum=operator;user
+type ManagedBy string
+
+// The issuers of tokens.
+const (
+	ManagedByOperator ManagedBy = "operator"
+	ManagedByUser     ManagedBy = "user" // regenerated in the dashboard; the Secret's token is empty
+)
+
+// UserStatus is a user's Secret and token, which it does not hold.
+type UserStatus struct {
+	// name of the user.
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name"`
+	// secret is the name of the user's Secret.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	Secret string `json:"secret,omitempty"`
+	// fingerprint is the start of the token's SHA-256.
+	// +kubebuilder:validation:MaxLength=12
+	// +optional
+	Fingerprint string `json:"fingerprint,omitempty"`
+	// tokenGeneration is the one of the spec that the token was issued for.
+	// +optional
+	TokenGeneration int64 `json:"tokenGeneration,omitempty"`
+	// issued counts the user's tokens; those below it are revoked or about to expire.
+	// +optional
+	Issued int64 `json:"issued,omitempty"`
+	// managedBy says who issued the token.
+	// +optional
+	ManagedBy ManagedBy `json:"managedBy,omitempty"`
+}

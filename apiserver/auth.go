@@ -1,0 +1,61 @@
+package apiserver
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+const bearer = "bearer"
+
+// identityKey is the context key of the caller's identity.
+type identityKey struct{}
+
+// authenticate is the huma middleware of every route under /api: it answers
+// 401 without a valid token and 403 for a suspended tenant.
+func (s *Server) authenticate(ctx huma.Context, next func(huma.Context)) {
+	who, err := s.identify(ctx.Context(), ctx.Header("Authorization"))
+	if err != nil {
+		s.refuse(ctx, err)
+		return
+	}
+	if who.Suspended {
+		s.refuse(ctx, fault.New(fault.Forbidden, "this tenant is suspended; its data is kept, ask whoever operates it"))
+		return
+	}
+	next(huma.WithValue(ctx, identityKey{}, who))
+}
+
+// identify returns whom an Authorization header belongs to. Every header that
+// does not name a valid token gets the same Unauthorized error.
+func (s *Server) identify(ctx context.Context, header string) (tenant.Identity, error) {
+	scheme, token, _ := strings.Cut(header, " ")
+	token = strings.TrimSpace(token)
+	if !strings.EqualFold(scheme, bearer) || !tenant.IsToken(token) {
+		return tenant.Identity{}, unauthorized(nil)
+	}
+	hash := tenant.HashSecret(token)
+	who, epoch, ok := s.Cache.get(hash)
+	if ok {
+		return who, nil
+	}
+	who, err := s.Tokens.Identify(ctx, hash)
+	if fault.Is(err, fault.Unauthorized) {
+		return tenant.Identity{}, unauthorized(err)
+	}
+	if err != nil {
+		return tenant.Identity{}, fmt.Errorf("identify token: %w", err)
+	}
+	s.Cache.put(hash, who, epoch)
+	return who, nil
+}
+
+func unauthorized(cause error) error {
+	return &fault.Error{Kind: fault.Unauthorized, Err: cause,
+		Message: "a valid token is needed: Authorization: Bearer <API_TOKEN>"}
+}

@@ -1,0 +1,82 @@
+package apiserver
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/mnemo-dev/mnemo/internal/memory"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+type bucketBody struct {
+	ID          string `json:"id" doc:"The bucket's id, as a string."`
+	Name        string `json:"name"`
+	Description string `json:"description"`
+	MemoryCount int64  `json:"memoryCount"`
+}
+
+const exampleBucket = `{"id":"12","name":"Travel","description":"Trips and how I like them","memoryCount":2}`
+
+func bucketBodies(list []memory.Bucket) []bucketBody {
+	out := make([]bucketBody, len(list))
+	for i, b := range list {
+		out[i] = bucketBody{ID: strconv.FormatInt(b.ID, 10), Name: b.Name, Description: b.Description, MemoryCount: b.Memories}
+	}
+	return out
+}
+
+type listBucketsOutput struct {
+	Body []bucketBody
+}
+
+var docListBuckets = doc{
+	id: "listBuckets", tag: "Buckets", summary: "List the user's buckets",
+	description: "The default bucket, General, comes first.",
+	params: []*huma.Param{
+		intParam("v", "Version of the answer; accepted for older clients.", 2, 1, 2),
+		textParam("source", "Names the client.", "cli"),
+	},
+	response: example(`[` + exampleBucket + `]`),
+}
+
+func (s *Server) listBuckets(ctx context.Context, who tenant.Identity, _ *struct{}) (*listBucketsOutput, error) {
+	list, err := s.Memories.ListBuckets(ctx, who)
+	if err != nil {
+		return nil, err
+	}
+	return &listBucketsOutput{Body: bucketBodies(list)}, nil
+}
+
+type createBucketInput struct {
+	Body struct {
+		Name        string  `json:"name" minLength:"1" maxLength:"100" doc:"1 to 100 characters, not digits only, unique without regard to case."`
+		Description *string `json:"description,omitempty" maxLength:"1000"`
+		Source      *string `json:"source,omitempty" doc:"Names the client."`
+	} `nameHint:"CreateBucketRequest"`
+}
+
+type createBucketOutput struct {
+	Location string `header:"Location" doc:"Names the new bucket."`
+	Body     messageBody
+}
+
+var docCreateBucket = doc{
+	id: "createBucket", tag: "Buckets", summary: "Create a bucket",
+	request:  example(`{"name":"Travel","description":"Trips and how I like them"}`),
+	response: example(`{"message":"Bucket created successfully"}`),
+	errors:   []int{http.StatusConflict},
+}
+
+func (s *Server) createBucket(ctx context.Context, who tenant.Identity, in *createBucketInput) (*createBucketOutput, error) {
+	id, err := s.Memories.CreateBucket(ctx, who, memory.BucketInput{Name: in.Body.Name, Description: value(in.Body.Description, "")})
+	if err != nil {
+		return nil, err
+	}
+	return &createBucketOutput{
+		Location: "/api/buckets/" + strconv.FormatInt(id, 10),
+		Body:     messageBody{Message: "Bucket created successfully"},
+	}, nil
+}

@@ -1,0 +1,117 @@
+package apiserver
+
+import (
+	"crypto/subtle"
+	"sync"
+	"time"
+
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+const (
+	// cacheTTL is a belt beside the notifications: the longest an identity is
+	// believed without asking again.
+	cacheTTL = 30 * time.Second
+	// cacheSize bounds the cache's memory; a full one is emptied.
+	cacheSize = 100000
+)
+
+// Cache remembers whom tokens belong to, so that a request costs no query.
+// Only tokens that were found are in it. Whoever listens to the database's
+// notifications drops what changed; a fill that began before a drop is not
+// kept, as it may have read what was there before. Safe for concurrent use.
+type Cache struct {
+	now func() time.Time
+
+	mu      sync.RWMutex
+	epoch   uint64 // raised by every drop
+	bypass  bool
+	entries map[cacheKey]cacheEntry
+}
+
+// cacheKey is a part of a hash only; the rest is compared in constant time.
+type cacheKey [8]byte
+
+type cacheEntry struct {
+	hash     tenant.Hash
+	identity tenant.Identity
+	until    time.Time
+}
+
+// NewCache makes an empty cache.
+func NewCache() *Cache {
+	return &Cache{now: time.Now, entries: make(map[cacheKey]cacheEntry)}
+}
+
+// Drop forgets a token.
+func (c *Cache) Drop(h tenant.Hash) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.epoch++
+	delete(c.entries, keyOf(h))
+}
+
+// DropTenant forgets all tokens of a tenant, whose quota, placement or
+// suspension changed.
+func (c *Cache) DropTenant(id tenant.ID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.epoch++
+	for k, e := range c.entries {
+		if e.identity.Tenant == id {
+			delete(c.entries, k)
+		}
+	}
+}
+
+// Clear forgets everything, for example after notifications may have been missed.
+func (c *Cache) Clear() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.clear()
+}
+
+// SetBypass turns the cache off while notifications cannot be heard, and on
+// again. Either way it is empty afterwards.
+func (c *Cache) SetBypass(on bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.bypass = on
+	c.clear()
+}
+
+func (c *Cache) clear() {
+	c.epoch++
+	c.entries = make(map[cacheKey]cacheEntry)
+}
+
+// get returns a token's identity if it is known, and otherwise the epoch that
+// put must be given with what the store answers.
+func (c *Cache) get(h tenant.Hash) (id tenant.Identity, epoch uint64, ok bool) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	e, found := c.entries[keyOf(h)]
+	if !found || subtle.ConstantTimeCompare(e.hash[:], h[:]) != 1 || !c.now().Before(e.until) {
+		return tenant.Identity{}, c.epoch, false
+	}
+	return e.identity, c.epoch, true
+}
+
+// put remembers an identity that was read after epoch was.
+func (c *Cache) put(h tenant.Hash, id tenant.Identity, epoch uint64) {
+	until := c.now().Add(cacheTTL)
+	if !id.ExpiresAt.IsZero() && id.ExpiresAt.Before(until) {
+		until = id.ExpiresAt
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.bypass || epoch != c.epoch {
+		return
+	}
+	if len(c.entries) >= cacheSize {
+		c.clear()
+	}
+	c.entries[keyOf(h)] = cacheEntry{hash: h, identity: id, until: until}
+}
+
+func keyOf(h tenant.Hash) cacheKey { return cacheKey(h[:8]) }

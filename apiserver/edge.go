@@ -1,0 +1,88 @@
+package apiserver
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/gofiber/fiber/v2"
+	"github.com/google/uuid"
+)
+
+const (
+	headerRequestID  = "X-Request-Id"
+	headerDegraded   = "X-Degraded"
+	degradedVector   = "vector"
+	maxRequestID     = 128
+	localRoute       = "mnemo.route" // the matched operation's path, for metrics
+	localBody        = "mnemo.body"  // the *body a handler reads
+	unmatched        = "unmatched"
+	unexpectedAnswer = "Something went wrong here; it is logged under the request id."
+)
+
+// edge is around every request: it names it, gives it a deadline, turns its
+// error or panic into an answer, closes connections whose body was left
+// unread, and counts.
+func (s *Server) edge(c *fiber.Ctx) error {
+	begin := time.Now()
+	id := requestID(c.Get(headerRequestID))
+	c.Set(headerRequestID, id)
+	ctx, cancel := context.WithTimeout(context.WithValue(c.UserContext(), requestIDKey{}, id), s.RequestTimeout)
+	defer cancel()
+	c.SetUserContext(ctx)
+
+	if err := s.recovered(c); err != nil {
+		if err := s.answerError(c, err); err != nil {
+			return err
+		}
+	}
+	closeUnread(c)
+
+	route, ok := c.Locals(localRoute).(string)
+	if !ok {
+		route = unmatched
+	}
+	s.metrics.observe(c.Method(), route, c.Response().StatusCode(), time.Since(begin))
+	return nil
+}
+
+// recovered runs the rest of the chain and returns its panic as an error.
+func (s *Server) recovered(c *fiber.Ctx) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("panic: %v\n%s", r, debug.Stack())
+		}
+	}()
+	return c.Next()
+}
+
+// requestIDKey is the context key of the request id.
+type requestIDKey struct{}
+
+// requestID takes the client's id when it can safely be repeated in headers
+// and logs, and makes one otherwise.
+func requestID(given string) string {
+	if given == "" || len(given) > maxRequestID {
+		return uuid.NewString()
+	}
+	for _, r := range given {
+		if r <= ' ' || r > '~' {
+			return uuid.NewString()
+		}
+	}
+	return given
+}
+
+// requestIDOf returns the id of the request a context belongs to.
+func requestIDOf(ctx context.Context) string {
+	id, _ := ctx.Value(requestIDKey{}).(string)
+	return id
+}
+
+// named is the huma middleware that tells the edge which route matched.
+func named(ctx huma.Context, next func(huma.Context)) {
+	fiberCtx(ctx).Locals(localRoute, ctx.Operation().Path)
+	next(ctx)
+}

@@ -1,0 +1,96 @@
+package apiserver
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/mnemo-dev/mnemo/internal/chat"
+	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+type ingestInput struct {
+	Body struct {
+		Conversation        *ingestConversation `json:"conversation"`
+		Platform            *string             `json:"platform,omitempty" pattern:"^[a-zA-Z0-9\\-_.]{1,100}$" doc:"Where it took place; custom when absent."`
+		PlatformDisplayName *string             `json:"platformDisplayName,omitempty" maxLength:"200"`
+	} `nameHint:"IngestRequest"`
+}
+
+type ingestConversation struct {
+	ID        *string         `json:"id" minLength:"1" maxLength:"500" doc:"Its id on the platform. Sending it again adds what is new and replaces what changed."`
+	Title     *string         `json:"title" maxLength:"2000"`
+	CreatedAt *string         `json:"createdAt" format:"date-time"`
+	UpdatedAt *string         `json:"updatedAt,omitempty" format:"date-time" doc:"The newest message's time when absent."`
+	Messages  []ingestMessage `json:"messages" minItems:"1"`
+}
+
+type ingestMessage struct {
+	ID        *string `json:"id" minLength:"1" maxLength:"500"`
+	Role      *string `json:"role" enum:"human,user,assistant,ai,model,bot,system,tool"`
+	Content   *string `json:"content"`
+	CreatedAt *string `json:"createdAt" format:"date-time"`
+}
+
+type ingestOutput struct {
+	Body ingestBodyOut
+}
+
+type ingestBodyOut struct {
+	Queued         bool                 `json:"queued"`
+	ImportID       string               `json:"importId"`
+	ConversationID string               `json:"conversationId"`
+	Platform       string               `json:"platform"`
+	Conversation   ingestedConversation `json:"conversation"`
+}
+
+type ingestedConversation struct {
+	ID                     string `json:"id"`
+	PlatformConversationID string `json:"platformConversationId"`
+	Title                  string `json:"title"`
+	UpdatedAt              string `json:"updatedAt" format:"date-time"`
+	MessageCount           int    `json:"messageCount"`
+	Status                 string `json:"status" enum:"queued"`
+}
+
+var docIngestConversation = doc{
+	id: "ingestConversation", tag: tagChats, summary: "Send a conversation",
+	description: "New messages are added, one with a known id and new content replaces it, ones that are missing stay. " +
+		"Over the conversation quota it is kept but blocked until there is room. Over 100,000 tokens it is accepted, and its import marked failed. At most 50 MiB.",
+	request: example(`{"conversation":{"id":"c-1","title":"Night train to Vienna","createdAt":"2025-05-09T14:30:00Z","messages":[` +
+		`{"id":"m-1","role":"user","content":"Which seat should I book?","createdAt":"2025-05-09T14:30:00Z"},` +
+		`{"id":"m-2","role":"assistant","content":"A window seat, as you like it.","createdAt":"2025-05-09T14:30:04Z"}]},` +
+		`"platform":"custom","platformDisplayName":"My assistant"}`),
+	response: example(`{"queued":true,"importId":"0196b2f5-09d2-7e6b-8a41-5c3f9b7d2e60","conversationId":"0196b2f5-0a77-7d21-b1c4-94e2f7a83d15",` +
+		`"platform":"custom","conversation":{"id":"0196b2f5-0a77-7d21-b1c4-94e2f7a83d15","platformConversationId":"c-1","title":"Night train to Vienna",` +
+		`"updatedAt":"2025-05-09T14:30:04.000Z","messageCount":2,"status":"queued"}}`),
+	maxBody: ingestBody,
+}
+
+func (s *Server) ingestConversation(ctx context.Context, who tenant.Identity, in *ingestInput) (*ingestOutput, error) {
+	c := in.Body.Conversation
+	if c == nil {
+		return nil, fault.New(fault.Invalid, "conversation is required and takes an object with id, title, createdAt and messages")
+	}
+	input := chat.IngestInput{
+		Platform: value(in.Body.Platform, ""), PlatformName: value(in.Body.PlatformDisplayName, ""),
+		ID: c.ID, Title: c.Title, CreatedAt: c.CreatedAt, UpdatedAt: c.UpdatedAt,
+		Messages: make([]chat.IngestMessage, len(c.Messages)),
+	}
+	for i, m := range c.Messages {
+		input.Messages[i] = chat.IngestMessage(m)
+	}
+	done, err := s.Chats.Ingest(ctx, who, input)
+	if err != nil {
+		return nil, err
+	}
+	stored := done.Conversation
+	return &ingestOutput{Body: ingestBodyOut{
+		Queued: true, ImportID: done.ImportID, ConversationID: stored.ID,
+		Platform: cmp.Or(stored.Platform, input.Platform, chat.DefaultPlatform),
+		Conversation: ingestedConversation{
+			ID: stored.ID, PlatformConversationID: cmp.Or(stored.ExternalID, *c.ID), Title: cmp.Or(stored.Title, *c.Title),
+			UpdatedAt: stamp(stored.UpdatedAt), MessageCount: stored.MessageCount, Status: "queued",
+		},
+	}}, nil
+}

@@ -1,0 +1,250 @@
+package apiserver
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/mnemo-dev/mnemo/internal/memory"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+type createMemoryInput struct {
+	Body struct {
+		Text     string    `json:"text" minLength:"1" maxLength:"32768" doc:"What to remember, verbatim. Begin it with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. At most 32,768 bytes."`
+		BucketID *bucketID `json:"bucketId,omitempty" doc:"The bucket to put it in; the user's default bucket when absent."`
+		Source   *string   `json:"source,omitempty" maxLength:"200" doc:"Names the client that stores it."`
+	} `nameHint:"CreateMemoryRequest"`
+}
+
+type createMemoryOutput struct {
+	Body createMemoryBody
+}
+
+type createMemoryBody struct {
+	Done     string `json:"done" enum:"ok"`
+	MemoryID string `json:"memoryId"`
+}
+
+var docCreateMemory = doc{
+	id: "createMemory", tag: "Memories", summary: "Store a memory",
+	description: "Callers should begin the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. " +
+		"The text is stored verbatim and is found by the user's very next listing or search.",
+	request:  example(`{"text":"2025-05-09 Prefers the window seat on trains","bucketId":12,"source":"cli"}`),
+	response: example(`{"done":"ok","memoryId":"0196b2f4-6d1e-7c3a-9f5e-2b8d4c6a1e07"}`),
+	errors:   []int{http.StatusNotFound},
+}
+
+func (s *Server) createMemory(ctx context.Context, who tenant.Identity, in *createMemoryInput) (*createMemoryOutput, error) {
+	var p params
+	bucket := value(in.Body.BucketID, bucketID{}).value(&p.Fields, "bucketId")
+	input := memory.CreateInput{Text: in.Body.Text, Bucket: bucket, Source: value(in.Body.Source, "")}
+	if err := join(p.Err(), input.Validate()); err != nil {
+		return nil, err
+	}
+	id, err := s.Memories.Create(ctx, who, input)
+	if err != nil {
+		return nil, err
+	}
+	return &createMemoryOutput{Body: createMemoryBody{Done: "ok", MemoryID: id}}, nil
+}
+
+type listMemoriesInput struct {
+	BucketID string `query:"bucketId"`
+	Count    string `query:"count"`
+	All      string `query:"all"`
+	Latest   string `query:"latest"`
+	Query    string `query:"query"`
+	Skip     string `query:"skip"`
+}
+
+type listMemoriesOutput struct {
+	Degraded string `header:"X-Degraded"`
+	Body     listMemoriesBody
+}
+
+type listMemoriesBody struct {
+	Memories []memoryBody `json:"memories"`
+	Buckets  []bucketBody `json:"buckets" doc:"All buckets of the user, whatever was asked for."`
+	NextSkip int          `json:"nextSkip,omitempty" doc:"The skip at which the rest begins; absent when there is none."`
+}
+
+type memoryBody struct {
+	ID       string         `json:"id"`
+	Text     string         `json:"text"`
+	Metadata memoryMetadata `json:"metadata"`
+}
+
+type memoryMetadata struct {
+	Text       string `json:"text"`
+	CreatedAt  string `json:"createdAt" format:"date-time"`
+	BucketID   int64  `json:"bucketId"`
+	BucketName string `json:"bucketName"`
+}
+
+const exampleMemory = `{"id":"0196b2f4-6d1e-7c3a-9f5e-2b8d4c6a1e07","text":"2025-05-09 Prefers the window seat on trains",` +
+	`"metadata":{"text":"2025-05-09 Prefers the window seat on trains","createdAt":"2025-05-09T14:30:00.000Z","bucketId":12,"bucketName":"Travel"}}`
+
+var docListMemories = doc{
+	id: "listMemories", tag: "Memories", summary: "List memories, or find them by meaning",
+	description: "With `query` the best match comes first; with `latest` the newest; otherwise the oldest, so that `skip` walks a stable list. " +
+		"The answer ends where the tenant's token limit is reached, after at least one memory; `nextSkip` says where the rest begins. " +
+		"`X-Degraded: vector` says that the vector store was away and the query was answered by words.",
+	params: []*huma.Param{
+		bucketParam("bucketId", "Only memories of this bucket."),
+		intParam("count", "How many memories; above 1,000 is taken as 1,000.", memory.DefaultCount, 1, 10),
+		boolParam("all", "All memories, whatever `count` says."),
+		boolParam("latest", "Newest first; ignored with `query`."),
+		textParam("query", "What to look for, in words of your own.", "where do I like to sit on trains?"),
+		intParam("skip", "How many memories to leave out first; with `query`, of the best 1,000.", 0, 0, 0),
+		textParam("source", "Names the client; it does not filter.", "cli"),
+		textParam("contentType", "Accepted for older clients; `text` is all there is.", "text"),
+		boolParam("includeIds", "Accepted for older clients; ids are always there."),
+	},
+	response: example(`{"memories":[` + exampleMemory + `],"buckets":[` + exampleBucket + `],"nextSkip":1}`),
+	errors:   []int{http.StatusBadRequest, http.StatusNotFound},
+}
+
+func (s *Server) listMemories(ctx context.Context, who tenant.Identity, in *listMemoriesInput) (*listMemoriesOutput, error) {
+	var p params
+	input := memory.ListInput{
+		Bucket: bucketID{strings.TrimSpace(in.BucketID)}.value(&p.Fields, "bucketId"),
+		Count:  p.integer("count", in.Count, memory.DefaultCount, 1),
+		All:    p.boolean("all", in.All),
+		Newest: p.boolean("latest", in.Latest),
+		Query:  in.Query,
+		Skip:   p.integer("skip", in.Skip, 0, 0),
+	}
+	if err := join(p.Err(), input.Validate()); err != nil {
+		return nil, err
+	}
+	listing, err := s.Memories.List(ctx, who, input)
+	if err != nil {
+		return nil, err
+	}
+	out := &listMemoriesOutput{Degraded: degraded(listing.Degraded), Body: listMemoriesBody{
+		Memories: make([]memoryBody, len(listing.Memories)), Buckets: bucketBodies(listing.Buckets), NextSkip: listing.NextSkip,
+	}}
+	for i, m := range listing.Memories {
+		out.Body.Memories[i] = bodyOf(m)
+	}
+	return out, nil
+}
+
+func bodyOf(m memory.Memory) memoryBody {
+	return memoryBody{ID: m.ID, Text: m.Text, Metadata: memoryMetadata{
+		Text: m.Text, CreatedAt: stamp(m.CreatedAt), BucketID: m.BucketID, BucketName: m.BucketName,
+	}}
+}
+
+// degraded is the value of X-Degraded; huma sends no empty header.
+func degraded(is bool) string {
+	if is {
+		return degradedVector
+	}
+	return ""
+}
+
+type memoryIDInput struct {
+	MemoryID string `path:"memoryId" doc:"The memory's id." example:"0196b2f4-6d1e-7c3a-9f5e-2b8d4c6a1e07"`
+}
+
+type getMemoryOutput struct {
+	Body fullMemoryBody
+}
+
+type fullMemoryBody struct {
+	ID        string         `json:"id"`
+	Text      string         `json:"text"`
+	Metadata  memoryMetadata `json:"metadata"`
+	Version   int            `json:"version" doc:"1 when stored; each edit of the text raises it."`
+	Source    string         `json:"source"`
+	UpdatedAt string         `json:"updatedAt" format:"date-time"`
+}
+
+var docGetMemory = doc{
+	id: "getMemory", tag: "Memories", summary: "Read one memory",
+	response: example(`{"id":"0196b2f4-6d1e-7c3a-9f5e-2b8d4c6a1e07","text":"2025-05-09 Prefers the window seat on trains",` +
+		`"metadata":{"text":"2025-05-09 Prefers the window seat on trains","createdAt":"2025-05-09T14:30:00.000Z","bucketId":12,"bucketName":"Travel"},` +
+		`"version":1,"source":"cli","updatedAt":"2025-05-09T14:30:00.000Z"}`),
+	errors: []int{http.StatusNotFound},
+}
+
+func (s *Server) getMemory(ctx context.Context, who tenant.Identity, in *memoryIDInput) (*getMemoryOutput, error) {
+	m, err := s.Memories.Get(ctx, who, in.MemoryID)
+	if err != nil {
+		return nil, err
+	}
+	b := bodyOf(m)
+	return &getMemoryOutput{Body: fullMemoryBody{ID: b.ID, Text: b.Text, Metadata: b.Metadata,
+		Version: m.Version, Source: m.Source, UpdatedAt: stamp(m.UpdatedAt)}}, nil
+}
+
+type messageOutput struct {
+	Body messageBody
+}
+
+type messageBody struct {
+	Message string `json:"message"`
+}
+
+var docDeleteMemory = doc{
+	id: "deleteMemory", tag: "Memories", summary: "Delete a memory",
+	description: "It is gone from the database and from the vector store, and cannot be brought back.",
+	response:    example(`{"message":"Memory deleted"}`),
+	errors:      []int{http.StatusNotFound},
+}
+
+func (s *Server) deleteMemory(ctx context.Context, who tenant.Identity, in *memoryIDInput) (*messageOutput, error) {
+	if err := s.Memories.Delete(ctx, who, in.MemoryID); err != nil {
+		return nil, err
+	}
+	return &messageOutput{Body: messageBody{Message: "Memory deleted"}}, nil
+}
+
+type deleteMemoriesInput struct {
+	Body struct {
+		MemoryIDs []string `json:"memoryIds" minItems:"1" maxItems:"10000" doc:"The memories to delete; ids that do not exist are skipped."`
+	} `nameHint:"DeleteMemoriesRequest"`
+}
+
+type deleteMemoriesOutput struct {
+	Body deleteMemoriesBody
+}
+
+type deleteMemoriesBody struct {
+	Message      string          `json:"message"`
+	DeletedCount int             `json:"deletedCount" doc:"Memories deleted from the database."`
+	Errors       []bulkErrorBody `json:"errors" doc:"What went wrong; a memoryId of milvus_bulk or postgres_bulk stands for the whole batch."`
+}
+
+type bulkErrorBody struct {
+	MemoryID string `json:"memoryId"`
+	Error    string `json:"error"`
+}
+
+var docDeleteMemories = doc{
+	id: "deleteMemories", tag: "Memories", summary: "Delete up to 10,000 memories",
+	description: "Answers 200 even when it failed in part. `milvus_bulk` means the memories are deleted and their vectors follow; `postgres_bulk` that nothing was deleted.",
+	request:     example(`{"memoryIds":["0196b2f4-6d1e-7c3a-9f5e-2b8d4c6a1e07"]}`),
+	response:    example(`{"message":"Memories deleted","deletedCount":1,"errors":[]}`),
+}
+
+func (s *Server) deleteMemories(ctx context.Context, who tenant.Identity, in *deleteMemoriesInput) (*deleteMemoriesOutput, error) {
+	done, err := s.Memories.DeleteMany(ctx, who, in.Body.MemoryIDs)
+	if err != nil {
+		return nil, err
+	}
+	if done.Cause != nil {
+		s.Log.LogAttrs(ctx, slog.LevelWarn, "bulk delete incomplete",
+			slog.String("requestId", requestIDOf(ctx)), slog.Any("error", done.Cause))
+	}
+	out := deleteMemoriesBody{Message: "Memories deleted", DeletedCount: done.Deleted, Errors: make([]bulkErrorBody, len(done.Errors))}
+	for i, e := range done.Errors {
+		out.Errors[i] = bulkErrorBody{MemoryID: e.MemoryID, Error: e.Err}
+	}
+	return &deleteMemoriesOutput{Body: out}, nil
+}

@@ -1,0 +1,103 @@
+package apiserver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+// doc is what a route's documentation holds beside its types.
+type doc struct {
+	id          string // operationId
+	tag         string
+	summary     string
+	description string
+	params      []*huma.Param
+	request     any   // example of the body; nil for routes without one
+	response    any   // example of the answer
+	maxBody     int64 // bytes; defaultBody when 0
+	errors      []int // statuses beside those every route can give
+}
+
+// handler answers a request of a user.
+type handler[I, O any] func(ctx context.Context, who tenant.Identity, in *I) (*O, error)
+
+// add registers a route that needs a token. What a request passes is here:
+// authentication, then (to come) the request rate, then the body, then the
+// handler.
+func add[I, O any](s *Server, method, path string, d doc, h handler[I, O]) {
+	op := d.operation(method, path)
+	op.Security = []map[string][]string{{bearer: {}}}
+	op.Errors = append(op.Errors, http.StatusUnauthorized, http.StatusForbidden, http.StatusServiceUnavailable)
+	op.Middlewares = huma.Middlewares{named, s.authenticate, s.jsonBody}
+	if d.request == nil {
+		op.Middlewares = huma.Middlewares{named, s.authenticate}
+	}
+	huma.Register(s.api, op, func(ctx context.Context, in *I) (*O, error) {
+		who, ok := ctx.Value(identityKey{}).(tenant.Identity)
+		if !ok {
+			return nil, s.answerFor(ctx, errors.New("handler reached without an identity"))
+		}
+		out, err := h(ctx, who, in)
+		if err != nil {
+			return nil, s.answerFor(ctx, err)
+		}
+		return out, nil
+	})
+}
+
+// addPublic registers a route that needs no token.
+func addPublic[O any](s *Server, method, path string, d doc, h func(ctx context.Context) (*O, error)) {
+	op := d.operation(method, path)
+	op.Middlewares = huma.Middlewares{named}
+	huma.Register(s.api, op, func(ctx context.Context, _ *struct{}) (*O, error) {
+		out, err := h(ctx)
+		if err != nil {
+			return nil, s.answerFor(ctx, err)
+		}
+		return out, nil
+	})
+}
+
+// operation is the route as huma takes it. huma validates nothing: its
+// messages do not name what a field takes, and inputs are read more leniently
+// than a schema can say. json.go and params.go do it.
+func (d doc) operation(method, path string) huma.Operation {
+	op := huma.Operation{
+		OperationID: d.id, Method: method, Path: path, Tags: []string{d.tag},
+		Summary: d.summary, Description: d.description, Parameters: d.params,
+		SkipValidateParams: true, SkipValidateBody: true,
+		Errors:   append([]int{}, d.errors...),
+		Metadata: map[string]any{metaRequest: d.request, metaResponse: d.response},
+	}
+	if d.request != nil {
+		limit := d.maxBody
+		if limit == 0 {
+			limit = defaultBody
+		}
+		op.MaxBodyBytes = limit + 1 // huma refuses a body of exactly this size
+		op.BodyReadTimeout = -1     // the server's ReadTimeout holds
+		op.Errors = append(op.Errors, http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType)
+	}
+	return op
+}
+
+// as returns the documentation under another operationId, for a second path.
+func (d doc) as(id string) doc {
+	d.id = id
+	return d
+}
+
+// example turns an example given as JSON text into the value it stands for.
+func example(text string) any {
+	var v any
+	if err := json.Unmarshal([]byte(text), &v); err != nil {
+		panic("example " + text + ": " + err.Error()) // it is in the source
+	}
+	return v
+}

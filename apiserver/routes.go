@@ -1,0 +1,30 @@
+package apiserver
+
+import "net/http"
+
+// routes is the whole route table. /openapi.json is served beside it, and
+// /metrics on a port of its own (MetricsHandler).
+func (s *Server) routes() {
+	const get, post, del = http.MethodGet, http.MethodPost, http.MethodDelete
+
+	add(s, post, "/api/memory", docCreateMemory, s.createMemory)
+	add(s, post, "/api/v2/memory", docCreateMemory.as("createMemoryV2"), s.createMemory)
+	add(s, get, "/api/memory", docListMemories, s.listMemories)
+	add(s, get, "/api/v2/memory", docListMemories.as("listMemoriesV2"), s.listMemories)
+	add(s, get, "/api/memories/{memoryId}", docGetMemory, s.getMemory)
+	add(s, del, "/api/memories/{memoryId}", docDeleteMemory, s.deleteMemory)
+	add(s, post, "/api/memories/bulk-delete", docDeleteMemories, s.deleteMemories)
+
+	add(s, get, "/api/buckets", docListBuckets, s.listBuckets)
+	add(s, post, "/api/buckets", docCreateBucket, s.createBucket)
+
+	add(s, get, "/api/chat-history/conversation", docGetConversation, s.getConversation)
+	add(s, get, "/api/chat-history/count", docCountConversations, s.countConversations)
+	add(s, get, "/api/chat-history/chats", docListConversations, s.listConversations)
+	add(s, del, "/api/chat-history/chats", docDeleteConversations, s.deleteConversations)
+	add(s, post, "/api/chat-history/search", docSearchConversations, s.searchConversations)
+	add(s, post, "/api/chat-history/ingest/custom-online", docIngestConversation, s.ingestConversation)
+
+	addPublic(s, get, "/healthz", docHealthz, s.healthz)
+	addPublic(s, get, "/readyz", docReadyz, s.readyz)
+}

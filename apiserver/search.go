@@ -1,0 +1,97 @@
+package apiserver
+
+import (
+	"context"
+	"time"
+
+	"github.com/mnemo-dev/mnemo/internal/chat"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+type searchInput struct {
+	Body struct {
+		Query         string  `json:"query" minLength:"1" doc:"What to look for, in words of your own."`
+		Limit         *int    `json:"limit,omitempty" minimum:"1" maximum:"100" doc:"How many passages; 20 when absent."`
+		Provider      *string `json:"provider,omitempty" doc:"The platform, or all."`
+		ContextChunks *int    `json:"contextChunks,omitempty" minimum:"0" maximum:"20" doc:"How many messages of context on either side; 4 when absent."`
+		SkipRerank    *bool   `json:"skipRerank,omitempty" doc:"Accepted for older clients."`
+		DateFrom      *string `json:"dateFrom,omitempty" doc:"Conversations created at or after: an ISO 8601 date or time."`
+		DateTo        *string `json:"dateTo,omitempty" doc:"Conversations created at or before: an ISO 8601 time, or a date for the whole day."`
+	} `nameHint:"SearchRequest"`
+}
+
+type searchOutput struct {
+	Degraded string `header:"X-Degraded"`
+	Body     searchBody
+}
+
+type searchBody struct {
+	Results        []searchResultBody `json:"results"`
+	TotalResults   int                `json:"totalResults"`
+	Query          string             `json:"query"`
+	Provider       string             `json:"provider"`
+	ProcessingTime float64            `json:"processingTime" doc:"Milliseconds."`
+}
+
+type searchResultBody struct {
+	ConversationID string            `json:"conversationId"`
+	Title          string            `json:"title"`
+	Text           string            `json:"text"`
+	Score          float64           `json:"score" minimum:"0" maximum:"1" doc:"Comparable within one answer only."`
+	Timestamp      string            `json:"timestamp" format:"date-time"`
+	Sender         string            `json:"sender" enum:"human,assistant,system,tool"`
+	MessageIndex   int               `json:"messageIndex"`
+	Context        []contextLineBody `json:"context" doc:"The messages around it, in order."`
+}
+
+type contextLineBody struct {
+	Text      string `json:"text"`
+	Sender    string `json:"sender" enum:"human,assistant,system,tool"`
+	Timestamp string `json:"timestamp" format:"date-time"`
+}
+
+var docSearchConversations = doc{
+	id: "searchConversations", tag: tagChats, summary: "Find passages of active conversations by meaning",
+	description: "`X-Degraded: vector` says that the vector store was away and the query was answered by words.",
+	request:     example(`{"query":"where do I like to sit on trains?","limit":5,"provider":"all","contextChunks":1}`),
+	response: example(`{"results":[{"conversationId":"0196b2f5-0a77-7d21-b1c4-94e2f7a83d15","title":"Night train to Vienna",` +
+		`"text":"A window seat, as you like it.","score":0.87,"timestamp":"2025-05-09T14:30:04.000Z","sender":"assistant","messageIndex":1,` +
+		`"context":[{"text":"Which seat should I book?","sender":"human","timestamp":"2025-05-09T14:30:00.000Z"}]}],` +
+		`"totalResults":1,"query":"where do I like to sit on trains?","provider":"all","processingTime":12.4}`),
+}
+
+func (s *Server) searchConversations(ctx context.Context, who tenant.Identity, in *searchInput) (*searchOutput, error) {
+	begin := time.Now()
+	var p params
+	name := value(in.Body.Provider, allProviders)
+	input := chat.SearchInput{
+		Query: in.Body.Query, Limit: value(in.Body.Limit, chat.DefaultResults),
+		Platform: provider(name), Around: value(in.Body.ContextChunks, chat.DefaultAround),
+		From: p.from("dateFrom", value(in.Body.DateFrom, "")), To: p.to("dateTo", value(in.Body.DateTo, "")),
+	}
+	if err := join(p.Err(), input.Validate()); err != nil {
+		return nil, err
+	}
+	found, isDegraded, err := s.Chats.Search(ctx, who, input)
+	if err != nil {
+		return nil, err
+	}
+	out := searchBody{Results: make([]searchResultBody, len(found)), TotalResults: len(found), Query: input.Query, Provider: name}
+	for i, r := range found {
+		out.Results[i] = resultOf(r)
+	}
+	out.ProcessingTime = float64(time.Since(begin).Microseconds()) / 1000
+	return &searchOutput{Degraded: degraded(isDegraded), Body: out}, nil
+}
+
+func resultOf(r chat.SearchResult) searchResultBody {
+	out := searchResultBody{
+		ConversationID: r.Conversation.ID, Title: r.Conversation.Title, Text: r.Text, Score: r.Score,
+		Timestamp: stamp(r.Message.CreatedAt), Sender: string(r.Message.Sender), MessageIndex: r.Message.Index,
+		Context: make([]contextLineBody, len(r.Context)),
+	}
+	for i, m := range r.Context {
+		out.Context[i] = contextLineBody{Text: m.Text, Sender: string(m.Sender), Timestamp: stamp(m.CreatedAt)}
+	}
+	return out
+}

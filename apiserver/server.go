@@ -1,0 +1,150 @@
+package apiserver
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"reflect"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humafiber"
+	"github.com/gofiber/fiber/v2"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/mnemo-dev/mnemo/internal/chat"
+	"github.com/mnemo-dev/mnemo/internal/memory"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+// Config is what a Server works with. Memories, Chats and Tokens are required.
+type Config struct {
+	Memories *memory.Service
+	Chats    *chat.Service
+	Tokens   tenant.TokenStore
+	// Cache remembers identities; an empty one when nil. Whoever listens to
+	// the database's notifications must be given the same one.
+	Cache *Cache
+	// Checks are asked by /readyz, by name; nil errors mean ready.
+	Checks map[string]func(context.Context) error
+	// Registry takes the server's metrics; one of its own when nil.
+	Registry *prometheus.Registry
+	Log      *slog.Logger // slog.Default() when nil
+
+	RequestTimeout time.Duration // deadline of a handler's context; 30 s when 0
+	ReadTimeout    time.Duration // for a whole request with its body; 2 min when 0
+	WriteTimeout   time.Duration // for a whole answer; 1 min when 0
+	IdleTimeout    time.Duration // between requests of a connection; 75 s when 0
+}
+
+// Server answers the HTTP contract.
+type Server struct {
+	Config
+	app     *fiber.App
+	api     huma.API
+	metrics *metrics
+}
+
+// New makes a Server; it does no I/O.
+func New(c Config) *Server {
+	c.Cache = cmp.Or(c.Cache, NewCache())
+	c.Registry = cmp.Or(c.Registry, prometheus.NewRegistry())
+	c.Log = cmp.Or(c.Log, slog.Default())
+	c.RequestTimeout = cmp.Or(c.RequestTimeout, 30*time.Second)
+	c.ReadTimeout = cmp.Or(c.ReadTimeout, 2*time.Minute)
+	c.WriteTimeout = cmp.Or(c.WriteTimeout, time.Minute)
+	c.IdleTimeout = cmp.Or(c.IdleTimeout, 75*time.Second)
+	s := &Server{Config: c, metrics: newMetrics(c.Registry)}
+	s.app = fiber.New(fiber.Config{
+		AppName:      "Mnemo",
+		ErrorHandler: s.answerError,
+		// Strings of a request outlive its handler in caches and contexts.
+		Immutable:             true,
+		CaseSensitive:         true,
+		UnescapePath:          true,
+		DisableStartupMessage: true,
+		// A body is read by the handler that wants it, after authentication
+		// and up to its own limit; see body.go.
+		StreamRequestBody:            true,
+		DisablePreParseMultipartForm: true,
+		ReadBufferSize:               16 << 10, // the request line and headers
+		ReadTimeout:                  c.ReadTimeout,
+		WriteTimeout:                 c.WriteTimeout,
+		IdleTimeout:                  c.IdleTimeout,
+	})
+	s.app.Use(s.edge)
+	s.api = humafiber.New(s.app, apiConfig())
+	s.routes()
+	finishOpenAPI(s.api.OpenAPI())
+	s.app.Get("/openapi.json", s.serveOpenAPI())
+	return s
+}
+
+// apiConfig configures huma: errors and arrays as the contract wants them, no
+// routes and no links of its own.
+func apiConfig() huma.Config {
+	configureHuma()
+	c := huma.DefaultConfig("Mnemo", "1.0.0")
+	c.OpenAPIPath, c.DocsPath, c.SchemasPath = "", "", ""
+	c.CreateHooks = nil // they add $schema to answers
+	c.AllowAdditionalPropertiesByDefault = true
+	c.Formats = map[string]huma.Format{
+		"application/json": {Marshal: huma.DefaultJSONFormat.Marshal, Unmarshal: decodeJSON},
+	}
+	c.Info.Description = apiDescription
+	c.Components.Schemas = huma.NewMapRegistry("#/components/schemas/", schemaName)
+	c.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
+		bearer: {Type: "http", Scheme: "bearer", Description: "The token of a user, from the Secret its operator gave out."},
+	}
+	return c
+}
+
+// schemaName names a type in the OpenAPI file: bucketBody is Bucket there.
+func schemaName(t reflect.Type, hint string) string {
+	return strings.TrimSuffix(huma.DefaultSchemaNamer(t, hint), "Body")
+}
+
+// configureHuma sets what huma keeps in package variables, once.
+var configureHuma = sync.OnceFunc(func() {
+	huma.DefaultArrayNullable = false
+	huma.NewError = func(status int, msg string, errs ...error) huma.StatusError {
+		return humaError(nil, status, msg, errs...)
+	}
+	huma.NewErrorWithContext = humaError
+})
+
+// Serve answers on the listener until Shutdown; then it returns nil.
+func (s *Server) Serve(l net.Listener) error {
+	if err := s.app.Listener(l); err != nil {
+		return fmt.Errorf("serve HTTP: %w", err)
+	}
+	return nil
+}
+
+// Listen answers on a TCP address, such as ":8080", until Shutdown.
+func (s *Server) Listen(addr string) error {
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return fmt.Errorf("listen: %w", err)
+	}
+	return s.Serve(l)
+}
+
+// Shutdown stops taking connections and waits for running requests.
+func (s *Server) Shutdown(ctx context.Context) error {
+	if err := s.app.ShutdownWithContext(ctx); err != nil {
+		return fmt.Errorf("shut the HTTP server down: %w", err)
+	}
+	return nil
+}
+
+// MetricsHandler serves the registry's metrics, for a port of its own.
+func (s *Server) MetricsHandler() http.Handler {
+	return promhttp.HandlerFor(s.Registry, promhttp.HandlerOpts{})
+}
