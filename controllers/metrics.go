@@ -1,0 +1,79 @@
+package controllers
+
+import (
+	"context"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/mnemo-dev/mnemo/api/v1alpha1"
+)
+
+type metrics struct {
+	steps  *prometheus.HistogramVec
+	issued prometheus.Counter
+}
+
+func newMetrics() *metrics {
+	return &metrics{
+		steps: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "mnemo_reconcile_step_seconds",
+			Help:    "How long the steps of reconciling a Tenant take.",
+			Buckets: prometheus.ExponentialBuckets(0.001, 4, 8),
+		}, []string{"step"}),
+		issued: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "mnemo_tokens_issued_total",
+			Help: "Tokens the operator has issued.",
+		}),
+	}
+}
+
+// collectors are what a process that runs the reconciler registers.
+func (r *TenantReconciler) collectors() []prometheus.Collector {
+	return []prometheus.Collector{r.metrics.steps, r.metrics.issued, &tenantCollector{r.client}}
+}
+
+// tenantCollector counts Tenants when asked, from the cache.
+type tenantCollector struct{ client client.Reader }
+
+var tenantsDesc = prometheus.NewDesc("mnemo_tenants",
+	"Tenants by state: ready, suspended, failing or deleting.", []string{"state"}, nil)
+
+// Describe implements prometheus.Collector.
+func (c *tenantCollector) Describe(out chan<- *prometheus.Desc) { out <- tenantsDesc }
+
+// Collect implements prometheus.Collector. When Tenants cannot be listed it
+// says nothing, so that a gap is seen and not a zero.
+func (c *tenantCollector) Collect(out chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	var list v1alpha1.TenantList
+	if err := c.client.List(ctx, &list); err != nil {
+		return
+	}
+	counts := map[string]int{"ready": 0, "suspended": 0, "failing": 0, "deleting": 0}
+	for i := range list.Items {
+		counts[state(&list.Items[i])]++
+	}
+	for name, n := range counts {
+		out <- prometheus.MustNewConstMetric(tenantsDesc, prometheus.GaugeValue, float64(n), name)
+	}
+}
+
+func state(t *v1alpha1.Tenant) string {
+	ready := meta.FindStatusCondition(t.Status.Conditions, v1alpha1.Ready)
+	switch {
+	case !t.DeletionTimestamp.IsZero():
+		return "deleting"
+	case ready == nil:
+		return "failing"
+	case ready.Status == "True":
+		return "ready"
+	case ready.Reason == v1alpha1.ReasonSuspended:
+		return "suspended"
+	default:
+		return "failing"
+	}
+}

@@ -1,0 +1,115 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/mnemo-dev/mnemo/api/v1alpha1"
+	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+// applyStore makes the rows of the tenant, its users and its quota what the
+// spec says.
+func (r *TenantReconciler) applyStore(ctx context.Context, p *pass) error {
+	spec := r.spec(p.tenant)
+	stored, err := r.store.Apply(ctx, spec)
+	if fault.Is(err, fault.Conflict) {
+		reason, advice := v1alpha1.ReasonClaimRequired,
+			"set spec.claim to the uid of that tenant to adopt what it retained, or choose another name"
+		if spec.Claim != "" {
+			reason, advice = v1alpha1.ReasonClaimRefused,
+				"spec.claim must be the uid of a deleted Tenant of this namespace and name; `mnemo tenants --retained` lists them"
+		}
+		p.set(v1alpha1.QuotaReady, false, reason, "%s: %s", shown(err), advice)
+		return errHeld
+	}
+	if err != nil {
+		p.fail(v1alpha1.QuotaReady, err)
+		return fmt.Errorf("apply tenant: %w", err)
+	}
+	p.stored = stored
+	p.tenant.Status.ID = string(stored.ID)
+	p.set(v1alpha1.QuotaReady, true, v1alpha1.ReasonApplied, "tenant, users and quota are stored")
+	return nil
+}
+
+// refreshUsage notes what the tenant holds.
+func (r *TenantReconciler) refreshUsage(ctx context.Context, p *pass) error {
+	used, err := r.store.Usage(ctx, p.stored.ID)
+	if err != nil {
+		return fmt.Errorf("read usage: %w", err) // the last one seen stays
+	}
+	p.tenant.Status.Usage = usage(used, p.stored.Quota)
+	return nil
+}
+
+func usage(used tenant.Usage, hard tenant.Quota) *v1alpha1.TenantUsage {
+	return &v1alpha1.TenantUsage{
+		Memories:      fmt.Sprintf("%d/%d", used.Memories, hard.Memories),
+		Conversations: fmt.Sprintf("%d/%d", used.Conversations, hard.Conversations),
+		Users:         fmt.Sprintf("%d/%d", used.Users, hard.Users),
+		// In whole Ki, so that not each message changes the status.
+		Storage: quantity((used.Storage+1023)/1024*1024) + "/" + quantity(hard.Storage),
+		Blocked: used.Blocked,
+	}
+}
+
+func quantity(bytes int64) string {
+	return resource.NewQuantity(bytes, resource.BinarySI).String()
+}
+
+// spec returns what to store: the Tenant with the operator's defaults.
+func (r *TenantReconciler) spec(t *v1alpha1.Tenant) tenant.Spec {
+	spec := tenant.Spec{
+		ID:             tenant.ID(t.UID),
+		Cluster:        r.config.Cluster,
+		Namespace:      t.Namespace,
+		Name:           t.Name,
+		DisplayName:    t.Spec.DisplayName,
+		Suspended:      t.Spec.Suspended,
+		DeletionPolicy: deletionPolicy(t),
+		Isolation:      tenant.Partition,
+		TokenOverlap:   t.Spec.TokenOverlap.Duration,
+		Claim:          tenant.ID(t.Spec.Claim),
+		Quota:          r.quota(t),
+	}
+	for _, u := range t.Spec.Users {
+		spec.Users = append(spec.Users, tenant.UserSpec{Name: u.Name, Email: u.Email})
+	}
+	return spec
+}
+
+func (r *TenantReconciler) quota(t *v1alpha1.Tenant) tenant.Quota {
+	quota, q := r.config.Defaults, t.Spec.Quota
+	// The host listed them: its own default must not stand against that.
+	quota.Users = max(quota.Users, int64(len(t.Spec.Users)))
+	override(&quota.Memories, q.Memories)
+	override(&quota.Conversations, q.Conversations)
+	override(&quota.Users, q.Users)
+	override(&quota.RequestsPerMinute, q.RequestsPerMinute)
+	override(&quota.ListTokens, q.ListTokens)
+	if q.Storage != nil {
+		quota.Storage = q.Storage.Value()
+	}
+	if q.PerUser != nil {
+		override(&quota.UserMemories, q.PerUser.Memories)
+		override(&quota.UserConversations, q.PerUser.Conversations)
+	}
+	return quota
+}
+
+func override(value, with *int64) {
+	if with != nil {
+		*value = *with
+	}
+}
+
+func deletionPolicy(t *v1alpha1.Tenant) tenant.DeletionPolicy {
+	if t.Spec.DeletionPolicy == v1alpha1.Delete {
+		return tenant.Delete
+	}
+	return tenant.Retain // also when unset: never purge what nobody asked to
+}

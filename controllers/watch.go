@@ -1,0 +1,98 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/mnemo-dev/mnemo/api/v1alpha1"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+// tenantIDs indexes Tenants by what the store knows them by.
+const tenantIDs = "tenantIDs"
+
+const (
+	backoffBase = 200 * time.Millisecond
+	backoffMax  = time.Minute
+)
+
+// SetupWithManager makes the manager reconcile Tenants when their spec or
+// annotations change, when a Secret of theirs does, and when Changes says so.
+func (r *TenantReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.Tenant{}, tenantIDs, idsOf); err != nil {
+		return fmt.Errorf("index tenants: %w", err)
+	}
+	b := ctrl.NewControllerManagedBy(mgr).
+		Named("tenant").
+		// Not on status: the operator writes it itself.
+		For(&v1alpha1.Tenant{}, builder.WithPredicates(predicate.Or(
+			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{},
+		))).
+		Owns(&corev1.Secret{}).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: r.config.Workers,
+			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](
+				backoffBase, backoffMax),
+		})
+	if r.config.Changes != nil {
+		b = b.WatchesRawSource(source.Func(r.followChanges))
+	}
+	if err := b.Complete(r); err != nil {
+		return fmt.Errorf("set up tenant controller: %w", err)
+	}
+	return nil
+}
+
+func idsOf(o client.Object) []string {
+	ids := []string{string(o.GetUID())}
+	if t, ok := o.(*v1alpha1.Tenant); ok && t.Status.ID != "" && t.Status.ID != ids[0] {
+		ids = append(ids, t.Status.ID)
+	}
+	return ids
+}
+
+// followChanges queues the Tenants that Changes names, until ctx ends.
+func (r *TenantReconciler) followChanges(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	go func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case id, open := <-r.config.Changes:
+				if !open {
+					return
+				}
+				for _, key := range r.find(ctx, id) {
+					queue.Add(reconcile.Request{NamespacedName: key})
+				}
+			}
+		}
+	}()
+	return nil
+}
+
+// find returns the Tenants known by the id; what is not found comes with the resync.
+func (r *TenantReconciler) find(ctx context.Context, id tenant.ID) []types.NamespacedName {
+	var list v1alpha1.TenantList
+	if err := r.client.List(ctx, &list, client.MatchingFields{tenantIDs: string(id)}); err != nil {
+		r.config.Logger.WarnContext(ctx, "find changed tenant", "tenant", id, "error", err)
+		return nil
+	}
+	keys := make([]types.NamespacedName, 0, len(list.Items))
+	for i := range list.Items {
+		keys = append(keys, client.ObjectKeyFromObject(&list.Items[i]))
+	}
+	return keys
+}
