@@ -19,9 +19,6 @@ const (
 	// DefaultAround and MaxAround bound the messages on either side of a passage.
 	DefaultAround = 4
 	MaxAround     = 20
-	// candidates are ranked for each result: pieces of one message fall
-	// together, and what was deleted meanwhile falls out.
-	candidates = 3
 )
 
 // SearchInput is a question to a user's active conversations.
@@ -63,30 +60,25 @@ func (s *Service) Search(ctx context.Context, who tenant.Identity, in SearchInpu
 	if err := in.Validate(); err != nil {
 		return nil, false, err
 	}
-	q := retrieve.Query{Kind: retrieve.Chat, Text: in.Query, From: in.From, To: in.To, Limit: in.Limit * candidates}
+	q := retrieve.Query{Kind: retrieve.Chat, Text: in.Query, From: in.From, To: in.To, Limit: in.Limit}
 	if in.Platform != "" {
-		q.Group = s.GroupOf(in.Platform)
+		q.Group = retrieve.GroupOf(in.Platform)
 	}
 	ranking, err := s.Searcher.Search(ctx, who.Scope, who.Placement, q)
 	if err != nil {
 		return nil, false, fmt.Errorf("search conversations: %w", err)
 	}
-	best, places := bestPieces(ranking.Found)
-	out := make([]SearchResult, 0, in.Limit)
-	for len(places) > 0 && len(out) < in.Limit {
-		n := min(in.Limit-len(out), len(places))
-		results, err := s.passages(ctx, who.Scope, in, best[:n], places[:n])
-		if err != nil {
-			return nil, false, err
-		}
-		out = append(out, results...)
-		best, places = best[n:], places[n:]
-	}
-	return out, ranking.Degraded, nil
+	out, err := s.results(ctx, who.Scope, in, ranking.Found)
+	return out, ranking.Degraded, err
 }
 
-// passages reads the places, in their order; those that are gone are left out.
-func (s *Service) passages(ctx context.Context, scope tenant.Scope, in SearchInput, best []retrieve.Found, places []Place) ([]SearchResult, error) {
+// results reads the passages of a ranking, in its order; those that are gone
+// are left out.
+func (s *Service) results(ctx context.Context, scope tenant.Scope, in SearchInput, found []retrieve.Found) ([]SearchResult, error) {
+	places := make([]Place, len(found))
+	for i, f := range found {
+		places[i] = Place{f.Owner, f.Seq}
+	}
 	list, err := s.Passages.Passages(ctx, scope, places, in.Around)
 	if err != nil {
 		return nil, fmt.Errorf("read passages: %w", err)
@@ -95,32 +87,16 @@ func (s *Service) passages(ctx context.Context, scope tenant.Scope, in SearchInp
 	for _, p := range list {
 		at[Place{p.Conversation.ID, p.Message.Index}] = p
 	}
-	out := make([]SearchResult, 0, len(places))
-	for i, place := range places {
-		p, ok := at[place]
+	out := make([]SearchResult, 0, len(found))
+	for i, f := range found {
+		p, ok := at[places[i]]
 		// A group is a hash of the platform's name; the name itself decides.
 		if !ok || in.Platform != "" && p.Conversation.Platform != in.Platform {
 			continue
 		}
-		out = append(out, SearchResult{Passage: p, Text: piece(p.Message.Text, best[i].Start, best[i].End), Score: best[i].Score})
+		out = append(out, SearchResult{Passage: p, Text: piece(p.Message.Text, f.Start, f.End), Score: f.Score})
 	}
 	return out, nil
-}
-
-// bestPieces returns each message of the ranking once, where its best piece is.
-func bestPieces(found []retrieve.Found) ([]retrieve.Found, []Place) {
-	best := make([]retrieve.Found, 0, len(found))
-	places := make([]Place, 0, len(found))
-	seen := make(map[Place]bool, len(found))
-	for _, f := range found {
-		p := Place{f.Owner, f.Seq}
-		if !seen[p] {
-			seen[p] = true
-			best = append(best, f)
-			places = append(places, p)
-		}
-	}
-	return best, places
 }
 
 // piece returns the part of the text, or all of it when the message was

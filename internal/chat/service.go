@@ -36,10 +36,6 @@ type Config struct {
 	Passages PassageStore
 	Searcher Searcher
 	Index    retrieve.Index
-	// Units makes the units messages are found by: retrieve.ChatUnits.
-	Units UnitBuilder
-	// GroupOf returns the Group a platform's units have: retrieve.GroupOf.
-	GroupOf func(platform string) int64
 	// CountTokens returns how many tokens a text has, exactly up to the limit
 	// and anything above it beyond.
 	CountTokens func(text string, limit int) int
@@ -75,11 +71,23 @@ func (s *Service) Ingest(ctx context.Context, who tenant.Identity, in IngestInpu
 		}
 		return out, nil
 	}
-	out, err := s.Store.Upsert(ctx, who.Scope, u, s.Units)
+	out, err := s.Store.Upsert(ctx, who.Scope, u, Units)
 	if err != nil {
 		return Outcome{}, fmt.Errorf("store conversation: %w", err)
 	}
 	return out, nil
+}
+
+var _ UnitBuilder = Units
+
+// Units makes the units of the messages at the indexes, in a conversation
+// whose messages are all given.
+func Units(c Conversation, messages []Message, indexes []int) []retrieve.Unit {
+	list := make([]retrieve.ChatMessage, len(messages))
+	for i, m := range messages {
+		list[i] = retrieve.ChatMessage{Sender: string(m.Sender), Text: m.Text, At: m.CreatedAt}
+	}
+	return retrieve.ChatUnits(retrieve.GroupOf(c.Platform), list, indexes)
 }
 
 // countTokens fills in the messages' tokens and reports whether they are

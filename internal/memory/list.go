@@ -16,6 +16,9 @@ const (
 	DefaultCount = 10
 	// MaxRanked is how many of the best matches a query can be walked through.
 	MaxRanked = 1000
+	// firstRanked is how many are ranked for the first pages of a query, so
+	// that they agree with one another and cost little.
+	firstRanked = 100
 	// page is how many memories are read at a time; a memory has up to 32 KiB.
 	page = 200
 )
@@ -111,8 +114,12 @@ func (s *Service) walk(ctx context.Context, who tenant.Identity, in ListInput, p
 // ranked packs the best matches and reports whether more of the ranking
 // follow, and whether it was made without all of the vector store.
 func (s *Service) ranked(ctx context.Context, who tenant.Identity, in ListInput, pack *packer) (more, degraded bool, err error) {
+	limit := MaxRanked
+	if !in.All && in.Skip+in.Count < firstRanked {
+		limit = firstRanked
+	}
 	res, err := s.Searcher.Search(ctx, who.Scope, who.Placement,
-		retrieve.Query{Kind: retrieve.Memory, Text: in.Query, Group: in.Bucket, Limit: MaxRanked})
+		retrieve.Query{Kind: retrieve.Memory, Text: in.Query, Group: in.Bucket, Limit: limit})
 	if err != nil {
 		return false, false, fmt.Errorf("search memories: %w", err)
 	}
@@ -151,18 +158,13 @@ func (s *Service) byID(ctx context.Context, who tenant.Identity, ids []string) (
 	return found, nil
 }
 
-// owners returns the memories of a ranking of units: each once, where its best
-// unit is.
+// owners returns the memories of a ranking, which holds each of them once.
 func owners(found []retrieve.Found) []string {
-	seen := make(map[string]bool, len(found))
-	ids := make([]string, 0, len(found))
-	for _, f := range found {
-		if !seen[f.Owner] {
-			seen[f.Owner] = true
-			ids = append(ids, f.Owner)
-		}
+	ids := make([]string, len(found))
+	for i, f := range found {
+		ids[i] = f.Owner
 	}
-	return ids[:min(len(ids), MaxRanked)]
+	return ids
 }
 
 // packer collects memories until the count or the token limit is reached.

@@ -32,8 +32,6 @@ type Config struct {
 	Searcher Searcher
 	Index    retrieve.Index
 	Embedder retrieve.Embedder
-	// Units cuts a text into the units it is found by: retrieve.MemoryUnits.
-	Units func(text string) []retrieve.Unit
 	// CountTokens returns how many tokens a text has.
 	CountTokens func(text string) int
 	// EmbedTimeout is how long storing a memory waits for its embedding
@@ -81,7 +79,7 @@ func (s *Service) Create(ctx context.Context, who tenant.Identity, in CreateInpu
 	if err := in.Validate(); err != nil {
 		return "", err
 	}
-	units := s.Units(in.Text)
+	units := retrieve.MemoryUnits(in.Text)
 	s.embed(ctx, units)
 	id, err := s.Store.Create(ctx, who.Scope, NewMemory{CreateInput: in, Tokens: s.CountTokens(in.Text), Units: units})
 	if err != nil {
