@@ -1,0 +1,172 @@
+package embed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/option"
+)
+
+const (
+	// maxInputs is how many texts one request carries. OpenAI takes 2,048, but
+	// others less, and a smaller request is cheaper to repeat.
+	maxInputs      = 128
+	defaultTimeout = 30 * time.Second
+	defaultRetries = 2
+)
+
+// OpenAIConfig says which endpoint to ask and for what.
+type OpenAIConfig struct {
+	// BaseURL is what precedes /embeddings, such as https://api.openai.com/v1.
+	BaseURL string
+	// APIKey is sent as a bearer token; empty sends none.
+	APIKey string
+	// Model is the name the endpoint knows the model by.
+	Model string
+	// Dimensions is the length of the model's vectors; every answer is checked.
+	Dimensions int
+	// RequestDimensions sends Dimensions with each request, for models that can
+	// shorten their vectors. Endpoints of other models refuse the parameter.
+	RequestDimensions bool
+	// Timeout bounds one request, repetitions apart. 0 is 30 s.
+	Timeout time.Duration
+	// Retries is how often a request is repeated after 408, 409, 429, 5xx or a
+	// broken connection, with growing pauses or those the answer asks for. 0 is 2,
+	// negative is never.
+	Retries int
+}
+
+// Validate reports everything that is wrong with the configuration.
+func (c OpenAIConfig) Validate() error {
+	var errs []error
+	if u, err := url.Parse(c.BaseURL); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		errs = append(errs, errors.New("base URL must be an http or https URL, such as https://api.openai.com/v1"))
+	}
+	if c.Model == "" {
+		errs = append(errs, errors.New("model must be named"))
+	}
+	if c.Dimensions <= 0 {
+		errs = append(errs, errors.New("dimensions must be the length of the model's vectors"))
+	}
+	return errors.Join(errs...)
+}
+
+// OpenAI embeds by asking an OpenAI-compatible endpoint: OpenAI, Azure, vLLM,
+// text-embeddings-inference, Ollama and others. It is safe for concurrent use.
+type OpenAI struct {
+	service  openai.EmbeddingService
+	config   OpenAIConfig
+	endpoint string // for messages, without credentials
+}
+
+// NewOpenAI makes an OpenAI; it does not connect. Nothing is read from the
+// environment.
+func NewOpenAI(config OpenAIConfig) (*OpenAI, error) {
+	if err := config.Validate(); err != nil {
+		return nil, fmt.Errorf("configure embedding endpoint: %w", err)
+	}
+	if config.Timeout <= 0 {
+		config.Timeout = defaultTimeout
+	}
+	if config.Retries == 0 {
+		config.Retries = defaultRetries
+	}
+	base, _ := url.Parse(config.BaseURL) // valid, see Validate
+	opts := []option.RequestOption{
+		option.WithBaseURL(config.BaseURL),
+		option.WithRequestTimeout(config.Timeout),
+		option.WithMaxRetries(max(config.Retries, 0)),
+	}
+	if config.APIKey != "" {
+		opts = append(opts, option.WithAPIKey(config.APIKey))
+	}
+	return &OpenAI{
+		service:  openai.NewEmbeddingService(opts...),
+		config:   config,
+		endpoint: base.Scheme + "://" + base.Host + strings.TrimSuffix(base.Path, "/") + "/embeddings",
+	}, nil
+}
+
+// Embed returns one vector of length 1 and Dimensions numbers per text, in order,
+// asking for up to 128 at a time. An error names the endpoint and never contains
+// the key; one that the endpoint answered with is a *[StatusError].
+func (o *OpenAI) Embed(ctx context.Context, texts []string) ([][]float32, error) {
+	vectors := make([][]float32, 0, len(texts))
+	for first := 0; first < len(texts); first += maxInputs {
+		batch, err := o.request(ctx, texts[first:min(first+maxInputs, len(texts))])
+		if err != nil {
+			return nil, fmt.Errorf("embed %d texts with model %s at %s: %w", len(texts), o.config.Model, o.endpoint, err)
+		}
+		vectors = append(vectors, batch...)
+	}
+	return vectors, nil
+}
+
+// Model is the configured name.
+func (o *OpenAI) Model() string { return o.config.Model }
+
+// Dimensions is the configured length.
+func (o *OpenAI) Dimensions() int { return o.config.Dimensions }
+
+// request embeds one batch.
+func (o *OpenAI) request(ctx context.Context, texts []string) ([][]float32, error) {
+	params := openai.EmbeddingNewParams{
+		Model: o.config.Model,
+		Input: openai.EmbeddingNewParamsInputUnion{OfArrayOfStrings: inputs(texts)},
+	}
+	if o.config.RequestDimensions {
+		params.Dimensions = openai.Int(int64(o.config.Dimensions))
+	}
+	var raw *http.Response
+	answer, err := o.service.New(ctx, params, option.WithResponseInto(&raw))
+	if err != nil {
+		return nil, o.explain(ctx, raw, err)
+	}
+	if answer == nil { // a body of "null"
+		return nil, errors.New("the answer is empty")
+	}
+	return o.vectors(answer.Data, len(texts))
+}
+
+// inputs replaces empty texts, which OpenAI refuses, by a space.
+func inputs(texts []string) []string {
+	list := make([]string, len(texts))
+	for i, text := range texts {
+		if text == "" {
+			text = " "
+		}
+		list[i] = text
+	}
+	return list
+}
+
+// vectors checks an answer of want embeddings and puts it in the texts' order.
+func (o *OpenAI) vectors(data []openai.Embedding, want int) ([][]float32, error) {
+	if len(data) != want {
+		return nil, fmt.Errorf("the answer has %d embeddings, want %d", len(data), want)
+	}
+	vectors := make([][]float32, want)
+	for _, d := range data {
+		if d.Index < 0 || int(d.Index) >= want || vectors[d.Index] != nil {
+			return nil, fmt.Errorf("the answer's indexes are not 0 to %d, each once: %d", want-1, d.Index)
+		}
+		if len(d.Embedding) != o.config.Dimensions {
+			return nil, fmt.Errorf("the model answers with %d dimensions, but %d are configured", len(d.Embedding), o.config.Dimensions)
+		}
+		vector := make([]float32, len(d.Embedding))
+		for i, x := range d.Embedding {
+			vector[i] = float32(x)
+		}
+		if !normalise(vector) {
+			return nil, fmt.Errorf("embedding %d of the answer has no direction", d.Index)
+		}
+		vectors[d.Index] = vector
+	}
+	return vectors, nil
+}

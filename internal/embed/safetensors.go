@@ -1,0 +1,84 @@
+package embed
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+)
+
+// maxHeader bounds the JSON header of a safetensors file; the model's has 12 kB.
+const maxHeader = 1 << 20
+
+// tensorFile reads tensors from the safetensors format: eight bytes of header
+// length, a JSON header that says where each tensor lies, then the numbers.
+type tensorFile struct {
+	r       io.ReaderAt
+	start   int64 // of the numbers
+	tensors map[string]tensorEntry
+}
+
+type tensorEntry struct {
+	DType   string   `json:"dtype"`
+	Shape   []int    `json:"shape"`
+	Offsets [2]int64 `json:"data_offsets"`
+}
+
+// readTensorFile reads the header.
+func readTensorFile(r io.ReaderAt) (*tensorFile, error) {
+	var head [8]byte
+	if _, err := r.ReadAt(head[:], 0); err != nil {
+		return nil, fmt.Errorf("read header length: %w", err)
+	}
+	size := binary.LittleEndian.Uint64(head[:])
+	if size > maxHeader {
+		return nil, fmt.Errorf("header of %d bytes is not one of a safetensors file", size)
+	}
+	header := make([]byte, size)
+	if _, err := r.ReadAt(header, 8); err != nil {
+		return nil, fmt.Errorf("read header: %w", err)
+	}
+	var raw map[string]json.RawMessage
+	if err := json.Unmarshal(header, &raw); err != nil {
+		return nil, fmt.Errorf("parse header: %w", err)
+	}
+	delete(raw, "__metadata__")
+	f := &tensorFile{r: r, start: 8 + int64(size), tensors: make(map[string]tensorEntry, len(raw))}
+	for name, entry := range raw {
+		var e tensorEntry
+		if err := json.Unmarshal(entry, &e); err != nil {
+			return nil, fmt.Errorf("parse header entry %s: %w", name, err)
+		}
+		f.tensors[name] = e
+	}
+	return f, nil
+}
+
+// read returns the float32 numbers of a tensor of the wanted shape.
+func (f *tensorFile) read(name string, shape ...int) ([]float32, error) {
+	e, ok := f.tensors[name]
+	if !ok {
+		return nil, fmt.Errorf("tensor %s is missing", name)
+	}
+	if e.DType != "F32" || !slices.Equal(e.Shape, shape) {
+		return nil, fmt.Errorf("tensor %s is %s %v, want F32 %v", name, e.DType, e.Shape, shape)
+	}
+	count := 1
+	for _, n := range shape {
+		count *= n
+	}
+	if e.Offsets[0] < 0 || e.Offsets[1]-e.Offsets[0] != int64(count)*4 {
+		return nil, fmt.Errorf("tensor %s lies at %v, want %d bytes", name, e.Offsets, count*4)
+	}
+	raw := make([]byte, count*4)
+	if _, err := f.r.ReadAt(raw, f.start+e.Offsets[0]); err != nil {
+		return nil, fmt.Errorf("read tensor %s: %w", name, err)
+	}
+	values := make([]float32, count)
+	for i := range values {
+		values[i] = math.Float32frombits(binary.LittleEndian.Uint32(raw[i*4:]))
+	}
+	return values, nil
+}
