@@ -22,11 +22,12 @@ type Kube struct {
 	// Kubectl is the path of the kubectl program.
 	Kubectl string
 
-	options  Options
-	binaries map[string]string
-	dir      string
-	pki      kubePKI
-	ports    map[string]int
+	options   Options
+	binaries  map[string]string
+	dir       string
+	pki       kubePKI
+	ports     map[string]int
+	apiserver *process
 	// running holds the processes in the order in which they were started.
 	running []*process
 }
@@ -53,7 +54,7 @@ func StartKube(ctx context.Context, o Options) (*Kube, error) {
 // newKube prepares the data directory, keys and ports.
 func newKube(ctx context.Context, o Options, binaries map[string]string) (*Kube, error) {
 	for _, name := range []string{"kube-controller-manager", "kube-apiserver", "etcd"} {
-		if err := stopRecorded(ctx, recordPath(o.Dir, name)); err != nil {
+		if err := stopRecorded(ctx, recordPath(o.Dir, name), orphanGrace); err != nil {
 			return nil, err
 		}
 	}
@@ -62,13 +63,12 @@ func newKube(ctx context.Context, o Options, binaries map[string]string) (*Kube,
 		options:  o,
 		binaries: binaries,
 		dir:      filepath.Join(o.Dir, "kube"),
-		ports:    map[string]int{},
 	}
 	k.Kubeconfig = filepath.Join(k.dir, "admin.kubeconfig")
 	if err := os.MkdirAll(k.dir, 0o700); err != nil {
 		return nil, fmt.Errorf("create directory: %w", err)
 	}
-	s, err := loadSettings(k.dir)
+	s, err := LoadSettings(k.dir)
 	if err != nil {
 		return nil, err
 	}
@@ -77,12 +77,12 @@ func newKube(ctx context.Context, o Options, binaries map[string]string) (*Kube,
 		if name == "apiserver" {
 			asked = o.Port
 		}
-		if k.ports[name], err = choosePort("Kubernetes", asked, s.Ports[name]); err != nil {
+		if err := s.ChoosePort(name, "Kubernetes", asked); err != nil {
 			return nil, err
 		}
 	}
-	s.Ports = k.ports
-	if err := s.save(k.dir); err != nil {
+	k.ports = s.Ports
+	if err := s.Save(k.dir); err != nil {
 		return nil, err
 	}
 	if k.pki, err = ensureKubePKI(filepath.Join(k.dir, "pki")); err != nil {
@@ -124,6 +124,9 @@ func (k *Kube) start(ctx context.Context) error {
 			return errors.Join(err, k.Stop())
 		}
 		k.running = append(k.running, p)
+		if step.name == "kube-apiserver" {
+			k.apiserver = p
+		}
 		err = p.await(ctx, 2*time.Minute, func(ctx context.Context) error { return answers(ctx, client, step.ready) })
 		if err != nil {
 			return errors.Join(err, k.Stop())

@@ -56,14 +56,14 @@ func StartMilvus(ctx context.Context, o Options) (*Milvus, error) {
 // newMilvus prepares the data directory, ports and password.
 func newMilvus(ctx context.Context, o Options, files string) (*Milvus, error) {
 	// Two servers must never run on one data directory.
-	if err := stopRecorded(ctx, recordPath(o.Dir, "milvus")); err != nil {
+	if err := stopRecorded(ctx, recordPath(o.Dir, "milvus"), orphanGrace); err != nil {
 		return nil, err
 	}
-	m := &Milvus{User: "root", options: o, files: files, dir: filepath.Join(o.Dir, "milvus"), ports: map[string]int{}}
+	m := &Milvus{User: "root", options: o, files: files, dir: filepath.Join(o.Dir, "milvus")}
 	if err := os.MkdirAll(m.dir, 0o700); err != nil {
 		return nil, fmt.Errorf("create Milvus directory: %w", err)
 	}
-	s, err := loadSettings(m.dir)
+	s, err := LoadSettings(m.dir)
 	if err != nil {
 		return nil, err
 	}
@@ -72,17 +72,14 @@ func newMilvus(ctx context.Context, o Options, files string) (*Milvus, error) {
 		if name == "proxy_port" {
 			asked = o.Port
 		}
-		if m.ports[name], err = choosePort("Milvus", asked, s.Ports[name]); err != nil {
+		if err := s.ChoosePort(name, "Milvus", asked); err != nil {
 			return nil, err
 		}
 	}
-	if s.Password == "" {
-		s.Password = newPassword()
-	}
-	s.Ports = m.ports
-	m.Password = s.Password
+	m.ports = s.Ports
+	m.Password = s.EnsurePassword(m.User)
 	m.Addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(m.ports["proxy_port"]))
-	return m, s.save(m.dir)
+	return m, s.Save(m.dir)
 }
 
 // Start runs the server, again after Stop or Kill, and returns when it answers

@@ -23,16 +23,17 @@ type Options struct {
 	Port int
 }
 
-// settings is what a part remembers between starts, in <part>/settings.json.
-type settings struct {
-	Port     int            `json:"port"`
-	Ports    map[string]int `json:"ports,omitempty"`
-	Password string         `json:"password,omitempty"`
+// Settings is what a part remembers between starts, in <part>/settings.json.
+type Settings struct {
+	// Ports are by their use.
+	Ports map[string]int `json:"ports,omitempty"`
+	// Passwords are by the user they are of.
+	Passwords map[string]string `json:"passwords,omitempty"`
 }
 
-// loadSettings reads the settings in dir; a missing file gives empty ones.
-func loadSettings(dir string) (settings, error) {
-	var s settings
+// LoadSettings reads the settings in dir; a missing file gives empty ones.
+func LoadSettings(dir string) (Settings, error) {
+	s := Settings{Ports: map[string]int{}, Passwords: map[string]string{}}
 	data, err := os.ReadFile(filepath.Join(dir, "settings.json"))
 	if errors.Is(err, os.ErrNotExist) {
 		return s, nil
@@ -46,8 +47,29 @@ func loadSettings(dir string) (settings, error) {
 	return s, nil
 }
 
-// save writes the settings, which hold a password, for their owner only.
-func (s settings) save(dir string) error {
+// ChoosePort sets the port for a use: the one asked for, else the one used the
+// last time if it is still free, else a free one. It fails when the port asked
+// for is taken; what names its user in the error.
+func (s Settings) ChoosePort(use, what string, asked int) error {
+	port, err := choosePort(what, asked, s.Ports[use])
+	if err != nil {
+		return err
+	}
+	s.Ports[use] = port
+	return nil
+}
+
+// EnsurePassword returns the password of a user, a random one of 130 bits the
+// first time.
+func (s Settings) EnsurePassword(user string) string {
+	if s.Passwords[user] == "" {
+		s.Passwords[user] = rand.Text()
+	}
+	return s.Passwords[user]
+}
+
+// Save writes the settings, which hold passwords, for their owner only.
+func (s Settings) Save(dir string) error {
 	data, err := json.Marshal(s)
 	if err != nil {
 		return fmt.Errorf("write settings: %w", err)
@@ -57,6 +79,3 @@ func (s settings) save(dir string) error {
 	}
 	return nil
 }
-
-// newPassword returns a random password of letters and digits, 130 bits.
-func newPassword() string { return rand.Text() }

@@ -9,10 +9,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // Postgres is a running PostgreSQL server.
@@ -42,33 +44,31 @@ func StartPostgres(ctx context.Context, o Options) (*Postgres, error) {
 func startPostgres(ctx context.Context, o Options, binaries string) (*Postgres, error) {
 	dir := PostgresDir(o.Dir)
 	// The process of a crashed run holds the port and the data directory.
-	if err := stopRecorded(ctx, recordPath(o.Dir, "postgres")); err != nil {
+	if err := stopRecorded(ctx, recordPath(o.Dir, "postgres"), orphanGrace); err != nil {
 		return nil, err
 	}
 	if err := makePrivate(dir); err != nil {
 		return nil, err
 	}
-	s, err := loadSettings(dir)
+	s, err := LoadSettings(dir)
 	if err != nil {
 		return nil, err
 	}
-	if s.Port, err = choosePort("PostgreSQL", o.Port, s.Port); err != nil {
+	if err := s.ChoosePort("postgres", "PostgreSQL", o.Port); err != nil {
 		return nil, err
 	}
-	if s.Password == "" {
-		s.Password = newPassword()
-	}
-	if err := s.save(dir); err != nil {
+	password, port := s.EnsurePassword("postgres"), s.Ports["postgres"]
+	if err := s.Save(dir); err != nil {
 		return nil, err
 	}
-	if err := initPostgres(ctx, binaries, dir, s.Password); err != nil {
+	if err := initPostgres(ctx, binaries, dir, password); err != nil {
 		return nil, err
 	}
 	process, err := startProcess(ctx, processSpec{
 		name: "postgres",
 		dir:  o.Dir,
 		path: filepath.Join(binaries, "bin", "postgres"),
-		args: postgresArgs(filepath.Join(dir, "data"), s.Port, o.Durable),
+		args: postgresArgs(filepath.Join(dir, "data"), port, o.Durable),
 		cwd:  dir,
 		user: postgresUser(),
 		stop: syscall.SIGINT, // "fast": ends sessions, writes a checkpoint
@@ -76,11 +76,27 @@ func startPostgres(ctx context.Context, o Options, binaries string) (*Postgres, 
 	if err != nil {
 		return nil, err
 	}
-	p := &Postgres{URL: postgresURL(s), process: process}
+	p := &Postgres{URL: postgresURL(password, port), process: process}
 	if err := process.await(ctx, time.Minute, p.ping); err != nil {
 		return nil, errors.Join(err, p.Stop())
 	}
 	return p, nil
+}
+
+// Database creates a database unless it is there and returns the superuser's
+// URL of it.
+func (p *Postgres) Database(ctx context.Context, name string) (string, error) {
+	conn, err := pgx.Connect(ctx, p.URL)
+	if err != nil {
+		return "", fmt.Errorf("connect to PostgreSQL: %w", err)
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	_, err = conn.Exec(ctx, "CREATE DATABASE "+pgx.Identifier{name}.Sanitize())
+	var known *pgconn.PgError
+	if err != nil && !(errors.As(err, &known) && known.Code == "42P04") { // duplicate_database
+		return "", fmt.Errorf("create database %s: %w", name, err)
+	}
+	return strings.Replace(p.URL, "/postgres?", "/"+name+"?", 1), nil
 }
 
 // Stop ends the server in order.
@@ -111,11 +127,11 @@ func (p *Postgres) ping(ctx context.Context) error {
 	return nil
 }
 
-func postgresURL(s settings) string {
+func postgresURL(password string, port int) string {
 	u := url.URL{
 		Scheme:   "postgres",
-		User:     url.UserPassword("postgres", s.Password),
-		Host:     "127.0.0.1:" + strconv.Itoa(s.Port),
+		User:     url.UserPassword("postgres", password),
+		Host:     "127.0.0.1:" + strconv.Itoa(port),
 		Path:     "/postgres",
 		RawQuery: "sslmode=disable",
 	}

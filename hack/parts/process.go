@@ -39,7 +39,7 @@ type process struct {
 // terminal reaches our program alone, which then stops its parts in order. A
 // process of the same name that a crashed run left behind is stopped first.
 func startProcess(ctx context.Context, spec processSpec) (*process, error) {
-	if err := stopRecorded(ctx, recordPath(spec.dir, spec.name)); err != nil {
+	if err := stopRecorded(ctx, recordPath(spec.dir, spec.name), orphanGrace); err != nil {
 		return nil, err
 	}
 	log, err := openLog(spec.dir, spec.name)
@@ -117,8 +117,7 @@ func (p *process) await(ctx context.Context, limit time.Duration, ready func(con
 		}
 		select {
 		case <-p.done:
-			return fmt.Errorf("%s ended while starting (%w); the end of its log %s:\n%s",
-				p.spec.name, p.ended(), p.logPath(), lastLines(p.logPath(), 8))
+			return p.report()
 		case <-ctx.Done():
 			return fmt.Errorf("%s is not ready after %s, see its log %s: %w", p.spec.name, limit, p.logPath(), err)
 		case <-time.After(50 * time.Millisecond):
@@ -126,11 +125,14 @@ func (p *process) await(ctx context.Context, limit time.Duration, ready func(con
 	}
 }
 
-func (p *process) ended() error {
-	if p.err == nil {
-		return errors.New("exit status 0")
+// report is the error for a process that ended without being asked to.
+func (p *process) report() error {
+	how := p.err
+	if how == nil {
+		how = errors.New("exit status 0")
 	}
-	return p.err
+	return fmt.Errorf("%s ended by itself (%w); the end of its log %s:\n%s",
+		p.spec.name, how, p.logPath(), lastLines(p.logPath(), 8))
 }
 
 func (p *process) logPath() string { return logPath(p.spec.dir, p.spec.name) }

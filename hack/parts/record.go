@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -21,6 +22,9 @@ type record struct {
 	Exe     string         `json:"exe"`
 	Stop    syscall.Signal `json:"stop"`
 }
+
+// orphanGrace is how long a process that a crash left may take to stop.
+const orphanGrace = 20 * time.Second
 
 func recordPath(dir, name string) string { return filepath.Join(dir, "pids", name+".json") }
 
@@ -79,7 +83,7 @@ func startTime(pid int) (string, error) {
 
 // stopRecorded ends the process a record names, if it still runs and is ours,
 // and removes the record.
-func stopRecorded(ctx context.Context, path string) error {
+func stopRecorded(ctx context.Context, path string, grace time.Duration) error {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
@@ -90,11 +94,12 @@ func stopRecorded(ctx context.Context, path string) error {
 	var r record
 	// A record that cannot be read names no process that could be stopped.
 	if json.Unmarshal(data, &r) == nil && r.PID > 1 {
-		if err := r.stop(ctx, 20*time.Second); err != nil {
+		if err := r.stop(ctx, grace); err != nil {
 			return fmt.Errorf("stop %s: %w", strings.TrimSuffix(filepath.Base(path), ".json"), err)
 		}
 	}
-	if err := os.Remove(path); err != nil {
+	// A program stopped in order removes its record itself.
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("remove process record: %w", err)
 	}
 	return nil
@@ -127,11 +132,42 @@ func StopAll(ctx context.Context, dir string) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list process records: %w", err)
 	}
+	// What was started last may need the others to stop in order.
+	slices.SortFunc(paths, func(a, b string) int { return started(b).Compare(started(a)) })
 	var names []string
 	var errs []error
 	for _, path := range paths {
 		names = append(names, strings.TrimSuffix(filepath.Base(path), ".json"))
-		errs = append(errs, stopRecorded(ctx, path))
+		errs = append(errs, stopRecorded(ctx, path, orphanGrace))
 	}
 	return names, errors.Join(errs...)
+}
+
+// started tells when a process was recorded.
+func started(path string) time.Time {
+	info, err := os.Stat(path)
+	if err != nil {
+		return time.Time{}
+	}
+	return info.ModTime()
+}
+
+// RecordSelf records the running program under a name, so that StopRecorded can end
+// it from elsewhere. It returns the function that removes the record.
+func RecordSelf(dir, name string) (forget func() error, err error) {
+	exe, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("record %s: %w", name, err)
+	}
+	spec := processSpec{name: name, dir: dir, path: exe, stop: syscall.SIGINT}
+	if err := writeRecord(spec, os.Getpid()); err != nil {
+		return nil, err
+	}
+	return func() error { return os.Remove(recordPath(dir, name)) }, nil
+}
+
+// StopRecorded ends one program that runs in dir, if it does: it is interrupted
+// and killed after grace.
+func StopRecorded(ctx context.Context, dir, name string, grace time.Duration) error {
+	return stopRecorded(ctx, recordPath(dir, name), grace)
 }
