@@ -75,6 +75,9 @@ func (s *Service) Search(ctx context.Context, who tenant.Identity, in SearchInpu
 // results reads the passages of a ranking, in its order; those that are gone
 // are left out.
 func (s *Service) results(ctx context.Context, scope tenant.Scope, in SearchInput, found []retrieve.Found) ([]SearchResult, error) {
+	if len(found) == 0 {
+		return nil, nil
+	}
 	places := make([]Place, len(found))
 	for i, f := range found {
 		places[i] = Place{f.Owner, f.Seq}

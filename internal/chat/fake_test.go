@@ -1,0 +1,115 @@
+package chat
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/retrieve"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+var alice = tenant.Identity{
+	Scope:     tenant.Scope{Tenant: "t1", User: 1},
+	Placement: tenant.Placement{Collection: "c", Partition: "p"},
+}
+
+// fakes stand for everything around a Service: one user's conversations, each
+// with its messages.
+type fakes struct {
+	conversations []Conversation
+	messages      map[string][]Message
+	ranking       retrieve.Result
+	asked         retrieve.Query
+	upserted      Upsert
+	failure       string // the reason RecordFailure was given
+	removed       []retrieve.UnitID
+
+	storeFails, indexFails error
+}
+
+func newService(f *fakes) *Service {
+	return NewService(Config{Store: f, Passages: f, Searcher: f, Index: fakeIndex{f: f},
+		CountTokens: func(text string, _ int) int { return len(strings.Fields(text)) }})
+}
+
+func (f *fakes) Upsert(_ context.Context, _ tenant.Scope, u Upsert, _ UnitBuilder) (Outcome, error) {
+	f.upserted = u
+	return Outcome{ImportID: "i1"}, f.storeFails
+}
+
+func (f *fakes) RecordFailure(_ context.Context, _ tenant.Scope, _ Upsert, reason string) (Outcome, error) {
+	f.failure = reason
+	return Outcome{ImportID: "i2"}, f.storeFails
+}
+
+func (f *fakes) Get(_ context.Context, _ tenant.Scope, id string) (Conversation, []Message, error) {
+	for _, c := range f.conversations {
+		if c.ID == id {
+			return c, f.messages[id], f.storeFails
+		}
+	}
+	return Conversation{}, nil, fault.New(fault.NotFound, "conversation %s", id)
+}
+
+func (f *fakes) List(_ context.Context, _ tenant.Scope, _ ConversationFilter) ([]Conversation, int, error) {
+	return f.conversations, len(f.conversations), f.storeFails
+}
+
+func (f *fakes) Delete(_ context.Context, _ tenant.Scope, ids []string) (Deleted, error) {
+	if f.storeFails != nil {
+		return Deleted{}, f.storeFails
+	}
+	var out Deleted
+	for _, c := range f.conversations {
+		if slices.Contains(ids, c.ID) {
+			out.IDs, out.Units = append(out.IDs, c.ID), append(out.Units, 1)
+		}
+	}
+	return out, nil
+}
+
+func (f *fakes) Count(context.Context, tenant.Scope) (int64, error) {
+	return int64(len(f.conversations)), f.storeFails
+}
+
+// Passages answers backwards: the order is not promised.
+func (f *fakes) Passages(_ context.Context, _ tenant.Scope, places []Place, _ int) ([]Passage, error) {
+	var out []Passage
+	for _, c := range f.conversations {
+		for _, m := range f.messages[c.ID] {
+			if slices.Contains(places, Place{c.ID, m.Index}) {
+				out = append([]Passage{{Conversation: c, Message: m}}, out...)
+			}
+		}
+	}
+	return out, f.storeFails
+}
+
+func (f *fakes) Search(_ context.Context, _ tenant.Scope, _ tenant.Placement, q retrieve.Query) (retrieve.Result, error) {
+	f.asked = q
+	return f.ranking, nil
+}
+
+// fakeIndex is the index, whose Delete is not the store's.
+type fakeIndex struct {
+	retrieve.Index
+	f *fakes
+}
+
+func (i fakeIndex) Delete(_ context.Context, _ tenant.ID, _ tenant.Placement, ids []retrieve.UnitID) error {
+	i.f.removed = append(i.f.removed, ids...)
+	return i.f.indexFails
+}
+
+func wantKind(t *testing.T, err error, want fault.Kind) {
+	t.Helper()
+	if err == nil || fault.KindOf(err) != want {
+		t.Fatalf("error = %v, want one of kind %v", err, want)
+	}
+}
+
+// p is a pointer to a value.
+func p[T any](v T) *T { return &v }

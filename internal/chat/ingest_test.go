@@ -1,0 +1,133 @@
+package chat
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mnemo-dev/mnemo/internal/fault"
+)
+
+var noon = time.Date(2025, 5, 9, 12, 0, 0, 0, time.UTC)
+
+// valid is an input that is accepted.
+func valid() IngestInput {
+	return IngestInput{
+		ID: p("c-1"), Title: p("Trains"), CreatedAt: p("2025-05-09T12:00:00Z"),
+		Messages: []IngestMessage{
+			{ID: p("m-1"), Role: p("user"), Content: p("hello"), CreatedAt: p("2025-05-09T12:00:00Z")},
+			{ID: p("m-2"), Role: p("AI"), Content: p(""), CreatedAt: p("2025-05-09T14:00:00+02:00")},
+		},
+	}
+}
+
+func TestUpsertOfInput(t *testing.T) {
+	t.Parallel()
+	got, err := valid().Upsert()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Upsert{ExternalID: "c-1", Platform: "custom", Title: "Trains", CreatedAt: noon, Messages: []Message{
+		{ExternalID: "m-1", Sender: Human, Text: "hello", CreatedAt: noon},
+		{ExternalID: "m-2", Sender: Assistant, CreatedAt: noon},
+	}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("Upsert (-want +got):\n%s", diff)
+	}
+}
+
+func TestUpsertRefuses(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		reason string
+		change func(*IngestInput)
+		want   string
+	}{
+		"Nothing":        {"every required field is named", func(in *IngestInput) { *in = IngestInput{} }, "conversation.id is required and takes a string; conversation.title is required and takes a string; conversation.createdAt is required and takes an ISO 8601 time; conversation.messages is required and must hold at least one message"},
+		"Platform":       {"a platform is a plain name", func(in *IngestInput) { in.Platform = "my app" }, "platform must be"},
+		"DisplayName":    {"at most 200 characters", func(in *IngestInput) { in.PlatformName = strings.Repeat("é", 201) }, "platformDisplayName must be at most 200"},
+		"BlankID":        {"an id says something", func(in *IngestInput) { in.ID = p(" ") }, "conversation.id must not be blank"},
+		"Title":          {"U+0000", func(in *IngestInput) { in.Title = p("a\x00") }, "conversation.title must not contain the character U+0000"},
+		"CreatedAt":      {"a time", func(in *IngestInput) { in.CreatedAt = p("yesterday") }, "conversation.createdAt takes an ISO 8601 time"},
+		"UpdatedAt":      {"a time when it is there", func(in *IngestInput) { in.UpdatedAt = p("") }, "conversation.updatedAt takes an ISO 8601 time"},
+		"MessageID":      {"messages are told apart by id", func(in *IngestInput) { in.Messages[1].ID = nil }, "conversation.messages[1].id is required"},
+		"Role":           {"an unknown role", func(in *IngestInput) { in.Messages[0].Role = p("pope") }, "conversation.messages[0].role takes human, user"},
+		"NoRole":         {"no role", func(in *IngestInput) { in.Messages[0].Role = nil }, "conversation.messages[0].role is required"},
+		"Content":        {"no content", func(in *IngestInput) { in.Messages[0].Content = nil }, "conversation.messages[0].content is required"},
+		"ContentZero":    {"U+0000 in a message", func(in *IngestInput) { in.Messages[0].Content = p("\x00") }, "conversation.messages[0].content must not contain"},
+		"MessageCreated": {"a message has its time", func(in *IngestInput) { in.Messages[0].CreatedAt = nil }, "conversation.messages[0].createdAt is required"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			in := valid()
+			tc.change(&in)
+			_, err := in.Upsert()
+			wantKind(t, err, fault.Invalid)
+			if !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("%s: %q does not say %q", tc.reason, err, tc.want)
+			}
+		})
+	}
+}
+
+// A body in which everything is wrong gets an answer that can still be read.
+func TestUpsertBoundsItsProblems(t *testing.T) {
+	t.Parallel()
+	in := valid()
+	in.Messages = make([]IngestMessage, 100000)
+	_, err := in.Upsert()
+	wantKind(t, err, fault.Invalid)
+	if len(err.Error()) > 2000 {
+		t.Errorf("the message has %d bytes", len(err.Error()))
+	}
+}
+
+// Of several messages with one id the last counts.
+func TestUpsertMergesRepeatedMessages(t *testing.T) {
+	t.Parallel()
+	in := valid()
+	again := in.Messages[0]
+	again.Content = p("hello again")
+	in.Messages = append(in.Messages, again)
+	got, err := in.Upsert()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Messages) != 2 || got.Messages[0].Text != "hello again" {
+		t.Errorf("messages = %+v", got.Messages)
+	}
+}
+
+func TestParseTime(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		want time.Time
+		end  time.Time // the first moment after it
+	}{
+		"2025-05-09":                     {noon.Add(-12 * time.Hour), noon.Add(12 * time.Hour)},
+		"2025-05-09T12:00:00Z":           {noon, noon.Add(time.Millisecond)},
+		"2025-05-09T14:00:00+02:00":      {noon, noon.Add(time.Millisecond)},
+		"2025-05-09T14:00:00+0200":       {noon, noon.Add(time.Millisecond)},
+		"2025-05-09T12:00":               {noon, noon.Add(time.Millisecond)},
+		"2025-05-09T12:00:00.0005":       {noon.Add(500 * time.Microsecond), noon.Add(time.Millisecond)},
+		"2025-05-09 12:00:00":            {noon, noon.Add(time.Millisecond)},
+		"2025-05-09T12:00:00.000000000Z": {noon, noon.Add(time.Millisecond)},
+	}
+	for text, tc := range tests {
+		got, _, err := ParseTime(text)
+		if err != nil || !got.Equal(tc.want) {
+			t.Errorf("ParseTime(%q) = %v, %v, want %v", text, got, err, tc.want)
+		}
+		if end, err := ParseEnd(text); err != nil || !end.Equal(tc.end) {
+			t.Errorf("ParseEnd(%q) = %v, %v, want %v", text, end, err, tc.end)
+		}
+	}
+	for _, text := range []string{"", "yesterday", "2025", "2025-13-01", "1746792000", "0000-01-01", "2025-05-09T25:00:00Z", "9999-12-31T23:59:59-01:00"} {
+		if got, _, err := ParseTime(text); err == nil {
+			t.Errorf("ParseTime(%q) = %v, want an error", text, got)
+		}
+	}
+}

@@ -1,0 +1,135 @@
+package memory
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/retrieve"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+var alice = tenant.Identity{
+	Scope:     tenant.Scope{Tenant: "t1", User: 1},
+	Placement: tenant.Placement{Collection: "c", Partition: "p"},
+	Quota:     tenant.Quota{ListTokens: 1000},
+}
+
+// fakes stand for everything around a Service: one user's memories in a slice.
+// A failure that is set is what the part it names answers.
+type fakes struct {
+	memories []Memory
+	buckets  []Bucket
+	ranking  retrieve.Result
+	asked    retrieve.Query
+	created  NewMemory
+	removed  []retrieve.UnitID
+
+	storeFails, indexFails, embedFails error
+}
+
+func newService(f *fakes) *Service {
+	return NewService(Config{Store: f, Buckets: f, Searcher: f, Index: fakeIndex{f: f}, Embedder: f,
+		CountTokens: func(text string) int { return len(strings.Fields(text)) }})
+}
+
+func (f *fakes) Create(_ context.Context, _ tenant.Scope, m NewMemory) (string, error) {
+	f.created = m
+	return "new", f.storeFails
+}
+
+func (f *fakes) List(_ context.Context, _ tenant.Scope, q Filter) ([]Memory, bool, error) {
+	list := slices.Clone(f.memories)
+	if q.Newest {
+		slices.Reverse(list)
+	}
+	list = list[min(q.Skip, len(list)):]
+	n := min(q.Limit, len(list))
+	return list[:n], len(list) > n, f.storeFails
+}
+
+func (f *fakes) ByID(_ context.Context, _ tenant.Scope, ids []string) ([]Memory, error) {
+	var out []Memory
+	for _, m := range f.memories {
+		if slices.Contains(ids, m.ID) {
+			out = append(out, m)
+		}
+	}
+	return out, f.storeFails
+}
+
+func (f *fakes) Delete(_ context.Context, _ tenant.Scope, ids []string) (Deleted, error) {
+	if f.storeFails != nil {
+		return Deleted{}, f.storeFails
+	}
+	var out Deleted
+	f.memories = slices.DeleteFunc(f.memories, func(m Memory) bool {
+		if !slices.Contains(ids, m.ID) {
+			return false
+		}
+		out.IDs = append(out.IDs, m.ID)
+		out.Units = append(out.Units, retrieve.UnitID(m.Seq))
+		return true
+	})
+	return out, nil
+}
+
+func (f *fakes) ListBuckets(context.Context, tenant.Scope) ([]Bucket, error) { return f.buckets, nil }
+
+func (f *fakes) CreateBucket(_ context.Context, _ tenant.Scope, b BucketInput) (int64, error) {
+	f.buckets = append(f.buckets, Bucket{ID: int64(len(f.buckets) + 1), Name: b.Name})
+	return int64(len(f.buckets)), f.storeFails
+}
+
+func (f *fakes) Search(_ context.Context, _ tenant.Scope, _ tenant.Placement, q retrieve.Query) (retrieve.Result, error) {
+	f.asked = q
+	out := f.ranking
+	out.Found = out.Found[:min(q.Limit, len(out.Found))]
+	return out, nil
+}
+
+func (f *fakes) Embed(_ context.Context, texts []string) ([][]float32, error) {
+	return make([][]float32, len(texts), len(texts)+1), f.embedFails
+}
+func (f *fakes) Model() string   { return "fake" }
+func (f *fakes) Dimensions() int { return 1 }
+
+// fakeIndex is the index, whose Delete is not the store's.
+type fakeIndex struct {
+	retrieve.Index
+	f *fakes
+}
+
+func (i fakeIndex) Delete(_ context.Context, _ tenant.ID, _ tenant.Placement, ids []retrieve.UnitID) error {
+	i.f.removed = append(i.f.removed, ids...)
+	return i.f.indexFails
+}
+
+// filled has n memories of a hundred tokens each, ranked backwards.
+func filled(n int) *fakes {
+	f := &fakes{buckets: []Bucket{{ID: 1, Name: DefaultBucket, Default: true}}}
+	for i := range n {
+		id := fmt.Sprintf("m%d", i)
+		f.memories = append(f.memories, Memory{ID: id, Seq: int64(i), BucketID: 1, Tokens: 100})
+		f.ranking.Found = append([]retrieve.Found{{Owner: id}}, f.ranking.Found...)
+	}
+	return f
+}
+
+func ids(list []Memory) []string {
+	out := []string{}
+	for _, m := range list {
+		out = append(out, m.ID)
+	}
+	return out
+}
+
+func wantKind(t *testing.T, err error, want fault.Kind) {
+	t.Helper()
+	if err == nil || fault.KindOf(err) != want {
+		t.Fatalf("error = %v, want one of kind %v", err, want)
+	}
+}

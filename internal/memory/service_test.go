@@ -1,0 +1,184 @@
+package memory
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/retrieve"
+)
+
+var errAway = errors.New("away")
+
+func TestCreateInputValidate(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		reason string
+		in     CreateInput
+		want   string // a part of the message; "" for none
+	}{
+		"Plain":      {"ordinary text is taken", CreateInput{Text: "2025-05-09 likes trains"}, ""},
+		"Longest":    {"the limit itself is allowed", CreateInput{Text: strings.Repeat("é", MaxText/2)}, ""},
+		"Missing":    {"text is required", CreateInput{}, "text is required"},
+		"Blank":      {"white space says nothing", CreateInput{Text: " \n\t"}, "text is required"},
+		"TooLong":    {"the limit is in bytes", CreateInput{Text: strings.Repeat("é", MaxText/2) + "a"}, "text must be at most 32768 bytes"},
+		"Zero":       {"PostgreSQL cannot hold U+0000", CreateInput{Text: "a\x00b"}, "text must not contain the character U+0000"},
+		"NotUTF8":    {"only UTF-8 can be given back", CreateInput{Text: "a\xff"}, "text must be valid UTF-8"},
+		"SourceZero": {"U+0000 is refused in every field", CreateInput{Text: "a", Source: "\x00"}, "source must not contain"},
+		"SourceLong": {"a source is a name", CreateInput{Text: "a", Source: strings.Repeat("x", 201)}, "source must be at most 200"},
+		"Two":        {"every field that is wrong is named", CreateInput{Source: strings.Repeat("x", 201)}, "blank; source"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			err := tc.in.Validate()
+			if tc.want == "" {
+				if err != nil {
+					t.Errorf("%s: %v", tc.reason, err)
+				}
+				return
+			}
+			wantKind(t, err, fault.Invalid)
+			if !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("%s: %q does not say %q", tc.reason, err, tc.want)
+			}
+		})
+	}
+}
+
+func TestCreateEmbedsIfItCan(t *testing.T) {
+	t.Parallel()
+	f := filled(0)
+	if _, err := newService(f).Create(t.Context(), alice, CreateInput{Text: "three small words"}); err != nil {
+		t.Fatal(err)
+	}
+	if len(f.created.Units) != 1 || f.created.Tokens != 3 {
+		t.Errorf("stored %d units and %d tokens, want 1 and 3", len(f.created.Units), f.created.Tokens)
+	}
+
+	f.embedFails = errAway
+	if _, err := newService(f).Create(t.Context(), alice, CreateInput{Text: "words"}); err != nil {
+		t.Errorf("an embedder that is away must not keep a memory from being stored: %v", err)
+	}
+	if len(f.created.Units) != 1 || f.created.Units[0].Vector != nil {
+		t.Errorf("units = %+v, want one without a vector", f.created.Units)
+	}
+}
+
+// slow is an embedder that answers only when it is told to stop.
+type slow struct{ *fakes }
+
+func (slow) Embed(ctx context.Context, _ []string) ([][]float32, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+func TestCreateDoesNotWaitForTheEmbedder(t *testing.T) {
+	t.Parallel()
+	f := filled(0)
+	s := newService(f)
+	s.Embedder, s.EmbedTimeout = slow{f}, time.Millisecond
+	if _, err := s.Create(t.Context(), alice, CreateInput{Text: "words"}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestDelete(t *testing.T) {
+	t.Parallel()
+	f := filled(2)
+	f.indexFails = errAway
+	s := newService(f)
+	if err := s.Delete(t.Context(), alice, "m1"); err != nil {
+		t.Errorf("an index that is away must not keep a memory from being deleted: %v", err)
+	}
+	if diff := cmp.Diff([]retrieve.UnitID{1}, f.removed); diff != "" {
+		t.Errorf("removed from the index (-want +got):\n%s", diff)
+	}
+	for _, id := range []string{"m1", "never", "", "a\x00", "\xff"} {
+		wantKind(t, s.Delete(t.Context(), alice, id), fault.NotFound)
+	}
+	_, err := s.Get(t.Context(), alice, "m1")
+	wantKind(t, err, fault.NotFound)
+	if m, err := s.Get(t.Context(), alice, "m0"); err != nil || m.ID != "m0" {
+		t.Errorf("Get = %+v, %v", m, err)
+	}
+}
+
+func TestDeleteMany(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		reason       string
+		ids          []string
+		store, index error
+		deleted      int
+		errs         []string // memory ids of errors
+	}{
+		"Some":      {"ids that do not resolve are skipped without an error", []string{"m0", "never", "m2", "\x00"}, nil, nil, 2, nil},
+		"Repeated":  {"a memory is deleted once", []string{"m0", "m0"}, nil, nil, 1, nil},
+		"IndexAway": {"rows are gone and counted, vectors are said to follow", []string{"m0"}, nil, errAway, 1, []string{BulkIndex}},
+		"StoreAway": {"nothing was deleted", []string{"m0"}, errAway, nil, 0, []string{BulkDatabase}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := filled(3)
+			f.storeFails, f.indexFails = tc.store, tc.index
+			got, err := newService(f).DeleteMany(t.Context(), alice, tc.ids)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var errs []string
+			for _, e := range got.Errors {
+				errs = append(errs, e.MemoryID)
+			}
+			if got.Deleted != tc.deleted || !cmp.Equal(errs, tc.errs) {
+				t.Errorf("%s: deleted %d with errors %v, want %d with %v", tc.reason, got.Deleted, errs, tc.deleted, tc.errs)
+			}
+			if (got.Cause != nil) != (tc.errs != nil) {
+				t.Errorf("%s: Cause = %v", tc.reason, got.Cause)
+			}
+		})
+	}
+	for _, list := range [][]string{nil, make([]string, MaxBulk+1)} {
+		_, err := newService(filled(0)).DeleteMany(t.Context(), alice, list)
+		wantKind(t, err, fault.Invalid)
+	}
+}
+
+func TestCreateBucket(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		reason string
+		in     BucketInput
+		want   fault.Kind // Internal for none
+	}{
+		"Plain":       {"an ordinary name", BucketInput{Name: "Travel"}, fault.Internal},
+		"Longest":     {"100 characters, not bytes", BucketInput{Name: strings.Repeat("é", 100)}, fault.Internal},
+		"SomeDigits":  {"only digits alone are confusing", BucketInput{Name: "2025 plans"}, fault.Internal},
+		"Missing":     {"a name is required", BucketInput{}, fault.Invalid},
+		"Blank":       {"white space is no name", BucketInput{Name: "  "}, fault.Invalid},
+		"TooLong":     {"101 characters", BucketInput{Name: strings.Repeat("é", 101)}, fault.Invalid},
+		"Digits":      {"it could be taken for an id", BucketInput{Name: " 2025 "}, fault.Invalid},
+		"Zero":        {"U+0000", BucketInput{Name: "a\x00"}, fault.Invalid},
+		"Description": {"a description is bounded too", BucketInput{Name: "a", Description: strings.Repeat("x", 1001)}, fault.Invalid},
+		"Default":     {"every user has it already, in any case", BucketInput{Name: "gEneral "}, fault.Conflict},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := newService(filled(0)).CreateBucket(t.Context(), alice, tc.in)
+			if tc.want == fault.Internal {
+				if err != nil {
+					t.Errorf("%s: %v", tc.reason, err)
+				}
+				return
+			}
+			wantKind(t, err, tc.want)
+		})
+	}
+}
