@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/milvus-io/milvus-proto/go-api/v2/commonpb"
@@ -13,11 +14,12 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/retrieve"
 )
 
 // ErrNoPartition is in the chain of the error of a call on a partition, or a
 // collection, that Milvus does not have. Ensure makes it again.
-var ErrNoPartition = errors.New("the partition is not in Milvus")
+var ErrNoPartition = retrieve.ErrNoPartition
 
 // Milvus' error codes, from its package merr.
 const (
@@ -83,15 +85,7 @@ func codeOf(s *commonpb.Status) int32 {
 // isCode reports whether Milvus answered with one of the codes.
 func isCode(err error, codes ...int32) bool {
 	e, ok := errors.AsType[*statusError](err)
-	if !ok {
-		return false
-	}
-	for _, c := range codes {
-		if e.code == c {
-			return true
-		}
-	}
-	return false
+	return ok && slices.Contains(codes, e.code)
 }
 
 // mapError gives an error of the SDK its kind: Internal when the request was

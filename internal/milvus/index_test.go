@@ -52,6 +52,7 @@ func TestSearchSeesOneUserOfOneTenant(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			if d := cmp.Diff(tc.want, b.search(t, tc.scope, tc.place, tc.query)); d != "" {
 				t.Errorf("%s: -want +got\n%s", tc.reason, d)
 			}
@@ -72,8 +73,8 @@ func TestSearchIsBestFirstByCosine(t *testing.T) {
 		t.Fatalf("Search: %v", err)
 	}
 	want := []retrieve.Hit{{ID: 1, Score: 1}, {ID: 3, Score: 0.7071}, {ID: 2, Score: 0}}
-	close := cmp.Comparer(func(a, b float64) bool { return a-b < 1e-3 && b-a < 1e-3 })
-	if d := cmp.Diff(want, hits, close); d != "" {
+	roughly := cmp.Comparer(func(a, b float64) bool { return a-b < 1e-3 && b-a < 1e-3 })
+	if d := cmp.Diff(want, hits, roughly); d != "" {
 		t.Errorf("-want +got\n%s", d)
 	}
 }

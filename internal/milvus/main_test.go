@@ -91,6 +91,7 @@ func open(t *testing.T, c milvus.Config) *milvus.Index {
 
 // dropCollection uses the SDK itself: the product never drops a collection.
 func dropCollection(t *testing.T, name string) {
+	t.Helper()
 	c, err := sdk(context.Background(), t)
 	if err != nil {
 		t.Errorf("connect to Milvus: %v", err)

@@ -94,7 +94,9 @@ func (x *Index) ensureIndex(ctx context.Context, name string) error {
 // load loads the collection, or these partitions of it, unless they are.
 func (x *Index) load(ctx context.Context, name string, partitions ...string) error {
 	state, err := x.client.GetLoadState(ctx, name, partitions)
-	if err != nil {
+	// While another process makes the partition it exists for some parts of
+	// Milvus and not yet for the one that loads; loading waits for it.
+	if err != nil && !isCode(err, codePartitionNotFound) {
 		return mapError(err, "read load state")
 	}
 	if state == entity.LoadStateLoaded {

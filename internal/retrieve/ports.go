@@ -2,6 +2,7 @@ package retrieve
 
 import (
 	"context"
+	"errors"
 
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
@@ -14,6 +15,10 @@ type Embedder interface {
 	Model() string
 	Dimensions() int
 }
+
+// ErrNoPartition is in the chain of an Index's error when the placement is not
+// there: never made, or lost. Partitions.Ensure makes it again.
+var ErrNoPartition = errors.New("the partition is not in the vector store")
 
 // Index is the vector store, read at bounded staleness. internal/milvus
 // implements it. Every error is of kind Unavailable unless it is a bug.

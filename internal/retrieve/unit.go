@@ -75,7 +75,7 @@ type Found struct {
 // Result is a fused ranking, best first.
 type Result struct {
 	Found []Found
-	// Degraded says that the vector store or the embedder was away, or that
-	// not all recent units could be looked at.
+	// Degraded says that the vector store or the embedder was away, that not
+	// all recent units could be looked at, or that some have no vector yet.
 	Degraded bool
 }

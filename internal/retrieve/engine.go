@@ -1,0 +1,265 @@
+package retrieve
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+const (
+	defaultEmbedTimeout = 2 * time.Second
+	defaultIndexTimeout = time.Second
+	// Each search is asked for four times what is wanted, because pieces of one
+	// text fall together and dead entries fall out; not fewer than 100, so that
+	// means and deviations say something; beyond 400 only for what is wanted.
+	overfetch     = 4
+	minCandidates = 100
+	maxOverfetch  = 400
+)
+
+// Config is what an Engine works with. Searcher, Index and Embedder are required.
+type Config struct {
+	Searcher Searcher
+	Index    Index
+	Embedder Embedder
+	Log      *slog.Logger     // told when the index or the embedder goes and comes; may be nil
+	Now      func() time.Time // time.Now when nil
+	// EmbedTimeout is how long a search waits for the question's embedding,
+	// 2 s when 0; IndexTimeout how long for the index, 1 s when 0.
+	EmbedTimeout time.Duration
+	IndexTimeout time.Duration
+}
+
+// Engine finds units by words and by meaning at once.
+type Engine struct {
+	Config
+	embedder breaker
+	mu       sync.Mutex
+	indexes  map[string]*breaker // by collection
+}
+
+// New makes an Engine.
+func New(c Config) *Engine {
+	c.EmbedTimeout = cmp.Or(c.EmbedTimeout, defaultEmbedTimeout)
+	c.IndexTimeout = cmp.Or(c.IndexTimeout, defaultIndexTimeout)
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	return &Engine{Config: c, indexes: map[string]*breaker{}}
+}
+
+// Search returns the q.Limit best units under the scope, best first, at most
+// one of each message or memory: its best. All of them were live, and the
+// scope's, when PostgreSQL was asked at the end. An index or embedder that is
+// away makes the result Degraded, never an error; an error is PostgreSQL's.
+func (e *Engine) Search(ctx context.Context, scope tenant.Scope, p tenant.Placement, q Query) (Result, error) {
+	wanted := max(q.Limit, 1)
+	q.Limit = max(wanted, min(overfetch*wanted, maxOverfetch), minCandidates)
+	// What still runs when one side has failed is not waited for.
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+
+	var words []Hit
+	var wordsErr error
+	var wait sync.WaitGroup
+	wait.Go(func() {
+		if words, wordsErr = e.Searcher.Lexical(ctx, scope, q); wordsErr != nil {
+			cancel()
+		}
+	})
+	d, denseErr := e.dense(ctx, scope, p, q)
+	if denseErr != nil {
+		cancel()
+	}
+	wait.Wait()
+	switch {
+	case wordsErr != nil && (denseErr == nil || errors.Is(denseErr, context.Canceled)):
+		return Result{}, fmt.Errorf("search by words: %w", wordsErr)
+	case denseErr != nil:
+		return Result{}, denseErr
+	}
+	if d.vector != nil {
+		more, err := e.score(ctx, scope, words, d)
+		if err != nil {
+			return Result{}, err
+		}
+		d.hits = append(d.hits, more...)
+	}
+	found, err := e.resolve(ctx, scope, q, Fuse(words, d.hits, len(words) >= q.Limit), wanted)
+	if err != nil {
+		return Result{}, err
+	}
+	return Result{Found: found, Degraded: d.degraded}, nil
+}
+
+// dense is what the search by meaning came to.
+type dense struct {
+	vector   []float32 // of the question; nil when the embedder was away
+	hits     []Hit
+	degraded bool
+}
+
+// dense embeds the question and asks the database and the index at once.
+func (e *Engine) dense(ctx context.Context, scope tenant.Scope, p tenant.Placement, q Query) (dense, error) {
+	vector := e.embed(ctx, q.Text)
+	if vector == nil {
+		return dense{degraded: true}, nil
+	}
+	indexCtx, cancel := context.WithTimeout(ctx, e.IndexTimeout)
+	defer cancel()
+	var indexed []Hit
+	var answered bool
+	var wait sync.WaitGroup
+	wait.Go(func() { indexed, answered = e.index(indexCtx, scope, p, q, vector) })
+	exact, coverage, err := e.Searcher.Exact(ctx, scope, q, vector)
+	if err != nil || coverage.All {
+		cancel() // nobody needs the index's answer
+	}
+	wait.Wait()
+	if err != nil {
+		return dense{}, fmt.Errorf("search recent units: %w", err)
+	}
+	d := dense{vector: vector, hits: exact, degraded: coverage.Truncated || coverage.Missing}
+	if coverage.All {
+		return d, nil
+	}
+	d.degraded = d.degraded || !answered
+	have := scores(exact)
+	for _, h := range indexed {
+		if _, ok := have[h.ID]; !ok {
+			d.hits = append(d.hits, h)
+		}
+	}
+	return d, nil
+}
+
+// embed returns the question's vector, nil when the embedder is away or late.
+func (e *Engine) embed(ctx context.Context, text string) []float32 {
+	if !e.embedder.allow(e.Now()) {
+		return nil
+	}
+	limited, cancel := context.WithTimeout(ctx, e.EmbedTimeout)
+	defer cancel()
+	vectors, err := e.Embedder.Embed(limited, []string{text})
+	if err == nil && (len(vectors) != 1 || len(vectors[0]) != e.Embedder.Dimensions()) {
+		err = fault.New(fault.Unavailable, "the embedder answered %d vectors of a wrong size for one text", len(vectors))
+	}
+	e.note(ctx, &e.embedder, err, "embedder")
+	if err != nil {
+		return nil
+	}
+	return vectors[0]
+}
+
+// index searches the index; answered is false when it is away, or when the
+// tenant has no place in it.
+func (e *Engine) index(ctx context.Context, scope tenant.Scope, p tenant.Placement, q Query, vector []float32) (hits []Hit, answered bool) {
+	if p == (tenant.Placement{}) {
+		return nil, false
+	}
+	b := e.breaker(p.Collection)
+	if !b.allow(e.Now()) {
+		return nil, false
+	}
+	hits, err := e.Index.Search(ctx, scope, p, q, vector)
+	switch {
+	case err == nil || fault.Is(err, fault.Unavailable) && !errors.Is(err, ErrNoPartition):
+		e.note(ctx, b, err, "vector store")
+	default:
+		// One tenant's trouble, and answered at once: no reason to keep others away.
+		b.unknown(e.Now())
+		e.Log.WarnContext(ctx, "search without the vector store", "tenant", scope.Tenant, "error", err)
+	}
+	return hits, err == nil
+}
+
+// note tells the breaker, and the log if it is news, how a call went.
+func (e *Engine) note(ctx context.Context, b *breaker, err error, what string) {
+	switch {
+	case errors.Is(ctx.Err(), context.Canceled):
+		b.unknown(e.Now())
+	case !b.done(e.Now(), err == nil):
+	case err == nil:
+		e.Log.InfoContext(ctx, "search is complete again", "back", what)
+	default:
+		e.Log.WarnContext(ctx, "search is incomplete", "away", what, "error", err)
+	}
+}
+
+func (e *Engine) breaker(collection string) *breaker {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	b := e.indexes[collection]
+	if b == nil {
+		b = &breaker{}
+		e.indexes[collection] = b
+	}
+	return b
+}
+
+// score returns the cosines of what only the words found.
+func (e *Engine) score(ctx context.Context, scope tenant.Scope, words []Hit, d dense) ([]Hit, error) {
+	have := scores(d.hits)
+	var ids []UnitID
+	for _, h := range words {
+		if _, ok := have[h.ID]; !ok {
+			ids = append(ids, h.ID)
+		}
+	}
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	hits, err := e.Searcher.Score(ctx, scope, ids, d.vector)
+	if err != nil {
+		return nil, fmt.Errorf("score what the words found: %w", err)
+	}
+	return hits, nil
+}
+
+// resolve returns the wanted number of live units of the ranking, in its
+// order, the best of each message or memory.
+func (e *Engine) resolve(ctx context.Context, scope tenant.Scope, q Query, ranking []Hit, wanted int) ([]Found, error) {
+	type place struct {
+		owner string
+		seq   int
+	}
+	seen := make(map[place]bool, wanted)
+	found := make([]Found, 0, wanted)
+	for len(ranking) > 0 && len(found) < wanted {
+		batch := ranking[:min(len(ranking), q.Limit)]
+		ranking = ranking[len(batch):]
+		ids := make([]UnitID, len(batch))
+		for i, h := range batch {
+			ids[i] = h.ID
+		}
+		live, err := e.Searcher.Resolve(ctx, scope, q, ids)
+		if err != nil {
+			return nil, fmt.Errorf("resolve units: %w", err)
+		}
+		byID := make(map[UnitID]Found, len(live))
+		for _, f := range live {
+			byID[f.ID] = f
+		}
+		for _, h := range batch {
+			f, ok := byID[h.ID]
+			at := place{f.Owner, f.Seq}
+			if !ok || seen[at] || len(found) == wanted {
+				continue
+			}
+			seen[at] = true
+			f.Score = h.Score
+			found = append(found, f)
+		}
+	}
+	return found, nil
+}

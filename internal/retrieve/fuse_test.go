@@ -1,0 +1,105 @@
+package retrieve
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+func TestFuse(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		reason         string
+		lexical, dense []Hit
+		truncated      bool
+		want           []UnitID
+	}{
+		"Nothing":      {"no candidates", nil, nil, false, []UnitID{}},
+		"One":          {"a single candidate", nil, []Hit{{1, 0.3}}, false, []UnitID{1}},
+		"DenseOnly":    {"no word matched: by cosine", nil, []Hit{{1, 0.2}, {2, 0.5}, {3, 0.4}}, false, []UnitID{2, 3, 1}},
+		"LexicalOnly":  {"the embedder is away: by words", []Hit{{1, 4}, {2, 9}}, nil, false, []UnitID{2, 1}},
+		"BothAgree":    {"found by both is best", []Hit{{1, 5}}, []Hit{{1, 0.6}, {2, 0.6}, {3, 0.1}}, false, []UnitID{1, 2, 3}},
+		"SingleWord":   {"the only match by words gains by it, though nothing is below it", []Hit{{2, 1}}, []Hit{{1, 0.50}, {2, 0.49}, {3, 0.2}}, false, []UnitID{2, 1, 3}},
+		"NoVector":     {"a unit that has no vector yet counts as average", []Hit{{9, 5}}, []Hit{{1, 0.6}, {2, 0.1}}, false, []UnitID{9, 1, 2}},
+		"Truncated":    {"what the words did not give is at their lowest, not at 0", []Hit{{1, 10}, {2, 10}}, []Hit{{1, 0.3}, {2, 0.2}, {3, 0.9}}, true, []UnitID{3, 1, 2}},
+		"Ties":         {"newest first", []Hit{{1, 5}, {2, 5}}, []Hit{{1, 0.5}, {2, 0.5}}, false, []UnitID{2, 1}},
+		"FlatCosines":  {"cosines that hardly differ do not outweigh the words", []Hit{{1, 3}, {2, 1}}, []Hit{{1, 0.5001}, {2, 0.5002}, {3, 0.4999}}, false, []UnitID{1, 2, 3}},
+		"DoubleScores": {"the best score of a unit counts", []Hit{{1, 1}, {1, 9}, {2, 5}}, nil, false, []UnitID{1, 2}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := []UnitID{}
+			for _, h := range Fuse(tc.lexical, tc.dense, tc.truncated) {
+				got = append(got, h.ID)
+			}
+			if d := cmp.Diff(tc.want, got); d != "" {
+				t.Errorf("%s: -want +got\n%s", tc.reason, d)
+			}
+		})
+	}
+}
+
+// hits draws scores for some of the ids 1 to 30, each once.
+func hits(t *rapid.T, label string, low, high float64) []Hit {
+	ids := rapid.SliceOfNDistinct(rapid.Int64Range(1, 30), 0, 30, rapid.ID[int64]).Draw(t, label)
+	out := make([]Hit, len(ids))
+	for i, id := range ids {
+		out[i] = Hit{UnitID(id), rapid.Float64Range(low, high).Draw(t, "score")}
+	}
+	return out
+}
+
+func TestFuseProperties(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		lexical, dense := hits(t, "lexical", 0, 1e6), hits(t, "dense", -1, 1)
+		truncated := rapid.Bool().Draw(t, "truncated")
+		fused := Fuse(lexical, dense, truncated)
+
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
+		shuffle := func(h []Hit) []Hit {
+			h = slices.Clone(h)
+			r.Shuffle(len(h), func(i, j int) { h[i], h[j] = h[j], h[i] })
+			return h
+		}
+		if d := cmp.Diff(fused, Fuse(shuffle(lexical), shuffle(dense), truncated)); d != "" {
+			t.Fatalf("the order of the input matters: -want +got\n%s", d)
+		}
+
+		words, cosines := scores(lexical), scores(dense)
+		rank := map[UnitID]int{}
+		for i, h := range fused {
+			if !(h.Score >= 0 && h.Score <= 1) {
+				t.Fatalf("score of %d is %v", h.ID, h.Score)
+			}
+			if i > 0 && h.Score > fused[i-1].Score {
+				t.Fatalf("%v comes after %v", h, fused[i-1])
+			}
+			if _, again := rank[h.ID]; again {
+				t.Fatalf("%d is there twice", h.ID)
+			}
+			rank[h.ID] = i
+		}
+		for id := range words {
+			if _, ok := rank[id]; !ok {
+				t.Fatalf("%d, found by words, is lost", id)
+			}
+		}
+		for a := range cosines {
+			if _, ok := rank[a]; !ok {
+				t.Fatalf("%d, found by meaning, is lost", a)
+			}
+			for b := range cosines {
+				_, inA := words[a]
+				_, inB := words[b]
+				if inA && inB && words[a] > words[b] && cosines[a] > cosines[b] && fused[rank[a]].Score < fused[rank[b]].Score {
+					t.Fatalf("%d is better than %d by words and by meaning, but after it", a, b)
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,120 @@
+package retrieve
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+// sweepPage is how many ids of either store are compared at a time.
+const sweepPage = 5000
+
+// Drift is how far the index was from the database.
+type Drift struct {
+	Missing  int // live units the index did not hold
+	Orphaned int // entries of the index that are not live units
+}
+
+// Add returns the sum of both.
+func (d Drift) Add(o Drift) Drift {
+	return Drift{Missing: d.Missing + o.Missing, Orphaned: d.Orphaned + o.Orphaned}
+}
+
+// Rebuild writes all live units of the tenant to the index and removes
+// everything else. Nothing is done for a tenant that has no placement.
+func (x *Indexer) Rebuild(ctx context.Context, t tenant.ID) error {
+	p, err := x.units.Placement(ctx, t)
+	if fault.Is(err, fault.NotFound) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read placement: %w", err)
+	}
+	for after := UnitID(0); ; {
+		ids, err := x.units.Live(ctx, t, after, syncBatch)
+		if err != nil {
+			return fmt.Errorf("list live units: %w", err)
+		}
+		if err := x.sync(ctx, t, p, ids); err != nil {
+			return err
+		}
+		if len(ids) < syncBatch {
+			break
+		}
+		after = ids[len(ids)-1]
+	}
+	_, err = x.sweep(ctx, t, p)
+	return err
+}
+
+// Sweep compares the stores both ways and repairs what differs. It returns
+// what it found; a unit that its job is just about to index counts as missing.
+func (x *Indexer) Sweep(ctx context.Context, t tenant.ID) (Drift, error) {
+	p, err := x.units.Placement(ctx, t)
+	if fault.Is(err, fault.NotFound) {
+		return Drift{}, nil
+	}
+	if err != nil {
+		return Drift{}, fmt.Errorf("read placement: %w", err)
+	}
+	return x.sweep(ctx, t, p)
+}
+
+func (x *Indexer) sweep(ctx context.Context, t tenant.ID, p tenant.Placement) (Drift, error) {
+	var drift Drift
+	for after := UnitID(0); after < math.MaxInt64; {
+		indexed, err := x.index.List(ctx, t, p, after, sweepPage)
+		if err != nil {
+			return drift, fmt.Errorf("list the index: %w", err)
+		}
+		live, err := x.units.Live(ctx, t, after, sweepPage)
+		if err != nil {
+			return drift, fmt.Errorf("list live units: %w", err)
+		}
+		// Only up to where both lists reach can they be compared.
+		until := min(reach(indexed), reach(live))
+		missing, orphaned := differ(live, indexed, until)
+		drift = drift.Add(Drift{Missing: len(missing), Orphaned: len(orphaned)})
+		if err := x.sync(ctx, t, p, append(missing, orphaned...)); err != nil {
+			return drift, fmt.Errorf("repair drift: %w", err)
+		}
+		after = until
+	}
+	return drift, nil
+}
+
+// reach returns up to which id a page tells what there is.
+func reach(page []UnitID) UnitID {
+	if len(page) < sweepPage {
+		return math.MaxInt64
+	}
+	return page[len(page)-1]
+}
+
+// differ merges two ordered lists up to an id and returns what only one has.
+func differ(live, indexed []UnitID, until UnitID) (missing, orphaned []UnitID) {
+	next := func(ids []UnitID) UnitID {
+		if len(ids) == 0 || ids[0] > until {
+			return math.MaxInt64
+		}
+		return ids[0]
+	}
+	for {
+		l, i := next(live), next(indexed)
+		switch {
+		case min(l, i) == math.MaxInt64:
+			return missing, orphaned
+		case l == i:
+			live, indexed = live[1:], indexed[1:]
+		case l < i:
+			missing = append(missing, l)
+			live = live[1:]
+		default:
+			orphaned = append(orphaned, i)
+			indexed = indexed[1:]
+		}
+	}
+}

@@ -1,0 +1,89 @@
+package retrieve
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestMemoryUnits(t *testing.T) {
+	t.Parallel()
+	if got := MemoryUnits(" \n "); got != nil {
+		t.Errorf("a blank text has units: %v", got)
+	}
+	want := []Unit{{Kind: Memory, Start: 0, End: 14, Lexical: "I like plums.", Dense: "I like plums."}}
+	if d := cmp.Diff(want, MemoryUnits("I like plums.\n")); d != "" {
+		t.Errorf("-want +got\n%s", d)
+	}
+	long := strings.Repeat("The quick brown fox jumps over the lazy dog. ", 60)
+	units := MemoryUnits(long)
+	if len(units) < 2 {
+		t.Fatalf("a long text has %d units, want several", len(units))
+	}
+	for _, u := range units {
+		if u.Dense != MemoryDense(long[u.Start:u.End]) {
+			t.Errorf("Dense %q cannot be made again from the text", u.Dense)
+		}
+	}
+}
+
+func TestChatUnits(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2023, 5, 8, 23, 30, 0, 0, time.FixedZone("", -3600))
+	var messages []ChatMessage
+	for _, text := range []string{"zero", "one", "two", "three", "four", " "} {
+		messages = append(messages, ChatMessage{Sender: "human", Text: text, At: at})
+	}
+	messages[4].At = time.Time{}
+	unit := func(seq, end int, lexical, dense string) Unit {
+		return Unit{Kind: Chat, Group: 7, Seq: seq, End: end, Lexical: lexical, Dense: dense}
+	}
+	tests := map[string]struct {
+		reason  string
+		indexes []int
+		want    []Unit
+	}{
+		"First":   {"no one before it; the date is UTC's", []int{0}, []Unit{unit(0, 4, "zero\none\ntwo", "2023-05-09 human: zero")}},
+		"Middle":  {"two on either side", []int{2}, []Unit{unit(2, 3, "zero\none\ntwo\nthree\nfour", "2023-05-09 human: two")}},
+		"NoTime":  {"a date that is not known is left out", []int{4}, []Unit{unit(4, 4, "two\nthree\nfour\n ", "human: four")}},
+		"Blank":   {"nothing to find", []int{5}, nil},
+		"Outside": {"not there", []int{-1, 6}, nil},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if d := cmp.Diff(tc.want, ChatUnits(7, messages, tc.indexes)); d != "" {
+				t.Errorf("%s: -want +got\n%s", tc.reason, d)
+			}
+		})
+	}
+}
+
+func TestChatUnitsOfLongMessages(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("é", 5000)
+	units := ChatUnits(1, []ChatMessage{{Text: long}, {Text: "short"}, {Text: long}}, []int{1})
+	if len(units) != 1 || len(units[0].Lexical) > 2*maxNeighbour+10 {
+		t.Errorf("neighbours are not bounded: %d units", len(units))
+	}
+	if strings.ContainsRune(units[0].Lexical, '\ufffd') {
+		t.Error("a neighbour is cut inside a character")
+	}
+}
+
+func TestGroupOf(t *testing.T) {
+	t.Parallel()
+	seen := map[int64]string{}
+	for _, name := range []string{"", "chatgpt", "claude", "custom", "ChatGPT"} {
+		g := GroupOf(name)
+		if g <= 0 || seen[g] != "" {
+			t.Errorf("GroupOf(%q) = %d: not positive, or that of %q", name, g, seen[g])
+		}
+		seen[g] = name
+	}
+	if got, want := GroupOf("chatgpt"), int64(9185783340037727416); got != want {
+		t.Errorf("GroupOf(chatgpt) = %d, want %d: stored groups must not change", got, want)
+	}
+}
