@@ -29,7 +29,7 @@ import (
 const leaseName = "mnemo-operator"
 
 // +kubebuilder:rbac:groups=coordination.k8s.io,namespace=mnemo-system,resources=leases,verbs=get;create;update;patch
-// +kubebuilder:rbac:groups=events.k8s.io,namespace=mnemo-system,resources=events,verbs=create;patch
+// +kubebuilder:rbac:groups="",namespace=mnemo-system,resources=events,verbs=create;patch
 
 // Run reconciles Tenants until ctx ends, and returns nil then. It sets the
 // loggers of controller-runtime and klog, which are the process's.

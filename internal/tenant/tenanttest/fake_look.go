@@ -3,20 +3,31 @@ package tenanttest
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"testing"
 
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// Fail makes every call of the methods return err until Heal.
+// Fail makes every call of the methods return err, undone, until Heal.
 func (f *Fake) Fail(err error, methods ...string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.Before = func(method string) error {
-		for _, m := range methods {
-			if m == method {
-				return err
-			}
+	f.Before = failing(err, methods)
+}
+
+// FailAfter makes every call of the methods return err though it was done,
+// until Heal.
+func (f *Fake) FailAfter(err error, methods ...string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.After = failing(err, methods)
+}
+
+func failing(err error, methods []string) func(string) error {
+	return func(method string) error {
+		if slices.Contains(methods, method) {
+			return err
 		}
 		return nil
 	}
@@ -97,4 +108,28 @@ func (f *Fake) Backend() Backend {
 			return fmt.Sprint(f.rows[id].version)
 		},
 	}
+}
+
+// Valid returns the hashes of the user's tokens that Identify accepts, oldest first.
+func (f *Fake) Valid(id tenant.ID, name string) []tenant.Hash {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	r := f.rows[id]
+	if r == nil || r.users[name] == nil {
+		return nil
+	}
+	var valid []tenant.Hash
+	for _, t := range r.users[name].tokens {
+		if t.valid() {
+			valid = append(valid, t.TokenHash)
+		}
+	}
+	return valid
+}
+
+// Lose forgets the partition, as an index that was emptied.
+func (f *Fake) Lose(p tenant.Placement) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.partitions, p)
 }

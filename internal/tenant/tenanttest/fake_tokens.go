@@ -61,6 +61,10 @@ func (f *Fake) RevokeOlder(_ context.Context, id tenant.ID, name string, generat
 	return nil
 }
 
+func (t *token) valid() bool {
+	return !t.revoked && (t.ends.IsZero() || time.Now().Before(t.ends))
+}
+
 // Identify implements tenant.TokenStore.
 func (f *Fake) Identify(_ context.Context, h tenant.Hash) (got tenant.Identity, err error) {
 	defer f.begin("Identify", &err)()
@@ -68,7 +72,7 @@ func (f *Fake) Identify(_ context.Context, h tenant.Hash) (got tenant.Identity, 
 		return tenant.Identity{}, err
 	}
 	t := f.hashes[h]
-	if t == nil || t.revoked || (!t.ends.IsZero() && time.Now().After(t.ends)) {
+	if t == nil || !t.valid() {
 		return tenant.Identity{}, fault.New(fault.Unauthorized, "the token is not valid")
 	}
 	for id, r := range f.rows {

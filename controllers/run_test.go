@@ -1,0 +1,153 @@
+package controllers_test
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/mnemo-dev/mnemo/api/v1alpha1"
+	"github.com/mnemo-dev/mnemo/controllers"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+	"github.com/mnemo-dev/mnemo/internal/tenant/tenanttest"
+)
+
+// run starts the operator for one namespace, as the service account of
+// config/rbac, so that what it may do is all it needs. It ends with the test.
+func (w *world) run(t *testing.T, config controllers.Config) {
+	t.Helper()
+	restConfig := rest.CopyConfig(kubeConfig)
+	restConfig.Impersonate.UserName = "system:serviceaccount:mnemo-system:mnemo-operator"
+	config.URL, config.Namespaces = apiURL, []string{w.ns}
+	config.Logger = slog.New(slog.DiscardHandler)
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- controllers.Run(ctx, restConfig, config, w.fake, w.fake, w.fake) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	})
+}
+
+func setupRun(t *testing.T) *world {
+	t.Helper()
+	w := &world{Client: cluster(t), fake: tenanttest.NewFake()}
+	w.ns = newNamespace(t, w.Client)
+	return w
+}
+
+// eventually waits for a condition, for half a minute.
+func eventually(t *testing.T, met func() bool) {
+	t.Helper()
+	tick, deadline := time.NewTicker(20*time.Millisecond), time.After(30*time.Second)
+	defer tick.Stop()
+	for !met() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatal("it has not come about in half a minute")
+		}
+	}
+}
+
+func isGone(t *testing.T, c client.Client, o client.Object) bool {
+	t.Helper()
+	return apierrors.IsNotFound(c.Get(t.Context(), client.ObjectKeyFromObject(o), o))
+}
+
+func (w *world) eventuallyReady(t *testing.T) {
+	t.Helper()
+	eventually(t, func() bool {
+		return meta.IsStatusConditionTrue(w.tenant(t).Status.Conditions, v1alpha1.Ready)
+	})
+}
+
+// TestRun lets the operator work by itself, in order: it owns metrics and
+// loggers of the process, so that there is one at a time.
+func TestRun(t *testing.T) { //nolint:paralleltest // see above
+	t.Run("follows what changes", runFollows)
+	t.Run("resyncs", runResyncs)
+	t.Run("ends with its namespace", runNamespace)
+}
+
+func runFollows(t *testing.T) {
+	w, changes := setupRun(t), make(chan tenant.ID)
+	w.run(t, controllers.Config{Resync: time.Hour, Changes: changes, LeaderElection: true, LeaderElectionNamespace: "mnemo-system"})
+	w.mustCreate(t, w.newTenant("alice"))
+	w.eventuallyReady(t)
+	id := w.id(t)
+	secret := w.secret(t, "acme-alice-access")
+
+	w.mustDelete(t, secret)
+	eventually(t, func() bool {
+		again := &corev1.Secret{}
+		err := w.Get(t.Context(), client.ObjectKeyFromObject(secret), again)
+		return err == nil && string(again.Data["token"]) != string(secret.Data["token"])
+	})
+	eventually(t, func() bool { return w.tenant(t).Status.Users[0].Issued == 2 })
+	w.expectOneToken(t, "alice")
+
+	w.fake.Fill(id, 5, 0)
+	changes <- id
+	eventually(t, func() bool { return w.tenant(t).Status.Usage.Memories == "5/10000" })
+
+	// Out of the cache's sight, and still this Tenant's.
+	secret = w.secret(t, "acme-alice-access")
+	secret.Labels = nil
+	if err := w.Update(t.Context(), secret); err != nil {
+		t.Fatalf("strip labels: %v", err)
+	}
+	eventually(t, func() bool { return len(w.secret(t, "acme-alice-access").Labels) == 3 })
+	w.expectOneToken(t, "alice")
+
+	w.mustUpdate(t, func(tn *v1alpha1.Tenant) { tn.Spec.Users[0].TokenGeneration = 2 })
+	eventually(t, func() bool { return w.tenant(t).Status.Users[0].TokenGeneration == 2 })
+	w.expectOneToken(t, "alice")
+	expectEqual(t, "issued", w.tenant(t).Status.Users[0].Issued, int64(3)) // no more than was asked for
+
+	tn := w.tenant(t)
+	w.mustDelete(t, tn)
+	eventually(t, func() bool { return isGone(t, w.Client, tn) })
+}
+
+func runResyncs(t *testing.T) {
+	w := setupRun(t)
+	w.run(t, controllers.Config{Resync: 50 * time.Millisecond})
+	w.mustCreate(t, w.newTenant("alice"))
+	w.eventuallyReady(t)
+	placement := placementOf(w.tenant(t))
+	w.fake.Lose(placement)
+	eventually(t, func() bool { return w.fake.HasPartition(placement) && w.fake.Reindexed(w.id(t)) > 0 })
+
+	version, applied := w.tenant(t).ResourceVersion, w.fake.Calls()["Apply"]
+	eventually(t, func() bool { return w.fake.Calls()["Apply"] > applied+5 })
+	expectEqual(t, "resource version", w.tenant(t).ResourceVersion, version)
+}
+
+func runNamespace(t *testing.T) {
+	w := setupRun(t)
+	w.run(t, controllers.Config{Resync: 50 * time.Millisecond, Poll: 20 * time.Millisecond})
+	tn := w.newTenant("alice", "bob")
+	tn.Spec.DeletionPolicy = v1alpha1.Delete
+	w.mustCreate(t, tn)
+	w.eventuallyReady(t)
+	tn = w.tenant(t)
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.ns}}
+	w.mustDelete(t, ns)
+	eventually(t, func() bool { return isGone(t, w.Client, ns) })
+	if w.fake.HasPartition(placementOf(tn)) {
+		t.Error("the partition is still there")
+	}
+	if _, there := w.fake.Spec(tenant.ID(tn.UID)); there {
+		t.Error("the stored tenant is still there")
+	}
+}

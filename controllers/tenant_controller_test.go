@@ -1,0 +1,225 @@
+package controllers_test
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/mnemo-dev/mnemo/api/v1alpha1"
+	"github.com/mnemo-dev/mnemo/controllers"
+	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+	"github.com/mnemo-dev/mnemo/internal/testkit"
+)
+
+func TestCreate(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	tn := w.newTenant("bob", "alice")
+	tn.Spec.Users[1].Email = "alice@acme.test"
+	tn = w.expectReady(t, tn)
+	w.expectEvents(t, "Normal Ready")
+	w.expectCondition(t, v1alpha1.QuotaReady, metav1.ConditionTrue, v1alpha1.ReasonApplied, "")
+	w.expectCondition(t, v1alpha1.PartitionReady, metav1.ConditionTrue, v1alpha1.ReasonPlaced, "")
+	w.expectCondition(t, v1alpha1.TokensReady, metav1.ConditionTrue, v1alpha1.ReasonIssued, "")
+
+	alice, bob := w.expectOneToken(t, "alice"), w.expectOneToken(t, "bob")
+	expectEqual(t, "status", tn.Status, v1alpha1.TenantStatus{
+		ObservedGeneration: 1,
+		ID:                 string(tn.UID),
+		Placement:          &v1alpha1.TenantPlacement{Collection: "units_1", Partition: "t1"},
+		Usage: &v1alpha1.TenantUsage{
+			Memories: "0/10000", Conversations: "0/500", Storage: "0/10Gi", Users: "2/50",
+		},
+		Users: []v1alpha1.UserStatus{
+			{Name: "alice", Secret: "acme-alice-access", Fingerprint: tenant.HashSecret(alice).Fingerprint(), TokenGeneration: 1, Issued: 1, ManagedBy: "operator"},
+			{Name: "bob", Secret: "acme-bob-access", Fingerprint: tenant.HashSecret(bob).Fingerprint(), TokenGeneration: 1, Issued: 1, ManagedBy: "operator"},
+		},
+	}, cmpopts.IgnoreFields(v1alpha1.TenantStatus{}, "Conditions"))
+	if !w.fake.HasPartition(tenant.Placement{Collection: "units_1", Partition: "t1"}) {
+		t.Error("the partition was not made")
+	}
+
+	secret := w.secret(t, "acme-alice-access")
+	if !metav1.IsControlledBy(secret, tn) {
+		t.Errorf("the Secret's owners are %+v, want the Tenant", secret.OwnerReferences)
+	}
+	expectEqual(t, "labels", secret.Labels, map[string]string{
+		"mnemo.dev/tenant": "acme", "mnemo.dev/user": "alice", "app.kubernetes.io/managed-by": "mnemo",
+	})
+	if url, password := string(secret.Data["url"]), string(secret.Data["password"]); url != apiURL || len(password) != 24 {
+		t.Errorf("the Secret's url is %q and its password has %d characters, want %q and 24", url, len(password), apiURL)
+	}
+	got, ok := w.fake.Spec(tenant.ID(tn.UID))
+	if !ok || got.Quota.Memories != 10_000 || got.Cluster != "cluster-1" || got.DeletionPolicy != tenant.Retain {
+		t.Errorf("stored is %+v, want the operator's defaults", got)
+	}
+}
+
+func TestSecondPassWritesNothing(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	tn := w.expectReady(t, w.newTenant("alice", "bob"))
+	w.expectEvents(t, "Normal Ready")
+	before, stored := w.versions(t), w.fake.Backend().Version(t, tenant.ID(tn.UID))
+	for range 3 {
+		if result := w.expectReconciled(t); result.RequeueAfter < 54*time.Second || result.RequeueAfter > 66*time.Second {
+			t.Errorf("the next pass is in %v, want about a minute", result.RequeueAfter)
+		}
+	}
+	expectEqual(t, "resource versions", w.versions(t), before)
+	expectEqual(t, "stored version", w.fake.Backend().Version(t, tenant.ID(tn.UID)), stored)
+	w.expectEvents(t)
+	calls := w.fake.Calls()
+	expectEqual(t, "writes of tokens", []int{calls["Install"], calls["RevokeOlder"], calls["Reindex"]}, []int{2, 2, 0})
+}
+
+func TestUsageIsRefreshed(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	tn := w.newTenant("alice")
+	tn.Spec.Quota = v1alpha1.TenantQuota{
+		Memories: new(int64(20)), Conversations: new(int64(0)), Storage: new(resource.MustParse("1Mi")), Users: new(int64(3)),
+		RequestsPerMinute: new(int64(7)), ListTokens: new(int64(8)),
+		PerUser: &v1alpha1.UserQuota{Memories: new(int64(5))},
+	}
+	tn = w.expectReady(t, tn)
+	w.fake.Fill(tenant.ID(tn.UID), 12, 0)
+	w.expectReconciled(t)
+	expectEqual(t, "usage", w.tenant(t).Status.Usage, &v1alpha1.TenantUsage{
+		Memories: "12/20", Conversations: "0/0", Storage: "2Ki/1Mi", Users: "1/3",
+	})
+	got, _ := w.fake.Spec(tenant.ID(tn.UID))
+	expectEqual(t, "quota", got.Quota, tenant.Quota{
+		Memories: 20, Storage: 1 << 20, Users: 3, RequestsPerMinute: 7, ListTokens: 8,
+		UserMemories: 5, UserConversations: tenant.NoLimit,
+	})
+
+	kubectl := exec.CommandContext(t.Context(), testkit.Kubectl(t), "--kubeconfig", testkit.KubeConfigFile(t),
+		"--namespace", w.ns, "get", "tenants")
+	out, err := kubectl.Output()
+	if err != nil {
+		t.Fatalf("kubectl get tenants: %v", err)
+	}
+	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	expectEqual(t, "columns", strings.Fields(lines[0]),
+		[]string{"NAME", "READY", "USERS", "MEMORIES", "CONVERSATIONS", "BLOCKED", "AGE"})
+	expectEqual(t, "row", strings.Fields(lines[1])[:6], []string{"acme", "True", "1/3", "12/20", "0/0", "0"})
+}
+
+func TestListedUsersBeyondTheDefault(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	defaults := controllers.DefaultQuota
+	defaults.Users = 1
+	w.use(t, controllers.Config{Defaults: defaults})
+	tn := w.expectReady(t, w.newTenant("alice", "bob"))
+	expectEqual(t, "users", tn.Status.Usage.Users, "2/2")
+}
+
+func TestSuspended(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	tn := w.expectReady(t, w.newTenant("alice"))
+	w.expectEvents(t, "Normal Ready")
+	token := w.expectOneToken(t, "alice")
+	w.mustUpdate(t, func(tn *v1alpha1.Tenant) { tn.Spec.Suspended = true })
+	w.expectReconciled(t)
+	w.expectCondition(t, v1alpha1.Ready, metav1.ConditionFalse, v1alpha1.ReasonSuspended, "spec.suspended")
+	w.expectEvents(t, "Normal Suspended")
+	if got, _ := w.fake.Spec(tenant.ID(tn.UID)); !got.Suspended {
+		t.Error("the stored tenant is not suspended")
+	}
+	w.mustUpdate(t, func(tn *v1alpha1.Tenant) { tn.Spec.Suspended = false })
+	w.expectReconciled(t)
+	w.expectCondition(t, v1alpha1.Ready, metav1.ConditionTrue, v1alpha1.ReasonReady, "")
+	w.expectEvents(t, "Normal Ready")
+	expectEqual(t, "token", w.expectOneToken(t, "alice"), token)
+}
+
+func TestPaused(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	tn := w.newTenant("alice")
+	tn.Annotations = map[string]string{v1alpha1.AnnotationPaused: "true"}
+	w.mustCreate(t, tn)
+	before := w.versions(t)
+	w.expectReconciled(t)
+	expectEqual(t, "resource versions", w.versions(t), before)
+	expectEqual(t, "calls of the stores", len(w.fake.Calls()), 0)
+}
+
+func TestStoreAway(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	w.fake.Fail(errAway, "Apply")
+	w.mustCreate(t, w.newTenant("alice"))
+	for range 2 { // the second time says nothing new
+		if _, err := w.reconcile(t); !fault.Is(err, fault.Unavailable) {
+			t.Fatalf("Reconcile: %v, want it to be tried again", err)
+		}
+	}
+	w.expectCondition(t, v1alpha1.Ready, metav1.ConditionFalse, v1alpha1.ReasonUnavailable, "PostgreSQL is away")
+	w.expectCondition(t, v1alpha1.QuotaReady, metav1.ConditionFalse, v1alpha1.ReasonUnavailable, "PostgreSQL is away")
+	w.expectCondition(t, v1alpha1.TokensReady, metav1.ConditionFalse, v1alpha1.ReasonWaiting, "")
+	w.expectEvents(t, "Warning Unavailable")
+	w.fake.Heal()
+	w.expectReconciled(t)
+	w.expectCondition(t, v1alpha1.Ready, metav1.ConditionTrue, v1alpha1.ReasonReady, "")
+	w.expectEvents(t, "Normal Ready")
+}
+
+func TestInternalErrorsAreNotShown(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	w.fake.Fail(fault.New(fault.Internal, "password=hunter2"), "Usage", "Apply")
+	w.mustCreate(t, w.newTenant())
+	if _, err := w.reconcile(t); err == nil {
+		t.Fatal("Reconcile succeeded, want an error")
+	}
+	w.expectCondition(t, v1alpha1.QuotaReady, metav1.ConditionFalse, v1alpha1.ReasonFailed, "operator's log")
+	for _, c := range w.tenant(t).Status.Conditions {
+		if strings.Contains(c.Message, "hunter2") {
+			t.Errorf("condition %s shows %q", c.Type, c.Message)
+		}
+	}
+}
+
+func TestClaim(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	first := w.expectReady(t, w.newTenant("alice"))
+	old := w.expectOneToken(t, "alice")
+	w.fake.Fill(tenant.ID(first.UID), 3, 1)
+	w.mustDelete(t, first)
+	w.expectReconciled(t)
+	w.expectMissing(t, &v1alpha1.Tenant{}, "acme")
+	w.expectEvents(t, "Normal Ready")
+
+	w.mustCreate(t, w.newTenant("alice"))
+	w.expectReconciled(t)
+	w.expectCondition(t, v1alpha1.Ready, metav1.ConditionFalse, v1alpha1.ReasonClaimRequired, "set spec.claim")
+	w.expectCondition(t, v1alpha1.QuotaReady, metav1.ConditionFalse, v1alpha1.ReasonClaimRequired, string(first.UID))
+	w.expectEvents(t, "Warning ClaimRequired")
+
+	w.mustUpdate(t, func(tn *v1alpha1.Tenant) { tn.Spec.Claim = "00000000-0000-0000-0000-000000000000" })
+	w.expectReconciled(t)
+	w.expectCondition(t, v1alpha1.Ready, metav1.ConditionFalse, v1alpha1.ReasonClaimRefused, "")
+
+	w.mustUpdate(t, func(tn *v1alpha1.Tenant) { tn.Spec.Claim = string(first.UID) })
+	w.expectReconciled(t)
+	w.expectCondition(t, v1alpha1.Ready, metav1.ConditionTrue, v1alpha1.ReasonReady, "")
+	got := w.tenant(t)
+	expectEqual(t, "usage", got.Status.Usage.Memories, "3/10000")
+	expectEqual(t, "placement", got.Status.Placement, first.Status.Placement)
+	token := string(w.secret(t, "acme-alice-access").Data["token"])
+	expectEqual(t, "valid tokens", w.fake.Valid(tenant.ID(got.Status.ID), "alice"), []tenant.Hash{tenant.HashSecret(token)})
+	if token == old {
+		t.Error("the claim revived the old token")
+	}
+}
