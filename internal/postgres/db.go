@@ -1,0 +1,152 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+
+	"github.com/mnemo-dev/mnemo/internal/postgres/db"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+// attempts is how often a transaction is tried that lost against another.
+const attempts = 5
+
+// allUsers is the mnemo.user of a transaction over all users of a tenant.
+const allUsers = "*"
+
+// Generation names what makes the embeddings: vectors of two generations
+// cannot be compared, so each has its collections.
+type Generation struct {
+	Model      string
+	Dimensions int
+}
+
+// Config says where PostgreSQL is.
+type Config struct {
+	URL        string // of the app's role, which does not own the tables
+	MaxConns   int32  // most connections; 10 when 0
+	Generation Generation
+	Log        *slog.Logger // slog.Default() when nil
+}
+
+// DB is PostgreSQL, as the app's role. It is safe for concurrent use.
+type DB struct {
+	config Config
+	pool   *pgxpool.Pool
+	jobs   *river.Client[pgx.Tx] // inserts only
+	log    *slog.Logger
+}
+
+// Open connects and checks that the schema is one this binary can run on.
+// Unavailable when PostgreSQL is away.
+func Open(ctx context.Context, c Config) (*DB, error) {
+	config, err := pgxpool.ParseConfig(c.URL)
+	if err != nil {
+		return nil, errors.New("the database URL cannot be read: it takes the form postgres://user:password@host:port/database")
+	}
+	config.MaxConns = c.MaxConns
+	if config.MaxConns == 0 {
+		config.MaxConns = 10
+	}
+	config.MaxConnIdleTime = 5 * time.Minute
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return nil, fmt.Errorf("open database: %w", mapError(err))
+	}
+	d := &DB{config: c, pool: pool, log: c.Log}
+	if d.log == nil {
+		d.log = slog.Default()
+	}
+	d.jobs, err = river.NewClient(riverpgxv5.New(pool), &river.Config{Logger: d.log})
+	if err != nil {
+		pool.Close()
+		return nil, fmt.Errorf("prepare jobs: %w", err)
+	}
+	if err := d.checkSchema(ctx); err != nil {
+		pool.Close()
+		return nil, err
+	}
+	return d, nil
+}
+
+// Close waits for connections in use and closes all.
+func (d *DB) Close() { d.pool.Close() }
+
+// Ping asks whether PostgreSQL answers; Unavailable when not.
+func (d *DB) Ping(ctx context.Context) error {
+	if err := d.pool.Ping(ctx); err != nil {
+		return fmt.Errorf("ping database: %w", mapError(err))
+	}
+	return nil
+}
+
+// work is what a transaction does.
+type work func(tx pgx.Tx, q *db.Queries) error
+
+// inScope runs a transaction that sees the rows of one user.
+func (d *DB) inScope(ctx context.Context, scope tenant.Scope, do work) error {
+	return d.transact(ctx, string(scope.Tenant), strconv.FormatInt(int64(scope.User), 10), do)
+}
+
+// inTenant runs a transaction that sees the rows of all users of a tenant.
+func (d *DB) inTenant(ctx context.Context, id tenant.ID, do work) error {
+	return d.transact(ctx, string(id), allUsers, do)
+}
+
+// inTx runs a transaction over the control tables; it sees no user's rows.
+func (d *DB) inTx(ctx context.Context, do work) error {
+	return d.transact(ctx, "", "", do)
+}
+
+// transact runs do in a transaction, again when it lost against another one:
+// do must not keep state between calls.
+func (d *DB) transact(ctx context.Context, tenantID, user string, do work) error {
+	var err error
+	for range attempts {
+		err = d.once(ctx, tenantID, user, do)
+		if !lost(err) {
+			break
+		}
+	}
+	return mapError(err)
+}
+
+func (d *DB) once(ctx context.Context, tenantID, user string, do work) error {
+	conn, err := d.pool.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+	tx, err := conn.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	// After a commit this does nothing; otherwise the connection is as new.
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
+	q := db.New(tx)
+	if tenantID != "" {
+		if err := q.SetScope(ctx, db.SetScopeParams{Tenant: tenantID, UserID: user}); err != nil {
+			return err
+		}
+	}
+	if err := do(tx, q); err != nil {
+		return err
+	}
+	return tx.Commit(ctx)
+}
+
+// lost reports whether a transaction failed only because of another one.
+func lost(err error) bool {
+	e, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && (e.Code == "40001" || e.Code == "40P01")
+}

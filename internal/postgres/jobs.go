@@ -1,0 +1,72 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+
+	"github.com/mnemo-dev/mnemo/internal/retrieve"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+// The queues of jobs. What one person just wrote is not held up by an import.
+const (
+	QueueRecent  = river.QueueDefault
+	QueueBacklog = "backlog"
+)
+
+const (
+	// syncBatch is how many units one index job names.
+	syncBatch = 500
+	// recentUnits is how many units a write may have to count as recent.
+	recentUnits = 50
+)
+
+// insertSync commits, with the transaction, the jobs that make the index agree
+// about the units.
+func (d *DB) insertSync(ctx context.Context, tx pgx.Tx, id tenant.ID, units []retrieve.UnitID) error {
+	if len(units) == 0 {
+		return nil
+	}
+	queue := QueueRecent
+	if len(units) > recentUnits {
+		queue = QueueBacklog
+	}
+	var params []river.InsertManyParams
+	for batch := range slices.Chunk(units, syncBatch) {
+		params = append(params, river.InsertManyParams{
+			Args: retrieve.SyncArgs{Tenant: id, Units: batch}, InsertOpts: &river.InsertOpts{Queue: queue, MaxAttempts: maxAttempts},
+		})
+	}
+	if _, err := d.jobs.InsertManyFastTx(ctx, tx, params); err != nil {
+		return fmt.Errorf("commit index job: %w", err)
+	}
+	return nil
+}
+
+// insertJob commits a job of the backlog with the transaction, unless the same
+// one waits already.
+func (d *DB) insertJob(ctx context.Context, tx pgx.Tx, args river.JobArgs) error {
+	_, err := d.jobs.InsertTx(ctx, tx, args, &river.InsertOpts{Queue: QueueBacklog, MaxAttempts: maxAttempts})
+	if err != nil {
+		return fmt.Errorf("commit job %s: %w", args.Kind(), err)
+	}
+	return nil
+}
+
+// maxAttempts lets a job outlast a store that is away for days: retries are at
+// most half a minute apart (internal/jobs).
+const maxAttempts = 32000
+
+// Jobs makes the client that works on jobs. The caller starts and stops it.
+func (d *DB) Jobs(c *river.Config) (*river.Client[pgx.Tx], error) {
+	client, err := river.NewClient(riverpgxv5.New(d.pool), c)
+	if err != nil {
+		return nil, fmt.Errorf("prepare workers: %w", err)
+	}
+	return client, nil
+}

@@ -1,0 +1,175 @@
+package postgres
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strconv"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/lock"
+	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+	"github.com/riverqueue/river/rivermigrate"
+
+	"github.com/mnemo-dev/mnemo/internal/fault"
+)
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// MigrateConfig says whose schema to bring up to date.
+type MigrateConfig struct {
+	OwnerURL string // PostgreSQL URL of the role that owns the database
+	AppRole  string // existing role that serve and operator connect as
+}
+
+// Migrate brings the schema up to date, ours and the job queue's, and grants
+// the app's role what it needs. Of several at once one does it and the others
+// wait. It returns the version the schema has then.
+func Migrate(ctx context.Context, c MigrateConfig) (int64, error) {
+	config, err := pgxpool.ParseConfig(c.OwnerURL)
+	if err != nil {
+		return 0, errors.New("the owner's database URL cannot be read: it takes the form postgres://user:password@host:port/database")
+	}
+	config.MaxConns = 4
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return 0, fmt.Errorf("open database: %w", mapError(err))
+	}
+	defer pool.Close()
+	if err := checkRole(ctx, pool, c.AppRole); err != nil {
+		return 0, err
+	}
+	version, err := migrateSchema(ctx, pool)
+	if err != nil {
+		return 0, err
+	}
+	if err := migrateJobs(ctx, pool); err != nil {
+		return 0, err
+	}
+	if err := grant(ctx, pool, c.AppRole); err != nil {
+		return 0, err
+	}
+	return version, nil
+}
+
+// checkRole says what to run when the app's role is not there, and refuses one
+// that row-level security would not hold.
+func checkRole(ctx context.Context, pool *pgxpool.Pool, role string) error {
+	var above bool
+	err := pool.QueryRow(ctx, `select rolsuper or rolbypassrls or pg_has_role(oid, current_user, 'member')
+		from pg_roles where rolname = $1`, role).Scan(&above)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return fault.New(fault.Invalid, "role %q does not exist: run `create role %s login password '…'` first", role, pgx.Identifier{role}.Sanitize())
+	}
+	if err != nil {
+		return fmt.Errorf("look the app's role up: %w", mapError(err))
+	}
+	if above {
+		return fault.New(fault.Invalid, "role %q is not held by row-level security: it must be neither superuser, nor bypassrls, nor a member of the owner's role", role)
+	}
+	return nil
+}
+
+func migrateSchema(ctx context.Context, pool *pgxpool.Pool) (int64, error) {
+	locker, err := lock.NewPostgresSessionLocker()
+	if err != nil {
+		return 0, fmt.Errorf("prepare migration lock: %w", err)
+	}
+	conn := stdlib.OpenDBFromPool(pool)
+	defer func() { _ = conn.Close() }()
+	files, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		return 0, fmt.Errorf("read migrations: %w", err)
+	}
+	provider, err := goose.NewProvider(goose.DialectPostgres, conn, files, goose.WithSessionLocker(locker))
+	if err != nil {
+		return 0, fmt.Errorf("prepare migrations: %w", err)
+	}
+	if _, err := provider.Up(ctx); err != nil {
+		return 0, fmt.Errorf("migrate schema: %w", mapError(err))
+	}
+	version, err := provider.GetDBVersion(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("read schema version: %w", mapError(err))
+	}
+	return version, nil
+}
+
+// migrateJobs brings the job queue's tables up to date, in one transaction
+// that holds a lock: River's migrations do not lock by themselves.
+func migrateJobs(ctx context.Context, pool *pgxpool.Pool) error {
+	migrator, err := rivermigrate.New(riverpgxv5.New(pool), nil)
+	if err != nil {
+		return fmt.Errorf("prepare job queue: %w", err)
+	}
+	err = pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "select pg_advisory_xact_lock(hashtext('mnemo.migrate.jobs'))"); err != nil {
+			return err
+		}
+		_, err := migrator.MigrateTx(ctx, tx, rivermigrate.DirectionUp, nil)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("migrate job queue: %w", mapError(err))
+	}
+	return nil
+}
+
+// grant gives the app's role the rows, and none of the schema.
+func grant(ctx context.Context, pool *pgxpool.Pool, role string) error {
+	name := pgx.Identifier{role}.Sanitize()
+	for _, sql := range []string{
+		"grant usage on schema public to " + name,
+		"grant select, insert, update, delete on all tables in schema public to " + name,
+		"grant usage, select on all sequences in schema public to " + name,
+		"grant execute on all functions in schema public to " + name,
+		"revoke insert, update, delete on goose_db_version from " + name,
+	} {
+		if _, err := pool.Exec(ctx, sql); err != nil {
+			return fmt.Errorf("grant to %s: %w", role, mapError(err))
+		}
+	}
+	return nil
+}
+
+// SchemaVersion is the schema this binary was written for.
+func SchemaVersion() int64 {
+	files, err := fs.ReadDir(migrations, "migrations")
+	if err != nil || len(files) == 0 {
+		panic("postgres: no migrations are embedded") // a broken build
+	}
+	number, _, _ := strings.Cut(files[len(files)-1].Name(), "_")
+	version, err := strconv.ParseInt(number, 10, 64)
+	if err != nil {
+		panic("postgres: migration without a number: " + files[len(files)-1].Name())
+	}
+	return version
+}
+
+// checkSchema refuses a schema older than this binary's, and one more than a
+// version newer: migrations only expand, so the next one can still be run on.
+func (d *DB) checkSchema(ctx context.Context) error {
+	var version int64
+	err := d.pool.QueryRow(ctx, "select coalesce(max(version_id), 0) from goose_db_version where is_applied").Scan(&version)
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == "42P01" { // no such table
+		err = nil
+	}
+	if err != nil {
+		return fmt.Errorf("read schema version: %w", mapError(err))
+	}
+	switch want := SchemaVersion(); {
+	case version < want:
+		return fault.New(fault.Invalid, "the database has schema %d and this binary needs %d: run `mnemo migrate` first", version, want)
+	case version > want+1:
+		return fault.New(fault.Invalid, "the database has schema %d and this binary knows %d: run a newer mnemo", version, want)
+	}
+	return nil
+}

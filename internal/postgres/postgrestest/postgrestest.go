@@ -1,0 +1,191 @@
+// Package postgrestest gives each test a database of its own on the real
+// server, cloned from one that is migrated once.
+package postgrestest
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/mnemo-dev/mnemo/internal/postgres"
+	"github.com/mnemo-dev/mnemo/internal/testkit"
+)
+
+// Roles of the test server, made once; the app's is under row-level security.
+const (
+	owner    = "mnemo_test_owner"
+	app      = "mnemo_test_app"
+	password = "mnemo-test" // the server listens on loopback and is thrown away
+)
+
+// Database is a test's own database.
+type Database struct {
+	OwnerURL string
+	AppURL   string
+}
+
+// Generation is what tests open the database with.
+var Generation = postgres.Generation{Model: "test-model", Dimensions: 384}
+
+// New returns a test's own migrated database, opened as the app's role.
+func New(t testing.TB) *postgres.DB {
+	t.Helper()
+	return Open(t, Create(t))
+}
+
+// Open opens a database as the app's role until the test ends.
+func Open(t testing.TB, d Database) *postgres.DB {
+	t.Helper()
+	db, err := postgres.Open(t.Context(), postgres.Config{URL: d.AppURL, MaxConns: 24, Generation: Generation})
+	if err != nil {
+		t.Fatalf("open test database: %v", err)
+	}
+	t.Cleanup(db.Close)
+	return db
+}
+
+// Create makes a migrated database that is dropped when the test ends.
+func Create(t testing.TB) Database {
+	t.Helper()
+	base := testkit.Postgres(t)
+	template, err := migrated(base)
+	if err != nil {
+		t.Fatalf("prepare template database: %v", err)
+	}
+	name := "mnemo_test_" + strings.ToLower(rand.Text())
+	if err := run(base, fmt.Sprintf("create database %s template %s owner %s strategy file_copy", name, template, owner)); err != nil {
+		t.Fatalf("create test database: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := run(base, "drop database if exists "+name+" with (force)"); err != nil {
+			t.Errorf("drop test database: %v", err)
+		}
+	})
+	return Database{OwnerURL: at(base, owner, name), AppURL: at(base, app, name)}
+}
+
+var (
+	once     sync.Mutex
+	prepared = map[string]string{}
+)
+
+// migrated returns the name of a migrated database to clone, named by the
+// migrations, made once on the server whichever processes ask.
+func migrated(base string) (string, error) {
+	once.Lock()
+	defer once.Unlock()
+	if name := prepared[base]; name != "" {
+		return name, nil
+	}
+	sum, err := migrationsSum()
+	if err != nil {
+		return "", err
+	}
+	name := "mnemo_template_" + sum
+	ctx := context.Background()
+	conn, err := pgx.Connect(ctx, base)
+	if err != nil {
+		return "", fmt.Errorf("connect to the test server: %w", err)
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	if _, err := conn.Exec(ctx, "select pg_advisory_lock(hashtext('mnemo.postgrestest'))"); err != nil {
+		return "", err
+	}
+	for _, role := range []string{owner, app} {
+		if err := ensureRole(ctx, conn, role); err != nil {
+			return "", err
+		}
+	}
+	var there bool
+	if err := conn.QueryRow(ctx, "select exists (select from pg_database where datname = $1)", name).Scan(&there); err != nil {
+		return "", err
+	}
+	if !there {
+		if err := makeTemplate(ctx, conn, base, name); err != nil {
+			return "", err
+		}
+	}
+	prepared[base] = name
+	return name, nil
+}
+
+func makeTemplate(ctx context.Context, conn *pgx.Conn, base, name string) error {
+	// Under another name until it is whole: a crash leaves no half template.
+	if _, err := conn.Exec(ctx, "drop database if exists "+name+"_new with (force)"); err != nil {
+		return err
+	}
+	if _, err := conn.Exec(ctx, "create database "+name+"_new owner "+owner); err != nil {
+		return err
+	}
+	if _, err := postgres.Migrate(ctx, postgres.MigrateConfig{OwnerURL: at(base, owner, name+"_new"), AppRole: app}); err != nil {
+		return err
+	}
+	_, err := conn.Exec(ctx, "alter database "+name+"_new rename to "+name)
+	return err
+}
+
+func ensureRole(ctx context.Context, conn *pgx.Conn, role string) error {
+	var there bool
+	if err := conn.QueryRow(ctx, "select exists (select from pg_roles where rolname = $1)", role).Scan(&there); err != nil || there {
+		return err
+	}
+	_, err := conn.Exec(ctx, fmt.Sprintf("create role %s login password '%s'", role, password))
+	return err
+}
+
+// run runs a statement as the server's superuser.
+func run(base, sql string) error {
+	ctx := context.Background()
+	conn, err := pgx.Connect(ctx, base)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	_, err = conn.Exec(ctx, sql)
+	return err
+}
+
+// at returns the URL of a role in a database of the same server.
+func at(base, role, database string) string {
+	u, err := url.Parse(base)
+	if err != nil {
+		panic("postgrestest: the test server's URL cannot be read")
+	}
+	u.User = url.UserPassword(role, password)
+	u.Path = "/" + database
+	return u.String()
+}
+
+// migrationsSum changes with every change of a migration.
+func migrationsSum() (string, error) {
+	_, here, _, _ := runtime.Caller(0)
+	files, err := filepath.Glob(filepath.Join(filepath.Dir(here), "..", "migrations", "*.sql"))
+	if err != nil {
+		return "", err
+	}
+	if len(files) == 0 {
+		return "", fmt.Errorf("no migrations beside %s", here)
+	}
+	slices.Sort(files)
+	sum := sha256.New()
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			return "", err
+		}
+		sum.Write(content)
+	}
+	return hex.EncodeToString(sum.Sum(nil))[:16], nil
+}
