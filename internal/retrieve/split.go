@@ -131,10 +131,13 @@ func word(text string, at int) (end, cost int) {
 		end += size
 	}
 	end = joined(text, end)
-	if digits > 0 {
+	switch {
+	case digits > 0:
 		return end, (letters + digits + 1) / 2
+	case letters > 8: // German compounds are cut to pieces of three
+		return end, (letters + 2) / 3
 	}
-	return end, (letters + 4) / 5
+	return end, (letters + 3) / 4
 }
 
 // joined moves the end past marks that belong to the character before it.

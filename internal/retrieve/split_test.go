@@ -22,7 +22,7 @@ func TestSplit(t *testing.T) {
 		"Short":      {"one piece", "I moved to Leeds.", []string{"Leeds."}},
 		"Paragraphs": {"cut between paragraphs rather than later", paragraph + "\n\n" + paragraph + paragraph, []string{"boats. \n\n", "boats. ", "boats. "}},
 		"Sentences":  {"cut after a sentence", strings.Repeat(sentence, 20), []string{"boats. ", "boats. ", "boats. "}},
-		"Words":      {"cut between words when there is no sentence", strings.Repeat("lighthouse ", 150), []string{"lighthouse ", "lighthouse "}},
+		"Words":      {"cut between words when there is no sentence", strings.Repeat("lighthouse ", 150), []string{"lighthouse ", "lighthouse ", "lighthouse "}},
 		"Unbroken":   {"even a string without borders is cut", strings.Repeat("x9", 400), []string{"x9", "x9"}},
 		"Chinese":    {"a character is a token, sentences end without space", strings.Repeat("今天天气很好。", 50), []string{"。", "。"}},
 	}
