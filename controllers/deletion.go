@@ -102,7 +102,7 @@ func (r *TenantReconciler) removeFinalizer(ctx context.Context, t *v1alpha1.Tena
 	after := t.DeepCopy()
 	controllerutil.RemoveFinalizer(after, v1alpha1.Finalizer)
 	patch := client.MergeFromWithOptions(t.DeepCopy(), client.MergeFromWithOptimisticLock{})
-	if err := r.client.Patch(ctx, after, patch); client.IgnoreNotFound(err) != nil {
+	if err := client.IgnoreNotFound(r.client.Patch(ctx, after, patch)); err != nil {
 		return fmt.Errorf("remove finalizer: %w", err)
 	}
 	return nil
@@ -110,17 +110,11 @@ func (r *TenantReconciler) removeFinalizer(ctx context.Context, t *v1alpha1.Tena
 
 // left says what a purge has still to remove.
 func left(rest tenant.Remaining) string {
-	var parts []string
-	if rest.Memories > 0 {
-		parts = append(parts, fmt.Sprintf("%d memories", rest.Memories))
-	}
-	if rest.Conversations > 0 {
-		parts = append(parts, fmt.Sprintf("%d conversations", rest.Conversations))
-	}
+	message := fmt.Sprintf("deleted; still to be purged: memories %d, conversations %d", rest.Memories, rest.Conversations)
 	if rest.Partition {
-		parts = append(parts, "the partition")
+		message += " and the partition"
 	}
-	return "deleted; still to be purged: " + strings.Join(parts, ", ")
+	return message
 }
 
 // heldBy says what holds the deletion and how to let go without it.

@@ -51,8 +51,8 @@ func TestDeletePurges(t *testing.T) {
 		t.Errorf("the purge is looked at again in %v, want 2s", result.RequeueAfter)
 	}
 	w.expectCondition(t, v1alpha1.Ready, metav1.ConditionFalse, v1alpha1.ReasonPurging,
-		"3 memories, 1 conversations, the partition")
-	w.expectEvents(t, "Warning Purging")
+		"memories 3, conversations 1 and the partition")
+	w.expectEvents(t, "Normal Purging")
 	expectEqual(t, "valid tokens", len(w.fake.Valid(tenant.ID(tn.UID), "alice")), 0)
 	w.expectReconciled(t)
 	w.expectEvents(t)
@@ -82,13 +82,10 @@ func TestDeleteWithABackendAway(t *testing.T) {
 			t.Parallel()
 			w := setup(t)
 			tn := w.readyWithData(t, test.policy)
-			if _, err := w.fake.Retire(t.Context(), "x", tenant.Retain); err != nil { // nobody's
-				t.Fatalf("Retire: %v", err)
-			}
 			w.mustDelete(t, tn)
 			if test.method == "Drop" {
 				w.expectReconciled(t)
-				w.expectEvents(t, "Warning Purging")
+				w.expectEvents(t, "Normal Purging")
 				w.fake.Work()
 			}
 			w.fake.Fail(test.err, test.method)
@@ -186,19 +183,25 @@ func TestPlacementIsFoundBeforeItIsForgotten(t *testing.T) {
 	}
 }
 
+// TestNoSecretInANamespaceThatEnds deletes the namespace after the Tenant was
+// read and before its Secret is written.
 func TestNoSecretInANamespaceThatEnds(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
-	tn := w.expectReady(t, w.newTenant("alice"))
-	installed := w.fake.Calls()["Install"]
+	w.mustCreate(t, w.newTenant("alice"))
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.ns}}
-	w.mustDelete(t, ns)
-	eventually(t, func() bool { // its Secrets go first, or the Tenant does
-		var secrets corev1.SecretList
-		return w.List(t.Context(), &secrets) == nil && !w.tenant(t).DeletionTimestamp.IsZero()
-	})
+	w.fake.Before = func(method string) error {
+		if method == "Apply" {
+			return w.Delete(t.Context(), ns)
+		}
+		return nil
+	}
 	w.expectReconciled(t)
-	expectEqual(t, "installed", w.fake.Calls()["Install"], installed)
-	expectEqual(t, "valid tokens", len(w.fake.Valid(tenant.ID(tn.UID), "alice")), 0)
-	eventually(t, func() bool { return isGone(t, w.Client, ns) })
+	w.fake.Heal()
+	expectEqual(t, "installed", w.fake.Calls()["Install"], 0)
+	w.expectMissing(t, &corev1.Secret{}, "acme-alice-access")
+	eventually(t, func() bool {
+		w.expectReconciled(t)
+		return isGone(t, w.Client, ns)
+	})
 }

@@ -40,7 +40,7 @@ func Run(ctx context.Context, restConfig *rest.Config, c Config,
 	if restConfig.QPS == 0 {
 		// client-go's 5 a second would make a thousand users wait for minutes.
 		restConfig = rest.CopyConfig(restConfig)
-		restConfig.QPS, restConfig.Burst = 50, 100
+		restConfig.QPS, restConfig.Burst = 200, 400
 	}
 	log := logr.FromSlogHandler(c.Logger.Handler())
 	ctrl.SetLogger(log)

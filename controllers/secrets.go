@@ -169,7 +169,8 @@ func (r *TenantReconciler) deleteSecrets(ctx context.Context, t *v1alpha1.Tenant
 			continue
 		}
 		// With its uid, so that one made anew meanwhile is not meant.
-		if err := r.client.Delete(ctx, s, client.Preconditions{UID: &s.UID}); client.IgnoreNotFound(err) != nil {
+		err := r.client.Delete(ctx, s, client.Preconditions{UID: &s.UID})
+		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("delete Secret: %w", err)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -18,6 +19,9 @@ import (
 
 // parts are the conditions Ready is made of, in the order of the steps.
 var parts = []string{v1alpha1.QuotaReady, v1alpha1.PartitionReady, v1alpha1.TokensReady}
+
+// asWanted are reasons that are worth an event though nothing is wrong.
+var asWanted = []string{v1alpha1.ReasonSuspended, v1alpha1.ReasonPurging, v1alpha1.ReasonPlacedAsPartition}
 
 // event is one to record at the end of the pass.
 type event struct{ kind, reason, note string }
@@ -132,11 +136,7 @@ func (p *pass) transitions(before *v1alpha1.Tenant) {
 			continue
 		}
 		switch ok := c.Status == metav1.ConditionTrue; {
-		case c.Type == v1alpha1.Ready && ok:
-			p.note(c.Reason, "%s", c.Message)
-		case c.Type == v1alpha1.Ready && c.Reason == v1alpha1.ReasonSuspended:
-			p.note(c.Reason, "%s", c.Message)
-		case c.Reason == v1alpha1.ReasonPlacedAsPartition:
+		case c.Type == v1alpha1.Ready && ok, slices.Contains(asWanted, c.Reason):
 			p.note(c.Reason, "%s", c.Message)
 		case !ok && c.Reason != v1alpha1.ReasonWaiting && (c.Type != v1alpha1.Ready || !p.tenant.DeletionTimestamp.IsZero()):
 			p.warn(c.Reason, "%s", c.Message) // Ready only repeats what a part says

@@ -25,12 +25,18 @@ type Backend struct {
 	Version func(t *testing.T, id tenant.ID) string
 }
 
+// check is one test of the suite on a backend of its own.
+type check struct {
+	t *testing.T
+	Backend
+}
+
 // Exercise checks that the stores open makes keep the contract of package
 // tenant. Tests run in parallel and use ids of their own, so open may return
 // the same backend every time.
 func Exercise(t *testing.T, open func(t *testing.T) Backend) {
 	t.Helper()
-	for name, test := range map[string]func(*testing.T, Backend){
+	for name, test := range map[string]func(check){
 		"apply creates":                 applyCreates,
 		"apply twice writes nothing":    applyTwice,
 		"apply changes":                 applyChanges,
@@ -55,7 +61,7 @@ func Exercise(t *testing.T, open func(t *testing.T) Backend) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			test(t, open(t))
+			test(check{t, open(t)})
 		})
 	}
 }

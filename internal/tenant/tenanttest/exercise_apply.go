@@ -1,8 +1,6 @@
 package tenanttest
 
 import (
-	"testing"
-
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/google/uuid"
@@ -11,7 +9,8 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-func applyCreates(t *testing.T, b Backend) {
+func applyCreates(c check) {
+	t, b := c.t, c.Backend
 	f := applied(t, b)
 	want := tenant.Tenant{
 		ID: f.spec.ID, Namespace: f.spec.Namespace, Name: "acme", Quota: f.spec.Quota,
@@ -25,7 +24,8 @@ func applyCreates(t *testing.T, b Backend) {
 	}
 }
 
-func applyTwice(t *testing.T, b Backend) {
+func applyTwice(c check) {
+	t, b := c.t, c.Backend
 	f := applied(t, b)
 	f.install(t, "alice", 1)
 	if _, err := f.Store.Place(t.Context(), f.got.ID); err != nil {
@@ -43,7 +43,8 @@ func applyTwice(t *testing.T, b Backend) {
 	}
 }
 
-func applyChanges(t *testing.T, b Backend) {
+func applyChanges(c check) {
+	t, b := c.t, c.Backend
 	for name, change := range map[string]func(*tenant.Spec){
 		"display name": func(s *tenant.Spec) { s.DisplayName = "Acme Inc." },
 		"suspended":    func(s *tenant.Spec) { s.Suspended = true },
@@ -80,7 +81,8 @@ func applyChanges(t *testing.T, b Backend) {
 	}
 }
 
-func applyUsers(t *testing.T, b Backend) {
+func applyUsers(c check) {
+	t, b := c.t, c.Backend
 	f, other := applied(t, b), applied(t, b)
 	alice := f.user(t, "alice").ID
 	if alice == other.user(t, "alice").ID {
@@ -102,7 +104,8 @@ func applyUsers(t *testing.T, b Backend) {
 	}
 }
 
-func takenName(t *testing.T, b Backend) {
+func takenName(c check) {
+	t, b := c.t, c.Backend
 	f := applied(t, b)
 	second := f.spec
 	second.ID = tenant.ID(uuid.NewString())
@@ -114,7 +117,8 @@ func takenName(t *testing.T, b Backend) {
 	}
 }
 
-func unknown(t *testing.T, b Backend) {
+func unknown(c check) {
+	t, b := c.t, c.Backend
 	f, id := applied(t, b), tenant.ID(uuid.NewString())
 	_, err := b.Store.Usage(t.Context(), id)
 	wantKind(t, err, fault.NotFound)
@@ -125,7 +129,8 @@ func unknown(t *testing.T, b Backend) {
 	wantKind(t, b.Tokens.Install(t.Context(), f.got.ID, "nobody", credential(1)), fault.NotFound)
 }
 
-func usageCounts(t *testing.T, b Backend) {
+func usageCounts(c check) {
+	t, b := c.t, c.Backend
 	f, other := applied(t, b), applied(t, b)
 	b.Fill(t, f.scope(t, "alice"), 3, 1)
 	b.Fill(t, f.scope(t, "bob"), 2, 1)
@@ -145,7 +150,8 @@ func usageCounts(t *testing.T, b Backend) {
 	}
 }
 
-func placements(t *testing.T, b Backend) {
+func placements(c check) {
+	t, b := c.t, c.Backend
 	f, other := applied(t, b), applied(t, b)
 	first, err := b.Store.Place(t.Context(), f.got.ID)
 	if err != nil || first.Collection == "" || first.Partition == "" {
@@ -164,7 +170,8 @@ func placements(t *testing.T, b Backend) {
 	}
 }
 
-func reindex(t *testing.T, b Backend) {
+func reindex(c check) {
+	t, b := c.t, c.Backend
 	f := applied(t, b)
 	if _, err := b.Store.Place(t.Context(), f.got.ID); err != nil {
 		t.Fatalf("Place: %v", err)

@@ -18,7 +18,8 @@ func (f *fixture) retire(t *testing.T, policy tenant.DeletionPolicy) tenant.Rema
 	return got
 }
 
-func retireRetain(t *testing.T, b Backend) {
+func retireRetain(c check) {
+	t, b := c.t, c.Backend
 	f, other := applied(t, b), applied(t, b)
 	hash, theirs := f.install(t, "alice", 1), other.install(t, "alice", 1)
 	b.Fill(t, f.scope(t, "alice"), 3, 1)
@@ -37,7 +38,8 @@ func retireRetain(t *testing.T, b Backend) {
 	wantKind(t, err, fault.Conflict)
 }
 
-func claim(t *testing.T, b Backend) {
+func claim(c check) {
+	t, b := c.t, c.Backend
 	f := applied(t, b)
 	placement, err := b.Store.Place(t.Context(), f.got.ID)
 	if err != nil {
@@ -73,7 +75,8 @@ func claim(t *testing.T, b Backend) {
 	f.wantRevoked(t, next)
 }
 
-func retireDelete(t *testing.T, b Backend) {
+func retireDelete(c check) {
+	t, b := c.t, c.Backend
 	f, other := applied(t, b), applied(t, b)
 	placement, err := b.Store.Place(t.Context(), f.got.ID)
 	if err != nil {
@@ -106,7 +109,8 @@ func retireDelete(t *testing.T, b Backend) {
 	}
 }
 
-func retireNothing(t *testing.T, b Backend) {
+func retireNothing(c check) {
+	t, b := c.t, c.Backend
 	for _, policy := range []tenant.DeletionPolicy{tenant.Retain, tenant.Delete} {
 		got, err := b.Store.Retire(t.Context(), tenant.ID(uuid.NewString()), policy)
 		if err != nil || !got.Done() {

@@ -2,7 +2,6 @@ package tenanttest
 
 import (
 	"context"
-	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -12,7 +11,8 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-func installMonotonic(t *testing.T, b Backend) {
+func installMonotonic(c check) {
+	t, b := c.t, c.Backend
 	f := applied(t, b)
 	first := f.install(t, "alice", 1)
 	third := f.install(t, "alice", 3)
@@ -34,7 +34,8 @@ func installMonotonic(t *testing.T, b Backend) {
 	}
 }
 
-func installConcurrent(t *testing.T, b Backend) {
+func installConcurrent(c check) {
+	t, b := c.t, c.Backend
 	f := applied(t, b)
 	credentials := make([]tenant.Credential, 8)
 	for i := range credentials {
@@ -58,7 +59,8 @@ func installConcurrent(t *testing.T, b Backend) {
 	}
 }
 
-func revokeOlder(t *testing.T, b Backend) {
+func revokeOlder(c check) {
+	t, b := c.t, c.Backend
 	f := applied(t, b)
 	first, bob := f.install(t, "alice", 1), f.install(t, "bob", 1)
 	second := f.install(t, "alice", 2)
@@ -76,7 +78,8 @@ func revokeOlder(t *testing.T, b Backend) {
 	}
 }
 
-func revokeOverlap(t *testing.T, b Backend) {
+func revokeOverlap(c check) {
+	t, b := c.t, c.Backend
 	f := applied(t, b)
 	first := f.install(t, "alice", 1)
 	second := f.install(t, "alice", 2)
@@ -107,7 +110,8 @@ func revokeOverlap(t *testing.T, b Backend) {
 	f.wantValid(t, second)
 }
 
-func overlapEnds(t *testing.T, b Backend) {
+func overlapEnds(c check) {
+	t, b := c.t, c.Backend
 	f := applied(t, b)
 	first := f.install(t, "alice", 1)
 	f.install(t, "alice", 2)
@@ -126,7 +130,8 @@ func overlapEnds(t *testing.T, b Backend) {
 	}
 }
 
-func identify(t *testing.T, b Backend) {
+func identify(c check) {
+	t, b := c.t, c.Backend
 	f := applied(t, b)
 	f.wantRevoked(t, tenant.HashSecret("mn_nobody"))
 	f.wantRevoked(t, tenant.Hash{})
@@ -150,7 +155,8 @@ func identify(t *testing.T, b Backend) {
 	}
 }
 
-func removedUser(t *testing.T, b Backend) {
+func removedUser(c check) {
+	t, b := c.t, c.Backend
 	f := applied(t, b)
 	alice, bob := f.install(t, "alice", 4), f.install(t, "bob", 1)
 	f.spec.Users = []tenant.UserSpec{{Name: "bob"}}
@@ -169,7 +175,8 @@ func removedUser(t *testing.T, b Backend) {
 	f.wantValid(t, f.install(t, "alice", 5))
 }
 
-func userIssues(t *testing.T, b Backend) {
+func userIssues(c check) {
+	t, b := c.t, c.Backend
 	f := applied(t, b)
 	first := f.install(t, "alice", 1)
 	mine := credential(2)
