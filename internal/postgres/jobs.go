@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+	"github.com/riverqueue/river/rivertype"
 
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
@@ -69,4 +70,19 @@ func (d *DB) Jobs(c *river.Config) (*river.Client[pgx.Tx], error) {
 		return nil, fmt.Errorf("prepare workers: %w", err)
 	}
 	return client, nil
+}
+
+// insertPurge commits the job that purges a tenant, unless one waits or runs.
+func (d *DB) insertPurge(ctx context.Context, tx pgx.Tx, id tenant.ID) error {
+	_, err := d.jobs.InsertTx(ctx, tx, tenant.PurgeArgs{Tenant: id}, &river.InsertOpts{
+		Queue: QueueBacklog, MaxAttempts: maxAttempts,
+		UniqueOpts: river.UniqueOpts{ByArgs: true, ByState: []rivertype.JobState{
+			rivertype.JobStateAvailable, rivertype.JobStatePending, rivertype.JobStateRetryable,
+			rivertype.JobStateRunning, rivertype.JobStateScheduled,
+		}},
+	})
+	if err != nil {
+		return fmt.Errorf("commit purge job: %w", err)
+	}
+	return nil
 }

@@ -112,6 +112,7 @@ type Quota struct {
 
 type Tenant struct {
 	ID             string
+	Resource       string
 	Cluster        string
 	Namespace      string
 	Name           string

@@ -5,7 +5,8 @@
 create extension if not exists btree_gin;
 
 create table tenants (
-    id              uuid primary key, -- uid of the Tenant resource
+    id              uuid primary key, -- uid of the Tenant resource that made it
+    resource        uuid not null unique, -- uid of the one it belongs to now: another one after a claim
     cluster         text not null,    -- uid of the kube-system namespace it was made by
     namespace       text not null,
     name            text not null,
@@ -18,7 +19,7 @@ create table tenants (
     created_at      timestamptz not null default now(),
     updated_at      timestamptz not null default now()
 );
-create unique index tenants_name on tenants (cluster, namespace, name) where state = 'active';
+create unique index tenants_name on tenants (cluster, namespace, name);
 
 create table quotas (
     tenant_id           uuid primary key references tenants on delete cascade,

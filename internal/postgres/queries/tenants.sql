@@ -1,0 +1,90 @@
+-- name: LockTenantByResource :one
+select id, resource, cluster, namespace, name, display_name, state, suspended, deletion_policy, isolation, token_overlap
+from tenants where resource = @resource for update;
+
+-- name: LockTenantByName :one
+select id, resource, cluster, namespace, name, display_name, state, suspended, deletion_policy, isolation, token_overlap
+from tenants where cluster = @cluster and namespace = @namespace and name = @name for update;
+
+-- name: InsertTenant :exec
+insert into tenants (id, resource, cluster, namespace, name, display_name, suspended, deletion_policy, isolation, token_overlap)
+values (@id, @id, @cluster, @namespace, @name, @display_name, @suspended, @deletion_policy, @isolation, @token_overlap);
+
+-- name: InsertUsage :exec
+insert into usage (tenant_id) values (@tenant_id);
+
+-- name: AdoptTenant :exec
+update tenants set resource = @resource, state = 'active', updated_at = now() where id = @id;
+
+-- name: UpdateTenant :execrows
+update tenants set display_name = @display_name, suspended = @suspended, deletion_policy = @deletion_policy,
+    isolation = @isolation, token_overlap = @token_overlap, updated_at = now()
+where id = @id and (display_name, suspended, deletion_policy, isolation, token_overlap)
+    is distinct from (@display_name::text, @suspended::boolean, @deletion_policy::text, @isolation::text, @token_overlap::interval);
+
+-- name: SetQuota :execrows
+insert into quotas as q (tenant_id, memories, conversations, storage, users, requests_per_minute, list_tokens, user_memories, user_conversations)
+values (@tenant_id, @memories, @conversations, @storage, @users, @requests_per_minute, @list_tokens, @user_memories, @user_conversations)
+on conflict (tenant_id) do update set memories = excluded.memories, conversations = excluded.conversations,
+    storage = excluded.storage, users = excluded.users, requests_per_minute = excluded.requests_per_minute,
+    list_tokens = excluded.list_tokens, user_memories = excluded.user_memories, user_conversations = excluded.user_conversations
+where (q.memories, q.conversations, q.storage, q.users, q.requests_per_minute, q.list_tokens, q.user_memories, q.user_conversations)
+    is distinct from (excluded.memories, excluded.conversations, excluded.storage, excluded.users,
+        excluded.requests_per_minute, excluded.list_tokens, excluded.user_memories, excluded.user_conversations);
+
+-- name: GetQuota :one
+select * from quotas where tenant_id = @tenant_id;
+
+-- name: GetPlacement :one
+select collection, partition from placements where tenant_id = @tenant_id;
+
+-- name: GetUsage :one
+select u.memories, u.conversations, u.blocked, u.storage,
+    (select count(*) from users x where x.tenant_id = u.tenant_id and x.active) as users
+from usage u join tenants t on t.id = u.tenant_id
+where t.id = @tenant_id and t.state = 'active';
+
+-- name: LockPlacing :exec
+select pg_advisory_xact_lock(hashtext('mnemo.place'));
+
+-- name: CollectionLoad :many
+select collection, count(*) as partitions from placements where generation = @generation group by collection order by collection;
+
+-- name: InsertPlacement :exec
+insert into placements (tenant_id, generation, collection, partition) values (@tenant_id, @generation, @collection, @partition);
+
+-- name: ActiveTenant :one
+select id from tenants where id = @id and state = 'active' for share;
+
+-- name: RetireTenant :one
+-- Purging is final: a later Retain does not bring it back.
+update tenants set state = case when state = 'purging' then state else @state end, updated_at = now()
+where resource = @resource
+returning id, state;
+
+-- name: ActiveTenants :many
+select id from tenants where state = 'active' order by id;
+
+-- name: CountRemaining :one
+select (select count(*) from memories m where m.tenant_id = @tenant_id) as memories,
+    (select count(*) from conversations c where c.tenant_id = @tenant_id) as conversations;
+
+-- name: PurgeConversations :execrows
+delete from conversations c where c.tenant_id = @tenant_id and (c.user_id = @user_id or @user_id = 0)
+    and c.id in (select x.id from conversations x where x.tenant_id = @tenant_id and (x.user_id = @user_id or @user_id = 0) limit @batch);
+
+-- name: PurgeMemories :execrows
+delete from memories m where m.tenant_id = @tenant_id and (m.user_id = @user_id or @user_id = 0)
+    and m.id in (select x.id from memories x where x.tenant_id = @tenant_id and (x.user_id = @user_id or @user_id = 0) limit @batch);
+
+-- name: DeletePurgedTenant :exec
+delete from tenants where id = @id and state = 'purging';
+
+-- name: NotifyTenant :exec
+select pg_notify('mnemo_identity', 'tenant:' || @tenant_id::text);
+
+-- name: UnindexTenant :exec
+update units set indexed_at = null where tenant_id = @tenant_id and active and indexed_at is not null;
+
+-- name: LockPurging :many
+select id from tenants where id = @id and state = 'purging' for update;

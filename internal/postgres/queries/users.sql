@@ -1,0 +1,61 @@
+-- name: LockUsers :many
+select id, name, email, active from users where tenant_id = @tenant_id order by name for update;
+
+-- name: ListUsers :many
+select u.id, u.name, u.email,
+    coalesce(t.generation, 0)::bigint as generation, coalesce(t.hash, '')::bytea as hash, coalesce(t.issuer, '')::text as issuer,
+    coalesce(t.created_at, now())::timestamptz as created_at, t.last_used_at,
+    (t.hash is not null and (t.expires_at is null or t.expires_at > now()))::boolean as valid
+from users u
+left join lateral (
+    select * from tokens x where x.tenant_id = u.tenant_id and x.user_id = u.id order by x.generation desc limit 1
+) t on true
+where u.tenant_id = @tenant_id and u.active order by u.name;
+
+-- name: InsertUser :exec
+insert into users (tenant_id, name, email) values (@tenant_id, @name, @email);
+
+-- name: SetUser :exec
+update users set email = @email, active = @active where tenant_id = @tenant_id and id = @id;
+
+-- name: LockUserByName :one
+select id from users where tenant_id = @tenant_id and name = @name and active for update;
+
+-- name: SetPassword :exec
+update users set password_hash = @password_hash where tenant_id = @tenant_id and id = @id;
+
+-- name: NewestGeneration :one
+select coalesce(max(generation), 0)::bigint from tokens where tenant_id = @tenant_id and user_id = @user_id;
+
+-- name: InsertToken :exec
+insert into tokens (tenant_id, user_id, generation, hash, issuer)
+values (@tenant_id, @user_id, @generation, @hash, @issuer);
+
+-- name: RevokeTokens :many
+-- Ends the user's tokens below a generation, and tells every replica. An end
+-- that comes sooner stays.
+update tokens set expires_at = now() + @overlap::interval
+where tenant_id = @tenant_id and user_id = @user_id and generation < @below
+    and (expires_at is null or expires_at > now() + @overlap::interval)
+returning hash;
+
+-- name: NotifyToken :exec
+select pg_notify('mnemo_identity', 'token:' || encode(@hash::bytea, 'hex'));
+
+-- name: RevokeTenantTokens :exec
+update tokens set expires_at = now() where tenant_id = @tenant_id and (expires_at is null or expires_at > now());
+
+-- name: Identify :one
+select t.tenant_id, t.user_id, t.hash, t.generation, t.expires_at, t.last_used_at, n.name as tenant_name, u.name as user_name, n.suspended,
+    q.memories, q.conversations, q.storage, q.users, q.requests_per_minute, q.list_tokens, q.user_memories, q.user_conversations,
+    coalesce(p.collection, '') as collection, coalesce(p.partition, '') as partition,
+    (t.last_used_at is null or t.last_used_at < now() - interval '1 minute')::boolean as stale
+from tokens t
+join users u on u.tenant_id = t.tenant_id and u.id = t.user_id and u.active
+join tenants n on n.id = t.tenant_id and n.state = 'active'
+join quotas q on q.tenant_id = t.tenant_id
+left join placements p on p.tenant_id = t.tenant_id
+where t.hash = @hash and (t.expires_at is null or t.expires_at > now());
+
+-- name: TouchToken :exec
+update tokens set last_used_at = now() where tenant_id = @tenant_id and user_id = @user_id and generation = @generation;

@@ -1,0 +1,90 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/mnemo-dev/mnemo/internal/postgres/db"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+// purgeBatch is how many conversations or memories a purge removes in one
+// transaction: their messages and units go with them.
+const purgeBatch = 200
+
+// Retire implements tenant.Store.
+func (d *DB) Retire(ctx context.Context, resource tenant.ID, policy tenant.DeletionPolicy) (tenant.Remaining, error) {
+	var out tenant.Remaining
+	state := "retained"
+	if policy == tenant.Delete {
+		state = "purging"
+	}
+	// Whose rows are counted is known only once the tenant is found.
+	err := d.inTx(ctx, func(tx pgx.Tx, q *db.Queries) error {
+		out = tenant.Remaining{}
+		row, err := q.RetireTenant(ctx, db.RetireTenantParams{Resource: string(resource), State: state})
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := q.RevokeTenantTokens(ctx, row.ID); err != nil {
+			return err
+		}
+		if err := q.NotifyTenant(ctx, row.ID); err != nil {
+			return err
+		}
+		if row.State != "purging" {
+			return nil
+		}
+		if err := q.SetScope(ctx, db.SetScopeParams{Tenant: row.ID, UserID: allUsers}); err != nil {
+			return err
+		}
+		left, err := q.CountRemaining(ctx, row.ID)
+		if err != nil {
+			return err
+		}
+		// The partition goes with the row of the tenant, when the purge is done.
+		out = tenant.Remaining{Memories: left.Memories, Conversations: left.Conversations, Partition: true}
+		return d.insertPurge(ctx, tx, tenant.ID(row.ID))
+	})
+	if err != nil {
+		return tenant.Remaining{}, fmt.Errorf("retire tenant: %w", err)
+	}
+	return out, nil
+}
+
+// Purge removes everything of a tenant that is being purged, in batches, and
+// its row last. It may be repeated; nothing is done for any other tenant.
+func (d *DB) Purge(ctx context.Context, id tenant.ID) error {
+	for {
+		var removed int64
+		err := d.inTenant(ctx, id, func(_ pgx.Tx, q *db.Queries) error {
+			purging, err := q.LockPurging(ctx, string(id))
+			if err != nil || len(purging) == 0 {
+				removed = 0
+				return err
+			}
+			p := db.PurgeConversationsParams{TenantID: string(id), Batch: purgeBatch}
+			removed, err = q.PurgeConversations(ctx, p)
+			if err != nil || removed > 0 {
+				return err
+			}
+			removed, err = q.PurgeMemories(ctx, db.PurgeMemoriesParams(p))
+			if err != nil || removed > 0 {
+				return err
+			}
+			return q.DeletePurgedTenant(ctx, string(id))
+		})
+		if err != nil {
+			return fmt.Errorf("purge tenant: %w", err)
+		}
+		if removed == 0 {
+			return nil
+		}
+	}
+}

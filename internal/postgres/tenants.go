@@ -1,0 +1,192 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/postgres/db"
+	"github.com/mnemo-dev/mnemo/internal/retrieve"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+var (
+	_ tenant.Store      = (*DB)(nil)
+	_ tenant.TokenStore = (*DB)(nil)
+)
+
+// Apply implements tenant.Store.
+func (d *DB) Apply(ctx context.Context, spec tenant.Spec) (tenant.Tenant, error) {
+	var out tenant.Tenant
+	if _, ok := parseID(string(spec.ID)); !ok {
+		return out, fault.New(fault.Invalid, "tenant id %q is not a UUID", spec.ID)
+	}
+	err := d.inTx(ctx, func(tx pgx.Tx, q *db.Queries) error {
+		id, err := adopt(ctx, q, spec)
+		if err != nil {
+			return err
+		}
+		if err := d.applySettings(ctx, tx, q, id, spec); err != nil {
+			return err
+		}
+		if err := applyUsers(ctx, q, id, spec.Users); err != nil {
+			return err
+		}
+		out, err = readTenant(ctx, q, id, spec)
+		return err
+	})
+	if err != nil {
+		return tenant.Tenant{}, fmt.Errorf("apply tenant: %w", err)
+	}
+	return out, nil
+}
+
+// adopt finds or makes the row the spec is for, locks it and returns its id.
+func adopt(ctx context.Context, q *db.Queries, spec tenant.Spec) (string, error) {
+	row, err := q.LockTenantByResource(ctx, string(spec.ID))
+	if err == nil {
+		if row.State != "active" {
+			return "", fault.New(fault.Conflict, "tenant %s is %s: it cannot be applied again", spec.ID, row.State)
+		}
+		return row.ID, nil
+	}
+	if !errors.Is(err, pgx.ErrNoRows) {
+		return "", err
+	}
+	named, err := q.LockTenantByName(ctx, db.LockTenantByNameParams{Cluster: spec.Cluster, Namespace: spec.Namespace, Name: spec.Name})
+	switch {
+	case errors.Is(err, pgx.ErrNoRows) && spec.Claim != "":
+		return "", fault.New(fault.Conflict, "no retained tenant %s has this namespace and name: take claim out of the spec, or correct it", spec.Claim)
+	case errors.Is(err, pgx.ErrNoRows):
+		return create(ctx, q, spec)
+	case err != nil:
+		return "", err
+	case named.State == "purging":
+		return "", fault.New(fault.Conflict, "the data of the deleted tenant of this name is still being purged: it is tried again")
+	case named.State == "retained" && (spec.Claim == tenant.ID(named.Resource) || spec.Claim == tenant.ID(named.ID)):
+		return named.ID, q.AdoptTenant(ctx, db.AdoptTenantParams{ID: named.ID, Resource: string(spec.ID)})
+	case named.State == "retained":
+		return "", fault.New(fault.Conflict, "a deleted tenant of this name left its data: set spec.claim to %s to adopt it, or choose another name", named.Resource)
+	}
+	return "", fault.New(fault.Conflict, "the name belongs to tenant %s", named.Resource)
+}
+
+func create(ctx context.Context, q *db.Queries, spec tenant.Spec) (string, error) {
+	id, _ := parseID(string(spec.ID))
+	err := q.InsertTenant(ctx, db.InsertTenantParams{
+		ID: id, Cluster: spec.Cluster, Namespace: spec.Namespace, Name: spec.Name, DisplayName: spec.DisplayName,
+		Suspended: spec.Suspended, DeletionPolicy: string(spec.DeletionPolicy), Isolation: string(spec.Isolation),
+		TokenOverlap: interval(spec.TokenOverlap),
+	})
+	if err != nil {
+		return "", err
+	}
+	return id, q.InsertUsage(ctx, id)
+}
+
+// applySettings makes the tenant's row and quotas equal to the spec; a changed
+// quota commits the job that re-balances conversations.
+func (d *DB) applySettings(ctx context.Context, tx pgx.Tx, q *db.Queries, id string, spec tenant.Spec) error {
+	changed, err := q.UpdateTenant(ctx, db.UpdateTenantParams{
+		ID: id, DisplayName: spec.DisplayName, Suspended: spec.Suspended, DeletionPolicy: string(spec.DeletionPolicy),
+		Isolation: string(spec.Isolation), TokenOverlap: interval(spec.TokenOverlap),
+	})
+	if err != nil {
+		return err
+	}
+	quota, err := q.SetQuota(ctx, db.SetQuotaParams{
+		TenantID: id, Memories: spec.Quota.Memories, Conversations: spec.Quota.Conversations, Storage: spec.Quota.Storage,
+		Users: spec.Quota.Users, RequestsPerMinute: spec.Quota.RequestsPerMinute, ListTokens: spec.Quota.ListTokens,
+		UserMemories: spec.Quota.UserMemories, UserConversations: spec.Quota.UserConversations,
+	})
+	if err != nil {
+		return err
+	}
+	if quota > 0 {
+		if err := d.insertJob(ctx, tx, tenant.RebalanceArgs{Tenant: tenant.ID(id)}); err != nil {
+			return err
+		}
+	}
+	if changed+quota == 0 {
+		return nil
+	}
+	return q.NotifyTenant(ctx, id)
+}
+
+// readTenant returns the tenant as stored, after Apply.
+func readTenant(ctx context.Context, q *db.Queries, id string, spec tenant.Spec) (tenant.Tenant, error) {
+	out := tenant.Tenant{
+		ID: tenant.ID(id), Namespace: spec.Namespace, Name: spec.Name, Suspended: spec.Suspended, Quota: spec.Quota,
+	}
+	p, err := q.GetPlacement(ctx, id)
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		return out, err
+	}
+	out.Placement = tenant.Placement{Collection: p.Collection, Partition: p.Partition}
+	out.Users, err = readUsers(ctx, q, id)
+	return out, err
+}
+
+// Usage implements tenant.Store.
+func (d *DB) Usage(ctx context.Context, id tenant.ID) (tenant.Usage, error) {
+	row, err := db.New(d.pool).GetUsage(ctx, string(id))
+	if errors.Is(err, pgx.ErrNoRows) {
+		return tenant.Usage{}, unknownTenant(id)
+	}
+	if err != nil {
+		return tenant.Usage{}, fmt.Errorf("read usage: %w", mapError(err))
+	}
+	return tenant.Usage{
+		Memories: row.Memories, Conversations: row.Conversations, Blocked: row.Blocked, Storage: row.Storage, Users: row.Users,
+	}, nil
+}
+
+// Reindex implements tenant.Store.
+func (d *DB) Reindex(ctx context.Context, id tenant.ID) error {
+	err := d.inTenant(ctx, id, func(tx pgx.Tx, q *db.Queries) error {
+		if _, err := q.ActiveTenant(ctx, string(id)); err != nil {
+			return orUnknown(err, id)
+		}
+		if err := q.UnindexTenant(ctx, string(id)); err != nil {
+			return err
+		}
+		return d.insertJob(ctx, tx, retrieve.RebuildArgs{Tenant: id})
+	})
+	if err != nil {
+		return fmt.Errorf("reindex tenant: %w", err)
+	}
+	return nil
+}
+
+// ActiveTenants returns the ids of all tenants that are neither retained nor
+// being purged, for the sweeper.
+func (d *DB) ActiveTenants(ctx context.Context) ([]tenant.ID, error) {
+	ids, err := db.New(d.pool).ActiveTenants(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list tenants: %w", mapError(err))
+	}
+	out := make([]tenant.ID, len(ids))
+	for i, id := range ids {
+		out[i] = tenant.ID(id)
+	}
+	return out, nil
+}
+
+func unknownTenant(id tenant.ID) error { return fault.New(fault.NotFound, "there is no tenant %s", id) }
+
+// orUnknown turns the answer of no rows into NotFound.
+func orUnknown(err error, id tenant.ID) error {
+	if errors.Is(err, pgx.ErrNoRows) {
+		return unknownTenant(id)
+	}
+	return err
+}
+
+func interval(d time.Duration) pgtype.Interval {
+	return pgtype.Interval{Microseconds: d.Microseconds(), Valid: true}
+}

@@ -1,0 +1,122 @@
+package postgres
+
+import (
+	"context"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/postgres/db"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+// touchTimeout bounds noting that a token was used.
+const touchTimeout = 5 * time.Second
+
+// Install implements tenant.TokenStore.
+func (d *DB) Install(ctx context.Context, id tenant.ID, user string, c tenant.Credential) error {
+	err := d.inTx(ctx, func(_ pgx.Tx, q *db.Queries) error {
+		userID, err := lockUser(ctx, q, id, user)
+		if err != nil {
+			return err
+		}
+		newest, err := q.NewestGeneration(ctx, db.NewestGenerationParams{TenantID: string(id), UserID: userID})
+		if err != nil {
+			return err
+		}
+		if c.Generation <= newest {
+			return fault.New(fault.Conflict, "generation %d of the token of user %s is not above %d, the newest", c.Generation, user, newest)
+		}
+		err = q.InsertToken(ctx, db.InsertTokenParams{
+			TenantID: string(id), UserID: userID, Generation: c.Generation, Hash: c.TokenHash[:], Issuer: string(c.Issuer),
+		})
+		if err != nil || c.PasswordHash == (tenant.Hash{}) {
+			return err
+		}
+		return q.SetPassword(ctx, db.SetPasswordParams{TenantID: string(id), ID: userID, PasswordHash: c.PasswordHash[:]})
+	})
+	if err != nil {
+		return fmt.Errorf("install token: %w", err)
+	}
+	return nil
+}
+
+// RevokeOlder implements tenant.TokenStore.
+func (d *DB) RevokeOlder(ctx context.Context, id tenant.ID, user string, generation int64, overlap time.Duration) error {
+	err := d.inTx(ctx, func(_ pgx.Tx, q *db.Queries) error {
+		userID, err := lockUser(ctx, q, id, user)
+		if err != nil {
+			return err
+		}
+		return revoke(ctx, q, db.RevokeTokensParams{
+			TenantID: string(id), UserID: userID, Below: generation, Overlap: interval(overlap),
+		})
+	})
+	if err != nil {
+		return fmt.Errorf("revoke tokens: %w", err)
+	}
+	return nil
+}
+
+// revoke ends tokens and tells every replica.
+func revoke(ctx context.Context, q *db.Queries, p db.RevokeTokensParams) error {
+	hashes, err := q.RevokeTokens(ctx, p)
+	if err != nil {
+		return err
+	}
+	for _, hash := range hashes {
+		if err := q.NotifyToken(ctx, hash); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func lockUser(ctx context.Context, q *db.Queries, id tenant.ID, user string) (int64, error) {
+	userID, err := q.LockUserByName(ctx, db.LockUserByNameParams{TenantID: string(id), Name: user})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return 0, fault.New(fault.NotFound, "tenant %s has no user %s", id, user)
+	}
+	return userID, err
+}
+
+// Identify implements tenant.TokenStore.
+func (d *DB) Identify(ctx context.Context, h tenant.Hash) (tenant.Identity, error) {
+	row, err := db.New(d.pool).Identify(ctx, h[:])
+	if errors.Is(err, pgx.ErrNoRows) || err == nil && subtle.ConstantTimeCompare(row.Hash, h[:]) != 1 {
+		return tenant.Identity{}, fault.New(fault.Unauthorized, "the token is unknown or was revoked")
+	}
+	if err != nil {
+		return tenant.Identity{}, fmt.Errorf("identify token: %w", mapError(err))
+	}
+	if row.Stale {
+		// The answer does not wait for it, and it may be lost.
+		go d.touch(context.WithoutCancel(ctx), db.TouchTokenParams{TenantID: row.TenantID, UserID: row.UserID, Generation: row.Generation})
+	}
+	out := tenant.Identity{
+		Scope:      tenant.Scope{Tenant: tenant.ID(row.TenantID), User: tenant.UserID(row.UserID)},
+		TenantName: row.TenantName, UserName: row.UserName, Suspended: row.Suspended,
+		Quota: tenant.Quota{
+			Memories: row.Memories, Conversations: row.Conversations, Storage: row.Storage, Users: row.Users,
+			RequestsPerMinute: row.RequestsPerMinute, ListTokens: row.ListTokens,
+			UserMemories: row.UserMemories, UserConversations: row.UserConversations,
+		},
+		Placement: tenant.Placement{Collection: row.Collection, Partition: row.Partition},
+	}
+	if row.ExpiresAt != nil {
+		out.ExpiresAt = *row.ExpiresAt
+	}
+	return out, nil
+}
+
+func (d *DB) touch(ctx context.Context, p db.TouchTokenParams) {
+	ctx, cancel := context.WithTimeout(ctx, touchTimeout)
+	defer cancel()
+	if err := db.New(d.pool).TouchToken(ctx, p); err != nil {
+		d.log.DebugContext(ctx, "note use of token", "error", err)
+	}
+}

@@ -1,0 +1,75 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/mnemo-dev/mnemo/internal/postgres/db"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+// everyGeneration is above the generation of any token.
+const everyGeneration = int64(1) << 62
+
+// applyUsers makes the listed users the active ones. A user who is no longer
+// listed loses every token; the row stays, so that who is listed again finds
+// the data again.
+func applyUsers(ctx context.Context, q *db.Queries, id string, specs []tenant.UserSpec) error {
+	emails := make(map[string]string, len(specs))
+	for _, s := range specs {
+		emails[s.Name] = s.Email
+	}
+	stored, err := q.LockUsers(ctx, id)
+	if err != nil {
+		return err
+	}
+	for _, u := range stored {
+		email, listed := emails[u.Name]
+		delete(emails, u.Name)
+		if !listed {
+			email = u.Email
+		}
+		if u.Active == listed && u.Email == email {
+			continue
+		}
+		if err := q.SetUser(ctx, db.SetUserParams{TenantID: id, ID: u.ID, Email: email, Active: listed}); err != nil {
+			return err
+		}
+		if !listed {
+			if err := revoke(ctx, q, db.RevokeTokensParams{TenantID: id, UserID: u.ID, Below: everyGeneration, Overlap: interval(0)}); err != nil {
+				return err
+			}
+		}
+	}
+	for _, s := range specs {
+		if _, missing := emails[s.Name]; !missing {
+			continue
+		}
+		if err := q.InsertUser(ctx, db.InsertUserParams{TenantID: id, Name: s.Name, Email: s.Email}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readUsers returns the active users by name, each with its newest token.
+func readUsers(ctx context.Context, q *db.Queries, id string) ([]tenant.User, error) {
+	rows, err := q.ListUsers(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	var users []tenant.User
+	for _, r := range rows {
+		u := tenant.User{ID: tenant.UserID(r.ID), Name: r.Name, Email: r.Email}
+		if r.Generation > 0 {
+			u.Token = &tenant.TokenInfo{Generation: r.Generation, Issuer: tenant.Issuer(r.Issuer), CreatedAt: r.CreatedAt}
+			if r.LastUsedAt != nil {
+				u.Token.LastUsedAt = *r.LastUsedAt
+			}
+			if r.Valid {
+				u.Token.Fingerprint = tenant.Hash(r.Hash).Fingerprint()
+			}
+		}
+		users = append(users, u)
+	}
+	return users, nil
+}

@@ -1,0 +1,18 @@
+package tenant
+
+// RebalanceArgs are the arguments of the job that gives conversations the room
+// a changed quota leaves them.
+type RebalanceArgs struct {
+	Tenant ID `json:"tenant"`
+}
+
+// Kind names the job.
+func (RebalanceArgs) Kind() string { return "tenant.rebalance" }
+
+// PurgeArgs are the arguments of the job that removes a tenant's data.
+type PurgeArgs struct {
+	Tenant ID `json:"tenant"`
+}
+
+// Kind names the job.
+func (PurgeArgs) Kind() string { return "tenant.purge" }
