@@ -14,10 +14,10 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// The queues of jobs. What one person just wrote is not held up by an import.
+// The queues of jobs, as internal/jobs works on them.
 const (
-	QueueRecent  = river.QueueDefault
-	QueueBacklog = "backlog"
+	queueRecent  = river.QueueDefault
+	queueBacklog = "backlog"
 )
 
 const (
@@ -33,9 +33,9 @@ func (d *DB) insertSync(ctx context.Context, tx pgx.Tx, id tenant.ID, units []re
 	if len(units) == 0 {
 		return nil
 	}
-	queue := QueueRecent
+	queue := queueRecent
 	if len(units) > recentUnits {
-		queue = QueueBacklog
+		queue = queueBacklog
 	}
 	var params []river.InsertManyParams
 	for batch := range slices.Chunk(units, syncBatch) {
@@ -52,7 +52,7 @@ func (d *DB) insertSync(ctx context.Context, tx pgx.Tx, id tenant.ID, units []re
 // insertJob commits a job of the backlog with the transaction, unless the same
 // one waits already.
 func (d *DB) insertJob(ctx context.Context, tx pgx.Tx, args river.JobArgs) error {
-	_, err := d.jobs.InsertTx(ctx, tx, args, &river.InsertOpts{Queue: QueueBacklog, MaxAttempts: maxAttempts})
+	_, err := d.jobs.InsertTx(ctx, tx, args, &river.InsertOpts{Queue: queueBacklog, MaxAttempts: maxAttempts})
 	if err != nil {
 		return fmt.Errorf("commit job %s: %w", args.Kind(), err)
 	}
@@ -75,7 +75,7 @@ func (d *DB) Jobs(c *river.Config) (*river.Client[pgx.Tx], error) {
 // insertPurge commits the job that purges a tenant, unless one waits or runs.
 func (d *DB) insertPurge(ctx context.Context, tx pgx.Tx, id tenant.ID) error {
 	_, err := d.jobs.InsertTx(ctx, tx, tenant.PurgeArgs{Tenant: id}, &river.InsertOpts{
-		Queue: QueueBacklog, MaxAttempts: maxAttempts,
+		Queue: queueBacklog, MaxAttempts: maxAttempts,
 		UniqueOpts: river.UniqueOpts{ByArgs: true, ByState: []rivertype.JobState{
 			rivertype.JobStateAvailable, rivertype.JobStatePending, rivertype.JobStateRetryable,
 			rivertype.JobStateRunning, rivertype.JobStateScheduled,

@@ -1,0 +1,42 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/mnemo-dev/mnemo/internal/retrieve"
+)
+
+// SweepArgs are the arguments of the job that compares both stores, for all
+// tenants.
+type SweepArgs struct{}
+
+// Kind names the job.
+func (SweepArgs) Kind() string { return "index.sweep" }
+
+// sweep compares and repairs tenant after tenant. One that fails does not keep
+// the others from it.
+func sweep(ctx context.Context, indexer Indexer, tenants Tenants, log *slog.Logger) error {
+	ids, err := tenants.ActiveTenants(ctx)
+	if err != nil {
+		return err
+	}
+	var total retrieve.Drift
+	var errs []error
+	for _, id := range ids {
+		if ctx.Err() != nil {
+			break
+		}
+		drift, err := indexer.Sweep(ctx, id)
+		total = total.Add(drift)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("sweep tenant %s: %w", id, err))
+		}
+	}
+	if total != (retrieve.Drift{}) {
+		log.InfoContext(ctx, "repaired the vector store", "missing", total.Missing, "orphaned", total.Orphaned)
+	}
+	return errors.Join(errs...)
+}

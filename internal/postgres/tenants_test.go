@@ -1,0 +1,219 @@
+package postgres_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/postgres"
+	"github.com/mnemo-dev/mnemo/internal/postgres/postgrestest"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+	"github.com/mnemo-dev/mnemo/internal/tenant/tenanttest"
+)
+
+// ownerPool opens a test's database as its owner, who sees every row.
+func ownerPool(t *testing.T, d postgrestest.Database) *pgxpool.Pool {
+	t.Helper()
+	pool, err := pgxpool.New(t.Context(), d.OwnerURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	return pool
+}
+
+func exec(t *testing.T, pool *pgxpool.Pool, sql string, args ...any) {
+	t.Helper()
+	if _, err := pool.Exec(t.Context(), sql, args...); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+}
+
+func TestStoreConforms(t *testing.T) {
+	t.Parallel()
+	tenanttest.Exercise(t, func(t *testing.T) tenanttest.Backend {
+		d := postgrestest.Create(t)
+		store, owner := postgrestest.Open(t, d), ownerPool(t, d)
+		return tenanttest.Backend{
+			Store: store, Tokens: store,
+			Fill: func(t *testing.T, scope tenant.Scope, memories, conversations int) {
+				fill(t, owner, scope, memories, conversations)
+			},
+			Work: func(t *testing.T) { workJobs(t, store, owner) },
+			Version: func(t *testing.T, id tenant.ID) string {
+				return version(t, owner, id)
+			},
+		}
+	})
+}
+
+// fill adds rows with their counters, as writers of the app do.
+func fill(t *testing.T, owner *pgxpool.Pool, s tenant.Scope, memories, conversations int) {
+	t.Helper()
+	exec(t, owner, `insert into buckets (tenant_id, user_id, name, is_default) values ($1, $2, 'General', true) on conflict do nothing`, s.Tenant, s.User)
+	for range memories {
+		exec(t, owner, `with u as (update users set memory_seq = memory_seq + 1, memories = memories + 1 where tenant_id = $1 and id = $2 returning memory_seq)
+			insert into memories (tenant_id, user_id, id, seq, bucket_id, text, tokens)
+			select $1, $2, $3, memory_seq, (select id from buckets where tenant_id = $1 and user_id = $2 and is_default), 'text', 1 from u`,
+			s.Tenant, s.User, uuid.NewString())
+		exec(t, owner, "update usage set memories = memories + 1, storage = storage + 4 where tenant_id = $1", s.Tenant)
+	}
+	for range conversations {
+		exec(t, owner, `insert into conversations (tenant_id, user_id, id, external_id, platform, status, import_id, created_at, updated_at)
+			values ($1, $2, $3::uuid, $3::uuid::text, 'custom', 'active', $3::uuid, now(), now())`, s.Tenant, s.User, uuid.NewString())
+		exec(t, owner, "update usage set conversations = conversations + 1 where tenant_id = $1", s.Tenant)
+		exec(t, owner, "update users set conversations = conversations + 1 where tenant_id = $1 and id = $2", s.Tenant, s.User)
+	}
+}
+
+// workJobs does the jobs that wait, as internal/jobs would.
+func workJobs(t *testing.T, store *postgres.DB, owner *pgxpool.Pool) {
+	t.Helper()
+	rows, err := owner.Query(t.Context(), "delete from river_job where kind like 'tenant.%' returning kind, args")
+	if err != nil {
+		t.Fatal(err)
+	}
+	type job struct {
+		Kind string
+		Args []byte
+	}
+	jobs, err := pgx.CollectRows(rows, pgx.RowToStructByPos[job])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, j := range jobs {
+		var args struct{ Tenant tenant.ID }
+		if err := json.Unmarshal(j.Args, &args); err != nil {
+			t.Fatal(err)
+		}
+		run := store.Rebalance
+		if j.Kind == (tenant.PurgeArgs{}).Kind() {
+			run = store.Purge
+		}
+		if err := run(t.Context(), args.Tenant); err != nil {
+			t.Errorf("job %s: %v", j.Kind, err)
+		}
+	}
+}
+
+// version is another text after any write to a tenant's control rows.
+func version(t *testing.T, owner *pgxpool.Pool, id tenant.ID) string {
+	t.Helper()
+	var out string
+	err := owner.QueryRow(t.Context(), `select concat_ws(' ',
+		(select xmin from tenants where id = $1), (select xmin from quotas where tenant_id = $1), (select xmin from usage where tenant_id = $1),
+		(select xmin from placements where tenant_id = $1),
+		(select string_agg(xmin::text, ',' order by id) from users where tenant_id = $1),
+		(select string_agg(xmin::text, ',' order by user_id, generation) from tokens where tenant_id = $1))`, id).Scan(&out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func TestRowLevelSecurityHoldsTheApp(t *testing.T) {
+	t.Parallel()
+	d := postgrestest.Create(t)
+	store, owner := postgrestest.Open(t, d), ownerPool(t, d)
+	var scopes []tenant.Scope
+	for range 2 {
+		got, err := store.Apply(t.Context(), tenanttest.NewSpec())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, u := range got.Users {
+			scope := tenant.Scope{Tenant: got.ID, User: u.ID}
+			fill(t, owner, scope, 1, 1)
+			scopes = append(scopes, scope)
+		}
+	}
+	app, err := pgxpool.New(t.Context(), d.AppURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(app.Close)
+	count := func(tenantID, user string) (memories, conversations int) {
+		err := pgx.BeginFunc(t.Context(), app, func(tx pgx.Tx) error {
+			if tenantID != "" {
+				if _, err := tx.Exec(t.Context(), "select set_config('mnemo.tenant', $1, true), set_config('mnemo.user', $2, true)", tenantID, user); err != nil {
+					return err
+				}
+			}
+			return tx.QueryRow(t.Context(), "select (select count(*) from memories), (select count(*) from conversations)").Scan(&memories, &conversations)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return memories, conversations
+	}
+	s := scopes[0]
+	for name, tc := range map[string]struct {
+		tenant, user string
+		want         int
+	}{
+		"no scope":             {"", "", 0},
+		"one user":             {string(s.Tenant), fmt.Sprint(s.User), 1},
+		"the whole tenant":     {string(s.Tenant), "*", 2},
+		"a tenant, no user":    {string(s.Tenant), "", 0},
+		"another's user":       {string(s.Tenant), fmt.Sprint(scopes[2].User), 0},
+		"after it, no scope":   {"", "", 0},
+		"a tenant that is not": {uuid.NewString(), "*", 0},
+	} {
+		if m, c := count(tc.tenant, tc.user); m != tc.want || c != tc.want {
+			t.Errorf("%s: the app sees %d memories and %d conversations, want %d", name, m, c, tc.want)
+		}
+	}
+	if _, err := app.Exec(t.Context(), "alter table memories disable row level security"); err == nil {
+		t.Error("the app's role may take row-level security off")
+	}
+}
+
+func TestPlaceFillsCollections(t *testing.T) {
+	t.Parallel()
+	d := postgrestest.Create(t)
+	store, owner := postgrestest.Open(t, d), ownerPool(t, d)
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			got, err := store.Apply(t.Context(), tenanttest.NewSpec())
+			if err == nil {
+				_, err = store.Place(t.Context(), got.ID)
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	// 250 more tenants stand in the first collection.
+	for range 248 {
+		id := uuid.NewString()
+		exec(t, owner, "insert into tenants (id, resource, cluster, namespace, name) values ($1, $1, 'c', $2, 'n')", id, "ns-"+id)
+		exec(t, owner, "insert into placements (tenant_id, generation, collection, partition) select $1, generation, collection, $2 from placements limit 1", id, "t"+id)
+	}
+	got, err := store.Apply(t.Context(), tenanttest.NewSpec())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := store.Place(t.Context(), got.ID)
+	if err != nil || !strings.HasSuffix(p.Collection, "_2") {
+		t.Errorf("the 257th tenant is placed in %+v (%v), want the second collection", p, err)
+	}
+}
+
+func TestOpenRefusesAnOldSchema(t *testing.T) {
+	t.Parallel()
+	d := postgrestest.Create(t)
+	exec(t, ownerPool(t, d), "delete from goose_db_version where version_id = $1", postgres.SchemaVersion())
+	_, err := postgres.Open(t.Context(), postgres.Config{URL: d.AppURL})
+	if !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), "mnemo migrate") {
+		t.Errorf("Open = %v, want what to run", err)
+	}
+}
