@@ -15,18 +15,15 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/rest"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
-
-	"github.com/go-logr/logr"
 
 	"github.com/mnemo-dev/mnemo/controllers"
 	"github.com/mnemo-dev/mnemo/internal/testkit"
 )
 
 func TestMain(m *testing.M) {
-	ctrl.SetLogger(logr.FromSlogHandler(slog.DiscardHandler))
+	controllers.SetLogger(slog.New(slog.DiscardHandler))
 	os.Exit(m.Run())
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"sync"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
@@ -31,8 +33,20 @@ const leaseName = "mnemo-operator"
 // +kubebuilder:rbac:groups=coordination.k8s.io,namespace=mnemo-system,resources=leases,verbs=get;create;update;patch
 // +kubebuilder:rbac:groups="",namespace=mnemo-system,resources=events,verbs=create;patch
 
-// Run reconciles Tenants until ctx ends, and returns nil then. It sets the
-// loggers of controller-runtime and klog, which are the process's.
+var setLogger sync.Once
+
+// SetLogger gives the logs of controller-runtime and client-go to the logger.
+// They are the process's: the first call counts, before anything else uses
+// them, and Run makes it if nobody did.
+func SetLogger(logger *slog.Logger) {
+	setLogger.Do(func() {
+		log := logr.FromSlogHandler(logger.Handler())
+		ctrl.SetLogger(log)
+		klog.SetLogger(log)
+	})
+}
+
+// Run reconciles Tenants until ctx ends, and returns nil then.
 func Run(ctx context.Context, restConfig *rest.Config, c Config,
 	store tenant.Store, tokens tenant.TokenStore, partitions tenant.Partitions,
 ) error {
@@ -42,10 +56,8 @@ func Run(ctx context.Context, restConfig *rest.Config, c Config,
 		restConfig = rest.CopyConfig(restConfig)
 		restConfig.QPS, restConfig.Burst = 200, 400
 	}
-	log := logr.FromSlogHandler(c.Logger.Handler())
-	ctrl.SetLogger(log)
-	klog.SetLogger(log)
-	mgr, err := newManager(restConfig, c, log)
+	SetLogger(c.Logger)
+	mgr, err := newManager(restConfig, c)
 	if err != nil {
 		return err
 	}
@@ -78,7 +90,7 @@ func NewScheme() (*runtime.Scheme, error) {
 	return scheme, nil
 }
 
-func newManager(restConfig *rest.Config, c Config, log logr.Logger) (ctrl.Manager, error) {
+func newManager(restConfig *rest.Config, c Config) (ctrl.Manager, error) {
 	scheme, err := NewScheme()
 	if err != nil {
 		return nil, err
@@ -90,7 +102,7 @@ func newManager(restConfig *rest.Config, c Config, log logr.Logger) (ctrl.Manage
 	reused := true // a process may end one operator and start another, as tests do
 	mgr, err := ctrl.NewManager(restConfig, ctrl.Options{
 		Scheme: scheme,
-		Logger: log,
+		Logger: logr.FromSlogHandler(c.Logger.Handler()),
 		Cache: cache.Options{
 			DefaultNamespaces: namespaces,
 			DefaultTransform:  cache.TransformStripManagedFields(),
