@@ -19,6 +19,9 @@ const (
 	// firstRanked is how many are ranked for the first pages of a query, so
 	// that they agree with one another and cost little.
 	firstRanked = 100
+	// fewRanked is how many are ranked for the first pages, which is nearly
+	// always all that is asked for: ranking fewer is cheaper.
+	fewRanked = 50
 	// page is how many memories are read at a time; a memory has up to 32 KiB.
 	page = 200
 )
@@ -44,6 +47,16 @@ func (in ListInput) Validate() error {
 	}
 	checkString(&f, "query", in.Query)
 	return f.Err()
+}
+
+// depth returns how many matches to rank: one more than is shown, to know
+// whether more follow, but in two steps, so that the pages of a walk are cut
+// from one ranking.
+func (in ListInput) depth() int {
+	if !in.All && in.Skip < fewRanked && in.Count < fewRanked-in.Skip {
+		return fewRanked
+	}
+	return MaxRanked
 }
 
 // Listing is a part of a user's memories, with all buckets.
