@@ -1,7 +1,7 @@
 -- Lexical search. Under row-level security @@ is not leakproof, so an index on
--- (user, words) would serve the user alone; hence functions of the owner, who
--- is not under the policies. They take the scope, give nothing for another one
--- than the transaction's, and return ids and scores only.
+-- (user, words) would serve the user alone; hence a function of the owner, who
+-- is not under the policies. It takes the scope, gives nothing for another one
+-- than the transaction's, and returns ids and scores only.
 
 -- +goose Up
 
@@ -52,11 +52,12 @@ end $$;
 -- lexical_terms estimates, from the user's latest units, how rare each word of
 -- the text is, and returns the words worth searching for, rarest first, at most
 -- six. Words in nearly every unit tell nothing and are left out, unless there
--- are few units or no other words.
+-- are few units or no other words. It runs as its caller: as the owner within
+-- lexical_search, under the policies for anyone else.
 -- +goose StatementBegin
 create function lexical_terms(p_tenant uuid, p_user bigint, p_kind smallint, p_query text,
     out terms tsquery[], out idf float8[], out telling boolean)
-language plpgsql stable security definer
+language plpgsql stable
 set search_path = pg_catalog, public, pg_temp set plan_cache_mode = force_custom_plan set jit = off as $$
 begin
     with words as materialized (

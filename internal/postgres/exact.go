@@ -1,0 +1,127 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/mnemo-dev/mnemo/internal/postgres/db"
+	"github.com/mnemo-dev/mnemo/internal/retrieve"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+const (
+	// exactUnits is how many units a user may have for all to be scored.
+	exactUnits = 2000
+	// recentUnconfirmed is how many units are scored, at most, that the index
+	// may not show yet.
+	recentUnconfirmed = 5000
+)
+
+// Exact implements retrieve.Searcher.
+func (d *DB) Exact(
+	ctx context.Context, scope tenant.Scope, query retrieve.Query, vector []float32,
+) ([]retrieve.Hit, retrieve.Coverage, error) {
+	var hits []retrieve.Hit
+	var coverage retrieve.Coverage
+	err := d.inScope(ctx, scope, func(tx pgx.Tx, q *db.Queries) error {
+		n, err := q.CountUnits(ctx, db.CountUnitsParams{
+			TenantID: string(scope.Tenant), UserID: int64(scope.User), Kind: int16(query.Kind), AtMost: exactUnits + 1,
+		})
+		if err != nil {
+			return err
+		}
+		coverage = retrieve.Coverage{All: n <= exactUnits}
+		from, limit := liveUnits, exactUnits+1
+		if !coverage.All {
+			from, limit = unconfirmedUnits, recentUnconfirmed+1
+		}
+		hits, err = scoreUnits(ctx, tx, scope, query, from, limit, vector, &coverage)
+		return err
+	})
+	if err != nil {
+		return nil, retrieve.Coverage{}, fmt.Errorf("score units: %w", err)
+	}
+	return best(hits, query.Limit), coverage, nil
+}
+
+// The units that are scored: all, or those that an index read with bounded
+// staleness may not show. The two parts of the latter have an index each.
+const (
+	liveUnits = `select * from units where tenant_id = $1 and user_id = $2 and kind = $3 and active`
+
+	unconfirmedUnits = `(select * from units where tenant_id = $1 and user_id = $2 and kind = $3 and active
+			and indexed_at is null order by id desc limit $7)
+		union all (select * from units where tenant_id = $1 and user_id = $2 and kind = $3 and active
+			and indexed_at > now() - interval '10 seconds' order by id desc limit $7)`
+)
+
+// scoreUnits scores the newest units of a source that pass the query's
+// filters, and notes in coverage what was left out: those over the limit, which
+// is one more than are scored, and those without a vector.
+func scoreUnits(
+	ctx context.Context, tx pgx.Tx, scope tenant.Scope, query retrieve.Query, source string, limit int,
+	vector []float32, coverage *retrieve.Coverage,
+) ([]retrieve.Hit, error) {
+	owners, owner := "memories", "memory_id"
+	if query.Kind == retrieve.Chat {
+		owners, owner = "conversations", "conversation_id"
+	}
+	sql := `select u.id, u.embedding from (` + source + `) u where ($4 = 0 or u.group_id = $4)`
+	if !query.From.IsZero() || !query.To.IsZero() {
+		sql += ` and exists (select from ` + owners + ` o where o.tenant_id = $1 and o.user_id = $2 and o.id = u.` + owner + `
+			and o.created_at >= coalesce($5::timestamptz, '-infinity') and o.created_at < coalesce($6::timestamptz, 'infinity'))`
+	} else {
+		sql += ` and $5::timestamptz is null and $6::timestamptz is null`
+	}
+	rows, err := tx.Query(ctx, sql+` order by u.id desc limit $7`, string(scope.Tenant), int64(scope.User), int16(query.Kind),
+		query.Group, optionalTime(query.From), optionalTime(query.To), limit)
+	if err != nil {
+		return nil, err
+	}
+	hits := make([]retrieve.Hit, 0, 256)
+	var id int64
+	var stored pgtype.DriverBytes // not copied: it is read before the next row
+	seen := 0
+	_, err = pgx.ForEachRow(rows, []any{&id, &stored}, func() error {
+		if seen++; seen == limit {
+			coverage.Truncated = true
+			return nil
+		}
+		if stored == nil {
+			coverage.Missing = true
+			return nil
+		}
+		hits = append(hits, retrieve.Hit{ID: retrieve.UnitID(id), Score: dotHalf(vector, stored)})
+		return nil
+	})
+	return hits, err
+}
+
+// Score implements retrieve.Searcher.
+func (d *DB) Score(ctx context.Context, scope tenant.Scope, ids []retrieve.UnitID, vector []float32) ([]retrieve.Hit, error) {
+	var out []retrieve.Hit
+	err := d.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
+		rows, err := q.Embeddings(ctx, db.EmbeddingsParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), Ids: int64s(ids)})
+		out = collect(rows, func(r db.EmbeddingsRow) retrieve.Hit {
+			return retrieve.Hit{ID: retrieve.UnitID(r.ID), Score: dotHalf(vector, r.Embedding)}
+		})
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("score units: %w", err)
+	}
+	return out, nil
+}
+
+// best returns the n best hits, best first.
+func best(hits []retrieve.Hit, n int) []retrieve.Hit {
+	slices.SortFunc(hits, func(a, b retrieve.Hit) int {
+		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(b.ID, a.ID))
+	})
+	return hits[:min(n, len(hits))]
+}

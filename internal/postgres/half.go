@@ -1,0 +1,89 @@
+package postgres
+
+import (
+	"encoding/binary"
+	"math"
+)
+
+// Embeddings are stored in half precision (IEEE 754 binary16, little endian):
+// half the bytes to read, and for unit vectors a cosine off by less than 0.001.
+
+// encodeHalf returns a vector as it is stored; nil for nil.
+func encodeHalf(vector []float32) []byte {
+	if vector == nil {
+		return nil
+	}
+	out := make([]byte, 2*len(vector))
+	for i, v := range vector {
+		binary.LittleEndian.PutUint16(out[2*i:], halfFromFloat(v))
+	}
+	return out
+}
+
+// decodeHalf returns a stored vector; nil for nil.
+func decodeHalf(stored []byte) []float32 {
+	if stored == nil {
+		return nil
+	}
+	out := make([]float32, len(stored)/2)
+	for i := range out {
+		out[i] = floatFromHalf(binary.LittleEndian.Uint16(stored[2*i:]))
+	}
+	return out
+}
+
+// dotHalf returns the dot product of a vector and a stored one; of two of
+// different lengths, that of what they share.
+func dotHalf(vector []float32, stored []byte) float64 {
+	n := min(len(vector), len(stored)/2)
+	vector, stored = vector[:n], stored[:2*n]
+	// Four sums, so that one addition need not wait for the other.
+	var a, b, c, d float32
+	i := 0
+	for ; i+4 <= n; i += 4 {
+		bits := binary.LittleEndian.Uint64(stored[2*i:])
+		v := vector[i : i+4 : i+4]
+		a += v[0] * floatFromHalf(uint16(bits))
+		b += v[1] * floatFromHalf(uint16(bits>>16))
+		c += v[2] * floatFromHalf(uint16(bits>>32))
+		d += v[3] * floatFromHalf(uint16(bits>>48))
+	}
+	for ; i < n; i++ {
+		a += vector[i] * floatFromHalf(binary.LittleEndian.Uint16(stored[2*i:]))
+	}
+	return float64(a+b) + float64(c+d)
+}
+
+const (
+	halfInfinity = 0x7c00
+	// rebias moves an exponent from half to single precision: 2^(127-15).
+	rebias = 0x1p112
+)
+
+// floatFromHalf is exact. Infinities and NaN, which no embedding holds, come
+// out as large finite numbers.
+func floatFromHalf(h uint16) float32 {
+	// Multiplying moves the exponent, and makes subnormals normal on the way.
+	v := math.Float32frombits(uint32(h&0x7fff)<<13) * rebias
+	return math.Float32frombits(math.Float32bits(v) | uint32(h&0x8000)<<16)
+}
+
+// halfFromFloat rounds to the nearest half, to the even one of two; what is too
+// large becomes an infinity.
+func halfFromFloat(f float32) uint16 {
+	bits := math.Float32bits(f)
+	sign := uint16(bits >> 16 & 0x8000)
+	bits &= 0x7fffffff
+	switch {
+	case bits > 0x7f800000: // NaN
+		return sign | halfInfinity | 0x200
+	case bits >= 0x477ff000: // 65520 and above rounds beyond the largest, 65504
+		return sign | halfInfinity
+	case bits < 0x38800000: // below 2^-14, the smallest normal half
+		// Adding a half makes the addition round at a subnormal half's last bit.
+		v := math.Float32frombits(bits) + 0.5
+		return sign | uint16(math.Float32bits(v)-math.Float32bits(0.5))
+	}
+	bits += 0xfff + bits>>13&1 // to nearest, to even on a tie
+	return sign | uint16((bits-0x38000000)>>13)
+}

@@ -1,0 +1,217 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/memory"
+	"github.com/mnemo-dev/mnemo/internal/postgres/db"
+	"github.com/mnemo-dev/mnemo/internal/retrieve"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+// deleteBatch is how many rows one statement of a deletion names.
+const deleteBatch = 1000
+
+// Memories is the database as the domain of memories uses it.
+type Memories struct{ *DB }
+
+var _ memory.Store = Memories{}
+
+// Memories returns the stores of memories and buckets.
+func (d *DB) Memories() Memories { return Memories{d} }
+
+// Create implements memory.Store. A memory holds storage once for each of its
+// versions, of which the first is the memory itself.
+func (m Memories) Create(ctx context.Context, scope tenant.Scope, in memory.NewMemory) (string, error) {
+	id, err := newID()
+	if err != nil {
+		return "", fmt.Errorf("make id: %w", err)
+	}
+	err = m.DB.inScope(ctx, scope, func(tx pgx.Tx, q *db.Queries) error {
+		if err := reserve(ctx, q, scope, 1, int64(len(in.Text))); err != nil {
+			return err
+		}
+		units, err := createMemory(ctx, q, scope, id, in)
+		if err != nil {
+			return err
+		}
+		return m.DB.insertSync(ctx, tx, scope.Tenant, units)
+	})
+	if err != nil {
+		return "", fmt.Errorf("create memory: %w", err)
+	}
+	return id, nil
+}
+
+// createMemory writes the rows and makes the default bucket if it is missing.
+func createMemory(ctx context.Context, q *db.Queries, scope tenant.Scope, id string, in memory.NewMemory) ([]retrieve.UnitID, error) {
+	p := db.CreateMemoryParams{
+		TenantID: string(scope.Tenant), UserID: int64(scope.User), ID: id, BucketID: in.Bucket,
+		Text: in.Text, Tokens: int32(in.Tokens), Source: in.Source,
+	}
+	for _, u := range in.Units {
+		p.Starts = append(p.Starts, int32(u.Start))
+		p.Ends = append(p.Ends, int32(u.End))
+		p.Lexicals = append(p.Lexicals, u.Lexical)
+		p.Embeddings = append(p.Embeddings, encodeHalf(u.Vector))
+	}
+	made, err := q.CreateMemory(ctx, p)
+	if err == nil && len(made) == 0 && in.Bucket == 0 {
+		if err = ensureDefaultBucket(ctx, q, scope); err == nil {
+			made, err = q.CreateMemory(ctx, p)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(made) == 0 {
+		return nil, unknownBucket(in.Bucket)
+	}
+	return unitIDs(made[0]), nil
+}
+
+// List implements memory.Store; NotFound for an unknown bucket.
+func (m Memories) List(ctx context.Context, scope tenant.Scope, f memory.Filter) ([]memory.Memory, bool, error) {
+	var out []memory.Memory
+	err := m.DB.inScope(ctx, scope, func(tx pgx.Tx, q *db.Queries) error {
+		var err error
+		if out, err = listMemories(ctx, tx, scope, f); err != nil || len(out) > 0 || f.Bucket == 0 {
+			return err
+		}
+		known, err := q.HasBucket(ctx, db.HasBucketParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), ID: f.Bucket})
+		if err == nil && !known {
+			err = unknownBucket(f.Bucket)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, false, fmt.Errorf("list memories: %w", err)
+	}
+	more := len(out) > f.Limit
+	return out[:min(len(out), f.Limit)], more, nil
+}
+
+// listMemories returns one memory more than the limit, if there is one. Each
+// filter and order has a statement of its own, so that each walks an index.
+func listMemories(ctx context.Context, tx pgx.Tx, scope tenant.Scope, f memory.Filter) ([]memory.Memory, error) {
+	sql := `select m.id, m.seq, m.bucket_id, b.name, m.text, m.tokens, m.source, m.version, m.created_at, m.updated_at
+		from memories m join buckets b on b.tenant_id = m.tenant_id and b.user_id = m.user_id and b.id = m.bucket_id
+		where m.tenant_id = $1 and m.user_id = $2`
+	args := []any{string(scope.Tenant), int64(scope.User), f.Skip, f.Limit + 1}
+	if f.Bucket != 0 {
+		sql += " and m.bucket_id = $5"
+		args = append(args, f.Bucket)
+	}
+	if f.Newest {
+		sql += " order by m.seq desc"
+	} else {
+		sql += " order by m.seq"
+	}
+	rows, err := tx.Query(ctx, sql+" offset $3 limit $4", args...)
+	if err != nil {
+		return nil, err
+	}
+	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[db.MemoriesByIDRow])
+	return collect(list, toMemory), err
+}
+
+// ByID implements memory.Store.
+func (m Memories) ByID(ctx context.Context, scope tenant.Scope, ids []string) ([]memory.Memory, error) {
+	var out []memory.Memory
+	err := m.DB.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
+		rows, err := q.MemoriesByID(ctx, db.MemoriesByIDParams{
+			TenantID: string(scope.Tenant), UserID: int64(scope.User), Ids: parseIDs(ids),
+		})
+		out = collect(rows, toMemory)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read memories: %w", err)
+	}
+	return out, nil
+}
+
+func toMemory(r db.MemoriesByIDRow) memory.Memory {
+	return memory.Memory{
+		ID: r.ID, Seq: r.Seq, BucketID: r.BucketID, BucketName: r.BucketName, Text: r.Text, Tokens: int(r.Tokens),
+		Source: r.Source, Version: int(r.Version), CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt,
+	}
+}
+
+// Delete implements memory.Store.
+func (m Memories) Delete(ctx context.Context, scope tenant.Scope, ids []string) (memory.Deleted, error) {
+	var out memory.Deleted
+	err := m.DB.inScope(ctx, scope, func(tx pgx.Tx, q *db.Queries) error {
+		out = memory.Deleted{}
+		if _, err := q.LockUsage(ctx, string(scope.Tenant)); err != nil {
+			return orUnknown(err, scope.Tenant)
+		}
+		var bytes int64
+		buckets := map[int64]int64{}
+		for batch := range slices.Chunk(parseIDs(ids), deleteBatch) {
+			n, err := deleteMemories(ctx, q, scope, batch, &out, buckets)
+			if err != nil {
+				return err
+			}
+			bytes += n
+		}
+		if len(out.IDs) == 0 {
+			return nil
+		}
+		if err := reserve(ctx, q, scope, -int64(len(out.IDs)), -bytes); err != nil {
+			return err
+		}
+		p := db.AddBucketMemoriesParams{TenantID: string(scope.Tenant), UserID: int64(scope.User)}
+		for id, n := range buckets {
+			p.Ids, p.Deltas = append(p.Ids, id), append(p.Deltas, -n)
+		}
+		if err := q.AddBucketMemories(ctx, p); err != nil {
+			return err
+		}
+		return m.DB.insertSync(ctx, tx, scope.Tenant, out.Units)
+	})
+	if err != nil {
+		return memory.Deleted{}, fmt.Errorf("delete memories: %w", err)
+	}
+	return out, nil
+}
+
+// deleteMemories removes a batch, adds what it was to out and to the number
+// removed of each bucket, and returns the bytes of storage it held.
+func deleteMemories(
+	ctx context.Context, q *db.Queries, scope tenant.Scope, ids []string, out *memory.Deleted, buckets map[int64]int64,
+) (int64, error) {
+	p := db.DeleteMemoriesParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), Ids: ids}
+	bytes, err := q.VersionBytes(ctx, db.VersionBytesParams(p))
+	if err != nil {
+		return 0, err
+	}
+	units, err := q.DeleteMemoryUnits(ctx, db.DeleteMemoryUnitsParams(p))
+	if err != nil {
+		return 0, err
+	}
+	if err := q.DeleteMemoryVersions(ctx, db.DeleteMemoryVersionsParams(p)); err != nil {
+		return 0, err
+	}
+	gone, err := q.DeleteMemories(ctx, p)
+	if err != nil {
+		return 0, err
+	}
+	out.Units = append(out.Units, unitIDs(units)...)
+	for _, g := range gone {
+		out.IDs = append(out.IDs, g.ID)
+		buckets[g.BucketID]++
+	}
+	return bytes, nil
+}
+
+func unknownBucket(id int64) error { return fault.New(fault.NotFound, "there is no bucket %d", id) }
+
+func unitIDs(ids []int64) []retrieve.UnitID {
+	return collect(ids, func(id int64) retrieve.UnitID { return retrieve.UnitID(id) })
+}

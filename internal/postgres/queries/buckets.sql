@@ -1,0 +1,21 @@
+-- name: ListBuckets :many
+select id, name, description, is_default, memories from buckets
+where tenant_id = @tenant_id and user_id = @user_id
+order by is_default desc, lower(name), id;
+
+-- name: EnsureDefaultBucket :exec
+insert into buckets (tenant_id, user_id, name, is_default) values (@tenant_id, @user_id, @name, true)
+on conflict do nothing;
+
+-- name: InsertBucket :one
+insert into buckets (tenant_id, user_id, name, description) values (@tenant_id, @user_id, @name, @description)
+on conflict do nothing
+returning id;
+
+-- name: HasBucket :one
+select exists (select from buckets where tenant_id = @tenant_id and user_id = @user_id and id = @id);
+
+-- name: AddBucketMemories :exec
+update buckets b set memories = b.memories + d.delta
+from (select unnest(@ids::bigint[]) as id, unnest(@deltas::bigint[]) as delta) d
+where b.tenant_id = @tenant_id and b.user_id = @user_id and b.id = d.id;

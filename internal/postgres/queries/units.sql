@@ -1,0 +1,53 @@
+-- name: Lexical :many
+select unit_id::bigint as id, score::float8 as score from lexical_search(@tenant_id::uuid, @user_id::bigint, @kind::smallint, @group_id::bigint,
+    sqlc.narg('from_time')::timestamptz, sqlc.narg('to_time')::timestamptz, @query::text, @count::int);
+
+-- name: ResolveMemoryUnits :many
+select u.id, u.memory_id::text as owner, u.seq, u.span_start, u.span_end
+from units u join memories m on m.tenant_id = u.tenant_id and m.user_id = u.user_id and m.id = u.memory_id
+where u.tenant_id = @tenant_id and u.user_id = @user_id and u.id = any(@ids::bigint[]) and u.kind = 1 and u.active
+    and (@group_id::bigint = 0 or u.group_id = @group_id)
+    and (sqlc.narg('from_time')::timestamptz is null or m.created_at >= sqlc.narg('from_time'))
+    and (sqlc.narg('to_time')::timestamptz is null or m.created_at < sqlc.narg('to_time'));
+
+-- name: ResolveChatUnits :many
+select u.id, u.conversation_id::text as owner, u.seq, u.span_start, u.span_end
+from units u join conversations c on c.tenant_id = u.tenant_id and c.user_id = u.user_id and c.id = u.conversation_id
+where u.tenant_id = @tenant_id and u.user_id = @user_id and u.id = any(@ids::bigint[]) and u.kind = 2 and u.active
+    and (@group_id::bigint = 0 or u.group_id = @group_id)
+    and (sqlc.narg('from_time')::timestamptz is null or c.created_at >= sqlc.narg('from_time'))
+    and (sqlc.narg('to_time')::timestamptz is null or c.created_at < sqlc.narg('to_time'));
+
+-- name: LoadUnits :many
+-- Live units with the pieces they are of; a memory's has no sender.
+select u.id, u.user_id, u.kind, u.group_id, coalesce(u.memory_id, u.conversation_id)::text as owner, u.seq, u.span_start, u.span_end,
+    u.embedding, coalesce(g.sender, '')::text as sender, coalesce(g.created_at, 'epoch')::timestamptz as at,
+    convert_from(substring(convert_to(coalesce(m.text, g.text), 'UTF8') from u.span_start + 1 for u.span_end - u.span_start), 'UTF8')::text as piece
+from units u
+left join memories m on m.tenant_id = u.tenant_id and m.user_id = u.user_id and m.id = u.memory_id
+left join messages g on g.tenant_id = u.tenant_id and g.user_id = u.user_id and g.conversation_id = u.conversation_id and g.seq = u.seq
+where u.tenant_id = @tenant_id and u.id = any(@ids::bigint[]) and u.active and coalesce(m.text, g.text) is not null;
+
+-- name: SaveVectors :exec
+update units u set embedding = v.embedding
+from (select unnest(@ids::bigint[]) as id, unnest(@embeddings::bytea[]) as embedding) v
+where u.tenant_id = @tenant_id and u.id = v.id and u.embedding is null;
+
+-- name: ConfirmUnits :exec
+-- One that was confirmed before keeps its time: writing a unit again writes all
+-- its words again.
+update units set indexed_at = now()
+where tenant_id = @tenant_id and id = any(@ids::bigint[]) and active and indexed_at is null;
+
+-- name: LiveUnits :many
+select id from units where tenant_id = @tenant_id and id > @after and active order by id limit @count;
+
+-- name: CountUnits :one
+-- Counts no further than at_most.
+select count(*) from (
+    select from units where tenant_id = @tenant_id and user_id = @user_id and kind = @kind and active limit @at_most
+) u;
+
+-- name: Embeddings :many
+select id, embedding from units
+where tenant_id = @tenant_id and user_id = @user_id and id = any(@ids::bigint[]) and active and embedding is not null;

@@ -1,0 +1,81 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/mnemo-dev/mnemo/internal/postgres/db"
+	"github.com/mnemo-dev/mnemo/internal/retrieve"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+var _ retrieve.Units = (*DB)(nil)
+
+// Load implements retrieve.Units.
+func (d *DB) Load(ctx context.Context, t tenant.ID, ids []retrieve.UnitID) ([]retrieve.OwnedUnit, error) {
+	var out []retrieve.OwnedUnit
+	err := d.inTenant(ctx, t, func(_ pgx.Tx, q *db.Queries) error {
+		rows, err := q.LoadUnits(ctx, db.LoadUnitsParams{TenantID: string(t), Ids: int64s(ids)})
+		out = collect(rows, toOwnedUnit)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("load units: %w", err)
+	}
+	return out, nil
+}
+
+func toOwnedUnit(r db.LoadUnitsRow) retrieve.OwnedUnit {
+	dense := retrieve.MemoryDense(r.Piece)
+	if retrieve.Kind(r.Kind) == retrieve.Chat {
+		dense = retrieve.ChatDense(r.At, r.Sender, r.Piece)
+	}
+	return retrieve.OwnedUnit{User: tenant.UserID(r.UserID), Unit: retrieve.Unit{
+		ID: retrieve.UnitID(r.ID), Kind: retrieve.Kind(r.Kind), Group: r.GroupID, Owner: r.Owner, Seq: int(r.Seq),
+		Start: int(r.SpanStart), End: int(r.SpanEnd), Dense: dense, Vector: decodeHalf(r.Embedding),
+	}}
+}
+
+// SaveVectors implements retrieve.Units.
+func (d *DB) SaveVectors(ctx context.Context, t tenant.ID, vectors map[retrieve.UnitID][]float32) error {
+	p := db.SaveVectorsParams{TenantID: string(t)}
+	for id, v := range vectors {
+		p.Ids, p.Embeddings = append(p.Ids, int64(id)), append(p.Embeddings, encodeHalf(v))
+	}
+	err := d.inTenant(ctx, t, func(_ pgx.Tx, q *db.Queries) error { return q.SaveVectors(ctx, p) })
+	if err != nil {
+		return fmt.Errorf("save vectors: %w", err)
+	}
+	return nil
+}
+
+// Confirm implements retrieve.Units.
+func (d *DB) Confirm(ctx context.Context, t tenant.ID, ids []retrieve.UnitID) error {
+	err := d.inTenant(ctx, t, func(_ pgx.Tx, q *db.Queries) error {
+		return q.ConfirmUnits(ctx, db.ConfirmUnitsParams{TenantID: string(t), Ids: int64s(ids)})
+	})
+	if err != nil {
+		return fmt.Errorf("confirm units: %w", err)
+	}
+	return nil
+}
+
+// Live implements retrieve.Units.
+func (d *DB) Live(ctx context.Context, t tenant.ID, after retrieve.UnitID, limit int) ([]retrieve.UnitID, error) {
+	var out []retrieve.UnitID
+	err := d.inTenant(ctx, t, func(_ pgx.Tx, q *db.Queries) error {
+		ids, err := q.LiveUnits(ctx, db.LiveUnitsParams{TenantID: string(t), After: int64(after), Count: int32(limit)})
+		out = unitIDs(ids)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list live units: %w", err)
+	}
+	return out, nil
+}
+
+func int64s(ids []retrieve.UnitID) []int64 {
+	return collect(ids, func(id retrieve.UnitID) int64 { return int64(id) })
+}
