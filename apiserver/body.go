@@ -106,6 +106,15 @@ type bodyContext struct {
 // BodyReader returns the reader of the body.
 func (c bodyContext) BodyReader() io.Reader { return c.reader }
 
+// Header returns a header; whatever jsonBody let through as JSON is plain JSON
+// to huma.
+func (c bodyContext) Header(name string) string {
+	if name == fiber.HeaderContentType {
+		return fiber.MIMEApplicationJSON
+	}
+	return c.humaContext.Header(name)
+}
+
 // Unwrap returns the context inside, for huma's adapters.
 func (c bodyContext) Unwrap() huma.Context { return c.humaContext }
 

@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/gofiber/fiber/v2"
 	"github.com/google/uuid"
+	"github.com/valyala/fasthttp"
 )
 
 const (
@@ -19,6 +21,7 @@ const (
 	localRoute       = "mnemo.route" // the matched operation's path, for metrics
 	localBody        = "mnemo.body"  // the *body a handler reads
 	unmatched        = "unmatched"
+	wrongMethod      = "this path does not take this method; see the Allow header"
 	unexpectedAnswer = "Something went wrong here; it is logged under the request id."
 )
 
@@ -56,6 +59,22 @@ func (s *Server) recovered(c *fiber.Ctx) (err error) {
 		}
 	}()
 	return c.Next()
+}
+
+// refuseMethods answers methods that HTTP does not know before Fiber does, which
+// would leave the connection open with a body that nobody read.
+func refuseMethods(next fasthttp.RequestHandler) fasthttp.RequestHandler {
+	return func(ctx *fasthttp.RequestCtx) {
+		if slices.Contains(fiber.DefaultMethods, string(ctx.Method())) {
+			next(ctx)
+			return
+		}
+		ctx.SetConnectionClose()
+		ctx.SetStatusCode(fiber.StatusMethodNotAllowed)
+		ctx.SetContentType(fiber.MIMEApplicationJSON)
+		ctx.Response.Header.Set(headerRequestID, requestID(""))
+		ctx.SetBodyString(`{"error":"` + wrongMethod + `"}`)
+	}
 }
 
 // requestIDKey is the context key of the request id.

@@ -111,7 +111,7 @@ func (s *Server) answerError(c *fiber.Ctx, err error) error {
 	case http.StatusNotFound:
 		out.Message = "there is nothing at this path; GET /openapi.json lists what there is"
 	case http.StatusMethodNotAllowed:
-		out.Message = "this path does not take this method; see the Allow header"
+		out.Message = wrongMethod
 	case http.StatusRequestHeaderFieldsTooLarge:
 		out.Message = "the address and headers must be at most 16 KiB together"
 	default:

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -55,12 +56,16 @@ func (s *Server) serveOpenAPI() fiber.Handler {
 // examples, headers; and takes out the status 422, which is never used.
 func finishOpenAPI(o *huma.OpenAPI) {
 	for _, item := range o.Paths {
-		for _, op := range []*huma.Operation{item.Get, item.Post, item.Delete} {
-			if op != nil {
-				finishOperation(op)
-			}
+		for _, op := range operations(item) {
+			finishOperation(op)
 		}
 	}
+}
+
+// operations returns the operations of a path.
+func operations(item *huma.PathItem) []*huma.Operation {
+	all := []*huma.Operation{item.Get, item.Post, item.Put, item.Patch, item.Delete}
+	return slices.DeleteFunc(all, func(op *huma.Operation) bool { return op == nil })
 }
 
 func finishOperation(op *huma.Operation) {

@@ -3,6 +3,7 @@ package apiserver
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -49,6 +50,10 @@ type Server struct {
 	app     *fiber.App
 	api     huma.API
 	metrics *metrics
+
+	mu        sync.Mutex
+	stopped   bool
+	listeners []net.Listener
 }
 
 // New makes a Server; it does no I/O.
@@ -78,6 +83,7 @@ func New(c Config) *Server {
 		WriteTimeout:                 c.WriteTimeout,
 		IdleTimeout:                  c.IdleTimeout,
 	})
+	s.app.Server().Handler = refuseMethods(s.app.Server().Handler)
 	s.app.Use(s.edge)
 	s.api = humafiber.New(s.app, apiConfig())
 	s.routes()
@@ -121,10 +127,24 @@ var configureHuma = sync.OnceFunc(func() {
 
 // Serve answers on the listener until Shutdown; then it returns nil.
 func (s *Server) Serve(l net.Listener) error {
-	if err := s.app.Listener(l); err != nil {
+	if !s.began(l) {
+		return nil
+	}
+	if err := s.app.Listener(l); err != nil && !errors.Is(err, net.ErrClosed) {
 		return fmt.Errorf("serve HTTP: %w", err)
 	}
 	return nil
+}
+
+// began notes the listener, or closes it when Shutdown came before.
+func (s *Server) began(l net.Listener) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.listeners = append(s.listeners, l)
+	if s.stopped {
+		_ = l.Close()
+	}
+	return !s.stopped
 }
 
 // Listen answers on a TCP address, such as ":8080", until Shutdown.
@@ -136,9 +156,17 @@ func (s *Server) Listen(addr string) error {
 	return s.Serve(l)
 }
 
-// Shutdown stops taking connections and waits for running requests.
+// Shutdown stops taking connections and waits for running requests. A Serve
+// that has only just begun, or begins later, returns too.
 func (s *Server) Shutdown(ctx context.Context) error {
-	if err := s.app.ShutdownWithContext(ctx); err != nil {
+	err := s.app.ShutdownWithContext(ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stopped = true
+	for _, l := range s.listeners {
+		_ = l.Close() // Fiber closes only those it has begun to serve
+	}
+	if err != nil {
 		return fmt.Errorf("shut the HTTP server down: %w", err)
 	}
 	return nil

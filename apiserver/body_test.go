@@ -1,0 +1,142 @@
+package apiserver
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// raw speaks to the server byte for byte and returns all it sends until it
+// closes the connection; a connection left open fails the test.
+func (h *house) raw(t *testing.T, request string) string {
+	t.Helper()
+	conn := h.dial(t)
+	if _, err := io.WriteString(conn, request); err != nil {
+		t.Fatal(err)
+	}
+	out, err := io.ReadAll(conn)
+	if err != nil && len(out) == 0 {
+		t.Fatalf("read the answer: %v", err)
+	}
+	if ne := net.Error(nil); errors.As(err, &ne) && ne.Timeout() {
+		t.Fatalf("the connection stays open after %q", out)
+	}
+	return string(out)
+}
+
+func (h *house) dial(t *testing.T) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", h.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+// An answer given before the body was read ends the connection: the body,
+// which looks like a request here, must not be answered as one.
+func TestUnreadBodiesAreNotRequests(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	smuggled := "GET /api/chat-history/count HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + h.alice + "\r\n\r\n"
+	length := func(n int) string { return fmt.Sprintf("Content-Length: %d", n) }
+	chunked := fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(smuggled), smuggled)
+	const json, auth = "Content-Type: application/json", "Authorization: Bearer "
+	big := strings.Repeat("x", 2<<20)
+	tests := map[string]struct {
+		line    string
+		headers []string
+		body    string
+		want    string
+	}{
+		"NoToken":       {"POST /api/memory", []string{json, length(len(smuggled))}, smuggled, "401"},
+		"NoTokenChunks": {"POST /api/memory", []string{json, "Transfer-Encoding: chunked"}, chunked, "401"},
+		"TooLarge":      {"POST /api/memory", []string{json, auth + h.alice, length(len(big) + len(smuggled))}, big + smuggled, "413"},
+		"TooManyChunks": {"POST /api/memory", []string{json, auth + h.alice, "Transfer-Encoding: chunked"}, fmt.Sprintf("%x\r\n%s\r\n", len(big), big) + chunked, "413"},
+		"NotJSON":       {"POST /api/memory", []string{"Content-Type: text/plain", auth + h.alice, length(len(smuggled))}, smuggled, "415"},
+		"NoRoute":       {"POST /nothing", []string{json, length(len(smuggled))}, smuggled, "404"},
+		"NoMethod":      {"PUT /api/memory", []string{json, length(len(smuggled))}, smuggled, "405"},
+		"OddMethod":     {"BREW /api/memory", []string{length(len(smuggled))}, smuggled, "405"},
+		"GetWithBody":   {"GET /healthz", []string{length(len(smuggled))}, smuggled, "200"},
+		"PartOfBody":    {"POST /api/memory", []string{json, length(100000)}, strings.Repeat("x", 10000) + smuggled, "401"},
+		"Form":          {"POST /api/memory", []string{"Content-Type: multipart/form-data; boundary=x", length(len(smuggled))}, smuggled, "401"},
+		"Expect":        {"POST /api/memory", []string{json, "Expect: 100-continue", length(len(smuggled))}, smuggled, "401"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := h.raw(t, tc.line+" HTTP/1.1\r\nHost: x\r\n"+strings.Join(tc.headers, "\r\n")+"\r\n\r\n"+tc.body)
+			got = strings.TrimPrefix(got, "HTTP/1.1 100 Continue\r\n\r\n")
+			if !strings.HasPrefix(got, "HTTP/1.1 "+tc.want) || !strings.Contains(got, "Connection: close\r\n") {
+				t.Errorf("answer %q, want %s and Connection: close", got, tc.want)
+			}
+			if strings.Count(got, "HTTP/1.1 ") != 1 || strings.Contains(got, `{"count"`) {
+				t.Errorf("the body was answered as a request: %q", got)
+			}
+		})
+	}
+}
+
+// A connection whose bodies are read goes on, chunked ones included.
+func TestReadBodiesKeepTheConnection(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	conn := h.dial(t)
+	answers := bufio.NewReader(conn)
+	body := `{"text":"a"}`
+	large := `{"text":"` + strings.Repeat("y", 30000) + `"}`
+	head := "POST /api/memory HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nAuthorization: Bearer " + h.alice + "\r\n"
+	for i, request := range []string{
+		head + fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(body), body),
+		head + fmt.Sprintf("Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", len(body), body),
+		head + fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(large), large),
+		head + fmt.Sprintf("Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", len(large), large),
+		"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n",
+	} {
+		if _, err := io.WriteString(conn, request); err != nil {
+			t.Fatal(err)
+		}
+		resp, err := http.ReadResponse(answers, nil)
+		if err != nil {
+			t.Fatalf("request %d: %v", i, err)
+		}
+		text, err := io.ReadAll(resp.Body)
+		if err != nil || resp.StatusCode != 200 || resp.Close {
+			t.Errorf("request %d: %d %s, close %v, %v", i, resp.StatusCode, text, resp.Close, err)
+		}
+	}
+}
+
+// Limits hold to the byte, and a client that sends too much still gets its answer.
+func TestBodyLimits(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	padded := func(size int) string { return `{"name":"` + strings.Repeat(" ", size-11) + `"}` }
+	if got := h.call(t, h.alice, "POST", "/api/buckets", padded(defaultBody)); got.status != 400 {
+		t.Errorf("a body of the limit: %d %s, want 400 for what is in it", got.status, got.body)
+	}
+	got := h.call(t, h.alice, "POST", "/api/buckets", padded(defaultBody+1))
+	if got.status != 413 || !strings.Contains(got.body, "the body must be at most 1048576 bytes") {
+		t.Errorf("a body over the limit: %d %s", got.status, got.body)
+	}
+	h.fitsOpenAPI(t, "POST", "/api/buckets", got)
+
+	conversation := strings.Replace(ingestText, "By the window.", strings.Repeat("seat ", 10<<20-100), 1)
+	if got := h.call(t, h.alice, "POST", "/api/chat-history/ingest/custom-online", conversation); got.status != 200 {
+		t.Errorf("a conversation of %d bytes: %d %s", len(conversation), got.status, got.body)
+	}
+	got = h.call(t, h.alice, "POST", "/api/chat-history/ingest/custom-online", conversation+strings.Repeat(" ", 600))
+	if got.status != 413 || !strings.Contains(got.body, "52428800") {
+		t.Errorf("a conversation over 50 MiB: %d %s", got.status, got.body)
+	}
+}

@@ -1,0 +1,145 @@
+package apiserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mnemo-dev/mnemo/internal/fault"
+)
+
+// Every kind of failure has its status, its body and its headers.
+func TestFailures(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		err    error
+		status int
+		body   string
+		header string // name of one that must be there
+	}{
+		"Internal":    {errors.New("secret detail"), 500, `{"error":"` + unexpectedAnswer + `","requestId":"r-1"}`, ""},
+		"Invalid":     {fault.New(fault.Invalid, "a is wrong"), 400, `{"error":"a is wrong"}`, ""},
+		"Forbidden":   {fault.New(fault.Forbidden, "quota used up"), 403, `{"error":"quota used up"}`, ""},
+		"Wrapped":     {fmt.Errorf("secret: %w", fault.New(fault.NotFound, "gone")), 404, `{"error":"gone"}`, ""},
+		"Cause":       {fault.Wrap(fault.Conflict, errors.New("secret"), "taken"), 409, `{"error":"taken"}`, ""},
+		"Rejected":    {&fault.Error{Kind: fault.NotFound, Message: "some are gone", RejectedIDs: []string{"x"}}, 404, `{"error":"some are gone","rejectedIds":["x"]}`, ""},
+		"RateLimited": {&fault.Error{Kind: fault.RateLimited, Message: "slow down", RetryAfter: 1500 * time.Millisecond}, 429, `{"error":"slow down"}`, "2"},
+		"Unavailable": {fault.New(fault.Unavailable, "the database is away"), 503, `{"error":"the database is away"}`, "5"},
+		"Late":        {fmt.Errorf("query: %w", context.DeadlineExceeded), 503, `{"error":"this took too long; try again"}`, "5"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHouse(t)
+			h.ok(t, h.alice, "GET", "/api/buckets", "") // the token is known from here on
+			h.stores.fails = tc.err
+			got := h.call(t, h.alice, "GET", "/api/buckets", "", "X-Request-Id", "r-1")
+			if got.status != tc.status || got.header.Get("Retry-After") != tc.header || got.header.Get("X-Request-Id") != "r-1" {
+				t.Errorf("status %d, Retry-After %q, X-Request-Id %q", got.status, got.header.Get("Retry-After"), got.header.Get("X-Request-Id"))
+			}
+			if diff := cmp.Diff(tc.body, strings.TrimSpace(got.body)); diff != "" {
+				t.Errorf("body (-want +got):\n%s", diff)
+			}
+			if tc.status >= 500 && !strings.Contains(h.log.String(), "r-1") {
+				t.Errorf("the log does not name the request: %s", h.log)
+			}
+		})
+	}
+}
+
+func TestPanicsAreAnswered(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, func(c *Config) {
+		c.Checks = map[string]func(context.Context) error{"x": func(context.Context) error { panic("secret") }}
+	})
+	got := h.call(t, "", "GET", "/readyz", "")
+	if got.status != 500 || strings.Contains(got.body, "secret") || got.json(t)["requestId"] == "" {
+		t.Errorf("%d %s", got.status, got.body)
+	}
+	if !strings.Contains(h.log.String(), "panic: secret") {
+		t.Errorf("log: %s", h.log)
+	}
+}
+
+func TestReadiness(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, func(c *Config) {
+		c.Checks = map[string]func(context.Context) error{
+			"fine":     func(context.Context) error { return nil },
+			"database": func(context.Context) error { return errors.New("secret address") },
+			"schema":   func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() },
+		}
+	})
+	got := h.call(t, "", "GET", "/readyz", "")
+	if got.status != 503 || got.json(t)["error"] != "not ready, away: database, schema" {
+		t.Errorf("%d %s", got.status, got.body)
+	}
+	h.ok(t, "", "GET", "/healthz", "")
+}
+
+func TestRequestIDs(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	for given, keep := range map[string]bool{"abc-123": true, strings.Repeat("x", 128): true, "": false, "two words": false, "ü": false, strings.Repeat("x", 129): false} {
+		got := h.call(t, "", "GET", "/healthz", "", "X-Request-Id", given).header.Get("X-Request-Id")
+		if (got == given) != keep || got == "" {
+			t.Errorf("X-Request-Id %q is answered %q", given, got)
+		}
+	}
+}
+
+func TestMetrics(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	h.call(t, h.alice, "DELETE", "/api/memories/one", "")
+	h.call(t, h.alice, "DELETE", "/api/memories/two", "")
+	h.call(t, h.alice, "PUT", "/nowhere", "")
+	h.call(t, "", "GET", "/api/buckets", "")
+	w := httptest.NewRecorder()
+	h.MetricsHandler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	text, err := io.ReadAll(w.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		`mnemo_http_requests_total{method="DELETE",route="/api/memories/{memoryId}",status="404"} 2`,
+		`mnemo_http_requests_total{method="GET",route="/api/buckets",status="401"} 1`,
+		`mnemo_http_requests_total{method="unmatched",route="unmatched",status="404"} 1`,
+		`mnemo_http_request_duration_seconds_count{method="DELETE",route="/api/memories/{memoryId}"} 2`,
+	} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("%s is not in\n%s", want, text)
+		}
+	}
+}
+
+// A server told to stop before it has begun does not begin.
+func TestShutdownBeforeServe(t *testing.T) {
+	t.Parallel()
+	s := New(Config{})
+	if err := s.Shutdown(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Listen("127.0.0.1:0"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestBulkDeleteWithoutTheDatabase(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	h.ok(t, h.alice, "GET", "/api/buckets", "")
+	h.stores.fails = fault.New(fault.Unavailable, "away")
+	got := h.ok(t, h.alice, "POST", "/api/memories/bulk-delete", `{"memoryIds":["x"]}`)
+	if !strings.HasPrefix(got.body, `{"message":"Memories deleted","deletedCount":0,"errors":[{"memoryId":"postgres_bulk","error":"`) {
+		t.Errorf("body %s", got.body)
+	}
+	h.fitsOpenAPI(t, "POST", "/api/memories/bulk-delete", got)
+}

@@ -1,0 +1,280 @@
+package apiserver
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/mnemo-dev/mnemo/internal/chat"
+	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/memory"
+	"github.com/mnemo-dev/mnemo/internal/retrieve"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+// fakeStores stand for all stores in tests of what only the edge decides:
+// shapes, statuses, bodies. Each method first returns fails, if that is set.
+type fakeStores struct {
+	mu    sync.Mutex
+	fails error
+	seq   int64
+	users map[tenant.Scope]*fakeUser
+	known map[tenant.Hash]tenant.Identity
+	asked int // calls of Identify
+}
+
+type fakeUser struct {
+	buckets       []memory.Bucket
+	memories      []memory.Memory
+	conversations []chat.Conversation
+	messages      map[string][]chat.Message
+}
+
+var noon = time.Date(2025, 5, 9, 12, 0, 0, 123456789, time.UTC)
+
+func newFakeStores() *fakeStores {
+	return &fakeStores{users: map[tenant.Scope]*fakeUser{}, known: map[tenant.Hash]tenant.Identity{}}
+}
+
+// begin locks; the user has a default bucket.
+func (f *fakeStores) begin(scope tenant.Scope) (u *fakeUser, end func(), err error) {
+	f.mu.Lock()
+	u = f.users[scope]
+	if u == nil {
+		f.seq++
+		u = &fakeUser{messages: map[string][]chat.Message{}, buckets: []memory.Bucket{{ID: f.seq, Name: memory.DefaultBucket, Default: true}}}
+		f.users[scope] = u
+	}
+	return u, f.mu.Unlock, f.fails
+}
+
+func (f *fakeStores) Identify(_ context.Context, h tenant.Hash) (tenant.Identity, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.asked++
+	who, ok := f.known[h]
+	if !ok {
+		return who, cmp.Or[error](f.fails, fault.New(fault.Unauthorized, "unknown token"))
+	}
+	return who, f.fails
+}
+
+func (f *fakeStores) Install(context.Context, tenant.ID, string, tenant.Credential) error { return nil }
+func (f *fakeStores) RevokeOlder(context.Context, tenant.ID, string, int64, time.Duration) error {
+	return nil
+}
+
+type fakeMemories struct{ *fakeStores }
+
+func (f fakeMemories) Create(_ context.Context, scope tenant.Scope, m memory.NewMemory) (string, error) {
+	u, end, err := f.begin(scope)
+	defer end()
+	if err != nil {
+		return "", err
+	}
+	i := 0
+	if m.Bucket != 0 {
+		i = slices.IndexFunc(u.buckets, func(b memory.Bucket) bool { return b.ID == m.Bucket })
+	}
+	if i < 0 {
+		return "", fault.New(fault.NotFound, "no bucket has this bucketId")
+	}
+	f.seq++
+	u.buckets[i].Memories++
+	id := "m-" + strconv.FormatInt(f.seq, 10)
+	u.memories = append(u.memories, memory.Memory{ID: id, Seq: f.seq, BucketID: u.buckets[i].ID, BucketName: u.buckets[i].Name,
+		Text: m.Text, Tokens: m.Tokens, Source: m.Source, Version: 1, CreatedAt: noon, UpdatedAt: noon})
+	return id, nil
+}
+
+func (f fakeMemories) List(_ context.Context, scope tenant.Scope, q memory.Filter) ([]memory.Memory, bool, error) {
+	u, end, err := f.begin(scope)
+	defer end()
+	var list []memory.Memory
+	for _, m := range u.memories {
+		if q.Bucket == 0 || q.Bucket == m.BucketID {
+			list = append(list, m)
+		}
+	}
+	if q.Newest {
+		slices.Reverse(list)
+	}
+	list = list[min(q.Skip, len(list)):]
+	n := min(q.Limit, len(list))
+	return list[:n], len(list) > n, err
+}
+
+func (f fakeMemories) ByID(_ context.Context, scope tenant.Scope, ids []string) ([]memory.Memory, error) {
+	u, end, err := f.begin(scope)
+	defer end()
+	var out []memory.Memory
+	for _, m := range u.memories {
+		if slices.Contains(ids, m.ID) {
+			out = append(out, m)
+		}
+	}
+	return out, err
+}
+
+func (f fakeMemories) Delete(_ context.Context, scope tenant.Scope, ids []string) (memory.Deleted, error) {
+	u, end, err := f.begin(scope)
+	defer end()
+	var out memory.Deleted
+	if err != nil {
+		return out, err
+	}
+	u.memories = slices.DeleteFunc(u.memories, func(m memory.Memory) bool {
+		if !slices.Contains(ids, m.ID) {
+			return false
+		}
+		out.IDs, out.Units = append(out.IDs, m.ID), append(out.Units, 1)
+		return true
+	})
+	return out, nil
+}
+
+func (f fakeMemories) ListBuckets(_ context.Context, scope tenant.Scope) ([]memory.Bucket, error) {
+	u, end, err := f.begin(scope)
+	defer end()
+	return slices.Clone(u.buckets), err
+}
+
+func (f fakeMemories) CreateBucket(_ context.Context, scope tenant.Scope, b memory.BucketInput) (int64, error) {
+	u, end, err := f.begin(scope)
+	defer end()
+	if err != nil {
+		return 0, err
+	}
+	if slices.ContainsFunc(u.buckets, func(o memory.Bucket) bool { return strings.EqualFold(o.Name, b.Name) }) {
+		return 0, fault.New(fault.Conflict, "name %q is taken by another bucket", b.Name)
+	}
+	f.seq++
+	u.buckets = append(u.buckets, memory.Bucket{ID: f.seq, Name: b.Name, Description: b.Description})
+	return f.seq, nil
+}
+
+// Search finds whatever there is, newest first.
+func (f fakeMemories) Search(_ context.Context, scope tenant.Scope, _ tenant.Placement, q retrieve.Query) (retrieve.Result, error) {
+	u, end, err := f.begin(scope)
+	defer end()
+	var out retrieve.Result
+	if q.Kind == retrieve.Memory {
+		for _, m := range slices.Backward(u.memories) {
+			out.Found = append(out.Found, retrieve.Found{Owner: m.ID, Score: .5})
+		}
+		return out, err
+	}
+	for _, c := range slices.Backward(u.conversations) {
+		for _, m := range u.messages[c.ID] {
+			out.Found = append(out.Found, retrieve.Found{Owner: c.ID, Seq: m.Index, End: len(m.Text), Score: .5})
+		}
+	}
+	out.Found, out.Degraded = out.Found[:min(q.Limit, len(out.Found))], true
+	return out, err
+}
+
+type fakeChats struct{ *fakeStores }
+
+func (f fakeChats) Upsert(_ context.Context, scope tenant.Scope, in chat.Upsert, _ chat.UnitBuilder) (chat.Outcome, error) {
+	u, end, err := f.begin(scope)
+	defer end()
+	if err != nil {
+		return chat.Outcome{}, err
+	}
+	f.seq++
+	c := chat.Conversation{ID: "c-" + strconv.FormatInt(f.seq, 10), ExternalID: in.ExternalID, Platform: in.Platform, Title: in.Title,
+		Status: chat.Active, MessageCount: len(in.Messages), TokenCount: 7, CreatedAt: in.CreatedAt, UpdatedAt: noon}
+	for i, m := range in.Messages {
+		m.Index = i
+		u.messages[c.ID] = append(u.messages[c.ID], m)
+	}
+	u.conversations = append(u.conversations, c)
+	return chat.Outcome{ImportID: "i-1", Conversation: c}, nil
+}
+
+func (f fakeChats) RecordFailure(_ context.Context, scope tenant.Scope, in chat.Upsert, _ string) (chat.Outcome, error) {
+	_, end, err := f.begin(scope)
+	defer end()
+	return chat.Outcome{ImportID: "i-2"}, err
+}
+
+func (f fakeChats) Get(_ context.Context, scope tenant.Scope, id string) (chat.Conversation, []chat.Message, error) {
+	u, end, err := f.begin(scope)
+	defer end()
+	for _, c := range u.conversations {
+		if c.ID == id {
+			return c, u.messages[id], err
+		}
+	}
+	return chat.Conversation{}, nil, cmp.Or[error](err, fault.New(fault.NotFound, "conversation %s", id))
+}
+
+func (f fakeChats) List(_ context.Context, scope tenant.Scope, q chat.ConversationFilter) ([]chat.Conversation, int, error) {
+	u, end, err := f.begin(scope)
+	defer end()
+	list := u.conversations[min(q.Offset, len(u.conversations)):]
+	return list[:min(q.Limit, len(list))], len(u.conversations), err
+}
+
+func (f fakeChats) Delete(_ context.Context, scope tenant.Scope, ids []string) (chat.Deleted, error) {
+	u, end, err := f.begin(scope)
+	defer end()
+	var out chat.Deleted
+	if err != nil {
+		return out, err
+	}
+	u.conversations = slices.DeleteFunc(u.conversations, func(c chat.Conversation) bool {
+		if !slices.Contains(ids, c.ID) {
+			return false
+		}
+		out.IDs = append(out.IDs, c.ID)
+		return true
+	})
+	return out, nil
+}
+
+func (f fakeChats) Count(_ context.Context, scope tenant.Scope) (int64, error) {
+	u, end, err := f.begin(scope)
+	defer end()
+	return int64(len(u.conversations)), err
+}
+
+func (f fakeChats) Passages(_ context.Context, scope tenant.Scope, places []chat.Place, around int) ([]chat.Passage, error) {
+	u, end, err := f.begin(scope)
+	defer end()
+	var out []chat.Passage
+	for _, c := range u.conversations {
+		for i, m := range u.messages[c.ID] {
+			if slices.Contains(places, chat.Place{Conversation: c.ID, Index: i}) {
+				p := chat.Passage{Conversation: c, Message: m}
+				for j := max(0, i-around); j <= i+around && j < len(u.messages[c.ID]); j++ {
+					if j != i {
+						p.Context = append(p.Context, u.messages[c.ID][j])
+					}
+				}
+				out = append(out, p)
+			}
+		}
+	}
+	return out, err
+}
+
+// fakeIndex and fakeEmbedder are there and do nothing.
+type fakeIndex struct{ retrieve.Index }
+
+func (fakeIndex) Delete(context.Context, tenant.ID, tenant.Placement, []retrieve.UnitID) error {
+	return nil
+}
+
+type fakeEmbedder struct{}
+
+func (fakeEmbedder) Embed(context.Context, []string) ([][]float32, error) {
+	return nil, fmt.Errorf("no embedder")
+}
+func (fakeEmbedder) Model() string   { return "none" }
+func (fakeEmbedder) Dimensions() int { return 1 }

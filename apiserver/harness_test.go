@@ -1,0 +1,154 @@
+package apiserver
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mnemo-dev/mnemo/internal/chat"
+	"github.com/mnemo-dev/mnemo/internal/memory"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+	"github.com/mnemo-dev/mnemo/internal/tokens"
+)
+
+// house is a running server on fake stores, with its users' tokens.
+type house struct {
+	*Server
+	stores *fakeStores
+	addr   string
+	log    *strings.Builder
+
+	alice     string // a user of tenant one
+	bob       string // another one of the same tenant
+	carol     string // of tenant two
+	suspended string // of tenant three, which is suspended
+}
+
+// newHouse starts a server; change may alter its configuration.
+func newHouse(t *testing.T, change ...func(*Config)) *house {
+	t.Helper()
+	h := &house{stores: newFakeStores(), log: &strings.Builder{}}
+	h.alice = h.user(t, tenant.Identity{Scope: tenant.Scope{Tenant: "one", User: 1}})
+	h.bob = h.user(t, tenant.Identity{Scope: tenant.Scope{Tenant: "one", User: 2}})
+	h.carol = h.user(t, tenant.Identity{Scope: tenant.Scope{Tenant: "two", User: 3}})
+	h.suspended = h.user(t, tenant.Identity{Scope: tenant.Scope{Tenant: "three", User: 4}, Suspended: true})
+	memories, chats := fakeMemories{h.stores}, fakeChats{h.stores}
+	config := Config{
+		Memories: memory.NewService(memory.Config{Store: memories, Buckets: memories, Searcher: memories,
+			Index: fakeIndex{}, Embedder: fakeEmbedder{}, CountTokens: tokens.Count}),
+		Chats: chat.NewService(chat.Config{Store: chats, Passages: chats, Searcher: memories,
+			Index: fakeIndex{}, CountTokens: tokens.CountUpTo}),
+		Tokens: h.stores,
+		Log:    slog.New(slog.NewTextHandler(h.log, nil)),
+		// A request that stalls must not keep the server from shutting down.
+		ReadTimeout: 5 * time.Second,
+	}
+	for _, f := range change {
+		f(&config)
+	}
+	h.Server = New(config)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.addr = l.Addr().String()
+	done := make(chan error, 1)
+	go func() { done <- h.Serve(l) }()
+	t.Cleanup(func() {
+		if err := h.Shutdown(context.Background()); err != nil {
+			t.Error(err)
+		}
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return h
+}
+
+// seed makes the tokens of a test's users differ from run to run as little as
+// from one another.
+type seed byte
+
+func (s seed) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = byte(s) + byte(i)
+	}
+	return len(p), nil
+}
+
+func (h *house) user(t *testing.T, who tenant.Identity) string {
+	t.Helper()
+	token, err := tenant.NewToken(seed(who.User))
+	if err != nil {
+		t.Fatal(err)
+	}
+	who.Quota.ListTokens = 25000
+	h.stores.known[tenant.HashSecret(token)] = who
+	return token
+}
+
+// answer is a response read to its end.
+type answer struct {
+	status int
+	header http.Header
+	body   string
+	close  bool
+}
+
+// json decodes the body.
+func (a answer) json(t *testing.T) map[string]any {
+	t.Helper()
+	var v map[string]any
+	if err := json.Unmarshal([]byte(a.body), &v); err != nil {
+		t.Fatalf("body %q: %v", a.body, err)
+	}
+	return v
+}
+
+// call sends a request. A body is sent as JSON.
+func (h *house) call(t *testing.T, token, method, path, body string, headers ...string) answer {
+	t.Helper()
+	var reader io.Reader
+	if body != "" {
+		reader = strings.NewReader(body)
+	}
+	r, err := http.NewRequestWithContext(t.Context(), method, "http://"+h.addr+path, reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
+	}
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	raw, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer{resp.StatusCode, resp.Header, string(raw), resp.Close}
+}
+
+// ok is call that fails unless the status is 200.
+func (h *house) ok(t *testing.T, token, method, path, body string) answer {
+	t.Helper()
+	a := h.call(t, token, method, path, body)
+	if a.status != http.StatusOK {
+		t.Fatalf("%s %s: %d %s", method, path, a.status, a.body)
+	}
+	return a
+}

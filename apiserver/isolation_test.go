@@ -1,0 +1,93 @@
+package apiserver
+
+import (
+	"strings"
+	"testing"
+)
+
+// namingRequests has every way to name a thing by its id: $m a memory, $c a
+// conversation, $b a bucket, $i an import.
+var namingRequests = []struct{ method, path, body string }{
+	{"GET", "/api/memories/$m", ""},
+	{"DELETE", "/api/memories/$m", ""},
+	{"POST", "/api/memories/bulk-delete", `{"memoryIds":["$m"]}`},
+	{"POST", "/api/memory", `{"text":"a","bucketId":$b}`},
+	{"POST", "/api/v2/memory", `{"text":"a","bucketId":"$b"}`},
+	{"GET", "/api/memory?bucketId=$b", ""},
+	{"GET", "/api/v2/memory?bucketId=$b&query=seat", ""},
+	{"GET", "/api/chat-history/conversation?conversationId=$c", ""},
+	{"GET", "/api/chat-history/chats?importId=$i&status=all", ""},
+	{"DELETE", "/api/chat-history/chats", `{"ids":["$c"]}`},
+}
+
+// nobodys are ids of the right form that nobody has.
+var nobodys = strings.NewReplacer("$m", "0196b2f4-6d1e-7c3a-9f5e-2b8d4c6a1e07", "$c", "0196b2f5-0a77-7d21-b1c4-94e2f7a83d15",
+	"$b", "987654321", "$i", "0196b2f5-09d2-7e6b-8a41-5c3f9b7d2e60")
+
+// fill gives a user one of everything and returns the ids.
+func (h *house) fill(t *testing.T, token string) *strings.Replacer {
+	t.Helper()
+	created := h.call(t, token, "POST", "/api/buckets", `{"name":"Travel"}`)
+	bucket := strings.TrimPrefix(created.header.Get("Location"), "/api/buckets/")
+	memory := h.ok(t, token, "POST", "/api/memory", `{"text":"window seat","bucketId":`+bucket+`}`).json(t)["memoryId"].(string)
+	chat := h.ok(t, token, "POST", "/api/chat-history/ingest/custom-online", ingestText).json(t)
+	return strings.NewReplacer("$m", memory, "$c", chat["conversationId"].(string), "$b", bucket, "$i", chat["importId"].(string))
+}
+
+// seesNothing fails if a user with an empty account finds anything.
+func (h *house) seesNothing(t *testing.T, token, name string) {
+	t.Helper()
+	for path, want := range map[string]string{
+		"/api/memory?all=1":                    `"memories":[]`,
+		"/api/memory?query=window+seat":        `"memories":[]`,
+		"/api/chat-history/count":              `{"count":0}`,
+		"/api/chat-history/chats?status=all":   `"items":[]`,
+		"/api/chat-history/chats?title=Trains": `"total":0`,
+	} {
+		if got := h.ok(t, token, "GET", path, ""); !strings.Contains(got.body, want) {
+			t.Errorf("%s: GET %s: %s", name, path, got.body)
+		}
+	}
+	if got := h.ok(t, token, "POST", "/api/chat-history/search", `{"query":"window seat"}`); !strings.Contains(got.body, `"results":[]`) {
+		t.Errorf("%s: search: %s", name, got.body)
+	}
+	if got := h.ok(t, token, "GET", "/api/buckets", ""); strings.Contains(got.body, "Travel") {
+		t.Errorf("%s: buckets: %s", name, got.body)
+	}
+}
+
+// seesAll fails if anything of what fill made is missing.
+func (h *house) seesAll(t *testing.T, ids *strings.Replacer) {
+	t.Helper()
+	for path, want := range map[string]string{
+		"/api/memories/$m":                                 `"id":"$m"`,
+		"/api/memory?bucketId=$b":                          `"id":"$m"`,
+		"/api/chat-history/count":                          `{"count":1}`,
+		"/api/chat-history/chats":                          `"id":"$c"`,
+		"/api/buckets":                                     `"id":"$b"`,
+		"/api/chat-history/conversation?conversationId=$c": `"total":2`,
+	} {
+		if got := h.ok(t, h.alice, "GET", ids.Replace(path), ""); !strings.Contains(got.body, ids.Replace(want)) {
+			t.Errorf("the owner: GET %s: %s", path, got.body)
+		}
+	}
+}
+
+// Another tenant's and another user's ids behave like ids that do not exist:
+// same status, same body, and nothing changes.
+func TestIsolation(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	ids := h.fill(t, h.alice)
+	for name, token := range map[string]string{"another user": h.bob, "another tenant": h.carol} {
+		for _, r := range namingRequests {
+			got := h.call(t, token, r.method, ids.Replace(r.path), ids.Replace(r.body))
+			want := h.call(t, token, r.method, nobodys.Replace(r.path), nobodys.Replace(r.body))
+			if got.status != want.status || got.body != want.body {
+				t.Errorf("%s: %s %s: %d %s, but %d %s for an id nobody has", name, r.method, r.path, got.status, got.body, want.status, want.body)
+			}
+		}
+		h.seesNothing(t, token, name)
+	}
+	h.seesAll(t, ids)
+}

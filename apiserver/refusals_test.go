@@ -1,0 +1,248 @@
+package apiserver
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+// requests has a good request of every route.
+var requests = []struct{ method, path, body string }{
+	{"POST", "/api/memory", `{"text":"a"}`},
+	{"POST", "/api/v2/memory", `{"text":"a"}`},
+	{"GET", "/api/memory", ""},
+	{"GET", "/api/v2/memory", ""},
+	{"GET", "/api/memories/x", ""},
+	{"DELETE", "/api/memories/x", ""},
+	{"POST", "/api/memories/bulk-delete", `{"memoryIds":["x"]}`},
+	{"GET", "/api/buckets", ""},
+	{"POST", "/api/buckets", `{"name":"a"}`},
+	{"GET", "/api/chat-history/conversation?conversationId=x", ""},
+	{"GET", "/api/chat-history/count", ""},
+	{"GET", "/api/chat-history/chats", ""},
+	{"DELETE", "/api/chat-history/chats", `{"ids":["x"]}`},
+	{"POST", "/api/chat-history/search", `{"query":"a"}`},
+	{"POST", "/api/chat-history/ingest/custom-online", ingestText},
+}
+
+// The lists above and the route table must not part ways.
+func TestRequestsCoverEveryRoute(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	covered := map[string]bool{}
+	for _, r := range requests {
+		op := h.operation(r.method, r.path)
+		if op == nil {
+			t.Fatalf("%s %s is not a route", r.method, r.path)
+		}
+		covered[op.OperationID] = true
+	}
+	for path, item := range h.api.OpenAPI().Paths {
+		for _, op := range operations(item) {
+			if op.Security != nil && !covered[op.OperationID] {
+				t.Errorf("%s %s is in no test", op.Method, path)
+			}
+			if op.Security == nil && strings.HasPrefix(path, "/api") {
+				t.Errorf("%s %s needs no token", op.Method, path)
+			}
+		}
+	}
+}
+
+func TestEveryRouteWantsAToken(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	unknown, err := tenant.NewToken(seed(99))
+	if err != nil {
+		t.Fatal(err)
+	}
+	headers := map[string]string{
+		"missing": "", "unknown": "Bearer " + unknown, "another scheme": "Basic " + h.alice, "no scheme": h.alice,
+		"empty": "Bearer ", "cut": "Bearer " + h.alice[:len(h.alice)-1], "changed": "Bearer " + flipped(h.alice),
+		"two": "Bearer " + h.alice + " " + h.alice, "noise": "Bearer \xfe\xff",
+	}
+	for _, r := range requests {
+		for name, header := range headers {
+			got := h.call(t, "", r.method, r.path, r.body, "Authorization", header)
+			if got.status != 401 || got.json(t)["error"] != unauthorized(nil).Error() || got.header.Get("WWW-Authenticate") != "Bearer" {
+				t.Errorf("%s %s with a token that is %s: %d %s", r.method, r.path, name, got.status, got.body)
+			}
+		}
+		got := h.call(t, h.suspended, r.method, r.path, r.body)
+		if got.status != 403 || !strings.Contains(got.body, "suspended") {
+			t.Errorf("%s %s of a suspended tenant: %d %s", r.method, r.path, got.status, got.body)
+		}
+		h.fitsOpenAPI(t, r.method, r.path, got)
+	}
+	if strings.Contains(h.log.String(), h.alice) {
+		t.Error("a token is in the log")
+	}
+}
+
+// flipped is a token with its random part changed, so that its sum is wrong.
+func flipped(token string) string {
+	b := []byte(token)
+	b[5]++
+	return string(b)
+}
+
+// Every route with a body refuses what is not one, before anything is stored.
+func TestBadBodies(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	tests := map[string]struct {
+		body    string
+		headers []string
+		status  int
+		says    string
+	}{
+		"no JSON":      {`{"text":`, nil, 400, "the body is not valid JSON from byte 8 on"},
+		"noise":        {"\x00\x01", nil, 400, "the body is not valid JSON"},
+		"two values":   {`{} {}`, nil, 400, "the body is not valid JSON"},
+		"array":        {`[]`, nil, 400, "the body takes an object, not an array"},
+		"string":       {`"x"`, nil, 400, "the body takes an object, not a string"},
+		"null":         {`null`, nil, 400, "required"},
+		"nothing":      {`{}`, nil, 400, "required"},
+		"not UTF-8":    {"{\"text\":\"\xff\"}", nil, 400, "the body must be valid UTF-8"},
+		"deep":         {strings.Repeat("[", 20000), nil, 400, "the body is not valid JSON"},
+		"empty":        {"", []string{"Content-Type", "application/json"}, 400, "body is required"},
+		"form":         {"text=a", []string{"Content-Type", "application/x-www-form-urlencoded"}, 415, "application/json"},
+		"text":         {"{}", []string{"Content-Type", "text/plain"}, 415, "application/json"},
+		"latin1":       {"{}", []string{"Content-Type", "application/json; charset=iso-8859-1"}, 415, "application/json"},
+		"bad type":     {"{}", []string{"Content-Type", ";;"}, 415, "application/json"},
+		"compressed":   {"{}", []string{"Content-Encoding", "gzip"}, 415, "not compressed"},
+		"JSON variant": {"{}", []string{"Content-Type", "application/merge-patch+json; charset=UTF-8"}, 400, "required"},
+	}
+	for _, r := range requests {
+		if r.body == "" {
+			continue
+		}
+		for name, tc := range tests {
+			got := h.call(t, h.alice, r.method, r.path, tc.body, tc.headers...)
+			message, _ := got.json(t)["error"].(string)
+			// Routes that take a list say how long it must be.
+			said := strings.Contains(message, tc.says) || tc.says == "required" && strings.Contains(message, "must hold")
+			if got.status != tc.status || !said {
+				t.Errorf("%s %s, body is %s: %d %s, want %d saying %q", r.method, r.path, name, got.status, got.body, tc.status, tc.says)
+			}
+			h.fitsOpenAPI(t, r.method, r.path, got)
+		}
+	}
+}
+
+// Each field of each route refuses what it does not take, by its name.
+func TestBadFields(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	tests := []struct {
+		method, path string
+		body         []string // bodies or, for routes without one, query strings
+		status       int
+		says         string
+	}{
+		{"POST", "/api/memory", []string{`{"text":7}`, `{"text":[]}`, `{"text":{}}`, `{"text":true}`}, 400, "text takes a string, not a"},
+		{"POST", "/api/memory", []string{`{"text":""}`, `{"text":" \n"}`, `{"text":null}`, `{"bucketId":1}`}, 400, "text is required"},
+		{"POST", "/api/memory", []string{`{"text":"a\u0000"}`}, 400, "text must not contain the character U+0000"},
+		{"POST", "/api/memory", []string{`{"text":"` + strings.Repeat("x", 32769) + `"}`}, 400, "text must be at most 32768 bytes"},
+		{"POST", "/api/memory", []string{`{"text":"a","bucketId":"x"}`, `{"text":"a","bucketId":1.5}`, `{"text":"a","bucketId":true}`, `{"text":"a","bucketId":[1]}`, `{"text":"a","bucketId":""}`, `{"text":"a","bucketId":{}}`}, 400, "bucketId takes an integer or a string that holds one"},
+		{"POST", "/api/memory", []string{`{"text":"a","bucketId":999}`, `{"text":"a","bucketId":"999"}`, `{"text":"a","bucketId":0}`, `{"text":"a","bucketId":-1}`, `{"text":"a","bucketId":99999999999999999999}`, `{"text":"a","bucketId":1e30}`}, 404, "no bucket has this bucketId"},
+		{"POST", "/api/memory", []string{`{"text":"a","source":7}`}, 400, "source takes a string, not a number"},
+		{"POST", "/api/memory", []string{`{"text":"","bucketId":"x"}`}, 400, "bucketId takes an integer or a string that holds one; text is required"},
+		{"GET", "/api/v2/memory", []string{"count=abc", "count=0", "count=-1", "count=1.5"}, 400, "count takes an integer of at least 1"},
+		{"GET", "/api/v2/memory", []string{"skip=-1", "skip=x"}, 400, "skip takes an integer of at least 0"},
+		{"GET", "/api/v2/memory", []string{"all=maybe", "all=2"}, 400, "all takes true, false, 1 or 0"},
+		{"GET", "/api/v2/memory", []string{"latest=yes"}, 400, "latest takes true, false, 1 or 0"},
+		{"GET", "/api/v2/memory", []string{"bucketId=x", "bucketId=1.5"}, 400, "bucketId takes an integer"},
+		{"GET", "/api/v2/memory", []string{"bucketId=999", "bucketId=0", "bucketId=-4", "bucketId=99999999999999999999"}, 404, "no bucket has this bucketId"},
+		{"GET", "/api/v2/memory", []string{"query=a%00", "query=%ff"}, 400, "query must"},
+		{"GET", "/api/v2/memory", []string{"count=x&skip=x"}, 400, "count takes an integer of at least 1; skip takes"},
+		{"POST", "/api/memories/bulk-delete", []string{`{"memoryIds":"x"}`, `{"memoryIds":{}}`}, 400, "memoryIds takes an array, not a"},
+		{"POST", "/api/memories/bulk-delete", []string{`{"memoryIds":[1]}`}, 400, "memoryIds takes a string, not a number"},
+		{"POST", "/api/memories/bulk-delete", []string{`{"memoryIds":[]}`, `{"memoryIds":null}`}, 400, "memoryIds must hold 1 to 10000 ids"},
+		{"POST", "/api/memories/bulk-delete", []string{`{"memoryIds":["` + strings.Repeat(`","`, 10000) + `"]}`}, 400, "memoryIds must hold 1 to 10000 ids, not 10001"},
+		{"POST", "/api/buckets", []string{`{"name":7}`}, 400, "name takes a string, not a number"},
+		{"POST", "/api/buckets", []string{`{"name":"  "}`, `{"description":"a"}`}, 400, "name is required"},
+		{"POST", "/api/buckets", []string{`{"name":"2025"}`}, 400, "name must not be digits only"},
+		{"POST", "/api/buckets", []string{`{"name":"` + strings.Repeat("x", 101) + `"}`}, 400, "name must be at most 100 characters"},
+		{"POST", "/api/buckets", []string{`{"name":"a","description":7}`}, 400, "description takes a string"},
+		{"POST", "/api/buckets", []string{`{"name":"GENERAL"}`}, 409, "default bucket"},
+		{"GET", "/api/chat-history/conversation", []string{"", "conversationId="}, 400, "conversationId is required"},
+		{"GET", "/api/chat-history/conversation", []string{"conversationId=x", "conversationId=%00", "conversationId=%ff"}, 404, "no conversation has this conversationId"},
+		{"GET", "/api/chat-history/chats", []string{"page=0", "page=x"}, 400, "page takes an integer of at least 1"},
+		{"GET", "/api/chat-history/chats", []string{"pageSize=x", "pageSize=0"}, 400, "pageSize takes an integer of at least 1"},
+		{"GET", "/api/chat-history/chats", []string{"pageSize=101"}, 400, "pageSize must be 1 to 100"},
+		{"GET", "/api/chat-history/chats", []string{"dateFrom=soon"}, 400, "dateFrom takes an ISO 8601 date"},
+		{"GET", "/api/chat-history/chats", []string{"dateTo=soon"}, 400, "dateTo takes an ISO 8601 date"},
+		{"GET", "/api/chat-history/chats", []string{"pinnedOnly=x"}, 400, "pinnedOnly takes true"},
+		{"GET", "/api/chat-history/chats", []string{"status=gone"}, 400, "status must be"},
+		{"DELETE", "/api/chat-history/chats", []string{`{"ids":"x"}`}, 400, "ids takes an array, not a string"},
+		{"DELETE", "/api/chat-history/chats", []string{`{"ids":[]}`}, 400, "ids must hold 1 to 10000 ids"},
+		{"POST", "/api/chat-history/search", []string{`{"query":7}`}, 400, "query takes a string"},
+		{"POST", "/api/chat-history/search", []string{`{"query":" "}`}, 400, "query is required"},
+		{"POST", "/api/chat-history/search", []string{`{"query":"a","limit":0}`, `{"query":"a","limit":101}`}, 400, "limit must be 1 to 100"},
+		{"POST", "/api/chat-history/search", []string{`{"query":"a","limit":"x"}`, `{"query":"a","limit":1.5}`}, 400, "limit takes an integer, not a"},
+		{"POST", "/api/chat-history/search", []string{`{"query":"a","contextChunks":21}`, `{"query":"a","contextChunks":-1}`}, 400, "contextChunks must be 0 to 20"},
+		{"POST", "/api/chat-history/search", []string{`{"query":"a","provider":7}`}, 400, "provider takes a string"},
+		{"POST", "/api/chat-history/search", []string{`{"query":"a","skipRerank":"x"}`}, 400, "skipRerank takes true or false, not a string"},
+		{"POST", "/api/chat-history/search", []string{`{"query":"a","dateFrom":"x"}`}, 400, "dateFrom takes an ISO 8601"},
+		{"POST", "/api/chat-history/search", []string{`{"query":"a","dateTo":7}`}, 400, "dateTo takes a string"},
+		{"POST", "/api/chat-history/ingest/custom-online", []string{`{"conversation":7}`}, 400, "conversation takes an object, not a number"},
+		{"POST", "/api/chat-history/ingest/custom-online", []string{`{"platform":"custom"}`}, 400, "conversation is required"},
+		{"POST", "/api/chat-history/ingest/custom-online", []string{`{"conversation":{}}`}, 400, "conversation.id is required and takes a string; conversation.title is required"},
+		{"POST", "/api/chat-history/ingest/custom-online", []string{strings.Replace(ingestText, `"bot"`, `"pope"`, 1)}, 400, "conversation.messages[1].role takes human"},
+		{"POST", "/api/chat-history/ingest/custom-online", []string{strings.Replace(ingestText, `"By the window."`, `["a"]`, 1)}, 400, "conversation.messages.content takes a string, not an array"},
+		{"POST", "/api/chat-history/ingest/custom-online", []string{strings.Replace(ingestText, `"2025-05-09T12:00:00Z"`, `"soon"`, 1)}, 400, "conversation.createdAt takes an ISO 8601 time"},
+		{"POST", "/api/chat-history/ingest/custom-online", []string{`{"platform":"a b",` + ingestText[1:]}, 400, "platform must be 1 to 100 of"},
+		{"POST", "/api/chat-history/ingest/custom-online", []string{`{"platformDisplayName":"` + strings.Repeat("x", 201) + `",` + ingestText[1:]}, 400, "platformDisplayName must be at most 200"},
+		{"GET", "/api/memories/%00", []string{""}, 404, "no memory has this memoryId"},
+		{"DELETE", "/api/memories/%ff", []string{""}, 404, "no memory has this memoryId"},
+	}
+	for _, tc := range tests {
+		for _, input := range tc.body {
+			path, body := tc.path, input
+			if h.operation(tc.method, tc.path).RequestBody == nil {
+				path, body = tc.path+"?"+input, ""
+			}
+			got := h.call(t, h.alice, tc.method, path, body)
+			message, _ := got.json(t)["error"].(string)
+			if got.status != tc.status || !strings.Contains(message, tc.says) {
+				t.Errorf("%s %.80s %.80s: %d %.200s, want %d saying %q", tc.method, path, body, got.status, got.body, tc.status, tc.says)
+			}
+			h.fitsOpenAPI(t, tc.method, path, got)
+		}
+	}
+}
+
+// What the contract says is ignored or lenient is.
+func TestLenientInput(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	h.ok(t, h.alice, "GET", "/api/v2/memory?count=&skip=&all=&bucketId=&latest=TRUE&count2=x&client=x&v=9&count=99999999999999999999", "")
+	h.ok(t, h.alice, "GET", "/api/v2/memory?skip=99999999999999999999", "")
+	h.ok(t, h.alice, "GET", "/api/chat-history/chats?page=99999999999999999999", "")
+	for _, id := range []string{`1`, `"1"`, `" 1 "`, `1.0`, `null`} {
+		h.ok(t, h.alice, "POST", "/api/memory", `{"text":"a","bucketId":`+id+`,"nested":{"text":7}}`)
+	}
+	h.ok(t, h.alice, "POST", "/api/memory", `{"text":"`+strings.Repeat("x", 32768)+`"}`)
+	got := h.call(t, h.alice, "GET", "/api/buckets", "", "Authorization", "bearer  "+h.alice)
+	if got.status != 200 {
+		t.Errorf("a lower-case scheme and two spaces: %d %s", got.status, got.body)
+	}
+}
+
+func TestUnknownPathsAndMethods(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	if got := h.call(t, h.alice, "GET", "/api/nothing", ""); got.status != 404 || !strings.Contains(got.body, `{"error":"there is nothing at this path`) {
+		t.Errorf("unknown path: %d %s", got.status, got.body)
+	}
+	got := h.call(t, h.alice, "PUT", "/api/memory", "{}")
+	if got.status != 405 || !strings.Contains(got.header.Get("Allow"), "POST") || !strings.Contains(got.body, `{"error":`) {
+		t.Errorf("unknown method: %d %s, Allow %q", got.status, got.body, got.header.Get("Allow"))
+	}
+	got = h.call(t, h.alice, "GET", "/api/memory?query="+strings.Repeat("x", 20000), "")
+	if got.status != 431 || !strings.Contains(got.body, `{"error":`) {
+		t.Errorf("a huge address: %d %s", got.status, got.body)
+	}
+}

@@ -1,0 +1,115 @@
+package apiserver
+
+import (
+	"encoding/json"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/google/go-cmp/cmp"
+)
+
+const ingestText = `{"conversation":{"id":"x-1","title":"Trains","createdAt":"2025-05-09T12:00:00Z","messages":[` +
+	`{"id":"1","role":"user","content":"Which seat?","createdAt":"2025-05-09T12:00:00Z"},` +
+	`{"id":"2","role":"bot","content":"By the window.","createdAt":"2025-05-09T12:00:01.5Z"}]}}`
+
+// step is a request with the answer the contract says, to the letter. $m and
+// $c stand for the ids of the memory and the conversation made on the way.
+type step struct {
+	method, path, body string
+	want               string
+}
+
+const (
+	wantMemory = `{"id":"$m","text":"2025-05-09 window seat","metadata":{"text":"2025-05-09 window seat","createdAt":"2025-05-09T12:00:00.123Z","bucketId":1,"bucketName":"General"}}`
+	wantBucket = `{"id":"1","name":"General","description":"","memoryCount":1}`
+	wantItem   = `{"id":"$c","title":"Trains","platform":"custom","messageCount":2,"tokenCount":7,"createdAt":"2025-05-09T12:00:00.000Z","updatedAt":"2025-05-09T12:00:00.123Z","pinned":false,"status":"active"}`
+)
+
+var story = []step{
+	{"POST", "/api/memory", `{"text":"2025-05-09 window seat","bucketId":null,"source":"cli","unknown":1}`, `{"done":"ok","memoryId":"$m"}`},
+	{"GET", "/api/memory", "", `{"memories":[` + wantMemory + `],"buckets":[` + wantBucket + `]}`},
+	{"GET", "/api/v2/memory?query=seat&bucketId=1&count=5000&all=1&latest=false&skip=0&source=x&contentType=text&includeIds=true&client=y", "", `{"memories":[` + wantMemory + `],"buckets":[` + wantBucket + `]}`},
+	{"GET", "/api/memories/$m", "", `{"id":"$m","text":"2025-05-09 window seat","metadata":{"text":"2025-05-09 window seat","createdAt":"2025-05-09T12:00:00.123Z","bucketId":1,"bucketName":"General"},"version":1,"source":"cli","updatedAt":"2025-05-09T12:00:00.123Z"}`},
+	{"GET", "/api/buckets?v=2&source=x", "", `[` + wantBucket + `]`},
+	{"POST", "/api/buckets", `{"name":"Travel","description":"Trips","source":"x"}`, `{"message":"Bucket created successfully"}`},
+	{"POST", "/api/memories/bulk-delete", `{"memoryIds":["never"]}`, `{"message":"Memories deleted","deletedCount":0,"errors":[]}`},
+	{"DELETE", "/api/memories/$m", "", `{"message":"Memory deleted"}`},
+	{"GET", "/api/v2/memory", "", `{"memories":[],"buckets":[{"id":"1","name":"General","description":"","memoryCount":1},{"id":"3","name":"Travel","description":"Trips","memoryCount":0}]}`},
+	{"POST", "/api/chat-history/ingest/custom-online", ingestText, `{"queued":true,"importId":"i-1","conversationId":"$c","platform":"custom","conversation":{"id":"$c","platformConversationId":"x-1","title":"Trains","updatedAt":"2025-05-09T12:00:00.123Z","messageCount":2,"status":"queued"}}`},
+	{"GET", "/api/chat-history/conversation?conversationId=$c", "", `{"id":"$c","title":"Trains","messages":[{"message_index":0,"sender":"human","text":"Which seat?","timestamp":"2025-05-09T12:00:00.000Z"},{"message_index":1,"sender":"assistant","text":"By the window.","timestamp":"2025-05-09T12:00:01.500Z"}],"total":2,"platformConversationId":"x-1","sourceId":"custom","tokenCount":7,"status":"active","createdAt":"2025-05-09T12:00:00.000Z","updatedAt":"2025-05-09T12:00:00.123Z"}`},
+	{"GET", "/api/chat-history/count", "", `{"count":1}`},
+	{"GET", "/api/chat-history/chats", "", `{"items":[` + wantItem + `],"page":1,"pageSize":25,"total":1,"totalPages":1}`},
+	{"GET", "/api/chat-history/chats?page=2&pageSize=1&provider=all&title=tr&dateFrom=2025-01-01&dateTo=2025-12-31&pinnedOnly=0&importId=&status=all", "", `{"items":[],"page":2,"pageSize":1,"total":1,"totalPages":1}`},
+	{"POST", "/api/chat-history/search", `{"query":"seat","limit":1,"provider":"all","contextChunks":4,"skipRerank":false}`, `{"results":[{"conversationId":"$c","title":"Trains","text":"Which seat?","score":0.5,"timestamp":"2025-05-09T12:00:00.000Z","sender":"human","messageIndex":0,"context":[{"text":"By the window.","sender":"assistant","timestamp":"2025-05-09T12:00:01.500Z"}]}],"totalResults":1,"query":"seat","provider":"all","processingTime":0}`},
+	{"DELETE", "/api/chat-history/chats", `{"ids":["$c","never"]}`, `{"deleted":["$c"],"count":1}`},
+	{"DELETE", "/api/chat-history/chats", `{"ids":["$c"]}`, `{"deleted":[],"count":0}`},
+	{"POST", "/api/chat-history/search", `{"query":"seat","provider":"chatgpt"}`, `{"results":[],"totalResults":0,"query":"seat","provider":"chatgpt","processingTime":0}`},
+	{"GET", "/healthz", "", `{"status":"ok"}`},
+	{"GET", "/readyz", "", `{"status":"ok"}`},
+}
+
+var processingTime = regexp.MustCompile(`"processingTime":[0-9.]+`)
+
+// Every answer is the contract's, byte for byte, and fits the OpenAPI file.
+func TestShapes(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	ids := strings.NewReplacer("$m", "m-2", "$c", "c-4")
+	for _, s := range story {
+		got := h.ok(t, h.alice, s.method, ids.Replace(s.path), ids.Replace(s.body))
+		text := processingTime.ReplaceAllString(strings.TrimSpace(got.body), `"processingTime":0`)
+		if diff := cmp.Diff(ids.Replace(s.want), text); diff != "" {
+			t.Errorf("%s %s (-want +got):\n%s", s.method, s.path, diff)
+		}
+		if ct := got.header.Get("Content-Type"); ct != "application/json" {
+			t.Errorf("%s %s: Content-Type %q", s.method, s.path, ct)
+		}
+		if got.header.Get("X-Request-Id") == "" {
+			t.Errorf("%s %s: no X-Request-Id", s.method, s.path)
+		}
+		h.fitsOpenAPI(t, s.method, s.path, got)
+	}
+}
+
+// fitsOpenAPI checks an answer against the schema of its route and status.
+func (h *house) fitsOpenAPI(t *testing.T, method, path string, got answer) {
+	t.Helper()
+	op := h.operation(method, path)
+	if op == nil {
+		t.Fatalf("%s %s is not in the OpenAPI file", method, path)
+	}
+	r := op.Responses[strconv.Itoa(got.status)]
+	if r == nil {
+		t.Fatalf("%s %s: status %d is not in the OpenAPI file", method, path, got.status)
+	}
+	var v any
+	if err := json.Unmarshal([]byte(got.body), &v); err != nil {
+		t.Fatal(err)
+	}
+	res := &huma.ValidateResult{}
+	huma.Validate(h.api.OpenAPI().Components.Schemas, r.Content["application/json"].Schema,
+		huma.NewPathBuffer(nil, 0), huma.ModeReadFromServer, v, res)
+	for _, err := range res.Errors {
+		t.Errorf("%s %s: %v", method, path, err)
+	}
+}
+
+// operation finds the route of a path, which may have ids and a query in it.
+func (h *house) operation(method, path string) *huma.Operation {
+	path, _, _ = strings.Cut(path, "?")
+	for pattern, item := range h.api.OpenAPI().Paths {
+		form := "^" + strings.ReplaceAll(pattern, "{memoryId}", "[^/]+") + "$"
+		if !regexp.MustCompile(form).MatchString(path) {
+			continue
+		}
+		for _, op := range operations(item) {
+			if op.Method == method {
+				return op
+			}
+		}
+	}
+	return nil
+}
