@@ -1,0 +1,59 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/mnemo-dev/mnemo/internal/telemetry"
+)
+
+// cli is everything that can be said on the command line.
+type cli struct {
+	telemetry.LogConfig
+
+	Serve    serveCommand    `cmd:"" help:"Answer HTTP and run the jobs."`
+	Operator operatorCommand `cmd:"" help:"Make of Tenants what they ask for."`
+	Migrate  migrateCommand  `cmd:"" help:"Bring the database to this binary's schema. Run it before the other two."`
+	Reindex  reindexCommand  `cmd:"" help:"Build a tenant's vectors again from the database."`
+	Verify   verifyCommand   `cmd:"" help:"Compare the vector store with the database, and repair what differs."`
+	OpenAPI  openapiCommand  `cmd:"" name:"openapi" help:"Print the HTTP contract as OpenAPI 3.1."`
+	Version  versionCommand  `cmd:"" help:"Print which build this is."`
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "mnemo:", err)
+		os.Exit(1) //nolint:gocritic // stop only frees the signal handler of a process that ends here
+	}
+}
+
+// run parses the arguments and runs the command they name.
+func run(ctx context.Context, args []string) error {
+	var c cli
+	parser, err := kong.New(&c, kong.Name("mnemo"),
+		kong.Description("Memory and chat history for every customer of a SaaS host."),
+		kong.UsageOnError(), kong.BindTo(ctx, (*context.Context)(nil)))
+	if err != nil {
+		return err
+	}
+	command, err := parser.Parse(args)
+	if err != nil {
+		return err
+	}
+	return command.Run(telemetry.NewLogger(os.Stderr, c.LogConfig))
+}
+
+type versionCommand struct{}
+
+// Run prints the build.
+func (versionCommand) Run() error {
+	_, err := fmt.Println("mnemo", telemetry.Version())
+	return err
+}

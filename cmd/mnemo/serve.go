@@ -1,0 +1,128 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/mnemo-dev/mnemo/apiserver"
+	"github.com/mnemo-dev/mnemo/internal/chat"
+	"github.com/mnemo-dev/mnemo/internal/jobs"
+	"github.com/mnemo-dev/mnemo/internal/memory"
+	"github.com/mnemo-dev/mnemo/internal/retrieve"
+	"github.com/mnemo-dev/mnemo/internal/tokens"
+)
+
+// drain is how long running requests and jobs get when the process is told to stop.
+const drain = 20 * time.Second
+
+type serveCommand struct {
+	databaseFlags
+	milvusFlags
+	embedderFlags
+	Listen        string `env:"MNEMO_LISTEN" default:":8080" help:"host:port to answer HTTP on."`
+	MetricsListen string `env:"MNEMO_METRICS_LISTEN" default:":9090" help:"host:port to answer /metrics on."`
+}
+
+// Run answers HTTP and works on jobs until the context ends.
+func (c *serveCommand) Run(ctx context.Context, log *slog.Logger) error {
+	g, err := c.generation()
+	if err != nil {
+		return err
+	}
+	embedder, err := c.embedderFlags.open()
+	if err != nil {
+		return err
+	}
+	s, err := openStores(ctx, c.databaseFlags, c.milvusFlags, g)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+
+	cache := apiserver.NewCache()
+	server := apiserver.New(c.serverConfig(s, embedder, cache, log))
+	workers, err := startJobs(ctx, s, embedder, log)
+	if err != nil {
+		return err
+	}
+	public, err := net.Listen("tcp", c.Listen)
+	if err != nil {
+		return fmt.Errorf("listen for HTTP (--listen): %w", err)
+	}
+	private, err := net.Listen("tcp", c.MetricsListen)
+	if err != nil {
+		return fmt.Errorf("listen for metrics (--metrics-listen): %w", err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", server.MetricsHandler())
+	metrics := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	log.InfoContext(ctx, "serving", "address", public.Addr().String(), "metrics", private.Addr().String(), "model", embedder.Model())
+
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return server.Serve(public) })
+	group.Go(func() error { return ignoreClosed(metrics.Serve(private)) })
+	group.Go(func() error { return s.db.Listen(ctx, cache) })
+	group.Go(func() error {
+		<-ctx.Done()
+		log.Info("stopping", "within", drain.String())
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
+		defer cancel()
+		return errors.Join(server.Shutdown(ctx), workers.Stop(ctx), metrics.Shutdown(ctx))
+	})
+	return group.Wait()
+}
+
+func (c *serveCommand) serverConfig(s *stores, embedder retrieve.Embedder, cache *apiserver.Cache, log *slog.Logger) apiserver.Config {
+	engine := retrieve.New(retrieve.Config{Searcher: s.db, Index: s.index, Embedder: embedder, Log: log})
+	memories, conversations := s.db.Memories(), s.db.Conversations()
+	return apiserver.Config{
+		Memories: memory.NewService(memory.Config{
+			Store: memories, Buckets: memories, Searcher: engine, Index: s.index, Embedder: embedder,
+			CountTokens: tokens.Count,
+		}),
+		Chats: chat.NewService(chat.Config{
+			Store: conversations, Passages: conversations, Searcher: engine, Index: s.index,
+			CountTokens: tokens.CountUpTo,
+		}),
+		Tokens: s.db,
+		Cache:  cache,
+		Checks: map[string]func(context.Context) error{"postgresql": s.db.Ping},
+		Log:    log,
+	}
+}
+
+// stopper is a part that finishes what it is at.
+type stopper interface {
+	Stop(ctx context.Context) error
+}
+
+// startJobs starts working on jobs. They outlive the context until they are
+// stopped, so that those that run can finish.
+func startJobs(ctx context.Context, s *stores, embedder retrieve.Embedder, log *slog.Logger) (stopper, error) {
+	config, err := jobs.Config(retrieve.NewIndexer(s.db, s.index, embedder), s.db, log)
+	if err != nil {
+		return nil, err
+	}
+	client, err := s.db.Jobs(config)
+	if err != nil {
+		return nil, err
+	}
+	if err := client.Start(context.WithoutCancel(ctx)); err != nil {
+		return nil, fmt.Errorf("start workers: %w", err)
+	}
+	return client, nil
+}
+
+func ignoreClosed(err error) error {
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}

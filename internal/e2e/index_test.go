@@ -1,0 +1,126 @@
+package e2e_test
+
+import (
+	_ "embed"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// exactUnits is how many units of a user are all scored exactly
+// (internal/postgres): a test of the index must have more.
+const exactUnits = 2000
+
+//go:embed testdata/paraphrases.tsv
+var paraphrases string
+
+// TestParaphraseFindsWhatWasJustStored stores a hundred memories among
+// thousands and asks for each in other words with the very next request.
+func TestParaphraseFindsWhatWasJustStored(t *testing.T) {
+	alice := filled(t)
+	missed := 0
+	for line := range strings.Lines(paraphrases) {
+		text, question, _ := strings.Cut(strings.TrimSpace(line), "\t")
+		id := alice.remember(t, text)
+		found, degraded := alice.recall(t, question)
+		if degraded {
+			t.Errorf("%q: degraded", question)
+		}
+		if !slices.Contains(found.ids(), id) {
+			missed++
+			t.Errorf("%q was not found by %q", text, question)
+		}
+	}
+	t.Logf("missed %d of 100", missed)
+}
+
+// TestDeletedMemoryIsGoneFromBothStores asks PostgreSQL and Milvus themselves.
+func TestDeletedMemoryIsGoneFromBothStores(t *testing.T) {
+	alice := filled(t)
+	const text = "2026-05-05 The zeppelin museum closes at noon."
+	id := alice.remember(t, text)
+	eventually(t, time.Minute, func() string { return unindexed(t, "filled") })
+	units := unitsOf(t, id)
+	if len(units) == 0 || len(indexed(t, "filled", units)) != len(units) {
+		t.Fatalf("units %v: Milvus holds %v before the delete", units, indexed(t, "filled", units))
+	}
+	alice.want(t, "DELETE", "/api/memories/"+id, nil, nil)
+	if rows := rowsWith(t, text); rows != 0 {
+		t.Errorf("PostgreSQL holds the text in %d rows", rows)
+	}
+	if left := unitsOf(t, id); len(left) != 0 {
+		t.Errorf("PostgreSQL holds units %v", left)
+	}
+	eventually(t, 10*time.Second, func() string {
+		if left := indexed(t, "filled", units); len(left) != 0 {
+			return fmt.Sprintf("Milvus holds units %v", left)
+		}
+		return ""
+	})
+}
+
+// TestMilvusAway stops Milvus as a hung machine would, and brings it back. It
+// does not run beside the others: they need Milvus.
+func TestMilvusAway(t *testing.T) {
+	alice := filled(t)
+	before := alice.remember(t, "2026-05-03 The beehives stand behind the barn.")
+	eventually(t, time.Minute, func() string { return unindexed(t, "filled") })
+
+	signalMilvus(t, syscall.SIGSTOP)
+	stopped := true
+	resume := func() {
+		if stopped {
+			signalMilvus(t, syscall.SIGCONT)
+			stopped = false
+		}
+	}
+	t.Cleanup(resume)
+	during := alice.remember(t, "2026-05-04 The canoe is stored under the bridge.")
+	for query, id := range map[string]string{"beehives barn": before, "canoe bridge": during} {
+		found, degraded := alice.recall(t, query)
+		if !slices.Contains(found.ids(), id) || !degraded {
+			t.Errorf("%q with Milvus away: found %t, degraded %t; want both", query, slices.Contains(found.ids(), id), degraded)
+		}
+	}
+	resume()
+	eventually(t, 2*time.Minute, func() string { return unindexed(t, "filled") })
+	eventually(t, time.Minute, func() string {
+		found, degraded := alice.recall(t, "where did I put my boat")
+		if degraded || !slices.Contains(found.ids(), during) {
+			return "the memory stored meanwhile is not found by meaning, or the answer is still degraded"
+		}
+		return ""
+	})
+}
+
+// filled returns the user of a tenant with more memories than are scored
+// exactly, so that finding one needs the index. It is filled once.
+func filled(t *testing.T) client {
+	t.Helper()
+	applyTenant(t, "filled", "  quota: {memories: 20000, requestsPerMinute: 1000000}\n")
+	alice := client{token: secret(t, "filled", "alice", "token")}
+	fillOnce.Do(func() { fill(t, alice, exactUnits+100) })
+	return alice
+}
+
+var fillOnce sync.Once
+
+// fill stores n different memories about nothing anyone asks for.
+func fill(t *testing.T, c client, n int) {
+	t.Helper()
+	subjects := []string{"invoice", "shipment", "ticket", "parcel", "contract", "sensor", "warehouse", "pallet"}
+	verbs := []string{"was archived", "was delayed", "passed inspection", "was relabelled", "was rerouted"}
+	var wg sync.WaitGroup
+	for worker := range 4 {
+		wg.Go(func() {
+			for i := worker; i < n; i += 4 {
+				c.remember(t, fmt.Sprintf("2026-01-%02d The %s number %d %s at depot %d.", i%28+1, subjects[i%len(subjects)], i, verbs[i%len(verbs)], i%97))
+			}
+		})
+	}
+	wg.Wait()
+}

@@ -1,0 +1,27 @@
+package telemetry
+
+import "runtime/debug"
+
+// version is set by the linker for a release.
+var version = ""
+
+// Version names the build: the release, else the module version or the commit
+// it was built from, else "dev".
+func Version() string {
+	if version != "" {
+		return version
+	}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "dev"
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
+			return "dev-" + s.Value[:12]
+		}
+	}
+	if v := info.Main.Version; v != "" && v != "(devel)" {
+		return v
+	}
+	return "dev"
+}
