@@ -69,8 +69,8 @@ func (c *Cache) Ensure(ctx context.Context, e Entry) (string, error) {
 	if isDir(dir) {
 		return dir, nil
 	}
-	if err := checkSpace(c.Root, e.Space); err != nil {
-		return "", fmt.Errorf("%s: %w", e.Title, err)
+	if err := CheckSpace(c.Root, e.Space); err != nil {
+		return "", fmt.Errorf("%s: %w, or set MNEMO_CACHE to a directory on another disk", e.Title, err)
 	}
 	done := c.Progress.Step(e.Title, e.Doing)
 	err = c.fill(ctx, e, dir)
@@ -124,14 +124,14 @@ func (c *Cache) lock(ctx context.Context, e Entry) (unlock func(), err error) {
 	}
 }
 
-// checkSpace fails when fewer than need bytes are free at path.
-func checkSpace(path string, need uint64) error {
+// CheckSpace fails when fewer than need bytes are free at path.
+func CheckSpace(path string, need uint64) error {
 	var st syscall.Statfs_t
 	if err := syscall.Statfs(path, &st); err != nil {
 		return fmt.Errorf("ask for free disk space: %w", err)
 	}
 	if free := st.Bavail * uint64(st.Bsize); free < need {
-		return fmt.Errorf("needs %s free in %s and there is %s: free some space, or set MNEMO_CACHE to another disk",
+		return fmt.Errorf("needs %s free in %s and there is %s: free some space",
 			bytesText(need), path, bytesText(free))
 	}
 	return nil

@@ -89,7 +89,7 @@ func newKube(ctx context.Context, o Options, binaries map[string]string) (*Kube,
 		return nil, err
 	}
 	for _, client := range []string{"admin", "controller"} {
-		if err := k.pki.writeKubeconfig(filepath.Join(k.dir, client+".kubeconfig"), client, k.url()); err != nil {
+		if err := k.pki.writeKubeconfig(filepath.Join(k.dir, client+".kubeconfig"), client, k.url(), ""); err != nil {
 			return nil, err
 		}
 	}
@@ -133,6 +133,12 @@ func (k *Kube) start(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// KubeconfigAs writes a kubeconfig at path that acts as another user, such as
+// system:serviceaccount:<namespace>:<name>, with that user's rights alone.
+func (k *Kube) KubeconfigAs(path, user string) error {
+	return k.pki.writeKubeconfig(path, "admin", k.url(), user)
 }
 
 // Stop ends the control plane in order, etcd last.

@@ -125,8 +125,9 @@ func writePEM(path, kind string, der []byte) error {
 }
 
 // writeKubeconfig writes a kubeconfig for one of kubeClients, readable by its
-// owner only, since it holds the private key.
-func (p kubePKI) writeKubeconfig(path, client, server string) error {
+// owner only, since it holds the private key. A client that may, as the
+// administrator, can act as another user.
+func (p kubePKI) writeKubeconfig(path, client, server, as string) error {
 	var encoded [3]string
 	for i, name := range []string{"ca.crt", client + ".crt", client + ".key"} {
 		data, err := os.ReadFile(p.path(name))
@@ -134,6 +135,9 @@ func (p kubePKI) writeKubeconfig(path, client, server string) error {
 			return fmt.Errorf("read key: %w", err)
 		}
 		encoded[i] = base64.StdEncoding.EncodeToString(data)
+	}
+	if as != "" {
+		as = "\n    as: " + as
 	}
 	content := fmt.Sprintf(`apiVersion: v1
 kind: Config
@@ -146,14 +150,14 @@ users:
 - name: %[5]s
   user:
     client-certificate-data: %[3]s
-    client-key-data: %[4]s
+    client-key-data: %[4]s%[6]s
 contexts:
 - name: mnemo
   context:
     cluster: mnemo
     user: %[5]s
 current-context: mnemo
-`, server, encoded[0], encoded[1], encoded[2], client)
+`, server, encoded[0], encoded[1], encoded[2], client, as)
 	if err := writeFile(path, []byte(content), 0o600); err != nil {
 		return fmt.Errorf("write kubeconfig: %w", err)
 	}

@@ -88,6 +88,9 @@ func (m *Milvus) Start(ctx context.Context) error {
 	if err := writeMilvusConfig(m.files, m.dir, m.ports); err != nil {
 		return err
 	}
+	if err := shareMilvusRuntime(); err != nil {
+		return err
+	}
 	network, err := newNetwork()
 	if err != nil {
 		return err
@@ -96,7 +99,8 @@ func (m *Milvus) Start(ctx context.Context) error {
 		name: "milvus",
 		dir:  m.options.Dir,
 		path: filepath.Join(m.files, "bin", "milvus"),
-		args: []string{"run", "standalone"},
+		// The alias names its process file, which another user's must not share.
+		args: []string{"run", "standalone", "-alias", "mnemo-" + strconv.Itoa(m.ports["proxy_port"])},
 		env:  milvusEnv(m.files, m.dir, m.ports),
 		cwd:  m.dir,
 		stop: syscall.SIGTERM,

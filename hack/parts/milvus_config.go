@@ -108,3 +108,25 @@ func milvusEnv(files, dir string, ports map[string]int) []string {
 		"COMMON_SECURITY_AUTHORIZATIONENABLED=true",
 	}
 }
+
+// milvusRuntime is where Milvus notes its process id when it may not do so in
+// /run; no setting moves it.
+const milvusRuntime = "/tmp/milvus"
+
+// shareMilvusRuntime makes that directory as Milvus would, but so that other
+// users of the machine can run theirs too. It fails when another user made it
+// for themselves alone.
+func shareMilvusRuntime() error {
+	const forAll = os.ModeSticky | 0o777
+	// The directory of another user cannot be changed, and need not be when it
+	// is shared already.
+	if err := os.MkdirAll(milvusRuntime, 0o777); err == nil {
+		_ = os.Chmod(milvusRuntime, forAll)
+	}
+	probe, err := os.CreateTemp(milvusRuntime, "mnemo-")
+	if err != nil {
+		return fmt.Errorf("remove %s, where Milvus keeps its process file: another user of this machine made it for themselves (%w)", milvusRuntime, err)
+	}
+	_ = probe.Close()
+	return os.Remove(probe.Name())
+}

@@ -2,7 +2,6 @@ package parts
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -24,7 +23,7 @@ var milvusWheel = wheel{
 // config.yaml.template and glog.conf, downloaded the first time.
 func milvusFiles(ctx context.Context, cache *Cache) (string, error) {
 	if runtime.GOARCH != "amd64" {
-		return "", errors.New("Milvus 2.3.5 is packaged for amd64 only: use an amd64 machine, or a Milvus elsewhere")
+		return "", fmt.Errorf("no Milvus is packaged for %s, only for amd64: use an amd64 machine", runtime.GOARCH)
 	}
 	return cache.Ensure(ctx, Entry{
 		Key:   "milvus-" + milvusWheel.version,

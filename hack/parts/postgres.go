@@ -9,12 +9,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // Postgres is a running PostgreSQL server.
@@ -81,22 +79,6 @@ func startPostgres(ctx context.Context, o Options, binaries string) (*Postgres, 
 		return nil, errors.Join(err, p.Stop())
 	}
 	return p, nil
-}
-
-// Database creates a database unless it is there and returns the superuser's
-// URL of it.
-func (p *Postgres) Database(ctx context.Context, name string) (string, error) {
-	conn, err := pgx.Connect(ctx, p.URL)
-	if err != nil {
-		return "", fmt.Errorf("connect to PostgreSQL: %w", err)
-	}
-	defer conn.Close(context.WithoutCancel(ctx))
-	_, err = conn.Exec(ctx, "CREATE DATABASE "+pgx.Identifier{name}.Sanitize())
-	var known *pgconn.PgError
-	if err != nil && !(errors.As(err, &known) && known.Code == "42P04") { // duplicate_database
-		return "", fmt.Errorf("create database %s: %w", name, err)
-	}
-	return strings.Replace(p.URL, "/postgres?", "/"+name+"?", 1), nil
 }
 
 // Stop ends the server in order.

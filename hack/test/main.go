@@ -58,6 +58,7 @@ func run(ctx context.Context, names, command []string) (code int, err error) {
 	if err := s.start(ctx, dir, progress, names); err != nil {
 		return 1, err
 	}
+	progress.Printf("==> %d real parts are there: %s", len(names), strings.Join(names, ", "))
 	return execute(ctx, command, s.env)
 }
 

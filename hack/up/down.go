@@ -1,0 +1,58 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/mnemo-dev/mnemo/hack/parts"
+)
+
+const (
+	// envFile is what scripts read; it is there while the platform runs.
+	envFile = "up.env"
+	// self is the name under which a running `up` is recorded.
+	self = "up"
+)
+
+// down ends a platform that runs elsewhere, or what is left of one that crashed.
+func down(ctx context.Context, o options) error {
+	if err := parts.StopRecorded(ctx, o.dir, self, 2*time.Minute); err != nil {
+		return err
+	}
+	names, err := parts.StopAll(ctx, o.dir)
+	if err != nil {
+		return err
+	}
+	if err := os.Remove(filepath.Join(o.dir, envFile)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("remove %s: %w", envFile, err)
+	}
+	if len(names) > 0 {
+		fmt.Println("cleaned up after a crash:", strings.Join(names, ", "))
+	}
+	fmt.Println("the platform is down; its data is kept in", o.dir)
+	return nil
+}
+
+// reset ends the platform and removes its data, but not the cache. It removes
+// only what `up` makes, whatever else -dir holds.
+func reset(ctx context.Context, o options) error {
+	if err := down(ctx, o); err != nil {
+		return err
+	}
+	// As root PostgreSQL's data may be outside the directory.
+	errs := []error{os.RemoveAll(parts.PostgresDir(o.dir))}
+	for _, name := range []string{"postgres", "milvus", "kube", productDir, "logs", "pids", "lock"} {
+		errs = append(errs, os.RemoveAll(filepath.Join(o.dir, name)))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("remove data: %w", err)
+	}
+	_ = os.Remove(o.dir) // stays if someone else keeps something in it
+	fmt.Println("the data is removed")
+	return nil
+}

@@ -1,0 +1,70 @@
+// Command up runs the whole platform on this machine from real parts:
+//
+//	go run ./hack/up up      runs it until Ctrl-C
+//	go run ./hack/up down    ends what a crashed run left, or a run elsewhere
+//	go run ./hack/up reset   does the same and removes the data
+//
+// Everything it writes is in .mnemo of the checkout, except what hack/parts
+// caches; scripts read .mnemo/up.env, which is there while the platform runs.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"github.com/mnemo-dev/mnemo/hack/parts"
+)
+
+const usage = `usage: go run ./hack/up up [-port 8080] | down | reset   [-dir .mnemo]`
+
+// options are what the command line says.
+type options struct {
+	root string // of the checkout
+	dir  string // of everything this run writes
+	port int    // of the API; 0 for the usual one or, if taken, a free one
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	// After the first signal the next one ends us at once.
+	context.AfterFunc(ctx, stop)
+	if err := run(ctx, os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "up:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string) error {
+	if len(args) == 0 {
+		return fmt.Errorf("no command given\n%s", usage)
+	}
+	root, err := parts.RepoRoot()
+	if err != nil {
+		return err
+	}
+	o := options{root: root}
+	flags := flag.NewFlagSet(args[0], flag.ContinueOnError)
+	flags.Usage = func() { fmt.Fprintln(os.Stderr, usage) }
+	flags.StringVar(&o.dir, "dir", filepath.Join(root, ".mnemo"), "where data and logs are kept")
+	flags.IntVar(&o.port, "port", 0, "port of the API")
+	if err := flags.Parse(args[1:]); err != nil {
+		return err
+	}
+	if o.dir, err = filepath.Abs(o.dir); err != nil {
+		return fmt.Errorf("data directory: %w", err)
+	}
+	switch args[0] {
+	case "up":
+		return up(ctx, o)
+	case "down":
+		return down(ctx, o)
+	case "reset":
+		return reset(ctx, o)
+	}
+	return fmt.Errorf("there is no command %q\n%s", args[0], usage)
+}

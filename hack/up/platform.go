@@ -1,0 +1,163 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/mnemo-dev/mnemo/hack/parts"
+)
+
+// platform is everything that runs.
+type platform struct {
+	options
+	progress *parts.Progress
+	parts    parts.Options
+
+	postgres *parts.Postgres
+	milvus   *parts.Milvus
+	kube     *parts.Kube
+	model    string // directory
+	binary   string
+	product  product
+	sample   sample
+
+	mu    sync.Mutex
+	stops [2][]func() error
+}
+
+// What is stopped when: the parts hold what our own programs work with.
+const (
+	stopFirst = iota
+	stopLast
+)
+
+func newPlatform(o options) *platform {
+	return &platform{options: o, progress: parts.NewProgress(os.Stdout), binary: filepath.Join(o.root, "bin", "mnemo")}
+}
+
+// start brings everything up: first all that needs nothing else, at the same
+// time, then our own programs, then the sample Tenant.
+func (p *platform) start(ctx context.Context) error {
+	cache, err := parts.OpenCache(p.progress)
+	if err != nil {
+		return err
+	}
+	p.parts = parts.Options{Dir: p.dir, Cache: cache, Durable: true}
+	if err := p.chooseAddresses(); err != nil {
+		return err
+	}
+	if err := together(ctx, p.startPostgres, p.startMilvus, p.startKube, p.fetchModel, p.build); err != nil {
+		return err
+	}
+	if err := p.migrate(ctx); err != nil {
+		return err
+	}
+	if err := together(ctx, p.startServe, p.startOperator); err != nil {
+		return err
+	}
+	return p.applySample(ctx)
+}
+
+// together runs steps at the same time and stops them at the first error.
+func together(ctx context.Context, steps ...func(context.Context) error) error {
+	g, ctx := errgroup.WithContext(ctx)
+	for _, step := range steps {
+		g.Go(func() error { return step(ctx) })
+	}
+	return g.Wait()
+}
+
+func (p *platform) startPostgres(ctx context.Context) (err error) {
+	if p.postgres, err = parts.StartPostgres(ctx, p.parts); err != nil {
+		return err
+	}
+	p.onStop(stopLast, p.postgres.Stop)
+	return p.product.prepareDatabase(ctx, p.postgres)
+}
+
+func (p *platform) startMilvus(ctx context.Context) (err error) {
+	if p.milvus, err = parts.StartMilvus(ctx, p.parts); err != nil {
+		return err
+	}
+	p.onStop(stopLast, p.milvus.Stop)
+	return nil
+}
+
+func (p *platform) startKube(ctx context.Context) (err error) {
+	if p.kube, err = parts.StartKube(ctx, p.parts); err != nil {
+		return err
+	}
+	p.onStop(stopLast, p.kube.Stop)
+	return p.prepareCluster(ctx)
+}
+
+func (p *platform) fetchModel(ctx context.Context) (err error) {
+	p.model, err = parts.Model(ctx, p.parts.Cache)
+	return err
+}
+
+func (p *platform) onStop(when int, stop func() error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.stops[when] = append(p.stops[when], stop)
+}
+
+// stop ends everything that was started.
+func (p *platform) stop() error {
+	var all []error
+	for _, stops := range p.stops {
+		errs := make([]error, len(stops))
+		var wg sync.WaitGroup
+		for i, stop := range stops {
+			wg.Go(func() { errs[i] = stop() })
+		}
+		wg.Wait()
+		all = append(all, errs...)
+	}
+	return errors.Join(all...)
+}
+
+// watch returns nil when ctx ends, and an error when a program ends by itself.
+// Milvus is started again: the product is made to live through that.
+func (p *platform) watch(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-p.postgres.Done():
+			return p.postgres.Err()
+		case <-p.kube.Done():
+			return p.kube.Err()
+		case <-p.product.serve.Done():
+			return p.product.serve.Err()
+		case <-p.product.operator.Done():
+			return p.product.operator.Err()
+		case <-p.milvus.Done():
+			p.progress.Printf("==> Milvus ended by itself: starting it again")
+			if err := p.restartMilvus(ctx); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func (p *platform) restartMilvus(ctx context.Context) error {
+	if err := p.milvus.Kill(); err != nil {
+		return fmt.Errorf("clean up after Milvus: %w", err)
+	}
+	err := p.milvus.Start(ctx)
+	if ctx.Err() != nil {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("start Milvus again: %w", err)
+	}
+	p.progress.Printf("    Milvus: answers again")
+	return nil
+}

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+)
+
+// writeEnv writes what scripts need, in a form a shell can source, readable by
+// its owner only. It is written under another name first, so that who waits for
+// it never reads half.
+func (p *platform) writeEnv(path string) error {
+	first, second := p.sample.users[0], p.sample.users[1]
+	var b strings.Builder
+	for _, v := range [][2]string{
+		{"MNEMO_URL", p.product.url()},
+		{"MNEMO_TOKEN", first.token},
+		{"MNEMO_PASSWORD", first.password},
+		{"MNEMO_TOKEN_2", second.token},
+		{"MNEMO_METRICS_URL", "http://" + p.product.address("metrics") + "/metrics"},
+		{"MNEMO_NAMESPACE", p.sample.namespace},
+		{"KUBECONFIG", p.kube.Kubeconfig},
+		{"KUBECTL", p.kube.Kubectl},
+		{"DATABASE_URL", p.product.ownerURL},
+		{"MILVUS_ADDRESS", p.milvus.Addr},
+		{"MILVUS_USERNAME", p.milvus.User},
+		{"MILVUS_PASSWORD", p.milvus.Password},
+	} {
+		fmt.Fprintf(&b, "export %s=%s\n", v[0], quote(v[1]))
+	}
+	if err := os.WriteFile(path+".partial", []byte(b.String()), 0o600); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	if err := os.Rename(path+".partial", path); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return nil
+}
+
+// quote makes s one word of a shell.
+func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+
+// printSummary tells a person what runs and what to try.
+func (p *platform) printSummary(w io.Writer, took time.Duration) {
+	url, user := p.product.url(), p.sample.users[0]
+	auth := `-H "Authorization: Bearer ` + user.token + `"`
+	fmt.Fprintf(w, `
+Mnemo is up after %s.
+
+  API         %s   (its contract: %[2]s/openapi.json)
+  token       %[3]s   (%s of Tenant %s)
+  kubectl     export KUBECONFIG=%s
+  for scripts . %s/%s
+  logs        %[7]s/logs
+
+Try, in another terminal: store a memory, find it by other words, see the Tenants.
+
+  curl -s %[2]s/api/memory %[9]s -H "Content-Type: application/json" -d '{"text":"%[10]s My sister Ana moved to Lisbon."}'; echo
+
+  curl -s -G %[2]s/api/v2/memory %[9]s --data-urlencode "query=which city does my sibling live in?"; echo
+
+  KUBECONFIG=%[6]s %[11]s get tenants --all-namespaces
+
+Ctrl-C stops everything; the data stays, and the next start is quick.
+`, took.Round(100*time.Millisecond), url, user.token, user.name, p.sample.name, p.kube.Kubeconfig, p.dir, envFile,
+		auth, time.Now().Format(time.DateOnly), p.kube.Kubectl)
+}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/mnemo-dev/mnemo/hack/parts"
+)
+
+// dataSpace is what must be free for the data of a small platform.
+const dataSpace = 1 << 30
+
+// up runs the platform until ctx ends, which is its orderly end, or until a
+// part of it fails.
+func up(ctx context.Context, o options) (err error) {
+	begin := time.Now()
+	release, err := occupy(o.dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, release()) }()
+	p := newPlatform(o)
+	defer func() { err = errors.Join(err, p.stop()) }()
+
+	if err := p.start(ctx); err != nil {
+		if ctx.Err() != nil {
+			return errors.New("stopped before the platform was up")
+		}
+		return err
+	}
+	env := filepath.Join(o.dir, envFile)
+	if err := p.writeEnv(env); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.Remove(env)) }()
+	p.printSummary(os.Stdout, time.Since(begin))
+	if err := p.watch(ctx); err != nil {
+		return err
+	}
+	p.progress.Printf("==> stopping")
+	return nil
+}
+
+// occupy makes the directory ours, so that no second run works on the same
+// data, and tells `down` which program to stop.
+func occupy(dir string) (release func() error, err error) {
+	// As root PostgreSQL runs as another user, who must pass through.
+	if err := os.MkdirAll(dir, 0o711); err != nil {
+		return nil, fmt.Errorf("create data directory: %w", err)
+	}
+	if err := parts.CheckSpace(dir, dataSpace); err != nil {
+		return nil, fmt.Errorf("the platform's data %w", err)
+	}
+	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open lock: %w", err)
+	}
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		_ = lock.Close()
+		return nil, fmt.Errorf("the platform already runs on %s: stop it with Ctrl-C where it runs, or with `make down`", dir)
+	}
+	// It tells of a platform that is not there any more.
+	if err := os.Remove(filepath.Join(dir, envFile)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("remove old %s: %w", envFile, err)
+	}
+	forget, err := parts.RecordSelf(dir, self)
+	if err != nil {
+		return nil, err
+	}
+	return func() error { return errors.Join(forget(), lock.Close()) }, nil
+}

@@ -1,0 +1,158 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mnemo-dev/mnemo/hack/parts"
+)
+
+func TestReadSample(t *testing.T) {
+	t.Parallel()
+	const tenant = `{"kind":"Tenant","metadata":{"name":"acme","namespace":"default"},"spec":{"users":[{"name":"a"},{"name":"b"}]}}`
+	want := sample{namespace: "default", name: "acme", users: []sampleUser{{name: "a"}, {name: "b"}}}
+	tests := map[string]struct {
+		applied string
+		want    sample
+		wantErr string
+	}{
+		"one object":    {applied: tenant, want: want},
+		"a list":        {applied: `{"kind":"List","items":[{"kind":"Namespace"},` + tenant + `]}`, want: want},
+		"no Tenant":     {applied: `{"kind":"List","items":[]}`, wantErr: "holds no Tenant"},
+		"one user":      {applied: `{"kind":"Tenant","spec":{"users":[{"name":"a"}]}}`, wantErr: "needs two"},
+		"not an answer": {applied: `error: no`, wantErr: "read what kubectl applied"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := readSample([]byte(tt.applied))
+			if tt.wantErr != "" {
+				if err == nil || !strings.Contains(err.Error(), tt.wantErr) {
+					t.Errorf("error %v, want %q in it", err, tt.wantErr)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.want, got, cmp.AllowUnexported(sample{}, sampleUser{})); diff != "" {
+				t.Errorf("sample (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// testPlatform is a platform of which nothing runs.
+func testPlatform(t *testing.T) *platform {
+	t.Helper()
+	p := newPlatform(options{root: t.TempDir(), dir: t.TempDir()})
+	p.progress = nil
+	p.kube = &parts.Kube{Kubeconfig: "/a dir/config", Kubectl: "/bin/kubectl"}
+	p.milvus = &parts.Milvus{Addr: "127.0.0.1:1", User: "root", Password: "it's"}
+	p.sample = sample{namespace: "default", name: "acme", users: []sampleUser{{"a", "tok1", "pw"}, {"b", "tok2", "pw2"}}}
+	if err := p.chooseAddresses(); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func TestEnvCanBeSourced(t *testing.T) {
+	t.Parallel()
+	p := testPlatform(t)
+	path := filepath.Join(t.TempDir(), envFile)
+	if err := p.writeEnv(path); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v, %v, want it private", info.Mode(), err)
+	}
+	script := fmt.Sprintf(`. %s; echo "$MNEMO_TOKEN|$MNEMO_PASSWORD|$MNEMO_TOKEN_2|$KUBECONFIG|$MILVUS_PASSWORD|$MNEMO_NAMESPACE"`, path)
+	out, err := exec.CommandContext(t.Context(), "sh", "-c", script).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff("tok1|pw|tok2|/a dir/config|it's|default\n", string(out)); diff != "" {
+		t.Errorf("a shell reads (-want +got):\n%s", diff)
+	}
+}
+
+func TestSummaryNamesEverything(t *testing.T) {
+	t.Parallel()
+	p := testPlatform(t)
+	var b strings.Builder
+	p.printSummary(&b, 0)
+	for _, want := range []string{p.product.url(), "tok1", "export KUBECONFIG=/a dir/config", "get tenants", "/api/memory", "query="} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("the summary does not hold %q:\n%s", want, &b)
+		}
+	}
+	if strings.Contains(b.String(), "%!") {
+		t.Errorf("the summary has a hole:\n%s", &b)
+	}
+}
+
+func TestTakenPort(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	p := newPlatform(options{dir: t.TempDir(), port: l.Addr().(*net.TCPAddr).Port})
+	err = p.chooseAddresses()
+	if err == nil || !strings.Contains(err.Error(), "is taken by another program: stop that program or choose another") {
+		t.Errorf("choose addresses: %v, want a sentence that says what to do", err)
+	}
+}
+
+func TestOneRunAtATime(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "data")
+	release, err := occupy(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := occupy(dir); err == nil || !strings.Contains(err.Error(), "make down") {
+		t.Errorf("a second run: %v, want what to do about the first", err)
+	}
+	if err := release(); err != nil {
+		t.Fatal(err)
+	}
+	stale := filepath.Join(dir, envFile)
+	if err := os.WriteFile(stale, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if release, err = occupy(dir); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(stale); !os.IsNotExist(err) {
+		t.Errorf("up.env of a crashed run: %v, want it gone", err)
+	}
+	if err := release(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestResetKeepsWhatIsNotOurs(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, name := range []string{"milvus", "precious"} {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := reset(t.Context(), options{dir: dir}); err != nil {
+		t.Fatal(err)
+	}
+	left, err := os.ReadDir(dir)
+	if err != nil || len(left) != 1 || left[0].Name() != "precious" {
+		t.Errorf("left: %v, %v, want precious alone", left, err)
+	}
+}
