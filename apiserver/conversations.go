@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"context"
+	"math"
 	"net/http"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -159,7 +160,7 @@ func (s *Server) listConversations(ctx context.Context, who tenant.Identity, in 
 		Platform: provider(in.Provider), Title: in.Title, ImportID: in.ImportID,
 		From: p.from("dateFrom", in.DateFrom), To: p.to("dateTo", in.DateTo),
 		PinnedOnly: p.boolean("pinnedOnly", in.PinnedOnly), Status: statusOf(in.Status),
-		Offset: (page - 1) * size, Limit: size,
+		Offset: min((page-1)*size, math.MaxInt32), Limit: size,
 	}
 	if err := join(p.Err(), filter.Validate()); err != nil {
 		return nil, err

@@ -17,7 +17,8 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tokens"
 )
 
-// house is a running server on fake stores, with its users' tokens.
+// house is a running server with its users' tokens; stores is nil when they
+// are real.
 type house struct {
 	*Server
 	stores *fakeStores
@@ -30,7 +31,7 @@ type house struct {
 	suspended string // of tenant three, which is suspended
 }
 
-// newHouse starts a server; change may alter its configuration.
+// newHouse starts a server on fake stores; change may alter its configuration.
 func newHouse(t *testing.T, change ...func(*Config)) *house {
 	t.Helper()
 	h := &house{stores: newFakeStores(), log: &strings.Builder{}}
@@ -45,13 +46,20 @@ func newHouse(t *testing.T, change ...func(*Config)) *house {
 		Chats: chat.NewService(chat.Config{Store: chats, Passages: chats, Searcher: memories,
 			Index: fakeIndex{}, CountTokens: tokens.CountUpTo}),
 		Tokens: h.stores,
-		Log:    slog.New(slog.NewTextHandler(h.log, nil)),
-		// A request that stalls must not keep the server from shutting down.
-		ReadTimeout: 5 * time.Second,
 	}
 	for _, f := range change {
 		f(&config)
 	}
+	h.start(t, config)
+	return h
+}
+
+// start serves until the test ends.
+func (h *house) start(t *testing.T, config Config) {
+	t.Helper()
+	config.Log = slog.New(slog.NewTextHandler(h.log, nil))
+	// A request that stalls must not keep the server from shutting down.
+	config.ReadTimeout = 5 * time.Second
 	h.Server = New(config)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -68,7 +76,6 @@ func newHouse(t *testing.T, change ...func(*Config)) *house {
 			t.Error(err)
 		}
 	})
-	return h
 }
 
 // seed makes the tokens of a test's users differ from run to run as little as

@@ -73,11 +73,14 @@ func (h *house) seesAll(t *testing.T, ids *strings.Replacer) {
 	}
 }
 
-// Another tenant's and another user's ids behave like ids that do not exist:
-// same status, same body, and nothing changes.
 func TestIsolation(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	newHouse(t).isolates(t)
+}
+
+// Another tenant's and another user's ids behave like ids that do not exist:
+// same status, same body, and nothing changes.
+func (h *house) isolates(t *testing.T) {
 	ids := h.fill(t, h.alice)
 	for name, token := range map[string]string{"another user": h.bob, "another tenant": h.carol} {
 		for _, r := range namingRequests {

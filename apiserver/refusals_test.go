@@ -134,71 +134,76 @@ func TestBadBodies(t *testing.T) {
 // Each field of each route refuses what it does not take, by its name.
 func TestBadFields(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
-	tests := []struct {
-		method, path string
-		body         []string // bodies or, for routes without one, query strings
-		status       int
-		says         string
-	}{
-		{"POST", "/api/memory", []string{`{"text":7}`, `{"text":[]}`, `{"text":{}}`, `{"text":true}`}, 400, "text takes a string, not a"},
-		{"POST", "/api/memory", []string{`{"text":""}`, `{"text":" \n"}`, `{"text":null}`, `{"bucketId":1}`}, 400, "text is required"},
-		{"POST", "/api/memory", []string{`{"text":"a\u0000"}`}, 400, "text must not contain the character U+0000"},
-		{"POST", "/api/memory", []string{`{"text":"` + strings.Repeat("x", 32769) + `"}`}, 400, "text must be at most 32768 bytes"},
-		{"POST", "/api/memory", []string{`{"text":"a","bucketId":"x"}`, `{"text":"a","bucketId":1.5}`, `{"text":"a","bucketId":true}`, `{"text":"a","bucketId":[1]}`, `{"text":"a","bucketId":""}`, `{"text":"a","bucketId":{}}`}, 400, "bucketId takes an integer or a string that holds one"},
-		{"POST", "/api/memory", []string{`{"text":"a","bucketId":999}`, `{"text":"a","bucketId":"999"}`, `{"text":"a","bucketId":0}`, `{"text":"a","bucketId":-1}`, `{"text":"a","bucketId":99999999999999999999}`, `{"text":"a","bucketId":1e30}`}, 404, "no bucket has this bucketId"},
-		{"POST", "/api/memory", []string{`{"text":"a","source":7}`}, 400, "source takes a string, not a number"},
-		{"POST", "/api/memory", []string{`{"text":"","bucketId":"x"}`}, 400, "bucketId takes an integer or a string that holds one; text is required"},
-		{"GET", "/api/v2/memory", []string{"count=abc", "count=0", "count=-1", "count=1.5"}, 400, "count takes an integer of at least 1"},
-		{"GET", "/api/v2/memory", []string{"skip=-1", "skip=x"}, 400, "skip takes an integer of at least 0"},
-		{"GET", "/api/v2/memory", []string{"all=maybe", "all=2"}, 400, "all takes true, false, 1 or 0"},
-		{"GET", "/api/v2/memory", []string{"latest=yes"}, 400, "latest takes true, false, 1 or 0"},
-		{"GET", "/api/v2/memory", []string{"bucketId=x", "bucketId=1.5"}, 400, "bucketId takes an integer"},
-		{"GET", "/api/v2/memory", []string{"bucketId=999", "bucketId=0", "bucketId=-4", "bucketId=99999999999999999999"}, 404, "no bucket has this bucketId"},
-		{"GET", "/api/v2/memory", []string{"query=a%00", "query=%ff"}, 400, "query must"},
-		{"GET", "/api/v2/memory", []string{"count=x&skip=x"}, 400, "count takes an integer of at least 1; skip takes"},
-		{"POST", "/api/memories/bulk-delete", []string{`{"memoryIds":"x"}`, `{"memoryIds":{}}`}, 400, "memoryIds takes an array, not a"},
-		{"POST", "/api/memories/bulk-delete", []string{`{"memoryIds":[1]}`}, 400, "memoryIds takes a string, not a number"},
-		{"POST", "/api/memories/bulk-delete", []string{`{"memoryIds":[]}`, `{"memoryIds":null}`}, 400, "memoryIds must hold 1 to 10000 ids"},
-		{"POST", "/api/memories/bulk-delete", []string{`{"memoryIds":["` + strings.Repeat(`","`, 10000) + `"]}`}, 400, "memoryIds must hold 1 to 10000 ids, not 10001"},
-		{"POST", "/api/buckets", []string{`{"name":7}`}, 400, "name takes a string, not a number"},
-		{"POST", "/api/buckets", []string{`{"name":"  "}`, `{"description":"a"}`}, 400, "name is required"},
-		{"POST", "/api/buckets", []string{`{"name":"2025"}`}, 400, "name must not be digits only"},
-		{"POST", "/api/buckets", []string{`{"name":"` + strings.Repeat("x", 101) + `"}`}, 400, "name must be at most 100 characters"},
-		{"POST", "/api/buckets", []string{`{"name":"a","description":7}`}, 400, "description takes a string"},
-		{"POST", "/api/buckets", []string{`{"name":"GENERAL"}`}, 409, "default bucket"},
-		{"GET", "/api/chat-history/conversation", []string{"", "conversationId="}, 400, "conversationId is required"},
-		{"GET", "/api/chat-history/conversation", []string{"conversationId=x", "conversationId=%00", "conversationId=%ff"}, 404, "no conversation has this conversationId"},
-		{"GET", "/api/chat-history/chats", []string{"page=0", "page=x"}, 400, "page takes an integer of at least 1"},
-		{"GET", "/api/chat-history/chats", []string{"pageSize=x", "pageSize=0"}, 400, "pageSize takes an integer of at least 1"},
-		{"GET", "/api/chat-history/chats", []string{"pageSize=101"}, 400, "pageSize must be 1 to 100"},
-		{"GET", "/api/chat-history/chats", []string{"dateFrom=soon"}, 400, "dateFrom takes an ISO 8601 date"},
-		{"GET", "/api/chat-history/chats", []string{"dateTo=soon"}, 400, "dateTo takes an ISO 8601 date"},
-		{"GET", "/api/chat-history/chats", []string{"pinnedOnly=x"}, 400, "pinnedOnly takes true"},
-		{"GET", "/api/chat-history/chats", []string{"status=gone"}, 400, "status must be"},
-		{"DELETE", "/api/chat-history/chats", []string{`{"ids":"x"}`}, 400, "ids takes an array, not a string"},
-		{"DELETE", "/api/chat-history/chats", []string{`{"ids":[]}`}, 400, "ids must hold 1 to 10000 ids"},
-		{"POST", "/api/chat-history/search", []string{`{"query":7}`}, 400, "query takes a string"},
-		{"POST", "/api/chat-history/search", []string{`{"query":" "}`}, 400, "query is required"},
-		{"POST", "/api/chat-history/search", []string{`{"query":"a","limit":0}`, `{"query":"a","limit":101}`}, 400, "limit must be 1 to 100"},
-		{"POST", "/api/chat-history/search", []string{`{"query":"a","limit":"x"}`, `{"query":"a","limit":1.5}`}, 400, "limit takes an integer, not a"},
-		{"POST", "/api/chat-history/search", []string{`{"query":"a","contextChunks":21}`, `{"query":"a","contextChunks":-1}`}, 400, "contextChunks must be 0 to 20"},
-		{"POST", "/api/chat-history/search", []string{`{"query":"a","provider":7}`}, 400, "provider takes a string"},
-		{"POST", "/api/chat-history/search", []string{`{"query":"a","skipRerank":"x"}`}, 400, "skipRerank takes true or false, not a string"},
-		{"POST", "/api/chat-history/search", []string{`{"query":"a","dateFrom":"x"}`}, 400, "dateFrom takes an ISO 8601"},
-		{"POST", "/api/chat-history/search", []string{`{"query":"a","dateTo":7}`}, 400, "dateTo takes a string"},
-		{"POST", "/api/chat-history/ingest/custom-online", []string{`{"conversation":7}`}, 400, "conversation takes an object, not a number"},
-		{"POST", "/api/chat-history/ingest/custom-online", []string{`{"platform":"custom"}`}, 400, "conversation is required"},
-		{"POST", "/api/chat-history/ingest/custom-online", []string{`{"conversation":{}}`}, 400, "conversation.id is required and takes a string; conversation.title is required"},
-		{"POST", "/api/chat-history/ingest/custom-online", []string{strings.Replace(ingestText, `"bot"`, `"pope"`, 1)}, 400, "conversation.messages[1].role takes human"},
-		{"POST", "/api/chat-history/ingest/custom-online", []string{strings.Replace(ingestText, `"By the window."`, `["a"]`, 1)}, 400, "conversation.messages.content takes a string, not an array"},
-		{"POST", "/api/chat-history/ingest/custom-online", []string{strings.Replace(ingestText, `"2025-05-09T12:00:00Z"`, `"soon"`, 1)}, 400, "conversation.createdAt takes an ISO 8601 time"},
-		{"POST", "/api/chat-history/ingest/custom-online", []string{`{"platform":"a b",` + ingestText[1:]}, 400, "platform must be 1 to 100 of"},
-		{"POST", "/api/chat-history/ingest/custom-online", []string{`{"platformDisplayName":"` + strings.Repeat("x", 201) + `",` + ingestText[1:]}, 400, "platformDisplayName must be at most 200"},
-		{"GET", "/api/memories/%00", []string{""}, 404, "no memory has this memoryId"},
-		{"DELETE", "/api/memories/%ff", []string{""}, 404, "no memory has this memoryId"},
-	}
-	for _, tc := range tests {
+	newHouse(t).refuses(t)
+}
+
+// badFields lists what each field of each route refuses, and how.
+var badFields = []struct {
+	method, path string
+	body         []string // bodies or, for routes without one, query strings
+	status       int
+	says         string
+}{
+	{"POST", "/api/memory", []string{`{"text":7}`, `{"text":[]}`, `{"text":{}}`, `{"text":true}`}, 400, "text takes a string, not a"},
+	{"POST", "/api/memory", []string{`{"text":""}`, `{"text":" \n"}`, `{"text":null}`, `{"bucketId":1}`}, 400, "text is required"},
+	{"POST", "/api/memory", []string{`{"text":"a\u0000"}`}, 400, "text must not contain the character U+0000"},
+	{"POST", "/api/memory", []string{`{"text":"` + strings.Repeat("x", 32769) + `"}`}, 400, "text must be at most 32768 bytes"},
+	{"POST", "/api/memory", []string{`{"text":"a","bucketId":"x"}`, `{"text":"a","bucketId":1.5}`, `{"text":"a","bucketId":true}`, `{"text":"a","bucketId":[1]}`, `{"text":"a","bucketId":""}`, `{"text":"a","bucketId":{}}`}, 400, "bucketId takes an integer or a string that holds one"},
+	{"POST", "/api/memory", []string{`{"text":"a","bucketId":999}`, `{"text":"a","bucketId":"999"}`, `{"text":"a","bucketId":0}`, `{"text":"a","bucketId":-1}`, `{"text":"a","bucketId":99999999999999999999}`, `{"text":"a","bucketId":1e30}`}, 404, "no bucket has this bucketId"},
+	{"POST", "/api/memory", []string{`{"text":"a","source":7}`}, 400, "source takes a string, not a number"},
+	{"POST", "/api/memory", []string{`{"text":"","bucketId":"x"}`}, 400, "bucketId takes an integer or a string that holds one; text is required"},
+	{"GET", "/api/v2/memory", []string{"count=abc", "count=0", "count=-1", "count=1.5"}, 400, "count takes an integer of at least 1"},
+	{"GET", "/api/v2/memory", []string{"skip=-1", "skip=x"}, 400, "skip takes an integer of at least 0"},
+	{"GET", "/api/v2/memory", []string{"all=maybe", "all=2"}, 400, "all takes true, false, 1 or 0"},
+	{"GET", "/api/v2/memory", []string{"latest=yes"}, 400, "latest takes true, false, 1 or 0"},
+	{"GET", "/api/v2/memory", []string{"bucketId=x", "bucketId=1.5"}, 400, "bucketId takes an integer"},
+	{"GET", "/api/v2/memory", []string{"bucketId=999", "bucketId=0", "bucketId=-4", "bucketId=99999999999999999999"}, 404, "no bucket has this bucketId"},
+	{"GET", "/api/v2/memory", []string{"query=a%00", "query=%ff"}, 400, "query must"},
+	{"GET", "/api/v2/memory", []string{"count=x&skip=x"}, 400, "count takes an integer of at least 1; skip takes"},
+	{"POST", "/api/memories/bulk-delete", []string{`{"memoryIds":"x"}`, `{"memoryIds":{}}`}, 400, "memoryIds takes an array, not a"},
+	{"POST", "/api/memories/bulk-delete", []string{`{"memoryIds":[1]}`}, 400, "memoryIds takes a string, not a number"},
+	{"POST", "/api/memories/bulk-delete", []string{`{"memoryIds":[]}`, `{"memoryIds":null}`}, 400, "memoryIds must hold 1 to 10000 ids"},
+	{"POST", "/api/memories/bulk-delete", []string{`{"memoryIds":["` + strings.Repeat(`","`, 10000) + `"]}`}, 400, "memoryIds must hold 1 to 10000 ids, not 10001"},
+	{"POST", "/api/buckets", []string{`{"name":7}`}, 400, "name takes a string, not a number"},
+	{"POST", "/api/buckets", []string{`{"name":"  "}`, `{"description":"a"}`}, 400, "name is required"},
+	{"POST", "/api/buckets", []string{`{"name":"2025"}`}, 400, "name must not be digits only"},
+	{"POST", "/api/buckets", []string{`{"name":"` + strings.Repeat("x", 101) + `"}`}, 400, "name must be at most 100 characters"},
+	{"POST", "/api/buckets", []string{`{"name":"a","description":7}`}, 400, "description takes a string"},
+	{"POST", "/api/buckets", []string{`{"name":"GENERAL"}`}, 409, "default bucket"},
+	{"GET", "/api/chat-history/conversation", []string{"", "conversationId="}, 400, "conversationId is required"},
+	{"GET", "/api/chat-history/conversation", []string{"conversationId=x", "conversationId=%00", "conversationId=%ff"}, 404, "no conversation has this conversationId"},
+	{"GET", "/api/chat-history/chats", []string{"page=0", "page=x"}, 400, "page takes an integer of at least 1"},
+	{"GET", "/api/chat-history/chats", []string{"pageSize=x", "pageSize=0"}, 400, "pageSize takes an integer of at least 1"},
+	{"GET", "/api/chat-history/chats", []string{"pageSize=101"}, 400, "pageSize must be 1 to 100"},
+	{"GET", "/api/chat-history/chats", []string{"dateFrom=soon"}, 400, "dateFrom takes an ISO 8601 date"},
+	{"GET", "/api/chat-history/chats", []string{"dateTo=soon"}, 400, "dateTo takes an ISO 8601 date"},
+	{"GET", "/api/chat-history/chats", []string{"pinnedOnly=x"}, 400, "pinnedOnly takes true"},
+	{"GET", "/api/chat-history/chats", []string{"status=gone"}, 400, "status must be"},
+	{"DELETE", "/api/chat-history/chats", []string{`{"ids":"x"}`}, 400, "ids takes an array, not a string"},
+	{"DELETE", "/api/chat-history/chats", []string{`{"ids":[]}`}, 400, "ids must hold 1 to 10000 ids"},
+	{"POST", "/api/chat-history/search", []string{`{"query":7}`}, 400, "query takes a string"},
+	{"POST", "/api/chat-history/search", []string{`{"query":" "}`}, 400, "query is required"},
+	{"POST", "/api/chat-history/search", []string{`{"query":"a","limit":0}`, `{"query":"a","limit":101}`}, 400, "limit must be 1 to 100"},
+	{"POST", "/api/chat-history/search", []string{`{"query":"a","limit":"x"}`, `{"query":"a","limit":1.5}`}, 400, "limit takes an integer, not a"},
+	{"POST", "/api/chat-history/search", []string{`{"query":"a","contextChunks":21}`, `{"query":"a","contextChunks":-1}`}, 400, "contextChunks must be 0 to 20"},
+	{"POST", "/api/chat-history/search", []string{`{"query":"a","provider":7}`}, 400, "provider takes a string"},
+	{"POST", "/api/chat-history/search", []string{`{"query":"a","skipRerank":"x"}`}, 400, "skipRerank takes true or false, not a string"},
+	{"POST", "/api/chat-history/search", []string{`{"query":"a","dateFrom":"x"}`}, 400, "dateFrom takes an ISO 8601"},
+	{"POST", "/api/chat-history/search", []string{`{"query":"a","dateTo":7}`}, 400, "dateTo takes a string"},
+	{"POST", "/api/chat-history/ingest/custom-online", []string{`{"conversation":7}`}, 400, "conversation takes an object, not a number"},
+	{"POST", "/api/chat-history/ingest/custom-online", []string{`{"platform":"custom"}`}, 400, "conversation is required"},
+	{"POST", "/api/chat-history/ingest/custom-online", []string{`{"conversation":{}}`}, 400, "conversation.id is required and takes a string; conversation.title is required"},
+	{"POST", "/api/chat-history/ingest/custom-online", []string{strings.Replace(ingestText, `"bot"`, `"pope"`, 1)}, 400, "conversation.messages[1].role takes human"},
+	{"POST", "/api/chat-history/ingest/custom-online", []string{strings.Replace(ingestText, `"By the window."`, `["a"]`, 1)}, 400, "conversation.messages.content takes a string, not an array"},
+	{"POST", "/api/chat-history/ingest/custom-online", []string{strings.Replace(ingestText, `"2025-05-09T12:00:00Z"`, `"soon"`, 1)}, 400, "conversation.createdAt takes an ISO 8601 time"},
+	{"POST", "/api/chat-history/ingest/custom-online", []string{`{"platform":"a b",` + ingestText[1:]}, 400, "platform must be 1 to 100 of"},
+	{"POST", "/api/chat-history/ingest/custom-online", []string{`{"platformDisplayName":"` + strings.Repeat("x", 201) + `",` + ingestText[1:]}, 400, "platformDisplayName must be at most 200"},
+	{"GET", "/api/memories/%00", []string{""}, 404, "no memory has this memoryId"},
+	{"DELETE", "/api/memories/%ff", []string{""}, 404, "no memory has this memoryId"},
+}
+
+func (h *house) refuses(t *testing.T) {
+	for _, tc := range badFields {
 		for _, input := range tc.body {
 			path, body := tc.path, input
 			if h.operation(tc.method, tc.path).RequestBody == nil {

@@ -69,6 +69,10 @@ func (s *Service) Ingest(ctx context.Context, who tenant.Identity, in IngestInpu
 		if err != nil {
 			return Outcome{}, fmt.Errorf("record failed import: %w", err)
 		}
+		if out.Conversation.MessageCount == 0 { // nothing of it is stored
+			out.Conversation.MessageCount = len(u.Messages)
+			out.Conversation.UpdatedAt = u.updated()
+		}
 		return out, nil
 	}
 	out, err := s.Store.Upsert(ctx, who.Scope, u, Units)

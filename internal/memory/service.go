@@ -82,6 +82,9 @@ func (s *Service) Create(ctx context.Context, who tenant.Identity, in CreateInpu
 	units := retrieve.MemoryUnits(in.Text)
 	s.embed(ctx, units)
 	id, err := s.Store.Create(ctx, who.Scope, NewMemory{CreateInput: in, Tokens: s.CountTokens(in.Text), Units: units})
+	if fault.Is(err, fault.NotFound) {
+		return "", unknownBucket()
+	}
 	if err != nil {
 		return "", fmt.Errorf("store memory: %w", err)
 	}
@@ -188,6 +191,9 @@ func (s *Service) unindex(ctx context.Context, who tenant.Identity, units []retr
 
 // notFound is the same for an id that never was, is gone, or is another's.
 func notFound() error { return fault.New(fault.NotFound, "no memory has this memoryId") }
+
+// unknownBucket is the same for every id that is not one of the user's buckets.
+func unknownBucket() error { return fault.New(fault.NotFound, "no bucket has this bucketId") }
 
 // resolvable leaves out what cannot be an id and the database would refuse.
 func resolvable(ids []string) []string {

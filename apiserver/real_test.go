@@ -1,0 +1,216 @@
+package apiserver
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mnemo-dev/mnemo/internal/chat"
+	"github.com/mnemo-dev/mnemo/internal/embed"
+	"github.com/mnemo-dev/mnemo/internal/jobs"
+	"github.com/mnemo-dev/mnemo/internal/memory"
+	"github.com/mnemo-dev/mnemo/internal/milvus"
+	"github.com/mnemo-dev/mnemo/internal/postgres"
+	"github.com/mnemo-dev/mnemo/internal/postgres/postgrestest"
+	"github.com/mnemo-dev/mnemo/internal/retrieve"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+	"github.com/mnemo-dev/mnemo/internal/testkit"
+	"github.com/mnemo-dev/mnemo/internal/tokens"
+)
+
+// realStores are PostgreSQL, Milvus, the model, and workers between them.
+type realStores struct {
+	db       *postgres.DB
+	index    *milvus.Index
+	embedder *embed.Local
+}
+
+func openReal(t *testing.T) realStores {
+	t.Helper()
+	embedder, err := embed.OpenLocal(testkit.ModelDir(t), embed.LocalOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := testkit.Milvus(t)
+	index, err := milvus.Open(t.Context(), milvus.Config{Address: addr.Addr, Username: addr.User, Password: addr.Password,
+		Prefix: "api" + strings.ToLower(rand.Text()) + "_", Dimensions: embedder.Dimensions()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := realStores{db: postgrestest.New(t), index: index, embedder: embedder}
+	config, err := jobs.Config(retrieve.NewIndexer(s.db, index, embedder), s.db, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	workers, err := s.db.Jobs(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := workers.Start(context.WithoutCancel(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := workers.StopAndCancel(context.Background()); err != nil {
+			t.Error(err)
+		}
+		_ = index.Close()
+		_ = embedder.Close()
+	})
+	return s
+}
+
+// newRealHouse starts a server on real stores.
+func newRealHouse(t *testing.T) (*house, realStores) {
+	t.Helper()
+	s := openReal(t)
+	engine := retrieve.New(retrieve.Config{Searcher: s.db, Index: s.index, Embedder: s.embedder})
+	h := &house{log: &strings.Builder{}}
+	h.alice, h.bob = s.tenant(t, "one", "alice", false), s.tenant(t, "one", "bob", false)
+	h.carol, h.suspended = s.tenant(t, "two", "carol", false), s.tenant(t, "three", "dave", true)
+	h.start(t, Config{
+		Memories: memory.NewService(memory.Config{Store: s.db.Memories(), Buckets: s.db, Searcher: engine,
+			Index: s.index, Embedder: s.embedder, CountTokens: tokens.Count}),
+		Chats: chat.NewService(chat.Config{Store: s.db.Conversations(), Passages: s.db, Searcher: engine,
+			Index: s.index, CountTokens: tokens.CountUpTo}),
+		Tokens: s.db,
+		Checks: map[string]func(context.Context) error{"postgresql": s.db.Ping},
+	})
+	return h, s
+}
+
+// tenant makes a tenant of two users, or finds it, and returns the token of
+// the one named.
+func (s realStores) tenant(t *testing.T, name, user string, suspended bool) string {
+	t.Helper()
+	id := tenant.ID(fmt.Sprintf("0196b2f4-0000-7000-8000-%012x", name))
+	quota := tenant.Quota{Memories: 1000, Conversations: 10, Storage: 10 << 20, Users: 10, RequestsPerMinute: 600, ListTokens: 25000,
+		UserMemories: tenant.NoLimit, UserConversations: tenant.NoLimit}
+	if _, err := s.db.Apply(t.Context(), tenant.Spec{ID: id, Cluster: "c", Namespace: "test", Name: name, Suspended: suspended,
+		DeletionPolicy: tenant.Delete, Isolation: tenant.Partition, Quota: quota,
+		Users: []tenant.UserSpec{{Name: "alice"}, {Name: "bob"}, {Name: "carol"}, {Name: "dave"}}}); err != nil {
+		t.Fatal(err)
+	}
+	place, err := s.db.Place(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.index.Ensure(t.Context(), place); err != nil {
+		t.Fatal(err)
+	}
+	token, err := tenant.NewToken(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.db.Install(t.Context(), id, user, tenant.Credential{Generation: 1, TokenHash: tenant.HashSecret(token), Issuer: tenant.IssuerOperator}); err != nil {
+		t.Fatal(err)
+	}
+	return token
+}
+
+// TestReal holds the server on its real stores to what it must show. Its parts
+// share a house, which is costly to build; each uses a user of its own or
+// leaves nothing behind.
+func TestReal(t *testing.T) {
+	t.Parallel()
+	h, s := newRealHouse(t)
+	t.Run("Isolation", func(t *testing.T) { h.isolates(t) })
+	t.Run("Refusals", func(t *testing.T) { h.refuses(t) })
+	t.Run("ReadYourWrite", func(t *testing.T) { h.findsWhatWasJustStored(t, s) })
+	t.Run("Conversations", func(t *testing.T) { h.takesConversations(t, s) })
+}
+
+// findsWhatWasJustStored: the very next paraphrased query, 100 times in 100,
+// and what is deleted is gone from the database and from the index.
+func (h *house) findsWhatWasJustStored(t *testing.T, s realStores) {
+	token := s.tenant(t, "fresh", "alice", false)
+	colours := []string{"crimson", "azure", "emerald", "golden", "violet", "ivory", "scarlet", "turquoise", "amber", "silver"}
+	things := []string{"bicycle", "teapot", "umbrella", "violin", "telescope", "backpack", "lantern", "armchair", "kayak", "typewriter"}
+	ids := make([]string, 0, 100)
+	for i := range 100 {
+		colour, thing := colours[i%10], things[i/10]
+		id := h.ok(t, token, "POST", "/api/memory", fmt.Sprintf(`{"text":"2025-05-09 Bought a %s %s at the flea market."}`, colour, thing)).json(t)["memoryId"].(string)
+		query := url.QueryEscape(fmt.Sprintf("which %s did I purchase that is %s?", thing, colour))
+		got := h.ok(t, token, "GET", "/api/v2/memory?count=3&query="+query, "")
+		if !strings.Contains(got.body, id) || got.header.Get("X-Degraded") != "" {
+			t.Errorf("memory %d is not among the best three, degraded %q: %s", i, got.header.Get("X-Degraded"), got.body)
+		}
+		ids = append(ids, id)
+	}
+	got := h.ok(t, token, "POST", "/api/memories/bulk-delete", `{"memoryIds":["`+strings.Join(ids, `","`)+`"]}`)
+	if !strings.Contains(got.body, `"deletedCount":100,"errors":[]`) {
+		t.Errorf("bulk delete: %s", got.body)
+	}
+	if got := h.ok(t, token, "GET", "/api/v2/memory?query=flea+market", ""); !strings.Contains(got.body, `"memories":[]`) {
+		t.Errorf("deleted memories are found: %s", got.body)
+	}
+	id := tenant.ID(fmt.Sprintf("0196b2f4-0000-7000-8000-%012x", "fresh"))
+	place, err := s.db.Place(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.eventually(t, func() string {
+		left, err := s.index.List(t.Context(), id, place, 0, 1000)
+		if err != nil || len(left) > 0 {
+			return fmt.Sprintf("the index holds %v, %v", left, err)
+		}
+		return ""
+	})
+}
+
+// takesConversations: sending again adds and replaces, duplicates nothing; too
+// many tokens are accepted and fail; the quota blocks.
+func (h *house) takesConversations(t *testing.T, s realStores) {
+	token := s.tenant(t, "chats", "alice", false)
+	send := func(body string) map[string]any {
+		return h.ok(t, token, "POST", "/api/chat-history/ingest/custom-online", body).json(t)
+	}
+	first := send(ingestText)
+	again := send(strings.Replace(ingestText, "By the window.", "On the aisle.", 1))
+	if first["conversationId"] != again["conversationId"] || first["importId"] == again["importId"] {
+		t.Errorf("sent twice: %v and %v", first, again)
+	}
+	got := h.ok(t, token, "GET", "/api/chat-history/conversation?conversationId="+first["conversationId"].(string), "")
+	if !strings.Contains(got.body, `"total":2`) || !strings.Contains(got.body, "On the aisle.") || strings.Contains(got.body, "window") {
+		t.Errorf("after the second sending: %s", got.body)
+	}
+	if got := h.ok(t, token, "POST", "/api/chat-history/search", `{"query":"aisle or window?","contextChunks":1}`); !strings.Contains(got.body, "On the aisle.") {
+		t.Errorf("search: %s", got.body)
+	}
+	long := send(strings.Replace(strings.Replace(ingestText, "x-1", "x-long", 1), "By the window.", strings.Repeat("window seat ", 60000), 1))
+	if long["queued"] != true || long["conversationId"] == "" {
+		t.Errorf("over the token limit: %v", long)
+	}
+	for i := range 11 {
+		send(strings.Replace(ingestText, "x-1", fmt.Sprintf("x-%d", i), 1))
+	}
+	if got := h.ok(t, token, "GET", "/api/chat-history/count", ""); strings.TrimSpace(got.body) != `{"count":10}` {
+		t.Errorf("over the quota: %s, want 10", got.body)
+	}
+	if got := h.ok(t, token, "GET", "/api/chat-history/chats?status=blocked", ""); !strings.Contains(got.body, `"total":1,`) {
+		t.Errorf("blocked: %s", got.body)
+	}
+}
+
+// eventually asks until there is nothing to complain of.
+func (h *house) eventually(t *testing.T, complaint func() string) {
+	t.Helper()
+	deadline := time.After(20 * time.Second)
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		text := complaint()
+		if text == "" {
+			return
+		}
+		select {
+		case <-deadline:
+			t.Fatal(text)
+		case <-tick.C:
+		}
+	}
+}
