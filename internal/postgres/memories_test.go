@@ -1,0 +1,280 @@
+package postgres_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/memory"
+	"github.com/mnemo-dev/mnemo/internal/retrieve"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+func TestMemoryIsStored(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	text := "2025-05-09 Zoë planted tomatoes. " + strings.Repeat("It rained on the garden. ", 100)
+	id := b.remember(t, b.users[0], text, nil)
+	got, err := b.Memories().ByID(t.Context(), b.users[0], []string{id, id, strings.ToUpper(id)})
+	if err != nil || len(got) != 1 {
+		t.Fatalf("ByID = %v, %v", got, err)
+	}
+	m := got[0]
+	want := memory.Memory{
+		ID: id, Seq: 1, BucketID: m.BucketID, BucketName: "General", Text: text, Tokens: len(strings.Fields(text)),
+		Source: "test", Version: 1, CreatedAt: m.CreatedAt, UpdatedAt: m.CreatedAt,
+	}
+	if diff := cmp.Diff(want, m); diff != "" {
+		t.Errorf("ByID (-want +got):\n%s", diff)
+	}
+	units := b.unitsOf(t, id)
+	if len(units) < 2 {
+		t.Errorf("a long text has %d units", len(units))
+	}
+	jobs := b.jobUnits(t)
+	for _, u := range units {
+		if !jobs[u] {
+			t.Errorf("no index job names unit %d", u)
+		}
+	}
+}
+
+func TestMemoriesOfOthersAreUnseen(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	var ids []string
+	for i, u := range b.users {
+		ids = append(ids, b.remember(t, u, fmt.Sprintf("memory of user %d", i), nil))
+	}
+	for i, u := range b.users {
+		list, more, err := b.Memories().List(t.Context(), u, memory.Filter{Limit: 10})
+		if err != nil || more || len(list) != 1 || list[0].ID != ids[i] {
+			t.Errorf("user %d lists %v, %v, %v", i, list, more, err)
+		}
+		got, err := b.Memories().ByID(t.Context(), u, ids)
+		if err != nil || len(got) != 1 || got[0].ID != ids[i] {
+			t.Errorf("user %d gets %v, %v", i, got, err)
+		}
+		buckets, err := b.ListBuckets(t.Context(), b.users[(i+1)%4])
+		if err != nil {
+			t.Fatal(err)
+		}
+		foreign := newMemory("in another's bucket")
+		for name, bucket := range map[string]int64{"another's": buckets[0].ID, "no": 1 << 40} {
+			foreign.Bucket = bucket
+			_, err = b.Memories().Create(t.Context(), u, foreign)
+			wantKind(t, "Create in "+name+" bucket", err, fault.NotFound)
+			_, _, err = b.Memories().List(t.Context(), u, memory.Filter{Bucket: bucket, Limit: 1})
+			wantKind(t, "List of "+name+" bucket", err, fault.NotFound)
+		}
+		others := slices.Delete(slices.Clone(ids), i, i+1)
+		gone, err := b.Memories().Delete(t.Context(), u, others)
+		if err != nil || len(gone.IDs)+len(gone.Units) != 0 {
+			t.Errorf("user %d deleted %v, %v", i, gone, err)
+		}
+	}
+	_, err := b.Memories().Create(t.Context(), tenant.Scope{Tenant: tenant.ID(uuid.NewString()), User: 1}, newMemory("text"))
+	wantKind(t, "Create for no tenant", err, fault.NotFound)
+}
+
+func TestMemoriesAreListedInOrder(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	ctx, scope := t.Context(), b.users[0]
+	bucket, err := b.CreateBucket(ctx, scope, memory.BucketInput{Name: "Work"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 7 {
+		m := newMemory(fmt.Sprint(i))
+		if i%2 == 1 {
+			m.Bucket = bucket
+		}
+		if _, err := b.Memories().Create(ctx, scope, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, test := range map[string]struct {
+		reason string
+		filter memory.Filter
+		want   string
+		more   bool
+	}{
+		"oldest":     {"first written first", memory.Filter{Limit: 10}, "0123456", false},
+		"exactly":    {"nothing follows", memory.Filter{Limit: 7}, "0123456", false},
+		"cut":        {"more follow", memory.Filter{Limit: 3}, "012", true},
+		"skip":       {"the rest", memory.Filter{Limit: 4, Skip: 3}, "3456", false},
+		"newest":     {"last written first", memory.Filter{Limit: 2, Newest: true}, "65", true},
+		"bucket":     {"only the bucket's", memory.Filter{Limit: 9, Bucket: bucket}, "135", false},
+		"all of it":  {"newest of the bucket", memory.Filter{Limit: 1, Skip: 1, Newest: true, Bucket: bucket}, "3", true},
+		"beyond end": {"empty, but the bucket is known", memory.Filter{Limit: 1, Skip: 50, Bucket: bucket}, "", false},
+	} {
+		list, more, err := b.Memories().List(ctx, scope, test.filter)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		for _, m := range list {
+			got += m.Text
+		}
+		if got != test.want || more != test.more {
+			t.Errorf("%s: %q, %v, want %q, %v: %s", name, got, more, test.want, test.more, test.reason)
+		}
+	}
+}
+
+func TestMemoriesAreDeletedWithEverything(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	ctx, scope := t.Context(), b.users[0]
+	var ids []string
+	var units []retrieve.UnitID
+	for i := range 2500 {
+		ids = append(ids, b.remember(t, scope, fmt.Sprintf("memory %d", i), nil))
+	}
+	kept := b.remember(t, scope, "kept", nil)
+	for _, id := range []string{ids[0], ids[1], ids[2499]} {
+		units = append(units, b.unitsOf(t, id)...)
+	}
+	b.jobUnits(t)
+	asked := append([]string{"", "x", "not-a-uuid", uuid.NewString(), ids[0]}, ids...)
+	gone, err := b.Memories().Delete(ctx, scope, asked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(gone.IDs)
+	if diff := cmp.Diff(ids, gone.IDs); diff != "" { // v7 ids sort by time
+		t.Errorf("deleted ids (-want +got):\n%s", diff)
+	}
+	jobs := b.jobUnits(t)
+	for _, u := range units {
+		if !slices.Contains(gone.Units, u) || !jobs[u] {
+			t.Errorf("unit %d is not among the deleted ones, or in no job", u)
+		}
+	}
+	if len(gone.Units) != len(ids) || len(jobs) != len(ids) {
+		t.Errorf("%d units deleted, %d in jobs, want %d", len(gone.Units), len(jobs), len(ids))
+	}
+	list, _, err := b.Memories().List(ctx, scope, memory.Filter{Limit: 10})
+	if err != nil || len(list) != 1 || list[0].ID != kept {
+		t.Errorf("left: %v, %v", list, err)
+	}
+	again, err := b.Memories().Delete(ctx, scope, asked)
+	if err != nil || len(again.IDs)+len(again.Units) != 0 {
+		t.Errorf("deleted again: %v, %v", again, err)
+	}
+}
+
+func TestMemoryQuotas(t *testing.T) {
+	t.Parallel()
+	b := setup(t, func(q *tenant.Quota) { q.Memories, q.UserMemories, q.Storage = 3, 2, 100 })
+	ctx := t.Context()
+	create := func(user int, text string) error {
+		_, err := b.Memories().Create(ctx, b.users[user], newMemory(text))
+		return err
+	}
+	steps := []struct {
+		reason string
+		user   int
+		text   string
+		want   fault.Kind
+	}{
+		{"there is room", 0, "one", 0},
+		{"room for two per user", 0, "two", 0},
+		{"the user's quota is used up", 0, "three", fault.Forbidden},
+		{"the tenant's storage would be passed", 1, strings.Repeat("x", 95), fault.Forbidden},
+		{"exactly full", 1, strings.Repeat("x", 94), 0},
+		{"the tenant's quota is used up", 1, "four", fault.Forbidden},
+		{"the other tenant's is not", 2, "five", 0},
+	}
+	for _, s := range steps {
+		if err := create(s.user, s.text); fault.KindOf(err) != s.want {
+			t.Errorf("%s: %v", s.reason, err)
+		}
+		b.checkCounters(t)
+	}
+	b.requota(t, func(q *tenant.Quota) { q.Memories, q.UserMemories = 4, 3 })
+	if err := create(0, ""); err != nil {
+		t.Errorf("after the quota was raised: %v", err)
+	}
+	b.requota(t, func(q *tenant.Quota) { q.Memories = 0 })
+	wantKind(t, "after the quota was lowered", create(1, "x"), fault.Forbidden)
+	list, _, err := b.Memories().List(ctx, b.users[0], memory.Filter{Limit: 9})
+	if err != nil || len(list) != 3 {
+		t.Errorf("a lowered quota left %v, %v", list, err)
+	}
+	if _, err := b.Memories().Delete(ctx, b.users[0], []string{list[0].ID}); err != nil {
+		t.Errorf("deleting over the quota: %v", err)
+	}
+}
+
+func TestConcurrentWritersOfMemories(t *testing.T) {
+	t.Parallel()
+	b := setup(t, func(q *tenant.Quota) { q.Memories = 150 })
+	ctx := t.Context()
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	refused := 0
+	for w := range 20 {
+		wg.Go(func() {
+			for i := range 10 {
+				_, err := b.Memories().Create(ctx, b.users[w%2], newMemory(fmt.Sprintf("writer %d memory %d", w, i)))
+				if err != nil && !fault.Is(err, fault.Forbidden) {
+					t.Errorf("Create: %v", err)
+				}
+				if err != nil {
+					mu.Lock()
+					refused++
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if refused != 50 {
+		t.Errorf("%d of 200 were refused with room for 150", refused)
+	}
+	for _, u := range b.users[:2] {
+		list, _, err := b.Memories().List(ctx, u, memory.Filter{Limit: 1000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, m := range list {
+			if m.Seq != int64(i+1) {
+				t.Fatalf("memory %d of user %d has seq %d", i, u.User, m.Seq)
+			}
+		}
+	}
+}
+
+func TestDeletingWhileWriting(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	ctx, scope := t.Context(), b.users[0]
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 10 {
+				if _, err := b.Memories().Create(ctx, scope, newMemory("text")); err != nil {
+					t.Errorf("Create: %v", err)
+				}
+				list, _, err := b.Memories().List(ctx, scope, memory.Filter{Limit: 2})
+				if err != nil {
+					t.Errorf("List: %v", err)
+				}
+				for _, m := range list {
+					if _, err := b.Memories().Delete(ctx, scope, []string{m.ID}); err != nil {
+						t.Errorf("Delete: %v", err)
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
+}

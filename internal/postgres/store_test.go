@@ -1,0 +1,187 @@
+package postgres_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/memory"
+	"github.com/mnemo-dev/mnemo/internal/postgres"
+	"github.com/mnemo-dev/mnemo/internal/postgres/postgrestest"
+	"github.com/mnemo-dev/mnemo/internal/retrieve"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+	"github.com/mnemo-dev/mnemo/internal/tenant/tenanttest"
+)
+
+// testBundle is a database with two tenants of two users each.
+type testBundle struct {
+	*postgres.DB
+	owner *pgxpool.Pool
+	specs []tenant.Spec
+	users []tenant.Scope // two of the first tenant, then two of the second
+}
+
+// setup makes tenants with a quota that no test reaches by accident; change
+// may be nil.
+func setup(t testing.TB, change func(*tenant.Quota)) *testBundle {
+	t.Helper()
+	d := postgrestest.Create(t)
+	b := &testBundle{DB: postgrestest.Open(t, d)}
+	var err error
+	if b.owner, err = pgxpool.New(t.Context(), d.OwnerURL); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.owner.Close)
+	for range 2 {
+		spec := tenanttest.NewSpec()
+		spec.Quota.Memories, spec.Quota.UserMemories = 1e6, tenant.NoLimit
+		spec.Quota.Conversations, spec.Quota.Storage = 1e6, 1<<40
+		if change != nil {
+			change(&spec.Quota)
+		}
+		got, err := b.Apply(t.Context(), spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, u := range got.Users {
+			b.users = append(b.users, tenant.Scope{Tenant: got.ID, User: u.ID})
+		}
+		b.specs = append(b.specs, spec)
+	}
+	t.Cleanup(func() { b.checkCounters(t) })
+	return b
+}
+
+// requota gives the first tenant another quota and does the job it commits.
+func (b *testBundle) requota(t *testing.T, change func(*tenant.Quota)) {
+	t.Helper()
+	change(&b.specs[0].Quota)
+	if _, err := b.Apply(t.Context(), b.specs[0]); err != nil {
+		t.Fatal(err)
+	}
+	workJobs(t, b.DB, b.owner)
+}
+
+// checkCounters compares every counter with what it counts.
+func (b *testBundle) checkCounters(t testing.TB) {
+	t.Helper()
+	const sql = `
+		select 'usage of ' || u.tenant_id, array[u.memories, u.conversations, u.blocked, u.storage], array[
+			(select count(*) from memories m where m.tenant_id = u.tenant_id),
+			(select count(*) from conversations c where c.tenant_id = u.tenant_id and status = 'active'),
+			(select count(*) from conversations c where c.tenant_id = u.tenant_id and status = 'blocked'),
+			(select coalesce(sum(octet_length(text)), 0) from memory_versions v where v.tenant_id = u.tenant_id)
+				+ (select coalesce(sum(octet_length(text)), 0) from messages m where m.tenant_id = u.tenant_id)]::bigint[]
+		from usage u
+		union all select 'user ' || u.name, array[u.memories, u.conversations], array[
+			(select count(*) from memories m where m.tenant_id = u.tenant_id and m.user_id = u.id),
+			(select count(*) from conversations c where c.tenant_id = u.tenant_id and c.user_id = u.id and status = 'active')]
+		from users u
+		union all select 'bucket ' || b.name, array[b.memories], array[
+			(select count(*) from memories m where m.tenant_id = b.tenant_id and m.user_id = b.user_id and m.bucket_id = b.id)]
+		from buckets b
+		union all select 'conversation ' || c.external_id, array[c.message_count, c.token_count, c.bytes],
+			(select array[count(*), coalesce(sum(tokens), 0), coalesce(sum(octet_length(text)), 0)] from messages m
+				where m.tenant_id = c.tenant_id and m.user_id = c.user_id and m.conversation_id = c.id)
+		from conversations c
+		union all select 'wrongly active units of ' || c.external_id, array[0], (select array[count(*)] from units u
+			where u.tenant_id = c.tenant_id and u.conversation_id = c.id and u.active <> (c.status = 'active'))
+		from conversations c`
+	// The test's context is done in a cleanup.
+	ctx := contextWithoutCancel(t)
+	rows, err := b.owner.Query(ctx, sql)
+	if err != nil {
+		t.Fatal(err)
+	}
+	type counter struct {
+		Name      string
+		Kept, Are []int64
+	}
+	counters, err := pgx.CollectRows(rows, pgx.RowToStructByPos[counter])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range counters {
+		if fmt.Sprint(c.Kept) != fmt.Sprint(c.Are) {
+			t.Errorf("counters of %s are %v, but there are %v", c.Name, c.Kept, c.Are)
+		}
+	}
+}
+
+// remember stores a text with its units, with vectors if vector is not nil.
+func (b *testBundle) remember(t testing.TB, scope tenant.Scope, text string, vector func(string) []float32) string {
+	t.Helper()
+	m := newMemory(text)
+	if vector != nil {
+		for i := range m.Units {
+			m.Units[i].Vector = vector(m.Units[i].Dense)
+		}
+	}
+	id, err := b.Memories().Create(t.Context(), scope, m)
+	if err != nil {
+		t.Fatalf("Create(%q): %v", text, err)
+	}
+	return id
+}
+
+func newMemory(text string) memory.NewMemory {
+	return memory.NewMemory{
+		CreateInput: memory.CreateInput{Text: text, Source: "test"},
+		Tokens:      len(strings.Fields(text)),
+		Units:       retrieve.MemoryUnits(text),
+	}
+}
+
+// unitsOf returns the ids of a memory's or conversation's units, in order.
+func (b *testBundle) unitsOf(t testing.TB, owner string) []retrieve.UnitID {
+	t.Helper()
+	rows, err := b.owner.Query(t.Context(), "select id from units where coalesce(memory_id, conversation_id) = $1 order by id", owner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids, err := pgx.CollectRows(rows, pgx.RowTo[retrieve.UnitID])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ids
+}
+
+// jobUnits takes the index jobs away and returns the units they name.
+func (b *testBundle) jobUnits(t testing.TB) map[retrieve.UnitID]bool {
+	t.Helper()
+	rows, err := b.owner.Query(t.Context(), `with gone as (delete from river_job where kind = 'index.sync' returning args)
+		select jsonb_array_elements(args -> 'units')::bigint from gone`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids, err := pgx.CollectRows(rows, pgx.RowTo[retrieve.UnitID])
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[retrieve.UnitID]bool{}
+	for _, id := range ids {
+		out[id] = true
+	}
+	return out
+}
+
+// randomUnit returns a random vector of length 1.
+func randomUnit(r *rand.Rand) []float32 {
+	v := make([]float32, postgrestest.Generation.Dimensions)
+	for i := range v {
+		v[i] = float32(r.NormFloat64())
+	}
+	return unitVector(v)
+}
+
+func wantKind(t testing.TB, what string, err error, kind fault.Kind) {
+	t.Helper()
+	if !fault.Is(err, kind) {
+		t.Errorf("%s: %v, want kind %s", what, err, kind)
+	}
+}
