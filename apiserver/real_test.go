@@ -76,7 +76,7 @@ func newRealHouse(t *testing.T) (*house, realStores) {
 		Memories: memory.NewService(memory.Config{Store: s.db.Memories(), Buckets: s.db, Searcher: engine,
 			Index: s.index, Embedder: s.embedder, CountTokens: tokens.Count}),
 		Chats: chat.NewService(chat.Config{Store: s.db.Conversations(), Passages: s.db, Searcher: engine,
-			Index: s.index, CountTokens: tokens.CountUpTo}),
+			Index: s.index, Embedder: s.embedder, CountTokens: tokens.CountUpTo}),
 		Tokens: s.db,
 		Checks: map[string]func(context.Context) error{"postgresql": s.db.Ping},
 	})
@@ -118,15 +118,28 @@ func (s realStores) tenant(t *testing.T, name, user string, suspended bool) stri
 func TestReal(t *testing.T) {
 	t.Parallel()
 	h, s := newRealHouse(t)
-	t.Run("Isolation", func(t *testing.T) { h.isolates(t) })
-	t.Run("Refusals", func(t *testing.T) { h.refuses(t) })
-	t.Run("ReadYourWrite", func(t *testing.T) { h.findsWhatWasJustStored(t, s) })
-	t.Run("Conversations", func(t *testing.T) { h.takesConversations(t, s) })
+	t.Run("Isolation", func(t *testing.T) {
+		t.Parallel()
+		h.isolates(t)
+	})
+	t.Run("Refusals", func(t *testing.T) {
+		t.Parallel()
+		h.refuses(t)
+	})
+	t.Run("ReadYourWrite", func(t *testing.T) {
+		t.Parallel()
+		h.findsWhatWasJustStored(t, s)
+	})
+	t.Run("Conversations", func(t *testing.T) {
+		t.Parallel()
+		h.takesConversations(t, s)
+	})
 }
 
 // findsWhatWasJustStored: the very next paraphrased query, 100 times in 100,
 // and what is deleted is gone from the database and from the index.
 func (h *house) findsWhatWasJustStored(t *testing.T, s realStores) {
+	t.Helper()
 	token := s.tenant(t, "fresh", "alice", false)
 	colours := []string{"crimson", "azure", "emerald", "golden", "violet", "ivory", "scarlet", "turquoise", "amber", "silver"}
 	things := []string{"bicycle", "teapot", "umbrella", "violin", "telescope", "backpack", "lantern", "armchair", "kayak", "typewriter"}
@@ -165,6 +178,7 @@ func (h *house) findsWhatWasJustStored(t *testing.T, s realStores) {
 // takesConversations: sending again adds and replaces, duplicates nothing; too
 // many tokens are accepted and fail; the quota blocks.
 func (h *house) takesConversations(t *testing.T, s realStores) {
+	t.Helper()
 	token := s.tenant(t, "chats", "alice", false)
 	send := func(body string) map[string]any {
 		return h.ok(t, token, "POST", "/api/chat-history/ingest/custom-online", body).json(t)

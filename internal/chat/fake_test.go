@@ -27,16 +27,23 @@ type fakes struct {
 	failure       string // the reason RecordFailure was given
 	removed       []retrieve.UnitID
 
-	storeFails, indexFails error
+	built         []retrieve.Unit // what the builder made of upserted
+
+	storeFails, indexFails, embedFails error
 }
 
 func newService(f *fakes) *Service {
-	return NewService(Config{Store: f, Passages: f, Searcher: f, Index: fakeIndex{f: f},
+	return NewService(Config{Store: f, Passages: f, Searcher: f, Index: fakeIndex{f: f}, Embedder: f,
 		CountTokens: func(text string, _ int) int { return len(strings.Fields(text)) }})
 }
 
-func (f *fakes) Upsert(_ context.Context, _ tenant.Scope, u Upsert, _ UnitBuilder) (Outcome, error) {
+func (f *fakes) Upsert(_ context.Context, _ tenant.Scope, u Upsert, build UnitBuilder) (Outcome, error) {
 	f.upserted = u
+	indexes := make([]int, len(u.Messages))
+	for i := range indexes {
+		indexes[i] = i
+	}
+	f.built = build(Conversation{Platform: u.Platform}, u.Messages, indexes)
 	return Outcome{ImportID: "i1"}, f.storeFails
 }
 
@@ -111,5 +118,14 @@ func wantKind(t *testing.T, err error, want fault.Kind) {
 	}
 }
 
-// p is a pointer to a value.
-func p[T any](v T) *T { return &v }
+// Embed gives each text a vector that tells its length.
+func (f *fakes) Embed(_ context.Context, texts []string) ([][]float32, error) {
+	out := make([][]float32, len(texts))
+	for i, text := range texts {
+		out[i] = []float32{float32(len(text))}
+	}
+	return out, f.embedFails
+}
+
+func (f *fakes) Model() string   { return "fake" }
+func (f *fakes) Dimensions() int { return 1 }

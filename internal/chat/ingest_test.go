@@ -15,10 +15,10 @@ var noon = time.Date(2025, 5, 9, 12, 0, 0, 0, time.UTC)
 // valid is an input that is accepted.
 func valid() IngestInput {
 	return IngestInput{
-		ID: p("c-1"), Title: p("Trains"), CreatedAt: p("2025-05-09T12:00:00Z"),
+		ID: new("c-1"), Title: new("Trains"), CreatedAt: new("2025-05-09T12:00:00Z"),
 		Messages: []IngestMessage{
-			{ID: p("m-1"), Role: p("user"), Content: p("hello"), CreatedAt: p("2025-05-09T12:00:00Z")},
-			{ID: p("m-2"), Role: p("AI"), Content: p(""), CreatedAt: p("2025-05-09T14:00:00+02:00")},
+			{ID: new("m-1"), Role: new("user"), Content: new("hello"), CreatedAt: new("2025-05-09T12:00:00Z")},
+			{ID: new("m-2"), Role: new("AI"), Content: new(""), CreatedAt: new("2025-05-09T14:00:00+02:00")},
 		},
 	}
 }
@@ -48,15 +48,15 @@ func TestUpsertRefuses(t *testing.T) {
 		"Nothing":        {"every required field is named", func(in *IngestInput) { *in = IngestInput{} }, "conversation.id is required and takes a string; conversation.title is required and takes a string; conversation.createdAt is required and takes an ISO 8601 time; conversation.messages is required and must hold at least one message"},
 		"Platform":       {"a platform is a plain name", func(in *IngestInput) { in.Platform = "my app" }, "platform must be"},
 		"DisplayName":    {"at most 200 characters", func(in *IngestInput) { in.PlatformName = strings.Repeat("é", 201) }, "platformDisplayName must be at most 200"},
-		"BlankID":        {"an id says something", func(in *IngestInput) { in.ID = p(" ") }, "conversation.id must not be blank"},
-		"Title":          {"U+0000", func(in *IngestInput) { in.Title = p("a\x00") }, "conversation.title must not contain the character U+0000"},
-		"CreatedAt":      {"a time", func(in *IngestInput) { in.CreatedAt = p("yesterday") }, "conversation.createdAt takes an ISO 8601 time"},
-		"UpdatedAt":      {"a time when it is there", func(in *IngestInput) { in.UpdatedAt = p("") }, "conversation.updatedAt takes an ISO 8601 time"},
+		"BlankID":        {"an id says something", func(in *IngestInput) { in.ID = new(" ") }, "conversation.id must not be blank"},
+		"Title":          {"U+0000", func(in *IngestInput) { in.Title = new("a\x00") }, "conversation.title must not contain the character U+0000"},
+		"CreatedAt":      {"a time", func(in *IngestInput) { in.CreatedAt = new("yesterday") }, "conversation.createdAt takes an ISO 8601 time"},
+		"UpdatedAt":      {"a time when it is there", func(in *IngestInput) { in.UpdatedAt = new("") }, "conversation.updatedAt takes an ISO 8601 time"},
 		"MessageID":      {"messages are told apart by id", func(in *IngestInput) { in.Messages[1].ID = nil }, "conversation.messages[1].id is required"},
-		"Role":           {"an unknown role", func(in *IngestInput) { in.Messages[0].Role = p("pope") }, "conversation.messages[0].role takes human, user"},
+		"Role":           {"an unknown role", func(in *IngestInput) { in.Messages[0].Role = new("pope") }, "conversation.messages[0].role takes human, user"},
 		"NoRole":         {"no role", func(in *IngestInput) { in.Messages[0].Role = nil }, "conversation.messages[0].role is required"},
 		"Content":        {"no content", func(in *IngestInput) { in.Messages[0].Content = nil }, "conversation.messages[0].content is required"},
-		"ContentZero":    {"U+0000 in a message", func(in *IngestInput) { in.Messages[0].Content = p("\x00") }, "conversation.messages[0].content must not contain"},
+		"ContentZero":    {"U+0000 in a message", func(in *IngestInput) { in.Messages[0].Content = new("\x00") }, "conversation.messages[0].content must not contain"},
 		"MessageCreated": {"a message has its time", func(in *IngestInput) { in.Messages[0].CreatedAt = nil }, "conversation.messages[0].createdAt is required"},
 	}
 	for name, tc := range tests {
@@ -90,7 +90,7 @@ func TestUpsertMergesRepeatedMessages(t *testing.T) {
 	t.Parallel()
 	in := valid()
 	again := in.Messages[0]
-	again.Content = p("hello again")
+	again.Content = new("hello again")
 	in.Messages = append(in.Messages, again)
 	got, err := in.Upsert()
 	if err != nil {

@@ -13,12 +13,14 @@ import (
 )
 
 const (
-	// DefaultResults and MaxResults bound how many passages a search gives.
+	// DefaultResults is how many passages a search gives that names no limit.
 	DefaultResults = 20
-	MaxResults     = 100
-	// DefaultAround and MaxAround bound the messages on either side of a passage.
+	// MaxResults is the highest limit.
+	MaxResults = 100
+	// DefaultAround is how many messages come with a passage on either side.
 	DefaultAround = 4
-	MaxAround     = 20
+	// MaxAround is the most that may be asked for.
+	MaxAround = 20
 )
 
 // SearchInput is a question to a user's active conversations.

@@ -18,11 +18,16 @@ const (
 	MaxTokens = 100000
 	// MaxBulk is the most ids one deletion takes.
 	MaxBulk = 10000
-	// DefaultPageSize and MaxPageSize bound a page of the list.
+	// DefaultPageSize is how many conversations a page holds that names no size.
 	DefaultPageSize = 25
-	MaxPageSize     = 100
+	// MaxPageSize is the largest page.
+	MaxPageSize = 100
 
 	defaultIndexTimeout = time.Second
+	defaultEmbedTimeout = 2 * time.Second
+	// smallUnits is how many units a conversation may have for its sender to
+	// wait until they are embedded: a few chunks of a chat that goes on.
+	smallUnits = 64
 )
 
 // Searcher finds units by meaning and by words. retrieve.Engine is one.
@@ -30,18 +35,22 @@ type Searcher interface {
 	Search(ctx context.Context, scope tenant.Scope, p tenant.Placement, q retrieve.Query) (retrieve.Result, error)
 }
 
-// Config is what a Service works with. All but the timeout is required.
+// Config is what a Service works with. All but the timeouts are required.
 type Config struct {
 	Store    Store
 	Passages PassageStore
 	Searcher Searcher
 	Index    retrieve.Index
+	Embedder retrieve.Embedder
 	// CountTokens returns how many tokens a text has, exactly up to the limit
 	// and anything above it beyond.
 	CountTokens func(text string, limit int) int
 	// IndexTimeout is how long a deletion tries to reach the index at once
 	// before the job is left to do it; 1 s when 0.
 	IndexTimeout time.Duration
+	// EmbedTimeout is how long storing a short conversation waits for its
+	// embeddings before the job is left to make them; 2 s when 0.
+	EmbedTimeout time.Duration
 }
 
 // Service takes conversations in, lists them and finds passages of them.
@@ -52,6 +61,7 @@ type Service struct {
 // NewService makes a Service.
 func NewService(c Config) *Service {
 	c.IndexTimeout = cmp.Or(c.IndexTimeout, defaultIndexTimeout)
+	c.EmbedTimeout = cmp.Or(c.EmbedTimeout, defaultEmbedTimeout)
 	return &Service{Config: c}
 }
 
@@ -75,11 +85,53 @@ func (s *Service) Ingest(ctx context.Context, who tenant.Identity, in IngestInpu
 		}
 		return out, nil
 	}
-	out, err := s.Store.Upsert(ctx, who.Scope, u, Units)
+	// Before the transaction, which holds locks: what a unit embeds is known
+	// from its own message.
+	vectors := s.embed(ctx, u)
+	build := func(c Conversation, messages []Message, indexes []int) []retrieve.Unit {
+		units := Units(c, messages, indexes)
+		for i := range units {
+			units[i].Vector = vectors[units[i].Dense]
+		}
+		return units
+	}
+	out, err := s.Store.Upsert(ctx, who.Scope, u, build)
 	if err != nil {
 		return Outcome{}, fmt.Errorf("store conversation: %w", err)
 	}
 	return out, nil
+}
+
+// embed returns the vectors of a short conversation's units by what they
+// embed, so that the next search finds it by meaning; none for a long one, or
+// when the embedder is late: the index job makes those.
+func (s *Service) embed(ctx context.Context, u Upsert) map[string][]float32 {
+	indexes := make([]int, len(u.Messages))
+	for i := range indexes {
+		indexes[i] = i
+	}
+	if len(indexes) > smallUnits {
+		return nil
+	}
+	units := Units(Conversation{Platform: u.Platform}, u.Messages, indexes)
+	if len(units) > smallUnits {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.EmbedTimeout)
+	defer cancel()
+	texts := make([]string, len(units))
+	for i, unit := range units {
+		texts[i] = unit.Dense
+	}
+	made, err := s.Embedder.Embed(ctx, texts)
+	if err != nil || len(made) != len(texts) {
+		return nil
+	}
+	vectors := make(map[string][]float32, len(made))
+	for i, text := range texts {
+		vectors[text] = made[i]
+	}
+	return vectors
 }
 
 var _ UnitBuilder = Units

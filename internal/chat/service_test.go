@@ -25,14 +25,14 @@ func TestIngestCountsTokens(t *testing.T) {
 	}
 
 	long := valid()
-	long.Messages[0].Content = p(strings.Repeat("word ", MaxTokens+1))
+	long.Messages[0].Content = new(strings.Repeat("word ", MaxTokens+1))
 	out, err = newService(f).Ingest(t.Context(), alice, long)
 	if err != nil || out.ImportID != "i2" || !strings.Contains(f.failure, "more than 100000 tokens") {
 		t.Errorf("Ingest = %+v, %v, failure %q, want a recorded failure", out, err, f.failure)
 	}
 
 	fits := valid()
-	fits.Messages[0].Content = p(strings.Repeat("word ", MaxTokens))
+	fits.Messages[0].Content = new(strings.Repeat("word ", MaxTokens))
 	if out, err = newService(f).Ingest(t.Context(), alice, fits); err != nil || out.ImportID != "i1" {
 		t.Errorf("Ingest of exactly the limit = %+v, %v", out, err)
 	}
