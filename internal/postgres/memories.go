@@ -139,7 +139,7 @@ func (m Memories) ByID(ctx context.Context, scope tenant.Scope, ids []string) ([
 func toMemory(r db.MemoriesByIDRow) memory.Memory {
 	return memory.Memory{
 		ID: r.ID, Seq: r.Seq, BucketID: r.BucketID, BucketName: r.BucketName, Text: r.Text, Tokens: int(r.Tokens),
-		Source: r.Source, Version: int(r.Version), CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt,
+		Source: r.Source, Version: int(r.Version), CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(),
 	}
 }
 

@@ -153,7 +153,7 @@ func readMessages(ctx context.Context, q *db.Queries, scope tenant.Scope, conver
 func toMessage(r db.ListMessagesRow) chat.Message {
 	return chat.Message{
 		Index: int(r.Seq), ExternalID: r.ExternalID, Sender: chat.Sender(r.Sender), Text: r.Text,
-		Tokens: int(r.Tokens), CreatedAt: r.CreatedAt,
+		Tokens: int(r.Tokens), CreatedAt: r.CreatedAt.UTC(),
 	}
 }
 
