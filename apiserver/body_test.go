@@ -111,7 +111,8 @@ func TestReadBodiesKeepTheConnection(t *testing.T) {
 			t.Fatalf("request %d: %v", i, err)
 		}
 		text, err := io.ReadAll(resp.Body)
-		if err != nil || resp.StatusCode != 200 || resp.Close {
+		_ = resp.Body.Close()
+		if err != nil || resp.StatusCode != http.StatusOK || resp.Close {
 			t.Errorf("request %d: %d %s, close %v, %v", i, resp.StatusCode, text, resp.Close, err)
 		}
 	}

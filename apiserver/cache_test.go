@@ -70,19 +70,19 @@ func TestIdentityIsCached(t *testing.T) {
 	for range 3 {
 		h.ok(t, h.alice, "GET", "/api/chat-history/count", "")
 	}
-	if h.stores.asked != 1 {
-		t.Errorf("%d queries for three requests, want 1", h.stores.asked)
+	if n := h.stores.identified(); n != 1 {
+		t.Errorf("%d queries for three requests, want 1", n)
 	}
 	hash := tenant.HashSecret(h.alice)
-	delete(h.stores.known, hash)
+	h.stores.forget(hash)
 	h.Cache.Drop(hash)
 	for range 2 {
 		if got := h.call(t, h.alice, "GET", "/api/chat-history/count", ""); got.status != 401 {
 			t.Errorf("a revoked token: %d", got.status)
 		}
 	}
-	if h.stores.asked != 3 {
-		t.Errorf("%d queries, want one for each request of an unknown token", h.stores.asked)
+	if n := h.stores.identified(); n != 3 {
+		t.Errorf("%d queries, want one for each request of an unknown token", n)
 	}
 }
 
@@ -90,7 +90,7 @@ func TestIdentityIsCached(t *testing.T) {
 func TestIdentifyWithoutTheDatabase(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
-	h.stores.fails = fault.New(fault.Unavailable, "the database is away; try again")
+	h.stores.fail(fault.New(fault.Unavailable, "the database is away; try again"))
 	got := h.call(t, h.alice, "GET", "/api/chat-history/count", "")
 	if got.status != 503 || got.header.Get("Retry-After") == "" {
 		t.Errorf("%d %s, Retry-After %q", got.status, got.body, got.header.Get("Retry-After"))

@@ -66,9 +66,9 @@ func (s *Server) answerFor(ctx context.Context, err error) *Error {
 	switch f.Kind {
 	case fault.Internal:
 		out.Message, out.RequestID = unexpectedAnswer, requestIDOf(ctx)
-		s.Log.LogAttrs(ctx, slog.LevelError, "request failed", slog.String("requestId", out.RequestID), slog.Any("error", err))
+		s.Log.LogAttrs(ctx, slog.LevelError, "request failed", slog.String("request_id", out.RequestID), slog.Any("error", err))
 	case fault.Unavailable:
-		s.Log.LogAttrs(ctx, slog.LevelWarn, "a store is away", slog.String("requestId", requestIDOf(ctx)), slog.Any("error", err))
+		s.Log.LogAttrs(ctx, slog.LevelWarn, "a store is away", slog.String("request_id", requestIDOf(ctx)), slog.Any("error", err))
 		out.retryAfter(f.RetryAfter)
 	case fault.RateLimited:
 		out.retryAfter(f.RetryAfter)

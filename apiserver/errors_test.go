@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -39,7 +40,7 @@ func TestFailures(t *testing.T) {
 			t.Parallel()
 			h := newHouse(t)
 			h.ok(t, h.alice, "GET", "/api/buckets", "") // the token is known from here on
-			h.stores.fails = tc.err
+			h.stores.fail(tc.err)
 			got := h.call(t, h.alice, "GET", "/api/buckets", "", "X-Request-Id", "r-1")
 			if got.status != tc.status || got.header.Get("Retry-After") != tc.header || got.header.Get("X-Request-Id") != "r-1" {
 				t.Errorf("status %d, Retry-After %q, X-Request-Id %q", got.status, got.header.Get("Retry-After"), got.header.Get("X-Request-Id"))
@@ -103,7 +104,7 @@ func TestMetrics(t *testing.T) {
 	h.call(t, h.alice, "PUT", "/nowhere", "")
 	h.call(t, "", "GET", "/api/buckets", "")
 	w := httptest.NewRecorder()
-	h.MetricsHandler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	h.MetricsHandler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	text, err := io.ReadAll(w.Body)
 	if err != nil {
 		t.Fatal(err)
@@ -127,7 +128,7 @@ func TestShutdownBeforeServe(t *testing.T) {
 	if err := s.Shutdown(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Listen("127.0.0.1:0"); err != nil {
+	if err := s.Listen(t.Context(), "127.0.0.1:0"); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -136,7 +137,7 @@ func TestBulkDeleteWithoutTheDatabase(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
 	h.ok(t, h.alice, "GET", "/api/buckets", "")
-	h.stores.fails = fault.New(fault.Unavailable, "away")
+	h.stores.fail(fault.New(fault.Unavailable, "away"))
 	got := h.ok(t, h.alice, "POST", "/api/memories/bulk-delete", `{"memoryIds":["x"]}`)
 	if !strings.HasPrefix(got.body, `{"message":"Memories deleted","deletedCount":0,"errors":[{"memoryId":"postgres_bulk","error":"`) {
 		t.Errorf("body %s", got.body)

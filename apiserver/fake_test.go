@@ -69,6 +69,27 @@ func (f *fakeStores) RevokeOlder(context.Context, tenant.ID, string, int64, time
 	return nil
 }
 
+// fail makes every call from here on end with the error.
+func (f *fakeStores) fail(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.fails = err
+}
+
+// forget makes a token unknown.
+func (f *fakeStores) forget(h tenant.Hash) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.known, h)
+}
+
+// identified is how often Identify was called.
+func (f *fakeStores) identified() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.asked
+}
+
 type fakeMemories struct{ *fakeStores }
 
 func (f fakeMemories) Create(_ context.Context, scope tenant.Scope, m memory.NewMemory) (string, error) {
@@ -197,7 +218,7 @@ func (f fakeChats) Upsert(_ context.Context, scope tenant.Scope, in chat.Upsert,
 	return chat.Outcome{ImportID: "i-1", Conversation: c}, nil
 }
 
-func (f fakeChats) RecordFailure(_ context.Context, scope tenant.Scope, in chat.Upsert, _ string) (chat.Outcome, error) {
+func (f fakeChats) RecordFailure(_ context.Context, scope tenant.Scope, _ chat.Upsert, _ string) (chat.Outcome, error) {
 	_, end, err := f.begin(scope)
 	defer end()
 	return chat.Outcome{ImportID: "i-2"}, err

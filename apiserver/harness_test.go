@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -23,7 +24,7 @@ type house struct {
 	*Server
 	stores *fakeStores
 	addr   string
-	log    *strings.Builder
+	log    *journal
 
 	alice     string // a user of tenant one
 	bob       string // another one of the same tenant
@@ -34,7 +35,7 @@ type house struct {
 // newHouse starts a server on fake stores; change may alter its configuration.
 func newHouse(t *testing.T, change ...func(*Config)) *house {
 	t.Helper()
-	h := &house{stores: newFakeStores(), log: &strings.Builder{}}
+	h := &house{stores: newFakeStores(), log: &journal{}}
 	h.alice = h.user(t, tenant.Identity{Scope: tenant.Scope{Tenant: "one", User: 1}})
 	h.bob = h.user(t, tenant.Identity{Scope: tenant.Scope{Tenant: "one", User: 2}})
 	h.carol = h.user(t, tenant.Identity{Scope: tenant.Scope{Tenant: "two", User: 3}})
@@ -76,6 +77,24 @@ func (h *house) start(t *testing.T, config Config) {
 			t.Error(err)
 		}
 	})
+}
+
+// journal keeps a log that is written and read at once.
+type journal struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (j *journal) Write(p []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.Write(p)
+}
+
+func (j *journal) String() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.String()
 }
 
 // seed makes the tokens of a test's users differ from run to run as little as

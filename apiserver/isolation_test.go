@@ -81,6 +81,7 @@ func TestIsolation(t *testing.T) {
 // Another tenant's and another user's ids behave like ids that do not exist:
 // same status, same body, and nothing changes.
 func (h *house) isolates(t *testing.T) {
+	t.Helper()
 	ids := h.fill(t, h.alice)
 	for name, token := range map[string]string{"another user": h.bob, "another tenant": h.carol} {
 		for _, r := range namingRequests {

@@ -240,7 +240,7 @@ func (s *Server) deleteMemories(ctx context.Context, who tenant.Identity, in *de
 	}
 	if done.Cause != nil {
 		s.Log.LogAttrs(ctx, slog.LevelWarn, "bulk delete incomplete",
-			slog.String("requestId", requestIDOf(ctx)), slog.Any("error", done.Cause))
+			slog.String("request_id", requestIDOf(ctx)), slog.Any("error", done.Cause))
 	}
 	out := deleteMemoriesBody{Message: "Memories deleted", DeletedCount: done.Deleted, Errors: make([]bulkErrorBody, len(done.Errors))}
 	for i, e := range done.Errors {

@@ -69,7 +69,7 @@ func newRealHouse(t *testing.T) (*house, realStores) {
 	t.Helper()
 	s := openReal(t)
 	engine := retrieve.New(retrieve.Config{Searcher: s.db, Index: s.index, Embedder: s.embedder})
-	h := &house{log: &strings.Builder{}}
+	h := &house{log: &journal{}}
 	h.alice, h.bob = s.tenant(t, "one", "alice", false), s.tenant(t, "one", "bob", false)
 	h.carol, h.suspended = s.tenant(t, "two", "carol", false), s.tenant(t, "three", "dave", true)
 	h.start(t, Config{

@@ -203,6 +203,7 @@ var badFields = []struct {
 }
 
 func (h *house) refuses(t *testing.T) {
+	t.Helper()
 	for _, tc := range badFields {
 		for _, input := range tc.body {
 			path, body := tc.path, input

@@ -148,8 +148,9 @@ func (s *Server) began(l net.Listener) bool {
 }
 
 // Listen answers on a TCP address, such as ":8080", until Shutdown.
-func (s *Server) Listen(addr string) error {
-	l, err := net.Listen("tcp", addr)
+func (s *Server) Listen(ctx context.Context, addr string) error {
+	var config net.ListenConfig
+	l, err := config.Listen(ctx, "tcp", addr)
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}

@@ -27,7 +27,7 @@ type fakes struct {
 	failure       string // the reason RecordFailure was given
 	removed       []retrieve.UnitID
 
-	built         []retrieve.Unit // what the builder made of upserted
+	built []retrieve.Unit // what the builder made of upserted
 
 	storeFails, indexFails, embedFails error
 }

@@ -16,9 +16,6 @@ const (
 	DefaultCount = 10
 	// MaxRanked is how many of the best matches a query can be walked through.
 	MaxRanked = 1000
-	// firstRanked is how many are ranked for the first pages of a query, so
-	// that they agree with one another and cost little.
-	firstRanked = 100
 	// fewRanked is how many are ranked for the first pages, which is nearly
 	// always all that is asked for: ranking fewer is cheaper.
 	fewRanked = 50
@@ -87,7 +84,7 @@ func (s *Service) List(ctx context.Context, who tenant.Identity, in ListInput) (
 	if in.All {
 		pack.count = -1
 	}
-	more := false
+	var more bool
 	if strings.TrimSpace(in.Query) != "" {
 		more, out.Degraded, err = s.ranked(ctx, who, in, pack)
 	} else {
@@ -127,12 +124,8 @@ func (s *Service) walk(ctx context.Context, who tenant.Identity, in ListInput, p
 // ranked packs the best matches and reports whether more of the ranking
 // follow, and whether it was made without all of the vector store.
 func (s *Service) ranked(ctx context.Context, who tenant.Identity, in ListInput, pack *packer) (more, degraded bool, err error) {
-	limit := MaxRanked
-	if !in.All && in.Skip+in.Count < firstRanked {
-		limit = firstRanked
-	}
 	res, err := s.Searcher.Search(ctx, who.Scope, who.Placement,
-		retrieve.Query{Kind: retrieve.Memory, Text: in.Query, Group: in.Bucket, Limit: limit})
+		retrieve.Query{Kind: retrieve.Memory, Text: in.Query, Group: in.Bucket, Limit: in.depth()})
 	if err != nil {
 		return false, false, fmt.Errorf("search memories: %w", err)
 	}
