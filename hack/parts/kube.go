@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 )
@@ -144,8 +145,8 @@ func (k *Kube) KubeconfigAs(path, user string) error {
 // Stop ends the control plane in order, etcd last.
 func (k *Kube) Stop() error {
 	var errs []error
-	for i := len(k.running) - 1; i >= 0; i-- {
-		errs = append(errs, k.running[i].stopNow(15*time.Second))
+	for _, p := range slices.Backward(k.running) {
+		errs = append(errs, p.stopNow(15*time.Second))
 	}
 	k.running = nil
 	return errors.Join(errs...)

@@ -97,7 +97,7 @@ func kubeKey(module string) (string, error) {
 		}
 		h.Write(data)
 	}
-	fmt.Fprint(h, kubeBuildEnv, kubeBuildFlags(), runtime.GOARCH)
+	_, _ = fmt.Fprint(h, kubeBuildEnv, kubeBuildFlags(), runtime.GOARCH)
 	return kubeVersion + "-" + hex.EncodeToString(h.Sum(nil)[:6]), nil
 }
 
@@ -141,5 +141,5 @@ func goBuild(ctx context.Context, module, pkg, output, log string) error {
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("build (%w); the end of its log %s:\n%s", err, log, lastLines(log, 8))
 	}
-	return nil
+	return os.Remove(log)
 }

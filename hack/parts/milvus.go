@@ -113,6 +113,8 @@ func (m *Milvus) Start(ctx context.Context) error {
 			network.close()
 			return err
 		}
+	} else {
+		m.options.Cache.Progress.Printf("    Milvus: only root can shut it off from the network; its API asks for a password, its internal ports do not")
 	}
 	if m.process, err = startProcess(ctx, spec); err != nil {
 		network.close()
@@ -165,7 +167,7 @@ func (m *Milvus) list(ctx context.Context, password string) error {
 	if err != nil {
 		return fmt.Errorf("connect: %w", err)
 	}
-	defer c.Close()
+	defer func() { _ = c.Close() }()
 	if _, err := c.ListCollections(ctx); err != nil {
 		return fmt.Errorf("list collections: %w", err)
 	}
@@ -177,7 +179,7 @@ func (m *Milvus) setPassword(ctx context.Context, old string) error {
 	if err != nil {
 		return fmt.Errorf("connect: %w", err)
 	}
-	defer c.Close()
+	defer func() { _ = c.Close() }()
 	if err := c.UpdateCredential(ctx, m.User, old, m.Password); err != nil {
 		return fmt.Errorf("set password: %w", err)
 	}

@@ -50,7 +50,7 @@ func enterNetwork() error {
 	if err != nil {
 		return fmt.Errorf("socket: %w", err)
 	}
-	defer unix.Close(fd)
+	defer func() { _ = unix.Close(fd) }()
 	request, err := unix.NewIfreq("lo")
 	if err != nil {
 		return fmt.Errorf("name device: %w", err)
@@ -65,7 +65,7 @@ func enterNetwork() error {
 // forward accepts connections to addr, 127.0.0.1:port, and connects each to the
 // same address inside the namespace.
 func (n *network) forward(addr string) error {
-	l, err := net.Listen("tcp", addr)
+	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", addr)
 	if err != nil {
 		return fmt.Errorf("listen for the forwarder: %w", err)
 	}

@@ -1,6 +1,7 @@
 package parts
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -38,7 +39,7 @@ func freePort() (int, error) {
 
 // portFree tells whether a port can be listened on, on every address.
 func portFree(port int) bool {
-	l, err := net.Listen("tcp", fmt.Sprintf(":%d", port))
+	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", fmt.Sprintf(":%d", port))
 	if err != nil {
 		return false
 	}

@@ -97,7 +97,7 @@ func (p *Postgres) ping(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer conn.Close(context.WithoutCancel(ctx))
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
 	var found bool
 	const query = `SELECT EXISTS (SELECT FROM pg_available_extensions WHERE name = 'btree_gin')`
 	if err := conn.QueryRow(ctx, query).Scan(&found); err != nil {
@@ -157,7 +157,7 @@ func initPostgres(ctx context.Context, binaries, dir, password string) error {
 	if err := writePrivate(secret, password+"\n"); err != nil {
 		return err
 	}
-	defer os.Remove(secret)
+	defer func() { _ = os.Remove(secret) }()
 	cmd := exec.CommandContext(ctx, filepath.Join(binaries, "bin", "initdb"),
 		"--pgdata", fresh, "--username", "postgres", "--auth", "scram-sha-256", "--pwfile", secret,
 		"--encoding", "UTF8", "--locale", "C.UTF-8", "--no-sync")

@@ -55,10 +55,9 @@ func (p *Postgres) exec(ctx context.Context, sql, accept string) error {
 	if err != nil {
 		return fmt.Errorf("connect to PostgreSQL: %w", err)
 	}
-	defer conn.Close(context.WithoutCancel(ctx))
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
 	_, err = conn.Exec(ctx, sql)
-	var known *pgconn.PgError
-	if errors.As(err, &known) && known.Code == accept {
+	if known, ok := errors.AsType[*pgconn.PgError](err); ok && known.Code == accept {
 		return nil
 	}
 	return err

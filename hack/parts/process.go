@@ -47,7 +47,7 @@ func startProcess(ctx context.Context, spec processSpec) (*process, error) {
 		return nil, err
 	}
 	defer log.Close()
-	cmd := exec.Command(spec.path, spec.args...)
+	cmd := exec.Command(spec.path, spec.args...) //nolint:noctx // it outlives ctx, which is for starting
 	cmd.Dir = spec.cwd
 	cmd.Env = append(os.Environ(), spec.env...)
 	cmd.Stdout, cmd.Stderr = log, log

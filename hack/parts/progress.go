@@ -43,5 +43,5 @@ func (p *Progress) Printf(format string, args ...any) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	fmt.Fprintf(p.w, format+"\n", args...)
+	_, _ = fmt.Fprintf(p.w, format+"\n", args...)
 }

@@ -46,7 +46,7 @@ func postgresPlace(path, kind string) string {
 		return path
 	}
 	sum := sha256.Sum256([]byte(path))
-	return filepath.Join("/var", kind, "mnemo", filepath.Base(path)+"-"+hex.EncodeToString(sum[:6]))
+	return filepath.Join("/var/"+kind, "mnemo", filepath.Base(path)+"-"+hex.EncodeToString(sum[:6]))
 }
 
 // makePrivate creates a directory that belongs to the user PostgreSQL runs as.

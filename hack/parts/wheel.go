@@ -55,7 +55,7 @@ func extract(wheelPath string, place func(name string) string, convert func(stri
 	if err != nil {
 		return fmt.Errorf("open wheel: %w", err)
 	}
-	defer archive.Close()
+	defer func() { _ = archive.Close() }()
 	for _, file := range archive.File {
 		path := place(file.Name)
 		if path == "" || file.FileInfo().IsDir() {

@@ -32,8 +32,8 @@ func main() {
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	defer stop()
 	code, err := run(ctx, strings.Split(*only, ","), flag.Args())
+	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "hack/test:", err)
 		code = max(code, 1)
@@ -70,8 +70,7 @@ func execute(ctx context.Context, command, env []string) (int, error) {
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	err := cmd.Run()
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return max(exit.ExitCode(), 1), nil
 	}
 	if err != nil {

@@ -140,7 +140,8 @@ func (p *platform) watch(ctx context.Context) error {
 			return p.product.operator.Err()
 		case <-p.milvus.Done():
 			p.progress.Printf("==> Milvus ended by itself: starting it again")
-			if err := p.restartMilvus(ctx); err != nil {
+			// Being told to stop meanwhile is no failure.
+			if err := p.restartMilvus(ctx); err != nil && ctx.Err() == nil {
 				return err
 			}
 		}
@@ -151,11 +152,7 @@ func (p *platform) restartMilvus(ctx context.Context) error {
 	if err := p.milvus.Kill(); err != nil {
 		return fmt.Errorf("clean up after Milvus: %w", err)
 	}
-	err := p.milvus.Start(ctx)
-	if ctx.Err() != nil {
-		return nil
-	}
-	if err != nil {
+	if err := p.milvus.Start(ctx); err != nil {
 		return fmt.Errorf("start Milvus again: %w", err)
 	}
 	p.progress.Printf("    Milvus: answers again")

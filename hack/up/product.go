@@ -44,14 +44,7 @@ func (p *platform) chooseAddresses() error {
 	if err != nil {
 		return err
 	}
-	port := p.port
-	if port == 0 && s.ChoosePort("api", "the API", usualPort) != nil {
-		p.progress.Printf("==> port %d is taken by another program: using another, or choose one with `make up PORT=…`", usualPort)
-		delete(s.Ports, "api")
-	} else if port == 0 {
-		port = usualPort
-	}
-	if err := s.ChoosePort("api", "the API (`make up PORT=…`)", port); err != nil {
+	if err := p.choosePublicPort(s); err != nil {
 		return err
 	}
 	for _, use := range []string{"metrics", "operator metrics", "operator health"} {
@@ -63,6 +56,24 @@ func (p *platform) chooseAddresses() error {
 	s.EnsurePassword(appRole)
 	p.product = product{dir: dir, settings: s}
 	return s.Save(dir)
+}
+
+// choosePublicPort takes the port asked for, else that of the last run, which
+// the users' Secrets name, else the usual one; only the first must be free.
+func (p *platform) choosePublicPort(s parts.Settings) error {
+	const use, what = "api", "the API (`make up PORT=…`)"
+	if p.port != 0 {
+		return s.ChoosePort(use, what, p.port)
+	}
+	port := usualPort
+	if last := s.Ports[use]; last != 0 {
+		port = last
+	}
+	if s.ChoosePort(use, what, port) == nil {
+		return nil
+	}
+	p.progress.Printf("==> port %d is taken by another program: using another for the API; `make up PORT=…` chooses one", port)
+	return s.ChoosePort(use, what, 0)
 }
 
 // address is host:port for a use of chooseAddresses.

@@ -46,7 +46,7 @@ func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + 
 func (p *platform) printSummary(w io.Writer, took time.Duration) {
 	url, user := p.product.url(), p.sample.users[0]
 	auth := `-H "Authorization: Bearer ` + user.token + `"`
-	fmt.Fprintf(w, `
+	_, _ = fmt.Fprintf(w, `
 Mnemo is up after %s.
 
   API         %s   (its contract: %[2]s/openapi.json)
