@@ -1,0 +1,93 @@
+# Everything a contributor types. CI runs `make test` and nothing else.
+# Needs Go, make, git and Python 3 with pip; the rest is fetched or built once into ~/.cache/mnemo.
+
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+# The local embedder's kernels use Go's simd package, which is behind an experiment and for amd64 so far;
+# elsewhere plain Go is built. One setting for all, so that everything shares one build cache.
+ifeq ($(shell go env GOARCH),amd64)
+export GOEXPERIMENT := simd
+endif
+export CGO_ENABLED := 0
+
+TOOL := hack/tool.sh
+# Packages whose tests need nothing running.
+UNIT := ./api/... ./apiserver/... ./internal/chat/... ./internal/fault/... ./internal/importer/... ./internal/jobs/... \
+	./internal/memory/... ./internal/retrieve/... ./internal/telemetry/... ./internal/tenant/... ./internal/tokens/...
+
+##@ Run it here
+
+.PHONY: up
+up: ## The whole platform on this machine, from real parts, until Ctrl-C (PORT=8080)
+	@go run ./hack/up up $(if $(PORT),-port $(PORT))
+
+.PHONY: down
+down: ## Stop what `make up` left running after a crash
+	@go run ./hack/up down
+
+.PHONY: reset
+reset: ## make down, and remove the data
+	@go run ./hack/up reset
+
+##@ Change it
+
+.PHONY: build
+build: ## bin/mnemo
+	go build -trimpath -o bin/mnemo ./cmd/mnemo
+
+.PHONY: generate
+generate: ## Regenerate SQL code, deep copies, CRD, RBAC and api/openapi.json
+	@hack/generate.sh
+
+.PHONY: fmt
+fmt: ## Format Go code
+	@$(TOOL) golangci-lint fmt
+
+.PHONY: lint
+lint: ## Format, vet, lint and import rules (.golangci.yml)
+	@$(TOOL) golangci-lint run
+
+.PHONY: unit
+unit: ## The tests that need nothing running
+	@$(TOOL) gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg -- $(UNIT)
+
+.PHONY: check
+check: lint unit ## The fast part of `make test`, for every commit
+
+##@ Test it
+
+.PHONY: test
+test: verify race ## Everything CI runs: verify, then every test on real PostgreSQL, Milvus and kube-apiserver
+	@go run ./hack/test -- $(TOOL) gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg -- \
+		-count=1 -timeout 20m ./...
+
+.PHONY: verify
+verify: ## Generated files, modules, format, vet and lint are as they should be
+	@hack/verify.sh
+	@go mod tidy -diff
+	@go vet ./...
+	@$(MAKE) lint
+
+# The race detector needs a C compiler, which we do not ask our users for. Building Go's own C part is the question.
+.PHONY: race
+race: ## The unit tests again with the race detector, where there is a C compiler
+	@if CGO_ENABLED=1 go build -race runtime/cgo 2>/dev/null; then \
+		CGO_ENABLED=1 $(TOOL) gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg -- -race $(UNIT); \
+	else \
+		echo "no C compiler here: the unit tests run without the race detector"; \
+	fi
+
+.PHONY: bench
+bench: ## Benchmarks, on the real parts
+	@go run ./hack/test -- go test -run '^$$' -bench . -benchmem ./internal/...
+
+.PHONY: vuln
+vuln: ## Known vulnerabilities in what we use (asks vuln.go.dev)
+	@$(TOOL) govulncheck ./...
+
+.PHONY: help
+help: ## This text
+	@awk 'BEGIN {FS = ":.*## "} \
+		/^##@/ {printf "\n%s\n", substr($$0, 5)} \
+		/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
