@@ -71,14 +71,14 @@ func scoreUnits(
 	if query.Kind == retrieve.Chat {
 		owners, owner = "conversations", "conversation_id"
 	}
-	sql := `select u.id, u.embedding from (` + source + `) u where ($4 = 0 or u.group_id = $4)`
+	sql := `select u.id, u.embedding from (` + source + `) u where ($4::bigint = 0 or u.group_id = $4)`
 	if !query.From.IsZero() || !query.To.IsZero() {
 		sql += ` and exists (select from ` + owners + ` o where o.tenant_id = $1 and o.user_id = $2 and o.id = u.` + owner + `
 			and o.created_at >= coalesce($5::timestamptz, '-infinity') and o.created_at < coalesce($6::timestamptz, 'infinity'))`
 	} else {
 		sql += ` and $5::timestamptz is null and $6::timestamptz is null`
 	}
-	rows, err := tx.Query(ctx, sql+` order by u.id desc limit $7`, string(scope.Tenant), int64(scope.User), int16(query.Kind),
+	rows, err := tx.Query(ctx, sql+` order by u.id desc limit $7::bigint`, string(scope.Tenant), int64(scope.User), int16(query.Kind),
 		query.Group, optionalTime(query.From), optionalTime(query.To), limit)
 	if err != nil {
 		return nil, err
