@@ -30,7 +30,11 @@ type testBundle struct {
 // may be nil.
 func setup(t testing.TB, change func(*tenant.Quota)) *testBundle {
 	t.Helper()
-	d := postgrestest.Create(t)
+	return setupIn(t, postgrestest.Create(t), change)
+}
+
+func setupIn(t testing.TB, d postgrestest.Database, change func(*tenant.Quota)) *testBundle {
+	t.Helper()
 	b := &testBundle{DB: postgrestest.Open(t, d)}
 	var err error
 	if b.owner, err = pgxpool.New(t.Context(), d.OwnerURL); err != nil {

@@ -1,0 +1,181 @@
+package postgres_test
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/mnemo-dev/mnemo/internal/retrieve"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+// flood gives a user's memory n units more, as the database's owner: of words
+// of a made-up language whose common words are common. Their vectors are all
+// the same; confirmed says when the index was seen to hold them, null for never.
+func (b *testBundle) flood(t testing.TB, scope tenant.Scope, memory string, n int, confirmed string) {
+	t.Helper()
+	sql := `insert into units (tenant_id, user_id, kind, group_id, memory_id, span_start, span_end, tsv, embedding, indexed_at)
+		select $1, $2, 1, 1, $3, 0, 1, to_tsvector('english', (
+			select string_agg('lorem' || (4000 * random() ^ 4)::int, ' ') from generate_series(1, 40 + 0 * n))),
+			decode(repeat('0028', 384), 'hex'), ` + confirmed + `
+		from generate_series(1, $4::int) n`
+	if _, err := b.owner.Exec(t.Context(), sql, scope.Tenant, scope.User, memory, n); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.owner.Exec(t.Context(), "vacuum analyze units"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestExactScoresAllOfASmallUser(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	r := rand.New(rand.NewPCG(3, 4))
+	vectors := map[string][]float32{}
+	embed := func(text string) []float32 {
+		vectors[text] = randomUnit(r)
+		return vectors[text]
+	}
+	for i := range 60 {
+		b.remember(t, b.users[0], fmt.Sprint("memory ", i), embed)
+		b.remember(t, b.users[1+i%3], fmt.Sprint("of another ", i), embed)
+	}
+	exec(t, b.owner, "update units set indexed_at = '2020-01-01'")
+	query := randomUnit(r)
+	type scored struct {
+		text  string
+		score float64
+	}
+	var want []scored
+	for i := range 60 {
+		text := fmt.Sprint("memory ", i)
+		want = append(want, scored{text, cosine(query, vectors[text])})
+	}
+	slices.SortFunc(want, func(a, b scored) int { return cmp.Compare(b.score, a.score) })
+
+	q := retrieve.Query{Kind: retrieve.Memory, Limit: 20}
+	hits, coverage, err := b.Exact(t.Context(), b.users[0], q, query)
+	if err != nil || coverage != (retrieve.Coverage{All: true}) || len(hits) != q.Limit {
+		t.Fatalf("Exact = %d hits, %+v, %v", len(hits), coverage, err)
+	}
+	units := b.load(t, b.users[0].Tenant, hits)
+	for i, h := range hits {
+		if d := h.Score - want[i].score; d > 1e-3 || d < -1e-3 || units[h.ID].Dense != want[i].text && i < 3 {
+			t.Errorf("hit %d is %q with %v, want %v", i, units[h.ID].Dense, h.Score, want[i])
+		}
+	}
+	b.remember(t, b.users[0], "not embedded yet", nil)
+	_, coverage, err = b.Exact(t.Context(), b.users[0], q, query)
+	if err != nil || coverage != (retrieve.Coverage{All: true, Missing: true}) {
+		t.Errorf("coverage with a vector missing: %+v, %v", coverage, err)
+	}
+}
+
+func (b *testBundle) load(t testing.TB, id tenant.ID, hits []retrieve.Hit) map[retrieve.UnitID]retrieve.Unit {
+	t.Helper()
+	var ids []retrieve.UnitID
+	for _, h := range hits {
+		ids = append(ids, h.ID)
+	}
+	units, err := b.Load(t.Context(), id, ids)
+	if err != nil || len(units) != len(ids) {
+		t.Fatalf("Load of %d = %d, %v", len(ids), len(units), err)
+	}
+	out := map[retrieve.UnitID]retrieve.Unit{}
+	for _, u := range units {
+		out[u.ID] = u.Unit
+	}
+	return out
+}
+
+func TestExactFilters(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	v := randomUnit(rand.New(rand.NewPCG(5, 6)))
+	id := b.remember(t, b.users[0], "text", func(string) []float32 { return v })
+	exec(t, b.owner, "update memories set created_at = $1", start)
+	for name, test := range map[string]struct {
+		query retrieve.Query
+		want  int
+	}{
+		"all":          {retrieve.Query{}, 1},
+		"other bucket": {retrieve.Query{Group: 1 << 40}, 0},
+		"from":         {retrieve.Query{From: start}, 1},
+		"later":        {retrieve.Query{From: start.Add(1e6)}, 0},
+		"to":           {retrieve.Query{To: start.Add(1e6)}, 1},
+		"until":        {retrieve.Query{To: start}, 0},
+	} {
+		test.query.Kind, test.query.Limit = retrieve.Memory, 10
+		hits, _, err := b.Exact(t.Context(), b.users[0], test.query, v)
+		if err != nil || len(hits) != test.want {
+			t.Errorf("%s: %v, %v", name, hits, err)
+		}
+	}
+	if _, err := b.Memories().Delete(t.Context(), b.users[0], []string{id}); err != nil {
+		t.Fatal(err)
+	}
+	hits, _, err := b.Exact(t.Context(), b.users[0], retrieve.Query{Kind: retrieve.Memory, Limit: 1}, v)
+	if err != nil || len(hits) != 0 {
+		t.Errorf("after the deletion: %v, %v", hits, err)
+	}
+}
+
+func TestExactScoresTheUnconfirmedOfALargeUser(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	scope := b.users[0]
+	r := rand.New(rand.NewPCG(7, 8))
+	embed := func(string) []float32 { return randomUnit(r) }
+	first := b.remember(t, scope, "confirmed long ago", embed)
+	exec(t, b.owner, "update units set indexed_at = now() - interval '11 seconds'")
+	b.flood(t, scope, first, 2000, "now() - interval '1 hour'")
+	recent := b.unitsOf(t, b.remember(t, scope, "confirmed just now", embed))
+	if err := b.Confirm(t.Context(), scope.Tenant, recent); err != nil {
+		t.Fatal(err)
+	}
+	never := b.unitsOf(t, b.remember(t, scope, "never confirmed", embed))
+	b.remember(t, b.users[1], "another's", embed)
+
+	q := retrieve.Query{Kind: retrieve.Memory, Limit: 9000}
+	exact := func() ([]retrieve.UnitID, retrieve.Coverage) {
+		t.Helper()
+		hits, coverage, err := b.Exact(t.Context(), scope, q, randomUnit(r))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var ids []retrieve.UnitID
+		for _, h := range hits {
+			ids = append(ids, h.ID)
+		}
+		slices.Sort(ids)
+		return ids, coverage
+	}
+	want := append(recent, never...)
+	if got, coverage := exact(); !slices.Equal(got, want) || coverage != (retrieve.Coverage{}) {
+		t.Errorf("Exact = %v, %+v, want %v", got, coverage, want)
+	}
+	q.Group = 1 << 40
+	if got, _ := exact(); len(got) != 0 {
+		t.Errorf("Exact of another bucket = %v", got)
+	}
+	q.Group = 0
+	q.From = start.AddDate(100, 0, 0)
+	if got, _ := exact(); len(got) != 0 {
+		t.Errorf("Exact of the future = %v", got)
+	}
+	q.From = start
+	if got, _ := exact(); !slices.Equal(got, want) {
+		t.Errorf("Exact since 2025 = %v, want %v", got, want)
+	}
+	b.remember(t, scope, "without a vector", nil)
+	if _, coverage := exact(); coverage != (retrieve.Coverage{Missing: true}) {
+		t.Errorf("coverage with a vector missing: %+v", coverage)
+	}
+	b.flood(t, scope, first, 5000, "null")
+	got, coverage := exact()
+	if len(got) != 5000 || !coverage.Truncated || coverage.All || slices.Contains(got, never[0]) {
+		t.Errorf("of 5,002 unconfirmed units %d were scored, %+v", len(got), coverage)
+	}
+}

@@ -1,0 +1,233 @@
+package postgres_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/mnemo-dev/mnemo/internal/postgres/postgrestest"
+	"github.com/mnemo-dev/mnemo/internal/retrieve"
+)
+
+// answers are memories, each with a question as a person asks it.
+var answers = []struct{ question, text string }{
+	{"What did Nora buy at the flea market?", "2025-01-04 Nora found a brass telescope at the flea market and bought it for forty euros."},
+	{"Which allergy does my brother have?", "2025-01-11 My brother is allergic to walnuts, so the cake must be made without them."},
+	{"When is the dentist appointment?", "2025-01-15 The dentist moved my appointment to the third of March at nine."},
+	{"Where did we leave the spare key?", "2025-01-20 The spare key is under the blue flower pot behind the shed."},
+	{"Who taught Paolo to play the cello?", "2025-02-02 Paolo learned the cello from his grandmother in Trieste."},
+	{"What is the wifi password of the cabin?", "2025-02-03 Cabin wifi: the password is written on the fuse box."},
+	{"How long does the sourdough need to rise?", "2025-02-09 The sourdough rises for fourteen hours in the cellar before baking."},
+	{"Why did the car fail its inspection?", "2025-02-14 The car failed inspection because the left brake light was broken."},
+	{"Which museum had the dinosaur skeleton?", "2025-02-21 In Frankfurt the Senckenberg museum shows a complete dinosaur skeleton."},
+	{"What does Aylin want for her birthday?", "2025-03-01 Aylin wishes for a pottery course for her birthday in June."},
+	{"Which medicine makes the cat sleepy?", "2025-03-05 The vet said the cat gets sleepy from the new thyroid medicine."},
+	{"How much was the electricity bill in winter?", "2025-03-07 Our winter electricity bill came to 412 euros, more than last year."},
+	{"What is the name of Henrik's sailing boat?", "2025-03-12 Henrik named his sailing boat Marigold after a song."},
+	{"Which trail did we hike near the glacier?", "2025-03-19 We hiked the Panorama trail along the glacier and saw two ibexes."},
+	{"Who recommended the accountant?", "2025-03-22 Mrs Okafor from choir recommended her accountant to me."},
+	{"What did the plumber replace?", "2025-04-01 The plumber replaced the valve below the kitchen sink."},
+	{"Where does Ines keep her bees?", "2025-04-04 Ines keeps four hives of bees on the roof of the library."},
+	{"Which chess opening does Viktor prefer?", "2025-04-08 Viktor always answers with the Caro-Kann when we play chess."},
+	{"What colour will the nursery be painted?", "2025-04-15 We agreed to paint the nursery in a pale green."},
+	{"How did the job interview in Lisbon go?", "2025-04-18 The interview in Lisbon went well; they want a second talk about the job."},
+	{"Which tree fell in the storm?", "2025-04-22 Last night's storm brought down the old cherry tree."},
+	{"What spice is missing in the curry?", "2025-04-27 The curry lacked fenugreek, next time grind some fresh."},
+	{"Who is going to water the plants in August?", "2025-05-02 In August Tomasz will water our plants while we are away."},
+	{"What time does the night train leave?", "2025-05-06 The night train to Vienna leaves at 22:47 from platform nine."},
+	{"Which podcast did Leila start?", "2025-05-09 Leila started a podcast about forgotten inventors."},
+}
+
+func TestEveryAnswerIsFound(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	scope := b.users[0]
+	owner := map[string]string{}
+	for i, a := range answers {
+		owner[a.question] = b.remember(t, scope, a.text, nil)
+		b.remember(t, b.users[1+i%3], a.text, nil) // others know the same
+	}
+	place := func(q retrieve.Query, memory string) int {
+		t.Helper()
+		hits, err := b.Lexical(t.Context(), scope, q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found, err := b.Resolve(t.Context(), scope, q, ids(hits))
+		if err != nil || len(found) != len(hits) {
+			t.Fatalf("Resolve of %d = %d, %v", len(hits), len(found), err)
+		}
+		return slices.IndexFunc(hits, func(h retrieve.Hit) bool { return b.ownerOf(t, h.ID) == memory })
+	}
+	for _, size := range []string{"a tiny account", "a larger account"} {
+		for _, a := range answers {
+			q := retrieve.Query{Kind: retrieve.Memory, Text: a.question, Limit: 10}
+			if at := place(q, owner[a.question]); at < 0 || at > 2 {
+				t.Errorf("%s: the answer to %q is at %d", size, a.question, at)
+			}
+		}
+		b.flood(t, scope, owner[answers[0].question], 600, "null")
+	}
+}
+
+func ids(hits []retrieve.Hit) (out []retrieve.UnitID) {
+	for _, h := range hits {
+		out = append(out, h.ID)
+	}
+	return out
+}
+
+func TestLexicalFilters(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	scope := b.users[0]
+	memory := b.unitsOf(t, b.remember(t, scope, "Zebras graze", nil))[0]
+	in := talk("a", 0, 1)
+	in.Messages[0].Text = "Zebras sleep"
+	chat := b.unitsOf(t, b.upsert(t, scope, in).Conversation.ID)[0]
+	exec(t, b.owner, "update memories set created_at = $1", start)
+	group := retrieve.GroupOf("custom")
+	for name, test := range map[string]struct {
+		query retrieve.Query
+		want  []retrieve.UnitID
+	}{
+		"memories":       {retrieve.Query{Kind: retrieve.Memory}, []retrieve.UnitID{memory}},
+		"chats":          {retrieve.Query{Kind: retrieve.Chat}, []retrieve.UnitID{chat}},
+		"platform":       {retrieve.Query{Kind: retrieve.Chat, Group: group}, []retrieve.UnitID{chat}},
+		"other platform": {retrieve.Query{Kind: retrieve.Chat, Group: group + 1}, nil},
+		"from":           {retrieve.Query{Kind: retrieve.Chat, From: start}, []retrieve.UnitID{chat}},
+		"later":          {retrieve.Query{Kind: retrieve.Chat, From: start.Add(1e6)}, nil},
+		"until":          {retrieve.Query{Kind: retrieve.Memory, To: start}, nil},
+		"to":             {retrieve.Query{Kind: retrieve.Memory, From: start, To: start.Add(1e6)}, []retrieve.UnitID{memory}},
+	} {
+		test.query.Text, test.query.Limit = "where are the zebras?", 5
+		hits, err := b.Lexical(t.Context(), scope, test.query)
+		if err != nil || !slices.Equal(ids(hits), test.want) {
+			t.Errorf("%s: %v, %v, want %v", name, hits, err, test.want)
+		}
+	}
+	for _, text := range []string{"", "the of and", `'; drop \ & | ! <-> (:*`, `it's "quoted" \zebr`, strings.Repeat("zebra crossing ", 3000)} {
+		hits, err := b.Lexical(t.Context(), scope, retrieve.Query{Kind: retrieve.Memory, Text: text, Limit: 5})
+		if want := strings.Contains(text, "zebra"); err != nil || (len(hits) == 1) != want {
+			t.Errorf("%.20q: %v, %v", text, hits, err)
+		}
+	}
+}
+
+func TestLexicalOfExcludedAndDeleted(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	scope := b.users[0]
+	id := b.upsert(t, scope, talk("a", 0, 3)).Conversation.ID
+	q := retrieve.Query{Kind: retrieve.Chat, Text: "says number", Limit: 5}
+	exec(t, b.owner, "update units set active = false")
+	if hits, err := b.Lexical(t.Context(), scope, q); err != nil || len(hits) != 0 {
+		t.Errorf("units of an inactive conversation: %v, %v", hits, err)
+	}
+	exec(t, b.owner, "update units set active = true")
+	if hits, err := b.Lexical(t.Context(), scope, q); err != nil || len(hits) != 3 {
+		t.Errorf("units of an active conversation: %v, %v", hits, err)
+	}
+	if _, err := b.Conversations().Delete(t.Context(), scope, []string{id}); err != nil {
+		t.Fatal(err)
+	}
+	if hits, err := b.Lexical(t.Context(), scope, q); err != nil || len(hits) != 0 {
+		t.Errorf("units of a deleted conversation: %v, %v", hits, err)
+	}
+}
+
+// The functions run as the owner, whom the policies do not hold: they must
+// answer for the transaction's scope only.
+func TestLexicalHoldsTheScope(t *testing.T) {
+	t.Parallel()
+	d := postgrestest.Create(t)
+	b := setupIn(t, d, nil)
+	for _, u := range b.users {
+		b.remember(t, u, "zebra", nil)
+	}
+	app, err := pgxpool.New(t.Context(), d.AppURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(app.Close)
+	asked := b.users[0]
+	for i, u := range b.users {
+		for _, user := range []string{fmt.Sprint(u.User), "*", ""} {
+			n := 0
+			err := pgx.BeginFunc(t.Context(), app, func(tx pgx.Tx) error {
+				_, err := tx.Exec(t.Context(), "select set_config('mnemo.tenant', $1, true), set_config('mnemo.user', $2, true)", u.Tenant, user)
+				if err != nil {
+					return err
+				}
+				return tx.QueryRow(t.Context(), "select count(*) from lexical_search($1, $2, 1::smallint, 0, null, null, 'zebra', 9)",
+					asked.Tenant, asked.User).Scan(&n)
+			})
+			want := 0
+			if i == 0 && user != "*" && user != "" {
+				want = 1
+			}
+			if err != nil || n != want {
+				t.Errorf("as %q of tenant of user %d: %d found, want %d, %v", user, i, n, want, err)
+			}
+		}
+	}
+}
+
+// Above 5,000 units nothing but the index on (user, words) is fast enough.
+func TestLexicalUsesTheIndex(t *testing.T) {
+	t.Parallel()
+	d := postgrestest.Create(t)
+	b := setupIn(t, d, nil)
+	scope := b.users[0]
+	first := b.remember(t, scope, "start", nil)
+	b.flood(t, scope, first, 20000, "null")
+	want := b.remember(t, scope, "A gazelle met lorem1 and lorem2 at the waterhole", nil)
+	scans := func() (words, seq int) {
+		err := b.owner.QueryRow(t.Context(), `select
+			(select coalesce(sum(idx_scan), 0) from pg_stat_user_indexes where indexrelname like 'units\_%\_user_id\_tsv\_idx%'),
+			(select coalesce(sum(seq_scan), 0) from pg_stat_user_tables where relname like 'units\__')`).Scan(&words, &seq)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return words, seq
+	}
+	words, seq := scans()
+	conn, err := pgx.Connect(t.Context(), d.AppURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var unit retrieve.UnitID
+	err = pgx.BeginFunc(t.Context(), conn, func(tx pgx.Tx) error {
+		_, err := tx.Exec(t.Context(), "select set_config('mnemo.tenant', $1, true), set_config('mnemo.user', $2, true)",
+			scope.Tenant, fmt.Sprint(scope.User))
+		if err != nil {
+			return err
+		}
+		return tx.QueryRow(t.Context(), "select unit_id from lexical_search($1, $2, 1::smallint, 0, null, null, $3, 1)",
+			scope.Tenant, scope.User, "Where did the gazelle meet lorem1 and lorem2?").Scan(&unit)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A session tells its statistics when it ends.
+	if err := conn.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if b.ownerOf(t, unit) != want {
+		t.Errorf("found unit %d, not the gazelle", unit)
+	}
+	wordsAfter, seqAfter := scans()
+	for range 1000 {
+		if wordsAfter > words {
+			break
+		}
+		wordsAfter, seqAfter = scans()
+	}
+	if wordsAfter < words+2 || seqAfter != seq {
+		t.Errorf("the search scanned the index of words %d times and tables %d times", wordsAfter-words, seqAfter-seq)
+	}
+}

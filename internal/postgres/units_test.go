@@ -1,0 +1,241 @@
+package postgres_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mnemo-dev/mnemo/internal/chat"
+	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/retrieve"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+// liveUnits returns all live units of a tenant, page by page.
+func (b *testBundle) liveUnits(t testing.TB, id tenant.ID, page int) []retrieve.UnitID {
+	t.Helper()
+	var out []retrieve.UnitID
+	for after := retrieve.UnitID(0); ; {
+		ids, err := b.Live(t.Context(), id, after, page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(ids) == 0 {
+			return out
+		}
+		out, after = append(out, ids...), ids[len(ids)-1]
+	}
+}
+
+func TestUnitsAreLoaded(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	alice, bob := b.users[0], b.users[1]
+	text := strings.Repeat("Zoë fährt nach Köln. ", 120)
+	memory := b.remember(t, alice, text, nil)
+	in := talk("a", 0, 3)
+	in.Messages[1].Text = strings.Repeat("日本語の文章です。", 100)
+	conversation := b.upsert(t, bob, in).Conversation
+	b.remember(t, b.users[2], "of the other tenant", nil)
+
+	var want []retrieve.OwnedUnit
+	ids := b.unitsOf(t, memory)
+	for i, u := range retrieve.MemoryUnits(text) {
+		u.ID, u.Owner, u.Lexical = ids[i], memory, ""
+		want = append(want, retrieve.OwnedUnit{User: alice.User, Unit: u})
+	}
+	ids = b.unitsOf(t, conversation.ID)
+	for i, u := range chat.Units(conversation, in.Messages, []int{0, 1, 2}) {
+		u.ID, u.Owner, u.Lexical = ids[i], conversation.ID, ""
+		want = append(want, retrieve.OwnedUnit{User: bob.User, Unit: u})
+	}
+	if len(want) < 6 {
+		t.Fatalf("%d units, want several of each long text", len(want))
+	}
+	all := append(b.liveUnits(t, b.users[2].Tenant, 10), b.liveUnits(t, alice.Tenant, 2)...)
+	got, err := b.Load(t.Context(), alice.Tenant, append(all, 1<<50))
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.SortFunc(got, func(a, b retrieve.OwnedUnit) int { return int(a.ID - b.ID) })
+	for i := range want { // the default bucket's id
+		if want[i].Kind == retrieve.Memory {
+			want[i].Group = got[0].Group
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("Load (-want +got):\n%s", diff)
+	}
+}
+
+func TestUnitsThatAreNotLive(t *testing.T) {
+	t.Parallel()
+	b := setup(t, func(q *tenant.Quota) { q.Conversations = 1 })
+	scope := b.users[0]
+	deleted := b.unitsOf(t, b.remember(t, scope, "deleted", nil))
+	b.upsert(t, scope, talk("a", 0, 2))
+	blocked := b.unitsOf(t, b.upsert(t, scope, talk("b", 1, 2)).Conversation.ID)
+	kept := b.unitsOf(t, b.remember(t, scope, "kept", nil))
+	if _, err := b.Memories().Delete(t.Context(), scope, []string{b.ownerOf(t, deleted[0])}); err != nil {
+		t.Fatal(err)
+	}
+	got, err := b.Load(t.Context(), scope.Tenant, slices.Concat(deleted, blocked, kept))
+	if err != nil || len(got) != 1 || got[0].ID != kept[0] {
+		t.Errorf("Load = %v, %v", got, err)
+	}
+	for _, kind := range []retrieve.Kind{retrieve.Memory, retrieve.Chat} {
+		q := retrieve.Query{Kind: kind, Limit: 10}
+		found, err := b.Resolve(t.Context(), scope, q, slices.Concat(deleted, blocked))
+		if err != nil || len(found) != 0 {
+			t.Errorf("Resolve = %v, %v", found, err)
+		}
+	}
+	if live := b.liveUnits(t, scope.Tenant, 2); len(live) != 3 || slices.Contains(live, blocked[0]) {
+		t.Errorf("Live = %v", live)
+	}
+}
+
+func (b *testBundle) ownerOf(t testing.TB, id retrieve.UnitID) (owner string) {
+	t.Helper()
+	err := b.owner.QueryRow(t.Context(), "select coalesce(memory_id, conversation_id)::text from units where id = $1", id).Scan(&owner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return owner
+}
+
+func TestVectorsAreSavedAndScored(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	ctx, alice := t.Context(), b.users[0]
+	r := rand.New(rand.NewPCG(1, 2))
+	vectors := map[retrieve.UnitID][]float32{}
+	for i, u := range b.users {
+		id := b.unitsOf(t, b.remember(t, u, fmt.Sprint("memory ", i), nil))[0]
+		vectors[id] = randomUnit(r)
+	}
+	if err := b.SaveVectors(ctx, alice.Tenant, vectors); err != nil {
+		t.Fatal(err)
+	}
+	var ids []retrieve.UnitID
+	for id := range vectors {
+		ids = append(ids, id)
+	}
+	got, err := b.Load(ctx, alice.Tenant, ids)
+	if err != nil || len(got) != 2 {
+		t.Fatalf("Load = %v, %v", got, err)
+	}
+	for _, u := range got {
+		if c := cosine(u.Vector, vectors[u.ID]); c < 0.999 || c > 1.001 {
+			t.Errorf("a saved vector came back with cosine %v", c)
+		}
+	}
+	// One that is there stays.
+	if err := b.SaveVectors(ctx, alice.Tenant, map[retrieve.UnitID][]float32{got[0].ID: randomUnit(r)}); err != nil {
+		t.Fatal(err)
+	}
+	query := randomUnit(r)
+	hits, err := b.Score(ctx, alice, ids, query)
+	if err != nil || len(hits) != 1 {
+		t.Fatalf("Score = %v, %v", hits, err)
+	}
+	if d := hits[0].Score - cosine(query, vectors[hits[0].ID]); d > 1e-3 || d < -1e-3 {
+		t.Errorf("scored off by %v", d)
+	}
+	if n := b.count(t, "select count(*) from units where tenant_id = $1 and embedding is not null", b.users[2].Tenant); n != 0 {
+		t.Error("vectors were saved for another tenant's units")
+	}
+}
+
+func TestConfirm(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	ctx := t.Context()
+	var ids []retrieve.UnitID
+	for _, u := range b.users {
+		ids = append(ids, b.unitsOf(t, b.remember(t, u, "text", nil))...)
+	}
+	if err := b.Confirm(ctx, b.users[0].Tenant, ids[:3]); err != nil {
+		t.Fatal(err)
+	}
+	if n := b.count(t, "select count(*) from units where indexed_at > now() - interval '1 minute'"); n != 2 {
+		t.Errorf("%d units are confirmed, want the two of the tenant", n)
+	}
+	exec(t, b.owner, "update units set indexed_at = '2020-01-01' where indexed_at is not null")
+	if err := b.Confirm(ctx, b.users[0].Tenant, ids); err != nil {
+		t.Fatal(err)
+	}
+	if n := b.count(t, "select count(*) from units where indexed_at = '2020-01-01'"); n != 2 {
+		t.Errorf("%d units kept their time, want 2", n)
+	}
+}
+
+func TestResolve(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	ctx, alice := t.Context(), b.users[0]
+	var all []retrieve.UnitID
+	owners := map[retrieve.UnitID]string{}
+	for i, u := range b.users {
+		for _, owner := range []string{b.remember(t, u, fmt.Sprint("memory ", i), nil), b.upsert(t, u, talk("a", i, 1)).Conversation.ID} {
+			id := b.unitsOf(t, owner)[0]
+			owners[id] = owner
+			all = append(all, id)
+		}
+	}
+	exec(t, b.owner, "update memories set created_at = $1", start)
+	group := func(id retrieve.UnitID) (g int64) {
+		units, err := b.Load(ctx, alice.Tenant, []retrieve.UnitID{id})
+		if err != nil || len(units) != 1 {
+			t.Fatalf("Load = %v, %v", units, err)
+		}
+		return units[0].Group
+	}
+	ends := []int{len("memory 0"), len("a says number 0")}
+	for i, kind := range []retrieve.Kind{retrieve.Memory, retrieve.Chat} {
+		mine := all[i]
+		for name, test := range map[string]struct {
+			query retrieve.Query
+			want  bool
+		}{
+			"all":         {retrieve.Query{}, true},
+			"group":       {retrieve.Query{Group: group(mine)}, true},
+			"other group": {retrieve.Query{Group: 1 << 62}, false},
+			"from":        {retrieve.Query{From: start}, true},
+			"later":       {retrieve.Query{From: start.Add(1e6)}, false},
+			"to":          {retrieve.Query{To: start.Add(1e6)}, true},
+			"until":       {retrieve.Query{To: start}, false},
+		} {
+			test.query.Kind = kind
+			found, err := b.Resolve(ctx, alice, test.query, append(all, 1<<50))
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := []retrieve.Found{}
+			if test.want {
+				want = append(want, retrieve.Found{ID: mine, Owner: owners[mine], End: ends[i]})
+			}
+			if diff := cmp.Diff(want, found); diff != "" {
+				t.Errorf("%s of kind %d (-want +got):\n%s", name, kind, diff)
+			}
+		}
+	}
+}
+
+func TestPlacementOfUnits(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	_, err := b.Placement(t.Context(), b.users[0].Tenant)
+	wantKind(t, "Placement before Place", err, fault.NotFound)
+	want, err := b.Place(t.Context(), b.users[0].Tenant)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := b.Placement(t.Context(), b.users[0].Tenant); got != want || err != nil {
+		t.Errorf("Placement = %v, %v, want %v", got, err, want)
+	}
+}
