@@ -21,6 +21,14 @@ const (
 
 // down ends a platform that runs elsewhere, or what is left of one that crashed.
 func down(ctx context.Context, o options) error {
+	if err := stopAll(ctx, o); err != nil {
+		return err
+	}
+	fmt.Println("the platform is down; its data is kept in", o.dir)
+	return nil
+}
+
+func stopAll(ctx context.Context, o options) error {
 	if err := parts.StopRecorded(ctx, o.dir, self, 2*time.Minute); err != nil {
 		return err
 	}
@@ -34,14 +42,13 @@ func down(ctx context.Context, o options) error {
 	if len(names) > 0 {
 		fmt.Println("cleaned up after a crash:", strings.Join(names, ", "))
 	}
-	fmt.Println("the platform is down; its data is kept in", o.dir)
 	return nil
 }
 
 // reset ends the platform and removes its data, but not the cache. It removes
 // only what `up` makes, whatever else -dir holds.
 func reset(ctx context.Context, o options) error {
-	if err := down(ctx, o); err != nil {
+	if err := stopAll(ctx, o); err != nil {
 		return err
 	}
 	// As root PostgreSQL's data may be outside the directory.
@@ -53,6 +60,6 @@ func reset(ctx context.Context, o options) error {
 		return fmt.Errorf("remove data: %w", err)
 	}
 	_ = os.Remove(o.dir) // stays if someone else keeps something in it
-	fmt.Println("the data is removed")
+	fmt.Println("the platform is down and its data is removed")
 	return nil
 }
