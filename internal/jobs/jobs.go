@@ -7,9 +7,7 @@ import (
 	"time"
 
 	"github.com/riverqueue/river"
-	"github.com/riverqueue/river/rivertype"
 
-	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
@@ -29,7 +27,12 @@ const (
 	// comes back is caught up with within it.
 	maxRetry = 30 * time.Second
 	// jobTimeout bounds one attempt; what is not done goes on in the next.
-	jobTimeout = 10 * time.Minute
+	jobTimeout = 2 * time.Minute
+	// wholeTimeout bounds one that looks at all of a tenant.
+	wholeTimeout = time.Hour
+	// rescueAfter is when a job is taken from a replica that died with it. Jobs
+	// bear being done twice.
+	rescueAfter = jobTimeout + time.Minute
 	// sweepEvery is how often the stores are compared with one another.
 	sweepEvery = 10 * time.Minute
 )
@@ -52,11 +55,11 @@ type Tenants interface {
 func Config(indexer Indexer, tenants Tenants, log *slog.Logger) (*river.Config, error) {
 	workers := river.NewWorkers()
 	for _, err := range []error{
-		add(workers, func(ctx context.Context, a retrieve.SyncArgs) error { return indexer.Sync(ctx, a.Tenant, a.Units) }),
-		add(workers, func(ctx context.Context, a retrieve.RebuildArgs) error { return indexer.Rebuild(ctx, a.Tenant) }),
-		add(workers, func(ctx context.Context, a tenant.RebalanceArgs) error { return tenants.Rebalance(ctx, a.Tenant) }),
-		add(workers, func(ctx context.Context, a tenant.PurgeArgs) error { return tenants.Purge(ctx, a.Tenant) }),
-		add(workers, func(ctx context.Context, _ SweepArgs) error { return sweep(ctx, indexer, tenants, log) }),
+		add(workers, log, jobTimeout, func(ctx context.Context, a retrieve.SyncArgs) error { return indexer.Sync(ctx, a.Tenant, a.Units) }),
+		add(workers, log, wholeTimeout, func(ctx context.Context, a retrieve.RebuildArgs) error { return indexer.Rebuild(ctx, a.Tenant) }),
+		add(workers, log, jobTimeout, func(ctx context.Context, a tenant.RebalanceArgs) error { return tenants.Rebalance(ctx, a.Tenant) }),
+		add(workers, log, jobTimeout, func(ctx context.Context, a tenant.PurgeArgs) error { return tenants.Purge(ctx, a.Tenant) }),
+		add(workers, log, wholeTimeout, func(ctx context.Context, _ SweepArgs) error { return sweep(ctx, indexer, tenants, log) }),
 	} {
 		if err != nil {
 			return nil, fmt.Errorf("register worker: %w", err)
@@ -66,12 +69,13 @@ func Config(indexer Indexer, tenants Tenants, log *slog.Logger) (*river.Config, 
 		return SweepArgs{}, &river.InsertOpts{Queue: QueueBacklog, MaxAttempts: 1, UniqueOpts: river.UniqueOpts{ByPeriod: sweepEvery}}
 	}, nil)
 	return &river.Config{
-		Logger:       log,
-		Workers:      workers,
-		JobTimeout:   jobTimeout,
-		RetryPolicy:  retryPolicy{},
-		ErrorHandler: logErrors{log},
-		PeriodicJobs: []*river.PeriodicJob{sweepJob},
+		Logger:               log,
+		Workers:              workers,
+		JobTimeout:           jobTimeout,
+		RescueStuckJobsAfter: rescueAfter,
+		RetryPolicy:          retryPolicy{},
+		ErrorHandler:         logErrors{log},
+		PeriodicJobs:         []*river.PeriodicJob{sweepJob},
 		Queues: map[string]river.QueueConfig{
 			QueueRecent:  {MaxWorkers: recentWorkers},
 			QueueBacklog: {MaxWorkers: backlogWorkers},
@@ -82,51 +86,4 @@ func Config(indexer Indexer, tenants Tenants, log *slog.Logger) (*river.Config, 
 		// Their arguments are ids only; a record of them is of no use for long.
 		CompletedJobRetentionPeriod: 10 * time.Minute,
 	}, nil
-}
-
-// worker does the jobs of one kind.
-type worker[T river.JobArgs] struct {
-	river.WorkerDefaults[T]
-	do func(context.Context, T) error
-}
-
-func add[T river.JobArgs](to *river.Workers, do func(context.Context, T) error) error {
-	return river.AddWorkerSafely(to, &worker[T]{do: do})
-}
-
-// Work does the job.
-func (w *worker[T]) Work(ctx context.Context, job *river.Job[T]) error {
-	return w.do(ctx, job.Args)
-}
-
-// retryPolicy waits twice as long after each failure, up to maxRetry.
-type retryPolicy struct{}
-
-// NextRetry returns when a job that failed is tried again.
-func (retryPolicy) NextRetry(job *rivertype.JobRow) time.Time {
-	wait := maxRetry
-	if n := len(job.Errors); n < 6 {
-		wait = min(time.Second<<n, maxRetry)
-	}
-	return time.Now().Add(wait)
-}
-
-// logErrors logs failed attempts: as expected when a store is away, as an
-// error of ours otherwise.
-type logErrors struct{ log *slog.Logger }
-
-// HandleError logs a failed attempt.
-func (l logErrors) HandleError(ctx context.Context, job *rivertype.JobRow, err error) *river.ErrorHandlerResult {
-	level := slog.LevelError
-	if fault.Is(err, fault.Unavailable) || ctx.Err() != nil {
-		level = slog.LevelWarn
-	}
-	l.log.Log(ctx, level, "job failed and will be tried again", "job", job.Kind, "id", job.ID, "attempt", job.Attempt, "error", err)
-	return nil
-}
-
-// HandlePanic logs a panic; the job is tried again.
-func (l logErrors) HandlePanic(ctx context.Context, job *rivertype.JobRow, cause any, trace string) *river.ErrorHandlerResult {
-	l.log.ErrorContext(ctx, "job panicked", "job", job.Kind, "id", job.ID, "panic", cause, "trace", trace)
-	return nil
 }

@@ -1,0 +1,204 @@
+package jobs_test
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/riverqueue/river/rivertype"
+
+	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/jobs"
+	"github.com/mnemo-dev/mnemo/internal/memory"
+	"github.com/mnemo-dev/mnemo/internal/postgres"
+	"github.com/mnemo-dev/mnemo/internal/postgres/postgrestest"
+	"github.com/mnemo-dev/mnemo/internal/retrieve"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+	"github.com/mnemo-dev/mnemo/internal/tenant/tenanttest"
+)
+
+// patience is how long a test waits for a job before it is wrong.
+const patience = 30 * time.Second
+
+// indexer notes what it is asked to do; the first away calls find the store away.
+type indexer struct {
+	mu      sync.Mutex
+	away    int
+	synced  chan retrieve.SyncArgs
+	rebuilt chan tenant.ID
+}
+
+func newIndexer(away int) *indexer {
+	return &indexer{away: away, synced: make(chan retrieve.SyncArgs, 10), rebuilt: make(chan tenant.ID, 10)}
+}
+
+func (x *indexer) Sync(_ context.Context, t tenant.ID, units []retrieve.UnitID) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.away > 0 {
+		x.away--
+		return fault.New(fault.Unavailable, "the vector store is away")
+	}
+	x.synced <- retrieve.SyncArgs{Tenant: t, Units: units}
+	return nil
+}
+
+func (x *indexer) Rebuild(_ context.Context, t tenant.ID) error {
+	x.rebuilt <- t
+	return nil
+}
+
+func (x *indexer) Sweep(context.Context, tenant.ID) (retrieve.Drift, error) {
+	return retrieve.Drift{}, nil
+}
+
+type bundle struct {
+	db    *postgres.DB
+	owner *pgxpool.Pool
+	spec  tenant.Spec
+	scope tenant.Scope
+}
+
+// setup makes a tenant and starts the workers.
+func setup(t *testing.T, x *indexer) *bundle {
+	t.Helper()
+	d := postgrestest.Create(t)
+	b := &bundle{db: postgrestest.Open(t, d), spec: tenanttest.NewSpec()}
+	var err error
+	if b.owner, err = pgxpool.New(t.Context(), d.OwnerURL); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.owner.Close)
+	got, err := b.db.Apply(t.Context(), b.spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.scope = tenant.Scope{Tenant: got.ID, User: got.Users[0].ID}
+	config, err := jobs.Config(x, b.db, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := b.db.Jobs(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := client.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
+		defer cancel()
+		if err := client.StopAndCancel(ctx); err != nil {
+			t.Errorf("stop workers: %v", err)
+		}
+	})
+	return b
+}
+
+func (b *bundle) remember(t *testing.T, text string) {
+	t.Helper()
+	_, err := b.db.Memories().Create(t.Context(), b.scope, memory.NewMemory{
+		CreateInput: memory.CreateInput{Text: text}, Tokens: 1, Units: retrieve.MemoryUnits(text),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func receive[T any](t *testing.T, from <-chan T) T {
+	t.Helper()
+	select {
+	case v := <-from:
+		return v
+	case <-time.After(patience):
+		t.Fatalf("no job was done in %s", patience)
+	}
+	panic("unreachable")
+}
+
+func TestAWriteIsIndexed(t *testing.T) {
+	t.Parallel()
+	x := newIndexer(0)
+	b := setup(t, x)
+	b.remember(t, "The boiler was serviced on Tuesday.")
+	got := receive(t, x.synced)
+	var units []retrieve.UnitID
+	if err := b.owner.QueryRow(t.Context(), "select array_agg(id) from units").Scan(&units); err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(got.Units)
+	if diff := cmp.Diff(retrieve.SyncArgs{Tenant: b.scope.Tenant, Units: units}, got); diff != "" {
+		t.Errorf("the job's arguments (-want +got):\n%s", diff)
+	}
+}
+
+func TestAJobOutlastsAStoreThatIsAway(t *testing.T) {
+	t.Parallel()
+	x := newIndexer(2)
+	b := setup(t, x)
+	b.remember(t, "Anna is allergic to nuts.")
+	receive(t, x.synced)
+	for started := time.Now(); ; {
+		var state rivertype.JobState
+		var errors int
+		err := b.owner.QueryRow(t.Context(), "select state, coalesce(cardinality(errors), 0) from river_job where kind = 'index.sync'").Scan(&state, &errors)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if errors > 0 {
+			t.Fatalf("the job keeps %d errors of attempts that only waited", errors)
+		}
+		if state == rivertype.JobStateCompleted {
+			return
+		}
+		if time.Since(started) > patience {
+			t.Fatalf("the job is %s", state)
+		}
+	}
+}
+
+func TestReindexRebuilds(t *testing.T) {
+	t.Parallel()
+	x := newIndexer(0)
+	b := setup(t, x)
+	if err := b.db.Reindex(t.Context(), b.scope.Tenant); err != nil {
+		t.Fatal(err)
+	}
+	if got := receive(t, x.rebuilt); got != b.scope.Tenant {
+		t.Errorf("rebuilt %s, want %s", got, b.scope.Tenant)
+	}
+}
+
+func TestDeletedTenantIsPurged(t *testing.T) {
+	t.Parallel()
+	b := setup(t, newIndexer(0))
+	other := tenanttest.NewSpec()
+	if _, err := b.db.Apply(t.Context(), other); err != nil {
+		t.Fatal(err)
+	}
+	b.remember(t, "This goes with its tenant.")
+	for started := time.Now(); ; {
+		left, err := b.db.Retire(t.Context(), b.spec.ID, tenant.Delete)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if left.Done() {
+			break
+		}
+		if time.Since(started) > patience {
+			t.Fatalf("after %s there is still %+v", patience, left)
+		}
+	}
+	var tenants []tenant.ID
+	if err := b.owner.QueryRow(t.Context(), "select array_agg(id::text) from tenants").Scan(&tenants); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]tenant.ID{other.ID}, tenants); diff != "" {
+		t.Errorf("tenants that remain (-want +got):\n%s", diff)
+	}
+}

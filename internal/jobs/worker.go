@@ -1,0 +1,87 @@
+package jobs
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"time"
+
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/rivertype"
+
+	"github.com/mnemo-dev/mnemo/internal/fault"
+)
+
+// worker does the jobs of one kind.
+type worker[T river.JobArgs] struct {
+	river.WorkerDefaults[T]
+	log     *slog.Logger
+	timeout time.Duration
+	do      func(context.Context, T) error
+}
+
+func add[T river.JobArgs](to *river.Workers, log *slog.Logger, timeout time.Duration, do func(context.Context, T) error) error {
+	return river.AddWorkerSafely(to, &worker[T]{log: log, timeout: timeout, do: do})
+}
+
+// Timeout bounds one attempt.
+func (w *worker[T]) Timeout(*river.Job[T]) time.Duration { return w.timeout }
+
+// Work does the job. One that only waits for a store is put off, which keeps no
+// record of the attempt: days of them would make the job's row grow without end.
+func (w *worker[T]) Work(ctx context.Context, job *river.Job[T]) error {
+	err := w.do(ctx, job.Args)
+	if ctx.Err() != nil || !fault.Is(err, fault.Unavailable) || job.Attempt >= job.MaxAttempts {
+		return err // the sweep has one attempt: the next one comes anyway
+	}
+	wait := backoff(putOff(job.JobRow))
+	w.log.WarnContext(ctx, "job waits for a store", "job", job.Kind, "id", job.ID, "wait", wait, "error", err)
+	return river.JobSnooze(wait)
+}
+
+// putOff returns how often a job was put off already.
+func putOff(job *rivertype.JobRow) int {
+	var metadata struct {
+		Snoozes int `json:"snoozes"` // written by River
+	}
+	if json.Unmarshal(job.Metadata, &metadata) != nil {
+		return 0
+	}
+	return metadata.Snoozes
+}
+
+// backoff waits twice as long after each failure, up to maxRetry.
+func backoff(failures int) time.Duration {
+	if failures >= 5 {
+		return maxRetry
+	}
+	return min(time.Second<<failures, maxRetry)
+}
+
+// retryPolicy says when a job that failed is tried again.
+type retryPolicy struct{}
+
+// NextRetry returns when a job that failed is tried again.
+func (retryPolicy) NextRetry(job *rivertype.JobRow) time.Time {
+	return time.Now().Add(backoff(len(job.Errors)))
+}
+
+// logErrors logs failed attempts.
+type logErrors struct{ log *slog.Logger }
+
+// HandleError logs a failed attempt; it is no error of ours when it was cut
+// short by a stop.
+func (l logErrors) HandleError(ctx context.Context, job *rivertype.JobRow, err error) *river.ErrorHandlerResult {
+	level := slog.LevelError
+	if ctx.Err() != nil {
+		level = slog.LevelWarn
+	}
+	l.log.Log(ctx, level, "job failed and will be tried again", "job", job.Kind, "id", job.ID, "attempt", job.Attempt, "error", err)
+	return nil
+}
+
+// HandlePanic logs a panic; the job is tried again.
+func (l logErrors) HandlePanic(ctx context.Context, job *rivertype.JobRow, cause any, trace string) *river.ErrorHandlerResult {
+	l.log.ErrorContext(ctx, "job panicked", "job", job.Kind, "id", job.ID, "panic", cause, "trace", trace)
+	return nil
+}
