@@ -95,12 +95,12 @@ type work func(tx pgx.Tx, q *db.Queries) error
 
 // inScope runs a transaction that sees the rows of one user.
 func (d *DB) inScope(ctx context.Context, scope tenant.Scope, do work) error {
-	return d.transact(ctx, string(scope.Tenant), strconv.FormatInt(int64(scope.User), 10), do)
+	return d.transact(ctx, scope.Tenant, strconv.FormatInt(int64(scope.User), 10), do)
 }
 
 // inTenant runs a transaction that sees the rows of all users of a tenant.
 func (d *DB) inTenant(ctx context.Context, id tenant.ID, do work) error {
-	return d.transact(ctx, string(id), allUsers, do)
+	return d.transact(ctx, id, allUsers, do)
 }
 
 // inTx runs a transaction over the control tables; it sees no user's rows.
@@ -110,10 +110,13 @@ func (d *DB) inTx(ctx context.Context, do work) error {
 
 // transact runs do in a transaction, again when it lost against another one:
 // do must not keep state between calls.
-func (d *DB) transact(ctx context.Context, tenantID, user string, do work) error {
-	var err error
+func (d *DB) transact(ctx context.Context, id tenant.ID, user string, do work) error {
+	begin, err := beginQuery(id, user)
+	if err != nil {
+		return err
+	}
 	for range attempts {
-		err = d.once(ctx, tenantID, user, do)
+		err = d.once(ctx, begin, do)
 		if !lost(err) {
 			break
 		}
@@ -121,25 +124,27 @@ func (d *DB) transact(ctx context.Context, tenantID, user string, do work) error
 	return mapError(err)
 }
 
-func (d *DB) once(ctx context.Context, tenantID, user string, do work) error {
-	conn, err := d.pool.Acquire(ctx)
-	if err != nil {
-		return err
+// beginQuery begins a transaction and sets whose rows it sees, in one round
+// trip. The simple protocol takes no parameters: both values are checked.
+func beginQuery(id tenant.ID, user string) (string, error) {
+	if id == "" {
+		return "begin", nil
 	}
-	defer conn.Release()
-	tx, err := conn.Begin(ctx)
+	canonical, ok := parseID(string(id))
+	if !ok {
+		return "", unknownTenant(id)
+	}
+	return fmt.Sprintf("begin; select set_config('mnemo.tenant', '%s', true), set_config('mnemo.user', '%s', true)", canonical, user), nil
+}
+
+func (d *DB) once(ctx context.Context, begin string, do work) error {
+	tx, err := d.pool.BeginTx(ctx, pgx.TxOptions{BeginQuery: begin})
 	if err != nil {
 		return err
 	}
 	// After a commit this does nothing; otherwise the connection is as new.
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
-	q := db.New(tx)
-	if tenantID != "" {
-		if err := q.SetScope(ctx, db.SetScopeParams{Tenant: tenantID, UserID: user}); err != nil {
-			return err
-		}
-	}
-	if err := do(tx, q); err != nil {
+	if err := do(tx, db.New(tx)); err != nil {
 		return err
 	}
 	return tx.Commit(ctx)

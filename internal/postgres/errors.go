@@ -3,7 +3,9 @@ package postgres
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -36,12 +38,15 @@ func away(err error) bool {
 		case "53300", "57P01", "57P02", "57P03", "53100", "25006": // too many connections, shut down, starting, disk full, read only
 			return true
 		}
-		return e.Code[:2] == "08"
+		return strings.HasPrefix(e.Code, "08")
 	}
 	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
 		return true
 	}
 	if _, ok := errors.AsType[net.Error](err); ok { // timeouts too
+		return true
+	}
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) { // killed in the middle of an answer
 		return true
 	}
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, net.ErrClosed) || pgconn.SafeToRetry(err)

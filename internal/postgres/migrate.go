@@ -130,7 +130,7 @@ func grant(ctx context.Context, pool *pgxpool.Pool, role string) error {
 		"grant usage on schema public to " + name,
 		"grant select, insert, update, delete on all tables in schema public to " + name,
 		"grant usage, select on all sequences in schema public to " + name,
-		"grant execute on all functions in schema public to " + name,
+		"grant execute on function lexical_search to " + name,
 		"revoke insert, update, delete on goose_db_version from " + name,
 	} {
 		if _, err := pool.Exec(ctx, sql); err != nil {
@@ -170,6 +170,19 @@ func (d *DB) checkSchema(ctx context.Context) error {
 		return fault.New(fault.Invalid, "the database has schema %d and this binary needs %d: run `mnemo migrate` first", version, want)
 	case version > want+1:
 		return fault.New(fault.Invalid, "the database has schema %d and this binary knows %d: run a newer mnemo", version, want)
+	}
+	return d.checkHeld(ctx)
+}
+
+// checkHeld refuses a role that row-level security does not hold, for example
+// the owner's: with it every query would see every tenant.
+func (d *DB) checkHeld(ctx context.Context) error {
+	var held bool
+	if err := d.pool.QueryRow(ctx, "select row_security_active('memories')").Scan(&held); err != nil {
+		return fmt.Errorf("check the database role: %w", mapError(err))
+	}
+	if !held {
+		return fault.New(fault.Invalid, "the database URL is of a role that row-level security does not hold: use the app's role that `mnemo migrate` granted to, not the owner's")
 	}
 	return nil
 }

@@ -17,6 +17,8 @@ const (
 	listenRetry = 500 * time.Millisecond
 	// listenCheck is how often a silent connection is asked whether it lives.
 	listenCheck = 10 * time.Second
+	// listenAnswer is how long it has to answer: a host that vanished says nothing.
+	listenAnswer = 5 * time.Second
 )
 
 // Identities is what must forget what it remembers of identities when they
@@ -34,13 +36,17 @@ type Identities interface {
 // there is no connection the cache is bypassed.
 func (d *DB) Listen(ctx context.Context, cache Identities) error {
 	cache.SetBypass(true)
+	away := false
 	for ctx.Err() == nil {
-		err := d.listenOnce(ctx, cache)
+		heard, err := d.listenOnce(ctx, cache)
 		cache.SetBypass(true)
 		if ctx.Err() != nil {
 			return nil
 		}
-		d.log.WarnContext(ctx, "not hearing of revoked tokens: asking the database for each request", "error", err)
+		if heard || !away { // once for each time it is lost
+			d.log.WarnContext(ctx, "not hearing of revoked tokens: asking the database for each request", "error", err)
+		}
+		away = true
 		select {
 		case <-ctx.Done():
 		case <-time.After(listenRetry):
@@ -49,17 +55,27 @@ func (d *DB) Listen(ctx context.Context, cache Identities) error {
 	return nil
 }
 
-func (d *DB) listenOnce(ctx context.Context, cache Identities) error {
+// listenOnce listens until the connection is lost; heard says that there was one.
+func (d *DB) listenOnce(ctx context.Context, cache Identities) (heard bool, err error) {
 	conn, err := pgx.ConnectConfig(ctx, d.pool.Config().ConnConfig)
 	if err != nil {
-		return fmt.Errorf("connect to listen: %w", err)
+		return false, fmt.Errorf("connect to listen: %w", err)
 	}
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	defer func() {
+		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), listenAnswer)
+		defer cancel()
+		_ = conn.Close(closing)
+	}()
 	if _, err := conn.Exec(ctx, "listen mnemo_identity"); err != nil {
-		return fmt.Errorf("listen: %w", err)
+		return false, fmt.Errorf("listen: %w", err)
 	}
 	// Only from here on is every change heard: what is older goes.
 	cache.SetBypass(false)
+	return true, follow(ctx, conn, cache)
+}
+
+// follow passes notifications on until the connection is lost.
+func follow(ctx context.Context, conn *pgx.Conn, cache Identities) error {
 	for {
 		wait, cancel := context.WithTimeout(ctx, listenCheck)
 		n, err := conn.WaitForNotification(wait)
@@ -71,11 +87,20 @@ func (d *DB) listenOnce(ctx context.Context, cache Identities) error {
 		case !timedOut:
 			return fmt.Errorf("wait for notifications: %w", err)
 		default:
-			if err := conn.Ping(ctx); err != nil {
-				return fmt.Errorf("check the connection: %w", err)
+			if err := alive(ctx, conn); err != nil {
+				return err
 			}
 		}
 	}
+}
+
+func alive(ctx context.Context, conn *pgx.Conn) error {
+	ctx, cancel := context.WithTimeout(ctx, listenAnswer)
+	defer cancel()
+	if err := conn.Ping(ctx); err != nil {
+		return fmt.Errorf("check the connection: %w", err)
+	}
+	return nil
 }
 
 // forget reads a payload of pg_notify (queries/users.sql, tenants.sql).

@@ -334,6 +334,7 @@ func (q *Queries) SetUser(ctx context.Context, arg SetUserParams) error {
 
 const touchToken = `-- name: TouchToken :exec
 update tokens set last_used_at = now() where tenant_id = $1 and user_id = $2 and generation = $3
+    and (last_used_at is null or last_used_at < now() - interval '1 minute')
 `
 
 type TouchTokenParams struct {
@@ -342,6 +343,7 @@ type TouchTokenParams struct {
 	Generation int64
 }
 
+// Of many replicas that ask at once, one writes.
 func (q *Queries) TouchToken(ctx context.Context, arg TouchTokenParams) error {
 	_, err := q.db.Exec(ctx, touchToken, arg.TenantID, arg.UserID, arg.Generation)
 	return err

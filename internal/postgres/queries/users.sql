@@ -58,4 +58,6 @@ left join placements p on p.tenant_id = t.tenant_id
 where t.hash = @hash and (t.expires_at is null or t.expires_at > now());
 
 -- name: TouchToken :exec
-update tokens set last_used_at = now() where tenant_id = @tenant_id and user_id = @user_id and generation = @generation;
+-- Of many replicas that ask at once, one writes.
+update tokens set last_used_at = now() where tenant_id = @tenant_id and user_id = @user_id and generation = @generation
+    and (last_used_at is null or last_used_at < now() - interval '1 minute');
