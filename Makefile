@@ -20,7 +20,7 @@ UNIT := ./api/... ./apiserver/... ./internal/chat/... ./internal/fault/... ./int
 
 .PHONY: up
 up: ## The whole platform on this machine, from real parts, until Ctrl-C (PORT=8080)
-	@go run ./hack/up up $(if $(PORT),-port $(PORT))
+	@go build -o bin/up ./hack/up && exec bin/up up $(if $(PORT),-port $(PORT))
 
 .PHONY: down
 down: ## Stop what `make up` left running after a crash
@@ -34,7 +34,7 @@ reset: ## make down, and remove the data
 
 .PHONY: build
 build: ## bin/mnemo
-	go build -trimpath -o bin/mnemo ./cmd/mnemo
+	go build -o bin/mnemo ./cmd/mnemo
 
 .PHONY: generate
 generate: ## Regenerate SQL code, deep copies, CRD, RBAC and api/openapi.json
@@ -59,7 +59,7 @@ check: lint unit ## The fast part of `make test`, for every commit
 
 .PHONY: test
 test: verify race ## Everything CI runs: verify, then every test on real PostgreSQL, Milvus and kube-apiserver
-	@go run ./hack/test -- $(TOOL) gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg -- \
+	@go build -o bin/hacktest ./hack/test && exec bin/hacktest -- $(TOOL) gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg -- \
 		-count=1 -timeout 20m ./...
 
 .PHONY: verify
