@@ -3,12 +3,14 @@ package apiserver
 import (
 	"io"
 	"mime"
+	"net"
 	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humafiber"
 	"github.com/gofiber/fiber/v2"
+	"github.com/valyala/fasthttp"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
 )
@@ -19,10 +21,9 @@ const (
 	// ingestBody is the largest conversation sent online, bytes.
 	ingestBody = 50 << 20
 
-	// lingerTime and lingerBytes bound how much of a body nobody wants is read
-	// before its connection is closed: closing at once resets the connection,
-	// and a client still sending would never see the answer.
-	lingerTime  = 500 * time.Millisecond
+	// lingerTime and lingerBytes bound how much of a body nobody wants is
+	// thrown away before its connection is closed.
+	lingerTime  = 5 * time.Second
 	lingerBytes = 64 << 20
 )
 
@@ -64,13 +65,34 @@ func requestBody(c *fiber.Ctx) *body {
 // closeUnread makes the connection end with this answer when the body was not
 // read to its end: what is left of it would be taken for the next request.
 func closeUnread(c *fiber.Ctx) {
-	b := requestBody(c)
-	if b == nil || b.done {
+	if b := requestBody(c); b != nil && !b.done {
+		endConnection(c.Context())
+	}
+}
+
+// endConnection makes the connection end with this answer, in a way that lets
+// a client that is still sending see it: closing at once would reset the
+// connection under it.
+func endConnection(ctx *fasthttp.RequestCtx) {
+	if !ctx.Request.Header.IsHTTP11() {
+		ctx.SetConnectionClose()
 		return
 	}
-	c.Response().SetConnectionClose()
-	if c.Context().Conn().SetReadDeadline(time.Now().Add(lingerTime)) == nil {
-		_, _ = io.CopyN(io.Discard, b, lingerBytes)
+	// With "close" in lower case fasthttp would close before linger is called.
+	ctx.Response.Header.Set(fiber.HeaderConnection, "Close")
+	ctx.Hijack(linger)
+}
+
+// linger is given the connection once the answer is sent. It says that no more
+// comes and throws away what the client still sends, for a while.
+func linger(conn net.Conn) {
+	if h, ok := conn.(interface{ UnsafeConn() net.Conn }); ok {
+		if tcp, ok := h.UnsafeConn().(*net.TCPConn); ok {
+			_ = tcp.CloseWrite()
+		}
+	}
+	if conn.SetReadDeadline(time.Now().Add(lingerTime)) == nil {
+		_, _ = io.CopyN(io.Discard, conn, lingerBytes)
 	}
 }
 

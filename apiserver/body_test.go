@@ -77,8 +77,8 @@ func TestUnreadBodiesAreNotRequests(t *testing.T) {
 			t.Parallel()
 			got := h.raw(t, tc.line+" HTTP/1.1\r\nHost: x\r\n"+strings.Join(tc.headers, "\r\n")+"\r\n\r\n"+tc.body)
 			got = strings.TrimPrefix(got, "HTTP/1.1 100 Continue\r\n\r\n")
-			if !strings.HasPrefix(got, "HTTP/1.1 "+tc.want) || !strings.Contains(got, "Connection: close\r\n") {
-				t.Errorf("answer %q, want %s and Connection: close", got, tc.want)
+			if !strings.HasPrefix(got, "HTTP/1.1 "+tc.want) || !strings.Contains(got, "Connection: Close\r\n") {
+				t.Errorf("answer %q, want %s and Connection: Close", got, tc.want)
 			}
 			if strings.Count(got, "HTTP/1.1 ") != 1 || strings.Contains(got, `{"count"`) {
 				t.Errorf("the body was answered as a request: %q", got)

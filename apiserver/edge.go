@@ -69,7 +69,7 @@ func refuseMethods(next fasthttp.RequestHandler) fasthttp.RequestHandler {
 			next(ctx)
 			return
 		}
-		ctx.SetConnectionClose()
+		endConnection(ctx)
 		ctx.SetStatusCode(fiber.StatusMethodNotAllowed)
 		ctx.SetContentType(fiber.MIMEApplicationJSON)
 		ctx.Response.Header.Set(headerRequestID, requestID(""))

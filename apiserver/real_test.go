@@ -70,12 +70,17 @@ func newRealHouse(t *testing.T) (*house, realStores) {
 	s := openReal(t)
 	engine := retrieve.New(retrieve.Config{Searcher: s.db, Index: s.index, Embedder: s.embedder})
 	h := &house{log: &journal{}}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the server's log:\n%.4000s", h.log)
+		}
+	})
 	h.alice, h.bob = s.tenant(t, "one", "alice", false), s.tenant(t, "one", "bob", false)
 	h.carol, h.suspended = s.tenant(t, "two", "carol", false), s.tenant(t, "three", "dave", true)
 	h.start(t, Config{
 		Memories: memory.NewService(memory.Config{Store: s.db.Memories(), Buckets: s.db, Searcher: engine,
 			Index: s.index, Embedder: s.embedder, CountTokens: tokens.Count}),
-		Chats: chat.NewService(chat.Config{Store: s.db.Conversations(), Passages: s.db, Searcher: engine,
+		Chats: chat.NewService(chat.Config{Store: s.db.Conversations(), Passages: s.db, States: s.db.Conversations(), Searcher: engine,
 			Index: s.index, Embedder: s.embedder, CountTokens: tokens.CountUpTo}),
 		Tokens: s.db,
 		Checks: map[string]func(context.Context) error{"postgresql": s.db.Ping},
