@@ -80,32 +80,25 @@ func (x upsert) run(ctx context.Context) (chat.Outcome, error) {
 	if err := reserve(ctx, x.q, x.scope, 0, after.bytes-before.bytes); err != nil {
 		return chat.Outcome{}, err
 	}
-	if err := x.write(ctx, importID, isNew, after, m); err != nil {
-		return chat.Outcome{}, err
+	if err := x.writeConversation(ctx, importID, isNew, after); err != nil {
+		return chat.Outcome{}, fmt.Errorf("write conversation: %w", err)
+	}
+	if err := writeMessages(ctx, x.q, x.scope, after.ID, m); err != nil {
+		return chat.Outcome{}, fmt.Errorf("write messages: %w", err)
 	}
 	if err := x.db.grantRoom(ctx, x.tx, x.q, x.scope.Tenant); err != nil {
 		return chat.Outcome{}, err
 	}
-	// With the state the re-balance gave it.
-	last, err := lockConversation(ctx, x.q, x.scope, x.in)
-	out.Conversation = last.Conversation
-	return out, err
-}
-
-// write stores the conversation, what changed of its messages, and the units
-// of these and their neighbours with the job that indexes them.
-func (x upsert) write(ctx context.Context, importID string, isNew bool, c stored, m merged) error {
-	if err := x.writeConversation(ctx, importID, isNew, c); err != nil {
-		return fmt.Errorf("write conversation: %w", err)
+	// With the state the re-balance gave it, which is that of its units.
+	if after, err = lockConversation(ctx, x.q, x.scope, x.in); err != nil {
+		return chat.Outcome{}, err
 	}
-	if err := writeMessages(ctx, x.q, x.scope, c.ID, m); err != nil {
-		return fmt.Errorf("write messages: %w", err)
-	}
-	units, err := x.writeUnits(ctx, isNew, c, m)
+	out.Conversation = after.Conversation
+	units, err := x.writeUnits(ctx, isNew, after, m)
 	if err != nil {
-		return fmt.Errorf("write units: %w", err)
+		return chat.Outcome{}, fmt.Errorf("write units: %w", err)
 	}
-	return x.db.insertSync(ctx, x.tx, x.scope.Tenant, units)
+	return out, x.db.insertSync(ctx, x.tx, x.scope.Tenant, units)
 }
 
 func (x upsert) writeConversation(ctx context.Context, importID string, isNew bool, c stored) error {

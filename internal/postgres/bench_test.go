@@ -1,0 +1,80 @@
+package postgres_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/mnemo-dev/mnemo/internal/retrieve"
+)
+
+// percentiles reports the median and the 95th percentile, in milliseconds.
+func percentiles(b *testing.B, do func(i int)) {
+	b.Helper()
+	var took []time.Duration
+	for i := 0; b.Loop(); i++ {
+		start := time.Now()
+		do(i)
+		took = append(took, time.Since(start))
+	}
+	slices.Sort(took)
+	for _, p := range []int{50, 95} {
+		b.ReportMetric(float64(took[len(took)*p/100])/1e6, fmt.Sprintf("p%d-ms", p))
+	}
+}
+
+func BenchmarkCreate(b *testing.B) {
+	s := setup(b, nil)
+	v := randomUnit(rand.New(rand.NewPCG(1, 1)))
+	percentiles(b, func(i int) {
+		s.remember(b, s.users[0], fmt.Sprintf("2025-05-09 The %dth thing I want to remember about gardening in May", i),
+			func(string) []float32 { return v })
+	})
+}
+
+func BenchmarkUpsert(b *testing.B) {
+	for _, n := range []int{10, 1000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			s := setup(b, nil)
+			percentiles(b, func(i int) { s.upsert(b, s.users[0], talk(fmt.Sprint(i), 0, n)) })
+		})
+	}
+}
+
+func BenchmarkLexical(b *testing.B) {
+	for _, n := range []int{2000, 20000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			s := setup(b, nil)
+			s.flood(b, s.users[0], s.remember(b, s.users[0], "start", nil), n, "now()")
+			r := rand.New(rand.NewPCG(1, 1))
+			percentiles(b, func(int) {
+				question := ""
+				for range 6 {
+					x := r.Float64()
+					question += fmt.Sprintf("lorem%d ", int(4000*x*x*x*x))
+				}
+				q := retrieve.Query{Kind: retrieve.Memory, Text: question, Limit: 100}
+				if _, err := s.Lexical(b.Context(), s.users[0], q); err != nil {
+					b.Fatal(err)
+				}
+			})
+		})
+	}
+}
+
+func BenchmarkExact(b *testing.B) {
+	for _, n := range []int{1999, 20000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			s := setup(b, nil)
+			s.flood(b, s.users[0], s.remember(b, s.users[0], "start", nil), n, "now() - interval '1 hour'")
+			v := randomUnit(rand.New(rand.NewPCG(1, 1)))
+			percentiles(b, func(int) {
+				if _, _, err := s.Exact(b.Context(), s.users[0], retrieve.Query{Kind: retrieve.Memory, Limit: 100}, v); err != nil {
+					b.Fatal(err)
+				}
+			})
+		})
+	}
+}
