@@ -139,6 +139,10 @@ func TestReal(t *testing.T) {
 		t.Parallel()
 		h.takesConversations(t, s)
 	})
+	t.Run("Marks", func(t *testing.T) {
+		t.Parallel()
+		h.marksConversations(t, s)
+	})
 }
 
 // findsWhatWasJustStored: the very next paraphrased query, 100 times in 100,

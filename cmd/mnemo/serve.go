@@ -88,7 +88,7 @@ func (c *serveCommand) serverConfig(s *stores, embedder retrieve.Embedder, cache
 			CountTokens: tokens.Count,
 		}),
 		Chats: chat.NewService(chat.Config{
-			Store: conversations, Passages: conversations, Searcher: engine, Index: s.index, Embedder: embedder,
+			Store: conversations, Passages: conversations, States: conversations, Searcher: engine, Index: s.index, Embedder: embedder,
 			CountTokens: tokens.CountUpTo,
 		}),
 		Tokens: s.db,

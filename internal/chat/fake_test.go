@@ -24,7 +24,8 @@ type fakes struct {
 	ranking       retrieve.Result
 	asked         retrieve.Query
 	upserted      Upsert
-	failure       string // the reason RecordFailure was given
+	marked        []string // the ids Mark was given
+	failure       string   // the reason RecordFailure was given
 	removed       []retrieve.UnitID
 
 	built []retrieve.Unit // what the builder made of upserted
@@ -33,7 +34,7 @@ type fakes struct {
 }
 
 func newService(f *fakes) *Service {
-	return NewService(Config{Store: f, Passages: f, Searcher: f, Index: fakeIndex{f: f}, Embedder: f,
+	return NewService(Config{Store: f, Passages: f, States: f, Searcher: f, Index: fakeIndex{f: f}, Embedder: f,
 		CountTokens: func(text string, _ int) int { return len(strings.Fields(text)) }})
 }
 
@@ -76,6 +77,18 @@ func (f *fakes) Delete(_ context.Context, _ tenant.Scope, ids []string) (Deleted
 		}
 	}
 	return out, nil
+}
+
+// Mark answers in the store's order, not in that of the ids.
+func (f *fakes) Mark(_ context.Context, _ tenant.Scope, ids []string, _ Marks) ([]string, error) {
+	f.marked = ids
+	var out []string
+	for _, c := range f.conversations {
+		if slices.Contains(ids, c.ID) {
+			out = append(out, c.ID)
+		}
+	}
+	return out, f.storeFails
 }
 
 func (f *fakes) Count(context.Context, tenant.Scope) (int64, error) {

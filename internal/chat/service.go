@@ -39,6 +39,7 @@ type Searcher interface {
 type Config struct {
 	Store    Store
 	Passages PassageStore
+	States   StateStore
 	Searcher Searcher
 	Index    retrieve.Index
 	Embedder retrieve.Embedder

@@ -136,6 +136,45 @@ func (q *Queries) DeleteConversations(ctx context.Context, arg DeleteConversatio
 	return items, nil
 }
 
+const excludeConversations = `-- name: ExcludeConversations :many
+update conversations c set status = 'excluded' from conversations o
+where c.tenant_id = $1 and c.user_id = $2 and c.id = any($3::uuid[]) and c.status <> 'excluded'
+    and o.tenant_id = c.tenant_id and o.user_id = c.user_id and o.id = c.id
+returning c.id::text as id, o.status as before
+`
+
+type ExcludeConversationsParams struct {
+	TenantID string
+	UserID   int64
+	Ids      []string
+}
+
+type ExcludeConversationsRow struct {
+	ID     string
+	Before string
+}
+
+// Returns the state each was in before.
+func (q *Queries) ExcludeConversations(ctx context.Context, arg ExcludeConversationsParams) ([]ExcludeConversationsRow, error) {
+	rows, err := q.db.Query(ctx, excludeConversations, arg.TenantID, arg.UserID, arg.Ids)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []ExcludeConversationsRow{}
+	for rows.Next() {
+		var i ExcludeConversationsRow
+		if err := rows.Scan(&i.ID, &i.Before); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const getConversation = `-- name: GetConversation :one
 select tenant_id, user_id, id, external_id, platform, platform_name, title, status, pinned, message_count, token_count, bytes, import_id, created_at, updated_at, imported_at from conversations where tenant_id = $1 and user_id = $2 and id = $3
 `
@@ -168,6 +207,39 @@ func (q *Queries) GetConversation(ctx context.Context, arg GetConversationParams
 		&i.ImportedAt,
 	)
 	return i, err
+}
+
+const includeConversations = `-- name: IncludeConversations :many
+update conversations set status = 'blocked'
+where tenant_id = $1 and user_id = $2 and id = any($3::uuid[]) and status = 'excluded'
+returning id::text as id
+`
+
+type IncludeConversationsParams struct {
+	TenantID string
+	UserID   int64
+	Ids      []string
+}
+
+// They land blocked; the re-balance grants them room.
+func (q *Queries) IncludeConversations(ctx context.Context, arg IncludeConversationsParams) ([]string, error) {
+	rows, err := q.db.Query(ctx, includeConversations, arg.TenantID, arg.UserID, arg.Ids)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []string{}
+	for rows.Next() {
+		var id string
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const insertConversation = `-- name: InsertConversation :exec
@@ -365,6 +437,58 @@ func (q *Queries) LockConversation(ctx context.Context, arg LockConversationPara
 		&i.ImportedAt,
 	)
 	return i, err
+}
+
+const pinConversations = `-- name: PinConversations :exec
+update conversations set pinned = $1
+where tenant_id = $2 and user_id = $3 and id = any($4::uuid[]) and pinned <> $1
+`
+
+type PinConversationsParams struct {
+	Pinned   bool
+	TenantID string
+	UserID   int64
+	Ids      []string
+}
+
+func (q *Queries) PinConversations(ctx context.Context, arg PinConversationsParams) error {
+	_, err := q.db.Exec(ctx, pinConversations,
+		arg.Pinned,
+		arg.TenantID,
+		arg.UserID,
+		arg.Ids,
+	)
+	return err
+}
+
+const resolveConversations = `-- name: ResolveConversations :many
+select id::text as id from conversations where tenant_id = $1 and user_id = $2 and id = any($3::uuid[])
+`
+
+type ResolveConversationsParams struct {
+	TenantID string
+	UserID   int64
+	Ids      []string
+}
+
+func (q *Queries) ResolveConversations(ctx context.Context, arg ResolveConversationsParams) ([]string, error) {
+	rows, err := q.db.Query(ctx, resolveConversations, arg.TenantID, arg.UserID, arg.Ids)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []string{}
+	for rows.Next() {
+		var id string
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const updateConversation = `-- name: UpdateConversation :exec

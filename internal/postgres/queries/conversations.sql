@@ -57,3 +57,23 @@ returning id, status, bytes;
 -- name: InsertImport :exec
 insert into imports (tenant_id, user_id, id, platform, status, total, imported, updated, skipped, failed, errors, finished_at)
 values (@tenant_id, @user_id, @id, @platform, @status, 1, @imported, @updated, @skipped, @failed, @errors, now());
+
+-- name: ResolveConversations :many
+select id::text as id from conversations where tenant_id = @tenant_id and user_id = @user_id and id = any(@ids::uuid[]);
+
+-- name: PinConversations :exec
+update conversations set pinned = @pinned
+where tenant_id = @tenant_id and user_id = @user_id and id = any(@ids::uuid[]) and pinned <> @pinned;
+
+-- name: ExcludeConversations :many
+-- Returns the state each was in before.
+update conversations c set status = 'excluded' from conversations o
+where c.tenant_id = @tenant_id and c.user_id = @user_id and c.id = any(@ids::uuid[]) and c.status <> 'excluded'
+    and o.tenant_id = c.tenant_id and o.user_id = c.user_id and o.id = c.id
+returning c.id::text as id, o.status as before;
+
+-- name: IncludeConversations :many
+-- They land blocked; the re-balance grants them room.
+update conversations set status = 'blocked'
+where tenant_id = @tenant_id and user_id = @user_id and id = any(@ids::uuid[]) and status = 'excluded'
+returning id::text as id;

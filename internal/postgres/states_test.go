@@ -1,0 +1,167 @@
+package postgres_test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	"github.com/mnemo-dev/mnemo/internal/chat"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+func yes() *bool { v := true; return &v }
+func no() *bool  { v := false; return &v }
+
+// mark sets marks and returns the ids that were there.
+func (b *testBundle) mark(t testing.TB, scope tenant.Scope, m chat.Marks, ids ...string) []string {
+	t.Helper()
+	out, err := b.Conversations().Mark(t.Context(), scope, ids, m)
+	if err != nil {
+		t.Fatalf("Mark: %v", err)
+	}
+	return out
+}
+
+func TestConversationsAreExcludedAndIncluded(t *testing.T) {
+	t.Parallel()
+	b := setup(t, func(q *tenant.Quota) { q.Conversations, q.UserConversations = 3, 2 })
+	alice, bob := b.users[0], b.users[1]
+	var ids []string
+	for i, u := range []tenant.Scope{alice, alice, alice, bob, bob} {
+		ids = append(ids, b.upsert(t, u, talk(fmt.Sprint(i), i, 4)).Conversation.ID)
+	}
+	check := func(reason, want string, jobs int) {
+		t.Helper()
+		if got := b.statuses(t, alice, bob); got != want {
+			t.Errorf("%s: %s, want %s", reason, got, want)
+		}
+		if got := b.jobUnits(t); len(got) != jobs {
+			t.Errorf("%s: jobs for %d units, want %d", reason, len(got), jobs)
+		}
+		b.checkCounters(t)
+	}
+	check("room goes in order of import", "aabab", 12)
+
+	b.mark(t, alice, chat.Marks{Excluded: yes()}, ids[0])
+	check("excluding frees room for the newest blocked one that may have it", "eabaa", 8)
+	b.mark(t, alice, chat.Marks{Excluded: yes()}, ids[0], ids[2])
+	check("an excluded one stays so, a blocked one holds nothing", "eaeaa", 0)
+	b.mark(t, alice, chat.Marks{Excluded: no()}, ids[0])
+	check("without room an included one is blocked", "baeaa", 0)
+	b.mark(t, bob, chat.Marks{Excluded: yes()}, ids[3], ids[4])
+	check("another user's room goes to it", "aaeee", 12)
+	b.mark(t, bob, chat.Marks{Excluded: no()}, ids[3], ids[4])
+	check("of two included ones the newest has the room", "aaeba", 4)
+	b.mark(t, alice, chat.Marks{Excluded: no()}, ids[1])
+	check("including an active one changes nothing", "aaeba", 0)
+	b.requota(t, func(q *tenant.Quota) { q.Conversations, q.UserConversations = 9, 9 })
+	check("an excluded one gets no room, whatever there is", "aaeaa", 4)
+	b.mark(t, alice, chat.Marks{Excluded: no()}, ids[2])
+	check("included with room", "aaaaa", 4)
+
+	passages, err := b.Passages(t.Context(), alice, []chat.Place{{Conversation: ids[2], Index: 1}}, 0)
+	if err != nil || len(passages) != 1 {
+		t.Errorf("passages of an included conversation: %v, %v", passages, err)
+	}
+}
+
+func TestConversationsArePinned(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	alice := b.users[0]
+	first := b.upsert(t, alice, talk("a", 0, 1)).Conversation
+	second := b.upsert(t, alice, talk("b", 1, 1)).Conversation
+	b.jobUnits(t)
+	if diff := cmp.Diff([]string{first.ID}, b.mark(t, alice, chat.Marks{Pinned: yes()}, first.ID, uuid.NewString(), "x", "")); diff != "" {
+		t.Errorf("marked (-want +got):\n%s", diff)
+	}
+	b.mark(t, alice, chat.Marks{Pinned: yes()}, first.ID) // again
+	list, total, err := b.Conversations().List(t.Context(), alice, chat.ConversationFilter{Limit: 9, PinnedOnly: true})
+	first.Pinned = true
+	if diff := cmp.Diff([]chat.Conversation{first}, list); diff != "" || total != 1 || err != nil {
+		t.Errorf("pinned, %d, %v (-want +got):\n%s", total, err, diff)
+	}
+	b.mark(t, alice, chat.Marks{Pinned: no(), Excluded: yes()}, first.ID, second.ID)
+	if got := b.statuses(t, alice); got != "ee" {
+		t.Errorf("both marks at once: %s, want ee", got)
+	}
+	if n := b.count(t, "select count(*) from conversations where pinned"); n != 0 {
+		t.Errorf("%d are pinned, want none", n)
+	}
+	// What is sent again keeps its marks.
+	b.mark(t, alice, chat.Marks{Pinned: yes()}, first.ID)
+	again := b.upsert(t, alice, talk("a", 0, 2)).Conversation
+	if again.Status != chat.Excluded || !again.Pinned {
+		t.Errorf("sent again: %+v", again)
+	}
+}
+
+func TestConversationsOfOthersAreNotMarked(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	id := b.upsert(t, b.users[0], talk("a", 0, 2)).Conversation.ID
+	for i, u := range b.users[1:] {
+		for _, m := range []chat.Marks{{Excluded: yes()}, {Pinned: yes()}, {Excluded: no()}} {
+			if got := b.mark(t, u, m, id); len(got) != 0 {
+				t.Errorf("user %d marked %v", i+1, got)
+			}
+		}
+	}
+	if n := b.count(t, "select count(*) from conversations where status = 'active' and not pinned"); n != 1 {
+		t.Error("another user changed the conversation")
+	}
+}
+
+// Many are marked in one call, and room beyond a transaction's is granted by
+// the job it commits.
+func TestManyConversationsAreMarked(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	var ids []string
+	for i := range 130 {
+		ids = append(ids, b.upsert(t, b.users[0], talk(fmt.Sprintf("%03d", i), i, 1)).Conversation.ID)
+	}
+	if got := b.mark(t, b.users[0], chat.Marks{Excluded: yes()}, ids...); len(got) != 130 {
+		t.Errorf("%d marked, want 130", len(got))
+	}
+	b.checkCounters(t)
+	b.mark(t, b.users[0], chat.Marks{Excluded: no()}, ids...)
+	if n := b.count(t, "select count(*) from conversations where status = 'active'"); n != 100 {
+		t.Errorf("%d got room at once, want 100", n)
+	}
+	workJobs(t, b.DB, b.owner)
+	if n := b.count(t, "select count(*) from conversations where status = 'active'"); n != 130 {
+		t.Errorf("%d have room, want 130", n)
+	}
+}
+
+func TestConcurrentMarks(t *testing.T) {
+	t.Parallel()
+	b := setup(t, func(q *tenant.Quota) { q.Conversations = 4 })
+	ids := map[tenant.Scope][]string{}
+	for i := range 12 {
+		u := b.users[i%2]
+		ids[u] = append(ids[u], b.upsert(t, u, talk(fmt.Sprint(i), i, 2)).Conversation.ID)
+	}
+	var wg sync.WaitGroup
+	for w := range 8 {
+		wg.Go(func() {
+			u := b.users[w%2]
+			for i := range 6 {
+				m := chat.Marks{Excluded: []*bool{yes(), no()}[(w/2+i)%2]}
+				if _, err := b.Conversations().Mark(contextWithoutCancel(t), u, ids[u][i%3:i%3+3], m); err != nil {
+					t.Errorf("Mark: %v", err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	b.checkCounters(t)
+	usage, err := b.Usage(t.Context(), b.users[0].Tenant)
+	if err != nil || usage.Conversations > 4 || usage.Conversations < min(4, usage.Conversations+usage.Blocked) {
+		t.Errorf("usage is %+v, %v", usage, err)
+	}
+}
