@@ -46,7 +46,7 @@ fmt: ## Format Go code
 
 .PHONY: lint
 lint: ## Format, vet, lint and import rules (.golangci.yml)
-	@$(TOOL) golangci-lint run
+	@$(TOOL) golangci-lint run --allow-parallel-runners
 
 .PHONY: unit
 unit: ## The tests that need nothing running
