@@ -259,6 +259,19 @@ func (f fakeChats) Delete(_ context.Context, scope tenant.Scope, ids []string) (
 	return out, nil
 }
 
+func (f fakeChats) Mark(_ context.Context, scope tenant.Scope, ids []string, m chat.Marks) ([]string, error) {
+	u, end, err := f.begin(scope)
+	defer end()
+	var out []string
+	for i, c := range u.conversations {
+		if slices.Contains(ids, c.ID) {
+			out = append(out, c.ID)
+			u.conversations[i].Pinned = m.Pinned != nil && *m.Pinned
+		}
+	}
+	return out, err
+}
+
 func (f fakeChats) Count(_ context.Context, scope tenant.Scope) (int64, error) {
 	u, end, err := f.begin(scope)
 	defer end()

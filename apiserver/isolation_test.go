@@ -17,6 +17,7 @@ var namingRequests = []struct{ method, path, body string }{
 	{"GET", "/api/v2/memory?bucketId=$b&query=seat", ""},
 	{"GET", "/api/chat-history/conversation?conversationId=$c", ""},
 	{"GET", "/api/chat-history/chats?importId=$i&status=all", ""},
+	{"PATCH", "/api/chat-history/chats", `{"ids":["$c"],"excluded":true,"pinned":true}`},
 	{"DELETE", "/api/chat-history/chats", `{"ids":["$c"]}`},
 }
 
@@ -63,7 +64,8 @@ func (h *house) seesAll(t *testing.T, ids *strings.Replacer) {
 		"/api/memories/$m":                                 `"id":"$m"`,
 		"/api/memory?bucketId=$b":                          `"id":"$m"`,
 		"/api/chat-history/count":                          `{"count":1}`,
-		"/api/chat-history/chats":                          `"id":"$c"`,
+		"/api/chat-history/chats":                          `"pinned":false,"status":"active"`,
+		"/api/chat-history/chats?title=train":              `"id":"$c"`,
 		"/api/buckets":                                     `"id":"$b"`,
 		"/api/chat-history/conversation?conversationId=$c": `"total":2`,
 	} {

@@ -80,7 +80,7 @@ func newRealHouse(t *testing.T) (*house, realStores) {
 	h.start(t, Config{
 		Memories: memory.NewService(memory.Config{Store: s.db.Memories(), Buckets: s.db, Searcher: engine,
 			Index: s.index, Embedder: s.embedder, CountTokens: tokens.Count}),
-		Chats: chat.NewService(chat.Config{Store: s.db.Conversations(), Passages: s.db, Searcher: engine,
+		Chats: chat.NewService(chat.Config{Store: s.db.Conversations(), Passages: s.db, States: s.db.Conversations(), Searcher: engine,
 			Index: s.index, Embedder: s.embedder, CountTokens: tokens.CountUpTo}),
 		Tokens: s.db,
 		Checks: map[string]func(context.Context) error{"postgresql": s.db.Ping},

@@ -5,7 +5,7 @@ import "net/http"
 // routes is the whole route table. /openapi.json is served beside it, and
 // /metrics on a port of its own (MetricsHandler).
 func (s *Server) routes() {
-	const get, post, del = http.MethodGet, http.MethodPost, http.MethodDelete
+	const get, post, patch, del = http.MethodGet, http.MethodPost, http.MethodPatch, http.MethodDelete
 
 	add(s, post, "/api/memory", docCreateMemory, s.createMemory)
 	add(s, post, "/api/v2/memory", docCreateMemory.as("createMemoryV2"), s.createMemory)
@@ -21,6 +21,7 @@ func (s *Server) routes() {
 	add(s, get, "/api/chat-history/conversation", docGetConversation, s.getConversation)
 	add(s, get, "/api/chat-history/count", docCountConversations, s.countConversations)
 	add(s, get, "/api/chat-history/chats", docListConversations, s.listConversations)
+	add(s, patch, "/api/chat-history/chats", docUpdateConversations, s.updateConversations)
 	add(s, del, "/api/chat-history/chats", docDeleteConversations, s.deleteConversations)
 	add(s, post, "/api/chat-history/search", docSearchConversations, s.searchConversations)
 	add(s, post, "/api/chat-history/ingest/custom-online", docIngestConversation, s.ingestConversation)

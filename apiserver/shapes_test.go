@@ -44,6 +44,8 @@ var story = []step{
 	{"GET", "/api/chat-history/chats", "", `{"items":[` + wantItem + `],"page":1,"pageSize":25,"total":1,"totalPages":1}`},
 	{"GET", "/api/chat-history/chats?page=2&pageSize=1&provider=all&title=tr&dateFrom=2025-01-01&dateTo=2025-12-31&pinnedOnly=0&importId=&status=all", "", `{"items":[],"page":2,"pageSize":1,"total":1,"totalPages":1}`},
 	{"POST", "/api/chat-history/search", `{"query":"seat","limit":1,"provider":"all","contextChunks":4,"skipRerank":false}`, `{"results":[{"conversationId":"$c","title":"Trains","text":"Which seat?","score":0.5,"timestamp":"2025-05-09T12:00:00.000Z","sender":"human","messageIndex":0,"context":[{"text":"By the window.","sender":"assistant","timestamp":"2025-05-09T12:00:01.500Z"}]}],"totalResults":1,"query":"seat","provider":"all","processingTime":0}`},
+	{"PATCH", "/api/chat-history/chats", `{"ids":["never","$c","$c"],"pinned":true}`, `{"updated":["$c"],"count":1}`},
+	{"PATCH", "/api/chat-history/chats", `{"ids":["never"],"excluded":true}`, `{"updated":[],"count":0}`},
 	{"DELETE", "/api/chat-history/chats", `{"ids":["$c","never"]}`, `{"deleted":["$c"],"count":1}`},
 	{"DELETE", "/api/chat-history/chats", `{"ids":["$c"]}`, `{"deleted":[],"count":0}`},
 	{"POST", "/api/chat-history/search", `{"query":"seat","provider":"chatgpt"}`, `{"results":[],"totalResults":0,"query":"seat","provider":"chatgpt","processingTime":0}`},

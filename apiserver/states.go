@@ -1,0 +1,42 @@
+package apiserver
+
+import (
+	"context"
+
+	"github.com/mnemo-dev/mnemo/internal/chat"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+type updateConversationsInput struct {
+	Body struct {
+		IDs      []string `json:"ids" minItems:"1" maxItems:"10000" doc:"The conversations to change; ids that do not exist are skipped."`
+		Excluded *bool    `json:"excluded,omitempty" doc:"True leaves them out: kept, but neither searched nor counted. False lets them in again, or blocks them where there is no room."`
+		Pinned   *bool    `json:"pinned,omitempty"`
+	} `nameHint:"UpdateConversationsRequest"`
+}
+
+type updateConversationsOutput struct {
+	Body updateConversationsBody
+}
+
+type updateConversationsBody struct {
+	Updated []string `json:"updated" doc:"The ids that exist, in the order given."`
+	Count   int      `json:"count"`
+}
+
+var docUpdateConversations = doc{
+	id: "updateConversations", tag: tagChats, summary: "Exclude, include or pin conversations",
+	description: "At least one of `excluded` and `pinned` is needed. What excluding frees goes to the newest blocked conversations at once. Doing it twice changes nothing more.",
+	request:     example(`{"ids":["0196b2f5-0a77-7d21-b1c4-94e2f7a83d15"],"excluded":false,"pinned":true}`),
+	response:    example(`{"updated":["0196b2f5-0a77-7d21-b1c4-94e2f7a83d15"],"count":1}`),
+}
+
+func (s *Server) updateConversations(ctx context.Context, who tenant.Identity, in *updateConversationsInput) (*updateConversationsOutput, error) {
+	ids, err := s.Chats.Update(ctx, who, chat.UpdateInput{
+		IDs: in.Body.IDs, Marks: chat.Marks{Excluded: in.Body.Excluded, Pinned: in.Body.Pinned},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &updateConversationsOutput{Body: updateConversationsBody{Updated: orEmpty(ids), Count: len(ids)}}, nil
+}
