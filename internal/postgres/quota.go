@@ -141,12 +141,14 @@ func (d *DB) setActive(ctx context.Context, tx pgx.Tx, q *db.Queries, id tenant.
 	if err := q.AddConversationUsage(ctx, db.AddConversationUsageParams{TenantID: string(id), Active: n, Blocked: -n}); err != nil {
 		return 0, err
 	}
+	users := make([]int64, 0, len(perUser)) // the units' index asks for them
 	for user, delta := range perUser {
+		users = append(users, user)
 		if err := q.AddUserConversations(ctx, db.AddUserConversationsParams{TenantID: string(id), UserID: user, Active: delta}); err != nil {
 			return 0, err
 		}
 	}
-	units, err := q.SetUnitsActive(ctx, db.SetUnitsActiveParams{TenantID: string(id), Ids: ids, Active: active})
+	units, err := q.SetUnitsActive(ctx, db.SetUnitsActiveParams{TenantID: string(id), Users: users, Ids: ids, Active: active})
 	if err != nil {
 		return 0, err
 	}

@@ -106,7 +106,9 @@ func (x marking) exclude(ctx context.Context, ids []string) (bool, error) {
 	if len(active) == 0 {
 		return true, nil
 	}
-	units, err := x.q.SetUnitsActive(ctx, db.SetUnitsActiveParams{TenantID: string(x.scope.Tenant), Ids: active, Active: false})
+	units, err := x.q.SetUnitsActive(ctx, db.SetUnitsActiveParams{
+		TenantID: string(x.scope.Tenant), Users: []int64{int64(x.scope.User)}, Ids: active, Active: false,
+	})
 	if err != nil {
 		return false, fmt.Errorf("take units out: %w", err)
 	}

@@ -24,5 +24,6 @@ func cosine(a, b []float32) float64 {
 }
 
 func contextWithoutCancel(t testing.TB) context.Context {
+	t.Helper()
 	return context.WithoutCancel(t.Context())
 }

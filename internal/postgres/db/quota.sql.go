@@ -252,18 +252,24 @@ func (q *Queries) SetConversationStatus(ctx context.Context, arg SetConversation
 
 const setUnitsActive = `-- name: SetUnitsActive :many
 update units set active = $1, indexed_at = null
-where tenant_id = $2 and conversation_id = any($3::uuid[]) and active <> $1
+where tenant_id = $2 and user_id = any($3::bigint[]) and conversation_id = any($4::uuid[]) and active <> $1
 returning id
 `
 
 type SetUnitsActiveParams struct {
 	Active   bool
 	TenantID string
+	Users    []int64
 	Ids      []string
 }
 
 func (q *Queries) SetUnitsActive(ctx context.Context, arg SetUnitsActiveParams) ([]int64, error) {
-	rows, err := q.db.Query(ctx, setUnitsActive, arg.Active, arg.TenantID, arg.Ids)
+	rows, err := q.db.Query(ctx, setUnitsActive,
+		arg.Active,
+		arg.TenantID,
+		arg.Users,
+		arg.Ids,
+	)
 	if err != nil {
 		return nil, err
 	}

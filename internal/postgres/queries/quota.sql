@@ -56,5 +56,5 @@ update conversations set status = @status where tenant_id = @tenant_id and id = 
 
 -- name: SetUnitsActive :many
 update units set active = @active, indexed_at = null
-where tenant_id = @tenant_id and conversation_id = any(@ids::uuid[]) and active <> @active
+where tenant_id = @tenant_id and user_id = any(@users::bigint[]) and conversation_id = any(@ids::uuid[]) and active <> @active
 returning id;
