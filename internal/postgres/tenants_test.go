@@ -59,9 +59,11 @@ func fill(t *testing.T, owner *pgxpool.Pool, s tenant.Scope, memories, conversat
 	t.Helper()
 	exec(t, owner, `insert into buckets (tenant_id, user_id, name, is_default) values ($1, $2, 'General', true) on conflict do nothing`, s.Tenant, s.User)
 	for range memories {
-		exec(t, owner, `with u as (update users set memory_seq = memory_seq + 1, memories = memories + 1 where tenant_id = $1 and id = $2 returning memory_seq)
-			insert into memories (tenant_id, user_id, id, seq, bucket_id, text, tokens)
-			select $1, $2, $3, memory_seq, (select id from buckets where tenant_id = $1 and user_id = $2 and is_default), 'text', 1 from u`,
+		exec(t, owner, `with u as (update users set memory_seq = memory_seq + 1, memories = memories + 1 where tenant_id = $1 and id = $2 returning memory_seq),
+			b as (update buckets set memories = memories + 1 where tenant_id = $1 and user_id = $2 and is_default returning id),
+			m as (insert into memories (tenant_id, user_id, id, seq, bucket_id, text, tokens)
+				select $1, $2, $3, memory_seq, b.id, 'text', 1 from u, b returning id)
+			insert into memory_versions (tenant_id, user_id, memory_id, version, text) select $1, $2, id, 1, 'text' from m`,
 			s.Tenant, s.User, uuid.NewString())
 		exec(t, owner, "update usage set memories = memories + 1, storage = storage + 4 where tenant_id = $1", s.Tenant)
 	}

@@ -1,0 +1,194 @@
+package postgres_test
+
+import (
+	"errors"
+	"io"
+	"net"
+	"net/url"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/memory"
+	"github.com/mnemo-dev/mnemo/internal/postgres"
+	"github.com/mnemo-dev/mnemo/internal/postgres/postgrestest"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+	"github.com/mnemo-dev/mnemo/internal/testkit"
+)
+
+// patience is how long a test waits for what must come.
+const patience = 30 * time.Second
+
+// cable stands between a test and the server, and can be cut.
+type cable struct {
+	to, address string
+
+	mu       sync.Mutex
+	listener net.Listener
+	conns    []net.Conn
+}
+
+// newCable returns a cable and the database as reached through it.
+func newCable(t *testing.T, d postgrestest.Database) (*cable, postgrestest.Database) {
+	t.Helper()
+	app, err := url.Parse(d.AppURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &cable{to: app.Host, address: "127.0.0.1:0"}
+	c.mend(t)
+	t.Cleanup(c.cut)
+	app.Host = c.address
+	return c, postgrestest.Database{OwnerURL: d.OwnerURL, AppURL: app.String()}
+}
+
+// mend lets connections through, at the same address as before.
+func (c *cable) mend(t *testing.T) {
+	t.Helper()
+	l, err := net.Listen("tcp", c.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.listener, c.address = l, l.Addr().String()
+	go func() {
+		for {
+			near, err := l.Accept()
+			if err != nil {
+				return
+			}
+			far, err := net.Dial("tcp", c.to)
+			if err != nil {
+				_ = near.Close()
+				continue
+			}
+			c.mu.Lock()
+			c.conns = append(c.conns, near, far)
+			c.mu.Unlock()
+			go pass(near, far)
+			go pass(far, near)
+		}
+	}()
+}
+
+func pass(to, from net.Conn) {
+	_, _ = io.Copy(to, from)
+	_ = to.Close()
+}
+
+// cut ends every connection and refuses new ones.
+func (c *cable) cut() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_ = c.listener.Close()
+	for _, conn := range c.conns {
+		_ = conn.Close()
+	}
+	c.conns = nil
+}
+
+func wantAway(t *testing.T, what string, err error) {
+	t.Helper()
+	wantKind(t, what, err, fault.Unavailable)
+	if e, ok := errors.AsType[*fault.Error](err); !ok || e.RetryAfter <= 0 {
+		t.Errorf("%s: %v does not say when to try again", what, err)
+	}
+}
+
+func TestDatabaseAway(t *testing.T) {
+	t.Parallel()
+	line, d := newCable(t, postgrestest.Create(t))
+	b := setupIn(t, d, nil)
+	scope := b.users[0]
+	b.remember(t, scope, "before", nil)
+	line.cut()
+	calls := map[string]func() error{
+		"ping":     func() error { return b.Ping(t.Context()) },
+		"identify": func() error { _, err := b.Identify(t.Context(), tenant.Hash{1}); return err },
+		"usage":    func() error { _, err := b.Usage(t.Context(), scope.Tenant); return err },
+		"create":   func() error { _, err := b.Memories().Create(t.Context(), scope, newMemory("while away")); return err },
+		"list": func() error {
+			_, _, err := b.Memories().List(t.Context(), scope, memory.Filter{Limit: 1})
+			return err
+		},
+		"apply": func() error {
+			b.specs[0].DisplayName = "another"
+			_, err := b.Apply(t.Context(), b.specs[0])
+			return err
+		},
+		"open": func() error { _, err := postgres.Open(t.Context(), postgres.Config{URL: d.AppURL}); return err },
+	}
+	for name, call := range calls {
+		wantAway(t, name, call())
+	}
+	line.mend(t)
+	if _, err := b.Memories().Create(t.Context(), scope, newMemory("after")); err != nil {
+		t.Errorf("after its return: %v", err)
+	}
+}
+
+// A server that is stopped ends its sessions first.
+func TestSessionsThatAreEnded(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	admin, err := pgx.Connect(t.Context(), testkit.Postgres(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = admin.Close(t.Context()) }()
+	var name string
+	if err := b.owner.QueryRow(t.Context(), "select current_database()").Scan(&name); err != nil {
+		t.Fatal(err)
+	}
+	stop := make(chan struct{})
+	var writers sync.WaitGroup
+	for i := range 4 {
+		writers.Go(func() {
+			for {
+				_, err := b.Memories().Create(t.Context(), b.users[i], newMemory("some text"))
+				if err != nil && !fault.Is(err, fault.Unavailable) {
+					t.Errorf("while sessions were ended: %v", err)
+				}
+				select {
+				case <-stop:
+					return
+				default:
+				}
+			}
+		})
+	}
+	for range 20 {
+		_, err := admin.Exec(t.Context(), "select pg_terminate_backend(pid) from pg_stat_activity where datname = $1 and usename = 'mnemo_test_app'", name)
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	close(stop)
+	writers.Wait()
+	b.remember(t, b.users[0], "afterwards", nil)
+}
+
+func TestOpenRefusesTheOwner(t *testing.T) {
+	t.Parallel()
+	d := postgrestest.Create(t)
+	for name, url := range map[string]string{"the owner": d.OwnerURL, "no URL": "postgres://:x:y"} {
+		db, err := postgres.Open(t.Context(), postgres.Config{URL: url})
+		if err == nil {
+			db.Close()
+			t.Errorf("%s may open the database", name)
+		}
+	}
+}
+
+func TestScopeThatIsNone(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	for _, id := range []tenant.ID{"no-uuid", "'; drop table memories; --", "{" + b.users[0].Tenant + "}"} {
+		_, _, err := b.Memories().List(t.Context(), tenant.Scope{Tenant: id, User: b.users[0].User}, memory.Filter{Limit: 1})
+		wantKind(t, string(id), err, fault.NotFound)
+	}
+}

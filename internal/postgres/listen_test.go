@@ -1,0 +1,95 @@
+package postgres_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/mnemo-dev/mnemo/internal/postgres/postgrestest"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+// heard is a cache that tells what it is told.
+type heard chan string
+
+func (h heard) Drop(hash tenant.Hash)   { h <- "token " + hash.Fingerprint() }
+func (h heard) DropTenant(id tenant.ID) { h <- "tenant " + string(id) }
+func (h heard) SetBypass(on bool)       { h <- fmt.Sprint("bypass ", on) }
+func (h heard) tell(t *testing.T) string {
+	t.Helper()
+	select {
+	case s := <-h:
+		return s
+	case <-time.After(patience):
+		t.Fatalf("nothing was heard in %s", patience)
+	}
+	return ""
+}
+
+// want reads on until it hears what is wanted.
+func (h heard) want(t *testing.T, want string) {
+	t.Helper()
+	for got := h.tell(t); got != want; got = h.tell(t) {
+		t.Logf("heard %q before %q", got, want)
+	}
+}
+
+func TestListen(t *testing.T) {
+	t.Parallel()
+	d := postgrestest.Create(t)
+	line, through := newCable(t, d)
+	// What listens is another replica than what writes.
+	b, replica := setupIn(t, d, nil), postgrestest.Open(t, through)
+	id, name := b.users[0].Tenant, b.specs[0].Users[0].Name
+	hashes := map[int64]tenant.Hash{}
+	install := func(generation int64) {
+		hashes[generation] = tenant.Hash{byte(generation), 7}
+		c := tenant.Credential{Generation: generation, TokenHash: hashes[generation], Issuer: tenant.IssuerOperator}
+		if err := b.Install(t.Context(), id, name, c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	revoke := func(below int64) {
+		if err := b.RevokeOlder(t.Context(), id, name, below, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	cache, ended := make(heard, 1000), make(chan error, 1)
+	go func() { ended <- replica.Listen(ctx, cache) }()
+	if got := cache.tell(t); got != "bypass true" {
+		t.Errorf("it begins with %q, want the cache bypassed", got)
+	}
+	cache.want(t, "bypass false")
+
+	install(1)
+	install(2)
+	revoke(2)
+	cache.want(t, "token "+hashes[1].Fingerprint())
+	b.specs[0].Suspended = true
+	if _, err := b.Apply(t.Context(), b.specs[0]); err != nil {
+		t.Fatal(err)
+	}
+	cache.want(t, "tenant "+string(id))
+
+	line.cut()
+	cache.want(t, "bypass true")
+	install(3)
+	revoke(3) // not heard: hence nothing may be remembered
+	line.mend(t)
+	cache.want(t, "bypass false")
+	install(4)
+	revoke(4)
+	cache.want(t, "token "+hashes[3].Fingerprint())
+	if _, err := b.Retire(t.Context(), b.specs[1].ID, tenant.Retain); err != nil {
+		t.Fatal(err)
+	}
+	cache.want(t, "tenant "+string(b.specs[1].ID))
+
+	stop()
+	cache.want(t, "bypass true")
+	if err := <-ended; err != nil {
+		t.Errorf("Listen = %v, want nil when its context ends", err)
+	}
+}

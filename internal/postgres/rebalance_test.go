@@ -1,0 +1,78 @@
+package postgres_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+// converse gives a user n blocked conversations, each a minute newer than the one before.
+func (b *testBundle) converse(t *testing.T, scope tenant.Scope, n int) {
+	t.Helper()
+	for i := range n {
+		exec(t, b.owner, `insert into conversations (tenant_id, user_id, id, external_id, platform, status, import_id, created_at, updated_at)
+			values ($1, $2, $3::uuid, $3::uuid::text, 'custom', 'blocked', $3::uuid, now(), timestamptz '2024-01-01' + $4 * interval '1 minute')`,
+			scope.Tenant, scope.User, uuid.NewString(), i)
+	}
+	exec(t, b.owner, "update usage set blocked = blocked + $2 where tenant_id = $1", scope.Tenant, n)
+}
+
+// balance is what a user has of either state; oldest and newest are minutes.
+type balance struct{ active, blocked, oldestActive, newestBlocked int64 }
+
+func (b *testBundle) balance(t *testing.T, scope tenant.Scope) balance {
+	t.Helper()
+	var out balance
+	err := b.owner.QueryRow(t.Context(), `select count(*) filter (where status = 'active'), count(*) filter (where status = 'blocked'),
+			coalesce(min(at) filter (where status = 'active'), -1), coalesce(max(at) filter (where status = 'blocked'), -1)
+		from (select status, (extract(epoch from updated_at - timestamptz '2024-01-01') / 60)::bigint as at
+			from conversations where tenant_id = $1 and user_id = $2) c`, scope.Tenant, scope.User).
+		Scan(&out.active, &out.blocked, &out.oldestActive, &out.newestBlocked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// Whatever the quotas become, no quota is passed, no room is left while
+// somebody may use it, and a user's newest conversations are the active ones.
+func TestRebalanceUsesTheRoomThereIs(t *testing.T) {
+	t.Parallel()
+	b := setup(t, func(q *tenant.Quota) { q.Conversations, q.UserConversations = 0, tenant.NoLimit })
+	one, two, other := b.users[0], b.users[1], b.users[2]
+	const each = 160 // in all more than a batch, twice
+	for _, scope := range []tenant.Scope{one, two, other} {
+		b.converse(t, scope, each)
+	}
+	random := rand.New(rand.NewPCG(3, 5))
+	for round := range 12 {
+		hard, perUser := random.Int64N(2*each+40), random.Int64N(each+40)
+		if round%4 == 0 {
+			perUser = tenant.NoLimit
+		}
+		b.requota(t, func(q *tenant.Quota) { q.Conversations, q.UserConversations = hard, perUser })
+		what := fmt.Sprintf("round %d, quota %d, per user %d", round, hard, perUser)
+		first, second := b.balance(t, one), b.balance(t, two)
+		if n := first.active + second.active; n > hard || first.active > perUser || second.active > perUser {
+			t.Errorf("%s: %d + %d conversations are active", what, first.active, second.active)
+		}
+		for _, user := range []balance{first, second} {
+			if user.active+user.blocked != each {
+				t.Errorf("%s: a user has %+v, want %d in all", what, user, each)
+			}
+			if first.active+second.active < hard && user.active < perUser && user.blocked > 0 {
+				t.Errorf("%s: room is left while a user has %+v", what, user)
+			}
+			if user.active > 0 && user.newestBlocked > user.oldestActive {
+				t.Errorf("%s: the newer is blocked: %+v", what, user)
+			}
+		}
+	}
+	if got := b.balance(t, other); got.active != 0 || got.blocked != each {
+		t.Errorf("the other tenant has %+v", got)
+	}
+}

@@ -1,0 +1,53 @@
+package postgres_test
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+func TestUseOfATokenIsNotedOnce(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	for i, name := range []string{"alice", "bob"} { // as b.users are
+		c := tenant.Credential{Generation: 1, TokenHash: tenant.Hash{byte(i), 9}, Issuer: tenant.IssuerOperator}
+		if err := b.Install(t.Context(), b.specs[0].ID, name, c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// written is which write of the row it is in, and whether the token was used.
+	written := func(user tenant.UserID) (xmin string, used bool) {
+		err := b.owner.QueryRow(t.Context(), "select xmin::text, last_used_at is not null from tokens where user_id = $1", user).Scan(&xmin, &used)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return xmin, used
+	}
+	identify := func() {
+		var wg sync.WaitGroup
+		for range 20 {
+			wg.Go(func() {
+				if _, err := b.Identify(t.Context(), tenant.Hash{0, 9}); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+	}
+	identify()
+	first, used := written(b.users[0].User)
+	for started := time.Now(); !used; first, used = written(b.users[0].User) {
+		if time.Since(started) > patience {
+			t.Fatal("the use of a token was not noted")
+		}
+	}
+	identify()
+	if again, _ := written(b.users[0].User); again != first {
+		t.Error("a token used twice within a minute was noted twice")
+	}
+	if _, used := written(b.users[1].User); used {
+		t.Error("a token nobody used is noted as used")
+	}
+}
