@@ -80,3 +80,65 @@ func (s *Server) createBucket(ctx context.Context, who tenant.Identity, in *crea
 		Body:     messageBody{Message: "Bucket created successfully"},
 	}, nil
 }
+
+type bucketIDInput struct {
+	BucketID string `path:"bucketId" doc:"The bucket's id." example:"12"`
+}
+
+// pathBucket returns the bucket meant; ids are opaque, so whatever is not one
+// names a bucket that nobody has.
+func pathBucket(text string) int64 {
+	id, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || id < 1 {
+		return noBucket
+	}
+	return id
+}
+
+type updateBucketInput struct {
+	BucketID string `path:"bucketId" doc:"The bucket's id." example:"12"`
+	Body     struct {
+		Name        *string `json:"name,omitempty" minLength:"1" maxLength:"100" doc:"1 to 100 characters, not digits only, unique without regard to case."`
+		Description *string `json:"description,omitempty" maxLength:"1000"`
+	} `nameHint:"UpdateBucketRequest"`
+}
+
+var docUpdateBucket = doc{
+	id: "updateBucket", tag: "Buckets", summary: "Rename a bucket or describe it anew",
+	description: "What is absent stays as it is. The default bucket, General, cannot be renamed.",
+	request:     example(`{"name":"Journeys","description":"Trips and how I like them"}`),
+	response:    example(`{"message":"Bucket updated"}`),
+	errors:      []int{http.StatusNotFound, http.StatusConflict},
+}
+
+func (s *Server) updateBucket(ctx context.Context, who tenant.Identity, in *updateBucketInput) (*messageOutput, error) {
+	err := s.Memories.UpdateBucket(ctx, who, pathBucket(in.BucketID), memory.BucketUpdate{Name: in.Body.Name, Description: in.Body.Description})
+	if err != nil {
+		return nil, err
+	}
+	return &messageOutput{Body: messageBody{Message: "Bucket updated"}}, nil
+}
+
+type deleteBucketOutput struct {
+	Body deleteBucketBody
+}
+
+type deleteBucketBody struct {
+	Message    string `json:"message"`
+	MovedCount int    `json:"movedCount" doc:"Memories that were moved to the default bucket."`
+}
+
+var docDeleteBucket = doc{
+	id: "deleteBucket", tag: "Buckets", summary: "Delete a bucket",
+	description: "Its memories move to the default bucket, General, which cannot be deleted itself.",
+	response:    example(`{"message":"Bucket deleted","movedCount":2}`),
+	errors:      []int{http.StatusNotFound, http.StatusConflict},
+}
+
+func (s *Server) deleteBucket(ctx context.Context, who tenant.Identity, in *bucketIDInput) (*deleteBucketOutput, error) {
+	moved, err := s.Memories.DeleteBucket(ctx, who, pathBucket(in.BucketID))
+	if err != nil {
+		return nil, err
+	}
+	return &deleteBucketOutput{Body: deleteBucketBody{Message: "Bucket deleted", MovedCount: moved}}, nil
+}

@@ -9,6 +9,13 @@ import (
 // conversation, $b a bucket, $i an import.
 var namingRequests = []struct{ method, path, body string }{
 	{"GET", "/api/memories/$m", ""},
+	{"GET", "/api/memories/$m/versions", ""},
+	{"POST", "/api/v2/memory/update", `{"memoryId":"$m","text":"b"}`},
+	{"POST", "/api/v2/memory/update", `{"memoryId":"$m","bucketName":"General"}`},
+	{"POST", "/api/v2/memory/update", `{"memoryIds":["$m"],"bucketName":"General"}`},
+	{"POST", "/api/v2/memory/update", `{"memoryIds":["$m"],"bucketId":$b}`},
+	{"PATCH", "/api/buckets/$b", `{"description":"b"}`},
+	{"DELETE", "/api/buckets/$b", ""},
 	{"DELETE", "/api/memories/$m", ""},
 	{"POST", "/api/memories/bulk-delete", `{"memoryIds":["$m"]}`},
 	{"POST", "/api/memory", `{"text":"a","bucketId":$b}`},
@@ -89,7 +96,8 @@ func (h *house) isolates(t *testing.T) {
 		for _, r := range namingRequests {
 			got := h.call(t, token, r.method, ids.Replace(r.path), ids.Replace(r.body))
 			want := h.call(t, token, r.method, nobodys.Replace(r.path), nobodys.Replace(r.body))
-			if got.status != want.status || got.body != want.body {
+			// An answer may name the ids it was asked about.
+			if got.status != want.status || strings.ReplaceAll(got.body, ids.Replace("$m"), nobodys.Replace("$m")) != want.body {
 				t.Errorf("%s: %s %s: %d %s, but %d %s for an id nobody has", name, r.method, r.path, got.status, got.body, want.status, want.body)
 			}
 		}

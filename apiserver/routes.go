@@ -11,12 +11,16 @@ func (s *Server) routes() {
 	add(s, post, "/api/v2/memory", docCreateMemory.as("createMemoryV2"), s.createMemory)
 	add(s, get, "/api/memory", docListMemories, s.listMemories)
 	add(s, get, "/api/v2/memory", docListMemories.as("listMemoriesV2"), s.listMemories)
+	add(s, post, "/api/v2/memory/update", docUpdateMemory, s.updateMemory)
 	add(s, get, "/api/memories/{memoryId}", docGetMemory, s.getMemory)
+	add(s, get, "/api/memories/{memoryId}/versions", docListVersions, s.listVersions)
 	add(s, del, "/api/memories/{memoryId}", docDeleteMemory, s.deleteMemory)
 	add(s, post, "/api/memories/bulk-delete", docDeleteMemories, s.deleteMemories)
 
 	add(s, get, "/api/buckets", docListBuckets, s.listBuckets)
 	add(s, post, "/api/buckets", docCreateBucket, s.createBucket)
+	add(s, patch, "/api/buckets/{bucketId}", docUpdateBucket, s.updateBucket)
+	add(s, del, "/api/buckets/{bucketId}", docDeleteBucket, s.deleteBucket)
 
 	add(s, get, "/api/chat-history/conversation", docGetConversation, s.getConversation)
 	add(s, get, "/api/chat-history/count", docCountConversations, s.countConversations)

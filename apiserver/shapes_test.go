@@ -34,12 +34,17 @@ var story = []step{
 	{"GET", "/api/v2/memory?query=seat&bucketId=1&count=5000&all=1&latest=false&skip=0&source=x&contentType=text&includeIds=true&client=y", "", `{"memories":[` + wantMemory + `],"buckets":[` + wantBucket + `]}`},
 	{"GET", "/api/memories/$m", "", `{"id":"$m","text":"2025-05-09 window seat","metadata":{"text":"2025-05-09 window seat","createdAt":"2025-05-09T12:00:00.123Z","bucketId":1,"bucketName":"General"},"version":1,"source":"cli","updatedAt":"2025-05-09T12:00:00.123Z"}`},
 	{"GET", "/api/buckets?v=2&source=x", "", `[` + wantBucket + `]`},
+	{"POST", "/api/v2/memory/update", `{"memoryId":"$m","bucketName":"general","bucketId":"1"}`, `{"message":"Memory updated","memoryId":"$m","version":1}`},
+	{"POST", "/api/v2/memory/update", `{"memoryIds":["$m","$m"],"bucketId":1,"memoryId":null}`, `{"message":"Memories moved","movedCount":1,"memoryIds":["$m"]}`},
+	{"GET", "/api/memories/$m/versions?count=5000&skip=0", "", `{"memoryId":"$m","versions":[{"version":1,"text":"2025-05-09 window seat","createdAt":"2025-05-09T12:00:00.123Z"}]}`},
 	{"POST", "/api/buckets", `{"name":"Travel","description":"Trips","source":"x"}`, `{"message":"Bucket created successfully"}`},
 	{"POST", "/api/memories/bulk-delete", `{"memoryIds":["never"]}`, `{"message":"Memories deleted","deletedCount":0,"errors":[]}`},
 	{"DELETE", "/api/memories/$m", "", `{"message":"Memory deleted"}`},
 	{"GET", "/api/v2/memory", "", `{"memories":[],"buckets":[{"id":"1","name":"General","description":"","memoryCount":1},{"id":"3","name":"Travel","description":"Trips","memoryCount":0}]}`},
 	{"POST", "/api/chat-history/ingest/custom-online", ingestText, `{"queued":true,"importId":"i-1","conversationId":"$c","platform":"custom","conversation":{"id":"$c","platformConversationId":"x-1","title":"Trains","updatedAt":"2025-05-09T12:00:00.123Z","messageCount":2,"status":"queued"}}`},
 	{"GET", "/api/chat-history/conversation?conversationId=$c", "", `{"id":"$c","title":"Trains","messages":[{"message_index":0,"sender":"human","text":"Which seat?","timestamp":"2025-05-09T12:00:00.000Z"},{"message_index":1,"sender":"assistant","text":"By the window.","timestamp":"2025-05-09T12:00:01.500Z"}],"total":2,"platformConversationId":"x-1","sourceId":"custom","tokenCount":7,"status":"active","createdAt":"2025-05-09T12:00:00.000Z","updatedAt":"2025-05-09T12:00:00.123Z"}`},
+	{"PATCH", "/api/buckets/3", `{"name":"Journeys","description":null}`, `{"message":"Bucket updated"}`},
+	{"DELETE", "/api/buckets/3", "", `{"message":"Bucket deleted","movedCount":0}`},
 	{"GET", "/api/chat-history/count", "", `{"count":1}`},
 	{"GET", "/api/chat-history/chats", "", `{"items":[` + wantItem + `],"page":1,"pageSize":25,"total":1,"totalPages":1}`},
 	{"GET", "/api/chat-history/chats?page=2&pageSize=1&provider=all&title=tr&dateFrom=2025-01-01&dateTo=2025-12-31&pinnedOnly=0&importId=&status=all", "", `{"items":[],"page":2,"pageSize":1,"total":1,"totalPages":1}`},
@@ -99,11 +104,13 @@ func (h *house) fitsOpenAPI(t *testing.T, method, path string, got answer) {
 	}
 }
 
+var pathParameter = regexp.MustCompile(`\{[^}]+\}`)
+
 // operation finds the route of a path, which may have ids and a query in it.
 func (h *house) operation(method, path string) *huma.Operation {
 	path, _, _ = strings.Cut(path, "?")
 	for pattern, item := range h.api.OpenAPI().Paths {
-		form := "^" + strings.ReplaceAll(pattern, "{memoryId}", "[^/]+") + "$"
+		form := "^" + pathParameter.ReplaceAllString(pattern, "[^/]+") + "$"
 		if !regexp.MustCompile(form).MatchString(path) {
 			continue
 		}

@@ -20,7 +20,28 @@ const (
 // Validate reports what is wrong with the input, as one Invalid error.
 func (in BucketInput) Validate() error {
 	var f fault.Fields
-	name := strings.TrimSpace(in.Name)
+	checkBucketName(&f, in.Name)
+	checkDescription(&f, in.Description)
+	return f.Err()
+}
+
+// Validate reports what is wrong with the input, as one Invalid error.
+func (u BucketUpdate) Validate() error {
+	var f fault.Fields
+	if u.Name == nil && u.Description == nil {
+		f.Add("name or description", "is required: there is nothing to change")
+	}
+	if u.Name != nil {
+		checkBucketName(&f, *u.Name)
+	}
+	if u.Description != nil {
+		checkDescription(&f, *u.Description)
+	}
+	return f.Err()
+}
+
+func checkBucketName(f *fault.Fields, given string) {
+	name := strings.TrimSpace(given)
 	switch n := utf8.RuneCountInString(name); {
 	case n == 0:
 		f.Add("name", "is required and must not be blank")
@@ -29,12 +50,14 @@ func (in BucketInput) Validate() error {
 	case digitsOnly(name):
 		f.Add("name", "must not be digits only, so that it cannot be taken for a bucketId")
 	}
-	checkString(&f, "name", in.Name)
-	if n := utf8.RuneCountInString(in.Description); n > MaxBucketDescription {
+	checkString(f, "name", given)
+}
+
+func checkDescription(f *fault.Fields, text string) {
+	if n := utf8.RuneCountInString(text); n > MaxBucketDescription {
 		f.Add("description", "must be at most %d characters, not %d", MaxBucketDescription, n)
 	}
-	checkString(&f, "description", in.Description)
-	return f.Err()
+	checkString(f, "description", text)
 }
 
 // ListBuckets returns all buckets of the user, the default one first.
@@ -62,6 +85,33 @@ func (s *Service) CreateBucket(ctx context.Context, who tenant.Identity, in Buck
 		return 0, fmt.Errorf("create bucket: %w", err)
 	}
 	return id, nil
+}
+
+// UpdateBucket renames a bucket or describes it anew. Invalid for a bad input,
+// NotFound, Conflict when the name is taken without regard to case or the
+// default bucket would be renamed.
+func (s *Service) UpdateBucket(ctx context.Context, who tenant.Identity, id int64, u BucketUpdate) error {
+	if err := u.Validate(); err != nil {
+		return err
+	}
+	if u.Name != nil {
+		name := strings.TrimSpace(*u.Name)
+		u.Name = &name
+	}
+	if err := s.Buckets.UpdateBucket(ctx, who.Scope, id, u); err != nil {
+		return fmt.Errorf("update bucket: %w", err)
+	}
+	return nil
+}
+
+// DeleteBucket removes a bucket and returns how many memories it moved to the
+// default one. NotFound, Conflict for the default bucket.
+func (s *Service) DeleteBucket(ctx context.Context, who tenant.Identity, id int64) (int, error) {
+	moved, err := s.Buckets.DeleteBucket(ctx, who.Scope, id)
+	if err != nil {
+		return 0, fmt.Errorf("delete bucket: %w", err)
+	}
+	return moved, nil
 }
 
 func digitsOnly(s string) bool {

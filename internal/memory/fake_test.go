@@ -27,6 +27,9 @@ type fakes struct {
 	asked    retrieve.Query
 	created  NewMemory
 	removed  []retrieve.UnitID
+	edited   Edit
+	moved    MoveInput
+	renamed  BucketUpdate
 
 	storeFails, indexFails, embedFails error
 }

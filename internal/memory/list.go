@@ -77,7 +77,7 @@ func (s *Service) List(ctx context.Context, who tenant.Identity, in ListInput) (
 	}
 	known := func(b Bucket) bool { return b.ID == in.Bucket }
 	if in.Bucket != 0 && !slices.ContainsFunc(buckets, known) {
-		return Listing{}, unknownBucket()
+		return Listing{}, ErrNoBucket
 	}
 	out := Listing{Buckets: buckets}
 	pack := &packer{limit: who.Quota.ListTokens, count: min(in.Count, MaxCount)}

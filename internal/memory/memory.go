@@ -86,12 +86,19 @@ type Store interface {
 	// the memories it removed with those of their units. Ids that do not
 	// resolve are skipped.
 	Delete(ctx context.Context, scope tenant.Scope, ids []string) (Deleted, error)
+	Editor
 }
 
 // Deleted says what a deletion removed.
 type Deleted struct {
 	IDs   []string
 	Units []retrieve.UnitID
+}
+
+// BucketUpdate changes a bucket; nil fields stay as they are.
+type BucketUpdate struct {
+	Name        *string
+	Description *string
 }
 
 // BucketStore keeps buckets. internal/postgres implements it.
@@ -102,4 +109,11 @@ type BucketStore interface {
 	// CreateBucket returns the new bucket's id; Conflict when the name is
 	// taken without regard to case.
 	CreateBucket(ctx context.Context, scope tenant.Scope, b BucketInput) (int64, error)
+	// UpdateBucket changes a bucket. ErrNoBucket; Conflict when the name is
+	// taken, or the bucket is the default one and would be renamed.
+	UpdateBucket(ctx context.Context, scope tenant.Scope, id int64, u BucketUpdate) error
+	// DeleteBucket moves a bucket's memories to the default one, in bounded
+	// transactions of which the last removes the bucket, and returns how many
+	// it moved. ErrNoBucket; Conflict for the default bucket.
+	DeleteBucket(ctx context.Context, scope tenant.Scope, id int64) (int, error)
 }

@@ -57,14 +57,7 @@ func NewService(c Config) *Service {
 // Validate reports what is wrong with the input, as one Invalid error.
 func (in CreateInput) Validate() error {
 	var f fault.Fields
-	switch {
-	case strings.TrimSpace(in.Text) == "":
-		f.Add("text", "is required and must not be blank")
-	case len(in.Text) > MaxText:
-		f.Add("text", "must be at most %d bytes of UTF-8, not %d", MaxText, len(in.Text))
-	default:
-		checkString(&f, "text", in.Text)
-	}
+	checkText(&f, in.Text)
 	if utf8.RuneCountInString(in.Source) > maxSource {
 		f.Add("source", "must be at most %d characters", maxSource)
 	}
@@ -83,7 +76,7 @@ func (s *Service) Create(ctx context.Context, who tenant.Identity, in CreateInpu
 	s.embed(ctx, units)
 	id, err := s.Store.Create(ctx, who.Scope, NewMemory{CreateInput: in, Tokens: s.CountTokens(in.Text), Units: units})
 	if fault.Is(err, fault.NotFound) {
-		return "", unknownBucket()
+		return "", ErrNoBucket
 	}
 	if err != nil {
 		return "", fmt.Errorf("store memory: %w", err)
@@ -116,7 +109,7 @@ func (s *Service) Get(ctx context.Context, who tenant.Identity, id string) (Memo
 		return Memory{}, fmt.Errorf("read memory: %w", err)
 	}
 	if len(found) == 0 {
-		return Memory{}, notFound()
+		return Memory{}, ErrNoMemory
 	}
 	return found[0], nil
 }
@@ -129,7 +122,7 @@ func (s *Service) Delete(ctx context.Context, who tenant.Identity, id string) er
 		return fmt.Errorf("delete memory: %w", err)
 	}
 	if len(deleted.IDs) == 0 {
-		return notFound()
+		return ErrNoMemory
 	}
 	// The committed job finishes what this cannot.
 	_ = s.unindex(ctx, who, deleted.Units)
@@ -188,12 +181,6 @@ func (s *Service) unindex(ctx context.Context, who tenant.Identity, units []retr
 	}
 	return nil
 }
-
-// notFound is the same for an id that never was, is gone, or is another's.
-func notFound() error { return fault.New(fault.NotFound, "no memory has this memoryId") }
-
-// unknownBucket is the same for every id that is not one of the user's buckets.
-func unknownBucket() error { return fault.New(fault.NotFound, "no bucket has this bucketId") }
 
 // resolvable leaves out what cannot be an id and the database would refuse.
 func resolvable(ids []string) []string {

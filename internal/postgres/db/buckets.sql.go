@@ -32,6 +32,37 @@ func (q *Queries) AddBucketMemories(ctx context.Context, arg AddBucketMemoriesPa
 	return err
 }
 
+const defaultBucket = `-- name: DefaultBucket :one
+select id from buckets where tenant_id = $1 and user_id = $2 and is_default
+`
+
+type DefaultBucketParams struct {
+	TenantID string
+	UserID   int64
+}
+
+func (q *Queries) DefaultBucket(ctx context.Context, arg DefaultBucketParams) (int64, error) {
+	row := q.db.QueryRow(ctx, defaultBucket, arg.TenantID, arg.UserID)
+	var id int64
+	err := row.Scan(&id)
+	return id, err
+}
+
+const deleteBucket = `-- name: DeleteBucket :exec
+delete from buckets where tenant_id = $1 and user_id = $2 and id = $3
+`
+
+type DeleteBucketParams struct {
+	TenantID string
+	UserID   int64
+	ID       int64
+}
+
+func (q *Queries) DeleteBucket(ctx context.Context, arg DeleteBucketParams) error {
+	_, err := q.db.Exec(ctx, deleteBucket, arg.TenantID, arg.UserID, arg.ID)
+	return err
+}
+
 const ensureDefaultBucket = `-- name: EnsureDefaultBucket :exec
 insert into buckets (tenant_id, user_id, name, is_default) values ($1, $2, $3, true)
 on conflict do nothing
@@ -46,6 +77,37 @@ type EnsureDefaultBucketParams struct {
 func (q *Queries) EnsureDefaultBucket(ctx context.Context, arg EnsureDefaultBucketParams) error {
 	_, err := q.db.Exec(ctx, ensureDefaultBucket, arg.TenantID, arg.UserID, arg.Name)
 	return err
+}
+
+const findBucket = `-- name: FindBucket :one
+select id, name, is_default from buckets where tenant_id = $1 and user_id = $2
+    and ($3::bigint = 0 or id = $3) and ($4::text = '' or lower(name) = lower($4))
+`
+
+type FindBucketParams struct {
+	TenantID string
+	UserID   int64
+	ID       int64
+	Name     string
+}
+
+type FindBucketRow struct {
+	ID        int64
+	Name      string
+	IsDefault bool
+}
+
+// By id, by name, or by both.
+func (q *Queries) FindBucket(ctx context.Context, arg FindBucketParams) (FindBucketRow, error) {
+	row := q.db.QueryRow(ctx, findBucket,
+		arg.TenantID,
+		arg.UserID,
+		arg.ID,
+		arg.Name,
+	)
+	var i FindBucketRow
+	err := row.Scan(&i.ID, &i.Name, &i.IsDefault)
+	return i, err
 }
 
 const hasBucket = `-- name: HasBucket :one
@@ -133,4 +195,50 @@ func (q *Queries) ListBuckets(ctx context.Context, arg ListBucketsParams) ([]Lis
 		return nil, err
 	}
 	return items, nil
+}
+
+const lockBucket = `-- name: LockBucket :one
+select name, is_default from buckets where tenant_id = $1 and user_id = $2 and id = $3 for update
+`
+
+type LockBucketParams struct {
+	TenantID string
+	UserID   int64
+	ID       int64
+}
+
+type LockBucketRow struct {
+	Name      string
+	IsDefault bool
+}
+
+func (q *Queries) LockBucket(ctx context.Context, arg LockBucketParams) (LockBucketRow, error) {
+	row := q.db.QueryRow(ctx, lockBucket, arg.TenantID, arg.UserID, arg.ID)
+	var i LockBucketRow
+	err := row.Scan(&i.Name, &i.IsDefault)
+	return i, err
+}
+
+const updateBucket = `-- name: UpdateBucket :exec
+update buckets set name = coalesce($1, name), description = coalesce($2, description)
+where tenant_id = $3 and user_id = $4 and id = $5
+`
+
+type UpdateBucketParams struct {
+	Name        *string
+	Description *string
+	TenantID    string
+	UserID      int64
+	ID          int64
+}
+
+func (q *Queries) UpdateBucket(ctx context.Context, arg UpdateBucketParams) error {
+	_, err := q.db.Exec(ctx, updateBucket,
+		arg.Name,
+		arg.Description,
+		arg.TenantID,
+		arg.UserID,
+		arg.ID,
+	)
+	return err
 }

@@ -169,6 +169,186 @@ func (q *Queries) DeleteMemoryVersions(ctx context.Context, arg DeleteMemoryVers
 	return err
 }
 
+const editMemory = `-- name: EditMemory :one
+with edited as (
+    update memories m set text = $1::text, tokens = $2, version = m.version + 1, bucket_id = $3, updated_at = now()
+    where m.tenant_id = $4 and m.user_id = $5 and m.id = $6
+    returning m.id, m.bucket_id, m.version
+), version as (
+    insert into memory_versions (tenant_id, user_id, memory_id, version, text)
+    select $4, $5, edited.id, edited.version, $1::text from edited
+), old as (
+    delete from units where tenant_id = $4 and user_id = $5 and memory_id = $6
+    returning id
+), unit as (
+    insert into units (tenant_id, user_id, kind, group_id, memory_id, span_start, span_end, tsv, embedding)
+    select $4, $5, 1, edited.bucket_id, edited.id, p.span_start, p.span_end, to_tsvector('english', p.lexical), p.embedding
+    from edited, (select unnest($7::int[]) as span_start, unnest($8::int[]) as span_end,
+        unnest($9::text[]) as lexical, unnest($10::bytea[]) as embedding) p
+    returning id
+)
+select edited.version, array(select id from old union all select id from unit)::bigint[] as units from edited
+`
+
+type EditMemoryParams struct {
+	Text       string
+	Tokens     int32
+	BucketID   int64
+	TenantID   string
+	UserID     int64
+	ID         string
+	Starts     []int32
+	Ends       []int32
+	Lexicals   []string
+	Embeddings [][]byte
+}
+
+type EditMemoryRow struct {
+	Version int32
+	Units   []int64
+}
+
+// Gives a memory another text with its version and its units, and returns the
+// ids of the units that were and that are.
+func (q *Queries) EditMemory(ctx context.Context, arg EditMemoryParams) (EditMemoryRow, error) {
+	row := q.db.QueryRow(ctx, editMemory,
+		arg.Text,
+		arg.Tokens,
+		arg.BucketID,
+		arg.TenantID,
+		arg.UserID,
+		arg.ID,
+		arg.Starts,
+		arg.Ends,
+		arg.Lexicals,
+		arg.Embeddings,
+	)
+	var i EditMemoryRow
+	err := row.Scan(&i.Version, &i.Units)
+	return i, err
+}
+
+const hasMemory = `-- name: HasMemory :one
+select exists (select from memories where tenant_id = $1 and user_id = $2 and id = $3)
+`
+
+type HasMemoryParams struct {
+	TenantID string
+	UserID   int64
+	ID       string
+}
+
+func (q *Queries) HasMemory(ctx context.Context, arg HasMemoryParams) (bool, error) {
+	row := q.db.QueryRow(ctx, hasMemory, arg.TenantID, arg.UserID, arg.ID)
+	var exists bool
+	err := row.Scan(&exists)
+	return exists, err
+}
+
+const lockMemories = `-- name: LockMemories :many
+select id, bucket_id from memories where tenant_id = $1 and user_id = $2 and id = any($3::uuid[])
+order by id for update
+`
+
+type LockMemoriesParams struct {
+	TenantID string
+	UserID   int64
+	Ids      []string
+}
+
+type LockMemoriesRow struct {
+	ID       string
+	BucketID int64
+}
+
+func (q *Queries) LockMemories(ctx context.Context, arg LockMemoriesParams) ([]LockMemoriesRow, error) {
+	rows, err := q.db.Query(ctx, lockMemories, arg.TenantID, arg.UserID, arg.Ids)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []LockMemoriesRow{}
+	for rows.Next() {
+		var i LockMemoriesRow
+		if err := rows.Scan(&i.ID, &i.BucketID); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const lockMemoriesOfBucket = `-- name: LockMemoriesOfBucket :many
+select id from memories where tenant_id = $1 and user_id = $2 and bucket_id = $3
+order by seq limit $4 for update
+`
+
+type LockMemoriesOfBucketParams struct {
+	TenantID string
+	UserID   int64
+	BucketID int64
+	Batch    int32
+}
+
+func (q *Queries) LockMemoriesOfBucket(ctx context.Context, arg LockMemoriesOfBucketParams) ([]string, error) {
+	rows, err := q.db.Query(ctx, lockMemoriesOfBucket,
+		arg.TenantID,
+		arg.UserID,
+		arg.BucketID,
+		arg.Batch,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []string{}
+	for rows.Next() {
+		var id string
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const lockMemory = `-- name: LockMemory :one
+select bucket_id, version, (text = $1::text)::boolean as same_text from memories
+where tenant_id = $2 and user_id = $3 and id = $4
+for update
+`
+
+type LockMemoryParams struct {
+	Text     string
+	TenantID string
+	UserID   int64
+	ID       string
+}
+
+type LockMemoryRow struct {
+	BucketID int64
+	Version  int32
+	SameText bool
+}
+
+func (q *Queries) LockMemory(ctx context.Context, arg LockMemoryParams) (LockMemoryRow, error) {
+	row := q.db.QueryRow(ctx, lockMemory,
+		arg.Text,
+		arg.TenantID,
+		arg.UserID,
+		arg.ID,
+	)
+	var i LockMemoryRow
+	err := row.Scan(&i.BucketID, &i.Version, &i.SameText)
+	return i, err
+}
+
 const memoriesByID = `-- name: MemoriesByID :many
 select m.id, m.seq, m.bucket_id, b.name as bucket_name, m.text, m.tokens, m.source, m.version, m.created_at, m.updated_at
 from memories m join buckets b on b.tenant_id = m.tenant_id and b.user_id = m.user_id and b.id = m.bucket_id
@@ -218,6 +398,121 @@ func (q *Queries) MemoriesByID(ctx context.Context, arg MemoriesByIDParams) ([]M
 			return nil, err
 		}
 		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const memoryVersions = `-- name: MemoryVersions :many
+select version, text, created_at from memory_versions
+where tenant_id = $1 and user_id = $2 and memory_id = $3
+order by version desc offset $4::int limit $5::int
+`
+
+type MemoryVersionsParams struct {
+	TenantID string
+	UserID   int64
+	MemoryID string
+	Skip     int32
+	Page     int32
+}
+
+type MemoryVersionsRow struct {
+	Version   int32
+	Text      string
+	CreatedAt time.Time
+}
+
+func (q *Queries) MemoryVersions(ctx context.Context, arg MemoryVersionsParams) ([]MemoryVersionsRow, error) {
+	rows, err := q.db.Query(ctx, memoryVersions,
+		arg.TenantID,
+		arg.UserID,
+		arg.MemoryID,
+		arg.Skip,
+		arg.Page,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []MemoryVersionsRow{}
+	for rows.Next() {
+		var i MemoryVersionsRow
+		if err := rows.Scan(&i.Version, &i.Text, &i.CreatedAt); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const moveMemories = `-- name: MoveMemories :exec
+update memories set bucket_id = $1, updated_at = now()
+where tenant_id = $2 and user_id = $3 and id = any($4::uuid[])
+`
+
+type MoveMemoriesParams struct {
+	BucketID int64
+	TenantID string
+	UserID   int64
+	Ids      []string
+}
+
+func (q *Queries) MoveMemories(ctx context.Context, arg MoveMemoriesParams) error {
+	_, err := q.db.Exec(ctx, moveMemories,
+		arg.BucketID,
+		arg.TenantID,
+		arg.UserID,
+		arg.Ids,
+	)
+	return err
+}
+
+const moveMemoryUnits = `-- name: MoveMemoryUnits :many
+with old as (
+    delete from units u where u.tenant_id = $1 and u.user_id = $2 and u.memory_id = any($3::uuid[])
+    returning u.id, u.memory_id, u.seq, u.span_start, u.span_end, u.tsv, u.embedding
+), made as (
+    insert into units (tenant_id, user_id, kind, group_id, memory_id, seq, span_start, span_end, tsv, embedding)
+    select $1, $2, 1, $4, old.memory_id, old.seq, old.span_start, old.span_end, old.tsv, old.embedding
+    from old order by old.id
+    returning units.id
+)
+select old.id from old union all select made.id from made
+`
+
+type MoveMemoryUnitsParams struct {
+	TenantID string
+	UserID   int64
+	Ids      []string
+	BucketID int64
+}
+
+// Puts copies of another bucket in the place of the memories' units, and
+// returns the ids of both.
+func (q *Queries) MoveMemoryUnits(ctx context.Context, arg MoveMemoryUnitsParams) ([]int64, error) {
+	rows, err := q.db.Query(ctx, moveMemoryUnits,
+		arg.TenantID,
+		arg.UserID,
+		arg.Ids,
+		arg.BucketID,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []int64{}
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err

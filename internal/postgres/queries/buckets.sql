@@ -19,3 +19,21 @@ select exists (select from buckets where tenant_id = @tenant_id and user_id = @u
 update buckets b set memories = b.memories + d.delta
 from (select unnest(@ids::bigint[]) as id, unnest(@deltas::bigint[]) as delta) d
 where b.tenant_id = @tenant_id and b.user_id = @user_id and b.id = d.id;
+
+-- name: FindBucket :one
+-- By id, by name, or by both.
+select id, name, is_default from buckets where tenant_id = @tenant_id and user_id = @user_id
+    and (@id::bigint = 0 or id = @id) and (@name::text = '' or lower(name) = lower(@name));
+
+-- name: LockBucket :one
+select name, is_default from buckets where tenant_id = @tenant_id and user_id = @user_id and id = @id for update;
+
+-- name: DefaultBucket :one
+select id from buckets where tenant_id = @tenant_id and user_id = @user_id and is_default;
+
+-- name: UpdateBucket :exec
+update buckets set name = coalesce(sqlc.narg('name'), name), description = coalesce(sqlc.narg('description'), description)
+where tenant_id = @tenant_id and user_id = @user_id and id = @id;
+
+-- name: DeleteBucket :exec
+delete from buckets where tenant_id = @tenant_id and user_id = @user_id and id = @id;

@@ -47,3 +47,64 @@ delete from memory_versions where tenant_id = @tenant_id and user_id = @user_id 
 -- name: DeleteMemories :many
 delete from memories where tenant_id = @tenant_id and user_id = @user_id and id = any(@ids::uuid[])
 returning id, bucket_id;
+
+-- name: LockMemory :one
+select bucket_id, version, (text = @text::text)::boolean as same_text from memories
+where tenant_id = @tenant_id and user_id = @user_id and id = @id
+for update;
+
+-- name: LockMemories :many
+select id, bucket_id from memories where tenant_id = @tenant_id and user_id = @user_id and id = any(@ids::uuid[])
+order by id for update;
+
+-- name: LockMemoriesOfBucket :many
+select id from memories where tenant_id = @tenant_id and user_id = @user_id and bucket_id = @bucket_id
+order by seq limit @batch for update;
+
+-- name: EditMemory :one
+-- Gives a memory another text with its version and its units, and returns the
+-- ids of the units that were and that are.
+with edited as (
+    update memories m set text = @text::text, tokens = @tokens, version = m.version + 1, bucket_id = @bucket_id, updated_at = now()
+    where m.tenant_id = @tenant_id and m.user_id = @user_id and m.id = @id
+    returning m.id, m.bucket_id, m.version
+), version as (
+    insert into memory_versions (tenant_id, user_id, memory_id, version, text)
+    select @tenant_id, @user_id, edited.id, edited.version, @text::text from edited
+), old as (
+    delete from units where tenant_id = @tenant_id and user_id = @user_id and memory_id = @id
+    returning id
+), unit as (
+    insert into units (tenant_id, user_id, kind, group_id, memory_id, span_start, span_end, tsv, embedding)
+    select @tenant_id, @user_id, 1, edited.bucket_id, edited.id, p.span_start, p.span_end, to_tsvector('english', p.lexical), p.embedding
+    from edited, (select unnest(@starts::int[]) as span_start, unnest(@ends::int[]) as span_end,
+        unnest(@lexicals::text[]) as lexical, unnest(@embeddings::bytea[]) as embedding) p
+    returning id
+)
+select edited.version, array(select id from old union all select id from unit)::bigint[] as units from edited;
+
+-- name: MoveMemories :exec
+update memories set bucket_id = @bucket_id, updated_at = now()
+where tenant_id = @tenant_id and user_id = @user_id and id = any(@ids::uuid[]);
+
+-- name: MoveMemoryUnits :many
+-- Puts copies of another bucket in the place of the memories' units, and
+-- returns the ids of both.
+with old as (
+    delete from units u where u.tenant_id = @tenant_id and u.user_id = @user_id and u.memory_id = any(@ids::uuid[])
+    returning u.id, u.memory_id, u.seq, u.span_start, u.span_end, u.tsv, u.embedding
+), made as (
+    insert into units (tenant_id, user_id, kind, group_id, memory_id, seq, span_start, span_end, tsv, embedding)
+    select @tenant_id, @user_id, 1, @bucket_id, old.memory_id, old.seq, old.span_start, old.span_end, old.tsv, old.embedding
+    from old order by old.id
+    returning units.id
+)
+select old.id from old union all select made.id from made;
+
+-- name: MemoryVersions :many
+select version, text, created_at from memory_versions
+where tenant_id = @tenant_id and user_id = @user_id and memory_id = @memory_id
+order by version desc offset @skip::int limit @page::int;
+
+-- name: HasMemory :one
+select exists (select from memories where tenant_id = @tenant_id and user_id = @user_id and id = @id);

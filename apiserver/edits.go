@@ -1,0 +1,149 @@
+package apiserver
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/memory"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+type updateMemoryInput struct {
+	Body updateMemoryRequest `nameHint:"UpdateMemoryRequest"`
+}
+
+type updateMemoryRequest struct {
+	MemoryID   *string   `json:"memoryId,omitempty" doc:"The memory to change; either this or memoryIds is required."`
+	MemoryIDs  []string  `json:"memoryIds,omitempty" minItems:"1" maxItems:"100" doc:"The memories to move, all of them or none."`
+	Text       *string   `json:"text,omitempty" minLength:"1" maxLength:"32768" doc:"The new text, with memoryId only. At most 32,768 bytes."`
+	BucketID   *bucketID `json:"bucketId,omitempty" doc:"The bucket to move to."`
+	BucketName *string   `json:"bucketName,omitempty" doc:"The bucket to move to, by its name without regard to case. With bucketId, both must name the same one."`
+}
+
+type updateMemoryOutput struct {
+	Body updateMemoryBody
+}
+
+type updateMemoryBody struct {
+	Message    string   `json:"message" enum:"Memory updated,Memories moved"`
+	MemoryID   string   `json:"memoryId,omitempty" doc:"With memoryId."`
+	Version    int      `json:"version,omitempty" doc:"With memoryId: the memory's version now."`
+	MovedCount int      `json:"movedCount,omitempty" doc:"With memoryIds: how many memories are in the bucket now."`
+	MemoryIDs  []string `json:"memoryIds,omitempty" doc:"With memoryIds: which, each once."`
+}
+
+var docUpdateMemory = doc{
+	id: "updateMemory", tag: "Memories", summary: "Edit a memory, or move memories to another bucket",
+	description: "With `memoryId`, changes the text, the bucket or both; a text that differs raises the version, and the old one is kept among the versions. " +
+		"With `memoryIds`, moves up to 100 memories, all of them or none: ids that do not exist are answered as `rejectedIds`.",
+	request:  example(`{"memoryId":"0196b2f4-6d1e-7c3a-9f5e-2b8d4c6a1e07","text":"2025-05-09 Prefers the aisle seat on trains"}`),
+	response: example(`{"message":"Memory updated","memoryId":"0196b2f4-6d1e-7c3a-9f5e-2b8d4c6a1e07","version":2}`),
+	errors:   []int{http.StatusNotFound},
+}
+
+func (s *Server) updateMemory(ctx context.Context, who tenant.Identity, in *updateMemoryInput) (*updateMemoryOutput, error) {
+	b := in.Body
+	switch {
+	case b.MemoryID == nil && b.MemoryIDs == nil:
+		return nil, fault.New(fault.Invalid, "memoryId or memoryIds is required")
+	case b.MemoryID != nil && b.MemoryIDs != nil:
+		return nil, fault.New(fault.Invalid, "memoryId and memoryIds cannot be given together")
+	case b.MemoryIDs != nil && b.Text != nil:
+		return nil, fault.New(fault.Invalid, "text takes one memory: give memoryId and not memoryIds")
+	}
+	var p params
+	bucket := memory.BucketRef{
+		ID: value(b.BucketID, bucketID{}).value(&p.Fields, "bucketId"), Name: value(b.BucketName, ""),
+	}
+	if b.MemoryID == nil {
+		return s.moveMemories(ctx, who, &p, memory.MoveInput{IDs: b.MemoryIDs, Bucket: bucket})
+	}
+	input := memory.UpdateInput{ID: *b.MemoryID, Text: b.Text, Bucket: bucket}
+	if err := p.orInvalid(input.Validate()); err != nil {
+		return nil, err
+	}
+	version, err := s.Memories.Update(ctx, who, input)
+	if err != nil {
+		return nil, err
+	}
+	return &updateMemoryOutput{Body: updateMemoryBody{Message: "Memory updated", MemoryID: input.ID, Version: version}}, nil
+}
+
+func (s *Server) moveMemories(ctx context.Context, who tenant.Identity, p *params, input memory.MoveInput) (*updateMemoryOutput, error) {
+	if err := p.orInvalid(input.Validate()); err != nil {
+		return nil, err
+	}
+	moved, err := s.Memories.Move(ctx, who, input)
+	if err != nil {
+		return nil, err
+	}
+	return &updateMemoryOutput{Body: updateMemoryBody{Message: "Memories moved", MovedCount: len(moved), MemoryIDs: moved}}, nil
+}
+
+// orInvalid returns what is wrong with the parameters, or else the error: a
+// bucket that cannot be read would be missing once more.
+func (p *params) orInvalid(err error) error {
+	if wrong := p.Err(); wrong != nil {
+		return wrong
+	}
+	return err
+}
+
+type listVersionsInput struct {
+	MemoryID string `path:"memoryId" doc:"The memory's id." example:"0196b2f4-6d1e-7c3a-9f5e-2b8d4c6a1e07"`
+	Count    string `query:"count"`
+	Skip     string `query:"skip"`
+}
+
+type listVersionsOutput struct {
+	Body listVersionsBody
+}
+
+type listVersionsBody struct {
+	MemoryID string        `json:"memoryId"`
+	Versions []versionBody `json:"versions" doc:"Newest first."`
+	NextSkip int           `json:"nextSkip,omitempty" doc:"The skip at which the rest begins; absent when there is none."`
+}
+
+type versionBody struct {
+	Version   int    `json:"version"`
+	Text      string `json:"text"`
+	CreatedAt string `json:"createdAt" format:"date-time"`
+}
+
+var docListVersions = doc{
+	id: "listMemoryVersions", tag: "Memories", summary: "List the texts a memory has had",
+	description: "Newest first: the first one is the text the memory has now.",
+	params: []*huma.Param{
+		intParam("count", "How many versions; above 100 is taken as 100.", memory.MaxVersions, 1, 100),
+		intParam("skip", "How many to leave out first.", 0, 0, 0),
+	},
+	response: example(`{"memoryId":"0196b2f4-6d1e-7c3a-9f5e-2b8d4c6a1e07","versions":[` +
+		`{"version":2,"text":"2025-05-09 Prefers the aisle seat on trains","createdAt":"2025-06-01T08:00:00.000Z"},` +
+		`{"version":1,"text":"2025-05-09 Prefers the window seat on trains","createdAt":"2025-05-09T14:30:00.000Z"}]}`),
+	errors: []int{http.StatusBadRequest, http.StatusNotFound},
+}
+
+func (s *Server) listVersions(ctx context.Context, who tenant.Identity, in *listVersionsInput) (*listVersionsOutput, error) {
+	var p params
+	count := p.integer("count", in.Count, memory.MaxVersions, 1)
+	skip := p.integer("skip", in.Skip, 0, 0)
+	if err := p.Err(); err != nil {
+		return nil, err
+	}
+	list, more, err := s.Memories.Versions(ctx, who, in.MemoryID, skip, count)
+	if err != nil {
+		return nil, err
+	}
+	out := listVersionsBody{MemoryID: in.MemoryID, Versions: make([]versionBody, len(list))}
+	for i, v := range list {
+		out.Versions[i] = versionBody{Version: v.Version, Text: v.Text, CreatedAt: stamp(v.CreatedAt)}
+	}
+	if more {
+		out.NextSkip = skip + len(list)
+	}
+	return &listVersionsOutput{Body: out}, nil
+}

@@ -1,0 +1,113 @@
+package apiserver
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/memory"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+func (f fakeMemories) Update(_ context.Context, scope tenant.Scope, e memory.Edit) (int, error) {
+	u, end, err := f.begin(scope)
+	defer end()
+	if err != nil {
+		return 0, err
+	}
+	i := slices.IndexFunc(u.memories, func(m memory.Memory) bool { return m.ID == e.ID })
+	if i < 0 {
+		return 0, memory.ErrNoMemory
+	}
+	m := &u.memories[i]
+	if e.Bucket != (memory.BucketRef{}) {
+		to, err := u.bucket(e.Bucket)
+		if err != nil {
+			return 0, err
+		}
+		m.BucketID, m.BucketName = to.ID, to.Name
+	}
+	if e.Text != nil && *e.Text != m.Text {
+		m.Text = *e.Text
+		m.Version++
+	}
+	return m.Version, nil
+}
+
+// bucket finds one by id, by name, or by both.
+func (u *fakeUser) bucket(b memory.BucketRef) (memory.Bucket, error) {
+	for _, o := range u.buckets {
+		if (b.ID == 0 || b.ID == o.ID) && (b.Name == "" || strings.EqualFold(b.Name, o.Name)) {
+			return o, nil
+		}
+	}
+	return memory.Bucket{}, memory.ErrNoBucket
+}
+
+func (f fakeMemories) Move(_ context.Context, scope tenant.Scope, in memory.MoveInput) ([]string, error) {
+	u, end, err := f.begin(scope)
+	defer end()
+	if err != nil {
+		return nil, err
+	}
+	var rejected, moved []string
+	for _, id := range in.IDs {
+		if !slices.ContainsFunc(u.memories, func(m memory.Memory) bool { return m.ID == id }) {
+			rejected = append(rejected, id)
+		} else if !slices.Contains(moved, id) {
+			moved = append(moved, id)
+		}
+	}
+	if rejected != nil {
+		return nil, &fault.Error{Kind: fault.NotFound, RejectedIDs: rejected,
+			Message: fmt.Sprintf("%d of the memoryIds do not exist and nothing was moved; see rejectedIds", len(rejected))}
+	}
+	_, err = u.bucket(in.Bucket)
+	return moved, err
+}
+
+func (f fakeMemories) Versions(_ context.Context, scope tenant.Scope, id string, _, _ int) ([]memory.Version, bool, error) {
+	u, end, err := f.begin(scope)
+	defer end()
+	for _, m := range u.memories {
+		if m.ID == id {
+			return []memory.Version{{Version: m.Version, Text: m.Text, CreatedAt: m.CreatedAt}}, false, err
+		}
+	}
+	if err == nil {
+		err = memory.ErrNoMemory
+	}
+	return nil, false, err
+}
+
+func (f fakeMemories) UpdateBucket(_ context.Context, scope tenant.Scope, id int64, b memory.BucketUpdate) error {
+	u, end, err := f.begin(scope)
+	defer end()
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(u.buckets, func(o memory.Bucket) bool { return o.ID == id })
+	if i < 0 {
+		return memory.ErrNoBucket
+	}
+	if b.Name != nil {
+		u.buckets[i].Name = *b.Name
+	}
+	return nil
+}
+
+func (f fakeMemories) DeleteBucket(_ context.Context, scope tenant.Scope, id int64) (int, error) {
+	u, end, err := f.begin(scope)
+	defer end()
+	if err != nil {
+		return 0, err
+	}
+	before := len(u.buckets)
+	u.buckets = slices.DeleteFunc(u.buckets, func(o memory.Bucket) bool { return o.ID == id })
+	if len(u.buckets) == before {
+		return 0, memory.ErrNoBucket
+	}
+	return 0, nil
+}

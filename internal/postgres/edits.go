@@ -1,0 +1,239 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/memory"
+	"github.com/mnemo-dev/mnemo/internal/postgres/db"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+var _ memory.Editor = Memories{}
+
+// Update implements memory.Editor.
+func (m Memories) Update(ctx context.Context, scope tenant.Scope, e memory.Edit) (int, error) {
+	var version int
+	id, ok := parseID(e.ID)
+	if !ok {
+		return 0, fmt.Errorf("update memory: %w", memory.ErrNoMemory)
+	}
+	err := m.DB.inScope(ctx, scope, func(tx pgx.Tx, q *db.Queries) error {
+		if _, err := q.LockUsage(ctx, string(scope.Tenant)); err != nil {
+			return orUnknown(err, scope.Tenant)
+		}
+		var err error
+		version, err = m.update(ctx, tx, q, scope, id, e)
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("update memory: %w", err)
+	}
+	return version, nil
+}
+
+// update changes a memory in a transaction that holds the usage row's lock.
+func (m Memories) update(ctx context.Context, tx pgx.Tx, q *db.Queries, scope tenant.Scope, id string, e memory.Edit) (int, error) {
+	p := db.LockMemoryParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), ID: id}
+	if e.Text != nil {
+		p.Text = *e.Text
+	}
+	before, err := q.LockMemory(ctx, p)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return 0, memory.ErrNoMemory
+	}
+	if err != nil {
+		return 0, fmt.Errorf("lock memory: %w", err)
+	}
+	bucket := before.BucketID
+	if e.Bucket != (memory.BucketRef{}) {
+		if bucket, err = findBucket(ctx, q, scope, e.Bucket); err != nil {
+			return 0, err
+		}
+	}
+	if e.Text == nil || before.SameText {
+		if bucket == before.BucketID {
+			return int(before.Version), nil
+		}
+		return int(before.Version), m.move(ctx, tx, q, scope, bucket, map[int64][]string{before.BucketID: {id}})
+	}
+	if err := reserve(ctx, q, scope, 0, int64(len(*e.Text))); err != nil {
+		return 0, err
+	}
+	row, err := q.EditMemory(ctx, editParams(scope, id, bucket, e))
+	if err != nil {
+		return 0, fmt.Errorf("edit memory: %w", err)
+	}
+	if err := addToBuckets(ctx, q, scope, map[int64]int64{before.BucketID: -1, bucket: 1}, before.BucketID != bucket); err != nil {
+		return 0, err
+	}
+	return int(row.Version), m.DB.insertSync(ctx, tx, scope.Tenant, unitIDs(row.Units))
+}
+
+func editParams(scope tenant.Scope, id string, bucket int64, e memory.Edit) db.EditMemoryParams {
+	p := db.EditMemoryParams{
+		TenantID: string(scope.Tenant), UserID: int64(scope.User), ID: id, BucketID: bucket, Text: *e.Text, Tokens: int32(e.Tokens),
+	}
+	for _, u := range e.Units {
+		p.Starts = append(p.Starts, int32(u.Start))
+		p.Ends = append(p.Ends, int32(u.End))
+		p.Lexicals = append(p.Lexicals, u.Lexical)
+		p.Embeddings = append(p.Embeddings, encodeHalf(u.Vector))
+	}
+	return p
+}
+
+// Move implements memory.Editor.
+func (m Memories) Move(ctx context.Context, scope tenant.Scope, in memory.MoveInput) ([]string, error) {
+	ids := parseIDs(in.IDs)
+	err := m.DB.inScope(ctx, scope, func(tx pgx.Tx, q *db.Queries) error {
+		if _, err := q.LockUsage(ctx, string(scope.Tenant)); err != nil {
+			return orUnknown(err, scope.Tenant)
+		}
+		found, err := q.LockMemories(ctx, db.LockMemoriesParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), Ids: ids})
+		if err != nil {
+			return fmt.Errorf("lock memories: %w", err)
+		}
+		from, known := map[int64][]string{}, map[string]bool{}
+		for _, r := range found {
+			known[r.ID] = true
+			from[r.BucketID] = append(from[r.BucketID], r.ID)
+		}
+		if err := reject(in.IDs, known); err != nil {
+			return err
+		}
+		bucket, err := findBucket(ctx, q, scope, in.Bucket)
+		if err != nil {
+			return err
+		}
+		delete(from, bucket) // those are there already
+		return m.move(ctx, tx, q, scope, bucket, from)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("move memories: %w", err)
+	}
+	return ids, nil
+}
+
+// reject returns NotFound naming those of the ids, as given, that are not known.
+func reject(given []string, known map[string]bool) error {
+	var rejected []string
+	seen := map[string]bool{}
+	for _, s := range given {
+		if id, ok := parseID(s); (ok && known[id]) || seen[s] {
+			continue
+		}
+		seen[s] = true
+		rejected = append(rejected, s)
+	}
+	if rejected == nil {
+		return nil
+	}
+	return &fault.Error{Kind: fault.NotFound, RejectedIDs: rejected,
+		Message: fmt.Sprintf("%d of the memoryIds do not exist and nothing was moved; see rejectedIds", len(rejected))}
+}
+
+// move puts memories, given by the bucket they are in, into another one with
+// new units, in a transaction that holds the usage row's lock.
+func (m Memories) move(ctx context.Context, tx pgx.Tx, q *db.Queries, scope tenant.Scope, to int64, from map[int64][]string) error {
+	var ids []string
+	deltas := map[int64]int64{}
+	for bucket, list := range from {
+		ids = append(ids, list...)
+		deltas[bucket] -= int64(len(list))
+		deltas[to] += int64(len(list))
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	p := db.MoveMemoriesParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), BucketID: to, Ids: ids}
+	if err := q.MoveMemories(ctx, p); err != nil {
+		return fmt.Errorf("move memories: %w", err)
+	}
+	units, err := q.MoveMemoryUnits(ctx, db.MoveMemoryUnitsParams{TenantID: p.TenantID, UserID: p.UserID, BucketID: to, Ids: ids})
+	if err != nil {
+		return fmt.Errorf("move units: %w", err)
+	}
+	if err := addToBuckets(ctx, q, scope, deltas, true); err != nil {
+		return err
+	}
+	return m.DB.insertSync(ctx, tx, scope.Tenant, unitIDs(units))
+}
+
+// addToBuckets adds to how many memories buckets hold, if anything changed.
+func addToBuckets(ctx context.Context, q *db.Queries, scope tenant.Scope, deltas map[int64]int64, changed bool) error {
+	if !changed {
+		return nil
+	}
+	p := db.AddBucketMemoriesParams{TenantID: string(scope.Tenant), UserID: int64(scope.User)}
+	for id, n := range deltas {
+		p.Ids, p.Deltas = append(p.Ids, id), append(p.Deltas, n)
+	}
+	if err := q.AddBucketMemories(ctx, p); err != nil {
+		return fmt.Errorf("count memories of buckets: %w", err)
+	}
+	return nil
+}
+
+// findBucket returns the id of the user's bucket that is meant; ErrNoBucket.
+func findBucket(ctx context.Context, q *db.Queries, scope tenant.Scope, b memory.BucketRef) (int64, error) {
+	row, err := q.FindBucket(ctx, db.FindBucketParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), ID: b.ID, Name: b.Name})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return 0, memory.ErrNoBucket
+	}
+	if err != nil {
+		return 0, fmt.Errorf("find bucket: %w", err)
+	}
+	return row.ID, nil
+}
+
+// Versions implements memory.Editor.
+func (m Memories) Versions(ctx context.Context, scope tenant.Scope, id string, skip, limit int) ([]memory.Version, bool, error) {
+	key, ok := parseID(id)
+	if !ok {
+		return nil, false, fmt.Errorf("list versions: %w", memory.ErrNoMemory)
+	}
+	var out []memory.Version
+	err := m.DB.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
+		rows, err := q.MemoryVersions(ctx, db.MemoryVersionsParams{
+			TenantID: string(scope.Tenant), UserID: int64(scope.User), MemoryID: key, Skip: int32(skip), Page: int32(limit + 1),
+		})
+		if err != nil {
+			return err
+		}
+		out = collect(rows, func(r db.MemoryVersionsRow) memory.Version {
+			return memory.Version{Version: int(r.Version), Text: r.Text, CreatedAt: r.CreatedAt.UTC()}
+		})
+		if len(out) > 0 {
+			return nil
+		}
+		known, err := q.HasMemory(ctx, db.HasMemoryParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), ID: key})
+		if err == nil && !known {
+			err = memory.ErrNoMemory
+		}
+		return err
+	})
+	if err != nil {
+		return nil, false, fmt.Errorf("list versions: %w", err)
+	}
+	return out[:min(len(out), limit)], len(out) > limit, nil
+}
+
+// moveBucket moves up to a batch of a bucket's memories and returns how many.
+func (m Memories) moveBucket(ctx context.Context, tx pgx.Tx, q *db.Queries, scope tenant.Scope, from, to int64) (int, error) {
+	ids, err := q.LockMemoriesOfBucket(ctx, db.LockMemoriesOfBucketParams{
+		TenantID: string(scope.Tenant), UserID: int64(scope.User), BucketID: from, Batch: moveBatch,
+	})
+	if err != nil {
+		return 0, fmt.Errorf("lock memories: %w", err)
+	}
+	return len(ids), m.move(ctx, tx, q, scope, to, map[int64][]string{from: ids})
+}
+
+// moveBatch is how many memories one transaction moves out of a bucket that is
+// being deleted: it holds up the tenant's other writers for so long.
+const moveBatch = 500

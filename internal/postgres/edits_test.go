@@ -1,0 +1,373 @@
+package postgres_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/google/uuid"
+
+	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/memory"
+	"github.com/mnemo-dev/mnemo/internal/retrieve"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+// edit is a new text with its units.
+func edit(id, text string) memory.Edit {
+	m := newMemory(text)
+	return memory.Edit{UpdateInput: memory.UpdateInput{ID: id, Text: &text}, Tokens: m.Tokens, Units: m.Units}
+}
+
+// bucketOf makes a bucket.
+func (b *testBundle) bucketOf(t testing.TB, scope tenant.Scope, name string) int64 {
+	t.Helper()
+	id, err := b.CreateBucket(t.Context(), scope, memory.BucketInput{Name: name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+// get returns one memory.
+func (b *testBundle) get(t testing.TB, scope tenant.Scope, id string) memory.Memory {
+	t.Helper()
+	got, err := b.Memories().ByID(t.Context(), scope, []string{id})
+	if err != nil || len(got) != 1 {
+		t.Fatalf("ByID = %v, %v", got, err)
+	}
+	return got[0]
+}
+
+// wantJobs checks that index jobs name exactly these units.
+func (b *testBundle) wantJobs(t testing.TB, what string, units ...[]retrieve.UnitID) {
+	t.Helper()
+	want := map[retrieve.UnitID]bool{}
+	for _, id := range slices.Concat(units...) {
+		want[id] = true
+	}
+	if diff := cmp.Diff(want, b.jobUnits(t)); diff != "" {
+		t.Errorf("units in index jobs after %s (-want +got):\n%s", what, diff)
+	}
+}
+
+func TestEditAppendsAVersionWithNewUnits(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	ctx, scope := t.Context(), b.users[0]
+	id := b.remember(t, scope, "2025-05-09 window seat", nil)
+	before, old := b.get(t, scope, id), b.unitsOf(t, id)
+	work := b.bucketOf(t, scope, "Work")
+	b.jobUnits(t)
+
+	long := "2025-05-10 aisle seat. " + strings.Repeat("It is closer to the door. ", 100)
+	e := edit(strings.ToUpper(id), long)
+	e.Bucket = memory.BucketRef{ID: work, Name: "wORK"}
+	if v, err := b.Memories().Update(ctx, scope, e); err != nil || v != 2 {
+		t.Fatalf("Update = %d, %v", v, err)
+	}
+	m := b.get(t, scope, id)
+	want := before
+	want.Text, want.Tokens, want.Version, want.BucketID, want.BucketName = long, e.Tokens, 2, work, "Work"
+	if diff := cmp.Diff(want, m, cmpopts.IgnoreFields(memory.Memory{}, "UpdatedAt")); diff != "" || !m.UpdatedAt.After(before.UpdatedAt) {
+		t.Errorf("after the edit, updated %v then %v (-want +got):\n%s", before.UpdatedAt, m.UpdatedAt, diff)
+	}
+	made := b.unitsOf(t, id)
+	if len(made) < 2 || slices.Contains(made, old[0]) {
+		t.Errorf("units were %v and are %v", old, made)
+	}
+	b.wantJobs(t, "the edit", old, made)
+
+	for i := 3; i <= 5; i++ {
+		if v, err := b.Memories().Update(ctx, scope, edit(id, fmt.Sprint("text ", i))); err != nil || v != i {
+			t.Fatalf("Update = %d, %v", v, err)
+		}
+	}
+	list, more, err := b.Memories().Versions(ctx, scope, id, 1, 3)
+	wantVersions := []memory.Version{{Version: 4, Text: "text 4"}, {Version: 3, Text: "text 3"}, {Version: 2, Text: long}}
+	if diff := cmp.Diff(wantVersions, list, cmpopts.IgnoreFields(memory.Version{}, "CreatedAt")); diff != "" || !more || err != nil {
+		t.Errorf("Versions = more %v, %v (-want +got):\n%s", more, err, diff)
+	}
+	if list, more, err = b.Memories().Versions(ctx, scope, id, 50, 3); err != nil || more || len(list) != 0 {
+		t.Errorf("Versions beyond the last = %v, %v, %v", list, more, err)
+	}
+	if _, err := b.Memories().Delete(ctx, scope, []string{id}); err != nil {
+		t.Fatal(err)
+	}
+	_, _, err = b.Memories().Versions(ctx, scope, id, 0, 1)
+	wantKind(t, "Versions of a deleted memory", err, fault.NotFound)
+}
+
+func TestEditThatChangesNothing(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	scope := b.users[0]
+	id := b.remember(t, scope, "same", nil)
+	before := b.get(t, scope, id)
+	b.jobUnits(t)
+	e := edit(id, "same")
+	e.Bucket.Name = "general"
+	if v, err := b.Memories().Update(t.Context(), scope, e); err != nil || v != 1 {
+		t.Fatalf("Update = %d, %v", v, err)
+	}
+	if diff := cmp.Diff(before, b.get(t, scope, id)); diff != "" {
+		t.Errorf("a text that is the same changed the memory:\n%s", diff)
+	}
+	b.wantJobs(t, "nothing")
+}
+
+// A move copies words and embedding into new units of the other bucket.
+func TestMoveCopiesUnits(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	ctx, scope := t.Context(), b.users[0]
+	v := randomUnit(rand.New(rand.NewPCG(1, 2)))
+	var ids []string
+	var old, made []retrieve.UnitID
+	for i := range 3 {
+		id := b.remember(t, scope, fmt.Sprintf("gardening %d", i), func(string) []float32 { return v })
+		ids = append(ids, id)
+		old = append(old, b.unitsOf(t, id)...)
+	}
+	work := b.bucketOf(t, scope, "Work")
+	b.jobUnits(t)
+	moved, err := b.Memories().Move(ctx, scope, memory.MoveInput{
+		IDs: []string{ids[2], ids[0], strings.ToUpper(ids[0]), ids[1]}, Bucket: memory.BucketRef{Name: "WORK"}})
+	if diff := cmp.Diff([]string{ids[2], ids[0], ids[1]}, moved); diff != "" || err != nil {
+		t.Fatalf("Move: %v (-want +got):\n%s", err, diff)
+	}
+	for _, id := range ids {
+		made = append(made, b.unitsOf(t, id)...)
+		if m := b.get(t, scope, id); m.BucketID != work || m.Version != 1 {
+			t.Errorf("moved: %+v", m)
+		}
+	}
+	b.wantJobs(t, "the move", old, made)
+	units, err := b.Load(ctx, scope.Tenant, slices.Concat(old, made))
+	if err != nil || len(units) != 3 {
+		t.Fatalf("live units: %v, %v", units, err)
+	}
+	for _, u := range units {
+		if u.Group != work || u.Vector == nil || !strings.HasPrefix(u.Dense, "gardening ") {
+			t.Errorf("unit after the move: %+v", u)
+		}
+	}
+	hits, err := b.Lexical(ctx, scope, retrieve.Query{Kind: retrieve.Memory, Text: "gardening", Group: work, Limit: 10})
+	if err != nil || len(hits) != 3 {
+		t.Errorf("found in the new bucket: %v, %v", hits, err)
+	}
+	// Again: they are there, and nothing is written.
+	if moved, err = b.Memories().Move(ctx, scope, memory.MoveInput{IDs: ids, Bucket: memory.BucketRef{ID: work}}); err != nil || len(moved) != 3 {
+		t.Errorf("Move again = %v, %v", moved, err)
+	}
+	b.wantJobs(t, "the move repeated")
+}
+
+func TestMoveIsAllOrNothing(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	ctx, scope := t.Context(), b.users[0]
+	mine, others := b.remember(t, scope, "mine", nil), b.remember(t, b.users[1], "another user's", nil)
+	foreign := b.remember(t, b.users[2], "another tenant's", nil)
+	work := b.bucketOf(t, scope, "Work")
+	before := b.get(t, scope, mine)
+	b.jobUnits(t)
+	nobodys := uuid.NewString()
+	_, err := b.Memories().Move(ctx, scope, memory.MoveInput{
+		IDs: []string{others, mine, foreign, "x", nobodys, "x", "\x00"}, Bucket: memory.BucketRef{ID: work}})
+	wantKind(t, "Move with ids of others", err, fault.NotFound)
+	e, _ := errors.AsType[*fault.Error](err)
+	if diff := cmp.Diff([]string{others, foreign, "x", nobodys, "\x00"}, e.RejectedIDs); diff != "" {
+		t.Errorf("rejected (-want +got):\n%s", diff)
+	}
+	theirs := b.bucketOf(t, b.users[1], "Theirs")
+	for name, ref := range map[string]memory.BucketRef{
+		"another's": {ID: theirs}, "none": {ID: 1 << 40}, "another's name": {Name: "Theirs"}, "two": {ID: work, Name: "General"},
+	} {
+		_, err := b.Memories().Move(ctx, scope, memory.MoveInput{IDs: []string{mine}, Bucket: ref})
+		if !errors.Is(err, memory.ErrNoBucket) {
+			t.Errorf("Move to bucket %s: %v", name, err)
+		}
+		_, err = b.Memories().Update(ctx, scope, memory.Edit{UpdateInput: memory.UpdateInput{ID: mine, Bucket: ref}})
+		if !errors.Is(err, memory.ErrNoBucket) {
+			t.Errorf("Update to bucket %s: %v", name, err)
+		}
+	}
+	if diff := cmp.Diff(before, b.get(t, scope, mine)); diff != "" {
+		t.Errorf("something moved:\n%s", diff)
+	}
+	b.wantJobs(t, "moves that were refused")
+}
+
+func TestEditsOfOthersAreRefused(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	ctx := t.Context()
+	id := b.remember(t, b.users[0], "mine", nil)
+	bucket := b.bucketOf(t, b.users[0], "Mine")
+	name := "Theirs"
+	for i, u := range b.users[1:] {
+		_, err := b.Memories().Update(ctx, u, edit(id, "theirs"))
+		wantKind(t, fmt.Sprintf("Update by user %d", i+1), err, fault.NotFound)
+		_, _, err = b.Memories().Versions(ctx, u, id, 0, 1)
+		wantKind(t, fmt.Sprintf("Versions by user %d", i+1), err, fault.NotFound)
+		wantKind(t, "UpdateBucket", b.UpdateBucket(ctx, u, bucket, memory.BucketUpdate{Name: &name}), fault.NotFound)
+		_, err = b.DeleteBucket(ctx, u, bucket)
+		wantKind(t, "DeleteBucket", err, fault.NotFound)
+	}
+	if m := b.get(t, b.users[0], id); m.Text != "mine" || m.Version != 1 {
+		t.Errorf("the memory is %+v", m)
+	}
+	for _, id := range []string{"", "x", "\x00", uuid.NewString()} {
+		_, err := b.Memories().Update(ctx, b.users[0], edit(id, "text"))
+		wantKind(t, "Update of "+id, err, fault.NotFound)
+	}
+}
+
+// Each version holds storage; moves hold none.
+func TestEditsAndTheStorageQuota(t *testing.T) {
+	t.Parallel()
+	b := setup(t, func(q *tenant.Quota) { q.Storage = 25 })
+	ctx, scope := t.Context(), b.users[0]
+	id := b.remember(t, scope, strings.Repeat("a", 10), nil)
+	if _, err := b.Memories().Update(ctx, scope, edit(id, strings.Repeat("b", 15))); err != nil {
+		t.Errorf("exactly full: %v", err)
+	}
+	_, err := b.Memories().Update(ctx, scope, edit(id, "c"))
+	wantKind(t, "one byte too many", err, fault.Forbidden)
+	work := b.bucketOf(t, scope, "Work")
+	if _, err := b.Memories().Move(ctx, scope, memory.MoveInput{IDs: []string{id}, Bucket: memory.BucketRef{ID: work}}); err != nil {
+		t.Errorf("a move when full: %v", err)
+	}
+	if m := b.get(t, scope, id); m.Version != 2 || m.BucketID != work {
+		t.Errorf("the memory is %+v", m)
+	}
+}
+
+func TestConcurrentEditsMovesAndDeletions(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	ctx, scope := t.Context(), b.users[0]
+	buckets := []int64{b.bucketOf(t, scope, "One"), b.bucketOf(t, scope, "Two"), b.bucketOf(t, scope, "Three")}
+	var ids []string
+	for i := range 6 {
+		ids = append(ids, b.remember(t, scope, fmt.Sprint(i), nil))
+	}
+	var wg sync.WaitGroup
+	for w := range 8 {
+		wg.Go(func() {
+			for i := range 12 {
+				var err error
+				switch id := ids[(w+i)%6]; (w + 3*i) % 5 {
+				case 0, 1:
+					_, err = b.Memories().Update(ctx, scope, edit(id, fmt.Sprintf("writer %d, %d", w, i)))
+				case 2, 3:
+					_, err = b.Memories().Move(ctx, scope, memory.MoveInput{IDs: []string{id, ids[0]}, Bucket: memory.BucketRef{ID: buckets[i%3]}})
+				case 4:
+					_, err = b.DeleteBucket(ctx, scope, buckets[w%3])
+				}
+				if err != nil && !fault.Is(err, fault.NotFound) {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	units, err := b.Live(ctx, scope.Tenant, 0, 100)
+	if err != nil || len(units) != len(ids) {
+		t.Errorf("%d memories have the units %v, %v", len(ids), units, err)
+	}
+}
+
+func TestBucketsAreRenamed(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	ctx, scope := t.Context(), b.users[0]
+	work, art := b.bucketOf(t, scope, "Work"), b.bucketOf(t, scope, "Art")
+	b.bucketOf(t, b.users[1], "Journeys")
+	change := func(id int64, name, description string) error {
+		u := memory.BucketUpdate{}
+		if name != "" {
+			u.Name = &name
+		}
+		if description != "" {
+			u.Description = &description
+		}
+		return b.UpdateBucket(ctx, scope, id, u)
+	}
+	list, err := b.ListBuckets(ctx, scope)
+	if err != nil {
+		t.Fatal(err)
+	}
+	general := list[0].ID
+	for _, s := range []struct {
+		reason, name, description string
+		id                        int64
+		want                      fault.Kind
+	}{
+		{"another user's name is free", "Journeys", "", work, 0},
+		{"its own name in another case", "jOURNEYS", "", work, 0},
+		{"taken", "JOURNEYS", "", art, fault.Conflict},
+		{"the default bucket's", "general", "", art, fault.Conflict},
+		{"the default bucket", "Other", "", general, fault.Conflict},
+		{"the default bucket as it is", "General", "for all", general, 0},
+		{"a description alone", "", "of all kinds", art, 0},
+		{"unknown", "x", "", 1 << 40, fault.NotFound},
+	} {
+		if err := change(s.id, s.name, s.description); fault.KindOf(err) != s.want {
+			t.Errorf("%s: %v", s.reason, err)
+		}
+	}
+	want := []memory.Bucket{
+		{ID: general, Name: "General", Description: "for all", Default: true},
+		{ID: art, Name: "Art", Description: "of all kinds"}, {ID: work, Name: "jOURNEYS"},
+	}
+	if list, err = b.ListBuckets(ctx, scope); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, list); diff != "" {
+		t.Errorf("buckets (-want +got):\n%s", diff)
+	}
+}
+
+// More than a batch moves, and the memories stay in their order.
+func TestDeletedBucketsLeaveTheirMemories(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	ctx, scope := t.Context(), b.users[0]
+	work := b.bucketOf(t, scope, "Work")
+	const n = 1203
+	for i := range n {
+		m := newMemory(fmt.Sprint(i))
+		m.Bucket = work
+		if _, err := b.Memories().Create(ctx, scope, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if moved, err := b.DeleteBucket(ctx, scope, work); err != nil || moved != n {
+		t.Fatalf("DeleteBucket = %d, %v", moved, err)
+	}
+	list, err := b.ListBuckets(ctx, scope)
+	if err != nil || len(list) != 1 || list[0].Memories != n {
+		t.Errorf("buckets: %v, %v", list, err)
+	}
+	all, _, err := b.Memories().List(ctx, scope, memory.Filter{Bucket: list[0].ID, Limit: 2 * n})
+	if err != nil || len(all) != n {
+		t.Fatalf("%d memories, %v", len(all), err)
+	}
+	for i, m := range all {
+		if m.Text != fmt.Sprint(i) {
+			t.Fatalf("memory %d is %q", i, m.Text)
+		}
+	}
+	_, err = b.DeleteBucket(ctx, scope, work)
+	wantKind(t, "DeleteBucket again", err, fault.NotFound)
+	_, err = b.DeleteBucket(ctx, scope, list[0].ID)
+	wantKind(t, "DeleteBucket of the default", err, fault.Conflict)
+}
