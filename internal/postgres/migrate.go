@@ -8,13 +8,13 @@ import (
 	"io/fs"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
-	"github.com/pressly/goose/v3/lock"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 	"github.com/riverqueue/river/rivermigrate"
 
@@ -23,6 +23,10 @@ import (
 
 //go:embed migrations/*.sql
 var migrations embed.FS
+
+// migrationRetry is how long to wait before looking whether another migration
+// has ended.
+const migrationRetry = 200 * time.Millisecond
 
 // MigrateConfig says whose schema to bring up to date.
 type MigrateConfig struct {
@@ -47,6 +51,11 @@ func Migrate(ctx context.Context, c MigrateConfig) (int64, error) {
 	if err := checkRole(ctx, pool, c.AppRole); err != nil {
 		return 0, err
 	}
+	unlock, err := lockMigration(ctx, pool)
+	if err != nil {
+		return 0, err
+	}
+	defer unlock()
 	version, err := migrateSchema(ctx, pool)
 	if err != nil {
 		return 0, err
@@ -78,18 +87,41 @@ func checkRole(ctx context.Context, pool *pgxpool.Pool, role string) error {
 	return nil
 }
 
-func migrateSchema(ctx context.Context, pool *pgxpool.Pool) (int64, error) {
-	locker, err := lock.NewPostgresSessionLocker()
+// lockMigration waits until no other process migrates. It asks again and again
+// rather than wait in the database: a statement that waits there would keep an
+// index that is built concurrently from being finished.
+func lockMigration(ctx context.Context, pool *pgxpool.Pool) (unlock func(), err error) {
+	conn, err := pool.Acquire(ctx)
 	if err != nil {
-		return 0, fmt.Errorf("prepare migration lock: %w", err)
+		return nil, fmt.Errorf("connect to migrate: %w", mapError(err))
 	}
+	for {
+		var locked bool
+		if err := conn.QueryRow(ctx, "select pg_try_advisory_lock(hashtext('mnemo.migrate'))").Scan(&locked); err != nil {
+			conn.Release()
+			return nil, fmt.Errorf("lock migration: %w", mapError(err))
+		}
+		if locked {
+			// The lock goes with the session.
+			return func() { _ = conn.Hijack().Close(context.WithoutCancel(ctx)) }, nil
+		}
+		select {
+		case <-ctx.Done():
+			conn.Release()
+			return nil, fmt.Errorf("wait for another migration: %w", ctx.Err())
+		case <-time.After(migrationRetry):
+		}
+	}
+}
+
+func migrateSchema(ctx context.Context, pool *pgxpool.Pool) (int64, error) {
 	conn := stdlib.OpenDBFromPool(pool)
 	defer func() { _ = conn.Close() }()
 	files, err := fs.Sub(migrations, "migrations")
 	if err != nil {
 		return 0, fmt.Errorf("read migrations: %w", err)
 	}
-	provider, err := goose.NewProvider(goose.DialectPostgres, conn, files, goose.WithSessionLocker(locker))
+	provider, err := goose.NewProvider(goose.DialectPostgres, conn, files)
 	if err != nil {
 		return 0, fmt.Errorf("prepare migrations: %w", err)
 	}
@@ -103,21 +135,13 @@ func migrateSchema(ctx context.Context, pool *pgxpool.Pool) (int64, error) {
 	return version, nil
 }
 
-// migrateJobs brings the job queue's tables up to date, in one transaction
-// that holds a lock: River's migrations do not lock by themselves.
+// migrateJobs brings the job queue's tables up to date.
 func migrateJobs(ctx context.Context, pool *pgxpool.Pool) error {
 	migrator, err := rivermigrate.New(riverpgxv5.New(pool), nil)
 	if err != nil {
 		return fmt.Errorf("prepare job queue: %w", err)
 	}
-	err = pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, "select pg_advisory_xact_lock(hashtext('mnemo.migrate.jobs'))"); err != nil {
-			return err
-		}
-		_, err := migrator.MigrateTx(ctx, tx, rivermigrate.DirectionUp, nil)
-		return err
-	})
-	if err != nil {
+	if _, err := migrator.Migrate(ctx, rivermigrate.DirectionUp, nil); err != nil {
 		return fmt.Errorf("migrate job queue: %w", mapError(err))
 	}
 	return nil

@@ -40,10 +40,8 @@ func (d *DB) Listen(ctx context.Context, cache Identities) error {
 	for ctx.Err() == nil {
 		heard, err := d.listenOnce(ctx, cache)
 		cache.SetBypass(true)
-		if ctx.Err() != nil {
-			return nil
-		}
-		if heard || !away { // once for each time it is lost
+		// Once for each time it is lost; an end that was asked for is none.
+		if ctx.Err() == nil && (heard || !away) {
 			d.log.WarnContext(ctx, "not hearing of revoked tokens: asking the database for each request", "error", err)
 		}
 		away = true
