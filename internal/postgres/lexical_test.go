@@ -184,7 +184,7 @@ func TestLexicalUsesTheIndex(t *testing.T) {
 	b := setupIn(t, d, nil)
 	scope := b.users[0]
 	first := b.remember(t, scope, "start", nil)
-	b.flood(t, scope, first, 20000, "null")
+	b.flood(t, scope, first, 8000, "null")
 	want := b.remember(t, scope, "A gazelle met lorem1 and lorem2 at the waterhole", nil)
 	scans := func() (words, seq int) {
 		err := b.owner.QueryRow(t.Context(), `select

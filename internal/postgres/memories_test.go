@@ -135,11 +135,11 @@ func TestMemoriesAreDeletedWithEverything(t *testing.T) {
 	ctx, scope := t.Context(), b.users[0]
 	var ids []string
 	var units []retrieve.UnitID
-	for i := range 2500 {
+	for i := range 1050 {
 		ids = append(ids, b.remember(t, scope, fmt.Sprintf("memory %d", i), nil))
 	}
 	kept := b.remember(t, scope, "kept", nil)
-	for _, id := range []string{ids[0], ids[1], ids[2499]} {
+	for _, id := range []string{ids[0], ids[1], ids[1049]} {
 		units = append(units, b.unitsOf(t, id)...)
 	}
 	b.jobUnits(t)

@@ -1,0 +1,204 @@
+package postgres_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/mnemo-dev/mnemo/internal/chat"
+	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+func TestConversationSentAgain(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	scope := b.users[0]
+	first := b.upsert(t, scope, talk("a", 0, 12))
+	id := first.Conversation.ID
+	before := b.unitsOf(t, id)
+	b.jobUnits(t)
+
+	same := b.upsert(t, scope, talk("a", 0, 12))
+	if diff := cmp.Diff(first, same, cmpopts.IgnoreFields(chat.Outcome{}, "ImportID", "Added")); diff != "" || same.Added != 0 {
+		t.Errorf("sent again unchanged (-first +again):\n%s", diff)
+	}
+	if diff := cmp.Diff(before, b.unitsOf(t, id)); diff != "" || len(b.jobUnits(t)) > 0 {
+		t.Errorf("an unchanged conversation was written again:\n%s", diff)
+	}
+	if n := b.count(t, "select count(*) from conversations where import_id = $1", first.ImportID); n != 1 {
+		t.Error("the import that last changed the conversation is not the first")
+	}
+
+	// Message 5 changes, 12 is new, all but 5 and 12 are missing.
+	next := talk("a", 0, 13)
+	next.Messages = []chat.Message{next.Messages[12], next.Messages[5]}
+	next.Messages[1].Text = "Zebras instead"
+	next.Messages[1].Tokens = 2
+	out := b.upsert(t, scope, next)
+	if out.Added != 1 || out.Replaced != 1 || out.Conversation.MessageCount != 13 || out.Conversation.ID != id {
+		t.Errorf("sent again with changes: %+v", out)
+	}
+	_, messages, err := b.Conversations().Get(t.Context(), scope, id)
+	if err != nil || len(messages) != 13 || messages[5].Text != "Zebras instead" || messages[12].ExternalID != "m12" {
+		t.Fatalf("messages: %+v, %v", messages, err)
+	}
+	// Units of 3 to 7, and of 10 to 12, are new ones.
+	after, jobs := b.unitsOf(t, id), b.jobUnits(t)
+	kept, gone := 0, 0
+	for _, u := range before {
+		switch {
+		case slices.Contains(after, u):
+			kept++
+		case jobs[u]:
+			gone++
+		}
+	}
+	if kept != 5 || gone != 7 || len(after) != 13 || len(jobs) != 7+8 {
+		t.Errorf("%d units kept, %d gone with a job, %d in all, %d in jobs; want 5, 7, 13, 15", kept, gone, len(after), len(jobs))
+	}
+	if n := b.count(t, "select count(*) from imports where status = 'done' and imported + updated + skipped = 1"); n != 3 {
+		t.Errorf("%d imports are recorded, want 3", n)
+	}
+}
+
+func TestConversationDetailsChange(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	in := talk("a", 0, 1)
+	first := b.upsert(t, b.users[0], in)
+	b.jobUnits(t)
+	in.Title, in.UpdatedAt = "Renamed", start.AddDate(1, 0, 0)
+	out := b.upsert(t, b.users[0], in)
+	want := first.Conversation
+	want.Title, want.UpdatedAt = in.Title, in.UpdatedAt
+	if diff := cmp.Diff(want, out.Conversation); diff != "" || out.Added+out.Replaced != 0 {
+		t.Errorf("Upsert (-want +got):\n%s", diff)
+	}
+	if jobs := b.jobUnits(t); len(jobs) != 0 {
+		t.Errorf("a new title made jobs for %v", jobs)
+	}
+	out = b.upsert(t, b.users[0], chat.Upsert{ExternalID: "a", Platform: "other", Title: "Elsewhere", CreatedAt: start})
+	if out.Conversation.ID == first.Conversation.ID || out.Conversation.UpdatedAt != start {
+		t.Errorf("another platform's conversation: %+v", out.Conversation)
+	}
+}
+
+func TestExcludedConversationStaysExcluded(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	out := b.upsert(t, b.users[0], talk("a", 0, 3))
+	exec(t, b.owner, "update conversations set status = 'excluded'")
+	exec(t, b.owner, "update units set active = false")
+	exec(t, b.owner, "update usage set conversations = 0")
+	exec(t, b.owner, "update users set conversations = 0")
+	b.jobUnits(t)
+	again := b.upsert(t, b.users[0], talk("a", 0, 6))
+	if again.Conversation.Status != chat.Excluded || again.Added != 3 {
+		t.Errorf("sent again: %+v", again)
+	}
+	// The old units of messages 1 and 2 are told to the index, no new one is.
+	if jobs := b.jobUnits(t); len(jobs) != 2 {
+		t.Errorf("jobs for %v", jobs)
+	}
+	if n := b.count(t, "select count(*) from units where not active"); n != 6 {
+		t.Errorf("%d units are inactive, want 6", n)
+	}
+	passages, err := b.Passages(t.Context(), b.users[0], []chat.Place{{Conversation: out.Conversation.ID}}, 1)
+	if err != nil || len(passages) != 0 {
+		t.Errorf("passages of an excluded conversation: %v, %v", passages, err)
+	}
+	gone, err := b.Conversations().Delete(t.Context(), b.users[0], []string{out.Conversation.ID})
+	if err != nil || len(gone.IDs) != 1 {
+		t.Errorf("Delete = %v, %v", gone, err)
+	}
+}
+
+func TestConversationStorage(t *testing.T) {
+	t.Parallel()
+	in := talk("a", 0, 2)
+	size := int64(len(in.Messages[0].Text) + len(in.Messages[1].Text))
+	b := setup(t, func(q *tenant.Quota) { q.Storage = size })
+	b.upsert(t, b.users[0], in)
+	in.Messages[0].Text += "x"
+	_, err := b.Conversations().Upsert(t.Context(), b.users[0], in, chat.Units)
+	wantKind(t, "Upsert beyond the storage", err, fault.Forbidden)
+	b.checkCounters(t)
+	if n := b.count(t, "select count(*) from imports"); n != 1 {
+		t.Errorf("%d imports, want that of the first only", n)
+	}
+	in.Messages[0].Text = ""
+	b.upsert(t, b.users[0], in)
+	usage, err := b.Usage(t.Context(), b.users[0].Tenant)
+	if want := int64(len(in.Messages[1].Text)); err != nil || usage.Storage != want {
+		t.Errorf("storage is %d, want %d: %v", usage.Storage, want, err)
+	}
+}
+
+func TestFailedImport(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	in := talk("a", 0, 2)
+	out, err := b.Conversations().RecordFailure(t.Context(), b.users[0], in, `too "long"`)
+	if err != nil || out.ImportID == "" || out.Conversation.ID == "" || out.Conversation.Title != in.Title {
+		t.Errorf("RecordFailure = %+v, %v", out, err)
+	}
+	_, _, err = b.Conversations().Get(t.Context(), b.users[0], out.Conversation.ID)
+	wantKind(t, "Get of a failed one", err, fault.NotFound)
+	n := b.count(t, `select count(*) from imports where id = $1 and status = 'failed' and failed = 1
+		and errors = '[{"conversation": "a", "error": "too \"long\""}]' and finished_at is not null`, out.ImportID)
+	if n != 1 {
+		t.Error("the failure is not recorded")
+	}
+	stored := b.upsert(t, b.users[0], in)
+	out, err = b.Conversations().RecordFailure(t.Context(), b.users[0], in, "too long")
+	if err != nil || out.Conversation.ID != stored.Conversation.ID {
+		t.Errorf("RecordFailure of a stored one = %+v, %v", out, err)
+	}
+}
+
+func TestConcurrentWritersOfConversations(t *testing.T) {
+	t.Parallel()
+	b := setup(t, func(q *tenant.Quota) { q.Conversations = 5 })
+	var wg sync.WaitGroup
+	for w := range 20 {
+		wg.Go(func() {
+			scope := b.users[w%3]
+			for i := range 4 {
+				// Two writers send each conversation, one more of it than the other.
+				b.upsertOr(t, scope, talk(fmt.Sprint(w/6, i), w, 3+w%2))
+				if w%5 == 0 {
+					b.deleteNewest(t, scope)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	b.checkCounters(t)
+	usage, err := b.Usage(t.Context(), b.users[0].Tenant)
+	if err != nil || usage.Conversations > 5 || usage.Conversations < min(5, usage.Conversations+usage.Blocked) {
+		t.Errorf("usage is %+v, %v", usage, err)
+	}
+}
+
+func (b *testBundle) upsertOr(t *testing.T, scope tenant.Scope, u chat.Upsert) {
+	if _, err := b.Conversations().Upsert(context.WithoutCancel(t.Context()), scope, u, chat.Units); err != nil {
+		t.Errorf("Upsert: %v", err)
+	}
+}
+
+func (b *testBundle) deleteNewest(t *testing.T, scope tenant.Scope) {
+	list, _, err := b.Conversations().List(t.Context(), scope, chat.ConversationFilter{Limit: 1})
+	if err != nil || len(list) == 0 {
+		t.Errorf("List: %v, %v", list, err)
+		return
+	}
+	if _, err := b.Conversations().Delete(t.Context(), scope, []string{list[0].ID}); err != nil {
+		t.Errorf("Delete: %v", err)
+	}
+}
