@@ -112,7 +112,12 @@ func (s *Server) jsonBody(ctx huma.Context, next func(huma.Context)) {
 		s.refuse(ctx, tooLarge(limit))
 		return
 	}
-	next(bodyContext{ctx, b})
+	known, reader, err := withRepeatable(ctx, b)
+	if err != nil {
+		s.refuse(ctx, err)
+		return
+	}
+	next(bodyContext{known, reader})
 }
 
 // humaContext is huma.Context under a name that can be embedded beside its

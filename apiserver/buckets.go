@@ -68,10 +68,13 @@ var docCreateBucket = doc{
 	request:  example(`{"name":"Travel","description":"Trips and how I like them"}`),
 	response: example(`{"message":"Bucket created successfully"}`),
 	errors:   []int{http.StatusConflict},
+	once:     "bucket",
 }
 
 func (s *Server) createBucket(ctx context.Context, who tenant.Identity, in *createBucketInput) (*createBucketOutput, error) {
-	id, err := s.Memories.CreateBucket(ctx, who, memory.BucketInput{Name: in.Body.Name, Description: value(in.Body.Description, "")})
+	id, err := s.Memories.CreateBucket(ctx, who, memory.BucketInput{
+		Name: in.Body.Name, Description: value(in.Body.Description, ""), Request: requestOf(ctx),
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -65,6 +65,7 @@ var docIngestConversation = doc{
 		`"platform":"custom","conversation":{"id":"0196b2f5-0a77-7d21-b1c4-94e2f7a83d15","platformConversationId":"c-1","title":"Night train to Vienna",` +
 		`"updatedAt":"2025-05-09T14:30:04.000Z","messageCount":2,"status":"queued"}}`),
 	maxBody: ingestBody,
+	once:    "ingest",
 }
 
 func (s *Server) ingestConversation(ctx context.Context, who tenant.Identity, in *ingestInput) (*ingestOutput, error) {
@@ -75,7 +76,7 @@ func (s *Server) ingestConversation(ctx context.Context, who tenant.Identity, in
 	input := chat.IngestInput{
 		Platform: value(in.Body.Platform, ""), PlatformName: value(in.Body.PlatformDisplayName, ""),
 		ID: c.ID, Title: c.Title, CreatedAt: c.CreatedAt, UpdatedAt: c.UpdatedAt,
-		Messages: make([]chat.IngestMessage, len(c.Messages)),
+		Messages: make([]chat.IngestMessage, len(c.Messages)), Request: requestOf(ctx),
 	}
 	for i, m := range c.Messages {
 		input.Messages[i] = chat.IngestMessage(m)

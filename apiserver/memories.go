@@ -36,12 +36,13 @@ var docCreateMemory = doc{
 	request:  example(`{"text":"2025-05-09 Prefers the window seat on trains","bucketId":12,"source":"cli"}`),
 	response: example(`{"done":"ok","memoryId":"0196b2f4-6d1e-7c3a-9f5e-2b8d4c6a1e07"}`),
 	errors:   []int{http.StatusNotFound},
+	once:     "memory",
 }
 
 func (s *Server) createMemory(ctx context.Context, who tenant.Identity, in *createMemoryInput) (*createMemoryOutput, error) {
 	var p params
 	bucket := value(in.Body.BucketID, bucketID{}).value(&p.Fields, "bucketId")
-	input := memory.CreateInput{Text: in.Body.Text, Bucket: bucket, Source: value(in.Body.Source, "")}
+	input := memory.CreateInput{Text: in.Body.Text, Bucket: bucket, Source: value(in.Body.Source, ""), Request: requestOf(ctx)}
 	if err := join(p.Err(), input.Validate()); err != nil {
 		return nil, err
 	}

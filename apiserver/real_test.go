@@ -135,6 +135,10 @@ func TestReal(t *testing.T) {
 		t.Parallel()
 		h.findsWhatWasJustStored(t, s)
 	})
+	t.Run("Idempotency", func(t *testing.T) {
+		t.Parallel()
+		h.doesOnce(t, s)
+	})
 	t.Run("Conversations", func(t *testing.T) {
 		t.Parallel()
 		h.takesConversations(t, s)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -22,6 +23,9 @@ type doc struct {
 	response    any   // example of the answer
 	maxBody     int64 // bytes; defaultBody when 0
 	errors      []int // statuses beside those every route can give
+	// once names a route that creates something: its requests may be sent again
+	// with an Idempotency-Key and are done once. Two paths may share a name.
+	once string
 }
 
 // handler answers a request of a user.
@@ -74,6 +78,13 @@ func (d doc) operation(method, path string) huma.Operation {
 		SkipValidateParams: true, SkipValidateBody: true,
 		Errors:   append([]int{}, d.errors...),
 		Metadata: map[string]any{metaRequest: d.request, metaResponse: d.response},
+	}
+	if d.once != "" {
+		op.Metadata[metaRoute] = d.once
+		op.Parameters = append(slices.Clone(op.Parameters), idempotencyParam())
+		if !slices.Contains(op.Errors, http.StatusConflict) {
+			op.Errors = append(op.Errors, http.StatusConflict)
+		}
 	}
 	if d.request != nil {
 		limit := d.maxBody

@@ -64,6 +64,8 @@ type Upsert struct {
 	CreatedAt    time.Time
 	UpdatedAt    time.Time // zero for the newest message's time
 	Messages     []Message // Index is given by the store
+	// Request is the request that sent it, if it may be sent again.
+	Request tenant.Request
 }
 
 // Outcome says what an upsert did.

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
 const (
@@ -33,6 +34,7 @@ type IngestInput struct {
 	CreatedAt    *string
 	UpdatedAt    *string
 	Messages     []IngestMessage
+	Request      tenant.Request // the one that sends it, if it may be sent again
 }
 
 // IngestMessage is a message as a client sends it.
@@ -47,7 +49,7 @@ type IngestMessage struct {
 // every field that is wrong, up to a bound.
 func (in IngestInput) Upsert() (Upsert, error) {
 	c := checker{}
-	u := Upsert{Platform: in.Platform, PlatformName: in.PlatformName}
+	u := Upsert{Platform: in.Platform, PlatformName: in.PlatformName, Request: in.Request}
 	if u.Platform == "" {
 		u.Platform = DefaultPlatform
 	}

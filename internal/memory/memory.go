@@ -49,6 +49,8 @@ type CreateInput struct {
 	Text   string
 	Bucket int64 // 0 for the default bucket
 	Source string
+	// Request is the request that asks for it, if it may be sent again.
+	Request tenant.Request
 }
 
 // NewMemory is what a Store writes: the input with what was computed of it.
@@ -70,6 +72,7 @@ type Filter struct {
 type BucketInput struct {
 	Name        string
 	Description string
+	Request     tenant.Request // the one that asks for it, if it may be sent again
 }
 
 // Store keeps memories. internal/postgres implements it. Writes commit the

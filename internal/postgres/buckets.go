@@ -43,25 +43,37 @@ func (d *DB) ListBuckets(ctx context.Context, scope tenant.Scope) ([]memory.Buck
 
 // CreateBucket implements memory.BucketStore.
 func (d *DB) CreateBucket(ctx context.Context, scope tenant.Scope, b memory.BucketInput) (int64, error) {
-	var id int64
+	var answer bucketAnswer
 	err := d.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
-		// First, so that nobody takes its name.
-		if err := ensureDefaultBucket(ctx, q, scope); err != nil {
+		return answerOnce(ctx, q, scope, b.Request, &answer, func() error {
+			var err error
+			answer.ID, err = createBucket(ctx, q, scope, b)
 			return err
-		}
-		var err error
-		id, err = q.InsertBucket(ctx, db.InsertBucketParams{
-			TenantID: string(scope.Tenant), UserID: int64(scope.User), Name: b.Name, Description: b.Description,
 		})
-		if errors.Is(err, pgx.ErrNoRows) {
-			return fault.New(fault.Conflict, "a bucket named %q exists already", b.Name)
-		}
-		return err
 	})
 	if err != nil {
 		return 0, fmt.Errorf("create bucket: %w", err)
 	}
-	return id, nil
+	return answer.ID, nil
+}
+
+// bucketAnswer is what is kept of a request that made a bucket.
+type bucketAnswer struct {
+	ID int64 `json:"id"`
+}
+
+func createBucket(ctx context.Context, q *db.Queries, scope tenant.Scope, b memory.BucketInput) (int64, error) {
+	// First, so that nobody takes its name.
+	if err := ensureDefaultBucket(ctx, q, scope); err != nil {
+		return 0, err
+	}
+	id, err := q.InsertBucket(ctx, db.InsertBucketParams{
+		TenantID: string(scope.Tenant), UserID: int64(scope.User), Name: b.Name, Description: b.Description,
+	})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return 0, fault.New(fault.Conflict, "a bucket named %q exists already", b.Name)
+	}
+	return id, err
 }
 
 // UpdateBucket implements memory.BucketStore.

@@ -175,24 +175,31 @@ func (d *DB) grantRoom(ctx context.Context, tx pgx.Tx, q *db.Queries, id tenant.
 func (c Conversations) RecordFailure(ctx context.Context, scope tenant.Scope, u chat.Upsert, reason string) (chat.Outcome, error) {
 	var out chat.Outcome
 	err := c.DB.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
-		stored, err := lockConversation(ctx, q, scope, u)
-		if err != nil {
-			return err
-		}
-		if stored.ID == "" {
-			stored = newConversation(u)
-			if stored.ID, err = newID(); err != nil {
-				return err
-			}
-		}
-		out.Conversation = stored.Conversation
-		out.ImportID, err = insertImport(ctx, q, scope, u, importResult{failure: reason})
+		var err error
+		out, err = ingestOnce(ctx, q, scope, u, func() (chat.Outcome, error) {
+			return recordFailure(ctx, q, scope, u, reason)
+		})
 		return err
 	})
 	if err != nil {
 		return chat.Outcome{}, fmt.Errorf("record failed import: %w", err)
 	}
 	return out, nil
+}
+
+func recordFailure(ctx context.Context, q *db.Queries, scope tenant.Scope, u chat.Upsert, reason string) (chat.Outcome, error) {
+	stored, err := lockConversation(ctx, q, scope, u)
+	if err != nil {
+		return chat.Outcome{}, err
+	}
+	if stored.ID == "" {
+		stored = newConversation(u)
+		if stored.ID, err = newID(); err != nil {
+			return chat.Outcome{}, err
+		}
+	}
+	id, err := insertImport(ctx, q, scope, u, importResult{failure: reason})
+	return chat.Outcome{ImportID: id, Conversation: stored.Conversation}, err
 }
 
 // importResult is what became of the one conversation of an import.

@@ -32,20 +32,29 @@ func (m Memories) Create(ctx context.Context, scope tenant.Scope, in memory.NewM
 	if err != nil {
 		return "", fmt.Errorf("make id: %w", err)
 	}
+	var answer memoryAnswer
 	err = m.DB.inScope(ctx, scope, func(tx pgx.Tx, q *db.Queries) error {
-		if err := reserve(ctx, q, scope, 1, int64(len(in.Text))); err != nil {
-			return err
-		}
-		units, err := createMemory(ctx, q, scope, id, in)
-		if err != nil {
-			return err
-		}
-		return m.DB.insertSync(ctx, tx, scope.Tenant, units)
+		answer = memoryAnswer{ID: id}
+		return answerOnce(ctx, q, scope, in.Request, &answer, func() error {
+			if err := reserve(ctx, q, scope, 1, int64(len(in.Text))); err != nil {
+				return err
+			}
+			units, err := createMemory(ctx, q, scope, id, in)
+			if err != nil {
+				return err
+			}
+			return m.DB.insertSync(ctx, tx, scope.Tenant, units)
+		})
 	})
 	if err != nil {
 		return "", fmt.Errorf("create memory: %w", err)
 	}
-	return id, nil
+	return answer.ID, nil
+}
+
+// memoryAnswer is what is kept of a request that stored a memory.
+type memoryAnswer struct {
+	ID string `json:"id"`
 }
 
 // createMemory writes the rows and makes the default bucket if it is missing.

@@ -25,13 +25,15 @@ type stored struct {
 func (c Conversations) Upsert(ctx context.Context, scope tenant.Scope, u chat.Upsert, build chat.UnitBuilder) (chat.Outcome, error) {
 	var out chat.Outcome
 	err := c.DB.inScope(ctx, scope, func(tx pgx.Tx, q *db.Queries) error {
-		// Before the conversation, as every writer does.
-		if _, err := q.LockUsage(ctx, string(scope.Tenant)); err != nil {
-			return orUnknown(err, scope.Tenant)
-		}
-		x := upsert{db: c.DB, tx: tx, q: q, scope: scope, in: u, build: build}
 		var err error
-		out, err = x.run(ctx)
+		out, err = ingestOnce(ctx, q, scope, u, func() (chat.Outcome, error) {
+			// Before the conversation, as every writer does.
+			if _, err := q.LockUsage(ctx, string(scope.Tenant)); err != nil {
+				return chat.Outcome{}, orUnknown(err, scope.Tenant)
+			}
+			x := upsert{db: c.DB, tx: tx, q: q, scope: scope, in: u, build: build}
+			return x.run(ctx)
+		})
 		return err
 	})
 	if err != nil {

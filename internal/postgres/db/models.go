@@ -40,6 +40,16 @@ type Conversation struct {
 	ImportedAt   time.Time
 }
 
+type IdempotencyKey struct {
+	TenantID  string
+	UserID    int64
+	Route     string
+	Key       []byte
+	Body      []byte
+	Answer    []byte
+	CreatedAt time.Time
+}
+
 type Import struct {
 	TenantID   string
 	UserID     int64
@@ -108,6 +118,13 @@ type Quota struct {
 	ListTokens        int64
 	UserMemories      int64
 	UserConversations int64
+}
+
+type RateWindow struct {
+	TenantID string
+	Minute   time.Time
+	Used     int64
+	Granted  int64
 }
 
 type Tenant struct {
