@@ -34,7 +34,7 @@ type zipped struct {
 func (z zipped) open(w *walker) (*zip.Reader, error) {
 	// archive/zip takes the list's length from wherever it ends, not from what
 	// the header says of it: bound what it may read.
-	list := &allowance{r: z.r, left: w.limits.Directory + 256<<10}
+	list := &allowance{r: z.r, size: z.size, left: w.limits.Directory + 256<<10}
 	zr, err := zip.NewReader(list, z.size)
 	if list.left < 0 {
 		return nil, fault.New(fault.Invalid, "%s: its list of files is longer than %d MiB", z.name, w.limits.Directory>>20)
@@ -71,15 +71,20 @@ func local(name string) bool {
 	return true
 }
 
-// allowance stops giving bytes when it has given enough.
+// allowance is a zip as archive/zip is given it: it stops giving bytes when it
+// has given enough, and none where a header names a place that cannot be.
 type allowance struct {
 	r         io.ReaderAt
+	size      int64
 	left      int64
 	unbounded bool
 }
 
 // ReadAt reads what the allowance permits.
 func (b *allowance) ReadAt(p []byte, off int64) (int, error) {
+	if off < 0 || off > b.size {
+		return 0, zip.ErrFormat
+	}
 	if !b.unbounded {
 		if b.left -= int64(len(p)); b.left < 0 {
 			return 0, zip.ErrFormat
@@ -122,7 +127,7 @@ func (z zipped) inner(rd *reading, f *zip.File) (zipped, error) {
 		if err != nil {
 			return in, inFile(in.name, err)
 		}
-		if at+in.size > z.size {
+		if at < 0 || in.size > z.size-at {
 			return in, fault.New(fault.Invalid, "%s: the zip is damaged or incomplete", in.name)
 		}
 		in.r = io.NewSectionReader(z.r, at, in.size)
