@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"errors"
 	"bufio"
 	"bytes"
 	"context"
@@ -111,8 +112,8 @@ func (p *up) stop() error {
 		p.cmd.Process.Kill()
 		return fmt.Errorf("up did not stop in 90 s:\n%s", p.output)
 	}
-	if _, err := os.Stat(filepath.Join(p.dir, "up.env")); !os.IsNotExist(err) {
-		return fmt.Errorf("up.env is still there after the platform stopped: %v", err)
+	if _, err := os.Stat(filepath.Join(p.dir, "up.env")); err == nil {
+		return errors.New("up.env is still there after the platform stopped")
 	}
 	return nil
 }

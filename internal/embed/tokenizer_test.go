@@ -50,7 +50,7 @@ func TestAppendNormalized(t *testing.T) {
 
 func TestIsPunctuation(t *testing.T) {
 	t.Parallel()
-	for c := rune(0); c < 128; c++ {
+	for c := range rune(128) {
 		want := strings.ContainsRune("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~", c)
 		if got := isPunctuation(c); got != want {
 			t.Errorf("isPunctuation(%q) = %v", c, got)
