@@ -1,12 +1,12 @@
 package e2e_test
 
 import (
-	"errors"
 	"bufio"
 	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
