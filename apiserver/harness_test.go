@@ -115,6 +115,9 @@ func (h *house) user(t *testing.T, who tenant.Identity) string {
 		t.Fatal(err)
 	}
 	who.Quota.ListTokens = 25000
+	if who.Quota.RequestsPerMinute == 0 {
+		who.Quota.RequestsPerMinute = 1000000
+	}
 	h.stores.known[tenant.HashSecret(token)] = who
 	return token
 }

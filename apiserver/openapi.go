@@ -84,6 +84,9 @@ func finishOperation(op *huma.Operation) {
 			media.Example = map[string]any{"error": text}
 		}
 		r.Headers = withHeaders(r.Headers, status)
+		if op.Security != nil && status != strconv.Itoa(http.StatusUnauthorized) {
+			addRateHeaders(r.Headers)
+		}
 	}
 }
 
@@ -93,10 +96,21 @@ func withHeaders(headers map[string]*huma.Param, status string) map[string]*huma
 	}
 	text := &huma.Schema{Type: huma.TypeString}
 	headers[headerRequestID] = &huma.Header{Description: "Names the request in the server's log.", Schema: text}
-	if status == strconv.Itoa(http.StatusServiceUnavailable) {
+	if status == strconv.Itoa(http.StatusServiceUnavailable) || status == strconv.Itoa(http.StatusTooManyRequests) {
 		headers[fiber.HeaderRetryAfter] = &huma.Header{Description: "Seconds to wait before trying again.", Schema: &huma.Schema{Type: huma.TypeInteger}}
 	}
 	return headers
+}
+
+// addRateHeaders documents what answers tell of the request rate.
+func addRateHeaders(headers map[string]*huma.Param) {
+	for name, text := range map[string]string{
+		headerRateLimit:     "Requests the tenant may make each minute.",
+		headerRateRemaining: "Requests left of this minute, about.",
+		headerRateReset:     "Seconds until the next minute begins.",
+	} {
+		headers[name] = &huma.Header{Description: text, Schema: &huma.Schema{Type: huma.TypeInteger}}
+	}
 }
 
 var errorExamples = map[string]string{
@@ -107,6 +121,7 @@ var errorExamples = map[string]string{
 	"409": "name is taken by another bucket",
 	"413": "the body must be at most 1048576 bytes",
 	"415": "the body must be JSON (Content-Type: application/json), not compressed",
+	"429": "this tenant's 600 requests per minute are used up; try again in 12 s",
 	"500": unexpectedAnswer,
 	"503": "a store is away; try again",
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -28,6 +29,9 @@ type realStores struct {
 	db       *postgres.DB
 	index    *milvus.Index
 	embedder *embed.Local
+	// ensuring: Milvus may not load a partition made while others are made, and
+	// nobody tries again here as the operator does.
+	ensuring *sync.Mutex
 }
 
 func openReal(t *testing.T) realStores {
@@ -42,7 +46,7 @@ func openReal(t *testing.T) realStores {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := realStores{db: postgrestest.New(t), index: index, embedder: embedder}
+	s := realStores{db: postgrestest.New(t), index: index, embedder: embedder, ensuring: &sync.Mutex{}}
 	config, err := jobs.Config(retrieve.NewIndexer(s.db, index, embedder), s.db, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
@@ -83,6 +87,7 @@ func newRealHouse(t *testing.T) (*house, realStores) {
 		Chats: chat.NewService(chat.Config{Store: s.db.Conversations(), Passages: s.db, States: s.db.Conversations(), Searcher: engine,
 			Index: s.index, Embedder: s.embedder, CountTokens: tokens.CountUpTo}),
 		Tokens: s.db,
+		Rates:  s.db,
 		Checks: map[string]func(context.Context) error{"postgresql": s.db.Ping},
 	})
 	return h, s
@@ -93,7 +98,7 @@ func newRealHouse(t *testing.T) (*house, realStores) {
 func (s realStores) tenant(t *testing.T, name, user string, suspended bool) string {
 	t.Helper()
 	id := tenant.ID(fmt.Sprintf("0196b2f4-0000-7000-8000-%012x", name))
-	quota := tenant.Quota{Memories: 1000, Conversations: 10, Storage: 10 << 20, Users: 10, RequestsPerMinute: 600, ListTokens: 25000,
+	quota := tenant.Quota{Memories: 1000, Conversations: 10, Storage: 10 << 20, Users: 10, RequestsPerMinute: 1000000, ListTokens: 25000,
 		UserMemories: tenant.NoLimit, UserConversations: tenant.NoLimit}
 	if _, err := s.db.Apply(t.Context(), tenant.Spec{ID: id, Cluster: "c", Namespace: "test", Name: name, Suspended: suspended,
 		DeletionPolicy: tenant.Delete, Isolation: tenant.Partition, Quota: quota,
@@ -104,7 +109,10 @@ func (s realStores) tenant(t *testing.T, name, user string, suspended bool) stri
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.index.Ensure(t.Context(), place); err != nil {
+	s.ensuring.Lock()
+	_, err = s.index.Ensure(t.Context(), place)
+	s.ensuring.Unlock()
+	if err != nil {
 		t.Fatal(err)
 	}
 	token, err := tenant.NewToken(rand.Reader)
@@ -134,6 +142,10 @@ func TestReal(t *testing.T) {
 	t.Run("ReadYourWrite", func(t *testing.T) {
 		t.Parallel()
 		h.findsWhatWasJustStored(t, s)
+	})
+	t.Run("Rate", func(t *testing.T) {
+		t.Parallel()
+		h.limitsTogether(t, s)
 	})
 	t.Run("Idempotency", func(t *testing.T) {
 		t.Parallel()

@@ -32,15 +32,15 @@ type doc struct {
 type handler[I, O any] func(ctx context.Context, who tenant.Identity, in *I) (*O, error)
 
 // add registers a route that needs a token. What a request passes is here:
-// authentication, then (to come) the request rate, then the body, then the
+// authentication, then the tenant's request rate, then the body, then the
 // handler.
 func add[I, O any](s *Server, method, path string, d doc, h handler[I, O]) {
 	op := d.operation(method, path)
 	op.Security = []map[string][]string{{bearer: {}}}
-	op.Errors = append(op.Errors, http.StatusUnauthorized, http.StatusForbidden, http.StatusServiceUnavailable)
-	op.Middlewares = huma.Middlewares{named, s.authenticate, s.jsonBody}
-	if d.request == nil {
-		op.Middlewares = huma.Middlewares{named, s.authenticate}
+	op.Errors = append(op.Errors, http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests, http.StatusServiceUnavailable)
+	op.Middlewares = huma.Middlewares{named, s.authenticate, s.limitRate}
+	if d.request != nil {
+		op.Middlewares = append(op.Middlewares, s.jsonBody)
 	}
 	huma.Register(s.api, op, func(ctx context.Context, in *I) (*O, error) {
 		who, ok := ctx.Value(identityKey{}).(tenant.Identity)

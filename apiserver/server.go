@@ -29,6 +29,8 @@ type Config struct {
 	Memories *memory.Service
 	Chats    *chat.Service
 	Tokens   tenant.TokenStore
+	// Rates counts requests for all replicas; nil: each counts for itself.
+	Rates tenant.RateStore
 	// Cache remembers identities; an empty one when nil. Whoever listens to
 	// the database's notifications must be given the same one.
 	Cache *Cache
@@ -50,6 +52,7 @@ type Server struct {
 	app     *fiber.App
 	api     huma.API
 	metrics *metrics
+	limiter *limiter
 
 	mu        sync.Mutex
 	stopped   bool
@@ -65,7 +68,7 @@ func New(c Config) *Server {
 	c.ReadTimeout = cmp.Or(c.ReadTimeout, 2*time.Minute)
 	c.WriteTimeout = cmp.Or(c.WriteTimeout, time.Minute)
 	c.IdleTimeout = cmp.Or(c.IdleTimeout, 75*time.Second)
-	s := &Server{Config: c, metrics: newMetrics(c.Registry)}
+	s := &Server{Config: c, metrics: newMetrics(c.Registry), limiter: newLimiter(c.Rates, c.Log)}
 	s.app = fiber.New(fiber.Config{
 		AppName:      "Mnemo",
 		ErrorHandler: s.answerError,

@@ -92,6 +92,7 @@ func (c *serveCommand) serverConfig(s *stores, embedder retrieve.Embedder, cache
 			CountTokens: tokens.CountUpTo,
 		}),
 		Tokens: s.db,
+		Rates:  s.db,
 		Cache:  cache,
 		Checks: map[string]func(context.Context) error{"postgresql": s.db.Ping},
 		Log:    log,

@@ -1,0 +1,75 @@
+package postgres_test
+
+import (
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+// take takes permits of a tenant and checks what can be said of any.
+func (b *testBundle) take(t testing.TB, id tenant.ID, hard int64) tenant.Permits {
+	t.Helper()
+	p, err := b.TakePermits(t.Context(), id, hard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Granted < 0 || p.Remaining < 0 || p.Reset > time.Minute {
+		t.Fatalf("permits: %+v", p)
+	}
+	return p
+}
+
+func TestPermitsAreSharedOut(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	one, two := b.users[0].Tenant, b.users[2].Tenant
+	const hard = 1000
+	// Two minutes at most begin while this runs, so no more than three windows.
+	begun := time.Now().Truncate(time.Minute)
+	var granted, trips atomic.Int64
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for p := b.take(t, one, hard); p.Granted > 0; p = b.take(t, one, hard) {
+				granted.Add(p.Granted)
+				trips.Add(1)
+			}
+		})
+	}
+	wg.Wait()
+	windows := int64(time.Now().Truncate(time.Minute).Sub(begun)/time.Minute) + 1
+	if n := granted.Load(); n < hard || n > hard*windows {
+		t.Errorf("%d permits of %d in %d minutes", n, hard, windows)
+	}
+	if n := trips.Load(); n > 100*windows {
+		t.Errorf("%d trips to the database for %d permits", n, hard)
+	}
+	if p := b.take(t, two, 16); p.Granted != 1 || p.Remaining != 15 {
+		t.Errorf("the other tenant's first permits: %+v", p)
+	}
+	if windows == 1 {
+		if p := b.take(t, one, hard/2); p.Granted != 0 || p.Remaining != 0 {
+			t.Errorf("after the quota was lowered: %+v", p)
+		}
+		if p := b.take(t, one, hard+160); p.Granted != 10 && time.Now().Truncate(time.Minute).Equal(begun) {
+			t.Errorf("after the quota was raised: %+v", p)
+		}
+	}
+}
+
+func TestPermitsComeBackWithTheMinute(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	id := b.users[0].Tenant
+	b.take(t, id, 1)
+	// As it is when the minute is over.
+	if _, err := b.owner.Exec(t.Context(), "update rate_windows set minute = minute - interval '1 minute', used = 1"); err != nil {
+		t.Fatal(err)
+	}
+	if p := b.take(t, id, 1); p.Granted != 1 || p.Remaining != 0 {
+		t.Errorf("in the next minute: %+v", p)
+	}
+}
