@@ -19,7 +19,7 @@ unit = $(shell go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}} {
 	| grep -v -e /internal/testkit -e /postgrestest -e /internal/e2e -e /hack/ | cut -d' ' -f1)
 # Without the tokenizer, whose vocabulary takes the compiler minutes and gigabytes with the race detector, and runs nothing
 # at the same time.
-raced = $(filter-out %/internal/tokens,$(unit))
+raced = $(filter-out %/internal/tokens %/internal/importer,$(unit))
 
 ##@ Run it here
 
