@@ -17,8 +17,8 @@ TESTSUM := $(TOOL) gotestsum --format pkgname-and-test-fails --format-hide-empty
 # Packages whose tests need nothing running: they do not ask internal/testkit for a part.
 unit = $(shell go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}} {{.TestImports}} {{.XTestImports}}{{end}}' ./... \
 	| grep -v -e /internal/testkit -e /postgrestest -e /internal/e2e -e /hack/ | cut -d' ' -f1)
-# Without the tokenizer, whose vocabulary takes the compiler minutes and gigabytes with the race detector, and runs nothing
-# at the same time.
+# Without what runs nothing at the same time and is slow: parsers of big exports, and the tokenizer, whose vocabulary takes
+# the compiler minutes and gigabytes with the race detector.
 raced = $(filter-out %/internal/tokens %/internal/importer,$(unit))
 
 ##@ Run it here

@@ -5,12 +5,16 @@ cd "$(dirname "$0")/.."
 
 (cd internal/postgres && ../../hack/tool.sh sqlc generate)
 
-# Only files that exist again afterwards may stay: a removed kind leaves no CRD behind.
-rm -f config/crd/bases/*.yaml
+# Aside first, so that a failure leaves what is there, and a removed kind leaves no CRD behind.
+fresh=$(mktemp -d)
+trap 'rm -rf "$fresh"' EXIT INT TERM
 hack/tool.sh controller-gen object crd rbac:roleName=mnemo-operator \
 	paths=./api/... paths=./controllers/... \
-	output:crd:dir=config/crd/bases output:rbac:dir=config/rbac
+	output:crd:dir="$fresh/crd" output:rbac:dir="$fresh/rbac"
+rm -f config/crd/bases/*.yaml
+cp "$fresh"/crd/*.yaml config/crd/bases/
+cp "$fresh/rbac/role.yaml" config/rbac/
 
-# Through a file beside it: the command fails before the contract is touched.
-go run ./cmd/mnemo openapi >api/openapi.json.tmp || { rm -f api/openapi.json.tmp; exit 1; }
-mv api/openapi.json.tmp api/openapi.json
+# The contract likewise.
+go run ./cmd/mnemo openapi >"$fresh/openapi.json"
+cp "$fresh/openapi.json" api/openapi.json
