@@ -29,9 +29,7 @@ func (d *DB) Exact(
 	var hits []retrieve.Hit
 	var coverage retrieve.Coverage
 	err := d.inScope(ctx, scope, func(tx pgx.Tx, q *db.Queries) error {
-		n, err := q.CountUnits(ctx, db.CountUnitsParams{
-			TenantID: string(scope.Tenant), UserID: int64(scope.User), Kind: int16(query.Kind), AtMost: exactUnits + 1,
-		})
+		n, err := countUnits(ctx, tx, q, scope, query)
 		if err != nil {
 			return err
 		}
@@ -47,6 +45,35 @@ func (d *DB) Exact(
 		return nil, retrieve.Coverage{}, fmt.Errorf("score units: %w", err)
 	}
 	return best(hits, query.Limit), coverage, nil
+}
+
+// countUnits counts the user's units up to one more than are all scored. Only
+// those written in the time asked for count: the index knows no times, so that
+// the more of them are scored here the better.
+func countUnits(ctx context.Context, tx pgx.Tx, q *db.Queries, scope tenant.Scope, query retrieve.Query) (int64, error) {
+	if !byMessage(query) {
+		return q.CountUnits(ctx, db.CountUnitsParams{
+			TenantID: string(scope.Tenant), UserID: int64(scope.User), Kind: int16(query.Kind), AtMost: exactUnits + 1,
+		})
+	}
+	var n int64
+	err := tx.QueryRow(ctx, `select count(*) from (select from units u where tenant_id = $1 and user_id = $2 and kind = 2 and active
+		and `+writtenBetween("$3", "$4")+` limit $5) s`, string(scope.Tenant), int64(scope.User),
+		optionalTime(query.After), optionalTime(query.Before), exactUnits+1).Scan(&n)
+	return n, err
+}
+
+// byMessage reports whether the query asks for messages of a time.
+func byMessage(query retrieve.Query) bool {
+	return query.Kind == retrieve.Chat && (!query.After.IsZero() || !query.Before.IsZero())
+}
+
+// writtenBetween is the condition that the message of unit u was written at or
+// after the one time and before the other; null for open.
+func writtenBetween(after, before string) string {
+	return `exists (select from messages g where g.tenant_id = $1 and g.user_id = $2
+		and g.conversation_id = u.conversation_id and g.seq = u.seq
+		and g.created_at >= coalesce(` + after + `::timestamptz, '-infinity') and g.created_at < coalesce(` + before + `::timestamptz, 'infinity'))`
 }
 
 // The units that are scored: all, or those that an index read with bounded
@@ -78,8 +105,13 @@ func scoreUnits(
 	} else {
 		sql += ` and $5::timestamptz is null and $6::timestamptz is null`
 	}
+	if byMessage(query) {
+		sql += ` and ` + writtenBetween("$8", "$9")
+	} else {
+		sql += ` and ($8::timestamptz is null or true) and ($9::timestamptz is null or true)`
+	}
 	rows, err := tx.Query(ctx, sql+` order by u.id desc limit $7::bigint`, string(scope.Tenant), int64(scope.User), int16(query.Kind),
-		query.Group, optionalTime(query.From), optionalTime(query.To), limit)
+		query.Group, optionalTime(query.From), optionalTime(query.To), limit, optionalTime(query.After), optionalTime(query.Before))
 	if err != nil {
 		return nil, err
 	}

@@ -13,13 +13,14 @@ import (
 
 var _ retrieve.Searcher = (*DB)(nil)
 
-// Lexical implements retrieve.Searcher, by the function lexical_search.
+// Lexical implements retrieve.Searcher, by the function lexical_search_between.
 func (d *DB) Lexical(ctx context.Context, scope tenant.Scope, query retrieve.Query) ([]retrieve.Hit, error) {
 	var out []retrieve.Hit
 	err := d.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
 		rows, err := q.Lexical(ctx, db.LexicalParams{
 			TenantID: string(scope.Tenant), UserID: int64(scope.User), Kind: int16(query.Kind), GroupID: query.Group,
-			FromTime: optionalTime(query.From), ToTime: optionalTime(query.To), Query: query.Text, Count: int32(query.Limit),
+			FromTime: optionalTime(query.From), ToTime: optionalTime(query.To),
+			AfterTime: optionalTime(query.After), BeforeTime: optionalTime(query.Before), Query: query.Text, Count: int32(query.Limit),
 		})
 		out = collect(rows, func(r db.LexicalRow) retrieve.Hit { return retrieve.Hit{ID: retrieve.UnitID(r.ID), Score: r.Score} })
 		return err
@@ -32,27 +33,33 @@ func (d *DB) Lexical(ctx context.Context, scope tenant.Scope, query retrieve.Que
 
 // Resolve implements retrieve.Searcher.
 func (d *DB) Resolve(ctx context.Context, scope tenant.Scope, query retrieve.Query, ids []retrieve.UnitID) ([]retrieve.Found, error) {
-	p := db.ResolveChatUnitsParams{
-		TenantID: string(scope.Tenant), UserID: int64(scope.User), Ids: int64s(ids), GroupID: query.Group,
-		FromTime: optionalTime(query.From), ToTime: optionalTime(query.To),
-	}
-	var rows []db.ResolveChatUnitsRow
+	var found []retrieve.Found
 	err := d.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
 		var err error
-		if query.Kind == retrieve.Chat {
-			rows, err = q.ResolveChatUnits(ctx, p)
-			return err
-		}
-		memories, err := q.ResolveMemoryUnits(ctx, db.ResolveMemoryUnitsParams(p))
-		rows = collect(memories, func(r db.ResolveMemoryUnitsRow) db.ResolveChatUnitsRow { return db.ResolveChatUnitsRow(r) })
+		found, err = resolveUnits(ctx, q, scope, query, int64s(ids))
 		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("resolve units: %w", err)
 	}
+	return found, nil
+}
+
+func resolveUnits(ctx context.Context, q *db.Queries, scope tenant.Scope, query retrieve.Query, ids []int64) ([]retrieve.Found, error) {
+	from, to := optionalTime(query.From), optionalTime(query.To)
+	if query.Kind == retrieve.Memory {
+		rows, err := q.ResolveMemoryUnits(ctx, db.ResolveMemoryUnitsParams{
+			TenantID: string(scope.Tenant), UserID: int64(scope.User), Ids: ids, GroupID: query.Group, FromTime: from, ToTime: to,
+		})
+		return collect(rows, func(r db.ResolveMemoryUnitsRow) retrieve.Found {
+			return retrieve.Found{ID: retrieve.UnitID(r.ID), Owner: r.Owner, Seq: int(r.Seq), Start: int(r.SpanStart), End: int(r.SpanEnd)}
+		}), err
+	}
+	rows, err := q.ResolveChatUnits(ctx, db.ResolveChatUnitsParams{
+		TenantID: string(scope.Tenant), UserID: int64(scope.User), Ids: ids, GroupID: query.Group, FromTime: from, ToTime: to,
+		AfterTime: optionalTime(query.After), BeforeTime: optionalTime(query.Before),
+	})
 	return collect(rows, func(r db.ResolveChatUnitsRow) retrieve.Found {
-		return retrieve.Found{
-			ID: retrieve.UnitID(r.ID), Owner: r.Owner, Seq: int(r.Seq), Start: int(r.SpanStart), End: int(r.SpanEnd),
-		}
-	}), nil
+		return retrieve.Found{ID: retrieve.UnitID(r.ID), Owner: r.Owner, Seq: int(r.Seq), Start: int(r.SpanStart), End: int(r.SpanEnd), At: r.At.UTC()}
+	}), err
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -196,6 +197,7 @@ func TestResolve(t *testing.T) {
 		return units[0].Group
 	}
 	ends := []int{len("memory 0"), len("a says number 0")}
+	times := []time.Time{{}, start} // memories have none of messages
 	for i, kind := range []retrieve.Kind{retrieve.Memory, retrieve.Chat} {
 		mine := all[i]
 		for name, test := range map[string]struct {
@@ -217,7 +219,7 @@ func TestResolve(t *testing.T) {
 			}
 			want := []retrieve.Found{}
 			if test.want {
-				want = append(want, retrieve.Found{ID: mine, Owner: owners[mine], End: ends[i]})
+				want = append(want, retrieve.Found{ID: mine, Owner: owners[mine], End: ends[i], At: times[i]})
 			}
 			if diff := cmp.Diff(want, found); diff != "" {
 				t.Errorf("%s of kind %d (-want +got):\n%s", name, kind, diff)

@@ -70,10 +70,11 @@ func (e *Engine) Search(ctx context.Context, scope tenant.Scope, p tenant.Placem
 	defer cancel()
 
 	var words []Hit
+	var truncated bool
 	var wordsErr error
 	var wait sync.WaitGroup
 	wait.Go(func() {
-		if words, wordsErr = e.Searcher.Lexical(ctx, scope, q); wordsErr != nil {
+		if words, truncated, wordsErr = e.words(ctx, scope, q); wordsErr != nil {
 			cancel()
 		}
 	})
@@ -95,7 +96,11 @@ func (e *Engine) Search(ctx context.Context, scope tenant.Scope, p tenant.Placem
 		}
 		d.hits = append(d.hits, more...)
 	}
-	found, err := e.resolve(ctx, scope, q, Fuse(words, d.hits, len(words) >= q.Limit), wanted)
+	ranking, err := e.prefer(ctx, scope, q, Fuse(words, d.hits, truncated))
+	if err != nil {
+		return Result{}, err
+	}
+	found, err := e.resolve(ctx, scope, q, ranking, wanted)
 	if err != nil {
 		return Result{}, err
 	}
@@ -124,6 +129,12 @@ func (e *Engine) dense(ctx context.Context, scope tenant.Scope, p tenant.Placeme
 	exact, coverage, err := e.Searcher.Exact(ctx, scope, q, vector)
 	if err != nil || coverage.All {
 		cancel() // nobody needs the index's answer
+	}
+	if within, ok := q.within(); ok && err == nil {
+		var more []Hit
+		// It covers the window; whether it covers the rest is known already.
+		more, _, err = e.Searcher.Exact(ctx, scope, within, vector)
+		exact = append(exact, more...)
 	}
 	wait.Wait()
 	if err != nil {

@@ -26,6 +26,8 @@ type stores struct {
 	cosines  map[UnitID]float64 // for Score
 	dead     map[UnitID]bool
 	owners   map[UnitID]string // "" for one of its own
+	times    map[UnitID]time.Time
+	within   []Query // those asked by words that name a time of messages
 
 	lexicalErr, exactErr, scoreErr, resolveErr, indexErr, embedErr error
 	indexHangs                                                     bool
@@ -39,6 +41,10 @@ func (s *stores) Lexical(_ context.Context, _ tenant.Scope, q Query) ([]Hit, err
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.limit = q.Limit
+	if !q.After.IsZero() || !q.Before.IsZero() {
+		s.within = append(s.within, q)
+		return slices.DeleteFunc(slices.Clone(s.lexical), func(h Hit) bool { return !q.Window.Contains(s.times[h.ID]) }), s.lexicalErr
+	}
 	return s.lexical, s.lexicalErr
 }
 
@@ -67,7 +73,7 @@ func (s *stores) Resolve(_ context.Context, _ tenant.Scope, _ Query, ids []UnitI
 		if owner == "" {
 			owner = string(rune('a' + id))
 		}
-		out = append(out, Found{ID: id, Owner: owner})
+		out = append(out, Found{ID: id, Owner: owner, At: s.times[id]})
 	}
 	return out, s.resolveErr
 }

@@ -52,7 +52,13 @@ type Query struct {
 	Group int64     // 0 for all
 	From  time.Time // only units of owners created at or after; zero for open
 	To    time.Time // only units of owners created before; zero for open
-	Limit int       // candidates wanted, at least 1
+	// After and Before narrow chats to messages written at or after the one and
+	// before the other; zero for open. Memories are not narrowed by them.
+	After, Before time.Time
+	// Window is the time the question is about: messages of it are preferred,
+	// others are still found. Zero for none. Only the Engine reads it.
+	Window Window
+	Limit  int // candidates wanted, at least 1
 }
 
 // Hit is a unit found by one of the searches, with that search's own score:
@@ -69,7 +75,8 @@ type Found struct {
 	Seq   int
 	Start int
 	End   int
-	Score float64 // 0 to 1, comparable within one Result
+	At    time.Time // when a chat's message was written; zero for a memory
+	Score float64   // 0 to 1, comparable within one Result
 }
 
 // Result is a fused ranking, best first.

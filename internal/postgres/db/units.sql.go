@@ -90,19 +90,22 @@ func (q *Queries) Embeddings(ctx context.Context, arg EmbeddingsParams) ([]Embed
 }
 
 const lexical = `-- name: Lexical :many
-select unit_id::bigint as id, score::float8 as score from lexical_search($1::uuid, $2::bigint, $3::smallint, $4::bigint,
-    $5::timestamptz, $6::timestamptz, $7::text, $8::int)
+select unit_id::bigint as id, score::float8 as score from lexical_search_between($1::uuid, $2::bigint, $3::smallint, $4::bigint,
+    $5::timestamptz, $6::timestamptz,
+    $7::timestamptz, $8::timestamptz, $9::text, $10::int)
 `
 
 type LexicalParams struct {
-	TenantID string
-	UserID   int64
-	Kind     int16
-	GroupID  int64
-	FromTime *time.Time
-	ToTime   *time.Time
-	Query    string
-	Count    int32
+	TenantID   string
+	UserID     int64
+	Kind       int16
+	GroupID    int64
+	FromTime   *time.Time
+	ToTime     *time.Time
+	AfterTime  *time.Time
+	BeforeTime *time.Time
+	Query      string
+	Count      int32
 }
 
 type LexicalRow struct {
@@ -118,6 +121,8 @@ func (q *Queries) Lexical(ctx context.Context, arg LexicalParams) ([]LexicalRow,
 		arg.GroupID,
 		arg.FromTime,
 		arg.ToTime,
+		arg.AfterTime,
+		arg.BeforeTime,
 		arg.Query,
 		arg.Count,
 	)
@@ -234,21 +239,26 @@ func (q *Queries) LoadUnits(ctx context.Context, arg LoadUnitsParams) ([]LoadUni
 }
 
 const resolveChatUnits = `-- name: ResolveChatUnits :many
-select u.id, u.conversation_id::text as owner, u.seq, u.span_start, u.span_end
+select u.id, u.conversation_id::text as owner, u.seq, u.span_start, u.span_end, g.created_at as at
 from units u join conversations c on c.tenant_id = u.tenant_id and c.user_id = u.user_id and c.id = u.conversation_id
+join messages g on g.tenant_id = u.tenant_id and g.user_id = u.user_id and g.conversation_id = u.conversation_id and g.seq = u.seq
 where u.tenant_id = $1 and u.user_id = $2 and u.id = any($3::bigint[]) and u.kind = 2 and u.active
     and ($4::bigint = 0 or u.group_id = $4)
     and ($5::timestamptz is null or c.created_at >= $5)
     and ($6::timestamptz is null or c.created_at < $6)
+    and ($7::timestamptz is null or g.created_at >= $7)
+    and ($8::timestamptz is null or g.created_at < $8)
 `
 
 type ResolveChatUnitsParams struct {
-	TenantID string
-	UserID   int64
-	Ids      []int64
-	GroupID  int64
-	FromTime *time.Time
-	ToTime   *time.Time
+	TenantID   string
+	UserID     int64
+	Ids        []int64
+	GroupID    int64
+	FromTime   *time.Time
+	ToTime     *time.Time
+	AfterTime  *time.Time
+	BeforeTime *time.Time
 }
 
 type ResolveChatUnitsRow struct {
@@ -257,6 +267,7 @@ type ResolveChatUnitsRow struct {
 	Seq       int32
 	SpanStart int32
 	SpanEnd   int32
+	At        time.Time
 }
 
 func (q *Queries) ResolveChatUnits(ctx context.Context, arg ResolveChatUnitsParams) ([]ResolveChatUnitsRow, error) {
@@ -267,6 +278,8 @@ func (q *Queries) ResolveChatUnits(ctx context.Context, arg ResolveChatUnitsPara
 		arg.GroupID,
 		arg.FromTime,
 		arg.ToTime,
+		arg.AfterTime,
+		arg.BeforeTime,
 	)
 	if err != nil {
 		return nil, err
@@ -281,6 +294,7 @@ func (q *Queries) ResolveChatUnits(ctx context.Context, arg ResolveChatUnitsPara
 			&i.Seq,
 			&i.SpanStart,
 			&i.SpanEnd,
+			&i.At,
 		); err != nil {
 			return nil, err
 		}

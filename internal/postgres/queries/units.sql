@@ -1,6 +1,7 @@
 -- name: Lexical :many
-select unit_id::bigint as id, score::float8 as score from lexical_search(@tenant_id::uuid, @user_id::bigint, @kind::smallint, @group_id::bigint,
-    sqlc.narg('from_time')::timestamptz, sqlc.narg('to_time')::timestamptz, @query::text, @count::int);
+select unit_id::bigint as id, score::float8 as score from lexical_search_between(@tenant_id::uuid, @user_id::bigint, @kind::smallint, @group_id::bigint,
+    sqlc.narg('from_time')::timestamptz, sqlc.narg('to_time')::timestamptz,
+    sqlc.narg('after_time')::timestamptz, sqlc.narg('before_time')::timestamptz, @query::text, @count::int);
 
 -- name: ResolveMemoryUnits :many
 select u.id, u.memory_id::text as owner, u.seq, u.span_start, u.span_end
@@ -11,12 +12,15 @@ where u.tenant_id = @tenant_id and u.user_id = @user_id and u.id = any(@ids::big
     and (sqlc.narg('to_time')::timestamptz is null or m.created_at < sqlc.narg('to_time'));
 
 -- name: ResolveChatUnits :many
-select u.id, u.conversation_id::text as owner, u.seq, u.span_start, u.span_end
+select u.id, u.conversation_id::text as owner, u.seq, u.span_start, u.span_end, g.created_at as at
 from units u join conversations c on c.tenant_id = u.tenant_id and c.user_id = u.user_id and c.id = u.conversation_id
+join messages g on g.tenant_id = u.tenant_id and g.user_id = u.user_id and g.conversation_id = u.conversation_id and g.seq = u.seq
 where u.tenant_id = @tenant_id and u.user_id = @user_id and u.id = any(@ids::bigint[]) and u.kind = 2 and u.active
     and (@group_id::bigint = 0 or u.group_id = @group_id)
     and (sqlc.narg('from_time')::timestamptz is null or c.created_at >= sqlc.narg('from_time'))
-    and (sqlc.narg('to_time')::timestamptz is null or c.created_at < sqlc.narg('to_time'));
+    and (sqlc.narg('to_time')::timestamptz is null or c.created_at < sqlc.narg('to_time'))
+    and (sqlc.narg('after_time')::timestamptz is null or g.created_at >= sqlc.narg('after_time'))
+    and (sqlc.narg('before_time')::timestamptz is null or g.created_at < sqlc.narg('before_time'));
 
 -- name: LoadUnits :many
 -- Live units with the pieces they are of; a memory's has no sender.

@@ -1,0 +1,112 @@
+package retrieve
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+// search returns the ids found for a window, best first.
+func (s *stores) inOrder(t *testing.T, w Window) []UnitID {
+	t.Helper()
+	now := saturday
+	got, err := s.engine(&now).Search(t.Context(), tenant.Scope{}, somewhere, Query{Kind: Chat, Text: "x", Limit: 10, Window: w})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []UnitID
+	for _, f := range got.Found {
+		out = append(out, f.ID)
+	}
+	return out
+}
+
+func TestWindowIsPreferred(t *testing.T) {
+	t.Parallel()
+	s := &stores{
+		lexical:  []Hit{{1, 5}, {2, 4}, {3, 0.1}, {4, 0.1}},
+		exact:    []Hit{{1, .6}, {2, .6}, {3, 0}, {4, 0}},
+		coverage: Coverage{All: true},
+		times:    map[UnitID]time.Time{1: saturday, 2: saturday.AddDate(0, -6, 0), 3: saturday, 4: saturday.AddDate(0, -6, 0)},
+	}
+	may := monthOf(2026, time.May, time.UTC)
+	if diff := cmp.Diff([]UnitID{1, 2, 4, 3}, s.inOrder(t, Window{})); diff != "" || len(s.within) > 0 {
+		t.Errorf("without a window, asked %v (-want +got):\n%s", s.within, diff)
+	}
+	// What is of May goes up, but not above what alone fits the words.
+	if diff := cmp.Diff([]UnitID{2, 1, 4, 3}, s.inOrder(t, may)); diff != "" {
+		t.Errorf("in May (-want +got):\n%s", diff)
+	}
+	if len(s.within) != 1 || s.within[0].After != may.From || s.within[0].Before != may.To {
+		t.Errorf("asked within the window: %+v", s.within)
+	}
+	if diff := cmp.Diff([]UnitID{1, 2, 4, 3}, s.inOrder(t, monthOf(2020, time.May, time.UTC))); diff != "" {
+		t.Errorf("nothing is hidden by a window without any (-want +got):\n%s", diff)
+	}
+}
+
+func TestWindowNarrowsWithin(t *testing.T) {
+	t.Parallel()
+	day := func(n int) time.Time { return saturday.AddDate(0, 0, n) }
+	for name, test := range map[string]struct{ q, want Query }{
+		"open":    {Query{Window: Window{From: day(1)}}, Query{After: day(1)}},
+		"inner":   {Query{After: day(0), Before: day(9), Window: Window{day(1), day(2)}}, Query{After: day(1), Before: day(2)}},
+		"outer":   {Query{After: day(1), Before: day(2), Window: Window{day(0), day(9)}}, Query{After: day(1), Before: day(2)}},
+		"only to": {Query{After: day(1), Window: Window{To: day(2)}}, Query{After: day(1), Before: day(2)}},
+	} {
+		test.q.Kind = Chat
+		got, ok := test.q.within()
+		if !ok || got.After != test.want.After || got.Before != test.want.Before {
+			t.Errorf("%s: %v to %v, want %v to %v", name, got.After, got.Before, test.want.After, test.want.Before)
+		}
+	}
+	if _, ok := (Query{Kind: Memory, Window: Window{From: day(1)}}).within(); ok {
+		t.Error("memories have no window")
+	}
+}
+
+// Raising keeps every unit, keeps the order among those inside and among those
+// outside, and keeps scores between 0 and 1.
+func TestRaiseHolds(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		ranking := Fuse(drawHits(t, "words", 0, 50), drawHits(t, "dense", -1, 1), false)
+		inside := rapid.SliceOfN(rapid.Bool(), 200, 200).Draw(t, "inside")
+		is := func(id UnitID) bool { return inside[int(id)%len(inside)] }
+		got := raise(ranking, is)
+		if len(got) != len(ranking) {
+			t.Fatalf("%d units of %d", len(got), len(ranking))
+		}
+		for _, want := range []bool{true, false} {
+			if diff := cmp.Diff(only(ranking, is, want), only(got, is, want)); diff != "" {
+				t.Fatalf("order of those inside=%v (-before +after):\n%s", want, diff)
+			}
+		}
+		for i, h := range got {
+			if math.IsNaN(h.Score) || h.Score < 0 || h.Score > 1 || i > 0 && h.Score > got[i-1].Score {
+				t.Fatalf("scores: %v", got)
+			}
+		}
+	})
+}
+
+func drawHits(t *rapid.T, label string, low, high float64) []Hit {
+	return rapid.SliceOfNDistinct(rapid.Custom(func(t *rapid.T) Hit {
+		return Hit{UnitID(rapid.IntRange(1, 60).Draw(t, "id")), rapid.Float64Range(low, high).Draw(t, "score")}
+	}), 0, 30, func(h Hit) UnitID { return h.ID }).Draw(t, label)
+}
+
+func only(ranking []Hit, is func(UnitID) bool, want bool) []UnitID {
+	out := []UnitID{}
+	for _, h := range ranking {
+		if is(h.ID) == want {
+			out = append(out, h.ID)
+		}
+	}
+	return out
+}

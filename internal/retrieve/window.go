@@ -1,0 +1,174 @@
+package retrieve
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Window is a span of time: from From until before To; zero is open.
+type Window struct {
+	From, To time.Time
+}
+
+// IsZero reports whether the window is open on both sides.
+func (w Window) IsZero() bool { return w.From.IsZero() && w.To.IsZero() }
+
+// Contains reports whether the time is in the window.
+func (w Window) Contains(t time.Time) bool {
+	return (w.From.IsZero() || !t.Before(w.From)) && (w.To.IsZero() || t.Before(w.To))
+}
+
+// ParseWindow returns the time in the past that an English question is about,
+// such as "last May", "on 3 May 2026", "two weeks ago" or "since January", by
+// the calendar of now's time zone. It would rather see none than a wrong one:
+// none when two times are named, when a time is quoted, or when it lies in the
+// future.
+func ParseWindow(question string, now time.Time) (Window, bool) {
+	p := windowParser{words: words(question), now: now}
+	var found []Window
+	for p.at < len(p.words) {
+		w, n, ok := p.next()
+		if !ok {
+			p.at++
+			continue
+		}
+		p.at += n
+		if !slices.Contains(found, w) {
+			found = append(found, w)
+		}
+	}
+	if len(found) != 1 {
+		return Window{}, false
+	}
+	w := found[0]
+	if w.From.After(now) || w.From.IsZero() && w.To.After(now) {
+		return Window{}, false
+	}
+	return w, true
+}
+
+var (
+	quoted   = regexp.MustCompile(`"[^"]*"|“[^”]*”|«[^»]*»` + "|`[^`]*`")
+	wordForm = regexp.MustCompile(`\d{4}-\d{2}-\d{2}|\d{4}-\d{2}\b|[\p{L}\p{N}_]+(?:['’]\p{L}+)?|[.?!;:,]`)
+)
+
+// words cuts a question into words and the marks that part them. What is
+// quoted is a name, not a time.
+func words(question string) []string {
+	const longest = 2000 // a question, not a document, has a time of its own
+	if len(question) > longest {
+		question = question[:longest]
+	}
+	return wordForm.FindAllString(quoted.ReplaceAllString(question, " . "), -1)
+}
+
+// windowParser reads phrases of time from words.
+type windowParser struct {
+	words []string
+	at    int
+	now   time.Time
+}
+
+// word returns the i-th word from here, in lower case and without a genitive's
+// ending; "" past the end.
+func (p *windowParser) word(i int) string {
+	if p.at+i >= len(p.words) {
+		return ""
+	}
+	w := strings.ToLower(p.words[p.at+i])
+	return strings.TrimSuffix(strings.TrimSuffix(w, "'s"), "’s")
+}
+
+// genitive reports whether the i-th word from here is one: "June's" is a
+// person's more often than a month's.
+func (p *windowParser) genitive(i int) bool {
+	return p.at+i < len(p.words) && strings.ToLower(p.words[p.at+i]) != p.word(i)
+}
+
+// capital reports whether the i-th word from here starts with a capital.
+func (p *windowParser) capital(i int) bool {
+	return p.at+i < len(p.words) && p.words[p.at+i][:1] != strings.ToLower(p.words[p.at+i][:1])
+}
+
+// next reads the phrase that begins here and returns how many words it has.
+func (p *windowParser) next() (Window, int, bool) {
+	bound := p.word(0)
+	switch bound {
+	case "since", "after", "before", "until", "till":
+	default:
+		return p.span("")
+	}
+	p.at++
+	w, n, ok := p.span(bound)
+	p.at--
+	if !ok {
+		return Window{}, 0, false
+	}
+	switch bound {
+	case "since":
+		w.To = time.Time{}
+	case "after":
+		w = Window{From: w.To}
+	default:
+		w = Window{To: w.From}
+	}
+	return w, n + 1, !w.IsZero()
+}
+
+// span reads a phrase that names a span of time. lead is the word before it
+// that says a time follows, if there was one.
+func (p *windowParser) span(lead string) (Window, int, bool) {
+	skip := 0
+	if lead == "" && slices.Contains([]string{"in", "on", "during", "from", "of", "over", "within"}, p.word(0)) {
+		lead, skip = p.word(0), 1
+		if p.word(1) == "the" {
+			skip = 2
+		}
+	}
+	p.at += skip
+	defer func() { p.at -= skip }()
+	for _, read := range []func(string) (Window, int, bool){p.relative, p.ago, p.last, p.date, p.month, p.year} {
+		if w, n, ok := read(lead); ok {
+			return w, n + skip, true
+		}
+	}
+	return Window{}, 0, false
+}
+
+func (p *windowParser) today() time.Time { return startOfDay(p.now) }
+
+func startOfDay(t time.Time) time.Time {
+	y, m, d := t.Date()
+	return time.Date(y, m, d, 0, 0, 0, 0, t.Location())
+}
+
+// days is the window of n days from the day on.
+func days(day time.Time, n int) Window { return Window{day, day.AddDate(0, 0, n)} }
+
+// relative reads "today", "yesterday", "the day before yesterday", "this
+// morning" and "last night".
+func (p *windowParser) relative(string) (Window, int, bool) {
+	for i, before := range []string{"the", "day", "before", "yesterday"} {
+		if p.word(i) != before {
+			break
+		}
+		if before == "yesterday" {
+			return days(p.today().AddDate(0, 0, -2), 1), 4, true
+		}
+	}
+	switch p.word(0) + " " + p.word(1) {
+	case "this morning", "this afternoon", "this evening":
+		return days(p.today(), 1), 2, true
+	case "last night":
+		return days(p.today().AddDate(0, 0, -1), 2), 2, true
+	}
+	switch p.word(0) {
+	case "today", "tonight":
+		return days(p.today(), 1), 1, !p.genitive(0)
+	case "yesterday":
+		return days(p.today().AddDate(0, 0, -1), 1), 1, true
+	}
+	return Window{}, 0, false
+}
