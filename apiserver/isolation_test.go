@@ -59,6 +59,9 @@ func (h *house) seesNothing(t *testing.T, token, name string) {
 	if got := h.ok(t, token, "POST", "/api/chat-history/search", `{"query":"window seat"}`); !strings.Contains(got.body, `"results":[]`) {
 		t.Errorf("%s: search: %s", name, got.body)
 	}
+	if got := h.ok(t, token, "POST", "/api/chat-history/recall", `{"query":"window seat"}`); !strings.Contains(got.body, `"content":"","sources":[]`) {
+		t.Errorf("%s: recall: %s", name, got.body)
+	}
 	if got := h.ok(t, token, "GET", "/api/buckets", ""); strings.Contains(got.body, "Travel") {
 		t.Errorf("%s: buckets: %s", name, got.body)
 	}

@@ -159,6 +159,10 @@ func TestReal(t *testing.T) {
 		t.Parallel()
 		h.marksConversations(t, s)
 	})
+	t.Run("Recall", func(t *testing.T) {
+		t.Parallel()
+		h.recalls(t, s)
+	})
 }
 
 // findsWhatWasJustStored: the very next paraphrased query, 100 times in 100,

@@ -28,6 +28,8 @@ func (s *Server) routes() {
 	add(s, patch, "/api/chat-history/chats", docUpdateConversations, s.updateConversations)
 	add(s, del, "/api/chat-history/chats", docDeleteConversations, s.deleteConversations)
 	add(s, post, "/api/chat-history/search", docSearchConversations, s.searchConversations)
+	add(s, post, "/api/chat-history/inject", docRecall.as("inject"), s.recall)
+	add(s, post, "/api/chat-history/recall", docRecall, s.recall)
 	add(s, post, "/api/chat-history/ingest/custom-online", docIngestConversation, s.ingestConversation)
 
 	addPublic(s, get, "/healthz", docHealthz, s.healthz)

@@ -28,6 +28,10 @@ const (
 	wantItem   = `{"id":"$c","title":"Trains","platform":"custom","messageCount":2,"tokenCount":7,"createdAt":"2025-05-09T12:00:00.000Z","updatedAt":"2025-05-09T12:00:00.123Z","pinned":false,"status":"active"}`
 )
 
+// Sources of a recall, of the conversation's two messages.
+const wantSources = `{"conversationId":"$c","conversationTitle":"Trains","messageId":"1","date":"2025-05-09T12:00:00.000Z","relevanceScore":0.5},` +
+	`{"conversationId":"$c","conversationTitle":"Trains","messageId":"2","date":"2025-05-09T12:00:01.500Z","relevanceScore":0.5}`
+
 var story = []step{
 	{"POST", "/api/memory", `{"text":"2025-05-09 window seat","bucketId":null,"source":"cli","unknown":1}`, `{"done":"ok","memoryId":"$m"}`},
 	{"GET", "/api/memory", "", `{"memories":[` + wantMemory + `],"buckets":[` + wantBucket + `]}`},
@@ -49,6 +53,9 @@ var story = []step{
 	{"GET", "/api/chat-history/chats", "", `{"items":[` + wantItem + `],"page":1,"pageSize":25,"total":1,"totalPages":1}`},
 	{"GET", "/api/chat-history/chats?page=2&pageSize=1&provider=all&title=tr&dateFrom=2025-01-01&dateTo=2025-12-31&pinnedOnly=0&importId=&status=all", "", `{"items":[],"page":2,"pageSize":1,"total":1,"totalPages":1}`},
 	{"POST", "/api/chat-history/search", `{"query":"seat","limit":1,"provider":"all","contextChunks":4,"skipRerank":false}`, `{"results":[{"conversationId":"$c","title":"Trains","text":"Which seat?","score":0.5,"timestamp":"2025-05-09T12:00:00.000Z","sender":"human","messageIndex":0,"context":[{"text":"By the window.","sender":"assistant","timestamp":"2025-05-09T12:00:01.500Z"}]}],"totalResults":1,"query":"seat","provider":"all","processingTime":0}`},
+	{"POST", "/api/chat-history/inject", `{"query":"seat","maxTokens":1e9,"platform":"all","conversationContext":"x","conversationHistory":[{"role":"user","content":"x"}]}`, `{"content":"Trains (2025-05-09)\n[1] human: Which seat?\n[2] assistant: By the window.","sources":[` + wantSources + `],"tokenCount":27,"processingTime":0,"model":"extractive"}`},
+	{"POST", "/api/chat-history/recall", `{"queries":[{"query":"seat","maxTokens":-5},{"query":"window"}],"maxTokens":600.5}`, `{"results":[{"query":"seat","content":"","sources":[],"tokenCount":0,"processingTime":0,"model":"extractive"},{"query":"window","content":"Trains (2025-05-09)\n[1] human: Which seat?\n[2] assistant: By the window.","sources":[` + wantSources + `],"tokenCount":27,"processingTime":0,"model":"extractive"}],"processingTime":0}`},
+	{"POST", "/api/chat-history/recall", `{"query":"seat","platform":"chatgpt"}`, `{"content":"","sources":[],"tokenCount":0,"processingTime":0,"model":"extractive"}`},
 	{"PATCH", "/api/chat-history/chats", `{"ids":["never","$c","$c"],"pinned":true}`, `{"updated":["$c"],"count":1}`},
 	{"PATCH", "/api/chat-history/chats", `{"ids":["never"],"excluded":true}`, `{"updated":[],"count":0}`},
 	{"DELETE", "/api/chat-history/chats", `{"ids":["$c","never"]}`, `{"deleted":["$c"],"count":1}`},
@@ -58,7 +65,7 @@ var story = []step{
 	{"GET", "/readyz", "", `{"status":"ok"}`},
 }
 
-var processingTime = regexp.MustCompile(`"processingTime":[0-9.]+`)
+var processingTime = regexp.MustCompile(`"processingTime":("[0-9.]+ms"|[0-9.]+)`)
 
 // Every answer is the contract's, byte for byte, and fits the OpenAPI file.
 func TestShapes(t *testing.T) {

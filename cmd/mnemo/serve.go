@@ -26,6 +26,7 @@ type serveCommand struct {
 	databaseFlags
 	milvusFlags
 	embedderFlags
+	chatFlags
 	Listen        string `env:"MNEMO_LISTEN" default:":8080" help:"host:port to answer HTTP on."`
 	MetricsListen string `env:"MNEMO_METRICS_LISTEN" default:":9090" help:"host:port to answer /metrics on."`
 }
@@ -40,6 +41,10 @@ func (c *serveCommand) Run(ctx context.Context, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
+	model, err := c.chatFlags.open()
+	if err != nil {
+		return err
+	}
 	s, err := openStores(ctx, c.databaseFlags, c.milvusFlags, g)
 	if err != nil {
 		return err
@@ -47,7 +52,7 @@ func (c *serveCommand) Run(ctx context.Context, log *slog.Logger) error {
 	defer s.close()
 
 	cache := apiserver.NewCache()
-	server := apiserver.New(c.serverConfig(s, embedder, cache, log))
+	server := apiserver.New(c.serverConfig(s, embedder, model, cache, log))
 	workers, err := startJobs(ctx, s, embedder, log)
 	if err != nil {
 		return err
@@ -79,7 +84,7 @@ func (c *serveCommand) Run(ctx context.Context, log *slog.Logger) error {
 	return group.Wait()
 }
 
-func (c *serveCommand) serverConfig(s *stores, embedder retrieve.Embedder, cache *apiserver.Cache, log *slog.Logger) apiserver.Config {
+func (c *serveCommand) serverConfig(s *stores, embedder retrieve.Embedder, model chat.Synthesizer, cache *apiserver.Cache, log *slog.Logger) apiserver.Config {
 	engine := retrieve.New(retrieve.Config{Searcher: s.db, Index: s.index, Embedder: embedder, Log: log})
 	memories, conversations := s.db.Memories(), s.db.Conversations()
 	return apiserver.Config{
@@ -89,7 +94,7 @@ func (c *serveCommand) serverConfig(s *stores, embedder retrieve.Embedder, cache
 		}),
 		Chats: chat.NewService(chat.Config{
 			Store: conversations, Passages: conversations, States: conversations, Searcher: engine, Index: s.index, Embedder: embedder,
-			CountTokens: tokens.CountUpTo,
+			CountTokens: tokens.CountUpTo, Synthesizer: model, Log: log,
 		}),
 		Tokens: s.db,
 		Rates:  s.db,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
@@ -19,6 +20,7 @@ var alice = tenant.Identity{
 // fakes stand for everything around a Service: one user's conversations, each
 // with its messages.
 type fakes struct {
+	mu            sync.Mutex // of asked
 	conversations []Conversation
 	messages      map[string][]Message
 	ranking       retrieve.Result
@@ -109,6 +111,8 @@ func (f *fakes) Passages(_ context.Context, _ tenant.Scope, places []Place, _ in
 }
 
 func (f *fakes) Search(_ context.Context, _ tenant.Scope, _ tenant.Placement, q retrieve.Query) (retrieve.Result, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.asked = q
 	return f.ranking, nil
 }

@@ -53,6 +53,7 @@ func (in SearchInput) Validate() error {
 type SearchResult struct {
 	Passage
 	Text  string  // the piece of the message that was found
+	Start int     // where in the message it begins, in bytes
 	Score float64 // 0 to 1, comparable within one answer
 }
 
@@ -62,10 +63,17 @@ func (s *Service) Search(ctx context.Context, who tenant.Identity, in SearchInpu
 	if err := in.Validate(); err != nil {
 		return nil, false, err
 	}
-	q := retrieve.Query{Kind: retrieve.Chat, Text: in.Query, From: in.From, To: in.To, Limit: in.Limit}
+	return s.find(ctx, who, in, retrieve.Query{Text: in.Query, From: in.From, To: in.To})
+}
+
+// find asks the query of the input's platform and reads what is found.
+// Messages of the time that the input's question names come first.
+func (s *Service) find(ctx context.Context, who tenant.Identity, in SearchInput, q retrieve.Query) ([]SearchResult, bool, error) {
+	q.Kind, q.Limit = retrieve.Chat, in.Limit
 	if in.Platform != "" {
 		q.Group = retrieve.GroupOf(in.Platform)
 	}
+	q.Window, _ = retrieve.ParseWindow(in.Query, s.Now().UTC())
 	ranking, err := s.Searcher.Search(ctx, who.Scope, who.Placement, q)
 	if err != nil {
 		return nil, false, fmt.Errorf("search conversations: %w", err)
@@ -99,19 +107,20 @@ func (s *Service) results(ctx context.Context, scope tenant.Scope, in SearchInpu
 		if !ok || in.Platform != "" && p.Conversation.Platform != in.Platform {
 			continue
 		}
-		out = append(out, SearchResult{Passage: p, Text: piece(p.Message.Text, f.Start, f.End), Score: f.Score})
+		text, start := piece(p.Message.Text, f.Start, f.End)
+		out = append(out, SearchResult{Passage: p, Text: text, Start: start, Score: f.Score})
 	}
 	return out, nil
 }
 
-// piece returns the part of the text, or all of it when the message was
-// replaced since and the place does not fit it any more.
-func piece(text string, start, end int) string {
+// piece returns the part of the text and where it begins, or all of it when
+// the message was replaced since and the place does not fit it any more.
+func piece(text string, start, end int) (string, int) {
 	if start < 0 || end > len(text) || start >= end {
-		return text
+		return text, 0
 	}
 	if !utf8.RuneStart(text[start]) || end < len(text) && !utf8.RuneStart(text[end]) {
-		return text
+		return text, 0
 	}
-	return text[start:end]
+	return text[start:end], start
 }

@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
 	"strings"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
@@ -52,17 +54,29 @@ type Config struct {
 	// EmbedTimeout is how long storing a short conversation waits for its
 	// embeddings before the job is left to make them; 2 s when 0.
 	EmbedTimeout time.Duration
+	// Synthesizer answers recalls from what was found; nil leaves it at the
+	// excerpts themselves.
+	Synthesizer Synthesizer
+	Now         func() time.Time // time.Now when nil
+	Log         *slog.Logger     // told why a recall was not synthesized; may be nil
 }
 
 // Service takes conversations in, lists them and finds passages of them.
 type Service struct {
 	Config
+	resting atomic.Int64 // until when the synthesizer is let alone, in Unix nanoseconds
 }
 
 // NewService makes a Service.
 func NewService(c Config) *Service {
 	c.IndexTimeout = cmp.Or(c.IndexTimeout, defaultIndexTimeout)
 	c.EmbedTimeout = cmp.Or(c.EmbedTimeout, defaultEmbedTimeout)
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
 	return &Service{Config: c}
 }
 

@@ -1,0 +1,255 @@
+package retrieve
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+const (
+	// maxHeading is how many characters of a title a heading shows.
+	maxHeading = 80
+	// lineSlack is what a line is taken to cost beside its text, in tokens: its
+	// number, its end, and what joining texts may add.
+	lineSlack = 3
+	ellipsis  = "…"
+)
+
+// Excerpt is a piece of a message that may go into an answer.
+type Excerpt struct {
+	Owner      string // the conversation's id
+	Title      string // the conversation's
+	Seq        int    // the message's index in it
+	Sender     string
+	At         time.Time
+	Text       string // the whole message
+	Start, End int    // the piece's place in Text, in bytes
+	Score      float64
+}
+
+// Source is a message that a Packed content shows something of. The content
+// cites the first source as [1].
+type Source struct {
+	Excerpt        // of its best piece; Start and End are that one's
+	Shown   string // what the content shows of it
+}
+
+// Packed is the best excerpts as one text: under a heading of title and date
+// each, the messages in order, as "[1] sender: text".
+type Packed struct {
+	Content string
+	Tokens  int // of Content, never more than the budget
+	Sources []Source
+}
+
+// Pack fits the best excerpts into budget tokens, as count counts them. It
+// takes the best first and each text once, until one does not fit; of that one
+// it takes the beginning. Excerpts of one conversation and day share a
+// heading, pieces of one message a line. There is always something when a
+// heading and a few words fit.
+func Pack(excerpts []Excerpt, budget int, count func(string) int) Packed {
+	p := packer{budget: max(budget, 0), count: count, headings: map[string]bool{}}
+	for _, e := range distinct(excerpts) {
+		if !p.add(e) {
+			break
+		}
+	}
+	for {
+		out := render(p.chosen)
+		if len(p.chosen) == 0 {
+			return out
+		}
+		if out.Tokens = count(out.Content); out.Tokens <= p.budget {
+			return out
+		}
+		p.shrink()
+	}
+}
+
+// shrink takes out the worst of what was chosen, or half of it when there is
+// nothing else: joined, lines may come to more than one by one, rarely and by
+// little.
+func (p *packer) shrink() {
+	last := len(p.chosen) - 1
+	text := strings.TrimSuffix(p.chosen[last].text, ellipsis)
+	text = strings.TrimSpace(text[:floor(text, len(text)/2)])
+	if last > 0 || text == "" {
+		p.chosen = p.chosen[:last]
+		return
+	}
+	p.chosen[last].text = text + ellipsis
+}
+
+// distinct returns the excerpts that show something, best first, each text
+// once and no two of the same place.
+func distinct(excerpts []Excerpt) []Excerpt {
+	ranked := slices.Clone(excerpts)
+	slices.SortStableFunc(ranked, func(a, b Excerpt) int { return cmp.Compare(b.Score, a.Score) })
+	seen := make(map[string]bool, len(ranked))
+	return slices.DeleteFunc(ranked, func(e Excerpt) bool {
+		text := strings.ToLower(strings.Join(strings.Fields(e.piece()), " "))
+		place := "\x00" + e.Owner + "\x00" + strconv.Itoa(e.Seq) + "\x00" + strconv.Itoa(e.Start)
+		if text == "" || seen[text] || seen[place] {
+			return true
+		}
+		seen[text], seen[place] = true, true
+		return false
+	})
+}
+
+// piece is the part of the message that was found; all of it when the place
+// does not fit the text.
+func (e Excerpt) piece() string {
+	if e.Start < 0 || e.End > len(e.Text) || e.Start >= e.End {
+		return e.Text
+	}
+	return e.Text[e.Start:e.End]
+}
+
+// heading names the conversation and the day.
+func (e Excerpt) heading() string {
+	title := strings.Join(strings.Fields(e.Title), " ")
+	if utf8.RuneCountInString(title) > maxHeading {
+		title = string([]rune(title)[:maxHeading-1]) + ellipsis
+	}
+	if title == "" {
+		title = "Untitled"
+	}
+	if e.At.IsZero() {
+		return title
+	}
+	return title + " (" + e.At.UTC().Format(time.DateOnly) + ")"
+}
+
+// group is what excerpts under one heading have in common.
+func (e Excerpt) group() string { return e.Owner + "\x00" + e.At.UTC().Format(time.DateOnly) }
+
+func (e Excerpt) line(shown string) string { return e.Sender + ": " + shown }
+
+// packer chooses excerpts as long as they fit.
+type packer struct {
+	budget   int
+	count    func(string) int
+	used     int
+	headings map[string]bool
+	chosen   []shown
+}
+
+// shown is an excerpt with what is shown of its piece.
+type shown struct {
+	Excerpt
+	text string
+}
+
+// add takes an excerpt, or the beginning of it, and reports whether there is
+// room for more.
+func (p *packer) add(e Excerpt) bool {
+	cost := 0
+	if !p.headings[e.group()] {
+		cost = p.count(e.heading()) + lineSlack
+	}
+	room := p.budget - p.used - cost - lineSlack
+	text := strings.TrimSpace(e.piece())
+	n := p.count(e.line(text))
+	if n > room {
+		if text = p.cut(e, text, room); text == "" {
+			return false
+		}
+		p.chosen = append(p.chosen, shown{e, text})
+		return false
+	}
+	p.used += cost + n + lineSlack
+	p.headings[e.group()] = true
+	p.chosen = append(p.chosen, shown{e, text})
+	return true
+}
+
+// cut returns the longest beginning that fits the room, at the end of a word
+// if there is one; "" when there is none.
+func (p *packer) cut(e Excerpt, text string, room int) string {
+	fits := func(n int) bool { return p.count(e.line(text[:n]+ellipsis)) <= room }
+	low, high := 0, min(len(text), max(0, room)*maxTokenBytes)
+	for low < high {
+		n := floor(text, (low+high+1)/2)
+		if n <= low {
+			break
+		}
+		if fits(n) {
+			low = n
+		} else {
+			high = n - 1
+		}
+	}
+	if space := strings.LastIndexAny(text[:low], " \n\t"); space > low/2 {
+		low = space
+	}
+	out := strings.TrimSpace(text[:low])
+	if out == "" {
+		return ""
+	}
+	return out + ellipsis
+}
+
+// maxTokenBytes is how many bytes a token is taken to have at most.
+const maxTokenBytes = 16
+
+// floor returns the last start of a character at or before byte n.
+func floor(text string, n int) int {
+	for n > 0 && n < len(text) && !utf8.RuneStart(text[n]) {
+		n--
+	}
+	return n
+}
+
+// render writes what was chosen, which comes best first.
+func render(chosen []shown) Packed {
+	groups := map[string][]shown{}
+	var order []string
+	for _, s := range chosen {
+		if _, ok := groups[s.group()]; !ok {
+			order = append(order, s.group())
+		}
+		groups[s.group()] = append(groups[s.group()], s)
+	}
+	var out Packed
+	var b strings.Builder
+	for _, g := range order {
+		list := groups[g]
+		slices.SortStableFunc(list, func(a, b shown) int { return cmp.Or(cmp.Compare(a.Seq, b.Seq), cmp.Compare(a.Start, b.Start)) })
+		if b.Len() > 0 {
+			b.WriteString("\n\n")
+		}
+		b.WriteString(list[0].heading())
+		for len(list) > 0 {
+			n := 1
+			for n < len(list) && list[n].Seq == list[0].Seq {
+				n++
+			}
+			source := merge(list[:n])
+			list = list[n:]
+			out.Sources = append(out.Sources, source)
+			b.WriteString("\n[" + strconv.Itoa(len(out.Sources)) + "] " + source.line(source.Shown))
+		}
+	}
+	out.Content = b.String()
+	return out
+}
+
+// merge makes one source of the pieces of a message, in order.
+func merge(pieces []shown) Source {
+	out := Source{Excerpt: pieces[0].Excerpt, Shown: pieces[0].text}
+	for i, s := range pieces[1:] {
+		if s.Score > out.Score {
+			out.Excerpt = s.Excerpt
+		}
+		gap := " " + ellipsis + " "
+		if pieces[i].End >= s.Start {
+			gap = " "
+		}
+		out.Shown += gap + s.text
+	}
+	return out
+}

@@ -1,0 +1,3 @@
+// Package synthesize answers questions from excerpts of conversations by
+// asking a chat model at any OpenAI-compatible endpoint.
+package synthesize
