@@ -72,8 +72,8 @@ func TestRecallWithAChatModel(t *testing.T) {
 		"Good":        {completes("By the window [2]."), `{"content":"By the window [1].","sources":[{"conversationId":"c-2","conversationTitle":"Trains","messageId":"2",`},
 		"BadCitation": {completes("By the window [7]."), `"model":"extractive"`},
 		"TooLong":     {completes(strings.Repeat("window ", 700) + "[1]"), `"model":"extractive"`},
-		"Broken":      {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }, `"model":"extractive"`},
-		"RateLimited": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(429) }, `"model":"extractive"`},
+		"Broken":      {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }, `"model":"extractive"`},
+		"RateLimited": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTooManyRequests) }, `"model":"extractive"`},
 		"Slow":        {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, `"model":"extractive"`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -93,7 +93,7 @@ func citations(answer string, sources int) (content string, cited []int, err err
 	place := map[int]int{}
 	content = citation.ReplaceAllStringFunc(answer, func(match string) string {
 		var numbers []string
-		for _, text := range strings.Split(strings.Trim(match, "[]"), ",") {
+		for text := range strings.SplitSeq(strings.Trim(match, "[]"), ",") {
 			n, e := strconv.Atoi(strings.TrimSpace(text))
 			if e != nil || n < 1 || n > sources {
 				err = fmt.Errorf("the answer cites %s of %d sources", match, sources)

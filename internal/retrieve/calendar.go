@@ -1,7 +1,6 @@
 package retrieve
 
 import (
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -107,13 +106,7 @@ func (p *windowParser) last(string) (Window, int, bool) {
 		return Window{}, 0, false
 	}
 	if u, ok := unit(p.word(1)); ok && u == p.word(1) && u != "day" {
-		switch which {
-		case "this":
-			return calendar(p.now, u), 2, true
-		case "past":
-			return Window{p.past(1, u), p.today().AddDate(0, 0, 1)}, 2, true
-		}
-		return calendar(back(p.now, 1, u), u), 2, true
+		return p.lastUnit(which, u), 2, true
 	}
 	if day, ok := weekdays[p.word(1)]; ok && which == "last" && !p.genitive(1) {
 		ago := (int(p.now.Weekday())-int(day)+6)%7 + 1
@@ -128,6 +121,17 @@ func (p *windowParser) last(string) (Window, int, bool) {
 		}
 	}
 	return Window{}, 0, false
+}
+
+// lastUnit is "last week", "this month" or "the past year".
+func (p *windowParser) lastUnit(which, unit string) Window {
+	switch which {
+	case "this":
+		return calendar(p.now, unit)
+	case "past":
+		return Window{p.past(1, unit), p.today().AddDate(0, 0, 1)}
+	}
+	return calendar(back(p.now, 1, unit), unit)
 }
 
 // past is when the last n units began, day for day.
@@ -155,143 +159,4 @@ func (p *windowParser) lastMonth(which string, month time.Month) (Window, int, b
 
 func monthOf(year int, month time.Month, zone *time.Location) Window {
 	return calendar(time.Date(year, month, 1, 0, 0, 0, 0, zone), "month")
-}
-
-var isoDate = regexp.MustCompile(`^(\d{4})-(\d{2})(?:-(\d{2}))?$`)
-
-// date reads a day: "2026-05-03", "3 May 2026", "the 3rd of May", "May 3rd,
-// 2026"; and "2026-05".
-func (p *windowParser) date(lead string) (Window, int, bool) {
-	if m := isoDate.FindStringSubmatch(p.word(0)); m != nil {
-		if m[3] == "" {
-			t, err := time.ParseInLocation("2006-01", m[0], p.now.Location())
-			return calendar(t, "month"), 1, err == nil
-		}
-		t, err := time.ParseInLocation(time.DateOnly, m[0], p.now.Location())
-		return days(t, 1), 1, err == nil
-	}
-	i := 0
-	if p.word(0) == "the" {
-		i = 1
-	}
-	if day, ok := dayNumber(p.word(i)); ok {
-		i++
-		if p.word(i) == "of" {
-			i++
-		}
-		if month, ok := p.monthAt(i, true); ok {
-			return p.dayOf(day, month, i+1)
-		}
-		return Window{}, 0, false
-	}
-	month, ok := p.monthAt(0, lead != "" || p.capital(0))
-	if !ok {
-		return Window{}, 0, false
-	}
-	if p.word(1) == "the" {
-		i = 1
-	}
-	day, ok := dayNumber(p.word(i + 1))
-	if !ok {
-		return Window{}, 0, false
-	}
-	return p.dayOf(day, month, i+2)
-}
-
-// dayOf is a day whose year may follow at word i; without one it is the latest
-// that is not to come.
-func (p *windowParser) dayOf(day int, month time.Month, i int) (Window, int, bool) {
-	year, given := p.yearAt(i)
-	if !given && p.word(i) == "," {
-		if year, given = p.yearAt(i + 1); given {
-			i++
-		}
-	}
-	if !given {
-		year = p.now.Year()
-		if time.Date(year, month, day, 0, 0, 0, 0, p.now.Location()).After(p.now) {
-			year--
-		}
-	} else {
-		i++
-	}
-	t := time.Date(year, month, day, 0, 0, 0, 0, p.now.Location())
-	return days(t, 1), i, t.Day() == day // there is no 31 February
-}
-
-var dayForm = regexp.MustCompile(`^(\d{1,2})(st|nd|rd|th)?$`)
-
-func dayNumber(word string) (int, bool) {
-	m := dayForm.FindStringSubmatch(word)
-	if m == nil {
-		return 0, false
-	}
-	n, err := strconv.Atoi(m[1])
-	return n, err == nil && n >= 1 && n <= 31
-}
-
-// monthAt reads a month's name at word i. Those that are words of other
-// meanings too count only where a month is sure.
-func (p *windowParser) monthAt(i int, sure bool) (time.Month, bool) {
-	month, ok := months[p.word(i)]
-	if !ok || p.genitive(i) {
-		return 0, false
-	}
-	ambiguous := p.word(i) == "may" || p.word(i) == "march" || p.word(i) == "mar" || p.word(i) == "dec" || p.word(i) == "jan"
-	return month, sure || !ambiguous
-}
-
-// yearAt reads a year at word i.
-func (p *windowParser) yearAt(i int) (int, bool) {
-	w := p.word(i)
-	n, err := strconv.Atoi(w)
-	return n, err == nil && len(w) == 4 && n >= oldest && n <= 2200
-}
-
-// month reads "March 2024", and after a word that says a time follows "in
-// March": the latest that has begun.
-func (p *windowParser) month(lead string) (Window, int, bool) {
-	month, ok := p.monthAt(0, true)
-	if !ok {
-		return Window{}, 0, false
-	}
-	i := 1
-	if p.word(1) == "of" || p.word(1) == "," {
-		i = 2
-	}
-	if year, ok := p.yearAt(i); ok {
-		return monthOf(year, month, p.now.Location()), i + 1, true
-	}
-	switch lead {
-	case "in", "during", "since", "before", "after", "until", "till":
-	default:
-		return Window{}, 0, false
-	}
-	if word := p.words[p.at]; lead != "in" && word == strings.ToLower(word) && len(word) <= 5 && word != "june" && word != "july" && word != "april" {
-		return Window{}, 0, false // "after may", "before march", "since dec"
-	}
-	year := p.now.Year()
-	if month > p.now.Month() {
-		year--
-	}
-	return monthOf(year, month, p.now.Location()), 1, true
-}
-
-// year reads "in 2024", where nothing follows that it could count.
-func (p *windowParser) year(lead string) (Window, int, bool) {
-	switch lead {
-	case "in", "during", "since", "before", "after", "until", "till":
-	default:
-		return Window{}, 0, false
-	}
-	year, ok := p.yearAt(0)
-	if !ok || counted(p.word(1)) {
-		return Window{}, 0, false
-	}
-	return calendar(time.Date(year, time.January, 1, 0, 0, 0, 0, p.now.Location()), "year"), 1, true
-}
-
-// counted reports whether a number before the word counts it: a plural.
-func counted(word string) bool {
-	return len(word) > 3 && strings.HasSuffix(word, "s") && !strings.HasSuffix(word, "ss")
 }

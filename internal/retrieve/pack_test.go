@@ -15,7 +15,7 @@ import (
 // wordCount counts like a tokenizer that knows short words only.
 func wordCount(text string) int {
 	n := 0
-	for _, w := range strings.Fields(text) {
+	for w := range strings.FieldsSeq(text) {
 		n += (len(w) + 5) / 6
 	}
 	return n + strings.Count(text, "\n")
