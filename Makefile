@@ -4,6 +4,10 @@
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
 
+ifeq ($(shell command -v go),)
+$(error Go is not in the PATH: install Go 1.26 or newer, or put its bin directory in the PATH)
+endif
+
 # The local embedder's kernels use Go's simd package, which is behind an experiment and for amd64 so far;
 # elsewhere plain Go is built. One setting for all, so that everything shares one build cache.
 ifeq ($(shell go env GOARCH),amd64)

@@ -52,7 +52,7 @@ func TestUnreadBodiesAreNotRequests(t *testing.T) {
 	length := func(n int) string { return fmt.Sprintf("Content-Length: %d", n) }
 	chunked := fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(smuggled), smuggled)
 	const json, auth = "Content-Type: application/json", "Authorization: Bearer "
-	big := strings.Repeat("x", 2<<20)
+	big, huge := strings.Repeat("x", 2<<20), strings.Repeat("x", 20<<20)
 	tests := map[string]struct {
 		line    string
 		headers []string
@@ -62,6 +62,8 @@ func TestUnreadBodiesAreNotRequests(t *testing.T) {
 		"NoToken":       {"POST /api/memory", []string{json, length(len(smuggled))}, smuggled, "401"},
 		"NoTokenChunks": {"POST /api/memory", []string{json, "Transfer-Encoding: chunked"}, chunked, "401"},
 		"TooLarge":      {"POST /api/memory", []string{json, auth + h.alice, length(len(big) + len(smuggled))}, big + smuggled, "413"},
+		"VeryLarge":     {"POST /api/memory", []string{json, length(len(huge) + len(smuggled))}, huge + smuggled, "401"},
+		"TwoLengths":    {"POST /api/memory", []string{json, auth + h.alice, "Content-Length: 4", "Transfer-Encoding: chunked"}, chunked, "400"},
 		"TooManyChunks": {"POST /api/memory", []string{json, auth + h.alice, "Transfer-Encoding: chunked"}, fmt.Sprintf("%x\r\n%s\r\n", len(big), big) + chunked, "413"},
 		"NotJSON":       {"POST /api/memory", []string{"Content-Type: text/plain", auth + h.alice, length(len(smuggled))}, smuggled, "415"},
 		"NoRoute":       {"POST /nothing", []string{json, length(len(smuggled))}, smuggled, "404"},

@@ -1,16 +1,20 @@
 package apiserver
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/gofiber/fiber/v2"
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
+
+	"github.com/mnemo-dev/mnemo/internal/fault"
 )
 
 const (
@@ -58,7 +62,28 @@ func (s *Server) recovered(c *fiber.Ctx) (err error) {
 			err = fmt.Errorf("panic: %v\n%s", r, debug.Stack())
 		}
 	}()
+	if ambiguousLength(&c.Request().Header) {
+		// Whoever is in front may have read another length: what follows on
+		// this connection cannot be trusted to be a request.
+		endConnection(c.Context())
+		return fault.New(fault.Invalid, "a request takes Content-Length or Transfer-Encoding, not both")
+	}
 	return c.Next()
+}
+
+// ambiguousLength reports whether a request gives its body's length in two
+// ways (RFC 9112, 6.1); the parser itself lets chunks win.
+func ambiguousLength(h *fasthttp.RequestHeader) bool {
+	const chunked = -1
+	if h.ContentLength() != chunked {
+		return false
+	}
+	for line := range bytes.Lines(h.RawHeaders()) {
+		if name, _, ok := bytes.Cut(line, []byte(":")); ok && strings.EqualFold(string(name), fiber.HeaderContentLength) {
+			return true
+		}
+	}
+	return false
 }
 
 // refuseMethods answers methods that HTTP does not know before Fiber does, which

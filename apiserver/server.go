@@ -79,7 +79,10 @@ func New(c Config) *Server {
 		DisableStartupMessage: true,
 		// A body is read by the handler that wants it, after authentication
 		// and up to its own limit; see body.go.
-		StreamRequestBody:            true,
+		StreamRequestBody: true,
+		// Not a limit: past it fasthttp reads a body in a way that resets the
+		// connection of a client that is refused.
+		BodyLimit:                    1 << 40,
 		DisablePreParseMultipartForm: true,
 		ReadBufferSize:               16 << 10, // the request line and headers
 		ReadTimeout:                  c.ReadTimeout,

@@ -17,13 +17,12 @@ func (r *TenantReconciler) applyStore(ctx context.Context, p *pass) error {
 	spec := r.spec(p.tenant)
 	stored, err := r.store.Apply(ctx, spec)
 	if fault.Is(err, fault.Conflict) {
-		reason, advice := v1alpha1.ReasonClaimRequired,
-			"set spec.claim to the uid of that tenant to adopt what it retained, or choose another name"
+		reason := v1alpha1.ReasonClaimRequired
 		if spec.Claim != "" {
-			reason, advice = v1alpha1.ReasonClaimRefused,
-				"spec.claim must be the uid of a deleted Tenant of this namespace and name; `mnemo tenants --retained` lists them"
+			reason = v1alpha1.ReasonClaimRefused
 		}
-		p.set(v1alpha1.QuotaReady, false, reason, "%s: %s", shown(err), advice)
+		// The store says which tenant has the name and what to do.
+		p.set(v1alpha1.QuotaReady, false, reason, "%s", shown(err))
 		return errHeld
 	}
 	if err != nil {

@@ -108,7 +108,7 @@ type TenantSpec struct {
 	Users []TenantUser `json:"users,omitempty"`
 
 	// quota is what the tenant may hold. Absent fields take the operator's
-	// default; 0 means none. Mutable: lowering it blocks the newest
+	// default; 0 means none. Mutable: lowering it blocks the oldest
 	// conversations beyond it and deletes nothing.
 	// +optional
 	Quota TenantQuota `json:"quota,omitempty"`

@@ -65,7 +65,8 @@ func startProcess(ctx context.Context, spec processSpec) (*process, error) {
 		p.err = cmd.Wait()
 		close(p.done)
 	}()
-	if err := writeRecord(spec, cmd.Process.Pid); err != nil {
+	// One that ended at once needs no record; await tells why it did.
+	if err := writeRecord(spec, cmd.Process.Pid); err != nil && !errors.Is(err, errEnded) {
 		_ = p.kill()
 		return nil, err
 	}

@@ -62,9 +62,14 @@ func (r record) ours() bool {
 	return err == nil && strings.TrimSuffix(exe, " (deleted)") == r.Exe
 }
 
+var errEnded = errors.New("process has ended")
+
 // startTime returns when a process started, in clock ticks since boot.
 func startTime(pid int) (string, error) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
+		return "", errEnded
+	}
 	if err != nil {
 		return "", err
 	}
@@ -76,7 +81,7 @@ func startTime(pid int) (string, error) {
 		return "", errors.New("unexpected form of /proc/<pid>/stat")
 	}
 	if fields[0] == "Z" {
-		return "", errors.New("process has ended")
+		return "", errEnded
 	}
 	return fields[19], nil
 }

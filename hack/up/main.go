@@ -55,6 +55,9 @@ func run(ctx context.Context, args []string) error {
 	if err := flags.Parse(args[1:]); err != nil {
 		return err
 	}
+	if o.port < 0 || o.port > 65535 {
+		return fmt.Errorf("PORT takes 1 to 65535, not %d", o.port)
+	}
 	if o.dir, err = filepath.Abs(o.dir); err != nil {
 		return fmt.Errorf("data directory: %w", err)
 	}

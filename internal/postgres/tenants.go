@@ -61,7 +61,7 @@ func adopt(ctx context.Context, q *db.Queries, spec tenant.Spec) (string, error)
 	named, err := q.LockTenantByName(ctx, db.LockTenantByNameParams{Cluster: spec.Cluster, Namespace: spec.Namespace, Name: spec.Name})
 	switch {
 	case errors.Is(err, pgx.ErrNoRows) && spec.Claim != "":
-		return "", fault.New(fault.Conflict, "no retained tenant %s has this namespace and name: take claim out of the spec, or correct it", spec.Claim)
+		return "", fault.New(fault.Conflict, "no retained tenant %s has this namespace and name: spec.claim takes the uid of a deleted Tenant of both; without it this message names the one there is, if any", spec.Claim)
 	case errors.Is(err, pgx.ErrNoRows):
 		return create(ctx, q, spec)
 	case err != nil:

@@ -127,6 +127,9 @@ func (f *Fake) adopt(spec tenant.Spec) (tenant.ID, *row, error) {
 		if r.spec.Cluster != spec.Cluster || r.spec.Namespace != spec.Namespace || r.spec.Name != spec.Name {
 			continue
 		}
+		if r.retired && spec.Claim == "" {
+			return "", nil, fault.New(fault.Conflict, "tenant %s left its data: set spec.claim to adopt it", r.uid)
+		}
 		if !r.retired || spec.Claim != r.uid {
 			return "", nil, fault.New(fault.Conflict, "the name belongs to tenant %s", r.uid)
 		}
