@@ -216,7 +216,9 @@ func TestLexicalUsesTheIndex(t *testing.T) {
 	if b.ownerOf(t, unit) != want {
 		t.Errorf("found unit %d, not the gazelle", unit)
 	}
-	if words < 2 || tables != 0 {
+	// Counting up to 5,001 units may read the table, which is all this user's
+	// here; finding and ranking may not.
+	if words < 2 || tables > 1 {
 		t.Errorf("the search scanned the index of words %d times and tables %d times", words, tables)
 	}
 }
