@@ -79,10 +79,7 @@ func New(c Config) *Server {
 		DisableStartupMessage: true,
 		// A body is read by the handler that wants it, after authentication
 		// and up to its own limit; see body.go.
-		StreamRequestBody: true,
-		// Not a limit: past it fasthttp reads a body in a way that resets the
-		// connection of a client that is refused.
-		BodyLimit:                    1 << 40,
+		StreamRequestBody:            true,
 		DisablePreParseMultipartForm: true,
 		ReadBufferSize:               16 << 10, // the request line and headers
 		ReadTimeout:                  c.ReadTimeout,
