@@ -3,14 +3,12 @@ package apiserver
 import (
 	"io"
 	"mime"
-	"net"
 	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humafiber"
 	"github.com/gofiber/fiber/v2"
-	"github.com/valyala/fasthttp"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
 )
@@ -20,11 +18,6 @@ const (
 	defaultBody = 1 << 20
 	// ingestBody is the largest conversation sent online, bytes.
 	ingestBody = 50 << 20
-
-	// lingerTime and lingerBytes bound how much of a body nobody wants is
-	// thrown away before its connection is closed.
-	lingerTime  = 5 * time.Second
-	lingerBytes = 64 << 20
 )
 
 // body reads a request's body and knows whether it was read to its end.
@@ -70,32 +63,6 @@ func closeUnread(c *fiber.Ctx) {
 	}
 }
 
-// endConnection makes the connection end with this answer, in a way that lets
-// a client that is still sending see it: closing at once would reset the
-// connection under it.
-func endConnection(ctx *fasthttp.RequestCtx) {
-	if !ctx.Request.Header.IsHTTP11() {
-		ctx.SetConnectionClose()
-		return
-	}
-	// With "close" in lower case fasthttp would close before linger is called.
-	ctx.Response.Header.Set(fiber.HeaderConnection, "Close")
-	ctx.Hijack(linger)
-}
-
-// linger is given the connection once the answer is sent. It says that no more
-// comes and throws away what the client still sends, for a while.
-func linger(conn net.Conn) {
-	if h, ok := conn.(interface{ UnsafeConn() net.Conn }); ok {
-		if tcp, ok := h.UnsafeConn().(*net.TCPConn); ok {
-			_ = tcp.CloseWrite()
-		}
-	}
-	if conn.SetReadDeadline(time.Now().Add(lingerTime)) == nil {
-		_, _ = io.CopyN(io.Discard, conn, lingerBytes)
-	}
-}
-
 // jsonBody is the huma middleware of routes that take a body: it refuses what
 // is not JSON or too large before reading any of it.
 func (s *Server) jsonBody(ctx huma.Context, next func(huma.Context)) {
@@ -132,6 +99,10 @@ type bodyContext struct {
 
 // BodyReader returns the reader of the body.
 func (c bodyContext) BodyReader() io.Reader { return c.reader }
+
+// SetReadDeadline does nothing: the body's deadline is set by its length, when
+// its headers arrive, and huma would lift it.
+func (bodyContext) SetReadDeadline(time.Time) error { return nil }
 
 // Header returns a header; whatever jsonBody let through as JSON is plain JSON
 // to huma.

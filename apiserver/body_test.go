@@ -72,6 +72,8 @@ func TestUnreadBodiesAreNotRequests(t *testing.T) {
 		"GetWithBody":   {"GET /healthz", []string{length(len(smuggled))}, smuggled, "200"},
 		"PartOfBody":    {"POST /api/memory", []string{json, length(100000)}, strings.Repeat("x", 10000) + smuggled, "401"},
 		"Form":          {"POST /api/memory", []string{"Content-Type: multipart/form-data; boundary=x", length(len(smuggled))}, smuggled, "401"},
+		"OldClient":     {"POST /api/memory", []string{json, "Connection: close", length(len(huge) + len(smuggled))}, huge + smuggled, "401"},
+		"Malformed":     {"POST /api/memory", []string{"no header"}, huge, "400"},
 		"Expect":        {"POST /api/memory", []string{json, "Expect: 100-continue", length(len(smuggled))}, smuggled, "401"},
 	}
 	for name, tc := range tests {
@@ -79,11 +81,28 @@ func TestUnreadBodiesAreNotRequests(t *testing.T) {
 			t.Parallel()
 			got := h.raw(t, tc.line+" HTTP/1.1\r\nHost: x\r\n"+strings.Join(tc.headers, "\r\n")+"\r\n\r\n"+tc.body)
 			got = strings.TrimPrefix(got, "HTTP/1.1 100 Continue\r\n\r\n")
-			if !strings.HasPrefix(got, "HTTP/1.1 "+tc.want) || !strings.Contains(got, "Connection: Close\r\n") {
-				t.Errorf("answer %q, want %s and Connection: Close", got, tc.want)
+			if !strings.HasPrefix(got, "HTTP/1.1 "+tc.want) || !strings.Contains(got, "Connection: close\r\n") {
+				t.Errorf("answer %q, want %s and Connection: close", got, tc.want)
 			}
 			if strings.Count(got, "HTTP/1.1 ") != 1 || strings.Contains(got, `{"count"`) {
 				t.Errorf("the body was answered as a request: %q", got)
+			}
+		})
+	}
+}
+
+// A body that is announced and does not come is given up in the time that is
+// due to its length.
+func TestAnnouncedBodies(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, func(c *Config) { c.ReadTimeout = 200 * time.Millisecond })
+	head := "POST /api/memory HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nAuthorization: Bearer " + h.alice + "\r\n"
+	for name, rest := range map[string]string{"Nothing": "", "Begun": `{"te`} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := h.raw(t, head+"Content-Length: 30\r\n\r\n"+rest)
+			if !strings.HasPrefix(got, "HTTP/1.1 408") || !strings.Contains(got, tooSlow) {
+				t.Errorf("answer %q, want 408 with a sentence", got)
 			}
 		})
 	}

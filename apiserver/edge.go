@@ -102,6 +102,15 @@ func refuseMethods(next fasthttp.RequestHandler) fasthttp.RequestHandler {
 	}
 }
 
+// endAfter ends the connection of a request that could not be parsed: nobody
+// knows where the next one begins.
+func endAfter(answer func(*fasthttp.RequestCtx, error)) func(*fasthttp.RequestCtx, error) {
+	return func(ctx *fasthttp.RequestCtx, err error) {
+		endConnection(ctx)
+		answer(ctx, err)
+	}
+}
+
 // requestIDKey is the context key of the request id.
 type requestIDKey struct{}
 

@@ -33,6 +33,9 @@ var statuses = map[fault.Kind]int{
 // defaultRetry is how long to wait when a failure does not say.
 const defaultRetry = 5 * time.Second
 
+// tooSlow answers a request whose headers or body stopped coming.
+const tooSlow = "the request did not arrive in time; send it again"
+
 // Error is the body of every answer that is not a success.
 type Error struct {
 	status  int
@@ -112,6 +115,8 @@ func (s *Server) answerError(c *fiber.Ctx, err error) error {
 		out.Message = "there is nothing at this path; GET /openapi.json lists what there is"
 	case http.StatusMethodNotAllowed:
 		out.Message = wrongMethod
+	case http.StatusRequestTimeout:
+		out.Message = tooSlow
 	case http.StatusRequestHeaderFieldsTooLarge:
 		out.Message = "the address and headers must be at most 16 KiB together"
 	default:
@@ -129,6 +134,9 @@ func humaError(ctx huma.Context, status int, msg string, errs ...error) huma.Sta
 		out.status = http.StatusBadRequest
 	case http.StatusRequestEntityTooLarge:
 		out.Message = tooLarge(ctx.Operation().MaxBodyBytes - 1).Error()
+		return out
+	case http.StatusRequestTimeout:
+		out.Message = tooSlow
 		return out
 	case http.StatusInternalServerError:
 		// Of what huma itself answers with 500, only this occurs: the client

@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"io"
@@ -60,7 +61,7 @@ func (h *house) start(t *testing.T, config Config) {
 	t.Helper()
 	config.Log = slog.New(slog.NewTextHandler(h.log, nil))
 	// A request that stalls must not keep the server from shutting down.
-	config.ReadTimeout = 5 * time.Second
+	config.ReadTimeout = cmp.Or(config.ReadTimeout, 5*time.Second)
 	h.Server = New(config)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -92,7 +92,7 @@ func (d doc) operation(method, path string) huma.Operation {
 			limit = defaultBody
 		}
 		op.MaxBodyBytes = limit + 1 // huma refuses a body of exactly this size
-		op.BodyReadTimeout = -1     // the server's ReadTimeout holds
+		op.BodyReadTimeout = -1     // bodyContext leaves the server's
 		op.Errors = append(op.Errors, http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType)
 	}
 	return op

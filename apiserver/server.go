@@ -41,7 +41,7 @@ type Config struct {
 	Log      *slog.Logger // slog.Default() when nil
 
 	RequestTimeout time.Duration // deadline of a handler's context; 30 s when 0
-	ReadTimeout    time.Duration // for a whole request with its body; 2 min when 0
+	ReadTimeout    time.Duration // for a request's headers, and as much for its body's first bytes; 15 s when 0
 	WriteTimeout   time.Duration // for a whole answer; 1 min when 0
 	IdleTimeout    time.Duration // between requests of a connection; 75 s when 0
 }
@@ -65,7 +65,7 @@ func New(c Config) *Server {
 	c.Registry = cmp.Or(c.Registry, prometheus.NewRegistry())
 	c.Log = cmp.Or(c.Log, slog.Default())
 	c.RequestTimeout = cmp.Or(c.RequestTimeout, 30*time.Second)
-	c.ReadTimeout = cmp.Or(c.ReadTimeout, 2*time.Minute)
+	c.ReadTimeout = cmp.Or(c.ReadTimeout, 15*time.Second)
 	c.WriteTimeout = cmp.Or(c.WriteTimeout, time.Minute)
 	c.IdleTimeout = cmp.Or(c.IdleTimeout, 75*time.Second)
 	s := &Server{Config: c, metrics: newMetrics(c.Registry), limiter: newLimiter(c.Rates, c.Log)}
@@ -87,6 +87,8 @@ func New(c Config) *Server {
 		IdleTimeout:                  c.IdleTimeout,
 	})
 	s.app.Server().Handler = refuseMethods(s.app.Server().Handler)
+	s.app.Server().HeaderReceived = s.bodyTimes
+	s.app.Server().ErrorHandler = endAfter(s.app.Server().ErrorHandler)
 	s.app.Use(s.edge)
 	s.api = humafiber.New(s.app, apiConfig())
 	s.routes()
@@ -133,7 +135,7 @@ func (s *Server) Serve(l net.Listener) error {
 	if !s.began(l) {
 		return nil
 	}
-	if err := s.app.Listener(l); err != nil && !errors.Is(err, net.ErrClosed) {
+	if err := s.app.Listener(listener{l}); err != nil && !errors.Is(err, net.ErrClosed) {
 		return fmt.Errorf("serve HTTP: %w", err)
 	}
 	return nil

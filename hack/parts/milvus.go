@@ -126,6 +126,10 @@ func (m *Milvus) Start(ctx context.Context) error {
 	return nil
 }
 
+// Open reports whether the server's internal ports, which ask for no password,
+// can be reached from the network: only root can shut them off.
+func (m *Milvus) Open() bool { return m.network == nil }
+
 // Stop ends the server in order.
 func (m *Milvus) Stop() error {
 	// The server may only lose its thread, which carries its death signal, when

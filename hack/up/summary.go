@@ -66,4 +66,10 @@ Try, in another terminal: store a memory, find it by other words, see the Tenant
 Ctrl-C stops everything; the data stays, and the next start is quick.
 `, took.Round(100*time.Millisecond), url, user.token, user.name, p.sample.name, p.kube.Kubeconfig, p.dir, envFile,
 		auth, time.Now().Format(time.DateOnly), p.kube.Kubectl)
+	if p.milvus.Open() {
+		_, _ = fmt.Fprint(w, `
+Mind: Milvus' internal ports ask for no password and listen on every address of this machine, because only root can shut
+them off. On a network you do not trust run this as root, or behind a firewall.
+`)
+	}
 }
