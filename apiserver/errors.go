@@ -1,8 +1,11 @@
 package apiserver
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math"
 	"net/http"
@@ -99,7 +102,14 @@ func (s *Server) writeError(c *fiber.Ctx, e *Error) error {
 	for name, values := range e.headers {
 		c.Set(name, strings.Join(values, ", "))
 	}
-	return c.Status(e.status).JSON(e)
+	var b bytes.Buffer
+	encode := json.NewEncoder(&b)
+	encode.SetEscapeHTML(false) // a person reads it: <API_TOKEN>, not \u003cAPI_TOKEN\u003e
+	if err := encode.Encode(e); err != nil {
+		return fmt.Errorf("encode the error: %w", err)
+	}
+	c.Set(fiber.HeaderContentType, fiber.MIMEApplicationJSON)
+	return c.Status(e.status).Send(b.Bytes())
 }
 
 // answerError answers what the router or a panic left: an unknown path, a

@@ -2,7 +2,9 @@ package postgres
 
 import (
 	"context"
+	"crypto/sha256"
 	"embed"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -209,4 +211,22 @@ func (d *DB) checkHeld(ctx context.Context) error {
 		return fault.New(fault.Invalid, "the database URL is of a role that row-level security does not hold: use the app's role that `mnemo migrate` granted to, not the owner's")
 	}
 	return nil
+}
+
+// MigrationsSum is a short hexadecimal name of the migrations this program
+// brings: any change of one changes it. Tests name their template database by it.
+func MigrationsSum() string {
+	sum := sha256.New()
+	err := fs.WalkDir(migrations, ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		content, err := migrations.ReadFile(path)
+		sum.Write(content)
+		return err //nolint:wrapcheck // it cannot occur: the files are in the program
+	})
+	if err != nil {
+		panic("postgres: the embedded migrations cannot be read")
+	}
+	return hex.EncodeToString(sum.Sum(nil))[:16]
 }

@@ -5,14 +5,8 @@ package postgrestest
 import (
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"net/url"
-	"os"
-	"path/filepath"
-	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -89,11 +83,7 @@ func migrated(base string) (string, error) {
 	if name := prepared[base]; name != "" {
 		return name, nil
 	}
-	sum, err := migrationsSum()
-	if err != nil {
-		return "", err
-	}
-	name := "mnemo_template_" + sum
+	name := "mnemo_template_" + postgres.MigrationsSum()
 	ctx := context.Background()
 	conn, err := pgx.Connect(ctx, base)
 	if err != nil {
@@ -166,26 +156,4 @@ func at(base, role, database string) string {
 	u.User = url.UserPassword(role, password)
 	u.Path = "/" + database
 	return u.String()
-}
-
-// migrationsSum changes with every change of a migration.
-func migrationsSum() (string, error) {
-	_, here, _, _ := runtime.Caller(0)
-	files, err := filepath.Glob(filepath.Join(filepath.Dir(here), "..", "migrations", "*.sql"))
-	if err != nil {
-		return "", err
-	}
-	if len(files) == 0 {
-		return "", fmt.Errorf("no migrations beside %s", here)
-	}
-	slices.Sort(files)
-	sum := sha256.New()
-	for _, file := range files {
-		content, err := os.ReadFile(file)
-		if err != nil {
-			return "", err
-		}
-		sum.Write(content)
-	}
-	return hex.EncodeToString(sum.Sum(nil))[:16], nil
 }
