@@ -186,6 +186,9 @@ func TestLexicalUsesTheIndex(t *testing.T) {
 	first := b.remember(t, scope, "start", nil)
 	b.flood(t, scope, first, 8000, "null")
 	want := b.remember(t, scope, "A gazelle met lorem1 and lorem2 at the waterhole", nil)
+	// As it is after a while: without it the planner knows nothing of the table
+	// and reads it to count the user's units.
+	exec(t, b.owner, "vacuum analyze units")
 	app, err := pgxpool.New(t.Context(), d.AppURL)
 	if err != nil {
 		t.Fatal(err)
@@ -216,9 +219,7 @@ func TestLexicalUsesTheIndex(t *testing.T) {
 	if b.ownerOf(t, unit) != want {
 		t.Errorf("found unit %d, not the gazelle", unit)
 	}
-	// Counting up to 5,001 units may read the table, which is all this user's
-	// here; finding and ranking may not.
-	if words < 2 || tables > 1 {
+	if words < 2 || tables > 0 {
 		t.Errorf("the search scanned the index of words %d times and tables %d times", words, tables)
 	}
 }
