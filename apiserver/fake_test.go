@@ -26,6 +26,9 @@ type fakeStores struct {
 	users map[tenant.Scope]*fakeUser
 	known map[tenant.Hash]tenant.Identity
 	asked int // calls of Identify
+
+	chunks    map[string][]byte // of uploads, by their import
+	requested tenant.Request    // the one that finished the last upload
 }
 
 type fakeUser struct {
@@ -33,12 +36,13 @@ type fakeUser struct {
 	memories      []memory.Memory
 	conversations []chat.Conversation
 	messages      map[string][]chat.Message
+	imports       []chat.Import // newest last
 }
 
 var noon = time.Date(2025, 5, 9, 12, 0, 0, 123456789, time.UTC)
 
 func newFakeStores() *fakeStores {
-	return &fakeStores{users: map[tenant.Scope]*fakeUser{}, known: map[tenant.Hash]tenant.Identity{}}
+	return &fakeStores{users: map[tenant.Scope]*fakeUser{}, known: map[tenant.Hash]tenant.Identity{}, chunks: map[string][]byte{}}
 }
 
 // begin locks; the user has a default bucket.
@@ -215,6 +219,8 @@ func (f fakeChats) Upsert(_ context.Context, scope tenant.Scope, in chat.Upsert,
 		u.messages[c.ID] = append(u.messages[c.ID], m)
 	}
 	u.conversations = append(u.conversations, c)
+	u.imports = append(u.imports, chat.Import{ID: "i-1", Platform: in.Platform, Status: chat.ImportDone, Total: 1, Imported: 1,
+		Indexed: 1, StartedAt: noon, FinishedAt: noon, Version: 1})
 	return chat.Outcome{ImportID: "i-1", Conversation: c}, nil
 }
 

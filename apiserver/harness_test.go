@@ -45,7 +45,7 @@ func newHouse(t *testing.T, change ...func(*Config)) *house {
 	config := Config{
 		Memories: memory.NewService(memory.Config{Store: memories, Buckets: memories, Searcher: memories,
 			Index: fakeIndex{}, Embedder: fakeEmbedder{}, CountTokens: tokens.Count}),
-		Chats: chat.NewService(chat.Config{Store: chats, Passages: chats, States: chats, Searcher: memories,
+		Chats: chat.NewService(chat.Config{Store: chats, Passages: chats, States: chats, Imports: chats, Uploads: chats, Searcher: memories,
 			Index: fakeIndex{}, Embedder: fakeEmbedder{}, CountTokens: tokens.CountUpTo}),
 		Tokens: h.stores,
 	}

@@ -24,6 +24,8 @@ var namingRequests = []struct{ method, path, body string }{
 	{"GET", "/api/v2/memory?bucketId=$b&query=seat", ""},
 	{"GET", "/api/chat-history/conversation?conversationId=$c", ""},
 	{"GET", "/api/chat-history/chats?importId=$i&status=all", ""},
+	{"GET", "/api/chat-history/imports/$i", ""},
+	{"GET", "/api/chat-history/imports/$i/events", ""},
 	{"PATCH", "/api/chat-history/chats", `{"ids":["$c"],"excluded":true,"pinned":true}`},
 	{"DELETE", "/api/chat-history/chats", `{"ids":["$c"]}`},
 }
@@ -51,6 +53,7 @@ func (h *house) seesNothing(t *testing.T, token, name string) {
 		"/api/chat-history/count":              `{"count":0}`,
 		"/api/chat-history/chats?status=all":   `"items":[]`,
 		"/api/chat-history/chats?title=Trains": `"total":0`,
+		"/api/chat-history/imports":            `"items":[],"page":1,"pageSize":25,"total":0`,
 	} {
 		if got := h.ok(t, token, "GET", path, ""); !strings.Contains(got.body, want) {
 			t.Errorf("%s: GET %s: %s", name, path, got.body)
@@ -77,6 +80,7 @@ func (h *house) seesAll(t *testing.T, ids *strings.Replacer) {
 		"/api/chat-history/chats":                          `"pinned":false,"status":"active"`,
 		"/api/chat-history/chats?title=train":              `"id":"$c"`,
 		"/api/buckets":                                     `"id":"$b"`,
+		"/api/chat-history/imports/$i":                     `"importId":"$i","platform":"custom","status":"done","total":1,"imported":1`,
 		"/api/chat-history/conversation?conversationId=$c": `"total":2`,
 	} {
 		if got := h.ok(t, h.alice, "GET", ids.Replace(path), ""); !strings.Contains(got.body, ids.Replace(want)) {

@@ -71,16 +71,17 @@ func operations(item *huma.PathItem) []*huma.Operation {
 func finishOperation(op *huma.Operation) {
 	delete(op.Responses, strconv.Itoa(http.StatusUnprocessableEntity))
 	if op.RequestBody != nil {
-		op.RequestBody.Content[fiber.MIMEApplicationJSON].Example = op.Metadata[metaRequest]
+		for _, media := range op.RequestBody.Content { // just one
+			media.Example = op.Metadata[metaRequest]
+		}
 	}
 	for status, r := range op.Responses {
 		media := r.Content[fiber.MIMEApplicationJSON]
-		if media == nil {
-			continue
-		}
-		if status == strconv.Itoa(http.StatusOK) {
+		switch text, ok := errorExamples[status]; {
+		case media == nil: // nothing, or a stream that has its example
+		case status == strconv.Itoa(op.DefaultStatus):
 			media.Example = op.Metadata[metaResponse]
-		} else if text, ok := errorExamples[status]; ok {
+		case ok:
 			media.Example = map[string]any{"error": text}
 		}
 		r.Headers = withHeaders(r.Headers, status)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/mnemo-dev/mnemo/internal/chat"
 	"github.com/mnemo-dev/mnemo/internal/embed"
+	"github.com/mnemo-dev/mnemo/internal/imports"
 	"github.com/mnemo-dev/mnemo/internal/jobs"
 	"github.com/mnemo-dev/mnemo/internal/memory"
 	"github.com/mnemo-dev/mnemo/internal/milvus"
@@ -47,7 +48,9 @@ func openReal(t *testing.T) realStores {
 		t.Fatal(err)
 	}
 	s := realStores{db: postgrestest.New(t), index: index, embedder: embedder, ensuring: &sync.Mutex{}}
-	config, err := jobs.Config(retrieve.NewIndexer(s.db, index, embedder), s.db, slog.New(slog.DiscardHandler))
+	chats := s.db.Conversations()
+	importing := imports.New(imports.Config{Leases: chats, Files: chats, CountTokens: tokens.Count})
+	config, err := jobs.Config(retrieve.NewIndexer(s.db, index, embedder), s.db, importing, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +88,7 @@ func newRealHouse(t *testing.T) (*house, realStores) {
 		Memories: memory.NewService(memory.Config{Store: s.db.Memories(), Buckets: s.db, Searcher: engine,
 			Index: s.index, Embedder: s.embedder, CountTokens: tokens.Count}),
 		Chats: chat.NewService(chat.Config{Store: s.db.Conversations(), Passages: s.db, States: s.db.Conversations(), Searcher: engine,
-			Index: s.index, Embedder: s.embedder, CountTokens: tokens.CountUpTo}),
+			Imports: s.db.Conversations(), Uploads: s.db.Conversations(), Index: s.index, Embedder: s.embedder, CountTokens: tokens.CountUpTo}),
 		Tokens: s.db,
 		Rates:  s.db,
 		Checks: map[string]func(context.Context) error{"postgresql": s.db.Ping},

@@ -31,6 +31,10 @@ var requests = []struct{ method, path, body string }{
 	{"POST", "/api/chat-history/inject", `{"query":"a"}`},
 	{"POST", "/api/chat-history/recall", `{"queries":[{"query":"a"}]}`},
 	{"POST", "/api/chat-history/ingest/custom-online", ingestText},
+	{"POST", "/api/chat-history/import", ""}, // its bodies are in imports_test.go
+	{"GET", "/api/chat-history/imports", ""},
+	{"GET", "/api/chat-history/imports/x", ""},
+	{"GET", "/api/chat-history/imports/x/events", ""},
 }
 
 // The lists above and the route table must not part ways.

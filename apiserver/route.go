@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,10 +20,13 @@ type doc struct {
 	summary     string
 	description string
 	params      []*huma.Param
-	request     any   // example of the body; nil for routes without one
-	response    any   // example of the answer
-	maxBody     int64 // bytes; defaultBody when 0
-	errors      []int // statuses beside those every route can give
+	request     any          // example of the body; nil for routes without one
+	response    any          // example of the answer
+	form        *huma.Schema // of a multipart body; nil for routes that take JSON or nothing
+	stream      string       // example of an answer that is a stream of events
+	status      int          // of success; 200 when 0
+	maxBody     int64        // bytes; defaultBody when 0
+	errors      []int        // statuses beside those every route can give
 	// once names a route that creates something: its requests may be sent again
 	// with an Idempotency-Key and are done once. Two paths may share a name.
 	once string
@@ -39,7 +43,10 @@ func add[I, O any](s *Server, method, path string, d doc, h handler[I, O]) {
 	op.Security = []map[string][]string{{bearer: {}}}
 	op.Errors = append(op.Errors, http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests, http.StatusServiceUnavailable)
 	op.Middlewares = huma.Middlewares{named, s.authenticate, s.limitRate}
-	if d.request != nil {
+	switch {
+	case d.form != nil:
+		op.Middlewares = append(op.Middlewares, s.formBody)
+	case d.request != nil:
 		op.Middlewares = append(op.Middlewares, s.jsonBody)
 	}
 	huma.Register(s.api, op, func(ctx context.Context, in *I) (*O, error) {
@@ -75,7 +82,7 @@ func (d doc) operation(method, path string) huma.Operation {
 	op := huma.Operation{
 		OperationID: d.id, Method: method, Path: path, Tags: []string{d.tag},
 		Summary: d.summary, Description: d.description, Parameters: d.params,
-		SkipValidateParams: true, SkipValidateBody: true,
+		SkipValidateParams: true, SkipValidateBody: true, DefaultStatus: cmp.Or(d.status, http.StatusOK),
 		Errors:   append([]int{}, d.errors...),
 		Metadata: map[string]any{metaRequest: d.request, metaResponse: d.response},
 	}
@@ -86,13 +93,22 @@ func (d doc) operation(method, path string) huma.Operation {
 			op.Errors = append(op.Errors, http.StatusConflict)
 		}
 	}
-	if d.request != nil {
-		limit := d.maxBody
-		if limit == 0 {
-			limit = defaultBody
+	if d.stream != "" {
+		op.Responses = map[string]*huma.Response{
+			"200": {Description: "A stream of events", Content: map[string]*huma.MediaType{
+				eventStream: {Schema: &huma.Schema{Type: huma.TypeString}, Example: d.stream},
+			}},
+			"204": {Description: "There are no more events"},
 		}
-		op.MaxBodyBytes = limit + 1 // huma refuses a body of exactly this size
-		op.BodyReadTimeout = -1     // bodyContext leaves the server's
+	}
+	if d.form != nil {
+		op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{"multipart/form-data": {Schema: d.form}}}
+		op.Errors = append(op.Errors, http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType)
+		return op
+	}
+	if d.request != nil {
+		op.MaxBodyBytes = cmp.Or(d.maxBody, defaultBody) + 1 // huma refuses a body of exactly this size
+		op.BodyReadTimeout = -1                              // bodyContext leaves the server's
 		op.Errors = append(op.Errors, http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType)
 	}
 	return op

@@ -31,6 +31,10 @@ func (s *Server) routes() {
 	add(s, post, "/api/chat-history/inject", docRecall.as("inject"), s.recall)
 	add(s, post, "/api/chat-history/recall", docRecall, s.recall)
 	add(s, post, "/api/chat-history/ingest/custom-online", docIngestConversation, s.ingestConversation)
+	add(s, post, "/api/chat-history/import", docImportFile, s.importFile)
+	add(s, get, "/api/chat-history/imports", docListImports, s.listImports)
+	add(s, get, "/api/chat-history/imports/{importId}", docGetImport, s.getImport)
+	add(s, get, "/api/chat-history/imports/{importId}/events", docFollowImport, s.followImport)
 
 	addPublic(s, get, "/healthz", docHealthz, s.healthz)
 	addPublic(s, get, "/readyz", docReadyz, s.readyz)

@@ -40,6 +40,7 @@ type Config struct {
 	Registry *prometheus.Registry
 	Log      *slog.Logger // slog.Default() when nil
 
+	ImportFile     int64         // largest file of an import, bytes; 4 GiB when 0
 	RequestTimeout time.Duration // deadline of a handler's context; 30 s when 0
 	ReadTimeout    time.Duration // for a request's headers, and as much for its body's first bytes; 15 s when 0
 	WriteTimeout   time.Duration // for a whole answer; 1 min when 0
@@ -53,6 +54,8 @@ type Server struct {
 	api     huma.API
 	metrics *metrics
 	limiter *limiter
+	// stopping is closed when Shutdown begins: streams would never end by themselves.
+	stopping chan struct{}
 
 	mu        sync.Mutex
 	stopped   bool
@@ -64,11 +67,12 @@ func New(c Config) *Server {
 	c.Cache = cmp.Or(c.Cache, NewCache())
 	c.Registry = cmp.Or(c.Registry, prometheus.NewRegistry())
 	c.Log = cmp.Or(c.Log, slog.Default())
+	c.ImportFile = cmp.Or(c.ImportFile, defaultImportFile)
 	c.RequestTimeout = cmp.Or(c.RequestTimeout, 30*time.Second)
 	c.ReadTimeout = cmp.Or(c.ReadTimeout, 15*time.Second)
 	c.WriteTimeout = cmp.Or(c.WriteTimeout, time.Minute)
 	c.IdleTimeout = cmp.Or(c.IdleTimeout, 75*time.Second)
-	s := &Server{Config: c, metrics: newMetrics(c.Registry), limiter: newLimiter(c.Rates, c.Log)}
+	s := &Server{Config: c, metrics: newMetrics(c.Registry), limiter: newLimiter(c.Rates, c.Log), stopping: make(chan struct{})}
 	s.app = fiber.New(fiber.Config{
 		AppName:      "Mnemo",
 		ErrorHandler: s.answerError,
@@ -162,13 +166,18 @@ func (s *Server) Listen(ctx context.Context, addr string) error {
 	return s.Serve(l)
 }
 
-// Shutdown stops taking connections and waits for running requests. A Serve
-// that has only just begun, or begins later, returns too.
+// Shutdown stops taking connections, ends streams and waits for running
+// requests. A Serve that has only just begun, or begins later, returns too.
 func (s *Server) Shutdown(ctx context.Context) error {
+	s.mu.Lock()
+	if !s.stopped {
+		close(s.stopping)
+	}
+	s.stopped = true
+	s.mu.Unlock()
 	err := s.app.ShutdownWithContext(ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.stopped = true
 	for _, l := range s.listeners {
 		_ = l.Close() // Fiber closes only those it has begun to serve
 	}

@@ -46,6 +46,8 @@ var story = []step{
 	{"DELETE", "/api/memories/$m", "", `{"message":"Memory deleted"}`},
 	{"GET", "/api/v2/memory", "", `{"memories":[],"buckets":[{"id":"1","name":"General","description":"","memoryCount":1},{"id":"3","name":"Travel","description":"Trips","memoryCount":0}]}`},
 	{"POST", "/api/chat-history/ingest/custom-online", ingestText, `{"queued":true,"importId":"i-1","conversationId":"$c","platform":"custom","conversation":{"id":"$c","platformConversationId":"x-1","title":"Trains","updatedAt":"2025-05-09T12:00:00.123Z","messageCount":2,"status":"queued"}}`},
+	{"GET", "/api/chat-history/imports/i-1", "", `{"importId":"i-1","platform":"custom","status":"done","total":1,"imported":1,"updated":0,"skipped":0,"blocked":0,"failed":0,"errors":[],"startedAt":"2025-05-09T12:00:00.123Z","finishedAt":"2025-05-09T12:00:00.123Z","unchanged":0,"indexed":1,"warnings":[]}`},
+	{"GET", "/api/chat-history/imports?page=2&pageSize=1", "", `{"items":[],"page":2,"pageSize":1,"total":0,"totalPages":0}`},
 	{"GET", "/api/chat-history/conversation?conversationId=$c", "", `{"id":"$c","title":"Trains","messages":[{"message_index":0,"sender":"human","text":"Which seat?","timestamp":"2025-05-09T12:00:00.000Z"},{"message_index":1,"sender":"assistant","text":"By the window.","timestamp":"2025-05-09T12:00:01.500Z"}],"total":2,"platformConversationId":"x-1","sourceId":"custom","tokenCount":7,"status":"active","createdAt":"2025-05-09T12:00:00.000Z","updatedAt":"2025-05-09T12:00:00.123Z"}`},
 	{"PATCH", "/api/buckets/3", `{"name":"Journeys","description":null}`, `{"message":"Bucket updated"}`},
 	{"DELETE", "/api/buckets/3", "", `{"message":"Bucket deleted","movedCount":0}`},

@@ -13,6 +13,7 @@ import (
 
 	"github.com/mnemo-dev/mnemo/apiserver"
 	"github.com/mnemo-dev/mnemo/internal/chat"
+	"github.com/mnemo-dev/mnemo/internal/imports"
 	"github.com/mnemo-dev/mnemo/internal/jobs"
 	"github.com/mnemo-dev/mnemo/internal/memory"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
@@ -28,6 +29,7 @@ type serveCommand struct {
 	embedderFlags
 	chatFlags
 	Listen        string `env:"MNEMO_LISTEN" default:":8080" help:"host:port to answer HTTP on."`
+	ImportLimit   int64  `env:"MNEMO_IMPORT_LIMIT" default:"4294967296" help:"Largest file that may be imported, bytes."`
 	MetricsListen string `env:"MNEMO_METRICS_LISTEN" default:":9090" help:"host:port to answer /metrics on."`
 }
 
@@ -93,14 +95,15 @@ func (c *serveCommand) serverConfig(s *stores, embedder retrieve.Embedder, model
 			CountTokens: tokens.Count,
 		}),
 		Chats: chat.NewService(chat.Config{
-			Store: conversations, Passages: conversations, States: conversations, Searcher: engine, Index: s.index, Embedder: embedder,
-			CountTokens: tokens.CountUpTo, Synthesizer: model, Log: log,
+			Store: conversations, Passages: conversations, States: conversations, Imports: conversations, Uploads: conversations,
+			Searcher: engine, Index: s.index, Embedder: embedder, CountTokens: tokens.CountUpTo, Synthesizer: model, Log: log,
 		}),
-		Tokens: s.db,
-		Rates:  s.db,
-		Cache:  cache,
-		Checks: map[string]func(context.Context) error{"postgresql": s.db.Ping},
-		Log:    log,
+		Tokens:     s.db,
+		Rates:      s.db,
+		Cache:      cache,
+		ImportFile: c.ImportLimit,
+		Checks:     map[string]func(context.Context) error{"postgresql": s.db.Ping},
+		Log:        log,
 	}
 }
 
@@ -110,9 +113,14 @@ type stopper interface {
 }
 
 // startJobs starts working on jobs. They outlive the context until they are
-// stopped, so that those that run can finish.
+// stopped, so that those that run can finish; but for imports, which take long
+// and are put off.
 func startJobs(ctx context.Context, s *stores, embedder retrieve.Embedder, log *slog.Logger) (stopper, error) {
-	config, err := jobs.Config(retrieve.NewIndexer(s.db, s.index, embedder), s.db, log)
+	conversations := s.db.Conversations()
+	importing := imports.New(imports.Config{
+		Leases: conversations, Files: conversations, CountTokens: tokens.Count, Stop: ctx.Done(), Log: log,
+	})
+	config, err := jobs.Config(retrieve.NewIndexer(s.db, s.index, embedder), s.db, importing, log)
 	if err != nil {
 		return nil, err
 	}

@@ -42,6 +42,8 @@ type Config struct {
 	Store    Store
 	Passages PassageStore
 	States   StateStore
+	Imports  ImportStore
+	Uploads  UploadStore
 	Searcher Searcher
 	Index    retrieve.Index
 	Embedder retrieve.Embedder

@@ -8,6 +8,7 @@ import (
 
 	"github.com/riverqueue/river"
 
+	"github.com/mnemo-dev/mnemo/internal/chat"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
@@ -17,9 +18,12 @@ import (
 const (
 	QueueRecent  = river.QueueDefault
 	QueueBacklog = "backlog"
+	// QueueImports is of files, each of which takes long and some memory.
+	QueueImports = "imports"
 
 	recentWorkers  = 8
 	backlogWorkers = 2
+	importWorkers  = 1
 )
 
 const (
@@ -51,14 +55,22 @@ type Tenants interface {
 	ActiveTenants(ctx context.Context) ([]tenant.ID, error)
 }
 
+// Imports takes in uploaded files. imports.Runner is one.
+type Imports interface {
+	// Run goes on with an import; again, if it is not 0, is after how long there
+	// may be more to do.
+	Run(ctx context.Context, a chat.ImportArgs) (again time.Duration, err error)
+}
+
 // Config returns what a River client of ours runs with.
-func Config(indexer Indexer, tenants Tenants, log *slog.Logger) (*river.Config, error) {
+func Config(indexer Indexer, tenants Tenants, imports Imports, log *slog.Logger) (*river.Config, error) {
 	workers := river.NewWorkers()
 	for _, err := range []error{
 		add(workers, log, jobTimeout, func(ctx context.Context, a retrieve.SyncArgs) error { return indexer.Sync(ctx, a.Tenant, a.Units) }),
 		add(workers, log, wholeTimeout, func(ctx context.Context, a retrieve.RebuildArgs) error { return indexer.Rebuild(ctx, a.Tenant) }),
 		add(workers, log, jobTimeout, func(ctx context.Context, a tenant.RebalanceArgs) error { return tenants.Rebalance(ctx, a.Tenant) }),
 		add(workers, log, jobTimeout, func(ctx context.Context, a tenant.PurgeArgs) error { return tenants.Purge(ctx, a.Tenant) }),
+		add(workers, log, wholeTimeout, func(ctx context.Context, a chat.ImportArgs) error { return importFile(ctx, imports, a) }),
 		add(workers, log, wholeTimeout, func(ctx context.Context, _ SweepArgs) error { return sweep(ctx, indexer, tenants, log) }),
 	} {
 		if err != nil {
@@ -79,6 +91,7 @@ func Config(indexer Indexer, tenants Tenants, log *slog.Logger) (*river.Config, 
 		Queues: map[string]river.QueueConfig{
 			QueueRecent:  {MaxWorkers: recentWorkers},
 			QueueBacklog: {MaxWorkers: backlogWorkers},
+			QueueImports: {MaxWorkers: importWorkers},
 		},
 		// Jobs are announced by the database; polling is for when that fails.
 		FetchCooldown:     20 * time.Millisecond,

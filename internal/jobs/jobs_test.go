@@ -79,7 +79,7 @@ func setup(t *testing.T, x *indexer) *bundle {
 		t.Fatal(err)
 	}
 	b.scope = tenant.Scope{Tenant: got.ID, User: got.Users[0].ID}
-	config, err := jobs.Config(x, b.db, slog.New(slog.DiscardHandler))
+	config, err := jobs.Config(x, b.db, nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

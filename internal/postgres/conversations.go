@@ -204,6 +204,7 @@ func recordFailure(ctx context.Context, q *db.Queries, scope tenant.Scope, u cha
 
 // importResult is what became of the one conversation of an import.
 type importResult struct {
+	conversation   string // its id; "" when it failed
 	added, updated bool   // neither: it was as stored already
 	failure        string // "" unless it failed
 }
@@ -217,25 +218,29 @@ func insertImport(ctx context.Context, q *db.Queries, scope tenant.Scope, u chat
 	p := db.InsertImportParams{
 		TenantID: string(scope.Tenant), UserID: int64(scope.User), ID: id, Platform: u.Platform, Status: "done", Errors: []byte("[]"),
 	}
+	outcome := chat.EntryUnchanged
 	switch {
 	case r.failure != "":
-		type failure struct {
-			Conversation string `json:"conversation"`
-			Error        string `json:"error"`
-		}
-		if p.Errors, err = json.Marshal([]failure{{u.ExternalID, r.failure}}); err != nil {
+		if p.Errors, err = json.Marshal([]chat.ImportError{{Conversation: u.ExternalID, Error: r.failure}}); err != nil {
 			return "", err
 		}
-		p.Status, p.Failed = "failed", 1
+		p.Status, p.Failed, p.Indexed, outcome = "failed", 1, 1, chat.EntryFailed
 	case r.added:
-		p.Imported = 1
+		p.Imported, outcome = 1, chat.EntryImported
 	case r.updated:
-		p.Updated = 1
+		p.Updated, outcome = 1, chat.EntryUpdated
 	default:
-		p.Skipped = 1
+		p.Skipped, p.Unchanged, p.Indexed = 1, 1, 1
 	}
 	if err := q.InsertImport(ctx, p); err != nil {
 		return "", fmt.Errorf("record import: %w", err)
+	}
+	err = q.InsertLedger(ctx, db.InsertLedgerParams{
+		TenantID: p.TenantID, UserID: p.UserID, ImportID: id, Ordinals: []int32{0}, Outcomes: []string{string(outcome)},
+		ConversationIds: []string{r.conversation}, Reasons: []string{r.failure},
+	})
+	if err != nil {
+		return "", fmt.Errorf("write ledger: %w", err)
 	}
 	return id, nil
 }

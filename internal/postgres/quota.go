@@ -38,16 +38,22 @@ func reserve(ctx context.Context, q *db.Queries, scope tenant.Scope, memories, s
 	return usedUp(ctx, q, scope, memories, storage)
 }
 
+// help says what to do when a quota is used up.
+const help = "delete some, or ask your host for more"
+
+func storageUsedUp(hard, used int64) error {
+	return fault.New(fault.Forbidden, "the storage quota of %d bytes is used up (%d used): %s", hard, used, help)
+}
+
 // usedUp says which quota was in the way.
 func usedUp(ctx context.Context, q *db.Queries, scope tenant.Scope, memories, storage int64) error {
 	row, err := q.UsageAndQuota(ctx, string(scope.Tenant))
 	if err != nil {
 		return fmt.Errorf("read quota: %w", orUnknown(err, scope.Tenant))
 	}
-	const help = "delete some, or ask your host for more"
 	switch {
 	case storage > 0 && row.Storage+storage > row.StorageHard:
-		return fault.New(fault.Forbidden, "the storage quota of %d bytes is used up (%d used): %s", row.StorageHard, row.Storage, help)
+		return storageUsedUp(row.StorageHard, row.Storage)
 	case row.Memories+memories > row.MemoriesHard:
 		return fault.New(fault.Forbidden, "the quota of %d memories is used up: %s", row.MemoriesHard, help)
 	}

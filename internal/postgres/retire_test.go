@@ -11,7 +11,7 @@ import (
 
 // tables are those a tenant's rows are in.
 var tables = []string{"quotas", "usage", "placements", "users", "tokens", "buckets", "memories", "memory_versions",
-	"imports", "conversations", "messages", "units"}
+	"imports", "import_chunks", "import_ledger", "conversations", "messages", "units"}
 
 // rows counts a tenant's rows in every table that has some.
 func (b *testBundle) rows(t *testing.T, id tenant.ID) map[string]int {

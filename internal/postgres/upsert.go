@@ -71,7 +71,7 @@ func (x upsert) run(ctx context.Context) (chat.Outcome, error) {
 		return chat.Outcome{}, err
 	}
 	changed := !same(before, after) || len(m.added)+len(m.replaced) > 0
-	importID, err := insertImport(ctx, x.q, x.scope, x.in, importResult{added: isNew, updated: changed})
+	importID, err := insertImport(ctx, x.q, x.scope, x.in, importResult{conversation: after.ID, added: isNew, updated: changed})
 	if err != nil {
 		return chat.Outcome{}, err
 	}

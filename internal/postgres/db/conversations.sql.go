@@ -287,21 +287,25 @@ func (q *Queries) InsertConversation(ctx context.Context, arg InsertConversation
 }
 
 const insertImport = `-- name: InsertImport :exec
-insert into imports (tenant_id, user_id, id, platform, status, total, imported, updated, skipped, failed, errors, finished_at)
-values ($1, $2, $3, $4, $5, 1, $6, $7, $8, $9, $10, now())
+insert into imports (tenant_id, user_id, id, platform, status, total, imported, updated, skipped, unchanged, failed, indexed, errors,
+    version, finished_at)
+values ($1, $2, $3, $4, $5, 1, $6, $7, $8, $9, $10, $11, $12,
+    1, now())
 `
 
 type InsertImportParams struct {
-	TenantID string
-	UserID   int64
-	ID       string
-	Platform string
-	Status   string
-	Imported int64
-	Updated  int64
-	Skipped  int64
-	Failed   int64
-	Errors   []byte
+	TenantID  string
+	UserID    int64
+	ID        string
+	Platform  string
+	Status    string
+	Imported  int64
+	Updated   int64
+	Skipped   int64
+	Unchanged int64
+	Failed    int64
+	Indexed   int64
+	Errors    []byte
 }
 
 func (q *Queries) InsertImport(ctx context.Context, arg InsertImportParams) error {
@@ -314,7 +318,9 @@ func (q *Queries) InsertImport(ctx context.Context, arg InsertImportParams) erro
 		arg.Imported,
 		arg.Updated,
 		arg.Skipped,
+		arg.Unchanged,
 		arg.Failed,
+		arg.Indexed,
 		arg.Errors,
 	)
 	return err

@@ -51,19 +51,51 @@ type IdempotencyKey struct {
 }
 
 type Import struct {
-	TenantID   string
-	UserID     int64
-	ID         string
-	Platform   string
-	Status     string
-	Total      int64
-	Imported   int64
-	Updated    int64
-	Skipped    int64
-	Failed     int64
-	Errors     []byte
-	StartedAt  time.Time
-	FinishedAt *time.Time
+	TenantID    string
+	UserID      int64
+	ID          string
+	Platform    string
+	Status      string
+	Total       int64
+	Imported    int64
+	Updated     int64
+	Skipped     int64
+	Failed      int64
+	Errors      []byte
+	StartedAt   time.Time
+	FinishedAt  *time.Time
+	Kind        string
+	Unchanged   int64
+	Indexed     int64
+	Warnings    []byte
+	Notes       []byte
+	Failure     string
+	Asked       string
+	Size        int64
+	Landed      bool
+	Version     int64
+	Attempts    int32
+	Worker      *string
+	LeasedUntil *time.Time
+}
+
+type ImportChunk struct {
+	TenantID string
+	UserID   int64
+	ImportID string
+	N        int32
+	Data     []byte
+}
+
+type ImportLedger struct {
+	TenantID       string
+	UserID         int64
+	ImportID       string
+	Ordinal        int32
+	Outcome        string
+	ConversationID *string
+	Reason         string
+	Indexed        bool
 }
 
 type Memory struct {

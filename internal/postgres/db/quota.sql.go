@@ -77,6 +77,7 @@ const newestBlocked = `-- name: NewestBlocked :many
 with ranked as (
     select c.user_id, c.id, c.updated_at, row_number() over (partition by c.user_id order by c.updated_at desc, c.id desc) as n
     from conversations c where c.tenant_id = $1 and c.status = 'blocked'
+        and c.import_id <> all (array(select i.id from imports i where i.tenant_id = $1 and not i.landed))
 )
 select r.user_id, r.id from ranked r
 join users u on u.tenant_id = $1 and u.id = r.user_id
@@ -96,6 +97,7 @@ type NewestBlockedRow struct {
 }
 
 // The newest blocked conversations, no more of a user than there is room for.
+// Those of an import wait until all of it is there.
 func (q *Queries) NewestBlocked(ctx context.Context, arg NewestBlockedParams) ([]NewestBlockedRow, error) {
 	rows, err := q.db.Query(ctx, newestBlocked, arg.TenantID, arg.Hard, arg.Batch)
 	if err != nil {

@@ -55,8 +55,10 @@ delete from conversations where tenant_id = @tenant_id and user_id = @user_id an
 returning id, status, bytes;
 
 -- name: InsertImport :exec
-insert into imports (tenant_id, user_id, id, platform, status, total, imported, updated, skipped, failed, errors, finished_at)
-values (@tenant_id, @user_id, @id, @platform, @status, 1, @imported, @updated, @skipped, @failed, @errors, now());
+insert into imports (tenant_id, user_id, id, platform, status, total, imported, updated, skipped, unchanged, failed, indexed, errors,
+    version, finished_at)
+values (@tenant_id, @user_id, @id, @platform, @status, 1, @imported, @updated, @skipped, @unchanged, @failed, @indexed, @errors,
+    1, now());
 
 -- name: ResolveConversations :many
 select id::text as id from conversations where tenant_id = @tenant_id and user_id = @user_id and id = any(@ids::uuid[]);

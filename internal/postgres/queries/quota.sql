@@ -42,9 +42,11 @@ select user_id, id from conversations where tenant_id = @tenant_id and status = 
 
 -- name: NewestBlocked :many
 -- The newest blocked conversations, no more of a user than there is room for.
+-- Those of an import wait until all of it is there.
 with ranked as (
     select c.user_id, c.id, c.updated_at, row_number() over (partition by c.user_id order by c.updated_at desc, c.id desc) as n
     from conversations c where c.tenant_id = @tenant_id and c.status = 'blocked'
+        and c.import_id <> all (array(select i.id from imports i where i.tenant_id = @tenant_id and not i.landed))
 )
 select r.user_id, r.id from ranked r
 join users u on u.tenant_id = @tenant_id and u.id = r.user_id

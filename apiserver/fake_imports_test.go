@@ -1,0 +1,71 @@
+package apiserver
+
+import (
+	"cmp"
+	"context"
+	"strconv"
+
+	"github.com/mnemo-dev/mnemo/internal/chat"
+	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+func (f fakeChats) GetImport(_ context.Context, scope tenant.Scope, id string) (chat.Import, error) {
+	u, end, err := f.begin(scope)
+	defer end()
+	for _, i := range u.imports {
+		if i.ID == id {
+			return i, err
+		}
+	}
+	return chat.Import{}, cmp.Or[error](err, fault.New(fault.NotFound, "import %s", id))
+}
+
+// ListImports leaves out those of one conversation, as the real store does.
+func (f fakeChats) ListImports(_ context.Context, scope tenant.Scope, offset, limit int) ([]chat.Import, int, error) {
+	u, end, err := f.begin(scope)
+	defer end()
+	var list []chat.Import
+	for _, i := range u.imports {
+		if i.Status == chat.ImportQueued {
+			list = append([]chat.Import{i}, list...)
+		}
+	}
+	page := list[min(offset, len(list)):]
+	return page[:min(limit, len(page))], len(list), err
+}
+
+func (f fakeChats) BeginUpload(_ context.Context, scope tenant.Scope) (string, error) {
+	_, end, err := f.begin(scope)
+	defer end()
+	f.seq++
+	return "i-" + strconv.FormatInt(f.seq, 10), err
+}
+
+func (f fakeChats) AppendChunk(_ context.Context, scope tenant.Scope, id string, n int, data []byte) error {
+	_, end, err := f.begin(scope)
+	defer end()
+	f.chunks[id] = append(f.chunks[id], data...)
+	if n != (len(f.chunks[id])-1)/chat.ChunkSize {
+		return fault.New(fault.Internal, "chunk %d is out of order", n)
+	}
+	return err
+}
+
+func (f fakeChats) FinishUpload(_ context.Context, scope tenant.Scope, id string, file chat.UploadedFile) (string, error) {
+	u, end, err := f.begin(scope)
+	defer end()
+	if int(file.Size) != len(f.chunks[id]) {
+		return "", fault.New(fault.Internal, "%d bytes of %d", len(f.chunks[id]), file.Size)
+	}
+	f.requested = file.Request
+	u.imports = append(u.imports, chat.Import{ID: id, Platform: file.Platform, Status: chat.ImportQueued, StartedAt: noon, Version: 1})
+	return id, err
+}
+
+func (f fakeChats) DropUpload(_ context.Context, scope tenant.Scope, id string) error {
+	_, end, err := f.begin(scope)
+	defer end()
+	delete(f.chunks, id)
+	return err
+}

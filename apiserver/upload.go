@@ -1,0 +1,233 @@
+package apiserver
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"io"
+	"mime"
+	"mime/multipart"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/mnemo-dev/mnemo/internal/chat"
+	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/importer"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+const (
+	// defaultImportFile is the largest file of an import, bytes.
+	defaultImportFile = 4 << 30
+	// formRoom is what a form may take beside its file, bytes.
+	formRoom = 1 << 20
+	// uploadPause is how long a client may send nothing: an upload as a whole
+	// may take hours.
+	uploadPause = 30 * time.Second
+	// maxField is the longest value of a field that is no file, bytes.
+	maxField = 1000
+)
+
+type importFileOutput struct {
+	Body importFileBody
+}
+
+type importFileBody struct {
+	ImportID string `json:"importId"`
+}
+
+var docImportFile = doc{
+	id: "importFile", tag: tagChats, summary: "Import an export of ChatGPT or Claude",
+	description: "A .zip or .json as the platform gives it, parts and zips in zips included; what it is, is found by its content. " +
+		"The answer comes when the file is stored; its conversations follow, and GET /api/chat-history/imports/{importId} tells how far it is. " +
+		"Conversations that are there already gain what is new; importing a file twice changes nothing. " +
+		"Over the conversation quota the newest of the file are active and the rest blocked until there is room. " +
+		"With an `Idempotency-Key`, the same file and platform count as the same body.",
+	form: &huma.Schema{
+		Type: huma.TypeObject, Required: []string{"file"},
+		Properties: map[string]*huma.Schema{
+			"file": {Type: huma.TypeString, Format: "binary", Description: "The export, at most 4 GiB unless the host says otherwise."},
+			"platform": {Type: huma.TypeString, Enum: []any{importer.ChatGPT, importer.Claude},
+				Description: "Overrules what the file looks like: only this platform's conversations are read."},
+		},
+	},
+	request:  example(`{"file":"[{\"uuid\":\"0196b2f5-0a77-7d21-b1c4-94e2f7a83d15\",\"name\":\"Night train\",\"chat_messages\":[]}]","platform":"claude"}`),
+	status:   http.StatusAccepted,
+	response: example(`{"importId":"0196b2f5-09d2-7e6b-8a41-5c3f9b7d2e60"}`),
+	once:     "import",
+}
+
+// formKey is the context key of a form's *multipart.Reader.
+type formKey struct{}
+
+// formBody is the huma middleware of routes that take a form with a file: it
+// refuses what is none or too large before reading any of it.
+func (s *Server) formBody(ctx huma.Context, next func(huma.Context)) {
+	c := fiberCtx(ctx)
+	b := requestBody(c)
+	if b == nil {
+		s.refuse(ctx, fault.New(fault.Invalid, "the body is required: a form (multipart/form-data) with the file in its field file"))
+		return
+	}
+	kind, params, err := mime.ParseMediaType(ctx.Header("Content-Type"))
+	if err != nil || kind != "multipart/form-data" || params["boundary"] == "" || ctx.Header("Content-Encoding") != "" {
+		s.refuse(ctx, fault.New(fault.Unsupported, "the body must be a form (Content-Type: multipart/form-data with its boundary), not compressed"))
+		return
+	}
+	if int64(b.left) > s.ImportFile+formRoom {
+		s.refuse(ctx, fileTooLarge(s.ImportFile))
+		return
+	}
+	// The body differs each time by its boundary: its parts are hashed instead.
+	known, _, err := withRepeatable(ctx, b)
+	if err != nil {
+		s.refuse(ctx, err)
+		return
+	}
+	patient := &patientReader{r: b, conn: c.Context().Conn()}
+	next(huma.WithValue(known, formKey{}, multipart.NewReader(patient, params["boundary"])))
+}
+
+// patientReader lets a body take long as long as some of it comes.
+type patientReader struct {
+	r    io.Reader
+	conn net.Conn
+}
+
+func (p *patientReader) Read(b []byte) (int, error) {
+	if err := p.conn.SetReadDeadline(time.Now().Add(uploadPause)); err != nil {
+		return 0, err
+	}
+	return p.r.Read(b)
+}
+
+func (s *Server) importFile(ctx context.Context, who tenant.Identity, _ *struct{}) (*importFileOutput, error) {
+	parts, ok := ctx.Value(formKey{}).(*multipart.Reader)
+	if !ok {
+		return nil, errors.New("handler reached without a form")
+	}
+	// As long as the client keeps sending; each statement has its deadline.
+	ctx = context.WithoutCancel(ctx)
+	f := importForm{server: s, who: who}
+	id, err := f.take(ctx, parts)
+	if err != nil {
+		if f.upload != nil {
+			if dropped := f.upload.Drop(ctx); dropped != nil {
+				s.Log.WarnContext(ctx, "an upload is left for its job to remove", "error", dropped)
+			}
+		}
+		return nil, err
+	}
+	return &importFileOutput{Body: importFileBody{ImportID: id}}, nil
+}
+
+// importForm is a form being read.
+type importForm struct {
+	server   *Server
+	who      tenant.Identity
+	upload   *chat.Upload
+	platform string
+	sum      tenant.Hash // of the file
+}
+
+// take reads the form and commits the import.
+func (f *importForm) take(ctx context.Context, parts *multipart.Reader) (string, error) {
+	for {
+		part, err := parts.NextPart()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return "", brokenForm(err)
+		}
+		switch part.FormName() {
+		case "file":
+			err = f.file(ctx, part)
+		case "platform":
+			err = f.readPlatform(part)
+		default:
+			_, err = io.Copy(io.Discard, io.LimitReader(part, formRoom))
+			err = brokenForm(err)
+		}
+		if err != nil {
+			return "", err
+		}
+	}
+	if f.upload == nil {
+		return "", fault.New(fault.Invalid, "file is required: the field of the form with the export")
+	}
+	return f.upload.Finish(ctx, f.platform, f.request(ctx))
+}
+
+// file stores the file while it comes.
+func (f *importForm) file(ctx context.Context, part *multipart.Part) error {
+	if f.upload != nil {
+		return fault.New(fault.Invalid, "file takes one file: import them one by one, or in one zip")
+	}
+	var err error
+	if f.upload, err = f.server.Chats.BeginUpload(ctx, f.who); err != nil {
+		return err
+	}
+	limit, sum := f.server.ImportFile, sha256.New()
+	in := &clientReader{r: io.TeeReader(io.LimitReader(part, limit+1), sum)}
+	n, err := f.upload.ReadFrom(ctx, in)
+	switch {
+	case in.err != nil:
+		return brokenForm(in.err)
+	case err != nil:
+		return err
+	case n > limit:
+		return fileTooLarge(limit)
+	}
+	f.sum = tenant.Hash(sum.Sum(nil))
+	return nil
+}
+
+// clientReader remembers what went wrong on the client's side.
+type clientReader struct {
+	r   io.Reader
+	err error
+}
+
+func (c *clientReader) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		c.err = err
+	}
+	return n, err
+}
+
+func (f *importForm) readPlatform(part *multipart.Part) error {
+	text, err := io.ReadAll(io.LimitReader(part, maxField))
+	if err != nil {
+		return brokenForm(err)
+	}
+	switch f.platform = string(text); f.platform {
+	case "", importer.ChatGPT, importer.Claude:
+		return nil
+	}
+	return fault.New(fault.Invalid, "platform takes %s or %s", importer.ChatGPT, importer.Claude)
+}
+
+// request names the request, if it may be sent again.
+func (f *importForm) request(ctx context.Context) tenant.Request {
+	r, ok := ctx.Value(repeatableKey{}).(*repeatable)
+	if !ok {
+		return tenant.Request{}
+	}
+	_, _ = r.body.Write(f.sum[:]) // a hash takes everything
+	_, _ = r.body.Write([]byte(f.platform))
+	return requestOf(ctx)
+}
+
+// brokenForm is what came of a form that breaks off or is none; nil for nil.
+func brokenForm(err error) error {
+	return fault.Wrap(fault.Invalid, err, "the form could not be read to its end: it takes multipart/form-data with the export in its field file")
+}
+
+func fileTooLarge(limit int64) error {
+	return fault.New(fault.TooLarge, "the file must be at most %d bytes: split it, or ask whoever runs this server for more", limit)
+}
