@@ -14,6 +14,8 @@ hack/tool.sh controller-gen object crd rbac:roleName=mnemo-operator \
 rm -f config/crd/bases/*.yaml
 cp "$fresh"/crd/*.yaml config/crd/bases/
 cp "$fresh/rbac/role.yaml" config/rbac/
+# A chart reads its own files only.
+cp "$fresh"/crd/*.yaml "$fresh/rbac/role.yaml" charts/mnemo/files/
 
 # The contract likewise.
 go run ./cmd/mnemo openapi >"$fresh/openapi.json"

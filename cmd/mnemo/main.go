@@ -16,13 +16,16 @@ import (
 type cli struct {
 	telemetry.LogConfig
 
-	Serve    serveCommand    `cmd:"" help:"Answer HTTP and run the jobs."`
-	Operator operatorCommand `cmd:"" help:"Make of Tenants what they ask for."`
-	Migrate  migrateCommand  `cmd:"" help:"Bring the database to this binary's schema. Run it before the other two."`
-	Reindex  reindexCommand  `cmd:"" help:"Build a tenant's vectors again from the database."`
-	Verify   verifyCommand   `cmd:"" help:"Compare the vector store with the database, and repair what differs."`
-	OpenAPI  openapiCommand  `cmd:"" name:"openapi" help:"Print the HTTP contract as OpenAPI 3.1."`
-	Version  versionCommand  `cmd:"" help:"Print which build this is."`
+	Serve     serveCommand     `cmd:"" help:"Answer HTTP and run the jobs."`
+	Operator  operatorCommand  `cmd:"" help:"Make of Tenants what they ask for."`
+	Migrate   migrateCommand   `cmd:"" help:"Bring the database to this binary's schema. Run it before the other two."`
+	Reindex   reindexCommand   `cmd:"" help:"Build a tenant's vectors again from the database."`
+	Verify    verifyCommand    `cmd:"" help:"Compare the vector store with the database, and repair what differs."`
+	Wait      waitCommand      `cmd:"" help:"Wait until the database has this binary's schema."`
+	Probe     probeCommand     `cmd:"" help:"Ask a running API server whether it does what every client needs."`
+	OpenAPI   openapiCommand   `cmd:"" name:"openapi" help:"Print the HTTP contract as OpenAPI 3.1."`
+	Uninstall uninstallCommand `cmd:"" help:"Before the operator is taken away: refuse while Tenants exist, or let them go."`
+	Version   versionCommand   `cmd:"" help:"Print which build this is."`
 }
 
 func main() {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"time"
 
 	"github.com/mnemo-dev/mnemo/apiserver"
 	"github.com/mnemo-dev/mnemo/internal/postgres"
@@ -13,18 +14,21 @@ import (
 )
 
 type migrateCommand struct {
-	OwnerURL string `name:"database-owner-url" env:"DATABASE_OWNER_URL" required:"" help:"PostgreSQL URL of the role that owns the database."`
-	AppRole  string `name:"database-app-role" env:"DATABASE_APP_ROLE" default:"mnemo_app" help:"Role that serve and operator connect as; it must exist."`
+	OwnerURL string        `name:"database-owner-url" env:"DATABASE_OWNER_URL" required:"" help:"PostgreSQL URL of the role that owns the database."`
+	AppRole  string        `name:"database-app-role" env:"DATABASE_APP_ROLE" default:"mnemo_app" help:"Role that serve and operator connect as; it must exist."`
+	Wait     time.Duration `name:"wait" env:"MNEMO_MIGRATE_WAIT" default:"0s" help:"Try again for this long, for a database and roles that are only being made."`
 }
 
 // Run brings the schema up to date.
 func (c *migrateCommand) Run(ctx context.Context, log *slog.Logger) error {
-	version, err := postgres.Migrate(ctx, postgres.MigrateConfig{OwnerURL: c.OwnerURL, AppRole: c.AppRole})
-	if err != nil {
-		return err
-	}
-	log.InfoContext(ctx, "the schema is up to date", "version", version)
-	return nil
+	return patiently(ctx, log, c.Wait, func(ctx context.Context) error {
+		version, err := postgres.Migrate(ctx, postgres.MigrateConfig{OwnerURL: c.OwnerURL, AppRole: c.AppRole})
+		if err != nil {
+			return err
+		}
+		log.InfoContext(ctx, "the schema is up to date", "version", version)
+		return nil
+	})
 }
 
 // indexFlags are what the commands that work on the index take.

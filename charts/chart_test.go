@@ -1,0 +1,159 @@
+package charts_test
+
+import (
+	"flag"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func TestLint(t *testing.T) {
+	t.Parallel()
+	for name, file := range cases(t) {
+		if out, err := helm(t, "lint", "--strict", "--kube-version", "1.37.0", "-f", file, chart); err != nil {
+			t.Errorf("helm lint with %s: %v%s", name, err, out)
+		}
+	}
+}
+
+// generated are the passwords of the demo, another one each time.
+var generated = regexp.MustCompile(`(?m)^  password: [A-Za-z0-9+/=]{40,}$`)
+
+// generatedRules are the operator's, compared with their source in TestRights.
+var generatedRules = regexp.MustCompile(`(?s)rules:\n  - apiGroups:\n.*?\n---`)
+
+func TestGolden(t *testing.T) {
+	t.Parallel()
+	for name, file := range cases(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			golden := "testdata/golden/" + name + ".yaml"
+			// The definition is compared with its source in TestDefinition.
+			got := render(t, "-n", "mnemo-system", "-f", file, "--set", "crds.install=false")
+			got = generated.ReplaceAllString(got, "  password: GENERATED")
+			got = generatedRules.ReplaceAllString(got, "rules: GENERATED\n---")
+			if *update {
+				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), got); diff != "" {
+				t.Errorf("what the chart makes of %s changed (if you meant it: go test ./charts -run Golden -update): -want +got\n%s", file, diff)
+			}
+		})
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	const external = "testdata/values/external.yaml"
+	tests := map[string]struct {
+		args []string
+		want string
+	}{
+		"nothing said":                {args: nil, want: "is not set"},
+		"no PostgreSQL":               {args: []string{"-f", external, "--set", "postgres.host="}, want: "postgres.host is not set"},
+		"no owner":                    {args: []string{"-f", external, "--set", "postgres.owner.existingSecret="}, want: "postgres.owner.existingSecret is not set"},
+		"no app role":                 {args: []string{"-f", external, "--set", "postgres.app.existingSecret="}, want: "postgres.app.existingSecret is not set"},
+		"no Milvus":                   {args: []string{"-f", external, "--set", "milvus.address="}, want: "milvus.address is not set"},
+		"Milvus' known password":      {args: []string{"-f", external, "--set", "milvus.mode=operator"}, want: "milvus.auth.existingSecret is not set"},
+		"no endpoint":                 {args: []string{"-f", external, "--set", "embeddings.external.url="}, want: "embeddings.external.url is not set"},
+		"no dimensions":               {args: []string{"-f", external, "--set", "embeddings.external.dimensions=0"}, want: "embeddings.external.dimensions is not set"},
+		"no claim":                    {args: []string{"-f", external, "--set", "embeddings.mode=local,embeddings.local.source=claim"}, want: "embeddings.local.existingClaim is not set"},
+		"chat without a model":        {args: []string{"-f", external, "--set", "chat.url=https://x"}, want: "chat.model is not set"},
+		"ingress without a host":      {args: []string{"-f", external, "--set", "ingress.enabled=true"}, want: "ingress.host is not set"},
+		"tokens in the clear":         {args: []string{"-f", external, "--set", "ingress.enabled=true,ingress.host=x.test"}, want: "ingress.tls.existingSecret is not set"},
+		"route without a gateway":     {args: []string{"-f", external, "--set", "gateway.enabled=true"}, want: "gateway.parentRefs is empty"},
+		"a value that is not there":   {args: []string{"-f", external, "--set", "api.replcas=3"}, want: "replcas"},
+		"a value of the wrong type":   {args: []string{"-f", external, "--set-string", "api.replicas=three"}, want: "/api/replicas"},
+		"a mode that is not there":    {args: []string{"-f", external, "--set", "postgres.mode=builtin"}, want: "/postgres/mode"},
+		"a digest that is none":       {args: []string{"-f", external, "--set", "image.digest=latest"}, want: "/image/digest"},
+		"a Milvus URL for an address": {args: []string{"-f", external, "--set", "milvus.address=https://m:1"}, want: "/milvus/address"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := helm(t, append([]string{"template", "mnemo", chart, "--kube-version", "1.37.0"}, tt.args...)...)
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("helm template: %v, want an error that says %q", err, tt.want)
+			}
+		})
+	}
+}
+
+// TestDefinition: the custom resource is the product's, goes up with the chart
+// and stays behind it.
+func TestDefinition(t *testing.T) {
+	t.Parallel()
+	raw, err := os.ReadFile("../config/crd/bases/mnemo.dev_tenants.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := parse(t, string(raw))[0]
+	objects := parse(t, render(t, "-f", "testdata/values/external.yaml", "-s", "templates/crd.yaml"))
+	if len(objects) != 1 {
+		t.Fatalf("%d objects, want the definition", len(objects))
+	}
+	got := objects[0]
+	if diff := cmp.Diff(want["spec"], got["spec"]); diff != "" {
+		t.Errorf("the definition differs from config/crd: -want +got\n%s", diff)
+	}
+	if got.name() != want.name() || got.at("metadata", "annotations", "helm.sh/resource-policy") != "keep" {
+		t.Errorf("metadata %v, want the name %s and the policy keep", got["metadata"], want.name())
+	}
+}
+
+// TestRights: what the operator may do is what its code says it needs, and with
+// watchNamespaces no Secret and Tenant elsewhere.
+func TestRights(t *testing.T) {
+	t.Parallel()
+	raw, err := os.ReadFile("../config/rbac/role.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules := func(objects []object) map[string]any {
+		found := map[string]any{}
+		for _, o := range objects {
+			if o["rules"] != nil {
+				namespace, _ := o.at("metadata", "namespace").(string)
+				found[o.kind()+"/"+namespace] = o["rules"]
+			}
+		}
+		return found
+	}
+	rendered := func(args ...string) map[string]any {
+		return rules(parse(t, render(t, append(args, "-n", "mnemo-system", "-f", "testdata/values/external.yaml", "-s", "templates/rbac.yaml")...)))
+	}
+	want := rules(parse(t, string(raw)))
+	if diff := cmp.Diff(want, rendered()); diff != "" {
+		t.Errorf("the chart's rules differ from config/rbac/role.yaml: -want +got\n%s", diff)
+	}
+
+	var cluster, watched []any
+	all, _ := want["ClusterRole/"].([]any)
+	for _, r := range all {
+		rule, _ := r.(map[string]any)
+		if resources, _ := rule["resources"].([]any); slices.Contains(resources, any("namespaces")) {
+			cluster = append(cluster, r)
+		} else {
+			watched = append(watched, r)
+		}
+	}
+	narrow := map[string]any{
+		"ClusterRole/": cluster, "Role/mnemo-system": want["Role/mnemo-system"], "Role/a": watched, "Role/b": watched,
+	}
+	if diff := cmp.Diff(narrow, rendered("--set", "operator.watchNamespaces={a,b}")); diff != "" {
+		t.Errorf("with watchNamespaces: -want +got\n%s", diff)
+	}
+}

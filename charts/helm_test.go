@@ -1,0 +1,103 @@
+package charts_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+)
+
+const chart = "mnemo"
+
+// object is a Kubernetes object as the chart rendered it.
+type object map[string]any
+
+func (o object) kind() string { s, _ := o["kind"].(string); return s }
+
+// at returns what is at a path of keys, nil when there is nothing.
+func (o object) at(keys ...string) any {
+	var v any = map[string]any(o)
+	for _, k := range keys {
+		m, ok := v.(map[string]any)
+		if !ok {
+			return nil
+		}
+		v = m[k]
+	}
+	return v
+}
+
+func (o object) name() string { s, _ := o.at("metadata", "name").(string); return s }
+
+// helm runs Helm and returns what it printed; stderr is in the error.
+func helm(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "../hack/tool.sh", append([]string{"helm"}, args...)...)
+	var out, said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &said
+	if err := cmd.Run(); err != nil {
+		return out.String(), errors.New(said.String() + out.String())
+	}
+	return out.String(), nil
+}
+
+// render returns the manifests of a release called mnemo.
+func render(t *testing.T, args ...string) string {
+	t.Helper()
+	out, err := helm(t, append([]string{"template", "mnemo", chart, "--kube-version", "1.37.0"}, args...)...)
+	if err != nil {
+		t.Fatalf("helm template %s: %v", strings.Join(args, " "), err)
+	}
+	return out
+}
+
+// parse splits manifests into objects.
+func parse(t *testing.T, manifests string) []object {
+	t.Helper()
+	var all []object
+	for d := yaml.NewDecoder(strings.NewReader(manifests)); ; {
+		var o map[string]any // a type of ours would be given to what is in it too
+		if err := d.Decode(&o); errors.Is(err, io.EOF) {
+			return all
+		} else if err != nil {
+			t.Fatalf("parse manifests: %v", err)
+		}
+		if o != nil {
+			all = append(all, o)
+		}
+	}
+}
+
+// cases returns the files of values, by name.
+func cases(t *testing.T) map[string]string {
+	t.Helper()
+	files, err := filepath.Glob("testdata/values/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no values to test with: %v", err)
+	}
+	all := map[string]string{}
+	for _, f := range files {
+		all[strings.TrimSuffix(filepath.Base(f), ".yaml")] = f
+	}
+	return all
+}
+
+// podSpecs returns the pod template of every object that makes pods, by kind/name.
+func podSpecs(objects []object) map[string]object {
+	pods := map[string]object{}
+	for _, o := range objects {
+		switch o.kind() {
+		case "Deployment", "Job":
+			template, _ := o.at("spec", "template").(map[string]any)
+			pods[o.kind()+"/"+o.name()] = template
+		case "Pod":
+			pods["Pod/"+o.name()] = o
+		}
+	}
+	return pods
+}

@@ -1,0 +1,130 @@
+{{- define "mnemo.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 50 | trimSuffix "-" -}}
+{{- end -}}
+
+{{- define "mnemo.fullname" -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 40 | trimSuffix "-" -}}
+{{- else if contains (include "mnemo.name" .) .Release.Name -}}
+{{- .Release.Name | trunc 40 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name (include "mnemo.name" .) | trunc 40 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Cluster-wide objects carry the namespace, so that two releases of one name do not meet. */}}
+{{- define "mnemo.clusterName" -}}
+{{- printf "%s-%s" .Release.Namespace (include "mnemo.fullname" .) -}}
+{{- end -}}
+
+{{/* What pods are selected by: it may never change. Give (dict "root" $ "component" "api"). */}}
+{{- define "mnemo.selector" -}}
+app.kubernetes.io/name: {{ include "mnemo.name" .root }}
+app.kubernetes.io/instance: {{ .root.Release.Name }}
+app.kubernetes.io/component: {{ .component }}
+{{- end -}}
+
+{{- define "mnemo.labels" -}}
+{{ include "mnemo.selector" . }}
+app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .root.Release.Service }}
+app.kubernetes.io/part-of: mnemo
+helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_" }}
+{{- with .root.Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{- define "mnemo.image" -}}
+{{- if .Values.image.digest -}}
+{{- printf "%s@%s" .Values.image.repository .Values.image.digest -}}
+{{- else -}}
+{{- printf "%s:%s" .Values.image.repository (default .Chart.AppVersion .Values.image.tag) -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Where users reach the API. */}}
+{{- define "mnemo.url" -}}
+{{- if .Values.url -}}
+{{- .Values.url | trimSuffix "/" -}}
+{{- else if .Values.ingress.enabled -}}
+{{- printf "%s://%s" (ternary "http" "https" .Values.ingress.insecure) .Values.ingress.host -}}
+{{- else if and .Values.gateway.enabled .Values.gateway.hostnames -}}
+{{- printf "https://%s" (first .Values.gateway.hostnames) -}}
+{{- else -}}
+{{- printf "http://%s.%s.svc" (include "mnemo.fullname" .) .Release.Namespace -}}
+{{- if ne (int .Values.service.port) 80 }}:{{ .Values.service.port }}{{ end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* PSA restricted, and nothing to write on. */}}
+{{- define "mnemo.podSecurity" -}}
+runAsNonRoot: true
+runAsUser: 65532
+runAsGroup: 65532
+fsGroup: 65532
+seccompProfile: {type: RuntimeDefault}
+{{- end -}}
+
+{{- define "mnemo.containerSecurity" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities: {drop: [ALL]}
+{{- end -}}
+
+{{- define "mnemo.logEnv" -}}
+- {name: MNEMO_LOG_LEVEL, value: {{ .Values.log.level | quote }}}
+- {name: MNEMO_LOG_FORMAT, value: {{ .Values.log.format | quote }}}
+{{- end -}}
+
+{{/* What a pod of ours says of where it runs, and where it may. Give (dict "root" $ "component" "api" "values" .Values.api). */}}
+{{- define "mnemo.scheduling" -}}
+{{- with .values.nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .values.tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .values.affinity }}
+affinity:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .values.priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+topologySpreadConstraints:
+{{- if .values.topologySpreadConstraints }}
+  {{- toYaml .values.topologySpreadConstraints | nindent 2 }}
+{{- else }}
+{{- $root := .root }}{{ $component := .component }}
+{{- range $key := list "topology.kubernetes.io/zone" "kubernetes.io/hostname" }}
+  - maxSkew: 1
+    topologyKey: {{ $key }}
+    whenUnsatisfiable: ScheduleAnyway
+    # Of one revision, so that a rolling upgrade ends spread.
+    matchLabelKeys: [pod-template-hash]
+    labelSelector:
+      matchLabels:
+        {{- include "mnemo.selector" (dict "root" $root "component" $component) | nindent 8 }}
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{/* The port of a URL, said or implied. */}}
+{{- define "mnemo.urlPort" -}}
+{{- $u := urlParse . -}}
+{{- $port := regexFind ":[0-9]+$" $u.host | trimPrefix ":" -}}
+{{- default (ternary "80" "443" (eq $u.scheme "http")) $port -}}
+{{- end -}}
+
+{{/* Metadata of what exists while the chart is uninstalled. Give (dict "root" $ "weight" 0). */}}
+{{- define "mnemo.uninstallMeta" }}
+  labels:
+    {{- include "mnemo.labels" (dict "root" .root "component" "uninstall") | nindent 4 }}
+  annotations:
+    helm.sh/hook: pre-delete
+    helm.sh/hook-weight: {{ .weight | quote }}
+    helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
+{{- end }}

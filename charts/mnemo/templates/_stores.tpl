@@ -1,0 +1,179 @@
+{{/* Where the stores are, whoever runs them. */}}
+{{- define "mnemo.postgresHost" -}}
+{{- if .Values.demo -}}{{ include "mnemo.fullname" . }}-demo-postgres
+{{- else if eq .Values.postgres.mode "cnpg" -}}{{ include "mnemo.fullname" . }}-postgres-rw
+{{- else -}}{{ required "postgres.host is not set: say where PostgreSQL is, or set postgres.mode to cnpg" .Values.postgres.host }}
+{{- end -}}
+{{- end -}}
+
+{{- define "mnemo.postgresSSLMode" -}}
+{{- if .Values.demo -}}disable{{- else -}}{{ .Values.postgres.sslMode }}{{- end -}}
+{{- end -}}
+
+{{/* The Secret of a role. Give (dict "root" $ "role" "owner"). */}}
+{{- define "mnemo.postgresSecret" -}}
+{{- if .root.Values.demo -}}{{ include "mnemo.fullname" .root }}-demo-{{ .role }}
+{{- else -}}
+{{- required (printf "postgres.%s.existingSecret is not set: make a Secret with the keys username and password of that role and name it" .role) (get (get .root.Values.postgres .role) "existingSecret") -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The variables of a role's connection: the driver takes user and password from its own, so nothing needs escaping. */}}
+{{- define "mnemo.postgresEnv" -}}
+{{- $secret := include "mnemo.postgresSecret" . -}}
+{{- $v := .root.Values.postgres -}}
+- name: PGUSER
+  valueFrom: {secretKeyRef: {name: {{ $secret }}, key: username}}
+- name: PGPASSWORD
+  valueFrom: {secretKeyRef: {name: {{ $secret }}, key: password}}
+- name: {{ ternary "DATABASE_OWNER_URL" "DATABASE_URL" (eq .role "owner") }}
+  value: postgres://{{ include "mnemo.postgresHost" .root }}:{{ $v.port }}/{{ $v.database }}?sslmode={{ include "mnemo.postgresSSLMode" .root }}
+    {{- if include "mnemo.postgresCA" .root }}&sslrootcert=/etc/mnemo/postgres/{{ include "mnemo.postgresCAKey" .root }}{{ end }}
+{{- end -}}
+
+{{/* Volume source of the authority that signed PostgreSQL's certificate; nothing for the image's own. */}}
+{{- define "mnemo.postgresCA" -}}
+{{- $ca := .Values.postgres.ca -}}
+{{- if .Values.demo -}}
+{{- else if $ca.existingSecret -}}secret: {secretName: {{ $ca.existingSecret }}}
+{{- else if $ca.existingConfigMap -}}configMap: {name: {{ $ca.existingConfigMap }}}
+{{- else if eq .Values.postgres.mode "cnpg" -}}secret: {secretName: {{ include "mnemo.fullname" . }}-postgres-ca, items: [{key: ca.crt, path: ca.crt}]}
+{{- end -}}
+{{- end -}}
+
+{{- define "mnemo.postgresCAKey" -}}
+{{- if or .Values.postgres.ca.existingSecret .Values.postgres.ca.existingConfigMap -}}{{ .Values.postgres.ca.key }}{{- else -}}ca.crt{{- end -}}
+{{- end -}}
+
+{{- define "mnemo.milvusHost" -}}
+{{- if .Values.demo -}}{{ include "mnemo.fullname" . }}-demo-milvus:19530
+{{- else if eq .Values.milvus.mode "operator" -}}{{ include "mnemo.fullname" . }}-milvus:19530
+{{- else -}}{{ required "milvus.address is not set: say the host:port of Milvus, or set milvus.mode to operator" .Values.milvus.address }}
+{{- end -}}
+{{- end -}}
+
+{{/* TLS is the host's: Milvus of the operator and of the demo is reached inside the namespace. */}}
+{{- define "mnemo.milvusTLS" -}}
+{{- if and (not .Values.demo) (eq .Values.milvus.mode "external") .Values.milvus.tls.enabled -}}true{{- end -}}
+{{- end -}}
+
+{{- define "mnemo.milvusCA" -}}
+{{- $tls := .Values.milvus.tls -}}
+{{- if not (include "mnemo.milvusTLS" .) -}}
+{{- else if $tls.existingSecret -}}secret: {secretName: {{ $tls.existingSecret }}}
+{{- else if $tls.existingConfigMap -}}configMap: {name: {{ $tls.existingConfigMap }}}
+{{- end -}}
+{{- end -}}
+
+{{- define "mnemo.milvusSecret" -}}
+{{- if .Values.demo -}}{{ include "mnemo.fullname" . }}-demo-milvus
+{{- else if eq .Values.milvus.mode "operator" -}}
+{{- required "milvus.auth.existingSecret is not set: make a Secret with username root and a password of your own and name it" .Values.milvus.auth.existingSecret -}}
+{{- else -}}{{ .Values.milvus.auth.existingSecret }}
+{{- end -}}
+{{- end -}}
+
+{{- define "mnemo.milvusEnv" -}}
+- name: MILVUS_ADDRESS
+  value: {{ if include "mnemo.milvusTLS" . }}https://{{ end }}{{ include "mnemo.milvusHost" . }}
+{{- with include "mnemo.milvusSecret" . }}
+- name: MILVUS_USERNAME
+  valueFrom: {secretKeyRef: {name: {{ . }}, key: username}}
+- name: MILVUS_PASSWORD
+  valueFrom: {secretKeyRef: {name: {{ . }}, key: password}}
+{{- end }}
+{{- if include "mnemo.milvusCA" . }}
+- {name: MILVUS_CA, value: /etc/mnemo/milvus/{{ .Values.milvus.tls.key }}}
+{{- end }}
+{{- end -}}
+
+{{/* Both stores, as the app's role. */}}
+{{- define "mnemo.storesEnv" -}}
+{{ include "mnemo.postgresEnv" (dict "root" . "role" "app") }}
+- {name: MNEMO_DATABASE_CONNECTIONS, value: {{ .Values.postgres.connections | quote }}}
+{{ include "mnemo.milvusEnv" . }}
+{{- end -}}
+
+{{- define "mnemo.storesVolumes" -}}
+{{- with include "mnemo.postgresCA" . }}
+- name: postgres-ca
+  {{ . }}
+{{- end }}
+{{- with include "mnemo.milvusCA" . }}
+- name: milvus-ca
+  {{ . }}
+{{- end }}
+{{- end -}}
+
+{{- define "mnemo.storesMounts" -}}
+{{- if include "mnemo.postgresCA" . }}
+- {name: postgres-ca, mountPath: /etc/mnemo/postgres, readOnly: true}
+{{- end }}
+{{- if include "mnemo.milvusCA" . }}
+- {name: milvus-ca, mountPath: /etc/mnemo/milvus, readOnly: true}
+{{- end }}
+{{- end -}}
+
+{{/* Which model makes vectors; the operator needs its name only. */}}
+{{- define "mnemo.embedderEnv" -}}
+{{- $v := .Values.embeddings -}}
+{{- if eq $v.mode "local" }}
+- {name: MNEMO_EMBEDDER, value: local}
+{{- else }}
+- {name: MNEMO_EMBEDDER, value: openai}
+- {name: MNEMO_EMBEDDINGS_MODEL, value: {{ required "embeddings.external.model is not set: name the model at embeddings.external.url, or set embeddings.mode to local" $v.external.model | quote }}}
+- {name: MNEMO_EMBEDDINGS_DIMENSIONS, value: {{ $v.external.dimensions | quote }}}
+{{- if lt (int $v.external.dimensions) 1 }}{{ fail "embeddings.external.dimensions is not set: say how long the model's vectors are" }}{{ end }}
+{{- end }}
+{{- end -}}
+
+{{- define "mnemo.modelEnv" -}}
+{{- $v := .Values.embeddings -}}
+{{- if eq $v.mode "local" }}
+- {name: MNEMO_MODEL_DIR, value: {{ $v.local.path | quote }}}
+{{- else }}
+- {name: MNEMO_EMBEDDINGS_URL, value: {{ required "embeddings.external.url is not set: give the base URL of an OpenAI-compatible endpoint, or set embeddings.mode to local" $v.external.url | quote }}}
+- {name: MNEMO_EMBEDDINGS_TIMEOUT, value: {{ $v.external.timeout | quote }}}
+{{- with $v.external.existingSecret }}
+- name: MNEMO_EMBEDDINGS_KEY
+  valueFrom: {secretKeyRef: {name: {{ . }}, key: {{ $v.external.key }}}}
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{- define "mnemo.modelVolume" -}}
+{{- $v := .Values.embeddings -}}
+{{- if eq $v.mode "local" }}
+{{- if eq $v.local.source "image" }}
+- name: model
+  image: {reference: {{ $v.local.image.reference | quote }}, pullPolicy: {{ $v.local.image.pullPolicy }}}
+{{- else if eq $v.local.source "claim" }}
+- name: model
+  persistentVolumeClaim: {claimName: {{ required "embeddings.local.existingClaim is not set: name the claim that holds the model's files" $v.local.existingClaim }}, readOnly: true}
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{- define "mnemo.modelMount" -}}
+{{- if and (eq .Values.embeddings.mode "local") (ne .Values.embeddings.local.source "bundled") }}
+- {name: model, mountPath: {{ .Values.embeddings.local.path | quote }}, readOnly: true}
+{{- end }}
+{{- end -}}
+
+{{/* Holds new pods until the database has their schema. */}}
+{{- define "mnemo.waitContainer" -}}
+- name: wait-for-schema
+  image: {{ include "mnemo.image" . }}
+  imagePullPolicy: {{ .Values.image.pullPolicy }}
+  args: [wait]
+  env:
+    {{- include "mnemo.logEnv" . | nindent 4 }}
+    {{- include "mnemo.postgresEnv" (dict "root" . "role" "app") | nindent 4 }}
+  securityContext:
+    {{- include "mnemo.containerSecurity" . | nindent 4 }}
+  resources: {requests: {cpu: 10m, memory: 32Mi}, limits: {memory: 128Mi}}
+  {{- with include "mnemo.storesMounts" . | trim }}
+  volumeMounts:
+    {{- . | nindent 4 }}
+  {{- end }}
+{{- end -}}

@@ -1,0 +1,174 @@
+package charts_test
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/mnemo-dev/mnemo/internal/testkit"
+)
+
+// unchecked are the kinds whose definitions no package registry has: the server
+// is not asked about them, the golden files show them.
+var unchecked = map[string]bool{"postgresql.cnpg.io/v1/Cluster": true, "milvus.io/v1beta1/Milvus": true}
+
+// TestServerTakesIt: the real kube-apiserver takes every object, strictly, and
+// warns of none, in namespaces that enforce the restricted standard.
+func TestServerTakesIt(t *testing.T) {
+	t.Parallel()
+	installDefinitions(t)
+	for name, file := range cases(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ns := newNamespace(t)
+			args := []string{"-n", ns, "-f", file}
+			if name == "everything" {
+				args = append(args, "--set", "operator.watchNamespaces={"+ns+"}")
+			}
+			var checked, accounts []object
+			objects := parse(t, render(t, args...))
+			for _, o := range objects {
+				if id := kindOf(o); unchecked[id] {
+					continue
+				}
+				checked = append(checked, o)
+				if o.kind() == "ServiceAccount" {
+					accounts = append(accounts, o)
+				}
+			}
+			kubectl(t, manifest(t, accounts), "-n", ns, "apply", "--server-side", "-f", "-") // pods need theirs to be there
+			kubectl(t, manifest(t, checked), "-n", ns, "apply", "--server-side", "--dry-run=server", "--validate=strict", "-f", "-")
+
+			// A Deployment is taken whatever its pods are like: the pods themselves are enforced.
+			var pods []object
+			for id, template := range podSpecs(objects) {
+				name := strings.ToLower(strings.ReplaceAll(id, "/", "-"))
+				pods = append(pods, object{
+					"apiVersion": "v1", "kind": "Pod", "spec": template["spec"],
+					"metadata": map[string]any{"name": name, "namespace": ns, "labels": template.at("metadata", "labels")},
+				})
+			}
+			if len(pods) < 5 {
+				t.Fatalf("%d pods, want API, operator, migration, uninstall and test at least", len(pods))
+			}
+			kubectl(t, manifest(t, pods), "apply", "--server-side", "--dry-run=server", "--validate=strict", "-f", "-")
+		})
+	}
+}
+
+// TestServerRefuses shows that the checks above can fail.
+func TestServerRefuses(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	for what, pod := range map[string]string{
+		"a root container": `{"containers":[{"name":"a","image":"a","securityContext":{"runAsUser":0}}]}`,
+		"an unknown field": `{"containrs":[],"containers":[{"name":"a","image":"a"}]}`,
+	} {
+		input := `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"x","namespace":"` + ns + `"},"spec":` + pod + `}`
+		if said, err := tryKubectl(t, input, "apply", "--server-side", "--dry-run=server", "--validate=strict", "-f", "-"); err == nil {
+			t.Errorf("%s was taken: %s", what, said)
+		}
+	}
+}
+
+func kindOf(o object) string {
+	version, _ := o["apiVersion"].(string)
+	return version + "/" + o.kind()
+}
+
+// installDefinitions brings the custom resources of others, from the modules
+// that hack/crds pins, and ours.
+func installDefinitions(t *testing.T) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", "mod", "download", "-json", "sigs.k8s.io/gateway-api",
+		"github.com/prometheus-operator/prometheus-operator")
+	cmd.Dir = "../hack/crds"
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("fetch the modules of hack/crds: %v\n%s", err, out)
+	}
+	files := []string{"../config/crd/bases/mnemo.dev_tenants.yaml"}
+	for d := json.NewDecoder(bytes.NewReader(out)); d.More(); {
+		var module struct{ Path, Dir string }
+		if err := d.Decode(&module); err != nil {
+			t.Fatal(err)
+		}
+		within := map[string][]string{
+			"sigs.k8s.io/gateway-api": {"config/crd/standard/gateway.networking.k8s.io_httproutes.yaml"},
+			"github.com/prometheus-operator/prometheus-operator": {
+				"example/prometheus-operator-crd/monitoring.coreos.com_servicemonitors.yaml",
+				"example/prometheus-operator-crd/monitoring.coreos.com_prometheusrules.yaml",
+			},
+		}[module.Path]
+		for _, f := range within {
+			files = append(files, filepath.Join(module.Dir, f))
+		}
+	}
+	if len(files) != 4 {
+		t.Fatalf("definitions: %v, want those of Tenant, HTTPRoute, ServiceMonitor and PrometheusRule", files)
+	}
+	for _, f := range files {
+		raw, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		kubectl(t, string(raw), "apply", "--server-side", "--force-conflicts", "-f", "-")
+		kubectl(t, string(raw), "wait", "--for=condition=Established", "--timeout=60s", "-f", "-")
+	}
+}
+
+// newNamespace makes a namespace that enforces the restricted standard.
+func newNamespace(t *testing.T) string {
+	t.Helper()
+	ns := "chart-" + strings.ToLower(rand.Text()[:10])
+	kubectl(t, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"`+ns+`","labels":{
+		"pod-security.kubernetes.io/enforce":"restricted","pod-security.kubernetes.io/warn":"restricted"}}}`, "create", "-f", "-")
+	t.Cleanup(func() {
+		cmd := exec.Command(testkit.Kubectl(t), "delete", "namespace", ns, "--wait=false")
+		cmd.Env = append(os.Environ(), "KUBECONFIG="+testkit.KubeConfigFile(t))
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("delete namespace: %v\n%s", err, out)
+		}
+	})
+	return ns
+}
+
+func manifest(t *testing.T, objects []object) string {
+	t.Helper()
+	var b strings.Builder
+	e := yaml.NewEncoder(&b)
+	for _, o := range objects {
+		if err := e.Encode(map[string]any(o)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return b.String()
+}
+
+// kubectl runs kubectl as the administrator; a warning of the server is a failure.
+func kubectl(t *testing.T, input string, args ...string) {
+	t.Helper()
+	if said, err := tryKubectl(t, input, args...); err != nil {
+		t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, said)
+	}
+}
+
+func tryKubectl(t *testing.T, input string, args ...string) (string, error) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), testkit.Kubectl(t), args...)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+testkit.KubeConfigFile(t))
+	cmd.Stdin = strings.NewReader(input)
+	out, err := cmd.CombinedOutput()
+	if err == nil && bytes.Contains(out, []byte("Warning:")) {
+		err = errors.New("the server warns")
+	}
+	return string(out), err
+}

@@ -1,0 +1,9 @@
+// The custom resources of others that the chart makes; the tests take their definitions from these modules.
+module github.com/mnemo-dev/mnemo/hack/crds
+
+go 1.26.0
+
+require (
+	github.com/prometheus-operator/prometheus-operator v0.85.0
+	sigs.k8s.io/gateway-api v1.4.1
+)
