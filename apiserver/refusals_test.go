@@ -35,6 +35,8 @@ var requests = []struct{ method, path, body string }{
 	{"GET", "/api/chat-history/imports", ""},
 	{"GET", "/api/chat-history/imports/x", ""},
 	{"GET", "/api/chat-history/imports/x/events", ""},
+	{"GET", "/api/export", ""},
+	{"DELETE", "/api/account", `{"confirm":"delete everything"}`},
 }
 
 // The lists above and the route table must not part ways.
@@ -261,6 +263,9 @@ var badFields = []struct {
 	{"POST", "/api/chat-history/ingest/custom-online", []string{strings.Replace(ingestText, `"2025-05-09T12:00:00Z"`, `"soon"`, 1)}, 400, "conversation.createdAt takes an ISO 8601 time"},
 	{"POST", "/api/chat-history/ingest/custom-online", []string{`{"platform":"a b",` + ingestText[1:]}, 400, "platform must be 1 to 100 of"},
 	{"POST", "/api/chat-history/ingest/custom-online", []string{`{"platformDisplayName":"` + strings.Repeat("x", 201) + `",` + ingestText[1:]}, 400, "platformDisplayName must be at most 200"},
+	{"DELETE", "/api/account", []string{`{"confirm":7}`, `{"confirm":true}`}, 400, "confirm takes a string"},
+	{"DELETE", "/api/account", []string{`{"confirm":null}`, `{"confirmed":"delete everything"}`}, 400, `confirm is required and takes "delete everything"`},
+	{"DELETE", "/api/account", []string{`{"confirm":""}`, `{"confirm":"Delete everything"}`}, 400, `confirm takes "delete everything", and nothing was deleted`},
 	{"GET", "/api/memories/%00", []string{""}, 404, "no memory has this memoryId"},
 	{"DELETE", "/api/memories/%ff", []string{""}, 404, "no memory has this memoryId"},
 }
