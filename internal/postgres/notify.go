@@ -36,13 +36,45 @@ type Identities interface {
 // there is no connection the cache is bypassed.
 func (d *DB) Listen(ctx context.Context, cache Identities) error {
 	cache.SetBypass(true)
+	return d.listen(ctx, subscription{
+		channel: "mnemo_identity",
+		// Only from here on is every change heard: what is older goes.
+		began: func() { cache.SetBypass(false) },
+		ended: func() { cache.SetBypass(true) },
+		heard: func(payload string) { forget(cache, payload) },
+		lost:  "not hearing of revoked tokens: asking the database for each request",
+	})
+}
+
+// ListenTenants calls changed for each tenant whose Tenant the operator is to
+// look at before its time, until the context ends; then it returns nil. What is
+// missed while there is no connection, the operator's resync finds.
+func (d *DB) ListenTenants(ctx context.Context, changed func(tenant.ID)) error {
+	return d.listen(ctx, subscription{
+		channel: "mnemo_operator",
+		began:   func() {},
+		ended:   func() {},
+		heard:   func(payload string) { changed(tenant.ID(payload)) },
+		lost:    "not hearing of tenants that changed: they are looked at with the next resync",
+	})
+}
+
+// subscription is what is listened to and what is done about it.
+type subscription struct {
+	channel      string
+	began, ended func() // there is a connection, and there is none any more
+	heard        func(payload string)
+	lost         string // logged when the connection is lost
+}
+
+func (d *DB) listen(ctx context.Context, s subscription) error {
 	away := false
 	for ctx.Err() == nil {
-		heard, err := d.listenOnce(ctx, cache)
-		cache.SetBypass(true)
+		heard, err := d.listenOnce(ctx, s)
+		s.ended()
 		// Once for each time it is lost; an end that was asked for is none.
 		if ctx.Err() == nil && (heard || !away) {
-			d.log.WarnContext(ctx, "not hearing of revoked tokens: asking the database for each request", "error", err)
+			d.log.WarnContext(ctx, "lost the connection that listens to the database", "consequence", s.lost, "error", err)
 		}
 		away = true
 		select {
@@ -54,7 +86,7 @@ func (d *DB) Listen(ctx context.Context, cache Identities) error {
 }
 
 // listenOnce listens until the connection is lost; heard says that there was one.
-func (d *DB) listenOnce(ctx context.Context, cache Identities) (heard bool, err error) {
+func (d *DB) listenOnce(ctx context.Context, s subscription) (heard bool, err error) {
 	conn, err := pgx.ConnectConfig(ctx, d.pool.Config().ConnConfig)
 	if err != nil {
 		return false, fmt.Errorf("connect to listen: %w", err)
@@ -64,16 +96,15 @@ func (d *DB) listenOnce(ctx context.Context, cache Identities) (heard bool, err 
 		defer cancel()
 		_ = conn.Close(closing)
 	}()
-	if _, err := conn.Exec(ctx, "listen mnemo_identity"); err != nil {
+	if _, err := conn.Exec(ctx, "listen "+s.channel); err != nil {
 		return false, fmt.Errorf("listen: %w", err)
 	}
-	// Only from here on is every change heard: what is older goes.
-	cache.SetBypass(false)
-	return true, follow(ctx, conn, cache)
+	s.began()
+	return true, follow(ctx, conn, s.heard)
 }
 
 // follow passes notifications on until the connection is lost.
-func follow(ctx context.Context, conn *pgx.Conn, cache Identities) error {
+func follow(ctx context.Context, conn *pgx.Conn, heard func(payload string)) error {
 	for {
 		wait, cancel := context.WithTimeout(ctx, listenCheck)
 		n, err := conn.WaitForNotification(wait)
@@ -81,7 +112,7 @@ func follow(ctx context.Context, conn *pgx.Conn, cache Identities) error {
 		cancel()
 		switch {
 		case err == nil:
-			forget(cache, n.Payload)
+			heard(n.Payload)
 		case !timedOut:
 			return fmt.Errorf("wait for notifications: %w", err)
 		default:

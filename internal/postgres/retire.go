@@ -25,7 +25,9 @@ func (d *DB) Retire(ctx context.Context, resource tenant.ID, policy tenant.Delet
 	// Whose rows are counted is known only once the tenant is found.
 	err := d.inTx(ctx, func(tx pgx.Tx, q *db.Queries) error {
 		out = tenant.Remaining{}
-		row, err := q.RetireTenant(ctx, db.RetireTenantParams{Resource: string(resource), State: state})
+		row, err := q.RetireTenant(ctx, db.RetireTenantParams{
+			Resource: string(resource), State: state, DeletionPolicy: string(policy),
+		})
 		if errors.Is(err, pgx.ErrNoRows) {
 			return nil
 		}
@@ -78,7 +80,7 @@ func (d *DB) Purge(ctx context.Context, id tenant.ID) error {
 			if err != nil || removed > 0 {
 				return err
 			}
-			return q.DeletePurgedTenant(ctx, string(id))
+			return deletePurged(ctx, q, id)
 		})
 		if err != nil {
 			return fmt.Errorf("purge tenant: %w", err)
@@ -87,4 +89,19 @@ func (d *DB) Purge(ctx context.Context, id tenant.ID) error {
 			return nil
 		}
 	}
+}
+
+// deletePurged deletes the row of a tenant of which nothing else is left, and
+// tells the operator, whose Tenant waits for it.
+func deletePurged(ctx context.Context, q *db.Queries, id tenant.ID) error {
+	resources, err := q.DeletePurgedTenant(ctx, string(id))
+	if err != nil {
+		return err
+	}
+	for _, resource := range resources {
+		if err := q.NotifyOperator(ctx, resource); err != nil {
+			return err
+		}
+	}
+	return nil
 }

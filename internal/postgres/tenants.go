@@ -34,7 +34,7 @@ func (d *DB) Apply(ctx context.Context, spec tenant.Spec) (tenant.Tenant, error)
 		if err := d.applySettings(ctx, tx, q, id, spec); err != nil {
 			return err
 		}
-		if err := applyUsers(ctx, q, id, spec.Users); err != nil {
+		if err := d.applyUsers(ctx, tx, q, id, spec); err != nil {
 			return err
 		}
 		out, err = readTenant(ctx, q, id, spec)
@@ -50,10 +50,7 @@ func (d *DB) Apply(ctx context.Context, spec tenant.Spec) (tenant.Tenant, error)
 func adopt(ctx context.Context, q *db.Queries, spec tenant.Spec) (string, error) {
 	row, err := q.LockTenantByResource(ctx, string(spec.ID))
 	if err == nil {
-		if row.State != "active" {
-			return "", fault.New(fault.Conflict, "tenant %s is %s: it cannot be applied again", spec.ID, row.State)
-		}
-		return row.ID, nil
+		return row.ID, revive(ctx, q, row, spec)
 	}
 	if !errors.Is(err, pgx.ErrNoRows) {
 		return "", err
@@ -61,7 +58,7 @@ func adopt(ctx context.Context, q *db.Queries, spec tenant.Spec) (string, error)
 	named, err := q.LockTenantByName(ctx, db.LockTenantByNameParams{Cluster: spec.Cluster, Namespace: spec.Namespace, Name: spec.Name})
 	switch {
 	case errors.Is(err, pgx.ErrNoRows) && spec.Claim != "":
-		return "", fault.New(fault.Conflict, "no retained tenant %s has this namespace and name: spec.claim takes the uid of a deleted Tenant of both; without it this message names the one there is, if any", spec.Claim)
+		return adoptFromAfar(ctx, q, spec)
 	case errors.Is(err, pgx.ErrNoRows):
 		return create(ctx, q, spec)
 	case err != nil:
@@ -69,11 +66,51 @@ func adopt(ctx context.Context, q *db.Queries, spec tenant.Spec) (string, error)
 	case named.State == "purging":
 		return "", fault.New(fault.Conflict, "the data of the deleted tenant of this name is still being purged: it is tried again")
 	case named.State == "retained" && (spec.Claim == tenant.ID(named.Resource) || spec.Claim == tenant.ID(named.ID)):
-		return named.ID, q.AdoptTenant(ctx, db.AdoptTenantParams{ID: named.ID, Resource: string(spec.ID)})
+		return named.ID, q.AdoptTenant(ctx, db.AdoptTenantParams{ID: named.ID, Resource: string(spec.ID), Cluster: spec.Cluster})
 	case named.State == "retained":
 		return "", fault.New(fault.Conflict, "a deleted tenant of this name left its data: set spec.claim to %s to adopt it, or choose another name", named.Resource)
 	}
 	return "", fault.New(fault.Conflict, "the name belongs to tenant %s", named.Resource)
+}
+
+// revive makes sure that the row found for the resource is active. A retained
+// one was abandoned, or its Tenant came back with a backup of the cluster.
+func revive(ctx context.Context, q *db.Queries, row db.LockTenantByResourceRow, spec tenant.Spec) error {
+	switch row.State {
+	case "active":
+		return nil
+	case "retained":
+		return q.AdoptTenant(ctx, db.AdoptTenantParams{ID: row.ID, Resource: row.Resource, Cluster: spec.Cluster})
+	}
+	return fault.New(fault.Conflict, "tenant %s is %s: it cannot be applied again", spec.ID, row.State)
+}
+
+// adoptFromAfar claims a tenant of another cluster, for one that moved here
+// with a copy of its database. It must have been given up there: two clusters
+// that share a database must not take one another's tenants.
+func adoptFromAfar(ctx context.Context, q *db.Queries, spec tenant.Spec) (string, error) {
+	claim, ok := parseID(string(spec.Claim))
+	if !ok {
+		return "", noneToClaim(spec)
+	}
+	row, err := q.LockTenantByClaim(ctx, db.LockTenantByClaimParams{
+		Claim: claim, Cluster: spec.Cluster, Namespace: spec.Namespace, Name: spec.Name,
+	})
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return "", noneToClaim(spec)
+	case err != nil:
+		return "", err
+	case row.State == "active":
+		return "", fault.New(fault.Conflict, "tenant %s belongs to cluster %s: if that cluster is gone, run `mnemo tenants retire --cluster %s`; it is tried again", spec.Claim, row.Cluster, row.Cluster)
+	case row.State != "retained":
+		return "", fault.New(fault.Conflict, "tenant %s is %s: it cannot be claimed", spec.Claim, row.State)
+	}
+	return row.ID, q.AdoptTenant(ctx, db.AdoptTenantParams{ID: row.ID, Resource: string(spec.ID), Cluster: spec.Cluster})
+}
+
+func noneToClaim(spec tenant.Spec) error {
+	return fault.New(fault.Conflict, "no retained tenant %s has this namespace and name: spec.claim takes the uid of a deleted Tenant of both; `mnemo tenants --retained` lists them", spec.Claim)
 }
 
 func create(ctx context.Context, q *db.Queries, spec tenant.Spec) (string, error) {
@@ -98,6 +135,15 @@ func (d *DB) applySettings(ctx context.Context, tx pgx.Tx, q *db.Queries, id str
 	})
 	if err != nil {
 		return err
+	}
+	if changed > 0 {
+		ended, err := q.ShortenOverlaps(ctx, db.ShortenOverlapsParams{TenantID: id, Overlap: interval(spec.TokenOverlap)})
+		if err != nil {
+			return err
+		}
+		if err := tellOfTokens(ctx, q, ended); err != nil {
+			return err
+		}
 	}
 	quota, err := q.SetQuota(ctx, db.SetQuotaParams{
 		TenantID: id, Memories: spec.Quota.Memories, Conversations: spec.Quota.Conversations, Storage: spec.Quota.Storage,

@@ -42,7 +42,7 @@ func TestStoreConforms(t *testing.T) {
 		d := postgrestest.Create(t)
 		store, owner := postgrestest.Open(t, d), ownerPool(t, d)
 		return tenanttest.Backend{
-			Store: store, Tokens: store,
+			Store: store, Tokens: store, Access: store, Records: store,
 			Fill: func(t *testing.T, scope tenant.Scope, memories, conversations int) {
 				fill(t, owner, scope, memories, conversations)
 			},
@@ -91,15 +91,20 @@ func workJobs(t *testing.T, store *postgres.DB, owner *pgxpool.Pool) {
 		t.Fatal(err)
 	}
 	for _, j := range jobs {
-		var args struct{ Tenant tenant.ID }
+		var args tenant.PurgeUserArgs // the others' are a part of it
 		if err := json.Unmarshal(j.Args, &args); err != nil {
 			t.Fatal(err)
 		}
-		run := store.Rebalance
-		if j.Kind == (tenant.PurgeArgs{}).Kind() {
-			run = store.Purge
+		var err error
+		switch j.Kind {
+		case tenant.PurgeArgs{}.Kind():
+			err = store.Purge(t.Context(), args.Tenant)
+		case tenant.PurgeUserArgs{}.Kind():
+			err = store.PurgeUser(t.Context(), tenant.Scope(args))
+		default:
+			err = store.Rebalance(t.Context(), args.Tenant)
 		}
-		if err := run(t.Context(), args.Tenant); err != nil {
+		if err != nil {
 			t.Errorf("job %s: %v", j.Kind, err)
 		}
 	}

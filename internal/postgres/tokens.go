@@ -68,6 +68,11 @@ func revoke(ctx context.Context, q *db.Queries, p db.RevokeTokensParams) error {
 	if err != nil {
 		return err
 	}
+	return tellOfTokens(ctx, q, hashes)
+}
+
+// tellOfTokens tells every replica of tokens whose end changed.
+func tellOfTokens(ctx context.Context, q *db.Queries, hashes [][]byte) error {
 	for _, hash := range hashes {
 		if err := q.NotifyToken(ctx, hash); err != nil {
 			return err
@@ -86,6 +91,7 @@ func lockUser(ctx context.Context, q *db.Queries, id tenant.ID, user string) (in
 
 // Identify implements tenant.TokenStore.
 func (d *DB) Identify(ctx context.Context, h tenant.Hash) (tenant.Identity, error) {
+	asked := time.Now()
 	row, err := db.New(d.pool).Identify(ctx, h[:])
 	if errors.Is(err, pgx.ErrNoRows) || err == nil && subtle.ConstantTimeCompare(row.Hash, h[:]) != 1 {
 		return tenant.Identity{}, fault.New(fault.Unauthorized, "the token is unknown or was revoked")
@@ -107,8 +113,9 @@ func (d *DB) Identify(ctx context.Context, h tenant.Hash) (tenant.Identity, erro
 		},
 		Placement: tenant.Placement{Collection: row.Collection, Partition: row.Partition},
 	}
-	if row.ExpiresAt != nil {
-		out.ExpiresAt = *row.ExpiresAt
+	if row.ExpiresIn > 0 {
+		// By this clock, which the caller has too, and not by the database's.
+		out.ExpiresAt = asked.Add(time.Duration(row.ExpiresIn * float64(time.Second)))
 	}
 	return out, nil
 }

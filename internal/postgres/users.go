@@ -3,6 +3,8 @@ package postgres
 import (
 	"context"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/mnemo-dev/mnemo/internal/postgres/db"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
@@ -11,11 +13,10 @@ import (
 const everyGeneration = int64(1) << 62
 
 // applyUsers makes the listed users the active ones. A user who is no longer
-// listed loses every token; the row stays, so that who is listed again finds
-// the data again.
-func applyUsers(ctx context.Context, q *db.Queries, id string, specs []tenant.UserSpec) error {
-	emails := make(map[string]string, len(specs))
-	for _, s := range specs {
+// listed loses every token.
+func (d *DB) applyUsers(ctx context.Context, tx pgx.Tx, q *db.Queries, id string, spec tenant.Spec) error {
+	emails := make(map[string]string, len(spec.Users))
+	for _, s := range spec.Users {
 		emails[s.Name] = s.Email
 	}
 	stored, err := q.LockUsers(ctx, id)
@@ -25,22 +26,17 @@ func applyUsers(ctx context.Context, q *db.Queries, id string, specs []tenant.Us
 	for _, u := range stored {
 		email, listed := emails[u.Name]
 		delete(emails, u.Name)
-		if !listed {
-			email = u.Email
+		switch {
+		case !listed && u.Active:
+			err = d.removeUser(ctx, tx, q, id, u, spec.DeletionPolicy)
+		case listed && (!u.Active || u.Email != email):
+			err = q.SetUser(ctx, db.SetUserParams{TenantID: id, ID: u.ID, Email: email, Active: true})
 		}
-		if u.Active == listed && u.Email == email {
-			continue
-		}
-		if err := q.SetUser(ctx, db.SetUserParams{TenantID: id, ID: u.ID, Email: email, Active: listed}); err != nil {
+		if err != nil {
 			return err
 		}
-		if !listed {
-			if err := revoke(ctx, q, db.RevokeTokensParams{TenantID: id, UserID: u.ID, Below: everyGeneration, Overlap: interval(0)}); err != nil {
-				return err
-			}
-		}
 	}
-	for _, s := range specs {
+	for _, s := range spec.Users {
 		if _, missing := emails[s.Name]; !missing {
 			continue
 		}

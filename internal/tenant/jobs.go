@@ -16,3 +16,13 @@ type PurgeArgs struct {
 
 // Kind names the job.
 func (PurgeArgs) Kind() string { return "tenant.purge" }
+
+// PurgeUserArgs are the arguments of the job that removes the data of a user
+// who is no longer listed.
+type PurgeUserArgs struct {
+	Tenant ID     `json:"tenant"`
+	User   UserID `json:"user"`
+}
+
+// Kind names the job.
+func (PurgeUserArgs) Kind() string { return "tenant.purge_user" }

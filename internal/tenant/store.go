@@ -42,8 +42,10 @@ type TokenStore interface {
 	// Install adds a credential beside the ones that are valid. Conflict when
 	// its generation is not above the newest one: a revoked token never revives.
 	Install(ctx context.Context, id ID, user string, c Credential) error
-	// RevokeOlder ends every token of the user below the generation, after
-	// the overlap; replicas drop them from their caches at once.
+	// RevokeOlder ends every token of the user below the generation, once the
+	// overlap has passed since that generation was installed: a call that comes
+	// late makes no token live longer. Replicas drop them from their caches at
+	// once.
 	RevokeOlder(ctx context.Context, id ID, user string, generation int64, overlap time.Duration) error
 	// Identify returns whom a token hash belongs to; Unauthorized when it is
 	// unknown, revoked or expired.

@@ -19,7 +19,6 @@ type Bucket struct {
 	IsDefault   bool
 	Memories    int64
 	CreatedAt   time.Time
-	NameKey     *string
 }
 
 type Conversation struct {
@@ -174,6 +173,7 @@ type Tenant struct {
 	TokenOverlap   pgtype.Interval
 	CreatedAt      time.Time
 	UpdatedAt      time.Time
+	RetiredAt      *time.Time
 }
 
 type Token struct {
@@ -224,4 +224,5 @@ type User struct {
 	Memories      int64
 	Conversations int64
 	CreatedAt     time.Time
+	Purging       bool
 }

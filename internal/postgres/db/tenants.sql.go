@@ -47,16 +47,17 @@ func (q *Queries) ActiveTenants(ctx context.Context) ([]string, error) {
 }
 
 const adoptTenant = `-- name: AdoptTenant :exec
-update tenants set resource = $1, state = 'active', updated_at = now() where id = $2
+update tenants set resource = $1, cluster = $2, state = 'active', retired_at = null, updated_at = now() where id = $3
 `
 
 type AdoptTenantParams struct {
 	Resource string
+	Cluster  string
 	ID       string
 }
 
 func (q *Queries) AdoptTenant(ctx context.Context, arg AdoptTenantParams) error {
-	_, err := q.db.Exec(ctx, adoptTenant, arg.Resource, arg.ID)
+	_, err := q.db.Exec(ctx, adoptTenant, arg.Resource, arg.Cluster, arg.ID)
 	return err
 }
 
@@ -106,13 +107,28 @@ func (q *Queries) CountRemaining(ctx context.Context, tenantID string) (CountRem
 	return i, err
 }
 
-const deletePurgedTenant = `-- name: DeletePurgedTenant :exec
-delete from tenants where id = $1 and state = 'purging'
+const deletePurgedTenant = `-- name: DeletePurgedTenant :many
+delete from tenants where id = $1 and state = 'purging' returning resource
 `
 
-func (q *Queries) DeletePurgedTenant(ctx context.Context, id string) error {
-	_, err := q.db.Exec(ctx, deletePurgedTenant, id)
-	return err
+func (q *Queries) DeletePurgedTenant(ctx context.Context, id string) ([]string, error) {
+	rows, err := q.db.Query(ctx, deletePurgedTenant, id)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []string{}
+	for rows.Next() {
+		var resource string
+		if err := rows.Scan(&resource); err != nil {
+			return nil, err
+		}
+		items = append(items, resource)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const getPlacement = `-- name: GetPlacement :one
@@ -405,14 +421,16 @@ func (q *Queries) PurgeMemories(ctx context.Context, arg PurgeMemoriesParams) (i
 }
 
 const retireTenant = `-- name: RetireTenant :one
-update tenants set state = case when state = 'purging' then state else $1 end, updated_at = now()
-where resource = $2
+update tenants set state = case when state = 'purging' then state else $1 end, deletion_policy = $2,
+    retired_at = coalesce(retired_at, now()), updated_at = now()
+where resource = $3
 returning id, state
 `
 
 type RetireTenantParams struct {
-	State    string
-	Resource string
+	State          string
+	DeletionPolicy string
+	Resource       string
 }
 
 type RetireTenantRow struct {
@@ -422,7 +440,7 @@ type RetireTenantRow struct {
 
 // Purging is final: a later Retain does not bring it back.
 func (q *Queries) RetireTenant(ctx context.Context, arg RetireTenantParams) (RetireTenantRow, error) {
-	row := q.db.QueryRow(ctx, retireTenant, arg.State, arg.Resource)
+	row := q.db.QueryRow(ctx, retireTenant, arg.State, arg.DeletionPolicy, arg.Resource)
 	var i RetireTenantRow
 	err := row.Scan(&i.ID, &i.State)
 	return i, err

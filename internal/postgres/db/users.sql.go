@@ -13,7 +13,8 @@ import (
 )
 
 const identify = `-- name: Identify :one
-select t.tenant_id, t.user_id, t.hash, t.generation, t.expires_at, t.last_used_at, n.name as tenant_name, u.name as user_name, n.suspended,
+select t.tenant_id, t.user_id, t.hash, t.generation, t.last_used_at,
+    coalesce(extract(epoch from t.expires_at - now()), 0)::float8 as expires_in, n.name as tenant_name, u.name as user_name, n.suspended,
     q.memories, q.conversations, q.storage, q.users, q.requests_per_minute, q.list_tokens, q.user_memories, q.user_conversations,
     coalesce(p.collection, '') as collection, coalesce(p.partition, '') as partition,
     (t.last_used_at is null or t.last_used_at < now() - interval '1 minute')::boolean as stale
@@ -30,8 +31,8 @@ type IdentifyRow struct {
 	UserID            int64
 	Hash              []byte
 	Generation        int64
-	ExpiresAt         *time.Time
 	LastUsedAt        *time.Time
+	ExpiresIn         float64
 	TenantName        string
 	UserName          string
 	Suspended         bool
@@ -56,8 +57,8 @@ func (q *Queries) Identify(ctx context.Context, hash []byte) (IdentifyRow, error
 		&i.UserID,
 		&i.Hash,
 		&i.Generation,
-		&i.ExpiresAt,
 		&i.LastUsedAt,
+		&i.ExpiresIn,
 		&i.TenantName,
 		&i.UserName,
 		&i.Suspended,
@@ -186,7 +187,7 @@ func (q *Queries) LockUserByName(ctx context.Context, arg LockUserByNameParams) 
 }
 
 const lockUsers = `-- name: LockUsers :many
-select id, name, email, active from users where tenant_id = $1 order by name for update
+select id, name, email, active from users where tenant_id = $1 and not purging order by name for update
 `
 
 type LockUsersRow struct {
@@ -256,27 +257,33 @@ func (q *Queries) RevokeTenantTokens(ctx context.Context, tenantID string) error
 }
 
 const revokeTokens = `-- name: RevokeTokens :many
-update tokens set expires_at = now() + $1::interval
-where tenant_id = $2 and user_id = $3 and generation < $4
-    and (expires_at is null or expires_at > now() + $1::interval)
-returning hash
+with ends as (
+    select greatest(now(), coalesce((
+        select n.created_at from tokens n
+        where n.tenant_id = $1 and n.user_id = $2 and n.generation = $3
+    ), now()) + $4::interval) as at
+)
+update tokens t set expires_at = ends.at from ends
+where t.tenant_id = $1 and t.user_id = $2 and t.generation < $3
+    and (t.expires_at is null or t.expires_at > ends.at)
+returning t.hash
 `
 
 type RevokeTokensParams struct {
-	Overlap  pgtype.Interval
 	TenantID string
 	UserID   int64
 	Below    int64
+	Overlap  pgtype.Interval
 }
 
-// Ends the user's tokens below a generation, and tells every replica. An end
-// that comes sooner stays.
+// Ends the user's tokens below a generation, an overlap after that one was
+// made. An end that comes sooner stays.
 func (q *Queries) RevokeTokens(ctx context.Context, arg RevokeTokensParams) ([][]byte, error) {
 	rows, err := q.db.Query(ctx, revokeTokens,
-		arg.Overlap,
 		arg.TenantID,
 		arg.UserID,
 		arg.Below,
+		arg.Overlap,
 	)
 	if err != nil {
 		return nil, err

@@ -14,7 +14,7 @@ values (@id, @id, @cluster, @namespace, @name, @display_name, @suspended, @delet
 insert into usage (tenant_id) values (@tenant_id);
 
 -- name: AdoptTenant :exec
-update tenants set resource = @resource, state = 'active', updated_at = now() where id = @id;
+update tenants set resource = @resource, cluster = @cluster, state = 'active', retired_at = null, updated_at = now() where id = @id;
 
 -- name: UpdateTenant :execrows
 update tenants set display_name = @display_name, suspended = @suspended, deletion_policy = @deletion_policy,
@@ -58,7 +58,8 @@ select id from tenants where id = @id and state = 'active' for share;
 
 -- name: RetireTenant :one
 -- Purging is final: a later Retain does not bring it back.
-update tenants set state = case when state = 'purging' then state else @state end, updated_at = now()
+update tenants set state = case when state = 'purging' then state else @state end, deletion_policy = @deletion_policy,
+    retired_at = coalesce(retired_at, now()), updated_at = now()
 where resource = @resource
 returning id, state;
 
@@ -77,8 +78,8 @@ delete from conversations c where c.tenant_id = @tenant_id and (c.user_id = @use
 delete from memories m where m.tenant_id = @tenant_id and (m.user_id = @user_id or @user_id = 0)
     and m.id in (select x.id from memories x where x.tenant_id = @tenant_id and (x.user_id = @user_id or @user_id = 0) limit @batch);
 
--- name: DeletePurgedTenant :exec
-delete from tenants where id = @id and state = 'purging';
+-- name: DeletePurgedTenant :many
+delete from tenants where id = @id and state = 'purging' returning resource;
 
 -- name: NotifyTenant :exec
 select pg_notify('mnemo_identity', 'tenant:' || @tenant_id::text);

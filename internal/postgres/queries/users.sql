@@ -1,5 +1,5 @@
 -- name: LockUsers :many
-select id, name, email, active from users where tenant_id = @tenant_id order by name for update;
+select id, name, email, active from users where tenant_id = @tenant_id and not purging order by name for update;
 
 -- name: ListUsers :many
 select u.id, u.name, u.email,
@@ -32,12 +32,18 @@ insert into tokens (tenant_id, user_id, generation, hash, issuer)
 values (@tenant_id, @user_id, @generation, @hash, @issuer);
 
 -- name: RevokeTokens :many
--- Ends the user's tokens below a generation, and tells every replica. An end
--- that comes sooner stays.
-update tokens set expires_at = now() + @overlap::interval
-where tenant_id = @tenant_id and user_id = @user_id and generation < @below
-    and (expires_at is null or expires_at > now() + @overlap::interval)
-returning hash;
+-- Ends the user's tokens below a generation, an overlap after that one was
+-- made. An end that comes sooner stays.
+with ends as (
+    select greatest(now(), coalesce((
+        select n.created_at from tokens n
+        where n.tenant_id = @tenant_id and n.user_id = @user_id and n.generation = @below
+    ), now()) + @overlap::interval) as at
+)
+update tokens t set expires_at = ends.at from ends
+where t.tenant_id = @tenant_id and t.user_id = @user_id and t.generation < @below
+    and (t.expires_at is null or t.expires_at > ends.at)
+returning t.hash;
 
 -- name: NotifyToken :exec
 select pg_notify('mnemo_identity', 'token:' || encode(@hash::bytea, 'hex'));
@@ -46,7 +52,8 @@ select pg_notify('mnemo_identity', 'token:' || encode(@hash::bytea, 'hex'));
 update tokens set expires_at = now() where tenant_id = @tenant_id and (expires_at is null or expires_at > now());
 
 -- name: Identify :one
-select t.tenant_id, t.user_id, t.hash, t.generation, t.expires_at, t.last_used_at, n.name as tenant_name, u.name as user_name, n.suspended,
+select t.tenant_id, t.user_id, t.hash, t.generation, t.last_used_at,
+    coalesce(extract(epoch from t.expires_at - now()), 0)::float8 as expires_in, n.name as tenant_name, u.name as user_name, n.suspended,
     q.memories, q.conversations, q.storage, q.users, q.requests_per_minute, q.list_tokens, q.user_memories, q.user_conversations,
     coalesce(p.collection, '') as collection, coalesce(p.partition, '') as partition,
     (t.last_used_at is null or t.last_used_at < now() - interval '1 minute')::boolean as stale

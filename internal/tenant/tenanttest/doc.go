@@ -10,7 +10,7 @@
 //   - A user whose newest token is revoked has a Token with an empty
 //     Fingerprint and the Generation it had, so that the next one is above it.
 //   - A user who is no longer listed and is listed again is the same UserID
-//     when the policy is Retain.
+//     when the policy is Retain, another one when it is Delete.
 //   - RevokeOlder never lengthens a token's life: of two overlaps the one that
 //     ends first counts.
 //   - Retire with Delete returns zero once the rows are gone and by then has

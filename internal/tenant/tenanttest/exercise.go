@@ -11,11 +11,13 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// Backend is what Exercise works on: the two stores and what a test needs to
+// Backend is what Exercise works on: the stores and what a test needs to
 // look behind them.
 type Backend struct {
-	Store  tenant.Store
-	Tokens tenant.TokenStore
+	Store   tenant.Store
+	Tokens  tenant.TokenStore
+	Access  tenant.AccessStore
+	Records tenant.RecordStore
 	// Fill gives a user so many memories and active conversations more.
 	Fill func(t *testing.T, scope tenant.Scope, memories, conversations int)
 	// Work runs the jobs committed so far to their end.
@@ -51,13 +53,23 @@ func Exercise(t *testing.T, open func(t *testing.T) Backend) {
 		"revoke older":                  revokeOlder,
 		"revoke older with overlap":     revokeOverlap,
 		"overlap ends":                  overlapEnds,
+		"overlap runs from the install": overlapFromInstall,
+		"a shorter overlap ends sooner": overlapShortened,
 		"identify":                      identify,
 		"a removed user has no token":   removedUser,
+		"a removed user and Delete":     removedForGood,
 		"a user issues a token":         userIssues,
+		"a user replaces the token":     userReplaces,
+		"who may replace":               whoMayReplace,
 		"retire and retain":             retireRetain,
 		"claim":                         claim,
 		"retire and delete":             retireDelete,
 		"retire what never was":         retireNothing,
+		"records":                       records,
+		"abandoned and back":            abandoned,
+		"abandoned and discarded":       discarded,
+		"claim from another cluster":    claimFromAfar,
+		"revoke all of a tenant":        revokeTenant,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

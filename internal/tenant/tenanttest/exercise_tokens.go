@@ -98,7 +98,7 @@ func revokeOverlap(c check) {
 		t.Errorf("the new token expires at %v, want never", now.ExpiresAt)
 	}
 	revoke(3 * time.Hour)
-	if now := f.wantValid(t, first); now.ExpiresAt.After(old.ExpiresAt) {
+	if now := f.wantValid(t, first); now.ExpiresAt.After(old.ExpiresAt.Add(time.Second)) {
 		t.Errorf("a second revocation moved the end from %v to %v", old.ExpiresAt, now.ExpiresAt)
 	}
 	f.apply(t)
@@ -128,6 +128,99 @@ func overlapEnds(c check) {
 			t.Fatal("an overlap of a millisecond has not ended after ten seconds")
 		}
 	}
+}
+
+// overlapFromInstall revokes late, as an operator does that was away in
+// between: the old token must not gain from it.
+func overlapFromInstall(c check) {
+	t, b := c.t, c.Backend
+	f := applied(t, b)
+	first := f.install(t, "alice", 1)
+	second := f.install(t, "alice", 2)
+	const overlap = 300 * time.Millisecond
+	for installed := time.Now(); time.Since(installed) < overlap; {
+		f.wantValid(t, second) // the overlap passes
+	}
+	if err := b.Tokens.RevokeOlder(t.Context(), f.got.ID, "alice", 2, overlap); err != nil {
+		t.Fatalf("RevokeOlder: %v", err)
+	}
+	f.wantRevoked(t, first)
+	f.wantValid(t, second)
+}
+
+func overlapShortened(c check) {
+	t, b := c.t, c.Backend
+	f := applied(t, b)
+	f.spec.TokenOverlap = time.Hour
+	f.apply(t)
+	first := f.install(t, "alice", 1)
+	second := f.install(t, "alice", 2)
+	if err := b.Tokens.RevokeOlder(t.Context(), f.got.ID, "alice", 2, time.Hour); err != nil {
+		t.Fatalf("RevokeOlder: %v", err)
+	}
+	f.spec.TokenOverlap = 2 * time.Hour
+	f.apply(t)
+	if left := time.Until(f.wantValid(t, first).ExpiresAt); left > 61*time.Minute {
+		t.Errorf("a longer overlap gave the old token %v, want what it had", left)
+	}
+	f.spec.TokenOverlap = 0
+	f.apply(t)
+	f.wantRevoked(t, first)
+	f.wantValid(t, second)
+}
+
+func userReplaces(c check) {
+	t, b := c.t, c.Backend
+	f := applied(t, b)
+	scope := f.scope(t, "alice")
+	if got, err := b.Access.Token(t.Context(), scope); err != nil || got != nil {
+		t.Errorf("Token before there is one = %+v, %v, want nil", got, err)
+	}
+	first, bob := f.install(t, "alice", 3), f.install(t, "bob", 1)
+	mine := tenant.HashSecret("mine")
+	info, err := b.Access.ReplaceToken(t.Context(), scope, mine)
+	if err != nil {
+		t.Fatalf("ReplaceToken: %v", err)
+	}
+	want := tenant.TokenInfo{Generation: 4, Fingerprint: mine.Fingerprint(), Issuer: tenant.IssuerUser}
+	ignored := cmpopts.IgnoreFields(tenant.TokenInfo{}, "CreatedAt", "LastUsedAt")
+	if diff := cmp.Diff(want, info, ignored); diff != "" {
+		t.Errorf("ReplaceToken (-want +got):\n%s", diff)
+	}
+	f.wantRevoked(t, first)
+	f.wantValid(t, mine)
+	f.wantValid(t, bob)
+	if got, err := b.Access.Token(t.Context(), scope); err != nil || !cmp.Equal(&want, got, ignored) {
+		t.Errorf("Token = %+v, %v, want the one just made", got, err)
+	}
+	f.apply(t)
+	if diff := cmp.Diff(&want, f.user(t, "alice").Token, ignored); diff != "" {
+		t.Errorf("what the operator sees (-want +got):\n%s", diff)
+	}
+	again := tenant.HashSecret("mine again")
+	if _, err := b.Access.ReplaceToken(t.Context(), scope, again); err != nil {
+		t.Fatalf("ReplaceToken again: %v", err)
+	}
+	f.wantRevoked(t, mine)
+	f.wantValid(t, again)
+}
+
+func whoMayReplace(c check) {
+	t, b := c.t, c.Backend
+	f, other := applied(t, b), applied(t, b)
+	alice, bob := f.scope(t, "alice"), f.scope(t, "bob")
+	refused := func(scope tenant.Scope) {
+		t.Helper()
+		_, err := b.Access.ReplaceToken(t.Context(), scope, tenant.HashSecret("stranger"))
+		wantKind(t, err, fault.Forbidden)
+	}
+	refused(tenant.Scope{Tenant: other.got.ID, User: alice.User})
+	f.spec.Users = []tenant.UserSpec{{Name: "bob"}}
+	f.apply(t)
+	refused(alice)
+	f.install(t, "bob", 1)
+	f.retire(t, tenant.Retain)
+	refused(bob)
 }
 
 func identify(c check) {
@@ -173,6 +266,30 @@ func removedUser(c check) {
 	}
 	wantKind(t, b.Tokens.Install(t.Context(), f.got.ID, "alice", credential(4)), fault.Conflict)
 	f.wantValid(t, f.install(t, "alice", 5))
+}
+
+func removedForGood(c check) {
+	t, b := c.t, c.Backend
+	f := applied(t, b)
+	f.spec.DeletionPolicy = tenant.Delete
+	f.apply(t)
+	hash, alice, bob := f.install(t, "alice", 4), f.user(t, "alice").ID, f.user(t, "bob").ID
+	all := f.spec.Users
+	f.spec.Users = []tenant.UserSpec{{Name: "bob"}}
+	f.apply(t)
+	f.wantRevoked(t, hash)
+	f.spec.Users = all
+	f.apply(t) // while the data of the one before is on its way out
+	f.wantRevoked(t, hash)
+	f.wantValid(t, f.install(t, "alice", 1))
+	b.Work(t)
+	f.apply(t)
+	if now := f.user(t, "alice"); now.ID == alice || now.Token == nil || now.Token.Generation != 1 {
+		t.Errorf("alice is %+v, want another user than %d, with a first token", now, alice)
+	}
+	if now := f.user(t, "bob").ID; now != bob {
+		t.Errorf("bob became %d, was %d", now, bob)
+	}
 }
 
 func userIssues(c check) {

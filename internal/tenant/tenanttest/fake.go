@@ -13,7 +13,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// Fake is tenant.Store, tenant.TokenStore and tenant.Partitions in memory.
+// Fake is every store of package tenant, and tenant.Partitions, in memory.
 // It passes Exercise and is safe for concurrent use.
 type Fake struct {
 	// Before is called at the start of each method with its name; the error it
@@ -34,9 +34,11 @@ type Fake struct {
 }
 
 var (
-	_ tenant.Store      = (*Fake)(nil)
-	_ tenant.TokenStore = (*Fake)(nil)
-	_ tenant.Partitions = (*Fake)(nil)
+	_ tenant.Store       = (*Fake)(nil)
+	_ tenant.TokenStore  = (*Fake)(nil)
+	_ tenant.AccessStore = (*Fake)(nil)
+	_ tenant.RecordStore = (*Fake)(nil)
+	_ tenant.Partitions  = (*Fake)(nil)
 )
 
 type row struct {
@@ -46,6 +48,7 @@ type row struct {
 	placement tenant.Placement
 	usage     tenant.Usage
 	retired   bool
+	retiredAt time.Time
 	purging   bool
 	version   int
 }
@@ -107,7 +110,10 @@ func (f *Fake) Apply(_ context.Context, spec tenant.Spec) (got tenant.Tenant, er
 	if err != nil {
 		return tenant.Tenant{}, err
 	}
-	f.applyUsers(r, spec.Users)
+	f.applyUsers(r, spec)
+	for _, u := range r.users {
+		u.shorten(spec.TokenOverlap)
+	}
 	spec.Users = nil
 	if !sameSpec(r.spec, spec) {
 		r.version++
@@ -119,22 +125,19 @@ func (f *Fake) Apply(_ context.Context, spec tenant.Spec) (got tenant.Tenant, er
 // adopt finds or makes the row the spec is for.
 func (f *Fake) adopt(spec tenant.Spec) (tenant.ID, *row, error) {
 	for id, r := range f.rows {
-		if r.uid == spec.ID && !r.retired {
-			return id, r, nil
-		}
-	}
-	for id, r := range f.rows {
-		if r.spec.Cluster != spec.Cluster || r.spec.Namespace != spec.Namespace || r.spec.Name != spec.Name {
+		if r.uid != spec.ID {
 			continue
 		}
-		if r.retired && spec.Claim == "" {
-			return "", nil, fault.New(fault.Conflict, "tenant %s left its data: set spec.claim to adopt it", r.uid)
+		if r.purging {
+			return "", nil, fault.New(fault.Conflict, "tenant %s is purging", id)
 		}
-		if !r.retired || spec.Claim != r.uid {
-			return "", nil, fault.New(fault.Conflict, "the name belongs to tenant %s", r.uid)
-		}
-		r.retired, r.uid = false, spec.ID
+		r.retired, r.retiredAt = false, time.Time{}
 		return id, r, nil
+	}
+	for id, r := range f.rows {
+		if r.means(id, spec) {
+			return id, r, r.claim(spec, id)
+		}
 	}
 	if spec.Claim != "" {
 		return "", nil, fault.New(fault.Conflict, "no retained tenant %s has this name", spec.Claim)
@@ -144,14 +147,33 @@ func (f *Fake) adopt(spec tenant.Spec) (tenant.ID, *row, error) {
 	return spec.ID, r, nil
 }
 
+// means reports whether the row is the one that the spec's name, or its claim,
+// is about.
+func (r *row) means(id tenant.ID, spec tenant.Spec) bool {
+	claimed := spec.Claim != "" && (spec.Claim == r.uid || spec.Claim == id)
+	return r.spec.Namespace == spec.Namespace && r.spec.Name == spec.Name && (r.spec.Cluster == spec.Cluster || claimed)
+}
+
+// claim gives the row to the spec's resource.
+func (r *row) claim(spec tenant.Spec, id tenant.ID) error {
+	if r.retired && spec.Claim == "" {
+		return fault.New(fault.Conflict, "tenant %s left its data: set spec.claim to adopt it", r.uid)
+	}
+	if !r.retired || r.purging || spec.Claim != r.uid && spec.Claim != id {
+		return fault.New(fault.Conflict, "the name belongs to tenant %s of cluster %s", r.uid, r.spec.Cluster)
+	}
+	r.retired, r.retiredAt, r.uid = false, time.Time{}, spec.ID
+	return nil
+}
+
 func sameSpec(a, b tenant.Spec) bool {
 	a.Users, b.Users = nil, nil
 	return reflect.DeepEqual(a, b)
 }
 
-func (f *Fake) applyUsers(r *row, specs []tenant.UserSpec) {
+func (f *Fake) applyUsers(r *row, spec tenant.Spec) {
 	emails := map[string]string{}
-	for _, s := range specs {
+	for _, s := range spec.Users {
 		emails[s.Name] = s.Email
 		u := r.users[s.Name]
 		if u == nil {
@@ -168,10 +190,13 @@ func (f *Fake) applyUsers(r *row, specs []tenant.UserSpec) {
 		if _, listed := emails[name]; !listed && u.listed {
 			u.listed = false
 			u.revoke(u.newest + 1)
+			if spec.DeletionPolicy == tenant.Delete {
+				delete(r.users, name)
+			}
 			r.version++
 		}
 	}
-	r.usage.Users = int64(len(specs))
+	r.usage.Users = int64(len(spec.Users))
 }
 
 func (u *user) revoke(below int64) {
@@ -259,7 +284,12 @@ func (f *Fake) Retire(_ context.Context, id tenant.ID, policy tenant.DeletionPol
 		if r.uid != id {
 			continue
 		}
-		r.retired = true
+		if r.retired = true; r.retiredAt.IsZero() {
+			r.retiredAt = time.Now()
+		}
+		if !r.purging {
+			r.spec.DeletionPolicy = policy
+		}
 		for _, u := range r.users {
 			u.revoke(u.newest + 1)
 		}

@@ -47,6 +47,20 @@ func (f *Fake) Calls() map[string]int {
 	return maps.Clone(f.calls)
 }
 
+// Installed returns how many tokens were ever installed. Before may ask it.
+func (f *Fake) Installed() int { return len(f.hashes) }
+
+// Scope returns a user's scope, with user 0 when there is none of the name.
+func (f *Fake) Scope(id tenant.ID, name string) tenant.Scope {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	scope := tenant.Scope{Tenant: id}
+	if r := f.rows[id]; r != nil && r.users[name] != nil {
+		scope.User = r.users[name].id
+	}
+	return scope
+}
+
 // HasPartition reports whether the partition is there.
 func (f *Fake) HasPartition(p tenant.Placement) bool {
 	f.mu.Lock()
@@ -97,7 +111,7 @@ func (f *Fake) Work() {
 // Backend returns the fake as what Exercise takes.
 func (f *Fake) Backend() Backend {
 	return Backend{
-		Store: f, Tokens: f,
+		Store: f, Tokens: f, Access: f, Records: f,
 		Fill: func(_ *testing.T, s tenant.Scope, memories, conversations int) {
 			f.Fill(s.Tenant, memories, conversations)
 		},

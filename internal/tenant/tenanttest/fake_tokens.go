@@ -46,19 +46,108 @@ func (f *Fake) RevokeOlder(_ context.Context, id tenant.ID, name string, generat
 	if u == nil {
 		return fault.New(fault.NotFound, "tenant %s has no user %s", id, name)
 	}
-	ends := time.Now().Add(overlap)
-	for _, t := range u.tokens {
-		if t.Generation >= generation || t.revoked {
-			continue
-		}
-		if overlap <= 0 {
-			t.revoked = true
-		} else if t.ends.IsZero() || ends.Before(t.ends) {
-			t.ends = ends
-		}
+	if u.revokeAfter(generation, overlap) {
 		r.version++
 	}
 	return nil
+}
+
+// revokeAfter ends the tokens below a generation, an overlap after that one
+// was made, and reports whether any end changed.
+func (u *user) revokeAfter(generation int64, overlap time.Duration) (changed bool) {
+	since := time.Now()
+	for _, t := range u.tokens {
+		if t.Generation == generation {
+			since = t.created
+		}
+	}
+	ends := since.Add(overlap)
+	for _, t := range u.tokens {
+		switch {
+		case t.Generation >= generation || t.revoked:
+			continue
+		case overlap <= 0 || !ends.After(time.Now()):
+			t.revoked = true
+		case t.ends.IsZero() || ends.Before(t.ends):
+			t.ends = ends
+		default:
+			continue
+		}
+		changed = true
+	}
+	return changed
+}
+
+// shorten ends the old tokens that would live longer than an overlap beside
+// the next one.
+func (u *user) shorten(overlap time.Duration) {
+	for i, t := range u.tokens {
+		if t.ends.IsZero() || i+1 == len(u.tokens) {
+			continue
+		}
+		if ends := u.tokens[i+1].created.Add(overlap); ends.Before(t.ends) {
+			t.ends = ends
+		}
+	}
+}
+
+// ReplaceToken implements tenant.AccessStore.
+func (f *Fake) ReplaceToken(_ context.Context, scope tenant.Scope, h tenant.Hash) (info tenant.TokenInfo, err error) {
+	defer f.begin("ReplaceToken", &err)()
+	if err != nil {
+		return tenant.TokenInfo{}, err
+	}
+	r, name, u := f.active(scope)
+	if u == nil || r.spec.Suspended {
+		return tenant.TokenInfo{}, fault.New(fault.Forbidden, "this user has no access any more")
+	}
+	t := &token{
+		Credential: tenant.Credential{Generation: u.newest + 1, TokenHash: h, Issuer: tenant.IssuerUser},
+		row:        r, user: name, created: time.Now(),
+	}
+	u.tokens, u.newest = append(u.tokens, t), t.Generation
+	u.revoke(t.Generation)
+	f.hashes[h] = t
+	r.version++
+	return t.info(), nil
+}
+
+// Token implements tenant.AccessStore.
+func (f *Fake) Token(_ context.Context, scope tenant.Scope) (info *tenant.TokenInfo, err error) {
+	defer f.begin("Token", &err)()
+	if err != nil {
+		return nil, err
+	}
+	_, _, u := f.active(scope)
+	if u == nil || len(u.tokens) == 0 {
+		return nil, nil
+	}
+	t := u.tokens[len(u.tokens)-1]
+	out := t.info()
+	if !t.valid() {
+		out.Fingerprint = ""
+	}
+	return &out, nil
+}
+
+// active returns a listed user of a tenant that is not retired.
+func (f *Fake) active(scope tenant.Scope) (*row, string, *user) {
+	r, err := f.row(scope.Tenant)
+	if err != nil {
+		return nil, "", nil
+	}
+	for name, u := range r.users {
+		if u.id == scope.User && u.listed {
+			return r, name, u
+		}
+	}
+	return nil, "", nil
+}
+
+func (t *token) info() tenant.TokenInfo {
+	return tenant.TokenInfo{
+		Generation: t.Generation, Fingerprint: t.TokenHash.Fingerprint(), Issuer: t.Issuer, CreatedAt: t.created,
+	}
 }
 
 func (t *token) valid() bool {

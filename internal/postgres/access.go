@@ -1,0 +1,83 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/postgres/db"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+var _ tenant.AccessStore = (*DB)(nil)
+
+// Token implements tenant.AccessStore.
+func (d *DB) Token(ctx context.Context, scope tenant.Scope) (*tenant.TokenInfo, error) {
+	out, err := newestToken(ctx, db.New(d.pool), scope)
+	if err != nil {
+		return nil, fmt.Errorf("read token: %w", mapError(err))
+	}
+	return out, nil
+}
+
+func newestToken(ctx context.Context, q *db.Queries, scope tenant.Scope) (*tenant.TokenInfo, error) {
+	row, err := q.NewestToken(ctx, db.NewestTokenParams{TenantID: string(scope.Tenant), UserID: int64(scope.User)})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, nil //nolint:nilnil // no token is an answer here
+	}
+	if err != nil {
+		return nil, err
+	}
+	out := &tenant.TokenInfo{Generation: row.Generation, Issuer: tenant.Issuer(row.Issuer), CreatedAt: row.CreatedAt}
+	if row.LastUsedAt != nil {
+		out.LastUsedAt = *row.LastUsedAt
+	}
+	if row.Valid {
+		out.Fingerprint = tenant.Hash(row.Hash).Fingerprint()
+	}
+	return out, nil
+}
+
+// ReplaceToken implements tenant.AccessStore.
+func (d *DB) ReplaceToken(ctx context.Context, scope tenant.Scope, h tenant.Hash) (tenant.TokenInfo, error) {
+	var out tenant.TokenInfo
+	err := d.inTx(ctx, func(_ pgx.Tx, q *db.Queries) error {
+		id, user := string(scope.Tenant), int64(scope.User)
+		_, err := q.LockActiveUser(ctx, db.LockActiveUserParams{TenantID: id, UserID: user})
+		if errors.Is(err, pgx.ErrNoRows) {
+			return fault.New(fault.Forbidden, "this user has no access any more")
+		}
+		if err != nil {
+			return err
+		}
+		newest, err := q.NewestGeneration(ctx, db.NewestGenerationParams{TenantID: id, UserID: user})
+		if err != nil {
+			return err
+		}
+		err = q.InsertToken(ctx, db.InsertTokenParams{
+			TenantID: id, UserID: user, Generation: newest + 1, Hash: h[:], Issuer: string(tenant.IssuerUser),
+		})
+		if err != nil {
+			return err
+		}
+		err = revoke(ctx, q, db.RevokeTokensParams{TenantID: id, UserID: user, Below: newest + 1, Overlap: interval(0)})
+		if err != nil {
+			return err
+		}
+		if err := q.NotifyOperator(ctx, id); err != nil {
+			return err
+		}
+		token, err := newestToken(ctx, q, scope)
+		if token != nil {
+			out = *token
+		}
+		return err
+	})
+	if err != nil {
+		return tenant.TokenInfo{}, fmt.Errorf("replace token: %w", err)
+	}
+	return out, nil
+}

@@ -1,0 +1,25 @@
+-- name: ListRecords :many
+select t.id, t.resource, t.cluster, t.namespace, t.name, t.state, t.deletion_policy, t.retired_at,
+    u.memories, u.conversations, u.blocked, u.storage,
+    (select count(*) from users x where x.tenant_id = t.id and x.active) as users,
+    coalesce(p.collection, '') as collection, coalesce(p.partition, '') as partition
+from tenants t
+join usage u on u.tenant_id = t.id
+left join placements p on p.tenant_id = t.id
+where @cluster::text = '' or t.cluster = @cluster
+order by t.namespace, t.name, t.retired_at;
+
+-- name: AbandonTenant :execrows
+update tenants set state = 'retained', retired_at = now(), updated_at = now() where id = @id and state = 'active';
+
+-- name: LockTenantByClaim :one
+-- A tenant of another cluster, which its host has given up.
+select id, resource, cluster, namespace, name, display_name, state, suspended, deletion_policy, isolation, token_overlap
+from tenants where (resource = @claim::uuid or id = @claim) and cluster <> @cluster and namespace = @namespace and name = @name
+for update;
+
+-- name: RevokeTokensOfTenant :execrows
+update tokens set expires_at = now() where tenant_id = @tenant_id and (expires_at is null or expires_at > now());
+
+-- name: ForgetPasswords :exec
+update users set password_hash = null where tenant_id = @tenant_id and password_hash is not null;

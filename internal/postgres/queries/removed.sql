@@ -1,0 +1,18 @@
+-- name: PurgeUser :exec
+-- Ends a user whose data goes. The name is free at once for another user: no
+-- name has a number sign.
+update users set active = false, purging = true, name = name || '#' || id where tenant_id = @tenant_id and id = @id;
+
+-- name: IsPurgingUser :one
+select exists (select from users where tenant_id = @tenant_id and id = @id and purging);
+
+-- name: ConversationsOfUser :many
+-- Those that hold no room first, so that none of them is given any.
+select id::text as id from conversations where tenant_id = @tenant_id and user_id = @user_id
+order by status = 'active', id limit @batch;
+
+-- name: MemoriesOfUser :many
+select id::text as id from memories where tenant_id = @tenant_id and user_id = @user_id order by seq limit @batch;
+
+-- name: DeletePurgedUser :exec
+delete from users where tenant_id = @tenant_id and id = @id and purging;

@@ -1,0 +1,77 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/mnemo-dev/mnemo/internal/postgres/db"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+var _ tenant.RecordStore = (*DB)(nil)
+
+// Records implements tenant.RecordStore.
+func (d *DB) Records(ctx context.Context, cluster string) ([]tenant.Record, error) {
+	rows, err := db.New(d.pool).ListRecords(ctx, cluster)
+	if err != nil {
+		return nil, fmt.Errorf("list tenants: %w", mapError(err))
+	}
+	return collect(rows, toRecord), nil
+}
+
+func toRecord(r db.ListRecordsRow) tenant.Record {
+	out := tenant.Record{
+		ID: tenant.ID(r.ID), Resource: tenant.ID(r.Resource), Cluster: r.Cluster, Namespace: r.Namespace, Name: r.Name,
+		State: tenant.State(r.State), Policy: tenant.DeletionPolicy(r.DeletionPolicy),
+		Usage: tenant.Usage{
+			Memories: r.Memories, Conversations: r.Conversations, Blocked: r.Blocked, Storage: r.Storage, Users: r.Users,
+		},
+		Placement: tenant.Placement{Collection: r.Collection, Partition: r.Partition},
+	}
+	if r.RetiredAt != nil {
+		out.RetiredAt = r.RetiredAt.UTC()
+	}
+	return out
+}
+
+// Abandon implements tenant.RecordStore.
+func (d *DB) Abandon(ctx context.Context, id tenant.ID) error {
+	err := d.inTx(ctx, func(_ pgx.Tx, q *db.Queries) error {
+		n, err := q.AbandonTenant(ctx, string(id))
+		if err != nil || n == 0 {
+			return err
+		}
+		if err := q.RevokeTenantTokens(ctx, string(id)); err != nil {
+			return err
+		}
+		return q.NotifyTenant(ctx, string(id))
+	})
+	if err != nil {
+		return fmt.Errorf("abandon tenant: %w", err)
+	}
+	return nil
+}
+
+// Revoke implements tenant.RecordStore.
+func (d *DB) Revoke(ctx context.Context, id tenant.ID) (int64, error) {
+	var revoked int64
+	err := d.inTx(ctx, func(_ pgx.Tx, q *db.Queries) error {
+		var err error
+		if revoked, err = q.RevokeTokensOfTenant(ctx, string(id)); err != nil {
+			return err
+		}
+		if err := q.ForgetPasswords(ctx, string(id)); err != nil {
+			return err
+		}
+		if err := q.NotifyTenant(ctx, string(id)); err != nil {
+			return err
+		}
+		return q.NotifyOperator(ctx, string(id))
+	})
+	if err != nil {
+		return 0, fmt.Errorf("revoke tokens of tenant: %w", err)
+	}
+	return revoked, nil
+}

@@ -1,0 +1,80 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/postgres/db"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+// removeUser ends the access of a user who is no longer listed. With Retain the
+// row stays, so that who is listed again finds the data again; with Delete the
+// data goes, by a job.
+func (d *DB) removeUser(ctx context.Context, tx pgx.Tx, q *db.Queries, id string, u db.LockUsersRow, policy tenant.DeletionPolicy) error {
+	var err error
+	if policy == tenant.Delete {
+		err = q.PurgeUser(ctx, db.PurgeUserParams{TenantID: id, ID: u.ID})
+	} else {
+		err = q.SetUser(ctx, db.SetUserParams{TenantID: id, ID: u.ID, Email: u.Email, Active: false})
+	}
+	if err != nil {
+		return err
+	}
+	err = revoke(ctx, q, db.RevokeTokensParams{TenantID: id, UserID: u.ID, Below: everyGeneration, Overlap: interval(0)})
+	if err != nil || policy != tenant.Delete {
+		return err
+	}
+	return d.insertJob(ctx, tx, tenant.PurgeUserArgs{Tenant: tenant.ID(id), User: tenant.UserID(u.ID)})
+}
+
+// PurgeUser removes everything of a user who is no longer listed, in batches,
+// and the row last. It may be repeated; nothing is done for any other user.
+func (d *DB) PurgeUser(ctx context.Context, scope tenant.Scope) error {
+	purging, err := db.New(d.pool).IsPurgingUser(ctx, db.IsPurgingUserParams{TenantID: string(scope.Tenant), ID: int64(scope.User)})
+	if err != nil {
+		return fmt.Errorf("purge user: %w", mapError(err))
+	}
+	for purging {
+		if purging, err = d.purgeUserBatch(ctx, scope); err != nil {
+			return fmt.Errorf("purge user: %w", err)
+		}
+	}
+	return nil
+}
+
+// purgeUserBatch removes some conversations, or memories when there are none,
+// or the row when there are neither; more says that something may be left.
+func (d *DB) purgeUserBatch(ctx context.Context, scope tenant.Scope) (more bool, err error) {
+	id, user := string(scope.Tenant), int64(scope.User)
+	var conversations, memories []string
+	err = d.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
+		var err error
+		conversations, err = q.ConversationsOfUser(ctx, db.ConversationsOfUserParams{TenantID: id, UserID: user, Batch: purgeBatch})
+		if err != nil {
+			return err
+		}
+		memories, err = q.MemoriesOfUser(ctx, db.MemoriesOfUserParams{TenantID: id, UserID: user, Batch: purgeBatch})
+		return err
+	})
+	switch {
+	case err != nil:
+		return false, err
+	case len(conversations) > 0:
+		_, err = d.Conversations().Delete(ctx, scope, conversations)
+	case len(memories) > 0:
+		_, err = d.Memories().Delete(ctx, scope, memories)
+	default:
+		// A cascade takes the rest: buckets, imports, tokens, requests.
+		return false, d.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
+			return q.DeletePurgedUser(ctx, db.DeletePurgedUserParams{TenantID: id, ID: user})
+		})
+	}
+	if fault.Is(err, fault.NotFound) {
+		return false, nil // the tenant is gone by now
+	}
+	return true, err
+}

@@ -1,0 +1,74 @@
+package tenant
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// State is what became of a tenant's rows.
+type State string
+
+// The states of a tenant.
+const (
+	Active   State = "active"
+	Retained State = "retained" // no token is valid; data waits to be claimed or purged
+	Purging  State = "purging"  // data is being removed; nothing brings it back
+)
+
+// Record is what is stored of a tenant, whether or not its Tenant is there.
+type Record struct {
+	ID        ID
+	Resource  ID     // uid of the Tenant it belongs to, another one than ID after a claim
+	Cluster   string // uid of the kube-system namespace of that Tenant's cluster
+	Namespace string
+	Name      string
+	State     State
+	Policy    DeletionPolicy // when it was retired, else what is asked for now
+	RetiredAt time.Time      // zero while it is active
+	Usage     Usage
+	Placement Placement // zero when it was never placed
+}
+
+// RecordStore keeps tenants whose Tenant may be gone. internal/postgres
+// implements it.
+type RecordStore interface {
+	// Records returns what is stored of a cluster's tenants, of all with "", by
+	// namespace and name.
+	Records(ctx context.Context, cluster string) ([]Record, error)
+	// Abandon retires a tenant whose Tenant went without being let go: its
+	// tokens are revoked and its data is kept, under the policy it had. Nothing
+	// is done for one that is not active.
+	Abandon(ctx context.Context, id ID) error
+	// Revoke ends every token, password and session of a tenant and returns how
+	// many tokens were valid. The operator issues new ones to its users.
+	Revoke(ctx context.Context, id ID) (int64, error)
+	// Purge removes everything of a tenant that is being purged. It may be
+	// repeated.
+	Purge(ctx context.Context, id ID) error
+}
+
+// Keeper looks after the data of tenants whose Tenant is gone.
+type Keeper struct {
+	Records    RecordStore
+	Store      Store
+	Partitions Partitions
+}
+
+// Discard purges a retained tenant: its partition first, while the record still
+// says where that is, then its rows, by a job. Nothing is done for one that is
+// not retained.
+func (k Keeper) Discard(ctx context.Context, r Record) error {
+	if r.State != Retained {
+		return nil
+	}
+	if r.Placement != (Placement{}) {
+		if err := k.Partitions.Drop(ctx, r.Placement); err != nil {
+			return fmt.Errorf("drop partition: %w", err)
+		}
+	}
+	if _, err := k.Store.Retire(ctx, r.Resource, Delete); err != nil {
+		return fmt.Errorf("retire tenant: %w", err)
+	}
+	return nil
+}

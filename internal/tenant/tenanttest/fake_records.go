@@ -1,0 +1,98 @@
+package tenanttest
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+// Records implements tenant.RecordStore.
+func (f *Fake) Records(_ context.Context, cluster string) (out []tenant.Record, err error) {
+	defer f.begin("Records", &err)()
+	if err != nil {
+		return nil, err
+	}
+	for id, r := range f.rows {
+		if cluster == "" || r.spec.Cluster == cluster {
+			out = append(out, r.record(id))
+		}
+	}
+	slices.SortFunc(out, func(a, b tenant.Record) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return out, nil
+}
+
+func (r *row) record(id tenant.ID) tenant.Record {
+	out := tenant.Record{
+		ID: id, Resource: r.uid, Cluster: r.spec.Cluster, Namespace: r.spec.Namespace, Name: r.spec.Name,
+		State: tenant.Active, Policy: r.spec.DeletionPolicy, RetiredAt: r.retiredAt, Usage: r.usage, Placement: r.placement,
+	}
+	switch {
+	case r.purging:
+		out.State = tenant.Purging
+	case r.retired:
+		out.State = tenant.Retained
+	}
+	return out
+}
+
+// Abandon implements tenant.RecordStore.
+func (f *Fake) Abandon(_ context.Context, id tenant.ID) (err error) {
+	defer f.begin("Abandon", &err)()
+	if err != nil {
+		return err
+	}
+	if r := f.rows[id]; r != nil && !r.retired {
+		r.retired, r.retiredAt = true, time.Now()
+		r.revokeAll()
+	}
+	return nil
+}
+
+// Revoke implements tenant.RecordStore.
+func (f *Fake) Revoke(_ context.Context, id tenant.ID) (n int64, err error) {
+	defer f.begin("Revoke", &err)()
+	if err != nil {
+		return 0, err
+	}
+	if r := f.rows[id]; r != nil {
+		n = r.revokeAll()
+	}
+	return n, nil
+}
+
+// Purge implements tenant.RecordStore.
+func (f *Fake) Purge(_ context.Context, id tenant.ID) (err error) {
+	defer f.begin("Purge", &err)()
+	if err != nil {
+		return err
+	}
+	if r := f.rows[id]; r != nil && r.purging {
+		delete(f.rows, id)
+	}
+	return nil
+}
+
+// revokeAll ends every token and returns how many were valid.
+func (r *row) revokeAll() (n int64) {
+	for _, u := range r.users {
+		for _, t := range u.tokens {
+			if t.valid() {
+				n++
+			}
+		}
+		u.revoke(u.newest + 1)
+	}
+	return n
+}
+
+// Age makes it long ago that the tenant was retired.
+func (f *Fake) Age(id tenant.ID, by time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.rows[id].retiredAt = f.rows[id].retiredAt.Add(-by)
+}
