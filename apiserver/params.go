@@ -72,11 +72,13 @@ func (p *params) time(name, text string, parse func(string) (time.Time, error)) 
 
 // provider reads a platform's name, "" for all.
 func provider(text string) string {
-	if text == chat.AllPlatforms {
+	if text == allProviders {
 		return ""
 	}
 	return text
 }
+
+const allProviders = "all"
 
 // The functions below document query parameters.
 

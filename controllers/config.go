@@ -25,6 +25,12 @@ type Config struct {
 	Resync time.Duration
 	// Poll is how often a purge in progress is looked at. Default: 2 seconds.
 	Poll time.Duration
+	// Sweep is how often tenants are looked for whose Tenant went without being
+	// let go. Default: 10 minutes.
+	Sweep time.Duration
+	// OrphanGrace is how long the data of such a tenant is kept when its policy
+	// was Delete. Default: a day.
+	OrphanGrace time.Duration
 	// Workers is how many Tenants are reconciled at a time. Default: 4.
 	Workers int
 	// Changes says which tenants changed in the store, so that they are
@@ -44,6 +50,8 @@ type Config struct {
 	Logger *slog.Logger
 	// Random is where tokens come from. Default: crypto/rand.
 	Random io.Reader
+	// Now is the time. Default: time.Now.
+	Now func() time.Time
 }
 
 // DefaultQuota is what a tenant may hold when neither its Tenant nor the
@@ -63,6 +71,12 @@ func (c Config) withDefaults() Config {
 	if c.Poll <= 0 {
 		c.Poll = 2 * time.Second
 	}
+	if c.Sweep <= 0 {
+		c.Sweep = 10 * time.Minute
+	}
+	if c.OrphanGrace <= 0 {
+		c.OrphanGrace = 24 * time.Hour
+	}
 	if c.Workers <= 0 {
 		c.Workers = 4
 	}
@@ -71,6 +85,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Random == nil {
 		c.Random = rand.Reader
+	}
+	if c.Now == nil {
+		c.Now = time.Now
 	}
 	return c
 }

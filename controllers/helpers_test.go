@@ -1,14 +1,16 @@
 package controllers_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -40,6 +42,8 @@ type world struct {
 	// secretWrite, when set, is asked before and after each real write of a
 	// Secret and may fail it.
 	secretWrite func(when string) error
+	// blind makes every list come out empty, as of a cache that has lost all.
+	blind bool
 }
 
 func setup(t *testing.T) *world {
@@ -53,9 +57,17 @@ func setup(t *testing.T) *world {
 // use makes the reconciler anew, with the config and what every test has of it.
 func (w *world) use(t *testing.T, config controllers.Config) {
 	t.Helper()
-	config.URL, config.Cluster, config.Resync = apiURL, "cluster-1", time.Minute
-	c := interceptor.NewClient(cluster(t), interceptor.Funcs{Create: w.interceptCreate, Update: w.interceptUpdate})
-	w.reconciler = controllers.NewTenantReconciler(c, c, w.events, config, w.fake, w.fake, w.fake)
+	config.Logger = slog.New(slog.DiscardHandler)
+	config.URL, config.Cluster, config.Resync = apiURL, cmp.Or(config.Cluster, "cluster-1"), time.Minute
+	c := interceptor.NewClient(cluster(t), interceptor.Funcs{
+		Create: w.interceptCreate, Update: w.interceptUpdate, List: w.interceptList,
+	})
+	w.reconciler = controllers.NewTenantReconciler(c, c, w.events, config, stores(w.fake))
+}
+
+// stores are all the fake.
+func stores(f *tenanttest.Fake) controllers.Stores {
+	return controllers.Stores{Tenants: f, Tokens: f, Records: f, Partitions: f}
 }
 
 func (w *world) interceptCreate(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
@@ -68,6 +80,13 @@ func (w *world) interceptUpdate(ctx context.Context, c client.WithWatch, o clien
 	options := client.UpdateOptions{}
 	options.ApplyOptions(opts)
 	return w.intercept(o, options.DryRun, func() error { return c.Update(ctx, o, opts...) })
+}
+
+func (w *world) interceptList(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+	if w.blind {
+		return nil
+	}
+	return c.List(ctx, list, opts...)
 }
 
 func (w *world) intercept(o client.Object, dryRun []string, write func() error) error {
@@ -173,6 +192,11 @@ func (w *world) tenant(t *testing.T) *v1alpha1.Tenant {
 	return tn
 }
 
+func (w *world) isReady(t *testing.T) bool {
+	t.Helper()
+	return meta.IsStatusConditionTrue(w.tenant(t).Status.Conditions, v1alpha1.Ready)
+}
+
 func (w *world) id(t *testing.T) tenant.ID { t.Helper(); return tenant.ID(w.tenant(t).UID) }
 
 func (w *world) secret(t *testing.T, name string) *corev1.Secret {
@@ -192,9 +216,9 @@ func (w *world) expectMissing(t *testing.T, o client.Object, name string) {
 	}
 }
 
-func expectEqual[T any](t *testing.T, what string, got, want T, opts ...cmp.Option) {
+func expectEqual[T any](t *testing.T, what string, got, want T, opts ...gocmp.Option) {
 	t.Helper()
-	if diff := cmp.Diff(want, got, opts...); diff != "" {
+	if diff := gocmp.Diff(want, got, opts...); diff != "" {
 		t.Fatalf("%s (-want +got):\n%s", what, diff)
 	}
 }

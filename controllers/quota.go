@@ -3,8 +3,10 @@ package controllers
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mnemo-dev/mnemo/api/v1alpha1"
 	"github.com/mnemo-dev/mnemo/internal/fault"
@@ -41,7 +43,15 @@ func (r *TenantReconciler) refreshUsage(ctx context.Context, p *pass) error {
 	if err != nil {
 		return fmt.Errorf("read usage: %w", err) // the last one seen stays
 	}
-	p.tenant.Status.Usage = usage(used, p.stored.Quota)
+	now := usage(used, p.stored.Quota)
+	if was := p.tenant.Status.Usage; was != nil {
+		now.ChangedAt = was.ChangedAt
+		if *was == *now {
+			return nil
+		}
+	}
+	now.ChangedAt = metav1.NewTime(r.config.Now().Truncate(time.Second))
+	p.tenant.Status.Usage = now
 	return nil
 }
 
@@ -50,14 +60,32 @@ func usage(used tenant.Usage, hard tenant.Quota) *v1alpha1.TenantUsage {
 		Memories:      fmt.Sprintf("%d/%d", used.Memories, hard.Memories),
 		Conversations: fmt.Sprintf("%d/%d", used.Conversations, hard.Conversations),
 		Users:         fmt.Sprintf("%d/%d", used.Users, hard.Users),
-		// In whole Ki, so that not each message changes the status.
-		Storage: quantity((used.Storage+1023)/1024*1024) + "/" + quantity(hard.Storage),
-		Blocked: used.Blocked,
+		Storage:       held(used.Storage) + "/" + quantity(hard.Storage),
+		Blocked:       used.Blocked,
 	}
 }
 
 func quantity(bytes int64) string {
 	return resource.NewQuantity(bytes, resource.BinarySI).String()
+}
+
+// held writes what is used of storage with at most one decimal, so that not
+// each message changes the status. It is rounded down: what fits the quota
+// never looks as if it did not.
+func held(bytes int64) string {
+	units := []string{"Ki", "Mi", "Gi", "Ti", "Pi"}
+	unit, size := "", int64(1)
+	for _, next := range units {
+		if bytes < size<<10 {
+			break
+		}
+		unit, size = next, size<<10
+	}
+	whole, tenth := bytes/size, bytes%size*10/size
+	if tenth == 0 {
+		return fmt.Sprintf("%d%s", whole, unit)
+	}
+	return fmt.Sprintf("%d.%d%s", whole, tenth, unit)
 }
 
 // spec returns what to store: the Tenant with the operator's defaults.

@@ -24,7 +24,6 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/mnemo-dev/mnemo/api/v1alpha1"
-	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
 // leaseName is the lease that replicas of the operator compete for.
@@ -47,9 +46,7 @@ func SetLogger(logger *slog.Logger) {
 }
 
 // Run reconciles Tenants until ctx ends, and returns nil then.
-func Run(ctx context.Context, restConfig *rest.Config, c Config,
-	store tenant.Store, tokens tenant.TokenStore, partitions tenant.Partitions,
-) error {
+func Run(ctx context.Context, restConfig *rest.Config, c Config, s Stores) error {
 	c = c.withDefaults()
 	if restConfig.QPS == 0 {
 		// client-go's 5 a second would make a thousand users wait for minutes.
@@ -66,7 +63,7 @@ func Run(ctx context.Context, restConfig *rest.Config, c Config,
 			return err
 		}
 	}
-	r := NewTenantReconciler(mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder(leaseName), c, store, tokens, partitions)
+	r := NewTenantReconciler(mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder(leaseName), c, s)
 	unregister, err := register(ctrlmetrics.Registry, r.collectors())
 	if err != nil {
 		return err
@@ -74,6 +71,9 @@ func Run(ctx context.Context, restConfig *rest.Config, c Config,
 	defer unregister()
 	if err := r.SetupWithManager(ctx, mgr); err != nil {
 		return err
+	}
+	if err := mgr.Add(&orphanSweep{r}); err != nil {
+		return fmt.Errorf("set up orphan sweep: %w", err)
 	}
 	if err := mgr.Start(ctx); err != nil {
 		return fmt.Errorf("run operator: %w", err)

@@ -29,7 +29,7 @@ func (w *world) run(t *testing.T, config controllers.Config) {
 	config.Logger = slog.New(slog.DiscardHandler)
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- controllers.Run(ctx, restConfig, config, w.fake, w.fake, w.fake) }()
+	go func() { done <- controllers.Run(ctx, restConfig, config, stores(w.fake)) }()
 	t.Cleanup(func() {
 		stop()
 		if err := <-done; err != nil {

@@ -69,8 +69,15 @@ func (r *TenantReconciler) readSecret(ctx context.Context, t *v1alpha1.Tenant, u
 	return secret, nil
 }
 
+// access is what a Secret gives its user, and what it was issued for.
+type access struct {
+	generation      int64  // the spec's tokenGeneration
+	rotation        string // see rotation; "" when none was asked for yet
+	token, password string
+}
+
 // secretWith returns the Secret, or a new one, with this content.
-func (r *TenantReconciler) secretWith(t *v1alpha1.Tenant, user string, secret *corev1.Secret, generation int64, token, password string) (*corev1.Secret, error) {
+func (r *TenantReconciler) secretWith(t *v1alpha1.Tenant, user string, secret *corev1.Secret, a access) (*corev1.Secret, error) {
 	desired := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: t.Namespace, Name: secretName(t, user)},
 		Type:       corev1.SecretTypeOpaque,
@@ -82,17 +89,20 @@ func (r *TenantReconciler) secretWith(t *v1alpha1.Tenant, user string, secret *c
 		v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue, v1alpha1.LabelTenant: t.Name, v1alpha1.LabelUser: user,
 	})
 	set(&desired.Annotations, map[string]string{
-		v1alpha1.AnnotationTokenGeneration:     strconv.FormatInt(generation, 10),
-		v1alpha1.AnnotationPasswordFingerprint: tenant.HashSecret(password).Fingerprint(),
+		v1alpha1.AnnotationTokenGeneration:     strconv.FormatInt(a.generation, 10),
+		v1alpha1.AnnotationPasswordFingerprint: tenant.HashSecret(a.password).Fingerprint(),
 	})
-	if delete(desired.Annotations, v1alpha1.AnnotationFingerprint); token != "" {
-		desired.Annotations[v1alpha1.AnnotationFingerprint] = tenant.HashSecret(token).Fingerprint()
+	if a.rotation != "" {
+		desired.Annotations[v1alpha1.AnnotationRotated] = a.rotation
+	}
+	if delete(desired.Annotations, v1alpha1.AnnotationFingerprint); a.token != "" {
+		desired.Annotations[v1alpha1.AnnotationFingerprint] = tenant.HashSecret(a.token).Fingerprint()
 	}
 	if desired.Data == nil {
 		desired.Data = map[string][]byte{}
 	}
-	desired.Data[v1alpha1.SecretToken] = []byte(token)
-	desired.Data[v1alpha1.SecretPassword] = []byte(password)
+	desired.Data[v1alpha1.SecretToken] = []byte(a.token)
+	desired.Data[v1alpha1.SecretPassword] = []byte(a.password)
 	desired.Data[v1alpha1.SecretURL] = []byte(r.config.URL)
 	if err := controllerutil.SetControllerReference(t, desired, r.client.Scheme()); err != nil {
 		return nil, fmt.Errorf("own Secret: %w", err)
@@ -144,8 +154,10 @@ func (r *TenantReconciler) repairSecret(ctx context.Context, t *v1alpha1.Tenant,
 	if u.Token.Issuer == tenant.IssuerUser {
 		token = ""
 	}
-	desired, err := r.secretWith(t, u.Name, secret, annotatedGeneration(secret),
-		token, string(secret.Data[v1alpha1.SecretPassword]))
+	desired, err := r.secretWith(t, u.Name, secret, access{
+		generation: annotatedGeneration(secret), rotation: secret.Annotations[v1alpha1.AnnotationRotated],
+		token: token, password: string(secret.Data[v1alpha1.SecretPassword]),
+	})
 	if err != nil {
 		return err
 	}
@@ -185,6 +197,16 @@ func annotatedGeneration(s *corev1.Secret) int64 {
 		return 0
 	}
 	return n
+}
+
+// rotation names the value of the Tenant's annotation mnemo.dev/rotate, "" when
+// it has none: the value itself, or a hash of one too long for a status.
+func rotation(t *v1alpha1.Tenant) string {
+	value := t.Annotations[v1alpha1.AnnotationRotate]
+	if len(value) > 63 {
+		return "sha256:" + tenant.HashSecret(value).Fingerprint()
+	}
+	return value
 }
 
 func passwordFingerprint(s *corev1.Secret) string {

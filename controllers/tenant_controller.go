@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -31,18 +32,27 @@ type TenantReconciler struct {
 	config     Config
 	store      tenant.Store
 	tokens     tenant.TokenStore
+	records    tenant.RecordStore
 	partitions tenant.Partitions
 	metrics    *metrics
 }
 
+// Stores are what Tenants are made real in.
+type Stores struct {
+	Tenants    tenant.Store
+	Tokens     tenant.TokenStore
+	Records    tenant.RecordStore
+	Partitions tenant.Partitions
+}
+
 // NewTenantReconciler makes a reconciler. live reads around c's cache, if it
 // has one; config.Cluster must be set.
-func NewTenantReconciler(c client.Client, live client.Reader, recorder events.EventRecorder, config Config,
-	store tenant.Store, tokens tenant.TokenStore, partitions tenant.Partitions,
-) *TenantReconciler {
+func NewTenantReconciler(c client.Client, live client.Reader, recorder events.EventRecorder, config Config, s Stores) *TenantReconciler {
+	config = config.withDefaults()
 	return &TenantReconciler{
-		client: c, live: live, recorder: recorder, config: config.withDefaults(),
-		store: store, tokens: tokens, partitions: partitions, metrics: newMetrics(),
+		client: c, live: live, recorder: recorder, config: config,
+		store: s.Tenants, tokens: s.Tokens, records: s.Records, partitions: s.Partitions,
+		metrics: newMetrics(),
 	}
 }
 
@@ -73,7 +83,7 @@ func (r *TenantReconciler) Reconcile(ctx context.Context, req ctrl.Request) (res
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if t.Annotations[v1alpha1.AnnotationPaused] == "true" {
-		return ctrl.Result{}, nil
+		return r.reconcilePaused(ctx, t)
 	}
 	deleted := !t.DeletionTimestamp.IsZero()
 	if !deleted {
@@ -85,6 +95,7 @@ func (r *TenantReconciler) Reconcile(ctx context.Context, req ctrl.Request) (res
 		}
 	}
 	before, p := t.DeepCopy(), &pass{tenant: t}
+	meta.RemoveStatusCondition(&t.Status.Conditions, v1alpha1.Paused)
 	defer func() {
 		again, patchErr := r.patchStatus(ctx, before, p)
 		if err = errors.Join(err, patchErr); err == nil && again {
@@ -95,6 +106,17 @@ func (r *TenantReconciler) Reconcile(ctx context.Context, req ctrl.Request) (res
 		return r.reconcileDeletion(ctx, p)
 	}
 	return r.reconcileSteps(ctx, p)
+}
+
+// reconcilePaused does nothing but say so.
+func (r *TenantReconciler) reconcilePaused(ctx context.Context, t *v1alpha1.Tenant) (ctrl.Result, error) {
+	before, p := t.DeepCopy(), &pass{tenant: t}
+	p.set(v1alpha1.Paused, true, v1alpha1.ReasonPaused,
+		"nothing is reconciled, a deletion included, until annotation %s is taken off", v1alpha1.AnnotationPaused)
+	if again, err := r.patchStatus(ctx, before, p); err != nil || !again {
+		return ctrl.Result{}, err
+	}
+	return lookAgain, nil
 }
 
 // reconcileSteps runs the steps in order. Without the first none of the others

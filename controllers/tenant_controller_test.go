@@ -40,7 +40,7 @@ func TestCreate(t *testing.T) {
 			{Name: "alice", Secret: "acme-alice-access", Fingerprint: tenant.HashSecret(alice).Fingerprint(), TokenGeneration: 1, Issued: 1, ManagedBy: "operator"},
 			{Name: "bob", Secret: "acme-bob-access", Fingerprint: tenant.HashSecret(bob).Fingerprint(), TokenGeneration: 1, Issued: 1, ManagedBy: "operator"},
 		},
-	}, cmpopts.IgnoreFields(v1alpha1.TenantStatus{}, "Conditions"))
+	}, cmpopts.IgnoreFields(v1alpha1.TenantStatus{}, "Conditions"), cmpopts.IgnoreFields(v1alpha1.TenantUsage{}, "ChangedAt"))
 	if !w.fake.HasPartition(tenant.Placement{Collection: "units_1", Partition: "t1"}) {
 		t.Error("the partition was not made")
 	}
@@ -92,8 +92,8 @@ func TestUsageIsRefreshed(t *testing.T) {
 	w.fake.Fill(tenant.ID(tn.UID), 12, 0)
 	w.expectReconciled(t)
 	expectEqual(t, "usage", w.tenant(t).Status.Usage, &v1alpha1.TenantUsage{
-		Memories: "12/20", Conversations: "0/0", Storage: "2Ki/1Mi", Users: "1/3",
-	})
+		Memories: "12/20", Conversations: "0/0", Storage: "1.1Ki/1Mi", Users: "1/3",
+	}, cmpopts.IgnoreFields(v1alpha1.TenantUsage{}, "ChangedAt"))
 	got, _ := w.fake.Spec(tenant.ID(tn.UID))
 	expectEqual(t, "quota", got.Quota, tenant.Quota{
 		Memories: 20, Storage: 1 << 20, Users: 3, RequestsPerMinute: 7, ListTokens: 8,
@@ -148,10 +148,18 @@ func TestPaused(t *testing.T) {
 	tn := w.newTenant("alice")
 	tn.Annotations = map[string]string{v1alpha1.AnnotationPaused: "true"}
 	w.mustCreate(t, tn)
+	w.expectReconciled(t)
+	w.expectCondition(t, v1alpha1.Paused, metav1.ConditionTrue, v1alpha1.ReasonPaused, "mnemo.dev/paused")
+	w.expectEvents(t, "Normal Paused")
 	before := w.versions(t)
 	w.expectReconciled(t)
 	expectEqual(t, "resource versions", w.versions(t), before)
 	expectEqual(t, "calls of the stores", len(w.fake.Calls()), 0)
+
+	w.mustUpdate(t, func(tn *v1alpha1.Tenant) { tn.Annotations = nil })
+	w.expectReconciled(t)
+	w.expectCondition(t, v1alpha1.Ready, metav1.ConditionTrue, v1alpha1.ReasonReady, "")
+	expectEqual(t, "conditions", len(w.tenant(t).Status.Conditions), 4)
 }
 
 func TestStoreAway(t *testing.T) {

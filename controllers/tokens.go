@@ -20,8 +20,9 @@ import (
 // takes the Secrets of the others away.
 func (r *TenantReconciler) ensureTokens(ctx context.Context, p *pass) error {
 	var taken []string
-	var failed error
 	statuses := make([]v1alpha1.UserStatus, 0, len(p.stored.Users))
+	// First: whoever is not listed any more has a dead token in the Secret.
+	failed := r.deleteSecrets(ctx, p.tenant, func(s *corev1.Secret) bool { return !p.lists(s) })
 	for _, u := range p.stored.Users {
 		was := p.userStatus(u.Name)
 		now, err := r.ensureToken(ctx, p, u, was)
@@ -40,12 +41,24 @@ func (r *TenantReconciler) ensureTokens(ctx context.Context, p *pass) error {
 		}
 	}
 	if failed == nil {
-		failed = r.deleteSecrets(ctx, p.tenant, func(s *corev1.Secret) bool { return !p.lists(s) })
 		p.tenant.Status.Users = statuses
 	} else {
 		p.keepUserStatuses(statuses)
 	}
+	if failed == nil && len(taken) == 0 {
+		p.noteRotation()
+	}
 	return p.concludeTokens(taken, failed)
+}
+
+// noteRotation records that every token is of the rotation asked for last.
+func (p *pass) noteRotation() {
+	now := rotation(p.tenant)
+	if now == "" || now == p.tenant.Status.Rotated {
+		return
+	}
+	p.tenant.Status.Rotated = now
+	p.note("Rotated", "every user's token and password were replaced for mnemo.dev/rotate=%s", now)
 }
 
 // concludeTokens sets TokensReady of what came out for the users.
@@ -74,7 +87,7 @@ func (p *pass) concludeTokens(taken []string, failed error) error {
 // superseded by a new one, and a Secret whose older hashes were not revoked is
 // known by a status that does not have its number yet.
 func (r *TenantReconciler) ensureToken(ctx context.Context, p *pass, u tenant.User, was v1alpha1.UserStatus) (v1alpha1.UserStatus, error) {
-	wanted := p.tokenGeneration(u.Name)
+	wanted := access{generation: p.tokenGeneration(u.Name), rotation: rotation(p.tenant)}
 	secret, err := r.findSecret(ctx, p.tenant, u.Name)
 	if err != nil {
 		return was, err
@@ -90,7 +103,8 @@ func (r *TenantReconciler) ensureToken(ctx context.Context, p *pass, u tenant.Us
 		if token, err = r.issue(ctx, p, u, secret, wanted); err != nil {
 			return was, fmt.Errorf("issue token: %w", err)
 		}
-		if u.Token != nil { // the first ones would be as many events as users
+		// The first ones, and those of a rotation of all, would be as many events as users.
+		if u.Token != nil && !strings.HasPrefix(why, v1alpha1.AnnotationRotate) {
 			p.note("TokenIssued", "user %s has a new token and password: %s", u.Name, why)
 		}
 	} else {
@@ -107,12 +121,12 @@ func (r *TenantReconciler) ensureToken(ctx context.Context, p *pass, u tenant.Us
 	}
 	return v1alpha1.UserStatus{
 		Name: u.Name, Secret: secretName(p.tenant, u.Name), Fingerprint: token.Fingerprint,
-		TokenGeneration: wanted, Issued: token.Generation, ManagedBy: managedBy,
+		TokenGeneration: wanted.generation, Issued: token.Generation, ManagedBy: managedBy,
 	}, nil
 }
 
 // stale says why the user needs a new token, "" when not.
-func stale(secret *corev1.Secret, token *tenant.TokenInfo, wanted int64) string {
+func stale(secret *corev1.Secret, token *tenant.TokenInfo, wanted access) string {
 	switch {
 	case secret == nil && token == nil:
 		return "the first"
@@ -120,8 +134,10 @@ func stale(secret *corev1.Secret, token *tenant.TokenInfo, wanted int64) string 
 		return "there was no Secret"
 	case token == nil || token.Fingerprint == "":
 		return "the one before is revoked"
-	case annotatedGeneration(secret) < wanted:
-		return "tokenGeneration was raised to " + strconv.FormatInt(wanted, 10)
+	case annotatedGeneration(secret) < wanted.generation:
+		return "tokenGeneration was raised to " + strconv.FormatInt(wanted.generation, 10)
+	case wanted.rotation != "" && secret.Annotations[v1alpha1.AnnotationRotated] != wanted.rotation:
+		return v1alpha1.AnnotationRotate + "=" + wanted.rotation
 	case token.Issuer == tenant.IssuerUser:
 		return "" // the user holds it, the Secret cannot
 	case tenant.HashSecret(string(secret.Data[v1alpha1.SecretToken])).Fingerprint() != token.Fingerprint:
@@ -135,16 +151,15 @@ func stale(secret *corev1.Secret, token *tenant.TokenInfo, wanted int64) string 
 // issue replaces token and password: the new hash is installed, the Secret
 // written, the older hashes revoked. Without a Secret nobody who was given
 // access through it is to have any longer, so the old go before the write.
-func (r *TenantReconciler) issue(ctx context.Context, p *pass, u tenant.User, secret *corev1.Secret, wanted int64) (*tenant.TokenInfo, error) {
-	token, err := tenant.NewToken(r.config.Random)
-	if err != nil {
+func (r *TenantReconciler) issue(ctx context.Context, p *pass, u tenant.User, secret *corev1.Secret, wanted access) (*tenant.TokenInfo, error) {
+	var err error
+	if wanted.token, err = tenant.NewToken(r.config.Random); err != nil {
 		return nil, err
 	}
-	password, err := tenant.NewPassword(r.config.Random)
-	if err != nil {
+	if wanted.password, err = tenant.NewPassword(r.config.Random); err != nil {
 		return nil, err
 	}
-	desired, err := r.secretWith(p.tenant, u.Name, secret, wanted, token, password)
+	desired, err := r.secretWith(p.tenant, u.Name, secret, wanted)
 	if err != nil {
 		return nil, err
 	}
@@ -154,7 +169,7 @@ func (r *TenantReconciler) issue(ctx context.Context, p *pass, u tenant.User, se
 		return nil, err
 	}
 	c := tenant.Credential{
-		Generation: 1, TokenHash: tenant.HashSecret(token), PasswordHash: tenant.HashSecret(password),
+		Generation: 1, TokenHash: tenant.HashSecret(wanted.token), PasswordHash: tenant.HashSecret(wanted.password),
 		Issuer: tenant.IssuerOperator,
 	}
 	if u.Token != nil {

@@ -1,6 +1,7 @@
 package controllers_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mnemo-dev/mnemo/api/v1alpha1"
+	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
@@ -67,6 +69,105 @@ func TestRotation(t *testing.T) {
 			expectEqual(t, "resource versions", w.versions(t), before)
 		})
 	}
+}
+
+// rotateAll annotates the tenant as a person would: "" takes the annotation off.
+func (w *world) rotateAll(t *testing.T, value string) {
+	t.Helper()
+	w.mustUpdate(t, func(tn *v1alpha1.Tenant) {
+		tn.Annotations = map[string]string{v1alpha1.AnnotationRotate: value}
+		if value == "" {
+			tn.Annotations = nil
+		}
+	})
+}
+
+func TestRotateAllUsers(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	w.expectReady(t, w.newTenant("alice", "bob"))
+	w.expectEvents(t, "Normal Ready")
+	alice, bob := w.expectOneToken(t, "alice"), w.expectOneToken(t, "bob")
+	password := string(w.secret(t, "acme-bob-access").Data["password"])
+
+	w.rotateAll(t, "2026-05-01")
+	w.expectReconciled(t)
+	alice2, bob2 := w.expectOneToken(t, "alice"), w.expectOneToken(t, "bob")
+	if alice2 == alice || bob2 == bob {
+		t.Error("a token was not replaced")
+	}
+	if string(w.secret(t, "acme-bob-access").Data["password"]) == password {
+		t.Error("a password was not replaced")
+	}
+	expectEqual(t, "rotated", w.tenant(t).Status.Rotated, "2026-05-01")
+	w.expectEvents(t, "Normal Rotated")
+
+	// Once for each value: neither again, nor when it is taken off and put back.
+	w.expectReconciled(t)
+	w.rotateAll(t, "")
+	w.expectReconciled(t)
+	w.rotateAll(t, "2026-05-01")
+	w.mustUpdate(t, func(tn *v1alpha1.Tenant) {
+		tn.Spec.Users = append(tn.Spec.Users, v1alpha1.TenantUser{Name: "carol"})
+	})
+	w.expectReconciled(t)
+	w.expectReconciled(t)
+	expectEqual(t, "alice's token", w.expectOneToken(t, "alice"), alice2)
+	w.expectOneToken(t, "carol")
+	w.expectEvents(t)
+	expectEqual(t, "installed", w.fake.Calls()["Install"], 5)
+
+	long := strings.Repeat("x", 100)
+	w.rotateAll(t, long)
+	w.expectReconciled(t)
+	if w.expectOneToken(t, "alice") == alice2 {
+		t.Error("a long value did not rotate")
+	}
+	if got := w.tenant(t).Status.Rotated; !strings.HasPrefix(got, "sha256:") {
+		t.Errorf("rotated is %q, want a hash", got)
+	}
+	w.expectReconciled(t)
+	expectEqual(t, "installed", w.fake.Calls()["Install"], 8)
+}
+
+// TestRotateAllUsersAfterACrash breaks the rotation off after the first of two
+// users: the value is recorded when both are done, and nobody's turn comes twice.
+func TestRotateAllUsersAfterACrash(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	w.expectReady(t, w.newTenant("alice", "bob"))
+	w.rotateAll(t, "now")
+	w.fake.Before = func(method string) error {
+		if method == "Install" && w.fake.Installed() == 3 {
+			return errAway
+		}
+		return nil
+	}
+	if _, err := w.reconcile(t); !fault.Is(err, fault.Unavailable) {
+		t.Fatalf("Reconcile: %v, want it to be tried again", err)
+	}
+	expectEqual(t, "rotated", w.tenant(t).Status.Rotated, "")
+	alice := w.expectOneToken(t, "alice")
+	w.fake.Heal()
+	w.expectReconciled(t)
+	expectEqual(t, "alice's token", w.expectOneToken(t, "alice"), alice)
+	w.expectOneToken(t, "bob")
+	expectEqual(t, "rotated", w.tenant(t).Status.Rotated, "now")
+}
+
+// TestRemovedUserWhileAnotherFails: the Secret of who lost access does not wait.
+func TestRemovedUserWhileAnotherFails(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	w.expectReady(t, w.newTenant("alice", "bob"))
+	w.mustUpdate(t, func(tn *v1alpha1.Tenant) {
+		tn.Spec.Users = []v1alpha1.TenantUser{{Name: "bob", TokenGeneration: 2}}
+	})
+	w.fake.Fail(errAway, "Install")
+	if _, err := w.reconcile(t); !fault.Is(err, fault.Unavailable) {
+		t.Fatalf("Reconcile: %v, want it to be tried again", err)
+	}
+	w.expectMissing(t, &corev1.Secret{}, "acme-alice-access")
 }
 
 func TestForeignSecretIsLeftAlone(t *testing.T) {
@@ -178,16 +279,17 @@ func TestTokenTheUserIssued(t *testing.T) {
 	w := setup(t)
 	w.expectReady(t, w.newTenant("alice"))
 	secret, id := w.secret(t, "acme-alice-access"), w.id(t)
-	mine := tenant.Credential{Generation: 2, TokenHash: tenant.HashSecret("mine"), Issuer: tenant.IssuerUser}
-	if err := w.fake.Install(t.Context(), id, "alice", mine); err != nil {
-		t.Fatalf("Install: %v", err)
+	mine := tenant.HashSecret("mine")
+	if _, err := w.fake.ReplaceToken(t.Context(), w.fake.Scope(id, "alice"), mine); err != nil {
+		t.Fatalf("ReplaceToken: %v", err)
 	}
+	expectEqual(t, "valid tokens", w.fake.Valid(id, "alice"), []tenant.Hash{mine})
 	w.expectReconciled(t)
 	now := w.secret(t, "acme-alice-access")
 	expectEqual(t, "data", now.Data, map[string][]byte{
 		"token": {}, "password": secret.Data["password"], "url": secret.Data["url"],
 	})
-	expectEqual(t, "valid tokens", w.fake.Valid(id, "alice"), []tenant.Hash{mine.TokenHash})
+	expectEqual(t, "valid tokens", w.fake.Valid(id, "alice"), []tenant.Hash{mine})
 	expectEqual(t, "managedBy", w.tenant(t).Status.Users[0].ManagedBy, v1alpha1.ManagedByUser)
 	before := w.versions(t)
 	w.expectReconciled(t)

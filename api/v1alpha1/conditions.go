@@ -9,6 +9,9 @@ const (
 	TokensReady = "TokensReady"
 	// QuotaReady is True when tenant, users and quota are stored as the spec says.
 	QuotaReady = "QuotaReady"
+	// Paused is True while annotation mnemo.dev/paused stops reconciling, and
+	// not there otherwise.
+	Paused = "Paused"
 	// PartitionReady is True when the tenant's partition is there.
 	PartitionReady = "PartitionReady"
 )
@@ -21,6 +24,7 @@ const (
 	ReasonPlaced  = "Placed"  // PartitionReady
 	// ReasonPlacedAsPartition is PartitionReady of a Shared tenant.
 	ReasonPlacedAsPartition = "PlacedAsPartition"
+	ReasonPaused            = "Paused" // Paused
 )
 
 // The reasons of conditions that are not True.
@@ -49,8 +53,15 @@ const (
 // Finalizer keeps a Tenant until its stores have let go of it.
 const Finalizer = "mnemo.dev/tenant"
 
-// AnnotationPaused stops reconciling, deletion included, while it is "true".
-const AnnotationPaused = "mnemo.dev/paused"
+// Annotations a person puts on a Tenant.
+const (
+	// AnnotationPaused stops reconciling, deletion included, while it is "true".
+	AnnotationPaused = "mnemo.dev/paused"
+	// AnnotationRotate replaces every user's token and password once for each
+	// value it is given, for example the date. status.rotated says which was
+	// done last.
+	AnnotationRotate = "mnemo.dev/rotate"
+)
 
 // Labels and annotations of the Secrets the operator writes.
 const (
@@ -66,6 +77,9 @@ const (
 	// the password by the start of their SHA-256.
 	AnnotationFingerprint         = "mnemo.dev/fingerprint"
 	AnnotationPasswordFingerprint = "mnemo.dev/password-fingerprint"
+	// AnnotationRotated is the Tenant's AnnotationRotate that the token was last
+	// replaced for.
+	AnnotationRotated = "mnemo.dev/rotated"
 )
 
 // The keys of a user's Secret.

@@ -8,7 +8,8 @@ type TenantStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// conditions are Ready, TokensReady, QuotaReady and PartitionReady.
+	// conditions are Ready, TokensReady, QuotaReady and PartitionReady, and
+	// Paused while the Tenant is.
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=16
@@ -27,6 +28,12 @@ type TenantStatus struct {
 	// usage is what the tenant holds of what it may hold.
 	// +optional
 	Usage *TenantUsage `json:"usage,omitempty"`
+
+	// rotated is the value of annotation mnemo.dev/rotate that every user's token
+	// was last replaced for; of a value longer than 63 characters, a hash.
+	// +kubebuilder:validation:MaxLength=63
+	// +optional
+	Rotated string `json:"rotated,omitempty"`
 
 	// users are the users with their Secrets.
 	// +listType=map
@@ -54,7 +61,7 @@ type TenantUsage struct {
 	// conversations that are active, for example 3/500.
 	// +kubebuilder:validation:MaxLength=64
 	Conversations string `json:"conversations"`
-	// storage of text, for example 13Ki/10Gi; what is used is rounded up.
+	// storage of text, for example 13.4Ki/10Gi; what is used is rounded down.
 	// +kubebuilder:validation:MaxLength=64
 	Storage string `json:"storage"`
 	// users, for example 2/50.
@@ -62,6 +69,9 @@ type TenantUsage struct {
 	Users string `json:"users"`
 	// blocked is how many conversations are kept beyond the quota.
 	Blocked int64 `json:"blocked"`
+	// changedAt is when any of these was last seen to differ. It stays while they do.
+	// +optional
+	ChangedAt metav1.Time `json:"changedAt,omitzero"`
 }
 
 // ManagedBy says who issued a user's token.

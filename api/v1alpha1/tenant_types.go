@@ -56,15 +56,16 @@ type Isolation string
 
 // TenantSpec is what is wanted of a Tenant.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.users) || !has(self.quota) || !has(self.quota.users) || size(self.users) <= self.quota.users",message="more users are listed than quota.users allows"
+// +kubebuilder:validation:XValidation:rule="!has(self.users) || !has(self.quota) || !has(self.quota.users) || size(self.users) <= self.quota.users",message="users lists more than quota.users allows: raise quota.users or list fewer"
 type TenantSpec struct {
 	// displayName is what people see. Default: empty, the name is shown. Mutable.
 	// +kubebuilder:validation:MaxLength=200
 	// +optional
 	DisplayName string `json:"displayName,omitempty"`
 
-	// suspended answers every data request with 403 and deletes nothing.
-	// Default: false. Mutable.
+	// suspended answers every data request with 403 and deletes nothing; tokens
+	// work again afterwards. The Tenant is not Ready meanwhile. Default: false.
+	// Mutable.
 	// +optional
 	Suspended bool `json:"suspended,omitempty"`
 
@@ -83,24 +84,29 @@ type TenantSpec struct {
 	// +optional
 	Isolation Isolation `json:"isolation,omitempty"`
 
-	// preventDeletion holds a deletion until it is false again. Default: false. Mutable.
+	// preventDeletion holds a deletion, that of the namespace included, until it
+	// is false again: nothing is taken away before. Default: false. Mutable.
 	// +optional
 	PreventDeletion bool `json:"preventDeletion,omitempty"`
 
-	// tokenOverlap is how long an old token lives on after its user's
-	// tokenGeneration was raised, for example 24h; at most 30 days. A deleted
-	// Secret ends its token at once. Default: 0s. Mutable.
+	// tokenOverlap is how long an old token lives on beside the new one after
+	// tokenGeneration was raised or annotation mnemo.dev/rotate was set, for
+	// example 10m, so that clients can take up the new one without an error; at
+	// most 720h. Deleting a user's Secret ends its token at once, and so does
+	// lowering this for those that live longer. Default: 0s. Mutable.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
-	// +kubebuilder:validation:XValidation:rule="duration(self) <= duration('720h')",message="tokenOverlap may be at most 720h"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$')",message="tokenOverlap must be a duration such as 30m or 24h"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$') || duration(self) <= duration('720h')",message="tokenOverlap may be at most 720h"
 	// +kubebuilder:default="0s"
 	// +optional
 	TokenOverlap metav1.Duration `json:"tokenOverlap,omitempty"`
 
 	// users are the people who get a token each, in Secret <tenant>-<user>-access
-	// with keys token, password and url. Removing one ends the token at once;
-	// the data goes by deletionPolicy. Default: none. Mutable.
+	// with keys token, password and url. Removing one ends the access at once;
+	// with deletionPolicy Retain the data is kept and is there again when the
+	// name is listed again, with Delete it is purged. At most 1000. Default:
+	// none. Mutable.
 	// +kubebuilder:validation:MaxItems=1000
 	// +listType=map
 	// +listMapKey=name
@@ -119,10 +125,11 @@ type TenantSpec struct {
 	OIDC *TenantOIDC `json:"oidc,omitempty"`
 
 	// claim is the uid of a deleted Tenant of this namespace and name whose
-	// retained data this one adopts. Default: none. Mutable until it is
-	// granted, without effect afterwards.
+	// retained data this one adopts, with new tokens; also of one of another
+	// cluster that was given up with `mnemo tenants retire`. Default: none.
+	// Mutable until it is granted, without effect afterwards.
 	// +kubebuilder:validation:MaxLength=36
-	// +kubebuilder:validation:Pattern=`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$')",message="claim takes the uid of a deleted Tenant, as mnemo tenants --retained lists it"
 	// +optional
 	Claim string `json:"claim,omitempty"`
 }
@@ -134,13 +141,13 @@ type TenantUser struct {
 	// with user b-c cannot share a Secret. Immutable: another name is another user.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:Pattern=`^[a-z0-9]+(\.[a-z0-9]+)*$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]+([.][a-z0-9]+)*$')",message="a user's name takes lower-case letters, digits and single dots between them, and no dash"
 	// +required
 	Name string `json:"name"`
 
 	// email is where the person can be reached. Default: none. Mutable.
 	// +kubebuilder:validation:MaxLength=254
-	// +kubebuilder:validation:Pattern=`^[^@\s]+@[^@\s]+$`
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[^@[:space:]]+@[^@[:space:]]+$')",message="email must be an address such as alice@acme.test"
 	// +optional
 	Email string `json:"email,omitempty"`
 
@@ -227,7 +234,7 @@ type TenantOIDC struct {
 	// issuer is the provider's URL. Mutable.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
-	// +kubebuilder:validation:Pattern=`^https://[^\s]+$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^https://[^[:space:]]+$')",message="issuer must be the https:// URL of the identity provider"
 	// +required
 	Issuer string `json:"issuer"`
 
@@ -235,7 +242,7 @@ type TenantOIDC struct {
 	// Default: none. Mutable.
 	// +kubebuilder:validation:MaxItems=50
 	// +kubebuilder:validation:items:MaxLength=253
-	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)+$`
+	// +kubebuilder:validation:items:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)+$')",message="emailDomains takes domains in lower case such as acme.test"
 	// +listType=set
 	// +optional
 	EmailDomains []string `json:"emailDomains,omitempty"`

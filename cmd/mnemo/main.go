@@ -21,6 +21,8 @@ type cli struct {
 	Migrate   migrateCommand   `cmd:"" help:"Bring the database to this binary's schema. Run it before the other two."`
 	Reindex   reindexCommand   `cmd:"" help:"Build a tenant's vectors again from the database."`
 	Verify    verifyCommand    `cmd:"" help:"Compare the vector store with the database, and repair what differs."`
+	Tenants   tenantsCommand   `cmd:"" help:"See what is stored of tenants, and act where their Tenant cannot."`
+	Rotate    rotateCommand    `cmd:"" help:"Revoke every token and password of a tenant, or of all: the operator issues new ones."`
 	Wait      waitCommand      `cmd:"" help:"Wait until the database has this binary's schema."`
 	Probe     probeCommand     `cmd:"" help:"Ask a running API server whether it does what every client needs."`
 	OpenAPI   openapiCommand   `cmd:"" name:"openapi" help:"Print the HTTP contract as OpenAPI 3.1."`

@@ -58,21 +58,39 @@ func (f indexFlags) with(ctx context.Context, work func(*retrieve.Indexer, *stor
 
 type reindexCommand struct {
 	indexFlags
-	Tenant tenant.ID `required:"" help:"uid of the Tenant."`
+	Tenant tenant.ID `xor:"whose" required:"" help:"id of the tenant, as in its Tenant's status.id."`
+	All    bool      `xor:"whose" required:"" help:"Every tenant, for example after a database was restored."`
 }
 
-// Run writes every live unit of the tenant to the vector store again.
+// Run writes every live unit of the tenants to the vector store again.
 func (c *reindexCommand) Run(ctx context.Context) error {
 	return c.with(ctx, func(x *retrieve.Indexer, s *stores) error {
-		place, err := s.db.Place(ctx, c.Tenant)
-		if err != nil {
-			return err
+		ids := []tenant.ID{c.Tenant}
+		if c.All {
+			var err error
+			if ids, err = s.db.ActiveTenants(ctx); err != nil {
+				return err
+			}
 		}
-		if _, err := s.index.Ensure(ctx, place); err != nil {
-			return err
+		for _, id := range ids {
+			if err := reindex(ctx, x, s, id); err != nil {
+				return fmt.Errorf("tenant %s: %w", id, err)
+			}
 		}
-		return x.Rebuild(ctx, c.Tenant)
+		_, err := fmt.Printf("reindexed %d tenants\n", len(ids))
+		return err
 	})
+}
+
+func reindex(ctx context.Context, x *retrieve.Indexer, s *stores, id tenant.ID) error {
+	place, err := s.db.Place(ctx, id)
+	if err != nil {
+		return err
+	}
+	if _, err := s.index.Ensure(ctx, place); err != nil {
+		return err
+	}
+	return x.Rebuild(ctx, id)
 }
 
 type verifyCommand struct {

@@ -4,22 +4,27 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"time"
 
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/mnemo-dev/mnemo/controllers"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
 type operatorCommand struct {
 	databaseFlags
 	milvusFlags
 	embedderFlags
-	URL                     string   `env:"MNEMO_URL" required:"" help:"Where users reach the API; it goes into their Secrets."`
-	WatchNamespaces         []string `env:"MNEMO_WATCH_NAMESPACES" help:"Namespaces whose Tenants are served. Default: all."`
-	LeaderElect             bool     `env:"MNEMO_LEADER_ELECT" help:"Let one of several replicas work at a time."`
-	LeaderElectionNamespace string   `env:"MNEMO_LEADER_ELECTION_NAMESPACE" help:"Namespace of the lease. Default: the pod's."`
-	MetricsListen           string   `env:"MNEMO_METRICS_LISTEN" default:":9090" help:"host:port to answer /metrics on; 0 for none."`
-	HealthListen            string   `env:"MNEMO_HEALTH_LISTEN" default:":8081" help:"host:port to answer /healthz and /readyz on; 0 for none."`
+	URL                     string        `env:"MNEMO_URL" required:"" help:"Where users reach the API; it goes into their Secrets."`
+	WatchNamespaces         []string      `env:"MNEMO_WATCH_NAMESPACES" help:"Namespaces whose Tenants are served. Default: all."`
+	LeaderElect             bool          `env:"MNEMO_LEADER_ELECT" help:"Let one of several replicas work at a time."`
+	LeaderElectionNamespace string        `env:"MNEMO_LEADER_ELECTION_NAMESPACE" help:"Namespace of the lease. Default: the pod's."`
+	MetricsListen           string        `env:"MNEMO_METRICS_LISTEN" default:":9090" help:"host:port to answer /metrics on; 0 for none."`
+	OrphanGrace             time.Duration `env:"MNEMO_ORPHAN_GRACE" default:"24h" help:"How long the data of a tenant is kept whose Tenant, with deletionPolicy Delete, went without being let go."`
+	HealthListen            string        `env:"MNEMO_HEALTH_LISTEN" default:":8081" help:"host:port to answer /healthz and /readyz on; 0 for none."`
 }
 
 // Run reconciles Tenants until the context ends.
@@ -37,10 +42,29 @@ func (c *operatorCommand) Run(ctx context.Context, log *slog.Logger) error {
 		return err
 	}
 	defer s.close()
+	changes := make(chan tenant.ID, changesAhead)
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		return s.db.ListenTenants(ctx, func(id tenant.ID) {
+			select {
+			case changes <- id:
+			default: // the resync finds it
+			}
+		})
+	})
+	group.Go(func() error { return c.reconcile(ctx, cluster, s, changes, log) })
+	return group.Wait()
+}
+
+// changesAhead is how many tenants may wait to be looked at before their time,
+// among others while this replica does not lead.
+const changesAhead = 1000
+
+func (c *operatorCommand) reconcile(ctx context.Context, cluster *rest.Config, s *stores, changes <-chan tenant.ID, log *slog.Logger) error {
 	return controllers.Run(ctx, cluster, controllers.Config{
-		URL: c.URL, Namespaces: c.WatchNamespaces,
+		URL: c.URL, Namespaces: c.WatchNamespaces, Changes: changes,
 		MetricsAddress: c.MetricsListen, HealthAddress: c.HealthListen,
 		LeaderElection: c.LeaderElect, LeaderElectionNamespace: c.LeaderElectionNamespace,
-		Logger: log,
-	}, s.db, s.db, s.index)
+		OrphanGrace: c.OrphanGrace, Logger: log,
+	}, controllers.Stores{Tenants: s.db, Tokens: s.db, Records: s.db, Partitions: s.index})
 }
