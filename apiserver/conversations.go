@@ -137,7 +137,7 @@ var docListConversations = doc{
 	params: []*huma.Param{
 		intParam("page", "Which page, from 1.", 1, 1, 1),
 		intParam("pageSize", "How many a page, at most 100.", chat.DefaultPageSize, 1, 25),
-		textParam("provider", "The platform, or `all`.", allProviders),
+		textParam("provider", "The platform, or `all`.", chat.AllPlatforms),
 		textParam("title", "A part of the title, without regard to case.", "train"),
 		textParam("dateFrom", "Created at or after: an ISO 8601 date or time.", "2025-05-01"),
 		textParam("dateTo", "Created at or before: an ISO 8601 time, or a date for the whole day.", "2025-05-31"),

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mnemo-dev/mnemo/internal/account"
 	"github.com/mnemo-dev/mnemo/internal/chat"
 	"github.com/mnemo-dev/mnemo/internal/memory"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
@@ -47,7 +48,8 @@ func newHouse(t *testing.T, change ...func(*Config)) *house {
 			Index: fakeIndex{}, Embedder: fakeEmbedder{}, CountTokens: tokens.Count}),
 		Chats: chat.NewService(chat.Config{Store: chats, Passages: chats, States: chats, Imports: chats, Uploads: chats, Searcher: memories,
 			Index: fakeIndex{}, Embedder: fakeEmbedder{}, CountTokens: tokens.CountUpTo}),
-		Tokens: h.stores,
+		Accounts: account.NewService(account.Config{Store: fakeAccounts{h.stores}}),
+		Tokens:   h.stores,
 	}
 	for _, f := range change {
 		f(&config)

@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"math"
@@ -21,16 +22,22 @@ func decodeJSON(data []byte, v any) error {
 	if !utf8.Valid(data) {
 		return errors.New("the body must be valid UTF-8")
 	}
-	err := json.Unmarshal(data, v)
+	data, err := unmarshal(data, v)
 	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		given, _, _ := strings.Cut(e.Value, " ")
 		if e.Field == "" {
 			return fault.New(fault.Invalid, "the body takes %s, not %s", takes(e.Type), article(given))
 		}
-		return fault.New(fault.Invalid, "%s takes %s, not %s", e.Field, takes(e.Type), article(given))
+		return fault.New(fault.Invalid, "%s takes %s, not %s", cmp.Or(pathTo(data, e.Offset), e.Field), takes(e.Type), article(given))
 	}
 	if e, ok := errors.AsType[*json.SyntaxError](err); ok {
 		return fault.New(fault.Invalid, "the body is not valid JSON from byte %d on", e.Offset)
+	}
+	if err == nil {
+		if at := loneSurrogate(data); at >= 0 {
+			return fault.New(fault.Invalid, "%s must not contain \\%s alone: it is half of a character",
+				cmp.Or(pathTo(data, int64(at)+1), "the body"), data[at+1:at+6])
+		}
 	}
 	return err
 }

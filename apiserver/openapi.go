@@ -57,6 +57,7 @@ func (s *Server) serveOpenAPI() fiber.Handler {
 func finishOpenAPI(o *huma.OpenAPI) {
 	for _, item := range o.Paths {
 		for _, op := range operations(item) {
+			addSuccesses(op)
 			finishOperation(op)
 		}
 	}

@@ -72,13 +72,11 @@ func (p *params) time(name, text string, parse func(string) (time.Time, error)) 
 
 // provider reads a platform's name, "" for all.
 func provider(text string) string {
-	if text == allProviders {
+	if text == chat.AllPlatforms {
 		return ""
 	}
 	return text
 }
-
-const allProviders = "all"
 
 // The functions below document query parameters.
 

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mnemo-dev/mnemo/internal/account"
 	"github.com/mnemo-dev/mnemo/internal/chat"
 	"github.com/mnemo-dev/mnemo/internal/embed"
 	"github.com/mnemo-dev/mnemo/internal/imports"
@@ -37,12 +38,18 @@ type realStores struct {
 
 func openReal(t *testing.T) realStores {
 	t.Helper()
+	return openRealAt(t, testkit.Milvus(t).Addr)
+}
+
+// openRealAt opens them with Milvus at an address of its own.
+func openRealAt(t *testing.T, address string) realStores {
+	t.Helper()
 	embedder, err := embed.OpenLocal(testkit.ModelDir(t), embed.LocalOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	addr := testkit.Milvus(t)
-	index, err := milvus.Open(t.Context(), milvus.Config{Address: addr.Addr, Username: addr.User, Password: addr.Password,
+	index, err := milvus.Open(t.Context(), milvus.Config{Address: address, Username: addr.User, Password: addr.Password,
 		Prefix: "api" + strings.ToLower(rand.Text()) + "_", Dimensions: embedder.Dimensions()})
 	if err != nil {
 		t.Fatal(err)
@@ -74,7 +81,11 @@ func openReal(t *testing.T) realStores {
 // newRealHouse starts a server on real stores.
 func newRealHouse(t *testing.T) (*house, realStores) {
 	t.Helper()
-	s := openReal(t)
+	return newRealHouseOn(t, openReal(t))
+}
+
+func newRealHouseOn(t *testing.T, s realStores) (*house, realStores) {
+	t.Helper()
 	engine := retrieve.New(retrieve.Config{Searcher: s.db, Index: s.index, Embedder: s.embedder})
 	h := &house{log: &journal{}}
 	t.Cleanup(func() {
@@ -89,9 +100,10 @@ func newRealHouse(t *testing.T) (*house, realStores) {
 			Index: s.index, Embedder: s.embedder, CountTokens: tokens.Count}),
 		Chats: chat.NewService(chat.Config{Store: s.db.Conversations(), Passages: s.db, States: s.db.Conversations(), Searcher: engine,
 			Imports: s.db.Conversations(), Uploads: s.db.Conversations(), Index: s.index, Embedder: s.embedder, CountTokens: tokens.CountUpTo}),
-		Tokens: s.db,
-		Rates:  s.db,
-		Checks: map[string]func(context.Context) error{"postgresql": s.db.Ping},
+		Accounts: account.NewService(account.Config{Store: s.db.Accounts()}),
+		Tokens:   s.db,
+		Rates:    s.db,
+		Checks:   map[string]func(context.Context) error{"postgresql": s.db.Ping},
 	})
 	return h, s
 }
@@ -161,6 +173,10 @@ func TestReal(t *testing.T) {
 	t.Run("Marks", func(t *testing.T) {
 		t.Parallel()
 		h.marksConversations(t, s)
+	})
+	t.Run("Account", func(t *testing.T) {
+		t.Parallel()
+		h.takesAccountsOutAndAway(t, s)
 	})
 	t.Run("Recall", func(t *testing.T) {
 		t.Parallel()

@@ -35,6 +35,8 @@ var requests = []struct{ method, path, body string }{
 	{"GET", "/api/chat-history/imports", ""},
 	{"GET", "/api/chat-history/imports/x", ""},
 	{"GET", "/api/chat-history/imports/x/events", ""},
+	{"GET", "/api/export", ""},
+	{"DELETE", "/api/account", `{"confirm":"delete everything"}`},
 }
 
 // The lists above and the route table must not part ways.
@@ -183,7 +185,7 @@ var badFields = []struct {
 	{"POST", "/api/v2/memory/update", []string{`{"memoryId":"x","text":"` + strings.Repeat("x", 32769) + `"}`}, 400, "text must be at most 32768 bytes"},
 	{"POST", "/api/v2/memory/update", []string{`{"memoryId":"x","bucketId":"y"}`, `{"memoryIds":["x"],"bucketId":1.5}`}, 400, "bucketId takes an integer or a string that holds one"},
 	{"POST", "/api/v2/memory/update", []string{`{"memoryId":"x","bucketName":7}`}, 400, "bucketName takes a string"},
-	{"POST", "/api/v2/memory/update", []string{`{"memoryId":"x","bucketName":" "}`, `{"memoryIds":["x"],"bucketName":"\t"}`}, 400, "bucketName must not be blank"},
+	{"POST", "/api/v2/memory/update", []string{`{"memoryId":"x","bucketName":" "}`, `{"memoryIds":["x"],"bucketName":"\t"}`, `{"memoryId":"x","bucketName":"\u200b"}`}, 400, "bucketName must not be blank"},
 	{"POST", "/api/v2/memory/update", []string{`{"memoryId":"x","bucketName":"a\u0000"}`}, 400, "bucketName must not contain the character U+0000"},
 	{"POST", "/api/v2/memory/update", []string{`{"memoryIds":["x"]}`}, 400, "bucketId or bucketName is required"},
 	{"POST", "/api/v2/memory/update", []string{`{"memoryIds":[],"bucketId":1}`}, 400, "memoryIds must hold 1 to 100 ids, not 0"},
@@ -204,7 +206,8 @@ var badFields = []struct {
 	{"DELETE", "/api/buckets/%00", []string{""}, 404, "no bucket has this bucketId"},
 	{"DELETE", "/api/buckets/99999999999999999999", []string{""}, 404, "no bucket has this bucketId"},
 	{"POST", "/api/memories/bulk-delete", []string{`{"memoryIds":"x"}`, `{"memoryIds":{}}`}, 400, "memoryIds takes an array, not a"},
-	{"POST", "/api/memories/bulk-delete", []string{`{"memoryIds":[1]}`}, 400, "memoryIds takes a string, not a number"},
+	{"POST", "/api/memories/bulk-delete", []string{`{"memoryIds":[1]}`}, 400, "memoryIds[0] takes a string, not a number"},
+	{"POST", "/api/memories/bulk-delete", []string{`{"memoryIds":["a","[{,\\\"",{}]}`}, 400, "memoryIds[2] takes a string, not an object"},
 	{"POST", "/api/memories/bulk-delete", []string{`{"memoryIds":[]}`, `{"memoryIds":null}`}, 400, "memoryIds must hold 1 to 10000 ids"},
 	{"POST", "/api/memories/bulk-delete", []string{`{"memoryIds":["` + strings.Repeat(`","`, 10000) + `"]}`}, 400, "memoryIds must hold 1 to 10000 ids, not 10001"},
 	{"POST", "/api/buckets", []string{`{"name":7}`}, 400, "name takes a string, not a number"},
@@ -250,17 +253,29 @@ var badFields = []struct {
 	{"POST", "/api/chat-history/recall", []string{`{"query":"a","platform":7}`}, 400, "platform takes a string"},
 	{"POST", "/api/chat-history/recall", []string{`{"query":"a","conversationContext":7}`}, 400, "conversationContext takes a string"},
 	{"POST", "/api/chat-history/recall", []string{`{"query":"a","conversationHistory":{}}`}, 400, "conversationHistory takes an array, not an object"},
-	{"POST", "/api/chat-history/recall", []string{`{"query":"a","conversationHistory":[{"role":"user","content":7}]}`}, 400, "conversationHistory.content takes a string"},
+	{"POST", "/api/chat-history/recall", []string{`{"query":"a","conversationHistory":[{"role":"user","content":7}]}`}, 400, "conversationHistory[0].content takes a string"},
 	{"POST", "/api/chat-history/recall", []string{`{"query":"a","before":"soon"}`}, 400, "before takes an ISO 8601 date"},
 	{"POST", "/api/chat-history/recall", []string{`{"query":"a","after":"soon"}`}, 400, "after takes an ISO 8601 date"},
 	{"POST", "/api/chat-history/ingest/custom-online", []string{`{"conversation":7}`}, 400, "conversation takes an object, not a number"},
 	{"POST", "/api/chat-history/ingest/custom-online", []string{`{"platform":"custom"}`}, 400, "conversation is required"},
 	{"POST", "/api/chat-history/ingest/custom-online", []string{`{"conversation":{}}`}, 400, "conversation.id is required and takes a string; conversation.title is required"},
 	{"POST", "/api/chat-history/ingest/custom-online", []string{strings.Replace(ingestText, `"bot"`, `"pope"`, 1)}, 400, "conversation.messages[1].role takes human"},
-	{"POST", "/api/chat-history/ingest/custom-online", []string{strings.Replace(ingestText, `"By the window."`, `["a"]`, 1)}, 400, "conversation.messages.content takes a string, not an array"},
+	{"POST", "/api/chat-history/ingest/custom-online", []string{strings.Replace(ingestText, `"By the window."`, `["a"]`, 1)}, 400, "conversation.messages[1].content takes a string, not an array"},
 	{"POST", "/api/chat-history/ingest/custom-online", []string{strings.Replace(ingestText, `"2025-05-09T12:00:00Z"`, `"soon"`, 1)}, 400, "conversation.createdAt takes an ISO 8601 time"},
 	{"POST", "/api/chat-history/ingest/custom-online", []string{`{"platform":"a b",` + ingestText[1:]}, 400, "platform must be 1 to 100 of"},
 	{"POST", "/api/chat-history/ingest/custom-online", []string{`{"platformDisplayName":"` + strings.Repeat("x", 201) + `",` + ingestText[1:]}, 400, "platformDisplayName must be at most 200"},
+	{"POST", "/api/chat-history/ingest/custom-online", []string{`{"platform":"all",` + ingestText[1:]}, 400, "platform must not be all"},
+	{"POST", "/api/memory", []string{`{"text":"a\ud800"}`, `{"text":"\udc00"}`, `{"text":"\ud83d\ud83d\ude00"}`, `{"text":"\\\ud800\\udc00"}`}, 400, "text must not contain"},
+	{"POST", "/api/chat-history/ingest/custom-online", []string{strings.Replace(ingestText, "By the window.", `\udfff`, 1)}, 400, `conversation.messages[1].content must not contain \udfff alone`},
+	{"POST", "/api/memory", []string{`{"text":"a","x":{"\ud800":1}}`}, 400, `must not contain \ud800 alone`},
+	{"POST", "/api/chat-history/search", []string{`{"query":"a","limit":101.0}`, `{"query":"a","limit":1e3}`}, 400, "limit must be 1 to 100"},
+	{"POST", "/api/chat-history/search", []string{`{"query":"a","limit":1e300}`, `{"query":"a","limit":1.5,"contextChunks":1.0}`}, 400, "limit takes an integer, not a number"},
+	{"POST", "/api/buckets", []string{`{"name":"a\nb"}`, `{"name":"a\u2028b"}`, `{"name":"a\u0007"}`, `{"name":"a\u0085b"}`}, 400, "name must not contain line breaks or control characters"},
+	{"POST", "/api/buckets", []string{`{"name":"\u200b"}`, `{"name":"\u200d \ufeff"}`, `{"name":"\u3164"}`, `{"name":"\u2060\ufe0f"}`}, 400, "name is required and must not be blank"},
+	{"PATCH", "/api/buckets/1", []string{`{"name":"a\tb"}`}, 400, "name must not contain line breaks or control characters"},
+	{"DELETE", "/api/account", []string{`{"confirm":7}`, `{"confirm":true}`}, 400, "confirm takes a string"},
+	{"DELETE", "/api/account", []string{`{"confirm":null}`, `{"confirmed":"delete everything"}`}, 400, `confirm is required and takes "delete everything"`},
+	{"DELETE", "/api/account", []string{`{"confirm":""}`, `{"confirm":"Delete everything"}`}, 400, `confirm takes "delete everything", and nothing was deleted`},
 	{"GET", "/api/memories/%00", []string{""}, 404, "no memory has this memoryId"},
 	{"DELETE", "/api/memories/%ff", []string{""}, 404, "no memory has this memoryId"},
 }
@@ -294,6 +309,7 @@ func TestLenientInput(t *testing.T) {
 		h.ok(t, h.alice, "POST", "/api/memory", `{"text":"a","bucketId":`+id+`,"nested":{"text":7}}`)
 	}
 	h.ok(t, h.alice, "POST", "/api/memory", `{"text":"`+strings.Repeat("x", 32768)+`"}`)
+	h.ok(t, h.alice, "POST", "/api/chat-history/search", `{"query":"a \ud83d\ude00 \\ud800","limit":1.0,"contextChunks":1e1}`)
 	got := h.call(t, h.alice, "GET", "/api/buckets", "", "Authorization", "bearer  "+h.alice)
 	if got.status != 200 {
 		t.Errorf("a lower-case scheme and two spaces: %d %s", got.status, got.body)

@@ -27,6 +27,10 @@ type doc struct {
 	status      int          // of success; 200 when 0
 	maxBody     int64        // bytes; defaultBody when 0
 	errors      []int        // statuses beside those every route can give
+	// file is the media type of an answer that is a file.
+	file string
+	// also has other successes with the same body, by status.
+	also map[int]string
 	// once names a route that creates something: its requests may be sent again
 	// with an Idempotency-Key and are done once. Two paths may share a name.
 	once string
@@ -86,6 +90,10 @@ func (d doc) operation(method, path string) huma.Operation {
 		Errors:   append([]int{}, d.errors...),
 		Metadata: map[string]any{metaRequest: d.request, metaResponse: d.response},
 	}
+	if d.file != "" {
+		op.Responses = fileAnswer(d.file)
+	}
+	op.Metadata[metaAlso] = d.also
 	if d.once != "" {
 		op.Metadata[metaRoute] = d.once
 		op.Parameters = append(slices.Clone(op.Parameters), idempotencyParam())

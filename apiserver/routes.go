@@ -36,6 +36,9 @@ func (s *Server) routes() {
 	add(s, get, "/api/chat-history/imports/{importId}", docGetImport, s.getImport)
 	add(s, get, "/api/chat-history/imports/{importId}/events", docFollowImport, s.followImport)
 
+	add(s, get, "/api/export", docExport, s.export)
+	add(s, del, "/api/account", docDeleteAccount, s.deleteAccount)
+
 	addPublic(s, get, "/healthz", docHealthz, s.healthz)
 	addPublic(s, get, "/readyz", docReadyz, s.readyz)
 }

@@ -63,7 +63,7 @@ var docSearchConversations = doc{
 func (s *Server) searchConversations(ctx context.Context, who tenant.Identity, in *searchInput) (*searchOutput, error) {
 	begin := time.Now()
 	var p params
-	name := value(in.Body.Provider, allProviders)
+	name := value(in.Body.Provider, chat.AllPlatforms)
 	input := chat.SearchInput{
 		Query: in.Body.Query, Limit: value(in.Body.Limit, chat.DefaultResults),
 		Platform: provider(name), Around: value(in.Body.ContextChunks, chat.DefaultAround),

@@ -19,15 +19,18 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/mnemo-dev/mnemo/internal/account"
 	"github.com/mnemo-dev/mnemo/internal/chat"
 	"github.com/mnemo-dev/mnemo/internal/memory"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// Config is what a Server works with. Memories, Chats and Tokens are required.
+// Config is what a Server works with. Memories, Chats, Accounts and Tokens are
+// required.
 type Config struct {
 	Memories *memory.Service
 	Chats    *chat.Service
+	Accounts *account.Service
 	Tokens   tenant.TokenStore
 	// Rates counts requests for all replicas; nil: each counts for itself.
 	Rates tenant.RateStore
@@ -43,7 +46,8 @@ type Config struct {
 	ImportFile     int64         // largest file of an import, bytes; 4 GiB when 0
 	RequestTimeout time.Duration // deadline of a handler's context; 30 s when 0
 	ReadTimeout    time.Duration // for a request's headers, and as much for its body's first bytes; 15 s when 0
-	WriteTimeout   time.Duration // for a whole answer; 1 min when 0
+	WriteTimeout   time.Duration // for a whole answer, and for each piece of an export; 1 min when 0
+	ExportTimeout  time.Duration // for a whole export, however slowly it is taken; 1 h when 0
 	IdleTimeout    time.Duration // between requests of a connection; 75 s when 0
 }
 
@@ -56,6 +60,9 @@ type Server struct {
 	limiter *limiter
 	// stopping is closed when Shutdown begins: streams would never end by themselves.
 	stopping chan struct{}
+	exports  exports
+	closing  context.Context // of answers that outlive their handlers
+	close    func()
 
 	mu        sync.Mutex
 	stopped   bool
@@ -71,8 +78,10 @@ func New(c Config) *Server {
 	c.RequestTimeout = cmp.Or(c.RequestTimeout, 30*time.Second)
 	c.ReadTimeout = cmp.Or(c.ReadTimeout, 15*time.Second)
 	c.WriteTimeout = cmp.Or(c.WriteTimeout, time.Minute)
+	c.ExportTimeout = cmp.Or(c.ExportTimeout, time.Hour)
 	c.IdleTimeout = cmp.Or(c.IdleTimeout, 75*time.Second)
 	s := &Server{Config: c, metrics: newMetrics(c.Registry), limiter: newLimiter(c.Rates, c.Log), stopping: make(chan struct{})}
+	s.closing, s.close = context.WithCancel(context.Background())
 	s.app = fiber.New(fiber.Config{
 		AppName:      "Mnemo",
 		ErrorHandler: s.answerError,
@@ -176,6 +185,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	s.stopped = true
 	s.mu.Unlock()
 	err := s.app.ShutdownWithContext(ctx)
+	s.close()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, l := range s.listeners {

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/mnemo-dev/mnemo/apiserver"
+	"github.com/mnemo-dev/mnemo/internal/account"
 	"github.com/mnemo-dev/mnemo/internal/chat"
 	"github.com/mnemo-dev/mnemo/internal/imports"
 	"github.com/mnemo-dev/mnemo/internal/jobs"
@@ -98,6 +99,7 @@ func (c *serveCommand) serverConfig(s *stores, embedder retrieve.Embedder, model
 			Store: conversations, Passages: conversations, States: conversations, Imports: conversations, Uploads: conversations,
 			Searcher: engine, Index: s.index, Embedder: embedder, CountTokens: tokens.CountUpTo, Synthesizer: model, Log: log,
 		}),
+		Accounts:   account.NewService(account.Config{Store: s.db.Accounts()}),
 		Tokens:     s.db,
 		Rates:      s.db,
 		Cache:      cache,

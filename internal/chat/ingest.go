@@ -14,6 +14,8 @@ import (
 const (
 	// DefaultPlatform is the platform of a conversation that names none.
 	DefaultPlatform = "custom"
+	// AllPlatforms stands for every platform where one may be chosen.
+	AllPlatforms = "all"
 
 	maxExternalID   = 500  // characters
 	maxTitle        = 2000 // characters
@@ -55,6 +57,9 @@ func (in IngestInput) Upsert() (Upsert, error) {
 	}
 	if !platformForm.MatchString(u.Platform) {
 		c.add("platform", "must be 1 to 100 of a-z, A-Z, 0-9, '-', '_' and '.'")
+	}
+	if u.Platform == AllPlatforms {
+		c.add("platform", "must not be %s, which stands for every platform", AllPlatforms)
 	}
 	c.text("platformDisplayName", u.PlatformName, maxPlatformName)
 	u.ExternalID = c.id("conversation.id", in.ID)

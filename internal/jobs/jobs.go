@@ -8,6 +8,7 @@ import (
 
 	"github.com/riverqueue/river"
 
+	"github.com/mnemo-dev/mnemo/internal/account"
 	"github.com/mnemo-dev/mnemo/internal/chat"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
@@ -52,6 +53,7 @@ type Indexer interface {
 type Tenants interface {
 	Rebalance(ctx context.Context, t tenant.ID) error
 	Purge(ctx context.Context, t tenant.ID) error
+	PurgeAccount(ctx context.Context, a account.PurgeArgs) error
 	PurgeUser(ctx context.Context, scope tenant.Scope) error
 	ActiveTenants(ctx context.Context) ([]tenant.ID, error)
 }
@@ -72,6 +74,7 @@ func Config(indexer Indexer, tenants Tenants, imports Imports, log *slog.Logger)
 		add(workers, log, jobTimeout, func(ctx context.Context, a tenant.RebalanceArgs) error { return tenants.Rebalance(ctx, a.Tenant) }),
 		add(workers, log, jobTimeout, func(ctx context.Context, a tenant.PurgeArgs) error { return tenants.Purge(ctx, a.Tenant) }),
 		add(workers, log, wholeTimeout, func(ctx context.Context, a chat.ImportArgs) error { return importFile(ctx, imports, a) }),
+		add(workers, log, jobTimeout, tenants.PurgeAccount),
 		add(workers, log, jobTimeout, func(ctx context.Context, a tenant.PurgeUserArgs) error {
 			return tenants.PurgeUser(ctx, tenant.Scope(a))
 		}),

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
@@ -43,14 +44,29 @@ func (u BucketUpdate) Validate() error {
 func checkBucketName(f *fault.Fields, given string) {
 	name := strings.TrimSpace(given)
 	switch n := utf8.RuneCountInString(name); {
-	case n == 0:
+	case !strings.ContainsFunc(name, visible):
 		f.Add("name", "is required and must not be blank")
 	case n > MaxBucketName:
 		f.Add("name", "must be at most %d characters, not %d", MaxBucketName, n)
 	case digitsOnly(name):
 		f.Add("name", "must not be digits only, so that it cannot be taken for a bucketId")
 	}
+	if strings.ContainsFunc(name, breaksLine) {
+		f.Add("name", "must not contain line breaks or control characters")
+	}
 	checkString(f, "name", given)
+}
+
+// visible reports whether a reader can see the character.
+func visible(r rune) bool {
+	return unicode.IsGraphic(r) && !unicode.IsSpace(r) &&
+		!unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
+}
+
+// breaksLine reports whether the character is one to control a line with; what
+// U+0000 is said about, is said elsewhere.
+func breaksLine(r rune) bool {
+	return r != 0 && (unicode.IsControl(r) || unicode.In(r, unicode.Zl, unicode.Zp))
 }
 
 func checkDescription(f *fault.Fields, text string) {

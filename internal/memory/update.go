@@ -106,7 +106,7 @@ func (in MoveInput) Validate() error {
 
 // check notes what is wrong with the name; an empty one is none.
 func (b BucketRef) check(f *fault.Fields) {
-	if b.Name != "" && strings.TrimSpace(b.Name) == "" {
+	if b.Name != "" && !strings.ContainsFunc(b.Name, visible) {
 		f.Add("bucketName", "must not be blank")
 	}
 	checkString(f, "bucketName", b.Name)

@@ -2,10 +2,7 @@ package milvus_test
 
 import (
 	"context"
-	"io"
-	"net"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -18,9 +15,9 @@ func TestAwayAndBack(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.upsert(t, b.place, entry(1, b.alice.User, 1))
-	gate := newGate(t, testkit.Milvus(t).Addr)
+	gate := testkit.NewGate(t, testkit.Milvus(t).Addr)
 	c := config(t, b.prefix)
-	c.Address = gate.addr
+	c.Address = gate.Addr
 	x := open(t, c) // while the server is away
 	query := retrieve.Query{Kind: retrieve.Memory, Limit: 1}
 
@@ -71,11 +68,11 @@ func TestAwayAndBack(t *testing.T) {
 		}
 	}
 	away()
-	gate.open(t)
+	gate.Open(t)
 	back()
-	gate.close()
+	gate.Close()
 	away()
-	gate.open(t)
+	gate.Open(t)
 	back()
 }
 
@@ -87,65 +84,4 @@ func TestWrongPasswordSaysSo(t *testing.T) {
 	if !fault.Is(err, fault.Unavailable) || !strings.Contains(err.Error(), "credentials") {
 		t.Errorf("Ping = %v, want Unavailable that speaks of the credentials", err)
 	}
-}
-
-// gate forwards connections to a server while it is open. Its address stays.
-type gate struct {
-	addr, target string
-	mu           sync.Mutex
-	listener     net.Listener
-	conns        []net.Conn
-}
-
-func newGate(t *testing.T, target string) *gate {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatalf("listen: %v", err)
-	}
-	g := &gate{addr: l.Addr().String(), target: target}
-	_ = l.Close()
-	t.Cleanup(g.close)
-	return g
-}
-
-func (g *gate) open(t *testing.T) {
-	t.Helper()
-	l, err := net.Listen("tcp", g.addr)
-	if err != nil {
-		t.Fatalf("listen: %v", err)
-	}
-	g.mu.Lock()
-	g.listener = l
-	g.mu.Unlock()
-	go func() {
-		for {
-			in, err := l.Accept()
-			if err != nil {
-				return
-			}
-			out, err := net.Dial("tcp", g.target)
-			if err != nil {
-				_ = in.Close()
-				continue
-			}
-			g.mu.Lock()
-			g.conns = append(g.conns, in, out)
-			g.mu.Unlock()
-			go func() { _, _ = io.Copy(out, in); _ = out.Close() }()
-			go func() { _, _ = io.Copy(in, out); _ = in.Close() }()
-		}
-	}()
-}
-
-func (g *gate) close() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.listener != nil {
-		_ = g.listener.Close()
-	}
-	for _, c := range g.conns {
-		_ = c.Close()
-	}
-	g.conns = nil
 }

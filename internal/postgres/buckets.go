@@ -68,7 +68,7 @@ func createBucket(ctx context.Context, q *db.Queries, scope tenant.Scope, b memo
 		return 0, err
 	}
 	id, err := q.InsertBucket(ctx, db.InsertBucketParams{
-		TenantID: string(scope.Tenant), UserID: int64(scope.User), Name: b.Name, Description: b.Description,
+		TenantID: string(scope.Tenant), UserID: int64(scope.User), Name: b.Name, NameKey: nameKey(b.Name), Description: b.Description,
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
 		return 0, fault.New(fault.Conflict, "a bucket named %q exists already", b.Name)
@@ -90,9 +90,12 @@ func (d *DB) UpdateBucket(ctx context.Context, scope tenant.Scope, id int64, u m
 		if b.IsDefault && u.Name != nil && *u.Name != b.Name {
 			return fault.New(fault.Conflict, "%s is the default bucket and cannot be renamed", b.Name)
 		}
-		err = q.UpdateBucket(ctx, db.UpdateBucketParams{
-			TenantID: string(scope.Tenant), UserID: int64(scope.User), ID: id, Name: u.Name, Description: u.Description,
-		})
+		p := db.UpdateBucketParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), ID: id, Name: u.Name, Description: u.Description}
+		if u.Name != nil {
+			key := nameKey(*u.Name)
+			p.NameKey = &key
+		}
+		err = q.UpdateBucket(ctx, p)
 		if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == "23505" { // the name is taken
 			return fault.New(fault.Conflict, "a bucket named %q exists already", *u.Name)
 		}
@@ -167,7 +170,7 @@ func lockBucket(ctx context.Context, q *db.Queries, scope tenant.Scope, id int64
 
 func ensureDefaultBucket(ctx context.Context, q *db.Queries, scope tenant.Scope) error {
 	err := q.EnsureDefaultBucket(ctx, db.EnsureDefaultBucketParams{
-		TenantID: string(scope.Tenant), UserID: int64(scope.User), Name: memory.DefaultBucket,
+		TenantID: string(scope.Tenant), UserID: int64(scope.User), Name: memory.DefaultBucket, NameKey: nameKey(memory.DefaultBucket),
 	})
 	if err != nil {
 		return fmt.Errorf("make default bucket: %w", err)

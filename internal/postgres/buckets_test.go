@@ -1,6 +1,8 @@
 package postgres_test
 
 import (
+	"fmt"
+	"slices"
 	"sync"
 	"testing"
 
@@ -65,5 +67,48 @@ func TestDefaultBucketIsMadeOnce(t *testing.T) {
 	got, err := b.ListBuckets(t.Context(), b.users[0])
 	if err != nil || len(got) != 1 || got[0].Memories != 6 {
 		t.Errorf("buckets: %v, %v", got, err)
+	}
+}
+
+// Names that a reader takes for the same are the same, however they are
+// written; each is stored as it was given.
+func TestBucketNames(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	ctx, alice := t.Context(), b.users[0]
+	for name, same := range map[string][]string{
+		"Caf\u00e9":   {"cafe\u0301", "CAFE\u0301", "caf\u00c9"},
+		"Stra\u00dfe": {"STRASSE", "stra\u1e9ee"},
+		"\u03a3\u03af\u03c3\u03c5\u03c6\u03bf\u03c2": {"\u03a3\u038a\u03a3\u03a5\u03a6\u039f\u03a3"},
+		"Travel":                     {"Tra\u200bvel", "\u2060travel\ufeff", "TRAVEL\ufe0f"},
+		"\U0001f469\u200d\U0001f4bb": {"\U0001f469\U0001f4bb"},
+	} {
+		id, err := b.CreateBucket(ctx, alice, memory.BucketInput{Name: name})
+		if err != nil {
+			t.Fatalf("%q: %v", name, err)
+		}
+		other, err := b.CreateBucket(ctx, alice, memory.BucketInput{Name: "another than " + name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range same {
+			_, err := b.CreateBucket(ctx, alice, memory.BucketInput{Name: s})
+			wantKind(t, fmt.Sprintf("CreateBucket %q beside %q", s, name), err, fault.Conflict)
+			wantKind(t, fmt.Sprintf("rename to %q beside %q", s, name), b.UpdateBucket(ctx, alice, other, memory.BucketUpdate{Name: &s}), fault.Conflict)
+			if err := b.UpdateBucket(ctx, alice, id, memory.BucketUpdate{Name: &s}); err != nil {
+				t.Errorf("rename %q to %q: %v", name, s, err)
+			}
+			m := b.remember(t, alice, "text", nil)
+			if _, err := b.Memories().Move(ctx, alice, memory.MoveInput{IDs: []string{m}, Bucket: memory.BucketRef{ID: id, Name: name}}); err != nil {
+				t.Errorf("move to %q: %v", name, err)
+			}
+		}
+	}
+	m := b.remember(t, alice, "text", nil)
+	_, err := b.Memories().Move(ctx, alice, memory.MoveInput{IDs: []string{m}, Bucket: memory.BucketRef{Name: "\u200b"}})
+	wantKind(t, "move to what cannot be seen", err, fault.NotFound)
+	list, err := b.ListBuckets(ctx, alice)
+	if err != nil || !slices.ContainsFunc(list, func(b memory.Bucket) bool { return b.Name == "TRAVEL\ufe0f" }) {
+		t.Errorf("names are not as they were given: %v, %v", list, err)
 	}
 }

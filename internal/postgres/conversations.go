@@ -95,27 +95,33 @@ func (c Conversations) Delete(ctx context.Context, scope tenant.Scope, ids []str
 		if _, err := q.LockUsage(ctx, string(scope.Tenant)); err != nil {
 			return orUnknown(err, scope.Tenant)
 		}
-		var freed freed
-		for batch := range slices.Chunk(parseIDs(ids), deleteBatch) {
-			if err := deleteConversations(ctx, q, scope, batch, &out, &freed); err != nil {
-				return err
-			}
-		}
-		if len(out.IDs) == 0 {
-			return nil
-		}
-		if err := freed.release(ctx, q, scope); err != nil {
-			return err
-		}
-		if err := c.DB.insertSync(ctx, tx, scope.Tenant, out.Units); err != nil {
-			return err
-		}
-		return c.DB.grantRoom(ctx, tx, q, scope.Tenant)
+		return c.remove(ctx, tx, q, scope, parseIDs(ids), &out)
 	})
 	if err != nil {
 		return chat.Deleted{}, fmt.Errorf("delete conversations: %w", err)
 	}
 	return out, nil
+}
+
+// remove removes conversations and adds what they were to out, in a
+// transaction that holds the usage row's lock.
+func (c Conversations) remove(ctx context.Context, tx pgx.Tx, q *db.Queries, scope tenant.Scope, ids []string, out *chat.Deleted) error {
+	var freed freed
+	for batch := range slices.Chunk(ids, deleteBatch) {
+		if err := deleteConversations(ctx, q, scope, batch, out, &freed); err != nil {
+			return err
+		}
+	}
+	if len(out.IDs) == 0 {
+		return nil
+	}
+	if err := freed.release(ctx, q, scope); err != nil {
+		return err
+	}
+	if err := c.DB.insertSync(ctx, tx, scope.Tenant, out.Units); err != nil {
+		return err
+	}
+	return c.DB.grantRoom(ctx, tx, q, scope.Tenant)
 }
 
 // freed is what deleted conversations held.

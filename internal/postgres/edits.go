@@ -181,7 +181,11 @@ func addToBuckets(ctx context.Context, q *db.Queries, scope tenant.Scope, deltas
 
 // findBucket returns the id of the user's bucket that is meant; ErrNoBucket.
 func findBucket(ctx context.Context, q *db.Queries, scope tenant.Scope, b memory.BucketRef) (int64, error) {
-	row, err := q.FindBucket(ctx, db.FindBucketParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), ID: b.ID, Name: b.Name})
+	key := nameKey(b.Name)
+	if b.Name != "" && key == "" {
+		return 0, memory.ErrNoBucket // no bucket's name is nothing to see
+	}
+	row, err := q.FindBucket(ctx, db.FindBucketParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), ID: b.ID, NameKey: key})
 	if errors.Is(err, pgx.ErrNoRows) {
 		return 0, memory.ErrNoBucket
 	}

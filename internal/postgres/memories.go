@@ -160,34 +160,40 @@ func (m Memories) Delete(ctx context.Context, scope tenant.Scope, ids []string) 
 		if _, err := q.LockUsage(ctx, string(scope.Tenant)); err != nil {
 			return orUnknown(err, scope.Tenant)
 		}
-		var bytes int64
-		buckets := map[int64]int64{}
-		for batch := range slices.Chunk(parseIDs(ids), deleteBatch) {
-			n, err := deleteMemories(ctx, q, scope, batch, &out, buckets)
-			if err != nil {
-				return err
-			}
-			bytes += n
-		}
-		if len(out.IDs) == 0 {
-			return nil
-		}
-		if err := reserve(ctx, q, scope, -int64(len(out.IDs)), -bytes); err != nil {
-			return err
-		}
-		p := db.AddBucketMemoriesParams{TenantID: string(scope.Tenant), UserID: int64(scope.User)}
-		for id, n := range buckets {
-			p.Ids, p.Deltas = append(p.Ids, id), append(p.Deltas, -n)
-		}
-		if err := q.AddBucketMemories(ctx, p); err != nil {
-			return err
-		}
-		return m.DB.insertSync(ctx, tx, scope.Tenant, out.Units)
+		return m.remove(ctx, tx, q, scope, parseIDs(ids), &out)
 	})
 	if err != nil {
 		return memory.Deleted{}, fmt.Errorf("delete memories: %w", err)
 	}
 	return out, nil
+}
+
+// remove removes memories and adds what they were to out, in a transaction that
+// holds the usage row's lock.
+func (m Memories) remove(ctx context.Context, tx pgx.Tx, q *db.Queries, scope tenant.Scope, ids []string, out *memory.Deleted) error {
+	var bytes int64
+	buckets := map[int64]int64{}
+	for batch := range slices.Chunk(ids, deleteBatch) {
+		n, err := deleteMemories(ctx, q, scope, batch, out, buckets)
+		if err != nil {
+			return err
+		}
+		bytes += n
+	}
+	if len(out.IDs) == 0 {
+		return nil
+	}
+	if err := reserve(ctx, q, scope, -int64(len(out.IDs)), -bytes); err != nil {
+		return err
+	}
+	p := db.AddBucketMemoriesParams{TenantID: string(scope.Tenant), UserID: int64(scope.User)}
+	for id, n := range buckets {
+		p.Ids, p.Deltas = append(p.Ids, id), append(p.Deltas, -n)
+	}
+	if err := q.AddBucketMemories(ctx, p); err != nil {
+		return err
+	}
+	return m.DB.insertSync(ctx, tx, scope.Tenant, out.Units)
 }
 
 // deleteMemories removes a batch, adds what it was to out and to the number

@@ -64,7 +64,7 @@ func (q *Queries) DeleteBucket(ctx context.Context, arg DeleteBucketParams) erro
 }
 
 const ensureDefaultBucket = `-- name: EnsureDefaultBucket :exec
-insert into buckets (tenant_id, user_id, name, is_default) values ($1, $2, $3, true)
+insert into buckets (tenant_id, user_id, name, name_key, is_default) values ($1, $2, $3, $4::text, true)
 on conflict do nothing
 `
 
@@ -72,23 +72,29 @@ type EnsureDefaultBucketParams struct {
 	TenantID string
 	UserID   int64
 	Name     string
+	NameKey  string
 }
 
 func (q *Queries) EnsureDefaultBucket(ctx context.Context, arg EnsureDefaultBucketParams) error {
-	_, err := q.db.Exec(ctx, ensureDefaultBucket, arg.TenantID, arg.UserID, arg.Name)
+	_, err := q.db.Exec(ctx, ensureDefaultBucket,
+		arg.TenantID,
+		arg.UserID,
+		arg.Name,
+		arg.NameKey,
+	)
 	return err
 }
 
 const findBucket = `-- name: FindBucket :one
 select id, name, is_default from buckets where tenant_id = $1 and user_id = $2
-    and ($3::bigint = 0 or id = $3) and ($4::text = '' or lower(name) = lower($4))
+    and ($3::bigint = 0 or id = $3) and ($4::text = '' or coalesce(name_key, lower(name)) = $4)
 `
 
 type FindBucketParams struct {
 	TenantID string
 	UserID   int64
 	ID       int64
-	Name     string
+	NameKey  string
 }
 
 type FindBucketRow struct {
@@ -103,7 +109,7 @@ func (q *Queries) FindBucket(ctx context.Context, arg FindBucketParams) (FindBuc
 		arg.TenantID,
 		arg.UserID,
 		arg.ID,
-		arg.Name,
+		arg.NameKey,
 	)
 	var i FindBucketRow
 	err := row.Scan(&i.ID, &i.Name, &i.IsDefault)
@@ -128,7 +134,7 @@ func (q *Queries) HasBucket(ctx context.Context, arg HasBucketParams) (bool, err
 }
 
 const insertBucket = `-- name: InsertBucket :one
-insert into buckets (tenant_id, user_id, name, description) values ($1, $2, $3, $4)
+insert into buckets (tenant_id, user_id, name, name_key, description) values ($1, $2, $3, $4::text, $5)
 on conflict do nothing
 returning id
 `
@@ -137,6 +143,7 @@ type InsertBucketParams struct {
 	TenantID    string
 	UserID      int64
 	Name        string
+	NameKey     string
 	Description string
 }
 
@@ -145,6 +152,7 @@ func (q *Queries) InsertBucket(ctx context.Context, arg InsertBucketParams) (int
 		arg.TenantID,
 		arg.UserID,
 		arg.Name,
+		arg.NameKey,
 		arg.Description,
 	)
 	var id int64
@@ -220,12 +228,14 @@ func (q *Queries) LockBucket(ctx context.Context, arg LockBucketParams) (LockBuc
 }
 
 const updateBucket = `-- name: UpdateBucket :exec
-update buckets set name = coalesce($1, name), description = coalesce($2, description)
-where tenant_id = $3 and user_id = $4 and id = $5
+update buckets set name = coalesce($1, name), name_key = coalesce($2, name_key),
+    description = coalesce($3, description)
+where tenant_id = $4 and user_id = $5 and id = $6
 `
 
 type UpdateBucketParams struct {
 	Name        *string
+	NameKey     *string
 	Description *string
 	TenantID    string
 	UserID      int64
@@ -235,6 +245,7 @@ type UpdateBucketParams struct {
 func (q *Queries) UpdateBucket(ctx context.Context, arg UpdateBucketParams) error {
 	_, err := q.db.Exec(ctx, updateBucket,
 		arg.Name,
+		arg.NameKey,
 		arg.Description,
 		arg.TenantID,
 		arg.UserID,

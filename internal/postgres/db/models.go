@@ -19,6 +19,7 @@ type Bucket struct {
 	IsDefault   bool
 	Memories    int64
 	CreatedAt   time.Time
+	NameKey     *string
 }
 
 type Conversation struct {

@@ -4,11 +4,11 @@ where tenant_id = @tenant_id and user_id = @user_id
 order by is_default desc, lower(name), id;
 
 -- name: EnsureDefaultBucket :exec
-insert into buckets (tenant_id, user_id, name, is_default) values (@tenant_id, @user_id, @name, true)
+insert into buckets (tenant_id, user_id, name, name_key, is_default) values (@tenant_id, @user_id, @name, @name_key::text, true)
 on conflict do nothing;
 
 -- name: InsertBucket :one
-insert into buckets (tenant_id, user_id, name, description) values (@tenant_id, @user_id, @name, @description)
+insert into buckets (tenant_id, user_id, name, name_key, description) values (@tenant_id, @user_id, @name, @name_key::text, @description)
 on conflict do nothing
 returning id;
 
@@ -23,7 +23,7 @@ where b.tenant_id = @tenant_id and b.user_id = @user_id and b.id = d.id;
 -- name: FindBucket :one
 -- By id, by name, or by both.
 select id, name, is_default from buckets where tenant_id = @tenant_id and user_id = @user_id
-    and (@id::bigint = 0 or id = @id) and (@name::text = '' or lower(name) = lower(@name));
+    and (@id::bigint = 0 or id = @id) and (@name_key::text = '' or coalesce(name_key, lower(name)) = @name_key);
 
 -- name: LockBucket :one
 select name, is_default from buckets where tenant_id = @tenant_id and user_id = @user_id and id = @id for update;
@@ -32,7 +32,8 @@ select name, is_default from buckets where tenant_id = @tenant_id and user_id = 
 select id from buckets where tenant_id = @tenant_id and user_id = @user_id and is_default;
 
 -- name: UpdateBucket :exec
-update buckets set name = coalesce(sqlc.narg('name'), name), description = coalesce(sqlc.narg('description'), description)
+update buckets set name = coalesce(sqlc.narg('name'), name), name_key = coalesce(sqlc.narg('name_key'), name_key),
+    description = coalesce(sqlc.narg('description'), description)
 where tenant_id = @tenant_id and user_id = @user_id and id = @id;
 
 -- name: DeleteBucket :exec

@@ -136,7 +136,8 @@ func (f *Fake) adopt(spec tenant.Spec) (tenant.ID, *row, error) {
 	}
 	for id, r := range f.rows {
 		if r.means(id, spec) {
-			return id, r, r.claim(spec, id)
+			err := r.claim(spec, id)
+			return id, r, err
 		}
 	}
 	if spec.Claim != "" {

@@ -1,0 +1,119 @@
+package archive
+
+import (
+	"regexp"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+
+	"github.com/mnemo-dev/mnemo/internal/chat"
+	"github.com/mnemo-dev/mnemo/internal/fault"
+	memories "github.com/mnemo-dev/mnemo/internal/memory"
+)
+
+// What the fields of a record may hold, beyond what memory and chat say.
+const (
+	maxBucket     = 1 << 53 // numbers above are not exact in JSON
+	maxVersion    = 1 << 30
+	maxMessages   = 1 << 30
+	maxSource     = 200
+	maxExternalID = 500
+	maxTitle      = 2000
+	maxPlatform   = 200
+)
+
+var platformForm = regexp.MustCompile(`^[a-zA-Z0-9\-_.]{1,100}$`)
+
+func checkBucket(b bucket, f *fault.Fields) {
+	if b.ID < 1 || b.ID > maxBucket {
+		f.Add("id", "must be 1 to %d", int64(maxBucket))
+	}
+	text(f, "name", b.Name, memories.MaxBucketName, true)
+	text(f, "description", b.Description, memories.MaxBucketDescription, false)
+	when(f, "createdAt", b.CreatedAt)
+}
+
+func checkMemory(m memory, f *fault.Fields) {
+	id(f, "id", m.ID)
+	memoryText(f, m.Text)
+	text(f, "source", m.Source, maxSource, false)
+	if m.Version < 1 || m.Version > maxVersion {
+		f.Add("version", "must be 1 to %d", maxVersion)
+	}
+	when(f, "createdAt", m.CreatedAt)
+	when(f, "updatedAt", m.UpdatedAt)
+	when(f, "editedAt", m.EditedAt)
+}
+
+func checkVersion(v memoryVersion, f *fault.Fields) {
+	id(f, "memoryId", v.Memory)
+	memoryText(f, v.Text)
+	when(f, "createdAt", v.CreatedAt)
+}
+
+func memoryText(f *fault.Fields, s string) {
+	if len(s) > memories.MaxText {
+		f.Add("text", "must be at most %d bytes", memories.MaxText)
+	}
+	text(f, "text", s, 0, true)
+}
+
+func checkConversation(c conversation, f *fault.Fields) {
+	id(f, "id", c.ID)
+	if !platformForm.MatchString(c.Platform) {
+		f.Add("platform", "must be 1 to 100 of a-z, A-Z, 0-9, '-', '_' and '.'")
+	}
+	text(f, "platformDisplayName", c.PlatformName, maxPlatform, false)
+	text(f, "platformConversationId", c.ExternalID, maxExternalID, true)
+	text(f, "title", c.Title, maxTitle, false)
+	switch chat.Status(c.Status) {
+	case chat.Active, chat.Excluded, chat.Blocked:
+	default:
+		f.Add("status", "must be %q, %q or %q", chat.Active, chat.Excluded, chat.Blocked)
+	}
+	if c.MessageCount < 0 || c.MessageCount > maxMessages {
+		f.Add("messageCount", "must be 0 to %d", maxMessages)
+	}
+	when(f, "createdAt", c.CreatedAt)
+	when(f, "updatedAt", c.UpdatedAt)
+}
+
+func checkMessage(m message, f *fault.Fields) {
+	id(f, "conversationId", m.Conversation)
+	text(f, "id", m.ExternalID, maxExternalID, true)
+	text(f, "text", m.Text, 0, false)
+	switch chat.Sender(m.Sender) {
+	case chat.Human, chat.Assistant, chat.System, chat.Tool:
+	default:
+		f.Add("sender", "must be %q, %q, %q or %q", chat.Human, chat.Assistant, chat.System, chat.Tool)
+	}
+	when(f, "timestamp", m.CreatedAt)
+}
+
+// id takes the one form ids are written in, so that equal ids are equal texts.
+func id(f *fault.Fields, field, s string) {
+	if parsed, err := uuid.Parse(s); err != nil || parsed.String() != s {
+		f.Add(field, "must be a UUID in lower case")
+	}
+}
+
+// text takes a text of at most limit characters, or of any length when 0.
+func text(f *fault.Fields, field, s string, limit int, required bool) {
+	switch {
+	case required && strings.TrimSpace(s) == "":
+		f.Add(field, "is required and must not be blank")
+	case limit > 0 && utf8.RuneCountInString(s) > limit:
+		f.Add(field, "must be at most %d characters", limit)
+	case strings.ContainsRune(s, 0):
+		f.Add(field, "must not contain the character U+0000")
+	}
+}
+
+// when takes a time that other systems can read back.
+func when(f *fault.Fields, field string, t time.Time) {
+	if y := t.UTC().Year(); t.IsZero() || y < 1 || y > 9999 {
+		f.Add(field, "is required and takes a time such as 2025-05-09T14:30:00Z")
+	}
+}

@@ -1,0 +1,227 @@
+package archive
+
+import (
+	"archive/zip"
+	"bytes"
+	"errors"
+	"io"
+	"iter"
+	"strings"
+	"testing"
+
+	"github.com/mnemo-dev/mnemo/internal/account"
+	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/importer"
+)
+
+var errGone = errors.New("the database is gone")
+
+// failing fails at its conversations.
+type failing struct{ box }
+
+func (failing) Messages() iter.Seq2[account.Message, error] {
+	return func(yield func(account.Message, error) bool) { yield(account.Message{}, errGone) }
+}
+
+// part is a file of a zip.
+type part struct{ name, text string }
+
+// parts returns the files of the small account.
+func parts(t testing.TB) []part {
+	t.Helper()
+	file := written(t, small())
+	zr, err := zip.NewReader(bytes.NewReader(file), int64(len(file)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []part
+	for _, f := range zr.File {
+		r, err := f.Open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, part{f.Name, string(text)})
+	}
+	return out
+}
+
+func zipped(t testing.TB, list []part) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	zw := zip.NewWriter(&out)
+	for _, p := range list {
+		w, err := zw.Create(p.name)
+		if err == nil {
+			_, err = io.WriteString(w, p.text)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := zw.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+func open(file []byte, limits Limits) error {
+	_, err := Open(bytes.NewReader(file), int64(len(file)), limits)
+	return err
+}
+
+// A file that was changed is refused with what is wrong and where.
+func TestChangedFiles(t *testing.T) {
+	t.Parallel()
+	const m, c = `0196b2f4-6d1e-7c3a-9f5e-2b8d4c6a1e07`, `0196b2f5-0a77-7d21-b1c4-94e2f7a83d15`
+	for name, tc := range map[string]struct {
+		file, old, now string // now takes the place of old
+		says           string
+	}{
+		"no manifest":          {manifestFile, "", "gone", "no export of Mnemo"},
+		"another manifest":     {manifestFile, "mnemo-export", "other-export", "no export of Mnemo"},
+		"no JSON as manifest":  {manifestFile, "{", "", "no export of Mnemo"},
+		"a newer version":      {manifestFile, `"version": 1`, `"version": 2`, "of version 2 of its format"},
+		"an impossible count":  {manifestFile, `"memories.jsonl": 1`, `"memories.jsonl": -1`, "memories.jsonl may have up to"},
+		"a line too few":       {manifestFile, `"messages.jsonl": 2`, `"messages.jsonl": 3`, "messages.jsonl has 2 lines"},
+		"a missing file":       {versionsFile, "", "gone", "memory-versions.jsonl is missing"},
+		"no JSON":              {memoriesFile, `{"id"`, `{"id`, "memories.jsonl line 1 is not the JSON"},
+		"another type":         {memoriesFile, `"version":2`, `"version":"2"`, "memories.jsonl line 1 is not the JSON"},
+		"not UTF-8":            {memoriesFile, "aisle", "\xff", "memories.jsonl line 1 is not the JSON"},
+		"two values":           {memoriesFile, `{"id"`, `{}{"id"`, "memories.jsonl line 1 is not the JSON"},
+		"an empty line":        {messagesFile, "\n", "\n\n", "messages.jsonl line 2 is not the JSON"},
+		"nesting":              {memoriesFile, `{"id"`, `{"x":` + strings.Repeat("[", 20000) + strings.Repeat("]", 20000) + `,"id"`, "memories.jsonl line 1 is not the JSON"},
+		"a long line":          {memoriesFile, "aisle", strings.Repeat("x", maxLine), "memories.jsonl line 1 is longer than"},
+		"a long text":          {memoriesFile, "aisle", strings.Repeat("x", 32769), "text must be at most 32768 bytes"},
+		"a blank text":         {memoriesFile, "aisle", " ", "text is required"},
+		"U+0000":               {memoriesFile, "aisle", `a\u0000`, "text must not contain the character U+0000"},
+		"no id":                {memoriesFile, m, "x", "memories.jsonl line 1: id must be a UUID"},
+		"upper case":           {memoriesFile, m, strings.ToUpper(m), "id must be a UUID in lower case"},
+		"no time":              {memoriesFile, `"createdAt"`, `"x"`, "createdAt is required"},
+		"no version":           {memoriesFile, `"version":2`, `"version":0`, "version must be 1 to"},
+		"no such bucket":       {memoriesFile, `"bucketId":7`, `"bucketId":8`, "is in bucket 8, which is not in buckets.jsonl"},
+		"a bucket's id":        {bucketsFile, `"id":7`, `"id":0`, "buckets.jsonl line 1: id must be 1 to"},
+		"no default bucket":    {bucketsFile, `true`, `false`, "one bucket must be the default one, not 0"},
+		"a version's memory":   {versionsFile, m, c, "more than belongs to the lines of memories.jsonl"},
+		"a version too high":   {versionsFile, `"version":1`, `"version":2`, "version 2 of memory"},
+		"a state":              {conversationsFile, `"active"`, `"deleted"`, `status must be "active"`},
+		"a platform":           {conversationsFile, `"custom"`, `"a b"`, "platform must be 1 to 100 of"},
+		"a platform's id":      {conversationsFile, `"x"`, `""`, "platformConversationId is required"},
+		"a message too many":   {conversationsFile, `"messageCount":2`, `"messageCount":1`, "has 2 messages, and conversations.jsonl says 1"},
+		"a sender":             {messagesFile, `"human"`, `"pope"`, `sender must be "human"`},
+		"a message twice":      {messagesFile, `"id":"2"`, `"id":"1"`, "message 1 of conversation"},
+		"a message's place":    {messagesFile, `"message_index":1`, `"message_index":2`, "message 2 of conversation"},
+		"a message's owner":    {messagesFile, c, m, "has 0 messages"},
+		"a time beyond others": {messagesFile, "2025-05-09T12", "0000-05-09T12", "timestamp is required"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			list := parts(t)
+			for i, p := range list {
+				if p.name == tc.file && tc.old == "" {
+					list[i].name = tc.now
+				} else if p.name == tc.file {
+					list[i].text = strings.Replace(p.text, tc.old, tc.now, 1)
+				}
+			}
+			err := open(zipped(t, list), Limits{})
+			if !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), tc.says) {
+				t.Errorf("%v, want Invalid saying %q", err, tc.says)
+			}
+			if len(err.Error()) > 500 {
+				t.Errorf("the error has %d bytes", len(err.Error()))
+			}
+		})
+	}
+}
+
+func TestHostileZips(t *testing.T) {
+	t.Parallel()
+	good := zipped(t, parts(t))
+	if err := open(good, Limits{}); err != nil {
+		t.Fatal(err)
+	}
+	bomb := parts(t)
+	for i, p := range bomb {
+		if p.name == memoriesFile {
+			bomb[i].text = strings.Replace(p.text, "\n", strings.Repeat(" ", 900<<10)+"\n", 1)
+		}
+	}
+	long := parts(t)
+	long[len(long)-1].text = strings.Replace(long[len(long)-1].text, "Which", strings.Repeat("x", 1000), 1)
+	for name, tc := range map[string]struct {
+		file   []byte
+		limits Limits
+		says   string
+	}{
+		"nothing":        {nil, Limits{}, "the zip is damaged or incomplete"},
+		"cut":            {good[:len(good)/2], Limits{}, "the zip is damaged or incomplete"},
+		"a name outside": {zipped(t, append(parts(t), part{"../../etc/passwd", ""})), Limits{}, "leads out of the zip"},
+		"a name twice":   {zipped(t, append(parts(t), part{messagesFile, ""})), Limits{}, "there are two files of the name messages.jsonl"},
+		"many files":     {good, Limits{Zip: importer.Limits{Entries: 3}}, "more than 3 files"},
+		"a bomb":         {zipped(t, bomb), Limits{Zip: importer.Limits{Inflated: 1 << 18}}, "looks like a zip bomb"},
+		"long messages":  {good, Limits{Held: 400}, "have more than"},
+		"much in one":    {zipped(t, long), Limits{Held: 600}, "messages.jsonl line 1 is longer than 600 bytes"},
+		"many buckets":   {good, Limits{Buckets: -1}, "buckets.jsonl may have up to"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			err := open(tc.file, tc.limits)
+			if !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), tc.says) {
+				t.Errorf("%v, want Invalid saying %q", err, tc.says)
+			}
+		})
+	}
+	for n := 0; n < len(good); n += 5 {
+		bad := bytes.Clone(good)
+		bad[n] ^= 0x55
+		if err := open(bad, Limits{}); err != nil && !fault.Is(err, fault.Invalid) {
+			t.Errorf("byte %d changed: %v is not Invalid", n, err)
+		}
+	}
+}
+
+// The reader's own errors are not put down to the file.
+func TestReaderFails(t *testing.T) {
+	t.Parallel()
+	file := zipped(t, parts(t))
+	for after := range 40 {
+		_, err := Open(&breaking{bytes.NewReader(file), after}, int64(len(file)), Limits{})
+		if err != nil && !errors.Is(err, errGone) {
+			t.Errorf("broken after %d reads: %v", after, err)
+		}
+	}
+}
+
+type breaking struct {
+	io.ReaderAt
+	left int
+}
+
+func (b *breaking) ReadAt(p []byte, off int64) (int, error) {
+	if b.left--; b.left < 0 {
+		return 0, errGone
+	}
+	return b.ReaderAt.ReadAt(p, off)
+}
+
+// Whatever a file holds, it is read within bounds or refused as Invalid.
+func FuzzOpen(f *testing.F) {
+	for _, p := range parts(f) {
+		f.Add(p.name, p.text)
+	}
+	f.Fuzz(func(t *testing.T, name, text string) {
+		list := parts(t)
+		for i := range list {
+			if list[i].name == name {
+				list[i].text = text
+			}
+		}
+		if err := open(zipped(t, list), Limits{Held: 1 << 20}); err != nil && !fault.Is(err, fault.Invalid) {
+			t.Errorf("%v is not Invalid", err)
+		}
+	})
+}

@@ -1,0 +1,138 @@
+package archive
+
+import (
+	"iter"
+
+	"github.com/mnemo-dev/mnemo/internal/account"
+	"github.com/mnemo-dev/mnemo/internal/chat"
+	"github.com/mnemo-dev/mnemo/internal/fault"
+)
+
+// recordSize is about what a version or a message takes beside its text, bytes.
+const recordSize = 256
+
+// History is a memory with the texts it had before, oldest first.
+type History struct {
+	account.Memory
+	Earlier []account.Version
+}
+
+// Talk is a conversation with its messages.
+type Talk struct {
+	chat.Conversation
+	Messages []chat.Message
+}
+
+// Histories gives the memories, each with its versions.
+func (a *Archive) Histories() iter.Seq2[History, error] {
+	return func(yield func(History, error) bool) {
+		versions := follow(a.Versions())
+		defer versions.stop()
+		for m, err := range a.Memories() {
+			h := History{Memory: m}
+			if err == nil {
+				h.Earlier, err = a.earlier(m, versions)
+			}
+			if !yield(h, err) || err != nil {
+				return
+			}
+		}
+		if err := versions.end(versionsFile, memoriesFile); err != nil {
+			yield(History{}, err)
+		}
+	}
+}
+
+// earlier takes the versions of a memory.
+func (a *Archive) earlier(m account.Memory, from *follower[account.Version]) ([]account.Version, error) {
+	var out []account.Version
+	held, last := int64(0), 0
+	for from.more && from.next.Memory == m.ID {
+		v := from.next
+		if v.Version <= last || v.Version >= m.Version {
+			return nil, fault.New(fault.Invalid, "%s: version %d of memory %s is not where it should be", versionsFile, v.Version, m.ID)
+		}
+		if held += recordSize + int64(len(v.Text)); held > a.limits.Held {
+			return nil, fault.New(fault.Invalid, "%s: the versions of memory %s have more than %d MiB", versionsFile, m.ID, a.limits.Held>>20)
+		}
+		last = v.Version
+		out = append(out, v)
+		from.step()
+	}
+	return out, from.err
+}
+
+// Talks gives the conversations, each with its messages.
+func (a *Archive) Talks() iter.Seq2[Talk, error] {
+	return func(yield func(Talk, error) bool) {
+		messages := follow(a.Messages())
+		defer messages.stop()
+		last := ""
+		for c, err := range a.Conversations() {
+			t := Talk{Conversation: c}
+			if err == nil && c.ID <= last {
+				err = fault.New(fault.Invalid, "%s: conversation %s is there twice or not where it should be", conversationsFile, c.ID)
+			}
+			if last = c.ID; err == nil {
+				t.Messages, err = a.messages(c, messages)
+			}
+			if !yield(t, err) || err != nil {
+				return
+			}
+		}
+		if err := messages.end(messagesFile, conversationsFile); err != nil {
+			yield(Talk{}, err)
+		}
+	}
+}
+
+// messages takes the messages of a conversation.
+func (a *Archive) messages(c chat.Conversation, from *follower[account.Message]) ([]chat.Message, error) {
+	var out []chat.Message
+	held, seen := int64(0), make(map[string]bool)
+	for from.more && from.next.Conversation == c.ID {
+		m := from.next.Message
+		if m.Index != len(out) || seen[m.ExternalID] {
+			return nil, fault.New(fault.Invalid, "%s: message %d of conversation %s is there twice or not where it should be", messagesFile, m.Index, c.ID)
+		}
+		if held += recordSize + int64(len(m.Text)+len(m.ExternalID)); held > a.limits.Held {
+			return nil, fault.New(fault.Invalid, "%s: the messages of conversation %s have more than %d MiB", messagesFile, c.ID, a.limits.Held>>20)
+		}
+		seen[m.ExternalID] = true
+		out = append(out, m)
+		from.step()
+	}
+	if from.err == nil && len(out) != c.MessageCount {
+		return nil, fault.New(fault.Invalid, "%s: conversation %s has %d messages, and %s says %d", messagesFile, c.ID, len(out), conversationsFile, c.MessageCount)
+	}
+	return out, from.err
+}
+
+// follower is a sequence that is read as another one goes on.
+type follower[T any] struct {
+	next T
+	more bool
+	err  error
+	pull func() (T, error, bool)
+	stop func()
+}
+
+func follow[T any](all iter.Seq2[T, error]) *follower[T] {
+	f := &follower[T]{}
+	f.pull, f.stop = iter.Pull2(all)
+	f.step()
+	return f
+}
+
+func (f *follower[T]) step() {
+	f.next, f.err, f.more = f.pull()
+	f.more = f.more && f.err == nil
+}
+
+// end says what is wrong when the other sequence is over.
+func (f *follower[T]) end(file, other string) error {
+	if f.err == nil && f.more {
+		return fault.New(fault.Invalid, "%s: there is more than belongs to the lines of %s", file, other)
+	}
+	return f.err
+}

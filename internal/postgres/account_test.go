@@ -1,0 +1,321 @@
+package postgres_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mnemo-dev/mnemo/internal/account"
+	"github.com/mnemo-dev/mnemo/internal/archive"
+	"github.com/mnemo-dev/mnemo/internal/chat"
+	"github.com/mnemo-dev/mnemo/internal/memory"
+	"github.com/mnemo-dev/mnemo/internal/postgres/postgrestest"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+// fillAccount gives a user some of everything: memory "mine" was edited and
+// moved, one conversation is excluded, one pinned. Its texts hold the mark.
+func (b *testBundle) fillAccount(t testing.TB, scope tenant.Scope, mark string) {
+	t.Helper()
+	bucket, err := b.CreateBucket(t.Context(), scope, memory.BucketInput{Name: mark + " bucket", Description: "of " + mark})
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := b.remember(t, scope, mark+" window", nil)
+	b.remember(t, scope, mark+" gone", nil)
+	b.remember(t, scope, mark+" last", nil)
+	for _, text := range []string{mark + " aisle", mark + " roof"} {
+		_, err = b.Memories().Update(t.Context(), scope, memory.Edit{UpdateInput: memory.UpdateInput{ID: first, Text: &text, Bucket: memory.BucketRef{ID: bucket}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	var ids []string
+	for n := range 3 {
+		u := talk(fmt.Sprint(mark, n), n, 3)
+		u.Messages[0].Text = mark + " " + u.Messages[0].Text
+		ids = append(ids, b.upsert(t, scope, u).Conversation.ID)
+	}
+	b.mark(t, scope, chat.Marks{Excluded: yes()}, ids[0])
+	b.mark(t, scope, chat.Marks{Pinned: yes()}, ids[1])
+}
+
+// exported returns what an export of the user holds.
+func (b *testBundle) exported(t testing.TB, scope tenant.Scope) []byte {
+	t.Helper()
+	s, err := b.Accounts().Snapshot(t.Context(), scope)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	var out bytes.Buffer
+	if err := archive.Write(&out, time.Time{}.AddDate(2024, 0, 0), s.Counts, s); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// openExport reads an export, which checks all of it.
+func openExport(t testing.TB, file []byte) *archive.Archive {
+	t.Helper()
+	a, err := archive.Open(bytes.NewReader(file), int64(len(file)), archive.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// Everything a user has is in the export, and nothing of anybody else's.
+func TestSnapshotHoldsTheUsersOwn(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	marks := []string{"alice", "bob", "carol", "dave"}
+	for i, u := range b.users {
+		b.fillAccount(t, u, marks[i])
+	}
+	for i, u := range b.users {
+		a := openExport(t, b.exported(t, u))
+		want := account.Counts{Buckets: 2, Memories: 3, Versions: 2, Conversations: 3, Messages: 9}
+		if a.Counts != want {
+			t.Errorf("%s: %+v, want %+v", marks[i], a.Counts, want)
+		}
+		var texts []string
+		for h, err := range a.Histories() {
+			if err != nil {
+				t.Fatal(err)
+			}
+			text := h.Text
+			for _, v := range h.Earlier {
+				text += fmt.Sprintf(" <%d %s", v.Version, v.Text)
+			}
+			texts = append(texts, text)
+		}
+		m := marks[i]
+		if diff := cmp.Diff([]string{m + " roof <1 " + m + " window <2 " + m + " aisle", m + " gone", m + " last"}, texts); diff != "" {
+			t.Errorf("%s: memories (-want +got):\n%s", m, diff)
+		}
+		states := ""
+		for k, err := range a.Talks() {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.HasPrefix(k.Messages[0].Text, m+" ") {
+				t.Errorf("%s: a conversation of somebody else: %q", m, k.Messages[0].Text)
+			}
+			states += string(k.Status[0])
+			if k.Pinned {
+				states += "p"
+			}
+		}
+		if states != "eapa" {
+			t.Errorf("%s: the conversations are %s, want eapa", m, states)
+		}
+		for b, err := range a.Buckets() {
+			if err != nil || b.Name != memory.DefaultBucket && b.Name != m+" bucket" {
+				t.Errorf("%s: bucket %+v, %v", m, b, err)
+			}
+		}
+	}
+}
+
+// What is written after an export began is not in it, whole or in part.
+func TestSnapshotIsOfOneMoment(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	alice := b.users[0]
+	b.fillAccount(t, alice, "alice")
+	before := b.exported(t, alice)
+	s, err := b.Accounts().Snapshot(t.Context(), alice)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	b.fillAccount(t, alice, "later")
+	list, _, err := b.Memories().List(t.Context(), alice, memory.Filter{Limit: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Memories().Delete(t.Context(), alice, []string{list[0].ID}); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := archive.Write(&out, time.Time{}.AddDate(2024, 0, 0), s.Counts, s); err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(before, out.Bytes()) {
+		t.Error("the export holds what was written after it began")
+	}
+	s.Close()
+	if n := b.count(t, "select count(*) from pg_stat_activity where datname = current_database() and state like 'idle in transaction%'"); n != 0 {
+		t.Errorf("%d transactions are still open", n)
+	}
+}
+
+// A snapshot ends with its context, wherever its reader is, and is held to no
+// time limit that is meant for others.
+func TestSnapshotEnds(t *testing.T) {
+	t.Parallel()
+	d := postgrestest.Create(t)
+	b := setupIn(t, d, nil)
+	alice := b.users[0]
+	b.fillAccount(t, alice, "alice")
+	if _, err := b.owner.Exec(t.Context(), `do $$ begin
+		execute format('alter database %I set statement_timeout = ''50ms''', current_database());
+		execute format('alter database %I set idle_in_transaction_session_timeout = ''50ms''', current_database()); end $$`); err != nil {
+		t.Fatal(err)
+	}
+	strict := postgrestest.Open(t, d) // its connections are new
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	s, err := strict.Accounts().Snapshot(ctx, alice)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, err := range s.Memories() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n++; n == 2 {
+			<-time.After(300 * time.Millisecond) // the reader is slow
+		}
+	}
+	<-time.After(300 * time.Millisecond)
+	for _, err := range s.Messages() {
+		cancel()
+		if err != nil {
+			break
+		}
+	}
+	s.Close()
+	if n := b.count(t, "select count(*) from pg_stat_activity where datname = current_database() and usename <> current_user and state <> 'idle'"); n != 0 {
+		t.Errorf("%d transactions are still open", n)
+	}
+}
+
+// purge removes everything of a user as a request does.
+func (b *testBundle) purge(t testing.TB, scope tenant.Scope) account.Purged {
+	t.Helper()
+	confirm := account.Confirmation
+	done, err := account.NewService(account.Config{Store: b.Accounts()}).Delete(t.Context(), tenant.Identity{Scope: scope}, &confirm)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return done
+}
+
+// Nothing of a purged account is left in any table but the user and its token;
+// everybody else's stays, and the room goes to those who wait for it.
+func TestPurge(t *testing.T) {
+	t.Parallel()
+	b := setup(t, func(q *tenant.Quota) { q.Conversations = 3 })
+	alice, bob := b.users[0], b.users[1]
+	for i, mark := range []string{"alice", "bob", "carol", "dave"} {
+		b.fillAccount(t, b.users[i], mark)
+	}
+	for n := range 60 { // more than one batch
+		b.upsert(t, alice, talk(fmt.Sprint("more", n), 100+n, 1))
+	}
+	others := map[tenant.Scope][]byte{b.users[2]: b.exported(t, b.users[2]), b.users[3]: b.exported(t, b.users[3])}
+	b.jobUnits(t)
+	var units int
+	if err := b.owner.QueryRow(t.Context(), "select count(*) from units where user_id = $1", int64(alice.User)).Scan(&units); err != nil {
+		t.Fatal(err)
+	}
+	done := b.purge(t, alice)
+	if want := (account.Purged{Memories: 3, Conversations: 63, Done: true}); done != want {
+		t.Errorf("purged %+v, want %+v", done, want)
+	}
+	for _, table := range b.userTables(t) {
+		n := b.count(t, fmt.Sprintf("select count(*) from %s where user_id = %d", table, alice.User))
+		if n != 0 && table != "tokens" {
+			t.Errorf("%d rows of %s are left", n, table)
+		}
+	}
+	if got := b.jobUnits(t); len(got) < units {
+		t.Errorf("jobs take %d units out of the index, want at least %d", len(got), units)
+	}
+	if got := b.statuses(t, bob); strings.Count(got, "a") != 2 {
+		t.Errorf("the other user's conversations are %s: those that waited should have the room", got)
+	}
+	for u, before := range others {
+		if !bytes.Equal(before, b.exported(t, u)) {
+			t.Error("another tenant's account has changed")
+		}
+	}
+	if n := b.count(t, "select count(*) from river_job where kind = 'account.purge'"); n != 0 {
+		t.Errorf("%d purge jobs wait, and nothing is left to do", n)
+	}
+	b.checkCounters(t)
+	b.fillAccount(t, alice, "again") // it is an account like any other
+	if again := b.purge(t, alice); again.Memories != 3 {
+		t.Errorf("purged again: %+v", again)
+	}
+}
+
+// userTables are the tables that hold a user's rows.
+func (b *testBundle) userTables(t testing.TB) []string {
+	t.Helper()
+	rows, err := b.owner.Query(t.Context(), `select c.table_name from information_schema.columns c join information_schema.tables t using (table_schema, table_name)
+		where c.table_schema = 'public' and c.column_name = 'user_id' and t.table_type = 'BASE TABLE'`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for rows.Next() {
+		var name string
+		if err := rows.Scan(&name); err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, name)
+	}
+	return out
+}
+
+// What a request does not come to, its job does; and what came after the
+// request stays.
+func TestPurgeIsFinishedByItsJob(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	alice := b.users[0]
+	b.fillAccount(t, alice, "alice")
+	mark, err := b.Accounts().Mark(t.Context(), alice)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Accounts().Purge(t.Context(), alice, mark); err != nil { // a first batch, then the process dies
+		t.Fatal(err)
+	}
+	b.fillAccount(t, alice, "later")
+	var raw []byte
+	if err := b.owner.QueryRow(t.Context(), "select args from river_job where kind = 'account.purge' and scheduled_at > now()").Scan(&raw); err != nil {
+		t.Fatal(err)
+	}
+	var args account.PurgeArgs
+	if err := json.Unmarshal(raw, &args); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // again changes nothing
+		if err := b.PurgeAccount(t.Context(), args); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if a := openExport(t, b.exported(t, alice)); a.Counts != (account.Counts{Buckets: 2, Memories: 3, Versions: 2, Conversations: 3, Messages: 9}) {
+		t.Errorf("it holds %+v, want what was written later", a.Counts)
+	}
+	list, _, err := b.Memories().List(t.Context(), alice, memory.Filter{Limit: 9})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range list {
+		if !strings.HasPrefix(m.Text, "later") {
+			t.Errorf("memory %q is left", m.Text)
+		}
+	}
+}

@@ -1,0 +1,33 @@
+-- name: CountAccount :one
+select (select count(*) from buckets b where b.tenant_id = @tenant_id and b.user_id = @user_id) as buckets,
+    (select count(*) from memories m where m.tenant_id = @tenant_id and m.user_id = @user_id) as memories,
+    (select count(*) from memory_versions v join memories m on m.tenant_id = v.tenant_id and m.user_id = v.user_id and m.id = v.memory_id
+        where v.tenant_id = @tenant_id and v.user_id = @user_id and v.version < m.version) as versions,
+    (select count(*) from conversations c where c.tenant_id = @tenant_id and c.user_id = @user_id) as conversations,
+    (select count(*) from messages g where g.tenant_id = @tenant_id and g.user_id = @user_id) as messages,
+    now()::timestamptz as at;
+
+-- name: EndImports :exec
+-- Whoever works on one finds it gone.
+delete from imports where tenant_id = @tenant_id and user_id = @user_id;
+
+-- name: MarkAccount :one
+-- Not now(): what was waited for is before the mark.
+select memory_seq, clock_timestamp()::timestamptz as at from users where tenant_id = @tenant_id and id = @user_id;
+
+-- name: ConversationsToPurge :many
+-- Those that hold no room first, so that none of them is given any.
+select id::text as id from conversations
+where tenant_id = @tenant_id and user_id = @user_id and imported_at <= @up_to
+order by status = 'active', id limit @batch;
+
+-- name: MemoriesToPurge :many
+select id::text as id from memories
+where tenant_id = @tenant_id and user_id = @user_id and seq <= @up_to
+order by seq limit @batch;
+
+-- name: PurgeBuckets :exec
+delete from buckets where tenant_id = @tenant_id and user_id = @user_id and created_at <= @up_to and memories = 0;
+
+-- name: PurgeRequests :exec
+delete from idempotency_keys where tenant_id = @tenant_id and user_id = @user_id and created_at <= @up_to;
