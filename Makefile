@@ -46,7 +46,7 @@ build: ## bin/mnemo
 	go build -o bin/mnemo ./cmd/mnemo
 
 .PHONY: generate
-generate: ## Regenerate SQL code, deep copies, CRD, RBAC and api/openapi.json
+generate: ## Regenerate SQL code, deep copies, CRD, RBAC, api/openapi.json and its client
 	@hack/generate.sh
 
 .PHONY: fmt
@@ -85,6 +85,11 @@ race: ## The unit tests again with the race detector, where there is a C compile
 	else \
 		echo "no C compiler here: the unit tests run without the race detector"; \
 	fi
+
+.PHONY: contract
+contract: ## The table of routes and statuses, with the test that holds each of them
+	@go build -o bin/hacktest ./hack/test && bin/hacktest -only postgres,milvus,model -- \
+		go test -count=1 ./apiserver -contract $(CURDIR)/bin/contract.md >&2 && cat bin/contract.md
 
 .PHONY: bench
 bench: ## Benchmarks, on the real parts

@@ -60,7 +60,7 @@ type createBucketInput struct {
 
 type createBucketOutput struct {
 	Location string `header:"Location" doc:"Names the new bucket."`
-	Body     messageBody
+	Body     confirmationBody
 }
 
 var docCreateBucket = doc{
@@ -80,7 +80,7 @@ func (s *Server) createBucket(ctx context.Context, who tenant.Identity, in *crea
 	}
 	return &createBucketOutput{
 		Location: "/api/buckets/" + strconv.FormatInt(id, 10),
-		Body:     messageBody{Message: "Bucket created successfully"},
+		Body:     confirmationBody{Message: "Bucket created successfully"},
 	}, nil
 }
 
@@ -114,19 +114,19 @@ var docUpdateBucket = doc{
 	errors:      []int{http.StatusNotFound, http.StatusConflict},
 }
 
-func (s *Server) updateBucket(ctx context.Context, who tenant.Identity, in *updateBucketInput) (*messageOutput, error) {
+func (s *Server) updateBucket(ctx context.Context, who tenant.Identity, in *updateBucketInput) (*confirmationOutput, error) {
 	err := s.Memories.UpdateBucket(ctx, who, pathBucket(in.BucketID), memory.BucketUpdate{Name: in.Body.Name, Description: in.Body.Description})
 	if err != nil {
 		return nil, err
 	}
-	return &messageOutput{Body: messageBody{Message: "Bucket updated"}}, nil
+	return &confirmationOutput{Body: confirmationBody{Message: "Bucket updated"}}, nil
 }
 
 type deleteBucketOutput struct {
-	Body deleteBucketBody
+	Body deletedBucketBody
 }
 
-type deleteBucketBody struct {
+type deletedBucketBody struct {
 	Message    string `json:"message"`
 	MovedCount int    `json:"movedCount" doc:"Memories that were moved to the default bucket."`
 }
@@ -143,5 +143,5 @@ func (s *Server) deleteBucket(ctx context.Context, who tenant.Identity, in *buck
 	if err != nil {
 		return nil, err
 	}
-	return &deleteBucketOutput{Body: deleteBucketBody{Message: "Bucket deleted", MovedCount: moved}}, nil
+	return &deleteBucketOutput{Body: deletedBucketBody{Message: "Bucket deleted", MovedCount: moved}}, nil
 }

@@ -23,19 +23,19 @@ type getConversationOutput struct {
 }
 
 type conversationBody struct {
-	ID                     string         `json:"id"`
-	Title                  string         `json:"title"`
-	Messages               []chatLineBody `json:"messages"`
-	Total                  int            `json:"total" doc:"How many messages there are."`
-	PlatformConversationID string         `json:"platformConversationId"`
-	SourceID               string         `json:"sourceId" doc:"The platform."`
-	TokenCount             int            `json:"tokenCount"`
-	Status                 string         `json:"status" enum:"active,excluded,blocked"`
-	CreatedAt              string         `json:"createdAt" format:"date-time"`
-	UpdatedAt              string         `json:"updatedAt" format:"date-time"`
+	ID                     string            `json:"id"`
+	Title                  string            `json:"title"`
+	Messages               []chatMessageBody `json:"messages"`
+	Total                  int               `json:"total" doc:"How many messages there are."`
+	PlatformConversationID string            `json:"platformConversationId"`
+	SourceID               string            `json:"sourceId" doc:"The platform."`
+	TokenCount             int               `json:"tokenCount"`
+	Status                 string            `json:"status" enum:"active,excluded,blocked"`
+	CreatedAt              string            `json:"createdAt" format:"date-time"`
+	UpdatedAt              string            `json:"updatedAt" format:"date-time"`
 }
 
-type chatLineBody struct {
+type chatMessageBody struct {
 	Index     int    `json:"message_index" minimum:"0"`
 	Sender    string `json:"sender" enum:"human,assistant,system,tool"`
 	Text      string `json:"text"`
@@ -62,12 +62,12 @@ func (s *Server) getConversation(ctx context.Context, who tenant.Identity, in *g
 		return nil, err
 	}
 	out := conversationBody{
-		ID: c.ID, Title: c.Title, Messages: make([]chatLineBody, len(messages)), Total: len(messages),
+		ID: c.ID, Title: c.Title, Messages: make([]chatMessageBody, len(messages)), Total: len(messages),
 		PlatformConversationID: c.ExternalID, SourceID: c.Platform, TokenCount: c.TokenCount,
 		Status: string(c.Status), CreatedAt: stamp(c.CreatedAt), UpdatedAt: stamp(c.UpdatedAt),
 	}
 	for i, m := range messages {
-		out.Messages[i] = chatLineBody{Index: m.Index, Sender: string(m.Sender), Text: m.Text, Timestamp: stamp(m.CreatedAt)}
+		out.Messages[i] = chatMessageBody{Index: m.Index, Sender: string(m.Sender), Text: m.Text, Timestamp: stamp(m.CreatedAt)}
 	}
 	return &getConversationOutput{Body: out}, nil
 }
@@ -75,7 +75,7 @@ func (s *Server) getConversation(ctx context.Context, who tenant.Identity, in *g
 type countOutput struct {
 	Body struct {
 		Count int64 `json:"count"`
-	} `nameHint:"Count"`
+	} `nameHint:"ConversationCount"`
 }
 
 var docCountConversations = doc{
@@ -107,18 +107,18 @@ type listConversationsInput struct {
 }
 
 type listConversationsOutput struct {
-	Body listConversationsBody
+	Body conversationPageBody
 }
 
-type listConversationsBody struct {
-	Items      []conversationItem `json:"items"`
-	Page       int                `json:"page"`
-	PageSize   int                `json:"pageSize"`
-	Total      int                `json:"total"`
-	TotalPages int                `json:"totalPages"`
+type conversationPageBody struct {
+	Items      []conversationSummaryBody `json:"items"`
+	Page       int                       `json:"page"`
+	PageSize   int                       `json:"pageSize"`
+	Total      int                       `json:"total"`
+	TotalPages int                       `json:"totalPages"`
 }
 
-type conversationItem struct {
+type conversationSummaryBody struct {
 	ID           string `json:"id"`
 	Title        string `json:"title"`
 	Platform     string `json:"platform"`
@@ -169,10 +169,10 @@ func (s *Server) listConversations(ctx context.Context, who tenant.Identity, in 
 	if err != nil {
 		return nil, err
 	}
-	out := listConversationsBody{Items: make([]conversationItem, len(list)), Page: page, PageSize: size,
+	out := conversationPageBody{Items: make([]conversationSummaryBody, len(list)), Page: page, PageSize: size,
 		Total: total, TotalPages: (total + size - 1) / size}
 	for i, c := range list {
-		out.Items[i] = conversationItem{ID: c.ID, Title: c.Title, Platform: c.Platform, MessageCount: c.MessageCount,
+		out.Items[i] = conversationSummaryBody{ID: c.ID, Title: c.Title, Platform: c.Platform, MessageCount: c.MessageCount,
 			TokenCount: c.TokenCount, CreatedAt: stamp(c.CreatedAt), UpdatedAt: stamp(c.UpdatedAt), Pinned: c.Pinned, Status: string(c.Status)}
 	}
 	return &listConversationsOutput{Body: out}, nil
@@ -195,10 +195,10 @@ type deleteConversationsInput struct {
 }
 
 type deleteConversationsOutput struct {
-	Body deleteConversationsBody
+	Body deletedConversationsBody
 }
 
-type deleteConversationsBody struct {
+type deletedConversationsBody struct {
 	Deleted []string `json:"deleted" doc:"The ids really deleted."`
 	Count   int      `json:"count"`
 }
@@ -215,7 +215,7 @@ func (s *Server) deleteConversations(ctx context.Context, who tenant.Identity, i
 	if err != nil {
 		return nil, err
 	}
-	return &deleteConversationsOutput{Body: deleteConversationsBody{Deleted: orEmpty(ids), Count: len(ids)}}, nil
+	return &deleteConversationsOutput{Body: deletedConversationsBody{Deleted: orEmpty(ids), Count: len(ids)}}, nil
 }
 
 // required marks a query parameter as one that must be there.

@@ -27,6 +27,7 @@ const (
 	unmatched        = "unmatched"
 	wrongMethod      = "this path does not take this method; see the Allow header"
 	unexpectedAnswer = "Something went wrong here; it is logged under the request id."
+	headersTooLarge  = "the address and headers must be at most 16 KiB together"
 )
 
 // edge is around every request: it names it, gives it a deadline, turns its

@@ -24,10 +24,10 @@ type updateMemoryRequest struct {
 }
 
 type updateMemoryOutput struct {
-	Body updateMemoryBody
+	Body updatedMemoryBody
 }
 
-type updateMemoryBody struct {
+type updatedMemoryBody struct {
 	Message    string   `json:"message" enum:"Memory updated,Memories moved"`
 	MemoryID   string   `json:"memoryId,omitempty" doc:"With memoryId."`
 	Version    int      `json:"version,omitempty" doc:"With memoryId: the memory's version now."`
@@ -69,7 +69,7 @@ func (s *Server) updateMemory(ctx context.Context, who tenant.Identity, in *upda
 	if err != nil {
 		return nil, err
 	}
-	return &updateMemoryOutput{Body: updateMemoryBody{Message: "Memory updated", MemoryID: input.ID, Version: version}}, nil
+	return &updateMemoryOutput{Body: updatedMemoryBody{Message: "Memory updated", MemoryID: input.ID, Version: version}}, nil
 }
 
 func (s *Server) moveMemories(ctx context.Context, who tenant.Identity, p *params, input memory.MoveInput) (*updateMemoryOutput, error) {
@@ -80,7 +80,7 @@ func (s *Server) moveMemories(ctx context.Context, who tenant.Identity, p *param
 	if err != nil {
 		return nil, err
 	}
-	return &updateMemoryOutput{Body: updateMemoryBody{Message: "Memories moved", MovedCount: len(moved), MemoryIDs: moved}}, nil
+	return &updateMemoryOutput{Body: updatedMemoryBody{Message: "Memories moved", MovedCount: len(moved), MemoryIDs: moved}}, nil
 }
 
 // orInvalid returns what is wrong with the parameters, or else the error: a
@@ -99,16 +99,16 @@ type listVersionsInput struct {
 }
 
 type listVersionsOutput struct {
-	Body listVersionsBody
+	Body memoryVersionsBody
 }
 
-type listVersionsBody struct {
-	MemoryID string        `json:"memoryId"`
-	Versions []versionBody `json:"versions" doc:"Newest first."`
-	NextSkip int           `json:"nextSkip,omitempty" doc:"The skip at which the rest begins; absent when there is none."`
+type memoryVersionsBody struct {
+	MemoryID string              `json:"memoryId"`
+	Versions []memoryVersionBody `json:"versions" doc:"Newest first."`
+	NextSkip int                 `json:"nextSkip,omitempty" doc:"The skip at which the rest begins; absent when there is none."`
 }
 
-type versionBody struct {
+type memoryVersionBody struct {
 	Version   int    `json:"version"`
 	Text      string `json:"text"`
 	CreatedAt string `json:"createdAt" format:"date-time"`
@@ -138,9 +138,9 @@ func (s *Server) listVersions(ctx context.Context, who tenant.Identity, in *list
 	if err != nil {
 		return nil, err
 	}
-	out := listVersionsBody{MemoryID: in.MemoryID, Versions: make([]versionBody, len(list))}
+	out := memoryVersionsBody{MemoryID: in.MemoryID, Versions: make([]memoryVersionBody, len(list))}
 	for i, v := range list {
-		out.Versions[i] = versionBody{Version: v.Version, Text: v.Text, CreatedAt: stamp(v.CreatedAt)}
+		out.Versions[i] = memoryVersionBody{Version: v.Version, Text: v.Text, CreatedAt: stamp(v.CreatedAt)}
 	}
 	if more {
 		out.NextSkip = skip + len(list)

@@ -115,6 +115,9 @@ func (s *Server) writeError(c *fiber.Ctx, e *Error) error {
 // answerError answers what the router or a panic left: an unknown path, a
 // method a path does not have, a request that could not be parsed.
 func (s *Server) answerError(c *fiber.Ctx, err error) error {
+	if len(c.Response().Header.Peek(headerRequestID)) == 0 { // it could not be parsed: the edge has not seen it
+		c.Set(headerRequestID, requestID(c.Get(headerRequestID)))
+	}
 	var fe *fiber.Error
 	if !errors.As(err, &fe) || fe.Code >= http.StatusInternalServerError {
 		return s.writeError(c, s.answerFor(c.UserContext(), err))
@@ -128,7 +131,7 @@ func (s *Server) answerError(c *fiber.Ctx, err error) error {
 	case http.StatusRequestTimeout:
 		out.Message = tooSlow
 	case http.StatusRequestHeaderFieldsTooLarge:
-		out.Message = "the address and headers must be at most 16 KiB together"
+		out.Message = headersTooLarge
 	default:
 		out.Message = "the request could not be read: " + strings.ToLower(http.StatusText(fe.Code))
 	}

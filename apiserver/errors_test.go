@@ -41,7 +41,7 @@ func TestFailures(t *testing.T) {
 			h := newHouse(t)
 			h.ok(t, h.alice, "GET", "/api/buckets", "") // the token is known from here on
 			h.stores.fail(tc.err)
-			got := h.call(t, h.alice, "GET", "/api/buckets", "", "X-Request-Id", "r-1")
+			got := h.call(t, h.alice, "PATCH", "/api/buckets/1", `{"name":"a"}`, "X-Request-Id", "r-1")
 			if got.status != tc.status || got.header.Get("Retry-After") != tc.header || got.header.Get("X-Request-Id") != "r-1" {
 				t.Errorf("status %d, Retry-After %q, X-Request-Id %q", got.status, got.header.Get("Retry-After"), got.header.Get("X-Request-Id"))
 			}
@@ -142,5 +142,4 @@ func TestBulkDeleteWithoutTheDatabase(t *testing.T) {
 	if !strings.HasPrefix(got.body, `{"message":"Memories deleted","deletedCount":0,"errors":[{"memoryId":"postgres_bulk","error":"`) {
 		t.Errorf("body %s", got.body)
 	}
-	h.fitsOpenAPI(t, "POST", "/api/memories/bulk-delete", got)
 }

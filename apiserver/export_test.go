@@ -275,7 +275,6 @@ func TestDeleteAccount(t *testing.T) {
 	if want := `{"message":"Account deleted","memories":1,"conversations":1}`; strings.TrimSpace(got.body) != want {
 		t.Errorf("deleted: %s, want %s", got.body, want)
 	}
-	h.fitsOpenAPI(t, "DELETE", "/api/account", got)
 	h.seesNothing(t, h.alice, "the user")
 	h.ok(t, h.bob, "GET", ids.Replace("/api/memories/$m"), "")
 }
@@ -301,5 +300,4 @@ func TestDeleteAccountGoesOnByItself(t *testing.T) {
 	if got.status != http.StatusAccepted || !strings.Contains(got.body, "goes on by itself") {
 		t.Errorf("%d %s", got.status, got.body)
 	}
-	h.fitsOpenAPI(t, "DELETE", "/api/account", got)
 }

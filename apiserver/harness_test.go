@@ -143,7 +143,7 @@ func (a answer) json(t *testing.T) map[string]any {
 	return v
 }
 
-// call sends a request. A body is sent as JSON.
+// call sends a request. A body is sent as JSON. The answer is held to the contract.
 func (h *house) call(t *testing.T, token, method, path, body string, headers ...string) answer {
 	t.Helper()
 	var reader io.Reader
@@ -172,7 +172,9 @@ func (h *house) call(t *testing.T, token, method, path, body string, headers ...
 	if err != nil {
 		t.Fatal(err)
 	}
-	return answer{resp.StatusCode, resp.Header, string(raw), resp.Close}
+	got := answer{resp.StatusCode, resp.Header, string(raw), resp.Close}
+	theContract().see(t, method, path, got)
+	return got
 }
 
 // ok is call that fails unless the status is 200.

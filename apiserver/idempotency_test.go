@@ -21,7 +21,6 @@ func TestIdempotencyKeyIsChecked(t *testing.T) {
 		if got.status != 400 || !strings.Contains(got.body, "Idempotency-Key must be at most 255 bytes") {
 			t.Errorf("%s: %d %s", path, got.status, got.body)
 		}
-		h.fitsOpenAPI(t, "POST", path, got)
 	}
 	if got := h.call(t, h.alice, "POST", "/api/chat-history/search", `{"query":"a"}`, "Idempotency-Key", long); got.status != 200 {
 		t.Errorf("a search with a key: %d %s", got.status, got.body)
@@ -50,7 +49,6 @@ func (h *house) doesOnce(t *testing.T, s realStores) {
 		if other.status != 409 || !strings.Contains(other.body, "Idempotency-Key") {
 			t.Errorf("%s, another body: %d %s", r.path, other.status, other.body)
 		}
-		h.fitsOpenAPI(t, "POST", r.path, other)
 		// Another user's key is another key.
 		if theirs := send(bob, r.path, r.other, "k-1"); theirs.status != 200 {
 			t.Errorf("%s, another user: %d %s", r.path, theirs.status, theirs.body)

@@ -33,10 +33,10 @@ type ingestMessage struct {
 }
 
 type ingestOutput struct {
-	Body ingestBodyOut
+	Body ingestedBody
 }
 
-type ingestBodyOut struct {
+type ingestedBody struct {
 	Queued         bool                 `json:"queued"`
 	ImportID       string               `json:"importId"`
 	ConversationID string               `json:"conversationId"`
@@ -86,7 +86,7 @@ func (s *Server) ingestConversation(ctx context.Context, who tenant.Identity, in
 		return nil, err
 	}
 	stored := done.Conversation
-	return &ingestOutput{Body: ingestBodyOut{
+	return &ingestOutput{Body: ingestedBody{
 		Queued: true, ImportID: done.ImportID, ConversationID: stored.ID,
 		Platform: cmp.Or(stored.Platform, input.Platform, chat.DefaultPlatform),
 		Conversation: ingestedConversation{

@@ -21,10 +21,10 @@ type createMemoryInput struct {
 }
 
 type createMemoryOutput struct {
-	Body createMemoryBody
+	Body createdMemoryBody
 }
 
-type createMemoryBody struct {
+type createdMemoryBody struct {
 	Done     string `json:"done" enum:"ok"`
 	MemoryID string `json:"memoryId"`
 }
@@ -50,7 +50,7 @@ func (s *Server) createMemory(ctx context.Context, who tenant.Identity, in *crea
 	if err != nil {
 		return nil, err
 	}
-	return &createMemoryOutput{Body: createMemoryBody{Done: "ok", MemoryID: id}}, nil
+	return &createMemoryOutput{Body: createdMemoryBody{Done: "ok", MemoryID: id}}, nil
 }
 
 type listMemoriesInput struct {
@@ -64,22 +64,22 @@ type listMemoriesInput struct {
 
 type listMemoriesOutput struct {
 	Degraded string `header:"X-Degraded"`
-	Body     listMemoriesBody
+	Body     memoryListBody
 }
 
-type listMemoriesBody struct {
+type memoryListBody struct {
 	Memories []memoryBody `json:"memories"`
 	Buckets  []bucketBody `json:"buckets" doc:"All buckets of the user, whatever was asked for."`
 	NextSkip int          `json:"nextSkip,omitempty" doc:"The skip at which the rest begins; absent when there is none."`
 }
 
 type memoryBody struct {
-	ID       string         `json:"id"`
-	Text     string         `json:"text"`
-	Metadata memoryMetadata `json:"metadata"`
+	ID       string             `json:"id"`
+	Text     string             `json:"text"`
+	Metadata memoryMetadataBody `json:"metadata"`
 }
 
-type memoryMetadata struct {
+type memoryMetadataBody struct {
 	Text       string `json:"text"`
 	CreatedAt  string `json:"createdAt" format:"date-time"`
 	BucketID   int64  `json:"bucketId"`
@@ -126,7 +126,7 @@ func (s *Server) listMemories(ctx context.Context, who tenant.Identity, in *list
 	if err != nil {
 		return nil, err
 	}
-	out := &listMemoriesOutput{Degraded: degraded(listing.Degraded), Body: listMemoriesBody{
+	out := &listMemoriesOutput{Degraded: degraded(listing.Degraded), Body: memoryListBody{
 		Memories: make([]memoryBody, len(listing.Memories)), Buckets: bucketBodies(listing.Buckets), NextSkip: listing.NextSkip,
 	}}
 	for i, m := range listing.Memories {
@@ -136,7 +136,7 @@ func (s *Server) listMemories(ctx context.Context, who tenant.Identity, in *list
 }
 
 func bodyOf(m memory.Memory) memoryBody {
-	return memoryBody{ID: m.ID, Text: m.Text, Metadata: memoryMetadata{
+	return memoryBody{ID: m.ID, Text: m.Text, Metadata: memoryMetadataBody{
 		Text: m.Text, CreatedAt: stamp(m.CreatedAt), BucketID: m.BucketID, BucketName: m.BucketName,
 	}}
 }
@@ -158,12 +158,12 @@ type getMemoryOutput struct {
 }
 
 type fullMemoryBody struct {
-	ID        string         `json:"id"`
-	Text      string         `json:"text"`
-	Metadata  memoryMetadata `json:"metadata"`
-	Version   int            `json:"version" doc:"1 when stored; each edit of the text raises it."`
-	Source    string         `json:"source"`
-	UpdatedAt string         `json:"updatedAt" format:"date-time"`
+	ID        string             `json:"id"`
+	Text      string             `json:"text"`
+	Metadata  memoryMetadataBody `json:"metadata"`
+	Version   int                `json:"version" doc:"1 when stored; each edit of the text raises it."`
+	Source    string             `json:"source"`
+	UpdatedAt string             `json:"updatedAt" format:"date-time"`
 }
 
 var docGetMemory = doc{
@@ -184,11 +184,11 @@ func (s *Server) getMemory(ctx context.Context, who tenant.Identity, in *memoryI
 		Version: m.Version, Source: m.Source, UpdatedAt: stamp(m.UpdatedAt)}}, nil
 }
 
-type messageOutput struct {
-	Body messageBody
+type confirmationOutput struct {
+	Body confirmationBody
 }
 
-type messageBody struct {
+type confirmationBody struct {
 	Message string `json:"message"`
 }
 
@@ -199,11 +199,11 @@ var docDeleteMemory = doc{
 	errors:      []int{http.StatusNotFound},
 }
 
-func (s *Server) deleteMemory(ctx context.Context, who tenant.Identity, in *memoryIDInput) (*messageOutput, error) {
+func (s *Server) deleteMemory(ctx context.Context, who tenant.Identity, in *memoryIDInput) (*confirmationOutput, error) {
 	if err := s.Memories.Delete(ctx, who, in.MemoryID); err != nil {
 		return nil, err
 	}
-	return &messageOutput{Body: messageBody{Message: "Memory deleted"}}, nil
+	return &confirmationOutput{Body: confirmationBody{Message: "Memory deleted"}}, nil
 }
 
 type deleteMemoriesInput struct {
@@ -213,10 +213,10 @@ type deleteMemoriesInput struct {
 }
 
 type deleteMemoriesOutput struct {
-	Body deleteMemoriesBody
+	Body deletedMemoriesBody
 }
 
-type deleteMemoriesBody struct {
+type deletedMemoriesBody struct {
 	Message      string          `json:"message"`
 	DeletedCount int             `json:"deletedCount" doc:"Memories deleted from the database."`
 	Errors       []bulkErrorBody `json:"errors" doc:"What went wrong; a memoryId of milvus_bulk or postgres_bulk stands for the whole batch."`
@@ -243,7 +243,7 @@ func (s *Server) deleteMemories(ctx context.Context, who tenant.Identity, in *de
 		s.Log.LogAttrs(ctx, slog.LevelWarn, "bulk delete incomplete",
 			slog.String("request_id", requestIDOf(ctx)), slog.Any("error", done.Cause))
 	}
-	out := deleteMemoriesBody{Message: "Memories deleted", DeletedCount: done.Deleted, Errors: make([]bulkErrorBody, len(done.Errors))}
+	out := deletedMemoriesBody{Message: "Memories deleted", DeletedCount: done.Deleted, Errors: make([]bulkErrorBody, len(done.Errors))}
 	for i, e := range done.Errors {
 		out.Errors[i] = bulkErrorBody{MemoryID: e.MemoryID, Error: e.Err}
 	}

@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -15,6 +16,8 @@ import (
 const (
 	metaRequest  = "example.request"
 	metaResponse = "example.response"
+	metaRefusals = "example.refusals"
+	metaForm     = "form"
 )
 
 const apiDescription = "Memories and chat history of users, stored verbatim and found again by meaning. " +
@@ -52,16 +55,60 @@ func (s *Server) serveOpenAPI() fiber.Handler {
 	}
 }
 
-// finishOpenAPI puts in what huma does not derive from types: examples, error
-// examples, headers; and takes out the status 422, which is never used.
+// finishOpenAPI puts in what huma does not derive from types: examples, headers,
+// and the answers and headers that routes share; and takes out the status 422,
+// which is never used.
 func finishOpenAPI(o *huma.OpenAPI) {
+	for _, schema := range o.Components.Schemas.Map() {
+		finishSchema(schema)
+	}
+	o.Components.Headers = sharedHeaders()
+	o.Components.Responses = sharedAnswers(o.Components.Schemas)
 	for _, item := range o.Paths {
 		for _, op := range operations(item) {
 			addSuccesses(op)
-			finishOperation(op)
+			delete(op.Responses, strconv.Itoa(http.StatusUnprocessableEntity))
+			delete(op.Responses, "default")
+			finishOperation(op, o.Components.Responses)
+			if op.RequestBody == nil {
+				continue
+			}
+			if media := op.RequestBody.Content[fiber.MIMEApplicationJSON]; media != nil {
+				finishRequest(media.Schema, o.Components.Schemas)
+			}
 		}
 	}
 }
+
+// finishSchema takes out what says nothing: more properties are always allowed.
+func finishSchema(s *huma.Schema) {
+	if s.AdditionalProperties == true {
+		s.AdditionalProperties = nil
+	}
+}
+
+// finishRequest says of every property of a body whether it takes null, which
+// counts as absent: where it may be absent.
+func finishRequest(s *huma.Schema, all huma.Registry) {
+	if s.Ref != "" {
+		s = all.SchemaFromRef(s.Ref)
+	}
+	for name, p := range s.Properties {
+		optional := !slices.Contains(s.Required, name)
+		switch {
+		case p.OneOf == nil:
+			p.Nullable = optional
+		case optional && p.OneOf[len(p.OneOf)-1].Type != typeNull:
+			p.OneOf = append(p.OneOf, &huma.Schema{Type: typeNull})
+		}
+		finishRequest(p, all)
+	}
+	if s.Items != nil {
+		finishRequest(s.Items, all)
+	}
+}
+
+const typeNull = "null"
 
 // operations returns the operations of a path.
 func operations(item *huma.PathItem) []*huma.Operation {
@@ -69,61 +116,58 @@ func operations(item *huma.PathItem) []*huma.Operation {
 	return slices.DeleteFunc(all, func(op *huma.Operation) bool { return op == nil })
 }
 
-func finishOperation(op *huma.Operation) {
-	delete(op.Responses, strconv.Itoa(http.StatusUnprocessableEntity))
+func finishOperation(op *huma.Operation, shared map[string]*huma.Response) {
+	if form, ok := op.Metadata[metaForm].(*huma.Schema); ok {
+		op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{formData: {Schema: form}}}
+	}
 	if op.RequestBody != nil {
 		for _, media := range op.RequestBody.Content { // just one
 			media.Example = op.Metadata[metaRequest]
 		}
 	}
-	for status, r := range op.Responses {
-		media := r.Content[fiber.MIMEApplicationJSON]
-		switch text, ok := errorExamples[status]; {
-		case media == nil: // nothing, or a stream that has its example
-		case status == strconv.Itoa(op.DefaultStatus):
-			media.Example = op.Metadata[metaResponse]
-		case ok:
-			media.Example = map[string]any{"error": text}
+	for _, p := range op.Parameters {
+		finishParameter(p)
+	}
+	op.Responses[strconv.Itoa(http.StatusRequestHeaderFieldsTooLarge)] = &huma.Response{}
+	refusals, _ := op.Metadata[metaRefusals].(map[int]string)
+	for text, r := range op.Responses {
+		status, err := strconv.Atoi(text)
+		if err != nil {
+			panic("answer " + text + " of " + op.OperationID + " is no status") // it is in the source
 		}
-		r.Headers = withHeaders(r.Headers, status)
-		if op.Security != nil && status != strconv.Itoa(http.StatusUnauthorized) {
-			addRateHeaders(r.Headers)
+		name := answers[status].name
+		switch {
+		case name != "" && op.Security != nil:
+			op.Responses[text] = &huma.Response{Ref: "#/components/responses/" + name}
+		case name != "":
+			op.Responses[text] = withoutRate(shared[name])
+		default:
+			finishAnswer(r, status, op)
+			if message := cmp.Or(refusals[status], commonRefusals[status]); message != "" {
+				r.Content[fiber.MIMEApplicationJSON].Example = map[string]any{"error": message}
+			}
 		}
 	}
 }
 
-func withHeaders(headers map[string]*huma.Param, status string) map[string]*huma.Param {
-	if headers == nil {
-		headers = map[string]*huma.Param{}
-	}
-	text := &huma.Schema{Type: huma.TypeString}
-	headers[headerRequestID] = &huma.Header{Description: "Names the request in the server's log.", Schema: text}
-	if status == strconv.Itoa(http.StatusServiceUnavailable) || status == strconv.Itoa(http.StatusTooManyRequests) {
-		headers[fiber.HeaderRetryAfter] = &huma.Header{Description: "Seconds to wait before trying again.", Schema: &huma.Schema{Type: huma.TypeInteger}}
-	}
-	return headers
-}
-
-// addRateHeaders documents what answers tell of the request rate.
-func addRateHeaders(headers map[string]*huma.Param) {
-	for name, text := range map[string]string{
-		headerRateLimit:     "Requests the tenant may make each minute.",
-		headerRateRemaining: "Requests left of this minute, about.",
-		headerRateReset:     "Seconds until the next minute begins.",
-	} {
-		headers[name] = &huma.Header{Description: text, Schema: &huma.Schema{Type: huma.TypeInteger}}
+// finishParameter moves what huma says of a parameter in its schema to where
+// readers of the file look for it.
+func finishParameter(p *huma.Param) {
+	p.Description, p.Schema.Description = cmp.Or(p.Description, p.Schema.Description), ""
+	if p.Example == nil && len(p.Schema.Examples) > 0 {
+		p.Example, p.Schema.Examples = p.Schema.Examples[0], nil
 	}
 }
 
-var errorExamples = map[string]string{
-	"400": "text is required and must not be blank",
-	"401": "a valid token is needed: Authorization: Bearer <API_TOKEN>",
-	"403": "this tenant is suspended; its data is kept, ask whoever operates it",
-	"404": "no memory has this memoryId",
-	"409": "name is taken by another bucket",
-	"413": "the body must be at most 1048576 bytes",
-	"415": "the body must be JSON (Content-Type: application/json), not compressed",
-	"429": "this tenant's 600 requests per minute are used up; try again in 12 s",
-	"500": unexpectedAnswer,
-	"503": "a store is away; try again",
+// finishAnswer documents an answer that routes do not share.
+func finishAnswer(r *huma.Response, status int, op *huma.Operation) {
+	if r.Headers == nil {
+		r.Headers = map[string]*huma.Param{}
+	}
+	for _, name := range headersOf(status, op.Security != nil) {
+		r.Headers[name] = headerRef(name)
+	}
+	if media := r.Content[fiber.MIMEApplicationJSON]; media != nil && status < http.StatusMultipleChoices {
+		media.Example = op.Metadata[metaResponse]
+	}
 }

@@ -139,7 +139,6 @@ func TestRateIsAnswered(t *testing.T) {
 	if got.status != 429 || got.header.Get("Retry-After") != "12" || got.header.Get("RateLimit-Remaining") != "0" || !strings.Contains(got.body, "3 requests per minute") {
 		t.Errorf("the tenant's fourth request: %d %s, Retry-After %s", got.status, got.body, got.header.Get("Retry-After"))
 	}
-	h.fitsOpenAPI(t, "POST", "/api/memory", got)
 	if got := h.call(t, h.carol, "GET", "/api/buckets", ""); got.status != 200 {
 		t.Errorf("another tenant: %d", got.status)
 	}

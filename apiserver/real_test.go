@@ -158,6 +158,14 @@ func TestReal(t *testing.T) {
 		t.Parallel()
 		h.findsWhatWasJustStored(t, s)
 	})
+	t.Run("ImportOnce", func(t *testing.T) {
+		t.Parallel()
+		h.importsOnce(t, s)
+	})
+	t.Run("DefaultBucket", func(t *testing.T) {
+		t.Parallel()
+		h.keepsDefaultBucket(t, s)
+	})
 	t.Run("Rate", func(t *testing.T) {
 		t.Parallel()
 		h.limitsTogether(t, s)

@@ -28,7 +28,6 @@ func (h *house) recalls(t *testing.T, s realStores) {
 	ask := func(body string) map[string]any {
 		t.Helper()
 		got := h.ok(t, token, "POST", "/api/chat-history/recall", body)
-		h.fitsOpenAPI(t, "POST", "/api/chat-history/recall", got)
 		return got.json(t)
 	}
 	for _, budget := range []int{1, 5, 20, 50, 150, 600, 2000} {
@@ -97,7 +96,6 @@ func TestRecallWithAChatModel(t *testing.T) {
 			if !strings.Contains(got.body, test.want) || !strings.Contains(got.body, "indow") {
 				t.Errorf("recalled %s, want %s", got.body, test.want)
 			}
-			h.fitsOpenAPI(t, "POST", "/api/chat-history/inject", got)
 		})
 	}
 }

@@ -31,6 +31,9 @@ type doc struct {
 	file string
 	// also has other successes with the same body, by status.
 	also map[int]string
+	// refusals are examples of error messages by status, where the common one
+	// would be wrong.
+	refusals map[int]string
 	// once names a route that creates something: its requests may be sent again
 	// with an Idempotency-Key and are done once. Two paths may share a name.
 	once string
@@ -79,6 +82,11 @@ func addPublic[O any](s *Server, method, path string, d doc, h func(ctx context.
 	})
 }
 
+// bodyErrors are the statuses of routes that take a body.
+var bodyErrors = []int{
+	http.StatusBadRequest, http.StatusRequestTimeout, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType,
+}
+
 // operation is the route as huma takes it. huma validates nothing: its
 // messages do not name what a field takes, and inputs are read more leniently
 // than a schema can say. json.go and params.go do it.
@@ -88,7 +96,7 @@ func (d doc) operation(method, path string) huma.Operation {
 		Summary: d.summary, Description: d.description, Parameters: d.params,
 		SkipValidateParams: true, SkipValidateBody: true, DefaultStatus: cmp.Or(d.status, http.StatusOK),
 		Errors:   append([]int{}, d.errors...),
-		Metadata: map[string]any{metaRequest: d.request, metaResponse: d.response},
+		Metadata: map[string]any{metaRequest: d.request, metaResponse: d.response, metaRefusals: d.refusals},
 	}
 	if d.file != "" {
 		op.Responses = fileAnswer(d.file)
@@ -110,14 +118,14 @@ func (d doc) operation(method, path string) huma.Operation {
 		}
 	}
 	if d.form != nil {
-		op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{"multipart/form-data": {Schema: d.form}}}
-		op.Errors = append(op.Errors, http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType)
+		op.Metadata[metaForm] = d.form // huma would read the form if it knew of it
+		op.Errors = append(op.Errors, bodyErrors...)
 		return op
 	}
 	if d.request != nil {
 		op.MaxBodyBytes = cmp.Or(d.maxBody, defaultBody) + 1 // huma refuses a body of exactly this size
 		op.BodyReadTimeout = -1                              // bodyContext leaves the server's
-		op.Errors = append(op.Errors, http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType)
+		op.Errors = append(op.Errors, bodyErrors...)
 	}
 	return op
 }

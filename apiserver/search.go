@@ -22,10 +22,10 @@ type searchInput struct {
 
 type searchOutput struct {
 	Degraded string `header:"X-Degraded"`
-	Body     searchBody
+	Body     searchResultsBody
 }
 
-type searchBody struct {
+type searchResultsBody struct {
 	Results        []searchResultBody `json:"results"`
 	TotalResults   int                `json:"totalResults"`
 	Query          string             `json:"query"`
@@ -34,17 +34,17 @@ type searchBody struct {
 }
 
 type searchResultBody struct {
-	ConversationID string            `json:"conversationId"`
-	Title          string            `json:"title"`
-	Text           string            `json:"text"`
-	Score          float64           `json:"score" minimum:"0" maximum:"1" doc:"Comparable within one answer only."`
-	Timestamp      string            `json:"timestamp" format:"date-time"`
-	Sender         string            `json:"sender" enum:"human,assistant,system,tool"`
-	MessageIndex   int               `json:"messageIndex"`
-	Context        []contextLineBody `json:"context" doc:"The messages around it, in order."`
+	ConversationID string               `json:"conversationId"`
+	Title          string               `json:"title"`
+	Text           string               `json:"text"`
+	Score          float64              `json:"score" minimum:"0" maximum:"1" doc:"Comparable within one answer only."`
+	Timestamp      string               `json:"timestamp" format:"date-time"`
+	Sender         string               `json:"sender" enum:"human,assistant,system,tool"`
+	MessageIndex   int                  `json:"messageIndex"`
+	Context        []contextMessageBody `json:"context" doc:"The messages around it, in order."`
 }
 
-type contextLineBody struct {
+type contextMessageBody struct {
 	Text      string `json:"text"`
 	Sender    string `json:"sender" enum:"human,assistant,system,tool"`
 	Timestamp string `json:"timestamp" format:"date-time"`
@@ -76,7 +76,7 @@ func (s *Server) searchConversations(ctx context.Context, who tenant.Identity, i
 	if err != nil {
 		return nil, err
 	}
-	out := searchBody{Results: make([]searchResultBody, len(found)), TotalResults: len(found), Query: input.Query, Provider: name}
+	out := searchResultsBody{Results: make([]searchResultBody, len(found)), TotalResults: len(found), Query: input.Query, Provider: name}
 	for i, r := range found {
 		out.Results[i] = resultOf(r)
 	}
@@ -88,10 +88,10 @@ func resultOf(r chat.SearchResult) searchResultBody {
 	out := searchResultBody{
 		ConversationID: r.Conversation.ID, Title: r.Conversation.Title, Text: r.Text, Score: r.Score,
 		Timestamp: stamp(r.Message.CreatedAt), Sender: string(r.Message.Sender), MessageIndex: r.Message.Index,
-		Context: make([]contextLineBody, len(r.Context)),
+		Context: make([]contextMessageBody, len(r.Context)),
 	}
 	for i, m := range r.Context {
-		out.Context[i] = contextLineBody{Text: m.Text, Sender: string(m.Sender), Timestamp: stamp(m.CreatedAt)}
+		out.Context[i] = contextMessageBody{Text: m.Text, Sender: string(m.Sender), Timestamp: stamp(m.CreatedAt)}
 	}
 	return out
 }

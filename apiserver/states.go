@@ -16,10 +16,10 @@ type updateConversationsInput struct {
 }
 
 type updateConversationsOutput struct {
-	Body updateConversationsBody
+	Body updatedConversationsBody
 }
 
-type updateConversationsBody struct {
+type updatedConversationsBody struct {
 	Updated []string `json:"updated" doc:"The ids that exist, in the order given."`
 	Count   int      `json:"count"`
 }
@@ -38,5 +38,5 @@ func (s *Server) updateConversations(ctx context.Context, who tenant.Identity, i
 	if err != nil {
 		return nil, err
 	}
-	return &updateConversationsOutput{Body: updateConversationsBody{Updated: orEmpty(ids), Count: len(ids)}}, nil
+	return &updateConversationsOutput{Body: updatedConversationsBody{Updated: orEmpty(ids), Count: len(ids)}}, nil
 }

@@ -27,6 +27,7 @@ const (
 	// uploadPause is how long a client may send nothing: an upload as a whole
 	// may take hours.
 	uploadPause = 30 * time.Second
+	formData    = "multipart/form-data"
 	// maxField is the longest value of a field that is no file, bytes.
 	maxField = 1000
 )
@@ -73,7 +74,7 @@ func (s *Server) formBody(ctx huma.Context, next func(huma.Context)) {
 		return
 	}
 	kind, params, err := mime.ParseMediaType(ctx.Header("Content-Type"))
-	if err != nil || kind != "multipart/form-data" || params["boundary"] == "" || ctx.Header("Content-Encoding") != "" {
+	if err != nil || kind != formData || params["boundary"] == "" || ctx.Header("Content-Encoding") != "" {
 		s.refuse(ctx, fault.New(fault.Unsupported, "the body must be a form (Content-Type: multipart/form-data with its boundary), not compressed"))
 		return
 	}

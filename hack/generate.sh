@@ -18,5 +18,8 @@ cp "$fresh/rbac/role.yaml" config/rbac/
 cp "$fresh"/crd/*.yaml "$fresh/rbac/role.yaml" charts/mnemo/files/
 
 # The contract likewise.
-go run ./cmd/mnemo openapi >"$fresh/openapi.json"
+go run ./hack/openapi >"$fresh/openapi.json"
 cp "$fresh/openapi.json" api/openapi.json
+
+# The client of the contract.
+hack/tool.sh oapi-codegen -config api/client/oapi-codegen.yaml -templates api/client/templates api/openapi.json

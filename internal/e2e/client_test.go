@@ -1,146 +1,126 @@
 package e2e_test
 
 import (
-	"bytes"
-	"encoding/json"
-	"io"
+	"fmt"
 	"net/http"
-	"net/url"
 	"testing"
 	"time"
+
+	"github.com/mnemo-dev/mnemo/api/client"
 )
 
-// client speaks to the API server as one user.
-type client struct{ token string }
+// user speaks to an API server as one user, through the client we give out.
+type user struct{ *client.Client }
 
-var httpClient = &http.Client{Timeout: time.Minute}
-
-// do sends a request and decodes the answer into out, whatever its status.
-func (c client) do(t *testing.T, method, path string, body, out any) *http.Response {
+// connect returns the user of a token at the platform's API server.
+func connect(t *testing.T, token string) user {
 	t.Helper()
-	var payload io.Reader
-	if body != nil {
-		raw, err := json.Marshal(body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		payload = bytes.NewReader(raw)
-	}
-	request, err := http.NewRequestWithContext(t.Context(), method, platform.env["MNEMO_URL"]+path, payload)
+	return connectTo(t, platform.env["MNEMO_URL"], token)
+}
+
+func connectTo(t *testing.T, url, token string) user {
+	t.Helper()
+	c, err := client.New(url, token, client.WithHTTPClient(&http.Client{Timeout: time.Minute}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	request.Header.Set("Authorization", "Bearer "+c.token)
-	if body != nil {
-		request.Header.Set("Content-Type", "application/json")
-	}
-	response, err := httpClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	raw, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if out != nil {
-		if err := json.Unmarshal(raw, out); err != nil {
-			t.Fatalf("%s %s: %d %s: %v", method, path, response.StatusCode, raw, err)
-		}
-	}
-	if response.StatusCode >= 500 {
-		t.Logf("%s %s: %d %s", method, path, response.StatusCode, raw)
-	}
-	return response
+	return user{c}
 }
 
-// want is do that fails unless the status is 200.
-func (c client) want(t *testing.T, method, path string, body, out any) *http.Response {
+func (u user) remember(t *testing.T, text string) string {
 	t.Helper()
-	response := c.do(t, method, path, body, out)
-	if response.StatusCode != http.StatusOK {
-		t.Fatalf("%s %s: status %d", method, path, response.StatusCode)
+	out, err := u.CreateMemory(t.Context(), nil, client.CreateMemoryRequest{Text: text})
+	if err != nil {
+		t.Fatalf("remember %q: %v", text, err)
 	}
-	return response
+	return out.Body.MemoryID
 }
 
-func (c client) remember(t *testing.T, text string) string {
+func (u user) forget(t *testing.T, id string) {
 	t.Helper()
-	var out struct{ Done, MemoryID string }
-	c.want(t, "POST", "/api/memory", map[string]any{"text": text}, &out)
-	if out.Done != "ok" || out.MemoryID == "" {
-		t.Fatalf("create memory answered %+v", out)
+	if _, err := u.DeleteMemory(t.Context(), id); err != nil {
+		t.Fatalf("forget %s: %v", id, err)
 	}
-	return out.MemoryID
 }
 
-type memories struct {
-	Memories []struct{ ID, Text string }
-	NextSkip *int
-}
-
-func (m memories) ids() []string {
-	ids := make([]string, 0, len(m.Memories))
-	for _, memory := range m.Memories {
-		ids = append(ids, memory.ID)
+// memories lists all of the user's memories, oldest first.
+func (u user) memories(t *testing.T) []string {
+	t.Helper()
+	out, err := u.ListMemories(t.Context(), &client.ListMemoriesParams{All: new(true)})
+	if err != nil {
+		t.Fatalf("list memories: %v", err)
 	}
-	return ids
+	return idsOf(out.Body)
 }
 
 // recall searches memories; degraded says that the answer was made without the vector store.
-func (c client) recall(t *testing.T, query string) (found memories, degraded bool) {
+func (u user) recall(t *testing.T, query string) (found []string, degraded bool) {
 	t.Helper()
-	response := c.want(t, "GET", "/api/v2/memory?query="+url.QueryEscape(query), nil, &found)
-	return found, response.Header.Get("X-Degraded") == "vector"
+	out, err := u.ListMemories(t.Context(), &client.ListMemoriesParams{Query: &query})
+	if err != nil {
+		t.Fatalf("search memories: %v", err)
+	}
+	return idsOf(out.Body), out.Degraded()
 }
 
-type message struct {
-	ID        string    `json:"id"`
-	Role      string    `json:"role"`
-	Content   string    `json:"content"`
-	CreatedAt time.Time `json:"createdAt"`
+func idsOf(list client.MemoryList) []string {
+	ids := make([]string, len(list.Memories))
+	for i, m := range list.Memories {
+		ids[i] = m.ID
+	}
+	return ids
 }
 
-func (c client) ingest(t *testing.T, id, title string, at time.Time, texts ...string) string {
-	t.Helper()
-	messages := make([]message, 0, len(texts))
+// conversation is one of alternate messages, a minute apart.
+func conversation(id, title string, at time.Time, texts ...string) client.IngestRequest {
+	out := client.IngestRequest{Conversation: client.IngestConversation{ID: id, Title: title, CreatedAt: at}}
 	for i, text := range texts {
-		role := "user"
+		role := client.IngestMessageRoleUser
 		if i%2 == 1 {
-			role = "assistant"
+			role = client.IngestMessageRoleAssistant
 		}
-		messages = append(messages, message{ID: id + "-" + string(rune('a'+i)), Role: role, Content: text, CreatedAt: at.Add(time.Duration(i) * time.Minute)})
+		out.Conversation.Messages = append(out.Conversation.Messages, client.IngestMessage{
+			ID: fmt.Sprintf("%s-%d", id, i), Role: role, Content: text, CreatedAt: at.Add(time.Duration(i) * time.Minute)})
 	}
-	var out struct {
-		Queued         bool
-		ConversationID string
-	}
-	c.want(t, "POST", "/api/chat-history/ingest/custom-online", map[string]any{
-		"conversation": map[string]any{"id": id, "title": title, "createdAt": at, "messages": messages},
-	}, &out)
-	if !out.Queued || out.ConversationID == "" {
-		t.Fatalf("ingest answered %+v", out)
-	}
-	return out.ConversationID
+	return out
 }
 
-func (c client) count(t *testing.T) int {
+func (u user) ingest(t *testing.T, id, title string, at time.Time, texts ...string) string {
 	t.Helper()
-	var out struct{ Count int }
-	c.want(t, "GET", "/api/chat-history/count", nil, &out)
-	return out.Count
+	out, err := u.IngestConversation(t.Context(), nil, conversation(id, title, at, texts...))
+	if err != nil {
+		t.Fatalf("ingest %q: %v", title, err)
+	}
+	return out.Body.ConversationID
+}
+
+func (u user) count(t *testing.T) int64 {
+	t.Helper()
+	out, err := u.CountConversations(t.Context())
+	if err != nil {
+		t.Fatalf("count conversations: %v", err)
+	}
+	return out.Body.Count
 }
 
 // passages searches conversations and returns the ids of those found.
-func (c client) passages(t *testing.T, query string) []string {
+func (u user) passages(t *testing.T, query string) []string {
 	t.Helper()
-	var out struct {
-		Results []struct{ ConversationID string }
+	out, err := u.SearchConversations(t.Context(), client.SearchRequest{Query: query})
+	if err != nil {
+		t.Fatalf("search conversations: %v", err)
 	}
-	c.want(t, "POST", "/api/chat-history/search", map[string]any{"query": query}, &out)
-	ids := make([]string, 0, len(out.Results))
-	for _, r := range out.Results {
-		ids = append(ids, r.ConversationID)
+	ids := make([]string, len(out.Body.Results))
+	for i, r := range out.Body.Results {
+		ids[i] = r.ConversationID
 	}
 	return ids
+}
+
+// wantStatus fails unless err is a refusal with the status.
+func wantStatus(t *testing.T, what string, err error, status int) {
+	t.Helper()
+	if client.StatusOf(err) != status {
+		t.Errorf("%s: %v, want status %d", what, err, status)
+	}
 }

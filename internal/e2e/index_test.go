@@ -30,7 +30,7 @@ func TestParaphraseFindsWhatWasJustStored(t *testing.T) {
 		if degraded {
 			t.Errorf("%q: degraded", question)
 		}
-		if !slices.Contains(found.ids(), id) {
+		if !slices.Contains(found, id) {
 			missed++
 			t.Errorf("%q was not found by %q", text, question)
 		}
@@ -48,7 +48,7 @@ func TestDeletedMemoryIsGoneFromBothStores(t *testing.T) {
 	if len(units) == 0 || len(indexed(t, "filled", units)) != len(units) {
 		t.Fatalf("units %v: Milvus holds %v before the delete", units, indexed(t, "filled", units))
 	}
-	alice.want(t, "DELETE", "/api/memories/"+id, nil, nil)
+	alice.forget(t, id)
 	if rows := rowsWith(t, text); rows != 0 {
 		t.Errorf("PostgreSQL holds the text in %d rows", rows)
 	}
@@ -82,15 +82,15 @@ func TestMilvusAway(t *testing.T) {
 	during := alice.remember(t, "2026-05-04 The canoe is stored under the bridge.")
 	for query, id := range map[string]string{"beehives barn": before, "canoe bridge": during} {
 		found, degraded := alice.recall(t, query)
-		if !slices.Contains(found.ids(), id) || !degraded {
-			t.Errorf("%q with Milvus away: found %t, degraded %t; want both", query, slices.Contains(found.ids(), id), degraded)
+		if !slices.Contains(found, id) || !degraded {
+			t.Errorf("%q with Milvus away: found %t, degraded %t; want both", query, slices.Contains(found, id), degraded)
 		}
 	}
 	resume()
 	eventually(t, 2*time.Minute, func() string { return unindexed(t, "filled") })
 	eventually(t, time.Minute, func() string {
 		found, degraded := alice.recall(t, "where did I put my boat")
-		if degraded || !slices.Contains(found.ids(), during) {
+		if degraded || !slices.Contains(found, during) {
 			return "the memory stored meanwhile is not found by meaning, or the answer is still degraded"
 		}
 		return ""
@@ -99,10 +99,10 @@ func TestMilvusAway(t *testing.T) {
 
 // filled returns the user of a tenant with more memories than are scored
 // exactly, so that finding one needs the index. It is filled once.
-func filled(t *testing.T) client {
+func filled(t *testing.T) user {
 	t.Helper()
 	applyTenant(t, "filled", "  quota: {memories: 20000, requestsPerMinute: 1000000}\n")
-	alice := client{token: secret(t, "filled", "alice", "token")}
+	alice := connect(t, secret(t, "filled", "alice", "token"))
 	fillOnce.Do(func() { fill(t, alice, exactUnits+100) })
 	return alice
 }
@@ -110,7 +110,7 @@ func filled(t *testing.T) client {
 var fillOnce sync.Once
 
 // fill stores n different memories about nothing anyone asks for.
-func fill(t *testing.T, c client, n int) {
+func fill(t *testing.T, u user, n int) {
 	t.Helper()
 	subjects := []string{"invoice", "shipment", "ticket", "parcel", "contract", "sensor", "warehouse", "pallet"}
 	verbs := []string{"was archived", "was delayed", "passed inspection", "was relabelled", "was rerouted"}
@@ -118,7 +118,7 @@ func fill(t *testing.T, c client, n int) {
 	for worker := range 4 {
 		wg.Go(func() {
 			for i := worker; i < n; i += 4 {
-				c.remember(t, fmt.Sprintf("2026-01-%02d The %s number %d %s at depot %d.", i%28+1, subjects[i%len(subjects)], i, verbs[i%len(verbs)], i%97))
+				u.remember(t, fmt.Sprintf("2026-01-%02d The %s number %d %s at depot %d.", i%28+1, subjects[i%len(subjects)], i, verbs[i%len(verbs)], i%97))
 			}
 		})
 	}

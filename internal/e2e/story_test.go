@@ -1,11 +1,14 @@
 package e2e_test
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/mnemo-dev/mnemo/api/client"
 )
 
 // TestStory is a customer's life from `kubectl apply` to `kubectl delete`.
@@ -13,28 +16,25 @@ func TestStory(t *testing.T) {
 	t.Parallel()
 	const policy = "  deletionPolicy: Delete\n"
 	applyTenant(t, "story", policy)
-	alice := client{token: secret(t, "story", "alice", "token")}
+	alice := connect(t, secret(t, "story", "alice", "token"))
 	if got := secret(t, "story", "alice", "url"); got != platform.env["MNEMO_URL"] {
 		t.Errorf("url in the Secret is %q, want %q", got, platform.env["MNEMO_URL"])
 	}
 
 	dog := alice.remember(t, "2026-05-03 We adopted a greyhound from the shelter.")
 	tax := alice.remember(t, "2026-05-04 The tax return was sent by post.")
-	var all memories
-	alice.want(t, "GET", "/api/v2/memory", nil, &all)
-	if got, want := all.ids(), []string{dog, tax}; !slices.Equal(got, want) {
+	if got, want := alice.memories(t), []string{dog, tax}; !slices.Equal(got, want) {
 		t.Errorf("list gave %v, want %v in order of writing", got, want)
 	}
-	if found, _ := alice.recall(t, "what kind of dog do we have"); len(found.Memories) == 0 || found.Memories[0].ID != dog {
-		t.Errorf("search for the dog gave %v, want %s first", found.ids(), dog)
+	if found, _ := alice.recall(t, "what kind of dog do we have"); len(found) == 0 || found[0] != dog {
+		t.Errorf("search for the dog gave %v, want %s first", found, dog)
 	}
-	alice.want(t, "DELETE", "/api/memories/"+dog, nil, nil)
-	if found, _ := alice.recall(t, "what kind of dog do we have"); slices.Contains(found.ids(), dog) {
+	alice.forget(t, dog)
+	if found, _ := alice.recall(t, "what kind of dog do we have"); slices.Contains(found, dog) {
 		t.Error("a deleted memory was found")
 	}
-	if r := alice.do(t, "DELETE", "/api/memories/"+dog, nil, nil); r.StatusCode != http.StatusNotFound {
-		t.Errorf("deleting it again: status %d, want 404", r.StatusCode)
-	}
+	_, err := alice.DeleteMemory(t.Context(), dog)
+	wantStatus(t, "deleting it again", err, http.StatusNotFound)
 
 	old := alice.ingest(t, "old", "Knee", time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC),
 		"My knee hurts after running, what should I do?", "Rest it and put ice on the joint.")
@@ -51,22 +51,24 @@ func TestStory(t *testing.T) {
 	applyTenant(t, "story", policy+"  quota: {conversations: 1}\n")
 	eventually(t, 30*time.Second, func() string {
 		if n := alice.count(t); n != 1 {
-			return "count is " + string(rune('0'+n)) + ", want 1"
+			return fmt.Sprintf("count is %d, want 1", n)
 		}
 		return ""
 	})
 	if got := alice.passages(t, "ice for a painful joint"); slices.Contains(got, old) {
 		t.Error("a blocked conversation was found")
 	}
-	var chats struct {
-		Items []struct{ ID, Status string }
+	chats, err := alice.ListConversations(t.Context(), &client.ListConversationsParams{Status: new(client.ListConversationsParamsStatusBlocked)})
+	if err != nil {
+		t.Fatal(err)
 	}
-	alice.want(t, "GET", "/api/chat-history/chats?status=blocked", nil, &chats)
-	if len(chats.Items) != 1 || chats.Items[0].ID != old {
-		t.Errorf("blocked conversations are %+v, want only %s", chats.Items, old)
+	if items := chats.Body.Items; len(items) != 1 || items[0].ID != old {
+		t.Errorf("blocked conversations are %+v, want only %s", items, old)
 	}
 	// Deleting the newer makes room, without a request from anyone.
-	alice.want(t, "DELETE", "/api/chat-history/chats", map[string]any{"ids": []string{recent}}, nil)
+	if _, err := alice.DeleteConversations(t.Context(), client.DeleteConversationsRequest{Ids: []string{recent}}); err != nil {
+		t.Fatal(err)
+	}
 	eventually(t, 30*time.Second, func() string {
 		if got := alice.passages(t, "ice for a painful joint"); !slices.Contains(got, old) {
 			return "the blocked conversation is not back"
@@ -77,9 +79,8 @@ func TestStory(t *testing.T) {
 	uid := kubectl(t, "", "get", "tenant", "story", "-o", "jsonpath={.metadata.uid}")
 	place := placementOf(t, uid)
 	kubectl(t, "", "delete", "tenant", "story", "--timeout=90s")
-	if r := alice.do(t, "GET", "/api/v2/memory", nil, nil); r.StatusCode != http.StatusUnauthorized {
-		t.Errorf("a token of a deleted Tenant: status %d, want 401", r.StatusCode)
-	}
+	_, err = alice.ListMemories(t.Context(), nil)
+	wantStatus(t, "a token of a deleted Tenant", err, http.StatusUnauthorized)
 	if left := rowsOf(t, uid); left != "" {
 		t.Errorf("PostgreSQL still holds %s", left)
 	}
@@ -96,14 +97,14 @@ func TestTenantsCannotReachEachOther(t *testing.T) {
 	t.Parallel()
 	applyTenant(t, "ours", "")
 	applyTenant(t, "theirs", "")
-	us := client{token: secret(t, "ours", "alice", "token")}
-	them := client{token: secret(t, "theirs", "alice", "token")}
+	us := connect(t, secret(t, "ours", "alice", "token"))
+	them := connect(t, secret(t, "theirs", "alice", "token"))
 	text := "2026-05-03 The vault code is hidden in the piano."
 	id := us.remember(t, text)
-	conversation := us.ingest(t, "c", "Vault", time.Now(), "Where is the vault code hidden?", "In the piano.")
+	chat := us.ingest(t, "c", "Vault", time.Now(), "Where is the vault code hidden?", "In the piano.")
 
-	if found, _ := them.recall(t, "vault code"); len(found.Memories) != 0 {
-		t.Errorf("their search found %+v", found.Memories)
+	if found, _ := them.recall(t, "vault code"); len(found) != 0 {
+		t.Errorf("their search found %v", found)
 	}
 	if found := them.passages(t, "vault code"); len(found) != 0 {
 		t.Errorf("their search found %v", found)
@@ -111,24 +112,32 @@ func TestTenantsCannotReachEachOther(t *testing.T) {
 	if n := them.count(t); n != 0 {
 		t.Errorf("their count is %d", n)
 	}
-	for _, c := range []struct{ method, ours, unknown string }{
-		{"DELETE", "/api/memories/" + id, "/api/memories/unknown"},
-		{"GET", "/api/chat-history/conversation?conversationId=" + conversation, "/api/chat-history/conversation?conversationId=unknown"},
+	deleting := func(id string) error { _, err := them.DeleteMemory(t.Context(), id); return err }
+	reading := func(id string) error {
+		_, err := them.GetConversation(t.Context(), &client.GetConversationParams{ConversationID: id})
+		return err
+	}
+	for what, c := range map[string]struct{ ours, unknown error }{
+		"deleting a memory":      {deleting(id), deleting("unknown")},
+		"reading a conversation": {reading(chat), reading("unknown")},
 	} {
-		var got, want map[string]any
-		g, w := them.do(t, c.method, c.ours, nil, &got), them.do(t, c.method, c.unknown, nil, &want)
-		if g.StatusCode != w.StatusCode || got["error"] != want["error"] || g.StatusCode != http.StatusNotFound {
-			t.Errorf("%s %s: %d %v, unlike an unknown id: %d %v", c.method, c.ours, g.StatusCode, got, w.StatusCode, want)
+		wantStatus(t, what, c.ours, http.StatusNotFound)
+		if c.ours.Error() != c.unknown.Error() {
+			t.Errorf("%s: %v, unlike an unknown id: %v", what, c.ours, c.unknown)
 		}
 	}
-	var bulk struct{ DeletedCount int }
-	them.want(t, "POST", "/api/memories/bulk-delete", map[string]any{"memoryIds": []string{id}}, &bulk)
-	var chats struct{ Deleted []string }
-	them.want(t, "DELETE", "/api/chat-history/chats", map[string]any{"ids": []string{conversation}}, &chats)
-	if bulk.DeletedCount != 0 || len(chats.Deleted) != 0 {
-		t.Errorf("they deleted %d memories and %v", bulk.DeletedCount, chats.Deleted)
+	bulk, err := them.DeleteMemories(t.Context(), client.DeleteMemoriesRequest{MemoryIds: []string{id}})
+	if err != nil {
+		t.Fatal(err)
 	}
-	if found, _ := us.recall(t, "vault code"); !slices.Contains(found.ids(), id) {
+	chats, err := them.DeleteConversations(t.Context(), client.DeleteConversationsRequest{Ids: []string{chat}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bulk.Body.DeletedCount != 0 || len(chats.Body.Deleted) != 0 {
+		t.Errorf("they deleted %d memories and %v", bulk.Body.DeletedCount, chats.Body.Deleted)
+	}
+	if found, _ := us.recall(t, "vault code"); !slices.Contains(found, id) {
 		t.Error("our memory is gone")
 	}
 }

@@ -1,0 +1,7 @@
+// Package client speaks to a Mnemo server. Its methods and types are generated
+// from api/openapi.json; written by hand is what makes a refusal a Go error.
+//
+//	c, err := client.New("https://mnemo.example.com", token)
+//	stored, err := c.CreateMemory(ctx, nil, client.CreateMemoryRequest{Text: "2025-05-09 Prefers the window seat"})
+//	found, err := c.ListMemories(ctx, &client.ListMemoriesParams{Query: new("where do I like to sit?")})
+package client
