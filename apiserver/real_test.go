@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net/url"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -31,9 +30,6 @@ type realStores struct {
 	db       *postgres.DB
 	index    *milvus.Index
 	embedder *embed.Local
-	// ensuring: Milvus may not load a partition made while others are made, and
-	// nobody tries again here as the operator does.
-	ensuring *sync.Mutex
 }
 
 func openReal(t *testing.T) realStores {
@@ -54,7 +50,7 @@ func openRealAt(t *testing.T, address string) realStores {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := realStores{db: postgrestest.New(t), index: index, embedder: embedder, ensuring: &sync.Mutex{}}
+	s := realStores{db: postgrestest.New(t), index: index, embedder: embedder}
 	chats := s.db.Conversations()
 	importing := imports.New(imports.Config{Leases: chats, Files: chats, CountTokens: tokens.Count})
 	config, err := jobs.Config(retrieve.NewIndexer(s.db, index, embedder), s.db, importing, slog.New(slog.DiscardHandler))
@@ -124,10 +120,7 @@ func (s realStores) tenant(t *testing.T, name, user string, suspended bool) stri
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.ensuring.Lock()
-	_, err = s.index.Ensure(t.Context(), place)
-	s.ensuring.Unlock()
-	if err != nil {
+	if _, err := s.index.Ensure(t.Context(), place); err != nil {
 		t.Fatal(err)
 	}
 	token, err := tenant.NewToken(rand.Reader)

@@ -23,7 +23,8 @@ type Config struct {
 	// Resync is how often a Tenant is compared with the stores when nothing
 	// said it changed. Default: a minute.
 	Resync time.Duration
-	// Poll is how often a purge in progress is looked at. Default: 2 seconds.
+	// Poll is how often a purge, a move or a rebuilding in progress is looked
+	// at. Default: 2 seconds.
 	Poll time.Duration
 	// Sweep is how often tenants are looked for whose Tenant went without being
 	// let go. Default: 10 minutes.

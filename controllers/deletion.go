@@ -63,9 +63,7 @@ func (r *TenantReconciler) letGo(ctx context.Context, p *pass) (wait time.Durati
 		return r.config.Poll, nil
 	}
 	if policy == tenant.Delete && t.Status.Placement != nil {
-		if err := r.partitions.Drop(ctx, tenant.Placement{
-			Collection: t.Status.Placement.Collection, Partition: t.Status.Placement.Partition,
-		}); err != nil {
+		if err := r.partitions.Drop(ctx, placement(t.Status.Placement)); err != nil {
 			return 0, fmt.Errorf("drop partition: %w", err)
 		}
 	}
@@ -85,16 +83,14 @@ func (r *TenantReconciler) findPlacement(ctx context.Context, p *pass) (found bo
 	if p.tenant.Status.ID != "" {
 		id = tenant.ID(p.tenant.Status.ID)
 	}
-	placement, err := r.store.Place(ctx, id)
+	current, err := r.store.Place(ctx, id)
 	if fault.Is(err, fault.NotFound) {
 		return false, nil // it was never applied
 	}
 	if err != nil {
 		return false, fmt.Errorf("find placement: %w", err)
 	}
-	p.tenant.Status.Placement = &v1alpha1.TenantPlacement{
-		Collection: placement.Collection, Partition: placement.Partition,
-	}
+	p.tenant.Status.Placement = placementStatus(tenant.Places{Current: tenant.Place{Placement: current}})
 	return true, nil
 }
 

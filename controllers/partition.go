@@ -4,57 +4,108 @@ import (
 	"context"
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-
 	"github.com/mnemo-dev/mnemo/api/v1alpha1"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// ensurePartition places the tenant and makes its partition. A partition that
-// had to be made for a tenant placed earlier was lost, or could not be made
-// then: what is in PostgreSQL is indexed again.
+// ensurePartition places the tenant, makes its place, and moves it to another
+// one when its isolation changed. A place that was lost is made again and
+// filled from PostgreSQL.
 func (r *TenantReconciler) ensurePartition(ctx context.Context, p *pass) error {
-	placement, placed := p.stored.Placement, p.stored.Placement != tenant.Placement{}
-	if !placed {
-		var err error
-		if placement, err = r.store.Place(ctx, p.stored.ID); err != nil {
-			p.fail(v1alpha1.PartitionReady, err)
-			return fmt.Errorf("place tenant: %w", err)
-		}
-	}
-	created, err := r.partitions.Ensure(ctx, placement)
+	places, err := r.places(ctx, p)
 	if err != nil {
 		p.fail(v1alpha1.PartitionReady, err)
-		return fmt.Errorf("ensure partition: %w", err)
+		return err
 	}
-	seen := p.tenant.Status.Placement != nil
-	p.tenant.Status.Placement = &v1alpha1.TenantPlacement{
-		Collection: placement.Collection, Partition: placement.Partition,
+	p.tenant.Status.Placement = placementStatus(places)
+	lost, err := r.ensurePlace(ctx, p, places.Current)
+	switch {
+	case err == nil && lost:
+		p.warn("PartitionLost", "the partition was gone; it is there again and its content is being indexed")
+		places, err = r.store.Move(ctx, p.stored.ID) // what there is to be filled is known by now
+	case err == nil && places.Next != (tenant.Place{}):
+		_, err = r.ensurePlace(ctx, p, places.Next)
 	}
-	if (created && placed) || p.reason(v1alpha1.PartitionReady) == v1alpha1.ReasonReindexPending {
-		if err := r.store.Reindex(ctx, p.stored.ID); err != nil {
-			// The partition is there by now: the reason remembers what is owed.
-			p.set(v1alpha1.PartitionReady, false, v1alpha1.ReasonReindexPending,
-				"the partition is new and its content could not be asked for: %s", shown(err))
-			return fmt.Errorf("reindex: %w", err)
-		}
-		if seen {
-			p.warn("PartitionLost", "the partition was gone; it is there again and its content is being indexed")
-		}
+	if err != nil {
+		p.fail(v1alpha1.PartitionReady, err)
+		return err
 	}
-	if p.tenant.Spec.Isolation == v1alpha1.Shared {
-		p.set(v1alpha1.PartitionReady, true, v1alpha1.ReasonPlacedAsPartition,
-			"isolation Shared is not there yet: the tenant has a partition of its own, as with Partition")
-		return nil
-	}
-	p.set(v1alpha1.PartitionReady, true, v1alpha1.ReasonPlaced, "the partition is there")
+	p.showPlaces(places)
 	return nil
 }
 
-// reason returns the reason of a condition as it is now, "" without one.
-func (p *pass) reason(condition string) string {
-	if c := meta.FindStatusCondition(p.tenant.Status.Conditions, condition); c != nil {
-		return c.Reason
+func (p *pass) showPlaces(places tenant.Places) {
+	switch {
+	case places.Rebuilding:
+		p.unfinished = true
+		p.set(v1alpha1.PartitionReady, true, v1alpha1.ReasonRebuilding,
+			"what the index lost is being written anew; searches are answered meanwhile, some of them from the database alone")
+	case places.Next != (tenant.Place{}):
+		p.unfinished = true
+		p.set(v1alpha1.PartitionReady, true, v1alpha1.ReasonMoving,
+			"vectors are being copied to collection %s; the tenant is used as ever until all are there", places.Next.Collection)
+	default:
+		p.set(v1alpha1.PartitionReady, true, v1alpha1.ReasonPlaced, "the partition is there")
 	}
-	return ""
+}
+
+// places returns where the tenant is to be. The store is asked only when that
+// is not what it is: in the steady state applying the spec has told.
+func (r *TenantReconciler) places(ctx context.Context, p *pass) (tenant.Places, error) {
+	places := p.stored.Places
+	if places.Current == (tenant.Place{}) {
+		placement, err := r.store.Place(ctx, p.stored.ID)
+		if err != nil {
+			return places, fmt.Errorf("place tenant: %w", err)
+		}
+		return tenant.Places{Current: tenant.Place{Placement: placement}}, nil
+	}
+	asked := isolation(p.tenant) == tenant.Shared
+	if places.Current.Shared == asked && places.Next == (tenant.Place{}) && !places.Rebuilding {
+		return places, nil
+	}
+	places, err := r.store.Move(ctx, p.stored.ID)
+	if err != nil {
+		return places, fmt.Errorf("move tenant: %w", err)
+	}
+	return places, nil
+}
+
+// ensurePlace makes a place and has it filled when it is new; lost says that it
+// had been there.
+func (r *TenantReconciler) ensurePlace(ctx context.Context, p *pass, place tenant.Place) (lost bool, err error) {
+	made, err := r.partitions.Ensure(ctx, place.Placement)
+	if err != nil {
+		return false, fmt.Errorf("ensure partition: %w", err)
+	}
+	if made == place.Made {
+		return false, nil
+	}
+	if err := r.store.Refill(ctx, p.stored.ID, place.Placement, made); err != nil {
+		return false, fmt.Errorf("refill partition: %w", err)
+	}
+	return place.Made != 0, nil
+}
+
+func isolation(t *v1alpha1.Tenant) tenant.Isolation {
+	if t.Spec.Isolation == v1alpha1.Shared {
+		return tenant.Shared
+	}
+	return tenant.Partition
+}
+
+func placementStatus(places tenant.Places) *v1alpha1.TenantPlacement {
+	s := &v1alpha1.TenantPlacement{
+		Collection: places.Current.Collection, Partition: places.Current.Partition,
+		Isolation: v1alpha1.Partition, MovingTo: places.Next.Collection,
+	}
+	if places.Current.Shared {
+		s.Isolation = v1alpha1.Shared
+	}
+	return s
+}
+
+// placement is what the status says of it.
+func placement(s *v1alpha1.TenantPlacement) tenant.Placement {
+	return tenant.Placement{Collection: s.Collection, Partition: s.Partition, Shared: s.Isolation == v1alpha1.Shared}
 }

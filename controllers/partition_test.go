@@ -2,10 +2,12 @@ package controllers_test
 
 import (
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mnemo-dev/mnemo/api/v1alpha1"
+	"github.com/mnemo-dev/mnemo/controllers"
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
@@ -13,7 +15,8 @@ import (
 var errMilvusAway = fault.New(fault.Unavailable, "Milvus is away")
 
 func placementOf(tn *v1alpha1.Tenant) tenant.Placement {
-	return tenant.Placement{Collection: tn.Status.Placement.Collection, Partition: tn.Status.Placement.Partition}
+	p := tn.Status.Placement
+	return tenant.Placement{Collection: p.Collection, Partition: p.Partition, Shared: p.Isolation == v1alpha1.Shared}
 }
 
 func TestLostPartitionIsMadeAndFilledAgain(t *testing.T) {
@@ -31,16 +34,38 @@ func TestLostPartitionIsMadeAndFilledAgain(t *testing.T) {
 	w.expectEvents(t, "Warning PartitionLost")
 }
 
-func TestReindexIsOwedUntilItSucceeds(t *testing.T) {
+func TestRebuildingIsShown(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	tn := w.expectReady(t, w.newTenant("alice"))
+	w.fake.Fill(tenant.ID(tn.UID), 5, 0)
+	w.fake.Lose(placementOf(tn))
+	for range 2 {
+		if result := w.expectReconciled(t); result.RequeueAfter > 5*time.Second {
+			t.Errorf("the next look is in %v, want it soon", result.RequeueAfter)
+		}
+		w.expectCondition(t, v1alpha1.PartitionReady, metav1.ConditionTrue, v1alpha1.ReasonRebuilding, "")
+		w.expectCondition(t, v1alpha1.Ready, metav1.ConditionTrue, v1alpha1.ReasonReady, "")
+	}
+	w.fake.Work()
+	w.expectReconciled(t)
+	w.expectCondition(t, v1alpha1.PartitionReady, metav1.ConditionTrue, v1alpha1.ReasonPlaced, "")
+	w.expectEvents(t, "Normal Ready", "Warning PartitionLost")
+}
+
+func TestRefillIsOwedUntilItSucceeds(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	tn := w.expectReady(t, w.newTenant("alice"))
 	w.fake.Lose(placementOf(tn))
-	w.fake.Fail(errAway, "Reindex")
-	if _, err := w.reconcile(t); !fault.Is(err, fault.Unavailable) {
-		t.Fatalf("Reconcile: %v, want it to be tried again", err)
+	w.fake.Fail(errAway, "Refill")
+	for range 2 { // an operator that ends in between owes it all the same
+		if _, err := w.reconcile(t); !fault.Is(err, fault.Unavailable) {
+			t.Fatalf("Reconcile: %v, want it to be tried again", err)
+		}
+		w.use(t, controllers.Config{})
 	}
-	w.expectCondition(t, v1alpha1.PartitionReady, metav1.ConditionFalse, v1alpha1.ReasonReindexPending, "PostgreSQL is away")
+	w.expectCondition(t, v1alpha1.PartitionReady, metav1.ConditionFalse, v1alpha1.ReasonUnavailable, "PostgreSQL is away")
 	w.fake.Heal()
 	w.expectReconciled(t)
 	w.expectReconciled(t)
@@ -61,6 +86,7 @@ func TestIndexAwayDoesNotHoldTokens(t *testing.T) {
 	w.expectOneToken(t, "alice")
 	w.expectEvents(t, "Warning Unavailable")
 
+	w.fake.Fill(w.id(t), 1, 0)
 	w.fake.Heal()
 	w.expectReconciled(t)
 	w.expectEvents(t, "Normal Ready")
@@ -68,14 +94,44 @@ func TestIndexAwayDoesNotHoldTokens(t *testing.T) {
 	expectEqual(t, "reindexed", w.fake.Reindexed(w.id(t)), 1)
 }
 
-func TestSharedIsPlacedAsPartition(t *testing.T) {
+func TestMove(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	tn := w.newTenant("alice")
 	tn.Spec.Isolation = v1alpha1.Shared
-	w.expectReady(t, tn)
-	w.expectCondition(t, v1alpha1.PartitionReady, metav1.ConditionTrue, v1alpha1.ReasonPlacedAsPartition, "Shared is not there yet")
-	w.expectEvents(t, "Normal PlacedAsPartition", "Normal Ready")
+	tn = w.expectReady(t, tn)
+	w.expectEvents(t, "Normal Ready")
+	shared := placementOf(tn)
+	if !shared.Shared || !w.fake.HasPartition(shared) {
+		t.Fatalf("the tenant is at %+v, want a shared place", shared)
+	}
+
+	w.mustUpdate(t, func(tn *v1alpha1.Tenant) { tn.Spec.Isolation = v1alpha1.Partition })
+	for range 2 { // until it is filled, which is a job's task
+		if result := w.expectReconciled(t); result.RequeueAfter > 5*time.Second {
+			t.Errorf("the next look is in %v, want it soon", result.RequeueAfter)
+		}
+		w.expectCondition(t, v1alpha1.PartitionReady, metav1.ConditionTrue, v1alpha1.ReasonMoving, "units_1")
+		w.expectCondition(t, v1alpha1.Ready, metav1.ConditionTrue, v1alpha1.ReasonReady, "")
+		got := w.tenant(t)
+		expectEqual(t, "placement", placementOf(got), shared)
+		expectEqual(t, "moving to", got.Status.Placement.MovingTo, "units_1")
+	}
+	w.expectEvents(t, "Normal Moving")
+	w.fake.Work()
 	w.expectReconciled(t)
-	w.expectEvents(t)
+	w.expectCondition(t, v1alpha1.PartitionReady, metav1.ConditionTrue, v1alpha1.ReasonPlaced, "")
+	got := w.tenant(t)
+	if p := placementOf(got); p.Shared || got.Status.Placement.MovingTo != "" || !w.fake.HasPartition(p) || w.fake.HasPartition(shared) {
+		t.Errorf("after the move the status says %+v", got.Status.Placement)
+	}
+
+	// A change of mind ends where it began.
+	at := placementOf(got)
+	w.mustUpdate(t, func(tn *v1alpha1.Tenant) { tn.Spec.Isolation = v1alpha1.Shared })
+	w.expectReconciled(t)
+	w.mustUpdate(t, func(tn *v1alpha1.Tenant) { tn.Spec.Isolation = v1alpha1.Partition })
+	w.expectReconciled(t)
+	w.expectCondition(t, v1alpha1.PartitionReady, metav1.ConditionTrue, v1alpha1.ReasonPlaced, "")
+	expectEqual(t, "placement", placementOf(w.tenant(t)), at)
 }

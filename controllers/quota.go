@@ -98,7 +98,7 @@ func (r *TenantReconciler) spec(t *v1alpha1.Tenant) tenant.Spec {
 		DisplayName:    t.Spec.DisplayName,
 		Suspended:      t.Spec.Suspended,
 		DeletionPolicy: deletionPolicy(t),
-		Isolation:      tenant.Partition,
+		Isolation:      isolation(t),
 		TokenOverlap:   t.Spec.TokenOverlap.Duration,
 		Claim:          tenant.ID(t.Spec.Claim),
 		Quota:          r.quota(t),

@@ -21,7 +21,7 @@ import (
 var parts = []string{v1alpha1.QuotaReady, v1alpha1.PartitionReady, v1alpha1.TokensReady}
 
 // asWanted are reasons that are worth an event though nothing is wrong.
-var asWanted = []string{v1alpha1.ReasonSuspended, v1alpha1.ReasonPurging, v1alpha1.ReasonPlacedAsPartition, v1alpha1.ReasonPaused}
+var asWanted = []string{v1alpha1.ReasonSuspended, v1alpha1.ReasonPurging, v1alpha1.ReasonMoving, v1alpha1.ReasonPaused}
 
 // event is one to record at the end of the pass.
 type event struct{ kind, reason, note string }

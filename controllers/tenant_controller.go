@@ -61,6 +61,9 @@ type pass struct {
 	tenant *v1alpha1.Tenant
 	stored tenant.Tenant // set by applyStore
 	events []event       // recorded at its end
+	// unfinished says that something goes on elsewhere that is worth another
+	// look soon.
+	unfinished bool
 }
 
 // errHeld ends a step whose condition says what a person has to do: trying
@@ -141,6 +144,9 @@ func (r *TenantReconciler) reconcileSteps(ctx context.Context, p *pass) (ctrl.Re
 		return lookAgain, nil
 	case err != nil && !errors.Is(err, errHeld):
 		return ctrl.Result{}, err
+	}
+	if p.unfinished {
+		return ctrl.Result{RequeueAfter: r.config.Poll}, nil
 	}
 	// Spread, so that the tenants of a restarted operator do not stay in step.
 	jitter := time.Duration(rand.Int64N(int64(r.config.Resync)/5 + 1))

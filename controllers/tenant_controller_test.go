@@ -32,7 +32,7 @@ func TestCreate(t *testing.T) {
 	expectEqual(t, "status", tn.Status, v1alpha1.TenantStatus{
 		ObservedGeneration: 1,
 		ID:                 string(tn.UID),
-		Placement:          &v1alpha1.TenantPlacement{Collection: "units_1", Partition: "t1"},
+		Placement:          &v1alpha1.TenantPlacement{Collection: "units_1", Partition: "t1", Isolation: v1alpha1.Partition},
 		Usage: &v1alpha1.TenantUsage{
 			Memories: "0/10000", Conversations: "0/500", Storage: "0/10Gi", Users: "2/50",
 		},
@@ -76,7 +76,7 @@ func TestSecondPassWritesNothing(t *testing.T) {
 	expectEqual(t, "stored version", w.fake.Backend().Version(t, tenant.ID(tn.UID)), stored)
 	w.expectEvents(t)
 	calls := w.fake.Calls()
-	expectEqual(t, "writes of tokens", []int{calls["Install"], calls["RevokeOlder"], calls["Reindex"]}, []int{2, 2, 0})
+	expectEqual(t, "writes of tokens", []int{calls["Install"], calls["RevokeOlder"], calls["Refill"]}, []int{2, 2, 1})
 }
 
 func TestUsageIsRefreshed(t *testing.T) {

@@ -22,9 +22,11 @@ const (
 	ReasonIssued  = "Issued"  // TokensReady
 	ReasonApplied = "Applied" // QuotaReady
 	ReasonPlaced  = "Placed"  // PartitionReady
-	// ReasonPlacedAsPartition is PartitionReady of a Shared tenant.
-	ReasonPlacedAsPartition = "PlacedAsPartition"
-	ReasonPaused            = "Paused" // Paused
+	ReasonPaused  = "Paused"  // Paused
+	// PartitionReady while what is there is being copied to another place, or
+	// written anew after it was lost. The tenant can be used meanwhile.
+	ReasonMoving     = "Moving"
+	ReasonRebuilding = "Rebuilding"
 )
 
 // The reasons of conditions that are not True.
@@ -34,7 +36,6 @@ const (
 	ReasonClaimRequired     = "ClaimRequired"     // the name belongs to a retained tenant
 	ReasonClaimRefused      = "ClaimRefused"      // spec.claim names no tenant this one may adopt
 	ReasonSecretNameTaken   = "SecretNameTaken"   // a Secret of that name is not this Tenant's
-	ReasonReindexPending    = "ReindexPending"    // PartitionReady: the partition is new and not being filled yet
 	ReasonWaiting           = "Waiting"           // an earlier step has to succeed first
 	ReasonFailed            = "Failed"            // anything else; the message says what
 	ReasonDeletionPrevented = "DeletionPrevented" // Ready: deleted, held by spec.preventDeletion

@@ -43,14 +43,23 @@ type TenantStatus struct {
 	Users []UserStatus `json:"users,omitempty"`
 }
 
-// TenantPlacement names a partition of the index.
+// TenantPlacement is where in the index a tenant's vectors are.
 type TenantPlacement struct {
 	// collection is the Milvus collection.
 	// +kubebuilder:validation:MaxLength=255
 	Collection string `json:"collection"`
-	// partition is the partition in it.
+	// partition is the partition in it, or the tenant's key where the
+	// collection is shared.
 	// +kubebuilder:validation:MaxLength=255
 	Partition string `json:"partition"`
+	// isolation is the kind of place: another one than the spec's until the
+	// tenant was moved.
+	// +optional
+	Isolation Isolation `json:"isolation,omitempty"`
+	// movingTo is the collection the tenant is being moved to.
+	// +kubebuilder:validation:MaxLength=255
+	// +optional
+	MovingTo string `json:"movingTo,omitempty"`
 }
 
 // TenantUsage is what a tenant holds, each as used/hard.

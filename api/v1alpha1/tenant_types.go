@@ -78,8 +78,9 @@ type TenantSpec struct {
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 
 	// isolation says where vectors are kept: Partition is a Milvus partition of
-	// the tenant's own, Shared a collection with a partition key for the long
-	// tail. Shared is placed as Partition for now. Default: Partition. Mutable.
+	// the tenant's own; Shared is a collection that thousands of small tenants
+	// share, kept apart by a key. Default: Partition. Mutable: the tenant is
+	// moved while it is used, see status.placement.
 	// +kubebuilder:default=Partition
 	// +optional
 	Isolation Isolation `json:"isolation,omitempty"`

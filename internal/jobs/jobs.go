@@ -45,7 +45,8 @@ const (
 // Indexer keeps the vector store in step. retrieve.Indexer is one.
 type Indexer interface {
 	Sync(ctx context.Context, t tenant.ID, units []retrieve.UnitID) error
-	Rebuild(ctx context.Context, t tenant.ID) error
+	Fill(ctx context.Context, t tenant.ID, run int64) error
+	Empty(ctx context.Context, p tenant.Placement) error
 	Sweep(ctx context.Context, t tenant.ID) (retrieve.Drift, error)
 }
 
@@ -70,7 +71,11 @@ func Config(indexer Indexer, tenants Tenants, imports Imports, log *slog.Logger)
 	workers := river.NewWorkers()
 	for _, err := range []error{
 		add(workers, log, jobTimeout, func(ctx context.Context, a retrieve.SyncArgs) error { return indexer.Sync(ctx, a.Tenant, a.Units) }),
-		add(workers, log, wholeTimeout, func(ctx context.Context, a retrieve.RebuildArgs) error { return indexer.Rebuild(ctx, a.Tenant) }),
+		// One whose replica died is not waited for that long: the operator commits another run.
+		add(workers, log, wholeTimeout, func(ctx context.Context, a retrieve.FillArgs) error { return indexer.Fill(ctx, a.Tenant, a.Run) }),
+		add(workers, log, jobTimeout, func(ctx context.Context, a retrieve.EmptyArgs) error {
+			return indexer.Empty(ctx, tenant.Placement{Collection: a.Collection, Partition: a.Partition, Shared: a.Shared})
+		}),
 		add(workers, log, jobTimeout, func(ctx context.Context, a tenant.RebalanceArgs) error { return tenants.Rebalance(ctx, a.Tenant) }),
 		add(workers, log, jobTimeout, func(ctx context.Context, a tenant.PurgeArgs) error { return tenants.Purge(ctx, a.Tenant) }),
 		add(workers, log, wholeTimeout, func(ctx context.Context, a chat.ImportArgs) error { return importFile(ctx, imports, a) }),

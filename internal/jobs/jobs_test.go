@@ -30,11 +30,12 @@ type indexer struct {
 	mu      sync.Mutex
 	away    int
 	synced  chan retrieve.SyncArgs
-	rebuilt chan tenant.ID
+	filled  chan retrieve.FillArgs
+	emptied chan tenant.Placement
 }
 
 func newIndexer(away int) *indexer {
-	return &indexer{away: away, synced: make(chan retrieve.SyncArgs, 10), rebuilt: make(chan tenant.ID, 10)}
+	return &indexer{away: away, synced: make(chan retrieve.SyncArgs, 10), filled: make(chan retrieve.FillArgs, 10), emptied: make(chan tenant.Placement, 10)}
 }
 
 func (x *indexer) Sync(_ context.Context, t tenant.ID, units []retrieve.UnitID) error {
@@ -48,8 +49,13 @@ func (x *indexer) Sync(_ context.Context, t tenant.ID, units []retrieve.UnitID) 
 	return nil
 }
 
-func (x *indexer) Rebuild(_ context.Context, t tenant.ID) error {
-	x.rebuilt <- t
+func (x *indexer) Fill(_ context.Context, t tenant.ID, run int64) error {
+	x.filled <- retrieve.FillArgs{Tenant: t, Run: run}
+	return nil
+}
+
+func (x *indexer) Empty(_ context.Context, p tenant.Placement) error {
+	x.emptied <- p
 	return nil
 }
 
@@ -162,15 +168,57 @@ func TestAJobOutlastsAStoreThatIsAway(t *testing.T) {
 	}
 }
 
-func TestReindexRebuilds(t *testing.T) {
+func TestALostPlaceIsFilled(t *testing.T) {
 	t.Parallel()
 	x := newIndexer(0)
 	b := setup(t, x)
-	if err := b.db.Reindex(t.Context(), b.scope.Tenant); err != nil {
+	place, err := b.db.Place(t.Context(), b.scope.Tenant)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if got := receive(t, x.rebuilt); got != b.scope.Tenant {
-		t.Errorf("rebuilt %s, want %s", got, b.scope.Tenant)
+	b.remember(t, "The spare key hangs behind the clock.")
+	if err := b.db.Refill(t.Context(), b.scope.Tenant, place, 7); err != nil {
+		t.Fatal(err)
+	}
+	w, err := b.db.Places(t.Context(), b.scope.Tenant)
+	if err != nil || w.Filling != place {
+		t.Fatalf("Places = %+v, %v, want the place to be filled", w, err)
+	}
+	if got, want := receive(t, x.filled), (retrieve.FillArgs{Tenant: b.scope.Tenant, Run: w.Run}); got != want {
+		t.Errorf("filled %+v, want %+v", got, want)
+	}
+}
+
+func TestAPlaceThatIsLeftIsEmptied(t *testing.T) {
+	t.Parallel()
+	x := newIndexer(0)
+	b := setup(t, x)
+	place, err := b.db.Place(t.Context(), b.scope.Tenant)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.spec.Isolation = tenant.Shared
+	if _, err := b.db.Apply(t.Context(), b.spec); err != nil {
+		t.Fatal(err)
+	}
+	moving, err := b.db.Move(t.Context(), b.scope.Tenant)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.db.Refill(t.Context(), b.scope.Tenant, moving.Next.Placement, 8); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.db.Filled(t.Context(), b.scope.Tenant, receive(t, x.filled).Run); err != nil {
+		t.Fatal(err)
+	}
+	// It is put off until nobody reads the place, which a test need not wait for.
+	if _, err := b.owner.Exec(t.Context(), "update river_job set scheduled_at = now(), state = 'available' where kind = 'index.empty'"); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if got := receive(t, x.emptied); got != place {
+			t.Errorf("emptied %+v, want %+v", got, place)
+		}
 	}
 }
 

@@ -34,7 +34,7 @@ func (x *Index) Search(ctx context.Context, scope tenant.Scope, p tenant.Placeme
 	}
 	ctx, cancel := context.WithTimeout(ctx, x.config.CallTimeout)
 	defer cancel()
-	results, err := x.client.Search(ctx, x.collection(p), []string{p.Partition}, filter(scope, q), nil,
+	results, err := x.client.Search(ctx, x.collection(p), partitions(p), within(p, filter(scope, q)), nil,
 		[]entity.Vector{entity.FloatVector(vector)}, fieldEmbedding, entity.COSINE, limit, params,
 		client.WithSearchQueryConsistencyLevel(entity.ClBounded))
 	if isEmpty(err) {
@@ -51,10 +51,41 @@ func (x *Index) Search(ctx context.Context, scope tenant.Scope, p tenant.Placeme
 		return nil, fault.New(fault.Internal, "search: keys are not numbers")
 	}
 	hits := make([]retrieve.Hit, 0, ids.Len())
+	seen := make(map[int64]bool, ids.Len()) // keys are not unique by themselves
 	for i, id := range ids.Data() {
-		hits = append(hits, retrieve.Hit{ID: retrieve.UnitID(id), Score: float64(results[0].Scores[i])})
+		if !seen[id] {
+			seen[id] = true
+			hits = append(hits, retrieve.Hit{ID: retrieve.UnitID(id), Score: float64(results[0].Scores[i])})
+		}
 	}
 	return hits, nil
+}
+
+// partitions are those a search reads; in a collection with a key it follows
+// from the filter.
+func partitions(p tenant.Placement) []string {
+	if p.Shared {
+		return nil
+	}
+	return []string{p.Partition}
+}
+
+// partition is the one a write goes to; in a collection with a key it follows
+// from the rows.
+func partition(p tenant.Placement) string {
+	if p.Shared {
+		return ""
+	}
+	return p.Partition
+}
+
+// within narrows an expression to the place: a partition does so by itself.
+// Keys are names that the store gave out, and quoted.
+func within(p tenant.Placement, expr string) string {
+	if p.Shared {
+		return fieldPlace + " == " + strconv.Quote(p.Partition) + " && " + expr
+	}
+	return expr
 }
 
 // filter is the expression every search is narrowed by. It holds numbers only,
@@ -93,14 +124,34 @@ func (x *Index) upsertBatch(ctx context.Context, p tenant.Placement, entries []r
 	}
 	ctx, cancel := context.WithTimeout(ctx, x.config.CallTimeout)
 	defer cancel()
-	_, err := x.client.Upsert(ctx, x.collection(p), p.Partition,
+	columns := []entity.Column{
 		entity.NewColumnInt64(fieldID, ids),
 		entity.NewColumnInt64(fieldUser, users),
 		entity.NewColumnInt16(fieldKind, kinds),
 		entity.NewColumnInt64(fieldGroup, groups),
 		entity.NewColumnFloatVector(fieldEmbedding, x.config.Dimensions, vectors),
-	)
+	}
+	if p.Shared {
+		return x.replace(ctx, p, entries, columns)
+	}
+	_, err := x.client.Upsert(ctx, x.collection(p), p.Partition, columns...)
 	return mapError(err, "upsert")
+}
+
+// replace is upsert for a shared place. Milvus 2.3 spreads what is upserted by
+// its ids instead of its key, where no search looks for it. Two writers of one
+// entry at the same time may leave it there twice: a deletion takes both.
+func (x *Index) replace(ctx context.Context, p tenant.Placement, entries []retrieve.Entry, columns []entity.Column) error {
+	ids := make([]retrieve.UnitID, len(entries))
+	for i, e := range entries {
+		ids[i] = e.ID
+	}
+	if err := x.deleteBatch(ctx, p, ids); err != nil {
+		return err
+	}
+	columns = append(columns, entity.NewColumnVarChar(fieldPlace, slices.Repeat([]string{p.Partition}, len(entries))))
+	_, err := x.client.Insert(ctx, x.collection(p), "", columns...)
+	return mapError(err, "insert")
 }
 
 // Delete removes entries; ids that are not there are no error, and neither is
@@ -124,7 +175,7 @@ func (x *Index) deleteBatch(ctx context.Context, p tenant.Placement, ids []retri
 	}
 	ctx, cancel := context.WithTimeout(ctx, x.config.CallTimeout)
 	defer cancel()
-	err := x.client.Delete(ctx, x.collection(p), p.Partition, string(append(expr, ']')))
+	err := x.client.Delete(ctx, x.collection(p), partition(p), string(append(expr, ']')))
 	if isGone(err) {
 		return nil
 	}
@@ -141,8 +192,8 @@ func (x *Index) List(ctx context.Context, _ tenant.ID, p tenant.Placement, after
 	// Only the SDK's iterator asks newer servers for the lowest keys first.
 	// It reads with the collection's consistency level, which is Strong.
 	page, err := x.client.QueryIterator(ctx, client.NewQueryIteratorOption(x.collection(p)).
-		WithPartitions(p.Partition).
-		WithExpr(fieldID+" > "+strconv.FormatInt(int64(after), 10)).
+		WithPartitions(partitions(p)...).
+		WithExpr(within(p, fieldID+" > "+strconv.FormatInt(int64(after), 10))).
 		WithOutputFields(fieldID).
 		WithBatchSize(limit))
 	var rows client.ResultSet

@@ -26,6 +26,7 @@ type bundle struct {
 	*milvus.Index
 	prefix string
 	place  tenant.Placement // ensured
+	made   int64            // what it was numbered
 	tenant tenant.ID
 	alice  tenant.Scope
 	bob    tenant.Scope
@@ -42,11 +43,18 @@ func setup(t *testing.T) bundle {
 func setupWith(t *testing.T, dimensions int) bundle {
 	t.Helper()
 	b := prepareWith(t, dimensions)
-	created, err := b.Ensure(t.Context(), b.place)
-	if err != nil || !created {
-		t.Fatalf("Ensure = %t, %v, want true", created, err)
-	}
+	b.made = ensured(t, b.Index, b.place)
 	return b
+}
+
+// ensured makes a place and returns its number.
+func ensured(t *testing.T, x *milvus.Index, p tenant.Placement) int64 {
+	t.Helper()
+	made, err := x.Ensure(t.Context(), p)
+	if err != nil || made == 0 {
+		t.Fatalf("Ensure = %d, %v, want a number", made, err)
+	}
+	return made
 }
 
 // prepare is setup without the collection.

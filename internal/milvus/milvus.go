@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"math"
+	"sync"
 	"time"
 
 	grpcretry "github.com/grpc-ecosystem/go-grpc-middleware/retry"
@@ -45,6 +46,7 @@ type Config struct {
 type Index struct {
 	client client.Client
 	config Config
+	known  sync.Map // names of collections that are of our schema
 }
 
 // Open prepares the connection. It does not wait for Milvus: calls made while

@@ -18,33 +18,62 @@ func TestEnsureAgainChangesNothing(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.upsert(t, b.place, entry(1, b.alice.User, 1))
-	created, err := b.Ensure(t.Context(), b.place)
-	if err != nil || created {
-		t.Fatalf("Ensure = %t, %v, want false", created, err)
-	}
+	b.ensure(t, b.place)
 	if d := cmp.Diff([]retrieve.UnitID{1}, b.list(t, b.place)); d != "" {
 		t.Errorf("-want +got\n%s", d)
 	}
 }
 
+// TestEnsureByManyAtOnce makes a collection, partitions and a shared collection
+// by several processes at once, while others are dropped.
 func TestEnsureByManyAtOnce(t *testing.T) {
 	t.Parallel()
 	b := prepare(t)
+	t.Cleanup(func() { dropCollection(t, b.prefix+shared.Collection) })
+	places := []tenant.Placement{
+		{Collection: b.place.Collection, Partition: "p_a"}, {Collection: b.place.Collection, Partition: "p_b"}, shared,
+	}
+	var mu sync.Mutex
+	made := map[tenant.Placement]map[int64]bool{}
 	var wait sync.WaitGroup
-	for i := range 6 {
+	for i := range 9 {
 		x := open(t, config(t, b.prefix)) // a connection each, as processes have
-		p := b.place
-		p.Partition = []string{"p_a", "p_b"}[i%2]
+		p := places[i%len(places)]
 		wait.Go(func() {
-			if _, err := x.Ensure(t.Context(), p); err != nil {
+			n, err := x.Ensure(t.Context(), p)
+			if err != nil {
 				t.Errorf("Ensure: %v", err)
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if made[p] == nil {
+				made[p] = map[int64]bool{}
+			}
+			made[p][n] = true
+		})
+		wait.Go(func() {
+			brief := tenant.Placement{Collection: b.place.Collection, Partition: "p_brief" + string(rune('a'+i))}
+			if _, err := x.Ensure(t.Context(), brief); err != nil {
+				t.Errorf("Ensure: %v", err)
+			}
+			if err := x.Drop(t.Context(), brief); err != nil {
+				t.Errorf("Drop: %v", err)
 			}
 		})
 	}
 	wait.Wait()
-	p := tenant.Placement{Collection: b.place.Collection, Partition: "p_b"}
-	b.upsert(t, p, entry(1, b.alice.User, 1))
-	if d := cmp.Diff([]retrieve.UnitID{1}, b.search(t, b.alice, p, retrieve.Query{})); d != "" {
+	for p, numbers := range made {
+		if len(numbers) != 1 || numbers[0] {
+			t.Errorf("%+v was numbered %v, want one number for all", p, numbers)
+		}
+	}
+	b.upsert(t, places[1], entry(1, b.alice.User, 1))
+	b.upsert(t, shared, entry(2, b.alice.User, 1))
+	if d := cmp.Diff([]retrieve.UnitID{1}, b.search(t, b.alice, places[1], retrieve.Query{})); d != "" {
+		t.Errorf("-want +got\n%s", d)
+	}
+	if d := cmp.Diff([]retrieve.UnitID{2}, b.search(t, b.alice, shared, retrieve.Query{})); d != "" {
 		t.Errorf("-want +got\n%s", d)
 	}
 }
@@ -79,9 +108,9 @@ func TestDropAndEnsureAgain(t *testing.T) {
 		t.Errorf("the other tenant's entries, -want +got\n%s", d)
 	}
 
-	created, err := b.Ensure(t.Context(), b.place)
-	if err != nil || !created {
-		t.Fatalf("Ensure = %t, %v, want true", created, err)
+	made, err := b.Ensure(t.Context(), b.place)
+	if err != nil || made == b.made {
+		t.Fatalf("Ensure = %d, %v, want another number than before", made, err)
 	}
 	if got := b.list(t, b.place); got != nil {
 		t.Errorf("a partition made again holds %v", got)
@@ -135,11 +164,12 @@ func TestEnsureFinishesWhatACrashLeft(t *testing.T) {
 	}
 }
 
+// ensure checks that the place of setup is the one that was made there.
 func (b bundle) ensure(t *testing.T, p tenant.Placement) {
 	t.Helper()
-	created, err := b.Ensure(t.Context(), p)
-	if err != nil || created {
-		t.Fatalf("Ensure = %t, %v, want false", created, err)
+	made, err := b.Ensure(t.Context(), p)
+	if err != nil || made != b.made {
+		t.Fatalf("Ensure = %d, %v, want %d as before", made, err, b.made)
 	}
 }
 

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -10,30 +9,45 @@ import (
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/postgres/db"
+	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// maxPartitions is how many tenants share a collection: beyond it loading and
-// flushing one takes minutes.
-const maxPartitions = 256
+const (
+	// maxPartitions is how many tenants have a partition in one collection:
+	// beyond it loading and flushing the collection takes minutes.
+	maxPartitions = 256
+	// maxShared is how many tenants share a collection by its key.
+	maxShared = 10_000
+)
 
-// Place implements tenant.Store.
+// Place implements tenant.Placer.
 func (d *DB) Place(ctx context.Context, id tenant.ID) (tenant.Placement, error) {
 	var out tenant.Placement
 	err := d.inTx(ctx, func(_ pgx.Tx, q *db.Queries) error {
-		if _, err := q.ActiveTenant(ctx, string(id)); err != nil {
+		isolation, err := q.TenantIsolation(ctx, string(id))
+		if err != nil {
 			return orUnknown(err, id)
 		}
-		row, err := q.GetPlacement(ctx, string(id))
-		if err == nil {
-			out = tenant.Placement{Collection: row.Collection, Partition: row.Partition}
-			return nil
-		}
-		if !errors.Is(err, pgx.ErrNoRows) {
+		places, err := readPlaces(ctx, q, id)
+		if err != nil {
 			return err
 		}
-		out, err = d.place(ctx, q, string(id))
-		return err
+		if out = places.current(); out != (tenant.Placement{}) {
+			return nil
+		}
+		// Named after the tenant's id; later places of its have a number beside it.
+		out, err = d.choose(ctx, q, isolation, placeName(id))
+		if err != nil {
+			return err
+		}
+		err = q.InsertPlacement(ctx, db.InsertPlacementParams{TenantID: string(id), Generation: d.config.Generation.name(),
+			Collection: out.Collection, Partition: out.Partition, Shared: out.Shared})
+		if err != nil {
+			return err
+		}
+		// Identities in the replicas' caches hold the placement.
+		return q.NotifyTenant(ctx, string(id))
 	})
 	if err != nil {
 		return tenant.Placement{}, fmt.Errorf("place tenant: %w", err)
@@ -41,35 +55,33 @@ func (d *DB) Place(ctx context.Context, id tenant.ID) (tenant.Placement, error) 
 	return out, nil
 }
 
-// place picks the lowest numbered collection with room. The partition is named
-// after the tenant's id, so that no place is given out twice.
-func (d *DB) place(ctx context.Context, q *db.Queries, id string) (tenant.Placement, error) {
+func placeName(id tenant.ID) string { return "t" + strings.ReplaceAll(string(id), "-", "") }
+
+// choose picks the lowest numbered collection of the kind with room.
+func (d *DB) choose(ctx context.Context, q *db.Queries, isolation, name string) (tenant.Placement, error) {
 	if err := q.LockPlacing(ctx); err != nil {
 		return tenant.Placement{}, err
 	}
-	generation := d.config.Generation.name()
-	load, err := q.CollectionLoad(ctx, generation)
+	generation, most := d.config.Generation.name(), int64(maxPartitions)
+	out := tenant.Placement{Partition: name, Shared: isolation == string(tenant.Shared)}
+	prefix := generation + "_"
+	if out.Shared {
+		prefix, most = prefix+"shared_", maxShared
+	}
+	load, err := q.CollectionLoad(ctx, db.CollectionLoadParams{Generation: generation, Shared: out.Shared})
 	if err != nil {
 		return tenant.Placement{}, err
 	}
-	partitions := make(map[string]int64, len(load))
+	places := make(map[string]int64, len(load))
 	for _, l := range load {
-		partitions[l.Collection] = l.Partitions
+		places[l.Collection] = l.Places
 	}
-	out := tenant.Placement{Partition: "t" + strings.ReplaceAll(id, "-", "")}
 	for n := 1; out.Collection == ""; n++ {
-		if name := fmt.Sprintf("%s_%d", generation, n); partitions[name] < maxPartitions {
+		if name := fmt.Sprintf("%s%d", prefix, n); places[name] < most {
 			out.Collection = name
 		}
 	}
-	err = q.InsertPlacement(ctx, db.InsertPlacementParams{
-		TenantID: id, Generation: generation, Collection: out.Collection, Partition: out.Partition,
-	})
-	if err != nil {
-		return tenant.Placement{}, err
-	}
-	// Identities in the replicas' caches hold the placement.
-	return out, q.NotifyTenant(ctx, id)
+	return out, nil
 }
 
 // name returns the generation as a part of a collection's name: letters,
@@ -87,14 +99,52 @@ func (g Generation) name() string {
 	return fmt.Sprintf("mnemo_%s_%d", strings.Map(clean, g.Model), g.Dimensions)
 }
 
-// Placement implements retrieve.Units.
-func (d *DB) Placement(ctx context.Context, id tenant.ID) (tenant.Placement, error) {
-	row, err := db.New(d.pool).GetPlacement(ctx, string(id))
-	if errors.Is(err, pgx.ErrNoRows) {
-		return tenant.Placement{}, fault.New(fault.NotFound, "tenant %s has no placement", id)
+// placesRow is where a tenant is and what is being filled; zero when nowhere.
+type placesRow db.GetPlacesRow
+
+func readPlaces(ctx context.Context, q *db.Queries, id tenant.ID) (placesRow, error) {
+	rows, err := q.GetPlaces(ctx, string(id))
+	if err != nil || len(rows) == 0 {
+		return placesRow{}, err
 	}
+	return placesRow(rows[0]), nil
+}
+
+func (r placesRow) current() tenant.Placement {
+	return tenant.Placement{Collection: r.Collection, Partition: r.Partition, Shared: r.Shared}
+}
+
+func (r placesRow) filling() tenant.Placement {
+	return tenant.Placement{Collection: r.FillingCollection, Partition: r.FillingPartition, Shared: r.FillingShared}
+}
+
+func (r placesRow) isFilling() bool { return r.FillingCollection != "" }
+
+func (r placesRow) isMoving() bool { return r.isFilling() && r.filling() != r.current() }
+
+func (r placesRow) places() tenant.Places {
+	out := tenant.Places{
+		Current:    tenant.Place{Placement: r.current(), Made: r.Made},
+		Rebuilding: r.isFilling() && !r.isMoving(),
+	}
+	if r.isMoving() {
+		out.Next = tenant.Place{Placement: r.filling(), Made: r.FillingMade}
+	}
+	return out
+}
+
+// Places implements retrieve.Places.
+func (d *DB) Places(ctx context.Context, id tenant.ID) (retrieve.Whereabouts, error) {
+	r, err := readPlaces(ctx, db.New(d.pool), id)
 	if err != nil {
-		return tenant.Placement{}, fmt.Errorf("read placement: %w", mapError(err))
+		return retrieve.Whereabouts{}, fmt.Errorf("read places: %w", mapError(err))
 	}
-	return tenant.Placement{Collection: row.Collection, Partition: row.Partition}, nil
+	if r == (placesRow{}) {
+		return retrieve.Whereabouts{}, fault.New(fault.NotFound, "tenant %s has no placement", id)
+	}
+	out := retrieve.Whereabouts{Current: r.current()}
+	if r.FillingMade != 0 { // nothing can be written to it before
+		out.Filling, out.Run, out.Upto = r.filling(), r.Run, retrieve.UnitID(r.Upto)
+	}
+	return out, nil
 }

@@ -28,7 +28,7 @@ func toRecord(r db.ListRecordsRow) tenant.Record {
 		Usage: tenant.Usage{
 			Memories: r.Memories, Conversations: r.Conversations, Blocked: r.Blocked, Storage: r.Storage, Users: r.Users,
 		},
-		Placement: tenant.Placement{Collection: r.Collection, Partition: r.Partition},
+		Placement: tenant.Placement{Collection: r.Collection, Partition: r.Partition, Shared: r.Shared},
 	}
 	if r.RetiredAt != nil {
 		out.RetiredAt = r.RetiredAt.UTC()

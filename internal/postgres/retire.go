@@ -65,7 +65,7 @@ func (d *DB) Retire(ctx context.Context, resource tenant.ID, policy tenant.Delet
 func (d *DB) Purge(ctx context.Context, id tenant.ID) error {
 	for {
 		var removed int64
-		err := d.inTenant(ctx, id, func(_ pgx.Tx, q *db.Queries) error {
+		err := d.inTenant(ctx, id, func(tx pgx.Tx, q *db.Queries) error {
 			purging, err := q.LockPurging(ctx, string(id))
 			if err != nil || len(purging) == 0 {
 				removed = 0
@@ -78,6 +78,9 @@ func (d *DB) Purge(ctx context.Context, id tenant.ID) error {
 			}
 			removed, err = q.PurgeMemories(ctx, db.PurgeMemoriesParams(p))
 			if err != nil || removed > 0 {
+				return err
+			}
+			if err := d.leavePlaces(ctx, tx, q, id); err != nil {
 				return err
 			}
 			return deletePurged(ctx, q, id)
@@ -104,4 +107,20 @@ func deletePurged(ctx context.Context, q *db.Queries, id tenant.ID) error {
 		}
 	}
 	return nil
+}
+
+// leavePlaces commits the jobs that empty the tenant's places. The operator
+// drops the one it knows of with the tenant, which may have been moved since;
+// and to a place that others share something may still be written.
+func (d *DB) leavePlaces(ctx context.Context, tx pgx.Tx, q *db.Queries, id tenant.ID) error {
+	r, err := readPlaces(ctx, q, id)
+	if err != nil || r == (placesRow{}) {
+		return err
+	}
+	if r.isMoving() {
+		if err := d.insertEmpty(ctx, tx, r.filling()); err != nil {
+			return err
+		}
+	}
+	return d.insertEmpty(ctx, tx, r.current())
 }

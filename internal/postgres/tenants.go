@@ -11,7 +11,6 @@ import (
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/postgres/db"
-	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
@@ -169,11 +168,11 @@ func readTenant(ctx context.Context, q *db.Queries, id string, spec tenant.Spec)
 	out := tenant.Tenant{
 		ID: tenant.ID(id), Namespace: spec.Namespace, Name: spec.Name, Suspended: spec.Suspended, Quota: spec.Quota,
 	}
-	p, err := q.GetPlacement(ctx, id)
-	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+	p, err := readPlaces(ctx, q, out.ID)
+	if err != nil {
 		return out, err
 	}
-	out.Placement = tenant.Placement{Collection: p.Collection, Partition: p.Partition}
+	out.Places = p.places()
 	out.Users, err = readUsers(ctx, q, id)
 	return out, err
 }
@@ -190,23 +189,6 @@ func (d *DB) Usage(ctx context.Context, id tenant.ID) (tenant.Usage, error) {
 	return tenant.Usage{
 		Memories: row.Memories, Conversations: row.Conversations, Blocked: row.Blocked, Storage: row.Storage, Users: row.Users,
 	}, nil
-}
-
-// Reindex implements tenant.Store.
-func (d *DB) Reindex(ctx context.Context, id tenant.ID) error {
-	err := d.inTenant(ctx, id, func(tx pgx.Tx, q *db.Queries) error {
-		if _, err := q.ActiveTenant(ctx, string(id)); err != nil {
-			return orUnknown(err, id)
-		}
-		if err := q.UnindexTenant(ctx, string(id)); err != nil {
-			return err
-		}
-		return d.insertJob(ctx, tx, retrieve.RebuildArgs{Tenant: id})
-	})
-	if err != nil {
-		return fmt.Errorf("reindex tenant: %w", err)
-	}
-	return nil
 }
 
 // ActiveTenants returns the ids of all tenants that are neither retained nor

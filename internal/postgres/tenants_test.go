@@ -14,6 +14,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/postgres"
 	"github.com/mnemo-dev/mnemo/internal/postgres/postgrestest"
+	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 	"github.com/mnemo-dev/mnemo/internal/tenant/tenanttest"
 )
@@ -78,7 +79,7 @@ func fill(t *testing.T, owner *pgxpool.Pool, s tenant.Scope, memories, conversat
 // workJobs does the jobs that wait, as internal/jobs would.
 func workJobs(t *testing.T, store *postgres.DB, owner *pgxpool.Pool) {
 	t.Helper()
-	rows, err := owner.Query(t.Context(), "delete from river_job where kind like 'tenant.%' returning kind, args")
+	rows, err := owner.Query(t.Context(), "delete from river_job where kind like 'tenant.%' or kind = 'index.fill' returning kind, args")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,6 +102,11 @@ func workJobs(t *testing.T, store *postgres.DB, owner *pgxpool.Pool) {
 			err = store.Purge(t.Context(), args.Tenant)
 		case tenant.PurgeUserArgs{}.Kind():
 			err = store.PurgeUser(t.Context(), tenant.Scope(args))
+		case retrieve.FillArgs{}.Kind(): // with an index that takes all at once
+			var fill retrieve.FillArgs
+			if err = json.Unmarshal(j.Args, &fill); err == nil {
+				err = store.Filled(t.Context(), fill.Tenant, fill.Run)
+			}
 		default:
 			err = store.Rebalance(t.Context(), args.Tenant)
 		}
@@ -116,7 +122,7 @@ func version(t *testing.T, owner *pgxpool.Pool, id tenant.ID) string {
 	var out string
 	err := owner.QueryRow(t.Context(), `select concat_ws(' ',
 		(select xmin from tenants where id = $1), (select xmin from quotas where tenant_id = $1), (select xmin from usage where tenant_id = $1),
-		(select xmin from placements where tenant_id = $1),
+		(select xmin from placements where tenant_id = $1), (select xmin from fills where tenant_id = $1),
 		(select string_agg(xmin::text, ',' order by id) from users where tenant_id = $1),
 		(select string_agg(xmin::text, ',' order by user_id, generation) from tokens where tenant_id = $1))`, id).Scan(&out)
 	if err != nil {

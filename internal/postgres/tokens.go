@@ -111,7 +111,7 @@ func (d *DB) Identify(ctx context.Context, h tenant.Hash) (tenant.Identity, erro
 			RequestsPerMinute: row.RequestsPerMinute, ListTokens: row.ListTokens,
 			UserMemories: row.UserMemories, UserConversations: row.UserConversations,
 		},
-		Placement: tenant.Placement{Collection: row.Collection, Partition: row.Partition},
+		Placement: tenant.Placement{Collection: row.Collection, Partition: row.Partition, Shared: row.Shared},
 	}
 	if row.ExpiresIn > 0 {
 		// By this clock, which the caller has too, and not by the database's.

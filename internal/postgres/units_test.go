@@ -11,7 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mnemo-dev/mnemo/internal/chat"
-	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
@@ -225,19 +224,5 @@ func TestResolve(t *testing.T) {
 				t.Errorf("%s of kind %d (-want +got):\n%s", name, kind, diff)
 			}
 		}
-	}
-}
-
-func TestPlacementOfUnits(t *testing.T) {
-	t.Parallel()
-	b := setup(t, nil)
-	_, err := b.Placement(t.Context(), b.users[0].Tenant)
-	wantKind(t, "Placement before Place", err, fault.NotFound)
-	want, err := b.Place(t.Context(), b.users[0].Tenant)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, err := b.Placement(t.Context(), b.users[0].Tenant); got != want || err != nil {
-		t.Errorf("Placement = %v, %v, want %v", got, err, want)
 	}
 }

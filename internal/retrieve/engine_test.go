@@ -95,6 +95,8 @@ func (s *stores) Upsert(context.Context, tenant.ID, tenant.Placement, []Entry) e
 func (s *stores) Delete(context.Context, tenant.ID, tenant.Placement, []UnitID) error {
 	panic("not read")
 }
+func (s *stores) Drop(context.Context, tenant.Placement) error { panic("not dropped") }
+
 func (s *stores) List(context.Context, tenant.ID, tenant.Placement, UnitID, int) ([]UnitID, error) {
 	panic("not read")
 }

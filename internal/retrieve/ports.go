@@ -31,6 +31,8 @@ type Index interface {
 	Delete(ctx context.Context, t tenant.ID, p tenant.Placement, ids []UnitID) error
 	// List returns up to limit ids above after, in order, for the sweeper.
 	List(ctx context.Context, t tenant.ID, p tenant.Placement, after UnitID, limit int) ([]UnitID, error)
+	// Drop removes all that is in the place; nil when it is not there.
+	Drop(ctx context.Context, p tenant.Placement) error
 }
 
 // Searcher is what PostgreSQL does for a search. internal/postgres implements it.
@@ -58,6 +60,7 @@ type Coverage struct {
 // Units is what keeping the index in step needs of PostgreSQL.
 // internal/postgres implements it.
 type Units interface {
+	Places
 	// Load returns those of the units that are live (active and not deleted),
 	// with Dense and, where there is one, Vector filled in.
 	Load(ctx context.Context, t tenant.ID, ids []UnitID) ([]OwnedUnit, error)
@@ -67,8 +70,44 @@ type Units interface {
 	Confirm(ctx context.Context, t tenant.ID, ids []UnitID) error
 	// Live returns up to limit ids of live units above after, in order.
 	Live(ctx context.Context, t tenant.ID, after UnitID, limit int) ([]UnitID, error)
-	// Placement returns where the tenant's entries are; NotFound when nowhere.
-	Placement(ctx context.Context, t tenant.ID) (tenant.Placement, error)
+}
+
+// Places is what filling places needs of PostgreSQL. internal/postgres
+// implements it.
+type Places interface {
+	// Places returns where the tenant's entries are to be; NotFound when nowhere.
+	Places(ctx context.Context, t tenant.ID) (Whereabouts, error)
+	// Advance notes that all live units up to the id are in the place that is
+	// being filled, and that the run goes on; false when another one took over
+	// or the place is not wanted any more.
+	Advance(ctx context.Context, t tenant.ID, run int64, upto UnitID) (bool, error)
+	// Filled ends the filling, if it is still the run's. When the place is not
+	// where the tenant is, the tenant is moved to it in that moment, and the job
+	// that empties the one before is committed.
+	Filled(ctx context.Context, t tenant.ID, run int64) error
+}
+
+// Whereabouts are where a tenant's entries are to be.
+type Whereabouts struct {
+	Current tenant.Placement
+	// Filling is the place that is being filled: Current itself when it was
+	// lost, another one when the tenant is being moved, or zero. Run is whose
+	// task that is; the units up to Upto are there.
+	Filling tenant.Placement
+	Run     int64
+	Upto    UnitID
+}
+
+// targets returns the places that a changed unit is written to.
+func (w Whereabouts) targets() []tenant.Placement {
+	if w.moving() {
+		return []tenant.Placement{w.Current, w.Filling}
+	}
+	return []tenant.Placement{w.Current}
+}
+
+func (w Whereabouts) moving() bool {
+	return w.Filling != (tenant.Placement{}) && w.Filling != w.Current
 }
 
 // OwnedUnit is a unit with its user.
@@ -88,11 +127,23 @@ type SyncArgs struct {
 // Kind names the job.
 func (SyncArgs) Kind() string { return "index.sync" }
 
-// RebuildArgs are the arguments of the job that indexes all of a tenant's
-// units again, Units at a time.
-type RebuildArgs struct {
+// FillArgs are the arguments of the job that writes all of a tenant's units
+// into the place that is being filled. Run tells one from those before it.
+type FillArgs struct {
 	Tenant tenant.ID `json:"tenant"`
+	Run    int64     `json:"run"`
 }
 
 // Kind names the job.
-func (RebuildArgs) Kind() string { return "index.rebuild" }
+func (FillArgs) Kind() string { return "index.fill" }
+
+// EmptyArgs are the arguments of the job that empties a place nobody is in any
+// more. Places are not given out twice.
+type EmptyArgs struct {
+	Collection string `json:"collection"`
+	Partition  string `json:"partition"`
+	Shared     bool   `json:"shared"`
+}
+
+// Kind names the job.
+func (EmptyArgs) Kind() string { return "index.empty" }

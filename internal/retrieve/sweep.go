@@ -26,19 +26,19 @@ func (d Drift) Add(o Drift) Drift {
 // Rebuild writes all live units of the tenant to the index and removes
 // everything else. Nothing is done for a tenant that has no placement.
 func (x *Indexer) Rebuild(ctx context.Context, t tenant.ID) error {
-	p, err := x.units.Placement(ctx, t)
+	w, err := x.units.Places(ctx, t)
 	if fault.Is(err, fault.NotFound) {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("read placement: %w", err)
+		return fmt.Errorf("read places: %w", err)
 	}
 	for after := UnitID(0); ; {
 		ids, err := x.units.Live(ctx, t, after, syncBatch)
 		if err != nil {
 			return fmt.Errorf("list live units: %w", err)
 		}
-		if err := x.sync(ctx, t, p, ids); err != nil {
+		if err := x.sync(ctx, t, w, ids); err != nil {
 			return err
 		}
 		if len(ids) < syncBatch {
@@ -46,24 +46,34 @@ func (x *Indexer) Rebuild(ctx context.Context, t tenant.ID) error {
 		}
 		after = ids[len(ids)-1]
 	}
-	_, err = x.sweep(ctx, t, p)
+	_, err = x.sweep(ctx, t, w.Current, func(ids []UnitID) error { return x.sync(ctx, t, w, ids) })
 	return err
 }
 
 // Sweep compares the stores both ways and repairs what differs. It returns
 // what it found; a unit that its job is just about to index counts as missing.
+// A place that is being filled again is left to the job that does it.
 func (x *Indexer) Sweep(ctx context.Context, t tenant.ID) (Drift, error) {
-	p, err := x.units.Placement(ctx, t)
+	w, err := x.units.Places(ctx, t)
 	if fault.Is(err, fault.NotFound) {
 		return Drift{}, nil
 	}
 	if err != nil {
-		return Drift{}, fmt.Errorf("read placement: %w", err)
+		return Drift{}, fmt.Errorf("read places: %w", err)
 	}
-	return x.sweep(ctx, t, p)
+	if w.Filling == w.Current {
+		return Drift{}, nil
+	}
+	return x.sweep(ctx, t, w.Current, func(ids []UnitID) error {
+		if len(ids) == 0 {
+			return nil
+		}
+		return x.Sync(ctx, t, ids)
+	})
 }
 
-func (x *Indexer) sweep(ctx context.Context, t tenant.ID, p tenant.Placement) (Drift, error) {
+// sweep compares the place with the database; repair settles what differs.
+func (x *Indexer) sweep(ctx context.Context, t tenant.ID, p tenant.Placement, repair func([]UnitID) error) (Drift, error) {
 	var drift Drift
 	for after := UnitID(0); after < math.MaxInt64; {
 		indexed, err := x.index.List(ctx, t, p, after, sweepPage)
@@ -78,7 +88,7 @@ func (x *Indexer) sweep(ctx context.Context, t tenant.ID, p tenant.Placement) (D
 		until := min(reach(indexed), reach(live))
 		missing, orphaned := differ(live, indexed, until)
 		drift = drift.Add(Drift{Missing: len(missing), Orphaned: len(orphaned)})
-		if err := x.sync(ctx, t, p, append(missing, orphaned...)); err != nil {
+		if err := repair(append(missing, orphaned...)); err != nil { // called for each page
 			return drift, fmt.Errorf("repair drift: %w", err)
 		}
 		after = until

@@ -33,47 +33,71 @@ func NewIndexer(units Units, index Index, embedder Embedder) *Indexer {
 // are left out and make it an error; the others are done nevertheless. Nothing
 // is done for a tenant that has no placement.
 func (x *Indexer) Sync(ctx context.Context, t tenant.ID, ids []UnitID) error {
-	p, err := x.units.Placement(ctx, t)
-	if fault.Is(err, fault.NotFound) {
-		return nil
+	for range maxRounds {
+		w, err := x.units.Places(ctx, t)
+		if fault.Is(err, fault.NotFound) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("read places: %w", err)
+		}
+		if err := x.sync(ctx, t, w, ids); err != nil {
+			return err
+		}
+		// Who moves the tenant trusts that those who wrote meanwhile knew of it.
+		now, err := x.units.Places(ctx, t)
+		switch {
+		case fault.Is(err, fault.NotFound):
+			return nil // it was purged
+		case err != nil:
+			return fmt.Errorf("read places again: %w", err)
+		case slices.Equal(w.targets(), now.targets()):
+			return nil
+		}
 	}
-	if err != nil {
-		return fmt.Errorf("read placement: %w", err)
-	}
-	return x.sync(ctx, t, p, ids)
+	return fault.New(fault.Unavailable, "tenant %s is moved faster than it is indexed", t)
 }
 
-func (x *Indexer) sync(ctx context.Context, t tenant.ID, p tenant.Placement, ids []UnitID) error {
+func (x *Indexer) sync(ctx context.Context, t tenant.ID, w Whereabouts, ids []UnitID) error {
+	all := job{tenant: t, places: w.targets(), embed: true, confirm: true}
 	for batch := range slices.Chunk(ids, syncBatch) {
-		if err := x.settle(ctx, t, p, batch); err != nil {
+		if err := x.settle(ctx, all, batch); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// job says how units are to be settled.
+type job struct {
+	tenant  tenant.ID
+	places  []tenant.Placement
+	embed   bool // fill in vectors that are missing; else what has none is left out
+	confirm bool // note that the index holds them
+}
+
 // settle writes the units as the database has them and looks again, until what
 // was written is what the database has. A writer that changes a unit after the
 // last look commits a job of its own, so every unit is settled by someone.
-func (x *Indexer) settle(ctx context.Context, t tenant.ID, p tenant.Placement, ids []UnitID) error {
+func (x *Indexer) settle(ctx context.Context, j job, ids []UnitID) error {
 	for range maxRounds {
-		live, err := x.units.Load(ctx, t, ids)
+		live, err := x.units.Load(ctx, j.tenant, ids)
 		if err != nil {
 			return fmt.Errorf("load units: %w", err)
 		}
-		embedErr := x.embed(ctx, t, live)
-		written, err := x.write(ctx, t, p, ids, live)
+		embedErr := x.embed(ctx, j, live)
+		written, err := x.write(ctx, j, ids, live)
 		if err != nil {
 			return err
 		}
-		again, err := x.units.Load(ctx, t, ids)
+		again, err := x.units.Load(ctx, j.tenant, ids)
 		if err != nil {
 			return fmt.Errorf("load units again: %w", err)
 		}
 		settled, changed := compare(ids, live, again)
 		confirmed := slices.DeleteFunc(settled, func(id UnitID) bool { return !written[id] })
-		if len(confirmed) > 0 {
-			if err := x.units.Confirm(ctx, t, confirmed); err != nil {
+		if len(confirmed) > 0 && j.confirm {
+			if err := x.units.Confirm(ctx, j.tenant, confirmed); err != nil {
 				return fmt.Errorf("confirm units: %w", err)
 			}
 		}
@@ -85,18 +109,21 @@ func (x *Indexer) settle(ctx context.Context, t tenant.ID, p tenant.Placement, i
 		}
 		ids = changed
 	}
-	return fault.New(fault.Unavailable, "units of tenant %s change faster than they are indexed", t)
+	return fault.New(fault.Unavailable, "units of tenant %s change faster than they are indexed", j.tenant)
 }
 
 // embed fills in the vectors that are missing or of another model's length,
 // and saves them.
-func (x *Indexer) embed(ctx context.Context, t tenant.ID, units []OwnedUnit) error {
+func (x *Indexer) embed(ctx context.Context, j job, units []OwnedUnit) error {
 	var missing []*OwnedUnit
 	for i := range units {
 		if len(units[i].Vector) != x.embedder.Dimensions() {
 			units[i].Vector = nil
 			missing = append(missing, &units[i])
 		}
+	}
+	if !j.embed {
+		return nil
 	}
 	for batch := range slices.Chunk(missing, embedBatch) {
 		texts := make([]string, len(batch))
@@ -114,7 +141,7 @@ func (x *Indexer) embed(ctx context.Context, t tenant.ID, units []OwnedUnit) err
 		for i, u := range batch {
 			made[u.ID] = vectors[i]
 		}
-		if err := x.units.SaveVectors(ctx, t, made); err != nil {
+		if err := x.units.SaveVectors(ctx, j.tenant, made); err != nil {
 			return fmt.Errorf("save vectors: %w", err)
 		}
 		for i, u := range batch {
@@ -125,8 +152,8 @@ func (x *Indexer) embed(ctx context.Context, t tenant.ID, units []OwnedUnit) err
 }
 
 // write puts the live units that have a vector into the index and takes those
-// of the ids that are not live out. It returns what it put.
-func (x *Indexer) write(ctx context.Context, t tenant.ID, p tenant.Placement, ids []UnitID, live []OwnedUnit) (map[UnitID]bool, error) {
+// of the ids that are not live out, in each place. It returns what it put.
+func (x *Indexer) write(ctx context.Context, j job, ids []UnitID, live []OwnedUnit) (map[UnitID]bool, error) {
 	isLive := make(map[UnitID]bool, len(live))
 	written := make(map[UnitID]bool, len(live))
 	var entries []Entry
@@ -143,14 +170,16 @@ func (x *Indexer) write(ctx context.Context, t tenant.ID, p tenant.Placement, id
 			dead = append(dead, id)
 		}
 	}
-	if len(entries) > 0 {
-		if err := x.index.Upsert(ctx, t, p, entries); err != nil {
-			return nil, fmt.Errorf("index units: %w", err)
+	for _, p := range j.places {
+		if len(entries) > 0 {
+			if err := x.index.Upsert(ctx, j.tenant, p, entries); err != nil {
+				return nil, fmt.Errorf("index units: %w", err)
+			}
 		}
-	}
-	if len(dead) > 0 {
-		if err := x.index.Delete(ctx, t, p, dead); err != nil {
-			return nil, fmt.Errorf("remove units from the index: %w", err)
+		if len(dead) > 0 {
+			if err := x.index.Delete(ctx, j.tenant, p, dead); err != nil {
+				return nil, fmt.Errorf("remove units from the index: %w", err)
+			}
 		}
 	}
 	return written, nil

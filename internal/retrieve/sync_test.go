@@ -20,14 +20,16 @@ type world struct {
 	live      map[UnitID]bool
 	vectors   map[UnitID][]float32
 	confirmed map[UnitID]bool
-	indexed   map[UnitID]Entry
+	indexed   map[UnitID]Entry // in somewhere
+	elsewhere map[UnitID]Entry // in the place that is being filled
+	at        Whereabouts
 	placed    bool
 	meanwhile func(what string) error
 }
 
 func newWorld() *world {
 	return &world{live: map[UnitID]bool{}, vectors: map[UnitID][]float32{}, confirmed: map[UnitID]bool{},
-		indexed: map[UnitID]Entry{}, placed: true, meanwhile: func(string) error { return nil }}
+		indexed: map[UnitID]Entry{}, elsewhere: map[UnitID]Entry{}, at: Whereabouts{Current: somewhere}, placed: true, meanwhile: func(string) error { return nil }}
 }
 
 func (w *world) indexer() *Indexer { return NewIndexer(w, worldIndex{w}, worldEmbedder{w}) }
@@ -71,11 +73,50 @@ func (w *world) Live(_ context.Context, _ tenant.ID, after UnitID, limit int) ([
 	return pageOf(slices.Sorted(ids), after, limit), nil
 }
 
-func (w *world) Placement(context.Context, tenant.ID) (tenant.Placement, error) {
+func (w *world) Places(context.Context, tenant.ID) (Whereabouts, error) {
 	if !w.placed {
-		return tenant.Placement{}, fault.New(fault.NotFound, "nowhere")
+		return Whereabouts{}, fault.New(fault.NotFound, "nowhere")
 	}
-	return somewhere, nil
+	if err := w.meanwhile("places"); err != nil {
+		return Whereabouts{}, err
+	}
+	return w.at, nil
+}
+
+func (w *world) Advance(_ context.Context, _ tenant.ID, run int64, upto UnitID) (bool, error) {
+	if err := w.meanwhile("advance"); err != nil {
+		return false, err
+	}
+	if w.at.Run != run {
+		return false, nil
+	}
+	w.at.Upto = max(w.at.Upto, upto)
+	return true, nil
+}
+
+// Filled does to the maps what moving does to the tenant.
+func (w *world) Filled(_ context.Context, _ tenant.ID, run int64) error {
+	if err := w.meanwhile("filled"); err != nil {
+		return err
+	}
+	if w.at.Run == run && w.at.moving() {
+		w.indexed, w.elsewhere = w.elsewhere, map[UnitID]Entry{}
+	}
+	if w.at.Run == run {
+		w.at = Whereabouts{Current: w.at.Filling}
+	}
+	return nil
+}
+
+// entries are those of a place; what is written to one nobody is in is lost.
+func (w *world) entries(p tenant.Placement) map[UnitID]Entry {
+	switch p {
+	case w.at.Current:
+		return w.indexed
+	case w.at.Filling:
+		return w.elsewhere
+	}
+	return map[UnitID]Entry{}
 }
 
 func pageOf(sorted []UnitID, after UnitID, limit int) []UnitID {
@@ -89,31 +130,36 @@ func (w worldIndex) Search(context.Context, tenant.Scope, tenant.Placement, Quer
 	panic("not searched")
 }
 
-func (w worldIndex) Upsert(_ context.Context, _ tenant.ID, _ tenant.Placement, entries []Entry) error {
+func (w worldIndex) Upsert(_ context.Context, _ tenant.ID, p tenant.Placement, entries []Entry) error {
 	if err := w.meanwhile("upsert"); err != nil {
 		return err
 	}
 	for _, e := range entries {
-		w.indexed[e.ID] = e
+		w.entries(p)[e.ID] = e
 	}
 	return nil
 }
 
-func (w worldIndex) Delete(_ context.Context, _ tenant.ID, _ tenant.Placement, ids []UnitID) error {
+func (w worldIndex) Delete(_ context.Context, _ tenant.ID, p tenant.Placement, ids []UnitID) error {
 	if err := w.meanwhile("delete"); err != nil {
 		return err
 	}
 	for _, id := range ids {
-		delete(w.indexed, id)
+		delete(w.entries(p), id)
 	}
 	return nil
 }
 
-func (w worldIndex) List(_ context.Context, _ tenant.ID, _ tenant.Placement, after UnitID, limit int) ([]UnitID, error) {
+func (w worldIndex) Drop(_ context.Context, p tenant.Placement) error {
+	clear(w.entries(p))
+	return nil
+}
+
+func (w worldIndex) List(_ context.Context, _ tenant.ID, p tenant.Placement, after UnitID, limit int) ([]UnitID, error) {
 	if err := w.meanwhile("list"); err != nil {
 		return nil, err
 	}
-	return pageOf(slices.Sorted(maps.Keys(w.indexed)), after, limit), nil
+	return pageOf(slices.Sorted(maps.Keys(w.entries(p))), after, limit), nil
 }
 
 type worldEmbedder struct{ *world }

@@ -7,6 +7,7 @@ import (
 
 // Store keeps tenants. internal/postgres implements it.
 type Store interface {
+	Placer
 	// Apply makes the stored tenant, its users and quotas equal to the spec
 	// in one transaction and returns what is stored. A changed quota commits
 	// the job that re-balances conversations with it. Users no longer listed
@@ -16,11 +17,6 @@ type Store interface {
 	Apply(ctx context.Context, spec Spec) (Tenant, error)
 	// Usage returns what the tenant holds.
 	Usage(ctx context.Context, id ID) (Usage, error)
-	// Place gives the tenant its placement, the same one at every call.
-	Place(ctx context.Context, id ID) (Placement, error)
-	// Reindex marks every unit unindexed and commits the job that indexes
-	// them again; for a partition that was lost.
-	Reindex(ctx context.Context, id ID) error
 	// Retire ends a tenant: its tokens are revoked; with Retain its data is
 	// kept, with Delete the purge job is committed. Idempotent; NotFound is nil.
 	Retire(ctx context.Context, id ID, policy DeletionPolicy) (Remaining, error)
@@ -50,13 +46,4 @@ type TokenStore interface {
 	// Identify returns whom a token hash belongs to; Unauthorized when it is
 	// unknown, revoked or expired.
 	Identify(ctx context.Context, h Hash) (Identity, error)
-}
-
-// Partitions are where vectors live. internal/milvus implements it.
-type Partitions interface {
-	// Ensure makes the collection and partition; created says that the
-	// partition was not there before.
-	Ensure(ctx context.Context, p Placement) (created bool, err error)
-	// Drop removes the partition; nil when it is not there.
-	Drop(ctx context.Context, p Placement) error
 }

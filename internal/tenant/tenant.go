@@ -57,13 +57,6 @@ type Usage struct {
 	Users         int64
 }
 
-// Placement says where a tenant's vectors are. The row in PostgreSQL is the
-// truth; the names never depend on user input.
-type Placement struct {
-	Collection string
-	Partition  string
-}
-
 // Spec is the desired state the operator applies: the Tenant resource with
 // the operator's defaults filled in.
 type Spec struct {
@@ -103,8 +96,8 @@ type Tenant struct {
 	Name      string
 	Suspended bool
 	Quota     Quota
-	Placement Placement // zero before Place
-	Users     []User    // active ones, by name
+	Places    Places // zero before Place
+	Users     []User // active ones, by name
 }
 
 // Identity is who a token belongs to, with what the data path needs of the

@@ -41,6 +41,19 @@ type Conversation struct {
 	ImportedAt   time.Time
 }
 
+type Fill struct {
+	TenantID   string
+	Generation string
+	Collection string
+	Partition  string
+	Shared     bool
+	Made       int64
+	Run        int64
+	Upto       int64
+	HeardAt    time.Time
+	StartedAt  time.Time
+}
+
 type IdempotencyKey struct {
 	TenantID  string
 	UserID    int64
@@ -139,6 +152,8 @@ type Placement struct {
 	Generation string
 	Collection string
 	Partition  string
+	Shared     bool
+	Made       int64
 }
 
 type Quota struct {

@@ -37,7 +37,7 @@ const listRecords = `-- name: ListRecords :many
 select t.id, t.resource, t.cluster, t.namespace, t.name, t.state, t.deletion_policy, t.retired_at,
     u.memories, u.conversations, u.blocked, u.storage,
     (select count(*) from users x where x.tenant_id = t.id and x.active) as users,
-    coalesce(p.collection, '') as collection, coalesce(p.partition, '') as partition
+    coalesce(p.collection, '') as collection, coalesce(p.partition, '') as partition, coalesce(p.shared, false) as shared
 from tenants t
 join usage u on u.tenant_id = t.id
 left join placements p on p.tenant_id = t.id
@@ -61,6 +61,7 @@ type ListRecordsRow struct {
 	Users          int64
 	Collection     string
 	Partition      string
+	Shared         bool
 }
 
 func (q *Queries) ListRecords(ctx context.Context, cluster string) ([]ListRecordsRow, error) {
@@ -88,6 +89,7 @@ func (q *Queries) ListRecords(ctx context.Context, cluster string) ([]ListRecord
 			&i.Users,
 			&i.Collection,
 			&i.Partition,
+			&i.Shared,
 		); err != nil {
 			return nil, err
 		}

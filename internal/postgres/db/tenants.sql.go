@@ -61,35 +61,6 @@ func (q *Queries) AdoptTenant(ctx context.Context, arg AdoptTenantParams) error 
 	return err
 }
 
-const collectionLoad = `-- name: CollectionLoad :many
-select collection, count(*) as partitions from placements where generation = $1 group by collection order by collection
-`
-
-type CollectionLoadRow struct {
-	Collection string
-	Partitions int64
-}
-
-func (q *Queries) CollectionLoad(ctx context.Context, generation string) ([]CollectionLoadRow, error) {
-	rows, err := q.db.Query(ctx, collectionLoad, generation)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []CollectionLoadRow{}
-	for rows.Next() {
-		var i CollectionLoadRow
-		if err := rows.Scan(&i.Collection, &i.Partitions); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const countRemaining = `-- name: CountRemaining :one
 select (select count(*) from memories m where m.tenant_id = $1) as memories,
     (select count(*) from conversations c where c.tenant_id = $1) as conversations
@@ -129,22 +100,6 @@ func (q *Queries) DeletePurgedTenant(ctx context.Context, id string) ([]string, 
 		return nil, err
 	}
 	return items, nil
-}
-
-const getPlacement = `-- name: GetPlacement :one
-select collection, partition from placements where tenant_id = $1
-`
-
-type GetPlacementRow struct {
-	Collection string
-	Partition  string
-}
-
-func (q *Queries) GetPlacement(ctx context.Context, tenantID string) (GetPlacementRow, error) {
-	row := q.db.QueryRow(ctx, getPlacement, tenantID)
-	var i GetPlacementRow
-	err := row.Scan(&i.Collection, &i.Partition)
-	return i, err
 }
 
 const getQuota = `-- name: GetQuota :one
@@ -196,27 +151,6 @@ func (q *Queries) GetUsage(ctx context.Context, tenantID string) (GetUsageRow, e
 	return i, err
 }
 
-const insertPlacement = `-- name: InsertPlacement :exec
-insert into placements (tenant_id, generation, collection, partition) values ($1, $2, $3, $4)
-`
-
-type InsertPlacementParams struct {
-	TenantID   string
-	Generation string
-	Collection string
-	Partition  string
-}
-
-func (q *Queries) InsertPlacement(ctx context.Context, arg InsertPlacementParams) error {
-	_, err := q.db.Exec(ctx, insertPlacement,
-		arg.TenantID,
-		arg.Generation,
-		arg.Collection,
-		arg.Partition,
-	)
-	return err
-}
-
 const insertTenant = `-- name: InsertTenant :exec
 insert into tenants (id, resource, cluster, namespace, name, display_name, suspended, deletion_policy, isolation, token_overlap)
 values ($1, $1, $2, $3, $4, $5, $6, $7, $8, $9)
@@ -255,15 +189,6 @@ insert into usage (tenant_id) values ($1)
 
 func (q *Queries) InsertUsage(ctx context.Context, tenantID string) error {
 	_, err := q.db.Exec(ctx, insertUsage, tenantID)
-	return err
-}
-
-const lockPlacing = `-- name: LockPlacing :exec
-select pg_advisory_xact_lock(hashtext('mnemo.place'))
-`
-
-func (q *Queries) LockPlacing(ctx context.Context) error {
-	_, err := q.db.Exec(ctx, lockPlacing)
 	return err
 }
 

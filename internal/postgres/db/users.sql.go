@@ -16,7 +16,7 @@ const identify = `-- name: Identify :one
 select t.tenant_id, t.user_id, t.hash, t.generation, t.last_used_at,
     coalesce(extract(epoch from t.expires_at - now()), 0)::float8 as expires_in, n.name as tenant_name, u.name as user_name, n.suspended,
     q.memories, q.conversations, q.storage, q.users, q.requests_per_minute, q.list_tokens, q.user_memories, q.user_conversations,
-    coalesce(p.collection, '') as collection, coalesce(p.partition, '') as partition,
+    coalesce(p.collection, '') as collection, coalesce(p.partition, '') as partition, coalesce(p.shared, false) as shared,
     (t.last_used_at is null or t.last_used_at < now() - interval '1 minute')::boolean as stale
 from tokens t
 join users u on u.tenant_id = t.tenant_id and u.id = t.user_id and u.active
@@ -46,6 +46,7 @@ type IdentifyRow struct {
 	UserConversations int64
 	Collection        string
 	Partition         string
+	Shared            bool
 	Stale             bool
 }
 
@@ -72,6 +73,7 @@ func (q *Queries) Identify(ctx context.Context, hash []byte) (IdentifyRow, error
 		&i.UserConversations,
 		&i.Collection,
 		&i.Partition,
+		&i.Shared,
 		&i.Stale,
 	)
 	return i, err

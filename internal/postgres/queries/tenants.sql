@@ -35,23 +35,11 @@ where (q.memories, q.conversations, q.storage, q.users, q.requests_per_minute, q
 -- name: GetQuota :one
 select * from quotas where tenant_id = @tenant_id;
 
--- name: GetPlacement :one
-select collection, partition from placements where tenant_id = @tenant_id;
-
 -- name: GetUsage :one
 select u.memories, u.conversations, u.blocked, u.storage,
     (select count(*) from users x where x.tenant_id = u.tenant_id and x.active) as users
 from usage u join tenants t on t.id = u.tenant_id
 where t.id = @tenant_id and t.state = 'active';
-
--- name: LockPlacing :exec
-select pg_advisory_xact_lock(hashtext('mnemo.place'));
-
--- name: CollectionLoad :many
-select collection, count(*) as partitions from placements where generation = @generation group by collection order by collection;
-
--- name: InsertPlacement :exec
-insert into placements (tenant_id, generation, collection, partition) values (@tenant_id, @generation, @collection, @partition);
 
 -- name: ActiveTenant :one
 select id from tenants where id = @id and state = 'active' for share;

@@ -124,7 +124,9 @@ func unknown(c check) {
 	wantKind(t, err, fault.NotFound)
 	_, err = b.Store.Place(t.Context(), id)
 	wantKind(t, err, fault.NotFound)
-	wantKind(t, b.Store.Reindex(t.Context(), id), fault.NotFound)
+	_, err = b.Store.Move(t.Context(), id)
+	wantKind(t, err, fault.NotFound)
+	wantKind(t, b.Store.Refill(t.Context(), id, tenant.Placement{Collection: "c", Partition: "p"}, 1), fault.NotFound)
 	wantKind(t, b.Tokens.Install(t.Context(), id, "alice", credential(1)), fault.NotFound)
 	wantKind(t, b.Tokens.Install(t.Context(), f.got.ID, "nobody", credential(1)), fault.NotFound)
 }
@@ -147,39 +149,5 @@ func usageCounts(c check) {
 	}
 	if got, err = b.Store.Usage(t.Context(), other.got.ID); err != nil || got != (tenant.Usage{Users: 2}) {
 		t.Errorf("the other tenant's usage is %+v (%v), want 2 users only", got, err)
-	}
-}
-
-func placements(c check) {
-	t, b := c.t, c.Backend
-	f, other := applied(t, b), applied(t, b)
-	first, err := b.Store.Place(t.Context(), f.got.ID)
-	if err != nil || first.Collection == "" || first.Partition == "" {
-		t.Fatalf("Place = %+v, %v, want a collection and a partition", first, err)
-	}
-	second, err := b.Store.Place(t.Context(), f.got.ID)
-	if err != nil || second != first {
-		t.Errorf("the second Place = %+v, %v, want %+v again", second, err, first)
-	}
-	if f.apply(t); f.got.Placement != first {
-		t.Errorf("Apply answers placement %+v, want %+v", f.got.Placement, first)
-	}
-	theirs, err := b.Store.Place(t.Context(), other.got.ID)
-	if err != nil || theirs == first {
-		t.Errorf("Place of another tenant = %+v, %v, want another one than %+v", theirs, err, first)
-	}
-}
-
-func reindex(c check) {
-	t, b := c.t, c.Backend
-	f := applied(t, b)
-	if _, err := b.Store.Place(t.Context(), f.got.ID); err != nil {
-		t.Fatalf("Place: %v", err)
-	}
-	b.Fill(t, f.scope(t, "alice"), 2, 1)
-	for range 2 {
-		if err := b.Store.Reindex(t.Context(), f.got.ID); err != nil {
-			t.Fatalf("Reindex: %v", err)
-		}
 	}
 }

@@ -61,8 +61,8 @@ func claim(c check) {
 	if got := f.user(t, "alice").ID; got != alice {
 		t.Errorf("alice is %d after the claim, was %d", got, alice)
 	}
-	if f.got.Placement != placement {
-		t.Errorf("the claimed placement is %+v, was %+v", f.got.Placement, placement)
+	if f.got.Places.Current.Placement != placement {
+		t.Errorf("the claimed placement is %+v, was %+v", f.got.Places.Current.Placement, placement)
 	}
 	if got, err := b.Store.Usage(t.Context(), f.got.ID); err != nil || got.Memories != 3 || got.Conversations != 1 {
 		t.Errorf("usage after the claim is %+v (%v), want 3 memories and 1 conversation", got, err)

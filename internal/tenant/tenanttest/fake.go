@@ -3,7 +3,6 @@ package tenanttest
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"reflect"
 	"slices"
 	"sync"
@@ -26,9 +25,10 @@ type Fake struct {
 	mu         sync.Mutex
 	rows       map[tenant.ID]*row
 	hashes     map[tenant.Hash]*token
-	partitions map[tenant.Placement]bool
-	users      tenant.UserID // last one given out
-	places     int           // last one given out
+	partitions map[tenant.Placement]int64 // what Ensure numbered them
+	made       int64                      // last number given out
+	users      tenant.UserID              // last one given out
+	places     int                        // last one given out
 	calls      map[string]int
 	reindexed  map[tenant.ID]int
 }
@@ -45,7 +45,7 @@ type row struct {
 	spec      tenant.Spec
 	uid       tenant.ID // of the resource; another one than the row's key after a claim
 	users     map[string]*user
-	placement tenant.Placement
+	places    tenant.Places
 	usage     tenant.Usage
 	retired   bool
 	retiredAt time.Time
@@ -74,7 +74,7 @@ type token struct {
 func NewFake() *Fake {
 	return &Fake{
 		rows: map[tenant.ID]*row{}, hashes: map[tenant.Hash]*token{}, calls: map[string]int{},
-		partitions: map[tenant.Placement]bool{}, reindexed: map[tenant.ID]int{},
+		partitions: map[tenant.Placement]int64{}, reindexed: map[tenant.ID]int{},
 	}
 }
 
@@ -211,7 +211,7 @@ func (u *user) revoke(below int64) {
 func (r *row) tenant(id tenant.ID) tenant.Tenant {
 	got := tenant.Tenant{
 		ID: id, Namespace: r.spec.Namespace, Name: r.spec.Name, Suspended: r.spec.Suspended,
-		Quota: r.spec.Quota, Placement: r.placement,
+		Quota: r.spec.Quota, Places: r.places,
 	}
 	for name, u := range r.users {
 		if !u.listed {
@@ -244,37 +244,6 @@ func (f *Fake) Usage(_ context.Context, id tenant.ID) (got tenant.Usage, err err
 	return r.usage, nil
 }
 
-// Place implements tenant.Store.
-func (f *Fake) Place(_ context.Context, id tenant.ID) (got tenant.Placement, err error) {
-	defer f.begin("Place", &err)()
-	if err != nil {
-		return tenant.Placement{}, err
-	}
-	r, err := f.row(id)
-	if err != nil {
-		return tenant.Placement{}, err
-	}
-	if r.placement == (tenant.Placement{}) {
-		f.places++
-		r.placement = tenant.Placement{Collection: "units_1", Partition: fmt.Sprintf("t%d", f.places)}
-		r.version++
-	}
-	return r.placement, nil
-}
-
-// Reindex implements tenant.Store.
-func (f *Fake) Reindex(_ context.Context, id tenant.ID) (err error) {
-	defer f.begin("Reindex", &err)()
-	if err != nil {
-		return err
-	}
-	if _, err := f.row(id); err != nil {
-		return err
-	}
-	f.reindexed[id]++
-	return nil
-}
-
 // Retire implements tenant.Store.
 func (f *Fake) Retire(_ context.Context, id tenant.ID, policy tenant.DeletionPolicy) (rest tenant.Remaining, err error) {
 	defer f.begin("Retire", &err)()
@@ -300,7 +269,7 @@ func (f *Fake) Retire(_ context.Context, id tenant.ID, policy tenant.DeletionPol
 		r.purging = true
 		rest = tenant.Remaining{
 			Memories: r.usage.Memories, Conversations: r.usage.Conversations,
-			Partition: r.placement != tenant.Placement{},
+			Partition: r.places.Current.Placement != tenant.Placement{},
 		}
 		if rest.Memories+rest.Conversations == 0 {
 			delete(f.rows, key)

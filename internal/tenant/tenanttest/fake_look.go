@@ -65,10 +65,11 @@ func (f *Fake) Scope(id tenant.ID, name string) tenant.Scope {
 func (f *Fake) HasPartition(p tenant.Placement) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.partitions[p]
+	return f.partitions[p] != 0
 }
 
-// Reindexed returns how often the tenant was reindexed.
+// Reindexed returns how often a place of the tenant's was filled that was lost,
+// or that was made when there was something to fill it with.
 func (f *Fake) Reindexed(id tenant.ID) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -97,11 +98,12 @@ func (f *Fake) Fill(id tenant.ID, memories, conversations int) {
 	u.Storage += int64(100 * (memories + conversations))
 }
 
-// Work ends the purges that Retire began.
+// Work ends the purges that Retire began, and the filling of places.
 func (f *Fake) Work() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for id, r := range f.rows {
+		f.settle(r)
 		if r.purging {
 			delete(f.rows, id)
 		}

@@ -29,7 +29,7 @@ func (f *Fake) Records(_ context.Context, cluster string) (out []tenant.Record, 
 func (r *row) record(id tenant.ID) tenant.Record {
 	out := tenant.Record{
 		ID: id, Resource: r.uid, Cluster: r.spec.Cluster, Namespace: r.spec.Namespace, Name: r.spec.Name,
-		State: tenant.Active, Policy: r.spec.DeletionPolicy, RetiredAt: r.retiredAt, Usage: r.usage, Placement: r.placement,
+		State: tenant.Active, Policy: r.spec.DeletionPolicy, RetiredAt: r.retiredAt, Usage: r.usage, Placement: r.places.Current.Placement,
 	}
 	switch {
 	case r.purging:

@@ -169,30 +169,9 @@ func (f *Fake) Identify(_ context.Context, h tenant.Hash) (got tenant.Identity, 
 			return tenant.Identity{
 				Scope:      tenant.Scope{Tenant: id, User: r.users[t.user].id},
 				TenantName: r.spec.Name, UserName: t.user, Suspended: r.spec.Suspended,
-				Quota: r.spec.Quota, Placement: r.placement, ExpiresAt: t.ends,
+				Quota: r.spec.Quota, Placement: r.places.Current.Placement, ExpiresAt: t.ends,
 			}, nil
 		}
 	}
 	return tenant.Identity{}, fault.New(fault.Unauthorized, "the token's tenant is gone")
-}
-
-// Ensure implements tenant.Partitions.
-func (f *Fake) Ensure(_ context.Context, p tenant.Placement) (created bool, err error) {
-	defer f.begin("Ensure", &err)()
-	if err != nil {
-		return false, err
-	}
-	created = !f.partitions[p]
-	f.partitions[p] = true
-	return created, nil
-}
-
-// Drop implements tenant.Partitions.
-func (f *Fake) Drop(_ context.Context, p tenant.Placement) (err error) {
-	defer f.begin("Drop", &err)()
-	if err != nil {
-		return err
-	}
-	delete(f.partitions, p)
-	return nil
 }

@@ -1,0 +1,192 @@
+package milvus
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/milvus-io/milvus-sdk-go/v2/client"
+	"github.com/milvus-io/milvus-sdk-go/v2/entity"
+
+	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+// The fields of a collection.
+const (
+	fieldID        = "id"
+	fieldUser      = "user_id"
+	fieldKind      = "kind"
+	fieldGroup     = "group_id"
+	fieldEmbedding = "embedding"
+	fieldPlace     = "place" // the key of a shared collection
+)
+
+const (
+	// The HNSW graph: links a node, and candidates looked at while building.
+	hnswM              = 16
+	hnswEfConstruction = 200
+	// sharedPartitions is over how many partitions Milvus spreads the keys of a
+	// shared collection: a search reads one of them.
+	sharedPartitions = 64
+	// maxKey is the longest key of a shared collection.
+	maxKey = 128
+)
+
+// ensureCollection makes the placement's collection with its index where they
+// are missing, loads it and returns its number.
+func (x *Index) ensureCollection(ctx context.Context, p tenant.Placement) (int64, error) {
+	name := x.collection(p)
+	found, err := x.client.DescribeCollection(ctx, name)
+	if isCode(err, codeCollectionNotFound) {
+		// Searches ask for bounded staleness themselves; List takes this.
+		options := []client.CreateCollectionOption{client.WithConsistencyLevel(entity.ClStrong)}
+		if p.Shared {
+			options = append(options, client.WithPartitionNum(sharedPartitions))
+		}
+		// Creating it with the same schema a second time is no error in Milvus,
+		// so two processes may get here at once.
+		if err = x.client.CreateCollection(ctx, x.schema(name, p.Shared), 1, options...); err != nil {
+			return 0, mapError(err, "create collection")
+		}
+		found, err = x.client.DescribeCollection(ctx, name)
+	}
+	if err != nil {
+		return 0, mapError(err, "describe collection")
+	}
+	if err := x.checkSchema(found, p.Shared); err != nil {
+		return 0, err
+	}
+	x.known.Store(name, true)
+	return found.ID, x.ensureIndex(ctx, name)
+}
+
+// ensureShared asks only for the collection's number when it is loaded.
+func (x *Index) ensureShared(ctx context.Context, p tenant.Placement) (int64, error) {
+	name := x.collection(p)
+	found, err := x.client.DescribeCollection(ctx, name)
+	if isCode(err, codeCollectionNotFound) {
+		return x.ensureCollection(ctx, p)
+	}
+	if err != nil {
+		return 0, mapError(err, "describe collection")
+	}
+	if err := x.checkSchema(found, p.Shared); err != nil {
+		return 0, err
+	}
+	state, err := x.client.GetLoadState(ctx, name, nil)
+	if err != nil {
+		return 0, mapError(err, "read load state")
+	}
+	if state == entity.LoadStateLoaded {
+		return found.ID, nil
+	}
+	return found.ID, x.ensureIndex(ctx, name)
+}
+
+func (x *Index) ensureIndex(ctx context.Context, name string) error {
+	indexes, err := x.client.DescribeIndex(ctx, name, fieldEmbedding)
+	if err != nil && !isCode(err, codeIndexNotFound) {
+		return mapError(err, "describe index")
+	}
+	if len(indexes) > 0 {
+		return x.load(ctx, name)
+	}
+	index, err := entity.NewIndexHNSW(entity.COSINE, hnswM, hnswEfConstruction)
+	if err != nil {
+		return fmt.Errorf("describe HNSW index: %w", err)
+	}
+	if err := x.client.CreateIndex(ctx, name, fieldEmbedding, index, true); err != nil {
+		return mapError(err, "create index")
+	}
+	return x.load(ctx, name)
+}
+
+// load loads the collection, or these partitions of it, unless they are.
+func (x *Index) load(ctx context.Context, name string, partitions ...string) error {
+	state, err := x.client.GetLoadState(ctx, name, partitions)
+	// While another process makes the partition it exists for some parts of
+	// Milvus and not yet for the one that loads; loading waits for it.
+	if err != nil && !isCode(err, codePartitionNotFound) {
+		return mapError(err, "read load state")
+	}
+	if state == entity.LoadStateLoaded {
+		return nil
+	}
+	if len(partitions) == 0 {
+		return mapError(x.client.LoadCollection(ctx, name, false), "load collection")
+	}
+	return mapError(x.client.LoadPartitions(ctx, name, partitions, false), "load partition")
+}
+
+// checkModel refuses a collection made for another model; it is asked once in
+// the life of a process.
+func (x *Index) checkModel(ctx context.Context, name string) error {
+	if _, known := x.known.Load(name); known {
+		return nil
+	}
+	found, err := x.client.DescribeCollection(ctx, name)
+	if err != nil {
+		return mapError(err, "describe collection")
+	}
+	if err := x.checkSchema(found, false); err != nil {
+		return err
+	}
+	x.known.Store(name, true)
+	return nil
+}
+
+// checkSchema refuses a collection made for another model, or for places of
+// the other kind.
+func (x *Index) checkSchema(c *entity.Collection, shared bool) error {
+	dimensions, key := "", false
+	for _, f := range c.Schema.Fields {
+		switch f.Name {
+		case fieldEmbedding:
+			dimensions = f.TypeParams[entity.TypeParamDim]
+		case fieldPlace:
+			key = f.IsPartitionKey
+		}
+	}
+	switch {
+	case dimensions == "" || key != shared:
+		return fault.New(fault.Invalid, "collection %s was not made by mnemo: set another collection prefix", c.Name)
+	case dimensions != strconv.Itoa(x.config.Dimensions):
+		return fault.New(fault.Invalid, "collection %s holds vectors of %s dimensions and the embedding model makes %d: "+
+			"configure the model the collection was made with, or drop the collection and run mnemo reindex",
+			c.Name, dimensions, x.config.Dimensions)
+	}
+	return nil
+}
+
+func (x *Index) schema(name string, shared bool) *entity.Schema {
+	s := entity.NewSchema().WithName(name).WithDescription("mnemo units").
+		WithField(entity.NewField().WithName(fieldID).WithDataType(entity.FieldTypeInt64).WithIsPrimaryKey(true)).
+		WithField(entity.NewField().WithName(fieldUser).WithDataType(entity.FieldTypeInt64)).
+		WithField(entity.NewField().WithName(fieldKind).WithDataType(entity.FieldTypeInt16)).
+		WithField(entity.NewField().WithName(fieldGroup).WithDataType(entity.FieldTypeInt64)).
+		WithField(entity.NewField().WithName(fieldEmbedding).WithDataType(entity.FieldTypeFloatVector).
+			WithDim(int64(x.config.Dimensions)))
+	if shared {
+		s = s.WithField(entity.NewField().WithName(fieldPlace).WithDataType(entity.FieldTypeVarChar).
+			WithMaxLength(maxKey).WithIsPartitionKey(true))
+	}
+	return s
+}
+
+// empty removes what a shared place holds. It asks until nothing is left: a
+// delete by anything but ids looks for them at whatever staleness Milvus likes.
+func (x *Index) empty(ctx context.Context, p tenant.Placement) error {
+	for {
+		ids, err := x.List(ctx, "", p, 0, maxRows)
+		if isGone(err) || err == nil && len(ids) == 0 {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := x.Delete(ctx, "", p, ids); err != nil {
+			return err
+		}
+	}
+}

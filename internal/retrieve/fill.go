@@ -1,0 +1,92 @@
+package retrieve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+// errNotWanted ends a run whose place is filled by another, or by no one.
+var errNotWanted = errors.New("the place is not filled by this run any more")
+
+// Fill writes the tenant's live units, with the vectors the database keeps,
+// into the place that is being filled, and ends the filling when all are there.
+// Nothing is done when the filling is not the run's. Writes and searches go on
+// meanwhile:
+//
+//   - A unit that changes after the filling began is written by its own job,
+//     which knows of the place. Those that were there before are live in the
+//     database, and found here.
+//   - What has no vector yet is left to its own job, too.
+//   - The current place is read until Filled makes this one the current.
+//
+// What was done is noted batch by batch: a later run goes on from there.
+func (x *Indexer) Fill(ctx context.Context, t tenant.ID, run int64) error {
+	w, err := x.units.Places(ctx, t)
+	if fault.Is(err, fault.NotFound) || err == nil && (w.Filling == (tenant.Placement{}) || w.Run != run) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read places: %w", err)
+	}
+	if err := x.fill(ctx, t, w); err != nil && !errors.Is(err, errNotWanted) {
+		return err
+	}
+	return nil
+}
+
+func (x *Indexer) fill(ctx context.Context, t tenant.ID, w Whereabouts) error {
+	// That of another place is not what confirmed units are looked for in.
+	j := job{tenant: t, places: []tenant.Placement{w.Filling}, confirm: !w.moving()}
+	// put settles units and notes up to where all are there.
+	put := func(upto UnitID, ids []UnitID) error {
+		for batch := range slices.Chunk(ids, syncBatch) {
+			if err := x.settle(ctx, j, batch); err != nil {
+				return err
+			}
+		}
+		wanted, err := x.units.Advance(ctx, t, w.Run, upto)
+		if err == nil && !wanted {
+			err = errNotWanted
+		}
+		return err
+	}
+	for {
+		ids, err := x.units.Live(ctx, t, w.Upto, syncBatch)
+		if err != nil {
+			return fmt.Errorf("list live units: %w", err)
+		}
+		if len(ids) == 0 {
+			break
+		}
+		upto := ids[len(ids)-1]
+		if err := put(upto, ids); err != nil {
+			return err
+		}
+		w.Upto = upto
+	}
+	if _, err := x.sweep(ctx, t, w.Filling, func(ids []UnitID) error { return put(w.Upto, ids) }); err != nil {
+		return err
+	}
+	// Listing waits for what was written before: afterwards searches see it.
+	if _, err := x.index.List(ctx, t, w.Filling, math.MaxInt64-1, 1); err != nil {
+		return fmt.Errorf("wait for the index: %w", err)
+	}
+	if err := x.units.Filled(ctx, t, w.Run); err != nil {
+		return fmt.Errorf("end filling: %w", err)
+	}
+	return nil
+}
+
+// Empty removes what is in a place that nobody is in any more.
+func (x *Indexer) Empty(ctx context.Context, p tenant.Placement) error {
+	if err := x.index.Drop(ctx, p); err != nil {
+		return fmt.Errorf("empty a place: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,56 @@
+package tenant
+
+import "context"
+
+// Placement says where a tenant's vectors are. The row in PostgreSQL is the
+// truth; the names never depend on user input, and none is given out twice.
+type Placement struct {
+	Collection string
+	Partition  string
+	// Shared says that the collection has a key instead of partitions:
+	// Partition is then the value of the key.
+	Shared bool
+}
+
+// Place is a placement and the number Partitions.Ensure gave it when it was
+// last filled; 0 before.
+type Place struct {
+	Placement
+	Made int64
+}
+
+// Places are where a tenant is and where it is being moved to.
+type Places struct {
+	Current Place // zero before Place
+	Next    Place // zero unless it is being moved
+	// Rebuilding says that Current was lost and is being filled again.
+	Rebuilding bool
+}
+
+// Placer decides where tenants' vectors are. internal/postgres implements it.
+type Placer interface {
+	// Place gives the tenant its placement, the same one at every call until
+	// it was moved.
+	Place(ctx context.Context, id ID) (Placement, error)
+	// Move begins the move to the kind of place that the tenant's isolation
+	// asks for, gives one up that it asks for no longer, and commits the job of
+	// one, or of a rebuilding, that was not heard of for a while. Writes nothing
+	// when there is nothing to do.
+	Move(ctx context.Context, id ID) (Places, error)
+	// Refill notes that a place of the tenant's is the one numbered made. When
+	// it was another one before, what is live is written into it: for the
+	// current one every unit counts as unindexed until then; the tenant is
+	// moved to the next one when all is there. Writes nothing when the number
+	// is known.
+	Refill(ctx context.Context, id ID, p Placement, made int64) error
+}
+
+// Partitions are where vectors live. internal/milvus implements it.
+type Partitions interface {
+	// Ensure makes the collection and partition where they are missing. made
+	// numbers them: when it is another one than before, what was there is lost.
+	Ensure(ctx context.Context, p Placement) (made int64, err error)
+	// Drop removes all that is in the place, and a partition itself; nil when
+	// it is not there.
+	Drop(ctx context.Context, p Placement) error
+}

@@ -1,0 +1,138 @@
+package tenanttest
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+func (f *fixture) place(t *testing.T) tenant.Placement {
+	t.Helper()
+	p, err := f.Store.Place(t.Context(), f.got.ID)
+	if err != nil {
+		t.Fatalf("Place: %v", err)
+	}
+	return p
+}
+
+func (f *fixture) move(t *testing.T) tenant.Places {
+	t.Helper()
+	places, err := f.Store.Move(t.Context(), f.got.ID)
+	if err != nil {
+		t.Fatalf("Move: %v", err)
+	}
+	return places
+}
+
+func (f *fixture) refill(t *testing.T, p tenant.Placement, made int64) {
+	t.Helper()
+	if err := f.Store.Refill(t.Context(), f.got.ID, p, made); err != nil {
+		t.Fatalf("Refill: %v", err)
+	}
+}
+
+// wantPlaces checks what Apply says of where the tenant is.
+func (f *fixture) wantPlaces(t *testing.T, want tenant.Places) {
+	t.Helper()
+	f.apply(t)
+	if diff := cmp.Diff(want, f.got.Places); diff != "" {
+		t.Errorf("places (-want +got):\n%s", diff)
+	}
+}
+
+func placements(c check) {
+	t, b := c.t, c.Backend
+	f, other := applied(t, b), applied(t, b)
+	first := f.place(t)
+	if first.Collection == "" || first.Partition == "" || first.Shared {
+		t.Fatalf("Place = %+v, want a collection and a partition", first)
+	}
+	if second := f.place(t); second != first {
+		t.Errorf("the second Place = %+v, want %+v again", second, first)
+	}
+	f.wantPlaces(t, tenant.Places{Current: tenant.Place{Placement: first}})
+	if theirs := other.place(t); theirs == first {
+		t.Errorf("Place of another tenant = %+v, want another one", theirs)
+	}
+	if got := f.move(t); got != f.got.Places {
+		t.Errorf("Move = %+v without a reason, want %+v", got, f.got.Places)
+	}
+}
+
+func refills(c check) {
+	t, b := c.t, c.Backend
+	f := applied(t, b)
+	place := tenant.Place{Placement: f.place(t), Made: 41}
+	f.refill(t, place.Placement, place.Made)
+	f.wantPlaces(t, tenant.Places{Current: place})
+	version := f.Version(t, f.got.ID)
+	f.refill(t, place.Placement, place.Made)
+	f.refill(t, tenant.Placement{Collection: "c", Partition: "another's"}, 42)
+	if now := f.Version(t, f.got.ID); now != version {
+		t.Errorf("Refill of what is known wrote: version %s became %s", version, now)
+	}
+	place.Made = 43
+	f.refill(t, place.Placement, place.Made)
+	b.Work(t)
+	f.wantPlaces(t, tenant.Places{Current: place})
+}
+
+func moves(c check) {
+	t, b := c.t, c.Backend
+	f, other := applied(t, b), applied(t, b)
+	first := tenant.Place{Placement: f.place(t), Made: 41}
+	f.refill(t, first.Placement, first.Made)
+	theirs := tenant.Places{Current: tenant.Place{Placement: other.place(t)}}
+
+	f.spec.Isolation = tenant.Shared
+	f.wantPlaces(t, tenant.Places{Current: first}) // until Move is called
+	next := f.move(t).Next
+	if !next.Shared || next.Partition == first.Partition || next.Collection == first.Collection || next.Made != 0 {
+		t.Fatalf("Move gives %+v as the next place, want a shared one", next)
+	}
+	if again := f.move(t).Next; again != next {
+		t.Errorf("the second Move gives %+v, want %+v again", again, next)
+	}
+	b.Work(t)
+	f.wantPlaces(t, tenant.Places{Current: first, Next: next}) // nothing is there yet
+	next.Made = 7
+	f.refill(t, next.Placement, next.Made)
+	f.wantPlaces(t, tenant.Places{Current: first, Next: next})
+	b.Work(t)
+	f.wantPlaces(t, tenant.Places{Current: next})
+	if got := f.place(t); got != next.Placement {
+		t.Errorf("Place = %+v after the move, want %+v", got, next.Placement)
+	}
+
+	f.spec.Isolation = tenant.Partition
+	f.apply(t)
+	back := f.move(t).Next
+	if back.Shared || back.Placement == first.Placement {
+		t.Errorf("Move back gives %+v, want a partition that was never given out before", back)
+	}
+	f.refill(t, back.Placement, 8)
+	f.spec.Isolation = tenant.Shared // a change of mind before it is filled
+	f.apply(t)
+	if got := f.move(t); got != (tenant.Places{Current: next}) {
+		t.Errorf("Move = %+v after a change of mind, want %+v only", got, next)
+	}
+	b.Work(t)
+	f.wantPlaces(t, tenant.Places{Current: next})
+	other.wantPlaces(t, theirs)
+}
+
+// placedShared is of a tenant that asks for it from the start.
+func placedShared(c check) {
+	t, b := c.t, c.Backend
+	f, other := applied(t, b), applied(t, b)
+	for _, f := range []*fixture{f, other} {
+		f.spec.Isolation = tenant.Shared
+		f.apply(t)
+	}
+	ours, theirs := f.place(t), other.place(t)
+	if !ours.Shared || ours.Collection != theirs.Collection || ours.Partition == theirs.Partition {
+		t.Errorf("two shared tenants are at %+v and %+v, want one collection and a key each", ours, theirs)
+	}
+}
