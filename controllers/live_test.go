@@ -1,0 +1,323 @@
+package controllers_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/mnemo-dev/mnemo/api/v1alpha1"
+	"github.com/mnemo-dev/mnemo/apiserver"
+	"github.com/mnemo-dev/mnemo/controllers"
+	"github.com/mnemo-dev/mnemo/internal/chat"
+	"github.com/mnemo-dev/mnemo/internal/embed"
+	"github.com/mnemo-dev/mnemo/internal/imports"
+	"github.com/mnemo-dev/mnemo/internal/jobs"
+	"github.com/mnemo-dev/mnemo/internal/memory"
+	"github.com/mnemo-dev/mnemo/internal/milvus"
+	"github.com/mnemo-dev/mnemo/internal/postgres"
+	"github.com/mnemo-dev/mnemo/internal/postgres/postgrestest"
+	"github.com/mnemo-dev/mnemo/internal/retrieve"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+	"github.com/mnemo-dev/mnemo/internal/testkit"
+	"github.com/mnemo-dev/mnemo/internal/tokens"
+)
+
+// live is the whole data path on real parts: an operator as its service
+// account, two API servers with caches of their own, and the workers of jobs.
+// The operator reaches PostgreSQL and Milvus through gates.
+type live struct {
+	client.Client
+	t          *testing.T   // what the operator outlives no longer than
+	db         *postgres.DB // past the gates
+	index      *milvus.Index
+	pg, mv     *testkit.Gate
+	stores     controllers.Stores // the operator's
+	replicas   []string           // URLs
+	namespaces []string
+	stop       func() // the operator
+}
+
+var quiet = slog.New(slog.DiscardHandler)
+
+// newLive starts everything but the operator, with so many namespaces.
+func newLive(t *testing.T, namespaces int) *live {
+	t.Helper()
+	l := &live{Client: cluster(t), t: t, stop: func() {}}
+	for range namespaces {
+		l.namespaces = append(l.namespaces, newNamespace(t, l.Client))
+	}
+	embedder, err := embed.OpenLocal(testkit.ModelDir(t), embed.LocalOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = embedder.Close() })
+	database, addr := postgrestest.Create(t), testkit.Milvus(t)
+	prefix := "live" + strings.ToLower(rand.Text()) + "_"
+	l.db, l.index = postgrestest.Open(t, database), openIndex(t, addr, prefix, embedder.Dimensions())
+	l.work(t, embedder)
+	for range 2 {
+		l.replicas = append(l.replicas, l.serve(t, postgrestest.Open(t, database), embedder))
+	}
+	app, err := url.Parse(database.AppURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.pg, l.mv = testkit.NewGate(t, app.Host), testkit.NewGate(t, addr.Addr)
+	l.pg.Open(t)
+	l.mv.Open(t)
+	app.Host, addr.Addr = l.pg.Addr, l.mv.Addr
+	db := postgrestest.Open(t, postgrestest.Database{AppURL: app.String()})
+	l.stores = controllers.Stores{Tenants: db, Tokens: db, Records: db, Partitions: openIndex(t, addr, prefix, embedder.Dimensions())}
+	return l
+}
+
+func openIndex(t *testing.T, addr testkit.MilvusAddr, prefix string, dimensions int) *milvus.Index {
+	t.Helper()
+	index, err := milvus.Open(t.Context(), milvus.Config{
+		Address: addr.Addr, Username: addr.User, Password: addr.Password, Prefix: prefix, Dimensions: dimensions,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = index.Close() })
+	return index
+}
+
+// work does the jobs.
+func (l *live) work(t *testing.T, embedder retrieve.Embedder) {
+	t.Helper()
+	chats := l.db.Conversations()
+	importing := imports.New(imports.Config{Leases: chats, Files: chats, CountTokens: tokens.Count})
+	config, err := jobs.Config(retrieve.NewIndexer(l.db, l.index, embedder), l.db, importing, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	workers, err := l.db.Jobs(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := workers.Start(context.WithoutCancel(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := workers.StopAndCancel(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// serve starts an API server and returns its URL.
+func (l *live) serve(t *testing.T, db *postgres.DB, embedder retrieve.Embedder) string {
+	t.Helper()
+	engine := retrieve.New(retrieve.Config{Searcher: db, Index: l.index, Embedder: embedder, Log: quiet})
+	memories, chats, cache := db.Memories(), db.Conversations(), apiserver.NewCache()
+	server := apiserver.New(apiserver.Config{
+		Memories: memory.NewService(memory.Config{
+			Store: memories, Buckets: memories, Searcher: engine, Index: l.index, Embedder: embedder, CountTokens: tokens.Count,
+		}),
+		Chats: chat.NewService(chat.Config{
+			Store: chats, Passages: chats, States: chats, Imports: chats, Uploads: chats, Searcher: engine,
+			Index: l.index, Embedder: embedder, CountTokens: tokens.CountUpTo, Log: quiet,
+		}),
+		Tokens: db, Rates: db, Cache: cache, Log: quiet,
+	})
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 2)
+	go func() { done <- server.Serve(listener) }()
+	go func() { done <- db.Listen(ctx, cache) }()
+	t.Cleanup(func() {
+		stop()
+		if err := server.Shutdown(context.Background()); err != nil {
+			t.Error(err)
+		}
+		for range 2 {
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	return "http://" + listener.Addr().String()
+}
+
+// operate starts the operator; it ends with l.stop or with the test that made l.
+func (l *live) operate(config controllers.Config) {
+	t := l.t
+	restConfig := rest.CopyConfig(kubeConfig)
+	restConfig.Impersonate.UserName = "system:serviceaccount:mnemo-system:mnemo-operator"
+	changes := make(chan tenant.ID, 100)
+	config.URL, config.Namespaces, config.Logger, config.Changes = l.replicas[0], l.namespaces, quiet, changes
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 2)
+	go func() { done <- controllers.Run(ctx, restConfig, config, l.stores) }()
+	go func() { done <- l.db.ListenTenants(ctx, func(id tenant.ID) { changes <- id }) }()
+	stopped := false
+	l.stop = func() {
+		if stopped {
+			return
+		}
+		stopped = true
+		stop()
+		for range 2 {
+			if err := <-done; err != nil {
+				t.Errorf("operator: %v", err)
+			}
+		}
+	}
+	t.Cleanup(l.stop)
+}
+
+// roomy is a quota that the polling of a test does not use up.
+const roomy = `"requestsPerMinute":1000000`
+
+// apply creates or changes a Tenant by a merge patch of its spec.
+func (l *live) apply(t *testing.T, key types.NamespacedName, spec string) {
+	t.Helper()
+	tn := &v1alpha1.Tenant{}
+	tn.Namespace, tn.Name = key.Namespace, key.Name
+	if err := l.Get(t.Context(), key, tn); client.IgnoreNotFound(err) != nil {
+		t.Fatal(err)
+	} else if err != nil {
+		if err := json.Unmarshal([]byte(spec), &tn.Spec); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Create(t.Context(), tn); err != nil {
+			t.Fatalf("create Tenant: %v", err)
+		}
+		return
+	}
+	l.patch(t, key, `{"spec":`+spec+`}`)
+}
+
+func (l *live) patch(t *testing.T, key types.NamespacedName, patch string) {
+	t.Helper()
+	tn := &v1alpha1.Tenant{}
+	tn.Namespace, tn.Name = key.Namespace, key.Name
+	if err := l.Patch(t.Context(), tn, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+		t.Fatalf("patch Tenant: %v", err)
+	}
+}
+
+// token returns what is in a user's Secret, "" when there is none.
+func (l *live) token(t *testing.T, key types.NamespacedName, user string) string {
+	t.Helper()
+	w := &world{Client: l.Client, ns: key.Namespace}
+	name := key.Name + "-" + user + "-access"
+	if isGone(t, l.Client, secretNamed(key.Namespace, name)) {
+		return ""
+	}
+	return string(w.secret(t, name).Data[v1alpha1.SecretToken])
+}
+
+// ask makes a request at one replica and returns the status and the answer.
+func (l *live) ask(t *testing.T, replica int, token, method, path, body string) (int, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, l.replicas[replica]+path, bytes.NewReader([]byte(body)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+token)
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(answer)
+}
+
+// answers reports whether every replica answers a listing with the status.
+func (l *live) answers(t *testing.T, token string, status int) bool {
+	t.Helper()
+	for i := range l.replicas {
+		if got, _ := l.ask(t, i, token, http.MethodGet, "/api/v2/memory?count=1", ""); got != status {
+			return false
+		}
+	}
+	return true
+}
+
+// remember stores a memory and returns the status.
+func (l *live) remember(t *testing.T, token, text string) int {
+	t.Helper()
+	status, _ := l.ask(t, 0, token, http.MethodPost, "/api/memory", fmt.Sprintf(`{"text":%q}`, text))
+	return status
+}
+
+// converse stores a conversation.
+func (l *live) converse(t *testing.T, token, id string) {
+	t.Helper()
+	body := fmt.Sprintf(`{"platform":"custom","conversation":{"id":%q,"title":"t","createdAt":"2026-05-01T00:00:00Z",
+		"messages":[{"id":"1","role":"user","content":"What about %s?","createdAt":"2026-05-01T00:00:00Z"}]}}`, id, id)
+	if status, answer := l.ask(t, 0, token, http.MethodPost, "/api/chat-history/ingest/custom-online", body); status != http.StatusOK {
+		t.Fatalf("store conversation: %d %s", status, answer)
+	}
+}
+
+// record returns what PostgreSQL holds of a tenant, a zero one when nothing.
+func (l *live) record(t *testing.T, resource types.UID) tenant.Record {
+	t.Helper()
+	list, err := l.db.Records(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range list {
+		if r.Resource == tenant.ID(resource) {
+			return r
+		}
+	}
+	return tenant.Record{}
+}
+
+// hasPartition asks by listing, which a partition that is not there refuses.
+func (l *live) hasPartition(t *testing.T, r tenant.Record) bool {
+	t.Helper()
+	_, err := l.index.List(t.Context(), r.ID, r.Placement, 0, 1)
+	return err == nil
+}
+
+// scope returns whose a token is.
+func (l *live) scope(t *testing.T, token string) tenant.Scope {
+	t.Helper()
+	who, err := l.db.Identify(t.Context(), tenant.HashSecret(token))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return who.Scope
+}
+
+// took waits until something holds and returns for how long it did.
+func took(t *testing.T, what string, holds func() bool) time.Duration {
+	t.Helper()
+	start, tick, deadline := time.Now(), time.NewTicker(10*time.Millisecond), time.After(90*time.Second)
+	defer tick.Stop()
+	for !holds() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("%s: it has not come about in 90 s", what)
+		}
+	}
+	return time.Since(start)
+}
