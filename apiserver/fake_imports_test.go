@@ -69,3 +69,37 @@ func (f fakeChats) DropUpload(_ context.Context, scope tenant.Scope, id string) 
 	delete(f.chunks, id)
 	return err
 }
+
+// chunk returns what was stored of an import's file.
+func (f *fakeStores) chunk(id string) string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return string(f.chunks[id])
+}
+
+// uploads is how many files there are.
+func (f *fakeStores) uploads() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.chunks)
+}
+
+// lastRequest is the request that sent the last file.
+func (f *fakeStores) lastRequest() tenant.Request {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.requested
+}
+
+// change changes an import.
+func (f *fakeStores) change(id string, change func(*chat.Import)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, u := range f.users {
+		for i := range u.imports {
+			if u.imports[i].ID == id {
+				change(&u.imports[i])
+			}
+		}
+	}
+}

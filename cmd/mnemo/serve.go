@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
+	"runtime/debug"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -34,8 +36,16 @@ type serveCommand struct {
 	MetricsListen string `env:"MNEMO_METRICS_LISTEN" default:":9090" help:"host:port to answer /metrics on."`
 }
 
+// garbagePercent is how much garbage may be held beside what is in use. Most of
+// that is numbers and words that are there for good and cost the collector
+// little, so that looking often is cheap, and twice the memory is not.
+const garbagePercent = 15
+
 // Run answers HTTP and works on jobs until the context ends.
 func (c *serveCommand) Run(ctx context.Context, log *slog.Logger) error {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(garbagePercent)
+	}
 	g, err := c.generation()
 	if err != nil {
 		return err

@@ -72,13 +72,19 @@ func (f *tensorFile) read(name string, shape ...int) ([]float32, error) {
 	if e.Offsets[0] < 0 || e.Offsets[1]-e.Offsets[0] != int64(count)*4 {
 		return nil, fmt.Errorf("tensor %s lies at %v, want %d bytes", name, e.Offsets, count*4)
 	}
-	raw := make([]byte, count*4)
-	if _, err := f.r.ReadAt(raw, f.start+e.Offsets[0]); err != nil {
-		return nil, fmt.Errorf("read tensor %s: %w", name, err)
-	}
 	values := make([]float32, count)
-	for i := range values {
-		values[i] = math.Float32frombits(binary.LittleEndian.Uint32(raw[i*4:]))
+	// In pieces: the largest tensor takes 47 MB, which need not be held twice.
+	raw := make([]byte, min(count*4, 64<<10))
+	at := f.start + e.Offsets[0]
+	for rest := values; len(rest) > 0; {
+		raw = raw[:min(len(raw), len(rest)*4)]
+		if _, err := f.r.ReadAt(raw, at); err != nil {
+			return nil, fmt.Errorf("read tensor %s: %w", name, err)
+		}
+		for i := range len(raw) / 4 {
+			rest[i] = math.Float32frombits(binary.LittleEndian.Uint32(raw[i*4:]))
+		}
+		rest, at = rest[len(raw)/4:], at+int64(len(raw))
 	}
 	return values, nil
 }

@@ -1,0 +1,344 @@
+package apiserver
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"mime/multipart"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mnemo-dev/mnemo/internal/chat"
+	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+const importPath = "/api/chat-history/import"
+
+// field is a part of a form.
+type field struct{ name, value string }
+
+// form writes a form and returns it with its content type.
+func form(t *testing.T, fields ...field) (body, contentType string) {
+	t.Helper()
+	var b strings.Builder
+	w := multipart.NewWriter(&b)
+	for _, f := range fields {
+		part, err := w.CreateFormFile(f.name, "export.json")
+		if f.name == "platform" {
+			part, err = w.CreateFormField(f.name)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(part, f.value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.String(), w.FormDataContentType()
+}
+
+// send uploads a form.
+func (h *house) send(t *testing.T, token string, headers []string, fields ...field) answer {
+	t.Helper()
+	body, contentType := form(t, fields...)
+	return h.call(t, token, "POST", importPath, body, append([]string{"Content-Type", contentType}, headers...)...)
+}
+
+func TestImportTakesForms(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, func(c *Config) { c.ImportFile = 3 << 20 })
+	big := strings.Repeat("0123456789abcdef", 3<<20/16)
+	for name, tc := range map[string]struct {
+		fields   []field
+		stored   string
+		platform string
+	}{
+		"a file":               {[]field{{"file", "[]"}}, "[]", ""},
+		"of several chunks":    {[]field{{"file", big}}, big, ""},
+		"a platform before":    {[]field{{"platform", "claude"}, {"file", "x"}}, "x", "claude"},
+		"a platform behind":    {[]field{{"file", "y"}, {"platform", "chatgpt"}}, "y", "chatgpt"},
+		"what nobody asks for": {[]field{{"colour", "red"}, {"file", "z"}, {"shape", strings.Repeat("round", 1000)}}, "z", ""},
+	} {
+		got := h.send(t, h.alice, nil, tc.fields...)
+		id, _ := got.json(t)["importId"].(string)
+		if got.status != http.StatusAccepted || h.stores.chunk(id) != tc.stored {
+			t.Errorf("%s: %d %s, %d bytes stored", name, got.status, got.body, len(h.stores.chunk(id)))
+		}
+		h.fitsOpenAPI(t, "POST", importPath, got)
+		read := h.ok(t, h.alice, "GET", "/api/chat-history/imports/"+id, "")
+		want := fmt.Sprintf(`{"importId":%q,"platform":%q,"status":"queued","total":0,"imported":0,"updated":0,"skipped":0,"blocked":0,"failed":0,`+
+			`"errors":[],"startedAt":"2025-05-09T12:00:00.123Z","finishedAt":null,"unchanged":0,"indexed":0,"warnings":[]}`, id, tc.platform)
+		if strings.TrimSpace(read.body) != want {
+			t.Errorf("%s: it reads\n%s, want\n%s", name, read.body, want)
+		}
+		h.fitsOpenAPI(t, "GET", "/api/chat-history/imports/"+id, read)
+	}
+	list := h.ok(t, h.alice, "GET", "/api/chat-history/imports?pageSize=2", "")
+	if !strings.Contains(list.body, `"page":1,"pageSize":2,"total":5,"totalPages":3`) || strings.Count(list.body, "importId") != 2 {
+		t.Errorf("the list: %s", list.body)
+	}
+	h.fitsOpenAPI(t, "GET", "/api/chat-history/imports", list)
+}
+
+// Sent in chunks of HTTP, as a client does that does not know the length.
+func TestImportStreams(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	file := strings.Repeat("0123456789abcdef", 12<<20/16)
+	body, contentType := form(t, field{"file", file})
+	r, w := io.Pipe()
+	go func() {
+		_, err := io.Copy(w, strings.NewReader(body))
+		w.CloseWithError(err)
+	}()
+	request, err := http.NewRequestWithContext(t.Context(), "POST", "http://"+h.addr+importPath, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+h.alice)
+	request.Header.Set("Content-Type", contentType)
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if raw, err := io.ReadAll(response.Body); response.StatusCode != http.StatusAccepted {
+		t.Errorf("%d %s, %v", response.StatusCode, raw, err)
+	}
+}
+
+func TestImportRefusesForms(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, func(c *Config) { c.ImportFile = 1000 })
+	good, contentType := form(t, field{"file", "[]"})
+	twice, twiceType := form(t, field{"file", "[]"}, field{"file", "[]"})
+	none, noneType := form(t, field{"colour", "red"})
+	empty, emptyType := form(t, field{"file", ""})
+	other, otherType := form(t, field{"platform", "gemini"}, field{"file", "[]"})
+	large, largeType := form(t, field{"file", strings.Repeat("x", 1001)})
+	huge, hugeType := form(t, field{"file", strings.Repeat("x", 2<<20)})
+	for name, tc := range map[string]struct {
+		body, contentType string
+		status            int
+		says              string
+	}{
+		"nothing":        {"", contentType, 400, "the body is required"},
+		"no form":        {"{}", "application/json", 415, "multipart/form-data"},
+		"another form":   {"file=x", "application/x-www-form-urlencoded", 415, "multipart/form-data"},
+		"no boundary":    {good, "multipart/form-data", 415, "with its boundary"},
+		"other boundary": {good, "multipart/form-data; boundary=other", 400, "file is required"},
+		"cut":            {good[:len(good)-30], contentType, 400, "could not be read to its end"},
+		"no file":        {none, noneType, 400, "file is required"},
+		"two files":      {twice, twiceType, 400, "file takes one file"},
+		"an empty file":  {empty, emptyType, 400, "file must not be empty"},
+		"no platform":    {other, otherType, 400, "platform takes chatgpt or claude"},
+		"too large":      {large, largeType, 413, "at most 1000 bytes"},
+		"far too large":  {huge, hugeType, 413, "at most 1000 bytes"},
+	} {
+		got := h.call(t, h.alice, "POST", importPath, tc.body, "Content-Type", tc.contentType)
+		if message, _ := got.json(t)["error"].(string); got.status != tc.status || !strings.Contains(message, tc.says) {
+			t.Errorf("%s: %d %s, want %d with %q", name, got.status, got.body, tc.status, tc.says)
+		}
+		h.fitsOpenAPI(t, "POST", importPath, got)
+	}
+	if got := h.call(t, h.alice, "POST", importPath, good, "Content-Type", contentType, "Content-Encoding", "gzip"); got.status != 415 {
+		t.Errorf("compressed: %d %s", got.status, got.body)
+	}
+	if n := len(h.stores.chunks); n != 0 {
+		t.Errorf("%d uploads are left", n)
+	}
+	h.stores.fail(fault.New(fault.Forbidden, "the storage quota is used up"))
+	if got := h.send(t, h.alice, nil, field{"file", "[]"}); got.status != 403 {
+		t.Errorf("without storage: %d %s", got.status, got.body)
+	}
+}
+
+// What a client sends of a form before it goes away leaves nothing.
+func TestImportHalfSent(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	body, contentType := form(t, field{"file", strings.Repeat("x", 3<<20)})
+	conn, err := net.Dial("tcp", h.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n", importPath, h.alice, contentType, len(body))
+	if _, err := io.WriteString(conn, body[:2<<20]); err != nil {
+		t.Fatal(err)
+	}
+	h.eventually(t, func() string {
+		if h.stores.uploads() == 0 {
+			return "nothing of it arrived"
+		}
+		return ""
+	})
+	conn.Close()
+	h.eventually(t, func() string {
+		if n := h.stores.uploads(); n != 0 {
+			return fmt.Sprintf("%d uploads are left", n)
+		}
+		return ""
+	})
+}
+
+// The same file is the same body, whatever stands between its parts.
+func TestImportIsRepeatable(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	key := []string{"Idempotency-Key", "k"}
+	var seen []tenant.Request
+	for _, fields := range [][]field{
+		{{"file", "[]"}}, {{"colour", "red"}, {"file", "[]"}}, {{"file", "[1]"}}, {{"file", "[]"}, {"platform", "claude"}},
+	} {
+		if got := h.send(t, h.alice, key, fields...); got.status != http.StatusAccepted {
+			t.Fatalf("%d %s", got.status, got.body)
+		}
+		seen = append(seen, h.stores.lastRequest())
+	}
+	if seen[0] != seen[1] || seen[0].Route != "import" || seen[0].Key == (tenant.Hash{}) {
+		t.Errorf("the same file sent twice is %v and %v", seen[0], seen[1])
+	}
+	if seen[0] == seen[2] || seen[0] == seen[3] || seen[2] == seen[3] {
+		t.Errorf("other files or platforms are the same: %v", seen)
+	}
+}
+
+// follow opens a stream of an import's events.
+func (h *house) follow(t *testing.T, ctx context.Context, token, id, last string) *http.Response {
+	t.Helper()
+	r, err := http.NewRequestWithContext(ctx, "GET", "http://"+h.addr+"/api/chat-history/imports/"+id+"/events", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+token)
+	if last != "" {
+		r.Header.Set("Last-Event-ID", last)
+	}
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { response.Body.Close() })
+	return response
+}
+
+// event reads the next event: its id and its data.
+func event(t *testing.T, r *bufio.Reader) (id, data string) {
+	t.Helper()
+	for {
+		line, err := r.ReadString('\n')
+		if err != nil {
+			t.Fatalf("the stream ends: %v", err)
+		}
+		switch name, value, _ := strings.Cut(strings.TrimSpace(line), ": "); name {
+		case "id":
+			id = value
+		case "data":
+			data = value
+		case "":
+			if data != "" {
+				return id, data
+			}
+		}
+	}
+}
+
+func TestEvents(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	id := h.send(t, h.alice, nil, field{"file", "[]"}).json(t)["importId"].(string)
+	change := func(f func(*chat.Import)) { h.stores.change(id, f) }
+
+	stream := h.follow(t, t.Context(), h.alice, id, "")
+	if stream.StatusCode != 200 || stream.Header.Get("Content-Type") != "text/event-stream" || stream.Header.Get("Cache-Control") != "no-cache" {
+		t.Errorf("the stream begins %d %v", stream.StatusCode, stream.Header)
+	}
+	r := bufio.NewReader(stream.Body)
+	if n, data := event(t, r); n != "1" || !strings.Contains(data, `"status":"queued"`) {
+		t.Errorf("event %s %s", n, data)
+	}
+	change(func(i *chat.Import) { i.Status, i.Total, i.Imported, i.Version = chat.ImportRunning, 3, 1, 2 })
+	n, data := event(t, r)
+	if want := h.ok(t, h.alice, "GET", "/api/chat-history/imports/"+id, "").body; n != "2" || data != strings.TrimSpace(want) {
+		t.Errorf("event %s %s, want %s", n, data, want)
+	}
+
+	// One that has heard so much hears only what comes then; one that has heard
+	// of another time hears what is now.
+	later := bufio.NewReader(h.follow(t, t.Context(), h.alice, id, "2").Body)
+	stale := bufio.NewReader(h.follow(t, t.Context(), h.alice, id, "1").Body)
+	if n, _ := event(t, stale); n != "2" {
+		t.Errorf("after event 1 comes %s", n)
+	}
+	change(func(i *chat.Import) { i.Status, i.Imported, i.Indexed, i.Version = chat.ImportDone, 3, 1, 3 })
+	for _, r := range []*bufio.Reader{r, later, stale} {
+		if n, data := event(t, r); n != "3" || !strings.Contains(data, `"status":"done"`) {
+			t.Errorf("event %s %s", n, data)
+		}
+	}
+	change(func(i *chat.Import) { i.Indexed, i.Version = 3, 4 })
+	for _, r := range []*bufio.Reader{r, later, stale} {
+		if n, _ := event(t, r); n != "4" {
+			t.Errorf("event %s, want the last one", n)
+		}
+		if rest, err := io.ReadAll(r); err != nil || len(rest) > 0 {
+			t.Errorf("after all is indexed comes %q, %v", rest, err)
+		}
+	}
+	if over := h.follow(t, t.Context(), h.alice, id, "4"); over.StatusCode != http.StatusNoContent {
+		t.Errorf("who has heard all is answered %d, want 204", over.StatusCode)
+	}
+	if n, _ := event(t, bufio.NewReader(h.follow(t, t.Context(), h.alice, id, "rubbish").Body)); n != "4" {
+		t.Errorf("who has heard rubbish hears %s", n)
+	}
+}
+
+// A stream ends when its server stops: nothing waits for it.
+func TestEventsEndWithTheServer(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	id := h.send(t, h.alice, nil, field{"file", "[]"}).json(t)["importId"].(string)
+	r := bufio.NewReader(h.follow(t, t.Context(), h.alice, id, "").Body)
+	event(t, r)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if err := h.Shutdown(ctx); err != nil {
+		t.Errorf("with a stream open the server does not stop: %v", err)
+	}
+	if _, err := io.ReadAll(r); err != nil {
+		t.Errorf("the stream breaks off: %v", err)
+	}
+}
+
+// A client that goes away frees what its stream took.
+func TestEventsEndWithTheClient(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	id := h.send(t, h.alice, nil, field{"file", "[]"}).json(t)["importId"].(string)
+	ctx, cancel := context.WithCancel(t.Context())
+	r := bufio.NewReader(h.follow(t, ctx, h.alice, id, "").Body)
+	event(t, r)
+	cancel()
+	version := int64(1)
+	h.eventually(t, func() string {
+		version++ // it notices when it has something to tell
+		h.stores.change(id, func(i *chat.Import) { i.Version = version })
+		if n := h.app.Server().GetOpenConnectionsCount(); n > 1 {
+			return fmt.Sprintf("%d connections are open", n)
+		}
+		return ""
+	})
+	var left bytes.Buffer
+	if _, err := left.ReadFrom(r); err == nil {
+		t.Errorf("the stream went on with %q", left.String())
+	}
+}
