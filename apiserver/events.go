@@ -95,6 +95,10 @@ func (f *follower) run(w *bufio.Writer) {
 	defer cancel()
 	beats := time.NewTicker(beat)
 	defer beats.Stop()
+	// The headers go with the first text: the client knows that it is heard.
+	if f.write(w, ":\n\n") != nil {
+		return
+	}
 	for {
 		if f.told != f.now.Version {
 			if f.tell(w) != nil {

@@ -73,20 +73,17 @@ func TestImportTakesForms(t *testing.T) {
 		if got.status != http.StatusAccepted || h.stores.chunk(id) != tc.stored {
 			t.Errorf("%s: %d %s, %d bytes stored", name, got.status, got.body, len(h.stores.chunk(id)))
 		}
-		h.fitsOpenAPI(t, "POST", importPath, got)
 		read := h.ok(t, h.alice, "GET", "/api/chat-history/imports/"+id, "")
 		want := fmt.Sprintf(`{"importId":%q,"platform":%q,"status":"queued","total":0,"imported":0,"updated":0,"skipped":0,"blocked":0,"failed":0,`+
 			`"errors":[],"startedAt":"2025-05-09T12:00:00.123Z","finishedAt":null,"unchanged":0,"indexed":0,"warnings":[]}`, id, tc.platform)
 		if strings.TrimSpace(read.body) != want {
 			t.Errorf("%s: it reads\n%s, want\n%s", name, read.body, want)
 		}
-		h.fitsOpenAPI(t, "GET", "/api/chat-history/imports/"+id, read)
 	}
 	list := h.ok(t, h.alice, "GET", "/api/chat-history/imports?pageSize=2", "")
 	if !strings.Contains(list.body, `"page":1,"pageSize":2,"total":5,"totalPages":3`) || strings.Count(list.body, "importId") != 2 {
 		t.Errorf("the list: %s", list.body)
 	}
-	h.fitsOpenAPI(t, "GET", "/api/chat-history/imports", list)
 }
 
 // Sent in chunks of HTTP, as a client does that does not know the length.
@@ -100,7 +97,7 @@ func TestImportStreams(t *testing.T) {
 		_, err := io.Copy(w, strings.NewReader(body))
 		w.CloseWithError(err)
 	}()
-	request, err := http.NewRequestWithContext(t.Context(), "POST", "http://"+h.addr+importPath, r)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+h.addr+importPath, r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +145,6 @@ func TestImportRefusesForms(t *testing.T) {
 		if message, _ := got.json(t)["error"].(string); got.status != tc.status || !strings.Contains(message, tc.says) {
 			t.Errorf("%s: %d %s, want %d with %q", name, got.status, got.body, tc.status, tc.says)
 		}
-		h.fitsOpenAPI(t, "POST", importPath, got)
 	}
 	if got := h.call(t, h.alice, "POST", importPath, good, "Content-Type", contentType, "Content-Encoding", "gzip"); got.status != 415 {
 		t.Errorf("compressed: %d %s", got.status, got.body)
@@ -213,9 +209,9 @@ func TestImportIsRepeatable(t *testing.T) {
 }
 
 // follow opens a stream of an import's events.
-func (h *house) follow(t *testing.T, ctx context.Context, token, id, last string) *http.Response {
+func (h *house) follow(ctx context.Context, t *testing.T, token, id, last string) *http.Response {
 	t.Helper()
-	r, err := http.NewRequestWithContext(ctx, "GET", "http://"+h.addr+"/api/chat-history/imports/"+id+"/events", nil)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+h.addr+"/api/chat-history/imports/"+id+"/events", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -258,8 +254,8 @@ func TestEvents(t *testing.T) {
 	id := h.send(t, h.alice, nil, field{"file", "[]"}).json(t)["importId"].(string)
 	change := func(f func(*chat.Import)) { h.stores.change(id, f) }
 
-	stream := h.follow(t, t.Context(), h.alice, id, "")
-	if stream.StatusCode != 200 || stream.Header.Get("Content-Type") != "text/event-stream" || stream.Header.Get("Cache-Control") != "no-cache" {
+	stream := h.follow(t.Context(), t, h.alice, id, "")
+	if stream.StatusCode != http.StatusOK || stream.Header.Get("Content-Type") != "text/event-stream" || stream.Header.Get("Cache-Control") != "no-cache" {
 		t.Errorf("the stream begins %d %v", stream.StatusCode, stream.Header)
 	}
 	r := bufio.NewReader(stream.Body)
@@ -274,8 +270,12 @@ func TestEvents(t *testing.T) {
 
 	// One that has heard so much hears only what comes then; one that has heard
 	// of another time hears what is now.
-	later := bufio.NewReader(h.follow(t, t.Context(), h.alice, id, "2").Body)
-	stale := bufio.NewReader(h.follow(t, t.Context(), h.alice, id, "1").Body)
+	asked := time.Now()
+	later := bufio.NewReader(h.follow(t.Context(), t, h.alice, id, "2").Body)
+	if took := time.Since(asked); took > beat/2 {
+		t.Errorf("a stream without news begins after %s", took)
+	}
+	stale := bufio.NewReader(h.follow(t.Context(), t, h.alice, id, "1").Body)
 	if n, _ := event(t, stale); n != "2" {
 		t.Errorf("after event 1 comes %s", n)
 	}
@@ -294,10 +294,10 @@ func TestEvents(t *testing.T) {
 			t.Errorf("after all is indexed comes %q, %v", rest, err)
 		}
 	}
-	if over := h.follow(t, t.Context(), h.alice, id, "4"); over.StatusCode != http.StatusNoContent {
+	if over := h.follow(t.Context(), t, h.alice, id, "4"); over.StatusCode != http.StatusNoContent {
 		t.Errorf("who has heard all is answered %d, want 204", over.StatusCode)
 	}
-	if n, _ := event(t, bufio.NewReader(h.follow(t, t.Context(), h.alice, id, "rubbish").Body)); n != "4" {
+	if n, _ := event(t, bufio.NewReader(h.follow(t.Context(), t, h.alice, id, "rubbish").Body)); n != "4" {
 		t.Errorf("who has heard rubbish hears %s", n)
 	}
 }
@@ -307,7 +307,7 @@ func TestEventsEndWithTheServer(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
 	id := h.send(t, h.alice, nil, field{"file", "[]"}).json(t)["importId"].(string)
-	r := bufio.NewReader(h.follow(t, t.Context(), h.alice, id, "").Body)
+	r := bufio.NewReader(h.follow(t.Context(), t, h.alice, id, "").Body)
 	event(t, r)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
@@ -325,7 +325,7 @@ func TestEventsEndWithTheClient(t *testing.T) {
 	h := newHouse(t)
 	id := h.send(t, h.alice, nil, field{"file", "[]"}).json(t)["importId"].(string)
 	ctx, cancel := context.WithCancel(t.Context())
-	r := bufio.NewReader(h.follow(t, ctx, h.alice, id, "").Body)
+	r := bufio.NewReader(h.follow(ctx, t, h.alice, id, "").Body)
 	event(t, r)
 	cancel()
 	version := int64(1)

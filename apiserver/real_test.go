@@ -108,12 +108,10 @@ func newRealHouseOn(t *testing.T, s realStores) (*house, realStores) {
 // the one named.
 func (s realStores) tenant(t *testing.T, name, user string, suspended bool) string {
 	t.Helper()
-	id := tenant.ID(fmt.Sprintf("0196b2f4-0000-7000-8000-%012x", name))
-	quota := tenant.Quota{Memories: 1000, Conversations: 10, Storage: 10 << 20, Users: 10, RequestsPerMinute: 1000000, ListTokens: 25000,
-		UserMemories: tenant.NoLimit, UserConversations: tenant.NoLimit}
-	if _, err := s.db.Apply(t.Context(), tenant.Spec{ID: id, Cluster: "c", Namespace: "test", Name: name, Suspended: suspended,
-		DeletionPolicy: tenant.Delete, Isolation: tenant.Partition, Quota: quota,
-		Users: []tenant.UserSpec{{Name: "alice"}, {Name: "bob"}, {Name: "carol"}, {Name: "dave"}}}); err != nil {
+	spec := s.spec(name)
+	spec.Suspended = suspended
+	id := spec.ID
+	if _, err := s.db.Apply(t.Context(), spec); err != nil {
 		t.Fatal(err)
 	}
 	place, err := s.db.Place(t.Context(), id)
@@ -131,6 +129,17 @@ func (s realStores) tenant(t *testing.T, name, user string, suspended bool) stri
 		t.Fatal(err)
 	}
 	return token
+}
+
+// spec is what tenant applies.
+func (realStores) spec(name string) tenant.Spec {
+	return tenant.Spec{
+		ID: tenant.ID(fmt.Sprintf("0196b2f4-0000-7000-8000-%012x", name)), Cluster: "c", Namespace: "test", Name: name,
+		DeletionPolicy: tenant.Delete, Isolation: tenant.Partition,
+		Quota: tenant.Quota{Memories: 1000, Conversations: 10, Storage: 10 << 20, Users: 10, RequestsPerMinute: 1000000, ListTokens: 25000,
+			UserMemories: tenant.NoLimit, UserConversations: tenant.NoLimit},
+		Users: []tenant.UserSpec{{Name: "alice"}, {Name: "bob"}, {Name: "carol"}, {Name: "dave"}},
+	}
 }
 
 // TestReal holds the server on its real stores to what it must show. Its parts
@@ -154,6 +163,18 @@ func TestReal(t *testing.T) {
 	t.Run("ImportOnce", func(t *testing.T) {
 		t.Parallel()
 		h.importsOnce(t, s)
+	})
+	t.Run("ImportQuota", func(t *testing.T) {
+		t.Parallel()
+		h.importsWithinQuota(t, s)
+	})
+	t.Run("ImportReplicas", func(t *testing.T) {
+		t.Parallel()
+		h.tellsImportsTogether(t, s)
+	})
+	t.Run("ImportBadFiles", func(t *testing.T) {
+		t.Parallel()
+		h.refusesBadFiles(t, s)
 	})
 	t.Run("DefaultBucket", func(t *testing.T) {
 		t.Parallel()

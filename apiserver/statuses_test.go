@@ -118,7 +118,7 @@ func TestEventsEnd(t *testing.T) {
 	if got := h.call(t, h.alice, "GET", path, "", "Last-Event-ID", "1"); got.status != 204 || got.body != "" {
 		t.Errorf("after the last event: %d %s", got.status, got.body)
 	}
-	if got := h.call(t, h.alice, "GET", path, "", "Last-Event-ID", "0"); got.status != 200 || !strings.HasPrefix(got.body, "id: 1\ndata: {") {
+	if got := h.call(t, h.alice, "GET", path, "", "Last-Event-ID", "0"); got.status != 200 || !strings.HasPrefix(got.body, ":\n\nid: 1\ndata: {") {
 		t.Errorf("before the last event: %d %s", got.status, got.body)
 	}
 }
