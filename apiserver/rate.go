@@ -149,15 +149,22 @@ func (s *Server) limitRate(ctx huma.Context, next func(huma.Context)) {
 	}
 	hard := who.Quota.RequestsPerMinute
 	v := s.limiter.take(ctx.Context(), who.Tenant, hard)
-	seconds := strconv.Itoa(int(math.Ceil(v.reset.Seconds())))
 	c := fiberCtx(ctx)
 	c.Set(headerRateLimit, strconv.FormatInt(hard, 10))
 	c.Set(headerRateRemaining, strconv.FormatInt(v.remaining, 10))
-	c.Set(headerRateReset, seconds)
+	c.Set(headerRateReset, v.seconds())
 	if !v.ok {
-		s.refuse(ctx, &fault.Error{Kind: fault.RateLimited, RetryAfter: max(v.reset, time.Second),
-			Message: "this tenant's " + strconv.FormatInt(hard, 10) + " requests per minute are used up; try again in " + seconds + " s"})
+		s.refuse(ctx, v.refusal(hard))
 		return
 	}
 	next(ctx)
+}
+
+// seconds is how long the minute lasts still, rounded up.
+func (v verdict) seconds() string { return strconv.Itoa(int(math.Ceil(v.reset.Seconds()))) }
+
+// refusal is the error of a request that may not go on.
+func (v verdict) refusal(hard int64) error {
+	return &fault.Error{Kind: fault.RateLimited, RetryAfter: max(v.reset, time.Second),
+		Message: "this tenant's " + strconv.FormatInt(hard, 10) + " requests per minute are used up; try again in " + v.seconds() + " s"}
 }

@@ -2,8 +2,9 @@ package apiserver
 
 import "net/http"
 
-// routes is the whole route table. /openapi.json is served beside it, and
-// /metrics on a port of its own (MetricsHandler).
+// routes is the whole route table of the API. /openapi.json and the pages of
+// apiserver/dashboard are served beside it, and /metrics on a port of its own
+// (MetricsHandler).
 func (s *Server) routes() {
 	const get, post, patch, del = http.MethodGet, http.MethodPost, http.MethodPatch, http.MethodDelete
 

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"reflect"
 	"strings"
 	"sync"
@@ -37,6 +38,13 @@ type Config struct {
 	// Cache remembers identities; an empty one when nil. Whoever listens to
 	// the database's notifications must be given the same one.
 	Cache *Cache
+	// Sessions, Access and Holdings are what the dashboard needs beside; without
+	// Sessions there is none.
+	Sessions tenant.SessionStore
+	Access   tenant.AccessStore
+	Holdings tenant.HoldingStore
+	// TrustedProxies are whose X-Forwarded-For is believed.
+	TrustedProxies []netip.Prefix
 	// Checks are asked by /readyz, by name; nil errors mean ready.
 	Checks map[string]func(context.Context) error
 	// Registry takes the server's metrics; one of its own when nil.
@@ -107,6 +115,7 @@ func New(c Config) *Server {
 	s.routes()
 	finishOpenAPI(s.api.OpenAPI())
 	s.app.Get("/openapi.json", s.serveOpenAPI())
+	s.addDashboard()
 	return s
 }
 

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"runtime/debug"
 	"time"
@@ -31,9 +32,10 @@ type serveCommand struct {
 	milvusFlags
 	embedderFlags
 	chatFlags
-	Listen        string `env:"MNEMO_LISTEN" default:":8080" help:"host:port to answer HTTP on."`
-	ImportLimit   int64  `env:"MNEMO_IMPORT_LIMIT" default:"4294967296" help:"Largest file that may be imported, bytes."`
-	MetricsListen string `env:"MNEMO_METRICS_LISTEN" default:":9090" help:"host:port to answer /metrics on."`
+	Listen         string         `env:"MNEMO_LISTEN" default:":8080" help:"host:port to answer HTTP on."`
+	ImportLimit    int64          `env:"MNEMO_IMPORT_LIMIT" default:"4294967296" help:"Largest file that may be imported, bytes."`
+	MetricsListen  string         `env:"MNEMO_METRICS_LISTEN" default:":9090" help:"host:port to answer /metrics on."`
+	TrustedProxies []netip.Prefix `env:"MNEMO_TRUSTED_PROXIES" help:"Networks of the proxies in front, such as 10.0.0.0/8: their X-Forwarded-For says where a sign-in comes from."`
 }
 
 // garbagePercent is how much garbage may be held beside what is in use. Most of
@@ -109,10 +111,11 @@ func (c *serveCommand) serverConfig(s *stores, embedder retrieve.Embedder, model
 			Store: conversations, Passages: conversations, States: conversations, Imports: conversations, Uploads: conversations,
 			Searcher: engine, Index: s.index, Embedder: embedder, CountTokens: tokens.CountUpTo, Synthesizer: model, Log: log,
 		}),
-		Accounts:   account.NewService(account.Config{Store: s.db.Accounts()}),
-		Tokens:     s.db,
-		Rates:      s.db,
-		Cache:      cache,
+		Accounts: account.NewService(account.Config{Store: s.db.Accounts()}),
+		Tokens:   s.db,
+		Rates:    s.db,
+		Cache:    cache,
+		Sessions: s.db, Access: s.db, Holdings: s.db, TrustedProxies: c.TrustedProxies,
 		ImportFile: c.ImportLimit,
 		Checks:     map[string]func(context.Context) error{"postgresql": s.db.Ping},
 		Log:        log,

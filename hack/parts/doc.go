@@ -1,6 +1,6 @@
 // Package parts fetches or builds, caches and runs the real programs Mnemo
 // stands on (PostgreSQL, Milvus, a Kubernetes control plane) and brings the
-// embedding model's files, on a Linux machine that has only Go, Python 3 with
+// embedding model's files and a browser for tests, on a Linux machine that has only Go, Python 3 with
 // pip, make and git, as root or not.
 //
 // `make up` and `make test` both use it, so what is tested is what is run.

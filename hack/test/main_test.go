@@ -55,7 +55,7 @@ func TestExecuteStopsTheCommandWithUs(t *testing.T) {
 func TestUnknownPart(t *testing.T) {
 	t.Parallel()
 	err := new(started).start(t.Context(), t.TempDir(), nil, []string{"oracle"})
-	if err == nil || !strings.Contains(err.Error(), "choose from postgres,milvus,kube,model") {
+	if err == nil || !strings.Contains(err.Error(), "choose from postgres,milvus,kube,model,chromium") {
 		t.Errorf("start: %v, want the parts to choose from", err)
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/mnemo-dev/mnemo/hack/parts"
 )
 
-var allParts = []string{"postgres", "milvus", "kube", "model"}
+var allParts = []string{"postgres", "milvus", "kube", "model", "chromium"}
 
 // started collects the parts that run and what a test must know of them.
 type started struct {
@@ -67,7 +67,24 @@ func (s *started) startOne(ctx context.Context, name string, o parts.Options) er
 			return err
 		}
 		s.add(nil, "MNEMO_TEST_MODEL="+model)
+	case "chromium":
+		return s.fetchBrowser(ctx, o)
 	}
+	return nil
+}
+
+// fetchBrowser brings the browser, which tests start themselves, and what they
+// run in it.
+func (s *started) fetchBrowser(ctx context.Context, o parts.Options) error {
+	chromium, err := parts.Chromium(ctx, o.Cache)
+	if err != nil {
+		return err
+	}
+	axe, err := parts.Axe(ctx, o.Cache)
+	if err != nil {
+		return err
+	}
+	s.add(nil, "MNEMO_TEST_CHROMIUM="+chromium, "MNEMO_TEST_AXE="+axe)
 	return nil
 }
 

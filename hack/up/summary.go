@@ -17,6 +17,7 @@ func (p *platform) writeEnv(path string) error {
 	for _, v := range [][2]string{
 		{"MNEMO_URL", p.product.url()},
 		{"MNEMO_TOKEN", first.token},
+		{"MNEMO_SIGN_IN", p.signInName()},
 		{"MNEMO_PASSWORD", first.password},
 		{"MNEMO_TOKEN_2", second.token},
 		{"MNEMO_METRICS_URL", "http://" + p.product.address("metrics") + "/metrics"},
@@ -42,6 +43,11 @@ func (p *platform) writeEnv(path string) error {
 // quote makes s one word of a shell.
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
+// signInName is what the first user signs in to the dashboard under.
+func (p *platform) signInName() string {
+	return p.sample.namespace + "/" + p.sample.name + "/" + p.sample.users[0].name
+}
+
 // printSummary tells a person what runs and what to try.
 func (p *platform) printSummary(w io.Writer, took time.Duration) {
 	url, user := p.product.url(), p.sample.users[0]
@@ -49,10 +55,11 @@ func (p *platform) printSummary(w io.Writer, took time.Duration) {
 	_, _ = fmt.Fprintf(w, `
 Mnemo is up after %s.
 
-  API         %s   (its contract: %[2]s/openapi.json)
-  token       %[3]s   (%s of Tenant %s)
-  kubectl     export KUBECONFIG=%s
-  for scripts . %s/%s
+  dashboard   %s   in a browser: sign in as %[12]s with password %[13]s
+  API         %[2]s   (its contract: %[2]s/openapi.json)
+  token       %[3]s   (%[4]s of Tenant %[5]s)
+  kubectl     export KUBECONFIG=%[6]s
+  for scripts . %[7]s/%[8]s
   logs        %[7]s/logs
 
 Try, in another terminal: store a memory, find it by other words, see the Tenants.
@@ -65,7 +72,7 @@ Try, in another terminal: store a memory, find it by other words, see the Tenant
 
 Ctrl-C stops everything; the data stays, and the next start is quick.
 `, took.Round(100*time.Millisecond), url, user.token, user.name, p.sample.name, p.kube.Kubeconfig, p.dir, envFile,
-		auth, time.Now().Format(time.DateOnly), p.kube.Kubectl)
+		auth, time.Now().Format(time.DateOnly), p.kube.Kubectl, p.signInName(), user.password)
 	if p.milvus.Open() {
 		_, _ = fmt.Fprint(w, `
 Mind: Milvus' internal ports ask for no password and listen on every address of this machine, because only root can shut

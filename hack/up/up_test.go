@@ -73,12 +73,12 @@ func TestEnvCanBeSourced(t *testing.T) {
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("mode %v, %v, want it private", info.Mode(), err)
 	}
-	script := fmt.Sprintf(`. %s; echo "$MNEMO_TOKEN|$MNEMO_PASSWORD|$MNEMO_TOKEN_2|$KUBECONFIG|$MILVUS_PASSWORD|$MNEMO_NAMESPACE"`, path)
+	script := fmt.Sprintf(`. %s; echo "$MNEMO_TOKEN|$MNEMO_SIGN_IN|$MNEMO_PASSWORD|$MNEMO_TOKEN_2|$KUBECONFIG|$MILVUS_PASSWORD|$MNEMO_NAMESPACE"`, path)
 	out, err := exec.CommandContext(t.Context(), "sh", "-c", script).Output()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff("tok1|pw|tok2|/a dir/config|it's|default\n", string(out)); diff != "" {
+	if diff := cmp.Diff("tok1|default/acme/a|pw|tok2|/a dir/config|it's|default\n", string(out)); diff != "" {
 		t.Errorf("a shell reads (-want +got):\n%s", diff)
 	}
 }
@@ -88,7 +88,7 @@ func TestSummaryNamesEverything(t *testing.T) {
 	p := testPlatform(t)
 	var b strings.Builder
 	p.printSummary(&b, 0)
-	for _, want := range []string{p.product.url(), "tok1", "export KUBECONFIG=/a dir/config", "get tenants", "/api/memory", "query="} {
+	for _, want := range []string{p.product.url(), "tok1", "sign in as default/acme/a with password pw", "export KUBECONFIG=/a dir/config", "get tenants", "/api/memory", "query="} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("the summary does not hold %q:\n%s", want, &b)
 		}

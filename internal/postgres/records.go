@@ -46,6 +46,9 @@ func (d *DB) Abandon(ctx context.Context, id tenant.ID) error {
 		if err := q.RevokeTenantTokens(ctx, string(id)); err != nil {
 			return err
 		}
+		if err := q.DeleteTenantSessions(ctx, string(id)); err != nil {
+			return err
+		}
 		return q.NotifyTenant(ctx, string(id))
 	})
 	if err != nil {

@@ -21,6 +21,9 @@ func (d *DB) removeUser(ctx context.Context, tx pgx.Tx, q *db.Queries, id string
 	} else {
 		err = q.SetUser(ctx, db.SetUserParams{TenantID: id, ID: u.ID, Email: u.Email, Active: false})
 	}
+	if err == nil {
+		err = q.DeleteUserSessions(ctx, db.DeleteUserSessionsParams{TenantID: id, UserID: u.ID})
+	}
 	if err != nil {
 		return err
 	}

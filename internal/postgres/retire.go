@@ -37,6 +37,9 @@ func (d *DB) Retire(ctx context.Context, resource tenant.ID, policy tenant.Delet
 		if err := q.RevokeTenantTokens(ctx, row.ID); err != nil {
 			return err
 		}
+		if err := q.DeleteTenantSessions(ctx, row.ID); err != nil {
+			return err
+		}
 		if err := q.NotifyTenant(ctx, row.ID); err != nil {
 			return err
 		}

@@ -144,6 +144,11 @@ func (d *DB) applySettings(ctx context.Context, tx pgx.Tx, q *db.Queries, id str
 			return err
 		}
 	}
+	if spec.Suspended && changed > 0 {
+		if err := q.DeleteTenantSessions(ctx, id); err != nil {
+			return err
+		}
+	}
 	quota, err := q.SetQuota(ctx, db.SetQuotaParams{
 		TenantID: id, Memories: spec.Quota.Memories, Conversations: spec.Quota.Conversations, Storage: spec.Quota.Storage,
 		Users: spec.Quota.Users, RequestsPerMinute: spec.Quota.RequestsPerMinute, ListTokens: spec.Quota.ListTokens,

@@ -40,6 +40,19 @@ func ModelDir(tb testing.TB) string {
 	return need(tb, "MNEMO_TEST_MODEL")
 }
 
+// Chromium returns the path of the browser.
+func Chromium(tb testing.TB) string {
+	tb.Helper()
+	return need(tb, "MNEMO_TEST_CHROMIUM")
+}
+
+// Axe returns the path of axe-core, the script that finds what is inaccessible
+// about a page.
+func Axe(tb testing.TB) string {
+	tb.Helper()
+	return need(tb, "MNEMO_TEST_AXE")
+}
+
 // KubeConfigFile returns the path of a kubeconfig for the test control plane's
 // administrator.
 func KubeConfigFile(tb testing.TB) string {

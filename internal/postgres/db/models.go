@@ -175,6 +175,21 @@ type RateWindow struct {
 	Granted  int64
 }
 
+type Session struct {
+	Hash         []byte
+	TenantID     string
+	UserID       int64
+	PasswordHash []byte
+	CreatedAt    time.Time
+	ExpiresAt    time.Time
+}
+
+type SignInAttempt struct {
+	Key      []byte
+	BeganAt  time.Time
+	Attempts int64
+}
+
 type Tenant struct {
 	ID             string
 	Resource       string

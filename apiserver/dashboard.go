@@ -1,0 +1,57 @@
+package apiserver
+
+import (
+	"context"
+	"io"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/mnemo-dev/mnemo/apiserver/dashboard"
+	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+// addDashboard registers the pages for people, if there are stores for them.
+func (s *Server) addDashboard() {
+	if s.Sessions == nil {
+		return
+	}
+	dashboard.New(dashboard.Config{
+		Memories: s.Memories, Chats: s.Chats, Sessions: s.Sessions, Access: s.Access, Holdings: s.Holdings,
+		Edge: dashboardEdge{s}, TrustedProxies: s.TrustedProxies,
+	}).Register(s.app)
+}
+
+// dashboardEdge is what pages share with the API.
+type dashboardEdge struct{ *Server }
+
+var _ dashboard.Edge = dashboardEdge{}
+
+// Named implements dashboard.Edge.
+func (dashboardEdge) Named(c *fiber.Ctx, route string) { c.Locals(localRoute, route) }
+
+// Body implements dashboard.Edge.
+func (dashboardEdge) Body(c *fiber.Ctx) io.Reader {
+	if b := requestBody(c); b != nil {
+		return b
+	}
+	return nil
+}
+
+// Allow implements dashboard.Edge.
+func (e dashboardEdge) Allow(ctx context.Context, who tenant.Identity) error {
+	hard := who.Quota.RequestsPerMinute
+	if v := e.limiter.take(ctx, who.Tenant, hard); !v.ok {
+		return v.refusal(hard)
+	}
+	return nil
+}
+
+// Explain implements dashboard.Edge.
+func (e dashboardEdge) Explain(ctx context.Context, err error) (status int, message, retryAfter string) {
+	a := e.answerFor(ctx, err)
+	if fault.Is(err, fault.Internal) {
+		a.Message += " (" + a.RequestID + ")"
+	}
+	return a.status, a.Message, a.headers.Get(fiber.HeaderRetryAfter)
+}

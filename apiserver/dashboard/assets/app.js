@@ -1,0 +1,176 @@
+// Makes the pages quicker and kinder. Everything works without it: forms are sent and pages are read as they are.
+"use strict";
+(() => {
+	const one = (selector, root = document) => root.querySelector(selector);
+	const all = (selector, root = document) => [...root.querySelectorAll(selector)];
+	const own = { "X-Requested-With": "mnemo" };
+
+	// toast says something in the corner; with a button, until it is pressed.
+	function toast(text, label, act) {
+		const p = document.createElement("p");
+		p.className = "toast";
+		p.append(text);
+		if (label) {
+			const button = document.createElement("button");
+			button.type = "button";
+			button.textContent = label;
+			button.addEventListener("click", () => { p.remove(); act(); });
+			p.append(button);
+		} else {
+			fade(p);
+		}
+		one("[data-toasts]").append(p);
+		return p;
+	}
+	const fade = (p) => setTimeout(() => p.remove(), 5000);
+	const plural = (n, form) => n + " " + (n === 1 ? form.dataset.one : form.dataset.many);
+
+	// Deleting: rows go from the page at once and from the store when the page is left, so that it can be undone.
+	const leaving = { url: "", ids: [], rows: [], toast: null };
+	function sendDeletions() {
+		if (!leaving.ids.length) return Promise.resolve();
+		const body = new URLSearchParams([["confirmed", "yes"], ...leaving.ids.map((id) => ["id", id])]);
+		leaving.ids = [];
+		return fetch(leaving.url, { method: "POST", body, headers: own, keepalive: true });
+	}
+	function deleteLater(form) {
+		const rows = all("[data-row]", form).filter((row) => one("input[name=id]", row)?.checked);
+		if (!rows.length) return;
+		leaving.url = form.getAttribute("action");
+		for (const row of rows) {
+			const box = one("input[name=id]", row);
+			leaving.ids.push(box.value);
+			leaving.rows.push(row);
+			box.checked = false;
+			box.disabled = true;
+			row.hidden = true;
+		}
+		tally(form);
+		leaving.toast?.remove();
+		leaving.toast = toast(plural(leaving.ids.length, form) + " deleted when you leave this page.", "Undo", () => {
+			for (const row of leaving.rows) {
+				row.hidden = false;
+				one("input[name=id]", row).disabled = false;
+			}
+			leaving.ids = [];
+			leaving.rows = [];
+			tally(form);
+		});
+	}
+	// What follows a link or a form must see that it is done; closing the tab sends it all the same.
+	addEventListener("pagehide", sendDeletions);
+	async function finish(event, go) {
+		if (!leaving.ids.length || event.defaultPrevented) return;
+		event.preventDefault();
+		await sendDeletions().catch(() => {});
+		go();
+	}
+	document.addEventListener("click", (event) => {
+		const link = event.target.closest("a[href]");
+		if (!link || event.button || event.metaKey || event.ctrlKey || event.shiftKey || link.target) return;
+		if (link.getAttribute("href").startsWith("#")) return;
+		finish(event, () => { location.href = link.href; });
+	});
+	document.addEventListener("submit", (event) => {
+		const { target, submitter } = event;
+		if (submitter?.hasAttribute("data-undo")) {
+			event.preventDefault();
+			deleteLater(target);
+			return;
+		}
+		finish(event, () => target.requestSubmit(submitter));
+	});
+
+	// Picking rows of a list.
+	function tally(form) {
+		const boxes = all("input[name=id]", form).filter((box) => !box.disabled);
+		const n = boxes.filter((box) => box.checked).length;
+		const text = one("[data-tally]", form);
+		text.dataset.idle ??= text.textContent;
+		text.textContent = n ? plural(n, form) + " selected" : text.dataset.idle;
+		for (const control of all("[data-act]", form)) control.disabled = !n;
+		const every = one("[data-all]", form);
+		every.checked = n > 0 && n === boxes.length;
+		every.indeterminate = n > 0 && n < boxes.length;
+	}
+	document.addEventListener("change", (event) => {
+		const form = event.target.closest("[data-pick]");
+		if (!form) return;
+		if (event.target.matches("[data-all]")) {
+			for (const box of all("input[name=id]", form)) if (!box.disabled) box.checked = event.target.checked;
+		}
+		tally(form);
+	});
+
+	// Searching as one types: the same page is asked for and its results are put in.
+	let asked = null;
+	async function search(form) {
+		const fields = [...new FormData(form)].filter(([, value]) => value !== "");
+		const url = form.getAttribute("action") + (fields.length ? "?" + new URLSearchParams(fields) : "");
+		asked?.abort();
+		asked = new AbortController();
+		try {
+			await sendDeletions();
+			const answer = await fetch(url, { signal: asked.signal });
+			if (answer.redirected) { location.href = url; return; }
+			const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+			const fresh = one("[data-results]", page);
+			if (!fresh) { location.href = url; return; }
+			leaving.toast?.remove();
+			leaving.rows = [];
+			one("[data-results]").replaceChildren(...fresh.childNodes);
+			history.replaceState(null, "", url);
+			dress(one("[data-results]"));
+		} catch (error) {
+			if (error.name !== "AbortError") location.href = url;
+		}
+	}
+	let typing = 0;
+	for (const form of all("form[data-live]")) {
+		form.addEventListener("input", () => { clearTimeout(typing); typing = setTimeout(search, 220, form); });
+		form.addEventListener("submit", (event) => { event.preventDefault(); clearTimeout(typing); search(form); });
+	}
+	document.addEventListener("keydown", (event) => {
+		const box = one("[data-search]");
+		if (event.key === "/" && box && !event.target.closest("input, textarea, select")) {
+			event.preventDefault();
+			box.focus();
+			box.select();
+		}
+	});
+
+	// Copying.
+	document.addEventListener("click", async (event) => {
+		const button = event.target.closest("[data-copy]");
+		if (!button) return;
+		const source = document.getElementById(button.dataset.copy);
+		try {
+			await navigator.clipboard.writeText(source.textContent);
+			button.textContent = "Copied";
+			setTimeout(() => { button.textContent = "Copy"; }, 2000);
+		} catch {
+			getSelection().selectAllChildren(source);
+			toast("Press Ctrl+C to copy what is marked.");
+		}
+	});
+
+	// Times as the reader writes them, where the reader is.
+	const local = new Intl.DateTimeFormat(undefined, { dateStyle: "long", timeStyle: "short" });
+	function dress(root) {
+		for (const node of all("[data-scripted]", root)) node.hidden = false;
+		for (const time of all("time[data-local]", root)) time.textContent = local.format(new Date(time.dateTime));
+		for (const form of all("[data-pick]", root)) tally(form);
+	}
+	const now = new Date();
+	const today = [now.getFullYear(), now.getMonth() + 1, now.getDate()].map((n) => String(n).padStart(2, "0")).join("-");
+	for (const field of all("[data-today]")) field.value = today;
+	for (const text of all("[data-fleeting]")) fade(text);
+	one("[data-reveal]")?.focus();
+	// A notice is said once: not again when the page is loaded anew.
+	const here = new URL(location.href);
+	if (here.searchParams.has("done")) {
+		here.searchParams.delete("done");
+		history.replaceState(null, "", here);
+	}
+	dress(document);
+})();

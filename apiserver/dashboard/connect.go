@@ -1,0 +1,72 @@
+package dashboard
+
+import (
+	"fmt"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+// accessView is Connect → Access.
+type accessView struct {
+	Token     *tenant.TokenInfo // nil when there never was one
+	Secret    string            // the Kubernetes Secret of an operator's token
+	Namespace string
+	New       string // a token just made: this is the only time it is seen
+	URL       string
+}
+
+// Valid reports whether there is a token that is accepted.
+func (v accessView) Valid() bool { return v.Token != nil && v.Token.Fingerprint != "" }
+
+// FromOperator reports whether the operator issued the token.
+func (v accessView) FromOperator() bool {
+	return v.Token != nil && v.Token.Issuer == tenant.IssuerOperator
+}
+
+func (d *Dashboard) showAccess(c *fiber.Ctx, who *tenant.Session) error {
+	token, err := d.Access.Token(c.UserContext(), who.Scope)
+	if err != nil {
+		return err
+	}
+	return d.renderAccess(c, who, token, "")
+}
+
+func (d *Dashboard) renderAccess(c *fiber.Ctx, who *tenant.Session, token *tenant.TokenInfo, secret string) error {
+	return d.render(c, fiber.StatusOK, "access", page{Title: "Access", Section: "connect", Who: who, Data: accessView{
+		Token: token, Secret: secretName(who.SignInName()), Namespace: who.Namespace, New: secret, URL: origin(c),
+	}})
+}
+
+// replaceToken makes a new token. The answer itself shows it: there is no page
+// to come back to that would.
+func (d *Dashboard) replaceToken(c *fiber.Ctx, who *tenant.Session) error {
+	form, err := d.form(c)
+	if err != nil {
+		return err
+	}
+	if form.Get("confirmed") == "" {
+		return fault.New(fault.Invalid, "tick the box that says what it breaks, then regenerate")
+	}
+	secret, err := tenant.NewToken(d.Random)
+	if err != nil {
+		return fmt.Errorf("make token: %w", err)
+	}
+	token, err := d.Access.ReplaceToken(c.UserContext(), who.Scope, tenant.HashSecret(secret))
+	if err != nil {
+		return err
+	}
+	return d.renderAccess(c, who, &token, secret)
+}
+
+// appsView is Connect → Apps: settings to paste.
+type appsView struct {
+	URL   string
+	Token string // what stands for the token
+}
+
+func (d *Dashboard) showApps(c *fiber.Ctx, who *tenant.Session) error {
+	return d.render(c, fiber.StatusOK, "apps", page{Title: "Apps", Section: "connect", Who: who, Data: appsView{URL: origin(c), Token: "YOUR_TOKEN"}})
+}

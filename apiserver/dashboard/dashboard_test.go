@@ -1,0 +1,394 @@
+package dashboard_test
+
+import (
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+// TestDashboard holds the pages, on real stores and in a real browser, to what
+// they must show. Its parts share both, which are costly to start; each has a
+// tenant of its own.
+func TestDashboard(t *testing.T) {
+	t.Parallel()
+	s, b := newSite(t), newBrowser(t)
+	for name, test := range map[string]func(*testing.T, *site, *browser){
+		"SignIn": signsIn, "Memories": keepsMemories, "Buckets": keepsBuckets, "Undo": undoes, "Token": replacesToken,
+		"Strangers": separatesUsers, "WithoutScripts": worksWithoutScripts, "Sessions": endsSessions, "Forms": refusesForeignForms,
+		"Throttle": throttles, "Keyboard": worksByKeyboard, "Rate": countsRequests,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, s, b)
+		})
+	}
+}
+
+// signsIn: the wrong password is told, the right one leads to where one wanted
+// to go, signing out ends it.
+func signsIn(t *testing.T, s *site, b *browser) {
+	alice := s.newTenant(t, nil, "alice")[0]
+	tab := b.newPerson(t, s.urls[0])
+	tab.expects("status of 40")
+	tab.open("/")
+	tab.at("/sign-in")
+	tab.looks("sign-in")
+	tab.open("/connect/apps")
+	tab.at("/sign-in?next=%2Fconnect%2Fapps")
+	tab.fill("input[name=name]", "alice")
+	tab.fill("input[name=password]", "wrong")
+	tab.click("button.primary")
+	tab.sees("The name takes the form namespace/tenant/user")
+	tab.fill("input[name=name]", alice.name.String())
+	tab.fill("input[name=password]", "wrong")
+	tab.click("button.primary")
+	tab.sees("No user has this name and password.")
+	tab.fill("input[name=password]", alice.password)
+	tab.click("button.primary")
+	tab.at("/connect/apps")
+	tab.sees("/mcp")
+	tab.looks("apps")
+	tab.click("button.plain")
+	tab.at("/sign-in")
+	tab.open("/memories")
+	tab.at("/sign-in")
+}
+
+// keepsMemories: empty, added, found by meaning while typing, edited with its
+// history, moved.
+func keepsMemories(t *testing.T, s *site, b *browser) {
+	alice := s.newTenant(t, nil, "alice")[0]
+	tab := b.newPerson(t, s.urls[0])
+	tab.signIn(alice)
+	tab.sees("Nothing is remembered yet")
+	tab.looks("memories-empty")
+	for _, text := range memories {
+		tab.fill("#text", text)
+		tab.click("#add button.primary")
+		tab.sees("Remembered.")
+		tab.until("!document.querySelector('#text').value", "see the box emptied")
+	}
+	tab.sees("Newest first")
+	tab.eval(`for (const t of document.querySelectorAll("[data-toasts] > *")) t.remove()`, nil)
+	tab.looks("memories")
+
+	tab.fill("[data-search]", "where do I like to sit?")
+	tab.until("document.querySelectorAll('[data-row]').length && document.querySelector('[data-row] .text').innerText.startsWith('I prefer the window seat')", "find the seat first")
+	tab.at("/memories?q=where+do+I+like+to+sit")
+	tab.sees("Best matches first")
+	tab.looks("memories-found")
+
+	tab.click("[data-row] .text")
+	tab.sees("It was never changed.")
+	tab.fill("#text", "I prefer the aisle seat on trains, since my knee.")
+	tab.click("form.stack button.primary")
+	tab.sees("Version 2")
+	tab.sees("I prefer the window seat on trains.")
+	tab.looks("memory")
+	tab.eval(`document.querySelector("#text").value = "x".repeat(40000)`, nil)
+	tab.expects("status of 400")
+	tab.click("form.stack button.primary")
+	tab.sees("Text must be at most 32768 bytes")
+
+	tab.open("/buckets/new")
+	tab.fill("input[name=name]", "Travel")
+	tab.fill("textarea[name=description]", "Trains, planes, places to stay")
+	tab.click("form.stack button.primary")
+	tab.sees("This bucket is empty")
+	tab.open("/memories?q=seat+on+trains")
+	tab.click("[data-row] input[name=id]")
+	tab.sees("1 memory selected")
+	tab.choose("[name=to]", "Travel")
+	tab.click("button[formaction='/memories/move']")
+	tab.sees("Moved.")
+	tab.open("/memories")
+	tab.until("[...document.querySelectorAll('.side a')].some((a) => a.innerText.replace(/\\s+/g, ' ').trim() === 'Travel 1')", "see one memory in Travel")
+}
+
+// memories are what a person might keep.
+var memories = []string{
+	"Ana, my sister, moved to Lisbon in March and has a spare room.",
+	"Standup is at 9:30 on Mondays and Thursdays; the rest of the week we write.",
+	"I prefer the window seat on trains.",
+	"The invoices for Globex go to billing@globex.test, net 30, always with the purchase order number.",
+	"Our API answers errors as {\"error\": \"a sentence\"}. We decided against codes: nobody looked them up.",
+	"Miso, the cat, takes half a pill at breakfast until the end of May.",
+}
+
+// keepsBuckets: made, refused twice of one name, described, renamed, deleted.
+func keepsBuckets(t *testing.T, s *site, b *browser) {
+	alice := s.newTenant(t, nil, "alice")[0]
+	tab := b.newPerson(t, s.urls[1])
+	tab.signIn(alice)
+	tab.click(".side .new")
+	tab.at("/buckets/new")
+	tab.fill("input[name=name]", "Recipes")
+	tab.click("form.stack button.primary")
+	tab.sees("The bucket is there.")
+	tab.fill("#text", "The bread takes 75 % water.")
+	tab.click("#add button.primary")
+	tab.sees("The bread takes")
+	tab.open("/buckets/new")
+	tab.fill("input[name=name]", "recipes")
+	tab.expects("status of 409")
+	tab.click("form.stack button.primary")
+	tab.sees("exists already")
+	tab.open("/memories")
+	tab.do(chromedp.Click(`//nav[contains(@class,"side")]//a[contains(.,"Recipes")]`, chromedp.BySearch))
+	tab.at("/memories?bucket=")
+	tab.click("a.quiet")
+	tab.fill("input[name=name]", "Kitchen")
+	tab.fill("textarea[name=description]", "What to cook")
+	tab.looks("bucket")
+	tab.click("form.stack button.primary")
+	tab.sees("What to cook")
+	tab.click("a.quiet")
+	tab.click("details.risky summary")
+	tab.sees("Its 1 memories stay")
+	tab.click("details.risky button")
+	tab.sees("its memories are in General")
+	tab.sees("The bread takes")
+}
+
+// undoes: what is deleted goes from the page at once, comes back when undone,
+// and is gone for good when the page is left.
+func undoes(t *testing.T, s *site, b *browser) {
+	alice := s.newTenant(t, nil, "alice")[0]
+	for _, text := range memories {
+		if status, body := s.api(t, 0, alice.token, "POST", "/api/memory", `{"text":`+quote("2025-05-09 "+text)+`}`); status != 200 {
+			t.Fatal(body)
+		}
+	}
+	tab := b.newPerson(t, s.urls[0])
+	tab.signIn(alice)
+	boxes := func(n int) {
+		t.Helper()
+		tab.eval(`[...document.querySelectorAll("[data-row]:not([hidden]) input[name=id]")].slice(0, `+string(rune('0'+n))+`).forEach((box) => box.click())`, nil)
+	}
+	boxes(2)
+	tab.sees("2 memories selected")
+	tab.click("button[data-undo]")
+	tab.sees("2 memories deleted when you leave this page.")
+	tab.seesNot("Miso")
+	tab.looks("memories-undo")
+	tab.click(".toast button")
+	tab.sees("Miso")
+	if got := s.stored(t, alice); got != len(memories) {
+		t.Errorf("%d memories are stored after undoing, want all", got)
+	}
+	boxes(1)
+	tab.click("button[data-undo]")
+	tab.seesNot("Miso")
+	boxes(1)
+	tab.click("button[data-undo]")
+	tab.sees("2 memories deleted when you leave this page.")
+	tab.click(".rail a[href='/connect']") // a link waits for it
+	tab.at("/connect")
+	if got := s.stored(t, alice); got != len(memories)-2 {
+		t.Errorf("%d memories are stored after the page was left, want two less", got)
+	}
+	other := tab.another()
+	other.open("/memories")
+	other.seesNot("Miso")
+	tab.open("/memories")
+	boxes(1)
+	tab.click("button[data-undo]")
+	tab.sees("1 memory deleted when you leave this page.")
+	tab.do(chromedp.Navigate("about:blank")) // as closing the tab does
+	eventually(t, func() string {
+		if got := s.stored(t, alice); got != len(memories)-3 {
+			return "the last deletion was lost"
+		}
+		return ""
+	})
+}
+
+// stored counts a user's memories.
+func (s *site) stored(t *testing.T, u user) int {
+	t.Helper()
+	_, body := s.api(t, 1, u.token, "GET", "/api/v2/memory?all=true", "")
+	return strings.Count(body, `"createdAt"`)
+}
+
+// replacesToken: the page tells of the operator's token; a new one is shown
+// once, and the old one is refused at once by every replica.
+func replacesToken(t *testing.T, s *site, b *browser) {
+	alice := s.newTenant(t, nil, "alice")[0]
+	tab := b.newPerson(t, s.urls[0])
+	tab.signIn(alice)
+	tab.click(".rail a[href='/connect']")
+	tab.sees(tenant.HashSecret(alice.token).Fingerprint())
+	tab.sees(alice.spec.Name + "-alice-access")
+	tab.sees("never")
+	for replica := range s.urls { // and both know it well
+		if status, body := s.api(t, replica, alice.token, "GET", "/api/buckets", ""); status != 200 {
+			t.Fatalf("the operator's token: %d %s", status, body)
+		}
+	}
+	eventually(t, func() string {
+		info, err := s.db.Token(t.Context(), alice.Scope)
+		if err != nil || info.LastUsedAt.IsZero() {
+			return "the use is not noted"
+		}
+		return ""
+	})
+	tab.open("/connect")
+	tab.sees("Last used")
+	tab.sees("just now")
+	tab.looks("access")
+	other := tab.another()
+	other.open("/connect")
+
+	tab.click("form.warnbox button") // the box is not ticked
+	tab.at("/connect")
+	tab.seesNot("Your new token")
+	tab.click("form.warnbox input[type=checkbox]")
+	tab.click("form.warnbox button")
+	tab.sees("Your new token")
+	var fresh string
+	tab.eval(`document.querySelector("#new-token").textContent`, &fresh)
+	for replica := range s.urls {
+		eventually(t, func() string {
+			if status, _ := s.api(t, replica, alice.token, "GET", "/api/buckets", ""); status != 401 {
+				return "the old token is still accepted"
+			}
+			return ""
+		})
+		if status, body := s.api(t, replica, fresh, "GET", "/api/buckets", ""); status != 200 {
+			t.Errorf("the new token: %d %s", status, body)
+		}
+	}
+	tab.click(".secret button")
+	tab.sees("Copied")
+	tab.eval(`document.querySelector("#new-token").textContent = "mn_5rT0kXq9VbYw2ZcL8sHdJfG3nPeUaM7i0A1b2C"`, nil)
+	tab.looks("access-new")
+	other.open("/connect")
+	other.sees(tenant.HashSecret(fresh).Fingerprint())
+	other.sees("you: it was made here")
+	other.seesNot(fresh)
+	other.looks("access-own")
+}
+
+// separatesUsers: what one user has is to another as what is not there.
+func separatesUsers(t *testing.T, s *site, b *browser) {
+	users := s.newTenant(t, nil, "alice", "bob")
+	alice, bob := users[0], users[1]
+	carol := s.newTenant(t, nil, "carol")[0]
+	_, body := s.api(t, 0, alice.token, "POST", "/api/memory", `{"text":"2025-05-09 The safe opens with 4711."}`)
+	id := between(body, `"memoryId":"`, `"`)
+	_, body = s.api(t, 0, alice.token, "GET", "/api/buckets", "")
+	bucket := between(body, `"id":"`, `"`)
+	for _, who := range []user{bob, carol} {
+		tab := b.newPerson(t, s.urls[0])
+		tab.expects("status of 404")
+		tab.signIn(who)
+		tab.sees("Nothing is remembered yet")
+		tab.open("/memories?q=safe")
+		tab.sees("Nothing found")
+		var theirs, nobodys string
+		tab.open("/memories/" + id)
+		tab.eval("document.querySelector('main').innerHTML", &theirs)
+		tab.open("/memories/0196b2f4-6d1e-7c3a-9f5e-2b8d4c6a1e07")
+		tab.eval("document.querySelector('main').innerHTML", &nobodys)
+		if theirs != nobodys || !strings.Contains(theirs, "No memory has this memoryId.") {
+			t.Errorf("another's memory looks like %s\none that does not exist like %s", theirs, nobodys)
+		}
+		tab.open("/buckets/" + bucket)
+		tab.sees("No bucket has this bucketId.")
+		v := s.visitor(t, 0)
+		v.signIn(t, who)
+		for path, form := range map[string]url.Values{
+			"/memories/" + id:                {"text": {"mine now"}},
+			"/memories/delete":               {"id": {id}, "confirmed": {"yes"}},
+			"/memories/move":                 {"id": {id}, "to": {bucket}},
+			"/buckets/" + bucket:             {"name": {"mine"}},
+			"/buckets/" + bucket + "/delete": {},
+		} {
+			if status, body := v.post(t, path, form); status != 404 && path != "/memories/delete" {
+				t.Errorf("POST %s: %d %s", path, status, body)
+			}
+		}
+	}
+	if status, body := s.api(t, 0, alice.token, "GET", "/api/memories/"+id, ""); status != 200 || !strings.Contains(body, "4711") {
+		t.Errorf("alice's memory after the others tried: %d %s", status, body)
+	}
+	tab := b.newPerson(t, s.urls[0])
+	tab.expects("status of 404")
+	tab.signIn(alice)
+	tab.open("/nowhere")
+	tab.sees("There is nothing here")
+	tab.looks("nothing-here")
+}
+
+// between returns what is between two texts, first found.
+func between(s, from, to string) string {
+	_, s, _ = strings.Cut(s, from)
+	s, _, _ = strings.Cut(s, to)
+	return s
+}
+
+// worksWithoutScripts: everything can be read and done with forms alone.
+func worksWithoutScripts(t *testing.T, s *site, b *browser) {
+	alice := s.newTenant(t, nil, "alice")[0]
+	tab := b.newPerson(t, s.urls[0])
+	tab.do(emulation.SetScriptExecutionDisabled(true))
+	tab.signIn(alice)
+	tab.fill("#text", "The boiler was serviced.")
+	tab.click("#add button.primary")
+	tab.sees("The boiler was serviced.")
+	tab.fill("[data-search]", "heating")
+	tab.click(".search button")
+	tab.at("/memories?q=heating")
+	tab.sees("The boiler was serviced.")
+	tab.click("[data-row] input[name=id]")
+	tab.click("button[data-undo]")
+	tab.sees("Delete 1 memory?")
+	tab.click("button.danger")
+	tab.sees("Deleted.")
+	if got := s.stored(t, alice); got != 0 {
+		t.Errorf("%d memories are left, want none", got)
+	}
+}
+
+// worksByKeyboard: from the sign-in page to a stored and found memory without
+// a mouse, seeing where one is.
+func worksByKeyboard(t *testing.T, s *site, b *browser) {
+	alice := s.newTenant(t, nil, "alice")[0]
+	tab := b.newPerson(t, s.urls[0])
+	tab.open("/sign-in")
+	tab.until("document.activeElement.name === 'name'", "be in the name")
+	tab.do(chromedp.KeyEvent(alice.name.String()), chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(alice.password), chromedp.KeyEvent(kb.Enter))
+	tab.at("/memories")
+	tab.do(chromedp.KeyEvent(kb.Tab))
+	tab.until("document.activeElement.className === 'skip' && document.activeElement.getBoundingClientRect().left >= 0", "see the skip link")
+	tab.do(chromedp.KeyEvent(kb.Enter))
+	tab.until("document.activeElement.id === 'main'", "be in the content")
+	tab.focusOn("text")
+	tab.do(chromedp.KeyEvent("Keys are enough."))
+	tab.do(chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Enter))
+	tab.sees("Keys are enough.")
+	tab.do(chromedp.KeyEvent("/"))
+	tab.until("document.activeElement.name === 'q'", "be in the search")
+	tab.do(chromedp.KeyEvent("keyboard"))
+	tab.until("location.search.endsWith('keyboard')", "have searched")
+}
+
+// focusOn goes on with the tab key until the element has the focus.
+func (b *tab) focusOn(id string) {
+	b.t.Helper()
+	for range 40 {
+		var now string
+		b.eval("document.activeElement.id", &now)
+		if now == id {
+			return
+		}
+		b.do(chromedp.KeyEvent(kb.Tab))
+	}
+	b.t.Fatalf("the tab key does not get to %s", id)
+}

@@ -1,0 +1,219 @@
+package dashboard
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/memory"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+const (
+	// memoryPage is how many memories a page shows.
+	memoryPage = 25
+	// source names us as the client that stored a memory.
+	source = "dashboard"
+
+	degradedWarning = "Search by meaning is away for a moment: these were found by their words."
+)
+
+// memoriesView is the list of memories.
+type memoriesView struct {
+	Buckets  []memory.Bucket
+	Bucket   *memory.Bucket // the one that is looked at; nil for all
+	Total    int64          // how many memories the user has
+	Query    string
+	Memories []memory.Memory
+	From     int    // the place of the first one, from 1
+	Newer    string // paths; "" when there is none
+	Older    string
+	Here     string // this page's own path
+	Draft    string // a text that could not be stored
+	Problem  string // why
+}
+
+// Empty reports whether the user has stored nothing yet.
+func (v memoriesView) Empty() bool { return v.Total == 0 }
+
+// BucketID is the bucket that is looked at, 0 for all.
+func (v memoriesView) BucketID() int64 {
+	if v.Bucket == nil {
+		return 0
+	}
+	return v.Bucket.ID
+}
+
+// memoriesPath is the list's path.
+func memoriesPath(bucket int64, query string, skip int) string {
+	q := url.Values{}
+	if bucket != 0 {
+		q.Set("bucket", strconv.FormatInt(bucket, 10))
+	}
+	if query != "" {
+		q.Set("q", query)
+	}
+	if skip > 0 {
+		q.Set("skip", strconv.Itoa(skip))
+	}
+	if len(q) == 0 {
+		return "/memories"
+	}
+	return "/memories?" + q.Encode()
+}
+
+func (d *Dashboard) listMemories(c *fiber.Ctx, who *tenant.Session) error {
+	bucket, err := bucketOf(c.Query("bucket"))
+	if err != nil {
+		return err
+	}
+	return d.renderMemories(c, who, bucket, "", nil)
+}
+
+// renderMemories shows the list; with a problem, the draft that has it as well.
+func (d *Dashboard) renderMemories(c *fiber.Ctx, who *tenant.Session, bucket int64, draft string, problem error) error {
+	skip := max(c.QueryInt("skip"), 0)
+	query := strings.TrimSpace(c.Query("q"))
+	listing, err := d.Memories.List(c.UserContext(), who.Identity, memory.ListInput{
+		Bucket: bucket, Count: memoryPage, Newest: true, Query: query, Skip: skip,
+	})
+	if err != nil {
+		return err
+	}
+	view := memoriesView{Buckets: listing.Buckets, Query: query, Memories: listing.Memories, From: skip + 1,
+		Here: memoriesPath(bucket, query, skip), Draft: draft}
+	title := "Memories"
+	for i, b := range listing.Buckets {
+		view.Total += b.Memories
+		if b.ID == bucket {
+			view.Bucket, title = &listing.Buckets[i], b.Name
+		}
+	}
+	if skip > 0 {
+		view.Newer = memoriesPath(bucket, query, max(skip-memoryPage, 0))
+	}
+	if listing.NextSkip > 0 {
+		view.Older = memoriesPath(bucket, query, listing.NextSkip)
+	}
+	p := page{Title: title, Section: "memories", Who: who}
+	if listing.Degraded {
+		p.Warning = degradedWarning
+	}
+	status := fiber.StatusOK
+	if problem != nil {
+		status, view.Problem, _ = d.Edge.Explain(c.UserContext(), problem)
+		view.Problem = sentence(view.Problem)
+	}
+	p.Data = view
+	return d.render(c, status, "memories", p)
+}
+
+func (d *Dashboard) addMemory(c *fiber.Ctx, who *tenant.Session) error {
+	form, err := d.form(c)
+	if err != nil {
+		return err
+	}
+	bucket, err := bucketOf(form.Get("bucket"))
+	if err != nil {
+		return err
+	}
+	text := strings.TrimSpace(lines(form.Get("text")))
+	_, err = d.Memories.Create(c.UserContext(), who.Identity, memory.CreateInput{
+		Text: d.withDate(text, form.Get("today")), Bucket: bucket, Source: source,
+	})
+	if fault.Is(err, fault.Invalid) || fault.Is(err, fault.Forbidden) {
+		return d.renderMemories(c, who, 0, text, err)
+	}
+	if err != nil {
+		return err
+	}
+	return c.Redirect(withNotice(localPath(form.Get("back"), "/memories"), "added"), fiber.StatusSeeOther)
+}
+
+// withDate puts a date before a text that begins with none: today where the
+// browser is, or here when it does not say.
+func (d *Dashboard) withDate(text, today string) string {
+	if text == "" || !dated(text).Date.IsZero() {
+		return text
+	}
+	if _, err := time.Parse(time.DateOnly, today); err != nil {
+		today = d.Now().UTC().Format(time.DateOnly)
+	}
+	return today + " " + text
+}
+
+// confirmView asks whether to go on with something that cannot be undone.
+type confirmView struct {
+	Heading, Message, Button string
+	Action, Back             string
+	IDs                      []string
+}
+
+// deleteMemories deletes at once what a script sends, which lets people undo
+// it before; a form without one is asked about first.
+func (d *Dashboard) deleteMemories(c *fiber.Ctx, who *tenant.Session) error {
+	form, err := d.form(c)
+	if err != nil {
+		return err
+	}
+	ids, back := chosen(form, "id"), localPath(form.Get("back"), "/memories")
+	if len(ids) == 0 {
+		return c.Redirect(withNotice(back, "unchanged"), fiber.StatusSeeOther)
+	}
+	if form.Get("confirmed") == "" {
+		return d.render(c, fiber.StatusOK, "confirm", page{Title: "Delete", Section: "memories", Who: who, Data: confirmView{
+			Heading: fmt.Sprintf("Delete %s?", plural(len(ids), "memory")), Button: "Delete for good",
+			Message: "Their text, their history and everything made of them go with them. This cannot be undone.",
+			Action:  "/memories/delete", Back: back, IDs: ids,
+		}})
+	}
+	bulk, err := d.Memories.DeleteMany(c.UserContext(), who.Identity, ids)
+	if err != nil {
+		return err
+	}
+	// Vectors that are left are taken away by the committed job.
+	if slices.ContainsFunc(bulk.Errors, func(e memory.BulkError) bool { return e.MemoryID == memory.BulkDatabase }) {
+		return fault.Wrap(fault.Unavailable, bulk.Cause, "the database did not answer and nothing was deleted; try again")
+	}
+	if isScript(c) {
+		return c.SendStatus(fiber.StatusNoContent)
+	}
+	return c.Redirect(withNotice(back, "deleted"), fiber.StatusSeeOther)
+}
+
+func (d *Dashboard) moveMemories(c *fiber.Ctx, who *tenant.Session) error {
+	form, err := d.form(c)
+	if err != nil {
+		return err
+	}
+	ids, back := chosen(form, "id"), localPath(form.Get("back"), "/memories")
+	bucket, err := bucketOf(form.Get("to"))
+	if err != nil {
+		return err
+	}
+	if len(ids) == 0 || bucket == 0 {
+		return c.Redirect(withNotice(back, "unchanged"), fiber.StatusSeeOther)
+	}
+	if _, err := d.Memories.Move(c.UserContext(), who.Identity, memory.MoveInput{IDs: ids, Bucket: memory.BucketRef{ID: bucket}}); err != nil {
+		return err
+	}
+	return c.Redirect(withNotice(back, "moved"), fiber.StatusSeeOther)
+}
+
+// bucketOf reads a bucket's id, 0 for none.
+func bucketOf(text string) (int64, error) {
+	if text == "" {
+		return 0, nil
+	}
+	id, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || id < 1 {
+		return 0, memory.ErrNoBucket
+	}
+	return id, nil
+}

@@ -1,0 +1,129 @@
+package dashboard
+
+import (
+	"bytes"
+	"embed"
+	"fmt"
+	"html/template"
+	"io/fs"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+//go:embed templates/*.html
+var templates embed.FS
+
+// page is what every template is given.
+type page struct {
+	Title   string          // of the browser's tab
+	Section string          // the entry of the navigation it is under
+	Who     *tenant.Session // nil when nobody is signed in
+	Notice  string          // what was just done
+	Warning string          // what the reader should know of this page
+	Data    any
+}
+
+// notices are what a page says of what was just done. The address names one, so
+// that it cannot be made to say anything else.
+var notices = map[string]string{
+	"added":          "Remembered.",
+	"saved":          "Saved.",
+	"unchanged":      "Nothing was changed.",
+	"moved":          "Moved.",
+	"deleted":        "Deleted.",
+	"bucket-added":   "The bucket is there.",
+	"bucket-deleted": "The bucket is gone; its memories are in General.",
+}
+
+// withNotice is a path whose page says what was done.
+func withNotice(to, notice string) string {
+	if strings.Contains(to, "?") {
+		return to + "&done=" + notice
+	}
+	return to + "?done=" + notice
+}
+
+// parsePages reads the templates: each page with what all share.
+func (d *Dashboard) parsePages() map[string]*template.Template {
+	shared := template.Must(template.New("shared").Funcs(d.functions()).ParseFS(templates, "templates/layout.html", "templates/parts.html"))
+	files, err := fs.Glob(templates, "templates/*.html")
+	if err != nil {
+		panic(err) // the pattern is in the source
+	}
+	out := map[string]*template.Template{}
+	for _, file := range files {
+		name := strings.TrimSuffix(path.Base(file), ".html")
+		if name == "layout" || name == "parts" {
+			continue
+		}
+		out[name] = template.Must(template.Must(shared.Clone()).ParseFS(templates, file))
+	}
+	return out
+}
+
+func (d *Dashboard) functions() template.FuncMap {
+	return template.FuncMap{
+		"asset":    func(name string) string { return "/assets/" + name + "?v=" + d.assets[name].version },
+		"stamp":    func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
+		"day":      func(t time.Time) string { return t.UTC().Format("2 January 2006") },
+		"moment":   func(t time.Time) string { return t.UTC().Format("2 January 2006, 15:04 UTC") },
+		"ago":      func(t time.Time) string { return ago(d.Now().Sub(t)) },
+		"number":   number[int],
+		"number64": number[int64],
+		"plural":   plural,
+		"bytes":    byteSize,
+		"excerpt":  excerpt,
+		"dated":    dated,
+	}
+}
+
+// render answers with a page.
+func (d *Dashboard) render(c *fiber.Ctx, status int, name string, p page) error {
+	if p.Notice == "" && c.Method() == fiber.MethodGet {
+		p.Notice = notices[c.Query("done")]
+	}
+	var out bytes.Buffer
+	if err := d.pages[name].ExecuteTemplate(&out, "layout", p); err != nil {
+		return fmt.Errorf("render %s: %w", name, err)
+	}
+	c.Set(fiber.HeaderContentType, fiber.MIMETextHTMLCharsetUTF8)
+	return c.Status(status).Send(out.Bytes())
+}
+
+// failure is a page that says what went wrong.
+type failure struct {
+	Status  int
+	Heading string
+	Message string
+}
+
+// headings are what a failure's page is called.
+var headings = map[int]string{
+	fiber.StatusNotFound:           "There is nothing here",
+	fiber.StatusForbidden:          "That is not possible",
+	fiber.StatusTooManyRequests:    "A moment, please",
+	fiber.StatusServiceUnavailable: "We will be right back",
+}
+
+// fail answers with what went wrong: a page for a reader, a sentence for a script.
+func (d *Dashboard) fail(c *fiber.Ctx, who *tenant.Session, err error) error {
+	status, message, retryAfter := d.Edge.Explain(c.UserContext(), err)
+	if retryAfter != "" {
+		c.Set(fiber.HeaderRetryAfter, retryAfter)
+	}
+	message = sentence(message)
+	if isScript(c) {
+		c.Set(fiber.HeaderContentType, fiber.MIMETextPlainCharsetUTF8)
+		return c.Status(status).SendString(message)
+	}
+	heading := headings[status]
+	if heading == "" {
+		heading = "That did not work"
+	}
+	return d.render(c, status, "failure", page{Title: heading, Who: who, Data: failure{status, heading, message}})
+}

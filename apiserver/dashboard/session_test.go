@@ -1,0 +1,182 @@
+package dashboard_test
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+// endsSessions: replacing the password, removing the user and suspending the
+// tenant each end sessions at once, on every replica; nothing revives them.
+func endsSessions(t *testing.T, s *site, _ *browser) {
+	for name, end := range map[string]func(t *testing.T, u *user){
+		"a new password": func(t *testing.T, u *user) {
+			u.token, u.password = s.issue(t, *u, 2)
+		},
+		"a removed user": func(t *testing.T, u *user) {
+			listed := u.spec.Users
+			u.spec.Users = nil
+			s.apply(t, u.spec)
+			u.spec.Users = listed
+			s.apply(t, u.spec)
+		},
+		"a suspended tenant": func(t *testing.T, u *user) {
+			u.spec.Suspended = true
+			s.apply(t, u.spec)
+			if status := s.visitor(t, 0).signIn(t, *u); status != http.StatusForbidden {
+				t.Errorf("signing in to a suspended tenant: %d", status)
+			}
+			u.spec.Suspended = false
+			s.apply(t, u.spec)
+		},
+	} {
+		alice := s.newTenant(t, nil, "alice")[0]
+		visitors := []visitor{s.visitor(t, 0), s.visitor(t, 1)}
+		for _, v := range visitors {
+			if status := v.signIn(t, alice); status != http.StatusSeeOther {
+				t.Fatalf("sign in: %d", status)
+			}
+			if status, body := v.get(t, "/memories"); status != http.StatusOK {
+				t.Fatalf("%s: signed in: %d %s", name, status, body)
+			}
+		}
+		end(t, &alice)
+		for _, v := range visitors {
+			if status, _ := v.get(t, "/memories"); status != http.StatusSeeOther {
+				t.Errorf("after %s a session goes on: %d", name, status)
+			}
+		}
+		if status := visitors[0].signIn(t, alice); status != http.StatusSeeOther {
+			t.Errorf("after %s, signing in anew: %d", name, status)
+		}
+	}
+}
+
+func (s *site) apply(t *testing.T, spec tenant.Spec) {
+	t.Helper()
+	if _, err := s.db.Apply(t.Context(), spec); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// refusesForeignForms: forms of other sites, and what a cookie must be.
+func refusesForeignForms(t *testing.T, s *site, _ *browser) {
+	alice := s.newTenant(t, nil, "alice")[0]
+	v := s.visitor(t, 0)
+	credentials := url.Values{"name": {alice.name.String()}, "password": {alice.password}}
+	host := strings.TrimPrefix(s.urls[0], "http://")
+	for name, test := range map[string]struct {
+		headers []string
+		want    int
+	}{
+		"another site":              {[]string{"Sec-Fetch-Site", "cross-site"}, 403},
+		"a neighbour":               {[]string{"Sec-Fetch-Site", "same-site"}, 403},
+		"typed in":                  {[]string{"Sec-Fetch-Site", "none"}, 403},
+		"another origin":            {[]string{"Sec-Fetch-Site", "", "Origin", "https://evil.test"}, 403},
+		"no origin at all":          {[]string{"Sec-Fetch-Site", ""}, 403},
+		"a hidden origin":           {[]string{"Sec-Fetch-Site", "", "Origin", "null"}, 403},
+		"our origin, older browser": {[]string{"Sec-Fetch-Site", "", "Origin", "http://" + host}, 303},
+		"ours":                      {nil, 303},
+	} {
+		if status, body := v.post(t, "/sign-in", credentials, test.headers...); status != test.want {
+			t.Errorf("a form from %s: %d %s, want %d", name, status, body, test.want)
+		}
+	}
+	if status, _ := v.post(t, "/memories", url.Values{"text": {"x"}}, "Content-Type", "text/plain"); status != http.StatusUnsupportedMediaType {
+		t.Errorf("a form that is none: %d", status)
+	}
+	if status, _ := v.post(t, "/memories", url.Values{"text": {strings.Repeat("x", 300<<10)}}); status != http.StatusRequestEntityTooLarge {
+		t.Errorf("a form that is too long: %d", status)
+	}
+
+	for name, test := range map[string]struct {
+		proto, cookie string
+		secure        bool
+	}{
+		"plain": {"http", "mnemo_session", false}, "TLS": {"https", "__Host-mnemo_session", true},
+	} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.urls[0]+"/sign-in", strings.NewReader(credentials.Encode()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		r.Header.Set("Origin", test.proto+"://"+host)
+		r.Header.Set("X-Forwarded-Proto", test.proto)
+		res, err := http.DefaultTransport.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		c := res.Cookies()[0]
+		if c.Name != test.cookie || !c.HttpOnly || c.SameSite != http.SameSiteLaxMode || c.Secure != test.secure || c.Path != "/" || c.Expires.Before(time.Now()) {
+			t.Errorf("%s: cookie %s", name, c)
+		}
+		for header, want := range map[string]string{"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "same-origin"} {
+			if res.Header.Get(header) != want {
+				t.Errorf("%s: %s is %q", name, header, res.Header.Get(header))
+			}
+		}
+		if policy := res.Header.Get("Content-Security-Policy"); !strings.Contains(policy, "default-src 'none'") || strings.Contains(policy, "unsafe") {
+			t.Errorf("content security policy %q", policy)
+		}
+	}
+}
+
+// throttles: after ten wrong passwords an account waits, whichever replica is
+// asked and whether or not it is there; others are not kept waiting.
+func throttles(t *testing.T, s *site, _ *browser) {
+	alice := s.newTenant(t, nil, "alice")[0]
+	wrong := alice
+	wrong.password = "wrong"
+	nobody := wrong
+	nobody.name.User = "nobody"
+	for _, u := range []user{wrong, nobody} {
+		for i := range 10 {
+			if status := s.visitor(t, i%2).signIn(t, u); status != http.StatusUnauthorized {
+				t.Fatalf("wrong password %d of %s: %d", i, u.name, status)
+			}
+		}
+		for replica := range s.urls {
+			status, body := s.visitor(t, replica).post(t, "/sign-in", url.Values{"name": {u.name.String()}, "password": {u.password}})
+			if status != http.StatusTooManyRequests || !strings.Contains(body, "Too many sign-ins failed; try again in 10 min.") {
+				t.Errorf("the eleventh wrong password of %s: %d %s", u.name, status, body)
+			}
+		}
+	}
+	if status := s.visitor(t, 0).signIn(t, alice); status != http.StatusTooManyRequests {
+		t.Errorf("the right password while throttled: %d", status)
+	}
+	if status := s.visitor(t, 0).signIn(t, s.newTenant(t, nil, "bob")[0]); status != http.StatusSeeOther {
+		t.Errorf("another account: %d", status)
+	}
+}
+
+// countsRequests: pages are requests of the tenant's minute too.
+func countsRequests(t *testing.T, s *site, _ *browser) {
+	alice := s.newTenant(t, func(spec *tenant.Spec) { spec.Quota.RequestsPerMinute = 0 }, "alice")[0]
+	v := s.visitor(t, 0)
+	v.signIn(t, alice)
+	if status, body := v.get(t, "/memories"); status != http.StatusTooManyRequests || !strings.Contains(body, "requests per minute are used up") {
+		t.Errorf("with no requests left: %d %s", status, body)
+	}
+}
+
+// eventually asks until there is nothing to complain of.
+func eventually(t *testing.T, complaint func() string) {
+	t.Helper()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(patience); ; <-tick.C {
+		text := complaint()
+		if text == "" {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(text)
+		}
+	}
+}

@@ -1,0 +1,102 @@
+package dashboard
+
+import (
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+// signInView is the sign-in page.
+type signInView struct {
+	Name    string
+	Next    string // where to go after
+	Problem string
+}
+
+func (d *Dashboard) home(c *fiber.Ctx) error {
+	return c.Redirect("/memories", fiber.StatusSeeOther)
+}
+
+func (d *Dashboard) signInPage(c *fiber.Ctx) error {
+	who, err := d.session(c)
+	if err != nil {
+		return err
+	}
+	next := localPath(c.Query("next"), "/memories")
+	if who != nil {
+		return c.Redirect(next, fiber.StatusSeeOther)
+	}
+	return d.render(c, fiber.StatusOK, "signin", page{Title: "Sign in", Data: signInView{Next: next}})
+}
+
+// askToSignIn sends a reader to the sign-in page and back to the page after; a
+// script that sent something is told.
+func (d *Dashboard) askToSignIn(c *fiber.Ctx) error {
+	if isScript(c) {
+		return fault.New(fault.Unauthorized, "you are signed out; sign in again")
+	}
+	target := "/sign-in"
+	if c.Method() == fiber.MethodGet {
+		target += "?next=" + url.QueryEscape(c.OriginalURL())
+	}
+	return c.Redirect(target, fiber.StatusSeeOther)
+}
+
+func (d *Dashboard) signIn(c *fiber.Ctx) error {
+	form, err := d.form(c)
+	if err != nil {
+		return err
+	}
+	view := signInView{Name: strings.TrimSpace(form.Get("name")), Next: localPath(form.Get("next"), "/memories")}
+	secret, err := d.tryToSignIn(c, view.Name, form.Get("password"))
+	if err == nil {
+		d.begin(c, secret)
+		return c.Redirect(view.Next, fiber.StatusSeeOther)
+	}
+	if !fault.Is(err, fault.Unauthorized) && !fault.Is(err, fault.Forbidden) && !fault.Is(err, fault.RateLimited) && !fault.Is(err, fault.Invalid) {
+		return err
+	}
+	status, message, retryAfter := d.Edge.Explain(c.UserContext(), err)
+	if retryAfter != "" {
+		c.Set(fiber.HeaderRetryAfter, retryAfter)
+	}
+	view.Problem = sentence(message)
+	return d.render(c, status, "signin", page{Title: "Sign in", Data: view})
+}
+
+// tryToSignIn begins a session with a password and returns its secret.
+func (d *Dashboard) tryToSignIn(c *fiber.Ctx, given, password string) (string, error) {
+	name, ok := tenant.ParseSignInName(given)
+	if !ok {
+		return "", fault.New(fault.Invalid, "the name takes the form namespace/tenant/user, such as default/acme/alice")
+	}
+	if password == "" {
+		return "", fault.New(fault.Invalid, "the password is missing: it is in the Secret %s, in namespace %s", secretName(name), name.Namespace)
+	}
+	secret, err := tenant.NewSession(d.Random)
+	if err != nil {
+		return "", err
+	}
+	return secret, d.Sessions.SignIn(c.UserContext(), tenant.SignIn{
+		Name: name, Password: tenant.HashSecret(strings.TrimSpace(password)), Address: d.address(c),
+		Session: tenant.HashSecret(secret), Lifetime: sessionLife,
+	})
+}
+
+// secretName is the Kubernetes Secret that holds a user's token and password.
+func secretName(n tenant.SignInName) string { return n.Tenant + "-" + n.User + "-access" }
+
+func (d *Dashboard) signOut(c *fiber.Ctx) error {
+	if h, ok := sessionHash(c); ok {
+		if err := d.Sessions.EndSession(c.UserContext(), h); err != nil {
+			return err
+		}
+	}
+	d.setCookie(c, "", time.Unix(0, 0))
+	return c.Redirect("/sign-in", fiber.StatusSeeOther)
+}

@@ -1,0 +1,268 @@
+package dashboard_test
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mnemo-dev/mnemo/apiserver"
+	"github.com/mnemo-dev/mnemo/internal/chat"
+	"github.com/mnemo-dev/mnemo/internal/embed"
+	"github.com/mnemo-dev/mnemo/internal/imports"
+	"github.com/mnemo-dev/mnemo/internal/jobs"
+	"github.com/mnemo-dev/mnemo/internal/memory"
+	"github.com/mnemo-dev/mnemo/internal/milvus"
+	"github.com/mnemo-dev/mnemo/internal/postgres"
+	"github.com/mnemo-dev/mnemo/internal/postgres/postgrestest"
+	"github.com/mnemo-dev/mnemo/internal/retrieve"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+	"github.com/mnemo-dev/mnemo/internal/testkit"
+	"github.com/mnemo-dev/mnemo/internal/tokens"
+)
+
+// patience is how long a test waits for what must come.
+const patience = 60 * time.Second
+
+// site is two replicas of the API server on real stores.
+type site struct {
+	db       *postgres.DB
+	index    *milvus.Index
+	embedder *embed.Local
+	urls     [2]string
+
+	mu      sync.Mutex
+	tenants int
+}
+
+func newSite(t *testing.T) *site {
+	t.Helper()
+	embedder, err := embed.OpenLocal(testkit.ModelDir(t), embed.LocalOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := testkit.Milvus(t)
+	index, err := milvus.Open(t.Context(), milvus.Config{Address: addr.Addr, Username: addr.User, Password: addr.Password,
+		Prefix: "web" + strings.ToLower(rand.Text()) + "_", Dimensions: embedder.Dimensions()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &site{db: postgrestest.New(t), index: index, embedder: embedder}
+	s.work(t)
+	for i := range s.urls {
+		s.urls[i] = s.serve(t)
+	}
+	return s
+}
+
+// work works on jobs until the test ends.
+func (s *site) work(t *testing.T) {
+	t.Helper()
+	chats := s.db.Conversations()
+	importing := imports.New(imports.Config{Leases: chats, Files: chats, CountTokens: tokens.Count})
+	config, err := jobs.Config(retrieve.NewIndexer(s.db, s.index, s.embedder), s.db, importing, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	workers, err := s.db.Jobs(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := workers.Start(context.WithoutCancel(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := workers.StopAndCancel(context.Background()); err != nil {
+			t.Error(err)
+		}
+		_ = s.index.Close()
+		_ = s.embedder.Close()
+	})
+}
+
+// serve starts a replica with a cache of its own and returns its URL.
+func (s *site) serve(t *testing.T) string {
+	t.Helper()
+	engine := retrieve.New(retrieve.Config{Searcher: s.db, Index: s.index, Embedder: s.embedder})
+	cache := apiserver.NewCache()
+	server := apiserver.New(apiserver.Config{
+		Memories: memory.NewService(memory.Config{Store: s.db.Memories(), Buckets: s.db.Memories(), Searcher: engine,
+			Index: s.index, Embedder: s.embedder, CountTokens: tokens.Count}),
+		Chats: chat.NewService(chat.Config{Store: s.db.Conversations(), Passages: s.db.Conversations(), States: s.db.Conversations(),
+			Imports: s.db.Conversations(), Uploads: s.db.Conversations(), Searcher: engine, Index: s.index, Embedder: s.embedder,
+			CountTokens: tokens.CountUpTo}),
+		Tokens: s.db, Rates: s.db, Cache: cache, Sessions: s.db, Access: s.db, Holdings: s.db,
+	})
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if err := server.Serve(l); err != nil {
+			t.Error(err)
+		}
+	})
+	wg.Go(func() { _ = s.db.Listen(ctx, cache) })
+	t.Cleanup(func() {
+		cancel()
+		// Browsers keep connections open: they are not waited for.
+		stop, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_ = server.Shutdown(stop)
+		wg.Wait()
+	})
+	return "http://" + l.Addr().String()
+}
+
+// user is a person with what the operator gave them.
+type user struct {
+	tenant.Scope
+	spec     tenant.Spec
+	name     tenant.SignInName
+	password string
+	token    string
+}
+
+// newTenant makes a tenant of the users with a token and password each.
+func (s *site) newTenant(t *testing.T, change func(*tenant.Spec), names ...string) []user {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tenants++
+	spec := tenant.Spec{
+		ID: tenant.ID(fmt.Sprintf("0196b2f4-0000-7000-8000-%012x", s.tenants)), Cluster: "c", Namespace: "default",
+		Name: fmt.Sprintf("acme%d", s.tenants), DisplayName: "Acme", DeletionPolicy: tenant.Retain, Isolation: tenant.Partition,
+		Quota: tenant.Quota{Memories: 1000, Conversations: 50, Storage: 64 << 20, Users: 10, RequestsPerMinute: 100000,
+			ListTokens: 25000, UserMemories: tenant.NoLimit, UserConversations: tenant.NoLimit},
+	}
+	for _, name := range names {
+		spec.Users = append(spec.Users, tenant.UserSpec{Name: name})
+	}
+	if change != nil {
+		change(&spec)
+	}
+	stored, err := s.db.Apply(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	place, err := s.db.Place(t.Context(), spec.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.index.Ensure(t.Context(), place); err != nil {
+		t.Fatal(err)
+	}
+	var users []user
+	for _, u := range stored.Users {
+		made := user{spec: spec, Scope: tenant.Scope{Tenant: spec.ID, User: u.ID},
+			name: tenant.SignInName{Namespace: spec.Namespace, Tenant: spec.Name, User: u.Name}}
+		made.token, made.password = s.issue(t, made, 1)
+		users = append(users, made)
+	}
+	return users
+}
+
+// issue gives a user a token and a password, as the operator does.
+func (s *site) issue(t *testing.T, u user, generation int64) (token, password string) {
+	t.Helper()
+	token, err := tenant.NewToken(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	password, err = tenant.NewPassword(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = s.db.Install(t.Context(), u.Tenant, u.name.User, tenant.Credential{
+		Generation: generation, TokenHash: tenant.HashSecret(token), PasswordHash: tenant.HashSecret(password), Issuer: tenant.IssuerOperator,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return token, password
+}
+
+// api calls the HTTP API of a replica and returns the status.
+func (s *site) api(t *testing.T, replica int, token, method, path, body string) (int, string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, s.urls[replica]+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+token)
+	r.Header.Set("Content-Type", "application/json")
+	return do(t, http.DefaultClient, r)
+}
+
+// visitor is a browser without scripts, eyes or a sense of origin.
+type visitor struct {
+	*http.Client
+	url string
+}
+
+func (s *site) visitor(t *testing.T, replica int) visitor {
+	t.Helper()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return visitor{&http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}, s.urls[replica]}
+}
+
+// get asks for a page.
+func (v visitor) get(t *testing.T, path string) (int, string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, v.url+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Accept", "text/html")
+	return do(t, v.Client, r)
+}
+
+// post sends a form; headers overrule those of a browser on the page.
+func (v visitor) post(t *testing.T, path string, form url.Values, headers ...string) (int, string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, v.url+path, strings.NewReader(form.Encode()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	r.Header.Set("Sec-Fetch-Site", "same-origin")
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	return do(t, v.Client, r)
+}
+
+// signIn signs in and returns the status.
+func (v visitor) signIn(t *testing.T, u user) int {
+	t.Helper()
+	status, _ := v.post(t, "/sign-in", url.Values{"name": {u.name.String()}, "password": {u.password}})
+	return status
+}
+
+func do(t *testing.T, client *http.Client, r *http.Request) (int, string) {
+	t.Helper()
+	res, err := client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res.StatusCode, string(text)
+}

@@ -1,0 +1,86 @@
+package dashboard
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// ago says how long something is past, roughly.
+func ago(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return "just now"
+	case d < time.Hour:
+		return plural(int(d/time.Minute), "minute") + " ago"
+	case d < 48*time.Hour:
+		return plural(int(d/time.Hour), "hour") + " ago"
+	}
+	return plural(int(d/(24*time.Hour)), "day") + " ago"
+}
+
+// plural counts things: 1 memory, 2 memories.
+func plural(n int, one string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	if root, ok := strings.CutSuffix(one, "y"); ok && !strings.HasSuffix(root, "a") {
+		return number(n) + " " + root + "ies"
+	}
+	return number(n) + " " + one + "s"
+}
+
+// number writes a number with its thousands apart.
+func number[N int | int64](n N) string {
+	s := strconv.FormatInt(int64(n), 10)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// byteSize writes an amount of text for people.
+func byteSize(n int64) string {
+	const unit = 1024
+	if n < unit {
+		return plural(int(n), "byte")
+	}
+	value, suffix := float64(n)/unit, 0
+	for value >= unit && suffix < 3 {
+		value /= unit
+		suffix++
+	}
+	text := strings.TrimSuffix(fmt.Sprintf("%.1f", value), ".0")
+	return text + " " + []string{"KiB", "MiB", "GiB", "TiB"}[suffix]
+}
+
+// excerpt is the beginning of a text, at most n bytes and a sign of more.
+func excerpt(n int, s string) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return strings.TrimRight(s[:n], " \n") + " …"
+}
+
+// datedText is a memory's text as it is shown.
+type datedText struct {
+	Date time.Time // zero when the text does not begin with one
+	Text string
+}
+
+// dated takes the date off a text that begins with one, as memories should.
+func dated(s string) datedText {
+	if len(s) > len(time.DateOnly) {
+		date, err := time.Parse(time.DateOnly, s[:len(time.DateOnly)])
+		rest := strings.TrimLeft(s[len(time.DateOnly):], " :,\n-–")
+		if err == nil && rest != "" && len(rest) < len(s)-len(time.DateOnly) {
+			return datedText{date, rest}
+		}
+	}
+	return datedText{Text: s}
+}

@@ -1,0 +1,122 @@
+package dashboard
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/google/go-cmp/cmp"
+	"github.com/valyala/fasthttp"
+	"pgregory.net/rapid"
+)
+
+func TestTexts(t *testing.T) {
+	t.Parallel()
+	for got, want := range map[string]string{
+		plural(1, "memory"): "1 memory", plural(1200, "memory"): "1,200 memories", plural(0, "day"): "0 days",
+		number(-1234567): "-1,234,567", number(999): "999", number(100): "100",
+		byteSize(1): "1 byte", byteSize(10 << 30): "10 GiB", byteSize(1536): "1.5 KiB",
+		ago(3 * time.Second): "just now", ago(-time.Second): "just now", ago(61 * time.Second): "1 minute ago", ago(50 * time.Hour): "2 days ago",
+		sentence("érable"): "Érable.", sentence("Done."): "Done.", sentence(""): ".",
+	} {
+		if got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+func TestDated(t *testing.T) {
+	t.Parallel()
+	may := time.Date(2025, 5, 9, 0, 0, 0, 0, time.UTC)
+	for text, want := range map[string]datedText{
+		"2025-05-09 Likes the window": {may, "Likes the window"},
+		"2025-05-09: Likes":           {may, "Likes"},
+		"2025-05-09":                  {Text: "2025-05-09"},
+		"2025-05-09x":                 {Text: "2025-05-09x"},
+		"2025-13-09 x":                {Text: "2025-13-09 x"},
+		"Likes the window":            {Text: "Likes the window"},
+	} {
+		if diff := cmp.Diff(want, dated(text)); diff != "" {
+			t.Errorf("dated(%q) (-want +got):\n%s", text, diff)
+		}
+	}
+}
+
+func TestExcerptIsWhole(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		text, n := rapid.String().Draw(t, "text"), rapid.IntRange(0, 40).Draw(t, "bytes")
+		got := excerpt(n, text)
+		if !utf8.ValidString(got) || len(got) > max(n, 0)+len(" …") {
+			t.Fatalf("excerpt(%d, %q) = %q", n, text, got)
+		}
+		if len(text) <= n && got != text {
+			t.Fatalf("a short text was cut: %q", got)
+		}
+	})
+}
+
+func TestLocalPath(t *testing.T) {
+	t.Parallel()
+	for _, path := range []string{"/", "/memories?q=a%20b", "/chats/1#m3"} {
+		if got := localPath(path, "no"); got != path {
+			t.Errorf("localPath(%q) = %q", path, got)
+		}
+	}
+	for _, path := range []string{"", "memories", "//evil.test", "/\\evil.test", "https://evil.test/", "/a\nb", "javascript:alert(1)", "\\/evil"} {
+		if got := localPath(path, "no"); got != "no" {
+			t.Errorf("localPath(%q) = %q, want it refused", path, got)
+		}
+	}
+}
+
+// TestAddress: only the word of our own proxies counts.
+func TestAddress(t *testing.T) {
+	t.Parallel()
+	trusted := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("0.0.0.0/32")}
+	for name, tt := range map[string]struct {
+		trusted   []netip.Prefix
+		forwarded string
+		want      string
+	}{
+		"nobody in front":        {nil, "1.2.3.4", "0.0.0.0"},
+		"a proxy":                {trusted, "1.2.3.4", "1.2.3.4"},
+		"two proxies":            {trusted, "1.2.3.4, 10.1.1.1", "1.2.3.4"},
+		"a lie":                  {trusted, "9.9.9.9, 1.2.3.4", "1.2.3.4"},
+		"a port":                 {trusted, "1.2.3.4:555", "1.2.3.4"},
+		"nonsense":               {trusted, "unknown", "0.0.0.0"},
+		"a network of one house": {trusted, "2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"},
+	} {
+		app := fiber.New()
+		c := app.AcquireCtx(&fasthttp.RequestCtx{}) // from 0.0.0.0
+		c.Request().Header.Set("X-Forwarded-For", tt.forwarded)
+		d := &Dashboard{Config: Config{TrustedProxies: tt.trusted}}
+		if got := d.address(c); got != tt.want {
+			t.Errorf("%s: address %s, want %s", name, got, tt.want)
+		}
+		app.ReleaseCtx(c)
+	}
+}
+
+// TestPagesHoldNothingInline: the content security policy would stop it.
+func TestPagesHoldNothingInline(t *testing.T) {
+	t.Parallel()
+	files, err := templates.ReadDir("templates")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		text, err := templates.ReadFile("templates/" + f.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, bad := range []string{" style=", "<style", "onclick", "onsubmit", "javascript:", "src=\"http", "href=\"http"} {
+			if strings.Contains(string(text), bad) {
+				t.Errorf("%s holds %s", f.Name(), bad)
+			}
+		}
+	}
+}

@@ -1,0 +1,61 @@
+-- name: CountAttempt :one
+-- Counts an attempt in the span that runs, or begins one.
+insert into sign_in_attempts as a (key, began_at, attempts) values (@key, now(), 1)
+on conflict (key) do update set
+    attempts = case when a.began_at > now() - @span::interval then a.attempts + 1 else 1 end,
+    began_at = case when a.began_at > now() - @span::interval then a.began_at else now() end
+returning attempts, extract(epoch from now() - began_at)::float8 as age;
+
+-- name: ForgetAttempts :exec
+delete from sign_in_attempts where key = @key;
+
+-- name: ForgiveAttempt :exec
+update sign_in_attempts set attempts = attempts - 1 where key = @key and attempts > 0;
+
+-- name: ExpireAttempts :exec
+delete from sign_in_attempts where key in (
+    select o.key from sign_in_attempts o where o.began_at <= now() - @span::interval limit 100 for update skip locked);
+
+-- name: FindAccounts :many
+-- A namespace and name belong to one tenant of each cluster.
+select u.tenant_id, u.id, u.password_hash, n.suspended
+from tenants n
+join users u on u.tenant_id = n.id and u.name = @user_name and u.active and u.password_hash is not null
+where n.namespace = @namespace and n.name = @tenant_name and n.state = 'active';
+
+-- name: InsertSession :execrows
+insert into sessions (hash, tenant_id, user_id, password_hash, expires_at)
+select @hash, u.tenant_id, u.id, u.password_hash, now() + @lifetime::interval
+from users u where u.tenant_id = @tenant_id and u.id = @user_id and u.active and u.password_hash = @password_hash::bytea;
+
+-- name: GetSession :one
+select s.hash, s.tenant_id, s.user_id, n.namespace, n.name as tenant_name, n.display_name, u.name as user_name,
+    q.memories, q.conversations, q.storage, q.users, q.requests_per_minute, q.list_tokens, q.user_memories, q.user_conversations,
+    coalesce(p.collection, '') as collection, coalesce(p.partition, '') as partition, coalesce(p.shared, false) as shared
+from sessions s
+join users u on u.tenant_id = s.tenant_id and u.id = s.user_id and u.active
+    and u.password_hash is not distinct from s.password_hash
+join tenants n on n.id = s.tenant_id and n.state = 'active' and not n.suspended
+join quotas q on q.tenant_id = s.tenant_id
+left join placements p on p.tenant_id = s.tenant_id
+where s.hash = @hash and s.expires_at > now();
+
+-- name: DeleteSession :exec
+delete from sessions where hash = @hash;
+
+-- name: DeleteUserSessions :exec
+delete from sessions where tenant_id = @tenant_id and user_id = @user_id;
+
+-- name: DeleteTenantSessions :exec
+delete from sessions where tenant_id = @tenant_id;
+
+-- name: ExpireSessions :exec
+delete from sessions where hash in (
+    select o.hash from sessions o where o.expires_at <= now() limit 100 for update skip locked);
+
+-- name: GetHoldings :one
+-- What a user holds of what the tenant does.
+select u.memories, u.conversations, t.memories as tenant_memories, t.conversations as tenant_conversations, t.blocked, t.storage,
+    (select count(*) from users x where x.tenant_id = u.tenant_id and x.active) as users
+from users u join usage t on t.tenant_id = u.tenant_id
+where u.tenant_id = @tenant_id and u.id = @user_id;

@@ -1,0 +1,129 @@
+package postgres
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/postgres/db"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+var _ tenant.SessionStore = (*DB)(nil)
+
+const (
+	// attemptSpan is how long failed sign-ins count.
+	attemptSpan = 10 * time.Minute
+	// accountAttempts is how many an account may have in it. Passwords cannot
+	// be guessed; this keeps guessing from being work for the database.
+	accountAttempts = 10
+	// addressAttempts is likewise of an address, which many people may share.
+	addressAttempts = 60
+)
+
+// SignIn implements tenant.SessionStore.
+func (d *DB) SignIn(ctx context.Context, s tenant.SignIn) error {
+	// Counted before the password is looked at, and forgiven after, so that
+	// many attempts at once are not one.
+	account, address := attemptKey("account", s.Name.String()), attemptKey("address", s.Address)
+	if err := d.countAttempt(ctx, account, accountAttempts); err != nil {
+		return err
+	}
+	if err := d.countAttempt(ctx, address, addressAttempts); err != nil {
+		return err
+	}
+	if err := d.inTx(ctx, func(_ pgx.Tx, q *db.Queries) error { return beginSession(ctx, q, s) }); err != nil {
+		return fmt.Errorf("sign in: %w", err)
+	}
+	q := db.New(d.pool)
+	if err := errors.Join(q.ForgetAttempts(ctx, account), q.ForgiveAttempt(ctx, address)); err != nil {
+		d.log.DebugContext(ctx, "forgive sign-in attempts", "error", err)
+	}
+	return nil
+}
+
+// attemptKey names what attempts are counted of, without keeping it.
+func attemptKey(kind, name string) []byte {
+	sum := sha256.Sum256([]byte(kind + ":" + name))
+	return sum[:]
+}
+
+// countAttempt counts an attempt; RateLimited when there were more than most.
+func (d *DB) countAttempt(ctx context.Context, key []byte, most int64) error {
+	q := db.New(d.pool)
+	row, err := q.CountAttempt(ctx, db.CountAttemptParams{Key: key, Span: interval(attemptSpan)})
+	if err == nil && row.Attempts == 1 {
+		err = q.ExpireAttempts(ctx, interval(attemptSpan))
+	}
+	if err != nil {
+		return fmt.Errorf("count sign-in attempt: %w", mapError(err))
+	}
+	if row.Attempts <= most {
+		return nil
+	}
+	wait := max(attemptSpan-time.Duration(row.Age*float64(time.Second)), time.Second)
+	return &fault.Error{Kind: fault.RateLimited, RetryAfter: wait,
+		Message: fmt.Sprintf("too many sign-ins failed; try again in %d min", int((wait+time.Minute-1)/time.Minute))}
+}
+
+func beginSession(ctx context.Context, q *db.Queries, s tenant.SignIn) error {
+	if err := q.ExpireSessions(ctx); err != nil {
+		return err
+	}
+	accounts, err := q.FindAccounts(ctx, db.FindAccountsParams{
+		Namespace: s.Name.Namespace, TenantName: s.Name.Tenant, UserName: s.Name.User,
+	})
+	if err != nil {
+		return err
+	}
+	for _, a := range accounts {
+		if subtle.ConstantTimeCompare(a.PasswordHash, s.Password[:]) != 1 {
+			continue
+		}
+		if a.Suspended {
+			return fault.New(fault.Forbidden, "this tenant is suspended; its data is kept, ask whoever operates it")
+		}
+		n, err := q.InsertSession(ctx, db.InsertSessionParams{
+			Hash: s.Session[:], TenantID: a.TenantID, UserID: a.ID, PasswordHash: s.Password[:], Lifetime: interval(s.Lifetime),
+		})
+		if err != nil || n > 0 {
+			return err
+		}
+	}
+	return fault.New(fault.Unauthorized, "no user has this name and password")
+}
+
+// Session implements tenant.SessionStore.
+func (d *DB) Session(ctx context.Context, h tenant.Hash) (tenant.Session, error) {
+	row, err := db.New(d.pool).GetSession(ctx, h[:])
+	if errors.Is(err, pgx.ErrNoRows) || err == nil && subtle.ConstantTimeCompare(row.Hash, h[:]) != 1 {
+		return tenant.Session{}, fault.New(fault.Unauthorized, "the session has ended; sign in again")
+	}
+	if err != nil {
+		return tenant.Session{}, fmt.Errorf("read session: %w", mapError(err))
+	}
+	return tenant.Session{Namespace: row.Namespace, DisplayName: row.DisplayName, Identity: tenant.Identity{
+		Scope:      tenant.Scope{Tenant: tenant.ID(row.TenantID), User: tenant.UserID(row.UserID)},
+		TenantName: row.TenantName, UserName: row.UserName,
+		Quota: tenant.Quota{
+			Memories: row.Memories, Conversations: row.Conversations, Storage: row.Storage, Users: row.Users,
+			RequestsPerMinute: row.RequestsPerMinute, ListTokens: row.ListTokens,
+			UserMemories: row.UserMemories, UserConversations: row.UserConversations,
+		},
+		Placement: tenant.Placement{Collection: row.Collection, Partition: row.Partition, Shared: row.Shared},
+	}}, nil
+}
+
+// EndSession implements tenant.SessionStore.
+func (d *DB) EndSession(ctx context.Context, h tenant.Hash) error {
+	if err := db.New(d.pool).DeleteSession(ctx, h[:]); err != nil {
+		return fmt.Errorf("end session: %w", mapError(err))
+	}
+	return nil
+}
