@@ -19,16 +19,22 @@ type identityKey struct{}
 // authenticate is the huma middleware of every route under /api: it answers
 // 401 without a valid token and 403 for a suspended tenant.
 func (s *Server) authenticate(ctx huma.Context, next func(huma.Context)) {
-	who, err := s.identify(ctx.Context(), ctx.Header("Authorization"))
+	who, err := s.admit(ctx.Context(), ctx.Header("Authorization"))
 	if err != nil {
 		s.refuse(ctx, err)
 		return
 	}
-	if who.Suspended {
-		s.refuse(ctx, fault.New(fault.Forbidden, "this tenant is suspended; its data is kept, ask whoever operates it"))
-		return
-	}
 	next(huma.WithValue(ctx, identityKey{}, who))
+}
+
+// admit returns whose request it is by its Authorization header: Unauthorized
+// without a valid token, Forbidden for a suspended tenant.
+func (s *Server) admit(ctx context.Context, header string) (tenant.Identity, error) {
+	who, err := s.identify(ctx, header)
+	if err == nil && who.Suspended {
+		err = fault.New(fault.Forbidden, "this tenant is suspended; its data is kept, ask whoever operates it")
+	}
+	return who, err
 }
 
 // identify returns whom an Authorization header belongs to. Every header that

@@ -40,11 +40,8 @@ func (dashboardEdge) Body(c *fiber.Ctx) io.Reader {
 
 // Allow implements dashboard.Edge.
 func (e dashboardEdge) Allow(ctx context.Context, who tenant.Identity) error {
-	hard := who.Quota.RequestsPerMinute
-	if v := e.limiter.take(ctx, who.Tenant, hard); !v.ok {
-		return v.refusal(hard)
-	}
-	return nil
+	_, err := e.permit(ctx, who)
+	return err
 }
 
 // Explain implements dashboard.Edge.

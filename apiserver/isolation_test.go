@@ -71,7 +71,7 @@ func (h *house) seesNothing(t *testing.T, token, name string) {
 }
 
 // seesAll fails if anything of what fill made is missing.
-func (h *house) seesAll(t *testing.T, ids *strings.Replacer) {
+func (h *house) seesAll(t *testing.T, token string, ids *strings.Replacer) {
 	t.Helper()
 	for path, want := range map[string]string{
 		"/api/memories/$m":                                 `"id":"$m"`,
@@ -83,7 +83,7 @@ func (h *house) seesAll(t *testing.T, ids *strings.Replacer) {
 		"/api/chat-history/imports/$i":                     `"importId":"$i","platform":"custom","status":"done","total":1,"imported":1`,
 		"/api/chat-history/conversation?conversationId=$c": `"total":2`,
 	} {
-		if got := h.ok(t, h.alice, "GET", ids.Replace(path), ""); !strings.Contains(got.body, ids.Replace(want)) {
+		if got := h.ok(t, token, "GET", ids.Replace(path), ""); !strings.Contains(got.body, ids.Replace(want)) {
 			t.Errorf("the owner: GET %s: %s", path, got.body)
 		}
 	}
@@ -110,5 +110,5 @@ func (h *house) isolates(t *testing.T) {
 		}
 		h.seesNothing(t, token, name)
 	}
-	h.seesAll(t, ids)
+	h.seesAll(t, h.alice, ids)
 }

@@ -11,6 +11,7 @@ import (
 type metrics struct {
 	requests *prometheus.CounterVec
 	duration *prometheus.HistogramVec
+	calls    *prometheus.CounterVec
 }
 
 func newMetrics(r prometheus.Registerer) *metrics {
@@ -24,8 +25,12 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			Help:    "Time from a request's headers to its answer, by method and route pattern.",
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30},
 		}, []string{"method", "route"}),
+		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "mnemo_mcp_calls_total",
+			Help: "Calls of MCP tools and readings of MCP resources, by name and result (ok, error).",
+		}, []string{"call", "result"}),
 	}
-	r.MustRegister(m.requests, m.duration)
+	r.MustRegister(m.requests, m.duration, m.calls)
 	return m
 }
 
@@ -35,4 +40,13 @@ func (m *metrics) observe(method, route string, status int, took time.Duration) 
 	}
 	m.requests.WithLabelValues(method, route, strconv.Itoa(status)).Inc()
 	m.duration.WithLabelValues(method, route).Observe(took.Seconds())
+}
+
+// observeCall counts a call over MCP.
+func (m *metrics) observeCall(call string, failed bool) {
+	result := "ok"
+	if failed {
+		result = "error"
+	}
+	m.calls.WithLabelValues(call, result).Inc()
 }

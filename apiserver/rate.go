@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
+	"github.com/gofiber/fiber/v2"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
@@ -59,6 +60,7 @@ func newLimiter(store tenant.RateStore, log *slog.Logger) *limiter {
 // when the next one begins.
 type verdict struct {
 	ok        bool
+	hard      int64 // the limit
 	remaining int64
 	reset     time.Duration
 }
@@ -83,7 +85,7 @@ func (l *limiter) take(ctx context.Context, id tenant.ID, hard int64) verdict {
 	if ok {
 		w.local--
 	}
-	return verdict{ok: ok, remaining: min(w.local+w.rest, max(hard, 0)), reset: max(w.until.Sub(l.now()), 0)}
+	return verdict{ok: ok, hard: hard, remaining: min(w.local+w.rest, max(hard, 0)), reset: max(w.until.Sub(l.now()), 0)}
 }
 
 // lease gives the window permits of the store, or all that are left when the
@@ -147,24 +149,32 @@ func (s *Server) limitRate(ctx huma.Context, next func(huma.Context)) {
 		s.refuse(ctx, errors.New("request counted without an identity"))
 		return
 	}
-	hard := who.Quota.RequestsPerMinute
-	v := s.limiter.take(ctx.Context(), who.Tenant, hard)
-	c := fiberCtx(ctx)
-	c.Set(headerRateLimit, strconv.FormatInt(hard, 10))
-	c.Set(headerRateRemaining, strconv.FormatInt(v.remaining, 10))
-	c.Set(headerRateReset, v.seconds())
-	if !v.ok {
-		s.refuse(ctx, v.refusal(hard))
+	v, err := s.permit(ctx.Context(), who)
+	setRate(fiberCtx(ctx), v)
+	if err != nil {
+		s.refuse(ctx, err)
 		return
 	}
 	next(ctx)
 }
 
-// seconds is how long the minute lasts still, rounded up.
+// permit uses up one of the tenant's requests per minute; RateLimited when there
+// is none left.
+func (s *Server) permit(ctx context.Context, who tenant.Identity) (verdict, error) {
+	v := s.limiter.take(ctx, who.Tenant, who.Quota.RequestsPerMinute)
+	if v.ok {
+		return v, nil
+	}
+	return v, &fault.Error{Kind: fault.RateLimited, RetryAfter: max(v.reset, time.Second),
+		Message: "this tenant's " + strconv.FormatInt(v.hard, 10) + " requests per minute are used up; try again in " + v.seconds() + " s"}
+}
+
+// seconds is how long until the next minute begins.
 func (v verdict) seconds() string { return strconv.Itoa(int(math.Ceil(v.reset.Seconds()))) }
 
-// refusal is the error of a request that may not go on.
-func (v verdict) refusal(hard int64) error {
-	return &fault.Error{Kind: fault.RateLimited, RetryAfter: max(v.reset, time.Second),
-		Message: "this tenant's " + strconv.FormatInt(hard, 10) + " requests per minute are used up; try again in " + v.seconds() + " s"}
+// setRate tells the client how many requests are left.
+func setRate(c *fiber.Ctx, v verdict) {
+	c.Set(headerRateLimit, strconv.FormatInt(v.hard, 10))
+	c.Set(headerRateRemaining, strconv.FormatInt(v.remaining, 10))
+	c.Set(headerRateReset, v.seconds())
 }

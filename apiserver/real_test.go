@@ -148,6 +148,12 @@ func (realStores) spec(name string) tenant.Spec {
 func TestReal(t *testing.T) {
 	t.Parallel()
 	h, s := newRealHouse(t)
+	t.Run("MCP", func(t *testing.T) {
+		t.Parallel()
+		token := s.tenant(t, "mcp", "alice", false)
+		h.usesEveryTool(t, h.assistant(t, token, protocols[0]), token)
+		h.isolatesAssistants(t, s.tenant(t, "mcp", "bob", false), s.tenant(t, "mcp", "carol", false), s.tenant(t, "mcp2", "alice", false))
+	})
 	t.Run("Isolation", func(t *testing.T) {
 		t.Parallel()
 		h.isolates(t)

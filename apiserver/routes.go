@@ -8,6 +8,9 @@ import "net/http"
 func (s *Server) routes() {
 	const get, post, patch, del = http.MethodGet, http.MethodPost, http.MethodPatch, http.MethodDelete
 
+	// Not in /openapi.json: MCP describes itself.
+	s.app.Post(pathMCP, s.serveMCP(s.newMCP()))
+
 	add(s, post, "/api/memory", docCreateMemory, s.createMemory)
 	add(s, post, "/api/v2/memory", docCreateMemory.as("createMemoryV2"), s.createMemory)
 	add(s, get, "/api/memory", docListMemories, s.listMemories)

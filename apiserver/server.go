@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"reflect"
 	"strings"
 	"sync"
@@ -45,6 +46,11 @@ type Config struct {
 	Holdings tenant.HoldingStore
 	// TrustedProxies are whose X-Forwarded-For is believed.
 	TrustedProxies []netip.Prefix
+	// URL is where users reach the server, such as https://mnemo.example.com;
+	// nil when it does not know.
+	URL *url.URL
+	// Version names the build to those that ask.
+	Version string
 	// Checks are asked by /readyz, by name; nil errors mean ready.
 	Checks map[string]func(context.Context) error
 	// Registry takes the server's metrics; one of its own when nil.

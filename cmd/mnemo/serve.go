@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"os"
 	"runtime/debug"
 	"time"
@@ -21,6 +22,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/jobs"
 	"github.com/mnemo-dev/mnemo/internal/memory"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
+	"github.com/mnemo-dev/mnemo/internal/telemetry"
 	"github.com/mnemo-dev/mnemo/internal/tokens"
 )
 
@@ -32,10 +34,19 @@ type serveCommand struct {
 	milvusFlags
 	embedderFlags
 	chatFlags
+	URL            *url.URL       `name:"url" env:"MNEMO_URL" help:"Where users reach this server, such as https://mnemo.example.com. Without it no page may speak to /mcp."`
 	Listen         string         `env:"MNEMO_LISTEN" default:":8080" help:"host:port to answer HTTP on."`
 	ImportLimit    int64          `env:"MNEMO_IMPORT_LIMIT" default:"4294967296" help:"Largest file that may be imported, bytes."`
 	MetricsListen  string         `env:"MNEMO_METRICS_LISTEN" default:":9090" help:"host:port to answer /metrics on."`
 	TrustedProxies []netip.Prefix `env:"MNEMO_TRUSTED_PROXIES" help:"Networks of the proxies in front, such as 10.0.0.0/8: their X-Forwarded-For says where a sign-in comes from."`
+}
+
+// Validate reports what is wrong with the flags.
+func (c *serveCommand) Validate() error {
+	if u := c.URL; u != nil && (u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "") {
+		return errors.New("--url takes the address users reach this server at, such as https://mnemo.example.com")
+	}
+	return nil
 }
 
 // garbagePercent is how much garbage may be held beside what is in use. Most of
@@ -117,6 +128,8 @@ func (c *serveCommand) serverConfig(s *stores, embedder retrieve.Embedder, model
 		Cache:    cache,
 		Sessions: s.db, Access: s.db, Holdings: s.db, TrustedProxies: c.TrustedProxies,
 		ImportFile: c.ImportLimit,
+		URL:        c.URL,
+		Version:    telemetry.Version(),
 		Checks:     map[string]func(context.Context) error{"postgresql": s.db.Ping},
 		Log:        log,
 	}

@@ -146,6 +146,7 @@ func (p *platform) storesEnv() []string {
 
 func (p *platform) startServe(ctx context.Context) (err error) {
 	p.product.serve, err = p.run(ctx, "API server", "serve", p.product.url()+"/readyz", append(p.storesEnv(),
+		"MNEMO_URL="+p.product.url(),
 		"MNEMO_LISTEN="+p.product.address("api"),
 		"MNEMO_METRICS_LISTEN="+p.product.address("metrics"),
 	))

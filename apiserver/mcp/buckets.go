@@ -1,0 +1,80 @@
+package mcp
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/memory"
+)
+
+// bucketPageSize is how many buckets one answer holds.
+const bucketPageSize = 50
+
+type bucketOut struct {
+	BucketID    string `json:"bucketId"`
+	Name        string `json:"name"`
+	Description string `json:"description,omitempty"`
+	MemoryCount int64  `json:"memoryCount"`
+}
+
+type listBucketsIn struct {
+	Skip int `json:"skip,omitempty" jsonschema:"How many buckets to leave out: nextSkip of the answer before."`
+}
+
+type listBucketsOut struct {
+	Buckets  []bucketOut `json:"buckets" jsonschema:"The default bucket first, then by name."`
+	NextSkip int         `json:"nextSkip,omitempty" jsonschema:"The skip that gives the rest; absent when there is none."`
+}
+
+type createBucketIn struct {
+	Name        string `json:"name" jsonschema:"1 to 100 characters, not digits only, unlike every other bucket's without regard to case."`
+	Description string `json:"description,omitempty" jsonschema:"What belongs in it, so that you and others choose it rightly later; at most 1000 characters."`
+}
+
+type createBucketOut struct {
+	BucketID string `json:"bucketId"`
+	Name     string `json:"name"`
+}
+
+func (e *Endpoint) addBuckets() {
+	add(e, tool{
+		name: "list_buckets", title: "List buckets", reads: true,
+		description: "List the buckets the user's memories are grouped in, with what belongs in each and how many there are. " +
+			"Use it to choose a bucketId for store_memory, or to see whether one is missing.",
+		in: func(s *jsonschema.Schema) { between(s, "skip", 0, 1<<30, 0) },
+	}, e.listBuckets)
+	add(e, tool{
+		name: "create_bucket", title: "Create a bucket",
+		description: "Make a new bucket to group memories in, when the user asks for one or several memories clearly belong together and none of list_buckets fits.",
+	}, e.createBucket)
+}
+
+func (e *Endpoint) listBuckets(ctx context.Context, c call, in listBucketsIn) (listBucketsOut, error) {
+	if in.Skip < 0 {
+		return listBucketsOut{}, fault.New(fault.Invalid, "skip must be at least 0, not %d", in.Skip)
+	}
+	list, err := e.Memories.ListBuckets(ctx, c.who)
+	shown, next := bucketPage(list, in.Skip)
+	return listBucketsOut{Buckets: shown, NextSkip: next}, err
+}
+
+func (e *Endpoint) createBucket(ctx context.Context, c call, in createBucketIn) (createBucketOut, error) {
+	made, err := e.Memories.CreateBucket(ctx, c.who, memory.BucketInput{Name: in.Name, Description: in.Description})
+	return createBucketOut{BucketID: strconv.FormatInt(made, 10), Name: in.Name}, err
+}
+
+// bucketPage returns a page of the buckets and where the next begins, 0 for none.
+func bucketPage(list []memory.Bucket, skip int) (out []bucketOut, next int) {
+	list = list[min(skip, len(list)):]
+	if len(list) > bucketPageSize {
+		list, next = list[:bucketPageSize], skip+bucketPageSize
+	}
+	out = make([]bucketOut, len(list))
+	for i, b := range list {
+		out[i] = bucketOut{BucketID: strconv.FormatInt(b.ID, 10), Name: b.Name, Description: b.Description, MemoryCount: b.Memories}
+	}
+	return out, next
+}

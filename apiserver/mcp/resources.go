@@ -1,0 +1,120 @@
+package mcp
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mnemo-dev/mnemo/internal/chat"
+	"github.com/mnemo-dev/mnemo/internal/fault"
+)
+
+const (
+	scheme       = "mnemo"
+	resourceHost = "conversations"
+	markdown     = "text/markdown"
+	// resourcePage is how many conversations a page of resources lists.
+	resourcePage = 50
+)
+
+func (e *Endpoint) addResources() {
+	const template = scheme + "://" + resourceHost + "/{id}"
+	about := sdk.ResourceTemplate{
+		Name: "conversation", Title: "A past conversation", MIMEType: markdown, URITemplate: template,
+		Description: "A conversation of the user with an assistant, as Markdown. A long one ends with the address of its next page.",
+	}
+	e.server.AddResourceTemplate(&about, e.readResource)
+	more := about
+	more.Name, more.URITemplate = "conversation-page", template+"{?cursor}"
+	e.server.AddResourceTemplate(&more, e.readResource)
+}
+
+// listResources answers resources/list. The SDK's own lists what is the same
+// for everybody.
+func (e *Endpoint) listResources(c caller, req sdk.Request) (sdk.Result, error) {
+	out, err := e.resources(c, req)
+	e.Observe("resources/list", err != nil)
+	if err != nil {
+		return nil, e.rejection(c.work, err)
+	}
+	return out, nil
+}
+
+// resources lists active conversations, newest first, a page at a time.
+func (e *Endpoint) resources(c caller, req sdk.Request) (*sdk.ListResourcesResult, error) {
+	offset := 0
+	if p, ok := req.GetParams().(*sdk.ListResourcesParams); ok && p != nil && p.Cursor != "" {
+		n, err := strconv.Atoi(p.Cursor)
+		if err != nil || n < 0 {
+			return nil, fault.New(fault.Invalid, "cursor takes the nextCursor of the answer before")
+		}
+		offset = n
+	}
+	list, total, err := e.Chats.List(c.work, c.who, chat.ConversationFilter{Status: chat.Active, Offset: offset, Limit: resourcePage})
+	if err != nil {
+		return nil, err
+	}
+	out := &sdk.ListResourcesResult{Resources: make([]*sdk.Resource, len(list)), Cacheable: sdk.Cacheable{CacheScope: "private"}}
+	for i, found := range list {
+		title := cmp.Or(found.Title, "Untitled")
+		out.Resources[i] = &sdk.Resource{
+			URI: address(found.ID, nil), Name: title, Title: title, MIMEType: markdown,
+			Description: fmt.Sprintf("%s, %s, %d messages", found.Platform, found.CreatedAt.UTC().Format("2006-01-02"), found.MessageCount),
+			Annotations: &sdk.Annotations{LastModified: stamp(found.UpdatedAt)},
+		}
+	}
+	if offset+len(list) < total && len(list) > 0 {
+		out.NextCursor = strconv.Itoa(offset + len(list))
+	}
+	return out, nil
+}
+
+// readResource reads a page of a conversation as Markdown.
+func (e *Endpoint) readResource(ctx context.Context, req *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
+	c := callerOf(ctx)
+	text, err := e.markdown(c, req.Params.URI)
+	e.Observe("resources/read", err != nil)
+	if fault.Is(err, fault.NotFound) {
+		return nil, sdk.ResourceNotFoundError(req.Params.URI)
+	}
+	if err != nil {
+		return nil, e.rejection(c.work, err)
+	}
+	return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{{URI: req.Params.URI, MIMEType: markdown, Text: text}},
+		Cacheable: sdk.Cacheable{CacheScope: "private"}}, nil
+}
+
+func (e *Endpoint) markdown(c caller, uri string) (string, error) {
+	u, err := url.Parse(uri)
+	if err != nil {
+		return "", fault.New(fault.NotFound, "no conversation has this address")
+	}
+	id := strings.TrimPrefix(u.Path, "/")
+	out, err := e.read(c.work, call{caller: c}, readIn{ConversationID: id, Cursor: u.Query().Get("cursor"), MaxTokens: mostTokens})
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "# %s\n\n%s, %s, %d messages\n", cmp.Or(out.Title, "Untitled"), out.Platform, out.CreatedAt, out.MessageCount)
+	for _, m := range out.Messages {
+		fmt.Fprintf(&b, "\n## %d. %s, %s\n\n%s\n", m.Index, m.Sender, m.Timestamp, m.Text)
+	}
+	if out.NextCursor != "" {
+		fmt.Fprintf(&b, "\n---\nIt goes on at %s\n", address(out.ConversationID, &out.NextCursor))
+	}
+	return b.String(), nil
+}
+
+// address is the URI of a conversation, or of a page of it.
+func address(id string, cursor *string) string {
+	u := url.URL{Scheme: scheme, Host: resourceHost, Path: "/" + id}
+	if cursor != nil {
+		u.RawQuery = url.Values{"cursor": {*cursor}}.Encode()
+	}
+	return u.String()
+}

@@ -1,0 +1,391 @@
+package apiserver
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/jsonschema-go/jsonschema"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+// protocols are the versions of MCP that clients in use speak.
+var protocols = []string{"2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26"}
+
+// assistant is a connected client of MCP.
+type assistant struct{ *sdk.ClientSession }
+
+// withToken adds a token to every request.
+type withToken string
+
+func (w withToken) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+string(w))
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+// assistant connects as a user and speaks a version of the protocol.
+func (h *house) assistant(t *testing.T, token, version string) assistant {
+	t.Helper()
+	client := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil)
+	session, err := client.Connect(t.Context(), &sdk.StreamableClientTransport{
+		Endpoint: "http://" + h.addr + "/mcp", HTTPClient: &http.Client{Transport: withToken(token)},
+	}, &sdk.ClientSessionOptions{ProtocolVersion: version})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { session.Close() })
+	return assistant{session}
+}
+
+// call calls a tool and returns what it answers, as its schema has it, and
+// whether that is an error.
+func (a assistant) call(t *testing.T, name, arguments string) (text string, failed bool) {
+	t.Helper()
+	got, err := a.CallTool(t.Context(), &sdk.CallToolParams{Name: name, Arguments: json.RawMessage(arguments)})
+	if err != nil {
+		t.Fatalf("%s %s: %v", name, arguments, err)
+	}
+	if len(got.Content) != 1 {
+		t.Fatalf("%s %s: %d contents", name, arguments, len(got.Content))
+	}
+	content, ok := got.Content[0].(*sdk.TextContent)
+	if !ok {
+		t.Fatalf("%s %s: %T", name, arguments, got.Content[0])
+	}
+	if got.IsError {
+		return content.Text, true
+	}
+	structured, err := json.Marshal(got.StructuredContent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var asText, asStructure any
+	if json.Unmarshal([]byte(content.Text), &asText) != nil || json.Unmarshal(structured, &asStructure) != nil ||
+		fmt.Sprint(asText) != fmt.Sprint(asStructure) {
+		t.Errorf("%s %s: the text %s is not the structure %s", name, arguments, content.Text, structured)
+	}
+	return content.Text, false
+}
+
+// ok is call that fails on an error, and decodes the answer.
+func (a assistant) ok(t *testing.T, name, arguments string) map[string]any {
+	t.Helper()
+	text, failed := a.call(t, name, arguments)
+	var out map[string]any
+	if err := json.Unmarshal([]byte(text), &out); failed || err != nil {
+		t.Fatalf("%s %s: %s", name, arguments, text)
+	}
+	return out
+}
+
+// refused is call that fails unless the error says what is wanted.
+func (a assistant) refused(t *testing.T, name, arguments, says string) {
+	t.Helper()
+	if text, failed := a.call(t, name, arguments); !failed || !strings.Contains(text, says) {
+		t.Errorf("%s %s: failed %t: %s; want %q", name, arguments, failed, text, says)
+	}
+}
+
+// What an assistant chooses by: names, descriptions, hints, schemas.
+func TestMCPTools(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	for _, version := range protocols {
+		a := h.assistant(t, h.alice, version)
+		if got := a.InitializeResult(); got.ServerInfo.Name != "mnemo" || !strings.Contains(got.Instructions, "YYYY-MM-DD") {
+			t.Errorf("%s: initialized with %+v", version, got)
+		}
+		list, err := a.ListTools(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		names := map[string]string{}
+		for _, tool := range list.Tools {
+			a := tool.Annotations
+			names[tool.Name] = fmt.Sprintf("reads %t, destroys %t, repeatable %t, open %t", a.ReadOnlyHint, *a.DestructiveHint, a.IdempotentHint, *a.OpenWorldHint)
+			if tool.Title == "" || a.Title != tool.Title || len(tool.Description) < 80 {
+				t.Errorf("%s: title %q, description %q", tool.Name, tool.Title, tool.Description)
+			}
+			describes(t, tool.Name, tool.InputSchema)
+			if schema(t, tool.OutputSchema).Type != "object" {
+				t.Errorf("%s: output schema %v", tool.Name, tool.OutputSchema)
+			}
+		}
+		const reads, writes, edits = "reads true, destroys false, repeatable true, open false", "reads false, destroys false, repeatable false, open false",
+			"reads false, destroys false, repeatable true, open false"
+		want := map[string]string{"store_memory": writes, "search_memories": reads, "get_memories_and_buckets": reads, "list_buckets": reads,
+			"create_bucket": writes, "update_or_move_memories": edits, "recall_chat_history": reads, "search_chat_history": reads, "get_full_conversation": reads}
+		if fmt.Sprint(names) != fmt.Sprint(want) {
+			t.Errorf("%s: tools %v, want %v", version, names, want)
+		}
+	}
+}
+
+func schema(t *testing.T, v any) *jsonschema.Schema {
+	t.Helper()
+	raw, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s jsonschema.Schema
+	if err := json.Unmarshal(raw, &s); err != nil {
+		t.Fatal(err)
+	}
+	return &s
+}
+
+// describes fails unless every argument says what it is, in a type that every
+// client's model takes.
+func describes(t *testing.T, tool string, v any) {
+	t.Helper()
+	for name, p := range schema(t, v).Properties {
+		if p.Description == "" || p.Type == "" {
+			t.Errorf("%s: argument %s: type %q, description %q", tool, name, p.Type, p.Description)
+		}
+	}
+}
+
+// Every tool, in every version of the protocol, answers what its schema says.
+func TestMCPCalls(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	for _, version := range protocols {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			token := h.user(t, tenant.Identity{Scope: tenant.Scope{Tenant: "versions", User: tenant.UserID(100 + slices.Index(protocols, version))}})
+			h.usesEveryTool(t, h.assistant(t, token, version), token)
+		})
+	}
+}
+
+// usesEveryTool stores, finds and edits through every tool, as a user with an
+// empty account.
+func (h *house) usesEveryTool(t *testing.T, a assistant, token string) {
+	t.Helper()
+	bucket := a.ok(t, "create_bucket", `{"name":"Travel","description":"Trips"}`)["bucketId"].(string)
+	memory := a.ok(t, "store_memory", `{"text":"2025-05-09 Prefers the window seat on trains <&>","bucketId":"`+bucket+`"}`)["memoryId"].(string)
+	found := fmt.Sprint(a.ok(t, "search_memories", `{"query":"where to sit on a train?"}`))
+	if !strings.Contains(found, memory) || !strings.Contains(found, "window seat on trains <&>") || !strings.Contains(found, "bucketName:Travel") {
+		t.Errorf("search_memories: %s", found)
+	}
+	all := fmt.Sprint(a.ok(t, "get_memories_and_buckets", `{"bucketId":`+bucket+`}`))
+	if !strings.Contains(all, memory) || !strings.Contains(all, "memoryCount:1 name:Travel") {
+		t.Errorf("get_memories_and_buckets: %s", all)
+	}
+	if got := a.ok(t, "update_or_move_memories", `{"memoryId":"`+memory+`","text":"2025-05-09 Prefers the aisle","bucketName":"general"}`); got["version"] != 2.0 {
+		t.Errorf("update_or_move_memories: %v", got)
+	}
+	if got := a.ok(t, "update_or_move_memories", `{"memoryIds":["`+memory+`"],"bucketId":"`+bucket+`"}`); fmt.Sprint(got["memoryIds"]) != "["+memory+"]" {
+		t.Errorf("update_or_move_memories: %v", got)
+	}
+	if got := fmt.Sprint(a.ok(t, "list_buckets", `{}`)); !strings.Contains(got, "bucketId:"+bucket) || !strings.Contains(got, "name:General") {
+		t.Errorf("list_buckets: %s", got)
+	}
+	if got := h.ok(t, token, "GET", "/api/memories/"+memory, "").json(t); got["text"] != "2025-05-09 Prefers the aisle" || !strings.HasPrefix(got["source"].(string), "mcp") {
+		t.Errorf("over HTTP: %v", got)
+	}
+
+	chatID := h.ok(t, token, "POST", "/api/chat-history/ingest/custom-online", ingestText).json(t)["conversationId"].(string)
+	recalled := a.ok(t, "recall_chat_history", `{"query":"by the window or not?","maxTokens":300}`)
+	if !strings.Contains(recalled["content"].(string), "By the window.") || !strings.Contains(fmt.Sprint(recalled["sources"]), chatID) {
+		t.Errorf("recall_chat_history: %v", recalled)
+	}
+	passages := fmt.Sprint(a.ok(t, "search_chat_history", `{"query":"by the window or not?","contextMessages":2,"dateTo":"2099-01-01"}`))
+	if !strings.Contains(passages, chatID) || !strings.Contains(passages, "By the window.") || !strings.Contains(passages, "context:[map[") {
+		t.Errorf("search_chat_history: %s", passages)
+	}
+	read := a.ok(t, "get_full_conversation", `{"conversationId":"`+chatID+`","fromMessage":1}`)
+	if read["messageCount"] != 2.0 || !strings.Contains(fmt.Sprint(read["messages"]), "index:1") || strings.Contains(fmt.Sprint(read["messages"]), "index:0") {
+		t.Errorf("get_full_conversation: %v", read)
+	}
+	h.readsResources(t, a, chatID)
+}
+
+// readsResources lists and reads conversations as resources.
+func (h *house) readsResources(t *testing.T, a assistant, chatID string) {
+	t.Helper()
+	list, err := a.ListResources(t.Context(), nil)
+	if err != nil || len(list.Resources) != 1 || list.Resources[0].URI != "mnemo://conversations/"+chatID || list.Resources[0].Name != "Trains" {
+		t.Fatalf("resources: %+v, %v", list, err)
+	}
+	read, err := a.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: list.Resources[0].URI})
+	if err != nil || !strings.HasPrefix(read.Contents[0].Text, "# Trains\n") || !strings.Contains(read.Contents[0].Text, "By the window.") {
+		t.Errorf("read resource: %+v, %v", read, err)
+	}
+	templates, err := a.ListResourceTemplates(t.Context(), nil)
+	if err != nil || len(templates.ResourceTemplates) != 2 || templates.ResourceTemplates[0].URITemplate != "mnemo://conversations/{id}" {
+		t.Errorf("resource templates: %+v, %v", templates, err)
+	}
+	for _, uri := range []string{"mnemo://conversations/nobodys", "mnemo://memories/x", "mnemo://conversations/" + chatID + "?cursor=x"} {
+		if got, err := a.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: uri}); err == nil {
+			t.Errorf("read %s: %+v", uri, got)
+		}
+	}
+}
+
+// Whatever is wrong is told to the assistant in a sentence it can act on.
+func TestMCPErrors(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	a := h.assistant(t, h.alice, protocols[0])
+	long := strings.Repeat("x", 33000)
+	for _, tc := range [][3]string{
+		{"store_memory", `{}`, "text is required and must not be blank"},
+		{"store_memory", `{"text":" "}`, "text is required and must not be blank"},
+		{"store_memory", `{"text":"` + long + `"}`, "text must be at most 32768 bytes of UTF-8, not 33000"},
+		{"store_memory", `{"text":"a\u0000b"}`, "text must not contain the character U+0000"},
+		{"store_memory", `{"text":1}`, "text takes a string"},
+		{"store_memory", `{"text":"a","bucketId":"999"}`, "no bucket has this bucketId"},
+		{"store_memory", `{"text":"a","bucketId":"Travel"}`, "bucketId takes the id of a bucket"},
+		{"store_memory", `{"text":"a","bucket":"1"}`, "bucket is not an argument of store_memory, which takes text, bucketId"},
+		{"search_memories", `{}`, "query is required"},
+		{"search_memories", `{"query":"a","count":"many"}`, "count takes an integer"},
+		{"search_memories", `{"query":"a","count":-1}`, "count must be"},
+		{"search_memories", `{"query":"a","skip":-1}`, "skip must be at least 0"},
+		{"get_memories_and_buckets", `{"bucketId":999}`, "no bucket has this bucketId"},
+		{"get_memories_and_buckets", `{"oldestFirst":"yes"}`, "oldestFirst takes true or false"},
+		{"list_buckets", `{"skip":-1}`, "skip must be at least 0"},
+		{"create_bucket", `{"name":"12"}`, "name must not be digits only"},
+		{"create_bucket", `{"name":"general"}`, "default bucket"},
+		{"update_or_move_memories", `{}`, "memoryId or memoryIds is required"},
+		{"update_or_move_memories", `{"memoryId":"x"}`, "there is nothing to change"},
+		{"update_or_move_memories", `{"memoryId":"x","text":"a"}`, "no memory has this memoryId"},
+		{"update_or_move_memories", `{"memoryIds":["x","y"],"bucketName":"General"}`, "see rejectedIds: x, y"},
+		{"update_or_move_memories", `{"memoryIds":["x"],"text":"a"}`, "text takes one memory"},
+		{"update_or_move_memories", `{"memoryIds":"x"}`, "memoryIds takes an array"},
+		{"recall_chat_history", `{"query":""}`, "query is required and must not be blank"},
+		{"recall_chat_history", `{"query":"a","after":"yesterday"}`, "after takes an ISO 8601 date or time"},
+		{"search_chat_history", `{"query":"a","limit":-1}`, "limit must be 1 to 100"},
+		{"search_chat_history", `{"query":"a","contextMessages":21}`, "contextMessages must be 0 to 20"},
+		{"search_chat_history", `{"query":"a","skip":100}`, "skip must be 0 to 99"},
+		{"get_full_conversation", `{}`, "conversationId is required"},
+		{"get_full_conversation", `{"conversationId":"x"}`, "no conversation has this conversationId"},
+		{"get_full_conversation", `{"conversationId":"x","cursor":"-1"}`, "cursor takes the nextCursor"},
+	} {
+		a.refused(t, tc[0], tc[1], tc[2])
+	}
+	if _, err := a.CallTool(t.Context(), &sdk.CallToolParams{Name: "delete_everything"}); err == nil {
+		t.Error("a tool that is not there was called")
+	}
+	h.stores.fail(fault.New(fault.Forbidden, "the tenant's 10 memories are used up; delete some or ask for more"))
+	h.Cache.Clear()
+	h.stores.fail(nil)
+	a.ok(t, "list_buckets", `{}`) // the identity is cached again
+	for err, says := range map[error]string{
+		fault.New(fault.Forbidden, "the tenant's 10 memories are used up"):                              "the tenant's 10 memories are used up",
+		&fault.Error{Kind: fault.Unavailable, Message: "the database is away", RetryAfter: time.Second}: "the database is away (in 1 s)",
+		fmt.Errorf("secret detail"): "Something went wrong here",
+	} {
+		h.stores.fail(err)
+		a.refused(t, "list_buckets", `{}`, says)
+		if text, _ := a.call(t, "list_buckets", `{}`); strings.Contains(text, "secret") {
+			t.Errorf("a detail is told: %s", text)
+		}
+	}
+}
+
+// Two users' tools never see each other's.
+func TestMCPIsolation(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	h.isolatesAssistants(t, h.alice, h.bob, h.carol)
+}
+
+func (h *house) isolatesAssistants(t *testing.T, owner, user, stranger string) {
+	t.Helper()
+	ids := h.fill(t, owner)
+	for name, token := range map[string]string{"another user": user, "another tenant": stranger} {
+		a := h.assistant(t, token, protocols[0])
+		for _, r := range [][2]string{
+			{"store_memory", `{"text":"a","bucketId":"$b"}`},
+			{"search_memories", `{"query":"window seat","bucketId":"$b"}`},
+			{"get_memories_and_buckets", `{"bucketId":"$b"}`},
+			{"update_or_move_memories", `{"memoryId":"$m","text":"b"}`},
+			{"update_or_move_memories", `{"memoryId":"$m","bucketName":"General"}`},
+			{"update_or_move_memories", `{"memoryIds":["$m"],"bucketName":"General"}`},
+			{"get_full_conversation", `{"conversationId":"$c"}`},
+		} {
+			got, failed := a.call(t, r[0], ids.Replace(r[1]))
+			want, _ := a.call(t, r[0], nobodys.Replace(r[1]))
+			if !failed || strings.ReplaceAll(got, ids.Replace("$m"), nobodys.Replace("$m")) != want {
+				t.Errorf("%s: %s %s: %s, but %s for an id nobody has", name, r[0], r[1], got, want)
+			}
+		}
+		for _, r := range [][3]string{
+			{"search_memories", `{"query":"window seat"}`, "memories:[]"}, {"get_memories_and_buckets", `{}`, "memories:[]"},
+			{"recall_chat_history", `{"query":"window seat"}`, "sources:[]"}, {"search_chat_history", `{"query":"window seat"}`, "results:[]"},
+		} {
+			if got := fmt.Sprint(a.ok(t, r[0], r[1])); !strings.Contains(got, r[2]) || strings.Contains(got, "Travel") {
+				t.Errorf("%s: %s: %s", name, r[0], got)
+			}
+		}
+		if list, err := a.ListResources(t.Context(), nil); err != nil || len(list.Resources) != 0 {
+			t.Errorf("%s: resources %+v, %v", name, list, err)
+		}
+		_, got := a.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: ids.Replace("mnemo://conversations/$c")})
+		_, want := a.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: nobodys.Replace("mnemo://conversations/$c")})
+		if got == nil || strings.ReplaceAll(got.Error(), ids.Replace("$c"), nobodys.Replace("$c")) != want.Error() {
+			t.Errorf("%s: read resource: %v, but %v for an id nobody has", name, got, want)
+		}
+	}
+	h.seesAll(t, owner, ids)
+}
+
+const ping = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
+
+// The endpoint refuses what the API refuses, before the message is read.
+func TestMCPRefusals(t *testing.T) {
+	t.Parallel()
+	own := &url.URL{Scheme: "https", Host: "mnemo.example.com"}
+	h := newHouse(t, func(c *Config) { c.URL = own })
+	unknown, err := tenant.NewToken(seed(99))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, token := range map[string]string{"missing": "", "unknown": unknown, "cut": h.alice[:20], "changed": flipped(h.alice)} {
+		got := h.call(t, token, "POST", "/mcp", ping)
+		if got.status != 401 || !strings.HasPrefix(got.header.Get("WWW-Authenticate"), "Bearer") || got.json(t)["error"] == nil {
+			t.Errorf("with a token that is %s: %d %s", name, got.status, got.body)
+		}
+	}
+	if got := h.call(t, h.suspended, "POST", "/mcp", ping); got.status != 403 || !strings.Contains(got.body, "suspended") {
+		t.Errorf("of a suspended tenant: %d %s", got.status, got.body)
+	}
+	call := func(body string, headers ...string) answer {
+		return h.call(t, h.alice, "POST", "/mcp", body, headers...)
+	}
+	for name, tc := range map[string]struct {
+		got    answer
+		status int
+		says   string
+	}{
+		"own page":      {call(ping, "Origin", "https://mnemo.example.com"), 200, `"result":{}`},
+		"other page":    {call(ping, "Origin", "https://evil.example.com"), 403, "pages of this origin"},
+		"null origin":   {call(ping, "Origin", "null"), 403, "pages of this origin"},
+		"rebound":       {call(ping, "Origin", "http://"+h.addr), 403, "pages of this origin"},
+		"batch":         {call("["+ping+"]", "Mcp-Protocol-Version", "2025-03-26"), 400, "one message in each request"},
+		"no JSON":       {call("{"), 400, "error"},
+		"form":          {call("a=b", "Content-Type", "text/plain"), 415, "application/json"},
+		"large":         {call(`"` + strings.Repeat("x", 1<<20) + `"`), 413, "at most 1048576 bytes"},
+		"other version": {call(ping, "Mcp-Protocol-Version", "2020-01-01"), 400, "Unsupported protocol version"},
+		"listen":        {h.call(t, h.alice, "GET", "/mcp", "", "Accept", "text/event-stream"), 405, "method"},
+		"delete":        {h.call(t, h.alice, "DELETE", "/mcp", ""), 405, "method"},
+		"accepts any":   {call(ping, "Accept", "*/*"), 200, `"result":{}`},
+	} {
+		if tc.got.status != tc.status || !strings.Contains(tc.got.body, tc.says) {
+			t.Errorf("%s: %d %s, want %d %s", name, tc.got.status, tc.got.body, tc.status, tc.says)
+		}
+	}
+	if strings.Contains(h.log.String(), h.alice) {
+		t.Error("a token is in the log")
+	}
+}
