@@ -39,6 +39,10 @@ type world struct {
 	fake       *tenanttest.Fake
 	events     *events.FakeRecorder
 	reconciler *controllers.TenantReconciler
+	// user is whom an operator of run acts as, the one of config/rbac when
+	// empty; recorder is what it asked for.
+	user     string
+	recorder *recorder
 	// secretWrite, when set, is asked before and after each real write of a
 	// Secret and may fail it.
 	secretWrite func(when string) error

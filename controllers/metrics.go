@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -9,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/mnemo-dev/mnemo/api/v1alpha1"
+	"github.com/mnemo-dev/mnemo/internal/fault"
 )
 
 type metrics struct {
@@ -20,14 +22,29 @@ func newMetrics() *metrics {
 	return &metrics{
 		steps: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "mnemo_reconcile_step_seconds",
-			Help:    "How long the steps of reconciling a Tenant take.",
+			Help:    "How long the steps of reconciling a Tenant take, by how they end: done, held for a person, retried because something changed meanwhile, unavailable for a store that is away, or failed.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 4, 8),
-		}, []string{"step"}),
+		}, []string{"step", "outcome"}),
 		issued: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "mnemo_tokens_issued_total",
 			Help: "Tokens the operator has issued.",
 		}),
 	}
+}
+
+// outcome names how a step ended.
+func outcome(err error) string {
+	switch {
+	case err == nil:
+		return "done"
+	case errors.Is(err, errHeld):
+		return "held"
+	case retried(err):
+		return "retried"
+	case fault.Is(err, fault.Unavailable):
+		return "unavailable"
+	}
+	return "failed"
 }
 
 // collectors are what a process that runs the reconciler registers.

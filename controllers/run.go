@@ -29,8 +29,8 @@ import (
 // leaseName is the lease that replicas of the operator compete for.
 const leaseName = "mnemo-operator"
 
-// +kubebuilder:rbac:groups=coordination.k8s.io,namespace=mnemo-system,resources=leases,verbs=get;create;update;patch
-// +kubebuilder:rbac:groups="",namespace=mnemo-system,resources=events,verbs=create;patch
+// +kubebuilder:rbac:groups=coordination.k8s.io,namespace=mnemo-system,resources=leases,verbs=get;create;update
+// +kubebuilder:rbac:groups="",namespace=mnemo-system,resources=events,verbs=create
 
 var setLogger sync.Once
 

@@ -1,8 +1,10 @@
 package controllers_test
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
+	"net/http"
 	"testing"
 	"time"
 
@@ -24,7 +26,12 @@ import (
 func (w *world) run(t *testing.T, config controllers.Config) {
 	t.Helper()
 	restConfig := rest.CopyConfig(kubeConfig)
-	restConfig.Impersonate.UserName = "system:serviceaccount:mnemo-system:mnemo-operator"
+	restConfig.Impersonate.UserName = cmp.Or(w.user, "system:serviceaccount:mnemo-system:mnemo-operator")
+	w.recorder = &recorder{used: map[string]bool{}, refused: map[string]bool{}}
+	restConfig.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		w.recorder.next = next
+		return w.recorder
+	})
 	config.URL, config.Namespaces = apiURL, []string{w.ns}
 	config.Logger = slog.New(slog.DiscardHandler)
 	ctx, stop := context.WithCancel(t.Context())
@@ -75,6 +82,7 @@ func (w *world) eventuallyReady(t *testing.T) {
 // loggers of the process, so that there is one at a time.
 func TestRun(t *testing.T) { //nolint:paralleltest // see above
 	t.Run("follows what changes", runFollows)
+	t.Run("needs its rights and no more", runRights)
 	t.Run("resyncs", runResyncs)
 	t.Run("ends with its namespace", runNamespace)
 }
@@ -128,9 +136,10 @@ func runResyncs(t *testing.T) {
 	w.fake.Lose(placement)
 	eventually(t, func() bool { return w.fake.HasPartition(placement) && w.fake.Reindexed(w.id(t)) > 0 })
 
-	version, applied := w.tenant(t).ResourceVersion, w.fake.Calls()["Apply"]
+	version, applied, written := w.tenant(t).ResourceVersion, w.fake.Calls()["Apply"], w.recorder.written()
 	eventually(t, func() bool { return w.fake.Calls()["Apply"] > applied+5 })
 	expectEqual(t, "resource version", w.tenant(t).ResourceVersion, version)
+	expectEqual(t, "writes to the API server", w.recorder.written(), written)
 }
 
 func runNamespace(t *testing.T) {

@@ -157,7 +157,7 @@ func (r *TenantReconciler) reconcileSteps(ctx context.Context, p *pass) (ctrl.Re
 func (r *TenantReconciler) run(ctx context.Context, p *pass, s step) error {
 	start := time.Now()
 	err := s.do(ctx, p)
-	r.metrics.steps.WithLabelValues(s.name).Observe(time.Since(start).Seconds())
+	r.metrics.steps.WithLabelValues(s.name, outcome(err)).Observe(time.Since(start).Seconds())
 	if err != nil && !errors.Is(err, errHeld) {
 		return fmt.Errorf("%s: %w", s.name, err)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
@@ -23,10 +24,21 @@ import (
 // tenantIDs indexes Tenants by what the store knows them by.
 const tenantIDs = "tenantIDs"
 
+// A Tenant that fails is tried again after a while that doubles; all together
+// no faster than a store that comes back can bear.
 const (
-	backoffBase = 200 * time.Millisecond
-	backoffMax  = time.Minute
+	backoffBase   = 200 * time.Millisecond
+	backoffMax    = time.Minute
+	retriesSecond = 20
+	retriesBurst  = 100
 )
+
+func rateLimiter() workqueue.TypedRateLimiter[reconcile.Request] {
+	return workqueue.NewTypedMaxOfRateLimiter(
+		workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](backoffBase, backoffMax),
+		&workqueue.TypedBucketRateLimiter[reconcile.Request]{Limiter: rate.NewLimiter(retriesSecond, retriesBurst)},
+	)
+}
 
 // SetupWithManager makes the manager reconcile Tenants when their spec or
 // annotations change, when a Secret of theirs does, and when Changes says so.
@@ -43,8 +55,7 @@ func (r *TenantReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manage
 		Owns(&corev1.Secret{}).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: r.config.Workers,
-			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](
-				backoffBase, backoffMax),
+			RateLimiter:             rateLimiter(),
 		})
 	if r.config.Changes != nil {
 		b = b.WatchesRawSource(source.Func(r.followChanges))

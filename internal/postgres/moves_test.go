@@ -1,7 +1,9 @@
 package postgres_test
 
 import (
+	"context"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -192,5 +194,27 @@ func TestPurgeEmptiesPlaces(t *testing.T) {
 	}
 	if diff := cmp.Diff(map[tenant.Placement]int{p: 2, next: 2}, got); diff != "" {
 		t.Errorf("places to be emptied (-want +got):\n%s", diff)
+	}
+}
+
+// TestApplyingWhatIsAppliedLocksNothing holds the rows that a write, or a lock,
+// would have to wait for.
+func TestApplyingWhatIsAppliedLocksNothing(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	tx, err := b.owner.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(t.Context()) }()
+	for _, table := range []string{"tenants", "quotas", "users"} {
+		if _, err := tx.Exec(t.Context(), "lock table "+table+" in exclusive mode"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if got, err := b.Apply(ctx, b.specs[0]); err != nil || len(got.Users) != 2 {
+		t.Errorf("Apply = %+v, %v, want the tenant without waiting for a lock", got, err)
 	}
 }

@@ -25,6 +25,11 @@ func (d *DB) Apply(ctx context.Context, spec tenant.Spec) (tenant.Tenant, error)
 	if _, ok := parseID(string(spec.ID)); !ok {
 		return out, fault.New(fault.Invalid, "tenant id %q is not a UUID", spec.ID)
 	}
+	if out, same, err := d.applied(ctx, spec); err != nil {
+		return tenant.Tenant{}, fmt.Errorf("read tenant: %w", mapError(err))
+	} else if same {
+		return out, nil
+	}
 	err := d.inTx(ctx, func(tx pgx.Tx, q *db.Queries) error {
 		id, err := adopt(ctx, q, spec)
 		if err != nil {

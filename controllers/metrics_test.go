@@ -1,0 +1,49 @@
+package controllers
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/mnemo-dev/mnemo/internal/fault"
+)
+
+func TestOutcomes(t *testing.T) {
+	t.Parallel()
+	for want, err := range map[string]error{
+		"done":        nil,
+		"held":        fmt.Errorf("tokens: %w", errHeld),
+		"retried":     fmt.Errorf("write: %w", apierrors.NewConflict(schema.GroupResource{Resource: "secrets"}, "x", errors.New("changed"))),
+		"unavailable": fmt.Errorf("apply: %w", fault.New(fault.Unavailable, "PostgreSQL is away")),
+		"failed":      errors.New("a bug"),
+	} {
+		if got := outcome(err); got != want {
+			t.Errorf("outcome of %v is %s, want %s", err, got, want)
+		}
+	}
+}
+
+// TestMetricsAreInStyle holds names, units and help texts to Prometheus' own linter.
+func TestMetricsAreInStyle(t *testing.T) {
+	t.Parallel()
+	r := &TenantReconciler{metrics: newMetrics()}
+	r.metrics.steps.WithLabelValues("store", "done").Observe(1)
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(r.metrics.steps, r.metrics.issued)
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(families) != 2 {
+		t.Errorf("%d metrics, want both", len(families))
+	}
+	problems, err := promlint.NewWithMetricFamilies(families).Lint()
+	if err != nil || len(problems) > 0 {
+		t.Errorf("%v %v", problems, err)
+	}
+}
