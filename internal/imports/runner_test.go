@@ -3,6 +3,7 @@ package imports_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"sync/atomic"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/mnemo-dev/mnemo/internal/chat"
 	"github.com/mnemo-dev/mnemo/internal/fault"
@@ -408,5 +410,42 @@ func TestArchiveIsAskedFirst(t *testing.T) {
 		if got := b.get(t, b.alice, id); err != nil || got.Status != tc.want || got.Total != tc.total {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
+	}
+}
+
+// An imported conversation is found by the same words as one that was sent online.
+func TestWordsAreThoseOfOnlineOnes(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	list := talks(1)
+	for i := range 7 {
+		list[0].messages = append(list[0].messages, strings.Repeat(fmt.Sprintf("The ferries of island %d are running late. ", i), 1+i*i*3), " short <b> answer\n")
+	}
+	b.take(t, b.alice, export(t, list))
+	u := chat.Upsert{ExternalID: "c-0", Platform: "claude", CreatedAt: list[0].at}
+	for i, text := range list[0].messages {
+		u.Messages = append(u.Messages, chat.Message{ExternalID: fmt.Sprint(i), Text: text, CreatedAt: list[0].at,
+			Sender: []chat.Sender{chat.Human, chat.Assistant}[i%2]})
+	}
+	if _, err := b.chats.Upsert(t.Context(), b.bob, u, chat.Units); err != nil {
+		t.Fatal(err)
+	}
+	words := func(scope tenant.Scope) []string {
+		t.Helper()
+		rows, err := b.owner.Query(t.Context(), `select format('%s %s-%s %s: %s', seq, span_start, span_end, group_id,
+				(select string_agg(format('%s %s', w.lexeme, cardinality(w.positions)), ', ' order by w.lexeme) from unnest(tsv) w))
+			from units where user_id = $1 order by seq, span_start`, scope.User)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	online := words(b.bob)
+	if diff := cmp.Diff(online, words(b.alice)); diff != "" || len(online) < 17 {
+		t.Errorf("%d units (-online +imported):\n%s", len(online), diff)
 	}
 }

@@ -112,6 +112,7 @@ type unitWriter struct {
 	l     *landing
 	p     db.LandUnitsParams
 	bytes int
+	texts map[string]int32 // their places in p.Texts, from 1
 }
 
 func (w *unitWriter) add(ctx context.Context, c incoming) error {
@@ -130,16 +131,40 @@ func (w *unitWriter) add(ctx context.Context, c incoming) error {
 }
 
 func (w *unitWriter) put(ctx context.Context, conversation string, u retrieve.Unit) error {
+	var parts [5]int32
+	if len(u.Parts) > len(parts) {
+		return fmt.Errorf("a unit has %d parts, and there is room for %d", len(u.Parts), len(parts))
+	}
+	for i, text := range u.Parts {
+		parts[i] = w.text(text)
+	}
+	for i, column := range []*[]int32{&w.p.Part1, &w.p.Part2, &w.p.Part3, &w.p.Part4, &w.p.Part5} {
+		*column = append(*column, parts[i])
+	}
 	w.p.ConversationIds = append(w.p.ConversationIds, conversation)
 	w.p.Groups = append(w.p.Groups, u.Group)
 	w.p.Seqs = append(w.p.Seqs, int32(u.Seq))
 	w.p.Starts = append(w.p.Starts, int32(u.Start))
 	w.p.Ends = append(w.p.Ends, int32(u.End))
-	w.p.Lexicals = append(w.p.Lexicals, u.Lexical)
-	if w.bytes += len(u.Lexical); w.bytes >= insertBytes || len(w.p.Seqs) >= insertRows {
+	if w.bytes >= insertBytes || len(w.p.Seqs) >= insertRows {
 		return w.flush(ctx)
 	}
 	return nil
+}
+
+// text returns the place of a text that is sent once.
+func (w *unitWriter) text(text string) int32 {
+	if n, ok := w.texts[text]; ok {
+		return n
+	}
+	if w.texts == nil {
+		w.texts = map[string]int32{}
+	}
+	w.p.Texts = append(w.p.Texts, text)
+	w.bytes += len(text)
+	n := int32(len(w.p.Texts))
+	w.texts[text] = n
+	return n
 }
 
 func (w *unitWriter) flush(ctx context.Context) error {
@@ -148,6 +173,6 @@ func (w *unitWriter) flush(ctx context.Context) error {
 	}
 	w.p.TenantID, w.p.UserID = string(w.l.run.Tenant), int64(w.l.run.User)
 	err := w.l.q.LandUnits(ctx, w.p)
-	w.p, w.bytes = db.LandUnitsParams{}, 0
+	w.p, w.bytes, w.texts = db.LandUnitsParams{}, 0, nil
 	return err
 }

@@ -30,6 +30,9 @@ type Unit struct {
 	// Lexical is the text the lexical index holds: for a chat the message with
 	// its two neighbours on either side.
 	Lexical string
+	// Parts are what Lexical is made of, in order: units of one conversation
+	// share most of theirs. None for a memory.
+	Parts []string
 	// Dense is the text to embed: for a chat "date sender: piece".
 	Dense string
 	// Vector is the embedding of Dense, nil until there is one.

@@ -3,6 +3,7 @@ package retrieve
 import (
 	"hash/fnv"
 	"math"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -53,6 +54,7 @@ func ChatUnits(group int64, messages []ChatMessage, indexes []int) []Unit {
 		}
 		m := messages[i]
 		before, after := around(messages, i)
+		ahead, behind := strings.Join(append(before, ""), "\n"), strings.Join(append([]string{""}, after...), "\n")
 		for _, s := range Split(m.Text) {
 			piece := strings.TrimSpace(m.Text[s.Start:s.End])
 			if piece == "" {
@@ -60,7 +62,8 @@ func ChatUnits(group int64, messages []ChatMessage, indexes []int) []Unit {
 			}
 			units = append(units, Unit{
 				Kind: Chat, Group: group, Seq: i, Start: s.Start, End: s.End,
-				Lexical: before + piece + after,
+				Lexical: ahead + piece + behind,
+				Parts:   slices.Concat(before, []string{piece}, after),
 				Dense:   ChatDense(m.At, m.Sender, piece),
 			})
 		}
@@ -79,15 +82,14 @@ func ChatDense(at time.Time, sender, piece string) string {
 }
 
 // around returns the texts of the neighbours before and after message i.
-func around(messages []ChatMessage, i int) (before, after string) {
-	var b, a strings.Builder
+func around(messages []ChatMessage, i int) (before, after []string) {
 	for _, m := range messages[max(0, i-neighbours):i] {
-		b.WriteString(tail(m.Text) + "\n")
+		before = append(before, tail(m.Text))
 	}
 	for _, m := range messages[i+1 : min(len(messages), i+1+neighbours)] {
-		a.WriteString("\n" + head(m.Text))
+		after = append(after, head(m.Text))
 	}
-	return b.String(), a.String()
+	return before, after
 }
 
 func head(text string) string {

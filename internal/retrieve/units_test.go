@@ -38,7 +38,7 @@ func TestChatUnits(t *testing.T) {
 	}
 	messages[4].At = time.Time{}
 	unit := func(seq, end int, lexical, dense string) Unit {
-		return Unit{Kind: Chat, Group: 7, Seq: seq, End: end, Lexical: lexical, Dense: dense}
+		return Unit{Kind: Chat, Group: 7, Seq: seq, End: end, Lexical: lexical, Parts: strings.Split(lexical, "\n"), Dense: dense}
 	}
 	tests := map[string]struct {
 		reason  string

@@ -671,10 +671,19 @@ func (q *Queries) LandMessages(ctx context.Context, arg LandMessagesParams) erro
 }
 
 const landUnits = `-- name: LandUnits :exec
+with words as materialized (
+    select t.n, to_tsvector('english', t.text) as tsv
+    from (select generate_subscripts($13::text[], 1) as n, unnest($13::text[]) as text) t
+    union all select 0, ''::tsvector
+)
 insert into units (tenant_id, user_id, kind, group_id, conversation_id, seq, span_start, span_end, active, tsv)
-select $1, $2, 2, p.group_id, p.conversation_id, p.seq, p.span_start, p.span_end, false, to_tsvector('english', p.lexical)
+select $1, $2, 2, p.group_id, p.conversation_id, p.seq, p.span_start, p.span_end, false,
+    a.tsv || b.tsv || c.tsv || d.tsv || e.tsv
 from (select unnest($3::uuid[]) as conversation_id, unnest($4::bigint[]) as group_id, unnest($5::int[]) as seq,
-    unnest($6::int[]) as span_start, unnest($7::int[]) as span_end, unnest($8::text[]) as lexical) p
+    unnest($6::int[]) as span_start, unnest($7::int[]) as span_end, unnest($8::int[]) as part1, unnest($9::int[]) as part2,
+    unnest($10::int[]) as part3, unnest($11::int[]) as part4, unnest($12::int[]) as part5) p
+join words a on a.n = p.part1 join words b on b.n = p.part2 join words c on c.n = p.part3
+join words d on d.n = p.part4 join words e on e.n = p.part5
 `
 
 type LandUnitsParams struct {
@@ -685,9 +694,16 @@ type LandUnitsParams struct {
 	Seqs            []int32
 	Starts          []int32
 	Ends            []int32
-	Lexicals        []string
+	Part1           []int32
+	Part2           []int32
+	Part3           []int32
+	Part4           []int32
+	Part5           []int32
+	Texts           []string
 }
 
+// Each text is taken apart once, though it is part of up to five units; what a
+// unit lacks is text 0.
 func (q *Queries) LandUnits(ctx context.Context, arg LandUnitsParams) error {
 	_, err := q.db.Exec(ctx, landUnits,
 		arg.TenantID,
@@ -697,7 +713,12 @@ func (q *Queries) LandUnits(ctx context.Context, arg LandUnitsParams) error {
 		arg.Seqs,
 		arg.Starts,
 		arg.Ends,
-		arg.Lexicals,
+		arg.Part1,
+		arg.Part2,
+		arg.Part3,
+		arg.Part4,
+		arg.Part5,
+		arg.Texts,
 	)
 	return err
 }

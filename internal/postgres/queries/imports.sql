@@ -100,10 +100,21 @@ from (select unnest(@conversation_ids::uuid[]) as conversation_id, unnest(@seqs:
     unnest(@times::timestamptz[]) as created_at) m;
 
 -- name: LandUnits :exec
+-- Each text is taken apart once, though it is part of up to five units; what a
+-- unit lacks is text 0.
+with words as materialized (
+    select t.n, to_tsvector('english', t.text) as tsv
+    from (select generate_subscripts(@texts::text[], 1) as n, unnest(@texts::text[]) as text) t
+    union all select 0, ''::tsvector
+)
 insert into units (tenant_id, user_id, kind, group_id, conversation_id, seq, span_start, span_end, active, tsv)
-select @tenant_id, @user_id, 2, p.group_id, p.conversation_id, p.seq, p.span_start, p.span_end, false, to_tsvector('english', p.lexical)
+select @tenant_id, @user_id, 2, p.group_id, p.conversation_id, p.seq, p.span_start, p.span_end, false,
+    a.tsv || b.tsv || c.tsv || d.tsv || e.tsv
 from (select unnest(@conversation_ids::uuid[]) as conversation_id, unnest(@groups::bigint[]) as group_id, unnest(@seqs::int[]) as seq,
-    unnest(@starts::int[]) as span_start, unnest(@ends::int[]) as span_end, unnest(@lexicals::text[]) as lexical) p;
+    unnest(@starts::int[]) as span_start, unnest(@ends::int[]) as span_end, unnest(@part1::int[]) as part1, unnest(@part2::int[]) as part2,
+    unnest(@part3::int[]) as part3, unnest(@part4::int[]) as part4, unnest(@part5::int[]) as part5) p
+join words a on a.n = p.part1 join words b on b.n = p.part2 join words c on c.n = p.part3
+join words d on d.n = p.part4 join words e on e.n = p.part5;
 
 -- name: InsertLedger :exec
 insert into import_ledger (tenant_id, user_id, import_id, ordinal, outcome, conversation_id, reason, indexed)
