@@ -48,8 +48,9 @@ type ImportLeases interface {
 	Claim(ctx context.Context, a ImportArgs, worker string, lease time.Duration) (ImportRun, Claim, error)
 	// Keep renews the lease; ErrLost.
 	Keep(ctx context.Context, run ImportRun, lease time.Duration) error
-	// Release gives the import back for the next worker to go on with.
-	Release(ctx context.Context, run ImportRun) error
+	// Release gives the import back for the next worker to go on with. blamed
+	// says that it may be the import itself that cannot be worked on.
+	Release(ctx context.Context, run ImportRun, blamed bool) error
 }
 
 // ImportFiles is where an import's file is read and its conversations go.

@@ -85,8 +85,9 @@ func (r *Runner) Run(ctx context.Context, a chat.ImportArgs) (again time.Duratio
 		log.WarnContext(ctx, "import was lost to another worker", "error", err)
 		return r.Lease, nil
 	}
-	r.release(ctx, run, log)
-	if stopped := errors.Is(err, errStopped) || ctx.Err() != nil; !stopped {
+	stopped := errors.Is(err, errStopped) || ctx.Err() != nil
+	r.release(ctx, run, !stopped && !fault.Is(err, fault.Unavailable), log)
+	if !stopped {
 		return 0, err
 	}
 	return soon, nil
@@ -132,10 +133,10 @@ func (r *Runner) keep(ctx context.Context, run chat.ImportRun) error {
 }
 
 // release gives the import back, so that nobody waits for the lease to end.
-func (r *Runner) release(ctx context.Context, run chat.ImportRun, log *slog.Logger) {
+func (r *Runner) release(ctx context.Context, run chat.ImportRun, blamed bool, log *slog.Logger) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 	defer cancel()
-	if err := r.Leases.Release(ctx, run); err != nil {
+	if err := r.Leases.Release(ctx, run, blamed); err != nil {
 		log.WarnContext(ctx, "import was not given back: its lease runs out", "error", err)
 	}
 }

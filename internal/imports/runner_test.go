@@ -322,7 +322,7 @@ func TestStoreFailures(t *testing.T) {
 	if got := b.get(t, b.alice, id); got.Status != chat.ImportRunning {
 		t.Errorf("the import is %s", got.Status)
 	}
-	for range 7 {
+	for range 8 {
 		_, _ = b.runner(func(c *imports.Config) { c.Files = failing{b.chats, io.EOF} }).Run(t.Context(), args(b.alice, id))
 	}
 	got := b.run(t, b.alice, id)

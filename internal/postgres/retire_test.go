@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mnemo-dev/mnemo/internal/chat"
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
@@ -35,6 +36,7 @@ func TestPurgeTakesOneTenantInBatches(t *testing.T) {
 	for _, scope := range b.users {
 		fill(t, b.owner, scope, 230, 210) // more than a batch
 		b.remember(t, scope, "one with units", nil)
+		b.upload(t, scope)
 		if _, err := b.Place(t.Context(), scope.Tenant); err != nil {
 			t.Fatal(err)
 		}
@@ -82,5 +84,21 @@ func TestPurgeLeavesWhatIsRetained(t *testing.T) {
 	}
 	if diff := cmp.Diff(before, b.rows(t, b.specs[0].ID)); diff != "" {
 		t.Errorf("rows of the retained tenant (-want +got):\n%s", diff)
+	}
+}
+
+// upload begins to send a file, and sends a conversation online.
+func (b *testBundle) upload(t *testing.T, scope tenant.Scope) {
+	t.Helper()
+	id, err := b.Conversations().BeginUpload(t.Context(), scope)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Conversations().AppendChunk(t.Context(), scope, id, 0, []byte("half a file")); err != nil {
+		t.Fatal(err)
+	}
+	// One that fails has a row in the ledger, and none elsewhere.
+	if _, err := b.Conversations().RecordFailure(t.Context(), scope, chat.Upsert{ExternalID: "x", Platform: "custom"}, "too long"); err != nil {
+		t.Fatal(err)
 	}
 }

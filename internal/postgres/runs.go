@@ -93,9 +93,11 @@ func (c Conversations) Keep(ctx context.Context, run chat.ImportRun, lease time.
 }
 
 // Release implements chat.ImportLeases.
-func (c Conversations) Release(ctx context.Context, run chat.ImportRun) error {
+func (c Conversations) Release(ctx context.Context, run chat.ImportRun, blamed bool) error {
 	err := c.DB.inScope(ctx, run.Scope, func(_ pgx.Tx, q *db.Queries) error {
-		return q.ReleaseImport(ctx, db.ReleaseImportParams{TenantID: string(run.Tenant), UserID: int64(run.User), ID: run.ID, Worker: &run.Worker})
+		return q.ReleaseImport(ctx, db.ReleaseImportParams{
+			TenantID: string(run.Tenant), UserID: int64(run.User), ID: run.ID, Worker: &run.Worker, Blamed: blamed,
+		})
 	})
 	if err != nil {
 		return fmt.Errorf("release import: %w", err)

@@ -930,19 +930,22 @@ func (q *Queries) ReadChunk(ctx context.Context, arg ReadChunkParams) ([]byte, e
 }
 
 const releaseImport = `-- name: ReleaseImport :exec
-update imports set leased_until = null, worker = null
-where tenant_id = $1 and user_id = $2 and id = $3 and worker = $4 and status = 'running'
+update imports set leased_until = null, worker = null, attempts = greatest(0, attempts - case when $1::boolean then 0 else 1 end)
+where tenant_id = $2 and user_id = $3 and id = $4 and worker = $5 and status = 'running'
 `
 
 type ReleaseImportParams struct {
+	Blamed   bool
 	TenantID string
 	UserID   int64
 	ID       string
 	Worker   *string
 }
 
+// An attempt that failed for no fault of the import's is none.
 func (q *Queries) ReleaseImport(ctx context.Context, arg ReleaseImportParams) error {
 	_, err := q.db.Exec(ctx, releaseImport,
+		arg.Blamed,
 		arg.TenantID,
 		arg.UserID,
 		arg.ID,

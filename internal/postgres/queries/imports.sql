@@ -56,7 +56,8 @@ update imports set leased_until = now() + make_interval(secs => @lease::int)
 where tenant_id = @tenant_id and user_id = @user_id and id = @id and worker = @worker and status = 'running';
 
 -- name: ReleaseImport :exec
-update imports set leased_until = null, worker = null
+-- An attempt that failed for no fault of the import's is none.
+update imports set leased_until = null, worker = null, attempts = greatest(0, attempts - case when @blamed::boolean then 0 else 1 end)
 where tenant_id = @tenant_id and user_id = @user_id and id = @id and worker = @worker and status = 'running';
 
 -- name: DescribeImport :execrows
