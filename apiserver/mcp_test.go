@@ -203,6 +203,12 @@ func (h *house) usesEveryTool(t *testing.T, a assistant, token string) {
 	if !strings.Contains(passages, chatID) || !strings.Contains(passages, "By the window.") || !strings.Contains(passages, "context:[map[") {
 		t.Errorf("search_chat_history: %s", passages)
 	}
+	for arguments, want := range map[string]bool{`{"query":"window?","limit":1}`: true, `{"query":"window?","limit":1,"contextMessages":0}`: false} {
+		first, _ := a.ok(t, "search_chat_history", arguments)["results"].([]any)[0].(map[string]any)
+		if context, _ := first["context"].([]any); (len(context) == 1) != want {
+			t.Errorf("search_chat_history %s: %d messages beside", arguments, len(context))
+		}
+	}
 	read := a.ok(t, "get_full_conversation", `{"conversationId":"`+chatID+`","fromMessage":1}`)
 	if read["messageCount"] != 2.0 || !strings.Contains(fmt.Sprint(read["messages"]), "index:1") || strings.Contains(fmt.Sprint(read["messages"]), "index:0") {
 		t.Errorf("get_full_conversation: %v", read)

@@ -48,7 +48,7 @@ type searchChatsIn struct {
 	Limit     int    `json:"limit,omitempty" jsonschema:"How many passages at most."`
 	Skip      int    `json:"skip,omitempty" jsonschema:"How many of the best to leave out: nextSkip of the answer before."`
 	Platform  string `json:"platform,omitempty" jsonschema:"Only conversations of this platform, such as chatgpt, claude or custom; all when absent."`
-	Around    int    `json:"contextMessages,omitempty" jsonschema:"How many messages to show before and after each passage."`
+	Around    *int   `json:"contextMessages,omitempty" jsonschema:"How many messages to show before and after each passage."`
 	DateFrom  string `json:"dateFrom,omitempty" jsonschema:"Only conversations begun at or after: an ISO 8601 date or time."`
 	DateTo    string `json:"dateTo,omitempty" jsonschema:"Only conversations begun at or before: an ISO 8601 time, or a date for the whole day."`
 	MaxTokens int    `json:"maxTokens,omitempty" jsonschema:"About how many tokens of text the answer may hold; the first passage is always there."`
@@ -145,12 +145,16 @@ func (e *Endpoint) searchChats(ctx context.Context, c call, in searchChatsIn) (s
 	if in.Limit == 0 {
 		in.Limit = passageCount
 	}
-	if in.Around < 0 || in.Around > chat.MaxAround {
-		f.Add("contextMessages", "must be 0 to %d, not %d", chat.MaxAround, in.Around)
+	around := passageAround
+	if in.Around != nil {
+		around = *in.Around // 0 is not absent here
+	}
+	if around < 0 || around > chat.MaxAround {
+		f.Add("contextMessages", "must be 0 to %d, not %d", chat.MaxAround, around)
 	}
 	input := chat.SearchInput{
 		// One more than is shown, to know whether there is one.
-		Query: in.Query, Limit: min(max(in.Skip+in.Limit+1, 1), chat.MaxResults), Platform: platform(in.Platform), Around: max(min(in.Around, chat.MaxAround), 0),
+		Query: in.Query, Limit: min(max(in.Skip+in.Limit+1, 1), chat.MaxResults), Platform: platform(in.Platform), Around: max(min(around, chat.MaxAround), 0),
 		From: moment(&f, "dateFrom", in.DateFrom), To: momentAfter(&f, "dateTo", in.DateTo),
 	}
 	if err := join(f.Err(), input.Validate()); err != nil {

@@ -101,13 +101,14 @@ func schemaOf[T any]() *jsonschema.Schema {
 	return s
 }
 
-// neverNull takes null out of what lists may be: ours never are.
+// neverNull takes null out of what a value may be: no list of ours is null, and
+// what is absent is left out.
 func neverNull(s *jsonschema.Schema) {
 	if s == nil {
 		return
 	}
-	if slices.Equal(s.Types, []string{"null", "array"}) {
-		s.Type, s.Types = "array", nil
+	if len(s.Types) == 2 && s.Types[0] == "null" {
+		s.Type, s.Types = s.Types[1], nil
 	}
 	neverNull(s.Items)
 	for _, p := range s.Properties {
