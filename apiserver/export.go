@@ -63,9 +63,11 @@ func (s *Server) export(ctx context.Context, who tenant.Identity, _ *struct{}) (
 	return &huma.StreamResponse{Body: func(hc huma.Context) {
 		r, w := io.Pipe()
 		go func() {
-			defer done()
-			defer snapshot.Close()
-			s.writeArchive(ctx, w, snapshot)
+			err := s.writeArchive(ctx, w, snapshot)
+			// Before the client sees the end: it may ask for the next one.
+			snapshot.Close()
+			done()
+			_ = w.CloseWithError(err) // an error ends the answer without its last chunk
 		}()
 		hc.SetHeader(fiber.HeaderContentType, mediaZip)
 		hc.SetHeader(fiber.HeaderContentDisposition, fmt.Sprintf(exportName, snapshot.At.Format(time.DateOnly)))
@@ -77,8 +79,8 @@ func (s *Server) export(ctx context.Context, who tenant.Identity, _ *struct{}) (
 }
 
 // writeArchive writes a snapshot until it is whole, its reader is gone or the
-// context is over. An error ends the answer without its last chunk.
-func (s *Server) writeArchive(ctx context.Context, w *io.PipeWriter, snapshot *account.Snapshot) {
+// context is over.
+func (s *Server) writeArchive(ctx context.Context, w *io.PipeWriter, snapshot *account.Snapshot) error {
 	stop := context.AfterFunc(ctx, func() { _ = w.CloseWithError(ctx.Err()) })
 	defer stop()
 	buffer := bufio.NewWriterSize(w, 64<<10)
@@ -89,7 +91,7 @@ func (s *Server) writeArchive(ctx context.Context, w *io.PipeWriter, snapshot *a
 	if err != nil {
 		s.Log.LogAttrs(ctx, slog.LevelWarn, "export ended early", slog.String("request_id", requestIDOf(ctx)), slog.Any("error", err))
 	}
-	_ = w.CloseWithError(err)
+	return err
 }
 
 // patient is an answer's body that is given at the speed it is taken, as long

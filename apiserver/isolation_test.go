@@ -65,6 +65,11 @@ func (h *house) seesNothing(t *testing.T, token, name string) {
 	if got := h.ok(t, token, "POST", "/api/chat-history/recall", `{"query":"window seat"}`); !strings.Contains(got.body, `"content":"","sources":[]`) {
 		t.Errorf("%s: recall: %s", name, got.body)
 	}
+	for file, text := range files(t, h.export(t, token)) {
+		if text != "" && file != "manifest.json" && (file != "buckets.jsonl" || strings.Contains(text, "Travel")) {
+			t.Errorf("%s: the export's %s: %s", name, file, text)
+		}
+	}
 	if got := h.ok(t, token, "GET", "/api/buckets", ""); strings.Contains(got.body, "Travel") {
 		t.Errorf("%s: buckets: %s", name, got.body)
 	}

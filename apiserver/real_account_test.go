@@ -1,9 +1,14 @@
 package apiserver
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
+	"mime/multipart"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
@@ -41,7 +46,7 @@ func (h *house) takesAccountsOutAndAway(t *testing.T, s realStores) {
 	ids := map[string]*strings.Replacer{alice: h.fill(t, alice), bob: h.fill(t, bob), carol: h.fill(t, carol)}
 	h.holds(t, s, "leave", 6) // a memory and two messages each
 	for token, own := range ids {
-		got := files(t, h.ok(t, token, "GET", "/api/export", "").body)
+		got := files(t, h.export(t, token))
 		all := fmt.Sprint(got)
 		for other := range ids {
 			for _, id := range []string{"$m", "$c"} {
@@ -54,19 +59,70 @@ func (h *house) takesAccountsOutAndAway(t *testing.T, s realStores) {
 			t.Errorf("the export is %s", all)
 		}
 	}
+	export := h.export(t, alice)
 	got := h.ok(t, alice, "DELETE", "/api/account", `{"confirm":"delete everything"}`)
 	if !strings.Contains(got.body, `"memories":1,"conversations":1`) {
 		t.Errorf("deleted: %s", got.body)
 	}
 	h.seesNothing(t, alice, "the user that left")
 	h.holds(t, s, "leave", 3)
-	if got := files(t, h.ok(t, alice, "GET", "/api/export", "").body); got["memories.jsonl"]+got["messages.jsonl"]+got["conversations.jsonl"] != "" {
+	if got := files(t, h.export(t, alice)); got["memories.jsonl"]+got["messages.jsonl"]+got["conversations.jsonl"] != "" {
 		t.Errorf("after the deletion the export is %v", got)
 	}
 	h.ok(t, bob, "GET", ids[bob].Replace("/api/memories/$m"), "")
 	h.ok(t, carol, "GET", ids[carol].Replace("/api/chat-history/conversation?conversationId=$c"), "")
-	h.fill(t, alice) // an account like any other
+	h.takesBack(t, alice, export)
 	h.holds(t, s, "leave", 6)
+	h.seesAllOf(t, alice, ids[alice])
+}
+
+// takesBack imports what an export gave, and holds it to give the same again.
+func (h *house) takesBack(t *testing.T, token, export string) {
+	t.Helper()
+	var form bytes.Buffer
+	w := multipart.NewWriter(&form)
+	part, err := w.CreateFormFile("file", "mnemo-export.zip")
+	if err == nil {
+		_, err = part.Write([]byte(export))
+	}
+	if err = errors.Join(err, w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	got := h.call(t, token, "POST", "/api/chat-history/import", form.String(), "Content-Type", w.FormDataContentType())
+	if got.status != 202 {
+		t.Fatalf("import: %d %s", got.status, got.body)
+	}
+	path := "/api/chat-history/imports/" + got.json(t)["importId"].(string)
+	h.eventually(t, func() string {
+		got := h.ok(t, token, "GET", path, "").body
+		if !strings.Contains(got, `"status":"done"`) || !strings.Contains(got, `"platform":"mnemo"`) {
+			return "the import is " + got
+		}
+		return ""
+	})
+	was, is := files(t, export), files(t, h.export(t, token))
+	delete(was, "manifest.json") // it has the time
+	delete(is, "manifest.json")
+	if diff := cmp.Diff(was, is); diff != "" {
+		t.Errorf("exported again (-want +got):\n%s", diff)
+	}
+}
+
+// seesAllOf fails if a user does not find what fill made, by words and by meaning.
+func (h *house) seesAllOf(t *testing.T, token string, ids *strings.Replacer) {
+	t.Helper()
+	for path, want := range map[string]string{
+		"/api/memories/$m":                    `"id":"$m"`,
+		"/api/memory?query=place+at+the+pane": `"id":"$m"`,
+		"/api/chat-history/count":             `{"count":1}`,
+	} {
+		if got := h.ok(t, token, "GET", ids.Replace(path), ""); !strings.Contains(got.body, ids.Replace(want)) {
+			t.Errorf("GET %s: %s", path, got.body)
+		}
+	}
+	if got := h.ok(t, token, "POST", "/api/chat-history/search", `{"query":"where do I sit?"}`); !strings.Contains(got.body, ids.Replace(`"conversationId":"$c"`)) {
+		t.Errorf("search: %s", got.body)
+	}
 }
 
 // With Milvus away an account is deleted all the same, and its vectors go when

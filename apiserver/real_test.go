@@ -52,7 +52,8 @@ func openRealAt(t *testing.T, address string) realStores {
 	}
 	s := realStores{db: postgrestest.New(t), index: index, embedder: embedder}
 	chats := s.db.Conversations()
-	importing := imports.New(imports.Config{Leases: chats, Files: chats, CountTokens: tokens.Count})
+	importing := imports.New(imports.Config{Leases: chats, Files: chats, CountTokens: tokens.Count,
+		Archive: imports.Restore(imports.RestoreConfig{Files: chats, Restorer: s.db.Restores(), CountTokens: tokens.Count})})
 	config, err := jobs.Config(retrieve.NewIndexer(s.db, index, embedder), s.db, importing, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)

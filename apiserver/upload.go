@@ -41,11 +41,12 @@ type importFileBody struct {
 }
 
 var docImportFile = doc{
-	id: "importFile", tag: tagChats, summary: "Import an export of ChatGPT or Claude",
+	id: "importFile", tag: tagChats, summary: "Import an export of ChatGPT, Claude or this API",
 	description: "A .zip or .json as the platform gives it, parts and zips in zips included; what it is, is found by its content. " +
 		"The answer comes when the file is stored; its conversations follow, and GET /api/chat-history/imports/{importId} tells how far it is. " +
 		"Conversations that are there already gain what is new; importing a file twice changes nothing. " +
 		"Over the conversation quota the newest of the file are active and the rest blocked until there is room. " +
+		"What GET /api/export gave goes into an empty account only, with its ids, times, versions and states; otherwise the import fails and says so. " +
 		"With an `Idempotency-Key`, the same file and platform count as the same body.",
 	form: &huma.Schema{
 		Type: huma.TypeObject, Required: []string{"file"},

@@ -145,8 +145,10 @@ type stopper interface {
 // and are put off.
 func startJobs(ctx context.Context, s *stores, embedder retrieve.Embedder, log *slog.Logger) (stopper, error) {
 	conversations := s.db.Conversations()
+	restore := imports.Restore(imports.RestoreConfig{Files: conversations, Restorer: s.db.Restores(), CountTokens: tokens.Count})
 	importing := imports.New(imports.Config{
-		Leases: conversations, Files: conversations, CountTokens: tokens.Count, Stop: ctx.Done(), Log: log,
+		Archive: restore,
+		Leases:  conversations, Files: conversations, CountTokens: tokens.Count, Stop: ctx.Done(), Log: log,
 	})
 	config, err := jobs.Config(retrieve.NewIndexer(s.db, s.index, embedder), s.db, importing, log)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 
 // What the fields of a record may hold, beyond what memory and chat say.
 const (
-	maxBucket     = 1 << 53 // numbers above are not exact in JSON
+	maxBucket     = 1 << 52 // numbers above twice that are not exact in JSON
 	maxVersion    = 1 << 30
 	maxMessages   = 1 << 30
 	maxSource     = 200

@@ -1,6 +1,7 @@
 package archive
 
 import (
+	"crypto/sha256"
 	"iter"
 
 	"github.com/mnemo-dev/mnemo/internal/account"
@@ -67,12 +68,18 @@ func (a *Archive) Talks() iter.Seq2[Talk, error] {
 	return func(yield func(Talk, error) bool) {
 		messages := follow(a.Messages())
 		defer messages.stop()
-		last := ""
+		last, seen := "", make(map[[sha256.Size / 2]byte]bool)
 		for c, err := range a.Conversations() {
 			t := Talk{Conversation: c}
 			if err == nil && c.ID <= last {
 				err = fault.New(fault.Invalid, "%s: conversation %s is there twice or not where it should be", conversationsFile, c.ID)
 			}
+			name := sha256.Sum256([]byte(c.Platform + "\x00" + c.ExternalID))
+			key := [sha256.Size / 2]byte(name[:]) // of 250,000 no two will be alike
+			if err == nil && seen[key] {
+				err = fault.New(fault.Invalid, "%s: conversation %s has the platform and platformConversationId of another one", conversationsFile, c.ID)
+			}
+			seen[key] = true
 			if last = c.ID; err == nil {
 				t.Messages, err = a.messages(c, messages)
 			}

@@ -14,7 +14,7 @@ type Limits struct {
 	// Held is how many bytes the messages of a conversation, or the versions
 	// of a memory, may have together: they are held at a time. Default 64 MiB.
 	Held int64
-	// Buckets is how many buckets a file may hold. Default 100,000.
+	// Buckets is how many buckets a file may hold. Default 10,000.
 	Buckets int64
 	// Conversations is how many conversations a file may hold. Default 250,000.
 	Conversations int64
@@ -25,7 +25,7 @@ const maxLine = 1 << 20
 
 func (l Limits) withDefaults() Limits {
 	l.Held = cmp.Or(l.Held, 64<<20)
-	l.Buckets = cmp.Or(l.Buckets, 100_000)
+	l.Buckets = cmp.Or(l.Buckets, 10_000)
 	l.Conversations = cmp.Or(l.Conversations, 250_000)
 	return l
 }

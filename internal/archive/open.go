@@ -3,6 +3,7 @@ package archive
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"iter"
 	"time"
@@ -35,7 +36,9 @@ var ErrOther error = fault.New(fault.Invalid, "the file is no export of Mnemo: i
 func Open(r io.ReaderAt, size int64, limits Limits) (*Archive, error) {
 	a := &Archive{limits: limits.withDefaults(), buckets: make(map[int64]bool)}
 	var err error
-	if a.zip, err = importer.OpenZip(r, size, a.limits.Zip); err != nil {
+	if a.zip, err = importer.OpenZip(r, size, a.limits.Zip); fault.Is(err, fault.Invalid) {
+		return nil, fmt.Errorf("%w: %w", ErrOther, err)
+	} else if err != nil {
 		return nil, err //nolint:wrapcheck // it says all there is to say
 	}
 	m, err := a.manifest()

@@ -100,6 +100,15 @@ type Entry struct {
 	Outcome EntryOutcome
 	Reason  string
 	Upsert  Upsert
+	// Restored is what a conversation was that is put back; nil for others.
+	Restored *Restored
+}
+
+// Restored is what a conversation was before it was put back.
+type Restored struct {
+	ID       string // unique within its user
+	Excluded bool
+	Pinned   bool
 }
 
 // Batch is what is stored at once.

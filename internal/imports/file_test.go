@@ -28,7 +28,7 @@ func TestFileIsReadAsSent(t *testing.T) {
 		t.Errorf("it has %d chunks, want 4", n)
 	}
 	_, err := b.runner(func(c *imports.Config) {
-		c.Archive = func(_ context.Context, _ chat.ImportRun, file io.ReaderAt) (bool, error) {
+		c.Archive = func(_ context.Context, _ chat.ImportRun, file io.ReaderAt) (bool, []string, error) {
 			whole := bytes.NewReader(data)
 			for range 300 {
 				got, want := make([]byte, r.IntN(3000)), []byte{}
@@ -43,7 +43,7 @@ func TestFileIsReadAsSent(t *testing.T) {
 					t.Fatalf("ReadAt(%d, %d) = %d, %v; want %d, %v", len(got), off, n, err, m, wantErr)
 				}
 			}
-			return true, nil
+			return true, nil, nil
 		}
 	}).Run(t.Context(), args(b.alice, id))
 	if err != nil {

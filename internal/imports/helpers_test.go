@@ -68,14 +68,15 @@ func (b *bundle) countersAgree(t *testing.T) {
 	const sql = `select format('usage %s', tenant_id), array[conversations, blocked, storage], array[
 			(select count(*) from conversations c where c.tenant_id = u.tenant_id and status = 'active'),
 			(select count(*) from conversations c where c.tenant_id = u.tenant_id and status = 'blocked'),
-			(select coalesce(sum(octet_length(text)), 0) from messages m where m.tenant_id = u.tenant_id)]::bigint[] from usage u
+			(select coalesce(sum(octet_length(text)), 0) from messages m where m.tenant_id = u.tenant_id)
+				+ (select coalesce(sum(octet_length(text)), 0) from memory_versions v where v.tenant_id = u.tenant_id)]::bigint[] from usage u
 		union all select format('user %s', id), array[conversations], array[
 			(select count(*) from conversations c where c.tenant_id = u.tenant_id and c.user_id = u.id and status = 'active')] from users u
 		union all select format('conversation %s', external_id), array[message_count, token_count, bytes],
-			(select array[count(*), sum(tokens), sum(octet_length(text))] from messages m
+			(select array[count(*), coalesce(sum(tokens), 0), coalesce(sum(octet_length(text)), 0)] from messages m
 				where m.tenant_id = c.tenant_id and m.user_id = c.user_id and m.conversation_id = c.id) from conversations c
 		union all select format('units of %s', external_id), array[0], (select array[count(*)] from units u
-			where u.tenant_id = c.tenant_id and u.conversation_id = c.id and u.active <> (c.status = 'active')) from conversations c
+			where u.tenant_id = c.tenant_id and u.user_id = c.user_id and u.conversation_id = c.id and u.active <> (c.status = 'active')) from conversations c
 		union all select format('import %s', id), array[imported, updated, skipped, unchanged, failed, indexed],
 			(select array[count(*) filter (where outcome = 'imported'), count(*) filter (where outcome = 'updated'),
 				count(*) filter (where outcome in ('skipped', 'unchanged')), count(*) filter (where outcome = 'unchanged'),

@@ -32,7 +32,8 @@ const (
 // Archive takes in a file that is none of another platform's exports but our
 // own. It reports false, and has done nothing, when it is not. Its errors of
 // kind Invalid are final, as those of the importer.
-type Archive func(ctx context.Context, run chat.ImportRun, file io.ReaderAt) (handled bool, err error)
+// Warnings are what there is to say about one that it took in.
+type Archive func(ctx context.Context, run chat.ImportRun, file io.ReaderAt) (handled bool, warnings []string, err error)
 
 // Config is what a Runner works with. All but Archive, Stop, Lease and Log are
 // required.
@@ -162,9 +163,9 @@ func (r *Runner) read(ctx context.Context, run chat.ImportRun) ([]string, error)
 	f := openFile(ctx, r.Files, run)
 	defer f.close()
 	if r.Archive != nil {
-		handled, err := r.Archive(ctx, run, f)
+		handled, warnings, err := r.Archive(ctx, run, f)
 		if handled || err != nil {
-			return nil, f.cause(err)
+			return warnings, f.cause(err)
 		}
 	}
 	warnings, err := r.readExport(ctx, run, f)

@@ -399,12 +399,12 @@ func TestArchiveIsAskedFirst(t *testing.T) {
 	} {
 		id := b.upload(t, b.alice, data, "")
 		_, err := b.runner(func(c *imports.Config) {
-			c.Archive = func(_ context.Context, run chat.ImportRun, file io.ReaderAt) (bool, error) {
+			c.Archive = func(_ context.Context, run chat.ImportRun, file io.ReaderAt) (bool, []string, error) {
 				read, err := io.ReadAll(io.NewSectionReader(file, 0, run.Size))
 				if err != nil || string(read) != string(data) {
 					t.Errorf("%s: it reads %q, %v", name, read, err)
 				}
-				return tc.handled, tc.err
+				return tc.handled, nil, tc.err
 			}
 		}).Run(t.Context(), args(b.alice, id))
 		if got := b.get(t, b.alice, id); err != nil || got.Status != tc.want || got.Total != tc.total {

@@ -165,6 +165,12 @@ func TestSnapshotEnds(t *testing.T) {
 	b := setupIn(t, d, nil)
 	alice := b.users[0]
 	b.fillAccount(t, alice, "alice")
+	for range 500 { // more than fits what is between the server and the reader
+		m := memory.NewMemory{CreateInput: memory.CreateInput{Text: strings.Repeat("x", memory.MaxText)}}
+		if _, err := b.Memories().Create(t.Context(), alice, m); err != nil {
+			t.Fatal(err)
+		}
+	}
 	if _, err := b.owner.Exec(t.Context(), `do $$ begin
 		execute format('alter database %I set statement_timeout = ''50ms''', current_database());
 		execute format('alter database %I set idle_in_transaction_session_timeout = ''50ms''', current_database()); end $$`); err != nil {

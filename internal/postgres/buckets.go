@@ -67,13 +67,22 @@ func createBucket(ctx context.Context, q *db.Queries, scope tenant.Scope, b memo
 	if err := ensureDefaultBucket(ctx, q, scope); err != nil {
 		return 0, err
 	}
-	id, err := q.InsertBucket(ctx, db.InsertBucketParams{
+	p := db.InsertBucketParams{
 		TenantID: string(scope.Tenant), UserID: int64(scope.User), Name: b.Name, NameKey: nameKey(b.Name), Description: b.Description,
-	})
-	if errors.Is(err, pgx.ErrNoRows) {
-		return 0, fault.New(fault.Conflict, "a bucket named %q exists already", b.Name)
 	}
-	return id, err
+	for range attempts {
+		id, err := q.InsertBucket(ctx, p)
+		if !errors.Is(err, pgx.ErrNoRows) {
+			return id, err
+		}
+		if _, err := findBucket(ctx, q, scope, memory.BucketRef{Name: b.Name}); !errors.Is(err, memory.ErrNoBucket) {
+			if err == nil {
+				err = fault.New(fault.Conflict, "a bucket named %q exists already", b.Name)
+			}
+			return 0, err
+		} // somebody else took the id
+	}
+	return 0, fault.New(fault.Unavailable, "other buckets are being made at this moment; try again")
 }
 
 // UpdateBucket implements memory.BucketStore.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/mnemo-dev/mnemo/internal/chat"
 	"github.com/mnemo-dev/mnemo/internal/postgres/db"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 )
@@ -55,6 +56,8 @@ func (l *landing) insertConversations(ctx context.Context, fresh []incoming) err
 		p.Platforms = append(p.Platforms, c.Platform)
 		p.PlatformNames = append(p.PlatformNames, c.PlatformName)
 		p.Titles = append(p.Titles, c.Title)
+		p.Statuses = append(p.Statuses, string(c.Status))
+		p.Pinned = append(p.Pinned, c.Pinned)
 		p.MessageCounts = append(p.MessageCounts, int32(c.MessageCount))
 		p.TokenCounts = append(p.TokenCounts, int64(c.TokenCount))
 		p.Bytes = append(p.Bytes, c.bytes)
@@ -68,7 +71,11 @@ func (l *landing) insertConversations(ctx context.Context, fresh []incoming) err
 	if n < int64(len(fresh)) {
 		return errRaced
 	}
-	l.blocked += n
+	for _, c := range fresh {
+		if c.Status == chat.Blocked {
+			l.blocked++
+		}
+	}
 	return nil
 }
 

@@ -87,6 +87,12 @@ func prepare(e chat.Entry, run chat.ImportRun, t chat.Tools) (incoming, error) {
 		m.all[i].Tokens = t.CountTokens(m.all[i].Text)
 	}
 	c, err := describe(stored{}, u, m.all)
+	if was := e.Restored; was != nil {
+		c.ID, c.Pinned = was.ID, was.Pinned
+		if was.Excluded {
+			c.Status = chat.Excluded
+		}
+	}
 	return incoming{stored: c, messages: m.all}, err
 }
 

@@ -135,21 +135,19 @@ func (d *DB) setActive(ctx context.Context, tx pgx.Tx, q *db.Queries, id tenant.
 	if active {
 		status, sign = "active", 1
 	}
-	ids, perUser := make([]string, len(list)), map[int64]int64{}
+	users, ids, perUser := make([]int64, len(list)), make([]string, len(list)), map[int64]int64{}
 	for i, c := range list {
-		ids[i] = c.id
+		users[i], ids[i] = c.user, c.id
 		perUser[c.user] += sign
 	}
-	if err := q.SetConversationStatus(ctx, db.SetConversationStatusParams{TenantID: string(id), Status: status, Ids: ids}); err != nil {
+	if err := q.SetConversationStatus(ctx, db.SetConversationStatusParams{TenantID: string(id), Status: status, Users: users, Ids: ids}); err != nil {
 		return 0, err
 	}
 	n := sign * int64(len(list))
 	if err := q.AddConversationUsage(ctx, db.AddConversationUsageParams{TenantID: string(id), Active: n, Blocked: -n}); err != nil {
 		return 0, err
 	}
-	users := make([]int64, 0, len(perUser)) // the units' index asks for them
 	for user, delta := range perUser {
-		users = append(users, user)
 		if err := q.AddUserConversations(ctx, db.AddUserConversationsParams{TenantID: string(id), UserID: user, Active: delta}); err != nil {
 			return 0, err
 		}

@@ -107,7 +107,7 @@ func (x marking) exclude(ctx context.Context, ids []string) (bool, error) {
 		return true, nil
 	}
 	units, err := x.q.SetUnitsActive(ctx, db.SetUnitsActiveParams{
-		TenantID: string(x.scope.Tenant), Users: []int64{int64(x.scope.User)}, Ids: active, Active: false,
+		TenantID: string(x.scope.Tenant), Users: slices.Repeat([]int64{int64(x.scope.User)}, len(active)), Ids: active, Active: false,
 	})
 	if err != nil {
 		return false, fmt.Errorf("take units out: %w", err)

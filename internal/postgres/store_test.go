@@ -94,7 +94,7 @@ func (b *testBundle) checkCounters(t testing.TB) {
 				where m.tenant_id = c.tenant_id and m.user_id = c.user_id and m.conversation_id = c.id)
 		from conversations c
 		union all select 'wrongly active units of ' || c.external_id, array[0], (select array[count(*)] from units u
-			where u.tenant_id = c.tenant_id and u.conversation_id = c.id and u.active <> (c.status = 'active'))
+			where u.tenant_id = c.tenant_id and u.user_id = c.user_id and u.conversation_id = c.id and u.active <> (c.status = 'active'))
 		from conversations c`
 	// The test's context is done in a cleanup.
 	ctx := contextWithoutCancel(t)

@@ -64,7 +64,9 @@ func (q *Queries) DeleteBucket(ctx context.Context, arg DeleteBucketParams) erro
 }
 
 const ensureDefaultBucket = `-- name: EnsureDefaultBucket :exec
-insert into buckets (tenant_id, user_id, name, name_key, is_default) values ($1, $2, $3, $4::text, true)
+insert into buckets (tenant_id, user_id, id, name, name_key, is_default) overriding system value
+select $1, $2, greatest(n.id, (select max(b.id) + 1 from buckets b where b.tenant_id = $1 and b.user_id = $2)),
+    $3, $4::text, true from (select nextval(pg_get_serial_sequence('buckets', 'id')) as id) n
 on conflict do nothing
 `
 
@@ -134,7 +136,9 @@ func (q *Queries) HasBucket(ctx context.Context, arg HasBucketParams) (bool, err
 }
 
 const insertBucket = `-- name: InsertBucket :one
-insert into buckets (tenant_id, user_id, name, name_key, description) values ($1, $2, $3, $4::text, $5)
+insert into buckets (tenant_id, user_id, id, name, name_key, description) overriding system value
+select $1, $2, greatest(n.id, (select max(b.id) + 1 from buckets b where b.tenant_id = $1 and b.user_id = $2)),
+    $3, $4::text, $5 from (select nextval(pg_get_serial_sequence('buckets', 'id')) as id) n
 on conflict do nothing
 returning id
 `
@@ -147,6 +151,7 @@ type InsertBucketParams struct {
 	Description string
 }
 
+// The next id, or one above those that were put back with their account.
 func (q *Queries) InsertBucket(ctx context.Context, arg InsertBucketParams) (int64, error) {
 	row := q.db.QueryRow(ctx, insertBucket,
 		arg.TenantID,

@@ -555,13 +555,14 @@ func (q *Queries) KnownConversations(ctx context.Context, arg KnownConversations
 
 const landConversations = `-- name: LandConversations :execrows
 insert into conversations (tenant_id, user_id, id, external_id, platform, platform_name, title, status,
-    message_count, token_count, bytes, import_id, created_at, updated_at)
-select $1, $2, c.id, c.external_id, c.platform, c.platform_name, c.title, 'blocked',
-    c.message_count, c.token_count, c.bytes, $3, c.created_at, c.updated_at
+    pinned, message_count, token_count, bytes, import_id, created_at, updated_at)
+select $1, $2, c.id, c.external_id, c.platform, c.platform_name, c.title, c.status,
+    c.pinned, c.message_count, c.token_count, c.bytes, $3, c.created_at, c.updated_at
 from (select unnest($4::uuid[]) as id, unnest($5::text[]) as external_id, unnest($6::text[]) as platform,
-    unnest($7::text[]) as platform_name, unnest($8::text[]) as title, unnest($9::int[]) as message_count,
-    unnest($10::bigint[]) as token_count, unnest($11::bigint[]) as bytes,
-    unnest($12::timestamptz[]) as created_at, unnest($13::timestamptz[]) as updated_at) c
+    unnest($7::text[]) as platform_name, unnest($8::text[]) as title, unnest($9::text[]) as status, unnest($10::boolean[]) as pinned,
+    unnest($11::int[]) as message_count,
+    unnest($12::bigint[]) as token_count, unnest($13::bigint[]) as bytes,
+    unnest($14::timestamptz[]) as created_at, unnest($15::timestamptz[]) as updated_at) c
 order by c.platform, c.external_id
 on conflict (tenant_id, user_id, platform, external_id) do nothing
 `
@@ -575,6 +576,8 @@ type LandConversationsParams struct {
 	Platforms     []string
 	PlatformNames []string
 	Titles        []string
+	Statuses      []string
+	Pinned        []bool
 	MessageCounts []int32
 	TokenCounts   []int64
 	Bytes         []int64
@@ -593,6 +596,8 @@ func (q *Queries) LandConversations(ctx context.Context, arg LandConversationsPa
 		arg.Platforms,
 		arg.PlatformNames,
 		arg.Titles,
+		arg.Statuses,
+		arg.Pinned,
 		arg.MessageCounts,
 		arg.TokenCounts,
 		arg.Bytes,

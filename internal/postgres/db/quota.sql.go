@@ -238,23 +238,33 @@ func (q *Queries) ReserveUserMemories(ctx context.Context, arg ReserveUserMemori
 }
 
 const setConversationStatus = `-- name: SetConversationStatus :exec
-update conversations set status = $1 where tenant_id = $2 and id = any($3::uuid[])
+update conversations c set status = $1
+from (select unnest($3::bigint[]) as user_id, unnest($4::uuid[]) as id) p
+where c.tenant_id = $2 and c.user_id = p.user_id and c.id = p.id
 `
 
 type SetConversationStatusParams struct {
 	Status   string
 	TenantID string
+	Users    []int64
 	Ids      []string
 }
 
+// Ids are unique within a user, not beyond: two may have taken in one export.
 func (q *Queries) SetConversationStatus(ctx context.Context, arg SetConversationStatusParams) error {
-	_, err := q.db.Exec(ctx, setConversationStatus, arg.Status, arg.TenantID, arg.Ids)
+	_, err := q.db.Exec(ctx, setConversationStatus,
+		arg.Status,
+		arg.TenantID,
+		arg.Users,
+		arg.Ids,
+	)
 	return err
 }
 
 const setUnitsActive = `-- name: SetUnitsActive :many
 update units set active = $1, indexed_at = null
 where tenant_id = $2 and user_id = any($3::bigint[]) and conversation_id = any($4::uuid[]) and active <> $1
+    and (user_id, conversation_id) in (select unnest($3::bigint[]), unnest($4::uuid[]))
 returning id
 `
 
@@ -265,6 +275,7 @@ type SetUnitsActiveParams struct {
 	Ids      []string
 }
 
+// Of conversations, each with its user. The index asks for users and ids.
 func (q *Queries) SetUnitsActive(ctx context.Context, arg SetUnitsActiveParams) ([]int64, error) {
 	rows, err := q.db.Query(ctx, setUnitsActive,
 		arg.Active,

@@ -4,11 +4,16 @@ where tenant_id = @tenant_id and user_id = @user_id
 order by is_default desc, lower(name), id;
 
 -- name: EnsureDefaultBucket :exec
-insert into buckets (tenant_id, user_id, name, name_key, is_default) values (@tenant_id, @user_id, @name, @name_key::text, true)
+insert into buckets (tenant_id, user_id, id, name, name_key, is_default) overriding system value
+select @tenant_id, @user_id, greatest(n.id, (select max(b.id) + 1 from buckets b where b.tenant_id = @tenant_id and b.user_id = @user_id)),
+    @name, @name_key::text, true from (select nextval(pg_get_serial_sequence('buckets', 'id')) as id) n
 on conflict do nothing;
 
 -- name: InsertBucket :one
-insert into buckets (tenant_id, user_id, name, name_key, description) values (@tenant_id, @user_id, @name, @name_key::text, @description)
+-- The next id, or one above those that were put back with their account.
+insert into buckets (tenant_id, user_id, id, name, name_key, description) overriding system value
+select @tenant_id, @user_id, greatest(n.id, (select max(b.id) + 1 from buckets b where b.tenant_id = @tenant_id and b.user_id = @user_id)),
+    @name, @name_key::text, @description from (select nextval(pg_get_serial_sequence('buckets', 'id')) as id) n
 on conflict do nothing
 returning id;
 

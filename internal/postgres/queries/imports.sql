@@ -83,11 +83,12 @@ order by c.id for update of c;
 -- name: LandConversations :execrows
 -- New ones. One that somebody else has just made is left alone.
 insert into conversations (tenant_id, user_id, id, external_id, platform, platform_name, title, status,
-    message_count, token_count, bytes, import_id, created_at, updated_at)
-select @tenant_id, @user_id, c.id, c.external_id, c.platform, c.platform_name, c.title, 'blocked',
-    c.message_count, c.token_count, c.bytes, @import_id, c.created_at, c.updated_at
+    pinned, message_count, token_count, bytes, import_id, created_at, updated_at)
+select @tenant_id, @user_id, c.id, c.external_id, c.platform, c.platform_name, c.title, c.status,
+    c.pinned, c.message_count, c.token_count, c.bytes, @import_id, c.created_at, c.updated_at
 from (select unnest(@ids::uuid[]) as id, unnest(@external_ids::text[]) as external_id, unnest(@platforms::text[]) as platform,
-    unnest(@platform_names::text[]) as platform_name, unnest(@titles::text[]) as title, unnest(@message_counts::int[]) as message_count,
+    unnest(@platform_names::text[]) as platform_name, unnest(@titles::text[]) as title, unnest(@statuses::text[]) as status, unnest(@pinned::boolean[]) as pinned,
+    unnest(@message_counts::int[]) as message_count,
     unnest(@token_counts::bigint[]) as token_count, unnest(@bytes::bigint[]) as bytes,
     unnest(@created::timestamptz[]) as created_at, unnest(@updated::timestamptz[]) as updated_at) c
 order by c.platform, c.external_id

@@ -54,9 +54,14 @@ where u.conversations + r.n <= @hard
 order by r.updated_at desc, r.id desc limit @batch;
 
 -- name: SetConversationStatus :exec
-update conversations set status = @status where tenant_id = @tenant_id and id = any(@ids::uuid[]);
+-- Ids are unique within a user, not beyond: two may have taken in one export.
+update conversations c set status = @status
+from (select unnest(@users::bigint[]) as user_id, unnest(@ids::uuid[]) as id) p
+where c.tenant_id = @tenant_id and c.user_id = p.user_id and c.id = p.id;
 
 -- name: SetUnitsActive :many
+-- Of conversations, each with its user. The index asks for users and ids.
 update units set active = @active, indexed_at = null
 where tenant_id = @tenant_id and user_id = any(@users::bigint[]) and conversation_id = any(@ids::uuid[]) and active <> @active
+    and (user_id, conversation_id) in (select unnest(@users::bigint[]), unnest(@ids::uuid[]))
 returning id;
