@@ -34,10 +34,11 @@ type listBucketsOutput struct {
 
 var docListBuckets = doc{
 	id: "listBuckets", tag: "Buckets", summary: "List the user's buckets",
+	links:       map[string]string{"updateBucket.bucketId": "/0/id", "deleteBucket.bucketId": "/0/id"},
 	description: "The default bucket, General, comes first.",
 	params: []*huma.Param{
-		intParam("v", "Version of the answer; accepted for older clients.", 2, 1, 2),
-		textParam("source", "Names the client.", "cli"),
+		ignoredParam("v", "Version of the answer; accepted for older clients.", "2"),
+		ignoredParam("source", "Names the client.", "cli"),
 	},
 	response: example(`[` + exampleBucket + `]`),
 }

@@ -84,8 +84,12 @@ func readContract() *contract {
 	if err != nil {
 		panic(err)
 	}
+	tighten(file)
 	c := &contract{compiler: jsonschema.NewCompiler(), schemas: map[string]*jsonschema.Schema{}, seen: map[contractAnswer][]string{}}
 	c.compiler.AssertFormat()
+	c.compiler.UseRegexpEngine(func(s string) (jsonschema.Regexp, error) {
+		return regexp.Compile(escapedRune.ReplaceAllString(s, `\x{$1}`)) // as Go writes it
+	})
 	if err := c.compiler.AddResource("openapi.json", file); err != nil {
 		panic(err)
 	}
@@ -103,6 +107,27 @@ func readContract() *contract {
 	})
 	return c
 }
+
+// tighten makes every object schema of the file take the properties it names
+// and no others: clients must allow more, but we must not send what is not
+// documented.
+func tighten(node any) {
+	switch node := node.(type) {
+	case map[string]any:
+		if _, named := node["properties"].(map[string]any); named && node["type"] == "object" {
+			node["additionalProperties"] = false
+		}
+		for _, inner := range node {
+			tighten(inner)
+		}
+	case []any:
+		for _, inner := range node {
+			tighten(inner)
+		}
+	}
+}
+
+var escapedRune = regexp.MustCompile(`\\u([0-9a-f]{4})`)
 
 var pathParameter = regexp.MustCompile(`\{[^}]+\}`)
 

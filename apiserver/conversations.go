@@ -44,7 +44,7 @@ type chatMessageBody struct {
 
 var docGetConversation = doc{
 	id: "getConversation", tag: tagChats, summary: "Read a conversation with all its messages",
-	params: []*huma.Param{required(textParam("conversationId", "The conversation's id.", "0196b2f5-0a77-7d21-b1c4-94e2f7a83d15"))},
+	params: []*huma.Param{required(ignoredParam("conversationId", "The conversation's id.", "0196b2f5-0a77-7d21-b1c4-94e2f7a83d15"))},
 	response: example(`{"id":"0196b2f5-0a77-7d21-b1c4-94e2f7a83d15","title":"Night train to Vienna","messages":[` +
 		`{"message_index":0,"sender":"human","text":"Which seat should I book?","timestamp":"2025-05-09T14:30:00.000Z"},` +
 		`{"message_index":1,"sender":"assistant","text":"A window seat, as you like it.","timestamp":"2025-05-09T14:30:04.000Z"}],` +
@@ -136,11 +136,11 @@ var docListConversations = doc{
 	id: "listConversations", tag: tagChats, summary: "List conversations, newest first",
 	params: []*huma.Param{
 		intParam("page", "Which page, from 1.", 1, 1, 1),
-		intParam("pageSize", "How many a page, at most 100.", chat.DefaultPageSize, 1, 25),
+		upTo(intParam("pageSize", "How many a page, at most 100.", chat.DefaultPageSize, 1, 25), chat.MaxPageSize),
 		textParam("provider", "The platform, or `all`.", chat.AllPlatforms),
 		textParam("title", "A part of the title, without regard to case.", "train"),
-		textParam("dateFrom", "Created at or after: an ISO 8601 date or time.", "2025-05-01"),
-		textParam("dateTo", "Created at or before: an ISO 8601 time, or a date for the whole day.", "2025-05-31"),
+		dateParam("dateFrom", "Created at or after: an ISO 8601 date or time.", "2025-05-01"),
+		dateParam("dateTo", "Created at or before: an ISO 8601 time, or a date for the whole day.", "2025-05-31"),
 		boolParam("pinnedOnly", "Only pinned ones."),
 		textParam("importId", "Only those an import brought.", "0196b2f5-09d2-7e6b-8a41-5c3f9b7d2e60"),
 		param("status", "Which ones; active without it.", &huma.Schema{Type: huma.TypeString,

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"math"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -89,7 +90,7 @@ func ambiguousLength(h *fasthttp.RequestHeader) bool {
 
 // refuseMethods answers methods that HTTP does not know before Fiber does, which
 // would leave the connection open with a body that nobody read.
-func refuseMethods(next fasthttp.RequestHandler) fasthttp.RequestHandler {
+func (s *Server) refuseMethods(next fasthttp.RequestHandler) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
 		if slices.Contains(fiber.DefaultMethods, string(ctx.Method())) {
 			next(ctx)
@@ -99,8 +100,47 @@ func refuseMethods(next fasthttp.RequestHandler) fasthttp.RequestHandler {
 		ctx.SetStatusCode(fiber.StatusMethodNotAllowed)
 		ctx.SetContentType(fiber.MIMEApplicationJSON)
 		ctx.Response.Header.Set(headerRequestID, requestID(""))
+		if allowed := s.methodsOf(string(ctx.Path())); allowed != "" {
+			ctx.Response.Header.Set(fiber.HeaderAllow, allowed)
+		}
 		ctx.SetBodyString(`{"error":"` + wrongMethod + `"}`)
 	}
+}
+
+// methodsOf lists the methods of a path, for the header Allow: those of the
+// pattern that fits it best. Fiber would list those of all that fit.
+func (s *Server) methodsOf(path string) string {
+	var best []string
+	parameters := math.MaxInt
+	for pattern, item := range s.api.OpenAPI().Paths {
+		n, ok := fits(pattern, path)
+		if !ok || n >= parameters {
+			continue
+		}
+		best, parameters = nil, n
+		for _, op := range operations(item) {
+			best = append(best, op.Method)
+		}
+	}
+	return strings.Join(best, ", ")
+}
+
+// fits reports whether a path fits a pattern, and by how many parameters.
+func fits(pattern, path string) (parameters int, ok bool) {
+	given := strings.Split(path, "/")
+	wanted := strings.Split(pattern, "/")
+	if len(given) != len(wanted) {
+		return 0, false
+	}
+	for i, part := range wanted {
+		switch {
+		case strings.HasPrefix(part, "{") && given[i] != "":
+			parameters++
+		case part != given[i]:
+			return 0, false
+		}
+	}
+	return parameters, true
 }
 
 // endAfter ends the connection of a request that could not be parsed: nobody

@@ -128,6 +128,9 @@ func (s *Server) answerError(c *fiber.Ctx, err error) error {
 		out.Message = "there is nothing at this path; GET /openapi.json lists what there is"
 	case http.StatusMethodNotAllowed:
 		out.Message = wrongMethod
+		if allowed := s.methodsOf(c.Path()); allowed != "" {
+			c.Set(fiber.HeaderAllow, allowed)
+		}
 	case http.StatusRequestTimeout:
 		out.Message = tooSlow
 	case http.StatusRequestHeaderFieldsTooLarge:

@@ -154,10 +154,10 @@ type deleteAccountInput struct {
 
 type deleteAccountOutput struct {
 	Status int
-	Body   deleteAccountBody
+	Body   deletedAccountBody
 }
 
-type deleteAccountBody struct {
+type deletedAccountBody struct {
 	Message       string `json:"message"`
 	Memories      int    `json:"memories" doc:"How many were deleted."`
 	Conversations int    `json:"conversations" doc:"How many were deleted."`
@@ -178,7 +178,7 @@ func (s *Server) deleteAccount(ctx context.Context, who tenant.Identity, in *del
 	if err != nil {
 		return nil, err
 	}
-	out := &deleteAccountOutput{Status: http.StatusOK, Body: deleteAccountBody{
+	out := &deleteAccountOutput{Status: http.StatusOK, Body: deletedAccountBody{
 		Message: "Account deleted", Memories: done.Memories, Conversations: done.Conversations,
 	}}
 	if !done.Done {

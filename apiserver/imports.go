@@ -84,10 +84,10 @@ type listImportsInput struct {
 }
 
 type listImportsOutput struct {
-	Body listImportsBody
+	Body importPageBody
 }
 
-type listImportsBody struct {
+type importPageBody struct {
 	Items      []importBody `json:"items"`
 	Page       int          `json:"page"`
 	PageSize   int          `json:"pageSize"`
@@ -99,7 +99,7 @@ var docListImports = doc{
 	id: "listImports", tag: tagChats, summary: "List the imports of files, newest first",
 	params: []*huma.Param{
 		intParam("page", "Which page, from 1.", 1, 1, 1),
-		intParam("pageSize", "How many a page, at most 100.", chat.DefaultPageSize, 1, 25),
+		upTo(intParam("pageSize", "How many a page, at most 100.", chat.DefaultPageSize, 1, 25), chat.MaxPageSize),
 	},
 	response: example(`{"items":[` + importExample + `],"page":1,"pageSize":25,"total":1,"totalPages":1}`),
 	errors:   []int{http.StatusBadRequest},
@@ -116,7 +116,7 @@ func (s *Server) listImports(ctx context.Context, who tenant.Identity, in *listI
 	if err != nil {
 		return nil, err
 	}
-	out := listImportsBody{Items: make([]importBody, len(list)), Page: page, PageSize: size, Total: total, TotalPages: (total + size - 1) / size}
+	out := importPageBody{Items: make([]importBody, len(list)), Page: page, PageSize: size, Total: total, TotalPages: (total + size - 1) / size}
 	for n, i := range list {
 		out.Items[n] = newImportBody(i)
 	}

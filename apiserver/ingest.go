@@ -12,7 +12,7 @@ import (
 type ingestInput struct {
 	Body struct {
 		Conversation        *ingestConversation `json:"conversation"`
-		Platform            *string             `json:"platform,omitempty" pattern:"^[a-zA-Z0-9\\-_.]{1,100}$" doc:"Where it took place; custom when absent."`
+		Platform            *string             `json:"platform,omitempty" pattern:"^[a-zA-Z0-9\\-_.]{0,100}$" doc:"Where it took place; custom when absent or empty."`
 		PlatformDisplayName *string             `json:"platformDisplayName,omitempty" maxLength:"200"`
 	} `nameHint:"IngestRequest"`
 }
@@ -55,6 +55,7 @@ type ingestedConversation struct {
 
 var docIngestConversation = doc{
 	id: "ingestConversation", tag: tagChats, summary: "Send a conversation",
+	links: map[string]string{"getConversation.conversationId": "/conversationId", "getImport.importId": "/importId"},
 	description: "New messages are added, one with a known id and new content replaces it, ones that are missing stay. " +
 		"Over the conversation quota it is kept but blocked until there is room. Over 100,000 tokens it is accepted, and its import marked failed. At most 50 MiB.",
 	request: example(`{"conversation":{"id":"c-1","title":"Night train to Vienna","createdAt":"2025-05-09T14:30:00Z","messages":[` +

@@ -38,6 +38,7 @@ func decodeJSON(data []byte, v any) error {
 			return fault.New(fault.Invalid, "%s must not contain \\%s alone: it is half of a character",
 				cmp.Or(pathTo(data, int64(at)+1), "the body"), data[at+1:at+6])
 		}
+		return refuseNulls(data, v)
 	}
 	return err
 }

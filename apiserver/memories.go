@@ -31,6 +31,7 @@ type createdMemoryBody struct {
 
 var docCreateMemory = doc{
 	id: "createMemory", tag: "Memories", summary: "Store a memory",
+	links: map[string]string{"getMemory.memoryId": "/memoryId", "listMemoryVersions.memoryId": "/memoryId", "deleteMemory.memoryId": "/memoryId"},
 	description: "Callers should begin the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. " +
 		"The text is stored verbatim and is found by the user's very next listing or search.",
 	request:  example(`{"text":"2025-05-09 Prefers the window seat on trains","bucketId":12,"source":"cli"}`),
@@ -101,9 +102,9 @@ var docListMemories = doc{
 		boolParam("latest", "Newest first; ignored with `query`."),
 		textParam("query", "What to look for, in words of your own.", "where do I like to sit on trains?"),
 		intParam("skip", "How many memories to leave out first; with `query`, of the best 1,000.", 0, 0, 0),
-		textParam("source", "Names the client; it does not filter.", "cli"),
-		textParam("contentType", "Accepted for older clients; `text` is all there is.", "text"),
-		boolParam("includeIds", "Accepted for older clients; ids are always there."),
+		ignoredParam("source", "Names the client; it does not filter.", "cli"),
+		ignoredParam("contentType", "Accepted for older clients; `text` is all there is.", "text"),
+		ignoredParam("includeIds", "Accepted for older clients; ids are always there.", "true"),
 	},
 	response: example(`{"memories":[` + exampleMemory + `],"buckets":[` + exampleBucket + `],"nextSkip":1}`),
 	errors:   []int{http.StatusBadRequest, http.StatusNotFound},

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/gofiber/fiber/v2"
@@ -18,6 +19,7 @@ const (
 	metaResponse = "example.response"
 	metaRefusals = "example.refusals"
 	metaForm     = "form"
+	metaLinks    = "links"
 )
 
 const apiDescription = "Memories and chat history of users, stored verbatim and found again by meaning. " +
@@ -59,8 +61,9 @@ func (s *Server) serveOpenAPI() fiber.Handler {
 // and the answers and headers that routes share; and takes out the status 422,
 // which is never used.
 func finishOpenAPI(o *huma.OpenAPI) {
-	for _, schema := range o.Components.Schemas.Map() {
+	for name, schema := range o.Components.Schemas.Map() {
 		finishSchema(schema)
+		limit(name, schema)
 	}
 	o.Components.Headers = sharedHeaders()
 	o.Components.Responses = sharedAnswers(o.Components.Schemas)
@@ -153,7 +156,9 @@ func finishOperation(op *huma.Operation, shared map[string]*huma.Response) {
 // finishParameter moves what huma says of a parameter in its schema to where
 // readers of the file look for it.
 func finishParameter(p *huma.Param) {
-	p.Description, p.Schema.Description = cmp.Or(p.Description, p.Schema.Description), ""
+	if p.Schema.Description != "" {
+		p.Description, p.Schema.Description = cmp.Or(p.Description, p.Schema.Description), ""
+	}
 	if p.Example == nil && len(p.Schema.Examples) > 0 {
 		p.Example, p.Schema.Examples = p.Schema.Examples[0], nil
 	}
@@ -167,7 +172,18 @@ func finishAnswer(r *huma.Response, status int, op *huma.Operation) {
 	for _, name := range headersOf(status, op.Security != nil) {
 		r.Headers[name] = headerRef(name)
 	}
-	if media := r.Content[fiber.MIMEApplicationJSON]; media != nil && status < http.StatusMultipleChoices {
+	if status >= http.StatusMultipleChoices {
+		return
+	}
+	if media := r.Content[fiber.MIMEApplicationJSON]; media != nil {
 		media.Example = op.Metadata[metaResponse]
+	}
+	links, _ := op.Metadata[metaLinks].(map[string]string)
+	for target, where := range links {
+		id, parameter, _ := strings.Cut(target, ".")
+		if r.Links == nil {
+			r.Links = map[string]*huma.Link{}
+		}
+		r.Links[id] = &huma.Link{OperationID: id, Parameters: map[string]any{parameter: "$response.body#" + where}}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/gofiber/fiber/v2"
@@ -35,4 +36,25 @@ func addSuccesses(op *huma.Operation) {
 		}
 		op.Responses[strconv.Itoa(status)] = &huma.Response{Description: description, Content: content}
 	}
+}
+
+// eventSchema documents one event of a stream.
+func eventSchema() *huma.Schema {
+	text := func(description string) *huma.Schema {
+		return &huma.Schema{Type: huma.TypeString, Description: description}
+	}
+	return &huma.Schema{Type: huma.TypeObject, Description: "One event.", Required: []string{"id", "data"}, Properties: map[string]*huma.Schema{
+		"id": text("For Last-Event-ID."), "data": text("JSON."),
+	}}
+}
+
+// eventOf reads an event as it is sent.
+func eventOf(text string) map[string]any {
+	event := map[string]any{}
+	for line := range strings.Lines(text) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), ": "); ok {
+			event[name] = value
+		}
+	}
+	return event
 }

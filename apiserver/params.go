@@ -89,12 +89,31 @@ func intParam(name, description string, otherwise, lowest int, example any) *hum
 	return param(name, description, &huma.Schema{Type: huma.TypeInteger, Default: otherwise, Minimum: &least}, example)
 }
 
+// upTo sets the highest number a parameter takes.
+func upTo(p *huma.Param, highest int) *huma.Param {
+	most := float64(highest)
+	p.Schema.Maximum = &most
+	return p
+}
+
+// dateParam takes a date or a time.
+func dateParam(name, description string, example any) *huma.Param {
+	p := textParam(name, description, example)
+	limitText(p.Schema, dateOrTime)
+	return p
+}
+
 func boolParam(name, description string) *huma.Param {
 	return param(name, description, &huma.Schema{Type: huma.TypeBoolean, Default: false}, false)
 }
 
-func textParam(name, description string, example any) *huma.Param {
+// ignoredParam is accepted whatever it is.
+func ignoredParam(name, description string, example any) *huma.Param {
 	return param(name, description, &huma.Schema{Type: huma.TypeString}, example)
+}
+
+func textParam(name, description string, example any) *huma.Param {
+	return param(name, description, &huma.Schema{Type: huma.TypeString, Pattern: anyText}, example)
 }
 
 func bucketParam(name, description string) *huma.Param {

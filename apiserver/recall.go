@@ -113,9 +113,14 @@ type recollectionsBody struct {
 	ProcessingTime string                  `json:"processingTime" example:"12.4ms"`
 }
 
+// queryRecollectionBody spells its fields out: huma does not see embedded ones.
 type queryRecollectionBody struct {
-	Query string `json:"query"`
-	recollectionBody
+	Query          string             `json:"query"`
+	Content        string             `json:"content"`
+	Sources        []recallSourceBody `json:"sources"`
+	TokenCount     int                `json:"tokenCount"`
+	ProcessingTime string             `json:"processingTime" example:"12.4ms"`
+	Model          string             `json:"model"`
 }
 
 var docRecall = doc{
@@ -151,7 +156,8 @@ func (s *Server) recall(ctx context.Context, who tenant.Identity, in *recallInpu
 	}
 	out.Body.many = &recollectionsBody{Results: make([]queryRecollectionBody, len(list)), ProcessingTime: took}
 	for i, r := range list {
-		out.Body.many.Results[i] = queryRecollectionBody{r.Query, recollectionOf(r, took)}
+		one := recollectionOf(r, took)
+		out.Body.many.Results[i] = queryRecollectionBody{r.Query, one.Content, one.Sources, one.TokenCount, one.ProcessingTime, one.Model}
 	}
 	return out, nil
 }

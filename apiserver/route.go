@@ -31,6 +31,9 @@ type doc struct {
 	file string
 	// also has other successes with the same body, by status.
 	also map[int]string
+	// links say which routes take what the answer names: operationId.parameter
+	// to where in the answer it is.
+	links map[string]string
 	// refusals are examples of error messages by status, where the common one
 	// would be wrong.
 	refusals map[int]string
@@ -96,7 +99,7 @@ func (d doc) operation(method, path string) huma.Operation {
 		Summary: d.summary, Description: d.description, Parameters: d.params,
 		SkipValidateParams: true, SkipValidateBody: true, DefaultStatus: cmp.Or(d.status, http.StatusOK),
 		Errors:   append([]int{}, d.errors...),
-		Metadata: map[string]any{metaRequest: d.request, metaResponse: d.response, metaRefusals: d.refusals},
+		Metadata: map[string]any{metaRequest: d.request, metaResponse: d.response, metaRefusals: d.refusals, metaLinks: d.links},
 	}
 	if d.file != "" {
 		op.Responses = fileAnswer(d.file)
@@ -112,7 +115,7 @@ func (d doc) operation(method, path string) huma.Operation {
 	if d.stream != "" {
 		op.Responses = map[string]*huma.Response{
 			"200": {Description: "A stream of events", Content: map[string]*huma.MediaType{
-				eventStream: {Schema: &huma.Schema{Type: huma.TypeString}, Example: d.stream},
+				eventStream: {Schema: eventSchema(), Example: eventOf(d.stream)},
 			}},
 			"204": {Description: "There are no more events"},
 		}

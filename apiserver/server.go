@@ -113,7 +113,7 @@ func New(c Config) *Server {
 		WriteTimeout:                 c.WriteTimeout,
 		IdleTimeout:                  c.IdleTimeout,
 	})
-	s.app.Server().Handler = refuseMethods(s.app.Server().Handler)
+	s.app.Server().Handler = s.refuseMethods(s.app.Server().Handler)
 	s.app.Server().HeaderReceived = s.bodyTimes
 	s.app.Server().ErrorHandler = endAfter(s.app.Server().ErrorHandler)
 	s.app.Use(s.edge)

@@ -33,15 +33,16 @@ const (
 )
 
 type importFileOutput struct {
-	Body importFileBody
+	Body startedImportBody
 }
 
-type importFileBody struct {
+type startedImportBody struct {
 	ImportID string `json:"importId"`
 }
 
 var docImportFile = doc{
 	id: "importFile", tag: tagChats, summary: "Import an export of ChatGPT, Claude or this API",
+	links: map[string]string{"getImport.importId": "/importId", "followImport.importId": "/importId"},
 	description: "A .zip or .json as the platform gives it, parts and zips in zips included; what it is, is found by its content. " +
 		"The answer comes when the file is stored; its conversations follow, and GET /api/chat-history/imports/{importId} tells how far it is. " +
 		"Conversations that are there already gain what is new; importing a file twice changes nothing. " +
@@ -49,7 +50,7 @@ var docImportFile = doc{
 		"What GET /api/export gave goes into an empty account only, with its ids, times, versions and states; otherwise the import fails and says so. " +
 		"With an `Idempotency-Key`, the same file and platform count as the same body.",
 	form: &huma.Schema{
-		Type: huma.TypeObject, Required: []string{"file"},
+		Type: huma.TypeObject, Required: []string{"file"}, Extensions: fieldNames,
 		Properties: map[string]*huma.Schema{
 			"file": {Type: huma.TypeString, Format: "binary", Description: "The export, at most 4 GiB unless the host says otherwise."},
 			"platform": {Type: huma.TypeString, Enum: []any{importer.ChatGPT, importer.Claude},
@@ -123,7 +124,7 @@ func (s *Server) importFile(ctx context.Context, who tenant.Identity, _ *struct{
 		}
 		return nil, err
 	}
-	return &importFileOutput{Body: importFileBody{ImportID: id}}, nil
+	return &importFileOutput{Body: startedImportBody{ImportID: id}}, nil
 }
 
 // importForm is a form being read.
@@ -151,6 +152,9 @@ func (f *importForm) take(ctx context.Context, parts *multipart.Reader) (string,
 		case "platform":
 			err = f.readPlatform(part)
 		default:
+			if !fieldName.MatchString(part.FormName()) {
+				return "", fault.New(fault.Invalid, "the form takes the fields file and platform; the name of another one must be 1 to 100 letters, digits, dots, dashes or underscores")
+			}
 			_, err = io.Copy(io.Discard, io.LimitReader(part, formRoom))
 			err = brokenForm(err)
 		}

@@ -437,16 +437,6 @@ type CreatedMemory struct {
 // CreatedMemoryDone defines model for CreatedMemory.Done.
 type CreatedMemoryDone string
 
-// DeleteAccount defines model for DeleteAccount.
-type DeleteAccount struct {
-	// Conversations How many were deleted.
-	Conversations int64 `json:"conversations"`
-
-	// Memories How many were deleted.
-	Memories int64  `json:"memories"`
-	Message  string `json:"message"`
-}
-
 // DeleteAccountRequest defines model for DeleteAccountRequest.
 type DeleteAccountRequest struct {
 	// Confirm Says that this is meant.
@@ -466,6 +456,16 @@ type DeleteConversationsRequest struct {
 type DeleteMemoriesRequest struct {
 	// MemoryIds The memories to delete; ids that do not exist are skipped.
 	MemoryIds []string `json:"memoryIds"`
+}
+
+// DeletedAccount defines model for DeletedAccount.
+type DeletedAccount struct {
+	// Conversations How many were deleted.
+	Conversations int64 `json:"conversations"`
+
+	// Memories How many were deleted.
+	Memories int64  `json:"memories"`
+	Message  string `json:"message"`
 }
 
 // DeletedBucket defines model for DeletedBucket.
@@ -580,9 +580,13 @@ type ImportError struct {
 	Error        string `json:"error"`
 }
 
-// ImportFile defines model for ImportFile.
-type ImportFile struct {
-	ImportID string `json:"importId"`
+// ImportPage defines model for ImportPage.
+type ImportPage struct {
+	Items      []Import `json:"items"`
+	Page       int64    `json:"page"`
+	PageSize   int64    `json:"pageSize"`
+	Total      int64    `json:"total"`
+	TotalPages int64    `json:"totalPages"`
 }
 
 // IngestConversation defines model for IngestConversation.
@@ -613,7 +617,7 @@ type IngestMessageRole string
 type IngestRequest struct {
 	Conversation IngestConversation `json:"conversation"`
 
-	// Platform Where it took place; custom when absent.
+	// Platform Where it took place; custom when absent or empty.
 	Platform            *string `json:"platform,omitempty"`
 	PlatformDisplayName *string `json:"platformDisplayName,omitempty"`
 }
@@ -639,15 +643,6 @@ type IngestedConversation struct {
 
 // IngestedConversationStatus defines model for IngestedConversation.Status.
 type IngestedConversationStatus string
-
-// ListImports defines model for ListImports.
-type ListImports struct {
-	Items      []Import `json:"items"`
-	Page       int64    `json:"page"`
-	PageSize   int64    `json:"pageSize"`
-	Total      int64    `json:"total"`
-	TotalPages int64    `json:"totalPages"`
-}
 
 // Memory defines model for Memory.
 type Memory struct {
@@ -694,7 +689,14 @@ type MemoryVersions struct {
 
 // QueryRecollection defines model for QueryRecollection.
 type QueryRecollection struct {
-	Query string `json:"query"`
+	Content string `json:"content"`
+	Model   string `json:"model"`
+
+	// ProcessingTime Examples: 12.4ms
+	ProcessingTime string         `json:"processingTime"`
+	Query          string         `json:"query"`
+	Sources        []RecallSource `json:"sources"`
+	TokenCount     int64          `json:"tokenCount"`
 }
 
 // RecallQuery defines model for RecallQuery.
@@ -827,6 +829,11 @@ type SearchResults struct {
 	TotalResults   int64          `json:"totalResults"`
 }
 
+// StartedImport defines model for StartedImport.
+type StartedImport struct {
+	ImportID string `json:"importId"`
+}
+
 // UpdateBucketRequest defines model for UpdateBucketRequest.
 type UpdateBucketRequest struct {
 	Description *string `json:"description,omitempty"`
@@ -920,7 +927,7 @@ type UnsupportedType = Error
 // ListBucketsParams defines parameters for ListBuckets.
 type ListBucketsParams struct {
 	// V Version of the answer; accepted for older clients.
-	V *int `form:"v,omitempty" json:"v,omitempty"`
+	V *string `form:"v,omitempty" json:"v,omitempty"`
 
 	// Source Names the client.
 	Source *string `form:"source,omitempty" json:"source,omitempty"`
@@ -1056,7 +1063,7 @@ type ListMemoriesParams struct {
 	ContentType *string `form:"contentType,omitempty" json:"contentType,omitempty"`
 
 	// IncludeIds Accepted for older clients; ids are always there.
-	IncludeIds *bool `form:"includeIds,omitempty" json:"includeIds,omitempty"`
+	IncludeIds *string `form:"includeIds,omitempty" json:"includeIds,omitempty"`
 }
 
 // CreateMemoryParams defines parameters for CreateMemory.
@@ -1092,7 +1099,7 @@ type ListMemoriesV2Params struct {
 	ContentType *string `form:"contentType,omitempty" json:"contentType,omitempty"`
 
 	// IncludeIds Accepted for older clients; ids are always there.
-	IncludeIds *bool `form:"includeIds,omitempty" json:"includeIds,omitempty"`
+	IncludeIds *string `form:"includeIds,omitempty" json:"includeIds,omitempty"`
 }
 
 // CreateMemoryV2Params defines parameters for CreateMemoryV2.
@@ -1458,9 +1465,9 @@ type ClientInterface interface {
 	// Corresponds with GET /api/chat-history/count (the `CountConversations` operationId).
 	CountConversations(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ImportFileWithBody Import an export of ChatGPT, Claude or this API
+	// ImportFileWithBody Import an export of ChatGPT or Claude
 	//
-	// A .zip or .json as the platform gives it, parts and zips in zips included; what it is, is found by its content. The answer comes when the file is stored; its conversations follow, and GET /api/chat-history/imports/{importId} tells how far it is. Conversations that are there already gain what is new; importing a file twice changes nothing. Over the conversation quota the newest of the file are active and the rest blocked until there is room. What GET /api/export gave goes into an empty account only, with its ids, times, versions and states; otherwise the import fails and says so. With an `Idempotency-Key`, the same file and platform count as the same body.
+	// A .zip or .json as the platform gives it, parts and zips in zips included; what it is, is found by its content. The answer comes when the file is stored; its conversations follow, and GET /api/chat-history/imports/{importId} tells how far it is. Conversations that are there already gain what is new; importing a file twice changes nothing. Over the conversation quota the newest of the file are active and the rest blocked until there is room. With an `Idempotency-Key`, the same file and platform count as the same body.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -1950,9 +1957,9 @@ func (c *Requests) CountConversations(ctx context.Context, reqEditors ...Request
 	return c.Client.Do(req)
 }
 
-// ImportFileWithBody Import an export of ChatGPT, Claude or this API
+// ImportFileWithBody Import an export of ChatGPT or Claude
 //
-// A .zip or .json as the platform gives it, parts and zips in zips included; what it is, is found by its content. The answer comes when the file is stored; its conversations follow, and GET /api/chat-history/imports/{importId} tells how far it is. Conversations that are there already gain what is new; importing a file twice changes nothing. Over the conversation quota the newest of the file are active and the rest blocked until there is room. What GET /api/export gave goes into an empty account only, with its ids, times, versions and states; otherwise the import fails and says so. With an `Idempotency-Key`, the same file and platform count as the same body.
+// A .zip or .json as the platform gives it, parts and zips in zips included; what it is, is found by its content. The answer comes when the file is stored; its conversations follow, and GET /api/chat-history/imports/{importId} tells how far it is. Conversations that are there already gain what is new; importing a file twice changes nothing. Over the conversation quota the newest of the file are active and the rest blocked until there is room. With an `Idempotency-Key`, the same file and platform count as the same body.
 //
 // Takes any type of body and a specified content type.
 //
@@ -2524,7 +2531,7 @@ func NewListBucketsRequest(server string, params *ListBucketsParams) (*http.Requ
 
 		if params.V != nil {
 
-			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "v", *params.V, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "v", *params.V, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
 				for _, qp := range strings.Split(queryFrag, "&") {
@@ -3705,7 +3712,7 @@ func NewListMemoriesRequest(server string, params *ListMemoriesParams) (*http.Re
 
 		if params.IncludeIds != nil {
 
-			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "includeIds", *params.IncludeIds, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "includeIds", *params.IncludeIds, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
 				for _, qp := range strings.Split(queryFrag, "&") {
@@ -3910,7 +3917,7 @@ func NewListMemoriesV2Request(server string, params *ListMemoriesV2Params) (*htt
 
 		if params.IncludeIds != nil {
 
-			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "includeIds", *params.IncludeIds, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "includeIds", *params.IncludeIds, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
 				for _, qp := range strings.Split(queryFrag, "&") {
@@ -4098,9 +4105,9 @@ func (c *Requests) applyEditors(ctx context.Context, req *http.Request, addition
 }
 
 // DeleteAccount: Delete everything the user has (DELETE /api/account).
-func (c *Client) DeleteAccount(ctx context.Context, body DeleteAccountJSONRequestBody, editors ...RequestEditorFn) (*Answer[DeleteAccount], error) {
+func (c *Client) DeleteAccount(ctx context.Context, body DeleteAccountJSONRequestBody, editors ...RequestEditorFn) (*Answer[DeletedAccount], error) {
 	response, err := c.requests.DeleteAccount(ctx, body, editors...)
-	return decode[DeleteAccount](response, err)
+	return decode[DeletedAccount](response, err)
 }
 
 // ListBuckets: List the user's buckets (GET /api/buckets).
@@ -4157,16 +4164,16 @@ func (c *Client) CountConversations(ctx context.Context, editors ...RequestEdito
 	return decode[ConversationCount](response, err)
 }
 
-// ImportFile: Import an export of ChatGPT, Claude or this API (POST /api/chat-history/import).
-func (c *Client) ImportFile(ctx context.Context, params *ImportFileParams, contentType string, body io.Reader, editors ...RequestEditorFn) (*Answer[ImportFile], error) {
+// ImportFile: Import an export of ChatGPT or Claude (POST /api/chat-history/import).
+func (c *Client) ImportFile(ctx context.Context, params *ImportFileParams, contentType string, body io.Reader, editors ...RequestEditorFn) (*Answer[StartedImport], error) {
 	response, err := c.requests.ImportFileWithBody(ctx, params, contentType, body, editors...)
-	return decode[ImportFile](response, err)
+	return decode[StartedImport](response, err)
 }
 
 // ListImports: List the imports of files, newest first (GET /api/chat-history/imports).
-func (c *Client) ListImports(ctx context.Context, params *ListImportsParams, editors ...RequestEditorFn) (*Answer[ListImports], error) {
+func (c *Client) ListImports(ctx context.Context, params *ListImportsParams, editors ...RequestEditorFn) (*Answer[ImportPage], error) {
 	response, err := c.requests.ListImports(ctx, params, editors...)
-	return decode[ListImports](response, err)
+	return decode[ImportPage](response, err)
 }
 
 // GetImport: Read how far an import is (GET /api/chat-history/imports/{importId}).

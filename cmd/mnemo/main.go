@@ -25,6 +25,10 @@ type cli struct {
 	Rotate    rotateCommand    `cmd:"" help:"Revoke every token and password of a tenant, or of all: the operator issues new ones."`
 	Wait      waitCommand      `cmd:"" help:"Wait until the database has this binary's schema."`
 	Probe     probeCommand     `cmd:"" help:"Ask a running API server whether it does what every client needs."`
+	Remember  rememberCommand  `cmd:"" group:"user" help:"Store a memory."`
+	Search    searchCommand    `cmd:"" group:"user" help:"Find memories or conversations by meaning."`
+	Import    importCommand    `cmd:"" group:"user" help:"Import an export of ChatGPT, Claude or Mnemo."`
+	Export    exportCommand    `cmd:"" group:"user" help:"Save everything you have in a zip."`
 	OpenAPI   openapiCommand   `cmd:"" name:"openapi" help:"Print the HTTP contract as OpenAPI 3.1."`
 	Uninstall uninstallCommand `cmd:"" help:"Before the operator is taken away: refuse while Tenants exist, or let them go."`
 	Version   versionCommand   `cmd:"" help:"Print which build this is."`
@@ -34,8 +38,9 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx, os.Args[1:]); err != nil {
-		fmt.Fprintln(os.Stderr, "mnemo:", err)
-		os.Exit(1) //nolint:gocritic // stop only frees the signal handler of a process that ends here
+		message, code := explain(err)
+		fmt.Fprintln(os.Stderr, "mnemo:", message)
+		os.Exit(code) //nolint:gocritic // stop only frees the signal handler of a process that ends here
 	}
 }
 
@@ -44,7 +49,8 @@ func run(ctx context.Context, args []string) error {
 	var c cli
 	parser, err := kong.New(&c, kong.Name("mnemo"),
 		kong.Description("Memory and chat history for every customer of a SaaS host."),
-		kong.UsageOnError(), kong.BindTo(ctx, (*context.Context)(nil)))
+		kong.ExplicitGroups([]kong.Group{{Key: "user", Title: "As a user of a tenant (MNEMO_URL and MNEMO_TOKEN say who):"}}),
+		kong.UsageOnError(), kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(openTerminal()))
 	if err != nil {
 		return err
 	}

@@ -25,9 +25,11 @@ func (p *platform) writeEnv(path string) error {
 		{"KUBECONFIG", p.kube.Kubeconfig},
 		{"KUBECTL", p.kube.Kubectl},
 		{"DATABASE_URL", p.product.ownerURL},
+		{"DATABASE_APP_URL", p.product.appURL},
 		{"MILVUS_ADDRESS", p.milvus.Addr},
 		{"MILVUS_USERNAME", p.milvus.User},
 		{"MILVUS_PASSWORD", p.milvus.Password},
+		{"MNEMO_MODEL_DIR", p.model},
 	} {
 		fmt.Fprintf(&b, "export %s=%s\n", v[0], quote(v[1]))
 	}

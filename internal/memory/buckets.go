@@ -59,8 +59,8 @@ func checkBucketName(f *fault.Fields, given string) {
 
 // visible reports whether a reader can see the character.
 func visible(r rune) bool {
-	return unicode.IsGraphic(r) && !unicode.IsSpace(r) &&
-		!unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
+	return !unicode.IsSpace(r) && !unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp,
+		unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }
 
 // breaksLine reports whether the character is one to control a line with; what
