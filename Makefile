@@ -1,5 +1,5 @@
 # Everything a contributor types. CI runs `make test` and nothing else.
-# Needs Go, make, git and Python 3 with pip; the rest is fetched or built once into ~/.cache/mnemo.
+# Needs Go, make, git and Python 3.11 with pip; the rest is fetched or built once into ~/.cache/mnemo.
 
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
@@ -91,6 +91,10 @@ contract: ## The table of routes and statuses, with the test that holds each of 
 	@go build -o bin/hacktest ./hack/test && bin/hacktest -only postgres,milvus,model -- \
 		go test -count=1 ./apiserver -contract $(CURDIR)/bin/contract.md >&2 && cat bin/contract.md
 
+.PHONY: fuzz-api
+fuzz-api: ## Look for answers that break the contract for long, on a platform of its own (FOR=30m)
+	@go test ./internal/e2e -count=1 -timeout 0 -v -run '^TestContract$$' -fuzz-api $(or $(FOR),30m)
+
 .PHONY: bench
 bench: ## Benchmarks, on the real parts
 	@go build -o bin/hacktest ./hack/test && exec bin/hacktest -- go test -run '^$$' -bench . -benchmem ./internal/...
@@ -103,4 +107,4 @@ vuln: ## Known vulnerabilities in what we use (asks vuln.go.dev)
 help: ## This text
 	@awk 'BEGIN {FS = ":.*## "} \
 		/^##@/ {printf "\n%s\n", substr($$0, 5)} \
-		/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+		/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

@@ -137,12 +137,15 @@ type leftOutError struct{ message string }
 func (e *leftOutError) Error() string { return e.message }
 
 func (c *importCommand) report(t terminal, i client.Import) error {
-	if c.JSON {
-		if err := t.printJSON(i); err != nil {
-			return err
-		}
-	} else if _, err := fmt.Fprintf(t.out, "import %s (%s) is %s: %d conversations, %d new, %d changed, %d unchanged or empty, %d blocked by the quota, %d failed\n",
-		i.ImportID, i.Platform, i.Status, i.Total, i.Imported, i.Updated, i.Skipped, i.Blocked, i.Failed); err != nil {
+	var err error
+	switch {
+	case c.JSON:
+		err = t.printJSON(i)
+	case i.Status != client.ImportStatusFailed:
+		_, err = fmt.Fprintf(t.out, "import %s (%s) is %s: %d conversations, %d new, %d changed, %d unchanged or empty, %d blocked by the quota, %d failed\n",
+			i.ImportID, i.Platform, i.Status, i.Total, i.Imported, i.Updated, i.Skipped, i.Blocked, i.Failed)
+	}
+	if err != nil {
 		return err
 	}
 	for _, e := range i.Errors {
@@ -157,7 +160,7 @@ func (c *importCommand) report(t terminal, i client.Import) error {
 	}
 	switch {
 	case i.Status == client.ImportStatusFailed:
-		return fmt.Errorf("import %s failed; nothing of what is above is lost, mend the file and import it again", i.ImportID)
+		return fmt.Errorf("import %s failed: mend the file and import it again, what is stored stays as it is", i.ImportID)
 	case i.Failed > 0:
 		return &leftOutError{fmt.Sprintf("%d conversations were not imported", i.Failed)}
 	}

@@ -1,9 +1,13 @@
 package e2e_test
 
 import (
+	"bytes"
 	"fmt"
+	"io"
+	"mime/multipart"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -32,7 +36,7 @@ func TestReplicas(t *testing.T) {
 	applyTenant(t, "replicas", "  quota: {requestsPerMinute: 1000000}\n")
 	token := secret(t, "replicas", "alice", "token")
 	for name, test := range map[string]func(*testing.T, *replicas, string){
-		"Memories": alternateMemories, "Buckets": alternateBuckets, "Chats": alternateChats, "Once": alternateKeys, "Rate": alternateRate,
+		"Memories": alternateMemories, "Buckets": alternateBuckets, "Chats": alternateChats, "Once": alternateKeys, "Rate": alternateRate, "Import": alternateImport,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, &replicas{urls: urls}, token) })
 	}
@@ -146,6 +150,47 @@ func alternateKeys(t *testing.T, r *replicas, token string) {
 	}
 	if after := len(r.turn(t, token).memories(t)); after != before+5 {
 		t.Errorf("%d memories were stored under five keys", after-before)
+	}
+}
+
+// alternateImport: a file sent to one is followed at the other, by asking and
+// as events.
+func alternateImport(t *testing.T, r *replicas, _ string) {
+	applyTenant(t, "replicas-import", "  quota: {requestsPerMinute: 1000000}\n")
+	token := secret(t, "replicas-import", "alice", "token")
+	var body bytes.Buffer
+	form := multipart.NewWriter(&body)
+	file, err := form.CreateFormFile("file", "conversations.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(file, claudeExport); err != nil {
+		t.Fatal(err)
+	}
+	if err := form.Close(); err != nil {
+		t.Fatal(err)
+	}
+	started, err := r.turn(t, token).ImportFile(t.Context(), nil, form.FormDataContentType(), &body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	events, err := r.turn(t, token).FollowImport(t.Context(), started.Body.ImportID, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer events.Body.Close()
+	said, err := io.ReadAll(events.Body) // it ends when the import is over
+	if err != nil || !strings.Contains(string(said), `"status":"done"`) {
+		t.Errorf("the other's events: %s, %v", said, err)
+	}
+	for range r.urls {
+		got, err := r.turn(t, token).GetImport(t.Context(), started.Body.ImportID)
+		if err != nil || got.Body.Status != client.ImportStatusDone || got.Body.Imported != 1 {
+			t.Errorf("the import is %+v, %v", got, err)
+		}
+	}
+	if n := r.turn(t, token).count(t); n != 1 {
+		t.Errorf("%d conversations are counted", n)
 	}
 }
 

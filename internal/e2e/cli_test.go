@@ -1,0 +1,103 @@
+package e2e_test
+
+import (
+	"archive/zip"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// cli runs bin/mnemo as a user would, and returns what it printed.
+func cli(t *testing.T, url, token string, args ...string) (out, errs string, code int) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), mnemo, args...)
+	cmd.Env = append(os.Environ(), "MNEMO_URL="+url, "MNEMO_TOKEN="+token)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err := cmd.Run()
+	exit, ended := errors.AsType[*exec.ExitError](err)
+	switch {
+	case ended:
+		code = exit.ExitCode()
+	case err != nil:
+		t.Fatal(err)
+	}
+	return stdout.String(), stderr.String(), code
+}
+
+const claudeExport = `[{"uuid":"11111111-1111-4111-8111-111111111111","name":"Glacier walk","created_at":"2026-02-01T10:00:00Z","updated_at":"2026-02-01T10:05:00Z",` +
+	`"chat_messages":[{"uuid":"21111111-1111-4111-8111-111111111111","sender":"human","text":"What do I wear on a glacier?","created_at":"2026-02-01T10:00:00Z"},` +
+	`{"uuid":"31111111-1111-4111-8111-111111111111","sender":"assistant","text":"Crampons and sun glasses.","created_at":"2026-02-01T10:00:10Z"}]}]`
+
+// TestCommandLine is what a user does with the commands made for them.
+func TestCommandLine(t *testing.T) {
+	t.Parallel()
+	applyTenant(t, "cli", "")
+	url, token := platform.env["MNEMO_URL"], secret(t, "cli", "alice", "token")
+	run := func(args ...string) string {
+		t.Helper()
+		out, errs, code := cli(t, url, token, args...)
+		if code != 0 {
+			t.Fatalf("mnemo %s: exit %d: %s%s", strings.Join(args, " "), code, out, errs)
+		}
+		return out
+	}
+	if out := run("remember", "2026-05-03 The spare key hangs in the shed."); !strings.HasPrefix(out, "remembered as ") {
+		t.Errorf("remember printed %q", out)
+	}
+	if out := run("search", "how do I get in without a key"); !strings.HasPrefix(out, "2026-05-03 The spare key hangs in the shed.  (General, ") {
+		t.Errorf("search printed %q", out)
+	}
+	dir := t.TempDir()
+	file := filepath.Join(dir, "conversations.json")
+	if err := os.WriteFile(file, []byte(claudeExport), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var done struct {
+		Status          string
+		Total, Imported int
+	}
+	if err := json.Unmarshal([]byte(run("import", "--json", file)), &done); err != nil || done.Status != "done" || done.Total != 1 || done.Imported != 1 {
+		t.Errorf("import: %+v, %v", done, err)
+	}
+	if out := run("import", file); !strings.Contains(out, "1 conversations, 0 new, 0 changed, 1 unchanged") {
+		t.Errorf("the second import printed %q", out)
+	}
+	if out := run("search", "--chats", "shoes for ice"); !strings.Contains(out, "Crampons") {
+		t.Errorf("search of chats printed %q", out)
+	}
+	saved := filepath.Join(dir, "all.zip")
+	run("export", saved)
+	archive, err := zip.OpenReader(saved)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer archive.Close()
+	if len(archive.File) == 0 {
+		t.Error("the export is empty")
+	}
+	for name, tc := range map[string]struct {
+		url, token string
+		args       []string
+		code       int
+		says       string
+	}{
+		"UnknownToken": {url, "mn_unknown", []string{"search", "x"}, 3, "set MNEMO_TOKEN"},
+		"NoServer":     {"http://127.0.0.1:1", token, []string{"search", "x"}, 4, "cannot be reached"},
+		"BadAddress":   {"mnemo", token, []string{"search", "x"}, 1, "must be like https://"},
+		"NoCommand":    {url, token, []string{"search"}, 2, "expected \"<query> ...\""},
+		"NoBucket":     {url, token, []string{"search", "--bucket", "Nowhere", "x"}, 1, "there are: General"},
+		"FileIsThere":  {url, token, []string{"export", saved}, 1, "--force"},
+		"NotAnExport":  {url, token, []string{"import", "cli_test.go"}, 1, ""},
+	} {
+		_, errs, code := cli(t, tc.url, tc.token, tc.args...)
+		if code != tc.code || !strings.Contains(errs, tc.says) || errs == "" {
+			t.Errorf("%s: exit %d, %q; want %d and %q", name, code, errs, tc.code, tc.says)
+		}
+	}
+}
