@@ -15,6 +15,9 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 )
 
+// readBytes is how much text of stored conversations is read at once.
+const readBytes = 4 << 20
+
 // errRaced is a batch that lost a new conversation to somebody who made it at
 // the same time.
 var errRaced = errors.New("a conversation of the batch was made meanwhile")
@@ -185,6 +188,7 @@ func (l *landing) all(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	var messages map[string][]chat.Message // of the next conversations that are stored
 	var fresh []incoming
 	for i, e := range l.batch.Entries {
 		if e.Outcome != "" {
@@ -192,7 +196,12 @@ func (l *landing) all(ctx context.Context) error {
 			continue
 		}
 		if old, ok := before[keyOf(e.Upsert)]; ok {
-			if err := l.update(ctx, i, old); err != nil {
+			if _, read := messages[old.ID]; !read {
+				if messages, err = l.read(ctx, i, before); err != nil {
+					return err
+				}
+			}
+			if err := l.update(ctx, i, old, messages[old.ID]); err != nil {
 				return fmt.Errorf("update conversation: %w", err)
 			}
 			continue
@@ -238,12 +247,36 @@ func (l *landing) lock(ctx context.Context) (map[key]stored, error) {
 	return out, nil
 }
 
-// update adds what is new of an entry to the conversation that is stored.
-func (l *landing) update(ctx context.Context, i int, before stored) error {
-	messages, err := readMessages(ctx, l.q, l.run.Scope, before.ID)
-	if err != nil {
-		return err
+// read returns the messages, in order, of those of the entries from one on that
+// are stored, by the conversations' ids: of as many as may be held at once.
+func (l *landing) read(ctx context.Context, from int, before map[key]stored) (map[string][]chat.Message, error) {
+	p := db.MessagesOfParams{TenantID: string(l.run.Tenant), UserID: int64(l.run.User)}
+	var bytes int64
+	for _, e := range l.batch.Entries[from:] {
+		old, ok := before[keyOf(e.Upsert)]
+		if !ok || e.Outcome != "" {
+			continue
+		}
+		if bytes += old.bytes; bytes > readBytes && len(p.Ids) > 0 {
+			break
+		}
+		p.Ids = append(p.Ids, old.ID)
 	}
+	rows, err := l.q.MessagesOf(ctx, p)
+	if err != nil {
+		return nil, fmt.Errorf("read messages: %w", err)
+	}
+	out := make(map[string][]chat.Message, len(p.Ids))
+	for _, r := range rows {
+		out[r.Conversation] = append(out[r.Conversation], toMessage(db.ListMessagesRow{
+			Seq: r.Seq, ExternalID: r.ExternalID, Sender: r.Sender, Text: r.Text, Tokens: r.Tokens, CreatedAt: r.CreatedAt,
+		}))
+	}
+	return out, nil
+}
+
+// update adds what is new of an entry to the conversation that is stored.
+func (l *landing) update(ctx context.Context, i int, before stored, messages []chat.Message) error {
 	u := dated(l.batch.Entries[i].Upsert, before.CreatedAt)
 	m := merge(messages, u.Messages)
 	for _, list := range [][]int{m.added, m.replaced} {

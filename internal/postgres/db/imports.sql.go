@@ -911,6 +911,56 @@ func (q *Queries) LockRunningImport(ctx context.Context, arg LockRunningImportPa
 	return notes, err
 }
 
+const messagesOf = `-- name: MessagesOf :many
+select conversation_id::text as conversation, seq, external_id, sender, text, tokens, created_at from messages
+where tenant_id = $1 and user_id = $2 and conversation_id = any($3::uuid[])
+order by conversation_id, seq
+`
+
+type MessagesOfParams struct {
+	TenantID string
+	UserID   int64
+	Ids      []string
+}
+
+type MessagesOfRow struct {
+	Conversation string
+	Seq          int32
+	ExternalID   string
+	Sender       string
+	Text         string
+	Tokens       int32
+	CreatedAt    time.Time
+}
+
+func (q *Queries) MessagesOf(ctx context.Context, arg MessagesOfParams) ([]MessagesOfRow, error) {
+	rows, err := q.db.Query(ctx, messagesOf, arg.TenantID, arg.UserID, arg.Ids)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []MessagesOfRow{}
+	for rows.Next() {
+		var i MessagesOfRow
+		if err := rows.Scan(
+			&i.Conversation,
+			&i.Seq,
+			&i.ExternalID,
+			&i.Sender,
+			&i.Text,
+			&i.Tokens,
+			&i.CreatedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const readChunk = `-- name: ReadChunk :one
 select data from import_chunks where tenant_id = $1 and user_id = $2 and import_id = $3 and n = $4
 `

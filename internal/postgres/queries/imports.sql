@@ -80,6 +80,11 @@ select c.* from conversations c join (
 where c.tenant_id = @tenant_id and c.user_id = @user_id
 order by c.id for update of c;
 
+-- name: MessagesOf :many
+select conversation_id::text as conversation, seq, external_id, sender, text, tokens, created_at from messages
+where tenant_id = @tenant_id and user_id = @user_id and conversation_id = any(@ids::uuid[])
+order by conversation_id, seq;
+
 -- name: LandConversations :execrows
 -- New ones. One that somebody else has just made is left alone.
 insert into conversations (tenant_id, user_id, id, external_id, platform, platform_name, title, status,
