@@ -114,7 +114,7 @@ type TenantSpec struct {
 	// +optional
 	Users []TenantUser `json:"users,omitempty"`
 
-	// quota is what the tenant may hold. Absent fields take the operator's
+	// quota is what the tenant may hold. Default: absent fields take the operator's
 	// default; 0 means none. Mutable: lowering it blocks the oldest
 	// conversations beyond it and deletes nothing.
 	// +optional

@@ -29,6 +29,7 @@ func toRecord(r db.ListRecordsRow) tenant.Record {
 			Memories: r.Memories, Conversations: r.Conversations, Blocked: r.Blocked, Storage: r.Storage, Users: r.Users,
 		},
 		Placement: tenant.Placement{Collection: r.Collection, Partition: r.Partition, Shared: r.Shared},
+		Filling:   tenant.Placement{Collection: r.NextCollection, Partition: r.NextPartition, Shared: r.NextShared},
 	}
 	if r.RetiredAt != nil {
 		out.RetiredAt = r.RetiredAt.UTC()

@@ -28,6 +28,7 @@ type Record struct {
 	RetiredAt time.Time      // zero while it is active
 	Usage     Usage
 	Placement Placement // zero when it was never placed
+	Filling   Placement // where it is being moved or rebuilt; zero when it is not
 }
 
 // RecordStore keeps tenants whose Tenant may be gone. internal/postgres
@@ -55,15 +56,18 @@ type Keeper struct {
 	Partitions Partitions
 }
 
-// Discard purges a retained tenant: its partition first, while the record still
-// says where that is, then its rows, by a job. Nothing is done for one that is
+// Discard purges a retained tenant: its partitions first, while the record still
+// says where they are, then its rows, by a job. Nothing is done for one that is
 // not retained.
 func (k Keeper) Discard(ctx context.Context, r Record) error {
 	if r.State != Retained {
 		return nil
 	}
-	if r.Placement != (Placement{}) {
-		if err := k.Partitions.Drop(ctx, r.Placement); err != nil {
+	for _, p := range []Placement{r.Placement, r.Filling} {
+		if p == (Placement{}) {
+			continue // never placed, or not moving
+		}
+		if err := k.Partitions.Drop(ctx, p); err != nil {
 			return fmt.Errorf("drop partition: %w", err)
 		}
 	}

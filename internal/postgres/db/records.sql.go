@@ -37,10 +37,12 @@ const listRecords = `-- name: ListRecords :many
 select t.id, t.resource, t.cluster, t.namespace, t.name, t.state, t.deletion_policy, t.retired_at,
     u.memories, u.conversations, u.blocked, u.storage,
     (select count(*) from users x where x.tenant_id = t.id and x.active) as users,
-    coalesce(p.collection, '') as collection, coalesce(p.partition, '') as partition, coalesce(p.shared, false) as shared
+    coalesce(p.collection, '') as collection, coalesce(p.partition, '') as partition, coalesce(p.shared, false) as shared,
+    coalesce(f.collection, '') as next_collection, coalesce(f.partition, '') as next_partition, coalesce(f.shared, false) as next_shared
 from tenants t
 join usage u on u.tenant_id = t.id
 left join placements p on p.tenant_id = t.id
+left join fills f on f.tenant_id = t.id
 where $1::text = '' or t.cluster = $1
 order by t.namespace, t.name, t.retired_at
 `
@@ -62,6 +64,9 @@ type ListRecordsRow struct {
 	Collection     string
 	Partition      string
 	Shared         bool
+	NextCollection string
+	NextPartition  string
+	NextShared     bool
 }
 
 func (q *Queries) ListRecords(ctx context.Context, cluster string) ([]ListRecordsRow, error) {
@@ -90,6 +95,9 @@ func (q *Queries) ListRecords(ctx context.Context, cluster string) ([]ListRecord
 			&i.Collection,
 			&i.Partition,
 			&i.Shared,
+			&i.NextCollection,
+			&i.NextPartition,
+			&i.NextShared,
 		); err != nil {
 			return nil, err
 		}

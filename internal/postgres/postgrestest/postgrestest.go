@@ -58,6 +58,22 @@ func Create(t testing.TB) Database {
 	if err != nil {
 		t.Fatalf("prepare template database: %v", err)
 	}
+	return clone(t, base, template)
+}
+
+// Copy makes a database that holds what d does now, as one restored from a
+// backup would. Nothing may be connected to d.
+func Copy(t testing.TB, d Database) Database {
+	t.Helper()
+	u, err := url.Parse(d.OwnerURL)
+	if err != nil {
+		t.Fatalf("read database URL: %v", err)
+	}
+	return clone(t, testkit.Postgres(t), strings.TrimPrefix(u.Path, "/"))
+}
+
+func clone(t testing.TB, base, template string) Database {
+	t.Helper()
 	name := "mnemo_test_" + strings.ToLower(rand.Text())
 	if err := run(base, fmt.Sprintf("create database %s template %s owner %s strategy file_copy", name, template, owner)); err != nil {
 		t.Fatalf("create test database: %v", err)

@@ -101,6 +101,9 @@ func discarded(c check) {
 		t.Fatalf("Place: %v", err)
 	}
 	b.Fill(t, f.scope(t, "alice"), 2, 1)
+	f.spec.Isolation = tenant.Shared
+	f.apply(t)
+	next := f.move(t).Next.Placement // it goes in the middle of a move
 	partitions := &dropped{}
 	keeper := tenant.Keeper{Records: b.Records, Store: b.Store, Partitions: partitions}
 	record, _ := f.record(t, "")
@@ -120,7 +123,7 @@ func discarded(c check) {
 	if err := keeper.Discard(t.Context(), record); err != nil {
 		t.Fatalf("Discard: %v", err)
 	}
-	if diff := cmp.Diff([]tenant.Placement{placement}, partitions.places); diff != "" {
+	if diff := cmp.Diff([]tenant.Placement{placement, next}, partitions.places); diff != "" {
 		t.Errorf("partitions dropped (-want +got):\n%s", diff)
 	}
 	if err := b.Records.Purge(t.Context(), f.got.ID); err != nil {

@@ -30,6 +30,7 @@ func (r *row) record(id tenant.ID) tenant.Record {
 	out := tenant.Record{
 		ID: id, Resource: r.uid, Cluster: r.spec.Cluster, Namespace: r.spec.Namespace, Name: r.spec.Name,
 		State: tenant.Active, Policy: r.spec.DeletionPolicy, RetiredAt: r.retiredAt, Usage: r.usage, Placement: r.places.Current.Placement,
+		Filling: r.places.Next.Placement,
 	}
 	switch {
 	case r.purging:
