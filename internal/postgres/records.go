@@ -69,6 +69,9 @@ func (d *DB) Revoke(ctx context.Context, id tenant.ID) (int64, error) {
 		if err := q.ForgetPasswords(ctx, string(id)); err != nil {
 			return err
 		}
+		if err := q.DeleteTenantSessions(ctx, string(id)); err != nil {
+			return err
+		}
 		if err := q.NotifyTenant(ctx, string(id)); err != nil {
 			return err
 		}
