@@ -18,14 +18,17 @@ func (s *Server) addDashboard() {
 	}
 	dashboard.New(dashboard.Config{
 		Memories: s.Memories, Chats: s.Chats, Sessions: s.Sessions, Access: s.Access, Holdings: s.Holdings,
-		Edge: dashboardEdge{s}, TrustedProxies: s.TrustedProxies,
+		Accounts: s.Accounts, Edge: dashboardEdge{s}, Files: dashboardEdge{s}, TrustedProxies: s.TrustedProxies,
 	}).Register(s.app)
 }
 
 // dashboardEdge is what pages share with the API.
 type dashboardEdge struct{ *Server }
 
-var _ dashboard.Edge = dashboardEdge{}
+var (
+	_ dashboard.Edge  = dashboardEdge{}
+	_ dashboard.Files = dashboardEdge{}
+)
 
 // Named implements dashboard.Edge.
 func (dashboardEdge) Named(c *fiber.Ctx, route string) { c.Locals(localRoute, route) }
@@ -51,4 +54,23 @@ func (e dashboardEdge) Explain(ctx context.Context, err error) (status int, mess
 		a.Message += " (" + a.RequestID + ")"
 	}
 	return a.status, a.Message, a.headers.Get(fiber.HeaderRetryAfter)
+}
+
+// Import implements dashboard.Files.
+func (e dashboardEdge) Import(c *fiber.Ctx, who tenant.Identity) (string, error) {
+	parts, err := e.partsOf(c)
+	if err != nil {
+		return "", err
+	}
+	return e.takeFile(c.UserContext(), who, parts)
+}
+
+// Export implements dashboard.Files.
+func (e dashboardEdge) Export(c *fiber.Ctx, who tenant.Identity) error {
+	send, err := e.openExport(c.UserContext(), who)
+	if err != nil {
+		return err
+	}
+	send(c)
+	return nil
 }

@@ -43,6 +43,15 @@ var docExport = doc{
 // export answers with the archive as it is written. What can be known to fail
 // fails before the answer begins.
 func (s *Server) export(ctx context.Context, who tenant.Identity, _ *struct{}) (*huma.StreamResponse, error) {
+	send, err := s.openExport(ctx, who)
+	if err != nil {
+		return nil, err
+	}
+	return &huma.StreamResponse{Body: func(hc huma.Context) { send(fiberCtx(hc)) }}, nil
+}
+
+// openExport opens what the user has and returns what answers with it.
+func (s *Server) openExport(ctx context.Context, who tenant.Identity) (send func(c *fiber.Ctx), err error) {
 	end, err := s.exports.begin(who.Scope)
 	if err != nil {
 		return nil, err
@@ -60,7 +69,7 @@ func (s *Server) export(ctx context.Context, who tenant.Identity, _ *struct{}) (
 		done()
 		return nil, err
 	}
-	return &huma.StreamResponse{Body: func(hc huma.Context) {
+	return func(c *fiber.Ctx) {
 		r, w := io.Pipe()
 		go func() {
 			err := s.writeArchive(ctx, w, snapshot)
@@ -69,13 +78,12 @@ func (s *Server) export(ctx context.Context, who tenant.Identity, _ *struct{}) (
 			done()
 			_ = w.CloseWithError(err) // an error ends the answer without its last chunk
 		}()
-		hc.SetHeader(fiber.HeaderContentType, mediaZip)
-		hc.SetHeader(fiber.HeaderContentDisposition, fmt.Sprintf(exportName, snapshot.At.Format(time.DateOnly)))
-		hc.SetHeader(fiber.HeaderCacheControl, "no-store")
-		hc.SetStatus(http.StatusOK)
-		c := fiberCtx(hc).Context()
-		c.SetBodyStream(&patient{PipeReader: r, conn: c.Conn(), patience: s.WriteTimeout, ctx: ctx}, -1)
-	}}, nil
+		c.Set(fiber.HeaderContentType, mediaZip)
+		c.Set(fiber.HeaderContentDisposition, fmt.Sprintf(exportName, snapshot.At.Format(time.DateOnly)))
+		c.Set(fiber.HeaderCacheControl, "no-store")
+		c.Status(http.StatusOK)
+		c.Context().SetBodyStream(&patient{PipeReader: r, conn: c.Context().Conn(), patience: s.WriteTimeout, ctx: ctx}, -1)
+	}, nil
 }
 
 // writeArchive writes a snapshot until it is whole, its reader is gone or the

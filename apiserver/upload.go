@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
+	"github.com/gofiber/fiber/v2"
 
 	"github.com/mnemo-dev/mnemo/internal/chat"
 	"github.com/mnemo-dev/mnemo/internal/fault"
@@ -70,28 +71,34 @@ type formKey struct{}
 // refuses what is none or too large before reading any of it.
 func (s *Server) formBody(ctx huma.Context, next func(huma.Context)) {
 	c := fiberCtx(ctx)
-	b := requestBody(c)
-	if b == nil {
-		s.refuse(ctx, fault.New(fault.Invalid, "the body is required: a form (multipart/form-data) with the file in its field file"))
-		return
-	}
-	kind, params, err := mime.ParseMediaType(ctx.Header("Content-Type"))
-	if err != nil || kind != formData || params["boundary"] == "" || ctx.Header("Content-Encoding") != "" {
-		s.refuse(ctx, fault.New(fault.Unsupported, "the body must be a form (Content-Type: multipart/form-data with its boundary), not compressed"))
-		return
-	}
-	if int64(b.left) > s.ImportFile+formRoom {
-		s.refuse(ctx, fileTooLarge(s.ImportFile))
-		return
-	}
-	// The body differs each time by its boundary: its parts are hashed instead.
-	known, _, err := withRepeatable(ctx, b)
+	parts, err := s.partsOf(c)
 	if err != nil {
 		s.refuse(ctx, err)
 		return
 	}
-	patient := &patientReader{r: b, conn: c.Context().Conn()}
-	next(huma.WithValue(known, formKey{}, multipart.NewReader(patient, params["boundary"])))
+	// The body differs each time by its boundary: its parts are hashed instead.
+	known, _, err := withRepeatable(ctx, requestBody(c))
+	if err != nil {
+		s.refuse(ctx, err)
+		return
+	}
+	next(huma.WithValue(known, formKey{}, parts))
+}
+
+// partsOf reads a request's body as a form with a file.
+func (s *Server) partsOf(c *fiber.Ctx) (*multipart.Reader, error) {
+	b := requestBody(c)
+	if b == nil {
+		return nil, fault.New(fault.Invalid, "the body is required: a form (multipart/form-data) with the file in its field file")
+	}
+	kind, params, err := mime.ParseMediaType(c.Get(fiber.HeaderContentType))
+	if err != nil || kind != formData || params["boundary"] == "" || c.Get(fiber.HeaderContentEncoding) != "" {
+		return nil, fault.New(fault.Unsupported, "the body must be a form (Content-Type: multipart/form-data with its boundary), not compressed")
+	}
+	if int64(b.left) > s.ImportFile+formRoom {
+		return nil, fileTooLarge(s.ImportFile)
+	}
+	return multipart.NewReader(&patientReader{r: b, conn: c.Context().Conn()}, params["boundary"]), nil
 }
 
 // patientReader lets a body take long as long as some of it comes.
@@ -112,19 +119,25 @@ func (s *Server) importFile(ctx context.Context, who tenant.Identity, _ *struct{
 	if !ok {
 		return nil, errors.New("handler reached without a form")
 	}
+	id, err := s.takeFile(ctx, who, parts)
+	if err != nil {
+		return nil, err
+	}
+	return &importFileOutput{Body: startedImportBody{ImportID: id}}, nil
+}
+
+// takeFile takes the file of a form in and returns the import's id.
+func (s *Server) takeFile(ctx context.Context, who tenant.Identity, parts *multipart.Reader) (string, error) {
 	// As long as the client keeps sending; each statement has its deadline.
 	ctx = context.WithoutCancel(ctx)
 	f := importForm{server: s, who: who}
 	id, err := f.take(ctx, parts)
-	if err != nil {
-		if f.upload != nil {
-			if dropped := f.upload.Drop(ctx); dropped != nil {
-				s.Log.WarnContext(ctx, "an upload is left for its job to remove", "error", dropped)
-			}
+	if err != nil && f.upload != nil {
+		if dropped := f.upload.Drop(ctx); dropped != nil {
+			s.Log.WarnContext(ctx, "an upload is left for its job to remove", "error", dropped)
 		}
-		return nil, err
 	}
-	return &importFileOutput{Body: startedImportBody{ImportID: id}}, nil
+	return id, err
 }
 
 // importForm is a form being read.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/mnemo-dev/mnemo/internal/account"
 	"github.com/mnemo-dev/mnemo/internal/chat"
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/memory"
@@ -25,7 +26,9 @@ type Config struct {
 	Sessions tenant.SessionStore
 	Access   tenant.AccessStore
 	Holdings tenant.HoldingStore
+	Accounts *account.Service
 	Edge     Edge
+	Files    Files
 	// TrustedProxies are whose X-Forwarded-For is believed.
 	TrustedProxies []netip.Prefix
 	Random         io.Reader        // of secrets; crypto/rand when nil
@@ -44,6 +47,14 @@ type Edge interface {
 	// Explain returns the status and the sentence an error is answered with, and
 	// the seconds to wait, and logs what is the server's fault.
 	Explain(ctx context.Context, err error) (status int, message, retryAfter string)
+}
+
+// Files is what the API server does with whole files.
+type Files interface {
+	// Import takes in the file of a form that was sent and returns the import's id.
+	Import(c *fiber.Ctx, who tenant.Identity) (string, error)
+	// Export answers with all that the user has, as a zip.
+	Export(c *fiber.Ctx, who tenant.Identity) error
 }
 
 // Dashboard answers the pages.
@@ -85,9 +96,22 @@ func (d *Dashboard) Register(app fiber.Router) {
 	app.Post("/buckets/:id", d.signedIn(d.editBucket))
 	app.Post("/buckets/:id/delete", d.signedIn(d.deleteBucket))
 
+	app.Get("/chats", d.signedIn(d.listChats))
+	app.Post("/chats/mark", d.signedIn(d.markChats))
+	app.Post("/chats/delete", d.signedIn(d.deleteChats))
+	app.Post("/chats/import", d.signedIn(d.importFile))
+	app.Get("/chats/imports", d.signedIn(d.listImports))
+	app.Get("/chats/imports/:id", d.signedIn(d.showImport))
+	app.Get("/chats/:id", d.signedIn(d.showChat))
+	app.Get("/ask", d.signedIn(d.ask))
+
 	app.Get("/connect", d.signedIn(d.showAccess))
 	app.Get("/connect/apps", d.signedIn(d.showApps))
 	app.Post("/connect/token", d.signedIn(d.replaceToken))
+
+	app.Get("/usage", d.signedIn(d.showUsage))
+	app.Post("/account/export", d.signedIn(d.export))
+	app.Post("/account/erase", d.signedIn(d.erase))
 
 	app.Use(d.missing)
 }

@@ -21,7 +21,7 @@ func TestDashboard(t *testing.T) {
 	for name, test := range map[string]func(*testing.T, *site, *browser){
 		"SignIn": signsIn, "Memories": keepsMemories, "Buckets": keepsBuckets, "Undo": undoes, "Token": replacesToken,
 		"Strangers": separatesUsers, "WithoutScripts": worksWithoutScripts, "Sessions": endsSessions, "Forms": refusesForeignForms,
-		"Throttle": throttles, "Keyboard": worksByKeyboard, "Rate": countsRequests,
+		"Throttle": throttles, "Conversations": keepsConversations, "Keyboard": worksByKeyboard, "Rate": countsRequests,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -36,6 +36,12 @@ var notices = map[string]string{
 	"unchanged":      "Nothing was changed.",
 	"moved":          "Moved.",
 	"deleted":        "Deleted.",
+	"pin":            "Pinned.",
+	"unpin":          "Not pinned any more.",
+	"exclude":        "Left out: kept, and not searched any more.",
+	"include":        "Let in again, where there is room.",
+	"erased":         "Everything is erased.",
+	"erasing":        "It is being erased; the rest follows in the background.",
 	"bucket-added":   "The bucket is there.",
 	"bucket-deleted": "The bucket is gone; its memories are in General.",
 }
@@ -79,6 +85,7 @@ func (d *Dashboard) functions() template.FuncMap {
 		"bytes":    byteSize,
 		"excerpt":  excerpt,
 		"dated":    dated,
+		"platform": platformName,
 	}
 }
 

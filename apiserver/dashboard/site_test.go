@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/mnemo-dev/mnemo/apiserver"
+	"github.com/mnemo-dev/mnemo/internal/account"
 	"github.com/mnemo-dev/mnemo/internal/chat"
 	"github.com/mnemo-dev/mnemo/internal/embed"
 	"github.com/mnemo-dev/mnemo/internal/imports"
@@ -100,7 +101,8 @@ func (s *site) serve(t *testing.T) string {
 		Chats: chat.NewService(chat.Config{Store: s.db.Conversations(), Passages: s.db.Conversations(), States: s.db.Conversations(),
 			Imports: s.db.Conversations(), Uploads: s.db.Conversations(), Searcher: engine, Index: s.index, Embedder: s.embedder,
 			CountTokens: tokens.CountUpTo}),
-		Tokens: s.db, Rates: s.db, Cache: cache, Sessions: s.db, Access: s.db, Holdings: s.db,
+		Accounts: account.NewService(account.Config{Store: s.db.Accounts()}),
+		Tokens:   s.db, Rates: s.db, Cache: cache, Sessions: s.db, Access: s.db, Holdings: s.db,
 	})
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

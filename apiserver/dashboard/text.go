@@ -84,3 +84,16 @@ func dated(s string) datedText {
 	}
 	return datedText{Text: s}
 }
+
+// platformName is what people call a platform.
+func platformName(platform, shown string) string {
+	switch {
+	case shown != "":
+		return shown
+	case platform == "chatgpt":
+		return "ChatGPT"
+	case platform == "claude":
+		return "Claude"
+	}
+	return platform
+}

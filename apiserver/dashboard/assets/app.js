@@ -139,6 +139,56 @@
 		}
 	});
 
+	// Importing: a file may be dropped, and one sees it being sent.
+	for (const form of all("[data-drop]")) {
+		const input = one("input[type=file]", form);
+		const over = (on) => (event) => { event.preventDefault(); form.classList.toggle("over", on); };
+		form.addEventListener("dragover", over(true));
+		form.addEventListener("dragleave", over(false));
+		form.addEventListener("drop", (event) => {
+			over(false)(event);
+			if (!event.dataTransfer.files.length) return;
+			input.files = event.dataTransfer.files;
+			send(form, input.files[0]);
+		});
+		form.addEventListener("submit", (event) => { event.preventDefault(); send(form, input.files[0]); });
+	}
+	function send(form, file) {
+		const bar = one("progress", form), text = one("[data-sent]", form);
+		one("[data-sending]", form).hidden = false;
+		const body = new FormData();
+		body.append("file", file);
+		const request = new XMLHttpRequest();
+		request.open("POST", form.action);
+		request.setRequestHeader("X-Requested-With", "mnemo");
+		request.upload.addEventListener("progress", (event) => {
+			const percent = Math.floor(100 * event.loaded / event.total);
+			bar.value = percent;
+			text.textContent = percent < 100 ? "Sending, " + percent + " %" : "Storing…";
+		});
+		request.addEventListener("load", () => {
+			if (request.status === 201) location.href = request.getResponseHeader("Location");
+			else text.textContent = request.responseText;
+		});
+		request.addEventListener("error", () => { text.textContent = "The connection broke off. Try again."; });
+		request.send(body);
+	}
+	// What is under way is looked at again until it is settled.
+	async function poll() {
+		const part = one("[data-poll]");
+		if (!part || part.dataset.poll === "settled") return;
+		try {
+			const page = new DOMParser().parseFromString(await (await fetch(location.href)).text(), "text/html");
+			const fresh = one("[data-poll]", page);
+			if (fresh) {
+				dress(fresh);
+				part.dataset.poll = fresh.dataset.poll;
+				part.replaceChildren(...fresh.childNodes);
+			}
+		} catch { /* again, later */ }
+		setTimeout(poll, 1000);
+	}
+
 	// Copying.
 	document.addEventListener("click", async (event) => {
 		const button = event.target.closest("[data-copy]");
@@ -173,4 +223,5 @@
 		history.replaceState(null, "", here);
 	}
 	dress(document);
+	setTimeout(poll, 500);
 })();

@@ -1,0 +1,83 @@
+package dashboard
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/mnemo-dev/mnemo/internal/chat"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+// askTokens is how long an answer may be.
+const askTokens = 600
+
+// askView is a question and what the conversations say to it.
+type askView struct {
+	Query   string
+	Answer  []piece
+	Sources []cited
+	Model   string // "" when the answer is the excerpts themselves
+}
+
+// piece is a run of the answer, or the number of a source.
+type piece struct {
+	Text string
+	Cite int // 0 for text
+}
+
+// cited is a message that the answer cites.
+type cited struct {
+	Number int
+	chat.RecallSource
+	Path string
+}
+
+var citation = regexp.MustCompile(`\[([0-9]{1,3})\]`)
+
+func (d *Dashboard) ask(c *fiber.Ctx, who *tenant.Session) error {
+	view := askView{Query: strings.TrimSpace(c.Query("q"))}
+	p := page{Title: "Ask", Section: "ask", Who: who}
+	if view.Query != "" {
+		list, degraded, err := d.Chats.Recall(c.UserContext(), who.Identity, chat.RecallInput{
+			Queries: []chat.RecallQuery{{Text: view.Query, MaxTokens: askTokens}},
+		})
+		if err != nil {
+			return err
+		}
+		if degraded {
+			p.Warning = degradedWarning
+		}
+		view.fill(list[0])
+	}
+	p.Data = view
+	return d.render(c, fiber.StatusOK, "ask", p)
+}
+
+func (v *askView) fill(r chat.Recollection) {
+	v.Answer = piecesOf(r.Content, len(r.Sources))
+	if r.Model != chat.Extractive {
+		v.Model = r.Model
+	}
+	for i, s := range r.Sources {
+		v.Sources = append(v.Sources, cited{Number: i + 1, RecallSource: s,
+			Path: passagePath(s.Conversation.ID, s.Message.Index, 0, len(s.Message.Text))})
+	}
+}
+
+// piecesOf finds the citations of sources in an answer.
+func piecesOf(content string, sources int) []piece {
+	var out []piece
+	at := 0
+	for _, m := range citation.FindAllStringSubmatchIndex(content, -1) {
+		n, err := strconv.Atoi(content[m[2]:m[3]])
+		if err != nil || n < 1 || n > sources {
+			continue
+		}
+		out = append(out, piece{Text: content[at:m[0]]}, piece{Cite: n})
+		at = m[1]
+	}
+	return append(out, piece{Text: content[at:]})
+}

@@ -1,0 +1,213 @@
+package dashboard
+
+import (
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/mnemo-dev/mnemo/internal/chat"
+	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+const (
+	// chatPage is how many conversations a page shows.
+	chatPage = 25
+	// foundPassages is how many a search shows.
+	foundPassages = 20
+	// recentImports is how many imports the list begins with.
+	recentImports = 3
+)
+
+// chatsView is the list of conversations, or what a search found in them.
+type chatsView struct {
+	Filter
+	Query   string
+	Found   []found // of the query
+	Chats   []chat.Conversation
+	Total   int // of the filter
+	Any     bool
+	Imports []chat.Import // the latest
+	Newer   string        // paths; "" when there is none
+	Older   string
+	Here    string
+}
+
+// Filter narrows the list; its fields are as in the address.
+type Filter struct {
+	Title, Platform, Status, From, To, Import string
+	Pinned                                    bool
+	Page                                      int
+}
+
+// Narrow reports whether the filter leaves anything out.
+func (f Filter) Narrow() bool {
+	f.Page = 0
+	return f != Filter{}
+}
+
+func filterOf(c *fiber.Ctx) Filter {
+	return Filter{
+		Title: strings.TrimSpace(c.Query("title")), Platform: strings.TrimSpace(c.Query("platform")), Status: c.Query("status"),
+		From: c.Query("from"), To: c.Query("to"), Import: c.Query("import"), Pinned: c.Query("pinned") != "", Page: max(c.QueryInt("page", 1), 1),
+	}
+}
+
+// path is the address of a page of the list.
+func (f Filter) path(page int) string {
+	q := url.Values{}
+	for name, value := range map[string]string{
+		"title": f.Title, "platform": f.Platform, "status": f.Status, "from": f.From, "to": f.To, "import": f.Import,
+	} {
+		if value != "" {
+			q.Set(name, value)
+		}
+	}
+	if f.Pinned {
+		q.Set("pinned", "yes")
+	}
+	if page > 1 {
+		q.Set("page", strconv.Itoa(page))
+	}
+	if len(q) == 0 {
+		return "/chats"
+	}
+	return "/chats?" + q.Encode()
+}
+
+// input is the filter as the domain takes it. Days are those of UTC; To is the
+// last one that counts.
+func (f Filter) input() (chat.ConversationFilter, error) {
+	var problems fault.Fields
+	day := func(name, text string) time.Time {
+		if text == "" {
+			return time.Time{}
+		}
+		t, err := time.Parse(time.DateOnly, text)
+		if err != nil {
+			problems.Add(name, "takes a date, such as 2025-05-09")
+		}
+		return t
+	}
+	out := chat.ConversationFilter{Platform: f.Platform, Title: f.Title, Status: chat.Status(f.Status), PinnedOnly: f.Pinned,
+		ImportID: f.Import, From: day("from", f.From), To: day("to", f.To), Offset: min(f.Page-1, 1_000_000) * chatPage, Limit: chatPage}
+	if !out.To.IsZero() {
+		out.To = out.To.AddDate(0, 0, 1)
+	}
+	return out, problems.Err()
+}
+
+// found is a passage that a search found.
+type found struct {
+	chat.SearchResult
+	Path string // the conversation, at the passage
+}
+
+func (d *Dashboard) listChats(c *fiber.Ctx, who *tenant.Session) error {
+	view := chatsView{Filter: filterOf(c), Query: strings.TrimSpace(c.Query("q"))}
+	view.Here = view.path(view.Page)
+	p := page{Title: "Chat history", Section: "chats", Who: who}
+	var err error
+	if view.Query != "" {
+		if p.Warning, err = d.searchChats(c, who, &view); err != nil {
+			return err
+		}
+	} else if err := d.fillChats(c, who, &view); err != nil {
+		return err
+	}
+	if view.Imports, _, err = d.Chats.ListImports(c.UserContext(), who.Identity, 0, recentImports); err != nil {
+		return err
+	}
+	p.Data = view
+	return d.render(c, fiber.StatusOK, "chats", p)
+}
+
+// searchChats fills in what is found, and returns what to warn of.
+func (d *Dashboard) searchChats(c *fiber.Ctx, who *tenant.Session, view *chatsView) (warning string, err error) {
+	view.Any, view.Here = true, "/chats?q="+url.QueryEscape(view.Query)
+	list, degraded, err := d.Chats.Search(c.UserContext(), who.Identity, chat.SearchInput{
+		Query: view.Query, Limit: foundPassages, Platform: view.Platform,
+	})
+	for _, r := range list {
+		view.Found = append(view.Found, found{r, passagePath(r.Conversation.ID, r.Message.Index, r.Start, r.Start+len(r.Text))})
+	}
+	if degraded {
+		warning = degradedWarning
+	}
+	return warning, err
+}
+
+// fillChats fills in the page of the list that the filter names.
+func (d *Dashboard) fillChats(c *fiber.Ctx, who *tenant.Session, view *chatsView) error {
+	input, err := view.input()
+	if err != nil {
+		return err
+	}
+	view.Chats, view.Total, err = d.Chats.List(c.UserContext(), who.Identity, input)
+	if err != nil {
+		return err
+	}
+	view.Any = view.Total > 0 || view.Narrow()
+	if view.Page > 1 {
+		view.Newer = view.path(view.Page - 1)
+	}
+	if view.Page*chatPage < view.Total {
+		view.Older = view.path(view.Page + 1)
+	}
+	return nil
+}
+
+// passagePath is a conversation's address at a part of a message, in bytes.
+func passagePath(id string, message, start, end int) string {
+	return fmt.Sprintf("/chats/%s?m=%d&start=%d&end=%d#found", url.PathEscape(id), message, start, end)
+}
+
+// marks are what buttons say of conversations.
+var marks = map[string]chat.Marks{
+	"pin": {Pinned: new(true)}, "unpin": {Pinned: new(false)}, "exclude": {Excluded: new(true)}, "include": {Excluded: new(false)},
+}
+
+func (d *Dashboard) markChats(c *fiber.Ctx, who *tenant.Session) error {
+	form, err := d.form(c)
+	if err != nil {
+		return err
+	}
+	ids, back, mark := chosen(form, "id"), localPath(form.Get("back"), "/chats"), form.Get("mark")
+	if _, known := marks[mark]; !known || len(ids) == 0 {
+		return c.Redirect(withNotice(back, "unchanged"), fiber.StatusSeeOther)
+	}
+	if _, err := d.Chats.Update(c.UserContext(), who.Identity, chat.UpdateInput{IDs: ids, Marks: marks[mark]}); err != nil {
+		return err
+	}
+	return c.Redirect(withNotice(back, mark), fiber.StatusSeeOther)
+}
+
+// deleteChats is deleteMemories for conversations.
+func (d *Dashboard) deleteChats(c *fiber.Ctx, who *tenant.Session) error {
+	form, err := d.form(c)
+	if err != nil {
+		return err
+	}
+	ids, back := chosen(form, "id"), localPath(form.Get("back"), "/chats")
+	if len(ids) == 0 {
+		return c.Redirect(withNotice(back, "unchanged"), fiber.StatusSeeOther)
+	}
+	if form.Get("confirmed") == "" {
+		return d.render(c, fiber.StatusOK, "confirm", page{Title: "Delete", Section: "chats", Who: who, Data: confirmView{
+			Heading: fmt.Sprintf("Delete %s?", plural(len(ids), "conversation")), Button: "Delete for good",
+			Message: "All their messages go with them. This cannot be undone. To keep them out of searches only, leave them out instead.",
+			Action:  "/chats/delete", Back: back, IDs: ids,
+		}})
+	}
+	if _, err := d.Chats.Delete(c.UserContext(), who.Identity, ids); err != nil {
+		return err
+	}
+	if isScript(c) {
+		return c.SendStatus(fiber.StatusNoContent)
+	}
+	return c.Redirect(withNotice(back, "deleted"), fiber.StatusSeeOther)
+}

@@ -1,0 +1,192 @@
+package dashboard_test
+
+import (
+	"archive/zip"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+// exported is an export of Claude with n conversations, of which the first
+// ones say what tests look for.
+func exported(t *testing.T, n int) string {
+	t.Helper()
+	type message struct {
+		UUID      string    `json:"uuid"`
+		Sender    string    `json:"sender"`
+		Text      string    `json:"text"`
+		CreatedAt time.Time `json:"created_at"`
+	}
+	type conversation struct {
+		UUID      string    `json:"uuid"`
+		Name      string    `json:"name"`
+		CreatedAt time.Time `json:"created_at"`
+		UpdatedAt time.Time `json:"updated_at"`
+		Messages  []message `json:"chat_messages"`
+	}
+	topics := []struct{ title, question, answer string }{
+		{"A week in May", "Where should we go in spring? Four of us, one in a wheelchair, no more than three hours by plane.",
+			"Lisbon is warm in May and not yet crowded. The trams are steep, so stay in Belém: it is flat, by the river, and the new metro stops have lifts."},
+		{"Sourdough that rises", "My bread stays flat. The starter is two weeks old and lives in the fridge.",
+			"Feed it twice a day at room temperature until it doubles in six hours. Then this dough:\n\n```\n500 g flour, 375 g water\n100 g starter, 10 g salt\nbulk 5 h at 24 °C, fold three times\n```\n\nShape it tight; it wants a hot pot with a lid."},
+		{"Postgres index on lower(name)", "Why does my query not use the index on name?",
+			"You search lower(name), and the index is on name. Make one on the expression:\n\n```sql\ncreate index people_name on people (lower(name));\n```\n\nThen analyze, and look at the plan again."},
+		{"Present for Grandpa", "He turns 90, likes trains and hates gadgets.", "A large-print timetable of 1962, framed, and a day on the steam train with all of you."},
+	}
+	at := time.Date(2026, 5, 3, 9, 0, 0, 0, time.UTC)
+	list := make([]conversation, n)
+	for i := range list {
+		topic := topics[i%len(topics)]
+		begin := at.Add(-time.Duration(i) * 26 * time.Hour)
+		title := topic.title
+		if i >= len(topics) {
+			title = fmt.Sprintf("%s, again (%d)", topic.title, i)
+		}
+		c := conversation{UUID: fmt.Sprintf("00000000-0000-4000-8000-%012d", i), Name: title, CreatedAt: begin, UpdatedAt: begin.Add(time.Minute)}
+		for j, text := range []string{topic.question, topic.answer, "Thank you, that helps."} {
+			if i >= len(topics) {
+				text = fmt.Sprintf("%s (note %d)", "Nothing to report about the weather today", i*3+j)
+			}
+			c.Messages = append(c.Messages, message{UUID: fmt.Sprintf("%s-%d", c.UUID, j), Sender: []string{"human", "assistant"}[j%2],
+				Text: text, CreatedAt: begin.Add(time.Duration(j) * 20 * time.Second)})
+		}
+		list[i] = c
+	}
+	text, err := json.Marshal(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// drop drops a file on the form, as a mouse does.
+func (b *tab) drop(name, content string) {
+	b.t.Helper()
+	b.eval(`(() => { const data = new DataTransfer();
+		data.items.add(new File([`+quote(content)+`], `+quote(name)+`, {type: "application/json"}));
+		document.querySelector("[data-drop]").dispatchEvent(new DragEvent("drop", {dataTransfer: data, bubbles: true, cancelable: true})); })()`, nil)
+}
+
+// keepsConversations: an export is dropped, its progress moves, what has no
+// room waits; conversations are listed, filtered, pinned, left out, deleted,
+// found, and read at the line that was found; questions are answered with
+// sources that open there; usage says what to do; all of it can be taken out
+// and erased.
+func keepsConversations(t *testing.T, s *site, b *browser) {
+	alice := s.newTenant(t, func(spec *tenant.Spec) { spec.Quota.Conversations = 30 }, "alice")[0]
+	tab := b.newPerson(t, s.urls[0])
+	tab.signIn(alice)
+	tab.click(".rail a[href='/chats']")
+	tab.sees("No conversations yet")
+	tab.looks("chats-empty")
+	tab.drop("notes.json", `{"hello": "there"}`)
+	tab.at("/chats/imports/")
+	tab.sees("The file could not be imported.")
+	tab.sees("What failed")
+	tab.open("/chats")
+
+	tab.drop("conversations.json", exported(t, 40))
+	tab.at("/chats/imports/")
+	tab.until(`document.querySelector("#indexed").max === 40 && document.querySelector("#indexed").value > 0`, "see conversations found by meaning")
+	tab.sees("Everything is here and found by meaning.")
+	tab.sees("10 conversations had no room")
+	tab.looks("import")
+	tab.click("a.primary")
+	tab.at("/chats")
+	tab.sees("40 conversations")
+	tab.looks("chats")
+	tab.click("a[rel=next]")
+	tab.at("/chats?page=2")
+	tab.sees("waiting for room")
+
+	tab.open("/chats?title=sourdough")
+	tab.sees("Sourdough that rises")
+	tab.seesNot("A week in May")
+	tab.click("[data-all]")
+	tab.sees("10 conversations selected")
+	tab.click("button[value=pin]")
+	tab.sees("Pinned.")
+	tab.open("/chats?pinned=yes")
+	tab.sees("10 conversations")
+	tab.click("[data-row] input[name=id]")
+	tab.click("button[value=exclude]")
+	tab.sees("Left out")
+	tab.open("/chats?status=excluded")
+	tab.sees("1 conversation")
+	tab.click("[data-row] input[name=id]")
+	tab.click("button[data-undo]")
+	tab.sees("1 conversation deleted when you leave this page.")
+	tab.click(".toast button")
+	tab.click("[data-row] input[name=id]")
+	tab.click("button[value=include]")
+	tab.sees("Let in again")
+
+	tab.open("/chats")
+	tab.fill("[data-search]", "is Lisbon crowded?")
+	tab.until(`document.querySelector(".quote")?.innerText.includes("Lisbon")`, "find Lisbon first")
+	tab.looks("chats-found")
+	tab.click(".card .title")
+	tab.until(`document.querySelector("#found")?.innerText.includes("Lisbon") && location.hash === "#found"`, "be at the line")
+	tab.until(`(() => { const r = document.querySelector("#found").getBoundingClientRect(); return r.top >= 0 && r.bottom <= innerHeight; })()`, "see the line")
+	tab.looks("conversation")
+
+	tab.click(".rail a[href='/ask']")
+	tab.sees("Try one of these")
+	tab.fill("[data-search]", "why is the index on name not used?")
+	tab.click(".search button")
+	tab.sees("create index people_name")
+	tab.looks("ask")
+	tab.click(".sourced .title")
+	tab.until(`document.querySelector("#found") && location.pathname.startsWith("/chats/")`, "be at the source")
+
+	tab.click(".rail a[href='/usage']")
+	tab.sees("10 conversations of yours wait for room")
+	tab.sees("30 of 30: used up")
+	tab.looks("usage")
+	tab.expects("status of 400")
+	tab.click("details.risky summary")
+	tab.fill("input[name=confirm]", "yes")
+	tab.click("details.risky button")
+	tab.sees("nothing was deleted")
+	s.takesOut(t, alice)
+	tab.fill("input[name=confirm]", "delete everything")
+	tab.click("details.risky button")
+	tab.sees("Everything is erased.")
+	tab.open("/chats")
+	tab.sees("No conversations yet")
+}
+
+// takesOut takes a user's account out and looks for a conversation in it.
+func (s *site) takesOut(t *testing.T, u user) {
+	t.Helper()
+	v := s.visitor(t, 1)
+	v.signIn(t, u)
+	status, body := v.post(t, "/account/export", url.Values{})
+	if status != http.StatusOK {
+		t.Fatalf("export: %d %s", status, body)
+	}
+	archive, err := zip.NewReader(strings.NewReader(body), int64(len(body)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text bytes.Buffer
+	for _, f := range archive.File {
+		r, err := f.Open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := text.ReadFrom(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !strings.Contains(text.String(), "Sourdough that rises") {
+		t.Errorf("the export holds no sourdough: %.2000s", &text)
+	}
+}

@@ -1,0 +1,66 @@
+package dashboard
+
+import (
+	"net/url"
+	"strconv"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/mnemo-dev/mnemo/internal/chat"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+// importView is how far an import is.
+type importView struct {
+	chat.Import
+}
+
+// Done is how many conversations are dealt with.
+func (v importView) Done() int { return v.Imported + v.Updated + v.Skipped + v.Failed }
+
+// Searchable is how many are found by meaning, or never will be.
+func (v importView) Searchable() int { return min(v.Indexed, v.Total) }
+
+// importFile takes an export in and shows what becomes of it.
+func (d *Dashboard) importFile(c *fiber.Ctx, who *tenant.Session) error {
+	id, err := d.Files.Import(c, who.Identity)
+	if err != nil {
+		return err
+	}
+	path := "/chats/imports/" + url.PathEscape(id)
+	if isScript(c) {
+		c.Set(fiber.HeaderLocation, path)
+		return c.SendStatus(fiber.StatusCreated)
+	}
+	return c.Redirect(path, fiber.StatusSeeOther)
+}
+
+func (d *Dashboard) showImport(c *fiber.Ctx, who *tenant.Session) error {
+	i, err := d.Chats.GetImport(c.UserContext(), who.Identity, c.Params("id"))
+	if err != nil {
+		return err
+	}
+	return d.render(c, fiber.StatusOK, "import", page{Title: "Import", Section: "chats", Who: who, Data: importView{i}})
+}
+
+// importsView is the list of imports.
+type importsView struct {
+	Imports      []chat.Import
+	Newer, Older string
+}
+
+func (d *Dashboard) listImports(c *fiber.Ctx, who *tenant.Session) error {
+	n := min(max(c.QueryInt("page", 1), 1), 1_000_000)
+	list, total, err := d.Chats.ListImports(c.UserContext(), who.Identity, (n-1)*chatPage, chatPage)
+	if err != nil {
+		return err
+	}
+	view := importsView{Imports: list}
+	if n > 1 {
+		view.Newer = "/chats/imports?page=" + strconv.Itoa(n-1)
+	}
+	if n*chatPage < total {
+		view.Older = "/chats/imports?page=" + strconv.Itoa(n+1)
+	}
+	return d.render(c, fiber.StatusOK, "imports", page{Title: "Imports", Section: "chats", Who: who, Data: view})
+}

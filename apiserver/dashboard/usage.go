@@ -1,0 +1,98 @@
+package dashboard
+
+import (
+	"fmt"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/mnemo-dev/mnemo/internal/account"
+	"github.com/mnemo-dev/mnemo/internal/chat"
+	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+// usageView is what is held of the quotas.
+type usageView struct {
+	Tenant       string
+	Bars         []bar
+	Requests     int64
+	Blocked      int // conversations of the user's
+	Confirmation string
+	Problem      string
+}
+
+// bar is a quota.
+type bar struct {
+	ID, Name, Used, Hard string
+	Value, Max           int64
+	Full                 bool
+	Own                  string // what of it is the user's
+}
+
+func newBar(id, name string, used, hard int64, write func(int64) string, own string) bar {
+	return bar{ID: id, Name: name, Used: write(used), Hard: write(hard), Value: min(used, max(hard, 1)), Max: max(hard, 1), Full: used >= hard, Own: own}
+}
+
+// ownShare says what of a quota is the user's, and how much may be.
+func ownShare(used, hard int64) string {
+	if hard >= tenant.NoLimit {
+		return "Yours: " + number(used)
+	}
+	return fmt.Sprintf("Yours: %s of at most %s", number(used), number(hard))
+}
+
+func (d *Dashboard) showUsage(c *fiber.Ctx, who *tenant.Session) error {
+	return d.renderUsage(c, who, nil)
+}
+
+func (d *Dashboard) renderUsage(c *fiber.Ctx, who *tenant.Session, problem error) error {
+	ctx := c.UserContext()
+	held, err := d.Holdings.Holdings(ctx, who.Scope)
+	if err != nil {
+		return err
+	}
+	_, blocked, err := d.Chats.List(ctx, who.Identity, chat.ConversationFilter{Status: chat.Blocked, Limit: 1})
+	if err != nil {
+		return err
+	}
+	q, count := who.Quota, number[int64]
+	view := usageView{Tenant: who.DisplayName, Requests: q.RequestsPerMinute, Blocked: blocked, Confirmation: account.Confirmation, Bars: []bar{
+		newBar("memories", "Memories", held.Tenant.Memories, q.Memories, count, ownShare(held.Memories, q.UserMemories)),
+		newBar("conversations", "Conversations", held.Tenant.Conversations, q.Conversations, count, ownShare(held.Conversations, q.UserConversations)),
+		newBar("storage", "Text", held.Tenant.Storage, q.Storage, byteSize, ""),
+		newBar("users", "Users", held.Tenant.Users, q.Users, count, ""),
+	}}
+	if view.Tenant == "" {
+		view.Tenant = who.TenantName
+	}
+	status := fiber.StatusOK
+	if problem != nil {
+		status, view.Problem, _ = d.Edge.Explain(ctx, problem)
+		view.Problem = sentence(view.Problem)
+	}
+	return d.render(c, status, "usage", page{Title: "Usage", Section: "usage", Who: who, Data: view})
+}
+
+func (d *Dashboard) export(c *fiber.Ctx, who *tenant.Session) error {
+	return d.Files.Export(c, who.Identity)
+}
+
+func (d *Dashboard) erase(c *fiber.Ctx, who *tenant.Session) error {
+	form, err := d.form(c)
+	if err != nil {
+		return err
+	}
+	given := form.Get("confirm")
+	purged, err := d.Accounts.Delete(c.UserContext(), who.Identity, &given)
+	if fault.Is(err, fault.Invalid) {
+		return d.renderUsage(c, who, err)
+	}
+	if err != nil {
+		return err
+	}
+	notice := "erased"
+	if !purged.Done {
+		notice = "erasing"
+	}
+	return c.Redirect(withNotice("/usage", notice), fiber.StatusSeeOther)
+}
