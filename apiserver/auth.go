@@ -8,6 +8,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/stage"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
@@ -19,7 +20,9 @@ type identityKey struct{}
 // authenticate is the huma middleware of every route under /api: it answers
 // 401 without a valid token and 403 for a suspended tenant.
 func (s *Server) authenticate(ctx huma.Context, next func(huma.Context)) {
-	who, err := s.admit(ctx.Context(), ctx.Header("Authorization"))
+	staged, end := stage.Begin(ctx.Context(), stage.Auth)
+	who, err := s.admit(staged, ctx.Header("Authorization"))
+	end()
 	if err != nil {
 		s.refuse(ctx, err)
 		return

@@ -3,6 +3,7 @@ package apiserver
 import (
 	"crypto/subtle"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mnemo-dev/mnemo/internal/tenant"
@@ -22,6 +23,8 @@ const (
 // kept, as it may have read what was there before. Safe for concurrent use.
 type Cache struct {
 	now func() time.Time
+
+	hits, misses atomic.Int64
 
 	mu      sync.RWMutex
 	epoch   uint64 // raised by every drop
@@ -92,8 +95,10 @@ func (c *Cache) get(h tenant.Hash) (id tenant.Identity, epoch uint64, ok bool) {
 	defer c.mu.RUnlock()
 	e, found := c.entries[keyOf(h)]
 	if !found || subtle.ConstantTimeCompare(e.hash[:], h[:]) != 1 || !c.now().Before(e.until) {
+		c.misses.Add(1)
 		return tenant.Identity{}, c.epoch, false
 	}
+	c.hits.Add(1)
 	return e.identity, c.epoch, true
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/stage"
 )
 
 const (
@@ -40,6 +41,11 @@ func (s *Server) edge(c *fiber.Ctx) error {
 	c.Set(headerRequestID, id)
 	ctx, cancel := context.WithTimeout(context.WithValue(c.UserContext(), requestIDKey{}, id), s.RequestTimeout)
 	defer cancel()
+	if s.Stages != nil {
+		ctx = stage.With(ctx, s.Stages)
+	}
+	ctx, span := startSpan(ctx, c)
+	defer span.End()
 	c.SetUserContext(ctx)
 
 	if err := s.recovered(c); err != nil {
@@ -53,7 +59,8 @@ func (s *Server) edge(c *fiber.Ctx) error {
 	if !ok {
 		route = unmatched
 	}
-	s.metrics.observe(c.Method(), route, c.Response().StatusCode(), time.Since(begin))
+	endSpan(span, c, route)
+	s.metrics.observe(ctx, c, route, time.Since(begin))
 	return nil
 }
 

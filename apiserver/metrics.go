@@ -1,10 +1,13 @@
 package apiserver
 
 import (
+	"context"
 	"strconv"
 	"time"
 
+	"github.com/gofiber/fiber/v2"
 	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/trace"
 )
 
 // metrics are the server's own; labels are bounded by the route table.
@@ -12,9 +15,10 @@ type metrics struct {
 	requests *prometheus.CounterVec
 	duration *prometheus.HistogramVec
 	calls    *prometheus.CounterVec
+	degraded *prometheus.CounterVec
 }
 
-func newMetrics(r prometheus.Registerer) *metrics {
+func newMetrics(r prometheus.Registerer, cache *Cache) *metrics {
 	m := &metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "mnemo_http_requests_total",
@@ -29,17 +33,57 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			Name: "mnemo_mcp_calls_total",
 			Help: "Calls of MCP tools and readings of MCP resources, by name and result (ok, error).",
 		}, []string{"call", "result"}),
+		degraded: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "mnemo_http_degraded_total",
+			Help: "Answers made without all of the vector store, by route pattern.",
+		}, []string{"route"}),
 	}
-	r.MustRegister(m.requests, m.duration, m.calls)
+	r.MustRegister(m.requests, m.duration, m.calls, m.degraded)
+	cache.register(r)
 	return m
 }
 
-func (m *metrics) observe(method, route string, status int, took time.Duration) {
+// register adds what the cache does.
+func (c *Cache) register(r prometheus.Registerer) {
+	const name, help = "mnemo_token_cache_requests_total", "Tokens looked up in the cache, by outcome: hit or miss."
+	r.MustRegister(
+		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help, ConstLabels: prometheus.Labels{"outcome": "hit"}},
+			func() float64 { return float64(c.hits.Load()) }),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help, ConstLabels: prometheus.Labels{"outcome": "miss"}},
+			func() float64 { return float64(c.misses.Load()) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "mnemo_token_cache_entries", Help: "Tokens in the cache."},
+			func() float64 { c.mu.RLock(); defer c.mu.RUnlock(); return float64(len(c.entries)) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "mnemo_token_cache_bypassed",
+			Help: "1 while revocations cannot be heard and every token is asked of the database.",
+		}, func() float64 {
+			c.mu.RLock()
+			defer c.mu.RUnlock()
+			if c.bypass {
+				return 1
+			}
+			return 0
+		}),
+	)
+}
+
+// observe counts an answer. A duration that is part of a kept trace names it.
+func (m *metrics) observe(ctx context.Context, c *fiber.Ctx, route string, took time.Duration) {
+	method := c.Method()
 	if route == unmatched {
 		method = unmatched // it is the client's word
 	}
-	m.requests.WithLabelValues(method, route, strconv.Itoa(status)).Inc()
-	m.duration.WithLabelValues(method, route).Observe(took.Seconds())
+	m.requests.WithLabelValues(method, route, strconv.Itoa(c.Response().StatusCode())).Inc()
+	if len(c.Response().Header.Peek(headerDegraded)) > 0 {
+		m.degraded.WithLabelValues(route).Inc()
+	}
+	duration := m.duration.WithLabelValues(method, route)
+	span := trace.SpanContextFromContext(ctx)
+	if e, ok := duration.(prometheus.ExemplarObserver); ok && span.IsSampled() {
+		e.ObserveWithExemplar(took.Seconds(), prometheus.Labels{"trace_id": span.TraceID().String()})
+		return
+	}
+	duration.Observe(took.Seconds())
 }
 
 // observeCall counts a call over MCP.

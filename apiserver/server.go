@@ -24,6 +24,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/account"
 	"github.com/mnemo-dev/mnemo/internal/chat"
 	"github.com/mnemo-dev/mnemo/internal/memory"
+	"github.com/mnemo-dev/mnemo/internal/stage"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
@@ -53,6 +54,8 @@ type Config struct {
 	Version string
 	// Checks are asked by /readyz, by name; nil errors mean ready.
 	Checks map[string]func(context.Context) error
+	// Stages is told what requests spend their time on; nobody when nil.
+	Stages stage.Recorder
 	// Registry takes the server's metrics; one of its own when nil.
 	Registry *prometheus.Registry
 	Log      *slog.Logger // slog.Default() when nil
@@ -94,7 +97,7 @@ func New(c Config) *Server {
 	c.WriteTimeout = cmp.Or(c.WriteTimeout, time.Minute)
 	c.ExportTimeout = cmp.Or(c.ExportTimeout, time.Hour)
 	c.IdleTimeout = cmp.Or(c.IdleTimeout, 75*time.Second)
-	s := &Server{Config: c, metrics: newMetrics(c.Registry), limiter: newLimiter(c.Rates, c.Log), stopping: make(chan struct{})}
+	s := &Server{Config: c, metrics: newMetrics(c.Registry, c.Cache), limiter: newLimiter(c.Rates, c.Log), stopping: make(chan struct{})}
 	s.closing, s.close = context.WithCancel(context.Background())
 	s.app = fiber.New(fiber.Config{
 		AppName:      "Mnemo",
@@ -214,5 +217,5 @@ func (s *Server) Shutdown(ctx context.Context) error {
 
 // MetricsHandler serves the registry's metrics, for a port of its own.
 func (s *Server) MetricsHandler() http.Handler {
-	return promhttp.HandlerFor(s.Registry, promhttp.HandlerOpts{})
+	return promhttp.HandlerFor(s.Registry, promhttp.HandlerOpts{EnableOpenMetrics: true})
 }

@@ -9,8 +9,10 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/mnemo-dev/mnemo/controllers"
+	"github.com/mnemo-dev/mnemo/internal/telemetry"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
@@ -42,6 +44,9 @@ func (c *operatorCommand) Run(ctx context.Context, log *slog.Logger) error {
 		return err
 	}
 	defer s.close()
+	if err := ctrlmetrics.Registry.Register(telemetry.BuildInfo()); err != nil {
+		return fmt.Errorf("register metrics: %w", err)
+	}
 	changes := make(chan tenant.ID, changesAhead)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {

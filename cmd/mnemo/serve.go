@@ -34,6 +34,7 @@ type serveCommand struct {
 	milvusFlags
 	embedderFlags
 	chatFlags
+	telemetryFlags
 	URL            *url.URL       `name:"url" env:"MNEMO_URL" help:"Where users reach this server, such as https://mnemo.example.com. Without it no page may speak to /mcp."`
 	Listen         string         `env:"MNEMO_LISTEN" default:":8080" help:"host:port to answer HTTP on."`
 	ImportLimit    int64          `env:"MNEMO_IMPORT_LIMIT" default:"4294967296" help:"Largest file that may be imported, bytes."`
@@ -59,14 +60,21 @@ func (c *serveCommand) Run(ctx context.Context, log *slog.Logger) error {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(garbagePercent)
 	}
+	stopTracing, err := telemetry.StartTracing(ctx, c.TraceConfig, "mnemo-serve", log)
+	if err != nil {
+		return err
+	}
+	registry, counts := newMetrics()
+	c.databaseFlags.metrics, c.milvusFlags.metrics = counts, counts
 	g, err := c.generation()
 	if err != nil {
 		return err
 	}
-	embedder, err := c.embedderFlags.open()
+	opened, err := c.embedderFlags.open()
 	if err != nil {
 		return err
 	}
+	embedder := counts.Embedder(opened)
 	model, err := c.chatFlags.open()
 	if err != nil {
 		return err
@@ -77,9 +85,14 @@ func (c *serveCommand) Run(ctx context.Context, log *slog.Logger) error {
 	}
 	defer s.close()
 
+	if err := c.telemetryFlags.watch(ctx, s, registry, counts, log); err != nil {
+		return err
+	}
 	cache := apiserver.NewCache()
-	server := apiserver.New(c.serverConfig(s, embedder, model, cache, log))
-	workers, err := startJobs(ctx, s, embedder, log)
+	config := c.serverConfig(s, embedder, model, cache, log)
+	config.Registry, config.Stages = registry, counts
+	server := apiserver.New(config)
+	workers, err := startJobs(ctx, s, embedder, counts, log)
 	if err != nil {
 		return err
 	}
@@ -105,7 +118,7 @@ func (c *serveCommand) Run(ctx context.Context, log *slog.Logger) error {
 		log.Info("stopping", "within", drain.String())
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
 		defer cancel()
-		return errors.Join(server.Shutdown(ctx), workers.Stop(ctx), metrics.Shutdown(ctx))
+		return errors.Join(server.Shutdown(ctx), workers.Stop(ctx), metrics.Shutdown(ctx), stopTracing(ctx))
 	})
 	return group.Wait()
 }
@@ -143,17 +156,18 @@ type stopper interface {
 // startJobs starts working on jobs. They outlive the context until they are
 // stopped, so that those that run can finish; but for imports, which take long
 // and are put off.
-func startJobs(ctx context.Context, s *stores, embedder retrieve.Embedder, log *slog.Logger) (stopper, error) {
+func startJobs(ctx context.Context, s *stores, embedder retrieve.Embedder, counts *telemetry.Metrics, log *slog.Logger) (stopper, error) {
 	conversations := s.db.Conversations()
 	restore := imports.Restore(imports.RestoreConfig{Files: conversations, Restorer: s.db.Restores(), CountTokens: tokens.Count})
 	importing := imports.New(imports.Config{
 		Archive: restore,
-		Leases:  conversations, Files: conversations, CountTokens: tokens.Count, Stop: ctx.Done(), Log: log,
+		Leases:  conversations, Files: counts.Imports(conversations), CountTokens: tokens.Count, Stop: ctx.Done(), Log: log,
 	})
 	config, err := jobs.Config(retrieve.NewIndexer(s.db, s.index, embedder), s.db, importing, log)
 	if err != nil {
 		return nil, err
 	}
+	jobs.Observe(config, counts)
 	client, err := s.db.Jobs(config)
 	if err != nil {
 		return nil, err

@@ -6,18 +6,22 @@ import (
 	"crypto/x509"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/mnemo-dev/mnemo/internal/embed"
 	"github.com/mnemo-dev/mnemo/internal/milvus"
 	"github.com/mnemo-dev/mnemo/internal/postgres"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
+	"github.com/mnemo-dev/mnemo/internal/telemetry"
 )
 
 // databaseFlags say where PostgreSQL is, as the role that does not own the tables.
 type databaseFlags struct {
 	DatabaseURL         string `env:"DATABASE_URL" required:"" help:"PostgreSQL URL of the app's role."`
 	DatabaseConnections int32  `env:"MNEMO_DATABASE_CONNECTIONS" default:"20" help:"Most connections to PostgreSQL."`
+
+	metrics *telemetry.Metrics // told when the server's certificate expires; may be nil
 }
 
 // milvusFlags say where Milvus is.
@@ -26,6 +30,8 @@ type milvusFlags struct {
 	MilvusUsername string `env:"MILVUS_USERNAME" help:"User of Milvus, if it asks for one."`
 	MilvusPassword string `env:"MILVUS_PASSWORD" help:"Password of that user."`
 	MilvusCA       string `env:"MILVUS_CA" type:"existingfile" help:"PEM file of the authority that signed Milvus' certificate. Default: the system's."`
+
+	metrics *telemetry.Metrics // told when the server's certificate expires; may be nil
 }
 
 // embedderFlags say which model turns text into vectors. The operator needs
@@ -80,6 +86,12 @@ func (f milvusFlags) open(ctx context.Context, dimensions int) (*milvus.Index, e
 	config := milvus.Config{
 		Address: f.MilvusAddress, Username: f.MilvusUsername, Password: f.MilvusPassword, Dimensions: dimensions,
 	}
+	if f.MilvusCA != "" || strings.HasPrefix(f.MilvusAddress, "https://") {
+		config.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
+		if f.metrics != nil {
+			config.TLS.VerifyConnection = f.metrics.Certificate("milvus")
+		}
+	}
 	if f.MilvusCA != "" {
 		pem, err := os.ReadFile(f.MilvusCA)
 		if err != nil {
@@ -89,7 +101,7 @@ func (f milvusFlags) open(ctx context.Context, dimensions int) (*milvus.Index, e
 		if !roots.AppendCertsFromPEM(pem) {
 			return nil, fmt.Errorf("--milvus-ca: %s holds no certificate", f.MilvusCA)
 		}
-		config.TLS = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
+		config.TLS.RootCAs = roots
 	}
 	return milvus.Open(ctx, config)
 }
@@ -102,7 +114,11 @@ type stores struct {
 
 // openStores connects to PostgreSQL and prepares Milvus.
 func openStores(ctx context.Context, d databaseFlags, m milvusFlags, g postgres.Generation) (*stores, error) {
-	db, err := postgres.Open(ctx, postgres.Config{URL: d.DatabaseURL, MaxConns: d.DatabaseConnections, Generation: g})
+	config := postgres.Config{URL: d.DatabaseURL, MaxConns: d.DatabaseConnections, Generation: g}
+	if d.metrics != nil {
+		config.Certificate = d.metrics.Certificate("postgresql")
+	}
+	db, err := postgres.Open(ctx, config)
 	if err != nil {
 		return nil, err
 	}

@@ -21,6 +21,7 @@ func (p *platform) writeEnv(path string) error {
 		{"MNEMO_PASSWORD", first.password},
 		{"MNEMO_TOKEN_2", second.token},
 		{"MNEMO_METRICS_URL", "http://" + p.product.address("metrics") + "/metrics"},
+		{"MNEMO_OPERATOR_METRICS_URL", "http://" + p.product.address("operator metrics") + "/metrics"},
 		{"MNEMO_NAMESPACE", p.sample.namespace},
 		{"KUBECONFIG", p.kube.Kubeconfig},
 		{"KUBECTL", p.kube.Kubectl},

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
+	"github.com/mnemo-dev/mnemo/internal/stage"
 )
 
 const (
@@ -54,7 +55,9 @@ func (s *Service) synthesize(ctx context.Context, in RecallInput, question strin
 	if s.Synthesizer == nil || len(r.found) == 0 || s.Now().UnixNano() < s.resting.Load() {
 		return Recollection{}, false
 	}
+	_, end := stage.Begin(ctx, stage.Pack)
 	packed := retrieve.Pack(r.excerpts(), synthesisTokens, s.count)
+	end()
 	if len(packed.Sources) == 0 {
 		return Recollection{}, false
 	}
@@ -62,7 +65,9 @@ func (s *Service) synthesize(ctx context.Context, in RecallInput, question strin
 	for _, source := range packed.Sources {
 		ask.Excerpts = append(ask.Excerpts, SynthesisExcerpt{Title: source.Title, Sender: source.Sender, At: source.At, Text: source.Shown})
 	}
-	answer, err := s.Synthesizer.Synthesize(ctx, ask)
+	staged, end := stage.Begin(ctx, stage.Synthesize)
+	answer, err := s.Synthesizer.Synthesize(staged, ask)
+	end()
 	if err != nil {
 		if !isCanceled(err) {
 			s.resting.Store(s.Now().Add(rest).UnixNano())

@@ -62,6 +62,7 @@ type up struct {
 	cmd    *exec.Cmd
 	output *bytes.Buffer
 	done   chan error
+	traces *collected
 }
 
 // startUp builds hack/up, runs it in dir and waits for up.env, which is
@@ -72,9 +73,14 @@ func startUp(dir string) (*up, error) {
 	if out, err := build.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("build hack/up: %w\n%s", err, out)
 	}
-	p := &up{dir: filepath.Join(dir, "data"), output: &bytes.Buffer{}, done: make(chan error, 1)}
+	traces, err := collect()
+	if err != nil {
+		return nil, err
+	}
+	p := &up{dir: filepath.Join(dir, "data"), output: &bytes.Buffer{}, done: make(chan error, 1), traces: traces}
 	p.cmd = exec.Command(bin, "up", "-dir", p.dir)
 	p.cmd.Dir = "../.."
+	p.cmd.Env = append(os.Environ(), "OTEL_EXPORTER_OTLP_ENDPOINT="+traces.url, "MNEMO_TRACE_RATIO=0")
 	p.cmd.Stdout, p.cmd.Stderr = p.output, p.output
 	if err := p.cmd.Start(); err != nil {
 		return nil, err

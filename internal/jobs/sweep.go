@@ -38,5 +38,8 @@ func sweep(ctx context.Context, indexer Indexer, tenants Tenants, log *slog.Logg
 	if total != (retrieve.Drift{}) {
 		log.InfoContext(ctx, "repaired the vector store", "missing", total.Missing, "orphaned", total.Orphaned)
 	}
+	if len(errs) == 0 && ctx.Err() == nil {
+		swept(ctx, total)
+	}
 	return errors.Join(errs...)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
+	"github.com/mnemo-dev/mnemo/internal/stage"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
@@ -153,6 +154,8 @@ func (s *Service) ranked(ctx context.Context, who tenant.Identity, in ListInput,
 }
 
 func (s *Service) byID(ctx context.Context, who tenant.Identity, ids []string) (map[string]Memory, error) {
+	ctx, end := stage.Begin(ctx, stage.Hydrate)
+	defer end()
 	list, err := s.Store.ByID(ctx, who.Scope, ids)
 	if err != nil {
 		return nil, fmt.Errorf("read memories: %w", err)

@@ -10,6 +10,7 @@ import (
 
 	grpcretry "github.com/grpc-ecosystem/go-grpc-middleware/retry"
 	"github.com/milvus-io/milvus-sdk-go/v2/client"
+	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials"
@@ -82,6 +83,7 @@ func Open(ctx context.Context, config Config) (*Index, error) {
 func dialOptions(config Config) []grpc.DialOption {
 	options := []grpc.DialOption{
 		grpc.WithChainUnaryInterceptor(keepStatus),
+		grpc.WithStatsHandler(otelgrpc.NewClientHandler()), // a span for each call, when there is a trace
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{
 			Time: 10 * time.Second, Timeout: 5 * time.Second, PermitWithoutStream: true,
 		}),

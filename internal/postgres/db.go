@@ -2,17 +2,20 @@ package postgres
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
 	"strconv"
 	"time"
 
+	"github.com/exaring/otelpgx"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+	"github.com/riverqueue/river/rivertype"
 
 	"github.com/mnemo-dev/mnemo/internal/postgres/db"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
@@ -37,6 +40,8 @@ type Config struct {
 	MaxConns   int32  // most connections; 10 when 0
 	Generation Generation
 	Log        *slog.Logger // slog.Default() when nil
+	// Certificate is shown every TLS connection that is made; may be nil.
+	Certificate func(tls.ConnectionState) error
 }
 
 // DB is PostgreSQL, as the app's role. It is safe for concurrent use.
@@ -59,6 +64,9 @@ func Open(ctx context.Context, c Config) (*DB, error) {
 		config.MaxConns = 10
 	}
 	config.MaxConnIdleTime = 5 * time.Minute
+	// Statements are in the spans, as they are written; what they are given is not.
+	config.ConnConfig.Tracer = otelpgx.NewTracer(otelpgx.WithDisableQuerySpanNamePrefix(), otelpgx.WithDisableConnectionDetailsInAttributes())
+	showCertificates(config.ConnConfig, c.Certificate)
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, fmt.Errorf("open database: %w", mapError(err))
@@ -67,7 +75,7 @@ func Open(ctx context.Context, c Config) (*DB, error) {
 	if d.log == nil {
 		d.log = slog.Default()
 	}
-	d.jobs, err = river.NewClient(riverpgxv5.New(pool), &river.Config{Logger: d.log})
+	d.jobs, err = river.NewClient(riverpgxv5.New(pool), &river.Config{Logger: d.log, Middleware: []rivertype.Middleware{&traced{}}})
 	if err != nil {
 		pool.Close()
 		return nil, fmt.Errorf("prepare jobs: %w", err)
@@ -77,6 +85,22 @@ func Open(ctx context.Context, c Config) (*DB, error) {
 		return nil, err
 	}
 	return d, nil
+}
+
+// showCertificates makes every TLS connection be shown; one that was checked
+// already still is.
+func showCertificates(c *pgx.ConnConfig, show func(tls.ConnectionState) error) {
+	if show == nil {
+		return
+	}
+	if c.TLSConfig != nil {
+		c.TLSConfig.VerifyConnection = show
+	}
+	for _, f := range c.Fallbacks {
+		if f.TLSConfig != nil {
+			f.TLSConfig.VerifyConnection = show
+		}
+	}
 }
 
 // Close waits for connections in use and closes all.

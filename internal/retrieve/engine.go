@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/stage"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
@@ -126,16 +127,18 @@ func (e *Engine) dense(ctx context.Context, scope tenant.Scope, p tenant.Placeme
 	var answered bool
 	var wait sync.WaitGroup
 	wait.Go(func() { indexed, answered = e.index(indexCtx, scope, p, q, vector) })
-	exact, coverage, err := e.Searcher.Exact(ctx, scope, q, vector)
+	staged, end := stage.Begin(ctx, stage.Exact)
+	exact, coverage, err := e.Searcher.Exact(staged, scope, q, vector)
 	if err != nil || coverage.All {
 		cancel() // nobody needs the index's answer
 	}
 	if within, ok := q.within(); ok && err == nil {
 		var more []Hit
 		// It covers the window; whether it covers the rest is known already.
-		more, _, err = e.Searcher.Exact(ctx, scope, within, vector)
+		more, _, err = e.Searcher.Exact(staged, scope, within, vector)
 		exact = append(exact, more...)
 	}
+	end()
 	wait.Wait()
 	if err != nil {
 		return dense{}, fmt.Errorf("search recent units: %w", err)
@@ -159,7 +162,9 @@ func (e *Engine) embed(ctx context.Context, text string) []float32 {
 	if !e.embedder.allow(e.Now()) {
 		return nil
 	}
-	limited, cancel := context.WithTimeout(ctx, e.EmbedTimeout)
+	staged, end := stage.Begin(ctx, stage.Embed)
+	defer end()
+	limited, cancel := context.WithTimeout(staged, e.EmbedTimeout)
 	defer cancel()
 	vectors, err := e.Embedder.Embed(limited, []string{text})
 	if err == nil && (len(vectors) != 1 || len(vectors[0]) != e.Embedder.Dimensions()) {
@@ -182,7 +187,9 @@ func (e *Engine) index(ctx context.Context, scope tenant.Scope, p tenant.Placeme
 	if !b.allow(e.Now()) {
 		return nil, false
 	}
-	hits, err := e.Index.Search(ctx, scope, p, q, vector)
+	staged, end := stage.Begin(ctx, stage.Dense)
+	hits, err := e.Index.Search(staged, scope, p, q, vector)
+	end()
 	switch {
 	case err == nil || fault.Is(err, fault.Unavailable) && !errors.Is(err, ErrNoPartition):
 		e.note(ctx, b, err, "vector store")
@@ -240,6 +247,8 @@ func (e *Engine) score(ctx context.Context, scope tenant.Scope, words []Hit, d d
 // resolve returns the wanted number of live units of the ranking, in its
 // order, the best of each message or memory.
 func (e *Engine) resolve(ctx context.Context, scope tenant.Scope, q Query, ranking []Hit, wanted int) ([]Found, error) {
+	ctx, end := stage.Begin(ctx, stage.Hydrate)
+	defer end()
 	type place struct {
 		owner string
 		seq   int

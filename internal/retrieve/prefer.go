@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/mnemo-dev/mnemo/internal/stage"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
@@ -33,6 +34,8 @@ func (q Query) within() (Query, bool) {
 // that what it holds is among the candidates however many fit better
 // elsewhere. truncated says that there may be more than was given.
 func (e *Engine) words(ctx context.Context, scope tenant.Scope, q Query) (hits []Hit, truncated bool, err error) {
+	ctx, end := stage.Begin(ctx, stage.Lexical)
+	defer end()
 	hits, err = e.Searcher.Lexical(ctx, scope, q)
 	if err != nil {
 		return nil, false, err

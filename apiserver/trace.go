@@ -1,0 +1,32 @@
+package apiserver
+
+import (
+	"context"
+
+	"github.com/gofiber/fiber/v2"
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// startSpan begins the span of a request, in the client's trace if it names
+// one. Without a tracer configured nothing is kept.
+func startSpan(ctx context.Context, c *fiber.Ctx) (context.Context, trace.Span) {
+	ctx = propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{
+		"traceparent": c.Get("Traceparent"), "tracestate": c.Get("Tracestate"),
+	})
+	return otel.Tracer("github.com/mnemo-dev/mnemo").Start(ctx, "request", trace.WithSpanKind(trace.SpanKindServer))
+}
+
+// endSpan says how it was answered; nothing of what was asked or said.
+func endSpan(span trace.Span, c *fiber.Ctx, route string) {
+	status := c.Response().StatusCode()
+	span.SetName(c.Method() + " " + route)
+	span.SetAttributes(attribute.String("http.request.method", c.Method()), attribute.String("http.route", route),
+		attribute.Int("http.response.status_code", status), attribute.String("mnemo.request_id", string(c.Response().Header.Peek(headerRequestID))))
+	if status >= fiber.StatusInternalServerError {
+		span.SetStatus(codes.Error, "")
+	}
+}

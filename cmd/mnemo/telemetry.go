@@ -1,0 +1,57 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/mnemo-dev/mnemo/internal/postgres"
+	"github.com/mnemo-dev/mnemo/internal/telemetry"
+)
+
+// telemetryFlags say what a server tells of itself.
+type telemetryFlags struct {
+	telemetry.TraceConfig
+	MetricsTenants int `env:"MNEMO_METRICS_TENANTS" default:"100" help:"Most tenants whose quotas are in the metrics, those nearest to them first; 0 for none."`
+}
+
+// newMetrics declares what this process counts.
+func newMetrics() (*prometheus.Registry, *telemetry.Metrics) {
+	registry := prometheus.NewRegistry()
+	telemetry.RegisterProcess(registry)
+	return registry, telemetry.NewMetrics(registry)
+}
+
+// watch counts what the database knows, and asks the stores whether they
+// answer until the context ends.
+func (f telemetryFlags) watch(ctx context.Context, s *stores, r prometheus.Registerer, m *telemetry.Metrics, log *slog.Logger) error {
+	if err := r.Register(telemetry.NewStoreCollector(func(ctx context.Context) (telemetry.StoreStats, error) {
+		stats, err := s.db.Stats(ctx, f.MetricsTenants)
+		return storeStats(stats, s.db.Pool()), err
+	}, log)); err != nil {
+		return err
+	}
+	go m.Watch(ctx, 0, map[string]func(context.Context) error{"postgresql": s.db.Ping, "milvus": s.index.Ping})
+	return nil
+}
+
+func storeStats(s postgres.Stats, p postgres.PoolStats) telemetry.StoreStats {
+	out := telemetry.StoreStats{IndexLag: s.IndexLag, BlockedConversations: s.Blocked, Pool: telemetry.PoolStats(p)}
+	for _, j := range s.Jobs {
+		out.Jobs = append(out.Jobs, telemetry.JobStats(j))
+	}
+	for _, t := range s.Tenants {
+		out.Tenants = append(out.Tenants, telemetry.TenantStats{
+			Tenant:  t.Namespace + "/" + t.Name,
+			Blocked: t.Usage.Blocked,
+			Used: map[string]int64{
+				"memories": t.Usage.Memories, "conversations": t.Usage.Conversations, "storage": t.Usage.Storage, "users": t.Usage.Users,
+			},
+			Hard: map[string]int64{
+				"memories": t.Hard.Memories, "conversations": t.Hard.Conversations, "storage": t.Hard.Storage, "users": t.Hard.Users,
+			},
+		})
+	}
+	return out
+}

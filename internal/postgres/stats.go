@@ -1,0 +1,100 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/mnemo-dev/mnemo/internal/postgres/db"
+	"github.com/mnemo-dev/mnemo/internal/retrieve"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+// Stats is what the database knows of everything, for metrics.
+type Stats struct {
+	Jobs     []JobStats
+	Tenants  []TenantStats
+	Blocked  int64         // conversations kept beyond quotas, over all tenants
+	IndexLag time.Duration // age of the oldest change that is not indexed
+}
+
+// JobStats are the jobs of a kind that are not done.
+type JobStats struct {
+	Kind            string
+	Queued, Running int64
+	Oldest          time.Duration // since the oldest of them was committed
+}
+
+// TenantStats is what a tenant holds of what it may hold.
+type TenantStats struct {
+	Namespace, Name string
+	Usage           tenant.Usage
+	Hard            tenant.Quota // memories, conversations, storage and users
+}
+
+// jobStats counts what is not done. A job that is sought by its state is found
+// by River's index; the periodic one that comes later is not late.
+const jobStats = `select kind, count(*) filter (where state <> 'running'), count(*) filter (where state = 'running'),
+	coalesce(extract(epoch from now() - min(created_at)), 0)::float8
+	from river_job where state in ('available', 'pending', 'retryable', 'running', 'scheduled') group by kind order by kind`
+
+// Stats reads them; of tenants the most nearest to their quotas. One snapshot,
+// and no row of a user's.
+func (d *DB) Stats(ctx context.Context, most int) (Stats, error) {
+	var s Stats
+	err := d.inTx(ctx, func(tx pgx.Tx, q *db.Queries) error {
+		rows, err := tx.Query(ctx, jobStats)
+		if err != nil {
+			return fmt.Errorf("count jobs: %w", err)
+		}
+		s = Stats{}
+		s.Jobs, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (j JobStats, err error) {
+			var age float64
+			err = row.Scan(&j.Kind, &j.Queued, &j.Running, &age)
+			j.Oldest = max(0, time.Duration(age*float64(time.Second)))
+			return j, err
+		})
+		if err != nil {
+			return fmt.Errorf("count jobs: %w", err)
+		}
+		for _, j := range s.Jobs {
+			if j.Kind == (retrieve.SyncArgs{}).Kind() {
+				s.IndexLag = j.Oldest
+			}
+		}
+		if s.Blocked, err = q.BlockedConversations(ctx); err != nil {
+			return fmt.Errorf("count blocked conversations: %w", err)
+		}
+		tenants, err := q.TenantStats(ctx, int64(most))
+		if err != nil {
+			return fmt.Errorf("read usage: %w", err)
+		}
+		for _, t := range tenants {
+			s.Tenants = append(s.Tenants, TenantStats{
+				Namespace: t.Namespace, Name: t.Name,
+				Usage: tenant.Usage{Memories: t.Memories, Conversations: t.Conversations, Blocked: t.Blocked, Storage: t.Storage, Users: t.Users},
+				Hard:  tenant.Quota{Memories: t.MemoriesHard, Conversations: t.ConversationsHard, Storage: t.StorageHard, Users: t.UsersHard},
+			})
+		}
+		return nil
+	})
+	return s, err
+}
+
+// PoolStats are this process' connections.
+type PoolStats struct {
+	Used, Idle, Max int32
+	Waits           int64         // acquisitions that had to wait
+	Waited          time.Duration // all of them together
+}
+
+// Pool returns how the connections are used.
+func (d *DB) Pool() PoolStats {
+	s := d.pool.Stat()
+	return PoolStats{
+		Used: s.AcquiredConns(), Idle: s.IdleConns(), Max: s.MaxConns(),
+		Waits: s.EmptyAcquireCount(), Waited: s.EmptyAcquireWaitTime(),
+	}
+}

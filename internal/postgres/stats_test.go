@@ -1,0 +1,63 @@
+package postgres_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mnemo-dev/mnemo/internal/postgres"
+	"github.com/mnemo-dev/mnemo/internal/postgres/postgrestest"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+	"github.com/mnemo-dev/mnemo/internal/tenant/tenanttest"
+)
+
+// TestStats: metrics see what every tenant holds and may hold, those nearest to
+// their quotas first, and what is still to be done.
+func TestStats(t *testing.T) {
+	t.Parallel()
+	d := postgrestest.Create(t)
+	store := postgrestest.Open(t, d)
+	owner := ownerPool(t, d)
+	specs := []tenant.Spec{tenanttest.NewSpec(), tenanttest.NewSpec()}
+	for i := range specs {
+		if _, err := store.Apply(t.Context(), specs[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exec(t, owner, "update usage set memories = 10, blocked = 2 where tenant_id = $1", string(specs[0].ID))
+	exec(t, owner, "update usage set conversations = 9, blocked = 3, storage = 7 where tenant_id = $1", string(specs[1].ID))
+	exec(t, owner, "delete from river_job")
+	for _, job := range []string{"'available', null", "'running', now()", "'completed', now()"} {
+		exec(t, owner, `insert into river_job (kind, queue, args, max_attempts, created_at, state, finalized_at)
+			select 'index.sync', 'default', '{}', 5, now() - interval '1 minute', s.state::river_job_state,
+				case when s.state = 'completed' then now() end
+			from (select `+job+`) as s (state, at)`)
+	}
+
+	stats, err := store.Stats(t.Context(), 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if stats.Blocked != 5 || len(stats.Tenants) != 2 {
+		t.Fatalf("stats %+v, want 5 blocked conversations and both tenants", stats)
+	}
+	want := postgres.TenantStats{
+		Namespace: specs[1].Namespace, Name: "acme",
+		Usage: tenant.Usage{Conversations: 9, Blocked: 3, Storage: 7, Users: 2},
+		Hard:  tenant.Quota{Memories: 100, Conversations: 10, Storage: 1 << 20, Users: 5},
+	}
+	if diff := cmp.Diff(want, stats.Tenants[0]); diff != "" {
+		t.Errorf("the tenant nearest to its quotas: -want +got\n%s", diff)
+	}
+	if len(stats.Jobs) != 1 || stats.Jobs[0].Queued != 1 || stats.Jobs[0].Running != 1 || stats.IndexLag.Seconds() < 60 || stats.IndexLag != stats.Jobs[0].Oldest {
+		t.Errorf("jobs %+v, lag %s; want one waiting and one running for a minute", stats.Jobs, stats.IndexLag)
+	}
+	for most, want := range map[int]int{0: 0, 1: 1} {
+		if stats, err = store.Stats(t.Context(), most); err != nil || len(stats.Tenants) != want {
+			t.Errorf("the %d nearest: %d tenants, %v", most, len(stats.Tenants), err)
+		}
+	}
+	if pool := store.Pool(); pool.Max < 1 {
+		t.Errorf("pool %+v, want its size", pool)
+	}
+}

@@ -1,0 +1,41 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/rivertype"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// traced notes in each job the trace of what commits it, when that is kept, so
+// that the job becomes part of it (internal/jobs).
+type traced struct{ river.MiddlewareDefaults }
+
+// InsertMany implements rivertype.JobInsertMiddleware.
+func (*traced) InsertMany(ctx context.Context, many []*rivertype.JobInsertParams,
+	do func(context.Context) ([]*rivertype.JobInsertResult, error),
+) ([]*rivertype.JobInsertResult, error) {
+	if !trace.SpanContextFromContext(ctx).IsSampled() {
+		return do(ctx)
+	}
+	carrier := propagation.MapCarrier{}
+	propagation.TraceContext{}.Inject(ctx, carrier)
+	for _, job := range many {
+		metadata := map[string]json.RawMessage{}
+		if len(job.Metadata) > 0 && json.Unmarshal(job.Metadata, &metadata) != nil {
+			continue // not ours to change
+		}
+		quoted, err := json.Marshal(carrier["traceparent"])
+		if err != nil {
+			return nil, err
+		}
+		metadata["traceparent"] = quoted
+		if job.Metadata, err = json.Marshal(metadata); err != nil {
+			return nil, err
+		}
+	}
+	return do(ctx)
+}
