@@ -96,6 +96,14 @@ func (c *serveCommand) Run(ctx context.Context, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
+	log.InfoContext(ctx, "the model is there", "model", embedder.Model())
+	return c.answer(ctx, server, func(ctx context.Context) error { return s.db.Listen(ctx, cache) },
+		func(ctx context.Context) error { return errors.Join(workers.Stop(ctx), stopTracing(ctx)) }, log)
+}
+
+// answer listens and serves, and hears what changes, until the context ends;
+// then it drains and stops the rest.
+func (c *serveCommand) answer(ctx context.Context, server *apiserver.Server, hear, stop func(context.Context) error, log *slog.Logger) error {
 	public, err := net.Listen("tcp", c.Listen)
 	if err != nil {
 		return fmt.Errorf("listen for HTTP (--listen): %w", err)
@@ -107,18 +115,18 @@ func (c *serveCommand) Run(ctx context.Context, log *slog.Logger) error {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", server.MetricsHandler())
 	metrics := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
-	log.InfoContext(ctx, "serving", "address", public.Addr().String(), "metrics", private.Addr().String(), "model", embedder.Model())
+	log.InfoContext(ctx, "serving", "address", public.Addr().String(), "metrics", private.Addr().String())
 
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return server.Serve(public) })
 	group.Go(func() error { return ignoreClosed(metrics.Serve(private)) })
-	group.Go(func() error { return s.db.Listen(ctx, cache) })
+	group.Go(func() error { return hear(ctx) })
 	group.Go(func() error {
 		<-ctx.Done()
 		log.Info("stopping", "within", drain.String())
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
 		defer cancel()
-		return errors.Join(server.Shutdown(ctx), workers.Stop(ctx), metrics.Shutdown(ctx), stopTracing(ctx))
+		return errors.Join(server.Shutdown(ctx), stop(ctx), metrics.Shutdown(ctx))
 	})
 	return group.Wait()
 }

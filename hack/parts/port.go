@@ -37,6 +37,9 @@ func freePort() (int, error) {
 	return 0, errors.New("no free TCP port between 20000 and 32000: stop some of the programs that listen there")
 }
 
+// FreePort returns a port for a program that is run beside the parts.
+func FreePort() (int, error) { return freePort() }
+
 // portFree tells whether a port can be listened on, on every address.
 func portFree(port int) bool {
 	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", fmt.Sprintf(":%d", port))
