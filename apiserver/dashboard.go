@@ -18,7 +18,7 @@ func (s *Server) addDashboard() {
 	}
 	dashboard.New(dashboard.Config{
 		Memories: s.Memories, Chats: s.Chats, Sessions: s.Sessions, Access: s.Access, Holdings: s.Holdings,
-		Accounts: s.Accounts, Edge: dashboardEdge{s}, Files: dashboardEdge{s}, TrustedProxies: s.TrustedProxies,
+		Accounts: s.Accounts, Edge: dashboardEdge{s}, Files: dashboardEdge{s}, Providers: s.Providers, TrustedProxies: s.TrustedProxies,
 	}).Register(s.app)
 }
 

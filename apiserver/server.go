@@ -22,6 +22,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/mnemo-dev/mnemo/internal/account"
+	"github.com/mnemo-dev/mnemo/apiserver/dashboard"
 	"github.com/mnemo-dev/mnemo/internal/chat"
 	"github.com/mnemo-dev/mnemo/internal/memory"
 	"github.com/mnemo-dev/mnemo/internal/stage"
@@ -45,6 +46,8 @@ type Config struct {
 	Sessions tenant.SessionStore
 	Access   tenant.AccessStore
 	Holdings tenant.HoldingStore
+	// Providers are the identity providers people may sign in to the dashboard with.
+	Providers []*dashboard.Provider
 	// TrustedProxies are whose X-Forwarded-For is believed.
 	TrustedProxies []netip.Prefix
 	// URL is where users reach the server, such as https://mnemo.example.com;

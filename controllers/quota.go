@@ -3,8 +3,10 @@ package controllers
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -34,7 +36,23 @@ func (r *TenantReconciler) applyStore(ctx context.Context, p *pass) error {
 	p.stored = stored
 	p.tenant.Status.ID = string(stored.ID)
 	p.set(v1alpha1.QuotaReady, true, v1alpha1.ReasonApplied, "tenant, users and quota are stored")
+	p.noteOIDC()
 	return nil
+}
+
+// noteOIDC says whether the tenant's domains are its own.
+func (p *pass) noteOIDC() {
+	p.tenant.Status.OIDCUsers = p.stored.People
+	switch oidc := p.tenant.Spec.OIDC; {
+	case oidc == nil:
+		meta.RemoveStatusCondition(&p.tenant.Status.Conditions, v1alpha1.OIDCReady)
+	case len(p.stored.DomainsTaken) > 0:
+		p.set(v1alpha1.OIDCReady, false, v1alpha1.ReasonDomainTaken,
+			"people of %s sign in to another Tenant, which named it first for this issuer: take it out of one of them; it is tried again",
+			strings.Join(p.stored.DomainsTaken, ", "))
+	default:
+		p.set(v1alpha1.OIDCReady, true, v1alpha1.ReasonApplied, "people of these domains can sign in")
+	}
 }
 
 // refreshUsage notes what the tenant holds.
@@ -102,6 +120,9 @@ func (r *TenantReconciler) spec(t *v1alpha1.Tenant) tenant.Spec {
 		TokenOverlap:   t.Spec.TokenOverlap.Duration,
 		Claim:          tenant.ID(t.Spec.Claim),
 		Quota:          r.quota(t),
+	}
+	if oidc := t.Spec.OIDC; oidc != nil {
+		spec.OIDC = tenant.OIDC{Issuer: oidc.Issuer, Domains: oidc.EmailDomains}
 	}
 	for _, u := range t.Spec.Users {
 		spec.Users = append(spec.Users, tenant.UserSpec{Name: u.Name, Email: u.Email})

@@ -12,6 +12,9 @@ const (
 	// Paused is True while annotation mnemo.dev/paused stops reconciling, and
 	// not there otherwise.
 	Paused = "Paused"
+	// OIDCReady is True when every domain of spec.oidc is this tenant's, and not
+	// there without spec.oidc.
+	OIDCReady = "OIDCReady"
 	// PartitionReady is True when the tenant's partition is there.
 	PartitionReady = "PartitionReady"
 )
@@ -36,6 +39,7 @@ const (
 	ReasonClaimRequired     = "ClaimRequired"     // the name belongs to a retained tenant
 	ReasonClaimRefused      = "ClaimRefused"      // spec.claim names no tenant this one may adopt
 	ReasonSecretNameTaken   = "SecretNameTaken"   // a Secret of that name is not this Tenant's
+	ReasonDomainTaken       = "DomainTaken"       // OIDCReady: another Tenant named a domain first
 	ReasonWaiting           = "Waiting"           // an earlier step has to succeed first
 	ReasonFailed            = "Failed"            // anything else; the message says what
 	ReasonDeletionPrevented = "DeletionPrevented" // Ready: deleted, held by spec.preventDeletion

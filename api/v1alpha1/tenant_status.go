@@ -8,8 +8,8 @@ type TenantStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// conditions are Ready, TokensReady, QuotaReady and PartitionReady, and
-	// Paused while the Tenant is.
+	// conditions are Ready, TokensReady, QuotaReady and PartitionReady, OIDCReady
+	// where spec.oidc is set, and Paused while the Tenant is.
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=16
@@ -35,7 +35,11 @@ type TenantStatus struct {
 	// +optional
 	Rotated string `json:"rotated,omitempty"`
 
-	// users are the users with their Secrets.
+	// oidcUsers counts the users who are not listed and signed in by spec.oidc.
+	// +optional
+	OIDCUsers int64 `json:"oidcUsers,omitempty"`
+
+	// users are the listed users with their Secrets.
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=1000

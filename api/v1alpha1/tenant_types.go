@@ -120,7 +120,7 @@ type TenantSpec struct {
 	// +optional
 	Quota TenantQuota `json:"quota,omitempty"`
 
-	// oidc lets people sign in who are not listed. Accepted and not used yet.
+	// oidc lets people sign in to the dashboard who are not listed. Default: nobody.
 	// Default: none. Mutable.
 	// +optional
 	OIDC *TenantOIDC `json:"oidc,omitempty"`

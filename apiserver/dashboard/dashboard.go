@@ -19,7 +19,8 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// Config is what a Dashboard works with. All but the last three are required.
+// Config is what a Dashboard works with. Memories, Chats, Sessions, Access, Holdings
+// and Edge are required.
 type Config struct {
 	Memories *memory.Service
 	Chats    *chat.Service
@@ -29,6 +30,8 @@ type Config struct {
 	Accounts *account.Service
 	Edge     Edge
 	Files    Files
+	// Providers are the identity providers people may sign in with.
+	Providers []*Provider
 	// TrustedProxies are whose X-Forwarded-For is believed.
 	TrustedProxies []netip.Prefix
 	Random         io.Reader        // of secrets; crypto/rand when nil
@@ -83,6 +86,8 @@ func (d *Dashboard) Register(app fiber.Router) {
 	app.Get("/", d.named(d.home))
 	app.Get("/sign-in", d.named(d.signInPage))
 	app.Post("/sign-in", d.named(d.signIn))
+	app.Get("/sign-in/with/:provider", d.named(d.leave))
+	app.Get("/sign-in/callback", d.named(d.comeBack))
 	app.Post("/sign-out", d.named(d.signOut))
 
 	app.Get("/memories", d.signedIn(d.listMemories))

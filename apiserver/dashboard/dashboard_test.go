@@ -22,6 +22,7 @@ func TestDashboard(t *testing.T) {
 		"SignIn": signsIn, "Memories": keepsMemories, "Buckets": keepsBuckets, "Undo": undoes, "Token": replacesToken,
 		"Strangers": separatesUsers, "WithoutScripts": worksWithoutScripts, "Sessions": endsSessions, "Forms": refusesForeignForms,
 		"Throttle": throttles, "Conversations": keepsConversations, "Keyboard": worksByKeyboard, "Rate": countsRequests,
+		"People": signsInPeople, "TurnedAway": turnsPeopleAway, "ForgedAnswers": refusesForgedAnswers, "Providers": showsProviders,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

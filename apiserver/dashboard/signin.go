@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"errors"
 	"net/url"
 	"strings"
 	"time"
@@ -15,6 +16,8 @@ import (
 type signInView struct {
 	Name    string
 	Next    string // where to go after
+	// Providers are the names of the other ways to sign in.
+	Providers []string
 	Problem string
 }
 
@@ -31,7 +34,7 @@ func (d *Dashboard) signInPage(c *fiber.Ctx) error {
 	if who != nil {
 		return c.Redirect(next, fiber.StatusSeeOther)
 	}
-	return d.render(c, fiber.StatusOK, "signin", page{Title: "Sign in", Data: signInView{Next: next}})
+	return d.render(c, fiber.StatusOK, "signin", page{Title: "Sign in", Data: signInView{Next: next, Providers: d.providerNames()}})
 }
 
 // askToSignIn sends a reader to the sign-in page and back to the page after; a
@@ -58,9 +61,15 @@ func (d *Dashboard) signIn(c *fiber.Ctx) error {
 		d.begin(c, secret)
 		return c.Redirect(view.Next, fiber.StatusSeeOther)
 	}
-	if !fault.Is(err, fault.Unauthorized) && !fault.Is(err, fault.Forbidden) && !fault.Is(err, fault.RateLimited) && !fault.Is(err, fault.Invalid) {
+	return d.refused(c, view, err)
+}
+
+// refused shows the sign-in page with why nobody was signed in.
+func (d *Dashboard) refused(c *fiber.Ctx, view signInView, err error) error {
+	if f, ok := errors.AsType[*fault.Error](err); !ok || f.Kind == fault.Internal {
 		return err
 	}
+	view.Providers = d.providerNames()
 	status, message, retryAfter := d.Edge.Explain(c.UserContext(), err)
 	if retryAfter != "" {
 		c.Set(fiber.HeaderRetryAfter, retryAfter)

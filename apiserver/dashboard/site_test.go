@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/mnemo-dev/mnemo/apiserver"
+	"github.com/mnemo-dev/mnemo/apiserver/dashboard"
 	"github.com/mnemo-dev/mnemo/internal/account"
 	"github.com/mnemo-dev/mnemo/internal/chat"
 	"github.com/mnemo-dev/mnemo/internal/embed"
@@ -40,6 +41,7 @@ type site struct {
 	index    *milvus.Index
 	embedder *embed.Local
 	urls     [2]string
+	issuer   string // of the identity provider
 
 	mu      sync.Mutex
 	tenants int
@@ -59,9 +61,11 @@ func newSite(t *testing.T) *site {
 	}
 	s := &site{db: postgrestest.New(t), index: index, embedder: embedder}
 	s.work(t)
+	s.chooseIssuer(t)
 	for i := range s.urls {
 		s.urls[i] = s.serve(t)
 	}
+	s.startProvider(t)
 	return s
 }
 
@@ -102,7 +106,7 @@ func (s *site) serve(t *testing.T) string {
 			Imports: s.db.Conversations(), Uploads: s.db.Conversations(), Searcher: engine, Index: s.index, Embedder: s.embedder,
 			CountTokens: tokens.CountUpTo}),
 		Accounts: account.NewService(account.Config{Store: s.db.Accounts()}),
-		Tokens:   s.db, Rates: s.db, Cache: cache, Sessions: s.db, Access: s.db, Holdings: s.db,
+		Tokens:   s.db, Rates: s.db, Cache: cache, Sessions: s.db, Access: s.db, Holdings: s.db, Providers: []*dashboard.Provider{s.provider()},
 	})
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

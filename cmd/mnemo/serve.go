@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/mnemo-dev/mnemo/apiserver"
+	"github.com/mnemo-dev/mnemo/apiserver/dashboard"
 	"github.com/mnemo-dev/mnemo/internal/account"
 	"github.com/mnemo-dev/mnemo/internal/chat"
 	"github.com/mnemo-dev/mnemo/internal/imports"
@@ -39,6 +40,7 @@ type serveCommand struct {
 	Listen         string         `env:"MNEMO_LISTEN" default:":8080" help:"host:port to answer HTTP on."`
 	ImportLimit    int64          `env:"MNEMO_IMPORT_LIMIT" default:"4294967296" help:"Largest file that may be imported, bytes."`
 	MetricsListen  string         `env:"MNEMO_METRICS_LISTEN" default:":9090" help:"host:port to answer /metrics on."`
+	OIDCProviders  string         `env:"MNEMO_OIDC_PROVIDERS" name:"oidc-providers" type:"existingfile" help:"JSON file of the identity providers people may sign in to the dashboard with (docs/sso.md)."`
 	TrustedProxies []netip.Prefix `env:"MNEMO_TRUSTED_PROXIES" help:"Networks of the proxies in front, such as 10.0.0.0/8: their X-Forwarded-For says where a sign-in comes from."`
 }
 
@@ -79,6 +81,10 @@ func (c *serveCommand) Run(ctx context.Context, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
+	providers, err := c.providers()
+	if err != nil {
+		return err
+	}
 	s, err := openStores(ctx, c.databaseFlags, c.milvusFlags, g)
 	if err != nil {
 		return err
@@ -91,6 +97,7 @@ func (c *serveCommand) Run(ctx context.Context, log *slog.Logger) error {
 	cache := apiserver.NewCache()
 	config := c.serverConfig(s, embedder, model, cache, log)
 	config.Registry, config.Stages = registry, counts
+	config.Providers = providers
 	server := apiserver.New(config)
 	workers, err := startJobs(ctx, s, embedder, counts, log)
 	if err != nil {
@@ -129,6 +136,13 @@ func (c *serveCommand) answer(ctx context.Context, server *apiserver.Server, hea
 		return errors.Join(server.Shutdown(ctx), stop(ctx), metrics.Shutdown(ctx))
 	})
 	return group.Wait()
+}
+
+func (c *serveCommand) providers() ([]*dashboard.Provider, error) {
+	if c.OIDCProviders == "" {
+		return nil, nil
+	}
+	return dashboard.ReadProviders(c.OIDCProviders)
 }
 
 func (c *serveCommand) serverConfig(s *stores, embedder retrieve.Embedder, model chat.Synthesizer, cache *apiserver.Cache, log *slog.Logger) apiserver.Config {

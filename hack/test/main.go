@@ -24,7 +24,7 @@ import (
 func main() {
 	only := flag.String("only", strings.Join(allParts, ","), "parts to start, separated by commas")
 	flag.Usage = func() {
-		fmt.Fprintln(os.Stderr, "usage: go run ./hack/test [-only postgres,milvus,kube,model,chromium] -- command [argument...]")
+		fmt.Fprintln(os.Stderr, "usage: go run ./hack/test [-only postgres,milvus,kube,model,chromium,oidc] -- command [argument...]")
 	}
 	flag.Parse()
 	if flag.NArg() == 0 {

@@ -15,7 +15,7 @@ import (
 	"github.com/mnemo-dev/mnemo/hack/parts"
 )
 
-var allParts = []string{"postgres", "milvus", "kube", "model", "chromium"}
+var allParts = []string{"postgres", "milvus", "kube", "model", "chromium", "oidc"}
 
 // started collects the parts that run and what a test must know of them.
 type started struct {
@@ -67,6 +67,12 @@ func (s *started) startOne(ctx context.Context, name string, o parts.Options) er
 			return err
 		}
 		s.add(nil, "MNEMO_TEST_MODEL="+model)
+	case "oidc":
+		provider, err := parts.OIDCProvider(ctx, o.Cache)
+		if err != nil {
+			return err
+		}
+		s.add(nil, "MNEMO_TEST_OIDC_PROVIDER="+provider)
 	case "chromium":
 		return s.fetchBrowser(ctx, o)
 	}

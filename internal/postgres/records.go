@@ -50,6 +50,9 @@ func (d *DB) Abandon(ctx context.Context, id tenant.ID) error {
 		if err := q.DeleteTenantSessions(ctx, string(id)); err != nil {
 			return err
 		}
+		if _, err := applyDomains(ctx, q, string(id), tenant.OIDC{}); err != nil {
+			return err
+		}
 		return q.NotifyTenant(ctx, string(id))
 	})
 	if err != nil {

@@ -108,7 +108,7 @@ func (d *DB) Session(ctx context.Context, h tenant.Hash) (tenant.Session, error)
 	if err != nil {
 		return tenant.Session{}, fmt.Errorf("read session: %w", mapError(err))
 	}
-	return tenant.Session{Namespace: row.Namespace, DisplayName: row.DisplayName, Identity: tenant.Identity{
+	return tenant.Session{Namespace: row.Namespace, DisplayName: row.DisplayName, Email: row.Email, Identity: tenant.Identity{
 		Scope:      tenant.Scope{Tenant: tenant.ID(row.TenantID), User: tenant.UserID(row.UserID)},
 		TenantName: row.TenantName, UserName: row.UserName,
 		Quota: tenant.Quota{

@@ -38,10 +38,15 @@ func (d *DB) Apply(ctx context.Context, spec tenant.Spec) (tenant.Tenant, error)
 		if err := d.applySettings(ctx, tx, q, id, spec); err != nil {
 			return err
 		}
-		if err := d.applyUsers(ctx, tx, q, id, spec); err != nil {
+		taken, err := applyDomains(ctx, q, id, spec.OIDC)
+		if err != nil {
+			return err
+		}
+		if err := d.applyUsers(ctx, tx, q, id, spec, taken); err != nil {
 			return err
 		}
 		out, err = readTenant(ctx, q, id, spec)
+		out.DomainsTaken = taken
 		return err
 	})
 	if err != nil {
@@ -183,6 +188,9 @@ func readTenant(ctx context.Context, q *db.Queries, id string, spec tenant.Spec)
 		return out, err
 	}
 	out.Places = p.places()
+	if out.People, err = q.CountPeople(ctx, id); err != nil {
+		return out, err
+	}
 	out.Users, err = readUsers(ctx, q, id)
 	return out, err
 }

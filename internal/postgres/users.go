@@ -12,9 +12,9 @@ import (
 // everyGeneration is above the generation of any token.
 const everyGeneration = int64(1) << 62
 
-// applyUsers makes the listed users the active ones. A user who is no longer
-// listed loses every token.
-func (d *DB) applyUsers(ctx context.Context, tx pgx.Tx, q *db.Queries, id string, spec tenant.Spec) error {
+// applyUsers makes the listed users and the people of the tenant's domains the
+// active ones. A user who is neither any longer loses every token.
+func (d *DB) applyUsers(ctx context.Context, tx pgx.Tx, q *db.Queries, id string, spec tenant.Spec, taken []string) error {
 	emails := make(map[string]string, len(spec.Users))
 	for _, s := range spec.Users {
 		emails[s.Name] = s.Email
@@ -27,6 +27,7 @@ func (d *DB) applyUsers(ctx context.Context, tx pgx.Tx, q *db.Queries, id string
 		email, listed := emails[u.Name]
 		delete(emails, u.Name)
 		switch {
+		case u.Issuer != nil && admits(spec.OIDC, taken, u):
 		case !listed && u.Active:
 			err = d.removeUser(ctx, tx, q, id, u, spec.DeletionPolicy)
 		case listed && (!u.Active || u.Email != email):
@@ -47,7 +48,7 @@ func (d *DB) applyUsers(ctx context.Context, tx pgx.Tx, q *db.Queries, id string
 	return nil
 }
 
-// readUsers returns the active users by name, each with its newest token.
+// readUsers returns the active listed users by name, each with its newest token.
 func readUsers(ctx context.Context, q *db.Queries, id string) ([]tenant.User, error) {
 	rows, err := q.ListUsers(ctx, id)
 	if err != nil {

@@ -1,6 +1,7 @@
 package tenant
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -56,7 +57,11 @@ type Session struct {
 	Identity
 	Namespace   string
 	DisplayName string // of the tenant; "" when it has none
+	Email       string // of a user who is not listed; else ""
 }
+
+// Who is what to call the person.
+func (s Session) Who() string { return cmp.Or(s.Email, s.UserName) }
 
 // SignInName is what the person signed in under.
 func (s Session) SignInName() SignInName { return SignInName{s.Namespace, s.TenantName, s.UserName} }
@@ -71,6 +76,10 @@ type SessionStore interface {
 	// time to wait when the account or the address failed too often, whichever
 	// replicas were asked.
 	SignIn(ctx context.Context, s SignIn) error
+	// SignInPerson begins a session of somebody an identity provider vouches for;
+	// the first makes the user. Forbidden when no tenant takes people of the
+	// domain, or it is suspended, or has no room.
+	SignInPerson(ctx context.Context, s PersonSignIn) error
 	// Session returns whose a session is; Unauthorized when there is none.
 	Session(ctx context.Context, h Hash) (Session, error)
 	// EndSession ends a session, if it is there.

@@ -70,6 +70,7 @@ type Spec struct {
 	Isolation      Isolation
 	TokenOverlap   time.Duration
 	Quota          Quota
+	OIDC           OIDC
 	Claim          ID // retained tenant whose data this one adopts; "" for none
 	Users          []UserSpec
 }
@@ -97,7 +98,11 @@ type Tenant struct {
 	Suspended bool
 	Quota     Quota
 	Places    Places // zero before Place
-	Users     []User // active ones, by name
+	Users     []User // listed ones, by name
+	// People counts the users who are not listed: they came by OIDC.
+	People int64
+	// DomainsTaken are those of the spec that belong to another tenant, by name.
+	DomainsTaken []string
 }
 
 // Identity is who a token belongs to, with what the data path needs of the

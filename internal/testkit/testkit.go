@@ -46,6 +46,13 @@ func Chromium(tb testing.TB) string {
 	return need(tb, "MNEMO_TEST_CHROMIUM")
 }
 
+// OIDCProvider returns the path of an identity provider; it takes a port and
+// redirect URIs.
+func OIDCProvider(tb testing.TB) string {
+	tb.Helper()
+	return need(tb, "MNEMO_TEST_OIDC_PROVIDER")
+}
+
 // Axe returns the path of axe-core, the script that finds what is inaccessible
 // about a page.
 func Axe(tb testing.TB) string {

@@ -147,6 +147,12 @@ type Message struct {
 	CreatedAt      time.Time
 }
 
+type OidcDomain struct {
+	Issuer   string
+	Domain   string
+	TenantID string
+}
+
 type Placement struct {
 	TenantID   string
 	Generation string
@@ -256,4 +262,6 @@ type User struct {
 	Conversations int64
 	CreatedAt     time.Time
 	Purging       bool
+	Issuer        *string
+	Subject       *string
 }

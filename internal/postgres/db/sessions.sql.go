@@ -193,6 +193,7 @@ func (q *Queries) GetHoldings(ctx context.Context, arg GetHoldingsParams) (GetHo
 
 const getSession = `-- name: GetSession :one
 select s.hash, s.tenant_id, s.user_id, n.namespace, n.name as tenant_name, n.display_name, u.name as user_name,
+    case when u.issuer is null then '' else u.email end::text as email,
     q.memories, q.conversations, q.storage, q.users, q.requests_per_minute, q.list_tokens, q.user_memories, q.user_conversations,
     coalesce(p.collection, '') as collection, coalesce(p.partition, '') as partition, coalesce(p.shared, false) as shared
 from sessions s
@@ -212,6 +213,7 @@ type GetSessionRow struct {
 	TenantName        string
 	DisplayName       string
 	UserName          string
+	Email             string
 	Memories          int64
 	Conversations     int64
 	Storage           int64
@@ -236,6 +238,7 @@ func (q *Queries) GetSession(ctx context.Context, hash []byte) (GetSessionRow, e
 		&i.TenantName,
 		&i.DisplayName,
 		&i.UserName,
+		&i.Email,
 		&i.Memories,
 		&i.Conversations,
 		&i.Storage,

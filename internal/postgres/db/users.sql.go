@@ -127,7 +127,7 @@ from users u
 left join lateral (
     select tenant_id, user_id, generation, hash, issuer, created_at, expires_at, last_used_at from tokens x where x.tenant_id = u.tenant_id and x.user_id = u.id order by x.generation desc limit 1
 ) t on true
-where u.tenant_id = $1 and u.active order by u.name
+where u.tenant_id = $1 and u.active and u.issuer is null order by u.name
 `
 
 type ListUsersRow struct {
@@ -189,7 +189,7 @@ func (q *Queries) LockUserByName(ctx context.Context, arg LockUserByNameParams) 
 }
 
 const lockUsers = `-- name: LockUsers :many
-select id, name, email, active from users where tenant_id = $1 and not purging order by name for update
+select id, name, email, active, issuer from users where tenant_id = $1 and not purging order by name for update
 `
 
 type LockUsersRow struct {
@@ -197,6 +197,7 @@ type LockUsersRow struct {
 	Name   string
 	Email  string
 	Active bool
+	Issuer *string
 }
 
 func (q *Queries) LockUsers(ctx context.Context, tenantID string) ([]LockUsersRow, error) {
@@ -213,6 +214,7 @@ func (q *Queries) LockUsers(ctx context.Context, tenantID string) ([]LockUsersRo
 			&i.Name,
 			&i.Email,
 			&i.Active,
+			&i.Issuer,
 		); err != nil {
 			return nil, err
 		}

@@ -30,6 +30,7 @@ from users u where u.tenant_id = @tenant_id and u.id = @user_id and u.active and
 
 -- name: GetSession :one
 select s.hash, s.tenant_id, s.user_id, n.namespace, n.name as tenant_name, n.display_name, u.name as user_name,
+    case when u.issuer is null then '' else u.email end::text as email,
     q.memories, q.conversations, q.storage, q.users, q.requests_per_minute, q.list_tokens, q.user_memories, q.user_conversations,
     coalesce(p.collection, '') as collection, coalesce(p.partition, '') as partition, coalesce(p.shared, false) as shared
 from sessions s

@@ -1,5 +1,5 @@
 -- name: LockUsers :many
-select id, name, email, active from users where tenant_id = @tenant_id and not purging order by name for update;
+select id, name, email, active, issuer from users where tenant_id = @tenant_id and not purging order by name for update;
 
 -- name: ListUsers :many
 select u.id, u.name, u.email,
@@ -10,7 +10,7 @@ from users u
 left join lateral (
     select * from tokens x where x.tenant_id = u.tenant_id and x.user_id = u.id order by x.generation desc limit 1
 ) t on true
-where u.tenant_id = @tenant_id and u.active order by u.name;
+where u.tenant_id = @tenant_id and u.active and u.issuer is null order by u.name;
 
 -- name: InsertUser :exec
 insert into users (tenant_id, name, email) values (@tenant_id, @name, @email);

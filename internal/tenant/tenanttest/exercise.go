@@ -42,6 +42,7 @@ func Exercise(t *testing.T, open func(t *testing.T) Backend) {
 		"apply creates":                 applyCreates,
 		"apply twice writes nothing":    applyTwice,
 		"apply changes":                 applyChanges,
+		"apply gives a domain once":     applyDomains,
 		"apply keeps users apart":       applyUsers,
 		"a taken name is a conflict":    takenName,
 		"unknown tenants are not found": unknown,

@@ -151,3 +151,33 @@ func usageCounts(c check) {
 		t.Errorf("the other tenant's usage is %+v (%v), want 2 users only", got, err)
 	}
 }
+
+// applyDomains: the first tenant to name a domain has it, until it names it no
+// longer or is retired.
+func applyDomains(c check) {
+	t, b := c.t, c.Backend
+	issuer := "https://id.test/" + uuid.NewString()
+	first, second := applied(t, b), applied(t, b)
+	names := func(f *fixture, want []string, domains ...string) {
+		t.Helper()
+		f.spec.OIDC = tenant.OIDC{Issuer: issuer, Domains: domains}
+		f.apply(t)
+		if diff := cmp.Diff(want, f.got.DomainsTaken, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("domains taken (-want +got):\n%s", diff)
+		}
+	}
+	names(first, nil, "acme.test", "acme.example")
+	version := b.Version(t, first.got.ID)
+	names(first, nil, "acme.example", "acme.test")
+	if b.Version(t, first.got.ID) != version {
+		t.Error("the same domains in another order are written")
+	}
+	names(second, []string{"acme.example"}, "globex.test", "acme.example")
+	names(first, nil, "acme.test")
+	names(second, nil, "globex.test", "acme.example")
+	names(first, []string{"acme.example", "globex.test"}, "globex.test", "acme.example")
+	if _, err := b.Store.Retire(t.Context(), second.spec.ID, tenant.Retain); err != nil {
+		t.Fatal(err)
+	}
+	names(first, nil, "globex.test", "acme.example")
+}

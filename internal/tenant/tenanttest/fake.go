@@ -29,6 +29,7 @@ type Fake struct {
 	made       int64                      // last number given out
 	users      tenant.UserID              // last one given out
 	places     int                        // last one given out
+	domains    map[[2]string]tenant.ID    // by issuer and domain
 	calls      map[string]int
 	reindexed  map[tenant.ID]int
 }
@@ -75,6 +76,7 @@ func NewFake() *Fake {
 	return &Fake{
 		rows: map[tenant.ID]*row{}, hashes: map[tenant.Hash]*token{}, calls: map[string]int{},
 		partitions: map[tenant.Placement]int64{}, reindexed: map[tenant.ID]int{},
+		domains: map[[2]string]tenant.ID{},
 	}
 }
 
@@ -115,11 +117,33 @@ func (f *Fake) Apply(_ context.Context, spec tenant.Spec) (got tenant.Tenant, er
 		u.shorten(spec.TokenOverlap)
 	}
 	spec.Users = nil
+	spec.OIDC.Domains = slices.Sorted(slices.Values(spec.OIDC.Domains)) // a set
 	if !sameSpec(r.spec, spec) {
 		r.version++
 	}
 	r.spec = spec
-	return r.tenant(key), nil
+	got = r.tenant(key)
+	got.DomainsTaken = f.takeDomains(key, spec.OIDC)
+	return got, nil
+}
+
+// takeDomains gives the tenant the domains of its spec that nobody has, and
+// returns those that another has.
+func (f *Fake) takeDomains(key tenant.ID, spec tenant.OIDC) (taken []string) {
+	for d, owner := range f.domains {
+		if owner == key && (d[0] != spec.Issuer || !slices.Contains(spec.Domains, d[1])) {
+			delete(f.domains, d)
+		}
+	}
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(spec.Domains))) {
+		d := [2]string{spec.Issuer, name}
+		if owner, ok := f.domains[d]; ok && owner != key {
+			taken = append(taken, name)
+			continue
+		}
+		f.domains[d] = key
+	}
+	return taken
 }
 
 // adopt finds or makes the row the spec is for.
@@ -263,6 +287,7 @@ func (f *Fake) Retire(_ context.Context, id tenant.ID, policy tenant.DeletionPol
 		for _, u := range r.users {
 			u.revoke(u.newest + 1)
 		}
+		f.takeDomains(key, tenant.OIDC{})
 		if policy == tenant.Retain {
 			return tenant.Remaining{}, nil
 		}

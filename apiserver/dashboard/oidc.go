@@ -1,0 +1,199 @@
+package dashboard
+
+import (
+	"context"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"github.com/gofiber/fiber/v2"
+	"golang.org/x/oauth2"
+
+	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+const (
+	// attemptLife is how long one has at the provider.
+	attemptLife = 10 * time.Minute
+	// providerTimeout is for each request to a provider.
+	providerTimeout = 10 * time.Second
+
+	attemptCookie       = "mnemo_sign_in"
+	secureAttemptCookie = "__Host-mnemo_sign_in"
+)
+
+// Provider is an identity provider of the host's choice. Only of these may
+// Tenants name one in spec.oidc.issuer with effect.
+type Provider struct {
+	Name         string `json:"name"`   // on the button: Sign in with Name
+	Issuer       string `json:"issuer"` // its URL, as its discovery document says
+	ClientID     string `json:"clientId"`
+	ClientSecret string `json:"clientSecret"`
+
+	mu    sync.Mutex
+	found *oidc.Provider
+}
+
+// discover asks the provider where its endpoints are, until it answered once.
+func (p *Provider) discover(ctx context.Context) (*oidc.Provider, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.found != nil {
+		return p.found, nil
+	}
+	found, err := oidc.NewProvider(withClient(context.WithoutCancel(ctx)), p.Issuer)
+	if err != nil {
+		return nil, p.away(err)
+	}
+	p.found = found
+	return found, nil
+}
+
+func (p *Provider) away(err error) error {
+	return &fault.Error{Kind: fault.Unavailable, Message: p.Name + " does not answer; try again in a moment", Err: err}
+}
+
+var providerClient = &http.Client{Timeout: providerTimeout}
+
+func withClient(ctx context.Context) context.Context { return oidc.ClientContext(ctx, providerClient) }
+
+// attempt is a sign-in between our page and the provider's answer. The browser
+// keeps it, so that any replica can go on with it and another browser cannot.
+type attempt struct {
+	Provider int
+	State    string
+	Nonce    string
+	Verifier string // of PKCE
+	Next     string
+}
+
+func (d *Dashboard) oauth(c *fiber.Ctx, p *Provider, found *oidc.Provider) *oauth2.Config {
+	return &oauth2.Config{
+		ClientID: p.ClientID, ClientSecret: p.ClientSecret, Endpoint: found.Endpoint(),
+		RedirectURL: origin(c) + "/sign-in/callback", Scopes: []string{oidc.ScopeOpenID, "email"},
+	}
+}
+
+// leave sends the browser to an identity provider.
+func (d *Dashboard) leave(c *fiber.Ctx) error {
+	n, err := strconv.Atoi(c.Params("provider"))
+	if err != nil || n < 0 || n >= len(d.Providers) {
+		return fault.New(fault.NotFound, "there is no such way to sign in")
+	}
+	p := d.Providers[n]
+	found, err := p.discover(c.UserContext())
+	if err != nil {
+		return d.signInFailed(c, err)
+	}
+	a := attempt{Provider: n, Verifier: oauth2.GenerateVerifier(), Next: localPath(c.Query("next"), "/memories")}
+	for _, secret := range []*string{&a.State, &a.Nonce} {
+		if *secret, err = tenant.NewSession(d.Random); err != nil {
+			return err
+		}
+	}
+	value, err := json.Marshal(a)
+	if err != nil {
+		return fmt.Errorf("encode sign-in: %w", err)
+	}
+	d.setAttempt(c, base64.RawURLEncoding.EncodeToString(value), d.Now().Add(attemptLife))
+	return c.Redirect(d.oauth(c, p, found).AuthCodeURL(a.State, oidc.Nonce(a.Nonce), oauth2.S256ChallengeOption(a.Verifier)), fiber.StatusSeeOther)
+}
+
+// comeBack takes a provider's answer and begins the session.
+func (d *Dashboard) comeBack(c *fiber.Ctx) error {
+	a, ok := d.attempt(c)
+	d.setAttempt(c, "", time.Unix(0, 0))
+	if !ok || subtle.ConstantTimeCompare([]byte(a.State), []byte(c.Query("state"))) != 1 {
+		return d.signInFailed(c, fault.New(fault.Invalid, "that sign-in took too long or was begun in another browser; begin again"))
+	}
+	p := d.Providers[a.Provider]
+	if c.Query("error") != "" {
+		return d.signInFailed(c, fault.New(fault.Forbidden, "%s did not let you in; begin again", p.Name))
+	}
+	person, err := d.vouched(c, p, a)
+	if err != nil {
+		return d.signInFailed(c, err)
+	}
+	secret, err := tenant.NewSession(d.Random)
+	if err != nil {
+		return err
+	}
+	err = d.Sessions.SignInPerson(c.UserContext(), tenant.PersonSignIn{
+		Person: person, Session: tenant.HashSecret(secret), Lifetime: sessionLife,
+	})
+	if err != nil {
+		return d.signInFailed(c, err)
+	}
+	d.begin(c, secret)
+	return c.Redirect(a.Next, fiber.StatusSeeOther)
+}
+
+// vouched returns whom the provider vouches for.
+func (d *Dashboard) vouched(c *fiber.Ctx, p *Provider, a attempt) (tenant.Person, error) {
+	found, err := p.discover(c.UserContext())
+	if err != nil {
+		return tenant.Person{}, err
+	}
+	ctx := withClient(c.UserContext())
+	tokens, err := d.oauth(c, p, found).Exchange(ctx, c.Query("code"), oauth2.VerifierOption(a.Verifier))
+	if err != nil {
+		return tenant.Person{}, &fault.Error{Kind: fault.Invalid, Message: p.Name + " did not confirm the sign-in; begin again", Err: err}
+	}
+	raw, _ := tokens.Extra("id_token").(string)
+	id, err := found.Verifier(&oidc.Config{ClientID: p.ClientID, Now: d.Now}).Verify(ctx, raw)
+	if err != nil || subtle.ConstantTimeCompare([]byte(id.Nonce), []byte(a.Nonce)) != 1 {
+		return tenant.Person{}, &fault.Error{Kind: fault.Invalid, Message: p.Name + " confirmed another sign-in; begin again", Err: err}
+	}
+	var claims struct {
+		Email    string `json:"email"`
+		Verified bool   `json:"email_verified"`
+	}
+	if err := id.Claims(&claims); err != nil || !claims.Verified || claims.Email == "" {
+		return tenant.Person{}, &fault.Error{Kind: fault.Forbidden, Err: err,
+			Message: p.Name + " knows no verified e-mail address of yours; verify it there and begin again"}
+	}
+	return tenant.Person{Issuer: id.Issuer, Subject: id.Subject, Email: claims.Email}, nil
+}
+
+// signInFailed shows the sign-in page with what went wrong.
+func (d *Dashboard) signInFailed(c *fiber.Ctx, err error) error {
+	return d.refused(c, signInView{Next: "/memories"}, err)
+}
+
+func (d *Dashboard) providerNames() (names []string) {
+	for _, p := range d.Providers {
+		names = append(names, p.Name)
+	}
+	return names
+}
+
+func (d *Dashboard) attempt(c *fiber.Ctx) (a attempt, ok bool) {
+	name := attemptCookie
+	if overTLS(c) {
+		name = secureAttemptCookie
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(c.Cookies(name))
+	if err != nil || json.Unmarshal(raw, &a) != nil || a.State == "" {
+		return attempt{}, false
+	}
+	a.Next = localPath(a.Next, "/memories")
+	return a, a.Provider >= 0 && a.Provider < len(d.Providers)
+}
+
+func (d *Dashboard) setAttempt(c *fiber.Ctx, value string, expires time.Time) {
+	name := attemptCookie
+	if overTLS(c) {
+		name = secureAttemptCookie
+	}
+	c.Cookie(&fiber.Cookie{
+		Name: name, Value: value, Path: "/", Expires: expires,
+		HTTPOnly: true, SameSite: fiber.CookieSameSiteLaxMode, Secure: overTLS(c),
+	})
+}

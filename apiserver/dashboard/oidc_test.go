@@ -1,0 +1,297 @@
+package dashboard_test
+
+import (
+	"bufio"
+	"context"
+	"html"
+	"net"
+	"net/http"
+	"net/url"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/mnemo-dev/mnemo/apiserver/dashboard"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+	"github.com/mnemo-dev/mnemo/internal/testkit"
+)
+
+// chooseIssuer chooses where the identity provider will be.
+func (s *site) chooseIssuer(t *testing.T) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.issuer = "http://" + l.Addr().String()
+	_ = l.Close()
+}
+
+// provider is what a replica is told of the identity provider.
+func (s *site) provider() *dashboard.Provider {
+	return &dashboard.Provider{Name: "Example ID", Issuer: s.issuer, ClientID: "mnemo", ClientSecret: "secret"}
+}
+
+// startProvider starts a certified identity provider that sends people back to
+// the replicas.
+func (s *site) startProvider(t *testing.T) {
+	t.Helper()
+	u, err := url.Parse(s.issuer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(context.Background(), testkit.OIDCProvider(t), u.Port(), s.urls[0]+"/sign-in/callback", s.urls[1]+"/sign-in/callback")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		if strings.HasPrefix(lines.Text(), "listening") {
+			go func() {
+				for lines.Scan() { //nolint:revive // what it says later is nobody's
+				}
+			}()
+			return
+		}
+	}
+	t.Fatal("the identity provider ended before it listened")
+}
+
+// signsInPeople: people of an identity provider become users at their first
+// sign-in, the same ones at the next, in the tenant of their domain.
+func signsInPeople(t *testing.T, s *site, _ *browser) {
+	listed := s.newTenant(t, s.takes("acme.test"), "alice")
+	ann := s.visitor(t, 0)
+	if status, where := ann.signInAt(t, "ann@acme.test", "/connect"); status != http.StatusSeeOther || where != "/connect" {
+		t.Fatalf("the first sign-in ended with %d at %q, want /connect", status, where)
+	}
+	if status, body := ann.get(t, "/memories"); status != http.StatusOK || !strings.Contains(body, "ann@acme.test") {
+		t.Errorf("signed in: %d, or no address on the page", status)
+	}
+	ann.post(t, "/memories", url.Values{"text": {"2026-05-01 Ann keeps bees."}})
+	users := s.people(t, listed[0].spec)
+
+	again := s.visitor(t, 1)
+	again.signInAt(t, "ann@acme.test", "")
+	if _, body := again.get(t, "/memories"); !strings.Contains(body, "Ann keeps bees") {
+		t.Error("at the second sign-in, by another replica, the person finds nothing of the first")
+	}
+	if now := s.people(t, listed[0].spec); now != users || now != 1 {
+		t.Errorf("%d people after the first sign-in, %d after the second, want 1", users, now)
+	}
+
+	// Never merged by address: the listed alice is somebody else.
+	s.visitor(t, 0).signInAt(t, "alice@acme.test", "")
+	if now := s.people(t, listed[0].spec); now != 2 {
+		t.Errorf("%d people after one with a listed user's name, want 2", now)
+	}
+}
+
+// turnsPeopleAway: no tenant for the domain, an address nobody verified, no
+// room, a tenant that is suspended or takes them no longer.
+func turnsPeopleAway(t *testing.T, s *site, _ *browser) {
+	u := s.newTenant(t, func(spec *tenant.Spec) {
+		s.takes("globex.test")(spec)
+		spec.Quota.Users = 2
+	}, "alice")[0]
+	away := func(login, want string) {
+		t.Helper()
+		status, body := s.visitor(t, 0).signInAt(t, login, "")
+		if status < 400 || !strings.Contains(html.UnescapeString(body), want) {
+			t.Errorf("%s: %d, want a page that says %q", login, status, want)
+		}
+	}
+	away("eve@nowhere.test", "Nobody here takes people of nowhere.test")
+	away("unverified@globex.test", "knows no verified e-mail address")
+	dan := s.visitor(t, 0)
+	if status, _ := dan.signInAt(t, "dan@globex.test", ""); status != http.StatusSeeOther {
+		t.Fatalf("dan: %d", status)
+	}
+	away("erin@globex.test", "All 2 users of this tenant are taken")
+
+	taken := s.newTenant(t, s.takes("globex.test"))
+	if len(taken) != 0 {
+		t.Fatal("a tenant without listed users has some")
+	}
+	u.spec.Suspended = true
+	s.apply(t, u.spec)
+	away("dan@globex.test", "suspended")
+	u.spec.Suspended = false
+	s.apply(t, u.spec)
+	dan.signInAt(t, "dan@globex.test", "")
+	u.spec.OIDC.Domains = nil
+	s.apply(t, u.spec)
+	if status, _ := dan.get(t, "/memories"); status != http.StatusSeeOther {
+		t.Errorf("a session goes on though the tenant takes its person no longer: %d", status)
+	}
+	if n := s.people(t, u.spec); n != 0 {
+		t.Errorf("%d people of a tenant that takes none", n)
+	}
+}
+
+// refusesForgedAnswers: another browser's sign-in, an old state, a code nobody gave.
+func refusesForgedAnswers(t *testing.T, s *site, _ *browser) {
+	s.newTenant(t, s.takes("initech.test"))
+	v := s.visitor(t, 0)
+	if status, body := v.get(t, "/sign-in/callback?code=x&state=y"); status != http.StatusBadRequest || !strings.Contains(body, "begin again") {
+		t.Errorf("an answer nobody asked for: %d", status)
+	}
+	_, callback := v.walk(t, "peter@initech.test", "")
+	other := s.visitor(t, 0)
+	other.get(t, "/sign-in/with/0")
+	if status, _ := other.get(t, callback); status != http.StatusBadRequest {
+		t.Errorf("another browser's answer: %d", status)
+	}
+	u, err := url.Parse(callback)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := u.Query()
+	q.Set("code", "forged")
+	if status, _ := v.get(t, u.Path+"?"+q.Encode()); status != http.StatusBadRequest {
+		t.Errorf("a forged code: %d", status)
+	}
+	if status, _ := v.get(t, "/memories"); status != http.StatusSeeOther {
+		t.Errorf("somebody is signed in after that: %d", status)
+	}
+	v.get(t, "/sign-in/with/0")
+	if status, body := v.get(t, "/sign-in/callback?error=access_denied&state="+v.state(t)); status != http.StatusForbidden || !strings.Contains(body, "did not let you in") {
+		t.Errorf("a person who changed their mind: %d", status)
+	}
+}
+
+// showsProviders: the way of a person with a browser.
+func showsProviders(t *testing.T, s *site, b *browser) {
+	s.newTenant(t, s.takes("hooli.test"))
+	tab := b.newPerson(t, s.urls[0])
+	tab.open("/")
+	tab.looks("sign-in-oidc")
+	tab.expects("fonts.googleapis.com") // the provider's own page
+	tab.expects("favicon.ico")
+	tab.click("a.provider")
+	tab.fill("input[name=login]", "gavin@hooli.test")
+	tab.fill("input[name=password]", "any")
+	tab.click("button[type=submit]")
+	tab.sees("Authorize")
+	tab.click("button[type=submit]")
+	tab.at("/memories")
+	tab.sees("gavin@hooli.test")
+	tab.click("header button.plain")
+	tab.at("/sign-in")
+	tab.open("/memories")
+	tab.at("/sign-in")
+}
+
+// takes makes a tenant's spec take people of the domain.
+func (s *site) takes(domain string) func(*tenant.Spec) {
+	return func(spec *tenant.Spec) { spec.OIDC = tenant.OIDC{Issuer: s.issuer, Domains: []string{domain}} }
+}
+
+// people counts the users of a tenant that are not listed.
+func (s *site) people(t *testing.T, spec tenant.Spec) int64 {
+	t.Helper()
+	stored, err := s.db.Apply(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return stored.People
+}
+
+var redirectForm = regexp.MustCompile(`action="([^"]+)"`)
+
+// signInAt goes all the way through the provider and returns how our answer to
+// it ended: its status, and where it leads or what it shows.
+func (v visitor) signInAt(t *testing.T, login, next string) (status int, where string) {
+	t.Helper()
+	_, callback := v.walk(t, login, next)
+	return v.follow(t, callback)
+}
+
+// walk goes to the provider and through its pages, until it sends the browser back.
+func (v visitor) walk(t *testing.T, login, next string) (status int, callback string) {
+	t.Helper()
+	where := v.url + "/sign-in/with/0?next=" + url.QueryEscape(next)
+	for range 12 {
+		var body string
+		if status, body = v.follow(t, where); status == http.StatusSeeOther || status == http.StatusFound {
+			if where = body; strings.Contains(where, "/sign-in/callback?") {
+				u, err := url.Parse(where)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return status, u.RequestURI()
+			}
+			continue
+		}
+		form := redirectForm.FindStringSubmatch(body)
+		if form == nil {
+			t.Fatalf("the provider shows %d %s", status, body)
+		}
+		values := url.Values{"prompt": {"consent"}}
+		if strings.Contains(body, `name="login"`) {
+			values = url.Values{"prompt": {"login"}, "login": {login}, "password": {"any"}}
+		}
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, html.UnescapeString(form[1]), strings.NewReader(values.Encode()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		res, err := v.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = res.Body.Close()
+		where = res.Header.Get("Location")
+	}
+	t.Fatal("the provider does not send the browser back")
+	return 0, ""
+}
+
+// follow asks for an address and returns where it leads, or what is there.
+func (v visitor) follow(t *testing.T, where string) (status int, next string) {
+	t.Helper()
+	if strings.HasPrefix(where, "/") {
+		where = v.url + where
+	}
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, where, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Accept", "text/html")
+	res, err := v.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if to, err := res.Location(); err == nil {
+		if strings.HasPrefix(to.String(), v.url+"/") && !strings.Contains(to.Path, "callback") {
+			return res.StatusCode, to.RequestURI()
+		}
+		return res.StatusCode, to.String()
+	}
+	text := new(strings.Builder)
+	if _, err := bufio.NewReader(res.Body).WriteTo(text); err != nil {
+		t.Fatal(err)
+	}
+	return res.StatusCode, text.String()
+}
+
+// state is that of the sign-in the visitor has begun.
+func (v visitor) state(t *testing.T) string {
+	t.Helper()
+	_, where := v.follow(t, "/sign-in/with/0")
+	u, err := url.Parse(where)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u.Query().Get("state")
+}

@@ -1,0 +1,52 @@
+package controllers_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/mnemo-dev/mnemo/api/v1alpha1"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+// A domain another Tenant named first is told, and taken as soon as it is free;
+// the rest of the Tenant works meanwhile.
+func TestOIDC(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	tn := w.expectReady(t, w.newTenant("alice"))
+	if c := meta.FindStatusCondition(tn.Status.Conditions, v1alpha1.OIDCReady); c != nil {
+		t.Errorf("without spec.oidc there is a condition %+v", c)
+	}
+	other := tenant.Spec{ID: tenant.ID(uuid.NewString()), Cluster: "cluster-1", Namespace: "elsewhere", Name: "first",
+		OIDC: tenant.OIDC{Issuer: "https://id.test", Domains: []string{"acme.test"}}}
+	if _, err := w.fake.Apply(t.Context(), other); err != nil {
+		t.Fatal(err)
+	}
+	w.mustUpdate(t, func(tn *v1alpha1.Tenant) {
+		tn.Spec.OIDC = &v1alpha1.TenantOIDC{Issuer: "https://id.test", EmailDomains: []string{"acme.test", "acme.example"}}
+	})
+	w.expectReconciled(t)
+	w.expectCondition(t, v1alpha1.OIDCReady, metav1.ConditionFalse, v1alpha1.ReasonDomainTaken, "people of acme.test sign in to another Tenant")
+	w.expectCondition(t, v1alpha1.Ready, metav1.ConditionTrue, v1alpha1.ReasonReady, "")
+	w.expectEvents(t, "Normal Ready", "Warning DomainTaken")
+
+	other.OIDC = tenant.OIDC{}
+	if _, err := w.fake.Apply(t.Context(), other); err != nil {
+		t.Fatal(err)
+	}
+	w.expectReconciled(t)
+	w.expectCondition(t, v1alpha1.OIDCReady, metav1.ConditionTrue, v1alpha1.ReasonApplied, "")
+	got, _ := w.fake.Spec(tenant.ID(tn.UID))
+	if diff := cmp.Diff(tenant.OIDC{Issuer: "https://id.test", Domains: []string{"acme.example", "acme.test"}}, got.OIDC); diff != "" {
+		t.Errorf("stored (-want +got):\n%s", diff)
+	}
+	w.mustUpdate(t, func(tn *v1alpha1.Tenant) { tn.Spec.OIDC = nil })
+	w.expectReconciled(t)
+	if c := meta.FindStatusCondition(w.tenant(t).Status.Conditions, v1alpha1.OIDCReady); c != nil {
+		t.Errorf("the condition outlives spec.oidc: %+v", c)
+	}
+}

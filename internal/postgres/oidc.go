@@ -1,0 +1,99 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/postgres/db"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+// applyDomains makes the tenant's domains those of the spec that no other
+// tenant has, and returns the ones another has: the first to name one keeps it.
+func applyDomains(ctx context.Context, q *db.Queries, id string, spec tenant.OIDC) (taken []string, err error) {
+	domains := slices.Compact(slices.Sorted(slices.Values(spec.Domains)))
+	if spec.Issuer == "" {
+		domains = nil
+	}
+	if err := q.DropDomains(ctx, db.DropDomainsParams{TenantID: id, Issuer: spec.Issuer, Domains: domains}); err != nil {
+		return nil, err
+	}
+	if len(domains) == 0 {
+		return nil, nil
+	}
+	if err := q.ClaimDomains(ctx, db.ClaimDomainsParams{TenantID: id, Issuer: spec.Issuer, Domains: domains}); err != nil {
+		return nil, err
+	}
+	return q.OthersDomains(ctx, db.OthersDomainsParams{TenantID: id, Issuer: spec.Issuer, Domains: domains})
+}
+
+// admits reports whether a tenant still takes the person a user is.
+func admits(spec tenant.OIDC, taken []string, u db.LockUsersRow) bool {
+	domain := tenant.Person{Email: u.Email}.Domain()
+	return *u.Issuer == spec.Issuer && slices.Contains(spec.Domains, domain) && !slices.Contains(taken, domain)
+}
+
+// admit returns the person's user, a new one at the first sign-in if the
+// tenant has room for one.
+func admit(ctx context.Context, q *db.Queries, owner db.DomainOwnerRow, p tenant.Person) (int64, error) {
+	u, err := q.LockPerson(ctx, db.LockPersonParams{TenantID: owner.ID, Issuer: p.Issuer, Subject: p.Subject})
+	known := err == nil
+	switch {
+	case err != nil && !errors.Is(err, pgx.ErrNoRows):
+		return 0, err
+	case known && u.Purging:
+		return 0, fault.New(fault.Conflict, "what you had here is still being deleted; try again in a minute")
+	case known && u.Active && u.Email == p.Email:
+		return u.ID, nil
+	}
+	if !known || !u.Active {
+		n, err := q.CountUsers(ctx, owner.ID)
+		if err != nil {
+			return 0, err
+		}
+		if n >= owner.Users {
+			return 0, fault.New(fault.Forbidden, "all %d users of this tenant are taken; ask whoever operates it for more", owner.Users)
+		}
+	}
+	if known {
+		return u.ID, q.SetUser(ctx, db.SetUserParams{TenantID: owner.ID, ID: u.ID, Email: p.Email, Active: true})
+	}
+	return q.InsertPerson(ctx, db.InsertPersonParams{
+		TenantID: owner.ID, Name: p.UserName(), Email: p.Email, Issuer: p.Issuer, Subject: p.Subject,
+	})
+}
+// SignInPerson implements tenant.SessionStore.
+func (d *DB) SignInPerson(ctx context.Context, s tenant.PersonSignIn) error {
+	err := d.inTx(ctx, func(_ pgx.Tx, q *db.Queries) error {
+		if err := q.ExpireSessions(ctx); err != nil {
+			return err
+		}
+		owner, err := q.DomainOwner(ctx, db.DomainOwnerParams{Issuer: s.Issuer, Domain: s.Domain()})
+		if errors.Is(err, pgx.ErrNoRows) {
+			return fault.New(fault.Forbidden, "nobody here takes people of %s; ask whoever invited you", s.Domain())
+		}
+		if err != nil {
+			return err
+		}
+		if owner.Suspended {
+			return fault.New(fault.Forbidden, "this tenant is suspended; its data is kept, ask whoever operates it")
+		}
+		user, err := admit(ctx, q, owner, s.Person)
+		if err != nil {
+			return err
+		}
+		return q.InsertPersonSession(ctx, db.InsertPersonSessionParams{
+			Hash: s.Session[:], TenantID: owner.ID, UserID: user, Lifetime: interval(s.Lifetime),
+		})
+	})
+	if err != nil {
+		return fmt.Errorf("sign in: %w", err)
+	}
+	return nil
+}
+

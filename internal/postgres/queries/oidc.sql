@@ -1,0 +1,42 @@
+-- name: DropDomains :exec
+-- Those a tenant no longer names.
+delete from oidc_domains where tenant_id = @tenant_id and not (issuer = @issuer and domain = any(@domains::text[]));
+
+-- name: ClaimDomains :exec
+insert into oidc_domains (issuer, domain, tenant_id)
+select @issuer, d, @tenant_id from unnest(@domains::text[]) d
+where not exists (select from oidc_domains o where o.issuer = @issuer and o.domain = d)
+order by d
+on conflict do nothing;
+
+-- name: OthersDomains :many
+select domain from oidc_domains where issuer = @issuer and domain = any(@domains::text[]) and tenant_id <> @tenant_id order by domain;
+
+-- name: DomainOwner :one
+-- Locks what the tenant holds, as every writer does first, and the domain: an
+-- Apply that takes it away waits, and then sees the user.
+select n.id, n.suspended, q.users from oidc_domains o
+join tenants n on n.id = o.tenant_id and n.state = 'active'
+join quotas q on q.tenant_id = n.id
+join usage s on s.tenant_id = n.id
+where o.issuer = @issuer and o.domain = @domain
+for update of s for share of o;
+
+-- name: LockPerson :one
+select id, email, active, purging from users where tenant_id = @tenant_id and issuer = @issuer::text and subject = @subject::text for update;
+
+-- name: CountUsers :one
+select count(*) from users where tenant_id = @tenant_id and active;
+
+-- name: InsertPerson :one
+insert into users (tenant_id, name, email, issuer, subject)
+values (@tenant_id, @name, @email, @issuer::text, @subject::text) returning id;
+
+-- name: CountPeople :one
+select count(*) from users where tenant_id = @tenant_id and active and issuer is not null;
+-- name: InsertPersonSession :exec
+-- Of somebody without a password.
+insert into sessions (hash, tenant_id, user_id, password_hash, expires_at)
+select @hash, u.tenant_id, u.id, u.password_hash, now() + @lifetime::interval
+from users u where u.tenant_id = @tenant_id and u.id = @user_id;
+
