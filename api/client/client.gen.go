@@ -1465,9 +1465,9 @@ type ClientInterface interface {
 	// Corresponds with GET /api/chat-history/count (the `CountConversations` operationId).
 	CountConversations(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ImportFileWithBody Import an export of ChatGPT or Claude
+	// ImportFileWithBody Import an export of ChatGPT, Claude or this API
 	//
-	// A .zip or .json as the platform gives it, parts and zips in zips included; what it is, is found by its content. The answer comes when the file is stored; its conversations follow, and GET /api/chat-history/imports/{importId} tells how far it is. Conversations that are there already gain what is new; importing a file twice changes nothing. Over the conversation quota the newest of the file are active and the rest blocked until there is room. With an `Idempotency-Key`, the same file and platform count as the same body.
+	// A .zip or .json as the platform gives it, parts and zips in zips included; what it is, is found by its content. The answer comes when the file is stored; its conversations follow, and GET /api/chat-history/imports/{importId} tells how far it is. Conversations that are there already gain what is new; importing a file twice changes nothing. Over the conversation quota the newest of the file are active and the rest blocked until there is room. What GET /api/export gave goes into an empty account only, with its ids, times, versions and states; otherwise the import fails and says so. With an `Idempotency-Key`, the same file and platform count as the same body.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -1957,9 +1957,9 @@ func (c *Requests) CountConversations(ctx context.Context, reqEditors ...Request
 	return c.Client.Do(req)
 }
 
-// ImportFileWithBody Import an export of ChatGPT or Claude
+// ImportFileWithBody Import an export of ChatGPT, Claude or this API
 //
-// A .zip or .json as the platform gives it, parts and zips in zips included; what it is, is found by its content. The answer comes when the file is stored; its conversations follow, and GET /api/chat-history/imports/{importId} tells how far it is. Conversations that are there already gain what is new; importing a file twice changes nothing. Over the conversation quota the newest of the file are active and the rest blocked until there is room. With an `Idempotency-Key`, the same file and platform count as the same body.
+// A .zip or .json as the platform gives it, parts and zips in zips included; what it is, is found by its content. The answer comes when the file is stored; its conversations follow, and GET /api/chat-history/imports/{importId} tells how far it is. Conversations that are there already gain what is new; importing a file twice changes nothing. Over the conversation quota the newest of the file are active and the rest blocked until there is room. What GET /api/export gave goes into an empty account only, with its ids, times, versions and states; otherwise the import fails and says so. With an `Idempotency-Key`, the same file and platform count as the same body.
 //
 // Takes any type of body and a specified content type.
 //
@@ -4164,7 +4164,7 @@ func (c *Client) CountConversations(ctx context.Context, editors ...RequestEdito
 	return decode[ConversationCount](response, err)
 }
 
-// ImportFile: Import an export of ChatGPT or Claude (POST /api/chat-history/import).
+// ImportFile: Import an export of ChatGPT, Claude or this API (POST /api/chat-history/import).
 func (c *Client) ImportFile(ctx context.Context, params *ImportFileParams, contentType string, body io.Reader, editors ...RequestEditorFn) (*Answer[StartedImport], error) {
 	response, err := c.requests.ImportFileWithBody(ctx, params, contentType, body, editors...)
 	return decode[StartedImport](response, err)

@@ -14,11 +14,11 @@ import (
 
 // signInView is the sign-in page.
 type signInView struct {
-	Name    string
-	Next    string // where to go after
+	Name string
+	Next string // where to go after
 	// Providers are the names of the other ways to sign in.
 	Providers []string
-	Problem string
+	Problem   string
 }
 
 func (d *Dashboard) home(c *fiber.Ctx) error {
