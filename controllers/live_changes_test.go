@@ -110,6 +110,7 @@ func TestChangesHoldOnTheDataPath(t *testing.T) { //nolint:paralleltest // the o
 	bob := token("bob")
 	measure("quota.memories 0: a write is 403", set(`{"quota":{"memories":0}}`), func() bool { return l.remember(t, bob, "no") == http.StatusForbidden })
 	measure("quota.memories 100: a write is 200", set(`{"quota":{"memories":100}}`), func() bool { return l.remember(t, bob, "yes") == http.StatusOK })
+	// Until the bound is heard of, a try or two may be stored.
 	measure("quota.perUser.memories 1: a user's second is 403", set(`{"quota":{"perUser":{"memories":1}}}`), func() bool {
 		return l.remember(t, bob, "no") == http.StatusForbidden
 	})
@@ -151,7 +152,7 @@ func TestChangesHoldOnTheDataPath(t *testing.T) { //nolint:paralleltest // the o
 	measure("created again with claim: a new token works, on the old data", set(fmt.Sprintf(
 		`{"claim":%q,"users":[{"name":"bob"}],"quota":{`+roomy+`}}`, resource)), func() bool {
 		again := token("bob")
-		return again != "" && again != bob && l.answers(t, again, http.StatusOK) && l.record(t, tn().UID).Usage.Memories == 1
+		return again != "" && again != bob && l.answers(t, again, http.StatusOK) && l.record(t, tn().UID).Usage.Memories >= 1
 	})
 	t.Logf("until both API servers act by a change, from the moment it was applied:\n%s", table.String())
 }
