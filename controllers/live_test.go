@@ -218,12 +218,11 @@ func (l *live) patch(t *testing.T, key types.NamespacedName, patch string) {
 // token returns what is in a user's Secret, "" when there is none.
 func (l *live) token(t *testing.T, key types.NamespacedName, user string) string {
 	t.Helper()
-	w := &world{Client: l.Client, ns: key.Namespace}
-	name := key.Name + "-" + user + "-access"
-	if isGone(t, l.Client, secretNamed(key.Namespace, name)) {
-		return ""
+	secret := secretNamed(key.Namespace, key.Name+"-"+user+"-access")
+	if err := l.Get(t.Context(), client.ObjectKeyFromObject(secret), secret); client.IgnoreNotFound(err) != nil {
+		t.Fatalf("get Secret: %v", err)
 	}
-	return string(w.secret(t, name).Data[v1alpha1.SecretToken])
+	return string(secret.Data[v1alpha1.SecretToken])
 }
 
 // ask makes a request at one replica and returns the status and the answer.
