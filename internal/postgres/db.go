@@ -65,7 +65,7 @@ func Open(ctx context.Context, c Config) (*DB, error) {
 	}
 	config.MaxConnIdleTime = 5 * time.Minute
 	// Statements are in the spans, as they are written; what they are given is not.
-	config.ConnConfig.Tracer = otelpgx.NewTracer(otelpgx.WithDisableQuerySpanNamePrefix(), otelpgx.WithDisableConnectionDetailsInAttributes())
+	config.ConnConfig.Tracer = otelpgx.NewTracer(otelpgx.WithDisableConnectionDetailsInAttributes())
 	showCertificates(config.ConnConfig, c.Certificate)
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {

@@ -84,8 +84,14 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		}, []string{"outcome"}),
 	}
 	r.MustRegister(m.stages, m.jobs, m.drift, m.drifted, m.sweeps, m.up, m.embeds, m.embedded, m.certificates, m.landed, m.imports)
+	m.zero()
+	return m
+}
+
+// zero makes what has not happened yet 0, and not absent.
+func (m *Metrics) zero() {
 	for _, s := range stage.All {
-		m.stages.WithLabelValues(s) // a stage nobody needed is 0, not absent
+		m.stages.WithLabelValues(s)
 	}
 	for _, found := range []string{"clean", "drift"} {
 		m.sweeps.WithLabelValues(found)
@@ -99,7 +105,6 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 	for _, outcome := range []string{"done", "failed"} {
 		m.imports.WithLabelValues(outcome)
 	}
-	return m
 }
 
 // RegisterProcess adds the build, and what Go and the system say of the process.
