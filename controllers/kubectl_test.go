@@ -28,13 +28,12 @@ func TestExplain(t *testing.T) {
 	}
 	_, fields, _ := strings.Cut(out, "FIELDS:")
 	described := map[string]string{}
-	for _, field := range strings.Split(strings.TrimSpace(fields), "\n\n") {
+	for field := range strings.SplitSeq(strings.TrimSpace(fields), "\n\n") {
 		name, text, _ := strings.Cut(strings.TrimSpace(field), "\t")
 		described[name] = strings.Join(strings.Fields(text), " ")
 	}
-	spec := reflect.TypeFor[v1alpha1.TenantSpec]()
-	for i := range spec.NumField() {
-		name, _, _ := strings.Cut(spec.Field(i).Tag.Get("json"), ",")
+	for field := range reflect.TypeFor[v1alpha1.TenantSpec]().Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		text := described[name]
 		if !strings.Contains(text, name+" ") || !strings.Contains(text, "efault") || !strings.Contains(text, "utable") {
 			t.Errorf("%s is explained by %q, want what it is, its default and whether it may be changed", name, text)
