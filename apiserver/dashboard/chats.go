@@ -176,7 +176,7 @@ func (d *Dashboard) markChats(c *fiber.Ctx, who *tenant.Session) error {
 	if err != nil {
 		return err
 	}
-	ids, back, mark := chosen(form, "id"), localPath(form.Get("back"), "/chats"), form.Get("mark")
+	ids, back, mark := chosen(form), localPath(form.Get("back"), "/chats"), form.Get("mark")
 	if _, known := marks[mark]; !known || len(ids) == 0 {
 		return c.Redirect(withNotice(back, "unchanged"), fiber.StatusSeeOther)
 	}
@@ -192,7 +192,7 @@ func (d *Dashboard) deleteChats(c *fiber.Ctx, who *tenant.Session) error {
 	if err != nil {
 		return err
 	}
-	ids, back := chosen(form, "id"), localPath(form.Get("back"), "/chats")
+	ids, back := chosen(form), localPath(form.Get("back"), "/chats")
 	if len(ids) == 0 {
 		return c.Redirect(withNotice(back, "unchanged"), fiber.StatusSeeOther)
 	}

@@ -70,10 +70,10 @@ func sentence(s string) string {
 // lines is a text as forms send it with the line ends people meant.
 func lines(s string) string { return strings.ReplaceAll(s, "\r\n", "\n") }
 
-// chosen returns the values of a field that are not empty, each once.
-func chosen(form url.Values, field string) []string {
+// chosen returns the ids of what was picked, each once.
+func chosen(form url.Values) []string {
 	var out []string
-	for _, v := range form[field] {
+	for _, v := range form["id"] {
 		if v != "" && !slices.Contains(out, v) {
 			out = append(out, v)
 		}

@@ -162,7 +162,7 @@ func (d *Dashboard) deleteMemories(c *fiber.Ctx, who *tenant.Session) error {
 	if err != nil {
 		return err
 	}
-	ids, back := chosen(form, "id"), localPath(form.Get("back"), "/memories")
+	ids, back := chosen(form), localPath(form.Get("back"), "/memories")
 	if len(ids) == 0 {
 		return c.Redirect(withNotice(back, "unchanged"), fiber.StatusSeeOther)
 	}
@@ -192,7 +192,7 @@ func (d *Dashboard) moveMemories(c *fiber.Ctx, who *tenant.Session) error {
 	if err != nil {
 		return err
 	}
-	ids, back := chosen(form, "id"), localPath(form.Get("back"), "/memories")
+	ids, back := chosen(form), localPath(form.Get("back"), "/memories")
 	bucket, err := bucketOf(form.Get("to"))
 	if err != nil {
 		return err
