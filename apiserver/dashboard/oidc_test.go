@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"html"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -56,10 +57,7 @@ func (s *site) startProvider(t *testing.T) {
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
 		if strings.HasPrefix(lines.Text(), "listening") {
-			go func() {
-				for lines.Scan() { //nolint:revive // what it says later is nobody's
-				}
-			}()
+			go func() { _, _ = io.Copy(io.Discard, out) }() // or it would stop at a full pipe
 			return
 		}
 	}

@@ -96,7 +96,7 @@ func (c *importCommand) upload(ctx context.Context, t terminal, server *client.C
 
 // follow tells how far the import is until it is over and everything indexed.
 func follow(ctx context.Context, t terminal, server *client.Client, id string) (client.Import, error) {
-	storing, indexing := t.progress("importing", 0, false), (*progress)(nil)
+	shown := importProgress{terminal: t, storing: t.progress("importing", 0, false)}
 	tick := time.NewTicker(importPoll)
 	defer tick.Stop()
 	for {
@@ -104,24 +104,8 @@ func follow(ctx context.Context, t terminal, server *client.Client, id string) (
 		if err != nil && client.StatusOf(err) != http.StatusTooManyRequests && client.StatusOf(err) != http.StatusServiceUnavailable {
 			return client.Import{}, err
 		}
-		if err == nil {
-			i := now.Body
-			if indexing == nil {
-				storing.set(i.Imported+i.Updated+i.Skipped+i.Failed, i.Total)
-			}
-			if i.Status == client.ImportStatusDone && indexing == nil {
-				storing.end()
-				indexing = t.progress("indexing", i.Total, false)
-			}
-			if indexing != nil {
-				indexing.set(i.Indexed, i.Total)
-			}
-			if i.Status == client.ImportStatusFailed || indexing != nil && i.Indexed >= i.Total {
-				if indexing != nil {
-					indexing.end()
-				}
-				return i, nil
-			}
+		if err == nil && shown.tell(now.Body) {
+			return now.Body, nil
 		}
 		select {
 		case <-ctx.Done():
@@ -129,6 +113,30 @@ func follow(ctx context.Context, t terminal, server *client.Client, id string) (
 		case <-tick.C:
 		}
 	}
+}
+
+// importProgress shows an import being stored and then indexed.
+type importProgress struct {
+	terminal terminal
+	storing  *progress
+	indexing *progress // nil until all is stored
+}
+
+// tell shows how far the import is and reports whether nothing more will come.
+func (p *importProgress) tell(i client.Import) (over bool) {
+	if p.indexing == nil {
+		p.storing.set(i.Imported+i.Updated+i.Skipped+i.Failed, i.Total)
+		if i.Status != client.ImportStatusDone {
+			return i.Status == client.ImportStatusFailed
+		}
+		p.storing.end()
+		p.indexing = p.terminal.progress("indexing", i.Total, false)
+	}
+	p.indexing.set(i.Indexed, i.Total)
+	if over = i.Indexed >= i.Total; over {
+		p.indexing.end()
+	}
+	return over
 }
 
 // leftOutError says that an import ended without all that was in its file.

@@ -62,7 +62,7 @@ func (p *progress) end() {
 }
 
 func (p *progress) line() {
-	count := func(n int64) string { return humanize.Comma(n) }
+	count := humanize.Comma
 	if p.bytes {
 		count = func(n int64) string { return humanize.IBytes(uint64(max(n, 0))) } //nolint:gosec // it is not negative
 	}

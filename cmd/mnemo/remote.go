@@ -58,7 +58,7 @@ type remoteFlags struct {
 // open makes the client. Only what a request waits for is bounded: uploads and
 // downloads take as long as they take.
 func (f remoteFlags) open() (*client.Client, error) {
-	transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // it is one
+	transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert,errcheck // it is one
 	transport.ResponseHeaderTimeout = 5 * time.Minute
 	c, err := client.New(f.URL, f.Token, client.WithHTTPClient(&http.Client{Transport: transport}))
 	if err != nil {

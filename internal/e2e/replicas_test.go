@@ -30,6 +30,8 @@ func (r *replicas) turn(t *testing.T, token string) user {
 
 // TestReplicas alternates between two API servers: what one did the other
 // knows with the very next request.
+//
+//nolint:tparallel // its parts count on the same rows, one after the other
 func TestReplicas(t *testing.T) {
 	t.Parallel()
 	urls := []string{platform.env["MNEMO_URL"], startReplica(t)}

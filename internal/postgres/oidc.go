@@ -67,6 +67,7 @@ func admit(ctx context.Context, q *db.Queries, owner db.DomainOwnerRow, p tenant
 		TenantID: owner.ID, Name: p.UserName(), Email: p.Email, Issuer: p.Issuer, Subject: p.Subject,
 	})
 }
+
 // SignInPerson implements tenant.SessionStore.
 func (d *DB) SignInPerson(ctx context.Context, s tenant.PersonSignIn) error {
 	err := d.inTx(ctx, func(_ pgx.Tx, q *db.Queries) error {
@@ -96,4 +97,3 @@ func (d *DB) SignInPerson(ctx context.Context, s tenant.PersonSignIn) error {
 	}
 	return nil
 }
-
