@@ -221,5 +221,6 @@ func (s *Server) deleteConversations(ctx context.Context, who tenant.Identity, i
 // required marks a query parameter as one that must be there.
 func required(p *huma.Param) *huma.Param {
 	p.Required = true
+	p.Schema.MinLength = new(1) // empty is missing
 	return p
 }

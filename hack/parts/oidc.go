@@ -23,7 +23,7 @@ var nodeWheel = wheel{
 var oidcProviderFiles embed.FS
 
 // oidcProviderVersion is raised with each change of the files beside.
-const oidcProviderVersion = "9.13.3-2"
+const oidcProviderVersion = "9.13.3-3"
 
 // OIDCProvider returns the path of a program that is an identity provider on
 // loopback: oidc-provider, which the OpenID Foundation certified. It takes a
@@ -73,6 +73,7 @@ func fillOIDCProvider(ctx context.Context, dir string) error {
 	cmd := exec.CommandContext(ctx, filepath.Join(dir, "node"), filepath.Join(dir, "npm", "bin", "npm-cli.js"),
 		"ci", "--no-audit", "--no-fund", "--ignore-scripts")
 	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), trustedByNode()...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("npm could not install oidc-provider (is the package registry reachable?): %w\n%s", err, strings.TrimSpace(string(out)))
 	}
@@ -80,6 +81,21 @@ func fillOIDCProvider(ctx context.Context, dir string) error {
 		return fmt.Errorf("remove npm: %w", err)
 	}
 	return os.Remove(file)
+}
+
+// trustedByNode makes Node.js, which brings certificate authorities of its own,
+// trust those of the machine too, as a proxy of the machine's may ask for.
+func trustedByNode() []string {
+	const name = "NODE_EXTRA_CA_CERTS"
+	if os.Getenv(name) != "" {
+		return nil
+	}
+	for _, bundle := range []string{"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt"} {
+		if _, err := os.Stat(bundle); err == nil {
+			return []string{name + "=" + bundle}
+		}
+	}
+	return nil
 }
 
 const oidcProviderScript = `#!/bin/sh

@@ -34,5 +34,23 @@ func (d *DB) applied(ctx context.Context, spec tenant.Spec) (tenant.Tenant, bool
 	for _, u := range out.Users {
 		stored[u.Name] = u.Email
 	}
-	return out, maps.Equal(asked, stored), nil
+	if !maps.Equal(asked, stored) {
+		return out, false, nil
+	}
+	domains, err := q.DomainsOf(ctx, ids[0])
+	return out, sameDomains(spec.OIDC, domains), err
+}
+
+// sameDomains reports whether a tenant has just the domains it asks for.
+func sameDomains(spec tenant.OIDC, stored []db.DomainsOfRow) bool {
+	asked := map[db.DomainsOfRow]bool{}
+	for _, d := range spec.Domains {
+		asked[db.DomainsOfRow{Issuer: spec.Issuer, Domain: d}] = true
+	}
+	for _, d := range stored {
+		if !asked[d] {
+			return false
+		}
+	}
+	return len(asked) == len(stored)
 }

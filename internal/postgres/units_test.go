@@ -45,12 +45,12 @@ func TestUnitsAreLoaded(t *testing.T) {
 	var want []retrieve.OwnedUnit
 	ids := b.unitsOf(t, memory)
 	for i, u := range retrieve.MemoryUnits(text) {
-		u.ID, u.Owner, u.Lexical = ids[i], memory, ""
+		u.ID, u.Owner, u.Lexical, u.Parts = ids[i], memory, "", nil
 		want = append(want, retrieve.OwnedUnit{User: alice.User, Unit: u})
 	}
 	ids = b.unitsOf(t, conversation.ID)
 	for i, u := range chat.Units(conversation, in.Messages, []int{0, 1, 2}) {
-		u.ID, u.Owner, u.Lexical = ids[i], conversation.ID, ""
+		u.ID, u.Owner, u.Lexical, u.Parts = ids[i], conversation.ID, "", nil
 		want = append(want, retrieve.OwnedUnit{User: bob.User, Unit: u})
 	}
 	if len(want) < 6 {

@@ -81,6 +81,35 @@ func (q *Queries) DomainOwner(ctx context.Context, arg DomainOwnerParams) (Domai
 	return i, err
 }
 
+const domainsOf = `-- name: DomainsOf :many
+select issuer, domain from oidc_domains where tenant_id = $1 order by issuer, domain
+`
+
+type DomainsOfRow struct {
+	Issuer string
+	Domain string
+}
+
+func (q *Queries) DomainsOf(ctx context.Context, tenantID string) ([]DomainsOfRow, error) {
+	rows, err := q.db.Query(ctx, domainsOf, tenantID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []DomainsOfRow{}
+	for rows.Next() {
+		var i DomainsOfRow
+		if err := rows.Scan(&i.Issuer, &i.Domain); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const dropDomains = `-- name: DropDomains :exec
 delete from oidc_domains where tenant_id = $1 and not (issuer = $2 and domain = any($3::text[]))
 `

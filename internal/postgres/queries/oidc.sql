@@ -40,3 +40,6 @@ insert into sessions (hash, tenant_id, user_id, password_hash, expires_at)
 select @hash, u.tenant_id, u.id, u.password_hash, now() + @lifetime::interval
 from users u where u.tenant_id = @tenant_id and u.id = @user_id;
 
+
+-- name: DomainsOf :many
+select issuer, domain from oidc_domains where tenant_id = @tenant_id order by issuer, domain;
