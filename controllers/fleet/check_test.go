@@ -1,0 +1,162 @@
+package fleet_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/mnemo-dev/mnemo/api/v1alpha1"
+	"github.com/mnemo-dev/mnemo/internal/milvus/milvustest"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+// stored is a row of tenants with what belongs to it.
+type stored struct {
+	Resource, Policy      string
+	Memories              int64
+	Users                 []string
+	Collection, Partition string
+	Shared, Filling       bool
+	Tokens                int64 // that are valid
+}
+
+// problems compares the Tenants with their Secrets, PostgreSQL and Milvus, and
+// says where they differ; "" when nowhere. Every Tenant is of policy Delete.
+func (f *fleet) problems(tb testing.TB, places func(context.Context) ([]tenant.Placement, error)) string {
+	tb.Helper()
+	ctx := tb.Context()
+	var tenants v1alpha1.TenantList
+	var secrets corev1.SecretList
+	if err := f.List(ctx, &tenants, client.InNamespace(f.ns)); err != nil {
+		return err.Error()
+	}
+	if err := f.List(ctx, &secrets, client.InNamespace(f.ns)); err != nil {
+		return err.Error()
+	}
+	rows, err := f.rows(ctx)
+	if err != nil {
+		return err.Error()
+	}
+	there, err := places(ctx)
+	if err != nil {
+		return err.Error()
+	}
+	var out []string
+	owned := map[string]corev1.Secret{}
+	for i := range secrets.Items {
+		owned[secrets.Items[i].Name] = secrets.Items[i]
+	}
+	expected := map[tenant.Placement]bool{}
+	for i := range tenants.Items {
+		t := &tenants.Items[i]
+		row, ok := rows[string(t.UID)]
+		delete(rows, string(t.UID))
+		if !ok {
+			out = append(out, t.Name+" has no row")
+			continue
+		}
+		expected[tenant.Placement{Collection: row.Collection, Partition: row.Partition, Shared: row.Shared}] = true
+		out = append(out, f.compare(ctx, t, row, owned)...)
+	}
+	for _, row := range rows {
+		out = append(out, fmt.Sprintf("a row of no Tenant: %+v", row))
+	}
+	for name := range owned {
+		out = append(out, "a Secret of no user: "+name)
+	}
+	for _, p := range there {
+		if !p.Shared && !expected[p] {
+			out = append(out, fmt.Sprintf("a partition of no tenant: %+v", p))
+		}
+		delete(expected, p)
+	}
+	for p := range expected {
+		if !p.Shared { // an empty one holds nothing that could be seen
+			out = append(out, fmt.Sprintf("a partition that is missing: %+v", p))
+		}
+	}
+	return strings.Join(out, "; ")
+}
+
+func (f *fleet) rows(ctx context.Context) (map[string]stored, error) {
+	rows, err := f.owner.Query(ctx, `select t.resource::text, t.deletion_policy, q.memories,
+		array(select name from users u where u.tenant_id = t.id and u.active order by name),
+		coalesce(p.collection, ''), coalesce(p.partition, ''), coalesce(p.shared, false),
+		exists (select from fills f where f.tenant_id = t.id),
+		(select count(*) from tokens k where k.tenant_id = t.id and (k.expires_at is null or k.expires_at > now()))
+		from tenants t join quotas q on q.tenant_id = t.id left join placements p on p.tenant_id = t.id`)
+	if err != nil {
+		return nil, err
+	}
+	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[stored])
+	out := map[string]stored{}
+	for _, row := range list {
+		out[row.Resource] = row
+	}
+	return out, err
+}
+
+// compare takes the Tenant's Secrets out of owned.
+func (f *fleet) compare(ctx context.Context, t *v1alpha1.Tenant, row stored, owned map[string]corev1.Secret) (out []string) {
+	differs := func(format string, args ...any) { out = append(out, t.Name+": "+fmt.Sprintf(format, args...)) }
+	if !t.DeletionTimestamp.IsZero() {
+		differs("is still being deleted")
+	}
+	if t.Status.ObservedGeneration != t.Generation || !meta.IsStatusConditionTrue(t.Status.Conditions, v1alpha1.Ready) {
+		differs("is not Ready: %+v", t.Status.Conditions)
+	}
+	names := map[string]bool{}
+	for _, u := range t.Spec.Users {
+		names[u.Name] = true
+		name := t.Name + "-" + u.Name + "-access"
+		secret, ok := owned[name]
+		delete(owned, name)
+		switch {
+		case !ok:
+			differs("user %s has no Secret", u.Name)
+			continue
+		case !metav1.IsControlledBy(&secret, t):
+			differs("Secret %s is another's", name)
+		}
+		who, err := f.db.Identify(ctx, tenant.HashSecret(string(secret.Data[v1alpha1.SecretToken])))
+		if err != nil || who.UserName != u.Name || who.Tenant != tenant.ID(t.UID) {
+			differs("the token of %s is %s's (%v)", u.Name, who.UserName, err)
+		}
+	}
+	if users := slices.Sorted(maps.Keys(names)); !slices.Equal(users, row.Users) {
+		differs("users %v are stored as %v", users, row.Users)
+	}
+	if row.Tokens != int64(len(names)) {
+		differs("%d tokens are valid of %d users", row.Tokens, len(names))
+	}
+	if m := t.Spec.Quota.Memories; m != nil && *m != row.Memories {
+		differs("quota %d is stored as %d", *m, row.Memories)
+	}
+	if row.Shared != (t.Spec.Isolation == v1alpha1.Shared) || row.Filling {
+		differs("isolation %s is stored as shared %t, filling %t", t.Spec.Isolation, row.Shared, row.Filling)
+	}
+	return out
+}
+
+// look returns how the fleet's places in Milvus are listed. Places that are
+// left are emptied a while later, for readers of the past: that is done now.
+func (f *fleet) look(tb testing.TB) func(context.Context) ([]tenant.Placement, error) {
+	tb.Helper()
+	inside := milvustest.Open(tb)
+	return func(ctx context.Context) ([]tenant.Placement, error) {
+		if _, err := f.owner.Exec(ctx, `update river_job set scheduled_at = now(), state = 'available'
+			where kind = 'index.empty' and state = 'scheduled'`); err != nil {
+			return nil, err
+		}
+		return milvustest.Places(ctx, inside, f.prefix())
+	}
+}
