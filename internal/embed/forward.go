@@ -1,6 +1,9 @@
 package embed
 
-import "math"
+import (
+	"fmt"
+	"math"
+)
 
 // scratch is the working memory of one forward pass of up to n tokens, all rows
 // contiguous. It is reused, so a pass allocates only its results.
@@ -11,6 +14,7 @@ type scratch struct {
 	context []float32 // n × hidden, what attention gathered
 	sum     []float32 // n × hidden, a block's output before it is added to x
 	inner   []float32 // n × inner
+	word    []byte    // a row of the table of words, as it lies in the file
 	attn    attention
 }
 
@@ -24,6 +28,7 @@ func newScratch(kern *kernels, n int) *scratch {
 		context: make([]float32, rows*hidden),
 		sum:     make([]float32, rows*hidden),
 		inner:   make([]float32, rows*inner),
+		word:    make([]byte, 4*hidden),
 		attn:    newAttention(kern, min(n, window)),
 	}
 }
@@ -31,12 +36,16 @@ func newScratch(kern *kernels, n int) *scratch {
 // forward computes one normalised vector per text. The texts' tokens lie one
 // after another without padding: matrix products do not care where one ends, only
 // attention and pooling look at each text alone. between is called before each
-// layer and stops the pass with nil when it returns false.
-func (m *model) forward(s *scratch, texts [][]int32, between func() bool) [][]float32 {
-	n := m.lookUp(s, texts)
+// layer and stops the pass with nil when it returns false. An error is of
+// reading the model's file.
+func (m *model) forward(s *scratch, texts [][]int32, between func() bool) ([][]float32, error) {
+	n, err := m.lookUp(s, texts)
+	if err != nil {
+		return nil, err
+	}
 	for i := range m.layers {
 		if !between() {
-			return nil
+			return nil, nil
 		}
 		m.layers[i].apply(s, texts, n)
 	}
@@ -46,21 +55,23 @@ func (m *model) forward(s *scratch, texts [][]int32, between func() bool) [][]fl
 		vectors[i] = pool(s.x[row*hidden : (row+len(ids))*hidden])
 		row += len(ids)
 	}
-	return vectors
+	return vectors, nil
 }
 
 // lookUp fills s.x with the tokens' embeddings and returns their number.
-func (m *model) lookUp(s *scratch, texts [][]int32) int {
+func (m *model) lookUp(s *scratch, texts [][]int32) (int, error) {
 	row := 0
 	for _, ids := range texts {
 		for position, id := range ids {
 			x := s.x[row*hidden : (row+1)*hidden]
-			copy(x, m.words[int(id)*hidden:(int(id)+1)*hidden])
+			if err := m.words.row(x, s.word, int(id)); err != nil {
+				return 0, fmt.Errorf("read word %d of the model: %w", id, err)
+			}
 			s.kern.addNorm(x, m.positions[position*hidden:(position+1)*hidden], m.norm.gain, m.norm.bias)
 			row++
 		}
 	}
-	return row
+	return row, nil
 }
 
 // apply runs one transformer block over n tokens in s.x.

@@ -28,15 +28,18 @@ const (
 	modelSum = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 )
 
-// model holds the weights; it is read-only after loadModel.
+// model holds the weights; it is read-only from loadModel to close.
 type model struct {
-	name  string
-	words []float32 // vocabSize × hidden
+	name string
+	// words is vocabSize × hidden. A text needs a few rows of it, which the system
+	// keeps at hand: held here they would be half of the weights.
+	words table
 	// positions is window × hidden, with the one token type that is ever used
 	// added in.
 	positions []float32
 	norm      layerNorm
 	layers    [layers]layer
+	file      *os.File // that words is read from
 }
 
 // layer is one transformer block.
@@ -54,13 +57,22 @@ type layerNorm struct{ gain, bias []float32 } // hidden each
 // linear is a layer as PyTorch stores it: weight is [output][input].
 type linear struct{ weight, bias []float32 }
 
-// loadModel reads and packs the weights, about 90 MB.
+// loadModel reads and packs the weights, about 43 MB, and keeps the file open
+// for the words.
 func loadModel(path string) (*model, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
+	m, err := readModel(f)
+	if err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return m, nil
+}
+
+func readModel(f *os.File) (*model, error) {
 	name, err := identify(f)
 	if err != nil {
 		return nil, err
@@ -69,15 +81,20 @@ func loadModel(path string) (*model, error) {
 	if err != nil {
 		return nil, err
 	}
+	words, err := tensors.table("embeddings.word_embeddings.weight", vocabSize, hidden)
+	if err != nil {
+		return nil, err
+	}
 	r := &weightReader{file: tensors}
-	m := &model{name: name, words: r.read("embeddings.word_embeddings.weight", vocabSize, hidden)}
-	m.positions = r.positions()
-	m.norm = r.norm("embeddings.LayerNorm")
+	m := &model{name: name, words: words, positions: r.positions(), norm: r.norm("embeddings.LayerNorm"), file: f}
 	for i := range m.layers {
 		m.layers[i] = r.layer(fmt.Sprintf("encoder.layer.%d.", i))
 	}
 	return m, r.err
 }
+
+// close closes the file. No pass may run.
+func (m *model) close() error { return m.file.Close() }
 
 // identify names the model by its content. Fine-tuned models have the same
 // shapes but other vectors, and must not share an index: they get the start of

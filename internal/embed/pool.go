@@ -19,6 +19,7 @@ type piece struct {
 	ctx   context.Context
 	texts [][]int32
 	out   [][]float32   // one per text, set by the worker
+	err   error         // set by the worker
 	done  chan<- *piece // buffered for all pieces of the call
 }
 
@@ -89,7 +90,7 @@ func (w *workers) work() {
 
 // run computes a piece unless its caller has gone, and reports it done.
 func (w *workers) run(p *piece, s *scratch, yield func()) {
-	p.out = w.model.forward(s, p.texts, func() bool {
+	p.out, p.err = w.model.forward(s, p.texts, func() bool {
 		yield()
 		return p.ctx.Err() == nil
 	})
@@ -131,6 +132,9 @@ func (w *workers) embed(ctx context.Context, texts [][]int32) ([][]float32, erro
 	}
 	vectors := make([][]float32, 0, len(texts))
 	for _, p := range pieces {
+		if p.err != nil {
+			return nil, p.err
+		}
 		vectors = append(vectors, p.out...)
 	}
 	return vectors, nil

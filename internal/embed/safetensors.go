@@ -56,35 +56,78 @@ func readTensorFile(r io.ReaderAt) (*tensorFile, error) {
 	return f, nil
 }
 
-// read returns the float32 numbers of a tensor of the wanted shape.
-func (f *tensorFile) read(name string, shape ...int) ([]float32, error) {
+// find returns where the numbers of a tensor of the wanted shape begin, and how
+// many there are.
+func (f *tensorFile) find(name string, shape ...int) (at int64, count int, err error) {
 	e, ok := f.tensors[name]
 	if !ok {
-		return nil, fmt.Errorf("tensor %s is missing", name)
+		return 0, 0, fmt.Errorf("tensor %s is missing", name)
 	}
 	if e.DType != "F32" || !slices.Equal(e.Shape, shape) {
-		return nil, fmt.Errorf("tensor %s is %s %v, want F32 %v", name, e.DType, e.Shape, shape)
+		return 0, 0, fmt.Errorf("tensor %s is %s %v, want F32 %v", name, e.DType, e.Shape, shape)
 	}
-	count := 1
+	count = 1
 	for _, n := range shape {
 		count *= n
 	}
 	if e.Offsets[0] < 0 || e.Offsets[1]-e.Offsets[0] != int64(count)*4 {
-		return nil, fmt.Errorf("tensor %s lies at %v, want %d bytes", name, e.Offsets, count*4)
+		return 0, 0, fmt.Errorf("tensor %s lies at %v, want %d bytes", name, e.Offsets, count*4)
+	}
+	return f.start + e.Offsets[0], count, nil
+}
+
+// read returns the float32 numbers of a tensor of the wanted shape.
+func (f *tensorFile) read(name string, shape ...int) ([]float32, error) {
+	at, count, err := f.find(name, shape...)
+	if err != nil {
+		return nil, err
 	}
 	values := make([]float32, count)
-	// In pieces: the largest tensor takes 47 MB, which need not be held twice.
+	// In pieces, so that no tensor is held twice.
 	raw := make([]byte, min(count*4, 64<<10))
-	at := f.start + e.Offsets[0]
 	for rest := values; len(rest) > 0; {
 		raw = raw[:min(len(raw), len(rest)*4)]
-		if _, err := f.r.ReadAt(raw, at); err != nil {
+		if err := readFloats(f.r, rest[:len(raw)/4], raw, at); err != nil {
 			return nil, fmt.Errorf("read tensor %s: %w", name, err)
-		}
-		for i := range len(raw) / 4 {
-			rest[i] = math.Float32frombits(binary.LittleEndian.Uint32(raw[i*4:]))
 		}
 		rest, at = rest[len(raw)/4:], at+int64(len(raw))
 	}
 	return values, nil
+}
+
+// table is a tensor whose rows are read when they are needed.
+type table struct {
+	r     io.ReaderAt
+	at    int64 // where row 0 begins
+	width int   // numbers in a row
+}
+
+// table returns a tensor of so many rows without reading it.
+func (f *tensorFile) table(name string, rows, width int) (table, error) {
+	at, _, err := f.find(name, rows, width)
+	if err != nil {
+		return table{}, err
+	}
+	last := make([]float32, width)
+	if err := readFloats(f.r, last, make([]byte, 4*width), at+4*int64(rows-1)*int64(width)); err != nil {
+		return table{}, fmt.Errorf("read tensor %s: %w", name, err)
+	}
+	return table{r: f.r, at: at, width: width}, nil
+}
+
+// row reads row i into dst; raw is working memory of 4·width bytes.
+func (t table) row(dst []float32, raw []byte, i int) error {
+	return readFloats(t.r, dst[:t.width], raw, t.at+4*int64(i)*int64(t.width))
+}
+
+// readFloats reads len(dst) numbers that begin at an offset, through raw.
+func readFloats(r io.ReaderAt, dst []float32, raw []byte, at int64) error {
+	raw = raw[:4*len(dst)]
+	if _, err := r.ReadAt(raw, at); err != nil {
+		return err
+	}
+	for i := range dst {
+		dst[i] = math.Float32frombits(binary.LittleEndian.Uint32(raw[i*4:]))
+	}
+	return nil
 }
