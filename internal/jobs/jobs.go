@@ -93,7 +93,7 @@ func Config(indexer Indexer, tenants Tenants, imports Imports, log *slog.Logger)
 		return SweepArgs{}, &river.InsertOpts{Queue: QueueBacklog, MaxAttempts: 1, UniqueOpts: river.UniqueOpts{ByPeriod: sweepEvery}}
 	}, nil)
 	return &river.Config{
-		Logger:               log,
+		Logger:               slog.New(atLeast{slog.LevelWarn, log.Handler()}),
 		Workers:              workers,
 		JobTimeout:           jobTimeout,
 		RescueStuckJobsAfter: rescueAfter,
