@@ -21,7 +21,8 @@ import (
 
 // stored is a row of tenants with what belongs to it.
 type stored struct {
-	Resource, Policy      string
+	Resource, Name        string
+	State, Policy         string
 	Memories              int64
 	Users                 []string
 	Collection, Partition string
@@ -88,7 +89,7 @@ func (f *fleet) problems(tb testing.TB, places func(context.Context) ([]tenant.P
 }
 
 func (f *fleet) rows(ctx context.Context) (map[string]stored, error) {
-	rows, err := f.owner.Query(ctx, `select t.resource::text, t.deletion_policy, q.memories,
+	rows, err := f.owner.Query(ctx, `select t.resource::text, t.name, t.state, t.deletion_policy, q.memories,
 		array(select name from users u where u.tenant_id = t.id and u.active order by name),
 		coalesce(p.collection, ''), coalesce(p.partition, ''), coalesce(p.shared, false),
 		exists (select from fills f where f.tenant_id = t.id),
