@@ -19,6 +19,7 @@ const (
 	// oneLine is a name: no control characters, and one that is seen and is no digit.
 	control = `\x00-\x1f\x7f-\x9f\u2028\u2029`
 	unseen  = `\s\u00ad\u034f\u0600-\u0605\u061c\u06dd\u070f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\uffff`
+	anySeen = `^[^\x00]*[^` + control + unseen + `][^\x00]*$`
 	oneLine = `^[^` + control + `]*[^` + control + unseen + `0-9][^` + control + `]*$`
 )
 
@@ -28,7 +29,7 @@ const dateOrTime = "a date or a time"
 // forms are the forms of properties, by schema.property.
 var forms = map[string]string{
 	"CreateMemoryRequest.text": notBlank, "CreateMemoryRequest.source": anyText,
-	"UpdateMemoryRequest.text": notBlank, "UpdateMemoryRequest.bucketName": blankNone,
+	"UpdateMemoryRequest.text": notBlank, "UpdateMemoryRequest.bucketName": `^$|` + anySeen,
 	"CreateBucketRequest.name": oneLine, "CreateBucketRequest.description": anyText,
 	"UpdateBucketRequest.name": oneLine, "UpdateBucketRequest.description": anyText,
 	"SearchRequest.query": notBlank, "SearchRequest.provider": anyText,
@@ -86,7 +87,7 @@ func limitText(s *huma.Schema, form string) {
 		return
 	}
 	s.Pattern = form
-	if strings.HasPrefix(form, blankNone) {
+	if strings.HasPrefix(form, "^$|") {
 		s.MinLength = nil
 	}
 }

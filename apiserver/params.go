@@ -86,7 +86,7 @@ func param(name, description string, schema *huma.Schema, example any) *huma.Par
 
 func intParam(name, description string, otherwise, lowest int, example any) *huma.Param {
 	least := float64(lowest)
-	return param(name, description, &huma.Schema{Type: huma.TypeInteger, Default: otherwise, Minimum: &least}, example)
+	return param(name, description, orEmptyText(huma.TypeInteger, &huma.Schema{Default: otherwise, Minimum: &least}), example)
 }
 
 // upTo sets the highest number a parameter takes.
@@ -104,7 +104,9 @@ func dateParam(name, description string, example any) *huma.Param {
 }
 
 func boolParam(name, description string) *huma.Param {
-	return param(name, description, &huma.Schema{Type: huma.TypeBoolean, Default: false}, false)
+	s := orEmptyText(huma.TypeBoolean, &huma.Schema{Default: false})
+	s.MaxLength, s.Pattern = nil, `^([01]|[Tt][Rr][Uu][Ee]|[Ff][Aa][Ll][Ss][Ee])?$`
+	return param(name, description, s, false)
 }
 
 // ignoredParam is accepted whatever it is.
@@ -117,5 +119,14 @@ func textParam(name, description string, example any) *huma.Param {
 }
 
 func bucketParam(name, description string) *huma.Param {
-	return param(name, description, &huma.Schema{Type: huma.TypeInteger}, 12)
+	return param(name, description, orEmptyText(huma.TypeInteger, &huma.Schema{}), 12)
+}
+
+// orEmptyText gives a parameter's schema its type: an empty parameter counts as
+// absent.
+func orEmptyText(kind string, s *huma.Schema) *huma.Schema {
+	none := 0
+	s.MaxLength = &none
+	extend(s, map[string]any{"type": []string{kind, huma.TypeString}})
+	return s
 }

@@ -53,7 +53,7 @@ var docImportFile = doc{
 	form: &huma.Schema{
 		Type: huma.TypeObject, Required: []string{"file"}, Extensions: fieldNames,
 		Properties: map[string]*huma.Schema{
-			"file": {Type: huma.TypeString, Format: "binary", Description: "The export, at most 4 GiB unless the host says otherwise."},
+			"file": {Type: huma.TypeString, Format: "binary", MinLength: new(1), Description: "The export, at most 4 GiB unless the host says otherwise."},
 			"platform": {Type: huma.TypeString, Enum: []any{importer.ChatGPT, importer.Claude},
 				Description: "Overrules what the file looks like: only this platform's conversations are read."},
 		},
