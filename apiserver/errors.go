@@ -176,17 +176,3 @@ func problem(err error) string {
 	}
 	return err.Error()
 }
-
-// join makes one Invalid error of those that are not nil.
-func join(errs ...error) error {
-	var messages []string
-	for _, err := range errs {
-		if err != nil {
-			messages = append(messages, err.Error())
-		}
-	}
-	if len(messages) == 0 {
-		return nil
-	}
-	return fault.New(fault.Invalid, "%s", strings.Join(messages, "; "))
-}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/memory"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
@@ -44,7 +45,7 @@ func (s *Server) createMemory(ctx context.Context, who tenant.Identity, in *crea
 	var p params
 	bucket := value(in.Body.BucketID, bucketID{}).value(&p.Fields, "bucketId")
 	input := memory.CreateInput{Text: in.Body.Text, Bucket: bucket, Source: value(in.Body.Source, ""), Request: requestOf(ctx)}
-	if err := join(p.Err(), input.Validate()); err != nil {
+	if err := fault.Join(p.Err(), input.Validate()); err != nil {
 		return nil, err
 	}
 	id, err := s.Memories.Create(ctx, who, input)
@@ -120,7 +121,7 @@ func (s *Server) listMemories(ctx context.Context, who tenant.Identity, in *list
 		Query:  in.Query,
 		Skip:   p.integer("skip", in.Skip, 0, 0),
 	}
-	if err := join(p.Err(), input.Validate()); err != nil {
+	if err := fault.Join(p.Err(), input.Validate()); err != nil {
 		return nil, err
 	}
 	listing, err := s.Memories.List(ctx, who, input)

@@ -140,7 +140,7 @@ func (s *Server) recall(ctx context.Context, who tenant.Identity, in *recallInpu
 	begin := time.Now()
 	var p params
 	input := in.Body.input(&p)
-	if err := join(p.Err(), input.Validate()); err != nil {
+	if err := fault.Join(p.Err(), input.Validate()); err != nil {
 		return nil, err
 	}
 	list, isDegraded, err := s.Chats.Recall(ctx, who, input)

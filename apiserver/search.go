@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/mnemo-dev/mnemo/internal/chat"
+	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
@@ -69,7 +70,7 @@ func (s *Server) searchConversations(ctx context.Context, who tenant.Identity, i
 		Platform: provider(name), Around: value(in.Body.ContextChunks, chat.DefaultAround),
 		From: p.from("dateFrom", value(in.Body.DateFrom, "")), To: p.to("dateTo", value(in.Body.DateTo, "")),
 	}
-	if err := join(p.Err(), input.Validate()); err != nil {
+	if err := fault.Join(p.Err(), input.Validate()); err != nil {
 		return nil, err
 	}
 	found, isDegraded, err := s.Chats.Search(ctx, who, input)

@@ -102,14 +102,14 @@ func (d *Dashboard) leave(c *fiber.Ctx) error {
 	if err != nil {
 		return fmt.Errorf("encode sign-in: %w", err)
 	}
-	d.setAttempt(c, base64.RawURLEncoding.EncodeToString(value), d.Now().Add(attemptLife))
+	setCookie(c, attemptCookie, secureAttemptCookie, base64.RawURLEncoding.EncodeToString(value), d.Now().Add(attemptLife))
 	return c.Redirect(d.oauth(c, p, found).AuthCodeURL(a.State, oidc.Nonce(a.Nonce), oauth2.S256ChallengeOption(a.Verifier)), fiber.StatusSeeOther)
 }
 
 // comeBack takes a provider's answer and begins the session.
 func (d *Dashboard) comeBack(c *fiber.Ctx) error {
 	a, ok := d.attempt(c)
-	d.setAttempt(c, "", time.Unix(0, 0))
+	setCookie(c, attemptCookie, secureAttemptCookie, "", time.Unix(0, 0))
 	if !ok || subtle.ConstantTimeCompare([]byte(a.State), []byte(c.Query("state"))) != 1 {
 		return d.signInFailed(c, fault.New(fault.Invalid, "that sign-in took too long or was begun in another browser; begin again"))
 	}
@@ -185,15 +185,4 @@ func (d *Dashboard) attempt(c *fiber.Ctx) (a attempt, ok bool) {
 	}
 	a.Next = localPath(a.Next, "/memories")
 	return a, a.Provider >= 0 && a.Provider < len(d.Providers)
-}
-
-func (d *Dashboard) setAttempt(c *fiber.Ctx, value string, expires time.Time) {
-	name := attemptCookie
-	if overTLS(c) {
-		name = secureAttemptCookie
-	}
-	c.Cookie(&fiber.Cookie{
-		Name: name, Value: value, Path: "/", Expires: expires,
-		HTTPOnly: true, SameSite: fiber.CookieSameSiteLaxMode, Secure: overTLS(c),
-	})
 }

@@ -29,9 +29,14 @@ func (d *Dashboard) begin(c *fiber.Ctx, secret string) {
 }
 
 func (d *Dashboard) setCookie(c *fiber.Ctx, value string, expires time.Time) {
-	name := cookieName
+	setCookie(c, cookieName, secureCookie, value, expires)
+}
+
+// setCookie sets a cookie that only this host reads, under its secure name
+// behind TLS.
+func setCookie(c *fiber.Ctx, name, secure, value string, expires time.Time) {
 	if overTLS(c) {
-		name = secureCookie
+		name = secure
 	}
 	c.Cookie(&fiber.Cookie{
 		Name: name, Value: value, Path: "/", Expires: expires,

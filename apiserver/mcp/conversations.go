@@ -118,7 +118,7 @@ func (e *Endpoint) recall(ctx context.Context, c call, in recallIn) (recallOut, 
 	if in.MaxTokens == 0 {
 		input.Queries[0].MaxTokens = chat.DefaultRecallTokens
 	}
-	if err := join(f.Err(), input.Validate()); err != nil {
+	if err := fault.Join(f.Err(), input.Validate()); err != nil {
 		return recallOut{}, err
 	}
 	list, degraded, err := e.Chats.Recall(ctx, c.who, input)
@@ -157,7 +157,7 @@ func (e *Endpoint) searchChats(ctx context.Context, c call, in searchChatsIn) (s
 		Query: in.Query, Limit: min(max(in.Skip+in.Limit+1, 1), chat.MaxResults), Platform: platform(in.Platform), Around: max(min(around, chat.MaxAround), 0),
 		From: moment(&f, "dateFrom", in.DateFrom), To: momentAfter(&f, "dateTo", in.DateTo),
 	}
-	if err := join(f.Err(), input.Validate()); err != nil {
+	if err := fault.Join(f.Err(), input.Validate()); err != nil {
 		return searchChatsOut{}, err
 	}
 	found, degraded, err := e.Chats.Search(ctx, c.who, input)

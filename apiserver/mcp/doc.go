@@ -3,5 +3,5 @@
 // Fiber or of tokens: apiserver says whose request it is and gives it one
 // message at a time.
 //
-// It keeps no sessions (docs/adr/0006-mcp-without-sessions.md), so that any replica can answer any request.
+// It keeps no sessions (docs/adr/0007-mcp-without-sessions.md), so that any replica can answer any request.
 package mcp

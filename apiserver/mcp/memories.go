@@ -116,7 +116,7 @@ func (e *Endpoint) addMemories() {
 func (e *Endpoint) store(ctx context.Context, c call, in storeIn) (storeOut, error) {
 	var f fault.Fields
 	input := memory.CreateInput{Text: in.Text, Bucket: in.BucketID.bucket(&f), Source: c.source}
-	if err := join(f.Err(), input.Validate()); err != nil {
+	if err := fault.Join(f.Err(), input.Validate()); err != nil {
 		return storeOut{}, err
 	}
 	made, err := e.Memories.Create(ctx, c.who, input)
@@ -145,7 +145,7 @@ func (e *Endpoint) get(ctx context.Context, c call, in getIn) (getOut, error) {
 
 // list is a listing cut to the caller's tokens or the tenant's, if those are fewer.
 func (e *Endpoint) list(ctx context.Context, who tenant.Identity, f *fault.Fields, input memory.ListInput, tokens int) (memory.Listing, error) {
-	if err := join(f.Err(), input.Validate()); err != nil {
+	if err := fault.Join(f.Err(), input.Validate()); err != nil {
 		return memory.Listing{}, err
 	}
 	who.Quota.ListTokens = min(who.Quota.ListTokens, int64(budget(tokens, listTokens)))
@@ -216,20 +216,6 @@ func (i id) bucket(f *fault.Fields) int64 {
 		return -1
 	}
 	return n
-}
-
-// join makes one Invalid error of those that are not nil.
-func join(errs ...error) error {
-	var messages []string
-	for _, err := range errs {
-		if err != nil {
-			messages = append(messages, err.Error())
-		}
-	}
-	if len(messages) == 0 {
-		return nil
-	}
-	return fault.New(fault.Invalid, "%s", strings.Join(messages, "; "))
 }
 
 // stamp writes a time as every answer does: RFC 3339, UTC, milliseconds.

@@ -3,6 +3,7 @@ package fault
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -75,3 +76,17 @@ func KindOf(err error) Kind {
 
 // Is reports whether err is of the kind.
 func Is(err error, kind Kind) bool { return err != nil && KindOf(err) == kind }
+
+// Join makes one Invalid error of those that are not nil; none makes nil.
+func Join(errs ...error) error {
+	var messages []string
+	for _, err := range errs {
+		if err != nil {
+			messages = append(messages, err.Error())
+		}
+	}
+	if len(messages) == 0 {
+		return nil
+	}
+	return New(Invalid, "%s", strings.Join(messages, "; "))
+}
