@@ -132,7 +132,7 @@ func TestImportRefusesForms(t *testing.T) {
 		"no form":        {"{}", "application/json", 415, "multipart/form-data"},
 		"another form":   {"file=x", "application/x-www-form-urlencoded", 415, "multipart/form-data"},
 		"no boundary":    {good, "multipart/form-data", 415, "with its boundary"},
-		"other boundary": {good, "multipart/form-data; boundary=other", 400, "file is required"},
+		"other boundary": {good, "multipart/form-data; boundary=other", 400, "could not be read to its end"},
 		"cut":            {good[:len(good)-30], contentType, 400, "could not be read to its end"},
 		"no file":        {none, noneType, 400, "file is required"},
 		"two files":      {twice, twiceType, 400, "file takes one file"},

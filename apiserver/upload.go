@@ -153,7 +153,7 @@ type importForm struct {
 func (f *importForm) take(ctx context.Context, parts *multipart.Reader) (string, error) {
 	for {
 		part, err := parts.NextPart()
-		if errors.Is(err, io.EOF) {
+		if err == io.EOF { //nolint:errorlint // one that is wrapped tells of a form without its end
 			break
 		}
 		if err != nil {
