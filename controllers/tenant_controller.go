@@ -94,7 +94,7 @@ func (r *TenantReconciler) Reconcile(ctx context.Context, req ctrl.Request) (res
 		if err := r.addFinalizer(ctx, t); retried(err) {
 			return lookAgain, nil
 		} else if err != nil {
-			return ctrl.Result{}, err
+			return ctrl.Result{}, client.IgnoreNotFound(err) // it went at once: nothing was made of it
 		}
 	}
 	before, p := t.DeepCopy(), &pass{tenant: t}
@@ -171,7 +171,7 @@ func (r *TenantReconciler) addFinalizer(ctx context.Context, t *v1alpha1.Tenant)
 	}
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	if err := r.client.Patch(ctx, t, patch); err != nil {
-		return fmt.Errorf("add finalizer: %w", client.IgnoreNotFound(err))
+		return fmt.Errorf("add finalizer: %w", err)
 	}
 	return nil
 }

@@ -182,6 +182,12 @@ func (x *Index) empty(ctx context.Context, p tenant.Placement) error {
 		if isGone(err) || err == nil && len(ids) == 0 {
 			return nil
 		}
+		if isCode(err, codeNotLoaded) { // whoever made it was stopped half way
+			if _, err := x.ensureShared(ctx, p); err != nil {
+				return err
+			}
+			continue
+		}
 		if err != nil {
 			return err
 		}

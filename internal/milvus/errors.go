@@ -24,6 +24,7 @@ var ErrNoPartition = retrieve.ErrNoPartition
 // Milvus' error codes, from its package merr.
 const (
 	codeCollectionNotFound = 100
+	codeNotLoaded          = 101
 	codePartitionNotFound  = 200
 	codeIndexNotFound      = 700
 	codeParameterInvalid   = 1100

@@ -8,6 +8,7 @@ import (
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/milvus"
+	"github.com/mnemo-dev/mnemo/internal/milvus/milvustest"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
@@ -139,5 +140,25 @@ func TestEnsureRefusesTheOtherKindOfCollection(t *testing.T) {
 	_, err := b.Ensure(t.Context(), tenant.Placement{Collection: b.place.Collection, Partition: "t_one", Shared: true})
 	if !fault.Is(err, fault.Invalid) {
 		t.Errorf("Ensure = %v, want Invalid", err)
+	}
+}
+
+// What an operator that was killed half way left is no hindrance to a purge.
+func TestSharedDropOfWhatIsNotLoaded(t *testing.T) {
+	t.Parallel()
+	b := setupShared(t)
+	b.upsert(t, shared, entry(1, b.alice.User, 5))
+	c, name := milvustest.Open(t), b.prefix+shared.Collection
+	if err := c.ReleaseCollection(t.Context(), name); err != nil {
+		t.Fatalf("release collection: %v", err)
+	}
+	if err := c.DropIndex(t.Context(), name, "embedding"); err != nil {
+		t.Fatalf("drop index: %v", err)
+	}
+	if err := b.Drop(t.Context(), shared); err != nil {
+		t.Fatalf("Drop of what is not loaded: %v", err)
+	}
+	if left := b.list(t, shared); left != nil {
+		t.Errorf("left: %v", left)
 	}
 }

@@ -64,6 +64,14 @@ func names(ctx context.Context, c client.Client, collection string, shared bool)
 		}
 		return out, err
 	}
+	// One whose maker was stopped half way is not loaded; without an index it
+	// cannot be, and nothing was ever written to it.
+	if err := c.LoadCollection(ctx, collection, false); err != nil {
+		if indexes, e := c.DescribeIndex(ctx, collection, "embedding"); e != nil || len(indexes) == 0 {
+			return nil, nil
+		}
+		return nil, err
+	}
 	rows, err := c.Query(ctx, collection, nil, "id > 0", []string{"place"}, client.WithSearchQueryConsistencyLevel(entity.ClStrong))
 	if err != nil && !strings.Contains(err.Error(), "extra output fields") { // how the SDK tells of an empty answer
 		return nil, err
