@@ -277,7 +277,7 @@ func (l *live) converse(t *testing.T, token, id string) {
 // record returns what PostgreSQL holds of a tenant, a zero one when nothing.
 func (l *live) record(t *testing.T, resource types.UID) tenant.Record {
 	t.Helper()
-	list, err := l.db.Records(t.Context(), "")
+	list, err := l.db.Records(t.Context(), tenant.RecordsOf{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,12 +38,13 @@ func (s *orphanSweep) Start(ctx context.Context) error {
 }
 
 // SweepOrphans looks at what is stored of this cluster's tenants. Those whose
-// Tenant went without the operator seeing it, because its finalizer was taken
-// off, lose their tokens; if their policy was Delete, their data is purged once
-// the grace has passed. Nothing else ever purges a tenant by itself.
+// Tenant went without being let go, because its finalizer was taken off, lose
+// their tokens; if their policy was Delete, they are purged once the grace has
+// passed, or at once when they hold nothing. Nothing else ever purges a tenant
+// by itself.
 func (r *TenantReconciler) SweepOrphans(ctx context.Context) error {
 	// Before the Tenants, of which the cache had each before it was stored.
-	records, err := r.records.Records(ctx, r.config.Cluster)
+	records, err := r.records.Records(ctx, tenant.RecordsOf{Cluster: r.config.Cluster})
 	if err != nil {
 		return fmt.Errorf("list stored tenants: %w", err)
 	}
@@ -67,10 +68,26 @@ func (r *TenantReconciler) SweepOrphans(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
+// sweepName does the same for what is stored under one name, when its Tenant is
+// gone or another one has the name. The API server can lose a finalizer: one
+// that is added while it deletes the Tenant goes with it, and what was made for
+// the Tenant meanwhile is left. again says that it is worth another look soon.
+func (r *TenantReconciler) sweepName(ctx context.Context, key client.ObjectKey) (again bool, err error) {
+	records, err := r.records.Records(ctx, tenant.RecordsOf{Cluster: r.config.Cluster, Namespace: key.Namespace, Name: key.Name})
+	if err != nil {
+		return false, fmt.Errorf("list stored tenants: %w", err)
+	}
+	for _, record := range records {
+		if err := r.sweepOrphan(ctx, record); err != nil {
+			return false, fmt.Errorf("tenant %s: %w", record.ID, err)
+		}
+		again = again || record.State == tenant.Purging || r.discards(record)
+	}
+	return again, nil
+}
+
 func (r *TenantReconciler) sweepOrphan(ctx context.Context, record tenant.Record) error {
-	abandon := record.State == tenant.Active
-	discard := record.State == tenant.Retained && record.Policy == tenant.Delete &&
-		r.config.Now().Sub(record.RetiredAt) > r.config.OrphanGrace
+	abandon, discard := record.State == tenant.Active, r.discards(record)
 	if !abandon && !discard {
 		return nil
 	}
@@ -80,10 +97,25 @@ func (r *TenantReconciler) sweepOrphan(ctx context.Context, record tenant.Record
 	log := r.config.Logger.With("tenant", record.ID, "namespace", record.Namespace, "name", record.Name, "policy", record.Policy)
 	if abandon {
 		log.WarnContext(ctx, "a stored tenant has no Tenant: its tokens are revoked and its data is kept")
-		return r.records.Abandon(ctx, record.ID)
+		if err := r.records.Abandon(ctx, record.ID); err != nil {
+			return err
+		}
+		record.State = tenant.Retained
 	}
-	log.WarnContext(ctx, "a stored tenant has had no Tenant for longer than the grace: its data is purged", "since", record.RetiredAt)
+	if !discard {
+		return nil
+	}
+	log.WarnContext(ctx, "a stored tenant without a Tenant is purged: it holds nothing, or the grace has passed", "since", record.RetiredAt)
 	return tenant.Keeper{Records: r.records, Store: r.store, Partitions: r.partitions}.Discard(ctx, record)
+}
+
+// discards reports whether nothing speaks for keeping the record if its Tenant
+// is gone.
+func (r *TenantReconciler) discards(record tenant.Record) bool {
+	u := record.Usage
+	empty := u.Memories == 0 && u.Conversations == 0 && u.Blocked == 0 && u.Storage == 0
+	late := record.State == tenant.Retained && r.config.Now().Sub(record.RetiredAt) > r.config.OrphanGrace
+	return record.Policy == tenant.Delete && record.State != tenant.Purging && (empty || late)
 }
 
 // isThere asks the API server whether the record's Tenant exists.

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/mnemo-dev/mnemo/api/v1alpha1"
@@ -29,7 +30,7 @@ func (w *world) vanish(t *testing.T) tenant.Record {
 // record returns what is stored of a tenant, a zero one when nothing is.
 func (w *world) record(t *testing.T, id tenant.ID) tenant.Record {
 	t.Helper()
-	list, err := w.fake.Records(t.Context(), "")
+	list, err := w.fake.Records(t.Context(), tenant.RecordsOf{})
 	if err != nil {
 		t.Fatalf("Records: %v", err)
 	}
@@ -133,4 +134,53 @@ func TestDataOfAnOrphanCanBeClaimed(t *testing.T) {
 	w.fake.Age(orphan.ID, 48*time.Hour)
 	w.sweep(t)
 	expectEqual(t, "usage", w.tenant(t).Status.Usage.Memories, "3/10000")
+}
+
+// TestTenantThatWentAtBirth is of a Tenant that is deleted while its finalizer
+// is added: the API server loses the finalizer then.
+func TestTenantThatWentAtBirth(t *testing.T) {
+	t.Parallel()
+	for name, heir := range map[string]bool{"nobody has its name": false, "another has its name": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := setup(t)
+			tn := w.newTenant("alice")
+			tn.Spec.DeletionPolicy = v1alpha1.Delete
+			w.expectReady(t, tn)
+			orphan := w.vanish(t)
+			if heir {
+				w.mustCreate(t, w.newTenant("alice"))
+			}
+			result := w.expectReconciled(t)
+			expectEqual(t, "valid tokens", len(w.fake.Valid(orphan.ID, "alice")), 0)
+			w.fake.Work()
+			expectEqual(t, "record", w.record(t, orphan.Resource), tenant.Record{})
+			expectEqual(t, "the partition is there", w.fake.HasPartition(orphan.Placement), false)
+			if !heir {
+				return
+			}
+			if result.RequeueAfter <= 0 || result.RequeueAfter > 10*time.Second {
+				t.Errorf("the heir is looked at again in %v", result.RequeueAfter)
+			}
+			eventually(t, func() bool { // the old one's Secret goes first
+				w.expectReconciled(t)
+				return w.isReady(t)
+			})
+		})
+	}
+}
+
+// TestOrphanWithDataWaits though the operator sees its Tenant go.
+func TestOrphanWithDataWaits(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	w.readyWithData(t, v1alpha1.Delete)
+	orphan := w.vanish(t)
+	w.expectReconciled(t)
+	w.fake.Work()
+	expectEqual(t, "valid tokens", len(w.fake.Valid(orphan.ID, "alice")), 0)
+	expectEqual(t, "state", w.record(t, orphan.Resource).State, tenant.Retained)
+	w.mustCreate(t, w.newTenant("alice"))
+	w.expectReconciled(t)
+	w.expectCondition(t, v1alpha1.QuotaReady, metav1.ConditionFalse, v1alpha1.ReasonClaimRequired, "")
 }

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/mnemo-dev/mnemo/api/v1alpha1"
 	"github.com/mnemo-dev/mnemo/internal/fault"
@@ -27,6 +28,10 @@ func (r *TenantReconciler) applyStore(ctx context.Context, p *pass) error {
 		}
 		// The store says which tenant has the name and what to do.
 		p.set(v1alpha1.QuotaReady, false, reason, "%s", shown(err))
+		// Unless whose name it is is gone and left nothing.
+		if p.unfinished, err = r.sweepName(ctx, client.ObjectKeyFromObject(p.tenant)); err != nil {
+			return err
+		}
 		return errHeld
 	}
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -82,8 +83,11 @@ type step struct {
 // status once at the end.
 func (r *TenantReconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ctrl.Result, err error) {
 	t := &v1alpha1.Tenant{}
-	if err := r.client.Get(ctx, req.NamespacedName, t); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+	if err := r.client.Get(ctx, req.NamespacedName, t); apierrors.IsNotFound(err) {
+		_, err := r.sweepName(ctx, req.NamespacedName)
+		return ctrl.Result{}, err
+	} else if err != nil {
+		return ctrl.Result{}, err
 	}
 	if t.Annotations[v1alpha1.AnnotationPaused] == "true" {
 		return r.reconcilePaused(ctx, t)

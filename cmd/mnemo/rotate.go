@@ -20,7 +20,7 @@ func (c *rotateCommand) Run(ctx context.Context) error {
 		return err
 	}
 	defer db.Close()
-	records, err := db.Records(ctx, "")
+	records, err := db.Records(ctx, tenant.RecordsOf{})
 	if err != nil {
 		return err
 	}

@@ -42,7 +42,7 @@ func (c *listCommand) Run(ctx context.Context) error {
 		return err
 	}
 	defer db.Close()
-	records, err := db.Records(ctx, c.Cluster)
+	records, err := db.Records(ctx, tenant.RecordsOf{Cluster: c.Cluster})
 	if err != nil {
 		return err
 	}
@@ -157,7 +157,7 @@ func (c *retireCommand) Run(ctx context.Context) error {
 		return err
 	}
 	defer db.Close()
-	records, err := db.Records(ctx, c.Cluster)
+	records, err := db.Records(ctx, tenant.RecordsOf{Cluster: c.Cluster})
 	if err != nil {
 		return err
 	}

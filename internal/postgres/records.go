@@ -13,8 +13,8 @@ import (
 var _ tenant.RecordStore = (*DB)(nil)
 
 // Records implements tenant.RecordStore.
-func (d *DB) Records(ctx context.Context, cluster string) ([]tenant.Record, error) {
-	rows, err := db.New(d.pool).ListRecords(ctx, cluster)
+func (d *DB) Records(ctx context.Context, of tenant.RecordsOf) ([]tenant.Record, error) {
+	rows, err := db.New(d.pool).ListRecords(ctx, db.ListRecordsParams(of))
 	if err != nil {
 		return nil, fmt.Errorf("list tenants: %w", mapError(err))
 	}

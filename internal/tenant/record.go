@@ -31,12 +31,15 @@ type Record struct {
 	Filling   Placement // where it is being moved or rebuilt; zero when it is not
 }
 
+// RecordsOf says which records are asked for; a field that is "" leaves none out.
+type RecordsOf struct{ Cluster, Namespace, Name string }
+
 // RecordStore keeps tenants whose Tenant may be gone. internal/postgres
 // implements it.
 type RecordStore interface {
-	// Records returns what is stored of a cluster's tenants, of all with "", by
-	// namespace and name.
-	Records(ctx context.Context, cluster string) ([]Record, error)
+	// Records returns what is stored of the tenants asked for, by namespace and
+	// name.
+	Records(ctx context.Context, of RecordsOf) ([]Record, error)
 	// Abandon retires a tenant whose Tenant went without being let go: its
 	// tokens are revoked and its data is kept, under the policy it had. Nothing
 	// is done for one that is not active.

@@ -43,9 +43,17 @@ from tenants t
 join usage u on u.tenant_id = t.id
 left join placements p on p.tenant_id = t.id
 left join fills f on f.tenant_id = t.id
-where $1::text = '' or t.cluster = $1
+where ($1::text = '' or t.cluster = $1)
+    and ($2::text = '' or t.namespace = $2)
+    and ($3::text = '' or t.name = $3)
 order by t.namespace, t.name, t.retired_at
 `
+
+type ListRecordsParams struct {
+	Cluster   string
+	Namespace string
+	Name      string
+}
 
 type ListRecordsRow struct {
 	ID             string
@@ -69,8 +77,8 @@ type ListRecordsRow struct {
 	NextShared     bool
 }
 
-func (q *Queries) ListRecords(ctx context.Context, cluster string) ([]ListRecordsRow, error) {
-	rows, err := q.db.Query(ctx, listRecords, cluster)
+func (q *Queries) ListRecords(ctx context.Context, arg ListRecordsParams) ([]ListRecordsRow, error) {
+	rows, err := q.db.Query(ctx, listRecords, arg.Cluster, arg.Namespace, arg.Name)
 	if err != nil {
 		return nil, err
 	}

@@ -8,7 +8,9 @@ from tenants t
 join usage u on u.tenant_id = t.id
 left join placements p on p.tenant_id = t.id
 left join fills f on f.tenant_id = t.id
-where @cluster::text = '' or t.cluster = @cluster
+where (@cluster::text = '' or t.cluster = @cluster)
+    and (@namespace::text = '' or t.namespace = @namespace)
+    and (@name::text = '' or t.name = @name)
 order by t.namespace, t.name, t.retired_at;
 
 -- name: AbandonTenant :execrows

@@ -14,9 +14,9 @@ import (
 )
 
 // record returns what is stored of the fixture's tenant; false when nothing is.
-func (f *fixture) record(t *testing.T, cluster string) (tenant.Record, bool) {
+func (f *fixture) record(t *testing.T, of tenant.RecordsOf) (tenant.Record, bool) {
 	t.Helper()
-	list, err := f.Records.Records(t.Context(), cluster)
+	list, err := f.Records.Records(t.Context(), of)
 	if err != nil {
 		t.Fatalf("Records: %v", err)
 	}
@@ -44,18 +44,24 @@ func records(c check) {
 		Usage: tenant.Usage{Memories: 3, Conversations: 1, Users: 2},
 	}
 	ignored := cmpopts.IgnoreFields(tenant.Usage{}, "Storage")
-	got, _ := f.record(t, f.spec.Cluster)
+	got, _ := f.record(t, tenant.RecordsOf{Cluster: f.spec.Cluster})
 	if diff := cmp.Diff(want, got, ignored); diff != "" {
 		t.Errorf("its record (-want +got):\n%s", diff)
 	}
-	if _, there := f.record(t, ""); !there {
+	if _, there := f.record(t, tenant.RecordsOf{}); !there {
 		t.Error("the record is not among those of all clusters")
 	}
-	if _, there := f.record(t, "another"); there {
+	if _, there := f.record(t, tenant.RecordsOf{Cluster: "another"}); there {
 		t.Error("the record is among those of another cluster")
 	}
+	if _, there := f.record(t, tenant.RecordsOf{Namespace: f.spec.Namespace, Name: f.spec.Name}); !there {
+		t.Error("the record is not among those of its name")
+	}
+	if _, there := f.record(t, tenant.RecordsOf{Namespace: f.spec.Namespace, Name: "another"}); there {
+		t.Error("the record is among those of another name")
+	}
 	f.retire(t, tenant.Delete)
-	got, _ = f.record(t, f.spec.Cluster)
+	got, _ = f.record(t, tenant.RecordsOf{Cluster: f.spec.Cluster})
 	if age := time.Since(got.RetiredAt); age < -time.Minute || age > time.Hour {
 		t.Errorf("it was retired at %v, want now", got.RetiredAt)
 	}
@@ -63,7 +69,7 @@ func records(c check) {
 		t.Errorf("its record is %+v, want it purging by Delete", got)
 	}
 	b.Work(t)
-	if got, there := f.record(t, ""); there {
+	if got, there := f.record(t, tenant.RecordsOf{}); there {
 		t.Errorf("after the purge there is %+v", got)
 	}
 }
@@ -81,12 +87,12 @@ func abandoned(c check) {
 	}
 	f.wantRevoked(t, hash)
 	other.wantValid(t, theirs)
-	got, _ := f.record(t, "")
+	got, _ := f.record(t, tenant.RecordsOf{})
 	if got.State != tenant.Retained || got.Policy != tenant.Delete || got.RetiredAt.IsZero() {
 		t.Errorf("its record is %+v, want it retained, with the policy it had", got)
 	}
 	f.apply(t) // the Tenant was there after all, or came back with a backup
-	if got, _ := f.record(t, ""); got.State != tenant.Active || !got.RetiredAt.IsZero() {
+	if got, _ := f.record(t, tenant.RecordsOf{}); got.State != tenant.Active || !got.RetiredAt.IsZero() {
 		t.Errorf("its record is %+v, want it active again", got)
 	}
 	f.wantRevoked(t, hash)
@@ -106,17 +112,17 @@ func discarded(c check) {
 	next := f.move(t).Next.Placement // it goes in the middle of a move
 	partitions := &dropped{}
 	keeper := tenant.Keeper{Records: b.Records, Store: b.Store, Partitions: partitions}
-	record, _ := f.record(t, "")
+	record, _ := f.record(t, tenant.RecordsOf{})
 	if err := keeper.Discard(t.Context(), record); err != nil || len(partitions.places) > 0 {
 		t.Fatalf("Discard of an active tenant = %v and dropped %v, want nothing done", err, partitions.places)
 	}
 	if err := b.Records.Abandon(t.Context(), f.got.ID); err != nil {
 		t.Fatalf("Abandon: %v", err)
 	}
-	record, _ = f.record(t, "")
+	record, _ = f.record(t, tenant.RecordsOf{})
 	partitions.err = fault.New(fault.Unavailable, "Milvus is away")
 	wantKind(t, keeper.Discard(t.Context(), record), fault.Unavailable)
-	if got, _ := f.record(t, ""); got.State != tenant.Retained {
+	if got, _ := f.record(t, tenant.RecordsOf{}); got.State != tenant.Retained {
 		t.Errorf("with the index away its record is %+v, want it retained still", got)
 	}
 	partitions.err = nil
@@ -129,7 +135,7 @@ func discarded(c check) {
 	if err := b.Records.Purge(t.Context(), f.got.ID); err != nil {
 		t.Fatalf("Purge: %v", err)
 	}
-	if got, there := f.record(t, ""); there {
+	if got, there := f.record(t, tenant.RecordsOf{}); there {
 		t.Errorf("after the purge there is %+v", got)
 	}
 }
@@ -159,10 +165,10 @@ func claimFromAfar(c check) {
 	if f.got.ID != first || f.user(t, "alice").ID != alice {
 		t.Errorf("the claimed tenant is %s with alice %d, want %s with %d", f.got.ID, f.user(t, "alice").ID, first, alice)
 	}
-	if got, _ := f.record(t, "cluster-2"); got.State != tenant.Active || got.Resource != here.ID || got.Usage.Memories != 3 {
+	if got, _ := f.record(t, tenant.RecordsOf{Cluster: "cluster-2"}); got.State != tenant.Active || got.Resource != here.ID || got.Usage.Memories != 3 {
 		t.Errorf("its record is %+v, want it active in the new cluster", got)
 	}
-	if got, still := f.record(t, there); still {
+	if got, still := f.record(t, tenant.RecordsOf{Cluster: there}); still {
 		t.Errorf("the old cluster still has %+v", got)
 	}
 	f.wantRevoked(t, hash)

@@ -10,13 +10,13 @@ import (
 )
 
 // Records implements tenant.RecordStore.
-func (f *Fake) Records(_ context.Context, cluster string) (out []tenant.Record, err error) {
+func (f *Fake) Records(_ context.Context, of tenant.RecordsOf) (out []tenant.Record, err error) {
 	defer f.begin("Records", &err)()
 	if err != nil {
 		return nil, err
 	}
 	for id, r := range f.rows {
-		if cluster == "" || r.spec.Cluster == cluster {
+		if matches(of.Cluster, r.spec.Cluster) && matches(of.Namespace, r.spec.Namespace) && matches(of.Name, r.spec.Name) {
 			out = append(out, r.record(id))
 		}
 	}
@@ -25,6 +25,8 @@ func (f *Fake) Records(_ context.Context, cluster string) (out []tenant.Record, 
 	})
 	return out, nil
 }
+
+func matches(asked, is string) bool { return asked == "" || asked == is }
 
 func (r *row) record(id tenant.ID) tenant.Record {
 	out := tenant.Record{
