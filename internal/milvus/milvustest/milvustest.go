@@ -66,10 +66,10 @@ func names(ctx context.Context, c client.Client, collection string, shared bool)
 	}
 	// One whose maker was stopped half way is not loaded; without an index it
 	// cannot be, and nothing was ever written to it.
+	if indexes, _ := c.DescribeIndex(ctx, collection, "embedding"); len(indexes) == 0 {
+		return nil, nil
+	}
 	if err := c.LoadCollection(ctx, collection, false); err != nil {
-		if indexes, e := c.DescribeIndex(ctx, collection, "embedding"); e != nil || len(indexes) == 0 {
-			return nil, nil
-		}
 		return nil, err
 	}
 	rows, err := c.Query(ctx, collection, nil, "id > 0", []string{"place"}, client.WithSearchQueryConsistencyLevel(entity.ClStrong))
