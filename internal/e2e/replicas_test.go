@@ -1,10 +1,8 @@
 package e2e_test
 
 import (
-	"bytes"
 	"fmt"
 	"io"
-	"mime/multipart"
 	"net/http"
 	"slices"
 	"strings"
@@ -165,23 +163,8 @@ func alternateKeys(t *testing.T, r *replicas, token string) {
 func alternateImport(t *testing.T, r *replicas, _ string) {
 	applyTenant(t, "replicas-import", "  quota: {requestsPerMinute: 1000000}\n")
 	token := secret(t, "replicas-import", "alice", "token")
-	var body bytes.Buffer
-	form := multipart.NewWriter(&body)
-	file, err := form.CreateFormFile("file", "conversations.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.WriteString(file, claudeExport); err != nil {
-		t.Fatal(err)
-	}
-	if err := form.Close(); err != nil {
-		t.Fatal(err)
-	}
-	started, err := r.turn(t, token).ImportFile(t.Context(), nil, form.FormDataContentType(), &body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	events, err := r.turn(t, token).FollowImport(t.Context(), started.Body.ImportID, nil)
+	id := r.turn(t, token).importFile(t, claudeExport)
+	events, err := r.turn(t, token).FollowImport(t.Context(), id, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,7 +174,7 @@ func alternateImport(t *testing.T, r *replicas, _ string) {
 		t.Errorf("the other's events: %s, %v", said, err)
 	}
 	for range r.urls {
-		got, err := r.turn(t, token).GetImport(t.Context(), started.Body.ImportID)
+		got, err := r.turn(t, token).GetImport(t.Context(), id)
 		if err != nil || got.Body.Status != client.ImportStatusDone || got.Body.Imported != 1 {
 			t.Errorf("the import is %+v, %v", got, err)
 		}
