@@ -204,8 +204,8 @@
 		}
 	});
 
-	// Times as the reader writes them, where the reader is.
-	const local = new Intl.DateTimeFormat(undefined, { dateStyle: "long", timeStyle: "short" });
+	// Times where the reader is, written as the pages write days.
+	const local = new Intl.DateTimeFormat("en-GB", { dateStyle: "long", timeStyle: "short" });
 	function dress(root) {
 		for (const node of all("[data-scripted]", root)) node.hidden = false;
 		for (const time of all("time[data-local]", root)) time.textContent = local.format(new Date(time.dateTime));
