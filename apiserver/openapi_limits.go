@@ -14,8 +14,8 @@ import (
 // Forms of strings, in the regular expressions that all dialects share.
 const (
 	anyText   = `^[^\x00]*$`
-	notBlank  = `^[^\x00]*[^\s\x00][^\x00]*$`
-	blankNone = `^$|` + notBlank // empty counts as absent
+	notBlank  = `^[^\x00]*[^\s\x00\x85][^\x00]*$` // as strings.TrimSpace sees it
+	blankNone = `^$|` + notBlank                  // empty counts as absent
 	// oneLine is a name: no control characters, and one that is seen and is no digit.
 	control = `\x00-\x1f\x7f-\x9f\u2028\u2029`
 	unseen  = `\s\u00ad\u034f\u0600-\u0605\u061c\u06dd\u070f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\uffff`

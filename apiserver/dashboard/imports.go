@@ -18,8 +18,12 @@ type importView struct {
 // Done is how many conversations are dealt with.
 func (v importView) Done() int { return v.Imported + v.Updated + v.Skipped + v.Failed }
 
-// Searchable is how many are found by meaning, or never will be.
-func (v importView) Searchable() int { return min(v.Indexed, v.Total) }
+// Roomed is how many are not kept waiting for room.
+func (v importView) Roomed() int { return max(v.Total-v.Blocked, 0) }
+
+// Searchable is how many of those are found by meaning, or never will be.
+// Indexed has those that wait in it: nothing of theirs is left to embed.
+func (v importView) Searchable() int { return min(max(v.Indexed-v.Blocked, 0), v.Roomed()) }
 
 // importFile takes an export in and shows what becomes of it.
 func (d *Dashboard) importFile(c *fiber.Ctx, who *tenant.Session) error {
