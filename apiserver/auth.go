@@ -21,7 +21,7 @@ type identityKey struct{}
 // 401 without a valid token and 403 for a suspended tenant.
 func (s *Server) authenticate(ctx huma.Context, next func(huma.Context)) {
 	staged, end := stage.Begin(ctx.Context(), stage.Auth)
-	who, err := s.admit(staged, ctx.Header("Authorization"))
+	who, err := s.admit(staged, ctx.Header("Authorization"), false)
 	end()
 	if err != nil {
 		s.refuse(ctx, err)
@@ -31,9 +31,10 @@ func (s *Server) authenticate(ctx huma.Context, next func(huma.Context)) {
 }
 
 // admit returns whose request it is by its Authorization header: Unauthorized
-// without a valid token, Forbidden for a suspended tenant.
-func (s *Server) admit(ctx context.Context, header string) (tenant.Identity, error) {
-	who, err := s.identify(ctx, header)
+// without a valid token, Forbidden for a suspended tenant. Where programs are
+// admitted, the tokens that users gave them are valid too.
+func (s *Server) admit(ctx context.Context, header string, programs bool) (tenant.Identity, error) {
+	who, err := s.identify(ctx, header, programs)
 	if err == nil && who.Suspended {
 		err = fault.New(fault.Forbidden, "this tenant is suspended; its data is kept, ask whoever operates it")
 	}
@@ -42,10 +43,16 @@ func (s *Server) admit(ctx context.Context, header string) (tenant.Identity, err
 
 // identify returns whom an Authorization header belongs to. Every header that
 // does not name a valid token gets the same Unauthorized error.
-func (s *Server) identify(ctx context.Context, header string) (tenant.Identity, error) {
+func (s *Server) identify(ctx context.Context, header string, programs bool) (tenant.Identity, error) {
 	scheme, token, _ := strings.Cut(header, " ")
 	token = strings.TrimSpace(token)
-	if !strings.EqualFold(scheme, bearer) || !tenant.IsToken(token) {
+	find := s.Tokens.Identify
+	switch {
+	case !strings.EqualFold(scheme, bearer):
+		return tenant.Identity{}, unauthorized(nil)
+	case programs && s.Programs != nil && tenant.AccessToken.Is(token):
+		find = s.Programs.Identify
+	case !tenant.IsToken(token):
 		return tenant.Identity{}, unauthorized(nil)
 	}
 	hash := tenant.HashSecret(token)
@@ -53,7 +60,7 @@ func (s *Server) identify(ctx context.Context, header string) (tenant.Identity, 
 	if ok {
 		return who, nil
 	}
-	who, err := s.Tokens.Identify(ctx, hash)
+	who, err := find(ctx, hash)
 	if fault.Is(err, fault.Unauthorized) {
 		return tenant.Identity{}, unauthorized(err)
 	}

@@ -57,11 +57,21 @@ func (c *Cache) Drop(h tenant.Hash) {
 // DropTenant forgets all tokens of a tenant, whose quota, placement or
 // suspension changed.
 func (c *Cache) DropTenant(id tenant.ID) {
+	c.drop(func(who tenant.Identity) bool { return who.Tenant == id })
+}
+
+// DropUser forgets all tokens of a user, some of which have ended.
+func (c *Cache) DropUser(scope tenant.Scope) {
+	c.drop(func(id tenant.Identity) bool { return id.Scope == scope })
+}
+
+// drop forgets the tokens of those that are meant.
+func (c *Cache) drop(meant func(tenant.Identity) bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.epoch++
 	for k, e := range c.entries {
-		if e.identity.Tenant == id {
+		if meant(e.identity) {
 			delete(c.entries, k)
 		}
 	}

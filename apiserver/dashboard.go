@@ -18,7 +18,7 @@ func (s *Server) addDashboard() {
 	}
 	dashboard.New(dashboard.Config{
 		Memories: s.Memories, Chats: s.Chats, Sessions: s.Sessions, Access: s.Access, Holdings: s.Holdings,
-		Accounts: s.Accounts, Edge: dashboardEdge{s}, Files: dashboardEdge{s}, Providers: s.Providers, TrustedProxies: s.TrustedProxies,
+		Accounts: s.Accounts, Edge: dashboardEdge{s}, Files: dashboardEdge{s}, Providers: s.Providers, Programs: s.Programs,
 	}).Register(s.app)
 }
 
@@ -32,6 +32,9 @@ var (
 
 // Named implements dashboard.Edge.
 func (dashboardEdge) Named(c *fiber.Ctx, route string) { c.Locals(localRoute, route) }
+
+// Address implements dashboard.Edge.
+func (e dashboardEdge) Address(c *fiber.Ctx) string { return e.address(c) }
 
 // Body implements dashboard.Edge.
 func (dashboardEdge) Body(c *fiber.Ctx) io.Reader {

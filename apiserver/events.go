@@ -166,6 +166,6 @@ func (f *follower) look(ctx context.Context) bool {
 func (f *follower) welcome(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, eventTimeout)
 	defer cancel()
-	who, err := f.server.identify(ctx, f.authorization)
+	who, err := f.server.identify(ctx, f.authorization, false)
 	return !fault.Is(err, fault.Unauthorized) && !who.Suspended
 }

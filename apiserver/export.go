@@ -174,7 +174,7 @@ type deletedAccountBody struct {
 var docDeleteAccount = doc{
 	id: "deleteAccount", tag: tagAccount, summary: "Delete everything the user has",
 	description: "Memories with their versions, buckets, conversations, messages, imports and vectors; it cannot be undone. " +
-		"The user and its token stay: the account is empty. Room that is freed goes to blocked conversations of the tenant's other users. " +
+		"The user and its token stay: the account is empty, and programs that were let in to /mcp are disconnected. Room that is freed goes to blocked conversations of the tenant's other users. " +
 		"What takes longer than a request may is answered with 202 and goes on by itself.",
 	request:  example(`{"confirm":"` + account.Confirmation + `"}`),
 	response: example(`{"message":"Account deleted","memories":2,"conversations":1}`),

@@ -52,11 +52,14 @@ func (s *Server) serveMCP(endpoint *mcp.Endpoint) fiber.Handler {
 		if err := s.checkOrigin(c); err != nil {
 			return err
 		}
-		who, err := s.admit(c.UserContext(), c.Get(fiber.HeaderAuthorization))
+		who, err := s.admit(c.UserContext(), c.Get(fiber.HeaderAuthorization), true)
+		if fault.Is(err, fault.Unauthorized) {
+			return s.challenge(c, err)
+		}
 		if err != nil {
 			return err
 		}
-		body, err := readJSON(c)
+		body, err := readJSON(c, defaultBody)
 		if err != nil {
 			return err
 		}
@@ -110,8 +113,8 @@ func (s *Server) origins() []string {
 	return []string{s.URL.Scheme + "://" + s.URL.Host}
 }
 
-// readJSON reads a body of at most defaultBody bytes.
-func readJSON(c *fiber.Ctx) ([]byte, error) {
+// readJSON reads a JSON body of at most limit bytes.
+func readJSON(c *fiber.Ctx, limit int64) ([]byte, error) {
 	b := requestBody(c)
 	if b == nil {
 		return nil, fault.New(fault.Invalid, "the body is required")
@@ -119,7 +122,7 @@ func readJSON(c *fiber.Ctx) ([]byte, error) {
 	if !isJSON(c.Get(fiber.HeaderContentType)) || c.Get(fiber.HeaderContentEncoding) != "" {
 		return nil, fault.New(fault.Unsupported, "the body must be JSON (Content-Type: application/json), not compressed")
 	}
-	return readBody(b, defaultBody)
+	return readBody(b, limit)
 }
 
 // readBody reads a body of at most limit bytes.

@@ -10,6 +10,15 @@ func (s *Server) routes() {
 
 	// Not in /openapi.json: MCP describes itself.
 	s.app.Post(pathMCP, s.serveMCP(s.newMCP()))
+	// Nor these: programs know them by RFC 9728 and 8414. The page on which a
+	// user answers is the dashboard's.
+	if s.Programs != nil {
+		s.app.Get(pathResource, s.document(s.resourceMetadata()))
+		s.app.Get(pathIssuer, s.document(s.issuerMetadata()))
+		s.app.Post(pathRegister, s.forProgram(pathRegister, s.registerClient))
+		s.app.Post(pathToken, s.forProgram(pathToken, s.issueTokens))
+		s.app.Post(pathRevoke, s.forProgram(pathRevoke, s.revokeTokens))
+	}
 
 	add(s, post, "/api/memory", docCreateMemory, s.createMemory)
 	add(s, post, "/api/v2/memory", docCreateMemory.as("createMemoryV2"), s.createMemory)

@@ -25,6 +25,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/account"
 	"github.com/mnemo-dev/mnemo/internal/chat"
 	"github.com/mnemo-dev/mnemo/internal/memory"
+	"github.com/mnemo-dev/mnemo/internal/oauth"
 	"github.com/mnemo-dev/mnemo/internal/stage"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
@@ -53,6 +54,9 @@ type Config struct {
 	// URL is where users reach the server, such as https://mnemo.example.com;
 	// nil when it does not know.
 	URL *url.URL
+	// Programs lets users give programs access to /mcp, on a page of the
+	// dashboard; nil: programs need the user's token.
+	Programs *oauth.Service
 	// Version names the build to those that ask.
 	Version string
 	// Checks are asked by /readyz, by name; nil errors mean ready.

@@ -1350,7 +1350,7 @@ type ClientInterface interface {
 
 	// DeleteAccountWithBody Delete everything the user has
 	//
-	// Memories with their versions, buckets, conversations, messages, imports and vectors; it cannot be undone. The user and its token stay: the account is empty. Room that is freed goes to blocked conversations of the tenant's other users. What takes longer than a request may is answered with 202 and goes on by itself.
+	// Memories with their versions, buckets, conversations, messages, imports and vectors; it cannot be undone. The user and its token stay: the account is empty, and programs that were let in to /mcp are disconnected. Room that is freed goes to blocked conversations of the tenant's other users. What takes longer than a request may is answered with 202 and goes on by itself.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -1359,7 +1359,7 @@ type ClientInterface interface {
 
 	// DeleteAccount Delete everything the user has
 	//
-	// Memories with their versions, buckets, conversations, messages, imports and vectors; it cannot be undone. The user and its token stay: the account is empty. Room that is freed goes to blocked conversations of the tenant's other users. What takes longer than a request may is answered with 202 and goes on by itself.
+	// Memories with their versions, buckets, conversations, messages, imports and vectors; it cannot be undone. The user and its token stay: the account is empty, and programs that were let in to /mcp are disconnected. Room that is freed goes to blocked conversations of the tenant's other users. What takes longer than a request may is answered with 202 and goes on by itself.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -1692,7 +1692,7 @@ type ClientInterface interface {
 
 // DeleteAccountWithBody Delete everything the user has
 //
-// Memories with their versions, buckets, conversations, messages, imports and vectors; it cannot be undone. The user and its token stay: the account is empty. Room that is freed goes to blocked conversations of the tenant's other users. What takes longer than a request may is answered with 202 and goes on by itself.
+// Memories with their versions, buckets, conversations, messages, imports and vectors; it cannot be undone. The user and its token stay: the account is empty, and programs that were let in to /mcp are disconnected. Room that is freed goes to blocked conversations of the tenant's other users. What takes longer than a request may is answered with 202 and goes on by itself.
 //
 // Takes any type of body and a specified content type.
 //
@@ -1711,7 +1711,7 @@ func (c *Requests) DeleteAccountWithBody(ctx context.Context, contentType string
 
 // DeleteAccount Delete everything the user has
 //
-// Memories with their versions, buckets, conversations, messages, imports and vectors; it cannot be undone. The user and its token stay: the account is empty. Room that is freed goes to blocked conversations of the tenant's other users. What takes longer than a request may is answered with 202 and goes on by itself.
+// Memories with their versions, buckets, conversations, messages, imports and vectors; it cannot be undone. The user and its token stay: the account is empty, and programs that were let in to /mcp are disconnected. Room that is freed goes to blocked conversations of the tenant's other users. What takes longer than a request may is answered with 202 and goes on by itself.
 //
 // Takes a body of the `application/json` content type.
 //

@@ -16,6 +16,8 @@ type accessView struct {
 	Namespace string
 	New       string // a token just made: this is the only time it is seen
 	URL       string
+	Programs  []program // that have access, the newest first
+	CanAsk    bool      // whether programs can ask for it
 }
 
 // Valid reports whether there is a token that is accepted.
@@ -35,9 +37,17 @@ func (d *Dashboard) showAccess(c *fiber.Ctx, who *tenant.Session) error {
 }
 
 func (d *Dashboard) renderAccess(c *fiber.Ctx, who *tenant.Session, token *tenant.TokenInfo, secret string) error {
-	return d.render(c, fiber.StatusOK, "access", page{Title: "Access", Section: "connect", Who: who, Data: accessView{
-		Token: token, Secret: secretName(who.SignInName()), Namespace: who.Namespace, New: secret, URL: origin(c),
-	}})
+	programs, err := d.programs(c.UserContext(), who.Scope)
+	if err != nil {
+		return err
+	}
+	return d.render(c, fiber.StatusOK, "access", page{
+		Title: "Access", Section: "connect", Who: who,
+		Data: accessView{
+			Token: token, Secret: secretName(who.SignInName()), Namespace: who.Namespace, New: secret, URL: origin(c),
+			Programs: programs, CanAsk: d.Programs != nil,
+		},
+	})
 }
 
 // replaceToken makes a new token. The answer itself shows it: there is no page
@@ -65,8 +75,10 @@ func (d *Dashboard) replaceToken(c *fiber.Ctx, who *tenant.Session) error {
 type appsView struct {
 	URL   string
 	Token string // what stands for the token
+	// CanAsk says that programs can ask for access, and need no token.
+	CanAsk bool
 }
 
 func (d *Dashboard) showApps(c *fiber.Ctx, who *tenant.Session) error {
-	return d.render(c, fiber.StatusOK, "apps", page{Title: "Apps", Section: "connect", Who: who, Data: appsView{URL: origin(c), Token: "YOUR_TOKEN"}})
+	return d.render(c, fiber.StatusOK, "apps", page{Title: "Apps", Section: "connect", Who: who, Data: appsView{URL: origin(c), Token: "YOUR_TOKEN", CanAsk: d.Programs != nil}})
 }

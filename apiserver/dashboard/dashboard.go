@@ -6,7 +6,6 @@ import (
 	"errors"
 	"html/template"
 	"io"
-	"net/netip"
 	"strings"
 	"time"
 
@@ -16,6 +15,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/chat"
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/memory"
+	"github.com/mnemo-dev/mnemo/internal/oauth"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
@@ -32,16 +32,18 @@ type Config struct {
 	Files    Files
 	// Providers are the identity providers people may sign in with.
 	Providers []*Provider
-	// TrustedProxies are whose X-Forwarded-For is believed.
-	TrustedProxies []netip.Prefix
-	Random         io.Reader        // of secrets; crypto/rand when nil
-	Now            func() time.Time // time.Now when nil
+	// Programs lets users give programs access; nil: there is no page for it.
+	Programs *oauth.Service
+	Random   io.Reader        // of secrets; crypto/rand when nil
+	Now      func() time.Time // time.Now when nil
 }
 
 // Edge is what the API server does for requests of any kind.
 type Edge interface {
 	// Named says which route a request is counted under.
 	Named(c *fiber.Ctx, route string)
+	// Address is where a request comes from, as far as proxies can be believed.
+	Address(c *fiber.Ctx) string
 	// Body returns a request's body, nil when it has none. What is left unread
 	// ends the connection.
 	Body(c *fiber.Ctx) io.Reader
@@ -113,6 +115,11 @@ func (d *Dashboard) Register(app fiber.Router) {
 	app.Get("/connect", d.signedIn(d.showAccess))
 	app.Get("/connect/apps", d.signedIn(d.showApps))
 	app.Post("/connect/token", d.signedIn(d.replaceToken))
+	if d.Programs != nil {
+		app.Post("/connect/programs/end", d.signedIn(d.disconnect))
+		app.Get(PathAuthorize, d.named(d.authorizePage))
+		app.Post(PathAuthorize, d.signedIn(d.authorize))
+	}
 
 	app.Get("/usage", d.signedIn(d.showUsage))
 	app.Post("/account/export", d.signedIn(d.export))
@@ -179,11 +186,25 @@ func (d *Dashboard) signedIn(h func(c *fiber.Ctx, who *tenant.Session) error) fi
 // secure sets what every answer carries. No inline script or style is allowed,
 // nothing comes from elsewhere, and nobody may frame a page.
 func secure(c *fiber.Ctx) {
-	c.Set(fiber.HeaderContentSecurityPolicy, "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "+
-		"connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
+	c.Set(fiber.HeaderContentSecurityPolicy, policy("'self'"))
 	c.Set(fiber.HeaderXContentTypeOptions, "nosniff")
 	c.Set(fiber.HeaderReferrerPolicy, "same-origin")
-	c.Set("Cross-Origin-Opener-Policy", "same-origin")
+	c.Set("Cross-Origin-Opener-Policy", openerPolicy(c.Path()))
 	c.Set("Cross-Origin-Resource-Policy", "same-origin")
 	c.Set(fiber.HeaderCacheControl, "no-store")
+}
+
+// policy is what a page may load, and where its forms may lead.
+func policy(forms string) string {
+	return "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; " +
+		"connect-src 'self'; form-action " + forms + "; base-uri 'none'; frame-ancestors 'none'"
+}
+
+// openerPolicy cuts pages off from those that opened them, except on the way of
+// a program's request: an assistant's page may wait for the window it opened.
+func openerPolicy(path string) string {
+	if path == PathAuthorize || strings.HasPrefix(path, "/sign-in") {
+		return "unsafe-none"
+	}
+	return "same-origin"
 }

@@ -43,6 +43,7 @@ var notices = map[string]string{
 	"erased":         "Everything is erased.",
 	"erasing":        "It is being erased; the rest follows in the background.",
 	"bucket-added":   "The bucket is there.",
+	"disconnected":   "Disconnected: it is refused from now on.",
 	"bucket-deleted": "The bucket is gone; its memories are in General.",
 }
 

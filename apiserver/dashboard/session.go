@@ -1,8 +1,6 @@
 package dashboard
 
 import (
-	"net"
-	"net/netip"
 	"net/url"
 	"strings"
 	"time"
@@ -104,42 +102,3 @@ func (d *Dashboard) sameOrigin(c *fiber.Ctx) error {
 }
 
 var crossSite = fault.New(fault.Forbidden, "this form was not sent from the dashboard; open the page again and send it from there")
-
-// address is where a request comes from: the last address on its way that is
-// not a proxy of ours. Of IPv6 it is the network, which one person may own.
-func (d *Dashboard) address(c *fiber.Ctx) string {
-	addr, err := netip.ParseAddr(c.Context().RemoteIP().String())
-	if err != nil {
-		return ""
-	}
-	addr = addr.Unmap()
-	hops := strings.Split(c.Get(fiber.HeaderXForwardedFor), ",")
-	for i := len(hops) - 1; i >= 0 && d.trusts(addr); i-- {
-		hop := strings.TrimSpace(hops[i])
-		if host, _, err := net.SplitHostPort(hop); err == nil {
-			hop = host
-		}
-		next, err := netip.ParseAddr(hop)
-		if err != nil {
-			break
-		}
-		addr = next.Unmap()
-	}
-	if addr.Is4() {
-		return addr.String()
-	}
-	network, err := addr.Prefix(64)
-	if err != nil {
-		return addr.String()
-	}
-	return network.String()
-}
-
-func (d *Dashboard) trusts(addr netip.Addr) bool {
-	for _, p := range d.TrustedProxies {
-		if p.Contains(addr) {
-			return true
-		}
-	}
-	return false
-}

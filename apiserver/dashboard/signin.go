@@ -92,7 +92,7 @@ func (d *Dashboard) tryToSignIn(c *fiber.Ctx, given, password string) (string, e
 		return "", err
 	}
 	return secret, d.Sessions.SignIn(c.UserContext(), tenant.SignIn{
-		Name: name, Password: tenant.HashSecret(strings.TrimSpace(password)), Address: d.address(c),
+		Name: name, Password: tenant.HashSecret(strings.TrimSpace(password)), Address: d.Edge.Address(c),
 		Session: tenant.HashSecret(secret), Lifetime: sessionLife,
 	})
 }

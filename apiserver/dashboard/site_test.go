@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/cookiejar"
+	"net/netip"
 	"net/url"
 	"strings"
 	"sync"
@@ -24,6 +25,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/jobs"
 	"github.com/mnemo-dev/mnemo/internal/memory"
 	"github.com/mnemo-dev/mnemo/internal/milvus"
+	"github.com/mnemo-dev/mnemo/internal/oauth"
 	"github.com/mnemo-dev/mnemo/internal/postgres"
 	"github.com/mnemo-dev/mnemo/internal/postgres/postgrestest"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
@@ -62,8 +64,15 @@ func newSite(t *testing.T) *site {
 	s := &site{db: postgrestest.New(t), index: index, embedder: embedder}
 	s.work(t)
 	s.chooseIssuer(t)
+	var listeners [len(s.urls)]net.Listener
 	for i := range s.urls {
-		s.urls[i] = s.serve(t)
+		if listeners[i], err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+			t.Fatal(err)
+		}
+		s.urls[i] = "http://" + listeners[i].Addr().String()
+	}
+	for i, l := range listeners {
+		s.serve(t, l, i)
 	}
 	s.startProvider(t)
 	return s
@@ -94,9 +103,18 @@ func (s *site) work(t *testing.T) {
 	})
 }
 
-// serve starts a replica with a cache of its own and returns its URL.
-func (s *site) serve(t *testing.T) string {
+// serve starts a replica with a cache of its own. Both are reached at the first
+// one's address, as far as they know; the second has a proxy in front.
+func (s *site) serve(t *testing.T, l net.Listener, replica int) {
 	t.Helper()
+	public, err := url.Parse(s.urls[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	var proxies []netip.Prefix
+	if replica == 1 {
+		proxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
+	}
 	engine := retrieve.New(retrieve.Config{Searcher: s.db, Index: s.index, Embedder: s.embedder})
 	cache := apiserver.NewCache()
 	server := apiserver.New(apiserver.Config{
@@ -107,11 +125,9 @@ func (s *site) serve(t *testing.T) string {
 			CountTokens: tokens.CountUpTo}),
 		Accounts: account.NewService(account.Config{Store: s.db.Accounts()}),
 		Tokens:   s.db, Rates: s.db, Cache: cache, Sessions: s.db, Access: s.db, Holdings: s.db, Providers: []*dashboard.Provider{s.provider()},
+		URL: public, TrustedProxies: proxies,
+		Programs: oauth.NewService(oauth.Config{Clients: s.db, Grants: s.db, Access: s.db, URL: public, Random: rand.Reader, Now: time.Now}),
 	})
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -128,7 +144,6 @@ func (s *site) serve(t *testing.T) string {
 		_ = server.Shutdown(stop)
 		wg.Wait()
 	})
-	return "http://" + l.Addr().String()
 }
 
 // user is a person with what the operator gave them.

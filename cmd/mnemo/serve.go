@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -22,6 +23,8 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/imports"
 	"github.com/mnemo-dev/mnemo/internal/jobs"
 	"github.com/mnemo-dev/mnemo/internal/memory"
+	"github.com/mnemo-dev/mnemo/internal/oauth"
+	"github.com/mnemo-dev/mnemo/internal/postgres"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/telemetry"
 	"github.com/mnemo-dev/mnemo/internal/tokens"
@@ -36,12 +39,12 @@ type serveCommand struct {
 	embedderFlags
 	chatFlags
 	telemetryFlags
-	URL            *url.URL       `name:"url" env:"MNEMO_URL" help:"Where users reach this server, such as https://mnemo.example.com. Without it no page may speak to /mcp."`
+	URL            *url.URL       `name:"url" env:"MNEMO_URL" help:"Where users reach this server, such as https://mnemo.example.com. Without it no page may speak to /mcp; when it is https, programs can ask users for access (OAuth)."`
 	Listen         string         `env:"MNEMO_LISTEN" default:":8080" help:"host:port to answer HTTP on."`
 	ImportLimit    int64          `env:"MNEMO_IMPORT_LIMIT" default:"4294967296" help:"Largest file that may be imported, bytes."`
 	MetricsListen  string         `env:"MNEMO_METRICS_LISTEN" default:":9090" help:"host:port to answer /metrics on."`
 	OIDCProviders  string         `env:"MNEMO_OIDC_PROVIDERS" name:"oidc-providers" type:"existingfile" help:"JSON file of the identity providers people may sign in to the dashboard with (docs/sso.md)."`
-	TrustedProxies []netip.Prefix `env:"MNEMO_TRUSTED_PROXIES" help:"Networks of the proxies in front, such as 10.0.0.0/8: their X-Forwarded-For says where a sign-in comes from."`
+	TrustedProxies []netip.Prefix `env:"MNEMO_TRUSTED_PROXIES" help:"Networks of the proxies in front, such as 10.0.0.0/8: their X-Forwarded-For says where a sign-in or registration comes from."`
 }
 
 // Validate reports what is wrong with the flags.
@@ -97,7 +100,7 @@ func (c *serveCommand) Run(ctx context.Context, log *slog.Logger) error {
 	cache := apiserver.NewCache()
 	config := c.serverConfig(s, embedder, model, cache, log)
 	config.Registry, config.Stages = registry, counts
-	config.Providers = providers
+	config.Providers, config.Programs = providers, c.programs(ctx, s.db, log)
 	server := apiserver.New(config)
 	workers, err := startJobs(ctx, s, embedder, counts, log)
 	if err != nil {
@@ -168,6 +171,16 @@ func (c *serveCommand) serverConfig(s *stores, embedder retrieve.Embedder, model
 		Checks:     map[string]func(context.Context) error{"postgresql": s.db.Ping},
 		Log:        log,
 	}
+}
+
+// programs lets users give programs access; nil when the server's address is none
+// that access could be asked for at.
+func (c *serveCommand) programs(ctx context.Context, db *postgres.DB, log *slog.Logger) *oauth.Service {
+	if !oauth.Serves(c.URL) {
+		log.InfoContext(ctx, "programs need a user's token: they can ask for access of their own when --url is https, without a path")
+		return nil
+	}
+	return oauth.NewService(oauth.Config{Clients: db, Grants: db, Access: db, URL: c.URL, Random: rand.Reader, Now: time.Now})
 }
 
 // stopper is a part that finishes what it is at.

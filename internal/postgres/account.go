@@ -111,6 +111,12 @@ func (a Accounts) purgeRest(ctx context.Context, tx pgx.Tx, q *db.Queries, scope
 	if err := q.PurgeRequests(ctx, db.PurgeRequestsParams(p)); err != nil {
 		return fmt.Errorf("forget requests: %w", err)
 	}
+	if err := q.PurgeGrants(ctx, db.PurgeGrantsParams(p)); err != nil {
+		return fmt.Errorf("disconnect programs: %w", err)
+	}
+	if err := q.NotifyUser(ctx, db.NotifyUserParams{TenantID: p.TenantID, UserID: p.UserID}); err != nil {
+		return fmt.Errorf("disconnect programs: %w", err)
+	}
 	if upTo.Job == 0 {
 		return nil
 	}

@@ -15,6 +15,7 @@ type heard chan string
 
 func (h heard) Drop(hash tenant.Hash)   { h <- "token " + hash.Fingerprint() }
 func (h heard) DropTenant(id tenant.ID) { h <- "tenant " + string(id) }
+func (h heard) DropUser(s tenant.Scope) { h <- fmt.Sprint("user ", s.Tenant, " ", s.User) }
 func (h heard) SetBypass(on bool)       { h <- fmt.Sprint("bypass ", on) }
 func (h heard) tell(t *testing.T) string {
 	t.Helper()

@@ -156,7 +156,7 @@ func grant(ctx context.Context, pool *pgxpool.Pool, role string) error {
 		"grant usage on schema public to " + name,
 		"grant select, insert, update, delete on all tables in schema public to " + name,
 		"grant usage, select on all sequences in schema public to " + name,
-		"grant execute on function lexical_search, lexical_search_between to " + name,
+		"grant execute on function lexical_search, lexical_search_between, oauth_holder to " + name,
 		"revoke insert, update, delete on goose_db_version from " + name,
 	} {
 		if _, err := pool.Exec(ctx, sql); err != nil {

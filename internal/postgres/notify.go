@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -26,6 +27,7 @@ const (
 type Identities interface {
 	Drop(h tenant.Hash)
 	DropTenant(id tenant.ID)
+	DropUser(scope tenant.Scope)
 	// SetBypass turns remembering off while changes cannot be heard, and on
 	// again; either way what was remembered is forgotten.
 	SetBypass(on bool)
@@ -132,12 +134,17 @@ func alive(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// forget reads a payload of pg_notify (queries/users.sql, tenants.sql).
+// forget reads a payload of pg_notify (queries/users.sql, tenants.sql, oauth.sql).
 func forget(cache Identities, payload string) {
 	kind, value, _ := strings.Cut(payload, ":")
 	switch kind {
 	case "tenant":
 		cache.DropTenant(tenant.ID(value))
+	case "user":
+		id, user, _ := strings.Cut(value, ":")
+		if n, err := strconv.ParseInt(user, 10, 64); err == nil {
+			cache.DropUser(tenant.Scope{Tenant: tenant.ID(id), User: tenant.UserID(n)})
+		}
 	case "token":
 		if hash, err := hex.DecodeString(value); err == nil && len(hash) == len(tenant.Hash{}) {
 			cache.Drop(tenant.Hash(hash))

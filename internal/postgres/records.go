@@ -50,6 +50,9 @@ func (d *DB) Abandon(ctx context.Context, id tenant.ID) error {
 		if err := q.DeleteTenantSessions(ctx, string(id)); err != nil {
 			return err
 		}
+		if err := endGrants(ctx, q, string(id), 0); err != nil {
+			return err
+		}
 		if _, err := applyDomains(ctx, q, string(id), tenant.OIDC{}); err != nil {
 			return err
 		}
@@ -73,6 +76,9 @@ func (d *DB) Revoke(ctx context.Context, id tenant.ID) (int64, error) {
 			return err
 		}
 		if err := q.DeleteTenantSessions(ctx, string(id)); err != nil {
+			return err
+		}
+		if err := endGrants(ctx, q, string(id), 0); err != nil {
 			return err
 		}
 		if err := q.NotifyTenant(ctx, string(id)); err != nil {

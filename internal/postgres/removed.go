@@ -27,6 +27,12 @@ func (d *DB) removeUser(ctx context.Context, tx pgx.Tx, q *db.Queries, id string
 	if err != nil {
 		return err
 	}
+	if err := endGrants(ctx, q, id, u.ID); err != nil {
+		return err
+	}
+	if err := q.NotifyUser(ctx, db.NotifyUserParams{TenantID: id, UserID: u.ID}); err != nil {
+		return err
+	}
 	err = revoke(ctx, q, db.RevokeTokensParams{TenantID: id, UserID: u.ID, Below: everyGeneration, Overlap: interval(0)})
 	if err != nil || policy != tenant.Delete {
 		return err

@@ -40,6 +40,9 @@ func (d *DB) Retire(ctx context.Context, resource tenant.ID, policy tenant.Delet
 		if err := q.DeleteTenantSessions(ctx, row.ID); err != nil {
 			return err
 		}
+		if err := endGrants(ctx, q, row.ID, 0); err != nil {
+			return err
+		}
 		if _, err := applyDomains(ctx, q, row.ID, tenant.OIDC{}); err != nil {
 			return err
 		}

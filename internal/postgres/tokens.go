@@ -37,6 +37,10 @@ func (d *DB) Install(ctx context.Context, id tenant.ID, user string, c tenant.Cr
 		if err != nil || c.PasswordHash == (tenant.Hash{}) {
 			return err
 		}
+		// What was given to programs under the old password ends with it.
+		if err := q.NotifyUser(ctx, db.NotifyUserParams{TenantID: string(id), UserID: userID}); err != nil {
+			return err
+		}
 		return q.SetPassword(ctx, db.SetPasswordParams{TenantID: string(id), ID: userID, PasswordHash: c.PasswordHash[:]})
 	})
 	if err != nil {

@@ -11,8 +11,21 @@ import (
 	"time"
 )
 
+// TokenKind says what a secret is for.
+type TokenKind string
+
+// The kinds of secrets.
 const (
-	tokenPrefix  = "mn_"
+	APIToken     TokenKind = "api"     // a user's own, for all of the API
+	AccessToken  TokenKind = "access"  // a program's, for a short while
+	RefreshToken TokenKind = "refresh" // with which it gets the next ones
+	Code         TokenKind = "code"    // with which it gets the first ones
+)
+
+// prefixes are what secrets begin with.
+var prefixes = map[TokenKind]string{APIToken: "mn_", AccessToken: "mna_", RefreshToken: "mnr_", Code: "mnc_"}
+
+const (
 	tokenRandom  = 32 // base62 digits, 190 bits
 	tokenCheck   = 6  // base62 digits of a CRC-32 over prefix and random part
 	base62       = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -48,14 +61,17 @@ type TokenInfo struct {
 	LastUsedAt  time.Time // zero when never used; exact to a minute
 }
 
-// NewToken makes a token from random bytes: "mn_", 32 random base62 digits and
-// a 6-digit CRC-32, so that scanners can tell a leaked one from noise.
-func NewToken(random io.Reader) (string, error) {
+// NewToken makes an API token from random bytes: "mn_", 32 random base62 digits
+// and a 6-digit CRC-32, so that scanners can tell a leaked one from noise.
+func NewToken(random io.Reader) (string, error) { return NewTokenOf(APIToken, random) }
+
+// NewTokenOf makes a secret of a kind, in the same form.
+func NewTokenOf(kind TokenKind, random io.Reader) (string, error) {
 	digits, err := randomDigits(random, tokenRandom)
 	if err != nil {
 		return "", fmt.Errorf("make token: %w", err)
 	}
-	body := tokenPrefix + digits
+	body := prefixes[kind] + digits
 	return body + checksum(body), nil
 }
 
@@ -68,10 +84,14 @@ func NewPassword(random io.Reader) (string, error) {
 	return digits, nil
 }
 
-// IsToken reports whether s has the form of a token, its checksum included.
-func IsToken(s string) bool {
-	n := len(tokenPrefix) + tokenRandom
-	return len(s) == n+tokenCheck && strings.HasPrefix(s, tokenPrefix) && checksum(s[:n]) == s[n:]
+// IsToken reports whether s has the form of an API token, its checksum included.
+func IsToken(s string) bool { return APIToken.Is(s) }
+
+// Is reports whether s has the form of the kind, its checksum included.
+func (k TokenKind) Is(s string) bool {
+	prefix := prefixes[k]
+	n := len(prefix) + tokenRandom
+	return len(s) == n+tokenCheck && strings.HasPrefix(s, prefix) && checksum(s[:n]) == s[n:]
 }
 
 // HashSecret returns the stored form of a token or generated password.

@@ -147,6 +147,36 @@ type Message struct {
 	CreatedAt      time.Time
 }
 
+type OauthClient struct {
+	ID           string
+	Name         string
+	RedirectUris []string
+	CreatedAt    time.Time
+	UsedAt       *time.Time
+}
+
+type OauthGrant struct {
+	TenantID     string
+	UserID       int64
+	ID           string
+	ClientID     string
+	PasswordHash []byte
+	RedirectUri  string
+	Challenge    string
+	CreatedAt    time.Time
+	RefreshedAt  time.Time
+}
+
+type OauthSecret struct {
+	Hash      []byte
+	TenantID  string
+	UserID    int64
+	GrantID   string
+	Kind      string
+	Used      bool
+	ExpiresAt time.Time
+}
+
 type OidcDomain struct {
 	Issuer   string
 	Domain   string

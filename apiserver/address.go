@@ -1,0 +1,48 @@
+package apiserver
+
+import (
+	"net"
+	"net/netip"
+	"strings"
+
+	"github.com/gofiber/fiber/v2"
+)
+
+// address is where a request comes from: the last address on its way that is
+// not a proxy of ours. Of IPv6 it is the network, which one person may own.
+func (s *Server) address(c *fiber.Ctx) string {
+	addr, err := netip.ParseAddr(c.Context().RemoteIP().String())
+	if err != nil {
+		return ""
+	}
+	addr = addr.Unmap()
+	hops := strings.Split(c.Get(fiber.HeaderXForwardedFor), ",")
+	for i := len(hops) - 1; i >= 0 && s.trusts(addr); i-- {
+		hop := strings.TrimSpace(hops[i])
+		if host, _, err := net.SplitHostPort(hop); err == nil {
+			hop = host
+		}
+		next, err := netip.ParseAddr(hop)
+		if err != nil {
+			break
+		}
+		addr = next.Unmap()
+	}
+	if addr.Is4() {
+		return addr.String()
+	}
+	network, err := addr.Prefix(64)
+	if err != nil {
+		return addr.String()
+	}
+	return network.String()
+}
+
+func (s *Server) trusts(addr netip.Addr) bool {
+	for _, p := range s.TrustedProxies {
+		if p.Contains(addr) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,390 @@
+package dashboard_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+// letsAProgramIn: in a browser, from the program's link over signing in to the
+// program's own page, and out again under Connect.
+func letsAProgramIn(t *testing.T, s *site, b *browser) {
+	alice := s.newTenant(t, nil, "alice")[0]
+	came := make(chan string, 10)
+	theirs := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/callback" {
+			came <- r.URL.RawQuery
+		}
+		w.Header().Set("Content-Type", "text/html")
+		_, _ = io.WriteString(w, `<!doctype html><link rel="icon" href="data:,"><p>Back at the program</p>`)
+	}))
+	defer theirs.Close()
+	p := s.register(t, "Notebook", "http://127.0.0.1/callback") // whichever its port
+	tab := b.newPerson(t, s.urls[0])
+	ask := p.request("redirect_uri", theirs.URL+"/callback")
+	tab.open(ask)
+	tab.at("/sign-in?next=%2Fauthorize")
+	tab.fill("input[name=name]", alice.name.String())
+	tab.fill("input[name=password]", alice.password)
+	tab.click("button.primary")
+	tab.sees("Let “Notebook” in?")
+	tab.sees(strings.TrimPrefix(theirs.URL, "http://") + ", on the machine you are at")
+	tab.sees("It cannot delete anything.")
+	tab.looks("authorize")
+	tab.click("button[value=refuse]")
+	tab.sees("Back at the program")
+	if q := <-came; !strings.HasPrefix(q, "error=access_denied&") || !strings.Contains(q, "state=s%22%26%3C1%3E") {
+		t.Errorf("refused, and sent back with %s", q)
+	}
+	tab.open("/connect")
+	tab.sees("Connected programs")
+	tab.sees(s.urls[0] + "/mcp, and asks you here for access.")
+	tab.open(ask)
+	tab.click("button[value=give]")
+	tab.sees("Back at the program")
+	q, err := url.ParseQuery(<-came)
+	if err != nil || q.Get("state") != `s"&<1>` || q.Get("iss") != s.urls[0] {
+		t.Fatalf("let in, and sent back with %v, %v", q, err)
+	}
+	got := p.redeem(q.Get("code"), "redirect_uri", theirs.URL+"/callback")
+	s.accepted(t, got.Access, http.StatusOK)
+
+	tab.open("/connect")
+	tab.sees("Notebook")
+	tab.sees("Let in just now, last seen just now")
+	tab.looks("connected")
+	tab.click(".programs button.danger")
+	tab.sees("Disconnected: it is refused from now on.")
+	tab.seesNot("Notebook")
+	s.accepted(t, got.Access, http.StatusUnauthorized)
+}
+
+// refusesForgedRequests: what is not the program's, or not the user's, leads
+// nowhere.
+func refusesForgedRequests(t *testing.T, s *site, _ *browser) {
+	users := s.newTenant(t, nil, "alice", "bob")
+	v := s.signedIn(t, 0, users[0])
+	p := s.register(t, "<b>Raw</b> program")
+	for name, tc := range map[string]struct {
+		request string
+		says    string
+	}{
+		"another address":          {p.request("redirect_uri", "https://evil.test/"), "redirect_uri is not one of those it registered"},
+		"a longer address":         {p.request("redirect_uri", callback+"/../x"), "redirect_uri is not one of those it registered"},
+		"an unknown program":       {p.request("client_id", "nobody"), "not registered here"},
+		"plain PKCE":               {p.request("code_challenge_method", "plain"), "code_challenge_method S256"},
+		"no PKCE":                  {p.request("code_challenge", ""), "code_challenge is required"},
+		"the implicit flow":        {p.request("response_type", "token"), "response_type must be code"},
+		"another resource":         {p.request("resource", "https://evil.test/mcp"), "resource must be " + s.urls[0] + "/mcp"},
+		"two addresses":            {p.request() + "&redirect_uri=https%3A%2F%2Fevil.test", "names redirect_uri twice"},
+		"what cannot be read":      {"/authorize?client_id=%zz", "cannot be read"},
+		"nothing":                  {"/authorize", "not registered here"},
+		"an address it might have": {p.request("redirect_uri", "http://127.0.0.1:9@evil.test/callback"), "redirect_uri is not one of those it registered"},
+	} {
+		for who, v := range map[string]visitor{"signed in": v, "nobody": s.visitor(t, 0)} {
+			// No way leads to evil.test: a status of 400, not a redirect.
+			if status, body := v.get(t, tc.request); status != http.StatusBadRequest || !strings.Contains(body, strings.ReplaceAll(tc.says, "'", "&#39;")) {
+				t.Errorf("%s, %s: %d %s", name, who, status, body)
+			}
+		}
+		form := strings.TrimPrefix(tc.request, "/authorize?") + "&answer=give"
+		if q, err := url.ParseQuery(form); err == nil {
+			if status, _ := v.post(t, "/authorize", q); status != http.StatusBadRequest {
+				t.Errorf("%s, answered: %d", name, status)
+			}
+		}
+	}
+
+	yes, err := url.ParseQuery(strings.TrimPrefix(p.request(), "/authorize?") + "&answer=give")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, headers := range map[string][]string{
+		"another site": {"Sec-Fetch-Site", "cross-site"}, "a neighbour": {"Sec-Fetch-Site", "same-site"}, "typed in": {"Sec-Fetch-Site", "none"},
+		"another origin": {"Sec-Fetch-Site", "", "Origin", "https://evil.test"}, "no origin": {"Sec-Fetch-Site", ""},
+	} {
+		if status, _ := v.post(t, "/authorize", yes, headers...); status != http.StatusForbidden {
+			t.Errorf("an answer from %s: %d", name, status)
+		}
+		if status, _ := v.post(t, "/connect/programs/end", url.Values{"id": {"x"}}, headers...); status != http.StatusForbidden {
+			t.Errorf("an end from %s: %d", name, status)
+		}
+	}
+	if programs, err := s.db.Programs(t.Context(), users[0].Scope); err != nil || len(programs) != 0 {
+		t.Errorf("a forged answer let %+v in, %v", programs, err)
+	}
+	if status, _ := s.visitor(t, 0).post(t, "/authorize", yes); status != http.StatusSeeOther {
+		t.Errorf("an answer of nobody: %d, want the sign-in page", status)
+	}
+	s.guardsThePage(t, v, p)
+
+	// One user's programs are to another what is not there.
+	p.connect(v)
+	programs, err := s.db.Programs(t.Context(), users[0].Scope)
+	if err != nil || len(programs) != 1 {
+		t.Fatalf("programs %+v, %v", programs, err)
+	}
+	bob := s.signedIn(t, 0, users[1])
+	if _, body := bob.get(t, "/connect"); strings.Contains(body, "Raw") {
+		t.Error("another user sees the program")
+	}
+	for _, id := range []string{programs[0].ID, "x", ""} {
+		if status, body := bob.post(t, "/connect/programs/end", url.Values{"id": {id}}); status != http.StatusNotFound || !strings.Contains(body, "This program is not connected any more.") {
+			t.Errorf("another user ends %q: %d", id, status)
+		}
+	}
+	if programs, err := s.db.Programs(t.Context(), users[0].Scope); err != nil || len(programs) != 1 {
+		t.Errorf("afterwards there are %+v, %v", programs, err)
+	}
+}
+
+// guardsThePage: nobody may frame it, and its form leads to the program alone.
+func (s *site) guardsThePage(t *testing.T, v visitor, p *prog) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.urls[0]+p.request(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := v.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil || res.StatusCode != http.StatusOK {
+		t.Fatalf("the page: %s, %v", res.Status, err)
+	}
+	csp := res.Header.Get("Content-Security-Policy")
+	for _, part := range []string{"frame-ancestors 'none'", "default-src 'none'", "form-action 'self' http://127.0.0.1:9;"} {
+		if !strings.Contains(csp, part) {
+			t.Errorf("content security policy %q lacks %q", csp, part)
+		}
+	}
+	if res.Header.Get("Cache-Control") != "no-store" || res.Header.Get("Referrer-Policy") != "same-origin" || strings.Contains(string(body), "<b>Raw") {
+		t.Errorf("headers %v, body %s", res.Header, body)
+	}
+}
+
+// holdsProgramsToTheirSecrets: at the token endpoint, and with what it gave.
+func holdsProgramsToTheirSecrets(t *testing.T, s *site, _ *browser) {
+	users := s.newTenant(t, nil, "alice")
+	stranger := s.newTenant(t, nil, "carol")[0]
+	v := s.signedIn(t, 0, users[0])
+	p, other := s.register(t, "One"), s.register(t, "Other")
+	code := v.answer(t, p.url+p.request(), "give").Query().Get("code")
+	for name, tc := range map[string]struct {
+		change []string
+		want   string
+	}{
+		"a wrong verifier":   {[]string{"code_verifier", "x" + p.verifier}, "invalid_grant"},
+		"no verifier":        {[]string{"code_verifier", ""}, "invalid_grant"},
+		"another address":    {[]string{"redirect_uri", "http://127.0.0.1:10/callback"}, "invalid_grant"},
+		"another program":    {[]string{"client_id", other.id}, "invalid_grant"},
+		"an unknown program": {[]string{"client_id", "nobody"}, "invalid_client"},
+		"another resource":   {[]string{"resource", "https://evil.test/mcp"}, "invalid_target"},
+		"another code":       {[]string{"code", code[:len(code)-1]}, "invalid_grant"},
+		"a password":         {[]string{"grant_type", "password"}, "unsupported_grant_type"},
+	} {
+		want := map[bool]int{true: http.StatusUnauthorized, false: http.StatusBadRequest}[tc.want == "invalid_client"]
+		if got := p.redeem(code, tc.change...); got.Error != tc.want || got.Access != "" || got.status != want {
+			t.Errorf("%s: %+v, want %s", name, got, tc.want)
+		}
+	}
+	first := p.redeem(code)
+	s.accepted(t, first.Access, http.StatusOK)
+	// The second time somebody has a copy: what it gave ends.
+	if got := p.redeem(code); got.Error != "invalid_grant" {
+		t.Errorf("a code used twice: %+v", got)
+	}
+	s.accepted(t, first.Access, http.StatusUnauthorized)
+	if got := p.refresh(first.Refresh); got.Error != "invalid_grant" {
+		t.Errorf("its refresh token then: %+v", got)
+	}
+
+	second := p.connect(v)
+	third := p.refresh(second.Refresh)
+	s.accepted(t, third.Access, http.StatusOK)
+	if got := other.refresh(third.Refresh); got.Error != "invalid_grant" {
+		t.Errorf("another program refreshes: %+v", got)
+	}
+	if got := p.refresh(third.Access); got.Error != "invalid_grant" {
+		t.Errorf("an access token refreshes: %+v", got)
+	}
+	s.accepted(t, third.Access, http.StatusOK)
+	s.refusesElsewhere(t, third)
+	// What is another tenant's is not there.
+	if status, _ := s.api(t, 0, stranger.token, "POST", "/api/buckets", `{"name":"Carols own"}`); status != http.StatusOK {
+		t.Fatalf("a bucket of another tenant: %d", status)
+	}
+	if _, body := s.uses(t, 0, third.Access); strings.Contains(body, "Carols own") || !strings.Contains(body, "General") {
+		t.Errorf("a program of alice's sees %s", body)
+	}
+	if got := p.refresh(second.Refresh); got.Error != "invalid_grant" {
+		t.Errorf("a refresh token used twice: %+v", got)
+	}
+	s.accepted(t, third.Access, http.StatusUnauthorized)
+
+	last := p.connect(v)
+	s.accepted(t, last.Access, http.StatusOK)
+	revoke := func(token, client string, want int) {
+		t.Helper()
+		form := url.Values{"token": {token}, "client_id": {client}}.Encode()
+		if status, body := s.send(t, 0, "/revoke", form, "Content-Type", "application/x-www-form-urlencoded"); status != want {
+			t.Errorf("revoke: %d %s, want %d", status, body, want)
+		}
+	}
+	revoke(last.Refresh, other.id, http.StatusOK)
+	revoke("mnr_unknown", p.id, http.StatusOK)
+	revoke("", p.id, http.StatusBadRequest)
+	revoke(last.Refresh, "nobody", http.StatusUnauthorized)
+	s.accepted(t, last.Access, http.StatusOK)
+	revoke(last.Refresh, p.id, http.StatusOK)
+	s.accepted(t, last.Access, http.StatusUnauthorized)
+}
+
+// refusesElsewhere: access is to /mcp alone, and only the access token gives it.
+func (s *site) refusesElsewhere(t *testing.T, given pair) {
+	t.Helper()
+	for _, path := range []string{"/api/buckets", "/api/v2/memory", "/api/export"} {
+		if status, body := s.api(t, 0, given.Access, "GET", path, ""); status != http.StatusUnauthorized {
+			t.Errorf("GET %s with a program's access: %d %s", path, status, body)
+		}
+	}
+	if status, _ := s.uses(t, 0, given.Refresh); status != http.StatusUnauthorized {
+		t.Errorf("a refresh token at /mcp: %d", status)
+	}
+	for token, want := range map[string]string{"": "", given.Refresh: `, error="invalid_token"`} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.urls[1]+"/mcp", strings.NewReader(listBuckets))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if token != "" {
+			r.Header.Set("Authorization", "Bearer "+token)
+		}
+		res, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		want := `Bearer resource_metadata="` + s.urls[0] + `/.well-known/oauth-protected-resource/mcp", scope="memory"` + want
+		if got := res.Header.Get("WWW-Authenticate"); got != want || res.StatusCode != http.StatusUnauthorized {
+			t.Errorf("%s with %q, want %q", res.Status, got, want)
+		}
+	}
+}
+
+// endsProgramsEverywhere: with the password, the user, or the user's word, on
+// every replica at once; a suspended tenant's wait.
+func endsProgramsEverywhere(t *testing.T, s *site, _ *browser) {
+	for name, tc := range map[string]struct {
+		end  func(t *testing.T, u *user, v visitor)
+		want int
+	}{
+		"a new password": {func(t *testing.T, u *user, _ visitor) { s.issue(t, *u, 2) }, http.StatusUnauthorized},
+		"a removed user": {func(t *testing.T, u *user, _ visitor) {
+			listed := u.spec.Users
+			u.spec.Users = nil
+			s.apply(t, u.spec)
+			u.spec.Users = listed
+			s.apply(t, u.spec)
+		}, http.StatusUnauthorized},
+		"a suspended tenant": {func(t *testing.T, u *user, _ visitor) {
+			u.spec.Suspended = true
+			s.apply(t, u.spec)
+		}, http.StatusForbidden},
+		"a retired tenant": {func(t *testing.T, u *user, _ visitor) {
+			if _, err := s.db.Retire(t.Context(), u.spec.ID, tenant.Retain); err != nil {
+				t.Fatal(err)
+			}
+		}, http.StatusUnauthorized},
+		"an erased account": {func(t *testing.T, _ *user, v visitor) {
+			if status, body := v.post(t, "/account/erase", url.Values{"confirm": {"delete everything"}}); status != http.StatusSeeOther {
+				t.Fatalf("erase: %d %s", status, body)
+			}
+		}, http.StatusUnauthorized},
+		"a new token": {func(t *testing.T, _ *user, v visitor) {
+			if status, _ := v.post(t, "/connect/token", url.Values{"confirmed": {"yes"}}); status != http.StatusOK {
+				t.Fatalf("regenerate: %d", status)
+			}
+		}, http.StatusOK},
+	} {
+		t.Run(name, func(t *testing.T) {
+			alice := s.newTenant(t, nil, "alice")[0]
+			v := s.signedIn(t, 0, alice)
+			p := s.register(t, "<b>Raw</b> program")
+			given := p.connect(v)
+			s.accepted(t, given.Access, http.StatusOK)
+			tc.end(t, &alice, v)
+			s.accepted(t, given.Access, tc.want)
+			if got := p.refresh(given.Refresh); (got.status == http.StatusOK) != (tc.want != http.StatusUnauthorized) {
+				t.Errorf("refreshed: %+v", got)
+			}
+		})
+	}
+}
+
+// letsAPersonsProgramIn: who signs in with an identity provider is led back to
+// what the program asked; it ends when the tenant takes the person no longer.
+func letsAPersonsProgramIn(t *testing.T, s *site, _ *browser) {
+	u := s.newTenant(t, s.takes("umbrella.test"), "alice")[0]
+	v, p := s.visitor(t, 0), s.register(t, "Lab notes")
+	status, where := v.signInAt(t, "ada@umbrella.test", p.request())
+	if status != http.StatusSeeOther || where != p.request() {
+		t.Fatalf("signed in: %d, led to %s", status, where)
+	}
+	given := p.connect(v)
+	s.accepted(t, given.Access, http.StatusOK)
+	u.spec.OIDC = tenant.OIDC{}
+	s.apply(t, u.spec)
+	s.accepted(t, given.Access, http.StatusUnauthorized)
+}
+
+// boundsRegistration: what is registered is looked at, and not too many from an
+// address, which only proxies of ours may name.
+func boundsRegistration(t *testing.T, s *site, _ *browser) {
+	for body, want := range map[string]string{
+		`{"redirect_uris":["http://evil.test/"]}`:   "invalid_redirect_uri",
+		`{"redirect_uris":["javascript:alert(1)"]}`: "invalid_redirect_uri",
+		`{}`: "invalid_redirect_uri",
+		`{"redirect_uris":["https://a.test/"],"grant_types":["client_credentials"]}`: "invalid_client_metadata",
+		`[]`: "invalid_client_metadata",
+		`{`:  "invalid_client_metadata",
+		`{"client_name":"` + strings.Repeat("x", 70<<10) + `","redirect_uris":["https://"]}`: "invalid_request",
+	} {
+		if status, got := s.send(t, 0, "/register", body, "Content-Type", "application/json"); status/100 != 4 || !strings.Contains(got, `"error":"`+want+`"`) {
+			t.Errorf("register %.80s: %d %s, want %s", body, status, got, want)
+		}
+	}
+	register := func(replica int, from string) int {
+		t.Helper()
+		status, _ := s.send(t, replica, "/register", `{"redirect_uris":["https://a.test/"]}`, "Content-Type", "application/json", "X-Forwarded-For", from)
+		return status
+	}
+	for n := range 30 {
+		if status := register(1, "192.0.2.77"); status != http.StatusCreated {
+			t.Fatalf("registration %d: %d", n, status)
+		}
+	}
+	for from, want := range map[string]int{"192.0.2.77": http.StatusTooManyRequests, "192.0.2.1, 192.0.2.77": http.StatusTooManyRequests, "192.0.2.78": http.StatusCreated} {
+		if status := register(1, from); status != want {
+			t.Errorf("one more from %s: %d, want %d", from, status, want)
+		}
+	}
+	if status := register(0, "192.0.2.77"); status != http.StatusCreated {
+		t.Errorf("a replica that trusts nobody believed where it came from: %d", status)
+	}
+	for path, want := range map[string]string{
+		"/.well-known/oauth-protected-resource/mcp": fmt.Sprintf(`"authorization_servers":[%q]`, s.urls[0]),
+		"/.well-known/oauth-authorization-server":   fmt.Sprintf(`"issuer":%q`, s.urls[0]),
+	} {
+		if status, body := s.visitor(t, 1).get(t, path); status != http.StatusOK || !strings.Contains(body, want) {
+			t.Errorf("GET %s: %d %s", path, status, body)
+		}
+	}
+}

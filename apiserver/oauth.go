@@ -1,0 +1,207 @@
+package apiserver
+
+import (
+	"encoding/json"
+	"errors"
+	"mime"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/mnemo-dev/mnemo/apiserver/dashboard"
+	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/oauth"
+)
+
+const (
+	pathResource = "/.well-known/oauth-protected-resource" + pathMCP
+	pathIssuer   = "/.well-known/oauth-authorization-server"
+	// Where clients look that know no metadata (any more).
+	pathRegister = "/register"
+	pathToken    = "/token"
+	pathRevoke   = "/revoke"
+
+	// maxOAuth is the longest body of these routes, bytes.
+	maxOAuth = 64 << 10
+)
+
+// document answers with what is the same for everybody.
+func (s *Server) document(v any) fiber.Handler {
+	return func(c *fiber.Ctx) error {
+		c.Locals(localRoute, c.Route().Path)
+		c.Set(fiber.HeaderCacheControl, "public, max-age=3600")
+		return c.JSON(v)
+	}
+}
+
+// resourceMetadata says who gives access to /mcp (RFC 9728).
+func (s *Server) resourceMetadata() map[string]any {
+	return map[string]any{
+		"resource": s.Programs.Resource, "resource_name": "Mnemo", "authorization_servers": []string{s.Programs.Issuer},
+		"bearer_methods_supported": []string{"header"}, "scopes_supported": []string{oauth.Scope},
+	}
+}
+
+// issuerMetadata says how (RFC 8414).
+func (s *Server) issuerMetadata() map[string]any {
+	issuer, none := s.Programs.Issuer, []string{"none"}
+	return map[string]any{
+		"issuer": issuer, "authorization_endpoint": issuer + dashboard.PathAuthorize, "token_endpoint": issuer + pathToken,
+		"registration_endpoint": issuer + pathRegister, "revocation_endpoint": issuer + pathRevoke,
+		"response_types_supported": []string{"code"}, "response_modes_supported": []string{"query"},
+		"grant_types_supported":                 []string{"authorization_code", "refresh_token"},
+		"token_endpoint_auth_methods_supported": none, "revocation_endpoint_auth_methods_supported": none,
+		"code_challenge_methods_supported": []string{"S256"}, "scopes_supported": []string{oauth.Scope},
+		"authorization_response_iss_parameter_supported": true,
+	}
+}
+
+// challenge answers 401 and tells a program where to ask for access.
+func (s *Server) challenge(c *fiber.Ctx, err error) error {
+	a := s.answerFor(c.UserContext(), err)
+	if s.Programs != nil {
+		value := `Bearer resource_metadata="` + s.Programs.Issuer + pathResource + `", scope="` + oauth.Scope + `"`
+		if c.Get(fiber.HeaderAuthorization) != "" {
+			value += `, error="invalid_token"`
+		}
+		a.headers.Set(fiber.HeaderWWWAuthenticate, value)
+	}
+	return s.writeError(c, a)
+}
+
+// forProgram wraps what answers programs: it refuses as OAuth does (RFC 6749, 5.2).
+func (s *Server) forProgram(route string, answer fiber.Handler) fiber.Handler {
+	return func(c *fiber.Ctx) error {
+		c.Locals(localRoute, route)
+		c.Set(fiber.HeaderCacheControl, "no-store")
+		err := answer(c)
+		if err == nil {
+			return nil
+		}
+		refused, status := &oauth.Error{}, http.StatusBadRequest
+		if errors.As(err, &refused) {
+			if refused.Code == oauth.InvalidClient {
+				status = http.StatusUnauthorized
+			}
+		} else {
+			a := s.answerFor(c.UserContext(), err)
+			for name, values := range a.headers {
+				c.Set(name, strings.Join(values, ", "))
+			}
+			refused, status = &oauth.Error{Code: codeOf(a.status), Description: a.Message}, a.status
+		}
+		return c.Status(status).JSON(map[string]string{"error": refused.Code, "error_description": refused.Description})
+	}
+}
+
+// codeOf is what OAuth calls a status.
+func codeOf(status int) string {
+	switch status {
+	case http.StatusInternalServerError:
+		return "server_error"
+	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
+		return "temporarily_unavailable"
+	default:
+		return oauth.InvalidRequest
+	}
+}
+
+// registration is what a program says of itself. It may say more, and is a
+// public client whatever it says: it could keep no secret from its user.
+type registration struct {
+	Name          string   `json:"client_name"`
+	RedirectURIs  []string `json:"redirect_uris"`
+	GrantTypes    []string `json:"grant_types"`
+	ResponseTypes []string `json:"response_types"`
+}
+
+// registerClient answers POST /register (RFC 7591).
+func (s *Server) registerClient(c *fiber.Ctx) error {
+	raw, err := readJSON(c, maxOAuth)
+	if err != nil {
+		return err
+	}
+	var r registration
+	if err := json.Unmarshal(raw, &r); err != nil {
+		return &oauth.Error{Code: oauth.InvalidMetadata, Description: "the body must be a JSON object of client metadata (RFC 7591)"}
+	}
+	client, err := s.Programs.Register(c.UserContext(), oauth.Registration(r), s.address(c))
+	if err != nil {
+		return err
+	}
+	return c.Status(http.StatusCreated).JSON(map[string]any{
+		"client_id": client.ID, "client_id_issued_at": client.CreatedAt.Unix(), "client_name": client.Name, "redirect_uris": client.RedirectURIs,
+		"grant_types": []string{"authorization_code", "refresh_token"}, "response_types": []string{"code"},
+		"token_endpoint_auth_method": "none", "scope": oauth.Scope,
+	})
+}
+
+// issueTokens answers POST /token.
+func (s *Server) issueTokens(c *fiber.Ctx) error {
+	form, err := readForm(c)
+	if err != nil {
+		return err
+	}
+	var tokens oauth.Tokens
+	switch form.Get("grant_type") {
+	case "authorization_code":
+		tokens, err = s.Programs.Redeem(c.UserContext(), oauth.CodeInput{
+			ClientID: form.Get("client_id"), Code: form.Get("code"),
+			RedirectURI: form.Get("redirect_uri"), Verifier: form.Get("code_verifier"), Resources: form["resource"],
+		})
+	case "refresh_token":
+		tokens, err = s.Programs.Refresh(c.UserContext(), form.Get("client_id"), form.Get("refresh_token"), form["resource"])
+	default:
+		err = &oauth.Error{Code: oauth.UnsupportedGrant, Description: "grant_type must be authorization_code or refresh_token"}
+	}
+	if err != nil {
+		return err
+	}
+	return c.JSON(map[string]any{
+		"access_token": tokens.Access, "token_type": "Bearer", "expires_in": int(tokens.ExpiresIn.Seconds()),
+		"refresh_token": tokens.Refresh, "scope": oauth.Scope,
+	})
+}
+
+// revokeTokens answers POST /revoke (RFC 7009), the same for every token.
+func (s *Server) revokeTokens(c *fiber.Ctx) error {
+	form, err := readForm(c)
+	if err != nil {
+		return err
+	}
+	if form.Get("token") == "" {
+		return &oauth.Error{Code: oauth.InvalidRequest, Description: "token is required"}
+	}
+	if err := s.Programs.Revoke(c.UserContext(), form.Get("client_id"), form.Get("token")); err != nil {
+		return err
+	}
+	return c.SendStatus(http.StatusOK)
+}
+
+// readForm reads a form whose fields are there once, but for resource.
+func readForm(c *fiber.Ctx) (url.Values, error) {
+	kind, _, err := mime.ParseMediaType(c.Get(fiber.HeaderContentType))
+	if err != nil || kind != fiber.MIMEApplicationForm {
+		return nil, fault.New(fault.Unsupported, "the body must be %s", fiber.MIMEApplicationForm)
+	}
+	b := requestBody(c)
+	if b == nil {
+		return nil, fault.New(fault.Invalid, "the body is required")
+	}
+	raw, err := readBody(b, maxOAuth)
+	if err != nil {
+		return nil, err
+	}
+	form, err := url.ParseQuery(string(raw))
+	if err != nil {
+		return nil, fault.New(fault.Invalid, "the body must be %s", fiber.MIMEApplicationForm)
+	}
+	for name, values := range form {
+		if len(values) > 1 && name != "resource" {
+			return nil, fault.New(fault.Invalid, "a parameter must not be there twice")
+		}
+	}
+	return form, nil
+}

@@ -1,0 +1,103 @@
+package oauth
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"maps"
+	"net/url"
+	"strings"
+
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+// Request asks for a code (RFC 6749, 4.1.1; RFC 7636, 4.3; RFC 8707, 2.1).
+type Request struct {
+	ClientID        string
+	RedirectURI     string
+	ResponseType    string
+	State           string
+	Challenge       string
+	ChallengeMethod string
+	Resources       []string
+}
+
+// Ask is a request that was found to be good, and whose it is.
+type Ask struct {
+	Request
+	Client Client
+}
+
+// Check reads a request; an Error when it is not good. Anybody can register, so
+// nobody is sent to a client's address before the user has seen it
+// (RFC 9700, 4.11.2): the error is for the user.
+func (s *Service) Check(ctx context.Context, r Request) (Ask, error) {
+	c, err := s.client(ctx, r.ClientID)
+	if err != nil {
+		return Ask{}, err
+	}
+	if r.RedirectURI == "" && len(c.RedirectURIs) == 1 {
+		r.RedirectURI = c.RedirectURIs[0]
+	}
+	switch {
+	case !c.redirectsTo(r.RedirectURI):
+		return Ask{}, &Error{InvalidRequest, "redirect_uri is not one of those it registered"}
+	case r.ResponseType != "code":
+		return Ask{}, &Error{UnsupportedResponse, "response_type must be code"}
+	case r.ChallengeMethod != "S256" || !isChallenge(r.Challenge):
+		return Ask{}, &Error{InvalidRequest, "code_challenge is required, with code_challenge_method S256 (PKCE)"}
+	}
+	return Ask{r, c}, s.checkResource(r.Resources)
+}
+
+// checkResource refuses resources that are not this one.
+func (s *Service) checkResource(resources []string) error {
+	for _, r := range resources {
+		if strings.TrimSuffix(r, "/") != s.Resource {
+			return &Error{InvalidTarget, "resource must be " + s.Resource}
+		}
+	}
+	return nil
+}
+
+// isChallenge reports whether a text is the base64url of a SHA-256.
+func isChallenge(s string) bool {
+	raw, err := base64.RawURLEncoding.Strict().DecodeString(s)
+	return err == nil && len(raw) == sha256.Size
+}
+
+// Approve gives the client access to what is the user's, and returns the address
+// that takes the code to it. Forbidden when the session has ended.
+func (s *Service) Approve(ctx context.Context, who tenant.Scope, session tenant.Hash, ask Ask) (string, error) {
+	code, err := tenant.NewTokenOf(tenant.Code, s.Random)
+	if err != nil {
+		return "", err
+	}
+	g := Grant{Client: ask.Client.ID, RedirectURI: ask.RedirectURI, Challenge: ask.Challenge}
+	if err := s.Grants.CreateGrant(ctx, who, session, g, tenant.HashSecret(code), CodeLife); err != nil {
+		return "", err
+	}
+	return s.answer(ask, url.Values{"code": {code}})
+}
+
+// Refuse returns the address that tells the client that the user gives no access.
+func (s *Service) Refuse(ask Ask) (string, error) {
+	return s.answer(ask, url.Values{"error": {AccessDenied}, "error_description": {"the user did not give access"}})
+}
+
+// answer returns the client's address with parameters added, by which it knows
+// what it asked and whom (RFC 9207).
+func (s *Service) answer(ask Ask, add url.Values) (string, error) {
+	u, err := url.Parse(ask.RedirectURI)
+	if err != nil {
+		return "", err
+	}
+	q := u.Query()
+	maps.Copy(q, add)
+	if ask.State != "" {
+		q.Set("state", ask.State)
+	}
+	q.Set("iss", s.Issuer)
+	u.RawQuery = q.Encode()
+	return u.String(), nil
+}

@@ -1,0 +1,81 @@
+package oauth
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+
+	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+// CodeInput redeems a code.
+type CodeInput struct {
+	ClientID    string
+	Code        string
+	RedirectURI string
+	Verifier    string
+	Resources   []string
+}
+
+// Redeem gives a client its first tokens for a code. An Error when the code is
+// not one, not the client's, or was used before, which ends what it gave.
+func (s *Service) Redeem(ctx context.Context, in CodeInput) (Tokens, error) {
+	return s.spend(ctx, tenant.Code, in.Code, in.ClientID, in.Resources, func(g Grant) error {
+		sum := sha256.Sum256([]byte(in.Verifier))
+		made := base64.RawURLEncoding.EncodeToString(sum[:])
+		switch {
+		case in.RedirectURI != "" && g.RedirectURI != in.RedirectURI:
+			return &Error{InvalidGrant, "redirect_uri is not the one the code was sent to"}
+		case subtle.ConstantTimeCompare([]byte(made), []byte(g.Challenge)) != 1:
+			return &Error{InvalidGrant, "code_verifier does not fit the code_challenge"}
+		}
+		return nil
+	})
+}
+
+// Refresh gives a client its next tokens for a refresh token, which is used up.
+// An Error when it is not one, not the client's, or was used before, which ends
+// what it gave.
+func (s *Service) Refresh(ctx context.Context, client, refresh string, resources []string) (Tokens, error) {
+	return s.spend(ctx, tenant.RefreshToken, refresh, client, resources, func(Grant) error { return nil })
+}
+
+// errNotTheirs does not tell whose it is.
+var errNotTheirs = &Error{InvalidGrant, "this is unknown, has expired, or was used before: ask the user again"}
+
+// spend gives tokens for a secret of the kind that is the client's, if check
+// allows it.
+func (s *Service) spend(ctx context.Context, kind tenant.TokenKind, secret, client string, resources []string, check func(Grant) error) (Tokens, error) {
+	if _, err := s.client(ctx, client); err != nil {
+		return Tokens{}, err
+	}
+	if err := s.checkResource(resources); err != nil {
+		return Tokens{}, err
+	}
+	if !kind.Is(secret) {
+		return Tokens{}, errNotTheirs
+	}
+	access, err := tenant.NewTokenOf(tenant.AccessToken, s.Random)
+	if err != nil {
+		return Tokens{}, err
+	}
+	refresh, err := tenant.NewTokenOf(tenant.RefreshToken, s.Random)
+	if err != nil {
+		return Tokens{}, err
+	}
+	err = s.Grants.SpendSecret(ctx, kind, tenant.HashSecret(secret), func(g Grant) error {
+		if g.Client != client {
+			return errNotTheirs
+		}
+		return check(g)
+	}, Issued{Access: tenant.HashSecret(access), Refresh: tenant.HashSecret(refresh), AccessLife: AccessLife, RefreshLife: RefreshLife})
+	if fault.Is(err, fault.NotFound) {
+		return Tokens{}, errNotTheirs
+	}
+	if err != nil {
+		return Tokens{}, err
+	}
+	return Tokens{Access: access, Refresh: refresh, ExpiresIn: AccessLife}, nil
+}

@@ -1,0 +1,196 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/oauth"
+	"github.com/mnemo-dev/mnemo/internal/postgres/db"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+// keptGrants is how many grants a user may have; the oldest end.
+const keptGrants = 50
+
+// CreateGrant implements oauth.GrantStore.
+func (d *DB) CreateGrant(ctx context.Context, scope tenant.Scope, session tenant.Hash, g oauth.Grant, code tenant.Hash, life time.Duration) error {
+	err := d.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
+		id, user := string(scope.Tenant), int64(scope.User)
+		made, err := q.InsertGrant(ctx, db.InsertGrantParams{
+			TenantID: id, UserID: user, Session: session[:], ClientID: g.Client, RedirectUri: g.RedirectURI, Challenge: g.Challenge,
+		})
+		if err != nil {
+			return err
+		}
+		if len(made) == 0 {
+			return fault.New(fault.Forbidden, "your session has ended; sign in again")
+		}
+		err = q.InsertSecret(ctx, db.InsertSecretParams{
+			Hash: code[:], TenantID: id, UserID: user, GrantID: made[0], Kind: string(tenant.Code), Life: interval(life),
+		})
+		if err != nil {
+			return err
+		}
+		if err := q.TidyGrants(ctx, db.TidyGrantsParams{TenantID: id, UserID: user, Kept: keptGrants}); err != nil {
+			return err
+		}
+		if err := q.TouchClient(ctx, g.Client); err != nil {
+			return err
+		}
+		return q.NotifyUser(ctx, db.NotifyUserParams{TenantID: id, UserID: user})
+	})
+	if err != nil {
+		return fmt.Errorf("create grant: %w", err)
+	}
+	return nil
+}
+
+// holder returns whose a secret is; NotFound.
+func (d *DB) holder(ctx context.Context, kind tenant.TokenKind, h tenant.Hash) (tenant.Scope, error) {
+	row, err := db.New(d.pool).HolderOf(ctx, db.HolderOfParams{Hash: h[:], Kind: string(kind)})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return tenant.Scope{}, errUnheld
+	}
+	return tenant.Scope{Tenant: tenant.ID(row.TenantID), User: tenant.UserID(row.UserID)}, mapError(err)
+}
+
+var errUnheld = fault.New(fault.NotFound, "it is unknown, has expired or was used before")
+
+// SpendSecret implements oauth.GrantStore.
+func (d *DB) SpendSecret(ctx context.Context, kind tenant.TokenKind, h tenant.Hash, check func(oauth.Grant) error, issued oauth.Issued) error {
+	scope, err := d.holder(ctx, kind, h)
+	copied := false
+	if err == nil {
+		err = d.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
+			var err error
+			copied, err = spend(ctx, q, scope, kind, h, check, issued)
+			return err
+		})
+	}
+	if err == nil && copied {
+		err = errUnheld
+	}
+	if err != nil {
+		return fmt.Errorf("issue tokens: %w", err)
+	}
+	return nil
+}
+
+// spend issues tokens for a secret that can be used once. One that was used
+// before was copied, by whoever used it first or by who uses it now: the grant
+// ends for both, which is to be committed.
+func spend(ctx context.Context, q *db.Queries, scope tenant.Scope, kind tenant.TokenKind, h tenant.Hash,
+	check func(oauth.Grant) error, issued oauth.Issued,
+) (copied bool, err error) {
+	id, user := string(scope.Tenant), int64(scope.User)
+	g, err := q.LockSecret(ctx, db.LockSecretParams{TenantID: id, UserID: user, Hash: h[:], Kind: string(kind)})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return false, errUnheld
+	}
+	if err != nil {
+		return false, err
+	}
+	if g.Used {
+		_, err := endGrant(ctx, q, scope, g.ID)
+		return true, err
+	}
+	if err := check(oauth.Grant{Client: g.ClientID, RedirectURI: g.RedirectUri, Challenge: g.Challenge}); err != nil {
+		return false, err
+	}
+	if err := q.UseSecret(ctx, db.UseSecretParams{TenantID: id, UserID: user, Hash: h[:]}); err != nil {
+		return false, err
+	}
+	if err := q.ExpireSecrets(ctx, db.ExpireSecretsParams{TenantID: id, UserID: user, GrantID: g.ID}); err != nil {
+		return false, err
+	}
+	access := db.InsertSecretParams{
+		Hash: issued.Access[:], TenantID: id, UserID: user, GrantID: g.ID, Kind: string(tenant.AccessToken), Life: interval(issued.AccessLife),
+	}
+	if err := q.InsertSecret(ctx, access); err != nil {
+		return false, err
+	}
+	refresh := access
+	refresh.Hash, refresh.Kind, refresh.Life = issued.Refresh[:], string(tenant.RefreshToken), interval(issued.RefreshLife)
+	if err := q.InsertSecret(ctx, refresh); err != nil {
+		return false, err
+	}
+	if err := q.RefreshGrant(ctx, db.RefreshGrantParams{TenantID: id, UserID: user, ID: g.ID}); err != nil {
+		return false, err
+	}
+	return false, q.TouchClient(ctx, g.ClientID)
+}
+
+// endGrant removes a grant with its secrets and tells every replica.
+func endGrant(ctx context.Context, q *db.Queries, scope tenant.Scope, id string) (ended int64, err error) {
+	ended, err = q.DeleteGrant(ctx, db.DeleteGrantParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), ID: id})
+	if err != nil || ended == 0 {
+		return 0, err
+	}
+	return ended, q.NotifyUser(ctx, db.NotifyUserParams{TenantID: string(scope.Tenant), UserID: int64(scope.User)})
+}
+
+// endGrants removes what a user gave, or all users of the tenant (0), in a
+// transaction that sees the whole tenant from then on.
+func endGrants(ctx context.Context, q *db.Queries, id string, user int64) error {
+	if err := q.SetScope(ctx, db.SetScopeParams{Tenant: id, UserID: allUsers}); err != nil {
+		return err
+	}
+	return q.DeleteGrants(ctx, db.DeleteGrantsParams{TenantID: id, UserID: user})
+}
+
+// RevokeGrant implements oauth.GrantStore.
+func (d *DB) RevokeGrant(ctx context.Context, client string, kind tenant.TokenKind, h tenant.Hash) error {
+	scope, err := d.holder(ctx, kind, h)
+	if err == nil {
+		err = d.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
+			g, err := q.LockSecret(ctx, db.LockSecretParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), Hash: h[:], Kind: string(kind)})
+			if errors.Is(err, pgx.ErrNoRows) || err == nil && g.ClientID != client {
+				return nil
+			}
+			if err == nil {
+				_, err = endGrant(ctx, q, scope, g.ID)
+			}
+			return err
+		})
+	}
+	if err != nil && !fault.Is(err, fault.NotFound) {
+		return fmt.Errorf("revoke: %w", err)
+	}
+	return nil
+}
+
+// Programs implements oauth.GrantStore.
+func (d *DB) Programs(ctx context.Context, scope tenant.Scope) ([]oauth.Program, error) {
+	var out []oauth.Program
+	err := d.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
+		rows, err := q.ListGrants(ctx, db.ListGrantsParams{TenantID: string(scope.Tenant), UserID: int64(scope.User)})
+		out = collect(rows, func(r db.ListGrantsRow) oauth.Program {
+			return oauth.Program{ID: r.ID, Name: r.Name, RedirectURI: r.RedirectUri, GivenAt: r.CreatedAt, RefreshedAt: r.RefreshedAt}
+		})
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list programs: %w", err)
+	}
+	return out, nil
+}
+
+// EndGrant implements oauth.GrantStore.
+func (d *DB) EndGrant(ctx context.Context, scope tenant.Scope, id string) error {
+	err := d.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
+		ended, err := endGrant(ctx, q, scope, id)
+		if err == nil && ended == 0 {
+			err = fault.New(fault.NotFound, "this program is not connected any more")
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("end grant: %w", err)
+	}
+	return nil
+}

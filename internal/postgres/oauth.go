@@ -1,0 +1,84 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/oauth"
+	"github.com/mnemo-dev/mnemo/internal/postgres/db"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+var (
+	_ oauth.ClientStore = (*DB)(nil)
+	_ oauth.GrantStore  = (*DB)(nil)
+	_ oauth.AccessStore = (*DB)(nil)
+)
+
+const (
+	// unusedClients is how many clients may wait for somebody to let them in;
+	// the oldest make room.
+	unusedClients = 10000
+	// addressClients is how many an address may register in attemptSpan.
+	addressClients = 30
+)
+
+// CreateClient implements oauth.ClientStore.
+func (d *DB) CreateClient(ctx context.Context, c oauth.Client, address string) error {
+	if err := d.countAttempt(ctx, attemptKey("registration", address), addressClients); err != nil {
+		if f, ok := errors.AsType[*fault.Error](err); ok && f.Kind == fault.RateLimited {
+			f.Message = "too many programs were registered from this address; try again in a few minutes"
+		}
+		return err
+	}
+	err := d.inTx(ctx, func(_ pgx.Tx, q *db.Queries) error {
+		if err := q.InsertClient(ctx, db.InsertClientParams{ID: c.ID, Name: c.Name, RedirectUris: c.RedirectURIs}); err != nil {
+			return err
+		}
+		return q.ExpireClients(ctx, unusedClients)
+	})
+	if err != nil {
+		return fmt.Errorf("create client: %w", err)
+	}
+	return nil
+}
+
+// Client implements oauth.ClientStore.
+func (d *DB) Client(ctx context.Context, id string) (oauth.Client, error) {
+	row, err := db.New(d.pool).GetClient(ctx, id)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return oauth.Client{}, fault.New(fault.NotFound, "no client has this client_id")
+	}
+	if err != nil {
+		return oauth.Client{}, fmt.Errorf("read client: %w", mapError(err))
+	}
+	return oauth.Client{ID: row.ID, Name: row.Name, RedirectURIs: row.RedirectUris, CreatedAt: row.CreatedAt}, nil
+}
+
+// IdentifyAccess implements oauth.AccessStore.
+func (d *DB) IdentifyAccess(ctx context.Context, h tenant.Hash) (tenant.Identity, error) {
+	asked := time.Now()
+	row, err := db.New(d.pool).IdentifyAccess(ctx, h[:])
+	if errors.Is(err, pgx.ErrNoRows) {
+		return tenant.Identity{}, fault.New(fault.Unauthorized, "the token is unknown, has expired or was revoked")
+	}
+	if err != nil {
+		return tenant.Identity{}, fmt.Errorf("identify access token: %w", mapError(err))
+	}
+	return tenant.Identity{
+		Scope:      tenant.Scope{Tenant: tenant.ID(row.TenantID), User: tenant.UserID(row.UserID)},
+		TenantName: row.TenantName, UserName: row.UserName, Suspended: row.Suspended,
+		Quota: tenant.Quota{
+			Memories: row.Memories, Conversations: row.Conversations, Storage: row.Storage, Users: row.Users,
+			RequestsPerMinute: row.RequestsPerMinute, ListTokens: row.ListTokens,
+			UserMemories: row.UserMemories, UserConversations: row.UserConversations,
+		},
+		Placement: tenant.Placement{Collection: row.Collection, Partition: row.Partition, Shared: row.Shared},
+		ExpiresAt: asked.Add(time.Duration(row.ExpiresIn * float64(time.Second))),
+	}, nil
+}

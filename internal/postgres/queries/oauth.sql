@@ -1,0 +1,104 @@
+-- name: ExpireClients :exec
+-- Removes some that nobody uses: those never used after a month, or when there
+-- are many; the others long after whatever was given to them is over.
+delete from oauth_clients where id in (
+    (select c.id from oauth_clients c where c.used_at is null order by c.created_at desc offset @kept limit 100)
+    union all
+    (select c.id from oauth_clients c where c.used_at is null and c.created_at <= now() - interval '30 days' limit 100)
+    union all
+    (select c.id from oauth_clients c where c.used_at <= now() - interval '90 days' limit 100));
+
+-- name: InsertClient :exec
+insert into oauth_clients (id, name, redirect_uris) values (@id, @name, @redirect_uris);
+
+-- name: GetClient :one
+select id, name, redirect_uris, created_at from oauth_clients where id = @id;
+
+-- name: TouchClient :exec
+-- Those that many use are not written each time.
+update oauth_clients set used_at = now() where id = @id and (used_at is null or used_at < now() - interval '1 day');
+
+-- name: InsertGrant :many
+-- Nothing when the session has ended by now. Whoever ends it waits, or is waited for.
+insert into oauth_grants (tenant_id, user_id, client_id, password_hash, redirect_uri, challenge)
+select h.tenant_id, h.user_id, @client_id, h.password_hash, @redirect_uri, @challenge
+from (
+    select s.tenant_id, s.user_id, s.password_hash
+    from sessions s
+    join users u on u.tenant_id = s.tenant_id and u.id = s.user_id and u.active
+        and u.password_hash is not distinct from s.password_hash
+    join tenants n on n.id = s.tenant_id and n.state = 'active' and not n.suspended
+    where s.hash = @session and s.tenant_id = @tenant_id and s.user_id = @user_id and s.expires_at > now()
+    for share of u, n
+) h
+returning id;
+
+-- name: InsertSecret :exec
+insert into oauth_secrets (hash, tenant_id, user_id, grant_id, kind, expires_at)
+values (@hash, @tenant_id, @user_id, @grant_id, @kind, now() + @life::interval);
+
+-- name: TidyGrants :exec
+-- Removes what is over, and all but the newest of what is not.
+delete from oauth_grants g where g.tenant_id = @tenant_id and g.user_id = @user_id and g.id not in (
+    select l.id from oauth_grants l
+    where l.tenant_id = @tenant_id and l.user_id = @user_id and exists (
+        select from oauth_secrets s where s.tenant_id = l.tenant_id and s.user_id = l.user_id and s.grant_id = l.id
+            and s.kind <> 'access' and not s.used and s.expires_at > now())
+    order by l.created_at desc, l.id limit @kept);
+
+-- name: HolderOf :one
+select tenant_id::uuid as tenant_id, user_id::bigint as user_id from oauth_holder(@hash::bytea, @kind::text);
+
+-- name: LockSecret :one
+-- A secret that can be used, or was; whoever uses it at the same time waits.
+select g.id, g.client_id, g.redirect_uri, g.challenge, s.used
+from oauth_secrets s join oauth_grants g on g.tenant_id = s.tenant_id and g.user_id = s.user_id and g.id = s.grant_id
+where s.tenant_id = @tenant_id and s.user_id = @user_id and s.hash = @hash and s.kind = @kind
+    and (s.used or s.expires_at > now())
+for update of g, s;
+
+-- name: UseSecret :exec
+update oauth_secrets set used = true where tenant_id = @tenant_id and user_id = @user_id and hash = @hash;
+
+-- name: RefreshGrant :exec
+update oauth_grants set refreshed_at = now() where tenant_id = @tenant_id and user_id = @user_id and id = @id;
+
+-- name: ExpireSecrets :exec
+delete from oauth_secrets where tenant_id = @tenant_id and user_id = @user_id and grant_id = @grant_id
+    and kind <> 'code' and expires_at <= now();
+
+-- name: DeleteGrant :execrows
+delete from oauth_grants where tenant_id = @tenant_id and user_id = @user_id and id::text = @id::text;
+
+-- name: DeleteGrants :exec
+-- Of a user, or of all of the tenant's (0).
+delete from oauth_grants where tenant_id = @tenant_id and (user_id = @user_id or @user_id = 0);
+
+-- name: PurgeGrants :exec
+delete from oauth_grants where tenant_id = @tenant_id and user_id = @user_id and created_at <= @up_to;
+
+-- name: ListGrants :many
+-- Those that can still be used, the newest first.
+select g.id::text as id, c.name, g.redirect_uri, g.created_at, g.refreshed_at
+from oauth_grants g
+join oauth_clients c on c.id = g.client_id
+join users u on u.tenant_id = g.tenant_id and u.id = g.user_id and u.password_hash is not distinct from g.password_hash
+where g.tenant_id = @tenant_id and g.user_id = @user_id and exists (
+    select from oauth_secrets s where s.tenant_id = g.tenant_id and s.user_id = g.user_id and s.grant_id = g.id
+        and s.kind = 'refresh' and not s.used and s.expires_at > now())
+order by g.created_at desc, g.id;
+
+-- name: NotifyUser :exec
+select pg_notify('mnemo_identity', 'user:' || @tenant_id::text || ':' || @user_id::bigint);
+
+-- name: IdentifyAccess :one
+select h.tenant_id::uuid as tenant_id, h.user_id::bigint as user_id, h.expires_in::float8 as expires_in,
+    n.name as tenant_name, u.name as user_name, n.suspended,
+    q.memories, q.conversations, q.storage, q.users, q.requests_per_minute, q.list_tokens, q.user_memories, q.user_conversations,
+    coalesce(p.collection, '') as collection, coalesce(p.partition, '') as partition, coalesce(p.shared, false) as shared
+from oauth_holder(@hash::bytea, 'access') h
+join users u on u.tenant_id = h.tenant_id::uuid and u.id = h.user_id::bigint
+join tenants n on n.id = h.tenant_id::uuid and n.state = 'active'
+join quotas q on q.tenant_id = h.tenant_id::uuid
+left join placements p on p.tenant_id = h.tenant_id::uuid
+where h.expires_in::float8 > 0;
