@@ -2,6 +2,7 @@ package controllers_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/mnemo-dev/mnemo/api/v1alpha1"
@@ -30,6 +31,9 @@ func TestCrashWhileIssuing(t *testing.T) {
 			"before revoke":  func(w *world) { w.fake.Fail(errCrash, "RevokeOlder") },
 			"after revoke":   func(w *world) { w.fake.FailAfter(errCrash, "RevokeOlder") },
 		} {
+			if cause == "first" && strings.HasSuffix(point, "revoke") {
+				continue // there is nothing to revoke
+			}
 			t.Run(cause+", "+point, func(t *testing.T) {
 				t.Parallel()
 				w := setup(t)

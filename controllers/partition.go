@@ -74,7 +74,13 @@ func (r *TenantReconciler) places(ctx context.Context, p *pass) (tenant.Places, 
 // ensurePlace makes a place and has it filled when it is new; lost says that it
 // had been there.
 func (r *TenantReconciler) ensurePlace(ctx context.Context, p *pass, place tenant.Place) (lost bool, err error) {
-	made, err := r.partitions.Ensure(ctx, place.Placement)
+	made, err := r.partitions.Ensure(ctx, place)
+	if err == nil && made != place.Made && place.Made != 0 {
+		if err := r.store.Lose(ctx, place); err != nil {
+			return false, fmt.Errorf("note the loss of a partition: %w", err)
+		}
+		made, err = r.partitions.Ensure(ctx, tenant.Place{Placement: place.Placement})
+	}
 	if err != nil {
 		return false, fmt.Errorf("ensure partition: %w", err)
 	}

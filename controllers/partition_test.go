@@ -24,7 +24,7 @@ func TestLostPartitionIsMadeAndFilledAgain(t *testing.T) {
 	w := setup(t)
 	tn := w.expectReady(t, w.newTenant("alice"))
 	w.expectEvents(t, "Normal Ready")
-	w.fake.Lose(placementOf(tn))
+	w.fake.TakeAway(placementOf(tn))
 	w.expectReconciled(t)
 	if !w.fake.HasPartition(placementOf(tn)) {
 		t.Error("the partition was not made again")
@@ -39,7 +39,7 @@ func TestRebuildingIsShown(t *testing.T) {
 	w := setup(t)
 	tn := w.expectReady(t, w.newTenant("alice"))
 	w.fake.Fill(tenant.ID(tn.UID), 5, 0)
-	w.fake.Lose(placementOf(tn))
+	w.fake.TakeAway(placementOf(tn))
 	for range 2 {
 		if result := w.expectReconciled(t); result.RequeueAfter > 5*time.Second {
 			t.Errorf("the next look is in %v, want it soon", result.RequeueAfter)
@@ -57,7 +57,7 @@ func TestRefillIsOwedUntilItSucceeds(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	tn := w.expectReady(t, w.newTenant("alice"))
-	w.fake.Lose(placementOf(tn))
+	w.fake.TakeAway(placementOf(tn))
 	w.fake.Fail(errAway, "Refill")
 	for range 2 { // an operator that ends in between owes it all the same
 		if _, err := w.reconcile(t); !fault.Is(err, fault.Unavailable) {

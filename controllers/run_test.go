@@ -83,6 +83,7 @@ func (w *world) eventuallyReady(t *testing.T) {
 func TestRun(t *testing.T) { //nolint:paralleltest // see above
 	t.Run("follows what changes", runFollows)
 	t.Run("needs its rights and no more", runRights)
+	t.Run("leaves others' Secrets alone", runForeign)
 	t.Run("resyncs", runResyncs)
 	t.Run("ends with its namespace", runNamespace)
 }
@@ -127,19 +128,41 @@ func runFollows(t *testing.T) {
 	eventually(t, func() bool { return isGone(t, w.Client, tn) })
 }
 
+// runForeign: another's Secret that the cache does not hold is found when the
+// user's first one is to be made, and no token is left that nobody was given.
+func runForeign(t *testing.T) {
+	w := setupRun(t)
+	foreign := &corev1.Secret{Data: map[string][]byte{"token": []byte("theirs")}}
+	foreign.Namespace, foreign.Name = w.ns, "acme-alice-access"
+	w.mustCreate(t, foreign)
+	w.run(t, controllers.Config{Resync: 50 * time.Millisecond})
+	w.mustCreate(t, w.newTenant("alice", "bob"))
+	eventually(t, func() bool {
+		c := meta.FindStatusCondition(w.tenant(t).Status.Conditions, v1alpha1.TokensReady)
+		return c != nil && c.Reason == v1alpha1.ReasonSecretNameTaken
+	})
+	w.expectOneToken(t, "bob")
+	applied := w.fake.Calls()["Apply"]
+	eventually(t, func() bool { return w.fake.Calls()["Apply"] > applied+3 })
+	expectEqual(t, "valid tokens nobody was given", len(w.fake.Valid(w.id(t), "alice")), 0)
+	expectEqual(t, "installed", w.fake.Calls()["Install"], 2) // no more for each try
+	expectEqual(t, "the foreign Secret", w.secret(t, foreign.Name).Data, foreign.Data)
+}
+
 func runResyncs(t *testing.T) {
 	w := setupRun(t)
 	w.run(t, controllers.Config{Resync: 50 * time.Millisecond})
 	w.mustCreate(t, w.newTenant("alice"))
 	w.eventuallyReady(t)
 	placement := placementOf(w.tenant(t))
-	w.fake.Lose(placement)
+	w.fake.TakeAway(placement)
 	eventually(t, func() bool { return w.fake.HasPartition(placement) && w.fake.Reindexed(w.id(t)) > 0 })
 
-	version, applied, written := w.tenant(t).ResourceVersion, w.fake.Calls()["Apply"], w.recorder.written()
-	eventually(t, func() bool { return w.fake.Calls()["Apply"] > applied+5 })
-	expectEqual(t, "resource version", w.tenant(t).ResourceVersion, version)
-	expectEqual(t, "writes to the API server", w.recorder.written(), written)
+	eventually(t, func() bool { // events are sent behind
+		version, applied, written := w.tenant(t).ResourceVersion, w.fake.Calls()["Apply"], w.recorder.written()
+		eventually(t, func() bool { return w.fake.Calls()["Apply"] > applied+5 })
+		return w.tenant(t).ResourceVersion == version && w.recorder.written() == written
+	})
 }
 
 func runNamespace(t *testing.T) {

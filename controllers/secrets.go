@@ -30,9 +30,10 @@ func secretName(t *v1alpha1.Tenant, user string) string {
 // findSecret returns the user's Secret, nil when there is none, errNameTaken
 // when another's has the name. The cache holds only Secrets with our label: what
 // it does not have may be there all the same, and then only its metadata is
-// read until it is known to be this Tenant's.
-func (r *TenantReconciler) findSecret(ctx context.Context, t *v1alpha1.Tenant, user string) (*corev1.Secret, error) {
-	key := client.ObjectKey{Namespace: t.Namespace, Name: secretName(t, user)}
+// read until it is known to be this Tenant's. That of a user who never had a
+// token is not looked for: making it will tell.
+func (r *TenantReconciler) findSecret(ctx context.Context, t *v1alpha1.Tenant, u tenant.User) (*corev1.Secret, error) {
+	key := client.ObjectKey{Namespace: t.Namespace, Name: secretName(t, u.Name)}
 	secret := &corev1.Secret{}
 	err := r.client.Get(ctx, key, secret)
 	if err == nil {
@@ -44,7 +45,10 @@ func (r *TenantReconciler) findSecret(ctx context.Context, t *v1alpha1.Tenant, u
 	if !apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("read Secret: %w", err)
 	}
-	return r.readSecret(ctx, t, user)
+	if u.Token == nil {
+		return nil, nil //nolint:nilnil // no Secret is an answer here
+	}
+	return r.readSecret(ctx, t, u.Name)
 }
 
 // readSecret is findSecret past the cache.
@@ -53,7 +57,7 @@ func (r *TenantReconciler) readSecret(ctx context.Context, t *v1alpha1.Tenant, u
 	found := &metav1.PartialObjectMetadata{}
 	found.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
 	if err := r.live.Get(ctx, key, found); apierrors.IsNotFound(err) {
-		return nil, nil //nolint:nilnil // no Secret is an answer here
+		return nil, nil //nolint:nilnil // as above
 	} else if err != nil {
 		return nil, fmt.Errorf("read Secret's metadata: %w", err)
 	}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mnemo-dev/mnemo/api/v1alpha1"
 	"github.com/mnemo-dev/mnemo/internal/fault"
@@ -88,7 +90,7 @@ func (p *pass) concludeTokens(taken []string, failed error) error {
 // known by a status that does not have its number yet.
 func (r *TenantReconciler) ensureToken(ctx context.Context, p *pass, u tenant.User, was v1alpha1.UserStatus) (v1alpha1.UserStatus, error) {
 	wanted := access{generation: p.tokenGeneration(u.Name), rotation: rotation(p.tenant)}
-	secret, err := r.findSecret(ctx, p.tenant, u.Name)
+	secret, err := r.findSecret(ctx, p.tenant, u)
 	if err != nil {
 		return was, err
 	}
@@ -100,7 +102,13 @@ func (r *TenantReconciler) ensureToken(ctx context.Context, p *pass, u tenant.Us
 	}
 	token := u.Token
 	if why := stale(secret, token, wanted); why != "" {
-		if token, err = r.issue(ctx, p, u, secret, wanted); err != nil {
+		token, err = r.issue(ctx, p, u, secret, wanted)
+		if secret == nil && apierrors.IsAlreadyExists(err) {
+			if _, taken := r.readSecret(ctx, p.tenant, u.Name); taken != nil {
+				err = taken
+			}
+		}
+		if err != nil {
 			return was, fmt.Errorf("issue token: %w", err)
 		}
 		// The first ones, and those of a rotation of all, would be as many events as users.
@@ -164,9 +172,12 @@ func (r *TenantReconciler) issue(ctx context.Context, p *pass, u tenant.User, se
 		return nil, err
 	}
 	// A write that is refused (a quota, a namespace that ends) is to be known
-	// before a hash is installed, or each retry would leave one.
-	if err := r.writeSecret(ctx, secret == nil, desired, true); err != nil {
-		return nil, err
+	// before a hash is installed, or each retry would leave one. A thousand new
+	// users are not worth asking everything twice: a first hash is taken back.
+	if u.Token != nil {
+		if err := r.writeSecret(ctx, secret == nil, desired, true); err != nil {
+			return nil, err
+		}
 	}
 	c := tenant.Credential{
 		Generation: 1, TokenHash: tenant.HashSecret(wanted.token), PasswordHash: tenant.HashSecret(wanted.password),
@@ -178,12 +189,15 @@ func (r *TenantReconciler) issue(ctx context.Context, p *pass, u tenant.User, se
 	if err := r.tokens.Install(ctx, p.stored.ID, u.Name, c); err != nil {
 		return nil, fmt.Errorf("install: %w", err)
 	}
-	if secret == nil {
+	if secret == nil && u.Token != nil {
 		if err := r.revokeOlder(ctx, p, u.Name, c.Generation, 0); err != nil {
 			return nil, err
 		}
 	}
 	if err := r.writeSecret(ctx, secret == nil, desired, false); err != nil {
+		if u.Token == nil && refused(err) {
+			err = errors.Join(err, r.revokeOlder(ctx, p, u.Name, c.Generation+1, 0))
+		}
 		return nil, err
 	}
 	if secret != nil {
@@ -193,6 +207,11 @@ func (r *TenantReconciler) issue(ctx context.Context, p *pass, u tenant.User, se
 	}
 	r.metrics.issued.Inc()
 	return &tenant.TokenInfo{Generation: c.Generation, Fingerprint: c.TokenHash.Fingerprint(), Issuer: c.Issuer}, nil
+}
+
+// refused reports whether the API server answered that it will not write.
+func refused(err error) bool {
+	return errors.Is(err, errHeld) || apierrors.ReasonForError(err) != metav1.StatusReasonUnknown
 }
 
 // finishRotation revokes what an earlier pass could not. One that was finished

@@ -194,6 +194,8 @@ func TestForeignSecretIsLeftAlone(t *testing.T) {
 			w.expectCondition(t, v1alpha1.Ready, metav1.ConditionFalse, v1alpha1.ReasonSecretNameTaken, "")
 			w.expectEvents(t, "Warning SecretNameTaken")
 			w.expectOneToken(t, "bob")
+			expectEqual(t, "valid tokens nobody was given", len(w.fake.Valid(w.id(t), "alice")), 0)
+			w.expectReconciled(t)
 			expectEqual(t, "installed", w.fake.Calls()["Install"], 1)
 			now := w.secret(t, "acme-alice-access")
 			expectEqual(t, "the foreign Secret", now.Data, foreign.Data)

@@ -121,7 +121,7 @@ func (m *mover) reconcile(t *testing.T, as tenant.Isolation) tenant.Places {
 		if p == (tenant.Placement{}) {
 			continue
 		}
-		made, err := m.index.Ensure(t.Context(), p)
+		made, err := m.index.Ensure(t.Context(), tenant.Place{Placement: p})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -316,6 +316,35 @@ func TestLostPlaceIsRebuilt(t *testing.T) {
 			t.Errorf("live units (-want +got):\n%s", diff)
 		}
 		m.wantIn(t, p, live)
+	}
+}
+
+// TestLostCollectionIsKnownToAll: when a shared collection is lost, nobody who
+// was in it relies on the one that is made for the first of them.
+func TestLostCollectionIsKnownToAll(t *testing.T) {
+	t.Parallel()
+	m := setupMover(t)
+	for _, m := range []*mover{m, m.neighbor} {
+		m.remember(t, "The well is behind the barn.")
+		m.reconcileUntil(t, tenant.Shared)
+		m.settled(t)
+	}
+	place := m.reconcile(t, tenant.Shared).Current
+	if err := m.db.Lose(t.Context(), place); err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range []*mover{m, m.neighbor} {
+		var indexed int
+		if err := m.owner.QueryRow(t.Context(), "select count(*) from units where tenant_id = $1 and indexed_at is not null", m.scope.Tenant).Scan(&indexed); err != nil {
+			t.Fatal(err)
+		}
+		if indexed > 0 {
+			t.Errorf("%d units of %s count as indexed in a collection that is lost", indexed, m.spec.ID)
+		}
+	}
+	for _, m := range []*mover{m, m.neighbor} {
+		m.reconcileUntil(t, tenant.Shared)
+		m.wantIn(t, m.reconcile(t, tenant.Shared).Current.Placement, m.settled(t))
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
 	"github.com/mnemo-dev/mnemo/internal/testkit"
 )
 
@@ -39,7 +40,7 @@ func TestAwayAndBack(t *testing.T) {
 				_, err := x.List(ctx, b.tenant, b.place, 0, 1)
 				return err
 			},
-			"Ensure": func(ctx context.Context) error { _, err := x.Ensure(ctx, b.place); return err },
+			"Ensure": func(ctx context.Context) error { _, err := x.Ensure(ctx, tenant.Place{Placement: b.place}); return err },
 			"Drop":   func(ctx context.Context) error { return x.Drop(ctx, b.place) },
 		} {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)

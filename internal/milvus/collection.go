@@ -62,14 +62,18 @@ func (x *Index) ensureCollection(ctx context.Context, p tenant.Placement) (int64
 }
 
 // ensureShared asks only for the collection's number when it is loaded.
-func (x *Index) ensureShared(ctx context.Context, p tenant.Placement) (int64, error) {
-	name := x.collection(p)
+func (x *Index) ensureShared(ctx context.Context, p tenant.Place) (int64, error) {
+	name := x.collection(p.Placement)
 	found, err := x.client.DescribeCollection(ctx, name)
-	if isCode(err, codeCollectionNotFound) {
-		return x.ensureCollection(ctx, p)
-	}
-	if err != nil {
+	switch {
+	case isCode(err, codeCollectionNotFound) && p.Made == 0:
+		return x.ensureCollection(ctx, p.Placement)
+	case isCode(err, codeCollectionNotFound):
+		return 0, nil
+	case err != nil:
 		return 0, mapError(err, "describe collection")
+	case p.Made != 0 && p.Made != found.ID:
+		return found.ID, nil
 	}
 	if err := x.checkSchema(found, p.Shared); err != nil {
 		return 0, err

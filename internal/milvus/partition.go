@@ -16,13 +16,12 @@ const (
 	ensureWait  = 50 * time.Millisecond // longer each time
 )
 
-// Ensure makes the placement's collection, with its index, and partition where
-// they are missing, and loads them; what a crash left half made is finished.
-// made is Milvus' number of the partition, of the collection for a shared
-// place: another one than before means that the vectors are lost. Several
-// processes may call it at once. Invalid when the collection holds vectors of
-// another length.
-func (x *Index) Ensure(ctx context.Context, p tenant.Placement) (made int64, err error) {
+// Ensure implements tenant.Partitions: it makes the collection, with its index,
+// and the partition where they are missing, and loads them; what a crash left
+// half made is finished. made is Milvus' number of the partition, of the
+// collection for a shared place. Several processes may call it at once. Invalid
+// when the collection holds vectors of another length.
+func (x *Index) Ensure(ctx context.Context, p tenant.Place) (made int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, x.config.AdminTimeout)
 	defer cancel()
 	ensure := x.ensurePartition
@@ -44,18 +43,26 @@ func (x *Index) Ensure(ctx context.Context, p tenant.Placement) (made int64, err
 
 // ensurePartition asks little of Milvus when all is well: what is loaded has a
 // collection with an index.
-func (x *Index) ensurePartition(ctx context.Context, p tenant.Placement) (int64, error) {
-	name := x.collection(p)
-	id, err := x.findPartition(ctx, name, p.Partition)
-	if err != nil && !isCode(err, codeCollectionNotFound) {
-		return 0, mapError(err, "look for partition")
-	}
-	if id == 0 {
-		if id, err = x.createPartition(ctx, p, err == nil); err != nil {
+func (x *Index) ensurePartition(ctx context.Context, p tenant.Place) (id int64, err error) {
+	name := x.collection(p.Placement)
+	if p.Made == 0 {
+		if id, err = x.createPartition(ctx, p.Placement); err != nil {
 			return 0, err
 		}
-	} else if err := x.checkModel(ctx, name); err != nil {
-		return 0, err
+	} else {
+		id, err = x.findPartition(ctx, name, p.Partition)
+		if isCode(err, codeCollectionNotFound) {
+			return 0, nil
+		}
+		if err != nil {
+			return 0, mapError(err, "look for partition")
+		}
+		if id != p.Made {
+			return id, nil
+		}
+		if err := x.checkModel(ctx, name); err != nil {
+			return 0, err
+		}
 	}
 	state, err := x.client.GetLoadState(ctx, name, []string{p.Partition})
 	if err != nil && !isCode(err, codePartitionNotFound) {
@@ -64,7 +71,7 @@ func (x *Index) ensurePartition(ctx context.Context, p tenant.Placement) (int64,
 	if state == entity.LoadStateLoaded {
 		return id, nil
 	}
-	if _, err := x.ensureCollection(ctx, p); err != nil {
+	if _, err := x.ensureCollection(ctx, p.Placement); err != nil {
 		return 0, err
 	}
 	return id, x.load(ctx, name, p.Partition)
@@ -85,18 +92,20 @@ func (x *Index) findPartition(ctx context.Context, collection, name string) (int
 }
 
 // createPartition makes it, and first the collection unless that is there.
-// Another process may make it at the same time, which is no error.
-func (x *Index) createPartition(ctx context.Context, p tenant.Placement, there bool) (int64, error) {
+// Making what is there already, by another process at the same time, is no error.
+func (x *Index) createPartition(ctx context.Context, p tenant.Placement) (int64, error) {
 	name := x.collection(p)
-	if there {
-		if err := x.checkModel(ctx, name); err != nil {
-			return 0, err
-		}
-	} else if _, err := x.ensureCollection(ctx, p); err != nil {
-		return 0, err
+	err := x.checkModel(ctx, name)
+	if err == nil {
+		err = mapError(x.client.CreatePartition(ctx, name, p.Partition), "create partition")
 	}
-	if err := x.client.CreatePartition(ctx, name, p.Partition); err != nil {
-		return 0, mapError(err, "create partition")
+	if isCode(err, codeCollectionNotFound) { // also one that was known, and is lost
+		if _, err = x.ensureCollection(ctx, p); err == nil {
+			err = mapError(x.client.CreatePartition(ctx, name, p.Partition), "create partition")
+		}
+	}
+	if err != nil {
+		return 0, err
 	}
 	id, err := x.findPartition(ctx, name, p.Partition)
 	if err == nil && id == 0 {

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/riverqueue/river"
 
+	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/postgres/db"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
@@ -94,6 +95,12 @@ func (d *DB) setFill(ctx context.Context, q *db.Queries, id tenant.ID, p tenant.
 // Refill implements tenant.Placer.
 func (d *DB) Refill(ctx context.Context, id tenant.ID, p tenant.Placement, made int64) error {
 	err := d.inTenant(ctx, id, func(tx pgx.Tx, q *db.Queries) error {
+		first, err := q.NoteFirstPlace(ctx, db.NoteFirstPlaceParams{
+			TenantID: string(id), Collection: p.Collection, Partition: p.Partition, Made: made,
+		})
+		if err != nil || first > 0 {
+			return err
+		}
 		if _, err := q.ActiveTenant(ctx, string(id)); err != nil {
 			return orUnknown(err, id)
 		}
@@ -113,6 +120,24 @@ func (d *DB) Refill(ctx context.Context, id tenant.ID, p tenant.Placement, made 
 	})
 	if err != nil {
 		return fmt.Errorf("refill place: %w", err)
+	}
+	return nil
+}
+
+// Lose implements tenant.Placer. A place without a number is not filled before
+// it has one again.
+func (d *DB) Lose(ctx context.Context, p tenant.Place) error {
+	there, err := db.New(d.pool).TenantsAt(ctx, db.TenantsAtParams{
+		Collection: p.Collection, Shared: p.Shared, Partition: p.Partition, Made: p.Made,
+	})
+	if err != nil {
+		return fmt.Errorf("list who was at a place: %w", mapError(err))
+	}
+	for _, t := range there {
+		at := tenant.Placement{Collection: p.Collection, Partition: t.Partition, Shared: p.Shared}
+		if err := d.Refill(ctx, tenant.ID(t.TenantID), at, 0); err != nil && !fault.Is(err, fault.NotFound) {
+			return err
+		}
 	}
 	return nil
 }

@@ -25,29 +25,21 @@ const (
 func (d *DB) Place(ctx context.Context, id tenant.ID) (tenant.Placement, error) {
 	var out tenant.Placement
 	err := d.inTx(ctx, func(_ pgx.Tx, q *db.Queries) error {
-		isolation, err := q.TenantIsolation(ctx, string(id))
+		now, err := q.PlaceOf(ctx, string(id))
 		if err != nil {
 			return orUnknown(err, id)
 		}
-		places, err := readPlaces(ctx, q, id)
-		if err != nil {
-			return err
-		}
-		if out = places.current(); out != (tenant.Placement{}) {
+		out = tenant.Placement{Collection: now.Collection, Partition: now.Partition, Shared: now.Shared}
+		if out != (tenant.Placement{}) {
 			return nil
 		}
 		// Named after the tenant's id; later places of its have a number beside it.
-		out, err = d.choose(ctx, q, isolation, placeName(id))
+		out, err = d.choose(ctx, q, now.Isolation, placeName(id))
 		if err != nil {
 			return err
 		}
-		err = q.InsertPlacement(ctx, db.InsertPlacementParams{TenantID: string(id), Generation: d.config.Generation.name(),
+		return q.InsertPlacement(ctx, db.InsertPlacementParams{TenantID: string(id), Generation: d.config.Generation.name(),
 			Collection: out.Collection, Partition: out.Partition, Shared: out.Shared})
-		if err != nil {
-			return err
-		}
-		// Identities in the replicas' caches hold the placement.
-		return q.NotifyTenant(ctx, string(id))
 	})
 	if err != nil {
 		return tenant.Placement{}, fmt.Errorf("place tenant: %w", err)

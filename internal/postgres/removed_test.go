@@ -52,7 +52,7 @@ func TestRemovedUsersDataGoesByPolicy(t *testing.T) {
 			workJobs(t, b.DB, b.owner) // the room that became free
 
 			want := before
-			usage := tenant.Usage{Memories: 8, Conversations: 250, Blocked: 168, Users: 1}
+			usage := tenant.Usage{Memories: 8, Conversations: 210, Blocked: 208, Users: 1}
 			if policy == tenant.Delete {
 				want = map[string]int{}
 				usage = tenant.Usage{Memories: 4, Conversations: 108, Users: 1}

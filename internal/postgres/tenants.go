@@ -31,8 +31,13 @@ func (d *DB) Apply(ctx context.Context, spec tenant.Spec) (tenant.Tenant, error)
 		return out, nil
 	}
 	err := d.inTx(ctx, func(tx pgx.Tx, q *db.Queries) error {
-		id, err := adopt(ctx, q, spec)
+		id, fresh, err := adopt(ctx, q, spec)
 		if err != nil {
+			return err
+		}
+		if fresh && spec.OIDC.Issuer == "" {
+			out = asStored(id, spec)
+			out.Users, err = readUsers(ctx, q, id)
 			return err
 		}
 		if err := d.applySettings(ctx, tx, q, id, spec); err != nil {
@@ -55,31 +60,34 @@ func (d *DB) Apply(ctx context.Context, spec tenant.Spec) (tenant.Tenant, error)
 	return out, nil
 }
 
-// adopt finds or makes the row the spec is for, locks it and returns its id.
-func adopt(ctx context.Context, q *db.Queries, spec tenant.Spec) (string, error) {
+// adopt finds or makes the row the spec is for, locks it and returns its id;
+// fresh says that it was made.
+func adopt(ctx context.Context, q *db.Queries, spec tenant.Spec) (id string, fresh bool, err error) {
 	row, err := q.LockTenantByResource(ctx, string(spec.ID))
 	if err == nil {
-		return row.ID, revive(ctx, q, row, spec)
+		return row.ID, false, revive(ctx, q, row, spec)
 	}
 	if !errors.Is(err, pgx.ErrNoRows) {
-		return "", err
+		return "", false, err
 	}
 	named, err := q.LockTenantByName(ctx, db.LockTenantByNameParams{Cluster: spec.Cluster, Namespace: spec.Namespace, Name: spec.Name})
 	switch {
 	case errors.Is(err, pgx.ErrNoRows) && spec.Claim != "":
-		return adoptFromAfar(ctx, q, spec)
+		id, err = adoptFromAfar(ctx, q, spec)
+		return id, false, err
 	case errors.Is(err, pgx.ErrNoRows):
-		return create(ctx, q, spec)
+		id, err = create(ctx, q, spec)
+		return id, true, err
 	case err != nil:
-		return "", err
+		return "", false, err
 	case named.State == "purging":
-		return "", fault.New(fault.Conflict, "the data of the deleted tenant of this name is still being purged: it is tried again")
+		return "", false, fault.New(fault.Conflict, "the data of the deleted tenant of this name is still being purged: it is tried again")
 	case named.State == "retained" && (spec.Claim == tenant.ID(named.Resource) || spec.Claim == tenant.ID(named.ID)):
-		return named.ID, q.AdoptTenant(ctx, db.AdoptTenantParams{ID: named.ID, Resource: string(spec.ID), Cluster: spec.Cluster})
+		return named.ID, false, q.AdoptTenant(ctx, db.AdoptTenantParams{ID: named.ID, Resource: string(spec.ID), Cluster: spec.Cluster})
 	case named.State == "retained":
-		return "", fault.New(fault.Conflict, "a deleted tenant of this name left its data: set spec.claim to %s to adopt it, or choose another name", named.Resource)
+		return "", false, fault.New(fault.Conflict, "a deleted tenant of this name left its data: set spec.claim to %s to adopt it, or choose another name", named.Resource)
 	}
-	return "", fault.New(fault.Conflict, "the name belongs to tenant %s", named.Resource)
+	return "", false, fault.New(fault.Conflict, "the name belongs to tenant %s", named.Resource)
 }
 
 // revive makes sure that the row found for the resource is active. A retained
@@ -124,15 +132,18 @@ func noneToClaim(spec tenant.Spec) error {
 
 func create(ctx context.Context, q *db.Queries, spec tenant.Spec) (string, error) {
 	id, _ := parseID(string(spec.ID))
-	err := q.InsertTenant(ctx, db.InsertTenantParams{
+	p := db.CreateTenantParams{
 		ID: id, Cluster: spec.Cluster, Namespace: spec.Namespace, Name: spec.Name, DisplayName: spec.DisplayName,
 		Suspended: spec.Suspended, DeletionPolicy: string(spec.DeletionPolicy), Isolation: string(spec.Isolation),
 		TokenOverlap: interval(spec.TokenOverlap),
-	})
-	if err != nil {
-		return "", err
+		Memories:     spec.Quota.Memories, Conversations: spec.Quota.Conversations, Storage: spec.Quota.Storage,
+		Users: spec.Quota.Users, RequestsPerMinute: spec.Quota.RequestsPerMinute, ListTokens: spec.Quota.ListTokens,
+		UserMemories: spec.Quota.UserMemories, UserConversations: spec.Quota.UserConversations,
 	}
-	return id, q.InsertUsage(ctx, id)
+	for _, u := range spec.Users {
+		p.Names, p.Emails = append(p.Names, u.Name), append(p.Emails, u.Email)
+	}
+	return id, q.CreateTenant(ctx, p)
 }
 
 // applySettings makes the tenant's row and quotas equal to the spec; a changed
@@ -178,11 +189,15 @@ func (d *DB) applySettings(ctx context.Context, tx pgx.Tx, q *db.Queries, id str
 	return q.NotifyTenant(ctx, id)
 }
 
-// readTenant returns the tenant as stored, after Apply.
-func readTenant(ctx context.Context, q *db.Queries, id string, spec tenant.Spec) (tenant.Tenant, error) {
-	out := tenant.Tenant{
+func asStored(id string, spec tenant.Spec) tenant.Tenant {
+	return tenant.Tenant{
 		ID: tenant.ID(id), Namespace: spec.Namespace, Name: spec.Name, Suspended: spec.Suspended, Quota: spec.Quota,
 	}
+}
+
+// readTenant returns the tenant as stored, after Apply.
+func readTenant(ctx context.Context, q *db.Queries, id string, spec tenant.Spec) (tenant.Tenant, error) {
+	out := asStored(id, spec)
 	p, err := readPlaces(ctx, q, out.ID)
 	if err != nil {
 		return out, err

@@ -24,24 +24,22 @@ func (d *DB) Install(ctx context.Context, id tenant.ID, user string, c tenant.Cr
 		if err != nil {
 			return err
 		}
-		newest, err := q.NewestGeneration(ctx, db.NewestGenerationParams{TenantID: string(id), UserID: userID})
-		if err != nil {
-			return err
+		var password []byte
+		if c.PasswordHash != (tenant.Hash{}) {
+			password = c.PasswordHash[:]
 		}
-		if c.Generation <= newest {
-			return fault.New(fault.Conflict, "generation %d of the token of user %s is not above %d, the newest", c.Generation, user, newest)
-		}
-		err = q.InsertToken(ctx, db.InsertTokenParams{
+		installed, err := q.InstallToken(ctx, db.InstallTokenParams{
 			TenantID: string(id), UserID: userID, Generation: c.Generation, Hash: c.TokenHash[:], Issuer: string(c.Issuer),
+			PasswordHash: password,
 		})
-		if err != nil || c.PasswordHash == (tenant.Hash{}) {
+		if err == nil && installed == 0 {
+			err = fault.New(fault.Conflict, "generation %d of the token of user %s is not above the newest", c.Generation, user)
+		}
+		if err != nil || password == nil {
 			return err
 		}
 		// What was given to programs under the old password ends with it.
-		if err := q.NotifyUser(ctx, db.NotifyUserParams{TenantID: string(id), UserID: userID}); err != nil {
-			return err
-		}
-		return q.SetPassword(ctx, db.SetPasswordParams{TenantID: string(id), ID: userID, PasswordHash: c.PasswordHash[:]})
+		return q.NotifyUser(ctx, db.NotifyUserParams{TenantID: string(id), UserID: userID})
 	})
 	if err != nil {
 		return fmt.Errorf("install token: %w", err)

@@ -43,13 +43,18 @@ type Placer interface {
 	// moved to the next one when all is there. Writes nothing when the number
 	// is known.
 	Refill(ctx context.Context, id ID, p Placement, made int64) error
+	// Lose notes that a place is not there any more, before another one is made
+	// under its name: until that is filled every unit counts as unindexed, of
+	// each tenant who was there, and no search takes it for all there is.
+	Lose(ctx context.Context, p Place) error
 }
 
 // Partitions are where vectors live. internal/milvus implements it.
 type Partitions interface {
-	// Ensure makes the collection and partition where they are missing. made
-	// numbers them: when it is another one than before, what was there is lost.
-	Ensure(ctx context.Context, p Placement) (made int64, err error)
+	// Ensure makes the collection and partition where they are missing, and
+	// numbers them. One that was numbered before (p.Made is not 0) and is not
+	// there any more is not made again: made is then another number, or 0.
+	Ensure(ctx context.Context, p Place) (made int64, err error)
 	// Drop removes all that is in the place, and a partition itself; nil when
 	// it is not there.
 	Drop(ctx context.Context, p Placement) error

@@ -141,30 +141,6 @@ func (q *Queries) HasUnits(ctx context.Context, tenantID string) (bool, error) {
 	return exists, err
 }
 
-const insertPlacement = `-- name: InsertPlacement :exec
-insert into placements (tenant_id, generation, collection, partition, shared)
-values ($1, $2, $3, $4, $5)
-`
-
-type InsertPlacementParams struct {
-	TenantID   string
-	Generation string
-	Collection string
-	Partition  string
-	Shared     bool
-}
-
-func (q *Queries) InsertPlacement(ctx context.Context, arg InsertPlacementParams) error {
-	_, err := q.db.Exec(ctx, insertPlacement,
-		arg.TenantID,
-		arg.Generation,
-		arg.Collection,
-		arg.Partition,
-		arg.Shared,
-	)
-	return err
-}
-
 const lockPlaces = `-- name: LockPlaces :exec
 select from placements where tenant_id = $1 for update
 `
@@ -272,4 +248,51 @@ func (q *Queries) TenantIsolation(ctx context.Context, id string) (string, error
 	var isolation string
 	err := row.Scan(&isolation)
 	return isolation, err
+}
+
+const tenantsAt = `-- name: TenantsAt :many
+select p.tenant_id, p.partition from placements p
+where p.collection = $1 and p.made = $2 and ($3::boolean or p.partition = $4)
+union all
+select f.tenant_id, f.partition from fills f
+where f.collection = $1 and f.made = $2 and ($3::boolean or f.partition = $4)
+`
+
+type TenantsAtParams struct {
+	Collection string
+	Made       int64
+	Shared     bool
+	Partition  string
+}
+
+type TenantsAtRow struct {
+	TenantID  string
+	Partition string
+}
+
+// Who is, or is being moved, where Milvus had this number: one, or all of a
+// shared collection.
+func (q *Queries) TenantsAt(ctx context.Context, arg TenantsAtParams) ([]TenantsAtRow, error) {
+	rows, err := q.db.Query(ctx, tenantsAt,
+		arg.Collection,
+		arg.Made,
+		arg.Shared,
+		arg.Partition,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []TenantsAtRow{}
+	for rows.Next() {
+		var i TenantsAtRow
+		if err := rows.Scan(&i.TenantID, &i.Partition); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }

@@ -151,47 +151,6 @@ func (q *Queries) GetUsage(ctx context.Context, tenantID string) (GetUsageRow, e
 	return i, err
 }
 
-const insertTenant = `-- name: InsertTenant :exec
-insert into tenants (id, resource, cluster, namespace, name, display_name, suspended, deletion_policy, isolation, token_overlap)
-values ($1, $1, $2, $3, $4, $5, $6, $7, $8, $9)
-`
-
-type InsertTenantParams struct {
-	ID             string
-	Cluster        string
-	Namespace      string
-	Name           string
-	DisplayName    string
-	Suspended      bool
-	DeletionPolicy string
-	Isolation      string
-	TokenOverlap   pgtype.Interval
-}
-
-func (q *Queries) InsertTenant(ctx context.Context, arg InsertTenantParams) error {
-	_, err := q.db.Exec(ctx, insertTenant,
-		arg.ID,
-		arg.Cluster,
-		arg.Namespace,
-		arg.Name,
-		arg.DisplayName,
-		arg.Suspended,
-		arg.DeletionPolicy,
-		arg.Isolation,
-		arg.TokenOverlap,
-	)
-	return err
-}
-
-const insertUsage = `-- name: InsertUsage :exec
-insert into usage (tenant_id) values ($1)
-`
-
-func (q *Queries) InsertUsage(ctx context.Context, tenantID string) error {
-	_, err := q.db.Exec(ctx, insertUsage, tenantID)
-	return err
-}
-
 const lockPurging = `-- name: LockPurging :many
 select id from tenants where id = $1 and state = 'purging' for update
 `

@@ -307,21 +307,6 @@ func (q *Queries) RevokeTokens(ctx context.Context, arg RevokeTokensParams) ([][
 	return items, nil
 }
 
-const setPassword = `-- name: SetPassword :exec
-update users set password_hash = $1 where tenant_id = $2 and id = $3
-`
-
-type SetPasswordParams struct {
-	PasswordHash []byte
-	TenantID     string
-	ID           int64
-}
-
-func (q *Queries) SetPassword(ctx context.Context, arg SetPasswordParams) error {
-	_, err := q.db.Exec(ctx, setPassword, arg.PasswordHash, arg.TenantID, arg.ID)
-	return err
-}
-
 const setUser = `-- name: SetUser :exec
 update users set email = $1, active = $2 where tenant_id = $3 and id = $4
 `

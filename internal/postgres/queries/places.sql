@@ -26,10 +26,6 @@ select x.collection, count(*) as places from (
 -- name: PlaceNumber :one
 select nextval('place_ids')::bigint;
 
--- name: InsertPlacement :exec
-insert into placements (tenant_id, generation, collection, partition, shared)
-values (@tenant_id, @generation, @collection, @partition, @shared);
-
 -- name: SetPlacementMade :exec
 update placements set made = @made where tenant_id = @tenant_id;
 
@@ -58,3 +54,12 @@ delete from fills where tenant_id = @tenant_id;
 
 -- name: HasUnits :one
 select exists (select from units where tenant_id = @tenant_id);
+
+-- name: TenantsAt :many
+-- Who is, or is being moved, where Milvus had this number: one, or all of a
+-- shared collection.
+select p.tenant_id, p.partition from placements p
+where p.collection = @collection and p.made = @made and (@shared::boolean or p.partition = @partition)
+union all
+select f.tenant_id, f.partition from fills f
+where f.collection = @collection and f.made = @made and (@shared::boolean or f.partition = @partition);

@@ -6,13 +6,6 @@ from tenants where resource = @resource for update;
 select id, resource, cluster, namespace, name, display_name, state, suspended, deletion_policy, isolation, token_overlap
 from tenants where cluster = @cluster and namespace = @namespace and name = @name for update;
 
--- name: InsertTenant :exec
-insert into tenants (id, resource, cluster, namespace, name, display_name, suspended, deletion_policy, isolation, token_overlap)
-values (@id, @id, @cluster, @namespace, @name, @display_name, @suspended, @deletion_policy, @isolation, @token_overlap);
-
--- name: InsertUsage :exec
-insert into usage (tenant_id) values (@tenant_id);
-
 -- name: AdoptTenant :exec
 update tenants set resource = @resource, cluster = @cluster, state = 'active', retired_at = null, updated_at = now() where id = @id;
 

@@ -21,9 +21,6 @@ update users set email = @email, active = @active where tenant_id = @tenant_id a
 -- name: LockUserByName :one
 select id from users where tenant_id = @tenant_id and name = @name and active for update;
 
--- name: SetPassword :exec
-update users set password_hash = @password_hash where tenant_id = @tenant_id and id = @id;
-
 -- name: NewestGeneration :one
 select coalesce(max(generation), 0)::bigint from tokens where tenant_id = @tenant_id and user_id = @user_id;
 

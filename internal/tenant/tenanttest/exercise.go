@@ -49,6 +49,7 @@ func Exercise(t *testing.T, open func(t *testing.T) Backend) {
 		"usage counts":                  usageCounts,
 		"placements are stable":         placements,
 		"refilling":                     refills,
+		"losing":                        loses,
 		"moving":                        moves,
 		"placed shared":                 placedShared,
 		"install is monotonic":          installMonotonic,

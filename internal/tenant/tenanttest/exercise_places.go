@@ -1,6 +1,7 @@
 package tenanttest
 
 import (
+	"math/rand/v2"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -77,6 +78,41 @@ func refills(c check) {
 	f.refill(t, place.Placement, place.Made)
 	b.Work(t)
 	f.wantPlaces(t, tenant.Places{Current: place})
+}
+
+func loses(c check) {
+	t, b := c.t, c.Backend
+	spec := NewSpec()
+	spec.Isolation = tenant.Shared
+	one, other := &fixture{Backend: b, spec: spec}, &fixture{Backend: b, spec: NewSpec()}
+	other.spec.Isolation = tenant.Shared
+	own := applied(t, b)
+	made := rand.Int64N(1<<40) + 1 // the backend may be shared with other tests
+	var places []tenant.Place
+	for _, f := range []*fixture{one, other, own} {
+		f.apply(t)
+		places = append(places, tenant.Place{Placement: f.place(t), Made: made})
+		f.refill(t, places[len(places)-1].Placement, made)
+	}
+	for range 2 {
+		if err := b.Store.Lose(t.Context(), places[0]); err != nil {
+			t.Fatalf("Lose: %v", err)
+		}
+	}
+	places[0].Made, places[1].Made = 0, 0
+	one.wantPlaces(t, tenant.Places{Current: places[0]})
+	other.wantPlaces(t, tenant.Places{Current: places[1]})
+	own.wantPlaces(t, tenant.Places{Current: places[2]})
+	places[1].Made = made + 1
+	other.refill(t, places[1].Placement, places[1].Made)
+	b.Work(t)
+	other.wantPlaces(t, tenant.Places{Current: places[1]})
+	if err := b.Store.Lose(t.Context(), places[2]); err != nil {
+		t.Fatalf("Lose: %v", err)
+	}
+	places[2].Made = 0
+	own.wantPlaces(t, tenant.Places{Current: places[2]})
+	other.wantPlaces(t, tenant.Places{Current: places[1]})
 }
 
 func moves(c check) {

@@ -47,6 +47,7 @@ type row struct {
 	uid       tenant.ID // of the resource; another one than the row's key after a claim
 	users     map[string]*user
 	places    tenant.Places
+	lost      bool // the place was, and is not made again yet
 	usage     tenant.Usage
 	retired   bool
 	retiredAt time.Time

@@ -143,8 +143,8 @@ func (f *Fake) Valid(id tenant.ID, name string) []tenant.Hash {
 	return valid
 }
 
-// Lose forgets the partition, as an index that was emptied.
-func (f *Fake) Lose(p tenant.Placement) {
+// TakeAway forgets the partition, as an index that was emptied.
+func (f *Fake) TakeAway(p tenant.Placement) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.partitions, p)

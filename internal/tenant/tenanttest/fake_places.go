@@ -75,29 +75,51 @@ func (f *Fake) Refill(_ context.Context, id tenant.ID, p tenant.Placement, made 
 	if place.Placement != p || place.Made == made {
 		return nil
 	}
-	if holds := r.usage.Memories+r.usage.Conversations > 0; holds || place.Made != 0 {
+	if holds := r.holds(); holds || place.Made != 0 || r.lost {
 		f.reindexed[id]++
 		r.places.Rebuilding = place == &r.places.Current && holds
 	}
 	if place == &r.places.Current {
 		r.places.Next = tenant.Place{}
 	}
-	place.Made = made
+	place.Made, r.lost = made, false
 	r.version++
 	return nil
 }
 
+func (r *row) holds() bool { return r.usage.Memories+r.usage.Conversations > 0 }
+
+// Lose implements tenant.Placer.
+func (f *Fake) Lose(_ context.Context, p tenant.Place) (err error) {
+	defer f.begin("Lose", &err)()
+	if err != nil {
+		return err
+	}
+	for _, r := range f.rows {
+		for _, place := range []*tenant.Place{&r.places.Current, &r.places.Next} {
+			there := place.Placement == p.Placement || p.Shared && place.Shared && place.Collection == p.Collection
+			if !there || place.Made != p.Made {
+				continue
+			}
+			place.Made, r.lost = 0, true
+			r.places.Rebuilding = place == &r.places.Current && r.holds()
+			r.version++
+		}
+	}
+	return nil
+}
+
 // Ensure implements tenant.Partitions.
-func (f *Fake) Ensure(_ context.Context, p tenant.Placement) (made int64, err error) {
+func (f *Fake) Ensure(_ context.Context, p tenant.Place) (made int64, err error) {
 	defer f.begin("Ensure", &err)()
 	if err != nil {
 		return 0, err
 	}
-	if f.partitions[p] == 0 {
+	if f.partitions[p.Placement] == 0 && p.Made == 0 {
 		f.made++
-		f.partitions[p] = f.made
+		f.partitions[p.Placement] = f.made
 	}
-	return f.partitions[p], nil
+	return f.partitions[p.Placement], nil
 }
 
 // Drop implements tenant.Partitions.
@@ -112,7 +134,7 @@ func (f *Fake) Drop(_ context.Context, p tenant.Placement) (err error) {
 
 // settle ends the filling of places that were made, as the job would.
 func (f *Fake) settle(r *row) {
-	r.places.Rebuilding = false
+	r.places.Rebuilding = r.places.Rebuilding && r.places.Current.Made == 0
 	if r.places.Next.Made != 0 {
 		delete(f.partitions, r.places.Current.Placement)
 		r.places.Current, r.places.Next = r.places.Next, tenant.Place{}

@@ -1,0 +1,98 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/mnemo-dev/mnemo/api/v1alpha1"
+	"github.com/mnemo-dev/mnemo/internal/testkit"
+)
+
+// TestForeignSecretsAreNotCached: of a namespace with 500 Secrets of others the
+// operator's cache holds its own, whichever namespaces it serves.
+func TestForeignSecretsAreNotCached(t *testing.T) {
+	t.Parallel()
+	config := testkit.KubeConfig(t)
+	config.QPS = -1
+	c, err := client.New(config, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "cached-"}}
+	if err := c.Create(t.Context(), ns); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Delete(context.Background(), ns) })
+	make500(t, c, ns.Name)
+	ours := secretWithLabels(ns.Name, "ours", map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue})
+	if err := c.Create(t.Context(), ours); err != nil {
+		t.Fatal(err)
+	}
+	for name, namespaces := range map[string][]string{"all": nil, "one": {ns.Name}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			mgr, err := newManager(config, Config{Namespaces: namespaces, Logger: slog.New(slog.DiscardHandler)}.withDefaults())
+			if err != nil {
+				t.Fatal(err)
+			}
+			done := make(chan error, 1)
+			ctx, stop := context.WithCancel(t.Context())
+			go func() { done <- mgr.GetCache().Start(ctx) }()
+			t.Cleanup(func() {
+				stop()
+				if err := <-done; err != nil {
+					t.Error(err)
+				}
+			})
+			if !mgr.GetCache().WaitForCacheSync(t.Context()) {
+				t.Fatal("the cache does not start")
+			}
+			var cached corev1.SecretList // the first asks for all there are
+			if err := mgr.GetClient().List(t.Context(), &cached, client.InNamespace(ns.Name)); err != nil {
+				t.Fatal(err)
+			}
+			if len(cached.Items) != 1 || cached.Items[0].Name != "ours" {
+				t.Errorf("%d Secrets are cached, want the operator's own one", len(cached.Items))
+			}
+			err = mgr.GetClient().Get(t.Context(), client.ObjectKey{Namespace: ns.Name, Name: "foreign-0"}, &corev1.Secret{})
+			if !apierrors.IsNotFound(err) {
+				t.Errorf("another's Secret from the cache: %v, want that there is none", err)
+			}
+		})
+	}
+}
+
+func make500(t *testing.T, c client.Client, ns string) {
+	t.Helper()
+	var wait sync.WaitGroup
+	for worker := range 8 {
+		wait.Go(func() {
+			for n := worker; n < 500; n += 8 {
+				// Labelled alike by another program, and not at all.
+				labels := map[string]string{v1alpha1.LabelManagedBy: "helm"}
+				if n%2 == 0 {
+					labels = nil
+				}
+				if err := c.Create(t.Context(), secretWithLabels(ns, fmt.Sprint("foreign-", n), labels)); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wait.Wait()
+}
+
+func secretWithLabels(ns, name string, labels map[string]string) *corev1.Secret {
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name, Labels: labels},
+		Data:       map[string][]byte{"theirs": make([]byte, 1024)},
+	}
+}
