@@ -58,6 +58,7 @@ func (r *TenantReconciler) letGo(ctx context.Context, p *pass) (wait time.Durati
 	if err != nil {
 		return 0, fmt.Errorf("retire tenant: %w", err)
 	}
+	t.Status.Purge = purge(rest)
 	if rows := (tenant.Remaining{Memories: rest.Memories, Conversations: rest.Conversations}); !rows.Done() {
 		p.set(v1alpha1.Ready, false, v1alpha1.ReasonPurging, "%s", left(rest))
 		return r.config.Poll, nil
@@ -102,6 +103,14 @@ func (r *TenantReconciler) removeFinalizer(ctx context.Context, t *v1alpha1.Tena
 		return fmt.Errorf("remove finalizer: %w", err)
 	}
 	return nil
+}
+
+// purge is what the status says of what a purge has still to remove.
+func purge(rest tenant.Remaining) *v1alpha1.TenantPurge {
+	if rest.Done() {
+		return nil
+	}
+	return &v1alpha1.TenantPurge{Memories: rest.Memories, Conversations: rest.Conversations, Partition: rest.Partition}
 }
 
 // left says what a purge has still to remove.

@@ -52,6 +52,7 @@ func TestDeletePurges(t *testing.T) {
 	}
 	w.expectCondition(t, v1alpha1.Ready, metav1.ConditionFalse, v1alpha1.ReasonPurging,
 		"memories 3, conversations 1 and the partition")
+	expectEqual(t, "purge", w.tenant(t).Status.Purge, &v1alpha1.TenantPurge{Memories: 3, Conversations: 1, Partition: true})
 	w.expectEvents(t, "Normal Purging")
 	expectEqual(t, "valid tokens", len(w.fake.Valid(tenant.ID(tn.UID), "alice")), 0)
 	w.expectReconciled(t)
@@ -196,9 +197,12 @@ func TestNoSecretInANamespaceThatEnds(t *testing.T) {
 		}
 		return nil
 	}
+	id := tenant.ID(w.tenant(t).UID)
 	w.expectReconciled(t)
 	w.fake.Heal()
-	expectEqual(t, "installed", w.fake.Calls()["Install"], 0)
+	if valid := w.fake.Valid(id, "alice"); len(valid) != 0 {
+		t.Errorf("%d tokens are valid that nobody was given", len(valid))
+	}
 	w.expectMissing(t, &corev1.Secret{}, "acme-alice-access")
 	eventually(t, func() bool {
 		w.expectReconciled(t)

@@ -29,6 +29,11 @@ type TenantStatus struct {
 	// +optional
 	Usage *TenantUsage `json:"usage,omitempty"`
 
+	// purge is what a deletion with policy Delete has still to remove; absent
+	// unless one is under way.
+	// +optional
+	Purge *TenantPurge `json:"purge,omitempty"`
+
 	// rotated is the value of annotation mnemo.dev/rotate that every user's token
 	// was last replaced for; of a value longer than 63 characters, a hash.
 	// +kubebuilder:validation:MaxLength=63
@@ -64,6 +69,17 @@ type TenantPlacement struct {
 	// +kubebuilder:validation:MaxLength=255
 	// +optional
 	MovingTo string `json:"movingTo,omitempty"`
+}
+
+// TenantPurge is what is left of a tenant that is being purged.
+type TenantPurge struct {
+	// memories that are left.
+	Memories int64 `json:"memories"`
+	// conversations that are left.
+	Conversations int64 `json:"conversations"`
+	// partition says that the place in the index is left: it goes last.
+	// +optional
+	Partition bool `json:"partition,omitempty"`
 }
 
 // TenantUsage is what a tenant holds, each as used/hard.

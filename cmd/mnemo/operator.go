@@ -26,6 +26,7 @@ type operatorCommand struct {
 	LeaderElectionNamespace string        `env:"MNEMO_LEADER_ELECTION_NAMESPACE" help:"Namespace of the lease. Default: the pod's."`
 	MetricsListen           string        `env:"MNEMO_METRICS_LISTEN" default:":9090" help:"host:port to answer /metrics on; 0 for none."`
 	OrphanGrace             time.Duration `env:"MNEMO_ORPHAN_GRACE" default:"24h" help:"How long the data of a tenant is kept whose Tenant, with deletionPolicy Delete, went without being let go."`
+	Resync                  time.Duration `env:"MNEMO_RESYNC" default:"1m" help:"How often a Tenant is compared with PostgreSQL and Milvus when nothing said that it changed."`
 	HealthListen            string        `env:"MNEMO_HEALTH_LISTEN" default:":8081" help:"host:port to answer /healthz and /readyz on; 0 for none."`
 }
 
@@ -70,6 +71,6 @@ func (c *operatorCommand) reconcile(ctx context.Context, cluster *rest.Config, s
 		URL: c.URL, Namespaces: c.WatchNamespaces, Changes: changes,
 		MetricsAddress: c.MetricsListen, HealthAddress: c.HealthListen,
 		LeaderElection: c.LeaderElect, LeaderElectionNamespace: c.LeaderElectionNamespace,
-		OrphanGrace: c.OrphanGrace, Logger: log,
+		OrphanGrace: c.OrphanGrace, Resync: c.Resync, Logger: log,
 	}, controllers.Stores{Tenants: s.db, Tokens: s.db, Records: s.db, Partitions: s.index})
 }
