@@ -99,6 +99,12 @@ fuzz-api: ## Look for answers that break the contract for long, on a platform of
 bench: ## Benchmarks, on the real parts
 	@go build -o bin/hacktest ./hack/test && exec bin/hacktest -- go test -run '^$$' -bench . -benchmem ./internal/...
 
+.PHONY: bench-tenants
+bench-tenants: ## A thousand Tenants at once, and then nothing to do (TENANTS=1000 IDLE=10m)
+	@go build -o bin/hacktest ./hack/test && exec bin/hacktest -only postgres,milvus,kube -- \
+		go test -count=1 -timeout 2h -v -run '^TestManyTenants$$' ./controllers/scale \
+		-args -tenants $(or $(TENANTS),1000) -idle $(or $(IDLE),10m) -ratio 1.5 -alone -patience 30m
+
 .PHONY: vuln
 vuln: ## Known vulnerabilities in what we use (asks vuln.go.dev)
 	@$(TOOL) govulncheck ./...
@@ -107,4 +113,4 @@ vuln: ## Known vulnerabilities in what we use (asks vuln.go.dev)
 help: ## This text
 	@awk 'BEGIN {FS = ":.*## "} \
 		/^##@/ {printf "\n%s\n", substr($$0, 5)} \
-		/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+		/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

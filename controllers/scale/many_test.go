@@ -1,0 +1,227 @@
+package scale_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/mnemo-dev/mnemo/api/v1alpha1"
+	"github.com/mnemo-dev/mnemo/internal/milvus/milvustest"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+	"github.com/mnemo-dev/mnemo/internal/testkit"
+	"github.com/mnemo-dev/mnemo/internal/testkit/installation"
+)
+
+// TestManyTenants applies Tenants of two users, all there when the operator
+// starts, and waits until all are ready: it takes little more than the calls
+// that takes, and little memory. Then nothing happens, and nothing is written.
+func TestManyTenants(t *testing.T) {
+	t.Parallel()
+	i := installation.New(t, installation.Options{})
+	apply(t, i, *tenants)
+	var r *raw
+	var calls time.Duration
+	if *ratio > 0 {
+		// Half before and half after, so that a machine that grows slower does
+		// so for both.
+		r = newRaw(t)
+		apply(t, r.Installation, *tenants)
+		calls = r.run(t, 0, *tenants/2)
+	}
+	started := time.Now()
+	o := i.Operate(t, "MNEMO_LEADER_ELECT=true", "MNEMO_RESYNC="+(*idle/4).String())
+	installation.Eventually(t, *patience, func() string {
+		if ready := o.Count("mnemo_tenants", `"ready"`); int(ready) < *tenants {
+			return fmt.Sprintf("%.0f Tenants are ready", ready)
+		}
+		return ""
+	})
+	took := time.Since(started)
+	used := o.Used(t)
+	t.Logf("%d Tenants of two users are ready after %v, %v each; CPU %v, peak %d MiB, %.0f reconciliations", *tenants,
+		took.Round(time.Millisecond), (took / time.Duration(*tenants)).Round(10*time.Microsecond), used.CPU, used.Peak>>20,
+		o.Count("controller_runtime_reconcile_total", ""))
+	if *ratio > 0 {
+		calls += r.run(t, *tenants/2, *tenants)
+		all, least, shares := r.all(calls)
+		t.Logf("the calls alone: %v, %v each (%s): ratio %.2f; without those on the Tenant itself %v: ratio %.2f",
+			all.Round(time.Millisecond), (all / time.Duration(*tenants)).Round(10*time.Microsecond), shares, float64(took)/float64(all),
+			least.Round(time.Millisecond), float64(took)/float64(least))
+		if got := float64(took) / float64(all); got > *ratio {
+			t.Errorf("the operator took %.2f times as long as its calls, want at most %.2f", got, *ratio)
+		}
+	}
+	isIdle(t, i, o)
+	isWhole(t, i)
+	if used = o.Used(t); used.Peak > mostMemory {
+		t.Errorf("the operator took %d MiB, want at most %d", used.Peak>>20, mostMemory>>20)
+	}
+}
+
+// apply creates n Tenants, several at a time.
+func apply(tb testing.TB, i *installation.Installation, n int) {
+	tb.Helper()
+	var wait sync.WaitGroup
+	for worker := range 8 {
+		wait.Go(func() {
+			for k := worker; k < n; k += 8 {
+				if err := i.Create(tb.Context(), i.Tenant(fmt.Sprint("t", k), "alice", "bob")); err != nil {
+					tb.Error(err)
+				}
+			}
+		})
+	}
+	wait.Wait()
+}
+
+func isReady(t *v1alpha1.Tenant) bool {
+	return meta.IsStatusConditionTrue(t.Status.Conditions, v1alpha1.Ready)
+}
+
+// isWhole compares the Tenants with their Secrets, PostgreSQL and Milvus.
+func isWhole(t *testing.T, i *installation.Installation) {
+	t.Helper()
+	var list v1alpha1.TenantList
+	var secrets corev1.SecretList
+	if err := i.List(t.Context(), &list, client.InNamespace(i.Namespace)); err != nil {
+		t.Fatal(err)
+	}
+	if err := i.List(t.Context(), &secrets, client.InNamespace(i.Namespace)); err != nil {
+		t.Fatal(err)
+	}
+	places := map[tenant.Placement]bool{}
+	for n := range list.Items {
+		tn := &list.Items[n]
+		if !isReady(tn) || len(tn.Status.Users) != 2 {
+			t.Errorf("%s is not ready: %+v", tn.Name, tn.Status)
+		}
+		places[tenant.Placement{Collection: tn.Status.Placement.Collection, Partition: tn.Status.Placement.Partition}] = true
+	}
+	if len(list.Items) != *tenants || len(places) != *tenants || len(secrets.Items) != 2**tenants {
+		t.Fatalf("%d Tenants at %d places with %d Secrets", len(list.Items), len(places), len(secrets.Items))
+	}
+	for n := range secrets.Items {
+		s := &secrets.Items[n]
+		who, err := i.DB.Identify(t.Context(), tenant.HashSecret(string(s.Data[v1alpha1.SecretToken])))
+		if err != nil || s.Name != who.TenantName+"-"+who.UserName+"-access" || !places[who.Placement] {
+			t.Errorf("the token of Secret %s is of %+v: %v", s.Name, who, err)
+		}
+	}
+	there, err := milvustest.Places(t.Context(), milvustest.Open(t), i.Prefix())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range there {
+		if !places[p] {
+			t.Errorf("a partition of no Tenant: %+v", p)
+		}
+	}
+	if len(there) != len(places) {
+		t.Errorf("Milvus has %d partitions, want %d", len(there), len(places))
+	}
+}
+
+// writes are what was written to the stores until now.
+type writes struct {
+	Rows    string // every row of the database with who wrote it
+	Written int64  // what the database counted, which it does within ten seconds
+	Asked   int64  // of Kubernetes, by the operator, but for leases
+	Kube    string // of Kubernetes, by anyone, but for leases; only if alone
+}
+
+func isIdle(t *testing.T, i *installation.Installation, o *installation.Process) {
+	t.Helper()
+	// What the last reconciliations wrote is counted within ten seconds.
+	var before writes
+	installation.Eventually(t, installation.Patience, func() string {
+		was := before
+		before = count(t, i, o)
+		if wait(t, 12*time.Second); was != before {
+			return fmt.Sprintf("it is still at work: %+v, %+v", was, before)
+		}
+		return ""
+	})
+	cpu, reconciled, began := o.Used(t).CPU, o.Count("controller_runtime_reconcile_total", ""), time.Now()
+	wait(t, *idle)
+	after, looked := count(t, i, o), o.Count("controller_runtime_reconcile_total", "")-reconciled
+	t.Logf("idle for %v: %.0f resyncs, CPU %v; %d rows written, %d writes asked of Kubernetes", time.Since(began).Round(time.Second), looked,
+		o.Used(t).CPU-cpu, after.Written-before.Written, after.Asked-before.Asked)
+	if int(looked) < 3**tenants {
+		t.Errorf("in %v there were %.0f resyncs of %d Tenants, want three of each", *idle, looked, *tenants)
+	}
+	if before != after {
+		t.Errorf("with nothing to do it wrote: %+v before, %+v after", before, after)
+	}
+}
+
+func count(t *testing.T, i *installation.Installation, o *installation.Process) writes {
+	t.Helper()
+	var w writes
+	if err := i.Owner.QueryRow(t.Context(), "select coalesce(sum(n_tup_ins + n_tup_upd + n_tup_del), 0)::bigint from pg_stat_user_tables").Scan(&w.Written); err != nil {
+		t.Fatal(err)
+	}
+	for _, table := range []string{"tenants", "quotas", "usage", "users", "tokens", "placements", "fills", "river_job"} {
+		var rows string
+		if err := i.Owner.QueryRow(t.Context(), "select count(*) || '/' || coalesce(sum(hashtext(xmin || ' ' || ctid)::bigint), 0) from "+table).Scan(&rows); err != nil {
+			t.Fatal(err)
+		}
+		w.Rows += " " + table + " " + rows
+	}
+	for _, method := range []string{"POST", "PATCH", "DELETE"} { // leases are PUT, and nothing else is while Secrets stay
+		w.Asked += int64(o.Count("rest_client_requests_total", `method="`+method+`"`))
+	}
+	if *alone {
+		w.Kube = kubeWrites(t)
+	}
+	return w
+}
+
+// kubeWrites asks the API server itself what was written by anyone, but for leases.
+func kubeWrites(t *testing.T) string {
+	t.Helper()
+	transport, err := rest.HTTPClientFor(testkit.KubeConfig(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := transport.Get(testkit.KubeConfig(t).Host + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	raw, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for line := range strings.Lines(string(raw)) {
+		series, value, _ := strings.Cut(strings.TrimSpace(line), "} ")
+		if !strings.HasPrefix(series, "apiserver_request_total{") || strings.Contains(series, `resource="leases"`) {
+			continue
+		}
+		for _, verb := range []string{"POST", "PUT", "PATCH", "APPLY", "DELETE", "DELETECOLLECTION"} {
+			if strings.Contains(series, `verb="`+verb+`"`) {
+				out = append(out, series+"} "+value)
+			}
+		}
+	}
+	slices.Sort(out)
+	return strings.Join(out, "\n")
+}
+
+// wait lets time pass in which nothing is to happen.
+func wait(t *testing.T, d time.Duration) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	defer cancel()
+	<-ctx.Done()
+}

@@ -1,0 +1,172 @@
+package installation
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/mnemo-dev/mnemo/api/v1alpha1"
+	"github.com/mnemo-dev/mnemo/internal/milvus"
+	"github.com/mnemo-dev/mnemo/internal/milvus/milvustest"
+	"github.com/mnemo-dev/mnemo/internal/postgres"
+	"github.com/mnemo-dev/mnemo/internal/postgres/postgrestest"
+	"github.com/mnemo-dev/mnemo/internal/testkit"
+)
+
+// dimensions is the length of the installation's vectors.
+const dimensions = 32
+
+// program is `mnemo`, built by Main.
+var program string
+
+// Main runs the tests of a package with the program built.
+func Main(m *testing.M) {
+	code, err := withProgram(m.Run)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func withProgram(run func() int) (code int, err error) {
+	dir, err := os.MkdirTemp("", "mnemo-installation-")
+	if err != nil {
+		return 1, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	program = filepath.Join(dir, "mnemo")
+	build := exec.CommandContext(context.Background(), "go", "build", "-o", program, "github.com/mnemo-dev/mnemo/cmd/mnemo")
+	if out, err := build.CombinedOutput(); err != nil {
+		return 1, fmt.Errorf("build mnemo: %w\n%s", err, out)
+	}
+	return run(), nil
+}
+
+// Installation is a namespace of Tenants with stores of its own.
+type Installation struct {
+	client.Client // the administrator's, uncached
+	Namespace     string
+	// DB and Index are the stores, as the program opens them; Owner is the
+	// database as the role that sees everything.
+	DB    *postgres.DB
+	Owner *pgxpool.Pool
+	Index *milvus.Index
+	// Milvus is the server that Index is in.
+	Milvus testkit.MilvusAddr
+	// Kubeconfig is a file for the operator's account, AppURL the database for
+	// the app's role.
+	Kubeconfig, AppURL string
+
+	generation postgres.Generation
+	env        []string // of every process
+}
+
+// Options are what an installation may have otherwise.
+type Options struct {
+	// Milvus is the server to use. Default: the one all tests share.
+	Milvus testkit.MilvusAddr
+	// Through is the address that processes find Milvus at. Default: its own.
+	Through string
+}
+
+// New makes an installation that is gone with the test. No process runs yet.
+func New(tb testing.TB, o Options) *Installation {
+	tb.Helper()
+	if o.Milvus == (testkit.MilvusAddr{}) {
+		o.Milvus = testkit.Milvus(tb)
+	}
+	i := &Installation{
+		Milvus:     o.Milvus,
+		generation: postgres.Generation{Model: "test" + strings.ToLower(rand.Text()), Dimensions: dimensions},
+	}
+	i.open(tb)
+	i.join(tb)
+	i.Kubeconfig = i.kubeconfig(tb)
+	i.env = []string{
+		"KUBECONFIG=" + i.Kubeconfig, "DATABASE_URL=" + i.AppURL,
+		"MILVUS_ADDRESS=" + cmp.Or(o.Through, o.Milvus.Addr), "MILVUS_USERNAME=" + o.Milvus.User, "MILVUS_PASSWORD=" + o.Milvus.Password,
+		"MNEMO_EMBEDDER=openai", "MNEMO_EMBEDDINGS_URL=" + serveEmbeddings(tb),
+		"MNEMO_EMBEDDINGS_MODEL=" + i.generation.Model, fmt.Sprintf("MNEMO_EMBEDDINGS_DIMENSIONS=%d", dimensions),
+		"MNEMO_URL=https://mnemo.test", "MNEMO_WATCH_NAMESPACES=" + i.Namespace, "MNEMO_LEADER_ELECTION_NAMESPACE=" + i.Namespace,
+	}
+	return i
+}
+
+// open makes the database and opens the stores.
+func (i *Installation) open(tb testing.TB) {
+	tb.Helper()
+	d := postgrestest.Create(tb)
+	i.AppURL = d.AppURL
+	var err error
+	if i.DB, err = postgres.Open(tb.Context(), postgres.Config{URL: d.AppURL, Generation: i.generation, Log: slog.New(slog.DiscardHandler)}); err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(i.DB.Close)
+	if i.Owner, err = pgxpool.New(tb.Context(), d.OwnerURL); err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(i.Owner.Close)
+	i.Index, err = milvus.Open(tb.Context(), milvus.Config{
+		Address: i.Milvus.Addr, Username: i.Milvus.User, Password: i.Milvus.Password, Dimensions: dimensions,
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = i.Index.Close() })
+	tb.Cleanup(func() {
+		inside, err := milvustest.Connect(context.Background(), i.Milvus)
+		if err != nil {
+			tb.Error(err)
+			return
+		}
+		defer inside.Close()
+		if err := milvustest.Drop(context.Background(), inside, i.Prefix()); err != nil {
+			tb.Error(err)
+		}
+	})
+}
+
+// Prefix is how the names of the installation's collections begin.
+func (i *Installation) Prefix() string { return "mnemo_" + i.generation.Model + "_" }
+
+// Tenant returns one of the installation with these users; it is not applied.
+func (i *Installation) Tenant(name string, users ...string) *v1alpha1.Tenant {
+	t := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Namespace: i.Namespace, Name: name}}
+	for _, u := range users {
+		t.Spec.Users = append(t.Spec.Users, v1alpha1.TenantUser{Name: u, TokenGeneration: 1})
+	}
+	return t
+}
+
+// MustCreate creates an object.
+func (i *Installation) MustCreate(tb testing.TB, o client.Object) {
+	tb.Helper()
+	if err := i.Create(tb.Context(), o); err != nil {
+		tb.Fatalf("create %s: %v", o.GetName(), err)
+	}
+}
+
+// Token returns what is in a user's Secret, "" when there is none.
+func (i *Installation) Token(tb testing.TB, tenant, user string) string {
+	tb.Helper()
+	secret := &corev1.Secret{}
+	key := client.ObjectKey{Namespace: i.Namespace, Name: tenant + "-" + user + "-access"}
+	if err := i.Get(tb.Context(), key, secret); client.IgnoreNotFound(err) != nil {
+		tb.Fatalf("get Secret: %v", err)
+	}
+	return string(secret.Data[v1alpha1.SecretToken])
+}

@@ -1,0 +1,203 @@
+package installation
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Patience is how long a test waits for what has to come about.
+const Patience = 3 * time.Minute
+
+// Process is the program at work.
+type Process struct {
+	// URL is where it serves, of `mnemo serve` only; Metrics its /metrics.
+	URL, Metrics string
+	// Ended is closed when the process has ended.
+	Ended chan struct{}
+
+	cmd *exec.Cmd
+	log *journal
+}
+
+// journal takes what a process writes while it is read.
+type journal struct {
+	mu     sync.Mutex
+	buffer bytes.Buffer
+}
+
+func (j *journal) Write(p []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.buffer.Write(p)
+}
+
+func (j *journal) String() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.buffer.String()
+}
+
+// Operate starts `mnemo operator`, with more in its environment. It ends with
+// the test at the latest.
+func (i *Installation) Operate(tb testing.TB, env ...string) *Process {
+	tb.Helper()
+	return i.start(tb, "operator", append(env, "MNEMO_HEALTH_LISTEN=0"))
+}
+
+// Serve starts `mnemo serve` and waits until it answers.
+func (i *Installation) Serve(tb testing.TB, env ...string) *Process {
+	tb.Helper()
+	address := freeAddress(tb)
+	p := i.start(tb, "serve", append(env, "MNEMO_LISTEN="+address))
+	p.URL = "http://" + address
+	Eventually(tb, Patience, func() string {
+		res, err := http.Get(p.URL + "/readyz") //nolint:noctx // it ends with the test
+		if err != nil {
+			return err.Error()
+		}
+		defer res.Body.Close()
+		if res.StatusCode != http.StatusOK {
+			return res.Status
+		}
+		return ""
+	})
+	return p
+}
+
+func (i *Installation) start(tb testing.TB, command string, env []string) *Process {
+	tb.Helper()
+	address := freeAddress(tb)
+	p := &Process{Metrics: "http://" + address + "/metrics", Ended: make(chan struct{}), log: &journal{}}
+	p.cmd = exec.Command(program, command) //nolint:noctx // it is killed, as a crash would
+	p.cmd.Env = append(append(os.Environ(), i.env...), append(env, "MNEMO_METRICS_LISTEN="+address)...)
+	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
+	if err := p.cmd.Start(); err != nil {
+		tb.Fatal(err)
+	}
+	go func() {
+		_ = p.cmd.Wait()
+		close(p.Ended)
+	}()
+	tb.Cleanup(func() {
+		p.Kill()
+		if tb.Failed() {
+			log := p.log.String()
+			tb.Logf("the end of the log of mnemo %s:\n%s", command, log[max(0, len(log)-6000):])
+		}
+	})
+	return p
+}
+
+func freeAddress(tb testing.TB) string {
+	tb.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// Kill ends the process as a crash does, and returns when it is gone.
+func (p *Process) Kill() {
+	_ = p.cmd.Process.Kill()
+	<-p.Ended
+}
+
+// Signal sends one.
+func (p *Process) Signal(tb testing.TB, s os.Signal) {
+	tb.Helper()
+	if err := p.cmd.Process.Signal(s); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// Log is what the process wrote so far.
+func (p *Process) Log() string { return p.log.String() }
+
+// Count sums a metric's series whose labels contain the text; 0 when the
+// process does not answer.
+func (p *Process) Count(name, labels string) float64 {
+	res, err := http.Get(p.Metrics) //nolint:noctx // as above
+	if err != nil {
+		return 0
+	}
+	defer res.Body.Close()
+	raw, err := io.ReadAll(res.Body)
+	if err != nil {
+		return 0
+	}
+	return Sum(string(raw), name, labels)
+}
+
+// Sum sums a metric's series of an exposition whose labels contain the text.
+func Sum(exposition, name, labels string) (sum float64) {
+	for line := range strings.Lines(exposition) {
+		series, value, ok := strings.Cut(strings.TrimSpace(line), " ")
+		if found, _, _ := strings.Cut(series, "{"); ok && found == name && strings.Contains(series, labels) {
+			var n float64
+			if _, err := fmt.Sscan(value, &n); err == nil {
+				sum += n
+			}
+		}
+	}
+	return sum
+}
+
+// Used is what a process took so far.
+type Used struct {
+	Peak int64 // most memory at one time, bytes
+	CPU  time.Duration
+}
+
+// Used reads it from the kernel.
+func (p *Process) Used(tb testing.TB) Used {
+	tb.Helper()
+	var u Used
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	_, peak, _ := strings.Cut(string(status), "VmHWM:")
+	if _, err := fmt.Sscan(peak, &u.Peak); err != nil {
+		tb.Fatalf("read VmHWM: %v", err)
+	}
+	u.Peak <<= 10
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	_, after, _ := strings.Cut(string(stat), ") ")
+	fields := strings.Fields(after)
+	var user, system int64
+	if _, err := fmt.Sscan(fields[11]+" "+fields[12], &user, &system); err != nil {
+		tb.Fatalf("read CPU time: %v", err)
+	}
+	u.CPU = time.Duration(user+system) * 10 * time.Millisecond // in hundredths of a second
+	return u
+}
+
+// Eventually waits until check has no more to say.
+func Eventually(tb testing.TB, within time.Duration, check func() string) {
+	tb.Helper()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for started := time.Now(); ; <-tick.C {
+		problem := check()
+		if problem == "" {
+			return
+		}
+		if time.Since(started) > within {
+			tb.Fatalf("not in %s: %s", within, problem)
+		}
+	}
+}
