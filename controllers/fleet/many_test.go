@@ -48,7 +48,7 @@ func (f *fleet) seesOrphans(t *testing.T) {
 			f.create(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: f.ns, Name: "t0-nobody-access"}})
 		},
 		"a partition of no tenant": func() {
-			if _, err := f.index.Ensure(t.Context(), tenant.Placement{Collection: f.prefix() + "16_1", Partition: "stray"}); err != nil {
+			if _, err := f.index.Ensure(t.Context(), tenant.Place{Placement: tenant.Placement{Collection: f.prefix() + "16_1", Partition: "stray"}}); err != nil {
 				t.Fatal(err)
 			}
 		},

@@ -187,7 +187,7 @@ func (x *Index) empty(ctx context.Context, p tenant.Placement) error {
 			return nil
 		}
 		if isCode(err, codeNotLoaded) { // whoever made it was stopped half way
-			if _, err := x.ensureShared(ctx, p); err != nil {
+			if _, err := x.ensureShared(ctx, tenant.Place{Placement: p}); err != nil {
 				return err
 			}
 			continue
