@@ -194,10 +194,7 @@ func (r *TenantReconciler) issue(ctx context.Context, p *pass, u tenant.User, se
 			return nil, err
 		}
 	}
-	if err := r.writeSecret(ctx, secret == nil, desired, false); err != nil {
-		if u.Token == nil && refused(err) {
-			err = errors.Join(err, r.revokeOlder(ctx, p, u.Name, c.Generation+1, 0))
-		}
+	if err := r.publish(ctx, p, u, secret == nil, desired, c.Generation); err != nil {
 		return nil, err
 	}
 	if secret != nil {
@@ -207,6 +204,16 @@ func (r *TenantReconciler) issue(ctx context.Context, p *pass, u tenant.User, se
 	}
 	r.metrics.issued.Inc()
 	return &tenant.TokenInfo{Generation: c.Generation, Fingerprint: c.TokenHash.Fingerprint(), Issuer: c.Issuer}, nil
+}
+
+// publish writes the Secret. Where a user's first is refused, the token in it
+// ends, which nobody was given.
+func (r *TenantReconciler) publish(ctx context.Context, p *pass, u tenant.User, create bool, secret *corev1.Secret, generation int64) error {
+	err := r.writeSecret(ctx, create, secret, false)
+	if u.Token == nil && refused(err) {
+		return errors.Join(err, r.revokeOlder(ctx, p, u.Name, generation+1, 0))
+	}
+	return err
 }
 
 // refused reports whether the API server answered that it will not write.

@@ -11,9 +11,6 @@ import (
 	"sync"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	"github.com/mnemo-dev/mnemo/api/v1alpha1"
 	"github.com/mnemo-dev/mnemo/controllers"
 	"github.com/mnemo-dev/mnemo/internal/testkit/installation"
@@ -191,10 +188,7 @@ func (u *user) mustFind(t *testing.T) {
 // isolate asks for another kind of place.
 func (u *user) isolate(t *testing.T, as v1alpha1.Isolation) {
 	t.Helper()
-	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"isolation":%q}}`, as))
-	if err := u.host.Patch(t.Context(), u.host.Tenant(u.tenant), patch); err != nil {
-		t.Fatal(err)
-	}
+	u.host.MustPatch(t, u.tenant, fmt.Sprintf(`{"spec":{"isolation":%q}}`, as))
 }
 
 // moving is how far a tenant's move is: filled is up to which unit, of last.

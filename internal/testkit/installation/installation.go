@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/mnemo-dev/mnemo/api/v1alpha1"
@@ -133,7 +134,7 @@ func (i *Installation) open(tb testing.TB) {
 			tb.Error(err)
 			return
 		}
-		defer inside.Close()
+		defer func() { _ = inside.Close() }()
 		if err := milvustest.Drop(context.Background(), inside, i.Prefix()); err != nil {
 			tb.Error(err)
 		}
@@ -160,12 +161,20 @@ func (i *Installation) MustCreate(tb testing.TB, o client.Object) {
 	}
 }
 
+// MustPatch merges a patch, as JSON, into a Tenant.
+func (i *Installation) MustPatch(tb testing.TB, tenant, patch string) {
+	tb.Helper()
+	if err := i.Patch(tb.Context(), i.Tenant(tenant), client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+		tb.Fatalf("patch Tenant: %v", err)
+	}
+}
+
 // Token returns what is in a user's Secret, "" when there is none.
 func (i *Installation) Token(tb testing.TB, tenant, user string) string {
 	tb.Helper()
 	secret := &corev1.Secret{}
 	key := client.ObjectKey{Namespace: i.Namespace, Name: tenant + "-" + user + "-access"}
-	if err := i.Get(tb.Context(), key, secret); client.IgnoreNotFound(err) != nil {
+	if err := client.IgnoreNotFound(i.Get(tb.Context(), key, secret)); err != nil {
 		tb.Fatalf("get Secret: %v", err)
 	}
 	return string(secret.Data[v1alpha1.SecretToken])
