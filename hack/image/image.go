@@ -1,0 +1,115 @@
+package image
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"runtime"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+)
+
+// nonroot is the user every image of ours runs as, by the number distroless
+// gives it.
+const nonroot = "65532:65532"
+
+// File is a file or, when its mode says so, a directory of an image.
+type File struct {
+	// Path is absolute in the image.
+	Path string
+	Mode os.FileMode
+	// From is the file on this machine whose content it has; Content is used
+	// when it is empty.
+	From    string
+	Content []byte
+}
+
+// Layer is what one step adds.
+type Layer []File
+
+// New makes an image for Linux on this machine's architecture: its layers, and
+// the command line it starts with. It runs as an unprivileged user.
+func New(layers []Layer, config v1.Config) (v1.Image, error) {
+	config.User = nonroot
+	image, err := mutate.ConfigFile(mutate.MediaType(empty.Image, types.OCIManifestSchema1), &v1.ConfigFile{
+		Architecture: runtime.GOARCH,
+		OS:           "linux",
+		Config:       config,
+		RootFS:       v1.RootFS{Type: "layers"},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("configure image: %w", err)
+	}
+	image = mutate.ConfigMediaType(image, types.OCIConfigJSON)
+	for _, l := range layers {
+		layer, err := l.pack()
+		if err != nil {
+			return nil, err
+		}
+		if image, err = mutate.Append(image, mutate.Addendum{Layer: layer, MediaType: types.OCILayer}); err != nil {
+			return nil, fmt.Errorf("add layer: %w", err)
+		}
+	}
+	return image, nil
+}
+
+// pack compresses the layer quickly: most images of ours are unpacked again on
+// the machine that made them.
+func (l Layer) pack() (v1.Layer, error) {
+	var b bytes.Buffer
+	if err := l.write(&b); err != nil {
+		return nil, err
+	}
+	open := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b.Bytes())), nil }
+	layer, err := tarball.LayerFromOpener(open, tarball.WithMediaType(types.OCILayer),
+		tarball.WithCompressionLevel(gzip.BestSpeed), tarball.WithCompressedCaching)
+	if err != nil {
+		return nil, fmt.Errorf("pack layer: %w", err)
+	}
+	return layer, nil
+}
+
+// write writes the layer as a tar archive in which nothing tells when and by
+// whom it was made.
+func (l Layer) write(w io.Writer) error {
+	archive := tar.NewWriter(w)
+	for _, f := range l {
+		content := f.Content
+		if f.From != "" {
+			var err error
+			if content, err = os.ReadFile(f.From); err != nil {
+				return fmt.Errorf("read file of an image: %w", err)
+			}
+		}
+		header := &tar.Header{
+			Typeflag: tar.TypeReg,
+			Name:     path.Clean(f.Path)[1:],
+			Mode:     int64(f.Mode.Perm()),
+			Size:     int64(len(content)),
+			ModTime:  time.Unix(0, 0),
+			Format:   tar.FormatUSTAR,
+		}
+		if f.Mode.IsDir() {
+			header.Typeflag, header.Name = tar.TypeDir, header.Name+"/"
+		}
+		if f.Mode&os.ModeSticky != 0 {
+			header.Mode |= 0o1000
+		}
+		if err := archive.WriteHeader(header); err != nil {
+			return fmt.Errorf("write layer: %w", err)
+		}
+		if _, err := archive.Write(content); err != nil {
+			return fmt.Errorf("write layer: %w", err)
+		}
+	}
+	return archive.Close()
+}

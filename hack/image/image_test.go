@@ -1,0 +1,165 @@
+package image
+
+import (
+	"archive/tar"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/validate"
+)
+
+// files returns the headers of what an image holds, by name, and its contents.
+func files(t *testing.T, image v1.Image) (map[string]*tar.Header, map[string]string) {
+	t.Helper()
+	r := mutate.Extract(image)
+	defer r.Close()
+	headers, contents := map[string]*tar.Header{}, map[string]string{}
+	for archive := tar.NewReader(r); ; {
+		h, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			return headers, contents
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := io.ReadAll(archive)
+		if err != nil {
+			t.Fatal(err)
+		}
+		headers[h.Name], contents[h.Name] = h, string(data)
+	}
+}
+
+func digest(t *testing.T, image v1.Image) string {
+	t.Helper()
+	h, err := image.Digest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h.String()
+}
+
+// TestSameSourceSameImage: two builds from two places at two times are one
+// image, and another version is another.
+func TestSameSourceSameImage(t *testing.T) {
+	t.Parallel()
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	build := func(version string) v1.Image {
+		binary := filepath.Join(t.TempDir(), "built-"+version)
+		if err := (Source{Root: root, Version: version}).Build(t.Context(), binary); err != nil {
+			t.Fatal(err)
+		}
+		image, err := Mnemo(binary)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return image
+	}
+	first := build("1.2.3")
+	if one, two := digest(t, first), digest(t, build("1.2.3")); one != two {
+		t.Errorf("digests %s and %s of the same source", one, two)
+	}
+	if digest(t, first) == digest(t, build("1.2.4")) {
+		t.Error("two versions have one digest")
+	}
+	if err := validate.Image(first); err != nil {
+		t.Errorf("the image is not whole: %v", err)
+	}
+	config, err := first.ConfigFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if config.Config.User != "65532:65532" || !slices.Equal(config.Config.Entrypoint, []string{"/mnemo"}) {
+		t.Errorf("config %+v, want /mnemo as an unprivileged user", config.Config)
+	}
+	headers, contents := files(t, first)
+	for name, mode := range map[string]int64{"mnemo": 0o755, "tmp": 0o1777, "etc/passwd": 0o644} {
+		if h := headers[name]; h == nil || h.Mode != mode || h.Uid != 0 || h.ModTime.Unix() != 0 {
+			t.Errorf("%s: %+v, want mode %o, of root, at no time", name, h, mode)
+		}
+	}
+	if roots := x509.NewCertPool(); !roots.AppendCertsFromPEM([]byte(contents["etc/ssl/certs/ca-certificates.crt"])) {
+		t.Error("the image trusts nobody")
+	}
+}
+
+func TestArchiveNamesTheImage(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	binary := filepath.Join(dir, "program")
+	if err := os.WriteFile(binary, []byte("x"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	image, err := Program(binary, "-x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "image.tar")
+	if err := WriteArchive(path, "registry.test:5000/a/program:1", image); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for archive := tar.NewReader(f); ; {
+		h, err := archive.Next()
+		if err != nil {
+			t.Fatalf("no index in the archive: %v", err)
+		}
+		if h.Name != "index.json" {
+			continue
+		}
+		var index struct {
+			Manifests []struct {
+				Digest      string
+				Annotations map[string]string
+			}
+		}
+		if err := json.NewDecoder(archive).Decode(&index); err != nil {
+			t.Fatal(err)
+		}
+		if len(index.Manifests) != 1 || index.Manifests[0].Digest != digest(t, image) {
+			t.Fatalf("manifests %+v, want that of %s", index.Manifests, digest(t, image))
+		}
+		want := map[string]string{
+			"io.containerd.image.name":          "registry.test:5000/a/program:1",
+			"org.opencontainers.image.ref.name": "1",
+		}
+		if diff := cmp.Diff(want, index.Manifests[0].Annotations); diff != "" {
+			t.Errorf("annotations (-want +got):\n%s", diff)
+		}
+		return
+	}
+}
+
+// TestDockerfileAgrees: the image is what the Dockerfile would make.
+func TestDockerfileAgrees(t *testing.T) {
+	t.Parallel()
+	data, err := os.ReadFile("../../Dockerfile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		`go build -trimpath -buildvcs=false -ldflags "-s -w -buildid= -X github.com/mnemo-dev/mnemo/internal/telemetry.version=$VERSION"`,
+		"USER " + nonroot, `ENTRYPOINT ["/mnemo"]`, `CMD ["serve"]`, "EXPOSE 8080 9090",
+	} {
+		if !strings.Contains(string(data), want) {
+			t.Errorf("the Dockerfile does not say %q", want)
+		}
+	}
+}
