@@ -3,10 +3,12 @@
 // embedding model's files and a browser for tests, on a Linux machine that has only Go, Python 3 with
 // pip, make and git, as root or not.
 //
-// `make up` and `make test` both use it, so what is tested is what is run.
+// `make up`, `make cluster` and `make test` use it, so what is tested is what is
+// run.
 //
-// A part is started with StartPostgres, StartMilvus or StartKube and stopped by
-// its Stop method. Everything a part writes is below Options.Dir: data in
+// A part is started with StartPostgres, StartMilvus, StartKube or StartNode (a
+// control plane with a real node, which needs root) and stopped by its Stop
+// method. Everything a part writes is below Options.Dir: data in
 // <part>/, logs in logs/<part>.log, and a record of each process in pids/, by
 // which StopAll ends what a crashed program left behind.
 //

@@ -30,7 +30,9 @@ func TestMissingTools(t *testing.T) {
 		},
 		"no Go": {
 			path: t.TempDir(),
-			call: func() error { return goBuild(t.Context(), t.TempDir(), ".", "x", filepath.Join(t.TempDir(), "log")) },
+			call: func() error {
+				return built{pkg: "."}.build(t.Context(), t.TempDir(), "x", filepath.Join(t.TempDir(), "log"))
+			},
 			want: "install Go",
 		},
 	}
@@ -44,7 +46,7 @@ func TestMissingTools(t *testing.T) {
 	}
 }
 
-func TestGoBuildShowsItsLog(t *testing.T) {
+func TestBuildShowsItsLog(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for name, content := range map[string]string{
@@ -56,7 +58,7 @@ func TestGoBuildShowsItsLog(t *testing.T) {
 		}
 	}
 	log := filepath.Join(dir, "build.log")
-	err := goBuild(t.Context(), dir, ".", filepath.Join(dir, "out"), log)
+	err := built{pkg: "."}.build(t.Context(), dir, filepath.Join(dir, "out"), log)
 	for _, want := range []string{log, "undefined: missing"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("build: %v, want %q in it", err, want)

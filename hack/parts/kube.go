@@ -14,9 +14,9 @@ import (
 	"time"
 )
 
-// Kube is a running Kubernetes control plane without nodes: etcd,
-// kube-apiserver and kube-controller-manager, so that owner references and the
-// deletion of namespaces work.
+// Kube is a running Kubernetes control plane: etcd, kube-apiserver and
+// kube-controller-manager, so that owner references and the deletion of
+// namespaces work; with nodes, kube-scheduler too.
 type Kube struct {
 	// Kubeconfig is the path of a kubeconfig for an administrator.
 	Kubeconfig string
@@ -25,6 +25,7 @@ type Kube struct {
 
 	options   Options
 	binaries  map[string]string
+	site      kubeSite
 	dir       string
 	pki       kubePKI
 	ports     map[string]int
@@ -33,6 +34,22 @@ type Kube struct {
 	running []*process
 }
 
+// kubeSite is where a control plane listens and what addresses its cluster has.
+type kubeSite struct {
+	// address is where the API server listens.
+	address string
+	// services and pods are networks, as "10.96.0.0/16"; without nodes there are
+	// no pods.
+	services, pods string
+	// apiService is the first address of services, node that of the only node.
+	apiService, node string
+}
+
+// noNodes is a cluster whose pods never run.
+var noNodes = kubeSite{address: "127.0.0.1", services: "10.96.0.0/16", apiService: "10.96.0.1"}
+
+func (s kubeSite) hasNode() bool { return s.node != "" }
+
 // StartKube starts the control plane on 127.0.0.1 and returns when the API
 // server is ready and a namespace has its service account.
 func StartKube(ctx context.Context, o Options) (*Kube, error) {
@@ -40,8 +57,12 @@ func StartKube(ctx context.Context, o Options) (*Kube, error) {
 	if err != nil {
 		return nil, err
 	}
+	return startKube(ctx, o, binaries, noNodes)
+}
+
+func startKube(ctx context.Context, o Options, binaries map[string]string, site kubeSite) (*Kube, error) {
 	done := o.Cache.Progress.Step("Kubernetes control plane", "starting")
-	k, err := newKube(ctx, o, binaries)
+	k, err := newKube(ctx, o, binaries, site)
 	if err == nil {
 		err = k.start(ctx)
 	}
@@ -53,8 +74,8 @@ func StartKube(ctx context.Context, o Options) (*Kube, error) {
 }
 
 // newKube prepares the data directory, keys and ports.
-func newKube(ctx context.Context, o Options, binaries map[string]string) (*Kube, error) {
-	for _, name := range []string{"kube-controller-manager", "kube-apiserver", "etcd"} {
+func newKube(ctx context.Context, o Options, binaries map[string]string, site kubeSite) (*Kube, error) {
+	for _, name := range []string{"kube-scheduler", "kube-controller-manager", "kube-apiserver", "etcd"} {
 		if err := stopRecorded(ctx, recordPath(o.Dir, name), orphanGrace); err != nil {
 			return nil, err
 		}
@@ -63,6 +84,7 @@ func newKube(ctx context.Context, o Options, binaries map[string]string) (*Kube,
 		Kubectl:  binaries["kubectl"],
 		options:  o,
 		binaries: binaries,
+		site:     site,
 		dir:      filepath.Join(o.Dir, "kube"),
 	}
 	k.Kubeconfig = filepath.Join(k.dir, "admin.kubeconfig")
@@ -73,7 +95,7 @@ func newKube(ctx context.Context, o Options, binaries map[string]string) (*Kube,
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range []string{"apiserver", "etcd", "etcd_peer", "controller"} {
+	for _, name := range []string{"apiserver", "etcd", "etcd_peer", "controller", "scheduler"} {
 		asked := 0
 		if name == "apiserver" {
 			asked = o.Port
@@ -86,10 +108,13 @@ func newKube(ctx context.Context, o Options, binaries map[string]string) (*Kube,
 	if err := s.Save(k.dir); err != nil {
 		return nil, err
 	}
-	if k.pki, err = ensureKubePKI(filepath.Join(k.dir, "pki")); err != nil {
+	if k.pki, err = ensureKubePKI(filepath.Join(k.dir, "pki"), site); err != nil {
 		return nil, err
 	}
-	for _, client := range []string{"admin", "controller"} {
+	for client := range site.clients() {
+		if client == "etcd-client" {
+			continue // it is no client of the API server
+		}
 		if err := k.pki.writeKubeconfig(filepath.Join(k.dir, client+".kubeconfig"), client, k.url(), ""); err != nil {
 			return nil, err
 		}
@@ -97,7 +122,9 @@ func newKube(ctx context.Context, o Options, binaries map[string]string) (*Kube,
 	return k, nil
 }
 
-func (k *Kube) url() string { return fmt.Sprintf("https://127.0.0.1:%d", k.ports["apiserver"]) }
+func (k *Kube) url() string {
+	return fmt.Sprintf("https://%s:%d", k.site.address, k.ports["apiserver"])
+}
 
 func (k *Kube) etcdURL() string { return fmt.Sprintf("https://127.0.0.1:%d", k.ports["etcd"]) }
 
@@ -107,15 +134,19 @@ func (k *Kube) start(ctx context.Context) error {
 		return err
 	}
 	defer client.CloseIdleConnections()
-	steps := []struct {
+	type step struct {
 		name  string
 		args  []string
 		ready string
-	}{
+	}
+	steps := []step{
 		{"etcd", k.etcdArgs(), k.etcdURL() + "/health"},
 		{"kube-apiserver", k.apiserverArgs(), k.url() + "/readyz"},
 		// It has made a service account when its controllers run.
 		{"kube-controller-manager", k.controllerArgs(), k.url() + "/api/v1/namespaces/default/serviceaccounts/default"},
+	}
+	if k.site.hasNode() {
+		steps = append(steps, step{"kube-scheduler", k.schedulerArgs(), fmt.Sprintf("https://127.0.0.1:%d/readyz", k.ports["scheduler"])})
 	}
 	for _, step := range steps {
 		p, err := startProcess(ctx, processSpec{

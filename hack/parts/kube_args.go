@@ -34,40 +34,71 @@ func (k *Kube) etcdArgs() []string {
 }
 
 func (k *Kube) apiserverArgs() []string {
-	return []string{
+	args := []string{
 		"--etcd-servers=" + k.etcdURL(),
 		"--etcd-cafile=" + k.pki.path("ca.crt"),
 		"--etcd-certfile=" + k.pki.path("etcd-client.crt"),
 		"--etcd-keyfile=" + k.pki.path("etcd-client.key"),
-		"--bind-address=127.0.0.1",
+		"--bind-address=" + k.site.address,
 		fmt.Sprintf("--secure-port=%d", k.ports["apiserver"]),
-		// Without nodes nobody connects to the "kubernetes" service, and its
-		// endpoint may not be a loopback address.
-		"--advertise-address=192.0.2.1",
-		"--endpoint-reconciler-type=none",
-		"--service-cluster-ip-range=10.96.0.0/16",
+		"--service-cluster-ip-range=" + k.site.services,
 		"--tls-cert-file=" + k.pki.path("server.crt"),
 		"--tls-private-key-file=" + k.pki.path("server.key"),
 		"--client-ca-file=" + k.pki.path("ca.crt"),
 		"--service-account-issuer=https://kubernetes.default.svc",
 		"--service-account-key-file=" + k.pki.path("service-account.key"),
 		"--service-account-signing-key-file=" + k.pki.path("service-account.key"),
-		"--authorization-mode=RBAC",
 		"--profiling=false",
 	}
+	if !k.site.hasNode() {
+		return append(args,
+			"--authorization-mode=RBAC",
+			// Nobody connects to the "kubernetes" service, and its endpoint may
+			// not be a loopback address.
+			"--advertise-address=192.0.2.1",
+			"--endpoint-reconciler-type=none",
+		)
+	}
+	return append(args,
+		"--authorization-mode=Node,RBAC",
+		"--enable-admission-plugins=NodeRestriction",
+		"--advertise-address="+k.site.address,
+		"--kubelet-preferred-address-types=InternalIP",
+		"--kubelet-certificate-authority="+k.pki.path("ca.crt"),
+		"--kubelet-client-certificate="+k.pki.path("admin.crt"),
+		"--kubelet-client-key="+k.pki.path("admin.key"),
+	)
 }
 
 func (k *Kube) controllerArgs() []string {
-	kubeconfig := filepath.Join(k.dir, "controller.kubeconfig")
+	args := append(k.clientArgs("controller"),
+		"--service-account-private-key-file="+k.pki.path("service-account.key"),
+		"--root-ca-file="+k.pki.path("ca.crt"),
+		"--use-service-account-credentials=true",
+	)
+	if k.site.hasNode() {
+		args = append(args, "--allocate-node-cidrs=true", "--cluster-cidr="+k.site.pods)
+	}
+	return args
+}
+
+func (k *Kube) schedulerArgs() []string {
+	return append(k.clientArgs("scheduler"),
+		// So that we can ask whether it is ready.
+		"--tls-cert-file="+k.pki.path("server.crt"),
+		"--tls-private-key-file="+k.pki.path("server.key"),
+	)
+}
+
+// clientArgs are those of a program that works with the API server alone.
+func (k *Kube) clientArgs(name string) []string {
+	kubeconfig := filepath.Join(k.dir, name+".kubeconfig")
 	return []string{
 		"--kubeconfig=" + kubeconfig,
 		"--authentication-kubeconfig=" + kubeconfig,
 		"--authorization-kubeconfig=" + kubeconfig,
 		"--bind-address=127.0.0.1",
-		fmt.Sprintf("--secure-port=%d", k.ports["controller"]),
-		"--service-account-private-key-file=" + k.pki.path("service-account.key"),
-		"--root-ca-file=" + k.pki.path("ca.crt"),
-		"--use-service-account-credentials=true",
+		fmt.Sprintf("--secure-port=%d", k.ports[name]),
 		"--leader-elect=false",
 		"--profiling=false",
 	}

@@ -9,6 +9,7 @@ import (
 	"encoding/base64"
 	"encoding/pem"
 	"fmt"
+	"maps"
 	"math/big"
 	"net"
 	"os"
@@ -30,8 +31,24 @@ var kubeClients = map[string]pkix.Name{
 	"etcd-client": {CommonName: "etcd-client"},
 }
 
+// nodeClients are the further ones of a cluster with a node.
+var nodeClients = map[string]pkix.Name{
+	"scheduler": {CommonName: "system:kube-scheduler"},
+	"proxy":     {CommonName: "system:kube-proxy"},
+	"node":      {CommonName: "system:node:" + nodeName, Organization: []string{"system:nodes"}},
+}
+
+// clients are all of a site.
+func (s kubeSite) clients() map[string]pkix.Name {
+	all := maps.Clone(kubeClients)
+	if s.hasNode() {
+		maps.Copy(all, nodeClients)
+	}
+	return all
+}
+
 // ensureKubePKI makes the keys and certificates unless they are there.
-func ensureKubePKI(dir string) (kubePKI, error) {
+func ensureKubePKI(dir string, site kubeSite) (kubePKI, error) {
 	pki := kubePKI{dir: dir}
 	if isDir(dir) {
 		return pki, nil
@@ -43,7 +60,7 @@ func ensureKubePKI(dir string) (kubePKI, error) {
 	if err := os.MkdirAll(tmp.dir, 0o700); err != nil {
 		return pki, fmt.Errorf("create key directory: %w", err)
 	}
-	if err := tmp.make(); err != nil {
+	if err := tmp.make(site); err != nil {
 		return pki, fmt.Errorf("make keys: %w", err)
 	}
 	if err := os.Rename(tmp.dir, dir); err != nil {
@@ -52,7 +69,7 @@ func ensureKubePKI(dir string) (kubePKI, error) {
 	return pki, nil
 }
 
-func (p kubePKI) make() error {
+func (p kubePKI) make(site kubeSite) error {
 	ca := &x509.Certificate{
 		Subject:               pkix.Name{CommonName: "mnemo-local-ca"},
 		IsCA:                  true,
@@ -68,16 +85,21 @@ func (p kubePKI) make() error {
 		KeyUsage:    x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 		DNSNames:    []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"},
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv4(10, 96, 0, 1)},
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.ParseIP(site.address), net.ParseIP(site.apiService)},
 	}
 	if _, err := p.issue("server", server, ca, caKey); err != nil {
 		return err
 	}
-	for name, subject := range kubeClients {
+	for name, subject := range site.clients() {
 		client := &x509.Certificate{
 			Subject:     subject,
 			KeyUsage:    x509.KeyUsageDigitalSignature,
 			ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+		}
+		if name == "node" {
+			// The kubelet is a server too, for what the API server asks it.
+			client.ExtKeyUsage = append(client.ExtKeyUsage, x509.ExtKeyUsageServerAuth)
+			client.IPAddresses = []net.IP{net.ParseIP(site.node)}
 		}
 		if _, err := p.issue(name, client, ca, caKey); err != nil {
 			return err

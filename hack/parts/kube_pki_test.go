@@ -11,7 +11,7 @@ import (
 func TestEnsureKubePKI(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "pki")
-	pki, err := ensureKubePKI(dir)
+	pki, err := ensureKubePKI(dir, noNodes)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +30,7 @@ func TestEnsureKubePKI(t *testing.T) {
 	if info, err := os.Stat(pki.path("admin.key")); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("admin.key: %v, %v, want it private", info.Mode(), err)
 	}
-	if _, err := ensureKubePKI(dir); err != nil {
+	if _, err := ensureKubePKI(dir, noNodes); err != nil {
 		t.Fatal(err)
 	}
 	if !readCert(t, pki.path("ca.crt")).Equal(ca) {

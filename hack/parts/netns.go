@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"sync"
@@ -18,10 +17,9 @@ import (
 type network struct {
 	thread *thread
 
-	mu       sync.Mutex
-	listener net.Listener
-	open     map[net.Conn]bool
-	closed   bool
+	mu     sync.Mutex
+	relay  *relay
+	closed bool
 }
 
 // newNetwork creates a namespace. It returns nil and no error where that is not
@@ -37,7 +35,7 @@ func newNetwork() (*network, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create network namespace: %w", err)
 	}
-	return &network{thread: t, open: map[net.Conn]bool{}}, nil
+	return &network{thread: t}, nil
 }
 
 // enterNetwork moves the calling thread to a new namespace and brings its
@@ -65,44 +63,12 @@ func enterNetwork() error {
 // forward accepts connections to addr, 127.0.0.1:port, and connects each to the
 // same address inside the namespace.
 func (n *network) forward(addr string) error {
-	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", addr)
+	r, err := startRelay(addr, func() (net.Conn, error) { return n.dial(addr) })
 	if err != nil {
-		return fmt.Errorf("listen for the forwarder: %w", err)
+		return err
 	}
-	n.listener = l
-	go func() {
-		for {
-			outer, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go n.join(outer, addr)
-		}
-	}()
+	n.relay = r
 	return nil
-}
-
-// join copies between a connection from outside and a new one inside until one
-// of them ends.
-func (n *network) join(outer net.Conn, addr string) {
-	defer outer.Close()
-	inner, err := n.dial(addr)
-	if err != nil {
-		return
-	}
-	defer inner.Close()
-	if !n.track(outer, inner) {
-		return
-	}
-	defer n.untrack(outer, inner)
-	done := make(chan struct{}, 2)
-	for _, pair := range [][2]net.Conn{{outer, inner}, {inner, outer}} {
-		go func() {
-			_, _ = io.Copy(pair[0], pair[1])
-			done <- struct{}{}
-		}()
-	}
-	<-done
 }
 
 // dial connects inside the namespace: a socket stays in the one it was created
@@ -120,23 +86,6 @@ func (n *network) dial(addr string) (conn net.Conn, err error) {
 	return conn, err
 }
 
-func (n *network) track(conns ...net.Conn) bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	for _, c := range conns {
-		n.open[c] = true
-	}
-	return !n.closed
-}
-
-func (n *network) untrack(conns ...net.Conn) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	for _, c := range conns {
-		delete(n.open, c)
-	}
-}
-
 // close ends the forwarder, its connections and, when no process is left in it,
 // the namespace.
 func (n *network) close() {
@@ -149,11 +98,8 @@ func (n *network) close() {
 		return
 	}
 	n.closed = true
-	if n.listener != nil {
-		_ = n.listener.Close()
-	}
-	for c := range n.open {
-		_ = c.Close()
+	if n.relay != nil {
+		n.relay.close()
 	}
 	n.thread.close()
 }

@@ -81,6 +81,15 @@ func startPostgres(ctx context.Context, o Options, binaries string) (*Postgres, 
 	return p, nil
 }
 
+// Addr is host:port of the server.
+func (p *Postgres) Addr() (string, error) {
+	u, err := url.Parse(p.URL)
+	if err != nil {
+		return "", fmt.Errorf("read PostgreSQL URL: %w", err)
+	}
+	return u.Host, nil
+}
+
 // Stop ends the server in order.
 func (p *Postgres) Stop() error { return p.process.stopNow(30 * time.Second) }
 

@@ -86,19 +86,30 @@ func startTime(pid int) (string, error) {
 	return fields[19], nil
 }
 
+// loadRecord reads a record; one that holds no record names no process.
+func loadRecord(path string) (record, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return record{}, fmt.Errorf("read process record: %w", err)
+	}
+	var r record
+	if json.Unmarshal(data, &r) != nil {
+		return record{}, nil
+	}
+	return r, nil
+}
+
 // stopRecorded ends the process a record names, if it still runs and is ours,
 // and removes the record.
 func stopRecorded(ctx context.Context, path string, grace time.Duration) error {
-	data, err := os.ReadFile(path)
+	r, err := loadRecord(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("read process record: %w", err)
+		return err
 	}
-	var r record
-	// A record that cannot be read names no process that could be stopped.
-	if json.Unmarshal(data, &r) == nil && r.PID > 1 {
+	if r.PID > 1 {
 		if err := r.stop(ctx, grace); err != nil {
 			return fmt.Errorf("stop %s: %w", strings.TrimSuffix(filepath.Base(path), ".json"), err)
 		}
