@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/mnemo-dev/mnemo/hack/parts"
+	"github.com/mnemo-dev/mnemo/hack/sample"
 )
 
 // platform is everything that runs.
@@ -25,7 +26,7 @@ type platform struct {
 	model    string // directory
 	binary   string
 	product  product
-	sample   sample
+	sample   sample.Tenant
 
 	mu    sync.Mutex
 	stops [2][]func() error

@@ -3,26 +3,23 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
-	"strings"
 	"time"
+
+	"github.com/mnemo-dev/mnemo/hack/sample"
 )
 
-// writeEnv writes what scripts need, in a form a shell can source, readable by
-// its owner only. It is written under another name first, so that who waits for
-// it never reads half.
+// writeEnv writes what scripts need.
 func (p *platform) writeEnv(path string) error {
-	first, second := p.sample.users[0], p.sample.users[1]
-	var b strings.Builder
-	for _, v := range [][2]string{
+	first, second := p.sample.Users[0], p.sample.Users[1]
+	return sample.WriteEnv(path, [][2]string{
 		{"MNEMO_URL", p.product.url()},
-		{"MNEMO_TOKEN", first.token},
-		{"MNEMO_SIGN_IN", p.signInName()},
-		{"MNEMO_PASSWORD", first.password},
-		{"MNEMO_TOKEN_2", second.token},
+		{"MNEMO_TOKEN", first.Token},
+		{"MNEMO_SIGN_IN", p.sample.SignInName()},
+		{"MNEMO_PASSWORD", first.Password},
+		{"MNEMO_TOKEN_2", second.Token},
 		{"MNEMO_METRICS_URL", "http://" + p.product.address("metrics") + "/metrics"},
 		{"MNEMO_OPERATOR_METRICS_URL", "http://" + p.product.address("operator metrics") + "/metrics"},
-		{"MNEMO_NAMESPACE", p.sample.namespace},
+		{"MNEMO_NAMESPACE", p.sample.Namespace},
 		{"KUBECONFIG", p.kube.Kubeconfig},
 		{"KUBECTL", p.kube.Kubectl},
 		{"DATABASE_URL", p.product.ownerURL},
@@ -31,30 +28,13 @@ func (p *platform) writeEnv(path string) error {
 		{"MILVUS_USERNAME", p.milvus.User},
 		{"MILVUS_PASSWORD", p.milvus.Password},
 		{"MNEMO_MODEL_DIR", p.model},
-	} {
-		fmt.Fprintf(&b, "export %s=%s\n", v[0], quote(v[1]))
-	}
-	if err := os.WriteFile(path+".partial", []byte(b.String()), 0o600); err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	if err := os.Rename(path+".partial", path); err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	return nil
-}
-
-// quote makes s one word of a shell.
-func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
-
-// signInName is what the first user signs in to the dashboard under.
-func (p *platform) signInName() string {
-	return p.sample.namespace + "/" + p.sample.name + "/" + p.sample.users[0].name
+	})
 }
 
 // printSummary tells a person what runs and what to try.
 func (p *platform) printSummary(w io.Writer, took time.Duration) {
-	url, user := p.product.url(), p.sample.users[0]
-	auth := `-H "Authorization: Bearer ` + user.token + `"`
+	url, user := p.product.url(), p.sample.Users[0]
+	auth := `-H "Authorization: Bearer ` + user.Token + `"`
 	_, _ = fmt.Fprintf(w, `
 Mnemo is up after %s.
 
@@ -74,8 +54,8 @@ Try, in another terminal: store a memory, find it by other words, see the Tenant
   KUBECONFIG=%[6]s %[11]s get tenants --all-namespaces
 
 Ctrl-C stops everything; the data stays, and the next start is quick.
-`, took.Round(100*time.Millisecond), url, user.token, user.name, p.sample.name, p.kube.Kubeconfig, p.dir, envFile,
-		auth, time.Now().Format(time.DateOnly), p.kube.Kubectl, p.signInName(), user.password)
+`, took.Round(100*time.Millisecond), url, user.Token, user.Name, p.sample.Name, p.kube.Kubeconfig, p.dir, envFile,
+		auth, time.Now().Format(time.DateOnly), p.kube.Kubectl, p.sample.SignInName(), user.Password)
 	if p.milvus.Open() {
 		_, _ = fmt.Fprint(w, `
 Mind: Milvus' internal ports ask for no password and listen on every address of this machine, because only root can shut

@@ -12,42 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mnemo-dev/mnemo/hack/parts"
+	"github.com/mnemo-dev/mnemo/hack/sample"
 )
-
-func TestReadSample(t *testing.T) {
-	t.Parallel()
-	const tenant = `{"kind":"Tenant","metadata":{"name":"acme","namespace":"default"},"spec":{"users":[{"name":"a"},{"name":"b"}]}}`
-	want := sample{namespace: "default", name: "acme", users: []sampleUser{{name: "a"}, {name: "b"}}}
-	tests := map[string]struct {
-		applied string
-		want    sample
-		wantErr string
-	}{
-		"one object":    {applied: tenant, want: want},
-		"a list":        {applied: `{"kind":"List","items":[{"kind":"Namespace"},` + tenant + `]}`, want: want},
-		"no Tenant":     {applied: `{"kind":"List","items":[]}`, wantErr: "holds no Tenant"},
-		"one user":      {applied: `{"kind":"Tenant","spec":{"users":[{"name":"a"}]}}`, wantErr: "needs two"},
-		"not an answer": {applied: `error: no`, wantErr: "read what kubectl applied"},
-	}
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			got, err := readSample([]byte(tt.applied))
-			if tt.wantErr != "" {
-				if err == nil || !strings.Contains(err.Error(), tt.wantErr) {
-					t.Errorf("error %v, want %q in it", err, tt.wantErr)
-				}
-				return
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(tt.want, got, cmp.AllowUnexported(sample{}, sampleUser{})); diff != "" {
-				t.Errorf("sample (-want +got):\n%s", diff)
-			}
-		})
-	}
-}
 
 // testPlatform is a platform of which nothing runs.
 func testPlatform(t *testing.T) *platform {
@@ -56,7 +22,10 @@ func testPlatform(t *testing.T) *platform {
 	p.progress = nil
 	p.kube = &parts.Kube{Kubeconfig: "/a dir/config", Kubectl: "/bin/kubectl"}
 	p.milvus = &parts.Milvus{Addr: "127.0.0.1:1", User: "root", Password: "it's"}
-	p.sample = sample{namespace: "default", name: "acme", users: []sampleUser{{"a", "tok1", "pw"}, {"b", "tok2", "pw2"}}}
+	p.sample = sample.Tenant{
+		Namespace: "default", Name: "acme",
+		Users: []sample.User{{Name: "a", Token: "tok1", Password: "pw"}, {Name: "b", Token: "tok2", Password: "pw2"}},
+	}
 	if err := p.chooseAddresses(); err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,27 @@
+package sample
+
+import (
+	"fmt"
+	"os"
+	"strings"
+)
+
+// WriteEnv writes variables, each a name and a value, to a file a shell can
+// source, readable by its owner only. It is written under another name first,
+// so that who waits for it never reads half.
+func WriteEnv(path string, variables [][2]string) error {
+	var b strings.Builder
+	for _, v := range variables {
+		fmt.Fprintf(&b, "export %s=%s\n", v[0], quote(v[1]))
+	}
+	if err := os.WriteFile(path+".partial", []byte(b.String()), 0o600); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	if err := os.Rename(path+".partial", path); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return nil
+}
+
+// quote makes s one word of a shell.
+func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
