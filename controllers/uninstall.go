@@ -24,11 +24,17 @@ type UninstallConfig struct {
 	// Release lets all Tenants go instead of refusing while there are some.
 	Release bool
 	// Operator is namespace/name of the operator's Deployment, needed to release.
+	// Its annotation ReleaseAnnotation says the same as Release.
 	Operator string
 	// Namespaces are those whose Tenants were served. Default: all.
 	Namespaces []string
 	Logger     *slog.Logger // slog.Default() when nil
 }
+
+// ReleaseAnnotation, "true" on the operator's Deployment, lets all Tenants go
+// when it is uninstalled. Helm takes no values with an uninstall, and no upgrade
+// after one that was refused.
+const ReleaseAnnotation = "mnemo.dev/release-tenants"
 
 const (
 	// namedTenants is how many Tenants a refusal names.
@@ -56,8 +62,8 @@ func Uninstall(ctx context.Context, cluster *rest.Config, c UninstallConfig) err
 	if err != nil || len(held) == 0 {
 		return err
 	}
-	if !c.Release {
-		return errors.New(refusal(held))
+	if !c.Release && !annotated(ctx, k, c.Operator) {
+		return errors.New(refusal(held, c.Operator))
 	}
 	if err := stopOperator(ctx, k, c.Operator); err != nil {
 		return err
@@ -102,7 +108,16 @@ func heldTenants(ctx context.Context, k client.Reader, namespaces []string) ([]v
 	return held, nil
 }
 
-func refusal(held []v1alpha1.Tenant) string {
+// annotated tells whether the operator's Deployment says to let Tenants go. One
+// that cannot be read says no.
+func annotated(ctx context.Context, k client.Reader, operator string) bool {
+	namespace, name, _ := strings.Cut(operator, "/")
+	var d appsv1.Deployment
+	err := k.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, &d)
+	return err == nil && d.Annotations[ReleaseAnnotation] == "true"
+}
+
+func refusal(held []v1alpha1.Tenant, operator string) string {
 	names := make([]string, 0, namedTenants+1)
 	for i := range held {
 		if i == namedTenants {
@@ -111,9 +126,11 @@ func refusal(held []v1alpha1.Tenant) string {
 		}
 		names = append(names, held[i].Namespace+"/"+held[i].Name)
 	}
+	namespace, name, _ := strings.Cut(operator, "/")
 	return fmt.Sprintf("there are %d Tenants (%s), which nobody could delete without the operator: delete them first "+
-		"(kubectl get tenants -A), or let them go and keep their data: "+
-		"helm upgrade … --reuse-values --set uninstall.releaseTenants=true, then uninstall again", len(held), strings.Join(names, ", "))
+		"(kubectl get tenants -A), or let them go and keep their data "+
+		"(kubectl -n %s annotate deployment %s %s=true), then uninstall again",
+		len(held), strings.Join(names, ", "), namespace, name, ReleaseAnnotation)
 }
 
 // stopOperator scales the Deployment to none and waits until its pods are gone:

@@ -19,14 +19,16 @@ import (
 func TestUninstallRefusesWhileThereAreTenants(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
-	c := controllers.UninstallConfig{Namespaces: []string{w.ns}}
+	operator, _ := operatorOf(w.ns)
+	w.mustCreate(t, operator)
+	c := controllers.UninstallConfig{Namespaces: []string{w.ns}, Operator: w.ns + "/mnemo-operator"}
 	if err := controllers.Uninstall(t.Context(), testkit.KubeConfig(t), c); err != nil {
 		t.Errorf("without Tenants: %v, want nothing to refuse for", err)
 	}
 	w.mustCreate(t, w.newTenant("alice"))
 	w.expectReconciled(t)
 	err := controllers.Uninstall(t.Context(), testkit.KubeConfig(t), c)
-	for _, want := range []string{w.ns + "/acme", "uninstall.releaseTenants=true"} {
+	for _, want := range []string{w.ns + "/acme", "kubectl -n " + w.ns + " annotate deployment mnemo-operator mnemo.dev/release-tenants=true"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("with a Tenant: %v, want a refusal that says %q", err, want)
 		}
@@ -66,6 +68,24 @@ func TestUninstallLetsTenantsGo(t *testing.T) {
 	w.expectMissing(t, &v1alpha1.Tenant{}, tn.Name)
 	if n := w.fake.Calls()["Retire"]; n != 0 || len(w.fake.Valid(id, "alice")) != 1 {
 		t.Errorf("the store was told to retire the tenant %d times; want its data and tokens as they were", n)
+	}
+}
+
+// TestUninstallIsToldByAnnotation: after a refusal Helm takes no values.
+func TestUninstallIsToldByAnnotation(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	w.mustCreate(t, w.newTenant("alice"))
+	w.expectReconciled(t)
+	operator, _ := operatorOf(w.ns)
+	operator.Annotations = map[string]string{controllers.ReleaseAnnotation: "true"}
+	w.mustCreate(t, operator)
+	c := controllers.UninstallConfig{Namespaces: []string{w.ns}, Operator: w.ns + "/mnemo-operator"}
+	if err := controllers.Uninstall(t.Context(), testkit.KubeConfig(t), c); err != nil {
+		t.Fatalf("uninstall: %v", err)
+	}
+	if tn := w.tenant(t); len(tn.Finalizers) != 0 {
+		t.Errorf("finalizers %q, want none", tn.Finalizers)
 	}
 }
 

@@ -127,4 +127,6 @@ topologySpreadConstraints:
     helm.sh/hook: pre-delete
     helm.sh/hook-weight: {{ .weight | quote }}
     helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
+    # A refusal is only understood with what the Job said.
+    helm.sh/hook-output-log-policy: hook-failed
 {{- end }}
