@@ -39,6 +39,14 @@ down: ## Stop what `make up` left running after a crash
 reset: ## make down, and remove the data
 	@go run ./hack/up reset
 
+.PHONY: cluster
+cluster: ## A real one-node Kubernetes on this machine with the chart installed; needs root
+	@go build -o bin/cluster ./hack/cluster && exec bin/cluster up
+
+.PHONY: cluster-down
+cluster-down: ## Take it down, data and all, and look for anything that is left
+	@go build -o bin/cluster ./hack/cluster && exec bin/cluster down
+
 ##@ Change it
 
 .PHONY: build

@@ -1,0 +1,158 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/mnemo-dev/mnemo/hack/parts"
+	"github.com/mnemo-dev/mnemo/hack/sample"
+)
+
+// space is what must be free: images are unpacked, and stores have data.
+const space = 3 << 30
+
+// cluster is everything that runs.
+type cluster struct {
+	options
+	begin    time.Time
+	progress *parts.Progress
+	parts    parts.Options
+
+	node     *parts.Node
+	postgres *parts.Postgres
+	milvus   *parts.Milvus
+	model    string // directory
+	helm     string
+	images   images
+	release  release
+	sample   sample.Tenant
+}
+
+func newCluster(o options) *cluster {
+	return &cluster{options: o, begin: time.Now(), progress: parts.NewProgress(os.Stdout)}
+}
+
+// start brings everything up: what needs nothing else at the same time, then
+// the release on it, then the sample Tenant.
+func (c *cluster) start(ctx context.Context) error {
+	cache, err := parts.OpenCache(c.progress)
+	if err != nil {
+		return err
+	}
+	c.parts = parts.Options{Dir: c.dir, Cache: cache}
+	if err := together(ctx, c.startNode, c.startPostgres, c.startMilvus, c.makeImages, c.findHelm); err != nil {
+		return err
+	}
+	if err := c.exposeStores(); err != nil {
+		return err
+	}
+	if err := together(ctx, c.importImages, c.prepareNamespace); err != nil {
+		return err
+	}
+	if err := c.install(ctx); err != nil {
+		return err
+	}
+	if err := c.applySample(ctx); err != nil {
+		return err
+	}
+	if err := c.writeEnv(); err != nil {
+		return err
+	}
+	c.printSummary(os.Stdout, time.Since(c.begin))
+	return nil
+}
+
+// together runs steps at the same time and stops them at the first error.
+func together(ctx context.Context, steps ...func(context.Context) error) error {
+	g, ctx := errgroup.WithContext(ctx)
+	for _, step := range steps {
+		g.Go(func() error { return step(ctx) })
+	}
+	return g.Wait()
+}
+
+func (c *cluster) startNode(ctx context.Context) (err error) {
+	c.node, err = parts.StartNode(ctx, c.parts)
+	return err
+}
+
+func (c *cluster) startPostgres(ctx context.Context) (err error) {
+	if c.postgres, err = parts.StartPostgres(ctx, c.parts); err != nil {
+		return err
+	}
+	return c.release.prepareDatabase(ctx, c.postgres)
+}
+
+func (c *cluster) startMilvus(ctx context.Context) (err error) {
+	c.milvus, err = parts.StartMilvus(ctx, c.parts)
+	return err
+}
+
+// applySample makes a customer with two users.
+func (c *cluster) applySample(ctx context.Context) (err error) {
+	done := c.progress.Step("sample Tenant", "applying config/samples and waiting until it is Ready")
+	defer func() { done(err) }()
+	c.sample, err = sample.Apply(ctx, c.kubectl)
+	return err
+}
+
+func (c *cluster) kubectl(ctx context.Context, args ...string) ([]byte, error) {
+	return c.node.Kubectl(ctx, nil, args...)
+}
+
+// stop ends everything: the node first, whose pods work with the stores.
+func (c *cluster) stop() error {
+	var errs []error
+	if c.node != nil {
+		errs = append(errs, c.node.Stop())
+	}
+	if c.milvus != nil {
+		errs = append(errs, c.milvus.Stop())
+	}
+	if c.postgres != nil {
+		errs = append(errs, c.postgres.Stop())
+	}
+	return errors.Join(errs...)
+}
+
+// watch returns nil when ctx ends, and an error when a part ends by itself.
+func (c *cluster) watch(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case err := <-c.node.Failed():
+		return err
+	case <-c.postgres.Done():
+		return c.postgres.Err()
+	case <-c.milvus.Done():
+		return c.milvus.Err()
+	}
+}
+
+// load gives a running cluster an image of the checkout as it is now.
+func load(ctx context.Context, o options) error {
+	c := newCluster(o)
+	cache, err := parts.OpenCache(c.progress)
+	if err != nil {
+		return err
+	}
+	c.parts = parts.Options{Dir: o.dir, Cache: cache}
+	if err := os.MkdirAll(filepath.Join(o.dir, "images"), 0o755); err != nil {
+		return fmt.Errorf("create directory: %w", err)
+	}
+	made, err := c.makeMnemo(ctx)
+	if err != nil {
+		return err
+	}
+	if err := parts.ImportImage(ctx, c.parts, c.mnemoImage(), made); err != nil {
+		return err
+	}
+	fmt.Println(c.mnemoImage())
+	return nil
+}

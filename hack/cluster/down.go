@@ -1,0 +1,53 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/mnemo-dev/mnemo/hack/parts"
+)
+
+// down ends a cluster, or what is left of one that crashed, and looks whether
+// anything of it is left on this machine.
+func down(ctx context.Context, o options) error {
+	place, err := parts.Place(o.dir)
+	if err != nil {
+		return err
+	}
+	if err := parts.StopRecorded(ctx, o.dir, self, 2*time.Minute); err != nil {
+		return err
+	}
+	if err := clean(ctx, o); err != nil {
+		return err
+	}
+	if err := os.Remove(o.dir + ".lock"); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("remove lock: %w", err)
+	}
+	left, err := parts.NodeLeft(o.dir, place)
+	if err != nil {
+		return err
+	}
+	if len(left) > 0 {
+		return fmt.Errorf("the cluster is down, and this is left of it:\n  %s", strings.Join(left, "\n  "))
+	}
+	fmt.Println("the cluster is down: no process, mount, network device or control group of it is left")
+	return nil
+}
+
+// clean ends what a crash left and removes all data.
+func clean(ctx context.Context, o options) error {
+	if err := parts.CleanNode(ctx, o.dir); err != nil {
+		return err
+	}
+	// As root PostgreSQL's data may be outside the directory.
+	for _, path := range []string{parts.PostgresDir(o.dir), o.dir, o.envFile()} {
+		if err := os.RemoveAll(path); err != nil {
+			return fmt.Errorf("remove data: %w", err)
+		}
+	}
+	return nil
+}

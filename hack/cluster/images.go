@@ -1,0 +1,72 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/mnemo-dev/mnemo/hack/image"
+	"github.com/mnemo-dev/mnemo/hack/parts"
+)
+
+const (
+	repository = "ghcr.io/mnemo-dev/mnemo" // as in the chart's values
+	localTag   = "local"
+	modelImage = "mnemo.local/all-minilm-l6-v2:1" // as in values.yaml
+)
+
+type images struct{ mnemo, model v1.Image }
+
+func (c *cluster) mnemoImage() string { return repository + ":" + c.tag }
+
+// makeImages builds the product and makes the two images.
+func (c *cluster) makeImages(ctx context.Context) (err error) {
+	if c.model, err = parts.Model(ctx, c.parts.Cache); err != nil {
+		return err
+	}
+	done := c.progress.Step("images", "building mnemo and packing it and its model")
+	defer func() { done(err) }()
+	if c.images.mnemo, err = c.makeMnemo(ctx); err != nil {
+		return err
+	}
+	c.images.model, err = image.Model(c.model)
+	return err
+}
+
+func (c *cluster) makeMnemo(ctx context.Context) (v1.Image, error) {
+	binary := filepath.Join(c.dir, "images", c.tag)
+	if err := os.MkdirAll(filepath.Dir(binary), 0o755); err != nil {
+		return nil, fmt.Errorf("create directory: %w", err)
+	}
+	if err := (image.Source{Root: c.root, Version: c.tag, Overlay: c.overlay}).Build(ctx, binary); err != nil {
+		return nil, err
+	}
+	return image.Mnemo(binary)
+}
+
+func (c *cluster) importImages(ctx context.Context) (err error) {
+	done := c.progress.Step("images", "importing")
+	defer func() { done(err) }()
+	if err := c.node.Import(ctx, c.mnemoImage(), c.images.mnemo); err != nil {
+		return err
+	}
+	return c.node.Import(ctx, modelImage, c.images.model)
+}
+
+// findHelm builds Helm the first time.
+func (c *cluster) findHelm(ctx context.Context) (err error) {
+	done := c.progress.Step("Helm", "building, about 1 min on 2 cores the first time")
+	defer func() { done(err) }()
+	c.helm = filepath.Join(c.root, "hack", "tool.sh")
+	cmd := exec.CommandContext(ctx, c.helm, "helm", "version", "--short")
+	cmd.Env = append(os.Environ(), "GOFLAGS=")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("build Helm: %w\n%s", err, strings.TrimSpace(string(out)))
+	}
+	return nil
+}

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+
+	"github.com/mnemo-dev/mnemo/hack/parts"
+)
+
+const (
+	namespace   = "mnemo-system"
+	releaseName = "mnemo"
+)
+
+// release is Mnemo as the chart installs it.
+type release struct {
+	settings parts.Settings
+	// url and metrics are the addresses of its Services.
+	url, metrics string
+}
+
+// helmArgs are what every install and upgrade of the chart is given.
+func (c *cluster) helmArgs() []string {
+	return []string{
+		"--namespace", namespace, "--values", c.file("values.yaml"),
+		"--set", "image.tag=" + c.tag,
+		"--set", "postgres.host=" + c.node.HostAddress, "--set", "postgres.port=" + strconv.Itoa(postgresPort),
+		"--set", fmt.Sprintf("milvus.address=%s:%d", c.node.HostAddress, milvusPort),
+	}
+}
+
+// install installs the chart and waits until all its pods are ready.
+func (c *cluster) install(ctx context.Context) (err error) {
+	done := c.progress.Step("Mnemo", "helm install, until all pods are ready")
+	defer func() { done(err) }()
+	args := append([]string{"helm", "install", releaseName, "charts/mnemo", "--wait", "--timeout", "5m"}, c.helmArgs()...)
+	cmd := exec.CommandContext(ctx, c.helm, args...)
+	cmd.Dir = c.root
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+c.node.Kube.Kubeconfig)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return errors.Join(fmt.Errorf("helm install: %w\n%s", err, strings.TrimSpace(string(out))), c.explain(ctx))
+	}
+	return c.findServices(ctx)
+}
+
+// explain says what the pods of a release that does not become ready are at.
+func (c *cluster) explain(ctx context.Context) error {
+	pods, err := c.kubectl(ctx, "get", "pods", "--namespace", namespace)
+	if err != nil {
+		return err
+	}
+	events, err := c.kubectl(ctx, "get", "events", "--namespace", namespace, "--field-selector", "type=Warning",
+		"--output", `jsonpath={range .items[*]}{.involvedObject.name}: {.message}{"\n"}{end}`)
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("its pods:\n%s%s", pods, events)
+}
+
+// findServices reads the addresses of the API's Service, and of one for its
+// metrics: the chart's has no address of its own, as Prometheus wants each pod.
+func (c *cluster) findServices(ctx context.Context) error {
+	if _, err := c.kubectl(ctx, "apply", "--server-side", "--filename", c.file("metrics.yaml")); err != nil {
+		return err
+	}
+	for name, to := range map[string]*string{releaseName: &c.release.url, "mnemo-metrics": &c.release.metrics} {
+		address, err := c.kubectl(ctx, "get", "service", name, "--namespace", namespace, "--output", "jsonpath={.spec.clusterIP}:{.spec.ports[0].port}")
+		if err != nil {
+			return err
+		}
+		*to = "http://" + strings.TrimSuffix(string(address), ":80")
+	}
+	return nil
+}

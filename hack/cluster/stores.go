@@ -1,0 +1,73 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+
+	"github.com/mnemo-dev/mnemo/hack/parts"
+)
+
+const (
+	database     = "mnemo"
+	ownerRole    = "mnemo_owner"
+	appRole      = "mnemo_app"
+	postgresPort = 5432
+	milvusPort   = 19530
+)
+
+// prepareDatabase makes the database and its two roles.
+func (r *release) prepareDatabase(ctx context.Context, postgres *parts.Postgres) (err error) {
+	r.settings = parts.Settings{Ports: map[string]int{}, Passwords: map[string]string{}}
+	for _, role := range []string{ownerRole, appRole} {
+		if err := postgres.EnsureRole(ctx, role, r.settings.EnsurePassword(role)); err != nil {
+			return err
+		}
+	}
+	return postgres.EnsureDatabase(ctx, database, ownerRole)
+}
+
+// exposeStores lets pods reach both stores, which listen on 127.0.0.1.
+func (c *cluster) exposeStores() error {
+	address, err := c.postgres.Addr()
+	if err != nil {
+		return err
+	}
+	if err := c.node.Expose(postgresPort, address); err != nil {
+		return err
+	}
+	return c.node.Expose(milvusPort, c.milvus.Addr)
+}
+
+// prepareNamespace makes the release's namespace, which enforces the strictest
+// standard for pods, and the Secrets the chart is told of.
+func (c *cluster) prepareNamespace(ctx context.Context) error {
+	objects := []map[string]any{{
+		"apiVersion": "v1", "kind": "Namespace",
+		"metadata": map[string]any{"name": namespace, "labels": map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}},
+	}}
+	for name, login := range map[string][2]string{
+		"mnemo-owner":  {ownerRole, c.release.settings.EnsurePassword(ownerRole)},
+		"mnemo-app":    {appRole, c.release.settings.EnsurePassword(appRole)},
+		"mnemo-milvus": {c.milvus.User, c.milvus.Password},
+	} {
+		objects = append(objects, map[string]any{
+			"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/basic-auth",
+			"metadata":   map[string]any{"name": name, "namespace": namespace},
+			"stringData": map[string]string{"username": login[0], "password": login[1]},
+		})
+	}
+	for _, o := range objects {
+		input, err := json.Marshal(o)
+		if err != nil {
+			return fmt.Errorf("write objects: %w", err)
+		}
+		if _, err := c.node.Kubectl(ctx, input, "apply", "--server-side", "--filename", "-"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *cluster) file(name string) string { return filepath.Join(c.root, "hack", "cluster", name) }
