@@ -14,6 +14,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/validate"
 )
@@ -49,33 +51,48 @@ func digest(t *testing.T, image v1.Image) string {
 	return h.String()
 }
 
-// TestSameSourceSameImage: two builds from two places at two times are one
-// image, and another version is another.
+// TestSameSourceSameImage: two builds at two places are one image, and another
+// binary is another.
 func TestSameSourceSameImage(t *testing.T) {
 	t.Parallel()
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
 	}
-	build := func(version string) v1.Image {
-		binary := filepath.Join(t.TempDir(), "built-"+version)
-		if err := (Source{Root: root, Version: version}).Build(t.Context(), binary); err != nil {
-			t.Fatal(err)
-		}
+	binary := filepath.Join(t.TempDir(), "first")
+	pack := func() v1.Image {
 		image, err := Mnemo(binary)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return image
 	}
-	first := build("1.2.3")
-	if one, two := digest(t, first), digest(t, build("1.2.3")); one != two {
+	if err := (Source{Root: root, Version: "1.2.3"}).Build(t.Context(), binary); err != nil {
+		t.Fatal(err)
+	}
+	first := pack()
+	binary = filepath.Join(t.TempDir(), "second")
+	if err := (Source{Root: root, Version: "1.2.3"}).Build(t.Context(), binary); err != nil {
+		t.Fatal(err)
+	}
+	if one, two := digest(t, first), digest(t, pack()); one != two {
 		t.Errorf("digests %s and %s of the same source", one, two)
 	}
-	if digest(t, first) == digest(t, build("1.2.4")) {
-		t.Error("two versions have one digest")
+	if err := os.Truncate(binary, 1000); err != nil {
+		t.Fatal(err)
 	}
-	if err := validate.Image(first); err != nil {
+	if digest(t, first) == digest(t, pack()) {
+		t.Error("two binaries have one digest")
+	}
+	stored, err := layout.Write(t.TempDir(), mutate.AppendManifests(empty.Index, mutate.IndexAddendum{Add: first}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	index, err := stored.ImageIndex()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := validate.Index(index); err != nil {
 		t.Errorf("the image is not whole: %v", err)
 	}
 	config, err := first.ConfigFile()
