@@ -12,7 +12,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -67,8 +66,8 @@ func run(ctx context.Context, args []string) error {
 	if o.dir, err = filepath.Abs(o.dir); err != nil {
 		return fmt.Errorf("data directory: %w", err)
 	}
-	if os.Geteuid() != 0 {
-		return errors.New("a cluster with a real node needs root, for namespaces, mounts and control groups: run this as root, or install the chart on a cluster you have (docs/install.md)")
+	if err := parts.NeedRoot(os.Geteuid()); err != nil {
+		return err
 	}
 	switch args[0] {
 	case "up":

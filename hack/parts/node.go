@@ -45,8 +45,8 @@ type Node struct {
 // an earlier one, and returns when pods run on it and names resolve. Without
 // root it fails at once, with a sentence that says so.
 func StartNode(ctx context.Context, o Options) (*Node, error) {
-	if os.Geteuid() != 0 {
-		return nil, errors.New("a cluster with a real node needs root, for namespaces, mounts and control groups: run this as root, for example with sudo")
+	if err := NeedRoot(os.Geteuid()); err != nil {
+		return nil, err
 	}
 	files, err := ensureNodeFiles(ctx, o.Cache)
 	if err != nil {
@@ -60,6 +60,14 @@ func StartNode(ctx context.Context, o Options) (*Node, error) {
 		return nil, errors.Join(fmt.Errorf("start the node: %w", err), n.Stop())
 	}
 	return n, nil
+}
+
+// NeedRoot fails for a user who cannot run a node.
+func NeedRoot(user int) error {
+	if user == 0 {
+		return nil
+	}
+	return errors.New("a cluster with a real node needs root, for namespaces, mounts and control groups: run this as root, or install the chart on a cluster you have (docs/install.md)")
 }
 
 // newNode makes the directories, control groups, namespaces and network.

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/mnemo-dev/mnemo/hack/parts"
+	"github.com/mnemo-dev/mnemo/hack/sample"
+)
+
+// testCluster is a cluster of which nothing runs.
+func testCluster(t *testing.T) *cluster {
+	t.Helper()
+	c := newCluster(options{root: "../..", dir: filepath.Join(t.TempDir(), "cluster"), tag: localTag})
+	c.node = &parts.Node{HostAddress: "198.18.0.1", Kube: &parts.Kube{Kubeconfig: "/a dir/config", Kubectl: "/bin/kubectl"}}
+	c.release.url, c.release.metrics = "http://198.18.8.7", "http://198.18.8.8:9090"
+	c.sample = sample.Tenant{
+		Namespace: "default", Name: "acme",
+		Users: []sample.User{{Name: "a", Token: "tok1", Password: "pw"}, {Name: "b", Token: "tok2", Password: "pw2"}},
+	}
+	return c
+}
+
+func TestEnvCanBeSourced(t *testing.T) {
+	t.Parallel()
+	c := testCluster(t)
+	if err := c.writeEnv(); err != nil {
+		t.Fatal(err)
+	}
+	script := `. "$0"; echo "$MNEMO_URL|$MNEMO_TOKEN|$MNEMO_TOKEN_2|$MNEMO_METRICS_URL|$KUBECONFIG|$KUBECTL"`
+	out, err := exec.CommandContext(t.Context(), "sh", "-c", script, c.envFile()).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff("http://198.18.8.7|tok1|tok2|http://198.18.8.8:9090/metrics|/a dir/config|/bin/kubectl\n", string(out)); diff != "" {
+		t.Errorf("a shell reads (-want +got):\n%s", diff)
+	}
+}
+
+func TestSummaryNamesEverything(t *testing.T) {
+	t.Parallel()
+	c := testCluster(t)
+	var b strings.Builder
+	c.printSummary(&b, 0)
+	for _, want := range []string{
+		c.release.url + "   in a browser: sign in as default/acme/a with password pw", "tok1", "export KUBECONFIG=/a dir/config",
+		c.envFile(), "/api/memory", "query=", "make cluster-down",
+	} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("the summary does not hold %q:\n%s", want, &b)
+		}
+	}
+	if strings.Contains(b.String(), "%!") {
+		t.Errorf("the summary has a hole:\n%s", &b)
+	}
+}
+
+// TestNamesAgree: names that are written in several files are the same in all.
+func TestNamesAgree(t *testing.T) {
+	t.Parallel()
+	read := func(path string) map[string]any {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var values map[string]any
+		if err := yaml.Unmarshal(data, &values); err != nil {
+			t.Fatal(err)
+		}
+		return values
+	}
+	at := func(values map[string]any, keys ...string) any {
+		var v any = values
+		for _, k := range keys {
+			m, _ := v.(map[string]any)
+			v = m[k]
+		}
+		return v
+	}
+	c := testCluster(t)
+	if got := at(read("../../charts/mnemo/values.yaml"), "image", "repository"); got != repository {
+		t.Errorf("the chart's image is %v, ours %s", got, repository)
+	}
+	if got := at(read(c.file("values.yaml")), "embeddings", "local", "image", "reference"); got != modelImage {
+		t.Errorf("the chart is told to take the model from %v, which is %s", got, modelImage)
+	}
+	if got := at(read(c.file("metrics.yaml")), "metadata", "namespace"); got != namespace {
+		t.Errorf("the Service for metrics is in %v, the release in %s", got, namespace)
+	}
+}
+
+func TestOneClusterAtATime(t *testing.T) {
+	t.Parallel()
+	o := testCluster(t).options
+	release, err := occupy(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := occupy(t.Context(), o); err == nil || !strings.Contains(err.Error(), "make cluster-down") {
+		t.Errorf("a second cluster: %v, want what to do about the first", err)
+	}
+	if err := release(); err != nil {
+		t.Fatal(err)
+	}
+	if err := clean(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(o.dir); !os.IsNotExist(err) {
+		t.Errorf("the directory of a cluster that was cleaned: %v, want it gone", err)
+	}
+}
