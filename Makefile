@@ -25,6 +25,8 @@ unit = $(shell go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}} {
 # the compiler minutes and gigabytes with the race detector.
 raced = $(filter-out %/internal/tokens %/internal/importer,$(unit))
 
+everything = $(filter-out %/e2e/cluster,$(shell go list ./...))
+
 ##@ Run it here
 
 .PHONY: up
@@ -76,7 +78,11 @@ check: lint unit ## The fast part of `make test`, for every commit
 
 .PHONY: test
 test: verify race ## Everything CI runs: verify, then every test on real PostgreSQL, Milvus and kube-apiserver
-	@go build -o bin/hacktest ./hack/test && exec bin/hacktest -- $(TESTSUM) -count=1 -timeout 20m ./...
+	@go build -o bin/hacktest ./hack/test && exec bin/hacktest -- $(TESTSUM) -count=1 -timeout 20m $(everything)
+
+.PHONY: cluster-test
+cluster-test: ## The life of an installation on a real node, from helm install to uninstall; needs root
+	@$(TESTSUM) -count=1 -timeout 20m ./internal/e2e/cluster
 
 .PHONY: verify
 verify: ## Generated files, modules, format, vet and lint are as they should be

@@ -1,10 +1,13 @@
 package parts
 
 import (
+	"errors"
+	"fmt"
 	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -114,4 +117,60 @@ func TestWithoutRoot(t *testing.T) {
 	if err := NeedRoot(0); err != nil {
 		t.Errorf("as root: %v", err)
 	}
+}
+
+// TestCleanNode: what a crash leaves is found by its record and ended, whatever
+// it has become: here a process that started another one and left.
+func TestCleanNode(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		return // there is no node without root, and nothing of it to clean
+	}
+	dir := t.TempDir()
+	p := placeAt(places + 1) // nobody's
+	p.name = "mnemotest" + strconv.Itoa(os.Getpid()%1000)
+	if err := p.record(dir); err != nil {
+		t.Fatal(err)
+	}
+	group, err := newCgroup(p.name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = errors.Join(group.remove(), p.disconnect()) })
+	if err := ipCommand([]string{"link", "add", p.name, "type", "veth", "peer", "name", p.name + "p"}); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", "read go; sleep 1000 & echo $!")
+	input, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	output, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := group.add(cmd.Process.Pid); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = input.Write([]byte("go\n"))
+	var pid int // of a process whose parent is gone
+	if _, err := fmt.Fscan(output, &pid); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := NodeLeft(dir, p.name); err != nil || len(left) < 2 {
+		t.Errorf("left before: %q, %v, want a device and control groups", left, err)
+	}
+	if err := CleanNode(t.Context(), dir); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := NodeLeft(dir, p.name); err != nil || len(left) != 0 {
+		t.Errorf("left after: %q, %v, want nothing", left, err)
+	}
+	if _, err := startTime(pid); !errors.Is(err, errEnded) {
+		t.Errorf("process %d runs on: %v", pid, err)
+	}
+	_ = cmd.Wait() // it was killed, or had ended
 }
