@@ -113,8 +113,7 @@ func (n *Node) start(ctx context.Context) (err error) {
 		return err
 	}
 	if err := n.run(ctx, "containerd", []string{"--config", n.path("containerd.toml")}, func(ctx context.Context) error {
-		_, err := n.ctr(ctx, "version")
-		return err
+		return n.ctr(ctx, "version")
 	}); err != nil {
 		return err
 	}
@@ -173,15 +172,15 @@ func (n *Node) registered(ctx context.Context, client *http.Client) error {
 func (n *Node) path(name string) string { return filepath.Join(n.dir, name) }
 
 // ctr runs containerd's command line beside containerd.
-func (n *Node) ctr(ctx context.Context, args ...string) ([]byte, error) {
+func (n *Node) ctr(ctx context.Context, args ...string) error {
 	cmd := exec.CommandContext(ctx, n.files.binaries["ctr"], append([]string{"--namespace=k8s.io"}, args...)...)
 	var out []byte
 	var err error
 	n.thread.do(func() { out, err = cmd.CombinedOutput() })
 	if err != nil {
-		return out, fmt.Errorf("ctr %s: %w\n%s", strings.Join(args, " "), err, strings.TrimSpace(string(out)))
+		return fmt.Errorf("ctr %s: %w\n%s", strings.Join(args, " "), err, strings.TrimSpace(string(out)))
 	}
-	return out, nil
+	return nil
 }
 
 // Expose lets pods reach the server at target, host:port of this machine, at a

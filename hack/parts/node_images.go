@@ -52,7 +52,7 @@ func (n *Node) importAs(ctx context.Context, path, name string, made v1.Image) e
 	if err := image.WriteArchive(path, name, made); err != nil {
 		return err
 	}
-	if _, err := n.ctr(ctx, "images", "import", "--local", path); err != nil {
+	if err := n.ctr(ctx, "images", "import", "--local", path); err != nil {
 		return fmt.Errorf("import image %s: %w", name, err)
 	}
 	return nil

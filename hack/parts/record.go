@@ -93,9 +93,7 @@ func loadRecord(path string) (record, error) {
 		return record{}, fmt.Errorf("read process record: %w", err)
 	}
 	var r record
-	if json.Unmarshal(data, &r) != nil {
-		return record{}, nil
-	}
+	_ = json.Unmarshal(data, &r) // what it could not read stays nothing
 	return r, nil
 }
 

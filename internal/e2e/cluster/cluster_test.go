@@ -175,7 +175,7 @@ func ready(t *testing.T, component string) []string {
 	t.Helper()
 	const columns = `{range .items[?(@.status.containerStatuses[0].ready==true)]}{.metadata.name}:{.metadata.deletionTimestamp}{"\n"}{end}`
 	var stay []string
-	for _, pod := range strings.Fields(kubectl(t, "", "get", "pods", "--namespace", namespace,
+	for pod := range strings.FieldsSeq(kubectl(t, "", "get", "pods", "--namespace", namespace,
 		"--selector", "app.kubernetes.io/component="+component, "--output", "jsonpath="+columns)) {
 		if name, deleted, _ := strings.Cut(pod, ":"); deleted == "" {
 			stay = append(stay, name)
