@@ -36,7 +36,6 @@ type Node struct {
 	dir     string
 	place   place
 	thread  *thread
-	group   cgroup
 	relays  []*relay
 	running []*process
 }
@@ -86,14 +85,11 @@ func newNode(o Options, files nodeFiles) (_ *Node, err error) {
 			err = errors.Join(err, n.Stop())
 		}
 	}()
-	if n.place, err = choosePlace(); err != nil {
+	if n.place, err = claimPlace(); err != nil {
 		return n, err
 	}
 	n.HostAddress = n.place.host
 	if err := n.place.record(o.Dir); err != nil {
-		return n, err
-	}
-	if n.group, err = newCgroup(n.place.name); err != nil {
 		return n, err
 	}
 	if n.thread, err = newThread(n.enter); err != nil {
@@ -151,7 +147,7 @@ func (n *Node) run(ctx context.Context, name string, args []string, ready func(c
 		return err
 	}
 	n.running = append(n.running, p)
-	if err := n.group.add(p.cmd.Process.Pid); err != nil {
+	if err := n.place.group().add(p.cmd.Process.Pid); err != nil {
 		return err
 	}
 	return p.await(ctx, 2*time.Minute, ready)
@@ -217,12 +213,12 @@ func (n *Node) Stop() error {
 	for _, p := range slices.Backward(n.running) {
 		if p.spec.name == "containerd" {
 			// Pods are not asked: their data goes with them.
-			errs = append(errs, n.group.kill(p.cmd.Process.Pid))
+			errs = append(errs, n.place.group().kill(p.cmd.Process.Pid))
 		}
 		errs = append(errs, p.stopNow(10*time.Second))
 	}
 	n.running = nil
-	errs = append(errs, n.group.remove())
+	errs = append(errs, n.place.group().remove())
 	if n.Kube != nil {
 		errs = append(errs, n.Kube.Stop())
 	}

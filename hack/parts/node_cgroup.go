@@ -52,21 +52,18 @@ func (g cgroup) dirs() ([]string, error) {
 	return roots, err
 }
 
-func (g cgroup) exists() bool {
-	dirs, err := g.dirs()
-	return err == nil && slices.ContainsFunc(dirs, isDir)
-}
-
-// newCgroup makes the group in every hierarchy.
-func newCgroup(name string) (cgroup, error) {
-	g := cgroup(name)
+// create makes the group in every hierarchy; os.ErrExist when it is there in the
+// first.
+func (g cgroup) create() error {
 	dirs, err := g.dirs()
 	if err != nil {
-		return g, err
+		return err
 	}
-	for _, dir := range dirs {
-		if err := os.MkdirAll(filepath.Join(dir, "node"), 0o755); err != nil {
-			return g, fmt.Errorf("make control group: %w", err)
+	for i, dir := range dirs {
+		for _, sub := range []string{dir, filepath.Join(dir, "node")} {
+			if err := os.Mkdir(sub, 0o755); err != nil && (i == 0 || !errors.Is(err, os.ErrExist)) {
+				return fmt.Errorf("make control group: %w", err)
+			}
 		}
 		// In version 1 a new group may use no processor until it is told which.
 		for _, name := range []string{"cpuset.cpus", "cpuset.mems"} {
@@ -76,12 +73,30 @@ func newCgroup(name string) (cgroup, error) {
 			}
 			for _, sub := range []string{dir, filepath.Join(dir, "node")} {
 				if err := os.WriteFile(filepath.Join(sub, name), value, 0o644); err != nil {
-					return g, fmt.Errorf("prepare control group: %w", err)
+					return fmt.Errorf("prepare control group: %w", err)
 				}
 			}
 		}
 	}
-	return g, nil
+	return nil
+}
+
+// id tells this group from another one of the name, before and after: nothing
+// when it is not there.
+func (g cgroup) id() string {
+	dirs, err := g.dirs()
+	if err != nil || g == "" {
+		return ""
+	}
+	var st syscall.Stat_t
+	if err := syscall.Stat(dirs[0], &st); err != nil {
+		return ""
+	}
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprintf("%d of %s", st.Ino, bytes.TrimSpace(boot))
 }
 
 // add puts a process of the node, and all it starts, into the group. In

@@ -22,7 +22,7 @@ func (n *Node) writeConfig() error {
 		return fmt.Errorf("read templates: %w", err)
 	}
 	values := map[string]string{
-		"Dir": n.dir, "PKI": n.Kube.pki.dir, "Kube": n.Kube.dir, "Node": nodeName, "Group": string(n.group), "Pause": pauseImage,
+		"Dir": n.dir, "PKI": n.Kube.pki.dir, "Kube": n.Kube.dir, "Node": nodeName, "Group": n.place.name, "Pause": pauseImage,
 		"NodeAddress": n.place.node, "Pods": n.place.pods, "DNS": n.place.dns,
 	}
 	for _, name := range []string{"containerd.toml", "cni/10-mnemo.conflist", "kubelet.yaml", "kube-proxy.yaml", "resolv.conf"} {

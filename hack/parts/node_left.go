@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"strings"
 )
 
@@ -18,26 +19,23 @@ func CleanNode(ctx context.Context, dir string) error {
 	if placeErr != nil {
 		return errors.Join(err, placeErr)
 	}
-	return errors.Join(err, cgroup(p.name).remove(), p.disconnect())
+	return errors.Join(err, p.group().remove(), p.disconnect())
 }
 
 // NodeLeft lists what is left on this machine of the node that ran in dir, by
-// the name of its place: nothing after Stop or CleanNode.
+// the name of its place if it is known: nothing after Stop or CleanNode.
 func NodeLeft(dir, place string) ([]string, error) {
 	var left []string
-	if place == "" {
-		return nil, nil
-	}
-	if _, err := net.InterfaceByName(place); err == nil {
-		left = append(left, "network device "+place)
-	}
-	dirs, err := cgroup(place).dirs()
-	if err != nil {
-		return nil, err
-	}
-	for _, d := range dirs {
-		if isDir(d) {
-			left = append(left, "control group "+d)
+	if place != "" {
+		if _, err := net.InterfaceByName(place); err == nil {
+			left = append(left, "network device "+place)
+		}
+		groups, err := cgroup(place).dirs()
+		if err != nil {
+			return nil, err
+		}
+		for _, group := range slices.DeleteFunc(groups, func(g string) bool { return !isDir(g) }) {
+			left = append(left, "control group "+group)
 		}
 	}
 	mounts, err := os.ReadFile("/proc/self/mounts")

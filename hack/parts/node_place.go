@@ -39,17 +39,27 @@ func placeAt(i int) place {
 	}
 }
 
-// choosePlace returns the first that no node has.
-func choosePlace() (place, error) {
+// claimPlace returns the first that no node has. Who makes its control group
+// has it: of two that start at the same time one does.
+func claimPlace() (place, error) {
 	for i := range places {
 		p := placeAt(i)
-		_, err := net.InterfaceByName(p.name)
-		if err != nil && !cgroup(p.name).exists() {
+		if _, err := net.InterfaceByName(p.name); err == nil {
+			continue
+		}
+		err := p.group().create()
+		if err == nil {
 			return p, nil
+		}
+		if !errors.Is(err, os.ErrExist) {
+			return place{}, errors.Join(err, p.group().remove())
 		}
 	}
 	return place{}, fmt.Errorf("%d clusters run on this machine: take one down with `make cluster-down`", places)
 }
+
+// group is the control group of the node's processes, nothing for no place.
+func (p place) group() cgroup { return cgroup(p.name) }
 
 func (p place) site() kubeSite {
 	return kubeSite{address: p.host, services: p.services, pods: p.pods, apiService: p.apiService, node: p.node}
@@ -57,16 +67,27 @@ func (p place) site() kubeSite {
 
 const placeFile = "place.json"
 
-// record keeps the name where forgetPlace finds it after a crash.
+// placeRecord is what placeFile holds. The name alone is not enough: after a
+// crash and a restart another node may have it.
+type placeRecord struct {
+	Name  string `json:"name"`
+	Group string `json:"group"` // cgroup.id
+}
+
+// record keeps the place where recordedPlace finds it after a crash.
 func (p place) record(dir string) error {
-	data, err := json.Marshal(p.name)
+	data, err := json.Marshal(placeRecord{Name: p.name, Group: p.group().id()})
 	if err != nil {
 		return fmt.Errorf("record the node: %w", err)
 	}
-	return writeFile(filepath.Join(dir, placeFile), data, 0o644)
+	if err := writeFile(filepath.Join(dir, placeFile), data, 0o644); err != nil {
+		return fmt.Errorf("record the node: %w", err)
+	}
+	return nil
 }
 
-// recordedPlace returns that of the node that ran in dir, nothing if none did.
+// recordedPlace returns that of the node that runs in dir, or was left there by
+// a crash; none if nothing is left of it.
 func recordedPlace(dir string) (place, error) {
 	data, err := os.ReadFile(filepath.Join(dir, placeFile))
 	if errors.Is(err, os.ErrNotExist) {
@@ -75,11 +96,14 @@ func recordedPlace(dir string) (place, error) {
 	if err != nil {
 		return place{}, fmt.Errorf("read the node's record: %w", err)
 	}
-	var p place
-	if err := json.Unmarshal(data, &p.name); err != nil {
+	var r placeRecord
+	if err := json.Unmarshal(data, &r); err != nil {
 		return place{}, fmt.Errorf("read the node's record: %w", err)
 	}
-	return p, nil
+	if id := cgroup(r.Name).id(); id == "" || id != r.Group {
+		return place{}, nil
+	}
+	return place{name: r.Name}, nil
 }
 
 // connect makes a link between the node's network, which t is in, and ours,

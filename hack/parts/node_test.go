@@ -51,7 +51,7 @@ func TestNodeConfig(t *testing.T) {
 	t.Parallel()
 	p := placeAt(3)
 	n := &Node{
-		dir: t.TempDir(), place: p, group: cgroup(p.name), Kube: &Kube{dir: "/kube", pki: kubePKI{dir: "/kube/pki"}},
+		dir: t.TempDir(), place: p, Kube: &Kube{dir: "/kube", pki: kubePKI{dir: "/kube/pki"}},
 		files: nodeFiles{binaries: map[string]string{}},
 	}
 	for _, b := range nodePrograms {
@@ -129,14 +129,16 @@ func TestCleanNode(t *testing.T) {
 	dir := t.TempDir()
 	p := placeAt(places + 1) // nobody's
 	p.name = "mnemotest" + strconv.Itoa(os.Getpid()%1000)
+	t.Cleanup(func() { _ = errors.Join(p.group().remove(), p.disconnect()) })
+	if err := p.group().create(); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.group().create(); !errors.Is(err, os.ErrExist) {
+		t.Errorf("made again: %v, want to be told that it is there", err)
+	}
 	if err := p.record(dir); err != nil {
 		t.Fatal(err)
 	}
-	group, err := newCgroup(p.name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = errors.Join(group.remove(), p.disconnect()) })
 	if err := ipCommand([]string{"link", "add", p.name, "type", "veth", "peer", "name", p.name + "p"}); err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +154,7 @@ func TestCleanNode(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	if err := group.add(cmd.Process.Pid); err != nil {
+	if err := p.group().add(cmd.Process.Pid); err != nil {
 		t.Fatal(err)
 	}
 	_, _ = input.Write([]byte("go\n"))
@@ -173,4 +175,12 @@ func TestCleanNode(t *testing.T) {
 		t.Errorf("process %d runs on: %v", pid, err)
 	}
 	_ = cmd.Wait() // it was killed, or had ended
+
+	// Another node has the name now: it is not touched.
+	if err := p.group().create(); err != nil {
+		t.Fatal(err)
+	}
+	if err := CleanNode(t.Context(), dir); err != nil || p.group().id() == "" {
+		t.Errorf("cleaning after one node removed another's group, %v", err)
+	}
 }
