@@ -31,7 +31,7 @@ type UninstallConfig struct {
 	Logger     *slog.Logger // slog.Default() when nil
 }
 
-// ReleaseAnnotation, "true" on the operator's Deployment, lets all Tenants go
+// ReleaseAnnotation is "true" on the operator's Deployment to let all Tenants go
 // when it is uninstalled. Helm takes no values with an uninstall, and no upgrade
 // after one that was refused.
 const ReleaseAnnotation = "mnemo.dev/release-tenants"
