@@ -346,6 +346,48 @@ func (h *house) isolatesAssistants(t *testing.T, owner, user, stranger string) {
 	h.seesAll(t, owner, ids)
 }
 
+// storesOnce: a call with a key is done once, however often its program sends it.
+func (h *house) storesOnce(t *testing.T, s realStores) {
+	t.Helper()
+	alice := h.assistant(t, s.tenant(t, "monce", "alice", false), protocols[0])
+	bob := h.assistant(t, s.tenant(t, "monce", "bob", false), protocols[0])
+	call := func(a assistant, tool, arguments string, key any) (string, bool) {
+		t.Helper()
+		got, err := a.CallTool(t.Context(), &sdk.CallToolParams{
+			Meta: sdk.Meta{"mnemo.dev/idempotencyKey": key}, Name: tool, Arguments: json.RawMessage(arguments),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got.Content[0].(*sdk.TextContent).Text, got.IsError
+	}
+	for _, tool := range [][3]string{
+		{"store_memory", `{"text":"2025-05-09 Keeps bees"}`, `{"text":"2025-05-09 Keeps hens"}`},
+		{"create_bucket", `{"name":"Bees","description":"Of them"}`, `{"name":"Hens"}`},
+	} {
+		first, failed := call(alice, tool[0], tool[1], "k")
+		again, failedAgain := call(alice, tool[0], strings.Replace(tool[1], ":", ": ", 1), "k")
+		if failed || failedAgain || again != first {
+			t.Errorf("%s: %s, then %s", tool[0], first, again)
+		}
+		if got, failed := call(alice, tool[0], tool[2], "k"); !failed || !strings.Contains(got, "was used for another") {
+			t.Errorf("%s, something else under the key: %s", tool[0], got)
+		}
+		if got, failed := call(bob, tool[0], tool[2], "k"); failed || got == first {
+			t.Errorf("%s, another user: %s", tool[0], got)
+		}
+		for _, key := range []any{7, "", strings.Repeat("k", 256)} {
+			if got, failed := call(alice, tool[0], tool[1], key); !failed || !strings.Contains(got, "_meta.mnemo.dev/idempotencyKey takes a string") {
+				t.Errorf("%s, key %v: %s", tool[0], key, got)
+			}
+		}
+	}
+	got := fmt.Sprint(alice.ok(t, "get_memories_and_buckets", `{}`))
+	if strings.Count(got, "Keeps bees") != 1 || strings.Contains(got, "hens") || strings.Contains(got, "Hens") {
+		t.Errorf("there are %s", got)
+	}
+}
+
 const ping = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
 
 // The endpoint refuses what the API refuses, before the message is read.

@@ -153,6 +153,7 @@ func TestReal(t *testing.T) {
 		t.Parallel()
 		token := s.tenant(t, "mcp", "alice", false)
 		h.usesEveryTool(t, h.assistant(t, token, protocols[0]), token)
+		h.storesOnce(t, s)
 		h.isolatesAssistants(t, s.tenant(t, "mcp", "bob", false), s.tenant(t, "mcp", "carol", false), s.tenant(t, "mcp2", "alice", false))
 	})
 	t.Run("Isolation", func(t *testing.T) {

@@ -62,7 +62,7 @@ func (e *Endpoint) listBuckets(ctx context.Context, c call, in listBucketsIn) (l
 }
 
 func (e *Endpoint) createBucket(ctx context.Context, c call, in createBucketIn) (createBucketOut, error) {
-	made, err := e.Memories.CreateBucket(ctx, c.who, memory.BucketInput{Name: in.Name, Description: in.Description})
+	made, err := e.Memories.CreateBucket(ctx, c.who, memory.BucketInput{Name: in.Name, Description: in.Description, Request: c.request})
 	return createBucketOut{BucketID: strconv.FormatInt(made, 10), Name: in.Name}, err
 }
 

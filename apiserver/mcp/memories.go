@@ -115,7 +115,7 @@ func (e *Endpoint) addMemories() {
 
 func (e *Endpoint) store(ctx context.Context, c call, in storeIn) (storeOut, error) {
 	var f fault.Fields
-	input := memory.CreateInput{Text: in.Text, Bucket: in.BucketID.bucket(&f), Source: c.source}
+	input := memory.CreateInput{Text: in.Text, Bucket: in.BucketID.bucket(&f), Source: c.source, Request: c.request}
 	if err := fault.Join(f.Err(), input.Validate()); err != nil {
 		return storeOut{}, err
 	}

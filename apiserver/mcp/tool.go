@@ -15,12 +15,14 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
 // call is a call of a tool.
 type call struct {
 	caller
-	source string // names the client that calls
+	source  string         // names the client that calls
+	request tenant.Request // the call, if it may be sent again
 }
 
 // tool is what an assistant is told of a tool beside its types.
@@ -49,6 +51,9 @@ func add[In, Out any](e *Endpoint, t tool, do func(ctx context.Context, c call, 
 		c := call{caller: callerOf(ctx), source: sourceOf(req)}
 		var in In
 		err := decode(req.Params.Arguments, &in, t.name, input)
+		if err == nil {
+			c.request, err = requestOf(req.Params, in)
+		}
 		if err == nil {
 			var out Out
 			if out, err = do(c.work, c, in); err == nil {
