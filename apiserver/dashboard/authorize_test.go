@@ -119,6 +119,12 @@ func refusesForgedRequests(t *testing.T, s *site, _ *browser) {
 	if programs, err := s.db.Programs(t.Context(), users[0].Scope); err != nil || len(programs) != 0 {
 		t.Errorf("a forged answer let %+v in, %v", programs, err)
 	}
+	for _, page := range []string{"/connect", "/connect/apps"} {
+		// On any replica, whatever it is reached as: the address that programs are told.
+		if _, body := s.signedIn(t, 1, users[0]).get(t, page); !strings.Contains(body, ">"+s.urls[0]+"/mcp<") {
+			t.Errorf("%s does not give the address to ask at", page)
+		}
+	}
 	if status, _ := s.visitor(t, 0).post(t, "/authorize", yes); status != http.StatusSeeOther {
 		t.Errorf("an answer of nobody: %d, want the sign-in page", status)
 	}

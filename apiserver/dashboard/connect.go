@@ -14,10 +14,9 @@ type accessView struct {
 	Token     *tenant.TokenInfo // nil when there never was one
 	Secret    string            // the Kubernetes Secret of an operator's token
 	Namespace string
-	New       string // a token just made: this is the only time it is seen
-	URL       string
+	New       string    // a token just made: this is the only time it is seen
 	Programs  []program // that have access, the newest first
-	CanAsk    bool      // whether programs can ask for it
+	Address   string    // at which programs ask for it; "" when they cannot
 }
 
 // Valid reports whether there is a token that is accepted.
@@ -44,8 +43,8 @@ func (d *Dashboard) renderAccess(c *fiber.Ctx, who *tenant.Session, token *tenan
 	return d.render(c, fiber.StatusOK, "access", page{
 		Title: "Access", Section: "connect", Who: who,
 		Data: accessView{
-			Token: token, Secret: secretName(who.SignInName()), Namespace: who.Namespace, New: secret, URL: origin(c),
-			Programs: programs, CanAsk: d.Programs != nil,
+			Token: token, Secret: secretName(who.SignInName()), Namespace: who.Namespace, New: secret,
+			Programs: programs, Address: d.address(),
 		},
 	})
 }
@@ -75,10 +74,11 @@ func (d *Dashboard) replaceToken(c *fiber.Ctx, who *tenant.Session) error {
 type appsView struct {
 	URL   string
 	Token string // what stands for the token
-	// CanAsk says that programs can ask for access, and need no token.
-	CanAsk bool
+	// Address is what programs take that ask for access and need no token; ""
+	// when they cannot ask.
+	Address string
 }
 
 func (d *Dashboard) showApps(c *fiber.Ctx, who *tenant.Session) error {
-	return d.render(c, fiber.StatusOK, "apps", page{Title: "Apps", Section: "connect", Who: who, Data: appsView{URL: origin(c), Token: "YOUR_TOKEN", CanAsk: d.Programs != nil}})
+	return d.render(c, fiber.StatusOK, "apps", page{Title: "Apps", Section: "connect", Who: who, Data: appsView{URL: origin(c), Token: "YOUR_TOKEN", Address: d.address()}})
 }

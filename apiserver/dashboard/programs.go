@@ -33,6 +33,15 @@ func destinationOf(redirect *url.URL) destination {
 	}
 }
 
+// address is what a program is given that asks for access, as the server itself
+// names it: programs compare the two. "" when they cannot ask.
+func (d *Dashboard) address() string {
+	if d.Programs == nil {
+		return ""
+	}
+	return d.Programs.Resource
+}
+
 // programs returns those that the user gave access to.
 func (d *Dashboard) programs(ctx context.Context, who tenant.Scope) ([]program, error) {
 	if d.Programs == nil {
