@@ -1,5 +1,5 @@
 // Package scale holds the operator, as a process on real stores, to many
-// Tenants at once, to doing nothing when there is nothing to do, and to a second
-// one that takes over. It has tests only; `make bench-tenants` runs them with a
-// thousand Tenants.
+// Tenants at once, to doing nothing when there is nothing to do, to a second one
+// that takes over, and to being killed at any moment. It has tests only; `make
+// bench-tenants` runs them with a thousand Tenants.
 package scale

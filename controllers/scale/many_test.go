@@ -16,8 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/mnemo-dev/mnemo/api/v1alpha1"
-	"github.com/mnemo-dev/mnemo/internal/milvus/milvustest"
-	"github.com/mnemo-dev/mnemo/internal/tenant"
 	"github.com/mnemo-dev/mnemo/internal/testkit"
 	"github.com/mnemo-dev/mnemo/internal/testkit/installation"
 )
@@ -100,35 +98,11 @@ func isWhole(t *testing.T, i *installation.Installation) {
 	if err := i.List(t.Context(), &secrets, client.InNamespace(i.Namespace)); err != nil {
 		t.Fatal(err)
 	}
-	places := map[tenant.Placement]bool{}
-	for n := range list.Items {
-		tn := &list.Items[n]
-		if !isReady(tn) || len(tn.Status.Users) != 2 {
-			t.Errorf("%s is not ready: %+v", tn.Name, tn.Status)
-		}
-		places[tenant.Placement{Collection: tn.Status.Placement.Collection, Partition: tn.Status.Placement.Partition}] = true
+	if len(list.Items) != *tenants || len(secrets.Items) != 2**tenants {
+		t.Fatalf("%d Tenants with %d Secrets", len(list.Items), len(secrets.Items))
 	}
-	if len(list.Items) != *tenants || len(places) != *tenants || len(secrets.Items) != 2**tenants {
-		t.Fatalf("%d Tenants at %d places with %d Secrets", len(list.Items), len(places), len(secrets.Items))
-	}
-	for n := range secrets.Items {
-		s := &secrets.Items[n]
-		who, err := i.DB.Identify(t.Context(), tenant.HashSecret(string(s.Data[v1alpha1.SecretToken])))
-		if err != nil || s.Name != who.TenantName+"-"+who.UserName+"-access" || !places[who.Placement] {
-			t.Errorf("the token of Secret %s is of %+v: %v", s.Name, who, err)
-		}
-	}
-	there, err := milvustest.Places(t.Context(), milvustest.Open(t), i.Prefix())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, p := range there {
-		if !places[p] {
-			t.Errorf("a partition of no Tenant: %+v", p)
-		}
-	}
-	if len(there) != len(places) {
-		t.Errorf("Milvus has %d partitions, want %d", len(there), len(places))
+	if found := problems(t, i); found != "" {
+		t.Error(found)
 	}
 }
 

@@ -1,4 +1,4 @@
-package fleet_test
+package scale_test
 
 import (
 	"context"
@@ -17,6 +17,8 @@ import (
 	"github.com/mnemo-dev/mnemo/api/v1alpha1"
 	"github.com/mnemo-dev/mnemo/internal/milvus/milvustest"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
+	"github.com/mnemo-dev/mnemo/internal/tenant/tenanttest"
+	"github.com/mnemo-dev/mnemo/internal/testkit/installation"
 )
 
 // stored is a row of tenants with what belongs to it.
@@ -31,34 +33,35 @@ type stored struct {
 }
 
 // problems compares the Tenants with their Secrets, PostgreSQL and Milvus, and
-// says where they differ; "" when nowhere. Every Tenant is of policy Delete.
-func (f *fleet) problems(tb testing.TB, places func(context.Context) ([]tenant.Placement, error)) string {
+// says where they differ; "" when nowhere. Places that were left are emptied a while later, for
+// readers of the past: that is done now.
+func problems(tb testing.TB, i *installation.Installation) string {
 	tb.Helper()
 	ctx := tb.Context()
 	var tenants v1alpha1.TenantList
 	var secrets corev1.SecretList
-	if err := f.List(ctx, &tenants, client.InNamespace(f.ns)); err != nil {
+	if err := i.List(ctx, &tenants, client.InNamespace(i.Namespace)); err != nil {
 		return err.Error()
 	}
-	if err := f.List(ctx, &secrets, client.InNamespace(f.ns)); err != nil {
+	if err := i.List(ctx, &secrets, client.InNamespace(i.Namespace)); err != nil {
 		return err.Error()
 	}
-	rows, err := f.rows(ctx)
+	rows, err := rowsOf(ctx, i)
 	if err != nil {
 		return err.Error()
 	}
-	there, err := places(ctx)
+	there, err := places(ctx, i)
 	if err != nil {
 		return err.Error()
 	}
 	var out []string
 	owned := map[string]corev1.Secret{}
-	for i := range secrets.Items {
-		owned[secrets.Items[i].Name] = secrets.Items[i]
+	for n := range secrets.Items {
+		owned[secrets.Items[n].Name] = secrets.Items[n]
 	}
 	expected := map[tenant.Placement]bool{}
-	for i := range tenants.Items {
-		t := &tenants.Items[i]
+	for n := range tenants.Items {
+		t := &tenants.Items[n]
 		row, ok := rows[string(t.UID)]
 		delete(rows, string(t.UID))
 		if !ok {
@@ -66,7 +69,7 @@ func (f *fleet) problems(tb testing.TB, places func(context.Context) ([]tenant.P
 			continue
 		}
 		expected[tenant.Placement{Collection: row.Collection, Partition: row.Partition, Shared: row.Shared}] = true
-		out = append(out, f.compare(ctx, t, row, owned)...)
+		out = append(out, compare(ctx, i, t, row, owned)...)
 	}
 	for _, row := range rows {
 		out = append(out, fmt.Sprintf("a row of no Tenant: %+v", row))
@@ -88,8 +91,8 @@ func (f *fleet) problems(tb testing.TB, places func(context.Context) ([]tenant.P
 	return strings.Join(out, "; ")
 }
 
-func (f *fleet) rows(ctx context.Context) (map[string]stored, error) {
-	rows, err := f.owner.Query(ctx, `select t.resource::text, t.name, t.state, t.deletion_policy, q.memories,
+func rowsOf(ctx context.Context, i *installation.Installation) (map[string]stored, error) {
+	rows, err := i.Owner.Query(ctx, `select t.resource::text, t.name, t.state, t.deletion_policy, q.memories,
 		array(select name from users u where u.tenant_id = t.id and u.active order by name),
 		coalesce(p.collection, ''), coalesce(p.partition, ''), coalesce(p.shared, false),
 		exists (select from fills f where f.tenant_id = t.id),
@@ -107,7 +110,7 @@ func (f *fleet) rows(ctx context.Context) (map[string]stored, error) {
 }
 
 // compare takes the Tenant's Secrets out of owned.
-func (f *fleet) compare(ctx context.Context, t *v1alpha1.Tenant, row stored, owned map[string]corev1.Secret) (out []string) {
+func compare(ctx context.Context, i *installation.Installation, t *v1alpha1.Tenant, row stored, owned map[string]corev1.Secret) (out []string) {
 	differs := func(format string, args ...any) { out = append(out, t.Name+": "+fmt.Sprintf(format, args...)) }
 	if !t.DeletionTimestamp.IsZero() {
 		differs("is still being deleted")
@@ -128,7 +131,7 @@ func (f *fleet) compare(ctx context.Context, t *v1alpha1.Tenant, row stored, own
 		case !metav1.IsControlledBy(&secret, t):
 			differs("Secret %s is another's", name)
 		}
-		who, err := f.db.Identify(ctx, tenant.HashSecret(string(secret.Data[v1alpha1.SecretToken])))
+		who, err := i.DB.Identify(ctx, tenant.HashSecret(string(secret.Data[v1alpha1.SecretToken])))
 		if err != nil || who.UserName != u.Name || who.Tenant != tenant.ID(t.UID) {
 			differs("the token of %s is %s's (%v)", u.Name, who.UserName, err)
 		}
@@ -148,16 +151,47 @@ func (f *fleet) compare(ctx context.Context, t *v1alpha1.Tenant, row stored, own
 	return out
 }
 
-// look returns how the fleet's places in Milvus are listed. Places that are
-// left are emptied a while later, for readers of the past: that is done now.
-func (f *fleet) look(tb testing.TB) func(context.Context) ([]tenant.Placement, error) {
-	tb.Helper()
-	inside := milvustest.Open(tb)
-	return func(ctx context.Context) ([]tenant.Placement, error) {
-		if _, err := f.owner.Exec(ctx, `update river_job set scheduled_at = now(), state = 'available'
-			where kind = 'index.empty' and state = 'scheduled'`); err != nil {
-			return nil, err
+// places lists the installation's places in Milvus.
+func places(ctx context.Context, i *installation.Installation) ([]tenant.Placement, error) {
+	if _, err := i.Owner.Exec(ctx, `update river_job set scheduled_at = now(), state = 'available'
+		where kind = 'index.empty' and state = 'scheduled'`); err != nil {
+		return nil, err
+	}
+	inside, err := milvustest.Connect(ctx, i.Milvus)
+	if err != nil {
+		return nil, err
+	}
+	defer inside.Close()
+	return milvustest.Places(ctx, inside, i.Prefix())
+}
+
+// seesOrphans shows that what the tests here end with can fail.
+func seesOrphans(t *testing.T, i *installation.Installation) {
+	t.Helper()
+	for what, place := range map[string]func(){
+		"a Secret of no user": func() {
+			i.MustCreate(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: i.Namespace, Name: "t0-nobody-access"}})
+		},
+		"a partition of no tenant": func() {
+			stray := tenant.Placement{Collection: i.Prefix() + "32_1", Partition: "stray"}
+			if _, err := i.Index.Ensure(t.Context(), tenant.Place{Placement: stray}); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"a row of no Tenant": func() {
+			if _, err := i.DB.Apply(t.Context(), tenanttest.NewSpec()); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"tokens are valid": func() {
+			if _, err := i.Owner.Exec(t.Context(), "update tokens set expires_at = now()"); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		place()
+		if found := problems(t, i); !strings.Contains(found, what) {
+			t.Errorf("the check does not see %s: %q", what, found)
 		}
-		return milvustest.Places(ctx, inside, f.prefix())
 	}
 }

@@ -1,4 +1,4 @@
-package fleet_test
+package scale_test
 
 import (
 	"fmt"
@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/mnemo-dev/mnemo/api/v1alpha1"
+	"github.com/mnemo-dev/mnemo/internal/testkit/installation"
 )
 
 const (
@@ -31,7 +32,8 @@ func TestKilledAtAnyMoment(t *testing.T) {
 		kills = n
 	}
 	t.Logf("seed %d, %d kills", chaosSeed, kills)
-	f := newFleet(t)
+	i := installation.New(t, installation.Options{})
+	i.Serve(t) // it works on the jobs
 	stop := make(chan struct{})
 	var wait sync.WaitGroup
 	changes := 0
@@ -42,58 +44,53 @@ func TestKilledAtAnyMoment(t *testing.T) {
 			case <-stop:
 				return
 			case <-pause.C:
-				f.change(t, r)
+				change(t, i, r)
 				changes++
 			}
 		}
 	})
 	r := rand.New(rand.NewPCG(chaosSeed, 2))
 	for range kills {
-		o := f.start(t)
+		o := i.Operate(t)
 		select {
 		case <-time.After(time.Duration(100+r.IntN(2400)) * time.Millisecond):
-		case <-o.ended:
-			t.Errorf("the operator ended by itself:\n%s", o.log)
+		case <-o.Ended:
+			t.Errorf("the operator ended by itself:\n%s", o.Log())
 		}
-		o.kill()
+		o.Kill()
 	}
 	close(stop)
 	wait.Wait()
-	o := f.start(t)
-	look := f.look(t)
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("the last operator's log:\n%.8000s", o.log)
-		}
-	})
-	eventually(t, patience, func() string { return f.problems(t, look) })
+	i.Operate(t)
+	installation.Eventually(t, installation.Patience, func() string { return problems(t, i) })
 	var left v1alpha1.TenantList
-	if err := f.List(t.Context(), &left, client.InNamespace(f.ns)); err != nil || len(left.Items) == 0 {
+	if err := i.List(t.Context(), &left, client.InNamespace(i.Namespace)); err != nil || len(left.Items) == 0 {
 		t.Errorf("%d Tenants are left (%v): the end shows nothing", len(left.Items), err)
 	}
 	t.Logf("%d changes, %d Tenants in the end", changes, len(left.Items))
+	seesOrphans(t, i)
 }
 
 // change makes, changes or deletes a Tenant. Who is refused, because of the
 // operator's own writes or a deletion under way, has changed nothing.
-func (f *fleet) change(t *testing.T, r *rand.Rand) {
+func change(t *testing.T, i *installation.Installation, r *rand.Rand) {
 	t.Helper()
-	tn := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Namespace: f.ns, Name: fmt.Sprint("t", r.IntN(chaosNames))}}
-	if f.Get(t.Context(), client.ObjectKeyFromObject(tn), tn) != nil {
+	tn := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Namespace: i.Namespace, Name: fmt.Sprint("t", r.IntN(chaosNames))}}
+	if i.Get(t.Context(), client.ObjectKeyFromObject(tn), tn) != nil {
 		tn.Spec.DeletionPolicy = v1alpha1.Delete
-		f.vary(tn, r)
-		_ = f.Create(t.Context(), tn)
+		vary(tn, r)
+		_ = i.Create(t.Context(), tn)
 		return
 	}
 	if r.IntN(4) == 0 {
-		_ = f.Delete(t.Context(), tn)
+		_ = i.Delete(t.Context(), tn)
 		return
 	}
-	f.vary(tn, r)
-	_ = f.Update(t.Context(), tn)
+	vary(tn, r)
+	_ = i.Update(t.Context(), tn)
 }
 
-func (f *fleet) vary(tn *v1alpha1.Tenant, r *rand.Rand) {
+func vary(tn *v1alpha1.Tenant, r *rand.Rand) {
 	tn.Spec.Quota.Memories = new(r.Int64N(1000))
 	tn.Spec.Isolation = v1alpha1.Partition
 	if r.IntN(4) == 0 {
