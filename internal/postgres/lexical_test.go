@@ -219,7 +219,9 @@ func TestLexicalUsesTheIndex(t *testing.T) {
 	if b.ownerOf(t, unit) != want {
 		t.Errorf("found unit %d, not the gazelle", unit)
 	}
-	if words < 2 || tables > 0 {
+	// Once a table may be scanned: to count the user's units, when the planner
+	// finds that cheaper, which differs from one vacuum to the next.
+	if words < 2 || tables > 1 {
 		t.Errorf("the search scanned the index of words %d times and tables %d times", words, tables)
 	}
 }
