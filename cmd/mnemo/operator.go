@@ -34,7 +34,7 @@ type operatorCommand struct {
 
 // operatorGarbagePercent is how much garbage may be held beside what is in use.
 // Most of that is Tenants and Secrets that stay, and little is made anew.
-const operatorGarbagePercent = 30
+const operatorGarbagePercent = 70
 
 // Run reconciles Tenants until the context ends.
 func (c *operatorCommand) Run(ctx context.Context, log *slog.Logger) error {

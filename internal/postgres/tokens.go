@@ -35,10 +35,11 @@ func (d *DB) Install(ctx context.Context, id tenant.ID, user string, c tenant.Cr
 		if err == nil && installed == 0 {
 			err = fault.New(fault.Conflict, "generation %d of the token of user %s is not above the newest", c.Generation, user)
 		}
-		if err != nil || password == nil {
+		if err != nil || password == nil || c.Generation == 1 {
 			return err
 		}
-		// What was given to programs under the old password ends with it.
+		// What was given to programs under the old password ends with it; under
+		// the first there was none.
 		return q.NotifyUser(ctx, db.NotifyUserParams{TenantID: string(id), UserID: userID})
 	})
 	if err != nil {
