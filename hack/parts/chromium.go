@@ -129,6 +129,9 @@ func fillChromium(ctx context.Context, dir string) error {
 	if err := os.WriteFile(filepath.Join(dir, "chromium"), []byte(chromiumScript), 0o755); err != nil {
 		return fmt.Errorf("write start script: %w", err)
 	}
+	if err := runIn(ctx, dir, []string{filepath.Join(dir, "chromium"), "--version"}); err != nil {
+		return fmt.Errorf("the unpacked Chromium does not run: install chromium with apt-get as root instead: %w", err)
+	}
 	return os.RemoveAll(work)
 }
 
@@ -145,7 +148,7 @@ const fontsConf = `<?xml version="1.0"?>
 // chromiumScript starts the program with the libraries beside it.
 const chromiumScript = `#!/bin/sh
 here=$(cd "$(dirname "$0")" && pwd)
-libraries=$(find "$here/root/usr/lib" "$here/root/lib" -maxdepth 1 -type d -name '*-linux-gnu*' 2>/dev/null | tr '\n' ':')
+libraries=$(find "$here/root" -name '*.so*' -printf '%h\n' | sort -u | tr '\n' ':')
 LD_LIBRARY_PATH="$libraries$LD_LIBRARY_PATH" FONTCONFIG_FILE="$here/fonts.conf" exec "$here/root/usr/lib/chromium/chromium" "$@"
 `
 
