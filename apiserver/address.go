@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"bytes"
 	"net"
 	"net/netip"
 	"strings"
@@ -9,14 +10,16 @@ import (
 )
 
 // address is where a request comes from: the last address on its way that is
-// not a proxy of ours. Of IPv6 it is the network, which one person may own.
+// not a proxy of ours, each of which adds to the header or adds a line of it.
+// Of IPv6 it is the network, which one person may own.
 func (s *Server) address(c *fiber.Ctx) string {
 	addr, err := netip.ParseAddr(c.Context().RemoteIP().String())
 	if err != nil {
 		return ""
 	}
 	addr = addr.Unmap()
-	hops := strings.Split(c.Get(fiber.HeaderXForwardedFor), ",")
+	lines := c.Request().Header.PeekAll(fiber.HeaderXForwardedFor)
+	hops := strings.Split(string(bytes.Join(lines, []byte(","))), ",")
 	for i := len(hops) - 1; i >= 0 && s.trusts(addr); i-- {
 		hop := strings.TrimSpace(hops[i])
 		if host, _, err := net.SplitHostPort(hop); err == nil {

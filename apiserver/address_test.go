@@ -14,20 +14,23 @@ func TestAddress(t *testing.T) {
 	trusted := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("0.0.0.0/32")}
 	for name, tt := range map[string]struct {
 		trusted   []netip.Prefix
-		forwarded string
+		forwarded []string
 		want      string
 	}{
-		"nobody in front":        {nil, "1.2.3.4", "0.0.0.0"},
-		"a proxy":                {trusted, "1.2.3.4", "1.2.3.4"},
-		"two proxies":            {trusted, "1.2.3.4, 10.1.1.1", "1.2.3.4"},
-		"a lie":                  {trusted, "9.9.9.9, 1.2.3.4", "1.2.3.4"},
-		"a port":                 {trusted, "1.2.3.4:555", "1.2.3.4"},
-		"nonsense":               {trusted, "unknown", "0.0.0.0"},
-		"a network of one house": {trusted, "2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"},
+		"nobody in front":        {nil, []string{"1.2.3.4"}, "0.0.0.0"},
+		"a proxy":                {trusted, []string{"1.2.3.4"}, "1.2.3.4"},
+		"two proxies":            {trusted, []string{"1.2.3.4, 10.1.1.1"}, "1.2.3.4"},
+		"a lie":                  {trusted, []string{"9.9.9.9, 1.2.3.4"}, "1.2.3.4"},
+		"a lie in its own line":  {trusted, []string{"9.9.9.9", "1.2.3.4"}, "1.2.3.4"},
+		"a port":                 {trusted, []string{"1.2.3.4:555"}, "1.2.3.4"},
+		"nonsense":               {trusted, []string{"unknown"}, "0.0.0.0"},
+		"a network of one house": {trusted, []string{"2001:db8:1:2:3:4:5:6"}, "2001:db8:1:2::/64"},
 	} {
 		app := fiber.New()
 		c := app.AcquireCtx(&fasthttp.RequestCtx{}) // from 0.0.0.0
-		c.Request().Header.Set("X-Forwarded-For", tt.forwarded)
+		for _, line := range tt.forwarded {
+			c.Request().Header.Add("X-Forwarded-For", line)
+		}
 		s := &Server{Config: Config{TrustedProxies: tt.trusted}}
 		if got := s.address(c); got != tt.want {
 			t.Errorf("%s: address %s, want %s", name, got, tt.want)

@@ -64,10 +64,10 @@ func (s *Server) getConversation(ctx context.Context, who tenant.Identity, in *g
 	out := conversationBody{
 		ID: c.ID, Title: c.Title, Messages: make([]chatMessageBody, len(messages)), Total: len(messages),
 		PlatformConversationID: c.ExternalID, SourceID: c.Platform, TokenCount: c.TokenCount,
-		Status: string(c.Status), CreatedAt: stamp(c.CreatedAt), UpdatedAt: stamp(c.UpdatedAt),
+		Status: string(c.Status), CreatedAt: chat.Stamp(c.CreatedAt), UpdatedAt: chat.Stamp(c.UpdatedAt),
 	}
 	for i, m := range messages {
-		out.Messages[i] = chatMessageBody{Index: m.Index, Sender: string(m.Sender), Text: m.Text, Timestamp: stamp(m.CreatedAt)}
+		out.Messages[i] = chatMessageBody{Index: m.Index, Sender: string(m.Sender), Text: m.Text, Timestamp: chat.Stamp(m.CreatedAt)}
 	}
 	return &getConversationOutput{Body: out}, nil
 }
@@ -173,7 +173,7 @@ func (s *Server) listConversations(ctx context.Context, who tenant.Identity, in 
 		Total: total, TotalPages: (total + size - 1) / size}
 	for i, c := range list {
 		out.Items[i] = conversationSummaryBody{ID: c.ID, Title: c.Title, Platform: c.Platform, MessageCount: c.MessageCount,
-			TokenCount: c.TokenCount, CreatedAt: stamp(c.CreatedAt), UpdatedAt: stamp(c.UpdatedAt), Pinned: c.Pinned, Status: string(c.Status)}
+			TokenCount: c.TokenCount, CreatedAt: chat.Stamp(c.CreatedAt), UpdatedAt: chat.Stamp(c.UpdatedAt), Pinned: c.Pinned, Status: string(c.Status)}
 	}
 	return &listConversationsOutput{Body: out}, nil
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/mnemo-dev/mnemo/internal/chat"
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/memory"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
@@ -140,7 +141,7 @@ func (s *Server) listVersions(ctx context.Context, who tenant.Identity, in *list
 	}
 	out := memoryVersionsBody{MemoryID: in.MemoryID, Versions: make([]memoryVersionBody, len(list))}
 	for i, v := range list {
-		out.Versions[i] = memoryVersionBody{Version: v.Version, Text: v.Text, CreatedAt: stamp(v.CreatedAt)}
+		out.Versions[i] = memoryVersionBody{Version: v.Version, Text: v.Text, CreatedAt: chat.Stamp(v.CreatedAt)}
 	}
 	if more {
 		out.NextSkip = skip + len(list)

@@ -46,8 +46,8 @@ func (h *house) doesOnce(t *testing.T, s realStores) {
 			t.Errorf("%s: %d %s, then %d %s", r.path, first.status, first.body, again.status, again.body)
 		}
 		other := send(alice, r.path, r.other, "k-1")
-		if other.status != 409 || !strings.Contains(other.body, "Idempotency-Key") {
-			t.Errorf("%s, another body: %d %s", r.path, other.status, other.body)
+		if other.status != 409 || !strings.Contains(other.body, "idempotency key") {
+			t.Errorf("%s, another request: %d %s", r.path, other.status, other.body)
 		}
 		// Another user's key is another key.
 		if theirs := send(bob, r.path, r.other, "k-1"); theirs.status != 200 {

@@ -38,13 +38,13 @@ func newImportBody(i chat.Import) importBody {
 	out := importBody{
 		ImportID: i.ID, Platform: i.Platform, Status: string(i.Status), Total: i.Total, Imported: i.Imported, Updated: i.Updated,
 		Skipped: i.Skipped, Blocked: i.Blocked, Failed: i.Failed, Errors: make([]importErrorBody, len(i.Errors)),
-		StartedAt: stamp(i.StartedAt), Unchanged: i.Unchanged, Indexed: i.Indexed, Warnings: orEmpty(i.Warnings),
+		StartedAt: chat.Stamp(i.StartedAt), Unchanged: i.Unchanged, Indexed: i.Indexed, Warnings: orEmpty(i.Warnings),
 	}
 	for n, e := range i.Errors {
 		out.Errors[n] = importErrorBody(e)
 	}
 	if !i.FinishedAt.IsZero() {
-		finished := stamp(i.FinishedAt)
+		finished := chat.Stamp(i.FinishedAt)
 		out.FinishedAt = &finished
 	}
 	return out

@@ -92,7 +92,7 @@ func (s *Server) ingestConversation(ctx context.Context, who tenant.Identity, in
 		Platform: cmp.Or(stored.Platform, input.Platform, chat.DefaultPlatform),
 		Conversation: ingestedConversation{
 			ID: stored.ID, PlatformConversationID: cmp.Or(stored.ExternalID, *c.ID), Title: cmp.Or(stored.Title, *c.Title),
-			UpdatedAt: stamp(stored.UpdatedAt), MessageCount: stored.MessageCount, Status: "queued",
+			UpdatedAt: chat.Stamp(stored.UpdatedAt), MessageCount: stored.MessageCount, Status: "queued",
 		},
 	}}, nil
 }

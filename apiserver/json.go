@@ -8,7 +8,6 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -22,7 +21,7 @@ func decodeJSON(data []byte, v any) error {
 	if !utf8.Valid(data) {
 		return errors.New("the body must be valid UTF-8")
 	}
-	data, err := unmarshal(data, v)
+	err := json.Unmarshal(data, v)
 	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		given, _, _ := strings.Cut(e.Value, " ")
 		if e.Field == "" {
@@ -67,6 +66,42 @@ func article(jsonType string) string {
 	default:
 		return "a " + jsonType
 	}
+}
+
+// integer is a whole number as JSON may write it: 1, 1.0 and 1e0 are.
+type integer int
+
+// UnmarshalJSON is an error that names the field, as encoding/json's own is.
+func (n *integer) UnmarshalJSON(data []byte) error {
+	f, err := strconv.ParseFloat(string(data), 64)
+	if err != nil || f != math.Trunc(f) || math.Abs(f) >= 1<<53 {
+		return &json.UnmarshalTypeError{Value: jsonType(data), Type: reflect.TypeFor[int]()}
+	}
+	*n = integer(f)
+	return nil
+}
+
+// jsonType names what kind of JSON value a valid one is.
+func jsonType(data []byte) string {
+	switch data[0] {
+	case '{':
+		return "object"
+	case '[':
+		return "array"
+	case '"':
+		return "string"
+	case 't', 'f':
+		return "bool"
+	case 'n':
+		return "null"
+	default:
+		return "number"
+	}
+}
+
+// Schema describes it for huma, which looks for bounds beside it.
+func (integer) Schema(huma.Registry) *huma.Schema {
+	return &huma.Schema{Type: huma.TypeInteger, Format: "int64"}
 }
 
 // bucketID is a bucketId as clients send it: an integer, a string that holds
@@ -123,9 +158,6 @@ func (b bucketID) value(f *fault.Fields, field string) int64 {
 
 // noBucket is an id that no bucket has.
 const noBucket = -1
-
-// stamp writes a time as every answer does: RFC 3339, UTC, milliseconds.
-func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
 
 // orEmpty returns a list that is not written as null.
 func orEmpty[T any](list []T) []T {

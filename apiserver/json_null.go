@@ -3,7 +3,6 @@ package apiserver
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"reflect"
 	"strings"
 
@@ -17,45 +16,97 @@ func refuseNulls(data []byte, v any) error {
 	if !bytes.Contains(data, []byte("null")) {
 		return nil
 	}
-	var document any
-	if err := json.Unmarshal(data, &document); err != nil {
-		return err //nolint:wrapcheck // it was read before
-	}
-	if at, item := nullItem(reflect.TypeOf(v), document, ""); item != nil {
-		return fault.New(fault.Invalid, "%s takes %s, not null", at, takes(item))
+	if at, item := nullItem(data, reflect.TypeOf(v)); item != nil {
+		return fault.New(fault.Invalid, "%s takes %s, not null", pathTo(data, int64(at)+1), takes(item))
 	}
 	return nil
 }
 
-// nullItem finds the first null in a list, and what should be there.
-func nullItem(t reflect.Type, v any, at string) (string, reflect.Type) {
-	for t.Kind() == reflect.Pointer {
+// level is an object or a list around a place in a document.
+type level struct {
+	t      reflect.Type // what it is read into; nil when nobody reads it
+	object bool
+}
+
+// nullItem finds the first null in a list, and what should be there, in a
+// document that was read into the type before. It goes over the bytes: a second
+// document in memory may take thirty times the first.
+func nullItem(data []byte, t reflect.Type) (at int, item reflect.Type) {
+	var around []level
+	next, key := t, false // what the next value is read into; whether a member's name is next
+	for i := 0; i < len(data); i++ {
+		switch data[i] {
+		case '"':
+			end := stringEnd(data, i)
+			if key {
+				next, key = member(around[len(around)-1].t, data[i:end]), false
+			}
+			i = end - 1
+		case '{', '[':
+			l := level{t: dereferenced(next), object: data[i] == '{'}
+			around = append(around, l)
+			if key = l.object; !key {
+				next = element(l.t)
+			}
+		case '}', ']':
+			around, key = around[:len(around)-1], false
+		case ',':
+			l := around[len(around)-1]
+			if key = l.object; !key {
+				next = element(l.t)
+			}
+		case 'n': // of null, as no other word has one
+			if len(around) > 0 && !around[len(around)-1].object && next != nil {
+				return i, next
+			}
+			i += len("ull")
+		}
+	}
+	return 0, nil
+}
+
+// stringEnd returns the offset after the string that begins at from.
+func stringEnd(data []byte, from int) int {
+	for i := from + 1; i < len(data); i++ {
+		switch data[i] {
+		case '\\':
+			i++
+		case '"':
+			return i + 1
+		}
+	}
+	return len(data)
+}
+
+func dereferenced(t reflect.Type) reflect.Type {
+	for t != nil && t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	switch v := v.(type) {
-	case []any:
-		if t.Kind() != reflect.Slice {
-			return "", nil
-		}
-		for i, item := range v {
-			here := fmt.Sprintf("%s[%d]", at, i)
-			if item == nil {
-				return here, t.Elem()
-			}
-			if found, item := nullItem(t.Elem(), item, here); item != nil {
-				return found, item
-			}
-		}
-	case map[string]any:
-		if t.Kind() != reflect.Struct {
-			return "", nil
-		}
-		for i := range t.NumField() {
-			name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
-			if found, item := nullItem(t.Field(i).Type, v[name], strings.TrimPrefix(at+"."+name, ".")); item != nil {
-				return found, item
-			}
+	return t
+}
+
+// element is the type of a list's items, nil for what is not a list.
+func element(t reflect.Type) reflect.Type {
+	if t == nil || t.Kind() != reflect.Slice {
+		return nil
+	}
+	return t.Elem()
+}
+
+// member is the type that a member is read into, nil for one nobody reads.
+func member(t reflect.Type, quoted []byte) reflect.Type {
+	if t == nil || t.Kind() != reflect.Struct {
+		return nil
+	}
+	name := string(quoted[1 : len(quoted)-1])
+	if strings.Contains(name, `\`) && json.Unmarshal(quoted, &name) != nil {
+		return nil
+	}
+	for i := range t.NumField() {
+		tag, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+		if tag != "" && strings.EqualFold(tag, name) { // as encoding/json does
+			return t.Field(i).Type
 		}
 	}
-	return "", nil
+	return nil
 }

@@ -3,9 +3,7 @@ package apiserver
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 )
@@ -78,25 +76,6 @@ func (p places) String() string {
 	return out.String()
 }
 
-// wholeNumber returns the document with the number that ends at the offset
-// written as an integer, if it is one: 1.0 and 1e2 are integers in JSON.
-func wholeNumber(data []byte, value string, offset int64) ([]byte, bool) {
-	literal, ok := strings.CutPrefix(value, "number ")
-	from := offset - int64(len(literal))
-	if !ok || from < 0 || offset > int64(len(data)) || string(data[from:offset]) != literal {
-		return nil, false
-	}
-	n, err := strconv.ParseFloat(literal, 64)
-	if err != nil || n != math.Trunc(n) || math.Abs(n) >= 1<<53 {
-		return nil, false
-	}
-	integer := strconv.FormatInt(int64(n), 10)
-	if integer == literal {
-		return nil, false
-	}
-	return bytes.Join([][]byte{data[:from], []byte(integer), data[offset:]}, nil), true
-}
-
 // loneSurrogate returns the offset of the first \ud800 to \udfff that is not
 // half of a pair: it stands for no character. -1 when there is none.
 func loneSurrogate(data []byte) int {
@@ -126,20 +105,4 @@ func surrogate(data []byte, at int) int64 {
 		return -1
 	}
 	return int64(unit)
-}
-
-// unmarshal is json.Unmarshal that takes 1.0 for an integer.
-func unmarshal(data []byte, v any) ([]byte, error) {
-	for {
-		err := json.Unmarshal(data, v)
-		e, ok := errors.AsType[*json.UnmarshalTypeError](err)
-		if !ok {
-			return data, err
-		}
-		whole, ok := wholeNumber(data, e.Value, e.Offset)
-		if !ok {
-			return data, err
-		}
-		data = whole
-	}
 }

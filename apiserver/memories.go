@@ -8,6 +8,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/mnemo-dev/mnemo/internal/chat"
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/memory"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
@@ -139,7 +140,7 @@ func (s *Server) listMemories(ctx context.Context, who tenant.Identity, in *list
 
 func bodyOf(m memory.Memory) memoryBody {
 	return memoryBody{ID: m.ID, Text: m.Text, Metadata: memoryMetadataBody{
-		Text: m.Text, CreatedAt: stamp(m.CreatedAt), BucketID: m.BucketID, BucketName: m.BucketName,
+		Text: m.Text, CreatedAt: chat.Stamp(m.CreatedAt), BucketID: m.BucketID, BucketName: m.BucketName,
 	}}
 }
 
@@ -183,7 +184,7 @@ func (s *Server) getMemory(ctx context.Context, who tenant.Identity, in *memoryI
 	}
 	b := bodyOf(m)
 	return &getMemoryOutput{Body: fullMemoryBody{ID: b.ID, Text: b.Text, Metadata: b.Metadata,
-		Version: m.Version, Source: m.Source, UpdatedAt: stamp(m.UpdatedAt)}}, nil
+		Version: m.Version, Source: m.Source, UpdatedAt: chat.Stamp(m.UpdatedAt)}}, nil
 }
 
 type confirmationOutput struct {

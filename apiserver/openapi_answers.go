@@ -38,7 +38,7 @@ var answers = map[int]sharedAnswer{
 var commonRefusals = map[int]string{
 	http.StatusBadRequest: "text is required and must not be blank",
 	http.StatusNotFound:   "no memory has this memoryId",
-	http.StatusConflict:   "this Idempotency-Key was used for another body within the last 24 hours; use a new key for a new request",
+	http.StatusConflict:   "this idempotency key was used for another request within the last 24 hours; use a new key for a new request",
 }
 
 // sharedAnswers are the answers as components of the OpenAPI file.

@@ -192,7 +192,7 @@ func recollectionOf(r chat.Recollection, took string) recollectionBody {
 	for i, source := range r.Sources {
 		out.Sources[i] = recallSourceBody{
 			ConversationID: source.Conversation.ID, ConversationTitle: source.Conversation.Title, MessageID: source.Message.ExternalID,
-			Date: stamp(source.Message.CreatedAt), RelevanceScore: source.Score,
+			Date: chat.Stamp(source.Message.CreatedAt), RelevanceScore: source.Score,
 		}
 	}
 	return out

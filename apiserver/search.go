@@ -11,13 +11,13 @@ import (
 
 type searchInput struct {
 	Body struct {
-		Query         string  `json:"query" minLength:"1" doc:"What to look for, in words of your own."`
-		Limit         *int    `json:"limit,omitempty" minimum:"1" maximum:"100" doc:"How many passages; 20 when absent."`
-		Provider      *string `json:"provider,omitempty" doc:"The platform, or all."`
-		ContextChunks *int    `json:"contextChunks,omitempty" minimum:"0" maximum:"20" doc:"How many messages of context on either side; 4 when absent."`
-		SkipRerank    *bool   `json:"skipRerank,omitempty" doc:"Accepted for older clients."`
-		DateFrom      *string `json:"dateFrom,omitempty" doc:"Conversations created at or after: an ISO 8601 date or time."`
-		DateTo        *string `json:"dateTo,omitempty" doc:"Conversations created at or before: an ISO 8601 time, or a date for the whole day."`
+		Query         string   `json:"query" minLength:"1" doc:"What to look for, in words of your own."`
+		Limit         *integer `json:"limit,omitempty" minimum:"1" maximum:"100" doc:"How many passages; 20 when absent."`
+		Provider      *string  `json:"provider,omitempty" doc:"The platform, or all."`
+		ContextChunks *integer `json:"contextChunks,omitempty" minimum:"0" maximum:"20" doc:"How many messages of context on either side; 4 when absent."`
+		SkipRerank    *bool    `json:"skipRerank,omitempty" doc:"Accepted for older clients."`
+		DateFrom      *string  `json:"dateFrom,omitempty" doc:"Conversations created at or after: an ISO 8601 date or time."`
+		DateTo        *string  `json:"dateTo,omitempty" doc:"Conversations created at or before: an ISO 8601 time, or a date for the whole day."`
 	} `nameHint:"SearchRequest"`
 }
 
@@ -66,8 +66,8 @@ func (s *Server) searchConversations(ctx context.Context, who tenant.Identity, i
 	var p params
 	name := value(in.Body.Provider, chat.AllPlatforms)
 	input := chat.SearchInput{
-		Query: in.Body.Query, Limit: value(in.Body.Limit, chat.DefaultResults),
-		Platform: provider(name), Around: value(in.Body.ContextChunks, chat.DefaultAround),
+		Query: in.Body.Query, Limit: int(value(in.Body.Limit, chat.DefaultResults)),
+		Platform: provider(name), Around: int(value(in.Body.ContextChunks, chat.DefaultAround)),
 		From: p.from("dateFrom", value(in.Body.DateFrom, "")), To: p.to("dateTo", value(in.Body.DateTo, "")),
 	}
 	if err := fault.Join(p.Err(), input.Validate()); err != nil {
@@ -88,11 +88,11 @@ func (s *Server) searchConversations(ctx context.Context, who tenant.Identity, i
 func resultOf(r chat.SearchResult) searchResultBody {
 	out := searchResultBody{
 		ConversationID: r.Conversation.ID, Title: r.Conversation.Title, Text: r.Text, Score: r.Score,
-		Timestamp: stamp(r.Message.CreatedAt), Sender: string(r.Message.Sender), MessageIndex: r.Message.Index,
+		Timestamp: chat.Stamp(r.Message.CreatedAt), Sender: string(r.Message.Sender), MessageIndex: r.Message.Index,
 		Context: make([]contextMessageBody, len(r.Context)),
 	}
 	for i, m := range r.Context {
-		out.Context[i] = contextMessageBody{Text: m.Text, Sender: string(m.Sender), Timestamp: stamp(m.CreatedAt)}
+		out.Context[i] = contextMessageBody{Text: m.Text, Sender: string(m.Sender), Timestamp: chat.Stamp(m.CreatedAt)}
 	}
 	return out
 }

@@ -129,7 +129,7 @@ func (e *Endpoint) recall(ctx context.Context, c call, in recallIn) (recallOut, 
 	out := recallOut{Content: r.Content, Sources: make([]sourceOut, len(r.Sources)), TokenCount: r.Tokens, Model: r.Model, Degraded: degraded}
 	for i, s := range r.Sources {
 		out.Sources[i] = sourceOut{ConversationID: s.Conversation.ID, ConversationTitle: s.Conversation.Title,
-			MessageIndex: s.Message.Index, Date: stamp(s.Message.CreatedAt), RelevanceScore: s.Score}
+			MessageIndex: s.Message.Index, Date: chat.Stamp(s.Message.CreatedAt), RelevanceScore: s.Score}
 	}
 	return out, nil
 }
@@ -202,7 +202,7 @@ func passageOf(r chat.SearchResult) passageOut {
 }
 
 func messageOf(m chat.Message) messageOut {
-	return messageOut{Index: m.Index, Sender: string(m.Sender), Timestamp: stamp(m.CreatedAt), Text: m.Text}
+	return messageOut{Index: m.Index, Sender: string(m.Sender), Timestamp: chat.Stamp(m.CreatedAt), Text: m.Text}
 }
 
 // platform reads a platform's name; all of them have none.

@@ -5,10 +5,10 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
+	"github.com/mnemo-dev/mnemo/internal/chat"
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/memory"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
@@ -185,7 +185,7 @@ func (e *Endpoint) update(ctx context.Context, c call, in updateIn) (updateOut, 
 func memoriesOut(list []memory.Memory) []memoryOut {
 	out := make([]memoryOut, len(list))
 	for i, m := range list {
-		out[i] = memoryOut{MemoryID: m.ID, Text: m.Text, BucketID: strconv.FormatInt(m.BucketID, 10), BucketName: m.BucketName, CreatedAt: stamp(m.CreatedAt)}
+		out[i] = memoryOut{MemoryID: m.ID, Text: m.Text, BucketID: strconv.FormatInt(m.BucketID, 10), BucketName: m.BucketName, CreatedAt: chat.Stamp(m.CreatedAt)}
 	}
 	return out
 }
@@ -217,6 +217,3 @@ func (i id) bucket(f *fault.Fields) int64 {
 	}
 	return n
 }
-
-// stamp writes a time as every answer does: RFC 3339, UTC, milliseconds.
-func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }

@@ -83,7 +83,7 @@ func (e *Endpoint) read(ctx context.Context, c call, in readIn) (readOut, error)
 	}
 	out := readOut{
 		ConversationID: conversation.ID, Title: conversation.Title, Platform: conversation.Platform, Status: string(conversation.Status),
-		CreatedAt: stamp(conversation.CreatedAt), UpdatedAt: stamp(conversation.UpdatedAt), MessageCount: len(messages),
+		CreatedAt: chat.Stamp(conversation.CreatedAt), UpdatedAt: chat.Stamp(conversation.UpdatedAt), MessageCount: len(messages),
 	}
 	var next *place
 	out.Messages, next = e.page(messages, from, budget(in.MaxTokens, readTokens))

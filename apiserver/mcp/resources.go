@@ -65,7 +65,7 @@ func (e *Endpoint) resources(c caller, req sdk.Request) (*sdk.ListResourcesResul
 		out.Resources[i] = &sdk.Resource{
 			URI: address(found.ID, nil), Name: title, Title: title, MIMEType: markdown,
 			Description: fmt.Sprintf("%s, %s, %d messages", found.Platform, found.CreatedAt.UTC().Format("2006-01-02"), found.MessageCount),
-			Annotations: &sdk.Annotations{LastModified: stamp(found.UpdatedAt)},
+			Annotations: &sdk.Annotations{LastModified: chat.Stamp(found.UpdatedAt)},
 		}
 	}
 	if offset+len(list) < total && len(list) > 0 {

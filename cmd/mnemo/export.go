@@ -32,11 +32,11 @@ func (c *exportCommand) Run(ctx context.Context, t terminal) error {
 	}
 	defer answer.Body.Close()
 	p := t.progress("exporting", 0, true)
-	body := &watched{answer.Body, p}
+	body := &watched{download{answer.Body}, p}
 	if c.File == "-" || filepath.Base(c.File) == "-" {
 		_, err := io.Copy(t.out, body)
 		p.end()
-		return broken(err)
+		return err
 	}
 	_, params, err := mime.ParseMediaType(answer.Header.Get("Content-Disposition"))
 	if err != nil {
@@ -65,7 +65,7 @@ func save(name string, body io.Reader) error {
 		return err
 	}
 	_, err = io.Copy(file, body)
-	if err = errors.Join(broken(err), file.Close()); err == nil {
+	if err = errors.Join(err, file.Close()); err == nil {
 		err = os.Rename(partial, name)
 	}
 	if err != nil {
@@ -74,10 +74,14 @@ func save(name string, body io.Reader) error {
 	return err
 }
 
-// broken says of an answer that ended early what it means.
-func broken(err error) error {
-	if err == nil || errors.Is(err, context.Canceled) {
-		return err
+// download is an answer being read; when it ends early its error says so.
+type download struct{ io.Reader }
+
+// Read implements io.Reader.
+func (d download) Read(p []byte) (int, error) {
+	n, err := d.Reader.Read(p)
+	if err != nil && err != io.EOF && !errors.Is(err, context.Canceled) { //nolint:errorlint // as io.Copy compares it
+		err = fmt.Errorf("the export ended early; try again: %w", err)
 	}
-	return fmt.Errorf("the export ended early and was not saved; try again: %w", err)
+	return n, err
 }

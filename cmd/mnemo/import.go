@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"mime/multipart"
@@ -14,8 +15,12 @@ import (
 	"github.com/mnemo-dev/mnemo/api/client"
 )
 
-// importPoll is how often the server is asked how far an import is.
-const importPoll = time.Second
+// The server is asked how far an import is after a tenth of the time it has
+// taken, within these bounds: each question is one of the tenant's requests.
+const (
+	shortPoll = time.Second
+	longPoll  = 10 * time.Second
+)
 
 type importCommand struct {
 	remoteFlags
@@ -97,20 +102,21 @@ func (c *importCommand) upload(ctx context.Context, t terminal, server *client.C
 // follow tells how far the import is until it is over and everything indexed.
 func follow(ctx context.Context, t terminal, server *client.Client, id string) (client.Import, error) {
 	shown := importProgress{terminal: t, storing: t.progress("importing", 0, false)}
-	tick := time.NewTicker(importPoll)
-	defer tick.Stop()
-	for {
+	for began := time.Now(); ; {
+		wait := min(max(time.Since(began)/10, shortPoll), longPoll)
 		now, err := server.GetImport(ctx, id)
-		if err != nil && client.StatusOf(err) != http.StatusTooManyRequests && client.StatusOf(err) != http.StatusServiceUnavailable {
+		if refused, ok := errors.AsType[*client.StatusError](err); ok &&
+			(refused.Status == http.StatusTooManyRequests || refused.Status == http.StatusServiceUnavailable) {
+			wait = max(wait, refused.RetryAfter)
+		} else if err != nil {
 			return client.Import{}, err
-		}
-		if err == nil && shown.tell(now.Body) {
+		} else if shown.tell(now.Body) {
 			return now.Body, nil
 		}
 		select {
 		case <-ctx.Done():
 			return client.Import{}, ctx.Err()
-		case <-tick.C:
+		case <-time.After(wait):
 		}
 	}
 }

@@ -44,12 +44,15 @@ func main() {
 	}
 }
 
+// userGroup is that of the commands which speak to a server as a user.
+const userGroup = "user"
+
 // run parses the arguments and runs the command they name.
 func run(ctx context.Context, args []string) error {
 	var c cli
 	parser, err := kong.New(&c, kong.Name("mnemo"),
 		kong.Description("Memory and chat history for every customer of a SaaS host."),
-		kong.ExplicitGroups([]kong.Group{{Key: "user", Title: "As a user of a tenant (MNEMO_URL and MNEMO_TOKEN say who):"}}),
+		kong.ExplicitGroups([]kong.Group{{Key: userGroup, Title: "As a user of a tenant (MNEMO_URL and MNEMO_TOKEN say who):"}}),
 		kong.UsageOnError(), kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(openTerminal()))
 	if err != nil {
 		return err
@@ -58,7 +61,11 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	return command.Run(telemetry.NewLogger(os.Stderr, c.LogConfig))
+	err = command.Run(telemetry.NewLogger(os.Stderr, c.LogConfig))
+	if group := command.Selected().Group; err != nil && group != nil && group.Key == userGroup {
+		return &remoteError{err}
+	}
+	return err
 }
 
 type versionCommand struct{}

@@ -75,10 +75,21 @@ func (t terminal) printJSON(v any) error {
 	return encoder.Encode(v)
 }
 
+// remoteError is one of a command that speaks to a server as a user.
+type remoteError struct{ error }
+
+func (e *remoteError) Unwrap() error { return e.error }
+
 // explain says what a person can do about an error, and what to exit with.
 func explain(err error) (message string, code int) {
 	if parse, ok := errors.AsType[*kong.ParseError](err); ok {
 		return parse.Error(), exitUsage
+	}
+	if errors.Is(err, context.Canceled) {
+		return "interrupted", exitFailed
+	}
+	if _, ok := errors.AsType[*remoteError](err); !ok {
+		return err.Error(), exitFailed
 	}
 	if part, ok := errors.AsType[*leftOutError](err); ok {
 		return part.Error(), exitPartly
@@ -87,14 +98,11 @@ func explain(err error) (message string, code int) {
 		return explainStatus(refused)
 	}
 	var network net.Error
-	if address, ok := errors.AsType[*url.Error](err); ok && !errors.Is(err, context.Canceled) {
+	if address, ok := errors.AsType[*url.Error](err); ok {
 		return fmt.Sprintf("%s cannot be reached (%v): is the server up, and MNEMO_URL right?", hostOf(address.URL), address.Err), exitBusy
 	}
 	if errors.As(err, &network) && network.Timeout() {
 		return err.Error(), exitBusy
-	}
-	if errors.Is(err, context.Canceled) {
-		return "interrupted", exitFailed
 	}
 	return err.Error(), exitFailed
 }

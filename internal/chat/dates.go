@@ -17,6 +17,9 @@ var layouts = []string{
 	"2006-01-02 15:04:05.999999999",
 }
 
+// Stamp writes a time as every answer does: RFC 3339, UTC, milliseconds.
+func Stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+
 // ParseTime reads an ISO 8601 date or time, and reports whether it was a date
 // alone.
 func ParseTime(s string) (t time.Time, date bool, err error) {

@@ -17,7 +17,7 @@ const (
 	Unauthorized             // 401: token missing, malformed, unknown or revoked
 	Forbidden                // 403: tenant suspended or a stored quota is used up
 	NotFound                 // 404: something named does not exist under the caller's scope
-	Conflict                 // 409: a name is taken, or an idempotency key was used for another body
+	Conflict                 // 409: a name is taken, or an idempotency key was used for another request
 	TooLarge                 // 413: the body is too large
 	Unsupported              // 415: the body is not JSON
 	RateLimited              // 429: too many requests; RetryAfter is set

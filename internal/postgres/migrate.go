@@ -157,7 +157,7 @@ func grant(ctx context.Context, pool *pgxpool.Pool, role string) error {
 		"grant select, insert, update, delete on all tables in schema public to " + name,
 		"grant usage, select on all sequences in schema public to " + name,
 		"grant execute on function lexical_search, lexical_search_between, oauth_holder to " + name,
-		"revoke insert, update, delete on goose_db_version from " + name,
+		"revoke insert, update, delete on goose_db_version, schema_oldest from " + name,
 	} {
 		if _, err := pool.Exec(ctx, sql); err != nil {
 			return fmt.Errorf("grant to %s: %w", role, mapError(err))
@@ -180,10 +180,10 @@ func SchemaVersion() int64 {
 	return version
 }
 
-// checkSchema refuses a schema older than this binary's, and one more than a
-// version newer: migrations only expand, so the next one can still be run on.
+// checkSchema refuses a schema older than this binary's, and a newer one that
+// says that it has taken away what this binary uses: others only add.
 func (d *DB) checkSchema(ctx context.Context) error {
-	var version int64
+	var version, oldest int64
 	err := d.pool.QueryRow(ctx, "select coalesce(max(version_id), 0) from goose_db_version where is_applied").Scan(&version)
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == "42P01" { // no such table
 		err = nil
@@ -191,11 +191,15 @@ func (d *DB) checkSchema(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read schema version: %w", mapError(err))
 	}
-	switch want := SchemaVersion(); {
-	case version < want:
+	want := SchemaVersion()
+	if version < want {
 		return fault.New(fault.Invalid, "the database has schema %d and this binary needs %d: run `mnemo migrate` first", version, want)
-	case version > want+1:
-		return fault.New(fault.Invalid, "the database has schema %d and this binary knows %d: run a newer mnemo", version, want)
+	}
+	if err := d.pool.QueryRow(ctx, "select version from schema_oldest").Scan(&oldest); err != nil {
+		return fmt.Errorf("read the oldest schema that may be known: %w", mapError(err))
+	}
+	if oldest > want {
+		return fault.New(fault.Invalid, "the database needs a binary that knows schema %d or newer, and this one knows %d: run a newer mnemo", oldest, want)
 	}
 	return d.checkHeld(ctx)
 }

@@ -60,7 +60,7 @@ func answered(ctx context.Context, q *db.Queries, scope tenant.Scope, r tenant.R
 		return false, fmt.Errorf("read answer: %w", err)
 	}
 	if tenant.Hash(row.Body) != r.Body {
-		return false, fault.New(fault.Conflict, "this Idempotency-Key was used for another body within the last 24 hours; use a new key for a new request")
+		return false, fault.New(fault.Conflict, "this idempotency key was used for another request within the last 24 hours; use a new key for a new request")
 	}
 	if err := json.Unmarshal(row.Answer, answer); err != nil {
 		return false, fmt.Errorf("read answer: %w", err)

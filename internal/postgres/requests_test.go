@@ -39,7 +39,7 @@ func TestRequestIsDoneOnce(t *testing.T) {
 			t.Errorf("user %d, again: %q, %v, want %q", i, again, err, first)
 		}
 		_, err = b.keyed(t, u, "k", "another text")
-		wantKind(t, "another body", err, fault.Conflict)
+		wantKind(t, "another request", err, fault.Conflict)
 		list, _, err := b.Memories().List(t.Context(), u, memory.Filter{Limit: 9})
 		if err != nil || len(list) != 1 || list[0].ID != first {
 			t.Errorf("user %d has %v, %v", i, list, err)
@@ -66,7 +66,7 @@ func TestRequestThatFailedIsForgotten(t *testing.T) {
 	_, err := b.keyed(t, b.users[0], "k", strings.Repeat("x", 11))
 	wantKind(t, "over the quota", err, fault.Forbidden)
 	if _, err := b.keyed(t, b.users[0], "k", "short"); err != nil {
-		t.Errorf("another body after a failure: %v", err)
+		t.Errorf("another request after a failure: %v", err)
 	}
 }
 
@@ -143,7 +143,7 @@ func TestConcurrentDuplicatesWait(t *testing.T) {
 		}
 	}
 	_, err := b.keyed(t, b.users[0], "k", "other")
-	if e, ok := errors.AsType[*fault.Error](err); !ok || !strings.Contains(e.Message, "Idempotency-Key") {
-		t.Errorf("another body: %v", err)
+	if e, ok := errors.AsType[*fault.Error](err); !ok || !strings.Contains(e.Message, "idempotency key") {
+		t.Errorf("another request: %v", err)
 	}
 }

@@ -230,3 +230,20 @@ func TestOpenRefusesAnOldSchema(t *testing.T) {
 		t.Errorf("Open = %v, want what to run", err)
 	}
 }
+
+// A release is rolled back onto the schema of the next one, however many
+// migrations that brought, unless one says that it took something away.
+func TestOpenOnANewerSchema(t *testing.T) {
+	t.Parallel()
+	d := postgrestest.Create(t)
+	owner := ownerPool(t, d)
+	exec(t, owner, "insert into goose_db_version (version_id, is_applied) values ($1, true), ($2, true)", postgres.SchemaVersion()+1, postgres.SchemaVersion()+2)
+	postgrestest.Open(t, d)
+	exec(t, owner, "update schema_oldest set version = $1", postgres.SchemaVersion())
+	postgrestest.Open(t, d)
+	exec(t, owner, "update schema_oldest set version = $1", postgres.SchemaVersion()+1)
+	_, err := postgres.Open(t.Context(), postgres.Config{URL: d.AppURL})
+	if !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), "run a newer mnemo") {
+		t.Errorf("Open = %v, want what to run", err)
+	}
+}

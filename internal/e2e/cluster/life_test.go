@@ -99,18 +99,25 @@ func remembered(t *testing.T) {
 	}
 }
 
-// buildNext gives the cluster the image of a next version, whose schema is one
+// ahead is how many migrations the next version has that ours does not know.
+const ahead = 2
+
+// buildNext gives the cluster the image of a next version, whose schema is
 // further than ours.
 func buildNext(t *testing.T) {
 	t.Helper()
 	dir := t.TempDir()
-	migration, overlay := filepath.Join(dir, "next.sql"), filepath.Join(dir, "overlay.json")
-	const sql = "-- +goose Up\ncreate table of_the_next_version (id bigint primary key);\n"
-	if err := os.WriteFile(migration, []byte(sql), 0o600); err != nil {
-		t.Fatal(err)
+	overlay, replace := filepath.Join(dir, "overlay.json"), map[string]string{}
+	for n := range ahead {
+		migration := filepath.Join(dir, fmt.Sprint(n))
+		sql := fmt.Sprintf("-- +goose Up\ncreate table of_the_next_version_%d (id bigint primary key);\n", n)
+		if err := os.WriteFile(migration, []byte(sql), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		name := fmt.Sprintf("internal/postgres/migrations/%05d_next.sql", postgres.SchemaVersion()+1+int64(n))
+		replace[filepath.Join(cluster.root, name)] = migration
 	}
-	name := fmt.Sprintf("internal/postgres/migrations/%05d_next.sql", postgres.SchemaVersion()+1)
-	content, err := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join(cluster.root, name): migration}})
+	content, err := json.Marshal(map[string]any{"Replace": replace})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +146,7 @@ func wantVersion(t *testing.T, version string) {
 	if got := metrics(t); !strings.Contains(got, fmt.Sprintf("version=%q", version)) {
 		t.Errorf("the API server does not say it is of version %s", version)
 	}
-	want := fmt.Sprint(postgres.SchemaVersion() + 1)
+	want := fmt.Sprint(postgres.SchemaVersion() + ahead)
 	logs := kubectl(t, "", "logs", "--namespace", namespace, "--selector", "app.kubernetes.io/component=migrate", "--tail=-1")
 	if !strings.Contains(logs, `"version":`+want) {
 		t.Errorf("the migration did not end at schema %s:\n%s", want, logs)

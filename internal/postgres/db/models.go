@@ -211,6 +211,10 @@ type RateWindow struct {
 	Granted  int64
 }
 
+type SchemaOldest struct {
+	Version int64
+}
+
 type Session struct {
 	Hash         []byte
 	TenantID     string
