@@ -23,6 +23,7 @@ type cluster struct {
 	begin    time.Time
 	progress *parts.Progress
 	parts    parts.Options
+	stores   parts.Options // of PostgreSQL and Milvus, which speak TLS only
 
 	node     *parts.Node
 	postgres *parts.Postgres
@@ -46,6 +47,10 @@ func (c *cluster) start(ctx context.Context) error {
 		return err
 	}
 	c.parts = parts.Options{Dir: c.dir, Cache: cache}
+	c.stores = c.parts
+	if c.stores.TLS, err = parts.NewAuthority(filepath.Join(c.dir, "authority")); err != nil {
+		return err
+	}
 	if err := together(ctx, c.startNode, c.startPostgres, c.startMilvus, c.makeImages, c.findHelm); err != nil {
 		return err
 	}
@@ -83,14 +88,14 @@ func (c *cluster) startNode(ctx context.Context) (err error) {
 }
 
 func (c *cluster) startPostgres(ctx context.Context) (err error) {
-	if c.postgres, err = parts.StartPostgres(ctx, c.parts); err != nil {
+	if c.postgres, err = parts.StartPostgres(ctx, c.stores); err != nil {
 		return err
 	}
 	return c.release.prepareDatabase(ctx, c.postgres)
 }
 
 func (c *cluster) startMilvus(ctx context.Context) (err error) {
-	c.milvus, err = parts.StartMilvus(ctx, c.parts)
+	c.milvus, err = parts.StartMilvus(ctx, c.stores)
 	return err
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
 	"path/filepath"
 
 	"github.com/mnemo-dev/mnemo/hack/parts"
@@ -52,12 +53,13 @@ func (c *cluster) prepareNamespace(ctx context.Context) error {
 		"mnemo-app":    {appRole, c.release.settings.EnsurePassword(appRole)},
 		"mnemo-milvus": {c.milvus.User, c.milvus.Password},
 	} {
-		objects = append(objects, map[string]any{
-			"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/basic-auth",
-			"metadata":   map[string]any{"name": name, "namespace": namespace},
-			"stringData": map[string]string{"username": login[0], "password": login[1]},
-		})
+		objects = append(objects, secret(name, "kubernetes.io/basic-auth", map[string]string{"username": login[0], "password": login[1]}))
 	}
+	authority, err := os.ReadFile(c.stores.TLS.File())
+	if err != nil {
+		return fmt.Errorf("read the stores' authority: %w", err)
+	}
+	objects = append(objects, secret("stores-ca", "Opaque", map[string]string{"ca.crt": string(authority)}))
 	for _, o := range objects {
 		input, err := json.Marshal(o)
 		if err != nil {
@@ -68,6 +70,14 @@ func (c *cluster) prepareNamespace(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+func secret(name, kind string, data map[string]string) map[string]any {
+	return map[string]any{
+		"apiVersion": "v1", "kind": "Secret", "type": kind,
+		"metadata":   map[string]any{"name": name, "namespace": namespace},
+		"stringData": data,
+	}
 }
 
 func (c *cluster) file(name string) string { return filepath.Join(c.root, "hack", "cluster", name) }

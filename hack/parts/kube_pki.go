@@ -1,28 +1,19 @@
 package parts
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/base64"
-	"encoding/pem"
 	"fmt"
 	"maps"
-	"math/big"
 	"net"
 	"os"
-	"path/filepath"
-	"time"
 )
 
 // kubePKI is the directory with the control plane's keys and certificates. It
 // is made once for a data directory, since service account tokens in etcd are
 // signed with its key.
-type kubePKI struct{ dir string }
-
-func (p kubePKI) path(name string) string { return filepath.Join(p.dir, name) }
+type kubePKI struct{ pki }
 
 // kubeClients maps a client certificate's file to its user and group.
 var kubeClients = map[string]pkix.Name{
@@ -49,34 +40,28 @@ func (s kubeSite) clients() map[string]pkix.Name {
 
 // ensureKubePKI makes the keys and certificates unless they are there.
 func ensureKubePKI(dir string, site kubeSite) (kubePKI, error) {
-	pki := kubePKI{dir: dir}
+	keys := kubePKI{pki{dir}}
 	if isDir(dir) {
-		return pki, nil
+		return keys, nil
 	}
-	tmp := kubePKI{dir: dir + ".partial"}
+	tmp := kubePKI{pki{dir + ".partial"}}
 	if err := os.RemoveAll(tmp.dir); err != nil {
-		return pki, fmt.Errorf("remove half-made keys: %w", err)
+		return keys, fmt.Errorf("remove half-made keys: %w", err)
 	}
 	if err := os.MkdirAll(tmp.dir, 0o700); err != nil {
-		return pki, fmt.Errorf("create key directory: %w", err)
+		return keys, fmt.Errorf("create key directory: %w", err)
 	}
 	if err := tmp.make(site); err != nil {
-		return pki, fmt.Errorf("make keys: %w", err)
+		return keys, fmt.Errorf("make keys: %w", err)
 	}
 	if err := os.Rename(tmp.dir, dir); err != nil {
-		return pki, fmt.Errorf("finish keys: %w", err)
+		return keys, fmt.Errorf("finish keys: %w", err)
 	}
-	return pki, nil
+	return keys, nil
 }
 
 func (p kubePKI) make(site kubeSite) error {
-	ca := &x509.Certificate{
-		Subject:               pkix.Name{CommonName: "mnemo-local-ca"},
-		IsCA:                  true,
-		BasicConstraintsValid: true,
-		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
-	}
-	caKey, err := p.issue("ca", ca, nil, nil)
+	ca, caKey, err := p.issueCA("mnemo-local-ca")
 	if err != nil {
 		return err
 	}
@@ -108,42 +93,6 @@ func (p kubePKI) make(site kubeSite) error {
 	// Signs service account tokens; its certificate is not used.
 	_, err = p.issue("service-account", &x509.Certificate{Subject: pkix.Name{CommonName: "service-account"}}, ca, caKey)
 	return err
-}
-
-// issue writes name.key and name.crt, signed by ca or else by itself.
-func (p kubePKI) issue(name string, cert, ca *x509.Certificate, caKey *ecdsa.PrivateKey) (*ecdsa.PrivateKey, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, fmt.Errorf("generate key: %w", err)
-	}
-	if ca == nil {
-		ca, caKey = cert, key
-	}
-	if cert.SerialNumber, err = rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120)); err != nil {
-		return nil, fmt.Errorf("serial number: %w", err)
-	}
-	// An hour back, for clocks that are set while a machine starts.
-	cert.NotBefore, cert.NotAfter = time.Now().Add(-time.Hour), time.Now().AddDate(10, 0, 0)
-	der, err := x509.CreateCertificate(rand.Reader, cert, ca, key.Public(), caKey)
-	if err != nil {
-		return nil, fmt.Errorf("sign %s: %w", name, err)
-	}
-	keyDER, err := x509.MarshalECPrivateKey(key)
-	if err != nil {
-		return nil, fmt.Errorf("encode key: %w", err)
-	}
-	if err := writePEM(p.path(name+".crt"), "CERTIFICATE", der); err != nil {
-		return nil, err
-	}
-	return key, writePEM(p.path(name+".key"), "EC PRIVATE KEY", keyDER)
-}
-
-func writePEM(path, kind string, der []byte) error {
-	data := pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
-	if err := os.WriteFile(path, data, 0o600); err != nil {
-		return fmt.Errorf("write key: %w", err)
-	}
-	return nil
 }
 
 // writeKubeconfig writes a kubeconfig for one of kubeClients, readable by its

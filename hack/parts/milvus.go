@@ -7,11 +7,14 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
 
 	"github.com/milvus-io/milvus-sdk-go/v2/client"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
 )
 
 // milvusReady is how long a start may take: after a kill the server answers
@@ -85,7 +88,7 @@ func newMilvus(ctx context.Context, o Options, files string) (*Milvus, error) {
 // Start runs the server, again after Stop or Kill, and returns when it answers
 // queries.
 func (m *Milvus) Start(ctx context.Context) error {
-	if err := writeMilvusConfig(m.files, m.dir, m.ports); err != nil {
+	if err := writeMilvusConfig(m.files, m.dir, m.ports, m.options.TLS); err != nil {
 		return err
 	}
 	if err := shareMilvusRuntime(); err != nil {
@@ -167,9 +170,9 @@ func (m *Milvus) ping(ctx context.Context) error {
 }
 
 func (m *Milvus) list(ctx context.Context, password string) error {
-	c, err := client.NewClient(ctx, client.Config{Address: m.Addr, Username: m.User, Password: password})
+	c, err := m.connect(ctx, password)
 	if err != nil {
-		return fmt.Errorf("connect: %w", err)
+		return err
 	}
 	defer func() { _ = c.Close() }()
 	if _, err := c.ListCollections(ctx); err != nil {
@@ -178,10 +181,26 @@ func (m *Milvus) list(ctx context.Context, password string) error {
 	return nil
 }
 
-func (m *Milvus) setPassword(ctx context.Context, old string) error {
-	c, err := client.NewClient(ctx, client.Config{Address: m.Addr, Username: m.User, Password: old})
+func (m *Milvus) connect(ctx context.Context, password string) (client.Client, error) {
+	config := client.Config{Address: m.Addr, Username: m.User, Password: password}
+	if m.options.TLS != nil {
+		trust, err := m.options.TLS.client()
+		if err != nil {
+			return nil, err
+		}
+		config.DialOptions = append(slices.Clone(client.DefaultGrpcOpts), grpc.WithTransportCredentials(credentials.NewTLS(trust)))
+	}
+	c, err := client.NewClient(ctx, config)
 	if err != nil {
-		return fmt.Errorf("connect: %w", err)
+		return nil, fmt.Errorf("connect: %w", err)
+	}
+	return c, nil
+}
+
+func (m *Milvus) setPassword(ctx context.Context, old string) error {
+	c, err := m.connect(ctx, old)
+	if err != nil {
+		return err
 	}
 	defer func() { _ = c.Close() }()
 	if err := c.UpdateCredential(ctx, m.User, old, m.Password); err != nil {

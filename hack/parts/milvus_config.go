@@ -41,7 +41,7 @@ var milvusPorts = []string{
 }
 
 // writeMilvusConfig writes configs/ into dir, the server's working directory.
-func writeMilvusConfig(files, dir string, ports map[string]int) error {
+func writeMilvusConfig(files, dir string, ports map[string]int, authority *Authority) error {
 	template, err := os.ReadFile(filepath.Join(files, "config.yaml.template"))
 	if err != nil {
 		return fmt.Errorf("read Milvus template: %w", err)
@@ -58,6 +58,13 @@ func writeMilvusConfig(files, dir string, ports map[string]int) error {
 	}
 	for name, port := range ports {
 		values[name] = strconv.Itoa(port)
+	}
+	if authority != nil {
+		if values["server_pem_path"], values["server_key_path"], err = authority.server("milvus"); err != nil {
+			return err
+		}
+		values["ca_pem_path"] = authority.File()
+		values["tls_mode"] = "1" // who asks shows no certificate
 	}
 	config, err := renderMilvus(string(template), values)
 	if err != nil {

@@ -51,7 +51,7 @@ func TestNodeConfig(t *testing.T) {
 	t.Parallel()
 	p := placeAt(3)
 	n := &Node{
-		dir: t.TempDir(), place: p, Kube: &Kube{dir: "/kube", pki: kubePKI{dir: "/kube/pki"}},
+		dir: t.TempDir(), place: p, Kube: &Kube{dir: "/kube", pki: kubePKI{pki{"/kube/pki"}}},
 		files: nodeFiles{binaries: map[string]string{}},
 	}
 	for _, b := range nodePrograms {

@@ -21,6 +21,9 @@ type Options struct {
 	Durable bool
 	// Port is where the part listens on 127.0.0.1; 0 chooses a free one.
 	Port int
+	// TLS, when set, signs the certificate of PostgreSQL and of Milvus, which
+	// then refuse plain connections.
+	TLS *Authority
 }
 
 // Settings is what a part remembers between starts, in <part>/settings.json.

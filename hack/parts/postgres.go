@@ -62,11 +62,17 @@ func startPostgres(ctx context.Context, o Options, binaries string) (*Postgres, 
 	if err := initPostgres(ctx, binaries, dir, password); err != nil {
 		return nil, err
 	}
+	args := postgresArgs(filepath.Join(dir, "data"), port, o.Durable)
+	if o.TLS != nil {
+		if args, err = withTLS(args, dir, o.TLS); err != nil {
+			return nil, err
+		}
+	}
 	process, err := startProcess(ctx, processSpec{
 		name: "postgres",
 		dir:  o.Dir,
 		path: filepath.Join(binaries, "bin", "postgres"),
-		args: postgresArgs(filepath.Join(dir, "data"), port, o.Durable),
+		args: args,
 		cwd:  dir,
 		user: postgresUser(),
 		stop: syscall.SIGINT, // "fast": ends sessions, writes a checkpoint
@@ -74,7 +80,7 @@ func startPostgres(ctx context.Context, o Options, binaries string) (*Postgres, 
 	if err != nil {
 		return nil, err
 	}
-	p := &Postgres{URL: postgresURL(password, port), process: process}
+	p := &Postgres{URL: postgresURL(password, port, o.TLS), process: process}
 	if err := process.await(ctx, time.Minute, p.ping); err != nil {
 		return nil, errors.Join(err, p.Stop())
 	}
@@ -118,13 +124,17 @@ func (p *Postgres) ping(ctx context.Context) error {
 	return nil
 }
 
-func postgresURL(password string, port int) string {
+func postgresURL(password string, port int, authority *Authority) string {
+	query := url.Values{"sslmode": {"disable"}}
+	if authority != nil {
+		query = url.Values{"sslmode": {"verify-full"}, "sslrootcert": {authority.File()}}
+	}
 	u := url.URL{
 		Scheme:   "postgres",
 		User:     url.UserPassword("postgres", password),
 		Host:     "127.0.0.1:" + strconv.Itoa(port),
 		Path:     "/postgres",
-		RawQuery: "sslmode=disable",
+		RawQuery: query.Encode(),
 	}
 	return u.String()
 }

@@ -104,7 +104,24 @@ func mapError(err error, doing string) error {
 	case status.Code(err) == codes.Unauthenticated:
 		return fault.Wrap(fault.Unavailable, err, "Milvus refused the user name or password: check its credentials")
 	}
-	return fault.Wrap(fault.Unavailable, err, "the vector store is away")
+	return fault.Wrap(fault.Unavailable, explain(err), "the vector store is away")
+}
+
+// explain says in the log what to do about a connection that TLS is in the way
+// of. The client library leaves no more of the cause than its text.
+func explain(err error) error {
+	var hint string
+	switch said := err.Error(); {
+	case strings.Contains(said, "x509: "):
+		hint = "its certificate cannot be trusted: check the host in MILVUS_ADDRESS and MILVUS_CA (milvus.address and milvus.tls of the chart)"
+	case strings.Contains(said, "first record does not look like a TLS handshake"):
+		hint = "it speaks no TLS: MILVUS_ADDRESS without https:// and no MILVUS_CA is for that (milvus.tls.enabled of the chart)"
+	case strings.Contains(said, "error reading server preface"):
+		hint = "it may speak TLS only: MILVUS_ADDRESS is https://host:port then (milvus.tls.enabled of the chart)"
+	default:
+		return err
+	}
+	return fmt.Errorf("%s: %w", hint, err)
 }
 
 // isEmpty reports whether the error is how the SDK tells of an empty answer.

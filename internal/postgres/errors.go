@@ -2,7 +2,9 @@ package postgres
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"strings"
@@ -27,7 +29,18 @@ func mapError(err error) error {
 		return err
 	}
 	if away(err) {
-		return &fault.Error{Kind: fault.Unavailable, Message: "the database is away; try again", RetryAfter: awayRetry, Err: err}
+		return &fault.Error{Kind: fault.Unavailable, Message: "the database is away; try again", RetryAfter: awayRetry, Err: explain(err)}
+	}
+	return err
+}
+
+// explain says in the log what to do about a certificate.
+func explain(err error) error {
+	_, unknown := errors.AsType[x509.UnknownAuthorityError](err)
+	_, renamed := errors.AsType[x509.HostnameError](err)
+	_, invalid := errors.AsType[x509.CertificateInvalidError](err)
+	if unknown || renamed || invalid {
+		return fmt.Errorf("its certificate cannot be trusted: check the host and sslrootcert in the database URL (postgres.host and postgres.ca of the chart): %w", err)
 	}
 	return err
 }

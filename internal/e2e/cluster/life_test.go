@@ -34,6 +34,7 @@ func TestLife(t *testing.T) {
 				t.Errorf("ready API servers: %q, want two", got)
 			}
 		}},
+		{"the stores are asked over TLS", storesOverTLS},
 		{"upgraded under load", func(t *testing.T) {
 			buildNext(t)
 			l := startLoad(t, token)
