@@ -2,6 +2,7 @@ package charts_test
 
 import (
 	"flag"
+	"fmt"
 	"os"
 	"regexp"
 	"slices"
@@ -79,6 +80,8 @@ func TestRefusals(t *testing.T) {
 		"a value of the wrong type":   {args: []string{"-f", external, "--set-string", "api.replicas=three"}, want: "/api/replicas"},
 		"a mode that is not there":    {args: []string{"-f", external, "--set", "postgres.mode=builtin"}, want: "/postgres/mode"},
 		"a digest that is none":       {args: []string{"-f", external, "--set", "image.digest=latest"}, want: "/image/digest"},
+		"a provider without client":   {args: []string{"-f", external, "--set", "oidc.providers[0].name=A,oidc.providers[0].issuer=https://a.test"}, want: "clientId"},
+		"a provider's secret, said":   {args: []string{"-f", external, "--set", "oidc.providers[0].clientSecret=s3cret"}, want: "clientSecret"},
 		"a Milvus URL for an address": {args: []string{"-f", external, "--set", "milvus.address=https://m:1"}, want: "/milvus/address"},
 	}
 	for name, tt := range tests {
@@ -89,6 +92,48 @@ func TestRefusals(t *testing.T) {
 				t.Errorf("helm template: %v, want an error that says %q", err, tt.want)
 			}
 		})
+	}
+}
+
+// TestEgress: what the API servers are told to call, their network policy lets
+// them reach, in the cluster too, where the policy is of pods' ports and the URL
+// of a Service's.
+func TestEgress(t *testing.T) {
+	t.Parallel()
+	for url, want := range map[string][]string{
+		"https://models.example.com/v1":                {"443"},
+		"http://models.example.com:8080/v1":            {"8080"},
+		"http://10.1.2.3:8080":                         {"8080"},
+		"http://models/v1":                             {"80", "in mnemo-system"},
+		"http://models.ai:8080/v1":                     {"8080", "in ai"},
+		"https://models.ai.svc/v1":                     {"443", "in ai"},
+		"http://models.ai.svc.cluster.local:8080/v1":   {"8080", "in ai"},
+		"https://models.example.com:8443/services/svc": {"8443"},
+	} {
+		for _, set := range []string{
+			"embeddings.external.url=" + url, "chat.model=big,chat.url=" + url, "tracing.endpoint=" + url,
+			"oidc.providers[0].name=A,oidc.providers[0].clientId=a,oidc.providers[0].issuer=" + url,
+		} {
+			args := []string{"-n", "mnemo-system", "-f", "testdata/values/external.yaml", "-s", "templates/networkpolicy.yaml"}
+			if !strings.HasPrefix(set, "embeddings") {
+				args = append(args, "--set", "embeddings.mode=local")
+			}
+			policy := parse(t, render(t, append(args, "--set", set)...))[0]
+			rules, _ := policy.at("spec", "egress").([]any)
+			var got []string
+			for _, r := range rules[3:] { // after DNS and both stores
+				rule, _ := r.(map[string]any)
+				for _, p := range list(rule["ports"]) {
+					got = append(got, fmt.Sprint(object(p).at("port")))
+				}
+				for _, to := range list(rule["to"]) {
+					got = append(got, fmt.Sprint("in ", object(to).at("namespaceSelector", "matchLabels", "kubernetes.io/metadata.name")))
+				}
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s: -want +got\n%s", set, diff)
+			}
+		}
 	}
 }
 

@@ -32,6 +32,18 @@ func (o object) at(keys ...string) any {
 	return v
 }
 
+// list returns the objects in a list, none of what is no list.
+func list(v any) []map[string]any {
+	var all []map[string]any
+	items, _ := v.([]any)
+	for _, i := range items {
+		if m, ok := i.(map[string]any); ok {
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
 func (o object) name() string { s, _ := o.at("metadata", "name").(string); return s }
 
 // helm runs Helm and returns what it printed; stderr is in the error.

@@ -32,10 +32,10 @@ const (
 // Provider is an identity provider of the host's choice. Only of these may
 // Tenants name one in spec.oidc.issuer with effect.
 type Provider struct {
-	Name         string `json:"name"`   // on the button: Sign in with Name
-	Issuer       string `json:"issuer"` // its URL, as its discovery document says
-	ClientID     string `json:"clientId"`
-	ClientSecret string `json:"clientSecret"`
+	Name         string // on the button: Sign in with Name
+	Issuer       string // its URL, as its discovery document says
+	ClientID     string
+	ClientSecret string
 
 	mu    sync.Mutex
 	found *oidc.Provider

@@ -1,11 +1,22 @@
 package dashboard
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/url"
 	"os"
+	"strings"
 )
+
+// configuredProvider is an entry of the file.
+type configuredProvider struct {
+	Name             string `json:"name"`
+	Issuer           string `json:"issuer"`
+	ClientID         string `json:"clientId"`
+	ClientSecret     string `json:"clientSecret"`
+	ClientSecretFile string `json:"clientSecretFile"` // holds it instead, so that the rest need not be secret
+}
 
 // ReadProviders reads a JSON array of providers from a file. The error names
 // the entry and what it takes.
@@ -14,17 +25,44 @@ func ReadProviders(path string) ([]*Provider, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read identity providers: %w", err)
 	}
-	var out []*Provider
-	if err := json.Unmarshal(raw, &out); err != nil {
-		return nil, fmt.Errorf("%s must be a JSON array of {name, issuer, clientId, clientSecret}: %w", path, err)
+	var entries []configuredProvider
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.DisallowUnknownFields() // a misspelt secret would be none
+	if err := decoder.Decode(&entries); err != nil {
+		return nil, fmt.Errorf("%s must be a JSON array of {name, issuer, clientId, clientSecret or clientSecretFile}: %w", path, err)
 	}
-	for i, p := range out {
-		if p == nil || p.Name == "" || p.ClientID == "" {
+	out := make([]*Provider, 0, len(entries))
+	for i, e := range entries {
+		if e.Name == "" || e.ClientID == "" {
 			return nil, fmt.Errorf("%s: entry %d needs name, issuer and clientId", path, i)
 		}
-		if u, err := url.Parse(p.Issuer); err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" {
-			return nil, fmt.Errorf("%s: issuer of %s must be the https:// URL of the identity provider", path, p.Name)
+		if u, err := url.Parse(e.Issuer); err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" {
+			return nil, fmt.Errorf("%s: issuer of %s must be the https:// URL of the identity provider", path, e.Name)
 		}
+		secret, err := e.secret()
+		if err != nil {
+			return nil, fmt.Errorf("%s: %s: %w", path, e.Name, err)
+		}
+		out = append(out, &Provider{Name: e.Name, Issuer: e.Issuer, ClientID: e.ClientID, ClientSecret: secret})
 	}
 	return out, nil
+}
+
+// secret is the client's; a public client has none.
+func (e configuredProvider) secret() (string, error) {
+	if e.ClientSecretFile == "" {
+		return e.ClientSecret, nil
+	}
+	if e.ClientSecret != "" {
+		return "", fmt.Errorf("give clientSecret or clientSecretFile, not both")
+	}
+	raw, err := os.ReadFile(e.ClientSecretFile)
+	if err != nil {
+		return "", fmt.Errorf("read clientSecretFile: %w", err)
+	}
+	secret := strings.TrimSpace(string(raw))
+	if secret == "" {
+		return "", fmt.Errorf("clientSecretFile %s is empty", e.ClientSecretFile)
+	}
+	return secret, nil
 }

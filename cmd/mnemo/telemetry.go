@@ -32,7 +32,7 @@ func (f telemetryFlags) watch(ctx context.Context, s *stores, r prometheus.Regis
 	}, log)); err != nil {
 		return err
 	}
-	go m.Watch(ctx, 0, map[string]func(context.Context) error{"postgresql": s.db.Ping, "milvus": s.index.Ping})
+	go m.Watch(ctx, 0, map[string]func(context.Context) error{"postgresql": s.db.Ping, "milvus": s.index.Ping}, log)
 	return nil
 }
 

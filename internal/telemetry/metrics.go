@@ -3,6 +3,7 @@ package telemetry
 import (
 	"cmp"
 	"context"
+	"log/slog"
 	"runtime"
 	"time"
 
@@ -167,19 +168,28 @@ func (m *Metrics) Asked(dependency string, err error) {
 }
 
 // Watch asks dependencies by name again and again whether they answer, until
-// the context ends.
-func (m *Metrics) Watch(ctx context.Context, every time.Duration, ask map[string]func(context.Context) error) {
+// the context ends. It logs why one does not, and when it does again.
+func (m *Metrics) Watch(ctx context.Context, every time.Duration, ask map[string]func(context.Context) error, log *slog.Logger) {
 	every = cmp.Or(every, 15*time.Second)
 	tick := time.NewTicker(every)
 	defer tick.Stop()
+	away := map[string]bool{}
 	for {
 		for name, do := range ask {
 			limited, cancel := context.WithTimeout(ctx, every/2)
 			err := do(limited)
 			cancel()
-			if ctx.Err() == nil {
-				m.Asked(name, err)
+			if ctx.Err() != nil {
+				return
 			}
+			m.Asked(name, err)
+			switch {
+			case err != nil && !away[name]:
+				log.WarnContext(ctx, "a store does not answer", "store", name, "error", err)
+			case err == nil && away[name]:
+				log.InfoContext(ctx, "the store answers again", "store", name)
+			}
+			away[name] = err != nil
 		}
 		select {
 		case <-ctx.Done():

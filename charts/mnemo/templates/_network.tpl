@@ -1,12 +1,50 @@
 {{/* What network policies of ours have in common. */}}
 {{- define "mnemo.dnsEgress" -}}
-- ports: [{protocol: UDP, port: 53}, {protocol: TCP, port: 53}]
+- ports:
+    {{- range .Values.networkPolicy.dnsPorts }}
+    - {protocol: UDP, port: {{ . }}}
+    - {protocol: TCP, port: {{ . }}}
+    {{- end }}
 {{- end }}
+{{- define "mnemo.kubeAPIEgress" -}}
+- ports:
+    {{- range .Values.networkPolicy.kubeAPIPorts }}
+    - {protocol: TCP, port: {{ . }}}
+    {{- end }}
+{{- end }}
+
+{{/* A port of any address. The pods of a Service may listen on another than the Service does, and most networks compare
+the pods': what may be a Service of this cluster is let through to its namespace. Give (dict "root" $ "to" "host:port"). */}}
+{{- define "mnemo.egressTo" -}}
+{{- $labels := regexReplaceAll ":[0-9]+$" .to "" | splitList "." }}
+{{- $namespace := "" }}
+{{- if eq (len $labels) 1 }}{{ $namespace = .root.Release.Namespace }}
+{{- else if or (eq (len $labels) 2) (eq (index $labels 2) "svc") }}{{ $namespace = index $labels 1 }}
+{{- end -}}
+- ports: [{protocol: TCP, port: {{ regexFind "[0-9]+$" .to }}}]
+{{- with $namespace }}
+- to: [{namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: {{ . }}}}}]
+{{- end }}
+{{- end }}
+{{/* The same for what a URL names. Give (dict "root" $ "url" "https://…"). */}}
+{{- define "mnemo.urlEgress" -}}
+{{- $host := regexReplaceAll ":[0-9]+$" (urlParse .url).host "" -}}
+{{- include "mnemo.egressTo" (dict "root" .root "to" (printf "%s:%s" $host (include "mnemo.urlPort" .url))) -}}
+{{- end }}
+
 {{- define "mnemo.postgresEgress" -}}
+{{- if or .Values.demo (eq .Values.postgres.mode "cnpg") -}}
 - ports: [{protocol: TCP, port: {{ .Values.postgres.port }}}]
+{{- else -}}
+{{ include "mnemo.egressTo" (dict "root" . "to" (printf "%s:%d" .Values.postgres.host (int .Values.postgres.port))) }}
+{{- end -}}
 {{- end }}
 {{- define "mnemo.milvusEgress" -}}
+{{- if or .Values.demo (eq .Values.milvus.mode "operator") -}}
 - ports: [{protocol: TCP, port: {{ include "mnemo.milvusHost" . | splitList ":" | last }}}]
+{{- else -}}
+{{ include "mnemo.egressTo" (dict "root" . "to" .Values.milvus.address) }}
+{{- end -}}
 {{- end }}
 {{- define "mnemo.metricsIngress" -}}
 - ports: [{protocol: TCP, port: metrics}]
