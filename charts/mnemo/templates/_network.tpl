@@ -34,7 +34,7 @@ the pods': what may be a Service of this cluster is let through to its namespace
 
 {{- define "mnemo.postgresEgress" -}}
 {{- if or .Values.demo (eq .Values.postgres.mode "cnpg") -}}
-- ports: [{protocol: TCP, port: {{ .Values.postgres.port }}}]
+- ports: [{protocol: TCP, port: {{ include "mnemo.postgresPort" . }}}]
 {{- else -}}
 {{ include "mnemo.egressTo" (dict "root" . "to" (printf "%s:%d" .Values.postgres.host (int .Values.postgres.port))) }}
 {{- end -}}

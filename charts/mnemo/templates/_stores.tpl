@@ -6,6 +6,10 @@
 {{- end -}}
 {{- end -}}
 
+{{- define "mnemo.postgresPort" -}}
+{{- if or .Values.demo (eq .Values.postgres.mode "cnpg") -}}5432{{- else -}}{{ .Values.postgres.port }}{{- end -}}
+{{- end -}}
+
 {{- define "mnemo.postgresSSLMode" -}}
 {{- if .Values.demo -}}disable{{- else -}}{{ .Values.postgres.sslMode }}{{- end -}}
 {{- end -}}
@@ -27,7 +31,7 @@
 - name: PGPASSWORD
   valueFrom: {secretKeyRef: {name: {{ $secret }}, key: password}}
 - name: {{ ternary "DATABASE_OWNER_URL" "DATABASE_URL" (eq .role "owner") }}
-  value: postgres://{{ include "mnemo.postgresHost" .root }}:{{ $v.port }}/{{ $v.database }}?sslmode={{ include "mnemo.postgresSSLMode" .root }}
+  value: postgres://{{ include "mnemo.postgresHost" .root }}:{{ include "mnemo.postgresPort" .root }}/{{ $v.database }}?sslmode={{ include "mnemo.postgresSSLMode" .root }}
     {{- if include "mnemo.postgresCA" .root }}&sslrootcert=/etc/mnemo/postgres/{{ include "mnemo.postgresCAKey" .root }}{{ end }}
 {{- end -}}
 

@@ -28,8 +28,9 @@ func TestLife(t *testing.T) {
 		{"a memory is stored and found through the Service", remembered},
 		{"helm test", func(t *testing.T) { helm(t, "test", "mnemo") }},
 		{"a Tenant for the load", func(t *testing.T) { token = applyTenant(t, "load") }},
-		{"scaled to two", func(t *testing.T) {
-			upgrade(t, "api.replicas=2")
+		{"scaled to two, with an identity provider", func(t *testing.T) {
+			upgrade(t, append(providerValues(t), "api.replicas=2")...)
+			providerOffered(t)
 			if got := ready(t, "api"); len(got) != 2 {
 				t.Errorf("ready API servers: %q, want two", got)
 			}
