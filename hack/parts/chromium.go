@@ -129,7 +129,7 @@ func fillChromium(ctx context.Context, dir string) error {
 	if err := os.WriteFile(filepath.Join(dir, "chromium"), []byte(chromiumScript), 0o755); err != nil {
 		return fmt.Errorf("write start script: %w", err)
 	}
-	if err := runIn(ctx, dir, []string{filepath.Join(dir, "chromium"), "--version"}); err != nil {
+	if _, err := runIn(ctx, dir, filepath.Join(dir, "chromium"), "--version"); err != nil {
 		return fmt.Errorf("the unpacked Chromium does not run: install chromium with apt-get as root instead: %w", err)
 	}
 	return os.RemoveAll(work)

@@ -32,15 +32,15 @@ func findSystemPrograms(ctx context.Context, cache *Cache) (systemPrograms, erro
 	if !missing {
 		return systemPrograms{}, nil
 	}
-	dir, err := cache.Ensure(ctx, Entry{
-		Key:   "node-debian",
+	dir, err := ensureDebian(ctx, cache, Entry{
+		Key:   "node-system",
 		Title: "runc and iptables",
 		Doing: "downloading the distribution's packages, 4 MB, once",
 		Space: 100 << 20,
-		Fill:  fillSystem,
-	})
+		Fill:  nameSystem,
+	}, systemPackages...)
 	if err != nil {
-		return systemPrograms{}, err
+		return systemPrograms{}, fmt.Errorf("%w: install runc and iptables instead", err)
 	}
 	return systemAt(dir)
 }
@@ -60,12 +60,8 @@ func systemAt(dir string) (systemPrograms, error) {
 	}}, nil
 }
 
-// fillSystem unpacks the packages and gives iptables the names that installing
-// them would.
-func fillSystem(ctx context.Context, dir string) error {
-	if err := unpackDebian(ctx, dir, systemPackages...); err != nil {
-		return fmt.Errorf("%w: install runc and iptables instead", err)
-	}
+// nameSystem gives the unpacked programs the names that installing them would.
+func nameSystem(ctx context.Context, dir string) error {
 	bin := filepath.Join(dir, "bin")
 	if err := os.MkdirAll(bin, 0o755); err != nil {
 		return fmt.Errorf("create directory: %w", err)
