@@ -28,16 +28,16 @@ func newMetrics() (*prometheus.Registry, *telemetry.Metrics) {
 func (f telemetryFlags) watch(ctx context.Context, s *stores, r prometheus.Registerer, m *telemetry.Metrics, log *slog.Logger) error {
 	if err := r.Register(telemetry.NewStoreCollector(func(ctx context.Context) (telemetry.StoreStats, error) {
 		stats, err := s.db.Stats(ctx, f.MetricsTenants)
-		return storeStats(stats, s.db.Pool()), err
-	}, log)); err != nil {
+		return storeStats(stats), err
+	}, func() telemetry.PoolStats { return telemetry.PoolStats(s.db.Pool()) }, log)); err != nil {
 		return err
 	}
 	go m.Watch(ctx, 0, map[string]func(context.Context) error{"postgresql": s.db.Ping, "milvus": s.index.Ping}, log)
 	return nil
 }
 
-func storeStats(s postgres.Stats, p postgres.PoolStats) telemetry.StoreStats {
-	out := telemetry.StoreStats{IndexLag: s.IndexLag, BlockedConversations: s.Blocked, Pool: telemetry.PoolStats(p)}
+func storeStats(s postgres.Stats) telemetry.StoreStats {
+	out := telemetry.StoreStats{IndexLag: s.IndexLag, BlockedConversations: s.Blocked}
 	for _, j := range s.Jobs {
 		out.Jobs = append(out.Jobs, telemetry.JobStats(j))
 	}

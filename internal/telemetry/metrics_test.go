@@ -97,8 +97,23 @@ func TestStoreAwayIsAGap(t *testing.T) {
 			Jobs:    []JobStats{{Kind: "index.sync", Queued: 2, Running: 1, Oldest: time.Minute}},
 			Tenants: []TenantStats{{Tenant: "ns/acme", Used: map[string]int64{"memories": 3}, Hard: map[string]int64{"memories": 5}, Blocked: 7}},
 		}, nil
-	}, slog.New(slog.DiscardHandler)))
-	compare(t, r, "")
+	}, func() PoolStats { return PoolStats{Used: 20, Max: 20, Waits: 4, Waited: 3 * time.Second} }, slog.New(slog.DiscardHandler)))
+	// That no connection is left is a reason for which the database cannot be asked.
+	compare(t, r, `
+# HELP mnemo_database_connection_wait_seconds_total Time spent waiting for connections.
+# TYPE mnemo_database_connection_wait_seconds_total counter
+mnemo_database_connection_wait_seconds_total 3
+# HELP mnemo_database_connection_waits_total Times a request or job had to wait for a connection.
+# TYPE mnemo_database_connection_waits_total counter
+mnemo_database_connection_waits_total 4
+# HELP mnemo_database_connections Connections of this process to PostgreSQL, by state: used or idle.
+# TYPE mnemo_database_connections gauge
+mnemo_database_connections{state="idle"} 0
+mnemo_database_connections{state="used"} 20
+# HELP mnemo_database_connections_max Most connections of this process to PostgreSQL.
+# TYPE mnemo_database_connections_max gauge
+mnemo_database_connections_max 20
+`)
 	away = false
 	compare(t, r, `
 # HELP mnemo_jobs Jobs that are not done, by kind and state: queued or running.

@@ -18,7 +18,6 @@ type StoreStats struct {
 	IndexLag time.Duration
 	// BlockedConversations are kept beyond quotas, over all tenants.
 	BlockedConversations int64
-	Pool                 PoolStats
 }
 
 // JobStats are the jobs of a kind that are not done.
@@ -64,10 +63,12 @@ var (
 )
 
 // StoreCollector asks the database when Prometheus asks. While the database is
-// away it says nothing, so that a gap is seen and not a zero.
+// away it says nothing of what that knows, so that a gap is seen and not a zero;
+// of the connections it always does: when none is left, nobody can ask.
 type StoreCollector struct {
-	ask func(context.Context) (StoreStats, error)
-	log *slog.Logger
+	ask  func(context.Context) (StoreStats, error)
+	pool func() PoolStats
+	log  *slog.Logger
 
 	mu    sync.Mutex
 	last  StoreStats
@@ -75,8 +76,8 @@ type StoreCollector struct {
 }
 
 // NewStoreCollector makes a collector.
-func NewStoreCollector(ask func(context.Context) (StoreStats, error), log *slog.Logger) *StoreCollector {
-	return &StoreCollector{ask: ask, log: log}
+func NewStoreCollector(ask func(context.Context) (StoreStats, error), pool func() PoolStats, log *slog.Logger) *StoreCollector {
+	return &StoreCollector{ask: ask, pool: pool, log: log}
 }
 
 // Describe implements prometheus.Collector.
@@ -88,12 +89,18 @@ func (c *StoreCollector) Describe(out chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (c *StoreCollector) Collect(out chan<- prometheus.Metric) {
+	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	p := c.pool() // before we take one ourselves
+	gauge(poolDesc, float64(p.Used), "used")
+	gauge(poolDesc, float64(p.Idle), "idle")
+	gauge(poolMaxDesc, float64(p.Max))
+	out <- prometheus.MustNewConstMetric(poolWaitsDesc, prometheus.CounterValue, float64(p.Waits))
+	out <- prometheus.MustNewConstMetric(poolWaitDesc, prometheus.CounterValue, p.Waited.Seconds())
 	s, ok := c.stats()
 	if !ok {
 		return
-	}
-	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
-		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}
 	for _, j := range s.Jobs {
 		gauge(jobsDesc, float64(j.Queued), j.Kind, "queued")
@@ -109,11 +116,6 @@ func (c *StoreCollector) Collect(out chan<- prometheus.Metric) {
 		gauge(blockedDesc, float64(t.Blocked), t.Tenant)
 	}
 	gauge(allBlocked, float64(s.BlockedConversations))
-	gauge(poolDesc, float64(s.Pool.Used), "used")
-	gauge(poolDesc, float64(s.Pool.Idle), "idle")
-	gauge(poolMaxDesc, float64(s.Pool.Max))
-	out <- prometheus.MustNewConstMetric(poolWaitsDesc, prometheus.CounterValue, float64(s.Pool.Waits))
-	out <- prometheus.MustNewConstMetric(poolWaitDesc, prometheus.CounterValue, s.Pool.Waited.Seconds())
 }
 
 func (c *StoreCollector) stats() (StoreStats, bool) {
