@@ -9,6 +9,8 @@ import (
 	"github.com/mnemo-dev/mnemo/api/client"
 )
 
+var httpClient = &http.Client{Timeout: time.Minute}
+
 // user speaks to an API server as one user, through the client we give out.
 type user struct{ *client.Client }
 
@@ -20,7 +22,7 @@ func connect(t *testing.T, token string) user {
 
 func connectTo(t *testing.T, url, token string) user {
 	t.Helper()
-	c, err := client.New(url, token, client.WithHTTPClient(&http.Client{Timeout: time.Minute}))
+	c, err := client.New(url, token, client.WithHTTPClient(httpClient))
 	if err != nil {
 		t.Fatal(err)
 	}

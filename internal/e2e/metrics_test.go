@@ -1,11 +1,8 @@
 package e2e_test
 
 import (
-	"context"
-	"encoding/json"
 	"fmt"
-	"io"
-	"math"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -13,27 +10,20 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/mnemo-dev/mnemo/api/client"
 	"github.com/mnemo-dev/mnemo/hack/parts"
+	"github.com/mnemo-dev/mnemo/internal/testkit/prometheustest"
 )
 
-var httpClient = &http.Client{Timeout: time.Minute}
-
-// prometheus is a real one that scrapes the platform and evaluates the chart's rules.
-type prometheus struct{ url string }
-
-func startPrometheus(t *testing.T) prometheus {
+// startPrometheus runs one that scrapes targets, host:port by their job, and
+// evaluates the chart's rules.
+func startPrometheus(t *testing.T, targets map[string]string) *prometheustest.Server {
 	t.Helper()
 	cache, err := parts.OpenCache(parts.NewProgress(os.Stderr))
-	if err != nil {
-		t.Fatal(err)
-	}
-	programs, err := parts.FindPrometheus(t.Context(), cache)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,51 +31,16 @@ func startPrometheus(t *testing.T) prometheus {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
-	config := fmt.Sprintf(`
-global: {scrape_interval: 1s, evaluation_interval: 1s}
-rule_files: [%s]
-scrape_configs:
-  - job_name: api
-    static_configs: [{targets: ["%s"]}]
-  - job_name: operator
-    static_configs: [{targets: ["%s"]}]
-`, rules, hostOf(t, "MNEMO_METRICS_URL"), hostOf(t, "MNEMO_OPERATOR_METRICS_URL"))
-	if err := os.WriteFile(filepath.Join(dir, "prometheus.yml"), []byte(config), 0o600); err != nil {
-		t.Fatal(err)
+	config := fmt.Sprintf("global: {scrape_interval: 1s, evaluation_interval: 1s}\nrule_files: [%s]\nscrape_configs:\n", rules)
+	for job, address := range targets {
+		config += fmt.Sprintf("  - {job_name: %s, static_configs: [{targets: [%q]}]}\n", job, address)
 	}
-	port, err := parts.FreePort()
+	p, err := prometheustest.Start(t.Context(), cache, t.TempDir(), config)
 	if err != nil {
 		t.Fatal(err)
-	}
-	p := prometheus{url: "http://127.0.0.1:" + strconv.Itoa(port)}
-	running, err := parts.StartProgram(t.Context(), parts.Program{
-		Name: "prometheus", Dir: dir, Path: programs.Server, Limit: time.Minute,
-		Args: []string{
-			"--config.file=" + filepath.Join(dir, "prometheus.yml"), "--storage.tsdb.path=" + filepath.Join(dir, "data"),
-			"--web.listen-address=127.0.0.1:" + strconv.Itoa(port),
-		},
-		Ready: func(ctx context.Context) error {
-			req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.url+"/-/ready", nil)
-			if err != nil {
-				return err
-			}
-			res, err := httpClient.Do(req)
-			if err != nil {
-				return err
-			}
-			defer res.Body.Close()
-			if res.StatusCode != http.StatusOK {
-				return fmt.Errorf("it answers %s", res.Status)
-			}
-			return nil
-		},
-	})
-	if err != nil {
-		t.Fatalf("start Prometheus: %v", err)
 	}
 	t.Cleanup(func() {
-		if err := running.Stop(); err != nil {
+		if err := p.Stop(); err != nil {
 			t.Errorf("stop Prometheus: %v", err)
 		}
 	})
@@ -101,108 +56,20 @@ func hostOf(t *testing.T, name string) string {
 	return u.Host
 }
 
-// get asks Prometheus and decodes the data it answers into out.
-func (p prometheus) get(t *testing.T, path string, out any) {
-	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.url+path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	res, err := httpClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	raw, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	answer := struct {
-		Error string
-		Data  any
-	}{Data: out}
-	if err := json.Unmarshal(raw, &answer); err != nil || answer.Error != "" {
-		t.Fatalf("Prometheus %s: %s: %v", path, raw, err)
-	}
-}
-
-// values returns the numbers a query gives now; NaN is none.
-func (p prometheus) values(t *testing.T, query string) []float64 {
-	t.Helper()
-	var data struct {
-		Result []struct{ Value [2]any }
-	}
-	p.get(t, "/api/v1/query?query="+url.QueryEscape(query), &data)
-	var all []float64
-	for _, r := range data.Result {
-		text, _ := r.Value[1].(string)
-		if v, err := strconv.ParseFloat(text, 64); err == nil && !math.IsNaN(v) {
-			all = append(all, v)
-		}
-	}
-	return all
-}
-
-// state returns an alert's: inactive, pending or firing.
-func (p prometheus) state(t *testing.T, alert string) string {
-	t.Helper()
-	for _, r := range p.rules(t) {
-		if r.Name == alert {
-			return r.State
-		}
-	}
-	t.Fatalf("there is no alert %s", alert)
-	return ""
-}
-
-type rule struct{ Name, State, Health, LastError string }
-
-func (p prometheus) rules(t *testing.T) []rule {
-	t.Helper()
-	var data struct{ Groups []struct{ Rules []rule } }
-	p.get(t, "/api/v1/rules", &data)
-	var all []rule
-	for _, g := range data.Groups {
-		all = append(all, g.Rules...)
-	}
-	return all
-}
-
-// panelQuery is what a panel of a dashboard asks.
-type panelQuery struct{ board, panel, query string }
-
-// panelQueries returns all of them, with Grafana's variables filled in.
-func panelQueries(t *testing.T, tenant string) []panelQuery {
+// dashboards are the chart's.
+func dashboards(t *testing.T) []string {
 	t.Helper()
 	files, err := filepath.Glob("../../charts/mnemo/files/dashboards/*.json")
 	if err != nil || len(files) != 2 {
 		t.Fatalf("dashboards %v, %v: want two", files, err)
 	}
-	fill := strings.NewReplacer("$__rate_interval", "30s", "$tenant", tenant)
-	var all []panelQuery
+	var all []string
 	for _, f := range files {
 		raw, err := os.ReadFile(f)
 		if err != nil {
 			t.Fatal(err)
 		}
-		var board struct {
-			Title  string
-			Panels []struct {
-				Type, Title string
-				Targets     []struct{ Expr string }
-			}
-		}
-		if err := json.Unmarshal(raw, &board); err != nil {
-			t.Fatalf("%s: %v", f, err)
-		}
-		for _, p := range board.Panels {
-			if p.Type != "row" && len(p.Targets) == 0 {
-				t.Errorf("%s: panel %q asks nothing", board.Title, p.Title)
-			}
-			for _, target := range p.Targets {
-				all = append(all, panelQuery{board.Title, p.Title, fill.Replace(target.Expr)})
-			}
-		}
+		all = append(all, string(raw))
 	}
 	return all
 }
@@ -231,49 +98,35 @@ var metricName = regexp.MustCompile(`\bmnemo_[a-z_]+`)
 // of a dashboard is without data and every rule can be evaluated; a Milvus that
 // is stopped is seen.
 func TestDashboardsAndAlerts(t *testing.T) {
-	p := startPrometheus(t)
+	p := startPrometheus(t, map[string]string{
+		"api": hostOf(t, "MNEMO_METRICS_URL"), "operator": hostOf(t, "MNEMO_OPERATOR_METRICS_URL"),
+	})
 	alice := filled(t)
-	queries := panelQueries(t, "default/filled")
-	seen := map[panelQuery][]float64{}
+	panels, seen := prometheustest.Panels(t, "default/filled", dashboards(t)...), prometheustest.Seen{}
 	eventually(t, 3*time.Minute, func() string {
 		alice.use(t)
 		// The operator has something to do, too.
 		kubectl(t, "", "annotate", "tenant/filled", "--overwrite", "touched="+strconv.FormatInt(time.Now().UnixNano(), 10))
 		kubectl(t, "", "patch", "tenant/filled", "--type=merge", "-p", fmt.Sprintf(`{"spec":{"displayName":"%d"}}`, time.Now().UnixNano()))
-		var empty []string
-		for _, q := range queries {
-			if len(seen[q]) == 0 {
-				seen[q] = p.values(t, q.query)
-			}
-			if len(seen[q]) == 0 {
-				empty = append(empty, q.board+" / "+q.panel+": "+q.query)
-			}
-		}
-		if len(empty) > 0 {
-			return "panels without data:\n" + strings.Join(empty, "\n")
-		}
-		return ""
+		return seen.Look(t, p, panels)
 	})
-	for _, q := range queries {
-		t.Logf("| %s | %s | `%s` | %.4g |", q.board, q.panel, q.query, seen[q][0])
-	}
+	t.Logf("\n%s", seen.Table(panels))
 
-	var names []string
-	p.get(t, "/api/v1/label/__name__/values", &names)
-	rules, err := os.ReadFile("../../charts/mnemo/files/rules.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range metricName.FindAllString(string(rules), -1) {
-		// Without TLS there is no certificate; the rule's test shows that one.
-		if !slices.Contains(names, name) && name != "mnemo_certificate_expiry_timestamp_seconds" {
-			t.Errorf("a rule asks for %s, which nobody tells", name)
+	names := p.Names(t)
+	alerts := p.Alerts(t)
+	for _, a := range alerts {
+		for _, name := range metricName.FindAllString(a.Query, -1) {
+			// Without TLS there is no certificate; the test on a real node has it.
+			if !slices.Contains(names, name) && name != "mnemo_certificate_expiry_timestamp_seconds" {
+				t.Errorf("%s asks for %s, which nobody tells", a.Name, name)
+			}
+		}
+		if a.Health != "ok" || a.State == "firing" {
+			t.Errorf("%s: health %s (%s), %s; want it evaluated and not firing", a.Name, a.Health, a.LastError, a.State)
 		}
 	}
-	for _, r := range p.rules(t) {
-		if r.Health != "ok" || r.State == "firing" {
-			t.Errorf("rule %s: health %s (%s), %s; want it evaluated and not firing", r.Name, r.Health, r.LastError, r.State)
-		}
+	if len(alerts) == 0 {
+		t.Error("there are no alerts")
 	}
 
 	signalMilvus(t, syscall.SIGSTOP)
@@ -283,15 +136,48 @@ func TestDashboardsAndAlerts(t *testing.T) {
 			signalMilvus(t, syscall.SIGCONT)
 		}
 	}()
-	eventually(t, 2*time.Minute, func() string { return differs("MnemoMilvusAway", p.state(t, "MnemoMilvusAway"), "pending") })
+	eventually(t, 2*time.Minute, fires(t, p, "MnemoMilvusAway", true))
 	signalMilvus(t, syscall.SIGCONT)
 	resumed = true
-	eventually(t, 2*time.Minute, func() string { return differs("MnemoMilvusAway", p.state(t, "MnemoMilvusAway"), "inactive") })
+	eventually(t, 2*time.Minute, fires(t, p, "MnemoMilvusAway", false))
 }
 
-func differs(what, got, want string) string {
-	if got == want {
+// fires says when an alert's expression does not give what is wanted.
+func fires(t *testing.T, p *prometheustest.Server, alert string, want bool) func() string {
+	return func() string {
+		t.Helper()
+		if _, fires := p.Ask(t, alert); fires != want {
+			return fmt.Sprintf("%s fires: %t, want %t", alert, fires, want)
+		}
 		return ""
 	}
-	return what + " is " + got + ", want " + want
+}
+
+// TestEmbedderAway: an API server whose embedder is at an endpoint that nobody
+// answers at stores what it is given, and the alert says so.
+//
+// It does not run beside the others, whose jobs it would take and put off.
+func TestEmbedderAway(t *testing.T) {
+	metrics, nobody := freeAddress(t), freeAddress(t)
+	applyTenant(t, "unembedded", "")
+	url := startReplica(t, "MNEMO_METRICS_LISTEN="+metrics, "MNEMO_EMBEDDER=openai", "MNEMO_EMBEDDINGS_URL=http://"+nobody+"/v1",
+		"MNEMO_EMBEDDINGS_MODEL=all-MiniLM-L6-v2", fmt.Sprintf("MNEMO_EMBEDDINGS_DIMENSIONS=%d", dimensions))
+	p := startPrometheus(t, map[string]string{"api": metrics})
+	alice := connectTo(t, url, secret(t, "unembedded", "alice", "token"))
+	alice.remember(t, "2026-05-07 The kiln is at 1,240 degrees.")
+	eventually(t, time.Minute, fires(t, p, "MnemoEmbedderAway", true))
+	if found, degraded := alice.recall(t, "kiln degrees"); len(found) != 1 || !degraded {
+		t.Errorf("by words %d are found, degraded: %t; want the one, and that it is said", len(found), degraded)
+	}
+}
+
+// freeAddress is one of this machine's that nobody listens at.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
 }

@@ -17,8 +17,8 @@ import (
 const mnemo = "../../bin/mnemo"
 
 // startReplica runs another `mnemo serve` over the platform's stores until the
-// test ends, and returns its address.
-func startReplica(t *testing.T) string {
+// test ends, with more in its environment, and returns its address.
+func startReplica(t *testing.T, env ...string) string {
 	t.Helper()
 	cmd := exec.Command(mnemo, "serve")
 	cmd.Env = append(os.Environ(),
@@ -28,6 +28,7 @@ func startReplica(t *testing.T) string {
 		"MILVUS_PASSWORD="+platform.env["MILVUS_PASSWORD"],
 		"MNEMO_MODEL_DIR="+platform.env["MNEMO_MODEL_DIR"],
 		"MNEMO_LISTEN=127.0.0.1:0", "MNEMO_METRICS_LISTEN=127.0.0.1:0", "MNEMO_LOG_FORMAT=json")
+	cmd.Env = append(cmd.Env, env...)
 	output, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)

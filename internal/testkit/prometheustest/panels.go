@@ -1,0 +1,93 @@
+package prometheustest
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Panel is one question of a dashboard.
+type Panel struct{ Board, Title, Query string }
+
+// Panels returns those of dashboards, as Grafana reads them, with its variables
+// filled in. A panel that asks nothing is an error.
+func Panels(tb testing.TB, tenant string, boards ...string) []Panel {
+	tb.Helper()
+	fill := strings.NewReplacer("$__rate_interval", "30s", "$tenant", tenant)
+	var all []Panel
+	for _, raw := range boards {
+		var board struct {
+			Title  string
+			Panels []struct {
+				Type, Title string
+				Targets     []struct{ Expr string }
+			}
+		}
+		if err := json.Unmarshal([]byte(raw), &board); err != nil {
+			tb.Fatalf("read dashboard: %v", err)
+		}
+		for _, p := range board.Panels {
+			if p.Type != "row" && len(p.Targets) == 0 {
+				tb.Errorf("%s: panel %q asks nothing", board.Title, p.Title)
+			}
+			for _, target := range p.Targets {
+				all = append(all, Panel{board.Title, p.Title, fill.Replace(target.Expr)})
+			}
+		}
+	}
+	return all
+}
+
+// Seen is the first answer each panel had.
+type Seen map[Panel]Sample
+
+// Look asks for the panels that had no answer yet, and says which still have none.
+func (s Seen) Look(tb testing.TB, server *Server, panels []Panel) string {
+	tb.Helper()
+	var empty []string
+	for _, p := range panels {
+		if _, ok := s[p]; ok {
+			continue
+		}
+		if all := server.Query(tb, p.Query); len(all) > 0 {
+			s[p] = all[0]
+		} else {
+			empty = append(empty, p.Board+" / "+p.Title+": "+p.Query)
+		}
+	}
+	if len(empty) == 0 {
+		return ""
+	}
+	return "panels without data:\n" + strings.Join(empty, "\n")
+}
+
+// Table is the panels with what they showed, in Markdown.
+func (s Seen) Table(panels []Panel) string {
+	var b strings.Builder
+	b.WriteString("| dashboard | panel | query | value seen |\n|---|---|---|---|\n")
+	for _, p := range panels {
+		_, _ = fmt.Fprintf(&b, "| %s | %s | `%s` | %s |\n", p.Board, p.Title, cell(p.Query), s[p])
+	}
+	return b.String()
+}
+
+// String is the value with the labels it is of.
+func (s Sample) String() string {
+	var labels []string
+	for name, value := range s.Labels {
+		labels = append(labels, name+"="+value)
+	}
+	text := fmt.Sprintf("%.4g", s.Value)
+	if len(labels) > 0 {
+		slices.Sort(labels)
+		text += " (" + strings.Join(labels, ", ") + ")"
+	}
+	return text
+}
+
+// cell keeps a text within one cell of a table.
+func cell(text string) string {
+	return strings.ReplaceAll(strings.Join(strings.Fields(text), " "), "|", `\|`)
+}
