@@ -83,8 +83,9 @@ type Snapshot struct {
 type Store interface {
 	// Snapshot opens a snapshot; it ends with the context too.
 	Snapshot(ctx context.Context, scope tenant.Scope) (*Snapshot, error)
-	// Mark ends the account's imports, returns a mark behind all that it holds
-	// now, and commits the job that purges up to it, should nobody else.
+	// Mark ends the account's imports and the access of its programs, returns a
+	// mark behind all that it holds now, and commits the job that purges up to
+	// it, should nobody else.
 	Mark(ctx context.Context, scope tenant.Scope) (Mark, error)
 	// Purge removes a batch of what the account held at the mark, with its
 	// quota use, and commits the jobs that take it out of the index. Room that

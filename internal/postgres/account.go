@@ -38,6 +38,13 @@ func (a Accounts) Mark(ctx context.Context, scope tenant.Scope) (account.Mark, e
 		if err := q.EndImports(ctx, db.EndImportsParams{TenantID: string(scope.Tenant), UserID: int64(scope.User)}); err != nil {
 			return fmt.Errorf("end imports: %w", err)
 		}
+		// Nor does anything go out to programs while the rest is removed.
+		if err := q.DeleteGrants(ctx, db.DeleteGrantsParams{TenantID: string(scope.Tenant), UserID: int64(scope.User)}); err != nil {
+			return fmt.Errorf("disconnect programs: %w", err)
+		}
+		if err := q.NotifyUser(ctx, db.NotifyUserParams{TenantID: string(scope.Tenant), UserID: int64(scope.User)}); err != nil {
+			return fmt.Errorf("disconnect programs: %w", err)
+		}
 		row, err := q.MarkAccount(ctx, db.MarkAccountParams{TenantID: string(scope.Tenant), UserID: int64(scope.User)})
 		if err != nil {
 			return orUnknown(err, scope.Tenant)
