@@ -32,14 +32,14 @@ func (d *Dashboard) showAccess(c *fiber.Ctx, who *tenant.Session) error {
 	if err != nil {
 		return err
 	}
-	return d.renderAccess(c, who, token, "")
-}
-
-func (d *Dashboard) renderAccess(c *fiber.Ctx, who *tenant.Session, token *tenant.TokenInfo, secret string) error {
 	programs, err := d.programs(c.UserContext(), who.Scope)
 	if err != nil {
 		return err
 	}
+	return d.renderAccess(c, who, token, "", programs)
+}
+
+func (d *Dashboard) renderAccess(c *fiber.Ctx, who *tenant.Session, token *tenant.TokenInfo, secret string, programs []program) error {
 	return d.render(c, fiber.StatusOK, "access", page{
 		Title: "Access", Section: "connect", Who: who,
 		Data: accessView{
@@ -63,11 +63,16 @@ func (d *Dashboard) replaceToken(c *fiber.Ctx, who *tenant.Session) error {
 	if err != nil {
 		return fmt.Errorf("make token: %w", err)
 	}
+	// All that the page needs comes first: a token that no page shows is lost.
+	programs, err := d.programs(c.UserContext(), who.Scope)
+	if err != nil {
+		return err
+	}
 	token, err := d.Access.ReplaceToken(c.UserContext(), who.Scope, tenant.HashSecret(secret))
 	if err != nil {
 		return err
 	}
-	return d.renderAccess(c, who, &token, secret)
+	return d.renderAccess(c, who, &token, secret, programs)
 }
 
 // appsView is Connect → Apps: settings to paste.
