@@ -36,10 +36,12 @@ func (s *Server) authenticate(ctx huma.Context, next func(huma.Context)) {
 func (s *Server) admit(ctx context.Context, header string, programs bool) (tenant.Identity, error) {
 	who, err := s.identify(ctx, header, programs)
 	if err == nil && who.Suspended {
-		err = fault.New(fault.Forbidden, "this tenant is suspended; its data is kept, ask whoever operates it")
+		err = suspended
 	}
 	return who, err
 }
+
+var suspended = fault.New(fault.Forbidden, "this tenant is suspended; its data is kept, ask whoever operates it")
 
 // identify returns whom an Authorization header belongs to. Every header that
 // does not name a valid token gets the same Unauthorized error.

@@ -13,6 +13,7 @@ import (
 	"github.com/mnemo-dev/mnemo/apiserver/dashboard"
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/oauth"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
 const (
@@ -103,6 +104,8 @@ func codeOf(status int) string {
 		return "server_error"
 	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
 		return "temporarily_unavailable"
+	case http.StatusForbidden:
+		return oauth.AccessDenied
 	default:
 		return oauth.InvalidRequest
 	}
@@ -144,6 +147,9 @@ func (s *Server) issueTokens(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
+	if err := s.admitHolder(c, form); err != nil {
+		return err
+	}
 	var tokens oauth.Tokens
 	switch form.Get("grant_type") {
 	case "authorization_code":
@@ -163,6 +169,31 @@ func (s *Server) issueTokens(c *fiber.Ctx) error {
 		"access_token": tokens.Access, "token_type": "Bearer", "expires_in": int(tokens.ExpiresIn.Seconds()),
 		"refresh_token": tokens.Refresh, "scope": oauth.Scope,
 	})
+}
+
+// admitHolder holds who asks for tokens to what holds at /mcp: they are refused
+// while the tenant is suspended, which uses nothing up, and a refresh is a request
+// of the tenant's minute. What is wrong with a secret that is nobody's is told by
+// who spends it.
+func (s *Server) admitHolder(c *fiber.Ctx, form url.Values) error {
+	kind, secret := tenant.Code, form.Get("code")
+	if form.Get("grant_type") == "refresh_token" {
+		kind, secret = tenant.RefreshToken, form.Get("refresh_token")
+	}
+	who, err := s.Programs.Holder(c.UserContext(), kind, secret)
+	switch {
+	case fault.Is(err, fault.Unauthorized):
+		return nil
+	case err != nil:
+		return err
+	case who.Suspended:
+		return suspended
+	case kind == tenant.Code: // the user's answer was such a request
+		return nil
+	}
+	v, err := s.permit(c.UserContext(), who)
+	setRate(c, v)
+	return err
 }
 
 // revokeTokens answers POST /revoke (RFC 7009), the same for every token.

@@ -84,7 +84,9 @@ func refusesForgedRequests(t *testing.T, s *site, _ *browser) {
 		"another resource":         {p.request("resource", "https://evil.test/mcp"), "resource must be " + s.urls[0] + "/mcp"},
 		"two addresses":            {p.request() + "&redirect_uri=https%3A%2F%2Fevil.test", "names redirect_uri twice"},
 		"what cannot be read":      {"/authorize?client_id=%zz", "cannot be read"},
-		"nothing":                  {"/authorize", "not registered here"},
+		"nothing":                  {"/authorize", "client_id is required"},
+		"a program of no text":     {p.request("client_id", "\x00"), "not registered here"},
+		"a program of no letters":  {p.request("client_id", "\xff"), "not registered here"},
 		"an address it might have": {p.request("redirect_uri", "http://127.0.0.1:9@evil.test/callback"), "redirect_uri is not one of those it registered"},
 	} {
 		for who, v := range map[string]visitor{"signed in": v, "nobody": s.visitor(t, 0)} {
@@ -140,7 +142,7 @@ func refusesForgedRequests(t *testing.T, s *site, _ *browser) {
 	if _, body := bob.get(t, "/connect"); strings.Contains(body, "Raw") {
 		t.Error("another user sees the program")
 	}
-	for _, id := range []string{programs[0].ID, "x", ""} {
+	for _, id := range []string{programs[0].ID, "x", "", "\x00"} {
 		if status, body := bob.post(t, "/connect/programs/end", url.Values{"id": {id}}); status != http.StatusNotFound || !strings.Contains(body, "This program is not connected any more.") {
 			t.Errorf("another user ends %q: %d", id, status)
 		}
@@ -193,6 +195,8 @@ func holdsProgramsToTheirSecrets(t *testing.T, s *site, _ *browser) {
 		"another address":    {[]string{"redirect_uri", "http://127.0.0.1:10/callback"}, "invalid_grant"},
 		"another program":    {[]string{"client_id", other.id}, "invalid_grant"},
 		"an unknown program": {[]string{"client_id", "nobody"}, "invalid_client"},
+		"what is no program": {[]string{"client_id", "\x00"}, "invalid_client"},
+		"no program":         {[]string{"client_id", ""}, "invalid_request"},
 		"another resource":   {[]string{"resource", "https://evil.test/mcp"}, "invalid_target"},
 		"another code":       {[]string{"code", code[:len(code)-1]}, "invalid_grant"},
 		"a password":         {[]string{"grant_type", "password"}, "unsupported_grant_type"},
@@ -249,6 +253,8 @@ func holdsProgramsToTheirSecrets(t *testing.T, s *site, _ *browser) {
 	revoke("mnr_unknown", p.id, http.StatusOK)
 	revoke("", p.id, http.StatusBadRequest)
 	revoke(last.Refresh, "nobody", http.StatusUnauthorized)
+	revoke(last.Refresh, "\x00", http.StatusUnauthorized)
+	revoke(last.Refresh, "", http.StatusBadRequest)
 	s.accepted(t, last.Access, http.StatusOK)
 	revoke(last.Refresh, p.id, http.StatusOK)
 	s.accepted(t, last.Access, http.StatusUnauthorized)
@@ -328,10 +334,63 @@ func endsProgramsEverywhere(t *testing.T, s *site, _ *browser) {
 			s.accepted(t, given.Access, http.StatusOK)
 			tc.end(t, &alice, v)
 			s.accepted(t, given.Access, tc.want)
-			if got := p.refresh(given.Refresh); (got.status == http.StatusOK) != (tc.want != http.StatusUnauthorized) {
-				t.Errorf("refreshed: %+v", got)
+			want := map[int]pair{http.StatusOK: {status: http.StatusOK}, http.StatusForbidden: {status: http.StatusForbidden, Error: "access_denied"},
+				http.StatusUnauthorized: {status: http.StatusBadRequest, Error: "invalid_grant"}}[tc.want]
+			if got := p.refresh(given.Refresh); got.status != want.status || got.Error != want.Error {
+				t.Errorf("refreshed: %+v, want %+v", got, want)
+			}
+			if tc.want != http.StatusForbidden {
+				return
+			}
+			alice.spec.Suspended = false
+			s.apply(t, alice.spec)
+			if got := p.refresh(given.Refresh); got.status != http.StatusOK {
+				t.Errorf("refreshed when it waits no longer: %+v", got)
 			}
 		})
+	}
+}
+
+// countsRefreshes: a refresh is a request of the tenant's minute. One too many is
+// refused and uses nothing up.
+func countsRefreshes(t *testing.T, s *site, _ *browser) {
+	alice := s.newTenant(t, func(spec *tenant.Spec) { spec.Quota.RequestsPerMinute = 20 }, "alice")[0]
+	p := s.register(t, "Busy")
+	given := p.connect(s.signedIn(t, 0, alice))
+	got := given
+	for n := 0; got.status == http.StatusOK; n++ {
+		if n > 60 { // those of three minutes
+			t.Fatal("refreshed 60 times, of 20 requests per minute")
+		}
+		given = got
+		got = p.refresh(given.Refresh)
+	}
+	if got.status != http.StatusTooManyRequests || got.Error != "temporarily_unavailable" || got.retryAfter == "" {
+		t.Errorf("one too many: %+v", got)
+	}
+	alice.spec.Quota.RequestsPerMinute = 1000
+	s.apply(t, alice.spec)
+	if got := p.refresh(given.Refresh); got.status != http.StatusOK {
+		t.Errorf("refreshed when there is room: %+v", got)
+	}
+}
+
+// losesNoToken: one that the page could not show is not made.
+func losesNoToken(t *testing.T, s *site, _ *browser) {
+	alice := s.newTenant(t, nil, "alice")[0]
+	v := s.signedIn(t, 0, alice)
+	s.away.Store(alice.Scope, true)
+	if status, body := v.post(t, "/connect/token", url.Values{"confirmed": {"yes"}}); status != http.StatusServiceUnavailable {
+		t.Errorf("regenerated while programs cannot be listed: %d %s", status, body)
+	}
+	for replica := range s.urls {
+		if status, _ := s.api(t, replica, alice.token, "GET", "/api/buckets", ""); status != http.StatusOK {
+			t.Errorf("the token there was: %d", status)
+		}
+	}
+	s.away.Delete(alice.Scope)
+	if status, body := v.post(t, "/connect/token", url.Values{"confirmed": {"yes"}}); status != http.StatusOK || !strings.Contains(body, "mn_") {
+		t.Errorf("regenerated afterwards: %d %s", status, body)
 	}
 }
 

@@ -24,7 +24,7 @@ func TestDashboard(t *testing.T) {
 		"Throttle": throttles, "Conversations": keepsConversations, "Keyboard": worksByKeyboard, "Rate": countsRequests,
 		"People": signsInPeople, "TurnedAway": turnsPeopleAway, "ForgedAnswers": refusesForgedAnswers, "Providers": showsProviders,
 		"GoProgram": connectsAGoProgram, "PythonProgram": connectsAPythonProgram, "LetIn": letsAProgramIn, "PersonsProgram": letsAPersonsProgramIn, "Forgeries": refusesForgedRequests,
-		"Secrets": holdsProgramsToTheirSecrets, "Ends": endsProgramsEverywhere, "Registration": boundsRegistration,
+		"Secrets": holdsProgramsToTheirSecrets, "Ends": endsProgramsEverywhere, "Refreshes": countsRefreshes, "KeptToken": losesNoToken, "Registration": boundsRegistration,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -201,11 +201,13 @@ func (p *prog) request(change ...string) string {
 
 // pair is what the token endpoint answers.
 type pair struct {
-	status  int
-	Access  string `json:"access_token"`
-	Refresh string `json:"refresh_token"`
-	Scope   string `json:"scope"`
-	Error   string `json:"error"`
+	status int
+
+	retryAfter string
+	Access     string `json:"access_token"`
+	Refresh    string `json:"refresh_token"`
+	Scope      string `json:"scope"`
+	Error      string `json:"error"`
 }
 
 // token asks the token endpoint.
@@ -216,7 +218,7 @@ func (p *prog) token(form url.Values) pair {
 		p.t.Fatal(err)
 	}
 	defer res.Body.Close()
-	got := pair{status: res.StatusCode}
+	got := pair{status: res.StatusCode, retryAfter: res.Header.Get("Retry-After")}
 	if err := json.NewDecoder(res.Body).Decode(&got); err != nil {
 		p.t.Fatal(err)
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/account"
 	"github.com/mnemo-dev/mnemo/internal/chat"
 	"github.com/mnemo-dev/mnemo/internal/embed"
+	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/imports"
 	"github.com/mnemo-dev/mnemo/internal/jobs"
 	"github.com/mnemo-dev/mnemo/internal/memory"
@@ -47,6 +48,20 @@ type site struct {
 
 	mu      sync.Mutex
 	tenants int
+	away    sync.Map // the scopes whose programs cannot be listed
+}
+
+// grants are those of a database that does not always list them.
+type grants struct {
+	*postgres.DB
+	away *sync.Map
+}
+
+func (g grants) Programs(ctx context.Context, scope tenant.Scope) ([]oauth.Program, error) {
+	if _, away := g.away.Load(scope); away {
+		return nil, fault.New(fault.Unavailable, "PostgreSQL is away")
+	}
+	return g.DB.Programs(ctx, scope)
 }
 
 func newSite(t *testing.T) *site {
@@ -126,7 +141,7 @@ func (s *site) serve(t *testing.T, l net.Listener, replica int) {
 		Accounts: account.NewService(account.Config{Store: s.db.Accounts()}),
 		Tokens:   s.db, Rates: s.db, Cache: cache, Sessions: s.db, Access: s.db, Holdings: s.db, Providers: []*dashboard.Provider{s.provider()},
 		URL: public, TrustedProxies: proxies,
-		Programs: oauth.NewService(oauth.Config{Clients: s.db, Grants: s.db, Access: s.db, URL: public, Random: rand.Reader, Now: time.Now}),
+		Programs: oauth.NewService(oauth.Config{Clients: s.db, Grants: grants{s.db, &s.away}, Access: s.db, URL: public, Random: rand.Reader, Now: time.Now}),
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup

@@ -132,11 +132,19 @@ func cleanName(name string) string {
 	return name
 }
 
+var errNoClient = &Error{InvalidClient, "this client is not registered here (any more): register it again"}
+
 // client finds a client; an unknown one is an Error.
 func (s *Service) client(ctx context.Context, id string) (Client, error) {
+	switch {
+	case id == "":
+		return Client{}, &Error{InvalidRequest, "client_id is required, as a parameter of the request"}
+	case !isID(id):
+		return Client{}, errNoClient
+	}
 	c, err := s.Clients.Client(ctx, id)
 	if fault.Is(err, fault.NotFound) {
-		return Client{}, &Error{InvalidClient, "this client is not registered here (any more): register it again"}
+		return Client{}, errNoClient
 	}
 	return c, err
 }

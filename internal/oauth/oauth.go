@@ -105,9 +105,9 @@ type GrantStore interface {
 	EndGrant(ctx context.Context, scope tenant.Scope, id string) error
 }
 
-// AccessStore knows access tokens. internal/postgres implements it.
+// AccessStore knows whose secrets are. internal/postgres implements it.
 type AccessStore interface {
-	// IdentifyAccess returns whom an access token's hash belongs to;
+	// IdentifyHolder returns whom the hash of a secret of the kind belongs to;
 	// Unauthorized when it is unknown, revoked or expired.
-	IdentifyAccess(ctx context.Context, h tenant.Hash) (tenant.Identity, error)
+	IdentifyHolder(ctx context.Context, kind tenant.TokenKind, h tenant.Hash) (tenant.Identity, error)
 }

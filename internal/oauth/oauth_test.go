@@ -6,11 +6,13 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"net/url"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/oauth"
@@ -41,6 +43,9 @@ func (s *store) CreateClient(_ context.Context, c oauth.Client, _ string) error 
 }
 
 func (s *store) Client(_ context.Context, id string) (oauth.Client, error) {
+	if strings.ContainsAny(id, "\x00\n") || !utf8.ValidString(id) {
+		return oauth.Client{}, errors.New("PostgreSQL takes no such text")
+	}
 	if id != s.client.ID {
 		return oauth.Client{}, fault.New(fault.NotFound, "no such client")
 	}
@@ -70,7 +75,7 @@ func (s *store) RevokeGrant(_ context.Context, client string, kind tenant.TokenK
 
 func (*store) Programs(context.Context, tenant.Scope) ([]oauth.Program, error) { return nil, nil }
 func (*store) EndGrant(context.Context, tenant.Scope, string) error            { return nil }
-func (*store) IdentifyAccess(context.Context, tenant.Hash) (tenant.Identity, error) {
+func (*store) IdentifyHolder(context.Context, tenant.TokenKind, tenant.Hash) (tenant.Identity, error) {
 	return tenant.Identity{}, fault.New(fault.Unauthorized, "no such token")
 }
 
@@ -144,6 +149,7 @@ func TestCheck(t *testing.T) {
 		"slash":            {func(r *oauth.Request) { r.Resources = []string{resource + "/"} }, ""},
 		"any loopback":     {func(r *oauth.Request) { r.RedirectURI = "http://127.0.0.1:54321/cb?x=1" }, ""},
 		"unknown client":   {func(r *oauth.Request) { r.ClientID = "x" }, oauth.InvalidClient},
+		"no client":        {func(r *oauth.Request) { r.ClientID = "" }, oauth.InvalidRequest},
 		"no address":       {func(r *oauth.Request) { r.RedirectURI = "" }, oauth.InvalidRequest},
 		"other address":    {func(r *oauth.Request) { r.RedirectURI = callback + "/.." }, oauth.InvalidRequest},
 		"other host":       {func(r *oauth.Request) { r.RedirectURI = "https://evil.example.com/" }, oauth.InvalidRequest},
@@ -191,6 +197,26 @@ func TestServes(t *testing.T) {
 	if oauth.Serves(nil) {
 		t.Error("programs can ask at no address")
 	}
+}
+
+// A client_id comes from anybody: what cannot be one is not asked for.
+func TestClientIDs(t *testing.T) {
+	t.Parallel()
+	s, _ := newService()
+	c, err := s.Register(t.Context(), oauth.Registration{RedirectURIs: []string{callback}}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{"\x00", "\xff", "x", c.ID + "\n", c.ID[:21] + "\n", c.ID[:21], c.ID + "A", c.ID[:21] + "/", strings.Repeat("A", 22)} {
+		_, err := s.Check(t.Context(), good(id))
+		wantCode(t, fmt.Sprintf("%q", id), err, oauth.InvalidClient)
+	}
+	if _, err := s.Check(t.Context(), good(c.ID)); err != nil {
+		t.Error(err)
+	}
+	// Who sends it elsewhere is not to register again.
+	_, err = s.Refresh(t.Context(), "", "mnr_x", nil)
+	wantCode(t, "none", err, oauth.InvalidRequest)
 }
 
 func TestRedeemAndRefresh(t *testing.T) {

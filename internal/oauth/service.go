@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
@@ -42,7 +43,16 @@ func NewService(c Config) *Service {
 
 // Identify returns whom an access token's hash belongs to; Unauthorized.
 func (s *Service) Identify(ctx context.Context, h tenant.Hash) (tenant.Identity, error) {
-	return s.Access.IdentifyAccess(ctx, h)
+	return s.Access.IdentifyHolder(ctx, tenant.AccessToken, h)
+}
+
+// Holder returns whom a code or refresh token belongs to, whether or not it was
+// used; Unauthorized.
+func (s *Service) Holder(ctx context.Context, kind tenant.TokenKind, secret string) (tenant.Identity, error) {
+	if !kind.Is(secret) {
+		return tenant.Identity{}, fault.New(fault.Unauthorized, "this is no %s", kind)
+	}
+	return s.Access.IdentifyHolder(ctx, kind, tenant.HashSecret(secret))
 }
 
 // Programs returns those that the user gave access to, the newest first.
@@ -68,9 +78,19 @@ func (s *Service) Revoke(ctx context.Context, client, token string) error {
 	return nil
 }
 
+// idSize is how long an id is, bytes.
+const idSize = 16
+
+// isID reports whether a text can be an id that was made here. What cannot is
+// nobody's, and may hold what no store takes.
+func isID(s string) bool {
+	raw, err := base64.RawURLEncoding.Strict().DecodeString(s)
+	return err == nil && len(raw) == idSize && len(s) == base64.RawURLEncoding.EncodedLen(idSize) // it skips line breaks
+}
+
 // random makes an id that cannot be guessed.
 func (s *Service) random() (string, error) {
-	raw := make([]byte, 16)
+	raw := make([]byte, idSize)
 	if _, err := io.ReadFull(s.Random, raw); err != nil {
 		return "", fmt.Errorf("make id: %w", err)
 	}

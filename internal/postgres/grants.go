@@ -14,8 +14,16 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// keptGrants is how many grants a user may have; the oldest end.
-const keptGrants = 50
+const (
+	// keptGrants is how many grants a user may have; the oldest end.
+	keptGrants = 50
+	// keptAccess is how many access tokens of a grant stay beside a new one:
+	// with the last one a request may be under way.
+	keptAccess = 1
+	// keptRefresh is how many used refresh tokens of a grant are known again:
+	// those of two days, of a program that works all the time.
+	keptRefresh = 100
+)
 
 // CreateGrant implements oauth.GrantStore.
 func (d *DB) CreateGrant(ctx context.Context, scope tenant.Scope, session tenant.Hash, g oauth.Grant, code tenant.Hash, life time.Duration) error {
@@ -105,7 +113,8 @@ func spend(ctx context.Context, q *db.Queries, scope tenant.Scope, kind tenant.T
 	if err := q.UseSecret(ctx, db.UseSecretParams{TenantID: id, UserID: user, Hash: h[:]}); err != nil {
 		return false, err
 	}
-	if err := q.ExpireSecrets(ctx, db.ExpireSecretsParams{TenantID: id, UserID: user, GrantID: g.ID}); err != nil {
+	err = q.TidySecrets(ctx, db.TidySecretsParams{TenantID: id, UserID: user, GrantID: g.ID, Access: keptAccess, Refresh: keptRefresh})
+	if err != nil {
 		return false, err
 	}
 	access := db.InsertSecretParams{
@@ -182,10 +191,15 @@ func (d *DB) Programs(ctx context.Context, scope tenant.Scope) ([]oauth.Program,
 
 // EndGrant implements oauth.GrantStore.
 func (d *DB) EndGrant(ctx context.Context, scope tenant.Scope, id string) error {
+	gone := fault.New(fault.NotFound, "this program is not connected any more")
+	id, ok := parseID(id)
+	if !ok {
+		return fmt.Errorf("end grant: %w", gone)
+	}
 	err := d.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
 		ended, err := endGrant(ctx, q, scope, id)
 		if err == nil && ended == 0 {
-			err = fault.New(fault.NotFound, "this program is not connected any more")
+			err = gone
 		}
 		return err
 	})

@@ -60,15 +60,15 @@ func (d *DB) Client(ctx context.Context, id string) (oauth.Client, error) {
 	return oauth.Client{ID: row.ID, Name: row.Name, RedirectURIs: row.RedirectUris, CreatedAt: row.CreatedAt}, nil
 }
 
-// IdentifyAccess implements oauth.AccessStore.
-func (d *DB) IdentifyAccess(ctx context.Context, h tenant.Hash) (tenant.Identity, error) {
+// IdentifyHolder implements oauth.AccessStore.
+func (d *DB) IdentifyHolder(ctx context.Context, kind tenant.TokenKind, h tenant.Hash) (tenant.Identity, error) {
 	asked := time.Now()
-	row, err := db.New(d.pool).IdentifyAccess(ctx, h[:])
+	row, err := db.New(d.pool).IdentifyHolder(ctx, db.IdentifyHolderParams{Hash: h[:], Kind: string(kind)})
 	if errors.Is(err, pgx.ErrNoRows) {
 		return tenant.Identity{}, fault.New(fault.Unauthorized, "the token is unknown, has expired or was revoked")
 	}
 	if err != nil {
-		return tenant.Identity{}, fmt.Errorf("identify access token: %w", mapError(err))
+		return tenant.Identity{}, fmt.Errorf("identify who holds a secret: %w", mapError(err))
 	}
 	return tenant.Identity{
 		Scope:      tenant.Scope{Tenant: tenant.ID(row.TenantID), User: tenant.UserID(row.UserID)},

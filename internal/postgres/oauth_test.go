@@ -95,7 +95,7 @@ func accepts(oauth.Grant) error { return nil }
 
 func (g *given) identifies(t *testing.T, n byte, valid bool) {
 	t.Helper()
-	who, err := g.IdentifyAccess(t.Context(), tenant.Hash{n, 1})
+	who, err := g.IdentifyHolder(t.Context(), tenant.AccessToken, tenant.Hash{n, 1})
 	if valid && (err != nil || who.Scope != g.scope || who.UserName != g.name || who.ExpiresAt.IsZero() || who.Quota.RequestsPerMinute == 0) {
 		t.Errorf("access token %d: %+v, %v", n, who, err)
 	}
@@ -107,7 +107,7 @@ func (g *given) identifies(t *testing.T, n byte, valid bool) {
 func TestCodesAreRedeemedOnce(t *testing.T) {
 	t.Parallel()
 	g := gives(t)
-	if _, err := g.IdentifyAccess(t.Context(), tenant.Hash{1, 2}); !fault.Is(err, fault.Unauthorized) {
+	if _, err := g.IdentifyHolder(t.Context(), tenant.AccessToken, tenant.Hash{1, 2}); !fault.Is(err, fault.Unauthorized) {
 		t.Errorf("a refresh token is an access token: %v", err)
 	}
 	redeem := func(code byte, check func(oauth.Grant) error, issued oauth.Issued) error {
@@ -156,6 +156,28 @@ func TestRefreshTokensRotate(t *testing.T) {
 	g.identifies(t, 1, false)
 	g.identifies(t, 2, false)
 	wantKind(t, "the newest refresh token then", g.refresh(t, 2, g.next()), fault.NotFound)
+}
+
+// However often a program refreshes, little is kept: the access token it may be
+// using, and enough of the used ones to know a copy.
+func TestSecretsOfAGrantAreBounded(t *testing.T) {
+	t.Parallel()
+	g := gives(t)
+	for n := byte(1); n < 130; n++ {
+		if err := g.refresh(t, n, g.next()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := g.count(t, "select count(*) from oauth_secrets"); n != 1+2+101 {
+		t.Errorf("%d secrets are kept, want a code, 2 access tokens, 100 used refresh tokens and the newest", n)
+	}
+	g.identifies(t, 128, false)
+	g.identifies(t, 129, true)
+	g.identifies(t, 130, true)
+	wantKind(t, "a refresh token used long ago", g.refresh(t, 10, g.next()), fault.NotFound)
+	g.identifies(t, 130, true)
+	wantKind(t, "one used lately", g.refresh(t, 40, g.next()), fault.NotFound)
+	g.identifies(t, 130, false)
 }
 
 // What is over is neither accepted nor kept.
@@ -270,7 +292,12 @@ func TestGrantsEndAsSessionsDo(t *testing.T) {
 				t.Error(err)
 			}
 		}, false},
-		"the account erased":       {func(t *testing.T, g *given) { g.purge(t, g.scope) }, false},
+		"the account erased": {func(t *testing.T, g *given) { g.purge(t, g.scope) }, false},
+		"an account being erased": {func(t *testing.T, g *given) {
+			if _, err := g.Accounts().Mark(t.Context(), g.scope); err != nil {
+				t.Error(err)
+			}
+		}, false},
 		"another's account erased": {func(t *testing.T, g *given) { g.purge(t, g.users[1]) }, true},
 		"disconnected":             {func(t *testing.T, g *given) { g.disconnects(t) }, false},
 	} {
@@ -309,7 +336,9 @@ func (g *given) disconnects(t *testing.T) {
 		}
 		wantKind(t, "another user", g.EndGrant(t.Context(), other, got[0].ID), fault.NotFound)
 	}
-	wantKind(t, "an id nobody has", g.EndGrant(t.Context(), g.scope, "x"), fault.NotFound)
+	for _, id := range []string{"x", "", "\x00", "\xff", "0196b2f4-0000-7000-8000-000000000000"} {
+		wantKind(t, "an id nobody has", g.EndGrant(t.Context(), g.scope, id), fault.NotFound)
+	}
 	g.identifies(t, 1, true)
 	if err := g.EndGrant(t.Context(), g.scope, got[0].ID); err != nil {
 		t.Error(err)
@@ -331,7 +360,7 @@ func TestGrantsNeedASession(t *testing.T) {
 		"suspended": func(t *testing.T, g *given) {
 			g.specs[0].Suspended = true
 			g.apply(t, g.specs[0])
-			if who, err := g.IdentifyAccess(t.Context(), tenant.Hash{1, 1}); err != nil || !who.Suspended {
+			if who, err := g.IdentifyHolder(t.Context(), tenant.AccessToken, tenant.Hash{1, 1}); err != nil || !who.Suspended {
 				t.Errorf("identified %+v, %v", who, err)
 			}
 		},
@@ -358,8 +387,13 @@ func TestEndedGrantsAreToldOf(t *testing.T) {
 	cache.want(t, user)
 	g.install(t, 2, tenant.Hash{98, 2})
 	cache.want(t, user)
-	g.purge(t, g.scope)
+	if _, err := g.Accounts().Mark(t.Context(), g.scope); err != nil {
+		t.Fatal(err)
+	}
 	cache.want(t, user)
+	g.purge(t, g.scope)
+	cache.want(t, user) // of its mark
+	cache.want(t, user) // and of its end
 	spec := g.specs[0]
 	spec.Users = []tenant.UserSpec{{Name: "bob"}}
 	g.apply(t, spec)

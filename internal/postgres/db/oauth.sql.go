@@ -13,7 +13,7 @@ import (
 )
 
 const deleteGrant = `-- name: DeleteGrant :execrows
-delete from oauth_grants where tenant_id = $1 and user_id = $2 and id::text = $3::text
+delete from oauth_grants where tenant_id = $1 and user_id = $2 and id = $3
 `
 
 type DeleteGrantParams struct {
@@ -61,22 +61,6 @@ func (q *Queries) ExpireClients(ctx context.Context, kept int32) error {
 	return err
 }
 
-const expireSecrets = `-- name: ExpireSecrets :exec
-delete from oauth_secrets where tenant_id = $1 and user_id = $2 and grant_id = $3
-    and kind <> 'code' and expires_at <= now()
-`
-
-type ExpireSecretsParams struct {
-	TenantID string
-	UserID   int64
-	GrantID  string
-}
-
-func (q *Queries) ExpireSecrets(ctx context.Context, arg ExpireSecretsParams) error {
-	_, err := q.db.Exec(ctx, expireSecrets, arg.TenantID, arg.UserID, arg.GrantID)
-	return err
-}
-
 const getClient = `-- name: GetClient :one
 select id, name, redirect_uris, created_at from oauth_clients where id = $1
 `
@@ -121,12 +105,12 @@ func (q *Queries) HolderOf(ctx context.Context, arg HolderOfParams) (HolderOfRow
 	return i, err
 }
 
-const identifyAccess = `-- name: IdentifyAccess :one
+const identifyHolder = `-- name: IdentifyHolder :one
 select h.tenant_id::uuid as tenant_id, h.user_id::bigint as user_id, h.expires_in::float8 as expires_in,
     n.name as tenant_name, u.name as user_name, n.suspended,
     q.memories, q.conversations, q.storage, q.users, q.requests_per_minute, q.list_tokens, q.user_memories, q.user_conversations,
     coalesce(p.collection, '') as collection, coalesce(p.partition, '') as partition, coalesce(p.shared, false) as shared
-from oauth_holder($1::bytea, 'access') h
+from oauth_holder($1::bytea, $2::text) h
 join users u on u.tenant_id = h.tenant_id::uuid and u.id = h.user_id::bigint
 join tenants n on n.id = h.tenant_id::uuid and n.state = 'active'
 join quotas q on q.tenant_id = h.tenant_id::uuid
@@ -134,7 +118,12 @@ left join placements p on p.tenant_id = h.tenant_id::uuid
 where h.expires_in::float8 > 0
 `
 
-type IdentifyAccessRow struct {
+type IdentifyHolderParams struct {
+	Hash []byte
+	Kind string
+}
+
+type IdentifyHolderRow struct {
 	TenantID          string
 	UserID            int64
 	ExpiresIn         float64
@@ -154,9 +143,9 @@ type IdentifyAccessRow struct {
 	Shared            bool
 }
 
-func (q *Queries) IdentifyAccess(ctx context.Context, hash []byte) (IdentifyAccessRow, error) {
-	row := q.db.QueryRow(ctx, identifyAccess, hash)
-	var i IdentifyAccessRow
+func (q *Queries) IdentifyHolder(ctx context.Context, arg IdentifyHolderParams) (IdentifyHolderRow, error) {
+	row := q.db.QueryRow(ctx, identifyHolder, arg.Hash, arg.Kind)
+	var i IdentifyHolderRow
 	err := row.Scan(
 		&i.TenantID,
 		&i.UserID,
@@ -427,6 +416,37 @@ type TidyGrantsParams struct {
 // Removes what is over, and all but the newest of what is not.
 func (q *Queries) TidyGrants(ctx context.Context, arg TidyGrantsParams) error {
 	_, err := q.db.Exec(ctx, tidyGrants, arg.TenantID, arg.UserID, arg.Kept)
+	return err
+}
+
+const tidySecrets = `-- name: TidySecrets :exec
+delete from oauth_secrets where hash in (
+    select l.hash
+    from (
+        select s.hash, s.kind, s.expires_at, row_number() over (partition by s.kind order by s.expires_at desc) as age
+        from oauth_secrets s
+        where s.tenant_id = $1 and s.user_id = $2 and s.grant_id = $3 and s.kind <> 'code'
+    ) l
+    where l.expires_at <= now() or l.age > case l.kind when 'access' then $4::bigint else $5::bigint end)
+`
+
+type TidySecretsParams struct {
+	TenantID string
+	UserID   int64
+	GrantID  string
+	Access   int64
+	Refresh  int64
+}
+
+// Removes what of a grant is over, and all but the newest tokens of what is not.
+func (q *Queries) TidySecrets(ctx context.Context, arg TidySecretsParams) error {
+	_, err := q.db.Exec(ctx, tidySecrets,
+		arg.TenantID,
+		arg.UserID,
+		arg.GrantID,
+		arg.Access,
+		arg.Refresh,
+	)
 	return err
 }
 

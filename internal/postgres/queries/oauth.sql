@@ -63,12 +63,19 @@ update oauth_secrets set used = true where tenant_id = @tenant_id and user_id = 
 -- name: RefreshGrant :exec
 update oauth_grants set refreshed_at = now() where tenant_id = @tenant_id and user_id = @user_id and id = @id;
 
--- name: ExpireSecrets :exec
-delete from oauth_secrets where tenant_id = @tenant_id and user_id = @user_id and grant_id = @grant_id
-    and kind <> 'code' and expires_at <= now();
+-- name: TidySecrets :exec
+-- Removes what of a grant is over, and all but the newest tokens of what is not.
+delete from oauth_secrets where hash in (
+    select l.hash
+    from (
+        select s.hash, s.kind, s.expires_at, row_number() over (partition by s.kind order by s.expires_at desc) as age
+        from oauth_secrets s
+        where s.tenant_id = @tenant_id and s.user_id = @user_id and s.grant_id = @grant_id and s.kind <> 'code'
+    ) l
+    where l.expires_at <= now() or l.age > case l.kind when 'access' then @access::bigint else @refresh::bigint end);
 
 -- name: DeleteGrant :execrows
-delete from oauth_grants where tenant_id = @tenant_id and user_id = @user_id and id::text = @id::text;
+delete from oauth_grants where tenant_id = @tenant_id and user_id = @user_id and id = @id;
 
 -- name: DeleteGrants :exec
 -- Of a user, or of all of the tenant's (0).
@@ -91,12 +98,12 @@ order by g.created_at desc, g.id;
 -- name: NotifyUser :exec
 select pg_notify('mnemo_identity', 'user:' || @tenant_id::text || ':' || @user_id::bigint);
 
--- name: IdentifyAccess :one
+-- name: IdentifyHolder :one
 select h.tenant_id::uuid as tenant_id, h.user_id::bigint as user_id, h.expires_in::float8 as expires_in,
     n.name as tenant_name, u.name as user_name, n.suspended,
     q.memories, q.conversations, q.storage, q.users, q.requests_per_minute, q.list_tokens, q.user_memories, q.user_conversations,
     coalesce(p.collection, '') as collection, coalesce(p.partition, '') as partition, coalesce(p.shared, false) as shared
-from oauth_holder(@hash::bytea, 'access') h
+from oauth_holder(@hash::bytea, @kind::text) h
 join users u on u.tenant_id = h.tenant_id::uuid and u.id = h.user_id::bigint
 join tenants n on n.id = h.tenant_id::uuid and n.state = 'active'
 join quotas q on q.tenant_id = h.tenant_id::uuid
