@@ -201,4 +201,12 @@ func TestRights(t *testing.T) {
 	if diff := cmp.Diff(narrow, rendered("--set", "operator.watchNamespaces={a,b}")); diff != "" {
 		t.Errorf("with watchNamespaces: -want +got\n%s", diff)
 	}
+	// The Job of an uninstall may not do more.
+	release := []any{map[string]any{"apiGroups": []any{"mnemo.dev"}, "resources": []any{"tenants"}, "verbs": []any{"list", "patch"}}}
+	got := rules(parse(t, render(t, "-n", "mnemo-system", "-f", "testdata/values/external.yaml", "-s", "templates/uninstall.yaml",
+		"--set", "operator.watchNamespaces={a,b}")))
+	delete(got, "Role/") // of its own Deployment
+	if diff := cmp.Diff(map[string]any{"Role/a": release, "Role/b": release}, got); diff != "" {
+		t.Errorf("of the uninstall with watchNamespaces: -want +got\n%s", diff)
+	}
 }

@@ -142,6 +142,9 @@ func (c *cluster) watch(ctx context.Context) error {
 
 // load gives a running cluster an image of the checkout as it is now.
 func load(ctx context.Context, o options) error {
+	if err := parts.NodeRuns(o.dir); err != nil {
+		return err
+	}
 	c := newCluster(o)
 	cache, err := parts.OpenCache(c.progress)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -21,11 +22,8 @@ func down(ctx context.Context, o options) error {
 	if err := parts.StopRecorded(ctx, o.dir, self, 2*time.Minute); err != nil {
 		return err
 	}
-	if err := clean(ctx, o); err != nil {
+	if err := cleanAlone(ctx, o); err != nil {
 		return err
-	}
-	if err := os.Remove(o.dir + ".lock"); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("remove lock: %w", err)
 	}
 	left, err := parts.NodeLeft(o.dir, place)
 	if err != nil {
@@ -36,6 +34,18 @@ func down(ctx context.Context, o options) error {
 	}
 	fmt.Println("the cluster is down: no process, mount, network device or control group of it is left")
 	return nil
+}
+
+// cleanAlone is clean while no other program may use the directory.
+func cleanAlone(ctx context.Context, o options) error {
+	if _, err := os.Stat(filepath.Dir(o.dir)); errors.Is(err, os.ErrNotExist) {
+		return nil // there never was one
+	}
+	unlock, err := lock(o)
+	if err != nil {
+		return err
+	}
+	return errors.Join(clean(ctx, o), unlock())
 }
 
 // clean ends what a crash left and removes all data.

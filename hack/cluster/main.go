@@ -22,7 +22,7 @@ import (
 	"github.com/mnemo-dev/mnemo/hack/parts"
 )
 
-const usage = `usage: go run ./hack/cluster up | load -tag TAG [-overlay FILE] | down   [-dir .mnemo/cluster]`
+const usage = `usage: go run ./hack/cluster up [-attached] | load -tag TAG [-overlay FILE] | down   [-dir .mnemo/cluster]`
 
 // options are what the command line says.
 type options struct {
@@ -31,6 +31,9 @@ type options struct {
 	// tag is that of the image to load, and the version its binary tells.
 	tag     string
 	overlay string // as `go build -overlay` takes it
+	// attached: the cluster ends with standard input, that is with the program
+	// that holds its other end, however that ends.
+	attached bool
 }
 
 // envFile is what scripts read: beside dir, and named after it.
@@ -60,6 +63,7 @@ func run(ctx context.Context, args []string) error {
 	flags.StringVar(&o.dir, "dir", filepath.Join(root, ".mnemo", "cluster"), "where data and logs are kept")
 	flags.StringVar(&o.tag, "tag", localTag, "tag of the image, and version of the binary")
 	flags.StringVar(&o.overlay, "overlay", "", "what differs from the checkout, as go build -overlay takes it")
+	flags.BoolVar(&o.attached, "attached", false, "take the cluster down when standard input ends")
 	if err := flags.Parse(args[1:]); err != nil {
 		return err
 	}

@@ -36,6 +36,9 @@ func up(ctx context.Context, o options) error {
 	}
 	defer tell.Close()
 	cmd := exec.Command(exe, keepCommand, "-dir", o.dir, "-tag", o.tag) //nolint:noctx // it outlives us
+	if o.attached {
+		cmd.Args, cmd.Stdin = append(cmd.Args, "-attached"), os.Stdin
+	}
 	cmd.Dir = o.root
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	cmd.ExtraFiles = []*os.File{told}
@@ -76,6 +79,14 @@ func keep(ctx context.Context, o options) (err error) {
 	// What up gave us is not for the programs we start: it waits until it is closed.
 	told := os.NewFile(3, "up")
 	syscall.CloseOnExec(3)
+	if o.attached {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithCancel(ctx)
+		go func() {
+			defer cancel()
+			_, _ = io.Copy(io.Discard, os.Stdin) // an error ends it as well
+		}()
+	}
 	release, err := occupy(ctx, o)
 	if err != nil {
 		return err
@@ -104,13 +115,9 @@ func occupy(ctx context.Context, o options) (release func() error, err error) {
 			return nil, fmt.Errorf("create data directory: %w", err)
 		}
 	}
-	lock, err := os.OpenFile(o.dir+".lock", os.O_CREATE|os.O_RDWR, 0o600)
+	unlock, err := lock(o)
 	if err != nil {
-		return nil, fmt.Errorf("open lock: %w", err)
-	}
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		_ = lock.Close()
-		return nil, fmt.Errorf("a cluster runs on %s already: . %s says where, `make cluster-down` takes it down", o.dir, o.envFile())
+		return nil, err
 	}
 	if err := clean(ctx, o); err != nil {
 		return nil, err
@@ -125,5 +132,19 @@ func occupy(ctx context.Context, o options) (release func() error, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return func() error { return errors.Join(forget(), lock.Close()) }, nil
+	return func() error { return errors.Join(forget(), unlock()) }, nil
+}
+
+// lock keeps others from the directory. Its file stays: whoever waited for one
+// that is removed would hold nothing.
+func lock(o options) (unlock func() error, err error) {
+	file, err := os.OpenFile(o.dir+".lock", os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open lock: %w", err)
+	}
+	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		_ = file.Close()
+		return nil, fmt.Errorf("a cluster runs on %s already: . %s says where, `make cluster-down` takes it down", o.dir, o.envFile())
+	}
+	return file.Close, nil
 }

@@ -47,6 +47,9 @@ func StartNode(ctx context.Context, o Options) (*Node, error) {
 	if err := NeedRoot(os.Geteuid()); err != nil {
 		return nil, err
 	}
+	if _, err := exec.LookPath("ip"); err != nil {
+		return nil, errors.New("a node's network is made with ip, which this machine does not have: install iproute2")
+	}
 	files, err := ensureNodeFiles(ctx, o.Cache)
 	if err != nil {
 		return nil, err

@@ -2,6 +2,7 @@ package parts
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -32,9 +33,9 @@ func (n *Node) Import(ctx context.Context, name string, image v1.Image) error {
 // ImportImage does the same for the node that another program runs in
 // Options.Dir.
 func ImportImage(ctx context.Context, o Options, name string, image v1.Image) error {
-	r, err := loadRecord(recordPath(o.Dir, "containerd"))
-	if err != nil || !r.ours() {
-		return fmt.Errorf("no cluster runs in %s: start it with `make cluster`", o.Dir)
+	r, err := containerd(o.Dir)
+	if err != nil {
+		return err
 	}
 	ctr, err := ensureBuilt(ctx, o.Cache, containerdPrograms)
 	if err != nil {
@@ -46,6 +47,21 @@ func ImportImage(ctx context.Context, o Options, name string, image v1.Image) er
 	}
 	defer n.thread.close()
 	return n.Import(ctx, name, image)
+}
+
+// NodeRuns is an error when no node runs that keeps its data in dir.
+func NodeRuns(dir string) error {
+	_, err := containerd(dir)
+	return err
+}
+
+// containerd is the record of a running node's.
+func containerd(dir string) (record, error) {
+	r, err := loadRecord(recordPath(dir, "containerd"))
+	if errors.Is(err, os.ErrNotExist) || err == nil && !r.ours() {
+		return record{}, fmt.Errorf("no cluster runs in %s: start it with `make cluster`", dir)
+	}
+	return r, err
 }
 
 func (n *Node) importAs(ctx context.Context, path, name string, made v1.Image) error {

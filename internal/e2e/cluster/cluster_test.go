@@ -56,6 +56,7 @@ func runTests(m *testing.M) (code int, err error) {
 type up struct {
 	root, top, dir string
 	program        string
+	held           *os.File // the cluster's standard input
 	env            map[string]string
 }
 
@@ -69,7 +70,16 @@ func bringUp(top string) (*up, error) {
 	if out, err := c.in(exec.Command("go", "build", "-o", c.program, "./hack/cluster")).CombinedOutput(); err != nil {
 		return c, fmt.Errorf("build hack/cluster: %w\n%s", err, out)
 	}
-	out, err := c.in(exec.Command(c.program, "up", "-dir", c.dir)).CombinedOutput()
+	// However this process ends, the cluster ends with it.
+	input, held, err := os.Pipe()
+	if err != nil {
+		return c, err
+	}
+	defer input.Close()
+	c.held = held
+	cmd := c.in(exec.Command(c.program, "up", "-attached", "-dir", c.dir))
+	cmd.Stdin = input
+	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return c, fmt.Errorf("the cluster does not come up: %w\n%s", err, out)
 	}
