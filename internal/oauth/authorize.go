@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
-	"maps"
 	"net/url"
 	"strings"
 
@@ -85,19 +84,24 @@ func (s *Service) Refuse(ask Ask) (string, error) {
 	return s.answer(ask, url.Values{"error": {AccessDenied}, "error_description": {"the user did not give access"}})
 }
 
+// answered are the parameters of an answer.
+var answered = []string{"code", "state", "iss", "error", "error_description"}
+
 // answer returns the client's address with parameters added, by which it knows
-// what it asked and whom (RFC 9207).
+// what it asked and whom (RFC 9207). What the address has stays as it is
+// (RFC 6749, 3.1.2).
 func (s *Service) answer(ask Ask, add url.Values) (string, error) {
 	u, err := url.Parse(ask.RedirectURI)
 	if err != nil {
 		return "", err
 	}
-	q := u.Query()
-	maps.Copy(q, add)
 	if ask.State != "" {
-		q.Set("state", ask.State)
+		add.Set("state", ask.State)
 	}
-	q.Set("iss", s.Issuer)
-	u.RawQuery = q.Encode()
+	add.Set("iss", s.Issuer)
+	if u.RawQuery != "" {
+		u.RawQuery += "&"
+	}
+	u.RawQuery += add.Encode()
 	return u.String(), nil
 }

@@ -49,12 +49,15 @@ func (r Registration) Validate() error {
 func checkRedirect(uri string) string {
 	u, err := url.Parse(uri)
 	switch {
-	case err != nil || u.Scheme == "" || len(uri) > maxURI || strings.ContainsFunc(uri, func(r rune) bool { return unicode.IsControl(r) || unicode.IsSpace(r) }):
-		return fmt.Sprintf("must be a whole address of at most %d bytes", maxURI)
+	case err != nil || u.Scheme == "" || len(uri) > maxURI || strings.ContainsFunc(uri, func(r rune) bool { return r <= ' ' || r > '~' }):
+		return fmt.Sprintf("must be a whole address of at most %d bytes, in ASCII", maxURI)
 	case strings.Contains(uri, "#"):
 		return "must have no fragment"
 	case u.User != nil:
 		return "must hold no user"
+	}
+	if problem := checkQuery(u.RawQuery); problem != "" {
+		return problem
 	}
 	switch strings.ToLower(u.Scheme) {
 	case "https":
@@ -66,10 +69,56 @@ func checkRedirect(uri string) string {
 		if !isLoopback(u) {
 			return "must be https, except on localhost, 127.0.0.1 and [::1]"
 		}
-	case "javascript", "data", "vbscript", "file", "blob", "about", "ftp", "ws", "wss", "view-source", "filesystem", "mailto", "tel", "sms":
-		return "must be https or a scheme of the program's own"
+	default:
+		return checkOwn(u)
 	}
 	return ""
+}
+
+// checkQuery says what is wrong with the query of such an address, to which the
+// answer is added.
+func checkQuery(raw string) string {
+	q, err := url.ParseQuery(raw)
+	if err != nil {
+		return "must have a query that can be read"
+	}
+	for _, name := range answered {
+		if q.Has(name) {
+			return "must not hold " + name + ", which is in the answer"
+		}
+	}
+	return ""
+}
+
+// checkOwn says what is wrong with an address of a scheme of a program's own. It
+// names something in the program, or its scheme is a name that its maker holds,
+// turned around (RFC 8252, 7.1).
+func checkOwn(u *url.URL) string {
+	if u.Host == "" && (u.Opaque != "" || !strings.Contains(u.Scheme, ".")) || handsOn(u) {
+		return "must be https, http on localhost, or the program's own scheme, as app://name or com.example.app:/path"
+	}
+	return ""
+}
+
+// Browsers answer to these, or systems by opening one.
+var (
+	handingOn = []string{
+		"about", "blob", "data", "file", "filesystem", "javascript", "vbscript", "view-source", "feed", "ws", "wss",
+		"edge", "opera", "brave", "vivaldi", "safari", "duckduckgo", "ddgquicklink", "x-web-search", "intent", "android-app",
+		// Web sites may register for these (HTML, registerProtocolHandler).
+		"bitcoin", "cabal", "dat", "did", "doi", "dweb", "ethereum", "ftp", "ftps", "geo", "hyper", "im", "ipfs", "ipns", "irc", "ircs", "magnet",
+		"mailto", "matrix", "mms", "news", "nntp", "openpgp4fpr", "sftp", "sip", "sms", "smsto", "ssb", "ssh", "tel", "urn", "webcal", "wtai", "xmpp",
+	}
+	handingOnPrefixes = []string{"web+", "ext+", "chrome", "googlechrome", "microsoft-edge", "x-safari", "firefox", "moz-", "opera-", "brave-", "touch-"}
+)
+
+// handsOn reports whether an address is known to end up elsewhere than in the
+// program that has its scheme: on a web site, for the most part.
+func handsOn(u *url.URL) bool {
+	rest, err := url.PathUnescape(strings.ToLower(strings.TrimPrefix(u.String(), u.Scheme+":")))
+	return err != nil || strings.Contains(rest, "http:") || strings.Contains(rest, "https:") ||
+		strings.Contains(u.Scheme, "http") || strings.HasSuffix(u.Scheme, "-extension") || slices.Contains(handingOn, u.Scheme) ||
+		slices.ContainsFunc(handingOnPrefixes, func(p string) bool { return strings.HasPrefix(u.Scheme, p) })
 }
 
 func isLoopback(u *url.URL) bool {
@@ -90,7 +139,7 @@ func (c Client) redirectsTo(uri string) bool {
 // withoutPort is an http address of this machine without its port, "" for others.
 func withoutPort(uri string) string {
 	u, err := url.Parse(uri)
-	if err != nil || u.Scheme != "http" || !isLoopback(u) || u.User != nil || u.Fragment != "" {
+	if err != nil || u.Scheme != "http" || checkRedirect(uri) != "" {
 		return ""
 	}
 	u.Host = u.Hostname()

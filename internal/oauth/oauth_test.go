@@ -98,6 +98,18 @@ func TestRegisterChecksAddresses(t *testing.T) {
 	for uri, good := range map[string]bool{
 		callback: true, "http://localhost:33418/callback": true, "http://127.0.0.1/": true, "http://[::1]:1/x": true,
 		"cursor://anysphere.cursor-mcp/oauth/callback": true, "com.example.app:/cb": true,
+		"vscode://vscode.github-authentication/did-authenticate": true, "raycast://oauth?package_name=Extension": true, "warp://mcp/oauth2callback": true,
+		"com.googleusercontent.apps.123:/oauth2redirect": true, "vscode-insiders://a.b/c": true, "https://a.test/cb?code_verifier=1&x=%2F": true,
+		// What a browser, or a page in one, would be given.
+		"microsoft-edge:https://evil.test/cb": false, "microsoft-edge://evil.test/cb": false, "microsoft-edge-https://evil.test/": false,
+		"x-safari-https://evil.test/cb": false, "googlechrome://evil.test/cb": false, "GoogleChromes://evil.test/cb": false,
+		"firefox://open-url?url=https://evil.test": false, "firefox-focus://open-url?url=evil.test": false, "intent://evil.test/cb": false, "edge://newtab/": false,
+		"chrome-extension://abc/cb": false, "moz-extension://abc/cb": false, "safari-web-extension://abc/cb": false, "web+mnemo://evil.test/cb": false,
+		"matrix://evil.test/": false, "anything://open?url=https%3A%2F%2Fevil.test": false, "anything://open/HTTP://evil.test": false,
+		"app:/cb": false, "app:///cb": false, "app:cb": false, "com.example.app:cb": false, "com.example.app:https://evil.test/cb": false,
+		// The answer's own parameters, and what cannot be kept as it is.
+		"https://a.test/cb?code=1": false, "https://a.test/cb?x=1&state=1": false, "https://a.test/?iss=": false, "https://a.test/?error=x": false,
+		"https://a.test/?%63ode=1": false, "https://a.test/?a;b": false, "https://a.test/?%zz": false, "https://a.test/\u202ecb": false,
 		"http://example.com/cb": false, "https:///cb": false, "https://a.com;script-src/cb": false, "https://*/cb": false, "/cb": false, "": false, "javascript:alert(1)": false, "DATA:text/html,x": false,
 		"https://example.com/#x": false, "https://u:p@example.com/": false, "https://exa mple.com/": false, "https://example.com/\n": false,
 		"http://127.0.0.1.evil.com/": false, "https://example.com/" + strings.Repeat("x", 2000): false,
@@ -154,6 +166,7 @@ func TestCheck(t *testing.T) {
 		"other address":    {func(r *oauth.Request) { r.RedirectURI = callback + "/.." }, oauth.InvalidRequest},
 		"other host":       {func(r *oauth.Request) { r.RedirectURI = "https://evil.example.com/" }, oauth.InvalidRequest},
 		"other loopback":   {func(r *oauth.Request) { r.RedirectURI = "http://127.0.0.1:1/other" }, oauth.InvalidRequest},
+		"loopback, and on": {func(r *oauth.Request) { r.RedirectURI = "http://127.0.0.1:1/cb?x=1#" }, oauth.InvalidRequest},
 		"not loopback":     {func(r *oauth.Request) { r.RedirectURI = "http://127.0.0.1:1@evil.com/cb?x=1" }, oauth.InvalidRequest},
 		"token":            {func(r *oauth.Request) { r.ResponseType = "token" }, oauth.UnsupportedResponse},
 		"plain":            {func(r *oauth.Request) { r.ChallengeMethod = "plain" }, oauth.InvalidRequest},
@@ -222,7 +235,7 @@ func TestClientIDs(t *testing.T) {
 func TestRedeemAndRefresh(t *testing.T) {
 	t.Parallel()
 	s, kept := newService()
-	c, err := s.Register(t.Context(), oauth.Registration{RedirectURIs: []string{callback + "?a=b"}}, "")
+	c, err := s.Register(t.Context(), oauth.Registration{RedirectURIs: []string{callback + "?b=%2f&a=+&b"}}, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -241,11 +254,11 @@ func TestRedeemAndRefresh(t *testing.T) {
 		t.Fatal(err)
 	}
 	code := to.Query().Get("code")
-	if to.Query().Get("a") != "b" || to.Query().Get("iss") != issuer || !tenant.Code.Is(code) || kept.code != tenant.HashSecret(code) ||
+	if !strings.HasPrefix(sent, callback+"?b=%2f&a=+&b&code=") || to.Query().Get("iss") != issuer || !tenant.Code.Is(code) || kept.code != tenant.HashSecret(code) ||
 		kept.scope != (tenant.Scope{Tenant: "t", User: 1}) || kept.session != (tenant.Hash{9}) || kept.grant.Client != c.ID {
 		t.Fatalf("sent to %s, kept %+v", to, kept.grant)
 	}
-	in := oauth.CodeInput{ClientID: c.ID, Code: code, RedirectURI: callback + "?a=b", Verifier: verifier, Resources: []string{resource}}
+	in := oauth.CodeInput{ClientID: c.ID, Code: code, RedirectURI: callback + "?b=%2f&a=+&b", Verifier: verifier, Resources: []string{resource}}
 	for name, change := range map[string]func(*oauth.CodeInput){
 		"another code":     func(in *oauth.CodeInput) { in.Code = code[:len(code)-1] + "x" },
 		"another address":  func(in *oauth.CodeInput) { in.RedirectURI = callback },
