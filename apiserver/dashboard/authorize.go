@@ -22,10 +22,15 @@ type authorizeView struct {
 	Goes    destination
 	As, Of  string // the user and the tenant
 	Fields  []field
+	Problem string // with the answer that was given
 }
 
 // field is a hidden field: what the program asked, to be checked again.
 type field struct{ Name, Value string }
+
+// forUser is the field that says whom the page named: who answers it is to be
+// that user, whoever signed in meanwhile.
+const forUser = "for"
 
 // asked are the parameters of a program's request.
 var asked = []string{"client_id", "redirect_uri", "response_type", "state", "code_challenge", "code_challenge_method", "resource"}
@@ -65,11 +70,19 @@ func (d *Dashboard) authorizePage(c *fiber.Ctx) error {
 	if who == nil {
 		return d.askToSignIn(c)
 	}
+	return d.askUser(c, fiber.StatusOK, who, ask, v, "")
+}
+
+// askUser shows the page that asks, with what was wrong with the answer to it.
+func (d *Dashboard) askUser(c *fiber.Ctx, status int, who *tenant.Session, ask oauth.Ask, v url.Values, problem string) error {
 	to, err := url.Parse(ask.RedirectURI)
 	if err != nil {
 		return err
 	}
-	view := authorizeView{Program: ask.Client.Name, Goes: destinationOf(to), As: who.Who(), Of: cmp.Or(who.DisplayName, who.TenantName)}
+	view := authorizeView{
+		Program: ask.Client.Name, Goes: destinationOf(to), As: who.Who(), Of: cmp.Or(who.DisplayName, who.TenantName),
+		Fields: []field{{forUser, who.SignInName().String()}}, Problem: problem,
+	}
 	for _, name := range asked {
 		for _, value := range v[name] {
 			view.Fields = append(view.Fields, field{name, value})
@@ -77,7 +90,7 @@ func (d *Dashboard) authorizePage(c *fiber.Ctx) error {
 	}
 	// Browsers hold a form's redirects to the policy too.
 	c.Set(fiber.HeaderContentSecurityPolicy, policy("'self' "+sourceOf(to)))
-	return d.render(c, fiber.StatusOK, "authorize", page{Title: "Give access", Data: view})
+	return d.render(c, status, "authorize", page{Title: "Give access", Data: view})
 }
 
 // sourceOf is an address as a content security policy names it, which has no
@@ -99,13 +112,21 @@ func (d *Dashboard) authorize(c *fiber.Ctx, who *tenant.Session) error {
 	if err != nil {
 		return err
 	}
-	var to string
-	if form.Get("answer") == "give" {
-		session, _ := sessionHash(c)
-		to, err = d.Programs.Approve(c.UserContext(), who.Scope, session, ask)
-	} else {
-		to, err = d.Programs.Refuse(ask)
+	if form.Get("answer") != "give" {
+		to, err := d.Programs.Refuse(ask)
+		if err != nil {
+			return err
+		}
+		return c.Redirect(to, fiber.StatusSeeOther)
 	}
+	switch {
+	case form.Get(forUser) != who.SignInName().String():
+		return d.askUser(c, fiber.StatusConflict, who, ask, form, "Somebody else signed in meanwhile: look whom this is for, and answer again.")
+	case form.Get("asked") == "": // two clicks, so that no page can have a person take them for one of its own
+		return d.askUser(c, fiber.StatusBadRequest, who, ask, form, "Tick the box if you have just asked it to connect; otherwise refuse.")
+	}
+	session, _ := sessionHash(c)
+	to, err := d.Programs.Approve(c.UserContext(), who.Scope, session, ask)
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package dashboard_test
 import (
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -46,6 +47,9 @@ func letsAProgramIn(t *testing.T, s *site, b *browser) {
 	tab.sees("Connected programs")
 	tab.sees(s.urls[0] + "/mcp, and asks you here for access.")
 	tab.open(ask)
+	tab.click("button[value=give]") // the box is not ticked: the browser asks for it
+	tab.until("document.querySelector('input[name=asked]:invalid') === document.activeElement", "be asked to tick the box")
+	tab.click("input[name=asked]")
 	tab.click("button[value=give]")
 	tab.sees("Back at the program")
 	q, err := url.ParseQuery(<-came)
@@ -103,10 +107,7 @@ func refusesForgedRequests(t *testing.T, s *site, _ *browser) {
 		}
 	}
 
-	yes, err := url.ParseQuery(strings.TrimPrefix(p.request(), "/authorize?") + "&answer=give")
-	if err != nil {
-		t.Fatal(err)
-	}
+	yes := s.asksTwice(t, v, users[1], p)
 	for name, headers := range map[string][]string{
 		"another site": {"Sec-Fetch-Site", "cross-site"}, "a neighbour": {"Sec-Fetch-Site", "same-site"}, "typed in": {"Sec-Fetch-Site", "none"},
 		"another origin": {"Sec-Fetch-Site", "", "Origin", "https://evil.test"}, "no origin": {"Sec-Fetch-Site", ""},
@@ -149,6 +150,61 @@ func refusesForgedRequests(t *testing.T, s *site, _ *browser) {
 	}
 	if programs, err := s.db.Programs(t.Context(), users[0].Scope); err != nil || len(programs) != 1 {
 		t.Errorf("afterwards there are %+v, %v", programs, err)
+	}
+}
+
+// asksTwice: what was not ticked, or was shown to somebody else, is asked again.
+// It returns what would be taken.
+func (s *site) asksTwice(t *testing.T, v visitor, other user, p *prog) url.Values {
+	t.Helper()
+	_, body := v.get(t, p.request())
+	yes := hiddenFields(body)
+	yes.Set("answer", "give")
+	if status, body := v.post(t, "/authorize", yes); status != http.StatusBadRequest || !strings.Contains(body, "Tick the box") || !strings.Contains(body, p.id) {
+		t.Errorf("let in without the box: %d %s", status, body)
+	}
+	yes.Set("asked", "yes")
+	status, body := s.signedIn(t, 0, other).post(t, "/authorize", yes)
+	if status != http.StatusConflict || !strings.Contains(body, "Somebody else signed in") || !strings.Contains(body, "<strong>bob</strong>") ||
+		hiddenFields(body).Get("for") != other.name.String() || !strings.Contains(body, `name="asked" value="yes" required>`) {
+		t.Errorf("let in by somebody else than the page named: %d %s", status, body)
+	}
+	without := maps.Clone(yes)
+	without.Del("for")
+	if status, _ := v.post(t, "/authorize", without); status != http.StatusConflict {
+		t.Errorf("let in by whomever: %d", status)
+	}
+	if programs, err := s.db.Programs(t.Context(), other.Scope); err != nil || len(programs) != 0 {
+		t.Errorf("that let %+v in, %v", programs, err)
+	}
+	return yes
+}
+
+// namesTheApp: an address that an app opens is shown whole, and is said to be on
+// no machine.
+func namesTheApp(t *testing.T, s *site, b *browser) {
+	alice := s.newTenant(t, nil, "alice")[0]
+	v := s.signedIn(t, 0, alice)
+	const theirs = "cursor://anysphere.cursor-mcp/oauth/user-of-an-editor-with-a-long-name/callback?for=mnemo"
+	p := s.register(t, "Editor", theirs)
+	tab := b.newPerson(t, s.urls[0])
+	tab.signIn(alice)
+	tab.open(p.request("redirect_uri", theirs))
+	tab.sees("an app that opens " + theirs)
+	tab.looks("authorize-app")
+	_, body := v.get(t, p.request("redirect_uri", theirs))
+	if !strings.Contains(body, "an app that opens <strong>"+theirs+"</strong>") || strings.Contains(body, "the machine you are at") {
+		t.Errorf("the page says %s", body)
+	}
+	to := v.answer(t, p.url+p.request("redirect_uri", theirs), "give")
+	if !strings.HasPrefix(to.String(), theirs+"&code=") {
+		t.Errorf("led to %s", to)
+	}
+	if got := p.redeem(to.Query().Get("code"), "redirect_uri", theirs); got.status != http.StatusOK {
+		t.Errorf("redeemed: %+v", got)
+	}
+	if _, body := v.get(t, "/connect"); !strings.Contains(body, "in an app that opens "+theirs) {
+		t.Errorf("Connect lists %s", body)
 	}
 }
 
@@ -414,8 +470,9 @@ func letsAPersonsProgramIn(t *testing.T, s *site, _ *browser) {
 // address, which only proxies of ours may name.
 func boundsRegistration(t *testing.T, s *site, _ *browser) {
 	for body, want := range map[string]string{
-		`{"redirect_uris":["http://evil.test/"]}`:   "invalid_redirect_uri",
-		`{"redirect_uris":["javascript:alert(1)"]}`: "invalid_redirect_uri",
+		`{"redirect_uris":["http://evil.test/"]}`:    "invalid_redirect_uri",
+		`{"redirect_uris":["javascript:alert(1)"]}`:  "invalid_redirect_uri",
+		`{"redirect_uris":["x-safari-https://a.b"]}`: "invalid_redirect_uri",
 		`{}`: "invalid_redirect_uri",
 		`{"redirect_uris":["https://a.test/"],"grant_types":["client_credentials"]}`: "invalid_client_metadata",
 		`[]`: "invalid_client_metadata",

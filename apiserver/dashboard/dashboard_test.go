@@ -23,7 +23,7 @@ func TestDashboard(t *testing.T) {
 		"Strangers": separatesUsers, "WithoutScripts": worksWithoutScripts, "Sessions": endsSessions, "Forms": refusesForeignForms,
 		"Throttle": throttles, "Conversations": keepsConversations, "Keyboard": worksByKeyboard, "Rate": countsRequests,
 		"People": signsInPeople, "TurnedAway": turnsPeopleAway, "ForgedAnswers": refusesForgedAnswers, "Providers": showsProviders,
-		"GoProgram": connectsAGoProgram, "PythonProgram": connectsAPythonProgram, "LetIn": letsAProgramIn, "PersonsProgram": letsAPersonsProgramIn, "Forgeries": refusesForgedRequests,
+		"GoProgram": connectsAGoProgram, "PythonProgram": connectsAPythonProgram, "LetIn": letsAProgramIn, "App": namesTheApp, "PersonsProgram": letsAPersonsProgramIn, "Forgeries": refusesForgedRequests,
 		"Secrets": holdsProgramsToTheirSecrets, "Ends": endsProgramsEverywhere, "Refreshes": countsRefreshes, "KeptToken": losesNoToken, "Registration": boundsRegistration,
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -18,8 +18,9 @@ type program struct {
 
 // destination is where a program's access is sent.
 type destination struct {
-	Name  string // a host, or the scheme of a program's own
+	Name  string // a host, or the whole address that an app opens
 	Local bool   // it is on the machine of whoever gives the access
+	App   bool   // whichever app opens the address: it alone decides where that leads
 }
 
 func destinationOf(redirect *url.URL) destination {
@@ -29,7 +30,7 @@ func destinationOf(redirect *url.URL) destination {
 	case "http": // others than the machine itself are not registered
 		return destination{Name: redirect.Host, Local: true}
 	default:
-		return destination{Name: redirect.Scheme + ":", Local: true}
+		return destination{Name: redirect.String(), App: true}
 	}
 }
 

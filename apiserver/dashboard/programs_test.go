@@ -29,6 +29,15 @@ const callback = "http://127.0.0.1:9/callback"
 
 var hiddenField = regexp.MustCompile(`<input type="hidden" name="([^"]*)" value="([^"]*)">`)
 
+// hiddenFields are those of a page.
+func hiddenFields(body string) url.Values {
+	form := url.Values{}
+	for _, f := range hiddenField.FindAllStringSubmatch(body, -1) {
+		form.Add(html.UnescapeString(f[1]), html.UnescapeString(f[2]))
+	}
+	return form
+}
+
 // answer opens the page a program leads to and answers it. It returns where that
 // leads.
 func (v visitor) answer(t *testing.T, address, answer string) *url.URL {
@@ -41,10 +50,9 @@ func (v visitor) answer(t *testing.T, address, answer string) *url.URL {
 	if status != http.StatusOK {
 		t.Fatalf("GET %s: %d %s", at.RequestURI(), status, body)
 	}
-	form := url.Values{"answer": {answer}}
-	for _, f := range hiddenField.FindAllStringSubmatch(body, -1) {
-		form.Add(html.UnescapeString(f[1]), html.UnescapeString(f[2]))
-	}
+	form := hiddenFields(body)
+	form.Set("answer", answer)
+	form.Set("asked", "yes")
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, v.url+"/authorize", strings.NewReader(form.Encode()))
 	if err != nil {
 		t.Fatal(err)
