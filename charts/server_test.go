@@ -3,18 +3,15 @@ package charts_test
 import (
 	"bytes"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
-	"maps"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/mnemo-dev/mnemo/hack/parts"
 	"github.com/mnemo-dev/mnemo/internal/testkit"
 )
 
@@ -90,40 +87,14 @@ func kindOf(o object) string {
 	return version + "/" + o.kind()
 }
 
-// definitions are where the modules that hack/crds pins have those of the
-// custom resources of others that the chart makes.
-var definitions = map[string][]string{
-	"sigs.k8s.io/gateway-api": {"config/crd/standard/gateway.networking.k8s.io_httproutes.yaml"},
-	"github.com/prometheus-operator/prometheus-operator": {
-		"example/prometheus-operator-crd/monitoring.coreos.com_servicemonitors.yaml",
-		"example/prometheus-operator-crd/monitoring.coreos.com_prometheusrules.yaml",
-	},
-	"github.com/cloudnative-pg/cloudnative-pg": {"config/crd/bases/postgresql.cnpg.io_clusters.yaml"},
-}
-
-// installDefinitions brings them, and ours.
+// installDefinitions brings the custom resources of others, and ours.
 func installDefinitions(t *testing.T) {
 	t.Helper()
-	args := slices.AppendSeq([]string{"mod", "download", "-json"}, maps.Keys(definitions))
-	cmd := exec.CommandContext(t.Context(), "go", args...)
-	cmd.Dir = "../hack/crds"
-	out, err := cmd.Output()
+	files, err := parts.Definitions(t.Context())
 	if err != nil {
-		t.Fatalf("fetch the modules of hack/crds: %v\n%s", err, out)
+		t.Fatal(err)
 	}
-	files := []string{"../config/crd/bases/mnemo.dev_tenants.yaml"}
-	for d := json.NewDecoder(bytes.NewReader(out)); d.More(); {
-		var module struct{ Path, Dir string }
-		if err := d.Decode(&module); err != nil {
-			t.Fatal(err)
-		}
-		for _, f := range definitions[module.Path] {
-			files = append(files, filepath.Join(module.Dir, f))
-		}
-	}
-	if len(files) != 5 {
-		t.Fatalf("definitions: %v, want those of Tenant, HTTPRoute, ServiceMonitor, PrometheusRule and Cluster", files)
-	}
+	files["tenants"] = "../config/crd/bases/mnemo.dev_tenants.yaml"
 	for _, f := range files {
 		raw, err := os.ReadFile(f)
 		if err != nil {
