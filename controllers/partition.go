@@ -74,18 +74,9 @@ func (r *TenantReconciler) places(ctx context.Context, p *pass) (tenant.Places, 
 // ensurePlace makes a place and has it filled when it is new; lost says that it
 // had been there.
 func (r *TenantReconciler) ensurePlace(ctx context.Context, p *pass, place tenant.Place) (lost bool, err error) {
-	made, err := r.partitions.Ensure(ctx, place)
-	if err == nil && made != place.Made && place.Made != 0 {
-		if err := r.store.Lose(ctx, place); err != nil {
-			return false, fmt.Errorf("note the loss of a partition: %w", err)
-		}
-		made, err = r.partitions.Ensure(ctx, tenant.Place{Placement: place.Placement})
-	}
-	if err != nil {
-		return false, fmt.Errorf("ensure partition: %w", err)
-	}
-	if made == place.Made {
-		return false, nil
+	made, err := tenant.EnsurePlace(ctx, r.store, r.partitions, place)
+	if err != nil || made == place.Made {
+		return false, err
 	}
 	if err := r.store.Refill(ctx, p.stored.ID, place.Placement, made); err != nil {
 		return false, fmt.Errorf("refill partition: %w", err)

@@ -187,7 +187,7 @@ func (x *Index) empty(ctx context.Context, p tenant.Placement) error {
 			return nil
 		}
 		if isCode(err, codeNotLoaded) { // whoever made it was stopped half way
-			if _, err := x.ensureShared(ctx, tenant.Place{Placement: p}); err != nil {
+			if err := x.ensureIndex(ctx, x.collection(p)); err != nil && !isGone(err) {
 				return err
 			}
 			continue

@@ -142,6 +142,15 @@ func (d *DB) Lose(ctx context.Context, p tenant.Place) error {
 	return nil
 }
 
+// Known implements tenant.Placer.
+func (d *DB) Known(ctx context.Context, p tenant.Placement) (int64, error) {
+	made, err := db.New(d.pool).KnownMade(ctx, p.Collection)
+	if err != nil {
+		return 0, fmt.Errorf("ask who knows a collection: %w", mapError(err))
+	}
+	return made, nil
+}
+
 // refillCurrent fills the place the tenant is in. A move to another one is
 // given up for it and begins anew when this one is whole.
 func (d *DB) refillCurrent(ctx context.Context, tx pgx.Tx, q *db.Queries, id tenant.ID, r placesRow, made int64) error {

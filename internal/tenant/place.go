@@ -1,6 +1,9 @@
 package tenant
 
-import "context"
+import (
+	"context"
+	"fmt"
+)
 
 // Placement says where a tenant's vectors are. The row in PostgreSQL is the
 // truth; the names never depend on user input, and none is given out twice.
@@ -47,6 +50,9 @@ type Placer interface {
 	// under its name: until that is filled every unit counts as unindexed, of
 	// each tenant who was there, and no search takes it for all there is.
 	Lose(ctx context.Context, p Place) error
+	// Known returns the newest number by which an active tenant knows the shared
+	// collection of p, 0 when none does.
+	Known(ctx context.Context, p Placement) (made int64, err error)
 }
 
 // Partitions are where vectors live. internal/milvus implements it.
@@ -58,4 +64,28 @@ type Partitions interface {
 	// Drop removes all that is in the place, and a partition itself; nil when
 	// it is not there.
 	Drop(ctx context.Context, p Placement) error
+}
+
+// EnsurePlace makes a place unless it is there, and returns its number. A place
+// that was lost is made again only when everyone who was there is known to have
+// lost it: of a shared collection some may have been told before others were, and
+// whoever comes new knows no number at all.
+func EnsurePlace(ctx context.Context, store Placer, partitions Partitions, p Place) (made int64, err error) {
+	for known := p.Made; ; known = 0 {
+		if known == 0 && p.Shared {
+			if known, err = store.Known(ctx, p.Placement); err != nil {
+				return 0, fmt.Errorf("ask who knows a collection: %w", err)
+			}
+		}
+		at := Place{Placement: p.Placement, Made: known}
+		if made, err = partitions.Ensure(ctx, at); err != nil {
+			return 0, fmt.Errorf("ensure partition: %w", err)
+		}
+		if known == 0 || made == known {
+			return made, nil
+		}
+		if err := store.Lose(ctx, at); err != nil {
+			return 0, fmt.Errorf("note the loss of a partition: %w", err)
+		}
+	}
 }

@@ -141,6 +141,24 @@ func (q *Queries) HasUnits(ctx context.Context, tenantID string) (bool, error) {
 	return exists, err
 }
 
+const knownMade = `-- name: KnownMade :one
+select greatest(
+    (select max(p.made) from placements p join tenants t on t.id = p.tenant_id
+        where p.shared and p.collection = $1 and t.state = 'active'),
+    (select max(f.made) from fills f join tenants t on t.id = f.tenant_id join placements p on p.tenant_id = f.tenant_id
+        where f.shared and f.collection = $1 and t.state = 'active' and p.partition <> f.partition),
+    0)::bigint
+`
+
+// The newest number by which a tenant that is used knows a shared collection. A
+// rebuilding has the number of its placement.
+func (q *Queries) KnownMade(ctx context.Context, collection string) (int64, error) {
+	row := q.db.QueryRow(ctx, knownMade, collection)
+	var column_1 int64
+	err := row.Scan(&column_1)
+	return column_1, err
+}
+
 const lockPlaces = `-- name: LockPlaces :exec
 select from placements where tenant_id = $1 for update
 `

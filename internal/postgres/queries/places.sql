@@ -63,3 +63,13 @@ where p.collection = @collection and p.made = @made and (@shared::boolean or p.p
 union all
 select f.tenant_id, f.partition from fills f
 where f.collection = @collection and f.made = @made and (@shared::boolean or f.partition = @partition);
+
+-- name: KnownMade :one
+-- The newest number by which a tenant that is used knows a shared collection. A
+-- rebuilding has the number of its placement.
+select greatest(
+    (select max(p.made) from placements p join tenants t on t.id = p.tenant_id
+        where p.shared and p.collection = @collection and t.state = 'active'),
+    (select max(f.made) from fills f join tenants t on t.id = f.tenant_id join placements p on p.tenant_id = f.tenant_id
+        where f.shared and f.collection = @collection and t.state = 'active' and p.partition <> f.partition),
+    0)::bigint;

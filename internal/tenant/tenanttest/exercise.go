@@ -34,8 +34,7 @@ type check struct {
 }
 
 // Exercise checks that the stores open makes keep the contract of package
-// tenant. Tests run in parallel and use ids of their own, so open may return
-// the same backend every time.
+// tenant. open returns a new backend each time.
 func Exercise(t *testing.T, open func(t *testing.T) Backend) {
 	t.Helper()
 	for name, test := range map[string]func(check){
@@ -50,6 +49,7 @@ func Exercise(t *testing.T, open func(t *testing.T) Backend) {
 		"placements are stable":         placements,
 		"refilling":                     refills,
 		"losing":                        loses,
+		"lost for some":                 lostForSome,
 		"moving":                        moves,
 		"placed shared":                 placedShared,
 		"install is monotonic":          installMonotonic,

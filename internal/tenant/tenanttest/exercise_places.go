@@ -87,7 +87,7 @@ func loses(c check) {
 	one, other := &fixture{Backend: b, spec: spec}, &fixture{Backend: b, spec: NewSpec()}
 	other.spec.Isolation = tenant.Shared
 	own := applied(t, b)
-	made := rand.Int64N(1<<40) + 1 // the backend may be shared with other tests
+	made := rand.Int64N(1<<40) + 1
 	var places []tenant.Place
 	for _, f := range []*fixture{one, other, own} {
 		f.apply(t)
@@ -113,6 +113,48 @@ func loses(c check) {
 	places[2].Made = 0
 	own.wantPlaces(t, tenant.Places{Current: places[2]})
 	other.wantPlaces(t, tenant.Places{Current: places[1]})
+}
+
+// lostForSome is of a shared collection that was lost, and is asked for by one
+// who was told of it, or knows no number yet, before the others were told.
+func lostForSome(c check) {
+	t, b := c.t, c.Backend
+	partitions, other, moving := NewFake(), applied(t, b), applied(t, b)
+	f, late := applied(t, b), &fixture{Backend: b, spec: NewSpec()}
+	ensure := func(f *fixture, p tenant.Placement) tenant.Place {
+		made, err := tenant.EnsurePlace(t.Context(), b.Store, partitions, tenant.Place{Placement: p})
+		if err != nil {
+			t.Fatalf("EnsurePlace: %v", err)
+		}
+		f.refill(t, p, made)
+		b.Work(t)
+		return tenant.Place{Placement: p, Made: made}
+	}
+	for _, f := range []*fixture{f, other, late} {
+		f.spec.Isolation = tenant.Shared
+	}
+	f.apply(t)
+	other.apply(t)
+	ensure(moving, moving.place(t))
+	for who, ask := range map[string]func(lost tenant.Placement) tenant.Place{
+		"one who was told": func(lost tenant.Placement) tenant.Place { f.refill(t, lost, 0); return ensure(f, lost) },
+		"one who is new":   func(tenant.Placement) tenant.Place { late.apply(t); return ensure(late, late.place(t)) },
+		"one who moves there": func(tenant.Placement) tenant.Place {
+			moving.spec.Isolation = tenant.Shared
+			moving.apply(t)
+			return ensure(moving, moving.move(t).Next.Placement)
+		},
+	} {
+		was, theirs := ensure(f, f.place(t)), ensure(other, other.place(t))
+		if was.Made != theirs.Made {
+			t.Fatalf("two are at %+v and %+v, want the same collection", was, theirs)
+		}
+		partitions.TakeAway(was.Placement)
+		if now := ask(was.Placement); now.Collection != was.Collection || now.Made == was.Made || now.Made == 0 {
+			t.Errorf("%s is at %+v, want the collection of %+v made again", who, now, was)
+		}
+		other.wantPlaces(t, tenant.Places{Current: tenant.Place{Placement: theirs.Placement}})
+	}
 }
 
 func moves(c check) {

@@ -25,7 +25,8 @@ type Fake struct {
 	mu         sync.Mutex
 	rows       map[tenant.ID]*row
 	hashes     map[tenant.Hash]*token
-	partitions map[tenant.Placement]int64 // what Ensure numbered them
+	partitions map[tenant.Placement]bool
+	numbers    map[tenant.Placement]int64 // what Ensure numbered them; by number
 	made       int64                      // last number given out
 	users      tenant.UserID              // last one given out
 	places     int                        // last one given out
@@ -76,7 +77,7 @@ type token struct {
 func NewFake() *Fake {
 	return &Fake{
 		rows: map[tenant.ID]*row{}, hashes: map[tenant.Hash]*token{}, calls: map[string]int{},
-		partitions: map[tenant.Placement]int64{}, reindexed: map[tenant.ID]int{},
+		partitions: map[tenant.Placement]bool{}, numbers: map[tenant.Placement]int64{}, reindexed: map[tenant.ID]int{},
 		domains: map[[2]string]tenant.ID{},
 	}
 }

@@ -65,7 +65,7 @@ func (f *Fake) Scope(id tenant.ID, name string) tenant.Scope {
 func (f *Fake) HasPartition(p tenant.Placement) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.partitions[p] != 0
+	return f.partitions[p]
 }
 
 // Reindexed returns how often a place of the tenant's was filled that was lost,
@@ -143,9 +143,10 @@ func (f *Fake) Valid(id tenant.ID, name string) []tenant.Hash {
 	return valid
 }
 
-// TakeAway forgets the partition, as an index that was emptied.
+// TakeAway forgets the partition, or all of a shared collection, as an index that was emptied.
 func (f *Fake) TakeAway(p tenant.Placement) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	delete(f.partitions, p)
+	delete(f.numbers, number(p))
+	maps.DeleteFunc(f.partitions, func(other tenant.Placement, _ bool) bool { return number(other) == number(p) })
 }

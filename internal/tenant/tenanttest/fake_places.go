@@ -48,7 +48,7 @@ func (f *Fake) Move(_ context.Context, id tenant.ID) (got tenant.Places, err err
 	switch {
 	case r.places.Current == (tenant.Place{}), r.places.Rebuilding:
 	case moving && r.places.Current.Shared == shared:
-		delete(f.partitions, r.places.Next.Placement)
+		f.drop(r.places.Next.Placement)
 		r.places.Next = tenant.Place{}
 		r.version++
 	case !moving && r.places.Current.Shared != shared:
@@ -109,17 +109,43 @@ func (f *Fake) Lose(_ context.Context, p tenant.Place) (err error) {
 	return nil
 }
 
+// Known implements tenant.Placer.
+func (f *Fake) Known(_ context.Context, p tenant.Placement) (made int64, err error) {
+	defer f.begin("Known", &err)()
+	if err != nil {
+		return 0, err
+	}
+	for _, r := range f.rows {
+		for _, place := range []tenant.Place{r.places.Current, r.places.Next} {
+			if !r.retired && place.Shared && place.Collection == p.Collection {
+				made = max(made, place.Made)
+			}
+		}
+	}
+	return made, nil
+}
+
 // Ensure implements tenant.Partitions.
 func (f *Fake) Ensure(_ context.Context, p tenant.Place) (made int64, err error) {
 	defer f.begin("Ensure", &err)()
 	if err != nil {
 		return 0, err
 	}
-	if f.partitions[p.Placement] == 0 && p.Made == 0 {
+	if f.numbers[number(p.Placement)] == 0 && p.Made == 0 {
 		f.made++
-		f.partitions[p.Placement] = f.made
+		f.numbers[number(p.Placement)] = f.made
 	}
-	return f.partitions[p.Placement], nil
+	made = f.numbers[number(p.Placement)]
+	f.partitions[p.Placement] = made != 0
+	return made, nil
+}
+
+// number is what has one: a partition, or all of a shared collection.
+func number(p tenant.Placement) tenant.Placement {
+	if p.Shared {
+		p.Partition = ""
+	}
+	return p
 }
 
 // Drop implements tenant.Partitions.
@@ -128,15 +154,22 @@ func (f *Fake) Drop(_ context.Context, p tenant.Placement) (err error) {
 	if err != nil {
 		return err
 	}
-	delete(f.partitions, p)
+	f.drop(p)
 	return nil
+}
+
+func (f *Fake) drop(p tenant.Placement) {
+	delete(f.partitions, p)
+	if !p.Shared {
+		delete(f.numbers, p)
+	}
 }
 
 // settle ends the filling of places that were made, as the job would.
 func (f *Fake) settle(r *row) {
 	r.places.Rebuilding = r.places.Rebuilding && r.places.Current.Made == 0
 	if r.places.Next.Made != 0 {
-		delete(f.partitions, r.places.Current.Placement)
+		f.drop(r.places.Current.Placement)
 		r.places.Current, r.places.Next = r.places.Next, tenant.Place{}
 		r.version++
 	}
