@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/mnemo-dev/mnemo/api/v1alpha1"
@@ -40,8 +39,8 @@ func (s *orphanSweep) Start(ctx context.Context) error {
 // SweepOrphans looks at what is stored of this cluster's tenants. Those whose
 // Tenant went without being let go, because its finalizer was taken off, lose
 // their tokens; if their policy was Delete, they are purged once the grace has
-// passed, or at once when they hold nothing. Nothing else ever purges a tenant
-// by itself.
+// passed, or at once when they hold nothing, and not while a Tenant claims them.
+// Nothing else ever purges a tenant by itself.
 func (r *TenantReconciler) SweepOrphans(ctx context.Context) error {
 	// Before the Tenants, of which the cache had each before it was stored.
 	records, err := r.records.Records(ctx, tenant.RecordsOf{Cluster: r.config.Cluster})
@@ -91,7 +90,8 @@ func (r *TenantReconciler) sweepOrphan(ctx context.Context, record tenant.Record
 	if !abandon && !discard {
 		return nil
 	}
-	if there, err := r.isThere(ctx, record); err != nil || there {
+	heir, err := r.holder(ctx, record)
+	if err != nil || tenant.ID(heir.UID) == record.Resource {
 		return err
 	}
 	log := r.config.Logger.With("tenant", record.ID, "namespace", record.Namespace, "name", record.Name, "policy", record.Policy)
@@ -102,7 +102,7 @@ func (r *TenantReconciler) sweepOrphan(ctx context.Context, record tenant.Record
 		}
 		record.State = tenant.Retained
 	}
-	if !discard {
+	if !discard || claims(heir, record) {
 		return nil
 	}
 	log.WarnContext(ctx, "a stored tenant without a Tenant is purged: it holds nothing, or the grace has passed", "since", record.RetiredAt)
@@ -118,17 +118,21 @@ func (r *TenantReconciler) discards(record tenant.Record) bool {
 	return record.Policy == tenant.Delete && record.State != tenant.Purging && (empty || late)
 }
 
-// isThere asks the API server whether the record's Tenant exists.
-func (r *TenantReconciler) isThere(ctx context.Context, record tenant.Record) (bool, error) {
+// holder asks the API server for the Tenant that has the record's name now: its
+// own, another one, or an empty one.
+func (r *TenantReconciler) holder(ctx context.Context, record tenant.Record) (*v1alpha1.Tenant, error) {
 	t := &v1alpha1.Tenant{}
 	err := r.live.Get(ctx, client.ObjectKey{Namespace: record.Namespace, Name: record.Name}, t)
-	if apierrors.IsNotFound(err) {
-		return false, nil
+	if client.IgnoreNotFound(err) != nil {
+		return t, fmt.Errorf("look for the Tenant: %w", err)
 	}
-	if err != nil {
-		return false, fmt.Errorf("look for the Tenant: %w", err)
-	}
-	return tenant.ID(t.UID) == record.Resource, nil
+	return t, nil
+}
+
+// claims reports whether the Tenant asks to adopt the record.
+func claims(t *v1alpha1.Tenant, record tenant.Record) bool {
+	claim := tenant.ID(t.Spec.Claim)
+	return claim != "" && (claim == record.ID || claim == record.Resource)
 }
 
 func (r *TenantReconciler) serves(namespace string) bool {

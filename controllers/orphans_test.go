@@ -136,6 +136,36 @@ func TestDataOfAnOrphanCanBeClaimed(t *testing.T) {
 	expectEqual(t, "usage", w.tenant(t).Status.Usage.Memories, "3/10000")
 }
 
+// TestClaimOfAnEmptyOrphan: what somebody asks for by name is not purged
+// under their hands, though it holds nothing.
+func TestClaimOfAnEmptyOrphan(t *testing.T) {
+	t.Parallel()
+	for name, look := range map[string]func(*testing.T, *world){
+		"the sweep comes first":  func(t *testing.T, w *world) { w.sweep(t) },
+		"the claim comes first": func(t *testing.T, w *world) { w.expectReconciled(t) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := setup(t)
+			tn := w.newTenant("alice")
+			tn.Spec.DeletionPolicy = v1alpha1.Delete
+			w.expectReady(t, tn)
+			orphan := w.vanish(t)
+			heir := w.newTenant("alice")
+			heir.Spec.Claim = string(orphan.Resource)
+			w.mustCreate(t, heir)
+			look(t, w)
+			expectEqual(t, "state", w.record(t, orphan.Resource).State, tenant.Retained)
+			w.fake.Work()
+			eventually(t, func() bool { // the old one's Secret goes first
+				w.expectReconciled(t)
+				return w.isReady(t)
+			})
+			expectEqual(t, "id", w.tenant(t).Status.ID, string(orphan.ID))
+		})
+	}
+}
+
 // TestTenantThatWentAtBirth is of a Tenant that is deleted while its finalizer
 // is added: the API server loses the finalizer then.
 func TestTenantThatWentAtBirth(t *testing.T) {
