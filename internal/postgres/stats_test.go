@@ -18,7 +18,8 @@ func TestStats(t *testing.T) {
 	d := postgrestest.Create(t)
 	store := postgrestest.Open(t, d)
 	owner := ownerPool(t, d)
-	specs := []tenant.Spec{tenanttest.NewSpec(), tenanttest.NewSpec()}
+	specs := []tenant.Spec{tenanttest.NewSpec(), tenanttest.NewSpec(), tenanttest.NewSpec()}
+	specs[2].Quota.Users = 2 // both are there
 	for i := range specs {
 		if _, err := store.Apply(t.Context(), specs[i]); err != nil {
 			t.Fatal(err)
@@ -38,16 +39,20 @@ func TestStats(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if stats.Blocked != 5 || len(stats.Tenants) != 2 {
-		t.Fatalf("stats %+v, want 5 blocked conversations and both tenants", stats)
+	if stats.Blocked != 5 || len(stats.Tenants) != 3 {
+		t.Fatalf("stats %+v, want 5 blocked conversations and all tenants", stats)
 	}
-	want := postgres.TenantStats{
+	want := []postgres.TenantStats{{
+		Namespace: specs[2].Namespace, Name: "acme",
+		Usage: tenant.Usage{Users: 2},
+		Hard:  tenant.Quota{Memories: 100, Conversations: 10, Storage: 1 << 20, Users: 2},
+	}, {
 		Namespace: specs[1].Namespace, Name: "acme",
 		Usage: tenant.Usage{Conversations: 9, Blocked: 3, Storage: 7, Users: 2},
 		Hard:  tenant.Quota{Memories: 100, Conversations: 10, Storage: 1 << 20, Users: 5},
-	}
-	if diff := cmp.Diff(want, stats.Tenants[0]); diff != "" {
-		t.Errorf("the tenant nearest to its quotas: -want +got\n%s", diff)
+	}}
+	if diff := cmp.Diff(want, stats.Tenants[:2]); diff != "" {
+		t.Errorf("the tenants nearest to their quotas: -want +got\n%s", diff)
 	}
 	if len(stats.Jobs) != 1 || stats.Jobs[0].Queued != 1 || stats.Jobs[0].Running != 1 || stats.IndexLag.Seconds() < 60 || stats.IndexLag != stats.Jobs[0].Oldest {
 		t.Errorf("jobs %+v, lag %s; want one waiting and one running for a minute", stats.Jobs, stats.IndexLag)
