@@ -1,14 +1,19 @@
 package scale_test
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -23,8 +28,8 @@ const (
 )
 
 // TestKilledAtAnyMoment kills the operator at random moments while Tenants are
-// made, changed and deleted. In the end Kubernetes, PostgreSQL and Milvus hold
-// what the Tenants say and nothing else.
+// made, used, changed and deleted. In the end Kubernetes, PostgreSQL and Milvus
+// hold what the Tenants say and nothing else.
 func TestKilledAtAnyMoment(t *testing.T) {
 	t.Parallel()
 	kills := chaosKills
@@ -33,10 +38,11 @@ func TestKilledAtAnyMoment(t *testing.T) {
 	}
 	t.Logf("seed %d, %d kills", chaosSeed, kills)
 	i := installation.New(t, installation.Options{})
-	i.Serve(t) // it works on the jobs
+	server := i.Serve(t) // it works on the jobs
 	stop := make(chan struct{})
 	var wait sync.WaitGroup
 	changes := 0
+	var stored atomic.Int64
 	wait.Go(func() {
 		r := rand.New(rand.NewPCG(chaosSeed, 1))
 		for pause := time.NewTicker(40 * time.Millisecond); ; {
@@ -44,14 +50,22 @@ func TestKilledAtAnyMoment(t *testing.T) {
 			case <-stop:
 				return
 			case <-pause.C:
-				change(t, i, r)
+				stored.Add(change(t, i, server.URL, r))
 				changes++
 			}
 		}
 	})
 	r := rand.New(rand.NewPCG(chaosSeed, 2))
-	for range kills {
+	for n := range kills {
 		o := i.Operate(t)
+		if n == 0 { // so that there is something to lose, however slow the machine
+			installation.Eventually(t, installation.Patience, func() string {
+				if n := stored.Load(); n < 20 {
+					return fmt.Sprintf("%d memories are stored", n)
+				}
+				return ""
+			})
+		}
 		select {
 		case <-time.After(time.Duration(100+r.IntN(2400)) * time.Millisecond):
 		case <-o.Ended:
@@ -62,32 +76,68 @@ func TestKilledAtAnyMoment(t *testing.T) {
 	close(stop)
 	wait.Wait()
 	i.Operate(t)
-	installation.Eventually(t, installation.Patience, func() string { return problems(t, i) })
+	installation.Eventually(t, installation.Patience, func() string { return cmp.Or(problems(t, i), strayUnits(t, i)) })
 	var left v1alpha1.TenantList
 	if err := i.List(t.Context(), &left, client.InNamespace(i.Namespace)); err != nil || len(left.Items) == 0 {
 		t.Errorf("%d Tenants are left (%v): the end shows nothing", len(left.Items), err)
 	}
-	t.Logf("%d changes, %d Tenants in the end", changes, len(left.Items))
+	var held int
+	if err := i.Owner.QueryRow(t.Context(), "select count(*) from memories").Scan(&held); err != nil {
+		t.Error(err)
+	}
+	t.Logf("%d changes, %d memories stored; in the end %d Tenants with %d", changes, stored.Load(), len(left.Items), held)
 	seesOrphans(t, i)
 }
 
-// change makes, changes or deletes a Tenant. Who is refused, because of the
-// operator's own writes or a deletion under way, has changed nothing.
-func change(t *testing.T, i *installation.Installation, r *rand.Rand) {
+// change makes, uses, changes or deletes a Tenant and returns how many memories
+// it stored. Who is refused, because of the operator's own writes or a deletion
+// under way, has changed nothing.
+func change(t *testing.T, i *installation.Installation, url string, r *rand.Rand) (stored int64) {
 	t.Helper()
 	tn := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Namespace: i.Namespace, Name: fmt.Sprint("t", r.IntN(chaosNames))}}
 	if i.Get(t.Context(), client.ObjectKeyFromObject(tn), tn) != nil {
 		tn.Spec.DeletionPolicy = v1alpha1.Delete
 		vary(tn, r)
 		_ = i.Create(t.Context(), tn)
-		return
+		return 0
+	}
+	if isReady(tn) && len(tn.Spec.Users) > 0 && r.IntN(3) == 0 {
+		return use(t, i, url, tn.Name, tn.Spec.Users[r.IntN(len(tn.Spec.Users))].Name, r)
 	}
 	if r.IntN(4) == 0 {
 		_ = i.Delete(t.Context(), tn)
-		return
+		return 0
 	}
 	vary(tn, r)
 	_ = i.Update(t.Context(), tn)
+	return 0
+}
+
+// use stores two memories as a user.
+func use(t *testing.T, i *installation.Installation, url, tenant, user string, r *rand.Rand) (stored int64) {
+	t.Helper()
+	secret := &corev1.Secret{}
+	_ = i.Get(t.Context(), client.ObjectKey{Namespace: i.Namespace, Name: tenant + "-" + user + "-access"}, secret)
+	for range 2 {
+		body := fmt.Sprintf(`{"text":"The blue%d door is open."}`, r.IntN(1000))
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/api/memory", strings.NewReader(body))
+		if err != nil {
+			t.Error(err)
+			return stored
+		}
+		req.Header.Set("Authorization", "Bearer "+string(secret.Data[v1alpha1.SecretToken]))
+		req.Header.Set("Content-Type", "application/json")
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Error(err)
+			return stored
+		}
+		_ = res.Body.Close()
+		if res.StatusCode == http.StatusOK {
+			stored++
+		}
+	}
+	return stored
 }
 
 func vary(tn *v1alpha1.Tenant, r *rand.Rand) {

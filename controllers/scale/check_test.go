@@ -16,6 +16,7 @@ import (
 
 	"github.com/mnemo-dev/mnemo/api/v1alpha1"
 	"github.com/mnemo-dev/mnemo/internal/milvus/milvustest"
+	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 	"github.com/mnemo-dev/mnemo/internal/tenant/tenanttest"
 	"github.com/mnemo-dev/mnemo/internal/testkit/installation"
@@ -78,8 +79,12 @@ func problems(tb testing.TB, i *installation.Installation) string {
 		out = append(out, "a Secret of no user: "+name)
 	}
 	for _, p := range there {
-		if !p.Shared && !expected[p] {
-			out = append(out, fmt.Sprintf("a partition of no tenant: %+v", p))
+		if !expected[p] {
+			kind := "partition"
+			if p.Shared {
+				kind = "key"
+			}
+			out = append(out, fmt.Sprintf("a %s of no tenant: %+v", kind, p))
 		}
 		delete(expected, p)
 	}
@@ -151,10 +156,42 @@ func compare(ctx context.Context, i *installation.Installation, t *v1alpha1.Tena
 	return out
 }
 
-// places lists the installation's places in Milvus.
+// strayUnits compares the units of each tenant with what is in its place.
+func strayUnits(tb testing.TB, i *installation.Installation) string {
+	tb.Helper()
+	rows, err := i.Owner.Query(tb.Context(), `select t.id::text, p.collection, p.partition, p.shared,
+		array(select id from units u where u.tenant_id = t.id and u.active order by id)
+		from tenants t join placements p on p.tenant_id = t.id`)
+	if err != nil {
+		return err.Error()
+	}
+	type place struct {
+		Tenant                tenant.ID
+		Collection, Partition string
+		Shared                bool
+		Units                 []retrieve.UnitID
+	}
+	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[place])
+	if err != nil {
+		return err.Error()
+	}
+	var out []string
+	for _, p := range list {
+		at := tenant.Placement{Collection: p.Collection, Partition: p.Partition, Shared: p.Shared}
+		there, err := i.Index.List(tb.Context(), p.Tenant, at, 0, 10_000)
+		if slices.Sort(there); err != nil || !slices.Equal(there, p.Units) {
+			out = append(out, fmt.Sprintf("units %v are in %+v as %v (%v)", p.Units, at, there, err))
+		}
+	}
+	return strings.Join(out, "; ")
+}
+
+// places lists the installation's places in Milvus. No writer of the past is
+// to come after the places that were left are emptied.
 func places(ctx context.Context, i *installation.Installation) ([]tenant.Placement, error) {
 	if _, err := i.Owner.Exec(ctx, `update river_job set scheduled_at = now(), state = 'available'
-		where kind = 'index.empty' and state = 'scheduled'`); err != nil {
+		where kind = 'index.empty' and state = 'scheduled' and not exists
+			(select from river_job where kind in ('index.sync', 'index.fill') and state in ('available', 'running', 'retryable'))`); err != nil {
 		return nil, err
 	}
 	inside, err := milvustest.Connect(ctx, i.Milvus)
@@ -175,6 +212,15 @@ func seesOrphans(t *testing.T, i *installation.Installation) {
 		"a partition of no tenant": func() {
 			stray := tenant.Placement{Collection: i.Prefix() + "32_1", Partition: "stray"}
 			if _, err := i.Index.Ensure(t.Context(), tenant.Place{Placement: stray}); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"a key of no tenant": func() {
+			stray := tenant.Placement{Collection: i.Prefix() + "32_shared_1", Partition: "stray", Shared: true}
+			if _, err := i.Index.Ensure(t.Context(), tenant.Place{Placement: stray}); err != nil {
+				t.Fatal(err)
+			}
+			if err := i.Index.Upsert(t.Context(), "stray", stray, []retrieve.Entry{{ID: 1 << 40, User: 1, Kind: retrieve.Memory, Vector: make([]float32, 32)}}); err != nil {
 				t.Fatal(err)
 			}
 		},
