@@ -101,7 +101,9 @@ func installDefinitions(t *testing.T) {
 			t.Fatal(err)
 		}
 		kubectl(t, string(raw), "apply", "--server-side", "--force-conflicts", "-f", "-")
-		kubectl(t, string(raw), "wait", "--for=condition=Established", "--timeout=60s", "-f", "-")
+		for _, state := range []string{"jsonpath={.status.conditions}", "condition=Established"} { // the second fails where there are none yet
+			kubectl(t, string(raw), "wait", "--for="+state, "--timeout=60s", "-f", "-")
+		}
 	}
 }
 

@@ -38,10 +38,14 @@ var install = sync.OnceValues(func() (client.WithWatch, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := envtest.InstallCRDs(kubeConfig, envtest.CRDInstallOptions{
-		Paths: []string{"../config/crd/bases"}, ErrorIfPathMissing: true,
-	}); err != nil {
-		return nil, err
+	for done := false; !done; {
+		_, err := envtest.InstallCRDs(kubeConfig, envtest.CRDInstallOptions{
+			Paths: []string{"../config/crd/bases"}, ErrorIfPathMissing: true,
+		})
+		if err != nil && !apierrors.IsAlreadyExists(err) && !apierrors.IsConflict(err) { // another package is at it
+			return nil, err
+		}
+		done = err == nil
 	}
 	for _, file := range []string{"service_account.yaml", "role.yaml", "role_binding.yaml"} {
 		if err := apply(ctx, c, "../config/rbac/"+file); err != nil {

@@ -13,6 +13,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/tools/clientcmd"
@@ -42,10 +43,14 @@ func (i *Installation) join(tb testing.TB) {
 		tb.Fatal(err)
 	}
 	folder := filepath.Join(root(tb), "config")
-	if _, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{
-		Paths: []string{filepath.Join(folder, "crd", "bases")}, ErrorIfPathMissing: true,
-	}); err != nil {
-		tb.Fatal(err)
+	for done := false; !done; {
+		_, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{
+			Paths: []string{filepath.Join(folder, "crd", "bases")}, ErrorIfPathMissing: true,
+		})
+		if err != nil && !apierrors.IsAlreadyExists(err) && !apierrors.IsConflict(err) { // another test is at it
+			tb.Fatal(err)
+		}
+		done = err == nil
 	}
 	i.Namespace = i.AddNamespace(tb)
 	i.MustCreate(tb, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: i.Namespace, Name: account}})
