@@ -141,7 +141,7 @@ func TestDataOfAnOrphanCanBeClaimed(t *testing.T) {
 func TestClaimOfAnEmptyOrphan(t *testing.T) {
 	t.Parallel()
 	for name, look := range map[string]func(*testing.T, *world){
-		"the sweep comes first":  func(t *testing.T, w *world) { w.sweep(t) },
+		"the sweep comes first": func(t *testing.T, w *world) { w.sweep(t) },
 		"the claim comes first": func(t *testing.T, w *world) { w.expectReconciled(t) },
 	} {
 		t.Run(name, func(t *testing.T) {

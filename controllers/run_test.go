@@ -5,10 +5,12 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"slices"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -158,11 +160,26 @@ func runResyncs(t *testing.T) {
 	w.fake.TakeAway(placement)
 	eventually(t, func() bool { return w.fake.HasPartition(placement) && w.fake.Reindexed(w.id(t)) > 0 })
 
-	eventually(t, func() bool { // events are sent behind
-		version, applied, written := w.tenant(t).ResourceVersion, w.fake.Calls()["Apply"], w.recorder.written()
-		eventually(t, func() bool { return w.fake.Calls()["Apply"] > applied+5 })
-		return w.tenant(t).ResourceVersion == version && w.recorder.written() == written
-	})
+	resyncs := func(n int) {
+		applied := w.fake.Calls()["Apply"]
+		eventually(t, func() bool { return w.fake.Calls()["Apply"] > applied+n })
+	}
+	eventually(t, func() bool { return w.hasEvent(t, "PartitionLost") }) // the last one, which is sent behind
+	resyncs(1)
+	versions, written := w.versions(t), w.recorder.written()
+	resyncs(5)
+	expectEqual(t, "versions with nothing to do", w.versions(t), versions)
+	expectEqual(t, "writes with nothing to do", w.recorder.written(), written)
+}
+
+// hasEvent reports whether one with the reason is there.
+func (w *world) hasEvent(t *testing.T, reason string) bool {
+	t.Helper()
+	var list eventsv1.EventList
+	if err := w.List(t.Context(), &list, client.InNamespace(w.ns)); err != nil {
+		t.Fatalf("list events: %v", err)
+	}
+	return slices.ContainsFunc(list.Items, func(e eventsv1.Event) bool { return e.Reason == reason })
 }
 
 func runNamespace(t *testing.T) {

@@ -2,6 +2,7 @@ package scale_test
 
 import (
 	"fmt"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -25,14 +26,29 @@ const (
 // what was begun, and nothing was done twice.
 func TestFailover(t *testing.T) {
 	t.Parallel()
-	const many = 40
+	const atOnce = 40
 	i := installation.New(t, installation.Options{})
 	first := i.Operate(t, "MNEMO_LEADER_ELECT=true")
 	installation.Eventually(t, installation.Patience, func() string { return leads(first) })
 	second := i.Operate(t, "MNEMO_LEADER_ELECT=true")
-	apply(t, i, many)
+	apply(t, i, 0, atOnce)
+	many, stop := atOnce, make(chan struct{})
+	var more sync.WaitGroup
+	more.Go(func() { // until the kill, so that it has something to do however fast it is
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			if n := ready(t, i); many-n < atOnce/2 {
+				apply(t, i, many, many+atOnce/4)
+				many += atOnce / 4
+			}
+		}
+	})
 	installation.Eventually(t, installation.Patience, func() string {
-		if ready := first.Count("mnemo_tenants", `"ready"`); ready < many/4 {
+		if ready := first.Count("mnemo_tenants", `"ready"`); ready < atOnce/4 {
 			return fmt.Sprintf("%.0f Tenants are ready", ready)
 		}
 		return ""
@@ -42,6 +58,8 @@ func TestFailover(t *testing.T) {
 	}
 	first.Kill()
 	killed := time.Now()
+	close(stop)
+	more.Wait()
 	renewed := leaseOf(t, i).Spec.RenewTime.Time
 	done := ready(t, i)
 	if done == many {
@@ -121,7 +139,7 @@ func ready(t *testing.T, i *installation.Installation) (n int) {
 	t.Helper()
 	var list v1alpha1.TenantList
 	if err := i.List(t.Context(), &list, client.InNamespace(i.Namespace)); err != nil {
-		t.Fatal(err)
+		t.Error(err)
 	}
 	for k := range list.Items {
 		if isReady(&list.Items[k]) {
