@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"net/url"
 	"os"
 	"strings"
 	"testing"
@@ -41,8 +42,12 @@ func open(t *testing.T, d postgrestest.Database) *house {
 func (h *house) mnemo(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	addr := testkit.Milvus(t)
+	app, err := url.Parse(h.AppURL)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, value := range map[string]string{
-		"DATABASE_URL": h.AppURL, "MNEMO_MODEL_DIR": testkit.ModelDir(t),
+		"DATABASE_URL": h.AppURL, "DATABASE_OWNER_URL": h.OwnerURL, "DATABASE_APP_ROLE": app.User.Username(), "MNEMO_MODEL_DIR": testkit.ModelDir(t),
 		"MILVUS_ADDRESS": addr.Addr, "MILVUS_USERNAME": addr.User, "MILVUS_PASSWORD": addr.Password,
 	} {
 		t.Setenv(name, value)
@@ -105,8 +110,33 @@ func (h *house) wantValid(t *testing.T, what string, hash tenant.Hash, valid boo
 	}
 }
 
-// lived is a tenant with a memory, a backup of its database, and a token that
-// was revoked after the backup.
+func (h *house) remember(t *testing.T, tn tenant.Tenant, text string) {
+	t.Helper()
+	_, err := h.db.Memories().Create(t.Context(), tenant.Scope{Tenant: tn.ID, User: tn.Users[0].ID}, memory.NewMemory{
+		CreateInput: memory.CreateInput{Text: text}, Tokens: 9, Units: retrieve.MemoryUnits(text),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// reindex does so, of one tenant, and expects as many units in its place then.
+func (h *house) reindex(t *testing.T, id tenant.ID, want int) {
+	t.Helper()
+	if out := h.mustMnemo(t, "reindex", "--all"); !strings.Contains(out, "reindexed 1 tenants") {
+		t.Errorf("it printed %q", out)
+	}
+	place, err := h.db.Place(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if held, err := openIndex(t).List(t.Context(), id, place, 0, 10); err != nil || len(held) != want {
+		t.Errorf("the index holds %v, %v, want %d units", held, err, want)
+	}
+}
+
+// lived is a tenant with a memory, a backup of its database, and what came after
+// the backup: a token was revoked, and Milvus knows of one more memory.
 func lived(t *testing.T) (spec tenant.Spec, stolen tenant.Hash, restored *house) {
 	t.Helper()
 	d := postgrestest.Create(t)
@@ -114,13 +144,7 @@ func lived(t *testing.T) (spec tenant.Spec, stolen tenant.Hash, restored *house)
 	spec = tenanttest.NewSpec()
 	got := before.apply(t, spec)
 	stolen = before.install(t, got.ID, 1)
-	const text = "2026-05-01 The spare key is under the stone."
-	_, err := before.db.Memories().Create(t.Context(), tenant.Scope{Tenant: got.ID, User: got.Users[0].ID}, memory.NewMemory{
-		CreateInput: memory.CreateInput{Text: text}, Tokens: 9, Units: retrieve.MemoryUnits(text),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	before.remember(t, got, "2026-05-01 The spare key is under the stone.")
 	if _, err := before.db.Place(t.Context(), got.ID); err != nil {
 		t.Fatal(err)
 	}
@@ -130,6 +154,8 @@ func lived(t *testing.T) (spec tenant.Spec, stolen tenant.Hash, restored *house)
 	after := open(t, d)
 	after.install(t, got.ID, 2)
 	after.wantValid(t, "the token revoked after the backup", stolen, false)
+	after.remember(t, got, "2026-05-02 The spare key is in the shed.")
+	after.reindex(t, got.ID, 2)
 	restored = open(t, backup)
 	restored.wantValid(t, "in the restored database it", stolen, true) // which is the danger
 	return spec, stolen, restored
@@ -138,10 +164,12 @@ func lived(t *testing.T) (spec tenant.Spec, stolen tenant.Hash, restored *house)
 // TestRestoredInPlace is docs/backup.md, "The same cluster".
 func TestRestoredInPlace(t *testing.T) {
 	spec, stolen, h := lived(t)
+	h.mustMnemo(t, "migrate")
 	if out := h.mustMnemo(t, "rotate", "--all"); !strings.Contains(out, "revoked 1 tokens of 1 tenants") {
 		t.Errorf("it printed %q", out)
 	}
 	h.wantValid(t, "after mnemo rotate --all the token", stolen, false)
+	h.reindex(t, spec.ID, 1)
 	// The operator's next pass sees that alice needs another one.
 	got := h.apply(t, spec)
 	if token := got.Users[0].Token; token.Fingerprint != "" || token.Generation != 1 {
@@ -158,36 +186,33 @@ func TestRestoredInPlace(t *testing.T) {
 // TestMovedHouse is docs/backup.md, "Another cluster".
 func TestMovedHouse(t *testing.T) {
 	spec, stolen, h := lived(t)
+	h.mustMnemo(t, "migrate")
 	h.mustMnemo(t, "rotate", "--all")
+	columns := strings.Fields(strings.Split(h.mustMnemo(t, "tenants"), "\n")[1])
+	cluster := columns[len(columns)-1]
 	claiming := spec
 	claiming.ID, claiming.Cluster, claiming.Claim = tenant.ID(uuid.NewString()), "new-cluster", spec.ID
-	if _, err := h.db.Apply(t.Context(), claiming); err == nil || !strings.Contains(err.Error(), "mnemo tenants retire --cluster cluster-1") {
+	if _, err := h.db.Apply(t.Context(), claiming); err == nil || !strings.Contains(err.Error(), "mnemo tenants retire --cluster "+spec.Cluster) {
 		t.Errorf("a claim before the old cluster was given up: %v, want what to run", err)
 	}
-	if out := h.mustMnemo(t, "tenants", "retire", "--cluster", "cluster-1", "--yes"); !strings.Contains(out, "retired 1 tenants") {
+	if out := h.mustMnemo(t, "tenants", "retire", "--cluster", cluster, "--yes"); !strings.Contains(out, "retired 1 tenants") {
 		t.Errorf("it printed %q", out)
 	}
-	listed := strings.Fields(strings.Split(h.mustMnemo(t, "tenants", "--retained", "--cluster", "cluster-1"), "\n")[1])
-	if listed[0] != spec.Namespace || listed[1] != "acme" || listed[2] != "retained" || listed[len(listed)-2] != string(spec.ID) {
-		t.Errorf("listed is %q, want namespace, name, state and uid", listed)
+	listed := strings.Fields(strings.Split(h.mustMnemo(t, "tenants", "--retained", "--cluster", cluster), "\n")[1])
+	if listed[0] != spec.Namespace || listed[1] != "acme" || listed[2] != "retained" || listed[len(listed)-2] != string(spec.ID) || cluster != spec.Cluster {
+		t.Errorf("listed is %q, want namespace, name, state, uid and cluster", listed)
 	}
 	got := h.apply(t, claiming)
 	h.wantValid(t, "after the move the stolen token", stolen, false)
 	h.wantValid(t, "the new token", h.install(t, got.ID, 2), true)
 
-	if out := h.mustMnemo(t, "reindex", "--all"); !strings.Contains(out, "reindexed 1 tenants") {
-		t.Errorf("it printed %q", out)
-	}
-	index := openIndex(t)
+	h.reindex(t, got.ID, 1)
+
+	// And out of the house for good.
 	place, err := h.db.Place(t.Context(), got.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if held, err := index.List(t.Context(), got.ID, place, 0, 10); err != nil || len(held) != 1 {
-		t.Errorf("the index holds %v, %v, want the memory's unit", held, err)
-	}
-
-	// And out of the house for good.
 	if out, err := h.mnemo(t, "tenants", "--purge", string(claiming.ID), "--yes"); err == nil {
 		t.Errorf("purge of an active tenant printed %q, want it refused", out)
 	}
@@ -198,7 +223,7 @@ func TestMovedHouse(t *testing.T) {
 	if out := h.mustMnemo(t, "tenants"); len(strings.Split(strings.TrimSpace(out), "\n")) != 1 {
 		t.Errorf("after the purge there is\n%s", out)
 	}
-	if held, err := index.List(t.Context(), got.ID, place, 0, 10); err == nil {
+	if held, err := openIndex(t).List(t.Context(), got.ID, place, 0, 10); err == nil {
 		t.Errorf("the partition is still there, with %v", held)
 	}
 }
