@@ -39,11 +39,14 @@ func TestOIDC(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.expectReconciled(t)
-	w.expectCondition(t, v1alpha1.OIDCReady, metav1.ConditionTrue, v1alpha1.ReasonApplied, "")
+	w.expectCondition(t, v1alpha1.OIDCReady, metav1.ConditionTrue, v1alpha1.ReasonApplied, "where the host trusts the issuer")
 	got, _ := w.fake.Spec(tenant.ID(tn.UID))
 	if diff := cmp.Diff(tenant.OIDC{Issuer: "https://id.test", Domains: []string{"acme.example", "acme.test"}}, got.OIDC); diff != "" {
 		t.Errorf("stored (-want +got):\n%s", diff)
 	}
+	w.mustUpdate(t, func(tn *v1alpha1.Tenant) { tn.Spec.OIDC.EmailDomains = nil })
+	w.expectReconciled(t)
+	w.expectCondition(t, v1alpha1.OIDCReady, metav1.ConditionFalse, v1alpha1.ReasonNoDomains, "spec.oidc.emailDomains")
 	w.mustUpdate(t, func(tn *v1alpha1.Tenant) { tn.Spec.OIDC = nil })
 	w.expectReconciled(t)
 	if c := meta.FindStatusCondition(w.tenant(t).Status.Conditions, v1alpha1.OIDCReady); c != nil {

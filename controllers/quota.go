@@ -45,7 +45,7 @@ func (r *TenantReconciler) applyStore(ctx context.Context, p *pass) error {
 	return nil
 }
 
-// noteOIDC says whether the tenant's domains are its own.
+// noteOIDC says whether the tenant has domains and they are its own.
 func (p *pass) noteOIDC() {
 	p.tenant.Status.OIDCUsers = p.stored.People
 	switch oidc := p.tenant.Spec.OIDC; {
@@ -55,8 +55,12 @@ func (p *pass) noteOIDC() {
 		p.set(v1alpha1.OIDCReady, false, v1alpha1.ReasonDomainTaken,
 			"people of %s sign in to another Tenant, which named it first for this issuer: take it out of one of them; it is tried again",
 			strings.Join(p.stored.DomainsTaken, ", "))
-	default:
-		p.set(v1alpha1.OIDCReady, true, v1alpha1.ReasonApplied, "people of these domains can sign in")
+	case len(oidc.EmailDomains) == 0:
+		p.set(v1alpha1.OIDCReady, false, v1alpha1.ReasonNoDomains,
+			"nobody signs in to this Tenant: name the domains of its people in spec.oidc.emailDomains")
+	default: // the issuers that are trusted are known to the API servers only
+		p.set(v1alpha1.OIDCReady, true, v1alpha1.ReasonApplied,
+			"these domains are this tenant's; people sign in where the host trusts the issuer (docs/sso.md)")
 	}
 }
 

@@ -12,8 +12,8 @@ const (
 	// Paused is True while annotation mnemo.dev/paused stops reconciling, and
 	// not there otherwise.
 	Paused = "Paused"
-	// OIDCReady is True when every domain of spec.oidc is this tenant's, and not
-	// there without spec.oidc.
+	// OIDCReady is True when spec.oidc has domains and each is this tenant's, and
+	// not there without spec.oidc.
 	OIDCReady = "OIDCReady"
 	// PartitionReady is True when the tenant's partition is there.
 	PartitionReady = "PartitionReady"
@@ -40,6 +40,7 @@ const (
 	ReasonClaimRefused      = "ClaimRefused"      // spec.claim names no tenant this one may adopt
 	ReasonSecretNameTaken   = "SecretNameTaken"   // a Secret of that name is not this Tenant's
 	ReasonDomainTaken       = "DomainTaken"       // OIDCReady: another Tenant named a domain first
+	ReasonNoDomains         = "NoDomains"         // OIDCReady: spec.oidc names none
 	ReasonWaiting           = "Waiting"           // an earlier step has to succeed first
 	ReasonFailed            = "Failed"            // anything else; the message says what
 	ReasonDeletionPrevented = "DeletionPrevented" // Ready: deleted, held by spec.preventDeletion
