@@ -27,7 +27,7 @@ func (r *TenantReconciler) reconcileDeletion(ctx context.Context, p *pass) (ctrl
 	t.Status.ObservedGeneration = t.Generation
 	if t.Spec.PreventDeletion {
 		p.set(v1alpha1.Ready, false, v1alpha1.ReasonDeletionPrevented,
-			"deleted, and held by spec.preventDeletion with nothing taken away yet: set it to false to let it go")
+			"deleted, and held by spec.preventDeletion: the data and the access are there; set it to false to let it go")
 		return ctrl.Result{}, nil
 	}
 	var wait time.Duration

@@ -143,6 +143,34 @@ func TestPreventDeletion(t *testing.T) {
 	w.expectGone(t)
 }
 
+// TestPreventDeletionOfTheNamespace: the Secrets are the namespace's, and go with
+// it at once; whoever has a token keeps the access.
+func TestPreventDeletionOfTheNamespace(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	tn := w.newTenant("alice")
+	tn.Spec.PreventDeletion, tn.Spec.DeletionPolicy = true, v1alpha1.Delete
+	tn = w.expectReady(t, tn)
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.ns}}
+	w.mustDelete(t, ns)
+	eventually(t, func() bool {
+		return !w.tenant(t).DeletionTimestamp.IsZero() && isGone(t, w.Client, secretNamed(w.ns, "acme-alice-access"))
+	})
+	w.expectReconciled(t)
+	w.expectCondition(t, v1alpha1.Ready, metav1.ConditionFalse, v1alpha1.ReasonDeletionPrevented, "spec.preventDeletion")
+	expectEqual(t, "valid tokens", len(w.fake.Valid(tenant.ID(tn.UID), "alice")), 1)
+	if !w.fake.HasPartition(placementOf(tn)) {
+		t.Error("the partition is gone")
+	}
+	w.mustUpdate(t, func(tn *v1alpha1.Tenant) { tn.Spec.PreventDeletion = false })
+	eventually(t, func() bool {
+		w.expectReconciled(t)
+		w.fake.Work()
+		return isGone(t, w.Client, ns)
+	})
+	expectEqual(t, "valid tokens", len(w.fake.Valid(tenant.ID(tn.UID), "alice")), 0)
+}
+
 func TestDeleteBeforeAnythingWasMade(t *testing.T) {
 	t.Parallel()
 	w := setup(t)

@@ -54,23 +54,31 @@ func TestChangesHoldOnTheDataPath(t *testing.T) { //nolint:paralleltest // the o
 	measure("user added: the token works", set(`{"users":[{"name":"alice"},{"name":"bob"}]}`), func() bool {
 		return token("bob") != "" && l.answers(t, token("bob"), http.StatusOK)
 	})
-	rotated := func(user string, change func()) (func(), func() bool) {
-		old := token(user)
-		return change, func() bool {
-			now := token(user)
-			return now != old && now != "" && l.answers(t, old, http.StatusUnauthorized) && l.answers(t, now, http.StatusOK)
+	rotated := func(users ...string) func() bool {
+		old := map[string]string{}
+		for _, user := range users {
+			old[user] = token(user)
+		}
+		return func() bool {
+			for user, old := range old {
+				now := token(user)
+				if now == old || now == "" || !l.answers(t, old, http.StatusUnauthorized) || !l.answers(t, now, http.StatusOK) {
+					return false
+				}
+			}
+			return true
 		}
 	}
-	change, holds := rotated("alice", set(`{"users":[{"name":"alice","tokenGeneration":2},{"name":"bob"}]}`))
-	measure("tokenGeneration raised: the old token is dead on both, the new one works", change, holds)
-	change, holds = rotated("bob", func() { l.patch(t, key, `{"metadata":{"annotations":{"mnemo.dev/rotate":"1"}}}`) })
-	measure("mnemo.dev/rotate set: likewise, for every user", change, holds)
-	change, holds = rotated("alice", func() {
+	measure("tokenGeneration raised: the old token is dead on both, the new one works",
+		set(`{"users":[{"name":"alice","tokenGeneration":2},{"name":"bob"}]}`), rotated("alice"))
+	measure("mnemo.dev/rotate set: likewise, for every user", func() {
+		l.patch(t, key, `{"metadata":{"annotations":{"mnemo.dev/rotate":"1"}}}`)
+	}, rotated("alice", "bob"))
+	measure("Secret deleted: likewise", func() {
 		if err := l.Delete(t.Context(), secretNamed(key.Namespace, "acme-alice-access")); err != nil {
 			t.Fatal(err)
 		}
-	})
-	measure("Secret deleted: likewise", change, holds)
+	}, rotated("alice"))
 
 	// With an overlap both are valid, for exactly so long.
 	const overlap = 3 * time.Second
@@ -107,25 +115,42 @@ func TestChangesHoldOnTheDataPath(t *testing.T) { //nolint:paralleltest // the o
 		return token("alice") == "" && tn().Status.Users[0].ManagedBy == v1alpha1.ManagedByUser
 	})
 
-	bob := token("bob")
-	measure("quota.memories 0: a write is 403", set(`{"quota":{"memories":0}}`), func() bool { return l.remember(t, bob, "no") == http.StatusForbidden })
-	measure("quota.memories 100: a write is 200", set(`{"quota":{"memories":100}}`), func() bool { return l.remember(t, bob, "yes") == http.StatusOK })
-	// Until the bound is heard of, a try or two may be stored.
-	measure("quota.perUser.memories 1: a user's second is 403", set(`{"quota":{"perUser":{"memories":1}}}`), func() bool {
-		return l.remember(t, bob, "no") == http.StatusForbidden
-	})
-	for _, id := range []string{"one", "two", "three"} {
-		l.converse(t, bob, id)
-	}
-	counts := func(n string) func() bool {
+	bob, stored := token("bob"), int64(0)
+	// Until a bound is heard of, a try or two may be stored.
+	writes := func(text string, status int) func() bool {
 		return func() bool {
-			_, answer := l.ask(t, 1, bob, http.MethodGet, "/api/chat-history/count", "")
-			return strings.Contains(answer, `"count":`+n)
+			for i := range l.replicas {
+				got := l.remember(t, i, bob, text)
+				if got == http.StatusOK {
+					stored++
+				}
+				if got != status {
+					return false
+				}
+			}
+			return true
 		}
 	}
-	measure("quota.conversations 2: the oldest of three is blocked", set(`{"quota":{"conversations":2}}`), counts("2"))
-	measure("quota.perUser.conversations 1: another one is", set(`{"quota":{"perUser":{"conversations":1}}}`), counts("1"))
-	measure("both raised: all three are active", set(`{"quota":{"conversations":10,"perUser":{"conversations":10}}}`), counts("3"))
+	measure("quota.memories 0: a write is 403", set(`{"quota":{"memories":0}}`), writes("no", http.StatusForbidden))
+	measure("quota.memories 100: a write is 200", set(`{"quota":{"memories":100}}`), writes("yes", http.StatusOK))
+	measure("quota.perUser.memories 1: a user's next is 403", set(`{"quota":{"perUser":{"memories":1}}}`), writes("no", http.StatusForbidden))
+	for day, title := range []string{"one", "two", "three"} {
+		l.converse(t, bob, title, day+1)
+	}
+	counts := func(n int, titles string) func() bool {
+		return func() bool {
+			for i := range l.replicas {
+				if count, active := l.active(t, i, bob); count != n || active != titles {
+					return false
+				}
+			}
+			return true
+		}
+	}
+	measure("quota.conversations 2: the oldest of three is blocked", set(`{"quota":{"conversations":2}}`), counts(2, "three two"))
+	measure("quota.perUser.conversations 1: another one is", set(`{"quota":{"perUser":{"conversations":1}}}`), counts(1, "three"))
+	measure("quota.perUser.conversations 2: the newest blocked one is active again", set(`{"quota":{"perUser":{"conversations":2}}}`), counts(2, "three two"))
+	measure("both raised: all three are active", set(`{"quota":{"conversations":10,"perUser":{"conversations":10}}}`), counts(3, "three two one"))
 	measure("quota.requestsPerMinute 0: 429", set(`{"quota":{"requestsPerMinute":0}}`), func() bool { return l.answers(t, bob, http.StatusTooManyRequests) })
 	measure("quota.requestsPerMinute raised: 200", set(`{"quota":{`+roomy+`}}`), func() bool { return l.answers(t, bob, http.StatusOK) })
 	measure("suspended: 403", set(`{"suspended":true}`), func() bool { return l.answers(t, bob, http.StatusForbidden) })
@@ -137,8 +162,12 @@ func TestChangesHoldOnTheDataPath(t *testing.T) { //nolint:paralleltest // the o
 		if again == "" || !l.answers(t, again, http.StatusOK) {
 			return false
 		}
-		_, answer := l.ask(t, 0, again, http.MethodGet, "/api/v2/memory", "")
-		return strings.Contains(answer, `"yes"`)
+		for i := range l.replicas {
+			if _, answer := l.ask(t, i, again, http.MethodGet, "/api/v2/memory", ""); !strings.Contains(answer, `"yes"`) {
+				return false
+			}
+		}
+		return true
 	})
 	bob, resource := token("bob"), tn().UID
 	measure("deleted (Retain): the token is dead on both", func() {
@@ -152,7 +181,7 @@ func TestChangesHoldOnTheDataPath(t *testing.T) { //nolint:paralleltest // the o
 	measure("created again with claim: a new token works, on the old data", set(fmt.Sprintf(
 		`{"claim":%q,"users":[{"name":"bob"}],"quota":{`+roomy+`}}`, resource)), func() bool {
 		again := token("bob")
-		return again != "" && again != bob && l.answers(t, again, http.StatusOK) && l.record(t, tn().UID).Usage.Memories >= 1
+		return again != "" && again != bob && l.answers(t, again, http.StatusOK) && l.record(t, tn().UID).Usage.Memories == stored
 	})
 	t.Logf("until both API servers act by a change, from the moment it was applied:\n%s", table.String())
 }

@@ -63,7 +63,7 @@ func (l *live) doom(t *testing.T, key types.NamespacedName, policy v1alpha1.Dele
 	l.apply(t, key, fmt.Sprintf(`{"deletionPolicy":%q,"users":[{"name":"alice"}],"quota":{`+roomy+`}}`, policy))
 	took(t, "Ready", func() bool { return meta.IsStatusConditionTrue(d.tenant(t).Status.Conditions, v1alpha1.Ready) })
 	d.uid, d.token = d.tenant(t).UID, l.token(t, key, "alice")
-	if status := l.remember(t, d.token, "2026-05-01 The spare key is under the stone."); status != http.StatusOK {
+	if status := l.remember(t, 0, d.token, "2026-05-01 The spare key is under the stone."); status != http.StatusOK {
 		t.Fatalf("store a memory: %d", status)
 	}
 	d.before = l.record(t, d.uid)
@@ -157,11 +157,14 @@ func deleteWithoutMilvus(t *testing.T, d *doomed) {
 
 func deleteWithoutPostgres(t *testing.T, d *doomed) {
 	d.pg.Close()
+	d.served.Close()
 	d.delete(t)
 	d.expectHeld(t)
-	if !d.answers(t, d.token, http.StatusOK) {
-		t.Error("the token is dead though the operator could not reach PostgreSQL")
+	if !d.answers(t, d.token, http.StatusServiceUnavailable) {
+		t.Error("the data path answers without PostgreSQL")
 	}
+	d.served.Open(t)
+	took(t, "the data path is there again for a token nobody could revoke", func() bool { return d.answers(t, d.token, http.StatusOK) })
 	d.pg.Open(t)
 	d.expectLetGo(t)
 }

@@ -38,13 +38,15 @@ import (
 
 // live is the whole data path on real parts: an operator as its service
 // account, two API servers with caches of their own, and the workers of jobs.
-// The operator reaches PostgreSQL and Milvus through gates.
+// The operator reaches PostgreSQL and Milvus through gates, the API servers
+// PostgreSQL through another one.
 type live struct {
 	client.Client
 	t          *testing.T   // what the operator outlives no longer than
 	db         *postgres.DB // past the gates
 	index      *milvus.Index
 	pg, mv     *testkit.Gate
+	served     *testkit.Gate      // the API servers' PostgreSQL
 	stores     controllers.Stores // the operator's
 	replicas   []string           // URLs
 	namespaces []string
@@ -69,18 +71,24 @@ func newLive(t *testing.T, namespaces int) *live {
 	prefix := "live" + strings.ToLower(rand.Text()) + "_"
 	l.db, l.index = postgrestest.Open(t, database), openIndex(t, addr, prefix, embedder.Dimensions())
 	l.work(t, embedder)
-	for range 2 {
-		l.replicas = append(l.replicas, l.serve(t, postgrestest.Open(t, database), embedder))
-	}
 	app, err := url.Parse(database.AppURL)
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.pg, l.mv = testkit.NewGate(t, app.Host), testkit.NewGate(t, addr.Addr)
-	l.pg.Open(t)
-	l.mv.Open(t)
-	app.Host, addr.Addr = l.pg.Addr, l.mv.Addr
-	db := postgrestest.Open(t, postgrestest.Database{AppURL: app.String()})
+	l.pg, l.served, l.mv = testkit.NewGate(t, app.Host), testkit.NewGate(t, app.Host), testkit.NewGate(t, addr.Addr)
+	through := func(gate *testkit.Gate) *postgres.DB {
+		url := *app
+		url.Host = gate.Addr
+		return postgrestest.Open(t, postgrestest.Database{AppURL: url.String()})
+	}
+	for _, gate := range []*testkit.Gate{l.pg, l.served, l.mv} {
+		gate.Open(t)
+	}
+	for range 2 {
+		l.replicas = append(l.replicas, l.serve(t, through(l.served), embedder))
+	}
+	addr.Addr = l.mv.Addr
+	db := through(l.pg)
 	l.stores = controllers.Stores{Tenants: db, Tokens: db, Records: db, Partitions: openIndex(t, addr, prefix, embedder.Dimensions())}
 	return l
 }
@@ -257,21 +265,39 @@ func (l *live) answers(t *testing.T, token string, status int) bool {
 	return true
 }
 
-// remember stores a memory and returns the status.
-func (l *live) remember(t *testing.T, token, text string) int {
+// remember stores a memory at a replica and returns the status.
+func (l *live) remember(t *testing.T, replica int, token, text string) int {
 	t.Helper()
-	status, _ := l.ask(t, 0, token, http.MethodPost, "/api/memory", fmt.Sprintf(`{"text":%q}`, text))
+	status, _ := l.ask(t, replica, token, http.MethodPost, "/api/memory", fmt.Sprintf(`{"text":%q}`, text))
 	return status
 }
 
-// converse stores a conversation.
-func (l *live) converse(t *testing.T, token, id string) {
+// converse stores a conversation of a day of May, by its title.
+func (l *live) converse(t *testing.T, token, title string, day int) {
 	t.Helper()
-	body := fmt.Sprintf(`{"platform":"custom","conversation":{"id":%q,"title":"t","createdAt":"2026-05-01T00:00:00Z",
-		"messages":[{"id":"1","role":"user","content":"What about %s?","createdAt":"2026-05-01T00:00:00Z"}]}}`, id, id)
+	body := fmt.Sprintf(`{"platform":"custom","conversation":{"id":%[1]q,"title":%[1]q,"createdAt":"2026-05-%02[2]dT00:00:00Z",
+		"messages":[{"id":"1","role":"user","content":"What about %[1]s?","createdAt":"2026-05-%02[2]dT00:00:00Z"}]}}`, title, day)
 	if status, answer := l.ask(t, 0, token, http.MethodPost, "/api/chat-history/ingest/custom-online", body); status != http.StatusOK {
 		t.Fatalf("store conversation: %d %s", status, answer)
 	}
+}
+
+// active returns how many conversations count at a replica, and their titles,
+// newest first.
+func (l *live) active(t *testing.T, replica int, token string) (count int, titles string) {
+	t.Helper()
+	var counted struct{ Count int }
+	var listed struct{ Items []struct{ Title string } }
+	for path, into := range map[string]any{"/api/chat-history/count": &counted, "/api/chat-history/chats": &listed} {
+		_, answer := l.ask(t, replica, token, http.MethodGet, path, "")
+		if err := json.Unmarshal([]byte(answer), into); err != nil {
+			t.Fatalf("%s: %v: %s", path, err, answer)
+		}
+	}
+	for _, c := range listed.Items {
+		titles += " " + c.Title
+	}
+	return counted.Count, strings.TrimSpace(titles)
 }
 
 // record returns what PostgreSQL holds of a tenant, a zero one when nothing.

@@ -86,7 +86,9 @@ type TenantSpec struct {
 	Isolation Isolation `json:"isolation,omitempty"`
 
 	// preventDeletion holds a deletion, that of the namespace included, until it
-	// is false again: nothing is taken away before. Default: false. Mutable.
+	// is false again: nothing is taken away before, but for the users' Secrets
+	// when the namespace is deleted, which takes them at once. Default: false.
+	// Mutable.
 	// +optional
 	PreventDeletion bool `json:"preventDeletion,omitempty"`
 
