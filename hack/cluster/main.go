@@ -3,6 +3,7 @@
 //
 //	go run ./hack/cluster up      returns when all is ready and leaves it running
 //	go run ./hack/cluster load    imports an image of the checkout as it is now
+//	go run ./hack/cluster demo    imports what the chart's demo runs, and says its values
 //	go run ./hack/cluster down    takes all of it down, and says what is left
 //
 // Everything it writes is in .mnemo/cluster of the checkout, except what
@@ -22,7 +23,7 @@ import (
 	"github.com/mnemo-dev/mnemo/hack/parts"
 )
 
-const usage = `usage: go run ./hack/cluster up [-attached] | load -tag TAG [-overlay FILE] | down   [-dir .mnemo/cluster]`
+const usage = `usage: go run ./hack/cluster up [-attached] | load -tag TAG [-overlay FILE] | demo | down   [-dir .mnemo/cluster]`
 
 // options are what the command line says.
 type options struct {
@@ -80,6 +81,8 @@ func run(ctx context.Context, args []string) error {
 		return keep(ctx, o)
 	case "load":
 		return load(ctx, o)
+	case "demo":
+		return loadDemo(ctx, o)
 	case "down":
 		return down(ctx, o)
 	}

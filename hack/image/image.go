@@ -3,6 +3,7 @@ package image
 import (
 	"archive/tar"
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"fmt"
 	"io"
@@ -22,13 +23,13 @@ import (
 // gives it.
 const nonroot = "65532:65532"
 
-// File is a file or, when its mode says so, a directory of an image.
+// File is a file or, when its mode says so, a directory or a link of an image.
 type File struct {
 	// Path is absolute in the image.
 	Path string
 	Mode os.FileMode
 	// From is the file on this machine whose content it has; Content is used
-	// when it is empty.
+	// when it is empty. The content of a link is what it points to.
 	From    string
 	Content []byte
 }
@@ -37,9 +38,10 @@ type File struct {
 type Layer []File
 
 // New makes an image for Linux on this machine's architecture: its layers, and
-// the command line it starts with. It runs as an unprivileged user.
+// the command line it starts with. It runs as an unprivileged user unless the
+// configuration names another.
 func New(layers []Layer, config v1.Config) (v1.Image, error) {
-	config.User = nonroot
+	config.User = cmp.Or(config.User, nonroot)
 	image, err := mutate.ConfigFile(mutate.MediaType(empty.Image, types.OCIManifestSchema1), &v1.ConfigFile{
 		Architecture: runtime.GOARCH,
 		OS:           "linux",
@@ -62,20 +64,39 @@ func New(layers []Layer, config v1.Config) (v1.Image, error) {
 	return image, nil
 }
 
-// pack compresses the layer quickly: most images of ours are unpacked again on
-// the machine that made them.
+// pack does not compress: images of ours are unpacked again on the machine that
+// made them.
 func (l Layer) pack() (v1.Layer, error) {
 	var b bytes.Buffer
-	if err := l.write(&b); err != nil {
+	b.Grow(l.size())
+	packed, err := gzip.NewWriterLevel(&b, gzip.NoCompression)
+	if err != nil {
+		return nil, fmt.Errorf("pack layer: %w", err)
+	}
+	if err := l.write(packed); err != nil {
 		return nil, err
 	}
+	if err := packed.Close(); err != nil {
+		return nil, fmt.Errorf("pack layer: %w", err)
+	}
 	open := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b.Bytes())), nil }
-	layer, err := tarball.LayerFromOpener(open, tarball.WithMediaType(types.OCILayer),
-		tarball.WithCompressionLevel(gzip.BestSpeed), tarball.WithCompressedCaching)
+	layer, err := tarball.LayerFromOpener(open, tarball.WithMediaType(types.OCILayer))
 	if err != nil {
 		return nil, fmt.Errorf("pack layer: %w", err)
 	}
 	return layer, nil
+}
+
+// size is about what the layer takes.
+func (l Layer) size() int {
+	n := 1 << 20
+	for _, f := range l {
+		n += len(f.Content) + 1024
+		if info, err := os.Stat(f.From); err == nil {
+			n += int(info.Size()) * 1001 / 1000
+		}
+	}
+	return n
 }
 
 // write writes the layer as a tar archive in which nothing tells when and by
@@ -98,8 +119,11 @@ func (l Layer) write(w io.Writer) error {
 			ModTime:  time.Unix(0, 0),
 			Format:   tar.FormatUSTAR,
 		}
-		if f.Mode.IsDir() {
+		switch f.Mode.Type() {
+		case os.ModeDir:
 			header.Typeflag, header.Name = tar.TypeDir, header.Name+"/"
+		case os.ModeSymlink:
+			header.Typeflag, header.Linkname, header.Size, content = tar.TypeSymlink, string(content), 0, nil
 		}
 		if f.Mode&os.ModeSticky != 0 {
 			header.Mode |= 0o1000

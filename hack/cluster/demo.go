@@ -1,0 +1,33 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/mnemo-dev/mnemo/hack/parts"
+)
+
+// loadDemo gives a running cluster images of PostgreSQL and Milvus, so that the
+// chart's demo can be tried on a node that pulls nothing. It prints what to
+// give Helm's --set for these and for the images the cluster has already.
+func loadDemo(ctx context.Context, o options) error {
+	cache, err := parts.OpenCache(parts.NewProgress(os.Stderr))
+	if err != nil {
+		return err
+	}
+	stores, err := parts.StoreImages(ctx, cache)
+	if err != nil {
+		return err
+	}
+	values := []string{"image.tag=" + o.tag, "embeddings.local.image.reference=" + modelImage}
+	for _, s := range stores {
+		if err := parts.ImportImage(ctx, parts.Options{Dir: o.dir, Cache: cache}, s.Name, s.Image); err != nil {
+			return err
+		}
+		values = append(values, s.Value+"="+s.Name)
+	}
+	fmt.Println(strings.Join(values, ","))
+	return nil
+}

@@ -1,0 +1,120 @@
+package image
+
+import (
+	_ "embed"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+)
+
+// Images of the stores that the chart's demo starts, for a node that can pull
+// none: real programs behind the interface of the official images, as far as
+// the chart uses it. Like those they start as root where nobody says otherwise.
+
+const root = "0:0"
+
+//go:embed postgres.sh
+var postgresEntrypoint []byte
+
+// Postgres makes an image of a server, whose directory holds bin, lib and
+// share, on a system that has bash and psql.
+func Postgres(system, server string) (v1.Image, error) {
+	base, err := systemTree(system)
+	if err != nil {
+		return nil, err
+	}
+	const prefix = "/usr/local/pgsql"
+	programs, err := Tree(server, prefix, func(path string) bool { return !strings.HasSuffix(path, ".a") })
+	if err != nil {
+		return nil, err
+	}
+	sample := "/share/postgresql/postgresql.conf.sample"
+	settings, err := os.ReadFile(server + sample)
+	if err != nil {
+		return nil, fmt.Errorf("read the server's settings: %w", err)
+	}
+	clients, err := filepath.Glob(filepath.Join(system, "usr/lib/postgresql/*/bin"))
+	if err != nil || len(clients) != 1 {
+		return nil, fmt.Errorf("%s holds psql of %d versions instead of one", system, len(clients))
+	}
+	const dir, link = os.ModeDir | 0o755, os.ModeSymlink | 0o777
+	own := Layer{
+		{Path: "/etc/passwd", Mode: 0o644, Content: []byte("root:x:0:0:root:/root:/bin/bash\npostgres:x:999:999::/var/lib/postgresql:/bin/bash\n")},
+		{Path: "/etc/group", Mode: 0o644, Content: []byte("root:x:0:\npostgres:x:999:\n")},
+		{Path: "/bin/sh", Mode: link, Content: []byte("bash")},
+		{Path: "/usr/local/bin", Mode: dir},
+		{Path: "/usr/local/bin/docker-entrypoint.sh", Mode: 0o755, Content: postgresEntrypoint},
+		{Path: "/docker-entrypoint-initdb.d", Mode: dir},
+		{Path: "/var/run", Mode: dir},
+		{Path: "/var/run/postgresql", Mode: dir},
+		{Path: prefix + sample, Mode: 0o644, Content: append(settings, "listen_addresses = '*'\nunix_socket_directories = '/var/run/postgresql'\n"...)},
+	}
+	for _, name := range []string{"psql", "pg_isready"} {
+		target := strings.TrimPrefix(filepath.Join(clients[0], name), system)
+		own = append(own, File{Path: "/usr/local/bin/" + name, Mode: link, Content: []byte(target)})
+	}
+	return New([]Layer{base, programs, own}, v1.Config{
+		User:         root,
+		Env:          []string{"PATH=" + prefix + "/bin:/usr/local/bin:/usr/bin:/bin", "LANG=C.UTF-8", "PGDATA=/var/lib/postgresql/data"},
+		Entrypoint:   []string{"docker-entrypoint.sh"},
+		Cmd:          []string{"postgres"},
+		ExposedPorts: map[string]struct{}{"5432/tcp": {}},
+		StopSignal:   "SIGINT", // "fast": it does not wait for clients to go
+	})
+}
+
+// Milvus makes an image of a server: the directory of its program and
+// libraries, the one of its configuration, and the entrypoint that hack/node
+// builds.
+func Milvus(system, bin, configs, entrypoint string) (v1.Image, error) {
+	base, err := systemTree(system)
+	if err != nil {
+		return nil, err
+	}
+	programs := Layer{{Path: "/milvus", Mode: os.ModeDir | 0o755}}
+	for _, tree := range [][2]string{{bin, "/milvus/bin"}, {configs, "/milvus/configs"}} {
+		files, err := Tree(tree[0], tree[1], func(string) bool { return true })
+		if err != nil {
+			return nil, err
+		}
+		programs = append(programs, files...)
+	}
+	// As the official images have them: only root, and who is in its group, can
+	// run Milvus.
+	for i, f := range programs {
+		switch {
+		case f.Mode.IsDir():
+			programs[i].Mode = os.ModeDir | 0o755
+		case f.Mode.IsRegular():
+			programs[i].Mode = 0o774
+		}
+	}
+	own := Layer{
+		{Path: "/entrypoint", Mode: 0o755, From: entrypoint},
+		{Path: "/bin/sh", Mode: os.ModeSymlink | 0o777, Content: []byte("bash")},
+	}
+	return New([]Layer{base, programs, own}, v1.Config{
+		User:         root,
+		Env:          []string{"PATH=/milvus/bin:/usr/bin:/bin", "LD_LIBRARY_PATH=/milvus/bin"},
+		Entrypoint:   []string{"/entrypoint"},
+		WorkingDir:   "/milvus",
+		ExposedPorts: map[string]struct{}{"19530/tcp": {}, "9091/tcp": {}},
+	})
+}
+
+// systemTree is a distribution's packages, unpacked, without what is for
+// people to read.
+func systemTree(dir string) (Layer, error) {
+	unread := []string{"doc", "man", "info", "locale", "lintian", "bash-completion"}
+	return Tree(dir, "/", func(path string) bool {
+		for _, name := range unread {
+			if path == "/usr/share/"+name {
+				return false
+			}
+		}
+		return true
+	})
+}

@@ -1,0 +1,3 @@
+module github.com/mnemo-dev/mnemo/hack/node/milvus
+
+go 1.26.0
