@@ -3,6 +3,7 @@ package charts_test
 import (
 	"bytes"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"os"
 	"os/exec"
@@ -153,4 +154,48 @@ func tryKubectl(t *testing.T, input string, args ...string) (string, error) {
 		err = errors.New("the server warns")
 	}
 	return string(out), err
+}
+
+// TestOneOperatorForATenant: a release does not go where another's operator has
+// the same Tenants, and says so; beside it with namespaces of its own it does.
+func TestOneOperatorForATenant(t *testing.T) {
+	t.Parallel()
+	first, second, a, b, c := newNamespace(t), newNamespace(t), newNamespace(t), newNamespace(t), newNamespace(t)
+	run := func(args ...string) error {
+		_, err := helm(t, append(args, "--kubeconfig", testkit.KubeConfigFile(t))...)
+		return err
+	}
+	release := func(does, namespace string, watched ...string) []string {
+		list, err := json.Marshal(watched)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return []string{does, "mnemo", chart, "-n", namespace, "-f", "testdata/values/external.yaml", "--set", "crds.install=false",
+			"--set-json", "operator.watchNamespaces=" + string(list)}
+	}
+	t.Cleanup(func() {
+		cmd := exec.Command("../hack/tool.sh", "helm", "uninstall", "mnemo", "-n", first, "--no-hooks", "--kubeconfig", testkit.KubeConfigFile(t))
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("uninstall: %v\n%s", err, out)
+		}
+	})
+	refused := func(reason, want string, watched ...string) {
+		t.Helper()
+		err := run(append(release("install", second, watched...), "--dry-run=server")...)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want a refusal that says %q", reason, err, want)
+		}
+	}
+	if err := run(release("install", first, a, b)...); err != nil {
+		t.Fatalf("the first: %v", err)
+	}
+	refused("this one would have all", "of release "+first+"/mnemo has Tenants of "+a+", "+b+":")
+	refused("one in common", "has Tenants of "+b+":", b, c)
+	if err := run(append(release("install", second, c), "--dry-run=server")...); err != nil {
+		t.Errorf("none in common: %v", err)
+	}
+	if err := run(release("upgrade", first, []string{}...)...); err != nil {
+		t.Errorf("the same release, upgraded: %v", err)
+	}
+	refused("the other has all", "has Tenants of all namespaces:", c)
 }
