@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -23,6 +24,11 @@ import (
 
 // attempts is how often a transaction is tried that lost against another.
 const attempts = 5
+
+// connectTimeout is how long a server has to take a connection, where the URL
+// does not say (connect_timeout). While it moves, its name may lead to a machine
+// that is gone, which does not even refuse.
+const connectTimeout = 5 * time.Second
 
 // allUsers is the mnemo.user of a transaction over all users of a tenant.
 const allUsers = "*"
@@ -64,6 +70,7 @@ func Open(ctx context.Context, c Config) (*DB, error) {
 		config.MaxConns = 10
 	}
 	config.MaxConnIdleTime = 5 * time.Minute
+	config.ConnConfig.ConnectTimeout = cmp.Or(config.ConnConfig.ConnectTimeout, connectTimeout)
 	// Statements are in the spans, as they are written; what they are given is not.
 	config.ConnConfig.Tracer = otelpgx.NewTracer(otelpgx.WithDisableConnectionDetailsInAttributes())
 	showCertificates(config.ConnConfig, c.Certificate)

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"embed"
@@ -45,6 +46,7 @@ func Migrate(ctx context.Context, c MigrateConfig) (int64, error) {
 		return 0, errors.New("the owner's database URL cannot be read: it takes the form postgres://user:password@host:port/database")
 	}
 	config.MaxConns = 4
+	config.ConnConfig.ConnectTimeout = cmp.Or(config.ConnConfig.ConnectTimeout, connectTimeout)
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return 0, fmt.Errorf("open database: %w", mapError(err))
