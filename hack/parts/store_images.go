@@ -2,10 +2,13 @@ package parts
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -118,8 +121,9 @@ func storeSystem(ctx context.Context, cache *Cache) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	sum := sha256.Sum256([]byte(strings.Join(slices.Concat(storePackages, notUnpacked), " ")))
 	return cache.Ensure(ctx, Entry{
-		Key:   "stores-" + release,
+		Key:   "stores-" + release + "-" + hex.EncodeToString(sum[:6]),
 		Title: "packages for images of PostgreSQL and Milvus",
 		Doing: "downloading the distribution's with apt-get, 18 MB, once",
 		Space: 200 << 20,
@@ -161,8 +165,8 @@ func fillStoreSystem(ctx context.Context, dir string) error {
 		return fmt.Errorf("apt-get left %d packages, fewer than asked for", len(packages))
 	}
 	for _, p := range packages {
-		if err := runIn(ctx, apt, []string{"dpkg-deb", "-x", p, dir}); err != nil {
-			return err
+		if out, err := exec.CommandContext(ctx, "dpkg-deb", "-x", p, dir).CombinedOutput(); err != nil {
+			return fmt.Errorf("unpack %s: %w\n%s", filepath.Base(p), err, out)
 		}
 	}
 	return os.RemoveAll(apt)

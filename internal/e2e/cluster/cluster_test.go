@@ -105,7 +105,7 @@ func (c *up) down() error {
 // dump keeps what would explain a failure, before the cluster is taken down.
 func (c *up) dump() {
 	if c.env != nil {
-		_ = c.in(exec.Command(c.env["KUBECTL"], "cluster-info", "dump", "--namespaces", namespace+",default",
+		_ = c.in(exec.Command(c.env["KUBECTL"], "cluster-info", "dump", "--namespaces", namespace+","+trialHome+",default",
 			"--output-directory", filepath.Join(c.top, "dump"), "--output", "yaml")).Run()
 	}
 	_ = os.CopyFS(filepath.Join(c.top, "logs"), os.DirFS(filepath.Join(c.dir, "logs")))
