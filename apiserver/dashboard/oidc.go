@@ -1,14 +1,12 @@
 package dashboard
 
 import (
-	"context"
+	"cmp"
 	"crypto/subtle"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
@@ -22,47 +20,10 @@ import (
 const (
 	// attemptLife is how long one has at the provider.
 	attemptLife = 10 * time.Minute
-	// providerTimeout is for each request to a provider.
-	providerTimeout = 10 * time.Second
 
 	attemptCookie       = "mnemo_sign_in"
 	secureAttemptCookie = "__Host-mnemo_sign_in"
 )
-
-// Provider is an identity provider of the host's choice. Only of these may
-// Tenants name one in spec.oidc.issuer with effect.
-type Provider struct {
-	Name         string // on the button: Sign in with Name
-	Issuer       string // its URL, as its discovery document says
-	ClientID     string
-	ClientSecret string
-
-	mu    sync.Mutex
-	found *oidc.Provider
-}
-
-// discover asks the provider where its endpoints are, until it answered once.
-func (p *Provider) discover(ctx context.Context) (*oidc.Provider, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.found != nil {
-		return p.found, nil
-	}
-	found, err := oidc.NewProvider(withClient(context.WithoutCancel(ctx)), p.Issuer)
-	if err != nil {
-		return nil, p.away(err)
-	}
-	p.found = found
-	return found, nil
-}
-
-func (p *Provider) away(err error) error {
-	return &fault.Error{Kind: fault.Unavailable, Message: p.Name + " does not answer; try again in a moment", Err: err}
-}
-
-var providerClient = &http.Client{Timeout: providerTimeout}
-
-func withClient(ctx context.Context) context.Context { return oidc.ClientContext(ctx, providerClient) }
 
 // attempt is a sign-in between our page and the provider's answer. The browser
 // keeps it, so that any replica can go on with it and another browser cannot.
@@ -88,11 +49,12 @@ func (d *Dashboard) leave(c *fiber.Ctx) error {
 		return fault.New(fault.NotFound, "there is no such way to sign in")
 	}
 	p := d.Providers[n]
-	found, err := p.discover(c.UserContext())
+	next := localPath(c.Query("next"), "/memories")
+	found, err := p.discover(c.UserContext(), d.Now)
 	if err != nil {
-		return d.signInFailed(c, err)
+		return d.signInFailed(c, next, err)
 	}
-	a := attempt{Provider: n, Verifier: oauth2.GenerateVerifier(), Next: localPath(c.Query("next"), "/memories")}
+	a := attempt{Provider: n, Verifier: oauth2.GenerateVerifier(), Next: next}
 	for _, secret := range []*string{&a.State, &a.Nonce} {
 		if *secret, err = tenant.NewSession(d.Random); err != nil {
 			return err
@@ -111,25 +73,30 @@ func (d *Dashboard) comeBack(c *fiber.Ctx) error {
 	a, ok := d.attempt(c)
 	setCookie(c, attemptCookie, secureAttemptCookie, "", time.Unix(0, 0))
 	if !ok || subtle.ConstantTimeCompare([]byte(a.State), []byte(c.Query("state"))) != 1 {
-		return d.signInFailed(c, fault.New(fault.Invalid, "that sign-in took too long or was begun in another browser; begin again"))
+		return d.signInFailed(c, a.Next, fault.New(fault.Invalid, "that sign-in took too long or was begun in another browser; begin again"))
 	}
 	p := d.Providers[a.Provider]
 	if c.Query("error") != "" {
-		return d.signInFailed(c, fault.New(fault.Forbidden, "%s did not let you in; begin again", p.Name))
+		return d.signInFailed(c, a.Next, fault.New(fault.Forbidden, "%s did not let you in; begin again", p.Name))
+	}
+	// Anybody can make up an answer: only so many go on to the provider.
+	address := d.Edge.Address(c)
+	if err := d.Sessions.CountSignIn(c.UserContext(), address); err != nil {
+		return d.signInFailed(c, a.Next, err)
 	}
 	person, err := d.vouched(c, p, a)
 	if err != nil {
-		return d.signInFailed(c, err)
+		return d.signInFailed(c, a.Next, err)
 	}
 	secret, err := tenant.NewSession(d.Random)
 	if err != nil {
 		return err
 	}
 	err = d.Sessions.SignInPerson(c.UserContext(), tenant.PersonSignIn{
-		Person: person, Session: tenant.HashSecret(secret), Lifetime: sessionLife,
+		Person: person, Address: address, Session: tenant.HashSecret(secret), Lifetime: sessionLife,
 	})
 	if err != nil {
-		return d.signInFailed(c, err)
+		return d.signInFailed(c, a.Next, err)
 	}
 	d.begin(c, secret)
 	return c.Redirect(a.Next, fiber.StatusSeeOther)
@@ -137,19 +104,22 @@ func (d *Dashboard) comeBack(c *fiber.Ctx) error {
 
 // vouched returns whom the provider vouches for.
 func (d *Dashboard) vouched(c *fiber.Ctx, p *Provider, a attempt) (tenant.Person, error) {
-	found, err := p.discover(c.UserContext())
+	found, err := p.discover(c.UserContext(), d.Now)
 	if err != nil {
 		return tenant.Person{}, err
 	}
 	ctx := withClient(c.UserContext())
-	tokens, err := d.oauth(c, p, found).Exchange(ctx, c.Query("code"), oauth2.VerifierOption(a.Verifier))
+	tokens, err := p.exchange(ctx, d.oauth(c, p, found), c.Query("code"), oauth2.VerifierOption(a.Verifier))
 	if err != nil {
-		return tenant.Person{}, &fault.Error{Kind: fault.Invalid, Message: p.Name + " did not confirm the sign-in; begin again", Err: err}
+		return tenant.Person{}, err
 	}
 	raw, _ := tokens.Extra("id_token").(string)
 	id, err := found.Verifier(&oidc.Config{ClientID: p.ClientID, Now: d.Now}).Verify(ctx, raw)
-	if err != nil || subtle.ConstantTimeCompare([]byte(id.Nonce), []byte(a.Nonce)) != 1 {
-		return tenant.Person{}, &fault.Error{Kind: fault.Invalid, Message: p.Name + " confirmed another sign-in; begin again", Err: err}
+	if err != nil {
+		return tenant.Person{}, fmt.Errorf("verify what %s vouches for: %w", p.Name, err)
+	}
+	if subtle.ConstantTimeCompare([]byte(id.Nonce), []byte(a.Nonce)) != 1 {
+		return tenant.Person{}, fault.New(fault.Invalid, "%s confirmed another sign-in; begin again", p.Name)
 	}
 	var claims struct {
 		Email    string `json:"email"`
@@ -162,9 +132,9 @@ func (d *Dashboard) vouched(c *fiber.Ctx, p *Provider, a attempt) (tenant.Person
 	return tenant.Person{Issuer: id.Issuer, Subject: id.Subject, Email: claims.Email}, nil
 }
 
-// signInFailed shows the sign-in page with what went wrong.
-func (d *Dashboard) signInFailed(c *fiber.Ctx, err error) error {
-	return d.refused(c, signInView{Next: "/memories"}, err)
+// signInFailed shows the sign-in page with what went wrong, on the way to next.
+func (d *Dashboard) signInFailed(c *fiber.Ctx, next string, err error) error {
+	return d.refused(c, signInView{Next: cmp.Or(next, "/memories")}, err)
 }
 
 func (d *Dashboard) providerNames() (names []string) {

@@ -95,5 +95,6 @@ func (d *DB) SignInPerson(ctx context.Context, s tenant.PersonSignIn) error {
 	if err != nil {
 		return fmt.Errorf("sign in: %w", err)
 	}
+	d.forgive(ctx, s.Address, nil)
 	return nil
 }

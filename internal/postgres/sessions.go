@@ -31,21 +31,31 @@ const (
 func (d *DB) SignIn(ctx context.Context, s tenant.SignIn) error {
 	// Counted before the password is looked at, and forgiven after, so that
 	// many attempts at once are not one.
-	account, address := attemptKey("account", s.Name.String()), attemptKey("address", s.Address)
+	account := attemptKey("account", s.Name.String())
 	if err := d.countAttempt(ctx, account, accountAttempts); err != nil {
 		return err
 	}
-	if err := d.countAttempt(ctx, address, addressAttempts); err != nil {
+	if err := d.CountSignIn(ctx, s.Address); err != nil {
 		return err
 	}
 	if err := d.inTx(ctx, func(_ pgx.Tx, q *db.Queries) error { return beginSession(ctx, q, s) }); err != nil {
 		return fmt.Errorf("sign in: %w", err)
 	}
-	q := db.New(d.pool)
-	if err := errors.Join(q.ForgetAttempts(ctx, account), q.ForgiveAttempt(ctx, address)); err != nil {
+	d.forgive(ctx, s.Address, db.New(d.pool).ForgetAttempts(ctx, account))
+	return nil
+}
+
+// CountSignIn implements tenant.SessionStore.
+func (d *DB) CountSignIn(ctx context.Context, address string) error {
+	return d.countAttempt(ctx, attemptKey("address", address), addressAttempts)
+}
+
+// forgive takes back the attempt that was counted of an address, after whatever
+// else was to be forgiven.
+func (d *DB) forgive(ctx context.Context, address string, err error) {
+	if err := errors.Join(err, db.New(d.pool).ForgiveAttempt(ctx, attemptKey("address", address))); err != nil {
 		d.log.DebugContext(ctx, "forgive sign-in attempts", "error", err)
 	}
-	return nil
 }
 
 // attemptKey names what attempts are counted of, without keeping it.

@@ -37,6 +37,7 @@ func (p Person) UserName() string {
 // PersonSignIn is a person's sign-in through an identity provider.
 type PersonSignIn struct {
 	Person
-	Session  Hash // of the new session's secret
+	Address  string // where it comes from
+	Session  Hash   // of the new session's secret
 	Lifetime time.Duration
 }

@@ -76,9 +76,13 @@ type SessionStore interface {
 	// time to wait when the account or the address failed too often, whichever
 	// replicas were asked.
 	SignIn(ctx context.Context, s SignIn) error
+	// CountSignIn counts an attempt to sign in from an address, before it is known
+	// how it ends; RateLimited with the time to wait when too many failed.
+	CountSignIn(ctx context.Context, address string) error
 	// SignInPerson begins a session of somebody an identity provider vouches for;
 	// the first makes the user. Forbidden when no tenant takes people of the
-	// domain, or it is suspended, or has no room.
+	// domain, or it is suspended, or has no room. It forgives the attempt that
+	// was counted of the address.
 	SignInPerson(ctx context.Context, s PersonSignIn) error
 	// Session returns whose a session is; Unauthorized when there is none.
 	Session(ctx context.Context, h Hash) (Session, error)
