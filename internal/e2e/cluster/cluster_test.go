@@ -36,7 +36,10 @@ func runTests(m *testing.M) (code int, err error) {
 	if err := os.Chmod(dir, 0o711); err != nil {
 		return 1, err
 	}
+	tools := make(chan error, 1)
+	go func() { tools <- prepareWatch(context.Background()) }()
 	cluster, err = bringUp(dir)
+	err = errors.Join(err, <-tools)
 	defer func() {
 		if code == 0 && err == nil {
 			err = errors.Join(cluster.down(), os.RemoveAll(dir))
@@ -196,10 +199,18 @@ func ready(t *testing.T, component string) []string {
 
 // applyTenant makes a Tenant with one user, waits until it is Ready, and
 // returns the user's token.
-func applyTenant(t *testing.T, name string) string {
+func applyTenant(t *testing.T, name, quota string) string {
 	t.Helper()
-	kubectl(t, fmt.Sprintf(`{"apiVersion":"mnemo.dev/v1alpha1","kind":"Tenant","metadata":{"name":%q,"namespace":"default"},
-		"spec":{"users":[{"name":"u"}],"quota":{"requestsPerMinute":100000,"memories":100000}}}`, name), "apply", "--filename", "-")
+	kubectl(t, tenant(name, quota), "apply", "--filename", "-")
 	kubectl(t, "", "wait", "--for=condition=Ready", "--timeout=120s", "tenant/"+name)
 	return kubectl(t, "", "get", "secret", name+"-u-access", "--output", "go-template={{.data.token | base64decode}}")
+}
+
+// much is a quota that no test reaches.
+const much = `{"requestsPerMinute":100000,"memories":100000}`
+
+// tenant is the manifest of one with one user, u.
+func tenant(name, quota string) string {
+	return fmt.Sprintf(`{"apiVersion":"mnemo.dev/v1alpha1","kind":"Tenant","metadata":{"name":%q,"namespace":"default"},
+		"spec":{"users":[{"name":"u"}],"quota":%s}}`, name, quota)
 }

@@ -21,19 +21,26 @@ import (
 func TestLife(t *testing.T) {
 	var token string // of a Tenant that may ask much
 	var stored int64 // memories it has
+	var w *watch
+	keep := t.Cleanup
 	steps := []struct {
 		name string
 		run  func(t *testing.T)
 	}{
 		{"a memory is stored and found through the Service", remembered},
 		{"helm test", func(t *testing.T) { helm(t, "test", "mnemo") }},
-		{"a Tenant for the load", func(t *testing.T) { token = applyTenant(t, "load") }},
-		{"scaled to two, with an identity provider", func(t *testing.T) {
-			upgrade(t, append(providerValues(t), "api.replicas=2")...)
+		{"a Tenant for the load", func(t *testing.T) { token = applyTenant(t, "load", much) }},
+		{"scaled to two, with an identity provider, and watched by Prometheus", func(t *testing.T) {
+			defineMonitoring(t)
+			upgrade(t, append(providerValues(t), "api.replicas=2", "metrics.serviceMonitor.enabled=true", "metrics.serviceMonitor.interval=5s",
+				"metrics.rules.enabled=true", "metrics.dashboards.enabled=true")...)
 			providerOffered(t)
 			if got := ready(t, "api"); len(got) != 2 {
 				t.Errorf("ready API servers: %q, want two", got)
 			}
+			w = startWatch(t, keep)
+			w.wantTargets(t, 2)
+			w.wantSilence(t)
 		}},
 		{"the stores are asked over TLS", storesOverTLS},
 		{"upgraded under load", func(t *testing.T) {
@@ -43,13 +50,18 @@ func TestLife(t *testing.T) {
 			wantVersion(t, "next")
 			l.stop(t, "upgrade")
 			stored += l.stored.Load()
+			w.wantTargets(t, 2)
 		}},
-		{"the operator is killed", operatorKilled},
+		{"the operator is killed", func(t *testing.T) {
+			operatorKilled(t)
+			w.wantTargets(t, 2)
+		}},
 		{"the node is drained and back, under load", func(t *testing.T) {
 			l := startLoad(t, token)
 			drained(t)
 			l.stop(t, "drain")
 			stored += l.stored.Load()
+			w.wantTargets(t, 2)
 		}},
 		{"rolled back under load, on the newer schema", func(t *testing.T) {
 			l := startLoad(t, token)
@@ -57,17 +69,30 @@ func TestLife(t *testing.T) {
 			wantVersion(t, "local")
 			l.stop(t, "rollback")
 			stored += l.stored.Load()
+			w.wantTargets(t, 2)
 		}},
 		{"nothing was lost and nothing stored twice", func(t *testing.T) {
 			if got := memories(t, token); got != stored {
 				t.Errorf("%d memories, want the %d that were taken", got, stored)
 			}
 		}},
-		{"uninstalled", uninstalled},
+		{"no alert has fired, and no panel is empty", func(t *testing.T) {
+			w.wantQuietLife(t)
+			panelsFilled(t, w, token)
+		}},
+		{"what each alert is for makes it fire", func(t *testing.T) { alertsFire(t, w, token) }},
+		{"uninstalled", func(t *testing.T) {
+			uninstalled(t)
+			w.wantAlert(t, "the release is uninstalled", "MnemoDown")
+			w.report(t)
+		}},
 	}
 	for _, step := range steps {
 		if !t.Run(step.name, step.run) {
 			return // what follows would only fail too
+		}
+		if w != nil {
+			w.look(t)
 		}
 	}
 }
@@ -155,12 +180,23 @@ func wantVersion(t *testing.T, version string) {
 	}
 }
 
+// panelsFilled does what the panels that are still empty ask for.
+func panelsFilled(t *testing.T, w *watch, token string) {
+	l := startLoad(t, token)
+	eventually(t, time.Minute, func() string {
+		kubectl(t, "", "patch", "tenant/load", "--type=merge", "--patch", fmt.Sprintf(`{"spec":{"displayName":"%d"}}`, time.Now().UnixNano()))
+		return w.seen.Look(t, w.Server, w.panels)
+	})
+	l.cancel()
+	l.clients.Wait()
+}
+
 // operatorKilled: without warning; the next one takes over and the data plane
 // does not notice.
 func operatorKilled(t *testing.T) {
 	old := ready(t, "operator")
 	kubectl(t, "", append([]string{"delete", "pod", "--namespace", namespace, "--grace-period=0", "--force"}, old...)...)
-	remembered := applyTenant(t, "after-the-kill")
+	remembered := applyTenant(t, "after-the-kill", much)
 	if got := memories(t, remembered); got != 0 {
 		t.Errorf("a new user has %d memories", got)
 	}
