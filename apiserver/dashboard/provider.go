@@ -48,9 +48,9 @@ type Provider struct {
 // Whoever comes meanwhile, or shortly after it failed, is answered by the same
 // request.
 func (p *Provider) discover(ctx context.Context, now func() time.Time) (*oidc.Provider, error) {
-	found, err, _ := p.asking.Do("", func() (any, error) {
+	_, err, _ := p.asking.Do("", func() (any, error) {
 		if found, err := p.known(now()); found != nil || err != nil {
-			return found, err
+			return nil, err
 		}
 		found, err := oidc.NewProvider(withClient(context.WithoutCancel(ctx)), p.Issuer)
 		p.mu.Lock()
@@ -65,7 +65,7 @@ func (p *Provider) discover(ctx context.Context, now func() time.Time) (*oidc.Pr
 	if err != nil {
 		return nil, err
 	}
-	return found.(*oidc.Provider), nil
+	return p.known(now())
 }
 
 // known is what was found, or why it was not; neither when it is to be asked.
