@@ -25,6 +25,8 @@ func TestUpgradeScalesBack(t *testing.T) {
 
 func scalesBack(t *testing.T, autoscaling, installed, after string) {
 	t.Helper()
+	installing.RLock()
+	defer installing.RUnlock()
 	ns := newNamespace(t)
 	release := func(args ...string) {
 		t.Helper()

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"testing"
 
 	"go.yaml.in/yaml/v3"
@@ -156,10 +157,16 @@ func tryKubectl(t *testing.T, input string, args ...string) (string, error) {
 	return string(out), err
 }
 
+// installing is held by what installs releases: one asks for the operators of
+// all others, and so must be alone.
+var installing sync.RWMutex
+
 // TestOneOperatorForATenant: a release does not go where another's operator has
 // the same Tenants, and says so; beside it with namespaces of its own it does.
 func TestOneOperatorForATenant(t *testing.T) {
 	t.Parallel()
+	installing.Lock()
+	t.Cleanup(installing.Unlock) // after its release is gone
 	first, second, a, b, c := newNamespace(t), newNamespace(t), newNamespace(t), newNamespace(t), newNamespace(t)
 	run := func(args ...string) error {
 		_, err := helm(t, append(args, "--kubeconfig", testkit.KubeConfigFile(t))...)

@@ -14,7 +14,7 @@ import (
 
 const lockActiveUser = `-- name: LockActiveUser :one
 select u.id from users u join tenants n on n.id = u.tenant_id and n.state = 'active' and not n.suspended
-where u.tenant_id = $1 and u.id = $2 and u.active for update of u
+where u.tenant_id = $1 and u.id = $2 and u.active for no key update of u
 `
 
 type LockActiveUserParams struct {

@@ -177,7 +177,7 @@ func (q *Queries) LockPurging(ctx context.Context, id string) ([]string, error) 
 
 const lockTenantByName = `-- name: LockTenantByName :one
 select id, resource, cluster, namespace, name, display_name, state, suspended, deletion_policy, isolation, token_overlap
-from tenants where cluster = $1 and namespace = $2 and name = $3 for update
+from tenants where cluster = $1 and namespace = $2 and name = $3 for no key update
 `
 
 type LockTenantByNameParams struct {
@@ -221,7 +221,7 @@ func (q *Queries) LockTenantByName(ctx context.Context, arg LockTenantByNamePara
 
 const lockTenantByResource = `-- name: LockTenantByResource :one
 select id, resource, cluster, namespace, name, display_name, state, suspended, deletion_policy, isolation, token_overlap
-from tenants where resource = $1 for update
+from tenants where resource = $1 for no key update
 `
 
 type LockTenantByResourceRow struct {

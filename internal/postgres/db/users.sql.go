@@ -173,7 +173,7 @@ func (q *Queries) ListUsers(ctx context.Context, tenantID string) ([]ListUsersRo
 }
 
 const lockUserByName = `-- name: LockUserByName :one
-select id from users where tenant_id = $1 and name = $2 and active for update
+select id from users where tenant_id = $1 and name = $2 and active for no key update
 `
 
 type LockUserByNameParams struct {
@@ -189,7 +189,7 @@ func (q *Queries) LockUserByName(ctx context.Context, arg LockUserByNameParams) 
 }
 
 const lockUsers = `-- name: LockUsers :many
-select id, name, email, active, issuer from users where tenant_id = $1 and not purging order by name for update
+select id, name, email, active, issuer from users where tenant_id = $1 and not purging order by name for no key update
 `
 
 type LockUsersRow struct {

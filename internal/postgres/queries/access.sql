@@ -4,7 +4,7 @@ from tokens where tenant_id = @tenant_id and user_id = @user_id order by generat
 
 -- name: LockActiveUser :one
 select u.id from users u join tenants n on n.id = u.tenant_id and n.state = 'active' and not n.suspended
-where u.tenant_id = @tenant_id and u.id = @user_id and u.active for update of u;
+where u.tenant_id = @tenant_id and u.id = @user_id and u.active for no key update of u;
 
 -- name: NotifyOperator :exec
 -- Names a tenant whose Tenant is to be looked at before its time.

@@ -1,10 +1,10 @@
 -- name: LockTenantByResource :one
 select id, resource, cluster, namespace, name, display_name, state, suspended, deletion_policy, isolation, token_overlap
-from tenants where resource = @resource for update;
+from tenants where resource = @resource for no key update;
 
 -- name: LockTenantByName :one
 select id, resource, cluster, namespace, name, display_name, state, suspended, deletion_policy, isolation, token_overlap
-from tenants where cluster = @cluster and namespace = @namespace and name = @name for update;
+from tenants where cluster = @cluster and namespace = @namespace and name = @name for no key update;
 
 -- name: AdoptTenant :exec
 update tenants set resource = @resource, cluster = @cluster, state = 'active', retired_at = null, updated_at = now() where id = @id;

@@ -1,5 +1,5 @@
 -- name: LockUsers :many
-select id, name, email, active, issuer from users where tenant_id = @tenant_id and not purging order by name for update;
+select id, name, email, active, issuer from users where tenant_id = @tenant_id and not purging order by name for no key update;
 
 -- name: ListUsers :many
 select u.id, u.name, u.email,
@@ -19,7 +19,7 @@ insert into users (tenant_id, name, email) values (@tenant_id, @name, @email);
 update users set email = @email, active = @active where tenant_id = @tenant_id and id = @id;
 
 -- name: LockUserByName :one
-select id from users where tenant_id = @tenant_id and name = @name and active for update;
+select id from users where tenant_id = @tenant_id and name = @name and active for no key update;
 
 -- name: NewestGeneration :one
 select coalesce(max(generation), 0)::bigint from tokens where tenant_id = @tenant_id and user_id = @user_id;
