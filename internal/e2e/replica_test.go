@@ -27,7 +27,9 @@ func startReplica(t *testing.T, env ...string) string {
 		"MILVUS_USERNAME="+platform.env["MILVUS_USERNAME"],
 		"MILVUS_PASSWORD="+platform.env["MILVUS_PASSWORD"],
 		"MNEMO_MODEL_DIR="+platform.env["MNEMO_MODEL_DIR"],
-		"MNEMO_LISTEN=127.0.0.1:0", "MNEMO_METRICS_LISTEN=127.0.0.1:0", "MNEMO_LOG_FORMAT=json")
+		"MNEMO_LISTEN=127.0.0.1:0", "MNEMO_METRICS_LISTEN=127.0.0.1:0", "MNEMO_LOG_FORMAT=json",
+		// It may do a job that a traced request to another one caused.
+		"OTEL_EXPORTER_OTLP_ENDPOINT="+platform.traces.url, "MNEMO_TRACE_RATIO=0")
 	cmd.Env = append(cmd.Env, env...)
 	output, err := cmd.StderrPipe()
 	if err != nil {

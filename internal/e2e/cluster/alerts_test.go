@@ -145,8 +145,7 @@ func drifting(t *testing.T, w *watch, db *pgx.Conn) {
 	w.wantAlert(t, "before each of three sweeps a row that Milvus holds is taken out of PostgreSQL", "MnemoIndexDriftNotConverging")
 }
 
-// databaseHangs stops PostgreSQL under requests, twice: that requests waited for
-// a connection is known when they got one.
+// databaseHangs stops PostgreSQL under requests.
 func databaseHangs(t *testing.T, w *watch, token string) {
 	t.Helper()
 	ask := startAsking(t, token)
@@ -162,11 +161,24 @@ func databaseHangs(t *testing.T, w *watch, token string) {
 		}
 		return ""
 	})
-	hold = hang(t, "postgres")
-	w.wantAlert(t, "PostgreSQL is stopped again under requests, which waited for a connection the time before; over the last minute instead of 5",
-		"MnemoPostgreSQLPoolExhausted", "[5m]", "[1m]")
-	hold()
+	poolExhausted(t, w)
 	ask.stop()
+}
+
+// poolExhausted keeps every connection waiting for a lock, twice: that requests
+// waited for a connection is known when they got one.
+func poolExhausted(t *testing.T, w *watch) {
+	t.Helper()
+	db := database(t)
+	execute(t, db, "begin")
+	execute(t, db, "lock table memories")
+	<-time.After(5 * time.Second)
+	execute(t, db, "commit")
+	execute(t, db, "begin")
+	execute(t, db, "lock table memories")
+	w.wantAlert(t, "someone holds a lock on the memories that are asked for, and has held it before; over the last minute instead of 5",
+		"MnemoPostgreSQLPoolExhausted", "[5m]", "[1m]")
+	execute(t, db, "commit")
 }
 
 // asking is many clients that list a user's memories, again and again.
