@@ -5,7 +5,6 @@ import (
 	"context"
 	"html"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"os/exec"
@@ -21,12 +20,7 @@ import (
 // chooseIssuer chooses where the identity provider will be.
 func (s *site) chooseIssuer(t *testing.T) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.issuer = "http://" + l.Addr().String()
-	_ = l.Close()
+	s.issuer = "http://" + testkit.FreeAddress(t)
 }
 
 // provider is what a replica is told of the identity provider.

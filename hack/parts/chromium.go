@@ -99,29 +99,8 @@ func debianRelease() (string, error) {
 
 func fillChromium(ctx context.Context, dir string) error {
 	work := filepath.Join(dir, "apt")
-	archives := filepath.Join(work, "cache", "archives")
-	for _, d := range []string{filepath.Join(work, "lists", "partial"), filepath.Join(archives, "partial")} {
-		if err := os.MkdirAll(d, 0o755); err != nil {
-			return fmt.Errorf("create directory: %w", err)
-		}
-	}
-	// Its own state beside the machine's, which only root may change.
-	options := []string{"-o", "Debug::NoLocking=1", "-o", "Dir::State::Lists=" + filepath.Join(work, "lists"), "-o", "Dir::Cache=" + filepath.Join(work, "cache")}
-	if err := aptGet(ctx, work, options, "update"); err != nil {
+	if err := unpackWhole(ctx, work, filepath.Join(dir, "root"), nil, chromiumPackages); err != nil {
 		return err
-	}
-	if err := aptGet(ctx, work, options, append([]string{"install", "--yes", "--no-install-recommends", "--download-only"}, chromiumPackages...)...); err != nil {
-		return err
-	}
-	packages, err := filepath.Glob(filepath.Join(archives, "*.deb"))
-	if err != nil {
-		return fmt.Errorf("list packages: %w", err)
-	}
-	root := filepath.Join(dir, "root")
-	for _, p := range packages {
-		if out, err := exec.CommandContext(ctx, "dpkg", "-x", p, root).CombinedOutput(); err != nil {
-			return fmt.Errorf("unpack %s: %w\n%s", filepath.Base(p), err, out)
-		}
 	}
 	if err := os.WriteFile(filepath.Join(dir, "fonts.conf"), []byte(fontsConf), 0o644); err != nil {
 		return fmt.Errorf("write fonts.conf: %w", err)
@@ -151,15 +130,3 @@ here=$(cd "$(dirname "$0")" && pwd)
 libraries=$(find "$here/root" -name '*.so*' -printf '%h\n' | sort -u | tr '\n' ':')
 LD_LIBRARY_PATH="$libraries$LD_LIBRARY_PATH" FONTCONFIG_FILE="$here/fonts.conf" exec "$here/root/usr/lib/chromium/chromium" "$@"
 `
-
-// aptGet runs apt-get in dir, which asks nothing.
-func aptGet(ctx context.Context, dir string, options []string, args ...string) error {
-	cmd := exec.CommandContext(ctx, "apt-get", append(append([]string{"-q"}, options...), args...)...)
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		text := strings.TrimSpace(string(out))
-		return fmt.Errorf("apt-get %s (is the package mirror reachable?): %w\n%s", args[0], err, text[max(0, len(text)-2000):])
-	}
-	return nil
-}

@@ -164,3 +164,46 @@ func runIn(ctx context.Context, dir, name string, args ...string) (string, error
 	}
 	return string(out), nil
 }
+
+// unpackWhole downloads packages with all that they need and the system has not,
+// and unpacks them into dir. What apt keeps is in work, beside the machine's,
+// which only root may change.
+func unpackWhole(ctx context.Context, work, dir string, options, packages []string) error {
+	archives := filepath.Join(work, "cache", "archives")
+	for _, d := range []string{filepath.Join(work, "lists", "partial"), filepath.Join(archives, "partial")} {
+		if err := os.MkdirAll(d, 0o755); err != nil {
+			return fmt.Errorf("create directory: %w", err)
+		}
+	}
+	options = append([]string{
+		"-o", "Debug::NoLocking=1", "-o", "Dir::State::Lists=" + filepath.Join(work, "lists"), "-o", "Dir::Cache=" + filepath.Join(work, "cache"),
+	}, options...)
+	if err := aptGet(ctx, work, options, "update"); err != nil {
+		return err
+	}
+	if err := aptGet(ctx, work, options, append([]string{"install", "--yes", "--no-install-recommends", "--download-only"}, packages...)...); err != nil {
+		return err
+	}
+	found, err := filepath.Glob(filepath.Join(archives, "*.deb"))
+	if err != nil || len(found) == 0 {
+		return fmt.Errorf("apt-get left no packages of %q", packages)
+	}
+	for _, file := range found {
+		if _, err := runIn(ctx, work, "dpkg-deb", "-x", file, dir); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// aptGet runs apt-get in dir, which asks nothing.
+func aptGet(ctx context.Context, dir string, options []string, args ...string) error {
+	cmd := exec.CommandContext(ctx, "apt-get", append(append([]string{"-q"}, options...), args...)...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		text := strings.TrimSpace(string(out))
+		return fmt.Errorf("apt-get %s (is the package mirror reachable?): %w\n%s", args[0], err, text[max(0, len(text)-2000):])
+	}
+	return nil
+}

@@ -136,11 +136,8 @@ func fillStoreSystem(ctx context.Context, dir string) error {
 		return fmt.Errorf("%w: the images are made of Debian's packages", errNoPackages)
 	}
 	apt := filepath.Join(dir, "apt")
-	archives := filepath.Join(apt, "cache", "archives")
-	for _, d := range []string{filepath.Join(apt, "lists", "partial"), filepath.Join(archives, "partial")} {
-		if err := os.MkdirAll(d, 0o755); err != nil {
-			return fmt.Errorf("create directory: %w", err)
-		}
+	if err := os.Mkdir(apt, 0o755); err != nil {
+		return fmt.Errorf("create directory: %w", err)
 	}
 	// A system that has nothing, so that all they need comes too.
 	var status strings.Builder
@@ -151,23 +148,10 @@ func fillStoreSystem(ctx context.Context, dir string) error {
 		return fmt.Errorf("write list of packages: %w", err)
 	}
 	options := []string{
-		"-o", "Debug::NoLocking=1", "-o", "APT::Sandbox::User=", "-o", "Dir::State=" + apt, "-o", "Dir::State::Lists=" + filepath.Join(apt, "lists"),
-		"-o", "Dir::State::status=" + filepath.Join(apt, "status"), "-o", "Dir::Cache=" + filepath.Join(apt, "cache"),
+		"-o", "APT::Sandbox::User=", "-o", "Dir::State=" + apt, "-o", "Dir::State::status=" + filepath.Join(apt, "status"),
 	}
-	if err := aptGet(ctx, apt, options, "update"); err != nil {
+	if err := unpackWhole(ctx, apt, dir, options, storePackages); err != nil {
 		return err
-	}
-	if err := aptGet(ctx, apt, options, append([]string{"install", "--yes", "--no-install-recommends", "--download-only"}, storePackages...)...); err != nil {
-		return err
-	}
-	packages, err := filepath.Glob(filepath.Join(archives, "*.deb"))
-	if err != nil || len(packages) < len(storePackages) {
-		return fmt.Errorf("apt-get left %d packages, fewer than asked for", len(packages))
-	}
-	for _, p := range packages {
-		if out, err := exec.CommandContext(ctx, "dpkg-deb", "-x", p, dir).CombinedOutput(); err != nil {
-			return fmt.Errorf("unpack %s: %w\n%s", filepath.Base(p), err, out)
-		}
 	}
 	return os.RemoveAll(apt)
 }

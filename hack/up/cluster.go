@@ -44,6 +44,8 @@ func (p *platform) prepareCluster(ctx context.Context) (err error) {
 		{"apply", "--server-side", "--filename", namespace},
 		{"apply", "--server-side", "--kustomize", "config/crd"},
 		{"apply", "--server-side", "--kustomize", "config/rbac"},
+		// The other wait fails where there are no conditions yet.
+		{"wait", "--for=jsonpath={.status.conditions}", "--timeout=60s", "customresourcedefinition/tenants.mnemo.dev"},
 		{"wait", "--for=condition=Established", "--timeout=60s", "customresourcedefinition/tenants.mnemo.dev"},
 	} {
 		if _, err := p.kubectl(ctx, args...); err != nil {

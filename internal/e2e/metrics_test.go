@@ -2,7 +2,6 @@ package e2e_test
 
 import (
 	"fmt"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/mnemo-dev/mnemo/api/client"
 	"github.com/mnemo-dev/mnemo/hack/parts"
+	"github.com/mnemo-dev/mnemo/internal/testkit"
 	"github.com/mnemo-dev/mnemo/internal/testkit/prometheustest"
 )
 
@@ -158,7 +158,7 @@ func fires(t *testing.T, p *prometheustest.Server, alert string, want bool) func
 //
 // It does not run beside the others, whose jobs it would take and put off.
 func TestEmbedderAway(t *testing.T) {
-	metrics, nobody := freeAddress(t), freeAddress(t)
+	metrics, nobody := testkit.FreeAddress(t), testkit.FreeAddress(t)
 	applyTenant(t, "unembedded", "")
 	url := startReplica(t, "MNEMO_METRICS_LISTEN="+metrics, "MNEMO_EMBEDDER=openai", "MNEMO_EMBEDDINGS_URL=http://"+nobody+"/v1",
 		"MNEMO_EMBEDDINGS_MODEL=all-MiniLM-L6-v2", fmt.Sprintf("MNEMO_EMBEDDINGS_DIMENSIONS=%d", dimensions))
@@ -169,15 +169,4 @@ func TestEmbedderAway(t *testing.T) {
 	if found, degraded := alice.recall(t, "kiln degrees"); len(found) != 1 || !degraded {
 		t.Errorf("by words %d are found, degraded: %t; want the one, and that it is said", len(found), degraded)
 	}
-}
-
-// freeAddress is one of this machine's that nobody listens at.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }

@@ -1,6 +1,7 @@
 package testkit
 
 import (
+	"net"
 	"os"
 	"testing"
 
@@ -92,4 +93,16 @@ func need(tb testing.TB, name string) string {
 		tb.Fatalf("%s is not set: run `make test`, or `go run ./hack/test -- go test ./this/package`", name)
 	}
 	return value
+}
+
+// FreeAddress returns an address of this machine that nobody listens at, for a
+// program that has to be told one.
+func FreeAddress(tb testing.TB) string {
+	tb.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
 }

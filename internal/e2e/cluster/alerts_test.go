@@ -145,7 +145,7 @@ func drifting(t *testing.T, w *watch, db *pgx.Conn) {
 	w.wantAlert(t, "before each of three sweeps a row that Milvus holds is taken out of PostgreSQL", "MnemoIndexDriftNotConverging")
 }
 
-// databaseHangs stops PostgreSQL under requests.
+// databaseHangs stops PostgreSQL under requests, and then has them wait for it.
 func databaseHangs(t *testing.T, w *watch, token string) {
 	t.Helper()
 	ask := startAsking(t, token)

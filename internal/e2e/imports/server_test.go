@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"mime/multipart"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -49,7 +48,7 @@ func build(t *testing.T) (program, export string) {
 func start(t *testing.T, program string, d postgrestest.Database) *server {
 	t.Helper()
 	milvus := testkit.Milvus(t)
-	address := freeAddress(t)
+	address := testkit.FreeAddress(t)
 	s := &server{url: "http://" + address, log: &bytes.Buffer{}}
 	s.cmd = exec.Command(program, "serve")
 	s.cmd.Env = append(os.Environ(), "DATABASE_URL="+d.AppURL, "MILVUS_ADDRESS="+milvus.Addr, "MILVUS_USERNAME="+milvus.User,
@@ -102,16 +101,6 @@ func (s *server) peak(t *testing.T) int {
 		t.Fatal(err)
 	}
 	return kb >> 10
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // call sends a request and decodes the answer into out; the status must be as wanted.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -12,6 +11,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/mnemo-dev/mnemo/internal/testkit"
 )
 
 // Patience is how long a test waits for what has to come about.
@@ -56,7 +57,7 @@ func (i *Installation) Operate(tb testing.TB, env ...string) *Process {
 // Serve starts `mnemo serve` and waits until it answers.
 func (i *Installation) Serve(tb testing.TB, env ...string) *Process {
 	tb.Helper()
-	address := freeAddress(tb)
+	address := testkit.FreeAddress(tb)
 	p := i.start(tb, "serve", append(env, "MNEMO_LISTEN="+address))
 	p.URL = "http://" + address
 	Eventually(tb, Patience, func() string {
@@ -75,7 +76,7 @@ func (i *Installation) Serve(tb testing.TB, env ...string) *Process {
 
 func (i *Installation) start(tb testing.TB, command string, env []string) *Process {
 	tb.Helper()
-	address := freeAddress(tb)
+	address := testkit.FreeAddress(tb)
 	p := &Process{Metrics: "http://" + address + "/metrics", Ended: make(chan struct{}), log: &journal{}}
 	p.cmd = exec.Command(program, command) //nolint:noctx // it is killed, as a crash would
 	p.cmd.Env = append(append(os.Environ(), i.env...), append(env, "MNEMO_METRICS_LISTEN="+address)...)
@@ -95,16 +96,6 @@ func (i *Installation) start(tb testing.TB, command string, env []string) *Proce
 		}
 	})
 	return p
-}
-
-func freeAddress(tb testing.TB) string {
-	tb.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		tb.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // Kill ends the process as a crash does, and returns when it is gone.
