@@ -247,40 +247,9 @@ func TestMoveWhileItIsUsed(t *testing.T) {
 	was := m.reconcile(t, tenant.Partition).Current.Placement
 	m.wantIn(t, was, lasting) // searches see from here on what the database does not score beside them
 	for _, as := range []tenant.Isolation{tenant.Shared, tenant.Partition} {
-		stop := make(chan struct{})
-		var searches atomic.Int64
-		var wait sync.WaitGroup
-		wait.Go(func() {
-			for i := 0; ; i++ {
-				select {
-				case <-stop:
-					return
-				default:
-				}
-				m.remember(t, fmt.Sprintf("Parcel %d to %s is on its way.", i, as))
-				if i%3 == 2 { // the newest goes again
-					m.forgetNewest(t)
-				}
-			}
-		})
-		wait.Go(func() {
-			for {
-				select {
-				case <-stop:
-					return
-				default:
-				}
-				if n := m.search(t, lasting); n != len(lasting) {
-					t.Errorf("moving to %s: %d of %d were found", as, n, len(lasting))
-				}
-				searches.Add(1)
-			}
-		})
-		is := m.reconcileUntil(t, as)
-		close(stop)
-		wait.Wait()
-		if is == was || searches.Load() == 0 {
-			t.Fatalf("moved from %+v to %+v with %d searches meanwhile", was, is, searches.Load())
+		is := m.moveInUse(t, as, lasting)
+		if is == was {
+			t.Fatalf("moved from %+v to %+v", was, is)
 		}
 		live := m.settled(t)
 		m.wantIn(t, is, live)
@@ -290,6 +259,46 @@ func TestMoveWhileItIsUsed(t *testing.T) {
 		m.neighbor.wantIn(t, theirs, theirUnits)
 		was = is
 	}
+}
+
+// moveInUse moves the tenant while it writes, deletes and searches.
+func (m *mover) moveInUse(t *testing.T, as tenant.Isolation, lasting []retrieve.UnitID) tenant.Placement {
+	t.Helper()
+	stop := make(chan struct{})
+	var searches atomic.Int64
+	var wait sync.WaitGroup
+	use := func(do func(i int)) {
+		wait.Go(func() {
+			for i := 0; ; i++ {
+				select {
+				case <-stop:
+					return
+				default:
+					do(i)
+				}
+			}
+		})
+	}
+	use(func(i int) {
+		m.remember(t, fmt.Sprintf("Parcel %d to %s is on its way.", i, as))
+		if i%3 == 2 { // the newest goes again
+			m.forgetNewest(t)
+		}
+	})
+	use(func(int) {
+		if n := m.search(t, lasting); n != len(lasting) {
+			t.Errorf("moving to %s: %d of %d were found", as, n, len(lasting))
+		}
+		searches.Add(1)
+	})
+	defer func() { // also where the move fails
+		close(stop)
+		wait.Wait()
+		if searches.Load() == 0 {
+			t.Errorf("moving to %s: nothing was searched meanwhile", as)
+		}
+	}()
+	return m.reconcileUntil(t, as)
 }
 
 // TestLostPlaceIsRebuilt takes away the place of a tenant of either isolation.

@@ -23,6 +23,8 @@ var errNotWanted = errors.New("the place is not filled by this run any more")
 //     which knows of the place. Those that were there before are live in the
 //     database, and found here.
 //   - What has no vector yet is left to its own job, too.
+//   - So the list ends where it ended when it was last asked for, however fast
+//     the tenant writes.
 //   - The current place is read until Filled makes this one the current.
 //
 // What was done is noted batch by batch: a later run goes on from there.
@@ -61,14 +63,16 @@ func (x *Indexer) fill(ctx context.Context, t tenant.ID, w Whereabouts) error {
 		if err != nil {
 			return fmt.Errorf("list live units: %w", err)
 		}
-		if len(ids) == 0 {
+		if len(ids) > 0 {
+			upto := ids[len(ids)-1]
+			if err := put(upto, ids); err != nil {
+				return err
+			}
+			w.Upto = upto
+		}
+		if len(ids) < syncBatch {
 			break
 		}
-		upto := ids[len(ids)-1]
-		if err := put(upto, ids); err != nil {
-			return err
-		}
-		w.Upto = upto
 	}
 	if _, err := x.sweep(ctx, t, w.Filling, func(ids []UnitID) error { return put(w.Upto, ids) }); err != nil {
 		return err

@@ -85,6 +85,26 @@ func TestFillOfAnotherRunDoesNothing(t *testing.T) {
 	}
 }
 
+// A tenant that writes all the time is moved nevertheless.
+func TestFillEndsWhileTheTenantWrites(t *testing.T) {
+	t.Parallel()
+	w := moving(syncBatch + 1)
+	written := 0
+	w.meanwhile = func(what string) error {
+		if what == "upsert" {
+			if written++; written > 10 {
+				return errAway
+			}
+			id := UnitID(len(w.live) + 1)
+			w.live[id], w.vectors[id] = true, []float32{1}
+		}
+		return nil
+	}
+	if err := w.indexer().Fill(t.Context(), "t", 1); err != nil || w.at.Current != nextDoor {
+		t.Errorf("Fill = %v, at %+v after %d writes", err, w.at, written)
+	}
+}
+
 func TestFillLeavesWhatHasNoVector(t *testing.T) {
 	t.Parallel()
 	w := moving(3)
