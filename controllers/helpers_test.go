@@ -90,7 +90,10 @@ func (w *world) interceptList(ctx context.Context, c client.WithWatch, list clie
 	if w.blind {
 		return nil
 	}
-	return c.List(ctx, list, opts...)
+	options := client.ListOptions{}
+	options.ApplyOptions(opts)
+	options.FieldSelector = nil // only a cache has indexes
+	return c.List(ctx, list, &options)
 }
 
 func (w *world) intercept(o client.Object, dryRun []string, write func() error) error {

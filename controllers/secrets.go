@@ -174,9 +174,8 @@ func (r *TenantReconciler) repairSecret(ctx context.Context, t *v1alpha1.Tenant,
 // deleteSecrets deletes this Tenant's Secrets that match.
 func (r *TenantReconciler) deleteSecrets(ctx context.Context, t *v1alpha1.Tenant, match func(*corev1.Secret) bool) error {
 	var list corev1.SecretList
-	if err := r.client.List(ctx, &list, client.InNamespace(t.Namespace), client.MatchingLabels{
-		v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue, v1alpha1.LabelTenant: t.Name,
-	}); err != nil {
+	if err := r.client.List(ctx, &list, client.InNamespace(t.Namespace), client.MatchingFields{secretOwners: string(t.UID)},
+		client.MatchingLabels{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue, v1alpha1.LabelTenant: t.Name}); err != nil {
 		return fmt.Errorf("list Secrets: %w", err)
 	}
 	for i := range list.Items {

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -24,6 +25,10 @@ import (
 
 // tenantIDs indexes Tenants by what the store knows them by.
 const tenantIDs = "tenantIDs"
+
+// secretOwners indexes Secrets by the uid of the Tenant that owns them: looking
+// through all of a namespace for each of its Tenants would take long.
+const secretOwners = "owner"
 
 // A Tenant that fails is tried again after a while that doubles; all together
 // no faster than a store that comes back can bear.
@@ -46,6 +51,9 @@ func rateLimiter() workqueue.TypedRateLimiter[reconcile.Request] {
 func (r *TenantReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.Tenant{}, tenantIDs, idsOf); err != nil {
 		return fmt.Errorf("index tenants: %w", err)
+	}
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &corev1.Secret{}, secretOwners, ownerOf); err != nil {
+		return fmt.Errorf("index Secrets: %w", err)
 	}
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named("tenant").
@@ -76,6 +84,13 @@ func idsOf(o client.Object) []string {
 		ids = append(ids, t.Status.ID)
 	}
 	return ids
+}
+
+func ownerOf(o client.Object) []string {
+	if owner := metav1.GetControllerOfNoCopy(o); owner != nil {
+		return []string{string(owner.UID)}
+	}
+	return nil
 }
 
 // followChanges queues the Tenants that Changes names, until ctx ends.
