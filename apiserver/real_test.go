@@ -119,7 +119,7 @@ func (s realStores) tenant(t *testing.T, name, user string, suspended bool) stri
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.index.Ensure(t.Context(), tenant.Place{Placement: place}); err != nil {
+	if _, err := tenant.Waiting(s.index).Ensure(t.Context(), tenant.Place{Placement: place}); err != nil {
 		t.Fatal(err)
 	}
 	token, err := tenant.NewToken(rand.Reader)

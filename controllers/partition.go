@@ -2,7 +2,10 @@ package controllers
 
 import (
 	"context"
+	"errors"
 	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/mnemo-dev/mnemo/api/v1alpha1"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
@@ -18,13 +21,20 @@ func (r *TenantReconciler) ensurePartition(ctx context.Context, p *pass) error {
 		return err
 	}
 	p.tenant.Status.Placement = placementStatus(places)
-	lost, err := r.ensurePlace(ctx, p, places.Current)
+	changed, err := r.ensurePlace(ctx, p, places.Current)
 	switch {
-	case err == nil && lost:
+	case errors.Is(err, tenant.ErrLoading):
+		p.unfinished = true
+		p.set(v1alpha1.PartitionReady, false, v1alpha1.ReasonLoading,
+			"Milvus is loading the partition; meanwhile writes go on and searches answer from words")
+		return nil
+	case err == nil && changed && (places.Current.Made != 0 || places.Rebuilding): // lost now, or in a pass before
 		p.warn("PartitionLost", "the partition was gone; it is there again and its content is being indexed")
 		places, err = r.store.Move(ctx, p.stored.ID) // what there is to be filled is known by now
 	case err == nil && places.Next != (tenant.Place{}):
-		_, err = r.ensurePlace(ctx, p, places.Next)
+		if _, err = r.ensurePlace(ctx, p, places.Next); errors.Is(err, tenant.ErrLoading) {
+			err = nil // it is filled when it can be
+		}
 	}
 	if err != nil {
 		p.fail(v1alpha1.PartitionReady, err)
@@ -32,6 +42,16 @@ func (r *TenantReconciler) ensurePartition(ctx context.Context, p *pass) error {
 	}
 	p.showPlaces(places)
 	return nil
+}
+
+// take takes over what a pass beside this one said of the partition.
+func (p *pass) take(beside *pass) {
+	p.tenant.Status.Placement = beside.tenant.Status.Placement
+	if c := meta.FindStatusCondition(beside.tenant.Status.Conditions, v1alpha1.PartitionReady); c != nil {
+		meta.SetStatusCondition(&p.tenant.Status.Conditions, *c)
+	}
+	p.events = append(p.events, beside.events...)
+	p.unfinished = p.unfinished || beside.unfinished
 }
 
 func (p *pass) showPlaces(places tenant.Places) {
@@ -71,9 +91,9 @@ func (r *TenantReconciler) places(ctx context.Context, p *pass) (tenant.Places, 
 	return places, nil
 }
 
-// ensurePlace makes a place and has it filled when it is new; lost says that it
-// had been there.
-func (r *TenantReconciler) ensurePlace(ctx context.Context, p *pass, place tenant.Place) (lost bool, err error) {
+// ensurePlace makes a place; changed says that it is another one than was known,
+// and is filled with what there is.
+func (r *TenantReconciler) ensurePlace(ctx context.Context, p *pass, place tenant.Place) (changed bool, err error) {
 	made, err := tenant.EnsurePlace(ctx, r.store, r.partitions, place)
 	if err != nil || made == place.Made {
 		return false, err
@@ -81,7 +101,7 @@ func (r *TenantReconciler) ensurePlace(ctx context.Context, p *pass, place tenan
 	if err := r.store.Refill(ctx, p.stored.ID, place.Placement, made); err != nil {
 		return false, fmt.Errorf("refill partition: %w", err)
 	}
-	return place.Made != 0, nil
+	return true, nil
 }
 
 func isolation(t *v1alpha1.Tenant) tenant.Isolation {

@@ -94,6 +94,49 @@ func TestIndexAwayDoesNotHoldTokens(t *testing.T) {
 	expectEqual(t, "reindexed", w.fake.Reindexed(w.id(t)), 1)
 }
 
+// TestLoadingIsShown has Milvus load what it was asked to make, which nobody
+// waits for, and load it again later.
+func TestLoadingIsShown(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	w.mustCreate(t, w.newTenant("alice"))
+	for range 2 {
+		w.fake.Fail(tenant.ErrLoading, "Ensure")
+		for range 2 {
+			if result := w.expectReconciled(t); result.RequeueAfter > 5*time.Second {
+				t.Errorf("the next look is in %v, want it soon", result.RequeueAfter)
+			}
+			w.expectCondition(t, v1alpha1.Ready, metav1.ConditionFalse, v1alpha1.ReasonLoading, "Milvus is loading")
+			w.expectOneToken(t, "alice")
+		}
+		w.fake.Heal()
+		w.expectReconciled(t)
+		w.expectCondition(t, v1alpha1.PartitionReady, metav1.ConditionTrue, v1alpha1.ReasonPlaced, "")
+		w.expectCondition(t, v1alpha1.Ready, metav1.ConditionTrue, v1alpha1.ReasonReady, "")
+		w.expectEvents(t, "Normal Ready")
+	}
+	expectEqual(t, "reindexed", w.fake.Reindexed(w.id(t)), 0)
+}
+
+// TestLostWhileLoading has what was lost be there again only later.
+func TestLostWhileLoading(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	tn := w.expectReady(t, w.newTenant("alice"))
+	w.expectEvents(t, "Normal Ready")
+	w.fake.Fill(tenant.ID(tn.UID), 5, 0)
+	w.fake.TakeAway(placementOf(tn))
+	w.fake.FailAfter(tenant.ErrLoading, "Ensure")
+	w.expectReconciled(t)
+	w.fake.Heal()
+	w.expectReconciled(t)
+	w.expectCondition(t, v1alpha1.PartitionReady, metav1.ConditionTrue, v1alpha1.ReasonRebuilding, "")
+	w.expectEvents(t, "Warning PartitionLost", "Normal Ready")
+	w.fake.Work()
+	w.expectReconciled(t)
+	w.expectCondition(t, v1alpha1.PartitionReady, metav1.ConditionTrue, v1alpha1.ReasonPlaced, "")
+}
+
 func TestMove(t *testing.T) {
 	t.Parallel()
 	w := setup(t)

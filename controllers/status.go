@@ -20,6 +20,9 @@ import (
 // parts are the conditions Ready is made of, in the order of the steps.
 var parts = []string{v1alpha1.QuotaReady, v1alpha1.PartitionReady, v1alpha1.TokensReady}
 
+// passing are reasons that are worth no event though something is not ready.
+var passing = []string{v1alpha1.ReasonWaiting, v1alpha1.ReasonLoading}
+
 // asWanted are reasons that are worth an event though nothing is wrong.
 var asWanted = []string{v1alpha1.ReasonSuspended, v1alpha1.ReasonPurging, v1alpha1.ReasonMoving, v1alpha1.ReasonPaused}
 
@@ -138,7 +141,7 @@ func (p *pass) transitions(before *v1alpha1.Tenant) {
 		switch ok := c.Status == metav1.ConditionTrue; {
 		case c.Type == v1alpha1.Ready && ok, slices.Contains(asWanted, c.Reason):
 			p.note(c.Reason, "%s", c.Message)
-		case !ok && c.Reason != v1alpha1.ReasonWaiting && (c.Type != v1alpha1.Ready || !p.tenant.DeletionTimestamp.IsZero()):
+		case !ok && !slices.Contains(passing, c.Reason) && (c.Type != v1alpha1.Ready || !p.tenant.DeletionTimestamp.IsZero()):
 			p.warn(c.Reason, "%s", c.Message) // Ready only repeats what a part says
 		}
 	}

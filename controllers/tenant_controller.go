@@ -126,18 +126,20 @@ func (r *TenantReconciler) reconcilePaused(ctx context.Context, t *v1alpha1.Tena
 	return lookAgain, nil
 }
 
-// reconcileSteps runs the steps in order. Without the first none of the others
-// can be; these run even when one fails, because a tenant whose partition is
-// away can still be written to and needs its tokens.
+// reconcileSteps runs the steps. Without the first none of the others can be;
+// these run even when one fails, because a tenant whose partition is away can
+// still be written to and needs its tokens.
 func (r *TenantReconciler) reconcileSteps(ctx context.Context, p *pass) (ctrl.Result, error) {
 	err := r.run(ctx, p, step{"store", r.applyStore})
 	if err == nil {
-		for _, s := range []step{
-			{"partition", r.ensurePartition},
-			{"tokens", r.ensureTokens},
-			{"usage", r.refreshUsage},
+		// The vector store takes longest, and tokens need nothing of it.
+		placed := r.runBeside(ctx, p, step{"partition", r.ensurePartition})
+		for _, e := range []error{
+			r.run(ctx, p, step{"tokens", r.ensureTokens}),
+			placed(),
+			r.run(ctx, p, step{"usage", r.refreshUsage}),
 		} {
-			if e := r.run(ctx, p, s); e != nil && !errors.Is(e, errHeld) {
+			if !errors.Is(e, errHeld) {
 				err = errors.Join(err, e)
 			}
 		}
@@ -166,6 +168,30 @@ func (r *TenantReconciler) run(ctx context.Context, p *pass, s step) error {
 		return fmt.Errorf("%s: %w", s.name, err)
 	}
 	return err
+}
+
+// runBeside runs a step while others run. The function it returns waits for the
+// step and takes over what came of it, a panic included.
+func (r *TenantReconciler) runBeside(ctx context.Context, p *pass, s step) (join func() error) {
+	beside := &pass{tenant: p.tenant.DeepCopy(), stored: p.stored}
+	var (
+		done     = make(chan struct{})
+		err      error
+		panicked any
+	)
+	go func() {
+		defer close(done)
+		defer func() { panicked = recover() }()
+		err = r.run(ctx, beside, s)
+	}()
+	return func() error {
+		<-done
+		if panicked != nil {
+			panic(panicked)
+		}
+		p.take(beside)
+		return err
+	}
 }
 
 func (r *TenantReconciler) addFinalizer(ctx context.Context, t *v1alpha1.Tenant) error {

@@ -41,6 +41,7 @@ const (
 	ReasonSecretNameTaken   = "SecretNameTaken"   // a Secret of that name is not this Tenant's
 	ReasonDomainTaken       = "DomainTaken"       // OIDCReady: another Tenant named a domain first
 	ReasonNoDomains         = "NoDomains"         // OIDCReady: spec.oidc names none
+	ReasonLoading           = "Loading"           // PartitionReady: Milvus loads it, which takes seconds, of much data minutes
 	ReasonWaiting           = "Waiting"           // an earlier step has to succeed first
 	ReasonFailed            = "Failed"            // anything else; the message says what
 	ReasonDeletionPrevented = "DeletionPrevented" // Ready: deleted, held by spec.preventDeletion

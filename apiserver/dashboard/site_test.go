@@ -196,7 +196,7 @@ func (s *site) newTenant(t *testing.T, change func(*tenant.Spec), names ...strin
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.index.Ensure(t.Context(), tenant.Place{Placement: place}); err != nil {
+	if _, err := tenant.Waiting(s.index).Ensure(t.Context(), tenant.Place{Placement: place}); err != nil {
 		t.Fatal(err)
 	}
 	var users []user

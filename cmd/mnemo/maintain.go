@@ -87,7 +87,7 @@ func reindex(ctx context.Context, x *retrieve.Indexer, s *stores, id tenant.ID) 
 	if err != nil {
 		return err
 	}
-	if _, err := tenant.EnsurePlace(ctx, s.db, s.index, tenant.Place{Placement: place}); err != nil {
+	if _, err := tenant.EnsurePlace(ctx, s.db, tenant.Waiting(s.index), tenant.Place{Placement: place}); err != nil {
 		return err
 	}
 	return x.Rebuild(ctx, id)

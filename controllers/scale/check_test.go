@@ -211,13 +211,13 @@ func seesOrphans(t *testing.T, i *installation.Installation) {
 		},
 		"a partition of no tenant": func() {
 			stray := tenant.Placement{Collection: i.Prefix() + "32_1", Partition: "stray"}
-			if _, err := i.Index.Ensure(t.Context(), tenant.Place{Placement: stray}); err != nil {
+			if _, err := tenant.Waiting(i.Index).Ensure(t.Context(), tenant.Place{Placement: stray}); err != nil {
 				t.Fatal(err)
 			}
 		},
 		"a key of no tenant": func() {
 			stray := tenant.Placement{Collection: i.Prefix() + "32_shared_1", Partition: "stray", Shared: true}
-			if _, err := i.Index.Ensure(t.Context(), tenant.Place{Placement: stray}); err != nil {
+			if _, err := tenant.Waiting(i.Index).Ensure(t.Context(), tenant.Place{Placement: stray}); err != nil {
 				t.Fatal(err)
 			}
 			if err := i.Index.Upsert(t.Context(), "stray", stray, []retrieve.Entry{{ID: 1 << 40, User: 1, Kind: retrieve.Memory, Vector: make([]float32, 32)}}); err != nil {

@@ -121,7 +121,7 @@ func (m *mover) reconcile(t *testing.T, as tenant.Isolation) tenant.Places {
 		if p == (tenant.Placement{}) {
 			continue
 		}
-		made, err := m.index.Ensure(t.Context(), tenant.Place{Placement: p})
+		made, err := tenant.Waiting(m.index).Ensure(t.Context(), tenant.Place{Placement: p})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -2,8 +2,10 @@ package milvus
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/milvus-io/milvus-sdk-go/v2/client"
 	"github.com/milvus-io/milvus-sdk-go/v2/entity"
@@ -31,12 +33,22 @@ const (
 	sharedPartitions = 64
 	// maxKey is the longest key of a shared collection.
 	maxKey = 128
+	// loadPoll is how often a collection that is being loaded is asked for.
+	loadPoll = 200 * time.Millisecond
 )
 
 // ensureCollection makes the placement's collection with its index where they
-// are missing, loads it and returns its number.
+// are missing, has it loaded and returns its number. Those who ask for the same one
+// meanwhile wait: each step takes Milvus longer when several ask for it.
+// ErrLoading, beside the number, until it is loaded.
 func (x *Index) ensureCollection(ctx context.Context, p tenant.Placement) (int64, error) {
 	name := x.collection(p)
+	made, err, _ := x.making.Do(name, func() (any, error) { return x.makeCollection(ctx, name, p) })
+	id, _ := made.(int64)
+	return id, err
+}
+
+func (x *Index) makeCollection(ctx context.Context, name string, p tenant.Placement) (int64, error) {
 	found, err := x.client.DescribeCollection(ctx, name)
 	if isCode(err, codeCollectionNotFound) {
 		// Searches ask for bounded staleness themselves; List takes this.
@@ -57,8 +69,11 @@ func (x *Index) ensureCollection(ctx context.Context, p tenant.Placement) (int64
 	if err := x.checkSchema(found, p.Shared); err != nil {
 		return 0, err
 	}
-	x.known.Store(name, true)
-	return found.ID, x.ensureIndex(ctx, name)
+	err = x.ensureIndex(ctx, name)
+	if err == nil || errors.Is(err, tenant.ErrLoading) {
+		x.known.Store(name, true)
+	}
+	return found.ID, err
 }
 
 // ensureShared asks only for the collection's number when it is loaded.
@@ -88,6 +103,8 @@ func (x *Index) ensureShared(ctx context.Context, p tenant.Place) (int64, error)
 	return found.ID, x.ensureIndex(ctx, name)
 }
 
+// ensureIndex makes the collection's index where it is missing, and has the
+// collection loaded; ErrLoading until it is.
 func (x *Index) ensureIndex(ctx context.Context, name string) error {
 	indexes, err := x.client.DescribeIndex(ctx, name, fieldEmbedding)
 	if err != nil && !isCode(err, codeIndexNotFound) {
@@ -106,7 +123,8 @@ func (x *Index) ensureIndex(ctx context.Context, name string) error {
 	return x.load(ctx, name)
 }
 
-// load loads the collection, or these partitions of it, unless they are.
+// load has the collection, or these partitions of it, loaded; ErrLoading until
+// they are. It does not wait: that takes seconds, of much data minutes.
 func (x *Index) load(ctx context.Context, name string, partitions ...string) error {
 	state, err := x.client.GetLoadState(ctx, name, partitions)
 	// While another process makes the partition it exists for some parts of
@@ -114,13 +132,33 @@ func (x *Index) load(ctx context.Context, name string, partitions ...string) err
 	if err != nil && !isCode(err, codePartitionNotFound) {
 		return mapError(err, "read load state")
 	}
-	if state == entity.LoadStateLoaded {
+	switch {
+	case state == entity.LoadStateLoaded:
+		return nil
+	case state == entity.LoadStateLoading:
+		return tenant.ErrLoading
+	case len(partitions) == 0:
+		err = mapError(x.client.LoadCollection(ctx, name, true), "load collection")
+	default:
+		err = mapError(x.client.LoadPartitions(ctx, name, partitions, true), "load partition")
+	}
+	if err != nil {
+		return err
+	}
+	return tenant.ErrLoading
+}
+
+// awaitCollection says ErrLoading until the collection was once seen loaded: a
+// partition that is made before counts as loaded for Milvus at once.
+func (x *Index) awaitCollection(ctx context.Context, name string) error {
+	if _, loaded := x.loaded.Load(name); loaded {
 		return nil
 	}
-	if len(partitions) == 0 {
-		return mapError(x.client.LoadCollection(ctx, name, false), "load collection")
+	if err := x.load(ctx, name); err != nil {
+		return err
 	}
-	return mapError(x.client.LoadPartitions(ctx, name, partitions, false), "load partition")
+	x.loaded.Store(name, true)
+	return nil
 }
 
 // checkModel refuses a collection made for another model; it is asked once in
@@ -187,8 +225,13 @@ func (x *Index) empty(ctx context.Context, p tenant.Placement) error {
 			return nil
 		}
 		if isCode(err, codeNotLoaded) { // whoever made it was stopped half way
-			if err := x.ensureIndex(ctx, x.collection(p)); err != nil && !isGone(err) {
+			if err := x.ensureIndex(ctx, x.collection(p)); err != nil && !isGone(err) && !errors.Is(err, tenant.ErrLoading) {
 				return err
+			}
+			select {
+			case <-ctx.Done():
+				return mapError(ctx.Err(), "wait until the collection is loaded")
+			case <-time.After(loadPoll):
 			}
 			continue
 		}

@@ -25,7 +25,7 @@ func TestSearchSeesOneUserOfOneTenant(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	other := tenant.Placement{Collection: b.place.Collection, Partition: "p_two"}
-	if _, err := b.Ensure(t.Context(), tenant.Place{Placement: other}); err != nil {
+	if _, err := tenant.Waiting(b).Ensure(t.Context(), tenant.Place{Placement: other}); err != nil {
 		t.Fatalf("Ensure: %v", err)
 	}
 	b.upsert(t, b.place, entry(1, b.alice.User, 5), entry(2, b.alice.User, 6), entry(3, b.bob.User, 5))

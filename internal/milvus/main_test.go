@@ -50,7 +50,7 @@ func setupWith(t *testing.T, dimensions int) bundle {
 // ensured makes a place and returns its number.
 func ensured(t *testing.T, x *milvus.Index, p tenant.Placement) int64 {
 	t.Helper()
-	made, err := x.Ensure(t.Context(), tenant.Place{Placement: p})
+	made, err := tenant.Waiting(x).Ensure(t.Context(), tenant.Place{Placement: p})
 	if err != nil || made == 0 {
 		t.Fatalf("Ensure = %d, %v, want a number", made, err)
 	}

@@ -11,6 +11,7 @@ import (
 	grpcretry "github.com/grpc-ecosystem/go-grpc-middleware/retry"
 	"github.com/milvus-io/milvus-sdk-go/v2/client"
 	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc"
+	"golang.org/x/sync/singleflight"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials"
@@ -48,6 +49,8 @@ type Index struct {
 	client client.Client
 	config Config
 	known  sync.Map // names of collections that are of our schema
+	loaded sync.Map // names of collections that were loaded once
+	making singleflight.Group
 }
 
 // Open prepares the connection. It does not wait for Milvus: calls made while

@@ -2,6 +2,7 @@ package milvus
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/milvus-io/milvus-sdk-go/v2/entity"
@@ -17,8 +18,8 @@ const (
 )
 
 // Ensure implements tenant.Partitions: it makes the collection, with its index,
-// and the partition where they are missing, and loads them; what a crash left
-// half made is finished. made is Milvus' number of the partition, of the
+// and the partition where they are missing, and has them loaded; what a crash
+// left half made is finished. made is Milvus' number of the partition, of the
 // collection for a shared place. Several processes may call it at once. Invalid
 // when the collection holds vectors of another length.
 func (x *Index) Ensure(ctx context.Context, p tenant.Place) (made int64, err error) {
@@ -68,13 +69,15 @@ func (x *Index) ensurePartition(ctx context.Context, p tenant.Place) (id int64, 
 	if err != nil && !isCode(err, codePartitionNotFound) {
 		return 0, mapError(err, "read load state")
 	}
-	if state == entity.LoadStateLoaded {
-		return id, nil
+	if state != entity.LoadStateLoaded {
+		if _, err := x.ensureCollection(ctx, p.Placement); err != nil {
+			return 0, err
+		}
+		if err := x.load(ctx, name, p.Partition); err != nil {
+			return 0, err
+		}
 	}
-	if _, err := x.ensureCollection(ctx, p.Placement); err != nil {
-		return 0, err
-	}
-	return id, x.load(ctx, name, p.Partition)
+	return id, x.awaitCollection(ctx, name)
 }
 
 // findPartition returns the partition's number, 0 when it is not there.
@@ -95,12 +98,14 @@ func (x *Index) findPartition(ctx context.Context, collection, name string) (int
 // Making what is there already, by another process at the same time, is no error.
 func (x *Index) createPartition(ctx context.Context, p tenant.Placement) (int64, error) {
 	name := x.collection(p)
-	err := x.checkModel(ctx, name)
-	if err == nil {
-		err = mapError(x.client.CreatePartition(ctx, name, p.Partition), "create partition")
+	if _, known := x.known.Load(name); !known {
+		if _, err := x.ensureCollection(ctx, p); err != nil && !errors.Is(err, tenant.ErrLoading) {
+			return 0, err
+		}
 	}
-	if isCode(err, codeCollectionNotFound) { // also one that was known, and is lost
-		if _, err = x.ensureCollection(ctx, p); err == nil {
+	err := mapError(x.client.CreatePartition(ctx, name, p.Partition), "create partition")
+	if isCode(err, codeCollectionNotFound) { // it was known, and is lost
+		if _, err = x.ensureCollection(ctx, p); err == nil || errors.Is(err, tenant.ErrLoading) {
 			err = mapError(x.client.CreatePartition(ctx, name, p.Partition), "create partition")
 		}
 	}

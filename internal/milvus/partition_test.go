@@ -24,6 +24,23 @@ func TestEnsureAgainChangesNothing(t *testing.T) {
 	}
 }
 
+// TestEnsureDoesNotWait asks for places in collections that are new, which
+// Milvus takes seconds to load.
+func TestEnsureDoesNotWait(t *testing.T) {
+	t.Parallel()
+	b := prepare(t)
+	t.Cleanup(func() { dropCollection(t, b.prefix+shared.Collection) })
+	for _, p := range []tenant.Placement{b.place, shared} {
+		if made, err := b.Ensure(t.Context(), tenant.Place{Placement: p}); !errors.Is(err, tenant.ErrLoading) {
+			t.Errorf("Ensure of %+v = %d, %v, want that it is being loaded", p, made, err)
+		}
+		made := ensured(t, b.Index, p)
+		if again, err := b.Ensure(t.Context(), tenant.Place{Placement: p, Made: made}); err != nil || again != made {
+			t.Errorf("Ensure of %d = %d, %v", made, again, err)
+		}
+	}
+}
+
 // TestEnsureByManyAtOnce makes a collection, partitions and a shared collection
 // by several processes at once, while others are dropped.
 func TestEnsureByManyAtOnce(t *testing.T) {
@@ -40,7 +57,7 @@ func TestEnsureByManyAtOnce(t *testing.T) {
 		x := open(t, config(t, b.prefix)) // a connection each, as processes have
 		p := places[i%len(places)]
 		wait.Go(func() {
-			n, err := x.Ensure(t.Context(), tenant.Place{Placement: p})
+			n, err := tenant.Waiting(x).Ensure(t.Context(), tenant.Place{Placement: p})
 			if err != nil {
 				t.Errorf("Ensure: %v", err)
 				return
@@ -54,7 +71,7 @@ func TestEnsureByManyAtOnce(t *testing.T) {
 		})
 		wait.Go(func() {
 			brief := tenant.Placement{Collection: b.place.Collection, Partition: "p_brief" + string(rune('a'+i))}
-			if _, err := x.Ensure(t.Context(), tenant.Place{Placement: brief}); err != nil {
+			if _, err := tenant.Waiting(x).Ensure(t.Context(), tenant.Place{Placement: brief}); err != nil {
 				t.Errorf("Ensure: %v", err)
 			}
 			if err := x.Drop(t.Context(), brief); err != nil {
@@ -82,7 +99,7 @@ func TestDropAndEnsureAgain(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	other := tenant.Placement{Collection: b.place.Collection, Partition: "p_two"}
-	if _, err := b.Ensure(t.Context(), tenant.Place{Placement: other}); err != nil {
+	if _, err := tenant.Waiting(b).Ensure(t.Context(), tenant.Place{Placement: other}); err != nil {
 		t.Fatalf("Ensure: %v", err)
 	}
 	b.upsert(t, b.place, entry(1, b.alice.User, 1))
@@ -108,14 +125,14 @@ func TestDropAndEnsureAgain(t *testing.T) {
 		t.Errorf("the other tenant's entries, -want +got\n%s", d)
 	}
 
-	made, err := b.Ensure(t.Context(), tenant.Place{Placement: b.place, Made: b.made})
+	made, err := tenant.Waiting(b).Ensure(t.Context(), tenant.Place{Placement: b.place, Made: b.made})
 	if err != nil || made == b.made {
 		t.Fatalf("Ensure of what is lost = %d, %v, want another number than before", made, err)
 	}
 	if _, err := b.List(t.Context(), b.tenant, b.place, 0, 10); !errors.Is(err, milvus.ErrNoPartition) {
 		t.Errorf("List = %v: the lost partition was made again before anyone knew", err)
 	}
-	made, err = b.Ensure(t.Context(), tenant.Place{Placement: b.place})
+	made, err = tenant.Waiting(b).Ensure(t.Context(), tenant.Place{Placement: b.place})
 	if err != nil || made == b.made || made == 0 {
 		t.Fatalf("Ensure = %d, %v, want another number than before", made, err)
 	}
@@ -174,7 +191,7 @@ func TestEnsureFinishesWhatACrashLeft(t *testing.T) {
 // ensure checks that the place of setup is the one that was made there.
 func (b bundle) ensure(t *testing.T, p tenant.Placement) {
 	t.Helper()
-	made, err := b.Ensure(t.Context(), tenant.Place{Placement: p})
+	made, err := tenant.Waiting(b).Ensure(t.Context(), tenant.Place{Placement: p})
 	if err != nil || made != b.made {
 		t.Fatalf("Ensure = %d, %v, want %d as before", made, err, b.made)
 	}
@@ -185,7 +202,7 @@ func TestEnsureRefusesAnotherModel(t *testing.T) {
 	b := setup(t)
 	c := config(t, b.prefix)
 	c.Dimensions = 1536
-	_, err := open(t, c).Ensure(t.Context(), tenant.Place{Placement: b.place})
+	_, err := tenant.Waiting(open(t, c)).Ensure(t.Context(), tenant.Place{Placement: b.place})
 	if !fault.Is(err, fault.Invalid) {
 		t.Fatalf("Ensure = %v, want Invalid", err)
 	}

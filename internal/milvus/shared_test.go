@@ -137,7 +137,7 @@ func TestSharedCollectionIsMadeAgain(t *testing.T) {
 func TestEnsureRefusesTheOtherKindOfCollection(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	_, err := b.Ensure(t.Context(), tenant.Place{Placement: tenant.Placement{Collection: b.place.Collection, Partition: "t_one", Shared: true}})
+	_, err := tenant.Waiting(b).Ensure(t.Context(), tenant.Place{Placement: tenant.Placement{Collection: b.place.Collection, Partition: "t_one", Shared: true}})
 	if !fault.Is(err, fault.Invalid) {
 		t.Errorf("Ensure = %v, want Invalid", err)
 	}

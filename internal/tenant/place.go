@@ -2,7 +2,9 @@ package tenant
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"time"
 )
 
 // Placement says where a tenant's vectors are. The row in PostgreSQL is the
@@ -60,10 +62,38 @@ type Partitions interface {
 	// Ensure makes the collection and partition where they are missing, and
 	// numbers them. One that was numbered before (p.Made is not 0) and is not
 	// there any more is not made again: made is then another number, or 0.
+	// ErrLoading while what is there is being loaded.
 	Ensure(ctx context.Context, p Place) (made int64, err error)
 	// Drop removes all that is in the place, and a partition itself; nil when
 	// it is not there.
 	Drop(ctx context.Context, p Placement) error
+}
+
+// ErrLoading says that a place is there and cannot be searched yet: it is to be
+// asked for again.
+var ErrLoading = errors.New("the place is being loaded")
+
+// loadPoll is how often Waiting asks.
+const loadPoll = 200 * time.Millisecond
+
+// Waiting returns Partitions whose Ensure waits for what is being loaded, until
+// ctx ends: for whoever has nothing else to do.
+func Waiting(p Partitions) Partitions { return waiting{p} }
+
+type waiting struct{ Partitions }
+
+// Ensure is that of the Partitions, asked until nothing is loading.
+func (w waiting) Ensure(ctx context.Context, p Place) (made int64, err error) {
+	for {
+		if made, err = w.Partitions.Ensure(ctx, p); !errors.Is(err, ErrLoading) {
+			return made, err
+		}
+		select {
+		case <-ctx.Done():
+			return 0, err
+		case <-time.After(loadPoll):
+		}
+	}
 }
 
 // EnsurePlace makes a place unless it is there, and returns its number. A place

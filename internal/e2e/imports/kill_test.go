@@ -142,7 +142,7 @@ func ensure(t *testing.T, place tenant.Placement) {
 		t.Fatal(err)
 	}
 	eventually(t, time.Minute, func() string {
-		if _, err := index.Ensure(t.Context(), tenant.Place{Placement: place}); err != nil {
+		if _, err := tenant.Waiting(index).Ensure(t.Context(), tenant.Place{Placement: place}); err != nil {
 			return err.Error()
 		}
 		return ""
