@@ -164,7 +164,7 @@ func helm(t *testing.T, args ...string) {
 // upgrade upgrades the release with the values it has and those given.
 func upgrade(t *testing.T, set ...string) {
 	t.Helper()
-	helm(t, "upgrade", "mnemo", "charts/mnemo", "--reuse-values", "--set", strings.Join(set, ","), "--wait", "--timeout", "5m")
+	helm(t, "upgrade", "mnemo", "charts/mnemo", "--reset-then-reuse-values", "--set", strings.Join(set, ","), "--wait", "--timeout", "5m")
 }
 
 // eventually asks every 250 ms until check finds nothing wrong.

@@ -147,7 +147,7 @@ func (d *trial) lost(t *testing.T) {
 		d.volume(t, i)
 	}
 	// The operator looks once a minute whether the stores have its Tenants: too long to wait for here.
-	d.helm(t, "upgrade", "mnemo", "charts/mnemo", "--reuse-values", "--set", "demoStorage=1Gi,operator.resync=5s", "--wait", "--timeout", "3m")
+	d.helm(t, "upgrade", "mnemo", "charts/mnemo", "--reset-then-reuse-values", "--set", "demoStorage=1Gi,operator.resync=5s", "--wait", "--timeout", "3m")
 	eventually(t, 3*time.Minute, func() string {
 		d.signIn(t)
 		query := "anything"
@@ -168,7 +168,7 @@ func (d *trial) lost(t *testing.T) {
 func (d *trial) kept(t *testing.T) {
 	d.replace(t)
 	eventually(t, 3*time.Minute, func() string { return d.found(t) })
-	d.helm(t, "upgrade", "mnemo", "charts/mnemo", "--reuse-values", "--set", "api.replicas=1", "--wait", "--timeout", "3m")
+	d.helm(t, "upgrade", "mnemo", "charts/mnemo", "--reset-then-reuse-values", "--set", "api.replicas=1", "--wait", "--timeout", "3m")
 	if got := d.secrets(t); got != d.passwords {
 		t.Error("the passwords are others than those of the install")
 	}
