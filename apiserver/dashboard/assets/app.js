@@ -173,7 +173,9 @@
 		request.addEventListener("error", () => { text.textContent = "The connection broke off. Try again."; });
 		request.send(body);
 	}
-	// What is under way is looked at again until it is settled.
+	// What is under way is looked at again until it is settled: after a second, and
+	// of what takes long more rarely.
+	const began = Date.now();
 	async function poll() {
 		const part = one("[data-poll]");
 		if (!part || part.dataset.poll === "settled") return;
@@ -186,7 +188,7 @@
 				part.replaceChildren(...fresh.childNodes);
 			}
 		} catch { /* again, later */ }
-		setTimeout(poll, 1000);
+		setTimeout(poll, Math.min(Math.max((Date.now() - began) / 10, 1000), 10000));
 	}
 
 	// Copying.
