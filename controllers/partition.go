@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
@@ -28,8 +29,10 @@ func (r *TenantReconciler) ensurePartition(ctx context.Context, p *pass) error {
 		p.set(v1alpha1.PartitionReady, false, v1alpha1.ReasonLoading,
 			"Milvus is loading the partition; meanwhile writes go on and searches answer from words")
 		return nil
-	case err == nil && changed && (places.Current.Made != 0 || places.Rebuilding): // lost now, or in a pass before
-		p.warn("PartitionLost", "the partition was gone; it is there again and its content is being indexed")
+	case err == nil && changed && p.stored.Places.Current != (tenant.Place{}):
+		if places.Current.Made != 0 || places.Rebuilding { // lost now, or in a pass before
+			p.warn("PartitionLost", "the partition was gone; it is there again and its content is being indexed")
+		}
 		places, err = r.store.Move(ctx, p.stored.ID) // what there is to be filled is known by now
 	case err == nil && places.Next != (tenant.Place{}):
 		if _, err = r.ensurePlace(ctx, p, places.Next); errors.Is(err, tenant.ErrLoading) {
@@ -52,6 +55,16 @@ func (p *pass) take(beside *pass) {
 	}
 	p.events = append(p.events, beside.events...)
 	p.unfinished = p.unfinished || beside.unfinished
+}
+
+// loadingFor is how long the partition has not been ready because it is being
+// loaded, 0 when it is not.
+func (p *pass) loadingFor() time.Duration {
+	c := meta.FindStatusCondition(p.tenant.Status.Conditions, v1alpha1.PartitionReady)
+	if c == nil || c.Reason != v1alpha1.ReasonLoading {
+		return 0
+	}
+	return time.Since(c.LastTransitionTime.Time)
 }
 
 func (p *pass) showPlaces(places tenant.Places) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime/debug"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -152,7 +153,8 @@ func (r *TenantReconciler) reconcileSteps(ctx context.Context, p *pass) (ctrl.Re
 		return ctrl.Result{}, err
 	}
 	if p.unfinished {
-		return ctrl.Result{RequeueAfter: r.config.Poll}, nil
+		// What takes Milvus minutes is looked at more rarely: thousands may wait for it.
+		return ctrl.Result{RequeueAfter: max(r.config.Poll, min(p.loadingFor()/5, r.config.Resync))}, nil
 	}
 	// Spread, so that the tenants of a restarted operator do not stay in step.
 	jitter := time.Duration(rand.Int64N(int64(r.config.Resync)/5 + 1))
@@ -181,7 +183,11 @@ func (r *TenantReconciler) runBeside(ctx context.Context, p *pass, s step) (join
 	)
 	go func() {
 		defer close(done)
-		defer func() { panicked = recover() }()
+		defer func() {
+			if panicked = recover(); panicked != nil {
+				panicked = fmt.Sprintf("%v\n%s", panicked, debug.Stack())
+			}
+		}()
 		err = r.run(ctx, beside, s)
 	}()
 	return func() error {

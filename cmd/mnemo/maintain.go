@@ -82,12 +82,17 @@ func (c *reindexCommand) Run(ctx context.Context) error {
 	})
 }
 
+// loadTimeout is how long Milvus may take to load what it has of a tenant.
+const loadTimeout = 10 * time.Minute
+
 func reindex(ctx context.Context, x *retrieve.Indexer, s *stores, id tenant.ID) error {
 	place, err := s.db.Place(ctx, id)
 	if err != nil {
 		return err
 	}
-	if _, err := tenant.EnsurePlace(ctx, s.db, tenant.Waiting(s.index), tenant.Place{Placement: place}); err != nil {
+	load, cancel := context.WithTimeout(ctx, loadTimeout)
+	defer cancel()
+	if _, err := tenant.EnsurePlace(load, s.db, tenant.Waiting(s.index), tenant.Place{Placement: place}); err != nil {
 		return err
 	}
 	return x.Rebuild(ctx, id)

@@ -123,6 +123,21 @@ func (x *Index) ensureIndex(ctx context.Context, name string) error {
 	return x.load(ctx, name)
 }
 
+// awaitIndex is ensureIndex, and waits until the collection is loaded.
+func (x *Index) awaitIndex(ctx context.Context, name string) error {
+	for {
+		err := x.ensureIndex(ctx, name)
+		if !errors.Is(err, tenant.ErrLoading) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return mapError(ctx.Err(), "wait until the collection is loaded")
+		case <-time.After(loadPoll):
+		}
+	}
+}
+
 // load has the collection, or these partitions of it, loaded; ErrLoading until
 // they are. It does not wait: that takes seconds, of much data minutes.
 func (x *Index) load(ctx context.Context, name string, partitions ...string) error {
@@ -139,6 +154,7 @@ func (x *Index) load(ctx context.Context, name string, partitions ...string) err
 		return tenant.ErrLoading
 	case len(partitions) == 0:
 		err = mapError(x.client.LoadCollection(ctx, name, true), "load collection")
+		x.loaded.Delete(name) // it was lost, or released by hand
 	default:
 		err = mapError(x.client.LoadPartitions(ctx, name, partitions, true), "load partition")
 	}
@@ -224,14 +240,9 @@ func (x *Index) empty(ctx context.Context, p tenant.Placement) error {
 		if isGone(err) || err == nil && len(ids) == 0 {
 			return nil
 		}
-		if isCode(err, codeNotLoaded) { // whoever made it was stopped half way
-			if err := x.ensureIndex(ctx, x.collection(p)); err != nil && !isGone(err) && !errors.Is(err, tenant.ErrLoading) {
+		if isCode(err, codeNotLoaded, codeNotFullyLoaded) { // whoever made it was stopped half way, or just made it
+			if err := x.awaitIndex(ctx, x.collection(p)); err != nil && !isGone(err) {
 				return err
-			}
-			select {
-			case <-ctx.Done():
-				return mapError(ctx.Err(), "wait until the collection is loaded")
-			case <-time.After(loadPoll):
 			}
 			continue
 		}

@@ -25,6 +25,7 @@ var ErrNoPartition = retrieve.ErrNoPartition
 const (
 	codeCollectionNotFound = 100
 	codeNotLoaded          = 101
+	codeNotFullyLoaded     = 103
 	codePartitionNotFound  = 200
 	codeIndexNotFound      = 700
 	codeParameterInvalid   = 1100

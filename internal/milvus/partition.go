@@ -77,6 +77,9 @@ func (x *Index) ensurePartition(ctx context.Context, p tenant.Place) (id int64, 
 			return 0, err
 		}
 	}
+	if p.Made != 0 { // the collection was loaded then
+		return id, nil
+	}
 	return id, x.awaitCollection(ctx, name)
 }
 

@@ -24,13 +24,13 @@ func TestEnsureAgainChangesNothing(t *testing.T) {
 	}
 }
 
-// TestEnsureDoesNotWait asks for places in collections that are new, which
-// Milvus takes seconds to load.
+// TestEnsureDoesNotWait asks for places in collections that are new, or new
+// again, which Milvus takes seconds to load.
 func TestEnsureDoesNotWait(t *testing.T) {
 	t.Parallel()
 	b := prepare(t)
 	t.Cleanup(func() { dropCollection(t, b.prefix+shared.Collection) })
-	for _, p := range []tenant.Placement{b.place, shared} {
+	for _, p := range []tenant.Placement{b.place, shared, b.place, shared} {
 		if made, err := b.Ensure(t.Context(), tenant.Place{Placement: p}); !errors.Is(err, tenant.ErrLoading) {
 			t.Errorf("Ensure of %+v = %d, %v, want that it is being loaded", p, made, err)
 		}
@@ -38,7 +38,10 @@ func TestEnsureDoesNotWait(t *testing.T) {
 		if again, err := b.Ensure(t.Context(), tenant.Place{Placement: p, Made: made}); err != nil || again != made {
 			t.Errorf("Ensure of %d = %d, %v", made, again, err)
 		}
+		dropCollection(t, b.prefix+p.Collection)
 	}
+	ensured(t, b.Index, b.place) // for the end of the test to drop
+	ensured(t, b.Index, shared)
 }
 
 // TestEnsureByManyAtOnce makes a collection, partitions and a shared collection

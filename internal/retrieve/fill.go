@@ -23,8 +23,8 @@ var errNotWanted = errors.New("the place is not filled by this run any more")
 //     which knows of the place. Those that were there before are live in the
 //     database, and found here.
 //   - What has no vector yet is left to its own job, too.
-//   - So the list ends where it ended when it was last asked for, however fast
-//     the tenant writes.
+//   - So the list ends where a batch of it is not full, though the tenant writes
+//     on.
 //   - The current place is read until Filled makes this one the current.
 //
 // What was done is noted batch by batch: a later run goes on from there.

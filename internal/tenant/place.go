@@ -90,7 +90,7 @@ func (w waiting) Ensure(ctx context.Context, p Place) (made int64, err error) {
 		}
 		select {
 		case <-ctx.Done():
-			return 0, err
+			return 0, fmt.Errorf("%w: %w", err, ctx.Err())
 		case <-time.After(loadPoll):
 		}
 	}
