@@ -3,6 +3,7 @@ package dashboard_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto"
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/log"
@@ -164,13 +166,25 @@ func (b *tab) failedShot() {
 	}
 }
 
+// do does the actions, from the first again when they had to do with a page that
+// was just being left.
 func (b *tab) do(actions ...chromedp.Action) {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, patience)
 	defer cancel()
-	if err := chromedp.Run(ctx, actions...); err != nil {
+	err := chromedp.Run(ctx, actions...)
+	for left(err) && ctx.Err() == nil {
+		err = chromedp.Run(ctx, actions...)
+	}
+	if err != nil {
 		b.t.Fatal(err)
 	}
+}
+
+// left reports whether a node went with its page between being found and used.
+func left(err error) bool {
+	said, ok := errors.AsType[*cdproto.Error](err)
+	return ok && strings.HasPrefix(said.Message, "Could not find node")
 }
 
 // open goes to a page and waits until its scripts ran.

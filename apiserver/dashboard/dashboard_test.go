@@ -146,6 +146,7 @@ func keepsBuckets(t *testing.T, s *site, b *browser) {
 	tab.do(chromedp.Click(`//nav[contains(@class,"side")]//a[contains(.,"Recipes")]`, chromedp.BySearch))
 	tab.at("/memories?bucket=")
 	tab.click("a.quiet")
+	tab.at("/buckets/")
 	tab.fill("input[name=name]", "Kitchen")
 	tab.fill("textarea[name=description]", "What to cook")
 	tab.looks("bucket")
