@@ -118,6 +118,25 @@ func TestLoadingIsShown(t *testing.T) {
 	expectEqual(t, "reindexed", w.fake.Reindexed(w.id(t)), 0)
 }
 
+// TestLoadingForLongIsLookedAtRarely has been waiting for minutes.
+func TestLoadingForLongIsLookedAtRarely(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	w.mustCreate(t, w.newTenant("alice"))
+	w.fake.Fail(tenant.ErrLoading, "Ensure")
+	soon := w.expectReconciled(t).RequeueAfter
+	tn := w.tenant(t)
+	for i := range tn.Status.Conditions {
+		tn.Status.Conditions[i].LastTransitionTime = metav1.NewTime(time.Now().Add(-100 * time.Second))
+	}
+	if err := w.Status().Update(t.Context(), tn); err != nil {
+		t.Fatal(err)
+	}
+	if later := w.expectReconciled(t).RequeueAfter; later < 20*time.Second || later > time.Minute || later <= soon {
+		t.Errorf("the next look is in %v, after one in %v when loading began; want a fifth of 100 s", later, soon)
+	}
+}
+
 // TestLostWhileLoading has what was lost be there again only later.
 func TestLostWhileLoading(t *testing.T) {
 	t.Parallel()

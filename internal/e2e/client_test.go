@@ -65,20 +65,6 @@ func (u user) recall(t *testing.T, query string) (found []string, degraded bool)
 	return idsOf(out.Body), out.Degraded()
 }
 
-// recallWhole searches memories until the answer is made with the vector store,
-// which on a busy machine may be too late for one.
-func (u user) recallWhole(t *testing.T, query string) (found []string) {
-	t.Helper()
-	eventually(t, time.Minute, func() string {
-		var degraded bool
-		if found, degraded = u.recall(t, query); degraded {
-			return query + ": every answer was made without the vector store"
-		}
-		return ""
-	})
-	return found
-}
-
 func idsOf(list client.MemoryList) []string {
 	ids := make([]string, len(list.Memories))
 	for i, m := range list.Memories {

@@ -38,9 +38,9 @@ const (
 )
 
 // ensureCollection makes the placement's collection with its index where they
-// are missing, has it loaded and returns its number. Those who ask for the same one
-// meanwhile wait: each step takes Milvus longer when several ask for it.
-// ErrLoading, beside the number, until it is loaded.
+// are missing, has it loaded and returns its number; ErrLoading beside that until
+// it is. Those who ask for the same one meanwhile wait for the first: each step
+// takes Milvus longer when several ask for it.
 func (x *Index) ensureCollection(ctx context.Context, p tenant.Placement) (int64, error) {
 	name := x.collection(p)
 	made, err, _ := x.making.Do(name, func() (any, error) { return x.makeCollection(ctx, name, p) })
