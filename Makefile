@@ -20,13 +20,13 @@ TESTSUM := $(TOOL) gotestsum --format pkgname-and-test-fails --format-hide-empty
 
 # Packages whose tests need nothing running: they do not ask internal/testkit for a part.
 unit = $(shell go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}} {{.TestImports}} {{.XTestImports}}{{end}}' ./... \
-	| grep -v -e /internal/testkit -e /postgrestest -e /internal/e2e -e /hack/ | cut -d' ' -f1)
+	| grep -v -e /internal/testkit -e /postgrestest -e mnemo/test/ -e /hack/ | cut -d' ' -f1)
 # Without what runs nothing at the same time and is slow: parsers of big exports, and the tokenizer, whose vocabulary takes
 # the compiler minutes and gigabytes with the race detector.
-raced = $(filter-out %/internal/tokens %/internal/importer,$(unit))
+raced = $(filter-out %/internal/tokens %/internal/chatexport,$(unit))
 
 # Everything, but the tests on a real node for who is not root: they need it for namespaces, mounts and control groups.
-everything = $(if $(filter 0,$(shell id -u)),./...,$(filter-out %/e2e/cluster,$(shell go list ./...)))
+everything = $(if $(filter 0,$(shell id -u)),./...,$(filter-out %/test/cluster,$(shell go list ./...)))
 
 ##@ Run it here
 
@@ -83,7 +83,7 @@ test: verify race ## Everything CI runs: verify, then every test on real parts; 
 
 .PHONY: cluster-test
 cluster-test: ## The life of an installation on a real node, from helm install to uninstall; needs root
-	@$(TESTSUM) -count=1 -timeout 20m ./internal/e2e/cluster
+	@$(TESTSUM) -count=1 -timeout 20m ./test/cluster
 
 .PHONY: verify
 verify: ## Generated files, modules, format, vet and lint are as they should be
@@ -108,7 +108,7 @@ contract: ## The table of routes and statuses, with the test that holds each of 
 
 .PHONY: fuzz-api
 fuzz-api: ## Look for answers that break the contract for long, on a platform of its own (FOR=30m)
-	@go test ./internal/e2e -count=1 -timeout 0 -v -run '^TestContract$$' -fuzz-api $(or $(FOR),30m)
+	@go test ./test/e2e -count=1 -timeout 0 -v -run '^TestContract$$' -fuzz-api $(or $(FOR),30m)
 
 .PHONY: bench
 bench: ## Benchmarks, on the real parts
@@ -117,7 +117,7 @@ bench: ## Benchmarks, on the real parts
 .PHONY: bench-tenants
 bench-tenants: ## A thousand Tenants at once, and then nothing to do (TENANTS=1000 IDLE=10m)
 	@go build -o bin/hacktest ./hack/test && exec bin/hacktest -only postgres,milvus,kube -- \
-		go test -count=1 -timeout 2h -v -run '^TestManyTenants$$' ./controllers/scale \
+		go test -count=1 -timeout 2h -v -run '^TestManyTenants$$' ./test/scale \
 		-args -tenants $(or $(TENANTS),1000) -idle $(or $(IDLE),10m) -ratio 1.5 -alone -patience 30m
 
 .PHONY: vuln

@@ -8,8 +8,8 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
-	"github.com/mnemo-dev/mnemo/internal/stage"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
+	"github.com/mnemo-dev/mnemo/internal/trace"
 )
 
 const bearer = "bearer"
@@ -20,7 +20,7 @@ type identityKey struct{}
 // authenticate is the huma middleware of every route under /api: it answers
 // 401 without a valid token and 403 for a suspended tenant.
 func (s *Server) authenticate(ctx huma.Context, next func(huma.Context)) {
-	staged, end := stage.Begin(ctx.Context(), stage.Auth)
+	staged, end := trace.Begin(ctx.Context(), trace.Auth)
 	who, err := s.admit(staged, ctx.Header("Authorization"), false)
 	end()
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
-	"github.com/mnemo-dev/mnemo/internal/stage"
+	"github.com/mnemo-dev/mnemo/internal/trace"
 )
 
 const (
@@ -42,7 +42,7 @@ func (s *Server) edge(c *fiber.Ctx) error {
 	ctx, cancel := context.WithTimeout(context.WithValue(c.UserContext(), requestIDKey{}, id), s.RequestTimeout)
 	defer cancel()
 	if s.Stages != nil {
-		ctx = stage.With(ctx, s.Stages)
+		ctx = trace.With(ctx, s.Stages)
 	}
 	ctx, span := startSpan(ctx, c)
 	defer span.End()

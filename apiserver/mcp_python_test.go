@@ -6,17 +6,17 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mnemo-dev/mnemo/hack/parts"
+	"github.com/mnemo-dev/mnemo/hack/devenv"
 )
 
 // python runs a program of testdata with Python's MCP client at hand.
 func python(t *testing.T, program string, arguments ...string) string {
 	t.Helper()
-	cache, err := parts.OpenCache(nil)
+	cache, err := devenv.OpenCache(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	site, err := parts.PythonMCP(t.Context(), cache)
+	site, err := devenv.PythonMCP(t.Context(), cache)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/account"
 	"github.com/mnemo-dev/mnemo/internal/chat"
 	"github.com/mnemo-dev/mnemo/internal/embed"
-	"github.com/mnemo-dev/mnemo/internal/imports"
+	"github.com/mnemo-dev/mnemo/internal/importer"
 	"github.com/mnemo-dev/mnemo/internal/jobs"
 	"github.com/mnemo-dev/mnemo/internal/memory"
 	"github.com/mnemo-dev/mnemo/internal/milvus"
@@ -52,8 +52,8 @@ func openRealAt(t *testing.T, address string) realStores {
 	}
 	s := realStores{db: postgrestest.New(t), index: index, embedder: embedder}
 	chats := s.db.Conversations()
-	importing := imports.New(imports.Config{Leases: chats, Files: chats, CountTokens: tokens.Count,
-		Archive: imports.Restore(imports.RestoreConfig{Files: chats, Restorer: s.db.Restores(), CountTokens: tokens.Count})})
+	importing := importer.New(importer.Config{Leases: chats, Files: chats, CountTokens: tokens.Count,
+		Archive: importer.Restore(importer.RestoreConfig{Files: chats, Restorer: s.db.Restores(), CountTokens: tokens.Count})})
 	config, err := jobs.Config(retrieve.NewIndexer(s.db, index, embedder), s.db, importing, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)

@@ -26,8 +26,8 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/chat"
 	"github.com/mnemo-dev/mnemo/internal/memory"
 	"github.com/mnemo-dev/mnemo/internal/oauth"
-	"github.com/mnemo-dev/mnemo/internal/stage"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
+	"github.com/mnemo-dev/mnemo/internal/trace"
 )
 
 // Config is what a Server works with. Memories, Chats, Accounts and Tokens are
@@ -62,7 +62,7 @@ type Config struct {
 	// Checks are asked by /readyz, by name; nil errors mean ready.
 	Checks map[string]func(context.Context) error
 	// Stages is told what requests spend their time on; nobody when nil.
-	Stages stage.Recorder
+	Stages trace.Recorder
 	// Registry takes the server's metrics; one of its own when nil.
 	Registry *prometheus.Registry
 	Log      *slog.Logger // slog.Default() when nil

@@ -15,8 +15,8 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/mnemo-dev/mnemo/internal/chat"
+	"github.com/mnemo-dev/mnemo/internal/chatexport"
 	"github.com/mnemo-dev/mnemo/internal/fault"
-	"github.com/mnemo-dev/mnemo/internal/importer"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
@@ -54,7 +54,7 @@ var docImportFile = doc{
 		Type: huma.TypeObject, Required: []string{"file"}, Extensions: fieldNames,
 		Properties: map[string]*huma.Schema{
 			"file": {Type: huma.TypeString, Format: "binary", MinLength: new(1), Description: "The export, at most 4 GiB unless the host says otherwise."},
-			"platform": {Type: huma.TypeString, Enum: []any{importer.ChatGPT, importer.Claude},
+			"platform": {Type: huma.TypeString, Enum: []any{chatexport.ChatGPT, chatexport.Claude},
 				Description: "Overrules what the file looks like: only this platform's conversations are read."},
 		},
 	},
@@ -225,10 +225,10 @@ func (f *importForm) readPlatform(part *multipart.Part) error {
 		return brokenForm(err)
 	}
 	switch f.platform = string(text); f.platform {
-	case "", importer.ChatGPT, importer.Claude:
+	case "", chatexport.ChatGPT, chatexport.Claude:
 		return nil
 	}
-	return fault.New(fault.Invalid, "platform takes %s or %s", importer.ChatGPT, importer.Claude)
+	return fault.New(fault.Invalid, "platform takes %s or %s", chatexport.ChatGPT, chatexport.Claude)
 }
 
 // request names the request, if it may be sent again.

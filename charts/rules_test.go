@@ -8,18 +8,18 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mnemo-dev/mnemo/hack/parts"
+	"github.com/mnemo-dev/mnemo/hack/devenv"
 )
 
 // TestAlerts: each alert fires when it should and is silent when not, by
 // Prometheus' own judgement, and says what to do.
 func TestAlerts(t *testing.T) {
 	t.Parallel()
-	cache, err := parts.OpenCache(parts.NewProgress(os.Stderr))
+	cache, err := devenv.OpenCache(devenv.NewProgress(os.Stderr))
 	if err != nil {
 		t.Fatal(err)
 	}
-	prometheus, err := parts.FindPrometheus(t.Context(), cache)
+	prometheus, err := devenv.FindPrometheus(t.Context(), cache)
 	if err != nil {
 		t.Fatal(err)
 	}

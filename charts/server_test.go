@@ -13,7 +13,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/mnemo-dev/mnemo/hack/parts"
+	"github.com/mnemo-dev/mnemo/hack/devenv"
 	"github.com/mnemo-dev/mnemo/internal/testkit"
 )
 
@@ -92,7 +92,7 @@ func kindOf(o object) string {
 // installDefinitions brings the custom resources of others, and ours.
 func installDefinitions(t *testing.T) {
 	t.Helper()
-	files, err := parts.Definitions(t.Context())
+	files, err := devenv.Definitions(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,7 +24,7 @@ import (
 	"github.com/mnemo-dev/mnemo/controllers"
 	"github.com/mnemo-dev/mnemo/internal/chat"
 	"github.com/mnemo-dev/mnemo/internal/embed"
-	"github.com/mnemo-dev/mnemo/internal/imports"
+	"github.com/mnemo-dev/mnemo/internal/importer"
 	"github.com/mnemo-dev/mnemo/internal/jobs"
 	"github.com/mnemo-dev/mnemo/internal/memory"
 	"github.com/mnemo-dev/mnemo/internal/milvus"
@@ -109,7 +109,7 @@ func openIndex(t *testing.T, addr testkit.MilvusAddr, prefix string, dimensions 
 func (l *live) work(t *testing.T, embedder retrieve.Embedder) {
 	t.Helper()
 	chats := l.db.Conversations()
-	importing := imports.New(imports.Config{Leases: chats, Files: chats, CountTokens: tokens.Count})
+	importing := importer.New(importer.Config{Leases: chats, Files: chats, CountTokens: tokens.Count})
 	config, err := jobs.Config(retrieve.NewIndexer(l.db, l.index, embedder), l.db, importing, quiet)
 	if err != nil {
 		t.Fatal(err)

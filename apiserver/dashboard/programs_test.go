@@ -21,7 +21,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 	"golang.org/x/oauth2"
 
-	"github.com/mnemo-dev/mnemo/hack/parts"
+	"github.com/mnemo-dev/mnemo/hack/devenv"
 )
 
 // callback is where the programs of these tests want their codes.
@@ -143,11 +143,11 @@ func (c counted) Token() (*oauth2.Token, error) {
 // Python's official client does too.
 func connectsAPythonProgram(t *testing.T, s *site, _ *browser) {
 	alice := s.newTenant(t, nil, "alice")[0]
-	cache, err := parts.OpenCache(nil)
+	cache, err := devenv.OpenCache(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	packages, err := parts.PythonMCP(t.Context(), cache)
+	packages, err := devenv.PythonMCP(t.Context(), cache)
 	if err != nil {
 		t.Fatal(err)
 	}

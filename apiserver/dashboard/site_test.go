@@ -22,7 +22,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/chat"
 	"github.com/mnemo-dev/mnemo/internal/embed"
 	"github.com/mnemo-dev/mnemo/internal/fault"
-	"github.com/mnemo-dev/mnemo/internal/imports"
+	"github.com/mnemo-dev/mnemo/internal/importer"
 	"github.com/mnemo-dev/mnemo/internal/jobs"
 	"github.com/mnemo-dev/mnemo/internal/memory"
 	"github.com/mnemo-dev/mnemo/internal/milvus"
@@ -97,7 +97,7 @@ func newSite(t *testing.T) *site {
 func (s *site) work(t *testing.T) {
 	t.Helper()
 	chats := s.db.Conversations()
-	importing := imports.New(imports.Config{Leases: chats, Files: chats, CountTokens: tokens.Count})
+	importing := importer.New(importer.Config{Leases: chats, Files: chats, CountTokens: tokens.Count})
 	config, err := jobs.Config(retrieve.NewIndexer(s.db, s.index, s.embedder), s.db, importing, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)

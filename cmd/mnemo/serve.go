@@ -20,7 +20,7 @@ import (
 	"github.com/mnemo-dev/mnemo/apiserver/dashboard"
 	"github.com/mnemo-dev/mnemo/internal/account"
 	"github.com/mnemo-dev/mnemo/internal/chat"
-	"github.com/mnemo-dev/mnemo/internal/imports"
+	"github.com/mnemo-dev/mnemo/internal/importer"
 	"github.com/mnemo-dev/mnemo/internal/jobs"
 	"github.com/mnemo-dev/mnemo/internal/memory"
 	"github.com/mnemo-dev/mnemo/internal/oauth"
@@ -193,8 +193,8 @@ type stopper interface {
 // and are put off.
 func startJobs(ctx context.Context, s *stores, embedder retrieve.Embedder, counts *telemetry.Metrics, log *slog.Logger) (stopper, error) {
 	conversations := s.db.Conversations()
-	restore := imports.Restore(imports.RestoreConfig{Files: conversations, Restorer: s.db.Restores(), CountTokens: tokens.Count})
-	importing := imports.New(imports.Config{
+	restore := importer.Restore(importer.RestoreConfig{Files: conversations, Restorer: s.db.Restores(), CountTokens: tokens.Count})
+	importing := importer.New(importer.Config{
 		Archive: restore,
 		Leases:  conversations, Files: counts.Imports(conversations), CountTokens: tokens.Count, Stop: ctx.Done(), Log: log,
 	})

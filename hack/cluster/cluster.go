@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/mnemo-dev/mnemo/hack/parts"
+	"github.com/mnemo-dev/mnemo/hack/devenv"
 	"github.com/mnemo-dev/mnemo/hack/sample"
 )
 
@@ -21,13 +21,13 @@ const space = 3 << 30
 type cluster struct {
 	options
 	begin    time.Time
-	progress *parts.Progress
-	parts    parts.Options
-	stores   parts.Options // of PostgreSQL and Milvus, which speak TLS only
+	progress *devenv.Progress
+	parts    devenv.Options
+	stores   devenv.Options // of PostgreSQL and Milvus, which speak TLS only
 
-	node     *parts.Node
-	postgres *parts.Postgres
-	milvus   *parts.Milvus
+	node     *devenv.Node
+	postgres *devenv.Postgres
+	milvus   *devenv.Milvus
 	model    string // directory
 	helm     string
 	images   images
@@ -36,19 +36,19 @@ type cluster struct {
 }
 
 func newCluster(o options) *cluster {
-	return &cluster{options: o, begin: time.Now(), progress: parts.NewProgress(os.Stdout)}
+	return &cluster{options: o, begin: time.Now(), progress: devenv.NewProgress(os.Stdout)}
 }
 
 // start brings everything up: what needs nothing else at the same time, then
 // the release on it, then the sample Tenant.
 func (c *cluster) start(ctx context.Context) error {
-	cache, err := parts.OpenCache(c.progress)
+	cache, err := devenv.OpenCache(c.progress)
 	if err != nil {
 		return err
 	}
-	c.parts = parts.Options{Dir: c.dir, Cache: cache}
+	c.parts = devenv.Options{Dir: c.dir, Cache: cache}
 	c.stores = c.parts
-	if c.stores.TLS, err = parts.NewAuthority(filepath.Join(c.dir, "authority")); err != nil {
+	if c.stores.TLS, err = devenv.NewAuthority(filepath.Join(c.dir, "authority")); err != nil {
 		return err
 	}
 	if err := together(ctx, c.startNode, c.startPostgres, c.startMilvus, c.makeImages, c.findHelm); err != nil {
@@ -83,19 +83,19 @@ func together(ctx context.Context, steps ...func(context.Context) error) error {
 }
 
 func (c *cluster) startNode(ctx context.Context) (err error) {
-	c.node, err = parts.StartNode(ctx, c.parts)
+	c.node, err = devenv.StartNode(ctx, c.parts)
 	return err
 }
 
 func (c *cluster) startPostgres(ctx context.Context) (err error) {
-	if c.postgres, err = parts.StartPostgres(ctx, c.stores); err != nil {
+	if c.postgres, err = devenv.StartPostgres(ctx, c.stores); err != nil {
 		return err
 	}
 	return c.release.prepareDatabase(ctx, c.postgres)
 }
 
 func (c *cluster) startMilvus(ctx context.Context) (err error) {
-	c.milvus, err = parts.StartMilvus(ctx, c.stores)
+	c.milvus, err = devenv.StartMilvus(ctx, c.stores)
 	return err
 }
 
@@ -142,15 +142,15 @@ func (c *cluster) watch(ctx context.Context) error {
 
 // load gives a running cluster an image of the checkout as it is now.
 func load(ctx context.Context, o options) error {
-	if err := parts.NodeRuns(o.dir); err != nil {
+	if err := devenv.NodeRuns(o.dir); err != nil {
 		return err
 	}
 	c := newCluster(o)
-	cache, err := parts.OpenCache(c.progress)
+	cache, err := devenv.OpenCache(c.progress)
 	if err != nil {
 		return err
 	}
-	c.parts = parts.Options{Dir: o.dir, Cache: cache}
+	c.parts = devenv.Options{Dir: o.dir, Cache: cache}
 	if err := os.MkdirAll(filepath.Join(o.dir, "images"), 0o755); err != nil {
 		return fmt.Errorf("create directory: %w", err)
 	}
@@ -158,7 +158,7 @@ func load(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	if err := parts.ImportImage(ctx, c.parts, c.mnemoImage(), made); err != nil {
+	if err := devenv.ImportImage(ctx, c.parts, c.mnemoImage(), made); err != nil {
 		return err
 	}
 	fmt.Println(c.mnemoImage())

@@ -6,24 +6,24 @@ import (
 	"os"
 	"strings"
 
-	"github.com/mnemo-dev/mnemo/hack/parts"
+	"github.com/mnemo-dev/mnemo/hack/devenv"
 )
 
 // loadDemo gives a running cluster images of PostgreSQL and Milvus, so that the
 // chart's demo can be tried on a node that pulls nothing. It prints what to
 // give Helm's --set for these and for the images the cluster has already.
 func loadDemo(ctx context.Context, o options) error {
-	cache, err := parts.OpenCache(parts.NewProgress(os.Stderr))
+	cache, err := devenv.OpenCache(devenv.NewProgress(os.Stderr))
 	if err != nil {
 		return err
 	}
-	stores, err := parts.StoreImages(ctx, cache)
+	stores, err := devenv.StoreImages(ctx, cache)
 	if err != nil {
 		return err
 	}
 	values := []string{"image.tag=" + o.tag, "embeddings.local.image.reference=" + modelImage}
 	for _, s := range stores {
-		if err := parts.ImportImage(ctx, parts.Options{Dir: o.dir, Cache: cache}, s.Name, s.Image); err != nil {
+		if err := devenv.ImportImage(ctx, devenv.Options{Dir: o.dir, Cache: cache}, s.Name, s.Image); err != nil {
 			return err
 		}
 		values = append(values, s.Value+"="+s.Name)

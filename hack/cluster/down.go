@@ -9,23 +9,23 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mnemo-dev/mnemo/hack/parts"
+	"github.com/mnemo-dev/mnemo/hack/devenv"
 )
 
 // down ends a cluster, or what is left of one that crashed, and looks whether
 // anything of it is left on this machine.
 func down(ctx context.Context, o options) error {
-	place, err := parts.Place(o.dir)
+	place, err := devenv.Place(o.dir)
 	if err != nil {
 		return err
 	}
-	if err := parts.StopRecorded(ctx, o.dir, self, 2*time.Minute); err != nil {
+	if err := devenv.StopRecorded(ctx, o.dir, self, 2*time.Minute); err != nil {
 		return err
 	}
 	if err := cleanAlone(ctx, o); err != nil {
 		return err
 	}
-	left, err := parts.NodeLeft(o.dir, place)
+	left, err := devenv.NodeLeft(o.dir, place)
 	if err != nil {
 		return err
 	}
@@ -50,11 +50,11 @@ func cleanAlone(ctx context.Context, o options) error {
 
 // clean ends what a crash left and removes all data.
 func clean(ctx context.Context, o options) error {
-	if err := parts.CleanNode(ctx, o.dir); err != nil {
+	if err := devenv.CleanNode(ctx, o.dir); err != nil {
 		return err
 	}
 	// As root PostgreSQL's data may be outside the directory.
-	for _, path := range []string{parts.PostgresDir(o.dir), o.dir, o.envFile()} {
+	for _, path := range []string{devenv.PostgresDir(o.dir), o.dir, o.envFile()} {
 		if err := os.RemoveAll(path); err != nil {
 			return fmt.Errorf("remove data: %w", err)
 		}

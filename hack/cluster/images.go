@@ -10,8 +10,8 @@ import (
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
+	"github.com/mnemo-dev/mnemo/hack/devenv"
 	"github.com/mnemo-dev/mnemo/hack/image"
-	"github.com/mnemo-dev/mnemo/hack/parts"
 )
 
 const (
@@ -26,7 +26,7 @@ func (c *cluster) mnemoImage() string { return repository + ":" + c.tag }
 
 // makeImages builds the product and makes the two images.
 func (c *cluster) makeImages(ctx context.Context) (err error) {
-	if c.model, err = parts.Model(ctx, c.parts.Cache); err != nil {
+	if c.model, err = devenv.Model(ctx, c.parts.Cache); err != nil {
 		return err
 	}
 	done := c.progress.Step("images", "building mnemo and packing it and its model")

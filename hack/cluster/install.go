@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/mnemo-dev/mnemo/hack/parts"
+	"github.com/mnemo-dev/mnemo/hack/devenv"
 )
 
 const (
@@ -19,7 +19,7 @@ const (
 
 // release is Mnemo as the chart installs it.
 type release struct {
-	settings parts.Settings
+	settings devenv.Settings
 	// url and metrics are the addresses of its Services.
 	url, metrics string
 }

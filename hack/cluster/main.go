@@ -7,7 +7,7 @@
 //	go run ./hack/cluster down    takes all of it down, and says what is left
 //
 // Everything it writes is in .mnemo/cluster of the checkout, except what
-// hack/parts caches; scripts read .mnemo/cluster.env, which is there while the
+// hack/devenv caches; scripts read .mnemo/cluster.env, which is there while the
 // cluster runs.
 package main
 
@@ -20,7 +20,7 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"github.com/mnemo-dev/mnemo/hack/parts"
+	"github.com/mnemo-dev/mnemo/hack/devenv"
 )
 
 const usage = `usage: go run ./hack/cluster up [-attached] | load -tag TAG [-overlay FILE] | demo | down   [-dir .mnemo/cluster]`
@@ -54,7 +54,7 @@ func run(ctx context.Context, args []string) error {
 	if len(args) == 0 {
 		return fmt.Errorf("no command given\n%s", usage)
 	}
-	root, err := parts.RepoRoot()
+	root, err := devenv.RepoRoot()
 	if err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func run(ctx context.Context, args []string) error {
 	if o.dir, err = filepath.Abs(o.dir); err != nil {
 		return fmt.Errorf("data directory: %w", err)
 	}
-	if err := parts.NeedRoot(os.Geteuid()); err != nil {
+	if err := devenv.NeedRoot(os.Geteuid()); err != nil {
 		return err
 	}
 	switch args[0] {

@@ -7,7 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/mnemo-dev/mnemo/hack/parts"
+	"github.com/mnemo-dev/mnemo/hack/devenv"
 )
 
 const (
@@ -19,8 +19,8 @@ const (
 )
 
 // prepareDatabase makes the database and its two roles.
-func (r *release) prepareDatabase(ctx context.Context, postgres *parts.Postgres) (err error) {
-	r.settings = parts.Settings{Ports: map[string]int{}, Passwords: map[string]string{}}
+func (r *release) prepareDatabase(ctx context.Context, postgres *devenv.Postgres) (err error) {
+	r.settings = devenv.Settings{Ports: map[string]int{}, Passwords: map[string]string{}}
 	for _, role := range []string{ownerRole, appRole} {
 		if err := postgres.EnsureRole(ctx, role, r.settings.EnsurePassword(role)); err != nil {
 			return err

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/mnemo-dev/mnemo/hack/parts"
+	"github.com/mnemo-dev/mnemo/hack/devenv"
 )
 
 const (
@@ -125,10 +125,10 @@ func occupy(ctx context.Context, o options) (release func() error, err error) {
 	if err := os.MkdirAll(filepath.Join(o.dir, "logs"), 0o711); err != nil {
 		return nil, fmt.Errorf("create data directory: %w", err)
 	}
-	if err := parts.CheckSpace(o.dir, space); err != nil {
+	if err := devenv.CheckSpace(o.dir, space); err != nil {
 		return nil, fmt.Errorf("the cluster %w", err)
 	}
-	forget, err := parts.RecordSelf(o.dir, self)
+	forget, err := devenv.RecordSelf(o.dir, self)
 	if err != nil {
 		return nil, err
 	}

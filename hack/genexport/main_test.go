@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/mnemo-dev/mnemo/internal/importer"
+	"github.com/mnemo-dev/mnemo/internal/chatexport"
 )
 
 func TestTheExportIsWhatWasAskedFor(t *testing.T) {
@@ -27,11 +27,11 @@ func TestTheExportIsWhatWasAskedFor(t *testing.T) {
 			if again := written(t, tc.c); !bytes.Equal(data, again) {
 				t.Error("the same flags give other bytes")
 			}
-			e, err := importer.Open(bytes.NewReader(data), int64(len(data)), importer.Options{})
+			e, err := chatexport.Open(bytes.NewReader(data), int64(len(data)), chatexport.Options{})
 			if err != nil {
 				t.Fatalf("%s: %v", tc.reason, err)
 			}
-			var notes importer.Notes
+			var notes chatexport.Notes
 			n := 0
 			for c, err := range e.Conversations(nil) {
 				if err != nil {
@@ -40,7 +40,7 @@ func TestTheExportIsWhatWasAskedFor(t *testing.T) {
 				n++
 				notes.Add(c.Notes)
 			}
-			if n != tc.c.conversations || e.Platform != importer.ChatGPT || len(e.Warnings) > 0 {
+			if n != tc.c.conversations || e.Platform != chatexport.ChatGPT || len(e.Warnings) > 0 {
 				t.Errorf("%s: %d conversations of %s, warnings %v", tc.reason, n, e.Platform, e.Warnings)
 			}
 			if notes.Hidden != n || notes.Branches == 0 || len(notes.Unknown) > 0 {

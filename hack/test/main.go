@@ -18,7 +18,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/mnemo-dev/mnemo/hack/parts"
+	"github.com/mnemo-dev/mnemo/hack/devenv"
 )
 
 func main() {
@@ -51,7 +51,7 @@ func run(ctx context.Context, names, command []string) (code int, err error) {
 	if err := os.Chmod(dir, 0o711); err != nil {
 		return 1, fmt.Errorf("open directory for the parts: %w", err)
 	}
-	progress := parts.NewProgress(os.Stderr)
+	progress := devenv.NewProgress(os.Stderr)
 	progress.Printf("==> logs of the parts: %s/logs, kept if something fails", dir)
 	s := &started{}
 	defer func() { err = errors.Join(err, s.stop(), clean(dir, code == 0 && err == nil)) }()

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/mnemo-dev/mnemo/hack/parts"
+	"github.com/mnemo-dev/mnemo/hack/devenv"
 )
 
 var allParts = []string{"postgres", "milvus", "kube", "model", "chromium", "oidc"}
@@ -25,12 +25,12 @@ type started struct {
 }
 
 // start starts the named parts at the same time.
-func (s *started) start(ctx context.Context, dir string, progress *parts.Progress, names []string) error {
-	cache, err := parts.OpenCache(progress)
+func (s *started) start(ctx context.Context, dir string, progress *devenv.Progress, names []string) error {
+	cache, err := devenv.OpenCache(progress)
 	if err != nil {
 		return err
 	}
-	o := parts.Options{Dir: dir, Cache: cache}
+	o := devenv.Options{Dir: dir, Cache: cache}
 	g, ctx := errgroup.WithContext(ctx)
 	for _, name := range names {
 		if !slices.Contains(allParts, name) {
@@ -41,34 +41,34 @@ func (s *started) start(ctx context.Context, dir string, progress *parts.Progres
 	return g.Wait()
 }
 
-func (s *started) startOne(ctx context.Context, name string, o parts.Options) error {
+func (s *started) startOne(ctx context.Context, name string, o devenv.Options) error {
 	switch name {
 	case "postgres":
-		p, err := parts.StartPostgres(ctx, o)
+		p, err := devenv.StartPostgres(ctx, o)
 		if err != nil {
 			return err
 		}
 		s.add(p.Stop, "MNEMO_TEST_POSTGRES="+p.URL)
 	case "milvus":
-		m, err := parts.StartMilvus(ctx, o)
+		m, err := devenv.StartMilvus(ctx, o)
 		if err != nil {
 			return err
 		}
 		s.add(m.Stop, "MNEMO_TEST_MILVUS="+m.Addr, "MNEMO_TEST_MILVUS_USER="+m.User, "MNEMO_TEST_MILVUS_PASSWORD="+m.Password)
 	case "kube":
-		k, err := parts.StartKube(ctx, o)
+		k, err := devenv.StartKube(ctx, o)
 		if err != nil {
 			return err
 		}
 		s.add(k.Stop, "MNEMO_TEST_KUBECONFIG="+k.Kubeconfig, "MNEMO_TEST_KUBECTL="+k.Kubectl)
 	case "model":
-		model, err := parts.Model(ctx, o.Cache)
+		model, err := devenv.Model(ctx, o.Cache)
 		if err != nil {
 			return err
 		}
 		s.add(nil, "MNEMO_TEST_MODEL="+model)
 	case "oidc":
-		provider, err := parts.OIDCProvider(ctx, o.Cache)
+		provider, err := devenv.OIDCProvider(ctx, o.Cache)
 		if err != nil {
 			return err
 		}
@@ -81,12 +81,12 @@ func (s *started) startOne(ctx context.Context, name string, o parts.Options) er
 
 // fetchBrowser brings the browser, which tests start themselves, and what they
 // run in it.
-func (s *started) fetchBrowser(ctx context.Context, o parts.Options) error {
-	chromium, err := parts.Chromium(ctx, o.Cache)
+func (s *started) fetchBrowser(ctx context.Context, o devenv.Options) error {
+	chromium, err := devenv.Chromium(ctx, o.Cache)
 	if err != nil {
 		return err
 	}
-	axe, err := parts.Axe(ctx, o.Cache)
+	axe, err := devenv.Axe(ctx, o.Cache)
 	if err != nil {
 		return err
 	}
@@ -117,7 +117,7 @@ func (s *started) stop() error {
 // clean removes the run directory; the logs stay when something went wrong.
 func clean(dir string, all bool) error {
 	// As root PostgreSQL's data may be elsewhere.
-	if err := os.RemoveAll(parts.PostgresDir(dir)); err != nil {
+	if err := os.RemoveAll(devenv.PostgresDir(dir)); err != nil {
 		return fmt.Errorf("clean up: %w", err)
 	}
 	if all {

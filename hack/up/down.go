@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mnemo-dev/mnemo/hack/parts"
+	"github.com/mnemo-dev/mnemo/hack/devenv"
 )
 
 const (
@@ -29,10 +29,10 @@ func down(ctx context.Context, o options) error {
 }
 
 func stopAll(ctx context.Context, o options) error {
-	if err := parts.StopRecorded(ctx, o.dir, self, 2*time.Minute); err != nil {
+	if err := devenv.StopRecorded(ctx, o.dir, self, 2*time.Minute); err != nil {
 		return err
 	}
-	names, err := parts.StopAll(ctx, o.dir)
+	names, err := devenv.StopAll(ctx, o.dir)
 	if err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func reset(ctx context.Context, o options) error {
 		return err
 	}
 	// As root PostgreSQL's data may be outside the directory.
-	errs := []error{os.RemoveAll(parts.PostgresDir(o.dir))}
+	errs := []error{os.RemoveAll(devenv.PostgresDir(o.dir))}
 	for _, name := range []string{"postgres", "milvus", "kube", productDir, "logs", "pids", "lock"} {
 		errs = append(errs, os.RemoveAll(filepath.Join(o.dir, name)))
 	}

@@ -4,7 +4,7 @@
 //	go run ./hack/up down    ends what a crashed run left, or a run elsewhere
 //	go run ./hack/up reset   does the same and removes the data
 //
-// Everything it writes is in .mnemo of the checkout, except what hack/parts
+// Everything it writes is in .mnemo of the checkout, except what hack/devenv
 // caches; scripts read .mnemo/up.env, which is there while the platform runs.
 package main
 
@@ -17,7 +17,7 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"github.com/mnemo-dev/mnemo/hack/parts"
+	"github.com/mnemo-dev/mnemo/hack/devenv"
 )
 
 const usage = `usage: go run ./hack/up up [-port 8080] | down | reset   [-dir .mnemo]`
@@ -43,7 +43,7 @@ func run(ctx context.Context, args []string) error {
 	if len(args) == 0 {
 		return fmt.Errorf("no command given\n%s", usage)
 	}
-	root, err := parts.RepoRoot()
+	root, err := devenv.RepoRoot()
 	if err != nil {
 		return err
 	}

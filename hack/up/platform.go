@@ -10,19 +10,19 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/mnemo-dev/mnemo/hack/parts"
+	"github.com/mnemo-dev/mnemo/hack/devenv"
 	"github.com/mnemo-dev/mnemo/hack/sample"
 )
 
 // platform is everything that runs.
 type platform struct {
 	options
-	progress *parts.Progress
-	parts    parts.Options
+	progress *devenv.Progress
+	parts    devenv.Options
 
-	postgres *parts.Postgres
-	milvus   *parts.Milvus
-	kube     *parts.Kube
+	postgres *devenv.Postgres
+	milvus   *devenv.Milvus
+	kube     *devenv.Kube
 	model    string // directory
 	binary   string
 	product  product
@@ -39,17 +39,17 @@ const (
 )
 
 func newPlatform(o options) *platform {
-	return &platform{options: o, progress: parts.NewProgress(os.Stdout), binary: filepath.Join(o.root, "bin", "mnemo")}
+	return &platform{options: o, progress: devenv.NewProgress(os.Stdout), binary: filepath.Join(o.root, "bin", "mnemo")}
 }
 
 // start brings everything up: first all that needs nothing else, at the same
 // time, then our own programs, then the sample Tenant.
 func (p *platform) start(ctx context.Context) error {
-	cache, err := parts.OpenCache(p.progress)
+	cache, err := devenv.OpenCache(p.progress)
 	if err != nil {
 		return err
 	}
-	p.parts = parts.Options{Dir: p.dir, Cache: cache, Durable: true}
+	p.parts = devenv.Options{Dir: p.dir, Cache: cache, Durable: true}
 	if err := p.chooseAddresses(); err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func together(ctx context.Context, steps ...func(context.Context) error) error {
 }
 
 func (p *platform) startPostgres(ctx context.Context) (err error) {
-	if p.postgres, err = parts.StartPostgres(ctx, p.parts); err != nil {
+	if p.postgres, err = devenv.StartPostgres(ctx, p.parts); err != nil {
 		return err
 	}
 	p.onStop(stopLast, p.postgres.Stop)
@@ -83,7 +83,7 @@ func (p *platform) startPostgres(ctx context.Context) (err error) {
 }
 
 func (p *platform) startMilvus(ctx context.Context) (err error) {
-	if p.milvus, err = parts.StartMilvus(ctx, p.parts); err != nil {
+	if p.milvus, err = devenv.StartMilvus(ctx, p.parts); err != nil {
 		return err
 	}
 	p.onStop(stopLast, p.milvus.Stop)
@@ -91,7 +91,7 @@ func (p *platform) startMilvus(ctx context.Context) (err error) {
 }
 
 func (p *platform) startKube(ctx context.Context) (err error) {
-	if p.kube, err = parts.StartKube(ctx, p.parts); err != nil {
+	if p.kube, err = devenv.StartKube(ctx, p.parts); err != nil {
 		return err
 	}
 	p.onStop(stopLast, p.kube.Stop)
@@ -99,7 +99,7 @@ func (p *platform) startKube(ctx context.Context) (err error) {
 }
 
 func (p *platform) fetchModel(ctx context.Context) (err error) {
-	p.model, err = parts.Model(ctx, p.parts.Cache)
+	p.model, err = devenv.Model(ctx, p.parts.Cache)
 	return err
 }
 

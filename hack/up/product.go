@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mnemo-dev/mnemo/hack/parts"
+	"github.com/mnemo-dev/mnemo/hack/devenv"
 )
 
 const (
@@ -26,11 +26,11 @@ const (
 // product is how our own programs run.
 type product struct {
 	dir      string
-	settings parts.Settings
+	settings devenv.Settings
 	// ownerURL and appURL connect to the database as the role that owns the
 	// tables and as the one that does not.
 	ownerURL, appURL string
-	serve, operator  *parts.Process
+	serve, operator  *devenv.Process
 }
 
 // chooseAddresses settles the ports of our own programs before anything starts,
@@ -40,7 +40,7 @@ func (p *platform) chooseAddresses() error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("create directory: %w", err)
 	}
-	s, err := parts.LoadSettings(dir)
+	s, err := devenv.LoadSettings(dir)
 	if err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func (p *platform) chooseAddresses() error {
 
 // choosePublicPort takes the port asked for, else that of the last run, which
 // the users' Secrets name, else the usual one; only the first must be free.
-func (p *platform) choosePublicPort(s parts.Settings) error {
+func (p *platform) choosePublicPort(s devenv.Settings) error {
 	const use, what = "api", "the API (`make up PORT=…`)"
 	if p.port != 0 {
 		return s.ChoosePort(use, what, p.port)
@@ -84,7 +84,7 @@ func (p *product) address(use string) string {
 func (p *product) url() string { return "http://" + p.address("api") }
 
 // prepareDatabase makes the database and its two roles.
-func (p *product) prepareDatabase(ctx context.Context, postgres *parts.Postgres) (err error) {
+func (p *product) prepareDatabase(ctx context.Context, postgres *devenv.Postgres) (err error) {
 	for _, role := range []string{ownerRole, appRole} {
 		if err := postgres.EnsureRole(ctx, role, p.settings.EnsurePassword(role)); err != nil {
 			return err
@@ -170,10 +170,10 @@ func (p *platform) startOperator(ctx context.Context) (err error) {
 }
 
 // run starts a command of bin/mnemo and waits until url answers.
-func (p *platform) run(ctx context.Context, title, command, url string, env []string) (running *parts.Process, err error) {
+func (p *platform) run(ctx context.Context, title, command, url string, env []string) (running *devenv.Process, err error) {
 	done := p.progress.Step(title, "starting")
 	defer func() { done(err) }()
-	running, err = parts.StartProgram(ctx, parts.Program{
+	running, err = devenv.StartProgram(ctx, devenv.Program{
 		Name: "mnemo-" + command, Dir: p.dir, Path: p.binary, Args: []string{command}, Env: env,
 		Limit: time.Minute,
 		Ready: func(ctx context.Context) error { return answers(ctx, url) },

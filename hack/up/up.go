@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/mnemo-dev/mnemo/hack/parts"
+	"github.com/mnemo-dev/mnemo/hack/devenv"
 )
 
 // dataSpace is what must be free for the data of a small platform.
@@ -53,7 +53,7 @@ func occupy(dir string) (release func() error, err error) {
 	if err := os.MkdirAll(dir, 0o711); err != nil {
 		return nil, fmt.Errorf("create data directory: %w", err)
 	}
-	if err := parts.CheckSpace(dir, dataSpace); err != nil {
+	if err := devenv.CheckSpace(dir, dataSpace); err != nil {
 		return nil, fmt.Errorf("the platform's data %w", err)
 	}
 	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
@@ -68,7 +68,7 @@ func occupy(dir string) (release func() error, err error) {
 	if err := os.Remove(filepath.Join(dir, envFile)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("remove old %s: %w", envFile, err)
 	}
-	forget, err := parts.RecordSelf(dir, self)
+	forget, err := devenv.RecordSelf(dir, self)
 	if err != nil {
 		return nil, err
 	}

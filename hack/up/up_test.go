@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/mnemo-dev/mnemo/hack/parts"
+	"github.com/mnemo-dev/mnemo/hack/devenv"
 	"github.com/mnemo-dev/mnemo/hack/sample"
 )
 
@@ -20,8 +20,8 @@ func testPlatform(t *testing.T) *platform {
 	t.Helper()
 	p := newPlatform(options{root: t.TempDir(), dir: t.TempDir()})
 	p.progress = nil
-	p.kube = &parts.Kube{Kubeconfig: "/a dir/config", Kubectl: "/bin/kubectl"}
-	p.milvus = &parts.Milvus{Addr: "127.0.0.1:1", User: "root", Password: "it's"}
+	p.kube = &devenv.Kube{Kubeconfig: "/a dir/config", Kubectl: "/bin/kubectl"}
+	p.milvus = &devenv.Milvus{Addr: "127.0.0.1:1", User: "root", Password: "it's"}
 	p.sample = sample.Tenant{
 		Namespace: "default", Name: "acme",
 		Users: []sample.User{{Name: "a", Token: "tok1", Password: "pw"}, {Name: "b", Token: "tok2", Password: "pw2"}},

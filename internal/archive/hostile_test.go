@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/mnemo-dev/mnemo/internal/account"
+	"github.com/mnemo-dev/mnemo/internal/chatexport"
 	"github.com/mnemo-dev/mnemo/internal/fault"
-	"github.com/mnemo-dev/mnemo/internal/importer"
 )
 
 var errGone = errors.New("the database is gone")
@@ -161,8 +161,8 @@ func TestHostileZips(t *testing.T) {
 		"cut":            {good[:len(good)/2], Limits{}, "the zip is damaged or incomplete"},
 		"a name outside": {zipped(t, append(parts(t), part{"../../etc/passwd", ""})), Limits{}, "leads out of the zip"},
 		"a name twice":   {zipped(t, append(parts(t), part{messagesFile, ""})), Limits{}, "there are two files of the name messages.jsonl"},
-		"many files":     {good, Limits{Zip: importer.Limits{Entries: 3}}, "more than 3 files"},
-		"a bomb":         {zipped(t, bomb), Limits{Zip: importer.Limits{Inflated: 1 << 18}}, "looks like a zip bomb"},
+		"many files":     {good, Limits{Zip: chatexport.Limits{Entries: 3}}, "more than 3 files"},
+		"a bomb":         {zipped(t, bomb), Limits{Zip: chatexport.Limits{Inflated: 1 << 18}}, "looks like a zip bomb"},
 		"long messages":  {good, Limits{Held: 400}, "have more than"},
 		"much in one":    {zipped(t, long), Limits{Held: 600}, "messages.jsonl line 1 is longer than 600 bytes"},
 		"many buckets":   {good, Limits{Buckets: -1}, "buckets.jsonl may have up to"},

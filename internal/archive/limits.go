@@ -4,13 +4,13 @@ import (
 	"cmp"
 
 	"github.com/mnemo-dev/mnemo/internal/account"
+	"github.com/mnemo-dev/mnemo/internal/chatexport"
 	"github.com/mnemo-dev/mnemo/internal/fault"
-	"github.com/mnemo-dev/mnemo/internal/importer"
 )
 
 // Limits bound what a file may ask of us. A field that is 0 takes its default.
 type Limits struct {
-	Zip importer.Limits // of these, those of whole zips
+	Zip chatexport.Limits // of these, those of whole zips
 	// Held is how many bytes the messages of a conversation, or the versions
 	// of a memory, may have together: they are held at a time. Default 64 MiB.
 	Held int64

@@ -7,8 +7,8 @@ import (
 	"iter"
 	"unicode/utf8"
 
+	"github.com/mnemo-dev/mnemo/internal/chatexport"
 	"github.com/mnemo-dev/mnemo/internal/fault"
-	"github.com/mnemo-dev/mnemo/internal/importer"
 )
 
 // records gives the records of a file, which has as many lines as the manifest
@@ -17,7 +17,7 @@ func records[R, T any](a *Archive, file string, want int64, check func(R, *fault
 	return func(yield func(T, error) bool) {
 		var none T
 		r, err := a.zip.Open(file)
-		if errors.Is(err, importer.ErrNoFile) {
+		if errors.Is(err, chatexport.ErrNoFile) {
 			err = fault.New(fault.Invalid, "%s is missing in the export", file)
 		}
 		if err != nil {

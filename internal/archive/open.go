@@ -10,8 +10,8 @@ import (
 
 	"github.com/mnemo-dev/mnemo/internal/account"
 	"github.com/mnemo-dev/mnemo/internal/chat"
+	"github.com/mnemo-dev/mnemo/internal/chatexport"
 	"github.com/mnemo-dev/mnemo/internal/fault"
-	"github.com/mnemo-dev/mnemo/internal/importer"
 )
 
 // Archive is a file that was read once and found good. One reading at a time:
@@ -20,7 +20,7 @@ type Archive struct {
 	At     time.Time // when it was made
 	Counts account.Counts
 
-	zip     *importer.Zip
+	zip     *chatexport.Zip
 	limits  Limits
 	buckets map[int64]bool // the ids there are
 }
@@ -36,7 +36,7 @@ var ErrOther error = fault.New(fault.Invalid, "the file is no export of Mnemo: i
 func Open(r io.ReaderAt, size int64, limits Limits) (*Archive, error) {
 	a := &Archive{limits: limits.withDefaults(), buckets: make(map[int64]bool)}
 	var err error
-	if a.zip, err = importer.OpenZip(r, size, a.limits.Zip); fault.Is(err, fault.Invalid) {
+	if a.zip, err = chatexport.OpenZip(r, size, a.limits.Zip); fault.Is(err, fault.Invalid) {
 		return nil, fmt.Errorf("%w: %w", ErrOther, err)
 	} else if err != nil {
 		return nil, err //nolint:wrapcheck // it says all there is to say
@@ -59,7 +59,7 @@ func Open(r io.ReaderAt, size int64, limits Limits) (*Archive, error) {
 func (a *Archive) manifest() (manifest, error) {
 	var m manifest
 	f, err := a.zip.Open(manifestFile)
-	if errors.Is(err, importer.ErrNoFile) {
+	if errors.Is(err, chatexport.ErrNoFile) {
 		return m, ErrOther
 	}
 	if err != nil {

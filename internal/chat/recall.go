@@ -10,8 +10,8 @@ import (
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
-	"github.com/mnemo-dev/mnemo/internal/stage"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
+	"github.com/mnemo-dev/mnemo/internal/trace"
 )
 
 const (
@@ -160,7 +160,7 @@ func (s *Service) recall(ctx context.Context, who tenant.Identity, in RecallInpu
 	}
 	out, ok := s.synthesize(ctx, in, q.Text, budget, r)
 	if !ok {
-		_, end := stage.Begin(ctx, stage.Pack)
+		_, end := trace.Begin(ctx, trace.Pack)
 		packed := retrieve.Pack(r.excerpts(), budget, s.count)
 		end()
 		out = Recollection{Content: packed.Content, Tokens: packed.Tokens, Sources: r.sources(packed.Sources), Model: Extractive}

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
-	"github.com/mnemo-dev/mnemo/internal/stage"
+	"github.com/mnemo-dev/mnemo/internal/trace"
 )
 
 const (
@@ -55,7 +55,7 @@ func (s *Service) synthesize(ctx context.Context, in RecallInput, question strin
 	if s.Synthesizer == nil || len(r.found) == 0 || s.Now().UnixNano() < s.resting.Load() {
 		return Recollection{}, false
 	}
-	_, end := stage.Begin(ctx, stage.Pack)
+	_, end := trace.Begin(ctx, trace.Pack)
 	packed := retrieve.Pack(r.excerpts(), synthesisTokens, s.count)
 	end()
 	if len(packed.Sources) == 0 {
@@ -65,7 +65,7 @@ func (s *Service) synthesize(ctx context.Context, in RecallInput, question strin
 	for _, source := range packed.Sources {
 		ask.Excerpts = append(ask.Excerpts, SynthesisExcerpt{Title: source.Title, Sender: source.Sender, At: source.At, Text: source.Shown})
 	}
-	staged, end := stage.Begin(ctx, stage.Synthesize)
+	staged, end := trace.Begin(ctx, trace.Synthesize)
 	answer, err := s.Synthesizer.Synthesize(staged, ask)
 	end()
 	if err != nil {

@@ -1,13 +1,8 @@
-// Package importer reads the data exports of chat platforms: ChatGPT and
-// Claude, as JSON, as zips, split into parts, and zips in zips. It is pure: it
-// stores nothing, knows no clock, and gives the same conversations in the same
-// order for the same file, so that an import can be taken up again.
+// Package importer runs imports: it reads an uploaded file from the store it was
+// taken into, and has its conversations stored batch by batch, each with its row
+// of the ledger. Whatever was not committed when a worker dies is done again by
+// the next one, on any replica; nothing is done twice.
 //
-// [Open] reads the whole file once: what is wrong with the file as a whole is
-// known before anything of it is stored. [Export.Conversations] then gives one
-// conversation at a time. Memory does not grow with the file: what is held is
-// one conversation (at most [Limits].Conversation bytes of JSON) and a few
-// bytes for each conversation's id.
-//
-// The formats are described in docs/import-formats.md.
+// The formats are internal/chatexport's business, what storing a conversation
+// means is internal/chat's and its store's.
 package importer

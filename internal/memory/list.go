@@ -8,8 +8,8 @@ import (
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
-	"github.com/mnemo-dev/mnemo/internal/stage"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
+	"github.com/mnemo-dev/mnemo/internal/trace"
 )
 
 const (
@@ -154,7 +154,7 @@ func (s *Service) ranked(ctx context.Context, who tenant.Identity, in ListInput,
 }
 
 func (s *Service) byID(ctx context.Context, who tenant.Identity, ids []string) (map[string]Memory, error) {
-	ctx, end := stage.Begin(ctx, stage.Hydrate)
+	ctx, end := trace.Begin(ctx, trace.Hydrate)
 	defer end()
 	list, err := s.Store.ByID(ctx, who.Scope, ids)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
-	"github.com/mnemo-dev/mnemo/internal/stage"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
+	"github.com/mnemo-dev/mnemo/internal/trace"
 )
 
 const (
@@ -127,7 +127,7 @@ func (e *Engine) dense(ctx context.Context, scope tenant.Scope, p tenant.Placeme
 	var answered bool
 	var wait sync.WaitGroup
 	wait.Go(func() { indexed, answered = e.index(indexCtx, scope, p, q, vector) })
-	staged, end := stage.Begin(ctx, stage.Exact)
+	staged, end := trace.Begin(ctx, trace.Exact)
 	exact, coverage, err := e.Searcher.Exact(staged, scope, q, vector)
 	if err != nil || coverage.All {
 		cancel() // nobody needs the index's answer
@@ -162,7 +162,7 @@ func (e *Engine) embed(ctx context.Context, text string) []float32 {
 	if !e.embedder.allow(e.Now()) {
 		return nil
 	}
-	staged, end := stage.Begin(ctx, stage.Embed)
+	staged, end := trace.Begin(ctx, trace.Embed)
 	defer end()
 	limited, cancel := context.WithTimeout(staged, e.EmbedTimeout)
 	defer cancel()
@@ -187,7 +187,7 @@ func (e *Engine) index(ctx context.Context, scope tenant.Scope, p tenant.Placeme
 	if !b.allow(e.Now()) {
 		return nil, false
 	}
-	staged, end := stage.Begin(ctx, stage.Dense)
+	staged, end := trace.Begin(ctx, trace.Dense)
 	hits, err := e.Index.Search(staged, scope, p, q, vector)
 	end()
 	switch {
@@ -247,7 +247,7 @@ func (e *Engine) score(ctx context.Context, scope tenant.Scope, words []Hit, d d
 // resolve returns the wanted number of live units of the ranking, in its
 // order, the best of each message or memory.
 func (e *Engine) resolve(ctx context.Context, scope tenant.Scope, q Query, ranking []Hit, wanted int) ([]Found, error) {
-	ctx, end := stage.Begin(ctx, stage.Hydrate)
+	ctx, end := trace.Begin(ctx, trace.Hydrate)
 	defer end()
 	type place struct {
 		owner string

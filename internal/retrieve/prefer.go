@@ -7,8 +7,8 @@ import (
 	"math"
 	"slices"
 
-	"github.com/mnemo-dev/mnemo/internal/stage"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
+	"github.com/mnemo-dev/mnemo/internal/trace"
 )
 
 // windowBonus is what a message of the time a question is about gains on one
@@ -34,7 +34,7 @@ func (q Query) within() (Query, bool) {
 // that what it holds is among the candidates however many fit better
 // elsewhere. truncated says that there may be more than was given.
 func (e *Engine) words(ctx context.Context, scope tenant.Scope, q Query) (hits []Hit, truncated bool, err error) {
-	ctx, end := stage.Begin(ctx, stage.Lexical)
+	ctx, end := trace.Begin(ctx, trace.Lexical)
 	defer end()
 	hits, err = e.Searcher.Lexical(ctx, scope, q)
 	if err != nil {

@@ -10,14 +10,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"go.opentelemetry.io/otel"
-	"go.opentelemetry.io/otel/trace"
+	oteltrace "go.opentelemetry.io/otel/trace"
 
 	"github.com/mnemo-dev/mnemo/internal/chat"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
-	"github.com/mnemo-dev/mnemo/internal/stage"
+	"github.com/mnemo-dev/mnemo/internal/trace"
 )
 
-var _ stage.Recorder = (*Metrics)(nil)
+var _ trace.Recorder = (*Metrics)(nil)
 
 // Metrics are what a process counts beside its requests.
 type Metrics struct {
@@ -91,7 +91,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 
 // zero makes what has not happened yet 0, and not absent.
 func (m *Metrics) zero() {
-	for _, s := range stage.All {
+	for _, s := range trace.All {
 		m.stages.WithLabelValues(s)
 	}
 	for _, found := range []string{"clean", "drift"} {
@@ -136,7 +136,7 @@ func (m *Metrics) Begin(ctx context.Context, name string) (context.Context, func
 
 // Observe notes a duration, with the trace it belongs to when that is kept.
 func Observe(ctx context.Context, o prometheus.Observer, took time.Duration) {
-	span := trace.SpanContextFromContext(ctx)
+	span := oteltrace.SpanContextFromContext(ctx)
 	if e, ok := o.(prometheus.ExemplarObserver); ok && span.IsSampled() {
 		e.ObserveWithExemplar(took.Seconds(), prometheus.Labels{"trace_id": span.TraceID().String()})
 		return
@@ -199,4 +199,4 @@ func (m *Metrics) Watch(ctx context.Context, every time.Duration, ask map[string
 	}
 }
 
-func tracer() trace.Tracer { return otel.Tracer("github.com/mnemo-dev/mnemo") }
+func tracer() oteltrace.Tracer { return otel.Tracer("github.com/mnemo-dev/mnemo") }

@@ -1,0 +1,65 @@
+package devenv
+
+import (
+	"crypto/ecdsa"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"fmt"
+	"net"
+	"os"
+)
+
+// Authority signs the certificates of servers, which are then asked over TLS
+// only.
+type Authority struct {
+	keys pki
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+}
+
+// NewAuthority makes one with a new key, which it keeps in dir.
+func NewAuthority(dir string) (*Authority, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("create key directory: %w", err)
+	}
+	a := &Authority{keys: pki{dir}}
+	var err error
+	if a.cert, a.key, err = a.keys.issueCA("mnemo-stores-ca"); err != nil {
+		return nil, fmt.Errorf("make an authority: %w", err)
+	}
+	return a, nil
+}
+
+// File is the PEM file of its certificate, by which those it signed are known.
+func (a *Authority) File() string { return a.keys.path("ca.crt") }
+
+// client is what who trusts it asks servers with.
+func (a *Authority) client() (*tls.Config, error) {
+	data, err := os.ReadFile(a.File())
+	if err != nil {
+		return nil, fmt.Errorf("read authority: %w", err)
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(data)
+	return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}, nil
+}
+
+// server signs the certificate of a server of this machine, which pods reach at
+// the machine's end of the link to their node, whichever node that is. It
+// returns the PEM files of the certificate and of its key.
+func (a *Authority) server(name string) (cert, key string, err error) {
+	template := &x509.Certificate{
+		Subject:     pkix.Name{CommonName: name},
+		KeyUsage:    x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+	}
+	for i := range places {
+		template.IPAddresses = append(template.IPAddresses, net.ParseIP(placeAt(i).host))
+	}
+	if _, err := a.keys.issue(name, template, a.cert, a.key); err != nil {
+		return "", "", err
+	}
+	return a.keys.path(name + ".crt"), a.keys.path(name + ".key"), nil
+}

@@ -1,0 +1,184 @@
+package devenv
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Cache keeps finished downloads and builds, one directory per entry.
+type Cache struct {
+	// Root is the directory that holds the entries.
+	Root string
+	// Progress is told of every step; nil for silence.
+	Progress *Progress
+}
+
+// Entry describes one directory of the cache and how to fill it.
+type Entry struct {
+	// Key names the directory; it holds the version and whatever else changes
+	// the content.
+	Key string
+	// Title and Doing are what Progress shows while it is being filled.
+	Title, Doing string
+	// Space is how many bytes must be free before filling starts.
+	Space uint64
+	// Fill writes the content into dir, an empty directory.
+	Fill func(ctx context.Context, dir string) error
+}
+
+// OpenCache returns the cache at $MNEMO_CACHE, or else at ~/.cache/mnemo.
+func OpenCache(progress *Progress) (*Cache, error) {
+	root := os.Getenv("MNEMO_CACHE")
+	if root == "" {
+		base, err := os.UserCacheDir()
+		if err != nil {
+			return nil, fmt.Errorf("no place for the cache: set HOME or MNEMO_CACHE: %w", err)
+		}
+		root = filepath.Join(base, "mnemo")
+	}
+	root, err := filepath.Abs(root)
+	if err != nil {
+		return nil, fmt.Errorf("cache root: %w", err)
+	}
+	return &Cache{Root: root, Progress: progress}, nil
+}
+
+// Ensure returns the directory of an entry and fills it first when it is
+// missing. Content is written under a temporary name and renamed when whole, so
+// a crash never leaves half an entry; a second run that wants the same entry
+// waits for the first.
+func (c *Cache) Ensure(ctx context.Context, e Entry) (string, error) {
+	dir := filepath.Join(c.Root, e.Key)
+	if isDir(dir) {
+		return dir, nil
+	}
+	if err := os.MkdirAll(filepath.Join(c.Root, "locks"), 0o755); err != nil {
+		return "", fmt.Errorf("create the cache (set MNEMO_CACHE to a directory you can write): %w", err)
+	}
+	unlock, err := c.lock(ctx, e)
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	if isDir(dir) {
+		return dir, nil
+	}
+	if err := CheckSpace(c.Root, e.Space); err != nil {
+		return "", fmt.Errorf("%s: %w, or set MNEMO_CACHE to a directory on another disk", e.Title, err)
+	}
+	done := c.Progress.Step(e.Title, e.Doing)
+	err = c.fill(ctx, e, dir)
+	done(err)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", e.Title, err)
+	}
+	return dir, nil
+}
+
+// fill runs under the entry's lock: what it finds under the temporary name was
+// left by a crash.
+func (c *Cache) fill(ctx context.Context, e Entry, dir string) error {
+	tmp := dir + ".partial"
+	if err := os.RemoveAll(tmp); err != nil {
+		return fmt.Errorf("remove a half-filled entry: %w", err)
+	}
+	if err := os.MkdirAll(tmp, 0o755); err != nil {
+		return fmt.Errorf("create entry: %w", err)
+	}
+	if err := e.Fill(ctx, tmp); err != nil {
+		_ = os.RemoveAll(tmp)
+		return err
+	}
+	if err := os.Rename(tmp, dir); err != nil {
+		return fmt.Errorf("finish entry: %w", err)
+	}
+	return nil
+}
+
+// lock takes the entry's lock, which the kernel releases when its holder dies.
+func (c *Cache) lock(ctx context.Context, e Entry) (unlock func(), err error) {
+	f, err := os.OpenFile(filepath.Join(c.Root, "locks", e.Key+".lock"), os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("open lock: %w", err)
+	}
+	told := false
+	for {
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if err == nil {
+			return func() { _ = f.Close() }, nil
+		}
+		if !told {
+			c.Progress.Printf("==> %s: another run is preparing it, waiting", e.Title)
+			told = true
+		}
+		if err := pause(ctx, 200*time.Millisecond); err != nil {
+			_ = f.Close()
+			return nil, fmt.Errorf("wait for another run to prepare %s: %w", e.Title, err)
+		}
+	}
+}
+
+// CheckSpace fails when fewer than need bytes are free at path.
+func CheckSpace(path string, need uint64) error {
+	var st syscall.Statfs_t
+	if err := syscall.Statfs(path, &st); err != nil {
+		return fmt.Errorf("ask for free disk space: %w", err)
+	}
+	if free := st.Bavail * uint64(st.Bsize); free < need {
+		return fmt.Errorf("needs %s free in %s and there is %s: free some space",
+			bytesText(need), path, bytesText(free))
+	}
+	return nil
+}
+
+func bytesText(n uint64) string {
+	if n >= 1<<30 {
+		return fmt.Sprintf("%.1f GB", float64(n)/(1<<30))
+	}
+	return fmt.Sprintf("%d MB", n>>20)
+}
+
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+// lastLines returns the last n lines of a file, for an error message; what
+// cannot be read is left out.
+func lastLines(path string, n int) string {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return ""
+	}
+	lines := strings.Split(strings.TrimRight(string(data), "\n"), "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "\n")
+}
+
+// pause waits for d or until ctx ends, whose cause it then returns.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-timer.C:
+		return nil
+	}
+}
+
+// writeFile replaces a file in one step, so that a crash leaves the old or the
+// new content.
+func writeFile(path string, data []byte, mode fs.FileMode) error {
+	tmp := path + ".partial"
+	_ = os.Remove(tmp)
+	if err := os.WriteFile(tmp, data, mode); err != nil {
+		return err
+	}
+	return os.Rename(tmp, path)
+}

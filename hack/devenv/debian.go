@@ -1,0 +1,209 @@
+package devenv
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// errNoPackages is when a distribution has no Debian packages.
+var errNoPackages = errors.New("this machine has no apt-get")
+
+// askedLife is how long what the distribution said of versions is good for.
+const askedLife = 24 * time.Hour
+
+// ensureDebian returns the directory of an entry that begins with packages of
+// the distribution, unpacked and not installed. To its key are added the release
+// and the versions that the distribution has of them, asked once a day, so that
+// another version is another entry. When it cannot be asked, as without a
+// network, the entry made last does.
+func ensureDebian(ctx context.Context, cache *Cache, e Entry, packages ...string) (string, error) {
+	release, err := debianRelease()
+	if err != nil {
+		return "", err
+	}
+	e.Key += "-" + release + "-"
+	a := apt{filepath.Join(cache.Root, "apt-"+release)}
+	versions, err := a.resolve(ctx, cache, e.Key, packages)
+	if err != nil {
+		if dir := newestEntry(cache.Root, e.Key); dir != "" {
+			return dir, nil
+		}
+		return "", fmt.Errorf("%s: %w", e.Title, err)
+	}
+	fill := e.Fill
+	e.Key += versions
+	e.Fill = func(ctx context.Context, dir string) error {
+		if err := a.unpack(ctx, dir, packages); err != nil {
+			return err
+		}
+		return fill(ctx, dir)
+	}
+	return cache.Ensure(ctx, e)
+}
+
+// newestEntry returns the directory of the entry made last whose key begins so,
+// "" when there is none.
+func newestEntry(root, prefix string) (newest string) {
+	found, err := filepath.Glob(filepath.Join(root, prefix+"*"))
+	if err != nil {
+		return ""
+	}
+	var made time.Time
+	for _, dir := range found {
+		if info, err := os.Stat(dir); err == nil && info.IsDir() && !strings.HasSuffix(dir, ".partial") && info.ModTime().After(made) {
+			newest, made = dir, info.ModTime()
+		}
+	}
+	return newest
+}
+
+// apt asks the distribution for packages. It keeps apt's lists in a directory of
+// its own, so that it works for any user and changes nothing of the machine's.
+type apt struct{ dir string }
+
+// resolve tells the versions of packages, as they were asked for in the last day.
+func (a apt) resolve(ctx context.Context, cache *Cache, key string, packages []string) (string, error) {
+	if _, err := exec.LookPath("apt-get"); err != nil {
+		return "", errNoPackages
+	}
+	for _, sub := range []string{filepath.Join(a.dir, "state/lists/partial"), filepath.Join(a.dir, "cache/archives/partial"), filepath.Join(cache.Root, "locks")} {
+		if err := os.MkdirAll(sub, 0o755); err != nil {
+			return "", fmt.Errorf("create the cache (set MNEMO_CACHE to a directory you can write): %w", err)
+		}
+	}
+	unlock, err := cache.lock(ctx, Entry{Key: "apt", Title: "versions of packages"})
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	file := filepath.Join(a.dir, key+"versions")
+	if info, err := os.Stat(file); err == nil && time.Since(info.ModTime()) < askedLife {
+		said, err := os.ReadFile(file)
+		return string(said), err
+	}
+	// A list that could not be fetched is only a warning otherwise.
+	if _, err := a.get(ctx, a.dir, "update", "--error-on=any"); err != nil {
+		return "", err
+	}
+	versions, err := a.versions(ctx, packages)
+	if err != nil {
+		return "", err
+	}
+	return versions, writeFile(file, []byte(versions), 0o644)
+}
+
+// versions names the files the packages come in: by the version of a single one,
+// by a digest of several.
+func (a apt) versions(ctx context.Context, packages []string) (string, error) {
+	out, err := a.get(ctx, a.dir, append([]string{"download", "--print-uris"}, packages...)...)
+	if err != nil {
+		return "", err
+	}
+	var files []string
+	for line := range strings.Lines(out) {
+		if fields := strings.Fields(line); len(fields) > 1 && strings.HasSuffix(fields[1], ".deb") {
+			files = append(files, fields[1]) // name_version_architecture.deb
+		}
+	}
+	if len(files) != len(packages) {
+		return "", fmt.Errorf("apt-get knows %d packages of %q:\n%s", len(files), packages, out)
+	}
+	if len(files) == 1 {
+		return strings.Split(files[0], "_")[1], nil
+	}
+	slices.Sort(files)
+	sum := sha256.Sum256([]byte(strings.Join(files, " ")))
+	return hex.EncodeToString(sum[:6]), nil
+}
+
+// unpack downloads packages and unpacks them into dir.
+func (a apt) unpack(ctx context.Context, dir string, packages []string) error {
+	archives := filepath.Join(dir, "archives")
+	if err := os.Mkdir(archives, 0o755); err != nil {
+		return fmt.Errorf("create directory: %w", err)
+	}
+	if _, err := a.get(ctx, archives, append([]string{"download"}, packages...)...); err != nil {
+		return err
+	}
+	found, err := filepath.Glob(filepath.Join(archives, "*.deb"))
+	if err != nil || len(found) != len(packages) {
+		return fmt.Errorf("apt-get left %d packages instead of %d", len(found), len(packages))
+	}
+	for _, file := range found {
+		if _, err := runIn(ctx, dir, "dpkg-deb", "-x", file, dir); err != nil {
+			return err
+		}
+	}
+	return os.RemoveAll(archives)
+}
+
+func (a apt) get(ctx context.Context, dir string, args ...string) (string, error) {
+	return runIn(ctx, dir, "apt-get", append([]string{
+		"-qq", "-o", "Dir::State=" + filepath.Join(a.dir, "state"), "-o", "Dir::Cache=" + filepath.Join(a.dir, "cache"),
+		"-o", "Dir::State::status=/var/lib/dpkg/status", "-o", "APT::Sandbox::User=",
+		"-o", "Acquire::http::Timeout=30", "-o", "Acquire::https::Timeout=30",
+	}, args...)...)
+}
+
+// runIn runs a command in dir and returns what it printed.
+func runIn(ctx context.Context, dir, name string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("%s: %w\n%s", filepath.Base(name), err, strings.TrimSpace(string(out)))
+	}
+	return string(out), nil
+}
+
+// unpackWhole downloads packages with all that they need and the system has not,
+// and unpacks them into dir. What apt keeps is in work, beside the machine's,
+// which only root may change.
+func unpackWhole(ctx context.Context, work, dir string, options, packages []string) error {
+	archives := filepath.Join(work, "cache", "archives")
+	for _, d := range []string{filepath.Join(work, "lists", "partial"), filepath.Join(archives, "partial")} {
+		if err := os.MkdirAll(d, 0o755); err != nil {
+			return fmt.Errorf("create directory: %w", err)
+		}
+	}
+	options = append([]string{
+		"-o", "Debug::NoLocking=1", "-o", "Dir::State::Lists=" + filepath.Join(work, "lists"), "-o", "Dir::Cache=" + filepath.Join(work, "cache"),
+	}, options...)
+	if err := aptGet(ctx, work, options, "update"); err != nil {
+		return err
+	}
+	if err := aptGet(ctx, work, options, append([]string{"install", "--yes", "--no-install-recommends", "--download-only"}, packages...)...); err != nil {
+		return err
+	}
+	found, err := filepath.Glob(filepath.Join(archives, "*.deb"))
+	if err != nil || len(found) == 0 {
+		return fmt.Errorf("apt-get left no packages of %q", packages)
+	}
+	for _, file := range found {
+		if _, err := runIn(ctx, work, "dpkg-deb", "-x", file, dir); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// aptGet runs apt-get in dir, which asks nothing.
+func aptGet(ctx context.Context, dir string, options []string, args ...string) error {
+	cmd := exec.CommandContext(ctx, "apt-get", append(append([]string{"-q"}, options...), args...)...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		text := strings.TrimSpace(string(out))
+		return fmt.Errorf("apt-get %s (is the package mirror reachable?): %w\n%s", args[0], err, text[max(0, len(text)-2000):])
+	}
+	return nil
+}

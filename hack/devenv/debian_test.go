@@ -1,0 +1,82 @@
+package devenv
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// fakeApt puts an apt-get into the PATH that has one package, of the version that
+// a file says, and fails as without a network when there is no such file.
+func fakeApt(t *testing.T) (version func(string)) {
+	t.Helper()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "version")
+	scripts := map[string]string{
+		"apt-get": `version=$(cat ` + file + `) || { echo "no network" >&2; exit 100; }
+case "$*" in
+*--print-uris*) echo "'http://x/thing.deb' thing_${version}_amd64.deb 7 SHA256:00" ;;
+*download*) echo "$version" > thing.deb ;;
+esac`,
+		"dpkg-deb": `cp "$2" "$3/content"`,
+	}
+	for name, script := range scripts {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+script+"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	return func(v string) {
+		if v == "" {
+			_ = os.Remove(file)
+		} else if err := os.WriteFile(file, []byte(v), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestDebianPackagesAreKeptByVersion(t *testing.T) {
+	version := fakeApt(t)
+	c := &Cache{Root: t.TempDir()}
+	ensure := func() (string, error) {
+		return ensureDebian(t.Context(), c, Entry{Key: "thing", Title: "Thing", Fill: func(context.Context, string) error { return nil }}, "thing")
+	}
+	want := func(what, v string) {
+		t.Helper()
+		dir, err := ensure()
+		if err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		content, err := os.ReadFile(filepath.Join(dir, "content"))
+		if got := strings.TrimSpace(string(content)); err != nil || got != v || !strings.HasSuffix(dir, "-"+v) {
+			t.Errorf("%s: %s holds %q, %v; want version %s in both", what, dir, got, err, v)
+		}
+	}
+	version("")
+	if _, err := ensure(); err == nil || !strings.Contains(err.Error(), "no network") {
+		t.Errorf("with nothing there and no network: %v, want what apt-get says", err)
+	}
+	version("1.0-1")
+	want("the first", "1.0-1")
+	version("1.0-2")
+	want("on the same day", "1.0-1")
+	release, err := debianRelease()
+	if err != nil {
+		t.Fatal(err)
+	}
+	nextDay := func() {
+		t.Helper()
+		then := time.Now().Add(-2 * askedLife)
+		if err := os.Chtimes(filepath.Join(c.Root, "apt-"+release, "thing-"+release+"-versions"), then, then); err != nil {
+			t.Fatal(err)
+		}
+	}
+	nextDay()
+	want("the next day", "1.0-2")
+	nextDay()
+	version("")
+	want("without a network", "1.0-2")
+}

@@ -1,0 +1,195 @@
+package devenv
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestMain lets the test program play a program that dies: see
+// TestProcessesDieWithUs.
+func TestMain(m *testing.M) {
+	if dir := os.Getenv("PARTS_TEST_PARENT"); dir != "" {
+		p, err := startProcess(context.Background(), sleeper(dir))
+		if err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		fmt.Println(p.cmd.Process.Pid)
+		<-p.done
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// sleeper is a process that does nothing for a long time.
+func sleeper(dir string) processSpec {
+	return processSpec{name: "sleeper", dir: dir, path: "/bin/sleep", args: []string{"1000"}, stop: syscall.SIGTERM}
+}
+
+// shell is a process that runs a script.
+func shell(dir, script string) processSpec {
+	return processSpec{name: "shell", dir: dir, path: "/bin/sh", args: []string{"-c", script}, stop: syscall.SIGTERM}
+}
+
+func start(t *testing.T, spec processSpec) *process {
+	t.Helper()
+	p, err := startProcess(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.kill() })
+	return p
+}
+
+func TestStopEndsProcess(t *testing.T) {
+	t.Parallel()
+	p := start(t, sleeper(t.TempDir()))
+	if group, err := syscall.Getpgid(p.cmd.Process.Pid); err != nil || group != p.cmd.Process.Pid {
+		t.Errorf("process group %d (%v), want its own, out of reach of Ctrl-C", group, err)
+	}
+	if err := p.stopNow(time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(recordPath(p.spec.dir, "sleeper")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("record after stop: %v, want none", err)
+	}
+}
+
+func TestStopKillsAfterGrace(t *testing.T) {
+	t.Parallel()
+	p := start(t, shell(t.TempDir(), `trap "" TERM; echo ready; while :; do sleep 0.05; done`))
+	err := p.await(t.Context(), time.Minute, func(context.Context) error {
+		if !strings.Contains(lastLines(p.logPath(), 1), "ready") {
+			return errors.New("not ready")
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.stopNow(100 * time.Millisecond); err != nil {
+		t.Fatal(err)
+	}
+	if status, _ := p.cmd.ProcessState.Sys().(syscall.WaitStatus); status.Signal() != syscall.SIGKILL {
+		t.Errorf("ended by %v, want to be killed", status.Signal())
+	}
+}
+
+func TestAwaitShowsLogOfProcessThatEnded(t *testing.T) {
+	t.Parallel()
+	p := start(t, shell(t.TempDir(), "echo the disk is on fire; exit 3"))
+	err := p.await(t.Context(), time.Minute, func(context.Context) error { return errors.New("no answer") })
+	for _, want := range []string{"exit status 3", "the disk is on fire", p.logPath()} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("await: %v, want it to tell %q", err, want)
+		}
+	}
+}
+
+func TestStartStopsWhatACrashLeft(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	first := start(t, sleeper(dir))
+	second := start(t, sleeper(dir))
+	<-first.done
+	if !running(second.cmd.Process.Pid) {
+		t.Error("the second process does not run")
+	}
+}
+
+func TestStopAll(t *testing.T) {
+	t.Parallel()
+	ours, theirs := start(t, sleeper(t.TempDir())), start(t, sleeper(t.TempDir()))
+	dir := ours.spec.dir
+	// The record of a process whose id another program has by now.
+	r := readRecord(t, theirs)
+	r.Started += "0"
+	saveRecord(t, recordPath(dir, "reused"), r)
+	r = readRecord(t, theirs)
+	r.Exe = "/bin/other"
+	saveRecord(t, recordPath(dir, "other"), r)
+
+	names, err := StopAll(t.Context(), dir)
+	if err != nil || len(names) != 3 {
+		t.Errorf("stop all: %v, %v, want 3 names", names, err)
+	}
+	<-ours.done
+	if !running(theirs.cmd.Process.Pid) {
+		t.Error("a process that is not ours was ended")
+	}
+	if names, err := StopAll(t.Context(), dir); err != nil || len(names) != 0 {
+		t.Errorf("stop all again: %v, %v, want nothing left", names, err)
+	}
+}
+
+func TestProcessesDieWithUs(t *testing.T) {
+	t.Parallel()
+	parent := exec.Command(os.Args[0])
+	parent.Env = append(os.Environ(), "PARTS_TEST_PARENT="+t.TempDir())
+	out, err := parent.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := parent.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, _ := bufio.NewReader(out).ReadString('\n')
+	pid, err := strconv.Atoi(strings.TrimSpace(line))
+	if err != nil {
+		t.Fatalf("the parent said %q", line)
+	}
+	if err := parent.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = parent.Wait()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	for running(pid) {
+		if err := pause(ctx, 10*time.Millisecond); err != nil {
+			t.Fatalf("process %d lives on after its parent was killed", pid)
+		}
+	}
+}
+
+func running(pid int) bool {
+	_, err := startTime(pid)
+	return err == nil
+}
+
+func readRecord(t *testing.T, p *process) record {
+	t.Helper()
+	data, err := os.ReadFile(recordPath(p.spec.dir, p.spec.name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r record
+	if err := json.Unmarshal(data, &r); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func saveRecord(t *testing.T, path string, r record) {
+	t.Helper()
+	data, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}

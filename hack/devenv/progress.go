@@ -1,0 +1,47 @@
+package devenv
+
+import (
+	"fmt"
+	"io"
+	"sync"
+	"time"
+)
+
+// Progress prints a line when a step starts and one when it ends, so that a
+// person waiting for a long step knows what it is and how long it will take.
+// Its methods may be called at the same time. A nil Progress prints nothing.
+type Progress struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+// NewProgress returns a Progress that writes to w.
+func NewProgress(w io.Writer) *Progress {
+	return &Progress{w: w}
+}
+
+// Step announces a step ("PostgreSQL 17.5", "starting") and returns the
+// function that ends it; called with an error it prints that the step stopped
+// and leaves telling the reason to whoever handles the error.
+func (p *Progress) Step(name, doing string) func(error) {
+	start := time.Now()
+	p.Printf("==> %s: %s", name, doing)
+	return func(err error) {
+		took := time.Since(start).Round(100 * time.Millisecond)
+		if err != nil {
+			p.Printf("    %s: stopped after %s", name, took)
+			return
+		}
+		p.Printf("    %s: done in %s", name, took)
+	}
+}
+
+// Printf prints one line of its own.
+func (p *Progress) Printf(format string, args ...any) {
+	if p == nil || p.w == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, _ = fmt.Fprintf(p.w, format+"\n", args...)
+}

@@ -1,0 +1,55 @@
+package devenv
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+)
+
+// Prometheus is where its two programs are.
+type Prometheus struct {
+	Server, Promtool string
+}
+
+// FindPrometheus returns the machine's Prometheus, or else that of the
+// distribution's package, downloaded the first time and not installed: built
+// from source it would take eight minutes.
+func FindPrometheus(ctx context.Context, cache *Cache) (Prometheus, error) {
+	server, err := exec.LookPath("prometheus")
+	promtool, promtoolErr := exec.LookPath("promtool")
+	if err == nil && promtoolErr == nil {
+		return Prometheus{Server: server, Promtool: promtool}, nil
+	}
+	dir, err := ensureDebian(ctx, cache, Entry{
+		Key:   "prometheus",
+		Title: "Prometheus",
+		Doing: "downloading the distribution's package, 20 MB, once",
+		Space: 400 << 20,
+		Fill:  checkPrometheus,
+	}, "prometheus")
+	if err != nil {
+		return Prometheus{}, fmt.Errorf("%w: put prometheus and promtool in the PATH instead", err)
+	}
+	return Prometheus{Server: filepath.Join(dir, "usr", "bin", "prometheus"), Promtool: filepath.Join(dir, "usr", "bin", "promtool")}, nil
+}
+
+func checkPrometheus(ctx context.Context, dir string) error {
+	if _, err := runIn(ctx, dir, filepath.Join(dir, "usr", "bin", "promtool"), "--version"); err != nil {
+		return fmt.Errorf("the downloaded program does not run on this machine: %w", err)
+	}
+	return nil
+}
+
+// discovery is Prometheus' own discovery of what runs in a cluster, which
+// Debian's Prometheus is built without.
+var discovery = built{
+	name: "discover", pkg: ".", module: "discover", flags: []string{"-ldflags", "-s -w"},
+	key: "discover", title: "discovery for Prometheus", estimate: "about 1 min on 2 cores",
+}
+
+// Discovery returns the path of hack/discover, built the first time.
+func Discovery(ctx context.Context, cache *Cache) (string, error) {
+	programs, err := ensureBuilt(ctx, cache, []built{discovery})
+	return programs[discovery.name], err
+}

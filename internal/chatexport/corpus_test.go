@@ -1,0 +1,139 @@
+package chatexport_test
+
+import (
+	"archive/zip"
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mnemo-dev/mnemo/internal/chatexport"
+)
+
+var update = flag.Bool("update", false, "write what the fixtures give into testdata/golden")
+
+// corpus are the fixtures; testdata/README.md says what each is for.
+var corpus = []string{
+	"chatgpt/simple.json", "chatgpt/branches.json", "chatgpt/no-current-node.json", "chatgpt/hidden.json",
+	"chatgpt/nulls.json", "chatgpt/content-types.json", "chatgpt/oldest.json", "chatgpt/one-bad-apple.json",
+	"chatgpt/characters.json", "chatgpt/lines.jsonl", "chatgpt/sharded", "chatgpt/portal",
+	"claude/simple.json", "claude/content-blocks.json", "claude/attachments.json", "claude/branches.json",
+	"claude/wrapped.json", "claude/bundle",
+}
+
+// golden is how an export is written down to be compared.
+type golden struct {
+	Platform      string
+	Total         int
+	Warnings      []string `json:",omitempty"`
+	Conversations []goldenConversation
+}
+
+type goldenConversation struct {
+	File      string
+	ID        string           `json:",omitempty"`
+	Title     string           `json:",omitempty"`
+	Error     string           `json:",omitempty"`
+	Skipped   bool             `json:",omitempty"`
+	CreatedAt time.Time        `json:",omitzero"`
+	UpdatedAt time.Time        `json:",omitzero"`
+	Notes     chatexport.Notes `json:",omitzero"`
+	Messages  []goldenMessage  `json:",omitempty"`
+}
+
+type goldenMessage struct {
+	ID, Sender string
+	At         time.Time `json:",omitzero"`
+	Text       string
+}
+
+func describe(t *testing.T, e *chatexport.Export) golden {
+	t.Helper()
+	g := golden{Platform: e.Platform, Total: e.Total, Warnings: e.Warnings}
+	for _, o := range all(t, e) {
+		c := goldenConversation{File: o.File, ID: o.ExternalID, Title: o.Title, CreatedAt: o.CreatedAt,
+			UpdatedAt: o.UpdatedAt, Notes: o.Notes}
+		if o.err != nil {
+			c.Error, c.Skipped = o.err.Error(), o.err.Skipped
+		}
+		for _, m := range o.Messages {
+			c.Messages = append(c.Messages, goldenMessage{m.ExternalID, string(m.Sender), m.CreatedAt, m.Text})
+		}
+		g.Conversations = append(g.Conversations, c)
+	}
+	return g
+}
+
+func TestCorpus(t *testing.T) {
+	t.Parallel()
+	for _, name := range corpus {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := open(t, fixture(t, name, zip.Deflate), chatexport.Options{})
+			var out bytes.Buffer
+			enc := json.NewEncoder(&out)
+			enc.SetEscapeHTML(false)
+			enc.SetIndent("", "  ")
+			if err := enc.Encode(describe(t, e)); err != nil {
+				t.Fatal(err)
+			}
+			path := filepath.Join("testdata", "golden", filepath.FromSlash(name)+".golden")
+			if *update {
+				if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(path, out.Bytes(), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatalf("%v: run the test with -update", err)
+			}
+			if diff := cmp.Diff(string(want), out.String()); diff != "" {
+				t.Errorf("%s gives something else (-want +got):\n%s", name, diff)
+			}
+		})
+	}
+}
+
+// However a file is packed, the same is in it.
+func TestPackingChangesNothing(t *testing.T) {
+	t.Parallel()
+	for _, name := range corpus {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			plain := fixture(t, name, zip.Deflate)
+			want := describe(t, open(t, plain, chatexport.Options{}))
+			packings := map[string][]byte{
+				"stored":           fixture(t, name, zip.Store),
+				"in a zip":         archive(t, deflated("renamed.bin", plain)),
+				"in a stored zip":  archive(t, stored("renamed.bin", plain)),
+				"in two zips":      archive(t, deflated("a.zip", archive(t, deflated("b", plain)))),
+				"behind an apple":  append([]byte(" \n"), plain...),
+				"between pictures": archive(t, stored("1.png", []byte("\x89PNG")), deflated("x", plain), stored("2.dat", nil)),
+			}
+			if bytes.HasPrefix(plain, []byte("PK")) || bytes.HasPrefix(plain, []byte("\uFEFF")) {
+				delete(packings, "behind an apple")
+			}
+			for how, data := range packings {
+				got := describe(t, open(t, data, chatexport.Options{}))
+				if got.Total != want.Total || got.Platform != want.Platform {
+					t.Fatalf("%s: %d of %s, want %d of %s", how, got.Total, got.Platform, want.Total, want.Platform)
+				}
+				for i := range got.Conversations {
+					// Only the name of the place may differ.
+					got.Conversations[i].File, got.Conversations[i].Error = want.Conversations[i].File, want.Conversations[i].Error
+				}
+				if diff := cmp.Diff(want.Conversations, got.Conversations); diff != "" {
+					t.Errorf("%s (-want +got):\n%s", how, diff)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,74 @@
+package chatexport_test
+
+import (
+	"archive/zip"
+	"bytes"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/mnemo-dev/mnemo/internal/chatexport"
+	"github.com/mnemo-dev/mnemo/internal/fault"
+)
+
+// small are limits under which a fuzzer meets every limit.
+var small = chatexport.Limits{Conversation: 64 << 10, Conversations: 100, Messages: 200, Depth: 40, Entries: 50, Inflated: 1 << 20}
+
+func FuzzChatGPT(f *testing.F) { fuzz(f, "chatgpt/") }
+func FuzzClaude(f *testing.F)  { fuzz(f, "claude/") }
+
+// fuzz feeds the package with what fixtures turn into: whatever it is, it is
+// refused as Invalid, or gives Total conversations that can be stored, twice
+// the same.
+func fuzz(f *testing.F, platform string) {
+	f.Helper()
+	for _, name := range corpus {
+		if strings.HasPrefix(name, platform) {
+			f.Add(fixture(f, name, zip.Store))
+		}
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		e, err := chatexport.Open(bytes.NewReader(data), int64(len(data)), chatexport.Options{Limits: small})
+		if err != nil {
+			if !fault.Is(err, fault.Invalid) || !utf8.ValidString(err.Error()) {
+				t.Fatalf("Open = %v, want Invalid", err)
+			}
+			return
+		}
+		first, second := all(t, e), all(t, e)
+		for i, o := range first {
+			if again, err := marshal(second[i].Conversation, orNil(second[i].err)); err != nil {
+				t.Fatal(err)
+			} else if once, err := marshal(o.Conversation, orNil(o.err)); err != nil || once != again {
+				t.Errorf("conversation %d is two:\n%s\n%s", i, once, again)
+			}
+			if o.err == nil {
+				storable(t, o.Conversation)
+			}
+		}
+	})
+}
+
+// storable holds what internal/chat and PostgreSQL expect of a conversation.
+func storable(t *testing.T, c chatexport.Conversation) {
+	t.Helper()
+	if c.ExternalID == "" || len(c.Messages) == 0 || utf8.RuneCountInString(c.ExternalID) > 500 ||
+		utf8.RuneCountInString(c.Title) > 2000 || c.PlatformName == "" {
+		t.Errorf("conversation %+v cannot be stored", c)
+	}
+	texts := []string{c.ExternalID, c.Title}
+	ids := make(map[string]bool)
+	for _, m := range c.Messages {
+		if m.ExternalID == "" || ids[m.ExternalID] || utf8.RuneCountInString(m.ExternalID) > 500 ||
+			strings.TrimSpace(m.Text) == "" || m.Sender == "" || m.CreatedAt.Year() > 9999 {
+			t.Errorf("message %+v cannot be stored", m)
+		}
+		ids[m.ExternalID] = true
+		texts = append(texts, m.ExternalID, m.Text)
+	}
+	for _, text := range texts {
+		if !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
+			t.Errorf("text %q cannot be stored", text)
+		}
+	}
+}

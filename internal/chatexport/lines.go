@@ -1,0 +1,90 @@
+package chatexport
+
+import "strings"
+
+// lines joins the pieces of a message's text, one below another. A single
+// piece is not copied.
+type lines struct {
+	first string
+	b     strings.Builder
+}
+
+// add appends a piece; blank ones are left out.
+func (l *lines) add(piece string) {
+	switch {
+	case strings.TrimSpace(piece) == "":
+	case l.first == "":
+		l.first = piece
+	default:
+		if l.b.Len() == 0 {
+			l.b.WriteString(l.first)
+		}
+		l.b.WriteByte('\n')
+		l.b.WriteString(piece)
+	}
+}
+
+// labelled appends a piece under a label in brackets, as in "[thinking] …";
+// nothing when it is blank.
+func (l *lines) labelled(label, piece string) {
+	if strings.TrimSpace(piece) != "" {
+		l.add("[" + label + "] " + piece)
+	}
+}
+
+// String returns what was added.
+func (l *lines) String() string {
+	if l.b.Len() == 0 {
+		return l.first
+	}
+	return l.b.String()
+}
+
+// label makes "image: name" of kind and name, "image" without a name.
+func label(kind, name string) string {
+	if name = strings.TrimSpace(name); name == "" {
+		return kind
+	}
+	return kind + ": " + name
+}
+
+// flatten consumes a value of a shape we do not know and adds its strings and
+// numbers, each behind its name. A name is written once, so that the text is
+// never much longer than the JSON.
+func (s *scanner) flatten(out *lines, name string) error {
+	c, err := s.peek()
+	if err != nil {
+		return err
+	}
+	switch c {
+	case '"':
+		text, err := s.text()
+		if err != nil {
+			return err
+		}
+		out.add(named(name, text))
+		return nil
+	case '{':
+		return s.object(func(name []byte) error {
+			return s.flatten(out, s.repair(string(name)))
+		})
+	case '[':
+		return s.array(func() error {
+			element := name
+			name = ""
+			return s.flatten(out, element)
+		})
+	}
+	lit, err := s.literal()
+	if err == nil && string(lit) != "null" {
+		out.add(named(name, s.repair(string(lit))))
+	}
+	return err
+}
+
+func named(name, text string) string {
+	if name == "" || strings.TrimSpace(text) == "" {
+		return text
+	}
+	return name + ": " + text
+}

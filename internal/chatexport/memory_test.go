@@ -1,0 +1,219 @@
+package chatexport_test
+
+import (
+	"archive/zip"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mnemo-dev/mnemo/internal/chatexport"
+)
+
+const (
+	large = 200 << 20
+	// room is what an export of any size may take of memory. The garbage
+	// collector is told of it, as it is in production by GOMEMLIMIT.
+	room = 48 << 20
+)
+
+// Not parallel: it measures the heap of the process.
+func TestMemoryDoesNotGrowWithTheFile(t *testing.T) {
+	g := generate(large, 64<<10)
+	path := filepath.Join(t.TempDir(), "export.zip")
+	pack(t, path, g)
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	type export interface {
+		io.ReaderAt
+		size() int64
+	}
+	cases := map[string]struct {
+		reason string
+		make   func() export
+		room   uint64 // bytes of heap, over those of the export itself
+		failed int
+	}{
+		"json":     {"conversations of ordinary size", func() export { return g }, room, 0},
+		"zip":      {"inflated on the way, from a zip in a zip", func() export { return file{f, info.Size()} }, room, 0},
+		"giant":    {"a conversation over the limit is passed over, not held", func() export { return giant(large) }, room, 1},
+		"large":    {"the largest there can be is held about twice", func() export { return giant(31 << 20) }, 3 * 32 << 20, 0},
+		"messages": {"of many messages it takes no more", func() export { return generate(31<<20, 30<<20) }, 3 * 32 << 20, 0},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			data := tc.make()
+			runtime.GC()
+			before := inUse()
+			defer debug.SetMemoryLimit(debug.SetMemoryLimit(int64(before + tc.room)))
+			peak := watch(t)
+			e, err := chatexport.Open(data, data.size(), chatexport.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			n, failed := 0, 0
+			for _, err := range e.Conversations(nil) {
+				if n++; err != nil {
+					failed++
+				}
+			}
+			if n != e.Total || failed != tc.failed {
+				t.Errorf("%s: %d conversations of %d, %d failed; want %d", tc.reason, n, e.Total, failed, tc.failed)
+			}
+			got := peak() - before
+			t.Logf("%d conversations, peak %d MiB", n, got>>20)
+			if got > tc.room {
+				t.Errorf("%s: the heap reached %d MiB, want at most %d", tc.reason, got>>20, tc.room>>20)
+			}
+		})
+	}
+}
+
+// file is an export on disk.
+type file struct {
+	io.ReaderAt
+	bytes int64
+}
+
+func (f file) size() int64 { return f.bytes }
+
+// giant is an export of one conversation with one text of that many bytes.
+type giant int64
+
+const (
+	giantHead = `[{"conversation_id":"c","mapping":{"m":{"message":{"author":{"role":"user"},"content":{"content_type":"text","parts":["`
+	giantTail = `"]}}}},"current_node":"m"}]`
+)
+
+func (g giant) size() int64 { return int64(len(giantHead)) + int64(g) + int64(len(giantTail)) }
+
+func (g giant) ReadAt(p []byte, off int64) (int, error) {
+	for i := range p {
+		switch at := off + int64(i); {
+		case at < int64(len(giantHead)):
+			p[i] = giantHead[at]
+		case at < int64(len(giantHead))+int64(g):
+			p[i] = 'a'
+		case at < g.size():
+			p[i] = giantTail[at-int64(len(giantHead))-int64(g)]
+		default:
+			return i, io.EOF
+		}
+	}
+	return len(p), nil
+}
+
+// inUse returns the bytes of the heap that are in use.
+func inUse() uint64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapInuse
+}
+
+// watch samples the heap until the function it returns is called, which
+// returns the most that was in use.
+func watch(t *testing.T) (peak func() uint64) {
+	t.Helper()
+	stop, done := make(chan struct{}), make(chan uint64)
+	go func() {
+		var most uint64
+		tick := time.NewTicker(time.Millisecond)
+		defer tick.Stop()
+		for {
+			most = max(most, inUse())
+			select {
+			case <-stop:
+				done <- most
+				return
+			case <-tick.C:
+			}
+		}
+	}()
+	return func() uint64 { close(stop); return <-done }
+}
+
+// pack writes an export as a compressed zip in a compressed zip, without ever
+// holding it.
+func pack(t *testing.T, path string, g generated) {
+	t.Helper()
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	outer := zip.NewWriter(f)
+	w, err := outer.Create("inner.zip")
+	if err != nil {
+		t.Fatal(err)
+	}
+	inner := zip.NewWriter(w)
+	if w, err = inner.Create("conversations.json"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(w, io.NewSectionReader(g, 0, g.size())); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []io.Closer{inner, outer, f} {
+		if err := c.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkExport(b *testing.B) {
+	data := generate(large, 64<<10)
+	b.Run("open", func(b *testing.B) {
+		b.SetBytes(data.size())
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := chatexport.Open(data, data.size(), chatexport.Options{}); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("conversations", func(b *testing.B) {
+		e, err := chatexport.Open(data, data.size(), chatexport.Options{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.SetBytes(data.size())
+		b.ReportAllocs()
+		for b.Loop() {
+			for _, err := range e.Conversations(nil) {
+				if err != nil {
+					b.Fatal(err)
+				}
+			}
+		}
+	})
+}
+
+// The generated export is what the tests take it for.
+func TestGenerated(t *testing.T) {
+	t.Parallel()
+	g := generate(1<<20, 10<<10)
+	e, err := chatexport.Open(g, g.size(), chatexport.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, o := range all(t, e) {
+		if want := fmt.Sprintf("c-%08d", i); o.err != nil || o.ExternalID != want || len(o.Messages) < 5 ||
+			!strings.Contains(o.Messages[0].Text, "ünïcode") {
+			t.Fatalf("conversation %d is %+v", i, o)
+		}
+	}
+	if e.Total != g.n {
+		t.Errorf("Total = %d, want %d", e.Total, g.n)
+	}
+}

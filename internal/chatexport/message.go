@@ -1,0 +1,168 @@
+package chatexport
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/mnemo-dev/mnemo/internal/chat"
+)
+
+const (
+	maxID    = 500  // characters, as internal/chat takes them
+	maxTitle = 2000 // characters, as internal/chat takes them
+	// maxTypes and maxType bound the list of unknown types: a file can make up
+	// as many as it likes.
+	maxTypes = 32
+	maxType  = 64
+)
+
+// message is a message as a platform has it.
+type message struct {
+	id     string
+	sender chat.Sender
+	text   string
+	at     time.Time
+	hidden bool // the platform does not show it
+}
+
+// Notes count what was not taken as it stands.
+type Notes struct {
+	Hidden   int // messages that the platform does not show; left out
+	Branches int // messages of abandoned branches; left out
+	Empty    int // messages without any text; left out
+	Undated  int // messages without a time; they have their neighbour's
+	Removed  int // U+0000 taken out of texts
+	Replaced int // bytes and escapes that were no characters; now U+FFFD
+	// Unknown counts the types of content and the roles that this package does
+	// not know. Whatever text they hold is kept.
+	Unknown map[string]int
+}
+
+// Add adds what another conversation noted.
+func (n *Notes) Add(other Notes) {
+	n.Hidden += other.Hidden
+	n.Branches += other.Branches
+	n.Empty += other.Empty
+	n.Undated += other.Undated
+	n.Removed += other.Removed
+	n.Replaced += other.Replaced
+	for kind, count := range other.Unknown {
+		n.unknown(kind, count)
+	}
+}
+
+func (n *Notes) unknown(kind string, count int) {
+	kind = cut(kind, maxType)
+	if _, known := n.Unknown[kind]; !known && len(n.Unknown) >= maxTypes {
+		kind = "other"
+	}
+	if n.Unknown == nil {
+		n.Unknown = make(map[string]int)
+	}
+	n.Unknown[kind] += count
+}
+
+// settle turns the messages of a conversation, in order, into what is stored:
+// the shown ones, each with an id of its own and a time.
+func settle(all []message, notes *Notes, created time.Time) []chat.Message {
+	out := make([]chat.Message, 0, len(all))
+	seen := make(map[string]int, len(all))
+	for _, m := range all {
+		switch {
+		case m.hidden:
+			notes.Hidden++
+			continue
+		case strings.TrimSpace(m.text) == "":
+			notes.Empty++
+			continue
+		}
+		id := own(m.id, len(out), seen)
+		out = append(out, chat.Message{ExternalID: id, Sender: m.sender, Text: m.text, CreatedAt: m.at})
+	}
+	date(out, notes, created)
+	return out
+}
+
+// own returns an id that no other message of the conversation has: the same
+// one for the same file, and for a later export of the same conversation.
+func own(id string, index int, seen map[string]int) string {
+	if id = bounded(id); id == "" {
+		id = fmt.Sprintf("message-%d", index)
+	}
+	base := id
+	for seen[id] > 0 {
+		seen[base]++
+		id = fmt.Sprintf("%s#%d", base, seen[base])
+	}
+	seen[id]++
+	return id
+}
+
+// date gives the messages without a time that of the one before, the first
+// ones that of the one behind, and all of them the conversation's if none has
+// one.
+func date(messages []chat.Message, notes *Notes, created time.Time) {
+	last := created
+	for _, m := range messages {
+		if !m.CreatedAt.IsZero() {
+			last = m.CreatedAt
+			break
+		}
+	}
+	for i := range messages {
+		if messages[i].CreatedAt.IsZero() {
+			notes.Undated++
+			messages[i].CreatedAt = last
+		}
+		last = messages[i].CreatedAt
+	}
+}
+
+// earliest returns the earliest time of the messages, zero if none has one.
+func earliest(messages []chat.Message) time.Time {
+	var first time.Time
+	for _, m := range messages {
+		if first.IsZero() || !m.CreatedAt.IsZero() && m.CreatedAt.Before(first) {
+			first = m.CreatedAt
+		}
+	}
+	return first
+}
+
+// bounded returns the id, or its hash when it is longer than ids may be.
+func bounded(id string) string {
+	if strings.TrimSpace(id) == "" {
+		return ""
+	}
+	// Room for "#n".
+	if utf8.RuneCountInString(id) > maxID-20 {
+		return digest(id)
+	}
+	return id
+}
+
+func digest(parts ...string) string {
+	h := sha256.New()
+	for _, p := range parts {
+		fmt.Fprintf(h, "%d:%s", len(p), p)
+	}
+	return "sha256:" + hex.EncodeToString(h.Sum(nil))
+}
+
+// cut returns the first n characters of the text.
+func cut(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	for i := range text {
+		if n == 0 {
+			return text[:i]
+		}
+		n--
+	}
+	return text
+}

@@ -1,0 +1,143 @@
+package chatexport
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/mnemo-dev/mnemo/internal/chat"
+)
+
+// object reads an object: member is called behind each name and consumes the
+// value. The name is valid until then. Any other value is passed over, like an
+// object without members: one odd field is no reason to lose a conversation.
+func (s *scanner) object(member func(name []byte) error) error {
+	return s.members('{', '}', func() error {
+		c, err := s.peek()
+		if err != nil {
+			return err
+		}
+		if c != '"' {
+			return errSyntax
+		}
+		name, err := s.bytes()
+		if err != nil {
+			return err
+		}
+		if err := s.expect(':'); err != nil {
+			return err
+		}
+		return member(name)
+	})
+}
+
+// array reads an array: element is called before each element and consumes
+// it. Any other value is passed over.
+func (s *scanner) array(element func() error) error {
+	return s.members('[', ']', element)
+}
+
+func (s *scanner) members(opening, closing byte, each func() error) error {
+	c, err := s.peek()
+	if err != nil {
+		return err
+	}
+	if c != opening {
+		return s.skip()
+	}
+	if err := s.open(); err != nil {
+		return err
+	}
+	for first := true; ; first = false {
+		c, err := s.peek()
+		switch {
+		case err != nil:
+			return err
+		case c == closing:
+			s.close()
+			return nil
+		case !first && c != ',':
+			return errSyntax
+		case !first:
+			s.pos++
+		}
+		if err := each(); err != nil {
+			return err
+		}
+	}
+}
+
+// is reports whether the next value starts with the byte.
+func (s *scanner) is(opening byte) (bool, error) {
+	c, err := s.peek()
+	return c == opening, err
+}
+
+// flag consumes a value and reports whether it is true.
+func (s *scanner) flag() (bool, error) {
+	if yes, err := s.is('t'); err != nil || !yes {
+		if err != nil {
+			return false, err
+		}
+		return false, s.skip()
+	}
+	_, err := s.literal()
+	return true, err
+}
+
+// zero consumes a value and reports whether it is the number 0.
+func (s *scanner) zero() (bool, error) {
+	c, err := s.peek()
+	if err != nil {
+		return false, err
+	}
+	if c != '-' && (c < '0' || c > '9') {
+		return false, s.skip()
+	}
+	lit, err := s.literal()
+	if err != nil {
+		return false, err
+	}
+	f, err := strconv.ParseFloat(string(lit), 64)
+	return err == nil && f == 0, nil
+}
+
+// time consumes a time: seconds since 1970, perhaps with a fraction, or ISO
+// 8601. Whatever else it is, null above all, gives the zero time.
+func (s *scanner) time() (time.Time, error) {
+	c, err := s.peek()
+	if err != nil {
+		return time.Time{}, err
+	}
+	switch {
+	case c == '"':
+		text, err := s.text()
+		if err != nil {
+			return time.Time{}, err
+		}
+		if t, _, err := chat.ParseTime(text); err == nil {
+			return t.UTC(), nil
+		}
+		return seconds(text), nil
+	case c == '-' || c >= '0' && c <= '9':
+		lit, err := s.literal()
+		return seconds(string(lit)), err
+	}
+	return time.Time{}, s.skip()
+}
+
+// seconds reads seconds since 1970, to the microsecond, or milliseconds where
+// seconds would be past the year 5000.
+func seconds(text string) time.Time {
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(f > 0) {
+		return time.Time{}
+	}
+	if f > 1e11 {
+		f /= 1000
+	}
+	if f > 1e11 {
+		return time.Time{}
+	}
+	whole := int64(f)
+	return time.Unix(whole, int64((f-float64(whole))*1e6+0.5)*1000).UTC()
+}

@@ -1,3 +1,0 @@
-// Package stage lets the domain say what a request spends its time on, without
-// knowing who listens: metrics, traces, or nobody.
-package stage

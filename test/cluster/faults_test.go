@@ -1,0 +1,147 @@
+package cluster_test
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/mnemo-dev/mnemo/hack/devenv"
+)
+
+// database connects to the release's, as who may do everything.
+func database(t *testing.T) *pgx.Conn {
+	t.Helper()
+	s, err := devenv.LoadSettings(devenv.PostgresDir(cluster.dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := pgx.Connect(t.Context(), fmt.Sprintf("postgres://postgres:%s@127.0.0.1:%d/mnemo?sslmode=verify-full&sslrootcert=%s",
+		s.Passwords["postgres"], s.Ports["postgres"], filepath.Join(cluster.dir, "authority", "ca.crt")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	return conn
+}
+
+// execute runs a statement and returns how many rows it was about.
+func execute(t *testing.T, conn *pgx.Conn, sql string, args ...any) int64 {
+	t.Helper()
+	tag, err := conn.Exec(t.Context(), sql, args...)
+	if err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+	return tag.RowsAffected()
+}
+
+// hang stops a store and all its processes, as a machine that hangs does. It
+// goes on with resume, at the latest with the end of the test.
+func hang(t *testing.T, store string) (resume func()) {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(cluster.dir, "pids", store+".json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var record struct{ PID int }
+	if err := json.Unmarshal(data, &record); err != nil || record.PID == 0 {
+		t.Fatalf("read the process id of %s: %s: %v", store, data, err)
+	}
+	// First the one that could make others.
+	stopped := []int{record.PID}
+	if err := syscall.Kill(record.PID, syscall.SIGSTOP); err != nil {
+		t.Fatalf("stop %s: %v", store, err)
+	}
+	var once sync.Once
+	resume = func() {
+		once.Do(func() {
+			for _, pid := range stopped {
+				_ = syscall.Kill(pid, syscall.SIGCONT)
+			}
+		})
+	}
+	t.Cleanup(resume)
+	for _, pid := range childrenOf(t, record.PID) {
+		stopped = append(stopped, pid)
+		_ = syscall.Kill(pid, syscall.SIGSTOP) // it may have ended meanwhile
+	}
+	return resume
+}
+
+func childrenOf(t *testing.T, parent int) (children []int) {
+	t.Helper()
+	stats, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range stats {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			continue // it has ended
+		}
+		_, after, _ := strings.Cut(string(data), ") ") // its name may hold anything
+		fields := strings.Fields(after)
+		if len(fields) < 2 || fields[1] != strconv.Itoa(parent) {
+			continue
+		}
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		children = append(children, pid)
+	}
+	return children
+}
+
+// expireSoon renews PostgreSQL's certificate with one that is good for so long,
+// and makes everyone connect anew.
+func expireSoon(t *testing.T, db *pgx.Conn, life time.Duration) {
+	t.Helper()
+	block := func(file string) []byte {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, _ := pem.Decode(data)
+		if b == nil {
+			t.Fatalf("%s is not PEM", file)
+		}
+		return b.Bytes
+	}
+	key, err := x509.ParseECPrivateKey(block(filepath.Join(cluster.dir, "authority", "ca.key")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ca, err := x509.ParseCertificate(block(filepath.Join(cluster.dir, "authority", "ca.crt")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(devenv.PostgresDir(cluster.dir), "server.crt")
+	server, err := x509.ParseCertificate(block(file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	server.SerialNumber, server.NotAfter = big.NewInt(time.Now().UnixNano()), time.Now().Add(life)
+	der, err := x509.CreateCertificate(rand.Reader, server, ca, server.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	execute(t, db, "select pg_reload_conf()")
+	execute(t, db, "select pg_terminate_backend(pid) from pg_stat_activity where usename = 'mnemo_app'")
+}

@@ -1,0 +1,85 @@
+package e2e_test
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/mnemo-dev/mnemo/hack/devenv"
+)
+
+var fuzzAPI = flag.Duration("fuzz-api", 0, "how long to look for answers that break the contract, with another seed each time; as `make test` does without")
+
+// schemathesisConfig holds no check back: what nobody documented must not be
+// asked to be refused, since unknown parameters are ignored (they may be of a
+// later version).
+const schemathesisConfig = "generation.allow-extra-parameters = false\n"
+
+// TestContract lets schemathesis loose on the API server: requests made from
+// /openapi.json, good and bad, in sequences too, with every check it has.
+func TestContract(t *testing.T) {
+	packages := installSchemathesis(t)
+	applyTenant(t, "contract", "  quota: {memories: 10000000, conversations: 10000000, storage: 100Gi, requestsPerMinute: 1000000}\n")
+	report := filepath.Join(t.TempDir(), "report.json")
+	args := []string{filepath.Join(packages, "bin", "st"), "run", platform.env["MNEMO_URL"] + "/openapi.json",
+		"--header", "Authorization: Bearer " + secret(t, "contract", "alice", "token"),
+		"--checks", "all", "--continue-on-failure", "--no-color", "--report", "json", "--report-json-path", report}
+	limit := 8 * time.Minute
+	if *fuzzAPI > 0 {
+		args = append(args, "--max-time", strconv.Itoa(int(fuzzAPI.Seconds())), "--max-examples", "1000")
+		limit += *fuzzAPI
+	} else {
+		args = append(args, "--seed", "1", "--max-examples", "10")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "python3", args...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.Env = append(os.Environ(), "PYTHONPATH="+packages)
+	cmd.Dir = t.TempDir() // it keeps what it found there
+	if err := os.WriteFile(filepath.Join(cmd.Dir, "schemathesis.toml"), []byte(schemathesisConfig), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("schemathesis: %v\n%.30000s", err, out)
+	}
+	var got struct {
+		Operations struct{ Total, Tested int }
+		TestCases  struct {
+			Generated      int
+			UniqueFailures int `json:"unique_failures"`
+		} `json:"test_cases"`
+	}
+	raw, err := os.ReadFile(report)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(raw, &got); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d requests to %d operations", got.TestCases.Generated, got.Operations.Tested)
+	if got.Operations.Tested < got.Operations.Total || got.Operations.Total == 0 || got.TestCases.Generated < 1000 || got.TestCases.UniqueFailures > 0 {
+		t.Errorf("it was not all tested, or not well: %+v\n%.30000s", got, out)
+	}
+}
+
+func installSchemathesis(t *testing.T) string {
+	t.Helper()
+	cache, err := devenv.OpenCache(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, err := devenv.Schemathesis(t.Context(), cache)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}

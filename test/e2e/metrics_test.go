@@ -1,0 +1,172 @@
+package e2e_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/mnemo-dev/mnemo/api/client"
+	"github.com/mnemo-dev/mnemo/hack/devenv"
+	"github.com/mnemo-dev/mnemo/internal/testkit"
+	"github.com/mnemo-dev/mnemo/test/prometheustest"
+)
+
+// startPrometheus runs one that scrapes targets, host:port by their job, and
+// evaluates the chart's rules.
+func startPrometheus(t *testing.T, targets map[string]string) *prometheustest.Server {
+	t.Helper()
+	cache, err := devenv.OpenCache(devenv.NewProgress(os.Stderr))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules, err := filepath.Abs("../../charts/mnemo/files/rules.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := fmt.Sprintf("global: {scrape_interval: 1s, evaluation_interval: 1s}\nrule_files: [%s]\nscrape_configs:\n", rules)
+	for job, address := range targets {
+		config += fmt.Sprintf("  - {job_name: %s, static_configs: [{targets: [%q]}]}\n", job, address)
+	}
+	p, err := prometheustest.Start(t.Context(), cache, t.TempDir(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Stop(); err != nil {
+			t.Errorf("stop Prometheus: %v", err)
+		}
+	})
+	return p
+}
+
+func hostOf(t *testing.T, name string) string {
+	t.Helper()
+	u, err := url.Parse(platform.env[name])
+	if err != nil || u.Host == "" {
+		t.Fatalf("%s is %q, want a URL: %v", name, platform.env[name], err)
+	}
+	return u.Host
+}
+
+// dashboards are the chart's.
+func dashboards(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob("../../charts/mnemo/files/dashboards/*.json")
+	if err != nil || len(files) != 2 {
+		t.Fatalf("dashboards %v, %v: want two", files, err)
+	}
+	var all []string
+	for _, f := range files {
+		raw, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, string(raw))
+	}
+	return all
+}
+
+// use does a little of everything once.
+func (u user) use(t *testing.T) {
+	t.Helper()
+	u.remember(t, "2026-05-03 The observatory opens at nine in the evening.")
+	u.recall(t, "when can I see the stars")
+	if _, err := u.ListMemories(t.Context(), &client.ListMemoriesParams{}); err != nil {
+		t.Fatal(err)
+	}
+	u.ingest(t, "stars", "Stars", time.Date(2026, 5, 1, 9, 0, 0, 0, time.UTC), "Which planet has rings?", "Saturn has the brightest.")
+	u.passages(t, "planets with rings")
+	if _, err := u.Recall(t.Context(), client.RecallRequest{Query: new("which planet has rings")}); err != nil {
+		t.Fatal(err)
+	}
+	_, err := u.GetMemory(t.Context(), "no-such-memory")
+	wantStatus(t, "a memory that is not there", err, http.StatusNotFound)
+}
+
+// metricName finds what a rule asks of Mnemo.
+var metricName = regexp.MustCompile(`\bmnemo_[a-z_]+`)
+
+// TestDashboardsAndAlerts: on a real run, scraped by a real Prometheus, no panel
+// of a dashboard is without data and every rule can be evaluated; a Milvus that
+// is stopped is seen.
+func TestDashboardsAndAlerts(t *testing.T) {
+	p := startPrometheus(t, map[string]string{
+		"api": hostOf(t, "MNEMO_METRICS_URL"), "operator": hostOf(t, "MNEMO_OPERATOR_METRICS_URL"),
+	})
+	alice := filled(t)
+	panels, seen := prometheustest.Panels(t, "default/filled", dashboards(t)...), prometheustest.Seen{}
+	eventually(t, 3*time.Minute, func() string {
+		alice.use(t)
+		// The operator has something to do, too.
+		kubectl(t, "", "annotate", "tenant/filled", "--overwrite", "touched="+strconv.FormatInt(time.Now().UnixNano(), 10))
+		kubectl(t, "", "patch", "tenant/filled", "--type=merge", "-p", fmt.Sprintf(`{"spec":{"displayName":"%d"}}`, time.Now().UnixNano()))
+		return seen.Look(t, p, panels)
+	})
+	t.Logf("\n%s", seen.Table(panels))
+
+	names := p.Names(t)
+	alerts := p.Alerts(t)
+	for _, a := range alerts {
+		for _, name := range metricName.FindAllString(a.Query, -1) {
+			// Without TLS there is no certificate; the test on a real node has it.
+			if !slices.Contains(names, name) && name != "mnemo_certificate_expiry_timestamp_seconds" {
+				t.Errorf("%s asks for %s, which nobody tells", a.Name, name)
+			}
+		}
+		if a.Health != "ok" || a.State == "firing" {
+			t.Errorf("%s: health %s (%s), %s; want it evaluated and not firing", a.Name, a.Health, a.LastError, a.State)
+		}
+	}
+	if len(alerts) == 0 {
+		t.Error("there are no alerts")
+	}
+
+	signalMilvus(t, syscall.SIGSTOP)
+	resumed := false
+	defer func() {
+		if !resumed {
+			signalMilvus(t, syscall.SIGCONT)
+		}
+	}()
+	eventually(t, 2*time.Minute, fires(t, p, "MnemoMilvusAway", true))
+	signalMilvus(t, syscall.SIGCONT)
+	resumed = true
+	eventually(t, 2*time.Minute, fires(t, p, "MnemoMilvusAway", false))
+}
+
+// fires says when an alert's expression does not give what is wanted.
+func fires(t *testing.T, p *prometheustest.Server, alert string, want bool) func() string {
+	return func() string {
+		t.Helper()
+		if _, fires := p.Ask(t, alert); fires != want {
+			return fmt.Sprintf("%s fires: %t, want %t", alert, fires, want)
+		}
+		return ""
+	}
+}
+
+// TestEmbedderAway: an API server whose embedder is at an endpoint that nobody
+// answers at stores what it is given, and the alert says so.
+//
+// It does not run beside the others, whose jobs it would take and put off.
+func TestEmbedderAway(t *testing.T) {
+	metrics, nobody := testkit.FreeAddress(t), testkit.FreeAddress(t)
+	applyTenant(t, "unembedded", "")
+	url := startReplica(t, "MNEMO_METRICS_LISTEN="+metrics, "MNEMO_EMBEDDER=openai", "MNEMO_EMBEDDINGS_URL=http://"+nobody+"/v1",
+		"MNEMO_EMBEDDINGS_MODEL=all-MiniLM-L6-v2", fmt.Sprintf("MNEMO_EMBEDDINGS_DIMENSIONS=%d", dimensions))
+	p := startPrometheus(t, map[string]string{"api": metrics})
+	alice := connectTo(t, url, secret(t, "unembedded", "alice", "token"))
+	alice.remember(t, "2026-05-07 The kiln is at 1,240 degrees.")
+	eventually(t, time.Minute, fires(t, p, "MnemoEmbedderAway", true))
+	if found, degraded := alice.recall(t, "kiln degrees"); len(found) != 1 || !degraded {
+		t.Errorf("by words %d are found, degraded: %t; want the one, and that it is said", len(found), degraded)
+	}
+}

@@ -1,0 +1,218 @@
+package placement_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/mnemo-dev/mnemo/api/v1alpha1"
+	"github.com/mnemo-dev/mnemo/controllers"
+	"github.com/mnemo-dev/mnemo/test/installation"
+)
+
+// scoredExactly is how many units of a user are scored without the index
+// (internal/postgres): more are needed to need it.
+const scoredExactly = 2000
+
+func TestMain(m *testing.M) {
+	controllers.SetLogger(slog.New(slog.DiscardHandler))
+	installation.Main(m)
+}
+
+// host is an installation with an operator and a server.
+type host struct {
+	*installation.Installation
+	server *installation.Process
+}
+
+func newHost(t *testing.T, o installation.Options, operator ...string) *host {
+	t.Helper()
+	h := &host{Installation: installation.New(t, o)}
+	h.Operate(t, operator...)
+	h.server = h.Serve(t)
+	return h
+}
+
+// user is one of a tenant's, with as many messages as were sent.
+type user struct {
+	host          *host
+	tenant, token string
+	messages      int
+}
+
+// add makes a tenant whose only user has so many messages, all indexed long ago.
+func (h *host) add(t *testing.T, tenant string, isolation v1alpha1.Isolation, messages int) *user {
+	t.Helper()
+	tn := h.Tenant(tenant, "alice")
+	tn.Spec.Isolation = isolation
+	tn.Spec.Quota = v1alpha1.TenantQuota{RequestsPerMinute: new(int64(1_000_000))}
+	h.MustCreate(t, tn)
+	u := &user{host: h, tenant: tenant}
+	installation.Eventually(t, installation.Patience, func() string {
+		if u.token = h.Token(t, tenant, "alice"); u.token == "" {
+			return "there is no token"
+		}
+		return ""
+	})
+	const each = 250
+	var wait sync.WaitGroup
+	for worker := range 4 {
+		wait.Go(func() {
+			for from := worker * each; from < messages; from += 4 * each {
+				u.say(t, from, min(from+each, messages))
+			}
+		})
+	}
+	wait.Wait()
+	u.messages = messages
+	u.settle(t)
+	return u
+}
+
+// text is what is said of a number; the number is asked for by another word.
+func (u *user) text(n int) string {
+	return fmt.Sprintf("green%d stands in the yard of %s.", n, u.tenant)
+}
+
+// say stores a conversation about these numbers.
+func (u *user) say(t *testing.T, from, to int) {
+	t.Helper()
+	type message struct {
+		ID        string `json:"id"`
+		Role      string `json:"role"`
+		Content   string `json:"content"`
+		CreatedAt string `json:"createdAt"`
+	}
+	var messages []message
+	for n := from; n < to; n++ {
+		messages = append(messages, message{fmt.Sprint(n), "user", u.text(n), "2026-05-01T00:00:00Z"})
+	}
+	body, err := json.Marshal(map[string]any{"platform": "custom", "conversation": map[string]any{
+		"id": fmt.Sprint("from-", from), "title": "Yard", "createdAt": "2026-05-01T00:00:00Z", "messages": messages,
+	}})
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	if _, answer, err := u.post("/api/chat-history/ingest/custom-online", body); err != nil {
+		t.Errorf("store messages: %v: %s", err, answer)
+	}
+}
+
+func (u *user) post(path string, body []byte) (http.Header, []byte, error) {
+	req, err := http.NewRequest(http.MethodPost, u.host.server.URL+path, bytes.NewReader(body))
+	if err != nil {
+		return nil, nil, err
+	}
+	req.Header.Set("Authorization", "Bearer "+u.token)
+	req.Header.Set("Content-Type", "application/json")
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer res.Body.Close()
+	answer, err := io.ReadAll(res.Body)
+	if err == nil && res.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s", res.Status)
+	}
+	return res.Header, answer, err
+}
+
+// settle waits until everything is indexed, and makes it so long ago that
+// searches rely on it.
+func (u *user) settle(t *testing.T) {
+	t.Helper()
+	installation.Eventually(t, installation.Patience, func() string {
+		var n int
+		if err := u.host.Owner.QueryRow(t.Context(), "select count(*) from units where tenant_id = $1 and indexed_at is null", u.id(t)).Scan(&n); err != nil {
+			return err.Error()
+		}
+		if n > 0 {
+			return fmt.Sprintf("%d units are not indexed", n)
+		}
+		return ""
+	})
+	if _, err := u.host.Owner.Exec(t.Context(), "update units set indexed_at = now() - interval '1 hour' where tenant_id = $1", u.id(t)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (u *user) id(t *testing.T) (id string) {
+	t.Helper()
+	if err := u.host.Owner.QueryRow(t.Context(), "select id::text from tenants where name = $1", u.tenant).Scan(&id); err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+// find asks for a number by a word that nothing is written with. right says
+// that the best answer is what was said of it; a problem is what must never be.
+func (u *user) find(n int) (right, degraded bool, problem error) {
+	header, answer, err := u.post("/api/chat-history/search", fmt.Appendf(nil, `{"query":"blue%d"}`, n))
+	if err != nil {
+		return false, false, fmt.Errorf("search: %w: %s", err, answer)
+	}
+	var out struct{ Results []struct{ Text string } }
+	if err := json.Unmarshal(answer, &out); err != nil {
+		return false, false, err
+	}
+	for _, r := range out.Results {
+		if !strings.HasSuffix(r.Text, " of "+u.tenant+".") {
+			return false, false, fmt.Errorf("a search of %s found %q", u.tenant, r.Text)
+		}
+	}
+	degraded = header.Get("X-Degraded") != ""
+	right = len(out.Results) > 0 && out.Results[0].Text == u.text(n)
+	if !right && !degraded {
+		return false, false, fmt.Errorf("%q is not the best answer, and nothing says that the answer is not whole: %s", u.text(n), answer)
+	}
+	return right, degraded, nil
+}
+
+// mustFind checks that many numbers are found, by the index. An answer without
+// it, which a busy Milvus makes, is not counted.
+func (u *user) mustFind(t *testing.T) {
+	t.Helper()
+	for n := 0; n < u.messages; n += max(u.messages/40, 1) {
+		installation.Eventually(t, installation.Patience, func() string {
+			right, degraded, err := u.find(n)
+			if err != nil {
+				t.Fatalf("number %d of %s: %v", n, u.tenant, err)
+			}
+			if !right || degraded {
+				return fmt.Sprintf("number %d of %s: found %t, degraded %t", n, u.tenant, right, degraded)
+			}
+			return ""
+		})
+	}
+}
+
+// isolate asks for another kind of place.
+func (u *user) isolate(t *testing.T, as v1alpha1.Isolation) {
+	t.Helper()
+	u.host.MustPatch(t, u.tenant, fmt.Sprintf(`{"spec":{"isolation":%q}}`, as))
+}
+
+// moving is how far a tenant's move is: filled is up to which unit, of last.
+type moving struct {
+	Shared, Filling bool
+	Filled, Last    int64
+}
+
+func (u *user) moving(t *testing.T) (m moving) {
+	t.Helper()
+	err := u.host.Owner.QueryRow(t.Context(), `select p.shared, f.tenant_id is not null, coalesce(f.upto, 0),
+		(select coalesce(max(x.id), 0) from units x where x.tenant_id = p.tenant_id)
+		from placements p left join fills f on f.tenant_id = p.tenant_id where p.tenant_id = $1`, u.id(t)).
+		Scan(&m.Shared, &m.Filling, &m.Filled, &m.Last)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}

@@ -1,0 +1,117 @@
+package placement_test
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/mnemo-dev/mnemo/api/v1alpha1"
+	"github.com/mnemo-dev/mnemo/hack/devenv"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+	"github.com/mnemo-dev/mnemo/internal/testkit"
+	"github.com/mnemo-dev/mnemo/test/installation"
+)
+
+// TestVolumeLost takes Milvus' whole volume away. Until the operator and the
+// jobs have built the index again, by themselves, each answer is right or says
+// that it is not whole.
+func TestVolumeLost(t *testing.T) {
+	t.Parallel()
+	m, dir := startMilvus(t)
+	h := newHost(t, installation.Options{Milvus: testkit.MilvusAddr{Addr: m.Addr, User: m.User, Password: m.Password}}, "MNEMO_RESYNC=5s")
+	users := []*user{
+		h.add(t, "own", v1alpha1.Partition, scoredExactly+500),
+		h.add(t, "shared", v1alpha1.Shared, scoredExactly+100),
+	}
+	for _, u := range users {
+		u.mustFind(t)
+	}
+	if err := m.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	for _, u := range users {
+		if _, degraded, err := u.find(1); err != nil || !degraded {
+			t.Errorf("with Milvus away: degraded %t, %v", degraded, err)
+		}
+		u.say(t, u.messages, u.messages+20) // is kept, and indexed afterwards
+		u.messages += 20
+	}
+	if err := os.RemoveAll(filepath.Join(dir, "milvus", "data")); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	started, incomplete := time.Now(), 0
+	for _, u := range users {
+		for whole := 0; whole < 100; {
+			right, degraded, err := u.find((whole * 37) % u.messages)
+			switch {
+			case err != nil:
+				t.Fatal(err)
+			case right && !degraded:
+				whole++
+			default:
+				incomplete++
+				whole = 0
+			}
+			if time.Since(started) > installation.Patience {
+				t.Fatalf("searches of %s are not whole again: found %t, degraded %t", u.tenant, right, degraded)
+			}
+		}
+	}
+	t.Logf("searches are whole again %v after an empty Milvus answered, %d were not until then", time.Since(started).Round(time.Millisecond), incomplete)
+	if incomplete == 0 {
+		t.Error("nothing was lost: the test shows nothing")
+	}
+	for _, u := range users {
+		u.settle(t)
+		u.mustFind(t)
+		u.isIndexed(t)
+	}
+	t.Logf("all units are in Milvus %v after it answered", time.Since(started).Round(time.Millisecond))
+}
+
+func startMilvus(t *testing.T) (m *devenv.Milvus, dir string) {
+	t.Helper()
+	cache, err := devenv.OpenCache(devenv.NewProgress(io.Discard))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir = t.TempDir()
+	if m, err = devenv.StartMilvus(t.Context(), devenv.Options{Dir: dir, Cache: cache}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := m.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return m, dir
+}
+
+// isIndexed asks Milvus itself.
+func (u *user) isIndexed(t *testing.T) {
+	t.Helper()
+	id := tenant.ID(u.id(t))
+	place, err := u.host.DB.Place(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	live, err := u.host.DB.Live(t.Context(), id, 0, 10*scoredExactly)
+	if err != nil {
+		t.Fatal(err)
+	}
+	installation.Eventually(t, installation.Patience, func() string {
+		held, err := u.host.Index.List(t.Context(), id, place, 0, 10*scoredExactly)
+		if err != nil {
+			return err.Error()
+		}
+		if len(held) != len(live) || len(live) < u.messages {
+			return "Milvus does not hold what PostgreSQL has"
+		}
+		return ""
+	})
+}

@@ -1,0 +1,150 @@
+package scale_test
+
+import (
+	"fmt"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/mnemo-dev/mnemo/api/v1alpha1"
+	"github.com/mnemo-dev/mnemo/test/installation"
+)
+
+const (
+	// lease is how long a leader that is not heard of keeps the lease, and
+	// retry how often another one tries to get it: controller-runtime's defaults.
+	lease = 15 * time.Second
+	retry = 2 * time.Second
+)
+
+// TestFailover kills the leader of two operators while it is at work, as a
+// crash would. The other one takes over when the lease has run out, finishes
+// what was begun, and nothing was done twice.
+func TestFailover(t *testing.T) {
+	t.Parallel()
+	const atOnce = 40
+	i := installation.New(t, installation.Options{})
+	first := i.Operate(t, "MNEMO_LEADER_ELECT=true")
+	installation.Eventually(t, installation.Patience, func() string { return leads(first) })
+	second := i.Operate(t, "MNEMO_LEADER_ELECT=true")
+	apply(t, i, 0, atOnce)
+	many, stop := atOnce, make(chan struct{})
+	var more sync.WaitGroup
+	more.Go(func() { // until the kill, so that it has something to do however fast it is
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			if n := ready(t, i); many-n < atOnce/2 {
+				apply(t, i, many, many+atOnce/4)
+				many += atOnce / 4
+			}
+		}
+	})
+	installation.Eventually(t, installation.Patience, func() string {
+		if ready := first.Count("mnemo_tenants", `"ready"`); ready < atOnce/4 {
+			return fmt.Sprintf("%.0f Tenants are ready", ready)
+		}
+		return ""
+	})
+	if passes := second.Count("controller_runtime_reconcile_total", ""); passes != 0 {
+		t.Errorf("the second operator reconciled %.0f times beside the first", passes)
+	}
+	first.Kill()
+	killed := time.Now()
+	close(stop)
+	more.Wait()
+	renewed := leaseOf(t, i).Spec.RenewTime.Time
+	done := ready(t, i)
+	if done == many {
+		t.Fatal("all was done before the kill")
+	}
+	installation.Eventually(t, installation.Patience, func() string { return leads(second) })
+	took := time.Since(killed)
+	if held := leaseOf(t, i).Spec.AcquireTime.Sub(renewed); held < lease-time.Second {
+		t.Errorf("the lease was taken %v after the first renewed it: two may have led", held)
+	}
+	installation.Eventually(t, installation.Patience, func() string {
+		if n := ready(t, i); n < many {
+			return fmt.Sprintf("%d Tenants are ready", n)
+		}
+		return ""
+	})
+	t.Logf("of %d Tenants %d were ready when the leader was killed; the other one led after %v and all were ready after %v",
+		many, done, took.Round(10*time.Millisecond), time.Since(killed).Round(10*time.Millisecond))
+	if most := lease + 2*retry + 5*time.Second; took > most {
+		t.Errorf("it took over after %v, want at most %v", took, most)
+	}
+	// A kill between a token's hash and its Secret makes one more, for as many
+	// Tenants as were worked on.
+	var tokens, valid int
+	if err := i.Owner.QueryRow(t.Context(), "select count(*), count(*) filter (where expires_at is null) from tokens").Scan(&tokens, &valid); err != nil {
+		t.Fatal(err)
+	}
+	if valid != 2*many || tokens > 2*many+workers {
+		t.Errorf("%d tokens were made and %d are valid for %d users: more than was begun was done twice", tokens, valid, 2*many)
+	}
+}
+
+// TestLeaderThatHangs stops the leader without ending it. When it goes on after
+// another one took over, it ends instead of working beside it.
+func TestLeaderThatHangs(t *testing.T) {
+	t.Parallel()
+	i := installation.New(t, installation.Options{})
+	first := i.Operate(t, "MNEMO_LEADER_ELECT=true", "MNEMO_RESYNC=200ms")
+	installation.Eventually(t, installation.Patience, func() string { return leads(first) })
+	second := i.Operate(t, "MNEMO_LEADER_ELECT=true")
+	first.Signal(t, syscall.SIGSTOP)
+	installation.Eventually(t, installation.Patience, func() string { return leads(second) })
+	first.Signal(t, syscall.SIGCONT)
+	select {
+	case <-first.Ended: // to be started again by its Deployment
+	case <-time.After(installation.Patience):
+		t.Error("the first operator goes on beside the second")
+	}
+	i.MustCreate(t, i.Tenant("late", "alice"))
+	installation.Eventually(t, installation.Patience, func() string {
+		if ready(t, i) != 1 {
+			return "the second operator does not work"
+		}
+		return ""
+	})
+}
+
+func leaseOf(t *testing.T, i *installation.Installation) *coordinationv1.Lease {
+	t.Helper()
+	l := &coordinationv1.Lease{}
+	if err := i.Get(t.Context(), client.ObjectKey{Namespace: i.Namespace, Name: "mnemo-operator"}, l); err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// leads says why the operator does not lead, "" when it does.
+func leads(o *installation.Process) string {
+	if o.Count("leader_election_master_status", "") != 1 {
+		return "it does not lead"
+	}
+	return ""
+}
+
+// ready counts the Tenants that are.
+func ready(t *testing.T, i *installation.Installation) (n int) {
+	t.Helper()
+	var list v1alpha1.TenantList
+	if err := i.List(t.Context(), &list, client.InNamespace(i.Namespace)); err != nil {
+		t.Error(err)
+	}
+	for k := range list.Items {
+		if isReady(&list.Items[k]) {
+			n++
+		}
+	}
+	return n
+}
