@@ -2,15 +2,16 @@ package embed
 
 import (
 	"context"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
+	"math"
 	"net/url"
-	"strings"
 	"time"
 
-	"github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/option"
+	"github.com/mnemo-dev/mnemo/internal/openai"
 )
 
 const (
@@ -19,6 +20,9 @@ const (
 	maxInputs      = 128
 	defaultTimeout = 30 * time.Second
 	defaultRetries = 2
+	// maxResponse allows 128 vectors of 10,000 numbers.
+	maxResponse = 64 << 20
+	route       = "embeddings"
 )
 
 // OpenAIConfig says which endpoint to ask and for what.
@@ -60,9 +64,8 @@ func (c OpenAIConfig) Validate() error {
 // OpenAI embeds by asking an OpenAI-compatible endpoint: OpenAI, Azure, vLLM,
 // text-embeddings-inference, Ollama and others. It is safe for concurrent use.
 type OpenAI struct {
-	service  openai.EmbeddingService
-	config   OpenAIConfig
-	endpoint string // for messages, without credentials
+	client *openai.Client
+	config OpenAIConfig
 }
 
 // NewOpenAI makes an OpenAI; it does not connect. Nothing is read from the
@@ -77,31 +80,25 @@ func NewOpenAI(config OpenAIConfig) (*OpenAI, error) {
 	if config.Retries == 0 {
 		config.Retries = defaultRetries
 	}
-	base, _ := url.Parse(config.BaseURL) // valid, see Validate
-	opts := []option.RequestOption{
-		option.WithBaseURL(config.BaseURL),
-		option.WithRequestTimeout(config.Timeout),
-		option.WithMaxRetries(max(config.Retries, 0)),
+	client, err := openai.New(openai.Config{
+		BaseURL: config.BaseURL, APIKey: config.APIKey, Timeout: config.Timeout,
+		Retries: max(config.Retries, 0), MaxResponse: maxResponse,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("configure embedding endpoint: %w", err)
 	}
-	if config.APIKey != "" {
-		opts = append(opts, option.WithAPIKey(config.APIKey))
-	}
-	return &OpenAI{
-		service:  openai.NewEmbeddingService(opts...),
-		config:   config,
-		endpoint: base.Scheme + "://" + base.Host + strings.TrimSuffix(base.Path, "/") + "/embeddings",
-	}, nil
+	return &OpenAI{client: client, config: config}, nil
 }
 
 // Embed returns one vector of length 1 and Dimensions numbers per text, in order,
 // asking for up to 128 at a time. An error names the endpoint and never contains
-// the key; one that the endpoint answered with is a *[StatusError].
+// the key; a status other than 2xx is an *[openai.StatusError].
 func (o *OpenAI) Embed(ctx context.Context, texts []string) ([][]float32, error) {
 	vectors := make([][]float32, 0, len(texts))
 	for first := 0; first < len(texts); first += maxInputs {
 		batch, err := o.request(ctx, texts[first:min(first+maxInputs, len(texts))])
 		if err != nil {
-			return nil, fmt.Errorf("embed %d texts with model %s at %s: %w", len(texts), o.config.Model, o.endpoint, err)
+			return nil, fmt.Errorf("embed %d texts with model %s at %s: %w", len(texts), o.config.Model, o.client.Endpoint(route), err)
 		}
 		vectors = append(vectors, batch...)
 	}
@@ -114,19 +111,31 @@ func (o *OpenAI) Model() string { return o.config.Model }
 // Dimensions is the configured length.
 func (o *OpenAI) Dimensions() int { return o.config.Dimensions }
 
+// embeddingRequest is the body of POST /embeddings.
+type embeddingRequest struct {
+	Model      string   `json:"model"`
+	Input      []string `json:"input"`
+	Dimensions int      `json:"dimensions,omitempty"`
+}
+
+type embeddingResponse struct {
+	Data []embedding `json:"data"`
+}
+
+type embedding struct {
+	Index     int     `json:"index"`
+	Embedding numbers `json:"embedding"`
+}
+
 // request embeds one batch.
 func (o *OpenAI) request(ctx context.Context, texts []string) ([][]float32, error) {
-	params := openai.EmbeddingNewParams{
-		Model: o.config.Model,
-		Input: openai.EmbeddingNewParamsInputUnion{OfArrayOfStrings: inputs(texts)},
-	}
+	body := embeddingRequest{Model: o.config.Model, Input: inputs(texts)}
 	if o.config.RequestDimensions {
-		params.Dimensions = openai.Int(int64(o.config.Dimensions))
+		body.Dimensions = o.config.Dimensions
 	}
-	var raw *http.Response
-	answer, err := o.service.New(ctx, params, option.WithResponseInto(&raw))
-	if err != nil {
-		return nil, o.explain(ctx, raw, err)
+	var answer *embeddingResponse
+	if err := o.client.Post(ctx, route, body, &answer); err != nil {
+		return nil, err
 	}
 	if answer == nil { // a body of "null"
 		return nil, errors.New("the answer is empty")
@@ -147,13 +156,13 @@ func inputs(texts []string) []string {
 }
 
 // vectors checks an answer of want embeddings and puts it in the texts' order.
-func (o *OpenAI) vectors(data []openai.Embedding, want int) ([][]float32, error) {
+func (o *OpenAI) vectors(data []embedding, want int) ([][]float32, error) {
 	if len(data) != want {
 		return nil, fmt.Errorf("the answer has %d embeddings, want %d", len(data), want)
 	}
 	vectors := make([][]float32, want)
 	for _, d := range data {
-		if d.Index < 0 || int(d.Index) >= want || vectors[d.Index] != nil {
+		if d.Index < 0 || d.Index >= want || vectors[d.Index] != nil {
 			return nil, fmt.Errorf("the answer's indexes are not 0 to %d, each once: %d", want-1, d.Index)
 		}
 		if len(d.Embedding) != o.config.Dimensions {
@@ -169,4 +178,28 @@ func (o *OpenAI) vectors(data []openai.Embedding, want int) ([][]float32, error)
 		vectors[d.Index] = vector
 	}
 	return vectors, nil
+}
+
+// numbers is a vector as an array or, from some endpoints, as base64 of
+// little-endian 32-bit floats.
+type numbers []float64
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (n *numbers) UnmarshalJSON(data []byte) error {
+	if len(data) == 0 || data[0] != '"' {
+		return json.Unmarshal(data, (*[]float64)(n))
+	}
+	var text string
+	if err := json.Unmarshal(data, &text); err != nil {
+		return err
+	}
+	raw, err := base64.StdEncoding.DecodeString(text)
+	if err != nil || len(raw)%4 != 0 {
+		return errors.New("the embedding is neither numbers nor base64")
+	}
+	*n = make(numbers, len(raw)/4)
+	for i := range *n {
+		(*n)[i] = float64(math.Float32frombits(binary.LittleEndian.Uint32(raw[4*i:])))
+	}
+	return nil
 }

@@ -18,6 +18,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/mnemo-dev/mnemo/internal/openai"
 )
 
 const testKey = "sk-very-secret"
@@ -196,7 +198,7 @@ func TestOpenAIErrors(t *testing.T) {
 		"NotFound":    {"a wrong base URL often has no JSON", 404, `<html>`, "status 404 Not Found", 1},
 		"Overloaded":  {"429 for good", 429, `{"error":{"message":"rate limit"}}`, "status 429 Too Many Requests: rate limit", 2},
 		"BadGateway":  {"a proxy's page", 502, `<html>`, "status 502 Bad Gateway", 2},
-		"BrokenJSON":  {"cut off in the middle", 200, `{"object":"list","data":[{"emb`, "parsing response json", 1},
+		"BrokenJSON":  {"cut off in the middle", 200, `{"object":"list","data":[{"emb`, "decode response", 1},
 		"Null":        {"nothing at all", 200, `null`, "the answer is empty", 1},
 		"OtherJSON":   {"JSON of something else", 200, `{"hello":1}`, "0 embeddings, want 2", 1},
 		"TooFew":      {"a text is missing", 200, vectors(`{"index":0,"embedding":[1,2]}`), "1 embeddings, want 2", 1},
@@ -204,7 +206,7 @@ func TestOpenAIErrors(t *testing.T) {
 		"SameIndex":   {"one text twice", 200, vectors(`{"index":1,"embedding":[1,2]},{"index":1,"embedding":[1,2]}`), "indexes", 1},
 		"OutOfRange":  {"one text too many", 200, vectors(`{"index":0,"embedding":[1,2]},{"index":2,"embedding":[1,2]}`), "indexes", 1},
 		"Zero":        {"zero has no direction", 200, vectors(`{"index":0,"embedding":[0,0]},{"index":1,"embedding":[1,2]}`), "no direction", 1},
-		"NotBase64":   {"a string that is no vector", 200, vectors(`{"index":0,"embedding":"?"},{"index":1,"embedding":[1,2]}`), "0 dimensions", 1},
+		"NotBase64":   {"a string that is no vector", 200, vectors(`{"index":0,"embedding":"?"},{"index":1,"embedding":[1,2]}`), "neither numbers nor base64", 1},
 		"NullNumbers": {"a runtime's NaN", 200, vectors(`{"index":0,"embedding":[null,null]},{"index":1,"embedding":[1,2]}`), "no direction", 1},
 	}
 	for name, tc := range cases {
@@ -230,7 +232,7 @@ func TestOpenAIErrors(t *testing.T) {
 			if n := e.requests.Load(); n != tc.asks {
 				t.Errorf("%s: %d requests, want %d", tc.reason, n, tc.asks)
 			}
-			status, ok := errors.AsType[*StatusError](err)
+			status, ok := errors.AsType[*openai.StatusError](err)
 			if ok != (tc.status != 200) || ok && (status.Status != tc.status || status.Temporary() != (tc.asks > 1)) {
 				t.Errorf("%s: status error %+v", tc.reason, status)
 			}
@@ -279,7 +281,7 @@ func TestNewOpenAIInvalid(t *testing.T) {
 		}
 	}
 	o, err := NewOpenAI(OpenAIConfig{BaseURL: "https://user:pass@host.test/v1?key=x", Model: "m", Dimensions: 1, Retries: -1})
-	if err != nil || o.endpoint != "https://host.test/v1/embeddings" {
-		t.Errorf("endpoint %q, error %v: want no credentials in it", o.endpoint, err)
+	if err != nil || o.client.Endpoint(route) != "https://host.test/v1/embeddings" {
+		t.Errorf("endpoint %q, error %v: want no credentials in it", o.client.Endpoint(route), err)
 	}
 }

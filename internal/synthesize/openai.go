@@ -5,16 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"net/url"
 	"strings"
 	"time"
 
-	"github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/option"
-
 	"github.com/mnemo-dev/mnemo/internal/chat"
+	"github.com/mnemo-dev/mnemo/internal/openai"
 )
 
 const (
@@ -26,9 +22,7 @@ const (
 	maxAnswer = 1 << 20
 	// thinking is what a model may spend beside the answer, in tokens.
 	thinking = 1000
-	// maxMessage bounds how much of an endpoint's own message is passed on, in
-	// bytes: it may quote the excerpts.
-	maxMessage = 200
+	route    = "chat/completions"
 )
 
 // Config says which endpoint to ask and for what.
@@ -57,8 +51,8 @@ func (c Config) Validate() error {
 
 // OpenAI asks an OpenAI-compatible endpoint. It is safe for concurrent use.
 type OpenAI struct {
-	service openai.ChatCompletionService
-	config  Config
+	client *openai.Client
+	config Config
 }
 
 var _ chat.Synthesizer = (*OpenAI)(nil)
@@ -72,14 +66,11 @@ func NewOpenAI(c Config) (*OpenAI, error) {
 	if c.Timeout <= 0 {
 		c.Timeout = defaultTimeout
 	}
-	opts := []option.RequestOption{
-		option.WithBaseURL(c.BaseURL), option.WithMaxRetries(retries),
-		option.WithHTTPClient(&http.Client{Transport: limited{http.DefaultTransport}}),
+	client, err := openai.New(openai.Config{BaseURL: c.BaseURL, APIKey: c.APIKey, Retries: retries, MaxResponse: maxAnswer})
+	if err != nil {
+		return nil, fmt.Errorf("configure chat endpoint: %w", err)
 	}
-	if c.APIKey != "" {
-		opts = append(opts, option.WithAPIKey(c.APIKey))
-	}
-	return &OpenAI{service: openai.NewChatCompletionService(opts...), config: c}, nil
+	return &OpenAI{client: client, config: c}, nil
 }
 
 // Model is the configured name.
@@ -100,62 +91,48 @@ func (o *OpenAI) Synthesize(ctx context.Context, s chat.Synthesis) (string, erro
 	return "", fmt.Errorf("ask chat model %s: %w", o.config.Model, err)
 }
 
+// completionRequest is the body of POST /chat/completions.
+type completionRequest struct {
+	Model               string    `json:"model"`
+	Messages            []message `json:"messages"`
+	MaxCompletionTokens int       `json:"max_completion_tokens"`
+}
+
+type message struct {
+	Role    string `json:"role"`
+	Content string `json:"content"`
+}
+
+type completionResponse struct {
+	Choices []struct {
+		FinishReason string  `json:"finish_reason"`
+		Message      message `json:"message"`
+	} `json:"choices"`
+}
+
 func (o *OpenAI) ask(ctx context.Context, s chat.Synthesis) (string, error) {
 	user, err := json.Marshal(newQuestion(s))
 	if err != nil {
-		return "", fmt.Errorf("write question: %w", err)
+		return "", fmt.Errorf("encode question: %w", err)
 	}
-	answer, err := o.service.New(ctx, openai.ChatCompletionNewParams{
-		Model: o.config.Model,
-		Messages: []openai.ChatCompletionMessageParamUnion{
-			openai.SystemMessage(instructions(s.MaxTokens)), openai.UserMessage(string(user)),
-		},
-		MaxCompletionTokens: openai.Int(int64(2*s.MaxTokens + thinking)),
-	})
+	var answer completionResponse // stays empty for "null"
+	err = o.client.Post(ctx, route, completionRequest{
+		Model:               o.config.Model,
+		Messages:            []message{{"system", instructions(s.MaxTokens)}, {"user", string(user)}},
+		MaxCompletionTokens: 2*s.MaxTokens + thinking,
+	}, &answer)
 	if err != nil {
-		return "", o.explain(err)
+		return "", err
 	}
-	if answer == nil || len(answer.Choices) == 0 {
+	if len(answer.Choices) == 0 {
 		return "", errors.New("the answer is empty")
 	}
 	choice := answer.Choices[0]
 	if choice.FinishReason != "" && choice.FinishReason != "stop" {
-		return "", fmt.Errorf("the answer is not whole: it ended by %.40q", choice.FinishReason)
+		return "", fmt.Errorf("the answer is incomplete: finish reason %.40q", choice.FinishReason)
 	}
 	if strings.TrimSpace(choice.Message.Content) == "" {
 		return "", errors.New("the answer is empty")
 	}
 	return choice.Message.Content, nil
-}
-
-// explain turns the library's error into one that says what happened and keeps
-// the key and the excerpts to itself.
-func (o *OpenAI) explain(err error) error {
-	api, ok := errors.AsType[*openai.Error](err)
-	if !ok {
-		return err
-	}
-	message := api.Message
-	if o.config.APIKey != "" {
-		message = strings.ReplaceAll(message, o.config.APIKey, "(key)")
-	}
-	if len(message) > maxMessage {
-		message = strings.ToValidUTF8(message[:maxMessage], "") + "…"
-	}
-	return fmt.Errorf("status %d %s: %s", api.StatusCode, http.StatusText(api.StatusCode), message)
-}
-
-// limited is a transport whose answers end at maxAnswer.
-type limited struct{ http.RoundTripper }
-
-// RoundTrip implements http.RoundTripper.
-func (l limited) RoundTrip(r *http.Request) (*http.Response, error) {
-	resp, err := l.RoundTripper.RoundTrip(r)
-	if err == nil {
-		resp.Body = struct {
-			io.Reader
-			io.Closer
-		}{io.LimitReader(resp.Body, maxAnswer), resp.Body}
-	}
-	return resp, err
 }

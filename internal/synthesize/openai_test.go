@@ -122,7 +122,7 @@ func TestSynthesizeFails(t *testing.T) {
 		"Null":         {answering(200, `null`), "the answer is empty", 1},
 		"NoChoices":    {answering(200, `{"choices":[]}`), "the answer is empty", 1},
 		"Blank":        {answering(200, completion(" \n", "stop")), "the answer is empty", 1},
-		"Cut":          {answering(200, completion("By the", "length")), `it ended by "length"`, 1},
+		"Cut":          {answering(200, completion("By the", "length")), `finish reason "length"`, 1},
 		"Filtered":     {answering(200, completion("By the", "content_filter")), "content_filter", 1},
 		"Endless":      {answering(200, `{"x":"`+strings.Repeat("x", 2<<20)+`"}`), "ask chat model small", 1},
 		"Disconnected": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "EOF", 2},
