@@ -56,7 +56,7 @@ func kindOf(name string) string {
 func (d *Dashboard) serveAsset(c *fiber.Ctx) error {
 	a, ok := d.assets[c.Params("name")]
 	if !ok {
-		return fault.New(fault.NotFound, "there is no such file")
+		return fault.New(fault.NotFound, "not found")
 	}
 	if c.Query("v") == a.version {
 		c.Set(fiber.HeaderCacheControl, "public, max-age=31536000, immutable")

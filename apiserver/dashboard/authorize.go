@@ -39,7 +39,7 @@ var asked = []string{"client_id", "redirect_uri", "response_type", "state", "cod
 func (d *Dashboard) check(c *fiber.Ctx, v url.Values) (oauth.Ask, error) {
 	for _, name := range asked {
 		if len(v[name]) > 1 && name != "resource" {
-			return oauth.Ask{}, fault.New(fault.Invalid, "the program's request names %s twice; tell whoever made the program", name)
+			return oauth.Ask{}, fault.New(fault.Invalid, "the app sent %s twice; contact its developer", name)
 		}
 	}
 	ask, err := d.Programs.Check(c.UserContext(), oauth.Request{
@@ -47,7 +47,7 @@ func (d *Dashboard) check(c *fiber.Ctx, v url.Values) (oauth.Ask, error) {
 		Challenge: v.Get("code_challenge"), ChallengeMethod: v.Get("code_challenge_method"), Resources: v["resource"],
 	})
 	if e, ok := errors.AsType[*oauth.Error](err); ok {
-		return oauth.Ask{}, fault.New(fault.Invalid, "a program asked for access in a way that cannot be answered: %s", e.Description)
+		return oauth.Ask{}, fault.New(fault.Invalid, "the app sent an invalid access request: %s", e.Description)
 	}
 	return ask, err
 }
@@ -57,7 +57,7 @@ func (d *Dashboard) check(c *fiber.Ctx, v url.Values) (oauth.Ask, error) {
 func (d *Dashboard) authorizePage(c *fiber.Ctx) error {
 	v, err := url.ParseQuery(string(c.Request().URI().QueryString()))
 	if err != nil {
-		return fault.New(fault.Invalid, "the program's request cannot be read")
+		return fault.New(fault.Invalid, "the app sent an invalid access request")
 	}
 	ask, err := d.check(c, v)
 	if err != nil {
@@ -90,7 +90,7 @@ func (d *Dashboard) askUser(c *fiber.Ctx, status int, who *tenant.Session, ask o
 	}
 	// Browsers hold a form's redirects to the policy too.
 	c.Set(fiber.HeaderContentSecurityPolicy, policy("'self' "+sourceOf(to)))
-	return d.render(c, status, "authorize", page{Title: "Give access", Data: view})
+	return d.render(c, status, "authorize", page{Title: "Allow access", Data: view})
 }
 
 // sourceOf is an address as a content security policy names it, which has no
@@ -112,7 +112,7 @@ func (d *Dashboard) authorize(c *fiber.Ctx, who *tenant.Session) error {
 	if err != nil {
 		return err
 	}
-	if form.Get("answer") != "give" {
+	if form.Get("answer") != "allow" {
 		to, err := d.Programs.Refuse(ask)
 		if err != nil {
 			return err
@@ -121,9 +121,9 @@ func (d *Dashboard) authorize(c *fiber.Ctx, who *tenant.Session) error {
 	}
 	switch {
 	case form.Get(forUser) != who.SignInName().String():
-		return d.askUser(c, fiber.StatusConflict, who, ask, form, "Somebody else signed in meanwhile: look whom this is for, and answer again.")
+		return d.askUser(c, fiber.StatusConflict, who, ask, form, "You are now signed in as a different user. Check the account below and answer again.")
 	case form.Get("asked") == "": // two clicks, so that no page can have a person take them for one of its own
-		return d.askUser(c, fiber.StatusBadRequest, who, ask, form, "Tick the box if you have just asked it to connect; otherwise refuse.")
+		return d.askUser(c, fiber.StatusBadRequest, who, ask, form, "Tick the box if you just asked this app to connect. Otherwise, choose Deny.")
 	}
 	session, _ := sessionHash(c)
 	to, err := d.Programs.Approve(c.UserContext(), who.Scope, session, ask)

@@ -34,23 +34,23 @@ func letsAProgramIn(t *testing.T, s *site, b *browser) {
 	tab.fill("input[name=name]", alice.name.String())
 	tab.fill("input[name=password]", alice.password)
 	tab.click("button.primary")
-	tab.sees("Let “Notebook” in?")
-	tab.sees(strings.TrimPrefix(theirs.URL, "http://") + ", on the machine you are at")
-	tab.sees("It cannot delete anything.")
+	tab.sees("Allow Notebook to access your memories and chats?")
+	tab.sees(strings.TrimPrefix(theirs.URL, "http://") + ", on this computer")
+	tab.sees("It can’t delete anything.")
 	tab.looks("authorize")
-	tab.click("button[value=refuse]")
+	tab.click("button[value=deny]")
 	tab.sees("Back at the program")
 	if q := <-came; !strings.HasPrefix(q, "error=access_denied&") || !strings.Contains(q, "state=s%22%26%3C1%3E") {
 		t.Errorf("refused, and sent back with %s", q)
 	}
 	tab.open("/connect")
-	tab.sees("Connected programs")
-	tab.sees(s.urls[0] + "/mcp, and asks you here for access.")
+	tab.sees("Connected apps")
+	tab.sees(s.urls[0] + "/mcp; it then asks you for access here.")
 	tab.open(ask)
-	tab.click("button[value=give]") // the box is not ticked: the browser asks for it
+	tab.click("button[value=allow]") // the box is not ticked: the browser asks for it
 	tab.until("document.querySelector('input[name=asked]:invalid') === document.activeElement", "be asked to tick the box")
 	tab.click("input[name=asked]")
-	tab.click("button[value=give]")
+	tab.click("button[value=allow]")
 	tab.sees("Back at the program")
 	q, err := url.ParseQuery(<-came)
 	if err != nil || q.Get("state") != `s"&<1>` || q.Get("iss") != s.urls[0] {
@@ -61,10 +61,10 @@ func letsAProgramIn(t *testing.T, s *site, b *browser) {
 
 	tab.open("/connect")
 	tab.sees("Notebook")
-	tab.sees("Let in just now, last seen just now")
+	tab.sees("Connected just now, last active just now")
 	tab.looks("connected")
 	tab.click(".programs button.danger")
-	tab.sees("Disconnected: it is refused from now on.")
+	tab.sees("App disconnected.")
 	tab.seesNot("Notebook")
 	s.accepted(t, got.Access, http.StatusUnauthorized)
 }
@@ -86,8 +86,8 @@ func refusesForgedRequests(t *testing.T, s *site, _ *browser) {
 		"no PKCE":                  {p.request("code_challenge", ""), "code_challenge is required"},
 		"the implicit flow":        {p.request("response_type", "token"), "response_type must be code"},
 		"another resource":         {p.request("resource", "https://evil.test/mcp"), "resource must be " + s.urls[0] + "/mcp"},
-		"two addresses":            {p.request() + "&redirect_uri=https%3A%2F%2Fevil.test", "names redirect_uri twice"},
-		"what cannot be read":      {"/authorize?client_id=%zz", "cannot be read"},
+		"two addresses":            {p.request() + "&redirect_uri=https%3A%2F%2Fevil.test", "sent redirect_uri twice"},
+		"what cannot be read":      {"/authorize?client_id=%zz", "invalid access request"},
 		"nothing":                  {"/authorize", "client_id is required"},
 		"a program of no text":     {p.request("client_id", "\x00"), "not registered here"},
 		"a program of no letters":  {p.request("client_id", "\xff"), "not registered here"},
@@ -99,7 +99,7 @@ func refusesForgedRequests(t *testing.T, s *site, _ *browser) {
 				t.Errorf("%s, %s: %d %s", name, who, status, body)
 			}
 		}
-		form := strings.TrimPrefix(tc.request, "/authorize?") + "&answer=give"
+		form := strings.TrimPrefix(tc.request, "/authorize?") + "&answer=allow"
 		if q, err := url.ParseQuery(form); err == nil {
 			if status, _ := v.post(t, "/authorize", q); status != http.StatusBadRequest {
 				t.Errorf("%s, answered: %d", name, status)
@@ -159,13 +159,13 @@ func (s *site) asksTwice(t *testing.T, v visitor, other user, p *prog) url.Value
 	t.Helper()
 	_, body := v.get(t, p.request())
 	yes := hiddenFields(body)
-	yes.Set("answer", "give")
+	yes.Set("answer", "allow")
 	if status, body := v.post(t, "/authorize", yes); status != http.StatusBadRequest || !strings.Contains(body, "Tick the box") || !strings.Contains(body, p.id) {
 		t.Errorf("let in without the box: %d %s", status, body)
 	}
 	yes.Set("asked", "yes")
 	status, body := s.signedIn(t, 0, other).post(t, "/authorize", yes)
-	if status != http.StatusConflict || !strings.Contains(body, "Somebody else signed in") || !strings.Contains(body, "<strong>bob</strong>") ||
+	if status != http.StatusConflict || !strings.Contains(body, "signed in as a different user") || !strings.Contains(body, "<strong>bob</strong>") ||
 		hiddenFields(body).Get("for") != other.name.String() || !strings.Contains(body, `name="asked" value="yes" required>`) {
 		t.Errorf("let in by somebody else than the page named: %d %s", status, body)
 	}
@@ -190,20 +190,20 @@ func namesTheApp(t *testing.T, s *site, b *browser) {
 	tab := b.newPerson(t, s.urls[0])
 	tab.signIn(alice)
 	tab.open(p.request("redirect_uri", theirs))
-	tab.sees("an app that opens " + theirs)
+	tab.sees("an app that handles " + theirs)
 	tab.looks("authorize-app")
 	_, body := v.get(t, p.request("redirect_uri", theirs))
-	if !strings.Contains(body, "an app that opens <strong>"+theirs+"</strong>") || strings.Contains(body, "the machine you are at") {
+	if !strings.Contains(body, "an app that handles <strong>"+theirs+"</strong>") || strings.Contains(body, "this computer") {
 		t.Errorf("the page says %s", body)
 	}
-	to := v.answer(t, p.url+p.request("redirect_uri", theirs), "give")
+	to := v.answer(t, p.url+p.request("redirect_uri", theirs), "allow")
 	if !strings.HasPrefix(to.String(), theirs+"&code=") {
 		t.Errorf("led to %s", to)
 	}
 	if got := p.redeem(to.Query().Get("code"), "redirect_uri", theirs); got.status != http.StatusOK {
 		t.Errorf("redeemed: %+v", got)
 	}
-	if _, body := v.get(t, "/connect"); !strings.Contains(body, "in an app that opens "+theirs) {
+	if _, body := v.get(t, "/connect"); !strings.Contains(body, "redirects to "+theirs) {
 		t.Errorf("Connect lists %s", body)
 	}
 }
@@ -241,7 +241,7 @@ func holdsProgramsToTheirSecrets(t *testing.T, s *site, _ *browser) {
 	stranger := s.newTenant(t, nil, "carol")[0]
 	v := s.signedIn(t, 0, users[0])
 	p, other := s.register(t, "One"), s.register(t, "Other")
-	code := v.answer(t, p.url+p.request(), "give").Query().Get("code")
+	code := v.answer(t, p.url+p.request(), "allow").Query().Get("code")
 	for name, tc := range map[string]struct {
 		change []string
 		want   string

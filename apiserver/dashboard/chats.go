@@ -89,7 +89,7 @@ func (f Filter) input() (chat.ConversationFilter, error) {
 		}
 		t, err := time.Parse(time.DateOnly, text)
 		if err != nil {
-			problems.Add(name, "takes a date, such as 2025-05-09")
+			problems.Add(name, "must be a date, such as 2025-05-09")
 		}
 		return t
 	}
@@ -198,8 +198,8 @@ func (d *Dashboard) deleteChats(c *fiber.Ctx, who *tenant.Session) error {
 	}
 	if form.Get("confirmed") == "" {
 		return d.render(c, fiber.StatusOK, "confirm", page{Title: "Delete", Section: "chats", Who: who, Data: confirmView{
-			Heading: fmt.Sprintf("Delete %s?", plural(len(ids), "conversation")), Button: "Delete for good",
-			Message: "All their messages go with them. This cannot be undone. To keep them out of searches only, leave them out instead.",
+			Heading: fmt.Sprintf("Delete %s?", plural(len(ids), "conversation")), Button: "Delete permanently",
+			Message: "All their messages are deleted. This can’t be undone. To only hide them from search, exclude them instead.",
 			Action:  "/chats/delete", Back: back, IDs: ids,
 		}})
 	}

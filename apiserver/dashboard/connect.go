@@ -57,7 +57,7 @@ func (d *Dashboard) replaceToken(c *fiber.Ctx, who *tenant.Session) error {
 		return err
 	}
 	if form.Get("confirmed") == "" {
-		return fault.New(fault.Invalid, "tick the box that says what it breaks, then regenerate")
+		return fault.New(fault.Invalid, "tick the box to confirm, then regenerate")
 	}
 	secret, err := tenant.NewToken(d.Random)
 	if err != nil {

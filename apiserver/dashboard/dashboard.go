@@ -141,7 +141,7 @@ func (d *Dashboard) missing(c *fiber.Ctx) error {
 		if err != nil {
 			return err
 		}
-		return d.fail(c, who, fault.New(fault.NotFound, "the address is wrong, or what was here is gone"))
+		return d.fail(c, who, fault.New(fault.NotFound, "check the address; the page may have been deleted"))
 	})(c)
 }
 

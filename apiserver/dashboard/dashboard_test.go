@@ -47,7 +47,7 @@ func signsIn(t *testing.T, s *site, b *browser) {
 	tab.fill("input[name=name]", "alice")
 	tab.fill("input[name=password]", "wrong")
 	tab.click("button.primary")
-	tab.sees("The name takes the form namespace/tenant/user")
+	tab.sees("The name must have three parts")
 	tab.fill("input[name=name]", alice.name.String())
 	tab.fill("input[name=password]", "wrong")
 	tab.click("button.primary")
@@ -69,7 +69,7 @@ func keepsMemories(t *testing.T, s *site, b *browser) {
 	alice := s.newTenant(t, nil, "alice")[0]
 	tab := b.newPerson(t, s.urls[0])
 	tab.signIn(alice)
-	tab.sees("Nothing is remembered yet")
+	tab.sees("No memories yet")
 	tab.looks("memories-empty")
 	for _, text := range memories {
 		tab.fill("#text", text)
@@ -88,7 +88,7 @@ func keepsMemories(t *testing.T, s *site, b *browser) {
 	tab.looks("memories-found")
 
 	tab.click("[data-row] .text")
-	tab.sees("It was never changed.")
+	tab.sees("Not edited yet.")
 	tab.fill("#text", "I prefer the aisle seat on trains, since my knee.")
 	tab.click("form.stack button.primary")
 	tab.sees("Version 2")
@@ -133,7 +133,7 @@ func keepsBuckets(t *testing.T, s *site, b *browser) {
 	tab.at("/buckets/new")
 	tab.fill("input[name=name]", "Recipes")
 	tab.click("form.stack button.primary")
-	tab.sees("The bucket is there.")
+	tab.sees("Bucket created.")
 	tab.fill("#text", "The bread takes 75 % water.")
 	tab.click("#add button.primary")
 	tab.sees("The bread takes")
@@ -154,9 +154,9 @@ func keepsBuckets(t *testing.T, s *site, b *browser) {
 	tab.sees("What to cook")
 	tab.click("a.quiet")
 	tab.click("details.risky summary")
-	tab.sees("Its 1 memories stay")
+	tab.sees("Its memories (1) move to General.")
 	tab.click("details.risky button")
-	tab.sees("its memories are in General")
+	tab.sees("Its memories are now in General.")
 	tab.sees("The bread takes")
 }
 
@@ -178,7 +178,7 @@ func undoes(t *testing.T, s *site, b *browser) {
 	boxes(2)
 	tab.sees("2 memories selected")
 	tab.click("button[data-undo]")
-	tab.sees("2 memories deleted when you leave this page.")
+	tab.sees("2 memories deleted.")
 	tab.seesNot("Miso")
 	tab.looks("memories-undo")
 	tab.click(".toast button")
@@ -191,7 +191,7 @@ func undoes(t *testing.T, s *site, b *browser) {
 	tab.seesNot("Miso")
 	boxes(1)
 	tab.click("button[data-undo]")
-	tab.sees("2 memories deleted when you leave this page.")
+	tab.sees("2 memories deleted.")
 	tab.click(".rail a[href='/connect']") // a link waits for it
 	tab.at("/connect")
 	if got := s.stored(t, alice); got != len(memories)-2 {
@@ -203,7 +203,7 @@ func undoes(t *testing.T, s *site, b *browser) {
 	tab.open("/memories")
 	boxes(1)
 	tab.click("button[data-undo]")
-	tab.sees("1 memory deleted when you leave this page.")
+	tab.sees("1 memory deleted.")
 	tab.do(chromedp.Navigate("about:blank")) // as closing the tab does
 	eventually(t, func() string {
 		if got := s.stored(t, alice); got != len(memories)-3 {
@@ -274,7 +274,7 @@ func replacesToken(t *testing.T, s *site, b *browser) {
 	tab.looks("access-new")
 	other.open("/connect")
 	other.sees(tenant.HashSecret(fresh).Fingerprint())
-	other.sees("you: it was made here")
+	other.sees("Issued by\nyou")
 	other.seesNot(fresh)
 	other.looks("access-own")
 }
@@ -292,7 +292,7 @@ func separatesUsers(t *testing.T, s *site, b *browser) {
 		tab := b.newPerson(t, s.urls[0])
 		tab.expects("status of 404")
 		tab.signIn(who)
-		tab.sees("Nothing is remembered yet")
+		tab.sees("No memories yet")
 		tab.open("/memories?q=safe")
 		tab.sees("Nothing found")
 		var theirs, nobodys string
@@ -326,7 +326,7 @@ func separatesUsers(t *testing.T, s *site, b *browser) {
 	tab.expects("status of 404")
 	tab.signIn(alice)
 	tab.open("/nowhere")
-	tab.sees("There is nothing here")
+	tab.sees("Page not found")
 	tab.looks("nothing-here")
 }
 

@@ -21,7 +21,7 @@ const maxForm = 256 << 10
 func (d *Dashboard) form(c *fiber.Ctx) (url.Values, error) {
 	kind, _, err := mime.ParseMediaType(c.Get(fiber.HeaderContentType))
 	if err != nil || kind != fiber.MIMEApplicationForm {
-		return nil, fault.New(fault.Unsupported, "a form takes the type %s", fiber.MIMEApplicationForm)
+		return nil, fault.New(fault.Unsupported, "forms must be sent as %s", fiber.MIMEApplicationForm)
 	}
 	body := d.Edge.Body(c)
 	if body == nil {
@@ -29,14 +29,14 @@ func (d *Dashboard) form(c *fiber.Ctx) (url.Values, error) {
 	}
 	text, err := io.ReadAll(io.LimitReader(body, maxForm+1))
 	if err != nil {
-		return nil, fault.Wrap(fault.Invalid, err, "the form could not be read to its end")
+		return nil, fault.Wrap(fault.Invalid, err, "the form was not sent completely")
 	}
 	if len(text) > maxForm {
-		return nil, fault.New(fault.TooLarge, "this is too long: a form takes at most %d KiB", maxForm>>10)
+		return nil, fault.New(fault.TooLarge, "the form is too long (limit %d KiB)", maxForm>>10)
 	}
 	values, err := url.ParseQuery(string(text))
 	if err != nil {
-		return nil, fault.Wrap(fault.Invalid, err, "the form could not be read")
+		return nil, fault.Wrap(fault.Invalid, err, "the form could not be decoded")
 	}
 	return values, nil
 }

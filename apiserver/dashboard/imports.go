@@ -18,12 +18,15 @@ type importView struct {
 // Done is how many conversations are dealt with.
 func (v importView) Done() int { return v.Imported + v.Updated + v.Skipped + v.Failed }
 
-// Roomed is how many are not kept waiting for room.
-func (v importView) Roomed() int { return max(v.Total-v.Blocked, 0) }
+// WithinQuota returns the number of conversations that the quota covers.
+func (v importView) WithinQuota() int { return max(v.Total-v.Blocked, 0) }
 
-// Searchable is how many of those are found by meaning, or never will be.
-// Indexed has those that wait in it: nothing of theirs is left to embed.
-func (v importView) Searchable() int { return min(max(v.Indexed-v.Blocked, 0), v.Roomed()) }
+// Stored returns the number of conversations within quota that did not fail.
+func (v importView) Stored() int { return max(v.Total-v.Blocked-v.Failed, 0) }
+
+// Searchable returns the number of conversations within quota that need no
+// further indexing. Indexed includes the blocked ones, which have nothing to embed.
+func (v importView) Searchable() int { return min(max(v.Indexed-v.Blocked, 0), v.WithinQuota()) }
 
 // importFile takes an export in and shows what becomes of it.
 func (d *Dashboard) importFile(c *fiber.Ctx, who *tenant.Session) error {

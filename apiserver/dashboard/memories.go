@@ -21,7 +21,7 @@ const (
 	// source names us as the client that stored a memory.
 	source = "dashboard"
 
-	degradedWarning = "Search by meaning is away for a moment: these were found by their words."
+	degradedWarning = "Semantic search is temporarily unavailable. Showing keyword matches."
 )
 
 // memoriesView is the list of memories.
@@ -168,8 +168,8 @@ func (d *Dashboard) deleteMemories(c *fiber.Ctx, who *tenant.Session) error {
 	}
 	if form.Get("confirmed") == "" {
 		return d.render(c, fiber.StatusOK, "confirm", page{Title: "Delete", Section: "memories", Who: who, Data: confirmView{
-			Heading: fmt.Sprintf("Delete %s?", plural(len(ids), "memory")), Button: "Delete for good",
-			Message: "Their text, their history and everything made of them go with them. This cannot be undone.",
+			Heading: fmt.Sprintf("Delete %s?", plural(len(ids), "memory")), Button: "Delete permanently",
+			Message: "Their text and history are deleted. This can’t be undone.",
 			Action:  "/memories/delete", Back: back, IDs: ids,
 		}})
 	}
@@ -179,7 +179,7 @@ func (d *Dashboard) deleteMemories(c *fiber.Ctx, who *tenant.Session) error {
 	}
 	// Vectors that are left are taken away by the committed job.
 	if slices.ContainsFunc(bulk.Errors, func(e memory.BulkError) bool { return e.MemoryID == memory.BulkDatabase }) {
-		return fault.Wrap(fault.Unavailable, bulk.Cause, "the database did not answer and nothing was deleted; try again")
+		return fault.Wrap(fault.Unavailable, bulk.Cause, "the service is temporarily unavailable and nothing was deleted; try again")
 	}
 	if isScript(c) {
 		return c.SendStatus(fiber.StatusNoContent)

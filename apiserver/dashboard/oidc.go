@@ -46,7 +46,7 @@ func (d *Dashboard) oauth(c *fiber.Ctx, p *Provider, found *oidc.Provider) *oaut
 func (d *Dashboard) leave(c *fiber.Ctx) error {
 	n, err := strconv.Atoi(c.Params("provider"))
 	if err != nil || n < 0 || n >= len(d.Providers) {
-		return fault.New(fault.NotFound, "there is no such way to sign in")
+		return fault.New(fault.NotFound, "unknown sign-in provider")
 	}
 	p := d.Providers[n]
 	next := localPath(c.Query("next"), "/memories")
@@ -73,11 +73,11 @@ func (d *Dashboard) comeBack(c *fiber.Ctx) error {
 	a, ok := d.attempt(c)
 	setCookie(c, attemptCookie, secureAttemptCookie, "", time.Unix(0, 0))
 	if !ok || subtle.ConstantTimeCompare([]byte(a.State), []byte(c.Query("state"))) != 1 {
-		return d.signInFailed(c, a.Next, fault.New(fault.Invalid, "that sign-in took too long or was begun in another browser; begin again"))
+		return d.signInFailed(c, a.Next, fault.New(fault.Invalid, "this sign-in has expired or was started in another browser; try again"))
 	}
 	p := d.Providers[a.Provider]
 	if c.Query("error") != "" {
-		return d.signInFailed(c, a.Next, fault.New(fault.Forbidden, "%s did not let you in; begin again", p.Name))
+		return d.signInFailed(c, a.Next, fault.New(fault.Forbidden, "%s denied the sign-in; try again", p.Name))
 	}
 	// Anybody can make up an answer: only so many go on to the provider.
 	address := d.Edge.Address(c)
@@ -119,7 +119,7 @@ func (d *Dashboard) vouched(c *fiber.Ctx, p *Provider, a attempt) (tenant.Person
 		return tenant.Person{}, fmt.Errorf("verify what %s vouches for: %w", p.Name, err)
 	}
 	if subtle.ConstantTimeCompare([]byte(id.Nonce), []byte(a.Nonce)) != 1 {
-		return tenant.Person{}, fault.New(fault.Invalid, "%s confirmed another sign-in; begin again", p.Name)
+		return tenant.Person{}, fault.New(fault.Invalid, "%s confirmed a different sign-in; try again", p.Name)
 	}
 	var claims struct {
 		Email    string `json:"email"`
@@ -127,7 +127,7 @@ func (d *Dashboard) vouched(c *fiber.Ctx, p *Provider, a attempt) (tenant.Person
 	}
 	if err := id.Claims(&claims); err != nil || !claims.Verified || claims.Email == "" {
 		return tenant.Person{}, &fault.Error{Kind: fault.Forbidden, Err: err,
-			Message: p.Name + " knows no verified e-mail address of yours; verify it there and begin again"}
+			Message: p.Name + " has no verified email address for you; verify it there and try again"}
 	}
 	return tenant.Person{Issuer: id.Issuer, Subject: id.Subject, Email: claims.Email}, nil
 }

@@ -134,7 +134,7 @@ func turnsPeopleAway(t *testing.T, s *site, _ *browser) {
 func refusesForgedAnswers(t *testing.T, s *site, _ *browser) {
 	s.newTenant(t, s.takes("initech.test"))
 	v := s.visitor(t, 0)
-	if status, body := v.get(t, "/sign-in/callback?code=x&state=y"); status != http.StatusBadRequest || !strings.Contains(body, "begin again") {
+	if status, body := v.get(t, "/sign-in/callback?code=x&state=y"); status != http.StatusBadRequest || !strings.Contains(body, "try again") {
 		t.Errorf("an answer nobody asked for: %d", status)
 	}
 	_, callback := v.walk(t, "peter@initech.test", "")
@@ -156,7 +156,7 @@ func refusesForgedAnswers(t *testing.T, s *site, _ *browser) {
 		t.Errorf("somebody is signed in after that: %d", status)
 	}
 	v.get(t, "/sign-in/with/0")
-	if status, body := v.get(t, "/sign-in/callback?error=access_denied&state="+v.state(t)); status != http.StatusForbidden || !strings.Contains(body, "did not let you in") {
+	if status, body := v.get(t, "/sign-in/callback?error=access_denied&state="+v.state(t)); status != http.StatusForbidden || !strings.Contains(body, "denied the sign-in") {
 		t.Errorf("a person who changed their mind: %d", status)
 	}
 }

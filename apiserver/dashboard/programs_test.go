@@ -93,7 +93,7 @@ func connectsAGoProgram(t *testing.T, s *site, _ *browser) {
 		},
 		AuthorizationCodeFetcher: func(_ context.Context, args *auth.AuthorizationArgs) (*auth.AuthorizationResult, error) {
 			asked++
-			q := v.answer(t, args.URL, "give").Query()
+			q := v.answer(t, args.URL, "allow").Query()
 			return &auth.AuthorizationResult{Code: q.Get("code"), State: q.Get("state"), Iss: q.Get("iss")}, nil
 		},
 		NewTokenSource: func(ctx context.Context, c *oauth2.Config, first *oauth2.Token) (oauth2.TokenSource, error) {
@@ -254,7 +254,7 @@ func (p *prog) refresh(token string) pair {
 // connect has a user let the program in.
 func (p *prog) connect(v visitor) pair {
 	p.t.Helper()
-	got := p.redeem(v.answer(p.t, p.url+p.request(), "give").Query().Get("code"))
+	got := p.redeem(v.answer(p.t, p.url+p.request(), "allow").Query().Get("code"))
 	if got.status != http.StatusOK || got.Scope != "memory" {
 		p.t.Fatalf("let in, and given %+v", got)
 	}

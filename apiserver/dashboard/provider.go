@@ -111,7 +111,7 @@ func (p *Provider) failed(err error) error {
 	}
 	switch {
 	case answered && refused.ErrorCode == invalidGrant:
-		return fault.New(fault.Invalid, "%s did not confirm the sign-in; begin again", p.Name)
+		return fault.New(fault.Invalid, "%s did not confirm the sign-in; try again", p.Name)
 	case unsent, answered && refused.Response.StatusCode >= http.StatusInternalServerError:
 		return p.unavailable(err)
 	default:
@@ -120,7 +120,7 @@ func (p *Provider) failed(err error) error {
 }
 
 func (p *Provider) unavailable(err error) error {
-	return &fault.Error{Kind: fault.Unavailable, Message: p.Name + " does not answer; try again in a moment", Err: err}
+	return &fault.Error{Kind: fault.Unavailable, Message: p.Name + " is unavailable; try again in a moment", Err: err}
 }
 
 var providerClient = &http.Client{Timeout: providerTimeout}

@@ -153,9 +153,9 @@ func TestProviderFailures(t *testing.T) {
 		says, logged string
 		asked        int
 	}{
-		{"forged", http.StatusBadRequest, "Example ID did not confirm the sign-in; begin again.", "", 1},
-		{"cut", http.StatusServiceUnavailable, "Example ID does not answer; try again in a moment.", "level=WARN", 1},
-		{"away", http.StatusServiceUnavailable, "Example ID does not answer; try again in a moment.", "502 Bad Gateway", 1},
+		{"forged", http.StatusBadRequest, "Example ID did not confirm the sign-in; try again.", "", 1},
+		{"cut", http.StatusServiceUnavailable, "Example ID is unavailable; try again in a moment.", "level=WARN", 1},
+		{"away", http.StatusServiceUnavailable, "Example ID is unavailable; try again in a moment.", "502 Bad Gateway", 1},
 		{"unknown-client", http.StatusInternalServerError, "it is logged", "invalid_client", 2},
 		{"in-the-form", http.StatusInternalServerError, "it is logged", "malformed jwt", 2},
 		{"in-the-form", http.StatusInternalServerError, "it is logged", "malformed jwt", 3}, // by now it is known how
@@ -214,7 +214,7 @@ func TestProviderAway(t *testing.T) {
 	const discovery = "/.well-known/openid-configuration"
 	goes := func() string {
 		status, body := v.get(t, "/sign-in/with/0?next=%2Fauthorize%3Fclient_id%3Dx")
-		if status != http.StatusServiceUnavailable || !strings.Contains(body, "Example ID does not answer") || !strings.Contains(body, `name="next" value="/authorize?client_id=x"`) {
+		if status != http.StatusServiceUnavailable || !strings.Contains(body, "Example ID is unavailable") || !strings.Contains(body, `name="next" value="/authorize?client_id=x"`) {
 			return fmt.Sprintf("while it is away: %d %s", status, body)
 		}
 		return ""

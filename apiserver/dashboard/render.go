@@ -31,20 +31,20 @@ type page struct {
 // notices are what a page says of what was just done. The address names one, so
 // that it cannot be made to say anything else.
 var notices = map[string]string{
-	"added":          "Remembered.",
+	"added":          "Memory saved.",
 	"saved":          "Saved.",
-	"unchanged":      "Nothing was changed.",
+	"unchanged":      "Nothing changed.",
 	"moved":          "Moved.",
 	"deleted":        "Deleted.",
 	"pin":            "Pinned.",
-	"unpin":          "Not pinned any more.",
-	"exclude":        "Left out: kept, and not searched any more.",
-	"include":        "Let in again, where there is room.",
-	"erased":         "Everything is erased.",
-	"erasing":        "It is being erased; the rest follows in the background.",
-	"bucket-added":   "The bucket is there.",
-	"disconnected":   "Disconnected: it is refused from now on.",
-	"bucket-deleted": "The bucket is gone; its memories are in General.",
+	"unpin":          "Unpinned.",
+	"exclude":        "Excluded from search.",
+	"include":        "Included in search, if your quota allows.",
+	"erased":         "All your data has been erased.",
+	"erasing":        "Your data is being erased.",
+	"bucket-added":   "Bucket created.",
+	"disconnected":   "App disconnected.",
+	"bucket-deleted": "Bucket deleted. Its memories are now in General.",
 }
 
 // withNotice is a path whose page says what was done.
@@ -112,10 +112,10 @@ type failure struct {
 
 // headings are what a failure's page is called.
 var headings = map[int]string{
-	fiber.StatusNotFound:           "There is nothing here",
-	fiber.StatusForbidden:          "That is not possible",
-	fiber.StatusTooManyRequests:    "A moment, please",
-	fiber.StatusServiceUnavailable: "We will be right back",
+	fiber.StatusNotFound:           "Page not found",
+	fiber.StatusForbidden:          "Not allowed",
+	fiber.StatusTooManyRequests:    "Too many requests",
+	fiber.StatusServiceUnavailable: "Temporarily unavailable",
 }
 
 // fail answers with what went wrong: a page for a reader, a sentence for a script.
@@ -131,7 +131,7 @@ func (d *Dashboard) fail(c *fiber.Ctx, who *tenant.Session, err error) error {
 	}
 	heading := headings[status]
 	if heading == "" {
-		heading = "That did not work"
+		heading = "Something went wrong"
 	}
 	return d.render(c, status, "failure", page{Title: heading, Who: who, Data: failure{status, heading, message}})
 }

@@ -101,4 +101,4 @@ func (d *Dashboard) sameOrigin(c *fiber.Ctx) error {
 	return nil
 }
 
-var crossSite = fault.New(fault.Forbidden, "this form was not sent from the dashboard; open the page again and send it from there")
+var crossSite = fault.New(fault.Forbidden, "this form was not sent from the dashboard; reload the page and try again")

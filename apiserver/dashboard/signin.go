@@ -41,7 +41,7 @@ func (d *Dashboard) signInPage(c *fiber.Ctx) error {
 // script that sent something is told.
 func (d *Dashboard) askToSignIn(c *fiber.Ctx) error {
 	if isScript(c) {
-		return fault.New(fault.Unauthorized, "you are signed out; sign in again")
+		return fault.New(fault.Unauthorized, "you have been signed out; sign in again")
 	}
 	target := "/sign-in"
 	if c.Method() == fiber.MethodGet {
@@ -82,10 +82,10 @@ func (d *Dashboard) refused(c *fiber.Ctx, view signInView, err error) error {
 func (d *Dashboard) tryToSignIn(c *fiber.Ctx, given, password string) (string, error) {
 	name, ok := tenant.ParseSignInName(given)
 	if !ok {
-		return "", fault.New(fault.Invalid, "the name takes the form namespace/tenant/user, such as default/acme/alice")
+		return "", fault.New(fault.Invalid, "the name must have three parts, such as default/acme/alice")
 	}
 	if password == "" {
-		return "", fault.New(fault.Invalid, "the password is missing: it is in the Secret %s, in namespace %s", secretName(name), name.Namespace)
+		return "", fault.New(fault.Invalid, "enter your password")
 	}
 	secret, err := tenant.NewSession(d.Random)
 	if err != nil {

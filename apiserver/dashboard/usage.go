@@ -38,7 +38,7 @@ func ownShare(used, hard int64) string {
 	if hard >= tenant.NoLimit {
 		return "Yours: " + number(used)
 	}
-	return fmt.Sprintf("Yours: %s of at most %s", number(used), number(hard))
+	return fmt.Sprintf("Yours: %s of %s", number(used), number(hard))
 }
 
 func (d *Dashboard) showUsage(c *fiber.Ctx, who *tenant.Session) error {
@@ -59,7 +59,7 @@ func (d *Dashboard) renderUsage(c *fiber.Ctx, who *tenant.Session, problem error
 	view := usageView{Tenant: who.DisplayName, Requests: q.RequestsPerMinute, Blocked: blocked, Confirmation: account.Confirmation, Bars: []bar{
 		newBar("memories", "Memories", held.Tenant.Memories, q.Memories, count, ownShare(held.Memories, q.UserMemories)),
 		newBar("conversations", "Conversations", held.Tenant.Conversations, q.Conversations, count, ownShare(held.Conversations, q.UserConversations)),
-		newBar("storage", "Text", held.Tenant.Storage, q.Storage, byteSize, ""),
+		newBar("storage", "Storage", held.Tenant.Storage, q.Storage, byteSize, ""),
 		newBar("users", "Users", held.Tenant.Users, q.Users, count, ""),
 	}}
 	if view.Tenant == "" {

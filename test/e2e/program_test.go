@@ -55,7 +55,7 @@ func letProgramIn(t *testing.T, tenant, user string) (token string) {
 	sum := sha256.Sum256([]byte(verifier))
 	sent := post("/authorize", form, url.Values{
 		"client_id": {client.ID}, "redirect_uri": {callback}, "response_type": {"code"},
-		"answer": {"give"}, "asked": {"yes"}, "for": {name},
+		"answer": {"allow"}, "asked": {"yes"}, "for": {name},
 		"code_challenge": {base64.RawURLEncoding.EncodeToString(sum[:])}, "code_challenge_method": {"S256"},
 	}.Encode(), http.StatusSeeOther, nil)
 	to, err := sent.Location()

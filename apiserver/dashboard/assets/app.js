@@ -47,7 +47,7 @@
 		}
 		tally(form);
 		leaving.toast?.remove();
-		leaving.toast = toast(plural(leaving.ids.length, form) + " deleted when you leave this page.", "Undo", () => {
+		leaving.toast = toast(plural(leaving.ids.length, form) + " deleted.", "Undo", () => {
 			for (const row of leaving.rows) {
 				row.hidden = false;
 				one("input[name=id]", row).disabled = false;
@@ -164,13 +164,13 @@
 		request.upload.addEventListener("progress", (event) => {
 			const percent = Math.floor(100 * event.loaded / event.total);
 			bar.value = percent;
-			text.textContent = percent < 100 ? "Sending, " + percent + " %" : "Storing…";
+			text.textContent = percent < 100 ? "Uploading… " + percent + "%" : "Processing…";
 		});
 		request.addEventListener("load", () => {
 			if (request.status === 201) location.href = request.getResponseHeader("Location");
 			else text.textContent = request.responseText;
 		});
-		request.addEventListener("error", () => { text.textContent = "The connection broke off. Try again."; });
+		request.addEventListener("error", () => { text.textContent = "Connection lost. Try again."; });
 		request.send(body);
 	}
 	// What is under way is looked at again until it is settled: after a second, and
@@ -202,7 +202,7 @@
 			setTimeout(() => { button.textContent = "Copy"; }, 2000);
 		} catch {
 			getSelection().selectAllChildren(source);
-			toast("Press Ctrl+C to copy what is marked.");
+			toast("Press Ctrl+C to copy the selected text.");
 		}
 	});
 

@@ -71,7 +71,7 @@ class User:
             form = Hidden(page.text).fields | {"name": NAME, "password": PASSWORD}
             page = await browser.post(URL + "/sign-in", data=form, follow_redirects=True)
             check(page.status_code == 200 and "Python program" in page.text, f"{page.url}: {page.text}")
-            form = Hidden(page.text).fields | {"answer": "give", "asked": "yes"}
+            form = Hidden(page.text).fields | {"answer": "allow", "asked": "yes"}
             answer = await browser.post(URL + "/authorize", data=form)
             check(answer.headers["location"].startswith(CALLBACK), f"{answer.status_code} {answer.headers}")
             self.query = parse_qs(urlparse(answer.headers["location"]).query)
