@@ -27,9 +27,9 @@ var standard = map[string]bool{
 // wait that begins again when it ends, and what the operator, which only needs
 // the embedder's name, does not use.
 var unsaid = []string{
-	"serve MNEMO_LISTEN", "serve MNEMO_METRICS_LISTEN", "operator MNEMO_METRICS_LISTEN", "operator MNEMO_HEALTH_LISTEN", "wait MNEMO_WAIT",
+	"serve MNEMO_LISTEN", "serve MNEMO_METRICS_LISTEN", "operator MNEMO_METRICS_LISTEN", "operator MNEMO_HEALTH_LISTEN", "wait MNEMO_WAIT_TIMEOUT",
 	"operator MNEMO_MODEL_DIR", "operator MNEMO_EMBEDDINGS_URL", "operator MNEMO_EMBEDDINGS_KEY", "operator MNEMO_EMBEDDINGS_TIMEOUT",
-	"probe MNEMO_LOG_LEVEL", "probe MNEMO_LOG_FORMAT",
+	"smoke-test MNEMO_LOG_LEVEL", "smoke-test MNEMO_LOG_FORMAT",
 }
 
 // TestProductKnowsIt: every command and variable the chart gives Mnemo's own
@@ -80,7 +80,7 @@ func TestProductKnowsIt(t *testing.T) {
 		}
 	}
 	if len(known) != 6 {
-		t.Errorf("commands %v, want serve, operator, migrate, wait, probe and uninstall", known)
+		t.Errorf("commands %v, want serve, operator, migrate, wait, smoke-test and pre-uninstall", known)
 	}
 	var never []string
 	for command, variables := range known {

@@ -1,4 +1,4 @@
-// Command mnemo is the whole product in one binary: the API server, the
-// operator, the schema's migrations, and what a host needs beside them. Every
-// flag can be given in the environment; `mnemo <command> --help` lists both.
+// Command mnemo contains the API server, the operator, the schema migrations,
+// and the administrator's and user's command-line tools. Every flag can be set
+// by an environment variable; `mnemo <command> --help` lists both.
 package main

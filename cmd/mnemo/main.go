@@ -12,26 +12,25 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/telemetry"
 )
 
-// cli is everything that can be said on the command line.
+// cli is the command tree.
 type cli struct {
 	telemetry.LogConfig
 
-	Serve     serveCommand     `cmd:"" help:"Answer HTTP and run the jobs."`
-	Operator  operatorCommand  `cmd:"" help:"Make of Tenants what they ask for."`
-	Migrate   migrateCommand   `cmd:"" help:"Bring the database to this binary's schema. Run it before the other two."`
-	Reindex   reindexCommand   `cmd:"" help:"Build a tenant's vectors again from the database."`
-	Verify    verifyCommand    `cmd:"" help:"Compare the vector store with the database, and repair what differs."`
-	Tenants   tenantsCommand   `cmd:"" help:"See what is stored of tenants, and act where their Tenant cannot."`
-	Rotate    rotateCommand    `cmd:"" help:"Revoke every token and password of a tenant, or of all: the operator issues new ones."`
-	Wait      waitCommand      `cmd:"" help:"Wait until the database has this binary's schema."`
-	Probe     probeCommand     `cmd:"" help:"Ask a running API server whether it does what every client needs."`
-	Remember  rememberCommand  `cmd:"" group:"user" help:"Store a memory."`
-	Search    searchCommand    `cmd:"" group:"user" help:"Find memories or conversations by meaning."`
-	Import    importCommand    `cmd:"" group:"user" help:"Import an export of ChatGPT, Claude or Mnemo."`
-	Export    exportCommand    `cmd:"" group:"user" help:"Save everything you have in a zip."`
-	OpenAPI   openapiCommand   `cmd:"" name:"openapi" help:"Print the HTTP contract as OpenAPI 3.1."`
-	Uninstall uninstallCommand `cmd:"" help:"Before the operator is taken away: refuse while Tenants exist, or let them go."`
-	Version   versionCommand   `cmd:"" help:"Print which build this is."`
+	Serve        serveCommand        `cmd:"" help:"Run the API server and the background workers."`
+	Operator     operatorCommand     `cmd:"" help:"Run the operator."`
+	Migrate      migrateCommand      `cmd:"" help:"Migrate the database schema to this version. Run it before serve and operator."`
+	Wait         waitCommand         `cmd:"" help:"Wait until the database schema matches this version."`
+	Index        indexCommand        `cmd:"" help:"Maintain the vector index."`
+	Tenants      tenantsCommand      `cmd:"" help:"List, retire and purge tenants in the database."`
+	Rotate       rotateCommand       `cmd:"" help:"Revoke all tokens and passwords of one tenant or of all tenants. The operator issues new ones."`
+	SmokeTest    smokeTestCommand    `cmd:"" help:"Check that an API server is ready and requires authentication."`
+	PreUninstall preUninstallCommand `cmd:"" help:"Prepare to uninstall: fail while Tenants exist, or remove their finalizers."`
+	Remember     rememberCommand     `cmd:"" group:"user" help:"Store a memory."`
+	Search       searchCommand       `cmd:"" group:"user" help:"Search memories or conversations by meaning."`
+	Import       importCommand       `cmd:"" group:"user" help:"Import a ChatGPT, Claude or Mnemo export."`
+	Export       exportCommand       `cmd:"" group:"user" help:"Download all your data as a zip file."`
+	OpenAPI      openapiCommand      `cmd:"" name:"openapi" help:"Print the HTTP API as OpenAPI 3.1."`
+	Version      versionCommand      `cmd:"" help:"Print the version."`
 }
 
 func main() {
@@ -40,19 +39,19 @@ func main() {
 	if err := run(ctx, os.Args[1:]); err != nil {
 		message, code := explain(err)
 		fmt.Fprintln(os.Stderr, "mnemo:", message)
-		os.Exit(code) //nolint:gocritic // stop only frees the signal handler of a process that ends here
+		os.Exit(code) //nolint:gocritic // stop only unregisters the signal handler, and the process is exiting
 	}
 }
 
-// userGroup is that of the commands which speak to a server as a user.
+// userGroup is the group of the commands that call a server as a user.
 const userGroup = "user"
 
-// run parses the arguments and runs the command they name.
+// run parses args and runs the selected command.
 func run(ctx context.Context, args []string) error {
 	var c cli
 	parser, err := kong.New(&c, kong.Name("mnemo"),
-		kong.Description("Memory and chat history for every customer of a SaaS host."),
-		kong.ExplicitGroups([]kong.Group{{Key: userGroup, Title: "As a user of a tenant (MNEMO_URL and MNEMO_TOKEN say who):"}}),
+		kong.Description("Multi-tenant memory and chat history for AI assistants."),
+		kong.ExplicitGroups([]kong.Group{{Key: userGroup, Title: "User commands (set MNEMO_URL and MNEMO_TOKEN):"}}),
 		kong.UsageOnError(), kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(openTerminal()))
 	if err != nil {
 		return err
@@ -70,7 +69,7 @@ func run(ctx context.Context, args []string) error {
 
 type versionCommand struct{}
 
-// Run prints the build.
+// Run prints the version.
 func (versionCommand) Run() error {
 	_, err := fmt.Println("mnemo", telemetry.Version())
 	return err

@@ -9,11 +9,11 @@ import (
 
 type rotateCommand struct {
 	databaseFlags
-	Tenant tenant.ID `xor:"whose" required:"" help:"id of the tenant, as in its Tenant's status.id."`
-	All    bool      `xor:"whose" required:"" help:"Every tenant, for example after the database was restored from a backup."`
+	Tenant tenant.ID `xor:"tenants" required:"" help:"ID of the tenant, as in status.id of its Tenant."`
+	All    bool      `xor:"tenants" required:"" help:"All tenants, for example after restoring the database from a backup."`
 }
 
-// Run revokes every token, password and session; the operator issues new ones.
+// Run revokes all tokens, passwords and sessions. The operator issues new ones.
 func (c *rotateCommand) Run(ctx context.Context) error {
 	db, err := c.databaseFlags.open(ctx)
 	if err != nil {
@@ -37,8 +37,8 @@ func (c *rotateCommand) Run(ctx context.Context) error {
 		tokens += n
 	}
 	if tenants == 0 && !c.All {
-		return fmt.Errorf("there is no tenant %s: `mnemo tenants` lists them", c.Tenant)
+		return fmt.Errorf("tenant %s not found; list tenants with `mnemo tenants list`", c.Tenant)
 	}
-	_, err = fmt.Printf("revoked %d tokens of %d tenants: the operator writes new ones into the users' Secrets\n", tokens, tenants)
+	_, err = fmt.Printf("revoked %d tokens of %d tenants; the operator writes new ones to the users' Secrets\n", tokens, tenants)
 	return err
 }

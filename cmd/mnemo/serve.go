@@ -106,7 +106,7 @@ func (c *serveCommand) Run(ctx context.Context, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	log.InfoContext(ctx, "the model is there", "model", embedder.Model())
+	log.InfoContext(ctx, "embedding model loaded", "model", embedder.Model())
 	return c.answer(ctx, server, func(ctx context.Context) error { return s.db.Listen(ctx, cache) },
 		func(ctx context.Context) error { return errors.Join(workers.Stop(ctx), stopTracing(ctx)) }, log)
 }

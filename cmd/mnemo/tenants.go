@@ -15,27 +15,21 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// tenantsCommand is what a host does about tenants beside `kubectl`.
+// tenantsCommand groups the commands for tenants in the database, including
+// those whose Tenant resource no longer exists.
 type tenantsCommand struct {
-	List   listCommand   `cmd:"" default:"withargs" help:"List what is stored of tenants, whether or not their Tenant is there, and purge what was retained."`
-	Retire retireCommand `cmd:"" help:"Give up the tenants of a cluster that is gone: tokens are revoked, data waits to be claimed."`
+	List   listCommand   `cmd:"" help:"List the tenants in the database, including those whose Tenant was deleted."`
+	Purge  purgeCommand  `cmd:"" help:"Permanently delete the data of a retained tenant."`
+	Retire retireCommand `cmd:"" help:"Retire the tenants of a cluster that no longer exists: revoke their tokens and retain their data for a claim."`
 }
 
 type listCommand struct {
 	databaseFlags
-	Retained bool      `help:"Only those whose Tenant is deleted and whose data is kept."`
-	Cluster  string    `help:"Only those of the cluster with this uid of its kube-system namespace."`
-	Purge    tenant.ID `placeholder:"UID" help:"Remove a retained tenant's data for good: rows, and the partition in Milvus (MILVUS_ADDRESS)."`
-	Yes      bool      `help:"Do not ask before purging."`
-
-	// As milvusFlags, but only a purge needs them.
-	MilvusAddress  string `env:"MILVUS_ADDRESS" help:"host:port of Milvus; https://host:port for TLS."`
-	MilvusUsername string `env:"MILVUS_USERNAME" help:"User of Milvus, if it asks for one."`
-	MilvusPassword string `env:"MILVUS_PASSWORD" help:"Password of that user."`
-	MilvusCA       string `env:"MILVUS_CA" type:"existingfile" help:"PEM file of the authority that signed Milvus' certificate. Default: the system's."`
+	Retained bool   `help:"Only tenants whose Tenant was deleted and whose data is retained."`
+	Cluster  string `help:"Only tenants of this cluster: the UID of its kube-system namespace."`
 }
 
-// Run lists or purges.
+// Run prints a table of tenants.
 func (c *listCommand) Run(ctx context.Context) error {
 	db, err := c.databaseFlags.open(ctx)
 	if err != nil {
@@ -46,21 +40,18 @@ func (c *listCommand) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if c.Purge != "" {
-		return c.purge(ctx, db, records)
-	}
 	if c.Retained {
-		records = only(records, tenant.Retained)
+		records = inState(records, tenant.Retained)
 	}
 	return printRecords(os.Stdout, records)
 }
 
-// open connects to PostgreSQL for a command that needs nothing of the index.
+// open connects to PostgreSQL for a command that does not use the index.
 func (f databaseFlags) open(ctx context.Context) (*postgres.DB, error) {
 	return postgres.Open(ctx, postgres.Config{URL: f.DatabaseURL, MaxConns: f.DatabaseConnections, Generation: localGeneration})
 }
 
-func only(records []tenant.Record, state tenant.State) []tenant.Record {
+func inState(records []tenant.Record, state tenant.State) []tenant.Record {
 	var out []tenant.Record
 	for _, r := range records {
 		if r.State == state {
@@ -70,40 +61,52 @@ func only(records []tenant.Record, state tenant.State) []tenant.Record {
 	return out
 }
 
-// printRecords writes a table. UID is what spec.claim and --purge take.
+// printRecords writes a table. The column UID holds the value for spec.claim.
 func printRecords(to io.Writer, records []tenant.Record) error {
 	w := tabwriter.NewWriter(to, 0, 0, 3, ' ', 0)
-	fmt.Fprintln(w, "NAMESPACE\tNAME\tSTATE\tPOLICY\tSINCE\tUSERS\tMEMORIES\tCONVERSATIONS\tBYTES\tUID\tCLUSTER")
+	fmt.Fprintln(w, "NAMESPACE\tNAME\tSTATE\tPOLICY\tRETIRED\tUSERS\tMEMORIES\tCONVERSATIONS\tBYTES\tUID\tCLUSTER")
 	for _, r := range records {
-		since := ""
+		retired := ""
 		if !r.RetiredAt.IsZero() {
-			since = r.RetiredAt.Format(time.RFC3339)
+			retired = r.RetiredAt.Format(time.RFC3339)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%s\t%s\n", r.Namespace, r.Name, r.State, r.Policy, since,
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%s\t%s\n", r.Namespace, r.Name, r.State, r.Policy, retired,
 			r.Usage.Users, r.Usage.Memories, r.Usage.Conversations+r.Usage.Blocked, r.Usage.Storage, r.Resource, r.Cluster)
 	}
 	return w.Flush()
 }
 
-// purge removes a retained tenant after it was confirmed.
-func (c *listCommand) purge(ctx context.Context, db *postgres.DB, records []tenant.Record) error {
-	record, err := c.toPurge(records)
+type purgeCommand struct {
+	databaseFlags
+	milvusFlags
+	Tenant string `arg:"" name:"name" help:"Tenant to purge: namespace/name, or its UID or ID."`
+	Yes    bool   `help:"Skip the confirmation."`
+}
+
+// Run deletes the rows and the Milvus partition of a retained tenant.
+func (c *purgeCommand) Run(ctx context.Context) error {
+	db, err := c.databaseFlags.open(ctx)
 	if err != nil {
 		return err
 	}
+	defer db.Close()
+	records, err := db.Records(ctx, tenant.RecordsOf{})
+	if err != nil {
+		return err
+	}
+	record, err := findRetained(records, c.Tenant)
+	if err != nil {
+		return err
+	}
+	name := record.Namespace + "/" + record.Name
 	if !c.Yes {
-		question := fmt.Sprintf("This removes %d memories and %d conversations for good. Type %s/%s to go on: ",
-			record.Usage.Memories, record.Usage.Conversations+record.Usage.Blocked, record.Namespace, record.Name)
-		if err := confirm(os.Stdin, os.Stdout, question, record.Namespace+"/"+record.Name); err != nil {
+		prompt := fmt.Sprintf("This permanently deletes %d memories and %d conversations. Type %s to confirm: ",
+			record.Usage.Memories, record.Usage.Conversations+record.Usage.Blocked, name)
+		if err := confirm(os.Stdin, os.Stdout, prompt, name); err != nil {
 			return err
 		}
 	}
-	if c.MilvusAddress == "" {
-		return fmt.Errorf("--purge drops the tenant's partition too: set --milvus-address or MILVUS_ADDRESS")
-	}
-	index, err := milvusFlags{
-		MilvusAddress: c.MilvusAddress, MilvusUsername: c.MilvusUsername, MilvusPassword: c.MilvusPassword, MilvusCA: c.MilvusCA,
-	}.open(ctx, localGeneration.Dimensions)
+	index, err := c.milvusFlags.open(ctx, localGeneration.Dimensions)
 	if err != nil {
 		return err
 	}
@@ -112,42 +115,48 @@ func (c *listCommand) purge(ctx context.Context, db *postgres.DB, records []tena
 	if err := keeper.Discard(ctx, record); err != nil {
 		return err
 	}
-	// A server's job would do it too; here it is seen to be done.
+	// A background job would purge the rows as well. Doing it here reports the result.
 	if err := db.Purge(ctx, record.ID); err != nil {
 		return err
 	}
-	_, err = fmt.Printf("purged %s/%s (%s)\n", record.Namespace, record.Name, record.Resource)
+	_, err = fmt.Printf("purged tenant %s (%s)\n", name, record.Resource)
 	return err
 }
 
-// toPurge finds what may be purged by the uid given.
-func (c *listCommand) toPurge(records []tenant.Record) (tenant.Record, error) {
+// findRetained returns the retained tenant with a namespace/name, UID or ID.
+func findRetained(records []tenant.Record, name string) (tenant.Record, error) {
+	var matches []tenant.Record
 	for _, r := range records {
-		if r.Resource != c.Purge && r.ID != c.Purge {
-			continue
+		if name == r.Namespace+"/"+r.Name || name == string(r.Resource) || name == string(r.ID) {
+			matches = append(matches, r)
 		}
-		if r.State != tenant.Retained {
-			return r, fault.New(fault.Conflict, "tenant %s/%s is %s: only retained ones are purged by hand; delete its Tenant first", r.Namespace, r.Name, r.State)
-		}
-		return r, nil
 	}
-	return tenant.Record{}, fault.New(fault.NotFound, "there is no tenant %s: `mnemo tenants --retained` lists what --purge takes", c.Purge)
+	retained := inState(matches, tenant.Retained)
+	switch {
+	case len(matches) == 0:
+		return tenant.Record{}, fault.New(fault.NotFound, "tenant %s not found; list retained tenants with `mnemo tenants list --retained`", name)
+	case len(retained) == 0:
+		return tenant.Record{}, fault.New(fault.Conflict, "tenant %s is %s; only retained tenants can be purged: delete its Tenant first", name, matches[0].State)
+	case len(retained) > 1:
+		return tenant.Record{}, fault.New(fault.Conflict, "%d retained tenants are named %s; give the UID of one of them", len(retained), name)
+	}
+	return retained[0], nil
 }
 
-// confirm asks a person to type a word.
-func confirm(from io.Reader, to io.Writer, question, word string) error {
-	fmt.Fprint(to, question)
-	answer, _ := bufio.NewReader(from).ReadString('\n') // an end without an answer is a no
+// confirm asks the user to type a word.
+func confirm(from io.Reader, to io.Writer, prompt, word string) error {
+	fmt.Fprint(to, prompt)
+	answer, _ := bufio.NewReader(from).ReadString('\n') // EOF counts as an empty answer
 	if strings.TrimSpace(answer) != word {
-		return fmt.Errorf("nothing was done: it was not confirmed (--yes goes on without asking)")
+		return fmt.Errorf("not confirmed; nothing was changed (--yes skips the confirmation)")
 	}
 	return nil
 }
 
 type retireCommand struct {
 	databaseFlags
-	Cluster string `required:"" help:"uid of the kube-system namespace of the cluster that is gone; mnemo tenants lists them."`
-	Yes     bool   `help:"Do not ask first."`
+	Cluster string `required:"" help:"UID of the kube-system namespace of the cluster, as listed by mnemo tenants list."`
+	Yes     bool   `help:"Skip the confirmation."`
 }
 
 // Run retires every active tenant of the cluster.
@@ -161,10 +170,10 @@ func (c *retireCommand) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	active := only(records, tenant.Active)
+	active := inState(records, tenant.Active)
 	if len(active) > 0 && !c.Yes {
-		question := fmt.Sprintf("This ends the access of all users of %d tenants. Type the cluster's uid to go on: ", len(active))
-		if err := confirm(os.Stdin, os.Stdout, question, c.Cluster); err != nil {
+		prompt := fmt.Sprintf("This revokes the access of all users of %d tenants. Type the cluster's UID to confirm: ", len(active))
+		if err := confirm(os.Stdin, os.Stdout, prompt, c.Cluster); err != nil {
 			return err
 		}
 	}
@@ -173,6 +182,6 @@ func (c *retireCommand) Run(ctx context.Context) error {
 			return err
 		}
 	}
-	_, err = fmt.Printf("retired %d tenants of cluster %s: a Tenant of the same namespace and name adopts each by spec.claim\n", len(active), c.Cluster)
+	_, err = fmt.Printf("retired %d tenants of cluster %s; a Tenant with the same namespace and name can adopt each with spec.claim\n", len(active), c.Cluster)
 	return err
 }

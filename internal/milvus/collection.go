@@ -211,7 +211,7 @@ func (x *Index) checkSchema(c *entity.Collection, shared bool) error {
 		return fault.New(fault.Invalid, "collection %s was not made by mnemo: set another collection prefix", c.Name)
 	case dimensions != strconv.Itoa(x.config.Dimensions):
 		return fault.New(fault.Invalid, "collection %s holds vectors of %s dimensions and the embedding model makes %d: "+
-			"configure the model the collection was made with, or drop the collection and run mnemo reindex",
+			"configure the model the collection was made with, or drop the collection and run `mnemo index rebuild`",
 			c.Name, dimensions, x.config.Dimensions)
 	}
 	return nil

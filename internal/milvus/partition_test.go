@@ -209,7 +209,7 @@ func TestEnsureRefusesAnotherModel(t *testing.T) {
 	if !fault.Is(err, fault.Invalid) {
 		t.Fatalf("Ensure = %v, want Invalid", err)
 	}
-	for _, want := range []string{"16 dimensions", "1536", "reindex"} {
+	for _, want := range []string{"16 dimensions", "1536", "mnemo index rebuild"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("error %q does not say %q", err, want)
 		}

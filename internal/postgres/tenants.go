@@ -127,7 +127,7 @@ func adoptFromAfar(ctx context.Context, q *db.Queries, spec tenant.Spec) (string
 }
 
 func noneToClaim(spec tenant.Spec) error {
-	return fault.New(fault.Conflict, "no retained tenant %s has this namespace and name: spec.claim takes the uid of a deleted Tenant of both; `mnemo tenants --retained` lists them; if it held nothing it was purged: take spec.claim out", spec.Claim)
+	return fault.New(fault.Conflict, "no retained tenant %s has this namespace and name: spec.claim takes the uid of a deleted Tenant of both; `mnemo tenants list --retained` lists them; if it held nothing it was purged: take spec.claim out", spec.Claim)
 }
 
 func create(ctx context.Context, q *db.Queries, spec tenant.Spec) (string, error) {

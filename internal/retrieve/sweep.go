@@ -50,10 +50,25 @@ func (x *Indexer) Rebuild(ctx context.Context, t tenant.ID) error {
 	return err
 }
 
-// Sweep compares the stores both ways and repairs what differs. It returns
-// what it found; a unit that its job is just about to index counts as missing.
-// A place that is being filled again is left to the job that does it.
+// Sweep compares the index with the database, repairs the differences, and
+// returns them. A unit whose index job has not run yet counts as missing. A
+// placement that is being rebuilt is left to its job.
 func (x *Indexer) Sweep(ctx context.Context, t tenant.ID) (Drift, error) {
+	return x.compare(ctx, t, func(ids []UnitID) error {
+		if len(ids) == 0 {
+			return nil
+		}
+		return x.Sync(ctx, t, ids)
+	})
+}
+
+// Compare returns the differences that Sweep would repair, and changes nothing.
+func (x *Indexer) Compare(ctx context.Context, t tenant.ID) (Drift, error) {
+	return x.compare(ctx, t, func([]UnitID) error { return nil })
+}
+
+// compare calls repair with the differences of the tenant's placement.
+func (x *Indexer) compare(ctx context.Context, t tenant.ID, repair func([]UnitID) error) (Drift, error) {
 	w, err := x.units.Places(ctx, t)
 	if fault.Is(err, fault.NotFound) {
 		return Drift{}, nil
@@ -64,12 +79,7 @@ func (x *Indexer) Sweep(ctx context.Context, t tenant.ID) (Drift, error) {
 	if w.Filling == w.Current {
 		return Drift{}, nil
 	}
-	return x.sweep(ctx, t, w.Current, func(ids []UnitID) error {
-		if len(ids) == 0 {
-			return nil
-		}
-		return x.Sync(ctx, t, ids)
-	})
+	return x.sweep(ctx, t, w.Current, repair)
 }
 
 // sweep compares the place with the database; repair settles what differs.

@@ -152,7 +152,7 @@ func login(t *testing.T, secret string) (user, password string) {
 // waitFor runs what new pods wait with, for no time, and returns what it says.
 func waitFor(t *testing.T, database string) string {
 	t.Helper()
-	_, err := try(t.Context(), "", filepath.Join(cluster.dir, "images", "local"), "wait", "--within=0s", "--database-url="+database)
+	_, err := try(t.Context(), "", filepath.Join(cluster.dir, "images", "local"), "wait", "--timeout=0s", "--database-url="+database)
 	if err == nil {
 		t.Fatal("`mnemo wait` trusts every server")
 	}

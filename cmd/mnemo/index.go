@@ -1,0 +1,111 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/mnemo-dev/mnemo/internal/retrieve"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+// indexCommand groups the commands that maintain the vector index.
+type indexCommand struct {
+	Repair  repairCommand  `cmd:"" help:"Compare the vector index with the database and repair the differences."`
+	Rebuild rebuildCommand `cmd:"" help:"Rebuild the vector index from the embeddings in the database."`
+}
+
+// indexFlags select tenants and connect to the stores.
+type indexFlags struct {
+	databaseFlags
+	milvusFlags
+	embedderFlags
+
+	Tenant tenant.ID `xor:"tenants" required:"" help:"ID of the tenant, as in status.id of its Tenant."`
+	All    bool      `xor:"tenants" required:"" help:"All active tenants."`
+}
+
+// forEach calls fn with every selected tenant and returns their number. It stops
+// at the first error.
+func (f indexFlags) forEach(ctx context.Context, fn func(*retrieve.Indexer, *stores, tenant.ID) error) (int, error) {
+	g, err := f.generation()
+	if err != nil {
+		return 0, err
+	}
+	embedder, err := f.embedderFlags.open()
+	if err != nil {
+		return 0, err
+	}
+	s, err := openStores(ctx, f.databaseFlags, f.milvusFlags, g)
+	if err != nil {
+		return 0, err
+	}
+	defer s.close()
+	ids := []tenant.ID{f.Tenant}
+	if f.All {
+		if ids, err = s.db.ActiveTenants(ctx); err != nil {
+			return 0, err
+		}
+	}
+	indexer := retrieve.NewIndexer(s.db, s.index, embedder)
+	for _, id := range ids {
+		if err := fn(indexer, s, id); err != nil {
+			return 0, fmt.Errorf("tenant %s: %w", id, err)
+		}
+	}
+	return len(ids), nil
+}
+
+type rebuildCommand struct{ indexFlags }
+
+// Run writes every live unit of the tenants to the vector index.
+func (c *rebuildCommand) Run(ctx context.Context) error {
+	n, err := c.forEach(ctx, func(x *retrieve.Indexer, s *stores, id tenant.ID) error { return rebuild(ctx, x, s, id) })
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Printf("rebuilt the index of %d tenants\n", n)
+	return err
+}
+
+// loadTimeout bounds how long Milvus may take to load a tenant's partition.
+const loadTimeout = 10 * time.Minute
+
+func rebuild(ctx context.Context, x *retrieve.Indexer, s *stores, id tenant.ID) error {
+	place, err := s.db.Place(ctx, id)
+	if err != nil {
+		return err
+	}
+	load, cancel := context.WithTimeout(ctx, loadTimeout)
+	defer cancel()
+	if _, err := tenant.EnsurePlace(load, s.db, tenant.Waiting(s.index), tenant.Place{Placement: place}); err != nil {
+		return err
+	}
+	return x.Rebuild(ctx, id)
+}
+
+type repairCommand struct {
+	indexFlags
+	DryRun bool `help:"Report the differences without repairing them."`
+}
+
+// Run prints the differences between the vector index and the database, and
+// repairs them unless this is a dry run.
+func (c *repairCommand) Run(ctx context.Context) error {
+	_, err := c.forEach(ctx, func(x *retrieve.Indexer, _ *stores, id tenant.ID) error {
+		check, verb := x.Sweep, "repaired"
+		if c.DryRun {
+			check, verb = x.Compare, "not repaired (dry run)"
+		}
+		drift, err := check(ctx, id)
+		if err != nil {
+			return err
+		}
+		if drift == (retrieve.Drift{}) {
+			verb = "nothing to repair"
+		}
+		_, err = fmt.Printf("tenant %s: %d missing, %d orphaned: %s\n", id, drift.Missing, drift.Orphaned, verb)
+		return err
+	})
+	return err
+}

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/mnemo-dev/mnemo/internal/postgres"
+)
+
+type migrateCommand struct {
+	OwnerURL    string        `name:"database-owner-url" env:"DATABASE_OWNER_URL" required:"" help:"PostgreSQL URL of the role that owns the database."`
+	AppRole     string        `name:"database-app-role" env:"DATABASE_APP_ROLE" default:"mnemo_app" help:"Role that serve and operator connect as. It must exist."`
+	WaitTimeout time.Duration `env:"MNEMO_MIGRATE_WAIT_TIMEOUT" default:"0s" help:"How long to retry while the database or its roles do not exist yet."`
+}
+
+// Run migrates the schema.
+func (c *migrateCommand) Run(ctx context.Context, log *slog.Logger) error {
+	return retry(ctx, log, c.WaitTimeout, func(ctx context.Context) error {
+		version, err := postgres.Migrate(ctx, postgres.MigrateConfig{OwnerURL: c.OwnerURL, AppRole: c.AppRole})
+		if err != nil {
+			return err
+		}
+		log.InfoContext(ctx, "schema migrated", "version", version)
+		return nil
+	})
+}
+
+type waitCommand struct {
+	DatabaseURL string        `env:"DATABASE_URL" required:"" help:"PostgreSQL URL of the application role."`
+	Timeout     time.Duration `env:"MNEMO_WAIT_TIMEOUT" default:"15m" help:"How long to wait."`
+}
+
+// Run returns once serve and operator can start on the database.
+func (c *waitCommand) Run(ctx context.Context, log *slog.Logger) error {
+	return retry(ctx, log, c.Timeout, func(ctx context.Context) error {
+		db, err := postgres.Open(ctx, postgres.Config{URL: c.DatabaseURL, MaxConns: 1, Log: log})
+		if err != nil {
+			return err
+		}
+		db.Close()
+		log.InfoContext(ctx, "database schema is current", "version", postgres.SchemaVersion())
+		return nil
+	})
+}
+
+// retryInterval is the delay between attempts.
+const retryInterval = 2 * time.Second
+
+// retry calls fn until it succeeds or the timeout has passed, and returns the
+// last error. It logs each distinct error once. With a timeout of 0 it calls fn
+// exactly once.
+func retry(ctx context.Context, log *slog.Logger, timeout time.Duration, fn func(context.Context) error) error {
+	deadline, logged := time.Now().Add(timeout), ""
+	for {
+		err := fn(ctx)
+		if err == nil || ctx.Err() != nil || !time.Now().Add(retryInterval).Before(deadline) {
+			return err
+		}
+		if err.Error() != logged {
+			logged = err.Error()
+			log.WarnContext(ctx, "not ready; retrying", "error", err, "deadline", deadline.UTC().Format(time.RFC3339))
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(retryInterval):
+		}
+	}
+}
