@@ -13,7 +13,7 @@ import (
 
 var _ retrieve.Searcher = (*DB)(nil)
 
-// Lexical implements retrieve.Searcher, by the function lexical_search_between.
+// Lexical implements retrieve.Searcher, by the function lexical_search.
 func (d *DB) Lexical(ctx context.Context, scope tenant.Scope, query retrieve.Query) ([]retrieve.Hit, error) {
 	var out []retrieve.Hit
 	err := d.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {

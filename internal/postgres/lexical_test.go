@@ -165,7 +165,7 @@ func TestLexicalHoldsTheScope(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				return tx.QueryRow(t.Context(), "select count(*) from lexical_search($1, $2, 1::smallint, 0, null, null, 'zebra', 9)",
+				return tx.QueryRow(t.Context(), "select count(*) from lexical_search($1, $2, 1::smallint, 0, null, null, null, null, 'zebra', 9)",
 					asked.Tenant, asked.User).Scan(&n)
 			})
 			want := 0
@@ -206,7 +206,7 @@ func TestLexicalUsesTheIndex(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		err = tx.QueryRow(t.Context(), "select unit_id from lexical_search($1, $2, 1::smallint, 0, null, null, $3, 1)",
+		err = tx.QueryRow(t.Context(), "select unit_id from lexical_search($1, $2, 1::smallint, 0, null, null, null, null, $3, 1)",
 			scope.Tenant, scope.User, "Where did the gazelle meet lorem1 and lorem2?").Scan(&unit)
 		if err != nil {
 			return err

@@ -24,6 +24,9 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/fault"
 )
 
+// migrations are the versions of the schema, in order. They only expand it:
+// see migrations/README.md before you add one.
+//
 //go:embed migrations/*.sql
 var migrations embed.FS
 
@@ -158,7 +161,7 @@ func grant(ctx context.Context, pool *pgxpool.Pool, role string) error {
 		"grant usage on schema public to " + name,
 		"grant select, insert, update, delete on all tables in schema public to " + name,
 		"grant usage, select on all sequences in schema public to " + name,
-		"grant execute on function lexical_search, lexical_search_between, oauth_holder to " + name,
+		"grant execute on function lexical_search, oauth_holder to " + name,
 		"revoke insert, update, delete on goose_db_version, schema_oldest from " + name,
 	} {
 		if _, err := pool.Exec(ctx, sql); err != nil {

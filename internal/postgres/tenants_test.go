@@ -58,7 +58,7 @@ func TestStoreConforms(t *testing.T) {
 // fill adds rows with their counters, as writers of the app do.
 func fill(t *testing.T, owner *pgxpool.Pool, s tenant.Scope, memories, conversations int) {
 	t.Helper()
-	exec(t, owner, `insert into buckets (tenant_id, user_id, name, is_default) values ($1, $2, 'General', true) on conflict do nothing`, s.Tenant, s.User)
+	exec(t, owner, `insert into buckets (tenant_id, user_id, name, name_key, is_default) values ($1, $2, 'General', 'general', true) on conflict do nothing`, s.Tenant, s.User)
 	for range memories {
 		exec(t, owner, `with u as (update users set memory_seq = memory_seq + 1, memories = memories + 1 where tenant_id = $1 and id = $2 returning memory_seq),
 			b as (update buckets set memories = memories + 1 where tenant_id = $1 and user_id = $2 and is_default returning id),

@@ -66,7 +66,7 @@ func (q *Queries) DeleteBucket(ctx context.Context, arg DeleteBucketParams) erro
 const ensureDefaultBucket = `-- name: EnsureDefaultBucket :exec
 insert into buckets (tenant_id, user_id, id, name, name_key, is_default) overriding system value
 select $1, $2, greatest(n.id, (select max(b.id) + 1 from buckets b where b.tenant_id = $1 and b.user_id = $2)),
-    $3, $4::text, true from (select nextval(pg_get_serial_sequence('buckets', 'id')) as id) n
+    $3, $4, true from (select nextval(pg_get_serial_sequence('buckets', 'id')) as id) n
 on conflict do nothing
 `
 
@@ -89,7 +89,7 @@ func (q *Queries) EnsureDefaultBucket(ctx context.Context, arg EnsureDefaultBuck
 
 const findBucket = `-- name: FindBucket :one
 select id, name, is_default from buckets where tenant_id = $1 and user_id = $2
-    and ($3::bigint = 0 or id = $3) and ($4::text = '' or coalesce(name_key, lower(name)) = $4)
+    and ($3::bigint = 0 or id = $3) and ($4::text = '' or name_key = $4)
 `
 
 type FindBucketParams struct {
@@ -138,7 +138,7 @@ func (q *Queries) HasBucket(ctx context.Context, arg HasBucketParams) (bool, err
 const insertBucket = `-- name: InsertBucket :one
 insert into buckets (tenant_id, user_id, id, name, name_key, description) overriding system value
 select $1, $2, greatest(n.id, (select max(b.id) + 1 from buckets b where b.tenant_id = $1 and b.user_id = $2)),
-    $3, $4::text, $5 from (select nextval(pg_get_serial_sequence('buckets', 'id')) as id) n
+    $3, $4, $5 from (select nextval(pg_get_serial_sequence('buckets', 'id')) as id) n
 on conflict do nothing
 returning id
 `

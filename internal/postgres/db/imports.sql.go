@@ -339,7 +339,7 @@ func (q *Queries) FinishUpload(ctx context.Context, arg FinishUploadParams) (int
 }
 
 const getImport = `-- name: GetImport :one
-select i.tenant_id, i.user_id, i.id, i.platform, i.status, i.total, i.imported, i.updated, i.skipped, i.failed, i.errors, i.started_at, i.finished_at, i.kind, i.unchanged, i.indexed, i.warnings, i.notes, i.failure, i.asked, i.size, i.landed, i.version, i.attempts, i.worker, i.leased_until, (select count(*) from conversations c where c.tenant_id = $1 and c.user_id = $2
+select i.tenant_id, i.user_id, i.id, i.kind, i.platform, i.asked, i.status, i.failure, i.version, i.size, i.total, i.imported, i.updated, i.skipped, i.unchanged, i.failed, i.indexed, i.errors, i.warnings, i.notes, i.landed, i.attempts, i.worker, i.leased_until, i.started_at, i.finished_at, (select count(*) from conversations c where c.tenant_id = $1 and c.user_id = $2
     and c.import_id = i.id and c.status = 'blocked' and i.landed) as blocked
 from imports i where i.tenant_id = $1 and i.user_id = $2 and i.id = $3 and i.status <> 'uploading'
 `
@@ -362,29 +362,29 @@ func (q *Queries) GetImport(ctx context.Context, arg GetImportParams) (GetImport
 		&i.Import.TenantID,
 		&i.Import.UserID,
 		&i.Import.ID,
+		&i.Import.Kind,
 		&i.Import.Platform,
+		&i.Import.Asked,
 		&i.Import.Status,
+		&i.Import.Failure,
+		&i.Import.Version,
+		&i.Import.Size,
 		&i.Import.Total,
 		&i.Import.Imported,
 		&i.Import.Updated,
 		&i.Import.Skipped,
-		&i.Import.Failed,
-		&i.Import.Errors,
-		&i.Import.StartedAt,
-		&i.Import.FinishedAt,
-		&i.Import.Kind,
 		&i.Import.Unchanged,
+		&i.Import.Failed,
 		&i.Import.Indexed,
+		&i.Import.Errors,
 		&i.Import.Warnings,
 		&i.Import.Notes,
-		&i.Import.Failure,
-		&i.Import.Asked,
-		&i.Import.Size,
 		&i.Import.Landed,
-		&i.Import.Version,
 		&i.Import.Attempts,
 		&i.Import.Worker,
 		&i.Import.LeasedUntil,
+		&i.Import.StartedAt,
+		&i.Import.FinishedAt,
 		&i.Blocked,
 	)
 	return i, err
@@ -759,7 +759,7 @@ func (q *Queries) LedgerOrdinals(ctx context.Context, arg LedgerOrdinalsParams) 
 }
 
 const listImports = `-- name: ListImports :many
-select i.tenant_id, i.user_id, i.id, i.platform, i.status, i.total, i.imported, i.updated, i.skipped, i.failed, i.errors, i.started_at, i.finished_at, i.kind, i.unchanged, i.indexed, i.warnings, i.notes, i.failure, i.asked, i.size, i.landed, i.version, i.attempts, i.worker, i.leased_until, (select count(*) from conversations c where c.tenant_id = $1 and c.user_id = $2
+select i.tenant_id, i.user_id, i.id, i.kind, i.platform, i.asked, i.status, i.failure, i.version, i.size, i.total, i.imported, i.updated, i.skipped, i.unchanged, i.failed, i.indexed, i.errors, i.warnings, i.notes, i.landed, i.attempts, i.worker, i.leased_until, i.started_at, i.finished_at, (select count(*) from conversations c where c.tenant_id = $1 and c.user_id = $2
     and c.import_id = i.id and c.status = 'blocked' and i.landed) as blocked
 from imports i where i.tenant_id = $1 and i.user_id = $2 and i.kind = 'file' and i.status <> 'uploading'
 order by i.id desc limit $4 offset $3
@@ -795,29 +795,29 @@ func (q *Queries) ListImports(ctx context.Context, arg ListImportsParams) ([]Lis
 			&i.Import.TenantID,
 			&i.Import.UserID,
 			&i.Import.ID,
+			&i.Import.Kind,
 			&i.Import.Platform,
+			&i.Import.Asked,
 			&i.Import.Status,
+			&i.Import.Failure,
+			&i.Import.Version,
+			&i.Import.Size,
 			&i.Import.Total,
 			&i.Import.Imported,
 			&i.Import.Updated,
 			&i.Import.Skipped,
-			&i.Import.Failed,
-			&i.Import.Errors,
-			&i.Import.StartedAt,
-			&i.Import.FinishedAt,
-			&i.Import.Kind,
 			&i.Import.Unchanged,
+			&i.Import.Failed,
 			&i.Import.Indexed,
+			&i.Import.Errors,
 			&i.Import.Warnings,
 			&i.Import.Notes,
-			&i.Import.Failure,
-			&i.Import.Asked,
-			&i.Import.Size,
 			&i.Import.Landed,
-			&i.Import.Version,
 			&i.Import.Attempts,
 			&i.Import.Worker,
 			&i.Import.LeasedUntil,
+			&i.Import.StartedAt,
+			&i.Import.FinishedAt,
 			&i.Blocked,
 		); err != nil {
 			return nil, err

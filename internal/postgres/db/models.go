@@ -10,18 +10,20 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
+// Named groups of memories
 type Bucket struct {
 	TenantID    string
 	UserID      int64
 	ID          int64
 	Name        string
+	NameKey     string
 	Description string
 	IsDefault   bool
 	Memories    int64
 	CreatedAt   time.Time
-	NameKey     *string
 }
 
+// Imported conversations. Only active ones are searchable and count against the quota
 type Conversation struct {
 	TenantID     string
 	UserID       int64
@@ -41,6 +43,7 @@ type Conversation struct {
 	ImportedAt   time.Time
 }
 
+// Partitions being filled from units: the lost partition of a placement, or the target of a migration
 type Fill struct {
 	TenantID   string
 	Generation string
@@ -54,6 +57,7 @@ type Fill struct {
 	StartedAt  time.Time
 }
 
+// Responses for retried requests, written in the transaction of the request. They contain ids, numbers and hashes, never text
 type IdempotencyKey struct {
 	TenantID  string
 	UserID    int64
@@ -64,35 +68,37 @@ type IdempotencyKey struct {
 	CreatedAt time.Time
 }
 
+// Imports of conversations: of an uploaded file, or online (one per request)
 type Import struct {
 	TenantID    string
 	UserID      int64
 	ID          string
+	Kind        string
 	Platform    string
+	Asked       string
 	Status      string
+	Failure     string
+	Version     int64
+	Size        int64
 	Total       int64
 	Imported    int64
 	Updated     int64
 	Skipped     int64
-	Failed      int64
-	Errors      []byte
-	StartedAt   time.Time
-	FinishedAt  *time.Time
-	Kind        string
 	Unchanged   int64
+	Failed      int64
 	Indexed     int64
+	Errors      []byte
 	Warnings    []byte
 	Notes       []byte
-	Failure     string
-	Asked       string
-	Size        int64
 	Landed      bool
-	Version     int64
 	Attempts    int32
 	Worker      *string
 	LeasedUntil *time.Time
+	StartedAt   time.Time
+	FinishedAt  *time.Time
 }
 
+// The content of an uploaded file until the import has finished
 type ImportChunk struct {
 	TenantID string
 	UserID   int64
@@ -101,6 +107,7 @@ type ImportChunk struct {
 	Data     []byte
 }
 
+// The outcome of each conversation in a file, so that an interrupted import resumes
 type ImportLedger struct {
 	TenantID       string
 	UserID         int64
@@ -112,6 +119,7 @@ type ImportLedger struct {
 	Indexed        bool
 }
 
+// The current version of each memory
 type Memory struct {
 	TenantID  string
 	UserID    int64
@@ -126,6 +134,7 @@ type Memory struct {
 	UpdatedAt time.Time
 }
 
+// Every version of each memory, including the current one
 type MemoryVersion struct {
 	TenantID  string
 	UserID    int64
@@ -135,6 +144,7 @@ type MemoryVersion struct {
 	CreatedAt time.Time
 }
 
+// Messages of conversations
 type Message struct {
 	TenantID       string
 	UserID         int64
@@ -147,6 +157,7 @@ type Message struct {
 	CreatedAt      time.Time
 }
 
+// Self-registered OAuth 2.1 clients. A client belongs to no tenant: its users may be of several
 type OauthClient struct {
 	ID           string
 	Name         string
@@ -155,6 +166,7 @@ type OauthClient struct {
 	UsedAt       *time.Time
 }
 
+// The access that users granted to OAuth clients
 type OauthGrant struct {
 	TenantID     string
 	UserID       int64
@@ -167,6 +179,7 @@ type OauthGrant struct {
 	RefreshedAt  time.Time
 }
 
+// Authorization codes, access tokens and refresh tokens of a grant, by hash
 type OauthSecret struct {
 	Hash      []byte
 	TenantID  string
@@ -177,12 +190,14 @@ type OauthSecret struct {
 	ExpiresAt time.Time
 }
 
+// The tenant of each e-mail domain, per identity provider
 type OidcDomain struct {
 	Issuer   string
 	Domain   string
 	TenantID string
 }
 
+// Where the vectors of each tenant are stored
 type Placement struct {
 	TenantID   string
 	Generation string
@@ -192,6 +207,7 @@ type Placement struct {
 	Made       int64
 }
 
+// The limits of each tenant, copied from its resource
 type Quota struct {
 	TenantID          string
 	Memories          int64
@@ -204,6 +220,7 @@ type Quota struct {
 	UserConversations int64
 }
 
+// Requests per tenant in its latest minute. Replicas take permits in blocks. Unlogged: a crash loses at most one minute of counts
 type RateWindow struct {
 	TenantID string
 	Minute   time.Time
@@ -211,10 +228,12 @@ type RateWindow struct {
 	Granted  int64
 }
 
+// The oldest schema version that a binary may be built for and still run on this database
 type SchemaOldest struct {
 	Version int64
 }
 
+// Dashboard sessions, by the hash of the cookie
 type Session struct {
 	Hash         []byte
 	TenantID     string
@@ -224,12 +243,14 @@ type Session struct {
 	ExpiresAt    time.Time
 }
 
+// Failed sign-ins per account and per address, by hash. Unlogged: a crash resets the counts
 type SignInAttempt struct {
 	Key      []byte
 	BeganAt  time.Time
 	Attempts int64
 }
 
+// One row per tenant, including retained tenants whose resource is deleted
 type Tenant struct {
 	ID             string
 	Resource       string
@@ -247,6 +268,7 @@ type Tenant struct {
 	RetiredAt      *time.Time
 }
 
+// API tokens, by hash
 type Token struct {
 	TenantID   string
 	UserID     int64
@@ -258,6 +280,7 @@ type Token struct {
 	LastUsedAt *time.Time
 }
 
+// Pieces of memories and messages, as indexed. Immutable: an edit creates new units, so the vector store never has a stale entry
 type Unit struct {
 	TenantID       string
 	UserID         int64
@@ -276,6 +299,7 @@ type Unit struct {
 	CreatedAt      time.Time
 }
 
+// The consumption of each tenant. Writers lock this row first, then the row in users
 type Usage struct {
 	TenantID      string
 	Memories      int64
@@ -284,18 +308,19 @@ type Usage struct {
 	Storage       int64
 }
 
+// Users of a tenant: those in its resource, and those who signed in with an identity provider
 type User struct {
 	TenantID      string
 	ID            int64
 	Name          string
 	Email         string
+	Issuer        *string
+	Subject       *string
 	Active        bool
+	Purging       bool
 	PasswordHash  []byte
 	MemorySeq     int64
 	Memories      int64
 	Conversations int64
 	CreatedAt     time.Time
-	Purging       bool
-	Issuer        *string
-	Subject       *string
 }

@@ -90,7 +90,7 @@ func (q *Queries) Embeddings(ctx context.Context, arg EmbeddingsParams) ([]Embed
 }
 
 const lexical = `-- name: Lexical :many
-select unit_id::bigint as id, score::float8 as score from lexical_search_between($1::uuid, $2::bigint, $3::smallint, $4::bigint,
+select unit_id::bigint as id, score::float8 as score from lexical_search($1::uuid, $2::bigint, $3::smallint, $4::bigint,
     $5::timestamptz, $6::timestamptz,
     $7::timestamptz, $8::timestamptz, $9::text, $10::int)
 `

@@ -6,14 +6,14 @@ order by is_default desc, lower(name), id;
 -- name: EnsureDefaultBucket :exec
 insert into buckets (tenant_id, user_id, id, name, name_key, is_default) overriding system value
 select @tenant_id, @user_id, greatest(n.id, (select max(b.id) + 1 from buckets b where b.tenant_id = @tenant_id and b.user_id = @user_id)),
-    @name, @name_key::text, true from (select nextval(pg_get_serial_sequence('buckets', 'id')) as id) n
+    @name, @name_key, true from (select nextval(pg_get_serial_sequence('buckets', 'id')) as id) n
 on conflict do nothing;
 
 -- name: InsertBucket :one
 -- The next id, or one above those that were put back with their account.
 insert into buckets (tenant_id, user_id, id, name, name_key, description) overriding system value
 select @tenant_id, @user_id, greatest(n.id, (select max(b.id) + 1 from buckets b where b.tenant_id = @tenant_id and b.user_id = @user_id)),
-    @name, @name_key::text, @description from (select nextval(pg_get_serial_sequence('buckets', 'id')) as id) n
+    @name, @name_key, @description from (select nextval(pg_get_serial_sequence('buckets', 'id')) as id) n
 on conflict do nothing
 returning id;
 
@@ -28,7 +28,7 @@ where b.tenant_id = @tenant_id and b.user_id = @user_id and b.id = d.id;
 -- name: FindBucket :one
 -- By id, by name, or by both.
 select id, name, is_default from buckets where tenant_id = @tenant_id and user_id = @user_id
-    and (@id::bigint = 0 or id = @id) and (@name_key::text = '' or coalesce(name_key, lower(name)) = @name_key);
+    and (@id::bigint = 0 or id = @id) and (@name_key::text = '' or name_key = @name_key);
 
 -- name: LockBucket :one
 select name, is_default from buckets where tenant_id = @tenant_id and user_id = @user_id and id = @id for update;
