@@ -58,6 +58,12 @@ func (e *Error) GetStatus() int { return e.status }
 // GetHeaders returns what the answer carries beside its body, for huma.
 func (e *Error) GetHeaders() http.Header { return e.headers }
 
+// requestFields maps fields of domain inputs to their names in requests.
+var requestFields = map[string]string{
+	"memory ids": "memoryIds", "bucket": "bucketId or bucketName", "bucket name": "bucketName",
+	"text or bucket": "text, bucketId or bucketName",
+}
+
 // answerFor maps an error to its answer and logs what is the server's fault.
 // This is the one place where kinds become statuses.
 func (s *Server) answerFor(ctx context.Context, err error) *Error {
@@ -68,6 +74,7 @@ func (s *Server) answerFor(ctx context.Context, err error) *Error {
 			f = &fault.Error{Kind: fault.Unavailable, Message: "this took too long; try again", Err: err}
 		}
 	}
+	f = f.WithFieldNames(requestFields)
 	out := &Error{status: statuses[f.Kind], headers: http.Header{}, Message: f.Message, RejectedIDs: f.RejectedIDs}
 	switch f.Kind {
 	case fault.Internal:

@@ -284,7 +284,7 @@ func TestDeleteAccount(t *testing.T) {
 	h.fill(t, h.alice)
 	ids := h.fill(t, h.bob)
 	for _, body := range []string{`{"confirm":"yes"}`, `{"confirm":""}`, `{"confirm":"DELETE EVERYTHING"}`} {
-		if got := h.call(t, h.alice, "DELETE", "/api/account", body); got.status != 400 || !strings.Contains(got.body, `confirm takes \"delete everything\"`) {
+		if got := h.call(t, h.alice, "DELETE", "/api/account", body); got.status != 400 || !strings.Contains(got.body, `confirm must be \"delete everything\"`) {
 			t.Errorf("%s: %d %s", body, got.status, got.body)
 		}
 	}
@@ -299,9 +299,11 @@ func TestDeleteAccount(t *testing.T) {
 // slow is a store that never comes to an end of purging.
 type slow struct{ account.Store }
 
-func (slow) Mark(context.Context, tenant.Scope) (account.Mark, error) { return account.Mark{}, nil }
+func (slow) BeginPurge(context.Context, tenant.Scope) (account.PurgeCutoff, error) {
+	return account.PurgeCutoff{}, nil
+}
 
-func (slow) Purge(ctx context.Context, _ tenant.Scope, _ account.Mark) (account.Purged, error) {
+func (slow) Purge(ctx context.Context, _ tenant.Scope, _ account.PurgeCutoff) (account.Purged, error) {
 	if err := ctx.Err(); err != nil {
 		return account.Purged{}, err
 	}

@@ -28,13 +28,13 @@ func (f fakeAccounts) Snapshot(_ context.Context, scope tenant.Scope) (*account.
 	}}, nil
 }
 
-func (f fakeAccounts) Mark(_ context.Context, scope tenant.Scope) (account.Mark, error) {
+func (f fakeAccounts) BeginPurge(_ context.Context, scope tenant.Scope) (account.PurgeCutoff, error) {
 	_, end, err := f.begin(scope)
 	defer end()
-	return account.Mark{}, err
+	return account.PurgeCutoff{}, err
 }
 
-func (f fakeAccounts) Purge(_ context.Context, scope tenant.Scope, _ account.Mark) (account.Purged, error) {
+func (f fakeAccounts) Purge(_ context.Context, scope tenant.Scope, _ account.PurgeCutoff) (account.Purged, error) {
 	u, end, err := f.begin(scope)
 	defer end()
 	out := account.Purged{Memories: len(u.memories), Conversations: len(u.conversations), Done: true}

@@ -2,11 +2,9 @@ package apiserver
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
-	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/memory"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
@@ -19,7 +17,7 @@ func (f fakeMemories) Update(_ context.Context, scope tenant.Scope, e memory.Edi
 	}
 	i := slices.IndexFunc(u.memories, func(m memory.Memory) bool { return m.ID == e.ID })
 	if i < 0 {
-		return 0, memory.ErrNoMemory
+		return 0, memory.ErrMemoryNotFound
 	}
 	m := &u.memories[i]
 	if e.Bucket != (memory.BucketRef{}) {
@@ -43,7 +41,7 @@ func (u *fakeUser) bucket(b memory.BucketRef) (memory.Bucket, error) {
 			return o, nil
 		}
 	}
-	return memory.Bucket{}, memory.ErrNoBucket
+	return memory.Bucket{}, memory.ErrBucketNotFound
 }
 
 func (f fakeMemories) Move(_ context.Context, scope tenant.Scope, in memory.MoveInput) ([]string, error) {
@@ -61,8 +59,7 @@ func (f fakeMemories) Move(_ context.Context, scope tenant.Scope, in memory.Move
 		}
 	}
 	if rejected != nil {
-		return nil, &fault.Error{Kind: fault.NotFound, RejectedIDs: rejected,
-			Message: fmt.Sprintf("%d of the memoryIds do not exist and nothing was moved; see rejectedIds", len(rejected))}
+		return nil, memory.MissingMemories(rejected)
 	}
 	_, err = u.bucket(in.Bucket)
 	return moved, err
@@ -77,7 +74,7 @@ func (f fakeMemories) Versions(_ context.Context, scope tenant.Scope, id string,
 		}
 	}
 	if err == nil {
-		err = memory.ErrNoMemory
+		err = memory.ErrMemoryNotFound
 	}
 	return nil, false, err
 }
@@ -90,7 +87,7 @@ func (f fakeMemories) UpdateBucket(_ context.Context, scope tenant.Scope, id int
 	}
 	i := slices.IndexFunc(u.buckets, func(o memory.Bucket) bool { return o.ID == id })
 	if i < 0 {
-		return memory.ErrNoBucket
+		return memory.ErrBucketNotFound
 	}
 	if b.Name != nil {
 		u.buckets[i].Name = *b.Name
@@ -107,7 +104,7 @@ func (f fakeMemories) DeleteBucket(_ context.Context, scope tenant.Scope, id int
 	before := len(u.buckets)
 	u.buckets = slices.DeleteFunc(u.buckets, func(o memory.Bucket) bool { return o.ID == id })
 	if len(u.buckets) == before {
-		return 0, memory.ErrNoBucket
+		return 0, memory.ErrBucketNotFound
 	}
 	return 0, nil
 }

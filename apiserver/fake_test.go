@@ -107,7 +107,7 @@ func (f fakeMemories) Create(_ context.Context, scope tenant.Scope, m memory.New
 		i = slices.IndexFunc(u.buckets, func(b memory.Bucket) bool { return b.ID == m.Bucket })
 	}
 	if i < 0 {
-		return "", fault.New(fault.NotFound, "no bucket has this bucketId")
+		return "", fault.New(fault.NotFound, "bucket not found")
 	}
 	f.seq++
 	u.buckets[i].Memories++

@@ -37,7 +37,7 @@ var answers = map[int]sharedAnswer{
 // commonRefusals are examples for routes that give none of their own.
 var commonRefusals = map[int]string{
 	http.StatusBadRequest: "text is required and must not be blank",
-	http.StatusNotFound:   "no memory has this memoryId",
+	http.StatusNotFound:   "memory not found",
 	http.StatusConflict:   "this idempotency key was used for another request within the last 24 hours; use a new key for a new request",
 }
 

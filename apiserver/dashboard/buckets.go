@@ -71,7 +71,7 @@ func (d *Dashboard) bucket(c *fiber.Ctx, who *tenant.Session) (memory.Bucket, er
 	}
 	i := slices.IndexFunc(buckets, func(b memory.Bucket) bool { return b.ID == id })
 	if i < 0 {
-		return memory.Bucket{}, memory.ErrNoBucket
+		return memory.Bucket{}, memory.ErrBucketNotFound
 	}
 	return buckets[i], nil
 }

@@ -213,7 +213,7 @@ func bucketOf(text string) (int64, error) {
 	}
 	id, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || id < 1 {
-		return 0, memory.ErrNoBucket
+		return 0, memory.ErrBucketNotFound
 	}
 	return id, nil
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// Bucket is a bucket as it leaves or enters an account.
+// Bucket is a bucket as exported and restored.
 type Bucket struct {
 	ID          int64
 	Name        string
@@ -19,7 +19,7 @@ type Bucket struct {
 	CreatedAt   time.Time
 }
 
-// Memory is a memory with the text it has now.
+// Memory is a memory with its current text.
 type Memory struct {
 	ID        string
 	Bucket    int64
@@ -28,10 +28,10 @@ type Memory struct {
 	Version   int // 1 for a text that was never edited
 	CreatedAt time.Time
 	UpdatedAt time.Time
-	EditedAt  time.Time // when it got this text
+	EditedAt  time.Time // when the current text was written
 }
 
-// Version is a text a memory had before.
+// Version is an earlier text of a memory.
 type Version struct {
 	Memory    string
 	Version   int // 1 is the first
@@ -45,33 +45,33 @@ type Message struct {
 	chat.Message
 }
 
-// Counts says how many of each an account holds.
+// Counts holds the number of objects of each kind in an account.
 type Counts struct {
 	Buckets       int64
 	Memories      int64
-	Versions      int64 // those before the ones the memories have now
+	Versions      int64 // earlier versions only
 	Conversations int64
 	Messages      int64
 }
 
-// Content gives all that an account holds, one kind at a time, and can give it
-// again. An error is the last thing a sequence gives.
+// Content iterates over the objects in an account, one kind at a time. Each
+// sequence can be read more than once and ends after its first error.
 type Content interface {
-	// Buckets come with the default one first.
+	// Buckets yields the default bucket first.
 	Buckets() iter.Seq2[Bucket, error]
-	// Memories come in the order they were written in.
+	// Memories yields memories in the order they were written.
 	Memories() iter.Seq2[Memory, error]
-	// Versions come in the order of their memories, oldest first.
+	// Versions yields versions in the order of their memories, oldest first.
 	Versions() iter.Seq2[Version, error]
-	// Conversations come in the order of their ids, without TokenCount, which
-	// follows from their messages.
+	// Conversations yields conversations in the order of their ids. TokenCount is
+	// not set: it is the sum over the messages.
 	Conversations() iter.Seq2[chat.Conversation, error]
-	// Messages come in the order of their conversations and from 0 on.
+	// Messages yields messages in the order of their conversations, by index.
 	Messages() iter.Seq2[Message, error]
 }
 
-// Snapshot is the content of an account as it was at one moment. It holds a
-// transaction until it is closed, and is for one reader.
+// Snapshot is the content of an account at one point in time. It holds a
+// transaction until it is closed and is not safe for concurrent use.
 type Snapshot struct {
 	Content
 	At     time.Time
@@ -79,54 +79,54 @@ type Snapshot struct {
 	Close  func()
 }
 
-// Store is the database, as this domain uses it. internal/postgres implements it.
+// Store reads and purges accounts. internal/postgres implements it.
 type Store interface {
-	// Snapshot opens a snapshot; it ends with the context too.
+	// Snapshot opens a snapshot, which also ends when ctx is done.
 	Snapshot(ctx context.Context, scope tenant.Scope) (*Snapshot, error)
-	// Mark ends the account's imports and the access of its programs, returns a
-	// mark behind all that it holds now, and commits the job that purges up to
-	// it, should nobody else.
-	Mark(ctx context.Context, scope tenant.Scope) (Mark, error)
-	// Purge removes a batch of what the account held at the mark, with its
-	// quota use, and commits the jobs that take it out of the index. Room that
-	// is freed goes to blocked conversations. Where nothing is left it takes
-	// the mark's job back.
-	Purge(ctx context.Context, scope tenant.Scope, upTo Mark) (Purged, error)
+	// BeginPurge cancels the account's imports, revokes its connected apps,
+	// and returns a cutoff after everything the account holds. It commits the
+	// job that completes the purge if the request does not.
+	BeginPurge(ctx context.Context, scope tenant.Scope) (PurgeCutoff, error)
+	// Purge removes one batch of the objects before the cutoff, releases their
+	// quota, and commits the jobs that remove them from the index. Released
+	// quota goes to blocked conversations. Once nothing is left, it cancels the
+	// cutoff's job.
+	Purge(ctx context.Context, scope tenant.Scope, upTo PurgeCutoff) (Purged, error)
 }
 
-// Mark is a moment in an account: what came after it is not purged by it.
-type Mark struct {
-	Memory int64     `json:"memory"` // the newest memory's place in the order of writing
-	At     time.Time `json:"at"`     // by the database's clock
-	Job    int64     `json:"-"`      // the job that purges up to it; 0 in that job
+// PurgeCutoff limits a purge to the objects that existed when it began.
+type PurgeCutoff struct {
+	Memory int64     `json:"memory"` // sequence number of the newest memory
+	At     time.Time `json:"at"`     // database time
+	Job    int64     `json:"-"`      // the job that completes the purge; 0 inside that job
 }
 
-// Purged says how much was removed.
+// Purged counts the objects that a purge removed.
 type Purged struct {
 	Memories      int
 	Conversations int
-	Done          bool // nothing is left
+	Done          bool // nothing is left before the cutoff
 }
 
-// Add returns the sum of both.
+// Add returns the sum of p and o.
 func (p Purged) Add(o Purged) Purged {
 	return Purged{Memories: p.Memories + o.Memories, Conversations: p.Conversations + o.Conversations, Done: p.Done || o.Done}
 }
 
-// PurgeArgs are the arguments of the job that purges an account up to a mark,
-// should the request that asked for it not come to its end.
+// PurgeArgs are the arguments of the job that completes a purge if the request
+// that began it did not.
 type PurgeArgs struct {
 	Tenant tenant.ID     `json:"tenant"`
 	User   tenant.UserID `json:"user"`
-	Mark   Mark          `json:"mark"`
+	Cutoff PurgeCutoff   `json:"cutoff"`
 }
 
-// Kind names the job.
+// Kind returns the job kind.
 func (PurgeArgs) Kind() string { return "account.purge" }
 
-// Purge purges an account up to a mark, batch after batch, and returns what it
-// removed, when it failed too.
-func Purge(ctx context.Context, store Store, scope tenant.Scope, upTo Mark) (Purged, error) {
+// Purge removes the objects before the cutoff in batches. It returns the counts
+// of the completed batches even when it fails.
+func Purge(ctx context.Context, store Store, scope tenant.Scope, upTo PurgeCutoff) (Purged, error) {
 	var total Purged
 	for !total.Done {
 		batch, err := store.Purge(ctx, scope, upTo)

@@ -1,3 +1,2 @@
-// Package account is about all a user has, as one: taken out as it was at one
-// moment, put back into an empty account, and removed.
+// Package account exports, restores and deletes everything one user owns.
 package account

@@ -11,33 +11,32 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// Confirmation is what a request to remove everything says.
+// Confirmation is the phrase that confirms the deletion of an account.
 const Confirmation = "delete everything"
 
-// defaultPurgeTime is how long a request purges before it leaves the rest to
-// the job.
+// defaultPurgeTime bounds the purge inside a request; the job does the rest.
 const defaultPurgeTime = 20 * time.Second
 
-// Config is what a Service works with. Store is required.
+// Config holds the dependencies of a Service. Store is required.
 type Config struct {
 	Store Store
-	// PurgeTime is how long a request purges before it leaves the rest to the
-	// job; 20 s when 0.
+	// PurgeTime bounds the purge inside a request, after which the job does the
+	// rest. The default is 20 s.
 	PurgeTime time.Duration
 }
 
-// Service takes accounts out and removes them.
+// Service exports and deletes accounts.
 type Service struct {
 	Config
 }
 
-// NewService makes a Service.
+// NewService returns a Service.
 func NewService(c Config) *Service {
 	c.PurgeTime = cmp.Or(c.PurgeTime, defaultPurgeTime)
 	return &Service{Config: c}
 }
 
-// Export opens all that the user has as it is now. The caller closes it.
+// Export opens a snapshot of the account. The caller closes it.
 func (s *Service) Export(ctx context.Context, who tenant.Identity) (*Snapshot, error) {
 	snapshot, err := s.Store.Snapshot(ctx, who.Scope)
 	if err != nil {
@@ -46,24 +45,25 @@ func (s *Service) Export(ctx context.Context, who tenant.Identity) (*Snapshot, e
 	return snapshot, nil
 }
 
-// Delete removes all that the user has. What takes longer than a request may
-// is left to a job, which Purged tells. Invalid without the confirmation.
+// Delete deletes everything the user owns. If that takes longer than PurgeTime,
+// a job does the rest and Purged.Done is false. It returns Invalid unless confirm
+// is the Confirmation phrase.
 func (s *Service) Delete(ctx context.Context, who tenant.Identity, confirm *string) (Purged, error) {
 	switch {
 	case confirm == nil:
-		return Purged{}, fault.New(fault.Invalid, "confirm is required and takes %q", Confirmation)
+		return Purged{}, fault.New(fault.Invalid, "confirm is required and must be %q", Confirmation)
 	case *confirm != Confirmation:
-		return Purged{}, fault.New(fault.Invalid, "confirm takes %q, and nothing was deleted", Confirmation)
+		return Purged{}, fault.New(fault.Invalid, "confirm must be %q; nothing was deleted", Confirmation)
 	}
-	mark, err := s.Store.Mark(ctx, who.Scope)
+	cutoff, err := s.Store.BeginPurge(ctx, who.Scope)
 	if err != nil {
-		return Purged{}, fmt.Errorf("mark account: %w", err)
+		return Purged{}, fmt.Errorf("begin purge: %w", err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.PurgeTime)
 	defer cancel()
-	done, err := Purge(ctx, s.Store, who.Scope, mark)
+	done, err := Purge(ctx, s.Store, who.Scope, cutoff)
 	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return done, nil // the job goes on
+		return done, nil // the job does the rest
 	}
 	return done, err
 }

@@ -100,13 +100,13 @@ func TestRoundTrip(t *testing.T) {
 			t.Fatal("written again it is another file")
 		}
 		joined := box{buckets: b.buckets}
-		for h, err := range a.Histories() {
+		for h, err := range a.MemoryHistories() {
 			if err != nil {
 				t.Fatal(err)
 			}
 			joined.memories, joined.versions = append(joined.memories, h.Memory), append(joined.versions, h.Earlier...)
 		}
-		for k, err := range a.Talks() {
+		for k, err := range a.Transcripts() {
 			if err != nil {
 				t.Fatal(err)
 			}

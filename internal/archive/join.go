@@ -12,25 +12,25 @@ import (
 // recordSize is about what a version or a message takes beside its text, bytes.
 const recordSize = 256
 
-// History is a memory with the texts it had before, oldest first.
-type History struct {
+// MemoryHistory is a memory with the texts it had before, oldest first.
+type MemoryHistory struct {
 	account.Memory
 	Earlier []account.Version
 }
 
-// Talk is a conversation with its messages.
-type Talk struct {
+// Transcript is a conversation with its messages.
+type Transcript struct {
 	chat.Conversation
 	Messages []chat.Message
 }
 
-// Histories gives the memories, each with its versions.
-func (a *Archive) Histories() iter.Seq2[History, error] {
-	return func(yield func(History, error) bool) {
+// MemoryHistories gives the memories, each with its versions.
+func (a *Archive) MemoryHistories() iter.Seq2[MemoryHistory, error] {
+	return func(yield func(MemoryHistory, error) bool) {
 		versions := follow(a.Versions())
 		defer versions.stop()
 		for m, err := range a.Memories() {
-			h := History{Memory: m}
+			h := MemoryHistory{Memory: m}
 			if err == nil {
 				h.Earlier, err = a.earlier(m, versions)
 			}
@@ -39,7 +39,7 @@ func (a *Archive) Histories() iter.Seq2[History, error] {
 			}
 		}
 		if err := versions.end(versionsFile, memoriesFile); err != nil {
-			yield(History{}, err)
+			yield(MemoryHistory{}, err)
 		}
 	}
 }
@@ -63,14 +63,14 @@ func (a *Archive) earlier(m account.Memory, from *follower[account.Version]) ([]
 	return out, from.err
 }
 
-// Talks gives the conversations, each with its messages.
-func (a *Archive) Talks() iter.Seq2[Talk, error] {
-	return func(yield func(Talk, error) bool) {
+// Transcripts gives the conversations, each with its messages.
+func (a *Archive) Transcripts() iter.Seq2[Transcript, error] {
+	return func(yield func(Transcript, error) bool) {
 		messages := follow(a.Messages())
 		defer messages.stop()
 		last, seen := "", make(map[[sha256.Size / 2]byte]bool)
 		for c, err := range a.Conversations() {
-			t := Talk{Conversation: c}
+			t := Transcript{Conversation: c}
 			if err == nil && c.ID <= last {
 				err = fault.New(fault.Invalid, "%s: conversation %s is there twice or not where it should be", conversationsFile, c.ID)
 			}
@@ -88,7 +88,7 @@ func (a *Archive) Talks() iter.Seq2[Talk, error] {
 			}
 		}
 		if err := messages.end(messagesFile, conversationsFile); err != nil {
-			yield(Talk{}, err)
+			yield(Transcript{}, err)
 		}
 	}
 }

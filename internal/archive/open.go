@@ -96,7 +96,7 @@ func (a *Archive) check() error {
 	if defaults > 1 || defaults == 0 && a.Counts.Memories > 0 {
 		return fault.New(fault.Invalid, "%s: one bucket must be the default one, not %d", bucketsFile, defaults)
 	}
-	for h, err := range a.Histories() {
+	for h, err := range a.MemoryHistories() {
 		if err != nil {
 			return err
 		}
@@ -104,7 +104,7 @@ func (a *Archive) check() error {
 			return fault.New(fault.Invalid, "%s: memory %s is in bucket %d, which is not in %s", memoriesFile, h.ID, h.Bucket, bucketsFile)
 		}
 	}
-	for _, err := range a.Talks() {
+	for _, err := range a.Transcripts() {
 		if err != nil {
 			return err
 		}

@@ -1,4 +1,4 @@
-// Package fault gives errors the kind an edge needs to answer them: the API
-// server maps kinds to HTTP statuses, the operator to conditions, both in one
-// place each. A message is a sentence a person can act on and holds no secret.
+// Package fault classifies errors by kind. The API server maps kinds to HTTP
+// statuses and the operator maps them to conditions, each in one place. Messages
+// are actionable and contain no secrets.
 package fault

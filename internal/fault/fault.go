@@ -3,25 +3,24 @@ package fault
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 )
 
-// Kind says what sort of failure an error is. The zero Kind is Internal.
+// Kind classifies an error. The zero Kind is Internal.
 type Kind uint8
 
-// The kinds, each with the HTTP status shared/API.md gives it.
+// The kinds, each with its HTTP status.
 const (
-	Internal     Kind = iota // 500: ours; the message is not shown
-	Invalid                  // 400: the input is wrong; the message names the field
+	Internal     Kind = iota // 500: a bug; the message is not shown
+	Invalid                  // 400: the input is invalid; the message names the field
 	Unauthorized             // 401: token missing, malformed, unknown or revoked
-	Forbidden                // 403: tenant suspended or a stored quota is used up
-	NotFound                 // 404: something named does not exist under the caller's scope
-	Conflict                 // 409: a name is taken, or an idempotency key was used for another request
+	Forbidden                // 403: the tenant is suspended or a quota is exceeded
+	NotFound                 // 404: the object does not exist in the caller's scope
+	Conflict                 // 409: the name exists, or the idempotency key was used for another request
 	TooLarge                 // 413: the body is too large
-	Unsupported              // 415: the body is not JSON
+	Unsupported              // 415: the media type is not supported
 	RateLimited              // 429: too many requests; RetryAfter is set
-	Unavailable              // 503: a store is away; RetryAfter is set
+	Unavailable              // 503: a dependency is unavailable; RetryAfter is set
 )
 
 var names = [...]string{"Internal", "Invalid", "Unauthorized", "Forbidden", "NotFound",
@@ -33,15 +32,17 @@ func (k Kind) String() string { return names[k] }
 // Error is an error with a kind.
 type Error struct {
 	Kind    Kind
-	Message string // shown to the caller, except for Internal
-	// RejectedIDs lists the ids a bulk operation refused; nil otherwise.
+	Message string // shown to the caller unless the kind is Internal
+	// Fields lists the invalid fields of an input; nil otherwise.
+	Fields []Field
+	// RejectedIDs lists the ids a bulk operation rejected; nil otherwise.
 	RejectedIDs []string
-	// RetryAfter is how long to wait before trying again; 0 means unsaid.
+	// RetryAfter is the delay before a retry; 0 if unknown.
 	RetryAfter time.Duration
 	Err        error // the cause, for logs; may be nil
 }
 
-// Error returns the message, and the cause where there is one.
+// Error returns the message followed by the cause, if any.
 func (e *Error) Error() string {
 	if e.Err != nil {
 		return e.Message + ": " + e.Err.Error()
@@ -52,13 +53,13 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// New makes an error of a kind with a formatted message.
+// New returns an error of the given kind with a formatted message.
 func New(kind Kind, format string, args ...any) *Error {
 	return &Error{Kind: kind, Message: fmt.Sprintf(format, args...)}
 }
 
-// Wrap gives err a kind and a message that may be shown; err itself is kept for
-// logs. Wrap(nil) is nil.
+// Wrap returns err with a kind and a message for the caller; the cause is only
+// logged. Wrap returns nil if err is nil.
 func Wrap(kind Kind, err error, format string, args ...any) error {
 	if err == nil {
 		return nil
@@ -66,7 +67,7 @@ func Wrap(kind Kind, err error, format string, args ...any) error {
 	return &Error{Kind: kind, Message: fmt.Sprintf(format, args...), Err: err}
 }
 
-// KindOf returns the kind of the first Error in err's chain, Internal without one.
+// KindOf returns the kind of the first Error in err's chain, or Internal.
 func KindOf(err error) Kind {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Kind
@@ -76,17 +77,3 @@ func KindOf(err error) Kind {
 
 // Is reports whether err is of the kind.
 func Is(err error, kind Kind) bool { return err != nil && KindOf(err) == kind }
-
-// Join makes one Invalid error of those that are not nil; none makes nil.
-func Join(errs ...error) error {
-	var messages []string
-	for _, err := range errs {
-		if err != nil {
-			messages = append(messages, err.Error())
-		}
-	}
-	if len(messages) == 0 {
-		return nil
-	}
-	return New(Invalid, "%s", strings.Join(messages, "; "))
-}

@@ -16,10 +16,10 @@ func TestKindOf(t *testing.T) {
 		err    error
 		want   fault.Kind
 	}{
-		"plain":   {"an error nobody classified is ours", io.EOF, fault.Internal},
-		"new":     {"a fault has its own kind", fault.New(fault.NotFound, "memory not found"), fault.NotFound},
-		"wrapped": {"context keeps the kind", fmt.Errorf("delete memory: %w", fault.New(fault.Conflict, "taken")), fault.Conflict},
-		"outer":   {"the outermost fault decides", fault.Wrap(fault.Unavailable, fault.New(fault.NotFound, "x"), "y"), fault.Unavailable},
+		"plain":   {"an unclassified error is internal", io.EOF, fault.Internal},
+		"new":     {"an Error has its own kind", fault.New(fault.NotFound, "memory not found"), fault.NotFound},
+		"wrapped": {"wrapping keeps the kind", fmt.Errorf("delete memory: %w", fault.New(fault.Conflict, "name exists")), fault.Conflict},
+		"outer":   {"the outermost Error determines the kind", fault.Wrap(fault.Unavailable, fault.New(fault.NotFound, "x"), "y"), fault.Unavailable},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -33,16 +33,16 @@ func TestKindOf(t *testing.T) {
 
 func TestWrapKeepsTheCause(t *testing.T) {
 	t.Parallel()
-	if err := fault.Wrap(fault.Unavailable, nil, "PostgreSQL is away"); err != nil {
+	if err := fault.Wrap(fault.Unavailable, nil, "PostgreSQL is unavailable"); err != nil {
 		t.Errorf("Wrap(nil) = %v", err)
 	}
-	err := fault.Wrap(fault.Unavailable, io.ErrUnexpectedEOF, "PostgreSQL is away")
-	if !errors.Is(err, io.ErrUnexpectedEOF) || err.Error() != "PostgreSQL is away: unexpected EOF" {
+	err := fault.Wrap(fault.Unavailable, io.ErrUnexpectedEOF, "PostgreSQL is unavailable")
+	if !errors.Is(err, io.ErrUnexpectedEOF) || err.Error() != "PostgreSQL is unavailable: unexpected EOF" {
 		t.Errorf("Wrap = %v", err)
 	}
 }
 
-func TestFieldsNamesEveryProblem(t *testing.T) {
+func TestFieldsReportsEveryField(t *testing.T) {
 	t.Parallel()
 	var f fault.Fields
 	if err := f.Err(); err != nil {
@@ -53,5 +53,35 @@ func TestFieldsNamesEveryProblem(t *testing.T) {
 	err := f.Err()
 	if !fault.Is(err, fault.Invalid) || err.Error() != "count must be at least 1, not 0; skip must be at least 0, not -1" {
 		t.Errorf("Err = %v", err)
+	}
+}
+
+func TestWithFieldNames(t *testing.T) {
+	t.Parallel()
+	original := &fault.Error{Kind: fault.Invalid, Message: "ids must not be empty; text is required",
+		Fields: []fault.Field{{Name: "ids", Problem: "must not be empty"}, {Name: "text", Problem: "is required"}}}
+	renamed := original.WithFieldNames(map[string]string{"ids": "memoryIds"})
+	if want := "memoryIds must not be empty; text is required"; renamed.Message != want {
+		t.Errorf("renamed: %q, want %q", renamed.Message, want)
+	}
+	if want := "ids must not be empty; text is required"; original.Message != want {
+		t.Errorf("original: %q, want %q", original.Message, want)
+	}
+	plain := fault.New(fault.NotFound, "memory not found")
+	if got := plain.WithFieldNames(nil); got != plain {
+		t.Errorf("an error without fields: %v, want it unchanged", got)
+	}
+}
+
+func TestJoin(t *testing.T) {
+	t.Parallel()
+	var a, b fault.Fields
+	if err := fault.Join(a.Err(), b.Err()); err != nil {
+		t.Errorf("without errors: Join = %v, want nil", err)
+	}
+	a.Add("count", "is required")
+	b.Add("skip", "is required")
+	if err := fault.Join(a.Err(), nil, b.Err()); err == nil || err.Error() != "count is required; skip is required" {
+		t.Errorf("Join = %v", err)
 	}
 }

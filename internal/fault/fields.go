@@ -1,24 +1,69 @@
 package fault
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 )
 
-// Fields collects what is wrong with an input, so that one answer names every
-// field. The zero value is ready.
-type Fields struct{ problems []string }
-
-// Add notes that a field is wrong and what it takes, for example
-// Add("count", "must be at least 1, not %d", n).
-func (f *Fields) Add(field, format string, args ...any) {
-	f.problems = append(f.problems, field+" "+fmt.Sprintf(format, args...))
+// Field is an invalid field of an input.
+type Field struct {
+	Name    string
+	Problem string // continues the name: "must be at least 1, not 0"
 }
 
-// Err returns nil when nothing was added, else one Invalid error of all of it.
+// Fields collects the invalid fields of an input, so that one error reports all
+// of them. The zero value is ready to use.
+type Fields struct{ list []Field }
+
+// Add records that a field is invalid and why, for example
+// Add("count", "must be at least 1, not %d", n).
+func (f *Fields) Add(field, format string, args ...any) {
+	f.list = append(f.list, Field{field, fmt.Sprintf(format, args...)})
+}
+
+// Err returns one Invalid error for all fields, or nil if there are none.
 func (f *Fields) Err() error {
-	if len(f.problems) == 0 {
+	if len(f.list) == 0 {
 		return nil
 	}
-	return New(Invalid, "%s", strings.Join(f.problems, "; "))
+	return &Error{Kind: Invalid, Message: describe(f.list), Fields: f.list}
+}
+
+// WithFieldNames returns e with its fields renamed, for a caller whose input uses
+// other names. Names that are not in the map are unchanged.
+func (e *Error) WithFieldNames(names map[string]string) *Error {
+	if e.Fields == nil {
+		return e
+	}
+	renamed := *e
+	renamed.Fields = make([]Field, len(e.Fields))
+	for i, f := range e.Fields {
+		if name, ok := names[f.Name]; ok {
+			f.Name = name
+		}
+		renamed.Fields[i] = f
+	}
+	renamed.Message = describe(renamed.Fields)
+	return &renamed
+}
+
+// Join combines the Invalid errors of several Fields into one. It returns nil if
+// all of them are nil.
+func Join(errs ...error) error {
+	var all Fields
+	for _, err := range errs {
+		if e, ok := errors.AsType[*Error](err); ok {
+			all.list = append(all.list, e.Fields...)
+		}
+	}
+	return all.Err()
+}
+
+func describe(fields []Field) string {
+	problems := make([]string, len(fields))
+	for i, f := range fields {
+		problems[i] = f.Name + " " + f.Problem
+	}
+	return strings.Join(problems, "; ")
 }

@@ -96,7 +96,7 @@ func (r restore) memories(ctx context.Context, done account.Progress) (account.P
 		return nil
 	}
 	before := done.Memories
-	for h, err := range r.from.Histories() {
+	for h, err := range r.from.MemoryHistories() {
 		if err != nil {
 			return done, err
 		}
@@ -137,7 +137,7 @@ func (r restore) conversations(ctx context.Context) error {
 		return err
 	}
 	ordinal := -1
-	for t, err := range r.from.Talks() {
+	for t, err := range r.from.Transcripts() {
 		if err != nil {
 			return err
 		}
@@ -159,7 +159,7 @@ func (r restore) conversations(ctx context.Context) error {
 
 func sameNotes(before []byte) ([]byte, error) { return before, nil }
 
-func entry(ordinal int, t archive.Talk) chat.Entry {
+func entry(ordinal int, t archive.Transcript) chat.Entry {
 	return chat.Entry{
 		Ordinal: ordinal, Name: t.ExternalID,
 		Upsert: chat.Upsert{

@@ -163,10 +163,10 @@ func contents(t testing.TB, file []byte) []string {
 	for v := range a.Buckets() {
 		out = append(out, fmt.Sprintf("%+v", v))
 	}
-	for v := range a.Histories() {
+	for v := range a.MemoryHistories() {
 		out = append(out, fmt.Sprintf("%+v", v))
 	}
-	for v := range a.Talks() {
+	for v := range a.Transcripts() {
 		out = append(out, fmt.Sprintf("%+v", v))
 	}
 	return out

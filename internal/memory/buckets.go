@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	// MaxBucketName is the longest name of a bucket, characters.
+	// MaxBucketName is the maximum length of a bucket name, in characters.
 	MaxBucketName = 100
-	// MaxBucketDescription is the longest description of a bucket, characters.
+	// MaxBucketDescription is the maximum length of a bucket description, in characters.
 	MaxBucketDescription = 1000
 )
 
-// Validate reports what is wrong with the input, as one Invalid error.
+// Validate returns one Invalid error for all invalid fields.
 func (in BucketInput) Validate() error {
 	var f fault.Fields
 	checkBucketName(&f, in.Name)
@@ -26,11 +26,11 @@ func (in BucketInput) Validate() error {
 	return f.Err()
 }
 
-// Validate reports what is wrong with the input, as one Invalid error.
+// Validate returns one Invalid error for all invalid fields.
 func (u BucketUpdate) Validate() error {
 	var f fault.Fields
 	if u.Name == nil && u.Description == nil {
-		f.Add("name or description", "is required: there is nothing to change")
+		f.Add("name or description", "is required; there is nothing to change")
 	}
 	if u.Name != nil {
 		checkBucketName(&f, *u.Name)
@@ -49,7 +49,7 @@ func checkBucketName(f *fault.Fields, given string) {
 	case n > MaxBucketName:
 		f.Add("name", "must be at most %d characters, not %d", MaxBucketName, n)
 	case digitsOnly(name):
-		f.Add("name", "must not be digits only, so that it cannot be taken for a bucketId")
+		f.Add("name", "must not be digits only; it could be mistaken for an id")
 	}
 	if strings.ContainsFunc(name, breaksLine) {
 		f.Add("name", "must not contain line breaks or control characters")
@@ -63,8 +63,8 @@ func visible(r rune) bool {
 		unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }
 
-// breaksLine reports whether the character is one to control a line with; what
-// U+0000 is said about, is said elsewhere.
+// breaksLine reports whether the character is a control character or a line
+// break. checkString reports U+0000.
 func breaksLine(r rune) bool {
 	return r != 0 && (unicode.IsControl(r) || unicode.In(r, unicode.Zl, unicode.Zp))
 }
@@ -85,16 +85,16 @@ func (s *Service) ListBuckets(ctx context.Context, who tenant.Identity) ([]Bucke
 	return buckets, nil
 }
 
-// CreateBucket makes a bucket and returns its id. Invalid for a bad input,
-// Conflict when the name is taken without regard to case.
+// CreateBucket creates a bucket and returns its id. It returns Invalid for an
+// invalid input and Conflict if the name exists.
 func (s *Service) CreateBucket(ctx context.Context, who tenant.Identity, in BucketInput) (int64, error) {
 	if err := in.Validate(); err != nil {
 		return 0, err
 	}
 	in.Name = strings.TrimSpace(in.Name)
-	// The default bucket may not have been made yet, but its name is taken.
+	// The default bucket may not exist yet, but its name is reserved.
 	if strings.EqualFold(in.Name, DefaultBucket) {
-		return 0, fault.New(fault.Conflict, "name %q is the default bucket's; choose another", in.Name)
+		return 0, fault.New(fault.Conflict, "%q is the name of the default bucket; choose another name", in.Name)
 	}
 	id, err := s.Buckets.CreateBucket(ctx, who.Scope, in)
 	if err != nil {
@@ -103,9 +103,9 @@ func (s *Service) CreateBucket(ctx context.Context, who tenant.Identity, in Buck
 	return id, nil
 }
 
-// UpdateBucket renames a bucket or describes it anew. Invalid for a bad input,
-// NotFound, Conflict when the name is taken without regard to case or the
-// default bucket would be renamed.
+// UpdateBucket changes a bucket's name or description. It returns Invalid for an
+// invalid input, NotFound, and Conflict if the name exists or the default bucket
+// would be renamed.
 func (s *Service) UpdateBucket(ctx context.Context, who tenant.Identity, id int64, u BucketUpdate) error {
 	if err := u.Validate(); err != nil {
 		return err
@@ -120,8 +120,8 @@ func (s *Service) UpdateBucket(ctx context.Context, who tenant.Identity, id int6
 	return nil
 }
 
-// DeleteBucket removes a bucket and returns how many memories it moved to the
-// default one. NotFound, Conflict for the default bucket.
+// DeleteBucket deletes a bucket and returns the number of memories it moved to the
+// default bucket. It returns NotFound, and Conflict for the default bucket.
 func (s *Service) DeleteBucket(ctx context.Context, who tenant.Identity, id int64) (int, error) {
 	moved, err := s.Buckets.DeleteBucket(ctx, who.Scope, id)
 	if err != nil {

@@ -1,3 +1,3 @@
-// Package memory is the domain of memories: short texts in buckets, with
-// versions, that are listed in order and found by meaning.
+// Package memory implements memories: short, versioned texts in buckets that are
+// listed in order and searched by meaning.
 package memory

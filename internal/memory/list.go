@@ -13,28 +13,28 @@ import (
 )
 
 const (
-	// DefaultCount is how many memories a listing gives that names no count.
+	// DefaultCount is the page size if the request sets no count.
 	DefaultCount = 10
-	// MaxRanked is how many of the best matches a query can be walked through.
+	// MaxRanked is the maximum number of matches a query can page through.
 	MaxRanked = 1000
-	// fewRanked is how many are ranked for the first pages, which is nearly
-	// always all that is asked for: ranking fewer is cheaper.
+	// fewRanked is the number of matches ranked for the first pages. Most requests
+	// need no more, and ranking fewer is cheaper.
 	fewRanked = 50
-	// page is how many memories are read at a time; a memory has up to 32 KiB.
+	// page is the number of memories read at a time; each has up to 32 KiB.
 	page = 200
 )
 
 // ListInput selects memories.
 type ListInput struct {
 	Bucket int64  // 0 for all
-	Count  int    // most memories wanted; clamped to MaxCount
-	All    bool   // no matter how many: Count is ignored
+	Count  int    // maximum number of memories; clamped to MaxCount
+	All    bool   // no maximum: Count is ignored
 	Newest bool   // newest first, else oldest first; ignored with Query
 	Query  string // when not blank: best match first
 	Skip   int
 }
 
-// Validate reports what is wrong with the input, as one Invalid error.
+// Validate returns one Invalid error for all invalid fields.
 func (in ListInput) Validate() error {
 	var f fault.Fields
 	if in.Count < 1 && !in.All {
@@ -47,9 +47,8 @@ func (in ListInput) Validate() error {
 	return f.Err()
 }
 
-// depth returns how many matches to rank: one more than is shown, to know
-// whether more follow, but in two steps, so that the pages of a walk are cut
-// from one ranking.
+// depth returns the number of matches to rank. There are only two depths, so that
+// consecutive pages come from the same ranking.
 func (in ListInput) depth() int {
 	if !in.All && in.Skip < fewRanked && in.Count < fewRanked-in.Skip {
 		return fewRanked
@@ -57,17 +56,17 @@ func (in ListInput) depth() int {
 	return MaxRanked
 }
 
-// Listing is a part of a user's memories, with all buckets.
+// Listing is one page of a user's memories, with all buckets.
 type Listing struct {
 	Memories []Memory
 	Buckets  []Bucket
-	NextSkip int  // where the rest begins; 0 when there is none
-	Degraded bool // the query was answered without all of the vector store
+	NextSkip int  // the skip of the next page; 0 on the last one
+	Degraded bool // the vector index was not fully searched
 }
 
-// List returns memories in the order the input asks for, as many as the
-// tenant's token limit lets through but at least one. Invalid for a bad input,
-// NotFound for an unknown bucket.
+// List returns one page of memories in the requested order, within the tenant's
+// token limit but with at least one memory. It returns Invalid for an invalid
+// input and NotFound for an unknown bucket.
 func (s *Service) List(ctx context.Context, who tenant.Identity, in ListInput) (Listing, error) {
 	if err := in.Validate(); err != nil {
 		return Listing{}, err
@@ -78,7 +77,7 @@ func (s *Service) List(ctx context.Context, who tenant.Identity, in ListInput) (
 	}
 	known := func(b Bucket) bool { return b.ID == in.Bucket }
 	if in.Bucket != 0 && !slices.ContainsFunc(buckets, known) {
-		return Listing{}, ErrNoBucket
+		return Listing{}, ErrBucketNotFound
 	}
 	out := Listing{Buckets: buckets}
 	pack := &packer{limit: who.Quota.ListTokens, count: min(in.Count, MaxCount)}
@@ -140,7 +139,7 @@ func (s *Service) ranked(ctx context.Context, who tenant.Identity, in ListInput,
 		}
 		for _, id := range batch {
 			m, ok := found[id]
-			if !ok { // deleted since it was ranked
+			if !ok { // deleted after ranking
 				pack.seen++
 				continue
 			}
@@ -167,7 +166,7 @@ func (s *Service) byID(ctx context.Context, who tenant.Identity, ids []string) (
 	return found, nil
 }
 
-// owners returns the memories of a ranking, which holds each of them once.
+// owners returns the memory ids of a ranking, which contains each once.
 func owners(found []retrieve.Found) []string {
 	ids := make([]string, len(found))
 	for i, f := range found {
@@ -179,13 +178,13 @@ func owners(found []retrieve.Found) []string {
 // packer collects memories until the count or the token limit is reached.
 type packer struct {
 	limit  int64 // tokens
-	count  int   // most memories; negative for no matter how many
+	count  int   // maximum number of memories; negative for no maximum
 	tokens int64
-	seen   int // places of the order used up
+	seen   int // number of ranks consumed
 	out    []Memory
 }
 
-// room returns how many memories to read next.
+// room returns the number of memories to read next.
 func (p *packer) room() int {
 	if p.count < 0 {
 		return page
@@ -193,8 +192,8 @@ func (p *packer) room() int {
 	return min(page, p.count-len(p.out))
 }
 
-// add takes the memory unless it would pass the token limit; the first is
-// always taken.
+// add adds the memory unless it would exceed the token limit. The first memory is
+// always added.
 func (p *packer) add(m Memory) bool {
 	if len(p.out) > 0 && p.tokens+int64(m.Tokens) > p.limit {
 		return false

@@ -8,23 +8,23 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// MaxText is the longest text of a memory, bytes (shared/API.md, Memories).
+// MaxText is the maximum length of a memory, in bytes.
 const MaxText = 32768
 
-// MaxCount is the most memories one listing gives; a higher count is clamped.
+// MaxCount is the maximum number of memories in one page; higher counts are clamped.
 const MaxCount = 1000
 
-// MaxBulk is the most ids one bulk delete takes.
+// MaxBulk is the maximum number of ids in one bulk delete.
 const MaxBulk = 10000
 
-// DefaultBucket is the name of the bucket every user has from the start; it
-// can be neither renamed nor deleted.
+// DefaultBucket is the name of every user's initial bucket. It can be neither
+// renamed nor deleted.
 const DefaultBucket = "General"
 
 // Memory is a stored text.
 type Memory struct {
 	ID         string
-	Seq        int64 // the user's order of writing
+	Seq        int64 // sequence number in the order of writing, per user
 	BucketID   int64
 	BucketName string
 	Text       string
@@ -40,27 +40,26 @@ type Bucket struct {
 	ID          int64
 	Name        string
 	Description string
-	Memories    int64 // how many it holds
+	Memories    int64 // number of memories in it
 	Default     bool
 }
 
 // CreateInput is a memory to store.
 type CreateInput struct {
-	Text   string
-	Bucket int64 // 0 for the default bucket
-	Source string
-	// Request is the request that asks for it, if it may be sent again.
-	Request tenant.Request
+	Text    string
+	Bucket  int64 // 0 for the default bucket
+	Source  string
+	Request tenant.Request // makes a retry idempotent; optional
 }
 
-// NewMemory is what a Store writes: the input with what was computed of it.
+// NewMemory is a CreateInput with its token count and units.
 type NewMemory struct {
 	CreateInput
 	Tokens int
-	Units  []retrieve.Unit // Owner and Group are given by the store
+	Units  []retrieve.Unit // the store sets Owner and Group
 }
 
-// Filter selects what List gives.
+// Filter selects memories for List.
 type Filter struct {
 	Bucket int64 // 0 for all
 	Newest bool  // newest first, else oldest first
@@ -68,55 +67,67 @@ type Filter struct {
 	Limit  int // at least 1
 }
 
-// BucketInput is a bucket to make.
+// BucketInput is a bucket to create.
 type BucketInput struct {
 	Name        string
 	Description string
-	Request     tenant.Request // the one that asks for it, if it may be sent again
+	Request     tenant.Request // makes a retry idempotent; optional
 }
 
-// Store keeps memories. internal/postgres implements it. Writes commit the
-// row, the quota use and the index job together.
+// Store stores memories. internal/postgres implements it. Each write commits the
+// rows, the quota usage and the index job in one transaction.
 type Store interface {
-	// Create stores a memory and returns its id. NotFound for an unknown
-	// bucket, Forbidden when a quota is used up.
+	// Create stores a memory and returns its id. It returns ErrBucketNotFound, or
+	// Forbidden when a quota is exceeded.
 	Create(ctx context.Context, scope tenant.Scope, m NewMemory) (string, error)
-	// List returns memories in order and whether more follow.
+	// List returns memories in order and reports whether more follow. It returns
+	// ErrBucketNotFound for an unknown bucket.
 	List(ctx context.Context, scope tenant.Scope, f Filter) ([]Memory, bool, error)
-	// ByID returns those of the ids that exist, in no order.
+	// ByID returns the memories that exist, in no particular order.
 	ByID(ctx context.Context, scope tenant.Scope, ids []string) ([]Memory, error)
-	// Delete removes memories and everything of them, and returns the ids of
-	// the memories it removed with those of their units. Ids that do not
-	// resolve are skipped.
+	// Update changes a memory and returns its version. Text that differs is
+	// appended as a new version with new units; identical text changes nothing.
+	// It returns ErrMemoryNotFound, ErrBucketNotFound, or Forbidden when the
+	// storage quota is exceeded.
+	Update(ctx context.Context, scope tenant.Scope, e Edit) (int, error)
+	// Move moves all of the memories into the bucket and returns their distinct
+	// ids. If any id is unknown it moves none and returns MissingMemories; for an
+	// unknown bucket it returns ErrBucketNotFound.
+	Move(ctx context.Context, scope tenant.Scope, in MoveInput) ([]string, error)
+	// Versions returns a memory's versions, newest first, and reports whether
+	// more follow. It returns ErrMemoryNotFound for an unknown memory.
+	Versions(ctx context.Context, scope tenant.Scope, id string, skip, limit int) ([]Version, bool, error)
+	// Delete removes memories with their versions and units, and returns the ids
+	// of both. Unknown ids are skipped.
 	Delete(ctx context.Context, scope tenant.Scope, ids []string) (Deleted, error)
-	Editor
 }
 
-// Deleted says what a deletion removed.
+// Deleted lists what a deletion removed.
 type Deleted struct {
 	IDs   []string
 	Units []retrieve.UnitID
 }
 
-// BucketUpdate changes a bucket; nil fields stay as they are.
+// BucketUpdate changes a bucket; nil fields are unchanged.
 type BucketUpdate struct {
 	Name        *string
 	Description *string
 }
 
-// BucketStore keeps buckets. internal/postgres implements it.
+// BucketStore stores buckets. internal/postgres implements it.
 type BucketStore interface {
-	// ListBuckets returns all buckets, the default one first, then by name.
-	// It makes the default bucket of a user that has none.
+	// ListBuckets returns all buckets, the default one first, then by name. It
+	// creates the default bucket if the user has none.
 	ListBuckets(ctx context.Context, scope tenant.Scope) ([]Bucket, error)
-	// CreateBucket returns the new bucket's id; Conflict when the name is
-	// taken without regard to case.
+	// CreateBucket creates a bucket and returns its id. It returns BucketExists if
+	// a bucket with the same BucketNameKey exists.
 	CreateBucket(ctx context.Context, scope tenant.Scope, b BucketInput) (int64, error)
-	// UpdateBucket changes a bucket. ErrNoBucket; Conflict when the name is
-	// taken, or the bucket is the default one and would be renamed.
+	// UpdateBucket changes a bucket. It returns ErrBucketNotFound, BucketExists, or
+	// the error of CheckBucketUpdate.
 	UpdateBucket(ctx context.Context, scope tenant.Scope, id int64, u BucketUpdate) error
-	// DeleteBucket moves a bucket's memories to the default one, in bounded
-	// transactions of which the last removes the bucket, and returns how many
-	// it moved. ErrNoBucket; Conflict for the default bucket.
+	// DeleteBucket moves a bucket's memories to the default bucket in bounded
+	// transactions, deletes the bucket in the last one, and returns the number of
+	// memories moved. It returns ErrBucketNotFound, or the error of
+	// CheckBucketDelete.
 	DeleteBucket(ctx context.Context, scope tenant.Scope, id int64) (int, error)
 }

@@ -16,45 +16,45 @@ import (
 const (
 	defaultEmbedTimeout = 2 * time.Second
 	defaultIndexTimeout = time.Second
-	// maxSource bounds the name of the client that wrote a memory, characters.
+	// maxSource is the maximum length of the name of the writing client, in characters.
 	maxSource = 200
 )
 
-// Searcher finds units by meaning and by words. retrieve.Engine is one.
+// Searcher searches units by meaning and by words. retrieve.Engine implements it.
 type Searcher interface {
 	Search(ctx context.Context, scope tenant.Scope, p tenant.Placement, q retrieve.Query) (retrieve.Result, error)
 }
 
-// Config is what a Service works with. All but the timeouts are required.
+// Config holds the dependencies of a Service. All but the timeouts are required.
 type Config struct {
 	Store    Store
 	Buckets  BucketStore
 	Searcher Searcher
 	Index    retrieve.Index
 	Embedder retrieve.Embedder
-	// CountTokens returns how many tokens a text has.
+	// CountTokens returns the number of tokens in a text.
 	CountTokens func(text string) int
-	// EmbedTimeout is how long storing a memory waits for its embedding
-	// before the job is left to do it; 2 s when 0.
+	// EmbedTimeout bounds the wait for an embedding when a memory is stored, after
+	// which the index job embeds it. The default is 2 s.
 	EmbedTimeout time.Duration
-	// IndexTimeout is how long a deletion tries to reach the index at once
-	// before the job is left to do it; 1 s when 0.
+	// IndexTimeout bounds the synchronous removal from the index when a memory is
+	// deleted, after which the index job does it. The default is 1 s.
 	IndexTimeout time.Duration
 }
 
-// Service stores memories, lists them and finds them again.
+// Service stores, lists and searches memories.
 type Service struct {
 	Config
 }
 
-// NewService makes a Service.
+// NewService returns a Service.
 func NewService(c Config) *Service {
 	c.EmbedTimeout = cmp.Or(c.EmbedTimeout, defaultEmbedTimeout)
 	c.IndexTimeout = cmp.Or(c.IndexTimeout, defaultIndexTimeout)
 	return &Service{Config: c}
 }
 
-// Validate reports what is wrong with the input, as one Invalid error.
+// Validate returns one Invalid error for all invalid fields.
 func (in CreateInput) Validate() error {
 	var f fault.Fields
 	checkText(&f, in.Text)
@@ -65,9 +65,9 @@ func (in CreateInput) Validate() error {
 	return f.Err()
 }
 
-// Create stores a memory and returns its id. Invalid for a bad input, NotFound
-// for an unknown bucket, Forbidden when a quota is used up. An embedder that is
-// late or away only delays its being found by meaning.
+// Create stores a memory and returns its id. It returns Invalid for an invalid
+// input, NotFound for an unknown bucket and Forbidden when a quota is exceeded. If
+// the embedder is slow or unavailable, only semantic search of it is delayed.
 func (s *Service) Create(ctx context.Context, who tenant.Identity, in CreateInput) (string, error) {
 	if err := in.Validate(); err != nil {
 		return "", err
@@ -75,17 +75,14 @@ func (s *Service) Create(ctx context.Context, who tenant.Identity, in CreateInpu
 	units := retrieve.MemoryUnits(in.Text)
 	s.embed(ctx, units)
 	id, err := s.Store.Create(ctx, who.Scope, NewMemory{CreateInput: in, Tokens: s.CountTokens(in.Text), Units: units})
-	if fault.Is(err, fault.NotFound) {
-		return "", ErrNoBucket
-	}
 	if err != nil {
 		return "", fmt.Errorf("store memory: %w", err)
 	}
 	return id, nil
 }
 
-// embed fills in the units' vectors if the embedder answers in time; otherwise
-// they stay without and the index job embeds them.
+// embed sets the units' vectors if the embedder responds in time. Otherwise the
+// index job embeds them.
 func (s *Service) embed(ctx context.Context, units []retrieve.Unit) {
 	ctx, cancel := context.WithTimeout(ctx, s.EmbedTimeout)
 	defer cancel()
@@ -102,74 +99,75 @@ func (s *Service) embed(ctx context.Context, units []retrieve.Unit) {
 	}
 }
 
-// Get returns a memory; NotFound.
+// Get returns a memory, or NotFound.
 func (s *Service) Get(ctx context.Context, who tenant.Identity, id string) (Memory, error) {
 	found, err := s.Store.ByID(ctx, who.Scope, resolvable([]string{id}))
 	if err != nil {
 		return Memory{}, fmt.Errorf("read memory: %w", err)
 	}
 	if len(found) == 0 {
-		return Memory{}, ErrNoMemory
+		return Memory{}, ErrMemoryNotFound
 	}
 	return found[0], nil
 }
 
-// Delete removes a memory from the database and, if it answers, from the
-// index; NotFound.
+// Delete deletes a memory from the database and, if it is available, from the
+// index. It returns NotFound for an unknown memory.
 func (s *Service) Delete(ctx context.Context, who tenant.Identity, id string) error {
 	deleted, err := s.Store.Delete(ctx, who.Scope, resolvable([]string{id}))
 	if err != nil {
 		return fmt.Errorf("delete memory: %w", err)
 	}
 	if len(deleted.IDs) == 0 {
-		return ErrNoMemory
+		return ErrMemoryNotFound
 	}
-	// The committed job finishes what this cannot.
+	// On failure the index job removes them.
 	_ = s.unindex(ctx, who, deleted.Units)
 	return nil
 }
 
-// Bulk is what DeleteMany did.
+// Bulk is the result of DeleteMany.
 type Bulk struct {
-	Deleted int // rows removed from the database
+	Deleted int // memories deleted from the database
 	Errors  []BulkError
-	Cause   error // what is behind Errors, for the log; nil when all went well
+	Cause   error // the cause of Errors, for the log; nil on success
 }
 
-// BulkError says what could not be done to a memory, or to the whole batch.
+// BulkError reports a failure for one memory or for the whole batch.
 type BulkError struct {
 	MemoryID string
-	Err      string // a sentence for the caller
+	Err      string // shown to the caller
 }
 
-// The memory ids of errors that stand for a whole batch.
+// Values of BulkError.MemoryID for a failure of the whole batch.
 const (
 	BulkDatabase = "postgres_bulk" // nothing was deleted
-	BulkIndex    = "milvus_bulk"   // rows are gone, vectors follow
+	BulkIndex    = "milvus_bulk"   // the memories are deleted, the vectors not yet
 )
 
-// DeleteMany removes memories. Ids that do not resolve are skipped. Invalid
-// when there are none or more than MaxBulk; failures of the stores are in the
-// result, beside what was done.
+// DeleteMany deletes memories. Unknown ids are skipped. It returns Invalid for an
+// empty list or more than MaxBulk ids; failures of the stores are in the result.
 func (s *Service) DeleteMany(ctx context.Context, who tenant.Identity, ids []string) (Bulk, error) {
-	if len(ids) == 0 || len(ids) > MaxBulk {
-		return Bulk{}, fault.New(fault.Invalid, "memoryIds must hold 1 to %d ids, not %d", MaxBulk, len(ids))
+	if n := len(ids); n == 0 || n > MaxBulk {
+		var f fault.Fields
+		f.Add("memory ids", "must contain 1 to %d ids, not %d", MaxBulk, n)
+		return Bulk{}, f.Err()
 	}
 	deleted, err := s.Store.Delete(ctx, who.Scope, resolvable(ids))
 	if err != nil {
 		return Bulk{Cause: fmt.Errorf("delete memories: %w", err),
-			Errors: []BulkError{{BulkDatabase, "The database did not answer and nothing was deleted. Try again."}}}, nil
+			Errors: []BulkError{{BulkDatabase, "The database is unavailable; nothing was deleted. Try again."}}}, nil
 	}
 	out := Bulk{Deleted: len(deleted.IDs)}
 	if err := s.unindex(ctx, who, deleted.Units); err != nil {
 		out.Cause = err
 		out.Errors = []BulkError{{BulkIndex,
-			"The memories are deleted; their vectors are queued and will be removed when the vector store is back."}}
+			"The memories are deleted. Their vectors are queued for deletion until the vector store is available."}}
 	}
 	return out, nil
 }
 
-// unindex tries to remove units from the index at once.
+// unindex tries to remove units from the index synchronously.
 func (s *Service) unindex(ctx context.Context, who tenant.Identity, units []retrieve.UnitID) error {
 	if len(units) == 0 {
 		return nil
@@ -182,7 +180,7 @@ func (s *Service) unindex(ctx context.Context, who tenant.Identity, units []retr
 	return nil
 }
 
-// resolvable leaves out what cannot be an id and the database would refuse.
+// resolvable drops strings that cannot be ids and that the database would reject.
 func resolvable(ids []string) []string {
 	out := make([]string, 0, len(ids))
 	for _, id := range ids {

@@ -13,22 +13,22 @@ import (
 )
 
 const (
-	// MaxMove is the most memories moved at once.
+	// MaxMove is the maximum number of memories in one move.
 	MaxMove = 100
-	// MaxVersions is the most versions one listing gives; more are clamped. A
-	// version has up to MaxText bytes.
+	// MaxVersions is the maximum number of versions in one page; higher counts are
+	// clamped. Each version has up to MaxText bytes.
 	MaxVersions = 100
 )
 
-// What an Editor or a BucketStore answers about what does not resolve, whether
-// it never was, is gone, or is another's.
+// Errors for ids that do not resolve. They do not reveal whether the object never
+// existed, was deleted, or belongs to another user.
 var (
-	ErrNoMemory error = fault.New(fault.NotFound, "no memory has this memoryId")
-	ErrNoBucket error = fault.New(fault.NotFound, "no bucket has this bucketId")
+	ErrMemoryNotFound error = fault.New(fault.NotFound, "memory not found")
+	ErrBucketNotFound error = fault.New(fault.NotFound, "bucket not found")
 )
 
-// BucketRef names a bucket: by its id, by its name without regard to case, or
-// by both, which must agree. The zero BucketRef names none.
+// BucketRef identifies a bucket by its id, by its name (case-insensitive), or by
+// both, which must match. The zero BucketRef identifies none.
 type BucketRef struct {
 	ID   int64
 	Name string
@@ -37,52 +37,45 @@ type BucketRef struct {
 // UpdateInput changes one memory: its text, its bucket or both.
 type UpdateInput struct {
 	ID     string
-	Text   *string   // nil to keep it
-	Bucket BucketRef // zero to keep it
+	Text   *string   // nil if unchanged
+	Bucket BucketRef // zero if unchanged
 }
 
-// Edit is what an Editor writes: the input with what was computed of its text.
+// Edit is an UpdateInput with the token count and units of its text.
 type Edit struct {
 	UpdateInput
 	Tokens int
-	Units  []retrieve.Unit // Owner and Group are given by the store
+	Units  []retrieve.Unit // the store sets Owner and Group
 }
 
-// MoveInput puts memories into a bucket.
+// MoveInput moves memories into a bucket.
 type MoveInput struct {
 	IDs    []string
 	Bucket BucketRef
 }
 
-// Version is a text a memory has or had.
+// Version is the current or an earlier text of a memory.
 type Version struct {
 	Version   int // 1 is the first
 	Text      string
 	CreatedAt time.Time
 }
 
-// Editor changes stored memories. The usage row is locked, and rows, quota use
-// and index job are committed together, as in Store.
-type Editor interface {
-	// Update changes a memory and returns its version then. A text that differs
-	// is appended as a version and makes new units; one that does not changes
-	// nothing. ErrNoMemory, ErrNoBucket, or Forbidden when the storage quota
-	// has no room for another version.
-	Update(ctx context.Context, scope tenant.Scope, e Edit) (int, error)
-	// Move puts all of the memories into the bucket and returns their ids, each
-	// once; or moves none and returns ErrNoBucket, or NotFound with the
-	// RejectedIDs that do not resolve.
-	Move(ctx context.Context, scope tenant.Scope, in MoveInput) ([]string, error)
-	// Versions returns a memory's versions, newest first, and whether more
-	// follow; ErrNoMemory.
-	Versions(ctx context.Context, scope tenant.Scope, id string, skip, limit int) ([]Version, bool, error)
+// MissingMemories returns the error for a move that was rejected because of
+// unknown ids, or nil if there are none.
+func MissingMemories(ids []string) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	return &fault.Error{Kind: fault.NotFound, RejectedIDs: ids,
+		Message: fmt.Sprintf("%d of the memories were not found; nothing was moved", len(ids))}
 }
 
-// Validate reports what is wrong with the input, as one Invalid error.
+// Validate returns one Invalid error for all invalid fields.
 func (in UpdateInput) Validate() error {
 	var f fault.Fields
 	if in.Text == nil && in.Bucket == (BucketRef{}) {
-		f.Add("text, bucketId or bucketName", "is required: there is nothing to change")
+		f.Add("text or bucket", "is required; there is nothing to change")
 	}
 	if in.Text != nil {
 		checkText(&f, *in.Text)
@@ -91,28 +84,28 @@ func (in UpdateInput) Validate() error {
 	return f.Err()
 }
 
-// Validate reports what is wrong with the input, as one Invalid error.
+// Validate returns one Invalid error for all invalid fields.
 func (in MoveInput) Validate() error {
 	var f fault.Fields
 	if n := len(in.IDs); n == 0 || n > MaxMove {
-		f.Add("memoryIds", "must hold 1 to %d ids, not %d", MaxMove, n)
+		f.Add("memory ids", "must contain 1 to %d ids, not %d", MaxMove, n)
 	}
 	if in.Bucket == (BucketRef{}) {
-		f.Add("bucketId or bucketName", "is required: it says where to move the memories")
+		f.Add("bucket", "is required")
 	}
 	in.Bucket.check(&f)
 	return f.Err()
 }
 
-// check notes what is wrong with the name; an empty one is none.
+// check validates the name; an empty one is ignored.
 func (b BucketRef) check(f *fault.Fields) {
 	if b.Name != "" && !strings.ContainsFunc(b.Name, visible) {
-		f.Add("bucketName", "must not be blank")
+		f.Add("bucket name", "must not be blank")
 	}
-	checkString(f, "bucketName", b.Name)
+	checkString(f, "bucket name", b.Name)
 }
 
-// checkText notes what is wrong with a memory's text.
+// checkText validates a memory's text.
 func checkText(f *fault.Fields, text string) {
 	switch {
 	case strings.TrimSpace(text) == "":
@@ -124,9 +117,10 @@ func checkText(f *fault.Fields, text string) {
 	}
 }
 
-// Update changes a memory and returns its version then. Invalid for a bad
-// input, NotFound for an unknown memory or bucket, Forbidden when storage is
-// used up. An embedder that is late only delays its being found by meaning.
+// Update changes a memory and returns its version. It returns Invalid for an
+// invalid input, NotFound for an unknown memory or bucket and Forbidden when the
+// storage quota is exceeded. If the embedder is slow or unavailable, only semantic
+// search of the new text is delayed.
 func (s *Service) Update(ctx context.Context, who tenant.Identity, in UpdateInput) (int, error) {
 	if err := in.Validate(); err != nil {
 		return 0, err
@@ -139,14 +133,14 @@ func (s *Service) Update(ctx context.Context, who tenant.Identity, in UpdateInpu
 	}
 	version, err := s.Store.Update(ctx, who.Scope, edit)
 	if err != nil {
-		return 0, fmt.Errorf("update memory: %w", aboutBucket(err, in.Bucket))
+		return 0, fmt.Errorf("update memory: %w", describeMissingBucket(err, in.Bucket))
 	}
 	return version, nil
 }
 
-// Move puts up to MaxMove memories into a bucket, all of them or none, and
-// returns their ids, each once. Invalid for a bad input, NotFound for an
-// unknown bucket, and with RejectedIDs for unknown memories.
+// Move moves up to MaxMove memories into a bucket, all of them or none, and returns
+// their distinct ids. It returns Invalid for an invalid input and NotFound for an
+// unknown bucket or, with RejectedIDs, for unknown memories.
 func (s *Service) Move(ctx context.Context, who tenant.Identity, in MoveInput) ([]string, error) {
 	if err := in.Validate(); err != nil {
 		return nil, err
@@ -154,13 +148,14 @@ func (s *Service) Move(ctx context.Context, who tenant.Identity, in MoveInput) (
 	in.Bucket.Name = strings.TrimSpace(in.Bucket.Name)
 	ids, err := s.Store.Move(ctx, who.Scope, in)
 	if err != nil {
-		return nil, fmt.Errorf("move memories: %w", aboutBucket(err, in.Bucket))
+		return nil, fmt.Errorf("move memories: %w", describeMissingBucket(err, in.Bucket))
 	}
 	return ids, nil
 }
 
-// Versions returns a memory's versions, newest first, and whether more follow;
-// NotFound. Invalid for a count below 1 or a negative skip.
+// Versions returns a memory's versions, newest first, and reports whether more
+// follow. It returns NotFound for an unknown memory and Invalid for a count below
+// 1 or a negative skip.
 func (s *Service) Versions(ctx context.Context, who tenant.Identity, id string, skip, count int) ([]Version, bool, error) {
 	var f fault.Fields
 	if count < 1 {
@@ -179,13 +174,13 @@ func (s *Service) Versions(ctx context.Context, who tenant.Identity, id string, 
 	return list, more, nil
 }
 
-// aboutBucket words ErrNoBucket by how the bucket was named.
-func aboutBucket(err error, b BucketRef) error {
+// describeMissingBucket replaces ErrBucketNotFound if the bucket was given by name.
+func describeMissingBucket(err error, b BucketRef) error {
 	switch {
-	case !errors.Is(err, ErrNoBucket) || b.Name == "":
+	case !errors.Is(err, ErrBucketNotFound) || b.Name == "":
 		return err
 	case b.ID == 0:
-		return fault.New(fault.NotFound, "no bucket has this bucketName")
+		return fault.New(fault.NotFound, "no bucket has this name")
 	}
-	return fault.New(fault.NotFound, "no bucket has both this bucketId and this bucketName")
+	return fault.New(fault.NotFound, "no bucket has both this id and this name")
 }

@@ -93,11 +93,11 @@ func TestUpdateRefusals(t *testing.T) {
 func TestUnknownBucketIsNamedAsGiven(t *testing.T) {
 	t.Parallel()
 	f := filled(1)
-	f.storeFails = ErrNoBucket
+	f.storeFails = ErrBucketNotFound
 	for want, b := range map[string]BucketRef{
-		"no bucket has this bucketId":                          {ID: 9},
-		"no bucket has this bucketName":                        {Name: "x"},
-		"no bucket has both this bucketId and this bucketName": {ID: 9, Name: "x"},
+		"bucket not found":                         {ID: 9},
+		"no bucket has this name":                  {Name: "x"},
+		"no bucket has both this id and this name": {ID: 9, Name: "x"},
 	} {
 		_, err := newService(f).Move(t.Context(), alice, MoveInput{IDs: []string{"m0"}, Bucket: b})
 		if e, ok := errors.AsType[*fault.Error](err); !ok || e.Kind != fault.NotFound || e.Message != want {

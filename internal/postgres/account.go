@@ -18,54 +18,54 @@ import (
 )
 
 const (
-	// purgedConversations and purgedMemories are how many of an account one
-	// transaction removes: it holds up the tenant's other writers for so long.
-	purgedConversations = 50
-	purgedMemories      = 500
-	// purgeLater is when the job of a purge looks whether it is needed: after
-	// the request that purges has ended.
-	purgeLater = time.Minute
+	// One transaction purges at most this many objects, because it blocks the
+	// tenant's other writers.
+	purgeConversationBatch = 50
+	purgeMemoryBatch       = 500
+	// purgeJobDelay is longer than the request that begins a purge, so the job
+	// only runs if that request did not finish.
+	purgeJobDelay = time.Minute
 )
 
-// Mark implements account.Store.
-func (a Accounts) Mark(ctx context.Context, scope tenant.Scope) (account.Mark, error) {
-	var mark account.Mark
+// BeginPurge implements account.Store.
+func (a Accounts) BeginPurge(ctx context.Context, scope tenant.Scope) (account.PurgeCutoff, error) {
+	var cutoff account.PurgeCutoff
 	err := a.inScope(ctx, scope, func(tx pgx.Tx, q *db.Queries) error {
 		if _, err := q.LockUsage(ctx, string(scope.Tenant)); err != nil {
 			return orUnknown(err, scope.Tenant)
 		}
-		// First: nothing of them comes in behind the mark.
+		// Imports end first, so that they store nothing after the cutoff.
 		if err := q.EndImports(ctx, db.EndImportsParams{TenantID: string(scope.Tenant), UserID: int64(scope.User)}); err != nil {
-			return fmt.Errorf("end imports: %w", err)
+			return fmt.Errorf("delete imports: %w", err)
 		}
-		// Nor does anything go out to programs while the rest is removed.
+		// Connected apps must not read the account while it is being purged.
 		if err := q.DeleteGrants(ctx, db.DeleteGrantsParams{TenantID: string(scope.Tenant), UserID: int64(scope.User)}); err != nil {
-			return fmt.Errorf("disconnect programs: %w", err)
+			return fmt.Errorf("revoke connected apps: %w", err)
 		}
 		if err := q.NotifyUser(ctx, db.NotifyUserParams{TenantID: string(scope.Tenant), UserID: int64(scope.User)}); err != nil {
-			return fmt.Errorf("disconnect programs: %w", err)
+			return fmt.Errorf("revoke connected apps: %w", err)
 		}
 		row, err := q.MarkAccount(ctx, db.MarkAccountParams{TenantID: string(scope.Tenant), UserID: int64(scope.User)})
 		if err != nil {
 			return orUnknown(err, scope.Tenant)
 		}
-		mark = account.Mark{Memory: row.MemorySeq, At: row.At.UTC()}
-		job, err := a.jobs.InsertTx(ctx, tx, account.PurgeArgs{Tenant: scope.Tenant, User: scope.User, Mark: mark},
-			&river.InsertOpts{Queue: queueBacklog, MaxAttempts: maxAttempts, ScheduledAt: time.Now().Add(purgeLater)})
+		cutoff = account.PurgeCutoff{Memory: row.MemorySeq, At: row.At.UTC()}
+		job, err := a.jobs.InsertTx(ctx, tx, account.PurgeArgs{Tenant: scope.Tenant, User: scope.User, Cutoff: cutoff},
+			&river.InsertOpts{Queue: queueBacklog, MaxAttempts: maxAttempts, ScheduledAt: time.Now().Add(purgeJobDelay)})
 		if err != nil {
-			return fmt.Errorf("commit purge job: %w", err)
+			return fmt.Errorf("enqueue purge job: %w", err)
 		}
-		mark.Job = job.Job.ID
+		cutoff.Job = job.Job.ID
 		return nil
 	})
 	if err != nil {
-		return account.Mark{}, fmt.Errorf("mark account: %w", err)
+		return account.PurgeCutoff{}, fmt.Errorf("begin purge: %w", err)
 	}
-	return mark, nil
+	return cutoff, nil
 }
 
 // Purge implements account.Store.
-func (a Accounts) Purge(ctx context.Context, scope tenant.Scope, upTo account.Mark) (account.Purged, error) {
+func (a Accounts) Purge(ctx context.Context, scope tenant.Scope, upTo account.PurgeCutoff) (account.Purged, error) {
 	var out account.Purged
 	err := a.inScope(ctx, scope, func(tx pgx.Tx, q *db.Queries) error {
 		if _, err := q.LockUsage(ctx, string(scope.Tenant)); err != nil {
@@ -81,11 +81,11 @@ func (a Accounts) Purge(ctx context.Context, scope tenant.Scope, upTo account.Ma
 	return out, nil
 }
 
-// purgeBatch removes conversations, or memories when there are none, or the
-// rest when there are neither.
-func (a Accounts) purgeBatch(ctx context.Context, tx pgx.Tx, q *db.Queries, scope tenant.Scope, upTo account.Mark) (account.Purged, error) {
+// purgeBatch removes a batch of conversations; once there are none, a batch of
+// memories; and then the remaining rows.
+func (a Accounts) purgeBatch(ctx context.Context, tx pgx.Tx, q *db.Queries, scope tenant.Scope, upTo account.PurgeCutoff) (account.Purged, error) {
 	conversations, err := q.ConversationsToPurge(ctx, db.ConversationsToPurgeParams{
-		TenantID: string(scope.Tenant), UserID: int64(scope.User), UpTo: upTo.At, Batch: purgedConversations,
+		TenantID: string(scope.Tenant), UserID: int64(scope.User), UpTo: upTo.At, Batch: purgeConversationBatch,
 	})
 	if err != nil {
 		return account.Purged{}, fmt.Errorf("list conversations: %w", err)
@@ -96,7 +96,7 @@ func (a Accounts) purgeBatch(ctx context.Context, tx pgx.Tx, q *db.Queries, scop
 		return account.Purged{Conversations: len(gone.IDs)}, err
 	}
 	memories, err := q.MemoriesToPurge(ctx, db.MemoriesToPurgeParams{
-		TenantID: string(scope.Tenant), UserID: int64(scope.User), UpTo: upTo.Memory, Batch: purgedMemories,
+		TenantID: string(scope.Tenant), UserID: int64(scope.User), UpTo: upTo.Memory, Batch: purgeMemoryBatch,
 	})
 	if err != nil {
 		return account.Purged{}, fmt.Errorf("list memories: %w", err)
@@ -109,33 +109,33 @@ func (a Accounts) purgeBatch(ctx context.Context, tx pgx.Tx, q *db.Queries, scop
 	return account.Purged{Done: true}, a.purgeRest(ctx, tx, q, scope, upTo)
 }
 
-// purgeRest removes what nothing else of the account needs any more.
-func (a Accounts) purgeRest(ctx context.Context, tx pgx.Tx, q *db.Queries, scope tenant.Scope, upTo account.Mark) error {
+// purgeRest removes the buckets, idempotency keys and grants, and cancels the job.
+func (a Accounts) purgeRest(ctx context.Context, tx pgx.Tx, q *db.Queries, scope tenant.Scope, upTo account.PurgeCutoff) error {
 	p := db.PurgeBucketsParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), UpTo: upTo.At}
 	if err := q.PurgeBuckets(ctx, p); err != nil {
-		return fmt.Errorf("remove buckets: %w", err)
+		return fmt.Errorf("delete buckets: %w", err)
 	}
 	if err := q.PurgeRequests(ctx, db.PurgeRequestsParams(p)); err != nil {
-		return fmt.Errorf("forget requests: %w", err)
+		return fmt.Errorf("delete idempotency keys: %w", err)
 	}
 	if err := q.PurgeGrants(ctx, db.PurgeGrantsParams(p)); err != nil {
-		return fmt.Errorf("disconnect programs: %w", err)
+		return fmt.Errorf("revoke connected apps: %w", err)
 	}
 	if err := q.NotifyUser(ctx, db.NotifyUserParams{TenantID: p.TenantID, UserID: p.UserID}); err != nil {
-		return fmt.Errorf("disconnect programs: %w", err)
+		return fmt.Errorf("revoke connected apps: %w", err)
 	}
 	if upTo.Job == 0 {
 		return nil
 	}
 	_, err := a.jobs.JobDeleteTx(ctx, tx, upTo.Job)
 	if err != nil && !errors.Is(err, rivertype.ErrNotFound) && !errors.Is(err, rivertype.ErrJobRunning) {
-		return fmt.Errorf("take purge job back: %w", err)
+		return fmt.Errorf("cancel purge job: %w", err)
 	}
 	return nil
 }
 
-// PurgeAccount does the job of account.PurgeArgs.
+// PurgeAccount runs the job of account.PurgeArgs.
 func (d *DB) PurgeAccount(ctx context.Context, args account.PurgeArgs) error {
-	_, err := account.Purge(ctx, d.Accounts(), tenant.Scope{Tenant: args.Tenant, User: args.User}, args.Mark)
+	_, err := account.Purge(ctx, d.Accounts(), tenant.Scope{Tenant: args.Tenant, User: args.User}, args.Cutoff)
 	return err
 }

@@ -86,7 +86,7 @@ func TestSnapshotHoldsTheUsersOwn(t *testing.T) {
 			t.Errorf("%s: %+v, want %+v", marks[i], a.Counts, want)
 		}
 		var texts []string
-		for h, err := range a.Histories() {
+		for h, err := range a.MemoryHistories() {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -101,7 +101,7 @@ func TestSnapshotHoldsTheUsersOwn(t *testing.T) {
 			t.Errorf("%s: memories (-want +got):\n%s", m, diff)
 		}
 		states := ""
-		for k, err := range a.Talks() {
+		for k, err := range a.Transcripts() {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -291,11 +291,11 @@ func TestPurgeIsFinishedByItsJob(t *testing.T) {
 	b := setup(t, nil)
 	alice := b.users[0]
 	b.fillAccount(t, alice, "alice")
-	mark, err := b.Accounts().Mark(t.Context(), alice)
+	cutoff, err := b.Accounts().BeginPurge(t.Context(), alice)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.Accounts().Purge(t.Context(), alice, mark); err != nil { // a first batch, then the process dies
+	if _, err := b.Accounts().Purge(t.Context(), alice, cutoff); err != nil { // a first batch, then the process dies
 		t.Fatal(err)
 	}
 	b.fillAccount(t, alice, "later")

@@ -14,6 +14,9 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
+// uniqueViolation is the SQLSTATE of a duplicate key.
+const uniqueViolation = "23505"
+
 var _ memory.BucketStore = (*DB)(nil)
 
 // ListBuckets implements memory.BucketStore.
@@ -57,38 +60,38 @@ func (d *DB) CreateBucket(ctx context.Context, scope tenant.Scope, b memory.Buck
 	return answer.ID, nil
 }
 
-// bucketAnswer is what is kept of a request that made a bucket.
+// bucketAnswer is the stored response of a request that created a bucket.
 type bucketAnswer struct {
 	ID int64 `json:"id"`
 }
 
 func createBucket(ctx context.Context, q *db.Queries, scope tenant.Scope, b memory.BucketInput) (int64, error) {
-	// First, so that nobody takes its name.
+	// The default bucket is created first, so that its name is not available.
 	if err := ensureDefaultBucket(ctx, q, scope); err != nil {
 		return 0, err
 	}
 	p := db.InsertBucketParams{
-		TenantID: string(scope.Tenant), UserID: int64(scope.User), Name: b.Name, NameKey: nameKey(b.Name), Description: b.Description,
+		TenantID: string(scope.Tenant), UserID: int64(scope.User), Name: b.Name, NameKey: memory.BucketNameKey(b.Name), Description: b.Description,
 	}
 	for range attempts {
 		id, err := q.InsertBucket(ctx, p)
 		if !errors.Is(err, pgx.ErrNoRows) {
 			return id, err
 		}
-		if _, err := findBucket(ctx, q, scope, memory.BucketRef{Name: b.Name}); !errors.Is(err, memory.ErrNoBucket) {
+		if _, err := findBucket(ctx, q, scope, memory.BucketRef{Name: b.Name}); !errors.Is(err, memory.ErrBucketNotFound) {
 			if err == nil {
-				err = fault.New(fault.Conflict, "a bucket named %q exists already", b.Name)
+				err = memory.BucketExists(b.Name)
 			}
 			return 0, err
-		} // somebody else took the id
+		} // a concurrent request used the id
 	}
-	return 0, fault.New(fault.Unavailable, "other buckets are being made at this moment; try again")
+	return 0, fault.New(fault.Unavailable, "too many concurrent updates; retry")
 }
 
 // UpdateBucket implements memory.BucketStore.
 func (d *DB) UpdateBucket(ctx context.Context, scope tenant.Scope, id int64, u memory.BucketUpdate) error {
 	err := d.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
-		// First, so that nobody takes its name.
+		// The default bucket is created first, so that its name is not available.
 		if err := ensureDefaultBucket(ctx, q, scope); err != nil {
 			return err
 		}
@@ -96,17 +99,17 @@ func (d *DB) UpdateBucket(ctx context.Context, scope tenant.Scope, id int64, u m
 		if err != nil {
 			return err
 		}
-		if b.IsDefault && u.Name != nil && *u.Name != b.Name {
-			return fault.New(fault.Conflict, "%s is the default bucket and cannot be renamed", b.Name)
+		if err := memory.CheckBucketUpdate(b, u); err != nil {
+			return err
 		}
 		p := db.UpdateBucketParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), ID: id, Name: u.Name, Description: u.Description}
 		if u.Name != nil {
-			key := nameKey(*u.Name)
+			key := memory.BucketNameKey(*u.Name)
 			p.NameKey = &key
 		}
 		err = q.UpdateBucket(ctx, p)
-		if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == "23505" { // the name is taken
-			return fault.New(fault.Conflict, "a bucket named %q exists already", *u.Name)
+		if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == uniqueViolation {
+			return memory.BucketExists(*u.Name)
 		}
 		return err
 	})
@@ -126,8 +129,8 @@ func (d *DB) DeleteBucket(ctx context.Context, scope tenant.Scope, id int64) (in
 			n, err = d.emptyBucket(ctx, tx, q, scope, id)
 			return err
 		})
-		if total > 0 && errors.Is(err, memory.ErrNoBucket) {
-			return total, nil // another request was faster with the last batch
+		if total > 0 && errors.Is(err, memory.ErrBucketNotFound) {
+			return total, nil // a concurrent request deleted the bucket
 		}
 		if err != nil {
 			return total, fmt.Errorf("delete bucket: %w", err)
@@ -139,10 +142,10 @@ func (d *DB) DeleteBucket(ctx context.Context, scope tenant.Scope, id int64) (in
 	}
 }
 
-// emptyBucket moves a batch of a bucket's memories to the default one and
-// returns how many; when that was less than a batch, the bucket is deleted.
+// emptyBucket moves a batch of the bucket's memories to the default bucket and
+// returns their number. After the last batch it deletes the bucket.
 func (d *DB) emptyBucket(ctx context.Context, tx pgx.Tx, q *db.Queries, scope tenant.Scope, id int64) (int, error) {
-	// Whoever puts a memory into a bucket holds it too.
+	// Every write that adds a memory to a bucket holds this lock.
 	if _, err := q.LockUsage(ctx, string(scope.Tenant)); err != nil {
 		return 0, orUnknown(err, scope.Tenant)
 	}
@@ -150,10 +153,10 @@ func (d *DB) emptyBucket(ctx context.Context, tx pgx.Tx, q *db.Queries, scope te
 	if err != nil {
 		return 0, err
 	}
-	if b.IsDefault {
-		return 0, fault.New(fault.Conflict, "%s is the default bucket and cannot be deleted", b.Name)
+	if err := memory.CheckBucketDelete(b); err != nil {
+		return 0, err
 	}
-	// CreateBucket has made it.
+	// CreateBucket created the default bucket.
 	to, err := q.DefaultBucket(ctx, db.DefaultBucketParams{TenantID: string(scope.Tenant), UserID: int64(scope.User)})
 	if err != nil {
 		return 0, fmt.Errorf("find default bucket: %w", err)
@@ -165,24 +168,52 @@ func (d *DB) emptyBucket(ctx context.Context, tx pgx.Tx, q *db.Queries, scope te
 	return n, q.DeleteBucket(ctx, db.DeleteBucketParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), ID: id})
 }
 
-// lockBucket returns a bucket of the user; ErrNoBucket.
-func lockBucket(ctx context.Context, q *db.Queries, scope tenant.Scope, id int64) (db.LockBucketRow, error) {
+// lockBucket returns a bucket of the user, or ErrBucketNotFound.
+func lockBucket(ctx context.Context, q *db.Queries, scope tenant.Scope, id int64) (memory.Bucket, error) {
 	b, err := q.LockBucket(ctx, db.LockBucketParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), ID: id})
 	if errors.Is(err, pgx.ErrNoRows) {
-		return b, memory.ErrNoBucket
+		return memory.Bucket{}, memory.ErrBucketNotFound
 	}
 	if err != nil {
-		return b, fmt.Errorf("lock bucket: %w", err)
+		return memory.Bucket{}, fmt.Errorf("lock bucket: %w", err)
 	}
-	return b, nil
+	return memory.Bucket{ID: id, Name: b.Name, Default: b.IsDefault}, nil
+}
+
+// findBucket returns the id of the user's bucket, or ErrBucketNotFound.
+func findBucket(ctx context.Context, q *db.Queries, scope tenant.Scope, b memory.BucketRef) (int64, error) {
+	key := memory.BucketNameKey(b.Name)
+	if b.Name != "" && key == "" {
+		return 0, memory.ErrBucketNotFound // a bucket name contains visible characters
+	}
+	row, err := q.FindBucket(ctx, db.FindBucketParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), ID: b.ID, NameKey: key})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return 0, memory.ErrBucketNotFound
+	}
+	if err != nil {
+		return 0, fmt.Errorf("find bucket: %w", err)
+	}
+	return row.ID, nil
+}
+
+// addToBuckets adds deltas to the memory counts of buckets.
+func addToBuckets(ctx context.Context, q *db.Queries, scope tenant.Scope, deltas map[int64]int64) error {
+	p := db.AddBucketMemoriesParams{TenantID: string(scope.Tenant), UserID: int64(scope.User)}
+	for id, n := range deltas {
+		p.Ids, p.Deltas = append(p.Ids, id), append(p.Deltas, n)
+	}
+	if err := q.AddBucketMemories(ctx, p); err != nil {
+		return fmt.Errorf("update memory counts: %w", err)
+	}
+	return nil
 }
 
 func ensureDefaultBucket(ctx context.Context, q *db.Queries, scope tenant.Scope) error {
 	err := q.EnsureDefaultBucket(ctx, db.EnsureDefaultBucketParams{
-		TenantID: string(scope.Tenant), UserID: int64(scope.User), Name: memory.DefaultBucket, NameKey: nameKey(memory.DefaultBucket),
+		TenantID: string(scope.Tenant), UserID: int64(scope.User), Name: memory.DefaultBucket, NameKey: memory.BucketNameKey(memory.DefaultBucket),
 	})
 	if err != nil {
-		return fmt.Errorf("make default bucket: %w", err)
+		return fmt.Errorf("create default bucket: %w", err)
 	}
 	return nil
 }

@@ -7,20 +7,17 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/memory"
 	"github.com/mnemo-dev/mnemo/internal/postgres/db"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-var _ memory.Editor = Memories{}
-
-// Update implements memory.Editor.
+// Update implements memory.Store.
 func (m Memories) Update(ctx context.Context, scope tenant.Scope, e memory.Edit) (int, error) {
 	var version int
 	id, ok := parseID(e.ID)
 	if !ok {
-		return 0, fmt.Errorf("update memory: %w", memory.ErrNoMemory)
+		return 0, fmt.Errorf("update memory: %w", memory.ErrMemoryNotFound)
 	}
 	err := m.DB.inScope(ctx, scope, func(tx pgx.Tx, q *db.Queries) error {
 		if _, err := q.LockUsage(ctx, string(scope.Tenant)); err != nil {
@@ -36,7 +33,7 @@ func (m Memories) Update(ctx context.Context, scope tenant.Scope, e memory.Edit)
 	return version, nil
 }
 
-// update changes a memory in a transaction that holds the usage row's lock.
+// update changes a memory. The transaction must hold the lock on the usage row.
 func (m Memories) update(ctx context.Context, tx pgx.Tx, q *db.Queries, scope tenant.Scope, id string, e memory.Edit) (int, error) {
 	p := db.LockMemoryParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), ID: id}
 	if e.Text != nil {
@@ -44,7 +41,7 @@ func (m Memories) update(ctx context.Context, tx pgx.Tx, q *db.Queries, scope te
 	}
 	before, err := q.LockMemory(ctx, p)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return 0, memory.ErrNoMemory
+		return 0, memory.ErrMemoryNotFound
 	}
 	if err != nil {
 		return 0, fmt.Errorf("lock memory: %w", err)
@@ -68,8 +65,10 @@ func (m Memories) update(ctx context.Context, tx pgx.Tx, q *db.Queries, scope te
 	if err != nil {
 		return 0, fmt.Errorf("edit memory: %w", err)
 	}
-	if err := addToBuckets(ctx, q, scope, map[int64]int64{before.BucketID: -1, bucket: 1}, before.BucketID != bucket); err != nil {
-		return 0, err
+	if bucket != before.BucketID {
+		if err := addToBuckets(ctx, q, scope, map[int64]int64{before.BucketID: -1, bucket: 1}); err != nil {
+			return 0, err
+		}
 	}
 	return int(row.Version), m.DB.insertSync(ctx, tx, scope.Tenant, unitIDs(row.Units))
 }
@@ -87,7 +86,7 @@ func editParams(scope tenant.Scope, id string, bucket int64, e memory.Edit) db.E
 	return p
 }
 
-// Move implements memory.Editor.
+// Move implements memory.Store.
 func (m Memories) Move(ctx context.Context, scope tenant.Scope, in memory.MoveInput) ([]string, error) {
 	ids := parseIDs(in.IDs)
 	err := m.DB.inScope(ctx, scope, func(tx pgx.Tx, q *db.Queries) error {
@@ -98,20 +97,20 @@ func (m Memories) Move(ctx context.Context, scope tenant.Scope, in memory.MoveIn
 		if err != nil {
 			return fmt.Errorf("lock memories: %w", err)
 		}
-		from, known := map[int64][]string{}, map[string]bool{}
+		byBucket, exists := map[int64][]string{}, map[string]bool{}
 		for _, r := range found {
-			known[r.ID] = true
-			from[r.BucketID] = append(from[r.BucketID], r.ID)
+			exists[r.ID] = true
+			byBucket[r.BucketID] = append(byBucket[r.BucketID], r.ID)
 		}
-		if err := reject(in.IDs, known); err != nil {
+		if err := memory.MissingMemories(missing(in.IDs, exists)); err != nil {
 			return err
 		}
 		bucket, err := findBucket(ctx, q, scope, in.Bucket)
 		if err != nil {
 			return err
 		}
-		delete(from, bucket) // those are there already
-		return m.move(ctx, tx, q, scope, bucket, from)
+		delete(byBucket, bucket) // already in the target bucket
+		return m.move(ctx, tx, q, scope, bucket, byBucket)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("move memories: %w", err)
@@ -119,26 +118,22 @@ func (m Memories) Move(ctx context.Context, scope tenant.Scope, in memory.MoveIn
 	return ids, nil
 }
 
-// reject returns NotFound naming those of the ids, as given, that are not known.
-func reject(given []string, known map[string]bool) error {
-	var rejected []string
+// missing returns the given ids that are not among the found memories, each once.
+func missing(given []string, found map[string]bool) []string {
+	var out []string
 	seen := map[string]bool{}
 	for _, s := range given {
-		if id, ok := parseID(s); (ok && known[id]) || seen[s] {
+		if id, ok := parseID(s); (ok && found[id]) || seen[s] {
 			continue
 		}
 		seen[s] = true
-		rejected = append(rejected, s)
+		out = append(out, s)
 	}
-	if rejected == nil {
-		return nil
-	}
-	return &fault.Error{Kind: fault.NotFound, RejectedIDs: rejected,
-		Message: fmt.Sprintf("%d of the memoryIds do not exist and nothing was moved; see rejectedIds", len(rejected))}
+	return out
 }
 
-// move puts memories, given by the bucket they are in, into another one with
-// new units, in a transaction that holds the usage row's lock.
+// move moves memories, grouped by their current bucket, and replaces their units.
+// The transaction must hold the lock on the usage row.
 func (m Memories) move(ctx context.Context, tx pgx.Tx, q *db.Queries, scope tenant.Scope, to int64, from map[int64][]string) error {
 	var ids []string
 	deltas := map[int64]int64{}
@@ -158,48 +153,17 @@ func (m Memories) move(ctx context.Context, tx pgx.Tx, q *db.Queries, scope tena
 	if err != nil {
 		return fmt.Errorf("move units: %w", err)
 	}
-	if err := addToBuckets(ctx, q, scope, deltas, true); err != nil {
+	if err := addToBuckets(ctx, q, scope, deltas); err != nil {
 		return err
 	}
 	return m.DB.insertSync(ctx, tx, scope.Tenant, unitIDs(units))
 }
 
-// addToBuckets adds to how many memories buckets hold, if anything changed.
-func addToBuckets(ctx context.Context, q *db.Queries, scope tenant.Scope, deltas map[int64]int64, changed bool) error {
-	if !changed {
-		return nil
-	}
-	p := db.AddBucketMemoriesParams{TenantID: string(scope.Tenant), UserID: int64(scope.User)}
-	for id, n := range deltas {
-		p.Ids, p.Deltas = append(p.Ids, id), append(p.Deltas, n)
-	}
-	if err := q.AddBucketMemories(ctx, p); err != nil {
-		return fmt.Errorf("count memories of buckets: %w", err)
-	}
-	return nil
-}
-
-// findBucket returns the id of the user's bucket that is meant; ErrNoBucket.
-func findBucket(ctx context.Context, q *db.Queries, scope tenant.Scope, b memory.BucketRef) (int64, error) {
-	key := nameKey(b.Name)
-	if b.Name != "" && key == "" {
-		return 0, memory.ErrNoBucket // no bucket's name is nothing to see
-	}
-	row, err := q.FindBucket(ctx, db.FindBucketParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), ID: b.ID, NameKey: key})
-	if errors.Is(err, pgx.ErrNoRows) {
-		return 0, memory.ErrNoBucket
-	}
-	if err != nil {
-		return 0, fmt.Errorf("find bucket: %w", err)
-	}
-	return row.ID, nil
-}
-
-// Versions implements memory.Editor.
+// Versions implements memory.Store.
 func (m Memories) Versions(ctx context.Context, scope tenant.Scope, id string, skip, limit int) ([]memory.Version, bool, error) {
 	key, ok := parseID(id)
 	if !ok {
-		return nil, false, fmt.Errorf("list versions: %w", memory.ErrNoMemory)
+		return nil, false, fmt.Errorf("list versions: %w", memory.ErrMemoryNotFound)
 	}
 	var out []memory.Version
 	err := m.DB.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
@@ -217,7 +181,7 @@ func (m Memories) Versions(ctx context.Context, scope tenant.Scope, id string, s
 		}
 		known, err := q.HasMemory(ctx, db.HasMemoryParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), ID: key})
 		if err == nil && !known {
-			err = memory.ErrNoMemory
+			err = memory.ErrMemoryNotFound
 		}
 		return err
 	})
@@ -227,7 +191,7 @@ func (m Memories) Versions(ctx context.Context, scope tenant.Scope, id string, s
 	return out[:min(len(out), limit)], len(out) > limit, nil
 }
 
-// moveBucket moves up to a batch of a bucket's memories and returns how many.
+// moveBucket moves a batch of a bucket's memories and returns their number.
 func (m Memories) moveBucket(ctx context.Context, tx pgx.Tx, q *db.Queries, scope tenant.Scope, from, to int64) (int, error) {
 	ids, err := q.LockMemoriesOfBucket(ctx, db.LockMemoriesOfBucketParams{
 		TenantID: string(scope.Tenant), UserID: int64(scope.User), BucketID: from, Batch: moveBatch,
@@ -238,6 +202,6 @@ func (m Memories) moveBucket(ctx context.Context, tx pgx.Tx, q *db.Queries, scop
 	return len(ids), m.move(ctx, tx, q, scope, to, map[int64][]string{from: ids})
 }
 
-// moveBatch is how many memories one transaction moves out of a bucket that is
-// being deleted: it holds up the tenant's other writers for so long.
+// moveBatch is the number of memories one transaction moves out of a bucket that is
+// being deleted. The transaction blocks the tenant's other writers.
 const moveBatch = 500

@@ -191,11 +191,11 @@ func TestMoveIsAllOrNothing(t *testing.T) {
 		"another's": {ID: theirs}, "none": {ID: 1 << 40}, "another's name": {Name: "Theirs"}, "two": {ID: work, Name: "General"},
 	} {
 		_, err := b.Memories().Move(ctx, scope, memory.MoveInput{IDs: []string{mine}, Bucket: ref})
-		if !errors.Is(err, memory.ErrNoBucket) {
+		if !errors.Is(err, memory.ErrBucketNotFound) {
 			t.Errorf("Move to bucket %s: %v", name, err)
 		}
 		_, err = b.Memories().Update(ctx, scope, memory.Edit{UpdateInput: memory.UpdateInput{ID: mine, Bucket: ref}})
-		if !errors.Is(err, memory.ErrNoBucket) {
+		if !errors.Is(err, memory.ErrBucketNotFound) {
 			t.Errorf("Update to bucket %s: %v", name, err)
 		}
 	}

@@ -7,30 +7,29 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/memory"
 	"github.com/mnemo-dev/mnemo/internal/postgres/db"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// deleteBatch is how many rows one statement of a deletion names.
+// deleteBatch is the number of ids in one delete statement.
 const deleteBatch = 1000
 
-// Memories is the database as the domain of memories uses it.
+// Memories implements memory.Store.
 type Memories struct{ *DB }
 
 var _ memory.Store = Memories{}
 
-// Memories returns the stores of memories and buckets.
+// Memories returns the store of memories.
 func (d *DB) Memories() Memories { return Memories{d} }
 
-// Create implements memory.Store. A memory holds storage once for each of its
-// versions, of which the first is the memory itself.
+// Create implements memory.Store. Each version counts towards the storage quota;
+// the first version is the memory itself.
 func (m Memories) Create(ctx context.Context, scope tenant.Scope, in memory.NewMemory) (string, error) {
 	id, err := newID()
 	if err != nil {
-		return "", fmt.Errorf("make id: %w", err)
+		return "", fmt.Errorf("generate id: %w", err)
 	}
 	var answer memoryAnswer
 	err = m.DB.inScope(ctx, scope, func(tx pgx.Tx, q *db.Queries) error {
@@ -52,12 +51,12 @@ func (m Memories) Create(ctx context.Context, scope tenant.Scope, in memory.NewM
 	return answer.ID, nil
 }
 
-// memoryAnswer is what is kept of a request that stored a memory.
+// memoryAnswer is the stored response of a request that created a memory.
 type memoryAnswer struct {
 	ID string `json:"id"`
 }
 
-// createMemory writes the rows and makes the default bucket if it is missing.
+// createMemory inserts the rows, and the default bucket if it does not exist.
 func createMemory(ctx context.Context, q *db.Queries, scope tenant.Scope, id string, in memory.NewMemory) ([]retrieve.UnitID, error) {
 	p := db.CreateMemoryParams{
 		TenantID: string(scope.Tenant), UserID: int64(scope.User), ID: id, BucketID: in.Bucket,
@@ -69,22 +68,22 @@ func createMemory(ctx context.Context, q *db.Queries, scope tenant.Scope, id str
 		p.Lexicals = append(p.Lexicals, u.Lexical)
 		p.Embeddings = append(p.Embeddings, encodeHalf(u.Vector))
 	}
-	made, err := q.CreateMemory(ctx, p)
-	if err == nil && len(made) == 0 && in.Bucket == 0 {
+	created, err := q.CreateMemory(ctx, p)
+	if err == nil && len(created) == 0 && in.Bucket == 0 {
 		if err = ensureDefaultBucket(ctx, q, scope); err == nil {
-			made, err = q.CreateMemory(ctx, p)
+			created, err = q.CreateMemory(ctx, p)
 		}
 	}
 	if err != nil {
 		return nil, err
 	}
-	if len(made) == 0 {
-		return nil, unknownBucket(in.Bucket)
+	if len(created) == 0 {
+		return nil, memory.ErrBucketNotFound
 	}
-	return unitIDs(made[0]), nil
+	return unitIDs(created[0]), nil
 }
 
-// List implements memory.Store; NotFound for an unknown bucket.
+// List implements memory.Store.
 func (m Memories) List(ctx context.Context, scope tenant.Scope, f memory.Filter) ([]memory.Memory, bool, error) {
 	var out []memory.Memory
 	err := m.DB.inScope(ctx, scope, func(tx pgx.Tx, q *db.Queries) error {
@@ -94,7 +93,7 @@ func (m Memories) List(ctx context.Context, scope tenant.Scope, f memory.Filter)
 		}
 		known, err := q.HasBucket(ctx, db.HasBucketParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), ID: f.Bucket})
 		if err == nil && !known {
-			err = unknownBucket(f.Bucket)
+			err = memory.ErrBucketNotFound
 		}
 		return err
 	})
@@ -105,8 +104,8 @@ func (m Memories) List(ctx context.Context, scope tenant.Scope, f memory.Filter)
 	return out[:min(len(out), f.Limit)], more, nil
 }
 
-// listMemories returns one memory more than the limit, if there is one. Each
-// filter and order has a statement of its own, so that each walks an index.
+// listMemories returns up to one memory more than the limit. Each combination of
+// filter and order is a separate statement, so that each uses an index.
 func listMemories(ctx context.Context, tx pgx.Tx, scope tenant.Scope, f memory.Filter) ([]memory.Memory, error) {
 	sql := `select m.id, m.seq, m.bucket_id, b.name, m.text, m.tokens, m.source, m.version, m.created_at, m.updated_at
 		from memories m join buckets b on b.tenant_id = m.tenant_id and b.user_id = m.user_id and b.id = m.bucket_id
@@ -168,13 +167,13 @@ func (m Memories) Delete(ctx context.Context, scope tenant.Scope, ids []string) 
 	return out, nil
 }
 
-// remove removes memories and adds what they were to out, in a transaction that
-// holds the usage row's lock.
+// remove deletes memories and appends them to out. The transaction must hold the
+// lock on the usage row.
 func (m Memories) remove(ctx context.Context, tx pgx.Tx, q *db.Queries, scope tenant.Scope, ids []string, out *memory.Deleted) error {
 	var bytes int64
-	buckets := map[int64]int64{}
+	deltas := map[int64]int64{} // by bucket
 	for batch := range slices.Chunk(ids, deleteBatch) {
-		n, err := deleteMemories(ctx, q, scope, batch, out, buckets)
+		n, err := deleteMemories(ctx, q, scope, batch, out, deltas)
 		if err != nil {
 			return err
 		}
@@ -186,20 +185,16 @@ func (m Memories) remove(ctx context.Context, tx pgx.Tx, q *db.Queries, scope te
 	if err := reserve(ctx, q, scope, -int64(len(out.IDs)), -bytes); err != nil {
 		return err
 	}
-	p := db.AddBucketMemoriesParams{TenantID: string(scope.Tenant), UserID: int64(scope.User)}
-	for id, n := range buckets {
-		p.Ids, p.Deltas = append(p.Ids, id), append(p.Deltas, -n)
-	}
-	if err := q.AddBucketMemories(ctx, p); err != nil {
+	if err := addToBuckets(ctx, q, scope, deltas); err != nil {
 		return err
 	}
 	return m.DB.insertSync(ctx, tx, scope.Tenant, out.Units)
 }
 
-// deleteMemories removes a batch, adds what it was to out and to the number
-// removed of each bucket, and returns the bytes of storage it held.
+// deleteMemories deletes a batch, appends it to out, subtracts it from the deltas
+// of its buckets, and returns the bytes of storage it released.
 func deleteMemories(
-	ctx context.Context, q *db.Queries, scope tenant.Scope, ids []string, out *memory.Deleted, buckets map[int64]int64,
+	ctx context.Context, q *db.Queries, scope tenant.Scope, ids []string, out *memory.Deleted, deltas map[int64]int64,
 ) (int64, error) {
 	p := db.DeleteMemoriesParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), Ids: ids}
 	bytes, err := q.VersionBytes(ctx, db.VersionBytesParams(p))
@@ -213,19 +208,17 @@ func deleteMemories(
 	if err := q.DeleteMemoryVersions(ctx, db.DeleteMemoryVersionsParams(p)); err != nil {
 		return 0, err
 	}
-	gone, err := q.DeleteMemories(ctx, p)
+	deleted, err := q.DeleteMemories(ctx, p)
 	if err != nil {
 		return 0, err
 	}
 	out.Units = append(out.Units, unitIDs(units)...)
-	for _, g := range gone {
-		out.IDs = append(out.IDs, g.ID)
-		buckets[g.BucketID]++
+	for _, d := range deleted {
+		out.IDs = append(out.IDs, d.ID)
+		deltas[d.BucketID]--
 	}
 	return bytes, nil
 }
-
-func unknownBucket(id int64) error { return fault.New(fault.NotFound, "there is no bucket %d", id) }
 
 func unitIDs(ids []int64) []retrieve.UnitID {
 	return collect(ids, func(id int64) retrieve.UnitID { return retrieve.UnitID(id) })

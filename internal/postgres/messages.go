@@ -13,12 +13,8 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-const (
-	// messageBatch is how many messages or units one statement writes.
-	messageBatch = 1000
-	// neighbours is how far a message reaches into the units of those around it.
-	neighbours = 2
-)
+// messageBatch is the number of messages or units one statement writes.
+const messageBatch = 1000
 
 // merged is a conversation's messages after new ones came in.
 type merged struct {
@@ -71,7 +67,7 @@ func (m merged) touched() []int {
 	marked := make([]bool, len(m.all))
 	for _, list := range [][]int{m.added, m.replaced} {
 		for _, i := range list {
-			for j := max(0, i-neighbours); j <= min(len(m.all)-1, i+neighbours); j++ {
+			for j := max(0, i-retrieve.Neighbours); j <= min(len(m.all)-1, i+retrieve.Neighbours); j++ {
 				marked[j] = true
 			}
 		}

@@ -294,7 +294,7 @@ func TestGrantsEndAsSessionsDo(t *testing.T) {
 		}, false},
 		"the account erased": {func(t *testing.T, g *given) { g.purge(t, g.scope) }, false},
 		"an account being erased": {func(t *testing.T, g *given) {
-			if _, err := g.Accounts().Mark(t.Context(), g.scope); err != nil {
+			if _, err := g.Accounts().BeginPurge(t.Context(), g.scope); err != nil {
 				t.Error(err)
 			}
 		}, false},
@@ -387,7 +387,7 @@ func TestEndedGrantsAreToldOf(t *testing.T) {
 	cache.want(t, user)
 	g.install(t, 2, tenant.Hash{98, 2})
 	cache.want(t, user)
-	if _, err := g.Accounts().Mark(t.Context(), g.scope); err != nil {
+	if _, err := g.Accounts().BeginPurge(t.Context(), g.scope); err != nil {
 		t.Fatal(err)
 	}
 	cache.want(t, user)

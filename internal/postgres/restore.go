@@ -11,6 +11,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/account"
 	"github.com/mnemo-dev/mnemo/internal/chat"
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/memory"
 	"github.com/mnemo-dev/mnemo/internal/postgres/db"
 )
 
@@ -113,10 +114,10 @@ func (x *restoring) buckets(ctx context.Context, list []account.Bucket) error {
 	p := db.RestoreBucketsParams{TenantID: string(x.run.Tenant), UserID: int64(x.run.User)}
 	taken := make(map[string]bool, len(list))
 	for _, b := range list {
-		key := nameKey(b.Name)
+		key := memory.BucketNameKey(b.Name)
 		if taken[key] { // told apart by less when it was made
 			b.Name = fmt.Sprintf("%s (%d)", b.Name, b.ID)
-			key = nameKey(b.Name)
+			key = memory.BucketNameKey(b.Name)
 		}
 		taken[key] = true
 		p.Ids, p.Names, p.NameKeys = append(p.Ids, b.ID), append(p.Names, b.Name), append(p.NameKeys, key)
@@ -231,7 +232,7 @@ func (x *restoring) countMemories(
 	if err := reserve(ctx, x.q, x.run.Scope, n, bytes); err != nil {
 		return err
 	}
-	if err := addToBuckets(ctx, x.q, x.run.Scope, deltas, true); err != nil {
+	if err := addToBuckets(ctx, x.q, x.run.Scope, deltas); err != nil {
 		return err
 	}
 	return x.db.insertSync(ctx, x.tx, x.run.Tenant, unitIDs(units))

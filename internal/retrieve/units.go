@@ -10,16 +10,16 @@ import (
 )
 
 const (
-	// neighbours is how many messages on either side a chat's unit is found
-	// by beside its own words (FACTS: recall at 10 rises from 55 to 67 %).
-	neighbours = 2
-	// maxNeighbour bounds what a unit takes of each of them, in bytes: the
-	// part next to it, so that long messages are not stored five times over.
+	// Neighbours is the number of messages on either side whose words a chat unit
+	// is also found by. It raises recall at 10 from 55 to 67 %.
+	Neighbours = 2
+	// maxNeighbour limits the text taken from each neighbour, in bytes, to the
+	// part nearest to the unit, so that long messages are not stored five times.
 	maxNeighbour = 600
 )
 
-// MemoryUnits returns the units a memory is found by, one for each piece of it;
-// Owner and Group are left to the store. None for a blank text.
+// MemoryUnits returns one unit for each piece of a memory, and none for a blank
+// text. The store sets Owner and Group.
 func MemoryUnits(text string) []Unit {
 	var units []Unit
 	for _, s := range Split(text) {
@@ -35,17 +35,17 @@ func MemoryUnits(text string) []Unit {
 // MemoryDense returns the text to embed for a piece of a memory.
 func MemoryDense(piece string) string { return strings.TrimSpace(piece) }
 
-// ChatMessage is a message as its units are made of it.
+// ChatMessage is the part of a message that its units are built from.
 type ChatMessage struct {
 	Sender string
 	Text   string
-	At     time.Time // zero when not known
+	At     time.Time // zero if unknown
 }
 
-// ChatUnits returns the units of the messages at the indexes, in a conversation
-// whose messages are all given; Owner is left to the store. A change of one
-// message changes the units of its two neighbours on either side too. Indexes
-// outside the conversation are ignored; blank messages have no units.
+// ChatUnits returns the units of the messages at the given indexes. messages are all
+// messages of the conversation, because a unit also contains words of its
+// Neighbours: changing a message changes their units too. Indexes outside the
+// conversation are ignored; blank messages have no units. The store sets Owner.
 func ChatUnits(group int64, messages []ChatMessage, indexes []int) []Unit {
 	var units []Unit
 	for _, i := range indexes {
@@ -71,8 +71,8 @@ func ChatUnits(group int64, messages []ChatMessage, indexes []int) []Unit {
 	return units
 }
 
-// ChatDense returns the text to embed for a piece of a message: with its date
-// and sender, so that questions about either find it.
+// ChatDense returns the text to embed for a piece of a message. It includes the date
+// and the sender, so that questions about either match.
 func ChatDense(at time.Time, sender, piece string) string {
 	dense := sender + ": " + strings.TrimSpace(piece)
 	if at.IsZero() {
@@ -83,10 +83,10 @@ func ChatDense(at time.Time, sender, piece string) string {
 
 // around returns the texts of the neighbours before and after message i.
 func around(messages []ChatMessage, i int) (before, after []string) {
-	for _, m := range messages[max(0, i-neighbours):i] {
+	for _, m := range messages[max(0, i-Neighbours):i] {
 		before = append(before, tail(m.Text))
 	}
-	for _, m := range messages[i+1 : min(len(messages), i+1+neighbours)] {
+	for _, m := range messages[i+1 : min(len(messages), i+1+Neighbours)] {
 		after = append(after, head(m.Text))
 	}
 	return before, after
@@ -114,8 +114,8 @@ func tail(text string) string {
 	return text[start:]
 }
 
-// GroupOf returns the Group that stands for a platform: a hash of its name,
-// stable and never 0. Two names may share one; the caller compares names.
+// GroupOf returns the Group for a platform: a stable, non-zero hash of its name.
+// Two names may collide; callers compare the names.
 func GroupOf(platform string) int64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(platform)) // never fails

@@ -1,0 +1,46 @@
+package memory
+
+import (
+	"strings"
+	"unicode"
+
+	"golang.org/x/text/cases"
+	"golang.org/x/text/unicode/norm"
+
+	"github.com/mnemo-dev/mnemo/internal/fault"
+)
+
+// BucketNameKey returns the key that is unique among a user's buckets. Names that
+// look the same to a reader have the same key: case is folded, characters are
+// normalized, and invisible characters are ignored.
+func BucketNameKey(name string) string {
+	name = strings.Map(func(r rune) rune {
+		if unicode.In(r, unicode.Cf, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector) {
+			return -1
+		}
+		return r
+	}, name)
+	// Folding can decompose a character, hence the second normalization.
+	return strings.TrimSpace(norm.NFC.String(cases.Fold().String(norm.NFC.String(name))))
+}
+
+// BucketExists returns the error for a bucket name that exists already.
+func BucketExists(name string) error {
+	return fault.New(fault.Conflict, "bucket %q already exists", name)
+}
+
+// CheckBucketUpdate returns Conflict if the update would rename the default bucket.
+func CheckBucketUpdate(b Bucket, u BucketUpdate) error {
+	if b.Default && u.Name != nil && *u.Name != b.Name {
+		return fault.New(fault.Conflict, "%s is the default bucket and cannot be renamed", b.Name)
+	}
+	return nil
+}
+
+// CheckBucketDelete returns Conflict for the default bucket.
+func CheckBucketDelete(b Bucket) error {
+	if b.Default {
+		return fault.New(fault.Conflict, "%s is the default bucket and cannot be deleted", b.Name)
+	}
+	return nil
+}
