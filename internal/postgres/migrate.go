@@ -154,12 +154,22 @@ func migrateJobs(ctx context.Context, pool *pgxpool.Pool) error {
 	return nil
 }
 
-// grant gives the app's role the rows, and none of the schema.
+// grant gives the application role access to rows, but not to the schema and
+// not to partitions: policies of the partitioned table do not apply to them.
 func grant(ctx context.Context, pool *pgxpool.Pool, role string) error {
 	name := pgx.Identifier{role}.Sanitize()
+	rows, err := pool.Query(ctx, `select quote_ident(relname) from pg_class
+		where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and not relispartition`)
+	if err != nil {
+		return fmt.Errorf("list tables: %w", mapError(err))
+	}
+	tables, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return fmt.Errorf("list tables: %w", mapError(err))
+	}
 	for _, sql := range []string{
 		"grant usage on schema public to " + name,
-		"grant select, insert, update, delete on all tables in schema public to " + name,
+		"grant select, insert, update, delete on " + strings.Join(tables, ", ") + " to " + name,
 		"grant usage, select on all sequences in schema public to " + name,
 		"grant execute on function lexical_search, oauth_holder to " + name,
 		"revoke insert, update, delete on goose_db_version, schema_oldest from " + name,

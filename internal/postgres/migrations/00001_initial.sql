@@ -641,6 +641,10 @@ revoke all on function oauth_holder(bytea, text) from public;
 -- mnemo.user with SET LOCAL. Both are '' on a pooled connection after commit,
 -- hence nullif. The user '*' is all users of the tenant, for jobs and the
 -- operator. Without a scope no row is visible.
+--
+-- The policies of a partitioned table do not apply to statements that name a
+-- partition, so each partition has its own, and Migrate grants no access to
+-- partitions. The owner is exempt (no force): lexical_search depends on it.
 ----------------------------------------------------------------------------
 
 -- +goose StatementBegin
@@ -649,7 +653,8 @@ declare
     t text;
 begin
     foreach t in array array['oauth_grants', 'oauth_secrets', 'idempotency_keys', 'buckets', 'memories', 'memory_versions',
-        'imports', 'import_chunks', 'import_ledger', 'conversations', 'messages', 'units'] loop
+        'imports', 'import_chunks', 'import_ledger', 'conversations', 'messages', 'units',
+        'units_0', 'units_1', 'units_2', 'units_3', 'units_4', 'units_5', 'units_6', 'units_7'] loop
         execute format('alter table %I enable row level security', t);
         execute format($p$
             create policy scope on %I using (
