@@ -260,7 +260,7 @@ func TestRedeemAndRefresh(t *testing.T) {
 	}
 	in := oauth.CodeInput{ClientID: c.ID, Code: code, RedirectURI: callback + "?b=%2f&a=+&b", Verifier: verifier, Resources: []string{resource}}
 	for name, change := range map[string]func(*oauth.CodeInput){
-		"another code":     func(in *oauth.CodeInput) { in.Code = code[:len(code)-1] + "x" },
+		"another code":     func(in *oauth.CodeInput) { in.Code = withOtherLastByte(code) },
 		"another address":  func(in *oauth.CodeInput) { in.RedirectURI = callback },
 		"another verifier": func(in *oauth.CodeInput) { in.Verifier = verifier + "x" },
 		"no verifier":      func(in *oauth.CodeInput) { in.Verifier = "" },
@@ -309,4 +309,14 @@ func TestRedeemAndRefresh(t *testing.T) {
 		t.Errorf("revoked %v, want %v", kept.revoked, want)
 	}
 	wantCode(t, "an unknown client revokes", s.Revoke(t.Context(), "x", second.Access), oauth.InvalidClient)
+}
+
+// withOtherLastByte returns the secret with another last character. Secrets are
+// random, so a fixed replacement would sometimes leave it unchanged.
+func withOtherLastByte(secret string) string {
+	last := "x"
+	if strings.HasSuffix(secret, last) {
+		last = "y"
+	}
+	return secret[:len(secret)-1] + last
 }
