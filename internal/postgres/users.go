@@ -56,7 +56,7 @@ func readUsers(ctx context.Context, q *db.Queries, id string) ([]tenant.User, er
 	}
 	var users []tenant.User
 	for _, r := range rows {
-		u := tenant.User{ID: tenant.UserID(r.ID), Name: r.Name, Email: r.Email}
+		u := tenant.User{ID: tenant.UserID(r.ID), Name: r.Name, Email: r.Email, Unrevoked: r.Unrevoked}
 		if r.Generation > 0 {
 			u.Token = &tenant.TokenInfo{Generation: r.Generation, Issuer: tenant.Issuer(r.Issuer), CreatedAt: r.CreatedAt}
 			if r.LastUsedAt != nil {

@@ -88,6 +88,9 @@ type User struct {
 	Email string
 	// Token describes the newest token; nil before the first is installed.
 	Token *TokenInfo
+	// Unrevoked reports that an older token is valid without an expiry:
+	// RevokeOlder has not run since the newest token was installed.
+	Unrevoked bool
 }
 
 // Tenant is a tenant as stored.

@@ -122,7 +122,11 @@ const listUsers = `-- name: ListUsers :many
 select u.id, u.name, u.email,
     coalesce(t.generation, 0)::bigint as generation, coalesce(t.hash, '')::bytea as hash, coalesce(t.issuer, '')::text as issuer,
     coalesce(t.created_at, now())::timestamptz as created_at, t.last_used_at,
-    (t.hash is not null and (t.expires_at is null or t.expires_at > now()))::boolean as valid
+    (t.hash is not null and (t.expires_at is null or t.expires_at > now()))::boolean as valid,
+    exists (
+        select from tokens o
+        where o.tenant_id = u.tenant_id and o.user_id = u.id and o.generation < t.generation and o.expires_at is null
+    ) as unrevoked
 from users u
 left join lateral (
     select tenant_id, user_id, generation, hash, issuer, created_at, expires_at, last_used_at from tokens x where x.tenant_id = u.tenant_id and x.user_id = u.id order by x.generation desc limit 1
@@ -140,6 +144,7 @@ type ListUsersRow struct {
 	CreatedAt  time.Time
 	LastUsedAt *time.Time
 	Valid      bool
+	Unrevoked  bool
 }
 
 func (q *Queries) ListUsers(ctx context.Context, tenantID string) ([]ListUsersRow, error) {
@@ -161,6 +166,7 @@ func (q *Queries) ListUsers(ctx context.Context, tenantID string) ([]ListUsersRo
 			&i.CreatedAt,
 			&i.LastUsedAt,
 			&i.Valid,
+			&i.Unrevoked,
 		); err != nil {
 			return nil, err
 		}

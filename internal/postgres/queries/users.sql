@@ -5,7 +5,11 @@ select id, name, email, active, issuer from users where tenant_id = @tenant_id a
 select u.id, u.name, u.email,
     coalesce(t.generation, 0)::bigint as generation, coalesce(t.hash, '')::bytea as hash, coalesce(t.issuer, '')::text as issuer,
     coalesce(t.created_at, now())::timestamptz as created_at, t.last_used_at,
-    (t.hash is not null and (t.expires_at is null or t.expires_at > now()))::boolean as valid
+    (t.hash is not null and (t.expires_at is null or t.expires_at > now()))::boolean as valid,
+    exists (
+        select from tokens o
+        where o.tenant_id = u.tenant_id and o.user_id = u.id and o.generation < t.generation and o.expires_at is null
+    ) as unrevoked
 from users u
 left join lateral (
     select * from tokens x where x.tenant_id = u.tenant_id and x.user_id = u.id order by x.generation desc limit 1

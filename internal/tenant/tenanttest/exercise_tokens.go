@@ -72,6 +72,9 @@ func revokeOlder(c check) {
 	f.wantRevoked(t, first)
 	f.wantValid(t, second)
 	f.wantValid(t, bob)
+	if f.apply(t); f.user(t, "alice").Unrevoked {
+		t.Error("after RevokeOlder, a token is reported as unrevoked")
+	}
 	again := tenant.Credential{Generation: 3, TokenHash: first, Issuer: tenant.IssuerOperator}
 	if err := b.Tokens.Install(t.Context(), f.got.ID, "alice", again); err == nil {
 		t.Error("a revoked hash was installed again")
@@ -83,6 +86,10 @@ func revokeOverlap(c check) {
 	f := applied(t, b)
 	first := f.install(t, "alice", 1)
 	second := f.install(t, "alice", 2)
+	f.spec.TokenOverlap = 3 * time.Hour
+	if f.apply(t); !f.user(t, "alice").Unrevoked {
+		t.Error("before RevokeOlder, no token is reported as unrevoked")
+	}
 	revoke := func(overlap time.Duration) {
 		t.Helper()
 		if err := b.Tokens.RevokeOlder(t.Context(), f.got.ID, "alice", 2, overlap); err != nil {
@@ -90,6 +97,9 @@ func revokeOverlap(c check) {
 		}
 	}
 	revoke(time.Hour)
+	if f.apply(t); f.user(t, "alice").Unrevoked {
+		t.Error("during the overlap, a token is reported as unrevoked")
+	}
 	old := f.wantValid(t, first)
 	if left := time.Until(old.ExpiresAt); left < 58*time.Minute || left > 61*time.Minute {
 		t.Errorf("the old token lives %v more, want an hour", left)

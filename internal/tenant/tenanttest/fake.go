@@ -247,6 +247,7 @@ func (r *row) tenant(id tenant.ID) tenant.Tenant {
 		if n := len(u.tokens); n > 0 {
 			t := u.tokens[n-1]
 			stored.Token = &tenant.TokenInfo{Generation: t.Generation, Issuer: t.Issuer, CreatedAt: t.created}
+			stored.Unrevoked = slices.ContainsFunc(u.tokens[:n-1], func(t *token) bool { return !t.revoked && t.ends.IsZero() })
 			if !t.revoked {
 				stored.Token.Fingerprint = t.TokenHash.Fingerprint()
 			}
