@@ -16,51 +16,51 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// reconcileDeletion lets go of a Tenant that is deleted: its tokens are revoked,
-// its data kept or purged as the policy says, its Secrets deleted, and at last
-// its finalizer taken off.
+// reconcileDeletion finalizes a deleted Tenant: it revokes the tokens, retains or
+// purges the data, deletes the Secrets and removes the finalizer.
 func (r *TenantReconciler) reconcileDeletion(ctx context.Context, p *pass) (ctrl.Result, error) {
 	t := p.tenant
 	if !controllerutil.ContainsFinalizer(t, v1alpha1.Finalizer) {
 		return ctrl.Result{}, nil
 	}
 	t.Status.ObservedGeneration = t.Generation
+	p.removeCondition(v1alpha1.Reconciling, v1alpha1.Stalled)
 	if t.Spec.PreventDeletion {
-		p.set(v1alpha1.Ready, false, v1alpha1.ReasonDeletionPrevented,
-			"deleted, and held by spec.preventDeletion: the data and the access are there; set it to false to let it go")
+		p.setCondition(v1alpha1.Ready, false, v1alpha1.ReasonDeletionPrevented,
+			"spec.preventDeletion blocks the deletion; data and access are unchanged; set it to false to proceed")
 		return ctrl.Result{}, nil
 	}
 	var wait time.Duration
 	err := r.run(ctx, p, step{"delete", func(ctx context.Context, p *pass) (err error) {
-		wait, err = r.letGo(ctx, p)
+		wait, err = r.finalize(ctx, p)
 		return err
 	}})
-	if retried(err) {
-		return lookAgain, nil
+	if isConflict(err) {
+		return requeueSoon, nil
 	}
 	if err != nil {
-		p.set(v1alpha1.Ready, false, reasonOf(err), "deletion is held: %s", heldBy(t, err))
+		p.setCondition(v1alpha1.Ready, false, reasonFor(err), "deletion is blocked: %s", blockedMessage(t, err))
 		return ctrl.Result{}, err
 	}
 	return ctrl.Result{RequeueAfter: wait}, nil
 }
 
-// letGo goes one round; wait > 0 asks for another.
-func (r *TenantReconciler) letGo(ctx context.Context, p *pass) (wait time.Duration, err error) {
+// finalize makes one attempt. wait > 0 requests another.
+func (r *TenantReconciler) finalize(ctx context.Context, p *pass) (wait time.Duration, err error) {
 	t, policy := p.tenant, deletionPolicy(p.tenant)
 	if policy == tenant.Delete && t.Status.Placement == nil {
 		if found, err := r.findPlacement(ctx, p); err != nil || found {
-			return time.Millisecond, err // known before the store forgets it
+			return time.Millisecond, err // persisted before the store deletes it
 		}
 	}
-	// By the resource's uid, which a status that was never written cannot lose.
+	// By the Tenant's uid, because the status may never have been written.
 	rest, err := r.store.Retire(ctx, tenant.ID(t.UID), policy)
 	if err != nil {
 		return 0, fmt.Errorf("retire tenant: %w", err)
 	}
-	t.Status.Purge = purge(rest)
+	t.Status.Purge = purgeStatus(rest)
 	if rows := (tenant.Remaining{Memories: rest.Memories, Conversations: rest.Conversations}); !rows.Done() {
-		p.set(v1alpha1.Ready, false, v1alpha1.ReasonPurging, "%s", left(rest))
+		p.setCondition(v1alpha1.Ready, false, v1alpha1.ReasonPurging, "%s", purgeMessage(rest))
 		return r.config.Poll, nil
 	}
 	if policy == tenant.Delete && t.Status.Placement != nil {
@@ -69,7 +69,7 @@ func (r *TenantReconciler) letGo(ctx context.Context, p *pass) (wait time.Durati
 		}
 	}
 	if !rest.Done() {
-		p.set(v1alpha1.Ready, false, v1alpha1.ReasonPurging, "%s", left(rest))
+		p.setCondition(v1alpha1.Ready, false, v1alpha1.ReasonPurging, "%s", purgeMessage(rest))
 		return r.config.Poll, nil
 	}
 	if err := r.deleteSecrets(ctx, t, func(*corev1.Secret) bool { return true }); err != nil {
@@ -78,7 +78,7 @@ func (r *TenantReconciler) letGo(ctx context.Context, p *pass) (wait time.Durati
 	return 0, r.removeFinalizer(ctx, t)
 }
 
-// findPlacement asks the store where the tenant is when the status does not say.
+// findPlacement sets the placement of a status without one from the store.
 func (r *TenantReconciler) findPlacement(ctx context.Context, p *pass) (found bool, err error) {
 	id := tenant.ID(p.tenant.UID)
 	if p.tenant.Status.ID != "" {
@@ -86,7 +86,7 @@ func (r *TenantReconciler) findPlacement(ctx context.Context, p *pass) (found bo
 	}
 	current, err := r.store.Place(ctx, id)
 	if fault.Is(err, fault.NotFound) {
-		return false, nil // it was never applied
+		return false, nil // never stored
 	}
 	if err != nil {
 		return false, fmt.Errorf("find placement: %w", err)
@@ -105,26 +105,24 @@ func (r *TenantReconciler) removeFinalizer(ctx context.Context, t *v1alpha1.Tena
 	return nil
 }
 
-// purge is what the status says of what a purge has still to remove.
-func purge(rest tenant.Remaining) *v1alpha1.TenantPurge {
+func purgeStatus(rest tenant.Remaining) *v1alpha1.TenantPurge {
 	if rest.Done() {
 		return nil
 	}
 	return &v1alpha1.TenantPurge{Memories: rest.Memories, Conversations: rest.Conversations, Partition: rest.Partition}
 }
 
-// left says what a purge has still to remove.
-func left(rest tenant.Remaining) string {
-	message := fmt.Sprintf("deleted; still to be purged: memories %d, conversations %d", rest.Memories, rest.Conversations)
+func purgeMessage(rest tenant.Remaining) string {
+	message := fmt.Sprintf("purging; remaining: memories %d, conversations %d", rest.Memories, rest.Conversations)
 	if rest.Partition {
 		message += " and the partition"
 	}
 	return message
 }
 
-// heldBy says what holds the deletion and how to let go without it.
-func heldBy(t *v1alpha1.Tenant, err error) string {
-	return fmt.Sprintf("%s. It is tried again. To let go and leave what is there behind: "+
+// blockedMessage says what blocks the deletion and how to bypass it.
+func blockedMessage(t *v1alpha1.Tenant, err error) string {
+	return fmt.Sprintf("%s. Will be retried. To remove the Tenant without waiting, which leaves its data behind: "+
 		"kubectl -n %s patch tenant %s --type=merge -p '{\"metadata\":{\"finalizers\":null}}'",
-		strings.TrimSuffix(shown(err), "."), t.Namespace, t.Name)
+		strings.TrimSuffix(publicMessage(err), "."), t.Namespace, t.Name)
 }

@@ -97,7 +97,7 @@ func TestDeleteWithABackendAway(t *testing.T) {
 			}
 			w.expectCondition(t, v1alpha1.Ready, metav1.ConditionFalse, v1alpha1.ReasonUnavailable, test.message)
 			w.expectCondition(t, v1alpha1.Ready, metav1.ConditionFalse, v1alpha1.ReasonUnavailable, "patch tenant acme")
-			w.expectEvents(t, "Warning Unavailable deletion is held")
+			w.expectEvents(t, "Warning Unavailable deletion is blocked")
 
 			w.fake.Heal()
 			w.expectReconciled(t)

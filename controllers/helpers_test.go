@@ -243,6 +243,14 @@ func (w *world) expectCondition(t *testing.T, name string, status metav1.Conditi
 	}
 }
 
+// expectNoCondition checks that a condition is absent.
+func (w *world) expectNoCondition(t *testing.T, conditionType string) {
+	t.Helper()
+	if c := meta.FindStatusCondition(w.tenant(t).Status.Conditions, conditionType); c != nil {
+		t.Fatalf("condition %s is %+v, want none", conditionType, c)
+	}
+}
+
 // expectEvents checks that exactly events that start so were recorded since the last call.
 func (w *world) expectEvents(t *testing.T, want ...string) {
 	t.Helper()

@@ -50,7 +50,7 @@ func TestKubectlWait(t *testing.T) {
 	}
 	w.mustUpdate(t, func(tn *v1alpha1.Tenant) { tn.Spec.Suspended = true })
 	w.expectReconciled(t)
-	if out, err := w.kubectl(t, "wait", "--for=condition=Ready=false", "tenant/acme", "--timeout=20s"); err != nil {
+	if out, err := w.kubectl(t, "wait", "--for=condition=Suspended", "tenant/acme", "--timeout=20s"); err != nil {
 		t.Errorf("kubectl wait for a suspended tenant: %v\n%s", err, out)
 	}
 }

@@ -113,7 +113,7 @@ func (d *doomed) expectHeld(t *testing.T) {
 	took(t, "the Tenant says what holds it", func() bool {
 		c := meta.FindStatusCondition(d.tenant(t).Status.Conditions, v1alpha1.Ready)
 		return c != nil && c.Reason == v1alpha1.ReasonUnavailable &&
-			strings.Contains(c.Message, "deletion is held") && strings.Contains(c.Message, "kubectl -n "+d.key.Namespace)
+			strings.Contains(c.Message, "deletion is blocked") && strings.Contains(c.Message, "kubectl -n "+d.key.Namespace)
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/mnemo-dev/mnemo/api/v1alpha1"
@@ -37,9 +38,9 @@ func outcome(err error) string {
 	switch {
 	case err == nil:
 		return "done"
-	case errors.Is(err, errHeld):
+	case errors.Is(err, errStalled):
 		return "held"
-	case retried(err):
+	case isConflict(err):
 		return "retried"
 	case fault.Is(err, fault.Unavailable):
 		return "unavailable"
@@ -86,10 +87,10 @@ func state(t *v1alpha1.Tenant) string {
 		return "deleting"
 	case ready == nil:
 		return "failing"
-	case ready.Status == "True":
-		return "ready"
-	case ready.Reason == v1alpha1.ReasonSuspended:
+	case ready.Status == metav1.ConditionTrue && t.Spec.Suspended:
 		return "suspended"
+	case ready.Status == metav1.ConditionTrue:
+		return "ready"
 	default:
 		return "failing"
 	}

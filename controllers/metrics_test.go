@@ -17,7 +17,7 @@ func TestOutcomes(t *testing.T) {
 	t.Parallel()
 	for want, err := range map[string]error{
 		"done":        nil,
-		"held":        fmt.Errorf("tokens: %w", errHeld),
+		"held":        fmt.Errorf("tokens: %w", errStalled),
 		"retried":     fmt.Errorf("write: %w", apierrors.NewConflict(schema.GroupResource{Resource: "secrets"}, "x", errors.New("changed"))),
 		"unavailable": fmt.Errorf("apply: %w", fault.New(fault.Unavailable, "PostgreSQL is away")),
 		"failed":      errors.New("a bug"),

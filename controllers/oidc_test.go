@@ -30,16 +30,16 @@ func TestOIDC(t *testing.T) {
 		tn.Spec.OIDC = &v1alpha1.TenantOIDC{Issuer: "https://id.test", EmailDomains: []string{"acme.test", "acme.example"}}
 	})
 	w.expectReconciled(t)
-	w.expectCondition(t, v1alpha1.OIDCReady, metav1.ConditionFalse, v1alpha1.ReasonDomainTaken, "people of acme.test sign in to another Tenant")
+	w.expectCondition(t, v1alpha1.OIDCReady, metav1.ConditionFalse, v1alpha1.ReasonDomainConflict, "another Tenant already uses acme.test")
 	w.expectCondition(t, v1alpha1.Ready, metav1.ConditionTrue, v1alpha1.ReasonReady, "")
-	w.expectEvents(t, "Normal Ready", "Warning DomainTaken")
+	w.expectEvents(t, "Normal Ready", "Warning DomainConflict")
 
 	other.OIDC = tenant.OIDC{}
 	if _, err := w.fake.Apply(t.Context(), other); err != nil {
 		t.Fatal(err)
 	}
 	w.expectReconciled(t)
-	w.expectCondition(t, v1alpha1.OIDCReady, metav1.ConditionTrue, v1alpha1.ReasonApplied, "where the host trusts the issuer")
+	w.expectCondition(t, v1alpha1.OIDCReady, metav1.ConditionTrue, v1alpha1.ReasonApplied, "if the installation trusts the issuer")
 	got, _ := w.fake.Spec(tenant.ID(tn.UID))
 	if diff := cmp.Diff(tenant.OIDC{Issuer: "https://id.test", Domains: []string{"acme.example", "acme.test"}}, got.OIDC); diff != "" {
 		t.Errorf("stored (-want +got):\n%s", diff)

@@ -133,7 +133,7 @@ func TestDataOfAnOrphanCanBeClaimed(t *testing.T) {
 	})
 	w.fake.Age(orphan.ID, 48*time.Hour)
 	w.sweep(t)
-	expectEqual(t, "usage", w.tenant(t).Status.Usage.Memories, "3/10000")
+	expectEqual(t, "usage", w.tenant(t).Status.Usage.Memories.Used, 3)
 }
 
 // TestClaimOfAnEmptyOrphan: what somebody asks for by name is not purged
@@ -212,5 +212,5 @@ func TestOrphanWithDataWaits(t *testing.T) {
 	expectEqual(t, "state", w.record(t, orphan.Resource).State, tenant.Retained)
 	w.mustCreate(t, w.newTenant("alice"))
 	w.expectReconciled(t)
-	w.expectCondition(t, v1alpha1.QuotaReady, metav1.ConditionFalse, v1alpha1.ReasonClaimRequired, "")
+	w.expectCondition(t, v1alpha1.Synced, metav1.ConditionFalse, v1alpha1.ReasonClaimRequired, "")
 }

@@ -18,7 +18,7 @@ import (
 func (r *TenantReconciler) ensurePartition(ctx context.Context, p *pass) error {
 	places, err := r.places(ctx, p)
 	if err != nil {
-		p.fail(v1alpha1.PartitionReady, err)
+		p.setFailed(v1alpha1.IndexReady, err)
 		return err
 	}
 	p.tenant.Status.Placement = placementStatus(places)
@@ -26,12 +26,12 @@ func (r *TenantReconciler) ensurePartition(ctx context.Context, p *pass) error {
 	switch {
 	case errors.Is(err, tenant.ErrLoading):
 		p.unfinished = true
-		p.set(v1alpha1.PartitionReady, false, v1alpha1.ReasonLoading,
+		p.setCondition(v1alpha1.IndexReady, false, v1alpha1.ReasonLoading,
 			"Milvus is loading the partition; meanwhile writes go on and searches answer from words")
 		return nil
 	case err == nil && changed && p.stored.Places.Current != (tenant.Place{}):
 		if places.Current.Made != 0 || places.Rebuilding { // lost now, or in a pass before
-			p.warn("PartitionLost", "the partition was gone; it is there again and its content is being indexed")
+			p.recordWarning("PartitionLost", "the partition was gone; it is there again and its content is being indexed")
 		}
 		places, err = r.store.Move(ctx, p.stored.ID) // what there is to be filled is known by now
 	case err == nil && places.Next != (tenant.Place{}):
@@ -40,27 +40,27 @@ func (r *TenantReconciler) ensurePartition(ctx context.Context, p *pass) error {
 		}
 	}
 	if err != nil {
-		p.fail(v1alpha1.PartitionReady, err)
+		p.setFailed(v1alpha1.IndexReady, err)
 		return err
 	}
 	p.showPlaces(places)
 	return nil
 }
 
-// take takes over what a pass beside this one said of the partition.
-func (p *pass) take(beside *pass) {
-	p.tenant.Status.Placement = beside.tenant.Status.Placement
-	if c := meta.FindStatusCondition(beside.tenant.Status.Conditions, v1alpha1.PartitionReady); c != nil {
+// mergePartition merges the results of ensurePartition from a concurrent pass.
+func (p *pass) mergePartition(other *pass) {
+	p.tenant.Status.Placement = other.tenant.Status.Placement
+	if c := meta.FindStatusCondition(other.tenant.Status.Conditions, v1alpha1.IndexReady); c != nil {
 		meta.SetStatusCondition(&p.tenant.Status.Conditions, *c)
 	}
-	p.events = append(p.events, beside.events...)
-	p.unfinished = p.unfinished || beside.unfinished
+	p.events = append(p.events, other.events...)
+	p.unfinished = p.unfinished || other.unfinished
 }
 
 // loadingFor is how long the partition has not been ready because it is being
 // loaded, 0 when it is not.
 func (p *pass) loadingFor() time.Duration {
-	c := meta.FindStatusCondition(p.tenant.Status.Conditions, v1alpha1.PartitionReady)
+	c := meta.FindStatusCondition(p.tenant.Status.Conditions, v1alpha1.IndexReady)
 	if c == nil || c.Reason != v1alpha1.ReasonLoading {
 		return 0
 	}
@@ -71,14 +71,14 @@ func (p *pass) showPlaces(places tenant.Places) {
 	switch {
 	case places.Rebuilding:
 		p.unfinished = true
-		p.set(v1alpha1.PartitionReady, true, v1alpha1.ReasonRebuilding,
+		p.setCondition(v1alpha1.IndexReady, true, v1alpha1.ReasonRebuilding,
 			"what the index lost is being written anew; searches are answered meanwhile, some of them from the database alone")
 	case places.Next != (tenant.Place{}):
 		p.unfinished = true
-		p.set(v1alpha1.PartitionReady, true, v1alpha1.ReasonMoving,
+		p.setCondition(v1alpha1.IndexReady, true, v1alpha1.ReasonMigrating,
 			"vectors are being copied to collection %s; the tenant is used as ever until all are there", places.Next.Collection)
 	default:
-		p.set(v1alpha1.PartitionReady, true, v1alpha1.ReasonPlaced, "the partition is there")
+		p.setCondition(v1alpha1.IndexReady, true, v1alpha1.ReasonAssigned, "the partition is there")
 	}
 }
 
@@ -127,7 +127,7 @@ func isolation(t *v1alpha1.Tenant) tenant.Isolation {
 func placementStatus(places tenant.Places) *v1alpha1.TenantPlacement {
 	s := &v1alpha1.TenantPlacement{
 		Collection: places.Current.Collection, Partition: places.Current.Partition,
-		Isolation: v1alpha1.Partition, MovingTo: places.Next.Collection,
+		Isolation: v1alpha1.Partition, MigratingTo: places.Next.Collection,
 	}
 	if places.Current.Shared {
 		s.Isolation = v1alpha1.Shared

@@ -44,12 +44,12 @@ func TestRebuildingIsShown(t *testing.T) {
 		if result := w.expectReconciled(t); result.RequeueAfter > 5*time.Second {
 			t.Errorf("the next look is in %v, want it soon", result.RequeueAfter)
 		}
-		w.expectCondition(t, v1alpha1.PartitionReady, metav1.ConditionTrue, v1alpha1.ReasonRebuilding, "")
+		w.expectCondition(t, v1alpha1.IndexReady, metav1.ConditionTrue, v1alpha1.ReasonRebuilding, "")
 		w.expectCondition(t, v1alpha1.Ready, metav1.ConditionTrue, v1alpha1.ReasonReady, "")
 	}
 	w.fake.Work()
 	w.expectReconciled(t)
-	w.expectCondition(t, v1alpha1.PartitionReady, metav1.ConditionTrue, v1alpha1.ReasonPlaced, "")
+	w.expectCondition(t, v1alpha1.IndexReady, metav1.ConditionTrue, v1alpha1.ReasonAssigned, "")
 	w.expectEvents(t, "Normal Ready", "Warning PartitionLost")
 }
 
@@ -65,7 +65,7 @@ func TestRefillIsOwedUntilItSucceeds(t *testing.T) {
 		}
 		w.use(t, controllers.Config{})
 	}
-	w.expectCondition(t, v1alpha1.PartitionReady, metav1.ConditionFalse, v1alpha1.ReasonUnavailable, "PostgreSQL is away")
+	w.expectCondition(t, v1alpha1.IndexReady, metav1.ConditionFalse, v1alpha1.ReasonUnavailable, "PostgreSQL is away")
 	w.fake.Heal()
 	w.expectReconciled(t)
 	w.expectReconciled(t)
@@ -111,7 +111,7 @@ func TestLoadingIsShown(t *testing.T) {
 		}
 		w.fake.Heal()
 		w.expectReconciled(t)
-		w.expectCondition(t, v1alpha1.PartitionReady, metav1.ConditionTrue, v1alpha1.ReasonPlaced, "")
+		w.expectCondition(t, v1alpha1.IndexReady, metav1.ConditionTrue, v1alpha1.ReasonAssigned, "")
 		w.expectCondition(t, v1alpha1.Ready, metav1.ConditionTrue, v1alpha1.ReasonReady, "")
 		w.expectEvents(t, "Normal Ready")
 	}
@@ -149,11 +149,11 @@ func TestLostWhileLoading(t *testing.T) {
 	w.expectReconciled(t)
 	w.fake.Heal()
 	w.expectReconciled(t)
-	w.expectCondition(t, v1alpha1.PartitionReady, metav1.ConditionTrue, v1alpha1.ReasonRebuilding, "")
+	w.expectCondition(t, v1alpha1.IndexReady, metav1.ConditionTrue, v1alpha1.ReasonRebuilding, "")
 	w.expectEvents(t, "Warning PartitionLost", "Normal Ready")
 	w.fake.Work()
 	w.expectReconciled(t)
-	w.expectCondition(t, v1alpha1.PartitionReady, metav1.ConditionTrue, v1alpha1.ReasonPlaced, "")
+	w.expectCondition(t, v1alpha1.IndexReady, metav1.ConditionTrue, v1alpha1.ReasonAssigned, "")
 }
 
 func TestMove(t *testing.T) {
@@ -173,18 +173,18 @@ func TestMove(t *testing.T) {
 		if result := w.expectReconciled(t); result.RequeueAfter > 5*time.Second {
 			t.Errorf("the next look is in %v, want it soon", result.RequeueAfter)
 		}
-		w.expectCondition(t, v1alpha1.PartitionReady, metav1.ConditionTrue, v1alpha1.ReasonMoving, "units_1")
+		w.expectCondition(t, v1alpha1.IndexReady, metav1.ConditionTrue, v1alpha1.ReasonMigrating, "units_1")
 		w.expectCondition(t, v1alpha1.Ready, metav1.ConditionTrue, v1alpha1.ReasonReady, "")
 		got := w.tenant(t)
 		expectEqual(t, "placement", placementOf(got), shared)
-		expectEqual(t, "moving to", got.Status.Placement.MovingTo, "units_1")
+		expectEqual(t, "moving to", got.Status.Placement.MigratingTo, "units_1")
 	}
-	w.expectEvents(t, "Normal Moving")
+	w.expectEvents(t, "Normal Migrating")
 	w.fake.Work()
 	w.expectReconciled(t)
-	w.expectCondition(t, v1alpha1.PartitionReady, metav1.ConditionTrue, v1alpha1.ReasonPlaced, "")
+	w.expectCondition(t, v1alpha1.IndexReady, metav1.ConditionTrue, v1alpha1.ReasonAssigned, "")
 	got := w.tenant(t)
-	if p := placementOf(got); p.Shared || got.Status.Placement.MovingTo != "" || !w.fake.HasPartition(p) || w.fake.HasPartition(shared) {
+	if p := placementOf(got); p.Shared || got.Status.Placement.MigratingTo != "" || !w.fake.HasPartition(p) || w.fake.HasPartition(shared) {
 		t.Errorf("after the move the status says %+v", got.Status.Placement)
 	}
 
@@ -194,6 +194,6 @@ func TestMove(t *testing.T) {
 	w.expectReconciled(t)
 	w.mustUpdate(t, func(tn *v1alpha1.Tenant) { tn.Spec.Isolation = v1alpha1.Partition })
 	w.expectReconciled(t)
-	w.expectCondition(t, v1alpha1.PartitionReady, metav1.ConditionTrue, v1alpha1.ReasonPlaced, "")
+	w.expectCondition(t, v1alpha1.IndexReady, metav1.ConditionTrue, v1alpha1.ReasonAssigned, "")
 	expectEqual(t, "placement", placementOf(w.tenant(t)), at)
 }

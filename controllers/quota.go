@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -16,9 +16,8 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// applyStore makes the rows of the tenant, its users and its quota what the
-// spec says.
-func (r *TenantReconciler) applyStore(ctx context.Context, p *pass) error {
+// syncStore stores the tenant, its users and its quota as specified.
+func (r *TenantReconciler) syncStore(ctx context.Context, p *pass) error {
 	spec := r.spec(p.tenant)
 	stored, err := r.store.Apply(ctx, spec)
 	if fault.Is(err, fault.Conflict) {
@@ -26,96 +25,88 @@ func (r *TenantReconciler) applyStore(ctx context.Context, p *pass) error {
 		if spec.Claim != "" {
 			reason = v1alpha1.ReasonClaimRefused
 		}
-		// The store says which tenant has the name and what to do.
-		p.set(v1alpha1.QuotaReady, false, reason, "%s", shown(err))
-		// Unless whose name it is is gone and left nothing.
+		// The store's message names the other tenant and the remedy.
+		p.setCondition(v1alpha1.Synced, false, reason, "%s", publicMessage(err))
+		// The other tenant may be an orphan that can be purged.
 		if p.unfinished, err = r.sweepName(ctx, client.ObjectKeyFromObject(p.tenant)); err != nil {
 			return err
 		}
-		return errHeld
+		return errStalled
 	}
 	if err != nil {
-		p.fail(v1alpha1.QuotaReady, err)
+		p.setFailed(v1alpha1.Synced, err)
 		return fmt.Errorf("apply tenant: %w", err)
 	}
 	p.stored = stored
 	p.tenant.Status.ID = string(stored.ID)
-	p.set(v1alpha1.QuotaReady, true, v1alpha1.ReasonApplied, "tenant, users and quota are stored")
-	p.noteOIDC()
+	p.setCondition(v1alpha1.Synced, true, v1alpha1.ReasonApplied, "tenant, users and quota are stored as specified")
+	p.setOIDCReady()
 	return nil
 }
 
-// noteOIDC says whether the tenant has domains and they are its own.
-func (p *pass) noteOIDC() {
+// setOIDCReady reports whether the domains of spec.oidc belong to the tenant.
+func (p *pass) setOIDCReady() {
 	p.tenant.Status.OIDCUsers = p.stored.People
 	switch oidc := p.tenant.Spec.OIDC; {
 	case oidc == nil:
-		meta.RemoveStatusCondition(&p.tenant.Status.Conditions, v1alpha1.OIDCReady)
+		p.removeCondition(v1alpha1.OIDCReady)
 	case len(p.stored.DomainsTaken) > 0:
-		p.set(v1alpha1.OIDCReady, false, v1alpha1.ReasonDomainTaken,
-			"people of %s sign in to another Tenant, which named it first for this issuer: take it out of one of them; it is tried again",
+		p.setCondition(v1alpha1.OIDCReady, false, v1alpha1.ReasonDomainConflict,
+			"another Tenant already uses %s with this issuer: remove the domain from one of the two Tenants; will be retried",
 			strings.Join(p.stored.DomainsTaken, ", "))
 	case len(oidc.EmailDomains) == 0:
-		p.set(v1alpha1.OIDCReady, false, v1alpha1.ReasonNoDomains,
-			"nobody signs in to this Tenant: name the domains of its people in spec.oidc.emailDomains")
-	default: // the issuers that are trusted are known to the API servers only
-		p.set(v1alpha1.OIDCReady, true, v1alpha1.ReasonApplied,
-			"these domains are this tenant's; people sign in where the host trusts the issuer (docs/sso.md)")
+		p.setCondition(v1alpha1.OIDCReady, false, v1alpha1.ReasonNoDomains,
+			"no user can sign in: list the users' e-mail domains in spec.oidc.emailDomains")
+	default: // only the API servers know which issuers are trusted
+		p.setCondition(v1alpha1.OIDCReady, true, v1alpha1.ReasonApplied,
+			"the domains belong to this Tenant; users can sign in if the installation trusts the issuer (docs/sso.md)")
 	}
 }
 
-// refreshUsage notes what the tenant holds.
+// refreshUsage reports the tenant's usage. On an error the last values stay.
 func (r *TenantReconciler) refreshUsage(ctx context.Context, p *pass) error {
 	used, err := r.store.Usage(ctx, p.stored.ID)
 	if err != nil {
-		return fmt.Errorf("read usage: %w", err) // the last one seen stays
+		return fmt.Errorf("read usage: %w", err)
 	}
-	now := usage(used, p.stored.Quota)
-	if was := p.tenant.Status.Usage; was != nil {
-		now.ChangedAt = was.ChangedAt
-		if *was == *now {
+	usage := usageStatus(used, p.stored.Quota)
+	if old := p.tenant.Status.Usage; old != nil {
+		usage.ChangedAt = old.ChangedAt
+		if equality.Semantic.DeepEqual(old, usage) {
 			return nil
 		}
 	}
-	now.ChangedAt = metav1.NewTime(r.config.Now().Truncate(time.Second))
-	p.tenant.Status.Usage = now
+	usage.ChangedAt = metav1.NewTime(r.config.Now().Truncate(time.Second))
+	p.tenant.Status.Usage = usage
 	return nil
 }
 
-func usage(used tenant.Usage, hard tenant.Quota) *v1alpha1.TenantUsage {
+func usageStatus(used tenant.Usage, hard tenant.Quota) *v1alpha1.TenantUsage {
 	return &v1alpha1.TenantUsage{
-		Memories:      fmt.Sprintf("%d/%d", used.Memories, hard.Memories),
-		Conversations: fmt.Sprintf("%d/%d", used.Conversations, hard.Conversations),
-		Users:         fmt.Sprintf("%d/%d", used.Users, hard.Users),
-		Storage:       held(used.Storage) + "/" + quantity(hard.Storage),
+		Memories:      v1alpha1.CountUsage{Used: used.Memories, Hard: hard.Memories},
+		Conversations: v1alpha1.CountUsage{Used: used.Conversations, Hard: hard.Conversations},
+		Users:         v1alpha1.CountUsage{Used: used.Users, Hard: hard.Users},
+		Storage:       v1alpha1.StorageUsage{Used: quantity(roundDown(used.Storage)), Hard: quantity(hard.Storage)},
 		Blocked:       used.Blocked,
 	}
 }
 
-func quantity(bytes int64) string {
-	return resource.NewQuantity(bytes, resource.BinarySI).String()
+func quantity(bytes int64) resource.Quantity {
+	return *resource.NewQuantity(bytes, resource.BinarySI)
 }
 
-// held writes what is used of storage with at most one decimal, so that not
-// each message changes the status. It is rounded down: what fits the quota
-// never looks as if it did not.
-func held(bytes int64) string {
-	units := []string{"Ki", "Mi", "Gi", "Ti", "Pi"}
-	unit, size := "", int64(1)
-	for _, next := range units {
-		if bytes < size<<10 {
-			break
-		}
-		unit, size = next, size<<10
+// roundDown rounds a size to at least two digits of the largest binary unit, so
+// that the status does not change with every message. Rounding up could report a
+// size within the quota as over it.
+func roundDown(bytes int64) int64 {
+	unit := int64(1)
+	for bytes >= 10*1024*unit {
+		unit *= 1024
 	}
-	whole, tenth := bytes/size, bytes%size*10/size
-	if tenth == 0 {
-		return fmt.Sprintf("%d%s", whole, unit)
-	}
-	return fmt.Sprintf("%d.%d%s", whole, tenth, unit)
+	return bytes / unit * unit
 }
 
-// spec returns what to store: the Tenant with the operator's defaults.
+// spec returns the tenant to store: the Tenant with the operator's defaults.
 func (r *TenantReconciler) spec(t *v1alpha1.Tenant) tenant.Spec {
 	spec := tenant.Spec{
 		ID:             tenant.ID(t.UID),
@@ -141,26 +132,26 @@ func (r *TenantReconciler) spec(t *v1alpha1.Tenant) tenant.Spec {
 
 func (r *TenantReconciler) quota(t *v1alpha1.Tenant) tenant.Quota {
 	quota, q := r.config.Defaults, t.Spec.Quota
-	// The host listed them: its own default must not stand against that.
+	// Listed users are explicit, and a default must not refuse them.
 	quota.Users = max(quota.Users, int64(len(t.Spec.Users)))
-	override(&quota.Memories, q.Memories)
-	override(&quota.Conversations, q.Conversations)
-	override(&quota.Users, q.Users)
-	override(&quota.RequestsPerMinute, q.RequestsPerMinute)
-	override(&quota.ListTokens, q.ListTokens)
+	setIfPresent(&quota.Memories, q.Memories)
+	setIfPresent(&quota.Conversations, q.Conversations)
+	setIfPresent(&quota.Users, q.Users)
+	setIfPresent(&quota.RequestsPerMinute, q.RequestsPerMinute)
+	setIfPresent(&quota.ListTokens, q.ListTokens)
 	if q.Storage != nil {
 		quota.Storage = q.Storage.Value()
 	}
 	if q.PerUser != nil {
-		override(&quota.UserMemories, q.PerUser.Memories)
-		override(&quota.UserConversations, q.PerUser.Conversations)
+		setIfPresent(&quota.UserMemories, q.PerUser.Memories)
+		setIfPresent(&quota.UserConversations, q.PerUser.Conversations)
 	}
 	return quota
 }
 
-func override(value, with *int64) {
-	if with != nil {
-		*value = *with
+func setIfPresent(value, override *int64) {
+	if override != nil {
+		*value = *override
 	}
 }
 
@@ -168,5 +159,5 @@ func deletionPolicy(t *v1alpha1.Tenant) tenant.DeletionPolicy {
 	if t.Spec.DeletionPolicy == v1alpha1.Delete {
 		return tenant.Delete
 	}
-	return tenant.Retain // also when unset: never purge what nobody asked to
+	return tenant.Retain // also when unset: purging requires an explicit policy
 }

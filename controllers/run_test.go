@@ -109,7 +109,7 @@ func runFollows(t *testing.T) {
 
 	w.fake.Fill(id, 5, 0)
 	changes <- id
-	eventually(t, func() bool { return w.tenant(t).Status.Usage.Memories == "5/10000" })
+	eventually(t, func() bool { return w.tenant(t).Status.Usage.Memories.Used == 5 })
 
 	// Out of the cache's sight, and still this Tenant's.
 	secret = w.secret(t, "acme-alice-access")
@@ -141,7 +141,7 @@ func runForeign(t *testing.T) {
 	w.mustCreate(t, w.newTenant("alice", "bob"))
 	eventually(t, func() bool {
 		c := meta.FindStatusCondition(w.tenant(t).Status.Conditions, v1alpha1.TokensReady)
-		return c != nil && c.Reason == v1alpha1.ReasonSecretNameTaken
+		return c != nil && c.Reason == v1alpha1.ReasonSecretConflict
 	})
 	w.expectOneToken(t, "bob")
 	applied := w.fake.Calls()["Apply"]

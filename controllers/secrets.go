@@ -18,27 +18,27 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// errNameTaken says that a Secret which is not this Tenant's has the name.
-var errNameTaken = errors.New("the Secret's name is taken")
+// errSecretConflict means that a Secret of the name exists and is not owned by
+// this Tenant.
+var errSecretConflict = errors.New("the Secret is not owned by this Tenant")
 
-// secretName is the name of a user's Secret. User names have no dash, so that
-// no two users of a namespace share one.
+// secretName returns the name of a user's Secret. It is unique within the
+// namespace because user names contain no dash.
 func secretName(t *v1alpha1.Tenant, user string) string {
 	return t.Name + "-" + user + "-access"
 }
 
-// findSecret returns the user's Secret, nil when there is none, errNameTaken
-// when another's has the name. The cache holds only Secrets with our label: what
-// it does not have may be there all the same, and then only its metadata is
-// read until it is known to be this Tenant's. That of a user who never had a
-// token is not looked for: making it will tell.
+// findSecret returns the user's Secret, nil if there is none, errSecretConflict
+// if it is not owned by the Tenant. The cache holds only Secrets with the
+// operator's label, so a missing one is looked up at the API server. It is not
+// looked up for a user who never had a token: creating it will fail instead.
 func (r *TenantReconciler) findSecret(ctx context.Context, t *v1alpha1.Tenant, u tenant.User) (*corev1.Secret, error) {
 	key := client.ObjectKey{Namespace: t.Namespace, Name: secretName(t, u.Name)}
 	secret := &corev1.Secret{}
 	err := r.client.Get(ctx, key, secret)
 	if err == nil {
 		if !metav1.IsControlledBy(secret, t) {
-			return nil, errNameTaken
+			return nil, errSecretConflict
 		}
 		return secret, nil
 	}
@@ -46,12 +46,13 @@ func (r *TenantReconciler) findSecret(ctx context.Context, t *v1alpha1.Tenant, u
 		return nil, fmt.Errorf("read Secret: %w", err)
 	}
 	if u.Token == nil {
-		return nil, nil //nolint:nilnil // no Secret is an answer here
+		return nil, nil //nolint:nilnil // nil means that there is no Secret
 	}
 	return r.readSecret(ctx, t, u.Name)
 }
 
-// readSecret is findSecret past the cache.
+// readSecret is findSecret without the cache. It reads a Secret's data only after
+// its metadata shows that the Tenant owns it.
 func (r *TenantReconciler) readSecret(ctx context.Context, t *v1alpha1.Tenant, user string) (*corev1.Secret, error) {
 	key := client.ObjectKey{Namespace: t.Namespace, Name: secretName(t, user)}
 	found := &metav1.PartialObjectMetadata{}
@@ -62,7 +63,7 @@ func (r *TenantReconciler) readSecret(ctx context.Context, t *v1alpha1.Tenant, u
 		return nil, fmt.Errorf("read Secret's metadata: %w", err)
 	}
 	if !metav1.IsControlledBy(found, t) {
-		return nil, errNameTaken
+		return nil, errSecretConflict
 	}
 	secret := &corev1.Secret{}
 	if err := r.live.Get(ctx, key, secret); apierrors.IsNotFound(err) {
@@ -73,14 +74,14 @@ func (r *TenantReconciler) readSecret(ctx context.Context, t *v1alpha1.Tenant, u
 	return secret, nil
 }
 
-// access is what a Secret gives its user, and what it was issued for.
+// access is the content of a user's Secret and what it was issued for.
 type access struct {
 	generation      int64  // the spec's tokenGeneration
-	rotation        string // see rotation; "" when none was asked for yet
+	rotation        string // see rotation; "" if none was requested
 	token, password string
 }
 
-// secretWith returns the Secret, or a new one, with this content.
+// secretWith returns a copy of the Secret, or a new one if nil, with the content.
 func (r *TenantReconciler) secretWith(t *v1alpha1.Tenant, user string, secret *corev1.Secret, a access) (*corev1.Secret, error) {
 	desired := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: t.Namespace, Name: secretName(t, user)},
@@ -89,10 +90,10 @@ func (r *TenantReconciler) secretWith(t *v1alpha1.Tenant, user string, secret *c
 	if secret != nil {
 		desired = secret.DeepCopy()
 	}
-	set(&desired.Labels, map[string]string{
+	setAll(&desired.Labels, map[string]string{
 		v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue, v1alpha1.LabelTenant: t.Name, v1alpha1.LabelUser: user,
 	})
-	set(&desired.Annotations, map[string]string{
+	setAll(&desired.Annotations, map[string]string{
 		v1alpha1.AnnotationTokenGeneration:     strconv.FormatInt(a.generation, 10),
 		v1alpha1.AnnotationPasswordFingerprint: tenant.HashSecret(a.password).Fingerprint(),
 	})
@@ -114,36 +115,36 @@ func (r *TenantReconciler) secretWith(t *v1alpha1.Tenant, user string, secret *c
 	return desired, nil
 }
 
-func set(to *map[string]string, values map[string]string) {
+func setAll(to *map[string]string, values map[string]string) {
 	if *to == nil {
 		*to = map[string]string{}
 	}
 	maps.Copy(*to, values)
 }
 
-// writeSecret creates or updates it; dry only asks whether it could. errHeld
-// when the namespace is being deleted.
-func (r *TenantReconciler) writeSecret(ctx context.Context, create bool, secret *corev1.Secret, dry bool) error {
+// writeSecret creates or updates the Secret, or with dryRun only validates the
+// write. It returns errStalled if the namespace is being deleted.
+func (r *TenantReconciler) writeSecret(ctx context.Context, create bool, secret *corev1.Secret, dryRun bool) error {
 	var err error
 	target := secret
-	if dry {
+	if dryRun {
 		target = secret.DeepCopy()
 	}
 	if create {
 		var opts []client.CreateOption
-		if dry {
+		if dryRun {
 			opts = append(opts, client.DryRunAll)
 		}
 		err = r.client.Create(ctx, target, opts...)
 	} else {
 		var opts []client.UpdateOption
-		if dry {
+		if dryRun {
 			opts = append(opts, client.DryRunAll)
 		}
 		err = r.client.Update(ctx, target, opts...)
 	}
 	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
-		return errHeld
+		return errStalled
 	}
 	if err != nil {
 		return fmt.Errorf("write Secret: %w", err)
@@ -151,8 +152,8 @@ func (r *TenantReconciler) writeSecret(ctx context.Context, create bool, secret 
 	return nil
 }
 
-// repairSecret puts right what is wrong about a Secret whose token is valid,
-// and empties the token of one whose user has issued another.
+// repairSecret restores labels, annotations and data of a Secret whose token is
+// valid, and clears the token if the user regenerated it.
 func (r *TenantReconciler) repairSecret(ctx context.Context, t *v1alpha1.Tenant, u tenant.User, secret *corev1.Secret) error {
 	token := string(secret.Data[v1alpha1.SecretToken])
 	if u.Token.Issuer == tenant.IssuerUser {
@@ -171,7 +172,7 @@ func (r *TenantReconciler) repairSecret(ctx context.Context, t *v1alpha1.Tenant,
 	return r.writeSecret(ctx, false, desired, false)
 }
 
-// deleteSecrets deletes this Tenant's Secrets that match.
+// deleteSecrets deletes the Tenant's Secrets that match.
 func (r *TenantReconciler) deleteSecrets(ctx context.Context, t *v1alpha1.Tenant, match func(*corev1.Secret) bool) error {
 	var list corev1.SecretList
 	if err := r.client.List(ctx, &list, client.InNamespace(t.Namespace), client.MatchingFields{secretOwners: string(t.UID)},
@@ -183,7 +184,7 @@ func (r *TenantReconciler) deleteSecrets(ctx context.Context, t *v1alpha1.Tenant
 		if !metav1.IsControlledBy(s, t) || !match(s) {
 			continue
 		}
-		// With its uid, so that one made anew meanwhile is not meant.
+		// The uid protects a Secret that was recreated in the meantime.
 		err := r.client.Delete(ctx, s, client.Preconditions{UID: &s.UID})
 		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("delete Secret: %w", err)
@@ -192,8 +193,8 @@ func (r *TenantReconciler) deleteSecrets(ctx context.Context, t *v1alpha1.Tenant
 	return nil
 }
 
-// annotatedGeneration is the tokenGeneration the Secret was written for, 0 when
-// it does not say.
+// annotatedGeneration returns the tokenGeneration that the Secret was written
+// for, 0 without a valid annotation.
 func annotatedGeneration(s *corev1.Secret) int64 {
 	n, err := strconv.ParseInt(s.Annotations[v1alpha1.AnnotationTokenGeneration], 10, 64)
 	if err != nil {
@@ -202,8 +203,8 @@ func annotatedGeneration(s *corev1.Secret) int64 {
 	return n
 }
 
-// rotation names the value of the Tenant's annotation mnemo.dev/rotate, "" when
-// it has none: the value itself, or a hash of one too long for a status.
+// rotation returns the value of annotation mnemo.dev/rotate, hashed if it is too
+// long for the status; "" without the annotation.
 func rotation(t *v1alpha1.Tenant) string {
 	value := t.Annotations[v1alpha1.AnnotationRotate]
 	if len(value) > 63 {

@@ -17,93 +17,127 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/fault"
 )
 
-// parts are the conditions Ready is made of, in the order of the steps.
-var parts = []string{v1alpha1.QuotaReady, v1alpha1.PartitionReady, v1alpha1.TokensReady}
+var (
+	// readyConditions are the conditions that Ready summarizes, in the order of
+	// the steps that set them.
+	readyConditions = []string{v1alpha1.Synced, v1alpha1.IndexReady, v1alpha1.TokensReady}
+	// stalledReasons need an action by a user before the operator can proceed.
+	stalledReasons = []string{v1alpha1.ReasonClaimRequired, v1alpha1.ReasonClaimRefused, v1alpha1.ReasonSecretConflict}
+	// transientReasons resolve without an action and are not worth an event.
+	transientReasons = []string{v1alpha1.ReasonWaiting, v1alpha1.ReasonLoading}
+	// expectedReasons are consequences of the spec and recorded as Normal events.
+	expectedReasons = []string{v1alpha1.ReasonSuspended, v1alpha1.ReasonPurging, v1alpha1.ReasonMigrating, v1alpha1.ReasonPaused}
+)
 
-// passing are reasons that are worth no event though something is not ready.
-var passing = []string{v1alpha1.ReasonWaiting, v1alpha1.ReasonLoading}
-
-// asWanted are reasons that are worth an event though nothing is wrong.
-var asWanted = []string{v1alpha1.ReasonSuspended, v1alpha1.ReasonPurging, v1alpha1.ReasonMoving, v1alpha1.ReasonPaused}
-
-// event is one to record at the end of the pass.
+// event is an event to record at the end of the pass.
 type event struct{ kind, reason, note string }
 
-func (p *pass) note(reason, format string, args ...any) {
+func (p *pass) recordNormal(reason, format string, args ...any) {
 	p.events = append(p.events, event{corev1.EventTypeNormal, reason, fmt.Sprintf(format, args...)})
 }
 
-func (p *pass) warn(reason, format string, args ...any) {
+func (p *pass) recordWarning(reason, format string, args ...any) {
 	p.events = append(p.events, event{corev1.EventTypeWarning, reason, fmt.Sprintf(format, args...)})
 }
 
-// set notes a condition. Its message has no times or counters that move by
-// themselves, or each resync would write the status.
-func (p *pass) set(condition string, ok bool, reason, format string, args ...any) {
+// setCondition sets a condition. Messages must not contain times or counters
+// that change on their own, or every resync would write the status.
+func (p *pass) setCondition(conditionType string, ok bool, reason, format string, args ...any) {
 	status := metav1.ConditionFalse
 	if ok {
 		status = metav1.ConditionTrue
 	}
 	meta.SetStatusCondition(&p.tenant.Status.Conditions, metav1.Condition{
-		Type: condition, Status: status, Reason: reason,
+		Type: conditionType, Status: status, Reason: reason,
 		Message: fmt.Sprintf(format, args...), ObservedGeneration: p.tenant.Generation,
 	})
 }
 
-// fail notes a condition that an error makes False.
-func (p *pass) fail(condition string, err error) {
-	p.set(condition, false, reasonOf(err), "%s", shown(err))
+// setFailed sets a condition to False because of an error.
+func (p *pass) setFailed(conditionType string, err error) {
+	p.setCondition(conditionType, false, reasonFor(err), "%s", publicMessage(err))
 }
 
-func reasonOf(err error) string {
+func (p *pass) removeCondition(conditionTypes ...string) {
+	for _, t := range conditionTypes {
+		meta.RemoveStatusCondition(&p.tenant.Status.Conditions, t)
+	}
+}
+
+func reasonFor(err error) string {
 	if fault.Is(err, fault.Unavailable) {
 		return v1alpha1.ReasonUnavailable
 	}
 	return v1alpha1.ReasonFailed
 }
 
-// shown returns what of an error a person may read in a status: the messages
-// written for people and the API server's, never a cause from a driver, which
-// may hold an address, a statement or a secret.
-func shown(err error) string {
+// publicMessage returns the part of an error that may appear in a status: the
+// messages of package fault and of the API server. The text of a driver's error
+// may contain an address, a statement or a secret.
+func publicMessage(err error) string {
 	if e, ok := errors.AsType[*fault.Error](err); ok && e.Kind != fault.Internal {
 		return e.Message
 	}
 	if e, ok := errors.AsType[*apierrors.StatusError](err); ok {
 		return e.ErrStatus.Message
 	}
-	return "an internal error, which the operator's log describes"
+	return "internal error; see the operator's log"
 }
 
-// summarize makes Ready of the other conditions.
+// summarize derives Ready, Suspended, Reconciling and Stalled from the other
+// conditions.
 func (p *pass) summarize() {
 	t := p.tenant
 	t.Status.ObservedGeneration = t.Generation
-	var bad *metav1.Condition
-	for _, name := range parts {
+	p.setSuspended()
+	var unready *metav1.Condition
+	for _, name := range readyConditions {
 		if meta.FindStatusCondition(t.Status.Conditions, name) == nil {
-			p.set(name, false, v1alpha1.ReasonWaiting, "an earlier step has to succeed first")
+			p.setCondition(name, false, v1alpha1.ReasonWaiting, "waiting for an earlier step to succeed")
 		}
 		c := *meta.FindStatusCondition(t.Status.Conditions, name)
-		if bad == nil && c.Status != metav1.ConditionTrue {
-			bad = &c
+		if unready == nil && c.Status != metav1.ConditionTrue {
+			unready = &c
 		}
 	}
-	if bad != nil {
-		p.set(v1alpha1.Ready, false, bad.Reason, "%s: %s", bad.Type, bad.Message)
-		return
+	if unready == nil {
+		p.setCondition(v1alpha1.Ready, true, v1alpha1.ReasonReady, "the desired state is applied")
+	} else {
+		p.setCondition(v1alpha1.Ready, false, unready.Reason, "%s: %s", unready.Type, unready.Message)
 	}
-	if t.Spec.Suspended {
-		p.set(v1alpha1.Ready, false, v1alpha1.ReasonSuspended,
-			"every data request is answered 403 and nothing is deleted, until spec.suspended is false")
-		return
-	}
-	p.set(v1alpha1.Ready, true, v1alpha1.ReasonReady, "the tenant can be used")
+	p.setProgress(unready)
 }
 
-// patchStatus writes the status if it changed and then records the events.
-// again says that the Tenant was changed meanwhile and is to be looked at anew.
-func (r *TenantReconciler) patchStatus(ctx context.Context, before *v1alpha1.Tenant, p *pass) (again bool, err error) {
+func (p *pass) setSuspended() {
+	if !p.tenant.Spec.Suspended {
+		p.removeCondition(v1alpha1.Suspended)
+		return
+	}
+	p.setCondition(v1alpha1.Suspended, true, v1alpha1.ReasonSuspended,
+		"every data request is refused with 403; nothing is deleted; set spec.suspended to false to resume")
+}
+
+// setProgress sets at most one of Reconciling and Stalled, which kstatus reads
+// before Ready. unready is the first condition that is not True, nil if none.
+func (p *pass) setProgress(unready *metav1.Condition) {
+	p.removeCondition(v1alpha1.Reconciling, v1alpha1.Stalled)
+	switch {
+	case unready == nil && !p.unfinished:
+	case unready == nil:
+		index := meta.FindStatusCondition(p.tenant.Status.Conditions, v1alpha1.IndexReady)
+		p.setCondition(v1alpha1.Reconciling, true, v1alpha1.ReasonProgressing, "%s", index.Message)
+	case slices.Contains(stalledReasons, unready.Reason) && !p.unfinished:
+		p.setCondition(v1alpha1.Stalled, true, unready.Reason, "%s", unready.Message)
+	case unready.Reason == v1alpha1.ReasonUnavailable, unready.Reason == v1alpha1.ReasonFailed:
+		p.setCondition(v1alpha1.Reconciling, true, v1alpha1.ReasonProgressingWithRetry, "%s", unready.Message)
+	default:
+		p.setCondition(v1alpha1.Reconciling, true, v1alpha1.ReasonProgressing, "%s", unready.Message)
+	}
+}
+
+// patchStatus writes the status if it changed, then records the events.
+// conflict reports that the Tenant was changed in the meantime.
+func (r *TenantReconciler) patchStatus(ctx context.Context, before *v1alpha1.Tenant, p *pass) (conflict bool, err error) {
 	defer func() {
 		for _, e := range p.events {
 			r.recorder.Eventf(before, nil, e.kind, e.reason, "Reconcile", "%s", e.note)
@@ -120,29 +154,35 @@ func (r *TenantReconciler) patchStatus(ctx context.Context, before *v1alpha1.Ten
 			return false, fmt.Errorf("patch status: %w", err)
 		}
 	}
-	p.transitions(before)
+	p.recordTransitions(before)
 	return false, nil
 }
 
-// retried reports whether the error only says that something changed under our
-// hands: looking again is all there is to do, and nobody needs to hear of it.
-func retried(err error) bool {
+// isConflict reports whether the error only means that an object changed after
+// it was read. The pass is repeated, and no condition reports it.
+func isConflict(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)
 }
 
-// transitions adds an event for each condition that turned, but none for parts
-// that were well from the start.
-func (p *pass) transitions(before *v1alpha1.Tenant) {
+// recordTransitions records an event for each condition that changed.
+// Conditions other than Ready that become True are not worth one, and neither
+// is a False Ready, which repeats the condition that caused it.
+func (p *pass) recordTransitions(before *v1alpha1.Tenant) {
+	deleting := !p.tenant.DeletionTimestamp.IsZero()
 	for _, c := range p.tenant.Status.Conditions {
-		was := meta.FindStatusCondition(before.Status.Conditions, c.Type)
-		if was != nil && was.Status == c.Status && was.Reason == c.Reason {
+		old := meta.FindStatusCondition(before.Status.Conditions, c.Type)
+		if old != nil && old.Status == c.Status && old.Reason == c.Reason {
 			continue
 		}
 		switch ok := c.Status == metav1.ConditionTrue; {
-		case c.Type == v1alpha1.Ready && ok, slices.Contains(asWanted, c.Reason):
-			p.note(c.Reason, "%s", c.Message)
-		case !ok && !slices.Contains(passing, c.Reason) && (c.Type != v1alpha1.Ready || !p.tenant.DeletionTimestamp.IsZero()):
-			p.warn(c.Reason, "%s", c.Message) // Ready only repeats what a part says
+		case c.Type == v1alpha1.Ready && ok, slices.Contains(expectedReasons, c.Reason):
+			p.recordNormal(c.Reason, "%s", c.Message)
+		case !ok && !slices.Contains(transientReasons, c.Reason) && (c.Type != v1alpha1.Ready || deleting):
+			p.recordWarning(c.Reason, "%s", c.Message)
 		}
+	}
+	wasSuspended := meta.IsStatusConditionTrue(before.Status.Conditions, v1alpha1.Suspended)
+	if wasSuspended && !p.tenant.Spec.Suspended && !deleting {
+		p.recordNormal("Resumed", "data requests are accepted again")
 	}
 }

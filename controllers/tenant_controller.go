@@ -9,7 +9,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -26,10 +25,10 @@ import (
 // +kubebuilder:rbac:groups="",resources=namespaces,resourceNames=kube-system,verbs=get
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// TenantReconciler makes the stores, the index and the Secrets be what Tenants say.
+// TenantReconciler reconciles Tenants with the stores, the index and Secrets.
 type TenantReconciler struct {
-	client     client.Client // may answer from a cache
-	live       client.Reader // asks the API server
+	client     client.Client // may be cached
+	live       client.Reader // not cached
 	recorder   events.EventRecorder
 	config     Config
 	store      tenant.Store
@@ -39,7 +38,7 @@ type TenantReconciler struct {
 	metrics    *metrics
 }
 
-// Stores are what Tenants are made real in.
+// Stores are the stores and the index that hold tenants.
 type Stores struct {
 	Tenants    tenant.Store
 	Tokens     tenant.TokenStore
@@ -47,7 +46,7 @@ type Stores struct {
 	Partitions tenant.Partitions
 }
 
-// NewTenantReconciler makes a reconciler. live reads around c's cache, if it
+// NewTenantReconciler returns a reconciler. live must bypass c's cache, if it
 // has one; config.Cluster must be set.
 func NewTenantReconciler(c client.Client, live client.Reader, recorder events.EventRecorder, config Config, s Stores) *TenantReconciler {
 	config = config.withDefaults()
@@ -61,27 +60,27 @@ func NewTenantReconciler(c client.Client, live client.Reader, recorder events.Ev
 // pass is one reconciliation of one Tenant.
 type pass struct {
 	tenant *v1alpha1.Tenant
-	stored tenant.Tenant // set by applyStore
-	events []event       // recorded at its end
-	// unfinished says that something goes on elsewhere that is worth another
-	// look soon.
+	stored tenant.Tenant // set by syncStore
+	events []event       // recorded at the end
+	// unfinished means that work continues elsewhere and the Tenant is to be
+	// reconciled again soon.
 	unfinished bool
 }
 
-// errHeld ends a step whose condition says what a person has to do: trying
-// again sooner than at the next resync is of no use.
-var errHeld = errors.New("held")
+// errStalled ends a step that cannot succeed until something else changes. Its
+// condition says what. The next attempt is the regular resync.
+var errStalled = errors.New("stalled")
 
-// lookAgain gives the cache a moment to see what changed under our hands.
-var lookAgain = ctrl.Result{RequeueAfter: 100 * time.Millisecond}
+// requeueSoon leaves the cache a moment to observe a concurrent change.
+var requeueSoon = ctrl.Result{RequeueAfter: 100 * time.Millisecond}
 
 type step struct {
 	name string
 	do   func(context.Context, *pass) error
 }
 
-// Reconcile makes what is into what the Tenant says, in steps, and writes the
-// status once at the end.
+// Reconcile moves the observed state of a Tenant towards the desired state, in
+// steps, and patches the status once at the end.
 func (r *TenantReconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ctrl.Result, err error) {
 	t := &v1alpha1.Tenant{}
 	if err := r.client.Get(ctx, req.NamespacedName, t); apierrors.IsNotFound(err) {
@@ -90,92 +89,88 @@ func (r *TenantReconciler) Reconcile(ctx context.Context, req ctrl.Request) (res
 	} else if err != nil {
 		return ctrl.Result{}, err
 	}
-	if t.Annotations[v1alpha1.AnnotationPaused] == "true" {
-		return r.reconcilePaused(ctx, t)
-	}
-	deleted := !t.DeletionTimestamp.IsZero()
-	if !deleted {
-		// Before anything is made elsewhere, so that nothing is left behind.
-		if err := r.addFinalizer(ctx, t); retried(err) {
-			return lookAgain, nil
+	paused, deleted := t.Annotations[v1alpha1.AnnotationPaused] == "true", !t.DeletionTimestamp.IsZero()
+	if !paused && !deleted {
+		// Before anything is created in a store, so that nothing can be orphaned.
+		if err := r.addFinalizer(ctx, t); isConflict(err) {
+			return requeueSoon, nil
 		} else if err != nil {
-			return ctrl.Result{}, client.IgnoreNotFound(err) // it went at once: nothing was made of it
+			return ctrl.Result{}, client.IgnoreNotFound(err)
 		}
 	}
 	before, p := t.DeepCopy(), &pass{tenant: t}
-	meta.RemoveStatusCondition(&t.Status.Conditions, v1alpha1.Paused)
 	defer func() {
-		again, patchErr := r.patchStatus(ctx, before, p)
-		if err = errors.Join(err, patchErr); err == nil && again {
-			result = lookAgain
+		conflict, patchErr := r.patchStatus(ctx, before, p)
+		if err = errors.Join(err, patchErr); err == nil && conflict {
+			result = requeueSoon
 		}
 	}()
+	if paused {
+		p.setCondition(v1alpha1.Paused, true, v1alpha1.ReasonPaused,
+			"nothing is reconciled, including deletion, until annotation %s is removed", v1alpha1.AnnotationPaused)
+		return ctrl.Result{}, nil
+	}
+	p.removeCondition(v1alpha1.Paused)
 	if deleted {
 		return r.reconcileDeletion(ctx, p)
 	}
 	return r.reconcileSteps(ctx, p)
 }
 
-// reconcilePaused does nothing but say so.
-func (r *TenantReconciler) reconcilePaused(ctx context.Context, t *v1alpha1.Tenant) (ctrl.Result, error) {
-	before, p := t.DeepCopy(), &pass{tenant: t}
-	p.set(v1alpha1.Paused, true, v1alpha1.ReasonPaused,
-		"nothing is reconciled, a deletion included, until annotation %s is taken off", v1alpha1.AnnotationPaused)
-	if again, err := r.patchStatus(ctx, before, p); err != nil || !again {
-		return ctrl.Result{}, err
-	}
-	return lookAgain, nil
-}
-
-// reconcileSteps runs the steps. Without the first none of the others can be;
-// these run even when one fails, because a tenant whose partition is away can
-// still be written to and needs its tokens.
+// reconcileSteps runs the steps. All depend on the first. The others also run if
+// one of them fails, because a tenant without an index still accepts writes and
+// needs its tokens.
 func (r *TenantReconciler) reconcileSteps(ctx context.Context, p *pass) (ctrl.Result, error) {
-	err := r.run(ctx, p, step{"store", r.applyStore})
+	err := r.run(ctx, p, step{"store", r.syncStore})
 	if err == nil {
-		// The vector store takes longest, and tokens need nothing of it.
-		placed := r.runBeside(ctx, p, step{"partition", r.ensurePartition})
+		// The index takes longest, and tokens do not depend on it.
+		wait := r.runConcurrently(ctx, p, step{"partition", r.ensurePartition})
 		for _, e := range []error{
 			r.run(ctx, p, step{"tokens", r.ensureTokens}),
-			placed(),
+			wait(),
 			r.run(ctx, p, step{"usage", r.refreshUsage}),
 		} {
-			if !errors.Is(e, errHeld) {
+			if !errors.Is(e, errStalled) {
 				err = errors.Join(err, e)
 			}
 		}
 	}
 	p.summarize()
 	switch {
-	case retried(err):
-		return lookAgain, nil
-	case err != nil && !errors.Is(err, errHeld):
+	case isConflict(err):
+		return requeueSoon, nil
+	case err != nil && !errors.Is(err, errStalled):
 		return ctrl.Result{}, err
 	}
-	if p.unfinished {
-		// What takes Milvus minutes is looked at more rarely: thousands may wait for it.
-		return ctrl.Result{RequeueAfter: max(r.config.Poll, min(p.loadingFor()/5, r.config.Resync))}, nil
-	}
-	// Spread, so that the tenants of a restarted operator do not stay in step.
-	jitter := time.Duration(rand.Int64N(int64(r.config.Resync)/5 + 1))
-	return ctrl.Result{RequeueAfter: r.config.Resync - jitter/2}, nil
+	return ctrl.Result{RequeueAfter: r.nextPass(p)}, nil
 }
 
-// run does a step and measures it.
+// nextPass returns the time until the next regular reconciliation.
+func (r *TenantReconciler) nextPass(p *pass) time.Duration {
+	if p.unfinished {
+		// Loading may take minutes, and thousands of Tenants may wait for it.
+		return max(r.config.Poll, min(p.loadingFor()/5, r.config.Resync))
+	}
+	// Jitter spreads the Tenants that an operator reconciled at its start.
+	jitter := time.Duration(rand.Int64N(int64(r.config.Resync)/5 + 1))
+	return r.config.Resync - jitter/2
+}
+
+// run runs a step and records its duration.
 func (r *TenantReconciler) run(ctx context.Context, p *pass, s step) error {
 	start := time.Now()
 	err := s.do(ctx, p)
 	r.metrics.steps.WithLabelValues(s.name, outcome(err)).Observe(time.Since(start).Seconds())
-	if err != nil && !errors.Is(err, errHeld) {
+	if err != nil && !errors.Is(err, errStalled) {
 		return fmt.Errorf("%s: %w", s.name, err)
 	}
 	return err
 }
 
-// runBeside runs a step while others run. The function it returns waits for the
-// step and takes over what came of it, a panic included.
-func (r *TenantReconciler) runBeside(ctx context.Context, p *pass, s step) (join func() error) {
-	beside := &pass{tenant: p.tenant.DeepCopy(), stored: p.stored}
+// runConcurrently runs a step on a copy of the pass. The function it returns
+// waits for the step, merges its results into the pass and re-raises a panic.
+func (r *TenantReconciler) runConcurrently(ctx context.Context, p *pass, s step) (wait func() error) {
+	other := &pass{tenant: p.tenant.DeepCopy(), stored: p.stored}
 	var (
 		done     = make(chan struct{})
 		err      error
@@ -188,14 +183,14 @@ func (r *TenantReconciler) runBeside(ctx context.Context, p *pass, s step) (join
 				panicked = fmt.Sprintf("%v\n%s", panicked, debug.Stack())
 			}
 		}()
-		err = r.run(ctx, beside, s)
+		err = r.run(ctx, other, s)
 	}()
 	return func() error {
 		<-done
 		if panicked != nil {
 			panic(panicked)
 		}
-		p.take(beside)
+		p.mergePartition(other)
 		return err
 	}
 }

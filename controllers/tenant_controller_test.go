@@ -1,7 +1,6 @@
 package controllers_test
 
 import (
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -14,7 +13,6 @@ import (
 	"github.com/mnemo-dev/mnemo/controllers"
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
-	"github.com/mnemo-dev/mnemo/internal/testkit"
 )
 
 func TestCreate(t *testing.T) {
@@ -24,8 +22,8 @@ func TestCreate(t *testing.T) {
 	tn.Spec.Users[1].Email = "alice@acme.test"
 	tn = w.expectReady(t, tn)
 	w.expectEvents(t, "Normal Ready")
-	w.expectCondition(t, v1alpha1.QuotaReady, metav1.ConditionTrue, v1alpha1.ReasonApplied, "")
-	w.expectCondition(t, v1alpha1.PartitionReady, metav1.ConditionTrue, v1alpha1.ReasonPlaced, "")
+	w.expectCondition(t, v1alpha1.Synced, metav1.ConditionTrue, v1alpha1.ReasonApplied, "")
+	w.expectCondition(t, v1alpha1.IndexReady, metav1.ConditionTrue, v1alpha1.ReasonAssigned, "")
 	w.expectCondition(t, v1alpha1.TokensReady, metav1.ConditionTrue, v1alpha1.ReasonIssued, "")
 
 	alice, bob := w.expectOneToken(t, "alice"), w.expectOneToken(t, "bob")
@@ -34,11 +32,13 @@ func TestCreate(t *testing.T) {
 		ID:                 string(tn.UID),
 		Placement:          &v1alpha1.TenantPlacement{Collection: "units_1", Partition: "t1", Isolation: v1alpha1.Partition},
 		Usage: &v1alpha1.TenantUsage{
-			Memories: "0/10000", Conversations: "0/500", Storage: "0/10Gi", Users: "2/50",
+			Memories: v1alpha1.CountUsage{Hard: 10_000}, Conversations: v1alpha1.CountUsage{Hard: 500},
+			Storage: v1alpha1.StorageUsage{Hard: resource.MustParse("10Gi")}, Users: v1alpha1.CountUsage{Used: 2, Hard: 50},
 		},
+		UserCounts: &v1alpha1.UserCounts{Total: 2, Ready: 2},
 		Users: []v1alpha1.UserStatus{
-			{Name: "alice", Secret: "acme-alice-access", Fingerprint: tenant.HashSecret(alice).Fingerprint(), TokenGeneration: 1, Issued: 1, ManagedBy: "operator"},
-			{Name: "bob", Secret: "acme-bob-access", Fingerprint: tenant.HashSecret(bob).Fingerprint(), TokenGeneration: 1, Issued: 1, ManagedBy: "operator"},
+			{Name: "alice", Secret: "acme-alice-access", Fingerprint: tenant.HashSecret(alice).Fingerprint(), TokenGeneration: 1, Issued: 1, ManagedBy: "Operator"},
+			{Name: "bob", Secret: "acme-bob-access", Fingerprint: tenant.HashSecret(bob).Fingerprint(), TokenGeneration: 1, Issued: 1, ManagedBy: "Operator"},
 		},
 	}, cmpopts.IgnoreFields(v1alpha1.TenantStatus{}, "Conditions"), cmpopts.IgnoreFields(v1alpha1.TenantUsage{}, "ChangedAt"))
 	if !w.fake.HasPartition(tenant.Placement{Collection: "units_1", Partition: "t1"}) {
@@ -92,7 +92,8 @@ func TestUsageIsRefreshed(t *testing.T) {
 	w.fake.Fill(tenant.ID(tn.UID), 12, 0)
 	w.expectReconciled(t)
 	expectEqual(t, "usage", w.tenant(t).Status.Usage, &v1alpha1.TenantUsage{
-		Memories: "12/20", Conversations: "0/0", Storage: "1.1Ki/1Mi", Users: "1/3",
+		Memories: v1alpha1.CountUsage{Used: 12, Hard: 20}, Users: v1alpha1.CountUsage{Used: 1, Hard: 3},
+		Storage: v1alpha1.StorageUsage{Used: resource.MustParse("1200"), Hard: resource.MustParse("1Mi")},
 	}, cmpopts.IgnoreFields(v1alpha1.TenantUsage{}, "ChangedAt"))
 	got, _ := w.fake.Spec(tenant.ID(tn.UID))
 	expectEqual(t, "quota", got.Quota, tenant.Quota{
@@ -100,16 +101,34 @@ func TestUsageIsRefreshed(t *testing.T) {
 		UserMemories: 5, UserConversations: tenant.NoLimit,
 	})
 
-	kubectl := exec.CommandContext(t.Context(), testkit.Kubectl(t), "--kubeconfig", testkit.KubeConfigFile(t),
-		"--namespace", w.ns, "get", "tenants")
-	out, err := kubectl.Output()
-	if err != nil {
-		t.Fatalf("kubectl get tenants: %v", err)
+}
+
+func TestPrinterColumns(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	tn := w.expectReady(t, w.newTenant("alice"))
+	w.fake.Fill(tenant.ID(tn.UID), 12, 3)
+	w.expectReconciled(t)
+	for _, test := range []struct {
+		args         []string
+		columns, row string // without the age
+	}{
+		{[]string{"get", "tenants"},
+			"NAME READY SUSPENDED USERS MEMORIES CONVERSATIONS BLOCKED STORAGE",
+			"acme True false 1 12 3 0 1500"},
+		{[]string{"get", "tenants", "-o", "wide"},
+			"NAME READY REASON SUSPENDED USERS MEMORIES CONVERSATIONS BLOCKED STORAGE MAXUSERS MAXMEMORIES MAXCONVERSATIONS MAXSTORAGE",
+			"acme True Ready false 1 12 3 0 1500 50 10000 500 10Gi"},
+	} {
+		out, err := w.kubectl(t, test.args...)
+		if err != nil {
+			t.Fatalf("kubectl %s: %v\n%s", test.args, err, out)
+		}
+		lines := strings.Split(strings.TrimSpace(out), "\n")
+		columns, row := strings.Fields(lines[0]), strings.Fields(lines[1])
+		expectEqual(t, "columns", columns[:len(columns)-1], strings.Fields(test.columns))
+		expectEqual(t, "row", row[:len(row)-1], strings.Fields(test.row))
 	}
-	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
-	expectEqual(t, "columns", strings.Fields(lines[0]),
-		[]string{"NAME", "READY", "USERS", "MEMORIES", "CONVERSATIONS", "BLOCKED", "AGE"})
-	expectEqual(t, "row", strings.Fields(lines[1])[:6], []string{"acme", "True", "1/3", "12/20", "0/0", "0"})
 }
 
 func TestListedUsersBeyondTheDefault(t *testing.T) {
@@ -119,7 +138,7 @@ func TestListedUsersBeyondTheDefault(t *testing.T) {
 	defaults.Users = 1
 	w.use(t, controllers.Config{Defaults: defaults})
 	tn := w.expectReady(t, w.newTenant("alice", "bob"))
-	expectEqual(t, "users", tn.Status.Usage.Users, "2/2")
+	expectEqual(t, "users", tn.Status.Usage.Users, v1alpha1.CountUsage{Used: 2, Hard: 2})
 }
 
 func TestSuspended(t *testing.T) {
@@ -130,7 +149,8 @@ func TestSuspended(t *testing.T) {
 	token := w.expectOneToken(t, "alice")
 	w.mustUpdate(t, func(tn *v1alpha1.Tenant) { tn.Spec.Suspended = true })
 	w.expectReconciled(t)
-	w.expectCondition(t, v1alpha1.Ready, metav1.ConditionFalse, v1alpha1.ReasonSuspended, "spec.suspended")
+	w.expectCondition(t, v1alpha1.Suspended, metav1.ConditionTrue, v1alpha1.ReasonSuspended, "spec.suspended")
+	w.expectCondition(t, v1alpha1.Ready, metav1.ConditionTrue, v1alpha1.ReasonReady, "")
 	w.expectEvents(t, "Normal Suspended")
 	if got, _ := w.fake.Spec(tenant.ID(tn.UID)); !got.Suspended {
 		t.Error("the stored tenant is not suspended")
@@ -138,7 +158,8 @@ func TestSuspended(t *testing.T) {
 	w.mustUpdate(t, func(tn *v1alpha1.Tenant) { tn.Spec.Suspended = false })
 	w.expectReconciled(t)
 	w.expectCondition(t, v1alpha1.Ready, metav1.ConditionTrue, v1alpha1.ReasonReady, "")
-	w.expectEvents(t, "Normal Ready")
+	w.expectNoCondition(t, v1alpha1.Suspended)
+	w.expectEvents(t, "Normal Resumed")
 	expectEqual(t, "token", w.expectOneToken(t, "alice"), token)
 }
 
@@ -173,7 +194,7 @@ func TestStoreAway(t *testing.T) {
 		}
 	}
 	w.expectCondition(t, v1alpha1.Ready, metav1.ConditionFalse, v1alpha1.ReasonUnavailable, "PostgreSQL is away")
-	w.expectCondition(t, v1alpha1.QuotaReady, metav1.ConditionFalse, v1alpha1.ReasonUnavailable, "PostgreSQL is away")
+	w.expectCondition(t, v1alpha1.Synced, metav1.ConditionFalse, v1alpha1.ReasonUnavailable, "PostgreSQL is away")
 	w.expectCondition(t, v1alpha1.TokensReady, metav1.ConditionFalse, v1alpha1.ReasonWaiting, "")
 	w.expectEvents(t, "Warning Unavailable")
 	w.fake.Heal()
@@ -190,7 +211,7 @@ func TestInternalErrorsAreNotShown(t *testing.T) {
 	if _, err := w.reconcile(t); err == nil {
 		t.Fatal("Reconcile succeeded, want an error")
 	}
-	w.expectCondition(t, v1alpha1.QuotaReady, metav1.ConditionFalse, v1alpha1.ReasonFailed, "operator's log")
+	w.expectCondition(t, v1alpha1.Synced, metav1.ConditionFalse, v1alpha1.ReasonFailed, "operator's log")
 	for _, c := range w.tenant(t).Status.Conditions {
 		if strings.Contains(c.Message, "hunter2") {
 			t.Errorf("condition %s shows %q", c.Type, c.Message)
@@ -212,7 +233,7 @@ func TestClaim(t *testing.T) {
 	w.mustCreate(t, w.newTenant("alice"))
 	w.expectReconciled(t)
 	w.expectCondition(t, v1alpha1.Ready, metav1.ConditionFalse, v1alpha1.ReasonClaimRequired, "set spec.claim")
-	w.expectCondition(t, v1alpha1.QuotaReady, metav1.ConditionFalse, v1alpha1.ReasonClaimRequired, string(first.UID))
+	w.expectCondition(t, v1alpha1.Synced, metav1.ConditionFalse, v1alpha1.ReasonClaimRequired, string(first.UID))
 	w.expectEvents(t, "Warning ClaimRequired")
 
 	w.mustUpdate(t, func(tn *v1alpha1.Tenant) { tn.Spec.Claim = "00000000-0000-0000-0000-000000000000" })
@@ -223,7 +244,7 @@ func TestClaim(t *testing.T) {
 	w.expectReconciled(t)
 	w.expectCondition(t, v1alpha1.Ready, metav1.ConditionTrue, v1alpha1.ReasonReady, "")
 	got := w.tenant(t)
-	expectEqual(t, "usage", got.Status.Usage.Memories, "3/10000")
+	expectEqual(t, "usage", got.Status.Usage.Memories.Used, 3)
 	expectEqual(t, "placement", got.Status.Placement, first.Status.Placement)
 	token := string(w.secret(t, "acme-alice-access").Data["token"])
 	expectEqual(t, "valid tokens", w.fake.Valid(tenant.ID(got.Status.ID), "alice"), []tenant.Hash{tenant.HashSecret(token)})

@@ -18,110 +18,103 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// ensureTokens gives each listed user a Secret with a token that is valid, and
-// takes the Secrets of the others away.
+// maxNamedSecrets bounds the Secrets that a condition message names.
+const maxNamedSecrets = 5
+
+// ensureTokens gives each listed user a Secret with a valid token and deletes
+// the Secrets of all other users.
 func (r *TenantReconciler) ensureTokens(ctx context.Context, p *pass) error {
-	var taken []string
-	statuses := make([]v1alpha1.UserStatus, 0, len(p.stored.Users))
-	// First: whoever is not listed any more has a dead token in the Secret.
-	failed := r.deleteSecrets(ctx, p.tenant, func(s *corev1.Secret) bool { return !p.lists(s) })
+	var users userStatuses
+	listed := p.secretNames()
+	// First, because a failing user must not delay the removal of another one.
+	failed := r.deleteSecrets(ctx, p.tenant, func(s *corev1.Secret) bool { return !listed[s.Name] })
 	for _, u := range p.stored.Users {
-		was := p.userStatus(u.Name)
-		now, err := r.ensureToken(ctx, p, u, was)
+		status, err := r.ensureToken(ctx, p, u)
 		switch {
-		case errors.Is(err, errNameTaken):
-			taken = append(taken, secretName(p.tenant, u.Name))
-			was.Secret, was.Fingerprint = "", ""
-		case err != nil:
-			failed = errors.Join(failed, fmt.Errorf("user %s: %w", u.Name, err))
+		case err == nil:
+			users.addReady(status)
+		case errors.Is(err, errSecretConflict):
+			users.addConflict(p.userStatus(u.Name), secretName(p.tenant, u.Name))
 		default:
-			was = now
+			failed = errors.Join(failed, fmt.Errorf("user %s: %w", u.Name, err))
+			users.addFailed(p.userStatus(u.Name), err)
 		}
-		statuses = append(statuses, was)
-		if fault.Is(err, fault.Unavailable) || errors.Is(err, errHeld) {
-			break // it would be the same for the next one
+		if fault.Is(err, fault.Unavailable) || errors.Is(err, errStalled) {
+			users.incomplete = true // it would be the same for the next user
+			break
 		}
 	}
-	if failed == nil {
-		p.tenant.Status.Users = statuses
-	} else {
-		p.keepUserStatuses(statuses)
+	p.setUsers(&users)
+	if failed == nil && len(users.conflicts) == 0 {
+		p.setRotated()
 	}
-	if failed == nil && len(taken) == 0 {
-		p.noteRotation()
-	}
-	return p.concludeTokens(taken, failed)
+	return p.setTokensReady(users.conflicts, failed)
 }
 
-// noteRotation records that every token is of the rotation asked for last.
-func (p *pass) noteRotation() {
-	now := rotation(p.tenant)
-	if now == "" || now == p.tenant.Status.Rotated {
+// setRotated records that every token was replaced for the current value of
+// annotation mnemo.dev/rotate.
+func (p *pass) setRotated() {
+	value := rotation(p.tenant)
+	if value == "" || value == p.tenant.Status.Rotated {
 		return
 	}
-	p.tenant.Status.Rotated = now
-	p.note("Rotated", "every user's token and password were replaced for mnemo.dev/rotate=%s", now)
+	p.tenant.Status.Rotated = value
+	p.recordNormal("Rotated", "replaced the token and password of every user for %s=%s", v1alpha1.AnnotationRotate, value)
 }
 
-// concludeTokens sets TokensReady of what came out for the users.
-func (p *pass) concludeTokens(taken []string, failed error) error {
+// setTokensReady sets the condition from the results of all users.
+func (p *pass) setTokensReady(conflicts []string, failed error) error {
 	switch {
-	case errors.Is(failed, errHeld):
-		p.set(v1alpha1.TokensReady, false, v1alpha1.ReasonWaiting, "the namespace is being deleted: no Secret is made in it")
-		return errHeld
-	case retried(failed):
-		return failed // the condition stays what it was
+	case errors.Is(failed, errStalled):
+		p.setCondition(v1alpha1.TokensReady, false, v1alpha1.ReasonWaiting, "the namespace is being deleted and accepts no Secrets")
+		return errStalled
+	case isConflict(failed):
+		return failed // the condition stays as it is
 	case failed != nil:
-		p.fail(v1alpha1.TokensReady, failed)
+		p.setFailed(v1alpha1.TokensReady, failed)
 		return failed
-	case len(taken) > 0:
-		slices.Sort(taken)
-		p.set(v1alpha1.TokensReady, false, v1alpha1.ReasonSecretNameTaken,
-			"not this Tenant's and therefore left alone: Secret %s; delete or rename it", strings.Join(taken, ", "))
-		return errHeld
+	case len(conflicts) > 0:
+		p.setCondition(v1alpha1.TokensReady, false, v1alpha1.ReasonSecretConflict,
+			"not owned by this Tenant and therefore not changed: Secret %s; delete or rename it", listSome(conflicts, maxNamedSecrets))
+		return errStalled
 	}
-	p.set(v1alpha1.TokensReady, true, v1alpha1.ReasonIssued, "each user's Secret holds what was issued last")
+	p.setCondition(v1alpha1.TokensReady, true, v1alpha1.ReasonIssued, "every user's Secret holds the current credentials")
 	return nil
 }
 
-// ensureToken makes one user's Secret right. Every crash between its three
-// writes leaves a state that the next call mends: a hash without a Secret is
-// superseded by a new one, and a Secret whose older hashes were not revoked is
-// known by a status that does not have its number yet.
-func (r *TenantReconciler) ensureToken(ctx context.Context, p *pass, u tenant.User, was v1alpha1.UserStatus) (v1alpha1.UserStatus, error) {
-	wanted := access{generation: p.tokenGeneration(u.Name), rotation: rotation(p.tenant)}
+// listSome joins at most n names and says how many more there are.
+func listSome(names []string, n int) string {
+	names = slices.Sorted(slices.Values(names))
+	if len(names) <= n {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:n], ", "), len(names)-n)
+}
+
+// ensureToken brings one user's Secret up to date. A crash between the three
+// writes of issue leaves a state that the next call repairs: a hash without a
+// Secret is superseded by a new one, and the store reports older hashes that
+// were not revoked.
+func (r *TenantReconciler) ensureToken(ctx context.Context, p *pass, u tenant.User) (v1alpha1.UserStatus, error) {
+	desired := access{generation: p.tokenGeneration(u.Name), rotation: rotation(p.tenant)}
 	secret, err := r.findSecret(ctx, p.tenant, u)
 	if err != nil {
-		return was, err
+		return v1alpha1.UserStatus{}, err
 	}
-	if why := stale(secret, u.Token, wanted); why != "" && secret != nil {
-		// The cache may be behind: never supersede a token for that.
+	if reason := issueReason(secret, u.Token, desired); reason != "" && secret != nil {
+		// The cache may be stale, which is no reason to issue a token.
 		if secret, err = r.readSecret(ctx, p.tenant, u.Name); err != nil {
-			return was, err
+			return v1alpha1.UserStatus{}, err
 		}
 	}
 	token := u.Token
-	if why := stale(secret, token, wanted); why != "" {
-		token, err = r.issue(ctx, p, u, secret, wanted)
-		if secret == nil && apierrors.IsAlreadyExists(err) {
-			if _, taken := r.readSecret(ctx, p.tenant, u.Name); taken != nil {
-				err = taken
-			}
-		}
-		if err != nil {
-			return was, fmt.Errorf("issue token: %w", err)
-		}
-		// The first ones, and those of a rotation of all, would be as many events as users.
-		if u.Token != nil && !strings.HasPrefix(why, v1alpha1.AnnotationRotate) {
-			p.note("TokenIssued", "user %s has a new token and password: %s", u.Name, why)
-		}
-	} else {
-		if err := r.repairSecret(ctx, p.tenant, u, secret); err != nil {
-			return was, err
-		}
-		if err := r.finishRotation(ctx, p, u, was); err != nil {
-			return was, err
-		}
+	if reason := issueReason(secret, token, desired); reason != "" {
+		token, err = r.issueAndRecord(ctx, p, u, secret, desired, reason)
+	} else if err = r.repairSecret(ctx, p.tenant, u, secret); err == nil {
+		err = r.finishRotation(ctx, p, u)
+	}
+	if err != nil {
+		return v1alpha1.UserStatus{}, err
 	}
 	managedBy := v1alpha1.ManagedByOperator
 	if token.Issuer == tenant.IssuerUser {
@@ -129,58 +122,78 @@ func (r *TenantReconciler) ensureToken(ctx context.Context, p *pass, u tenant.Us
 	}
 	return v1alpha1.UserStatus{
 		Name: u.Name, Secret: secretName(p.tenant, u.Name), Fingerprint: token.Fingerprint,
-		TokenGeneration: wanted.generation, Issued: token.Generation, ManagedBy: managedBy,
+		TokenGeneration: desired.generation, Issued: token.Generation, ManagedBy: managedBy,
 	}, nil
 }
 
-// stale says why the user needs a new token, "" when not.
-func stale(secret *corev1.Secret, token *tenant.TokenInfo, wanted access) string {
+// issueReason says why the user needs a new token, "" if not.
+func issueReason(secret *corev1.Secret, token *tenant.TokenInfo, desired access) string {
 	switch {
 	case secret == nil && token == nil:
-		return "the first"
+		return "first token"
 	case secret == nil:
-		return "there was no Secret"
+		return "the Secret was missing"
 	case token == nil || token.Fingerprint == "":
-		return "the one before is revoked"
-	case annotatedGeneration(secret) < wanted.generation:
-		return "tokenGeneration was raised to " + strconv.FormatInt(wanted.generation, 10)
-	case wanted.rotation != "" && secret.Annotations[v1alpha1.AnnotationRotated] != wanted.rotation:
-		return v1alpha1.AnnotationRotate + "=" + wanted.rotation
+		return "the previous token was revoked"
+	case annotatedGeneration(secret) < desired.generation:
+		return "tokenGeneration was raised to " + strconv.FormatInt(desired.generation, 10)
+	case desired.rotation != "" && secret.Annotations[v1alpha1.AnnotationRotated] != desired.rotation:
+		return v1alpha1.AnnotationRotate + "=" + desired.rotation
 	case token.Issuer == tenant.IssuerUser:
-		return "" // the user holds it, the Secret cannot
+		return "" // only the user has it
 	case tenant.HashSecret(string(secret.Data[v1alpha1.SecretToken])).Fingerprint() != token.Fingerprint:
-		return "the Secret did not hold the newest"
+		return "the Secret did not hold the current token"
 	case passwordFingerprint(secret) != secret.Annotations[v1alpha1.AnnotationPasswordFingerprint]:
 		return "the Secret did not hold the password issued with the token"
 	}
 	return ""
 }
 
-// issue replaces token and password: the new hash is installed, the Secret
-// written, the older hashes revoked. Without a Secret nobody who was given
-// access through it is to have any longer, so the old go before the write.
-func (r *TenantReconciler) issue(ctx context.Context, p *pass, u tenant.User, secret *corev1.Secret, wanted access) (*tenant.TokenInfo, error) {
+func (r *TenantReconciler) issueAndRecord(
+	ctx context.Context, p *pass, u tenant.User, secret *corev1.Secret, desired access, reason string,
+) (*tenant.TokenInfo, error) {
+	token, err := r.issue(ctx, p, u, secret, desired)
+	if secret == nil && apierrors.IsAlreadyExists(err) {
+		if _, conflict := r.readSecret(ctx, p.tenant, u.Name); conflict != nil {
+			err = conflict
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("issue token: %w", err)
+	}
+	// First tokens and a rotation of all users would record an event per user.
+	if u.Token != nil && !strings.HasPrefix(reason, v1alpha1.AnnotationRotate) {
+		p.recordNormal("TokenIssued", "issued a new token and password for user %s: %s", u.Name, reason)
+	}
+	return token, nil
+}
+
+// issue replaces token and password: it installs the new hash, writes the Secret
+// and revokes the older hashes. A missing Secret means that access is to be
+// withdrawn, so the older hashes are then revoked before the write.
+func (r *TenantReconciler) issue(ctx context.Context, p *pass, u tenant.User, secret *corev1.Secret, a access) (*tenant.TokenInfo, error) {
 	var err error
-	if wanted.token, err = tenant.NewToken(r.config.Random); err != nil {
+	if a.token, err = tenant.NewToken(r.config.Random); err != nil {
 		return nil, err
 	}
-	if wanted.password, err = tenant.NewPassword(r.config.Random); err != nil {
+	if a.password, err = tenant.NewPassword(r.config.Random); err != nil {
 		return nil, err
 	}
-	desired, err := r.secretWith(p.tenant, u.Name, secret, wanted)
+	desired, err := r.secretWith(p.tenant, u.Name, secret, a)
 	if err != nil {
 		return nil, err
 	}
-	// A write that is refused (a quota, a namespace that ends) is to be known
-	// before a hash is installed, or each retry would leave one. A thousand new
-	// users are not worth asking everything twice: a first hash is taken back.
+	// A write that will be refused (a quota, a namespace being deleted) must be
+	// known before a hash is installed, or each retry would leave one behind. First
+	// tokens skip the dry run, which would double the requests for a thousand new
+	// users; publish revokes the hash instead.
 	if u.Token != nil {
 		if err := r.writeSecret(ctx, secret == nil, desired, true); err != nil {
 			return nil, err
 		}
 	}
 	c := tenant.Credential{
-		Generation: 1, TokenHash: tenant.HashSecret(wanted.token), PasswordHash: tenant.HashSecret(wanted.password),
+		Generation: 1, TokenHash: tenant.HashSecret(a.token), PasswordHash: tenant.HashSecret(a.password),
 		Issuer: tenant.IssuerOperator,
 	}
 	if u.Token != nil {
@@ -206,30 +219,29 @@ func (r *TenantReconciler) issue(ctx context.Context, p *pass, u tenant.User, se
 	return &tenant.TokenInfo{Generation: c.Generation, Fingerprint: c.TokenHash.Fingerprint(), Issuer: c.Issuer}, nil
 }
 
-// publish writes the Secret. Where a user's first is refused, the token in it
-// ends, which nobody was given.
+// publish writes the Secret. If the API server refuses a user's first Secret,
+// the token in it is revoked, because nobody received it.
 func (r *TenantReconciler) publish(ctx context.Context, p *pass, u tenant.User, create bool, secret *corev1.Secret, generation int64) error {
 	err := r.writeSecret(ctx, create, secret, false)
-	if u.Token == nil && refused(err) {
+	if u.Token == nil && isRefused(err) {
 		return errors.Join(err, r.revokeOlder(ctx, p, u.Name, generation+1, 0))
 	}
 	return err
 }
 
-// refused reports whether the API server answered that it will not write.
-func refused(err error) bool {
-	return errors.Is(err, errHeld) || apierrors.ReasonForError(err) != metav1.StatusReasonUnknown
+// isRefused reports whether the API server answered that it refuses the write.
+func isRefused(err error) bool {
+	return errors.Is(err, errStalled) || apierrors.ReasonForError(err) != metav1.StatusReasonUnknown
 }
 
-// finishRotation revokes what an earlier pass could not. One that was finished
-// and whose status was not written is finished again, which changes nothing.
-func (r *TenantReconciler) finishRotation(ctx context.Context, p *pass, u tenant.User, was v1alpha1.UserStatus) error {
-	if was.Issued == u.Token.Generation {
+// finishRotation revokes the older tokens that an earlier pass did not.
+func (r *TenantReconciler) finishRotation(ctx context.Context, p *pass, u tenant.User) error {
+	if !u.Unrevoked {
 		return nil
 	}
 	overlap := p.tenant.Spec.TokenOverlap.Duration
 	if u.Token.Issuer == tenant.IssuerUser {
-		overlap = 0 // regenerating in the dashboard ends the old one everywhere
+		overlap = 0 // a user who regenerates the token revokes the old one at once
 	}
 	return r.revokeOlder(ctx, p, u.Name, u.Token.Generation, overlap)
 }

@@ -31,7 +31,7 @@ func TestDeletedSecret(t *testing.T) {
 	}
 	expectEqual(t, "the other user's token", w.expectOneToken(t, "bob"), bob)
 	expectEqual(t, "issued", w.tenant(t).Status.Users[0].Issued, int64(2))
-	w.expectEvents(t, "Normal TokenIssued user alice has a new token")
+	w.expectEvents(t, "Normal TokenIssued issued a new token and password for user alice")
 }
 
 func TestRotation(t *testing.T) {
@@ -190,9 +190,9 @@ func TestForeignSecretIsLeftAlone(t *testing.T) {
 			w.mustCreate(t, foreign)
 			w.mustCreate(t, w.newTenant("alice", "bob"))
 			w.expectReconciled(t)
-			w.expectCondition(t, v1alpha1.TokensReady, metav1.ConditionFalse, v1alpha1.ReasonSecretNameTaken, "acme-alice-access")
-			w.expectCondition(t, v1alpha1.Ready, metav1.ConditionFalse, v1alpha1.ReasonSecretNameTaken, "")
-			w.expectEvents(t, "Warning SecretNameTaken")
+			w.expectCondition(t, v1alpha1.TokensReady, metav1.ConditionFalse, v1alpha1.ReasonSecretConflict, "acme-alice-access")
+			w.expectCondition(t, v1alpha1.Ready, metav1.ConditionFalse, v1alpha1.ReasonSecretConflict, "")
+			w.expectEvents(t, "Warning SecretConflict")
 			w.expectOneToken(t, "bob")
 			expectEqual(t, "valid tokens nobody was given", len(w.fake.Valid(w.id(t), "alice")), 0)
 			w.expectReconciled(t)

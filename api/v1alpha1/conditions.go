@@ -1,90 +1,100 @@
 package v1alpha1
 
-// The conditions of a Tenant. Each carries the generation it was seen at and a
-// message that says what to do next where there is something to do.
+// The condition types of a Tenant. Each condition carries the generation it was
+// observed at, and a message that says what to do where something has to be done.
 const (
-	// Ready is True when all the others are and the tenant is not suspended.
+	// Ready is True when Synced, IndexReady and TokensReady are. A suspended
+	// Tenant can be Ready.
 	Ready = "Ready"
-	// TokensReady is True when each user's Secret holds a valid token.
+	// Synced is True when tenant, users and quota are stored as specified.
+	Synced = "Synced"
+	// IndexReady is True when the tenant's partition of the vector index exists
+	// and is loaded.
+	IndexReady = "IndexReady"
+	// TokensReady is True when each user's Secret holds the user's current
+	// credentials.
 	TokensReady = "TokensReady"
-	// QuotaReady is True when tenant, users and quota are stored as the spec says.
-	QuotaReady = "QuotaReady"
-	// Paused is True while annotation mnemo.dev/paused stops reconciling, and
-	// not there otherwise.
-	Paused = "Paused"
-	// OIDCReady is True when spec.oidc has domains and each is this tenant's, and
-	// not there without spec.oidc.
+	// OIDCReady is True when every domain of spec.oidc belongs to this Tenant.
+	// Absent without spec.oidc. Ready does not depend on it.
 	OIDCReady = "OIDCReady"
-	// PartitionReady is True when the tenant's partition is there.
-	PartitionReady = "PartitionReady"
 )
 
-// The reasons of conditions that are True.
+// The condition types that are present only while they are True.
 const (
-	ReasonReady   = "Ready"
-	ReasonIssued  = "Issued"  // TokensReady
-	ReasonApplied = "Applied" // QuotaReady
-	ReasonPlaced  = "Placed"  // PartitionReady
-	ReasonPaused  = "Paused"  // Paused
-	// PartitionReady while what is there is being copied to another place, or
-	// written anew after it was lost. The tenant can be used meanwhile.
-	ReasonMoving     = "Moving"
-	ReasonRebuilding = "Rebuilding"
+	// Reconciling means that the operator is still working towards the desired
+	// state, or is retrying after an error (kstatus: InProgress).
+	Reconciling = "Reconciling"
+	// Stalled means that the operator cannot make progress until somebody acts on
+	// the message (kstatus: Failed).
+	Stalled = "Stalled"
+	// Suspended means that spec.suspended refuses all data requests.
+	Suspended = "Suspended"
+	// Paused means that annotation mnemo.dev/paused stops reconciliation.
+	Paused = "Paused"
 )
 
-// The reasons of conditions that are not True.
+// The reasons of conditions that report a normal state.
 const (
-	ReasonSuspended         = "Suspended"         // Ready: the spec says so
-	ReasonUnavailable       = "Unavailable"       // a store is away; tried again
-	ReasonClaimRequired     = "ClaimRequired"     // the name belongs to a retained tenant
-	ReasonClaimRefused      = "ClaimRefused"      // spec.claim names no tenant this one may adopt
-	ReasonSecretNameTaken   = "SecretNameTaken"   // a Secret of that name is not this Tenant's
-	ReasonDomainTaken       = "DomainTaken"       // OIDCReady: another Tenant named a domain first
-	ReasonNoDomains         = "NoDomains"         // OIDCReady: spec.oidc names none
-	ReasonLoading           = "Loading"           // PartitionReady: Milvus loads it, which takes seconds, of much data minutes
-	ReasonWaiting           = "Waiting"           // an earlier step has to succeed first
-	ReasonFailed            = "Failed"            // anything else; the message says what
-	ReasonDeletionPrevented = "DeletionPrevented" // Ready: deleted, held by spec.preventDeletion
-	ReasonPurging           = "Purging"           // Ready: deleted, data is being purged
+	ReasonReady      = "Ready"
+	ReasonApplied    = "Applied"    // Synced, OIDCReady
+	ReasonAssigned   = "Assigned"   // IndexReady
+	ReasonMigrating  = "Migrating"  // IndexReady: vectors are being copied to another collection; the tenant stays usable
+	ReasonRebuilding = "Rebuilding" // IndexReady: lost vectors are being rewritten; the tenant stays usable
+	ReasonIssued     = "Issued"     // TokensReady
+	ReasonSuspended  = "Suspended"  // Suspended: spec.suspended is true
+	ReasonPaused     = "Paused"     // Paused: the annotation is "true"
 )
 
-// The deletion policies and isolations.
+// The reasons of condition Reconciling, named as Flux names them.
 const (
-	Retain DeletionPolicy = "Retain"
-	Delete DeletionPolicy = "Delete"
-
-	Partition Isolation = "Partition"
-	Shared    Isolation = "Shared"
+	ReasonProgressing          = "Progressing"
+	ReasonProgressingWithRetry = "ProgressingWithRetry"
 )
 
-// Finalizer keeps a Tenant until its stores have let go of it.
+// The reasons of conditions that are False.
+const (
+	ReasonLoading           = "Loading"           // IndexReady: Milvus is loading the partition
+	ReasonUnavailable       = "Unavailable"       // a store cannot be reached; retried
+	ReasonWaiting           = "Waiting"           // an earlier step must succeed first
+	ReasonFailed            = "Failed"            // any other error; retried
+	ReasonClaimRequired     = "ClaimRequired"     // Synced: the name belongs to a retained tenant
+	ReasonClaimRefused      = "ClaimRefused"      // Synced: spec.claim names no tenant that can be adopted
+	ReasonSecretConflict    = "SecretConflict"    // TokensReady: a Secret with a user's Secret name is not owned by this Tenant
+	ReasonDomainConflict    = "DomainConflict"    // OIDCReady: a domain belongs to another Tenant
+	ReasonNoDomains         = "NoDomains"         // OIDCReady: spec.oidc.emailDomains is empty
+	ReasonDeletionPrevented = "DeletionPrevented" // Ready: spec.preventDeletion blocks the deletion
+	ReasonPurging           = "Purging"           // Ready: the data is being purged
+)
+
+// Finalizer blocks the removal of a Tenant until its data is retained or purged.
 const Finalizer = "mnemo.dev/tenant"
 
-// Annotations a person puts on a Tenant.
+// Annotations that users set on a Tenant.
 const (
-	// AnnotationPaused stops reconciling, deletion included, while it is "true".
+	// AnnotationPaused stops reconciliation, including deletion, while it is "true".
 	AnnotationPaused = "mnemo.dev/paused"
-	// AnnotationRotate replaces every user's token and password once for each
-	// value it is given, for example the date. status.rotated says which was
-	// done last.
+	// AnnotationRotate replaces the token and password of every user once for
+	// each new value, for example a date. status.rotated holds the last value
+	// that was completed.
 	AnnotationRotate = "mnemo.dev/rotate"
 )
 
-// Labels and annotations of the Secrets the operator writes.
+// Labels and annotations of the Secrets that the operator writes.
 const (
 	LabelTenant = "mnemo.dev/tenant" // the Tenant's name
 	LabelUser   = "mnemo.dev/user"
-	// LabelManagedBy selects the Secrets the operator watches.
+	// LabelManagedBy selects the Secrets that the operator watches.
 	LabelManagedBy = "app.kubernetes.io/managed-by"
 	ManagedByValue = "mnemo"
 
-	// AnnotationTokenGeneration is the spec's tokenGeneration the token is for.
+	// AnnotationTokenGeneration is the spec's tokenGeneration that the token was
+	// issued for.
 	AnnotationTokenGeneration = "mnemo.dev/token-generation"
-	// AnnotationFingerprint names the token and AnnotationPasswordFingerprint
-	// the password by the start of their SHA-256.
+	// AnnotationFingerprint identifies the token, and AnnotationPasswordFingerprint
+	// the password, by the first digits of the SHA-256.
 	AnnotationFingerprint         = "mnemo.dev/fingerprint"
 	AnnotationPasswordFingerprint = "mnemo.dev/password-fingerprint"
-	// AnnotationRotated is the Tenant's AnnotationRotate that the token was last
+	// AnnotationRotated is the value of AnnotationRotate that the token was last
 	// replaced for.
 	AnnotationRotated = "mnemo.dev/rotated"
 )

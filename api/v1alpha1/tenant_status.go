@@ -1,139 +1,188 @@
 package v1alpha1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
-// TenantStatus is what the operator saw and did.
+// MaxListedUsers is the number of users up to which status.users lists each of
+// them. Beyond it, the status holds counts and at most so many failures.
+const MaxListedUsers = 50
+
+// TenantStatus is the observed state of a Tenant.
 type TenantStatus struct {
-	// observedGeneration is the generation of the spec the status is of.
+	// observedGeneration is the generation of the spec that the operator last
+	// reconciled, -1 before the first time.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// conditions are Ready, TokensReady, QuotaReady and PartitionReady, OIDCReady
-	// where spec.oidc is set, and Paused while the Tenant is.
+	// conditions are Ready, Synced, IndexReady and TokensReady; OIDCReady if
+	// spec.oidc is set; and Reconciling, Stalled, Suspended and Paused, which are
+	// present only while True.
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=16
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// id is what the tenant is known by in the stores: its uid, or the one it claimed.
+	// id identifies the tenant in the stores: the uid of this Tenant or of the
+	// one it claimed.
 	// +kubebuilder:validation:MaxLength=36
 	// +optional
 	ID string `json:"id,omitempty"`
 
-	// placement is where the tenant's vectors are.
+	// placement is the tenant's location in the vector index.
 	// +optional
 	Placement *TenantPlacement `json:"placement,omitempty"`
 
-	// usage is what the tenant holds of what it may hold.
+	// usage is the tenant's usage and quota.
 	// +optional
 	Usage *TenantUsage `json:"usage,omitempty"`
 
-	// purge is what a deletion with policy Delete has still to remove; absent
-	// unless one is under way.
+	// purge counts the data that a deletion with policy Delete still has to
+	// remove. Absent unless a purge is in progress.
 	// +optional
 	Purge *TenantPurge `json:"purge,omitempty"`
 
-	// rotated is the value of annotation mnemo.dev/rotate that every user's token
-	// was last replaced for; of a value longer than 63 characters, a hash.
+	// rotated is the last value of annotation mnemo.dev/rotate for which every
+	// user's token and password were replaced. Values longer than 63 characters
+	// are hashed.
 	// +kubebuilder:validation:MaxLength=63
 	// +optional
 	Rotated string `json:"rotated,omitempty"`
 
-	// oidcUsers counts the users who are not listed and signed in by spec.oidc.
+	// oidcUsers is the number of unlisted users who signed in through spec.oidc.
 	// +optional
 	OIDCUsers int64 `json:"oidcUsers,omitempty"`
 
-	// users are the listed users with their Secrets.
+	// userCounts counts the users of spec.users.
+	// +optional
+	UserCounts *UserCounts `json:"userCounts,omitempty"`
+
+	// users lists every user of spec.users if there are at most 50, and otherwise
+	// only those whose token is not ready, at most 50 of them.
 	// +listType=map
 	// +listMapKey=name
-	// +kubebuilder:validation:MaxItems=1000
+	// +kubebuilder:validation:MaxItems=50
 	// +optional
 	Users []UserStatus `json:"users,omitempty"`
 }
 
-// TenantPlacement is where in the index a tenant's vectors are.
+// TenantPlacement is the location of a tenant's vectors in the index.
 type TenantPlacement struct {
 	// collection is the Milvus collection.
 	// +kubebuilder:validation:MaxLength=255
 	Collection string `json:"collection"`
-	// partition is the partition in it, or the tenant's key where the
-	// collection is shared.
+	// partition is the partition of the collection, or the tenant's partition key
+	// in a shared collection.
 	// +kubebuilder:validation:MaxLength=255
 	Partition string `json:"partition"`
-	// isolation is the kind of place: another one than the spec's until the
-	// tenant was moved.
+	// isolation is the isolation of the current placement. It differs from
+	// spec.isolation until a migration has finished.
 	// +optional
 	Isolation Isolation `json:"isolation,omitempty"`
-	// movingTo is the collection the tenant is being moved to.
+	// migratingTo is the collection that the tenant is being migrated to.
 	// +kubebuilder:validation:MaxLength=255
 	// +optional
-	MovingTo string `json:"movingTo,omitempty"`
+	MigratingTo string `json:"migratingTo,omitempty"`
 }
 
-// TenantPurge is what is left of a tenant that is being purged.
+// TenantPurge counts the remaining data of a tenant that is being purged.
 type TenantPurge struct {
-	// memories that are left.
+	// memories is the number of remaining memories.
 	Memories int64 `json:"memories"`
-	// conversations that are left.
+	// conversations is the number of remaining conversations.
 	Conversations int64 `json:"conversations"`
-	// partition says that the place in the index is left: it goes last.
+	// partition is true until the partition of the index, which is removed last,
+	// is dropped.
 	// +optional
 	Partition bool `json:"partition,omitempty"`
 }
 
-// TenantUsage is what a tenant holds, each as used/hard.
+// TenantUsage is a tenant's usage of each quota.
 type TenantUsage struct {
-	// memories, for example 12/10000.
-	// +kubebuilder:validation:MaxLength=64
-	Memories string `json:"memories"`
-	// conversations that are active, for example 3/500.
-	// +kubebuilder:validation:MaxLength=64
-	Conversations string `json:"conversations"`
-	// storage of text, for example 13.4Ki/10Gi; what is used is rounded down.
-	// +kubebuilder:validation:MaxLength=64
-	Storage string `json:"storage"`
-	// users, for example 2/50.
-	// +kubebuilder:validation:MaxLength=64
-	Users string `json:"users"`
-	// blocked is how many conversations are kept beyond the quota.
+	// memories is the usage of quota.memories.
+	Memories CountUsage `json:"memories"`
+	// conversations is the usage of quota.conversations; only active
+	// conversations count.
+	Conversations CountUsage `json:"conversations"`
+	// storage is the usage of quota.storage. What is used is rounded down to two
+	// significant digits or better.
+	Storage StorageUsage `json:"storage"`
+	// users is the usage of quota.users.
+	Users CountUsage `json:"users"`
+	// blocked is the number of conversations over quota. They are stored but not
+	// searched.
 	Blocked int64 `json:"blocked"`
-	// changedAt is when any of these was last seen to differ. It stays while they do.
+	// changedAt is the time at which the operator last observed a change of any
+	// of these values.
 	// +optional
 	ChangedAt metav1.Time `json:"changedAt,omitzero"`
 }
 
-// ManagedBy says who issued a user's token.
+// CountUsage is the usage of a quota that counts objects.
+type CountUsage struct {
+	// used is the current number.
+	Used int64 `json:"used"`
+	// hard is the quota.
+	Hard int64 `json:"hard"`
+}
+
+// StorageUsage is the usage of a quota in bytes.
+type StorageUsage struct {
+	// used is the current size.
+	Used resource.Quantity `json:"used"`
+	// hard is the quota.
+	Hard resource.Quantity `json:"hard"`
+}
+
+// UserCounts counts the users of spec.users.
+type UserCounts struct {
+	// total is the number of users.
+	Total int64 `json:"total"`
+	// ready is the number of users whose Secret holds their current credentials.
+	Ready int64 `json:"ready"`
+}
+
+// ManagedBy is the issuer of a user's token.
 //
-// +kubebuilder:validation:Enum=operator;user
+// +kubebuilder:validation:Enum=Operator;User
 type ManagedBy string
 
 // The issuers of tokens.
 const (
-	ManagedByOperator ManagedBy = "operator"
-	ManagedByUser     ManagedBy = "user" // regenerated in the dashboard; the Secret's token is empty
+	ManagedByOperator ManagedBy = "Operator"
+	// ManagedByUser means that the user regenerated the token in the dashboard.
+	// The token in the Secret is then empty.
+	ManagedByUser ManagedBy = "User"
 )
 
-// UserStatus is a user's Secret and token, which it does not hold.
+// UserStatus describes a user's Secret and token. It never holds the token.
 type UserStatus struct {
-	// name of the user.
+	// name is the user's name.
 	// +kubebuilder:validation:MaxLength=63
 	Name string `json:"name"`
 	// secret is the name of the user's Secret.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	Secret string `json:"secret,omitempty"`
-	// fingerprint is the start of the token's SHA-256.
+	// fingerprint is the first 12 digits of the token's SHA-256.
 	// +kubebuilder:validation:MaxLength=12
 	// +optional
 	Fingerprint string `json:"fingerprint,omitempty"`
-	// tokenGeneration is the one of the spec that the token was issued for.
+	// tokenGeneration is the tokenGeneration of the spec that the token was
+	// issued for.
 	// +optional
 	TokenGeneration int64 `json:"tokenGeneration,omitempty"`
-	// issued counts the user's tokens; those below it are revoked or about to expire.
+	// issued is the number of tokens issued to the user so far. All but the last
+	// are revoked or about to expire.
 	// +optional
 	Issued int64 `json:"issued,omitempty"`
-	// managedBy says who issued the token.
+	// managedBy is the issuer of the token.
 	// +optional
 	ManagedBy ManagedBy `json:"managedBy,omitempty"`
+	// message says why the token is not ready. Empty if it is.
+	// +kubebuilder:validation:MaxLength=256
+	// +optional
+	Message string `json:"message,omitempty"`
 }

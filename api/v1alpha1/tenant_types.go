@@ -5,31 +5,37 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Tenant is a customer of the host: its users, what they may hold, and what
-// becomes of it all when the Tenant is deleted.
+// Tenant is a customer of the platform: its users, their quotas, and what
+// happens to the data when the Tenant is deleted.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:shortName=tnt,categories=mnemo
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`,priority=1
-// +kubebuilder:printcolumn:name="Users",type=string,JSONPath=`.status.usage.users`
-// +kubebuilder:printcolumn:name="Memories",type=string,JSONPath=`.status.usage.memories`
-// +kubebuilder:printcolumn:name="Conversations",type=string,JSONPath=`.status.usage.conversations`
+// +kubebuilder:printcolumn:name="Suspended",type=boolean,JSONPath=`.spec.suspended`
+// +kubebuilder:printcolumn:name="Users",type=integer,JSONPath=`.status.usage.users.used`
+// +kubebuilder:printcolumn:name="Memories",type=integer,JSONPath=`.status.usage.memories.used`
+// +kubebuilder:printcolumn:name="Conversations",type=integer,JSONPath=`.status.usage.conversations.used`
 // +kubebuilder:printcolumn:name="Blocked",type=integer,JSONPath=`.status.usage.blocked`
-// +kubebuilder:printcolumn:name="Storage",type=string,JSONPath=`.status.usage.storage`,priority=1
+// +kubebuilder:printcolumn:name="Storage",type=string,JSONPath=`.status.usage.storage.used`
+// +kubebuilder:printcolumn:name="MaxUsers",type=integer,JSONPath=`.status.usage.users.hard`,priority=1
+// +kubebuilder:printcolumn:name="MaxMemories",type=integer,JSONPath=`.status.usage.memories.hard`,priority=1
+// +kubebuilder:printcolumn:name="MaxConversations",type=integer,JSONPath=`.status.usage.conversations.hard`,priority=1
+// +kubebuilder:printcolumn:name="MaxStorage",type=string,JSONPath=`.status.usage.storage.hard`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63",message="the name may have at most 63 characters: it is part of Secret names and a label"
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63",message="metadata.name must have at most 63 characters: it is part of Secret names and a label value"
 type Tenant struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what is wanted.
+	// spec is the desired state.
 	// +kubebuilder:default={}
 	// +optional
 	Spec TenantSpec `json:"spec,omitempty"`
-	// status is what is; the operator writes it.
+	// status is the observed state. The operator writes it.
+	// +kubebuilder:default={"observedGeneration":-1}
 	// +optional
 	Status TenantStatus `json:"status,omitempty"`
 }
@@ -44,208 +50,235 @@ type TenantList struct {
 	Items           []Tenant `json:"items"`
 }
 
-// DeletionPolicy says what deleting the Tenant does to its data.
+// DeletionPolicy decides what deleting a Tenant does to its data.
 //
 // +kubebuilder:validation:Enum=Retain;Delete
 type DeletionPolicy string
 
-// Isolation says how a tenant's vectors are kept apart from others'.
+// The deletion policies.
+const (
+	Retain DeletionPolicy = "Retain"
+	Delete DeletionPolicy = "Delete"
+)
+
+// Isolation decides how a tenant's vectors are separated from those of others.
 //
 // +kubebuilder:validation:Enum=Partition;Shared
 type Isolation string
 
-// TenantSpec is what is wanted of a Tenant.
+// The isolations.
+const (
+	Partition Isolation = "Partition"
+	Shared    Isolation = "Shared"
+)
+
+// TenantSpec is the desired state of a Tenant.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.users) || !has(self.quota) || !has(self.quota.users) || size(self.users) <= self.quota.users",message="users lists more than quota.users allows: raise quota.users or list fewer"
+// +kubebuilder:validation:XValidation:rule="!has(self.users) || !has(self.quota) || !has(self.quota.users) || size(self.users) <= self.quota.users",message="users must not list more users than quota.users allows"
 type TenantSpec struct {
-	// displayName is what people see. Default: empty, the name is shown. Mutable.
+	// displayName is the name shown to users. Default: empty, which shows the
+	// Tenant's name. Mutable.
 	// +kubebuilder:validation:MaxLength=200
+	// +kubebuilder:validation:XValidation:rule="!self.matches('[\\\\p{Cc}\\\\p{Zl}\\\\p{Zp}]')",message="displayName must not contain control characters or line breaks"
 	// +optional
 	DisplayName string `json:"displayName,omitempty"`
 
-	// suspended answers every data request with 403 and deletes nothing; tokens
-	// work again afterwards. The Tenant is not Ready meanwhile. Default: false.
-	// Mutable.
+	// suspended refuses every data request with 403. Nothing is deleted, and
+	// tokens work again once it is false. Condition Suspended reports it; Ready
+	// does not depend on it. Default: false. Mutable.
+	// +kubebuilder:default=false
 	// +optional
 	Suspended bool `json:"suspended,omitempty"`
 
-	// deletionPolicy says what deleting the Tenant does to its data: Retain
-	// keeps it under the Tenant's uid until a new Tenant claims it, Delete
-	// purges rows, vectors and partition. Default: Retain. Mutable until the
-	// data is purged.
+	// deletionPolicy decides what deleting the Tenant does to its data. Retain
+	// keeps the data under the Tenant's uid until a new Tenant claims it. Delete
+	// purges rows, vectors and partition. It also applies to users who are removed
+	// from the list. Default: Retain. Mutable until the data is purged.
 	// +kubebuilder:default=Retain
 	// +optional
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 
-	// isolation says where vectors are kept: Partition is a Milvus partition of
-	// the tenant's own; Shared is a collection that thousands of small tenants
-	// share, kept apart by a key. Default: Partition. Mutable: the tenant is
-	// moved while it is used, see status.placement.
+	// isolation decides where vectors are stored. Partition gives the tenant a
+	// Milvus partition. Shared stores them in a collection that thousands of small
+	// tenants share, separated by a partition key. Default: Partition. Mutable: the
+	// tenant is migrated while it stays usable, see status.placement.
 	// +kubebuilder:default=Partition
 	// +optional
 	Isolation Isolation `json:"isolation,omitempty"`
 
-	// preventDeletion holds a deletion, that of the namespace included, until it
-	// is false again: nothing is taken away before, but for the users' Secrets
-	// when the namespace is deleted, which takes them at once. Default: false.
-	// Mutable.
+	// preventDeletion blocks deletion of the Tenant, and of its namespace, until it
+	// is false. Data and access stay; only deleting the namespace removes the
+	// users' Secrets at once. Default: false. Mutable.
 	// +optional
 	PreventDeletion bool `json:"preventDeletion,omitempty"`
 
-	// tokenOverlap is how long an old token lives on beside the new one after
-	// tokenGeneration was raised or annotation mnemo.dev/rotate was set, for
-	// example 10m, so that clients can take up the new one without an error; at
-	// most 720h. Deleting a user's Secret ends its token at once, and so does
-	// lowering this for those that live longer. Default: 0s. Mutable.
+	// tokenOverlap is how long an old token stays valid after tokenGeneration was
+	// raised or annotation mnemo.dev/rotate was set, for example 10m, so that
+	// clients can switch to the new one without errors. At most 720h. Lowering it
+	// also shortens overlaps that are in progress. Deleting a user's Secret
+	// revokes the token without overlap. Default: 0s. Mutable.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$')",message="tokenOverlap must be a duration such as 30m or 24h"
-	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$') || duration(self) <= duration('720h')",message="tokenOverlap may be at most 720h"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$') || duration(self) <= duration('720h')",message="tokenOverlap must be at most 720h"
 	// +kubebuilder:default="0s"
 	// +optional
 	TokenOverlap metav1.Duration `json:"tokenOverlap,omitempty"`
 
-	// users are the people who get a token each, in Secret <tenant>-<user>-access
-	// with keys token, password and url. Removing one ends the access at once;
-	// with deletionPolicy Retain the data is kept and is there again when the
-	// name is listed again, with Delete it is purged. At most 1000. Default:
-	// none. Mutable.
+	// users are the tenant's users. Each gets Secret <tenant>-<user>-access with
+	// keys token, password and url. Removing a user revokes access at once; with
+	// deletionPolicy Retain the data is kept and is available again if the same
+	// name is listed again, with Delete it is purged. At most 1000. Default: none.
+	// Mutable.
 	// +kubebuilder:validation:MaxItems=1000
 	// +listType=map
 	// +listMapKey=name
 	// +optional
 	Users []TenantUser `json:"users,omitempty"`
 
-	// quota is what the tenant may hold. Default: absent fields take the operator's
-	// default; 0 means none. Mutable: lowering it blocks the oldest
-	// conversations beyond it and deletes nothing.
+	// quota limits what the tenant may store. Default: the operator's default for
+	// each field that is absent. 0 allows none. Mutable: lowering a quota blocks
+	// the oldest conversations over it and deletes nothing.
 	// +optional
 	Quota TenantQuota `json:"quota,omitempty"`
 
-	// oidc lets people sign in to the dashboard who are not listed. Default: nobody.
-	// Default: none. Mutable.
+	// oidc lets users sign in to the dashboard without being listed. Default:
+	// none, only listed users can sign in. Mutable.
 	// +optional
 	OIDC *TenantOIDC `json:"oidc,omitempty"`
 
-	// claim is the uid of a deleted Tenant of this namespace and name whose
-	// retained data this one adopts, with new tokens; also of one of another
-	// cluster that was given up with `mnemo tenants retire`. Default: none.
-	// Mutable until it is granted, without effect afterwards.
+	// claim is the uid of a deleted Tenant of the same namespace and name. This
+	// Tenant adopts its retained data and issues new tokens. The deleted Tenant may
+	// be of another cluster if `mnemo tenants retire` released it. Default: none.
+	// Mutable until it is granted; ignored afterwards.
 	// +kubebuilder:validation:MaxLength=36
-	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$')",message="claim takes the uid of a deleted Tenant, as mnemo tenants --retained lists it"
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$')",message="claim must be the uid of a deleted Tenant, as listed by `mnemo tenants`"
 	// +optional
 	Claim string `json:"claim,omitempty"`
 }
 
-// TenantUser is a person who gets a token.
+// TenantUser is a user of a tenant.
 type TenantUser struct {
-	// name is unique within the tenant: lower-case letters, digits and dots
-	// between them. No dashes, so that tenant a-b with user c and tenant a
-	// with user b-c cannot share a Secret. Immutable: another name is another user.
+	// name is unique within the tenant: lower-case letters and digits, separated
+	// by single dots. Dashes are not allowed, so that user c of tenant a-b and user
+	// b-c of tenant a cannot share a Secret. Default: none, required. Immutable:
+	// another name is another user.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]+([.][a-z0-9]+)*$')",message="a user's name takes lower-case letters, digits and single dots between them, and no dash"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]+([.][a-z0-9]+)*$')",message="a user name must consist of lower-case letters and digits, separated by single dots; dashes are not allowed"
 	// +required
 	Name string `json:"name"`
 
-	// email is where the person can be reached. Default: none. Mutable.
+	// email is the user's e-mail address. Default: none. Mutable.
 	// +kubebuilder:validation:MaxLength=254
-	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[^@[:space:]]+@[^@[:space:]]+$')",message="email must be an address such as alice@acme.test"
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[^@[:space:]]+@[^@[:space:]]+$')",message="email must be an e-mail address such as alice@acme.test"
 	// +optional
 	Email string `json:"email,omitempty"`
 
-	// tokenGeneration is raised to replace token and password. Default: 1.
-	// Mutable: may only grow.
+	// tokenGeneration replaces the token and password when it is raised. Default:
+	// 1. Mutable: must not decrease.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=9007199254740991
-	// +kubebuilder:validation:XValidation:rule="self >= oldSelf",message="tokenGeneration may not decrease"
+	// +kubebuilder:validation:XValidation:rule="self >= oldSelf",message="tokenGeneration must not decrease"
 	// +kubebuilder:default=1
 	// +optional
 	TokenGeneration int64 `json:"tokenGeneration,omitempty"`
 }
 
-// TenantQuota is what a tenant may hold. An absent field takes the operator's
-// default; 0 means none.
+// TenantQuota limits what a tenant may store. The operator's default applies to
+// absent fields; 0 allows none.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.memories) || !has(self.perUser) || !has(self.perUser.memories) || self.perUser.memories <= self.memories",message="perUser.memories must not exceed memories"
+// +kubebuilder:validation:XValidation:rule="!has(self.conversations) || !has(self.perUser) || !has(self.perUser.conversations) || self.perUser.conversations <= self.conversations",message="perUser.conversations must not exceed conversations"
 type TenantQuota struct {
-	// memories is how many memories the tenant may hold. Default: the operator's, 10000. Mutable.
+	// memories is the maximum number of memories of all users. Default: the
+	// operator's --default-quota-memories, 10000. Mutable.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000000000
 	// +optional
 	Memories *int64 `json:"memories,omitempty"`
 
-	// conversations is how many conversations may be active; more are kept
-	// blocked. Default: the operator's, 500. Mutable.
+	// conversations is the maximum number of active conversations of all users.
+	// Conversations over quota are stored but blocked. Default: the operator's
+	// --default-quota-conversations, 500. Mutable.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000000000
 	// +optional
 	Conversations *int64 `json:"conversations,omitempty"`
 
-	// storage is how much UTF-8 text memories, their versions and messages may
-	// have together, at most 8Pi. Default: the operator's, 10Gi. Mutable.
+	// storage is the maximum size of the text of memories, their versions and
+	// messages in bytes of UTF-8, at most 8Pi. Default: the operator's
+	// --default-quota-storage, 10Gi. Mutable.
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="type(self) == int || isQuantity(self)",message="storage must be a quantity such as 10Gi"
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 && self <= 9007199254740992 : !isQuantity(self) || quantity(self).compareTo(quantity('0')) >= 0 && quantity(self).compareTo(quantity('8Pi')) <= 0",message="storage must be from 0 to 8Pi"
+	// +kubebuilder:validation:XValidation:rule="type(self) == int || !isQuantity(self) || quantity(self).compareTo(quantity('0')) < 0 || quantity(self).compareTo(quantity('8Pi')) > 0 || double(int(quantity(self).asApproximateFloat())) == quantity(self).asApproximateFloat()",message="storage must be a whole number of bytes, for example 10Gi or 1536Mi"
 	// +optional
 	Storage *resource.Quantity `json:"storage,omitempty"`
 
-	// users is how many users the tenant may have. Default: the operator's, 50,
-	// or as many as are listed where that is more. Mutable.
+	// users is the maximum number of users. Default: the operator's
+	// --default-quota-users, 50, or the number of listed users if that is greater.
+	// Mutable.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000000
 	// +optional
 	Users *int64 `json:"users,omitempty"`
 
-	// requestsPerMinute is how many requests all users together may make.
-	// Default: the operator's, 600. Mutable.
+	// requestsPerMinute is the maximum request rate of all users. Default: the
+	// operator's --default-quota-requests-per-minute, 600. Mutable.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000000
 	// +optional
 	RequestsPerMinute *int64 `json:"requestsPerMinute,omitempty"`
 
-	// listTokens is how many tokens of text one listing of memories may hold.
-	// Default: the operator's, 25000. Mutable.
+	// listTokens is the maximum number of tokens of text in one listing of
+	// memories. Default: the operator's --default-quota-list-tokens, 25000.
+	// Mutable.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=10000000
 	// +optional
 	ListTokens *int64 `json:"listTokens,omitempty"`
 
-	// perUser bounds what a single user may hold. Default: no bound but the
-	// tenant's. Mutable.
+	// perUser limits what a single user may store. Default: none, only the
+	// tenant's quota applies. Mutable.
 	// +optional
 	PerUser *UserQuota `json:"perUser,omitempty"`
 }
 
-// UserQuota is what a single user may hold. An absent field sets no bound but
-// the tenant's; 0 means none.
+// UserQuota limits what a single user may store. An absent field sets no limit;
+// 0 allows none.
 type UserQuota struct {
-	// memories is how many memories a user may hold. Default: no bound. Mutable.
+	// memories is the maximum number of memories of a user. It must not exceed the
+	// tenant's quota. Default: no limit. Mutable.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000000000
 	// +optional
 	Memories *int64 `json:"memories,omitempty"`
 
-	// conversations is how many active conversations a user may have. Default: no bound. Mutable.
+	// conversations is the maximum number of active conversations of a user. It
+	// must not exceed the tenant's quota. Default: no limit. Mutable.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000000000
 	// +optional
 	Conversations *int64 `json:"conversations,omitempty"`
 }
 
-// TenantOIDC lets people sign in with an identity provider.
+// TenantOIDC lets users sign in through an identity provider.
 type TenantOIDC struct {
-	// issuer is the provider's URL. Mutable.
+	// issuer is the https URL of the identity provider. Default: none, required.
+	// Mutable.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:XValidation:rule="self.matches('^https://[^[:space:]]+$')",message="issuer must be the https:// URL of the identity provider"
 	// +required
 	Issuer string `json:"issuer"`
 
-	// emailDomains are those whose verified addresses belong to this tenant.
+	// emailDomains are the domains whose verified addresses belong to this tenant.
 	// Default: none. Mutable.
 	// +kubebuilder:validation:MaxItems=50
 	// +kubebuilder:validation:items:MaxLength=253
-	// +kubebuilder:validation:items:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)+$')",message="emailDomains takes domains in lower case such as acme.test"
+	// +kubebuilder:validation:items:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)+$')",message="emailDomains must be lower-case domain names such as acme.test"
 	// +listType=set
 	// +optional
 	EmailDomains []string `json:"emailDomains,omitempty"`

@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -161,14 +162,18 @@ func (r *raw) one(ctx context.Context, i int, t *v1alpha1.Tenant) error {
 	}
 	return r.timed(onTenant, func() error {
 		before := t.DeepCopy()
-		for _, name := range []string{v1alpha1.QuotaReady, v1alpha1.PartitionReady, v1alpha1.TokensReady, v1alpha1.Ready} {
+		for _, name := range []string{v1alpha1.Synced, v1alpha1.IndexReady, v1alpha1.TokensReady, v1alpha1.Ready} {
 			meta.SetStatusCondition(&t.Status.Conditions, metav1.Condition{
 				Type: name, Status: metav1.ConditionTrue, Reason: name, Message: "as the operator writes it", ObservedGeneration: t.Generation,
 			})
 		}
 		t.Status.ID, t.Status.ObservedGeneration = id, t.Generation
 		t.Status.Placement = &v1alpha1.TenantPlacement{Collection: collection, Partition: partition, Isolation: v1alpha1.Partition}
-		t.Status.Usage = &v1alpha1.TenantUsage{Memories: "0/10000", Conversations: "0/500", Storage: "0/10Gi", Users: "2/50"}
+		t.Status.Usage = &v1alpha1.TenantUsage{
+			Memories: v1alpha1.CountUsage{Hard: 10_000}, Conversations: v1alpha1.CountUsage{Hard: 500},
+			Storage: v1alpha1.StorageUsage{Hard: resource.MustParse("10Gi")}, Users: v1alpha1.CountUsage{Used: 2, Hard: 50},
+		}
+		t.Status.UserCounts = &v1alpha1.UserCounts{Total: 2, Ready: 2}
 		for _, u := range t.Spec.Users {
 			t.Status.Users = append(t.Status.Users, v1alpha1.UserStatus{
 				Name: u.Name, Secret: t.Name + "-" + u.Name + "-access", Fingerprint: "0123456789ab", TokenGeneration: 1, Issued: 1, ManagedBy: v1alpha1.ManagedByOperator,
