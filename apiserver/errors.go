@@ -60,7 +60,7 @@ func (e *Error) GetHeaders() http.Header { return e.headers }
 
 // requestFields maps fields of domain inputs to their names in requests.
 var requestFields = map[string]string{
-	"memory ids": "memoryIds", "bucket": "bucketId or bucketName", "bucket name": "bucketName",
+	"memory ids": "memoryIds", "target bucket": "bucketId or bucketName", "bucket name": "bucketName",
 	"text or bucket": "text, bucketId or bucketName",
 }
 

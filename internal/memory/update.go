@@ -91,7 +91,7 @@ func (in MoveInput) Validate() error {
 		f.Add("memory ids", "must contain 1 to %d ids, not %d", MaxMove, n)
 	}
 	if in.Bucket == (BucketRef{}) {
-		f.Add("bucket", "is required")
+		f.Add("target bucket", "is required")
 	}
 	in.Bucket.check(&f)
 	return f.Err()

@@ -8,15 +8,15 @@ select (select count(*) from buckets b where b.tenant_id = @tenant_id and b.user
     now()::timestamptz as at;
 
 -- name: EndImports :exec
--- Whoever works on one finds it gone.
+-- Their workers lose the lease.
 delete from imports where tenant_id = @tenant_id and user_id = @user_id;
 
 -- name: MarkAccount :one
--- Not now(): what was waited for is before the mark.
+-- clock_timestamp() is later than now(), which is before the lock was acquired.
 select memory_seq, clock_timestamp()::timestamptz as at from users where tenant_id = @tenant_id and id = @user_id;
 
 -- name: ConversationsToPurge :many
--- Those that hold no room first, so that none of them is given any.
+-- Inactive conversations first, so that none of them is activated in between.
 select id::text as id from conversations
 where tenant_id = @tenant_id and user_id = @user_id and imported_at <= @up_to
 order by status = 'active', id limit @batch;

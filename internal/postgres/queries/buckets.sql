@@ -10,7 +10,7 @@ select @tenant_id, @user_id, greatest(n.id, (select max(b.id) + 1 from buckets b
 on conflict do nothing;
 
 -- name: InsertBucket :one
--- The next id, or one above those that were put back with their account.
+-- The next id, or one above the highest restored id.
 insert into buckets (tenant_id, user_id, id, name, name_key, description) overriding system value
 select @tenant_id, @user_id, greatest(n.id, (select max(b.id) + 1 from buckets b where b.tenant_id = @tenant_id and b.user_id = @user_id)),
     @name, @name_key, @description from (select nextval(pg_get_serial_sequence('buckets', 'id')) as id) n

@@ -1,6 +1,6 @@
 -- name: CreateMemory :many
--- Stores a memory with its first version and its units, and returns the units'
--- ids; no row when there is no such bucket, or none is the default yet.
+-- Inserts a memory with its first version and its units, and returns the ids of the
+-- units. Returns no row if the bucket does not exist.
 with target as (
     update buckets b set memories = b.memories + 1
     where b.tenant_id = @tenant_id and b.user_id = @user_id
@@ -37,7 +37,7 @@ select coalesce(sum(octet_length(text)), 0)::bigint from memory_versions
 where tenant_id = @tenant_id and user_id = @user_id and memory_id = any(@ids::uuid[]);
 
 -- name: DeleteMemoryUnits :many
--- By name, not by cascade: their ids are for the index.
+-- Explicit instead of cascading: the index needs the ids.
 delete from units where tenant_id = @tenant_id and user_id = @user_id and memory_id = any(@ids::uuid[])
 returning id;
 
@@ -62,8 +62,8 @@ select id from memories where tenant_id = @tenant_id and user_id = @user_id and 
 order by seq limit @batch for update;
 
 -- name: EditMemory :one
--- Gives a memory another text with its version and its units, and returns the
--- ids of the units that were and that are.
+-- Replaces the text of a memory with a new version and new units. Returns the ids of
+-- the old and the new units.
 with edited as (
     update memories m set text = @text::text, tokens = @tokens, version = m.version + 1, bucket_id = @bucket_id, updated_at = now()
     where m.tenant_id = @tenant_id and m.user_id = @user_id and m.id = @id
@@ -88,8 +88,8 @@ update memories set bucket_id = @bucket_id, updated_at = now()
 where tenant_id = @tenant_id and user_id = @user_id and id = any(@ids::uuid[]);
 
 -- name: MoveMemoryUnits :many
--- Puts copies of another bucket in the place of the memories' units, and
--- returns the ids of both.
+-- Replaces the units of the memories by copies in another bucket. Returns the ids of
+-- both.
 with old as (
     delete from units u where u.tenant_id = @tenant_id and u.user_id = @user_id and u.memory_id = any(@ids::uuid[])
     returning u.id, u.memory_id, u.seq, u.span_start, u.span_end, u.tsv, u.embedding

@@ -23,7 +23,7 @@ where u.tenant_id = @tenant_id and u.user_id = @user_id and u.id = any(@ids::big
     and (sqlc.narg('before_time')::timestamptz is null or g.created_at < sqlc.narg('before_time'));
 
 -- name: LoadUnits :many
--- Live units with the pieces they are of; a memory's has no sender.
+-- Live units with their text; memories have no sender.
 select u.id, u.user_id, u.kind, u.group_id, coalesce(u.memory_id, u.conversation_id)::text as owner, u.seq, u.span_start, u.span_end,
     u.embedding, coalesce(g.sender, '')::text as sender, coalesce(g.created_at, 'epoch')::timestamptz as at,
     convert_from(substring(convert_to(coalesce(m.text, g.text), 'UTF8') from u.span_start + 1 for u.span_end - u.span_start), 'UTF8')::text as piece
@@ -38,8 +38,7 @@ from (select unnest(@ids::bigint[]) as id, unnest(@embeddings::bytea[]) as embed
 where u.tenant_id = @tenant_id and u.id = v.id and u.embedding is null;
 
 -- name: ConfirmUnits :exec
--- One that was confirmed before keeps its time: writing a unit again writes all
--- its words again.
+-- Keeps the time of units confirmed before: updating a unit rewrites its tsvector.
 update units set indexed_at = now()
 where tenant_id = @tenant_id and id = any(@ids::bigint[]) and active and indexed_at is null;
 
@@ -47,7 +46,7 @@ where tenant_id = @tenant_id and id = any(@ids::bigint[]) and active and indexed
 select id from units where tenant_id = @tenant_id and id > @after and active order by id limit @count;
 
 -- name: CountUnits :one
--- Counts no further than at_most.
+-- Counts up to at_most.
 select count(*) from (
     select from units where tenant_id = @tenant_id and user_id = @user_id and kind = @kind and active limit @at_most
 ) u;

@@ -7,16 +7,15 @@ import (
 	"time"
 
 	"github.com/mnemo-dev/mnemo/internal/chat"
-	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/postgres/db"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// answerOnce does a request and keeps what it put into answer, in the caller's
-// transaction; for one that was done before, it only fills in the answer.
-// Conflict when that one had another body. The answer is written as JSON and
-// must hold ids and numbers only, never text. It comes before any lock: who
-// sends a request twice at once waits here for the first.
+// answerOnce runs do once per idempotency key and stores answer in the same
+// transaction. For a repeated request it only loads the stored answer. It returns
+// Conflict if the earlier request had a different body. The answer is stored as
+// JSON and must contain ids and numbers only, never text. It must run before any
+// lock is acquired: a concurrent duplicate waits here for the first request.
 func answerOnce[A any](ctx context.Context, q *db.Queries, scope tenant.Scope, r tenant.Request, answer *A, do func() error) error {
 	if r == (tenant.Request{}) {
 		return do()
@@ -30,28 +29,28 @@ func answerOnce[A any](ctx context.Context, q *db.Queries, scope tenant.Scope, r
 	}
 	text, err := json.Marshal(answer)
 	if err != nil {
-		return fmt.Errorf("write answer: %w", err)
+		return fmt.Errorf("encode answer: %w", err)
 	}
 	err = q.FinishRequest(ctx, db.FinishRequestParams{
 		TenantID: string(scope.Tenant), UserID: int64(scope.User), Route: r.Route, Key: r.Key[:], Answer: text,
 	})
 	if err != nil {
-		return fmt.Errorf("keep answer: %w", err)
+		return fmt.Errorf("store answer: %w", err)
 	}
 	return nil
 }
 
-// answered notes the request, or fills in the answer of one that was done
-// before and reports that.
+// answered records the request, or loads the answer of an earlier one and reports
+// true.
 func answered(ctx context.Context, q *db.Queries, scope tenant.Scope, r tenant.Request, answer any) (bool, error) {
 	p := db.BeginRequestParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), Route: r.Route, Key: r.Key[:], Body: r.Body[:]}
 	n, err := q.BeginRequest(ctx, p)
 	if err != nil {
-		return false, fmt.Errorf("note request: %w", err)
+		return false, fmt.Errorf("record request: %w", err)
 	}
 	if n > 0 {
 		if err := q.ExpireRequests(ctx, db.ExpireRequestsParams{TenantID: p.TenantID, UserID: p.UserID}); err != nil {
-			return false, fmt.Errorf("expire requests: %w", err)
+			return false, fmt.Errorf("delete expired requests: %w", err)
 		}
 		return false, nil
 	}
@@ -60,7 +59,7 @@ func answered(ctx context.Context, q *db.Queries, scope tenant.Scope, r tenant.R
 		return false, fmt.Errorf("read answer: %w", err)
 	}
 	if tenant.Hash(row.Body) != r.Body {
-		return false, fault.New(fault.Conflict, "this idempotency key was used for another request within the last 24 hours; use a new key for a new request")
+		return false, tenant.ErrKeyReused
 	}
 	if err := json.Unmarshal(row.Answer, answer); err != nil {
 		return false, fmt.Errorf("read answer: %w", err)
@@ -68,8 +67,8 @@ func answered(ctx context.Context, q *db.Queries, scope tenant.Scope, r tenant.R
 	return true, nil
 }
 
-// ingestAnswer is what is kept of a request that sent a conversation. Its title
-// is text, and comes from the request.
+// ingestAnswer is the stored answer of a request that ingested a conversation. It
+// has no title, because titles are text: the title comes from the request.
 type ingestAnswer struct {
 	ImportID     string    `json:"import"`
 	Conversation string    `json:"conversation"`
@@ -81,8 +80,8 @@ type ingestAnswer struct {
 	UpdatedAt    time.Time `json:"updated"`
 }
 
-// ingestOnce is answerOnce for conversations sent online. The state of one that
-// was sent before is not told: it may have changed.
+// ingestOnce is answerOnce for an online ingest. A repeated request does not return
+// the conversation's status, which may have changed.
 func ingestOnce(ctx context.Context, q *db.Queries, scope tenant.Scope, u chat.Upsert, do func() (chat.Outcome, error)) (chat.Outcome, error) {
 	var a ingestAnswer
 	var out chat.Outcome
@@ -100,7 +99,7 @@ func ingestOnce(ctx context.Context, q *db.Queries, scope tenant.Scope, u chat.U
 		return out, err
 	}
 	title := u.Title
-	if title == "" { // the one it had then
+	if title == "" { // keep the stored title
 		now, err := lockConversation(ctx, q, scope, u)
 		if err != nil {
 			return chat.Outcome{}, err

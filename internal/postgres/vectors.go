@@ -5,10 +5,10 @@ import (
 	"math"
 )
 
-// Embeddings are stored in half precision (IEEE 754 binary16, little endian):
-// half the bytes to read, and for unit vectors a cosine off by less than 0.001.
+// Embeddings are stored in half precision (IEEE 754 binary16, little endian), which
+// halves the bytes to read. For unit vectors the cosine error is below 0.001.
 
-// encodeHalf returns a vector as it is stored; nil for nil.
+// encodeHalf encodes a vector for storage; nil stays nil.
 func encodeHalf(vector []float32) []byte {
 	if vector == nil {
 		return nil
@@ -20,7 +20,7 @@ func encodeHalf(vector []float32) []byte {
 	return out
 }
 
-// decodeHalf returns a stored vector; nil for nil.
+// decodeHalf decodes a stored vector; nil stays nil.
 func decodeHalf(stored []byte) []float32 {
 	if stored == nil {
 		return nil
@@ -32,12 +32,12 @@ func decodeHalf(stored []byte) []float32 {
 	return out
 }
 
-// dotHalf returns the dot product of a vector and a stored one; of two of
-// different lengths, that of what they share.
+// dotHalf returns the dot product of a vector and a stored vector, over the shorter
+// of both lengths.
 func dotHalf(vector []float32, stored []byte) float64 {
 	n := min(len(vector), len(stored)/2)
 	vector, stored = vector[:n], stored[:2*n]
-	// Four sums, so that one addition need not wait for the other.
+	// Four independent sums avoid a dependency between additions.
 	var a, b, c, d float32
 	i := 0
 	for ; i+4 <= n; i += 4 {
@@ -60,16 +60,16 @@ const (
 	rebias = 0x1p112
 )
 
-// floatFromHalf is exact. Infinities and NaN, which no embedding holds, come
-// out as large finite numbers.
+// floatFromHalf is exact. Infinities and NaN, which embeddings do not contain, become
+// large finite numbers.
 func floatFromHalf(h uint16) float32 {
-	// Multiplying moves the exponent, and makes subnormals normal on the way.
+	// The multiplication rebiases the exponent and normalizes subnormals.
 	v := math.Float32frombits(uint32(h&0x7fff)<<13) * rebias
 	return math.Float32frombits(math.Float32bits(v) | uint32(h&0x8000)<<16)
 }
 
-// halfFromFloat rounds to the nearest half, to the even one of two; what is too
-// large becomes an infinity.
+// halfFromFloat rounds to the nearest half, ties to even. Values out of range become
+// infinities.
 func halfFromFloat(f float32) uint16 {
 	bits := math.Float32bits(f)
 	sign := uint16(bits >> 16 & 0x8000)

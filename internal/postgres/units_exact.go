@@ -15,10 +15,10 @@ import (
 )
 
 const (
-	// exactUnits is how many units a user may have for all to be scored.
+	// exactUnits is the maximum number of units for which all are scored.
 	exactUnits = 2000
-	// recentUnconfirmed is how many units are scored, at most, that the index
-	// may not show yet.
+	// recentUnconfirmed is the maximum number of scored units that the index may not
+	// return yet.
 	recentUnconfirmed = 5000
 )
 
@@ -47,9 +47,9 @@ func (d *DB) Exact(
 	return best(hits, query.Limit), coverage, nil
 }
 
-// countUnits counts the user's units up to one more than are all scored. Only
-// those written in the time asked for count: the index knows no times, so that
-// the more of them are scored here the better.
+// countUnits counts the user's units, up to exactUnits + 1. With a time filter it
+// counts only the matching units: the index has no times, so scoring as many of
+// them here as possible improves the result.
 func countUnits(ctx context.Context, tx pgx.Tx, q *db.Queries, scope tenant.Scope, query retrieve.Query) (int64, error) {
 	if !byMessage(query) {
 		return q.CountUnits(ctx, db.CountUnitsParams{
@@ -63,21 +63,21 @@ func countUnits(ctx context.Context, tx pgx.Tx, q *db.Queries, scope tenant.Scop
 	return n, err
 }
 
-// byMessage reports whether the query asks for messages of a time.
+// byMessage reports whether the query filters on the time of messages.
 func byMessage(query retrieve.Query) bool {
 	return query.Kind == retrieve.Chat && (!query.After.IsZero() || !query.Before.IsZero())
 }
 
-// writtenBetween is the condition that the message of unit u was written at or
-// after the one time and before the other; null for open.
+// writtenBetween returns the condition that the message of unit u was written at or
+// after the first time and before the second; null means unbounded.
 func writtenBetween(after, before string) string {
 	return `exists (select from messages g where g.tenant_id = $1 and g.user_id = $2
 		and g.conversation_id = u.conversation_id and g.seq = u.seq
 		and g.created_at >= coalesce(` + after + `::timestamptz, '-infinity') and g.created_at < coalesce(` + before + `::timestamptz, 'infinity'))`
 }
 
-// The units that are scored: all, or those that an index read with bounded
-// staleness may not show. The two parts of the latter have an index each.
+// The units to score: all, or those that an index read with bounded staleness may
+// not return. Each part of the latter has its own database index.
 const (
 	liveUnits = `select * from units where tenant_id = $1 and user_id = $2 and kind = $3 and active`
 
@@ -87,9 +87,9 @@ const (
 			and indexed_at > now() - interval '10 seconds' order by id desc limit $7)`
 )
 
-// scoreUnits scores the newest units of a source that pass the query's
-// filters, and notes in coverage what was left out: those over the limit, which
-// is one more than are scored, and those without a vector.
+// scoreUnits scores the newest units of a source that match the query's filters. It
+// sets coverage.Truncated if the limit, which is one more than are scored, is
+// reached, and coverage.Missing if a unit has no vector.
 func scoreUnits(
 	ctx context.Context, tx pgx.Tx, scope tenant.Scope, query retrieve.Query, source string, limit int,
 	vector []float32, coverage *retrieve.Coverage,
@@ -117,7 +117,7 @@ func scoreUnits(
 	}
 	hits := make([]retrieve.Hit, 0, 256)
 	var id int64
-	var stored pgtype.DriverBytes // not copied: it is read before the next row
+	var stored pgtype.DriverBytes // not copied; valid until the next row
 	seen := 0
 	_, err = pgx.ForEachRow(rows, []any{&id, &stored}, func() error {
 		if seen++; seen == limit {
