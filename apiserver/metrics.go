@@ -10,7 +10,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// metrics are the server's own; labels are bounded by the route table.
+// metrics are the metrics of HTTP requests. The route table bounds their labels.
 type metrics struct {
 	requests *prometheus.CounterVec
 	duration *prometheus.HistogramVec
@@ -22,20 +22,20 @@ func newMetrics(r prometheus.Registerer, cache *Cache) *metrics {
 	m := &metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "mnemo_http_requests_total",
-			Help: "Requests answered, by method, route pattern and status.",
+			Help: "HTTP requests, by method, route pattern and status.",
 		}, []string{"method", "route", "status"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "mnemo_http_request_duration_seconds",
-			Help:    "Time from a request's headers to its answer, by method and route pattern.",
+			Help:    "Duration from a request's headers to its response, by method and route pattern.",
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30},
 		}, []string{"method", "route"}),
 		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "mnemo_mcp_calls_total",
-			Help: "Calls of MCP tools and readings of MCP resources, by name and result (ok, error).",
-		}, []string{"call", "result"}),
+			Help: "MCP tool calls and resource reads, by name and outcome: success or error.",
+		}, []string{"call", "outcome"}),
 		degraded: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "mnemo_http_degraded_total",
-			Help: "Answers made without all of the vector store, by route pattern.",
+			Name: "mnemo_http_degraded_responses_total",
+			Help: "Responses with X-Degraded, computed without the complete vector index, by route pattern.",
 		}, []string{"route"}),
 	}
 	r.MustRegister(m.requests, m.duration, m.calls, m.degraded)
@@ -43,9 +43,9 @@ func newMetrics(r prometheus.Registerer, cache *Cache) *metrics {
 	return m
 }
 
-// register adds what the cache does.
+// register registers the metrics of the cache.
 func (c *Cache) register(r prometheus.Registerer) {
-	const name, help = "mnemo_token_cache_requests_total", "Tokens looked up in the cache, by outcome: hit or miss."
+	const name, help = "mnemo_token_cache_requests_total", "Token cache lookups, by outcome: hit or miss."
 	r.MustRegister(
 		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help, ConstLabels: prometheus.Labels{"outcome": "hit"}},
 			func() float64 { return float64(c.hits.Load()) }),
@@ -55,7 +55,7 @@ func (c *Cache) register(r prometheus.Registerer) {
 			func() float64 { c.mu.RLock(); defer c.mu.RUnlock(); return float64(len(c.entries)) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "mnemo_token_cache_bypassed",
-			Help: "1 while revocations cannot be heard and every token is asked of the database.",
+			Help: "1 while the replica cannot receive revocations and looks up every token in the database.",
 		}, func() float64 {
 			c.mu.RLock()
 			defer c.mu.RUnlock()
@@ -67,11 +67,12 @@ func (c *Cache) register(r prometheus.Registerer) {
 	)
 }
 
-// observe counts an answer. A duration that is part of a kept trace names it.
+// observe records a response, with the trace ID as an exemplar if the trace is
+// sampled.
 func (m *metrics) observe(ctx context.Context, c *fiber.Ctx, route string, took time.Duration) {
 	method := c.Method()
 	if route == unmatched {
-		method = unmatched // it is the client's word
+		method = unmatched // the client can send any method
 	}
 	m.requests.WithLabelValues(method, route, strconv.Itoa(c.Response().StatusCode())).Inc()
 	if len(c.Response().Header.Peek(headerDegraded)) > 0 {
@@ -86,11 +87,11 @@ func (m *metrics) observe(ctx context.Context, c *fiber.Ctx, route string, took 
 	duration.Observe(took.Seconds())
 }
 
-// observeCall counts a call over MCP.
+// observeCall records an MCP call.
 func (m *metrics) observeCall(call string, failed bool) {
-	result := "ok"
+	outcome := "success"
 	if failed {
-		result = "error"
+		outcome = "error"
 	}
-	m.calls.WithLabelValues(call, result).Inc()
+	m.calls.WithLabelValues(call, outcome).Inc()
 }

@@ -22,38 +22,38 @@ type metrics struct {
 func newMetrics() *metrics {
 	return &metrics{
 		steps: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name:    "mnemo_reconcile_step_seconds",
-			Help:    "How long the steps of reconciling a Tenant take, by how they end: done, held for a person, retried because something changed meanwhile, unavailable for a store that is away, or failed.",
+			Name:    "mnemo_reconcile_step_duration_seconds",
+			Help:    "Duration of a step of a Tenant reconciliation, by step and outcome: success, stalled (a user must act), conflict (will be retried), unavailable (a store is unavailable) or error.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 4, 8),
 		}, []string{"step", "outcome"}),
 		issued: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "mnemo_tokens_issued_total",
-			Help: "Tokens the operator has issued.",
+			Help: "Tokens issued by the operator.",
 		}),
 	}
 }
 
-// outcome names how a step ended.
+// outcome returns the outcome label of a step.
 func outcome(err error) string {
 	switch {
 	case err == nil:
-		return "done"
+		return "success"
 	case errors.Is(err, errStalled):
-		return "held"
+		return "stalled"
 	case isConflict(err):
-		return "retried"
+		return "conflict"
 	case fault.Is(err, fault.Unavailable):
 		return "unavailable"
 	}
-	return "failed"
+	return "error"
 }
 
-// collectors are what a process that runs the reconciler registers.
+// collectors returns the metrics that a process with the reconciler registers.
 func (r *TenantReconciler) collectors() []prometheus.Collector {
 	return []prometheus.Collector{r.metrics.steps, r.metrics.issued, &tenantCollector{r.client}}
 }
 
-// tenantCollector counts Tenants when asked, from the cache.
+// tenantCollector counts the Tenants in the cache when Prometheus scrapes.
 type tenantCollector struct{ client client.Reader }
 
 var tenantsDesc = prometheus.NewDesc("mnemo_tenants",
@@ -62,8 +62,8 @@ var tenantsDesc = prometheus.NewDesc("mnemo_tenants",
 // Describe implements prometheus.Collector.
 func (c *tenantCollector) Describe(out chan<- *prometheus.Desc) { out <- tenantsDesc }
 
-// Collect implements prometheus.Collector. When Tenants cannot be listed it
-// says nothing, so that a gap is seen and not a zero.
+// Collect implements prometheus.Collector. If Tenants cannot be listed it exports
+// nothing, which shows as a gap rather than as zeros.
 func (c *tenantCollector) Collect(out chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()

@@ -10,21 +10,21 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/telemetry"
 )
 
-// telemetryFlags say what a server tells of itself.
+// telemetryFlags configure metrics and traces.
 type telemetryFlags struct {
 	telemetry.TraceConfig
-	MetricsTenants int `env:"MNEMO_METRICS_TENANTS" default:"100" help:"Most tenants whose quotas are in the metrics, those nearest to them first; 0 for none."`
+	MetricsTenants int `env:"MNEMO_METRICS_TENANTS" default:"100" help:"Maximum number of tenants in the quota metrics, highest relative usage first; 0 for none."`
 }
 
-// newMetrics declares what this process counts.
+// newMetrics returns a registry with the metrics of this process.
 func newMetrics() (*prometheus.Registry, *telemetry.Metrics) {
 	registry := prometheus.NewRegistry()
 	telemetry.RegisterProcess(registry)
 	return registry, telemetry.NewMetrics(registry)
 }
 
-// watch counts what the database knows, and asks the stores whether they
-// answer until the context ends.
+// watch registers the database statistics and checks the stores periodically
+// until the context ends.
 func (f telemetryFlags) watch(ctx context.Context, s *stores, r prometheus.Registerer, m *telemetry.Metrics, log *slog.Logger) error {
 	if err := r.Register(telemetry.NewStoreCollector(func(ctx context.Context) (telemetry.StoreStats, error) {
 		stats, err := s.db.Stats(ctx, f.MetricsTenants)

@@ -17,12 +17,13 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 )
 
-// Observer is told what jobs come to. telemetry.Metrics is one.
+// Observer records job attempts and sweeps. telemetry.Metrics implements it.
 type Observer interface {
-	// Job is told of each attempt: done, failed, waiting (for a store) or stopped.
-	Job(ctx context.Context, kind, outcome string, took time.Duration)
-	// Swept is told what a sweep of all tenants found.
-	Swept(found retrieve.Drift)
+	// ObserveJob records an attempt, with the outcome success, error, snoozed (a
+	// dependency is unavailable) or canceled.
+	ObserveJob(ctx context.Context, kind, outcome string, took time.Duration)
+	// ObserveSweep records the drift that a sweep of all tenants found.
+	ObserveSweep(found retrieve.Drift)
 }
 
 // Observe makes the client that runs with the config tell the observer, and
@@ -54,10 +55,10 @@ func (m *observed) Work(ctx context.Context, job *rivertype.JobRow, do func(cont
 	err := do(context.WithValue(ctx, observerKey{}, m.observer))
 	outcome := outcomeOf(ctx, err)
 	span.SetAttributes(attribute.String("job.outcome", outcome))
-	if outcome == "failed" {
-		span.SetStatus(codes.Error, "failed")
+	if outcome == "error" {
+		span.SetStatus(codes.Error, "job failed")
 	}
-	m.observer.Job(ctx, job.Kind, outcome, time.Since(begin))
+	m.observer.ObserveJob(ctx, job.Kind, outcome, time.Since(begin))
 	return err
 }
 
@@ -65,19 +66,19 @@ func outcomeOf(ctx context.Context, err error) string {
 	var snooze *river.JobSnoozeError
 	switch {
 	case err == nil:
-		return "done"
+		return "success"
 	case errors.As(err, &snooze):
-		return "waiting"
+		return "snoozed"
 	case errors.Is(ctx.Err(), context.Canceled):
-		return "stopped"
+		return "canceled"
 	default:
-		return "failed"
+		return "error"
 	}
 }
 
 // swept tells the observer of the context, if there is one.
 func swept(ctx context.Context, found retrieve.Drift) {
 	if o, ok := ctx.Value(observerKey{}).(Observer); ok {
-		o.Swept(found)
+		o.ObserveSweep(found)
 	}
 }

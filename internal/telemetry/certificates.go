@@ -2,9 +2,8 @@ package telemetry
 
 import "crypto/tls"
 
-// Certificate returns what a TLS connection to a dependency is to be shown
-// (tls.Config.VerifyConnection): it notes when the certificate expires, and
-// verifies nothing.
+// Certificate returns a tls.Config.VerifyConnection function that records when
+// the certificate of a dependency expires. It verifies nothing.
 func (m *Metrics) Certificate(dependency string) func(tls.ConnectionState) error {
 	return func(c tls.ConnectionState) error {
 		if len(c.PeerCertificates) > 0 {

@@ -1,8 +1,8 @@
-// Package telemetry makes what the processes say about themselves: logs, the
-// build they are, metrics and, when configured, traces.
+// Package telemetry provides logging, build information, Prometheus metrics and
+// OpenTelemetry traces.
 //
-// What goes to Prometheus is declared in metrics.go, apart from the requests
-// (apiserver/metrics.go) and the reconciler (controllers/metrics.go), which
-// count where they happen. Labels are bounded: never a user, and a tenant only
-// as far as the host allows.
+// Metrics are declared in metrics.go, except those of HTTP requests
+// (apiserver/metrics.go) and of the reconciler (controllers/metrics.go). Labels
+// are bounded: metrics never name users, and name at most a configured number of
+// tenants.
 package telemetry

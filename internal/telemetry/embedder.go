@@ -8,7 +8,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 )
 
-// Embedder counts what an embedder does.
+// Embedder returns an embedder that records metrics about inner.
 func (m *Metrics) Embedder(inner retrieve.Embedder) retrieve.Embedder {
 	return &embedder{Embedder: inner, metrics: m}
 }
@@ -20,18 +20,16 @@ type embedder struct {
 
 // Embed implements retrieve.Embedder.
 func (e *embedder) Embed(ctx context.Context, texts []string) ([][]float32, error) {
-	begin := time.Now()
+	start := time.Now()
 	vectors, err := e.Embedder.Embed(ctx, texts)
-	took := time.Since(begin)
-	switch {
-	case err == nil:
-		Observe(ctx, e.metrics.embeds.WithLabelValues("ok"), took)
-		e.metrics.embedded.Add(float64(len(texts)))
-	case errors.Is(ctx.Err(), context.Canceled):
-		return nil, err // whoever asked went away: it says nothing of the embedder
-	default:
-		Observe(ctx, e.metrics.embeds.WithLabelValues("error"), took)
+	took := time.Since(start)
+	if err != nil && errors.Is(ctx.Err(), context.Canceled) {
+		return nil, err // the caller gave up, which does not mean that the embedder is down
 	}
-	e.metrics.Asked("embedder", err)
+	Observe(ctx, e.metrics.embedDuration.WithLabelValues(outcomeOf(err)), took)
+	if err == nil {
+		e.metrics.embeddedTexts.Add(float64(len(texts)))
+	}
+	e.metrics.SetDependencyUp("embedder", err == nil)
 	return vectors, err
 }

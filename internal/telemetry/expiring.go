@@ -8,12 +8,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// driftLife is how long the result of a sweep is told: one and a half times
-// what is between two. Any replica may do the next one, and then the older
-// result of this one means nothing.
+// driftLife is how long the result of a sweep is exported: one and a half times
+// the sweep interval. The next sweep may run on another replica, which makes the
+// older result of this one meaningless.
 const driftLife = 15 * time.Minute
 
-// expiring is a gauge whose values are forgotten when they are not set again.
+// expiring is a gauge whose values disappear when they are not updated.
 type expiring struct {
 	desc *prometheus.Desc
 	life time.Duration

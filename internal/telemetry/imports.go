@@ -7,7 +7,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/chat"
 )
 
-// Imports counts what imports come to.
+// Imports returns an import store that counts the results of imports.
 func (m *Metrics) Imports(inner chat.ImportFiles) chat.ImportFiles { return &imports{inner, m} }
 
 type imports struct {
@@ -22,11 +22,7 @@ func (i *imports) Land(ctx context.Context, run chat.ImportRun, b chat.Batch, t 
 		return err
 	}
 	for _, e := range b.Entries {
-		outcome := string(e.Outcome)
-		if outcome == "" {
-			outcome = stored
-		}
-		i.metrics.landed.WithLabelValues(outcome).Inc()
+		i.metrics.importedConversations.WithLabelValues(entryOutcome(e.Outcome)).Inc()
 	}
 	return nil
 }
@@ -35,15 +31,24 @@ func (i *imports) Land(ctx context.Context, run chat.ImportRun, b chat.Batch, t 
 func (i *imports) Finish(ctx context.Context, run chat.ImportRun, failure string, warnings []string) error {
 	err := i.ImportFiles.Finish(ctx, run, failure, warnings)
 	switch {
-	case errors.Is(err, chat.ErrLost): // its new worker says
-	case err != nil: // it is tried again
+	case errors.Is(err, chat.ErrLost): // the worker that took over the lease counts the import
+	case err != nil: // the import will be retried
 	case failure != "":
-		i.metrics.imports.WithLabelValues("failed").Inc()
+		i.metrics.imports.WithLabelValues(outcomeError).Inc()
 	default:
-		i.metrics.imports.WithLabelValues("done").Inc()
+		i.metrics.imports.WithLabelValues(outcomeSuccess).Inc()
 	}
 	return err
 }
 
-// stored is the outcome of a conversation that is there now, new or not.
-const stored = "stored"
+// entryOutcome returns the outcome label of a conversation.
+func entryOutcome(o chat.EntryOutcome) string {
+	switch o {
+	case chat.EntrySkipped:
+		return outcomeSkipped
+	case chat.EntryFailed:
+		return outcomeError
+	default:
+		return outcomeSuccess
+	}
+}

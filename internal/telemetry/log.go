@@ -5,11 +5,10 @@ import (
 	"log/slog"
 )
 
-// LogConfig selects what is logged and how; kong reads it from flags and
-// environment.
+// LogConfig configures logging from flags and the environment.
 type LogConfig struct {
-	Level  slog.Level `name:"log-level" env:"MNEMO_LOG_LEVEL" default:"INFO" help:"Least level that is logged: DEBUG, INFO, WARN or ERROR."`
-	Format string     `name:"log-format" env:"MNEMO_LOG_FORMAT" enum:"json,text" default:"json" help:"Form of a log line: ${enum}."`
+	Level  slog.Level `name:"log-level" env:"MNEMO_LOG_LEVEL" default:"INFO" help:"Minimum log level: DEBUG, INFO, WARN or ERROR."`
+	Format string     `name:"log-format" env:"MNEMO_LOG_FORMAT" enum:"json,text" default:"json" help:"Log format: ${enum}."`
 }
 
 // NewLogger returns a logger that writes lines to w.

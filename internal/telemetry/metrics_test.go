@@ -15,146 +15,150 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 )
 
-func compare(t *testing.T, r prometheus.Gatherer, want string, names ...string) {
+func expectMetrics(t *testing.T, r prometheus.Gatherer, want string, names ...string) {
 	t.Helper()
 	if err := testutil.GatherAndCompare(r, strings.NewReader(want), names...); err != nil {
 		t.Error(err)
 	}
 }
 
-func TestDriftIsForgotten(t *testing.T) {
+func TestDriftExpires(t *testing.T) {
 	t.Parallel()
 	r := prometheus.NewRegistry()
 	m := NewMetrics(r)
 	now := time.Now()
 	m.drift.now = func() time.Time { return now }
-	m.Swept(retrieve.Drift{Missing: 3})
-	const told = `
-# HELP mnemo_index_drift Differences between the stores that the last sweep of this process found and repaired: missing from the vector store, or orphaned in it.
-# TYPE mnemo_index_drift gauge
-mnemo_index_drift{kind="missing"} 3
-mnemo_index_drift{kind="orphaned"} 0
+	m.ObserveSweep(retrieve.Drift{Missing: 3})
+	const drift = `
+# HELP mnemo_index_drift_units Units found and repaired by the last sweep of this process, by kind: missing from the vector index or orphaned in it.
+# TYPE mnemo_index_drift_units gauge
+mnemo_index_drift_units{kind="missing"} 3
+mnemo_index_drift_units{kind="orphaned"} 0
 `
-	const counted = `
-# HELP mnemo_index_sweeps_total Sweeps of this process that compared the stores, by whether they found a difference: clean or drift.
+	const sweeps = `
+# HELP mnemo_index_sweeps_total Sweeps that compared the vector index with the database, by outcome: consistent or drift.
 # TYPE mnemo_index_sweeps_total counter
-mnemo_index_sweeps_total{found="clean"} 0
-mnemo_index_sweeps_total{found="drift"} 1
+mnemo_index_sweeps_total{outcome="consistent"} 0
+mnemo_index_sweeps_total{outcome="drift"} 1
 `
-	compare(t, r, told, "mnemo_index_drift")
-	compare(t, r, counted, "mnemo_index_sweeps_total")
+	expectMetrics(t, r, drift, "mnemo_index_drift_units")
+	expectMetrics(t, r, sweeps, "mnemo_index_sweeps_total")
 	now = now.Add(driftLife)
-	compare(t, r, "", "mnemo_index_drift") // another replica knows better by now
-	m.Swept(retrieve.Drift{})
-	compare(t, r, strings.Replace(told, "} 3", "} 0", 1), "mnemo_index_drift")
+	expectMetrics(t, r, "", "mnemo_index_drift_units") // another replica has swept since
+	m.ObserveSweep(retrieve.Drift{})
+	expectMetrics(t, r, strings.Replace(drift, "} 3", "} 0", 1), "mnemo_index_drift_units")
 }
 
-// fake is an embedder that fails when told.
-type fake struct{ err error }
+// fakeEmbedder fails with err.
+type fakeEmbedder struct{ err error }
 
-func (f *fake) Embed(context.Context, []string) ([][]float32, error) { return [][]float32{{1}}, f.err }
-func (*fake) Model() string                                          { return "fake" }
-func (*fake) Dimensions() int                                        { return 1 }
+func (f *fakeEmbedder) Embed(context.Context, []string) ([][]float32, error) {
+	return [][]float32{{1}}, f.err
+}
+func (*fakeEmbedder) Model() string   { return "fake" }
+func (*fakeEmbedder) Dimensions() int { return 1 }
 
-func TestEmbedderIsWatched(t *testing.T) {
+func TestEmbedderMetrics(t *testing.T) {
 	t.Parallel()
 	r := prometheus.NewRegistry()
-	m, inner := NewMetrics(r), &fake{}
+	m, inner := NewMetrics(r), &fakeEmbedder{}
 	e := m.Embedder(inner)
-	up := func(want float64) {
+	expectUp := func(want float64) {
 		t.Helper()
-		if got := testutil.ToFloat64(m.up.WithLabelValues("embedder")); got != want {
+		if got := testutil.ToFloat64(m.dependencyUp.WithLabelValues("embedder")); got != want {
 			t.Errorf("mnemo_dependency_up is %v, want %v", got, want)
 		}
 	}
 	if _, err := e.Embed(t.Context(), []string{"a", "b"}); err != nil {
 		t.Fatal(err)
 	}
-	up(1)
-	inner.err = errors.New("away")
-	gone, cancel := context.WithCancel(t.Context())
+	expectUp(1)
+	inner.err = errors.New("unavailable")
+	canceled, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, _ = e.Embed(gone, []string{"a"}) // whoever asked went away
-	up(1)
+	_, _ = e.Embed(canceled, []string{"a"}) // says nothing about the embedder
+	expectUp(1)
 	if _, err := e.Embed(t.Context(), []string{"a"}); err == nil {
-		t.Error("the error was lost")
+		t.Error("Embed succeeded, want the error of the inner embedder")
 	}
-	up(0)
-	if got := testutil.ToFloat64(m.embedded); got != 2 {
+	expectUp(0)
+	if got := testutil.ToFloat64(m.embeddedTexts); got != 2 {
 		t.Errorf("%v texts embedded, want 2", got)
 	}
 }
 
-func TestStoreAwayIsAGap(t *testing.T) {
+func TestUnavailableStoreIsAGap(t *testing.T) {
 	t.Parallel()
-	away := true
+	unavailable := true
 	r := prometheus.NewRegistry()
 	r.MustRegister(NewStoreCollector(func(context.Context) (StoreStats, error) {
-		if away {
-			return StoreStats{}, errors.New("away")
+		if unavailable {
+			return StoreStats{}, errors.New("unavailable")
 		}
 		return StoreStats{
 			Jobs:    []JobStats{{Kind: "index.sync", Queued: 2, Running: 1, Oldest: time.Minute}},
 			Tenants: []TenantStats{{Tenant: "ns/acme", Used: map[string]int64{"memories": 3}, Hard: map[string]int64{"memories": 5}, Blocked: 7}},
 		}, nil
 	}, func() PoolStats { return PoolStats{Used: 20, Max: 20, Waits: 4, Waited: 3 * time.Second} }, slog.New(slog.DiscardHandler)))
-	// That no connection is left is a reason for which the database cannot be asked.
-	compare(t, r, `
-# HELP mnemo_database_connection_wait_seconds_total Time spent waiting for connections.
+	// An exhausted pool is one reason why the query fails.
+	expectMetrics(t, r, `
+# HELP mnemo_database_connection_wait_seconds_total Time spent waiting for a connection to PostgreSQL.
 # TYPE mnemo_database_connection_wait_seconds_total counter
 mnemo_database_connection_wait_seconds_total 3
-# HELP mnemo_database_connection_waits_total Times a request or job had to wait for a connection.
+# HELP mnemo_database_connection_waits_total Acquisitions that waited for a connection to PostgreSQL.
 # TYPE mnemo_database_connection_waits_total counter
 mnemo_database_connection_waits_total 4
-# HELP mnemo_database_connections Connections of this process to PostgreSQL, by state: used or idle.
+# HELP mnemo_database_connections Connections in the pool to PostgreSQL, by state: used or idle.
 # TYPE mnemo_database_connections gauge
 mnemo_database_connections{state="idle"} 0
 mnemo_database_connections{state="used"} 20
-# HELP mnemo_database_connections_max Most connections of this process to PostgreSQL.
+# HELP mnemo_database_connections_max Maximum number of connections in the pool to PostgreSQL.
 # TYPE mnemo_database_connections_max gauge
 mnemo_database_connections_max 20
 `)
-	away = false
-	compare(t, r, `
-# HELP mnemo_jobs Jobs that are not done, by kind and state: queued or running.
+	unavailable = false
+	expectMetrics(t, r, `
+# HELP mnemo_jobs Unfinished jobs, by kind and state: queued or running.
 # TYPE mnemo_jobs gauge
 mnemo_jobs{kind="index.sync",state="queued"} 2
 mnemo_jobs{kind="index.sync",state="running"} 1
-# HELP mnemo_tenant_blocked_conversations Conversations of a tenant that are kept beyond its quota.
+# HELP mnemo_tenant_blocked_conversations Conversations of a tenant that are stored but not searchable because they are over quota.
 # TYPE mnemo_tenant_blocked_conversations gauge
 mnemo_tenant_blocked_conversations{tenant="ns/acme"} 7
-# HELP mnemo_tenant_quota_hard What a tenant may hold.
-# TYPE mnemo_tenant_quota_hard gauge
-mnemo_tenant_quota_hard{resource="memories",tenant="ns/acme"} 5
-# HELP mnemo_tenant_quota_used What a tenant holds, of the tenants nearest to their quotas.
+# HELP mnemo_tenant_quota_limit Quota of a tenant, for the tenants with the highest relative usage.
+# TYPE mnemo_tenant_quota_limit gauge
+mnemo_tenant_quota_limit{resource="memories",tenant="ns/acme"} 5
+# HELP mnemo_tenant_quota_used Usage of a quota, for the tenants with the highest relative usage.
 # TYPE mnemo_tenant_quota_used gauge
 mnemo_tenant_quota_used{resource="memories",tenant="ns/acme"} 3
-`, "mnemo_jobs", "mnemo_tenant_quota_used", "mnemo_tenant_quota_hard", "mnemo_tenant_blocked_conversations")
+`, "mnemo_jobs", "mnemo_tenant_quota_used", "mnemo_tenant_quota_limit", "mnemo_tenant_blocked_conversations")
 }
 
-// files is where imports go, and fails when told.
-type files struct {
+// fakeImports fails with err.
+type fakeImports struct {
 	chat.ImportFiles
 	err error
 }
 
-func (f *files) Land(context.Context, chat.ImportRun, chat.Batch, chat.Tools) error { return f.err }
-func (f *files) Finish(context.Context, chat.ImportRun, string, []string) error     { return f.err }
+func (f *fakeImports) Land(context.Context, chat.ImportRun, chat.Batch, chat.Tools) error {
+	return f.err
+}
+func (f *fakeImports) Finish(context.Context, chat.ImportRun, string, []string) error { return f.err }
 
-func TestImportsAreCountedOnce(t *testing.T) {
+func TestImportsAreCountedOnceAcrossWorkers(t *testing.T) {
 	t.Parallel()
-	m, inner := NewMetrics(prometheus.NewRegistry()), &files{err: chat.ErrLost}
+	m, inner := NewMetrics(prometheus.NewRegistry()), &fakeImports{err: chat.ErrLost}
 	counted := m.Imports(inner)
 	batch := chat.Batch{Entries: []chat.Entry{{}, {}, {Outcome: chat.EntryFailed}}}
-	for range 2 { // first by a worker that has lost it
+	for range 2 { // the first worker has lost its lease
 		_ = counted.Land(t.Context(), chat.ImportRun{}, batch, chat.Tools{})
 		_ = counted.Finish(t.Context(), chat.ImportRun{}, "", nil)
 		inner.err = nil
 	}
-	if got := testutil.ToFloat64(m.landed.WithLabelValues(stored)); got != 2 {
-		t.Errorf("%v stored, want 2", got)
+	if got := testutil.ToFloat64(m.importedConversations.WithLabelValues(outcomeSuccess)); got != 2 {
+		t.Errorf("%v conversations with outcome success, want 2", got)
 	}
-	if got := testutil.ToFloat64(m.imports.WithLabelValues("done")); got != 1 {
-		t.Errorf("%v imports done, want 1", got)
+	if got := testutil.ToFloat64(m.imports.WithLabelValues(outcomeSuccess)); got != 1 {
+		t.Errorf("%v imports with outcome success, want 1", got)
 	}
 }

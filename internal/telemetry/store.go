@@ -9,80 +9,82 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// StoreStats is what the database knows of everything, whichever replica is
-// asked: rules and dashboards take the largest of them.
+// StoreStats are statistics from the database. Every replica exports the same
+// ones, so rules and dashboards use max and never sum.
 type StoreStats struct {
 	Jobs    []JobStats
 	Tenants []TenantStats
-	// IndexLag is the age of the oldest change that is not in the vector store.
+	// IndexLag is the age of the oldest change that is not in the vector index.
 	IndexLag time.Duration
-	// BlockedConversations are kept beyond quotas, over all tenants.
+	// BlockedConversations are the conversations over quota of all tenants.
 	BlockedConversations int64
 }
 
-// JobStats are the jobs of a kind that are not done.
+// JobStats are the unfinished jobs of a kind.
 type JobStats struct {
 	Kind            string
 	Queued, Running int64
-	Oldest          time.Duration // since the oldest of them could have been done
+	Oldest          time.Duration // since the oldest of them became due
 }
 
-// TenantStats is what a tenant holds of what it may hold, by resource.
+// TenantStats are a tenant's usage and quotas, by resource.
 type TenantStats struct {
 	Tenant     string // namespace/name
 	Used, Hard map[string]int64
-	Blocked    int64 // conversations beyond the quota
+	Blocked    int64 // conversations over quota
 }
 
-// PoolStats are a process' connections to the database.
+// PoolStats are the process' connections to the database.
 type PoolStats struct {
 	Used, Idle, Max int32
 	Waits           int64         // acquisitions that had to wait
-	Waited          time.Duration // all of them together
+	Waited          time.Duration // total of all waits
 }
 
-// statsLife is how long an answer is used again, and statsTimeout how long one
-// is waited for.
+// statsLife is how long statistics are reused. statsTimeout bounds the query.
 const (
 	statsLife    = 5 * time.Second
 	statsTimeout = 3 * time.Second
 )
 
 var (
-	jobsDesc      = prometheus.NewDesc("mnemo_jobs", "Jobs that are not done, by kind and state: queued or running.", []string{"kind", "state"}, nil)
-	oldestDesc    = prometheus.NewDesc("mnemo_job_oldest_seconds", "Age of the oldest job that is not done, by kind.", []string{"kind"}, nil)
-	lagDesc       = prometheus.NewDesc("mnemo_index_lag_seconds", "Age of the oldest change that is not in the vector store.", nil, nil)
-	usedDesc      = prometheus.NewDesc("mnemo_tenant_quota_used", "What a tenant holds, of the tenants nearest to their quotas.", []string{"tenant", "resource"}, nil)
-	hardDesc      = prometheus.NewDesc("mnemo_tenant_quota_hard", "What a tenant may hold.", []string{"tenant", "resource"}, nil)
-	blockedDesc   = prometheus.NewDesc("mnemo_tenant_blocked_conversations", "Conversations of a tenant that are kept beyond its quota.", []string{"tenant"}, nil)
-	allBlocked    = prometheus.NewDesc("mnemo_blocked_conversations", "Conversations kept beyond quotas, over all tenants.", nil, nil)
-	poolDesc      = prometheus.NewDesc("mnemo_database_connections", "Connections of this process to PostgreSQL, by state: used or idle.", []string{"state"}, nil)
-	poolMaxDesc   = prometheus.NewDesc("mnemo_database_connections_max", "Most connections of this process to PostgreSQL.", nil, nil)
-	poolWaitsDesc = prometheus.NewDesc("mnemo_database_connection_waits_total", "Times a request or job had to wait for a connection.", nil, nil)
-	poolWaitDesc  = prometheus.NewDesc("mnemo_database_connection_wait_seconds_total", "Time spent waiting for connections.", nil, nil)
+	jobsDesc          = prometheus.NewDesc("mnemo_jobs", "Unfinished jobs, by kind and state: queued or running.", []string{"kind", "state"}, nil)
+	oldestDesc        = prometheus.NewDesc("mnemo_job_oldest_age_seconds", "Age of the oldest unfinished job, by kind.", []string{"kind"}, nil)
+	lagDesc           = prometheus.NewDesc("mnemo_index_lag_seconds", "Age of the oldest change that is not in the vector index.", nil, nil)
+	usedDesc          = prometheus.NewDesc("mnemo_tenant_quota_used", "Usage of a quota, for the tenants with the highest relative usage.", []string{"tenant", "resource"}, nil)
+	limitDesc         = prometheus.NewDesc("mnemo_tenant_quota_limit", "Quota of a tenant, for the tenants with the highest relative usage.", []string{"tenant", "resource"}, nil)
+	tenantBlockedDesc = prometheus.NewDesc("mnemo_tenant_blocked_conversations", "Conversations of a tenant that are stored but not searchable because they are over quota.", []string{"tenant"}, nil)
+	blockedDesc       = prometheus.NewDesc("mnemo_blocked_conversations", "Conversations of all tenants that are stored but not searchable because they are over quota.", nil, nil)
+	poolDesc          = prometheus.NewDesc("mnemo_database_connections", "Connections in the pool to PostgreSQL, by state: used or idle.", []string{"state"}, nil)
+	poolMaxDesc       = prometheus.NewDesc("mnemo_database_connections_max", "Maximum number of connections in the pool to PostgreSQL.", nil, nil)
+	poolWaitsDesc     = prometheus.NewDesc("mnemo_database_connection_waits_total", "Acquisitions that waited for a connection to PostgreSQL.", nil, nil)
+	poolWaitDesc      = prometheus.NewDesc("mnemo_database_connection_wait_seconds_total", "Time spent waiting for a connection to PostgreSQL.", nil, nil)
 )
 
-// StoreCollector asks the database when Prometheus asks. While the database is
-// away it says nothing of what that knows, so that a gap is seen and not a zero;
-// of the connections it always does: when none is left, nobody can ask.
+// StoreCollector queries the database when Prometheus scrapes. While the
+// database is unavailable it exports no statistics, which shows as a gap rather
+// than as zeros. Pool metrics are always exported, because an exhausted pool is
+// one reason why the query fails.
 type StoreCollector struct {
-	ask  func(context.Context) (StoreStats, error)
-	pool func() PoolStats
-	log  *slog.Logger
+	query func(context.Context) (StoreStats, error)
+	pool  func() PoolStats
+	log   *slog.Logger
 
 	mu    sync.Mutex
 	last  StoreStats
 	until time.Time
 }
 
-// NewStoreCollector makes a collector.
-func NewStoreCollector(ask func(context.Context) (StoreStats, error), pool func() PoolStats, log *slog.Logger) *StoreCollector {
-	return &StoreCollector{ask: ask, pool: pool, log: log}
+// NewStoreCollector returns a collector.
+func NewStoreCollector(query func(context.Context) (StoreStats, error), pool func() PoolStats, log *slog.Logger) *StoreCollector {
+	return &StoreCollector{query: query, pool: pool, log: log}
 }
 
 // Describe implements prometheus.Collector.
 func (c *StoreCollector) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{jobsDesc, oldestDesc, lagDesc, usedDesc, hardDesc, blockedDesc, allBlocked, poolDesc, poolMaxDesc, poolWaitsDesc, poolWaitDesc} {
+	for _, d := range []*prometheus.Desc{
+		jobsDesc, oldestDesc, lagDesc, usedDesc, limitDesc, tenantBlockedDesc, blockedDesc, poolDesc, poolMaxDesc, poolWaitsDesc, poolWaitDesc,
+	} {
 		out <- d
 	}
 }
@@ -92,7 +94,7 @@ func (c *StoreCollector) Collect(out chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
 		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}
-	p := c.pool() // before we take one ourselves
+	p := c.pool() // before the query takes a connection
 	gauge(poolDesc, float64(p.Used), "used")
 	gauge(poolDesc, float64(p.Idle), "idle")
 	gauge(poolMaxDesc, float64(p.Max))
@@ -111,11 +113,11 @@ func (c *StoreCollector) Collect(out chan<- prometheus.Metric) {
 	for _, t := range s.Tenants {
 		for resource, n := range t.Used {
 			gauge(usedDesc, float64(n), t.Tenant, resource)
-			gauge(hardDesc, float64(t.Hard[resource]), t.Tenant, resource)
+			gauge(limitDesc, float64(t.Hard[resource]), t.Tenant, resource)
 		}
-		gauge(blockedDesc, float64(t.Blocked), t.Tenant)
+		gauge(tenantBlockedDesc, float64(t.Blocked), t.Tenant)
 	}
-	gauge(allBlocked, float64(s.BlockedConversations))
+	gauge(blockedDesc, float64(s.BlockedConversations))
 }
 
 func (c *StoreCollector) stats() (StoreStats, bool) {
@@ -126,9 +128,9 @@ func (c *StoreCollector) stats() (StoreStats, bool) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), statsTimeout)
 	defer cancel()
-	s, err := c.ask(ctx)
+	s, err := c.query(ctx)
 	if err != nil {
-		c.log.WarnContext(ctx, "metrics without what the database knows", "error", err)
+		c.log.WarnContext(ctx, "query database statistics for metrics failed", "error", err)
 		return StoreStats{}, false
 	}
 	c.last, c.until = s, time.Now().Add(statsLife)

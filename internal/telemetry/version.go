@@ -2,11 +2,11 @@ package telemetry
 
 import "runtime/debug"
 
-// version is set by the linker for a release.
+// version is set by the linker in release builds.
 var version = ""
 
-// Version names the build: the release, else the module version or the commit
-// it was built from, else "dev".
+// Version returns the release version, else the commit, else the module
+// version, else "dev".
 func Version() string {
 	if version != "" {
 		return version

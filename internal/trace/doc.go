@@ -1,3 +1,3 @@
-// Package trace lets the domain say what a request spends its time on, without
-// knowing who listens: metrics, traces, or nobody.
+// Package trace lets domain packages mark the stages of a request without
+// depending on the metrics and tracing libraries that record them.
 package trace

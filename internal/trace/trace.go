@@ -4,32 +4,33 @@ import "context"
 
 // The stages of a request.
 const (
-	Auth       = "auth"       // whose token it is
-	Embed      = "embed"      // a text becomes a vector
-	Dense      = "dense"      // the vector store is searched
-	Exact      = "exact"      // vectors are scored in the database
-	Lexical    = "lexical"    // the database is searched by words
-	Hydrate    = "hydrate"    // what was found is read under the caller's scope
-	Pack       = "pack"       // excerpts are fitted to the token budget
-	Synthesize = "synthesize" // a chat model writes the answer
+	Auth       = "auth"       // authenticate the token
+	Embed      = "embed"      // compute the vector of a text
+	Dense      = "dense"      // search the vector index
+	Exact      = "exact"      // score vectors in the database
+	Lexical    = "lexical"    // search the database by keywords
+	Hydrate    = "hydrate"    // read the results under the caller's scope
+	Pack       = "pack"       // fit excerpts into the token budget
+	Synthesize = "synthesize" // write the answer with a chat model
 )
 
-// All is every stage.
+// All lists every stage.
 var All = []string{Auth, Embed, Dense, Exact, Lexical, Hydrate, Pack, Synthesize}
 
-// Recorder is told of stages. It is safe for concurrent use.
+// Recorder records stages. It must be safe for concurrent use.
 type Recorder interface {
-	// Begin begins a stage, one of All; end, called once, ends it. What the
-	// stage calls is given the context returned.
+	// Begin starts a stage, one of All. The caller passes the returned context to
+	// the work of the stage and calls end once.
 	Begin(ctx context.Context, stage string) (_ context.Context, end func())
 }
 
 type key struct{}
 
-// With returns a context whose stages go to r.
+// With returns a context whose stages are recorded by r.
 func With(ctx context.Context, r Recorder) context.Context { return context.WithValue(ctx, key{}, r) }
 
-// Begin begins a stage; end ends it. Without a Recorder both do nothing.
+// Begin starts a stage, and end finishes it. Without a Recorder in the context both
+// do nothing.
 func Begin(ctx context.Context, stage string) (_ context.Context, end func()) {
 	if r, ok := ctx.Value(key{}).(Recorder); ok {
 		return r.Begin(ctx, stage)

@@ -218,7 +218,7 @@ func (w *watch) wantAlert(t *testing.T, how, alert string, replace ...string) {
 
 // elsewhere are the tests of alerts that nothing on the node could make fire.
 var elsewhere = map[string]string{
-	"MnemoEmbedderAway": "test/e2e TestEmbedderAway: the embedder of an API server is at an endpoint that nobody answers at",
+	"MnemoEmbedderUnavailable": "test/e2e TestEmbedderAway: the embedder of an API server is at an endpoint that nobody answers at",
 }
 
 // report writes what was seen into bin/.

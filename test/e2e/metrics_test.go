@@ -136,10 +136,10 @@ func TestDashboardsAndAlerts(t *testing.T) {
 			signalMilvus(t, syscall.SIGCONT)
 		}
 	}()
-	eventually(t, 2*time.Minute, fires(t, p, "MnemoMilvusAway", true))
+	eventually(t, 2*time.Minute, fires(t, p, "MnemoMilvusUnavailable", true))
 	signalMilvus(t, syscall.SIGCONT)
 	resumed = true
-	eventually(t, 2*time.Minute, fires(t, p, "MnemoMilvusAway", false))
+	eventually(t, 2*time.Minute, fires(t, p, "MnemoMilvusUnavailable", false))
 }
 
 // fires says when an alert's expression does not give what is wanted.
@@ -165,7 +165,7 @@ func TestEmbedderAway(t *testing.T) {
 	p := startPrometheus(t, map[string]string{"api": metrics})
 	alice := connectTo(t, url, secret(t, "unembedded", "alice", "token"))
 	alice.remember(t, "2026-05-07 The kiln is at 1,240 degrees.")
-	eventually(t, time.Minute, fires(t, p, "MnemoEmbedderAway", true))
+	eventually(t, time.Minute, fires(t, p, "MnemoEmbedderUnavailable", true))
 	if found, degraded := alice.recall(t, "kiln degrees"); len(found) != 1 || !degraded {
 		t.Errorf("by words %d are found, degraded: %t; want the one, and that it is said", len(found), degraded)
 	}
