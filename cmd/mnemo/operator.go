@@ -22,14 +22,15 @@ type operatorCommand struct {
 	databaseFlags
 	milvusFlags
 	embedderFlags
-	URL                     string        `env:"MNEMO_URL" required:"" help:"Where users reach the API; it goes into their Secrets."`
-	WatchNamespaces         []string      `env:"MNEMO_WATCH_NAMESPACES" help:"Namespaces whose Tenants are served. Default: all."`
-	LeaderElect             bool          `env:"MNEMO_LEADER_ELECT" help:"Let one of several replicas work at a time."`
-	LeaderElectionNamespace string        `env:"MNEMO_LEADER_ELECTION_NAMESPACE" help:"Namespace of the lease. Default: the pod's."`
-	MetricsListen           string        `env:"MNEMO_METRICS_LISTEN" default:":9090" help:"host:port to answer /metrics on; 0 for none."`
-	OrphanGrace             time.Duration `env:"MNEMO_ORPHAN_GRACE" default:"24h" help:"How long the data of a tenant is kept whose Tenant, with deletionPolicy Delete, went without being let go."`
-	Resync                  time.Duration `env:"MNEMO_RESYNC" default:"1m" help:"How often a Tenant is compared with PostgreSQL and Milvus when nothing said that it changed."`
-	HealthListen            string        `env:"MNEMO_HEALTH_LISTEN" default:":8081" help:"host:port to answer /healthz and /readyz on; 0 for none."`
+	URL                     string            `env:"MNEMO_URL" required:"" help:"Where users reach the API; it goes into their Secrets."`
+	WatchNamespaces         []string          `env:"MNEMO_WATCH_NAMESPACES" help:"Namespaces whose Tenants are served. Default: all."`
+	LeaderElect             bool              `env:"MNEMO_LEADER_ELECT" help:"Let one of several replicas work at a time."`
+	LeaderElectionNamespace string            `env:"MNEMO_LEADER_ELECTION_NAMESPACE" help:"Namespace of the lease. Default: the pod's."`
+	MetricsListen           string            `env:"MNEMO_METRICS_LISTEN" default:":9090" help:"host:port to answer /metrics on; 0 for none."`
+	OrphanGrace             time.Duration     `env:"MNEMO_ORPHAN_GRACE" default:"24h" help:"How long the data of a tenant is kept whose Tenant, with deletionPolicy Delete, went without being let go."`
+	Resync                  time.Duration     `env:"MNEMO_RESYNC" default:"1m" help:"How often a Tenant is compared with PostgreSQL and Milvus when nothing said that it changed."`
+	DefaultQuota            defaultQuotaFlags `embed:"" prefix:"default-quota-" envprefix:"MNEMO_DEFAULT_QUOTA_"`
+	HealthListen            string            `env:"MNEMO_HEALTH_LISTEN" default:":8081" help:"host:port to answer /healthz and /readyz on; 0 for none."`
 }
 
 // operatorGarbagePercent is how much garbage may be held beside what is in use.
@@ -76,8 +77,13 @@ func (c *operatorCommand) Run(ctx context.Context, log *slog.Logger) error {
 const changesAhead = 1000
 
 func (c *operatorCommand) reconcile(ctx context.Context, cluster *rest.Config, s *stores, changes <-chan tenant.ID, log *slog.Logger) error {
+	quota, err := c.DefaultQuota.quota()
+	if err != nil {
+		return err
+	}
 	return controllers.Run(ctx, cluster, controllers.Config{
-		URL: c.URL, Namespaces: c.WatchNamespaces, Changes: changes,
+		Defaults: quota,
+		URL:      c.URL, Namespaces: c.WatchNamespaces, Changes: changes,
 		MetricsAddress: c.MetricsListen, HealthAddress: c.HealthListen,
 		LeaderElection: c.LeaderElect, LeaderElectionNamespace: c.LeaderElectionNamespace,
 		OrphanGrace: c.OrphanGrace, Resync: c.Resync, Logger: log,
