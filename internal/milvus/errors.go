@@ -17,8 +17,8 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 )
 
-// ErrNoPartition is in the chain of the error of a call on a partition, or a
-// collection, that Milvus does not have. Ensure makes it again.
+// ErrNoPartition is in the error chain of a call on a partition or collection that does
+// not exist. Ensure creates it again.
 var ErrNoPartition = retrieve.ErrNoPartition
 
 // Milvus' error codes, from its package merr.
@@ -32,7 +32,7 @@ const (
 	codeParameterLast      = 1199
 )
 
-// statusError is a failure Milvus answered, with its code.
+// statusError is an error status returned by Milvus.
 type statusError struct {
 	code   int32
 	reason string
@@ -40,8 +40,8 @@ type statusError struct {
 
 func (e *statusError) Error() string { return fmt.Sprintf("milvus code %d: %s", e.code, e.reason) }
 
-// keepStatus turns a failure in an answer's body into an error that keeps its
-// code, which the SDK would drop.
+// keepStatus converts an error status in a response into an error with its code, which
+// the SDK would drop.
 func keepStatus(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn,
 	invoke grpc.UnaryInvoker, options ...grpc.CallOption,
 ) error {
@@ -62,11 +62,11 @@ func keepStatus(ctx context.Context, method string, req, reply any, conn *grpc.C
 	return &statusError{code: codeOf(s), reason: s.GetReason()}
 }
 
-// partitionNotFound recognises what searches of 2.3 answer without a code:
+// partitionNotFound matches the reason that searches of 2.3 return without a code:
 // "partition name p_1 not found".
 var partitionNotFound = regexp.MustCompile(`partition( name)? \S*\s?not found`)
 
-// codeOf returns the status's code, translated where only the old one is set.
+// codeOf returns the status's code, converted if only the legacy code is set.
 func codeOf(s *commonpb.Status) int32 {
 	//nolint:staticcheck // see keepStatus
 	old := s.GetErrorCode()
@@ -84,14 +84,14 @@ func codeOf(s *commonpb.Status) int32 {
 	}
 }
 
-// isCode reports whether Milvus answered with one of the codes.
+// isCode reports whether err is a status with one of the codes.
 func isCode(err error, codes ...int32) bool {
 	e, ok := errors.AsType[*statusError](err)
 	return ok && slices.Contains(codes, e.code)
 }
 
-// mapError gives an error of the SDK its kind: Internal when the request was
-// wrong, which is a bug, and Unavailable for all else.
+// mapError maps an SDK error to its kind: Internal for an invalid request, which is a
+// bug, and Unavailable for all others.
 func mapError(err error, doing string) error {
 	if err == nil {
 		return nil
@@ -101,31 +101,31 @@ func mapError(err error, doing string) error {
 	case ok && (e.code == codeCollectionNotFound || e.code == codePartitionNotFound):
 		err = fmt.Errorf("%w: %w", ErrNoPartition, err)
 	case ok && e.code >= codeParameterInvalid && e.code <= codeParameterLast:
-		return fault.Wrap(fault.Internal, err, "Milvus refused the request")
+		return fault.Wrap(fault.Internal, err, "Milvus rejected the request")
 	case status.Code(err) == codes.Unauthenticated:
-		return fault.Wrap(fault.Unavailable, err, "Milvus refused the user name or password: check its credentials")
+		return fault.Wrap(fault.Unavailable, err, "Milvus rejected the user name or password; check the credentials")
 	}
-	return fault.Wrap(fault.Unavailable, explain(err), "the vector store is away")
+	return fault.Wrap(fault.Unavailable, explain(err), "the vector store is unavailable")
 }
 
-// explain says in the log what to do about a connection that TLS is in the way
-// of. The client library leaves no more of the cause than its text.
+// explain adds a hint for TLS errors. The client library only keeps the text of the
+// cause.
 func explain(err error) error {
 	var hint string
 	switch said := err.Error(); {
 	case strings.Contains(said, "x509: "):
-		hint = "its certificate cannot be trusted: check the host in MILVUS_ADDRESS and MILVUS_CA (milvus.address and milvus.tls of the chart)"
+		hint = "certificate not trusted: check the host in MILVUS_ADDRESS and MILVUS_CA (milvus.address and milvus.tls in the chart)"
 	case strings.Contains(said, "first record does not look like a TLS handshake"):
-		hint = "it speaks no TLS: MILVUS_ADDRESS without https:// and no MILVUS_CA is for that (milvus.tls.enabled of the chart)"
+		hint = "the server does not use TLS: set MILVUS_ADDRESS without https:// and no MILVUS_CA (milvus.tls.enabled in the chart)"
 	case strings.Contains(said, "error reading server preface"):
-		hint = "it may speak TLS only: MILVUS_ADDRESS is https://host:port then (milvus.tls.enabled of the chart)"
+		hint = "the server may require TLS: set MILVUS_ADDRESS to https://host:port (milvus.tls.enabled in the chart)"
 	default:
 		return err
 	}
 	return fmt.Errorf("%s: %w", hint, err)
 }
 
-// isEmpty reports whether the error is how the SDK tells of an empty answer.
+// isEmpty reports whether the error is how the SDK reports an empty result.
 func isEmpty(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "extra output fields")
 }

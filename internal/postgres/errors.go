@@ -16,11 +16,11 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/fault"
 )
 
-// awayRetry is how long a caller is asked to wait when PostgreSQL is away.
-const awayRetry = 2 * time.Second
+// retryDelay is the Retry-After of responses while PostgreSQL is unavailable.
+const retryDelay = 2 * time.Second
 
-// mapError gives errors that mean PostgreSQL is away the kind Unavailable and
-// leaves the others as they are.
+// mapError maps errors that mean PostgreSQL is unavailable to the kind Unavailable and
+// returns others unchanged.
 func mapError(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return err
@@ -28,24 +28,25 @@ func mapError(err error) error {
 	if _, ok := errors.AsType[*fault.Error](err); ok {
 		return err
 	}
-	if away(err) {
-		return &fault.Error{Kind: fault.Unavailable, Message: "the database is away; try again", RetryAfter: awayRetry, Err: explain(err)}
+	if isUnavailable(err) {
+		return &fault.Error{Kind: fault.Unavailable, Message: "the database is unavailable; retry", RetryAfter: retryDelay, Err: explain(err)}
 	}
 	return err
 }
 
-// explain says in the log what to do about a certificate.
+// explain adds a hint for certificate errors.
 func explain(err error) error {
 	_, unknown := errors.AsType[x509.UnknownAuthorityError](err)
 	_, renamed := errors.AsType[x509.HostnameError](err)
 	_, invalid := errors.AsType[x509.CertificateInvalidError](err)
 	if unknown || renamed || invalid {
-		return fmt.Errorf("its certificate cannot be trusted: check the host and sslrootcert in the database URL (postgres.host and postgres.ca of the chart): %w", err)
+		return fmt.Errorf("certificate not trusted: check the host and sslrootcert in the database URL (postgres.host and postgres.ca in the chart): %w", err)
 	}
 	return err
 }
 
-func away(err error) bool {
+// isUnavailable reports whether err means that PostgreSQL cannot be reached or used.
+func isUnavailable(err error) bool {
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
 		switch e.Code {
 		case "53300", "57P01", "57P02", "57P03", "53100", "25006": // too many connections, shut down, starting, disk full, read only
@@ -56,17 +57,17 @@ func away(err error) bool {
 	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
 		return true
 	}
-	if _, ok := errors.AsType[net.Error](err); ok { // timeouts too
+	if _, ok := errors.AsType[net.Error](err); ok { // includes timeouts
 		return true
 	}
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) { // killed in the middle of an answer
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) { // connection closed during a response
 		return true
 	}
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, net.ErrClosed) || pgconn.SafeToRetry(err)
 }
 
-// parseID returns the canonical form of an id, and false for what cannot be
-// one: ids are opaque, so such a one is simply not found.
+// parseID returns the canonical form of an id, and false if it cannot be an id. Ids are
+// opaque to callers, so an invalid one is treated as not found.
 func parseID(s string) (string, bool) {
 	id, err := uuid.Parse(s)
 	if err != nil || len(s) != 36 {
@@ -75,7 +76,7 @@ func parseID(s string) (string, bool) {
 	return id.String(), true
 }
 
-// parseIDs returns the canonical forms of those that can be ids, each once.
+// parseIDs returns the distinct canonical forms of the valid ids.
 func parseIDs(ids []string) []string {
 	out := make([]string, 0, len(ids))
 	seen := make(map[string]bool, len(ids))
@@ -88,7 +89,7 @@ func parseIDs(ids []string) []string {
 	return out
 }
 
-// newID returns an id that sorts by the time it was made.
+// newID returns an id that sorts by creation time.
 func newID() (string, error) {
 	id, err := uuid.NewV7()
 	return id.String(), err

@@ -10,17 +10,17 @@ const (
 	maxPause   = 4 * time.Second
 )
 
-// breaker keeps calls away from what is down, so that not every search waits
-// for its deadline. After a failure it lets nothing through for a while, then
-// one call to try; each further failure doubles the while. The zero value lets
-// everything through.
+// breaker is a circuit breaker, so that not every search waits for the deadline of
+// an unavailable dependency. After a failure it rejects calls for a pause and then
+// allows one probe; each further failure doubles the pause. The zero value allows
+// every call.
 type breaker struct {
 	mu       sync.Mutex
 	failures int
 	until    time.Time
 }
 
-// allow reports whether a call may go through at now.
+// allow reports whether a call is allowed at now.
 func (b *breaker) allow(now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -30,12 +30,12 @@ func (b *breaker) allow(now time.Time) bool {
 	if now.Before(b.until) {
 		return false
 	}
-	// The others wait for what this one finds out.
+	// Only this call probes; the others are rejected meanwhile.
 	b.until = now.Add(maxPause)
 	return true
 }
 
-// done notes how a call that was allowed went; changed says that this is news.
+// done records the outcome of an allowed call and reports whether the state changed.
 func (b *breaker) done(now time.Time, ok bool) (changed bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -49,7 +49,7 @@ func (b *breaker) done(now time.Time, ok bool) (changed bool) {
 	return b.failures == 1
 }
 
-// unknown notes that a call that was allowed was given up before it ended.
+// unknown records that an allowed call was abandoned before it completed.
 func (b *breaker) unknown(now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -26,14 +26,14 @@ var numbers = map[string]int{
 }
 
 const (
-	// oldest is the first year that is taken for one, for numbers that may
+	// oldest is the first number that is recognized as a year. Smaller numbers may
 	// count something else.
 	oldest = 1990
-	// most is the largest count of days, weeks, months or years.
+	// most is the maximum number of days, weeks, months or years.
 	most = 1000
 )
 
-// count reads a number of units of time, such as "3", "two" or "a couple of".
+// count parses a number such as "3", "two" or "a couple of".
 func (p *windowParser) count(i int) (n, words int, ok bool) {
 	if p.word(i) == "a" && p.word(i+1) == "couple" {
 		if p.word(i+2) == "of" {
@@ -48,13 +48,13 @@ func (p *windowParser) count(i int) (n, words int, ok bool) {
 	return n, 1, err == nil && n > 0 && n <= most
 }
 
-// unit reads "day", "weeks" and so on.
+// unit parses "day", "weeks" and so on.
 func unit(word string) (string, bool) {
 	word = strings.TrimSuffix(word, "s")
 	return word, slices.Contains([]string{"day", "week", "month", "year"}, word)
 }
 
-// back returns the time n units before.
+// back returns the time n units before t.
 func back(t time.Time, n int, unit string) time.Time {
 	switch unit {
 	case "day":
@@ -62,14 +62,14 @@ func back(t time.Time, n int, unit string) time.Time {
 	case "week":
 		return t.AddDate(0, 0, -7*n)
 	case "month":
-		// Of the month, not of the day: there is no 31 February.
+		// From the first of the month, because 31 February does not exist.
 		return time.Date(t.Year(), t.Month()-time.Month(n), 1, 0, 0, 0, 0, t.Location())
 	}
 	return time.Date(t.Year()-n, time.January, 1, 0, 0, 0, 0, t.Location())
 }
 
-// calendar returns the calendar's day, week (from Monday), month or year that
-// the time is in.
+// calendar returns the calendar day, week (from Monday), month or year that contains
+// the time.
 func calendar(t time.Time, unit string) Window {
 	day := startOfDay(t)
 	switch unit {
@@ -85,7 +85,7 @@ func calendar(t time.Time, unit string) Window {
 	return Window{first, first.AddDate(1, 0, 0)}
 }
 
-// ago reads "two weeks ago".
+// ago parses "two weeks ago".
 func (p *windowParser) ago(string) (Window, int, bool) {
 	n, words, ok := p.count(0)
 	if !ok {
@@ -98,7 +98,7 @@ func (p *windowParser) ago(string) (Window, int, bool) {
 	return calendar(back(p.now, n, u), u), words + 2, true
 }
 
-// last reads "last week", "this month", "the past three days", "last May" and
+// last parses "last week", "this month", "the past three days", "last May" and
 // "last Monday".
 func (p *windowParser) last(string) (Window, int, bool) {
 	which := p.word(0)
@@ -123,7 +123,7 @@ func (p *windowParser) last(string) (Window, int, bool) {
 	return Window{}, 0, false
 }
 
-// lastUnit is "last week", "this month" or "the past year".
+// lastUnit returns the window of "last week", "this month" or "the past year".
 func (p *windowParser) lastUnit(which, unit string) Window {
 	switch which {
 	case "this":
@@ -134,7 +134,7 @@ func (p *windowParser) lastUnit(which, unit string) Window {
 	return calendar(back(p.now, 1, unit), unit)
 }
 
-// past is when the last n units began, day for day.
+// past returns the start of the last n units, to the day.
 func (p *windowParser) past(n int, unit string) time.Time {
 	switch unit {
 	case "month":
@@ -145,13 +145,13 @@ func (p *windowParser) past(n int, unit string) time.Time {
 	return back(p.today(), n, unit)
 }
 
-// lastMonth is "last May", the one before now's, or "this May".
+// lastMonth returns the window of "last May", before the current month, or "this May".
 func (p *windowParser) lastMonth(which string, month time.Month) (Window, int, bool) {
 	year := p.now.Year()
 	if which != "this" && month >= p.now.Month() {
 		year--
 	}
-	if y, ok := p.yearAt(2); ok { // "last May 2024" is a slip, not two times
+	if y, ok := p.yearAt(2); ok { // "last May 2024" means May 2024
 		return monthOf(y, month, p.now.Location()), 3, true
 	}
 	return monthOf(year, month, p.now.Location()), 2, true

@@ -9,8 +9,8 @@ import (
 
 var isoDate = regexp.MustCompile(`^(\d{4})-(\d{2})(?:-(\d{2}))?$`)
 
-// date reads a day: "2026-05-03", "3 May 2026", "the 3rd of May", "May 3rd,
-// 2026"; and "2026-05".
+// date parses a day ("2026-05-03", "3 May 2026", "the 3rd of May", "May 3rd, 2026")
+// or a month ("2026-05").
 func (p *windowParser) date(lead string) (Window, int, bool) {
 	if m := isoDate.FindStringSubmatch(p.word(0)); m != nil {
 		if m[3] == "" {
@@ -48,8 +48,8 @@ func (p *windowParser) date(lead string) (Window, int, bool) {
 	return p.dayOf(day, month, i+2)
 }
 
-// dayOf is a day whose year may follow at word i; without one it is the latest
-// that is not to come.
+// dayOf returns the window of a day whose year may follow at word i. Without a year it
+// is the latest such day that is not in the future.
 func (p *windowParser) dayOf(day int, month time.Month, i int) (Window, int, bool) {
 	year, given := p.yearAt(i)
 	if !given && p.word(i) == "," {
@@ -66,7 +66,7 @@ func (p *windowParser) dayOf(day int, month time.Month, i int) (Window, int, boo
 		i++
 	}
 	t := time.Date(year, month, day, 0, 0, 0, 0, p.now.Location())
-	return days(t, 1), i, t.Day() == day // there is no 31 February
+	return days(t, 1), i, t.Day() == day // rejects 31 February
 }
 
 var dayForm = regexp.MustCompile(`^(\d{1,2})(st|nd|rd|th)?$`)
@@ -80,8 +80,8 @@ func dayNumber(word string) (int, bool) {
 	return n, err == nil && n >= 1 && n <= 31
 }
 
-// monthAt reads a month's name at word i. Those that are words of other
-// meanings too count only where a month is sure.
+// monthAt parses the name of a month at word i. Ambiguous names, such as "may", count
+// only if the context implies a month.
 func (p *windowParser) monthAt(i int, sure bool) (time.Month, bool) {
 	month, ok := months[p.word(i)]
 	if !ok || p.genitive(i) {
@@ -91,15 +91,15 @@ func (p *windowParser) monthAt(i int, sure bool) (time.Month, bool) {
 	return month, sure || !ambiguous
 }
 
-// yearAt reads a year at word i.
+// yearAt parses a year at word i.
 func (p *windowParser) yearAt(i int) (int, bool) {
 	w := p.word(i)
 	n, err := strconv.Atoi(w)
 	return n, err == nil && len(w) == 4 && n >= oldest && n <= 2200
 }
 
-// month reads "March 2024", and after a word that says a time follows "in
-// March": the latest that has begun.
+// month parses "March 2024" and, after a preposition, "in March": the latest March that
+// has begun.
 func (p *windowParser) month(lead string) (Window, int, bool) {
 	month, ok := p.monthAt(0, true)
 	if !ok {
@@ -127,7 +127,7 @@ func (p *windowParser) month(lead string) (Window, int, bool) {
 	return monthOf(year, month, p.now.Location()), 1, true
 }
 
-// year reads "in 2024", where nothing follows that it could count.
+// year parses "in 2024" unless the number counts the next word.
 func (p *windowParser) year(lead string) (Window, int, bool) {
 	switch lead {
 	case "in", "during", "since", "before", "after", "until", "till":
@@ -141,7 +141,7 @@ func (p *windowParser) year(lead string) (Window, int, bool) {
 	return calendar(time.Date(year, time.January, 1, 0, 0, 0, 0, p.now.Location()), "year"), 1, true
 }
 
-// counted reports whether a number before the word counts it: a plural.
+// counted reports whether a number before the word counts it, as before a plural.
 func counted(word string) bool {
 	return len(word) > 3 && strings.HasSuffix(word, "s") && !strings.HasSuffix(word, "ss")
 }

@@ -1,5 +1,5 @@
-// Package retrieve finds the right units of text again: lexical search in
-// PostgreSQL and dense search in Milvus, with what Milvus may not know yet
-// scored exactly, fused into one ranking. It also keeps the index in step with
-// the database. Fusion and packing are pure functions.
+// Package retrieve searches units of text. It fuses lexical search in PostgreSQL,
+// dense search in Milvus, and exact scores of units that Milvus may not return yet
+// into one ranking. It also keeps the index consistent with the database. Fusion and
+// packing are pure functions.
 package retrieve

@@ -6,18 +6,18 @@ import (
 	"slices"
 )
 
-// flatCosine is the least spread the cosines of the candidates are taken to
-// have: below it their order says little and must not outweigh the words.
+// flatCosine is the minimum deviation assumed for the cosines of the candidates. Below
+// it their order means little and must not outweigh the words.
 const flatCosine = 0.03
 
-// Fuse ranks the units of a lexical and a dense search, best first: by the sum
-// of both scores, each in standard deviations from the mean of the candidates.
-// Scores of the result are the logistic function of that sum, 0 to 1.
+// Fuse ranks the units of a lexical and a dense search, best first, by the sum of both
+// scores in standard deviations from the mean of the candidates. The scores of the
+// result are the logistic function of that sum, 0 to 1.
 //
-// A unit that the lexical search did not give gets the least score that one
-// could have: 0 when the search gave all it had, else (truncated) the lowest
-// it gave. A unit without a vector counts as average. The order of the
-// arguments' elements does not matter; equal sums go by id, newest first.
+// A unit that is not in the lexical result gets the lowest possible score: 0 if that
+// result is complete, otherwise (truncated) the lowest score in it. A unit without a
+// vector counts as average. The order of the inputs does not matter; ties are
+// ordered by id, newest first.
 func Fuse(lexical, dense []Hit, truncated bool) []Hit {
 	words, floor := scores(lexical), lowest(lexical)
 	if !truncated {
@@ -64,9 +64,9 @@ func lowest(hits []Hit) float64 {
 	return slices.MinFunc(hits, func(a, b Hit) int { return cmp.Compare(a.Score, b.Score) }).Score
 }
 
-// standard returns the function that gives a unit's score in standard
-// deviations from the mean; 0 for one without a score, and for all when they
-// are equal. A deviation under least is taken for it.
+// standard returns a function that maps a unit to its score in standard deviations
+// from the mean: 0 for a unit without a score, and for all if they are equal. The
+// deviation is at least least.
 func standard(ids []UnitID, score map[UnitID]float64, least float64) func(UnitID) float64 {
 	n := float64(len(score))
 	mean, variance := 0.0, 0.0

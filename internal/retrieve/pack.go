@@ -10,46 +10,45 @@ import (
 )
 
 const (
-	// maxHeading is how many characters of a title a heading shows.
+	// maxHeading is the maximum length of a title in a heading, in characters.
 	maxHeading = 80
-	// lineSlack is what a line is taken to cost beside its text, in tokens: its
-	// number, its end, and what joining texts may add.
+	// lineSlack is the estimated overhead of a line in tokens: its number, its line
+	// break, and what joining texts may add.
 	lineSlack = 3
 	ellipsis  = "…"
 )
 
-// Excerpt is a piece of a message that may go into an answer.
+// Excerpt is a piece of a message that can be part of an answer.
 type Excerpt struct {
 	Owner      string // the conversation's id
-	Title      string // the conversation's
+	Title      string // the conversation's title
 	Seq        int    // the message's index in it
 	Sender     string
 	At         time.Time
 	Text       string // the whole message
-	Start, End int    // the piece's place in Text, in bytes
+	Start, End int    // byte range of the piece in Text
 	Score      float64
 }
 
-// Source is a message that a Packed content shows something of. The content
-// cites the first source as [1].
+// Source is a message that Packed.Content quotes. The content cites the first source
+// as [1].
 type Source struct {
-	Excerpt        // of its best piece; Start and End are that one's
-	Shown   string // what the content shows of it
+	Excerpt        // its best piece
+	Shown   string // the text in the content
 }
 
-// Packed is the best excerpts as one text: under a heading of title and date
-// each, the messages in order, as "[1] sender: text".
+// Packed is the best excerpts as one text. Each heading has a title and a date and is
+// followed by the messages in order, as "[1] sender: text".
 type Packed struct {
 	Content string
-	Tokens  int // of Content, never more than the budget
+	Tokens  int // tokens in Content, at most the budget
 	Sources []Source
 }
 
-// Pack fits the best excerpts into budget tokens, as count counts them. It
-// takes the best first and each text once, until one does not fit; of that one
-// it takes the beginning. Excerpts of one conversation and day share a
-// heading, pieces of one message a line. There is always something when a
-// heading and a few words fit.
+// Pack packs the best excerpts into budget tokens, counted by count. It adds distinct
+// texts, best first, until one does not fit, and truncates that one. Excerpts of one
+// conversation and day share a heading; pieces of one message share a line. The
+// result is not empty if a heading and a few words fit.
 func Pack(excerpts []Excerpt, budget int, count func(string) int) Packed {
 	p := packer{budget: max(budget, 0), count: count, headings: map[string]bool{}}
 	for _, e := range distinct(excerpts) {
@@ -69,9 +68,8 @@ func Pack(excerpts []Excerpt, budget int, count func(string) int) Packed {
 	}
 }
 
-// shrink takes out the worst of what was chosen, or half of it when there is
-// nothing else: joined, lines may come to more than one by one, rarely and by
-// little.
+// shrink removes the worst excerpt, or halves it if it is the only one. It is rarely
+// needed: joined lines can have slightly more tokens than the sum of the lines.
 func (p *packer) shrink() {
 	last := len(p.chosen) - 1
 	text := strings.TrimSuffix(p.chosen[last].text, ellipsis)
@@ -83,25 +81,25 @@ func (p *packer) shrink() {
 	p.chosen[last].text = text + ellipsis
 }
 
-// distinct returns the excerpts that show something, best first, each text
-// once and no two of the same place.
+// distinct returns the non-blank excerpts, best first, without repeated texts or
+// positions.
 func distinct(excerpts []Excerpt) []Excerpt {
 	ranked := slices.Clone(excerpts)
 	slices.SortStableFunc(ranked, func(a, b Excerpt) int { return cmp.Compare(b.Score, a.Score) })
 	seen := make(map[string]bool, len(ranked))
 	return slices.DeleteFunc(ranked, func(e Excerpt) bool {
 		text := strings.ToLower(strings.Join(strings.Fields(e.piece()), " "))
-		place := "\x00" + e.Owner + "\x00" + strconv.Itoa(e.Seq) + "\x00" + strconv.Itoa(e.Start)
-		if text == "" || seen[text] || seen[place] {
+		position := "\x00" + e.Owner + "\x00" + strconv.Itoa(e.Seq) + "\x00" + strconv.Itoa(e.Start)
+		if text == "" || seen[text] || seen[position] {
 			return true
 		}
-		seen[text], seen[place] = true, true
+		seen[text], seen[position] = true, true
 		return false
 	})
 }
 
-// piece is the part of the message that was found; all of it when the place
-// does not fit the text.
+// piece returns the matching part of the message, or all of it if the range does not
+// fit the text.
 func (e Excerpt) piece() string {
 	if e.Start < 0 || e.End > len(e.Text) || e.Start >= e.End {
 		return e.Text
@@ -109,7 +107,7 @@ func (e Excerpt) piece() string {
 	return e.Text[e.Start:e.End]
 }
 
-// heading names the conversation and the day.
+// heading returns the title and the day.
 func (e Excerpt) heading() string {
 	title := strings.Join(strings.Fields(e.Title), " ")
 	if utf8.RuneCountInString(title) > maxHeading {
@@ -124,12 +122,12 @@ func (e Excerpt) heading() string {
 	return title + " (" + e.At.UTC().Format(time.DateOnly) + ")"
 }
 
-// group is what excerpts under one heading have in common.
+// group is the key of the heading that the excerpt belongs to.
 func (e Excerpt) group() string { return e.Owner + "\x00" + e.At.UTC().Format(time.DateOnly) }
 
 func (e Excerpt) line(shown string) string { return e.Sender + ": " + shown }
 
-// packer chooses excerpts as long as they fit.
+// packer selects excerpts while they fit.
 type packer struct {
 	budget   int
 	count    func(string) int
@@ -138,14 +136,13 @@ type packer struct {
 	chosen   []shown
 }
 
-// shown is an excerpt with what is shown of its piece.
+// shown is an excerpt with the text to show.
 type shown struct {
 	Excerpt
 	text string
 }
 
-// add takes an excerpt, or the beginning of it, and reports whether there is
-// room for more.
+// add adds an excerpt, truncated if necessary, and reports whether more may fit.
 func (p *packer) add(e Excerpt) bool {
 	cost := 0
 	if !p.headings[e.group()] {
@@ -167,8 +164,8 @@ func (p *packer) add(e Excerpt) bool {
 	return true
 }
 
-// cut returns the longest beginning that fits the room, at the end of a word
-// if there is one; "" when there is none.
+// cut returns the longest prefix that fits, preferably ending at a word, or "" if none
+// fits.
 func (p *packer) cut(e Excerpt, text string, room int) string {
 	fits := func(n int) bool { return p.count(e.line(text[:n]+ellipsis)) <= room }
 	low, high := 0, min(len(text), max(0, room)*maxTokenBytes)
@@ -193,10 +190,10 @@ func (p *packer) cut(e Excerpt, text string, room int) string {
 	return out + ellipsis
 }
 
-// maxTokenBytes is how many bytes a token is taken to have at most.
+// maxTokenBytes is the assumed maximum number of bytes in a token.
 const maxTokenBytes = 16
 
-// floor returns the last start of a character at or before byte n.
+// floor returns the start of the last character at or before byte n.
 func floor(text string, n int) int {
 	for n > 0 && n < len(text) && !utf8.RuneStart(text[n]) {
 		n--
@@ -204,7 +201,7 @@ func floor(text string, n int) int {
 	return n
 }
 
-// render writes what was chosen, which comes best first.
+// render formats the chosen excerpts, which are sorted best first.
 func render(chosen []shown) Packed {
 	groups := map[string][]shown{}
 	var order []string
@@ -238,7 +235,7 @@ func render(chosen []shown) Packed {
 	return out
 }
 
-// merge makes one source of the pieces of a message, in order.
+// merge combines the pieces of a message, in order, into one source.
 func merge(pieces []shown) Source {
 	out := Source{Excerpt: pieces[0].Excerpt, Shown: pieces[0].text}
 	for i, s := range pieces[1:] {

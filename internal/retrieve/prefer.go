@@ -11,12 +11,12 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/trace"
 )
 
-// windowBonus is what a message of the time a question is about gains on one
-// of another time, in standard deviations: enough to come before one that fits
-// the words a little better, too little to come before one that alone fits.
+// windowBonus is added, in standard deviations, to messages inside the query's window.
+// It outweighs a slightly better match outside the window, but not a match that is
+// much better.
 const windowBonus = 2
 
-// within returns the query narrowed to its window; false without one.
+// within returns the query restricted to its window, and false if it has none.
 func (q Query) within() (Query, bool) {
 	if q.Window.IsZero() || q.Kind != Chat {
 		return q, false
@@ -30,9 +30,8 @@ func (q Query) within() (Query, bool) {
 	return q, true
 }
 
-// words searches by words: everywhere, and in the query's window besides, so
-// that what it holds is among the candidates however many fit better
-// elsewhere. truncated says that there may be more than was given.
+// words searches by words, without restriction and again within the query's window, so
+// that the window always has candidates. truncated reports that more may match.
 func (e *Engine) words(ctx context.Context, scope tenant.Scope, q Query) (hits []Hit, truncated bool, err error) {
 	ctx, end := trace.Begin(ctx, trace.Lexical)
 	defer end()
@@ -52,7 +51,7 @@ func (e *Engine) words(ctx context.Context, scope tenant.Scope, q Query) (hits [
 	return hits, truncated, nil
 }
 
-// prefer raises what the ranking has of the query's window.
+// prefer raises the hits inside the query's window.
 func (e *Engine) prefer(ctx context.Context, scope tenant.Scope, q Query, ranking []Hit) ([]Hit, error) {
 	if _, ok := q.within(); !ok || len(ranking) == 0 {
 		return ranking, nil
@@ -72,7 +71,7 @@ func (e *Engine) prefer(ctx context.Context, scope tenant.Scope, q Query, rankin
 	return raise(ranking, func(id UnitID) bool { return inside[id] }), nil
 }
 
-// raise adds the bonus to the units that are inside and ranks all again.
+// raise adds the bonus to the units that are inside and sorts again.
 func raise(ranking []Hit, inside func(UnitID) bool) []Hit {
 	out := slices.Clone(ranking)
 	for i, h := range out {
@@ -84,5 +83,5 @@ func raise(ranking []Hit, inside func(UnitID) bool) []Hit {
 	return out
 }
 
-// logit undoes logistic.
+// logit is the inverse of logistic.
 func logit(p float64) float64 { return math.Log(p / (1 - p)) }

@@ -5,17 +5,17 @@ import (
 	"unicode/utf8"
 )
 
-// maxPiece is how many tokens a piece may be estimated at. The window is 256
-// wordpieces; the rest is for the date and sender of a chat's piece, and for
-// languages the vocabulary cuts finer than the estimate.
+// maxPiece is the maximum estimated size of a piece in tokens. The model's window is
+// 256 wordpieces; the rest is for the date and sender of chat messages, and for
+// languages that the vocabulary splits more finely than estimated.
 const maxPiece = 200
 
-// Span is a piece's place in a text, in bytes: text[Start:End].
+// Span is the byte range of a piece: text[Start:End].
 type Span struct {
 	Start, End int
 }
 
-// The borders a text may be cut at, worst first.
+// Kinds of boundaries to split at, worst first.
 const (
 	anywhere = iota
 	wordEnd
@@ -24,9 +24,9 @@ const (
 	borders
 )
 
-// Split cuts a text into pieces that fit the embedding model's window, at the
-// ends of paragraphs, sentences or words where it can. The pieces cover the
-// text in order without overlap and never cut a character. "" has none.
+// Split splits a text into pieces that fit the embedding model's window, preferably at
+// the ends of paragraphs, sentences or words. The pieces cover the text in order
+// without overlap and never split a character. The empty text has none.
 func Split(text string) []Span {
 	s := splitter{text: text}
 	for at := 0; at < len(text); {
@@ -44,28 +44,28 @@ func Split(text string) []Span {
 	return s.spans
 }
 
-// splitter fills one piece after the other and remembers, for each sort of
-// border, the last one in the piece.
+// splitter fills one piece after the other and remembers the last boundary of each
+// kind in the piece.
 type splitter struct {
 	text  string
 	spans []Span
-	start int // where the piece begins
-	cost  int // of what is in it
+	start int // start of the current piece
+	cost  int // cost of the current piece so far
 	last  [borders]border
 }
 
-// border is a place to cut, with what the piece costs up to it.
+// border is a boundary, with the cost of the piece up to it.
 type border struct {
 	at, cost int
 }
 
-// mark notes the border that is at the byte, which ends an atom.
+// mark records the boundary at a byte offset, which ends an atom.
 func (s *splitter) mark(at int) {
 	s.last[borderAt(s.text, at)] = border{at, s.cost}
 }
 
-// cut ends the piece at the best border up to at: a good one counts only if it
-// leaves at least half a piece.
+// cut ends the piece at the best boundary up to at. A sentence or paragraph boundary
+// counts only if the piece is at least half full there.
 func (s *splitter) cut(at int) {
 	best := border{at, s.cost}
 	for kind := borders - 1; kind >= anywhere; kind-- {
@@ -79,16 +79,16 @@ func (s *splitter) cut(at int) {
 	s.start = best.at
 	s.cost -= best.cost
 	for kind := range s.last {
-		// What lies before the cut is forgotten: it is not after start any more.
+		// Boundaries before the cut are ignored later, because they are not after start.
 		s.last[kind].cost -= best.cost
 	}
 }
 
-// maxRun is how many letters or digits are kept together; longer runs are no words.
+// maxRun is the maximum number of letters or digits in a word; longer runs are split.
 const maxRun = 40
 
-// atom returns where the indivisible part of the text at the byte ends, and an
-// estimate of its wordpieces: a word, a run of space, or a single character.
+// atom returns the end of the indivisible part of the text at a byte offset (a word, a
+// run of space, or a single character) and an estimate of its wordpieces.
 func atom(text string, at int) (end, cost int) {
 	r, size := utf8.DecodeRuneInString(text[at:])
 	end = at + size
@@ -111,11 +111,11 @@ func atom(text string, at int) (end, cost int) {
 	return joined(text, end), 1
 }
 
-// hangul is how many wordpieces a Korean syllable is at most: its letters.
+// hangul is the maximum number of wordpieces in a Korean syllable: one per letter.
 const hangul = 3
 
-// word measures a run of letters and digits. English words are one or two
-// wordpieces; numbers and made-up words are cut to pieces of two or three.
+// word measures a run of letters and digits. English words have one or two wordpieces;
+// numbers and unknown words are split into pieces of two or three characters.
 func word(text string, at int) (end, cost int) {
 	letters, digits := 0, 0
 	for end = at; end < len(text) && letters+digits < maxRun; {
@@ -134,13 +134,13 @@ func word(text string, at int) (end, cost int) {
 	switch {
 	case digits > 0:
 		return end, (letters + digits + 1) / 2
-	case letters > 8: // German compounds are cut to pieces of three
+	case letters > 8: // German compounds have pieces of three letters
 		return end, (letters + 2) / 3
 	}
 	return end, (letters + 3) / 4
 }
 
-// joined moves the end past marks that belong to the character before it.
+// joined moves the end past combining marks of the preceding character.
 func joined(text string, end int) int {
 	for end < len(text) {
 		r, size := utf8.DecodeRuneInString(text[end:])
@@ -152,13 +152,13 @@ func joined(text string, end int) int {
 	return end
 }
 
-// isWord reports whether the character is of a script that the vocabulary has
-// whole words of. Characters of all others are a wordpiece each.
+// isWord reports whether the character belongs to a script with whole words in the
+// vocabulary. In other scripts each character is one wordpiece.
 func isWord(r rune) bool {
 	return r >= '0' && r <= '9' || unicode.Is(unicode.Latin, r)
 }
 
-// borderAt says what sort of border is at the byte, which ends an atom.
+// borderAt returns the kind of boundary at a byte offset, which ends an atom.
 func borderAt(text string, at int) int {
 	before, size := utf8.DecodeLastRuneInString(text[:at])
 	if !unicode.IsSpace(before) {
@@ -196,8 +196,8 @@ func isSentenceEnd(r rune) bool {
 	return false
 }
 
-// isLetterAlone reports whether the character may be parted from its
-// neighbours: those of scripts that write no spaces.
+// isLetterAlone reports whether the text may be split next to the character, because
+// its script is written without spaces.
 func isLetterAlone(r rune) bool {
 	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar)
 }

@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// Window is a span of time: from From until before To; zero is open.
+// Window is a span of time from From (inclusive) to To (exclusive); zero is unbounded.
 type Window struct {
 	From, To time.Time
 }
 
-// IsZero reports whether the window is open on both sides.
+// IsZero reports whether the window is unbounded on both sides.
 func (w Window) IsZero() bool { return w.From.IsZero() && w.To.IsZero() }
 
 // Contains reports whether the time is in the window.
@@ -21,10 +21,9 @@ func (w Window) Contains(t time.Time) bool {
 }
 
 // ParseWindow returns the time in the past that an English question is about,
-// such as "last May", "on 3 May 2026", "two weeks ago" or "since January", by
-// the calendar of now's time zone. It would rather see none than a wrong one:
-// none when two times are named, when a time is quoted, or when it lies in the
-// future.
+// such as "last May", "on 3 May 2026", "two weeks ago" or "since January", in the
+// time zone of now. It prefers none over a wrong one: it returns none if the question
+// names two times, quotes a time, or names a time in the future.
 func ParseWindow(question string, now time.Time) (Window, bool) {
 	p := windowParser{words: words(question), now: now}
 	var found []Window
@@ -54,25 +53,25 @@ var (
 	wordForm = regexp.MustCompile(`\d{4}-\d{2}-\d{2}|\d{4}-\d{2}\b|[\p{L}\p{N}_]+(?:['’]\p{L}+)?|[.?!;:,]`)
 )
 
-// words cuts a question into words and the marks that part them. What is
-// quoted is a name, not a time.
+// words splits a question into words and punctuation. Quoted text is dropped, because
+// it is a name rather than a time.
 func words(question string) []string {
-	const longest = 2000 // a question, not a document, has a time of its own
+	const longest = 2000 // longer texts are documents rather than questions
 	if len(question) > longest {
 		question = question[:longest]
 	}
 	return wordForm.FindAllString(quoted.ReplaceAllString(question, " . "), -1)
 }
 
-// windowParser reads phrases of time from words.
+// windowParser parses time expressions.
 type windowParser struct {
 	words []string
 	at    int
 	now   time.Time
 }
 
-// word returns the i-th word from here, in lower case and without a genitive's
-// ending; "" past the end.
+// word returns the i-th word from the current one, in lower case and without a genitive
+// suffix, or "" past the end.
 func (p *windowParser) word(i int) string {
 	if p.at+i >= len(p.words) {
 		return ""
@@ -81,18 +80,18 @@ func (p *windowParser) word(i int) string {
 	return strings.TrimSuffix(strings.TrimSuffix(w, "'s"), "’s")
 }
 
-// genitive reports whether the i-th word from here is one: "June's" is a
-// person's more often than a month's.
+// genitive reports whether the i-th word is a genitive: "June's" more often refers to a
+// person than to a month.
 func (p *windowParser) genitive(i int) bool {
 	return p.at+i < len(p.words) && strings.ToLower(p.words[p.at+i]) != p.word(i)
 }
 
-// capital reports whether the i-th word from here starts with a capital.
+// capital reports whether the i-th word starts with a capital.
 func (p *windowParser) capital(i int) bool {
 	return p.at+i < len(p.words) && p.words[p.at+i][:1] != strings.ToLower(p.words[p.at+i][:1])
 }
 
-// next reads the phrase that begins here and returns how many words it has.
+// next parses the phrase at the current word and returns its number of words.
 func (p *windowParser) next() (Window, int, bool) {
 	bound := p.word(0)
 	switch bound {
@@ -117,8 +116,8 @@ func (p *windowParser) next() (Window, int, bool) {
 	return w, n + 1, !w.IsZero()
 }
 
-// span reads a phrase that names a span of time. lead is the word before it
-// that says a time follows, if there was one.
+// span parses a phrase that names a span of time. lead is the preceding preposition, if
+// any.
 func (p *windowParser) span(lead string) (Window, int, bool) {
 	skip := 0
 	if lead == "" && slices.Contains([]string{"in", "on", "during", "from", "of", "over", "within"}, p.word(0)) {
@@ -144,11 +143,11 @@ func startOfDay(t time.Time) time.Time {
 	return time.Date(y, m, d, 0, 0, 0, 0, t.Location())
 }
 
-// days is the window of n days from the day on.
+// days returns the window of n days starting at day.
 func days(day time.Time, n int) Window { return Window{day, day.AddDate(0, 0, n)} }
 
-// relative reads "today", "yesterday", "the day before yesterday", "this
-// morning" and "last night".
+// relative parses "today", "yesterday", "the day before yesterday", "this morning" and
+// "last night".
 func (p *windowParser) relative(string) (Window, int, bool) {
 	for i, before := range []string{"the", "day", "before", "yesterday"} {
 		if p.word(i) != before {

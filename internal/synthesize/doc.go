@@ -1,3 +1,3 @@
-// Package synthesize answers questions from excerpts of conversations by
-// asking a chat model at any OpenAI-compatible endpoint.
+// Package synthesize answers questions from excerpts of conversations with a
+// chat model at any OpenAI-compatible endpoint.
 package synthesize

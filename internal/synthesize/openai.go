@@ -15,41 +15,41 @@ import (
 
 const (
 	defaultTimeout = 10 * time.Second
-	// retries is how often a request is repeated after 408, 409, 429, 5xx or a
-	// broken connection, all within the timeout.
+	// retries is the number of retries after 408, 409, 429, 5xx or a broken
+	// connection, within the timeout.
 	retries = 1
-	// maxAnswer bounds what is read of an answer, in bytes.
+	// maxAnswer is the maximum size of a response in bytes.
 	maxAnswer = 1 << 20
-	// thinking is what a model may spend beside the answer, in tokens.
+	// thinking is the token budget for reasoning, in addition to the answer.
 	thinking = 1000
 	route    = "chat/completions"
 )
 
-// Config says which endpoint to ask and for what.
+// Config configures an endpoint.
 type Config struct {
-	// BaseURL is what precedes /chat/completions, such as https://api.openai.com/v1.
+	// BaseURL precedes /chat/completions, for example https://api.openai.com/v1.
 	BaseURL string
 	// APIKey is sent as a bearer token; empty sends none.
 	APIKey string
-	// Model is the name the endpoint knows the model by.
+	// Model is the name of the model at the endpoint.
 	Model string
-	// Timeout bounds one answer, repetitions included. 0 is 10 s.
+	// Timeout bounds one answer, including retries. The default is 10 s.
 	Timeout time.Duration
 }
 
-// Validate reports everything that is wrong with the configuration.
+// Validate returns all errors in the configuration.
 func (c Config) Validate() error {
 	var errs []error
 	if u, err := url.Parse(c.BaseURL); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		errs = append(errs, errors.New("base URL must be an http or https URL, such as https://api.openai.com/v1"))
 	}
 	if c.Model == "" {
-		errs = append(errs, errors.New("model must be named"))
+		errs = append(errs, errors.New("model is required"))
 	}
 	return errors.Join(errs...)
 }
 
-// OpenAI asks an OpenAI-compatible endpoint. It is safe for concurrent use.
+// OpenAI calls an OpenAI-compatible endpoint. It is safe for concurrent use.
 type OpenAI struct {
 	client *openai.Client
 	config Config
@@ -57,8 +57,7 @@ type OpenAI struct {
 
 var _ chat.Synthesizer = (*OpenAI)(nil)
 
-// NewOpenAI makes an OpenAI; it does not connect. Nothing is read from the
-// environment.
+// NewOpenAI returns an OpenAI. It does not connect and does not read the environment.
 func NewOpenAI(c Config) (*OpenAI, error) {
 	if err := c.Validate(); err != nil {
 		return nil, fmt.Errorf("configure chat endpoint: %w", err)

@@ -7,15 +7,15 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/chat"
 )
 
-// maxTurns is how many turns of the conversation that asks are shown, and
-// maxTurn how much of each, in bytes.
+// maxTurns is the number of turns of the current conversation in the prompt, and
+// maxTurn the maximum length of each in bytes.
 const (
 	maxTurns = 6
 	maxTurn  = 1000
 )
 
-// instructions are what the model is told, with all else as data: a message
-// somebody once wrote may read like an order.
+// instructions returns the system prompt. Everything else is passed as data, because
+// stored messages may contain instructions.
 func instructions(maxTokens int) string {
 	return fmt.Sprintf(`You recall a person's earlier conversations for an assistant.
 
@@ -29,8 +29,8 @@ Rules:
 - If the excerpts do not answer the question, reply with the single word NONE.`, max(1, maxTokens*2/3))
 }
 
-// question is the user's message. As JSON nothing in a text can end it and
-// pose as anything else.
+// question is the user message. It is JSON, so that no text in it can be mistaken for
+// anything else.
 type question struct {
 	Question     string       `json:"question"`
 	Today        string       `json:"today"`
@@ -70,6 +70,5 @@ func newQuestion(s chat.Synthesis) question {
 	return q
 }
 
-// shortened returns the beginning of a text. A character cut in two is
-// replaced when it is written as JSON.
+// shortened truncates a text. The JSON encoder replaces a character that is cut.
 func shortened(s string) string { return s[:min(len(s), maxTurn)] }

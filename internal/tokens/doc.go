@@ -1,3 +1,3 @@
-// Package tokens counts the tokens of a text the way current models do
-// (o200k), with a vocabulary that is part of the binary.
+// Package tokens counts tokens with the o200k vocabulary, which is compiled into the
+// binary.
 package tokens

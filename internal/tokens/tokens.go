@@ -10,15 +10,15 @@ import (
 )
 
 const (
-	// chunk is how many bytes are tokenised at a time: the pattern that splits
-	// words backtracks over long runs, so its input must be bounded, and a
-	// caller with a limit wants to stop early.
+	// chunk is the number of bytes tokenized at a time. It bounds the backtracking of
+	// the pattern that splits words, and allows callers with a limit to stop early.
 	chunk = 16 << 10
-	// lookBack is how far from a chunk's end a harmless place to cut is sought.
+	// lookBack is the distance from the end of a chunk that is searched for a
+	// boundary between tokens.
 	lookBack = 2 << 10
 )
 
-// codec loads the vocabulary, some 200,000 words, once and when first needed.
+// codec loads the vocabulary of about 200,000 words on first use.
 var codec = sync.OnceValue(func() tokenizer.Codec {
 	c, err := tokenizer.Get(tokenizer.O200kBase)
 	if err != nil {
@@ -27,12 +27,12 @@ var codec = sync.OnceValue(func() tokenizer.Codec {
 	return c
 })
 
-// Count returns how many tokens the text has. Past the first 16 KiB it may be
-// over by one for each 16 KiB of text that offers no place to cut.
+// Count returns the number of tokens in the text. Beyond 16 KiB the result can be too
+// high by one for each 16 KiB without a boundary between tokens.
 func Count(text string) int { return CountUpTo(text, math.MaxInt) }
 
-// CountUpTo counts like Count but stops soon after it has passed the limit:
-// the result is exact up to the limit and only known to be above it otherwise.
+// CountUpTo is like Count but stops soon after the limit. Results above the limit are
+// not exact.
 func CountUpTo(text string, limit int) int {
 	total := 0
 	for len(text) > 0 && total <= limit {
@@ -46,15 +46,15 @@ func CountUpTo(text string, limit int) int {
 func count(text string) int {
 	n, err := codec().Count(text)
 	if err != nil {
-		// The splitter gave up on this piece; a byte is at least a token's worth.
+		// The splitter failed; the number of bytes is an upper bound.
 		return len(text)
 	}
 	return n
 }
 
-// cut returns how many bytes of the text to tokenise next. It ends before a
-// space that follows an ASCII letter or digit, where no token can reach over;
-// where there is none, at the start of a character.
+// cut returns the number of bytes to tokenize next. The chunk ends before a space that
+// follows an ASCII letter or digit, which no token spans, or otherwise at the start
+// of a character.
 func cut(text string) int {
 	if len(text) <= chunk {
 		return len(text)
