@@ -180,12 +180,7 @@ func TestOneOperatorForATenant(t *testing.T) {
 		return []string{does, "mnemo", chart, "-n", namespace, "-f", "testdata/values/external.yaml", "--set", "crds.install=false",
 			"--set-json", "operator.watchNamespaces=" + string(list)}
 	}
-	t.Cleanup(func() {
-		cmd := exec.Command("../hack/tool.sh", "helm", "uninstall", "mnemo", "-n", first, "--no-hooks", "--kubeconfig", testkit.KubeConfigFile(t))
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Errorf("uninstall: %v\n%s", err, out)
-		}
-	})
+	t.Cleanup(func() { uninstall(t, first) })
 	refused := func(reason, want string, watched ...string) {
 		t.Helper()
 		err := run(append(release("install", second, watched...), "--dry-run=server")...)
@@ -196,13 +191,23 @@ func TestOneOperatorForATenant(t *testing.T) {
 	if err := run(release("install", first, a, b)...); err != nil {
 		t.Fatalf("the first: %v", err)
 	}
-	refused("this one would have all", "of release "+first+"/mnemo has Tenants of "+a+", "+b+":")
-	refused("one in common", "has Tenants of "+b+":", b, c)
+	refused("this one would have all", "of release "+first+"/mnemo already manages the Tenants in "+a+", "+b+";")
+	refused("one in common", "already manages the Tenants in "+b+";", b, c)
 	if err := run(append(release("install", second, c), "--dry-run=server")...); err != nil {
 		t.Errorf("none in common: %v", err)
 	}
 	if err := run(release("upgrade", first)...); err != nil {
 		t.Errorf("the same release, upgraded: %v", err)
 	}
-	refused("the other has all", "has Tenants of all namespaces:", c)
+	refused("the other has all", "already manages the Tenants in all namespaces;", c)
+}
+
+// uninstall removes a release after its test, including its cluster-scoped
+// objects, which do not go with the namespace.
+func uninstall(t *testing.T, namespace string) {
+	t.Helper()
+	cmd := exec.Command("../hack/tool.sh", "helm", "uninstall", "mnemo", "-n", namespace, "--no-hooks", "--kubeconfig", testkit.KubeConfigFile(t))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("uninstall: %v\n%s", err, out)
+	}
 }
