@@ -13,8 +13,8 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/gofiber/fiber/v2"
 
-	"github.com/mnemo-dev/mnemo/internal/chat"
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/importer"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
@@ -55,7 +55,7 @@ var docFollowImport = doc{
 }
 
 func (s *Server) followImport(ctx context.Context, who tenant.Identity, in *followImportInput) (*huma.StreamResponse, error) {
-	i, err := s.Chats.GetImport(ctx, who, in.ImportID)
+	i, err := s.Imports.Get(ctx, who, in.ImportID)
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +84,7 @@ type follower struct {
 	who           tenant.Identity
 	authorization string
 	conn          net.Conn
-	now           chat.Import
+	now           importer.Import
 	told          int64 // the version told last
 }
 
@@ -109,7 +109,7 @@ func (f *follower) run(w *bufio.Writer) {
 			return
 		}
 		pause := importPoll
-		if f.now.Status == chat.ImportDone {
+		if f.now.Status == importer.Done {
 			pause = indexingPoll
 		}
 		select {
@@ -155,7 +155,7 @@ func (f *follower) write(w *bufio.Writer, text string) error {
 func (f *follower) look(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, eventTimeout)
 	defer cancel()
-	i, err := f.server.Chats.GetImport(ctx, f.who, f.now.ID)
+	i, err := f.server.Imports.Get(ctx, f.who, f.now.ID)
 	if err == nil {
 		f.now = i
 	}

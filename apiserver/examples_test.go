@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/mnemo-dev/mnemo/internal/chat"
+	"github.com/mnemo-dev/mnemo/internal/importer"
 	"github.com/mnemo-dev/mnemo/internal/memory"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
@@ -153,6 +154,6 @@ func (f *fakeStores) holdExamples(scope tenant.Scope) {
 		Text: "2025-05-09 Prefers the window seat on trains", Version: 1, Source: "cli", CreatedAt: noon, UpdatedAt: noon}}
 	u.conversations = []chat.Conversation{{ID: exampleConversationID, ExternalID: "c-0", Platform: "custom", Title: "Night train to Vienna",
 		Status: chat.Active, MessageCount: 1, CreatedAt: noon, UpdatedAt: noon}}
-	u.imports = []chat.Import{{ID: exampleImportID, Platform: "chatgpt", Status: chat.ImportDone, StartedAt: noon, FinishedAt: noon, Version: 1}}
+	u.imports = []importer.Import{{ID: exampleImportID, Platform: "chatgpt", Status: importer.Done, StartedAt: noon, FinishedAt: noon, Version: 1}}
 	u.messages[exampleConversationID] = []chat.Message{{ExternalID: "m-1", Sender: chat.Human, Text: "Which seat should I book?", CreatedAt: noon}}
 }

@@ -5,12 +5,12 @@ import (
 	"context"
 	"strconv"
 
-	"github.com/mnemo-dev/mnemo/internal/chat"
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/importer"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-func (f fakeChats) GetImport(_ context.Context, scope tenant.Scope, id string) (chat.Import, error) {
+func (f fakeChats) GetImport(_ context.Context, scope tenant.Scope, id string) (importer.Import, error) {
 	u, end, err := f.begin(scope)
 	defer end()
 	for _, i := range u.imports {
@@ -18,17 +18,17 @@ func (f fakeChats) GetImport(_ context.Context, scope tenant.Scope, id string) (
 			return i, err
 		}
 	}
-	return chat.Import{}, cmp.Or[error](err, fault.New(fault.NotFound, "import %s", id))
+	return importer.Import{}, cmp.Or[error](err, fault.New(fault.NotFound, "import %s", id))
 }
 
 // ListImports leaves out those of one conversation, as the real store does.
-func (f fakeChats) ListImports(_ context.Context, scope tenant.Scope, offset, limit int) ([]chat.Import, int, error) {
+func (f fakeChats) ListImports(_ context.Context, scope tenant.Scope, offset, limit int) ([]importer.Import, int, error) {
 	u, end, err := f.begin(scope)
 	defer end()
-	var list []chat.Import
+	var list []importer.Import
 	for _, i := range u.imports {
-		if i.Status == chat.ImportQueued {
-			list = append([]chat.Import{i}, list...)
+		if i.Status == importer.Queued {
+			list = append([]importer.Import{i}, list...)
 		}
 	}
 	page := list[min(offset, len(list)):]
@@ -46,24 +46,24 @@ func (f fakeChats) AppendChunk(_ context.Context, scope tenant.Scope, id string,
 	_, end, err := f.begin(scope)
 	defer end()
 	f.chunks[id] = append(f.chunks[id], data...)
-	if n != (len(f.chunks[id])-1)/chat.ChunkSize {
+	if n != (len(f.chunks[id])-1)/importer.ChunkSize {
 		return fault.New(fault.Internal, "chunk %d is out of order", n)
 	}
 	return err
 }
 
-func (f fakeChats) FinishUpload(_ context.Context, scope tenant.Scope, id string, file chat.UploadedFile) (string, error) {
+func (f fakeChats) FinishUpload(_ context.Context, scope tenant.Scope, id string, file importer.UploadedFile) (string, error) {
 	u, end, err := f.begin(scope)
 	defer end()
 	if int(file.Size) != len(f.chunks[id]) {
 		return "", fault.New(fault.Internal, "%d bytes of %d", len(f.chunks[id]), file.Size)
 	}
 	f.requested = file.Request
-	u.imports = append(u.imports, chat.Import{ID: id, Platform: file.Platform, Status: chat.ImportQueued, StartedAt: noon, Version: 1})
+	u.imports = append(u.imports, importer.Import{ID: id, Platform: file.Platform, Status: importer.Queued, StartedAt: noon, Version: 1})
 	return id, err
 }
 
-func (f fakeChats) DropUpload(_ context.Context, scope tenant.Scope, id string) error {
+func (f fakeChats) DeleteUpload(_ context.Context, scope tenant.Scope, id string) error {
 	_, end, err := f.begin(scope)
 	defer end()
 	delete(f.chunks, id)
@@ -92,7 +92,7 @@ func (f *fakeStores) lastRequest() tenant.Request {
 }
 
 // change changes an import.
-func (f *fakeStores) change(id string, change func(*chat.Import)) {
+func (f *fakeStores) change(id string, change func(*importer.Import)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, u := range f.users {

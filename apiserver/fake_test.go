@@ -12,6 +12,7 @@ import (
 
 	"github.com/mnemo-dev/mnemo/internal/chat"
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/importer"
 	"github.com/mnemo-dev/mnemo/internal/memory"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
@@ -36,7 +37,7 @@ type fakeUser struct {
 	memories      []memory.Memory
 	conversations []chat.Conversation
 	messages      map[string][]chat.Message
-	imports       []chat.Import // newest last
+	imports       []importer.Import // newest last
 }
 
 var noon = time.Date(2025, 5, 9, 12, 0, 0, 123456789, time.UTC)
@@ -205,7 +206,7 @@ func (f fakeMemories) Search(_ context.Context, scope tenant.Scope, _ tenant.Pla
 
 type fakeChats struct{ *fakeStores }
 
-func (f fakeChats) Upsert(_ context.Context, scope tenant.Scope, in chat.Upsert, _ chat.UnitBuilder) (chat.Outcome, error) {
+func (f fakeChats) Upsert(_ context.Context, scope tenant.Scope, in chat.Upsert) (chat.Outcome, error) {
 	u, end, err := f.begin(scope)
 	defer end()
 	if err != nil {
@@ -219,7 +220,7 @@ func (f fakeChats) Upsert(_ context.Context, scope tenant.Scope, in chat.Upsert,
 		u.messages[c.ID] = append(u.messages[c.ID], m)
 	}
 	u.conversations = append(u.conversations, c)
-	u.imports = append(u.imports, chat.Import{ID: "i-1", Platform: in.Platform, Status: chat.ImportDone, Total: 1, Imported: 1,
+	u.imports = append(u.imports, importer.Import{ID: "i-1", Platform: in.Platform, Status: importer.Done, Total: 1, Imported: 1,
 		Indexed: 1, StartedAt: noon, FinishedAt: noon, Version: 1})
 	return chat.Outcome{ImportID: "i-1", Conversation: c}, nil
 }
@@ -265,7 +266,7 @@ func (f fakeChats) Delete(_ context.Context, scope tenant.Scope, ids []string) (
 	return out, nil
 }
 
-func (f fakeChats) Mark(_ context.Context, scope tenant.Scope, ids []string, m chat.Marks) ([]string, error) {
+func (f fakeChats) SetFlags(_ context.Context, scope tenant.Scope, ids []string, m chat.Flags) ([]string, error) {
 	u, end, err := f.begin(scope)
 	defer end()
 	var out []string
@@ -284,13 +285,13 @@ func (f fakeChats) Count(_ context.Context, scope tenant.Scope) (int64, error) {
 	return int64(len(u.conversations)), err
 }
 
-func (f fakeChats) Passages(_ context.Context, scope tenant.Scope, places []chat.Place, around int) ([]chat.Passage, error) {
+func (f fakeChats) Passages(_ context.Context, scope tenant.Scope, places []chat.Position, around int) ([]chat.Passage, error) {
 	u, end, err := f.begin(scope)
 	defer end()
 	var out []chat.Passage
 	for _, c := range u.conversations {
 		for i, m := range u.messages[c.ID] {
-			if slices.Contains(places, chat.Place{Conversation: c.ID, Index: i}) {
+			if slices.Contains(places, chat.Position{Conversation: c.ID, Index: i}) {
 				p := chat.Passage{Conversation: c, Message: m}
 				for j := max(0, i-around); j <= i+around && j < len(u.messages[c.ID]); j++ {
 					if j != i {

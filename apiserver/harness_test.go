@@ -15,6 +15,7 @@ import (
 
 	"github.com/mnemo-dev/mnemo/internal/account"
 	"github.com/mnemo-dev/mnemo/internal/chat"
+	"github.com/mnemo-dev/mnemo/internal/importer"
 	"github.com/mnemo-dev/mnemo/internal/memory"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 	"github.com/mnemo-dev/mnemo/internal/tokens"
@@ -46,8 +47,9 @@ func newHouse(t *testing.T, change ...func(*Config)) *house {
 	config := Config{
 		Memories: memory.NewService(memory.Config{Store: memories, Buckets: memories, Searcher: memories,
 			Index: fakeIndex{}, Embedder: fakeEmbedder{}, CountTokens: tokens.Count}),
-		Chats: chat.NewService(chat.Config{Store: chats, Passages: chats, States: chats, Imports: chats, Uploads: chats, Searcher: memories,
+		Chats: chat.NewService(chat.Config{Store: chats, Passages: chats, Searcher: memories,
 			Index: fakeIndex{}, Embedder: fakeEmbedder{}, CountTokens: tokens.CountUpTo}),
+		Imports:  &importer.Service{Imports: chats, Uploads: chats},
 		Accounts: account.NewService(account.Config{Store: fakeAccounts{h.stores}}),
 		Tokens:   h.stores,
 	}

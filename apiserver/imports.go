@@ -8,6 +8,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/mnemo-dev/mnemo/internal/chat"
+	"github.com/mnemo-dev/mnemo/internal/importer"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
@@ -34,7 +35,7 @@ type importErrorBody struct {
 	Error        string `json:"error"`
 }
 
-func newImportBody(i chat.Import) importBody {
+func newImportBody(i importer.Import) importBody {
 	out := importBody{
 		ImportID: i.ID, Platform: i.Platform, Status: string(i.Status), Total: i.Total, Imported: i.Imported, Updated: i.Updated,
 		Skipped: i.Skipped, Blocked: i.Blocked, Failed: i.Failed, Errors: make([]importErrorBody, len(i.Errors)),
@@ -71,7 +72,7 @@ var docGetImport = doc{
 }
 
 func (s *Server) getImport(ctx context.Context, who tenant.Identity, in *getImportInput) (*getImportOutput, error) {
-	i, err := s.Chats.GetImport(ctx, who, in.ImportID)
+	i, err := s.Imports.Get(ctx, who, in.ImportID)
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +113,7 @@ func (s *Server) listImports(ctx context.Context, who tenant.Identity, in *listI
 	if err := p.Err(); err != nil {
 		return nil, err
 	}
-	list, total, err := s.Chats.ListImports(ctx, who, min((page-1)*size, math.MaxInt32), size)
+	list, total, err := s.Imports.List(ctx, who, min((page-1)*size, math.MaxInt32), size)
 	if err != nil {
 		return nil, err
 	}

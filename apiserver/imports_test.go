@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mnemo-dev/mnemo/internal/chat"
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/importer"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
@@ -252,7 +252,7 @@ func TestEvents(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
 	id := h.send(t, h.alice, nil, field{"file", "[]"}).json(t)["importId"].(string)
-	change := func(f func(*chat.Import)) { h.stores.change(id, f) }
+	change := func(f func(*importer.Import)) { h.stores.change(id, f) }
 
 	stream := h.follow(t.Context(), t, h.alice, id, "")
 	if stream.StatusCode != http.StatusOK || stream.Header.Get("Content-Type") != "text/event-stream" || stream.Header.Get("Cache-Control") != "no-cache" {
@@ -262,7 +262,7 @@ func TestEvents(t *testing.T) {
 	if n, data := event(t, r); n != "1" || !strings.Contains(data, `"status":"queued"`) {
 		t.Errorf("event %s %s", n, data)
 	}
-	change(func(i *chat.Import) { i.Status, i.Total, i.Imported, i.Version = chat.ImportRunning, 3, 1, 2 })
+	change(func(i *importer.Import) { i.Status, i.Total, i.Imported, i.Version = importer.Running, 3, 1, 2 })
 	n, data := event(t, r)
 	if want := h.ok(t, h.alice, "GET", "/api/chat-history/imports/"+id, "").body; n != "2" || data != strings.TrimSpace(want) {
 		t.Errorf("event %s %s, want %s", n, data, want)
@@ -279,13 +279,13 @@ func TestEvents(t *testing.T) {
 	if n, _ := event(t, stale); n != "2" {
 		t.Errorf("after event 1 comes %s", n)
 	}
-	change(func(i *chat.Import) { i.Status, i.Imported, i.Indexed, i.Version = chat.ImportDone, 3, 1, 3 })
+	change(func(i *importer.Import) { i.Status, i.Imported, i.Indexed, i.Version = importer.Done, 3, 1, 3 })
 	for _, r := range []*bufio.Reader{r, later, stale} {
 		if n, data := event(t, r); n != "3" || !strings.Contains(data, `"status":"done"`) {
 			t.Errorf("event %s %s", n, data)
 		}
 	}
-	change(func(i *chat.Import) { i.Indexed, i.Version = 3, 4 })
+	change(func(i *importer.Import) { i.Indexed, i.Version = 3, 4 })
 	for _, r := range []*bufio.Reader{r, later, stale} {
 		if n, _ := event(t, r); n != "4" {
 			t.Errorf("event %s, want the last one", n)
@@ -331,7 +331,7 @@ func TestEventsEndWithTheClient(t *testing.T) {
 	version := int64(1)
 	h.eventually(t, func() string {
 		version++ // it notices when it has something to tell
-		h.stores.change(id, func(i *chat.Import) { i.Version = version })
+		h.stores.change(id, func(i *importer.Import) { i.Version = version })
 		if n := h.app.Server().GetOpenConnectionsCount(); n > 1 {
 			return fmt.Sprintf("%d connections are open", n)
 		}

@@ -51,9 +51,9 @@ func openRealAt(t *testing.T, address string) realStores {
 		t.Fatal(err)
 	}
 	s := realStores{db: postgrestest.New(t), index: index, embedder: embedder}
-	chats := s.db.Conversations()
-	importing := importer.New(importer.Config{Leases: chats, Files: chats, CountTokens: tokens.Count,
-		Archive: importer.Restore(importer.RestoreConfig{Files: chats, Restorer: s.db.Restores(), CountTokens: tokens.Count})})
+	imports := s.db.Imports()
+	importing := importer.New(importer.Config{Leases: imports, Files: imports, CountTokens: tokens.Count,
+		Archive: importer.Restore(importer.RestoreConfig{Files: imports, Restorer: imports, CountTokens: tokens.Count})})
 	config, err := jobs.Config(retrieve.NewIndexer(s.db, index, embedder), s.db, importing, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
@@ -95,8 +95,9 @@ func newRealHouseOn(t *testing.T, s realStores) (*house, realStores) {
 	h.start(t, Config{
 		Memories: memory.NewService(memory.Config{Store: s.db.Memories(), Buckets: s.db, Searcher: engine,
 			Index: s.index, Embedder: s.embedder, CountTokens: tokens.Count}),
-		Chats: chat.NewService(chat.Config{Store: s.db.Conversations(), Passages: s.db, States: s.db.Conversations(), Searcher: engine,
-			Imports: s.db.Conversations(), Uploads: s.db.Conversations(), Index: s.index, Embedder: s.embedder, CountTokens: tokens.CountUpTo}),
+		Chats: chat.NewService(chat.Config{Store: s.db.Conversations(), Passages: s.db, Searcher: engine,
+			Index: s.index, Embedder: s.embedder, CountTokens: tokens.CountUpTo}),
+		Imports:  &importer.Service{Imports: s.db.Imports(), Uploads: s.db.Imports()},
 		Accounts: account.NewService(account.Config{Store: s.db.Accounts()}),
 		Tokens:   s.db,
 		Rates:    s.db,

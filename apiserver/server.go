@@ -24,17 +24,19 @@ import (
 	"github.com/mnemo-dev/mnemo/apiserver/dashboard"
 	"github.com/mnemo-dev/mnemo/internal/account"
 	"github.com/mnemo-dev/mnemo/internal/chat"
+	"github.com/mnemo-dev/mnemo/internal/importer"
 	"github.com/mnemo-dev/mnemo/internal/memory"
 	"github.com/mnemo-dev/mnemo/internal/oauth"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 	"github.com/mnemo-dev/mnemo/internal/trace"
 )
 
-// Config is what a Server works with. Memories, Chats, Accounts and Tokens are
+// Config is what a Server works with. Memories, Chats, Imports, Accounts and Tokens are
 // required.
 type Config struct {
 	Memories *memory.Service
 	Chats    *chat.Service
+	Imports  *importer.Service
 	Accounts *account.Service
 	Tokens   tenant.TokenStore
 	// Rates counts requests for all replicas; nil: each counts for itself.

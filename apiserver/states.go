@@ -33,7 +33,7 @@ var docUpdateConversations = doc{
 
 func (s *Server) updateConversations(ctx context.Context, who tenant.Identity, in *updateConversationsInput) (*updateConversationsOutput, error) {
 	ids, err := s.Chats.Update(ctx, who, chat.UpdateInput{
-		IDs: in.Body.IDs, Marks: chat.Marks{Excluded: in.Body.Excluded, Pinned: in.Body.Pinned},
+		IDs: in.Body.IDs, Flags: chat.Flags{Excluded: in.Body.Excluded, Pinned: in.Body.Pinned},
 	})
 	if err != nil {
 		return nil, err

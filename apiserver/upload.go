@@ -14,9 +14,9 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/gofiber/fiber/v2"
 
-	"github.com/mnemo-dev/mnemo/internal/chat"
 	"github.com/mnemo-dev/mnemo/internal/chatexport"
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/importer"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
@@ -133,7 +133,7 @@ func (s *Server) takeFile(ctx context.Context, who tenant.Identity, parts *multi
 	f := importForm{server: s, who: who}
 	id, err := f.take(ctx, parts)
 	if err != nil && f.upload != nil {
-		if dropped := f.upload.Drop(ctx); dropped != nil {
+		if dropped := f.upload.Discard(ctx); dropped != nil {
 			s.Log.WarnContext(ctx, "an upload is left for its job to remove", "error", dropped)
 		}
 	}
@@ -144,7 +144,7 @@ func (s *Server) takeFile(ctx context.Context, who tenant.Identity, parts *multi
 type importForm struct {
 	server   *Server
 	who      tenant.Identity
-	upload   *chat.Upload
+	upload   *importer.Upload
 	platform string
 	sum      tenant.Hash // of the file
 }
@@ -187,7 +187,7 @@ func (f *importForm) file(ctx context.Context, part *multipart.Part) error {
 		return fault.New(fault.Invalid, "file takes one file: import them one by one, or in one zip")
 	}
 	var err error
-	if f.upload, err = f.server.Chats.BeginUpload(ctx, f.who); err != nil {
+	if f.upload, err = f.server.Imports.BeginUpload(ctx, f.who); err != nil {
 		return err
 	}
 	limit, sum := f.server.ImportFile, sha256.New()

@@ -108,8 +108,8 @@ func openIndex(t *testing.T, addr testkit.MilvusAddr, prefix string, dimensions 
 // work does the jobs.
 func (l *live) work(t *testing.T, embedder retrieve.Embedder) {
 	t.Helper()
-	chats := l.db.Conversations()
-	importing := importer.New(importer.Config{Leases: chats, Files: chats, CountTokens: tokens.Count})
+	imports := l.db.Imports()
+	importing := importer.New(importer.Config{Leases: imports, Files: imports, CountTokens: tokens.Count})
 	config, err := jobs.Config(retrieve.NewIndexer(l.db, l.index, embedder), l.db, importing, quiet)
 	if err != nil {
 		t.Fatal(err)
@@ -138,10 +138,11 @@ func (l *live) serve(t *testing.T, db *postgres.DB, embedder retrieve.Embedder) 
 			Store: memories, Buckets: memories, Searcher: engine, Index: l.index, Embedder: embedder, CountTokens: tokens.Count,
 		}),
 		Chats: chat.NewService(chat.Config{
-			Store: chats, Passages: chats, States: chats, Imports: chats, Uploads: chats, Searcher: engine,
+			Store: chats, Passages: chats, Searcher: engine,
 			Index: l.index, Embedder: embedder, CountTokens: tokens.CountUpTo, Log: quiet,
 		}),
-		Tokens: db, Rates: db, Cache: cache, Log: quiet,
+		Imports: &importer.Service{Imports: db.Imports(), Uploads: db.Imports()},
+		Tokens:  db, Rates: db, Cache: cache, Log: quiet,
 	})
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

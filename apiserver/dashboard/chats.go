@@ -11,6 +11,7 @@ import (
 
 	"github.com/mnemo-dev/mnemo/internal/chat"
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/importer"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
@@ -31,8 +32,8 @@ type chatsView struct {
 	Chats   []chat.Conversation
 	Total   int // of the filter
 	Any     bool
-	Imports []chat.Import // the latest
-	Newer   string        // paths; "" when there is none
+	Imports []importer.Import // the latest
+	Newer   string            // paths; "" when there is none
 	Older   string
 	Here    string
 }
@@ -119,7 +120,7 @@ func (d *Dashboard) listChats(c *fiber.Ctx, who *tenant.Session) error {
 	} else if err := d.fillChats(c, who, &view); err != nil {
 		return err
 	}
-	if view.Imports, _, err = d.Chats.ListImports(c.UserContext(), who.Identity, 0, recentImports); err != nil {
+	if view.Imports, _, err = d.Imports.List(c.UserContext(), who.Identity, 0, recentImports); err != nil {
 		return err
 	}
 	p.Data = view
@@ -167,7 +168,7 @@ func passagePath(id string, message, start, end int) string {
 }
 
 // marks are what buttons say of conversations.
-var marks = map[string]chat.Marks{
+var marks = map[string]chat.Flags{
 	"pin": {Pinned: new(true)}, "unpin": {Pinned: new(false)}, "exclude": {Excluded: new(true)}, "include": {Excluded: new(false)},
 }
 
@@ -180,7 +181,7 @@ func (d *Dashboard) markChats(c *fiber.Ctx, who *tenant.Session) error {
 	if _, known := marks[mark]; !known || len(ids) == 0 {
 		return c.Redirect(withNotice(back, "unchanged"), fiber.StatusSeeOther)
 	}
-	if _, err := d.Chats.Update(c.UserContext(), who.Identity, chat.UpdateInput{IDs: ids, Marks: marks[mark]}); err != nil {
+	if _, err := d.Chats.Update(c.UserContext(), who.Identity, chat.UpdateInput{IDs: ids, Flags: marks[mark]}); err != nil {
 		return err
 	}
 	return c.Redirect(withNotice(back, mark), fiber.StatusSeeOther)

@@ -14,16 +14,18 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/account"
 	"github.com/mnemo-dev/mnemo/internal/chat"
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/importer"
 	"github.com/mnemo-dev/mnemo/internal/memory"
 	"github.com/mnemo-dev/mnemo/internal/oauth"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// Config is what a Dashboard works with. Memories, Chats, Sessions, Access, Holdings
+// Config is what a Dashboard works with. Memories, Chats, Imports, Sessions, Access, Holdings
 // and Edge are required.
 type Config struct {
 	Memories *memory.Service
 	Chats    *chat.Service
+	Imports  *importer.Service
 	Sessions tenant.SessionStore
 	Access   tenant.AccessStore
 	Holdings tenant.HoldingStore

@@ -6,13 +6,13 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
-	"github.com/mnemo-dev/mnemo/internal/chat"
+	"github.com/mnemo-dev/mnemo/internal/importer"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
 // importView is how far an import is.
 type importView struct {
-	chat.Import
+	importer.Import
 }
 
 // Done is how many conversations are dealt with.
@@ -43,7 +43,7 @@ func (d *Dashboard) importFile(c *fiber.Ctx, who *tenant.Session) error {
 }
 
 func (d *Dashboard) showImport(c *fiber.Ctx, who *tenant.Session) error {
-	i, err := d.Chats.GetImport(c.UserContext(), who.Identity, c.Params("id"))
+	i, err := d.Imports.Get(c.UserContext(), who.Identity, c.Params("id"))
 	if err != nil {
 		return err
 	}
@@ -52,13 +52,13 @@ func (d *Dashboard) showImport(c *fiber.Ctx, who *tenant.Session) error {
 
 // importsView is the list of imports.
 type importsView struct {
-	Imports      []chat.Import
+	Imports      []importer.Import
 	Newer, Older string
 }
 
 func (d *Dashboard) listImports(c *fiber.Ctx, who *tenant.Session) error {
 	n := min(max(c.QueryInt("page", 1), 1), 1_000_000)
-	list, total, err := d.Chats.ListImports(c.UserContext(), who.Identity, (n-1)*chatPage, chatPage)
+	list, total, err := d.Imports.List(c.UserContext(), who.Identity, (n-1)*chatPage, chatPage)
 	if err != nil {
 		return err
 	}

@@ -96,8 +96,8 @@ func newSite(t *testing.T) *site {
 // work works on jobs until the test ends.
 func (s *site) work(t *testing.T) {
 	t.Helper()
-	chats := s.db.Conversations()
-	importing := importer.New(importer.Config{Leases: chats, Files: chats, CountTokens: tokens.Count})
+	imports := s.db.Imports()
+	importing := importer.New(importer.Config{Leases: imports, Files: imports, CountTokens: tokens.Count})
 	config, err := jobs.Config(retrieve.NewIndexer(s.db, s.index, s.embedder), s.db, importing, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
@@ -135,9 +135,10 @@ func (s *site) serve(t *testing.T, l net.Listener, replica int) {
 	server := apiserver.New(apiserver.Config{
 		Memories: memory.NewService(memory.Config{Store: s.db.Memories(), Buckets: s.db.Memories(), Searcher: engine,
 			Index: s.index, Embedder: s.embedder, CountTokens: tokens.Count}),
-		Chats: chat.NewService(chat.Config{Store: s.db.Conversations(), Passages: s.db.Conversations(), States: s.db.Conversations(),
-			Imports: s.db.Conversations(), Uploads: s.db.Conversations(), Searcher: engine, Index: s.index, Embedder: s.embedder,
+		Chats: chat.NewService(chat.Config{Store: s.db.Conversations(), Passages: s.db.Conversations(),
+			Searcher: engine, Index: s.index, Embedder: s.embedder,
 			CountTokens: tokens.CountUpTo}),
+		Imports:  &importer.Service{Imports: s.db.Imports(), Uploads: s.db.Imports()},
 		Accounts: account.NewService(account.Config{Store: s.db.Accounts()}),
 		Tokens:   s.db, Rates: s.db, Cache: cache, Sessions: s.db, Access: s.db, Holdings: s.db, Providers: []*dashboard.Provider{s.provider()},
 		URL: public, TrustedProxies: proxies,

@@ -157,9 +157,10 @@ func (c *serveCommand) serverConfig(s *stores, embedder retrieve.Embedder, model
 			CountTokens: tokens.Count,
 		}),
 		Chats: chat.NewService(chat.Config{
-			Store: conversations, Passages: conversations, States: conversations, Imports: conversations, Uploads: conversations,
+			Store: conversations, Passages: s.db,
 			Searcher: engine, Index: s.index, Embedder: embedder, CountTokens: tokens.CountUpTo, Synthesizer: model, Log: log,
 		}),
+		Imports:  &importer.Service{Imports: s.db.Imports(), Uploads: s.db.Imports()},
 		Accounts: account.NewService(account.Config{Store: s.db.Accounts()}),
 		Tokens:   s.db,
 		Rates:    s.db,
@@ -192,11 +193,11 @@ type stopper interface {
 // stopped, so that those that run can finish; but for imports, which take long
 // and are put off.
 func startJobs(ctx context.Context, s *stores, embedder retrieve.Embedder, counts *telemetry.Metrics, log *slog.Logger) (stopper, error) {
-	conversations := s.db.Conversations()
-	restore := importer.Restore(importer.RestoreConfig{Files: conversations, Restorer: s.db.Restores(), CountTokens: tokens.Count})
+	imports := s.db.Imports()
+	restore := importer.Restore(importer.RestoreConfig{Files: imports, Restorer: imports, CountTokens: tokens.Count})
 	importing := importer.New(importer.Config{
 		Archive: restore,
-		Leases:  conversations, Files: counts.Imports(conversations), CountTokens: tokens.Count, Stop: ctx.Done(), Log: log,
+		Leases:  imports, Files: counts.Imports(imports), CountTokens: tokens.Count, Stop: ctx.Done(), Log: log,
 	})
 	config, err := jobs.Config(retrieve.NewIndexer(s.db, s.index, embedder), s.db, importing, log)
 	if err != nil {

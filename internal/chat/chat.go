@@ -8,17 +8,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// Status says whether a conversation is searched and counted.
-type Status string
-
-// The states of a conversation (shared/API.md, Chat history).
-const (
-	Active   Status = "active"
-	Excluded Status = "excluded" // its user left it out
-	Blocked  Status = "blocked"  // over the tenant's quota
-)
-
-// Sender says who wrote a message.
+// Sender is the author of a message.
 type Sender string
 
 // The senders of messages.
@@ -32,7 +22,7 @@ const (
 // Conversation is a stored conversation without its messages.
 type Conversation struct {
 	ID           string
-	ExternalID   string // its id on the platform
+	ExternalID   string // the platform's id
 	Platform     string
 	PlatformName string
 	Title        string
@@ -40,13 +30,20 @@ type Conversation struct {
 	Pinned       bool
 	MessageCount int
 	TokenCount   int
+	Bytes        int64 // size of all message texts; counts against the storage quota
 	CreatedAt    time.Time
 	UpdatedAt    time.Time
 }
 
+// Key returns the conversation's natural key.
+func (c Conversation) Key() Key { return Key{c.Platform, c.ExternalID} }
+
+// Key identifies a user's conversation by its platform and the platform's id.
+type Key struct{ Platform, ExternalID string }
+
 // Message is a stored message.
 type Message struct {
-	Index      int // from 0, in order
+	Index      int // position in the conversation, from 0
 	ExternalID string
 	Sender     Sender
 	Text       string
@@ -54,32 +51,39 @@ type Message struct {
 	CreatedAt  time.Time
 }
 
-// Upsert is a conversation as it comes in: messages with a known id and new
-// content replace, new ones are added, missing ones stay.
+// Upsert is an incoming conversation. Messages with a known id and different
+// content replace the stored ones, messages with a new id are appended, and
+// stored messages that are not part of it remain.
 type Upsert struct {
 	ExternalID   string
 	Platform     string
 	PlatformName string
 	Title        string
 	CreatedAt    time.Time
-	UpdatedAt    time.Time // zero for the newest message's time
-	Messages     []Message // Index is given by the store
-	// Request is the request that sent it, if it may be sent again.
+	UpdatedAt    time.Time // zero for the time of the newest message
+	Messages     []Message // Index is assigned by Plan
+	// Vectors are embeddings of the conversation's units, by the text they
+	// embed. A job embeds the units without one.
+	Vectors map[string][]float32
+	// Request identifies the request for idempotency.
 	Request tenant.Request
 }
 
-// Outcome says what an upsert did.
+// Key returns the natural key of the conversation.
+func (u Upsert) Key() Key { return Key{u.Platform, u.ExternalID} }
+
+// Outcome is the result of an upsert.
 type Outcome struct {
 	ImportID     string
 	Conversation Conversation
-	Added        int
-	Replaced     int
+	Added        int // messages
+	Replaced     int // messages
 }
 
-// ConversationFilter selects what List gives.
+// ConversationFilter selects conversations to list.
 type ConversationFilter struct {
 	Platform   string // "" for all
-	Title      string // part of it, without regard to case
+	Title      string // substring, case-insensitive
 	From, To   time.Time
 	PinnedOnly bool
 	ImportID   string
@@ -88,54 +92,52 @@ type ConversationFilter struct {
 	Limit      int // at least 1
 }
 
-// Store keeps conversations. internal/postgres implements it. Writes commit
-// rows, quota use and index jobs together.
+// Store persists conversations. Writes commit rows, quota usage and index jobs
+// together.
 type Store interface {
-	// Upsert stores the conversation blocked, grants room by the quota, and
-	// records an import of one. Forbidden when storage is used up. The units
-	// of messages it added or replaced, and of their neighbours, come from
-	// build, which is given the whole conversation as stored and the indexes
-	// of the messages whose units must be made.
-	Upsert(ctx context.Context, scope tenant.Scope, u Upsert, build UnitBuilder) (Outcome, error)
-	// RecordFailure records an import of one that failed for the reason.
+	// Upsert applies Plan to the stored conversation, re-balances the quota, and
+	// records an import of one conversation. Forbidden when the storage quota is
+	// exceeded.
+	Upsert(ctx context.Context, scope tenant.Scope, u Upsert) (Outcome, error)
+	// RecordFailure records a failed import of one conversation. The outcome
+	// holds the conversation that Rejected returns.
 	RecordFailure(ctx context.Context, scope tenant.Scope, u Upsert, reason string) (Outcome, error)
 	// Get returns a conversation with all its messages; NotFound.
 	Get(ctx context.Context, scope tenant.Scope, id string) (Conversation, []Message, error)
-	// List returns conversations, newest created first, and how many there are in all.
+	// List returns conversations, newest created first, and the total number.
 	List(ctx context.Context, scope tenant.Scope, f ConversationFilter) ([]Conversation, int, error)
-	// Delete removes conversations with everything of them; ids that do not
-	// resolve are skipped. Freed room goes to blocked ones at once.
+	// Delete removes conversations with their messages and units and re-balances
+	// the quota. Unknown ids are ignored.
 	Delete(ctx context.Context, scope tenant.Scope, ids []string) (Deleted, error)
+	// SetFlags sets flags on conversations, re-balances the quota, and returns
+	// the ids that exist, changed or not. Unknown ids are ignored.
+	SetFlags(ctx context.Context, scope tenant.Scope, ids []string, f Flags) ([]string, error)
 }
 
-// UnitBuilder makes the units of the messages at the indexes, in a
-// conversation whose messages are all given.
-type UnitBuilder func(c Conversation, messages []Message, indexes []int) []retrieve.Unit
-
-// Deleted says what a deletion removed.
+// Deleted lists what a deletion removed.
 type Deleted struct {
 	IDs   []string
 	Units []retrieve.UnitID
 }
 
-// PassageStore reads what search answers are made of. internal/postgres implements it.
+// PassageStore reads the data of search results.
 type PassageStore interface {
-	// Count returns how many active conversations the user has.
+	// Count returns the number of the user's active conversations.
 	Count(ctx context.Context, scope tenant.Scope) (int64, error)
-	// Passages returns for each place its conversation and the message there
-	// with up to around messages on either side; places that are gone are left out.
-	Passages(ctx context.Context, scope tenant.Scope, places []Place, around int) ([]Passage, error)
+	// Passages returns, for each position, the message with up to around
+	// messages on either side. Positions that no longer exist are omitted.
+	Passages(ctx context.Context, scope tenant.Scope, positions []Position, around int) ([]Passage, error)
 }
 
-// Place is a message's place.
-type Place struct {
+// Position is the position of a message.
+type Position struct {
 	Conversation string
 	Index        int
 }
 
-// Passage is a message with its conversation and neighbours.
+// Passage is a message with its conversation and the surrounding messages.
 type Passage struct {
 	Conversation Conversation
 	Message      Message
-	Context      []Message // in order, the message itself left out
+	Context      []Message // in order, without Message
 }

@@ -1,3 +1,4 @@
-// Package chat is the domain of chat history: conversations, their messages,
-// the states a quota puts them in, and finding a passage again.
+// Package chat is the domain of chat history: conversations and their messages,
+// how new messages merge into stored ones, which conversations count against
+// the quota, and how passages are found again.
 package chat

@@ -8,7 +8,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-func TestIngestEmbedsAShortConversationAtOnce(t *testing.T) {
+func TestIngestEmbedsShortConversations(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		reason   string
@@ -16,9 +16,9 @@ func TestIngestEmbedsAShortConversationAtOnce(t *testing.T) {
 		fails    error
 		want     bool
 	}{
-		"short":           {"the next search must find it by meaning", 3, nil, true},
-		"long":            {"its sender does not wait: the job embeds it", smallUnits + 1, nil, false},
-		"embedder is out": {"it is stored all the same", 3, errors.New("away"), false},
+		"short":                {"the next semantic search must find it", 3, nil, true},
+		"long":                 {"the job embeds it, so that the request does not take long", smallUnits + 1, nil, false},
+		"embedder unavailable": {"it is stored without vectors", 3, errors.New("unavailable"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -32,14 +32,24 @@ func TestIngestEmbedsAShortConversationAtOnce(t *testing.T) {
 			if _, err := newService(f).Ingest(t.Context(), tenant.Identity{}, in); err != nil {
 				t.Fatal(err)
 			}
-			if len(f.built) != tc.messages {
-				t.Fatalf("%d units, want %d", len(f.built), tc.messages)
+			units := Plan(Conversation{}, nil, f.upserted, "id").Units(all(tc.messages))
+			if len(units) != tc.messages {
+				t.Fatalf("%d units, want %d", len(units), tc.messages)
 			}
-			for _, u := range f.built {
+			for _, u := range units {
 				if got := u.Vector != nil; got != tc.want {
 					t.Errorf("%s: unit %q has a vector: %t, want %t", tc.reason, u.Dense, got, tc.want)
 				}
 			}
 		})
 	}
+}
+
+// all returns the indexes 0 to n-1.
+func all(n int) []int {
+	out := make([]int, n)
+	for i := range out {
+		out[i] = i
+	}
+	return out
 }

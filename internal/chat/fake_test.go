@@ -17,8 +17,8 @@ var alice = tenant.Identity{
 	Placement: tenant.Placement{Collection: "c", Partition: "p"},
 }
 
-// fakes stand for everything around a Service: one user's conversations, each
-// with its messages.
+// fakes are the dependencies of a Service, with the conversations and messages
+// of one user.
 type fakes struct {
 	mu            sync.Mutex // of asked
 	conversations []Conversation
@@ -26,27 +26,20 @@ type fakes struct {
 	ranking       retrieve.Result
 	asked         retrieve.Query
 	upserted      Upsert
-	marked        []string // the ids Mark was given
-	failure       string   // the reason RecordFailure was given
+	flagged       []string // ids passed to SetFlags
+	failure       string   // reason passed to RecordFailure
 	removed       []retrieve.UnitID
-
-	built []retrieve.Unit // what the builder made of upserted
 
 	storeFails, indexFails, embedFails error
 }
 
 func newService(f *fakes) *Service {
-	return NewService(Config{Store: f, Passages: f, States: f, Searcher: f, Index: fakeIndex{f: f}, Embedder: f,
+	return NewService(Config{Store: f, Passages: f, Searcher: f, Index: fakeIndex{f: f}, Embedder: f,
 		CountTokens: func(text string, _ int) int { return len(strings.Fields(text)) }})
 }
 
-func (f *fakes) Upsert(_ context.Context, _ tenant.Scope, u Upsert, build UnitBuilder) (Outcome, error) {
+func (f *fakes) Upsert(_ context.Context, _ tenant.Scope, u Upsert) (Outcome, error) {
 	f.upserted = u
-	indexes := make([]int, len(u.Messages))
-	for i := range indexes {
-		indexes[i] = i
-	}
-	f.built = build(Conversation{Platform: u.Platform}, u.Messages, indexes)
 	return Outcome{ImportID: "i1"}, f.storeFails
 }
 
@@ -81,9 +74,9 @@ func (f *fakes) Delete(_ context.Context, _ tenant.Scope, ids []string) (Deleted
 	return out, nil
 }
 
-// Mark answers in the store's order, not in that of the ids.
-func (f *fakes) Mark(_ context.Context, _ tenant.Scope, ids []string, _ Marks) ([]string, error) {
-	f.marked = ids
+// SetFlags returns ids in the order of the store, not in the order given.
+func (f *fakes) SetFlags(_ context.Context, _ tenant.Scope, ids []string, _ Flags) ([]string, error) {
+	f.flagged = ids
 	var out []string
 	for _, c := range f.conversations {
 		if slices.Contains(ids, c.ID) {
@@ -97,12 +90,12 @@ func (f *fakes) Count(context.Context, tenant.Scope) (int64, error) {
 	return int64(len(f.conversations)), f.storeFails
 }
 
-// Passages answers backwards: the order is not promised.
-func (f *fakes) Passages(_ context.Context, _ tenant.Scope, places []Place, _ int) ([]Passage, error) {
+// Passages returns passages in reverse order: the order is unspecified.
+func (f *fakes) Passages(_ context.Context, _ tenant.Scope, places []Position, _ int) ([]Passage, error) {
 	var out []Passage
 	for _, c := range f.conversations {
 		for _, m := range f.messages[c.ID] {
-			if slices.Contains(places, Place{c.ID, m.Index}) {
+			if slices.Contains(places, Position{c.ID, m.Index}) {
 				out = append([]Passage{{Conversation: c, Message: m}}, out...)
 			}
 		}
@@ -117,7 +110,7 @@ func (f *fakes) Search(_ context.Context, _ tenant.Scope, _ tenant.Placement, q 
 	return f.ranking, nil
 }
 
-// fakeIndex is the index, whose Delete is not the store's.
+// fakeIndex is the index; its Delete differs from that of the store.
 type fakeIndex struct {
 	retrieve.Index
 	f *fakes
@@ -135,7 +128,7 @@ func wantKind(t *testing.T, err error, want fault.Kind) {
 	}
 }
 
-// Embed gives each text a vector that tells its length.
+// Embed returns a vector with the length of each text.
 func (f *fakes) Embed(_ context.Context, texts []string) ([][]float32, error) {
 	out := make([][]float32, len(texts))
 	for i, text := range texts {

@@ -75,20 +75,6 @@ func (in IngestInput) Upsert() (Upsert, error) {
 	return u, c.fields.Err()
 }
 
-// updated is when the conversation was last added to.
-func (u Upsert) updated() time.Time {
-	t := u.UpdatedAt
-	if t.IsZero() {
-		t = u.CreatedAt
-		for _, m := range u.Messages {
-			if m.CreatedAt.After(t) {
-				t = m.CreatedAt
-			}
-		}
-	}
-	return t
-}
-
 // ParseSender returns the sender a role names.
 func ParseSender(role string) (Sender, bool) {
 	switch strings.ToLower(role) {

@@ -154,9 +154,9 @@ func (s *Service) recall(ctx context.Context, who tenant.Identity, in RecallInpu
 	if err != nil {
 		return Recollection{}, false, fmt.Errorf("recall: %w", err)
 	}
-	r := recollected{found: found, places: make(map[Place]SearchResult, len(found))}
+	r := recollected{found: found, places: make(map[Position]SearchResult, len(found))}
 	for _, f := range found {
-		r.places[Place{f.Conversation.ID, f.Message.Index}] = f
+		r.places[Position{f.Conversation.ID, f.Message.Index}] = f
 	}
 	out, ok := s.synthesize(ctx, in, q.Text, budget, r)
 	if !ok {
@@ -193,7 +193,7 @@ func (s *Service) count(text string) int { return s.CountTokens(text, math.MaxIn
 // recollected is what was found for a question.
 type recollected struct {
 	found  []SearchResult
-	places map[Place]SearchResult
+	places map[Position]SearchResult
 }
 
 func (r recollected) excerpts() []retrieve.Excerpt {
@@ -210,7 +210,7 @@ func (r recollected) excerpts() []retrieve.Excerpt {
 func (r recollected) sources(list []retrieve.Source) []RecallSource {
 	out := make([]RecallSource, len(list))
 	for i, source := range list {
-		f := r.places[Place{source.Owner, source.Seq}]
+		f := r.places[Position{source.Owner, source.Seq}]
 		out[i] = RecallSource{Conversation: f.Conversation, Message: f.Message, Score: source.Score}
 	}
 	return out

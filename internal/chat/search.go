@@ -88,17 +88,17 @@ func (s *Service) results(ctx context.Context, scope tenant.Scope, in SearchInpu
 	if len(found) == 0 {
 		return nil, nil
 	}
-	places := make([]Place, len(found))
+	places := make([]Position, len(found))
 	for i, f := range found {
-		places[i] = Place{f.Owner, f.Seq}
+		places[i] = Position{f.Owner, f.Seq}
 	}
 	list, err := s.Passages.Passages(ctx, scope, places, in.Around)
 	if err != nil {
 		return nil, fmt.Errorf("read passages: %w", err)
 	}
-	at := make(map[Place]Passage, len(list))
+	at := make(map[Position]Passage, len(list))
 	for _, p := range list {
-		at[Place{p.Conversation.ID, p.Message.Index}] = p
+		at[Position{p.Conversation.ID, p.Message.Index}] = p
 	}
 	out := make([]SearchResult, 0, len(found))
 	for i, f := range found {

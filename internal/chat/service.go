@@ -16,60 +16,58 @@ import (
 )
 
 const (
-	// MaxTokens is the longest conversation that may be sent online.
+	// MaxTokens is the maximum length of a conversation that is sent online.
 	MaxTokens = 100000
-	// MaxBulk is the most ids one deletion takes.
+	// MaxBulk is the maximum number of ids of one request.
 	MaxBulk = 10000
-	// DefaultPageSize is how many conversations a page holds that names no size.
+	// DefaultPageSize is the number of conversations per page.
 	DefaultPageSize = 25
-	// MaxPageSize is the largest page.
+	// MaxPageSize is the maximum number of conversations per page.
 	MaxPageSize = 100
 
 	defaultIndexTimeout = time.Second
 	defaultEmbedTimeout = 2 * time.Second
-	// smallUnits is how many units a conversation may have for its sender to
-	// wait until they are embedded: a few chunks of a chat that goes on.
+	// smallUnits is the maximum number of units that are embedded within the
+	// request: the size of a few turns of an ongoing chat.
 	smallUnits = 64
 )
 
-// Searcher finds units by meaning and by words. retrieve.Engine is one.
+// Searcher searches units; implemented by retrieve.Engine.
 type Searcher interface {
 	Search(ctx context.Context, scope tenant.Scope, p tenant.Placement, q retrieve.Query) (retrieve.Result, error)
 }
 
-// Config is what a Service works with. All but the timeouts are required.
+// Config configures a Service. Store, Passages, Searcher, Index, Embedder and
+// CountTokens are required.
 type Config struct {
 	Store    Store
 	Passages PassageStore
-	States   StateStore
-	Imports  ImportStore
-	Uploads  UploadStore
 	Searcher Searcher
 	Index    retrieve.Index
 	Embedder retrieve.Embedder
-	// CountTokens returns how many tokens a text has, exactly up to the limit
-	// and anything above it beyond.
+	// CountTokens returns the number of tokens of a text. It is exact up to the
+	// limit and any number above the limit otherwise.
 	CountTokens func(text string, limit int) int
-	// IndexTimeout is how long a deletion tries to reach the index at once
-	// before the job is left to do it; 1 s when 0.
+	// IndexTimeout limits the attempt of a deletion to update the index before it
+	// leaves that to the job; default 1 s.
 	IndexTimeout time.Duration
-	// EmbedTimeout is how long storing a short conversation waits for its
-	// embeddings before the job is left to make them; 2 s when 0.
+	// EmbedTimeout limits the embedding of a short conversation within the
+	// request before that is left to the job; default 2 s.
 	EmbedTimeout time.Duration
-	// Synthesizer answers recalls from what was found; nil leaves it at the
-	// excerpts themselves.
+	// Synthesizer writes the content of recalls; with nil the content consists of
+	// excerpts.
 	Synthesizer Synthesizer
 	Now         func() time.Time // time.Now when nil
-	Log         *slog.Logger     // told why a recall was not synthesized; may be nil
+	Log         *slog.Logger     // optional
 }
 
-// Service takes conversations in, lists them and finds passages of them.
+// Service stores, lists and searches conversations.
 type Service struct {
 	Config
-	resting atomic.Int64 // until when the synthesizer is let alone, in Unix nanoseconds
+	backoffUntil atomic.Int64 // no calls of the synthesizer until then, in Unix nanoseconds
 }
 
-// NewService makes a Service.
+// NewService returns a Service.
 func NewService(c Config) *Service {
 	c.IndexTimeout = cmp.Or(c.IndexTimeout, defaultIndexTimeout)
 	c.EmbedTimeout = cmp.Or(c.EmbedTimeout, defaultEmbedTimeout)
@@ -82,55 +80,48 @@ func NewService(c Config) *Service {
 	return &Service{Config: c}
 }
 
-// Ingest stores a conversation sent online. Invalid for a bad input, Forbidden
-// when storage is used up. One of more than MaxTokens is accepted, and its
-// import recorded as failed with the reason.
+// Ingest stores a conversation that was sent online. Invalid for invalid input,
+// Forbidden when the storage quota is exceeded. A conversation of more than
+// MaxTokens is accepted, and its import is recorded as failed.
 func (s *Service) Ingest(ctx context.Context, who tenant.Identity, in IngestInput) (Outcome, error) {
 	u, err := in.Upsert()
 	if err != nil {
 		return Outcome{}, err
 	}
 	if !s.countTokens(u.Messages) {
-		out, err := s.Store.RecordFailure(ctx, who.Scope, u,
-			fmt.Sprintf("The conversation has more than %d tokens.", MaxTokens))
+		out, err := s.Store.RecordFailure(ctx, who.Scope, u, tooLong)
 		if err != nil {
 			return Outcome{}, fmt.Errorf("record failed import: %w", err)
 		}
-		if out.Conversation.MessageCount == 0 { // nothing of it is stored
-			out.Conversation.MessageCount = len(u.Messages)
-			out.Conversation.UpdatedAt = u.updated()
-		}
 		return out, nil
 	}
-	// Before the transaction, which holds locks: what a unit embeds is known
-	// from its own message.
-	vectors := s.embed(ctx, u)
-	build := func(c Conversation, messages []Message, indexes []int) []retrieve.Unit {
-		units := Units(c, messages, indexes)
-		for i := range units {
-			units[i].Vector = vectors[units[i].Dense]
-		}
-		return units
-	}
-	out, err := s.Store.Upsert(ctx, who.Scope, u, build)
+	// Embed before the transaction, which holds locks. The text that a unit
+	// embeds depends on its own message only.
+	u.Vectors = s.embed(ctx, u)
+	out, err := s.Store.Upsert(ctx, who.Scope, u)
 	if err != nil {
 		return Outcome{}, fmt.Errorf("store conversation: %w", err)
 	}
 	return out, nil
 }
 
-// embed returns the vectors of a short conversation's units by what they
-// embed, so that the next search finds it by meaning; none for a long one, or
-// when the embedder is late: the index job makes those.
+// tooLong is the reason of the failed import of a conversation that has more
+// than MaxTokens.
+var tooLong = fmt.Sprintf("The conversation has more than %d tokens.", MaxTokens)
+
+// embed returns the vectors of a short conversation's units by the text they
+// embed, so that semantic search finds it immediately. It returns nil for a long
+// conversation, or if the embedder does not answer in time: the index job then
+// embeds the units.
 func (s *Service) embed(ctx context.Context, u Upsert) map[string][]float32 {
+	if len(u.Messages) > smallUnits {
+		return nil
+	}
 	indexes := make([]int, len(u.Messages))
 	for i := range indexes {
 		indexes[i] = i
 	}
-	if len(indexes) > smallUnits {
-		return nil
-	}
-	units := Units(Conversation{Platform: u.Platform}, u.Messages, indexes)
+	units := Units(u.Platform, u.Messages, indexes)
 	if len(units) > smallUnits {
 		return nil
 	}
@@ -140,31 +131,19 @@ func (s *Service) embed(ctx context.Context, u Upsert) map[string][]float32 {
 	for i, unit := range units {
 		texts[i] = unit.Dense
 	}
-	made, err := s.Embedder.Embed(ctx, texts)
-	if err != nil || len(made) != len(texts) {
+	list, err := s.Embedder.Embed(ctx, texts)
+	if err != nil || len(list) != len(texts) {
 		return nil
 	}
-	vectors := make(map[string][]float32, len(made))
+	vectors := make(map[string][]float32, len(list))
 	for i, text := range texts {
-		vectors[text] = made[i]
+		vectors[text] = list[i]
 	}
 	return vectors
 }
 
-var _ UnitBuilder = Units
-
-// Units makes the units of the messages at the indexes, in a conversation
-// whose messages are all given.
-func Units(c Conversation, messages []Message, indexes []int) []retrieve.Unit {
-	list := make([]retrieve.ChatMessage, len(messages))
-	for i, m := range messages {
-		list[i] = retrieve.ChatMessage{Sender: string(m.Sender), Text: m.Text, At: m.CreatedAt}
-	}
-	return retrieve.ChatUnits(retrieve.GroupOf(c.Platform), list, indexes)
-}
-
-// countTokens fills in the messages' tokens and reports whether they are
-// within MaxTokens together. It stops when they are not.
+// countTokens sets the messages' token counts and reports whether their sum is
+// at most MaxTokens. It stops at the first message that exceeds the limit.
 func (s *Service) countTokens(messages []Message) bool {
 	left := MaxTokens
 	for i := range messages {
@@ -180,12 +159,11 @@ func (s *Service) countTokens(messages []Message) bool {
 
 // Get returns a conversation with all its messages; NotFound.
 func (s *Service) Get(ctx context.Context, who tenant.Identity, id string) (Conversation, []Message, error) {
-	if len(resolvable([]string{id})) == 0 {
+	if len(validIDs([]string{id})) == 0 {
 		return Conversation{}, nil, fault.New(fault.NotFound, "no conversation has this conversationId")
 	}
 	c, messages, err := s.Store.Get(ctx, who.Scope, id)
 	if fault.Is(err, fault.NotFound) {
-		// One wording for whatever does not resolve.
 		return Conversation{}, nil, fault.New(fault.NotFound, "no conversation has this conversationId")
 	}
 	if err != nil {
@@ -194,7 +172,7 @@ func (s *Service) Get(ctx context.Context, who tenant.Identity, id string) (Conv
 	return c, messages, nil
 }
 
-// Count returns how many active conversations the user has.
+// Count returns the number of the user's active conversations.
 func (s *Service) Count(ctx context.Context, who tenant.Identity) (int64, error) {
 	n, err := s.Passages.Count(ctx, who.Scope)
 	if err != nil {
@@ -203,7 +181,7 @@ func (s *Service) Count(ctx context.Context, who tenant.Identity) (int64, error)
 	return n, nil
 }
 
-// Validate reports what is wrong with the filter, as one Invalid error.
+// Validate returns one Invalid error that lists every invalid field.
 func (f ConversationFilter) Validate() error {
 	var p fault.Fields
 	checkString(&p, "title", f.Title)
@@ -223,7 +201,7 @@ func (f ConversationFilter) Validate() error {
 	return p.Err()
 }
 
-// List returns conversations, newest created first, and how many there are in all.
+// List returns conversations, newest created first, and the total number.
 func (s *Service) List(ctx context.Context, who tenant.Identity, f ConversationFilter) ([]Conversation, int, error) {
 	if err := f.Validate(); err != nil {
 		return nil, 0, err
@@ -235,28 +213,27 @@ func (s *Service) List(ctx context.Context, who tenant.Identity, f ConversationF
 	return list, total, nil
 }
 
-// Delete removes conversations with everything of them and returns the ids it
-// removed; ids that do not resolve are skipped. Invalid when there are none or
-// more than MaxBulk.
+// Delete removes conversations with their messages and units and returns the ids
+// it removed. Unknown ids are ignored. Invalid for no ids or more than MaxBulk.
 func (s *Service) Delete(ctx context.Context, who tenant.Identity, ids []string) ([]string, error) {
 	if len(ids) == 0 || len(ids) > MaxBulk {
-		return nil, fault.New(fault.Invalid, "ids must hold 1 to %d ids, not %d", MaxBulk, len(ids))
+		return nil, fault.New(fault.Invalid, "ids must contain 1 to %d ids, not %d", MaxBulk, len(ids))
 	}
-	deleted, err := s.Store.Delete(ctx, who.Scope, resolvable(ids))
+	deleted, err := s.Store.Delete(ctx, who.Scope, validIDs(ids))
 	if err != nil {
 		return nil, fmt.Errorf("delete conversations: %w", err)
 	}
 	if len(deleted.Units) > 0 {
 		ctx, cancel := context.WithTimeout(ctx, s.IndexTimeout)
 		defer cancel()
-		// The committed job finishes what this cannot.
+		// The committed job retries on error.
 		_ = s.Index.Delete(ctx, who.Tenant, who.Placement, deleted.Units)
 	}
 	return deleted.IDs, nil
 }
 
-// resolvable leaves out what cannot be an id and the database would refuse.
-func resolvable(ids []string) []string {
+// validIDs drops strings that cannot be ids and that the database would reject.
+func validIDs(ids []string) []string {
 	out := make([]string, 0, len(ids))
 	for _, id := range ids {
 		if id != "" && utf8.ValidString(id) && !strings.ContainsRune(id, 0) {

@@ -1,73 +1,41 @@
 package chat
 
-import (
-	"context"
-	"fmt"
+// Status is the state of a conversation. Only active conversations are searched
+// and count against the conversation quota.
+type Status string
 
-	"github.com/mnemo-dev/mnemo/internal/fault"
-	"github.com/mnemo-dev/mnemo/internal/tenant"
+// The states of a conversation.
+const (
+	Active   Status = "active"
+	Excluded Status = "excluded" // by its user
+	Blocked  Status = "blocked"  // over the conversation quota
 )
 
-// Marks are what a user says of conversations; nil leaves one as it is.
-type Marks struct {
-	Excluded *bool // true leaves them out, false lets them in again if there is room
-	Pinned   *bool
+// StatusCounts are numbers of conversations by state, or differences of them.
+// Excluded conversations are not counted.
+type StatusCounts struct{ Active, Blocked int64 }
+
+// Move counts a conversation that changes its state. "" stands for no
+// conversation: Move("", s) counts a new one, Move(s, "") a deleted one.
+func (c *StatusCounts) Move(from, to Status) {
+	c.add(from, -1)
+	c.add(to, 1)
 }
 
-// StateStore changes what users say of conversations. internal/postgres
-// implements it.
-type StateStore interface {
-	// Mark sets the marks on conversations and returns the ids that there are,
-	// whether or not they changed; others are skipped. Counters, units and
-	// index jobs commit with it, freed room goes to blocked ones at once, and
-	// one that is let in without room is blocked.
-	Mark(ctx context.Context, scope tenant.Scope, ids []string, m Marks) ([]string, error)
+func (c *StatusCounts) add(s Status, n int64) {
+	switch s {
+	case Active:
+		c.Active += n
+	case Blocked:
+		c.Blocked += n
+	case Excluded:
+	}
 }
 
-// UpdateInput says which conversations to mark, and how.
-type UpdateInput struct {
-	IDs []string // 1 to MaxBulk
-	Marks
-}
-
-// Validate reports what is wrong with the input, as one Invalid error.
-func (in UpdateInput) Validate() error {
-	var f fault.Fields
-	if len(in.IDs) == 0 || len(in.IDs) > MaxBulk {
-		f.Add("ids", "must hold 1 to %d ids, not %d", MaxBulk, len(in.IDs))
-	}
-	if in.Excluded == nil && in.Pinned == nil {
-		f.Add("excluded", "or pinned is required and takes true or false")
-	}
-	return f.Err()
-}
-
-// Update marks conversations and returns the ids that there are, in the order
-// given, each once; ids that do not resolve are skipped.
-func (s *Service) Update(ctx context.Context, who tenant.Identity, in UpdateInput) ([]string, error) {
-	if err := in.Validate(); err != nil {
-		return nil, err
-	}
-	found, err := s.States.Mark(ctx, who.Scope, resolvable(in.IDs), in.Marks)
-	if err != nil {
-		return nil, fmt.Errorf("update conversations: %w", err)
-	}
-	return inOrder(in.IDs, found), nil
-}
-
-// inOrder returns those of the ids that were found, in the order given, each
-// once.
-func inOrder(ids, found []string) []string {
-	left := make(map[string]bool, len(found))
-	for _, id := range found {
-		left[id] = true
-	}
-	out := make([]string, 0, len(found))
-	for _, id := range ids {
-		if left[id] {
-			out = append(out, id)
-			delete(left, id)
-		}
-	}
-	return out
+// Rebalance returns the number of conversations to activate (positive) or to
+// block (negative) so that the active ones match the quota, at most limit of
+// them. The newest blocked conversations are activated first, and the oldest
+// active ones are blocked first.
+func Rebalance(active, quota int64, limit int) int {
+	return int(max(int64(-limit), min(int64(limit), quota-active)))
 }

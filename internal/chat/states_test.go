@@ -1,46 +1,68 @@
 package chat
 
 import (
-	"errors"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
-	"github.com/mnemo-dev/mnemo/internal/fault"
+	"pgregory.net/rapid"
 )
 
-func TestUpdate(t *testing.T) {
+func TestFlagsApply(t *testing.T) {
 	t.Parallel()
-	yes := true
-	f := &fakes{conversations: []Conversation{{ID: "b"}, {ID: "a"}}}
-	got, err := newService(f).Update(t.Context(), alice, UpdateInput{
-		IDs: []string{"a", "\xff", "x", "b", "a\x00", "a", ""}, Marks: Marks{Pinned: &yes},
-	})
-	if diff := cmp.Diff([]string{"a", "b"}, got); diff != "" || err != nil {
-		t.Errorf("in the order given, each once: %v (-want +got):\n%s", err, diff)
-	}
-	if diff := cmp.Diff([]string{"a", "x", "b", "a"}, f.marked); diff != "" {
-		t.Errorf("ids the store is asked for (-want +got):\n%s", diff)
+	for name, tc := range map[string]struct {
+		flags        Flags
+		before, want Status
+	}{
+		"nothing set":           {Flags{}, Excluded, Excluded},
+		"pinned":                {Flags{Pinned: new(true)}, Active, Active},
+		"exclude active":        {Flags{Excluded: new(true)}, Active, Excluded},
+		"exclude blocked":       {Flags{Excluded: new(true)}, Blocked, Excluded},
+		"exclude excluded":      {Flags{Excluded: new(true)}, Excluded, Excluded},
+		"include excluded":      {Flags{Excluded: new(false)}, Excluded, Blocked},
+		"include active again":  {Flags{Excluded: new(false)}, Active, Active},
+		"include blocked again": {Flags{Excluded: new(false)}, Blocked, Blocked},
+	} {
+		if got := tc.flags.Apply(tc.before); got != tc.want {
+			t.Errorf("%s: %s, want %s", name, got, tc.want)
+		}
 	}
 }
 
-func TestUpdateRefuses(t *testing.T) {
+func TestRebalance(t *testing.T) {
 	t.Parallel()
-	yes := true
-	for reason, in := range map[string]UpdateInput{
-		"no ids":       {Marks: Marks{Pinned: &yes}},
-		"too many ids": {IDs: make([]string, MaxBulk+1), Marks: Marks{Pinned: &yes}},
-		"no mark":      {IDs: []string{"a"}},
+	for name, tc := range map[string]struct {
+		active, quota int64
+		want          int
+	}{
+		"at the quota":          {5, 5, 0},
+		"below the quota":       {3, 5, 2},
+		"above the quota":       {7, 5, -2},
+		"far below the quota":   {0, 1 << 40, 10},
+		"far above the quota":   {1 << 40, 0, -10},
+		"no quota, none active": {0, 0, 0},
 	} {
-		t.Run(reason, func(t *testing.T) {
-			t.Parallel()
-			_, err := newService(&fakes{}).Update(t.Context(), alice, in)
-			wantKind(t, err, fault.Invalid)
-		})
+		if got := Rebalance(tc.active, tc.quota, 10); got != tc.want {
+			t.Errorf("%s: %d, want %d", name, got, tc.want)
+		}
 	}
-	away := fault.New(fault.Unavailable, "away")
-	_, err := newService(&fakes{storeFails: away}).Update(t.Context(), alice, UpdateInput{IDs: []string{"a"}, Marks: Marks{Pinned: &yes}})
-	if !errors.Is(err, away) {
-		t.Errorf("error = %v, want the store's", err)
-	}
+}
+
+// Counting moves gives the same numbers as counting the conversations at the end.
+func TestStatusCountsProperties(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		var got, want StatusCounts
+		states := map[int]Status{}
+		for range rapid.IntRange(0, 30).Draw(t, "moves") {
+			id := rapid.IntRange(0, 4).Draw(t, "id")
+			to := rapid.SampledFrom([]Status{"", Active, Excluded, Blocked}).Draw(t, "to")
+			got.Move(states[id], to)
+			states[id] = to
+		}
+		for _, s := range states {
+			want.add(s, 1)
+		}
+		if got != want {
+			t.Fatalf("counts are %+v, want %+v", got, want)
+		}
+	})
 }

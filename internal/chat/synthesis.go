@@ -52,7 +52,7 @@ type SynthesisExcerpt struct {
 // synthesize asks the chat model; false when there is none, or its answer is
 // not one that can be trusted.
 func (s *Service) synthesize(ctx context.Context, in RecallInput, question string, budget int, r recollected) (Recollection, bool) {
-	if s.Synthesizer == nil || len(r.found) == 0 || s.Now().UnixNano() < s.resting.Load() {
+	if s.Synthesizer == nil || len(r.found) == 0 || s.Now().UnixNano() < s.backoffUntil.Load() {
 		return Recollection{}, false
 	}
 	_, end := trace.Begin(ctx, trace.Pack)
@@ -70,7 +70,7 @@ func (s *Service) synthesize(ctx context.Context, in RecallInput, question strin
 	end()
 	if err != nil {
 		if !isCanceled(err) {
-			s.resting.Store(s.Now().Add(rest).UnixNano())
+			s.backoffUntil.Store(s.Now().Add(rest).UnixNano())
 		}
 		s.Log.WarnContext(ctx, "recall without the chat model", "model", s.Synthesizer.Model(), "error", err)
 		return Recollection{}, false

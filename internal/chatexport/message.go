@@ -14,10 +14,6 @@ import (
 const (
 	maxID    = 500  // characters, as internal/chat takes them
 	maxTitle = 2000 // characters, as internal/chat takes them
-	// maxTypes and maxType bound the list of unknown types: a file can make up
-	// as many as it likes.
-	maxTypes = 32
-	maxType  = 64
 )
 
 // message is a message as a platform has it.
@@ -27,43 +23,6 @@ type message struct {
 	text   string
 	at     time.Time
 	hidden bool // the platform does not show it
-}
-
-// Notes count what was not taken as it stands.
-type Notes struct {
-	Hidden   int // messages that the platform does not show; left out
-	Branches int // messages of abandoned branches; left out
-	Empty    int // messages without any text; left out
-	Undated  int // messages without a time; they have their neighbour's
-	Removed  int // U+0000 taken out of texts
-	Replaced int // bytes and escapes that were no characters; now U+FFFD
-	// Unknown counts the types of content and the roles that this package does
-	// not know. Whatever text they hold is kept.
-	Unknown map[string]int
-}
-
-// Add adds what another conversation noted.
-func (n *Notes) Add(other Notes) {
-	n.Hidden += other.Hidden
-	n.Branches += other.Branches
-	n.Empty += other.Empty
-	n.Undated += other.Undated
-	n.Removed += other.Removed
-	n.Replaced += other.Replaced
-	for kind, count := range other.Unknown {
-		n.unknown(kind, count)
-	}
-}
-
-func (n *Notes) unknown(kind string, count int) {
-	kind = cut(kind, maxType)
-	if _, known := n.Unknown[kind]; !known && len(n.Unknown) >= maxTypes {
-		kind = "other"
-	}
-	if n.Unknown == nil {
-		n.Unknown = make(map[string]int)
-	}
-	n.Unknown[kind] += count
 }
 
 // settle turns the messages of a conversation, in order, into what is stored:

@@ -1,8 +1,8 @@
-// Package importer runs imports: it reads an uploaded file from the store it was
-// taken into, and has its conversations stored batch by batch, each with its row
-// of the ledger. Whatever was not committed when a worker dies is done again by
-// the next one, on any replica; nothing is done twice.
+// Package importer imports uploaded files: it reads a file from the store and
+// stores its conversations in batches, each with its rows of the import's
+// ledger. After a worker dies, another one on any replica resumes the import;
+// the ledger ensures that no conversation is imported twice.
 //
-// The formats are internal/chatexport's business, what storing a conversation
-// means is internal/chat's and its store's.
+// internal/chatexport parses the files; internal/chat defines how a conversation
+// is merged into a stored one.
 package importer

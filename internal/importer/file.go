@@ -7,28 +7,25 @@ import (
 	"fmt"
 	"io"
 	"sync"
-
-	"github.com/mnemo-dev/mnemo/internal/chat"
 )
 
-// heldChunks is how many chunks of a file are held: the one that is read, the
-// one before, the next one, and the zip's list at the end.
-const heldChunks = 4
+// maxChunks is the number of chunks in memory: the one being read, its
+// predecessor and successor, and the zip directory at the end of the file.
+const maxChunks = 4
 
-// file is an uploaded file, read from its chunks. While one is read the next
-// one is fetched.
+// file reads an uploaded file from its chunks and prefetches the next chunk.
 type file struct {
-	ctx   context.Context //nolint:containedctx // io.ReaderAt takes none; the file ends with the work it is read for
-	files chat.ImportFiles
-	run   chat.ImportRun
+	ctx   context.Context //nolint:containedctx // io.ReaderAt has no context; the file lives as long as its import
+	files Files
+	run   Run
 
-	mu     sync.Mutex
-	chunks []*chunk // the one used last comes last
-	failed error    // the first failure to read
-	ahead  sync.WaitGroup
+	mu       sync.Mutex
+	chunks   []*chunk // most recently used last
+	failed   error    // the first read error
+	prefetch sync.WaitGroup
 }
 
-// chunk is a part of the file, or on its way to be.
+// chunk is a chunk of the file that is loaded at most once.
 type chunk struct {
 	n    int
 	once sync.Once
@@ -38,30 +35,29 @@ type chunk struct {
 
 var _ io.ReaderAt = (*file)(nil)
 
-func openFile(ctx context.Context, files chat.ImportFiles, run chat.ImportRun) *file {
+func openFile(ctx context.Context, files Files, run Run) *file {
 	return &file{ctx: ctx, files: files, run: run}
 }
 
-// close waits for what is still being fetched.
-func (f *file) close() { f.ahead.Wait() }
+// close waits for prefetches to end.
+func (f *file) close() { f.prefetch.Wait() }
 
-// errUnread is all that the readers of formats hear of a store's failure: they
-// would take some for one of the file's.
+// errUnread replaces store errors for the parsers, which would otherwise report
+// some of them as errors of the file; see cause.
 var errUnread = errors.New("the file could not be read from the store")
 
-// cause returns why the reading failed: what the store said, if it was the
-// store, else err. What came of a file that could not all be read counts as
-// nothing.
+// cause returns the store's error if reading failed, else err. Results from a
+// file that was not read completely are meaningless.
 func (f *file) cause(err error) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return cmp.Or(f.failed, err)
 }
 
-// ReadAt reads from the chunks. It is safe for concurrent use.
+// ReadAt implements io.ReaderAt.
 func (f *file) ReadAt(p []byte, off int64) (int, error) {
 	if off < 0 {
-		return 0, fmt.Errorf("read at %d: before the file", off)
+		return 0, fmt.Errorf("read at %d: negative offset", off)
 	}
 	read := 0
 	for read < len(p) {
@@ -69,25 +65,25 @@ func (f *file) ReadAt(p []byte, off int64) (int, error) {
 		if at >= f.run.Size {
 			return read, io.EOF
 		}
-		data, err := f.chunk(int(at / chat.ChunkSize))
+		data, err := f.chunk(int(at / ChunkSize))
 		if err != nil {
 			return read, err
 		}
-		within := at % chat.ChunkSize
+		within := at % ChunkSize
 		if within >= int64(len(data)) {
-			return read, f.fail(fmt.Errorf("chunk %d of the file is too short", at/chat.ChunkSize))
+			return read, f.fail(fmt.Errorf("chunk %d of the file is too short", at/ChunkSize))
 		}
 		read += copy(p[read:], data[within:])
 	}
 	return read, nil
 }
 
-// chunk returns chunk n; the next one is fetched meanwhile.
+// chunk returns chunk n and prefetches the next one.
 func (f *file) chunk(n int) ([]byte, error) {
-	c, _ := f.hold(n)
-	if int64(n+1)*chat.ChunkSize < f.run.Size {
-		if next, isNew := f.hold(n + 1); isNew {
-			f.ahead.Go(func() { f.fetch(next) })
+	c, _ := f.cached(n)
+	if int64(n+1)*ChunkSize < f.run.Size {
+		if next, isNew := f.cached(n + 1); isNew {
+			f.prefetch.Go(func() { f.fetch(next) })
 		}
 	}
 	f.fetch(c)
@@ -97,8 +93,8 @@ func (f *file) chunk(n int) ([]byte, error) {
 	return c.data, nil
 }
 
-// hold returns the place of chunk n, a new one if there is none.
-func (f *file) hold(n int) (c *chunk, isNew bool) {
+// cached returns the cache entry of chunk n, which is new if there was none.
+func (f *file) cached(n int) (c *chunk, isNew bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for i, c := range f.chunks {
@@ -108,7 +104,7 @@ func (f *file) hold(n int) (c *chunk, isNew bool) {
 		}
 	}
 	c = &chunk{n: n}
-	if len(f.chunks) >= heldChunks {
+	if len(f.chunks) >= maxChunks {
 		f.chunks = f.chunks[1:]
 	}
 	f.chunks = append(f.chunks, c)
@@ -116,9 +112,10 @@ func (f *file) hold(n int) (c *chunk, isNew bool) {
 }
 
 func (f *file) fetch(c *chunk) {
-	c.once.Do(func() { c.data, c.err = f.files.Chunk(f.ctx, f.run, c.n) })
+	c.once.Do(func() { c.data, c.err = f.files.ReadChunk(f.ctx, f.run, c.n) })
 }
 
+// fail records the first error and returns the one for the parsers.
 func (f *file) fail(err error) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -21,16 +21,17 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant/tenanttest"
 )
 
-// bundle is a database with two users of one tenant and one of another.
+// bundle is a database with two users of one tenant and one of another tenant.
 type bundle struct {
-	chat.ImportStore
-	chats postgres.Conversations
-	db    *postgres.DB
-	owner *pgxpool.Pool
-	spec  tenant.Spec
-	alice tenant.Scope
-	bob   tenant.Scope
-	carol tenant.Scope // of the other tenant
+	importer.Store
+	chats   postgres.Conversations
+	imports postgres.Imports
+	db      *postgres.DB
+	owner   *pgxpool.Pool
+	spec    tenant.Spec
+	alice   tenant.Scope
+	bob     tenant.Scope
+	carol   tenant.Scope // of the other tenant
 }
 
 func setup(t *testing.T, change func(*tenant.Quota)) *bundle {
@@ -42,7 +43,7 @@ func setup(t *testing.T, change func(*tenant.Quota)) *bundle {
 		t.Fatal(err)
 	}
 	t.Cleanup(owner.Close)
-	b := &bundle{ImportStore: db.Conversations(), chats: db.Conversations(), db: db, owner: owner, spec: tenanttest.NewSpec()}
+	b := &bundle{Store: db.Imports(), chats: db.Conversations(), imports: db.Imports(), db: db, owner: owner, spec: tenanttest.NewSpec()}
 	b.spec.Quota.Conversations, b.spec.Quota.Storage = 1e6, 1<<40
 	if change != nil {
 		change(&b.spec.Quota)
@@ -58,12 +59,12 @@ func setup(t *testing.T, change func(*tenant.Quota)) *bundle {
 		}
 		b.alice, b.bob = tenant.Scope{Tenant: got.ID, User: got.Users[0].ID}, tenant.Scope{Tenant: got.ID, User: got.Users[1].ID}
 	}
-	t.Cleanup(func() { b.countersAgree(t) })
+	t.Cleanup(func() { b.checkCounters(t) })
 	return b
 }
 
-// countersAgree compares what is counted with what there is.
-func (b *bundle) countersAgree(t *testing.T) {
+// checkCounters compares all counters with the rows that they count.
+func (b *bundle) checkCounters(t *testing.T) {
 	t.Helper()
 	const sql = `select format('usage %s', tenant_id), array[conversations, blocked, storage], array[
 			(select count(*) from conversations c where c.tenant_id = u.tenant_id and status = 'active'),
@@ -81,29 +82,29 @@ func (b *bundle) countersAgree(t *testing.T) {
 			(select array[count(*) filter (where outcome = 'imported'), count(*) filter (where outcome = 'updated'),
 				count(*) filter (where outcome in ('skipped', 'unchanged')), count(*) filter (where outcome = 'unchanged'),
 				count(*) filter (where outcome = 'failed'), count(*) filter (where indexed)] from import_ledger l where l.import_id = i.id) from imports i
-		union all select 'chunks left of imports that have ended', array[0], (select array[count(*)] from import_chunks k join imports i on i.id = k.import_id
+		union all select 'chunks of finished imports', array[0], (select array[count(*)] from import_chunks k join imports i on i.id = k.import_id
 			where i.status in ('done', 'failed'))`
 	rows, err := b.owner.Query(context.WithoutCancel(t.Context()), sql)
 	if err != nil {
 		t.Fatal(err)
 	}
 	type counter struct {
-		Name      string
-		Kept, Are []int64
+		Name           string
+		Counters, Rows []int64
 	}
 	counters, err := pgx.CollectRows(rows, pgx.RowToStructByPos[counter])
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range counters {
-		if fmt.Sprint(c.Kept) != fmt.Sprint(c.Are) {
-			t.Errorf("counters of %s are %v, but there are %v", c.Name, c.Kept, c.Are)
+		if fmt.Sprint(c.Counters) != fmt.Sprint(c.Rows) {
+			t.Errorf("counters of %s are %v, want %v", c.Name, c.Counters, c.Rows)
 		}
 	}
 }
 
-// talk is a conversation of an export that a test makes.
-type talk struct {
+// conversation is a conversation of a test export.
+type conversation struct {
 	id       string
 	at       time.Time
 	messages []string
@@ -111,18 +112,18 @@ type talk struct {
 
 var monday = time.Date(2025, 3, 3, 9, 0, 0, 0, time.UTC)
 
-// talks returns n conversations, one an hour, the newest last.
-func talks(n int) []talk {
-	out := make([]talk, n)
+// conversations returns n conversations, one per hour, the newest last.
+func conversations(n int) []conversation {
+	out := make([]conversation, n)
 	for i := range out {
-		out[i] = talk{fmt.Sprintf("c-%d", i), monday.Add(time.Duration(i) * time.Hour),
+		out[i] = conversation{fmt.Sprintf("c-%d", i), monday.Add(time.Duration(i) * time.Hour),
 			[]string{fmt.Sprintf("What is number %d of the harbour?", i), fmt.Sprintf("It is the lantern with the number %d.", i)}}
 	}
 	return out
 }
 
-// export writes conversations as Claude does.
-func export(t *testing.T, list []talk) []byte {
+// export returns an export in the format of Claude.
+func export(t *testing.T, list []conversation) []byte {
 	t.Helper()
 	type object = map[string]any
 	out := []object{}
@@ -132,7 +133,7 @@ func export(t *testing.T, list []talk) []byte {
 			messages = append(messages, object{"uuid": fmt.Sprintf("%s-%d", c.id, i), "sender": []string{"human", "assistant"}[i%2],
 				"created_at": c.at.Add(time.Duration(i) * time.Minute), "text": text, "content": []object{}})
 		}
-		out = append(out, object{"uuid": c.id, "name": "Talk " + c.id, "created_at": c.at, "updated_at": c.at.Add(time.Minute), "chat_messages": messages})
+		out = append(out, object{"uuid": c.id, "name": "Title " + c.id, "created_at": c.at, "updated_at": c.at.Add(time.Minute), "chat_messages": messages})
 	}
 	text, err := json.Marshal(out)
 	if err != nil {
@@ -141,10 +142,10 @@ func export(t *testing.T, list []talk) []byte {
 	return text
 }
 
-// upload takes a file in and returns the import's id.
+// upload uploads a file and returns the id of its import.
 func (b *bundle) upload(t *testing.T, scope tenant.Scope, data []byte, platform string) string {
 	t.Helper()
-	service := chat.NewService(chat.Config{Uploads: b.chats})
+	service := &importer.Service{Uploads: b.imports}
 	u, err := service.BeginUpload(t.Context(), tenant.Identity{Scope: scope})
 	if err != nil {
 		t.Fatal(err)
@@ -159,26 +160,26 @@ func (b *bundle) upload(t *testing.T, scope tenant.Scope, data []byte, platform 
 	return id
 }
 
-// runner makes a worker; change may alter it.
+// runner returns a Runner.
 func (b *bundle) runner(change ...func(*importer.Config)) *importer.Runner {
-	c := importer.Config{Leases: b.chats, Files: b.chats, CountTokens: func(text string) int { return len(strings.Fields(text)) }}
+	c := importer.Config{Leases: b.imports, Files: b.imports, CountTokens: func(text string) int { return len(strings.Fields(text)) }}
 	for _, f := range change {
 		f(&c)
 	}
 	return importer.New(c)
 }
 
-// run does an import to its end and returns what became of it.
-func (b *bundle) run(t *testing.T, scope tenant.Scope, id string) chat.Import {
+// run runs an import until it is finished.
+func (b *bundle) run(t *testing.T, scope tenant.Scope, id string) importer.Import {
 	t.Helper()
 	again, err := b.runner().Run(t.Context(), args(scope, id))
 	if err != nil || again != 0 {
-		t.Fatalf("Run = %s, %v; want it to end", again, err)
+		t.Fatalf("Run = %s, %v; want 0 and no error", again, err)
 	}
 	return b.get(t, scope, id)
 }
 
-func (b *bundle) get(t *testing.T, scope tenant.Scope, id string) chat.Import {
+func (b *bundle) get(t *testing.T, scope tenant.Scope, id string) importer.Import {
 	t.Helper()
 	i, err := b.GetImport(t.Context(), scope, id)
 	if err != nil {
@@ -187,17 +188,17 @@ func (b *bundle) get(t *testing.T, scope tenant.Scope, id string) chat.Import {
 	return i
 }
 
-// take uploads a file and imports it.
-func (b *bundle) take(t *testing.T, scope tenant.Scope, data []byte) chat.Import {
+// importFile uploads a file and imports it.
+func (b *bundle) importFile(t *testing.T, scope tenant.Scope, data []byte) importer.Import {
 	t.Helper()
 	return b.run(t, scope, b.upload(t, scope, data, ""))
 }
 
-func args(scope tenant.Scope, id string) chat.ImportArgs {
-	return chat.ImportArgs{Tenant: scope.Tenant, User: scope.User, Import: id}
+func args(scope tenant.Scope, id string) importer.Args {
+	return importer.Args{Tenant: scope.Tenant, User: scope.User, Import: id}
 }
 
-// statuses returns the state of each of a user's conversations by its id on the platform.
+// statuses returns the states of a user's conversations by their external ids.
 func (b *bundle) statuses(t *testing.T, scope tenant.Scope) map[string]chat.Status {
 	t.Helper()
 	out := map[string]chat.Status{}
@@ -215,7 +216,7 @@ func (b *bundle) statuses(t *testing.T, scope tenant.Scope) map[string]chat.Stat
 	}
 }
 
-// count counts the rows that match.
+// count returns the number of rows.
 func (b *bundle) count(t *testing.T, sql string, args ...any) int {
 	t.Helper()
 	var n int
@@ -225,7 +226,7 @@ func (b *bundle) count(t *testing.T, sql string, args ...any) int {
 	return n
 }
 
-// all says that every one of n conversations is of the status.
+// all returns the same state for n conversations.
 func all(n int, s chat.Status) map[string]chat.Status {
 	out := map[string]chat.Status{}
 	for i := range n {
@@ -234,6 +235,7 @@ func all(n int, s chat.Status) map[string]chat.Status {
 	return out
 }
 
+// with returns a copy of m with other states for some conversations.
 func with(m map[string]chat.Status, s chat.Status, ids ...string) map[string]chat.Status {
 	out := maps.Clone(m)
 	for _, id := range ids {

@@ -12,25 +12,87 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/account"
 	"github.com/mnemo-dev/mnemo/internal/archive"
 	"github.com/mnemo-dev/mnemo/internal/chat"
+	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 )
 
-// activateBatch is how many conversations get room in one transaction.
-const activateBatch = 100
+const (
+	// ArchivePlatform is the platform of imports of Mnemo exports.
+	ArchivePlatform = "mnemo"
 
-// RestoreConfig is what takes back accounts. All of it is required.
+	// activateBatch is the number of conversations activated per transaction.
+	activateBatch = 100
+)
+
+// ErrAccountNotEmpty is returned for a Mnemo export that is imported into an
+// account with content.
+var ErrAccountNotEmpty error = fault.New(fault.Invalid, "a Mnemo export can only be restored into an empty account; "+
+	"delete everything in this account first, or import the file as another user; nothing was imported")
+
+// Restorer restores accounts from Mnemo exports. Files stores the conversations.
+// All methods return ErrLeaseLost, and change nothing, if another worker has the
+// import.
+type Restorer interface {
+	// Begin checks that the account is empty, creates its buckets, and returns
+	// the progress, which is zero unless the restore was begun before;
+	// ErrAccountNotEmpty.
+	Begin(ctx context.Context, run Run, buckets []account.Bucket, conversations int) (Progress, error)
+	// Memories stores a batch with its index jobs and returns the new progress.
+	// Forbidden when a quota is exceeded.
+	Memories(ctx context.Context, run Run, done Progress, batch []RestoredMemory) (Progress, error)
+	// SetProgress records progress that stored nothing. ErrLeaseLost unless the
+	// recorded progress is done.
+	SetProgress(ctx context.Context, run Run, done, next Progress) error
+	// Activate activates blocked conversations of the import, in the order given,
+	// and reports whether quota is left.
+	Activate(ctx context.Context, run Run, ids []string) (bool, error)
+}
+
+// Progress is the progress of a restore.
+type Progress struct {
+	Memories int    `json:"memories"` // processed so far, in the order of the file
+	Skipped  int    `json:"skipped"`  // of Memories
+	Reason   string `json:"reason"`   // why the first was skipped
+}
+
+// Skip returns the progress after one more memory was skipped.
+func (p Progress) Skip(reason string) Progress {
+	p.Memories++
+	p.Skipped++
+	if p.Skipped == 1 {
+		p.Reason = reason
+	}
+	return p
+}
+
+// Warnings returns the warnings of a finished restore for end users.
+func (p Progress) Warnings() []string {
+	if p.Skipped == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("Skipped %d of %d memories: %s.", p.Skipped, p.Memories, p.Reason)}
+}
+
+// RestoredMemory is a memory to restore.
+type RestoredMemory struct {
+	account.Memory
+	Earlier []account.Version // oldest first
+	Tokens  int
+	Units   []retrieve.Unit // Owner and Group are set by the store
+}
+
+// RestoreConfig configures Restore. All fields are required.
 type RestoreConfig struct {
-	Files       chat.ImportFiles
-	Restorer    account.Restorer
+	Files       Files
+	Restorer    Restorer
 	CountTokens func(text string) int
 }
 
-// Restore returns the Archive that takes back what internal/archive wrote:
-// ids, times, versions and states are as they were. It bears being done again
-// from the beginning, at any place.
+// Restore returns the Archive that restores accounts from Mnemo exports, with
+// ids, times, versions and states. It can resume at any point.
 func Restore(c RestoreConfig) Archive {
-	return func(ctx context.Context, run chat.ImportRun, file io.ReaderAt) (bool, []string, error) {
-		if run.Asked != "" {
+	return func(ctx context.Context, run Run, file io.ReaderAt) (bool, []string, error) {
+		if run.RequestedPlatform != "" {
 			return false, nil, nil
 		}
 		a, err := archive.Open(file, run.Size, archive.Limits{})
@@ -46,10 +108,10 @@ func Restore(c RestoreConfig) Archive {
 	}
 }
 
-// restore is one account being taken back.
+// restore is the restore of one account.
 type restore struct {
 	RestoreConfig
-	run  chat.ImportRun
+	run  Run
 	from *archive.Archive
 }
 
@@ -74,22 +136,19 @@ func (r restore) all(ctx context.Context) ([]string, error) {
 	if err := r.activate(ctx); err != nil {
 		return nil, err
 	}
-	if done.LeftOut == 0 {
-		return nil, nil
-	}
-	return []string{fmt.Sprintf("memories left out: %d of %d: %s", done.LeftOut, done.Memories, done.Reason)}, nil
+	return done.Warnings(), nil
 }
 
-// memories stores those that are not done.
-func (r restore) memories(ctx context.Context, done account.Progress) (account.Progress, error) {
-	var batch []account.RestoredMemory
+// memories stores the memories after those that are done.
+func (r restore) memories(ctx context.Context, done Progress) (Progress, error) {
+	var batch []RestoredMemory
 	n, bytes := 0, 0
 	store := func() error {
 		if len(batch) == 0 {
 			return nil
 		}
 		var err error
-		if done, err = r.Restorer.Memories(ctx, r.run, done, batch); err != nil {
+		if done, err = r.storeMemories(ctx, done, batch); err != nil {
 			return fmt.Errorf("restore memories: %w", err)
 		}
 		batch, bytes = nil, 0
@@ -103,7 +162,7 @@ func (r restore) memories(ctx context.Context, done account.Progress) (account.P
 		if n++; n <= before {
 			continue
 		}
-		batch = append(batch, account.RestoredMemory{
+		batch = append(batch, RestoredMemory{
 			Memory: h.Memory, Earlier: h.Earlier, Tokens: r.CountTokens(h.Text), Units: retrieve.MemoryUnits(h.Text),
 		})
 		bytes += len(h.Text)
@@ -119,36 +178,51 @@ func (r restore) memories(ctx context.Context, done account.Progress) (account.P
 	return done, store()
 }
 
-// conversations stores those that have no row in the ledger.
+// storeMemories stores a batch. If it exceeds a quota, it stores the memories one
+// by one and skips those that do not fit.
+func (r restore) storeMemories(ctx context.Context, done Progress, batch []RestoredMemory) (Progress, error) {
+	next, err := r.Restorer.Memories(ctx, r.run, done, batch)
+	if !fault.Is(err, fault.Forbidden) {
+		return next, err
+	}
+	if len(batch) == 1 {
+		next = done.Skip(message(err))
+		return next, r.Restorer.SetProgress(ctx, r.run, done, next)
+	}
+	for i := range batch {
+		if done, err = r.storeMemories(ctx, done, batch[i:i+1]); err != nil {
+			return done, err
+		}
+	}
+	return done, nil
+}
+
+// conversations stores the conversations that have no ledger row.
 func (r restore) conversations(ctx context.Context) error {
 	ordinals, err := r.Files.Ledger(ctx, r.run)
 	if err != nil {
 		return err
 	}
-	done := doneAt(ordinals, int(r.from.Counts.Conversations))
-	tools := chat.Tools{CountTokens: r.CountTokens, Build: chat.Units}
-	b := &batch{}
+	done := isDone(ordinals, int(r.from.Counts.Conversations))
+	b := batchBuilder{}
 	store := func() error {
-		if len(b.entries) == 0 {
+		if len(b.Entries) == 0 {
 			return nil
 		}
-		err := r.Files.Land(ctx, r.run, chat.Batch{Entries: b.entries, AddNotes: sameNotes}, tools)
-		b = &batch{}
+		err := storeBatch(ctx, r.Files, r.run, b.Batch, r.CountTokens)
+		b = batchBuilder{}
 		return err
 	}
 	ordinal := -1
-	for t, err := range r.from.Transcripts() {
+	for c, err := range r.from.Transcripts() {
 		if err != nil {
 			return err
 		}
 		if ordinal++; done(ordinal) {
 			continue
 		}
-		b.entries = append(b.entries, entry(ordinal, t))
-		for _, m := range t.Messages {
-			b.bytes += len(m.Text)
-		}
-		if len(b.entries) == batchEntries || b.bytes >= batchBytes {
+		b.add(restoredEntry(ordinal, c))
+		if b.full() {
 			if err := store(); err != nil {
 				return err
 			}
@@ -157,21 +231,19 @@ func (r restore) conversations(ctx context.Context) error {
 	return store()
 }
 
-func sameNotes(before []byte) ([]byte, error) { return before, nil }
-
-func entry(ordinal int, t archive.Transcript) chat.Entry {
-	return chat.Entry{
-		Ordinal: ordinal, Name: t.ExternalID,
+func restoredEntry(ordinal int, c archive.Transcript) Entry {
+	return Entry{
+		Ordinal: ordinal, Name: c.ExternalID,
 		Upsert: chat.Upsert{
-			ExternalID: t.ExternalID, Platform: t.Platform, PlatformName: t.PlatformName, Title: t.Title,
-			CreatedAt: t.CreatedAt, UpdatedAt: t.UpdatedAt, Messages: t.Messages,
+			ExternalID: c.ExternalID, Platform: c.Platform, PlatformName: c.PlatformName, Title: c.Title,
+			CreatedAt: c.CreatedAt, UpdatedAt: c.UpdatedAt, Messages: c.Messages,
 		},
-		Restored: &chat.Restored{ID: t.ID, Excluded: t.Status == chat.Excluded, Pinned: t.Pinned},
+		Restored: &Restored{ID: c.ID, Excluded: c.Status == chat.Excluded, Pinned: c.Pinned},
 	}
 }
 
-// activate gives room first to those that had it, newest first, so that an
-// account comes back as it was. What room is left is anybody's.
+// activate activates the conversations that were active, newest first, before
+// the re-balance gives the remaining quota to others.
 func (r restore) activate(ctx context.Context) error {
 	type active struct {
 		id string
@@ -192,11 +264,11 @@ func (r restore) activate(ctx context.Context) error {
 		for i, c := range part {
 			ids[i] = c.id
 		}
-		room, err := r.Restorer.Activate(ctx, r.run, ids)
+		quotaLeft, err := r.Restorer.Activate(ctx, r.run, ids)
 		if err != nil {
 			return fmt.Errorf("restore states: %w", err)
 		}
-		if !room {
+		if !quotaLeft {
 			return nil
 		}
 	}

@@ -28,17 +28,17 @@ func init() { _ = flag.Set("rapid.checks", "12") }
 
 func words(text string) int { return len(strings.Fields(text)) }
 
-// restoring makes a runner that takes back accounts.
+// restoring returns a Runner that restores accounts.
 func (b *bundle) restoring(change ...func(*importer.RestoreConfig)) *importer.Runner {
-	c := importer.RestoreConfig{Files: b.chats, Restorer: b.db.Restores(), CountTokens: words}
+	c := importer.RestoreConfig{Files: b.imports, Restorer: b.imports, CountTokens: words}
 	for _, f := range change {
 		f(&c)
 	}
 	return b.runner(func(r *importer.Config) { r.Archive, r.Files = importer.Restore(c), c.Files })
 }
 
-// takeBack imports a file and returns what became of it.
-func (b *bundle) takeBack(t *testing.T, scope tenant.Scope, file []byte) chat.Import {
+// restore imports a Mnemo export.
+func (b *bundle) restore(t *testing.T, scope tenant.Scope, file []byte) importer.Import {
 	t.Helper()
 	id := b.upload(t, scope, file, "")
 	if _, err := b.restoring().Run(t.Context(), args(scope, id)); err != nil {
@@ -51,8 +51,8 @@ func (b *bundle) takeBack(t *testing.T, scope tenant.Scope, file []byte) chat.Im
 	return got
 }
 
-// exported returns what an export of the user holds; its time is left out, so
-// that equal accounts give equal files.
+// exported returns an export of the account with a fixed time, so that equal
+// accounts have equal exports.
 func (b *bundle) exported(t testing.TB, scope tenant.Scope) []byte {
 	t.Helper()
 	s, err := b.db.Accounts().Snapshot(t.Context(), scope)
@@ -75,9 +75,9 @@ func (b *bundle) empty(t testing.TB, scope tenant.Scope) {
 	}
 }
 
-// furnish gives a user an account: memories of which some were edited and
-// moved, conversations in all states that a quota makes.
-func (b *bundle) furnish(t testing.TB, scope tenant.Scope, memories, conversations int, dice func(n int) int) {
+// fill fills an account with memories, some of which are edited and moved, and
+// conversations in all states.
+func (b *bundle) fill(t testing.TB, scope tenant.Scope, memories, conversations int, dice func(n int) int) {
 	t.Helper()
 	ctx := t.Context()
 	var buckets []int64
@@ -110,49 +110,49 @@ func (b *bundle) furnish(t testing.TB, scope tenant.Scope, memories, conversatio
 		}
 	}
 	for n := range conversations {
-		// Not in order: which of them have room is more than their age tells.
+		// In random order, so that activation depends on more than their age.
 		at := monday.Add(time.Duration(dice(1000)) * time.Hour)
-		u := chat.Upsert{ExternalID: fmt.Sprint("x-", n), Platform: []string{"custom", "chatgpt"}[dice(2)], PlatformName: "A platform", Title: fmt.Sprint("Talk ", n), CreatedAt: at}
+		u := chat.Upsert{ExternalID: fmt.Sprint("x-", n), Platform: []string{"custom", "chatgpt"}[dice(2)], PlatformName: "A platform", Title: fmt.Sprint("Title ", n), CreatedAt: at}
 		for m := range dice(4) {
 			u.Messages = append(u.Messages, chat.Message{ExternalID: fmt.Sprint("m-", m), Sender: chat.Assistant, Tokens: 4,
 				Text: fmt.Sprintf("The lantern number %d.", m), CreatedAt: at.Add(time.Duration(m) * time.Millisecond)})
 		}
-		out, err := b.chats.Upsert(ctx, scope, u, chat.Units)
+		out, err := b.chats.Upsert(ctx, scope, u)
 		if err != nil {
 			t.Fatal(err)
 		}
 		yes := true
-		if mark := dice(5); mark < 2 {
-			if _, err := b.chats.Mark(ctx, scope, []string{out.Conversation.ID}, []chat.Marks{{Excluded: &yes}, {Pinned: &yes}}[mark]); err != nil {
+		if flag := dice(5); flag < 2 {
+			if _, err := b.chats.SetFlags(ctx, scope, []string{out.Conversation.ID}, []chat.Flags{{Excluded: &yes}, {Pinned: &yes}}[flag]); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
 }
 
-// What is exported, taken back into an empty account and exported again is the
-// same: ids, times, states, versions, order.
-func TestRestoreIsWhatItWas(t *testing.T) {
+// A restored account equals the exported one: ids, times, states, versions and
+// order.
+func TestRestoredAccountEqualsExported(t *testing.T) {
 	t.Parallel()
 	b := setup(t, func(q *tenant.Quota) { q.Conversations, q.Memories, q.UserMemories = 7, 1000, tenant.NoLimit })
 	rapid.Check(t, func(rt *rapid.T) {
 		dice := func(n int) int { return rapid.IntRange(0, n-1).Draw(rt, "dice") }
-		b.empty(t, b.alice) // of what a check that failed left
-		b.furnish(t, b.alice, dice(8), dice(14), dice)
+		b.empty(t, b.alice) // of a failed check
+		b.fill(t, b.alice, dice(8), dice(14), dice)
 		file := b.exported(t, b.alice)
 		b.empty(t, b.alice)
-		got := b.takeBack(t, b.alice, file)
-		if got.Status != chat.ImportDone || got.Failed > 0 || got.Imported != got.Total || got.Platform != account.Platform || len(got.Warnings) > 0 {
+		got := b.restore(t, b.alice, file)
+		if got.Status != importer.Done || got.Failed > 0 || got.Imported != got.Total || got.Platform != importer.ArchivePlatform || len(got.Warnings) > 0 {
 			rt.Fatalf("the import is %+v", got)
 		}
 		if again := b.exported(t, b.alice); !bytes.Equal(file, again) {
-			rt.Fatalf("the account is another one (-was +is):\n%s", cmp.Diff(contents(t, file), contents(t, again)))
+			rt.Fatalf("the restored account differs (-exported +restored):\n%s", cmp.Diff(contents(t, file), contents(t, again)))
 		}
-		b.countersAgree2(t)
+		b.checkMemoryCounters(t)
 	})
 }
 
-// contents returns the texts of an export's records, for a message.
+// contents returns the records of an export as texts.
 func contents(t testing.TB, file []byte) []string {
 	t.Helper()
 	a, err := archive.Open(bytes.NewReader(file), int64(len(file)), archive.Limits{})
@@ -172,8 +172,8 @@ func contents(t testing.TB, file []byte) []string {
 	return out
 }
 
-// countersAgree2 is countersAgree for what a restore counts beside it.
-func (b *bundle) countersAgree2(t testing.TB) {
+// checkMemoryCounters is checkCounters for memories.
+func (b *bundle) checkMemoryCounters(t testing.TB) {
 	t.Helper()
 	var wrong []string
 	err := b.owner.QueryRow(t.Context(), `select coalesce(array_agg(name), '{}') from (
@@ -188,22 +188,22 @@ func (b *bundle) countersAgree2(t testing.TB) {
 		union all select 'units of memory ' || m.text from memories m where not exists (select from units u
 			where u.tenant_id = m.tenant_id and u.user_id = m.user_id and u.memory_id = m.id and u.group_id = m.bucket_id)) x`).Scan(&wrong)
 	if err != nil || len(wrong) > 0 {
-		t.Errorf("wrong are %v, %v", wrong, err)
+		t.Errorf("wrong counters: %v, %v", wrong, err)
 	}
 }
 
-func roomy(q *tenant.Quota) { q.Memories, q.UserMemories = 1000, tenant.NoLimit }
+func largeQuota(q *tenant.Quota) { q.Memories, q.UserMemories = 1000, tenant.NoLimit }
 
 func constant(n int) int { return n / 2 }
 
-// An account that holds something takes nothing back, and says so; nothing of
-// it changes. Buckets that were listed, or a default one, do not count.
+// A restore into an account with content fails and changes nothing. The default
+// bucket does not count as content.
 func TestRestoreNeedsAnEmptyAccount(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
-	b.furnish(t, b.alice, 3, 3, constant)
+	b.fill(t, b.alice, 3, 3, constant)
 	file := b.exported(t, b.alice)
-	for name, fill := range map[string]func(){
+	for name, create := range map[string]func(){
 		"a memory": func() {
 			_, err := b.db.Memories().Create(t.Context(), b.bob, memory.NewMemory{CreateInput: memory.CreateInput{Text: "mine"}, Units: retrieve.MemoryUnits("mine")})
 			if err != nil {
@@ -217,70 +217,71 @@ func TestRestoreNeedsAnEmptyAccount(t *testing.T) {
 		},
 		"a conversation": func() {
 			u := chat.Upsert{ExternalID: "x", Platform: "custom", CreatedAt: monday, Messages: []chat.Message{{ExternalID: "1", Sender: chat.Human, CreatedAt: monday}}}
-			if _, err := b.chats.Upsert(t.Context(), b.bob, u, chat.Units); err != nil {
+			if _, err := b.chats.Upsert(t.Context(), b.bob, u); err != nil {
 				t.Fatal(err)
 			}
 		},
 	} {
 		b.empty(t, b.bob)
-		fill()
+		create()
 		before := b.exported(t, b.bob)
-		got := b.takeBack(t, b.bob, file)
-		if got.Status != chat.ImportFailed || len(got.Errors) != 1 || !strings.Contains(got.Errors[0].Error, "an empty account only") {
+		got := b.restore(t, b.bob, file)
+		if got.Status != importer.Failed || len(got.Errors) != 1 || !strings.Contains(got.Errors[0].Error, "only be restored into an empty account") {
 			t.Errorf("with %s: %+v", name, got)
 		}
 		if !bytes.Equal(before, b.exported(t, b.bob)) {
-			t.Errorf("with %s the account has changed", name)
+			t.Errorf("with %s: the account has changed", name)
 		}
 	}
 	b.empty(t, b.bob)
-	if _, err := b.db.ListBuckets(t.Context(), b.bob); err != nil { // makes the default one
+	if _, err := b.db.ListBuckets(t.Context(), b.bob); err != nil { // creates the default bucket
 		t.Fatal(err)
 	}
-	if got := b.takeBack(t, b.bob, file); got.Status != chat.ImportDone {
+	if got := b.restore(t, b.bob, file); got.Status != importer.Done {
 		t.Errorf("with a default bucket: %+v", got)
 	}
 }
 
-// Two users may hold one export, ids and all: neither sees or changes what is
-// the other's, in one tenant or in two.
-func TestRestoreOfAnothersExport(t *testing.T) {
+// Several users can restore the same export, with the same ids, and remain
+// isolated from each other.
+func TestSeveralUsersRestoreTheSameExport(t *testing.T) {
 	t.Parallel()
 	b := setup(t, func(q *tenant.Quota) { q.Conversations = 4 })
-	b.furnish(t, b.alice, 3, 3, constant)
+	b.fill(t, b.alice, 3, 3, constant)
 	file := b.exported(t, b.alice)
 	for name, u := range map[string]tenant.Scope{"of the tenant": b.bob, "of another tenant": b.carol} {
-		if got := b.takeBack(t, u, file); got.Status != chat.ImportDone || got.Imported != 3 {
-			t.Errorf("another user %s: %+v", name, got)
+		if got := b.restore(t, u, file); got.Status != importer.Done || got.Imported != 3 {
+			t.Errorf("user %s: %+v", name, got)
 		}
 		if !bytes.Equal(file, b.exported(t, b.alice)) {
-			t.Errorf("a user %s changed the one whose export it was", name)
+			t.Errorf("user %s: the exporting user's account has changed", name)
 		}
 	}
 	if got := b.count(t, "conversations where user_id = $1 and status = 'blocked'", int64(b.bob.User)); got != 2 {
-		t.Errorf("%d of the second user's wait for room, want 2", got)
+		t.Errorf("%d conversations of the second user are blocked, want 2", got)
 	}
-	// The room that is given back goes to the other's, and to nothing of the same ids.
+	// Freed quota activates the second user's conversations, although the first
+	// user has conversations with the same ids.
 	list, _, err := b.chats.List(t.Context(), b.alice, chat.ConversationFilter{Limit: 9})
 	if err != nil {
 		t.Fatal(err)
 	}
 	yes := true
 	for _, c := range slices.Backward(list) {
-		if _, err := b.chats.Mark(t.Context(), b.alice, []string{c.ID}, chat.Marks{Excluded: &yes}); err != nil {
+		if _, err := b.chats.SetFlags(t.Context(), b.alice, []string{c.ID}, chat.Flags{Excluded: &yes}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if got := b.count(t, "conversations where user_id = $1 and status = 'excluded'", int64(b.alice.User)); got != 3 {
-		t.Errorf("%d of the first user's are left out, want 3", got)
+		t.Errorf("%d conversations of the first user are excluded, want 3", got)
 	}
-	b.countersAgree(t)
+	b.checkCounters(t)
 	b.empty(t, b.alice)
 	if got := b.count(t, "conversations where user_id = $1 and status = 'active'", int64(b.bob.User)); got != 3 {
-		t.Errorf("%d of the second user's are active, want 3", got)
+		t.Errorf("%d conversations of the second user are active, want 3", got)
 	}
 	if got := openArchive(t, b.exported(t, b.bob)).Counts; got != openArchive(t, file).Counts {
-		t.Errorf("the second user's account holds %+v", got)
+		t.Errorf("the second user's account has %+v", got)
 	}
 	if id, err := b.db.CreateBucket(t.Context(), b.carol, memory.BucketInput{Name: "new"}); err != nil || id == 0 {
 		t.Errorf("a new bucket beside restored ones: %d, %v", id, err)
@@ -296,124 +297,124 @@ func openArchive(t testing.TB, file []byte) *archive.Archive {
 	return a
 }
 
-// Quotas hold: memories without room are left out and told, conversations
-// wait, the newest of those that were active come first.
-func TestRestoreKeepsToQuotas(t *testing.T) {
+// A restore respects quotas: it skips memories over quota with a warning, and
+// activates the newest of the conversations that were active.
+func TestRestoreRespectsQuotas(t *testing.T) {
 	t.Parallel()
 	b := setup(t, func(q *tenant.Quota) { q.Memories, q.UserMemories = 100, tenant.NoLimit })
-	b.furnish(t, b.alice, 10, 6, constant)
+	b.fill(t, b.alice, 10, 6, constant)
 	file := b.exported(t, b.alice)
 	b.empty(t, b.alice)
 	b.spec.Quota.Memories, b.spec.Quota.Conversations = 4, 2
 	if _, err := b.db.Apply(t.Context(), b.spec); err != nil {
 		t.Fatal(err)
 	}
-	got := b.takeBack(t, b.alice, file)
-	if got.Status != chat.ImportDone || got.Imported != 6 || got.Blocked != 4 || len(got.Warnings) != 1 ||
-		!strings.HasPrefix(got.Warnings[0], "memories left out: 6 of 10: the quota of 4 memories is used up") {
+	got := b.restore(t, b.alice, file)
+	if got.Status != importer.Done || got.Imported != 6 || got.Blocked != 4 || len(got.Warnings) != 1 ||
+		!strings.HasPrefix(got.Warnings[0], "Skipped 6 of 10 memories: ") {
 		t.Errorf("the import is %+v", got)
 	}
 	if n := b.count(t, "memories"); n != 4 {
-		t.Errorf("%d memories are there, want 4", n)
+		t.Errorf("%d memories, want 4", n)
 	}
 	var newest int
 	if err := b.owner.QueryRow(t.Context(), `select count(*) from conversations c where status = 'active'
 		and (select count(*) from conversations n where n.updated_at > c.updated_at) < 2`).Scan(&newest); err != nil || newest != 2 {
 		t.Errorf("%d of the newest two are active, %v", newest, err)
 	}
-	b.countersAgree2(t)
+	b.checkMemoryCounters(t)
 }
 
-// dying is a store that fails at its nth step, as if the process were killed.
-type dying struct {
-	chat.ImportFiles
-	account.Restorer
+// failingStore fails after some steps, as if the process were killed.
+type failingStore struct {
+	importer.Files
+	importer.Restorer
 	left int
 }
 
 var errKilled = errors.New("killed")
 
-func (d *dying) step() error {
+func (d *failingStore) step() error {
 	if d.left--; d.left < 0 {
 		return errKilled
 	}
 	return nil
 }
 
-func (d *dying) Memories(ctx context.Context, run chat.ImportRun, done account.Progress, batch []account.RestoredMemory) (account.Progress, error) {
+func (d *failingStore) Memories(ctx context.Context, run importer.Run, done importer.Progress, batch []importer.RestoredMemory) (importer.Progress, error) {
 	if err := d.step(); err != nil {
 		return done, err
 	}
 	return d.Restorer.Memories(ctx, run, done, batch)
 }
 
-func (d *dying) Land(ctx context.Context, run chat.ImportRun, batch chat.Batch, t chat.Tools) error {
+func (d *failingStore) StoreBatch(ctx context.Context, run importer.Run, batch importer.Batch) (importer.Batch, error) {
 	if err := d.step(); err != nil {
-		return err
+		return importer.Batch{}, err
 	}
-	return d.ImportFiles.Land(ctx, run, batch, t)
+	return d.Files.StoreBatch(ctx, run, batch)
 }
 
-func (d *dying) Activate(ctx context.Context, run chat.ImportRun, ids []string) (bool, error) {
+func (d *failingStore) Activate(ctx context.Context, run importer.Run, ids []string) (bool, error) {
 	if err := d.step(); err != nil {
 		return false, err
 	}
 	return d.Restorer.Activate(ctx, run, ids)
 }
 
-// Wherever a worker dies, the next one goes on and the account is whole.
-func TestRestoreGoesOn(t *testing.T) {
+// A restore is resumed wherever its worker dies, and the account is complete.
+func TestRestoreIsResumed(t *testing.T) {
 	t.Parallel()
-	b := setup(t, roomy)
-	b.furnish(t, b.alice, 120, 60, constant)
+	b := setup(t, largeQuota)
+	b.fill(t, b.alice, 120, 60, constant)
 	file := b.exported(t, b.alice)
-	for at := range 7 {
+	for at := range 9 {
 		b.empty(t, b.alice)
 		id := b.upload(t, b.alice, file, "")
-		for range 2 { // it dies twice at the same distance
-			d := &dying{b.chats, b.db.Restores(), at}
+		for range 2 { // two workers fail after the same number of steps
+			d := &failingStore{b.imports, b.imports, at}
 			_, err := b.restoring(func(c *importer.RestoreConfig) { c.Files, c.Restorer = d, d }).Run(t.Context(), args(b.alice, id))
 			if at < 3 && !errors.Is(err, errKilled) {
-				t.Errorf("death at step %d: %v", at, err)
+				t.Errorf("failure at step %d: %v", at, err)
 			}
 		}
 		if _, err := b.restoring().Run(t.Context(), args(b.alice, id)); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := b.GetImport(t.Context(), b.alice, id); err != nil || got.Status != chat.ImportDone || got.Imported != 60 {
-			t.Errorf("death at step %d: %+v, %v", at, got, err)
+		if got, err := b.GetImport(t.Context(), b.alice, id); err != nil || got.Status != importer.Done || got.Imported != 60 {
+			t.Errorf("failure at step %d: %+v, %v", at, got, err)
 		}
 		if !bytes.Equal(file, b.exported(t, b.alice)) {
-			t.Errorf("death at step %d: the account is another one", at)
+			t.Errorf("failure at step %d: the restored account differs", at)
 		}
 	}
-	b.countersAgree2(t)
+	b.checkMemoryCounters(t)
 }
 
 // An account that is deleted while it is being restored stays deleted.
 func TestRestoreEndsWithTheAccount(t *testing.T) {
 	t.Parallel()
-	b := setup(t, roomy)
-	b.furnish(t, b.alice, 120, 60, constant)
+	b := setup(t, largeQuota)
+	b.fill(t, b.alice, 120, 60, constant)
 	file := b.exported(t, b.alice)
 	b.empty(t, b.alice)
 	id := b.upload(t, b.alice, file, "")
-	deleting := &deletes{Restorer: b.db.Restores(), now: func() { b.empty(t, b.alice) }}
+	deleting := &deletes{Restorer: b.imports, now: func() { b.empty(t, b.alice) }}
 	if _, err := b.restoring(func(c *importer.RestoreConfig) { c.Restorer = deleting }).Run(t.Context(), args(b.alice, id)); err != nil {
 		t.Fatal(err)
 	}
 	if n := b.count(t, "memories") + b.count(t, "conversations") + b.count(t, "imports"); n != 0 {
-		t.Errorf("%d rows are there", n)
+		t.Errorf("%d rows, want none", n)
 	}
 }
 
-// deletes is a restorer under which the account is deleted after a batch.
+// deletes is a Restorer that deletes the account after a batch.
 type deletes struct {
-	account.Restorer
+	importer.Restorer
 	now func()
 }
 
-func (d *deletes) Memories(ctx context.Context, run chat.ImportRun, done account.Progress, batch []account.RestoredMemory) (account.Progress, error) {
+func (d *deletes) Memories(ctx context.Context, run importer.Run, done importer.Progress, batch []importer.RestoredMemory) (importer.Progress, error) {
 	out, err := d.Restorer.Memories(ctx, run, done, batch)
 	d.now()
 	return out, err

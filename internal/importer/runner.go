@@ -12,48 +12,45 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/mnemo-dev/mnemo/internal/chat"
 	"github.com/mnemo-dev/mnemo/internal/fault"
 )
 
 const (
-	// defaultLease is after how long without a sign of life a worker counts as
-	// dead. It gives one three times within it.
+	// defaultLease is how long an import stays claimed after its worker's last
+	// heartbeat. A worker renews it three times within that time.
 	defaultLease = 15 * time.Second
-	// maxAttempts is how many workers may fail on an import without storing
-	// anything before it is given up: it may be what kills them.
+	// maxAttempts is the number of workers that may fail on an import without
+	// progress before it fails: its file may be what crashes them.
 	maxAttempts = 10
-	// soon is when an import that was interrupted goes on.
-	soon = time.Second
-	// releaseTimeout is how long giving an import back may take.
+	// resumeDelay is when an interrupted import is resumed.
+	resumeDelay = time.Second
+	// releaseTimeout limits the release of an import.
 	releaseTimeout = 5 * time.Second
 )
 
-// Archive takes in a file that is none of another platform's exports but our
-// own. It reports false, and has done nothing, when it is not. Its errors of
-// kind Invalid are final, as those of the importer.
-// Warnings are what there is to say about one that it took in.
-type Archive func(ctx context.Context, run chat.ImportRun, file io.ReaderAt) (handled bool, warnings []string, err error)
+// Archive imports a file that is a Mnemo export. handled is false, and nothing
+// has changed, if the file is anything else. Invalid errors are final and are
+// shown to the user, as are the warnings.
+type Archive func(ctx context.Context, run Run, file io.ReaderAt) (handled bool, warnings []string, err error)
 
-// Config is what a Runner works with. All but Archive, Stop, Lease and Log are
-// required.
+// Config configures a Runner. Leases, Files and CountTokens are required.
 type Config struct {
-	Leases      chat.ImportLeases
-	Files       chat.ImportFiles
+	Leases      Leases
+	Files       Files
 	CountTokens func(text string) int
-	// Archive is asked first; nil when there is none.
+	// Archive is tried before the formats of other platforms; may be nil.
 	Archive Archive
-	// Stop says that the process is about to end: running imports are put off,
-	// for another replica to go on with. Nil is never.
+	// Stop is closed when the process shuts down. Running imports are then
+	// released for another replica. May be nil.
 	Stop  <-chan struct{}
-	Lease time.Duration // whole seconds; 15 s when 0
+	Lease time.Duration // whole seconds; default 15 s
 	Log   *slog.Logger
 }
 
-// Runner runs imports, one at a time each.
+// Runner runs imports.
 type Runner struct{ Config }
 
-// New makes a Runner.
+// New returns a Runner.
 func New(c Config) *Runner {
 	c.Lease = cmp.Or(c.Lease, defaultLease)
 	if c.Log == nil {
@@ -62,28 +59,28 @@ func New(c Config) *Runner {
 	return &Runner{c}
 }
 
-// Run goes on with an import until it is done or has failed for good. When
-// there is more to be done, by this worker or by another one, it returns after
-// how long to look again. Errors are temporary.
-func (r *Runner) Run(ctx context.Context, a chat.ImportArgs) (again time.Duration, err error) {
-	run, got, err := r.Leases.Claim(ctx, a, uuid.NewString(), r.Lease)
+// Run runs an import until it is done or failed. If work remains, for this worker
+// or another one, it returns the time after which to call it again. Errors are
+// temporary.
+func (r *Runner) Run(ctx context.Context, a Args) (again time.Duration, err error) {
+	run, claim, err := r.Leases.Claim(ctx, a, uuid.NewString(), r.Lease)
 	switch {
 	case err != nil:
 		return 0, err
-	case got == chat.ClaimOver:
+	case claim == ClaimComplete:
 		return 0, nil
-	case got == chat.ClaimBusy:
+	case claim == ClaimBusy:
 		return r.Lease, nil
 	}
 	log := r.Log.With("import", run.ID, "tenant", string(run.Tenant))
-	log.InfoContext(ctx, "import goes on", "bytes", run.Size, "attempt", run.Attempts, "landed", run.Landed)
-	err = r.hold(ctx, run)
+	log.InfoContext(ctx, "resuming import", "bytes", run.Size, "attempt", run.Attempts, "stored", run.Stored)
+	err = r.runLeased(ctx, run)
 	switch {
 	case err == nil:
-		log.InfoContext(ctx, "import has ended")
+		log.InfoContext(ctx, "import finished")
 		return 0, nil
-	case errors.Is(err, chat.ErrLost):
-		log.WarnContext(ctx, "import was lost to another worker", "error", err)
+	case errors.Is(err, ErrLeaseLost):
+		log.WarnContext(ctx, "import lease lost", "error", err)
 		return r.Lease, nil
 	}
 	stopped := errors.Is(err, errStopped) || ctx.Err() != nil
@@ -91,31 +88,31 @@ func (r *Runner) Run(ctx context.Context, a chat.ImportArgs) (again time.Duratio
 	if !stopped {
 		return 0, err
 	}
-	return soon, nil
+	return resumeDelay, nil
 }
 
-// errStopped is an import that was put off.
-var errStopped = errors.New("the process is about to end")
+// errStopped interrupts an import when the process shuts down.
+var errStopped = errors.New("shutting down")
 
-// hold works on an import and keeps its lease meanwhile. What goes on is
-// stopped when the lease is lost or the process ends.
-func (r *Runner) hold(ctx context.Context, run chat.ImportRun) error {
+// runLeased runs an import while renewing its lease. It stops when the lease is
+// lost or the process shuts down.
+func (r *Runner) runLeased(ctx context.Context, run Run) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var wait sync.WaitGroup
-	wait.Go(func() { cancel(r.keep(ctx, run)) })
+	wait.Go(func() { cancel(r.renew(ctx, run)) })
 	err := r.work(ctx, run)
 	cause := context.Cause(ctx)
 	cancel(nil)
 	wait.Wait()
 	if err != nil && cause != nil {
-		return cause // what failed did so because of it
+		return cause // err is a consequence of the cancellation
 	}
 	return err
 }
 
-// keep renews the lease until it is lost or the work is over, and returns why
-// the work must stop.
-func (r *Runner) keep(ctx context.Context, run chat.ImportRun) error {
+// renew renews the lease until the context ends, and returns the reason to stop
+// the import.
+func (r *Runner) renew(ctx context.Context, run Run) error {
 	tick := time.NewTicker(r.Lease / 3)
 	defer tick.Stop()
 	for {
@@ -126,40 +123,43 @@ func (r *Runner) keep(ctx context.Context, run chat.ImportRun) error {
 			return errStopped
 		case <-tick.C:
 		}
-		// A store that is away is noticed by the work itself.
-		if err := r.Leases.Keep(ctx, run, r.Lease); errors.Is(err, chat.ErrLost) {
+		// The import itself detects an unavailable store.
+		if err := r.Leases.Renew(ctx, run, r.Lease); errors.Is(err, ErrLeaseLost) {
 			return err
 		}
 	}
 }
 
-// release gives the import back, so that nobody waits for the lease to end.
-func (r *Runner) release(ctx context.Context, run chat.ImportRun, blamed bool, log *slog.Logger) {
+// release releases the import, so that no worker waits for the lease to expire.
+func (r *Runner) release(ctx context.Context, run Run, failed bool, log *slog.Logger) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 	defer cancel()
-	if err := r.Leases.Release(ctx, run, blamed); err != nil {
-		log.WarnContext(ctx, "import was not given back: its lease runs out", "error", err)
+	if err := r.Leases.Release(ctx, run, failed); err != nil {
+		log.WarnContext(ctx, "import not released; its lease will expire", "error", err)
 	}
 }
 
-// work does what is left of an import.
-func (r *Runner) work(ctx context.Context, run chat.ImportRun) error {
-	if run.Landed {
+// work does the remaining work of an import.
+func (r *Runner) work(ctx context.Context, run Run) error {
+	if run.Stored {
 		return r.Files.Finish(ctx, run, run.Failure, run.Warnings)
 	}
 	if run.Attempts > maxAttempts {
-		return r.Files.Finish(ctx, run, fmt.Sprintf("This file could not be imported in %d attempts; whoever runs this server finds the reason in its log.", maxAttempts), nil)
+		return r.Files.Finish(ctx, run, tooManyAttempts, nil)
 	}
 	warnings, err := r.read(ctx, run)
 	if err != nil && !fault.Is(err, fault.Invalid) {
 		return err
 	}
-	return r.Files.Finish(ctx, run, sentence(err), warnings)
+	return r.Files.Finish(ctx, run, message(err), warnings)
 }
 
-// read stores what the file holds and returns what there is to say about it.
-// An Invalid error is what is wrong with the file.
-func (r *Runner) read(ctx context.Context, run chat.ImportRun) ([]string, error) {
+// tooManyAttempts is the failure of an import that every worker failed on.
+var tooManyAttempts = fmt.Sprintf("The file could not be imported after %d attempts. Ask your administrator to check the server's log.", maxAttempts)
+
+// read stores the content of the file and returns the warnings for the user. An
+// Invalid error describes what is wrong with the file.
+func (r *Runner) read(ctx context.Context, run Run) ([]string, error) {
 	f := openFile(ctx, r.Files, run)
 	defer f.close()
 	if r.Archive != nil {
@@ -170,12 +170,4 @@ func (r *Runner) read(ctx context.Context, run chat.ImportRun) ([]string, error)
 	}
 	warnings, err := r.readExport(ctx, run, f)
 	return warnings, f.cause(err)
-}
-
-// sentence is what a user is told of a file that cannot be read.
-func sentence(err error) string {
-	if f, ok := errors.AsType[*fault.Error](err); ok {
-		return f.Message
-	}
-	return ""
 }

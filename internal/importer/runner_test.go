@@ -20,14 +20,14 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// volatile is what differs from import to import.
-var volatile = cmpopts.IgnoreFields(chat.Import{}, "ID", "StartedAt", "FinishedAt", "Version")
+// volatile ignores fields that differ between runs.
+var volatile = cmpopts.IgnoreFields(importer.Import{}, "ID", "StartedAt", "FinishedAt", "Version")
 
 func TestImportIsStoredAndFound(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
-	got := b.take(t, b.alice, export(t, talks(130)))
-	want := chat.Import{Platform: "claude", Status: chat.ImportDone, Total: 130, Imported: 130, Errors: []chat.ImportError{}, Warnings: []string{}}
+	got := b.importFile(t, b.alice, export(t, conversations(130)))
+	want := importer.Import{Platform: "claude", Status: importer.Done, Total: 130, Imported: 130, Errors: []importer.EntryError{}, Warnings: []string{}}
 	if diff := cmp.Diff(want, got, volatile); diff != "" {
 		t.Errorf("the import (-want +got):\n%s", diff)
 	}
@@ -38,7 +38,7 @@ func TestImportIsStoredAndFound(t *testing.T) {
 		t.Errorf("conversations (-want +got):\n%s", diff)
 	}
 	list, total, err := b.chats.List(t.Context(), b.alice, chat.ConversationFilter{ImportID: got.ID, Limit: 1})
-	if err != nil || total != 130 || len(list) != 1 || list[0].ExternalID != "c-129" || list[0].Title != "Talk c-129" ||
+	if err != nil || total != 130 || len(list) != 1 || list[0].ExternalID != "c-129" || list[0].Title != "Title c-129" ||
 		!list[0].UpdatedAt.Equal(monday.Add(129*time.Hour+time.Minute)) {
 		t.Errorf("of the import: %d, %+v, %v", total, list, err)
 	}
@@ -62,13 +62,13 @@ func TestImportIsStoredAndFound(t *testing.T) {
 	}
 }
 
-// What an import counts towards its end is what the index confirms.
-func TestIndexedCountsOn(t *testing.T) {
+// An import is settled when the units of all its active conversations are indexed.
+func TestIndexedFollowsTheIndex(t *testing.T) {
 	t.Parallel()
 	b := setup(t, func(q *tenant.Quota) { q.Conversations = 3 })
-	i := b.take(t, b.alice, export(t, talks(5)))
+	i := b.importFile(t, b.alice, export(t, conversations(5)))
 	if i.Indexed != 2 || i.Blocked != 2 {
-		t.Errorf("two are blocked and have nothing to embed: %+v", i)
+		t.Errorf("%+v, want 2 blocked conversations that count as indexed", i)
 	}
 	confirm := func(external string) {
 		t.Helper()
@@ -86,15 +86,15 @@ func TestIndexedCountsOn(t *testing.T) {
 		}
 	}
 	if again := b.get(t, b.alice, i.ID); again.Version != i.Version {
-		t.Errorf("nothing changed, but the version went from %d to %d", i.Version, again.Version)
+		t.Errorf("version went from %d to %d without a change", i.Version, again.Version)
 	}
 }
 
 func TestSecondImportIsUnchanged(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
-	data := export(t, talks(60))
-	first := b.take(t, b.alice, data)
+	data := export(t, conversations(60))
+	first := b.importFile(t, b.alice, data)
 	const rows = `select format('%s %s %s %s', (select string_agg(xmin::text, ',' order by id) from conversations),
 		(select string_agg(xmin::text, ',' order by conversation_id, seq) from messages), (select string_agg(xmin::text, ',' order by id) from units),
 		(select count(*) from river_job where kind = 'index.sync'))`
@@ -106,9 +106,9 @@ func TestSecondImportIsUnchanged(t *testing.T) {
 		return text
 	}
 	before := read()
-	second := b.take(t, b.alice, data)
-	want := chat.Import{Platform: "claude", Status: chat.ImportDone, Total: 60, Skipped: 60, Unchanged: 60, Indexed: 60,
-		Errors: []chat.ImportError{}, Warnings: []string{}}
+	second := b.importFile(t, b.alice, data)
+	want := importer.Import{Platform: "claude", Status: importer.Done, Total: 60, Skipped: 60, Unchanged: 60, Indexed: 60,
+		Errors: []importer.EntryError{}, Warnings: []string{}}
 	if diff := cmp.Diff(want, second, volatile); diff != "" {
 		t.Errorf("the second import (-want +got):\n%s", diff)
 	}
@@ -121,12 +121,12 @@ func TestSecondImportIsUnchanged(t *testing.T) {
 	}
 }
 
-func TestLaterExportAddsWhatIsNew(t *testing.T) {
+func TestLaterExportAddsNewContent(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
-	list := talks(4)
-	b.take(t, b.alice, export(t, list))
-	if _, err := b.chats.Mark(t.Context(), b.alice, b.ids(t, "c-2"), chat.Marks{Excluded: new(true)}); err != nil {
+	list := conversations(4)
+	b.importFile(t, b.alice, export(t, list))
+	if _, err := b.chats.SetFlags(t.Context(), b.alice, b.ids(t, "c-2"), chat.Flags{Excluded: new(true)}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := b.chats.Delete(t.Context(), b.alice, b.ids(t, "c-3")); err != nil {
@@ -135,9 +135,9 @@ func TestLaterExportAddsWhatIsNew(t *testing.T) {
 	list[0].messages = append(list[0].messages, "And the number after it?")
 	list[1].messages[1] = "It is the ferry."
 	list[2].messages = append(list[2].messages, "Still there?")
-	list = append(list, talks(6)[5])
-	got := b.take(t, b.alice, export(t, list))
-	want := chat.Import{Platform: "claude", Status: chat.ImportDone, Total: 5, Imported: 2, Updated: 3, Indexed: 1, Errors: []chat.ImportError{}, Warnings: []string{}}
+	list = append(list, conversations(6)[5])
+	got := b.importFile(t, b.alice, export(t, list))
+	want := importer.Import{Platform: "claude", Status: importer.Done, Total: 5, Imported: 2, Updated: 3, Indexed: 1, Errors: []importer.EntryError{}, Warnings: []string{}}
 	if diff := cmp.Diff(want, got, volatile); diff != "" {
 		t.Errorf("the import (-want +got):\n%s", diff)
 	}
@@ -154,7 +154,7 @@ func TestLaterExportAddsWhatIsNew(t *testing.T) {
 	}
 }
 
-// ids returns the ids of conversations by theirs on the platform.
+// ids returns the ids of conversations by their external ids.
 func (b *bundle) ids(t *testing.T, external ...string) []string {
 	t.Helper()
 	var out []string
@@ -168,14 +168,15 @@ func (b *bundle) ids(t *testing.T, external ...string) []string {
 	return out
 }
 
-// Each conversation of a file is accounted for, those included that cannot be read.
-func TestLedgerAccountsForAll(t *testing.T) {
+// Every conversation of a file has a ledger row, including those that cannot be
+// read.
+func TestLedgerIsComplete(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
-	list := talks(3)
-	list = append(list, talk{id: "empty", at: monday}, list[1])
+	list := conversations(3)
+	list = append(list, conversation{id: "empty", at: monday}, list[1])
 	data := strings.Replace(string(export(t, list)), `{"chat_messages"`, `{"broken":`+strings.Repeat("[", 400)+strings.Repeat("]", 400)+`,"uuid":"deep","chat_messages":[]},{"chat_messages"`, 1)
-	got := b.take(t, b.alice, []byte(data))
+	got := b.importFile(t, b.alice, []byte(data))
 	if got.Total != 6 || got.Imported != 3 || got.Skipped != 2 || got.Failed != 1 || got.Unchanged != 0 || len(got.Errors) != 1 {
 		t.Errorf("the import: %+v", got)
 	}
@@ -183,48 +184,54 @@ func TestLedgerAccountsForAll(t *testing.T) {
 		t.Errorf("the ledger has %d rows", n)
 	}
 	if n := b.count(t, "import_ledger where import_id = $1 and outcome in ('skipped', 'failed') and reason = ''", got.ID); n != 0 {
-		t.Errorf("%d rows do not say why", n)
+		t.Errorf("%d rows have no reason", n)
 	}
 }
 
-// cutting is a store that is cut off after some batches.
-type cutting struct {
-	chat.ImportFiles
-	left atomic.Int32
-	cut  func()
+// interruptingStore calls interrupt, once, after it has stored some batches.
+type interruptingStore struct {
+	importer.Files
+	left      atomic.Int32
+	interrupt func()
 }
 
-func (c *cutting) Land(ctx context.Context, run chat.ImportRun, b chat.Batch, t chat.Tools) error {
-	if c.left.Add(-1) < 0 {
-		c.cut()
+func (s *interruptingStore) StoreBatch(ctx context.Context, run importer.Run, b importer.Batch) (importer.Batch, error) {
+	if !b.Entries[0].TokensCounted { // stores nothing yet
+		return s.Files.StoreBatch(ctx, run, b)
+	}
+	left := s.left.Add(-1)
+	if left == -1 {
+		s.interrupt()
+	}
+	if left < 0 {
 		<-ctx.Done()
-		return ctx.Err()
+		return importer.Batch{}, ctx.Err()
 	}
-	return c.ImportFiles.Land(ctx, run, b, t)
+	return s.Files.StoreBatch(ctx, run, b)
 }
 
-// A worker that is stopped gives the import back; one that dies loses it when
-// its lease is over. The next one goes on where the last one was.
-func TestImportGoesOn(t *testing.T) {
+// An interrupted import is resumed by the next worker.
+func TestImportIsResumed(t *testing.T) {
 	t.Parallel()
 	b := setup(t, func(q *tenant.Quota) { q.Conversations = 10 })
-	id := b.upload(t, b.alice, export(t, talks(320)), "")
+	id := b.upload(t, b.alice, export(t, conversations(320)), "")
 	ctx, cancel := context.WithCancel(t.Context())
-	cut := &cutting{ImportFiles: b.chats, cut: cancel}
-	cut.left.Store(3)
-	again, err := b.runner(func(c *importer.Config) { c.Files = cut }).Run(ctx, args(b.alice, id))
+	store := &interruptingStore{Files: b.imports, interrupt: cancel}
+	store.left.Store(3)
+	again, err := b.runner(func(c *importer.Config) { c.Files = store }).Run(ctx, args(b.alice, id))
 	if err != nil || again == 0 {
-		t.Errorf("a worker that is cut off: %s, %v", again, err)
+		t.Errorf("Run of a canceled worker = %s, %v", again, err)
 	}
 	half := b.get(t, b.alice, id)
-	if half.Status != chat.ImportRunning || half.Imported < 50 || half.Imported > 150 || half.Total != 320 || half.Blocked != 0 {
+	if half.Status != importer.Running || half.Imported < 50 || half.Imported > 150 || half.Total != 320 || half.Blocked != 0 {
 		t.Errorf("in the middle: %+v", half)
 	}
 
-	// Somebody else's conversation finds room; what has landed does not ask yet.
+	// Another user's conversation gets quota; those of the import wait until the
+	// whole file is stored.
 	at := monday.AddDate(-1, 0, 0)
 	_, err = b.chats.Upsert(t.Context(), b.bob, chat.Upsert{ExternalID: "x", Platform: "custom", CreatedAt: at,
-		Messages: []chat.Message{{ExternalID: "1", Sender: chat.Human, Text: "hello", Tokens: 1, CreatedAt: at}}}, chat.Units)
+		Messages: []chat.Message{{ExternalID: "1", Sender: chat.Human, Text: "hello", Tokens: 1, CreatedAt: at}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -233,18 +240,18 @@ func TestImportGoesOn(t *testing.T) {
 	}
 
 	stop := make(chan struct{})
-	cut.cut = func() { close(stop) }
-	cut.left.Store(1)
-	again, err = b.runner(func(c *importer.Config) { c.Files, c.Stop = cut, stop }).Run(t.Context(), args(b.alice, id))
+	store.interrupt = func() { close(stop) }
+	store.left.Store(1)
+	again, err = b.runner(func(c *importer.Config) { c.Files, c.Stop = store, stop }).Run(t.Context(), args(b.alice, id))
 	if err != nil || again == 0 {
-		t.Errorf("a worker that is stopped: %s, %v", again, err)
+		t.Errorf("Run of a stopped worker = %s, %v", again, err)
 	}
 	got := b.run(t, b.alice, id)
-	if got.Status != chat.ImportDone || got.Imported != 320 || got.Blocked != 311 {
+	if got.Status != importer.Done || got.Imported != 320 || got.Blocked != 311 {
 		t.Errorf("in the end: %+v", got)
 	}
 	newest := all(320, chat.Blocked)
-	for _, c := range talks(320)[311:] {
+	for _, c := range conversations(320)[311:] {
 		newest[c.id] = chat.Active
 	}
 	if diff := cmp.Diff(newest, b.statuses(t, b.alice)); diff != "" {
@@ -252,25 +259,25 @@ func TestImportGoesOn(t *testing.T) {
 	}
 }
 
-// A worker that died says nothing. Another one takes over when the lease is
-// over; the dead one, should it live after all, changes nothing any more.
-func TestLeaseIsFenced(t *testing.T) {
+// When a lease expires, another worker resumes the import, and the first worker
+// can no longer change it.
+func TestExpiredLeaseIsFenced(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
-	id := b.upload(t, b.alice, export(t, talks(60)), "")
-	run, got, err := b.chats.Claim(t.Context(), args(b.alice, id), "0196b2f5-0000-7000-8000-000000000001", time.Second)
-	if err != nil || got != chat.ClaimGot {
+	id := b.upload(t, b.alice, export(t, conversations(60)), "")
+	run, got, err := b.imports.Claim(t.Context(), args(b.alice, id), "0196b2f5-0000-7000-8000-000000000001", time.Second)
+	if err != nil || got != importer.ClaimGranted {
 		t.Fatalf("Claim = %v, %v", got, err)
 	}
 	if again, err := b.runner().Run(t.Context(), args(b.alice, id)); err != nil || again == 0 {
-		t.Errorf("while another worker has it: %s, %v", again, err)
+		t.Errorf("while another worker has it: Run = %s, %v", again, err)
 	}
-	second := b.upload(t, b.alice, export(t, talks(2)), "")
+	second := b.upload(t, b.alice, export(t, conversations(2)), "")
 	if again, err := b.runner().Run(t.Context(), args(b.alice, second)); err != nil || again == 0 {
-		t.Errorf("while another import of the user runs: %s, %v", again, err)
+		t.Errorf("while another import of the user is running: Run = %s, %v", again, err)
 	}
 	if n := b.count(t, "river_job where kind = 'chat.import' and state = 'scheduled' and args ->> 'import' = $1", id); n != 2 {
-		t.Errorf("%d jobs look after the import, want that of the upload and that of the claim", n)
+		t.Errorf("%d jobs check the import, want 2: of the upload and of the claim", n)
 	}
 	deadline := time.Now().Add(20 * time.Second)
 	for {
@@ -282,59 +289,62 @@ func TestLeaseIsFenced(t *testing.T) {
 			break
 		}
 		if time.Now().After(deadline) {
-			t.Fatal("nobody could take the import over")
+			t.Fatal("no worker could claim the import within 20 s")
 		}
 	}
-	entry := chat.Batch{Entries: []chat.Entry{{Ordinal: 99, Outcome: chat.EntryFailed, Reason: "late"}}, AddNotes: func(n []byte) ([]byte, error) { return n, nil }}
+	entry := importer.Batch{Entries: []importer.Entry{{Ordinal: 99, Outcome: importer.EntryFailed, Reason: "late"}}}
+	_, storeErr := b.imports.StoreBatch(t.Context(), run, entry)
 	for what, err := range map[string]error{
-		"Keep": b.chats.Keep(t.Context(), run, time.Second), "Land": b.chats.Land(t.Context(), run, entry, chat.Tools{}),
-		"Describe": b.chats.Describe(t.Context(), run, chat.FileContent{}), "Finish": b.chats.Finish(t.Context(), run, "late", nil),
+		"Renew": b.imports.Renew(t.Context(), run, time.Second), "StoreBatch": storeErr,
+		"SetContent": b.imports.SetContent(t.Context(), run, importer.FileContent{}), "Finish": b.imports.Finish(t.Context(), run, "late", nil),
 	} {
-		if !errors.Is(err, chat.ErrLost) {
-			t.Errorf("%s of a worker that lost the import: %v", what, err)
+		if !errors.Is(err, importer.ErrLeaseLost) {
+			t.Errorf("%s without the lease: %v, want ErrLeaseLost", what, err)
 		}
 	}
-	if got := b.get(t, b.alice, id); got.Status != chat.ImportDone || got.Imported != 60 || got.Failed != 0 {
+	if got := b.get(t, b.alice, id); got.Status != importer.Done || got.Imported != 60 || got.Failed != 0 {
 		t.Errorf("the import: %+v", got)
 	}
 }
 
-// failing is a store that cannot read chunks.
-type failing struct {
-	chat.ImportFiles
+// unreadableStore fails to read chunks.
+type unreadableStore struct {
+	importer.Files
 	err error
 }
 
-func (f failing) Chunk(context.Context, chat.ImportRun, int) ([]byte, error) { return nil, f.err }
+func (f unreadableStore) ReadChunk(context.Context, importer.Run, int) ([]byte, error) {
+	return nil, f.err
+}
 
-// What is the store's fault is never put down to the file, whatever the error
-// looks like; and a file that kills its workers is given up.
-func TestStoreFailures(t *testing.T) {
+// Errors of the store never count as errors of the file, and an import fails
+// after too many attempts.
+func TestStoreErrors(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
-	id := b.upload(t, b.alice, export(t, talks(2)), "")
-	for _, cause := range []error{fault.Wrap(fault.Unavailable, io.ErrUnexpectedEOF, "the database is away"), io.EOF, fault.New(fault.NotFound, "gone")} {
-		_, err := b.runner(func(c *importer.Config) { c.Files = failing{b.chats, cause} }).Run(t.Context(), args(b.alice, id))
+	id := b.upload(t, b.alice, export(t, conversations(2)), "")
+	for _, cause := range []error{fault.Wrap(fault.Unavailable, io.ErrUnexpectedEOF, "database unavailable"), io.EOF, fault.New(fault.NotFound, "gone")} {
+		_, err := b.runner(func(c *importer.Config) { c.Files = unreadableStore{b.imports, cause} }).Run(t.Context(), args(b.alice, id))
 		if !errors.Is(err, cause) {
 			t.Errorf("Run = %v, want %v", err, cause)
 		}
 	}
-	if got := b.get(t, b.alice, id); got.Status != chat.ImportRunning {
+	if got := b.get(t, b.alice, id); got.Status != importer.Running {
 		t.Errorf("the import is %s", got.Status)
 	}
 	for range 8 {
-		_, _ = b.runner(func(c *importer.Config) { c.Files = failing{b.chats, io.EOF} }).Run(t.Context(), args(b.alice, id))
+		_, _ = b.runner(func(c *importer.Config) { c.Files = unreadableStore{b.imports, io.EOF} }).Run(t.Context(), args(b.alice, id))
 	}
 	got := b.run(t, b.alice, id)
-	if got.Status != chat.ImportFailed || len(got.Errors) != 1 || !strings.Contains(got.Errors[0].Error, "could not be imported in 10 attempts") || !got.Settled() {
-		t.Errorf("given up: %+v", got)
+	if got.Status != importer.Failed || len(got.Errors) != 1 || !strings.Contains(got.Errors[0].Error, "could not be imported after 10 attempts") || !got.Settled() {
+		t.Errorf("after 10 attempts: %+v", got)
 	}
 }
 
 func TestBadFilesFail(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
-	good := string(export(t, talks(3)))
+	good := string(export(t, conversations(3)))
 	for name, tc := range map[string]struct{ data, platform, says string }{
 		"text":       {"Dear diary", "", "the file is neither a zip nor JSON"},
 		"cut":        {good[:len(good)-20], "", "ends in the middle"},
@@ -342,7 +352,7 @@ func TestBadFilesFail(t *testing.T) {
 		"other JSON": {`[{"name":"Alice"}]`, "", "no conversations of ChatGPT or Claude"},
 	} {
 		got := b.run(t, b.alice, b.upload(t, b.alice, []byte(tc.data), tc.platform))
-		if got.Status != chat.ImportFailed || len(got.Errors) != 1 || got.Errors[0].Conversation != "" || !strings.Contains(got.Errors[0].Error, tc.says) {
+		if got.Status != importer.Failed || len(got.Errors) != 1 || got.Errors[0].Conversation != "" || !strings.Contains(got.Errors[0].Error, tc.says) {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
@@ -351,28 +361,28 @@ func TestBadFilesFail(t *testing.T) {
 	}
 }
 
-// Storage that is used up fails what does not fit, and only that.
+// Conversations that exceed the storage quota fail, and only those.
 func TestStorageQuota(t *testing.T) {
 	t.Parallel()
 	b := setup(t, func(q *tenant.Quota) { q.Storage = 1000 })
-	list := talks(4)
+	list := conversations(4)
 	list[1].messages[0] = strings.Repeat("long ", 300)
-	got := b.take(t, b.alice, export(t, list))
-	if got.Status != chat.ImportDone || got.Imported != 3 || got.Failed != 1 || len(got.Errors) != 1 || got.Errors[0].Conversation != "c-1" ||
+	got := b.importFile(t, b.alice, export(t, list))
+	if got.Status != importer.Done || got.Imported != 3 || got.Failed != 1 || len(got.Errors) != 1 || got.Errors[0].Conversation != "c-1" ||
 		!strings.Contains(got.Errors[0].Error, "storage quota of 1000 bytes is used up") {
 		t.Errorf("the import: %+v", got)
 	}
 	list[1].messages = []string{strings.Repeat("x", 1000-b.bytes(t))}
-	if got := b.take(t, b.alice, export(t, list)); got.Imported != 1 || got.Unchanged != 3 {
-		t.Errorf("what just fits: %+v", got)
+	if got := b.importFile(t, b.alice, export(t, list)); got.Imported != 1 || got.Unchanged != 3 {
+		t.Errorf("a conversation that uses all of the quota: %+v", got)
 	}
-	service := chat.NewService(chat.Config{Uploads: b.chats})
+	service := &importer.Service{Uploads: b.imports}
 	if _, err := service.BeginUpload(t.Context(), tenant.Identity{Scope: b.alice}); !fault.Is(err, fault.Forbidden) {
-		t.Errorf("an upload without any storage left: %v", err)
+		t.Errorf("upload without storage quota: %v, want Forbidden", err)
 	}
 }
 
-// bytes is how much storage is used.
+// bytes returns the storage usage of the tenant.
 func (b *bundle) bytes(t *testing.T) int {
 	t.Helper()
 	var n int
@@ -382,27 +392,27 @@ func (b *bundle) bytes(t *testing.T) int {
 	return n
 }
 
-// An archive of our own is handled by who knows it.
-func TestArchiveIsAskedFirst(t *testing.T) {
+// Mnemo exports are tried before the formats of other platforms.
+func TestArchiveIsTriedFirst(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
-	data := export(t, talks(2))
+	data := export(t, conversations(2))
 	for name, tc := range map[string]struct {
 		handled bool
 		err     error
-		want    chat.ImportStatus
+		want    importer.Status
 		total   int
 	}{
-		"not its own": {false, nil, chat.ImportDone, 2},
-		"its own":     {true, nil, chat.ImportDone, 0},
-		"broken":      {false, fault.New(fault.Invalid, "the archive is of another version"), chat.ImportFailed, 0},
+		"another format": {false, nil, importer.Done, 2},
+		"its format":     {true, nil, importer.Done, 0},
+		"broken":         {false, fault.New(fault.Invalid, "the archive is of another version"), importer.Failed, 0},
 	} {
 		id := b.upload(t, b.alice, data, "")
 		_, err := b.runner(func(c *importer.Config) {
-			c.Archive = func(_ context.Context, run chat.ImportRun, file io.ReaderAt) (bool, []string, error) {
+			c.Archive = func(_ context.Context, run importer.Run, file io.ReaderAt) (bool, []string, error) {
 				read, err := io.ReadAll(io.NewSectionReader(file, 0, run.Size))
 				if err != nil || string(read) != string(data) {
-					t.Errorf("%s: it reads %q, %v", name, read, err)
+					t.Errorf("%s: read %q, %v", name, read, err)
 				}
 				return tc.handled, nil, tc.err
 			}
@@ -413,21 +423,22 @@ func TestArchiveIsAskedFirst(t *testing.T) {
 	}
 }
 
-// An imported conversation is found by the same words as one that was sent online.
-func TestWordsAreThoseOfOnlineOnes(t *testing.T) {
+// Keyword search finds imported conversations by the same words as those sent
+// online.
+func TestImportedUnitsEqualOnlineUnits(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
-	list := talks(1)
+	list := conversations(1)
 	for i := range 7 {
 		list[0].messages = append(list[0].messages, strings.Repeat(fmt.Sprintf("The ferries of island %d are running late. ", i), 1+i*i*3), " short <b> answer\n")
 	}
-	b.take(t, b.alice, export(t, list))
+	b.importFile(t, b.alice, export(t, list))
 	u := chat.Upsert{ExternalID: "c-0", Platform: "claude", CreatedAt: list[0].at}
 	for i, text := range list[0].messages {
 		u.Messages = append(u.Messages, chat.Message{ExternalID: fmt.Sprint(i), Text: text, CreatedAt: list[0].at,
 			Sender: []chat.Sender{chat.Human, chat.Assistant}[i%2]})
 	}
-	if _, err := b.chats.Upsert(t.Context(), b.bob, u, chat.Units); err != nil {
+	if _, err := b.chats.Upsert(t.Context(), b.bob, u); err != nil {
 		t.Fatal(err)
 	}
 	words := func(scope tenant.Scope) []string {

@@ -9,7 +9,7 @@ import (
 	"github.com/riverqueue/river"
 
 	"github.com/mnemo-dev/mnemo/internal/account"
-	"github.com/mnemo-dev/mnemo/internal/chat"
+	"github.com/mnemo-dev/mnemo/internal/importer"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
@@ -63,7 +63,7 @@ type Tenants interface {
 type Imports interface {
 	// Run goes on with an import; again, if it is not 0, is after how long there
 	// may be more to do.
-	Run(ctx context.Context, a chat.ImportArgs) (again time.Duration, err error)
+	Run(ctx context.Context, a importer.Args) (again time.Duration, err error)
 }
 
 // Config returns what a River client of ours runs with.
@@ -78,7 +78,7 @@ func Config(indexer Indexer, tenants Tenants, imports Imports, log *slog.Logger)
 		}),
 		add(workers, log, jobTimeout, func(ctx context.Context, a tenant.RebalanceArgs) error { return tenants.Rebalance(ctx, a.Tenant) }),
 		add(workers, log, jobTimeout, func(ctx context.Context, a tenant.PurgeArgs) error { return tenants.Purge(ctx, a.Tenant) }),
-		add(workers, log, wholeTimeout, func(ctx context.Context, a chat.ImportArgs) error { return importFile(ctx, imports, a) }),
+		add(workers, log, wholeTimeout, func(ctx context.Context, a importer.Args) error { return importFile(ctx, imports, a) }),
 		add(workers, log, jobTimeout, tenants.PurgeAccount),
 		add(workers, log, jobTimeout, func(ctx context.Context, a tenant.PurgeUserArgs) error {
 			return tenants.PurgeUser(ctx, tenant.Scope(a))

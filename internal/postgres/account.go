@@ -92,7 +92,7 @@ func (a Accounts) purgeBatch(ctx context.Context, tx pgx.Tx, q *db.Queries, scop
 	}
 	if len(conversations) > 0 {
 		var gone chat.Deleted
-		err := a.Conversations().remove(ctx, tx, q, scope, conversations, &gone)
+		err := a.Conversations().delete(ctx, tx, q, scope, conversations, &gone)
 		return account.Purged{Conversations: len(gone.IDs)}, err
 	}
 	memories, err := q.MemoriesToPurge(ctx, db.MemoriesToPurgeParams{

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -13,25 +12,145 @@ import (
 
 	"github.com/mnemo-dev/mnemo/internal/chat"
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/importer"
 	"github.com/mnemo-dev/mnemo/internal/postgres/db"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// Conversations is the database as the domain of chat history uses it.
+// Conversations implements chat.Store.
 type Conversations struct{ *DB }
 
-var (
-	_ chat.Store        = Conversations{}
-	_ chat.PassageStore = (*DB)(nil)
-)
+var _ chat.Store = Conversations{}
 
 // Conversations returns the store of conversations and their messages.
 func (d *DB) Conversations() Conversations { return Conversations{d} }
 
+// Upsert implements chat.Store.
+func (c Conversations) Upsert(ctx context.Context, scope tenant.Scope, u chat.Upsert) (chat.Outcome, error) {
+	var out chat.Outcome
+	err := retryInserts(func() error {
+		return c.DB.inScope(ctx, scope, func(tx pgx.Tx, q *db.Queries) error {
+			var err error
+			out, err = ingestOnce(ctx, q, scope, u, func() (chat.Outcome, error) {
+				return c.upsert(ctx, &conversationWriter{db: c.DB, tx: tx, q: q, scope: scope}, u)
+			})
+			return err
+		})
+	})
+	if err != nil {
+		return chat.Outcome{}, fmt.Errorf("store conversation: %w", err)
+	}
+	return out, nil
+}
+
+func (c Conversations) upsert(ctx context.Context, w *conversationWriter, u chat.Upsert) (chat.Outcome, error) {
+	// See conversationWriter for the lock order.
+	if _, err := w.q.LockUsage(ctx, string(w.scope.Tenant)); err != nil {
+		return chat.Outcome{}, orUnknown(err, w.scope.Tenant)
+	}
+	change, err := w.plan(ctx, u)
+	if err != nil {
+		return chat.Outcome{}, err
+	}
+	result := importer.ResultOf(importer.Entry{Name: u.ExternalID}, change)
+	if w.importID, err = insertImport(ctx, w.q, w.scope, u.Platform, result); err != nil {
+		return chat.Outcome{}, err
+	}
+	if change.Changed() {
+		if change.After, err = w.writeOne(ctx, change); err != nil {
+			return chat.Outcome{}, err
+		}
+	}
+	return chat.Outcome{
+		ImportID: w.importID, Conversation: change.After, Added: len(change.Added), Replaced: len(change.Replaced),
+	}, nil
+}
+
+// plan returns the change that an upsert makes to the stored conversation, which
+// it locks.
+func (w *conversationWriter) plan(ctx context.Context, u chat.Upsert) (chat.Change, error) {
+	stored, err := w.lock(ctx, u.Key())
+	if err != nil {
+		return chat.Change{}, err
+	}
+	before := stored[u.Key()]
+	var messages map[string][]chat.Message
+	if before.ID != "" {
+		if messages, err = listMessages(ctx, w.q, w.scope, before.ID); err != nil {
+			return chat.Change{}, err
+		}
+	}
+	id, err := newID()
+	if err != nil {
+		return chat.Change{}, err
+	}
+	return chat.Plan(before, messages[before.ID], u, id), nil
+}
+
+// writeOne writes a change and re-balances the quota. It returns the
+// conversation with its new state.
+func (w *conversationWriter) writeOne(ctx context.Context, change chat.Change) (chat.Conversation, error) {
+	var counts chat.StatusCounts
+	if change.Created() {
+		counts.Move("", change.After.Status)
+	}
+	if err := w.charge(ctx, change.Storage(), counts); err != nil {
+		return chat.Conversation{}, err
+	}
+	if err := w.write(ctx, change); err != nil {
+		return chat.Conversation{}, err
+	}
+	if err := w.db.rebalanceOrEnqueue(ctx, w.tx, w.q, w.scope.Tenant); err != nil {
+		return chat.Conversation{}, err
+	}
+	row, err := w.q.GetConversation(ctx, db.GetConversationParams{
+		TenantID: string(w.scope.Tenant), UserID: int64(w.scope.User), ID: change.After.ID,
+	})
+	if err != nil {
+		return chat.Conversation{}, fmt.Errorf("read conversation: %w", err)
+	}
+	change.After = toConversation(row)
+	units, err := w.writeUnits(ctx, change)
+	if err != nil {
+		return chat.Conversation{}, err
+	}
+	return change.After, w.db.insertSync(ctx, w.tx, w.scope.Tenant, units)
+}
+
+// RecordFailure implements chat.Store.
+func (c Conversations) RecordFailure(ctx context.Context, scope tenant.Scope, u chat.Upsert, reason string) (chat.Outcome, error) {
+	var out chat.Outcome
+	err := c.DB.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
+		var err error
+		out, err = ingestOnce(ctx, q, scope, u, func() (chat.Outcome, error) {
+			return recordFailure(ctx, q, scope, u, reason)
+		})
+		return err
+	})
+	if err != nil {
+		return chat.Outcome{}, fmt.Errorf("record failed import: %w", err)
+	}
+	return out, nil
+}
+
+func recordFailure(ctx context.Context, q *db.Queries, scope tenant.Scope, u chat.Upsert, reason string) (chat.Outcome, error) {
+	stored, err := (&conversationWriter{q: q, scope: scope}).lock(ctx, u.Key())
+	if err != nil {
+		return chat.Outcome{}, err
+	}
+	id, err := newID()
+	if err != nil {
+		return chat.Outcome{}, err
+	}
+	result := importer.Rejected(importer.Entry{Name: u.ExternalID, Outcome: importer.EntryFailed, Reason: reason})
+	importID, err := insertImport(ctx, q, scope, u.Platform, result)
+	return chat.Outcome{ImportID: importID, Conversation: chat.Rejected(stored[u.Key()], u, id)}, err
+}
+
 // Get implements chat.Store.
 func (c Conversations) Get(ctx context.Context, scope tenant.Scope, id string) (chat.Conversation, []chat.Message, error) {
 	var out chat.Conversation
-	var messages []chat.Message
+	var messages map[string][]chat.Message
 	err := c.DB.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
 		key, ok := parseID(id)
 		if !ok {
@@ -45,13 +164,13 @@ func (c Conversations) Get(ctx context.Context, scope tenant.Scope, id string) (
 			return err
 		}
 		out = toConversation(row)
-		messages, err = readMessages(ctx, q, scope, key)
+		messages, err = listMessages(ctx, q, scope, out.ID)
 		return err
 	})
 	if err != nil {
 		return chat.Conversation{}, nil, fmt.Errorf("read conversation: %w", err)
 	}
-	return out, messages, nil
+	return out, messages[out.ID], nil
 }
 
 // List implements chat.Store.
@@ -75,7 +194,7 @@ func (c Conversations) List(ctx context.Context, scope tenant.Scope, f chat.Conv
 		if rows, err = q.ListConversations(ctx, p); err != nil {
 			return err
 		}
-		total, err = q.CountListed(ctx, db.CountListedParams{
+		total, err = q.CountConversations(ctx, db.CountConversationsParams{
 			TenantID: p.TenantID, UserID: p.UserID, Platform: p.Platform, Title: p.Title, FromTime: p.FromTime,
 			ToTime: p.ToTime, PinnedOnly: p.PinnedOnly, ImportID: p.ImportID, Status: p.Status,
 		})
@@ -95,7 +214,7 @@ func (c Conversations) Delete(ctx context.Context, scope tenant.Scope, ids []str
 		if _, err := q.LockUsage(ctx, string(scope.Tenant)); err != nil {
 			return orUnknown(err, scope.Tenant)
 		}
-		return c.remove(ctx, tx, q, scope, parseIDs(ids), &out)
+		return c.delete(ctx, tx, q, scope, parseIDs(ids), &out)
 	})
 	if err != nil {
 		return chat.Deleted{}, fmt.Errorf("delete conversations: %w", err)
@@ -103,167 +222,56 @@ func (c Conversations) Delete(ctx context.Context, scope tenant.Scope, ids []str
 	return out, nil
 }
 
-// remove removes conversations and adds what they were to out, in a
-// transaction that holds the usage row's lock.
-func (c Conversations) remove(ctx context.Context, tx pgx.Tx, q *db.Queries, scope tenant.Scope, ids []string, out *chat.Deleted) error {
-	var freed freed
+// delete deletes conversations, adds them to out and re-balances the quota. The
+// transaction must hold the lock of the usage row.
+func (c Conversations) delete(ctx context.Context, tx pgx.Tx, q *db.Queries, scope tenant.Scope, ids []string, out *chat.Deleted) error {
+	var storage int64
+	var counts chat.StatusCounts
 	for batch := range slices.Chunk(ids, deleteBatch) {
-		if err := deleteConversations(ctx, q, scope, batch, out, &freed); err != nil {
-			return err
+		p := db.DeleteConversationsParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), Ids: batch}
+		units, err := q.DeleteConversationUnits(ctx, db.DeleteConversationUnitsParams(p))
+		if err != nil {
+			return fmt.Errorf("delete units: %w", err)
+		}
+		out.Units = append(out.Units, unitIDs(units)...)
+		rows, err := q.DeleteConversations(ctx, p)
+		if err != nil {
+			return fmt.Errorf("delete rows: %w", err)
+		}
+		for _, r := range rows {
+			out.IDs = append(out.IDs, r.ID)
+			storage -= r.Bytes
+			counts.Move(chat.Status(r.Status), "")
 		}
 	}
 	if len(out.IDs) == 0 {
 		return nil
 	}
-	if err := freed.release(ctx, q, scope); err != nil {
+	if err := reserve(ctx, q, scope, 0, storage); err != nil {
+		return err
+	}
+	if err := addConversations(ctx, q, scope, counts); err != nil {
 		return err
 	}
 	if err := c.DB.insertSync(ctx, tx, scope.Tenant, out.Units); err != nil {
 		return err
 	}
-	return c.DB.grantRoom(ctx, tx, q, scope.Tenant)
-}
-
-// freed is what deleted conversations held.
-type freed struct{ active, blocked, bytes int64 }
-
-// release takes it off what the tenant and the user hold.
-func (f freed) release(ctx context.Context, q *db.Queries, scope tenant.Scope) error {
-	if err := reserve(ctx, q, scope, 0, -f.bytes); err != nil {
-		return err
-	}
-	err := q.AddConversationUsage(ctx, db.AddConversationUsageParams{TenantID: string(scope.Tenant), Active: -f.active, Blocked: -f.blocked})
-	if err != nil {
-		return err
-	}
-	return q.AddUserConversations(ctx, db.AddUserConversationsParams{
-		TenantID: string(scope.Tenant), UserID: int64(scope.User), Active: -f.active,
-	})
-}
-
-// deleteConversations removes a batch and adds what it was and held to out and f.
-func deleteConversations(ctx context.Context, q *db.Queries, scope tenant.Scope, ids []string, out *chat.Deleted, f *freed) error {
-	p := db.DeleteConversationsParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), Ids: ids}
-	units, err := q.DeleteConversationUnits(ctx, db.DeleteConversationUnitsParams(p))
-	if err != nil {
-		return err
-	}
-	gone, err := q.DeleteConversations(ctx, p)
-	if err != nil {
-		return err
-	}
-	out.Units = append(out.Units, unitIDs(units)...)
-	for _, g := range gone {
-		out.IDs = append(out.IDs, g.ID)
-		f.bytes += g.Bytes
-		switch chat.Status(g.Status) {
-		case chat.Active:
-			f.active++
-		case chat.Blocked:
-			f.blocked++
-		}
-	}
-	return nil
-}
-
-// grantRoom re-balances at once what fits a transaction and leaves the rest to
-// a job.
-func (d *DB) grantRoom(ctx context.Context, tx pgx.Tx, q *db.Queries, id tenant.ID) error {
-	n, err := d.rebalance(ctx, tx, q, id)
-	if err != nil || n < rebalanceBatch {
-		return err
-	}
-	return d.insertJob(ctx, tx, tenant.RebalanceArgs{Tenant: id})
-}
-
-// RecordFailure implements chat.Store. The conversation of the outcome is the
-// one stored before, or one with an id that nothing has.
-func (c Conversations) RecordFailure(ctx context.Context, scope tenant.Scope, u chat.Upsert, reason string) (chat.Outcome, error) {
-	var out chat.Outcome
-	err := c.DB.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
-		var err error
-		out, err = ingestOnce(ctx, q, scope, u, func() (chat.Outcome, error) {
-			return recordFailure(ctx, q, scope, u, reason)
-		})
-		return err
-	})
-	if err != nil {
-		return chat.Outcome{}, fmt.Errorf("record failed import: %w", err)
-	}
-	return out, nil
-}
-
-func recordFailure(ctx context.Context, q *db.Queries, scope tenant.Scope, u chat.Upsert, reason string) (chat.Outcome, error) {
-	stored, err := lockConversation(ctx, q, scope, u)
-	if err != nil {
-		return chat.Outcome{}, err
-	}
-	if stored.ID == "" {
-		stored = newConversation(u)
-		if stored.ID, err = newID(); err != nil {
-			return chat.Outcome{}, err
-		}
-	}
-	id, err := insertImport(ctx, q, scope, u, importResult{failure: reason})
-	return chat.Outcome{ImportID: id, Conversation: stored.Conversation}, err
-}
-
-// importResult is what became of the one conversation of an import.
-type importResult struct {
-	conversation   string // its id; "" when it failed
-	added, updated bool   // neither: it was as stored already
-	failure        string // "" unless it failed
-}
-
-// insertImport notes an import of one that is over and returns its id.
-func insertImport(ctx context.Context, q *db.Queries, scope tenant.Scope, u chat.Upsert, r importResult) (string, error) {
-	id, err := newID()
-	if err != nil {
-		return "", fmt.Errorf("make id: %w", err)
-	}
-	p := db.InsertImportParams{
-		TenantID: string(scope.Tenant), UserID: int64(scope.User), ID: id, Platform: u.Platform, Status: "done", Errors: []byte("[]"),
-	}
-	outcome := chat.EntryUnchanged
-	switch {
-	case r.failure != "":
-		if p.Errors, err = json.Marshal([]chat.ImportError{{Conversation: u.ExternalID, Error: r.failure}}); err != nil {
-			return "", err
-		}
-		p.Status, p.Failed, p.Indexed, outcome = "failed", 1, 1, chat.EntryFailed
-	case r.added:
-		p.Imported, outcome = 1, chat.EntryImported
-	case r.updated:
-		p.Updated, outcome = 1, chat.EntryUpdated
-	default:
-		p.Skipped, p.Unchanged, p.Indexed = 1, 1, 1
-	}
-	if err := q.InsertImport(ctx, p); err != nil {
-		return "", fmt.Errorf("record import: %w", err)
-	}
-	err = q.InsertLedger(ctx, db.InsertLedgerParams{
-		TenantID: p.TenantID, UserID: p.UserID, ImportID: id, Ordinals: []int32{0}, Outcomes: []string{string(outcome)},
-		ConversationIds: []string{r.conversation}, Reasons: []string{r.failure},
-	})
-	if err != nil {
-		return "", fmt.Errorf("write ledger: %w", err)
-	}
-	return id, nil
+	return c.DB.rebalanceOrEnqueue(ctx, tx, q, scope.Tenant)
 }
 
 func toConversation(r db.Conversation) chat.Conversation {
 	return chat.Conversation{
 		ID: r.ID, ExternalID: r.ExternalID, Platform: r.Platform, PlatformName: r.PlatformName, Title: r.Title,
 		Status: chat.Status(r.Status), Pinned: r.Pinned, MessageCount: int(r.MessageCount), TokenCount: int(r.TokenCount),
-		CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(),
+		Bytes: r.Bytes, CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(),
 	}
 }
 
 func unknownConversation(id string) error {
-	return fault.New(fault.NotFound, "there is no conversation %q", id)
+	return fault.New(fault.NotFound, "conversation %q not found", id)
 }
 
-// literalPattern makes a text match itself with ilike.
+// literalPattern escapes a text for ilike.
 func literalPattern(s string) string {
 	return strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(s)
 }

@@ -33,7 +33,7 @@ func talk(external string, day, n int) chat.Upsert {
 
 func (b *testBundle) upsert(t testing.TB, scope tenant.Scope, u chat.Upsert) chat.Outcome {
 	t.Helper()
-	out, err := b.Conversations().Upsert(t.Context(), scope, u, chat.Units)
+	out, err := b.Conversations().Upsert(t.Context(), scope, u)
 	if err != nil {
 		t.Fatalf("Upsert(%s): %v", u.ExternalID, err)
 	}
@@ -65,9 +65,13 @@ func TestConversationIsStored(t *testing.T) {
 	b := setup(t, nil)
 	in := talk("a", 0, 2500)
 	out := b.upsert(t, b.users[0], in)
+	bytes := int64(0)
+	for _, m := range in.Messages {
+		bytes += int64(len(m.Text))
+	}
 	want := chat.Conversation{
 		ID: out.Conversation.ID, ExternalID: "a", Platform: "custom", PlatformName: "Custom", Title: "Talk a", Status: chat.Active,
-		MessageCount: 2500, TokenCount: 2500 * 4, CreatedAt: start, UpdatedAt: start.Add(2499 * time.Minute),
+		MessageCount: 2500, TokenCount: 2500 * 4, Bytes: bytes, CreatedAt: start, UpdatedAt: start.Add(2499 * time.Minute),
 	}
 	if diff := cmp.Diff(chat.Outcome{ImportID: out.ImportID, Conversation: want, Added: 2500}, out); diff != "" {
 		t.Errorf("Upsert (-want +got):\n%s", diff)
@@ -114,9 +118,9 @@ func TestConversationsOfOthersAreUnseen(t *testing.T) {
 		if err != nil || total != 1 || len(list) != 1 || list[0].ID != ids[i] {
 			t.Errorf("user %d lists %v (%d), %v", i, list, total, err)
 		}
-		var places []chat.Place
+		var places []chat.Position
 		for _, id := range append(ids, "no-uuid") {
-			places = append(places, chat.Place{Conversation: id, Index: 1})
+			places = append(places, chat.Position{Conversation: id, Index: 1})
 		}
 		passages, err := b.Passages(t.Context(), u, places, 1)
 		if err != nil || len(passages) != 1 || passages[0].Conversation.ID != ids[i] {
@@ -229,9 +233,9 @@ func TestPassages(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	id := b.upsert(t, b.users[0], talk("a", 0, 10)).Conversation.ID
-	var places []chat.Place
+	var places []chat.Position
 	for _, index := range []int{9, 0, 50, 4, 4} {
-		places = append(places, chat.Place{Conversation: id, Index: index})
+		places = append(places, chat.Position{Conversation: id, Index: index})
 	}
 	got, err := b.Passages(t.Context(), b.users[0], places, 2)
 	if err != nil {

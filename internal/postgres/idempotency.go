@@ -100,11 +100,11 @@ func ingestOnce(ctx context.Context, q *db.Queries, scope tenant.Scope, u chat.U
 	}
 	title := u.Title
 	if title == "" { // keep the stored title
-		now, err := lockConversation(ctx, q, scope, u)
+		stored, err := (&conversationWriter{q: q, scope: scope}).lock(ctx, u.Key())
 		if err != nil {
 			return chat.Outcome{}, err
 		}
-		title = now.Title
+		title = stored[u.Key()].Title
 	}
 	return chat.Outcome{ImportID: a.ImportID, Added: a.Added, Replaced: a.Replaced, Conversation: chat.Conversation{
 		ID: a.Conversation, ExternalID: u.ExternalID, Platform: u.Platform, PlatformName: u.PlatformName, Title: title,

@@ -103,11 +103,11 @@ func TestRequestsHoldNoText(t *testing.T) {
 	}
 	u := chat.Upsert{ExternalID: "secret", Platform: "secret", Title: "secret", Request: request("ingest", "secret", "secret"),
 		Messages: []chat.Message{{ExternalID: "secret", Sender: chat.Human, Text: "secret"}}}
-	first, err := b.Conversations().Upsert(t.Context(), scope, u, chat.Units)
+	first, err := b.Conversations().Upsert(t.Context(), scope, u)
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := b.Conversations().Upsert(t.Context(), scope, u, chat.Units)
+	again, err := b.Conversations().Upsert(t.Context(), scope, u)
 	same := again.ImportID == first.ImportID && again.Conversation.ID == first.Conversation.ID &&
 		again.Conversation.UpdatedAt.Equal(first.Conversation.UpdatedAt) && again.Conversation.MessageCount == 1 && again.Conversation.Title == "secret"
 	if err != nil || !same {

@@ -8,42 +8,54 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/mnemo-dev/mnemo/internal/chat"
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/importer"
 	"github.com/mnemo-dev/mnemo/internal/postgres/db"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-var _ chat.ImportStore = Conversations{}
+// Imports implements the stores of the importer.
+type Imports struct{ *DB }
 
-// GetImport implements chat.ImportStore. Of an import whose embeddings follow
-// it looks how many have.
-func (c Conversations) GetImport(ctx context.Context, scope tenant.Scope, id string) (chat.Import, error) {
-	unknown := fault.New(fault.NotFound, "there is no import %q", id)
+var (
+	_ importer.Store       = Imports{}
+	_ importer.Leases      = Imports{}
+	_ importer.Files       = Imports{}
+	_ importer.UploadStore = Imports{}
+	_ importer.Restorer    = Imports{}
+)
+
+// Imports returns the store of imports and uploaded files.
+func (d *DB) Imports() Imports { return Imports{d} }
+
+// GetImport implements importer.Store. While an import is being indexed, it
+// updates the number of indexed conversations first.
+func (i Imports) GetImport(ctx context.Context, scope tenant.Scope, id string) (importer.Import, error) {
+	unknown := fault.New(fault.NotFound, "import %q not found", id)
 	key, ok := parseID(id)
 	if !ok {
-		return chat.Import{}, unknown
+		return importer.Import{}, unknown
 	}
-	out, err := c.readImport(ctx, scope, key, false)
-	if err == nil && out.Status == chat.ImportDone && !out.Settled() {
-		out, err = c.readImport(ctx, scope, key, true)
+	out, err := i.read(ctx, scope, key, false)
+	if err == nil && out.Status == importer.Done && !out.Settled() {
+		out, err = i.read(ctx, scope, key, true)
 	}
 	if errors.Is(err, pgx.ErrNoRows) {
-		return chat.Import{}, unknown
+		return importer.Import{}, unknown
 	}
 	if err != nil {
-		return chat.Import{}, fmt.Errorf("read import: %w", err)
+		return importer.Import{}, fmt.Errorf("read import: %w", err)
 	}
 	return out, nil
 }
 
-func (c Conversations) readImport(ctx context.Context, scope tenant.Scope, id string, look bool) (chat.Import, error) {
-	var out chat.Import
-	err := c.DB.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
-		if look {
+func (i Imports) read(ctx context.Context, scope tenant.Scope, id string, countIndexed bool) (importer.Import, error) {
+	var out importer.Import
+	err := i.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
+		if countIndexed {
 			err := q.CountIndexed(ctx, db.CountIndexedParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), ImportID: id})
 			if err != nil {
-				return fmt.Errorf("count what is indexed: %w", err)
+				return fmt.Errorf("count indexed conversations: %w", err)
 			}
 		}
 		row, err := q.GetImport(ctx, db.GetImportParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), ID: id})
@@ -56,11 +68,11 @@ func (c Conversations) readImport(ctx context.Context, scope tenant.Scope, id st
 	return out, err
 }
 
-// ListImports implements chat.ImportStore.
-func (c Conversations) ListImports(ctx context.Context, scope tenant.Scope, offset, limit int) ([]chat.Import, int, error) {
-	out := []chat.Import{}
+// ListImports implements importer.Store.
+func (i Imports) ListImports(ctx context.Context, scope tenant.Scope, offset, limit int) ([]importer.Import, int, error) {
+	out := []importer.Import{}
 	var total int64
-	err := c.DB.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
+	err := i.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
 		out = out[:0]
 		rows, err := q.ListImports(ctx, db.ListImportsParams{
 			TenantID: string(scope.Tenant), UserID: int64(scope.User), Skip: int32(offset), Page: int32(limit),
@@ -69,11 +81,11 @@ func (c Conversations) ListImports(ctx context.Context, scope tenant.Scope, offs
 			return err
 		}
 		for _, r := range rows {
-			i, err := toImport(r.Import, r.Blocked)
+			one, err := toImport(r.Import, r.Blocked)
 			if err != nil {
 				return err
 			}
-			out = append(out, i)
+			out = append(out, one)
 		}
 		total, err = q.CountImports(ctx, db.CountImportsParams{TenantID: string(scope.Tenant), UserID: int64(scope.User)})
 		return err
@@ -84,9 +96,9 @@ func (c Conversations) ListImports(ctx context.Context, scope tenant.Scope, offs
 	return out, int(total), nil
 }
 
-func toImport(r db.Import, blocked int64) (chat.Import, error) {
-	out := chat.Import{
-		ID: r.ID, Platform: r.Platform, Status: chat.ImportStatus(r.Status), Total: int(r.Total),
+func toImport(r db.Import, blocked int64) (importer.Import, error) {
+	out := importer.Import{
+		ID: r.ID, Platform: r.Platform, Status: importer.Status(r.Status), Total: int(r.Total),
 		Imported: int(r.Imported), Updated: int(r.Updated), Skipped: int(r.Skipped), Unchanged: int(r.Unchanged),
 		Blocked: int(blocked), Failed: int(r.Failed), Indexed: int(r.Indexed), StartedAt: r.StartedAt.UTC(), Version: r.Version,
 	}
@@ -100,7 +112,44 @@ func toImport(r db.Import, blocked int64) (chat.Import, error) {
 		return out, fmt.Errorf("read warnings: %w", err)
 	}
 	if r.Failure != "" {
-		out.Errors = append([]chat.ImportError{{Error: r.Failure}}, out.Errors...)
+		out.Errors = append([]importer.EntryError{{Error: r.Failure}}, out.Errors...)
 	}
 	return out, nil
+}
+
+// insertImport records the finished import of one conversation and returns its
+// id.
+func insertImport(ctx context.Context, q *db.Queries, scope tenant.Scope, platform string, r importer.Result) (string, error) {
+	id, err := newID()
+	if err != nil {
+		return "", err
+	}
+	c := importer.Count([]importer.Result{r})
+	list, err := json.Marshal(c.Errors)
+	if err != nil {
+		return "", err
+	}
+	err = q.InsertImport(ctx, db.InsertImportParams{
+		TenantID: string(scope.Tenant), UserID: int64(scope.User), ID: id, Platform: platform, Status: string(c.Status()),
+		Imported: c.Imported, Updated: c.Updated, Skipped: c.Skipped, Unchanged: c.Unchanged, Failed: c.Failed,
+		Indexed: c.Indexed, Errors: list,
+	})
+	if err != nil {
+		return "", fmt.Errorf("record import: %w", err)
+	}
+	return id, insertLedger(ctx, q, scope, id, []importer.Result{r})
+}
+
+func insertLedger(ctx context.Context, q *db.Queries, scope tenant.Scope, importID string, results []importer.Result) error {
+	p := db.InsertLedgerParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), ImportID: importID}
+	for _, r := range results {
+		p.Ordinals = append(p.Ordinals, int32(r.Ordinal))
+		p.Outcomes = append(p.Outcomes, string(r.Outcome))
+		p.ConversationIds = append(p.ConversationIds, r.Conversation)
+		p.Reasons = append(p.Reasons, r.Reason)
+	}
+	if err := q.InsertLedger(ctx, p); err != nil {
+		return fmt.Errorf("write ledger: %w", err)
+	}
+	return nil
 }

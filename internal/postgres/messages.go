@@ -3,147 +3,93 @@ package postgres
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/mnemo-dev/mnemo/internal/chat"
 	"github.com/mnemo-dev/mnemo/internal/postgres/db"
-	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// messageBatch is the number of messages or units one statement writes.
-const messageBatch = 1000
+const (
+	// insertRows and insertBytes limit a statement that writes messages or units.
+	insertRows  = 1000
+	insertBytes = 1 << 20
+)
 
-// merged is a conversation's messages after new ones came in.
-type merged struct {
-	all             []chat.Message
-	added, replaced []int // indexes into all, in order
+var _ chat.PassageStore = (*DB)(nil)
+
+// listMessages returns the messages of conversations, in order, by the ids of
+// the conversations.
+func listMessages(ctx context.Context, q *db.Queries, scope tenant.Scope, ids ...string) (map[string][]chat.Message, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	rows, err := q.ListMessages(ctx, db.ListMessagesParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), Ids: ids})
+	if err != nil {
+		return nil, fmt.Errorf("read messages: %w", err)
+	}
+	out := make(map[string][]chat.Message, len(ids))
+	for _, r := range rows {
+		out[r.Conversation] = append(out[r.Conversation], toMessage(r))
+	}
+	return out, nil
 }
 
-// merge replaces messages whose id is known and appends the others; those that
-// did not come in stay. Of several with one id the last one counts.
-func merge(before, in []chat.Message) merged {
-	out := merged{all: slices.Clone(before)}
-	place := make(map[string]int, len(before)+len(in))
-	for i, m := range before {
-		place[m.ExternalID] = i
-	}
-	replaced := map[int]bool{}
-	for _, m := range in {
-		m.CreatedAt = storedTime(m.CreatedAt)
-		i, known := place[m.ExternalID]
-		if !known {
-			i = len(out.all)
-			place[m.ExternalID] = i
-			out.all = append(out.all, chat.Message{})
+// writeMessages writes the added and replaced messages of changes.
+func (w *conversationWriter) writeMessages(ctx context.Context, changes []chat.Change) error {
+	inserts := messageRows{write: w.q.InsertMessages}
+	updates := messageRows{write: func(ctx context.Context, p db.InsertMessagesParams) error {
+		return w.q.ReplaceMessages(ctx, db.ReplaceMessagesParams(p))
+	}}
+	for _, c := range changes {
+		if err := inserts.add(ctx, w.scope, c, c.Added); err != nil {
+			return err
 		}
-		m.Index = i
-		if i < len(before) {
-			if old := before[i]; m.Sender == old.Sender && m.Text == old.Text && m.CreatedAt.Equal(old.CreatedAt) {
-				m = old
-				delete(replaced, i)
-			} else {
-				replaced[i] = true
-			}
-		}
-		out.all[i] = m
-	}
-	for i := range out.all {
-		switch {
-		case i >= len(before):
-			out.added = append(out.added, i)
-		case replaced[i]:
-			out.replaced = append(out.replaced, i)
-		}
-	}
-	return out
-}
-
-// touched returns the indexes of the messages whose units are to be made: of
-// the changed ones and of their neighbours, in order.
-func (m merged) touched() []int {
-	marked := make([]bool, len(m.all))
-	for _, list := range [][]int{m.added, m.replaced} {
-		for _, i := range list {
-			for j := max(0, i-retrieve.Neighbours); j <= min(len(m.all)-1, i+retrieve.Neighbours); j++ {
-				marked[j] = true
-			}
-		}
-	}
-	var out []int
-	for i, yes := range marked {
-		if yes {
-			out = append(out, i)
-		}
-	}
-	return out
-}
-
-func writeMessages(ctx context.Context, q *db.Queries, scope tenant.Scope, conversation string, m merged) error {
-	for batch := range slices.Chunk(m.added, messageBatch) {
-		if err := q.InsertMessages(ctx, messageColumns(scope, conversation, m.all, batch)); err != nil {
+		if err := updates.add(ctx, w.scope, c, c.Replaced); err != nil {
 			return err
 		}
 	}
-	for batch := range slices.Chunk(m.replaced, messageBatch) {
-		p := messageColumns(scope, conversation, m.all, batch)
-		err := q.ReplaceMessages(ctx, db.ReplaceMessagesParams{
-			TenantID: p.TenantID, UserID: p.UserID, ConversationID: p.ConversationID, Seqs: p.Seqs, Senders: p.Senders,
-			Texts: p.Texts, Tokens: p.Tokens, Times: p.Times,
-		})
-		if err != nil {
-			return err
+	if err := inserts.flush(ctx); err != nil {
+		return err
+	}
+	return updates.flush(ctx)
+}
+
+// messageRows collects messages of several conversations for one statement.
+type messageRows struct {
+	write func(context.Context, db.InsertMessagesParams) error
+	p     db.InsertMessagesParams
+	bytes int
+}
+
+func (r *messageRows) add(ctx context.Context, scope tenant.Scope, c chat.Change, indexes []int) error {
+	r.p.TenantID, r.p.UserID = string(scope.Tenant), int64(scope.User)
+	for _, i := range indexes {
+		m := c.Messages[i]
+		r.p.ConversationIds = append(r.p.ConversationIds, c.After.ID)
+		r.p.Seqs = append(r.p.Seqs, int32(i))
+		r.p.ExternalIds = append(r.p.ExternalIds, m.ExternalID)
+		r.p.Senders = append(r.p.Senders, string(m.Sender))
+		r.p.Texts = append(r.p.Texts, m.Text)
+		r.p.Tokens = append(r.p.Tokens, int32(m.Tokens))
+		r.p.Times = append(r.p.Times, m.CreatedAt)
+		if r.bytes += len(m.Text); r.bytes >= insertBytes || len(r.p.Seqs) >= insertRows {
+			if err := r.flush(ctx); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-func messageColumns(scope tenant.Scope, conversation string, all []chat.Message, indexes []int) db.InsertMessagesParams {
-	p := db.InsertMessagesParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), ConversationID: conversation}
-	for _, i := range indexes {
-		m := all[i]
-		p.Seqs = append(p.Seqs, int32(i))
-		p.ExternalIds = append(p.ExternalIds, m.ExternalID)
-		p.Senders = append(p.Senders, string(m.Sender))
-		p.Texts = append(p.Texts, m.Text)
-		p.Tokens = append(p.Tokens, int32(m.Tokens))
-		p.Times = append(p.Times, m.CreatedAt)
+func (r *messageRows) flush(ctx context.Context) error {
+	if len(r.p.Seqs) == 0 {
+		return nil
 	}
-	return p
-}
-
-func insertChatUnits(
-	ctx context.Context, q *db.Queries, scope tenant.Scope, conversation string, active bool, units []retrieve.Unit,
-) ([]retrieve.UnitID, error) {
-	var out []retrieve.UnitID
-	for batch := range slices.Chunk(units, messageBatch) {
-		p := db.InsertChatUnitsParams{
-			TenantID: string(scope.Tenant), UserID: int64(scope.User), ConversationID: conversation, Active: active,
-		}
-		for _, u := range batch {
-			p.Groups = append(p.Groups, u.Group)
-			p.Seqs = append(p.Seqs, int32(u.Seq))
-			p.Starts = append(p.Starts, int32(u.Start))
-			p.Ends = append(p.Ends, int32(u.End))
-			p.Lexicals = append(p.Lexicals, u.Lexical)
-			p.Embeddings = append(p.Embeddings, encodeHalf(u.Vector))
-		}
-		ids, err := q.InsertChatUnits(ctx, p)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, unitIDs(ids)...)
-	}
-	return out, nil
-}
-
-func readMessages(ctx context.Context, q *db.Queries, scope tenant.Scope, conversation string) ([]chat.Message, error) {
-	rows, err := q.ListMessages(ctx, db.ListMessagesParams{
-		TenantID: string(scope.Tenant), UserID: int64(scope.User), ConversationID: conversation,
-	})
-	return collect(rows, toMessage), err
+	p := r.p
+	r.p, r.bytes = db.InsertMessagesParams{TenantID: p.TenantID, UserID: p.UserID}, 0
+	return r.write(ctx, p)
 }
 
 func toMessage(r db.ListMessagesRow) chat.Message {
@@ -158,7 +104,7 @@ func (d *DB) Count(ctx context.Context, scope tenant.Scope) (int64, error) {
 	var n int64
 	err := d.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
 		var err error
-		n, err = q.ActiveConversations(ctx, db.ActiveConversationsParams{TenantID: string(scope.Tenant), UserID: int64(scope.User)})
+		n, err = q.CountActiveConversations(ctx, db.CountActiveConversationsParams{TenantID: string(scope.Tenant), UserID: int64(scope.User)})
 		return orUnknown(err, scope.Tenant)
 	})
 	if err != nil {
@@ -167,13 +113,13 @@ func (d *DB) Count(ctx context.Context, scope tenant.Scope) (int64, error) {
 	return n, nil
 }
 
-// Passages implements chat.PassageStore. Places of conversations that are no
-// longer active are gone too.
-func (d *DB) Passages(ctx context.Context, scope tenant.Scope, places []chat.Place, around int) ([]chat.Passage, error) {
+// Passages implements chat.PassageStore. It omits positions in conversations
+// that are not active.
+func (d *DB) Passages(ctx context.Context, scope tenant.Scope, positions []chat.Position, around int) ([]chat.Passage, error) {
 	p := db.PassagesParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), Around: int32(around)}
-	for _, place := range places {
-		if id, ok := parseID(place.Conversation); ok {
-			p.Ids, p.Seqs = append(p.Ids, id), append(p.Seqs, int32(place.Index))
+	for _, at := range positions {
+		if id, ok := parseID(at.Conversation); ok {
+			p.Ids, p.Seqs = append(p.Ids, id), append(p.Seqs, int32(at.Index))
 		}
 	}
 	var rows []db.PassagesRow
@@ -199,15 +145,15 @@ func (d *DB) Passages(ctx context.Context, scope tenant.Scope, places []chat.Pla
 	return out, nil
 }
 
-// toPassage makes a passage of the rows of one place; false when the message
-// itself is not among them.
+// toPassage returns the passage of the rows of one position, and false if they
+// do not include the message at the position.
 func toPassage(rows []db.PassagesRow) (chat.Passage, bool) {
 	out, found := chat.Passage{Conversation: toConversation(rows[0].Conversation), Context: []chat.Message{}}, false
 	for _, r := range rows {
 		m := toMessage(db.ListMessagesRow{
 			Seq: r.Seq, ExternalID: r.ExternalID, Sender: r.Sender, Text: r.Text, Tokens: r.Tokens, CreatedAt: r.CreatedAt,
 		})
-		if r.Seq == r.PlaceSeq {
+		if r.Seq == r.PositionSeq {
 			out.Message, found = m, true
 		} else {
 			out.Context = append(out.Context, m)

@@ -5,43 +5,36 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/mnemo-dev/mnemo/internal/account"
-	"github.com/mnemo-dev/mnemo/internal/chat"
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/importer"
 	"github.com/mnemo-dev/mnemo/internal/memory"
 	"github.com/mnemo-dev/mnemo/internal/postgres/db"
 )
 
-// Restores is the database as restores of accounts use it.
-type Restores struct{ *DB }
-
-var _ account.Restorer = Restores{}
-
-// Restores returns the store that accounts are put back into.
-func (d *DB) Restores() Restores { return Restores{d} }
-
-// restoring is a step of a restore in a transaction that holds the rows of
-// the import and, behind it, of the usage: as a deletion of the account does.
+// restoring is one step of a restore, in a transaction that has locked the rows
+// of the import and then of the usage, in the same order as an account deletion.
 type restoring struct {
 	db    *DB
 	tx    pgx.Tx
 	q     *db.Queries
-	run   chat.ImportRun
-	begun bool // an earlier step did something
-	done  account.Progress
+	run   importer.Run
+	begun bool
+	done  importer.Progress
 }
 
-// step does a step, if the import is the worker's.
-func (r Restores) step(ctx context.Context, run chat.ImportRun, do func(*restoring) error) error {
-	return r.inScope(ctx, run.Scope, func(tx pgx.Tx, q *db.Queries) error {
+// restoreStep runs a step of a restore; ErrLeaseLost.
+func (i Imports) restoreStep(ctx context.Context, run importer.Run, step func(*restoring) error) error {
+	return i.inScope(ctx, run.Scope, func(tx pgx.Tx, q *db.Queries) error {
 		row, err := q.LockRestore(ctx, db.LockRestoreParams{
 			TenantID: string(run.Tenant), UserID: int64(run.User), ID: run.ID, Worker: &run.Worker,
 		})
 		if errors.Is(err, pgx.ErrNoRows) {
-			return chat.ErrLost
+			return importer.ErrLeaseLost
 		}
 		if err != nil {
 			return fmt.Errorf("lock import: %w", err)
@@ -49,60 +42,63 @@ func (r Restores) step(ctx context.Context, run chat.ImportRun, do func(*restori
 		if _, err := q.LockUsage(ctx, string(run.Tenant)); err != nil {
 			return orUnknown(err, run.Tenant)
 		}
-		x := &restoring{db: r.DB, tx: tx, q: q, run: run, begun: row.Platform == account.Platform}
+		x := &restoring{db: i.DB, tx: tx, q: q, run: run, begun: row.Platform == importer.ArchivePlatform}
 		if x.begun {
 			if err := json.Unmarshal(row.Notes, &x.done); err != nil {
-				return fmt.Errorf("read notes: %w", err)
+				return fmt.Errorf("read progress: %w", err)
 			}
 		}
-		return do(x)
+		return step(x)
 	})
 }
 
-// keep keeps how far it is.
-func (x *restoring) keep(ctx context.Context) error {
-	notes, err := json.Marshal(x.done)
+func (x *restoring) setProgress(ctx context.Context, p importer.Progress) error {
+	notes, err := json.Marshal(p)
 	if err != nil {
 		return err
 	}
-	return x.q.NoteRestore(ctx, db.NoteRestoreParams{
-		TenantID: string(x.run.Tenant), UserID: int64(x.run.User), ID: x.run.ID, Notes: notes, Lease: seconds(landLease),
+	err = x.q.SetRestoreProgress(ctx, db.SetRestoreProgressParams{
+		TenantID: string(x.run.Tenant), UserID: int64(x.run.User), ID: x.run.ID, Notes: notes, Lease: seconds(batchLease),
 	})
+	if err != nil {
+		return fmt.Errorf("set progress: %w", err)
+	}
+	return nil
 }
 
-// Begin implements account.Restorer.
-func (r Restores) Begin(ctx context.Context, run chat.ImportRun, buckets []account.Bucket, conversations int) (account.Progress, error) {
-	var done account.Progress
-	err := r.step(ctx, run, func(x *restoring) error {
+// Begin implements importer.Restorer.
+func (i Imports) Begin(ctx context.Context, run importer.Run, buckets []account.Bucket, conversations int) (importer.Progress, error) {
+	var done importer.Progress
+	err := i.restoreStep(ctx, run, func(x *restoring) error {
 		done = x.done
 		if x.begun {
 			return nil
 		}
 		empty, err := x.q.AccountIsEmpty(ctx, db.AccountIsEmptyParams{TenantID: string(run.Tenant), UserID: int64(run.User)})
 		if err != nil {
-			return fmt.Errorf("look whether the account is empty: %w", err)
+			return fmt.Errorf("check account: %w", err)
 		}
 		if !empty {
-			return account.ErrNotEmpty
+			return importer.ErrAccountNotEmpty
 		}
 		if err := x.buckets(ctx, buckets); err != nil {
 			return fmt.Errorf("restore buckets: %w", err)
 		}
 		err = x.q.BeginRestore(ctx, db.BeginRestoreParams{
-			TenantID: string(run.Tenant), UserID: int64(run.User), ID: run.ID, Platform: account.Platform, Total: int64(conversations),
+			TenantID: string(run.Tenant), UserID: int64(run.User), ID: run.ID, Platform: importer.ArchivePlatform, Total: int64(conversations),
 		})
 		if err != nil {
 			return err
 		}
-		return x.keep(ctx)
+		return x.setProgress(ctx, x.done)
 	})
 	if err != nil {
-		return account.Progress{}, fmt.Errorf("begin restore: %w", err)
+		return importer.Progress{}, fmt.Errorf("begin restore: %w", err)
 	}
 	return done, nil
 }
 
-// buckets makes the buckets in the place of the empty default one.
+// buckets creates the buckets and replaces the empty default bucket.
 func (x *restoring) buckets(ctx context.Context, list []account.Bucket) error {
 	if len(list) == 0 {
 		return nil
@@ -115,7 +111,7 @@ func (x *restoring) buckets(ctx context.Context, list []account.Bucket) error {
 	taken := make(map[string]bool, len(list))
 	for _, b := range list {
 		key := memory.BucketNameKey(b.Name)
-		if taken[key] { // told apart by less when it was made
+		if taken[key] { // distinct by the rules of the version that exported it
 			b.Name = fmt.Sprintf("%s (%d)", b.Name, b.ID)
 			key = memory.BucketNameKey(b.Name)
 		}
@@ -127,47 +123,37 @@ func (x *restoring) buckets(ctx context.Context, list []account.Bucket) error {
 	return x.q.RestoreBuckets(ctx, p)
 }
 
-// Memories implements account.Restorer. When a batch does not fit a quota, its
-// memories are stored one by one.
-func (r Restores) Memories(ctx context.Context, run chat.ImportRun, done account.Progress, batch []account.RestoredMemory) (account.Progress, error) {
-	out := done
-	err := r.step(ctx, run, func(x *restoring) error {
-		if x.done.Memories != done.Memories {
-			return chat.ErrLost
+// Memories implements importer.Restorer.
+func (i Imports) Memories(ctx context.Context, run importer.Run, done importer.Progress, batch []importer.RestoredMemory) (importer.Progress, error) {
+	next := done
+	next.Memories += len(batch)
+	err := i.restoreStep(ctx, run, func(x *restoring) error {
+		if x.done != done {
+			return importer.ErrLeaseLost
 		}
 		if err := x.memories(ctx, batch); err != nil {
 			return err
 		}
-		x.done.Memories += len(batch)
-		out = x.done
-		return x.keep(ctx)
+		return x.setProgress(ctx, next)
 	})
-	if !fault.Is(err, fault.Forbidden) {
-		return out, err
+	if err != nil {
+		return done, err
 	}
-	if len(batch) > 1 {
-		for i := range batch {
-			if done, err = r.Memories(ctx, run, done, batch[i:i+1]); err != nil {
-				return done, err
-			}
+	return next, nil
+}
+
+// SetProgress implements importer.Restorer.
+func (i Imports) SetProgress(ctx context.Context, run importer.Run, done, next importer.Progress) error {
+	return i.restoreStep(ctx, run, func(x *restoring) error {
+		if x.done != done {
+			return importer.ErrLeaseLost
 		}
-		return done, nil
-	}
-	reason := messageOf(err)
-	err = r.step(ctx, run, func(x *restoring) error {
-		x.done.Memories++
-		x.done.LeftOut++
-		if x.done.LeftOut == 1 {
-			x.done.Reason = reason
-		}
-		out = x.done
-		return x.keep(ctx)
+		return x.setProgress(ctx, next)
 	})
-	return out, err
 }
 
 // memories stores memories with their versions and units.
-func (x *restoring) memories(ctx context.Context, batch []account.RestoredMemory) error {
+func (x *restoring) memories(ctx context.Context, batch []importer.RestoredMemory) error {
 	bucketOf, err := x.bucketOf(ctx)
 	if err != nil {
 		return err
@@ -179,22 +165,22 @@ func (x *restoring) memories(ctx context.Context, batch []account.RestoredMemory
 		p.Sources, p.Versions = append(p.Sources, m.Source), append(p.Versions, int32(m.Version))
 		p.Created, p.Updated = append(p.Created, storedTime(m.CreatedAt)), append(p.Updated, storedTime(m.UpdatedAt))
 	}
-	made, err := x.q.RestoreMemories(ctx, p)
+	ids, err := x.q.RestoreMemories(ctx, p)
 	if err != nil {
 		return fmt.Errorf("write memories: %w", err)
 	}
-	isMade := make(map[string]bool, len(made))
-	for _, id := range made {
-		isMade[id] = true
+	isNew := make(map[string]bool, len(ids))
+	for _, id := range ids {
+		isNew[id] = true
 	}
 	v := db.RestoreVersionsParams{TenantID: p.TenantID, UserID: p.UserID}
 	u := db.RestoreMemoryUnitsParams{TenantID: p.TenantID, UserID: p.UserID}
 	deltas, bytes := map[int64]int64{}, int64(0)
 	for _, m := range batch {
-		if !isMade[m.ID] { // the file has it twice
+		if !isNew[m.ID] { // a duplicate in the file
 			continue
 		}
-		isMade[m.ID] = false
+		isNew[m.ID] = false
 		bucket := bucketOf(m.Bucket)
 		deltas[bucket]++
 		for _, e := range append(m.Earlier, account.Version{Version: m.Version, Text: m.Text, CreatedAt: m.EditedAt}) {
@@ -208,11 +194,11 @@ func (x *restoring) memories(ctx context.Context, batch []account.RestoredMemory
 			u.Lexicals = append(u.Lexicals, unit.Lexical)
 		}
 	}
-	return x.countMemories(ctx, v, u, deltas, bytes)
+	return x.addMemories(ctx, v, u, deltas, bytes)
 }
 
-// countMemories writes what belongs to new memories, and counts all of it.
-func (x *restoring) countMemories(
+// addMemories writes the versions and units of new memories and charges them.
+func (x *restoring) addMemories(
 	ctx context.Context, v db.RestoreVersionsParams, u db.RestoreMemoryUnitsParams, deltas map[int64]int64, bytes int64,
 ) error {
 	if len(deltas) == 0 {
@@ -238,15 +224,15 @@ func (x *restoring) countMemories(
 	return x.db.insertSync(ctx, x.tx, x.run.Tenant, unitIDs(units))
 }
 
-// bucketOf returns what finds the bucket of a memory: the default one for one
-// whose bucket was deleted meanwhile.
+// bucketOf returns a function that maps the bucket of a memory to itself, or to
+// the default bucket if it has been deleted since Begin.
 func (x *restoring) bucketOf(ctx context.Context) (func(int64) int64, error) {
 	ids, err := x.q.UserBuckets(ctx, db.UserBucketsParams{TenantID: string(x.run.Tenant), UserID: int64(x.run.User)})
 	if err != nil {
 		return nil, fmt.Errorf("list buckets: %w", err)
 	}
 	if len(ids) == 0 {
-		return nil, fault.New(fault.Unavailable, "the account's buckets are being changed; it is tried again")
+		return nil, fault.New(fault.Unavailable, "the account's buckets are being changed; retry")
 	}
 	known := make(map[int64]bool, len(ids))
 	for _, id := range ids {
@@ -260,27 +246,36 @@ func (x *restoring) bucketOf(ctx context.Context) (func(int64) int64, error) {
 	}, nil
 }
 
-// Activate implements account.Restorer.
-func (r Restores) Activate(ctx context.Context, run chat.ImportRun, ids []string) (bool, error) {
-	var left bool
-	err := r.step(ctx, run, func(x *restoring) error {
-		room, err := x.q.ConversationRoom(ctx, db.ConversationRoomParams{TenantID: string(run.Tenant), UserID: int64(run.User)})
+// Activate implements importer.Restorer.
+func (i Imports) Activate(ctx context.Context, run importer.Run, ids []string) (bool, error) {
+	var quotaLeft bool
+	err := i.restoreStep(ctx, run, func(x *restoring) error {
+		left, err := x.q.ConversationQuotaLeft(ctx, db.ConversationQuotaLeftParams{TenantID: string(run.Tenant), UserID: int64(run.User)})
 		if err != nil {
-			return fmt.Errorf("look for room: %w", err)
+			return fmt.Errorf("read quota: %w", err)
 		}
-		waiting, err := x.q.WaitingConversations(ctx, db.WaitingConversationsParams{
+		blocked, err := x.q.BlockedOfImport(ctx, db.BlockedOfImportParams{
 			TenantID: string(run.Tenant), UserID: int64(run.User), ImportID: run.ID, Ids: ids,
 		})
 		if err != nil {
-			return fmt.Errorf("list waiting conversations: %w", err)
+			return fmt.Errorf("list blocked conversations: %w", err)
 		}
-		list := collect(waiting[:max(0, min(int64(len(waiting)), room))], func(id string) placed { return placed{int64(run.User), id} })
-		left = room > int64(len(list))
-		_, err = x.db.setActive(ctx, x.tx, x.q, run.Tenant, true, list)
+		fitting := blocked[:max(0, min(int64(len(blocked)), left))]
+		quotaLeft = left > int64(len(fitting))
+		list := collect(fitting, func(id string) transition { return activate(int64(run.User), id) })
+		_, err = x.db.setStatus(ctx, x.tx, x.q, run.Tenant, list)
 		return err
 	})
 	if err != nil {
 		return false, fmt.Errorf("activate conversations: %w", err)
 	}
-	return left, nil
+	return quotaLeft, nil
+}
+
+// storedTime returns a time with the precision of the database.
+func storedTime(t time.Time) time.Time {
+	if t.IsZero() {
+		return t
+	}
+	return t.UTC().Truncate(time.Microsecond)
 }

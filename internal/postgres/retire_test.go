@@ -90,11 +90,11 @@ func TestPurgeLeavesWhatIsRetained(t *testing.T) {
 // upload begins to send a file, and sends a conversation online.
 func (b *testBundle) upload(t *testing.T, scope tenant.Scope) {
 	t.Helper()
-	id, err := b.Conversations().BeginUpload(t.Context(), scope)
+	id, err := b.Imports().BeginUpload(t.Context(), scope)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Conversations().AppendChunk(t.Context(), scope, id, 0, []byte("half a file")); err != nil {
+	if err := b.Imports().AppendChunk(t.Context(), scope, id, 0, []byte("half a file")); err != nil {
 		t.Fatal(err)
 	}
 	// One that fails has a row in the ledger, and none elsewhere.

@@ -8,41 +8,37 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/riverqueue/river"
 
-	"github.com/mnemo-dev/mnemo/internal/chat"
-	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/importer"
 	"github.com/mnemo-dev/mnemo/internal/postgres/db"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-var _ chat.UploadStore = Conversations{}
-
 const (
-	// queueImports is the queue of imports, as internal/jobs works on it.
+	// queueImports is the queue of import jobs; see internal/jobs.
 	queueImports = "imports"
-	// uploadLease is how long an upload may pause before it counts as abandoned.
+	// uploadLease is how long an upload may pause before it expires.
 	uploadLease = 5 * time.Minute
-	// watchPriority is that of the jobs that look whether others live: behind
-	// all that is to be done.
-	watchPriority = 4
+	// checkPriority is the priority of jobs that check on others: the lowest.
+	checkPriority = 4
 )
 
-// BeginUpload implements chat.UploadStore. Each chunk is committed by itself,
-// since an upload may take hours; the job committed here removes what a replica
-// that dies leaves.
-func (c Conversations) BeginUpload(ctx context.Context, scope tenant.Scope) (string, error) {
+// BeginUpload implements importer.UploadStore. Each chunk has its own transaction,
+// because an upload may take hours. The job committed here deletes the upload if
+// its replica dies.
+func (i Imports) BeginUpload(ctx context.Context, scope tenant.Scope) (string, error) {
 	id, err := newID()
 	if err != nil {
 		return "", fmt.Errorf("make id: %w", err)
 	}
-	err = c.DB.inScope(ctx, scope, func(tx pgx.Tx, q *db.Queries) error {
-		if err := mayUpload(ctx, q, scope); err != nil {
+	err = i.inScope(ctx, scope, func(tx pgx.Tx, q *db.Queries) error {
+		if err := checkUpload(ctx, q, scope); err != nil {
 			return err
 		}
 		p := db.BeginUploadParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), ID: id, Lease: seconds(uploadLease)}
 		if err := q.BeginUpload(ctx, p); err != nil {
 			return err
 		}
-		return c.DB.insertImportJob(ctx, tx, scope, id, uploadLease)
+		return i.insertImportJob(ctx, tx, scope, id, uploadLease)
 	})
 	if err != nil {
 		return "", fmt.Errorf("begin upload: %w", err)
@@ -50,15 +46,14 @@ func (c Conversations) BeginUpload(ctx context.Context, scope tenant.Scope) (str
 	return id, nil
 }
 
-// mayUpload refuses a file that there is surely no room for, before it is sent.
-func mayUpload(ctx context.Context, q *db.Queries, scope tenant.Scope) error {
+// checkUpload rejects a file before it is sent if it cannot be imported.
+func checkUpload(ctx context.Context, q *db.Queries, scope tenant.Scope) error {
 	n, err := q.CountUnfinishedImports(ctx, db.CountUnfinishedImportsParams{TenantID: string(scope.Tenant), UserID: int64(scope.User)})
 	if err != nil {
 		return fmt.Errorf("count imports: %w", err)
 	}
-	if n >= chat.MaxUnfinished {
-		return &fault.Error{Kind: fault.RateLimited, RetryAfter: time.Minute,
-			Message: fmt.Sprintf("%d of your imports are still under way: wait until one is done", n)}
+	if err := importer.CheckUnfinished(n); err != nil {
+		return err
 	}
 	left, err := q.StorageLeft(ctx, string(scope.Tenant))
 	if err != nil {
@@ -70,17 +65,17 @@ func mayUpload(ctx context.Context, q *db.Queries, scope tenant.Scope) error {
 	return nil
 }
 
-// AppendChunk implements chat.UploadStore.
-func (c Conversations) AppendChunk(ctx context.Context, scope tenant.Scope, id string, n int, data []byte) error {
-	err := c.DB.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
-		kept, err := q.KeepUpload(ctx, db.KeepUploadParams{
+// AppendChunk implements importer.UploadStore.
+func (i Imports) AppendChunk(ctx context.Context, scope tenant.Scope, id string, n int, data []byte) error {
+	err := i.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
+		renewed, err := q.RenewUpload(ctx, db.RenewUploadParams{
 			TenantID: string(scope.Tenant), UserID: int64(scope.User), ID: id, Lease: seconds(uploadLease),
 		})
 		if err != nil {
 			return err
 		}
-		if kept == 0 {
-			return uploadGone()
+		if renewed == 0 {
+			return importer.ErrUploadExpired
 		}
 		return q.InsertChunk(ctx, db.InsertChunkParams{
 			TenantID: string(scope.Tenant), UserID: int64(scope.User), ImportID: id, N: int32(n), Data: data,
@@ -92,32 +87,32 @@ func (c Conversations) AppendChunk(ctx context.Context, scope tenant.Scope, id s
 	return nil
 }
 
-// uploadAnswer is what is kept of a request that sent a file.
+// uploadAnswer is the stored answer of an upload request.
 type uploadAnswer struct {
 	ImportID string `json:"import"`
 }
 
-// FinishUpload implements chat.UploadStore.
-func (c Conversations) FinishUpload(ctx context.Context, scope tenant.Scope, id string, f chat.UploadedFile) (string, error) {
+// FinishUpload implements importer.UploadStore.
+func (i Imports) FinishUpload(ctx context.Context, scope tenant.Scope, id string, f importer.UploadedFile) (string, error) {
 	var answer uploadAnswer
-	err := c.DB.inScope(ctx, scope, func(tx pgx.Tx, q *db.Queries) error {
+	err := i.inScope(ctx, scope, func(tx pgx.Tx, q *db.Queries) error {
 		answer = uploadAnswer{}
 		return answerOnce(ctx, q, scope, f.Request, &answer, func() error {
 			n, err := q.FinishUpload(ctx, db.FinishUploadParams{
-				TenantID: string(scope.Tenant), UserID: int64(scope.User), ID: id, Asked: f.Platform, Size: f.Size,
+				TenantID: string(scope.Tenant), UserID: int64(scope.User), ID: id, Platform: f.Platform, Size: f.Size,
 			})
 			if err != nil {
 				return err
 			}
 			if n == 0 {
-				return uploadGone()
+				return importer.ErrUploadExpired
 			}
 			answer.ImportID = id
-			return c.DB.insertImportJob(ctx, tx, scope, id, 0)
+			return i.insertImportJob(ctx, tx, scope, id, 0)
 		})
 	})
-	if err == nil && answer.ImportID != id { // it was sent before
-		err = c.DropUpload(ctx, scope, id)
+	if err == nil && answer.ImportID != id { // the request is a repetition
+		err = i.DeleteUpload(ctx, scope, id)
 	}
 	if err != nil {
 		return "", fmt.Errorf("finish upload: %w", err)
@@ -125,33 +120,29 @@ func (c Conversations) FinishUpload(ctx context.Context, scope tenant.Scope, id 
 	return answer.ImportID, nil
 }
 
-// DropUpload implements chat.UploadStore.
-func (c Conversations) DropUpload(ctx context.Context, scope tenant.Scope, id string) error {
-	err := c.DB.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
-		return q.DropUpload(ctx, db.DropUploadParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), ID: id})
+// DeleteUpload implements importer.UploadStore.
+func (i Imports) DeleteUpload(ctx context.Context, scope tenant.Scope, id string) error {
+	err := i.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
+		return q.DeleteUpload(ctx, db.DeleteUploadParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), ID: id})
 	})
 	if err != nil {
-		return fmt.Errorf("drop upload: %w", err)
+		return fmt.Errorf("delete upload: %w", err)
 	}
 	return nil
 }
 
-// insertImportJob commits a job that imports a file, after a while or at once.
-// There may be several: whoever comes while another one is at it goes away.
-func (d *DB) insertImportJob(ctx context.Context, tx pgx.Tx, scope tenant.Scope, id string, after time.Duration) error {
+// insertImportJob inserts a job that imports a file after a delay. An import may
+// have several jobs; the lease ensures that one of them works on it.
+func (d *DB) insertImportJob(ctx context.Context, tx pgx.Tx, scope tenant.Scope, id string, delay time.Duration) error {
 	opts := &river.InsertOpts{Queue: queueImports, MaxAttempts: maxAttempts}
-	if after > 0 {
-		opts.ScheduledAt, opts.Priority = time.Now().Add(after), watchPriority
+	if delay > 0 {
+		opts.ScheduledAt, opts.Priority = time.Now().Add(delay), checkPriority
 	}
-	_, err := d.jobs.InsertTx(ctx, tx, chat.ImportArgs{Tenant: scope.Tenant, User: scope.User, Import: id}, opts)
+	_, err := d.jobs.InsertTx(ctx, tx, importer.Args{Tenant: scope.Tenant, User: scope.User, Import: id}, opts)
 	if err != nil {
-		return fmt.Errorf("commit import job: %w", err)
+		return fmt.Errorf("insert import job: %w", err)
 	}
 	return nil
 }
 
 func seconds(d time.Duration) int32 { return int32(d / time.Second) }
-
-func uploadGone() error {
-	return fault.New(fault.Invalid, "this upload paused for too long and was dropped: send the file again")
-}

@@ -71,6 +71,25 @@ func ChatUnits(group int64, messages []ChatMessage, indexes []int) []Unit {
 	return units
 }
 
+// Affected returns the indexes of the messages whose units change when the
+// messages at the given indexes change, ascending: units contain text of the
+// surrounding messages. n is the number of messages.
+func Affected(n int, changed []int) []int {
+	affected := make([]bool, n)
+	for _, i := range changed {
+		for j := max(0, i-Neighbours); j <= min(n-1, i+Neighbours); j++ {
+			affected[j] = true
+		}
+	}
+	var out []int
+	for i, yes := range affected {
+		if yes {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
 // ChatDense returns the text to embed for a piece of a message. It includes the date
 // and the sender, so that questions about either match.
 func ChatDense(at time.Time, sender, piece string) string {

@@ -4,34 +4,40 @@ import (
 	"context"
 	"errors"
 
-	"github.com/mnemo-dev/mnemo/internal/chat"
+	"github.com/mnemo-dev/mnemo/internal/importer"
 )
 
 // Imports returns an import store that counts the results of imports.
-func (m *Metrics) Imports(inner chat.ImportFiles) chat.ImportFiles { return &imports{inner, m} }
+func (m *Metrics) Imports(inner importer.Files) importer.Files { return &imports{inner, m} }
 
 type imports struct {
-	chat.ImportFiles
+	importer.Files
 	metrics *Metrics
 }
 
-// Land implements chat.ImportFiles.
-func (i *imports) Land(ctx context.Context, run chat.ImportRun, b chat.Batch, t chat.Tools) error {
-	err := i.ImportFiles.Land(ctx, run, b, t)
+// StoreBatch implements importer.Files.
+func (i *imports) StoreBatch(ctx context.Context, run importer.Run, b importer.Batch) (importer.Batch, error) {
+	rest, err := i.Files.StoreBatch(ctx, run, b)
 	if err != nil {
-		return err
+		return rest, err
+	}
+	left := make(map[int]bool, len(rest.Entries))
+	for _, e := range rest.Entries {
+		left[e.Ordinal] = true
 	}
 	for _, e := range b.Entries {
-		i.metrics.importedConversations.WithLabelValues(entryOutcome(e.Outcome)).Inc()
+		if !left[e.Ordinal] {
+			i.metrics.importedConversations.WithLabelValues(entryOutcome(e.Outcome)).Inc()
+		}
 	}
-	return nil
+	return rest, nil
 }
 
-// Finish implements chat.ImportFiles.
-func (i *imports) Finish(ctx context.Context, run chat.ImportRun, failure string, warnings []string) error {
-	err := i.ImportFiles.Finish(ctx, run, failure, warnings)
+// Finish implements importer.Files.
+func (i *imports) Finish(ctx context.Context, run importer.Run, failure string, warnings []string) error {
+	err := i.Files.Finish(ctx, run, failure, warnings)
 	switch {
-	case errors.Is(err, chat.ErrLost): // the worker that took over the lease counts the import
+	case errors.Is(err, importer.ErrLeaseLost): // the worker that took over the lease counts the import
 	case err != nil: // the import will be retried
 	case failure != "":
 		i.metrics.imports.WithLabelValues(outcomeError).Inc()
@@ -42,11 +48,11 @@ func (i *imports) Finish(ctx context.Context, run chat.ImportRun, failure string
 }
 
 // entryOutcome returns the outcome label of a conversation.
-func entryOutcome(o chat.EntryOutcome) string {
+func entryOutcome(o importer.EntryOutcome) string {
 	switch o {
-	case chat.EntrySkipped:
+	case importer.EntrySkipped:
 		return outcomeSkipped
-	case chat.EntryFailed:
+	case importer.EntryFailed:
 		return outcomeError
 	default:
 		return outcomeSuccess

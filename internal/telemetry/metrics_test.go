@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
-	"github.com/mnemo-dev/mnemo/internal/chat"
+	"github.com/mnemo-dev/mnemo/internal/importer"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 )
 
@@ -136,23 +136,24 @@ mnemo_tenant_quota_used{resource="memories",tenant="ns/acme"} 3
 
 // fakeImports fails with err.
 type fakeImports struct {
-	chat.ImportFiles
+	importer.Files
 	err error
 }
 
-func (f *fakeImports) Land(context.Context, chat.ImportRun, chat.Batch, chat.Tools) error {
-	return f.err
+func (f *fakeImports) StoreBatch(context.Context, importer.Run, importer.Batch) (importer.Batch, error) {
+	return importer.Batch{}, f.err
 }
-func (f *fakeImports) Finish(context.Context, chat.ImportRun, string, []string) error { return f.err }
+
+func (f *fakeImports) Finish(context.Context, importer.Run, string, []string) error { return f.err }
 
 func TestImportsAreCountedOnceAcrossWorkers(t *testing.T) {
 	t.Parallel()
-	m, inner := NewMetrics(prometheus.NewRegistry()), &fakeImports{err: chat.ErrLost}
+	m, inner := NewMetrics(prometheus.NewRegistry()), &fakeImports{err: importer.ErrLeaseLost}
 	counted := m.Imports(inner)
-	batch := chat.Batch{Entries: []chat.Entry{{}, {}, {Outcome: chat.EntryFailed}}}
+	batch := importer.Batch{Entries: []importer.Entry{{}, {}, {Outcome: importer.EntryFailed}}}
 	for range 2 { // the first worker has lost its lease
-		_ = counted.Land(t.Context(), chat.ImportRun{}, batch, chat.Tools{})
-		_ = counted.Finish(t.Context(), chat.ImportRun{}, "", nil)
+		_, _ = counted.StoreBatch(t.Context(), importer.Run{}, batch)
+		_ = counted.Finish(t.Context(), importer.Run{}, "", nil)
 		inner.err = nil
 	}
 	if got := testutil.ToFloat64(m.importedConversations.WithLabelValues(outcomeSuccess)); got != 2 {

@@ -23,7 +23,7 @@ type ConversationsToPurgeParams struct {
 	Batch    int32
 }
 
-// Those that hold no room first, so that none of them is given any.
+// Inactive conversations first, so that none of them is activated in between.
 func (q *Queries) ConversationsToPurge(ctx context.Context, arg ConversationsToPurgeParams) ([]string, error) {
 	rows, err := q.db.Query(ctx, conversationsToPurge,
 		arg.TenantID,
@@ -96,7 +96,7 @@ type EndImportsParams struct {
 	UserID   int64
 }
 
-// Whoever works on one finds it gone.
+// Their workers lose the lease.
 func (q *Queries) EndImports(ctx context.Context, arg EndImportsParams) error {
 	_, err := q.db.Exec(ctx, endImports, arg.TenantID, arg.UserID)
 	return err
@@ -116,7 +116,7 @@ type MarkAccountRow struct {
 	At        time.Time
 }
 
-// Not now(): what was waited for is before the mark.
+// clock_timestamp() is later than now(), which is before the lock was acquired.
 func (q *Queries) MarkAccount(ctx context.Context, arg MarkAccountParams) (MarkAccountRow, error) {
 	row := q.db.QueryRow(ctx, markAccount, arg.TenantID, arg.UserID)
 	var i MarkAccountRow

@@ -151,7 +151,7 @@ type InsertBucketParams struct {
 	Description string
 }
 
-// The next id, or one above those that were put back with their account.
+// The next id, or one above the highest restored id.
 func (q *Queries) InsertBucket(ctx context.Context, arg InsertBucketParams) (int64, error) {
 	row := q.db.QueryRow(ctx, insertBucket,
 		arg.TenantID,

@@ -10,23 +10,23 @@ import (
 	"time"
 )
 
-const activeConversations = `-- name: ActiveConversations :one
+const countActiveConversations = `-- name: CountActiveConversations :one
 select conversations from users where tenant_id = $1 and id = $2
 `
 
-type ActiveConversationsParams struct {
+type CountActiveConversationsParams struct {
 	TenantID string
 	UserID   int64
 }
 
-func (q *Queries) ActiveConversations(ctx context.Context, arg ActiveConversationsParams) (int64, error) {
-	row := q.db.QueryRow(ctx, activeConversations, arg.TenantID, arg.UserID)
+func (q *Queries) CountActiveConversations(ctx context.Context, arg CountActiveConversationsParams) (int64, error) {
+	row := q.db.QueryRow(ctx, countActiveConversations, arg.TenantID, arg.UserID)
 	var conversations int64
 	err := row.Scan(&conversations)
 	return conversations, err
 }
 
-const countListed = `-- name: CountListed :one
+const countConversations = `-- name: CountConversations :one
 select count(*) from conversations c
 where c.tenant_id = $1 and c.user_id = $2
     and ($3::text = '' or c.platform = $3)
@@ -38,7 +38,7 @@ where c.tenant_id = $1 and c.user_id = $2
     and ($9::text = '' or c.status = $9)
 `
 
-type CountListedParams struct {
+type CountConversationsParams struct {
 	TenantID   string
 	UserID     int64
 	Platform   string
@@ -50,8 +50,8 @@ type CountListedParams struct {
 	Status     string
 }
 
-func (q *Queries) CountListed(ctx context.Context, arg CountListedParams) (int64, error) {
-	row := q.db.QueryRow(ctx, countListed,
+func (q *Queries) CountConversations(ctx context.Context, arg CountConversationsParams) (int64, error) {
+	row := q.db.QueryRow(ctx, countConversations,
 		arg.TenantID,
 		arg.UserID,
 		arg.Platform,
@@ -78,7 +78,7 @@ type DeleteConversationUnitsParams struct {
 	Ids      []string
 }
 
-// By name, not by cascade: their ids are for the index.
+// Explicit instead of by cascade, because the index needs the ids.
 func (q *Queries) DeleteConversationUnits(ctx context.Context, arg DeleteConversationUnitsParams) ([]int64, error) {
 	rows, err := q.db.Query(ctx, deleteConversationUnits, arg.TenantID, arg.UserID, arg.Ids)
 	if err != nil {
@@ -136,45 +136,6 @@ func (q *Queries) DeleteConversations(ctx context.Context, arg DeleteConversatio
 	return items, nil
 }
 
-const excludeConversations = `-- name: ExcludeConversations :many
-update conversations c set status = 'excluded' from conversations o
-where c.tenant_id = $1 and c.user_id = $2 and c.id = any($3::uuid[]) and c.status <> 'excluded'
-    and o.tenant_id = c.tenant_id and o.user_id = c.user_id and o.id = c.id
-returning c.id::text as id, o.status as before
-`
-
-type ExcludeConversationsParams struct {
-	TenantID string
-	UserID   int64
-	Ids      []string
-}
-
-type ExcludeConversationsRow struct {
-	ID     string
-	Before string
-}
-
-// Returns the state each was in before.
-func (q *Queries) ExcludeConversations(ctx context.Context, arg ExcludeConversationsParams) ([]ExcludeConversationsRow, error) {
-	rows, err := q.db.Query(ctx, excludeConversations, arg.TenantID, arg.UserID, arg.Ids)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []ExcludeConversationsRow{}
-	for rows.Next() {
-		var i ExcludeConversationsRow
-		if err := rows.Scan(&i.ID, &i.Before); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const getConversation = `-- name: GetConversation :one
 select tenant_id, user_id, id, external_id, platform, platform_name, title, status, pinned, message_count, token_count, bytes, import_id, created_at, updated_at, imported_at from conversations where tenant_id = $1 and user_id = $2 and id = $3
 `
@@ -209,121 +170,61 @@ func (q *Queries) GetConversation(ctx context.Context, arg GetConversationParams
 	return i, err
 }
 
-const includeConversations = `-- name: IncludeConversations :many
-update conversations set status = 'blocked'
-where tenant_id = $1 and user_id = $2 and id = any($3::uuid[]) and status = 'excluded'
-returning id::text as id
-`
-
-type IncludeConversationsParams struct {
-	TenantID string
-	UserID   int64
-	Ids      []string
-}
-
-// They land blocked; the re-balance grants them room.
-func (q *Queries) IncludeConversations(ctx context.Context, arg IncludeConversationsParams) ([]string, error) {
-	rows, err := q.db.Query(ctx, includeConversations, arg.TenantID, arg.UserID, arg.Ids)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []string{}
-	for rows.Next() {
-		var id string
-		if err := rows.Scan(&id); err != nil {
-			return nil, err
-		}
-		items = append(items, id)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const insertConversation = `-- name: InsertConversation :exec
+const insertConversations = `-- name: InsertConversations :execrows
 insert into conversations (tenant_id, user_id, id, external_id, platform, platform_name, title, status,
-    message_count, token_count, bytes, import_id, created_at, updated_at)
-values ($1, $2, $3, $4, $5, $6, $7, $8,
-    $9, $10, $11, $12, $13, $14)
+    pinned, message_count, token_count, bytes, import_id, created_at, updated_at)
+select $1, $2, c.id, c.external_id, c.platform, c.platform_name, c.title, c.status,
+    c.pinned, c.message_count, c.token_count, c.bytes, $3, c.created_at, c.updated_at
+from (select unnest($4::uuid[]) as id, unnest($5::text[]) as external_id, unnest($6::text[]) as platform,
+    unnest($7::text[]) as platform_name, unnest($8::text[]) as title, unnest($9::text[]) as status, unnest($10::boolean[]) as pinned,
+    unnest($11::int[]) as message_count,
+    unnest($12::bigint[]) as token_count, unnest($13::bigint[]) as bytes,
+    unnest($14::timestamptz[]) as created_at, unnest($15::timestamptz[]) as updated_at) c
+order by c.platform, c.external_id
+on conflict (tenant_id, user_id, platform, external_id) do nothing
 `
 
-type InsertConversationParams struct {
-	TenantID     string
-	UserID       int64
-	ID           string
-	ExternalID   string
-	Platform     string
-	PlatformName string
-	Title        string
-	Status       string
-	MessageCount int32
-	TokenCount   int64
-	Bytes        int64
-	ImportID     string
-	CreatedAt    time.Time
-	UpdatedAt    time.Time
+type InsertConversationsParams struct {
+	TenantID      string
+	UserID        int64
+	ImportID      string
+	Ids           []string
+	ExternalIds   []string
+	Platforms     []string
+	PlatformNames []string
+	Titles        []string
+	Statuses      []string
+	Pinned        []bool
+	MessageCounts []int32
+	TokenCounts   []int64
+	Bytes         []int64
+	Created       []time.Time
+	Updated       []time.Time
 }
 
-func (q *Queries) InsertConversation(ctx context.Context, arg InsertConversationParams) error {
-	_, err := q.db.Exec(ctx, insertConversation,
+// Skips conversations that another transaction has inserted.
+func (q *Queries) InsertConversations(ctx context.Context, arg InsertConversationsParams) (int64, error) {
+	result, err := q.db.Exec(ctx, insertConversations,
 		arg.TenantID,
 		arg.UserID,
-		arg.ID,
-		arg.ExternalID,
-		arg.Platform,
-		arg.PlatformName,
-		arg.Title,
-		arg.Status,
-		arg.MessageCount,
-		arg.TokenCount,
-		arg.Bytes,
 		arg.ImportID,
-		arg.CreatedAt,
-		arg.UpdatedAt,
-	)
-	return err
-}
-
-const insertImport = `-- name: InsertImport :exec
-insert into imports (tenant_id, user_id, id, platform, status, total, imported, updated, skipped, unchanged, failed, indexed, errors,
-    version, finished_at)
-values ($1, $2, $3, $4, $5, 1, $6, $7, $8, $9, $10, $11, $12,
-    1, now())
-`
-
-type InsertImportParams struct {
-	TenantID  string
-	UserID    int64
-	ID        string
-	Platform  string
-	Status    string
-	Imported  int64
-	Updated   int64
-	Skipped   int64
-	Unchanged int64
-	Failed    int64
-	Indexed   int64
-	Errors    []byte
-}
-
-func (q *Queries) InsertImport(ctx context.Context, arg InsertImportParams) error {
-	_, err := q.db.Exec(ctx, insertImport,
-		arg.TenantID,
-		arg.UserID,
-		arg.ID,
-		arg.Platform,
-		arg.Status,
-		arg.Imported,
+		arg.Ids,
+		arg.ExternalIds,
+		arg.Platforms,
+		arg.PlatformNames,
+		arg.Titles,
+		arg.Statuses,
+		arg.Pinned,
+		arg.MessageCounts,
+		arg.TokenCounts,
+		arg.Bytes,
+		arg.Created,
 		arg.Updated,
-		arg.Skipped,
-		arg.Unchanged,
-		arg.Failed,
-		arg.Indexed,
-		arg.Errors,
 	)
-	return err
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
 }
 
 const listConversations = `-- name: ListConversations :many
@@ -403,93 +304,57 @@ func (q *Queries) ListConversations(ctx context.Context, arg ListConversationsPa
 	return items, nil
 }
 
-const lockConversation = `-- name: LockConversation :one
-select tenant_id, user_id, id, external_id, platform, platform_name, title, status, pinned, message_count, token_count, bytes, import_id, created_at, updated_at, imported_at from conversations
-where tenant_id = $1 and user_id = $2 and platform = $3 and external_id = $4
-for update
+const lockConversations = `-- name: LockConversations :many
+select c.tenant_id, c.user_id, c.id, c.external_id, c.platform, c.platform_name, c.title, c.status, c.pinned, c.message_count, c.token_count, c.bytes, c.import_id, c.created_at, c.updated_at, c.imported_at from conversations c join (
+    select unnest($1::text[]) as platform, unnest($2::text[]) as external_id) k
+    on c.platform = k.platform and c.external_id = k.external_id
+where c.tenant_id = $3 and c.user_id = $4
+order by c.id for update of c
 `
 
-type LockConversationParams struct {
-	TenantID   string
-	UserID     int64
-	Platform   string
-	ExternalID string
+type LockConversationsParams struct {
+	Platforms   []string
+	ExternalIds []string
+	TenantID    string
+	UserID      int64
 }
 
-func (q *Queries) LockConversation(ctx context.Context, arg LockConversationParams) (Conversation, error) {
-	row := q.db.QueryRow(ctx, lockConversation,
+// Locks in the order of ids, so that concurrent transactions do not deadlock.
+func (q *Queries) LockConversations(ctx context.Context, arg LockConversationsParams) ([]Conversation, error) {
+	rows, err := q.db.Query(ctx, lockConversations,
+		arg.Platforms,
+		arg.ExternalIds,
 		arg.TenantID,
 		arg.UserID,
-		arg.Platform,
-		arg.ExternalID,
 	)
-	var i Conversation
-	err := row.Scan(
-		&i.TenantID,
-		&i.UserID,
-		&i.ID,
-		&i.ExternalID,
-		&i.Platform,
-		&i.PlatformName,
-		&i.Title,
-		&i.Status,
-		&i.Pinned,
-		&i.MessageCount,
-		&i.TokenCount,
-		&i.Bytes,
-		&i.ImportID,
-		&i.CreatedAt,
-		&i.UpdatedAt,
-		&i.ImportedAt,
-	)
-	return i, err
-}
-
-const pinConversations = `-- name: PinConversations :exec
-update conversations set pinned = $1
-where tenant_id = $2 and user_id = $3 and id = any($4::uuid[]) and pinned <> $1
-`
-
-type PinConversationsParams struct {
-	Pinned   bool
-	TenantID string
-	UserID   int64
-	Ids      []string
-}
-
-func (q *Queries) PinConversations(ctx context.Context, arg PinConversationsParams) error {
-	_, err := q.db.Exec(ctx, pinConversations,
-		arg.Pinned,
-		arg.TenantID,
-		arg.UserID,
-		arg.Ids,
-	)
-	return err
-}
-
-const resolveConversations = `-- name: ResolveConversations :many
-select id::text as id from conversations where tenant_id = $1 and user_id = $2 and id = any($3::uuid[])
-`
-
-type ResolveConversationsParams struct {
-	TenantID string
-	UserID   int64
-	Ids      []string
-}
-
-func (q *Queries) ResolveConversations(ctx context.Context, arg ResolveConversationsParams) ([]string, error) {
-	rows, err := q.db.Query(ctx, resolveConversations, arg.TenantID, arg.UserID, arg.Ids)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	items := []string{}
+	items := []Conversation{}
 	for rows.Next() {
-		var id string
-		if err := rows.Scan(&id); err != nil {
+		var i Conversation
+		if err := rows.Scan(
+			&i.TenantID,
+			&i.UserID,
+			&i.ID,
+			&i.ExternalID,
+			&i.Platform,
+			&i.PlatformName,
+			&i.Title,
+			&i.Status,
+			&i.Pinned,
+			&i.MessageCount,
+			&i.TokenCount,
+			&i.Bytes,
+			&i.ImportID,
+			&i.CreatedAt,
+			&i.UpdatedAt,
+			&i.ImportedAt,
+		); err != nil {
 			return nil, err
 		}
-		items = append(items, id)
+		items = append(items, i)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err

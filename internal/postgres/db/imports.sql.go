@@ -34,7 +34,7 @@ type AddToImportParams struct {
 	ID        string
 }
 
-// Of errors the first hundred are kept.
+// Keeps the first hundred errors.
 func (q *Queries) AddToImport(ctx context.Context, arg AddToImportParams) error {
 	_, err := q.db.Exec(ctx, addToImport,
 		arg.Imported,
@@ -53,28 +53,6 @@ func (q *Queries) AddToImport(ctx context.Context, arg AddToImportParams) error 
 	return err
 }
 
-const beginUpload = `-- name: BeginUpload :exec
-insert into imports (tenant_id, user_id, id, kind, platform, status, landed, leased_until)
-values ($1, $2, $3, 'file', '', 'uploading', false, now() + make_interval(secs => $4::int))
-`
-
-type BeginUploadParams struct {
-	TenantID string
-	UserID   int64
-	ID       string
-	Lease    int32
-}
-
-func (q *Queries) BeginUpload(ctx context.Context, arg BeginUploadParams) error {
-	_, err := q.db.Exec(ctx, beginUpload,
-		arg.TenantID,
-		arg.UserID,
-		arg.ID,
-		arg.Lease,
-	)
-	return err
-}
-
 const claimImport = `-- name: ClaimImport :one
 update imports i set status = 'running', worker = $1, leased_until = now() + make_interval(secs => $2::int),
     attempts = i.attempts + 1, version = i.version + case when i.status = 'queued' then 1 else 0 end
@@ -83,7 +61,7 @@ where i.tenant_id = $3 and i.user_id = $4 and i.id = $5 and i.status in ('queued
     and not exists (
         select from imports o where o.tenant_id = $3 and o.user_id = $4 and o.id <> $5
             and o.status = 'running' and o.leased_until >= now())
-returning i.asked, i.size, i.landed, i.failure, i.warnings, i.notes, i.attempts, i.started_at
+returning i.requested_platform, i.size, i.stored, i.failure, i.warnings, i.notes, i.attempts, i.started_at
 `
 
 type ClaimImportParams struct {
@@ -95,17 +73,17 @@ type ClaimImportParams struct {
 }
 
 type ClaimImportRow struct {
-	Asked     string
-	Size      int64
-	Landed    bool
-	Failure   string
-	Warnings  []byte
-	Notes     []byte
-	Attempts  int32
-	StartedAt time.Time
+	RequestedPlatform string
+	Size              int64
+	Stored            bool
+	Failure           string
+	Warnings          []byte
+	Notes             []byte
+	Attempts          int32
+	StartedAt         time.Time
 }
 
-// Nobody else reads it, and none of the user's others is being read.
+// Claims an import whose lease has expired, unless another import of the user is running.
 func (q *Queries) ClaimImport(ctx context.Context, arg ClaimImportParams) (ClaimImportRow, error) {
 	row := q.db.QueryRow(ctx, claimImport,
 		arg.Worker,
@@ -116,9 +94,9 @@ func (q *Queries) ClaimImport(ctx context.Context, arg ClaimImportParams) (Claim
 	)
 	var i ClaimImportRow
 	err := row.Scan(
-		&i.Asked,
+		&i.RequestedPlatform,
 		&i.Size,
-		&i.Landed,
+		&i.Stored,
 		&i.Failure,
 		&i.Warnings,
 		&i.Notes,
@@ -168,95 +146,29 @@ type CountIndexedParams struct {
 	ImportID string
 }
 
-// Looks which of the newest conversations of an import have got their
-// embeddings: that is the order they are embedded in.
+// Checks the newest conversations of an import for embeddings: the newest are
+// embedded first.
 func (q *Queries) CountIndexed(ctx context.Context, arg CountIndexedParams) error {
 	_, err := q.db.Exec(ctx, countIndexed, arg.TenantID, arg.UserID, arg.ImportID)
 	return err
 }
 
-const countUnfinishedImports = `-- name: CountUnfinishedImports :one
-select count(*) from imports where tenant_id = $1 and user_id = $2 and kind = 'file'
-    and status in ('uploading', 'queued', 'running')
-`
-
-type CountUnfinishedImportsParams struct {
-	TenantID string
-	UserID   int64
-}
-
-func (q *Queries) CountUnfinishedImports(ctx context.Context, arg CountUnfinishedImportsParams) (int64, error) {
-	row := q.db.QueryRow(ctx, countUnfinishedImports, arg.TenantID, arg.UserID)
-	var count int64
-	err := row.Scan(&count)
-	return count, err
-}
-
-const describeImport = `-- name: DescribeImport :execrows
-update imports set platform = $1, total = $2, warnings = $3, version = version + 1
-where tenant_id = $4 and user_id = $5 and id = $6 and worker = $7 and status = 'running'
-`
-
-type DescribeImportParams struct {
-	Platform string
-	Total    int64
-	Warnings []byte
-	TenantID string
-	UserID   int64
-	ID       string
-	Worker   *string
-}
-
-func (q *Queries) DescribeImport(ctx context.Context, arg DescribeImportParams) (int64, error) {
-	result, err := q.db.Exec(ctx, describeImport,
-		arg.Platform,
-		arg.Total,
-		arg.Warnings,
-		arg.TenantID,
-		arg.UserID,
-		arg.ID,
-		arg.Worker,
-	)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
-}
-
-const dropAbandonedUpload = `-- name: DropAbandonedUpload :execrows
-delete from imports where tenant_id = $1 and user_id = $2 and id = $3 and status = 'uploading' and leased_until < now()
-`
-
-type DropAbandonedUploadParams struct {
-	TenantID string
-	UserID   int64
-	ID       string
-}
-
-func (q *Queries) DropAbandonedUpload(ctx context.Context, arg DropAbandonedUploadParams) (int64, error) {
-	result, err := q.db.Exec(ctx, dropAbandonedUpload, arg.TenantID, arg.UserID, arg.ID)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
-}
-
-const dropChunks = `-- name: DropChunks :execrows
+const deleteChunks = `-- name: DeleteChunks :execrows
 delete from import_chunks k using (
     select c.n from import_chunks c where c.tenant_id = $1 and c.user_id = $2 and c.import_id = $3 limit $4
 ) old
 where k.tenant_id = $1 and k.user_id = $2 and k.import_id = $3 and k.n = old.n
 `
 
-type DropChunksParams struct {
+type DeleteChunksParams struct {
 	TenantID string
 	UserID   int64
 	ImportID string
 	Batch    int32
 }
 
-func (q *Queries) DropChunks(ctx context.Context, arg DropChunksParams) (int64, error) {
-	result, err := q.db.Exec(ctx, dropChunks,
+func (q *Queries) DeleteChunks(ctx context.Context, arg DeleteChunksParams) (int64, error) {
+	result, err := q.db.Exec(ctx, deleteChunks,
 		arg.TenantID,
 		arg.UserID,
 		arg.ImportID,
@@ -266,21 +178,6 @@ func (q *Queries) DropChunks(ctx context.Context, arg DropChunksParams) (int64, 
 		return 0, err
 	}
 	return result.RowsAffected(), nil
-}
-
-const dropUpload = `-- name: DropUpload :exec
-delete from imports where tenant_id = $1 and user_id = $2 and id = $3 and status = 'uploading'
-`
-
-type DropUploadParams struct {
-	TenantID string
-	UserID   int64
-	ID       string
-}
-
-func (q *Queries) DropUpload(ctx context.Context, arg DropUploadParams) error {
-	_, err := q.db.Exec(ctx, dropUpload, arg.TenantID, arg.UserID, arg.ID)
-	return err
 }
 
 const endImport = `-- name: EndImport :execrows
@@ -311,36 +208,9 @@ func (q *Queries) EndImport(ctx context.Context, arg EndImportParams) (int64, er
 	return result.RowsAffected(), nil
 }
 
-const finishUpload = `-- name: FinishUpload :execrows
-update imports set status = 'queued', asked = $1, platform = $1, size = $2, leased_until = null, version = 1
-where tenant_id = $3 and user_id = $4 and id = $5 and status = 'uploading'
-`
-
-type FinishUploadParams struct {
-	Asked    string
-	Size     int64
-	TenantID string
-	UserID   int64
-	ID       string
-}
-
-func (q *Queries) FinishUpload(ctx context.Context, arg FinishUploadParams) (int64, error) {
-	result, err := q.db.Exec(ctx, finishUpload,
-		arg.Asked,
-		arg.Size,
-		arg.TenantID,
-		arg.UserID,
-		arg.ID,
-	)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
-}
-
 const getImport = `-- name: GetImport :one
-select i.tenant_id, i.user_id, i.id, i.kind, i.platform, i.asked, i.status, i.failure, i.version, i.size, i.total, i.imported, i.updated, i.skipped, i.unchanged, i.failed, i.indexed, i.errors, i.warnings, i.notes, i.landed, i.attempts, i.worker, i.leased_until, i.started_at, i.finished_at, (select count(*) from conversations c where c.tenant_id = $1 and c.user_id = $2
-    and c.import_id = i.id and c.status = 'blocked' and i.landed) as blocked
+select i.tenant_id, i.user_id, i.id, i.kind, i.platform, i.requested_platform, i.status, i.failure, i.version, i.size, i.total, i.imported, i.updated, i.skipped, i.unchanged, i.failed, i.indexed, i.errors, i.warnings, i.notes, i.stored, i.attempts, i.worker, i.leased_until, i.started_at, i.finished_at, (select count(*) from conversations c where c.tenant_id = $1 and c.user_id = $2
+    and c.import_id = i.id and c.status = 'blocked' and i.stored) as blocked
 from imports i where i.tenant_id = $1 and i.user_id = $2 and i.id = $3 and i.status <> 'uploading'
 `
 
@@ -364,7 +234,7 @@ func (q *Queries) GetImport(ctx context.Context, arg GetImportParams) (GetImport
 		&i.Import.ID,
 		&i.Import.Kind,
 		&i.Import.Platform,
-		&i.Import.Asked,
+		&i.Import.RequestedPlatform,
 		&i.Import.Status,
 		&i.Import.Failure,
 		&i.Import.Version,
@@ -379,7 +249,7 @@ func (q *Queries) GetImport(ctx context.Context, arg GetImportParams) (GetImport
 		&i.Import.Errors,
 		&i.Import.Warnings,
 		&i.Import.Notes,
-		&i.Import.Landed,
+		&i.Import.Stored,
 		&i.Import.Attempts,
 		&i.Import.Worker,
 		&i.Import.LeasedUntil,
@@ -407,25 +277,42 @@ func (q *Queries) ImportStatus(ctx context.Context, arg ImportStatusParams) (str
 	return status, err
 }
 
-const insertChunk = `-- name: InsertChunk :exec
-insert into import_chunks (tenant_id, user_id, import_id, n, data) values ($1, $2, $3, $4, $5)
+const insertImport = `-- name: InsertImport :exec
+insert into imports (tenant_id, user_id, id, platform, status, total, imported, updated, skipped, unchanged, failed, indexed, errors,
+    version, finished_at)
+values ($1, $2, $3, $4, $5, 1, $6, $7, $8, $9, $10, $11, $12,
+    1, now())
 `
 
-type InsertChunkParams struct {
-	TenantID string
-	UserID   int64
-	ImportID string
-	N        int32
-	Data     []byte
+type InsertImportParams struct {
+	TenantID  string
+	UserID    int64
+	ID        string
+	Platform  string
+	Status    string
+	Imported  int64
+	Updated   int64
+	Skipped   int64
+	Unchanged int64
+	Failed    int64
+	Indexed   int64
+	Errors    []byte
 }
 
-func (q *Queries) InsertChunk(ctx context.Context, arg InsertChunkParams) error {
-	_, err := q.db.Exec(ctx, insertChunk,
+func (q *Queries) InsertImport(ctx context.Context, arg InsertImportParams) error {
+	_, err := q.db.Exec(ctx, insertImport,
 		arg.TenantID,
 		arg.UserID,
-		arg.ImportID,
-		arg.N,
-		arg.Data,
+		arg.ID,
+		arg.Platform,
+		arg.Status,
+		arg.Imported,
+		arg.Updated,
+		arg.Skipped,
+		arg.Unchanged,
+		arg.Failed,
+		arg.Indexed,
+		arg.Errors,
 	)
 	return err
 }
@@ -461,273 +348,6 @@ func (q *Queries) InsertLedger(ctx context.Context, arg InsertLedgerParams) erro
 	return err
 }
 
-const keepImport = `-- name: KeepImport :execrows
-update imports set leased_until = now() + make_interval(secs => $1::int)
-where tenant_id = $2 and user_id = $3 and id = $4 and worker = $5 and status = 'running'
-`
-
-type KeepImportParams struct {
-	Lease    int32
-	TenantID string
-	UserID   int64
-	ID       string
-	Worker   *string
-}
-
-func (q *Queries) KeepImport(ctx context.Context, arg KeepImportParams) (int64, error) {
-	result, err := q.db.Exec(ctx, keepImport,
-		arg.Lease,
-		arg.TenantID,
-		arg.UserID,
-		arg.ID,
-		arg.Worker,
-	)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
-}
-
-const keepUpload = `-- name: KeepUpload :execrows
-update imports set leased_until = now() + make_interval(secs => $1::int)
-where tenant_id = $2 and user_id = $3 and id = $4 and status = 'uploading'
-`
-
-type KeepUploadParams struct {
-	Lease    int32
-	TenantID string
-	UserID   int64
-	ID       string
-}
-
-// Of an upload that still goes on.
-func (q *Queries) KeepUpload(ctx context.Context, arg KeepUploadParams) (int64, error) {
-	result, err := q.db.Exec(ctx, keepUpload,
-		arg.Lease,
-		arg.TenantID,
-		arg.UserID,
-		arg.ID,
-	)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
-}
-
-const knownConversations = `-- name: KnownConversations :many
-select k.n::int as n from (
-    select generate_subscripts($1::text[], 1) as n, unnest($1::text[]) as platform, unnest($2::text[]) as external_id) k
-join conversations c on c.tenant_id = $3 and c.user_id = $4 and c.platform = k.platform and c.external_id = k.external_id
-`
-
-type KnownConversationsParams struct {
-	Platforms   []string
-	ExternalIds []string
-	TenantID    string
-	UserID      int64
-}
-
-// Which of the places conversations are stored already.
-func (q *Queries) KnownConversations(ctx context.Context, arg KnownConversationsParams) ([]int32, error) {
-	rows, err := q.db.Query(ctx, knownConversations,
-		arg.Platforms,
-		arg.ExternalIds,
-		arg.TenantID,
-		arg.UserID,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []int32{}
-	for rows.Next() {
-		var n int32
-		if err := rows.Scan(&n); err != nil {
-			return nil, err
-		}
-		items = append(items, n)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const landConversations = `-- name: LandConversations :execrows
-insert into conversations (tenant_id, user_id, id, external_id, platform, platform_name, title, status,
-    pinned, message_count, token_count, bytes, import_id, created_at, updated_at)
-select $1, $2, c.id, c.external_id, c.platform, c.platform_name, c.title, c.status,
-    c.pinned, c.message_count, c.token_count, c.bytes, $3, c.created_at, c.updated_at
-from (select unnest($4::uuid[]) as id, unnest($5::text[]) as external_id, unnest($6::text[]) as platform,
-    unnest($7::text[]) as platform_name, unnest($8::text[]) as title, unnest($9::text[]) as status, unnest($10::boolean[]) as pinned,
-    unnest($11::int[]) as message_count,
-    unnest($12::bigint[]) as token_count, unnest($13::bigint[]) as bytes,
-    unnest($14::timestamptz[]) as created_at, unnest($15::timestamptz[]) as updated_at) c
-order by c.platform, c.external_id
-on conflict (tenant_id, user_id, platform, external_id) do nothing
-`
-
-type LandConversationsParams struct {
-	TenantID      string
-	UserID        int64
-	ImportID      string
-	Ids           []string
-	ExternalIds   []string
-	Platforms     []string
-	PlatformNames []string
-	Titles        []string
-	Statuses      []string
-	Pinned        []bool
-	MessageCounts []int32
-	TokenCounts   []int64
-	Bytes         []int64
-	Created       []time.Time
-	Updated       []time.Time
-}
-
-// New ones. One that somebody else has just made is left alone.
-func (q *Queries) LandConversations(ctx context.Context, arg LandConversationsParams) (int64, error) {
-	result, err := q.db.Exec(ctx, landConversations,
-		arg.TenantID,
-		arg.UserID,
-		arg.ImportID,
-		arg.Ids,
-		arg.ExternalIds,
-		arg.Platforms,
-		arg.PlatformNames,
-		arg.Titles,
-		arg.Statuses,
-		arg.Pinned,
-		arg.MessageCounts,
-		arg.TokenCounts,
-		arg.Bytes,
-		arg.Created,
-		arg.Updated,
-	)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
-}
-
-const landImport = `-- name: LandImport :execrows
-update imports set landed = true, failure = $1, warnings = $2, version = version + 1
-where tenant_id = $3 and user_id = $4 and id = $5 and worker = $6 and status = 'running'
-`
-
-type LandImportParams struct {
-	Failure  string
-	Warnings []byte
-	TenantID string
-	UserID   int64
-	ID       string
-	Worker   *string
-}
-
-// All of it is stored: from here on its conversations ask for room.
-func (q *Queries) LandImport(ctx context.Context, arg LandImportParams) (int64, error) {
-	result, err := q.db.Exec(ctx, landImport,
-		arg.Failure,
-		arg.Warnings,
-		arg.TenantID,
-		arg.UserID,
-		arg.ID,
-		arg.Worker,
-	)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
-}
-
-const landMessages = `-- name: LandMessages :exec
-insert into messages (tenant_id, user_id, conversation_id, seq, external_id, sender, text, tokens, created_at)
-select $1, $2, m.conversation_id, m.seq, m.external_id, m.sender, m.text, m.tokens, m.created_at
-from (select unnest($3::uuid[]) as conversation_id, unnest($4::int[]) as seq, unnest($5::text[]) as external_id,
-    unnest($6::text[]) as sender, unnest($7::text[]) as text, unnest($8::int[]) as tokens,
-    unnest($9::timestamptz[]) as created_at) m
-`
-
-type LandMessagesParams struct {
-	TenantID        string
-	UserID          int64
-	ConversationIds []string
-	Seqs            []int32
-	ExternalIds     []string
-	Senders         []string
-	Texts           []string
-	Tokens          []int32
-	Times           []time.Time
-}
-
-func (q *Queries) LandMessages(ctx context.Context, arg LandMessagesParams) error {
-	_, err := q.db.Exec(ctx, landMessages,
-		arg.TenantID,
-		arg.UserID,
-		arg.ConversationIds,
-		arg.Seqs,
-		arg.ExternalIds,
-		arg.Senders,
-		arg.Texts,
-		arg.Tokens,
-		arg.Times,
-	)
-	return err
-}
-
-const landUnits = `-- name: LandUnits :exec
-with words as materialized (
-    select t.n, to_tsvector('english', t.text) as tsv
-    from (select generate_subscripts($13::text[], 1) as n, unnest($13::text[]) as text) t
-    union all select 0, ''::tsvector
-)
-insert into units (tenant_id, user_id, kind, group_id, conversation_id, seq, span_start, span_end, active, tsv)
-select $1, $2, 2, p.group_id, p.conversation_id, p.seq, p.span_start, p.span_end, false,
-    a.tsv || b.tsv || c.tsv || d.tsv || e.tsv
-from (select unnest($3::uuid[]) as conversation_id, unnest($4::bigint[]) as group_id, unnest($5::int[]) as seq,
-    unnest($6::int[]) as span_start, unnest($7::int[]) as span_end, unnest($8::int[]) as part1, unnest($9::int[]) as part2,
-    unnest($10::int[]) as part3, unnest($11::int[]) as part4, unnest($12::int[]) as part5) p
-join words a on a.n = p.part1 join words b on b.n = p.part2 join words c on c.n = p.part3
-join words d on d.n = p.part4 join words e on e.n = p.part5
-`
-
-type LandUnitsParams struct {
-	TenantID        string
-	UserID          int64
-	ConversationIds []string
-	Groups          []int64
-	Seqs            []int32
-	Starts          []int32
-	Ends            []int32
-	Part1           []int32
-	Part2           []int32
-	Part3           []int32
-	Part4           []int32
-	Part5           []int32
-	Texts           []string
-}
-
-// Each text is taken apart once, though it is part of up to five units; what a
-// unit lacks is text 0.
-func (q *Queries) LandUnits(ctx context.Context, arg LandUnitsParams) error {
-	_, err := q.db.Exec(ctx, landUnits,
-		arg.TenantID,
-		arg.UserID,
-		arg.ConversationIds,
-		arg.Groups,
-		arg.Seqs,
-		arg.Starts,
-		arg.Ends,
-		arg.Part1,
-		arg.Part2,
-		arg.Part3,
-		arg.Part4,
-		arg.Part5,
-		arg.Texts,
-	)
-	return err
-}
-
 const ledgerOrdinals = `-- name: LedgerOrdinals :many
 select ordinal from import_ledger where tenant_id = $1 and user_id = $2 and import_id = $3
 `
@@ -759,8 +379,8 @@ func (q *Queries) LedgerOrdinals(ctx context.Context, arg LedgerOrdinalsParams) 
 }
 
 const listImports = `-- name: ListImports :many
-select i.tenant_id, i.user_id, i.id, i.kind, i.platform, i.asked, i.status, i.failure, i.version, i.size, i.total, i.imported, i.updated, i.skipped, i.unchanged, i.failed, i.indexed, i.errors, i.warnings, i.notes, i.landed, i.attempts, i.worker, i.leased_until, i.started_at, i.finished_at, (select count(*) from conversations c where c.tenant_id = $1 and c.user_id = $2
-    and c.import_id = i.id and c.status = 'blocked' and i.landed) as blocked
+select i.tenant_id, i.user_id, i.id, i.kind, i.platform, i.requested_platform, i.status, i.failure, i.version, i.size, i.total, i.imported, i.updated, i.skipped, i.unchanged, i.failed, i.indexed, i.errors, i.warnings, i.notes, i.stored, i.attempts, i.worker, i.leased_until, i.started_at, i.finished_at, (select count(*) from conversations c where c.tenant_id = $1 and c.user_id = $2
+    and c.import_id = i.id and c.status = 'blocked' and i.stored) as blocked
 from imports i where i.tenant_id = $1 and i.user_id = $2 and i.kind = 'file' and i.status <> 'uploading'
 order by i.id desc limit $4 offset $3
 `
@@ -797,7 +417,7 @@ func (q *Queries) ListImports(ctx context.Context, arg ListImportsParams) ([]Lis
 			&i.Import.ID,
 			&i.Import.Kind,
 			&i.Import.Platform,
-			&i.Import.Asked,
+			&i.Import.RequestedPlatform,
 			&i.Import.Status,
 			&i.Import.Failure,
 			&i.Import.Version,
@@ -812,70 +432,13 @@ func (q *Queries) ListImports(ctx context.Context, arg ListImportsParams) ([]Lis
 			&i.Import.Errors,
 			&i.Import.Warnings,
 			&i.Import.Notes,
-			&i.Import.Landed,
+			&i.Import.Stored,
 			&i.Import.Attempts,
 			&i.Import.Worker,
 			&i.Import.LeasedUntil,
 			&i.Import.StartedAt,
 			&i.Import.FinishedAt,
 			&i.Blocked,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const lockConversations = `-- name: LockConversations :many
-select c.tenant_id, c.user_id, c.id, c.external_id, c.platform, c.platform_name, c.title, c.status, c.pinned, c.message_count, c.token_count, c.bytes, c.import_id, c.created_at, c.updated_at, c.imported_at from conversations c join (
-    select unnest($1::text[]) as platform, unnest($2::text[]) as external_id) k
-    on c.platform = k.platform and c.external_id = k.external_id
-where c.tenant_id = $3 and c.user_id = $4
-order by c.id for update of c
-`
-
-type LockConversationsParams struct {
-	Platforms   []string
-	ExternalIds []string
-	TenantID    string
-	UserID      int64
-}
-
-func (q *Queries) LockConversations(ctx context.Context, arg LockConversationsParams) ([]Conversation, error) {
-	rows, err := q.db.Query(ctx, lockConversations,
-		arg.Platforms,
-		arg.ExternalIds,
-		arg.TenantID,
-		arg.UserID,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []Conversation{}
-	for rows.Next() {
-		var i Conversation
-		if err := rows.Scan(
-			&i.TenantID,
-			&i.UserID,
-			&i.ID,
-			&i.ExternalID,
-			&i.Platform,
-			&i.PlatformName,
-			&i.Title,
-			&i.Status,
-			&i.Pinned,
-			&i.MessageCount,
-			&i.TokenCount,
-			&i.Bytes,
-			&i.ImportID,
-			&i.CreatedAt,
-			&i.UpdatedAt,
-			&i.ImportedAt,
 		); err != nil {
 			return nil, err
 		}
@@ -911,56 +474,6 @@ func (q *Queries) LockRunningImport(ctx context.Context, arg LockRunningImportPa
 	return notes, err
 }
 
-const messagesOf = `-- name: MessagesOf :many
-select conversation_id::text as conversation, seq, external_id, sender, text, tokens, created_at from messages
-where tenant_id = $1 and user_id = $2 and conversation_id = any($3::uuid[])
-order by conversation_id, seq
-`
-
-type MessagesOfParams struct {
-	TenantID string
-	UserID   int64
-	Ids      []string
-}
-
-type MessagesOfRow struct {
-	Conversation string
-	Seq          int32
-	ExternalID   string
-	Sender       string
-	Text         string
-	Tokens       int32
-	CreatedAt    time.Time
-}
-
-func (q *Queries) MessagesOf(ctx context.Context, arg MessagesOfParams) ([]MessagesOfRow, error) {
-	rows, err := q.db.Query(ctx, messagesOf, arg.TenantID, arg.UserID, arg.Ids)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []MessagesOfRow{}
-	for rows.Next() {
-		var i MessagesOfRow
-		if err := rows.Scan(
-			&i.Conversation,
-			&i.Seq,
-			&i.ExternalID,
-			&i.Sender,
-			&i.Text,
-			&i.Tokens,
-			&i.CreatedAt,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const readChunk = `-- name: ReadChunk :one
 select data from import_chunks where tenant_id = $1 and user_id = $2 and import_id = $3 and n = $4
 `
@@ -990,23 +503,111 @@ where tenant_id = $2 and user_id = $3 and id = $4 and worker = $5 and status = '
 `
 
 type ReleaseImportParams struct {
-	Blamed   bool
+	Failed   bool
 	TenantID string
 	UserID   int64
 	ID       string
 	Worker   *string
 }
 
-// An attempt that failed for no fault of the import's is none.
+// Only failed attempts count.
 func (q *Queries) ReleaseImport(ctx context.Context, arg ReleaseImportParams) error {
 	_, err := q.db.Exec(ctx, releaseImport,
-		arg.Blamed,
+		arg.Failed,
 		arg.TenantID,
 		arg.UserID,
 		arg.ID,
 		arg.Worker,
 	)
 	return err
+}
+
+const renewImport = `-- name: RenewImport :execrows
+update imports set leased_until = now() + make_interval(secs => $1::int)
+where tenant_id = $2 and user_id = $3 and id = $4 and worker = $5 and status = 'running'
+`
+
+type RenewImportParams struct {
+	Lease    int32
+	TenantID string
+	UserID   int64
+	ID       string
+	Worker   *string
+}
+
+func (q *Queries) RenewImport(ctx context.Context, arg RenewImportParams) (int64, error) {
+	result, err := q.db.Exec(ctx, renewImport,
+		arg.Lease,
+		arg.TenantID,
+		arg.UserID,
+		arg.ID,
+		arg.Worker,
+	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const setImportContent = `-- name: SetImportContent :execrows
+update imports set platform = $1, total = $2, warnings = $3, version = version + 1
+where tenant_id = $4 and user_id = $5 and id = $6 and worker = $7 and status = 'running'
+`
+
+type SetImportContentParams struct {
+	Platform string
+	Total    int64
+	Warnings []byte
+	TenantID string
+	UserID   int64
+	ID       string
+	Worker   *string
+}
+
+func (q *Queries) SetImportContent(ctx context.Context, arg SetImportContentParams) (int64, error) {
+	result, err := q.db.Exec(ctx, setImportContent,
+		arg.Platform,
+		arg.Total,
+		arg.Warnings,
+		arg.TenantID,
+		arg.UserID,
+		arg.ID,
+		arg.Worker,
+	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const setImportStored = `-- name: SetImportStored :execrows
+update imports set stored = true, failure = $1, warnings = $2, version = version + 1
+where tenant_id = $3 and user_id = $4 and id = $5 and worker = $6 and status = 'running'
+`
+
+type SetImportStoredParams struct {
+	Failure  string
+	Warnings []byte
+	TenantID string
+	UserID   int64
+	ID       string
+	Worker   *string
+}
+
+// The whole file is stored: from now on a re-balance may activate its conversations.
+func (q *Queries) SetImportStored(ctx context.Context, arg SetImportStoredParams) (int64, error) {
+	result, err := q.db.Exec(ctx, setImportStored,
+		arg.Failure,
+		arg.Warnings,
+		arg.TenantID,
+		arg.UserID,
+		arg.ID,
+		arg.Worker,
+	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
 }
 
 const settleLedger = `-- name: SettleLedger :one
@@ -1025,28 +626,10 @@ type SettleLedgerParams struct {
 	ImportID string
 }
 
-// What is not active has nothing to embed.
+// Conversations that are not active are not embedded.
 func (q *Queries) SettleLedger(ctx context.Context, arg SettleLedgerParams) (int64, error) {
 	row := q.db.QueryRow(ctx, settleLedger, arg.TenantID, arg.UserID, arg.ImportID)
 	var count int64
 	err := row.Scan(&count)
 	return count, err
-}
-
-const storageLeft = `-- name: StorageLeft :one
-select (q.storage - u.storage)::bigint as left_over, q.storage as hard, u.storage as used
-from usage u join quotas q on q.tenant_id = u.tenant_id where u.tenant_id = $1
-`
-
-type StorageLeftRow struct {
-	LeftOver int64
-	Hard     int64
-	Used     int64
-}
-
-func (q *Queries) StorageLeft(ctx context.Context, tenantID string) (StorageLeftRow, error) {
-	row := q.db.QueryRow(ctx, storageLeft, tenantID)
-	var i StorageLeftRow
-	err := row.Scan(&i.LeftOver, &i.Hard, &i.Used)
-	return i, err
 }

@@ -52,8 +52,8 @@ type CreateMemoryParams struct {
 	Embeddings [][]byte
 }
 
-// Stores a memory with its first version and its units, and returns the units'
-// ids; no row when there is no such bucket, or none is the default yet.
+// Inserts a memory with its first version and its units, and returns the ids of the
+// units. Returns no row if the bucket does not exist.
 func (q *Queries) CreateMemory(ctx context.Context, arg CreateMemoryParams) ([][]int64, error) {
 	rows, err := q.db.Query(ctx, createMemory,
 		arg.TenantID,
@@ -133,7 +133,7 @@ type DeleteMemoryUnitsParams struct {
 	Ids      []string
 }
 
-// By name, not by cascade: their ids are for the index.
+// Explicit instead of cascading: the index needs the ids.
 func (q *Queries) DeleteMemoryUnits(ctx context.Context, arg DeleteMemoryUnitsParams) ([]int64, error) {
 	rows, err := q.db.Query(ctx, deleteMemoryUnits, arg.TenantID, arg.UserID, arg.Ids)
 	if err != nil {
@@ -208,8 +208,8 @@ type EditMemoryRow struct {
 	Units   []int64
 }
 
-// Gives a memory another text with its version and its units, and returns the
-// ids of the units that were and that are.
+// Replaces the text of a memory with a new version and new units. Returns the ids of
+// the old and the new units.
 func (q *Queries) EditMemory(ctx context.Context, arg EditMemoryParams) (EditMemoryRow, error) {
 	row := q.db.QueryRow(ctx, editMemory,
 		arg.Text,
@@ -493,8 +493,8 @@ type MoveMemoryUnitsParams struct {
 	BucketID int64
 }
 
-// Puts copies of another bucket in the place of the memories' units, and
-// returns the ids of both.
+// Replaces the units of the memories by copies in another bucket. Returns the ids of
+// both.
 func (q *Queries) MoveMemoryUnits(ctx context.Context, arg MoveMemoryUnitsParams) ([]int64, error) {
 	rows, err := q.db.Query(ctx, moveMemoryUnits,
 		arg.TenantID,

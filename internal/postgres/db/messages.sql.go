@@ -49,39 +49,60 @@ func (q *Queries) DeleteMessageUnits(ctx context.Context, arg DeleteMessageUnits
 }
 
 const insertChatUnits = `-- name: InsertChatUnits :many
+with words as materialized (
+    select t.n, to_tsvector('english', t.text) as tsv
+    from (select generate_subscripts($15::text[], 1) as n, unnest($15::text[]) as text) t
+    union all select 0, ''::tsvector
+)
 insert into units (tenant_id, user_id, kind, group_id, conversation_id, seq, span_start, span_end, active, tsv, embedding)
-select $1, $2, 2, p.group_id, $3::uuid, p.seq, p.span_start, p.span_end, $4::boolean,
-    to_tsvector('english', p.lexical), p.embedding
-from (select unnest($5::bigint[]) as group_id, unnest($6::int[]) as seq, unnest($7::int[]) as span_start,
-    unnest($8::int[]) as span_end, unnest($9::text[]) as lexical, unnest($10::bytea[]) as embedding) p
+select $1, $2, 2, p.group_id, p.conversation_id, p.seq, p.span_start, p.span_end, $3::boolean,
+    a.tsv || b.tsv || c.tsv || d.tsv || e.tsv, p.embedding
+from (select unnest($4::uuid[]) as conversation_id, unnest($5::bigint[]) as group_id, unnest($6::int[]) as seq,
+    unnest($7::int[]) as span_start, unnest($8::int[]) as span_end,
+    unnest($9::bytea[]) as embedding, unnest($10::int[]) as part1, unnest($11::int[]) as part2,
+    unnest($12::int[]) as part3, unnest($13::int[]) as part4, unnest($14::int[]) as part5) p
+join words a on a.n = p.part1 join words b on b.n = p.part2 join words c on c.n = p.part3
+join words d on d.n = p.part4 join words e on e.n = p.part5
 returning id
 `
 
 type InsertChatUnitsParams struct {
-	TenantID       string
-	UserID         int64
-	ConversationID string
-	Active         bool
-	Groups         []int64
-	Seqs           []int32
-	Starts         []int32
-	Ends           []int32
-	Lexicals       []string
-	Embeddings     [][]byte
+	TenantID        string
+	UserID          int64
+	Active          bool
+	ConversationIds []string
+	Groups          []int64
+	Seqs            []int32
+	Starts          []int32
+	Ends            []int32
+	Embeddings      [][]byte
+	Part1           []int32
+	Part2           []int32
+	Part3           []int32
+	Part4           []int32
+	Part5           []int32
+	Texts           []string
 }
 
+// Parses each text once, although it is part of up to five units. Part 0 is the
+// empty text.
 func (q *Queries) InsertChatUnits(ctx context.Context, arg InsertChatUnitsParams) ([]int64, error) {
 	rows, err := q.db.Query(ctx, insertChatUnits,
 		arg.TenantID,
 		arg.UserID,
-		arg.ConversationID,
 		arg.Active,
+		arg.ConversationIds,
 		arg.Groups,
 		arg.Seqs,
 		arg.Starts,
 		arg.Ends,
-		arg.Lexicals,
 		arg.Embeddings,
+		arg.Part1,
+		arg.Part2,
+		arg.Part3,
+		arg.Part4,
+		arg.Part5,
+		arg.Texts,
 	)
 	if err != nil {
 		return nil, err
@@ -103,28 +124,29 @@ func (q *Queries) InsertChatUnits(ctx context.Context, arg InsertChatUnitsParams
 
 const insertMessages = `-- name: InsertMessages :exec
 insert into messages (tenant_id, user_id, conversation_id, seq, external_id, sender, text, tokens, created_at)
-select $1, $2, $3, m.seq, m.external_id, m.sender, m.text, m.tokens, m.created_at
-from (select unnest($4::int[]) as seq, unnest($5::text[]) as external_id, unnest($6::text[]) as sender,
-    unnest($7::text[]) as text, unnest($8::int[]) as tokens, unnest($9::timestamptz[]) as created_at) m
+select $1, $2, m.conversation_id, m.seq, m.external_id, m.sender, m.text, m.tokens, m.created_at
+from (select unnest($3::uuid[]) as conversation_id, unnest($4::int[]) as seq, unnest($5::text[]) as external_id,
+    unnest($6::text[]) as sender, unnest($7::text[]) as text, unnest($8::int[]) as tokens,
+    unnest($9::timestamptz[]) as created_at) m
 `
 
 type InsertMessagesParams struct {
-	TenantID       string
-	UserID         int64
-	ConversationID string
-	Seqs           []int32
-	ExternalIds    []string
-	Senders        []string
-	Texts          []string
-	Tokens         []int32
-	Times          []time.Time
+	TenantID        string
+	UserID          int64
+	ConversationIds []string
+	Seqs            []int32
+	ExternalIds     []string
+	Senders         []string
+	Texts           []string
+	Tokens          []int32
+	Times           []time.Time
 }
 
 func (q *Queries) InsertMessages(ctx context.Context, arg InsertMessagesParams) error {
 	_, err := q.db.Exec(ctx, insertMessages,
 		arg.TenantID,
 		arg.UserID,
-		arg.ConversationID,
+		arg.ConversationIds,
 		arg.Seqs,
 		arg.ExternalIds,
 		arg.Senders,
@@ -136,28 +158,29 @@ func (q *Queries) InsertMessages(ctx context.Context, arg InsertMessagesParams) 
 }
 
 const listMessages = `-- name: ListMessages :many
-select seq, external_id, sender, text, tokens, created_at from messages
-where tenant_id = $1 and user_id = $2 and conversation_id = $3
-order by seq
+select conversation_id::text as conversation, seq, external_id, sender, text, tokens, created_at from messages
+where tenant_id = $1 and user_id = $2 and conversation_id = any($3::uuid[])
+order by conversation_id, seq
 `
 
 type ListMessagesParams struct {
-	TenantID       string
-	UserID         int64
-	ConversationID string
+	TenantID string
+	UserID   int64
+	Ids      []string
 }
 
 type ListMessagesRow struct {
-	Seq        int32
-	ExternalID string
-	Sender     string
-	Text       string
-	Tokens     int32
-	CreatedAt  time.Time
+	Conversation string
+	Seq          int32
+	ExternalID   string
+	Sender       string
+	Text         string
+	Tokens       int32
+	CreatedAt    time.Time
 }
 
 func (q *Queries) ListMessages(ctx context.Context, arg ListMessagesParams) ([]ListMessagesRow, error) {
-	rows, err := q.db.Query(ctx, listMessages, arg.TenantID, arg.UserID, arg.ConversationID)
+	rows, err := q.db.Query(ctx, listMessages, arg.TenantID, arg.UserID, arg.Ids)
 	if err != nil {
 		return nil, err
 	}
@@ -166,6 +189,7 @@ func (q *Queries) ListMessages(ctx context.Context, arg ListMessagesParams) ([]L
 	for rows.Next() {
 		var i ListMessagesRow
 		if err := rows.Scan(
+			&i.Conversation,
 			&i.Seq,
 			&i.ExternalID,
 			&i.Sender,
@@ -184,7 +208,7 @@ func (q *Queries) ListMessages(ctx context.Context, arg ListMessagesParams) ([]L
 }
 
 const passages = `-- name: Passages :many
-select p.n::int as n, p.seq::int as place_seq, c.tenant_id, c.user_id, c.id, c.external_id, c.platform, c.platform_name, c.title, c.status, c.pinned, c.message_count, c.token_count, c.bytes, c.import_id, c.created_at, c.updated_at, c.imported_at, m.seq, m.external_id, m.sender, m.text, m.tokens, m.created_at
+select p.n::int as n, p.seq::int as position_seq, c.tenant_id, c.user_id, c.id, c.external_id, c.platform, c.platform_name, c.title, c.status, c.pinned, c.message_count, c.token_count, c.bytes, c.import_id, c.created_at, c.updated_at, c.imported_at, m.seq, m.external_id, m.sender, m.text, m.tokens, m.created_at
 from (select generate_subscripts($1::uuid[], 1) as n, unnest($1::uuid[]) as id, unnest($2::int[]) as seq) p
 join conversations c on c.tenant_id = $3 and c.user_id = $4 and c.id = p.id and c.status = 'active'
 join messages m on m.tenant_id = c.tenant_id and m.user_id = c.user_id and m.conversation_id = c.id
@@ -202,7 +226,7 @@ type PassagesParams struct {
 
 type PassagesRow struct {
 	N            int32
-	PlaceSeq     int32
+	PositionSeq  int32
 	Conversation Conversation
 	Seq          int32
 	ExternalID   string
@@ -212,7 +236,7 @@ type PassagesRow struct {
 	CreatedAt    time.Time
 }
 
-// The messages around each place that is still there, with its conversation.
+// The messages around each position in an active conversation.
 func (q *Queries) Passages(ctx context.Context, arg PassagesParams) ([]PassagesRow, error) {
 	rows, err := q.db.Query(ctx, passages,
 		arg.Ids,
@@ -230,7 +254,7 @@ func (q *Queries) Passages(ctx context.Context, arg PassagesParams) ([]PassagesR
 		var i PassagesRow
 		if err := rows.Scan(
 			&i.N,
-			&i.PlaceSeq,
+			&i.PositionSeq,
 			&i.Conversation.TenantID,
 			&i.Conversation.UserID,
 			&i.Conversation.ID,
@@ -265,29 +289,32 @@ func (q *Queries) Passages(ctx context.Context, arg PassagesParams) ([]PassagesR
 }
 
 const replaceMessages = `-- name: ReplaceMessages :exec
-update messages o set sender = m.sender, text = m.text, tokens = m.tokens, created_at = m.created_at
-from (select unnest($4::int[]) as seq, unnest($5::text[]) as sender,
-    unnest($6::text[]) as text, unnest($7::int[]) as tokens, unnest($8::timestamptz[]) as created_at) m
-where o.tenant_id = $1 and o.user_id = $2 and o.conversation_id = $3 and o.seq = m.seq
+update messages o set external_id = m.external_id, sender = m.sender, text = m.text, tokens = m.tokens, created_at = m.created_at
+from (select unnest($3::uuid[]) as conversation_id, unnest($4::int[]) as seq, unnest($5::text[]) as external_id,
+    unnest($6::text[]) as sender, unnest($7::text[]) as text, unnest($8::int[]) as tokens,
+    unnest($9::timestamptz[]) as created_at) m
+where o.tenant_id = $1 and o.user_id = $2 and o.conversation_id = m.conversation_id and o.seq = m.seq
 `
 
 type ReplaceMessagesParams struct {
-	TenantID       string
-	UserID         int64
-	ConversationID string
-	Seqs           []int32
-	Senders        []string
-	Texts          []string
-	Tokens         []int32
-	Times          []time.Time
+	TenantID        string
+	UserID          int64
+	ConversationIds []string
+	Seqs            []int32
+	ExternalIds     []string
+	Senders         []string
+	Texts           []string
+	Tokens          []int32
+	Times           []time.Time
 }
 
 func (q *Queries) ReplaceMessages(ctx context.Context, arg ReplaceMessagesParams) error {
 	_, err := q.db.Exec(ctx, replaceMessages,
 		arg.TenantID,
 		arg.UserID,
-		arg.ConversationID,
+		arg.ConversationIds,
 		arg.Seqs,
+		arg.ExternalIds,
 		arg.Senders,
 		arg.Texts,
 		arg.Tokens,

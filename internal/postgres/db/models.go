@@ -70,32 +70,32 @@ type IdempotencyKey struct {
 
 // Imports of conversations: of an uploaded file, or online (one per request)
 type Import struct {
-	TenantID    string
-	UserID      int64
-	ID          string
-	Kind        string
-	Platform    string
-	Asked       string
-	Status      string
-	Failure     string
-	Version     int64
-	Size        int64
-	Total       int64
-	Imported    int64
-	Updated     int64
-	Skipped     int64
-	Unchanged   int64
-	Failed      int64
-	Indexed     int64
-	Errors      []byte
-	Warnings    []byte
-	Notes       []byte
-	Landed      bool
-	Attempts    int32
-	Worker      *string
-	LeasedUntil *time.Time
-	StartedAt   time.Time
-	FinishedAt  *time.Time
+	TenantID          string
+	UserID            int64
+	ID                string
+	Kind              string
+	Platform          string
+	RequestedPlatform string
+	Status            string
+	Failure           string
+	Version           int64
+	Size              int64
+	Total             int64
+	Imported          int64
+	Updated           int64
+	Skipped           int64
+	Unchanged         int64
+	Failed            int64
+	Indexed           int64
+	Errors            []byte
+	Warnings          []byte
+	Notes             []byte
+	Stored            bool
+	Attempts          int32
+	Worker            *string
+	LeasedUntil       *time.Time
+	StartedAt         time.Time
+	FinishedAt        *time.Time
 }
 
 // The content of an uploaded file until the import has finished

@@ -21,7 +21,7 @@ type AccountIsEmptyParams struct {
 	UserID   int64
 }
 
-// But for the default bucket, which everybody has.
+// Ignores the default bucket, which every user has.
 func (q *Queries) AccountIsEmpty(ctx context.Context, arg AccountIsEmptyParams) (bool, error) {
 	row := q.db.QueryRow(ctx, accountIsEmpty, arg.TenantID, arg.UserID)
 	var empty bool
@@ -52,22 +52,62 @@ func (q *Queries) BeginRestore(ctx context.Context, arg BeginRestoreParams) erro
 	return err
 }
 
-const conversationRoom = `-- name: ConversationRoom :one
-select least(q.conversations - u.conversations, q.user_conversations - x.conversations)::bigint as room
+const blockedOfImport = `-- name: BlockedOfImport :many
+select c.id::text as id
+from (select generate_subscripts($1::uuid[], 1) as n, unnest($1::uuid[]) as id) w
+join conversations c on c.tenant_id = $2 and c.user_id = $3 and c.id = w.id and c.status = 'blocked' and c.import_id = $4
+order by w.n
+`
+
+type BlockedOfImportParams struct {
+	Ids      []string
+	TenantID string
+	UserID   int64
+	ImportID string
+}
+
+// Filters the ids and keeps their order.
+func (q *Queries) BlockedOfImport(ctx context.Context, arg BlockedOfImportParams) ([]string, error) {
+	rows, err := q.db.Query(ctx, blockedOfImport,
+		arg.Ids,
+		arg.TenantID,
+		arg.UserID,
+		arg.ImportID,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []string{}
+	for rows.Next() {
+		var id string
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const conversationQuotaLeft = `-- name: ConversationQuotaLeft :one
+select least(q.conversations - u.conversations, q.user_conversations - x.conversations)::bigint as left_over
 from usage u join quotas q on q.tenant_id = u.tenant_id join users x on x.tenant_id = u.tenant_id and x.id = $1
 where u.tenant_id = $2
 `
 
-type ConversationRoomParams struct {
+type ConversationQuotaLeftParams struct {
 	UserID   int64
 	TenantID string
 }
 
-func (q *Queries) ConversationRoom(ctx context.Context, arg ConversationRoomParams) (int64, error) {
-	row := q.db.QueryRow(ctx, conversationRoom, arg.UserID, arg.TenantID)
-	var room int64
-	err := row.Scan(&room)
-	return room, err
+func (q *Queries) ConversationQuotaLeft(ctx context.Context, arg ConversationQuotaLeftParams) (int64, error) {
+	row := q.db.QueryRow(ctx, conversationQuotaLeft, arg.UserID, arg.TenantID)
+	var left_over int64
+	err := row.Scan(&left_over)
+	return left_over, err
 }
 
 const deleteDefaultBucket = `-- name: DeleteDefaultBucket :exec
@@ -114,30 +154,6 @@ func (q *Queries) LockRestore(ctx context.Context, arg LockRestoreParams) (LockR
 	return i, err
 }
 
-const noteRestore = `-- name: NoteRestore :exec
-update imports set notes = $1, attempts = 0, version = version + 1, leased_until = now() + make_interval(secs => $2::int)
-where tenant_id = $3 and user_id = $4 and id = $5
-`
-
-type NoteRestoreParams struct {
-	Notes    []byte
-	Lease    int32
-	TenantID string
-	UserID   int64
-	ID       string
-}
-
-func (q *Queries) NoteRestore(ctx context.Context, arg NoteRestoreParams) error {
-	_, err := q.db.Exec(ctx, noteRestore,
-		arg.Notes,
-		arg.Lease,
-		arg.TenantID,
-		arg.UserID,
-		arg.ID,
-	)
-	return err
-}
-
 const restoreBuckets = `-- name: RestoreBuckets :exec
 insert into buckets (tenant_id, user_id, id, name, name_key, description, is_default, created_at) overriding system value
 select $1, $2, b.id, b.name, b.name_key, b.description, b.is_default, b.created_at
@@ -158,7 +174,7 @@ type RestoreBucketsParams struct {
 	Times        []time.Time
 }
 
-// With their ids: they are unique within a user.
+// Keeps the ids, which are unique per user.
 func (q *Queries) RestoreBuckets(ctx context.Context, arg RestoreBucketsParams) error {
 	_, err := q.db.Exec(ctx, restoreBuckets,
 		arg.TenantID,
@@ -200,7 +216,7 @@ type RestoreMemoriesParams struct {
 	Updated  []time.Time
 }
 
-// In the order given, behind what is there; those that are there already stay.
+// In the order given, after existing memories. Skips memories that exist.
 func (q *Queries) RestoreMemories(ctx context.Context, arg RestoreMemoriesParams) ([]string, error) {
 	rows, err := q.db.Query(ctx, restoreMemories,
 		arg.TenantID,
@@ -306,6 +322,30 @@ func (q *Queries) RestoreVersions(ctx context.Context, arg RestoreVersionsParams
 	return err
 }
 
+const setRestoreProgress = `-- name: SetRestoreProgress :exec
+update imports set notes = $1, attempts = 0, version = version + 1, leased_until = now() + make_interval(secs => $2::int)
+where tenant_id = $3 and user_id = $4 and id = $5
+`
+
+type SetRestoreProgressParams struct {
+	Notes    []byte
+	Lease    int32
+	TenantID string
+	UserID   int64
+	ID       string
+}
+
+func (q *Queries) SetRestoreProgress(ctx context.Context, arg SetRestoreProgressParams) error {
+	_, err := q.db.Exec(ctx, setRestoreProgress,
+		arg.Notes,
+		arg.Lease,
+		arg.TenantID,
+		arg.UserID,
+		arg.ID,
+	)
+	return err
+}
+
 const userBuckets = `-- name: UserBuckets :many
 select id from buckets where tenant_id = $1 and user_id = $2 order by is_default desc, id
 `
@@ -324,46 +364,6 @@ func (q *Queries) UserBuckets(ctx context.Context, arg UserBucketsParams) ([]int
 	items := []int64{}
 	for rows.Next() {
 		var id int64
-		if err := rows.Scan(&id); err != nil {
-			return nil, err
-		}
-		items = append(items, id)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const waitingConversations = `-- name: WaitingConversations :many
-select c.id::text as id
-from (select generate_subscripts($1::uuid[], 1) as n, unnest($1::uuid[]) as id) w
-join conversations c on c.tenant_id = $2 and c.user_id = $3 and c.id = w.id and c.status = 'blocked' and c.import_id = $4
-order by w.n
-`
-
-type WaitingConversationsParams struct {
-	Ids      []string
-	TenantID string
-	UserID   int64
-	ImportID string
-}
-
-// Those of the ids that wait, in their order.
-func (q *Queries) WaitingConversations(ctx context.Context, arg WaitingConversationsParams) ([]string, error) {
-	rows, err := q.db.Query(ctx, waitingConversations,
-		arg.Ids,
-		arg.TenantID,
-		arg.UserID,
-		arg.ImportID,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []string{}
-	for rows.Next() {
-		var id string
 		if err := rows.Scan(&id); err != nil {
 			return nil, err
 		}

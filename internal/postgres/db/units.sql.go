@@ -20,8 +20,7 @@ type ConfirmUnitsParams struct {
 	Ids      []int64
 }
 
-// One that was confirmed before keeps its time: writing a unit again writes all
-// its words again.
+// Keeps the time of units confirmed before: updating a unit rewrites its tsvector.
 func (q *Queries) ConfirmUnits(ctx context.Context, arg ConfirmUnitsParams) error {
 	_, err := q.db.Exec(ctx, confirmUnits, arg.TenantID, arg.Ids)
 	return err
@@ -40,7 +39,7 @@ type CountUnitsParams struct {
 	AtMost   int32
 }
 
-// Counts no further than at_most.
+// Counts up to at_most.
 func (q *Queries) CountUnits(ctx context.Context, arg CountUnitsParams) (int64, error) {
 	row := q.db.QueryRow(ctx, countUnits,
 		arg.TenantID,
@@ -204,7 +203,7 @@ type LoadUnitsRow struct {
 	Piece     string
 }
 
-// Live units with the pieces they are of; a memory's has no sender.
+// Live units with their text; memories have no sender.
 func (q *Queries) LoadUnits(ctx context.Context, arg LoadUnitsParams) ([]LoadUnitsRow, error) {
 	rows, err := q.db.Query(ctx, loadUnits, arg.TenantID, arg.Ids)
 	if err != nil {

@@ -292,7 +292,7 @@ create table imports (
     id           uuid not null,
     kind         text not null default 'online' check (kind in ('online', 'file')),
     platform     text not null,
-    asked        text not null default '',      -- the platform that the user selected
+    requested_platform text not null default '', -- the platform that the user selected
     status       text not null check (status in ('uploading', 'queued', 'running', 'done', 'failed')),
     failure      text not null default '',      -- why the whole import failed
     version      bigint not null default 0,     -- incremented with every visible change
@@ -307,7 +307,7 @@ create table imports (
     errors       jsonb not null default '[]',   -- [{"conversation", "error"}]
     warnings     jsonb not null default '[]',
     notes        jsonb not null default '{}',   -- counters of the file's reader
-    landed       boolean not null default true, -- false: its conversations do not count against the quota yet
+    stored       boolean not null default true, -- false: its conversations remain blocked
     attempts     integer not null default 0,    -- attempts since the last progress
     worker       uuid,                          -- the worker that holds the lease
     leased_until timestamptz,
@@ -317,7 +317,7 @@ create table imports (
     foreign key (tenant_id, user_id) references users on delete cascade
 );
 create index imports_files on imports (tenant_id, user_id, id) where kind = 'file';
-create index imports_landing on imports (tenant_id) where not landed;
+create index imports_unstored on imports (tenant_id) where not stored;
 comment on table imports is 'Imports of conversations: of an uploaded file, or online (one per request)';
 
 create table import_chunks (

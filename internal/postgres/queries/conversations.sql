@@ -1,16 +1,27 @@
--- name: LockConversation :one
-select * from conversations
-where tenant_id = @tenant_id and user_id = @user_id and platform = @platform and external_id = @external_id
-for update;
+-- name: LockConversations :many
+-- Locks in the order of ids, so that concurrent transactions do not deadlock.
+select c.* from conversations c join (
+    select unnest(@platforms::text[]) as platform, unnest(@external_ids::text[]) as external_id) k
+    on c.platform = k.platform and c.external_id = k.external_id
+where c.tenant_id = @tenant_id and c.user_id = @user_id
+order by c.id for update of c;
+
+-- name: InsertConversations :execrows
+-- Skips conversations that another transaction has inserted.
+insert into conversations (tenant_id, user_id, id, external_id, platform, platform_name, title, status,
+    pinned, message_count, token_count, bytes, import_id, created_at, updated_at)
+select @tenant_id, @user_id, c.id, c.external_id, c.platform, c.platform_name, c.title, c.status,
+    c.pinned, c.message_count, c.token_count, c.bytes, @import_id, c.created_at, c.updated_at
+from (select unnest(@ids::uuid[]) as id, unnest(@external_ids::text[]) as external_id, unnest(@platforms::text[]) as platform,
+    unnest(@platform_names::text[]) as platform_name, unnest(@titles::text[]) as title, unnest(@statuses::text[]) as status, unnest(@pinned::boolean[]) as pinned,
+    unnest(@message_counts::int[]) as message_count,
+    unnest(@token_counts::bigint[]) as token_count, unnest(@bytes::bigint[]) as bytes,
+    unnest(@created::timestamptz[]) as created_at, unnest(@updated::timestamptz[]) as updated_at) c
+order by c.platform, c.external_id
+on conflict (tenant_id, user_id, platform, external_id) do nothing;
 
 -- name: GetConversation :one
 select * from conversations where tenant_id = @tenant_id and user_id = @user_id and id = @id;
-
--- name: InsertConversation :exec
-insert into conversations (tenant_id, user_id, id, external_id, platform, platform_name, title, status,
-    message_count, token_count, bytes, import_id, created_at, updated_at)
-values (@tenant_id, @user_id, @id, @external_id, @platform, @platform_name, @title, @status,
-    @message_count, @token_count, @bytes, @import_id, @created_at, @updated_at);
 
 -- name: UpdateConversation :exec
 update conversations set platform_name = @platform_name, title = @title, message_count = @message_count,
@@ -31,7 +42,7 @@ where c.tenant_id = @tenant_id and c.user_id = @user_id
 order by c.created_at desc, c.id desc
 limit @page offset @skip;
 
--- name: CountListed :one
+-- name: CountConversations :one
 select count(*) from conversations c
 where c.tenant_id = @tenant_id and c.user_id = @user_id
     and (@platform::text = '' or c.platform = @platform)
@@ -42,40 +53,14 @@ where c.tenant_id = @tenant_id and c.user_id = @user_id
     and (sqlc.narg('import_id')::uuid is null or c.import_id = sqlc.narg('import_id'))
     and (@status::text = '' or c.status = @status);
 
--- name: ActiveConversations :one
+-- name: CountActiveConversations :one
 select conversations from users where tenant_id = @tenant_id and id = @user_id;
 
 -- name: DeleteConversationUnits :many
--- By name, not by cascade: their ids are for the index.
+-- Explicit instead of by cascade, because the index needs the ids.
 delete from units where tenant_id = @tenant_id and user_id = @user_id and conversation_id = any(@ids::uuid[])
 returning id;
 
 -- name: DeleteConversations :many
 delete from conversations where tenant_id = @tenant_id and user_id = @user_id and id = any(@ids::uuid[])
 returning id, status, bytes;
-
--- name: InsertImport :exec
-insert into imports (tenant_id, user_id, id, platform, status, total, imported, updated, skipped, unchanged, failed, indexed, errors,
-    version, finished_at)
-values (@tenant_id, @user_id, @id, @platform, @status, 1, @imported, @updated, @skipped, @unchanged, @failed, @indexed, @errors,
-    1, now());
-
--- name: ResolveConversations :many
-select id::text as id from conversations where tenant_id = @tenant_id and user_id = @user_id and id = any(@ids::uuid[]);
-
--- name: PinConversations :exec
-update conversations set pinned = @pinned
-where tenant_id = @tenant_id and user_id = @user_id and id = any(@ids::uuid[]) and pinned <> @pinned;
-
--- name: ExcludeConversations :many
--- Returns the state each was in before.
-update conversations c set status = 'excluded' from conversations o
-where c.tenant_id = @tenant_id and c.user_id = @user_id and c.id = any(@ids::uuid[]) and c.status <> 'excluded'
-    and o.tenant_id = c.tenant_id and o.user_id = c.user_id and o.id = c.id
-returning c.id::text as id, o.status as before;
-
--- name: IncludeConversations :many
--- They land blocked; the re-balance grants them room.
-update conversations set status = 'blocked'
-where tenant_id = @tenant_id and user_id = @user_id and id = any(@ids::uuid[]) and status = 'excluded'
-returning id::text as id;

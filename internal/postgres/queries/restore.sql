@@ -1,5 +1,5 @@
 -- name: AccountIsEmpty :one
--- But for the default bucket, which everybody has.
+-- Ignores the default bucket, which every user has.
 select (not exists (select from memories m where m.tenant_id = @tenant_id and m.user_id = @user_id)
     and not exists (select from conversations c where c.tenant_id = @tenant_id and c.user_id = @user_id)
     and not exists (select from buckets b where b.tenant_id = @tenant_id and b.user_id = @user_id and not b.is_default))::boolean as empty;
@@ -8,7 +8,7 @@ select (not exists (select from memories m where m.tenant_id = @tenant_id and m.
 delete from buckets where tenant_id = @tenant_id and user_id = @user_id and is_default;
 
 -- name: RestoreBuckets :exec
--- With their ids: they are unique within a user.
+-- Keeps the ids, which are unique per user.
 insert into buckets (tenant_id, user_id, id, name, name_key, description, is_default, created_at) overriding system value
 select @tenant_id, @user_id, b.id, b.name, b.name_key, b.description, b.is_default, b.created_at
 from (select unnest(@ids::bigint[]) as id, unnest(@names::text[]) as name, unnest(@name_keys::text[]) as name_key,
@@ -24,7 +24,7 @@ for update;
 -- name: BeginRestore :exec
 update imports set platform = @platform, total = @total where tenant_id = @tenant_id and user_id = @user_id and id = @id;
 
--- name: NoteRestore :exec
+-- name: SetRestoreProgress :exec
 update imports set notes = @notes, attempts = 0, version = version + 1, leased_until = now() + make_interval(secs => @lease::int)
 where tenant_id = @tenant_id and user_id = @user_id and id = @id;
 
@@ -32,7 +32,7 @@ where tenant_id = @tenant_id and user_id = @user_id and id = @id;
 select id from buckets where tenant_id = @tenant_id and user_id = @user_id order by is_default desc, id;
 
 -- name: RestoreMemories :many
--- In the order given, behind what is there; those that are there already stay.
+-- In the order given, after existing memories. Skips memories that exist.
 with numbered as (
     update users u set memory_seq = u.memory_seq + cardinality(@ids::uuid[]) where u.tenant_id = @tenant_id and u.id = @user_id
     returning u.memory_seq - cardinality(@ids::uuid[]) as base
@@ -58,13 +58,13 @@ from (select unnest(@memory_ids::uuid[]) as memory_id, unnest(@groups::bigint[])
     unnest(@ends::int[]) as span_end, unnest(@lexicals::text[]) as lexical) p
 returning id;
 
--- name: ConversationRoom :one
-select least(q.conversations - u.conversations, q.user_conversations - x.conversations)::bigint as room
+-- name: ConversationQuotaLeft :one
+select least(q.conversations - u.conversations, q.user_conversations - x.conversations)::bigint as left_over
 from usage u join quotas q on q.tenant_id = u.tenant_id join users x on x.tenant_id = u.tenant_id and x.id = @user_id
 where u.tenant_id = @tenant_id;
 
--- name: WaitingConversations :many
--- Those of the ids that wait, in their order.
+-- name: BlockedOfImport :many
+-- Filters the ids and keeps their order.
 select c.id::text as id
 from (select generate_subscripts(@ids::uuid[], 1) as n, unnest(@ids::uuid[]) as id) w
 join conversations c on c.tenant_id = @tenant_id and c.user_id = @user_id and c.id = w.id and c.status = 'blocked' and c.import_id = @import_id

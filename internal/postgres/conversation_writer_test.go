@@ -109,7 +109,7 @@ func TestExcludedConversationStaysExcluded(t *testing.T) {
 	if n := b.count(t, "select count(*) from units where not active"); n != 6 {
 		t.Errorf("%d units are inactive, want 6", n)
 	}
-	passages, err := b.Passages(t.Context(), b.users[0], []chat.Place{{Conversation: out.Conversation.ID}}, 1)
+	passages, err := b.Passages(t.Context(), b.users[0], []chat.Position{{Conversation: out.Conversation.ID}}, 1)
 	if err != nil || len(passages) != 0 {
 		t.Errorf("passages of an excluded conversation: %v, %v", passages, err)
 	}
@@ -126,7 +126,7 @@ func TestConversationStorage(t *testing.T) {
 	b := setup(t, func(q *tenant.Quota) { q.Storage = size })
 	b.upsert(t, b.users[0], in)
 	in.Messages[0].Text += "x"
-	_, err := b.Conversations().Upsert(t.Context(), b.users[0], in, chat.Units)
+	_, err := b.Conversations().Upsert(t.Context(), b.users[0], in)
 	wantKind(t, "Upsert beyond the storage", err, fault.Forbidden)
 	b.checkCounters(t)
 	if n := b.count(t, "select count(*) from imports"); n != 1 {
@@ -187,7 +187,7 @@ func TestConcurrentWritersOfConversations(t *testing.T) {
 }
 
 func (b *testBundle) upsertOr(t *testing.T, scope tenant.Scope, u chat.Upsert) {
-	if _, err := b.Conversations().Upsert(context.WithoutCancel(t.Context()), scope, u, chat.Units); err != nil {
+	if _, err := b.Conversations().Upsert(context.WithoutCancel(t.Context()), scope, u); err != nil {
 		t.Errorf("Upsert: %v", err)
 	}
 }

@@ -16,9 +16,9 @@ func yes() *bool { v := true; return &v }
 func no() *bool  { v := false; return &v }
 
 // mark sets marks and returns the ids that were there.
-func (b *testBundle) mark(t testing.TB, scope tenant.Scope, m chat.Marks, ids ...string) []string {
+func (b *testBundle) mark(t testing.TB, scope tenant.Scope, m chat.Flags, ids ...string) []string {
 	t.Helper()
-	out, err := b.Conversations().Mark(t.Context(), scope, ids, m)
+	out, err := b.Conversations().SetFlags(t.Context(), scope, ids, m)
 	if err != nil {
 		t.Fatalf("Mark: %v", err)
 	}
@@ -45,24 +45,24 @@ func TestConversationsAreExcludedAndIncluded(t *testing.T) {
 	}
 	check("room goes in order of import", "aabab", 12)
 
-	b.mark(t, alice, chat.Marks{Excluded: yes()}, ids[0])
+	b.mark(t, alice, chat.Flags{Excluded: yes()}, ids[0])
 	check("excluding frees room for the newest blocked one that may have it", "eabaa", 8)
-	b.mark(t, alice, chat.Marks{Excluded: yes()}, ids[0], ids[2])
+	b.mark(t, alice, chat.Flags{Excluded: yes()}, ids[0], ids[2])
 	check("an excluded one stays so, a blocked one holds nothing", "eaeaa", 0)
-	b.mark(t, alice, chat.Marks{Excluded: no()}, ids[0])
+	b.mark(t, alice, chat.Flags{Excluded: no()}, ids[0])
 	check("without room an included one is blocked", "baeaa", 0)
-	b.mark(t, bob, chat.Marks{Excluded: yes()}, ids[3], ids[4])
+	b.mark(t, bob, chat.Flags{Excluded: yes()}, ids[3], ids[4])
 	check("another user's room goes to it", "aaeee", 12)
-	b.mark(t, bob, chat.Marks{Excluded: no()}, ids[3], ids[4])
+	b.mark(t, bob, chat.Flags{Excluded: no()}, ids[3], ids[4])
 	check("of two included ones the newest has the room", "aaeba", 4)
-	b.mark(t, alice, chat.Marks{Excluded: no()}, ids[1])
+	b.mark(t, alice, chat.Flags{Excluded: no()}, ids[1])
 	check("including an active one changes nothing", "aaeba", 0)
 	b.requota(t, func(q *tenant.Quota) { q.Conversations, q.UserConversations = 9, 9 })
 	check("an excluded one gets no room, whatever there is", "aaeaa", 4)
-	b.mark(t, alice, chat.Marks{Excluded: no()}, ids[2])
+	b.mark(t, alice, chat.Flags{Excluded: no()}, ids[2])
 	check("included with room", "aaaaa", 4)
 
-	passages, err := b.Passages(t.Context(), alice, []chat.Place{{Conversation: ids[2], Index: 1}}, 0)
+	passages, err := b.Passages(t.Context(), alice, []chat.Position{{Conversation: ids[2], Index: 1}}, 0)
 	if err != nil || len(passages) != 1 {
 		t.Errorf("passages of an included conversation: %v, %v", passages, err)
 	}
@@ -75,16 +75,16 @@ func TestConversationsArePinned(t *testing.T) {
 	first := b.upsert(t, alice, talk("a", 0, 1)).Conversation
 	second := b.upsert(t, alice, talk("b", 1, 1)).Conversation
 	b.jobUnits(t)
-	if diff := cmp.Diff([]string{first.ID}, b.mark(t, alice, chat.Marks{Pinned: yes()}, first.ID, uuid.NewString(), "x", "")); diff != "" {
+	if diff := cmp.Diff([]string{first.ID}, b.mark(t, alice, chat.Flags{Pinned: yes()}, first.ID, uuid.NewString(), "x", "")); diff != "" {
 		t.Errorf("marked (-want +got):\n%s", diff)
 	}
-	b.mark(t, alice, chat.Marks{Pinned: yes()}, first.ID) // again
+	b.mark(t, alice, chat.Flags{Pinned: yes()}, first.ID) // again
 	list, total, err := b.Conversations().List(t.Context(), alice, chat.ConversationFilter{Limit: 9, PinnedOnly: true})
 	first.Pinned = true
 	if diff := cmp.Diff([]chat.Conversation{first}, list); diff != "" || total != 1 || err != nil {
 		t.Errorf("pinned, %d, %v (-want +got):\n%s", total, err, diff)
 	}
-	b.mark(t, alice, chat.Marks{Pinned: no(), Excluded: yes()}, first.ID, second.ID)
+	b.mark(t, alice, chat.Flags{Pinned: no(), Excluded: yes()}, first.ID, second.ID)
 	if got := b.statuses(t, alice); got != "ee" {
 		t.Errorf("both marks at once: %s, want ee", got)
 	}
@@ -92,7 +92,7 @@ func TestConversationsArePinned(t *testing.T) {
 		t.Errorf("%d are pinned, want none", n)
 	}
 	// What is sent again keeps its marks.
-	b.mark(t, alice, chat.Marks{Pinned: yes()}, first.ID)
+	b.mark(t, alice, chat.Flags{Pinned: yes()}, first.ID)
 	again := b.upsert(t, alice, talk("a", 0, 2)).Conversation
 	if again.Status != chat.Excluded || !again.Pinned {
 		t.Errorf("sent again: %+v", again)
@@ -104,7 +104,7 @@ func TestConversationsOfOthersAreNotMarked(t *testing.T) {
 	b := setup(t, nil)
 	id := b.upsert(t, b.users[0], talk("a", 0, 2)).Conversation.ID
 	for i, u := range b.users[1:] {
-		for _, m := range []chat.Marks{{Excluded: yes()}, {Pinned: yes()}, {Excluded: no()}} {
+		for _, m := range []chat.Flags{{Excluded: yes()}, {Pinned: yes()}, {Excluded: no()}} {
 			if got := b.mark(t, u, m, id); len(got) != 0 {
 				t.Errorf("user %d marked %v", i+1, got)
 			}
@@ -124,11 +124,11 @@ func TestManyConversationsAreMarked(t *testing.T) {
 	for i := range 130 {
 		ids = append(ids, b.upsert(t, b.users[0], talk(fmt.Sprintf("%03d", i), i, 1)).Conversation.ID)
 	}
-	if got := b.mark(t, b.users[0], chat.Marks{Excluded: yes()}, ids...); len(got) != 130 {
+	if got := b.mark(t, b.users[0], chat.Flags{Excluded: yes()}, ids...); len(got) != 130 {
 		t.Errorf("%d marked, want 130", len(got))
 	}
 	b.checkCounters(t)
-	b.mark(t, b.users[0], chat.Marks{Excluded: no()}, ids...)
+	b.mark(t, b.users[0], chat.Flags{Excluded: no()}, ids...)
 	if n := b.count(t, "select count(*) from conversations where status = 'active'"); n != 100 {
 		t.Errorf("%d got room at once, want 100", n)
 	}
@@ -151,8 +151,8 @@ func TestConcurrentMarks(t *testing.T) {
 		wg.Go(func() {
 			u := b.users[w%2]
 			for i := range 6 {
-				m := chat.Marks{Excluded: []*bool{yes(), no()}[(w/2+i)%2]}
-				if _, err := b.Conversations().Mark(contextWithoutCancel(t), u, ids[u][i%3:i%3+3], m); err != nil {
+				m := chat.Flags{Excluded: []*bool{yes(), no()}[(w/2+i)%2]}
+				if _, err := b.Conversations().SetFlags(contextWithoutCancel(t), u, ids[u][i%3:i%3+3], m); err != nil {
 					t.Errorf("Mark: %v", err)
 				}
 			}

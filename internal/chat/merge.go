@@ -1,0 +1,178 @@
+package chat
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/mnemo-dev/mnemo/internal/retrieve"
+)
+
+// timePrecision is the precision of stored times. Incoming times are truncated
+// to it so that a conversation that is sent twice compares equal.
+const timePrecision = time.Microsecond
+
+// Change is the effect of an upsert on one conversation.
+type Change struct {
+	Before   Conversation // ID is "" if the conversation is new
+	After    Conversation
+	Messages []Message // all messages after the change, in order
+	Added    []int     // indexes into Messages, ascending
+	Replaced []int     // indexes into Messages, ascending
+	Vectors  map[string][]float32
+}
+
+// Plan returns the change that an upsert makes to a stored conversation and its
+// messages. before.ID is "" if the conversation is new; it then gets newID and
+// is blocked until a re-balance activates it.
+func Plan(before Conversation, stored []Message, u Upsert, newID string) Change {
+	c := Change{Before: before, Vectors: u.Vectors}
+	c.Messages, c.Added, c.Replaced = merge(stored, u.Messages)
+	c.After = applyMetadata(before, u)
+	c.After.ID = cmp.Or(before.ID, newID)
+	c.After.MessageCount = len(c.Messages)
+	for _, m := range c.Messages {
+		c.After.TokenCount += m.Tokens
+		c.After.Bytes += int64(len(m.Text))
+		if u.UpdatedAt.IsZero() && m.CreatedAt.After(c.After.UpdatedAt) {
+			c.After.UpdatedAt = m.CreatedAt
+		}
+	}
+	if c.After.UpdatedAt.IsZero() {
+		c.After.UpdatedAt = c.After.CreatedAt
+	}
+	return c
+}
+
+// Created reports whether the conversation is new.
+func (c Change) Created() bool { return c.Before.ID == "" }
+
+// Changed reports whether there is anything to write.
+func (c Change) Changed() bool {
+	return len(c.Added)+len(c.Replaced) > 0 || !equal(c.Before, c.After)
+}
+
+// Storage returns the bytes that the conversation gains; negative if it shrinks.
+func (c Change) Storage() int64 { return c.After.Bytes - c.Before.Bytes }
+
+// Reindexed returns the indexes of the messages whose units change: the changed
+// messages and those around them, ascending.
+func (c Change) Reindexed() []int {
+	return retrieve.Affected(len(c.Messages), slices.Concat(c.Added, c.Replaced))
+}
+
+// Units returns the units of the messages at the indexes, with the vectors that
+// are known.
+func (c Change) Units(indexes []int) []retrieve.Unit {
+	units := Units(c.After.Platform, c.Messages, indexes)
+	for i := range units {
+		units[i].Vector = c.Vectors[units[i].Dense]
+	}
+	return units
+}
+
+// Units returns the units of the messages at the indexes. messages must be all
+// messages of the conversation: units contain text of surrounding messages.
+func Units(platform string, messages []Message, indexes []int) []retrieve.Unit {
+	list := make([]retrieve.ChatMessage, len(messages))
+	for i, m := range messages {
+		list[i] = retrieve.ChatMessage{Sender: string(m.Sender), Text: m.Text, At: m.CreatedAt}
+	}
+	return retrieve.ChatUnits(retrieve.GroupOf(platform), list, indexes)
+}
+
+// Rejected returns the conversation to report for an upsert that was rejected:
+// the stored one, or the one that would have been created with newID.
+func Rejected(before Conversation, u Upsert, newID string) Conversation {
+	if before.ID != "" {
+		return before
+	}
+	c := Plan(before, nil, u, newID).After
+	c.TokenCount, c.Bytes = 0, 0
+	return c
+}
+
+// WithDefaultTimes returns the upsert with missing creation times set to at.
+func (u Upsert) WithDefaultTimes(at time.Time) Upsert {
+	if u.CreatedAt.IsZero() {
+		u.CreatedAt = at
+	}
+	u.Messages = slices.Clone(u.Messages)
+	for i := range u.Messages {
+		if u.Messages[i].CreatedAt.IsZero() {
+			u.Messages[i].CreatedAt = at
+		}
+	}
+	return u
+}
+
+// merge replaces stored messages whose id is known and appends the others.
+// Stored messages that are not incoming remain. The last of several incoming
+// messages with one id wins.
+func merge(stored, incoming []Message) (all []Message, added, replaced []int) {
+	all = slices.Clone(stored)
+	index := make(map[string]int, len(stored)+len(incoming))
+	for i, m := range stored {
+		index[m.ExternalID] = i
+	}
+	for _, m := range incoming {
+		i, known := index[m.ExternalID]
+		if !known {
+			i = len(all)
+			index[m.ExternalID] = i
+			all = append(all, Message{})
+		}
+		m.Index, m.CreatedAt = i, storedTime(m.CreatedAt)
+		if i < len(stored) && sameContent(m, stored[i]) {
+			m = stored[i]
+		}
+		all[i] = m
+	}
+	for i := range all {
+		switch {
+		case i >= len(stored):
+			added = append(added, i)
+		case !sameContent(all[i], stored[i]):
+			replaced = append(replaced, i)
+		}
+	}
+	return all, added, replaced
+}
+
+func sameContent(a, b Message) bool {
+	return a.Sender == b.Sender && a.Text == b.Text && a.CreatedAt.Equal(b.CreatedAt)
+}
+
+// applyMetadata returns the conversation with the upsert's metadata. Fields that
+// the upsert lacks keep their stored values; state and flags never change.
+func applyMetadata(before Conversation, u Upsert) Conversation {
+	c := Conversation{
+		ExternalID: u.ExternalID, Platform: u.Platform, PlatformName: u.PlatformName, Title: u.Title, Status: Blocked,
+		CreatedAt: storedTime(u.CreatedAt), UpdatedAt: storedTime(u.UpdatedAt),
+	}
+	if before.ID == "" {
+		return c
+	}
+	c.Status, c.Pinned = before.Status, before.Pinned
+	c.Title = cmp.Or(c.Title, before.Title)
+	c.PlatformName = cmp.Or(c.PlatformName, before.PlatformName)
+	if c.CreatedAt.IsZero() {
+		c.CreatedAt = before.CreatedAt
+	}
+	return c
+}
+
+// equal reports whether two conversations are stored alike.
+func equal(a, b Conversation) bool {
+	sameTimes := a.CreatedAt.Equal(b.CreatedAt) && a.UpdatedAt.Equal(b.UpdatedAt)
+	a.CreatedAt, a.UpdatedAt = b.CreatedAt, b.UpdatedAt
+	return sameTimes && a == b
+}
+
+// storedTime returns a time as the store returns it.
+func storedTime(t time.Time) time.Time {
+	if t.IsZero() {
+		return t
+	}
+	return t.UTC().Truncate(timePrecision)
+}

@@ -1,0 +1,152 @@
+package importer
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/mnemo-dev/mnemo/internal/chat"
+	"github.com/mnemo-dev/mnemo/internal/chatexport"
+)
+
+const (
+	// batchEntries and batchBytes limit a batch: it is held in memory several
+	// times over, and is repeated after a worker dies.
+	batchEntries = 50
+	batchBytes   = 1 << 20
+	// writers is the number of batches that are stored concurrently: one is
+	// prepared here while the database writes the other.
+	writers = 2
+)
+
+// readExport stores the conversations of another platform's export.
+func (r *Runner) readExport(ctx context.Context, run Run, f *file) ([]string, error) {
+	export, err := chatexport.Open(f, run.Size, chatexport.Options{Platform: run.RequestedPlatform})
+	if err := f.cause(err); err != nil {
+		return nil, err
+	}
+	content := FileContent{Platform: export.Platform, Total: export.Total, Warnings: export.Warnings}
+	if err := r.Files.SetContent(ctx, run, content); err != nil {
+		return nil, err
+	}
+	ordinals, err := r.Files.Ledger(ctx, run)
+	if err != nil {
+		return nil, err
+	}
+	notes := &tally{notes: run.Notes}
+	if err := r.store(ctx, run, export, isDone(ordinals, export.Total), notes); err != nil {
+		return nil, err
+	}
+	return append(export.Warnings, notes.notes.Warnings()...), nil
+}
+
+// isDone returns a lookup of the ordinals below total.
+func isDone(ordinals []int, total int) func(int) bool {
+	done := make([]bool, total)
+	for _, n := range ordinals {
+		if n < total {
+			done[n] = true
+		}
+	}
+	return func(n int) bool { return done[n] }
+}
+
+// tally is the sum of the notes of concurrently stored batches.
+type tally struct {
+	mu    sync.Mutex
+	notes chatexport.Notes
+}
+
+func (t *tally) add(n chatexport.Notes) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.notes.Add(n)
+}
+
+// store stores all conversations that are not done.
+func (r *Runner) store(ctx context.Context, run Run, export *chatexport.Export, done func(int) bool, notes *tally) error {
+	group, ctx := errgroup.WithContext(ctx)
+	batches := make(chan Batch)
+	for range writers {
+		group.Go(func() error {
+			for b := range batches {
+				if err := storeBatch(ctx, r.Files, run, b, r.CountTokens); err != nil {
+					return err
+				}
+				notes.add(b.Notes)
+			}
+			return nil
+		})
+	}
+	group.Go(func() error {
+		defer close(batches)
+		return sendBatches(ctx, export, done, batches)
+	})
+	return group.Wait()
+}
+
+// sendBatches sends the conversations of an export in batches.
+func sendBatches(ctx context.Context, export *chatexport.Export, done func(int) bool, to chan<- Batch) error {
+	send := func(b Batch) error {
+		select {
+		case to <- b:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	b := batchBuilder{}
+	for c, err := range export.Conversations(done) {
+		problem, isProblem := errors.AsType[*chatexport.ConversationError](err)
+		if err != nil && !isProblem {
+			return err
+		}
+		b.add(newEntry(c, problem))
+		b.Notes.Add(c.Notes)
+		if !b.full() {
+			continue
+		}
+		if err := send(b.Batch); err != nil {
+			return err
+		}
+		b = batchBuilder{}
+	}
+	if len(b.Entries) == 0 {
+		return nil
+	}
+	return send(b.Batch)
+}
+
+// batchBuilder collects entries until a batch is full.
+type batchBuilder struct {
+	Batch
+	bytes int
+}
+
+func (b *batchBuilder) add(e Entry) {
+	b.Entries = append(b.Entries, e)
+	for _, m := range e.Upsert.Messages {
+		b.bytes += len(m.Text)
+	}
+}
+
+func (b *batchBuilder) full() bool { return len(b.Entries) >= batchEntries || b.bytes >= batchBytes }
+
+// newEntry returns the entry of a conversation. problem is nil or the reason why
+// it is not stored.
+func newEntry(c chatexport.Conversation, problem *chatexport.ConversationError) Entry {
+	e := Entry{Ordinal: c.Ordinal, Upsert: c.Upsert, Name: c.ExternalID}
+	if problem != nil {
+		e.Upsert = chat.Upsert{}
+		e.Outcome, e.Reason = EntryFailed, problem.Reason
+		if problem.Skipped {
+			e.Outcome = EntrySkipped
+		}
+		e.Name = cmp.Or(problem.ID, fmt.Sprintf("conversation %d of %s", problem.Place, problem.File))
+	}
+	return e
+}

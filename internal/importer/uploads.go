@@ -1,0 +1,149 @@
+package importer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+const (
+	// ChunkSize is the size of every chunk of an uploaded file except the last.
+	ChunkSize = 1 << 20
+	// MaxUnfinished is the maximum number of unfinished imports per user.
+	MaxUnfinished = 10
+
+	// storeTimeout limits each statement of an upload. The upload itself may take
+	// as long as its client needs.
+	storeTimeout = 30 * time.Second
+)
+
+// ErrUploadExpired is returned for an upload that paused for too long.
+var ErrUploadExpired error = fault.New(fault.Invalid, "the upload paused for too long and was discarded; upload the file again")
+
+// CheckUnfinished returns a RateLimited error if a user with n unfinished imports
+// may not start another one.
+func CheckUnfinished(n int64) error {
+	if n < MaxUnfinished {
+		return nil
+	}
+	return &fault.Error{Kind: fault.RateLimited, RetryAfter: time.Minute,
+		Message: fmt.Sprintf("%d of your imports are not finished; wait until one completes", n)}
+}
+
+// UploadStore stores uploaded files. It removes unfinished uploads after a while.
+type UploadStore interface {
+	// BeginUpload creates an upload and returns the id of its import. Forbidden
+	// when the storage quota is exceeded; see CheckUnfinished.
+	BeginUpload(ctx context.Context, scope tenant.Scope) (string, error)
+	// AppendChunk stores chunk n, from 0; ErrUploadExpired.
+	AppendChunk(ctx context.Context, scope tenant.Scope, id string, n int, data []byte) error
+	// FinishUpload commits the file and the job that imports it, and returns the
+	// id of the import: that of the earlier one if the request is a repetition.
+	FinishUpload(ctx context.Context, scope tenant.Scope, id string, f UploadedFile) (string, error)
+	// DeleteUpload removes an unfinished upload.
+	DeleteUpload(ctx context.Context, scope tenant.Scope, id string) error
+}
+
+// UploadedFile describes a complete upload.
+type UploadedFile struct {
+	Size     int64
+	Platform string         // "" to detect it
+	Request  tenant.Request // for idempotency
+}
+
+// Upload is a file that is being uploaded. It is not safe for concurrent use,
+// and ends with Finish or Discard.
+type Upload struct {
+	store  UploadStore
+	scope  tenant.Scope
+	id     string
+	chunks int
+	size   int64
+}
+
+// BeginUpload starts an upload. Forbidden when the storage quota is exceeded,
+// RateLimited when the user has too many unfinished imports.
+func (s *Service) BeginUpload(ctx context.Context, who tenant.Identity) (*Upload, error) {
+	id, err := s.Uploads.BeginUpload(ctx, who.Scope)
+	if err != nil {
+		return nil, fmt.Errorf("begin upload: %w", err)
+	}
+	return &Upload{store: s.Uploads, scope: who.Scope, id: id}, nil
+}
+
+// ReadFrom stores everything that it reads from r, buffering one chunk. It
+// returns errors of r unchanged.
+func (u *Upload) ReadFrom(ctx context.Context, r io.Reader) (int64, error) {
+	buffer := make([]byte, ChunkSize)
+	for {
+		n, end, err := readChunk(r, buffer)
+		if err != nil {
+			return u.size, err
+		}
+		if n > 0 {
+			if err := u.append(ctx, buffer[:n]); err != nil {
+				return u.size, fmt.Errorf("store upload: %w", err)
+			}
+		}
+		if end {
+			return u.size, nil
+		}
+	}
+}
+
+// readChunk reads until the buffer is full or r ends. Unlike io.ReadFull it
+// distinguishes the end of r from io.ErrUnexpectedEOF returned by r.
+func readChunk(r io.Reader, buffer []byte) (n int, end bool, err error) {
+	for n < len(buffer) {
+		m, err := r.Read(buffer[n:])
+		n += m
+		if errors.Is(err, io.EOF) {
+			return n, true, nil
+		}
+		if err != nil {
+			return n, false, err
+		}
+	}
+	return n, false, nil
+}
+
+func (u *Upload) append(ctx context.Context, data []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	if err := u.store.AppendChunk(ctx, u.scope, u.id, u.chunks, data); err != nil {
+		return err
+	}
+	u.chunks++
+	u.size += int64(len(data))
+	return nil
+}
+
+// Finish commits the file and the job that imports it, and returns the id of the
+// import. platform overrides detection unless it is "".
+func (u *Upload) Finish(ctx context.Context, platform string, r tenant.Request) (string, error) {
+	if u.size == 0 {
+		return "", fault.New(fault.Invalid, "file must not be empty")
+	}
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	id, err := u.store.FinishUpload(ctx, u.scope, u.id, UploadedFile{Size: u.size, Platform: platform, Request: r})
+	if err != nil {
+		return "", fmt.Errorf("finish upload: %w", err)
+	}
+	return id, nil
+}
+
+// Discard removes an unfinished upload.
+func (u *Upload) Discard(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	if err := u.store.DeleteUpload(ctx, u.scope, u.id); err != nil {
+		return fmt.Errorf("discard upload: %w", err)
+	}
+	return nil
+}

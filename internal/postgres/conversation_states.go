@@ -1,0 +1,264 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/mnemo-dev/mnemo/internal/chat"
+	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/postgres/db"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+// rebalanceBatch is the number of conversations that a transaction activates or
+// blocks.
+const rebalanceBatch = 100
+
+// SetFlags implements chat.Store.
+func (c Conversations) SetFlags(ctx context.Context, scope tenant.Scope, ids []string, f chat.Flags) ([]string, error) {
+	var out []string
+	err := c.DB.inScope(ctx, scope, func(tx pgx.Tx, q *db.Queries) error {
+		out = nil
+		// See conversationWriter for the lock order.
+		if _, err := q.LockUsage(ctx, string(scope.Tenant)); err != nil {
+			return orUnknown(err, scope.Tenant)
+		}
+		changed := 0
+		for batch := range slices.Chunk(parseIDs(ids), deleteBatch) {
+			rows, err := q.LockConversationStates(ctx, db.LockConversationStatesParams{
+				TenantID: string(scope.Tenant), UserID: int64(scope.User), Ids: batch,
+			})
+			if err != nil {
+				return fmt.Errorf("lock conversations: %w", err)
+			}
+			list := make([]transition, len(rows))
+			for i, r := range rows {
+				out = append(out, r.ID)
+				before := chat.Status(r.Status)
+				list[i] = transition{user: int64(scope.User), id: r.ID, before: before, after: f.Apply(before)}
+			}
+			if err := pin(ctx, q, scope, batch, f.Pinned); err != nil {
+				return err
+			}
+			n, err := c.DB.setStatus(ctx, tx, q, scope.Tenant, list)
+			if err != nil {
+				return err
+			}
+			changed += n
+		}
+		if changed == 0 {
+			return nil
+		}
+		return c.DB.rebalanceOrEnqueue(ctx, tx, q, scope.Tenant)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("set flags: %w", err)
+	}
+	return out, nil
+}
+
+func pin(ctx context.Context, q *db.Queries, scope tenant.Scope, ids []string, pinned *bool) error {
+	if pinned == nil {
+		return nil
+	}
+	err := q.PinConversations(ctx, db.PinConversationsParams{
+		TenantID: string(scope.Tenant), UserID: int64(scope.User), Ids: ids, Pinned: *pinned,
+	})
+	if err != nil {
+		return fmt.Errorf("pin conversations: %w", err)
+	}
+	return nil
+}
+
+// transition is a change of a conversation's state.
+type transition struct {
+	user          int64
+	id            string
+	before, after chat.Status
+}
+
+// setStatus applies transitions with their units, counters and index jobs, and
+// returns how many of them change a state. The transaction must hold the lock of
+// the usage row.
+func (d *DB) setStatus(ctx context.Context, tx pgx.Tx, q *db.Queries, id tenant.ID, list []transition) (int, error) {
+	groups := map[chat.Status]*db.SetConversationStatusParams{}
+	units := map[bool]*db.SetUnitsActiveParams{}
+	changed := 0
+	for _, t := range list {
+		if t.before == t.after {
+			continue
+		}
+		changed++
+		g := getOrNew(groups, t.after)
+		g.Users, g.Ids = append(g.Users, t.user), append(g.Ids, t.id)
+		if t.before == chat.Active || t.after == chat.Active {
+			u := getOrNew(units, t.after == chat.Active)
+			u.Users, u.Ids = append(u.Users, t.user), append(u.Ids, t.id)
+		}
+	}
+	for status, p := range groups {
+		p.TenantID, p.Status = string(id), string(status)
+		if err := q.SetConversationStatus(ctx, *p); err != nil {
+			return 0, fmt.Errorf("set status: %w", err)
+		}
+	}
+	if err := countTransitions(ctx, q, id, list); err != nil {
+		return 0, fmt.Errorf("count conversations: %w", err)
+	}
+	for active, p := range units {
+		p.TenantID, p.Active = string(id), active
+		ids, err := q.SetUnitsActive(ctx, *p)
+		if err != nil {
+			return 0, fmt.Errorf("set units active: %w", err)
+		}
+		if err := d.insertSync(ctx, tx, id, unitIDs(ids)); err != nil {
+			return 0, err
+		}
+	}
+	return changed, nil
+}
+
+// countTransitions updates the conversation counters of the tenant and its users.
+func countTransitions(ctx context.Context, q *db.Queries, id tenant.ID, list []transition) error {
+	var total chat.StatusCounts
+	perUser := map[int64]*chat.StatusCounts{}
+	for _, t := range list {
+		total.Move(t.before, t.after)
+		getOrNew(perUser, t.user).Move(t.before, t.after)
+	}
+	if total != (chat.StatusCounts{}) {
+		err := q.AddConversationUsage(ctx, db.AddConversationUsageParams{TenantID: string(id), Active: total.Active, Blocked: total.Blocked})
+		if err != nil {
+			return err
+		}
+	}
+	for user, c := range perUser {
+		if c.Active == 0 {
+			continue
+		}
+		if err := q.AddUserConversations(ctx, db.AddUserConversationsParams{TenantID: string(id), UserID: user, Active: c.Active}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func getOrNew[K comparable, V any](m map[K]*V, k K) *V {
+	if m[k] == nil {
+		m[k] = new(V)
+	}
+	return m[k]
+}
+
+// addConversations adds to the conversation counters of a user and the tenant.
+func addConversations(ctx context.Context, q *db.Queries, scope tenant.Scope, c chat.StatusCounts) error {
+	if c == (chat.StatusCounts{}) {
+		return nil
+	}
+	err := q.AddConversationUsage(ctx, db.AddConversationUsageParams{TenantID: string(scope.Tenant), Active: c.Active, Blocked: c.Blocked})
+	if err == nil && c.Active != 0 {
+		err = q.AddUserConversations(ctx, db.AddUserConversationsParams{
+			TenantID: string(scope.Tenant), UserID: int64(scope.User), Active: c.Active,
+		})
+	}
+	if err != nil {
+		return fmt.Errorf("count conversations: %w", err)
+	}
+	return nil
+}
+
+// Rebalance activates and blocks conversations of a tenant until they match its
+// quota, in several transactions. It is idempotent, and does nothing for a
+// tenant that no longer exists.
+func (d *DB) Rebalance(ctx context.Context, id tenant.ID) error {
+	for {
+		var changed int
+		err := d.inTenant(ctx, id, func(tx pgx.Tx, q *db.Queries) error {
+			var err error
+			changed, err = d.rebalance(ctx, tx, q, id)
+			return err
+		})
+		if fault.Is(err, fault.NotFound) {
+			return nil
+		}
+		if err != nil || changed == 0 {
+			return err
+		}
+	}
+}
+
+// rebalanceOrEnqueue re-balances one batch and commits a job for the rest.
+func (d *DB) rebalanceOrEnqueue(ctx context.Context, tx pgx.Tx, q *db.Queries, id tenant.ID) error {
+	n, err := d.rebalance(ctx, tx, q, id)
+	if err != nil || n < rebalanceBatch {
+		return err
+	}
+	return d.insertJob(ctx, tx, tenant.RebalanceArgs{Tenant: id})
+}
+
+// rebalance activates or blocks one batch of the tenant's conversations and
+// returns their number: 0 if they match the quota. The transaction may have the
+// scope of a single user of the tenant.
+func (d *DB) rebalance(ctx context.Context, tx pgx.Tx, q *db.Queries, id tenant.ID) (int, error) {
+	usage, err := q.LockUsage(ctx, string(id))
+	if err != nil {
+		return 0, fmt.Errorf("lock usage: %w", orUnknown(err, id))
+	}
+	quota, err := q.GetQuota(ctx, string(id))
+	if err != nil {
+		return 0, fmt.Errorf("read quota: %w", err)
+	}
+	// The quota is the tenant's: widen the scope to all its users meanwhile.
+	user, err := q.CurrentScopeUser(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("read scope: %w", err)
+	}
+	if err := q.SetScope(ctx, db.SetScopeParams{Tenant: string(id), UserID: allUsers}); err != nil {
+		return 0, fmt.Errorf("widen scope: %w", err)
+	}
+	list, err := nextTransitions(ctx, q, id, usage.Conversations, quota)
+	if err != nil {
+		return 0, fmt.Errorf("re-balance conversations: %w", err)
+	}
+	changed, err := d.setStatus(ctx, tx, q, id, list)
+	if err != nil {
+		return 0, fmt.Errorf("re-balance conversations: %w", err)
+	}
+	if err := q.SetScope(ctx, db.SetScopeParams{Tenant: string(id), UserID: user}); err != nil {
+		return 0, fmt.Errorf("narrow scope: %w", err)
+	}
+	return changed, nil
+}
+
+// nextTransitions returns one batch of transitions towards the quota: users over
+// their own quota come before the tenant's, which chat.Rebalance decides.
+func nextTransitions(ctx context.Context, q *db.Queries, id tenant.ID, active int64, quota db.Quota) ([]transition, error) {
+	over, err := q.OverUserQuota(ctx, db.OverUserQuotaParams{TenantID: string(id), Hard: quota.UserConversations, Batch: rebalanceBatch})
+	if err != nil {
+		return nil, err
+	}
+	if len(over) > 0 {
+		return collect(over, func(r db.OverUserQuotaRow) transition { return block(r.UserID, r.ID) }), nil
+	}
+	n := chat.Rebalance(active, quota.Conversations, rebalanceBatch)
+	switch {
+	case n < 0:
+		rows, err := q.OldestActive(ctx, db.OldestActiveParams{TenantID: string(id), Batch: int32(-n)})
+		return collect(rows, func(r db.OldestActiveRow) transition { return block(r.UserID, r.ID) }), err
+	case n > 0:
+		rows, err := q.NewestBlocked(ctx, db.NewestBlockedParams{TenantID: string(id), Hard: quota.UserConversations, Batch: int32(n)})
+		return collect(rows, func(r db.NewestBlockedRow) transition { return activate(r.UserID, r.ID) }), err
+	}
+	return nil, nil
+}
+
+func activate(user int64, id string) transition {
+	return transition{user: user, id: id, before: chat.Blocked, after: chat.Active}
+}
+
+func block(user int64, id string) transition {
+	return transition{user: user, id: id, before: chat.Active, after: chat.Blocked}
+}

@@ -1,0 +1,117 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/mnemo-dev/mnemo/internal/chat"
+	"github.com/mnemo-dev/mnemo/internal/postgres/db"
+	"github.com/mnemo-dev/mnemo/internal/retrieve"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+// unitWindow is the number of messages whose units are in memory at a time:
+// units are several times the size of their messages.
+const unitWindow = 100
+
+// writeUnits replaces the units of the changed messages and returns the ids to
+// synchronize with the index: all deleted units, and the new ones of active
+// conversations. Other units are indexed when their conversation is activated.
+func (w *conversationWriter) writeUnits(ctx context.Context, changes ...chat.Change) ([]retrieve.UnitID, error) {
+	var out []retrieve.UnitID
+	rows := unitRows{q: w.q, scope: w.scope}
+	for _, c := range changes {
+		indexes := c.Reindexed()
+		if !c.Created() && len(indexes) > 0 {
+			old, err := w.q.DeleteMessageUnits(ctx, db.DeleteMessageUnitsParams{
+				TenantID: string(w.scope.Tenant), UserID: int64(w.scope.User), ConversationID: &c.After.ID, Seqs: int32s(indexes),
+			})
+			if err != nil {
+				return nil, fmt.Errorf("delete units: %w", err)
+			}
+			out = append(out, unitIDs(old)...)
+		}
+		for window := range slices.Chunk(indexes, unitWindow) {
+			for _, u := range c.Units(window) {
+				if err := rows.add(ctx, c.After, u); err != nil {
+					return nil, fmt.Errorf("insert units: %w", err)
+				}
+			}
+		}
+	}
+	if err := rows.flush(ctx); err != nil {
+		return nil, fmt.Errorf("insert units: %w", err)
+	}
+	return append(out, rows.active...), nil
+}
+
+// unitRows collects units of several conversations for one statement.
+type unitRows struct {
+	q      *db.Queries
+	scope  tenant.Scope
+	p      db.InsertChatUnitsParams
+	bytes  int
+	texts  map[string]int32  // indexes into p.Texts, from 1
+	active []retrieve.UnitID // inserted units of active conversations
+}
+
+func (r *unitRows) add(ctx context.Context, c chat.Conversation, u retrieve.Unit) error {
+	var parts [5]int32
+	if len(u.Parts) > len(parts) {
+		return fmt.Errorf("a unit has %d parts, the maximum is %d", len(u.Parts), len(parts))
+	}
+	// A statement has units of one state, so that its ids need no state.
+	active := c.Status == chat.Active
+	if r.p.Active != active {
+		if err := r.flush(ctx); err != nil {
+			return err
+		}
+		r.p.Active = active
+	}
+	for i, text := range u.Parts {
+		parts[i] = r.text(text)
+	}
+	for i, column := range []*[]int32{&r.p.Part1, &r.p.Part2, &r.p.Part3, &r.p.Part4, &r.p.Part5} {
+		*column = append(*column, parts[i])
+	}
+	r.p.ConversationIds = append(r.p.ConversationIds, c.ID)
+	r.p.Groups = append(r.p.Groups, u.Group)
+	r.p.Seqs = append(r.p.Seqs, int32(u.Seq))
+	r.p.Starts = append(r.p.Starts, int32(u.Start))
+	r.p.Ends = append(r.p.Ends, int32(u.End))
+	r.p.Embeddings = append(r.p.Embeddings, encodeHalf(u.Vector))
+	if r.bytes >= insertBytes || len(r.p.Seqs) >= insertRows {
+		return r.flush(ctx)
+	}
+	return nil
+}
+
+// text returns the index of a text, which the statement contains once.
+func (r *unitRows) text(text string) int32 {
+	if n, ok := r.texts[text]; ok {
+		return n
+	}
+	if r.texts == nil {
+		r.texts = map[string]int32{}
+	}
+	r.p.Texts = append(r.p.Texts, text)
+	r.bytes += len(text)
+	n := int32(len(r.p.Texts))
+	r.texts[text] = n
+	return n
+}
+
+func (r *unitRows) flush(ctx context.Context) error {
+	if len(r.p.Seqs) == 0 {
+		return nil
+	}
+	p := r.p
+	r.p, r.bytes, r.texts = db.InsertChatUnitsParams{Active: p.Active}, 0, nil
+	p.TenantID, p.UserID = string(r.scope.Tenant), int64(r.scope.User)
+	ids, err := r.q.InsertChatUnits(ctx, p)
+	if p.Active {
+		r.active = append(r.active, unitIDs(ids)...)
+	}
+	return err
+}
