@@ -1,4 +1,4 @@
-{{/* What only API servers are given: identity providers, and authorities of the host's own. */}}
+{{/* Settings of API servers only: identity providers and private CAs. */}}
 {{- define "mnemo.apiEnv" -}}
 {{- if .Values.oidc.providers }}
 - {name: MNEMO_OIDC_PROVIDERS, value: /etc/mnemo/oidc/providers.json}
@@ -41,7 +41,7 @@
 {{- end }}
 {{- end -}}
 
-{{/* The file `mnemo serve` reads; secrets are files beside it. */}}
+{{/* The file that `mnemo serve` reads. Client secrets are separate files next to it. */}}
 {{- define "mnemo.oidcProviders" -}}
 {{- $all := list }}
 {{- range $i, $provider := .Values.oidc.providers }}

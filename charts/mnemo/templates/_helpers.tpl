@@ -12,12 +12,12 @@
 {{- end -}}
 {{- end -}}
 
-{{/* Cluster-wide objects carry the namespace, so that two releases of one name do not meet. */}}
+{{/* Names of cluster-scoped objects contain the namespace, so that releases with the same name do not collide. */}}
 {{- define "mnemo.clusterName" -}}
 {{- printf "%s-%s" .Release.Namespace (include "mnemo.fullname" .) -}}
 {{- end -}}
 
-{{/* What pods are selected by: it may never change. Give (dict "root" $ "component" "api"). */}}
+{{/* Selector labels; they must never change. Argument: (dict "root" $ "component" "api"). */}}
 {{- define "mnemo.selector" -}}
 app.kubernetes.io/name: {{ include "mnemo.name" .root }}
 app.kubernetes.io/instance: {{ .root.Release.Name }}
@@ -43,7 +43,7 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{- end -}}
 {{- end -}}
 
-{{/* Where users reach the API. */}}
+{{/* URL at which users reach the API. */}}
 {{- define "mnemo.url" -}}
 {{- if .Values.url -}}
 {{- .Values.url | trimSuffix "/" -}}
@@ -57,7 +57,7 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{- end -}}
 {{- end -}}
 
-{{/* PSA restricted, and nothing to write on. */}}
+{{/* Pod security standard restricted, with a read-only root file system. */}}
 {{- define "mnemo.podSecurity" -}}
 runAsNonRoot: true
 runAsUser: 65532
@@ -77,7 +77,7 @@ capabilities: {drop: [ALL]}
 - {name: MNEMO_LOG_FORMAT, value: {{ .Values.log.format | quote }}}
 {{- end -}}
 
-{{/* What a pod of ours says of where it runs, and where it may. Give (dict "root" $ "component" "api" "values" .Values.api). */}}
+{{/* Scheduling of a pod. Argument: (dict "root" $ "component" "api" "values" .Values.api). */}}
 {{- define "mnemo.scheduling" -}}
 {{- with .values.nodeSelector }}
 nodeSelector:
@@ -103,7 +103,7 @@ topologySpreadConstraints:
   - maxSkew: 1
     topologyKey: {{ $key }}
     whenUnsatisfiable: ScheduleAnyway
-    # Of one revision, so that a rolling upgrade ends spread.
+    # Per revision, so that pods are spread after a rolling upgrade.
     matchLabelKeys: [pod-template-hash]
     labelSelector:
       matchLabels:
@@ -112,14 +112,14 @@ topologySpreadConstraints:
 {{- end }}
 {{- end -}}
 
-{{/* The port of a URL, said or implied. */}}
+{{/* The port of a URL, explicit or by scheme. */}}
 {{- define "mnemo.urlPort" -}}
 {{- $u := urlParse . -}}
 {{- $port := regexFind ":[0-9]+$" $u.host | trimPrefix ":" -}}
 {{- default (ternary "80" "443" (eq $u.scheme "http")) $port -}}
 {{- end -}}
 
-{{/* Metadata of what exists while the chart is uninstalled. Give (dict "root" $ "weight" 0). */}}
+{{/* Metadata of the objects of the pre-delete hook. Argument: (dict "root" $ "weight" 0). */}}
 {{- define "mnemo.uninstallMeta" }}
   labels:
     {{- include "mnemo.labels" (dict "root" .root "component" "uninstall") | nindent 4 }}
@@ -127,6 +127,6 @@ topologySpreadConstraints:
     helm.sh/hook: pre-delete
     helm.sh/hook-weight: {{ .weight | quote }}
     helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
-    # A refusal is only understood with what the Job said.
+    # The log of the Job explains why the uninstallation failed.
     helm.sh/hook-output-log-policy: hook-failed
 {{- end }}

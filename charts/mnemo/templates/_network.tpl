@@ -1,4 +1,4 @@
-{{/* What network policies of ours have in common. */}}
+{{/* Rules that network policies share. */}}
 {{- define "mnemo.dnsEgress" -}}
 - ports:
     {{- range .Values.networkPolicy.dnsPorts }}
@@ -13,8 +13,9 @@
     {{- end }}
 {{- end }}
 
-{{/* A port of any address. The pods of a Service may listen on another than the Service does, and most networks compare
-the pods': what may be a Service of this cluster is let through to its namespace. Give (dict "root" $ "to" "host:port"). */}}
+{{/* Egress to a port of any address. The pods of a Service may listen on another port than the Service, and most network
+plugins match the pods' port: for a host that may be a Service of this cluster, all ports of its namespace are allowed.
+Argument: (dict "root" $ "to" "host:port"). */}}
 {{- define "mnemo.egressTo" -}}
 {{- $labels := regexReplaceAll ":[0-9]+$" .to "" | splitList "." }}
 {{- $namespace := "" }}
@@ -26,7 +27,7 @@ the pods': what may be a Service of this cluster is let through to its namespace
 - to: [{namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: {{ . }}}}}]
 {{- end }}
 {{- end }}
-{{/* The same for what a URL names. Give (dict "root" $ "url" "https://…"). */}}
+{{/* Egress to the host of a URL. Argument: (dict "root" $ "url" "https://…"). */}}
 {{- define "mnemo.urlEgress" -}}
 {{- $host := regexReplaceAll ":[0-9]+$" (urlParse .url).host "" -}}
 {{- include "mnemo.egressTo" (dict "root" .root "to" (printf "%s:%s" $host (include "mnemo.urlPort" .url))) -}}

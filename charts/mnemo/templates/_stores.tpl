@@ -2,7 +2,7 @@
 {{- define "mnemo.postgresHost" -}}
 {{- if .Values.demo -}}{{ include "mnemo.fullname" . }}-demo-postgres
 {{- else if eq .Values.postgres.mode "cnpg" -}}{{ include "mnemo.fullname" . }}-postgres-rw
-{{- else -}}{{ required "postgres.host is not set: say where PostgreSQL is, or set postgres.mode to cnpg" .Values.postgres.host }}
+{{- else -}}{{ required "postgres.host is required: set the host of PostgreSQL, or set postgres.mode to cnpg" .Values.postgres.host }}
 {{- end -}}
 {{- end -}}
 
@@ -14,15 +14,15 @@
 {{- if .Values.demo -}}disable{{- else -}}{{ .Values.postgres.sslMode }}{{- end -}}
 {{- end -}}
 
-{{/* The Secret of a role. Give (dict "root" $ "role" "owner"). */}}
+{{/* The Secret of a role. Argument: (dict "root" $ "role" "owner"). */}}
 {{- define "mnemo.postgresSecret" -}}
 {{- if .root.Values.demo -}}{{ include "mnemo.fullname" .root }}-demo-{{ .role }}
 {{- else -}}
-{{- required (printf "postgres.%s.existingSecret is not set: make a Secret with the keys username and password of that role and name it" .role) (get (get .root.Values.postgres .role) "existingSecret") -}}
+{{- required (printf "postgres.%s.existingSecret is required: create a Secret with the keys username and password of that role" .role) (get (get .root.Values.postgres .role) "existingSecret") -}}
 {{- end -}}
 {{- end -}}
 
-{{/* The variables of a role's connection: the driver takes user and password from its own, so nothing needs escaping. */}}
+{{/* Environment of a role's connection. The driver reads PGUSER and PGPASSWORD, so the URL needs no escaping. */}}
 {{- define "mnemo.postgresEnv" -}}
 {{- $secret := include "mnemo.postgresSecret" . -}}
 {{- $v := .root.Values.postgres -}}
@@ -35,7 +35,7 @@
     {{- if include "mnemo.postgresCA" .root }}&sslrootcert=/etc/mnemo/postgres/{{ include "mnemo.postgresCAKey" .root }}{{ end }}
 {{- end -}}
 
-{{/* Volume source of the authority that signed PostgreSQL's certificate; nothing for the image's own. */}}
+{{/* Volume source of the CA of PostgreSQL's certificate; empty for the public CAs. */}}
 {{- define "mnemo.postgresCA" -}}
 {{- $ca := .Values.postgres.ca -}}
 {{- if .Values.demo -}}
@@ -52,11 +52,11 @@
 {{- define "mnemo.milvusHost" -}}
 {{- if .Values.demo -}}{{ include "mnemo.fullname" . }}-demo-milvus:19530
 {{- else if eq .Values.milvus.mode "operator" -}}{{ include "mnemo.fullname" . }}-milvus:19530
-{{- else -}}{{ required "milvus.address is not set: say the host:port of Milvus, or set milvus.mode to operator" .Values.milvus.address }}
+{{- else -}}{{ required "milvus.address is required: set the host:port of Milvus, or set milvus.mode to operator" .Values.milvus.address }}
 {{- end -}}
 {{- end -}}
 
-{{/* TLS is the host's: Milvus of the operator and of the demo is reached inside the namespace. */}}
+{{/* Only an external Milvus uses TLS. The operator's and the demo's are inside the namespace. */}}
 {{- define "mnemo.milvusTLS" -}}
 {{- if and (not .Values.demo) (eq .Values.milvus.mode "external") .Values.milvus.tls.enabled -}}true{{- end -}}
 {{- end -}}
@@ -72,7 +72,7 @@
 {{- define "mnemo.milvusSecret" -}}
 {{- if .Values.demo -}}{{ include "mnemo.fullname" . }}-demo-milvus
 {{- else if eq .Values.milvus.mode "operator" -}}
-{{- required "milvus.auth.existingSecret is not set: make a Secret with username root and a password of your own and name it" .Values.milvus.auth.existingSecret -}}
+{{- required "milvus.auth.existingSecret is required: create a Secret with username root and a password" .Values.milvus.auth.existingSecret -}}
 {{- else -}}{{ .Values.milvus.auth.existingSecret }}
 {{- end -}}
 {{- end -}}
@@ -91,7 +91,7 @@
 {{- end }}
 {{- end -}}
 
-{{/* Both stores, as the app's role. */}}
+{{/* Environment of both stores, with the application role. */}}
 {{- define "mnemo.storesEnv" -}}
 {{ include "mnemo.postgresEnv" (dict "root" . "role" "app") }}
 - {name: MNEMO_DATABASE_CONNECTIONS, value: {{ .Values.postgres.connections | quote }}}
@@ -118,16 +118,16 @@
 {{- end }}
 {{- end -}}
 
-{{/* Which model makes vectors; the operator needs its name only. */}}
+{{/* The embedding model. The operator needs only its name and dimensions. */}}
 {{- define "mnemo.embedderEnv" -}}
 {{- $v := .Values.embeddings -}}
 {{- if eq $v.mode "local" }}
 - {name: MNEMO_EMBEDDER, value: local}
 {{- else }}
 - {name: MNEMO_EMBEDDER, value: openai}
-- {name: MNEMO_EMBEDDINGS_MODEL, value: {{ required "embeddings.external.model is not set: name the model at embeddings.external.url, or set embeddings.mode to local" $v.external.model | quote }}}
+- {name: MNEMO_EMBEDDINGS_MODEL, value: {{ required "embeddings.external.model is required: set the name of the model, or set embeddings.mode to local" $v.external.model | quote }}}
 - {name: MNEMO_EMBEDDINGS_DIMENSIONS, value: {{ $v.external.dimensions | quote }}}
-{{- if lt (int $v.external.dimensions) 1 }}{{ fail "embeddings.external.dimensions is not set: say how long the model's vectors are" }}{{ end }}
+{{- if lt (int $v.external.dimensions) 1 }}{{ fail "embeddings.external.dimensions is required: set the length of the model's vectors" }}{{ end }}
 {{- end }}
 {{- end -}}
 
@@ -136,7 +136,7 @@
 {{- if eq $v.mode "local" }}
 - {name: MNEMO_MODEL_DIR, value: {{ $v.local.path | quote }}}
 {{- else }}
-- {name: MNEMO_EMBEDDINGS_URL, value: {{ required "embeddings.external.url is not set: give the base URL of an OpenAI-compatible endpoint, or set embeddings.mode to local" $v.external.url | quote }}}
+- {name: MNEMO_EMBEDDINGS_URL, value: {{ required "embeddings.external.url is required: set the base URL of an OpenAI-compatible endpoint, or set embeddings.mode to local" $v.external.url | quote }}}
 - {name: MNEMO_EMBEDDINGS_TIMEOUT, value: {{ $v.external.timeout | quote }}}
 {{- with $v.external.existingSecret }}
 - name: MNEMO_EMBEDDINGS_KEY
@@ -153,7 +153,7 @@
   image: {reference: {{ $v.local.image.reference | quote }}, pullPolicy: {{ $v.local.image.pullPolicy }}}
 {{- else if eq $v.local.source "claim" }}
 - name: model
-  persistentVolumeClaim: {claimName: {{ required "embeddings.local.existingClaim is not set: name the claim that holds the model's files" $v.local.existingClaim }}, readOnly: true}
+  persistentVolumeClaim: {claimName: {{ required "embeddings.local.existingClaim is required: set the PersistentVolumeClaim with the model's files" $v.local.existingClaim }}, readOnly: true}
 {{- end }}
 {{- end }}
 {{- end -}}
@@ -164,7 +164,7 @@
 {{- end }}
 {{- end -}}
 
-{{/* Holds new pods until the database has their schema. */}}
+{{/* Init container that waits until the schema is migrated. */}}
 {{- define "mnemo.waitContainer" -}}
 - name: wait-for-schema
   image: {{ include "mnemo.image" . }}
