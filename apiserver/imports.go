@@ -54,7 +54,7 @@ func newImportBody(i importer.Import) importBody {
 const importExample = `{"importId":"0196b2f5-09d2-7e6b-8a41-5c3f9b7d2e60","platform":"chatgpt","status":"done","total":120,"imported":100,` +
 	`"updated":4,"skipped":15,"blocked":10,"failed":1,"errors":[{"conversation":"c-7","error":"it nests deeper than 256 levels"}],` +
 	`"startedAt":"2025-05-09T14:30:00.000Z","finishedAt":"2025-05-09T14:30:08.000Z","unchanged":12,"indexed":97,` +
-	`"warnings":["messages of abandoned branches, left out: 31"]}`
+	`"warnings":["Skipped messages from abandoned branches: 31."]}`
 
 type getImportInput struct {
 	ImportID string `path:"importId" doc:"The import's id." example:"0196b2f5-09d2-7e6b-8a41-5c3f9b7d2e60"`
