@@ -3,8 +3,8 @@
 
 usage: action.py https://mnemo.example.com > action.json
 
-It is the server's own /openapi.json with the operations an assistant needs, the
-server's address, and descriptions of at most 300 characters.
+The document is the server's /openapi.json, reduced to the operations an assistant
+needs, with the server's address and descriptions of at most 300 characters.
 """
 
 import json
@@ -19,7 +19,7 @@ LONGEST = 300
 
 
 def shorten(node):
-    """Cuts descriptions at the end of a sentence or word."""
+    """Truncates descriptions at the end of a sentence or word."""
     if isinstance(node, list):
         for item in node:
             shorten(item)
@@ -33,7 +33,7 @@ def shorten(node):
 
 
 def references(node):
-    """Names the components a part of the document refers to, as (section, name)."""
+    """Yields the components referenced in a part of the document, as (section, name)."""
     if isinstance(node, list):
         return set().union(*map(references, node))
     if isinstance(node, dict):

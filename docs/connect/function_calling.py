@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Gives any OpenAI-compatible chat model a memory, with nothing but Python.
+"""Gives an OpenAI-compatible chat model a memory. Requires only Python.
 
 usage: function_calling.py "what you want to say"
 
-Environment: MNEMO_URL, MNEMO_TOKEN, and CHAT_URL (such as https://api.openai.com/v1),
-CHAT_KEY, CHAT_MODEL of the chat model.
+Environment: MNEMO_URL, MNEMO_TOKEN, CHAT_URL (for example https://api.openai.com/v1),
+CHAT_KEY and CHAT_MODEL.
 """
 
 import datetime
@@ -35,7 +35,7 @@ TOOLS = [
 
 
 def send(url, token, body=None):
-    """GETs or POSTs JSON. An error's body comes back too: the model can act on it."""
+    """Sends a GET or POST with JSON. Returns the body of errors too, so that the model can react."""
     request = urllib.request.Request(url, headers={"Authorization": "Bearer " + token, "Content-Type": "application/json"})
     try:
         with urllib.request.urlopen(request, json.dumps(body).encode() if body is not None else None, timeout=60) as answer:
@@ -48,7 +48,7 @@ def send(url, token, body=None):
 
 
 def carry_out(name, arguments):
-    """Does what the model asks for and returns what it is told."""
+    """Executes a call of the model and returns its result."""
     url, token = os.environ["MNEMO_URL"], os.environ["MNEMO_TOKEN"]
     if name == "store_memory":
         return send(url + "/api/memory", token, {"text": arguments["text"], "source": "function-calling"})
@@ -61,7 +61,7 @@ def carry_out(name, arguments):
 def chat(text):
     today = datetime.date.today().isoformat()
     messages = [{"role": "system", "content": INSTRUCTIONS.format(today=today)}, {"role": "user", "content": text}]
-    for _ in range(8):  # a model that only calls functions is stopped
+    for _ in range(8):  # limits consecutive function calls
         answer = send(os.environ["CHAT_URL"] + "/chat/completions", os.environ.get("CHAT_KEY", ""),
                       {"model": os.environ.get("CHAT_MODEL", ""), "messages": messages, "tools": TOOLS})
         message = answer["choices"][0]["message"]
