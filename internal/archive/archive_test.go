@@ -18,7 +18,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/chat"
 )
 
-// box is an account in memory.
+// box is an in-memory account.
 type box struct {
 	buckets       []account.Bucket
 	memories      []account.Memory
@@ -48,7 +48,7 @@ func (b box) counts() account.Counts {
 		Conversations: int64(len(b.conversations)), Messages: int64(len(b.messages))}
 }
 
-// take reads all of a content.
+// take reads all records of a Content.
 func take(t interface{ Fatal(...any) }, c account.Content) box {
 	var b box
 	collect(t, c.Buckets(), &b.buckets)
@@ -79,7 +79,7 @@ func written(t interface{ Fatal(...any) }, b box) []byte {
 
 var noon = time.Date(2025, 5, 9, 12, 0, 0, 123456000, time.UTC)
 
-// What is written is read back as it was, and written again it is the same file.
+// Reading an export returns what was written, and writing it again yields the same file.
 func TestRoundTrip(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -90,14 +90,14 @@ func TestRoundTrip(t *testing.T) {
 			t.Fatal(err)
 		}
 		if a.Counts != b.counts() || !a.At.Equal(noon) {
-			t.Fatalf("it says %+v of %s", a.Counts, a.At)
+			t.Fatalf("counts %+v at %s", a.Counts, a.At)
 		}
 		got := take(t, a)
 		if diff := cmp.Diff(b, got, cmp.AllowUnexported(box{}), cmpopts.EquateEmpty()); diff != "" {
 			t.Fatalf("read back (-want +got):\n%s", diff)
 		}
 		if !bytes.Equal(written(t, got), file) {
-			t.Fatal("written again it is another file")
+			t.Fatal("writing the archive again yields a different file")
 		}
 		joined := box{buckets: b.buckets}
 		for h, err := range a.MemoryHistories() {
@@ -121,7 +121,7 @@ func TestRoundTrip(t *testing.T) {
 	})
 }
 
-// anyBox draws an account as the database may hold it.
+// anyBox generates a valid account.
 func anyBox(t *rapid.T) box {
 	when := rapid.Custom(func(t *rapid.T) time.Time {
 		return time.UnixMicro(rapid.Int64Range(-62135596799000000, 253402300799999999).Draw(t, "microseconds")).UTC()
@@ -176,15 +176,15 @@ func small() box {
 	}
 }
 
-// An error of the content ends the writing, and what is written is no zip.
+// An error of the content aborts writing, and the output is not a valid zip.
 func TestWriteFails(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	err := Write(&out, noon, account.Counts{}, failing{small()})
 	if !errors.Is(err, errGone) {
-		t.Fatalf("it ended with %v", err)
+		t.Fatalf("Write = %v", err)
 	}
 	if _, err := Open(bytes.NewReader(out.Bytes()), int64(out.Len()), Limits{}); err == nil {
-		t.Error("what was written can be read")
+		t.Error("the incomplete output can be read")
 	}
 }

@@ -73,7 +73,7 @@ func open(file []byte, limits Limits) error {
 	return err
 }
 
-// A file that was changed is refused with what is wrong and where.
+// A modified file is rejected with the reason and the position.
 func TestChangedFiles(t *testing.T) {
 	t.Parallel()
 	const m, c = `0196b2f4-6d1e-7c3a-9f5e-2b8d4c6a1e07`, `0196b2f5-0a77-7d21-b1c4-94e2f7a83d15`
@@ -184,7 +184,7 @@ func TestHostileZips(t *testing.T) {
 	}
 }
 
-// The reader's own errors are not put down to the file.
+// Errors of the reader are not reported as errors of the file.
 func TestReaderFails(t *testing.T) {
 	t.Parallel()
 	file := zipped(t, parts(t))
@@ -208,7 +208,7 @@ func (b *breaking) ReadAt(p []byte, off int64) (int, error) {
 	return b.ReaderAt.ReadAt(p, off)
 }
 
-// Whatever a file holds, it is read within bounds or refused as Invalid.
+// Any file is either read within the limits or rejected as Invalid.
 func FuzzOpen(f *testing.F) {
 	for _, p := range parts(f) {
 		f.Add(p.name, p.text)

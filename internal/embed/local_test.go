@@ -114,7 +114,7 @@ func dotSelf(v []float32) float64 {
 
 // A text's vector must not depend on what else is in the call, nor on who else is
 // calling: texts share matrix products and workers.
-func TestLocalEmbedIsIndependentOfCompany(t *testing.T) {
+func TestLocalEmbedIsIndependentOfBatch(t *testing.T) {
 	t.Parallel()
 	l := openTest(t, LocalOptions{Workers: 3}, availableKernels()[0])
 	refs := references(t)
@@ -209,7 +209,7 @@ func TestLocalQueryPassesBatch(t *testing.T) {
 }
 
 // Two batches take turns: a small one started during a big one ends first.
-func TestLocalBatchesTakeTurns(t *testing.T) {
+func TestLocalBatchesAlternate(t *testing.T) {
 	t.Parallel()
 	l := openTest(t, LocalOptions{Workers: 1}, availableKernels()[0])
 	ctx, cancel := context.WithCancel(t.Context())

@@ -31,7 +31,7 @@ func TestKindOf(t *testing.T) {
 	}
 }
 
-func TestWrapKeepsTheCause(t *testing.T) {
+func TestWrapKeepsCause(t *testing.T) {
 	t.Parallel()
 	if err := fault.Wrap(fault.Unavailable, nil, "PostgreSQL is unavailable"); err != nil {
 		t.Errorf("Wrap(nil) = %v", err)

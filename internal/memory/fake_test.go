@@ -18,8 +18,8 @@ var alice = tenant.Identity{
 	Quota:     tenant.Quota{ListTokens: 1000},
 }
 
-// fakes stand for everything around a Service: one user's memories in a slice.
-// A failure that is set is what the part it names answers.
+// fakes implements the dependencies of a Service with one user's memories in a slice.
+// The errors are returned by the dependency that they name.
 type fakes struct {
 	memories []Memory
 	buckets  []Bucket
@@ -100,7 +100,7 @@ func (f *fakes) Embed(_ context.Context, texts []string) ([][]float32, error) {
 func (f *fakes) Model() string   { return "fake" }
 func (f *fakes) Dimensions() int { return 1 }
 
-// fakeIndex is the index, whose Delete is not the store's.
+// fakeIndex implements Delete of the index, which would clash with that of the store.
 type fakeIndex struct {
 	retrieve.Index
 	f *fakes
@@ -111,7 +111,7 @@ func (i fakeIndex) Delete(_ context.Context, _ tenant.ID, _ tenant.Placement, id
 	return i.f.indexFails
 }
 
-// filled has n memories of a hundred tokens each, ranked backwards.
+// filled returns fakes with n memories of a hundred tokens each, ranked in reverse order.
 func filled(n int) *fakes {
 	f := &fakes{buckets: []Bucket{{ID: 1, Name: DefaultBucket, Default: true}}}
 	for i := range n {

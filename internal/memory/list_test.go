@@ -19,8 +19,8 @@ func TestList(t *testing.T) {
 		want     []string
 		nextSkip int
 	}{
-		"Empty":      {"nothing is a list", 0, ListInput{Count: 10}, []string{}, 0},
-		"Oldest":     {"oldest first without anything else", 3, ListInput{Count: 2}, []string{"m0", "m1"}, 2},
+		"Empty":      {"an empty account has an empty page", 0, ListInput{Count: 10}, []string{}, 0},
+		"Oldest":     {"the default order is oldest first", 3, ListInput{Count: 2}, []string{"m0", "m1"}, 2},
 		"Rest":       {"the last page has no next", 3, ListInput{Count: 2, Skip: 2}, []string{"m2"}, 0},
 		"Exactly":    {"a page that ends with the list has no next", 2, ListInput{Count: 2}, []string{"m0", "m1"}, 0},
 		"Past":       {"past the end is empty", 3, ListInput{Count: 2, Skip: 9}, []string{}, 0},
@@ -29,7 +29,7 @@ func TestList(t *testing.T) {
 		"TokenCut":   {"1,000 tokens hold ten of a hundred", 12, ListInput{All: true}, idsUpTo(10), 10},
 		"Query":      {"best match first, latest ignored", 3, ListInput{Count: 2, Query: "q", Newest: true}, []string{"m2", "m1"}, 2},
 		"QueryRest":  {"skip walks the ranking", 3, ListInput{Count: 2, Query: "q", Skip: 2}, []string{"m0"}, 0},
-		"QueryBlank": {"a blank query is none", 3, ListInput{Count: 1, Query: " "}, []string{"m0"}, 1},
+		"QueryBlank": {"a blank query is ignored", 3, ListInput{Count: 1, Query: " "}, []string{"m0"}, 1},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -53,7 +53,7 @@ func TestList(t *testing.T) {
 
 func idsUpTo(n int) []string { return ids(filled(n).memories) }
 
-func TestListRefuses(t *testing.T) {
+func TestListRejectsInvalidInput(t *testing.T) {
 	t.Parallel()
 	s := newService(filled(1))
 	for _, in := range []ListInput{{Count: 0}, {Count: -1}, {Count: 1, Skip: -1}, {Count: 1, Query: "a\x00"}} {
@@ -64,8 +64,8 @@ func TestListRefuses(t *testing.T) {
 	wantKind(t, err, fault.NotFound)
 }
 
-// One memory is given however large it is, even to a tenant with no tokens.
-func TestListGivesAtLeastOne(t *testing.T) {
+// The first memory is returned regardless of its size, even with a limit of 0 tokens.
+func TestListReturnsAtLeastOneMemory(t *testing.T) {
 	t.Parallel()
 	who := alice
 	who.Quota.ListTokens = 0
@@ -78,7 +78,7 @@ func TestListGivesAtLeastOne(t *testing.T) {
 	}
 }
 
-// A match deleted since it was ranked takes its place in the walk but is not shown.
+// A match that was deleted after ranking counts as skipped but is not returned.
 func TestListSkipsDeletedMatches(t *testing.T) {
 	t.Parallel()
 	f := filled(4)
@@ -95,8 +95,8 @@ func TestListSkipsDeletedMatches(t *testing.T) {
 	}
 }
 
-// Walking by nextSkip gives every memory exactly once, whatever the pages.
-func TestWalkGivesEachOnce(t *testing.T) {
+// Following nextSkip returns every memory exactly once, for any page sizes.
+func TestPagesReturnEachMemoryOnce(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {
 		f := filled(rapid.IntRange(0, 450).Draw(r, "stored"))

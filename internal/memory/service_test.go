@@ -13,7 +13,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 )
 
-var errAway = errors.New("away")
+var errUnavailable = errors.New("away")
 
 func TestCreateInputValidate(t *testing.T) {
 	t.Parallel()
@@ -22,16 +22,16 @@ func TestCreateInputValidate(t *testing.T) {
 		in     CreateInput
 		want   string // a part of the message; "" for none
 	}{
-		"Plain":      {"ordinary text is taken", CreateInput{Text: "2025-05-09 likes trains"}, ""},
+		"Plain":      {"ordinary text is valid", CreateInput{Text: "2025-05-09 likes trains"}, ""},
 		"Longest":    {"the limit itself is allowed", CreateInput{Text: strings.Repeat("é", MaxText/2)}, ""},
 		"Missing":    {"text is required", CreateInput{}, "text is required"},
-		"Blank":      {"white space says nothing", CreateInput{Text: " \n\t"}, "text is required"},
+		"Blank":      {"white space is blank", CreateInput{Text: " \n\t"}, "text is required"},
 		"TooLong":    {"the limit is in bytes", CreateInput{Text: strings.Repeat("é", MaxText/2) + "a"}, "text must be at most 32768 bytes"},
 		"Zero":       {"PostgreSQL cannot hold U+0000", CreateInput{Text: "a\x00b"}, "text must not contain the character U+0000"},
-		"NotUTF8":    {"only UTF-8 can be given back", CreateInput{Text: "a\xff"}, "text must be valid UTF-8"},
-		"SourceZero": {"U+0000 is refused in every field", CreateInput{Text: "a", Source: "\x00"}, "source must not contain"},
+		"NotUTF8":    {"only UTF-8 can be returned", CreateInput{Text: "a\xff"}, "text must be valid UTF-8"},
+		"SourceZero": {"U+0000 is rejected in every field", CreateInput{Text: "a", Source: "\x00"}, "source must not contain"},
 		"SourceLong": {"a source is a name", CreateInput{Text: "a", Source: strings.Repeat("x", 201)}, "source must be at most 200"},
-		"Two":        {"every field that is wrong is named", CreateInput{Source: strings.Repeat("x", 201)}, "blank; source"},
+		"Two":        {"every invalid field is reported", CreateInput{Source: strings.Repeat("x", 201)}, "blank; source"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -51,7 +51,7 @@ func TestCreateInputValidate(t *testing.T) {
 	}
 }
 
-func TestCreateEmbedsIfItCan(t *testing.T) {
+func TestCreateEmbedsIfAvailable(t *testing.T) {
 	t.Parallel()
 	f := filled(0)
 	if _, err := newService(f).Create(t.Context(), alice, CreateInput{Text: "three small words"}); err != nil {
@@ -61,16 +61,16 @@ func TestCreateEmbedsIfItCan(t *testing.T) {
 		t.Errorf("stored %d units and %d tokens, want 1 and 3", len(f.created.Units), f.created.Tokens)
 	}
 
-	f.embedFails = errAway
+	f.embedFails = errUnavailable
 	if _, err := newService(f).Create(t.Context(), alice, CreateInput{Text: "words"}); err != nil {
-		t.Errorf("an embedder that is away must not keep a memory from being stored: %v", err)
+		t.Errorf("Create without the embedder: %v, want success", err)
 	}
 	if len(f.created.Units) != 1 || f.created.Units[0].Vector != nil {
 		t.Errorf("units = %+v, want one without a vector", f.created.Units)
 	}
 }
 
-// slow is an embedder that answers only when it is told to stop.
+// slow is an embedder that returns only when its context is done.
 type slow struct{ *fakes }
 
 func (slow) Embed(ctx context.Context, _ []string) ([][]float32, error) {
@@ -91,10 +91,10 @@ func TestCreateDoesNotWaitForTheEmbedder(t *testing.T) {
 func TestDelete(t *testing.T) {
 	t.Parallel()
 	f := filled(2)
-	f.indexFails = errAway
+	f.indexFails = errUnavailable
 	s := newService(f)
 	if err := s.Delete(t.Context(), alice, "m1"); err != nil {
-		t.Errorf("an index that is away must not keep a memory from being deleted: %v", err)
+		t.Errorf("Delete without the index: %v, want success", err)
 	}
 	if diff := cmp.Diff([]retrieve.UnitID{1}, f.removed); diff != "" {
 		t.Errorf("removed from the index (-want +got):\n%s", diff)
@@ -118,10 +118,10 @@ func TestDeleteMany(t *testing.T) {
 		deleted      int
 		errs         []string // memory ids of errors
 	}{
-		"Some":      {"ids that do not resolve are skipped without an error", []string{"m0", "never", "m2", "\x00"}, nil, nil, 2, nil},
-		"Repeated":  {"a memory is deleted once", []string{"m0", "m0"}, nil, nil, 1, nil},
-		"IndexAway": {"rows are gone and counted, vectors are said to follow", []string{"m0"}, nil, errAway, 1, []string{BulkIndex}},
-		"StoreAway": {"nothing was deleted", []string{"m0"}, errAway, nil, 0, []string{BulkDatabase}},
+		"Some":             {"unknown ids are skipped without an error", []string{"m0", "never", "m2", "\x00"}, nil, nil, 2, nil},
+		"Repeated":         {"a memory is deleted once", []string{"m0", "m0"}, nil, nil, 1, nil},
+		"IndexUnavailable": {"memories are deleted, and the index failure is reported", []string{"m0"}, nil, errUnavailable, 1, []string{BulkIndex}},
+		"StoreUnavailable": {"nothing was deleted", []string{"m0"}, errUnavailable, nil, 0, []string{BulkDatabase}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -161,12 +161,12 @@ func TestCreateBucket(t *testing.T) {
 		"Longest":     {"100 characters, not bytes", BucketInput{Name: strings.Repeat("é", 100)}, fault.Internal},
 		"SomeDigits":  {"only digits alone are confusing", BucketInput{Name: "2025 plans"}, fault.Internal},
 		"Missing":     {"a name is required", BucketInput{}, fault.Invalid},
-		"Blank":       {"white space is no name", BucketInput{Name: "  "}, fault.Invalid},
+		"Blank":       {"white space is not a name", BucketInput{Name: "  "}, fault.Invalid},
 		"TooLong":     {"101 characters", BucketInput{Name: strings.Repeat("é", 101)}, fault.Invalid},
-		"Digits":      {"it could be taken for an id", BucketInput{Name: " 2025 "}, fault.Invalid},
+		"Digits":      {"it could be mistaken for an id", BucketInput{Name: " 2025 "}, fault.Invalid},
 		"Zero":        {"U+0000", BucketInput{Name: "a\x00"}, fault.Invalid},
-		"Description": {"a description is bounded too", BucketInput{Name: "a", Description: strings.Repeat("x", 1001)}, fault.Invalid},
-		"Default":     {"every user has it already, in any case", BucketInput{Name: "gEneral "}, fault.Conflict},
+		"Description": {"the description is limited too", BucketInput{Name: "a", Description: strings.Repeat("x", 1001)}, fault.Invalid},
+		"Default":     {"the name of the default bucket is reserved, in any case", BucketInput{Name: "gEneral "}, fault.Conflict},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

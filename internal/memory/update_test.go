@@ -33,7 +33,7 @@ func (f *fakes) DeleteBucket(context.Context, tenant.Scope, int64) (int, error) 
 	return 1, f.storeFails
 }
 
-func TestUpdateMakesUnitsOfTheNewTextOnly(t *testing.T) {
+func TestUpdateCreatesUnitsOfNewTextOnly(t *testing.T) {
 	t.Parallel()
 	f := filled(1)
 	text := "2025-05-09 aisle seat"
@@ -52,7 +52,7 @@ func TestUpdateMakesUnitsOfTheNewTextOnly(t *testing.T) {
 	}
 }
 
-func TestUpdateRefusals(t *testing.T) {
+func TestUpdateRejectsInvalidInput(t *testing.T) {
 	t.Parallel()
 	s := newService(filled(1))
 	blank, long, nul := " \n", strings.Repeat("x", MaxText+1), "a\x00"
@@ -89,8 +89,8 @@ func TestUpdateRefusals(t *testing.T) {
 	}
 }
 
-// What is wrong with a bucket is said by how it was named.
-func TestUnknownBucketIsNamedAsGiven(t *testing.T) {
+// The error refers to the bucket the way the request did.
+func TestMissingBucketError(t *testing.T) {
 	t.Parallel()
 	f := filled(1)
 	f.storeFails = ErrBucketNotFound

@@ -61,7 +61,7 @@ func (b *testBundle) exported(t testing.TB, scope tenant.Scope) []byte {
 	return out.Bytes()
 }
 
-// openExport reads an export, which checks all of it.
+// openExport reads and validates an export.
 func openExport(t testing.TB, file []byte) *archive.Archive {
 	t.Helper()
 	a, err := archive.Open(bytes.NewReader(file), int64(len(file)), archive.Limits{})
@@ -71,8 +71,8 @@ func openExport(t testing.TB, file []byte) *archive.Archive {
 	return a
 }
 
-// Everything a user has is in the export, and nothing of anybody else's.
-func TestSnapshotHoldsTheUsersOwn(t *testing.T) {
+// An export contains all data of the user and none of others.
+func TestSnapshotContainsOnlyTheUsersData(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	marks := []string{"alice", "bob", "carol", "dave"}
@@ -124,8 +124,8 @@ func TestSnapshotHoldsTheUsersOwn(t *testing.T) {
 	}
 }
 
-// What is written after an export began is not in it, whole or in part.
-func TestSnapshotIsOfOneMoment(t *testing.T) {
+// Writes after the start of an export are not in it, not even partly.
+func TestSnapshotIsConsistent(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	alice := b.users[0]
@@ -157,9 +157,9 @@ func TestSnapshotIsOfOneMoment(t *testing.T) {
 	}
 }
 
-// A snapshot ends with its context, wherever its reader is, and is held to no
-// time limit that is meant for others.
-func TestSnapshotEnds(t *testing.T) {
+// A snapshot ends with its context at any time, and other transactions' time limits do
+// not apply to it.
+func TestSnapshotEndsWithContext(t *testing.T) {
 	t.Parallel()
 	d := postgrestest.Create(t)
 	b := setupIn(t, d, nil)
@@ -216,8 +216,8 @@ func (b *testBundle) purge(t testing.TB, scope tenant.Scope) account.Purged {
 	return done
 }
 
-// Nothing of a purged account is left in any table but the user and its token;
-// everybody else's stays, and the room goes to those who wait for it.
+// A purge leaves only the user and the token. Data of others is unchanged, and the
+// released quota goes to blocked conversations.
 func TestPurge(t *testing.T) {
 	t.Parallel()
 	b := setup(t, func(q *tenant.Quota) { q.Conversations = 3 })
@@ -256,7 +256,7 @@ func TestPurge(t *testing.T) {
 		}
 	}
 	if n := b.count(t, "select count(*) from river_job where kind = 'account.purge'"); n != 0 {
-		t.Errorf("%d purge jobs wait, and nothing is left to do", n)
+		t.Errorf("%d purge jobs are left, want 0", n)
 	}
 	b.checkCounters(t)
 	b.fillAccount(t, alice, "again") // it is an account like any other
@@ -284,9 +284,9 @@ func (b *testBundle) userTables(t testing.TB) []string {
 	return out
 }
 
-// What a request does not come to, its job does; and what came after the
-// request stays.
-func TestPurgeIsFinishedByItsJob(t *testing.T) {
+// The job completes what the request did not purge, and keeps what was written after
+// the request.
+func TestJobCompletesPurge(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	alice := b.users[0]
@@ -295,7 +295,7 @@ func TestPurgeIsFinishedByItsJob(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.Accounts().Purge(t.Context(), alice, cutoff); err != nil { // a first batch, then the process dies
+	if _, err := b.Accounts().Purge(t.Context(), alice, cutoff); err != nil { // one batch, then the process stops
 		t.Fatal(err)
 	}
 	b.fillAccount(t, alice, "later")
@@ -313,7 +313,7 @@ func TestPurgeIsFinishedByItsJob(t *testing.T) {
 		}
 	}
 	if a := openExport(t, b.exported(t, alice)); a.Counts != (account.Counts{Buckets: 2, Memories: 3, Versions: 2, Conversations: 3, Messages: 9}) {
-		t.Errorf("it holds %+v, want what was written later", a.Counts)
+		t.Errorf("counts after the purge: %+v, want those of the later writes", a.Counts)
 	}
 	list, _, err := b.Memories().List(t.Context(), alice, memory.Filter{Limit: 9})
 	if err != nil {

@@ -46,7 +46,7 @@ func TestBuckets(t *testing.T) {
 	}
 }
 
-func TestDefaultBucketIsMadeOnce(t *testing.T) {
+func TestDefaultBucketIsCreatedOnce(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	var wg sync.WaitGroup
@@ -70,8 +70,8 @@ func TestDefaultBucketIsMadeOnce(t *testing.T) {
 	}
 }
 
-// Names that a reader takes for the same are the same, however they are
-// written; each is stored as it was given.
+// Names that look the same are the same, regardless of their encoding. Each name is
+// stored as given.
 func TestBucketNames(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)

@@ -24,7 +24,7 @@ func (b *testBundle) keyed(t testing.TB, scope tenant.Scope, key, text string) (
 	return b.Memories().Create(t.Context(), scope, m)
 }
 
-func TestRequestIsDoneOnce(t *testing.T) {
+func TestRequestIsExecutedOnce(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	seen := map[string]bool{}
@@ -60,7 +60,7 @@ func TestRequestIsDoneOnce(t *testing.T) {
 	}
 }
 
-func TestRequestThatFailedIsForgotten(t *testing.T) {
+func TestFailedRequestCanBeRetried(t *testing.T) {
 	t.Parallel()
 	b := setup(t, func(q *tenant.Quota) { q.Storage = 10 })
 	_, err := b.keyed(t, b.users[0], "k", strings.Repeat("x", 11))
@@ -70,7 +70,7 @@ func TestRequestThatFailedIsForgotten(t *testing.T) {
 	}
 }
 
-func TestRequestIsForgottenAfterADay(t *testing.T) {
+func TestRequestExpiresAfterADay(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	for _, key := range []string{"old", "older"} {
@@ -91,7 +91,7 @@ func TestRequestIsForgottenAfterADay(t *testing.T) {
 }
 
 // What is kept names no word of what was sent.
-func TestRequestsHoldNoText(t *testing.T) {
+func TestStoredAnswersContainNoText(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	scope := b.users[0]

@@ -45,7 +45,7 @@ func TestMemoryIsStored(t *testing.T) {
 	}
 }
 
-func TestMemoriesOfOthersAreUnseen(t *testing.T) {
+func TestMemoriesAreIsolated(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	var ids []string
@@ -129,7 +129,7 @@ func TestMemoriesAreListedInOrder(t *testing.T) {
 	}
 }
 
-func TestMemoriesAreDeletedWithEverything(t *testing.T) {
+func TestDeleteRemovesVersionsAndUnits(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	ctx, scope := t.Context(), b.users[0]
@@ -253,7 +253,7 @@ func TestConcurrentWritersOfMemories(t *testing.T) {
 	}
 }
 
-func TestDeletingWhileWriting(t *testing.T) {
+func TestConcurrentDeletesAndWrites(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	ctx, scope := t.Context(), b.users[0]

@@ -205,7 +205,7 @@ func TestMoveIsAllOrNothing(t *testing.T) {
 	b.wantJobs(t, "moves that were refused")
 }
 
-func TestEditsOfOthersAreRefused(t *testing.T) {
+func TestEditsAreIsolated(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	ctx := t.Context()
@@ -337,7 +337,7 @@ func TestBucketsAreRenamed(t *testing.T) {
 }
 
 // More than a batch moves, and the memories stay in their order.
-func TestDeletedBucketsLeaveTheirMemories(t *testing.T) {
+func TestDeleteBucketKeepsMemories(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	ctx, scope := t.Context(), b.users[0]

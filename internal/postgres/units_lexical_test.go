@@ -44,7 +44,7 @@ var answers = []struct{ question, text string }{
 	{"Which podcast did Leila start?", "2025-05-09 Leila started a podcast about forgotten inventors."},
 }
 
-func TestEveryAnswerIsFound(t *testing.T) {
+func TestLexicalFindsEveryAnswer(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	scope := b.users[0]
@@ -144,7 +144,7 @@ func TestLexicalOfExcludedAndDeleted(t *testing.T) {
 
 // The functions run as the owner, whom the policies do not hold: they must
 // answer for the transaction's scope only.
-func TestLexicalHoldsTheScope(t *testing.T) {
+func TestLexicalIsIsolated(t *testing.T) {
 	t.Parallel()
 	d := postgrestest.Create(t)
 	b := setupIn(t, d, nil)

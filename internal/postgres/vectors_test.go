@@ -44,7 +44,7 @@ func TestHalfFromFloat(t *testing.T) {
 	}
 }
 
-func TestEveryFiniteHalfComesBack(t *testing.T) {
+func TestHalfRoundTrip(t *testing.T) {
 	t.Parallel()
 	for h := range 1 << 16 {
 		if h&halfInfinity == halfInfinity {
@@ -56,7 +56,7 @@ func TestEveryFiniteHalfComesBack(t *testing.T) {
 	}
 }
 
-func TestHalfIsNearest(t *testing.T) {
+func TestHalfRoundsToNearest(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		v := rapid.Float32Range(-65000, 65000).Draw(t, "v")
@@ -98,7 +98,7 @@ func TestHalfVectorsKeepTheirCosine(t *testing.T) {
 	})
 }
 
-func TestHalfOfNothing(t *testing.T) {
+func TestHalfOfNil(t *testing.T) {
 	t.Parallel()
 	if diff := cmp.Diff([][]byte{nil, {}}, [][]byte{encodeHalf(nil), encodeHalf([]float32{})}); diff != "" {
 		t.Errorf("encodeHalf (-want +got):\n%s", diff)

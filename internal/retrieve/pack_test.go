@@ -80,7 +80,7 @@ func drawExcerpts(t *rapid.T) []Excerpt {
 	}), 0, 30).Draw(t, "excerpts")
 }
 
-func TestPackHolds(t *testing.T) {
+func TestPackProperties(t *testing.T) {
 	t.Parallel()
 	counts := map[string]func(string) int{
 		"words": wordCount, "bytes": func(s string) int { return len(s) }, "runes": utf8.RuneCountInString,

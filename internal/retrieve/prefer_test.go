@@ -50,7 +50,7 @@ func TestWindowIsPreferred(t *testing.T) {
 	}
 }
 
-func TestWindowNarrowsWithin(t *testing.T) {
+func TestWithinRestrictsQuery(t *testing.T) {
 	t.Parallel()
 	day := func(n int) time.Time { return saturday.AddDate(0, 0, n) }
 	for name, test := range map[string]struct{ q, want Query }{
@@ -72,7 +72,7 @@ func TestWindowNarrowsWithin(t *testing.T) {
 
 // Raising keeps every unit, keeps the order among those inside and among those
 // outside, and keeps scores between 0 and 1.
-func TestRaiseHolds(t *testing.T) {
+func TestRaiseProperties(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		ranking := Fuse(drawHits(t, "words", 0, 50), drawHits(t, "dense", -1, 1), false)

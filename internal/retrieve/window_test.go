@@ -120,7 +120,7 @@ func TestParseWindow(t *testing.T) {
 }
 
 // Whatever is asked, a window is a span that has begun.
-func TestParseWindowHolds(t *testing.T) {
+func TestParseWindowProperties(t *testing.T) {
 	t.Parallel()
 	vocabulary := strings.Fields("last this past the in on since before after until may May march March december 3 31st 2024 2026-02-30 2031 " +
 		"two a couple of week weeks months year ago yesterday's today Monday , . ? \" day days and É 0 99999999999999999999 -")

@@ -149,7 +149,7 @@ func TestSynthesizeFails(t *testing.T) {
 }
 
 // A slow endpoint is given up on, by the timeout and when the caller goes.
-func TestSynthesizeIsGivenUp(t *testing.T) {
+func TestSynthesizeTimesOut(t *testing.T) {
 	t.Parallel()
 	hang := func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body) // only then the server hears of a client that goes
@@ -167,7 +167,7 @@ func TestSynthesizeIsGivenUp(t *testing.T) {
 	}
 }
 
-func TestConfigIsChecked(t *testing.T) {
+func TestConfigValidate(t *testing.T) {
 	t.Parallel()
 	for _, c := range []Config{{}, {BaseURL: "ftp://x", Model: "m"}, {BaseURL: "https://x"}, {BaseURL: "::", Model: "m"}} {
 		if _, err := NewOpenAI(c); err == nil {
