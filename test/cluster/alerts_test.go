@@ -49,14 +49,7 @@ func tenantsInTrouble(t *testing.T) {
 	t.Helper()
 	kubectl(t, "", "create", "secret", "generic", "taken-u-access", "--from-literal=token=mine")
 	kubectl(t, tenant("taken", "{}"), "apply", "--filename", "-")
-	user := func(name, quota string) *client.Client {
-		u, err := client.New(cluster.env["MNEMO_URL"], applyTenant(t, name, quota))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return u
-	}
-	full := user("full", `{"memories":10}`)
+	full := connect(t, applyTenant(t, "full", `{"memories":10}`))
 	for i := range 10 {
 		if _, err := full.CreateMemory(t.Context(), nil, client.CreateMemoryRequest{Text: fmt.Sprintf("Locker %d is taken.", i)}); err != nil {
 			t.Fatal(err)
@@ -74,7 +67,8 @@ func tenantsInTrouble(t *testing.T) {
 	if err := form.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := user("blocked", `{"conversations":0}`).ImportFile(t.Context(), nil, form.FormDataContentType(), &body); err != nil {
+	blocked := connect(t, applyTenant(t, "blocked", `{"conversations":0}`))
+	if _, err := blocked.ImportFile(t.Context(), nil, form.FormDataContentType(), &body); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -105,10 +99,7 @@ func jobsInTrouble(t *testing.T, db *pgx.Conn) {
 func jobsFail(t *testing.T, w *watch, db *pgx.Conn, token string) {
 	t.Helper()
 	execute(t, db, "revoke update on units from mnemo_app")
-	u, err := client.New(cluster.env["MNEMO_URL"], token)
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := connect(t, token)
 	for i := range 30 {
 		if _, err := u.CreateMemory(t.Context(), nil, client.CreateMemoryRequest{Text: fmt.Sprintf("Shelf %d is dusted.", i)}); err != nil {
 			t.Fatal(err)

@@ -101,11 +101,7 @@ func TestLife(t *testing.T) {
 func remembered(t *testing.T) {
 	users := map[string]*client.Client{}
 	for _, name := range []string{"MNEMO_TOKEN", "MNEMO_TOKEN_2"} {
-		u, err := client.New(cluster.env["MNEMO_URL"], cluster.env[name])
-		if err != nil {
-			t.Fatal(err)
-		}
-		users[name] = u
+		users[name] = connect(t, cluster.env[name])
 	}
 	const text = "2026-11-20 My sister Ana moved to Lisbon."
 	if _, err := users["MNEMO_TOKEN"].CreateMemory(t.Context(), nil, client.CreateMemoryRequest{Text: text}); err != nil {
@@ -279,11 +275,7 @@ func metrics(t *testing.T) string {
 // memories counts those of a user.
 func memories(t *testing.T, token string) int64 {
 	t.Helper()
-	u, err := client.New(cluster.env["MNEMO_URL"], token)
-	if err != nil {
-		t.Fatal(err)
-	}
-	buckets, err := u.ListBuckets(t.Context(), nil)
+	buckets, err := connect(t, token).ListBuckets(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,23 +19,30 @@ const exactUnits = 2000
 var paraphrases string
 
 // TestParaphraseFindsWhatWasJustStored stores a hundred memories among
-// thousands and asks for each in other words with the very next request.
+// thousands and searches for each in other words with the next request. A busy
+// machine may answer without the vector store, which the response declares: such
+// a search is repeated.
 func TestParaphraseFindsWhatWasJustStored(t *testing.T) {
 	alice := filled(t)
-	missed := 0
+	missed, repeated := 0, 0
 	for line := range strings.Lines(paraphrases) {
 		text, question, _ := strings.Cut(strings.TrimSpace(line), "\t")
 		id := alice.remember(t, text)
-		found, degraded := alice.recall(t, question)
-		if degraded {
-			t.Errorf("%q: degraded", question)
-		}
+		var found []string
+		eventually(t, time.Minute, func() string {
+			var degraded bool
+			if found, degraded = alice.recall(t, question); degraded {
+				repeated++
+				return fmt.Sprintf("%q: the response is degraded", question)
+			}
+			return ""
+		})
 		if !slices.Contains(found, id) {
 			missed++
 			t.Errorf("%q was not found by %q", text, question)
 		}
 	}
-	t.Logf("missed %d of 100", missed)
+	t.Logf("missed %d of 100; %d searches repeated after a degraded response", missed, repeated)
 }
 
 // TestDeletedMemoryIsGoneFromBothStores asks PostgreSQL and Milvus themselves.
