@@ -8,12 +8,13 @@ ifeq ($(shell command -v go),)
 $(error Go is not in the PATH: install Go 1.26 or newer, or put its bin directory in the PATH)
 endif
 
-# The local embedder's kernels use Go's simd package, which is behind an experiment and for amd64 so far;
-# elsewhere plain Go is built. One setting for all, so that everything shares one build cache.
+# One set of build settings for the product, its tests, the tools and the images, so that all share one build cache.
+# The local embedder's kernels use Go's simd package: an experiment, on amd64 only. Other machines run plain Go.
 ifeq ($(shell go env GOARCH),amd64)
 export GOEXPERIMENT := simd
 endif
 export CGO_ENABLED := 0
+export GOFLAGS := -trimpath
 
 TOOL := hack/tool.sh
 TESTSUM := $(TOOL) gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg --
@@ -79,14 +80,15 @@ check: lint unit ## The fast part of `make test`, for every commit
 
 .PHONY: test
 test: verify race ## Everything CI runs: verify, then every test on real parts; as root on a real node too
-	@go build -o bin/hacktest ./hack/test && exec bin/hacktest -- $(TESTSUM) -count=1 -timeout 20m $(everything)
+	@go build -o bin/hacktest ./hack/test && exec bin/hacktest $(if $(filter 0,$(shell id -u)),-node) -- $(TESTSUM) -count=1 -timeout 20m $(everything)
 
 .PHONY: cluster-test
 cluster-test: ## The life of an installation on a real node, from helm install to uninstall; needs root
 	@$(TESTSUM) -count=1 -timeout 20m ./test/cluster
 
 .PHONY: verify
-verify: ## Generated files, modules, format, vet and lint are as they should be
+verify: ## Check generated files, modules, commit subjects, format, vet and lint
+	@hack/commits.sh
 	@hack/verify.sh
 	@go mod tidy -diff
 	@go vet ./...
