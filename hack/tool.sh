@@ -22,7 +22,9 @@ if [ ! -x "$binary" ]; then
 	mkdir -p "$cache"
 	echo "building $name (once; kept in $cache)" >&2
 	# Built beside and renamed, so that an interrupted or concurrent build is never run.
-	env -u GOEXPERIMENT CGO_ENABLED=0 go -C "$module" build -trimpath -ldflags "-s -w" -o "$binary.$$" tool
+	# The settings of the Makefile, so that the standard library is compiled once for all.
+	case $(go env GOARCH) in amd64) experiment=simd ;; *) experiment= ;; esac
+	GOEXPERIMENT=$experiment CGO_ENABLED=0 go -C "$module" build -trimpath -ldflags "-s -w" -o "$binary.$$" tool
 	mv "$binary.$$" "$binary"
 fi
 exec "$binary" "$@"

@@ -23,8 +23,9 @@ import (
 
 func main() {
 	only := flag.String("only", strings.Join(allParts, ","), "parts to start, separated by commas")
+	node := flag.Bool("node", false, "build the programs of a Kubernetes node first, so that no test competes with their compilation")
 	flag.Usage = func() {
-		fmt.Fprintln(os.Stderr, "usage: go run ./hack/test [-only postgres,milvus,kube,model,chromium,oidc] -- command [argument...]")
+		fmt.Fprintln(os.Stderr, "usage: go run ./hack/test [-only postgres,milvus,kube,model,chromium,oidc] [-node] -- command [argument...]")
 	}
 	flag.Parse()
 	if flag.NArg() == 0 {
@@ -32,7 +33,7 @@ func main() {
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	code, err := run(ctx, strings.Split(*only, ","), flag.Args())
+	code, err := run(ctx, strings.Split(*only, ","), *node, flag.Args())
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "hack/test:", err)
@@ -42,7 +43,7 @@ func main() {
 }
 
 // run starts the parts, runs the command and returns its exit code.
-func run(ctx context.Context, names, command []string) (code int, err error) {
+func run(ctx context.Context, names []string, node bool, command []string) (code int, err error) {
 	dir, err := os.MkdirTemp("", "mnemo-test-")
 	if err != nil {
 		return 1, fmt.Errorf("create directory for the parts: %w", err)
@@ -57,6 +58,11 @@ func run(ctx context.Context, names, command []string) (code int, err error) {
 	defer func() { err = errors.Join(err, s.stop(), clean(dir, code == 0 && err == nil)) }()
 	if err := s.start(ctx, dir, progress, names); err != nil {
 		return 1, err
+	}
+	if node {
+		if err := prepareNode(ctx, progress); err != nil {
+			return 1, err
+		}
 	}
 	progress.Printf("==> %d real parts are there: %s", len(names), strings.Join(names, ", "))
 	return execute(ctx, command, s.env)

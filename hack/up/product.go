@@ -107,7 +107,7 @@ func (p *platform) build(ctx context.Context) (err error) {
 	if err := os.MkdirAll(filepath.Dir(p.binary), 0o755); err != nil {
 		return fmt.Errorf("create bin: %w", err)
 	}
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", p.binary, "./cmd/mnemo")
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", p.binary, "./cmd/mnemo")
 	cmd.Dir = p.root
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if runtime.GOARCH == "amd64" {
