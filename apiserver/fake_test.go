@@ -14,6 +14,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/importer"
 	"github.com/mnemo-dev/mnemo/internal/memory"
+	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
@@ -185,7 +186,7 @@ func (f fakeMemories) CreateBucket(_ context.Context, scope tenant.Scope, b memo
 }
 
 // Search finds whatever there is, newest first.
-func (f fakeMemories) Search(_ context.Context, scope tenant.Scope, _ tenant.Placement, q retrieve.Query) (retrieve.Result, error) {
+func (f fakeMemories) Search(_ context.Context, scope tenant.Scope, _ placement.Location, q retrieve.Query) (retrieve.Result, error) {
 	u, end, err := f.begin(scope)
 	defer end()
 	var out retrieve.Result
@@ -308,7 +309,7 @@ func (f fakeChats) Passages(_ context.Context, scope tenant.Scope, places []chat
 // fakeIndex and fakeEmbedder are there and do nothing.
 type fakeIndex struct{ retrieve.Index }
 
-func (fakeIndex) Delete(context.Context, tenant.ID, tenant.Placement, []retrieve.UnitID) error {
+func (fakeIndex) Delete(context.Context, tenant.ID, placement.Location, []retrieve.UnitID) error {
 	return nil
 }
 

@@ -12,6 +12,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mnemo-dev/mnemo/internal/chat"
+	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 	"github.com/mnemo-dev/mnemo/internal/tokens"
@@ -136,7 +137,7 @@ func (h *house) readsInPages(t *testing.T, a assistant) {
 // stuck is a search that takes until its asker goes away.
 type stuck struct{ began, ended chan error }
 
-func (s stuck) Search(ctx context.Context, _ tenant.Scope, _ tenant.Placement, _ retrieve.Query) (retrieve.Result, error) {
+func (s stuck) Search(ctx context.Context, _ tenant.Scope, _ placement.Location, _ retrieve.Query) (retrieve.Result, error) {
 	s.began <- nil
 	<-ctx.Done()
 	s.ended <- context.Cause(ctx)

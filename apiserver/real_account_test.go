@@ -19,7 +19,7 @@ import (
 func (s realStores) vectors(t *testing.T, name string) ([]retrieve.UnitID, error) {
 	t.Helper()
 	id := tenant.ID(fmt.Sprintf("0196b2f4-0000-7000-8000-%012x", name))
-	place, err := s.db.Place(t.Context(), id)
+	place, err := s.db.EnsurePlacement(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/jobs"
 	"github.com/mnemo-dev/mnemo/internal/memory"
 	"github.com/mnemo-dev/mnemo/internal/milvus"
+	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/postgres"
 	"github.com/mnemo-dev/mnemo/internal/postgres/postgrestest"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
@@ -116,11 +117,11 @@ func (s realStores) tenant(t *testing.T, name, user string, suspended bool) stri
 	if _, err := s.db.Apply(t.Context(), spec); err != nil {
 		t.Fatal(err)
 	}
-	place, err := s.db.Place(t.Context(), id)
+	place, err := s.db.EnsurePlacement(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tenant.Waiting(s.index).Ensure(t.Context(), tenant.Place{Placement: place}); err != nil {
+	if _, err := placement.WaitLoaded(s.index).Ensure(t.Context(), placement.Placement{Location: place}); err != nil {
 		t.Fatal(err)
 	}
 	token, err := tenant.NewToken(rand.Reader)
@@ -241,7 +242,7 @@ func (h *house) findsWhatWasJustStored(t *testing.T, s realStores) {
 		t.Errorf("deleted memories are found: %s", got.body)
 	}
 	id := tenant.ID(fmt.Sprintf("0196b2f4-0000-7000-8000-%012x", "fresh"))
-	place, err := s.db.Place(t.Context(), id)
+	place, err := s.db.EnsurePlacement(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/mnemo-dev/mnemo/api/v1alpha1"
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
@@ -64,7 +65,7 @@ func (r *TenantReconciler) finalize(ctx context.Context, p *pass) (wait time.Dur
 		return r.config.Poll, nil
 	}
 	if policy == tenant.Delete && t.Status.Placement != nil {
-		if err := r.partitions.Drop(ctx, placement(t.Status.Placement)); err != nil {
+		if err := r.partitions.Drop(ctx, locationOf(t.Status.Placement)); err != nil {
 			return 0, fmt.Errorf("drop partition: %w", err)
 		}
 	}
@@ -84,14 +85,14 @@ func (r *TenantReconciler) findPlacement(ctx context.Context, p *pass) (found bo
 	if p.tenant.Status.ID != "" {
 		id = tenant.ID(p.tenant.Status.ID)
 	}
-	current, err := r.store.Place(ctx, id)
+	current, err := r.store.EnsurePlacement(ctx, id)
 	if fault.Is(err, fault.NotFound) {
 		return false, nil // never stored
 	}
 	if err != nil {
 		return false, fmt.Errorf("find placement: %w", err)
 	}
-	p.tenant.Status.Placement = placementStatus(tenant.Places{Current: tenant.Place{Placement: current}})
+	p.tenant.Status.Placement = placementStatus(placement.State{Current: placement.Placement{Location: current}})
 	return true, nil
 }
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/mnemo-dev/mnemo/api/v1alpha1"
 	"github.com/mnemo-dev/mnemo/internal/fault"
-	"github.com/mnemo-dev/mnemo/internal/tenant"
+	"github.com/mnemo-dev/mnemo/internal/placement"
 )
 
 // expectKstatus checks the status that kstatus, and with it Flux, Argo CD and
@@ -94,7 +94,7 @@ func TestKstatusOfAProgressingTenant(t *testing.T) {
 		"PostgreSQL unavailable": {errAway, "Apply", v1alpha1.ReasonProgressingWithRetry},
 		"Milvus unavailable":     {errMilvusAway, "Ensure", v1alpha1.ReasonProgressingWithRetry},
 		"internal error":         {fault.New(fault.Internal, "bug"), "Apply", v1alpha1.ReasonProgressingWithRetry},
-		"loading":                {tenant.ErrLoading, "Ensure", v1alpha1.ReasonProgressing},
+		"loading":                {placement.ErrLoading, "Ensure", v1alpha1.ReasonProgressing},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

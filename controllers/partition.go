@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/mnemo-dev/mnemo/api/v1alpha1"
+	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
@@ -24,18 +25,18 @@ func (r *TenantReconciler) ensurePartition(ctx context.Context, p *pass) error {
 	p.tenant.Status.Placement = placementStatus(places)
 	changed, err := r.ensurePlace(ctx, p, places.Current)
 	switch {
-	case errors.Is(err, tenant.ErrLoading):
+	case errors.Is(err, placement.ErrLoading):
 		p.unfinished = true
 		p.setCondition(v1alpha1.IndexReady, false, v1alpha1.ReasonLoading,
 			"Milvus is loading the partition; meanwhile writes go on and searches answer from words")
 		return nil
-	case err == nil && changed && p.stored.Places.Current != (tenant.Place{}):
-		if places.Current.Made != 0 || places.Rebuilding { // lost now, or in a pass before
+	case err == nil && changed && p.stored.Placement.Assigned():
+		if places.Current.PartitionID != 0 || places.Rebuilding() { // lost now, or in a pass before
 			p.recordWarning("PartitionLost", "the partition was gone; it is there again and its content is being indexed")
 		}
-		places, err = r.store.Move(ctx, p.stored.ID) // what there is to be filled is known by now
-	case err == nil && places.Next != (tenant.Place{}):
-		if _, err = r.ensurePlace(ctx, p, places.Next); errors.Is(err, tenant.ErrLoading) {
+		places, err = r.store.ReconcilePlacement(ctx, p.stored.ID) // what there is to be filled is known by now
+	case err == nil && places.Migrating():
+		if _, err = r.ensurePlace(ctx, p, places.Migration.Target); errors.Is(err, placement.ErrLoading) {
 			err = nil // it is filled when it can be
 		}
 	}
@@ -67,16 +68,16 @@ func (p *pass) loadingFor() time.Duration {
 	return time.Since(c.LastTransitionTime.Time)
 }
 
-func (p *pass) showPlaces(places tenant.Places) {
+func (p *pass) showPlaces(places placement.State) {
 	switch {
-	case places.Rebuilding:
+	case places.Rebuilding():
 		p.unfinished = true
 		p.setCondition(v1alpha1.IndexReady, true, v1alpha1.ReasonRebuilding,
 			"what the index lost is being written anew; searches are answered meanwhile, some of them from the database alone")
-	case places.Next != (tenant.Place{}):
+	case places.Migrating():
 		p.unfinished = true
 		p.setCondition(v1alpha1.IndexReady, true, v1alpha1.ReasonMigrating,
-			"vectors are being copied to collection %s; the tenant is used as ever until all are there", places.Next.Collection)
+			"vectors are being copied to collection %s; the tenant is used as ever until all are there", places.Migration.Target.Collection)
 	default:
 		p.setCondition(v1alpha1.IndexReady, true, v1alpha1.ReasonAssigned, "the partition is there")
 	}
@@ -84,34 +85,34 @@ func (p *pass) showPlaces(places tenant.Places) {
 
 // places returns where the tenant is to be. The store is asked only when that
 // is not what it is: in the steady state applying the spec has told.
-func (r *TenantReconciler) places(ctx context.Context, p *pass) (tenant.Places, error) {
-	places := p.stored.Places
-	if places.Current == (tenant.Place{}) {
-		placement, err := r.store.Place(ctx, p.stored.ID)
+func (r *TenantReconciler) places(ctx context.Context, p *pass) (placement.State, error) {
+	places := p.stored.Placement
+	if !places.Assigned() {
+		at, err := r.store.EnsurePlacement(ctx, p.stored.ID)
 		if err != nil {
-			return places, fmt.Errorf("place tenant: %w", err)
+			return places, fmt.Errorf("ensure placement: %w", err)
 		}
-		return tenant.Places{Current: tenant.Place{Placement: placement}}, nil
+		return placement.State{Current: placement.Placement{Location: at}}, nil
 	}
 	asked := isolation(p.tenant) == tenant.Shared
-	if places.Current.Shared == asked && places.Next == (tenant.Place{}) && !places.Rebuilding {
+	if places.Current.Shared == asked && !places.Migrating() && !places.Rebuilding() {
 		return places, nil
 	}
-	places, err := r.store.Move(ctx, p.stored.ID)
+	places, err := r.store.ReconcilePlacement(ctx, p.stored.ID)
 	if err != nil {
-		return places, fmt.Errorf("move tenant: %w", err)
+		return places, fmt.Errorf("reconcile placement: %w", err)
 	}
 	return places, nil
 }
 
 // ensurePlace makes a place; changed says that it is another one than was known,
 // and is filled with what there is.
-func (r *TenantReconciler) ensurePlace(ctx context.Context, p *pass, place tenant.Place) (changed bool, err error) {
-	made, err := tenant.EnsurePlace(ctx, r.store, r.partitions, place)
-	if err != nil || made == place.Made {
+func (r *TenantReconciler) ensurePlace(ctx context.Context, p *pass, place placement.Placement) (changed bool, err error) {
+	made, err := placement.EnsurePartition(ctx, r.store, r.partitions, place)
+	if err != nil || made == place.PartitionID {
 		return false, err
 	}
-	if err := r.store.Refill(ctx, p.stored.ID, place.Placement, made); err != nil {
+	if err := r.store.SetPartitionID(ctx, p.stored.ID, place.Location, made); err != nil {
 		return false, fmt.Errorf("refill partition: %w", err)
 	}
 	return true, nil
@@ -124,10 +125,13 @@ func isolation(t *v1alpha1.Tenant) tenant.Isolation {
 	return tenant.Partition
 }
 
-func placementStatus(places tenant.Places) *v1alpha1.TenantPlacement {
+func placementStatus(places placement.State) *v1alpha1.TenantPlacement {
 	s := &v1alpha1.TenantPlacement{
 		Collection: places.Current.Collection, Partition: places.Current.Partition,
-		Isolation: v1alpha1.Partition, MigratingTo: places.Next.Collection,
+		Isolation: v1alpha1.Partition,
+	}
+	if places.Migrating() {
+		s.MigratingTo = places.Migration.Target.Collection
 	}
 	if places.Current.Shared {
 		s.Isolation = v1alpha1.Shared
@@ -135,7 +139,7 @@ func placementStatus(places tenant.Places) *v1alpha1.TenantPlacement {
 	return s
 }
 
-// placement is what the status says of it.
-func placement(s *v1alpha1.TenantPlacement) tenant.Placement {
-	return tenant.Placement{Collection: s.Collection, Partition: s.Partition, Shared: s.Isolation == v1alpha1.Shared}
+// locationOf returns the location in the status.
+func locationOf(s *v1alpha1.TenantPlacement) placement.Location {
+	return placement.Location{Collection: s.Collection, Partition: s.Partition, Shared: s.Isolation == v1alpha1.Shared}
 }

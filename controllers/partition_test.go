@@ -9,14 +9,15 @@ import (
 	"github.com/mnemo-dev/mnemo/api/v1alpha1"
 	"github.com/mnemo-dev/mnemo/controllers"
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
 var errMilvusAway = fault.New(fault.Unavailable, "Milvus is away")
 
-func placementOf(tn *v1alpha1.Tenant) tenant.Placement {
+func placementOf(tn *v1alpha1.Tenant) placement.Location {
 	p := tn.Status.Placement
-	return tenant.Placement{Collection: p.Collection, Partition: p.Partition, Shared: p.Isolation == v1alpha1.Shared}
+	return placement.Location{Collection: p.Collection, Partition: p.Partition, Shared: p.Isolation == v1alpha1.Shared}
 }
 
 func TestLostPartitionIsMadeAndFilledAgain(t *testing.T) {
@@ -58,7 +59,7 @@ func TestRefillIsOwedUntilItSucceeds(t *testing.T) {
 	w := setup(t)
 	tn := w.expectReady(t, w.newTenant("alice"))
 	w.fake.TakeAway(placementOf(tn))
-	w.fake.Fail(errAway, "Refill")
+	w.fake.Fail(errAway, "SetPartitionID")
 	for range 2 { // an operator that ends in between owes it all the same
 		if _, err := w.reconcile(t); !fault.Is(err, fault.Unavailable) {
 			t.Fatalf("Reconcile: %v, want it to be tried again", err)
@@ -101,7 +102,7 @@ func TestLoadingIsShown(t *testing.T) {
 	w := setup(t)
 	w.mustCreate(t, w.newTenant("alice"))
 	for range 2 {
-		w.fake.Fail(tenant.ErrLoading, "Ensure")
+		w.fake.Fail(placement.ErrLoading, "Ensure")
 		for range 2 {
 			if result := w.expectReconciled(t); result.RequeueAfter > 5*time.Second {
 				t.Errorf("the next look is in %v, want it soon", result.RequeueAfter)
@@ -123,7 +124,7 @@ func TestLoadingForLongIsLookedAtRarely(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	w.mustCreate(t, w.newTenant("alice"))
-	w.fake.Fail(tenant.ErrLoading, "Ensure")
+	w.fake.Fail(placement.ErrLoading, "Ensure")
 	soon := w.expectReconciled(t).RequeueAfter
 	tn := w.tenant(t)
 	for i := range tn.Status.Conditions {
@@ -145,7 +146,7 @@ func TestLostWhileLoading(t *testing.T) {
 	w.expectEvents(t, "Normal Ready")
 	w.fake.Fill(tenant.ID(tn.UID), 5, 0)
 	w.fake.TakeAway(placementOf(tn))
-	w.fake.FailAfter(tenant.ErrLoading, "Ensure")
+	w.fake.FailAfter(placement.ErrLoading, "Ensure")
 	w.expectReconciled(t)
 	w.fake.Heal()
 	w.expectReconciled(t)

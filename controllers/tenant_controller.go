@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/mnemo-dev/mnemo/api/v1alpha1"
+	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
@@ -34,7 +35,7 @@ type TenantReconciler struct {
 	store      tenant.Store
 	tokens     tenant.TokenStore
 	records    tenant.RecordStore
-	partitions tenant.Partitions
+	partitions placement.Partitions
 	metrics    *metrics
 }
 
@@ -43,7 +44,7 @@ type Stores struct {
 	Tenants    tenant.Store
 	Tokens     tenant.TokenStore
 	Records    tenant.RecordStore
-	Partitions tenant.Partitions
+	Partitions placement.Partitions
 }
 
 // NewTenantReconciler returns a reconciler. live must bypass c's cache, if it

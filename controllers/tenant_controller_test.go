@@ -12,6 +12,7 @@ import (
 	"github.com/mnemo-dev/mnemo/api/v1alpha1"
 	"github.com/mnemo-dev/mnemo/controllers"
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
@@ -41,7 +42,7 @@ func TestCreate(t *testing.T) {
 			{Name: "bob", Secret: "acme-bob-access", Fingerprint: tenant.HashSecret(bob).Fingerprint(), TokenGeneration: 1, Issued: 1, ManagedBy: "Operator"},
 		},
 	}, cmpopts.IgnoreFields(v1alpha1.TenantStatus{}, "Conditions"), cmpopts.IgnoreFields(v1alpha1.TenantUsage{}, "ChangedAt"))
-	if !w.fake.HasPartition(tenant.Placement{Collection: "units_1", Partition: "t1"}) {
+	if !w.fake.HasPartition(placement.Location{Collection: "units_1", Partition: "t1"}) {
 		t.Error("the partition was not made")
 	}
 
@@ -76,7 +77,7 @@ func TestSecondPassWritesNothing(t *testing.T) {
 	expectEqual(t, "stored version", w.fake.Backend().Version(t, tenant.ID(tn.UID)), stored)
 	w.expectEvents(t)
 	calls := w.fake.Calls()
-	expectEqual(t, "writes of tokens", []int{calls["Install"], calls["RevokeOlder"], calls["Refill"]}, []int{2, 0, 1})
+	expectEqual(t, "writes of tokens", []int{calls["Install"], calls["RevokeOlder"], calls["SetPartitionID"]}, []int{2, 0, 1})
 }
 
 func TestUsageIsRefreshed(t *testing.T) {

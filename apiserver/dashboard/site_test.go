@@ -27,6 +27,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/memory"
 	"github.com/mnemo-dev/mnemo/internal/milvus"
 	"github.com/mnemo-dev/mnemo/internal/oauth"
+	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/postgres"
 	"github.com/mnemo-dev/mnemo/internal/postgres/postgrestest"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
@@ -193,11 +194,11 @@ func (s *site) newTenant(t *testing.T, change func(*tenant.Spec), names ...strin
 	if err != nil {
 		t.Fatal(err)
 	}
-	place, err := s.db.Place(t.Context(), spec.ID)
+	place, err := s.db.EnsurePlacement(t.Context(), spec.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tenant.Waiting(s.index).Ensure(t.Context(), tenant.Place{Placement: place}); err != nil {
+	if _, err := placement.WaitLoaded(s.index).Ensure(t.Context(), placement.Placement{Location: place}); err != nil {
 		t.Fatal(err)
 	}
 	var users []user

@@ -16,6 +16,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/memory"
 	"github.com/mnemo-dev/mnemo/internal/milvus"
+	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/postgres"
 	"github.com/mnemo-dev/mnemo/internal/postgres/postgrestest"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
@@ -146,9 +147,9 @@ func (e *env) createMemory(t *testing.T, tn tenant.Tenant, text string) {
 }
 
 // placement returns where the tenant's units are indexed.
-func (e *env) placement(t *testing.T, id tenant.ID) tenant.Placement {
+func (e *env) placement(t *testing.T, id tenant.ID) placement.Location {
 	t.Helper()
-	p, err := e.db.Place(t.Context(), id)
+	p, err := e.db.EnsurePlacement(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)
 	}

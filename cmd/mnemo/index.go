@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
@@ -72,13 +73,13 @@ func (c *rebuildCommand) Run(ctx context.Context) error {
 const loadTimeout = 10 * time.Minute
 
 func rebuild(ctx context.Context, x *retrieve.Indexer, s *stores, id tenant.ID) error {
-	place, err := s.db.Place(ctx, id)
+	place, err := s.db.EnsurePlacement(ctx, id)
 	if err != nil {
 		return err
 	}
 	load, cancel := context.WithTimeout(ctx, loadTimeout)
 	defer cancel()
-	if _, err := tenant.EnsurePlace(load, s.db, tenant.Waiting(s.index), tenant.Place{Placement: place}); err != nil {
+	if _, err := placement.EnsurePartition(load, s.db, placement.WaitLoaded(s.index), placement.Placement{Location: place}); err != nil {
 		return err
 	}
 	return x.Rebuild(ctx, id)

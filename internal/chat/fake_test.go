@@ -8,13 +8,14 @@ import (
 	"testing"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
 var alice = tenant.Identity{
 	Scope:     tenant.Scope{Tenant: "t1", User: 1},
-	Placement: tenant.Placement{Collection: "c", Partition: "p"},
+	Placement: placement.Location{Collection: "c", Partition: "p"},
 }
 
 // fakes are the dependencies of a Service, with the conversations and messages
@@ -103,7 +104,7 @@ func (f *fakes) Passages(_ context.Context, _ tenant.Scope, places []Position, _
 	return out, f.storeFails
 }
 
-func (f *fakes) Search(_ context.Context, _ tenant.Scope, _ tenant.Placement, q retrieve.Query) (retrieve.Result, error) {
+func (f *fakes) Search(_ context.Context, _ tenant.Scope, _ placement.Location, q retrieve.Query) (retrieve.Result, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.asked = q
@@ -116,7 +117,7 @@ type fakeIndex struct {
 	f *fakes
 }
 
-func (i fakeIndex) Delete(_ context.Context, _ tenant.ID, _ tenant.Placement, ids []retrieve.UnitID) error {
+func (i fakeIndex) Delete(_ context.Context, _ tenant.ID, _ placement.Location, ids []retrieve.UnitID) error {
 	i.f.removed = append(i.f.removed, ids...)
 	return i.f.indexFails
 }

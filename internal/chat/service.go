@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
@@ -34,7 +35,7 @@ const (
 
 // Searcher searches units; implemented by retrieve.Engine.
 type Searcher interface {
-	Search(ctx context.Context, scope tenant.Scope, p tenant.Placement, q retrieve.Query) (retrieve.Result, error)
+	Search(ctx context.Context, scope tenant.Scope, p placement.Location, q retrieve.Query) (retrieve.Result, error)
 }
 
 // Config configures a Service. Store, Passages, Searcher, Index, Embedder and

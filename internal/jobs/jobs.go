@@ -10,6 +10,7 @@ import (
 
 	"github.com/mnemo-dev/mnemo/internal/account"
 	"github.com/mnemo-dev/mnemo/internal/importer"
+	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
@@ -46,7 +47,7 @@ const (
 type Indexer interface {
 	Sync(ctx context.Context, t tenant.ID, units []retrieve.UnitID) error
 	Fill(ctx context.Context, t tenant.ID, run int64) error
-	Empty(ctx context.Context, p tenant.Placement) error
+	Empty(ctx context.Context, p placement.Location) error
 	Sweep(ctx context.Context, t tenant.ID) (retrieve.Drift, error)
 }
 
@@ -74,7 +75,7 @@ func Config(indexer Indexer, tenants Tenants, imports Imports, log *slog.Logger)
 		// One whose replica died is not waited for that long: the operator commits another run.
 		add(workers, log, wholeTimeout, func(ctx context.Context, a retrieve.FillArgs) error { return indexer.Fill(ctx, a.Tenant, a.Run) }),
 		add(workers, log, jobTimeout, func(ctx context.Context, a retrieve.EmptyArgs) error {
-			return indexer.Empty(ctx, tenant.Placement{Collection: a.Collection, Partition: a.Partition, Shared: a.Shared})
+			return indexer.Empty(ctx, placement.Location{Collection: a.Collection, Partition: a.Partition, Shared: a.Shared})
 		}),
 		add(workers, log, jobTimeout, func(ctx context.Context, a tenant.RebalanceArgs) error { return tenants.Rebalance(ctx, a.Tenant) }),
 		add(workers, log, jobTimeout, func(ctx context.Context, a tenant.PurgeArgs) error { return tenants.Purge(ctx, a.Tenant) }),

@@ -15,6 +15,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/jobs"
 	"github.com/mnemo-dev/mnemo/internal/memory"
+	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/postgres"
 	"github.com/mnemo-dev/mnemo/internal/postgres/postgrestest"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
@@ -31,11 +32,11 @@ type indexer struct {
 	away    int
 	synced  chan retrieve.SyncArgs
 	filled  chan retrieve.FillArgs
-	emptied chan tenant.Placement
+	emptied chan placement.Location
 }
 
 func newIndexer(away int) *indexer {
-	return &indexer{away: away, synced: make(chan retrieve.SyncArgs, 10), filled: make(chan retrieve.FillArgs, 10), emptied: make(chan tenant.Placement, 10)}
+	return &indexer{away: away, synced: make(chan retrieve.SyncArgs, 10), filled: make(chan retrieve.FillArgs, 10), emptied: make(chan placement.Location, 10)}
 }
 
 func (x *indexer) Sync(_ context.Context, t tenant.ID, units []retrieve.UnitID) error {
@@ -54,7 +55,7 @@ func (x *indexer) Fill(_ context.Context, t tenant.ID, run int64) error {
 	return nil
 }
 
-func (x *indexer) Empty(_ context.Context, p tenant.Placement) error {
+func (x *indexer) Empty(_ context.Context, p placement.Location) error {
 	x.emptied <- p
 	return nil
 }
@@ -168,32 +169,32 @@ func TestAJobOutlastsAStoreThatIsAway(t *testing.T) {
 	}
 }
 
-func TestALostPlaceIsFilled(t *testing.T) {
+func TestLostPartitionIsFilled(t *testing.T) {
 	t.Parallel()
 	x := newIndexer(0)
 	b := setup(t, x)
-	place, err := b.db.Place(t.Context(), b.scope.Tenant)
+	place, err := b.db.EnsurePlacement(t.Context(), b.scope.Tenant)
 	if err != nil {
 		t.Fatal(err)
 	}
 	b.remember(t, "The spare key hangs behind the clock.")
-	if err := b.db.Refill(t.Context(), b.scope.Tenant, place, 7); err != nil {
+	if err := b.db.SetPartitionID(t.Context(), b.scope.Tenant, place, 7); err != nil {
 		t.Fatal(err)
 	}
-	w, err := b.db.Places(t.Context(), b.scope.Tenant)
-	if err != nil || w.Filling != place {
-		t.Fatalf("Places = %+v, %v, want the place to be filled", w, err)
+	w, err := b.db.GetPlacement(t.Context(), b.scope.Tenant)
+	if err != nil || !w.Rebuilding() {
+		t.Fatalf("GetPlacement = %+v, %v, want a rebuild", w, err)
 	}
-	if got, want := receive(t, x.filled), (retrieve.FillArgs{Tenant: b.scope.Tenant, Run: w.Run}); got != want {
+	if got, want := receive(t, x.filled), (retrieve.FillArgs{Tenant: b.scope.Tenant, Run: w.Migration.Run}); got != want {
 		t.Errorf("filled %+v, want %+v", got, want)
 	}
 }
 
-func TestAPlaceThatIsLeftIsEmptied(t *testing.T) {
+func TestAbandonedLocationIsDropped(t *testing.T) {
 	t.Parallel()
 	x := newIndexer(0)
 	b := setup(t, x)
-	place, err := b.db.Place(t.Context(), b.scope.Tenant)
+	place, err := b.db.EnsurePlacement(t.Context(), b.scope.Tenant)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,14 +202,14 @@ func TestAPlaceThatIsLeftIsEmptied(t *testing.T) {
 	if _, err := b.db.Apply(t.Context(), b.spec); err != nil {
 		t.Fatal(err)
 	}
-	moving, err := b.db.Move(t.Context(), b.scope.Tenant)
+	moving, err := b.db.ReconcilePlacement(t.Context(), b.scope.Tenant)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := b.db.Refill(t.Context(), b.scope.Tenant, moving.Next.Placement, 8); err != nil {
+	if err := b.db.SetPartitionID(t.Context(), b.scope.Tenant, moving.Migration.Target.Location, 8); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.db.Filled(t.Context(), b.scope.Tenant, receive(t, x.filled).Run); err != nil {
+	if err := b.db.CompleteMigration(t.Context(), b.scope.Tenant, receive(t, x.filled).Run); err != nil {
 		t.Fatal(err)
 	}
 	// It is put off until nobody reads the place, which a test need not wait for.

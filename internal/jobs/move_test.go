@@ -18,6 +18,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/jobs"
 	"github.com/mnemo-dev/mnemo/internal/memory"
 	"github.com/mnemo-dev/mnemo/internal/milvus"
+	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/postgres"
 	"github.com/mnemo-dev/mnemo/internal/postgres/postgrestest"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
@@ -102,7 +103,7 @@ func (m *mover) work(t *testing.T) {
 }
 
 // reconcile does what the operator does about places.
-func (m *mover) reconcile(t *testing.T, as tenant.Isolation) tenant.Places {
+func (m *mover) reconcile(t *testing.T, as tenant.Isolation) placement.State {
 	t.Helper()
 	m.spec.Isolation = as
 	got, err := m.db.Apply(t.Context(), m.spec)
@@ -110,22 +111,22 @@ func (m *mover) reconcile(t *testing.T, as tenant.Isolation) tenant.Places {
 		t.Fatal(err)
 	}
 	m.scope = tenant.Scope{Tenant: got.ID, User: got.Users[0].ID}
-	if _, err := m.db.Place(t.Context(), got.ID); err != nil {
+	if _, err := m.db.EnsurePlacement(t.Context(), got.ID); err != nil {
 		t.Fatal(err)
 	}
-	places, err := m.db.Move(t.Context(), got.ID)
+	places, err := m.db.ReconcilePlacement(t.Context(), got.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, p := range []tenant.Placement{places.Current.Placement, places.Next.Placement} {
-		if p == (tenant.Placement{}) {
+	for _, p := range []placement.Location{places.Current.Location, places.Migration.Target.Location} {
+		if p == (placement.Location{}) {
 			continue
 		}
-		made, err := tenant.Waiting(m.index).Ensure(t.Context(), tenant.Place{Placement: p})
+		made, err := placement.WaitLoaded(m.index).Ensure(t.Context(), placement.Placement{Location: p})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := m.db.Refill(t.Context(), got.ID, p, made); err != nil {
+		if err := m.db.SetPartitionID(t.Context(), got.ID, p, made); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -134,12 +135,12 @@ func (m *mover) reconcile(t *testing.T, as tenant.Isolation) tenant.Places {
 
 // reconcileUntil reconciles until the tenant is at a place of the kind and
 // nothing is on its way.
-func (m *mover) reconcileUntil(t *testing.T, as tenant.Isolation) tenant.Placement {
+func (m *mover) reconcileUntil(t *testing.T, as tenant.Isolation) placement.Location {
 	t.Helper()
 	for started := time.Now(); ; {
 		places := m.reconcile(t, as)
-		if places.Current.Shared == (as == tenant.Shared) && places.Next == (tenant.Place{}) && !places.Rebuilding {
-			return places.Current.Placement
+		if places.Current.Shared == (as == tenant.Shared) && places.Migration.Target == (placement.Placement{}) && !places.Rebuilding() {
+			return places.Current.Location
 		}
 		if time.Since(started) > patience {
 			t.Fatalf("after %s it is at %+v", patience, places)
@@ -184,7 +185,7 @@ func (m *mover) settled(t *testing.T) []retrieve.UnitID {
 }
 
 // listed asks Milvus itself, strongly, what is in a place; nil when it is not there.
-func (m *mover) listed(t *testing.T, p tenant.Placement) []retrieve.UnitID {
+func (m *mover) listed(t *testing.T, p placement.Location) []retrieve.UnitID {
 	t.Helper()
 	ids, err := m.index.List(t.Context(), m.scope.Tenant, p, 0, 10_000)
 	if err != nil && !strings.Contains(err.Error(), retrieve.ErrNoPartition.Error()) {
@@ -194,7 +195,7 @@ func (m *mover) listed(t *testing.T, p tenant.Placement) []retrieve.UnitID {
 }
 
 // wantIn checks that the place holds exactly the units.
-func (m *mover) wantIn(t *testing.T, p tenant.Placement, want []retrieve.UnitID) {
+func (m *mover) wantIn(t *testing.T, p placement.Location, want []retrieve.UnitID) {
 	t.Helper()
 	for started := time.Now(); ; { // a job may be about to take out what was just deleted
 		diff := cmp.Diff(want, m.listed(t, p))
@@ -211,13 +212,13 @@ func (m *mover) wantIn(t *testing.T, p tenant.Placement, want []retrieve.UnitID)
 // that were there all the time.
 func (m *mover) search(t *testing.T, of []retrieve.UnitID) int {
 	t.Helper()
-	w, err := m.db.Places(t.Context(), m.scope.Tenant)
+	w, err := m.db.GetPlacement(t.Context(), m.scope.Tenant)
 	if err != nil {
 		t.Error(err)
 		return 0
 	}
 	vectors, _ := oneVector{}.Embed(t.Context(), []string{""})
-	hits, err := m.index.Search(t.Context(), m.scope, w.Current, retrieve.Query{Kind: retrieve.Memory, Limit: 2000}, vectors[0])
+	hits, err := m.index.Search(t.Context(), m.scope, w.Current.Location, retrieve.Query{Kind: retrieve.Memory, Limit: 2000}, vectors[0])
 	if err != nil {
 		t.Errorf("search in %+v: %v", w.Current, err)
 		return 0
@@ -244,7 +245,7 @@ func TestMoveWhileItIsUsed(t *testing.T) {
 	}
 	lasting := m.settled(t)
 
-	was := m.reconcile(t, tenant.Partition).Current.Placement
+	was := m.reconcile(t, tenant.Partition).Current.Location
 	m.wantIn(t, was, lasting) // searches see from here on what the database does not score beside them
 	for _, as := range []tenant.Isolation{tenant.Shared, tenant.Partition} {
 		is := m.moveInUse(t, as, lasting)
@@ -262,7 +263,7 @@ func TestMoveWhileItIsUsed(t *testing.T) {
 }
 
 // moveInUse moves the tenant while it writes, deletes and searches.
-func (m *mover) moveInUse(t *testing.T, as tenant.Isolation, lasting []retrieve.UnitID) tenant.Placement {
+func (m *mover) moveInUse(t *testing.T, as tenant.Isolation, lasting []retrieve.UnitID) placement.Location {
 	t.Helper()
 	stop := make(chan struct{})
 	var searches atomic.Int64
@@ -315,7 +316,7 @@ func TestLostPlaceIsRebuilt(t *testing.T) {
 			if err := m.index.Drop(t.Context(), p); err != nil {
 				t.Fatal(err)
 			}
-		} else if _, err := m.owner.Exec(t.Context(), "update placements set made = 1 where tenant_id = $1", m.scope.Tenant); err != nil {
+		} else if _, err := m.owner.Exec(t.Context(), "update placements set partition_id = 1 where tenant_id = $1", m.scope.Tenant); err != nil {
 			t.Fatal(err) // as if the collection were another one
 		} else if err := m.index.Drop(t.Context(), p); err != nil {
 			t.Fatal(err)
@@ -339,7 +340,7 @@ func TestLostCollectionIsKnownToAll(t *testing.T) {
 		m.settled(t)
 	}
 	place := m.reconcile(t, tenant.Shared).Current
-	if err := m.db.Lose(t.Context(), place); err != nil {
+	if err := m.db.MarkLost(t.Context(), place); err != nil {
 		t.Fatal(err)
 	}
 	for _, m := range []*mover{m, m.neighbor} {
@@ -353,7 +354,7 @@ func TestLostCollectionIsKnownToAll(t *testing.T) {
 	}
 	for _, m := range []*mover{m, m.neighbor} {
 		m.reconcileUntil(t, tenant.Shared)
-		m.wantIn(t, m.reconcile(t, tenant.Shared).Current.Placement, m.settled(t))
+		m.wantIn(t, m.reconcile(t, tenant.Shared).Current.Location, m.settled(t))
 	}
 }
 

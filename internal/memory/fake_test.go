@@ -8,13 +8,14 @@ import (
 	"testing"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
 var alice = tenant.Identity{
 	Scope:     tenant.Scope{Tenant: "t1", User: 1},
-	Placement: tenant.Placement{Collection: "c", Partition: "p"},
+	Placement: placement.Location{Collection: "c", Partition: "p"},
 	Quota:     tenant.Quota{ListTokens: 1000},
 }
 
@@ -87,7 +88,7 @@ func (f *fakes) CreateBucket(_ context.Context, _ tenant.Scope, b BucketInput) (
 	return int64(len(f.buckets)), f.storeFails
 }
 
-func (f *fakes) Search(_ context.Context, _ tenant.Scope, _ tenant.Placement, q retrieve.Query) (retrieve.Result, error) {
+func (f *fakes) Search(_ context.Context, _ tenant.Scope, _ placement.Location, q retrieve.Query) (retrieve.Result, error) {
 	f.asked = q
 	out := f.ranking
 	out.Found = out.Found[:min(q.Limit, len(out.Found))]
@@ -106,7 +107,7 @@ type fakeIndex struct {
 	f *fakes
 }
 
-func (i fakeIndex) Delete(_ context.Context, _ tenant.ID, _ tenant.Placement, ids []retrieve.UnitID) error {
+func (i fakeIndex) Delete(_ context.Context, _ tenant.ID, _ placement.Location, ids []retrieve.UnitID) error {
 	i.f.removed = append(i.f.removed, ids...)
 	return i.f.indexFails
 }

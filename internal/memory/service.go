@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
@@ -22,7 +23,7 @@ const (
 
 // Searcher searches units by meaning and by words. retrieve.Engine implements it.
 type Searcher interface {
-	Search(ctx context.Context, scope tenant.Scope, p tenant.Placement, q retrieve.Query) (retrieve.Result, error)
+	Search(ctx context.Context, scope tenant.Scope, p placement.Location, q retrieve.Query) (retrieve.Result, error)
 }
 
 // Config holds the dependencies of a Service. All but the timeouts are required.

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
-	"github.com/mnemo-dev/mnemo/internal/tenant"
 	"github.com/mnemo-dev/mnemo/internal/testkit"
 )
 
@@ -40,8 +40,11 @@ func TestAwayAndBack(t *testing.T) {
 				_, err := x.List(ctx, b.tenant, b.place, 0, 1)
 				return err
 			},
-			"Ensure": func(ctx context.Context) error { _, err := x.Ensure(ctx, tenant.Place{Placement: b.place}); return err },
-			"Drop":   func(ctx context.Context) error { return x.Drop(ctx, b.place) },
+			"Ensure": func(ctx context.Context) error {
+				_, err := x.Ensure(ctx, placement.Placement{Location: b.place})
+				return err
+			},
+			"Drop": func(ctx context.Context) error { return x.Drop(ctx, b.place) },
 		} {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			start := time.Now()

@@ -11,7 +11,7 @@ import (
 	"github.com/milvus-io/milvus-sdk-go/v2/entity"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
-	"github.com/mnemo-dev/mnemo/internal/tenant"
+	"github.com/mnemo-dev/mnemo/internal/placement"
 )
 
 // The fields of a collection.
@@ -41,14 +41,14 @@ const (
 // are missing, has it loaded and returns its number; ErrLoading beside that until
 // it is. Those who ask for the same one meanwhile wait for the first: each step
 // takes Milvus longer when several ask for it.
-func (x *Index) ensureCollection(ctx context.Context, p tenant.Placement) (int64, error) {
+func (x *Index) ensureCollection(ctx context.Context, p placement.Location) (int64, error) {
 	name := x.collection(p)
 	made, err, _ := x.making.Do(name, func() (any, error) { return x.makeCollection(ctx, name, p) })
 	id, _ := made.(int64)
 	return id, err
 }
 
-func (x *Index) makeCollection(ctx context.Context, name string, p tenant.Placement) (int64, error) {
+func (x *Index) makeCollection(ctx context.Context, name string, p placement.Location) (int64, error) {
 	found, err := x.client.DescribeCollection(ctx, name)
 	if isCode(err, codeCollectionNotFound) {
 		// Searches ask for bounded staleness themselves; List takes this.
@@ -70,24 +70,24 @@ func (x *Index) makeCollection(ctx context.Context, name string, p tenant.Placem
 		return 0, err
 	}
 	err = x.ensureIndex(ctx, name)
-	if err == nil || errors.Is(err, tenant.ErrLoading) {
+	if err == nil || errors.Is(err, placement.ErrLoading) {
 		x.known.Store(name, true)
 	}
 	return found.ID, err
 }
 
 // ensureShared asks only for the collection's number when it is loaded.
-func (x *Index) ensureShared(ctx context.Context, p tenant.Place) (int64, error) {
-	name := x.collection(p.Placement)
+func (x *Index) ensureShared(ctx context.Context, p placement.Placement) (int64, error) {
+	name := x.collection(p.Location)
 	found, err := x.client.DescribeCollection(ctx, name)
 	switch {
-	case isCode(err, codeCollectionNotFound) && p.Made == 0:
-		return x.ensureCollection(ctx, p.Placement)
+	case isCode(err, codeCollectionNotFound) && p.PartitionID == 0:
+		return x.ensureCollection(ctx, p.Location)
 	case isCode(err, codeCollectionNotFound):
 		return 0, nil
 	case err != nil:
 		return 0, mapError(err, "describe collection")
-	case p.Made != 0 && p.Made != found.ID:
+	case p.PartitionID != 0 && p.PartitionID != found.ID:
 		return found.ID, nil
 	}
 	if err := x.checkSchema(found, p.Shared); err != nil {
@@ -127,7 +127,7 @@ func (x *Index) ensureIndex(ctx context.Context, name string) error {
 func (x *Index) awaitIndex(ctx context.Context, name string) error {
 	for {
 		err := x.ensureIndex(ctx, name)
-		if !errors.Is(err, tenant.ErrLoading) {
+		if !errors.Is(err, placement.ErrLoading) {
 			return err
 		}
 		select {
@@ -151,7 +151,7 @@ func (x *Index) load(ctx context.Context, name string, partitions ...string) err
 	case state == entity.LoadStateLoaded:
 		return nil
 	case state == entity.LoadStateLoading:
-		return tenant.ErrLoading
+		return placement.ErrLoading
 	case len(partitions) == 0:
 		err = mapError(x.client.LoadCollection(ctx, name, true), "load collection")
 		x.loaded.Delete(name) // it was lost, or released by hand
@@ -161,7 +161,7 @@ func (x *Index) load(ctx context.Context, name string, partitions ...string) err
 	if err != nil {
 		return err
 	}
-	return tenant.ErrLoading
+	return placement.ErrLoading
 }
 
 // awaitCollection says ErrLoading until the collection was once seen loaded: a
@@ -234,7 +234,7 @@ func (x *Index) schema(name string, shared bool) *entity.Schema {
 
 // empty removes what a shared place holds. It asks until nothing is left: a
 // delete by anything but ids looks for them at whatever staleness Milvus likes.
-func (x *Index) empty(ctx context.Context, p tenant.Placement) error {
+func (x *Index) empty(ctx context.Context, p placement.Location) error {
 	for {
 		ids, err := x.List(ctx, "", p, 0, maxRows)
 		if isGone(err) || err == nil && len(ids) == 0 {

@@ -1,5 +1,5 @@
 // Package milvus keeps the vectors in Milvus. It implements retrieve.Index and
-// tenant.Partitions and is the only package that imports the Milvus SDK.
+// placement.Partitions and is the only package that imports the Milvus SDK.
 //
 // A collection holds many tenants, each in a partition of its own; every call
 // names the partition, and every search filters on the user. Milvus is an index

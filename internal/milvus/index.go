@@ -11,6 +11,7 @@ import (
 	"github.com/milvus-io/milvus-sdk-go/v2/entity"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
@@ -23,7 +24,7 @@ const (
 
 // Search returns the best q.Limit entries of the user in the partition, by
 // cosine, best first. It may not see what was written in the last seconds.
-func (x *Index) Search(ctx context.Context, scope tenant.Scope, p tenant.Placement, q retrieve.Query, vector []float32) ([]retrieve.Hit, error) {
+func (x *Index) Search(ctx context.Context, scope tenant.Scope, p placement.Location, q retrieve.Query, vector []float32) ([]retrieve.Hit, error) {
 	if len(vector) != x.config.Dimensions {
 		return nil, fault.New(fault.Internal, "search vector has %d dimensions, not %d", len(vector), x.config.Dimensions)
 	}
@@ -63,7 +64,7 @@ func (x *Index) Search(ctx context.Context, scope tenant.Scope, p tenant.Placeme
 
 // partitions are those a search reads; in a collection with a key it follows
 // from the filter.
-func partitions(p tenant.Placement) []string {
+func partitions(p placement.Location) []string {
 	if p.Shared {
 		return nil
 	}
@@ -72,7 +73,7 @@ func partitions(p tenant.Placement) []string {
 
 // partition is the one a write goes to; in a collection with a key it follows
 // from the rows.
-func partition(p tenant.Placement) string {
+func partition(p placement.Location) string {
 	if p.Shared {
 		return ""
 	}
@@ -81,7 +82,7 @@ func partition(p tenant.Placement) string {
 
 // within narrows an expression to the place: a partition does so by itself.
 // Keys are names that the store gave out, and quoted.
-func within(p tenant.Placement, expr string) string {
+func within(p placement.Location, expr string) string {
 	if p.Shared {
 		return fieldPlace + " == " + strconv.Quote(p.Partition) + " && " + expr
 	}
@@ -101,7 +102,7 @@ func filter(scope tenant.Scope, q retrieve.Query) string {
 
 // Upsert writes the entries; those already there are replaced. ErrNoPartition
 // when Ensure was not called, or the partition was lost.
-func (x *Index) Upsert(ctx context.Context, _ tenant.ID, p tenant.Placement, entries []retrieve.Entry) error {
+func (x *Index) Upsert(ctx context.Context, _ tenant.ID, p placement.Location, entries []retrieve.Entry) error {
 	for batch := range slices.Chunk(entries, batchSize) {
 		if err := x.upsertBatch(ctx, p, batch); err != nil {
 			return err
@@ -110,7 +111,7 @@ func (x *Index) Upsert(ctx context.Context, _ tenant.ID, p tenant.Placement, ent
 	return nil
 }
 
-func (x *Index) upsertBatch(ctx context.Context, p tenant.Placement, entries []retrieve.Entry) error {
+func (x *Index) upsertBatch(ctx context.Context, p placement.Location, entries []retrieve.Entry) error {
 	ids := make([]int64, len(entries))
 	users := make([]int64, len(entries))
 	kinds := make([]int16, len(entries))
@@ -141,7 +142,7 @@ func (x *Index) upsertBatch(ctx context.Context, p tenant.Placement, entries []r
 // replace is upsert for a shared place. Milvus 2.3 spreads what is upserted by
 // its ids instead of its key, where no search looks for it. Two writers of one
 // entry at the same time may leave it there twice: a deletion takes both.
-func (x *Index) replace(ctx context.Context, p tenant.Placement, entries []retrieve.Entry, columns []entity.Column) error {
+func (x *Index) replace(ctx context.Context, p placement.Location, entries []retrieve.Entry, columns []entity.Column) error {
 	ids := make([]retrieve.UnitID, len(entries))
 	for i, e := range entries {
 		ids[i] = e.ID
@@ -156,7 +157,7 @@ func (x *Index) replace(ctx context.Context, p tenant.Placement, entries []retri
 
 // Delete removes entries; ids that are not there are no error, and neither is
 // a partition that is gone.
-func (x *Index) Delete(ctx context.Context, _ tenant.ID, p tenant.Placement, ids []retrieve.UnitID) error {
+func (x *Index) Delete(ctx context.Context, _ tenant.ID, p placement.Location, ids []retrieve.UnitID) error {
 	for batch := range slices.Chunk(ids, batchSize) {
 		if err := x.deleteBatch(ctx, p, batch); err != nil {
 			return err
@@ -165,7 +166,7 @@ func (x *Index) Delete(ctx context.Context, _ tenant.ID, p tenant.Placement, ids
 	return nil
 }
 
-func (x *Index) deleteBatch(ctx context.Context, p tenant.Placement, ids []retrieve.UnitID) error {
+func (x *Index) deleteBatch(ctx context.Context, p placement.Location, ids []retrieve.UnitID) error {
 	expr := []byte(fieldID + " in [")
 	for i, id := range ids {
 		if i > 0 {
@@ -185,7 +186,7 @@ func (x *Index) deleteBatch(ctx context.Context, p tenant.Placement, ids []retri
 // List returns up to limit ids above after, in order. It waits until all that
 // was written before the call can be seen, which takes some 40 to 200 ms: what
 // compares the stores must not take a late entry for a missing one.
-func (x *Index) List(ctx context.Context, _ tenant.ID, p tenant.Placement, after retrieve.UnitID, limit int) ([]retrieve.UnitID, error) {
+func (x *Index) List(ctx context.Context, _ tenant.ID, p placement.Location, after retrieve.UnitID, limit int) ([]retrieve.UnitID, error) {
 	limit = min(max(limit, 1), maxRows)
 	ctx, cancel := context.WithTimeout(ctx, x.config.CallTimeout)
 	defer cancel()

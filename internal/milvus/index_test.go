@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
@@ -24,8 +25,8 @@ func sortedIDs(hits []retrieve.Hit) []retrieve.UnitID {
 func TestSearchSeesOneUserOfOneTenant(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	other := tenant.Placement{Collection: b.place.Collection, Partition: "p_two"}
-	if _, err := tenant.Waiting(b).Ensure(t.Context(), tenant.Place{Placement: other}); err != nil {
+	other := placement.Location{Collection: b.place.Collection, Partition: "p_two"}
+	if _, err := placement.WaitLoaded(b).Ensure(t.Context(), placement.Placement{Location: other}); err != nil {
 		t.Fatalf("Ensure: %v", err)
 	}
 	b.upsert(t, b.place, entry(1, b.alice.User, 5), entry(2, b.alice.User, 6), entry(3, b.bob.User, 5))
@@ -38,7 +39,7 @@ func TestSearchSeesOneUserOfOneTenant(t *testing.T) {
 	tests := map[string]struct {
 		reason string
 		scope  tenant.Scope
-		place  tenant.Placement
+		place  placement.Location
 		query  retrieve.Query
 		want   []retrieve.UnitID
 	}{
@@ -112,7 +113,7 @@ func TestDelete(t *testing.T) {
 	if d := cmp.Diff([]retrieve.UnitID{2}, b.search(t, b.alice, b.place, retrieve.Query{})); d != "" {
 		t.Errorf("-want +got\n%s", d)
 	}
-	gone := tenant.Placement{Collection: b.place.Collection, Partition: "p_never"}
+	gone := placement.Location{Collection: b.place.Collection, Partition: "p_never"}
 	if err := b.Delete(t.Context(), b.tenant, gone, []retrieve.UnitID{1}); err != nil {
 		t.Errorf("Delete in a partition that is gone = %v, want nil", err)
 	}

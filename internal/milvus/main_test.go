@@ -12,6 +12,7 @@ import (
 	"github.com/milvus-io/milvus-sdk-go/v2/client"
 
 	"github.com/mnemo-dev/mnemo/internal/milvus"
+	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 	"github.com/mnemo-dev/mnemo/internal/testkit"
@@ -25,8 +26,8 @@ var collections atomic.Int64
 type bundle struct {
 	*milvus.Index
 	prefix string
-	place  tenant.Placement // ensured
-	made   int64            // what it was numbered
+	place  placement.Location // ensured
+	made   int64              // what it was numbered
 	tenant tenant.ID
 	alice  tenant.Scope
 	bob    tenant.Scope
@@ -48,9 +49,9 @@ func setupWith(t *testing.T, dimensions int) bundle {
 }
 
 // ensured makes a place and returns its number.
-func ensured(t *testing.T, x *milvus.Index, p tenant.Placement) int64 {
+func ensured(t *testing.T, x *milvus.Index, p placement.Location) int64 {
 	t.Helper()
-	made, err := tenant.Waiting(x).Ensure(t.Context(), tenant.Place{Placement: p})
+	made, err := placement.WaitLoaded(x).Ensure(t.Context(), placement.Placement{Location: p})
 	if err != nil || made == 0 {
 		t.Fatalf("Ensure = %d, %v, want a number", made, err)
 	}
@@ -68,7 +69,7 @@ func prepareWith(t *testing.T, dimensions int) bundle {
 	prefix := "t" + strconv.FormatInt(time.Now().UnixNano(), 36) + strconv.FormatInt(collections.Add(1), 36) + "_"
 	b := bundle{
 		prefix: prefix,
-		place:  tenant.Placement{Collection: "mnemo_1", Partition: "p_one"},
+		place:  placement.Location{Collection: "mnemo_1", Partition: "p_one"},
 		tenant: "one",
 		alice:  tenant.Scope{Tenant: "one", User: 1},
 		bob:    tenant.Scope{Tenant: "one", User: 2},
@@ -143,7 +144,7 @@ func entry(id int, user tenant.UserID, group int64) retrieve.Entry {
 	return retrieve.Entry{ID: retrieve.UnitID(id), User: int64(user), Kind: retrieve.Memory, Group: group, Vector: axis(id % dimensions)}
 }
 
-func (b bundle) upsert(t *testing.T, p tenant.Placement, entries ...retrieve.Entry) {
+func (b bundle) upsert(t *testing.T, p placement.Location, entries ...retrieve.Entry) {
 	t.Helper()
 	if err := b.Upsert(t.Context(), b.tenant, p, entries); err != nil {
 		t.Fatalf("Upsert: %v", err)
@@ -153,14 +154,14 @@ func (b bundle) upsert(t *testing.T, p tenant.Placement, entries ...retrieve.Ent
 
 // settle waits until searches see all that was written: List reads at strong
 // consistency, after which the server's bounded reads are past it too.
-func (b bundle) settle(t *testing.T, p tenant.Placement) {
+func (b bundle) settle(t *testing.T, p placement.Location) {
 	t.Helper()
 	if _, err := b.List(t.Context(), b.tenant, p, 0, 1); err != nil {
 		t.Fatalf("List: %v", err)
 	}
 }
 
-func (b bundle) list(t *testing.T, p tenant.Placement) []retrieve.UnitID {
+func (b bundle) list(t *testing.T, p placement.Location) []retrieve.UnitID {
 	t.Helper()
 	ids, err := b.List(t.Context(), b.tenant, p, 0, 1000)
 	if err != nil {
@@ -170,7 +171,7 @@ func (b bundle) list(t *testing.T, p tenant.Placement) []retrieve.UnitID {
 }
 
 // search returns the ids a search along axis 1 finds, in order of id.
-func (b bundle) search(t *testing.T, s tenant.Scope, p tenant.Placement, q retrieve.Query) []retrieve.UnitID {
+func (b bundle) search(t *testing.T, s tenant.Scope, p placement.Location, q retrieve.Query) []retrieve.UnitID {
 	t.Helper()
 	if q.Kind == 0 {
 		q.Kind = retrieve.Memory

@@ -18,13 +18,13 @@ import (
 	"google.golang.org/grpc/keepalive"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
-	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
 var (
-	_ retrieve.Index    = (*Index)(nil)
-	_ tenant.Partitions = (*Index)(nil)
+	_ retrieve.Index       = (*Index)(nil)
+	_ placement.Partitions = (*Index)(nil)
 )
 
 // Config says where Milvus is and what the collections look like.
@@ -127,4 +127,4 @@ func (x *Index) Ping(ctx context.Context) error {
 }
 
 // collection is the name Milvus knows a placement's collection by.
-func (x *Index) collection(p tenant.Placement) string { return x.config.Prefix + p.Collection }
+func (x *Index) collection(p placement.Location) string { return x.config.Prefix + p.Collection }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/milvus-io/milvus-sdk-go/v2/entity"
 
-	"github.com/mnemo-dev/mnemo/internal/tenant"
+	"github.com/mnemo-dev/mnemo/internal/placement"
 )
 
 // While others make and drop at the same time, parts of Milvus know of a
@@ -17,12 +17,12 @@ const (
 	ensureWait  = 50 * time.Millisecond // longer each time
 )
 
-// Ensure implements tenant.Partitions: it makes the collection, with its index,
+// Ensure implements placement.Partitions: it makes the collection, with its index,
 // and the partition where they are missing, and has them loaded; what a crash
 // left half made is finished. made is Milvus' number of the partition, of the
 // collection for a shared place. Several processes may call it at once. Invalid
 // when the collection holds vectors of another length.
-func (x *Index) Ensure(ctx context.Context, p tenant.Place) (made int64, err error) {
+func (x *Index) Ensure(ctx context.Context, p placement.Placement) (made int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, x.config.AdminTimeout)
 	defer cancel()
 	ensure := x.ensurePartition
@@ -44,10 +44,10 @@ func (x *Index) Ensure(ctx context.Context, p tenant.Place) (made int64, err err
 
 // ensurePartition asks little of Milvus when all is well: what is loaded has a
 // collection with an index.
-func (x *Index) ensurePartition(ctx context.Context, p tenant.Place) (id int64, err error) {
-	name := x.collection(p.Placement)
-	if p.Made == 0 {
-		if id, err = x.createPartition(ctx, p.Placement); err != nil {
+func (x *Index) ensurePartition(ctx context.Context, p placement.Placement) (id int64, err error) {
+	name := x.collection(p.Location)
+	if p.PartitionID == 0 {
+		if id, err = x.createPartition(ctx, p.Location); err != nil {
 			return 0, err
 		}
 	} else {
@@ -58,7 +58,7 @@ func (x *Index) ensurePartition(ctx context.Context, p tenant.Place) (id int64, 
 		if err != nil {
 			return 0, mapError(err, "look for partition")
 		}
-		if id != p.Made {
+		if id != p.PartitionID {
 			return id, nil
 		}
 		if err := x.checkModel(ctx, name); err != nil {
@@ -70,14 +70,14 @@ func (x *Index) ensurePartition(ctx context.Context, p tenant.Place) (id int64, 
 		return 0, mapError(err, "read load state")
 	}
 	if state != entity.LoadStateLoaded {
-		if _, err := x.ensureCollection(ctx, p.Placement); err != nil {
+		if _, err := x.ensureCollection(ctx, p.Location); err != nil {
 			return 0, err
 		}
 		if err := x.load(ctx, name, p.Partition); err != nil {
 			return 0, err
 		}
 	}
-	if p.Made != 0 { // the collection was loaded then
+	if p.PartitionID != 0 { // the collection was loaded then
 		return id, nil
 	}
 	return id, x.awaitCollection(ctx, name)
@@ -99,16 +99,16 @@ func (x *Index) findPartition(ctx context.Context, collection, name string) (int
 
 // createPartition makes it, and first the collection unless that is there.
 // Making what is there already, by another process at the same time, is no error.
-func (x *Index) createPartition(ctx context.Context, p tenant.Placement) (int64, error) {
+func (x *Index) createPartition(ctx context.Context, p placement.Location) (int64, error) {
 	name := x.collection(p)
 	if _, known := x.known.Load(name); !known {
-		if _, err := x.ensureCollection(ctx, p); err != nil && !errors.Is(err, tenant.ErrLoading) {
+		if _, err := x.ensureCollection(ctx, p); err != nil && !errors.Is(err, placement.ErrLoading) {
 			return 0, err
 		}
 	}
 	err := mapError(x.client.CreatePartition(ctx, name, p.Partition), "create partition")
 	if isCode(err, codeCollectionNotFound) { // it was known, and is lost
-		if _, err = x.ensureCollection(ctx, p); err == nil || errors.Is(err, tenant.ErrLoading) {
+		if _, err = x.ensureCollection(ctx, p); err == nil || errors.Is(err, placement.ErrLoading) {
 			err = mapError(x.client.CreatePartition(ctx, name, p.Partition), "create partition")
 		}
 	}
@@ -124,7 +124,7 @@ func (x *Index) createPartition(ctx context.Context, p tenant.Placement) (int64,
 
 // Drop removes the partition with all that is in it, or what a shared place
 // holds; nil when it is not there.
-func (x *Index) Drop(ctx context.Context, p tenant.Placement) error {
+func (x *Index) Drop(ctx context.Context, p placement.Location) error {
 	ctx, cancel := context.WithTimeout(ctx, x.config.AdminTimeout)
 	defer cancel()
 	if p.Shared {

@@ -10,8 +10,8 @@ import (
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/milvus"
+	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
-	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
 func TestEnsureAgainChangesNothing(t *testing.T) {
@@ -30,12 +30,12 @@ func TestEnsureDoesNotWait(t *testing.T) {
 	t.Parallel()
 	b := prepare(t)
 	t.Cleanup(func() { dropCollection(t, b.prefix+shared.Collection) })
-	for _, p := range []tenant.Placement{b.place, shared, b.place, shared} {
-		if made, err := b.Ensure(t.Context(), tenant.Place{Placement: p}); !errors.Is(err, tenant.ErrLoading) {
+	for _, p := range []placement.Location{b.place, shared, b.place, shared} {
+		if made, err := b.Ensure(t.Context(), placement.Placement{Location: p}); !errors.Is(err, placement.ErrLoading) {
 			t.Errorf("Ensure of %+v = %d, %v, want that it is being loaded", p, made, err)
 		}
 		made := ensured(t, b.Index, p)
-		if again, err := b.Ensure(t.Context(), tenant.Place{Placement: p, Made: made}); err != nil || again != made {
+		if again, err := b.Ensure(t.Context(), placement.Placement{Location: p, PartitionID: made}); err != nil || again != made {
 			t.Errorf("Ensure of %d = %d, %v", made, again, err)
 		}
 		dropCollection(t, b.prefix+p.Collection)
@@ -50,17 +50,17 @@ func TestEnsureByManyAtOnce(t *testing.T) {
 	t.Parallel()
 	b := prepare(t)
 	t.Cleanup(func() { dropCollection(t, b.prefix+shared.Collection) })
-	places := []tenant.Placement{
+	places := []placement.Location{
 		{Collection: b.place.Collection, Partition: "p_a"}, {Collection: b.place.Collection, Partition: "p_b"}, shared,
 	}
 	var mu sync.Mutex
-	made := map[tenant.Placement]map[int64]bool{}
+	made := map[placement.Location]map[int64]bool{}
 	var wait sync.WaitGroup
 	for i := range 9 {
 		x := open(t, config(t, b.prefix)) // a connection each, as processes have
 		p := places[i%len(places)]
 		wait.Go(func() {
-			n, err := tenant.Waiting(x).Ensure(t.Context(), tenant.Place{Placement: p})
+			n, err := placement.WaitLoaded(x).Ensure(t.Context(), placement.Placement{Location: p})
 			if err != nil {
 				t.Errorf("Ensure: %v", err)
 				return
@@ -73,8 +73,8 @@ func TestEnsureByManyAtOnce(t *testing.T) {
 			made[p][n] = true
 		})
 		wait.Go(func() {
-			brief := tenant.Placement{Collection: b.place.Collection, Partition: "p_brief" + string(rune('a'+i))}
-			if _, err := tenant.Waiting(x).Ensure(t.Context(), tenant.Place{Placement: brief}); err != nil {
+			brief := placement.Location{Collection: b.place.Collection, Partition: "p_brief" + string(rune('a'+i))}
+			if _, err := placement.WaitLoaded(x).Ensure(t.Context(), placement.Placement{Location: brief}); err != nil {
 				t.Errorf("Ensure: %v", err)
 			}
 			if err := x.Drop(t.Context(), brief); err != nil {
@@ -101,8 +101,8 @@ func TestEnsureByManyAtOnce(t *testing.T) {
 func TestDropAndEnsureAgain(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	other := tenant.Placement{Collection: b.place.Collection, Partition: "p_two"}
-	if _, err := tenant.Waiting(b).Ensure(t.Context(), tenant.Place{Placement: other}); err != nil {
+	other := placement.Location{Collection: b.place.Collection, Partition: "p_two"}
+	if _, err := placement.WaitLoaded(b).Ensure(t.Context(), placement.Placement{Location: other}); err != nil {
 		t.Fatalf("Ensure: %v", err)
 	}
 	b.upsert(t, b.place, entry(1, b.alice.User, 1))
@@ -128,14 +128,14 @@ func TestDropAndEnsureAgain(t *testing.T) {
 		t.Errorf("the other tenant's entries, -want +got\n%s", d)
 	}
 
-	made, err := tenant.Waiting(b).Ensure(t.Context(), tenant.Place{Placement: b.place, Made: b.made})
+	made, err := placement.WaitLoaded(b).Ensure(t.Context(), placement.Placement{Location: b.place, PartitionID: b.made})
 	if err != nil || made == b.made {
 		t.Fatalf("Ensure of what is lost = %d, %v, want another number than before", made, err)
 	}
 	if _, err := b.List(t.Context(), b.tenant, b.place, 0, 10); !errors.Is(err, milvus.ErrNoPartition) {
 		t.Errorf("List = %v: the lost partition was made again before anyone knew", err)
 	}
-	made, err = tenant.Waiting(b).Ensure(t.Context(), tenant.Place{Placement: b.place})
+	made, err = placement.WaitLoaded(b).Ensure(t.Context(), placement.Placement{Location: b.place})
 	if err != nil || made == b.made || made == 0 {
 		t.Fatalf("Ensure = %d, %v, want another number than before", made, err)
 	}
@@ -192,9 +192,9 @@ func TestEnsureFinishesWhatACrashLeft(t *testing.T) {
 }
 
 // ensure checks that the place of setup is the one that was made there.
-func (b bundle) ensure(t *testing.T, p tenant.Placement) {
+func (b bundle) ensure(t *testing.T, p placement.Location) {
 	t.Helper()
-	made, err := tenant.Waiting(b).Ensure(t.Context(), tenant.Place{Placement: p})
+	made, err := placement.WaitLoaded(b).Ensure(t.Context(), placement.Placement{Location: p})
 	if err != nil || made != b.made {
 		t.Fatalf("Ensure = %d, %v, want %d as before", made, err, b.made)
 	}
@@ -205,7 +205,7 @@ func TestEnsureRefusesAnotherModel(t *testing.T) {
 	b := setup(t)
 	c := config(t, b.prefix)
 	c.Dimensions = 1536
-	_, err := tenant.Waiting(open(t, c)).Ensure(t.Context(), tenant.Place{Placement: b.place})
+	_, err := placement.WaitLoaded(open(t, c)).Ensure(t.Context(), placement.Placement{Location: b.place})
 	if !fault.Is(err, fault.Invalid) {
 		t.Fatalf("Ensure = %v, want Invalid", err)
 	}

@@ -9,14 +9,15 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/milvus"
 	"github.com/mnemo-dev/mnemo/internal/milvus/milvustest"
+	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
 // Two tenants of a shared collection.
 var (
-	shared   = tenant.Placement{Collection: "mnemo_shared_1", Partition: "t_one", Shared: true}
-	neighbor = tenant.Placement{Collection: "mnemo_shared_1", Partition: "t_two", Shared: true}
+	shared   = placement.Location{Collection: "mnemo_shared_1", Partition: "t_one", Shared: true}
+	neighbor = placement.Location{Collection: "mnemo_shared_1", Partition: "t_two", Shared: true}
 )
 
 // setupShared is setup with a shared collection.
@@ -41,7 +42,7 @@ func TestSharedSearchSeesOneUserOfOneTenant(t *testing.T) {
 	tests := map[string]struct {
 		reason string
 		scope  tenant.Scope
-		place  tenant.Placement
+		place  placement.Location
 		query  retrieve.Query
 		want   []retrieve.UnitID
 	}{
@@ -49,7 +50,7 @@ func TestSharedSearchSeesOneUserOfOneTenant(t *testing.T) {
 		"Bob":      {"not Alice's", b.bob, shared, retrieve.Query{}, []retrieve.UnitID{3}},
 		"Neighbor": {"the key separates even equal user numbers", b.alice, neighbor, retrieve.Query{}, []retrieve.UnitID{11}},
 		"Group":    {"narrowed to the group", b.alice, shared, retrieve.Query{Group: 6}, []retrieve.UnitID{2}},
-		"Stranger": {"a key nobody has is empty, not an error", b.alice, tenant.Placement{Collection: shared.Collection, Partition: "t_three", Shared: true}, retrieve.Query{}, nil},
+		"Stranger": {"a key nobody has is empty, not an error", b.alice, placement.Location{Collection: shared.Collection, Partition: "t_three", Shared: true}, retrieve.Query{}, nil},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -123,7 +124,7 @@ func TestSharedCollectionIsMadeAgain(t *testing.T) {
 	if err := b.Drop(t.Context(), shared); err != nil {
 		t.Errorf("Drop = %v, want nil", err)
 	}
-	for _, p := range []tenant.Placement{shared, neighbor} {
+	for _, p := range []placement.Location{shared, neighbor} {
 		if made := ensured(t, b.Index, p); made == b.made {
 			t.Errorf("%+v is numbered %d as before: its tenant would not know of the loss", p, made)
 		}
@@ -137,7 +138,7 @@ func TestSharedCollectionIsMadeAgain(t *testing.T) {
 func TestEnsureRefusesTheOtherKindOfCollection(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	_, err := tenant.Waiting(b).Ensure(t.Context(), tenant.Place{Placement: tenant.Placement{Collection: b.place.Collection, Partition: "t_one", Shared: true}})
+	_, err := placement.WaitLoaded(b).Ensure(t.Context(), placement.Placement{Location: placement.Location{Collection: b.place.Collection, Partition: "t_one", Shared: true}})
 	if !fault.Is(err, fault.Invalid) {
 		t.Errorf("Ensure = %v, want Invalid", err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/oauth"
+	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/postgres/db"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
@@ -78,7 +79,7 @@ func (d *DB) IdentifyHolder(ctx context.Context, kind tenant.TokenKind, h tenant
 			RequestsPerMinute: row.RequestsPerMinute, ListTokens: row.ListTokens,
 			UserMemories: row.UserMemories, UserConversations: row.UserConversations,
 		},
-		Placement: tenant.Placement{Collection: row.Collection, Partition: row.Partition, Shared: row.Shared},
+		Placement: placement.Location{Collection: row.Collection, Partition: row.Partition, Shared: row.Shared},
 		ExpiresAt: asked.Add(time.Duration(row.ExpiresIn * float64(time.Second))),
 	}, nil
 }

@@ -3,38 +3,30 @@ package postgres
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/postgres/db"
-	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-const (
-	// maxPartitions is how many tenants have a partition in one collection:
-	// beyond it loading and flushing the collection takes minutes.
-	maxPartitions = 256
-	// maxShared is how many tenants share a collection by its key.
-	maxShared = 10_000
-)
+var _ tenant.PlacementStore = (*DB)(nil)
 
-// Place implements tenant.Placer.
-func (d *DB) Place(ctx context.Context, id tenant.ID) (tenant.Placement, error) {
-	var out tenant.Placement
+// EnsurePlacement implements tenant.PlacementStore.
+func (d *DB) EnsurePlacement(ctx context.Context, id tenant.ID) (placement.Location, error) {
+	var out placement.Location
 	err := d.inTx(ctx, func(_ pgx.Tx, q *db.Queries) error {
-		now, err := q.PlaceOf(ctx, string(id))
+		r, err := q.GetTenantLocation(ctx, string(id))
 		if err != nil {
 			return orUnknown(err, id)
 		}
-		out = tenant.Placement{Collection: now.Collection, Partition: now.Partition, Shared: now.Shared}
-		if out != (tenant.Placement{}) {
+		out = placement.Location{Collection: r.Collection, Partition: r.Partition, Shared: r.Shared}
+		if out != (placement.Location{}) {
 			return nil
 		}
-		// Named after the tenant's id; later places of its have a number beside it.
-		out, err = d.choose(ctx, q, now.Isolation, placeName(id))
+		out, err = d.assignLocation(ctx, q, r.Isolation == string(tenant.Shared), placement.PartitionName(string(id), 0))
 		if err != nil {
 			return err
 		}
@@ -42,101 +34,90 @@ func (d *DB) Place(ctx context.Context, id tenant.ID) (tenant.Placement, error) 
 			Collection: out.Collection, Partition: out.Partition, Shared: out.Shared})
 	})
 	if err != nil {
-		return tenant.Placement{}, fmt.Errorf("place tenant: %w", err)
+		return placement.Location{}, fmt.Errorf("ensure placement: %w", err)
 	}
 	return out, nil
 }
 
-func placeName(id tenant.ID) string { return "t" + strings.ReplaceAll(string(id), "-", "") }
-
-// choose picks the lowest numbered collection of the kind with room.
-func (d *DB) choose(ctx context.Context, q *db.Queries, isolation, name string) (tenant.Placement, error) {
-	if err := q.LockPlacing(ctx); err != nil {
-		return tenant.Placement{}, err
+// assignLocation returns a location in a collection with capacity. The
+// transaction holds the capacity until it ends.
+func (d *DB) assignLocation(ctx context.Context, q *db.Queries, shared bool, partition string) (placement.Location, error) {
+	if err := q.LockCollections(ctx); err != nil {
+		return placement.Location{}, err
 	}
-	generation, most := d.config.Generation.name(), int64(maxPartitions)
-	out := tenant.Placement{Partition: name, Shared: isolation == string(tenant.Shared)}
-	prefix := generation + "_"
-	if out.Shared {
-		prefix, most = prefix+"shared_", maxShared
-	}
-	load, err := q.CollectionLoad(ctx, db.CollectionLoadParams{Generation: generation, Shared: out.Shared})
+	generation := d.config.Generation.name()
+	counts, err := q.CountCollectionTenants(ctx, db.CountCollectionTenantsParams{Generation: generation, Shared: shared})
 	if err != nil {
-		return tenant.Placement{}, err
+		return placement.Location{}, err
 	}
-	places := make(map[string]int64, len(load))
-	for _, l := range load {
-		places[l.Collection] = l.Places
+	load := make(map[string]int64, len(counts))
+	for _, c := range counts {
+		load[c.Collection] = c.Tenants
 	}
-	for n := 1; out.Collection == ""; n++ {
-		if name := fmt.Sprintf("%s%d", prefix, n); places[name] < most {
-			out.Collection = name
-		}
-	}
-	return out, nil
+	return placement.Location{
+		Collection: placement.SelectCollection(generation, shared, load), Partition: partition, Shared: shared,
+	}, nil
 }
 
-// name returns the generation as a part of a collection's name: letters,
-// digits and underscores.
-func (g Generation) name() string {
-	clean := func(r rune) rune {
-		switch {
-		case r >= 'a' && r <= 'z', r >= '0' && r <= '9':
-			return r
-		case r >= 'A' && r <= 'Z':
-			return r + 'a' - 'A'
-		}
-		return '_'
-	}
-	return fmt.Sprintf("mnemo_%s_%d", strings.Map(clean, g.Model), g.Dimensions)
-}
+func (g Generation) name() string { return placement.Generation(g.Model, g.Dimensions) }
 
-// placesRow is where a tenant is and what is being filled; zero when nowhere.
-type placesRow db.GetPlacesRow
-
-func readPlaces(ctx context.Context, q *db.Queries, id tenant.ID) (placesRow, error) {
-	rows, err := q.GetPlaces(ctx, string(id))
+// readPlacement returns the zero State for a tenant without a placement.
+func readPlacement(ctx context.Context, q *db.Queries, id tenant.ID) (placement.State, error) {
+	rows, err := q.GetPlacement(ctx, db.GetPlacementParams{TenantID: string(id), StallSeconds: placement.StallTimeout.Seconds()})
 	if err != nil || len(rows) == 0 {
-		return placesRow{}, err
+		return placement.State{}, err
 	}
-	return placesRow(rows[0]), nil
+	r := rows[0]
+	return placement.State{
+		Current: placement.Placement{
+			Location:    placement.Location{Collection: r.Collection, Partition: r.Partition, Shared: r.Shared},
+			PartitionID: r.PartitionID,
+		},
+		Migration: placement.Migration{
+			Target: placement.Placement{
+				Location:    placement.Location{Collection: r.TargetCollection, Partition: r.TargetPartition, Shared: r.TargetShared},
+				PartitionID: r.TargetPartitionID,
+			},
+			Run: r.Run, Cursor: r.Cursor, Stalled: r.Stalled,
+		},
+	}, nil
 }
 
-func (r placesRow) current() tenant.Placement {
-	return tenant.Placement{Collection: r.Collection, Partition: r.Partition, Shared: r.Shared}
-}
-
-func (r placesRow) filling() tenant.Placement {
-	return tenant.Placement{Collection: r.FillingCollection, Partition: r.FillingPartition, Shared: r.FillingShared}
-}
-
-func (r placesRow) isFilling() bool { return r.FillingCollection != "" }
-
-func (r placesRow) isMoving() bool { return r.isFilling() && r.filling() != r.current() }
-
-func (r placesRow) places() tenant.Places {
-	out := tenant.Places{
-		Current:    tenant.Place{Placement: r.current(), Made: r.Made},
-		Rebuilding: r.isFilling() && !r.isMoving(),
-	}
-	if r.isMoving() {
-		out.Next = tenant.Place{Placement: r.filling(), Made: r.FillingMade}
-	}
-	return out
-}
-
-// Places implements retrieve.Places.
-func (d *DB) Places(ctx context.Context, id tenant.ID) (retrieve.Whereabouts, error) {
-	r, err := readPlaces(ctx, db.New(d.pool), id)
+// GetPlacement implements retrieve.Placements.
+func (d *DB) GetPlacement(ctx context.Context, id tenant.ID) (placement.State, error) {
+	state, err := readPlacement(ctx, db.New(d.pool), id)
 	if err != nil {
-		return retrieve.Whereabouts{}, fmt.Errorf("read places: %w", mapError(err))
+		return placement.State{}, fmt.Errorf("get placement: %w", mapError(err))
 	}
-	if r == (placesRow{}) {
-		return retrieve.Whereabouts{}, fault.New(fault.NotFound, "tenant %s has no placement", id)
+	if !state.Assigned() {
+		return placement.State{}, fault.New(fault.NotFound, "tenant %s has no placement", id)
 	}
-	out := retrieve.Whereabouts{Current: r.current()}
-	if r.FillingMade != 0 { // nothing can be written to it before
-		out.Filling, out.Run, out.Upto = r.filling(), r.Run, retrieve.UnitID(r.Upto)
+	return state, nil
+}
+
+// MarkLost implements placement.Store. No job fills the partition until it has
+// an id again.
+func (d *DB) MarkLost(ctx context.Context, p placement.Placement) error {
+	tenants, err := db.New(d.pool).ListTenantsInPartition(ctx, db.ListTenantsInPartitionParams{
+		Collection: p.Collection, Shared: p.Shared, Partition: p.Partition, PartitionID: p.PartitionID,
+	})
+	if err != nil {
+		return fmt.Errorf("list tenants in partition: %w", mapError(err))
 	}
-	return out, nil
+	for _, t := range tenants {
+		at := placement.Location{Collection: p.Collection, Partition: t.Partition, Shared: p.Shared}
+		if err := d.SetPartitionID(ctx, tenant.ID(t.TenantID), at, 0); err != nil && !fault.Is(err, fault.NotFound) {
+			return err
+		}
+	}
+	return nil
+}
+
+// LatestPartitionID implements placement.Store.
+func (d *DB) LatestPartitionID(ctx context.Context, at placement.Location) (int64, error) {
+	id, err := db.New(d.pool).LatestPartitionID(ctx, at.Collection)
+	if err != nil {
+		return 0, fmt.Errorf("get latest partition id: %w", mapError(err))
+	}
+	return id, nil
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/postgres/db"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
@@ -28,8 +29,8 @@ func toRecord(r db.ListRecordsRow) tenant.Record {
 		Usage: tenant.Usage{
 			Memories: r.Memories, Conversations: r.Conversations, Blocked: r.Blocked, Storage: r.Storage, Users: r.Users,
 		},
-		Placement: tenant.Placement{Collection: r.Collection, Partition: r.Partition, Shared: r.Shared},
-		Filling:   tenant.Placement{Collection: r.NextCollection, Partition: r.NextPartition, Shared: r.NextShared},
+		Placement: placement.Location{Collection: r.Collection, Partition: r.Partition, Shared: r.Shared},
+		Target:    placement.Location{Collection: r.TargetCollection, Partition: r.TargetPartition, Shared: r.TargetShared},
 	}
 	if r.RetiredAt != nil {
 		out.RetiredAt = r.RetiredAt.UTC()

@@ -89,7 +89,7 @@ func (d *DB) Purge(ctx context.Context, id tenant.ID) error {
 			if err != nil || removed > 0 {
 				return err
 			}
-			if err := d.leavePlaces(ctx, tx, q, id); err != nil {
+			if err := d.dropLocations(ctx, tx, q, id); err != nil {
 				return err
 			}
 			return deletePurged(ctx, q, id)
@@ -118,18 +118,18 @@ func deletePurged(ctx context.Context, q *db.Queries, id tenant.ID) error {
 	return nil
 }
 
-// leavePlaces commits the jobs that empty the tenant's places. The operator
-// drops the one it knows of with the tenant, which may have been moved since;
-// and to a place that others share something may still be written.
-func (d *DB) leavePlaces(ctx context.Context, tx pgx.Tx, q *db.Queries, id tenant.ID) error {
-	r, err := readPlaces(ctx, q, id)
-	if err != nil || r == (placesRow{}) {
+// dropLocations commits the jobs that drop the tenant's locations. The operator
+// drops only the one in the Tenant's status, which may be outdated, and jobs may
+// still write to a shared collection.
+func (d *DB) dropLocations(ctx context.Context, tx pgx.Tx, q *db.Queries, id tenant.ID) error {
+	s, err := readPlacement(ctx, q, id)
+	if err != nil || !s.Assigned() {
 		return err
 	}
-	if r.isMoving() {
-		if err := d.insertEmpty(ctx, tx, r.filling()); err != nil {
+	if s.Migrating() {
+		if err := d.insertDrop(ctx, tx, s.Migration.Target.Location); err != nil {
 			return err
 		}
 	}
-	return d.insertEmpty(ctx, tx, r.current())
+	return d.insertDrop(ctx, tx, s.Current.Location)
 }

@@ -37,7 +37,7 @@ func TestPurgeTakesOneTenantInBatches(t *testing.T) {
 		fill(t, b.owner, scope, 230, 210) // more than a batch
 		b.remember(t, scope, "one with units", nil)
 		b.upload(t, scope)
-		if _, err := b.Place(t.Context(), scope.Tenant); err != nil {
+		if _, err := b.EnsurePlacement(t.Context(), scope.Tenant); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/postgres/db"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
@@ -126,7 +127,7 @@ func (d *DB) Session(ctx context.Context, h tenant.Hash) (tenant.Session, error)
 			RequestsPerMinute: row.RequestsPerMinute, ListTokens: row.ListTokens,
 			UserMemories: row.UserMemories, UserConversations: row.UserConversations,
 		},
-		Placement: tenant.Placement{Collection: row.Collection, Partition: row.Partition, Shared: row.Shared},
+		Placement: placement.Location{Collection: row.Collection, Partition: row.Partition, Shared: row.Shared},
 	}}, nil
 }
 

@@ -198,11 +198,10 @@ func asStored(id string, spec tenant.Spec) tenant.Tenant {
 // readTenant returns the tenant as stored, after Apply.
 func readTenant(ctx context.Context, q *db.Queries, id string, spec tenant.Spec) (tenant.Tenant, error) {
 	out := asStored(id, spec)
-	p, err := readPlaces(ctx, q, out.ID)
-	if err != nil {
+	var err error
+	if out.Placement, err = readPlacement(ctx, q, out.ID); err != nil {
 		return out, err
 	}
-	out.Places = p.places()
 	if out.People, err = q.CountPeople(ctx, id); err != nil {
 		return out, err
 	}

@@ -105,7 +105,7 @@ func workJobs(t *testing.T, store *postgres.DB, owner *pgxpool.Pool) {
 		case retrieve.FillArgs{}.Kind(): // with an index that takes all at once
 			var fill retrieve.FillArgs
 			if err = json.Unmarshal(j.Args, &fill); err == nil {
-				err = store.Filled(t.Context(), fill.Tenant, fill.Run)
+				err = store.CompleteMigration(t.Context(), fill.Tenant, fill.Run)
 			}
 		default:
 			err = store.Rebalance(t.Context(), args.Tenant)
@@ -122,7 +122,7 @@ func version(t *testing.T, owner *pgxpool.Pool, id tenant.ID) string {
 	var out string
 	err := owner.QueryRow(t.Context(), `select concat_ws(' ',
 		(select xmin from tenants where id = $1), (select xmin from quotas where tenant_id = $1), (select xmin from usage where tenant_id = $1),
-		(select xmin from placements where tenant_id = $1), (select xmin from fills where tenant_id = $1),
+		(select xmin from placements where tenant_id = $1), (select xmin from placement_migrations where tenant_id = $1),
 		(select string_agg(xmin::text, ',' order by id) from users where tenant_id = $1),
 		(select string_agg(xmin::text, ',' order by user_id, generation) from tokens where tenant_id = $1))`, id).Scan(&out)
 	if err != nil {
@@ -197,7 +197,7 @@ func TestPlaceFillsCollections(t *testing.T) {
 		wg.Go(func() {
 			got, err := store.Apply(t.Context(), tenanttest.NewSpec())
 			if err == nil {
-				_, err = store.Place(t.Context(), got.ID)
+				_, err = store.EnsurePlacement(t.Context(), got.ID)
 			}
 			if err != nil {
 				t.Error(err)
@@ -215,7 +215,7 @@ func TestPlaceFillsCollections(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := store.Place(t.Context(), got.ID)
+	p, err := store.EnsurePlacement(t.Context(), got.ID)
 	if err != nil || !strings.HasSuffix(p.Collection, "_2") {
 		t.Errorf("the 257th tenant is placed in %+v (%v), want the second collection", p, err)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/postgres/db"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
@@ -114,7 +115,7 @@ func (d *DB) Identify(ctx context.Context, h tenant.Hash) (tenant.Identity, erro
 			RequestsPerMinute: row.RequestsPerMinute, ListTokens: row.ListTokens,
 			UserMemories: row.UserMemories, UserConversations: row.UserConversations,
 		},
-		Placement: tenant.Placement{Collection: row.Collection, Partition: row.Partition, Shared: row.Shared},
+		Placement: placement.Location{Collection: row.Collection, Partition: row.Partition, Shared: row.Shared},
 	}
 	if row.ExpiresIn > 0 {
 		// By this clock, which the caller has too, and not by the database's.

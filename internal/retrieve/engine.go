@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 	"github.com/mnemo-dev/mnemo/internal/trace"
 )
@@ -63,7 +64,7 @@ func New(c Config) *Engine {
 // one of each message or memory: its best. All of them were live, and the
 // scope's, when PostgreSQL was asked at the end. An index or embedder that is
 // away makes the result Degraded, never an error; an error is PostgreSQL's.
-func (e *Engine) Search(ctx context.Context, scope tenant.Scope, p tenant.Placement, q Query) (Result, error) {
+func (e *Engine) Search(ctx context.Context, scope tenant.Scope, p placement.Location, q Query) (Result, error) {
 	wanted := max(q.Limit, 1)
 	q.Limit = max(wanted, min(overfetch*wanted, maxOverfetch), minCandidates)
 	// What still runs when one side has failed is not waited for.
@@ -116,7 +117,7 @@ type dense struct {
 }
 
 // dense embeds the question and asks the database and the index at once.
-func (e *Engine) dense(ctx context.Context, scope tenant.Scope, p tenant.Placement, q Query) (dense, error) {
+func (e *Engine) dense(ctx context.Context, scope tenant.Scope, p placement.Location, q Query) (dense, error) {
 	vector := e.embed(ctx, q.Text)
 	if vector == nil {
 		return dense{degraded: true}, nil
@@ -179,8 +180,8 @@ func (e *Engine) embed(ctx context.Context, text string) []float32 {
 
 // index searches the index; answered is false when it is away, or when the
 // tenant has no place in it.
-func (e *Engine) index(ctx context.Context, scope tenant.Scope, p tenant.Placement, q Query, vector []float32) (hits []Hit, answered bool) {
-	if p == (tenant.Placement{}) {
+func (e *Engine) index(ctx context.Context, scope tenant.Scope, p placement.Location, q Query, vector []float32) (hits []Hit, answered bool) {
+	if p == (placement.Location{}) {
 		return nil, false
 	}
 	b := e.breaker(p.Collection)

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
@@ -78,7 +79,7 @@ func (s *stores) Resolve(_ context.Context, _ tenant.Scope, _ Query, ids []UnitI
 	return out, s.resolveErr
 }
 
-func (s *stores) Search(ctx context.Context, _ tenant.Scope, _ tenant.Placement, _ Query, _ []float32) ([]Hit, error) {
+func (s *stores) Search(ctx context.Context, _ tenant.Scope, _ placement.Location, _ Query, _ []float32) ([]Hit, error) {
 	s.mu.Lock()
 	s.indexCalls++
 	s.mu.Unlock()
@@ -89,15 +90,15 @@ func (s *stores) Search(ctx context.Context, _ tenant.Scope, _ tenant.Placement,
 	return s.index, s.indexErr
 }
 
-func (s *stores) Upsert(context.Context, tenant.ID, tenant.Placement, []Entry) error {
+func (s *stores) Upsert(context.Context, tenant.ID, placement.Location, []Entry) error {
 	panic("not read")
 }
-func (s *stores) Delete(context.Context, tenant.ID, tenant.Placement, []UnitID) error {
+func (s *stores) Delete(context.Context, tenant.ID, placement.Location, []UnitID) error {
 	panic("not read")
 }
-func (s *stores) Drop(context.Context, tenant.Placement) error { panic("not dropped") }
+func (s *stores) Drop(context.Context, placement.Location) error { panic("not dropped") }
 
-func (s *stores) List(context.Context, tenant.ID, tenant.Placement, UnitID, int) ([]UnitID, error) {
+func (s *stores) List(context.Context, tenant.ID, placement.Location, UnitID, int) ([]UnitID, error) {
 	panic("not read")
 }
 
@@ -111,7 +112,7 @@ func (s *stores) Model() string   { return "test" }
 func (s *stores) Dimensions() int { return 1 }
 
 var (
-	somewhere = tenant.Placement{Collection: "c", Partition: "p"}
+	somewhere = placement.Location{Collection: "c", Partition: "p"}
 	errAway   = fault.New(fault.Unavailable, "away")
 )
 
@@ -120,7 +121,7 @@ func (s *stores) engine(now *time.Time) *Engine {
 		Now: func() time.Time { return *now }})
 }
 
-func search(t *testing.T, e *Engine, p tenant.Placement, limit int) ([]UnitID, bool) {
+func search(t *testing.T, e *Engine, p placement.Location, limit int) ([]UnitID, bool) {
 	t.Helper()
 	r, err := e.Search(t.Context(), tenant.Scope{Tenant: "t", User: 1}, p, Query{Kind: Memory, Text: "q", Limit: limit})
 	if err != nil {
@@ -169,7 +170,7 @@ func TestSearch(t *testing.T) {
 			t.Parallel()
 			p := somewhere
 			if tc.nowhere {
-				p = tenant.Placement{}
+				p = placement.Location{}
 			}
 			if tc.limit == 0 {
 				tc.limit = 10
@@ -255,7 +256,7 @@ func TestALostPartitionIsItsTenantsTroubleOnly(t *testing.T) {
 	e := s.engine(&now)
 	search(t, e, somewhere, 1)
 	s.indexErr = nil
-	other := tenant.Placement{Collection: somewhere.Collection, Partition: "q"}
+	other := placement.Location{Collection: somewhere.Collection, Partition: "q"}
 	if _, degraded := search(t, e, other, 1); degraded {
 		t.Error("another tenant of the collection is searched without the index")
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
@@ -29,22 +30,23 @@ var errNotWanted = errors.New("the place is not filled by this run any more")
 //
 // What was done is noted batch by batch: a later run goes on from there.
 func (x *Indexer) Fill(ctx context.Context, t tenant.ID, run int64) error {
-	w, err := x.units.Places(ctx, t)
-	if fault.Is(err, fault.NotFound) || err == nil && (w.Filling == (tenant.Placement{}) || w.Run != run) {
+	state, err := x.units.GetPlacement(ctx, t)
+	if fault.Is(err, fault.NotFound) || err == nil && (!state.Writable() || state.Migration.Run != run) {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("read places: %w", err)
+		return fmt.Errorf("get placement: %w", err)
 	}
-	if err := x.fill(ctx, t, w); err != nil && !errors.Is(err, errNotWanted) {
+	if err := x.fill(ctx, t, state); err != nil && !errors.Is(err, errNotWanted) {
 		return err
 	}
 	return nil
 }
 
-func (x *Indexer) fill(ctx context.Context, t tenant.ID, w Whereabouts) error {
+func (x *Indexer) fill(ctx context.Context, t tenant.ID, state placement.State) error {
+	target, run, cursor := state.Migration.Target.Location, state.Migration.Run, UnitID(state.Migration.Cursor)
 	// That of another place is not what confirmed units are looked for in.
-	j := job{tenant: t, places: []tenant.Placement{w.Filling}, confirm: !w.moving()}
+	j := job{tenant: t, places: []placement.Location{target}, confirm: !state.Migrating()}
 	// put settles units and notes up to where all are there.
 	put := func(upto UnitID, ids []UnitID) error {
 		for batch := range slices.Chunk(ids, syncBatch) {
@@ -52,14 +54,14 @@ func (x *Indexer) fill(ctx context.Context, t tenant.ID, w Whereabouts) error {
 				return err
 			}
 		}
-		wanted, err := x.units.Advance(ctx, t, w.Run, upto)
+		wanted, err := x.units.AdvanceMigration(ctx, t, run, upto)
 		if err == nil && !wanted {
 			err = errNotWanted
 		}
 		return err
 	}
 	for {
-		ids, err := x.units.Live(ctx, t, w.Upto, syncBatch)
+		ids, err := x.units.Live(ctx, t, cursor, syncBatch)
 		if err != nil {
 			return fmt.Errorf("list live units: %w", err)
 		}
@@ -68,27 +70,27 @@ func (x *Indexer) fill(ctx context.Context, t tenant.ID, w Whereabouts) error {
 			if err := put(upto, ids); err != nil {
 				return err
 			}
-			w.Upto = upto
+			cursor = upto
 		}
 		if len(ids) < syncBatch {
 			break
 		}
 	}
-	if _, err := x.sweep(ctx, t, w.Filling, func(ids []UnitID) error { return put(w.Upto, ids) }); err != nil {
+	if _, err := x.sweep(ctx, t, target, func(ids []UnitID) error { return put(cursor, ids) }); err != nil {
 		return err
 	}
 	// Listing waits for what was written before: afterwards searches see it.
-	if _, err := x.index.List(ctx, t, w.Filling, math.MaxInt64-1, 1); err != nil {
+	if _, err := x.index.List(ctx, t, target, math.MaxInt64-1, 1); err != nil {
 		return fmt.Errorf("wait for the index: %w", err)
 	}
-	if err := x.units.Filled(ctx, t, w.Run); err != nil {
+	if err := x.units.CompleteMigration(ctx, t, run); err != nil {
 		return fmt.Errorf("end filling: %w", err)
 	}
 	return nil
 }
 
 // Empty removes what is in a place that nobody is in any more.
-func (x *Indexer) Empty(ctx context.Context, p tenant.Placement) error {
+func (x *Indexer) Empty(ctx context.Context, p placement.Location) error {
 	if err := x.index.Drop(ctx, p); err != nil {
 		return fmt.Errorf("empty a place: %w", err)
 	}

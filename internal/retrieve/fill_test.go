@@ -8,10 +8,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/mnemo-dev/mnemo/internal/tenant"
+	"github.com/mnemo-dev/mnemo/internal/placement"
 )
 
-var nextDoor = tenant.Placement{Collection: "c", Partition: "k", Shared: true}
+var nextDoor = placement.Location{Collection: "c", Partition: "k", Shared: true}
+
+// copyTo returns a migration into an existing partition, by run 1.
+func copyTo(at placement.Location) placement.Migration {
+	return placement.Migration{Target: placement.Placement{Location: at, PartitionID: 1}, Run: 1}
+}
 
 // moving returns a world with n live units, indexed, whose tenant is to move.
 func moving(n UnitID) *world {
@@ -20,7 +25,7 @@ func moving(n UnitID) *world {
 		w.live[id], w.vectors[id], w.confirmed[id] = true, []float32{1}, true
 		w.indexed[id] = Entry{ID: id}
 	}
-	w.at.Filling, w.at.Run = nextDoor, 1
+	w.at.Migration = copyTo(nextDoor)
 	return w
 }
 
@@ -32,7 +37,7 @@ func TestFillMoves(t *testing.T) {
 		if err := w.indexer().Fill(t.Context(), "t", 1); err != nil {
 			t.Fatalf("Fill: %v", err)
 		}
-		if d := cmp.Diff(Whereabouts{Current: nextDoor}, w.at); d != "" {
+		if d := cmp.Diff(placement.State{Current: placement.Placement{Location: nextDoor}}, w.at); d != "" {
 			t.Errorf("%d units: -want +got\n%s", n, d)
 		}
 		if live, indexed := w.state(); !slices.Equal(live, indexed) {
@@ -56,13 +61,13 @@ func TestFillGoesOnWhereItWas(t *testing.T) {
 	if err := w.indexer().Fill(t.Context(), "t", 1); err == nil {
 		t.Fatal("Fill succeeded without the index")
 	}
-	if w.at.Upto != 2*syncBatch || w.at.Current != somewhere {
+	if w.at.Migration.Cursor != 2*syncBatch || w.at.Current.Location != somewhere {
 		t.Fatalf("broken off at %+v, want two batches noted and no move", w.at)
 	}
 	if err := w.indexer().Fill(t.Context(), "t", 1); err != nil || upserts != 4 {
 		t.Errorf("Fill = %v after %d writes, want it to go on with the third of 3 batches", err, upserts)
 	}
-	if w.at.Current != nextDoor {
+	if w.at.Current.Location != nextDoor {
 		t.Errorf("the tenant is at %+v", w.at)
 	}
 }
@@ -76,11 +81,11 @@ func TestFillOfAnotherRunDoesNothing(t *testing.T) {
 	// One that takes over while it works.
 	w.meanwhile = func(what string) error {
 		if what == "advance" {
-			w.at.Run = 3
+			w.at.Migration.Run = 3
 		}
 		return nil
 	}
-	if err := w.indexer().Fill(t.Context(), "t", 1); err != nil || w.at.Current != somewhere {
+	if err := w.indexer().Fill(t.Context(), "t", 1); err != nil || w.at.Current.Location != somewhere {
 		t.Errorf("Fill = %v, at %+v, want it to leave the end to the other", err, w.at)
 	}
 }
@@ -100,7 +105,7 @@ func TestFillEndsWhileTheTenantWrites(t *testing.T) {
 		}
 		return nil
 	}
-	if err := w.indexer().Fill(t.Context(), "t", 1); err != nil || w.at.Current != nextDoor {
+	if err := w.indexer().Fill(t.Context(), "t", 1); err != nil || w.at.Current.Location != nextDoor {
 		t.Errorf("Fill = %v, at %+v after %d writes", err, w.at, written)
 	}
 }
@@ -119,7 +124,7 @@ func TestFillLeavesWhatHasNoVector(t *testing.T) {
 	if err := w.indexer().Fill(t.Context(), "t", 1); err != nil {
 		t.Fatalf("Fill: %v", err)
 	}
-	if _, indexed := w.state(); !slices.Equal(indexed, []UnitID{1, 3}) || w.at.Current != nextDoor {
+	if _, indexed := w.state(); !slices.Equal(indexed, []UnitID{1, 3}) || w.at.Current.Location != nextDoor {
 		t.Errorf("indexed %v, at %+v", indexed, w.at)
 	}
 }
@@ -134,8 +139,8 @@ func TestFillConfirmsOnlyWhereTheTenantIs(t *testing.T) {
 	w = moving(3)
 	clear(w.confirmed)
 	clear(w.indexed)
-	w.at.Filling = somewhere
-	if err := w.indexer().Fill(t.Context(), "t", 1); err != nil || len(w.confirmed) != 3 || w.at != (Whereabouts{Current: somewhere}) {
+	w.at.Migration = copyTo(somewhere)
+	if err := w.indexer().Fill(t.Context(), "t", 1); err != nil || len(w.confirmed) != 3 || w.at != (placement.State{Current: placement.Placement{Location: somewhere}}) {
 		t.Errorf("Fill of its place = %v, confirmed %v, at %+v", err, w.confirmed, w.at)
 	}
 	if live, indexed := w.state(); !slices.Equal(live, indexed) {
@@ -180,11 +185,11 @@ func TestMoveInAnyOrder(t *testing.T) {
 				}
 			case "move":
 				if !begun {
-					w.at.Filling, w.at.Run, begun = nextDoor, 1, true
+					w.at.Migration, begun = copyTo(nextDoor), true
 				}
 			case "again":
-				if w.at.Run > 0 && !filling {
-					w.at.Run++
+				if w.at.Migration.Run > 0 && !filling {
+					w.at.Migration.Run++
 				}
 			case "fail":
 				return errAway
@@ -202,14 +207,14 @@ func TestMoveInAnyOrder(t *testing.T) {
 			_ = event()
 		}
 		if !begun {
-			w.at.Filling, w.at.Run = nextDoor, 1
+			w.at.Migration = copyTo(nextDoor)
 		}
-		for w.at.Current != nextDoor || len(jobs) > 0 {
-			if len(jobs) > 0 && (w.at.Current == nextDoor || rapid.Bool().Draw(t, "job first")) {
+		for w.at.Current.Location != nextDoor || len(jobs) > 0 {
+			if len(jobs) > 0 && (w.at.Current.Location == nextDoor || rapid.Bool().Draw(t, "job first")) {
 				run()
 			} else {
 				filling = rapid.Bool().Draw(t, "undisturbed")
-				_ = x.Fill(context.Background(), "t", w.at.Run)
+				_ = x.Fill(context.Background(), "t", w.at.Migration.Run)
 				filling = false
 			}
 		}

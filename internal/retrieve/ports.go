@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
@@ -24,15 +25,15 @@ var ErrNoPartition = errors.New("the partition is not in the vector store")
 // implements it. Every error is of kind Unavailable unless it is a bug.
 type Index interface {
 	// Search returns the best entries of the scope's user, best first.
-	Search(ctx context.Context, scope tenant.Scope, p tenant.Placement, q Query, vector []float32) ([]Hit, error)
+	Search(ctx context.Context, scope tenant.Scope, p placement.Location, q Query, vector []float32) ([]Hit, error)
 	// Upsert writes entries; those already there are replaced.
-	Upsert(ctx context.Context, t tenant.ID, p tenant.Placement, entries []Entry) error
+	Upsert(ctx context.Context, t tenant.ID, p placement.Location, entries []Entry) error
 	// Delete removes entries; ids that are not there are no error.
-	Delete(ctx context.Context, t tenant.ID, p tenant.Placement, ids []UnitID) error
+	Delete(ctx context.Context, t tenant.ID, p placement.Location, ids []UnitID) error
 	// List returns up to limit ids above after, in order, for the sweeper.
-	List(ctx context.Context, t tenant.ID, p tenant.Placement, after UnitID, limit int) ([]UnitID, error)
+	List(ctx context.Context, t tenant.ID, p placement.Location, after UnitID, limit int) ([]UnitID, error)
 	// Drop removes all that is in the place; nil when it is not there.
-	Drop(ctx context.Context, p tenant.Placement) error
+	Drop(ctx context.Context, p placement.Location) error
 }
 
 // Searcher is what PostgreSQL does for a search. internal/postgres implements it.
@@ -60,7 +61,7 @@ type Coverage struct {
 // Units is what keeping the index in step needs of PostgreSQL.
 // internal/postgres implements it.
 type Units interface {
-	Places
+	Placements
 	// Load returns those of the units that are live (active and not deleted),
 	// with Dense and, where there is one, Vector filled in.
 	Load(ctx context.Context, t tenant.ID, ids []UnitID) ([]OwnedUnit, error)
@@ -72,42 +73,19 @@ type Units interface {
 	Live(ctx context.Context, t tenant.ID, after UnitID, limit int) ([]UnitID, error)
 }
 
-// Places is what filling places needs of PostgreSQL. internal/postgres
-// implements it.
-type Places interface {
-	// Places returns where the tenant's entries are to be; NotFound when nowhere.
-	Places(ctx context.Context, t tenant.ID) (Whereabouts, error)
-	// Advance notes that all live units up to the id are in the place that is
-	// being filled, and that the run goes on; false when another one took over
-	// or the place is not wanted any more.
-	Advance(ctx context.Context, t tenant.ID, run int64, upto UnitID) (bool, error)
-	// Filled ends the filling, if it is still the run's. When the place is not
-	// where the tenant is, the tenant is moved to it in that moment, and the job
-	// that empties the one before is committed.
-	Filled(ctx context.Context, t tenant.ID, run int64) error
-}
-
-// Whereabouts are where a tenant's entries are to be.
-type Whereabouts struct {
-	Current tenant.Placement
-	// Filling is the place that is being filled: Current itself when it was
-	// lost, another one when the tenant is being moved, or zero. Run is whose
-	// task that is; the units up to Upto are there.
-	Filling tenant.Placement
-	Run     int64
-	Upto    UnitID
-}
-
-// targets returns the places that a changed unit is written to.
-func (w Whereabouts) targets() []tenant.Placement {
-	if w.moving() {
-		return []tenant.Placement{w.Current, w.Filling}
-	}
-	return []tenant.Placement{w.Current}
-}
-
-func (w Whereabouts) moving() bool {
-	return w.Filling != (tenant.Placement{}) && w.Filling != w.Current
+// Placements is where the entries of a tenant belong, as PostgreSQL records it.
+// internal/postgres implements it.
+type Placements interface {
+	// GetPlacement returns the tenant's placement; NotFound if it has none.
+	GetPlacement(ctx context.Context, t tenant.ID) (placement.State, error)
+	// AdvanceMigration records that all live units up to the cursor are in the
+	// target of the migration. It returns false if another run has replaced this
+	// one, or if the migration was cancelled.
+	AdvanceMigration(ctx context.Context, t tenant.ID, run int64, cursor UnitID) (bool, error)
+	// CompleteMigration makes the target the tenant's placement and commits the
+	// job that drops the previous one. It does nothing if another run has
+	// replaced this one.
+	CompleteMigration(ctx context.Context, t tenant.ID, run int64) error
 }
 
 // OwnedUnit is a unit with its user.

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
@@ -26,12 +27,12 @@ func (d Drift) Add(o Drift) Drift {
 // Rebuild writes all live units of the tenant to the index and removes
 // everything else. Nothing is done for a tenant that has no placement.
 func (x *Indexer) Rebuild(ctx context.Context, t tenant.ID) error {
-	w, err := x.units.Places(ctx, t)
+	w, err := x.units.GetPlacement(ctx, t)
 	if fault.Is(err, fault.NotFound) {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("read places: %w", err)
+		return fmt.Errorf("get placement: %w", err)
 	}
 	for after := UnitID(0); ; {
 		ids, err := x.units.Live(ctx, t, after, syncBatch)
@@ -46,7 +47,7 @@ func (x *Indexer) Rebuild(ctx context.Context, t tenant.ID) error {
 		}
 		after = ids[len(ids)-1]
 	}
-	_, err = x.sweep(ctx, t, w.Current, func(ids []UnitID) error { return x.sync(ctx, t, w, ids) })
+	_, err = x.sweep(ctx, t, w.Current.Location, func(ids []UnitID) error { return x.sync(ctx, t, w, ids) })
 	return err
 }
 
@@ -69,21 +70,21 @@ func (x *Indexer) Compare(ctx context.Context, t tenant.ID) (Drift, error) {
 
 // compare calls repair with the differences of the tenant's placement.
 func (x *Indexer) compare(ctx context.Context, t tenant.ID, repair func([]UnitID) error) (Drift, error) {
-	w, err := x.units.Places(ctx, t)
+	w, err := x.units.GetPlacement(ctx, t)
 	if fault.Is(err, fault.NotFound) {
 		return Drift{}, nil
 	}
 	if err != nil {
-		return Drift{}, fmt.Errorf("read places: %w", err)
+		return Drift{}, fmt.Errorf("get placement: %w", err)
 	}
-	if w.Filling == w.Current {
+	if w.Rebuilding() && w.Writable() {
 		return Drift{}, nil
 	}
-	return x.sweep(ctx, t, w.Current, repair)
+	return x.sweep(ctx, t, w.Current.Location, repair)
 }
 
 // sweep compares the place with the database; repair settles what differs.
-func (x *Indexer) sweep(ctx context.Context, t tenant.ID, p tenant.Placement, repair func([]UnitID) error) (Drift, error) {
+func (x *Indexer) sweep(ctx context.Context, t tenant.ID, p placement.Location, repair func([]UnitID) error) (Drift, error) {
 	var drift Drift
 	for after := UnitID(0); after < math.MaxInt64; {
 		indexed, err := x.index.List(ctx, t, p, after, sweepPage)

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
@@ -34,32 +35,32 @@ func NewIndexer(units Units, index Index, embedder Embedder) *Indexer {
 // is done for a tenant that has no placement.
 func (x *Indexer) Sync(ctx context.Context, t tenant.ID, ids []UnitID) error {
 	for range maxRounds {
-		w, err := x.units.Places(ctx, t)
+		w, err := x.units.GetPlacement(ctx, t)
 		if fault.Is(err, fault.NotFound) {
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("read places: %w", err)
+			return fmt.Errorf("get placement: %w", err)
 		}
 		if err := x.sync(ctx, t, w, ids); err != nil {
 			return err
 		}
 		// Who moves the tenant trusts that those who wrote meanwhile knew of it.
-		now, err := x.units.Places(ctx, t)
+		now, err := x.units.GetPlacement(ctx, t)
 		switch {
 		case fault.Is(err, fault.NotFound):
 			return nil // it was purged
 		case err != nil:
-			return fmt.Errorf("read places again: %w", err)
-		case slices.Equal(w.targets(), now.targets()):
+			return fmt.Errorf("get placement again: %w", err)
+		case slices.Equal(w.Targets(), now.Targets()):
 			return nil
 		}
 	}
 	return fault.New(fault.Unavailable, "tenant %s is moved faster than it is indexed", t)
 }
 
-func (x *Indexer) sync(ctx context.Context, t tenant.ID, w Whereabouts, ids []UnitID) error {
-	all := job{tenant: t, places: w.targets(), embed: true, confirm: true}
+func (x *Indexer) sync(ctx context.Context, t tenant.ID, w placement.State, ids []UnitID) error {
+	all := job{tenant: t, places: w.Targets(), embed: true, confirm: true}
 	for batch := range slices.Chunk(ids, syncBatch) {
 		if err := x.settle(ctx, all, batch); err != nil {
 			return err
@@ -71,7 +72,7 @@ func (x *Indexer) sync(ctx context.Context, t tenant.ID, w Whereabouts, ids []Un
 // job says how units are to be settled.
 type job struct {
 	tenant  tenant.ID
-	places  []tenant.Placement
+	places  []placement.Location
 	embed   bool // fill in vectors that are missing; else what has none is left out
 	confirm bool // note that the index holds them
 }

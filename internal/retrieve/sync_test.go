@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
@@ -22,14 +23,14 @@ type world struct {
 	confirmed map[UnitID]bool
 	indexed   map[UnitID]Entry // in somewhere
 	elsewhere map[UnitID]Entry // in the place that is being filled
-	at        Whereabouts
+	at        placement.State
 	placed    bool
 	meanwhile func(what string) error
 }
 
 func newWorld() *world {
 	return &world{live: map[UnitID]bool{}, vectors: map[UnitID][]float32{}, confirmed: map[UnitID]bool{},
-		indexed: map[UnitID]Entry{}, elsewhere: map[UnitID]Entry{}, at: Whereabouts{Current: somewhere}, placed: true, meanwhile: func(string) error { return nil }}
+		indexed: map[UnitID]Entry{}, elsewhere: map[UnitID]Entry{}, at: placement.State{Current: placement.Placement{Location: somewhere}}, placed: true, meanwhile: func(string) error { return nil }}
 }
 
 func (w *world) indexer() *Indexer { return NewIndexer(w, worldIndex{w}, worldEmbedder{w}) }
@@ -73,47 +74,47 @@ func (w *world) Live(_ context.Context, _ tenant.ID, after UnitID, limit int) ([
 	return pageOf(slices.Sorted(ids), after, limit), nil
 }
 
-func (w *world) Places(context.Context, tenant.ID) (Whereabouts, error) {
+func (w *world) GetPlacement(context.Context, tenant.ID) (placement.State, error) {
 	if !w.placed {
-		return Whereabouts{}, fault.New(fault.NotFound, "nowhere")
+		return placement.State{}, fault.New(fault.NotFound, "nowhere")
 	}
 	if err := w.meanwhile("places"); err != nil {
-		return Whereabouts{}, err
+		return placement.State{}, err
 	}
 	return w.at, nil
 }
 
-func (w *world) Advance(_ context.Context, _ tenant.ID, run int64, upto UnitID) (bool, error) {
+func (w *world) AdvanceMigration(_ context.Context, _ tenant.ID, run int64, upto UnitID) (bool, error) {
 	if err := w.meanwhile("advance"); err != nil {
 		return false, err
 	}
-	if w.at.Run != run {
+	if w.at.Migration.Run != run {
 		return false, nil
 	}
-	w.at.Upto = max(w.at.Upto, upto)
+	w.at.Migration.Cursor = max(w.at.Migration.Cursor, int64(upto))
 	return true, nil
 }
 
-// Filled does to the maps what moving does to the tenant.
-func (w *world) Filled(_ context.Context, _ tenant.ID, run int64) error {
+// CompleteMigration does to the maps what moving does to the tenant.
+func (w *world) CompleteMigration(_ context.Context, _ tenant.ID, run int64) error {
 	if err := w.meanwhile("filled"); err != nil {
 		return err
 	}
-	if w.at.Run == run && w.at.moving() {
+	if w.at.Migration.Run == run && w.at.Migrating() {
 		w.indexed, w.elsewhere = w.elsewhere, map[UnitID]Entry{}
 	}
-	if w.at.Run == run {
-		w.at = Whereabouts{Current: w.at.Filling}
+	if w.at.Migration.Run == run {
+		w.at = placement.State{Current: placement.Placement{Location: w.at.Migration.Target.Location}}
 	}
 	return nil
 }
 
 // entries are those of a place; what is written to one nobody is in is lost.
-func (w *world) entries(p tenant.Placement) map[UnitID]Entry {
+func (w *world) entries(p placement.Location) map[UnitID]Entry {
 	switch p {
-	case w.at.Current:
+	case w.at.Current.Location:
 		return w.indexed
-	case w.at.Filling:
+	case w.at.Migration.Target.Location:
 		return w.elsewhere
 	}
 	return map[UnitID]Entry{}
@@ -126,11 +127,11 @@ func pageOf(sorted []UnitID, after UnitID, limit int) []UnitID {
 
 type worldIndex struct{ *world }
 
-func (w worldIndex) Search(context.Context, tenant.Scope, tenant.Placement, Query, []float32) ([]Hit, error) {
+func (w worldIndex) Search(context.Context, tenant.Scope, placement.Location, Query, []float32) ([]Hit, error) {
 	panic("not searched")
 }
 
-func (w worldIndex) Upsert(_ context.Context, _ tenant.ID, p tenant.Placement, entries []Entry) error {
+func (w worldIndex) Upsert(_ context.Context, _ tenant.ID, p placement.Location, entries []Entry) error {
 	if err := w.meanwhile("upsert"); err != nil {
 		return err
 	}
@@ -140,7 +141,7 @@ func (w worldIndex) Upsert(_ context.Context, _ tenant.ID, p tenant.Placement, e
 	return nil
 }
 
-func (w worldIndex) Delete(_ context.Context, _ tenant.ID, p tenant.Placement, ids []UnitID) error {
+func (w worldIndex) Delete(_ context.Context, _ tenant.ID, p placement.Location, ids []UnitID) error {
 	if err := w.meanwhile("delete"); err != nil {
 		return err
 	}
@@ -150,12 +151,12 @@ func (w worldIndex) Delete(_ context.Context, _ tenant.ID, p tenant.Placement, i
 	return nil
 }
 
-func (w worldIndex) Drop(_ context.Context, p tenant.Placement) error {
+func (w worldIndex) Drop(_ context.Context, p placement.Location) error {
 	clear(w.entries(p))
 	return nil
 }
 
-func (w worldIndex) List(_ context.Context, _ tenant.ID, p tenant.Placement, after UnitID, limit int) ([]UnitID, error) {
+func (w worldIndex) List(_ context.Context, _ tenant.ID, p placement.Location, after UnitID, limit int) ([]UnitID, error) {
 	if err := w.meanwhile("list"); err != nil {
 		return nil, err
 	}

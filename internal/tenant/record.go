@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/mnemo-dev/mnemo/internal/placement"
 )
 
 // State is what became of a tenant's rows.
@@ -27,8 +29,8 @@ type Record struct {
 	Policy    DeletionPolicy // when it was retired, else what is asked for now
 	RetiredAt time.Time      // zero while it is active
 	Usage     Usage
-	Placement Placement // zero when it was never placed
-	Filling   Placement // where it is being moved or rebuilt; zero when it is not
+	Placement placement.Location // zero before EnsurePlacement
+	Target    placement.Location // of the migration or rebuild; zero for none
 }
 
 // RecordsOf says which records are asked for; a field that is "" leaves none out.
@@ -56,7 +58,7 @@ type RecordStore interface {
 type Keeper struct {
 	Records    RecordStore
 	Store      Store
-	Partitions Partitions
+	Partitions placement.Partitions
 }
 
 // Discard purges a retained tenant: its partitions first, while the record still
@@ -66,9 +68,9 @@ func (k Keeper) Discard(ctx context.Context, r Record) error {
 	if r.State != Retained {
 		return nil
 	}
-	for _, p := range []Placement{r.Placement, r.Filling} {
-		if p == (Placement{}) {
-			continue // never placed, or not moving
+	for _, p := range []placement.Location{r.Placement, r.Target} {
+		if p == (placement.Location{}) {
+			continue
 		}
 		if err := k.Partitions.Drop(ctx, p); err != nil {
 			return fmt.Errorf("drop partition: %w", err)

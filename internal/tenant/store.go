@@ -7,7 +7,7 @@ import (
 
 // Store keeps tenants. internal/postgres implements it.
 type Store interface {
-	Placer
+	PlacementStore
 	// Apply makes the stored tenant, its users and quotas equal to the spec
 	// in one transaction and returns what is stored. A changed quota commits
 	// the job that re-balances conversations with it. Users no longer listed

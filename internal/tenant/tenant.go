@@ -1,6 +1,10 @@
 package tenant
 
-import "time"
+import (
+	"time"
+
+	"github.com/mnemo-dev/mnemo/internal/placement"
+)
 
 // ID is a tenant's id: the uid of its Tenant resource, a lower-case UUID.
 type ID string
@@ -100,8 +104,8 @@ type Tenant struct {
 	Name      string
 	Suspended bool
 	Quota     Quota
-	Places    Places // zero before Place
-	Users     []User // listed ones, by name
+	Placement placement.State // zero before EnsurePlacement
+	Users     []User          // listed ones, by name
 	// People counts the users who are not listed: they came by OIDC.
 	People int64
 	// DomainsTaken are those of the spec that belong to another tenant, by name.
@@ -116,7 +120,7 @@ type Identity struct {
 	UserName   string
 	Suspended  bool
 	Quota      Quota
-	Placement  Placement
+	Placement  placement.Location
 	// ExpiresAt is when an overlapping old token dies; zero for the current one.
 	ExpiresAt time.Time
 }

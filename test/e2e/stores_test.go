@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/mnemo-dev/mnemo/internal/milvus"
+	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
@@ -83,13 +84,13 @@ func unindexed(t *testing.T, name string) string {
 	return fmt.Sprintf("%d units are not indexed", n)
 }
 
-func placementOf(t *testing.T, uid string) tenant.Placement {
+func placementOf(t *testing.T, uid string) placement.Location {
 	t.Helper()
 	names := query[[]string](t, "select array[collection, partition] from placements where tenant_id = $1::text::uuid", uid)
 	if len(names) != 1 {
 		t.Fatalf("tenant %s has %d placements", uid, len(names))
 	}
-	return tenant.Placement{Collection: names[0][0], Partition: names[0][1]}
+	return placement.Location{Collection: names[0][0], Partition: names[0][1]}
 }
 
 func openMilvus(t *testing.T) *milvus.Index {
@@ -125,7 +126,7 @@ func indexed(t *testing.T, name string, units []retrieve.UnitID) []retrieve.Unit
 
 // hasPartition reports whether Milvus still has the partition; it asks by
 // listing, which a partition that is not there refuses.
-func hasPartition(t *testing.T, place tenant.Placement) bool {
+func hasPartition(t *testing.T, place placement.Location) bool {
 	t.Helper()
 	_, err := openMilvus(t).List(t.Context(), "", place, 0, 1)
 	return err == nil

@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/mnemo-dev/mnemo/internal/milvus"
+	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/postgres"
 	"github.com/mnemo-dev/mnemo/internal/postgres/postgrestest"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
@@ -117,7 +118,7 @@ func makeTenant(t *testing.T, d postgrestest.Database) string {
 	if _, err := db.Apply(t.Context(), spec); err != nil {
 		t.Fatal(err)
 	}
-	place, err := db.Place(t.Context(), spec.ID)
+	place, err := db.EnsurePlacement(t.Context(), spec.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +135,7 @@ func makeTenant(t *testing.T, d postgrestest.Database) string {
 }
 
 // ensure makes the tenant's partition until the test ends.
-func ensure(t *testing.T, place tenant.Placement) {
+func ensure(t *testing.T, place placement.Location) {
 	t.Helper()
 	at := testkit.Milvus(t)
 	index, err := milvus.Open(t.Context(), milvus.Config{Address: at.Addr, Username: at.User, Password: at.Password, Dimensions: 384})
@@ -142,7 +143,7 @@ func ensure(t *testing.T, place tenant.Placement) {
 		t.Fatal(err)
 	}
 	eventually(t, time.Minute, func() string {
-		if _, err := tenant.Waiting(index).Ensure(t.Context(), tenant.Place{Placement: place}); err != nil {
+		if _, err := placement.WaitLoaded(index).Ensure(t.Context(), placement.Placement{Location: place}); err != nil {
 			return err.Error()
 		}
 		return ""

@@ -207,9 +207,9 @@ type moving struct {
 
 func (u *user) moving(t *testing.T) (m moving) {
 	t.Helper()
-	err := u.host.Owner.QueryRow(t.Context(), `select p.shared, f.tenant_id is not null, coalesce(f.upto, 0),
+	err := u.host.Owner.QueryRow(t.Context(), `select p.shared, m.tenant_id is not null, coalesce(m.cursor, 0),
 		(select coalesce(max(x.id), 0) from units x where x.tenant_id = p.tenant_id)
-		from placements p left join fills f on f.tenant_id = p.tenant_id where p.tenant_id = $1`, u.id(t)).
+		from placements p left join placement_migrations m on m.tenant_id = p.tenant_id where p.tenant_id = $1`, u.id(t)).
 		Scan(&m.Shared, &m.Filling, &m.Filled, &m.Last)
 	if err != nil {
 		t.Fatal(err)

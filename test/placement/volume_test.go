@@ -96,7 +96,7 @@ func startMilvus(t *testing.T) (m *devenv.Milvus, dir string) {
 func (u *user) isIndexed(t *testing.T) {
 	t.Helper()
 	id := tenant.ID(u.id(t))
-	place, err := u.host.DB.Place(t.Context(), id)
+	place, err := u.host.DB.EnsurePlacement(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)
 	}

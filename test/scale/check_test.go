@@ -16,6 +16,7 @@ import (
 
 	"github.com/mnemo-dev/mnemo/api/v1alpha1"
 	"github.com/mnemo-dev/mnemo/internal/milvus/milvustest"
+	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 	"github.com/mnemo-dev/mnemo/internal/tenant/tenanttest"
@@ -60,7 +61,7 @@ func problems(tb testing.TB, i *installation.Installation) string {
 	for n := range secrets.Items {
 		owned[secrets.Items[n].Name] = secrets.Items[n]
 	}
-	expected := map[tenant.Placement]bool{}
+	expected := map[placement.Location]bool{}
 	for n := range tenants.Items {
 		t := &tenants.Items[n]
 		row, ok := rows[string(t.UID)]
@@ -69,7 +70,7 @@ func problems(tb testing.TB, i *installation.Installation) string {
 			out = append(out, t.Name+" has no row")
 			continue
 		}
-		expected[tenant.Placement{Collection: row.Collection, Partition: row.Partition, Shared: row.Shared}] = true
+		expected[placement.Location{Collection: row.Collection, Partition: row.Partition, Shared: row.Shared}] = true
 		out = append(out, compare(ctx, i, t, row, owned)...)
 	}
 	for _, row := range rows {
@@ -100,7 +101,7 @@ func rowsOf(ctx context.Context, i *installation.Installation) (map[string]store
 	rows, err := i.Owner.Query(ctx, `select t.resource::text, t.name, t.state, t.deletion_policy, q.memories,
 		array(select name from users u where u.tenant_id = t.id and u.active order by name),
 		coalesce(p.collection, ''), coalesce(p.partition, ''), coalesce(p.shared, false),
-		exists (select from fills f where f.tenant_id = t.id),
+		exists (select from placement_migrations m where m.tenant_id = t.id),
 		(select count(*) from tokens k where k.tenant_id = t.id and (k.expires_at is null or k.expires_at > now()))
 		from tenants t join quotas q on q.tenant_id = t.id left join placements p on p.tenant_id = t.id`)
 	if err != nil {
@@ -177,7 +178,7 @@ func strayUnits(tb testing.TB, i *installation.Installation) string {
 	}
 	var out []string
 	for _, p := range list {
-		at := tenant.Placement{Collection: p.Collection, Partition: p.Partition, Shared: p.Shared}
+		at := placement.Location{Collection: p.Collection, Partition: p.Partition, Shared: p.Shared}
 		there, err := i.Index.List(tb.Context(), p.Tenant, at, 0, 10_000)
 		if slices.Sort(there); err != nil || !slices.Equal(there, p.Units) {
 			out = append(out, fmt.Sprintf("units %v are in %+v as %v (%v)", p.Units, at, there, err))
@@ -188,7 +189,7 @@ func strayUnits(tb testing.TB, i *installation.Installation) string {
 
 // places lists the installation's places in Milvus. No writer of the past is
 // to come after the places that were left are emptied.
-func places(ctx context.Context, i *installation.Installation) ([]tenant.Placement, error) {
+func places(ctx context.Context, i *installation.Installation) ([]placement.Location, error) {
 	if _, err := i.Owner.Exec(ctx, `update river_job set scheduled_at = now(), state = 'available'
 		where kind = 'index.empty' and state = 'scheduled' and not exists
 			(select from river_job where kind in ('index.sync', 'index.fill') and state in ('available', 'running', 'retryable'))`); err != nil {
@@ -210,14 +211,14 @@ func seesOrphans(t *testing.T, i *installation.Installation) {
 			i.MustCreate(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: i.Namespace, Name: "t0-nobody-access"}})
 		},
 		"a partition of no tenant": func() {
-			stray := tenant.Placement{Collection: i.Prefix() + "32_1", Partition: "stray"}
-			if _, err := tenant.Waiting(i.Index).Ensure(t.Context(), tenant.Place{Placement: stray}); err != nil {
+			stray := placement.Location{Collection: i.Prefix() + "32_1", Partition: "stray"}
+			if _, err := placement.WaitLoaded(i.Index).Ensure(t.Context(), placement.Placement{Location: stray}); err != nil {
 				t.Fatal(err)
 			}
 		},
 		"a key of no tenant": func() {
-			stray := tenant.Placement{Collection: i.Prefix() + "32_shared_1", Partition: "stray", Shared: true}
-			if _, err := tenant.Waiting(i.Index).Ensure(t.Context(), tenant.Place{Placement: stray}); err != nil {
+			stray := placement.Location{Collection: i.Prefix() + "32_shared_1", Partition: "stray", Shared: true}
+			if _, err := placement.WaitLoaded(i.Index).Ensure(t.Context(), placement.Placement{Location: stray}); err != nil {
 				t.Fatal(err)
 			}
 			if err := i.Index.Upsert(t.Context(), "stray", stray, []retrieve.Entry{{ID: 1 << 40, User: 1, Kind: retrieve.Memory, Vector: make([]float32, 32)}}); err != nil {

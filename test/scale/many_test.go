@@ -152,7 +152,7 @@ func count(t *testing.T, i *installation.Installation, o *installation.Process) 
 	if err := i.Owner.QueryRow(t.Context(), "select coalesce(sum(n_tup_ins + n_tup_upd + n_tup_del), 0)::bigint from pg_stat_user_tables").Scan(&w.Written); err != nil {
 		t.Fatal(err)
 	}
-	for _, table := range []string{"tenants", "quotas", "usage", "users", "tokens", "placements", "fills", "river_job"} {
+	for _, table := range []string{"tenants", "quotas", "usage", "users", "tokens", "placements", "placement_migrations", "river_job"} {
 		var rows string
 		if err := i.Owner.QueryRow(t.Context(), "select count(*) || '/' || coalesce(sum(hashtext(xmin || ' ' || ctid)::bigint), 0) from "+table).Scan(&rows); err != nil {
 			t.Fatal(err)

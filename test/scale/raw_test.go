@@ -139,7 +139,7 @@ func (r *raw) one(ctx context.Context, i int, t *v1alpha1.Tenant) error {
 		{onPartitions, func() error { return r.partition(ctx, collection, partition) }},
 		{onSQL, func() error {
 			return r.tx(ctx, func(tx pgx.Tx) error {
-				_, err := tx.Exec(ctx, "update placements set made = 1 where tenant_id = $1", id)
+				_, err := tx.Exec(ctx, "update placements set partition_id = 1 where tenant_id = $1", id)
 				return err
 			})
 		}},

@@ -10,7 +10,7 @@ import (
 	"github.com/milvus-io/milvus-sdk-go/v2/client"
 	"github.com/milvus-io/milvus-sdk-go/v2/entity"
 
-	"github.com/mnemo-dev/mnemo/internal/tenant"
+	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/testkit"
 )
 
@@ -28,12 +28,12 @@ func Open(tb testing.TB) client.Client {
 
 // Places returns what there is in the collections whose name starts so:
 // partitions, and the keys of entries in shared ones.
-func Places(ctx context.Context, c client.Client, prefix string) ([]tenant.Placement, error) {
+func Places(ctx context.Context, c client.Client, prefix string) ([]placement.Location, error) {
 	collections, err := c.ListCollections(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var out []tenant.Placement
+	var out []placement.Location
 	for _, l := range collections {
 		if !strings.HasPrefix(l.Name, prefix) {
 			continue
@@ -48,7 +48,7 @@ func Places(ctx context.Context, c client.Client, prefix string) ([]tenant.Place
 			return nil, err
 		}
 		for _, name := range names {
-			out = append(out, tenant.Placement{Collection: l.Name, Partition: name, Shared: shared})
+			out = append(out, placement.Location{Collection: l.Name, Partition: name, Shared: shared})
 		}
 	}
 	return out, nil

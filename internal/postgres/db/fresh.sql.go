@@ -73,34 +73,6 @@ func (q *Queries) CreateTenant(ctx context.Context, arg CreateTenantParams) erro
 	return err
 }
 
-const insertPlacement = `-- name: InsertPlacement :exec
-with p as (
-    insert into placements (tenant_id, generation, collection, partition, shared)
-    values ($1, $2, $3, $4, $5) returning tenant_id
-)
-select pg_notify('mnemo_identity', 'tenant:' || tenant_id) from p
-`
-
-type InsertPlacementParams struct {
-	TenantID   string
-	Generation string
-	Collection string
-	Partition  string
-	Shared     bool
-}
-
-// Identities in the replicas' caches hold the placement.
-func (q *Queries) InsertPlacement(ctx context.Context, arg InsertPlacementParams) error {
-	_, err := q.db.Exec(ctx, insertPlacement,
-		arg.TenantID,
-		arg.Generation,
-		arg.Collection,
-		arg.Partition,
-		arg.Shared,
-	)
-	return err
-}
-
 const installToken = `-- name: InstallToken :execrows
 with t as (
     insert into tokens (tenant_id, user_id, generation, hash, issuer)
@@ -135,59 +107,4 @@ func (q *Queries) InstallToken(ctx context.Context, arg InstallTokenParams) (int
 		return 0, err
 	}
 	return result.RowsAffected(), nil
-}
-
-const noteFirstPlace = `-- name: NoteFirstPlace :execrows
-update placements p set made = $1
-where p.tenant_id = $2 and p.made = 0 and p.collection = $3 and p.partition = $4
-    and exists (select from tenants t where t.id = p.tenant_id and t.state = 'active')
-    and not exists (select from fills f where f.tenant_id = p.tenant_id)
-    and not exists (select from units u where u.tenant_id = p.tenant_id)
-`
-
-type NoteFirstPlaceParams struct {
-	Made       int64
-	TenantID   string
-	Collection string
-	Partition  string
-}
-
-// Of a tenant with nothing to fill a place with.
-func (q *Queries) NoteFirstPlace(ctx context.Context, arg NoteFirstPlaceParams) (int64, error) {
-	result, err := q.db.Exec(ctx, noteFirstPlace,
-		arg.Made,
-		arg.TenantID,
-		arg.Collection,
-		arg.Partition,
-	)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
-}
-
-const placeOf = `-- name: PlaceOf :one
-select t.isolation, coalesce(p.collection, '')::text as collection, coalesce(p.partition, '')::text as partition,
-    coalesce(p.shared, false)::boolean as shared
-from tenants t left join placements p on p.tenant_id = t.id
-where t.id = $1 and t.state = 'active' for share of t
-`
-
-type PlaceOfRow struct {
-	Isolation  string
-	Collection string
-	Partition  string
-	Shared     bool
-}
-
-func (q *Queries) PlaceOf(ctx context.Context, tenantID string) (PlaceOfRow, error) {
-	row := q.db.QueryRow(ctx, placeOf, tenantID)
-	var i PlaceOfRow
-	err := row.Scan(
-		&i.Isolation,
-		&i.Collection,
-		&i.Partition,
-		&i.Shared,
-	)
-	return i, err
 }

@@ -43,20 +43,6 @@ type Conversation struct {
 	ImportedAt   time.Time
 }
 
-// Partitions being filled from units: the lost partition of a placement, or the target of a migration
-type Fill struct {
-	TenantID   string
-	Generation string
-	Collection string
-	Partition  string
-	Shared     bool
-	Made       int64
-	Run        int64
-	Upto       int64
-	HeardAt    time.Time
-	StartedAt  time.Time
-}
-
 // Responses for retried requests, written in the transaction of the request. They contain ids, numbers and hashes, never text
 type IdempotencyKey struct {
 	TenantID  string
@@ -199,12 +185,26 @@ type OidcDomain struct {
 
 // Where the vectors of each tenant are stored
 type Placement struct {
-	TenantID   string
-	Generation string
-	Collection string
-	Partition  string
-	Shared     bool
-	Made       int64
+	TenantID    string
+	Generation  string
+	Collection  string
+	Partition   string
+	Shared      bool
+	PartitionID int64
+}
+
+// Copies of a tenant's units into a partition: the lost partition of its placement, or the target of a migration
+type PlacementMigration struct {
+	TenantID    string
+	Generation  string
+	Collection  string
+	Partition   string
+	Shared      bool
+	PartitionID int64
+	Run         int64
+	Cursor      int64
+	HeartbeatAt time.Time
+	StartedAt   time.Time
 }
 
 // The limits of each tenant, copied from its resource

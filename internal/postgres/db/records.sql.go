@@ -38,11 +38,11 @@ select t.id, t.resource, t.cluster, t.namespace, t.name, t.state, t.deletion_pol
     u.memories, u.conversations, u.blocked, u.storage,
     (select count(*) from users x where x.tenant_id = t.id and x.active) as users,
     coalesce(p.collection, '') as collection, coalesce(p.partition, '') as partition, coalesce(p.shared, false) as shared,
-    coalesce(f.collection, '') as next_collection, coalesce(f.partition, '') as next_partition, coalesce(f.shared, false) as next_shared
+    coalesce(m.collection, '') as target_collection, coalesce(m.partition, '') as target_partition, coalesce(m.shared, false) as target_shared
 from tenants t
 join usage u on u.tenant_id = t.id
 left join placements p on p.tenant_id = t.id
-left join fills f on f.tenant_id = t.id
+left join placement_migrations m on m.tenant_id = t.id
 where ($1::text = '' or t.cluster = $1)
     and ($2::text = '' or t.namespace = $2)
     and ($3::text = '' or t.name = $3)
@@ -56,25 +56,25 @@ type ListRecordsParams struct {
 }
 
 type ListRecordsRow struct {
-	ID             string
-	Resource       string
-	Cluster        string
-	Namespace      string
-	Name           string
-	State          string
-	DeletionPolicy string
-	RetiredAt      *time.Time
-	Memories       int64
-	Conversations  int64
-	Blocked        int64
-	Storage        int64
-	Users          int64
-	Collection     string
-	Partition      string
-	Shared         bool
-	NextCollection string
-	NextPartition  string
-	NextShared     bool
+	ID               string
+	Resource         string
+	Cluster          string
+	Namespace        string
+	Name             string
+	State            string
+	DeletionPolicy   string
+	RetiredAt        *time.Time
+	Memories         int64
+	Conversations    int64
+	Blocked          int64
+	Storage          int64
+	Users            int64
+	Collection       string
+	Partition        string
+	Shared           bool
+	TargetCollection string
+	TargetPartition  string
+	TargetShared     bool
 }
 
 func (q *Queries) ListRecords(ctx context.Context, arg ListRecordsParams) ([]ListRecordsRow, error) {
@@ -103,9 +103,9 @@ func (q *Queries) ListRecords(ctx context.Context, arg ListRecordsParams) ([]Lis
 			&i.Collection,
 			&i.Partition,
 			&i.Shared,
-			&i.NextCollection,
-			&i.NextPartition,
-			&i.NextShared,
+			&i.TargetCollection,
+			&i.TargetPartition,
+			&i.TargetShared,
 		); err != nil {
 			return nil, err
 		}

@@ -79,33 +79,33 @@ create unlogged table rate_windows (
 comment on table rate_windows is 'Requests per tenant in its latest minute. Replicas take permits in blocks. Unlogged: a crash loses at most one minute of counts';
 
 create table placements (
-    tenant_id  uuid primary key references tenants on delete cascade,
-    generation text not null, -- embedding model and dimensions
-    collection text not null,
-    partition  text not null,
-    shared     boolean not null default false, -- partition is a key value, not a partition name
-    made       bigint not null default 0,      -- the vector store's id of the partition; another id means that it was lost
+    tenant_id    uuid primary key references tenants on delete cascade,
+    generation   text not null, -- embedding model and dimensions
+    collection   text not null,
+    partition    text not null, -- if shared, a value of the partition key
+    shared       boolean not null default false,
+    partition_id bigint not null default 0, -- assigned by the vector store; another id means that the partition was lost
     unique (collection, partition)
 );
 comment on table placements is 'Where the vectors of each tenant are stored';
 
--- Numbers the partitions after a tenant's first, and the runs that fill them.
-create sequence place_ids as bigint;
+-- Numbers the partitions of a tenant after the first, and migration runs.
+create sequence placement_ids as bigint;
 
-create table fills (
-    tenant_id  uuid primary key references tenants on delete cascade,
-    generation text not null,
-    collection text not null,
-    partition  text not null,
-    shared     boolean not null,
-    made       bigint not null, -- 0 until the vector store has created it
-    run        bigint not null default nextval('place_ids'), -- the job that fills it
-    upto       bigint not null default 0,                    -- the last unit copied
-    heard_at   timestamptz not null default now(),           -- the job's last sign of life
-    started_at timestamptz not null default now(),
+create table placement_migrations (
+    tenant_id    uuid primary key references tenants on delete cascade,
+    generation   text not null,
+    collection   text not null, -- the target; equal to the placement after its partition was lost
+    partition    text not null,
+    shared       boolean not null,
+    partition_id bigint not null, -- 0 until the vector store has created the target
+    run          bigint not null default nextval('placement_ids'), -- identifies the job; a later run replaces it
+    cursor       bigint not null default 0, -- the last unit copied
+    heartbeat_at timestamptz not null default now(),
+    started_at   timestamptz not null default now(),
     unique (collection, partition)
 );
-comment on table fills is 'Partitions being filled from units: the lost partition of a placement, or the target of a migration';
+comment on table placement_migrations is 'Copies of a tenant''s units into a partition: the lost partition of its placement, or the target of a migration';
 
 ----------------------------------------------------------------------------
 -- Users and access

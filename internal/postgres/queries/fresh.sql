@@ -12,28 +12,6 @@ with t as (
 )
 insert into users (tenant_id, name, email) select id, unnest(@names::text[]), unnest(@emails::text[]) from t;
 
--- name: PlaceOf :one
-select t.isolation, coalesce(p.collection, '')::text as collection, coalesce(p.partition, '')::text as partition,
-    coalesce(p.shared, false)::boolean as shared
-from tenants t left join placements p on p.tenant_id = t.id
-where t.id = @tenant_id and t.state = 'active' for share of t;
-
--- name: InsertPlacement :exec
--- Identities in the replicas' caches hold the placement.
-with p as (
-    insert into placements (tenant_id, generation, collection, partition, shared)
-    values (@tenant_id, @generation, @collection, @partition, @shared) returning tenant_id
-)
-select pg_notify('mnemo_identity', 'tenant:' || tenant_id) from p;
-
--- name: NoteFirstPlace :execrows
--- Of a tenant with nothing to fill a place with.
-update placements p set made = @made
-where p.tenant_id = @tenant_id and p.made = 0 and p.collection = @collection and p.partition = @partition
-    and exists (select from tenants t where t.id = p.tenant_id and t.state = 'active')
-    and not exists (select from fills f where f.tenant_id = p.tenant_id)
-    and not exists (select from units u where u.tenant_id = p.tenant_id);
-
 -- name: InstallToken :execrows
 -- Of a user who is locked; nothing when the generation is not above the newest.
 with t as (

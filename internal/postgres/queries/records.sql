@@ -3,11 +3,11 @@ select t.id, t.resource, t.cluster, t.namespace, t.name, t.state, t.deletion_pol
     u.memories, u.conversations, u.blocked, u.storage,
     (select count(*) from users x where x.tenant_id = t.id and x.active) as users,
     coalesce(p.collection, '') as collection, coalesce(p.partition, '') as partition, coalesce(p.shared, false) as shared,
-    coalesce(f.collection, '') as next_collection, coalesce(f.partition, '') as next_partition, coalesce(f.shared, false) as next_shared
+    coalesce(m.collection, '') as target_collection, coalesce(m.partition, '') as target_partition, coalesce(m.shared, false) as target_shared
 from tenants t
 join usage u on u.tenant_id = t.id
 left join placements p on p.tenant_id = t.id
-left join fills f on f.tenant_id = t.id
+left join placement_migrations m on m.tenant_id = t.id
 where (@cluster::text = '' or t.cluster = @cluster)
     and (@namespace::text = '' or t.namespace = @namespace)
     and (@name::text = '' or t.name = @name)

@@ -6,6 +6,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
@@ -28,7 +29,7 @@ func applyTwice(c check) {
 	t, b := c.t, c.Backend
 	f := applied(t, b)
 	f.install(t, "alice", 1)
-	if _, err := f.Store.Place(t.Context(), f.got.ID); err != nil {
+	if _, err := f.Store.EnsurePlacement(t.Context(), f.got.ID); err != nil {
 		t.Fatalf("Place: %v", err)
 	}
 	f.apply(t)
@@ -122,11 +123,11 @@ func unknown(c check) {
 	f, id := applied(t, b), tenant.ID(uuid.NewString())
 	_, err := b.Store.Usage(t.Context(), id)
 	wantKind(t, err, fault.NotFound)
-	_, err = b.Store.Place(t.Context(), id)
+	_, err = b.Store.EnsurePlacement(t.Context(), id)
 	wantKind(t, err, fault.NotFound)
-	_, err = b.Store.Move(t.Context(), id)
+	_, err = b.Store.ReconcilePlacement(t.Context(), id)
 	wantKind(t, err, fault.NotFound)
-	wantKind(t, b.Store.Refill(t.Context(), id, tenant.Placement{Collection: "c", Partition: "p"}, 1), fault.NotFound)
+	wantKind(t, b.Store.SetPartitionID(t.Context(), id, placement.Location{Collection: "c", Partition: "p"}, 1), fault.NotFound)
 	wantKind(t, b.Tokens.Install(t.Context(), id, "alice", credential(1)), fault.NotFound)
 	wantKind(t, b.Tokens.Install(t.Context(), f.got.ID, "nobody", credential(1)), fault.NotFound)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
@@ -33,14 +34,14 @@ func records(c check) {
 	f := &fixture{Backend: b, spec: NewSpec()}
 	f.spec.Cluster = "cluster-" + uuid.NewString()
 	f.apply(t)
-	placement, err := b.Store.Place(t.Context(), f.got.ID)
+	first, err := b.Store.EnsurePlacement(t.Context(), f.got.ID)
 	if err != nil {
 		t.Fatalf("Place: %v", err)
 	}
 	b.Fill(t, f.scope(t, "alice"), 3, 1)
 	want := tenant.Record{
 		ID: f.got.ID, Resource: f.spec.ID, Cluster: f.spec.Cluster, Namespace: f.spec.Namespace, Name: "acme",
-		State: tenant.Active, Policy: tenant.Retain, Placement: placement,
+		State: tenant.Active, Policy: tenant.Retain, Placement: first,
 		Usage: tenant.Usage{Memories: 3, Conversations: 1, Users: 2},
 	}
 	ignored := cmpopts.IgnoreFields(tenant.Usage{}, "Storage")
@@ -102,14 +103,14 @@ func abandoned(c check) {
 func discarded(c check) {
 	t, b := c.t, c.Backend
 	f := applied(t, b)
-	placement, err := b.Store.Place(t.Context(), f.got.ID)
+	first, err := b.Store.EnsurePlacement(t.Context(), f.got.ID)
 	if err != nil {
 		t.Fatalf("Place: %v", err)
 	}
 	b.Fill(t, f.scope(t, "alice"), 2, 1)
 	f.spec.Isolation = tenant.Shared
 	f.apply(t)
-	next := f.move(t).Next.Placement // it goes in the middle of a move
+	next := f.move(t).Migration.Target.Location // it goes in the middle of a move
 	partitions := &dropped{}
 	keeper := tenant.Keeper{Records: b.Records, Store: b.Store, Partitions: partitions}
 	record, _ := f.record(t, tenant.RecordsOf{})
@@ -129,7 +130,7 @@ func discarded(c check) {
 	if err := keeper.Discard(t.Context(), record); err != nil {
 		t.Fatalf("Discard: %v", err)
 	}
-	if diff := cmp.Diff([]tenant.Placement{placement, next}, partitions.places); diff != "" {
+	if diff := cmp.Diff([]placement.Location{first, next}, partitions.places); diff != "" {
 		t.Errorf("partitions dropped (-want +got):\n%s", diff)
 	}
 	if err := b.Records.Purge(t.Context(), f.got.ID); err != nil {
@@ -196,13 +197,13 @@ func revokeTenant(c check) {
 
 // dropped is an index that notes which partitions it is to drop.
 type dropped struct {
-	tenant.Partitions
-	places []tenant.Placement
+	placement.Partitions
+	places []placement.Location
 	err    error
 }
 
 // Drop notes the partition.
-func (d *dropped) Drop(_ context.Context, p tenant.Placement) error {
+func (d *dropped) Drop(_ context.Context, p placement.Location) error {
 	if d.err == nil {
 		d.places = append(d.places, p)
 	}

@@ -41,7 +41,7 @@ func retireRetain(c check) {
 func claim(c check) {
 	t, b := c.t, c.Backend
 	f := applied(t, b)
-	placement, err := b.Store.Place(t.Context(), f.got.ID)
+	placement, err := b.Store.EnsurePlacement(t.Context(), f.got.ID)
 	if err != nil {
 		t.Fatalf("Place: %v", err)
 	}
@@ -61,8 +61,8 @@ func claim(c check) {
 	if got := f.user(t, "alice").ID; got != alice {
 		t.Errorf("alice is %d after the claim, was %d", got, alice)
 	}
-	if f.got.Places.Current.Placement != placement {
-		t.Errorf("the claimed placement is %+v, was %+v", f.got.Places.Current.Placement, placement)
+	if f.got.Placement.Current.Location != placement {
+		t.Errorf("the claimed placement is %+v, was %+v", f.got.Placement.Current.Location, placement)
 	}
 	if got, err := b.Store.Usage(t.Context(), f.got.ID); err != nil || got.Memories != 3 || got.Conversations != 1 {
 		t.Errorf("usage after the claim is %+v (%v), want 3 memories and 1 conversation", got, err)
@@ -78,7 +78,7 @@ func claim(c check) {
 func retireDelete(c check) {
 	t, b := c.t, c.Backend
 	f, other := applied(t, b), applied(t, b)
-	placement, err := b.Store.Place(t.Context(), f.got.ID)
+	placement, err := b.Store.EnsurePlacement(t.Context(), f.got.ID)
 	if err != nil {
 		t.Fatalf("Place: %v", err)
 	}
@@ -104,7 +104,7 @@ func retireDelete(c check) {
 
 	f.spec.ID = tenant.ID(uuid.NewString()) // the name is free
 	f.apply(t)
-	if got, err := b.Store.Place(t.Context(), f.got.ID); err != nil || got == placement {
+	if got, err := b.Store.EnsurePlacement(t.Context(), f.got.ID); err != nil || got == placement {
 		t.Errorf("Place = %+v, %v: the purged tenant's place was given out again", got, err)
 	}
 }

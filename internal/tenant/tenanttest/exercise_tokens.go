@@ -238,7 +238,7 @@ func identify(c check) {
 	f := applied(t, b)
 	f.wantRevoked(t, tenant.HashSecret("mn_nobody"))
 	f.wantRevoked(t, tenant.Hash{})
-	placement, err := b.Store.Place(t.Context(), f.got.ID)
+	placement, err := b.Store.EnsurePlacement(t.Context(), f.got.ID)
 	if err != nil {
 		t.Fatalf("Place: %v", err)
 	}

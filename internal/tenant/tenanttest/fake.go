@@ -9,10 +9,11 @@ import (
 	"time"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// Fake is every store of package tenant, and tenant.Partitions, in memory.
+// Fake is every store of package tenant, and placement.Partitions, in memory.
 // It passes Exercise and is safe for concurrent use.
 type Fake struct {
 	// Before is called at the start of each method with its name; the error it
@@ -22,33 +23,33 @@ type Fake struct {
 	// returned though the call was done, as by a connection lost too early.
 	After func(method string) error
 
-	mu         sync.Mutex
-	rows       map[tenant.ID]*row
-	hashes     map[tenant.Hash]*token
-	partitions map[tenant.Placement]bool
-	numbers    map[tenant.Placement]int64 // what Ensure numbered them; by number
-	made       int64                      // last number given out
-	users      tenant.UserID              // last one given out
-	places     int                        // last one given out
-	domains    map[[2]string]tenant.ID    // by issuer and domain
-	calls      map[string]int
-	reindexed  map[tenant.ID]int
+	mu              sync.Mutex
+	rows            map[tenant.ID]*row
+	hashes          map[tenant.Hash]*token
+	partitions      map[placement.Location]bool
+	partitionIDs    map[placement.Location]int64 // by numbered
+	lastPartitionID int64
+	users           tenant.UserID           // last one given out
+	locations       int                     // number of locations assigned
+	domains         map[[2]string]tenant.ID // by issuer and domain
+	calls           map[string]int
+	reindexed       map[tenant.ID]int
 }
 
 var (
-	_ tenant.Store       = (*Fake)(nil)
-	_ tenant.TokenStore  = (*Fake)(nil)
-	_ tenant.AccessStore = (*Fake)(nil)
-	_ tenant.RecordStore = (*Fake)(nil)
-	_ tenant.Partitions  = (*Fake)(nil)
+	_ tenant.Store         = (*Fake)(nil)
+	_ tenant.TokenStore    = (*Fake)(nil)
+	_ tenant.AccessStore   = (*Fake)(nil)
+	_ tenant.RecordStore   = (*Fake)(nil)
+	_ placement.Partitions = (*Fake)(nil)
 )
 
 type row struct {
 	spec      tenant.Spec
 	uid       tenant.ID // of the resource; another one than the row's key after a claim
 	users     map[string]*user
-	places    tenant.Places
-	lost      bool // the place was, and is not made again yet
+	placement placement.State
+	lost      bool // the partition was lost and not created again yet
 	usage     tenant.Usage
 	retired   bool
 	retiredAt time.Time
@@ -77,7 +78,7 @@ type token struct {
 func NewFake() *Fake {
 	return &Fake{
 		rows: map[tenant.ID]*row{}, hashes: map[tenant.Hash]*token{}, calls: map[string]int{},
-		partitions: map[tenant.Placement]bool{}, numbers: map[tenant.Placement]int64{}, reindexed: map[tenant.ID]int{},
+		partitions: map[placement.Location]bool{}, partitionIDs: map[placement.Location]int64{}, reindexed: map[tenant.ID]int{},
 		domains: map[[2]string]tenant.ID{},
 	}
 }
@@ -237,7 +238,7 @@ func (u *user) revoke(below int64) {
 func (r *row) tenant(id tenant.ID) tenant.Tenant {
 	got := tenant.Tenant{
 		ID: id, Namespace: r.spec.Namespace, Name: r.spec.Name, Suspended: r.spec.Suspended,
-		Quota: r.spec.Quota, Places: r.places,
+		Quota: r.spec.Quota, Placement: r.placement,
 	}
 	for name, u := range r.users {
 		if !u.listed {
@@ -297,7 +298,7 @@ func (f *Fake) Retire(_ context.Context, id tenant.ID, policy tenant.DeletionPol
 		r.purging = true
 		rest = tenant.Remaining{
 			Memories: r.usage.Memories, Conversations: r.usage.Conversations,
-			Partition: r.places.Current.Placement != tenant.Placement{},
+			Partition: r.placement.Current.Location != placement.Location{},
 		}
 		if rest.Memories+rest.Conversations == 0 {
 			delete(f.rows, key)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
@@ -62,7 +63,7 @@ func (f *Fake) Scope(id tenant.ID, name string) tenant.Scope {
 }
 
 // HasPartition reports whether the partition is there.
-func (f *Fake) HasPartition(p tenant.Placement) bool {
+func (f *Fake) HasPartition(p placement.Location) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.partitions[p]
@@ -103,7 +104,7 @@ func (f *Fake) Work() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for id, r := range f.rows {
-		f.settle(r)
+		f.completeMigration(r)
 		if r.purging {
 			delete(f.rows, id)
 		}
@@ -144,9 +145,9 @@ func (f *Fake) Valid(id tenant.ID, name string) []tenant.Hash {
 }
 
 // TakeAway forgets the partition, or all of a shared collection, as an index that was emptied.
-func (f *Fake) TakeAway(p tenant.Placement) {
+func (f *Fake) TakeAway(p placement.Location) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	delete(f.numbers, number(p))
-	maps.DeleteFunc(f.partitions, func(other tenant.Placement, _ bool) bool { return number(other) == number(p) })
+	delete(f.partitionIDs, numbered(p))
+	maps.DeleteFunc(f.partitions, func(other placement.Location, _ bool) bool { return numbered(other) == numbered(p) })
 }

@@ -31,8 +31,8 @@ func matches(asked, is string) bool { return asked == "" || asked == is }
 func (r *row) record(id tenant.ID) tenant.Record {
 	out := tenant.Record{
 		ID: id, Resource: r.uid, Cluster: r.spec.Cluster, Namespace: r.spec.Namespace, Name: r.spec.Name,
-		State: tenant.Active, Policy: r.spec.DeletionPolicy, RetiredAt: r.retiredAt, Usage: r.usage, Placement: r.places.Current.Placement,
-		Filling: r.places.Next.Placement,
+		State: tenant.Active, Policy: r.spec.DeletionPolicy, RetiredAt: r.retiredAt, Usage: r.usage, Placement: r.placement.Current.Location,
+		Target: r.placement.Migration.Target.Location,
 	}
 	switch {
 	case r.purging:

@@ -1,0 +1,120 @@
+package placement_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mnemo-dev/mnemo/internal/placement"
+)
+
+func TestNames(t *testing.T) {
+	t.Parallel()
+	const id = "6f1e2d3c-0000-4000-8000-123456789abc"
+	for want, got := range map[string]string{
+		"mnemo_all_minilm_l6_v2_384":             placement.Generation("All-MiniLM/L6.v2", 384),
+		"t6f1e2d3c000040008000123456789abc":      placement.PartitionName(id, 0),
+		"t6f1e2d3c000040008000123456789abc_1234": placement.PartitionName(id, 1234),
+	} {
+		if got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+func TestSelectCollection(t *testing.T) {
+	t.Parallel()
+	for reason, tc := range map[string]struct {
+		shared bool
+		load   map[string]int64
+		want   string
+	}{
+		"the first tenant":                     {want: "g_1"},
+		"the last partition of a collection":   {load: map[string]int64{"g_1": placement.MaxPartitions - 1}, want: "g_1"},
+		"a full collection":                    {load: map[string]int64{"g_1": placement.MaxPartitions}, want: "g_2"},
+		"a gap is filled first":                {load: map[string]int64{"g_1": placement.MaxPartitions, "g_2": 3, "g_3": 9}, want: "g_2"},
+		"the first shared tenant":              {shared: true, load: map[string]int64{"g_1": 5}, want: "g_shared_1"},
+		"a shared collection has more room":    {shared: true, load: map[string]int64{"g_shared_1": placement.MaxPartitions}, want: "g_shared_1"},
+		"a full shared collection":             {shared: true, load: map[string]int64{"g_shared_1": placement.MaxShared}, want: "g_shared_2"},
+		"more than the maximum counts as full": {load: map[string]int64{"g_1": placement.MaxPartitions + 1}, want: "g_2"},
+	} {
+		if got := placement.SelectCollection("g", tc.shared, tc.load); got != tc.want {
+			t.Errorf("%s: SelectCollection = %s, want %s", reason, got, tc.want)
+		}
+	}
+}
+
+var (
+	own    = placement.Placement{Location: placement.Location{Collection: "c", Partition: "p"}, PartitionID: 1}
+	shared = placement.Placement{Location: placement.Location{Collection: "s", Partition: "p_2", Shared: true}, PartitionID: 2}
+)
+
+func uncreated(p placement.Placement) placement.Placement {
+	p.PartitionID = 0
+	return p
+}
+
+func TestReconcile(t *testing.T) {
+	t.Parallel()
+	type migration = placement.Migration
+	for reason, tc := range map[string]struct {
+		state  placement.State
+		shared bool
+		want   placement.Action
+	}{
+		"no placement yet":                            {shared: true},
+		"the requested kind":                          {state: placement.State{Current: own}},
+		"another kind":                                {state: placement.State{Current: own}, shared: true, want: placement.Begin},
+		"a migration in progress":                     {state: placement.State{Current: own, Migration: migration{Target: shared}}, shared: true},
+		"the isolation was changed back":              {state: placement.State{Current: own, Migration: migration{Target: shared}}, want: placement.Cancel},
+		"a stalled run":                               {state: placement.State{Current: own, Migration: migration{Target: shared, Stalled: true}}, shared: true, want: placement.Restart},
+		"a run cannot stall before its target exists": {state: placement.State{Current: own, Migration: migration{Target: uncreated(shared), Stalled: true}}, shared: true},
+		"a rebuild comes before a migration":          {state: placement.State{Current: own, Migration: migration{Target: own}}, shared: true},
+		"a stalled rebuild":                           {state: placement.State{Current: own, Migration: migration{Target: own, Stalled: true}}, want: placement.Restart},
+	} {
+		if got := tc.state.Reconcile(tc.shared); got != tc.want {
+			t.Errorf("%s: Reconcile = %d, want %d", reason, got, tc.want)
+		}
+	}
+}
+
+func TestObserve(t *testing.T) {
+	t.Parallel()
+	moving := placement.State{Current: own, Migration: placement.Migration{Target: uncreated(shared)}}
+	for reason, tc := range map[string]struct {
+		state placement.State
+		at    placement.Location
+		id    int64
+		want  placement.Action
+	}{
+		"no placement yet":           {at: own.Location, id: 1},
+		"the recorded id":            {state: moving, at: own.Location, id: 1},
+		"another id":                 {state: moving, at: own.Location, id: 5, want: placement.Rebuild},
+		"the partition was lost":     {state: moving, at: own.Location, want: placement.Rebuild},
+		"the target was created":     {state: moving, at: shared.Location, id: 2, want: placement.Copy},
+		"the target does not exist":  {state: moving, at: shared.Location},
+		"an unknown location":        {state: moving, at: placement.Location{Collection: "x"}, id: 2},
+		"the target of no migration": {state: placement.State{Current: own}, at: shared.Location, id: 2},
+	} {
+		if got := tc.state.Observe(tc.at, tc.id); got != tc.want {
+			t.Errorf("%s: Observe = %d, want %d", reason, got, tc.want)
+		}
+	}
+}
+
+func TestTargets(t *testing.T) {
+	t.Parallel()
+	for reason, tc := range map[string]struct {
+		state placement.State
+		want  []placement.Location
+	}{
+		"no migration":              {placement.State{Current: own}, []placement.Location{own.Location}},
+		"a rebuild":                 {placement.State{Current: own, Migration: placement.Migration{Target: own}}, []placement.Location{own.Location}},
+		"a migration":               {placement.State{Current: own, Migration: placement.Migration{Target: shared}}, []placement.Location{own.Location, shared.Location}},
+		"the target does not exist": {placement.State{Current: own, Migration: placement.Migration{Target: uncreated(shared)}}, []placement.Location{own.Location}},
+	} {
+		if diff := cmp.Diff(tc.want, tc.state.Targets()); diff != "" {
+			t.Errorf("%s: Targets (-want +got):\n%s", reason, diff)
+		}
+	}
+}

@@ -1,0 +1,205 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/riverqueue/river"
+
+	"github.com/mnemo-dev/mnemo/internal/placement"
+	"github.com/mnemo-dev/mnemo/internal/postgres/db"
+	"github.com/mnemo-dev/mnemo/internal/retrieve"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+var _ retrieve.Placements = (*DB)(nil)
+
+// ReconcilePlacement implements tenant.PlacementStore.
+func (d *DB) ReconcilePlacement(ctx context.Context, id tenant.ID) (placement.State, error) {
+	var out placement.State
+	err := d.inTx(ctx, func(tx pgx.Tx, q *db.Queries) error {
+		isolation, err := q.GetIsolation(ctx, string(id))
+		if err != nil {
+			return orUnknown(err, id)
+		}
+		if err := q.LockPlacement(ctx, string(id)); err != nil {
+			return err
+		}
+		if out, err = readPlacement(ctx, q, id); err != nil {
+			return err
+		}
+		shared := isolation == string(tenant.Shared)
+		switch out.Reconcile(shared) {
+		case placement.Cancel:
+			err = d.cancelMigration(ctx, tx, q, id, out)
+		case placement.Begin:
+			err = d.beginMigration(ctx, q, id, shared)
+		case placement.Restart:
+			err = d.restartMigration(ctx, tx, q, id)
+		case placement.None, placement.Rebuild, placement.Copy:
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		out, err = readPlacement(ctx, q, id)
+		return err
+	})
+	if err != nil {
+		return placement.State{}, fmt.Errorf("reconcile placement: %w", err)
+	}
+	return out, nil
+}
+
+func (d *DB) beginMigration(ctx context.Context, q *db.Queries, id tenant.ID, shared bool) error {
+	number, err := q.NextPartitionNumber(ctx)
+	if err != nil {
+		return err
+	}
+	target, err := d.assignLocation(ctx, q, shared, placement.PartitionName(string(id), number))
+	if err != nil {
+		return err
+	}
+	_, err = d.startMigration(ctx, q, id, target, 0)
+	return err
+}
+
+func (d *DB) cancelMigration(ctx context.Context, tx pgx.Tx, q *db.Queries, id tenant.ID, s placement.State) error {
+	if err := q.DeleteMigration(ctx, string(id)); err != nil {
+		return err
+	}
+	return d.insertDrop(ctx, tx, s.Migration.Target.Location)
+}
+
+func (d *DB) restartMigration(ctx context.Context, tx pgx.Tx, q *db.Queries, id tenant.ID) error {
+	run, err := q.RestartMigration(ctx, string(id))
+	if err != nil {
+		return err
+	}
+	return d.insertJob(ctx, tx, retrieve.FillArgs{Tenant: id, Run: run})
+}
+
+func (d *DB) startMigration(ctx context.Context, q *db.Queries, id tenant.ID, target placement.Location, partitionID int64) (run int64, err error) {
+	return q.StartMigration(ctx, db.StartMigrationParams{TenantID: string(id), Generation: d.config.Generation.name(),
+		Collection: target.Collection, Partition: target.Partition, Shared: target.Shared, PartitionID: partitionID})
+}
+
+// SetPartitionID implements tenant.PlacementStore.
+func (d *DB) SetPartitionID(ctx context.Context, id tenant.ID, at placement.Location, partitionID int64) error {
+	err := d.inTenant(ctx, id, func(tx pgx.Tx, q *db.Queries) error {
+		first, err := q.SetFirstPartitionID(ctx, db.SetFirstPartitionIDParams{
+			TenantID: string(id), Collection: at.Collection, Partition: at.Partition, PartitionID: partitionID,
+		})
+		if err != nil || first > 0 {
+			return err
+		}
+		if _, err := q.ActiveTenant(ctx, string(id)); err != nil {
+			return orUnknown(err, id)
+		}
+		if err := q.LockPlacement(ctx, string(id)); err != nil {
+			return err
+		}
+		state, err := readPlacement(ctx, q, id)
+		if err != nil {
+			return err
+		}
+		switch state.Observe(at, partitionID) {
+		case placement.Rebuild:
+			return d.rebuild(ctx, tx, q, id, state, partitionID)
+		case placement.Copy:
+			return d.copyUnits(ctx, tx, q, id, at, partitionID)
+		case placement.None, placement.Begin, placement.Cancel, placement.Restart:
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("set partition id: %w", err)
+	}
+	return nil
+}
+
+// rebuild fills the current partition. It cancels a migration, which begins
+// again after the rebuild.
+func (d *DB) rebuild(ctx context.Context, tx pgx.Tx, q *db.Queries, id tenant.ID, s placement.State, partitionID int64) error {
+	if err := q.SetPartitionID(ctx, db.SetPartitionIDParams{TenantID: string(id), PartitionID: partitionID}); err != nil {
+		return err
+	}
+	if s.Migrating() {
+		if err := d.cancelMigration(ctx, tx, q, id, s); err != nil {
+			return err
+		}
+	}
+	hasUnits, err := q.HasUnits(ctx, string(id))
+	if err != nil || !hasUnits {
+		return err
+	}
+	if err := q.UnindexTenant(ctx, string(id)); err != nil {
+		return err
+	}
+	return d.copyUnits(ctx, tx, q, id, s.Current.Location, partitionID)
+}
+
+// copyUnits commits the job that copies the tenant's units into a partition.
+func (d *DB) copyUnits(ctx context.Context, tx pgx.Tx, q *db.Queries, id tenant.ID, target placement.Location, partitionID int64) error {
+	run, err := d.startMigration(ctx, q, id, target, partitionID)
+	if err != nil {
+		return err
+	}
+	return d.insertJob(ctx, tx, retrieve.FillArgs{Tenant: id, Run: run})
+}
+
+// AdvanceMigration implements retrieve.Placements.
+func (d *DB) AdvanceMigration(ctx context.Context, id tenant.ID, run int64, cursor retrieve.UnitID) (bool, error) {
+	n, err := db.New(d.pool).AdvanceMigration(ctx, db.AdvanceMigrationParams{TenantID: string(id), Run: run, Cursor: int64(cursor)})
+	if err != nil {
+		return false, fmt.Errorf("advance migration: %w", mapError(err))
+	}
+	return n > 0, nil
+}
+
+// CompleteMigration implements retrieve.Placements.
+func (d *DB) CompleteMigration(ctx context.Context, id tenant.ID, run int64) error {
+	err := d.inTx(ctx, func(tx pgx.Tx, q *db.Queries) error {
+		if err := q.LockPlacement(ctx, string(id)); err != nil {
+			return err
+		}
+		state, err := readPlacement(ctx, q, id)
+		if err != nil || state.Migration.Run != run {
+			return err
+		}
+		if state.Migrating() {
+			if err := q.MovePlacementToTarget(ctx, string(id)); err != nil {
+				return err
+			}
+			if err := d.insertDrop(ctx, tx, state.Current.Location); err != nil {
+				return err
+			}
+			// Replicas search the new location from here on.
+			if err := q.NotifyTenant(ctx, string(id)); err != nil {
+				return err
+			}
+		}
+		return q.DeleteMigration(ctx, string(id))
+	})
+	if err != nil {
+		return fmt.Errorf("complete migration: %w", err)
+	}
+	return nil
+}
+
+// insertDrop commits the jobs that drop a location that the tenant has left.
+func (d *DB) insertDrop(ctx context.Context, tx pgx.Tx, at placement.Location) error {
+	var params []river.InsertManyParams
+	for _, delay := range []time.Duration{placement.DropDelay, placement.FinalDropDelay} {
+		params = append(params, river.InsertManyParams{
+			Args:       retrieve.EmptyArgs{Collection: at.Collection, Partition: at.Partition, Shared: at.Shared},
+			InsertOpts: &river.InsertOpts{Queue: queueBacklog, MaxAttempts: maxAttempts, ScheduledAt: time.Now().Add(delay)},
+		})
+	}
+	if _, err := d.jobs.InsertManyFastTx(ctx, tx, params); err != nil {
+		return fmt.Errorf("commit drop job: %w", err)
+	}
+	return nil
+}

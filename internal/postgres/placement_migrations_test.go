@@ -1,0 +1,253 @@
+package postgres_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/placement"
+	"github.com/mnemo-dev/mnemo/internal/retrieve"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+// placed gives the first tenant a place, numbered 1, with two indexed units in it.
+func placed(t *testing.T, b *testBundle) (tenant.ID, placement.Location) {
+	t.Helper()
+	id := b.users[0].Tenant
+	p, err := b.EnsurePlacement(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.refill(t, p, 1)
+	b.remember(t, b.users[0], "The boiler was serviced.", nil)
+	b.remember(t, b.users[1], "The tax return was sent.", nil)
+	b.remember(t, b.users[2], "The other tenant's.", nil)
+	for _, id := range []tenant.ID{b.users[0].Tenant, b.users[2].Tenant} {
+		if err := b.Confirm(t.Context(), id, b.liveUnits(t, id, 100)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return id, p
+}
+
+func (b *testBundle) refill(t *testing.T, p placement.Location, partitionID int64) {
+	t.Helper()
+	if err := b.SetPartitionID(t.Context(), b.users[0].Tenant, p, partitionID); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (b *testBundle) placement(t *testing.T) placement.State {
+	t.Helper()
+	w, err := b.GetPlacement(t.Context(), b.users[0].Tenant)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func (b *testBundle) isolate(t *testing.T, as tenant.Isolation) placement.State {
+	t.Helper()
+	b.specs[0].Isolation = as
+	if _, err := b.Apply(t.Context(), b.specs[0]); err != nil {
+		t.Fatal(err)
+	}
+	places, err := b.ReconcilePlacement(t.Context(), b.users[0].Tenant)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return places
+}
+
+func (b *testBundle) number(t *testing.T, sql string, args ...any) (n int) {
+	t.Helper()
+	if err := b.owner.QueryRow(t.Context(), sql, args...).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func (b *testBundle) jobs(t *testing.T, kind string) int {
+	t.Helper()
+	return b.number(t, "select count(*) from river_job where kind = $1", kind)
+}
+
+func TestGetPlacementBeforeEnsurePlacement(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	_, err := b.GetPlacement(t.Context(), b.users[0].Tenant)
+	wantKind(t, "GetPlacement before EnsurePlacement", err, fault.NotFound)
+}
+
+func TestNewPartitionNeedsNoMigration(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	_, p := placed(t, b)
+	b.wantPlacement(t, inPlace(p, 1))
+	b.wantJobCount(t, "index.fill", 0)
+}
+
+func TestLostPartitionIsRebuiltOnce(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	id, p := placed(t, b)
+	for range 2 {
+		b.refill(t, p, 2)
+	}
+	state := b.placement(t)
+	if !state.Rebuilding() {
+		t.Fatalf("placement is %+v, want a rebuild", state)
+	}
+	b.wantJobCount(t, "index.fill", 1)
+	if n := b.number(t, "select count(*) from units where indexed_at is not null and tenant_id = $1", id); n != 0 {
+		t.Errorf("%d units count as indexed in the lost partition, want none", n)
+	}
+	if n := b.number(t, "select count(*) from units where indexed_at is not null"); n != 1 {
+		t.Errorf("%d units of the other tenant count as indexed, want 1", n)
+	}
+	if got := b.isolate(t, tenant.Shared); !got.Rebuilding() {
+		t.Errorf("placement is %+v, want the rebuild to come before the migration", got)
+	}
+	if err := b.CompleteMigration(t.Context(), id, state.Migration.Run+1); err != nil {
+		t.Errorf("CompleteMigration of another run: %v", err)
+	}
+	b.wantPlacement(t, state)
+	if err := b.CompleteMigration(t.Context(), id, state.Migration.Run); err != nil {
+		t.Errorf("CompleteMigration: %v", err)
+	}
+	b.wantPlacement(t, inPlace(p, 2))
+	b.wantJobCount(t, "index.empty", 0)
+}
+
+func TestStalledRunIsReplaced(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	id, _ := placed(t, b)
+	target := b.isolate(t, tenant.Shared).Migration.Target.Location
+	if s := b.placement(t); s.Writable() {
+		t.Fatalf("units are written to %+v before it exists", s.Migration.Target)
+	}
+	b.refill(t, target, 5)
+	first := b.placement(t).Migration
+	b.wantAdvanced(t, id, first.Run, 77, true)
+	b.isolate(t, tenant.Shared)
+	if now := b.placement(t).Migration; now.Run != first.Run {
+		t.Fatal("a run with a recent heartbeat was replaced")
+	}
+	exec(t, b.owner, "update placement_migrations set heartbeat_at = now() - interval '2 minutes'")
+	b.isolate(t, tenant.Shared)
+	second := b.placement(t).Migration
+	if second.Run == first.Run {
+		t.Error("the stalled run was not replaced")
+	}
+	if second.Cursor != 77 {
+		t.Errorf("the second run continues at %d, want 77", second.Cursor)
+	}
+	b.wantJobCount(t, "index.fill", 2)
+	b.wantAdvanced(t, id, first.Run, 99, false)
+	// The target was lost during the migration: copying starts over.
+	b.refill(t, target, 6)
+	third := b.placement(t).Migration
+	if third.Run == second.Run {
+		t.Error("the run into the lost target was not replaced")
+	}
+	if third.Cursor != 0 {
+		t.Errorf("the third run continues at %d, want 0", third.Cursor)
+	}
+}
+
+func TestRebuildCancelsMigration(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	_, p := placed(t, b)
+	target := b.isolate(t, tenant.Shared).Migration.Target.Location
+	b.refill(t, target, 5)
+	b.refill(t, p, 2)
+	if s := b.placement(t); !s.Rebuilding() {
+		t.Errorf("placement is %+v, want a rebuild", s)
+	}
+	b.wantJobCount(t, "index.empty", 2)
+}
+
+// inPlace is the state of a tenant without a migration.
+func inPlace(at placement.Location, partitionID int64) placement.State {
+	return placement.State{Current: placement.Placement{Location: at, PartitionID: partitionID}}
+}
+
+func (b *testBundle) wantPlacement(t *testing.T, want placement.State) {
+	t.Helper()
+	if diff := cmp.Diff(want, b.placement(t)); diff != "" {
+		t.Errorf("placement (-want +got):\n%s", diff)
+	}
+}
+
+func (b *testBundle) wantJobCount(t *testing.T, kind string, want int) {
+	t.Helper()
+	if got := b.jobs(t, kind); got != want {
+		t.Errorf("%d jobs of kind %s, want %d", got, kind, want)
+	}
+}
+
+func (b *testBundle) wantAdvanced(t *testing.T, id tenant.ID, run int64, cursor retrieve.UnitID, want bool) {
+	t.Helper()
+	got, err := b.AdvanceMigration(t.Context(), id, run, cursor)
+	if err != nil || got != want {
+		t.Errorf("AdvanceMigration of run %d = %t, %v, want %t", run, got, err, want)
+	}
+}
+
+func TestPurgeDropsBothLocations(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	id, p := placed(t, b)
+	next := b.isolate(t, tenant.Shared).Migration.Target.Location
+	b.refill(t, next, 5)
+	if _, err := b.Retire(t.Context(), b.specs[0].ID, tenant.Delete); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Purge(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	got := map[placement.Location]int{}
+	rows, err := b.owner.Query(t.Context(), `select args->>'collection', args->>'partition', (args->>'shared')::boolean
+		from river_job where kind = 'index.empty' and scheduled_at > now()`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var p placement.Location
+		if err := rows.Scan(&p.Collection, &p.Partition, &p.Shared); err != nil {
+			t.Fatal(err)
+		}
+		got[p]++
+	}
+	if diff := cmp.Diff(map[placement.Location]int{p: 2, next: 2}, got); diff != "" {
+		t.Errorf("locations to drop (-want +got):\n%s", diff)
+	}
+}
+
+// TestApplyingWhatIsAppliedLocksNothing holds the rows that a write, or a lock,
+// would have to wait for.
+func TestApplyingWhatIsAppliedLocksNothing(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	tx, err := b.owner.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(t.Context()) }()
+	for _, table := range []string{"tenants", "quotas", "users"} {
+		if _, err := tx.Exec(t.Context(), "lock table "+table+" in exclusive mode"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if got, err := b.Apply(ctx, b.specs[0]); err != nil || len(got.Users) != 2 {
+		t.Errorf("Apply = %+v, %v, want the tenant without waiting for a lock", got, err)
+	}
+}

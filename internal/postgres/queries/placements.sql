@@ -1,0 +1,67 @@
+-- name: GetPlacement :many
+-- One row, or none.
+select p.collection, p.partition, p.shared, p.partition_id,
+    coalesce(m.collection, '')::text as target_collection, coalesce(m.partition, '')::text as target_partition,
+    coalesce(m.shared, false)::boolean as target_shared, coalesce(m.partition_id, 0)::bigint as target_partition_id,
+    coalesce(m.run, 0)::bigint as run, coalesce(m.cursor, 0)::bigint as cursor,
+    coalesce(m.heartbeat_at < now() - make_interval(secs => @stall_seconds::float8), false)::boolean as stalled
+from placements p left join placement_migrations m on m.tenant_id = p.tenant_id
+where p.tenant_id = @tenant_id;
+
+-- name: GetTenantLocation :one
+select t.isolation, coalesce(p.collection, '')::text as collection, coalesce(p.partition, '')::text as partition,
+    coalesce(p.shared, false)::boolean as shared
+from tenants t left join placements p on p.tenant_id = t.id
+where t.id = @tenant_id and t.state = 'active' for share of t;
+
+-- name: LockPlacement :exec
+select from placements where tenant_id = @tenant_id for update;
+
+-- name: GetIsolation :one
+select isolation from tenants where id = @id and state = 'active' for share;
+
+-- name: LockCollections :exec
+-- Serializes the assignment of locations, so that no collection exceeds its capacity.
+select pg_advisory_xact_lock(hashtext('mnemo.place'));
+
+-- name: CountCollectionTenants :many
+select x.collection, count(*) as tenants from (
+    select p.collection from placements p where p.generation = @generation and p.shared = @shared::boolean
+    union all select m.collection from placement_migrations m where m.generation = @generation and m.shared = @shared::boolean
+) x group by x.collection;
+
+-- name: InsertPlacement :exec
+-- Notifies the replicas, whose cached identities contain the placement.
+with p as (
+    insert into placements (tenant_id, generation, collection, partition, shared)
+    values (@tenant_id, @generation, @collection, @partition, @shared) returning tenant_id
+)
+select pg_notify('mnemo_identity', 'tenant:' || tenant_id) from p;
+
+-- name: SetFirstPartitionID :execrows
+-- For a tenant without units: the new partition needs no migration.
+update placements p set partition_id = @partition_id
+where p.tenant_id = @tenant_id and p.partition_id = 0 and p.collection = @collection and p.partition = @partition
+    and exists (select from tenants t where t.id = p.tenant_id and t.state = 'active')
+    and not exists (select from placement_migrations m where m.tenant_id = p.tenant_id)
+    and not exists (select from units u where u.tenant_id = p.tenant_id);
+
+-- name: SetPartitionID :exec
+update placements set partition_id = @partition_id where tenant_id = @tenant_id;
+
+-- name: ListTenantsInPartition :many
+-- Tenants whose current or target partition has the id: one tenant, or all of a shared collection.
+select p.tenant_id, p.partition from placements p
+where p.collection = @collection and p.partition_id = @partition_id and (@shared::boolean or p.partition = @partition)
+union all
+select m.tenant_id, m.partition from placement_migrations m
+where m.collection = @collection and m.partition_id = @partition_id and (@shared::boolean or m.partition = @partition);
+
+-- name: LatestPartitionID :one
+-- A rebuild has the id of its placement, so only migrations to another location count.
+select greatest(
+    (select max(p.partition_id) from placements p join tenants t on t.id = p.tenant_id
+        where p.shared and p.collection = @collection and t.state = 'active'),
+    (select max(m.partition_id) from placement_migrations m join tenants t on t.id = m.tenant_id join placements p on p.tenant_id = m.tenant_id
+        where m.shared and m.collection = @collection and t.state = 'active' and p.partition <> m.partition),
+    0)::bigint;

@@ -1,0 +1,25 @@
+package tenant
+
+import (
+	"context"
+
+	"github.com/mnemo-dev/mnemo/internal/placement"
+)
+
+// PlacementStore keeps the placement of each tenant. internal/postgres
+// implements it with the rules of internal/placement.
+type PlacementStore interface {
+	placement.Store
+	// EnsurePlacement assigns a location to the tenant and returns it. Later
+	// calls return the same one until the tenant has migrated.
+	EnsurePlacement(ctx context.Context, id ID) (placement.Location, error)
+	// ReconcilePlacement applies placement.State.Reconcile with the tenant's
+	// isolation and returns the resulting state. Writes nothing if there is
+	// nothing to do.
+	ReconcilePlacement(ctx context.Context, id ID) (placement.State, error)
+	// SetPartitionID applies placement.State.Observe: it records the id of the
+	// partition at a location and commits the job that fills it. If the current
+	// partition was lost, every unit counts as unindexed until it is filled.
+	// Writes nothing if the id is already recorded.
+	SetPartitionID(ctx context.Context, id ID, at placement.Location, partitionID int64) error
+}

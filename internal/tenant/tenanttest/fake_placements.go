@@ -1,0 +1,189 @@
+package tenanttest
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/mnemo-dev/mnemo/internal/placement"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+// EnsurePlacement implements tenant.PlacementStore.
+func (f *Fake) EnsurePlacement(_ context.Context, id tenant.ID) (got placement.Location, err error) {
+	defer f.begin("EnsurePlacement", &err)()
+	if err != nil {
+		return placement.Location{}, err
+	}
+	r, err := f.row(id)
+	if err != nil {
+		return placement.Location{}, err
+	}
+	if !r.placement.Assigned() {
+		r.placement.Current.Location = f.newLocation(r)
+		r.version++
+	}
+	return r.placement.Current.Location, nil
+}
+
+// newLocation returns an unused location for the isolation of the row.
+func (f *Fake) newLocation(r *row) placement.Location {
+	f.locations++
+	at := placement.Location{Collection: "units_1", Partition: fmt.Sprintf("t%d", f.locations)}
+	if r.spec.Isolation == tenant.Shared {
+		at.Collection, at.Shared = "units_shared_1", true
+	}
+	return at
+}
+
+// ReconcilePlacement implements tenant.PlacementStore.
+func (f *Fake) ReconcilePlacement(_ context.Context, id tenant.ID) (got placement.State, err error) {
+	defer f.begin("ReconcilePlacement", &err)()
+	if err != nil {
+		return placement.State{}, err
+	}
+	r, err := f.row(id)
+	if err != nil {
+		return placement.State{}, err
+	}
+	switch r.placement.Reconcile(r.spec.Isolation == tenant.Shared) {
+	case placement.Cancel:
+		f.drop(r.placement.Migration.Target.Location)
+		r.placement.Migration = placement.Migration{}
+		r.version++
+	case placement.Begin:
+		r.placement.Migration.Target.Location = f.newLocation(r)
+		r.version++
+	case placement.None, placement.Restart, placement.Rebuild, placement.Copy:
+	}
+	return r.placement, nil
+}
+
+// SetPartitionID implements tenant.PlacementStore.
+func (f *Fake) SetPartitionID(_ context.Context, id tenant.ID, at placement.Location, partitionID int64) (err error) {
+	defer f.begin("SetPartitionID", &err)()
+	if err != nil {
+		return err
+	}
+	r, err := f.row(id)
+	if err != nil {
+		return err
+	}
+	recorded := &r.placement.Current
+	action := r.placement.Observe(at, partitionID)
+	switch action {
+	case placement.Rebuild:
+		r.placement.Migration = placement.Migration{}
+	case placement.Copy:
+		recorded = &r.placement.Migration.Target
+	case placement.None, placement.Begin, placement.Cancel, placement.Restart:
+		return nil
+	}
+	if r.hasUnits() || recorded.PartitionID != 0 || r.lost {
+		f.reindexed[id]++
+	}
+	recorded.PartitionID, r.lost = partitionID, false
+	if action == placement.Rebuild && r.hasUnits() {
+		r.placement.Migration.Target = r.placement.Current
+	}
+	r.version++
+	return nil
+}
+
+func (r *row) hasUnits() bool { return r.usage.Memories+r.usage.Conversations > 0 }
+
+// MarkLost implements placement.Store.
+func (f *Fake) MarkLost(_ context.Context, p placement.Placement) (err error) {
+	defer f.begin("MarkLost", &err)()
+	if err != nil {
+		return err
+	}
+	matches := func(q placement.Placement) bool {
+		same := q.Location == p.Location || p.Shared && q.Shared && q.Collection == p.Collection
+		return same && q.PartitionID == p.PartitionID
+	}
+	for _, r := range f.rows {
+		switch {
+		case matches(r.placement.Current):
+			r.placement.Current.PartitionID = 0
+			r.placement.Migration = placement.Migration{}
+			if r.hasUnits() {
+				r.placement.Migration.Target = r.placement.Current
+			}
+		case matches(r.placement.Migration.Target):
+			r.placement.Migration.Target.PartitionID = 0
+		default:
+			continue
+		}
+		r.lost = true
+		r.version++
+	}
+	return nil
+}
+
+// LatestPartitionID implements placement.Store.
+func (f *Fake) LatestPartitionID(_ context.Context, at placement.Location) (partitionID int64, err error) {
+	defer f.begin("LatestPartitionID", &err)()
+	if err != nil {
+		return 0, err
+	}
+	for _, r := range f.rows {
+		for _, p := range []placement.Placement{r.placement.Current, r.placement.Migration.Target} {
+			if !r.retired && p.Shared && p.Collection == at.Collection {
+				partitionID = max(partitionID, p.PartitionID)
+			}
+		}
+	}
+	return partitionID, nil
+}
+
+// Ensure implements placement.Partitions.
+func (f *Fake) Ensure(_ context.Context, p placement.Placement) (partitionID int64, err error) {
+	defer f.begin("Ensure", &err)()
+	if err != nil {
+		return 0, err
+	}
+	if f.partitionIDs[numbered(p.Location)] == 0 && p.PartitionID == 0 {
+		f.lastPartitionID++
+		f.partitionIDs[numbered(p.Location)] = f.lastPartitionID
+	}
+	partitionID = f.partitionIDs[numbered(p.Location)]
+	f.partitions[p.Location] = partitionID != 0
+	return partitionID, nil
+}
+
+// numbered returns what has an id: a partition, or all of a shared collection.
+func numbered(at placement.Location) placement.Location {
+	if at.Shared {
+		at.Partition = ""
+	}
+	return at
+}
+
+// Drop implements placement.Partitions.
+func (f *Fake) Drop(_ context.Context, at placement.Location) (err error) {
+	defer f.begin("Drop", &err)()
+	if err != nil {
+		return err
+	}
+	f.drop(at)
+	return nil
+}
+
+func (f *Fake) drop(at placement.Location) {
+	delete(f.partitions, at)
+	if !at.Shared {
+		delete(f.partitionIDs, at)
+	}
+}
+
+// completeMigration does what the job that fills a partition does.
+func (f *Fake) completeMigration(r *row) {
+	switch s := &r.placement; {
+	case s.Rebuilding() && s.Current.PartitionID != 0:
+		s.Migration = placement.Migration{}
+	case s.Migrating() && s.Writable():
+		f.drop(s.Current.Location)
+		*s = placement.State{Current: s.Migration.Target}
+		r.version++
+	}
+}
