@@ -13,11 +13,11 @@ import (
 
 type exportCommand struct {
 	remoteFlags
-	Force bool   `short:"f" help:"Replace the file if it is there."`
-	File  string `arg:"" optional:"" type:"path" help:"Where to save it; - for standard output. Default: the name the server gives it, in this folder."`
+	Force bool   `short:"f" help:"Overwrite an existing file."`
+	File  string `arg:"" optional:"" type:"path" help:"Path of the zip file, or - for standard output. Default: the file name from the server, in the current directory."`
 }
 
-// Run saves the export; a file with its name is always whole.
+// Run saves the export. A file with the final name is always complete.
 func (c *exportCommand) Run(ctx context.Context, t terminal) error {
 	server, err := c.open()
 	if err != nil {
@@ -32,7 +32,7 @@ func (c *exportCommand) Run(ctx context.Context, t terminal) error {
 	}
 	defer answer.Body.Close()
 	p := t.progress("exporting", 0, true)
-	body := &watched{download{answer.Body}, p}
+	body := &progressReader{download{answer.Body}, p}
 	if c.File == "-" || filepath.Base(c.File) == "-" {
 		_, err := io.Copy(t.out, body)
 		p.end()
@@ -44,7 +44,7 @@ func (c *exportCommand) Run(ctx context.Context, t terminal) error {
 	}
 	name := cmp.Or(c.File, filepath.Base(cmp.Or(params["filename"], "mnemo-export.zip")))
 	if _, err := os.Stat(name); err == nil && !c.Force {
-		return fmt.Errorf("%s is there already: choose another name, or give --force to replace it", name)
+		return fmt.Errorf("%s already exists: choose another name, or use --force to overwrite it", name)
 	}
 	if err := save(name, body); err != nil {
 		return err
@@ -57,7 +57,7 @@ func (c *exportCommand) Run(ctx context.Context, t terminal) error {
 	return err
 }
 
-// save writes a file under another name and renames it when it is whole.
+// save writes to a temporary file and renames it when it is complete.
 func save(name string, body io.Reader) error {
 	partial := name + ".partial"
 	file, err := os.OpenFile(partial, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
@@ -69,19 +69,19 @@ func save(name string, body io.Reader) error {
 		err = os.Rename(partial, name)
 	}
 	if err != nil {
-		_ = os.Remove(partial) // half an export is none
+		_ = os.Remove(partial) // an incomplete export is useless
 	}
 	return err
 }
 
-// download is an answer being read; when it ends early its error says so.
+// download is a response body whose read error says that the export is incomplete.
 type download struct{ io.Reader }
 
 // Read implements io.Reader.
 func (d download) Read(p []byte) (int, error) {
 	n, err := d.Reader.Read(p)
 	if err != nil && err != io.EOF && !errors.Is(err, context.Canceled) { //nolint:errorlint // as io.Copy compares it
-		err = fmt.Errorf("the export ended early; try again: %w", err)
+		err = fmt.Errorf("export incomplete; try again: %w", err)
 	}
 	return n, err
 }

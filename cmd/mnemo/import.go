@@ -15,21 +15,21 @@ import (
 	"github.com/mnemo-dev/mnemo/api/client"
 )
 
-// The server is asked how far an import is after a tenth of the time it has
-// taken, within these bounds: each question is one of the tenant's requests.
+// Bounds of the polling interval, which is a tenth of the elapsed time: polls
+// count against the tenant's request rate.
 const (
-	shortPoll = time.Second
-	longPoll  = 10 * time.Second
+	minPollInterval = time.Second
+	maxPollInterval = 10 * time.Second
 )
 
 type importCommand struct {
 	remoteFlags
-	Platform string `enum:",chatgpt,claude" default:"" help:"Read only this platform's conversations (chatgpt or claude). Default: what the file looks like."`
-	Detach   bool   `help:"End when the file is uploaded: the server goes on by itself."`
-	File     string `arg:"" type:"existingfile" help:"The .zip or .json, as the platform gave it."`
+	Platform string `enum:",chatgpt,claude" default:"" help:"Platform of the export (chatgpt or claude). Default: detected from the file."`
+	Detach   bool   `help:"Return after the upload. The server continues the import."`
+	File     string `arg:"" type:"existingfile" help:"The .zip or .json file from the platform."`
 }
 
-// Run uploads a file and follows its import to the end.
+// Run uploads a file and waits for its import to finish.
 func (c *importCommand) Run(ctx context.Context, t terminal) error {
 	server, err := c.open()
 	if err != nil {
@@ -51,14 +51,14 @@ func (c *importCommand) Run(ctx context.Context, t terminal) error {
 		last = now.Body
 	} else if last, err = follow(ctx, t, server, id); err != nil {
 		if ctx.Err() != nil {
-			return fmt.Errorf("no longer watching: the server goes on with import %s by itself", id)
+			return fmt.Errorf("stopped waiting; the server continues import %s", id)
 		}
 		return err
 	}
 	return c.report(t, last)
 }
 
-// upload sends the file as it is read and returns the import's id.
+// upload streams the file to the server and returns the ID of the import.
 func (c *importCommand) upload(ctx context.Context, t terminal, server *client.Client) (string, error) {
 	file, err := os.Open(c.File)
 	if err != nil {
@@ -85,8 +85,8 @@ func (c *importCommand) upload(ctx context.Context, t terminal, server *client.C
 		return "", err
 	}
 	p := t.progress("uploading", info.Size(), true)
-	body := io.MultiReader(bytes.NewReader(before), &watched{file, p}, &frame)
-	// With its length known the server refuses a file that is too large before it is sent.
+	body := io.MultiReader(bytes.NewReader(before), &progressReader{file, p}, &frame)
+	// With a known length the server can reject a large file before it is sent.
 	length := int64(len(before)+frame.Len()) + info.Size()
 	started, err := server.ImportFile(ctx, nil, form.FormDataContentType(), body, func(_ context.Context, r *http.Request) error {
 		r.ContentLength = length
@@ -99,18 +99,18 @@ func (c *importCommand) upload(ctx context.Context, t terminal, server *client.C
 	return started.Body.ImportID, nil
 }
 
-// follow tells how far the import is until it is over and everything indexed.
+// follow reports the progress of the import until it is finished and indexed.
 func follow(ctx context.Context, t terminal, server *client.Client, id string) (client.Import, error) {
 	shown := importProgress{terminal: t, storing: t.progress("importing", 0, false)}
 	for began := time.Now(); ; {
-		wait := min(max(time.Since(began)/10, shortPoll), longPoll)
+		wait := min(max(time.Since(began)/10, minPollInterval), maxPollInterval)
 		now, err := server.GetImport(ctx, id)
 		if refused, ok := errors.AsType[*client.StatusError](err); ok &&
 			(refused.Status == http.StatusTooManyRequests || refused.Status == http.StatusServiceUnavailable) {
 			wait = max(wait, refused.RetryAfter)
 		} else if err != nil {
 			return client.Import{}, err
-		} else if shown.tell(now.Body) {
+		} else if shown.update(now.Body) {
 			return now.Body, nil
 		}
 		select {
@@ -121,15 +121,15 @@ func follow(ctx context.Context, t terminal, server *client.Client, id string) (
 	}
 }
 
-// importProgress shows an import being stored and then indexed.
+// importProgress shows the progress of storing and then of indexing.
 type importProgress struct {
 	terminal terminal
 	storing  *progress
-	indexing *progress // nil until all is stored
+	indexing *progress // nil until everything is stored
 }
 
-// tell shows how far the import is and reports whether nothing more will come.
-func (p *importProgress) tell(i client.Import) (over bool) {
+// update shows the progress and reports whether the import is finished.
+func (p *importProgress) update(i client.Import) (finished bool) {
 	if p.indexing == nil {
 		p.storing.set(i.Imported+i.Updated+i.Skipped+i.Failed, i.Total)
 		if i.Status != client.ImportStatusDone {
@@ -139,16 +139,16 @@ func (p *importProgress) tell(i client.Import) (over bool) {
 		p.indexing = p.terminal.progress("indexing", i.Total, false)
 	}
 	p.indexing.set(i.Indexed, i.Total)
-	if over = i.Indexed >= i.Total; over {
+	if finished = i.Indexed >= i.Total; finished {
 		p.indexing.end()
 	}
-	return over
+	return finished
 }
 
-// leftOutError says that an import ended without all that was in its file.
-type leftOutError struct{ message string }
+// incompleteError means that an import finished without some conversations.
+type incompleteError struct{ message string }
 
-func (e *leftOutError) Error() string { return e.message }
+func (e *incompleteError) Error() string { return e.message }
 
 func (c *importCommand) report(t terminal, i client.Import) error {
 	var err error
@@ -156,7 +156,7 @@ func (c *importCommand) report(t terminal, i client.Import) error {
 	case c.JSON:
 		err = t.printJSON(i)
 	case i.Status != client.ImportStatusFailed:
-		_, err = fmt.Fprintf(t.out, "import %s (%s) is %s: %d conversations, %d new, %d changed, %d unchanged or empty, %d blocked by the quota, %d failed\n",
+		_, err = fmt.Fprintf(t.out, "import %s (%s) %s: %d conversations: %d created, %d updated, %d unchanged or empty, %d over quota, %d failed\n",
 			i.ImportID, i.Platform, i.Status, i.Total, i.Imported, i.Updated, i.Skipped, i.Blocked, i.Failed)
 	}
 	if err != nil {
@@ -174,9 +174,9 @@ func (c *importCommand) report(t terminal, i client.Import) error {
 	}
 	switch {
 	case i.Status == client.ImportStatusFailed:
-		return fmt.Errorf("import %s failed: mend the file and import it again, what is stored stays as it is", i.ImportID)
+		return fmt.Errorf("import %s failed: fix the file and import it again; conversations that were already stored are kept", i.ImportID)
 	case i.Failed > 0:
-		return &leftOutError{fmt.Sprintf("%d conversations were not imported", i.Failed)}
+		return &incompleteError{fmt.Sprintf("%d conversations were not imported", i.Failed)}
 	}
 	return nil
 }

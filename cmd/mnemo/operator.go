@@ -22,19 +22,19 @@ type operatorCommand struct {
 	databaseFlags
 	milvusFlags
 	embedderFlags
-	URL                     string            `env:"MNEMO_URL" required:"" help:"Where users reach the API; it goes into their Secrets."`
-	WatchNamespaces         []string          `env:"MNEMO_WATCH_NAMESPACES" help:"Namespaces whose Tenants are served. Default: all."`
-	LeaderElect             bool              `env:"MNEMO_LEADER_ELECT" help:"Let one of several replicas work at a time."`
-	LeaderElectionNamespace string            `env:"MNEMO_LEADER_ELECTION_NAMESPACE" help:"Namespace of the lease. Default: the pod's."`
-	MetricsListen           string            `env:"MNEMO_METRICS_LISTEN" default:":9090" help:"host:port to answer /metrics on; 0 for none."`
-	OrphanGrace             time.Duration     `env:"MNEMO_ORPHAN_GRACE" default:"24h" help:"How long the data of a tenant is kept whose Tenant, with deletionPolicy Delete, went without being let go."`
-	Resync                  time.Duration     `env:"MNEMO_RESYNC" default:"1m" help:"How often a Tenant is compared with PostgreSQL and Milvus when nothing said that it changed."`
+	URL                     string            `env:"MNEMO_URL" required:"" help:"URL at which users reach the API; written to their Secrets."`
+	WatchNamespaces         []string          `env:"MNEMO_WATCH_NAMESPACES" help:"Namespaces to watch. Default: all."`
+	LeaderElect             bool              `env:"MNEMO_LEADER_ELECT" help:"Enable leader election, for more than one replica."`
+	LeaderElectionNamespace string            `env:"MNEMO_LEADER_ELECTION_NAMESPACE" help:"Namespace of the leader election lease. Default: the pod's."`
+	MetricsListen           string            `env:"MNEMO_METRICS_LISTEN" default:":9090" help:"Address of the metrics server, host:port; 0 to disable it."`
+	OrphanGrace             time.Duration     `env:"MNEMO_ORPHAN_GRACE" default:"24h" help:"How long the data of a Tenant with deletionPolicy Delete is kept if the Tenant was deleted while no operator was running."`
+	Resync                  time.Duration     `env:"MNEMO_RESYNC" default:"1m" help:"Interval at which every Tenant is compared with PostgreSQL and Milvus."`
 	DefaultQuota            defaultQuotaFlags `embed:"" prefix:"default-quota-" envprefix:"MNEMO_DEFAULT_QUOTA_"`
-	HealthListen            string            `env:"MNEMO_HEALTH_LISTEN" default:":8081" help:"host:port to answer /healthz and /readyz on; 0 for none."`
+	HealthListen            string            `env:"MNEMO_HEALTH_LISTEN" default:":8081" help:"Address of the health probes /healthz and /readyz, host:port; 0 to disable them."`
 }
 
-// operatorGarbagePercent is how much garbage may be held beside what is in use.
-// Most of that is Tenants and Secrets that stay, and little is made anew.
+// operatorGarbagePercent is the default GOGC. The heap is mostly cached Tenants and
+// Secrets, and the operator allocates little, so frequent collections are cheap.
 const operatorGarbagePercent = 70
 
 // Run reconciles Tenants until the context ends.
@@ -44,7 +44,7 @@ func (c *operatorCommand) Run(ctx context.Context, log *slog.Logger) error {
 	}
 	cluster, err := ctrl.GetConfig()
 	if err != nil {
-		return fmt.Errorf("find the cluster (set KUBECONFIG, or run in a pod): %w", err)
+		return fmt.Errorf("load cluster configuration (set KUBECONFIG, or run in a pod): %w", err)
 	}
 	g, err := c.generation()
 	if err != nil {
@@ -58,13 +58,13 @@ func (c *operatorCommand) Run(ctx context.Context, log *slog.Logger) error {
 	if err := ctrlmetrics.Registry.Register(telemetry.BuildInfo()); err != nil {
 		return fmt.Errorf("register metrics: %w", err)
 	}
-	changes := make(chan tenant.ID, changesAhead)
+	changes := make(chan tenant.ID, maxPendingChanges)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
 		return s.db.ListenTenants(ctx, func(id tenant.ID) {
 			select {
 			case changes <- id:
-			default: // the resync finds it
+			default: // the next resync reconciles it
 			}
 		})
 	})
@@ -72,9 +72,9 @@ func (c *operatorCommand) Run(ctx context.Context, log *slog.Logger) error {
 	return group.Wait()
 }
 
-// changesAhead is how many tenants may wait to be looked at before their time,
-// among others while this replica does not lead.
-const changesAhead = 1000
+// maxPendingChanges bounds the tenants that wait for an early reconciliation, for
+// example while this replica is not the leader.
+const maxPendingChanges = 1000
 
 func (c *operatorCommand) reconcile(ctx context.Context, cluster *rest.Config, s *stores, changes <-chan tenant.ID, log *slog.Logger) error {
 	quota, err := c.DefaultQuota.quota()

@@ -9,22 +9,22 @@ import (
 	"github.com/schollz/progressbar/v3"
 )
 
-// lineEvery is how often progress is told where no bar can be drawn.
-const lineEvery = 5 * time.Second
+// lineInterval is the interval of progress lines where no bar can be drawn.
+const lineInterval = 5 * time.Second
 
-// progress tells a person how far something is: as a bar on a terminal, as a
-// line now and then elsewhere, and not at all to who asked for JSON.
+// progress reports the progress of a task: as a bar on a terminal, as lines
+// elsewhere, and not at all with --json.
 type progress struct {
 	title string
-	total int64 // 0 while it is not known
+	total int64 // 0 while unknown
 	bytes bool
-	bar   *progressbar.ProgressBar // nil where none can be drawn
-	lines io.Writer                // nil where none is wanted
-	next  time.Time                // of a line
+	bar   *progressbar.ProgressBar // nil if none can be drawn
+	lines io.Writer                // nil with --json
+	next  time.Time                // when the next line is due
 	at    int64
 }
 
-// progress begins to tell of something; bytes says what is counted.
+// progress starts to report a task. With bytes, the counts are bytes.
 func (t terminal) progress(title string, total int64, bytes bool) *progress {
 	p := &progress{title: title, total: total, bytes: bytes}
 	switch {
@@ -33,26 +33,26 @@ func (t terminal) progress(title string, total int64, bytes bool) *progress {
 			progressbar.OptionShowBytes(bytes), progressbar.OptionShowCount(), progressbar.OptionThrottle(100*time.Millisecond),
 			progressbar.OptionFullWidth(), progressbar.OptionClearOnFinish())
 	case t.err != nil:
-		p.lines, p.next = t.err, time.Now().Add(lineEvery)
+		p.lines, p.next = t.err, time.Now().Add(lineInterval)
 	}
 	return p
 }
 
-// set tells that n of total are done; a total of 0 is not known yet.
+// set reports that n of total are done. A total of 0 means unknown.
 func (p *progress) set(n, total int64) {
 	p.at, p.total = n, total
 	if p.bar != nil {
 		if total > 0 && p.bar.GetMax64() != total {
 			p.bar.ChangeMax64(total)
 		}
-		_ = p.bar.Set64(n) // a bar that cannot be drawn stops nothing
+		_ = p.bar.Set64(n) // a failure to draw the bar must not stop the task
 	} else if p.lines != nil && time.Now().After(p.next) {
 		p.line()
-		p.next = time.Now().Add(lineEvery)
+		p.next = time.Now().Add(lineInterval)
 	}
 }
 
-// end takes the bar away, or tells where it ended.
+// end removes the bar, or prints the final line.
 func (p *progress) end() {
 	if p.bar != nil {
 		_ = p.bar.Finish()
@@ -64,7 +64,7 @@ func (p *progress) end() {
 func (p *progress) line() {
 	count := humanize.Comma
 	if p.bytes {
-		count = func(n int64) string { return humanize.IBytes(uint64(max(n, 0))) } //nolint:gosec // it is not negative
+		count = func(n int64) string { return humanize.IBytes(uint64(max(n, 0))) } //nolint:gosec // not negative
 	}
 	if p.total > 0 {
 		fmt.Fprintf(p.lines, "%s: %s of %s\n", p.title, count(p.at), count(p.total))
@@ -73,14 +73,14 @@ func (p *progress) line() {
 	fmt.Fprintf(p.lines, "%s: %s\n", p.title, count(p.at))
 }
 
-// watched is a reader whose progress is told.
-type watched struct {
+// progressReader reports how much was read.
+type progressReader struct {
 	io.Reader
 	p *progress
 }
 
-func (w *watched) Read(b []byte) (int, error) {
-	n, err := w.Reader.Read(b)
-	w.p.set(w.p.at+int64(n), w.p.total)
+func (r *progressReader) Read(b []byte) (int, error) {
+	n, err := r.Reader.Read(b)
+	r.p.set(r.p.at+int64(n), r.p.total)
 	return n, err //nolint:wrapcheck // io.Reader's contract
 }

@@ -14,8 +14,8 @@ import (
 
 type rememberCommand struct {
 	remoteFlags
-	Bucket string   `help:"Name of the bucket to put it in. Default: the default bucket."`
-	Text   []string `arg:"" help:"What to remember; - to read it from standard input. Today's date is put in front unless it begins with one."`
+	Bucket string   `help:"Name of the bucket. Default: the default bucket."`
+	Text   []string `arg:"" help:"Text of the memory, or - to read standard input. Today's date is added in front unless the text starts with a date."`
 }
 
 // Run stores one memory.
@@ -32,9 +32,9 @@ func (c *rememberCommand) Run(ctx context.Context, t terminal) error {
 	if err != nil {
 		return err
 	}
-	request := client.CreateMemoryRequest{Text: dated(text, time.Now()), Source: new("mnemo CLI")}
+	request := client.CreateMemoryRequest{Text: withDate(text, time.Now()), Source: new("mnemo CLI")}
 	if c.Bucket != "" {
-		id, err := bucketNamed(ctx, server, c.Bucket)
+		id, err := bucketID(ctx, server, c.Bucket)
 		if err != nil {
 			return err
 		}
@@ -51,19 +51,19 @@ func (c *rememberCommand) Run(ctx context.Context, t terminal) error {
 	return err
 }
 
-var beginsWithDate = regexp.MustCompile(`^\d{4}-\d{2}-\d{2}\b`)
+var startsWithDate = regexp.MustCompile(`^\d{4}-\d{2}-\d{2}\b`)
 
-// dated puts the day in front of a text that does not begin with one, as the
-// contract asks of callers. A blank text stays as it is, to be refused.
-func dated(text string, now time.Time) string {
-	if beginsWithDate.MatchString(text) || strings.TrimSpace(text) == "" {
+// withDate adds the date in front of a text that does not start with one, as the
+// API requires of clients. A blank text is left for the server to reject.
+func withDate(text string, now time.Time) string {
+	if startsWithDate.MatchString(text) || strings.TrimSpace(text) == "" {
 		return text
 	}
 	return now.Format(time.DateOnly) + " " + text
 }
 
-// bucketNamed finds a bucket by its name without regard to case.
-func bucketNamed(ctx context.Context, server *client.Client, name string) (int64, error) {
+// bucketID returns the ID of a bucket by its name, ignoring case.
+func bucketID(ctx context.Context, server *client.Client, name string) (int64, error) {
 	list, err := server.ListBuckets(ctx, nil)
 	if err != nil {
 		return 0, err
@@ -77,5 +77,5 @@ func bucketNamed(ctx context.Context, server *client.Client, name string) (int64
 		}
 		names[i] = b.Name
 	}
-	return 0, fmt.Errorf("there is no bucket %q; there are: %s", name, strings.Join(names, ", "))
+	return 0, fmt.Errorf("bucket %q not found; existing buckets: %s", name, strings.Join(names, ", "))
 }

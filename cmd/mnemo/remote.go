@@ -17,19 +17,19 @@ import (
 	"github.com/mnemo-dev/mnemo/api/client"
 )
 
-// What the process ends with, for scripts.
+// Exit codes of the process.
 const (
-	exitFailed = 1 // it did not work, and would not work the same way again
-	exitUsage  = 2 // the command line is wrong
-	exitToken  = 3 // the token is not valid
-	exitBusy   = 4 // the server is away or busy: the same again later may work
-	exitPartly = 5 // an import left conversations out
+	exitFailed  = 1 // the command failed and would fail again
+	exitUsage   = 2 // the command line is invalid
+	exitToken   = 3 // the token is invalid
+	exitBusy    = 4 // the server is unavailable or busy; a retry may succeed
+	exitPartial = 5 // an import finished without some conversations
 )
 
-// terminal is where a user's commands print.
+// terminal is the output of user commands.
 type terminal struct {
 	out, err io.Writer
-	// live: err is a person's terminal, where a line may be drawn over.
+	// live means that err is an interactive terminal, where lines can be redrawn.
 	live bool
 }
 
@@ -38,27 +38,27 @@ func openTerminal() terminal {
 	return terminal{out: os.Stdout, err: os.Stderr, live: err == nil && info.Mode()&os.ModeCharDevice != 0}
 }
 
-// quiet prints only what was asked for.
+// quiet suppresses notes and progress.
 func (t terminal) quiet() terminal { return terminal{out: t.out} }
 
-// note tells a person something beside the answer.
+// note prints a message to standard error.
 func (t terminal) note(format string, args ...any) {
 	if t.err != nil {
 		fmt.Fprintf(t.err, "mnemo: "+format+"\n", args...)
 	}
 }
 
-// remoteFlags say which server a user's commands speak to.
+// remoteFlags configure the server of user commands.
 type remoteFlags struct {
-	URL   string `name:"url" env:"MNEMO_URL" required:"" help:"Where the API is, such as https://mnemo.example.com."`
-	Token string `env:"MNEMO_TOKEN" required:"" help:"Token of a user, from the Secret its operator gave out or the dashboard. Better in the environment: others on the machine can read command lines."`
-	JSON  bool   `name:"json" help:"Print JSON, for scripts."`
+	URL   string `name:"url" env:"MNEMO_URL" required:"" help:"URL of the API, such as https://mnemo.example.com."`
+	Token string `env:"MNEMO_TOKEN" required:"" help:"Your access token, from the dashboard or your administrator. Prefer the environment variable: other users of the machine can read command lines."`
+	JSON  bool   `name:"json" help:"Print JSON."`
 }
 
-// open makes the client. Only what a request waits for is bounded: uploads and
-// downloads take as long as they take.
+// open returns the client. Only the wait for response headers has a timeout:
+// uploads and downloads may take any time.
 func (f remoteFlags) open() (*client.Client, error) {
-	transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert,errcheck // it is one
+	transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert,errcheck // documented to be one
 	transport.ResponseHeaderTimeout = 5 * time.Minute
 	c, err := client.New(f.URL, f.Token, client.WithHTTPClient(&http.Client{Transport: transport}))
 	if err != nil {
@@ -67,7 +67,7 @@ func (f remoteFlags) open() (*client.Client, error) {
 	return c, nil
 }
 
-// printJSON prints an answer as the server gave it, indented.
+// printJSON prints a response as indented JSON.
 func (t terminal) printJSON(v any) error {
 	encoder := json.NewEncoder(t.out)
 	encoder.SetIndent("", "  ")
@@ -75,12 +75,13 @@ func (t terminal) printJSON(v any) error {
 	return encoder.Encode(v)
 }
 
-// remoteError is one of a command that speaks to a server as a user.
+// remoteError is an error of a user command.
 type remoteError struct{ error }
 
 func (e *remoteError) Unwrap() error { return e.error }
 
-// explain says what a person can do about an error, and what to exit with.
+// explain returns a message that says what to do about an error, and the exit
+// code.
 func explain(err error) (message string, code int) {
 	if parse, ok := errors.AsType[*kong.ParseError](err); ok {
 		return parse.Error(), exitUsage
@@ -91,15 +92,15 @@ func explain(err error) (message string, code int) {
 	if _, ok := errors.AsType[*remoteError](err); !ok {
 		return err.Error(), exitFailed
 	}
-	if part, ok := errors.AsType[*leftOutError](err); ok {
-		return part.Error(), exitPartly
+	if part, ok := errors.AsType[*incompleteError](err); ok {
+		return part.Error(), exitPartial
 	}
 	if refused, ok := errors.AsType[*client.StatusError](err); ok {
 		return explainStatus(refused)
 	}
 	var network net.Error
 	if address, ok := errors.AsType[*url.Error](err); ok {
-		return fmt.Sprintf("%s cannot be reached (%v): is the server up, and MNEMO_URL right?", hostOf(address.URL), address.Err), exitBusy
+		return fmt.Sprintf("cannot reach %s (%v): check that the server is running and MNEMO_URL is correct", hostOf(address.URL), address.Err), exitBusy
 	}
 	if errors.As(err, &network) && network.Timeout() {
 		return err.Error(), exitBusy
@@ -110,14 +111,14 @@ func explain(err error) (message string, code int) {
 func explainStatus(e *client.StatusError) (message string, code int) {
 	switch e.Status {
 	case http.StatusUnauthorized:
-		return "the server does not know this token: set MNEMO_TOKEN to the one in the user's Secret, or make a new one in the dashboard", exitToken
+		return "invalid token: set MNEMO_TOKEN to a valid one, or create a new one in the dashboard", exitToken
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusBadGateway, http.StatusGatewayTimeout:
 		if e.RetryAfter > 0 {
-			return fmt.Sprintf("%s (again in %s)", e.Message, e.RetryAfter), exitBusy
+			return fmt.Sprintf("%s (retry in %s)", e.Message, e.RetryAfter), exitBusy
 		}
 		return e.Message, exitBusy
 	case http.StatusInternalServerError:
-		return fmt.Sprintf("%s Tell whoever operates it the request id %s.", e.Message, e.RequestID), exitFailed
+		return fmt.Sprintf("%s Report the request ID %s to your administrator.", e.Message, e.RequestID), exitFailed
 	}
 	return e.Message, exitFailed
 }

@@ -11,12 +11,12 @@ import (
 type searchCommand struct {
 	remoteFlags
 	Chats  bool     `help:"Search conversations instead of memories."`
-	Bucket string   `help:"Only memories of the bucket of this name."`
-	Count  int      `short:"n" default:"10" help:"How many at most."`
-	Query  []string `arg:"" help:"What to look for, in words of your own."`
+	Bucket string   `help:"Search only the bucket with this name."`
+	Count  int      `short:"n" default:"10" help:"Maximum number of results."`
+	Query  []string `arg:"" help:"Query in natural language."`
 }
 
-// Run prints what fits the query best, best first.
+// Run prints the results, best match first.
 func (c *searchCommand) Run(ctx context.Context, t terminal) error {
 	server, err := c.open()
 	if err != nil {
@@ -28,7 +28,7 @@ func (c *searchCommand) Run(ctx context.Context, t terminal) error {
 	}
 	params := &client.ListMemoriesParams{Query: &query, Count: &c.Count}
 	if c.Bucket != "" {
-		id, err := bucketNamed(ctx, server, c.Bucket)
+		id, err := bucketID(ctx, server, c.Bucket)
 		if err != nil {
 			return err
 		}
@@ -67,9 +67,9 @@ func (c *searchCommand) searchChats(ctx context.Context, t terminal, server *cli
 	return nil
 }
 
-// noteDegraded tells a person that something may be missing.
+// noteDegraded warns that results may be missing.
 func (t terminal) noteDegraded(degraded bool) {
 	if degraded {
-		t.note("the vector store is away or behind: this was found by words, and more may be found later")
+		t.note("semantic search is unavailable or still indexing; these are keyword results, and more may be found later")
 	}
 }

@@ -30,8 +30,8 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tokens"
 )
 
-// drain is how long running requests and jobs get when the process is told to stop.
-const drain = 20 * time.Second
+// shutdownTimeout is how long running requests and jobs may take to finish.
+const shutdownTimeout = 20 * time.Second
 
 type serveCommand struct {
 	databaseFlags
@@ -39,28 +39,28 @@ type serveCommand struct {
 	embedderFlags
 	chatFlags
 	telemetryFlags
-	URL            *url.URL       `name:"url" env:"MNEMO_URL" help:"Where users reach this server, such as https://mnemo.example.com. Without it no page may speak to /mcp; when it is https, programs can ask users for access (OAuth)."`
-	Listen         string         `env:"MNEMO_LISTEN" default:":8080" help:"host:port to answer HTTP on."`
-	ImportLimit    int64          `env:"MNEMO_IMPORT_LIMIT" default:"4294967296" help:"Largest file that may be imported, bytes."`
-	MetricsListen  string         `env:"MNEMO_METRICS_LISTEN" default:":9090" help:"host:port to answer /metrics on."`
-	OIDCProviders  string         `env:"MNEMO_OIDC_PROVIDERS" name:"oidc-providers" type:"existingfile" help:"JSON file of the identity providers people may sign in to the dashboard with (docs/sso.md)."`
-	TrustedProxies []netip.Prefix `env:"MNEMO_TRUSTED_PROXIES" help:"Networks of the proxies in front, such as 10.0.0.0/8: their X-Forwarded-For says where a sign-in or registration comes from."`
+	URL            *url.URL       `name:"url" env:"MNEMO_URL" help:"URL at which users reach this server, such as https://mnemo.example.com. Without it, web pages cannot call /mcp; with https, apps can request access with OAuth."`
+	Listen         string         `env:"MNEMO_LISTEN" default:":8080" help:"Address of the HTTP server, host:port."`
+	ImportLimit    int64          `env:"MNEMO_IMPORT_LIMIT" default:"4294967296" help:"Maximum size of an import file in bytes."`
+	MetricsListen  string         `env:"MNEMO_METRICS_LISTEN" default:":9090" help:"Address of the metrics server, host:port."`
+	OIDCProviders  string         `env:"MNEMO_OIDC_PROVIDERS" name:"oidc-providers" type:"existingfile" help:"JSON file with the identity providers for signing in to the dashboard (docs/sso.md)."`
+	TrustedProxies []netip.Prefix `env:"MNEMO_TRUSTED_PROXIES" help:"Networks of trusted proxies, such as 10.0.0.0/8. Their X-Forwarded-For is used for rate limits of sign-ins and registrations."`
 }
 
-// Validate reports what is wrong with the flags.
+// Validate reports invalid flags.
 func (c *serveCommand) Validate() error {
 	if u := c.URL; u != nil && (u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "") {
-		return errors.New("--url takes the address users reach this server at, such as https://mnemo.example.com")
+		return errors.New("--url must be the URL at which users reach this server, such as https://mnemo.example.com")
 	}
 	return nil
 }
 
-// garbagePercent is how much garbage may be held beside what is in use. Most of
-// that is numbers and words that are there for good and cost the collector
-// little, so that looking often is cheap, and twice the memory is not.
+// garbagePercent is the default GOGC. The heap is mostly the model and the
+// tokenizer, which contain few pointers: frequent collections are cheap, and twice
+// the memory is not.
 const garbagePercent = 15
 
-// Run answers HTTP and works on jobs until the context ends.
+// Run serves HTTP and works on jobs until the context ends.
 func (c *serveCommand) Run(ctx context.Context, log *slog.Logger) error {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(garbagePercent)
@@ -100,20 +100,20 @@ func (c *serveCommand) Run(ctx context.Context, log *slog.Logger) error {
 	cache := apiserver.NewCache()
 	config := c.serverConfig(s, embedder, model, cache, log)
 	config.Registry, config.Stages = registry, counts
-	config.Providers, config.Programs = providers, c.programs(ctx, s.db, log)
+	config.Providers, config.Programs = providers, c.oauthService(ctx, s.db, log)
 	server := apiserver.New(config)
 	workers, err := startJobs(ctx, s, embedder, counts, log)
 	if err != nil {
 		return err
 	}
 	log.InfoContext(ctx, "embedding model loaded", "model", embedder.Model())
-	return c.answer(ctx, server, func(ctx context.Context) error { return s.db.Listen(ctx, cache) },
+	return c.serve(ctx, server, func(ctx context.Context) error { return s.db.Listen(ctx, cache) },
 		func(ctx context.Context) error { return errors.Join(workers.Stop(ctx), stopTracing(ctx)) }, log)
 }
 
-// answer listens and serves, and hears what changes, until the context ends;
-// then it drains and stops the rest.
-func (c *serveCommand) answer(ctx context.Context, server *apiserver.Server, hear, stop func(context.Context) error, log *slog.Logger) error {
+// serve serves HTTP and metrics and runs listen, which receives database
+// notifications, until the context ends. Then it drains requests and calls stop.
+func (c *serveCommand) serve(ctx context.Context, server *apiserver.Server, listen, stop func(context.Context) error, log *slog.Logger) error {
 	public, err := net.Listen("tcp", c.Listen)
 	if err != nil {
 		return fmt.Errorf("listen for HTTP (--listen): %w", err)
@@ -130,11 +130,11 @@ func (c *serveCommand) answer(ctx context.Context, server *apiserver.Server, hea
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return server.Serve(public) })
 	group.Go(func() error { return ignoreClosed(metrics.Serve(private)) })
-	group.Go(func() error { return hear(ctx) })
+	group.Go(func() error { return listen(ctx) })
 	group.Go(func() error {
 		<-ctx.Done()
-		log.Info("stopping", "within", drain.String())
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
+		log.Info("shutting down", "timeout", shutdownTimeout.String())
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 		defer cancel()
 		return errors.Join(server.Shutdown(ctx), stop(ctx), metrics.Shutdown(ctx))
 	})
@@ -174,24 +174,24 @@ func (c *serveCommand) serverConfig(s *stores, embedder retrieve.Embedder, model
 	}
 }
 
-// programs lets users give programs access; nil when the server's address is none
-// that access could be asked for at.
-func (c *serveCommand) programs(ctx context.Context, db *postgres.DB, log *slog.Logger) *oauth.Service {
+// oauthService returns the OAuth service, or nil if the server's URL does not support
+// OAuth.
+func (c *serveCommand) oauthService(ctx context.Context, db *postgres.DB, log *slog.Logger) *oauth.Service {
 	if !oauth.Serves(c.URL) {
-		log.InfoContext(ctx, "programs need a user's token: they can ask for access of their own when --url is https, without a path")
+		log.InfoContext(ctx, "OAuth is disabled: it requires --url with https and without a path")
 		return nil
 	}
 	return oauth.NewService(oauth.Config{Clients: db, Grants: db, Access: db, URL: c.URL, Random: rand.Reader, Now: time.Now})
 }
 
-// stopper is a part that finishes what it is at.
+// stopper stops after finishing its current work.
 type stopper interface {
 	Stop(ctx context.Context) error
 }
 
-// startJobs starts working on jobs. They outlive the context until they are
-// stopped, so that those that run can finish; but for imports, which take long
-// and are put off.
+// startJobs starts the job workers. Jobs survive the end of the context until the
+// workers are stopped, so that running ones can finish. Imports take long and are
+// interrupted instead; another worker resumes them.
 func startJobs(ctx context.Context, s *stores, embedder retrieve.Embedder, counts *telemetry.Metrics, log *slog.Logger) (stopper, error) {
 	imports := s.db.Imports()
 	restore := importer.Restore(importer.RestoreConfig{Files: imports, Restorer: imports, CountTokens: tokens.Count})

@@ -16,62 +16,62 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/telemetry"
 )
 
-// databaseFlags say where PostgreSQL is, as the role that does not own the tables.
+// databaseFlags configure the connection to PostgreSQL as the application role.
 type databaseFlags struct {
-	DatabaseURL         string `env:"DATABASE_URL" required:"" help:"PostgreSQL URL of the app's role."`
-	DatabaseConnections int32  `env:"MNEMO_DATABASE_CONNECTIONS" default:"20" help:"Most connections to PostgreSQL."`
+	DatabaseURL         string `env:"DATABASE_URL" required:"" help:"PostgreSQL URL of the application role."`
+	DatabaseConnections int32  `env:"MNEMO_DATABASE_CONNECTIONS" default:"20" help:"Maximum number of connections to PostgreSQL."`
 
-	metrics *telemetry.Metrics // told when the server's certificate expires; may be nil
+	metrics *telemetry.Metrics // records the expiry of the server's certificate; may be nil
 }
 
-// milvusFlags say where Milvus is.
+// milvusFlags configure the connection to Milvus.
 type milvusFlags struct {
-	MilvusAddress  string `env:"MILVUS_ADDRESS" required:"" help:"host:port of Milvus; https://host:port for TLS."`
-	MilvusUsername string `env:"MILVUS_USERNAME" help:"User of Milvus, if it asks for one."`
-	MilvusPassword string `env:"MILVUS_PASSWORD" help:"Password of that user."`
-	MilvusCA       string `env:"MILVUS_CA" type:"existingfile" help:"PEM file of the authority that signed Milvus' certificate. Default: the system's."`
+	MilvusAddress  string `env:"MILVUS_ADDRESS" required:"" help:"Address of Milvus: host:port, or https://host:port for TLS."`
+	MilvusUsername string `env:"MILVUS_USERNAME" help:"Milvus user, if authentication is enabled."`
+	MilvusPassword string `env:"MILVUS_PASSWORD" help:"Password of the Milvus user."`
+	MilvusCA       string `env:"MILVUS_CA" type:"existingfile" help:"PEM file of the CA that signed Milvus' certificate. Default: the system's CAs."`
 
-	metrics *telemetry.Metrics // told when the server's certificate expires; may be nil
+	metrics *telemetry.Metrics // records the expiry of the server's certificate; may be nil
 }
 
-// embedderFlags say which model turns text into vectors. The operator needs
-// only its name and dimensions and never loads it.
+// embedderFlags configure the embedding model. The operator needs only its name
+// and dimensions and never loads it.
 type embedderFlags struct {
-	Embedder             string        `env:"MNEMO_EMBEDDER" enum:"local,openai" default:"local" help:"Where embeddings come from: the model in this process, or any OpenAI-compatible endpoint (${enum})."`
-	ModelDir             string        `env:"MNEMO_MODEL_DIR" type:"path" help:"Folder with model.safetensors and tokenizer.json of all-MiniLM-L6-v2, for the local embedder."`
-	EmbeddingsURL        string        `env:"MNEMO_EMBEDDINGS_URL" help:"Base URL of the endpoint, such as https://api.openai.com/v1."`
-	EmbeddingsKey        string        `env:"MNEMO_EMBEDDINGS_KEY" help:"Bearer token for the endpoint, if it asks for one."`
-	EmbeddingsModel      string        `env:"MNEMO_EMBEDDINGS_MODEL" help:"Name of the model at the endpoint."`
-	EmbeddingsDimensions int           `env:"MNEMO_EMBEDDINGS_DIMENSIONS" help:"Length of that model's vectors."`
-	EmbeddingsTimeout    time.Duration `env:"MNEMO_EMBEDDINGS_TIMEOUT" default:"30s" help:"Longest wait for one request to the endpoint."`
+	Embedder             string        `env:"MNEMO_EMBEDDER" enum:"local,openai" default:"local" help:"Source of embeddings: local, the model in this process, or openai, an OpenAI-compatible endpoint."`
+	ModelDir             string        `env:"MNEMO_MODEL_DIR" type:"path" help:"Directory with model.safetensors and tokenizer.json of all-MiniLM-L6-v2, for the local embedder."`
+	EmbeddingsURL        string        `env:"MNEMO_EMBEDDINGS_URL" help:"Base URL of the embeddings endpoint, such as https://api.openai.com/v1."`
+	EmbeddingsKey        string        `env:"MNEMO_EMBEDDINGS_KEY" help:"Bearer token for the embeddings endpoint, if it requires one."`
+	EmbeddingsModel      string        `env:"MNEMO_EMBEDDINGS_MODEL" help:"Name of the model at the embeddings endpoint."`
+	EmbeddingsDimensions int           `env:"MNEMO_EMBEDDINGS_DIMENSIONS" help:"Length of the model's vectors."`
+	EmbeddingsTimeout    time.Duration `env:"MNEMO_EMBEDDINGS_TIMEOUT" default:"30s" help:"Timeout of a request to the embeddings endpoint."`
 }
 
-// localGeneration is what the local embedder makes.
+// localGeneration describes the vectors of the local embedder.
 var localGeneration = postgres.Generation{Model: "all-MiniLM-L6-v2", Dimensions: 384}
 
-// generation names what the embedder makes, without loading it.
+// generation describes the vectors of the embedder without loading its model.
 func (f embedderFlags) generation() (postgres.Generation, error) {
 	if f.Embedder == "local" {
 		return localGeneration, nil
 	}
 	if f.EmbeddingsModel == "" || f.EmbeddingsDimensions < 1 {
-		return postgres.Generation{}, fmt.Errorf("--embedder=openai needs --embeddings-model and --embeddings-dimensions")
+		return postgres.Generation{}, fmt.Errorf("--embedder=openai requires --embeddings-model and --embeddings-dimensions")
 	}
 	return postgres.Generation{Model: f.EmbeddingsModel, Dimensions: f.EmbeddingsDimensions}, nil
 }
 
-// open makes the embedder.
+// open returns the embedder.
 func (f embedderFlags) open() (retrieve.Embedder, error) {
 	if f.Embedder == "local" {
 		if f.ModelDir == "" {
-			return nil, fmt.Errorf("--embedder=local needs --model-dir, the folder of all-MiniLM-L6-v2")
+			return nil, fmt.Errorf("--embedder=local requires --model-dir, the directory of all-MiniLM-L6-v2")
 		}
 		local, err := embed.OpenLocal(f.ModelDir, embed.LocalOptions{})
 		if err != nil {
 			return nil, err
 		}
 		if local.Model() != localGeneration.Model {
-			return nil, fmt.Errorf("%s holds %s and not the published %s: vectors of both cannot share an index", f.ModelDir, local.Model(), localGeneration.Model)
+			return nil, fmt.Errorf("%s contains %s, not the published %s; their vectors cannot share an index", f.ModelDir, local.Model(), localGeneration.Model)
 		}
 		return local, nil
 	}
@@ -81,7 +81,7 @@ func (f embedderFlags) open() (retrieve.Embedder, error) {
 	})
 }
 
-// open prepares the connection to Milvus; it need not be there yet.
+// open prepares the connection to Milvus, which need not be available yet.
 func (f milvusFlags) open(ctx context.Context, dimensions int) (*milvus.Index, error) {
 	config := milvus.Config{
 		Address: f.MilvusAddress, Username: f.MilvusUsername, Password: f.MilvusPassword, Dimensions: dimensions,
@@ -99,14 +99,14 @@ func (f milvusFlags) open(ctx context.Context, dimensions int) (*milvus.Index, e
 		}
 		roots := x509.NewCertPool()
 		if !roots.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("--milvus-ca: %s holds no certificate", f.MilvusCA)
+			return nil, fmt.Errorf("--milvus-ca: no certificate in %s", f.MilvusCA)
 		}
 		config.TLS.RootCAs = roots
 	}
 	return milvus.Open(ctx, config)
 }
 
-// stores are what every command but migrate works with.
+// stores are the connections to PostgreSQL and Milvus.
 type stores struct {
 	db    *postgres.DB
 	index *milvus.Index
@@ -131,6 +131,6 @@ func openStores(ctx context.Context, d databaseFlags, m milvusFlags, g postgres.
 }
 
 func (s *stores) close() {
-	_ = s.index.Close() // nothing is lost by a connection that ends badly
+	_ = s.index.Close() // no data depends on closing the connection cleanly
 	s.db.Close()
 }

@@ -65,7 +65,7 @@ func TestCommandLine(t *testing.T) {
 	if err := json.Unmarshal([]byte(run("import", "--json", file)), &done); err != nil || done.Status != "done" || done.Total != 1 || done.Imported != 1 {
 		t.Errorf("import: %+v, %v", done, err)
 	}
-	if out := run("import", file); !strings.Contains(out, "1 conversations, 0 new, 0 changed, 1 unchanged") {
+	if out := run("import", file); !strings.Contains(out, "1 conversations: 0 created, 0 updated, 1 unchanged") {
 		t.Errorf("the second import printed %q", out)
 	}
 	if out := run("search", "--chats", "shoes for ice"); !strings.Contains(out, "Crampons") {
@@ -88,10 +88,10 @@ func TestCommandLine(t *testing.T) {
 		says       string
 	}{
 		"UnknownToken": {url, "mn_unknown", []string{"search", "x"}, 3, "set MNEMO_TOKEN"},
-		"NoServer":     {"http://127.0.0.1:1", token, []string{"search", "x"}, 4, "cannot be reached"},
+		"NoServer":     {"http://127.0.0.1:1", token, []string{"search", "x"}, 4, "cannot reach"},
 		"BadAddress":   {"mnemo", token, []string{"search", "x"}, 1, "must be like https://"},
 		"NoCommand":    {url, token, []string{"search"}, 2, "expected \"<query> ...\""},
-		"NoBucket":     {url, token, []string{"search", "--bucket", "Nowhere", "x"}, 1, "there are: General"},
+		"NoBucket":     {url, token, []string{"search", "--bucket", "Nowhere", "x"}, 1, "existing buckets: General"},
 		"FileIsThere":  {url, token, []string{"export", saved}, 1, "--force"},
 		"NotAnExport":  {url, token, []string{"import", "cli_test.go"}, 1, ""},
 	} {
