@@ -23,6 +23,7 @@ const (
 // kept, as it may have read what was there before. Safe for concurrent use.
 type Cache struct {
 	now func() time.Time
+	ttl time.Duration
 
 	hits, misses atomic.Int64
 
@@ -42,8 +43,12 @@ type cacheEntry struct {
 }
 
 // NewCache makes an empty cache.
-func NewCache() *Cache {
-	return &Cache{now: time.Now, entries: make(map[cacheKey]cacheEntry)}
+func NewCache() *Cache { return NewCacheTTL(cacheTTL) }
+
+// NewCacheTTL returns an empty cache whose entries expire after ttl unless a
+// notification drops them.
+func NewCacheTTL(ttl time.Duration) *Cache {
+	return &Cache{now: time.Now, ttl: ttl, entries: make(map[cacheKey]cacheEntry)}
 }
 
 // Drop forgets a token.
@@ -114,7 +119,7 @@ func (c *Cache) get(h tenant.Hash) (id tenant.Identity, epoch uint64, ok bool) {
 
 // put remembers an identity that was read after epoch was.
 func (c *Cache) put(h tenant.Hash, id tenant.Identity, epoch uint64) {
-	until := c.now().Add(cacheTTL)
+	until := c.now().Add(c.ttl)
 	if !id.ExpiresAt.IsZero() && id.ExpiresAt.Before(until) {
 		until = id.ExpiresAt
 	}

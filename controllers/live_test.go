@@ -36,26 +36,33 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tokens"
 )
 
-// live is the whole data path on real parts: an operator as its service
-// account, two API servers with caches of their own, and the workers of jobs.
-// The operator reaches PostgreSQL and Milvus through gates, the API servers
-// PostgreSQL through another one.
+// cacheTTL is longer than any test, so that a change can only reach an API server
+// through a notification.
+const cacheTTL = time.Hour
+
+// patience is the longest wait for a condition, however slow the machine is.
+const patience = 3 * time.Minute
+
+// live is the whole data path on real stores: an operator with its service
+// account, two API servers with a cache each, and the job workers. The operator
+// connects to PostgreSQL and Milvus through gates, and the API servers to
+// PostgreSQL through a third one, which a test can close.
 type live struct {
 	client.Client
-	t          *testing.T   // what the operator outlives no longer than
-	db         *postgres.DB // past the gates
+	t          *testing.T   // the test that owns the operator
+	db         *postgres.DB // not behind a gate
 	index      *milvus.Index
 	pg, mv     *testkit.Gate
-	served     *testkit.Gate      // the API servers' PostgreSQL
+	served     *testkit.Gate      // the API servers' connection to PostgreSQL
 	stores     controllers.Stores // the operator's
 	replicas   []string           // URLs
 	namespaces []string
-	stop       func() // the operator
+	stop       func() // stops the operator
 }
 
 var quiet = slog.New(slog.DiscardHandler)
 
-// newLive starts everything but the operator, with so many namespaces.
+// newLive starts everything except the operator and creates namespaces.
 func newLive(t *testing.T, namespaces int) *live {
 	t.Helper()
 	l := &live{Client: cluster(t), t: t, stop: func() {}}
@@ -105,7 +112,7 @@ func openIndex(t *testing.T, addr testkit.MilvusAddr, prefix string, dimensions 
 	return index
 }
 
-// work does the jobs.
+// work starts the job workers.
 func (l *live) work(t *testing.T, embedder retrieve.Embedder) {
 	t.Helper()
 	imports := l.db.Imports()
@@ -132,7 +139,7 @@ func (l *live) work(t *testing.T, embedder retrieve.Embedder) {
 func (l *live) serve(t *testing.T, db *postgres.DB, embedder retrieve.Embedder) string {
 	t.Helper()
 	engine := retrieve.New(retrieve.Config{Searcher: db, Index: l.index, Embedder: embedder, Log: quiet})
-	memories, chats, cache := db.Memories(), db.Conversations(), apiserver.NewCache()
+	memories, chats, cache := db.Memories(), db.Conversations(), apiserver.NewCacheTTL(cacheTTL)
 	server := apiserver.New(apiserver.Config{
 		Memories: memory.NewService(memory.Config{
 			Store: memories, Buckets: memories, Searcher: engine, Index: l.index, Embedder: embedder, CountTokens: tokens.Count,
@@ -166,7 +173,7 @@ func (l *live) serve(t *testing.T, db *postgres.DB, embedder retrieve.Embedder) 
 	return "http://" + listener.Addr().String()
 }
 
-// operate starts the operator; it ends with l.stop or with the test that made l.
+// operate starts the operator. It ends with l.stop or with the test that owns l.
 func (l *live) operate(config controllers.Config) {
 	t := l.t
 	restConfig := rest.CopyConfig(kubeConfig)
@@ -193,10 +200,10 @@ func (l *live) operate(config controllers.Config) {
 	t.Cleanup(l.stop)
 }
 
-// roomy is a quota that the polling of a test does not use up.
-const roomy = `"requestsPerMinute":1000000`
+// unlimitedRate is a quota that a test's polling cannot exhaust.
+const unlimitedRate = `"requestsPerMinute":1000000`
 
-// apply creates or changes a Tenant by a merge patch of its spec.
+// apply creates a Tenant or merges a patch into its spec.
 func (l *live) apply(t *testing.T, key types.NamespacedName, spec string) {
 	t.Helper()
 	tn := &v1alpha1.Tenant{}
@@ -224,7 +231,7 @@ func (l *live) patch(t *testing.T, key types.NamespacedName, patch string) {
 	}
 }
 
-// token returns what is in a user's Secret, "" when there is none.
+// token returns the token in a user's Secret, "" without a Secret.
 func (l *live) token(t *testing.T, key types.NamespacedName, user string) string {
 	t.Helper()
 	secret := secretNamed(key.Namespace, key.Name+"-"+user+"-access")
@@ -234,8 +241,8 @@ func (l *live) token(t *testing.T, key types.NamespacedName, user string) string
 	return string(secret.Data[v1alpha1.SecretToken])
 }
 
-// ask makes a request at one replica and returns the status and the answer.
-func (l *live) ask(t *testing.T, replica int, token, method, path, body string) (int, string) {
+// request sends a request to a replica and returns the status and the body.
+func (l *live) request(t *testing.T, replica int, token, method, path, body string) (int, string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, l.replicas[replica]+path, bytes.NewReader([]byte(body)))
 	if err != nil {
@@ -255,42 +262,42 @@ func (l *live) ask(t *testing.T, replica int, token, method, path, body string) 
 	return resp.StatusCode, string(answer)
 }
 
-// answers reports whether every replica answers a listing with the status.
+// answers reports whether every replica responds to a listing with the status.
 func (l *live) answers(t *testing.T, token string, status int) bool {
 	t.Helper()
 	for i := range l.replicas {
-		if got, _ := l.ask(t, i, token, http.MethodGet, "/api/v2/memory?count=1", ""); got != status {
+		if got, _ := l.request(t, i, token, http.MethodGet, "/api/v2/memory?count=1", ""); got != status {
 			return false
 		}
 	}
 	return true
 }
 
-// remember stores a memory at a replica and returns the status.
+// remember stores a memory through a replica and returns the status.
 func (l *live) remember(t *testing.T, replica int, token, text string) int {
 	t.Helper()
-	status, _ := l.ask(t, replica, token, http.MethodPost, "/api/memory", fmt.Sprintf(`{"text":%q}`, text))
+	status, _ := l.request(t, replica, token, http.MethodPost, "/api/memory", fmt.Sprintf(`{"text":%q}`, text))
 	return status
 }
 
-// converse stores a conversation of a day of May, by its title.
-func (l *live) converse(t *testing.T, token, title string, day int) {
+// storeConversation stores a conversation with the title, dated to a day of May.
+func (l *live) storeConversation(t *testing.T, token, title string, day int) {
 	t.Helper()
 	body := fmt.Sprintf(`{"platform":"custom","conversation":{"id":%[1]q,"title":%[1]q,"createdAt":"2026-05-%02[2]dT00:00:00Z",
 		"messages":[{"id":"1","role":"user","content":"What about %[1]s?","createdAt":"2026-05-%02[2]dT00:00:00Z"}]}}`, title, day)
-	if status, answer := l.ask(t, 0, token, http.MethodPost, "/api/chat-history/ingest/custom-online", body); status != http.StatusOK {
+	if status, answer := l.request(t, 0, token, http.MethodPost, "/api/chat-history/ingest/custom-online", body); status != http.StatusOK {
 		t.Fatalf("store conversation: %d %s", status, answer)
 	}
 }
 
-// active returns how many conversations count at a replica, and their titles,
-// newest first.
+// active returns the number of active conversations at a replica and their
+// titles, newest first.
 func (l *live) active(t *testing.T, replica int, token string) (count int, titles string) {
 	t.Helper()
 	var counted struct{ Count int }
 	var listed struct{ Items []struct{ Title string } }
 	for path, into := range map[string]any{"/api/chat-history/count": &counted, "/api/chat-history/chats": &listed} {
-		_, answer := l.ask(t, replica, token, http.MethodGet, path, "")
+		_, answer := l.request(t, replica, token, http.MethodGet, path, "")
 		if err := json.Unmarshal([]byte(answer), into); err != nil {
 			t.Fatalf("%s: %v: %s", path, err, answer)
 		}
@@ -301,7 +308,7 @@ func (l *live) active(t *testing.T, replica int, token string) (count int, title
 	return counted.Count, strings.TrimSpace(titles)
 }
 
-// record returns what PostgreSQL holds of a tenant, a zero one when nothing.
+// record returns the stored record of a tenant, a zero one if there is none.
 func (l *live) record(t *testing.T, resource types.UID) tenant.Record {
 	t.Helper()
 	list, err := l.db.Records(t.Context(), tenant.RecordsOf{})
@@ -316,14 +323,14 @@ func (l *live) record(t *testing.T, resource types.UID) tenant.Record {
 	return tenant.Record{}
 }
 
-// hasPartition asks by listing, which a partition that is not there refuses.
+// hasPartition lists the partition, which fails if it does not exist.
 func (l *live) hasPartition(t *testing.T, r tenant.Record) bool {
 	t.Helper()
 	_, err := l.index.List(t.Context(), r.ID, r.Placement, 0, 1)
 	return err == nil
 }
 
-// scope returns whose a token is.
+// scope returns the scope of a token.
 func (l *live) scope(t *testing.T, token string) tenant.Scope {
 	t.Helper()
 	who, err := l.db.Identify(t.Context(), tenant.HashSecret(token))
@@ -333,16 +340,16 @@ func (l *live) scope(t *testing.T, token string) tenant.Scope {
 	return who.Scope
 }
 
-// took waits until something holds and returns for how long it did.
-func took(t *testing.T, what string, holds func() bool) time.Duration {
+// waitFor polls until a condition holds and returns how long that took.
+func waitFor(t *testing.T, what string, holds func() bool) time.Duration {
 	t.Helper()
-	start, tick, deadline := time.Now(), time.NewTicker(10*time.Millisecond), time.After(90*time.Second)
+	start, tick, deadline := time.Now(), time.NewTicker(10*time.Millisecond), time.After(patience)
 	defer tick.Stop()
 	for !holds() {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			t.Fatalf("%s: it has not come about in 90 s", what)
+			t.Fatalf("%s: not within %v", what, patience)
 		}
 	}
 	return time.Since(start)

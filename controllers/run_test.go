@@ -54,16 +54,16 @@ func setupRun(t *testing.T) *world {
 	return w
 }
 
-// eventually waits for a condition, for half a minute.
+// eventually polls until a condition holds.
 func eventually(t *testing.T, met func() bool) {
 	t.Helper()
-	tick, deadline := time.NewTicker(20*time.Millisecond), time.After(30*time.Second)
+	tick, deadline := time.NewTicker(20*time.Millisecond), time.After(patience)
 	defer tick.Stop()
 	for !met() {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			t.Fatal("it has not come about in half a minute")
+			t.Fatalf("the condition does not hold after %v", patience)
 		}
 	}
 }
