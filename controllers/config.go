@@ -9,54 +9,53 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// Config is what the operator is told by its host. The zero value of a field
-// that has a default takes it.
+// Config configures the operator. Zero values select the defaults.
 type Config struct {
-	// URL is where users reach the API; it goes into their Secrets.
+	// URL is the public URL of the API, written to users' Secrets.
 	URL string
-	// Cluster is the uid of this cluster. Default: that of its kube-system namespace.
+	// Cluster is the uid of the cluster. Default: the uid of namespace kube-system.
 	Cluster string
-	// Namespaces are those whose Tenants are served. Default: all.
+	// Namespaces are the watched namespaces. Default: all.
 	Namespaces []string
-	// Defaults is the quota of what a Tenant leaves unsaid. Default: DefaultQuota.
+	// Defaults are the quotas of a Tenant that does not set them. Default:
+	// DefaultQuota.
 	Defaults tenant.Quota
-	// Resync is how often a Tenant is compared with the stores when nothing
-	// said it changed. Default: a minute.
+	// Resync is the interval at which a Tenant is reconciled without a change.
+	// Default: 1 minute.
 	Resync time.Duration
-	// Poll is how often a purge, a move or a rebuilding in progress is looked
-	// at. Default: 2 seconds.
+	// Poll is the interval at which a purge, migration or rebuild in progress is
+	// checked. Default: 2 seconds.
 	Poll time.Duration
-	// Sweep is how often tenants are looked for whose Tenant went without being
-	// let go. Default: 10 minutes.
+	// Sweep is the interval of SweepOrphans. Default: 10 minutes.
 	Sweep time.Duration
-	// OrphanGrace is how long the data of such a tenant is kept when its policy
-	// was Delete. Default: a day.
+	// OrphanGrace is how long the data of an orphaned tenant with deletionPolicy
+	// Delete is retained. Default: 24 hours.
 	OrphanGrace time.Duration
-	// Workers is how many Tenants are reconciled at a time. Default: 4.
+	// Workers is the number of Tenants reconciled concurrently. Default: 4.
 	Workers int
-	// Changes says which tenants changed in the store, so that they are
-	// reconciled before their resync. May be nil. It is read only while this
-	// replica leads: a sender must not wait for it.
+	// Changes receives the tenants that changed in the store, which are then
+	// reconciled before the next resync. Optional. It is read only by the leader, so
+	// senders must not block.
 	Changes <-chan tenant.ID
 
-	// MetricsAddress and HealthAddress are host:port to listen on; "0" or
-	// empty for none. Health answers /healthz and /readyz.
+	// MetricsAddress and HealthAddress are the listen addresses for /metrics and
+	// for /healthz and /readyz; "0" or empty disables them.
 	MetricsAddress, HealthAddress string
-	// LeaderElection lets one of several replicas work at a time.
+	// LeaderElection makes only one of several replicas active.
 	LeaderElection bool
-	// LeaderElectionNamespace holds the lease. Default: the pod's namespace.
+	// LeaderElectionNamespace is the namespace of the lease. Default: the pod's.
 	LeaderElectionNamespace string
 
-	// Logger takes the logs. Default: slog.Default().
+	// Logger is the logger. Default: slog.Default().
 	Logger *slog.Logger
-	// Random is where tokens come from. Default: crypto/rand.
+	// Random is the source of tokens and passwords. Default: crypto/rand.
 	Random io.Reader
-	// Now is the time. Default: time.Now.
+	// Now is the clock. Default: time.Now.
 	Now func() time.Time
 }
 
-// DefaultQuota is what a tenant may hold when neither its Tenant nor the
-// operator's host says otherwise.
+// DefaultQuota is the quota of a Tenant that sets none, unless Config.Defaults
+// does.
 var DefaultQuota = tenant.Quota{
 	Memories: 10_000, Conversations: 500, Storage: 10 << 30, Users: 50, RequestsPerMinute: 600,
 	ListTokens: 25_000, UserMemories: tenant.NoLimit, UserConversations: tenant.NoLimit,

@@ -1,7 +1,8 @@
-// Package controllers is the operator: it makes of each Tenant resource a
-// tenant in the stores, a partition in the index and a Secret for each user,
-// repairs what drifts from that, and lets go of it all when the Tenant is
-// deleted. tenant_controller.go decides; each concern has a file of its own.
+// Package controllers is the operator. For each Tenant it stores a tenant with
+// its users and quotas, creates a partition in the vector index, writes a Secret
+// for each user, and corrects drift. When a Tenant is deleted, it retains or
+// purges the data. tenant_controller.go has the order of the steps; each step has
+// a file.
 //
-// It knows the stores only as the interfaces of package tenant.
+// The stores are known only as the interfaces of package tenant.
 package controllers

@@ -26,7 +26,7 @@ import (
 	"github.com/mnemo-dev/mnemo/api/v1alpha1"
 )
 
-// leaseName is the lease that replicas of the operator compete for.
+// leaseName is the name of the leader election lease.
 const leaseName = "mnemo-operator"
 
 // +kubebuilder:rbac:groups=coordination.k8s.io,namespace=mnemo-system,resources=leases,verbs=get;create;update
@@ -34,9 +34,8 @@ const leaseName = "mnemo-operator"
 
 var setLogger sync.Once
 
-// SetLogger gives the logs of controller-runtime and client-go to the logger.
-// They are the process's: the first call counts, before anything else uses
-// them, and Run makes it if nobody did.
+// SetLogger sets the logger of controller-runtime and client-go. Both are global,
+// so only the first call has an effect. Run calls it with Config.Logger.
 func SetLogger(logger *slog.Logger) {
 	setLogger.Do(func() {
 		log := logr.FromSlogHandler(logger.Handler())
@@ -45,11 +44,11 @@ func SetLogger(logger *slog.Logger) {
 	})
 }
 
-// Run reconciles Tenants until ctx ends, and returns nil then.
+// Run reconciles Tenants until ctx is done, and then returns nil.
 func Run(ctx context.Context, restConfig *rest.Config, c Config, s Stores) error {
 	c = c.withDefaults()
 	if restConfig.QPS == 0 {
-		// client-go's 5 a second would make a thousand users wait for minutes.
+		// client-go's default of 5 requests/s delays a Tenant of 1,000 users by minutes.
 		restConfig = rest.CopyConfig(restConfig)
 		restConfig.QPS, restConfig.Burst = 200, 400
 	}
@@ -81,11 +80,11 @@ func Run(ctx context.Context, restConfig *rest.Config, c Config, s Stores) error
 	return nil
 }
 
-// NewScheme returns a scheme with the types the operator uses.
+// NewScheme returns a scheme with the types that the operator uses.
 func NewScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
-		return nil, fmt.Errorf("make scheme: %w", err)
+		return nil, fmt.Errorf("create scheme: %w", err)
 	}
 	return scheme, nil
 }
@@ -99,28 +98,28 @@ func newManager(restConfig *rest.Config, c Config) (ctrl.Manager, error) {
 	for _, name := range c.Namespaces {
 		namespaces[name] = cache.Config{}
 	}
-	reused := true // a process may end one operator and start another, as tests do
+	skipNameValidation := true // tests run several operators in one process
 	mgr, err := ctrl.NewManager(restConfig, ctrl.Options{
 		Scheme: scheme,
 		Logger: logr.FromSlogHandler(c.Logger.Handler()),
 		Cache: cache.Options{
 			DefaultNamespaces: namespaces,
 			DefaultTransform:  cache.TransformStripManagedFields(),
-			// Other people's Secrets are none of our business.
+			// Only the operator's Secrets are cached.
 			ByObject: map[client.Object]cache.ByObject{&corev1.Secret{}: {
 				Label: labels.SelectorFromSet(labels.Set{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue}),
 			}},
 		},
-		Controller:                    config.Controller{SkipNameValidation: &reused},
-		Metrics:                       metricsserver.Options{BindAddress: orNone(c.MetricsAddress)},
-		HealthProbeBindAddress:        orNone(c.HealthAddress),
+		Controller:                    config.Controller{SkipNameValidation: &skipNameValidation},
+		Metrics:                       metricsserver.Options{BindAddress: addressOrDisabled(c.MetricsAddress)},
+		HealthProbeBindAddress:        addressOrDisabled(c.HealthAddress),
 		LeaderElection:                c.LeaderElection,
 		LeaderElectionID:              leaseName,
 		LeaderElectionNamespace:       c.LeaderElectionNamespace,
 		LeaderElectionReleaseOnCancel: true,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("make manager: %w", err)
+		return nil, fmt.Errorf("create manager: %w", err)
 	}
 	if err := errors.Join(
 		mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("ping", healthz.Ping),
@@ -130,27 +129,27 @@ func newManager(restConfig *rest.Config, c Config) (ctrl.Manager, error) {
 	return mgr, nil
 }
 
-func orNone(address string) string {
+func addressOrDisabled(address string) string {
 	if address == "" {
 		return "0"
 	}
 	return address
 }
 
-// clusterUID returns what tells this cluster from every other.
+// clusterUID returns the uid of namespace kube-system, which identifies the cluster.
 func clusterUID(ctx context.Context, live client.Reader) (string, error) {
 	ns := &corev1.Namespace{}
 	if err := live.Get(ctx, client.ObjectKey{Name: "kube-system"}, ns); err != nil {
-		return "", fmt.Errorf("read the cluster's uid from namespace kube-system: %w", err)
+		return "", fmt.Errorf("get namespace kube-system: %w", err)
 	}
 	return string(ns.UID), nil
 }
 
-// register registers all of them or none.
+// register registers all collectors, or none if one fails.
 func register(registry ctrlmetrics.RegistererGatherer, collectors []prometheus.Collector) (unregister func(), err error) {
-	var done []prometheus.Collector
+	var registered []prometheus.Collector
 	unregister = func() {
-		for _, c := range done {
+		for _, c := range registered {
 			registry.Unregister(c)
 		}
 	}
@@ -159,7 +158,7 @@ func register(registry ctrlmetrics.RegistererGatherer, collectors []prometheus.C
 			unregister()
 			return nil, fmt.Errorf("register metrics: %w", err)
 		}
-		done = append(done, c)
+		registered = append(registered, c)
 	}
 	return unregister, nil
 }

@@ -19,33 +19,34 @@ import (
 	"github.com/mnemo-dev/mnemo/api/v1alpha1"
 )
 
-// UninstallConfig says what Uninstall may do.
+// UninstallConfig configures Uninstall.
 type UninstallConfig struct {
-	// Release lets all Tenants go instead of refusing while there are some.
+	// Release removes the finalizer of every Tenant instead of refusing while
+	// there are Tenants.
 	Release bool
-	// Operator is namespace/name of the operator's Deployment, needed to release.
-	// Its annotation ReleaseAnnotation says the same as Release.
+	// Operator is the namespace/name of the operator's Deployment. Its annotation
+	// ReleaseAnnotation has the effect of Release.
 	Operator string
-	// Namespaces are those whose Tenants were served. Default: all.
+	// Namespaces are the watched namespaces. Default: all.
 	Namespaces []string
 	Logger     *slog.Logger // slog.Default() when nil
 }
 
-// ReleaseAnnotation is "true" on the operator's Deployment to let all Tenants go
-// when it is uninstalled. Helm takes no values with an uninstall, and no upgrade
-// after one that was refused.
+// ReleaseAnnotation releases all Tenants during an uninstall if it is "true" on the
+// operator's Deployment. Helm accepts no values for an uninstall, and no
+// upgrade after an uninstall that failed.
 const ReleaseAnnotation = "mnemo.dev/release-tenants"
 
 const (
-	// namedTenants is how many Tenants a refusal names.
+	// namedTenants is the number of Tenants that a refusal names.
 	namedTenants = 5
-	// stopPoll is how often the operator's pods are looked for while it stops.
+	// stopPoll is the interval at which the operator's pods are listed.
 	stopPoll = 500 * time.Millisecond
 )
 
-// Uninstall makes sure that taking the operator away leaves no Tenant behind
-// that cannot be deleted: it fails while there are any, or, told to, stops the
-// operator and takes the finalizers off. The data stays in the stores.
+// Uninstall ensures that uninstalling the operator leaves no Tenant that cannot be
+// deleted. It fails while there are Tenants or, with Release, stops the operator
+// and removes their finalizers. The data stays in the stores.
 func Uninstall(ctx context.Context, cluster *rest.Config, c UninstallConfig) error {
 	if c.Logger == nil {
 		c.Logger = slog.Default()
@@ -58,58 +59,58 @@ func Uninstall(ctx context.Context, cluster *rest.Config, c UninstallConfig) err
 	if err != nil {
 		return fmt.Errorf("connect to the cluster: %w", err)
 	}
-	held, err := heldTenants(ctx, k, c.Namespaces)
-	if err != nil || len(held) == 0 {
+	tenants, err := finalizedTenants(ctx, k, c.Namespaces)
+	if err != nil || len(tenants) == 0 {
 		return err
 	}
 	if !c.Release && !annotated(ctx, k, c.Operator) {
-		return errors.New(refusal(held, c.Operator))
+		return errors.New(refusal(tenants, c.Operator))
 	}
 	if err := stopOperator(ctx, k, c.Operator); err != nil {
 		return err
 	}
-	// Again: the operator may have taken some up until it stopped.
-	if held, err = heldTenants(ctx, k, c.Namespaces); err != nil {
+	// Again, because the operator may have added finalizers until it stopped.
+	if tenants, err = finalizedTenants(ctx, k, c.Namespaces); err != nil {
 		return err
 	}
-	for i := range held {
-		t := &held[i]
+	for i := range tenants {
+		t := &tenants[i]
 		after := t.DeepCopy()
 		controllerutil.RemoveFinalizer(after, v1alpha1.Finalizer)
 		if err := client.IgnoreNotFound(k.Patch(ctx, after, client.MergeFrom(t))); err != nil {
-			return fmt.Errorf("let Tenant %s/%s go: %w", t.Namespace, t.Name, err)
+			return fmt.Errorf("remove finalizer of Tenant %s/%s: %w", t.Namespace, t.Name, err)
 		}
-		c.Logger.InfoContext(ctx, "let go of a Tenant; its data stays in the stores", "namespace", t.Namespace, "name", t.Name, "uid", t.UID)
+		c.Logger.InfoContext(ctx, "finalizer removed; the data stays in the stores", "namespace", t.Namespace, "name", t.Name, "uid", t.UID)
 	}
 	return nil
 }
 
-// heldTenants lists the Tenants that have our finalizer.
-func heldTenants(ctx context.Context, k client.Reader, namespaces []string) ([]v1alpha1.Tenant, error) {
+// finalizedTenants lists the Tenants that have the operator's finalizer.
+func finalizedTenants(ctx context.Context, k client.Reader, namespaces []string) ([]v1alpha1.Tenant, error) {
 	if len(namespaces) == 0 {
 		namespaces = []string{""}
 	}
-	var held []v1alpha1.Tenant
+	var tenants []v1alpha1.Tenant
 	for _, namespace := range namespaces {
 		var list v1alpha1.TenantList
 		err := k.List(ctx, &list, client.InNamespace(namespace))
 		if meta.IsNoMatchError(err) {
-			return nil, nil // the kind itself is gone, and all Tenants with it
+			return nil, nil // without the CRD there are no Tenants
 		}
 		if err != nil {
 			return nil, fmt.Errorf("list Tenants: %w", err)
 		}
 		for i := range list.Items {
 			if controllerutil.ContainsFinalizer(&list.Items[i], v1alpha1.Finalizer) {
-				held = append(held, list.Items[i])
+				tenants = append(tenants, list.Items[i])
 			}
 		}
 	}
-	return held, nil
+	return tenants, nil
 }
 
-// annotated tells whether the operator's Deployment says to let Tenants go. One
-// that cannot be read says no.
+// annotated reports whether the operator's Deployment has ReleaseAnnotation. A
+// Deployment that cannot be read counts as one without.
 func annotated(ctx context.Context, k client.Reader, operator string) bool {
 	namespace, name, _ := strings.Cut(operator, "/")
 	var d appsv1.Deployment
@@ -117,35 +118,35 @@ func annotated(ctx context.Context, k client.Reader, operator string) bool {
 	return err == nil && d.Annotations[ReleaseAnnotation] == "true"
 }
 
-func refusal(held []v1alpha1.Tenant, operator string) string {
+func refusal(tenants []v1alpha1.Tenant, operator string) string {
 	names := make([]string, 0, namedTenants+1)
-	for i := range held {
+	for i := range tenants {
 		if i == namedTenants {
 			names = append(names, "…")
 			break
 		}
-		names = append(names, held[i].Namespace+"/"+held[i].Name)
+		names = append(names, tenants[i].Namespace+"/"+tenants[i].Name)
 	}
 	namespace, name, _ := strings.Cut(operator, "/")
-	return fmt.Sprintf("there are %d Tenants (%s), which nobody could delete without the operator: delete them first "+
-		"(kubectl get tenants -A), or let them go and keep their data "+
+	return fmt.Sprintf("%d Tenants exist (%s) and cannot be deleted without the operator: delete them first "+
+		"(kubectl get tenants -A), or release them and retain their data "+
 		"(kubectl -n %s annotate deployment %s %s=true), then uninstall again",
-		len(held), strings.Join(names, ", "), namespace, name, ReleaseAnnotation)
+		len(tenants), strings.Join(names, ", "), namespace, name, ReleaseAnnotation)
 }
 
-// stopOperator scales the Deployment to none and waits until its pods are gone:
-// a running operator would put finalizers back.
+// stopOperator scales the Deployment to zero and waits until its pods are gone,
+// because a running operator would add the finalizers again.
 func stopOperator(ctx context.Context, k client.Client, name string) error {
 	namespace, name, ok := strings.Cut(name, "/")
 	if !ok {
-		return errors.New("releasing Tenants needs the operator's Deployment as namespace/name (--operator-deployment)")
+		return errors.New("--operator-deployment must be the namespace/name of the operator's Deployment to release Tenants")
 	}
 	var d appsv1.Deployment
 	if err := k.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, &d); err != nil {
-		return client.IgnoreNotFound(err) // not there: nothing runs
+		return client.IgnoreNotFound(err)
 	}
-	none := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":0}}`))
-	if err := k.Patch(ctx, &d, none); err != nil {
+	zeroReplicas := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":0}}`))
+	if err := k.Patch(ctx, &d, zeroReplicas); err != nil {
 		return fmt.Errorf("stop the operator: %w", err)
 	}
 	tick := time.NewTicker(stopPoll)

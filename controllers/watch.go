@@ -23,15 +23,15 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// tenantIDs indexes Tenants by what the store knows them by.
+// tenantIDs indexes Tenants by their ids in the store.
 const tenantIDs = "tenantIDs"
 
-// secretOwners indexes Secrets by the uid of the Tenant that owns them: looking
-// through all of a namespace for each of its Tenants would take long.
+// secretOwners indexes Secrets by the uid of the owning Tenant, because filtering
+// all Secrets of a namespace is slow if it has many Tenants.
 const secretOwners = "owner"
 
-// A Tenant that fails is tried again after a while that doubles; all together
-// no faster than a store that comes back can bear.
+// Retries of a Tenant back off exponentially. Their total rate is limited to
+// protect a store that has just recovered.
 const (
 	backoffBase   = 200 * time.Millisecond
 	backoffMax    = time.Minute
@@ -46,8 +46,9 @@ func rateLimiter() workqueue.TypedRateLimiter[reconcile.Request] {
 	)
 }
 
-// SetupWithManager makes the manager reconcile Tenants when their spec or
-// annotations change, when a Secret of theirs does, and when Changes says so.
+// SetupWithManager registers the reconciler. Tenants are reconciled when their
+// spec or annotations change, when one of their Secrets changes, and when they are
+// received from Config.Changes.
 func (r *TenantReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.Tenant{}, tenantIDs, idsOf); err != nil {
 		return fmt.Errorf("index tenants: %w", err)
@@ -57,12 +58,12 @@ func (r *TenantReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manage
 	}
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named("tenant").
-		// Not on status: the operator writes it itself.
+		// Status changes are the operator's own.
 		For(&v1alpha1.Tenant{}, builder.WithPredicates(predicate.Or(
 			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{},
 		))).
 		Owns(&corev1.Secret{}, builder.WithPredicates(predicate.Funcs{
-			// It was made in a pass, or before this process began with all Tenants.
+			// Secrets are created by the reconciler itself.
 			CreateFunc: func(ctrlevent.CreateEvent) bool { return false },
 		})).
 		WithOptions(controller.Options{
@@ -93,7 +94,7 @@ func ownerOf(o client.Object) []string {
 	return nil
 }
 
-// followChanges queues the Tenants that Changes names, until ctx ends.
+// followChanges enqueues the Tenants received from Config.Changes until ctx is done.
 func (r *TenantReconciler) followChanges(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 	go func() {
 		for {
@@ -113,7 +114,8 @@ func (r *TenantReconciler) followChanges(ctx context.Context, queue workqueue.Ty
 	return nil
 }
 
-// find returns the Tenants known by the id; what is not found comes with the resync.
+// find returns the Tenants with the id in the store. On an error, the resync
+// reconciles them.
 func (r *TenantReconciler) find(ctx context.Context, id tenant.ID) []types.NamespacedName {
 	var list v1alpha1.TenantList
 	if err := r.client.List(ctx, &list, client.MatchingFields{tenantIDs: string(id)}); err != nil {

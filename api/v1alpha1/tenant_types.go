@@ -152,7 +152,7 @@ type TenantSpec struct {
 	// be of another cluster if `mnemo tenants retire` released it. Default: none.
 	// Mutable until it is granted; ignored afterwards.
 	// +kubebuilder:validation:MaxLength=36
-	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$')",message="claim must be the uid of a deleted Tenant, as listed by `mnemo tenants`"
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$')",message="claim must be the uid of a deleted Tenant, as listed by `mnemo tenants list`"
 	// +optional
 	Claim string `json:"claim,omitempty"`
 }
