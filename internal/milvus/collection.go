@@ -21,19 +21,19 @@ const (
 	fieldKind      = "kind"
 	fieldGroup     = "group_id"
 	fieldEmbedding = "embedding"
-	fieldPlace     = "place" // the key of a shared collection
+	fieldPlacement = "placement" // the partition key of a shared collection
 )
 
 const (
-	// The HNSW graph: links a node, and candidates looked at while building.
+	// HNSW: links per node, and candidates per insertion.
 	hnswM              = 16
 	hnswEfConstruction = 200
-	// sharedPartitions is over how many partitions Milvus spreads the keys of a
-	// shared collection: a search reads one of them.
+	// sharedPartitions is the number of partitions over which Milvus distributes the
+	// keys of a shared collection. A search reads one of them.
 	sharedPartitions = 64
-	// maxKey is the longest key of a shared collection.
+	// maxKey is the maximum length of a key.
 	maxKey = 128
-	// loadPoll is how often a collection that is being loaded is asked for.
+	// loadPoll is the polling interval while a collection is loading.
 	loadPoll = 200 * time.Millisecond
 )
 
@@ -51,13 +51,13 @@ func (x *Index) ensureCollection(ctx context.Context, p placement.Location) (int
 func (x *Index) makeCollection(ctx context.Context, name string, p placement.Location) (int64, error) {
 	found, err := x.client.DescribeCollection(ctx, name)
 	if isCode(err, codeCollectionNotFound) {
-		// Searches ask for bounded staleness themselves; List takes this.
+		// Searches set bounded staleness; List uses this level.
 		options := []client.CreateCollectionOption{client.WithConsistencyLevel(entity.ClStrong)}
 		if p.Shared {
 			options = append(options, client.WithPartitionNum(sharedPartitions))
 		}
-		// Creating it with the same schema a second time is no error in Milvus,
-		// so two processes may get here at once.
+		// Milvus accepts a repeated creation with the same schema, so two processes
+		// can do this concurrently.
 		if err = x.client.CreateCollection(ctx, x.schema(name, p.Shared), 1, options...); err != nil {
 			return 0, mapError(err, "create collection")
 		}
@@ -76,7 +76,7 @@ func (x *Index) makeCollection(ctx context.Context, name string, p placement.Loc
 	return found.ID, err
 }
 
-// ensureShared asks only for the collection's number when it is loaded.
+// ensureShared only reads the id of a collection that is already loaded.
 func (x *Index) ensureShared(ctx context.Context, p placement.Placement) (int64, error) {
 	name := x.collection(p.Location)
 	found, err := x.client.DescribeCollection(ctx, name)
@@ -123,7 +123,7 @@ func (x *Index) ensureIndex(ctx context.Context, name string) error {
 	return x.load(ctx, name)
 }
 
-// awaitIndex is ensureIndex, and waits until the collection is loaded.
+// awaitIndex calls ensureIndex until the collection is loaded.
 func (x *Index) awaitIndex(ctx context.Context, name string) error {
 	for {
 		err := x.ensureIndex(ctx, name)
@@ -142,8 +142,8 @@ func (x *Index) awaitIndex(ctx context.Context, name string) error {
 // they are. It does not wait: that takes seconds, of much data minutes.
 func (x *Index) load(ctx context.Context, name string, partitions ...string) error {
 	state, err := x.client.GetLoadState(ctx, name, partitions)
-	// While another process makes the partition it exists for some parts of
-	// Milvus and not yet for the one that loads; loading waits for it.
+	// While another process creates the partition, some components of Milvus may not
+	// find it yet. Loading waits for it.
 	if err != nil && !isCode(err, codePartitionNotFound) {
 		return mapError(err, "read load state")
 	}
@@ -154,7 +154,7 @@ func (x *Index) load(ctx context.Context, name string, partitions ...string) err
 		return placement.ErrLoading
 	case len(partitions) == 0:
 		err = mapError(x.client.LoadCollection(ctx, name, true), "load collection")
-		x.loaded.Delete(name) // it was lost, or released by hand
+		x.loaded.Delete(name) // lost, or released manually
 	default:
 		err = mapError(x.client.LoadPartitions(ctx, name, partitions, true), "load partition")
 	}
@@ -177,8 +177,8 @@ func (x *Index) awaitCollection(ctx context.Context, name string) error {
 	return nil
 }
 
-// checkModel refuses a collection made for another model; it is asked once in
-// the life of a process.
+// checkModel rejects a collection that was created for another model. It checks each
+// collection once per process.
 func (x *Index) checkModel(ctx context.Context, name string) error {
 	if _, known := x.known.Load(name); known {
 		return nil
@@ -194,24 +194,24 @@ func (x *Index) checkModel(ctx context.Context, name string) error {
 	return nil
 }
 
-// checkSchema refuses a collection made for another model, or for places of
-// the other kind.
+// checkSchema rejects a collection that was created for another model or the other kind
+// of isolation.
 func (x *Index) checkSchema(c *entity.Collection, shared bool) error {
 	dimensions, key := "", false
 	for _, f := range c.Schema.Fields {
 		switch f.Name {
 		case fieldEmbedding:
 			dimensions = f.TypeParams[entity.TypeParamDim]
-		case fieldPlace:
+		case fieldPlacement:
 			key = f.IsPartitionKey
 		}
 	}
 	switch {
 	case dimensions == "" || key != shared:
-		return fault.New(fault.Invalid, "collection %s was not made by mnemo: set another collection prefix", c.Name)
+		return fault.New(fault.Invalid, "collection %s was not created by Mnemo; set another collection prefix", c.Name)
 	case dimensions != strconv.Itoa(x.config.Dimensions):
-		return fault.New(fault.Invalid, "collection %s holds vectors of %s dimensions and the embedding model makes %d: "+
-			"configure the model the collection was made with, or drop the collection and run `mnemo index rebuild`",
+		return fault.New(fault.Invalid, "collection %s has vectors of %s dimensions, but the embedding model has %d: "+
+			"configure the model that the collection was created with, or drop the collection and run `mnemo index rebuild`",
 			c.Name, dimensions, x.config.Dimensions)
 	}
 	return nil
@@ -226,14 +226,14 @@ func (x *Index) schema(name string, shared bool) *entity.Schema {
 		WithField(entity.NewField().WithName(fieldEmbedding).WithDataType(entity.FieldTypeFloatVector).
 			WithDim(int64(x.config.Dimensions)))
 	if shared {
-		s = s.WithField(entity.NewField().WithName(fieldPlace).WithDataType(entity.FieldTypeVarChar).
+		s = s.WithField(entity.NewField().WithName(fieldPlacement).WithDataType(entity.FieldTypeVarChar).
 			WithMaxLength(maxKey).WithIsPartitionKey(true))
 	}
 	return s
 }
 
-// empty removes what a shared place holds. It asks until nothing is left: a
-// delete by anything but ids looks for them at whatever staleness Milvus likes.
+// empty removes all entries of a key. It lists them and deletes them by id until the list
+// is empty, because a delete by expression reads with unbounded staleness.
 func (x *Index) empty(ctx context.Context, p placement.Location) error {
 	for {
 		ids, err := x.List(ctx, "", p, 0, maxRows)

@@ -27,37 +27,37 @@ var (
 	_ placement.Partitions = (*Index)(nil)
 )
 
-// Config says where Milvus is and what the collections look like.
+// Config configures the connection to Milvus and the collections.
 type Config struct {
 	Address  string // host:port, or https://host:port for TLS
-	Username string // "" when Milvus asks for none
+	Username string // "" without authentication
 	Password string
-	// TLS is used when set; an https address alone means the system's roots.
+	// TLS enables TLS; an https address alone uses the system's root certificates.
 	TLS *tls.Config
-	// Prefix goes before the name of every collection, so that installations
-	// can share a Milvus: letters, digits and underscores. "" for none.
+	// Prefix is prepended to the names of collections, so that installations can
+	// share a Milvus. It consists of letters, digits and underscores.
 	Prefix     string
 	Dimensions int // length of the vectors
-	// CallTimeout bounds every read and write, AdminTimeout the making,
-	// loading and dropping of collections and partitions. 0 for 10 s and 60 s.
+	// CallTimeout bounds every read and write (default 10 s); AdminTimeout bounds
+	// creating, loading and dropping collections and partitions (default 60 s).
 	CallTimeout  time.Duration
 	AdminTimeout time.Duration
 }
 
-// Index is the vector store.
+// Index is the vector index in Milvus.
 type Index struct {
 	client client.Client
 	config Config
-	known  sync.Map // names of collections that are of our schema
-	loaded sync.Map // names of collections that were loaded once
+	known  sync.Map // names of collections with the expected schema
+	loaded sync.Map // names of collections that have been loaded
 	making singleflight.Group
 }
 
-// Open prepares the connection. It does not wait for Milvus: calls made while
-// it is away fail with Unavailable, and the connection comes back by itself.
+// Open prepares the connection without waiting for Milvus. Calls return Unavailable
+// until it can be reached; the connection is re-established automatically.
 func Open(ctx context.Context, config Config) (*Index, error) {
 	if config.Address == "" || config.Dimensions < 1 {
-		return nil, fault.New(fault.Invalid, "the Milvus address and the vectors' dimensions must be set")
+		return nil, fault.New(fault.Invalid, "the Milvus address and the vector dimensions are required")
 	}
 	if config.CallTimeout == 0 {
 		config.CallTimeout = 10 * time.Second
@@ -70,7 +70,7 @@ func Open(ctx context.Context, config Config) (*Index, error) {
 		Username:      config.Username,
 		Password:      config.Password,
 		EnableTLSAuth: config.TLS != nil,
-		// Connecting eagerly would keep the server from starting while Milvus is away.
+		// A blocking connect would prevent the server from starting without Milvus.
 		DisableConn: true,
 		DialOptions: dialOptions(config),
 		RetryRateLimit: &client.RetryRateLimitOption{
@@ -86,7 +86,7 @@ func Open(ctx context.Context, config Config) (*Index, error) {
 func dialOptions(config Config) []grpc.DialOption {
 	options := []grpc.DialOption{
 		grpc.WithChainUnaryInterceptor(keepStatus),
-		grpc.WithStatsHandler(otelgrpc.NewClientHandler()), // a span for each call, when there is a trace
+		grpc.WithStatsHandler(otelgrpc.NewClientHandler()), // one span per call of a traced request
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{
 			Time: 10 * time.Second, Timeout: 5 * time.Second, PermitWithoutStream: true,
 		}),
@@ -96,8 +96,8 @@ func dialOptions(config Config) []grpc.DialOption {
 		}),
 		grpc.WithDefaultCallOptions(
 			grpc.MaxCallRecvMsgSize(math.MaxInt32),
-			// The SDK retries an absent server six times, which would cost every
-			// search its whole deadline; jobs have their own retries.
+			// The SDK's six retries would use up the deadline of every search. Jobs
+			// have their own retries.
 			grpcretry.WithMax(0),
 		),
 	}
@@ -115,8 +115,8 @@ func (x *Index) Close() error {
 	return nil
 }
 
-// Ping asks Milvus whether it is there; Unavailable when not. After a crash
-// Milvus answers this long before its collections can be searched.
+// Ping returns Unavailable if Milvus cannot be reached. After a crash, Milvus responds
+// to Ping long before its collections can be searched.
 func (x *Index) Ping(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, x.config.CallTimeout)
 	defer cancel()
@@ -126,5 +126,5 @@ func (x *Index) Ping(ctx context.Context) error {
 	return nil
 }
 
-// collection is the name Milvus knows a placement's collection by.
+// collection returns the name of a placement's collection in Milvus.
 func (x *Index) collection(p placement.Location) string { return x.config.Prefix + p.Collection }

@@ -10,8 +10,8 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/placement"
 )
 
-// While others make and drop at the same time, parts of Milvus know of a
-// partition before others do; what such a moment refuses is asked again.
+// During concurrent creation and deletion, components of Milvus can briefly disagree about
+// a partition. Calls that fail for this reason are retried.
 const (
 	ensureTries = 12
 	ensureWait  = 50 * time.Millisecond // longer each time
@@ -42,8 +42,8 @@ func (x *Index) Ensure(ctx context.Context, p placement.Placement) (made int64, 
 	}
 }
 
-// ensurePartition asks little of Milvus when all is well: what is loaded has a
-// collection with an index.
+// ensurePartition makes few calls if the partition is loaded, because its collection then
+// has an index.
 func (x *Index) ensurePartition(ctx context.Context, p placement.Placement) (id int64, err error) {
 	name := x.collection(p.Location)
 	if p.PartitionID == 0 {
@@ -56,7 +56,7 @@ func (x *Index) ensurePartition(ctx context.Context, p placement.Placement) (id 
 			return 0, nil
 		}
 		if err != nil {
-			return 0, mapError(err, "look for partition")
+			return 0, mapError(err, "find partition")
 		}
 		if id != p.PartitionID {
 			return id, nil
@@ -83,7 +83,7 @@ func (x *Index) ensurePartition(ctx context.Context, p placement.Placement) (id 
 	return id, x.awaitCollection(ctx, name)
 }
 
-// findPartition returns the partition's number, 0 when it is not there.
+// findPartition returns the partition's id, or 0 if it does not exist.
 func (x *Index) findPartition(ctx context.Context, collection, name string) (int64, error) {
 	all, err := x.client.ShowPartitions(ctx, collection)
 	if err != nil {
@@ -97,8 +97,8 @@ func (x *Index) findPartition(ctx context.Context, collection, name string) (int
 	return 0, nil
 }
 
-// createPartition makes it, and first the collection unless that is there.
-// Making what is there already, by another process at the same time, is no error.
+// createPartition creates the partition and, if necessary, the collection. Concurrent
+// creation by another process is not an error.
 func (x *Index) createPartition(ctx context.Context, p placement.Location) (int64, error) {
 	name := x.collection(p)
 	if _, known := x.known.Load(name); !known {
@@ -107,7 +107,7 @@ func (x *Index) createPartition(ctx context.Context, p placement.Location) (int6
 		}
 	}
 	err := mapError(x.client.CreatePartition(ctx, name, p.Partition), "create partition")
-	if isCode(err, codeCollectionNotFound) { // it was known, and is lost
+	if isCode(err, codeCollectionNotFound) { // the collection was lost
 		if _, err = x.ensureCollection(ctx, p); err == nil || errors.Is(err, placement.ErrLoading) {
 			err = mapError(x.client.CreatePartition(ctx, name, p.Partition), "create partition")
 		}
@@ -117,13 +117,13 @@ func (x *Index) createPartition(ctx context.Context, p placement.Location) (int6
 	}
 	id, err := x.findPartition(ctx, name, p.Partition)
 	if err == nil && id == 0 {
-		err = &statusError{code: codePartitionNotFound, reason: "the partition is not listed after it was made"}
+		err = &statusError{code: codePartitionNotFound, reason: "the partition is not listed after its creation"}
 	}
-	return id, mapError(err, "look for the new partition")
+	return id, mapError(err, "find new partition")
 }
 
-// Drop removes the partition with all that is in it, or what a shared place
-// holds; nil when it is not there.
+// Drop drops the partition, or removes the entries of a key. A missing partition is not
+// an error.
 func (x *Index) Drop(ctx context.Context, p placement.Location) error {
 	ctx, cancel := context.WithTimeout(ctx, x.config.AdminTimeout)
 	defer cancel()
@@ -136,9 +136,9 @@ func (x *Index) Drop(ctx context.Context, p placement.Location) error {
 		return nil
 	}
 	if err != nil {
-		return mapError(err, "look for partition")
+		return mapError(err, "find partition")
 	}
-	// Milvus refuses to drop what is loaded.
+	// Milvus rejects dropping a loaded partition.
 	if err := x.client.ReleasePartitions(ctx, name, []string{p.Partition}); err != nil && !isGone(err) {
 		return mapError(err, "release partition")
 	}
@@ -148,5 +148,5 @@ func (x *Index) Drop(ctx context.Context, p placement.Location) error {
 	return nil
 }
 
-// isGone reports whether another process dropped it first, or is about to make it.
+// isGone reports whether the partition or collection does not exist.
 func isGone(err error) bool { return isCode(err, codeCollectionNotFound, codePartitionNotFound) }

@@ -18,28 +18,28 @@ import (
 const (
 	defaultEmbedTimeout = 2 * time.Second
 	defaultIndexTimeout = time.Second
-	// Each search is asked for four times what is wanted, because pieces of one
-	// text fall together and dead entries fall out; not fewer than 100, so that
-	// means and deviations say something; beyond 400 only for what is wanted.
+	// Each search returns four times the limit, because pieces of one text are
+	// merged and stale entries are dropped; at least 100, so that means and
+	// deviations are meaningful; and more than 400 only if the limit is higher.
 	overfetch     = 4
 	minCandidates = 100
 	maxOverfetch  = 400
 )
 
-// Config is what an Engine works with. Searcher, Index and Embedder are required.
+// Config holds the dependencies of an Engine. Searcher, Index and Embedder are required.
 type Config struct {
 	Searcher Searcher
 	Index    Index
 	Embedder Embedder
-	Log      *slog.Logger     // told when the index or the embedder goes and comes; may be nil
+	Log      *slog.Logger     // logs availability changes of the index and embedder; may be nil
 	Now      func() time.Time // time.Now when nil
-	// EmbedTimeout is how long a search waits for the question's embedding,
-	// 2 s when 0; IndexTimeout how long for the index, 1 s when 0.
+	// EmbedTimeout bounds the wait for the query's embedding (default 2 s);
+	// IndexTimeout bounds the wait for the index (default 1 s).
 	EmbedTimeout time.Duration
 	IndexTimeout time.Duration
 }
 
-// Engine finds units by words and by meaning at once.
+// Engine searches units by words and by meaning.
 type Engine struct {
 	Config
 	embedder breaker
@@ -47,7 +47,7 @@ type Engine struct {
 	indexes  map[string]*breaker // by collection
 }
 
-// New makes an Engine.
+// New returns an Engine.
 func New(c Config) *Engine {
 	c.EmbedTimeout = cmp.Or(c.EmbedTimeout, defaultEmbedTimeout)
 	c.IndexTimeout = cmp.Or(c.IndexTimeout, defaultIndexTimeout)
@@ -60,14 +60,14 @@ func New(c Config) *Engine {
 	return &Engine{Config: c, indexes: map[string]*breaker{}}
 }
 
-// Search returns the q.Limit best units under the scope, best first, at most
-// one of each message or memory: its best. All of them were live, and the
-// scope's, when PostgreSQL was asked at the end. An index or embedder that is
-// away makes the result Degraded, never an error; an error is PostgreSQL's.
+// Search returns the q.Limit best units in the scope, best first, with at most one
+// unit per message or memory. PostgreSQL confirmed that each is live and in the
+// scope. If the index or the embedder is unavailable, the result is Degraded; only
+// PostgreSQL causes an error.
 func (e *Engine) Search(ctx context.Context, scope tenant.Scope, p placement.Location, q Query) (Result, error) {
 	wanted := max(q.Limit, 1)
 	q.Limit = max(wanted, min(overfetch*wanted, maxOverfetch), minCandidates)
-	// What still runs when one side has failed is not waited for.
+	// When one side fails, the other is cancelled.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 
@@ -109,14 +109,14 @@ func (e *Engine) Search(ctx context.Context, scope tenant.Scope, p placement.Loc
 	return Result{Found: found, Degraded: d.degraded}, nil
 }
 
-// dense is what the search by meaning came to.
+// dense is the result of the search by meaning.
 type dense struct {
-	vector   []float32 // of the question; nil when the embedder was away
+	vector   []float32 // of the query; nil if the embedder was unavailable
 	hits     []Hit
 	degraded bool
 }
 
-// dense embeds the question and asks the database and the index at once.
+// dense embeds the query and searches the database and the index in parallel.
 func (e *Engine) dense(ctx context.Context, scope tenant.Scope, p placement.Location, q Query) (dense, error) {
 	vector := e.embed(ctx, q.Text)
 	if vector == nil {
@@ -131,11 +131,11 @@ func (e *Engine) dense(ctx context.Context, scope tenant.Scope, p placement.Loca
 	staged, end := trace.Begin(ctx, trace.Exact)
 	exact, coverage, err := e.Searcher.Exact(staged, scope, q, vector)
 	if err != nil || coverage.All {
-		cancel() // nobody needs the index's answer
+		cancel() // the index's result is not needed
 	}
 	if within, ok := q.within(); ok && err == nil {
 		var more []Hit
-		// It covers the window; whether it covers the rest is known already.
+		// Its coverage only concerns the window, so it is ignored.
 		more, _, err = e.Searcher.Exact(staged, scope, within, vector)
 		exact = append(exact, more...)
 	}
@@ -158,7 +158,7 @@ func (e *Engine) dense(ctx context.Context, scope tenant.Scope, p placement.Loca
 	return d, nil
 }
 
-// embed returns the question's vector, nil when the embedder is away or late.
+// embed returns the query's vector, or nil if the embedder is unavailable or slow.
 func (e *Engine) embed(ctx context.Context, text string) []float32 {
 	if !e.embedder.allow(e.Now()) {
 		return nil
@@ -169,7 +169,7 @@ func (e *Engine) embed(ctx context.Context, text string) []float32 {
 	defer cancel()
 	vectors, err := e.Embedder.Embed(limited, []string{text})
 	if err == nil && (len(vectors) != 1 || len(vectors[0]) != e.Embedder.Dimensions()) {
-		err = fault.New(fault.Unavailable, "the embedder answered %d vectors of a wrong size for one text", len(vectors))
+		err = fault.New(fault.Unavailable, "the embedder returned %d vectors of a wrong size for one text", len(vectors))
 	}
 	e.note(ctx, &e.embedder, err, "embedder")
 	if err != nil {
@@ -178,8 +178,8 @@ func (e *Engine) embed(ctx context.Context, text string) []float32 {
 	return vectors[0]
 }
 
-// index searches the index; answered is false when it is away, or when the
-// tenant has no place in it.
+// index searches the index; answered is false if it is unavailable or the tenant has
+// no placement.
 func (e *Engine) index(ctx context.Context, scope tenant.Scope, p placement.Location, q Query, vector []float32) (hits []Hit, answered bool) {
 	if p == (placement.Location{}) {
 		return nil, false
@@ -195,23 +195,23 @@ func (e *Engine) index(ctx context.Context, scope tenant.Scope, p placement.Loca
 	case err == nil || fault.Is(err, fault.Unavailable) && !errors.Is(err, ErrNoPartition):
 		e.note(ctx, b, err, "vector store")
 	default:
-		// One tenant's trouble, and answered at once: no reason to keep others away.
+		// The failure concerns one tenant and was immediate: the breaker stays closed.
 		b.unknown(e.Now())
-		e.Log.WarnContext(ctx, "search without the vector store", "tenant", scope.Tenant, "error", err)
+		e.Log.WarnContext(ctx, "search without the vector index", "tenant", scope.Tenant, "error", err)
 	}
 	return hits, err == nil
 }
 
-// note tells the breaker, and the log if it is news, how a call went.
+// note records the outcome of a call and logs changes of availability.
 func (e *Engine) note(ctx context.Context, b *breaker, err error, what string) {
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):
 		b.unknown(e.Now())
 	case !b.done(e.Now(), err == nil):
 	case err == nil:
-		e.Log.InfoContext(ctx, "search is complete again", "back", what)
+		e.Log.InfoContext(ctx, "dependency available", "dependency", what)
 	default:
-		e.Log.WarnContext(ctx, "search is incomplete", "away", what, "error", err)
+		e.Log.WarnContext(ctx, "dependency unavailable; search is degraded", "dependency", what, "error", err)
 	}
 }
 
@@ -226,7 +226,7 @@ func (e *Engine) breaker(collection string) *breaker {
 	return b
 }
 
-// score returns the cosines of what only the words found.
+// score returns the cosines of hits that only the lexical search found.
 func (e *Engine) score(ctx context.Context, scope tenant.Scope, words []Hit, d dense) ([]Hit, error) {
 	have := scores(d.hits)
 	var ids []UnitID
@@ -240,21 +240,21 @@ func (e *Engine) score(ctx context.Context, scope tenant.Scope, words []Hit, d d
 	}
 	hits, err := e.Searcher.Score(ctx, scope, ids, d.vector)
 	if err != nil {
-		return nil, fmt.Errorf("score what the words found: %w", err)
+		return nil, fmt.Errorf("score lexical hits: %w", err)
 	}
 	return hits, nil
 }
 
-// resolve returns the wanted number of live units of the ranking, in its
-// order, the best of each message or memory.
+// resolve returns the first wanted live units of the ranking, in order, with only the
+// best of each message or memory.
 func (e *Engine) resolve(ctx context.Context, scope tenant.Scope, q Query, ranking []Hit, wanted int) ([]Found, error) {
 	ctx, end := trace.Begin(ctx, trace.Hydrate)
 	defer end()
-	type place struct {
+	type position struct {
 		owner string
 		seq   int
 	}
-	seen := make(map[place]bool, wanted)
+	seen := make(map[position]bool, wanted)
 	found := make([]Found, 0, wanted)
 	for len(ranking) > 0 && len(found) < wanted {
 		batch := ranking[:min(len(ranking), q.Limit)]
@@ -273,7 +273,7 @@ func (e *Engine) resolve(ctx context.Context, scope tenant.Scope, q Query, ranki
 		}
 		for _, h := range batch {
 			f, ok := byID[h.ID]
-			at := place{f.Owner, f.Seq}
+			at := position{f.Owner, f.Seq}
 			if !ok || seen[at] || len(found) == wanted {
 				continue
 			}

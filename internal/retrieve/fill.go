@@ -12,23 +12,21 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// errNotWanted ends a run whose place is filled by another, or by no one.
-var errNotWanted = errors.New("the place is not filled by this run any more")
+// errSuperseded ends a run that was replaced by another one or cancelled.
+var errSuperseded = errors.New("the migration was superseded or cancelled")
 
-// Fill writes the tenant's live units, with the vectors the database keeps,
-// into the place that is being filled, and ends the filling when all are there.
-// Nothing is done when the filling is not the run's. Writes and searches go on
-// meanwhile:
+// Fill copies the tenant's live units, with the vectors stored in the database, into
+// the target of its migration, and completes the migration. It does nothing if the
+// migration belongs to another run. Writes and searches continue meanwhile:
 //
-//   - A unit that changes after the filling began is written by its own job,
-//     which knows of the place. Those that were there before are live in the
-//     database, and found here.
-//   - What has no vector yet is left to its own job, too.
-//   - So the list ends where a batch of it is not full, though the tenant writes
-//     on.
-//   - The current place is read until Filled makes this one the current.
+//   - A unit that changes after the migration began is written to both placements by
+//     its own job. Units from before are live in the database and copied here.
+//   - A unit without a vector is left to its own job, too.
+//   - The copy therefore ends at the first batch that is not full, even if the
+//     tenant keeps writing.
+//   - Searches use the current placement until CompleteMigration replaces it.
 //
-// What was done is noted batch by batch: a later run goes on from there.
+// The cursor is stored after each batch, and a later run resumes from it.
 func (x *Indexer) Fill(ctx context.Context, t tenant.ID, run int64) error {
 	state, err := x.units.GetPlacement(ctx, t)
 	if fault.Is(err, fault.NotFound) || err == nil && (!state.Writable() || state.Migration.Run != run) {
@@ -37,7 +35,7 @@ func (x *Indexer) Fill(ctx context.Context, t tenant.ID, run int64) error {
 	if err != nil {
 		return fmt.Errorf("get placement: %w", err)
 	}
-	if err := x.fill(ctx, t, state); err != nil && !errors.Is(err, errNotWanted) {
+	if err := x.fill(ctx, t, state); err != nil && !errors.Is(err, errSuperseded) {
 		return err
 	}
 	return nil
@@ -45,9 +43,9 @@ func (x *Indexer) Fill(ctx context.Context, t tenant.ID, run int64) error {
 
 func (x *Indexer) fill(ctx context.Context, t tenant.ID, state placement.State) error {
 	target, run, cursor := state.Migration.Target.Location, state.Migration.Run, UnitID(state.Migration.Cursor)
-	// That of another place is not what confirmed units are looked for in.
-	j := job{tenant: t, places: []placement.Location{target}, confirm: !state.Migrating()}
-	// put settles units and notes up to where all are there.
+	// Units are confirmed only for the current placement, which searches use.
+	j := job{tenant: t, targets: []placement.Location{target}, confirm: !state.Migrating()}
+	// put settles units and stores the cursor.
 	put := func(upto UnitID, ids []UnitID) error {
 		for batch := range slices.Chunk(ids, syncBatch) {
 			if err := x.settle(ctx, j, batch); err != nil {
@@ -56,7 +54,7 @@ func (x *Indexer) fill(ctx context.Context, t tenant.ID, state placement.State) 
 		}
 		wanted, err := x.units.AdvanceMigration(ctx, t, run, upto)
 		if err == nil && !wanted {
-			err = errNotWanted
+			err = errSuperseded
 		}
 		return err
 	}
@@ -79,20 +77,20 @@ func (x *Indexer) fill(ctx context.Context, t tenant.ID, state placement.State) 
 	if _, err := x.sweep(ctx, t, target, func(ids []UnitID) error { return put(cursor, ids) }); err != nil {
 		return err
 	}
-	// Listing waits for what was written before: afterwards searches see it.
+	// List waits until earlier writes are visible to searches.
 	if _, err := x.index.List(ctx, t, target, math.MaxInt64-1, 1); err != nil {
 		return fmt.Errorf("wait for the index: %w", err)
 	}
 	if err := x.units.CompleteMigration(ctx, t, run); err != nil {
-		return fmt.Errorf("end filling: %w", err)
+		return fmt.Errorf("complete migration: %w", err)
 	}
 	return nil
 }
 
-// Empty removes what is in a place that nobody is in any more.
+// Empty removes all entries of a location that is no longer used.
 func (x *Indexer) Empty(ctx context.Context, p placement.Location) error {
 	if err := x.index.Drop(ctx, p); err != nil {
-		return fmt.Errorf("empty a place: %w", err)
+		return fmt.Errorf("empty location: %w", err)
 	}
 	return nil
 }

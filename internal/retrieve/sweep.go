@@ -10,22 +10,22 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// sweepPage is how many ids of either store are compared at a time.
+// sweepPage is the number of ids of each store that are compared at a time.
 const sweepPage = 5000
 
-// Drift is how far the index was from the database.
+// Drift counts the differences between the index and the database.
 type Drift struct {
-	Missing  int // live units the index did not hold
-	Orphaned int // entries of the index that are not live units
+	Missing  int // live units that are not in the index
+	Orphaned int // index entries without a live unit
 }
 
-// Add returns the sum of both.
+// Add returns the sum of d and o.
 func (d Drift) Add(o Drift) Drift {
 	return Drift{Missing: d.Missing + o.Missing, Orphaned: d.Orphaned + o.Orphaned}
 }
 
-// Rebuild writes all live units of the tenant to the index and removes
-// everything else. Nothing is done for a tenant that has no placement.
+// Rebuild writes all live units of the tenant to the index and removes all other
+// entries. It does nothing for a tenant without a placement.
 func (x *Indexer) Rebuild(ctx context.Context, t tenant.ID) error {
 	w, err := x.units.GetPlacement(ctx, t)
 	if fault.Is(err, fault.NotFound) {
@@ -83,7 +83,7 @@ func (x *Indexer) compare(ctx context.Context, t tenant.ID, repair func([]UnitID
 	return x.sweep(ctx, t, w.Current.Location, repair)
 }
 
-// sweep compares the place with the database; repair settles what differs.
+// sweep compares a location with the database; repair settles the differences.
 func (x *Indexer) sweep(ctx context.Context, t tenant.ID, p placement.Location, repair func([]UnitID) error) (Drift, error) {
 	var drift Drift
 	for after := UnitID(0); after < math.MaxInt64; {
@@ -95,7 +95,7 @@ func (x *Indexer) sweep(ctx context.Context, t tenant.ID, p placement.Location, 
 		if err != nil {
 			return drift, fmt.Errorf("list live units: %w", err)
 		}
-		// Only up to where both lists reach can they be compared.
+		// The lists can be compared up to the shorter one's last id.
 		until := min(reach(indexed), reach(live))
 		missing, orphaned := differ(live, indexed, until)
 		drift = drift.Add(Drift{Missing: len(missing), Orphaned: len(orphaned)})
@@ -107,7 +107,7 @@ func (x *Indexer) sweep(ctx context.Context, t tenant.ID, p placement.Location, 
 	return drift, nil
 }
 
-// reach returns up to which id a page tells what there is.
+// reach returns the last id that a page covers.
 func reach(page []UnitID) UnitID {
 	if len(page) < sweepPage {
 		return math.MaxInt64
@@ -115,7 +115,7 @@ func reach(page []UnitID) UnitID {
 	return page[len(page)-1]
 }
 
-// differ merges two ordered lists up to an id and returns what only one has.
+// differ compares two ordered lists up to an id and returns the ids in only one.
 func differ(live, indexed []UnitID, until UnitID) (missing, orphaned []UnitID) {
 	next := func(ids []UnitID) UnitID {
 		if len(ids) == 0 || ids[0] > until {

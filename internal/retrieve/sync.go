@@ -11,28 +11,27 @@ import (
 )
 
 const (
-	syncBatch  = 500 // units held in memory at a time
+	syncBatch  = 500 // units in memory at a time
 	embedBatch = 16  // texts embedded before their vectors are saved
-	maxRounds  = 5   // times a batch is looked at again because it changed meanwhile
+	maxRounds  = 5   // attempts for units that change concurrently
 )
 
-// Indexer makes the index agree with the database. All it does may be repeated
-// and may run beside itself.
+// Indexer keeps the index consistent with the database. Its methods are idempotent and
+// safe to run concurrently, also in several processes.
 type Indexer struct {
 	units    Units
 	index    Index
 	embedder Embedder
 }
 
-// NewIndexer makes an Indexer.
+// NewIndexer returns an Indexer.
 func NewIndexer(units Units, index Index, embedder Embedder) *Indexer {
 	return &Indexer{units: units, index: index, embedder: embedder}
 }
 
-// Sync makes the index hold those of the units that are live, and not the
-// others, whatever happens to them meanwhile. Units that the embedder failed on
-// are left out and make it an error; the others are done nevertheless. Nothing
-// is done for a tenant that has no placement.
+// Sync adds the live units to the index and removes the others, also if they change
+// concurrently. If embedding fails it returns an error after processing the units
+// that have a vector. It does nothing for a tenant without a placement.
 func (x *Indexer) Sync(ctx context.Context, t tenant.ID, ids []UnitID) error {
 	for range maxRounds {
 		w, err := x.units.GetPlacement(ctx, t)
@@ -45,7 +44,7 @@ func (x *Indexer) Sync(ctx context.Context, t tenant.ID, ids []UnitID) error {
 		if err := x.sync(ctx, t, w, ids); err != nil {
 			return err
 		}
-		// Who moves the tenant trusts that those who wrote meanwhile knew of it.
+		// A migration relies on concurrent writers to know about its target.
 		now, err := x.units.GetPlacement(ctx, t)
 		switch {
 		case fault.Is(err, fault.NotFound):
@@ -60,7 +59,7 @@ func (x *Indexer) Sync(ctx context.Context, t tenant.ID, ids []UnitID) error {
 }
 
 func (x *Indexer) sync(ctx context.Context, t tenant.ID, w placement.State, ids []UnitID) error {
-	all := job{tenant: t, places: w.Targets(), embed: true, confirm: true}
+	all := job{tenant: t, targets: w.Targets(), embed: true, confirm: true}
 	for batch := range slices.Chunk(ids, syncBatch) {
 		if err := x.settle(ctx, all, batch); err != nil {
 			return err
@@ -69,17 +68,17 @@ func (x *Indexer) sync(ctx context.Context, t tenant.ID, w placement.State, ids 
 	return nil
 }
 
-// job says how units are to be settled.
+// job describes how units are settled.
 type job struct {
 	tenant  tenant.ID
-	places  []placement.Location
-	embed   bool // fill in vectors that are missing; else what has none is left out
-	confirm bool // note that the index holds them
+	targets []placement.Location
+	embed   bool // compute missing vectors; otherwise units without one are skipped
+	confirm bool // record that the index contains them
 }
 
-// settle writes the units as the database has them and looks again, until what
-// was written is what the database has. A writer that changes a unit after the
-// last look commits a job of its own, so every unit is settled by someone.
+// settle writes the units to the index and reads them again until the database has not
+// changed meanwhile. A writer that changes a unit later commits its own job, so
+// every unit is settled eventually.
 func (x *Indexer) settle(ctx context.Context, j job, ids []UnitID) error {
 	for range maxRounds {
 		live, err := x.units.Load(ctx, j.tenant, ids)
@@ -113,8 +112,8 @@ func (x *Indexer) settle(ctx context.Context, j job, ids []UnitID) error {
 	return fault.New(fault.Unavailable, "units of tenant %s change faster than they are indexed", j.tenant)
 }
 
-// embed fills in the vectors that are missing or of another model's length,
-// and saves them.
+// embed computes and saves the vectors that are missing or have another model's
+// length.
 func (x *Indexer) embed(ctx context.Context, j job, units []OwnedUnit) error {
 	var missing []*OwnedUnit
 	for i := range units {
@@ -133,7 +132,7 @@ func (x *Indexer) embed(ctx context.Context, j job, units []OwnedUnit) error {
 		}
 		vectors, err := x.embedder.Embed(ctx, texts)
 		if err == nil && len(vectors) != len(texts) {
-			err = fault.New(fault.Unavailable, "the embedder answered %d vectors for %d texts", len(vectors), len(texts))
+			err = fault.New(fault.Unavailable, "the embedder returned %d vectors for %d texts", len(vectors), len(texts))
 		}
 		if err != nil {
 			return fmt.Errorf("embed units: %w", err)
@@ -152,8 +151,8 @@ func (x *Indexer) embed(ctx context.Context, j job, units []OwnedUnit) error {
 	return nil
 }
 
-// write puts the live units that have a vector into the index and takes those
-// of the ids that are not live out, in each place. It returns what it put.
+// write adds the live units with a vector to each target and removes the ids that are
+// not live. It returns the ids it added.
 func (x *Indexer) write(ctx context.Context, j job, ids []UnitID, live []OwnedUnit) (map[UnitID]bool, error) {
 	isLive := make(map[UnitID]bool, len(live))
 	written := make(map[UnitID]bool, len(live))
@@ -171,7 +170,7 @@ func (x *Indexer) write(ctx context.Context, j job, ids []UnitID, live []OwnedUn
 			dead = append(dead, id)
 		}
 	}
-	for _, p := range j.places {
+	for _, p := range j.targets {
 		if len(entries) > 0 {
 			if err := x.index.Upsert(ctx, j.tenant, p, entries); err != nil {
 				return nil, fmt.Errorf("index units: %w", err)
@@ -186,8 +185,8 @@ func (x *Indexer) write(ctx context.Context, j job, ids []UnitID, live []OwnedUn
 	return written, nil
 }
 
-// compare returns which of the ids were live both times, and which changed
-// from live to dead or back in between.
+// compare returns the ids that were live both times, and those whose state changed in
+// between.
 func compare(ids []UnitID, before, after []OwnedUnit) (settled, changed []UnitID) {
 	was, is := make(map[UnitID]bool, len(before)), make(map[UnitID]bool, len(after))
 	for _, u := range before {

@@ -200,7 +200,7 @@ func places(ctx context.Context, i *installation.Installation) ([]placement.Loca
 		return nil, err
 	}
 	defer inside.Close()
-	return milvustest.Places(ctx, inside, i.Prefix())
+	return milvustest.Locations(ctx, inside, i.Prefix())
 }
 
 // seesOrphans shows that what the tests here end with can fail.

@@ -1,4 +1,4 @@
-// Package milvustest looks into the test Milvus as the product never does.
+// Package milvustest inspects the Milvus of the tests.
 package milvustest
 
 import (
@@ -26,9 +26,9 @@ func Open(tb testing.TB) client.Client {
 	return c
 }
 
-// Places returns what there is in the collections whose name starts so:
-// partitions, and the keys of entries in shared ones.
-func Places(ctx context.Context, c client.Client, prefix string) ([]placement.Location, error) {
+// Locations returns the partitions, and the keys in shared collections, of the
+// collections with the prefix.
+func Locations(ctx context.Context, c client.Client, prefix string) ([]placement.Location, error) {
 	collections, err := c.ListCollections(ctx)
 	if err != nil {
 		return nil, err
@@ -64,25 +64,24 @@ func names(ctx context.Context, c client.Client, collection string, shared bool)
 		}
 		return out, err
 	}
-	// One whose maker was stopped half way is not loaded; without an index it
-	// cannot be, and nothing was ever written to it.
+	// A partly created collection without an index cannot be loaded and is empty.
 	if indexes, _ := c.DescribeIndex(ctx, collection, "embedding"); len(indexes) == 0 {
 		return nil, nil
 	}
 	if err := c.LoadCollection(ctx, collection, false); err != nil {
 		return nil, err
 	}
-	rows, err := c.Query(ctx, collection, nil, "id > 0", []string{"place"}, client.WithSearchQueryConsistencyLevel(entity.ClStrong))
-	if err != nil && !strings.Contains(err.Error(), "extra output fields") { // how the SDK tells of an empty answer
+	rows, err := c.Query(ctx, collection, nil, "id > 0", []string{"placement"}, client.WithSearchQueryConsistencyLevel(entity.ClStrong))
+	if err != nil && !strings.Contains(err.Error(), "extra output fields") { // how the SDK reports an empty result
 		return nil, err
 	}
-	if keys, ok := rows.GetColumn("place").(*entity.ColumnVarChar); ok {
+	if keys, ok := rows.GetColumn("placement").(*entity.ColumnVarChar); ok {
 		out = slices.Compact(slices.Sorted(slices.Values(keys.Data())))
 	}
 	return out, nil
 }
 
-// Drop drops the collections whose name starts so.
+// Drop drops the collections with the prefix.
 func Drop(ctx context.Context, c client.Client, prefix string) error {
 	collections, err := c.ListCollections(ctx)
 	if err != nil {

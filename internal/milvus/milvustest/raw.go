@@ -10,7 +10,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/testkit"
 )
 
-// Client is Milvus' own: nobody else may name its package.
+// Client is the client of the Milvus SDK, which only this package may import.
 type Client = client.Client
 
 // Connect connects to a server.
@@ -22,8 +22,7 @@ func Connect(ctx context.Context, at testkit.MilvusAddr) (Client, error) {
 	return c, nil
 }
 
-// Collection makes a collection such as the product's, of so many dimensions,
-// and loads it.
+// Collection creates and loads a collection like those of the product.
 func Collection(ctx context.Context, c Client, name string, dimensions int64) error {
 	schema := entity.NewSchema().WithName(name).
 		WithField(entity.NewField().WithName("id").WithDataType(entity.FieldTypeInt64).WithIsPrimaryKey(true)).
