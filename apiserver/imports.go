@@ -52,7 +52,7 @@ func newImportBody(i importer.Import) importBody {
 }
 
 const importExample = `{"importId":"0196b2f5-09d2-7e6b-8a41-5c3f9b7d2e60","platform":"chatgpt","status":"done","total":120,"imported":100,` +
-	`"updated":4,"skipped":15,"blocked":10,"failed":1,"errors":[{"conversation":"c-7","error":"it nests deeper than 256 levels"}],` +
+	`"updated":4,"skipped":15,"blocked":10,"failed":1,"errors":[{"conversation":"c-7","error":"JSON is nested too deeply"}],` +
 	`"startedAt":"2025-05-09T14:30:00.000Z","finishedAt":"2025-05-09T14:30:08.000Z","unchanged":12,"indexed":97,` +
 	`"warnings":["Skipped messages from abandoned branches: 31."]}`
 

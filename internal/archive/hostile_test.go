@@ -159,8 +159,8 @@ func TestHostileZips(t *testing.T) {
 	}{
 		"nothing":        {nil, Limits{}, "the zip is damaged or incomplete"},
 		"cut":            {good[:len(good)/2], Limits{}, "the zip is damaged or incomplete"},
-		"a name outside": {zipped(t, append(parts(t), part{"../../etc/passwd", ""})), Limits{}, "leads out of the zip"},
-		"a name twice":   {zipped(t, append(parts(t), part{messagesFile, ""})), Limits{}, "there are two files of the name messages.jsonl"},
+		"a name outside": {zipped(t, append(parts(t), part{"../../etc/passwd", ""})), Limits{}, "points outside the zip"},
+		"a name twice":   {zipped(t, append(parts(t), part{messagesFile, ""})), Limits{}, "duplicate file name messages.jsonl"},
 		"many files":     {good, Limits{Zip: chatexport.Limits{Entries: 3}}, "more than 3 files"},
 		"a bomb":         {zipped(t, bomb), Limits{Zip: chatexport.Limits{Inflated: 1 << 18}}, "looks like a zip bomb"},
 		"long messages":  {good, Limits{Held: 400}, "exceed"},

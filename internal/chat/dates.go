@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// layouts are the forms of ISO 8601 that clients send; without a zone the
-// time is UTC.
+// layouts are the accepted forms of ISO 8601. Times without a zone are UTC.
 var layouts = []string{
 	time.RFC3339Nano,
 	"2006-01-02T15:04:05.999999999Z0700",
@@ -17,11 +16,11 @@ var layouts = []string{
 	"2006-01-02 15:04:05.999999999",
 }
 
-// Stamp writes a time as every answer does: RFC 3339, UTC, milliseconds.
+// Stamp formats a time as in all responses: RFC 3339, UTC, milliseconds.
 func Stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
 
-// ParseTime reads an ISO 8601 date or time, and reports whether it was a date
-// alone.
+// ParseTime parses an ISO 8601 date or time and reports whether it is a date
+// without a time.
 func ParseTime(s string) (t time.Time, date bool, err error) {
 	if t, err := time.Parse(time.DateOnly, s); err == nil {
 		return t, true, inRange(t)
@@ -34,9 +33,9 @@ func ParseTime(s string) (t time.Time, date bool, err error) {
 	return time.Time{}, false, fmt.Errorf("parse %q: not an ISO 8601 date or time", s)
 }
 
-// ParseEnd reads the end of a span of time and returns the first moment after
-// it: a date means the whole day, a time the millisecond it names, since that
-// is how exactly times are shown.
+// ParseEnd parses the inclusive end of a time range and returns the exclusive end.
+// A date includes the whole day; a time includes its millisecond, the precision
+// of times in responses.
 func ParseEnd(s string) (time.Time, error) {
 	t, date, err := ParseTime(s)
 	if err != nil {
@@ -48,7 +47,7 @@ func ParseEnd(s string) (time.Time, error) {
 	return t.Truncate(time.Millisecond).Add(time.Millisecond), nil
 }
 
-// inRange refuses years that other systems cannot read back.
+// inRange rejects years that other systems cannot represent.
 func inRange(t time.Time) error {
 	if y := t.UTC().Year(); y < 1 || y > 9999 {
 		return fmt.Errorf("the year %d is out of range", y)

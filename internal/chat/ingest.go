@@ -12,22 +12,22 @@ import (
 )
 
 const (
-	// DefaultPlatform is the platform of a conversation that names none.
+	// DefaultPlatform is the platform of conversations without one.
 	DefaultPlatform = "custom"
-	// AllPlatforms stands for every platform where one may be chosen.
+	// AllPlatforms selects all platforms in filters.
 	AllPlatforms = "all"
 
 	maxExternalID   = 500  // characters
 	maxTitle        = 2000 // characters
 	maxPlatformName = 200  // characters
-	// maxProblems bounds the answer to a body in which everything is wrong.
+	// maxProblems limits the number of reported errors per request.
 	maxProblems = 10
 )
 
 var platformForm = regexp.MustCompile(`^[a-zA-Z0-9\-_.]{1,100}$`)
 
-// IngestInput is a conversation as a client sends it. A nil pointer is a field
-// that is missing; times are ISO 8601.
+// IngestInput is a conversation as sent by a client. A nil pointer is a missing
+// field; times are ISO 8601.
 type IngestInput struct {
 	Platform     string // "" for DefaultPlatform
 	PlatformName string
@@ -36,10 +36,10 @@ type IngestInput struct {
 	CreatedAt    *string
 	UpdatedAt    *string
 	Messages     []IngestMessage
-	Request      tenant.Request // the one that sends it, if it may be sent again
+	Request      tenant.Request // for idempotency
 }
 
-// IngestMessage is a message as a client sends it.
+// IngestMessage is a message as sent by a client.
 type IngestMessage struct {
 	ID        *string
 	Role      *string
@@ -47,8 +47,8 @@ type IngestMessage struct {
 	CreatedAt *string
 }
 
-// Upsert checks the input and returns it as what is stored; Invalid names
-// every field that is wrong, up to a bound.
+// Upsert validates the input and converts it. The Invalid error lists all invalid
+// fields, up to maxProblems.
 func (in IngestInput) Upsert() (Upsert, error) {
 	c := checker{}
 	u := Upsert{Platform: in.Platform, PlatformName: in.PlatformName, Request: in.Request}
@@ -59,7 +59,7 @@ func (in IngestInput) Upsert() (Upsert, error) {
 		c.add("platform", "must be 1 to 100 of a-z, A-Z, 0-9, '-', '_' and '.'")
 	}
 	if u.Platform == AllPlatforms {
-		c.add("platform", "must not be %s, which stands for every platform", AllPlatforms)
+		c.add("platform", "must not be %s, which selects all platforms", AllPlatforms)
 	}
 	c.text("platformDisplayName", u.PlatformName, maxPlatformName)
 	u.ExternalID = c.id("conversation.id", in.ID)
@@ -69,13 +69,13 @@ func (in IngestInput) Upsert() (Upsert, error) {
 		u.UpdatedAt = c.time("conversation.updatedAt", in.UpdatedAt)
 	}
 	if len(in.Messages) == 0 {
-		c.add("conversation.messages", "is required and must hold at least one message")
+		c.add("conversation.messages", "is required and must contain at least one message")
 	}
 	u.Messages = c.messages(in.Messages)
 	return u, c.fields.Err()
 }
 
-// ParseSender returns the sender a role names.
+// ParseSender returns the sender for a role.
 func ParseSender(role string) (Sender, bool) {
 	switch strings.ToLower(role) {
 	case "human", "user":
@@ -90,7 +90,7 @@ func ParseSender(role string) (Sender, bool) {
 	return "", false
 }
 
-// checker reads fields and notes what is wrong with them.
+// checker converts fields and collects their errors.
 type checker struct {
 	fields fault.Fields
 	count  int
@@ -102,11 +102,11 @@ func (c *checker) add(field, format string, args ...any) {
 	}
 }
 
-// messages reads the messages. Of several with one id the last one counts, in
-// the first one's place.
+// messages converts the messages. The last of several messages with the same id
+// replaces the first.
 func (c *checker) messages(in []IngestMessage) []Message {
 	out := make([]Message, 0, len(in))
-	place := make(map[string]int, len(in))
+	index := make(map[string]int, len(in))
 	for i, m := range in {
 		if c.count >= maxProblems {
 			break
@@ -118,11 +118,11 @@ func (c *checker) messages(in []IngestMessage) []Message {
 			Text:       c.required(at+"content", m.Content, 0),
 			CreatedAt:  c.time(at+"createdAt", m.CreatedAt),
 		}
-		if p, ok := place[msg.ExternalID]; ok {
-			out[p] = msg
+		if first, ok := index[msg.ExternalID]; ok {
+			out[first] = msg
 			continue
 		}
-		place[msg.ExternalID] = len(out)
+		index[msg.ExternalID] = len(out)
 		out = append(out, msg)
 	}
 	return out
@@ -136,17 +136,17 @@ func (c *checker) id(field string, s *string) string {
 	return id
 }
 
-// required reads a text that must be there but may be empty.
+// required converts a text that is required but may be empty.
 func (c *checker) required(field string, s *string, limit int) string {
 	if s == nil {
-		c.add(field, "is required and takes a string")
+		c.add(field, "is required and must be a string")
 		return ""
 	}
 	c.text(field, *s, limit)
 	return *s
 }
 
-// text checks a text of at most limit characters; any length when 0.
+// text validates a text of at most limit characters, or any length if 0.
 func (c *checker) text(field, s string, limit int) {
 	if limit > 0 && utf8.RuneCountInString(s) > limit {
 		c.add(field, "must be at most %d characters", limit)
@@ -160,12 +160,12 @@ func (c *checker) text(field, s string, limit int) {
 
 func (c *checker) sender(field string, role *string) Sender {
 	if role == nil {
-		c.add(field, "is required and takes %s", roles)
+		c.add(field, "is required and must be %s", roles)
 		return ""
 	}
 	s, ok := ParseSender(*role)
 	if !ok {
-		c.add(field, "takes %s", roles)
+		c.add(field, "must be %s", roles)
 	}
 	return s
 }
@@ -174,12 +174,12 @@ const roles = "human, user, assistant, ai, model, bot, system or tool"
 
 func (c *checker) time(field string, s *string) time.Time {
 	if s == nil {
-		c.add(field, "is required and takes an ISO 8601 time")
+		c.add(field, "is required and must be an ISO 8601 time")
 		return time.Time{}
 	}
 	t, _, err := ParseTime(*s)
 	if err != nil {
-		c.add(field, "takes an ISO 8601 time, such as 2025-05-09T14:30:00Z")
+		c.add(field, "must be an ISO 8601 time, such as 2025-05-09T14:30:00Z")
 	}
 	return t
 }

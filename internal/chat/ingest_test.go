@@ -12,7 +12,7 @@ import (
 
 var noon = time.Date(2025, 5, 9, 12, 0, 0, 0, time.UTC)
 
-// valid is an input that is accepted.
+// valid returns a valid input.
 func valid() IngestInput {
 	return IngestInput{
 		ID: new("c-1"), Title: new("Trains"), CreatedAt: new("2025-05-09T12:00:00Z"),
@@ -38,22 +38,22 @@ func TestUpsertOfInput(t *testing.T) {
 	}
 }
 
-func TestUpsertRefuses(t *testing.T) {
+func TestUpsertRejects(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		reason string
 		change func(*IngestInput)
 		want   string
 	}{
-		"Nothing":        {"every required field is named", func(in *IngestInput) { *in = IngestInput{} }, "conversation.id is required and takes a string; conversation.title is required and takes a string; conversation.createdAt is required and takes an ISO 8601 time; conversation.messages is required and must hold at least one message"},
+		"Nothing":        {"every missing field is reported", func(in *IngestInput) { *in = IngestInput{} }, "conversation.id is required and must be a string; conversation.title is required and must be a string; conversation.createdAt is required and must be an ISO 8601 time; conversation.messages is required and must contain at least one message"},
 		"Platform":       {"a platform is a plain name", func(in *IngestInput) { in.Platform = "my app" }, "platform must be"},
 		"DisplayName":    {"at most 200 characters", func(in *IngestInput) { in.PlatformName = strings.Repeat("é", 201) }, "platformDisplayName must be at most 200"},
-		"BlankID":        {"an id says something", func(in *IngestInput) { in.ID = new(" ") }, "conversation.id must not be blank"},
+		"BlankID":        {"an id must not be blank", func(in *IngestInput) { in.ID = new(" ") }, "conversation.id must not be blank"},
 		"Title":          {"U+0000", func(in *IngestInput) { in.Title = new("a\x00") }, "conversation.title must not contain the character U+0000"},
-		"CreatedAt":      {"a time", func(in *IngestInput) { in.CreatedAt = new("yesterday") }, "conversation.createdAt takes an ISO 8601 time"},
-		"UpdatedAt":      {"a time when it is there", func(in *IngestInput) { in.UpdatedAt = new("") }, "conversation.updatedAt takes an ISO 8601 time"},
-		"MessageID":      {"messages are told apart by id", func(in *IngestInput) { in.Messages[1].ID = nil }, "conversation.messages[1].id is required"},
-		"Role":           {"an unknown role", func(in *IngestInput) { in.Messages[0].Role = new("pope") }, "conversation.messages[0].role takes human, user"},
+		"CreatedAt":      {"a time", func(in *IngestInput) { in.CreatedAt = new("yesterday") }, "conversation.createdAt must be an ISO 8601 time"},
+		"UpdatedAt":      {"optional, but must be a time", func(in *IngestInput) { in.UpdatedAt = new("") }, "conversation.updatedAt must be an ISO 8601 time"},
+		"MessageID":      {"messages need an id", func(in *IngestInput) { in.Messages[1].ID = nil }, "conversation.messages[1].id is required"},
+		"Role":           {"an unknown role", func(in *IngestInput) { in.Messages[0].Role = new("pope") }, "conversation.messages[0].role must be human, user"},
 		"NoRole":         {"no role", func(in *IngestInput) { in.Messages[0].Role = nil }, "conversation.messages[0].role is required"},
 		"Content":        {"no content", func(in *IngestInput) { in.Messages[0].Content = nil }, "conversation.messages[0].content is required"},
 		"ContentZero":    {"U+0000 in a message", func(in *IngestInput) { in.Messages[0].Content = new("\x00") }, "conversation.messages[0].content must not contain"},
@@ -67,14 +67,14 @@ func TestUpsertRefuses(t *testing.T) {
 			_, err := in.Upsert()
 			wantKind(t, err, fault.Invalid)
 			if !strings.Contains(err.Error(), tc.want) {
-				t.Errorf("%s: %q does not say %q", tc.reason, err, tc.want)
+				t.Errorf("%s: %q does not contain %q", tc.reason, err, tc.want)
 			}
 		})
 	}
 }
 
-// A body in which everything is wrong gets an answer that can still be read.
-func TestUpsertBoundsItsProblems(t *testing.T) {
+// The number of reported errors is limited.
+func TestUpsertLimitsErrors(t *testing.T) {
 	t.Parallel()
 	in := valid()
 	in.Messages = make([]IngestMessage, 100000)
@@ -85,7 +85,7 @@ func TestUpsertBoundsItsProblems(t *testing.T) {
 	}
 }
 
-// Of several messages with one id the last counts.
+// The last of several messages with the same id wins.
 func TestUpsertMergesRepeatedMessages(t *testing.T) {
 	t.Parallel()
 	in := valid()
@@ -105,7 +105,7 @@ func TestParseTime(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		want time.Time
-		end  time.Time // the first moment after it
+		end  time.Time // exclusive end
 	}{
 		"2025-05-09":                     {noon.Add(-12 * time.Hour), noon.Add(12 * time.Hour)},
 		"2025-05-09T12:00:00Z":           {noon, noon.Add(time.Millisecond)},

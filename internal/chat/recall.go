@@ -15,44 +15,44 @@ import (
 )
 
 const (
-	// DefaultRecallTokens is how long a recall's content is that names no length.
+	// DefaultRecallTokens is the default length of a recall's content.
 	DefaultRecallTokens = 600
-	// MaxRecallTokens is the longest content.
+	// MaxRecallTokens is the maximum length of the content.
 	MaxRecallTokens = 2000
-	// MaxQueries is the most questions one recall asks.
+	// MaxQueries is the maximum number of questions per recall.
 	MaxQueries = 15
-	// Extractive names the model of content that is the excerpts themselves.
+	// Extractive is the model of content that consists of excerpts.
 	Extractive = "extractive"
 
-	// parallelSearches bounds what one request asks of the stores at a time.
+	// parallelSearches limits the concurrent searches of one request.
 	parallelSearches = 5
-	// shortQuery is how many words a question has that says little by itself:
-	// what was talked of last says what it is about.
+	// shortQuery is the number of words up to which a question is searched together
+	// with the context of the conversation.
 	shortQuery = 5
-	// maxHint is how much of that is searched for with it, in bytes.
+	// maxHint limits the context that is added to a short question, in bytes.
 	maxHint = 300
-	// turnTokens is a low estimate of what a message takes of the content.
+	// turnTokens is a low estimate of the tokens of a message in the content.
 	turnTokens = 20
 )
 
-// RecallInput asks a user's active conversations one or more questions.
+// RecallInput is one or more questions about the user's active conversations.
 type RecallInput struct {
 	Queries []RecallQuery // 1 to MaxQueries
-	Many    bool          // they were asked as a list; for messages only
-	// Context is what the conversation that recalls is about, History its last
-	// turns: they help to understand a short question.
+	Many    bool          // sent as a list; affects error messages only
+	// Context summarizes the conversation that recalls, History is its last turns.
+	// They complete short questions.
 	Context  string
 	History  []Turn
 	Platform string // "" for all
-	// After and Before narrow to messages written at or after the one and
-	// before the other; zero for open.
+	// After (inclusive) and Before (exclusive) limit the time of messages; zero for
+	// no limit.
 	After, Before time.Time
 }
 
-// RecallQuery is a question with the length of its answer.
+// RecallQuery is a question with the maximum length of its answer.
 type RecallQuery struct {
 	Text      string
-	MaxTokens int // 1 to MaxRecallTokens; others are taken as the nearest
+	MaxTokens int // clamped to 1 to MaxRecallTokens
 }
 
 // Turn is a message of the conversation that recalls.
@@ -60,12 +60,12 @@ type Turn struct {
 	Role, Content string
 }
 
-// Validate reports what is wrong with the input, as one Invalid error. Names
-// are those of the request: query, or queries[i].query of a list.
+// Validate returns one Invalid error that lists every invalid field, named query,
+// or queries[i].query for a list.
 func (in RecallInput) Validate() error {
 	var f fault.Fields
 	if len(in.Queries) == 0 || len(in.Queries) > MaxQueries {
-		f.Add("queries", "must hold 1 to %d questions, not %d", MaxQueries, len(in.Queries))
+		f.Add("queries", "must contain 1 to %d questions, not %d", MaxQueries, len(in.Queries))
 		return f.Err()
 	}
 	for i, q := range in.Queries {
@@ -86,25 +86,25 @@ func (in RecallInput) Validate() error {
 	return f.Err()
 }
 
-// Recollection is what is recalled for one question.
+// Recollection is the answer to one question.
 type Recollection struct {
 	Query   string
 	Content string // cites its sources as [1], [2], …
-	Tokens  int    // of Content, at most what was asked for
+	Tokens  int    // of Content, at most MaxTokens
 	Sources []RecallSource
 	Model   string // Extractive, or the chat model that wrote Content
 }
 
-// RecallSource is a message that the content cites.
+// RecallSource is a message that Content cites.
 type RecallSource struct {
 	Conversation Conversation
 	Message      Message
 	Score        float64 // 0 to 1, comparable within one Recollection
 }
 
-// Recall answers each question, in order, from the user's active
-// conversations, and says whether any was answered without all of the vector
-// store.
+// Recall answers each question, in order, from the user's active conversations,
+// and reports whether an answer is degraded because the vector store was not
+// fully available.
 func (s *Service) Recall(ctx context.Context, who tenant.Identity, in RecallInput) ([]Recollection, bool, error) {
 	if err := in.Validate(); err != nil {
 		return nil, false, err
@@ -117,13 +117,13 @@ func (s *Service) Recall(ctx context.Context, who tenant.Identity, in RecallInpu
 		err      error
 	}
 	answers := make([]answer, len(in.Queries))
-	places := make(chan struct{}, parallelSearches)
+	slots := make(chan struct{}, parallelSearches)
 	var wait sync.WaitGroup
 	for i, q := range in.Queries {
 		wait.Go(func() {
 			a := &answers[i]
-			if a.Recollection, a.degraded, a.err = s.recall(ctx, who, in, q, places); a.err != nil {
-				cancel() // the others are not waited for
+			if a.Recollection, a.degraded, a.err = s.recall(ctx, who, in, q, slots); a.err != nil {
+				cancel() // the other questions
 			}
 		})
 	}
@@ -132,7 +132,7 @@ func (s *Service) Recall(ctx context.Context, who tenant.Identity, in RecallInpu
 	var failed error
 	for i, a := range answers {
 		out[i], degraded = a.Recollection, degraded || a.degraded
-		// The first failure cancels the others: it is the one to tell.
+		// The first error canceled the other searches.
 		if a.err != nil && (failed == nil || isCanceled(failed)) {
 			failed = a.err
 		}
@@ -143,20 +143,20 @@ func (s *Service) Recall(ctx context.Context, who tenant.Identity, in RecallInpu
 	return out, degraded, nil
 }
 
-// recall answers one question. places bounds how many are searched for at once.
-func (s *Service) recall(ctx context.Context, who tenant.Identity, in RecallInput, q RecallQuery, places chan struct{}) (Recollection, bool, error) {
+// recall answers one question. slots limits the concurrent searches.
+func (s *Service) recall(ctx context.Context, who tenant.Identity, in RecallInput, q RecallQuery, slots chan struct{}) (Recollection, bool, error) {
 	budget := min(max(q.MaxTokens, 1), MaxRecallTokens)
-	places <- struct{}{}
+	slots <- struct{}{}
 	found, degraded, err := s.find(ctx, who,
 		SearchInput{Query: q.Text, Platform: in.Platform, Limit: min(max(budget/turnTokens, 10), MaxResults)},
 		retrieve.Query{Text: in.searchText(q.Text), After: in.After, Before: in.Before})
-	<-places
+	<-slots
 	if err != nil {
 		return Recollection{}, false, fmt.Errorf("recall: %w", err)
 	}
-	r := recollected{found: found, places: make(map[Position]SearchResult, len(found))}
+	r := recollected{found: found, byPosition: make(map[Position]SearchResult, len(found))}
 	for _, f := range found {
-		r.places[Position{f.Conversation.ID, f.Message.Index}] = f
+		r.byPosition[Position{f.Conversation.ID, f.Message.Index}] = f
 	}
 	out, ok := s.synthesize(ctx, in, q.Text, budget, r)
 	if !ok {
@@ -169,8 +169,8 @@ func (s *Service) recall(ctx context.Context, who tenant.Identity, in RecallInpu
 	return out, degraded, nil
 }
 
-// searchText is what is searched for: the question, and with a short one what
-// was talked of last.
+// searchText returns the text to search for: the question, with context if it is
+// short.
 func (in RecallInput) searchText(question string) string {
 	if len(strings.Fields(question)) > shortQuery {
 		return question
@@ -187,13 +187,13 @@ func (in RecallInput) searchText(question string) string {
 	return strings.TrimSpace(question + "\n" + hint)
 }
 
-// count counts a text's tokens to the end.
+// count returns the exact number of tokens of a text.
 func (s *Service) count(text string) int { return s.CountTokens(text, math.MaxInt) }
 
-// recollected is what was found for a question.
+// recollected is the search result for a question.
 type recollected struct {
-	found  []SearchResult
-	places map[Position]SearchResult
+	found      []SearchResult
+	byPosition map[Position]SearchResult
 }
 
 func (r recollected) excerpts() []retrieve.Excerpt {
@@ -210,7 +210,7 @@ func (r recollected) excerpts() []retrieve.Excerpt {
 func (r recollected) sources(list []retrieve.Source) []RecallSource {
 	out := make([]RecallSource, len(list))
 	for i, source := range list {
-		f := r.places[Position{source.Owner, source.Seq}]
+		f := r.byPosition[Position{source.Owner, source.Seq}]
 		out[i] = RecallSource{Conversation: f.Conversation, Message: f.Message, Score: source.Score}
 	}
 	return out

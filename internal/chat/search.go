@@ -13,26 +13,26 @@ import (
 )
 
 const (
-	// DefaultResults is how many passages a search gives that names no limit.
+	// DefaultResults is the default number of passages per search.
 	DefaultResults = 20
-	// MaxResults is the highest limit.
+	// MaxResults is the maximum number of passages per search.
 	MaxResults = 100
-	// DefaultAround is how many messages come with a passage on either side.
+	// DefaultAround is the default number of messages on either side of a passage.
 	DefaultAround = 4
-	// MaxAround is the most that may be asked for.
+	// MaxAround is the maximum number of messages on either side of a passage.
 	MaxAround = 20
 )
 
-// SearchInput is a question to a user's active conversations.
+// SearchInput is a search in the user's active conversations.
 type SearchInput struct {
 	Query    string
 	Limit    int       // 1 to MaxResults
 	Platform string    // "" for all
 	Around   int       // messages on either side, 0 to MaxAround
-	From, To time.Time // conversations created from From, before To; zero for open
+	From, To time.Time // creation of conversations, To is exclusive; zero for no limit
 }
 
-// Validate reports what is wrong with the input, as one Invalid error.
+// Validate returns one Invalid error that lists every invalid field.
 func (in SearchInput) Validate() error {
 	var f fault.Fields
 	if strings.TrimSpace(in.Query) == "" {
@@ -49,16 +49,16 @@ func (in SearchInput) Validate() error {
 	return f.Err()
 }
 
-// SearchResult is a passage that answers a search.
+// SearchResult is a passage that matches a search.
 type SearchResult struct {
 	Passage
-	Text  string  // the piece of the message that was found
-	Start int     // where in the message it begins, in bytes
+	Text  string  // the matching part of the message
+	Start int     // its offset in the message, in bytes
 	Score float64 // 0 to 1, comparable within one answer
 }
 
-// Search returns the best passages, best first, and whether they were found
-// without all of the vector store.
+// Search returns the best passages, best first, and reports whether the result is
+// degraded because the vector store was not fully available.
 func (s *Service) Search(ctx context.Context, who tenant.Identity, in SearchInput) ([]SearchResult, bool, error) {
 	if err := in.Validate(); err != nil {
 		return nil, false, err
@@ -66,8 +66,8 @@ func (s *Service) Search(ctx context.Context, who tenant.Identity, in SearchInpu
 	return s.find(ctx, who, in, retrieve.Query{Text: in.Query, From: in.From, To: in.To})
 }
 
-// find asks the query of the input's platform and reads what is found.
-// Messages of the time that the input's question names come first.
+// find runs the query and reads the passages. Messages from a time that the
+// question mentions rank first.
 func (s *Service) find(ctx context.Context, who tenant.Identity, in SearchInput, q retrieve.Query) ([]SearchResult, bool, error) {
 	q.Kind, q.Limit = retrieve.Chat, in.Limit
 	if in.Platform != "" {
@@ -82,17 +82,17 @@ func (s *Service) find(ctx context.Context, who tenant.Identity, in SearchInput,
 	return out, ranking.Degraded, err
 }
 
-// results reads the passages of a ranking, in its order; those that are gone
-// are left out.
+// results reads the passages of a ranking, in its order. It omits messages that
+// no longer exist.
 func (s *Service) results(ctx context.Context, scope tenant.Scope, in SearchInput, found []retrieve.Found) ([]SearchResult, error) {
 	if len(found) == 0 {
 		return nil, nil
 	}
-	places := make([]Position, len(found))
+	positions := make([]Position, len(found))
 	for i, f := range found {
-		places[i] = Position{f.Owner, f.Seq}
+		positions[i] = Position{f.Owner, f.Seq}
 	}
-	list, err := s.Passages.Passages(ctx, scope, places, in.Around)
+	list, err := s.Passages.Passages(ctx, scope, positions, in.Around)
 	if err != nil {
 		return nil, fmt.Errorf("read passages: %w", err)
 	}
@@ -102,8 +102,8 @@ func (s *Service) results(ctx context.Context, scope tenant.Scope, in SearchInpu
 	}
 	out := make([]SearchResult, 0, len(found))
 	for i, f := range found {
-		p, ok := at[places[i]]
-		// A group is a hash of the platform's name; the name itself decides.
+		p, ok := at[positions[i]]
+		// Groups are hashes of platform names and may collide.
 		if !ok || in.Platform != "" && p.Conversation.Platform != in.Platform {
 			continue
 		}
@@ -113,8 +113,8 @@ func (s *Service) results(ctx context.Context, scope tenant.Scope, in SearchInpu
 	return out, nil
 }
 
-// piece returns the part of the text and where it begins, or all of it when
-// the message was replaced since and the place does not fit it any more.
+// piece returns the part of a text and its offset, or the whole text if the
+// message has since been replaced and the part is out of range.
 func piece(text string, start, end int) (string, int) {
 	if start < 0 || end > len(text) || start >= end {
 		return text, 0

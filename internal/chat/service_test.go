@@ -52,7 +52,7 @@ func TestGet(t *testing.T) {
 			first = err.Error()
 		}
 		if err.Error() != first {
-			t.Errorf("id %q is answered %q, others %q", id, err, first)
+			t.Errorf("id %q: %q, want %q as for other unknown ids", id, err, first)
 		}
 	}
 }
@@ -91,7 +91,7 @@ func TestDelete(t *testing.T) {
 	s := newService(f)
 	got, err := s.Delete(t.Context(), alice, []string{"c1", "never", "\x00"})
 	if err != nil {
-		t.Errorf("an index that is away must not keep a conversation from being deleted: %v", err)
+		t.Errorf("Delete with an unavailable index: %v", err)
 	}
 	if diff := cmp.Diff([]string{"c1"}, got); diff != "" {
 		t.Errorf("deleted (-want +got):\n%s", diff)
@@ -116,9 +116,9 @@ func TestSearch(t *testing.T) {
 			"c2": {{Index: 0, Text: "elsewhere"}},
 		},
 		ranking: retrieve.Result{Degraded: true, Found: []retrieve.Found{
-			{Owner: "c1", Seq: 1, Start: 0, End: 3, Score: .9}, // now cuts a character
+			{Owner: "c1", Seq: 1, Start: 0, End: 3, Score: .9}, // splits a character
 			{Owner: "gone", Score: .8},
-			{Owner: "c2", Seq: 0, Start: 0, End: 99, Score: .7}, // now past the end
+			{Owner: "c2", Seq: 0, Start: 0, End: 99, Score: .7}, // past the end
 			{Owner: "c1", Seq: 0, Start: 13, End: 25, Score: .6},
 		}},
 	}
@@ -139,7 +139,7 @@ func TestSearch(t *testing.T) {
 		t.Errorf("of the platform: %+v, %v, want c2 alone", got, err)
 	}
 	if f.asked.Group != retrieve.GroupOf("other") {
-		t.Errorf("asked for group %d", f.asked.Group)
+		t.Errorf("searched group %d", f.asked.Group)
 	}
 }
 
@@ -161,7 +161,7 @@ func TestSearchValidates(t *testing.T) {
 			_, _, err := newService(&fakes{}).Search(t.Context(), alice, tc.in)
 			wantKind(t, err, fault.Invalid)
 			if !strings.Contains(err.Error(), tc.want) {
-				t.Errorf("%q does not say %q", err, tc.want)
+				t.Errorf("%q does not contain %q", err, tc.want)
 			}
 		})
 	}

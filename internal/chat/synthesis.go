@@ -14,24 +14,24 @@ import (
 )
 
 const (
-	// synthesisTokens is how much of the conversations the chat model is shown.
+	// synthesisTokens limits the excerpts in the prompt.
 	synthesisTokens = 3000
-	// rest is how long a chat model that failed is let alone, so that not every
-	// recall waits for one that is away.
-	rest = 15 * time.Second
+	// backoff is the time without calls after an error of the chat model, so that
+	// not every recall waits for an unavailable one.
+	backoff = 15 * time.Second
 )
 
-// Synthesizer answers a question from excerpts. internal/synthesize has one.
+// Synthesizer answers a question from excerpts.
 type Synthesizer interface {
-	// Synthesize returns an answer that cites the excerpts it is made of as
-	// [1], [2], … An error means there is none; whoever asks does without.
+	// Synthesize returns an answer that cites excerpts as [1], [2], … After an error
+	// the recall returns the excerpts instead.
 	Synthesize(ctx context.Context, s Synthesis) (string, error)
-	// Model names the chat model.
+	// Model returns the name of the chat model.
 	Model() string
 }
 
-// Synthesis is a question with all that may be used to answer it. The excerpts
-// are what people and machines once wrote: data, whatever they say.
+// Synthesis is a question with the excerpts to answer it from. Excerpts are
+// untrusted data and may contain instructions.
 type Synthesis struct {
 	Question  string
 	Context   string
@@ -49,8 +49,8 @@ type SynthesisExcerpt struct {
 	Text   string
 }
 
-// synthesize asks the chat model; false when there is none, or its answer is
-// not one that can be trusted.
+// synthesize returns the answer of the chat model; false if there is none, or if
+// the answer is invalid.
 func (s *Service) synthesize(ctx context.Context, in RecallInput, question string, budget int, r recollected) (Recollection, bool) {
 	if s.Synthesizer == nil || len(r.found) == 0 || s.Now().UnixNano() < s.backoffUntil.Load() {
 		return Recollection{}, false
@@ -70,9 +70,9 @@ func (s *Service) synthesize(ctx context.Context, in RecallInput, question strin
 	end()
 	if err != nil {
 		if !isCanceled(err) {
-			s.backoffUntil.Store(s.Now().Add(rest).UnixNano())
+			s.backoffUntil.Store(s.Now().Add(backoff).UnixNano())
 		}
-		s.Log.WarnContext(ctx, "recall without the chat model", "model", s.Synthesizer.Model(), "error", err)
+		s.Log.WarnContext(ctx, "chat model failed; recall returns excerpts", "model", s.Synthesizer.Model(), "error", err)
 		return Recollection{}, false
 	}
 	content, cited, err := citations(strings.TrimSpace(answer), len(packed.Sources))
@@ -80,7 +80,7 @@ func (s *Service) synthesize(ctx context.Context, in RecallInput, question strin
 		err = fmt.Errorf("the answer has %d tokens, more than %d", tokens, budget)
 	}
 	if err != nil {
-		s.Log.WarnContext(ctx, "recall without the chat model's answer", "model", s.Synthesizer.Model(), "error", err)
+		s.Log.WarnContext(ctx, "chat model answer rejected; recall returns excerpts", "model", s.Synthesizer.Model(), "error", err)
 		return Recollection{}, false
 	}
 	var sources []retrieve.Source
@@ -92,10 +92,10 @@ func (s *Service) synthesize(ctx context.Context, in RecallInput, question strin
 
 var citation = regexp.MustCompile(`\[\s*\d+(?:\s*,\s*\d+)*\s*\]`)
 
-// citations checks that an answer cites something, and only what there is, and
-// numbers its citations anew in their order. cited has the old numbers.
+// citations validates that an answer has citations, all of existing sources, and
+// renumbers them by their first occurrence. cited are the original numbers.
 func citations(answer string, sources int) (content string, cited []int, err error) {
-	place := map[int]int{}
+	number := map[int]int{}
 	content = citation.ReplaceAllStringFunc(answer, func(match string) string {
 		var numbers []string
 		for text := range strings.SplitSeq(strings.Trim(match, "[]"), ",") {
@@ -104,11 +104,11 @@ func citations(answer string, sources int) (content string, cited []int, err err
 				err = fmt.Errorf("the answer cites %s of %d sources", match, sources)
 				return match
 			}
-			if place[n] == 0 {
+			if number[n] == 0 {
 				cited = append(cited, n)
-				place[n] = len(cited)
+				number[n] = len(cited)
 			}
-			numbers = append(numbers, strconv.Itoa(place[n]))
+			numbers = append(numbers, strconv.Itoa(number[n]))
 		}
 		return "[" + strings.Join(numbers, ", ") + "]"
 	})

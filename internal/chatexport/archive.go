@@ -11,17 +11,17 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/fault"
 )
 
-// reading is one pass over the upload: its limits and what is left of them.
+// reading is one pass over the upload with its limits and budget.
 type reading struct {
 	limits Limits
 	size   int64
 	budget *budget
 }
 
-// start begins another pass.
+// start starts another pass.
 func (rd *reading) start() { rd.budget = rd.limits.budget(rd.size) }
 
-// zipped is a zip and where in the upload it is.
+// zipped is a zip and its position in the upload.
 type zipped struct {
 	name  string
 	r     io.ReaderAt
@@ -29,27 +29,26 @@ type zipped struct {
 	depth int // 1 for the upload itself
 }
 
-// open reads the zip's list of files and refuses names that lead out of it.
-// Nothing is ever written to a path, but who makes such names means harm.
+// open reads the zip's file list and rejects names outside the zip. Files are
+// never written to disk, but such names indicate an attack.
 func (z zipped) open(w *walker) (*zip.Reader, error) {
-	// archive/zip takes the list's length from wherever it ends, not from what
-	// the header says of it: bound what it may read.
+	// archive/zip ignores the size of the list in the header: limit its reads.
 	list := &allowance{r: z.r, size: z.size, left: w.limits.Directory + 256<<10}
 	zr, err := zip.NewReader(list, z.size)
 	if list.left < 0 {
-		return nil, fault.New(fault.Invalid, "%s: its list of files is longer than %d MiB", z.name, w.limits.Directory>>20)
+		return nil, fault.New(fault.Invalid, "%s: the file list is larger than %d MiB", z.name, w.limits.Directory>>20)
 	}
 	if err != nil && !errors.Is(err, zip.ErrInsecurePath) {
 		return nil, inFile(z.name, err)
 	}
 	list.unbounded = true
 	if w.entries += len(zr.File); w.entries > w.limits.Entries {
-		return nil, &limitError{fault.New(fault.Invalid, "%s: the zips hold more than %d files", z.name, w.limits.Entries)}
+		return nil, &limitError{fault.New(fault.Invalid, "%s: the zips contain more than %d files", z.name, w.limits.Entries)}
 	}
 	for _, f := range zr.File {
 		switch {
 		case !local(f.Name):
-			return nil, fault.New(fault.Invalid, "%s: the name %q leads out of the zip", z.name, shown(f.Name))
+			return nil, fault.New(fault.Invalid, "%s: the name %q points outside the zip", z.name, shown(f.Name))
 		case f.Flags&1 != 0:
 			return nil, fault.New(fault.Invalid, "%s: %s is encrypted", z.name, shown(f.Name))
 		}
@@ -57,7 +56,7 @@ func (z zipped) open(w *walker) (*zip.Reader, error) {
 	return zr, nil
 }
 
-// local reports whether a name stays within the zip, on any system.
+// local reports whether a name is inside the zip, on any operating system.
 func local(name string) bool {
 	name = strings.ReplaceAll(name, `\`, "/")
 	if strings.HasPrefix(name, "/") || len(name) > 1 && name[1] == ':' || strings.ContainsRune(name, 0) {
@@ -71,8 +70,8 @@ func local(name string) bool {
 	return true
 }
 
-// allowance is a zip as archive/zip is given it: it stops giving bytes when it
-// has given enough, and none where a header names a place that cannot be.
+// allowance limits the number of bytes that archive/zip reads, and rejects offsets
+// outside the zip.
 type allowance struct {
 	r         io.ReaderAt
 	size      int64
@@ -80,7 +79,7 @@ type allowance struct {
 	unbounded bool
 }
 
-// ReadAt reads what the allowance permits.
+// ReadAt implements io.ReaderAt.
 func (b *allowance) ReadAt(p []byte, off int64) (int, error) {
 	if off < 0 || off > b.size {
 		return 0, zip.ErrFormat
@@ -93,7 +92,7 @@ func (b *allowance) ReadAt(p []byte, off int64) (int, error) {
 	return b.r.ReadAt(p, off)
 }
 
-// entry returns a file of the zip. What is read of it is charged.
+// entry returns a file of the zip whose reads are charged to the budget.
 func (z zipped) entry(rd *reading, f *zip.File) file {
 	name := z.name + "/" + shown(f.Name)
 	if z.depth == 1 {
@@ -108,19 +107,19 @@ func (z zipped) entry(rd *reading, f *zip.File) file {
 	}}
 }
 
-// inflated is a file that is read through its meter.
+// inflated is a decompressed file that is read through metered.
 type inflated struct {
 	io.Reader
 	io.Closer
 }
 
-// inner returns the zip that a file of the zip is. One that is only stored is
-// read in place, a compressed one by a rewinder.
+// inner opens a nested zip. Uncompressed ones are read in place, compressed ones
+// through a rewinder.
 func (z zipped) inner(rd *reading, f *zip.File) (zipped, error) {
 	entry := z.entry(rd, f)
 	in := zipped{name: entry.name, size: int64(f.UncompressedSize64), depth: z.depth + 1}
 	if in.size < 0 {
-		return in, fault.New(fault.Invalid, "%s: the size in its header cannot be", in.name)
+		return in, fault.New(fault.Invalid, "%s: the size in its header is invalid", in.name)
 	}
 	if f.Method == zip.Store {
 		at, err := f.DataOffset()
@@ -137,7 +136,7 @@ func (z zipped) inner(rd *reading, f *zip.File) (zipped, error) {
 	return in, nil
 }
 
-// content says what a file starts like.
+// content is the detected type of a file.
 type content int
 
 const (
@@ -146,7 +145,7 @@ const (
 	jsonContent
 )
 
-// sniff looks at the first bytes of a file.
+// sniff detects the type from the first bytes of a file.
 func sniff(r *bufio.Reader) (content, error) {
 	start, err := r.Peek(512)
 	if err != nil && !errors.Is(err, io.EOF) {

@@ -15,12 +15,12 @@ type chatgptConversation struct {
 	updated     time.Time
 	currentNode string
 	nodes       []node
-	place       map[string]int // of a node's id in nodes
+	index       map[string]int // of nodes by id
 }
 
 // readChatGPT reads a conversation of a ChatGPT export.
 func readChatGPT(s *scanner, limits Limits, c *Conversation) error {
-	in := chatgptConversation{place: make(map[string]int)}
+	in := chatgptConversation{index: make(map[string]int)}
 	mapped := false
 	err := s.object(func(name []byte) (err error) {
 		switch string(name) {
@@ -54,19 +54,19 @@ func readChatGPT(s *scanner, limits Limits, c *Conversation) error {
 	case err != nil:
 		return err
 	case !mapped:
-		return valueError("it has no messages in the form of ChatGPT's exports (mapping)")
+		return valueError("no messages in the format of ChatGPT (mapping)")
 	}
 	return in.settle(c)
 }
 
-// settle takes the branch that the platform shows.
+// settle selects the branch that the platform shows.
 func (in *chatgptConversation) settle(c *Conversation) error {
-	way, err := branch(in.nodes, in.currentNode)
+	path, err := branch(in.nodes, in.currentNode)
 	if err != nil {
 		return err
 	}
-	all := make([]message, 0, len(way))
-	for _, n := range way {
+	all := make([]message, 0, len(path))
+	for _, n := range path {
 		if n.message == nil {
 			continue
 		}
@@ -86,7 +86,7 @@ func (in *chatgptConversation) settle(c *Conversation) error {
 	return nil
 }
 
-// readMapping reads the tree. Of several nodes with one name the last counts.
+// readMapping reads the tree. The last of several nodes with one id wins.
 func (in *chatgptConversation) readMapping(s *scanner, limits Limits, notes *Notes) error {
 	return s.object(func(name []byte) error {
 		n := node{id: s.repair(string(name))}
@@ -104,14 +104,14 @@ func (in *chatgptConversation) readMapping(s *scanner, limits Limits, notes *Not
 		if err != nil {
 			return err
 		}
-		if i, ok := in.place[n.id]; ok {
+		if i, ok := in.index[n.id]; ok {
 			in.nodes[i] = n
 			return nil
 		}
 		if len(in.nodes) >= limits.Messages {
-			return valueError("it has too many messages")
+			return valueError("too many messages")
 		}
-		in.place[n.id] = len(in.nodes)
+		in.index[n.id] = len(in.nodes)
 		in.nodes = append(in.nodes, n)
 		return nil
 	})
@@ -158,7 +158,7 @@ func readChatGPTMessage(s *scanner, notes *Notes) (*message, error) {
 	m.hidden = m.hidden || weight0
 	m.sender = sender(role, notes)
 	if content.kind == "user_editable_context" || content.kind == "model_editable_context" {
-		m.sender = chat.System // it says what the model is told, not what anybody said
+		m.sender = chat.System // instructions for the model, not part of the dialogue
 	}
 	m.text = content.text(files, m.hidden, notes)
 	return &m, nil
@@ -176,7 +176,7 @@ func readRole(s *scanner) (role string, err error) {
 	return role, err
 }
 
-// sender returns who a role is; one that we do not know is noted.
+// sender returns the sender for a role and notes unknown roles.
 func sender(role string, notes *Notes) chat.Sender {
 	if known, ok := chat.ParseSender(role); ok {
 		return known

@@ -2,18 +2,17 @@ package chatexport
 
 import "strings"
 
-// chatgptContent is the content of a message. Which of its texts a type of
-// content has is not documented anywhere, so all that we know are read
-// whatever the type.
+// chatgptContent is the content of a message. The fields of each type are
+// undocumented, so all known fields are read for every type.
 type chatgptContent struct {
 	kind     string // content_type
 	language string
-	texts    lines // parts and texts, in the file's order
+	texts    lines // parts and texts, in order
 	unknown  []string
-	rest     lines // texts under names we do not know
+	rest     lines // texts of unknown fields
 }
 
-// textual are the types of content of which all is told by known fields.
+// textual are the types whose text is in known fields.
 var textual = map[string]bool{
 	"text": true, "multimodal_text": true, "code": true, "execution_output": true,
 	"tether_quote": true, "tether_browsing_display": true, "tether_browsing_code": true,
@@ -28,7 +27,7 @@ func (c *chatgptContent) read(s *scanner) error {
 		if err != nil {
 			return err
 		}
-		// The earliest exports have a plain text here.
+		// The oldest exports have plain text here.
 		c.kind = "text"
 		return c.readText(s)
 	}
@@ -65,7 +64,7 @@ func (c *chatgptContent) readText(s *scanner) error {
 	return err
 }
 
-// readThought reads {summary, content} of the model's reasoning.
+// readThought reads {summary, content} of reasoning.
 func (c *chatgptContent) readThought(s *scanner) error {
 	var summary, content string
 	err := s.object(func(name []byte) (err error) {
@@ -84,8 +83,7 @@ func (c *chatgptContent) readThought(s *scanner) error {
 	return err
 }
 
-// readPart reads a part: a text, or an object that stands for an image, a
-// sound or its transcript.
+// readPart reads a part: a text, or an object for an image, audio or a transcript.
 func (c *chatgptContent) readPart(s *scanner) error {
 	if object, err := s.is('{'); err != nil || !object {
 		if err != nil {
@@ -135,7 +133,7 @@ func (c *chatgptContent) addPart(kind, prompt, text string) {
 	c.texts.add(text)
 }
 
-// readPrompt reads what a generated image was asked to show.
+// readPrompt reads the prompt of a generated image.
 func readPrompt(s *scanner) (prompt string, err error) {
 	err = s.object(func(name []byte) error {
 		if string(name) != "dalle" && string(name) != "generation" {
@@ -152,8 +150,8 @@ func readPrompt(s *scanner) (prompt string, err error) {
 	return prompt, err
 }
 
-// text puts the message's text together and notes what it does not know. A
-// hidden message is left out anyway, so what it holds is not noted.
+// text returns the text of the message and notes unknown content, except in hidden
+// messages, which are omitted anyway.
 func (c *chatgptContent) text(files []string, hidden bool, notes *Notes) string {
 	if hidden {
 		return ""
@@ -184,7 +182,7 @@ func (c *chatgptContent) text(files []string, hidden bool, notes *Notes) string 
 	return out.String()
 }
 
-// fenced puts code between fences, as it is shown.
+// fenced returns a fenced code block.
 func fenced(language, code string) string {
 	if language == "unknown" {
 		language = ""

@@ -42,34 +42,34 @@ func readClaude(s *scanner, limits Limits, c *Conversation) error {
 	case err != nil:
 		return err
 	case !listed:
-		return valueError("it has no messages in the form of Claude's exports (chat_messages)")
+		return valueError("no messages in the format of Claude (chat_messages)")
 	}
 	in.created = c.CreatedAt
 	return in.settle(c)
 }
 
-// settle takes the branch that the platform shows, or all messages in the
-// file's order where the export has no branches.
+// settle selects the branch that the platform shows, or all messages in order if
+// the export has no branches.
 func (in *claudeConversation) settle(c *Conversation) error {
-	way := in.messages
+	path := in.messages
 	if in.branches() {
 		var err error
-		if way, err = branch(in.messages, in.leaf); err != nil {
+		if path, err = branch(in.messages, in.leaf); err != nil {
 			return err
 		}
 	}
-	all := make([]message, len(way))
-	for i, n := range way {
+	all := make([]message, len(path))
+	for i, n := range path {
 		all[i] = *n.message
 	}
 	c.Messages = settle(all, &c.Notes, in.created)
-	c.Notes.Branches = len(in.messages) - len(way)
+	c.Notes.Branches = len(in.messages) - len(path)
 	return nil
 }
 
-// branches reports whether the messages form a tree: each has an id of its
-// own, and a parent among them, but for the first ones, which share one that
-// is not there. Anything else is taken as a list, so that nothing is lost.
+// branches reports whether the messages form a tree: each has a unique id and a
+// parent among them, except for roots, which share a missing parent. Anything else
+// is a list, so that no message is lost.
 func (in *claudeConversation) branches() bool {
 	ids := make(map[string]bool, len(in.messages))
 	for _, n := range in.messages {
@@ -93,7 +93,7 @@ func (in *claudeConversation) branches() bool {
 // readMessage reads an element of chat_messages.
 func (in *claudeConversation) readMessage(s *scanner, limits Limits, notes *Notes) error {
 	if len(in.messages) >= limits.Messages {
-		return valueError("it has too many messages")
+		return valueError("too many messages")
 	}
 	var (
 		m            message
@@ -136,7 +136,7 @@ func (in *claudeConversation) readMessage(s *scanner, limits Limits, notes *Note
 	for _, kind := range content.unknown {
 		notes.unknown(label("content", kind), 1)
 	}
-	// The blocks hold all of the text, in newer exports more than "text" does.
+	// The blocks contain all text, in newer exports more than "text".
 	if text := content.texts.String(); strings.TrimSpace(text) != "" {
 		plain = text
 	}
@@ -146,7 +146,7 @@ func (in *claudeConversation) readMessage(s *scanner, limits Limits, notes *Note
 	return nil
 }
 
-// readAttachment reads a file whose text Claude was given.
+// readAttachment reads a file with extracted text.
 func readAttachment(s *scanner, out *lines) error {
 	var file, text string
 	err := s.object(func(name []byte) (err error) {

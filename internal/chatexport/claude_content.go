@@ -1,23 +1,23 @@
 package chatexport
 
-// claudeContent is the content of a message: blocks of text, reasoning, and
-// what tools were asked and answered.
+// claudeContent is the content of a message: blocks of text, reasoning, tool calls
+// and tool results.
 type claudeContent struct {
-	level   int // blocks this one is in
+	level   int // nesting level
 	texts   lines
 	unknown []string
 }
 
-// claudeBlock is a block, whatever its type.
+// claudeBlock is a block of any type.
 type claudeBlock struct {
 	kind, name string
 	text       lines // its own texts
-	input      lines // what a tool was asked
+	input      lines // input of a tool call
 	inner      claudeContent
-	rest       lines // texts under names we do not know
+	rest       lines // texts of unknown fields
 }
 
-// maxLevel is how deep blocks may be in one another; each level copies its text.
+// maxLevel is the maximum nesting of blocks; each level copies its text.
 const maxLevel = 4
 
 // read reads the blocks; a plain string is one block of text.
@@ -76,12 +76,12 @@ func (c *claudeContent) readBlock(s *scanner) error {
 	if err != nil {
 		return err
 	}
-	c.take(&b)
+	c.add(&b)
 	return nil
 }
 
-// take adds a block's text.
-func (c *claudeContent) take(b *claudeBlock) {
+// add adds the text of a block.
+func (c *claudeContent) add(b *claudeBlock) {
 	c.unknown = append(c.unknown, b.inner.unknown...)
 	switch b.kind {
 	case "text", "":
@@ -101,7 +101,7 @@ func (c *claudeContent) take(b *claudeBlock) {
 	case "image":
 		c.texts.add("[image]")
 	case "token_budget", "flag":
-		// What the model may use and what it was warned of: nobody said it.
+		// Metadata for the model, not part of the dialogue.
 	default:
 		c.unknown = append(c.unknown, b.kind)
 		var all lines

@@ -12,20 +12,20 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/fault"
 )
 
-// ConversationError is why one conversation of an export is not imported. The
-// others are not affected. Its kind is fault.Invalid.
+// ConversationError is the reason why one conversation of an export cannot be
+// imported. It does not affect the others. Its kind is fault.Invalid.
 type ConversationError struct {
-	File    string // where in the upload, as "outer.zip/conversations-001.json"
-	Ordinal int    // the conversation's place in the export, from 0
-	Place   int    // its place in the file, from 1
-	ID      string // its id on the platform; "" when it was not read
-	// Skipped says that nothing is lost: the conversation is empty, or there
-	// is a newer copy of it in the export.
+	File    string // path in the upload, such as "outer.zip/conversations-001.json"
+	Ordinal int    // position in the export, from 0
+	Place   int    // position in the file, from 1
+	ID      string // its id on the platform; "" if unknown
+	// Skipped reports that nothing is lost: the conversation is empty, or the
+	// export has a newer copy.
 	Skipped bool
 	Reason  string // completes "conversation 3: …"
 }
 
-// Error names the file and the conversation and says why.
+// Error returns the file, the conversation and the reason.
 func (e *ConversationError) Error() string {
 	id := ""
 	if e.ID != "" {
@@ -34,18 +34,18 @@ func (e *ConversationError) Error() string {
 	return fmt.Sprintf("%s: conversation %d%s: %s", e.File, e.Place, id, e.Reason)
 }
 
-// Unwrap gives the error its kind.
+// Unwrap returns an error of kind Invalid.
 func (e *ConversationError) Unwrap() error { return fault.New(fault.Invalid, "%s", e.Reason) }
 
-// inFile says what is wrong with a file of the upload: Invalid where it is the
-// file's fault, without a kind where it could not be read.
+// inFile returns the error of a file of the upload: Invalid if the file is at
+// fault, without a kind if it could not be read.
 func inFile(name string, err error) error {
 	var corrupt flate.CorruptInputError
 	switch {
 	case err == nil || fault.Is(err, fault.Invalid):
 		return err
 	case errors.Is(err, zip.ErrAlgorithm):
-		return fault.New(fault.Invalid, "%s: it is compressed in a way that is not supported; deflate and store are", name)
+		return fault.New(fault.Invalid, "%s: unsupported compression; supported are deflate and store", name)
 	case errors.Is(err, zip.ErrChecksum):
 		return fault.Wrap(fault.Invalid, err, "%s: the file is damaged", name)
 	case errors.Is(err, zip.ErrFormat), errors.As(err, &corrupt):
@@ -58,7 +58,7 @@ func inFile(name string, err error) error {
 	return fmt.Errorf("read %s: %w", name, err)
 }
 
-// shown makes a name from a file fit to be shown in one line.
+// shown sanitizes a name from a file for one line of output.
 func shown(name string) string {
 	name = strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {

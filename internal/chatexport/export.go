@@ -8,60 +8,58 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/fault"
 )
 
-// The platforms whose exports are read, as chat.Upsert.Platform.
+// The supported platforms, as in chat.Upsert.Platform.
 const (
 	ChatGPT = "chatgpt"
 	Claude  = "claude"
 )
 
-// platformNames are the platforms' names for people.
+// platformNames are the display names of the platforms.
 var platformNames = map[string]string{ChatGPT: "ChatGPT", Claude: "Claude"}
 
-// Options say how a file is read. The zero value detects the platform.
+// Options configure Open. The zero value detects the platform.
 type Options struct {
-	// Platform overrules detection: only conversations of this platform are
-	// read, and a JSON file is taken for its export whatever it looks like.
+	// Platform overrides detection: only conversations of this platform are read,
+	// and any JSON file is parsed as its export.
 	Platform string
 	Limits   Limits
 }
 
-// Export is a file that was found to hold conversations. One reading at a
-// time: it is not safe for concurrent use.
+// Export is a file with conversations. It is not safe for concurrent use.
 type Export struct {
 	// Platform is the platform of most of the conversations.
 	Platform string
-	// Total is how many conversations the file holds, those included that
-	// cannot be read, are empty, or are there twice.
+	// Total is the number of conversations, including invalid and empty ones and
+	// duplicates.
 	Total int
-	// Warnings are sentences on what was left out of the file as a whole, such
-	// as a part that the manifest names and the file lacks. At most 20.
+	// Warnings describe parts of the file that were skipped or are missing. At most
+	// 20.
 	Warnings []string
 
 	reading *reading
 	sources []source
-	copies  map[int]bool // ordinals of copies that another one is better than
+	copies  map[int]bool // ordinals of duplicates of newer copies
 }
 
-// Conversation is a conversation of an export as it is stored.
+// Conversation is a conversation of an export.
 type Conversation struct {
-	// Ordinal is its place in the export, from 0: the same in every reading of
-	// the same file, so an import can remember what it has done by it.
+	// Ordinal is its position in the export, from 0. It is stable, so that an import
+	// can record what it has stored.
 	Ordinal int
-	// File is where in the upload it is, as "outer.zip/conversations-001.json".
+	// File is its path in the upload, such as "outer.zip/conversations-001.json".
 	File string
 	Notes
-	// Upsert is what is stored. Times are when things happened and zero where
-	// the export does not say and nothing near does; never the time of import.
-	// A null title is "".
+	// Upsert is the conversation to store. Times that cannot be derived from the
+	// export are zero. A null title is "".
 	chat.Upsert
 }
 
-// Open reads the whole of a file of size bytes and says what is in it. The
-// error is Invalid when the file is damaged, hostile, or no export; any other
-// is r's own. r is read in small pieces, mostly forward: it should buffer.
+// Open reads a file of size bytes completely. The error is Invalid if the file is
+// damaged, malicious or not an export; other errors are those of r. Reads are
+// small and mostly sequential: r should buffer.
 func Open(r io.ReaderAt, size int64, options Options) (*Export, error) {
 	if _, known := platformNames[options.Platform]; !known && options.Platform != "" {
-		return nil, fault.New(fault.Invalid, "platform takes %s or %s", ChatGPT, Claude)
+		return nil, fault.New(fault.Invalid, "platform must be %s or %s", ChatGPT, Claude)
 	}
 	rd := &reading{limits: options.Limits.withDefaults(), size: size}
 	rd.start()
@@ -74,7 +72,7 @@ func Open(r io.ReaderAt, size int64, options Options) (*Export, error) {
 	return e, nil
 }
 
-// mostly returns the platform of most conversations, the first of equals.
+// mostly returns the platform with the most conversations, the first of equals.
 func mostly(sources []source) string {
 	counts := make(map[string]int)
 	best := sources[0].platform
@@ -87,27 +85,27 @@ func mostly(sources []source) string {
 	return best
 }
 
-// Conversations reads the export again and gives its Total conversations in
-// order, but for those whose ordinal skip says yes to; nil for all of them. A
-// *ConversationError stands in for a conversation and the next ones follow. Any
-// other error is the last: r failed, or gives other bytes than it gave Open.
+// Conversations reads the export again and yields its Total conversations in
+// order, except those that skip (which may be nil) returns true for. A
+// *ConversationError replaces one conversation. Any other error ends the sequence:
+// r failed, or its content has changed since Open.
 func (e *Export) Conversations(skip func(ordinal int) bool) iter.Seq2[Conversation, error] {
 	return func(yield func(Conversation, error) bool) {
 		e.reading.start()
 		for _, src := range e.sources {
-			goOn, err := e.read(src, skip, yield)
+			more, err := e.read(src, skip, yield)
 			if err != nil {
 				yield(Conversation{}, inFile(src.file.name, err))
 				return
 			}
-			if !goOn {
+			if !more {
 				return
 			}
 		}
 	}
 }
 
-// read gives the conversations of one file and reports whether more are wanted.
+// read yields the conversations of one file and reports whether to continue.
 func (e *Export) read(src source, skip func(int) bool, yield func(Conversation, error) bool) (bool, error) {
 	r, err := src.file.open()
 	if err != nil {
@@ -149,7 +147,7 @@ func (e *Export) read(src source, skip func(int) bool, yield func(Conversation, 
 // conversation reads one conversation. problem is a *ConversationError or nil.
 func (e *Export) conversation(s *scanner, src source, ordinal int) (c Conversation, problem, err error) {
 	c = Conversation{Ordinal: ordinal, File: src.file.name}
-	refuse := func(reason string, skipped bool) (Conversation, error, error) {
+	reject := func(reason string, skipped bool) (Conversation, error, error) {
 		out := Conversation{Ordinal: ordinal, File: src.file.name, Notes: c.Notes}
 		out.ExternalID, out.Title, out.Platform = cut(c.ExternalID, maxID), cut(c.Title, maxTitle), src.platform
 		return out, &ConversationError{
@@ -161,7 +159,7 @@ func (e *Export) conversation(s *scanner, src source, ordinal int) (c Conversati
 		if err := s.skipElement(); err != nil {
 			return c, nil, err
 		}
-		return refuse("it is in the export a second time, and this copy is not the newer one", true)
+		return reject("duplicate of a newer copy in this export", true)
 	}
 	s.removed, s.replaced = 0, 0
 	wrong, err := s.value(e.reading.limits.Conversation, e.reading.limits.Depth, func() error {
@@ -171,21 +169,21 @@ func (e *Export) conversation(s *scanner, src source, ordinal int) (c Conversati
 	case err != nil:
 		return c, nil, err
 	case wrong != nil:
-		return refuse(wrong.Error(), false)
+		return reject(wrong.Error(), false)
 	case len(c.Messages) == 0:
-		return refuse("it holds no messages", true)
+		return reject("no messages", true)
 	}
 	c.finish(src.platform, s)
 	return c, nil, nil
 }
 
-// finish brings what was read into the bounds of what is stored.
+// finish completes the conversation and truncates its fields to the allowed length.
 func (c *Conversation) finish(platform string, s *scanner) {
 	c.Notes.Removed, c.Notes.Replaced = s.removed, s.replaced
 	c.Platform, c.PlatformName = platform, platformNames[platform]
 	if c.ExternalID = bounded(c.ExternalID); c.ExternalID == "" {
-		// The oldest exports have none. The first message stays when the
-		// conversation goes on, so a later export gives the same id.
+		// The oldest exports have no ids. The first message never changes, so that
+		// later exports yield the same id.
 		first := c.Messages[0]
 		c.ExternalID = digest(c.CreatedAt.String(), first.ExternalID, cut(first.Text, 1000))
 	}

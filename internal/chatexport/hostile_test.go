@@ -22,7 +22,7 @@ const simple = `[{"id":"c","mapping":{"m":{"message":{"id":"m","author":{"role":
 
 // A file that is damaged, hostile or no export is refused as a whole, before
 // anything of it is given, with a sentence that names what is wrong.
-func TestOpenRefuses(t *testing.T) {
+func TestOpenRejects(t *testing.T) {
 	t.Parallel()
 	good := archive(t, deflated("conversations.json", []byte(simple)))
 	deep := good
@@ -41,24 +41,24 @@ func TestOpenRefuses(t *testing.T) {
 		"scalars":      {"JSON without objects", []byte(`[1,2,3]`), chatexport.Options{}, "no conversations"},
 		"empty list":   {"an export of nothing shows no platform", []byte(`[]`), chatexport.Options{}, "no conversations"},
 		"utf-16":       {"the wrong encoding", []byte("\xff\xfe[\x00"), chatexport.Options{}, "neither a zip nor JSON"},
-		"no platform":  {"a platform we do not know", []byte(simple), chatexport.Options{Platform: "gemini"}, "platform takes chatgpt or claude"},
+		"no platform":  {"a platform we do not know", []byte(simple), chatexport.Options{Platform: "gemini"}, "platform must be chatgpt or claude"},
 		"wrong wish":   {"the platform asked for is not in the zip", good, chatexport.Options{Platform: chatexport.Claude}, "no conversations of Claude"},
 		"manifest":     {"the list of zips in place of the zips", []byte(`{"files":[{"url":"https://example.test/conversations-000.zip"}]}`), chatexport.Options{}, "download the zips it lists"},
-		"cut json":     {"an upload that stopped", []byte(simple[:len(simple)-9]), chatexport.Options{}, "ends in the middle"},
-		"cut list":     {"an upload that stopped between two", []byte(strings.TrimSuffix(simple, "]") + ","), chatexport.Options{}, "ends in the middle, behind conversation 1"},
-		"broken list":  {"rubbish between two", []byte(strings.TrimSuffix(simple, "]") + ` oops {}]`), chatexport.Options{}, "broken behind conversation 1"},
+		"cut json":     {"an upload that stopped", []byte(simple[:len(simple)-9]), chatexport.Options{}, "ends unexpectedly"},
+		"cut list":     {"an upload that stopped between two", []byte(strings.TrimSuffix(simple, "]") + ","), chatexport.Options{}, "ends unexpectedly after conversation 1"},
+		"broken list":  {"rubbish between two", []byte(strings.TrimSuffix(simple, "]") + ` oops {}]`), chatexport.Options{}, "invalid JSON after conversation 1"},
 		"deep json":    {"brackets 100,000 deep", []byte(strings.Repeat("[", 100_000)), chatexport.Options{}, "no conversations"},
 		"cut zip":      {"a zip without its end", good[:len(good)-30], chatexport.Options{}, "damaged or incomplete"},
 		"zip of dots":  {"only the magic bytes", []byte("PK\x03\x04............"), chatexport.Options{}, "damaged or incomplete"},
 		"flipped bit":  {"the checksum finds it", flip(t), chatexport.Options{}, "conversations.json: the"},
-		"path":         {"a name that leads out", archive(t, deflated("../../etc/passwd", []byte("x"))), chatexport.Options{}, `"../../etc/passwd" leads out`},
-		"windows path": {"a name that leads out elsewhere", archive(t, deflated(`a\..\..\b`, []byte("x"))), chatexport.Options{}, "leads out"},
-		"drive":        {"a name on a drive", archive(t, deflated(`C:evil`, []byte("x"))), chatexport.Options{}, "leads out"},
-		"absolute":     {"a name from the root", archive(t, deflated("/conversations.json", []byte(simple))), chatexport.Options{}, "leads out"},
+		"path":         {"a name that leads out", archive(t, deflated("../../etc/passwd", []byte("x"))), chatexport.Options{}, `"../../etc/passwd" points outside`},
+		"windows path": {"a name that leads out elsewhere", archive(t, deflated(`a\..\..\b`, []byte("x"))), chatexport.Options{}, "points outside"},
+		"drive":        {"a name on a drive", archive(t, deflated(`C:evil`, []byte("x"))), chatexport.Options{}, "points outside"},
+		"absolute":     {"a name from the root", archive(t, deflated("/conversations.json", []byte(simple))), chatexport.Options{}, "points outside"},
 		"encrypted":    {"a zip with a password", encrypted(good), chatexport.Options{}, "conversations.json is encrypted"},
 		"deep zips":    {"zips in zips in zips", deep, chatexport.Options{}, "more than 4 deep"},
 		"entries":      {"too many files", many(t, 300), chatexport.Options{Limits: chatexport.Limits{Entries: 200}}, "more than 200 files"},
-		"directory":    {"a list of files of many MiB", many(t, 20_000), chatexport.Options{Limits: chatexport.Limits{Directory: 1}}, "its list of files is longer"},
+		"directory":    {"a list of files of many MiB", many(t, 20_000), chatexport.Options{Limits: chatexport.Limits{Directory: 1}}, "the file list is larger"},
 		"too many":     {"more conversations than we keep track of", []byte(simple[:len(simple)-1] + "," + simple[1:]), chatexport.Options{Limits: chatexport.Limits{Conversations: 1}}, "more than 1 conversations"},
 		"broken inner": {"a part of a split export that is cut", archive(t, deflated("a.zip", good), deflated("b.zip", good[:len(good)-30])), chatexport.Options{}, "b.zip: the zip is damaged or incomplete"},
 		"2 GiB claim":  {"a header that promises more than there is", claim(t, 2<<30), chatexport.Options{}, "conversations.json: the file is incomplete"},
@@ -233,11 +233,11 @@ func TestOneConversationIsRefused(t *testing.T) {
 		limits       chatexport.Limits
 		want         string
 	}{
-		"giant":          {"a text over the limit", text(`"` + strings.Repeat("long ", 5000) + `"`), chatexport.Limits{Conversation: 10_000}, "it is too large"},
-		"giant escapes":  {"the limit falls behind a backslash", text(`"` + strings.Repeat(`\"`, 5000) + `"`), chatexport.Limits{Conversation: 1001}, "it is too large"},
-		"giant escapes2": {"and one further", text(`"` + strings.Repeat(`\"`, 5000) + `"`), chatexport.Limits{Conversation: 1002}, "it is too large"},
-		"deep":           {"brackets 1,000 deep", text(strings.Repeat("[", 1000) + strings.Repeat("]", 1000)), chatexport.Limits{}, "nests too deep"},
-		"deep objects":   {"in a value that is passed over", text(strings.Repeat(`{"a":`, 1000) + "1" + strings.Repeat("}", 1000)), chatexport.Limits{}, "nests too deep"},
+		"giant":          {"a text over the limit", text(`"` + strings.Repeat("long ", 5000) + `"`), chatexport.Limits{Conversation: 10_000}, "too large"},
+		"giant escapes":  {"the limit falls behind a backslash", text(`"` + strings.Repeat(`\"`, 5000) + `"`), chatexport.Limits{Conversation: 1001}, "too large"},
+		"giant escapes2": {"and one further", text(`"` + strings.Repeat(`\"`, 5000) + `"`), chatexport.Limits{Conversation: 1002}, "too large"},
+		"deep":           {"brackets 1,000 deep", text(strings.Repeat("[", 1000) + strings.Repeat("]", 1000)), chatexport.Limits{}, "nested too deeply"},
+		"deep objects":   {"in a value that is passed over", text(strings.Repeat(`{"a":`, 1000) + "1" + strings.Repeat("}", 1000)), chatexport.Limits{}, "nested too deeply"},
 		"messages":       {"more messages than anybody writes", nodes, chatexport.Limits{Messages: 10}, "too many messages"},
 	}
 	for name, tc := range cases {

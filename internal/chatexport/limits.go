@@ -6,36 +6,36 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/fault"
 )
 
-// Limits bound what a file may ask of us. A field that is 0 takes its default.
+// Limits limit the resources that a file may use. 0 selects the default.
 type Limits struct {
-	// Conversation is how many bytes of JSON one conversation may take. The
-	// worst one is held twice for a moment. Default 32 MiB.
+	// Conversation is the maximum size of a conversation, in bytes of JSON. It is
+	// briefly in memory twice. Default 32 MiB.
 	Conversation int64
-	// Conversations is how many conversations a file may hold. Default 250,000.
+	// Conversations is the maximum number of conversations. Default 250,000.
 	Conversations int
-	// Messages is how many messages one conversation may hold, those of
-	// abandoned branches included. Default 100,000.
+	// Messages is the maximum number of messages of a conversation, including
+	// abandoned branches. Default 100,000.
 	Messages int
-	// Depth is how deep the JSON of a conversation may nest. Default 256.
+	// Depth is the maximum nesting of the JSON of a conversation. Default 256.
 	Depth int
-	// Zips is how many zips may be inside one another. Default 4.
+	// Zips is the maximum nesting of zips. Default 4.
 	Zips int
-	// Entries is how many files all the zips may hold. Default 100,000.
+	// Entries is the maximum number of files in all zips. Default 100,000.
 	Entries int
-	// Directory is how many bytes a zip's list of files may take. Default 8 MiB.
+	// Directory is the maximum size of a zip's file list, in bytes. Default 8 MiB.
 	Directory int64
-	// Inflated is how many bytes one reading of the file may inflate to.
+	// Inflated is the maximum number of decompressed bytes per pass over the file.
 	// Default 32 GiB.
 	Inflated int64
-	// Ratio is how many times its own size a file may inflate to, once it has
-	// inflated to 256 MiB. Default 100.
+	// Ratio is the maximum compression ratio, which applies beyond 256 MiB of
+	// decompressed data. Default 100.
 	Ratio int64
 }
 
-// freely is what any file may inflate to, whatever its ratio.
-const freely = 256 << 20
+// ratioExempt is the decompressed size up to which the ratio is not limited.
+const ratioExempt = 256 << 20
 
-// withDefaults returns the limits with every 0 replaced.
+// withDefaults replaces zero fields by their defaults.
 func (l Limits) withDefaults() Limits {
 	l.Conversation = either(l.Conversation, 32<<20)
 	l.Conversations = either(l.Conversations, 250_000)
@@ -56,14 +56,14 @@ func either[T int | int64](n, standard T) T {
 	return n
 }
 
-// budget is what one reading of a file may still inflate to.
+// budget is the remaining number of decompressed bytes of one pass.
 type budget struct {
 	left  int64
 	total int64
 }
 
 func (l Limits) budget(size int64) *budget {
-	total := min(l.Inflated, max(freely, satMul(size, l.Ratio)))
+	total := min(l.Inflated, max(ratioExempt, satMul(size, l.Ratio)))
 	return &budget{left: total, total: total}
 }
 
@@ -74,23 +74,23 @@ func satMul(a, b int64) int64 {
 	return a * b
 }
 
-// charge takes n inflated bytes of the file named off the budget.
+// charge subtracts n decompressed bytes of the named file from the budget.
 func (b *budget) charge(name string, n int) error {
 	if b.left -= int64(n); b.left >= 0 {
 		return nil
 	}
 	return &limitError{fault.New(fault.Invalid,
-		"%s: the file inflates to more than %d MiB, which looks like a zip bomb", name, b.total>>20)}
+		"%s: the file decompresses to more than %d MiB, which looks like a zip bomb", name, b.total>>20)}
 }
 
-// limitError is a limit of the whole file that was passed: it is never put
-// down to one inner archive alone.
+// limitError is an exceeded limit of the whole file. It is never attributed to a
+// nested archive alone.
 type limitError struct{ err error }
 
 func (e *limitError) Error() string { return e.err.Error() }
 func (e *limitError) Unwrap() error { return e.err }
 
-// metered charges what is read through it.
+// metered charges its reads to the budget.
 type metered struct {
 	r      io.Reader
 	name   string

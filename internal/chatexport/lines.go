@@ -2,14 +2,14 @@ package chatexport
 
 import "strings"
 
-// lines joins the pieces of a message's text, one below another. A single
-// piece is not copied.
+// lines joins the pieces of a message's text, one per line. It does not copy a
+// single piece.
 type lines struct {
 	first string
 	b     strings.Builder
 }
 
-// add appends a piece; blank ones are left out.
+// add appends a piece unless it is blank.
 func (l *lines) add(piece string) {
 	switch {
 	case strings.TrimSpace(piece) == "":
@@ -24,15 +24,15 @@ func (l *lines) add(piece string) {
 	}
 }
 
-// labelled appends a piece under a label in brackets, as in "[thinking] …";
-// nothing when it is blank.
+// labelled appends a piece with a label in brackets, such as "[thinking] …",
+// unless it is blank.
 func (l *lines) labelled(label, piece string) {
 	if strings.TrimSpace(piece) != "" {
 		l.add("[" + label + "] " + piece)
 	}
 }
 
-// String returns what was added.
+// String returns the joined pieces.
 func (l *lines) String() string {
 	if l.b.Len() == 0 {
 		return l.first
@@ -40,7 +40,7 @@ func (l *lines) String() string {
 	return l.b.String()
 }
 
-// label makes "image: name" of kind and name, "image" without a name.
+// label returns "kind: name", or "kind" without a name.
 func label(kind, name string) string {
 	if name = strings.TrimSpace(name); name == "" {
 		return kind
@@ -48,9 +48,9 @@ func label(kind, name string) string {
 	return kind + ": " + name
 }
 
-// flatten consumes a value of a shape we do not know and adds its strings and
-// numbers, each behind its name. A name is written once, so that the text is
-// never much longer than the JSON.
+// flatten consumes a value of unknown structure and adds its strings and numbers,
+// each after its name. It writes each name once, so that the text is never much
+// longer than the JSON.
 func (s *scanner) flatten(out *lines, name string) error {
 	c, err := s.peek()
 	if err != nil {

@@ -8,22 +8,21 @@ import (
 	"strings"
 )
 
-// partName is the name of a part as a manifest lists it.
+// partName matches the name of a part in a manifest.
 var partName = regexp.MustCompile(`^[\w.-]*conversations[\w.-]*\.(json|zip)$`)
 
-// maxParts bounds what is remembered of a manifest.
+// maxParts limits the number of parts of a manifest.
 const maxParts = 10_000
 
-// parts are the parts of a split export: the ones its manifest lists and the
-// ones that are there. Nobody documents the manifests, so whatever text in one
-// ends in the name of a part is taken to list it.
+// parts are the listed and the present parts of a split export. The format of
+// manifests is undocumented: any text that ends in the name of a part lists it.
 type parts struct {
 	list    []string
 	present map[string]bool
 }
 
-// there notes a file.
-func (p *parts) there(name string) {
+// addPresent records a file.
+func (p *parts) addPresent(name string) {
 	base := path.Base(name)
 	if !partName.MatchString(base) || len(p.present) >= maxParts {
 		return
@@ -34,7 +33,7 @@ func (p *parts) there(name string) {
 	p.present[base] = true
 }
 
-// listed notes the parts that the file lists, if it is a manifest.
+// listed records the parts that a file lists if it is a manifest.
 func (p *parts) listed(f file) error {
 	if base := path.Base(f.name); !strings.Contains(base, "manifest") {
 		return nil
@@ -55,7 +54,7 @@ func (p *parts) listed(f file) error {
 	return nil
 }
 
-// missing returns the parts that are listed and not there, in order.
+// missing returns the listed parts that are not present, in order.
 func (p *parts) missing() []string {
 	slices.Sort(p.list)
 	return slices.DeleteFunc(slices.Compact(p.list), func(name string) bool { return p.present[name] })
@@ -67,8 +66,7 @@ func manifest(f file) bool {
 	return err == nil && strings.Contains(text, "://") && strings.Contains(text, ".zip")
 }
 
-// texts returns the texts of a small JSON file, one a line; what a larger one
-// has behind its first MiB is left out.
+// texts returns the texts in the first MiB of a JSON file, one per line.
 func texts(f file) (string, error) {
 	r, err := f.open()
 	if err != nil {

@@ -12,21 +12,21 @@ import (
 )
 
 const (
-	maxID    = 500  // characters, as internal/chat takes them
-	maxTitle = 2000 // characters, as internal/chat takes them
+	maxID    = 500  // characters, the limit of internal/chat
+	maxTitle = 2000 // characters, the limit of internal/chat
 )
 
-// message is a message as a platform has it.
+// message is a message of an export.
 type message struct {
 	id     string
 	sender chat.Sender
 	text   string
 	at     time.Time
-	hidden bool // the platform does not show it
+	hidden bool // not shown by the platform
 }
 
-// settle turns the messages of a conversation, in order, into what is stored:
-// the shown ones, each with an id of its own and a time.
+// settle converts the messages of a conversation: it omits hidden and empty ones
+// and gives each a unique id and a time.
 func settle(all []message, notes *Notes, created time.Time) []chat.Message {
 	out := make([]chat.Message, 0, len(all))
 	seen := make(map[string]int, len(all))
@@ -39,16 +39,16 @@ func settle(all []message, notes *Notes, created time.Time) []chat.Message {
 			notes.Empty++
 			continue
 		}
-		id := own(m.id, len(out), seen)
+		id := uniqueID(m.id, len(out), seen)
 		out = append(out, chat.Message{ExternalID: id, Sender: m.sender, Text: m.text, CreatedAt: m.at})
 	}
 	date(out, notes, created)
 	return out
 }
 
-// own returns an id that no other message of the conversation has: the same
-// one for the same file, and for a later export of the same conversation.
-func own(id string, index int, seen map[string]int) string {
+// uniqueID returns an id that is unique in the conversation, and the same in later
+// exports.
+func uniqueID(id string, index int, seen map[string]int) string {
 	if id = bounded(id); id == "" {
 		id = fmt.Sprintf("message-%d", index)
 	}
@@ -61,9 +61,9 @@ func own(id string, index int, seen map[string]int) string {
 	return id
 }
 
-// date gives the messages without a time that of the one before, the first
-// ones that of the one behind, and all of them the conversation's if none has
-// one.
+// date sets missing times to that of the preceding message, those of the first
+// messages to that of the following one, and all to that of the conversation if
+// no message has one.
 func date(messages []chat.Message, notes *Notes, created time.Time) {
 	last := created
 	for _, m := range messages {
@@ -92,12 +92,12 @@ func earliest(messages []chat.Message) time.Time {
 	return first
 }
 
-// bounded returns the id, or its hash when it is longer than ids may be.
+// bounded returns the id, or its hash if the id is too long.
 func bounded(id string) string {
 	if strings.TrimSpace(id) == "" {
 		return ""
 	}
-	// Room for "#n".
+	// Reserves space for "#n".
 	if utf8.RuneCountInString(id) > maxID-20 {
 		return digest(id)
 	}
@@ -112,7 +112,7 @@ func digest(parts ...string) string {
 	return "sha256:" + hex.EncodeToString(h.Sum(nil))
 }
 
-// cut returns the first n characters of the text.
+// cut truncates a text to n characters.
 func cut(text string, n int) string {
 	if len(text) <= n {
 		return text

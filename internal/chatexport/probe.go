@@ -8,35 +8,34 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/fault"
 )
 
-// patience is after how many elements a file that shows no conversation is
-// taken for something else.
-const patience = 16
+// maxForeign is the number of elements without a conversation after which a file
+// is considered to be something else.
+const maxForeign = 16
 
-// errOther ends the reading of a file that holds something else.
-var errOther = errors.New("it holds no conversations")
+// errOther is the error of a file that contains something else.
+var errOther = errors.New("no conversations")
 
-// probe reads a JSON file: it finds out whose conversations are in it, by what
-// they hold and not by any name, counts them, and notes their ids.
+// probe reads a JSON file, detects the platform from the structure of the
+// conversations, counts them, and records their ids.
 type probe struct {
 	s        *scanner
 	limits   Limits
 	before   int    // conversations of other files
 	platform string // "" until the first conversation
 	wrapped  bool
-	heads    []head // of the conversations, until the platform is known
+	heads    []head // of conversations, until the platform is known
 	count    int
 	known    func(i int, platform string, h head)
 }
 
-// head is what a conversation says of itself.
+// head is the identity of a conversation.
 type head struct {
 	platform string
 	id       string
 	updated  time.Time
 }
 
-// run reads the file to its end, or until it turns out to be something else.
-// The error is errOther then.
+// run reads the file to its end; errOther if it contains something else.
 func (p *probe) run(r io.Reader) error {
 	s, err := newJSON(r)
 	if err != nil {
@@ -72,7 +71,7 @@ func (p *probe) run(r io.Reader) error {
 	return nil
 }
 
-// element reads a conversation, or an object around all of them.
+// element reads a conversation, or an object that wraps all of them.
 func (p *probe) element() error {
 	top := p.s.depth == 0
 	h, within := head{}, false
@@ -110,7 +109,7 @@ func (p *probe) element() error {
 	case err != nil:
 		return err
 	case within:
-		return problem // it is the list that is broken, not one conversation
+		return problem // the list is invalid, not one conversation
 	}
 	return p.note(h)
 }
@@ -122,7 +121,7 @@ func orSkip(s *scanner, err error) error {
 	return s.skip()
 }
 
-// fallback reads "id", which counts when there is no other.
+// fallback reads "id", which is used if there is no other id.
 func (p *probe) fallback(h *head) error {
 	id, err := p.s.text()
 	if h.id == "" {
@@ -131,7 +130,7 @@ func (p *probe) fallback(h *head) error {
 	return err
 }
 
-// found passes over a member that only the platform's conversations have.
+// found skips a member that only conversations of the platform have.
 func (p *probe) found(platform, before string, opening byte) (string, error) {
 	is, err := p.s.is(opening)
 	if err != nil {
@@ -143,18 +142,18 @@ func (p *probe) found(platform, before string, opening byte) (string, error) {
 	return before, p.s.skip()
 }
 
-// note counts a conversation.
+// note records a conversation.
 func (p *probe) note(h head) error {
 	p.count++
 	if p.before+p.count > p.limits.Conversations {
-		return &limitError{fault.New(fault.Invalid, "the file holds more than %d conversations", p.limits.Conversations)}
+		return &limitError{fault.New(fault.Invalid, "the file contains more than %d conversations", p.limits.Conversations)}
 	}
 	if p.platform == "" {
 		p.platform = h.platform
 	}
 	p.heads = append(p.heads, h)
 	if p.platform == "" {
-		if p.count >= patience {
+		if p.count >= maxForeign {
 			return errOther
 		}
 		return nil
@@ -163,7 +162,7 @@ func (p *probe) note(h head) error {
 	return nil
 }
 
-// flush tells of the conversations whose platform is known by now.
+// flush reports the recorded conversations once the platform is known.
 func (p *probe) flush() {
 	first := p.count - len(p.heads)
 	for i, h := range p.heads {

@@ -33,8 +33,8 @@ func (s *scanner) text() (string, error) {
 	return s.repair(b.String()), nil
 }
 
-// bytes consumes a string. The result is valid until the next call; of one
-// longer than the window only the end is given, which is no name we look for.
+// bytes consumes a string. The result is valid until the next call. Of a string
+// longer than the window it is only the end, which matches no known name.
 func (s *scanner) bytes() ([]byte, error) {
 	s.pos++
 	s.quoted = true
@@ -42,9 +42,9 @@ func (s *scanner) bytes() ([]byte, error) {
 	return s.scratch, err
 }
 
-// unquote decodes the rest of a string into scratch. What does not fit goes
-// into pieces of the window's size before it, so that a giant string is never
-// held more than twice; without keep the pieces are dropped.
+// unquote decodes the rest of a string into scratch, and what does not fit into
+// preceding pieces of the window's size, so that a giant string is in memory at
+// most twice. Without keep it drops the pieces.
 func (s *scanner) unquote(keep bool) (long [][]byte, err error) {
 	s.scratch = s.scratch[:0]
 	for {
@@ -80,8 +80,8 @@ func (s *scanner) unquote(keep bool) (long [][]byte, err error) {
 	}
 }
 
-// escape decodes what follows a backslash. What is no escape becomes U+FFFD,
-// and the end of the string stays where skipping finds it.
+// escape decodes the characters after a backslash. Invalid escapes become U+FFFD
+// and do not change where the string ends.
 func (s *scanner) escape() error {
 	s.escaped = true
 	b, err := s.rest()
@@ -130,8 +130,8 @@ func (s *scanner) bad() {
 	s.replaced++
 }
 
-// hex reads the four digits of an escape; ok is false when they are none, and
-// then nothing behind them was consumed.
+// hex reads the four digits of an escape; ok is false if they are invalid, and
+// nothing after them is consumed.
 func (s *scanner) hex() (r rune, ok bool, err error) {
 	for range 4 {
 		b, err := s.rest()
@@ -148,14 +148,14 @@ func (s *scanner) hex() (r rune, ok bool, err error) {
 	return r, true, nil
 }
 
-// low reads a second \u escape, if one follows a first surrogate.
+// low reads the second \u escape of a surrogate pair, if there is one.
 func (s *scanner) low() (r rune, ok bool, err error) {
 	b, err := s.rest()
 	if err != nil || b[0] != '\\' {
 		return 0, false, err
 	}
 	if len(b) < 2 {
-		// The window ends between the two: make room to look at both.
+		// The window ends between the two escapes: refill it.
 		if b, err = s.more(); err != nil || len(b) < 2 {
 			return 0, false, err
 		}
@@ -167,8 +167,8 @@ func (s *scanner) low() (r rune, ok bool, err error) {
 	return s.hex()
 }
 
-// repair takes what PostgreSQL refuses out of a string: U+0000 is removed,
-// each byte that is no UTF-8 is replaced by U+FFFD, and both are counted.
+// repair makes a string valid for PostgreSQL: it removes U+0000, replaces invalid
+// UTF-8 by U+FFFD, and counts both.
 func (s *scanner) repair(text string) string {
 	if n := strings.Count(text, "\x00"); n > 0 {
 		s.removed += n

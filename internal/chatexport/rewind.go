@@ -5,25 +5,24 @@ import (
 	"io"
 )
 
-// tailSize is how much of the end of a compressed zip is kept: its list of
-// files is there, and without it each look at the list is another pass.
+// tailSize is the size of the end of a compressed zip that is kept in memory. It
+// contains the file list, which would otherwise need another pass per read.
 const tailSize = 1 << 20
 
-// rewinder reads at any offset of a compressed file without a copy of it, in
-// memory or on disk: to go back it starts again. That is for a zip in a zip,
-// whose files lie one behind another, so that a pass over them is a pass over
-// it. Every pass is charged to the budget.
+// rewinder reads a compressed file at any offset without storing it: to go back
+// it decompresses the file from the start. It suits nested zips, whose files are
+// read in order. Every pass is charged to the budget.
 type rewinder struct {
 	open   func() (io.ReadCloser, error)
 	size   int64
 	r      io.ReadCloser
 	pos    int64
-	tail   []byte // the last bytes, once they were seen
-	listed bool   // the list was read: no more need of the tail
+	tail   []byte // the last bytes, once read
+	listed bool   // the list was read and the tail is not needed
 	buffer []byte
 }
 
-// ReadAt reads len(p) bytes at off, io.EOF behind the end.
+// ReadAt implements io.ReaderAt.
 func (z *rewinder) ReadAt(p []byte, off int64) (int, error) {
 	if off < 0 || off >= z.size {
 		return 0, io.EOF
@@ -40,14 +39,14 @@ func (z *rewinder) ReadAt(p []byte, off int64) (int, error) {
 	return len(want), nil
 }
 
-// read reads all of p at off.
+// read fills p from off.
 func (z *rewinder) read(p []byte, off int64) error {
 	if z.r == nil || off < z.pos {
 		if err := z.start(); err != nil {
 			return err
 		}
 	}
-	// The first read is for the end: go there by way of the tail.
+	// The first read is at the end: keep the tail.
 	if start := max(0, z.size-tailSize); z.tail == nil && !z.listed && off >= start {
 		if err := z.discard(start); err != nil {
 			return err
@@ -69,7 +68,7 @@ func (z *rewinder) read(p []byte, off int64) error {
 func (z *rewinder) start() (err error) {
 	z.stop()
 	if z.r, err = z.open(); err != nil {
-		return fmt.Errorf("open zip in a zip: %w", err)
+		return fmt.Errorf("open nested zip: %w", err)
 	}
 	if z.buffer == nil {
 		z.buffer = make([]byte, 32<<10)
@@ -77,7 +76,7 @@ func (z *rewinder) start() (err error) {
 	return nil
 }
 
-// stop lets go of the stream; the next read starts again.
+// stop closes the stream; the next read starts a new pass.
 func (z *rewinder) stop() {
 	if z.r != nil {
 		z.r.Close()
@@ -85,13 +84,13 @@ func (z *rewinder) stop() {
 	z.r, z.pos = nil, 0
 }
 
-// close lets go of all memory, when the list was read. Reading goes on working.
+// close frees the memory after the list was read. Reads still work.
 func (z *rewinder) close() {
 	z.stop()
 	z.tail, z.buffer, z.listed = nil, nil, true
 }
 
-// discard reads up to off.
+// discard skips to off.
 func (z *rewinder) discard(off int64) error {
 	for z.pos < off {
 		if err := z.fill(z.buffer[:min(int64(len(z.buffer)), off-z.pos)]); err != nil {

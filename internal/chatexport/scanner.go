@@ -5,61 +5,60 @@ import (
 	"io"
 )
 
-// window is how much of the input a scanner holds.
+// window is the size of the buffer of a scanner.
 const window = 64 << 10
 
-// errTruncated is a stream that ends within a value.
-var errTruncated = errors.New("the JSON ends in the middle")
+// errTruncated is returned for a stream that ends within a value.
+var errTruncated = errors.New("unexpected end of JSON")
 
-// valueError is what is wrong with one value, not with the stream: reading can
-// go on behind the value.
+// valueError is an error of one value. The stream is intact and can be read after
+// the value.
 type valueError string
 
 func (e valueError) Error() string { return string(e) }
 
 const (
-	errTooLarge = valueError("it is too large")
-	errTooDeep  = valueError("its JSON nests too deep")
-	errSyntax   = valueError("its JSON is broken")
+	errTooLarge = valueError("too large")
+	errTooDeep  = valueError("JSON is nested too deeply")
+	errSyntax   = valueError("invalid JSON")
 )
 
-// ofValue reports whether err is about one value.
+// ofValue reports whether err is a valueError.
 func ofValue(err error) bool {
 	_, ok := errors.AsType[valueError](err)
 	return ok
 }
 
-// scanner pulls JSON from a stream. It is strict about what it is asked to
-// read and lenient about what it is asked to skip: skipping only counts
-// brackets, outside of strings. Its depth and quoted always say where in the
-// brackets it is, so that after any error it can go on behind the value that
-// was wrong, at the same byte whatever was wrong with it.
+// scanner reads JSON from a stream. It is strict about values that are read and
+// lenient about values that are skipped: skipping only counts brackets outside of
+// strings. depth and quoted always describe the position, so that after any error
+// it can continue after the invalid value, at the same byte whatever the error.
 type scanner struct {
 	r        io.Reader
 	buf      []byte // the window; buf[pos:end] is unread
 	pos, end int
 	base     int64 // offset of buf[0] in the stream
-	err      error // why the stream gives no more: io.EOF or what the reader said
+	err      error // io.EOF or the error of the reader
 
-	depth    int   // brackets that are open
-	maxDepth int   // 0 for any
+	depth    int   // open brackets
+	maxDepth int   // 0 for no limit
 	quoted   bool  // within a string
-	escaped  bool  // within a string, behind a backslash
-	stop     int64 // offset behind which the value may not reach; 0 for any
+	escaped  bool  // within a string, after a backslash
+	stop     int64 // offset that the value must not exceed; 0 for no limit
 
 	scratch  []byte
-	removed  int // U+0000 left out of strings
-	replaced int // bytes and escapes that were no characters, now U+FFFD
+	removed  int // U+0000 removed from strings
+	replaced int // invalid bytes and escapes replaced by U+FFFD
 }
 
 func newScanner(r io.Reader) *scanner {
 	return &scanner{r: r, buf: make([]byte, window)}
 }
 
-// offset returns how many bytes were consumed.
+// offset returns the number of consumed bytes.
 func (s *scanner) offset() int64 { return s.base + int64(s.pos) }
 
-// fill makes at least one unread byte available.
+// fill ensures that at least one unread byte is buffered.
 func (s *scanner) fill() error {
 	if s.stop > 0 && s.offset() >= s.stop {
 		return errTooLarge
@@ -78,7 +77,7 @@ func (s *scanner) fill() error {
 	return s.err
 }
 
-// rest returns the unread bytes of the window, at least one, none behind stop.
+// rest returns the unread bytes of the window up to stop, at least one.
 func (s *scanner) rest() ([]byte, error) {
 	if s.pos == s.end || s.stop > 0 {
 		if err := s.fill(); err != nil {
@@ -93,7 +92,7 @@ func (s *scanner) rest() ([]byte, error) {
 }
 
 // more moves the unread bytes to the front of the window and reads until there
-// are two of them.
+// are at least two.
 func (s *scanner) more() ([]byte, error) {
 	s.base += int64(s.pos)
 	s.end = copy(s.buf, s.buf[s.pos:s.end])
@@ -106,7 +105,7 @@ func (s *scanner) more() ([]byte, error) {
 	return s.rest()
 }
 
-// peek returns the next byte that is not white space, and leaves it there.
+// peek returns the next byte that is not white space without consuming it.
 func (s *scanner) peek() (byte, error) {
 	for {
 		b, err := s.rest()
@@ -123,7 +122,7 @@ func (s *scanner) peek() (byte, error) {
 	}
 }
 
-// ended reports whether nothing but white space is left.
+// ended reports whether only white space is left.
 func (s *scanner) ended() (bool, error) {
 	_, err := s.peek()
 	if errors.Is(err, errTruncated) {
@@ -132,7 +131,7 @@ func (s *scanner) ended() (bool, error) {
 	return false, err
 }
 
-// open consumes a bracket that opens.
+// open consumes an opening bracket.
 func (s *scanner) open() error {
 	s.pos++
 	s.depth++
@@ -142,7 +141,7 @@ func (s *scanner) open() error {
 	return nil
 }
 
-// close consumes a bracket that closes.
+// close consumes a closing bracket.
 func (s *scanner) close() {
 	s.pos++
 	s.depth--
@@ -161,9 +160,8 @@ func (s *scanner) expect(want byte) error {
 	return nil
 }
 
-// value has a value read that may take limit bytes and nest maxDepth deep.
-// problem is what is wrong with the value, which is then behind us; err is
-// what is wrong with the stream.
+// value calls read for a value of at most limit bytes and maxDepth levels. problem
+// is an error of the value, which is then consumed; err is an error of the stream.
 func (s *scanner) value(limit int64, maxDepth int, read func() error) (problem, err error) {
 	depth := s.depth
 	s.stop, s.maxDepth = s.offset()+limit, depth+maxDepth
@@ -191,7 +189,7 @@ func (s *scanner) literal() ([]byte, error) {
 		for i < len(b) && !ends[b[i]] {
 			i++
 		}
-		// No number is that long; what is longer only has to be passed over.
+		// Longer literals are invalid and only need to be skipped.
 		if len(s.scratch) < 512 {
 			s.scratch = append(s.scratch, b[:i]...)
 		}
@@ -202,7 +200,7 @@ func (s *scanner) literal() ([]byte, error) {
 	}
 }
 
-// ends are the bytes a literal ends before.
+// ends are the bytes that end a literal.
 var ends = func() (m [256]bool) {
 	for _, c := range []byte("\"{}[],: \t\r\n") {
 		m[c] = true

@@ -1,6 +1,6 @@
 package chatexport
 
-// leave consumes what is left until only depth brackets are open.
+// leave consumes input until only depth brackets are open.
 func (s *scanner) leave(depth int) error {
 	for s.depth > depth || s.quoted {
 		if s.quoted {
@@ -36,7 +36,7 @@ func (s *scanner) leave(depth int) error {
 	return nil
 }
 
-// marks are the bytes that skipping stops at.
+// marks are the bytes at which skipping stops.
 var marks = func() (m [256]bool) {
 	for _, c := range []byte(`"{}[]`) {
 		m[c] = true
@@ -95,7 +95,7 @@ func (s *scanner) skipQuoted() error {
 	return nil
 }
 
-// plain returns how many bytes come before the next quote or backslash, and
+// plain returns the number of bytes before the next quote or backslash, and
 // whether it is a backslash.
 func plain(b []byte) (n int, escape bool) {
 	for i, c := range b {

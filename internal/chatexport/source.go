@@ -8,18 +8,17 @@ import (
 	"time"
 )
 
-// errStopped ends a reading that nobody wants more of.
+// errStopped ends a read when the caller needs no more values.
 var errStopped = errors.New("stopped")
 
-// file is a file of the upload, perhaps within zips.
+// file is a file of the upload, possibly within zips.
 type file struct {
 	name string
 	open func() (io.ReadCloser, error)
 }
 
-// source is a file that holds conversations: as elements of an array, as
-// objects one behind another, or as elements of the member "conversations" of
-// an object.
+// source is a file with conversations: as elements of an array, as consecutive
+// objects, or as elements of the member "conversations" of an object.
 type source struct {
 	file     file
 	platform string
@@ -37,7 +36,7 @@ func (src source) conversation(s *scanner, limits Limits, c *Conversation) error
 		if err != nil {
 			return err
 		}
-		return valueError("it is not an object")
+		return valueError("not a JSON object")
 	}
 	if src.platform == Claude {
 		return readClaude(s, limits, c)
@@ -68,7 +67,7 @@ func (src source) elements(s *scanner, each func() error) error {
 	}
 }
 
-// wrapped calls each for the elements of the first list that is named wrapper.
+// wrapped calls each for the elements of the first list named wrapper.
 func (s *scanner) wrapped(each func() error) error {
 	found := false
 	return s.object(func(name []byte) error {
@@ -83,10 +82,10 @@ func (s *scanner) wrapped(each func() error) error {
 	})
 }
 
-// wrapper is the member that holds the conversations where they are wrapped.
+// wrapper is the member that contains the conversations of a wrapped list.
 const wrapper = "conversations"
 
-// newJSON returns a scanner behind the byte order mark, if there is one.
+// newJSON returns a scanner positioned after an optional byte order mark.
 func newJSON(r io.Reader) (*scanner, error) {
 	s := newScanner(r)
 	for s.end < 3 && s.err == nil {
@@ -103,20 +102,20 @@ func newJSON(r io.Reader) (*scanner, error) {
 	return s, nil
 }
 
-// skipElement passes over a conversation.
+// skipElement skips a conversation.
 func (s *scanner) skipElement() error {
 	_, err := s.value(1<<62, 1<<30, s.skip)
 	return err
 }
 
-// index finds conversations that are in an export more than once.
+// index detects duplicate conversations.
 type index struct {
 	seed   maphash.Seed
 	best   map[uint64]seen
 	copies map[int]bool
 }
 
-// seen is the best copy of a conversation so far.
+// seen is the newest copy of a conversation so far.
 type seen struct {
 	ordinal int
 	updated int64 // milliseconds since 1970
@@ -126,8 +125,8 @@ func newIndex() *index {
 	return &index{seed: maphash.MakeSeed(), best: make(map[uint64]seen), copies: make(map[int]bool)}
 }
 
-// add notes a conversation. Of two copies the newer one counts, of two equally
-// new ones the first.
+// add records a conversation. The newest of several copies wins, or the first of
+// equally new ones.
 func (x *index) add(ordinal int, platform, id string, updated time.Time) {
 	if id == "" {
 		return

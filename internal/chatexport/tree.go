@@ -2,19 +2,19 @@ package chatexport
 
 import "slices"
 
-// node is a place in the tree of a conversation: each edit and each
-// regeneration is a branch.
+// node is a node in the tree of a conversation. Each edit and each regeneration
+// creates a branch.
 type node struct {
 	id, parent string
-	message    *message // nil where the tree only forks
+	message    *message // nil if the node only forks the tree
 }
 
-// errCycle is a tree that is none.
-const errCycle = valueError("its messages form a cycle")
+// errCycle is returned for messages that are not a tree.
+const errCycle = valueError("the messages form a cycle")
 
-// branch returns the way from the root to current in order. When current names
-// no node, it is the way to the newest leaf: the newest by time, the last in
-// the file among those without. A parent that is not there ends the way.
+// branch returns the path from the root to current, or to the newest leaf if
+// current is not a node: the newest by time, or else the last in the file. The
+// path starts after a missing parent.
 func branch(nodes []node, current string) ([]node, error) {
 	place := make(map[string]int, len(nodes))
 	for i, n := range nodes {
@@ -41,8 +41,8 @@ func branch(nodes []node, current string) ([]node, error) {
 	return way, nil
 }
 
-// newestLeaf returns the newest node that no other has as its parent. One
-// that shows nothing is only taken when there is no other.
+// newestLeaf returns the newest node without children. It prefers nodes that show
+// a message.
 func newestLeaf(nodes []node, place map[string]int) (int, bool) {
 	inner := make([]bool, len(nodes))
 	for _, n := range nodes {

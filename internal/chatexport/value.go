@@ -7,9 +7,9 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/chat"
 )
 
-// object reads an object: member is called behind each name and consumes the
-// value. The name is valid until then. Any other value is passed over, like an
-// object without members: one odd field is no reason to lose a conversation.
+// object reads an object: it calls member after each name to consume the value.
+// The name is valid until then. Any other value is skipped like an empty object,
+// so that an unexpected field does not fail the conversation.
 func (s *scanner) object(member func(name []byte) error) error {
 	return s.members('{', '}', func() error {
 		c, err := s.peek()
@@ -30,8 +30,8 @@ func (s *scanner) object(member func(name []byte) error) error {
 	})
 }
 
-// array reads an array: element is called before each element and consumes
-// it. Any other value is passed over.
+// array reads an array: it calls element to consume each element. Any other value
+// is skipped.
 func (s *scanner) array(element func() error) error {
 	return s.members('[', ']', element)
 }
@@ -101,8 +101,8 @@ func (s *scanner) zero() (bool, error) {
 	return err == nil && f == 0, nil
 }
 
-// time consumes a time: seconds since 1970, perhaps with a fraction, or ISO
-// 8601. Whatever else it is, null above all, gives the zero time.
+// time consumes a time: seconds since 1970, with an optional fraction, or ISO
+// 8601. Anything else, such as null, is the zero time.
 func (s *scanner) time() (time.Time, error) {
 	c, err := s.peek()
 	if err != nil {
@@ -125,8 +125,8 @@ func (s *scanner) time() (time.Time, error) {
 	return time.Time{}, s.skip()
 }
 
-// seconds reads seconds since 1970, to the microsecond, or milliseconds where
-// seconds would be past the year 5000.
+// seconds parses seconds since 1970 to the microsecond, or milliseconds if the
+// value as seconds is after the year 5000.
 func seconds(text string) time.Time {
 	f, err := strconv.ParseFloat(text, 64)
 	if err != nil || !(f > 0) {

@@ -11,14 +11,14 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/fault"
 )
 
-// maxWarnings bounds Export.Warnings.
+// maxWarnings limits Export.Warnings.
 const maxWarnings = 20
 
 // walker finds the conversations of an upload.
 type walker struct {
 	*reading
-	platform string // the one asked for; "" for any
-	entries  int    // files of all zips so far
+	platform string // the requested platform; "" for any
+	entries  int    // number of files in all zips so far
 	index    *index
 	sources  []source
 	total    int
@@ -26,10 +26,10 @@ type walker struct {
 	parts    parts
 }
 
-// upload is what the file itself is called in errors: we never learn its name.
+// upload is the name of the uploaded file in errors: its real name is unknown.
 const upload = "the file"
 
-// root reads the upload.
+// root reads the uploaded file.
 func (w *walker) root(r io.ReaderAt, size int64) error {
 	kind, err := sniff(bufio.NewReaderSize(io.NewSectionReader(r, 0, size), 4<<10))
 	if err != nil {
@@ -50,21 +50,22 @@ func (w *walker) root(r io.ReaderAt, size int64) error {
 		return err
 	}
 	for _, missing := range w.parts.missing() {
-		w.warn("%s is named in the manifest but is not in the file", missing)
+		w.warn("%s is listed in the manifest but missing from the file", missing)
 	}
 	if len(w.sources) == 0 {
-		return w.nothing()
+		return w.noConversations()
 	}
 	return nil
 }
 
-// nothing says that no conversations were found, and what may be the reason.
-func (w *walker) nothing() error {
+// noConversations returns the error of a file without conversations, with the
+// warnings as possible reasons.
+func (w *walker) noConversations() error {
 	wanted := "ChatGPT or Claude"
 	if w.platform != "" {
 		wanted = platformNames[w.platform]
 	}
-	message := "the file holds no conversations of " + wanted
+	message := "the file contains no conversations of " + wanted
 	if len(w.warnings) > 0 {
 		message += ": " + strings.Join(w.warnings, "; ")
 	}
@@ -77,15 +78,15 @@ func (w *walker) warn(format string, args ...any) {
 	}
 }
 
-// broken warns of JSON that is none. Other files may start like JSON and be
-// something else.
-func (w *walker) broken(name, how string) {
+// warnInvalid warns of an invalid JSON file. Files with other names may only look
+// like JSON.
+func (w *walker) warnInvalid(name, how string) {
 	if name == upload || strings.HasSuffix(name, ".json") {
-		w.warn("%s %s; it was left out", name, how)
+		w.warn("%s %s; skipped", name, how)
 	}
 }
 
-// bare reads an upload that is JSON itself.
+// bare reads an upload that is a JSON file.
 func (w *walker) bare(f file) error {
 	r, err := f.open()
 	if err != nil {
@@ -95,15 +96,15 @@ func (w *walker) bare(f file) error {
 	err = w.json(f, r, w.platform)
 	if errors.Is(err, errOther) {
 		if manifest(f) {
-			w.warn("it is the manifest of an export: download the zips it lists and upload those")
+			w.warn("this is the manifest of an export: download the zips it lists and upload them")
 		}
 		return nil
 	}
 	return err
 }
 
-// zip reads a zip: the conversations in it, or else the zips in it. Zips that
-// lie beside conversations are what somebody attached to a message.
+// zip reads the conversations in a zip, or in its nested zips if it has none.
+// Zips next to conversations are attachments of messages.
 func (w *walker) zip(z zipped) error {
 	zr, err := z.open(w)
 	if err != nil {
@@ -123,7 +124,7 @@ func (w *walker) zip(z zipped) error {
 			inner = append(inner, f)
 		}
 	}
-	// Sources hold on to their entries, and those to the zip: let the list go.
+	// Sources reference their entries, which reference the zip: free the list.
 	zr.File = nil
 	if len(w.sources) > before {
 		return nil
@@ -136,7 +137,7 @@ func (w *walker) zip(z zipped) error {
 	return nil
 }
 
-// entry reads a file of a zip and reports whether it is a zip itself.
+// entry reads a file of a zip and reports whether it is a nested zip.
 func (w *walker) entry(f file) (nested bool, err error) {
 	r, err := f.open()
 	if err != nil {
@@ -148,7 +149,7 @@ func (w *walker) entry(f file) (nested bool, err error) {
 	if err != nil {
 		return false, inFile(f.name, err)
 	}
-	w.parts.there(f.name)
+	w.parts.addPresent(f.name)
 	if kind != jsonContent {
 		return kind == zipContent, nil
 	}
@@ -159,12 +160,12 @@ func (w *walker) entry(f file) (nested bool, err error) {
 	return false, err
 }
 
-// inner reads a zip in a zip. What is wrong with a deep one is only a warning:
-// people attach all kinds of files to their messages.
+// inner reads a nested zip. Errors of deeper ones are only warnings: they may be
+// attachments of messages.
 func (w *walker) inner(z zipped, f *zip.File) error {
 	in, err := z.inner(w.reading, f)
 	if err == nil && in.depth > w.limits.Zips {
-		w.warn("%s: zips are in one another more than %d deep; it was left out", in.name, w.limits.Zips)
+		w.warn("%s: zips are nested more than %d deep; skipped", in.name, w.limits.Zips)
 		return nil
 	}
 	before := len(w.sources)
@@ -178,12 +179,12 @@ func (w *walker) inner(z zipped, f *zip.File) error {
 	if err == nil || in.depth == 2 || limit || len(w.sources) > before || !fault.Is(err, fault.Invalid) {
 		return err
 	}
-	w.warn("%v; it was left out", err)
+	w.warn("%v; skipped", err)
 	return nil
 }
 
-// json reads a JSON file, as one of platform's if that is given, and keeps it
-// if there are conversations in it; errOther if there are none.
+// json reads a JSON file, as an export of platform unless it is "", and adds it to
+// the sources if it contains conversations; errOther if not.
 func (w *walker) json(f file, r io.Reader, platform string) error {
 	p := probe{limits: w.limits, platform: platform, before: w.total}
 	first := w.total
@@ -195,15 +196,15 @@ func (w *walker) json(f file, r io.Reader, platform string) error {
 	err := p.run(r)
 	switch {
 	case p.platform == "" && ofValue(err):
-		w.broken(f.name, "is not JSON")
+		w.warnInvalid(f.name, "is not JSON")
 		return errOther
 	case p.platform == "" && errors.Is(err, errTruncated):
-		w.broken(f.name, "ends in the middle")
+		w.warnInvalid(f.name, "ends unexpectedly")
 		return errOther
 	case ofValue(err):
-		return fault.New(fault.Invalid, "%s: the JSON is broken behind conversation %d", f.name, p.count)
+		return fault.New(fault.Invalid, "%s: invalid JSON after conversation %d", f.name, p.count)
 	case errors.Is(err, errTruncated):
-		return fault.New(fault.Invalid, "%s: the file ends in the middle, behind conversation %d", f.name, p.count)
+		return fault.New(fault.Invalid, "%s: the file ends unexpectedly after conversation %d", f.name, p.count)
 	case errors.Is(err, errOther):
 		return err
 	case err != nil:

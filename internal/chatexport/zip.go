@@ -8,20 +8,19 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/fault"
 )
 
-// ErrNoFile says that a zip has no file of a name.
+// ErrNoFile is returned for a file that is not in the zip.
 var ErrNoFile = errors.New("the zip has no such file")
 
-// Zip is a zip whose list of files was found good, for formats that are not
-// read here. What is read of it is held to the limits.
+// Zip is a zip with a valid file list, for formats of other packages. Its reads
+// are limited.
 type Zip struct {
 	reading *reading
 	zip     zipped
 	files   map[string]*zip.File
 }
 
-// OpenZip reads the list of files of a zip of size bytes. Invalid when it is
-// damaged, hostile or no zip, and when two of its files have one name; any
-// other error is r's own.
+// OpenZip reads the file list of a zip of size bytes. Invalid if it is damaged,
+// malicious or not a zip, or has duplicate names; other errors are those of r.
 func OpenZip(r io.ReaderAt, size int64, limits Limits) (*Zip, error) {
 	rd := &reading{limits: limits.withDefaults(), size: size}
 	z := &Zip{reading: rd, zip: zipped{name: upload, r: r, size: size, depth: 1}, files: make(map[string]*zip.File)}
@@ -31,15 +30,15 @@ func OpenZip(r io.ReaderAt, size int64, limits Limits) (*Zip, error) {
 	}
 	for _, f := range zr.File {
 		if z.files[f.Name] != nil {
-			return nil, fault.New(fault.Invalid, "%s: there are two files of the name %s", upload, shown(f.Name))
+			return nil, fault.New(fault.Invalid, "%s: duplicate file name %s", upload, shown(f.Name))
 		}
 		z.files[f.Name] = f
 	}
 	return z, nil
 }
 
-// Open reads a file from its beginning; ErrNoFile when there is none of the
-// name. Each reading may inflate to what the limits allow the whole zip.
+// Open opens a file; ErrNoFile. Each read may decompress as much as the limits
+// allow for the whole zip.
 func (z *Zip) Open(name string) (io.ReadCloser, error) {
 	f := z.files[name]
 	if f == nil {
@@ -50,6 +49,6 @@ func (z *Zip) Open(name string) (io.ReadCloser, error) {
 	return r, z.About(name, err)
 }
 
-// About says what is wrong with a file of the zip, given an error of reading
-// it: Invalid where it is the file's fault, nil for nil.
+// About returns the error of a file of the zip for an error of reading it: Invalid
+// if the file is at fault, nil for nil.
 func (*Zip) About(name string, err error) error { return inFile(name, err) }

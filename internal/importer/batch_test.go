@@ -36,7 +36,9 @@ func TestEntryPlan(t *testing.T) {
 		check  func(chat.Conversation) bool
 	}{
 		"new": {"missing times are the start of the import", Entry{Upsert: upsert("x", "one")}, chat.Change{}, EntryImported,
-			func(c chat.Conversation) bool { return c.ID == "new" && c.Status == chat.Blocked && c.CreatedAt.Equal(noon) }},
+			func(c chat.Conversation) bool {
+				return c.ID == "new" && c.Status == chat.Blocked && c.CreatedAt.Equal(noon)
+			}},
 		"again": {"missing times are those of the conversation", Entry{Upsert: upsert("x", "one")}, stored, EntryUnchanged,
 			func(c chat.Conversation) bool { return c == stored.After }},
 		"updated": {"a new message", Entry{Upsert: upsert("x", "one", "two")}, stored, EntryUpdated,

@@ -347,7 +347,7 @@ func TestBadFilesFail(t *testing.T) {
 	good := string(export(t, conversations(3)))
 	for name, tc := range map[string]struct{ data, platform, says string }{
 		"text":       {"Dear diary", "", "the file is neither a zip nor JSON"},
-		"cut":        {good[:len(good)-20], "", "ends in the middle"},
+		"cut":        {good[:len(good)-20], "", "ends unexpectedly"},
 		"zip":        {"PK\x03\x04............", "", "damaged or incomplete"},
 		"other JSON": {`[{"name":"Alice"}]`, "", "no conversations of ChatGPT or Claude"},
 	} {
