@@ -11,6 +11,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/mnemo-dev/mnemo/hack/devenv"
+	"github.com/mnemo-dev/mnemo/hack/devenv/milvus"
+	"github.com/mnemo-dev/mnemo/hack/devenv/node"
+	"github.com/mnemo-dev/mnemo/hack/devenv/postgres"
 	"github.com/mnemo-dev/mnemo/hack/sample"
 )
 
@@ -25,9 +28,9 @@ type cluster struct {
 	parts    devenv.Options
 	stores   devenv.Options // of PostgreSQL and Milvus, which speak TLS only
 
-	node     *devenv.Node
-	postgres *devenv.Postgres
-	milvus   *devenv.Milvus
+	node     *node.Node
+	postgres *postgres.Server
+	milvus   *milvus.Server
 	model    string // directory
 	helm     string
 	images   images
@@ -83,19 +86,19 @@ func together(ctx context.Context, steps ...func(context.Context) error) error {
 }
 
 func (c *cluster) startNode(ctx context.Context) (err error) {
-	c.node, err = devenv.StartNode(ctx, c.parts)
+	c.node, err = node.Start(ctx, c.parts)
 	return err
 }
 
 func (c *cluster) startPostgres(ctx context.Context) (err error) {
-	if c.postgres, err = devenv.StartPostgres(ctx, c.stores); err != nil {
+	if c.postgres, err = postgres.Start(ctx, c.stores); err != nil {
 		return err
 	}
 	return c.release.prepareDatabase(ctx, c.postgres)
 }
 
 func (c *cluster) startMilvus(ctx context.Context) (err error) {
-	c.milvus, err = devenv.StartMilvus(ctx, c.stores)
+	c.milvus, err = milvus.Start(ctx, c.stores)
 	return err
 }
 
@@ -142,7 +145,7 @@ func (c *cluster) watch(ctx context.Context) error {
 
 // load gives a running cluster an image of the checkout as it is now.
 func load(ctx context.Context, o options) error {
-	if err := devenv.NodeRuns(o.dir); err != nil {
+	if err := node.Runs(o.dir); err != nil {
 		return err
 	}
 	c := newCluster(o)
@@ -158,7 +161,7 @@ func load(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	if err := devenv.ImportImage(ctx, c.parts, c.mnemoImage(), made); err != nil {
+	if err := node.ImportImage(ctx, c.parts, c.mnemoImage(), made); err != nil {
 		return err
 	}
 	fmt.Println(c.mnemoImage())

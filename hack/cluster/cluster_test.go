@@ -10,7 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v3"
 
-	"github.com/mnemo-dev/mnemo/hack/devenv"
+	"github.com/mnemo-dev/mnemo/hack/devenv/kube"
+	"github.com/mnemo-dev/mnemo/hack/devenv/node"
 	"github.com/mnemo-dev/mnemo/hack/sample"
 )
 
@@ -18,7 +19,7 @@ import (
 func testCluster(t *testing.T) *cluster {
 	t.Helper()
 	c := newCluster(options{root: "../..", dir: filepath.Join(t.TempDir(), "cluster"), tag: localTag})
-	c.node = &devenv.Node{HostAddress: "198.18.0.1", Kube: &devenv.Kube{Kubeconfig: "/a dir/config", Kubectl: "/bin/kubectl"}}
+	c.node = &node.Node{HostAddress: "198.18.0.1", Kube: &kube.ControlPlane{Kubeconfig: "/a dir/config", Kubectl: "/bin/kubectl"}}
 	c.release.url, c.release.metrics = "http://198.18.8.7", "http://198.18.8.8:9090"
 	c.sample = sample.Tenant{
 		Namespace: "default", Name: "acme",

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/mnemo-dev/mnemo/hack/devenv"
+	"github.com/mnemo-dev/mnemo/hack/devenv/node"
 )
 
 // loadDemo gives a running cluster images of PostgreSQL and Milvus, so that the
@@ -17,13 +18,13 @@ func loadDemo(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	stores, err := devenv.StoreImages(ctx, cache)
+	stores, err := node.StoreImages(ctx, cache)
 	if err != nil {
 		return err
 	}
 	values := []string{"image.tag=" + o.tag, "embeddings.local.image.reference=" + modelImage}
 	for _, s := range stores {
-		if err := devenv.ImportImage(ctx, devenv.Options{Dir: o.dir, Cache: cache}, s.Name, s.Image); err != nil {
+		if err := node.ImportImage(ctx, devenv.Options{Dir: o.dir, Cache: cache}, s.Name, s.Image); err != nil {
 			return err
 		}
 		values = append(values, s.Value+"="+s.Name)

@@ -10,12 +10,14 @@ import (
 	"time"
 
 	"github.com/mnemo-dev/mnemo/hack/devenv"
+	"github.com/mnemo-dev/mnemo/hack/devenv/node"
+	"github.com/mnemo-dev/mnemo/hack/devenv/postgres"
 )
 
 // down ends a cluster, or what is left of one that crashed, and looks whether
 // anything of it is left on this machine.
 func down(ctx context.Context, o options) error {
-	place, err := devenv.Place(o.dir)
+	place, err := node.Place(o.dir)
 	if err != nil {
 		return err
 	}
@@ -25,7 +27,7 @@ func down(ctx context.Context, o options) error {
 	if err := cleanAlone(ctx, o); err != nil {
 		return err
 	}
-	left, err := devenv.NodeLeft(o.dir, place)
+	left, err := node.Left(o.dir, place)
 	if err != nil {
 		return err
 	}
@@ -50,11 +52,11 @@ func cleanAlone(ctx context.Context, o options) error {
 
 // clean ends what a crash left and removes all data.
 func clean(ctx context.Context, o options) error {
-	if err := devenv.CleanNode(ctx, o.dir); err != nil {
+	if err := node.Clean(ctx, o.dir); err != nil {
 		return err
 	}
 	// As root PostgreSQL's data may be outside the directory.
-	for _, path := range []string{devenv.PostgresDir(o.dir), o.dir, o.envFile()} {
+	for _, path := range []string{postgres.Dir(o.dir), o.dir, o.envFile()} {
 		if err := os.RemoveAll(path); err != nil {
 			return fmt.Errorf("remove data: %w", err)
 		}

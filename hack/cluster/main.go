@@ -21,6 +21,7 @@ import (
 	"syscall"
 
 	"github.com/mnemo-dev/mnemo/hack/devenv"
+	"github.com/mnemo-dev/mnemo/hack/devenv/node"
 )
 
 const usage = `usage: go run ./hack/cluster up [-attached] | load -tag TAG [-overlay FILE] | demo | down   [-dir .mnemo/cluster]`
@@ -71,7 +72,7 @@ func run(ctx context.Context, args []string) error {
 	if o.dir, err = filepath.Abs(o.dir); err != nil {
 		return fmt.Errorf("data directory: %w", err)
 	}
-	if err := devenv.NeedRoot(os.Geteuid()); err != nil {
+	if err := node.NeedRoot(os.Geteuid()); err != nil {
 		return err
 	}
 	switch args[0] {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/mnemo-dev/mnemo/hack/devenv"
+	"github.com/mnemo-dev/mnemo/hack/devenv/postgres"
 )
 
 const (
@@ -19,7 +20,7 @@ const (
 )
 
 // prepareDatabase makes the database and its two roles.
-func (r *release) prepareDatabase(ctx context.Context, postgres *devenv.Postgres) (err error) {
+func (r *release) prepareDatabase(ctx context.Context, postgres *postgres.Server) (err error) {
 	r.settings = devenv.Settings{Ports: map[string]int{}, Passwords: map[string]string{}}
 	for _, role := range []string{ownerRole, appRole} {
 		if err := postgres.EnsureRole(ctx, role, r.settings.EnsurePassword(role)); err != nil {

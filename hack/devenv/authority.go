@@ -13,7 +13,7 @@ import (
 // Authority signs the certificates of servers, which are then asked over TLS
 // only.
 type Authority struct {
-	keys pki
+	keys PKI
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
 }
@@ -23,19 +23,19 @@ func NewAuthority(dir string) (*Authority, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("create key directory: %w", err)
 	}
-	a := &Authority{keys: pki{dir}}
+	a := &Authority{keys: PKI{dir}}
 	var err error
-	if a.cert, a.key, err = a.keys.issueCA("mnemo-stores-ca"); err != nil {
+	if a.cert, a.key, err = a.keys.IssueCA("mnemo-stores-ca"); err != nil {
 		return nil, fmt.Errorf("make an authority: %w", err)
 	}
 	return a, nil
 }
 
 // File is the PEM file of its certificate, by which those it signed are known.
-func (a *Authority) File() string { return a.keys.path("ca.crt") }
+func (a *Authority) File() string { return a.keys.Path("ca.crt") }
 
-// client is what who trusts it asks servers with.
-func (a *Authority) client() (*tls.Config, error) {
+// Client is what who trusts it asks servers with.
+func (a *Authority) Client() (*tls.Config, error) {
 	data, err := os.ReadFile(a.File())
 	if err != nil {
 		return nil, fmt.Errorf("read authority: %w", err)
@@ -45,21 +45,21 @@ func (a *Authority) client() (*tls.Config, error) {
 	return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}, nil
 }
 
-// server signs the certificate of a server of this machine, which pods reach at
+// Server signs the certificate of a server of this machine, which pods reach at
 // the machine's end of the link to their node, whichever node that is. It
 // returns the PEM files of the certificate and of its key.
-func (a *Authority) server(name string) (cert, key string, err error) {
+func (a *Authority) Server(name string) (cert, key string, err error) {
 	template := &x509.Certificate{
 		Subject:     pkix.Name{CommonName: name},
 		KeyUsage:    x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 	}
-	for i := range places {
-		template.IPAddresses = append(template.IPAddresses, net.ParseIP(placeAt(i).host))
+	for i := range MaxNodes {
+		template.IPAddresses = append(template.IPAddresses, net.ParseIP(NodeHost(i)))
 	}
-	if _, err := a.keys.issue(name, template, a.cert, a.key); err != nil {
+	if _, err := a.keys.Issue(name, template, a.cert, a.key); err != nil {
 		return "", "", err
 	}
-	return a.keys.path(name + ".crt"), a.keys.path(name + ".key"), nil
+	return a.keys.Path(name + ".crt"), a.keys.Path(name + ".key"), nil
 }

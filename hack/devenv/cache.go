@@ -55,18 +55,18 @@ func OpenCache(progress *Progress) (*Cache, error) {
 // waits for the first.
 func (c *Cache) Ensure(ctx context.Context, e Entry) (string, error) {
 	dir := filepath.Join(c.Root, e.Key)
-	if isDir(dir) {
+	if IsDir(dir) {
 		return dir, nil
 	}
 	if err := os.MkdirAll(filepath.Join(c.Root, "locks"), 0o755); err != nil {
 		return "", fmt.Errorf("create the cache (set MNEMO_CACHE to a directory you can write): %w", err)
 	}
-	unlock, err := c.lock(ctx, e)
+	unlock, err := c.Lock(ctx, e)
 	if err != nil {
 		return "", err
 	}
 	defer unlock()
-	if isDir(dir) {
+	if IsDir(dir) {
 		return dir, nil
 	}
 	if err := CheckSpace(c.Root, e.Space); err != nil {
@@ -101,8 +101,8 @@ func (c *Cache) fill(ctx context.Context, e Entry, dir string) error {
 	return nil
 }
 
-// lock takes the entry's lock, which the kernel releases when its holder dies.
-func (c *Cache) lock(ctx context.Context, e Entry) (unlock func(), err error) {
+// Lock takes the entry's lock, which the kernel releases when its holder dies.
+func (c *Cache) Lock(ctx context.Context, e Entry) (unlock func(), err error) {
 	f, err := os.OpenFile(filepath.Join(c.Root, "locks", e.Key+".lock"), os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
 		return nil, fmt.Errorf("open lock: %w", err)
@@ -144,7 +144,7 @@ func bytesText(n uint64) string {
 	return fmt.Sprintf("%d MB", n>>20)
 }
 
-func isDir(path string) bool {
+func IsDir(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.IsDir()
 }
@@ -172,9 +172,9 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// writeFile replaces a file in one step, so that a crash leaves the old or the
+// WriteFile replaces a file in one step, so that a crash leaves the old or the
 // new content.
-func writeFile(path string, data []byte, mode fs.FileMode) error {
+func WriteFile(path string, data []byte, mode fs.FileMode) error {
 	tmp := path + ".partial"
 	_ = os.Remove(tmp)
 	if err := os.WriteFile(tmp, data, mode); err != nil {

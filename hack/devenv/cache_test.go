@@ -50,7 +50,7 @@ func TestEnsureLeavesNothingHalfMade(t *testing.T) {
 	if _, err := c.Ensure(t.Context(), entry); !errors.Is(err, broken) {
 		t.Fatalf("ensure: %v, want the error of fill", err)
 	}
-	if isDir(filepath.Join(c.Root, entry.Key)) {
+	if IsDir(filepath.Join(c.Root, entry.Key)) {
 		t.Error("an entry is there after fill failed")
 	}
 	// What a crash leaves is under the temporary name.

@@ -1,6 +1,8 @@
 package devenv
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -14,19 +16,19 @@ import (
 	"time"
 )
 
-// errNoPackages is when a distribution has no Debian packages.
-var errNoPackages = errors.New("this machine has no apt-get")
+// ErrNoPackages is when a distribution has no Debian packages.
+var ErrNoPackages = errors.New("this machine has no apt-get")
 
 // askedLife is how long what the distribution said of versions is good for.
 const askedLife = 24 * time.Hour
 
-// ensureDebian returns the directory of an entry that begins with packages of
+// EnsureDebian returns the directory of an entry that begins with packages of
 // the distribution, unpacked and not installed. To its key are added the release
 // and the versions that the distribution has of them, asked once a day, so that
 // another version is another entry. When it cannot be asked, as without a
 // network, the entry made last does.
-func ensureDebian(ctx context.Context, cache *Cache, e Entry, packages ...string) (string, error) {
-	release, err := debianRelease()
+func EnsureDebian(ctx context.Context, cache *Cache, e Entry, packages ...string) (string, error) {
+	release, err := DebianRelease()
 	if err != nil {
 		return "", err
 	}
@@ -73,14 +75,14 @@ type apt struct{ dir string }
 // resolve tells the versions of packages, as they were asked for in the last day.
 func (a apt) resolve(ctx context.Context, cache *Cache, key string, packages []string) (string, error) {
 	if _, err := exec.LookPath("apt-get"); err != nil {
-		return "", errNoPackages
+		return "", ErrNoPackages
 	}
 	for _, sub := range []string{filepath.Join(a.dir, "state/lists/partial"), filepath.Join(a.dir, "cache/archives/partial"), filepath.Join(cache.Root, "locks")} {
 		if err := os.MkdirAll(sub, 0o755); err != nil {
 			return "", fmt.Errorf("create the cache (set MNEMO_CACHE to a directory you can write): %w", err)
 		}
 	}
-	unlock, err := cache.lock(ctx, Entry{Key: "apt", Title: "versions of packages"})
+	unlock, err := cache.Lock(ctx, Entry{Key: "apt", Title: "versions of packages"})
 	if err != nil {
 		return "", err
 	}
@@ -98,7 +100,7 @@ func (a apt) resolve(ctx context.Context, cache *Cache, key string, packages []s
 	if err != nil {
 		return "", err
 	}
-	return versions, writeFile(file, []byte(versions), 0o644)
+	return versions, WriteFile(file, []byte(versions), 0o644)
 }
 
 // versions names the files the packages come in: by the version of a single one,
@@ -139,7 +141,7 @@ func (a apt) unpack(ctx context.Context, dir string, packages []string) error {
 		return fmt.Errorf("apt-get left %d packages instead of %d", len(found), len(packages))
 	}
 	for _, file := range found {
-		if _, err := runIn(ctx, dir, "dpkg-deb", "-x", file, dir); err != nil {
+		if _, err := RunIn(ctx, dir, "dpkg-deb", "-x", file, dir); err != nil {
 			return err
 		}
 	}
@@ -147,15 +149,15 @@ func (a apt) unpack(ctx context.Context, dir string, packages []string) error {
 }
 
 func (a apt) get(ctx context.Context, dir string, args ...string) (string, error) {
-	return runIn(ctx, dir, "apt-get", append([]string{
+	return RunIn(ctx, dir, "apt-get", append([]string{
 		"-qq", "-o", "Dir::State=" + filepath.Join(a.dir, "state"), "-o", "Dir::Cache=" + filepath.Join(a.dir, "cache"),
 		"-o", "Dir::State::status=/var/lib/dpkg/status", "-o", "APT::Sandbox::User=",
 		"-o", "Acquire::http::Timeout=30", "-o", "Acquire::https::Timeout=30",
 	}, args...)...)
 }
 
-// runIn runs a command in dir and returns what it printed.
-func runIn(ctx context.Context, dir, name string, args ...string) (string, error) {
+// RunIn runs a command in dir and returns what it printed.
+func RunIn(ctx context.Context, dir, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = dir
 	out, err := cmd.CombinedOutput()
@@ -165,10 +167,10 @@ func runIn(ctx context.Context, dir, name string, args ...string) (string, error
 	return string(out), nil
 }
 
-// unpackWhole downloads packages with all that they need and the system has not,
+// UnpackWhole downloads packages with all that they need and the system has not,
 // and unpacks them into dir. What apt keeps is in work, beside the machine's,
 // which only root may change.
-func unpackWhole(ctx context.Context, work, dir string, options, packages []string) error {
+func UnpackWhole(ctx context.Context, work, dir string, options, packages []string) error {
 	archives := filepath.Join(work, "cache", "archives")
 	for _, d := range []string{filepath.Join(work, "lists", "partial"), filepath.Join(archives, "partial")} {
 		if err := os.MkdirAll(d, 0o755); err != nil {
@@ -178,10 +180,10 @@ func unpackWhole(ctx context.Context, work, dir string, options, packages []stri
 	options = append([]string{
 		"-o", "Debug::NoLocking=1", "-o", "Dir::State::Lists=" + filepath.Join(work, "lists"), "-o", "Dir::Cache=" + filepath.Join(work, "cache"),
 	}, options...)
-	if err := aptGet(ctx, work, options, "update"); err != nil {
+	if err := AptGet(ctx, work, options, "update"); err != nil {
 		return err
 	}
-	if err := aptGet(ctx, work, options, append([]string{"install", "--yes", "--no-install-recommends", "--download-only"}, packages...)...); err != nil {
+	if err := AptGet(ctx, work, options, append([]string{"install", "--yes", "--no-install-recommends", "--download-only"}, packages...)...); err != nil {
 		return err
 	}
 	found, err := filepath.Glob(filepath.Join(archives, "*.deb"))
@@ -189,15 +191,15 @@ func unpackWhole(ctx context.Context, work, dir string, options, packages []stri
 		return fmt.Errorf("apt-get left no packages of %q", packages)
 	}
 	for _, file := range found {
-		if _, err := runIn(ctx, work, "dpkg-deb", "-x", file, dir); err != nil {
+		if _, err := RunIn(ctx, work, "dpkg-deb", "-x", file, dir); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// aptGet runs apt-get in dir, which asks nothing.
-func aptGet(ctx context.Context, dir string, options []string, args ...string) error {
+// AptGet runs apt-get in dir, which asks nothing.
+func AptGet(ctx context.Context, dir string, options []string, args ...string) error {
 	cmd := exec.CommandContext(ctx, "apt-get", append(append([]string{"-q"}, options...), args...)...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
@@ -206,4 +208,19 @@ func aptGet(ctx context.Context, dir string, options []string, args ...string) e
 		return fmt.Errorf("apt-get %s (is the package mirror reachable?): %w\n%s", args[0], err, text[max(0, len(text)-2000):])
 	}
 	return nil
+}
+
+// DebianRelease returns the distribution and its version, which packages depend on.
+func DebianRelease() (string, error) {
+	data, err := os.ReadFile("/etc/os-release")
+	if err != nil {
+		return "", fmt.Errorf("learn which Linux this is: %w", err)
+	}
+	values := map[string]string{}
+	for lines := bufio.NewScanner(bytes.NewReader(data)); lines.Scan(); {
+		if name, value, ok := strings.Cut(lines.Text(), "="); ok {
+			values[name] = strings.Trim(value, `"`)
+		}
+	}
+	return values["ID"] + values["VERSION_ID"], nil
 }

@@ -42,7 +42,7 @@ func TestDebianPackagesAreKeptByVersion(t *testing.T) {
 	version := fakeApt(t)
 	c := &Cache{Root: t.TempDir()}
 	ensure := func() (string, error) {
-		return ensureDebian(t.Context(), c, Entry{Key: "thing", Title: "Thing", Fill: func(context.Context, string) error { return nil }}, "thing")
+		return EnsureDebian(t.Context(), c, Entry{Key: "thing", Title: "Thing", Fill: func(context.Context, string) error { return nil }}, "thing")
 	}
 	want := func(what, v string) {
 		t.Helper()
@@ -63,7 +63,7 @@ func TestDebianPackagesAreKeptByVersion(t *testing.T) {
 	want("the first", "1.0-1")
 	version("1.0-2")
 	want("on the same day", "1.0-1")
-	release, err := debianRelease()
+	release, err := DebianRelease()
 	if err != nil {
 		t.Fatal(err)
 	}

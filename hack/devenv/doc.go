@@ -1,16 +1,20 @@
-// Package devenv fetches or builds, caches and runs the real programs Mnemo
-// stands on (PostgreSQL, Milvus, a Kubernetes control plane) and brings the
-// embedding model's files and a browser for tests, on a Linux machine that has only Go, Python 3 with
-// pip, make and git, as root or not.
+// Package devenv is the base of the development environment: a cache of
+// downloads and builds, processes, ports, settings and progress output, on a
+// Linux machine that has only Go, Python 3 with pip, make and git, as root or
+// not. It also provides the embedding model and the tools that tests need.
 //
-// `make up`, `make cluster` and `make test` use it, so what is tested is what is
-// run.
+// Each program that Mnemo depends on has a package that runs it:
 //
-// A part is started with StartPostgres, StartMilvus, StartKube or StartNode (a
-// control plane with a real node, which needs root) and stopped by its Stop
-// method. Everything a part writes is below Options.Dir: data in
-// <part>/, logs in logs/<part>.log, and a record of each process in pids/, by
-// which StopAll ends what a crashed program left behind.
+//	devenv/postgres  PostgreSQL
+//	devenv/milvus    Milvus
+//	devenv/kube      a Kubernetes control plane
+//	devenv/node      a control plane with a real node, which needs root
+//	devenv/browser   Chromium and axe-core, for tests
 //
-// Finished downloads and builds are kept in a Cache, one directory per version.
+// `make up`, `make cluster` and `make test` use these packages, so tests run what
+// developers run.
+//
+// Start starts a program and its Stop method stops it. All files are below
+// Options.Dir: data in a directory per program, logs in logs/, and a record of
+// each process in pids/, by which StopAll stops processes that outlived a crash.
 package devenv

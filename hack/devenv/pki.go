@@ -14,25 +14,25 @@ import (
 	"time"
 )
 
-// pki is a directory with keys and certificates.
-type pki struct{ dir string }
+// PKI is a directory with keys and certificates.
+type PKI struct{ Dir string }
 
-func (p pki) path(name string) string { return filepath.Join(p.dir, name) }
+func (p PKI) Path(name string) string { return filepath.Join(p.Dir, name) }
 
-// issueCA writes ca.key and ca.crt, an authority of its own.
-func (p pki) issueCA(name string) (*x509.Certificate, *ecdsa.PrivateKey, error) {
+// IssueCA writes ca.key and ca.crt, an authority of its own.
+func (p PKI) IssueCA(name string) (*x509.Certificate, *ecdsa.PrivateKey, error) {
 	ca := &x509.Certificate{
 		Subject:               pkix.Name{CommonName: name},
 		IsCA:                  true,
 		BasicConstraintsValid: true,
 		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
 	}
-	key, err := p.issue("ca", ca, nil, nil)
+	key, err := p.Issue("ca", ca, nil, nil)
 	return ca, key, err
 }
 
-// issue writes name.key and name.crt, signed by ca or else by itself.
-func (p pki) issue(name string, cert, ca *x509.Certificate, caKey *ecdsa.PrivateKey) (*ecdsa.PrivateKey, error) {
+// Issue writes name.key and name.crt, signed by ca or else by itself.
+func (p PKI) Issue(name string, cert, ca *x509.Certificate, caKey *ecdsa.PrivateKey) (*ecdsa.PrivateKey, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, fmt.Errorf("generate key: %w", err)
@@ -53,10 +53,10 @@ func (p pki) issue(name string, cert, ca *x509.Certificate, caKey *ecdsa.Private
 	if err != nil {
 		return nil, fmt.Errorf("encode key: %w", err)
 	}
-	if err := writePEM(p.path(name+".crt"), "CERTIFICATE", der); err != nil {
+	if err := writePEM(p.Path(name+".crt"), "CERTIFICATE", der); err != nil {
 		return nil, err
 	}
-	return key, writePEM(p.path(name+".key"), "EC PRIVATE KEY", keyDER)
+	return key, writePEM(p.Path(name+".key"), "EC PRIVATE KEY", keyDER)
 }
 
 func writePEM(path, kind string, der []byte) error {

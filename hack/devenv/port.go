@@ -22,9 +22,9 @@ var ports = struct {
 	given map[int]bool
 }{given: map[int]bool{}}
 
-// freePort returns a port nobody listens on and that this program has not given
+// FreePort returns a port nobody listens on and that this program has not given
 // out before.
-func freePort() (int, error) {
+func FreePort() (int, error) {
 	ports.Lock()
 	defer ports.Unlock()
 	for range 1000 {
@@ -36,9 +36,6 @@ func freePort() (int, error) {
 	}
 	return 0, errors.New("no free TCP port between 20000 and 32000: stop some of the programs that listen there")
 }
-
-// FreePort returns a port for a program that is run beside the parts.
-func FreePort() (int, error) { return freePort() }
 
 // portFree tells whether a port can be listened on, on every address.
 func portFree(port int) bool {
@@ -63,5 +60,5 @@ func choosePort(what string, asked, last int) (int, error) {
 	if last != 0 && portFree(last) {
 		return last, nil
 	}
-	return freePort()
+	return FreePort()
 }

@@ -14,7 +14,7 @@ func TestChoosePort(t *testing.T) {
 	}
 	defer l.Close()
 	taken := l.Addr().(*net.TCPAddr).Port
-	free, err := freePort()
+	free, err := FreePort()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +36,7 @@ func TestFreePortGivesEachOnce(t *testing.T) {
 	t.Parallel()
 	seen := map[int]bool{}
 	for range 50 {
-		port, err := freePort()
+		port, err := FreePort()
 		if err != nil {
 			t.Fatal(err)
 		}

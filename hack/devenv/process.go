@@ -11,104 +11,104 @@ import (
 	"time"
 )
 
-// processSpec says how to run one process of a part.
-type processSpec struct {
-	name string // of the log and of the process record
-	dir  string // Options.Dir: holds logs/ and pids/
-	path string
-	args []string
-	env  []string // added to ours
-	cwd  string
-	user *syscall.Credential
-	// stop is the signal that ends the process in order; it is also sent when
+// ProcessSpec says how to run one process of a part.
+type ProcessSpec struct {
+	Name    string // of the log and of the process record
+	Dir     string // Options.Dir: holds logs/ and pids/
+	Path    string
+	Args    []string
+	Env     []string // added to ours
+	WorkDir string
+	User    *syscall.Credential
+	// Stop is the signal that ends the process in order; it is also sent when
 	// our program dies.
-	stop syscall.Signal
-	// on is the thread to start from, for its network namespace; nil for ours.
-	on *thread
+	Stop syscall.Signal
+	// Thread is the thread to start from, for its network namespace; nil for ours.
+	Thread *Thread
 }
 
-// process is a running child.
-type process struct {
-	spec processSpec
+// Process is a running child.
+type Process struct {
+	spec ProcessSpec
 	cmd  *exec.Cmd
 	done chan struct{} // closed when it has ended
 	err  error         // how it ended; read after done
 }
 
-// startProcess runs a process in its own process group, so that Ctrl-C in a
+// StartProcess runs a process in its own process group, so that Ctrl-C in a
 // terminal reaches our program alone, which then stops its parts in order. A
 // process of the same name that a crashed run left behind is stopped first.
-func startProcess(ctx context.Context, spec processSpec) (*process, error) {
-	if err := stopRecorded(ctx, recordPath(spec.dir, spec.name), orphanGrace); err != nil {
+func StartProcess(ctx context.Context, spec ProcessSpec) (*Process, error) {
+	if err := stopRecorded(ctx, RecordPath(spec.Dir, spec.Name), OrphanGrace); err != nil {
 		return nil, err
 	}
-	log, err := openLog(spec.dir, spec.name)
+	log, err := openLog(spec.Dir, spec.Name)
 	if err != nil {
 		return nil, err
 	}
 	defer log.Close()
-	cmd := exec.Command(spec.path, spec.args...) //nolint:noctx // it outlives ctx, which is for starting
-	cmd.Dir = spec.cwd
-	cmd.Env = append(os.Environ(), spec.env...)
+	cmd := exec.Command(spec.Path, spec.Args...) //nolint:noctx // it outlives ctx, which is for starting
+	cmd.Dir = spec.WorkDir
+	cmd.Env = append(os.Environ(), spec.Env...)
 	cmd.Stdout, cmd.Stderr = log, log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: spec.stop, Credential: spec.user}
-	on := spec.on
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: spec.Stop, Credential: spec.User}
+	on := spec.Thread
 	if on == nil {
 		on = starter()
 	}
-	on.do(func() { err = cmd.Start() })
+	on.Do(func() { err = cmd.Start() })
 	if err != nil {
-		return nil, fmt.Errorf("start %s: %w", spec.name, err)
+		return nil, fmt.Errorf("start %s: %w", spec.Name, err)
 	}
-	p := &process{spec: spec, cmd: cmd, done: make(chan struct{})}
+	p := &Process{spec: spec, cmd: cmd, done: make(chan struct{})}
 	go func() {
 		p.err = cmd.Wait()
 		close(p.done)
 	}()
 	// One that ended at once needs no record; await tells why it did.
-	if err := writeRecord(spec, cmd.Process.Pid); err != nil && !errors.Is(err, errEnded) {
-		_ = p.kill()
+	if err := writeRecord(spec, cmd.Process.Pid); err != nil && !errors.Is(err, ErrEnded) {
+		_ = p.Kill()
 		return nil, err
 	}
 	return p, nil
 }
 
-// stopNow asks the process to end, kills it when it has not after grace, and
+// StopWithin asks the process to end, kills it when it has not after grace, and
 // returns when it is gone.
-func (p *process) stopNow(grace time.Duration) error {
+func (p *Process) StopWithin(grace time.Duration) error {
 	if p == nil {
 		return nil
 	}
-	_ = p.cmd.Process.Signal(p.spec.stop)
+	_ = p.cmd.Process.Signal(p.spec.Stop)
 	select {
 	case <-p.done:
 	case <-time.After(grace):
-		return p.kill()
+		return p.Kill()
 	}
 	return p.forget()
 }
 
-// kill ends the process at once and returns when it is gone.
-func (p *process) kill() error {
+// Kill ends the process at once and returns when it is gone.
+func (p *Process) Kill() error {
 	if err := p.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		return fmt.Errorf("kill %s: %w", p.spec.name, err)
+		return fmt.Errorf("kill %s: %w", p.spec.Name, err)
 	}
 	<-p.done
 	return p.forget()
 }
 
-func (p *process) forget() error {
-	err := os.Remove(recordPath(p.spec.dir, p.spec.name))
+func (p *Process) forget() error {
+	err := os.Remove(RecordPath(p.spec.Dir, p.spec.Name))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("remove process record: %w", err)
 	}
 	return nil
 }
 
-// await calls ready about every 50 ms until it returns nil. It gives up when
+// Await calls ready about every 50 ms until it returns nil. It gives up when
 // the process ends, when limit has passed, or with ctx, and then says where the
 // log is.
-func (p *process) await(ctx context.Context, limit time.Duration, ready func(context.Context) error) error {
+func (p *Process) Await(ctx context.Context, limit time.Duration, ready func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	for {
@@ -118,25 +118,38 @@ func (p *process) await(ctx context.Context, limit time.Duration, ready func(con
 		}
 		select {
 		case <-p.done:
-			return p.report()
+			return p.Err()
 		case <-ctx.Done():
-			return fmt.Errorf("%s is not ready after %s, see its log %s: %w", p.spec.name, limit, p.logPath(), err)
+			return fmt.Errorf("%s is not ready after %s, see its log %s: %w", p.spec.Name, limit, p.logPath(), err)
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
 }
 
-// report is the error for a process that ended without being asked to.
-func (p *process) report() error {
-	how := p.err
-	if how == nil {
-		how = errors.New("exit status 0")
+// Stop asks the process to end and kills it after 30 s.
+func (p *Process) Stop() error { return p.StopWithin(30 * time.Second) }
+
+// Done is closed when the process has ended; Err returns the reason.
+func (p *Process) Done() <-chan struct{} { return p.done }
+
+// Err returns the reason why a process ended that was not stopped, with the end
+// of its log.
+func (p *Process) Err() error {
+	reason := p.err
+	if reason == nil {
+		reason = errors.New("exit status 0")
 	}
-	return fmt.Errorf("%s ended by itself (%w); the end of its log %s:\n%s",
-		p.spec.name, how, p.logPath(), lastLines(p.logPath(), 8))
+	return fmt.Errorf("%s ended unexpectedly (%w); the end of its log %s:\n%s",
+		p.spec.Name, reason, p.logPath(), lastLines(p.logPath(), 8))
 }
 
-func (p *process) logPath() string { return logPath(p.spec.dir, p.spec.name) }
+// PID returns the process id.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
+
+// Name returns the name of the process record.
+func (p *Process) Name() string { return p.spec.Name }
+
+func (p *Process) logPath() string { return logPath(p.spec.Dir, p.spec.Name) }
 
 func logPath(dir, name string) string { return filepath.Join(dir, "logs", name+".log") }
 

@@ -20,7 +20,7 @@ import (
 // TestProcessesDieWithUs.
 func TestMain(m *testing.M) {
 	if dir := os.Getenv("PARTS_TEST_PARENT"); dir != "" {
-		p, err := startProcess(context.Background(), sleeper(dir))
+		p, err := StartProcess(context.Background(), sleeper(dir))
 		if err != nil {
 			fmt.Println(err)
 			os.Exit(1)
@@ -33,22 +33,22 @@ func TestMain(m *testing.M) {
 }
 
 // sleeper is a process that does nothing for a long time.
-func sleeper(dir string) processSpec {
-	return processSpec{name: "sleeper", dir: dir, path: "/bin/sleep", args: []string{"1000"}, stop: syscall.SIGTERM}
+func sleeper(dir string) ProcessSpec {
+	return ProcessSpec{Name: "sleeper", Dir: dir, Path: "/bin/sleep", Args: []string{"1000"}, Stop: syscall.SIGTERM}
 }
 
 // shell is a process that runs a script.
-func shell(dir, script string) processSpec {
-	return processSpec{name: "shell", dir: dir, path: "/bin/sh", args: []string{"-c", script}, stop: syscall.SIGTERM}
+func shell(dir, script string) ProcessSpec {
+	return ProcessSpec{Name: "shell", Dir: dir, Path: "/bin/sh", Args: []string{"-c", script}, Stop: syscall.SIGTERM}
 }
 
-func start(t *testing.T, spec processSpec) *process {
+func start(t *testing.T, spec ProcessSpec) *Process {
 	t.Helper()
-	p, err := startProcess(t.Context(), spec)
+	p, err := StartProcess(t.Context(), spec)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = p.kill() })
+	t.Cleanup(func() { _ = p.Kill() })
 	return p
 }
 
@@ -58,10 +58,10 @@ func TestStopEndsProcess(t *testing.T) {
 	if group, err := syscall.Getpgid(p.cmd.Process.Pid); err != nil || group != p.cmd.Process.Pid {
 		t.Errorf("process group %d (%v), want its own, out of reach of Ctrl-C", group, err)
 	}
-	if err := p.stopNow(time.Minute); err != nil {
+	if err := p.StopWithin(time.Minute); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := os.Stat(recordPath(p.spec.dir, "sleeper")); !errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Stat(RecordPath(p.spec.Dir, "sleeper")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("record after stop: %v, want none", err)
 	}
 }
@@ -69,7 +69,7 @@ func TestStopEndsProcess(t *testing.T) {
 func TestStopKillsAfterGrace(t *testing.T) {
 	t.Parallel()
 	p := start(t, shell(t.TempDir(), `trap "" TERM; echo ready; while :; do sleep 0.05; done`))
-	err := p.await(t.Context(), time.Minute, func(context.Context) error {
+	err := p.Await(t.Context(), time.Minute, func(context.Context) error {
 		if !strings.Contains(lastLines(p.logPath(), 1), "ready") {
 			return errors.New("not ready")
 		}
@@ -78,7 +78,7 @@ func TestStopKillsAfterGrace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.stopNow(100 * time.Millisecond); err != nil {
+	if err := p.StopWithin(100 * time.Millisecond); err != nil {
 		t.Fatal(err)
 	}
 	if status, _ := p.cmd.ProcessState.Sys().(syscall.WaitStatus); status.Signal() != syscall.SIGKILL {
@@ -89,7 +89,7 @@ func TestStopKillsAfterGrace(t *testing.T) {
 func TestAwaitShowsLogOfProcessThatEnded(t *testing.T) {
 	t.Parallel()
 	p := start(t, shell(t.TempDir(), "echo the disk is on fire; exit 3"))
-	err := p.await(t.Context(), time.Minute, func(context.Context) error { return errors.New("no answer") })
+	err := p.Await(t.Context(), time.Minute, func(context.Context) error { return errors.New("no answer") })
 	for _, want := range []string{"exit status 3", "the disk is on fire", p.logPath()} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("await: %v, want it to tell %q", err, want)
@@ -111,14 +111,14 @@ func TestStartStopsWhatACrashLeft(t *testing.T) {
 func TestStopAll(t *testing.T) {
 	t.Parallel()
 	ours, theirs := start(t, sleeper(t.TempDir())), start(t, sleeper(t.TempDir()))
-	dir := ours.spec.dir
+	dir := ours.spec.Dir
 	// The record of a process whose id another program has by now.
 	r := readRecord(t, theirs)
 	r.Started += "0"
-	saveRecord(t, recordPath(dir, "reused"), r)
+	saveRecord(t, RecordPath(dir, "reused"), r)
 	r = readRecord(t, theirs)
 	r.Exe = "/bin/other"
-	saveRecord(t, recordPath(dir, "other"), r)
+	saveRecord(t, RecordPath(dir, "other"), r)
 
 	names, err := StopAll(t.Context(), dir)
 	if err != nil || len(names) != 3 {
@@ -163,24 +163,24 @@ func TestProcessesDieWithUs(t *testing.T) {
 }
 
 func running(pid int) bool {
-	_, err := startTime(pid)
+	_, err := StartTime(pid)
 	return err == nil
 }
 
-func readRecord(t *testing.T, p *process) record {
+func readRecord(t *testing.T, p *Process) Record {
 	t.Helper()
-	data, err := os.ReadFile(recordPath(p.spec.dir, p.spec.name))
+	data, err := os.ReadFile(RecordPath(p.spec.Dir, p.spec.Name))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var r record
+	var r Record
 	if err := json.Unmarshal(data, &r); err != nil {
 		t.Fatal(err)
 	}
 	return r
 }
 
-func saveRecord(t *testing.T, path string, r record) {
+func saveRecord(t *testing.T, path string, r Record) {
 	t.Helper()
 	data, err := json.Marshal(r)
 	if err != nil {

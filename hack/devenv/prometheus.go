@@ -21,7 +21,7 @@ func FindPrometheus(ctx context.Context, cache *Cache) (Prometheus, error) {
 	if err == nil && promtoolErr == nil {
 		return Prometheus{Server: server, Promtool: promtool}, nil
 	}
-	dir, err := ensureDebian(ctx, cache, Entry{
+	dir, err := EnsureDebian(ctx, cache, Entry{
 		Key:   "prometheus",
 		Title: "Prometheus",
 		Doing: "downloading the distribution's package, 20 MB, once",
@@ -35,7 +35,7 @@ func FindPrometheus(ctx context.Context, cache *Cache) (Prometheus, error) {
 }
 
 func checkPrometheus(ctx context.Context, dir string) error {
-	if _, err := runIn(ctx, dir, filepath.Join(dir, "usr", "bin", "promtool"), "--version"); err != nil {
+	if _, err := RunIn(ctx, dir, filepath.Join(dir, "usr", "bin", "promtool"), "--version"); err != nil {
 		return fmt.Errorf("the downloaded program does not run on this machine: %w", err)
 	}
 	return nil
@@ -43,13 +43,13 @@ func checkPrometheus(ctx context.Context, dir string) error {
 
 // discovery is Prometheus' own discovery of what runs in a cluster, which
 // Debian's Prometheus is built without.
-var discovery = built{
-	name: "discover", pkg: ".", module: "discover", flags: []string{"-ldflags", "-s -w"},
-	key: "discover", title: "discovery for Prometheus", estimate: "about 1 min on 2 cores",
+var discovery = Built{
+	Name: "discover", Package: ".", Module: "discover", Flags: []string{"-ldflags", "-s -w"},
+	Key: "discover", Title: "discovery for Prometheus", Estimate: "about 1 min on 2 cores",
 }
 
 // Discovery returns the path of hack/discover, built the first time.
 func Discovery(ctx context.Context, cache *Cache) (string, error) {
-	programs, err := ensureBuilt(ctx, cache, []built{discovery})
-	return programs[discovery.name], err
+	programs, err := EnsureBuilt(ctx, cache, []Built{discovery})
+	return programs[discovery.Name], err
 }

@@ -13,48 +13,48 @@ import (
 	"time"
 )
 
-// record is what pids/<name>.json holds about a process. A process id alone is
+// Record is what pids/<name>.json holds about a process. A process id alone is
 // not enough: after a crash another program may have it, so the process is ours
 // only if it also has the recorded start time and executable.
-type record struct {
+type Record struct {
 	PID     int            `json:"pid"`
 	Started string         `json:"started"` // field 22 of /proc/<pid>/stat, in clock ticks since boot
 	Exe     string         `json:"exe"`
 	Stop    syscall.Signal `json:"stop"`
 }
 
-// orphanGrace is how long a process that a crash left may take to stop.
-const orphanGrace = 20 * time.Second
+// OrphanGrace is how long a process that a crash left may take to stop.
+const OrphanGrace = 20 * time.Second
 
-func recordPath(dir, name string) string { return filepath.Join(dir, "pids", name+".json") }
+func RecordPath(dir, name string) string { return filepath.Join(dir, "pids", name+".json") }
 
 // writeRecord records a process just started.
-func writeRecord(spec processSpec, pid int) error {
-	started, err := startTime(pid)
+func writeRecord(spec ProcessSpec, pid int) error {
+	started, err := StartTime(pid)
 	if err != nil {
-		return fmt.Errorf("record %s: %w", spec.name, err)
+		return fmt.Errorf("record %s: %w", spec.Name, err)
 	}
-	exe, err := filepath.EvalSymlinks(spec.path)
+	exe, err := filepath.EvalSymlinks(spec.Path)
 	if err != nil {
-		return fmt.Errorf("record %s: %w", spec.name, err)
+		return fmt.Errorf("record %s: %w", spec.Name, err)
 	}
-	data, err := json.Marshal(record{PID: pid, Started: started, Exe: exe, Stop: spec.stop})
+	data, err := json.Marshal(Record{PID: pid, Started: started, Exe: exe, Stop: spec.Stop})
 	if err != nil {
-		return fmt.Errorf("record %s: %w", spec.name, err)
+		return fmt.Errorf("record %s: %w", spec.Name, err)
 	}
-	path := recordPath(spec.dir, spec.name)
+	path := RecordPath(spec.Dir, spec.Name)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return fmt.Errorf("record %s: %w", spec.name, err)
+		return fmt.Errorf("record %s: %w", spec.Name, err)
 	}
-	if err := writeFile(path, data, 0o644); err != nil {
-		return fmt.Errorf("record %s: %w", spec.name, err)
+	if err := WriteFile(path, data, 0o644); err != nil {
+		return fmt.Errorf("record %s: %w", spec.Name, err)
 	}
 	return nil
 }
 
-// ours tells whether the recorded process still runs.
-func (r record) ours() bool {
-	started, err := startTime(r.PID)
+// Running tells whether the recorded process still runs.
+func (r Record) Running() bool {
+	started, err := StartTime(r.PID)
 	if err != nil || started != r.Started {
 		return false
 	}
@@ -62,13 +62,13 @@ func (r record) ours() bool {
 	return err == nil && strings.TrimSuffix(exe, " (deleted)") == r.Exe
 }
 
-var errEnded = errors.New("process has ended")
+var ErrEnded = errors.New("process has ended")
 
-// startTime returns when a process started, in clock ticks since boot.
-func startTime(pid int) (string, error) {
+// StartTime returns when a process started, in clock ticks since boot.
+func StartTime(pid int) (string, error) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
-		return "", errEnded
+		return "", ErrEnded
 	}
 	if err != nil {
 		return "", err
@@ -81,18 +81,18 @@ func startTime(pid int) (string, error) {
 		return "", errors.New("unexpected form of /proc/<pid>/stat")
 	}
 	if fields[0] == "Z" {
-		return "", errEnded
+		return "", ErrEnded
 	}
 	return fields[19], nil
 }
 
-// loadRecord reads a record; one that holds no record names no process.
-func loadRecord(path string) (record, error) {
+// LoadRecord reads a record; one that holds no record names no process.
+func LoadRecord(path string) (Record, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return record{}, fmt.Errorf("read process record: %w", err)
+		return Record{}, fmt.Errorf("read process record: %w", err)
 	}
-	var r record
+	var r Record
 	_ = json.Unmarshal(data, &r) // what it could not read stays nothing
 	return r, nil
 }
@@ -100,7 +100,7 @@ func loadRecord(path string) (record, error) {
 // stopRecorded ends the process a record names, if it still runs and is ours,
 // and removes the record.
 func stopRecorded(ctx context.Context, path string, grace time.Duration) error {
-	r, err := loadRecord(path)
+	r, err := LoadRecord(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
@@ -119,9 +119,9 @@ func stopRecorded(ctx context.Context, path string, grace time.Duration) error {
 	return nil
 }
 
-func (r record) stop(ctx context.Context, grace time.Duration) error {
+func (r Record) stop(ctx context.Context, grace time.Duration) error {
 	kill := time.Now().Add(grace)
-	for sig := r.Stop; r.ours(); {
+	for sig := r.Stop; r.Running(); {
 		if time.Now().After(kill) {
 			sig = syscall.SIGKILL
 		}
@@ -142,7 +142,7 @@ func (r record) stop(ctx context.Context, grace time.Duration) error {
 // crash; each is checked to be ours first. It returns the names of the
 // processes it found records of.
 func StopAll(ctx context.Context, dir string) ([]string, error) {
-	paths, err := filepath.Glob(recordPath(dir, "*"))
+	paths, err := filepath.Glob(RecordPath(dir, "*"))
 	if err != nil {
 		return nil, fmt.Errorf("list process records: %w", err)
 	}
@@ -152,7 +152,7 @@ func StopAll(ctx context.Context, dir string) ([]string, error) {
 	var errs []error
 	for _, path := range paths {
 		names = append(names, strings.TrimSuffix(filepath.Base(path), ".json"))
-		errs = append(errs, stopRecorded(ctx, path, orphanGrace))
+		errs = append(errs, stopRecorded(ctx, path, OrphanGrace))
 	}
 	return names, errors.Join(errs...)
 }
@@ -173,15 +173,15 @@ func RecordSelf(dir, name string) (forget func() error, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("record %s: %w", name, err)
 	}
-	spec := processSpec{name: name, dir: dir, path: exe, stop: syscall.SIGINT}
+	spec := ProcessSpec{Name: name, Dir: dir, Path: exe, Stop: syscall.SIGINT}
 	if err := writeRecord(spec, os.Getpid()); err != nil {
 		return nil, err
 	}
-	return func() error { return os.Remove(recordPath(dir, name)) }, nil
+	return func() error { return os.Remove(RecordPath(dir, name)) }, nil
 }
 
 // StopRecorded ends one program that runs in dir, if it does: it is interrupted
 // and killed after grace.
 func StopRecorded(ctx context.Context, dir, name string, grace time.Duration) error {
-	return stopRecorded(ctx, recordPath(dir, name), grace)
+	return stopRecorded(ctx, RecordPath(dir, name), grace)
 }

@@ -8,9 +8,9 @@ import (
 	"sync"
 )
 
-// relay passes connections on to a server that cannot be reached where they are
+// Relay passes connections on to a server that cannot be reached where they are
 // made.
-type relay struct {
+type Relay struct {
 	listener net.Listener
 	dial     func() (net.Conn, error)
 
@@ -19,13 +19,13 @@ type relay struct {
 	closed bool
 }
 
-// startRelay accepts connections to addr and joins each with one of dial's.
-func startRelay(addr string, dial func() (net.Conn, error)) (*relay, error) {
+// StartRelay accepts connections to addr and joins each with one of dial's.
+func StartRelay(addr string, dial func() (net.Conn, error)) (*Relay, error) {
 	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", addr)
 	if err != nil {
 		return nil, fmt.Errorf("listen for the forwarder: %w", err)
 	}
-	r := &relay{listener: l, dial: dial, open: map[net.Conn]bool{}}
+	r := &Relay{listener: l, dial: dial, open: map[net.Conn]bool{}}
 	go func() {
 		for {
 			in, err := l.Accept()
@@ -39,7 +39,7 @@ func startRelay(addr string, dial func() (net.Conn, error)) (*relay, error) {
 }
 
 // join copies between two connections until one of them ends.
-func (r *relay) join(in net.Conn) {
+func (r *Relay) join(in net.Conn) {
 	defer in.Close()
 	out, err := r.dial()
 	if err != nil {
@@ -60,7 +60,7 @@ func (r *relay) join(in net.Conn) {
 	<-done
 }
 
-func (r *relay) track(conns ...net.Conn) bool {
+func (r *Relay) track(conns ...net.Conn) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, c := range conns {
@@ -69,7 +69,7 @@ func (r *relay) track(conns ...net.Conn) bool {
 	return !r.closed
 }
 
-func (r *relay) untrack(conns ...net.Conn) {
+func (r *Relay) untrack(conns ...net.Conn) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, c := range conns {
@@ -77,7 +77,7 @@ func (r *relay) untrack(conns ...net.Conn) {
 	}
 }
 
-func (r *relay) close() {
+func (r *Relay) Close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.closed = true

@@ -6,18 +6,18 @@ import (
 	"sync"
 )
 
-// thread runs functions on one OS thread of its own. Two things need that: the
+// Thread runs functions on one OS thread of its own. Two things need that: the
 // kernel ends a child with its parent's *thread* (PR_SET_PDEATHSIG), so
 // processes are started from a thread that lives as long as the program; and a
 // network namespace belongs to a thread.
-type thread struct {
+type Thread struct {
 	jobs chan func()
 }
 
-// newThread starts a thread, on which it runs setup first. The thread ends with
+// NewThread starts a thread, on which it runs setup first. The thread ends with
 // the program or with close.
-func newThread(setup func() error) (*thread, error) {
-	t := &thread{jobs: make(chan func())}
+func NewThread(setup func() error) (*Thread, error) {
+	t := &Thread{jobs: make(chan func())}
 	ready := make(chan error)
 	go func() {
 		// Never unlocked: a thread whose namespace was changed must end with
@@ -38,8 +38,8 @@ func newThread(setup func() error) (*thread, error) {
 	return t, nil
 }
 
-// do runs f on the thread and waits for it.
-func (t *thread) do(f func()) {
+// Do runs f on the thread and waits for it.
+func (t *Thread) Do(f func()) {
 	done := make(chan struct{})
 	t.jobs <- func() {
 		defer close(done)
@@ -48,11 +48,11 @@ func (t *thread) do(f func()) {
 	<-done
 }
 
-func (t *thread) close() { close(t.jobs) }
+func (t *Thread) Close() { close(t.jobs) }
 
 // starter is the thread from which processes are started.
-var starter = sync.OnceValue(func() *thread {
-	t, err := newThread(func() error { return nil })
+var starter = sync.OnceValue(func() *Thread {
+	t, err := NewThread(func() error { return nil })
 	if err != nil {
 		panic(err) // setup cannot fail
 	}

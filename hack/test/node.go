@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/mnemo-dev/mnemo/hack/devenv"
+	"github.com/mnemo-dev/mnemo/hack/devenv/node"
 )
 
 // prepareNode builds and downloads everything that test/cluster runs besides the
@@ -16,7 +17,7 @@ func prepareNode(ctx context.Context, progress *devenv.Progress) error {
 	if err != nil {
 		return err
 	}
-	if err := devenv.PrepareNode(ctx, cache); err != nil {
+	if err := node.Prepare(ctx, cache); err != nil {
 		return err
 	}
 	if _, err := devenv.Discovery(ctx, cache); err != nil {

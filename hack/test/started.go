@@ -13,6 +13,10 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/mnemo-dev/mnemo/hack/devenv"
+	"github.com/mnemo-dev/mnemo/hack/devenv/browser"
+	"github.com/mnemo-dev/mnemo/hack/devenv/kube"
+	"github.com/mnemo-dev/mnemo/hack/devenv/milvus"
+	"github.com/mnemo-dev/mnemo/hack/devenv/postgres"
 )
 
 var allParts = []string{"postgres", "milvus", "kube", "model", "chromium", "oidc"}
@@ -44,19 +48,19 @@ func (s *started) start(ctx context.Context, dir string, progress *devenv.Progre
 func (s *started) startOne(ctx context.Context, name string, o devenv.Options) error {
 	switch name {
 	case "postgres":
-		p, err := devenv.StartPostgres(ctx, o)
+		p, err := postgres.Start(ctx, o)
 		if err != nil {
 			return err
 		}
 		s.add(p.Stop, "MNEMO_TEST_POSTGRES="+p.URL)
 	case "milvus":
-		m, err := devenv.StartMilvus(ctx, o)
+		m, err := milvus.Start(ctx, o)
 		if err != nil {
 			return err
 		}
 		s.add(m.Stop, "MNEMO_TEST_MILVUS="+m.Addr, "MNEMO_TEST_MILVUS_USER="+m.User, "MNEMO_TEST_MILVUS_PASSWORD="+m.Password)
 	case "kube":
-		k, err := devenv.StartKube(ctx, o)
+		k, err := kube.Start(ctx, o)
 		if err != nil {
 			return err
 		}
@@ -82,11 +86,11 @@ func (s *started) startOne(ctx context.Context, name string, o devenv.Options) e
 // fetchBrowser brings the browser, which tests start themselves, and what they
 // run in it.
 func (s *started) fetchBrowser(ctx context.Context, o devenv.Options) error {
-	chromium, err := devenv.Chromium(ctx, o.Cache)
+	chromium, err := browser.Chromium(ctx, o.Cache)
 	if err != nil {
 		return err
 	}
-	axe, err := devenv.Axe(ctx, o.Cache)
+	axe, err := browser.Axe(ctx, o.Cache)
 	if err != nil {
 		return err
 	}
@@ -117,7 +121,7 @@ func (s *started) stop() error {
 // clean removes the run directory; the logs stay when something went wrong.
 func clean(dir string, all bool) error {
 	// As root PostgreSQL's data may be elsewhere.
-	if err := os.RemoveAll(devenv.PostgresDir(dir)); err != nil {
+	if err := os.RemoveAll(postgres.Dir(dir)); err != nil {
 		return fmt.Errorf("clean up: %w", err)
 	}
 	if all {

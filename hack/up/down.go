@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/mnemo-dev/mnemo/hack/devenv"
+	"github.com/mnemo-dev/mnemo/hack/devenv/postgres"
 )
 
 const (
@@ -52,7 +53,7 @@ func reset(ctx context.Context, o options) error {
 		return err
 	}
 	// As root PostgreSQL's data may be outside the directory.
-	errs := []error{os.RemoveAll(devenv.PostgresDir(o.dir))}
+	errs := []error{os.RemoveAll(postgres.Dir(o.dir))}
 	for _, name := range []string{"postgres", "milvus", "kube", productDir, "logs", "pids", "lock"} {
 		errs = append(errs, os.RemoveAll(filepath.Join(o.dir, name)))
 	}

@@ -11,6 +11,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/mnemo-dev/mnemo/hack/devenv"
+	"github.com/mnemo-dev/mnemo/hack/devenv/kube"
+	"github.com/mnemo-dev/mnemo/hack/devenv/milvus"
+	"github.com/mnemo-dev/mnemo/hack/devenv/postgres"
 	"github.com/mnemo-dev/mnemo/hack/sample"
 )
 
@@ -20,9 +23,9 @@ type platform struct {
 	progress *devenv.Progress
 	parts    devenv.Options
 
-	postgres *devenv.Postgres
-	milvus   *devenv.Milvus
-	kube     *devenv.Kube
+	postgres *postgres.Server
+	milvus   *milvus.Server
+	kube     *kube.ControlPlane
 	model    string // directory
 	binary   string
 	product  product
@@ -75,7 +78,7 @@ func together(ctx context.Context, steps ...func(context.Context) error) error {
 }
 
 func (p *platform) startPostgres(ctx context.Context) (err error) {
-	if p.postgres, err = devenv.StartPostgres(ctx, p.parts); err != nil {
+	if p.postgres, err = postgres.Start(ctx, p.parts); err != nil {
 		return err
 	}
 	p.onStop(stopLast, p.postgres.Stop)
@@ -83,7 +86,7 @@ func (p *platform) startPostgres(ctx context.Context) (err error) {
 }
 
 func (p *platform) startMilvus(ctx context.Context) (err error) {
-	if p.milvus, err = devenv.StartMilvus(ctx, p.parts); err != nil {
+	if p.milvus, err = milvus.Start(ctx, p.parts); err != nil {
 		return err
 	}
 	p.onStop(stopLast, p.milvus.Stop)
@@ -91,7 +94,7 @@ func (p *platform) startMilvus(ctx context.Context) (err error) {
 }
 
 func (p *platform) startKube(ctx context.Context) (err error) {
-	if p.kube, err = devenv.StartKube(ctx, p.parts); err != nil {
+	if p.kube, err = kube.Start(ctx, p.parts); err != nil {
 		return err
 	}
 	p.onStop(stopLast, p.kube.Stop)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/mnemo-dev/mnemo/hack/devenv"
+	"github.com/mnemo-dev/mnemo/hack/devenv/postgres"
 )
 
 const (
@@ -84,7 +85,7 @@ func (p *product) address(use string) string {
 func (p *product) url() string { return "http://" + p.address("api") }
 
 // prepareDatabase makes the database and its two roles.
-func (p *product) prepareDatabase(ctx context.Context, postgres *devenv.Postgres) (err error) {
+func (p *product) prepareDatabase(ctx context.Context, postgres *postgres.Server) (err error) {
 	for _, role := range []string{ownerRole, appRole} {
 		if err := postgres.EnsureRole(ctx, role, p.settings.EnsurePassword(role)); err != nil {
 			return err

@@ -11,7 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/mnemo-dev/mnemo/hack/devenv"
+	"github.com/mnemo-dev/mnemo/hack/devenv/kube"
+	"github.com/mnemo-dev/mnemo/hack/devenv/milvus"
 	"github.com/mnemo-dev/mnemo/hack/sample"
 )
 
@@ -20,8 +21,8 @@ func testPlatform(t *testing.T) *platform {
 	t.Helper()
 	p := newPlatform(options{root: t.TempDir(), dir: t.TempDir()})
 	p.progress = nil
-	p.kube = &devenv.Kube{Kubeconfig: "/a dir/config", Kubectl: "/bin/kubectl"}
-	p.milvus = &devenv.Milvus{Addr: "127.0.0.1:1", User: "root", Password: "it's"}
+	p.kube = &kube.ControlPlane{Kubeconfig: "/a dir/config", Kubectl: "/bin/kubectl"}
+	p.milvus = &milvus.Server{Addr: "127.0.0.1:1", User: "root", Password: "it's"}
 	p.sample = sample.Tenant{
 		Namespace: "default", Name: "acme",
 		Users: []sample.User{{Name: "a", Token: "tok1", Password: "pw"}, {Name: "b", Token: "tok2", Password: "pw2"}},

@@ -20,12 +20,13 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/mnemo-dev/mnemo/hack/devenv"
+	"github.com/mnemo-dev/mnemo/hack/devenv/postgres"
 )
 
 // database connects to the release's, as who may do everything.
 func database(t *testing.T) *pgx.Conn {
 	t.Helper()
-	s, err := devenv.LoadSettings(devenv.PostgresDir(cluster.dir))
+	s, err := devenv.LoadSettings(postgres.Dir(cluster.dir))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +130,7 @@ func expireSoon(t *testing.T, db *pgx.Conn, life time.Duration) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(devenv.PostgresDir(cluster.dir), "server.crt")
+	file := filepath.Join(postgres.Dir(cluster.dir), "server.crt")
 	server, err := x509.ParseCertificate(block(file))
 	if err != nil {
 		t.Fatal(err)

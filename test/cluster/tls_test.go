@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/mnemo-dev/mnemo/hack/devenv"
+	"github.com/mnemo-dev/mnemo/hack/devenv/postgres"
 	"github.com/mnemo-dev/mnemo/internal/milvus"
 )
 
@@ -61,7 +62,7 @@ func postgresOverTLS(t *testing.T, right, wrong string) {
 		t.Errorf("`mnemo wait` with another authority says %s, want what to check", said)
 	}
 
-	settings, err := devenv.LoadSettings(devenv.PostgresDir(cluster.dir))
+	settings, err := devenv.LoadSettings(postgres.Dir(cluster.dir))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/mnemo-dev/mnemo/api/v1alpha1"
 	"github.com/mnemo-dev/mnemo/hack/devenv"
+	"github.com/mnemo-dev/mnemo/hack/devenv/milvus"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 	"github.com/mnemo-dev/mnemo/internal/testkit"
 	"github.com/mnemo-dev/mnemo/test/installation"
@@ -74,14 +75,14 @@ func TestVolumeLost(t *testing.T) {
 	t.Logf("all units are in Milvus %v after it answered", time.Since(started).Round(time.Millisecond))
 }
 
-func startMilvus(t *testing.T) (m *devenv.Milvus, dir string) {
+func startMilvus(t *testing.T) (m *milvus.Server, dir string) {
 	t.Helper()
 	cache, err := devenv.OpenCache(devenv.NewProgress(io.Discard))
 	if err != nil {
 		t.Fatal(err)
 	}
 	dir = t.TempDir()
-	if m, err = devenv.StartMilvus(t.Context(), devenv.Options{Dir: dir, Cache: cache}); err != nil {
+	if m, err = milvus.Start(t.Context(), devenv.Options{Dir: dir, Cache: cache}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

@@ -1,0 +1,2 @@
+// Package browser provides Chromium and axe-core for tests.
+package browser

@@ -1,0 +1,227 @@
+package kube
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/mnemo-dev/mnemo/hack/devenv"
+)
+
+// ControlPlane is a running Kubernetes control plane: etcd, kube-apiserver and
+// kube-controller-manager, so that owner references and the deletion of
+// namespaces work; with nodes, kube-scheduler too.
+type ControlPlane struct {
+	// Kubeconfig is the path of a kubeconfig for an administrator.
+	Kubeconfig string
+	// Kubectl is the path of the kubectl program.
+	Kubectl string
+
+	options   devenv.Options
+	binaries  map[string]string
+	site      Site
+	Dir       string
+	PKI       PKI
+	ports     map[string]int
+	apiserver *devenv.Process
+	// Running holds the processes in the order in which they were started.
+	Running []*devenv.Process
+}
+
+// Site is where a control plane listens and what addresses its cluster has.
+type Site struct {
+	// Address is where the API server listens.
+	Address string
+	// Services and pods are networks, as "10.96.0.0/16"; without nodes there are
+	// no pods.
+	Services, Pods string
+	// APIService is the first address of services, node that of the only node.
+	APIService, Node string
+}
+
+// noNodes is a cluster whose pods never run.
+var noNodes = Site{Address: "127.0.0.1", Services: "10.96.0.0/16", APIService: "10.96.0.1"}
+
+func (s Site) hasNode() bool { return s.Node != "" }
+
+// Start starts the control plane on 127.0.0.1 and returns when the API
+// server is ready and a namespace has its service account.
+func Start(ctx context.Context, o devenv.Options) (*ControlPlane, error) {
+	binaries, err := binaries(ctx, o.Cache)
+	if err != nil {
+		return nil, err
+	}
+	return StartAt(ctx, o, binaries, noNodes)
+}
+
+func StartAt(ctx context.Context, o devenv.Options, binaries map[string]string, site Site) (*ControlPlane, error) {
+	done := o.Cache.Progress.Step("Kubernetes control plane", "starting")
+	k, err := newKube(ctx, o, binaries, site)
+	if err == nil {
+		err = k.start(ctx)
+	}
+	done(err)
+	if err != nil {
+		return nil, fmt.Errorf("start Kubernetes control plane: %w", err)
+	}
+	return k, nil
+}
+
+// newKube prepares the data directory, keys and ports.
+func newKube(ctx context.Context, o devenv.Options, binaries map[string]string, site Site) (*ControlPlane, error) {
+	for _, name := range []string{"kube-scheduler", "kube-controller-manager", "kube-apiserver", "etcd"} {
+		if err := devenv.StopRecorded(ctx, o.Dir, name, devenv.OrphanGrace); err != nil {
+			return nil, err
+		}
+	}
+	k := &ControlPlane{
+		Kubectl:  binaries["kubectl"],
+		options:  o,
+		binaries: binaries,
+		site:     site,
+		Dir:      filepath.Join(o.Dir, "kube"),
+	}
+	k.Kubeconfig = filepath.Join(k.Dir, "admin.kubeconfig")
+	if err := os.MkdirAll(k.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("create directory: %w", err)
+	}
+	s, err := devenv.LoadSettings(k.Dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range []string{"apiserver", "etcd", "etcd_peer", "controller", "scheduler"} {
+		asked := 0
+		if name == "apiserver" {
+			asked = o.Port
+		}
+		if err := s.ChoosePort(name, "Kubernetes", asked); err != nil {
+			return nil, err
+		}
+	}
+	k.ports = s.Ports
+	if err := s.Save(k.Dir); err != nil {
+		return nil, err
+	}
+	if k.PKI, err = ensureKubePKI(filepath.Join(k.Dir, "pki"), site); err != nil {
+		return nil, err
+	}
+	for client := range site.clients() {
+		if client == "etcd-client" {
+			continue // it is no client of the API server
+		}
+		if err := k.PKI.writeKubeconfig(filepath.Join(k.Dir, client+".kubeconfig"), client, k.URL(), ""); err != nil {
+			return nil, err
+		}
+	}
+	return k, nil
+}
+
+func (k *ControlPlane) URL() string {
+	return fmt.Sprintf("https://%s:%d", k.site.Address, k.ports["apiserver"])
+}
+
+func (k *ControlPlane) etcdURL() string { return fmt.Sprintf("https://127.0.0.1:%d", k.ports["etcd"]) }
+
+func (k *ControlPlane) start(ctx context.Context) error {
+	client, err := k.Client()
+	if err != nil {
+		return err
+	}
+	defer client.CloseIdleConnections()
+	type step struct {
+		name  string
+		args  []string
+		ready string
+	}
+	steps := []step{
+		{"etcd", k.etcdArgs(), k.etcdURL() + "/health"},
+		{"kube-apiserver", k.apiserverArgs(), k.URL() + "/readyz"},
+		// It has made a service account when its controllers run.
+		{"kube-controller-manager", k.controllerArgs(), k.URL() + "/api/v1/namespaces/default/serviceaccounts/default"},
+	}
+	if k.site.hasNode() {
+		steps = append(steps, step{"kube-scheduler", k.schedulerArgs(), fmt.Sprintf("https://127.0.0.1:%d/readyz", k.ports["scheduler"])})
+	}
+	for _, step := range steps {
+		p, err := devenv.StartProcess(ctx, devenv.ProcessSpec{
+			Name: step.name, Dir: k.options.Dir, Path: k.binaries[step.name], Args: step.args, WorkDir: k.Dir, Stop: syscall.SIGTERM,
+		})
+		if err != nil {
+			return errors.Join(err, k.Stop())
+		}
+		k.Running = append(k.Running, p)
+		if step.name == "kube-apiserver" {
+			k.apiserver = p
+		}
+		err = p.Await(ctx, 2*time.Minute, func(ctx context.Context) error { return Answers(ctx, client, step.ready) })
+		if err != nil {
+			return errors.Join(err, k.Stop())
+		}
+	}
+	return nil
+}
+
+// KubeconfigAs writes a kubeconfig at path that acts as another user, such as
+// system:serviceaccount:<namespace>:<name>, with that user's rights alone.
+func (k *ControlPlane) KubeconfigAs(path, user string) error {
+	return k.PKI.writeKubeconfig(path, "admin", k.URL(), user)
+}
+
+// Stop ends the control plane in order, etcd last.
+func (k *ControlPlane) Stop() error {
+	var errs []error
+	for _, p := range slices.Backward(k.Running) {
+		errs = append(errs, p.StopWithin(15*time.Second))
+	}
+	k.Running = nil
+	return errors.Join(errs...)
+}
+
+// Client returns an HTTP client with the administrator's certificate.
+func (k *ControlPlane) Client() (*http.Client, error) {
+	cert, err := tls.LoadX509KeyPair(k.PKI.Path("admin.crt"), k.PKI.Path("admin.key"))
+	if err != nil {
+		return nil, fmt.Errorf("read administrator's key: %w", err)
+	}
+	ca, err := os.ReadFile(k.PKI.Path("ca.crt"))
+	if err != nil {
+		return nil, fmt.Errorf("read certificate authority: %w", err)
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(ca)
+	return &http.Client{
+		Timeout:   5 * time.Second,
+		Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{cert}}},
+	}, nil
+}
+
+// Answers returns nil when a GET of url is answered with 200.
+func Answers(ctx context.Context, client *http.Client, url string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return fmt.Errorf("build request: %w", err)
+	}
+	res, err := client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		return fmt.Errorf("GET %s: %s", url, res.Status)
+	}
+	return nil
+}
+
+// Done is closed when the API server has ended; Err returns the reason.
+func (k *ControlPlane) Done() <-chan struct{} { return k.apiserver.Done() }
+
+// Err returns the reason why the API server ended.
+func (k *ControlPlane) Err() error { return k.apiserver.Err() }

@@ -1,0 +1,2 @@
+// Package milvus runs Milvus in standalone mode.
+package milvus

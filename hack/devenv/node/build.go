@@ -1,0 +1,73 @@
+package node
+
+import (
+	"context"
+
+	"github.com/mnemo-dev/mnemo/hack/devenv"
+	"github.com/mnemo-dev/mnemo/hack/devenv/kube"
+)
+
+// nodePrograms are what a node runs besides the control plane's.
+var nodePrograms = append([]devenv.Built{
+	kube.Program("kubelet", "k8s.io/kubernetes/cmd/kubelet", "about 40 s on 2 cores"),
+	kube.Program("kube-scheduler", "k8s.io/kubernetes/cmd/kube-scheduler", "about 15 s on 2 cores"),
+	kube.Program("kube-proxy", "k8s.io/kubernetes/cmd/kube-proxy", "about 25 s on 2 cores"),
+	nodeProgram("coredns", "coredns", ".", "about 1 min on 2 cores"),
+	nodeProgram("pause", "pause", ".", "a second"),
+},
+	append(containerdPrograms, cniPlugins...)...)
+
+var containerdPrograms = []devenv.Built{
+	containerdProgram("containerd", "about 2 min on 2 cores"),
+	containerdProgram("containerd-shim-runc-v2", "about 10 s on 2 cores"),
+	containerdProgram("ctr", "about 10 s on 2 cores"),
+}
+
+// cniPlugins give each pod its network.
+var cniPlugins = []devenv.Built{
+	cniPlugin("bridge", "main/bridge"), cniPlugin("loopback", "main/loopback"),
+	cniPlugin("host-local", "ipam/host-local"), cniPlugin("portmap", "meta/portmap"),
+}
+
+func nodeProgram(name, module, pkg, estimate string) devenv.Built {
+	return devenv.Built{
+		Name: name, Package: pkg, Module: "node/" + module, Flags: []string{"-ldflags", "-s -w"},
+		Key: "node", Title: name, Estimate: estimate,
+	}
+}
+
+func containerdProgram(name, estimate string) devenv.Built {
+	p := nodeProgram(name, "containerd", "github.com/containerd/containerd/v2/cmd/"+name, estimate)
+	p.Flags = append(p.Flags, "-tags", "no_btrfs,no_devmapper,no_zfs")
+	return p
+}
+
+func cniPlugin(name, path string) devenv.Built {
+	return nodeProgram(name, "cni", "github.com/containernetworking/plugins/plugins/"+path, "a few seconds")
+}
+
+// nodeFiles is what a node runs on: programs by name, the control plane's among
+// them, and those of the distribution.
+type nodeFiles struct {
+	binaries map[string]string
+	system   systemPrograms
+}
+
+// ensureNodeFiles builds and downloads them the first time.
+func ensureNodeFiles(ctx context.Context, cache *devenv.Cache) (nodeFiles, error) {
+	var f nodeFiles
+	var err error
+	if f.system, err = findSystemPrograms(ctx, cache); err != nil {
+		return f, err
+	}
+	all := append(append([]devenv.Built{}, kube.Programs...), nodePrograms...)
+	f.binaries, err = devenv.EnsureBuilt(ctx, cache, all)
+	return f, err
+}
+
+// Prepare builds and downloads what StartNode needs, so that this can be
+// done beside something else.
+func Prepare(ctx context.Context, cache *devenv.Cache) error {
+	_, err := ensureNodeFiles(ctx, cache)
+	return err
+}

@@ -1,0 +1,2 @@
+// Package postgres runs PostgreSQL.
+package postgres

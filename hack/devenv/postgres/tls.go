@@ -1,0 +1,35 @@
+package postgres
+
+import (
+	"os"
+	"path/filepath"
+
+	"github.com/mnemo-dev/mnemo/hack/devenv"
+)
+
+// withTLS adds to the server's arguments what makes it speak TLS and refuse
+// whoever does not. Its key must be a file of the user it runs as.
+func withTLS(args []string, dir string, authority *devenv.Authority) ([]string, error) {
+	cert, key, err := authority.Server("postgres")
+	if err != nil {
+		return nil, err
+	}
+	content := map[string]string{"pg_hba.conf": "hostssl all all all scram-sha-256\n"}
+	for name, file := range map[string]string{"server.crt": cert, "server.key": key} {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		content[name] = string(data)
+	}
+	for name, text := range content {
+		if err := writePrivate(filepath.Join(dir, name), text); err != nil {
+			return nil, err
+		}
+	}
+	for setting, name := range map[string]string{"hba_file": "pg_hba.conf", "ssl_cert_file": "server.crt", "ssl_key_file": "server.key"} {
+		args = append(args, "-c", setting+"="+filepath.Join(dir, name))
+	}
+	// Each connection is logged with how it is encrypted.
+	return append(args, "-c", "ssl=on", "-c", "log_connections=on"), nil
+}
