@@ -17,8 +17,8 @@ import (
 )
 
 // ControlPlane is a running Kubernetes control plane: etcd, kube-apiserver and
-// kube-controller-manager, so that owner references and the deletion of
-// namespaces work; with nodes, kube-scheduler too.
+// the controllers of hack/kube/controllers; with a node, kube-controller-manager
+// and kube-scheduler instead of the latter.
 type ControlPlane struct {
 	// Kubeconfig is the path of a kubeconfig for an administrator.
 	Kubeconfig string
@@ -55,7 +55,7 @@ func (s Site) hasNode() bool { return s.Node != "" }
 // Start starts the control plane on 127.0.0.1 and returns when the API
 // server is ready and a namespace has its service account.
 func Start(ctx context.Context, o devenv.Options) (*ControlPlane, error) {
-	binaries, err := binaries(ctx, o.Cache)
+	binaries, err := devenv.EnsureBuilt(ctx, o.Cache, Programs)
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +77,7 @@ func StartAt(ctx context.Context, o devenv.Options, binaries map[string]string, 
 
 // newKube prepares the data directory, keys and ports.
 func newKube(ctx context.Context, o devenv.Options, binaries map[string]string, site Site) (*ControlPlane, error) {
-	for _, name := range []string{"kube-scheduler", "kube-controller-manager", "kube-apiserver", "etcd"} {
+	for _, name := range []string{"kube-scheduler", "kube-controller-manager", "controllers", "kube-apiserver", "etcd"} {
 		if err := devenv.StopRecorded(ctx, o.Dir, name, devenv.OrphanGrace); err != nil {
 			return nil, err
 		}
@@ -144,11 +144,15 @@ func (k *ControlPlane) start(ctx context.Context) error {
 	steps := []step{
 		{"etcd", k.etcdArgs(), k.etcdURL() + "/health"},
 		{"kube-apiserver", k.apiserverArgs(), k.URL() + "/readyz"},
-		// It has made a service account when its controllers run.
-		{"kube-controller-manager", k.controllerArgs(), k.URL() + "/api/v1/namespaces/default/serviceaccounts/default"},
 	}
+	// The controllers run when they have created the default service account.
+	account := k.URL() + "/api/v1/namespaces/default/serviceaccounts/default"
 	if k.site.hasNode() {
-		steps = append(steps, step{"kube-scheduler", k.schedulerArgs(), fmt.Sprintf("https://127.0.0.1:%d/readyz", k.ports["scheduler"])})
+		steps = append(steps,
+			step{"kube-controller-manager", k.controllerArgs(), account},
+			step{"kube-scheduler", k.schedulerArgs(), fmt.Sprintf("https://127.0.0.1:%d/readyz", k.ports["scheduler"])})
+	} else {
+		steps = append(steps, step{"controllers", []string{"-kubeconfig=" + k.Kubeconfig}, account})
 	}
 	for _, step := range steps {
 		p, err := devenv.StartProcess(ctx, devenv.ProcessSpec{

@@ -9,6 +9,7 @@ import (
 
 // nodePrograms are what a node runs besides the control plane's.
 var nodePrograms = append([]devenv.Built{
+	kube.Program("kube-controller-manager", "k8s.io/kubernetes/cmd/kube-controller-manager", "about 1 min on 2 cores"),
 	kube.Program("kubelet", "k8s.io/kubernetes/cmd/kubelet", "about 40 s on 2 cores"),
 	kube.Program("kube-scheduler", "k8s.io/kubernetes/cmd/kube-scheduler", "about 15 s on 2 cores"),
 	kube.Program("kube-proxy", "k8s.io/kubernetes/cmd/kube-proxy", "about 25 s on 2 cores"),
@@ -31,7 +32,7 @@ var cniPlugins = []devenv.Built{
 
 func nodeProgram(name, module, pkg, estimate string) devenv.Built {
 	return devenv.Built{
-		Name: name, Package: pkg, Module: "node/" + module, Flags: []string{"-ldflags", "-s -w"},
+		Name: name, Package: pkg, Module: "node/" + module, Flags: []string{devenv.Unoptimized, "-ldflags", "-s -w"},
 		Key: "node", Title: name, Estimate: estimate,
 	}
 }
