@@ -13,38 +13,38 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// ensurePartition places the tenant, makes its place, and moves it to another
-// one when its isolation changed. A place that was lost is made again and
-// filled from PostgreSQL.
+// ensurePartition assigns a placement to the tenant, ensures its partition, and
+// migrates the tenant if its isolation changed. A partition that was lost is
+// recreated and filled from PostgreSQL.
 func (r *TenantReconciler) ensurePartition(ctx context.Context, p *pass) error {
-	places, err := r.places(ctx, p)
+	state, err := r.placementState(ctx, p)
 	if err != nil {
 		p.setFailed(v1alpha1.IndexReady, err)
 		return err
 	}
-	p.tenant.Status.Placement = placementStatus(places)
-	changed, err := r.ensurePlace(ctx, p, places.Current)
+	p.tenant.Status.Placement = placementStatus(state)
+	recreated, err := r.ensurePlacement(ctx, p, state.Current)
 	switch {
 	case errors.Is(err, placement.ErrLoading):
 		p.unfinished = true
 		p.setCondition(v1alpha1.IndexReady, false, v1alpha1.ReasonLoading,
-			"Milvus is loading the partition; meanwhile writes go on and searches answer from words")
+			"Milvus is loading the partition; until then, writes work and searches use keywords only")
 		return nil
-	case err == nil && changed && p.stored.Placement.Assigned():
-		if places.Current.PartitionID != 0 || places.Rebuilding() { // lost now, or in a pass before
-			p.recordWarning("PartitionLost", "the partition was gone; it is there again and its content is being indexed")
+	case err == nil && recreated && p.stored.Placement.Assigned():
+		if state.Current.PartitionID != 0 || state.Rebuilding() { // lost now, or in an earlier pass
+			p.recordWarning("PartitionLost", "the partition was lost; it was recreated and its content is being indexed")
 		}
-		places, err = r.store.ReconcilePlacement(ctx, p.stored.ID) // what there is to be filled is known by now
-	case err == nil && places.Migrating():
-		if _, err = r.ensurePlace(ctx, p, places.Migration.Target); errors.Is(err, placement.ErrLoading) {
-			err = nil // it is filled when it can be
+		state, err = r.store.ReconcilePlacement(ctx, p.stored.ID) // now includes what has to be filled
+	case err == nil && state.Migrating():
+		if _, err = r.ensurePlacement(ctx, p, state.Migration.Target); errors.Is(err, placement.ErrLoading) {
+			err = nil // the next pass continues the migration
 		}
 	}
 	if err != nil {
 		p.setFailed(v1alpha1.IndexReady, err)
 		return err
 	}
-	p.showPlaces(places)
+	p.setIndexReady(state)
 	return nil
 }
 
@@ -58,8 +58,8 @@ func (p *pass) mergePartition(other *pass) {
 	p.unfinished = p.unfinished || other.unfinished
 }
 
-// loadingFor is how long the partition has not been ready because it is being
-// loaded, 0 when it is not.
+// loadingFor returns how long IndexReady has been False with reason Loading, 0 if
+// it is not.
 func (p *pass) loadingFor() time.Duration {
 	c := meta.FindStatusCondition(p.tenant.Status.Conditions, v1alpha1.IndexReady)
 	if c == nil || c.Reason != v1alpha1.ReasonLoading {
@@ -68,52 +68,52 @@ func (p *pass) loadingFor() time.Duration {
 	return time.Since(c.LastTransitionTime.Time)
 }
 
-func (p *pass) showPlaces(places placement.State) {
+func (p *pass) setIndexReady(state placement.State) {
 	switch {
-	case places.Rebuilding():
+	case state.Rebuilding():
 		p.unfinished = true
 		p.setCondition(v1alpha1.IndexReady, true, v1alpha1.ReasonRebuilding,
-			"what the index lost is being written anew; searches are answered meanwhile, some of them from the database alone")
-	case places.Migrating():
+			"lost vectors are being rewritten; searches stay available, some of them from the database only")
+	case state.Migrating():
 		p.unfinished = true
 		p.setCondition(v1alpha1.IndexReady, true, v1alpha1.ReasonMigrating,
-			"vectors are being copied to collection %s; the tenant is used as ever until all are there", places.Migration.Target.Collection)
+			"vectors are being copied to collection %s; the tenant stays usable", state.Migration.Target.Collection)
 	default:
-		p.setCondition(v1alpha1.IndexReady, true, v1alpha1.ReasonAssigned, "the partition is there")
+		p.setCondition(v1alpha1.IndexReady, true, v1alpha1.ReasonAssigned, "the partition exists and is loaded")
 	}
 }
 
-// places returns where the tenant is to be. The store is asked only when that
-// is not what it is: in the steady state applying the spec has told.
-func (r *TenantReconciler) places(ctx context.Context, p *pass) (placement.State, error) {
-	places := p.stored.Placement
-	if !places.Assigned() {
-		at, err := r.store.EnsurePlacement(ctx, p.stored.ID)
+// placementState returns the tenant's placement. It queries the store only if
+// something has to change: usually, the result of syncStore is sufficient.
+func (r *TenantReconciler) placementState(ctx context.Context, p *pass) (placement.State, error) {
+	state := p.stored.Placement
+	if !state.Assigned() {
+		location, err := r.store.EnsurePlacement(ctx, p.stored.ID)
 		if err != nil {
-			return places, fmt.Errorf("ensure placement: %w", err)
+			return state, fmt.Errorf("ensure placement: %w", err)
 		}
-		return placement.State{Current: placement.Placement{Location: at}}, nil
+		return placement.State{Current: placement.Placement{Location: location}}, nil
 	}
-	asked := isolation(p.tenant) == tenant.Shared
-	if places.Current.Shared == asked && !places.Migrating() && !places.Rebuilding() {
-		return places, nil
+	shared := isolation(p.tenant) == tenant.Shared
+	if state.Current.Shared == shared && !state.Migrating() && !state.Rebuilding() {
+		return state, nil
 	}
-	places, err := r.store.ReconcilePlacement(ctx, p.stored.ID)
+	state, err := r.store.ReconcilePlacement(ctx, p.stored.ID)
 	if err != nil {
-		return places, fmt.Errorf("reconcile placement: %w", err)
+		return state, fmt.Errorf("reconcile placement: %w", err)
 	}
-	return places, nil
+	return state, nil
 }
 
-// ensurePlace makes a place; changed says that it is another one than was known,
-// and is filled with what there is.
-func (r *TenantReconciler) ensurePlace(ctx context.Context, p *pass, place placement.Placement) (changed bool, err error) {
-	made, err := placement.EnsurePartition(ctx, r.store, r.partitions, place)
-	if err != nil || made == place.PartitionID {
+// ensurePlacement ensures the partition of a placement. recreated means that it is
+// another one than recorded; its content is then filled by a job.
+func (r *TenantReconciler) ensurePlacement(ctx context.Context, p *pass, at placement.Placement) (recreated bool, err error) {
+	partitionID, err := placement.EnsurePartition(ctx, r.store, r.partitions, at)
+	if err != nil || partitionID == at.PartitionID {
 		return false, err
 	}
-	if err := r.store.SetPartitionID(ctx, p.stored.ID, place.Location, made); err != nil {
-		return false, fmt.Errorf("refill partition: %w", err)
+	if err := r.store.SetPartitionID(ctx, p.stored.ID, at.Location, partitionID); err != nil {
+		return false, fmt.Errorf("set partition id: %w", err)
 	}
 	return true, nil
 }
@@ -125,15 +125,15 @@ func isolation(t *v1alpha1.Tenant) tenant.Isolation {
 	return tenant.Partition
 }
 
-func placementStatus(places placement.State) *v1alpha1.TenantPlacement {
+func placementStatus(state placement.State) *v1alpha1.TenantPlacement {
 	s := &v1alpha1.TenantPlacement{
-		Collection: places.Current.Collection, Partition: places.Current.Partition,
+		Collection: state.Current.Collection, Partition: state.Current.Partition,
 		Isolation: v1alpha1.Partition,
 	}
-	if places.Migrating() {
-		s.MigratingTo = places.Migration.Target.Collection
+	if state.Migrating() {
+		s.MigratingTo = state.Migration.Target.Collection
 	}
-	if places.Current.Shared {
+	if state.Current.Shared {
 		s.Isolation = v1alpha1.Shared
 	}
 	return s
