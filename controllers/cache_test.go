@@ -16,8 +16,8 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/testkit"
 )
 
-// TestForeignSecretsAreNotCached: of a namespace with 500 Secrets of others the
-// operator's cache holds its own, whichever namespaces it serves.
+// TestForeignSecretsAreNotCached: in a namespace with 500 foreign Secrets, the
+// cache holds only the operator's, whether it watches one namespace or all.
 func TestForeignSecretsAreNotCached(t *testing.T) {
 	t.Parallel()
 	config := testkit.KubeConfig(t)
@@ -31,7 +31,7 @@ func TestForeignSecretsAreNotCached(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Delete(context.Background(), ns) })
-	make500(t, c, ns.Name)
+	createForeignSecrets(t, c, ns.Name)
 	ours := secretWithLabels(ns.Name, "ours", map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue})
 	if err := c.Create(t.Context(), ours); err != nil {
 		t.Fatal(err)
@@ -53,30 +53,30 @@ func TestForeignSecretsAreNotCached(t *testing.T) {
 				}
 			})
 			if !mgr.GetCache().WaitForCacheSync(t.Context()) {
-				t.Fatal("the cache does not start")
+				t.Fatal("the cache did not sync")
 			}
-			var cached corev1.SecretList // the first asks for all there are
+			var cached corev1.SecretList // the first list fills the cache
 			if err := mgr.GetClient().List(t.Context(), &cached, client.InNamespace(ns.Name)); err != nil {
 				t.Fatal(err)
 			}
 			if len(cached.Items) != 1 || cached.Items[0].Name != "ours" {
-				t.Errorf("%d Secrets are cached, want the operator's own one", len(cached.Items))
+				t.Errorf("%d Secrets are cached, want only the operator's", len(cached.Items))
 			}
 			err = mgr.GetClient().Get(t.Context(), client.ObjectKey{Namespace: ns.Name, Name: "foreign-0"}, &corev1.Secret{})
 			if !apierrors.IsNotFound(err) {
-				t.Errorf("another's Secret from the cache: %v, want that there is none", err)
+				t.Errorf("get a foreign Secret from the cache: got error %v, want NotFound", err)
 			}
 		})
 	}
 }
 
-func make500(t *testing.T, c client.Client, ns string) {
+func createForeignSecrets(t *testing.T, c client.Client, ns string) {
 	t.Helper()
 	var wait sync.WaitGroup
 	for worker := range 8 {
 		wait.Go(func() {
 			for n := worker; n < 500; n += 8 {
-				// Labelled alike by another program, and not at all.
+				// With the label of another program, and without.
 				labels := map[string]string{v1alpha1.LabelManagedBy: "helm"}
 				if n%2 == 0 {
 					labels = nil

@@ -9,70 +9,70 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// errCrash stands for a process that ends between two writes, or an answer
-// that is lost: nothing after it happens in that pass.
+// errCrash simulates a process that dies between two writes, or a lost response:
+// the pass ends with it.
 var errCrash = errors.New("crash")
 
-// TestCrashWhileIssuing ends each pass at one of the points around the three
-// writes of issuing, and checks that the next one leaves one valid token, the
-// Secret's, and that a user is never without a valid token that was published.
+// TestCrashWhileIssuing ends passes before and after each of the three writes of
+// issuing a token. The next pass must leave exactly one valid token, that of the
+// Secret, and during a rotation the published token must always be valid.
 func TestCrashWhileIssuing(t *testing.T) {
 	t.Parallel()
-	for cause, begin := range map[string]func(*testing.T, *world){
-		"first":          func(*testing.T, *world) {},
+	for cause, begin := range map[string]func(*testing.T, *env){
+		"first":          func(*testing.T, *env) {},
 		"rotation":       rotate,
 		"deleted Secret": deleteSecret,
 	} {
-		for point, arm := range map[string]func(*world){
-			"before install": func(w *world) { w.fake.Fail(errCrash, "Install") },
-			"after install":  func(w *world) { w.fake.FailAfter(errCrash, "Install") },
-			"before Secret":  func(w *world) { w.secretWrite = failAt("before") },
-			"after Secret":   func(w *world) { w.secretWrite = failAt("after") },
-			"before revoke":  func(w *world) { w.fake.Fail(errCrash, "RevokeOlder") },
-			"after revoke":   func(w *world) { w.fake.FailAfter(errCrash, "RevokeOlder") },
+		for point, arm := range map[string]func(*env){
+			"before install": func(e *env) { e.fake.Fail(errCrash, "Install") },
+			"after install":  func(e *env) { e.fake.FailAfter(errCrash, "Install") },
+			"before Secret":  func(e *env) { e.secretWrite = failAt("before") },
+			"after Secret":   func(e *env) { e.secretWrite = failAt("after") },
+			"before revoke":  func(e *env) { e.fake.Fail(errCrash, "RevokeOlder") },
+			"after revoke":   func(e *env) { e.fake.FailAfter(errCrash, "RevokeOlder") },
 		} {
 			if cause == "first" && strings.HasSuffix(point, "revoke") {
 				continue // there is nothing to revoke
 			}
 			t.Run(cause+", "+point, func(t *testing.T) {
 				t.Parallel()
-				w := setup(t)
+				e := setup(t)
 				if cause == "first" {
-					w.mustCreate(t, w.newTenant("alice"))
+					e.mustCreate(t, e.newTenant("alice"))
 				} else {
-					w.expectReady(t, w.newTenant("alice"))
+					e.expectReady(t, e.newTenant("alice"))
 				}
-				begin(t, w)
-				arm(w)
+				begin(t, e)
+				arm(e)
 				for i := range 2 {
-					_, err := w.reconcile(t)
-					if mended := i > 0 && err == nil; !mended && !errors.Is(err, errCrash) {
-						t.Fatalf("Reconcile: %v, want it to be broken off", err)
+					_, err := e.reconcile(t)
+					if repaired := i > 0 && err == nil; !repaired && !errors.Is(err, errCrash) {
+						t.Fatalf("Reconcile: got error %v, want a crash", err)
 					}
 					if cause == "rotation" {
-						w.expectPublishedIsValid(t)
+						e.expectPublishedIsValid(t)
 					}
 				}
-				w.fake.Heal()
-				w.secretWrite = nil
-				w.expectReconciled(t)
-				w.expectOneToken(t, "alice")
-				before := w.versions(t)
-				w.expectReconciled(t)
-				expectEqual(t, "resource versions", w.versions(t), before)
+				e.fake.Heal()
+				e.secretWrite = nil
+				e.expectReconciled(t)
+				e.expectOneToken(t, "alice")
+				before := e.versions(t)
+				e.expectReconciled(t)
+				expectEqual(t, "resource versions", e.versions(t), before)
 			})
 		}
 	}
 }
 
-func rotate(t *testing.T, w *world) {
+func rotate(t *testing.T, e *env) {
 	t.Helper()
-	w.mustUpdate(t, func(tn *v1alpha1.Tenant) { tn.Spec.Users[0].TokenGeneration = 2 })
+	e.mustUpdate(t, func(tn *v1alpha1.Tenant) { tn.Spec.Users[0].TokenGeneration = 2 })
 }
 
-func deleteSecret(t *testing.T, w *world) {
+func deleteSecret(t *testing.T, e *env) {
 	t.Helper()
-	w.mustDelete(t, w.secret(t, "acme-alice-access"))
+	e.mustDelete(t, e.secret(t, "acme-alice-access"))
 }
 
 func failAt(point string) func(string) error {
@@ -85,10 +85,10 @@ func failAt(point string) func(string) error {
 }
 
 // expectPublishedIsValid checks that the token in the Secret works.
-func (w *world) expectPublishedIsValid(t *testing.T) {
+func (e *env) expectPublishedIsValid(t *testing.T) {
 	t.Helper()
-	token := w.secret(t, "acme-alice-access").Data[v1alpha1.SecretToken]
-	if _, err := w.fake.Identify(t.Context(), tenant.HashSecret(string(token))); err != nil {
+	token := e.secret(t, "acme-alice-access").Data[v1alpha1.SecretToken]
+	if _, err := e.fake.Identify(t.Context(), tenant.HashSecret(string(token))); err != nil {
 		t.Fatalf("the token in the Secret: %v", err)
 	}
 }

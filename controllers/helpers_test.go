@@ -29,65 +29,65 @@ import (
 
 const apiURL = "https://mnemo.test"
 
-var errAway = fault.New(fault.Unavailable, "PostgreSQL is away")
+var errPostgresUnavailable = fault.New(fault.Unavailable, "PostgreSQL is unavailable")
 
-// world is a namespace of the real cluster, the stores in memory, and a
-// reconciler between them that a test drives by hand.
-type world struct {
+// env is a namespace of a real cluster, in-memory stores, and a reconciler that a
+// test calls.
+type env struct {
 	client.Client
 	ns         string
 	fake       *tenanttest.Fake
 	events     *events.FakeRecorder
 	reconciler *controllers.TenantReconciler
-	// user is whom an operator of run acts as, the one of config/rbac when
-	// empty; recorder is what it asked for.
+	// user is the user of an operator started by run, by default the service account
+	// of config/rbac. recorder records its requests.
 	user     string
 	recorder *recorder
-	// secretWrite, when set, is asked before and after each real write of a
-	// Secret and may fail it.
+	// secretWrite, if set, is called before and after each write of a Secret and
+	// can fail it.
 	secretWrite func(when string) error
-	// blind makes every list come out empty, as of a cache that has lost all.
+	// blind empties every list, like a cache that lost its content.
 	blind bool
 }
 
-func setup(t *testing.T) *world {
+func setup(t *testing.T) *env {
 	t.Helper()
-	w := &world{Client: cluster(t), fake: tenanttest.NewFake(), events: events.NewFakeRecorder(1000)}
-	w.ns = newNamespace(t, w.Client)
-	w.use(t, controllers.Config{})
-	return w
+	e := &env{Client: cluster(t), fake: tenanttest.NewFake(), events: events.NewFakeRecorder(1000)}
+	e.ns = newNamespace(t, e.Client)
+	e.use(t, controllers.Config{})
+	return e
 }
 
-// use makes the reconciler anew, with the config and what every test has of it.
-func (w *world) use(t *testing.T, config controllers.Config) {
+// use replaces the reconciler by one with the config and the test defaults.
+func (e *env) use(t *testing.T, config controllers.Config) {
 	t.Helper()
 	config.Logger = slog.New(slog.DiscardHandler)
 	config.URL, config.Cluster, config.Resync = apiURL, cmp.Or(config.Cluster, "cluster-1"), time.Minute
 	c := interceptor.NewClient(cluster(t), interceptor.Funcs{
-		Create: w.interceptCreate, Update: w.interceptUpdate, List: w.interceptList,
+		Create: e.interceptCreate, Update: e.interceptUpdate, List: e.interceptList,
 	})
-	w.reconciler = controllers.NewTenantReconciler(c, c, w.events, config, stores(w.fake))
+	e.reconciler = controllers.NewTenantReconciler(c, c, e.events, config, stores(e.fake))
 }
 
-// stores are all the fake.
+// stores returns the fake as every store.
 func stores(f *tenanttest.Fake) controllers.Stores {
 	return controllers.Stores{Tenants: f, Tokens: f, Records: f, Partitions: f}
 }
 
-func (w *world) interceptCreate(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+func (e *env) interceptCreate(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 	options := client.CreateOptions{}
 	options.ApplyOptions(opts)
-	return w.intercept(o, options.DryRun, func() error { return c.Create(ctx, o, opts...) })
+	return e.intercept(o, options.DryRun, func() error { return c.Create(ctx, o, opts...) })
 }
 
-func (w *world) interceptUpdate(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
+func (e *env) interceptUpdate(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
 	options := client.UpdateOptions{}
 	options.ApplyOptions(opts)
-	return w.intercept(o, options.DryRun, func() error { return c.Update(ctx, o, opts...) })
+	return e.intercept(o, options.DryRun, func() error { return c.Update(ctx, o, opts...) })
 }
 
-func (w *world) interceptList(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
-	if w.blind {
+func (e *env) interceptList(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+	if e.blind {
 		return nil
 	}
 	options := client.ListOptions{}
@@ -96,17 +96,17 @@ func (w *world) interceptList(ctx context.Context, c client.WithWatch, list clie
 	return c.List(ctx, list, &options)
 }
 
-func (w *world) intercept(o client.Object, dryRun []string, write func() error) error {
-	if _, secret := o.(*corev1.Secret); !secret || len(dryRun) > 0 || w.secretWrite == nil {
+func (e *env) intercept(o client.Object, dryRun []string, write func() error) error {
+	if _, secret := o.(*corev1.Secret); !secret || len(dryRun) > 0 || e.secretWrite == nil {
 		return write()
 	}
-	if err := w.secretWrite("before"); err != nil {
+	if err := e.secretWrite("before"); err != nil {
 		return err
 	}
-	return errors.Join(write(), w.secretWrite("after"))
+	return errors.Join(write(), e.secretWrite("after"))
 }
 
-// newNamespace makes one that is gone after the test, Tenants included.
+// newNamespace creates a namespace that is deleted with its Tenants after the test.
 func newNamespace(t *testing.T, c client.Client) string {
 	t.Helper()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "tenants-"}}
@@ -133,48 +133,48 @@ func newNamespace(t *testing.T, c client.Client) string {
 	return ns.Name
 }
 
-// newTenant returns one named acme with the users.
-func (w *world) newTenant(users ...string) *v1alpha1.Tenant {
-	tn := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "acme"}}
+// newTenant returns a Tenant named acme with the users.
+func (e *env) newTenant(users ...string) *v1alpha1.Tenant {
+	tn := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Namespace: e.ns, Name: "acme"}}
 	for _, name := range users {
 		tn.Spec.Users = append(tn.Spec.Users, v1alpha1.TenantUser{Name: name})
 	}
 	return tn
 }
 
-func (w *world) mustCreate(t *testing.T, o client.Object) {
+func (e *env) mustCreate(t *testing.T, o client.Object) {
 	t.Helper()
-	if err := w.Create(t.Context(), o); err != nil {
+	if err := e.Create(t.Context(), o); err != nil {
 		t.Fatalf("create %s: %v", o.GetName(), err)
 	}
 }
 
-// mustUpdate changes the tenant acme as a person would.
-func (w *world) mustUpdate(t *testing.T, change func(*v1alpha1.Tenant)) {
+// mustUpdate updates the Tenant acme.
+func (e *env) mustUpdate(t *testing.T, change func(*v1alpha1.Tenant)) {
 	t.Helper()
-	tn := w.tenant(t)
+	tn := e.tenant(t)
 	change(tn)
-	if err := w.Update(t.Context(), tn); err != nil {
+	if err := e.Update(t.Context(), tn); err != nil {
 		t.Fatalf("update tenant: %v", err)
 	}
 }
 
-func (w *world) mustDelete(t *testing.T, o client.Object) {
+func (e *env) mustDelete(t *testing.T, o client.Object) {
 	t.Helper()
-	if err := w.Delete(t.Context(), o); err != nil {
+	if err := e.Delete(t.Context(), o); err != nil {
 		t.Fatalf("delete %s: %v", o.GetName(), err)
 	}
 }
 
-func (w *world) reconcile(t *testing.T) (ctrl.Result, error) {
+func (e *env) reconcile(t *testing.T) (ctrl.Result, error) {
 	t.Helper()
-	return w.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: w.ns, Name: "acme"}})
+	return e.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: e.ns, Name: "acme"}})
 }
 
 // expectReconciled reconciles once without an error.
-func (w *world) expectReconciled(t *testing.T) ctrl.Result {
+func (e *env) expectReconciled(t *testing.T) ctrl.Result {
 	t.Helper()
-	result, err := w.reconcile(t)
+	result, err := e.reconcile(t)
 	if err != nil {
 		t.Fatalf("Reconcile: %v", err)
 	}
@@ -182,44 +182,44 @@ func (w *world) expectReconciled(t *testing.T) ctrl.Result {
 }
 
 // expectReady creates the tenant, reconciles it and returns it Ready.
-func (w *world) expectReady(t *testing.T, tn *v1alpha1.Tenant) *v1alpha1.Tenant {
+func (e *env) expectReady(t *testing.T, tn *v1alpha1.Tenant) *v1alpha1.Tenant {
 	t.Helper()
-	w.mustCreate(t, tn)
-	w.expectReconciled(t)
-	w.expectCondition(t, v1alpha1.Ready, metav1.ConditionTrue, v1alpha1.ReasonReady, "")
-	return w.tenant(t)
+	e.mustCreate(t, tn)
+	e.expectReconciled(t)
+	e.expectCondition(t, v1alpha1.Ready, metav1.ConditionTrue, v1alpha1.ReasonReady, "")
+	return e.tenant(t)
 }
 
-func (w *world) tenant(t *testing.T) *v1alpha1.Tenant {
+func (e *env) tenant(t *testing.T) *v1alpha1.Tenant {
 	t.Helper()
 	tn := &v1alpha1.Tenant{}
-	if err := w.Get(t.Context(), client.ObjectKey{Namespace: w.ns, Name: "acme"}, tn); err != nil {
+	if err := e.Get(t.Context(), client.ObjectKey{Namespace: e.ns, Name: "acme"}, tn); err != nil {
 		t.Fatalf("get tenant: %v", err)
 	}
 	return tn
 }
 
-func (w *world) isReady(t *testing.T) bool {
+func (e *env) isReady(t *testing.T) bool {
 	t.Helper()
-	return meta.IsStatusConditionTrue(w.tenant(t).Status.Conditions, v1alpha1.Ready)
+	return meta.IsStatusConditionTrue(e.tenant(t).Status.Conditions, v1alpha1.Ready)
 }
 
-func (w *world) id(t *testing.T) tenant.ID { t.Helper(); return tenant.ID(w.tenant(t).UID) }
+func (e *env) id(t *testing.T) tenant.ID { t.Helper(); return tenant.ID(e.tenant(t).UID) }
 
-func (w *world) secret(t *testing.T, name string) *corev1.Secret {
+func (e *env) secret(t *testing.T, name string) *corev1.Secret {
 	t.Helper()
 	s := &corev1.Secret{}
-	if err := w.Get(t.Context(), client.ObjectKey{Namespace: w.ns, Name: name}, s); err != nil {
+	if err := e.Get(t.Context(), client.ObjectKey{Namespace: e.ns, Name: name}, s); err != nil {
 		t.Fatalf("get Secret: %v", err)
 	}
 	return s
 }
 
-// expectMissing checks that an object is not there.
-func (w *world) expectMissing(t *testing.T, o client.Object, name string) {
+// expectMissing checks that an object does not exist.
+func (e *env) expectMissing(t *testing.T, o client.Object, name string) {
 	t.Helper()
-	if err := w.Get(t.Context(), client.ObjectKey{Namespace: w.ns, Name: name}, o); !apierrors.IsNotFound(err) {
-		t.Fatalf("%T %s: %v, want it not to be there", o, name, err)
+	if err := e.Get(t.Context(), client.ObjectKey{Namespace: e.ns, Name: name}, o); !apierrors.IsNotFound(err) {
+		t.Fatalf("get %T %s: got error %v, want NotFound", o, name, err)
 	}
 }
 
@@ -230,33 +230,34 @@ func expectEqual[T any](t *testing.T, what string, got, want T, opts ...gocmp.Op
 	}
 }
 
-// expectCondition checks a condition; message is a part of its.
-func (w *world) expectCondition(t *testing.T, name string, status metav1.ConditionStatus, reason, message string) {
+// expectCondition checks a condition, whose message must contain the text.
+func (e *env) expectCondition(t *testing.T, name string, status metav1.ConditionStatus, reason, message string) {
 	t.Helper()
-	tn := w.tenant(t)
+	tn := e.tenant(t)
 	c := meta.FindStatusCondition(tn.Status.Conditions, name)
 	if c == nil || c.Status != status || c.Reason != reason || !strings.Contains(c.Message, message) {
 		t.Fatalf("condition %s is %+v, want %s, %s and %q in the message", name, c, status, reason, message)
 	}
 	if c.ObservedGeneration != tn.Generation {
-		t.Fatalf("condition %s is of generation %d, want %d", name, c.ObservedGeneration, tn.Generation)
+		t.Fatalf("condition %s has observedGeneration %d, want %d", name, c.ObservedGeneration, tn.Generation)
 	}
 }
 
 // expectNoCondition checks that a condition is absent.
-func (w *world) expectNoCondition(t *testing.T, conditionType string) {
+func (e *env) expectNoCondition(t *testing.T, conditionType string) {
 	t.Helper()
-	if c := meta.FindStatusCondition(w.tenant(t).Status.Conditions, conditionType); c != nil {
+	if c := meta.FindStatusCondition(e.tenant(t).Status.Conditions, conditionType); c != nil {
 		t.Fatalf("condition %s is %+v, want none", conditionType, c)
 	}
 }
 
-// expectEvents checks that exactly events that start so were recorded since the last call.
-func (w *world) expectEvents(t *testing.T, want ...string) {
+// expectEvents checks that exactly events with these prefixes were recorded since
+// the last call.
+func (e *env) expectEvents(t *testing.T, want ...string) {
 	t.Helper()
 	var got []string
-	for len(w.events.Events) > 0 {
-		got = append(got, <-w.events.Events)
+	for len(e.events.Events) > 0 {
+		got = append(got, <-e.events.Events)
 	}
 	if !slices.EqualFunc(got, want, strings.HasPrefix) {
 		t.Fatalf("events are %q, want %q", got, want)
@@ -264,22 +265,22 @@ func (w *world) expectEvents(t *testing.T, want ...string) {
 }
 
 // expectOneToken checks that the Secret's token is the only valid one of the user.
-func (w *world) expectOneToken(t *testing.T, user string) string {
+func (e *env) expectOneToken(t *testing.T, user string) string {
 	t.Helper()
-	token := string(w.secret(t, "acme-"+user+"-access").Data[v1alpha1.SecretToken])
+	token := string(e.secret(t, "acme-"+user+"-access").Data[v1alpha1.SecretToken])
 	if !tenant.IsToken(token) {
 		t.Fatal("the Secret holds no token")
 	}
-	expectEqual(t, "valid tokens", w.fake.Valid(w.id(t), user), []tenant.Hash{tenant.HashSecret(token)})
+	expectEqual(t, "valid tokens", e.fake.Valid(e.id(t), user), []tenant.Hash{tenant.HashSecret(token)})
 	return token
 }
 
 // versions returns the resourceVersions of all the tenant's objects.
-func (w *world) versions(t *testing.T) map[string]string {
+func (e *env) versions(t *testing.T) map[string]string {
 	t.Helper()
-	versions := map[string]string{"tenant": w.tenant(t).ResourceVersion}
+	versions := map[string]string{"tenant": e.tenant(t).ResourceVersion}
 	var list corev1.SecretList
-	if err := w.List(t.Context(), &list, client.InNamespace(w.ns)); err != nil {
+	if err := e.List(t.Context(), &list, client.InNamespace(e.ns)); err != nil {
 		t.Fatalf("list Secrets: %v", err)
 	}
 	for i := range list.Items {

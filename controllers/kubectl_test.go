@@ -10,19 +10,18 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/testkit"
 )
 
-func (w *world) kubectl(t *testing.T, args ...string) (string, error) {
+func (e *env) kubectl(t *testing.T, args ...string) (string, error) {
 	t.Helper()
-	args = append([]string{"--kubeconfig", testkit.KubeConfigFile(t), "--namespace", w.ns}, args...)
+	args = append([]string{"--kubeconfig", testkit.KubeConfigFile(t), "--namespace", e.ns}, args...)
 	out, err := exec.CommandContext(t.Context(), testkit.Kubectl(t), args...).CombinedOutput()
 	return string(out), err
 }
 
-// TestExplain: every field of a spec says what it is, its default, and whether
-// it may be changed.
+// TestExplain: the description of every spec field has its default and mutability.
 func TestExplain(t *testing.T) {
 	t.Parallel()
-	w := setup(t)
-	out, err := w.kubectl(t, "explain", "tenant.spec")
+	e := setup(t)
+	out, err := e.kubectl(t, "explain", "tenant.spec")
 	if err != nil {
 		t.Fatalf("kubectl explain: %v\n%s", err, out)
 	}
@@ -36,21 +35,21 @@ func TestExplain(t *testing.T) {
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		text := described[name]
 		if !strings.Contains(text, name+" ") || !strings.Contains(text, "efault") || !strings.Contains(text, "utable") {
-			t.Errorf("%s is explained by %q, want what it is, its default and whether it may be changed", name, text)
+			t.Errorf("%s is described as %q, want the field's name, default and mutability", name, text)
 		}
 	}
 }
 
 func TestKubectlWait(t *testing.T) {
 	t.Parallel()
-	w := setup(t)
-	w.expectReady(t, w.newTenant("alice"))
-	if out, err := w.kubectl(t, "wait", "--for=condition=Ready", "tenant/acme", "--timeout=20s"); err != nil {
+	e := setup(t)
+	e.expectReady(t, e.newTenant("alice"))
+	if out, err := e.kubectl(t, "wait", "--for=condition=Ready", "tenant/acme", "--timeout=20s"); err != nil {
 		t.Errorf("kubectl wait: %v\n%s", err, out)
 	}
-	w.mustUpdate(t, func(tn *v1alpha1.Tenant) { tn.Spec.Suspended = true })
-	w.expectReconciled(t)
-	if out, err := w.kubectl(t, "wait", "--for=condition=Suspended", "tenant/acme", "--timeout=20s"); err != nil {
+	e.mustUpdate(t, func(tn *v1alpha1.Tenant) { tn.Spec.Suspended = true })
+	e.expectReconciled(t)
+	if out, err := e.kubectl(t, "wait", "--for=condition=Suspended", "tenant/acme", "--timeout=20s"); err != nil {
 		t.Errorf("kubectl wait for a suspended tenant: %v\n%s", err, out)
 	}
 }

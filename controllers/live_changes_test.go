@@ -38,7 +38,7 @@ func TestChangesTakeEffectOnTheDataPath(t *testing.T) { //nolint:paralleltest //
 	}
 	set := func(spec string) func() { return func() { l.apply(t, key, spec) } }
 	token := func(user string) string { return l.token(t, key, user) }
-	tn := func() *v1alpha1.Tenant { return (&world{Client: l.Client, ns: key.Namespace}).tenant(t) }
+	tn := func() *v1alpha1.Tenant { return (&env{Client: l.Client, ns: key.Namespace}).tenant(t) }
 
 	measure("created: the first token works (with the collection)", set(`{"users":[{"name":"alice"}],"quota":{`+unlimitedRate+`}}`), func() bool {
 		return token("alice") != "" && l.answers(t, token("alice"), http.StatusOK)

@@ -72,7 +72,7 @@ func (l *live) tenantWithData(t *testing.T, key types.NamespacedName, policy v1a
 
 func (d *deletion) tenant(t *testing.T) *v1alpha1.Tenant {
 	t.Helper()
-	return (&world{Client: d.Client, ns: d.key.Namespace}).tenant(t)
+	return (&env{Client: d.Client, ns: d.key.Namespace}).tenant(t)
 }
 
 func (d *deletion) delete(t *testing.T) {

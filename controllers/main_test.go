@@ -27,9 +27,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// install brings what the operator needs into the test cluster, once.
+// install installs the CRD and RBAC of the operator in the test cluster, once.
 var install = sync.OnceValues(func() (client.WithWatch, error) {
-	ctx := context.Background() // for the tests that come later too
+	ctx := context.Background() // outlives the first test
 	scheme, err := controllers.NewScheme()
 	if err != nil {
 		return nil, err
@@ -42,7 +42,7 @@ var install = sync.OnceValues(func() (client.WithWatch, error) {
 		_, err := envtest.InstallCRDs(kubeConfig, envtest.CRDInstallOptions{
 			Paths: []string{"../config/crd/bases"}, ErrorIfPathMissing: true,
 		})
-		if err != nil && !apierrors.IsAlreadyExists(err) && !apierrors.IsConflict(err) { // another package is at it
+		if err != nil && !apierrors.IsAlreadyExists(err) && !apierrors.IsConflict(err) { // another package installs it concurrently
 			return nil, err
 		}
 		done = err == nil
@@ -92,7 +92,7 @@ func apply(ctx context.Context, c client.Client, path string) error {
 		if apierrors.IsAlreadyExists(err) {
 			object.SetResourceVersion("")
 			err = c.Update(ctx, object)
-			if apierrors.IsInvalid(err) { // wants a resourceVersion and is as it was
+			if apierrors.IsInvalid(err) { // requires a resourceVersion and is unchanged
 				err = nil
 			}
 		}

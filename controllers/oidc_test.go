@@ -12,44 +12,44 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// A domain another Tenant named first is told, and taken as soon as it is free;
-// the rest of the Tenant works meanwhile.
+// TestOIDC: a domain of another Tenant is reported and adopted when it becomes free.
+// The Tenant is Ready in the meantime.
 func TestOIDC(t *testing.T) {
 	t.Parallel()
-	w := setup(t)
-	tn := w.expectReady(t, w.newTenant("alice"))
+	e := setup(t)
+	tn := e.expectReady(t, e.newTenant("alice"))
 	if c := meta.FindStatusCondition(tn.Status.Conditions, v1alpha1.OIDCReady); c != nil {
 		t.Errorf("without spec.oidc there is a condition %+v", c)
 	}
 	other := tenant.Spec{ID: tenant.ID(uuid.NewString()), Cluster: "cluster-1", Namespace: "elsewhere", Name: "first",
 		OIDC: tenant.OIDC{Issuer: "https://id.test", Domains: []string{"acme.test"}}}
-	if _, err := w.fake.Apply(t.Context(), other); err != nil {
+	if _, err := e.fake.Apply(t.Context(), other); err != nil {
 		t.Fatal(err)
 	}
-	w.mustUpdate(t, func(tn *v1alpha1.Tenant) {
+	e.mustUpdate(t, func(tn *v1alpha1.Tenant) {
 		tn.Spec.OIDC = &v1alpha1.TenantOIDC{Issuer: "https://id.test", EmailDomains: []string{"acme.test", "acme.example"}}
 	})
-	w.expectReconciled(t)
-	w.expectCondition(t, v1alpha1.OIDCReady, metav1.ConditionFalse, v1alpha1.ReasonDomainConflict, "another Tenant already uses acme.test")
-	w.expectCondition(t, v1alpha1.Ready, metav1.ConditionTrue, v1alpha1.ReasonReady, "")
-	w.expectEvents(t, "Normal Ready", "Warning DomainConflict")
+	e.expectReconciled(t)
+	e.expectCondition(t, v1alpha1.OIDCReady, metav1.ConditionFalse, v1alpha1.ReasonDomainConflict, "another Tenant already uses acme.test")
+	e.expectCondition(t, v1alpha1.Ready, metav1.ConditionTrue, v1alpha1.ReasonReady, "")
+	e.expectEvents(t, "Normal Ready", "Warning DomainConflict")
 
 	other.OIDC = tenant.OIDC{}
-	if _, err := w.fake.Apply(t.Context(), other); err != nil {
+	if _, err := e.fake.Apply(t.Context(), other); err != nil {
 		t.Fatal(err)
 	}
-	w.expectReconciled(t)
-	w.expectCondition(t, v1alpha1.OIDCReady, metav1.ConditionTrue, v1alpha1.ReasonApplied, "if the installation trusts the issuer")
-	got, _ := w.fake.Spec(tenant.ID(tn.UID))
+	e.expectReconciled(t)
+	e.expectCondition(t, v1alpha1.OIDCReady, metav1.ConditionTrue, v1alpha1.ReasonApplied, "if the installation trusts the issuer")
+	got, _ := e.fake.Spec(tenant.ID(tn.UID))
 	if diff := cmp.Diff(tenant.OIDC{Issuer: "https://id.test", Domains: []string{"acme.example", "acme.test"}}, got.OIDC); diff != "" {
 		t.Errorf("stored (-want +got):\n%s", diff)
 	}
-	w.mustUpdate(t, func(tn *v1alpha1.Tenant) { tn.Spec.OIDC.EmailDomains = nil })
-	w.expectReconciled(t)
-	w.expectCondition(t, v1alpha1.OIDCReady, metav1.ConditionFalse, v1alpha1.ReasonNoDomains, "spec.oidc.emailDomains")
-	w.mustUpdate(t, func(tn *v1alpha1.Tenant) { tn.Spec.OIDC = nil })
-	w.expectReconciled(t)
-	if c := meta.FindStatusCondition(w.tenant(t).Status.Conditions, v1alpha1.OIDCReady); c != nil {
-		t.Errorf("the condition outlives spec.oidc: %+v", c)
+	e.mustUpdate(t, func(tn *v1alpha1.Tenant) { tn.Spec.OIDC.EmailDomains = nil })
+	e.expectReconciled(t)
+	e.expectCondition(t, v1alpha1.OIDCReady, metav1.ConditionFalse, v1alpha1.ReasonNoDomains, "spec.oidc.emailDomains")
+	e.mustUpdate(t, func(tn *v1alpha1.Tenant) { tn.Spec.OIDC = nil })
+	e.expectReconciled(t)
+	if c := meta.FindStatusCondition(e.tenant(t).Status.Conditions, v1alpha1.OIDCReady); c != nil {
+		t.Errorf("the condition is still present without spec.oidc: %+v", c)
 	}
 }

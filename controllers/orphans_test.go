@@ -13,24 +13,24 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// vanish deletes the tenant acme as somebody who takes its finalizer off, and
-// returns what is stored of it then.
-func (w *world) vanish(t *testing.T) tenant.Record {
+// orphan removes the finalizer of the Tenant acme, deletes it, and returns the
+// stored record.
+func (e *env) orphan(t *testing.T) tenant.Record {
 	t.Helper()
-	tn := w.tenant(t)
+	tn := e.tenant(t)
 	before := tn.DeepCopy()
 	tn.Finalizers = nil
-	if err := w.Patch(t.Context(), tn, client.MergeFrom(before)); err != nil {
-		t.Fatalf("take the finalizer off: %v", err)
+	if err := e.Patch(t.Context(), tn, client.MergeFrom(before)); err != nil {
+		t.Fatalf("remove the finalizer: %v", err)
 	}
-	w.mustDelete(t, tn)
-	return w.record(t, tenant.ID(tn.UID))
+	e.mustDelete(t, tn)
+	return e.record(t, tenant.ID(tn.UID))
 }
 
-// record returns what is stored of a tenant, a zero one when nothing is.
-func (w *world) record(t *testing.T, id tenant.ID) tenant.Record {
+// record returns the stored record of a tenant, a zero one if there is none.
+func (e *env) record(t *testing.T, id tenant.ID) tenant.Record {
 	t.Helper()
-	list, err := w.fake.Records(t.Context(), tenant.RecordsOf{})
+	list, err := e.fake.Records(t.Context(), tenant.RecordsOf{})
 	if err != nil {
 		t.Fatalf("Records: %v", err)
 	}
@@ -42,175 +42,174 @@ func (w *world) record(t *testing.T, id tenant.ID) tenant.Record {
 	return tenant.Record{}
 }
 
-func (w *world) sweep(t *testing.T) {
+func (e *env) sweep(t *testing.T) {
 	t.Helper()
-	if err := w.reconciler.SweepOrphans(t.Context()); err != nil {
+	if err := e.reconciler.SweepOrphans(t.Context()); err != nil {
 		t.Fatalf("SweepOrphans: %v", err)
 	}
 }
 
-func TestOrphansLoseTheirTokensAndThenByPolicyTheirData(t *testing.T) {
+func TestOrphansAreRevokedAndPurgedByPolicy(t *testing.T) {
 	t.Parallel()
 	for policy, purged := range map[v1alpha1.DeletionPolicy]bool{v1alpha1.Retain: false, v1alpha1.Delete: true} {
 		t.Run(string(policy), func(t *testing.T) {
 			t.Parallel()
-			w := setup(t)
-			w.readyWithData(t, policy)
-			w.sweep(t) // its Tenant is there: nothing is done
-			w.expectOneToken(t, "alice")
+			e := setup(t)
+			e.readyWithData(t, policy)
+			e.sweep(t) // its Tenant is there: nothing is done
+			e.expectOneToken(t, "alice")
 
-			orphan := w.vanish(t)
-			if n := len(w.fake.Valid(orphan.ID, "alice")); n != 1 {
-				t.Fatalf("before the sweep %d tokens are valid, want 1: nobody told the stores", n)
+			orphan := e.orphan(t)
+			if n := len(e.fake.Valid(orphan.ID, "alice")); n != 1 {
+				t.Fatalf("before the sweep %d tokens are valid, want 1", n)
 			}
-			w.sweep(t)
-			expectEqual(t, "valid tokens", len(w.fake.Valid(orphan.ID, "alice")), 0)
-			expectEqual(t, "state", w.record(t, orphan.Resource).State, tenant.Retained)
-			w.fake.Age(orphan.ID, 23*time.Hour)
-			w.sweep(t)
-			if !w.fake.HasPartition(orphan.Placement) {
-				t.Error("the partition went before the grace had passed")
+			e.sweep(t)
+			expectEqual(t, "valid tokens", len(e.fake.Valid(orphan.ID, "alice")), 0)
+			expectEqual(t, "state", e.record(t, orphan.Resource).State, tenant.Retained)
+			e.fake.Age(orphan.ID, 23*time.Hour)
+			e.sweep(t)
+			if !e.fake.HasPartition(orphan.Placement) {
+				t.Error("the partition was dropped before the grace period ended")
 			}
 
-			w.fake.Age(orphan.ID, 2*time.Hour)
-			w.fake.Fail(errMilvusAway, "Drop")
-			err := w.reconciler.SweepOrphans(t.Context())
+			e.fake.Age(orphan.ID, 2*time.Hour)
+			e.fake.Fail(errMilvusUnavailable, "Drop")
+			err := e.reconciler.SweepOrphans(t.Context())
 			if purged != fault.Is(err, fault.Unavailable) {
-				t.Errorf("with Milvus away the sweep says %v", err)
+				t.Errorf("with Milvus unavailable the sweep returned error %v", err)
 			}
-			expectEqual(t, "state", w.record(t, orphan.Resource).State, tenant.Retained)
-			w.fake.Heal()
-			w.sweep(t)
-			w.fake.Work()
-			expectEqual(t, "the rows are gone", w.record(t, orphan.Resource) == tenant.Record{}, purged)
-			expectEqual(t, "the partition is gone", !w.fake.HasPartition(orphan.Placement), purged)
+			expectEqual(t, "state", e.record(t, orphan.Resource).State, tenant.Retained)
+			e.fake.Heal()
+			e.sweep(t)
+			e.fake.Work()
+			expectEqual(t, "the rows are gone", e.record(t, orphan.Resource) == tenant.Record{}, purged)
+			expectEqual(t, "the partition was dropped", !e.fake.HasPartition(orphan.Placement), purged)
 		})
 	}
 }
 
-func TestSweepLeavesAloneWhatIsNotItsOwn(t *testing.T) {
+func TestSweepIgnoresTenantsOfOthers(t *testing.T) {
 	t.Parallel()
-	for name, change := range map[string]func(*world) controllers.Config{
-		"of another cluster":   func(*world) controllers.Config { return controllers.Config{Cluster: "cluster-2"} },
-		"of another namespace": func(*world) controllers.Config { return controllers.Config{Namespaces: []string{"elsewhere"}} },
+	for name, change := range map[string]func(*env) controllers.Config{
+		"of another cluster":   func(*env) controllers.Config { return controllers.Config{Cluster: "cluster-2"} },
+		"of another namespace": func(*env) controllers.Config { return controllers.Config{Namespaces: []string{"elsewhere"}} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := setup(t)
-			w.readyWithData(t, v1alpha1.Delete)
-			orphan := w.vanish(t)
-			w.use(t, change(w))
-			w.sweep(t)
-			expectEqual(t, "state", w.record(t, orphan.Resource).State, tenant.Active)
-			expectEqual(t, "valid tokens", len(w.fake.Valid(orphan.ID, "alice")), 1)
+			e := setup(t)
+			e.readyWithData(t, v1alpha1.Delete)
+			orphan := e.orphan(t)
+			e.use(t, change(e))
+			e.sweep(t)
+			expectEqual(t, "state", e.record(t, orphan.Resource).State, tenant.Active)
+			expectEqual(t, "valid tokens", len(e.fake.Valid(orphan.ID, "alice")), 1)
 		})
 	}
 }
 
-// TestSweepAsksTheAPIServer gives the sweep a cache that lost its Tenants.
+// TestSweepAsksTheAPIServer: an empty cache does not make a Tenant an orphan.
 func TestSweepAsksTheAPIServer(t *testing.T) {
 	t.Parallel()
-	w := setup(t)
-	tn := w.readyWithData(t, v1alpha1.Delete)
-	w.blind = true
-	w.sweep(t)
-	expectEqual(t, "state", w.record(t, tenant.ID(tn.UID)).State, tenant.Active)
+	e := setup(t)
+	tn := e.readyWithData(t, v1alpha1.Delete)
+	e.blind = true
+	e.sweep(t)
+	expectEqual(t, "state", e.record(t, tenant.ID(tn.UID)).State, tenant.Active)
 }
 
-// TestDataOfAnOrphanCanBeClaimed: the grace is for this.
+// TestDataOfAnOrphanCanBeClaimed: this is the purpose of the grace period.
 func TestDataOfAnOrphanCanBeClaimed(t *testing.T) {
 	t.Parallel()
-	w := setup(t)
-	w.readyWithData(t, v1alpha1.Delete)
-	orphan := w.vanish(t)
-	w.sweep(t)
-	tn := w.newTenant("alice")
+	e := setup(t)
+	e.readyWithData(t, v1alpha1.Delete)
+	orphan := e.orphan(t)
+	e.sweep(t)
+	tn := e.newTenant("alice")
 	tn.Spec.Claim = string(orphan.Resource)
-	w.mustCreate(t, tn)
-	eventually(t, func() bool { // the old one's Secret goes first
-		w.expectReconciled(t)
-		return w.isReady(t)
+	e.mustCreate(t, tn)
+	eventually(t, func() bool { // the old Secret is garbage-collected first
+		e.expectReconciled(t)
+		return e.isReady(t)
 	})
-	w.fake.Age(orphan.ID, 48*time.Hour)
-	w.sweep(t)
-	expectEqual(t, "usage", w.tenant(t).Status.Usage.Memories.Used, 3)
+	e.fake.Age(orphan.ID, 48*time.Hour)
+	e.sweep(t)
+	expectEqual(t, "usage", e.tenant(t).Status.Usage.Memories.Used, 3)
 }
 
-// TestClaimOfAnEmptyOrphan: what somebody asks for by name is not purged
-// under their hands, though it holds nothing.
+// TestClaimOfAnEmptyOrphan: a claimed tenant is not purged, even if it is empty.
 func TestClaimOfAnEmptyOrphan(t *testing.T) {
 	t.Parallel()
-	for name, look := range map[string]func(*testing.T, *world){
-		"the sweep comes first": func(t *testing.T, w *world) { w.sweep(t) },
-		"the claim comes first": func(t *testing.T, w *world) { w.expectReconciled(t) },
+	for name, look := range map[string]func(*testing.T, *env){
+		"the sweep comes first": func(t *testing.T, e *env) { e.sweep(t) },
+		"the claim comes first": func(t *testing.T, e *env) { e.expectReconciled(t) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := setup(t)
-			tn := w.newTenant("alice")
+			e := setup(t)
+			tn := e.newTenant("alice")
 			tn.Spec.DeletionPolicy = v1alpha1.Delete
-			w.expectReady(t, tn)
-			orphan := w.vanish(t)
-			heir := w.newTenant("alice")
+			e.expectReady(t, tn)
+			orphan := e.orphan(t)
+			heir := e.newTenant("alice")
 			heir.Spec.Claim = string(orphan.Resource)
-			w.mustCreate(t, heir)
-			look(t, w)
-			expectEqual(t, "state", w.record(t, orphan.Resource).State, tenant.Retained)
-			w.fake.Work()
-			eventually(t, func() bool { // the old one's Secret goes first
-				w.expectReconciled(t)
-				return w.isReady(t)
+			e.mustCreate(t, heir)
+			look(t, e)
+			expectEqual(t, "state", e.record(t, orphan.Resource).State, tenant.Retained)
+			e.fake.Work()
+			eventually(t, func() bool { // the old Secret is garbage-collected first
+				e.expectReconciled(t)
+				return e.isReady(t)
 			})
-			expectEqual(t, "id", w.tenant(t).Status.ID, string(orphan.ID))
+			expectEqual(t, "id", e.tenant(t).Status.ID, string(orphan.ID))
 		})
 	}
 }
 
-// TestTenantThatWentAtBirth is of a Tenant that is deleted while its finalizer
-// is added: the API server loses the finalizer then.
-func TestTenantThatWentAtBirth(t *testing.T) {
+// TestTenantDeletedDuringCreation: the API server loses a finalizer that is added
+// while it deletes the Tenant.
+func TestTenantDeletedDuringCreation(t *testing.T) {
 	t.Parallel()
-	for name, heir := range map[string]bool{"nobody has its name": false, "another has its name": true} {
+	for name, heir := range map[string]bool{"no successor": false, "with a successor": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := setup(t)
-			tn := w.newTenant("alice")
+			e := setup(t)
+			tn := e.newTenant("alice")
 			tn.Spec.DeletionPolicy = v1alpha1.Delete
-			w.expectReady(t, tn)
-			orphan := w.vanish(t)
+			e.expectReady(t, tn)
+			orphan := e.orphan(t)
 			if heir {
-				w.mustCreate(t, w.newTenant("alice"))
+				e.mustCreate(t, e.newTenant("alice"))
 			}
-			result := w.expectReconciled(t)
-			expectEqual(t, "valid tokens", len(w.fake.Valid(orphan.ID, "alice")), 0)
-			w.fake.Work()
-			expectEqual(t, "record", w.record(t, orphan.Resource), tenant.Record{})
-			expectEqual(t, "the partition is there", w.fake.HasPartition(orphan.Placement), false)
+			result := e.expectReconciled(t)
+			expectEqual(t, "valid tokens", len(e.fake.Valid(orphan.ID, "alice")), 0)
+			e.fake.Work()
+			expectEqual(t, "record", e.record(t, orphan.Resource), tenant.Record{})
+			expectEqual(t, "the partition is there", e.fake.HasPartition(orphan.Placement), false)
 			if !heir {
 				return
 			}
 			if result.RequeueAfter <= 0 || result.RequeueAfter > 10*time.Second {
-				t.Errorf("the heir is looked at again in %v", result.RequeueAfter)
+				t.Errorf("got requeue of the successor after %v, want it soon", result.RequeueAfter)
 			}
-			eventually(t, func() bool { // the old one's Secret goes first
-				w.expectReconciled(t)
-				return w.isReady(t)
+			eventually(t, func() bool { // the old Secret is garbage-collected first
+				e.expectReconciled(t)
+				return e.isReady(t)
 			})
 		})
 	}
 }
 
-// TestOrphanWithDataWaits though the operator sees its Tenant go.
-func TestOrphanWithDataWaits(t *testing.T) {
+// TestOrphanWithDataIsRetained: the operator does not purge it when its Tenant is removed.
+func TestOrphanWithDataIsRetained(t *testing.T) {
 	t.Parallel()
-	w := setup(t)
-	w.readyWithData(t, v1alpha1.Delete)
-	orphan := w.vanish(t)
-	w.expectReconciled(t)
-	w.fake.Work()
-	expectEqual(t, "valid tokens", len(w.fake.Valid(orphan.ID, "alice")), 0)
-	expectEqual(t, "state", w.record(t, orphan.Resource).State, tenant.Retained)
-	w.mustCreate(t, w.newTenant("alice"))
-	w.expectReconciled(t)
-	w.expectCondition(t, v1alpha1.Synced, metav1.ConditionFalse, v1alpha1.ReasonClaimRequired, "")
+	e := setup(t)
+	e.readyWithData(t, v1alpha1.Delete)
+	orphan := e.orphan(t)
+	e.expectReconciled(t)
+	e.fake.Work()
+	expectEqual(t, "valid tokens", len(e.fake.Valid(orphan.ID, "alice")), 0)
+	expectEqual(t, "state", e.record(t, orphan.Resource).State, tenant.Retained)
+	e.mustCreate(t, e.newTenant("alice"))
+	e.expectReconciled(t)
+	e.expectCondition(t, v1alpha1.Synced, metav1.ConditionFalse, v1alpha1.ReasonClaimRequired, "")
 }

@@ -25,7 +25,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/testkit"
 )
 
-// recorder notes what is asked of the API server.
+// recorder records the requests to the API server.
 type recorder struct {
 	next http.RoundTripper
 
@@ -59,8 +59,8 @@ func (r *recorder) written() int {
 	return r.writes
 }
 
-// rightFor names the right a request needs, such as "mnemo.dev tenants/status
-// patch"; false for those of discovery.
+// rightFor returns the right that a request requires, for example "mnemo.dev
+// tenants/status patch"; false for discovery requests.
 func rightFor(req *http.Request) (string, bool) {
 	parts := strings.Split(strings.Trim(req.URL.Path, "/"), "/")
 	group := ""
@@ -88,7 +88,7 @@ func rightFor(req *http.Request) (string, bool) {
 	return strings.TrimSpace(group + " " + resource + " " + verb), true
 }
 
-// rightsOf returns the rights that rules give.
+// rightsOf returns the rights that rules grant.
 func rightsOf(rules []rbacv1.PolicyRule) []string {
 	var rights []string
 	for _, r := range rules {
@@ -103,7 +103,7 @@ func rightsOf(rules []rbacv1.PolicyRule) []string {
 	return rights
 }
 
-// kustomize renders a folder of config and decodes its roles.
+// kustomize builds a directory of config and decodes its roles.
 func kustomize(t *testing.T, folder string) (roles []rbacv1.Role, clusterRoles []rbacv1.ClusterRole) {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), testkit.Kubectl(t), "kustomize", "../config/"+folder).Output()
@@ -126,41 +126,41 @@ func kustomize(t *testing.T, folder string) (roles []rbacv1.Role, clusterRoles [
 	}
 }
 
-// grant gives the service account of the namespace what config/rbac-namespaced
-// gives the operator's, in that namespace alone, and returns the rights.
-func (w *world) grant(t *testing.T) []string {
+// grant grants the rights of config/rbac-namespaced to a service account of the
+// namespace, in that namespace only, and returns them.
+func (e *env) grant(t *testing.T) []string {
 	t.Helper()
 	own, cluster := kustomize(t, "rbac-namespaced/operator")
 	tenants, none := kustomize(t, "rbac-namespaced/tenants")
 	if len(own) != 1 || len(tenants) != 1 || len(cluster) != 1 || len(none) != 0 {
 		t.Fatalf("%d and %d roles, %d and %d cluster roles, want one of each and none", len(own), len(tenants), len(cluster), len(none))
 	}
-	subject := []rbacv1.Subject{{Kind: "ServiceAccount", Name: "mnemo-operator", Namespace: w.ns}}
+	subject := []rbacv1.Subject{{Kind: "ServiceAccount", Name: "mnemo-operator", Namespace: e.ns}}
 	var rights []string
 	for i, role := range append(own, tenants...) {
-		role.Namespace, role.Name = w.ns, fmt.Sprint("role-", i)
-		w.mustCreate(t, &role)
+		role.Namespace, role.Name = e.ns, fmt.Sprint("role-", i)
+		e.mustCreate(t, &role)
 		binding := &rbacv1.RoleBinding{Subjects: subject, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name}}
-		binding.Namespace, binding.Name = w.ns, role.Name
-		w.mustCreate(t, binding)
+		binding.Namespace, binding.Name = e.ns, role.Name
+		e.mustCreate(t, binding)
 		rights = append(rights, rightsOf(role.Rules)...)
 	}
 	role := cluster[0]
-	role.Name = w.ns
-	w.mustCreate(t, &role)
-	binding := &rbacv1.ClusterRoleBinding{Subjects: subject, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: w.ns}}
-	binding.Name = w.ns
-	w.mustCreate(t, binding)
+	role.Name = e.ns
+	e.mustCreate(t, &role)
+	binding := &rbacv1.ClusterRoleBinding{Subjects: subject, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: e.ns}}
+	binding.Name = e.ns
+	e.mustCreate(t, binding)
 	t.Cleanup(func() {
-		if err := errors.Join(w.Delete(context.Background(), binding), w.Delete(context.Background(), &role)); err != nil {
+		if err := errors.Join(e.Delete(context.Background(), binding), e.Delete(context.Background(), &role)); err != nil {
 			t.Error(err)
 		}
 	})
 	return append(rights, rightsOf(role.Rules)...)
 }
 
-// TestNamespacedRightsAreTheClusters compares the two kinds of installation.
-func TestNamespacedRightsAreTheClusters(t *testing.T) {
+// TestNamespacedRightsMatchClusterRights compares the two kinds of installation.
+func TestNamespacedRightsMatchClusterRights(t *testing.T) {
 	t.Parallel()
 	_, whole := kustomize(t, "rbac")
 	_, operator := kustomize(t, "rbac-namespaced/operator")
@@ -174,70 +174,69 @@ func TestNamespacedRightsAreTheClusters(t *testing.T) {
 	}
 }
 
-// runRights lets the operator do all it does in one namespace, as a service
-// account with exactly the rights of config/rbac-namespaced, and finds none
-// missing and none spare.
+// runRights exercises the operator in one namespace with exactly the rights of
+// config/rbac-namespaced: none may be missing and none unused.
 func runRights(t *testing.T) {
-	w := setupRun(t)
-	granted := w.grant(t)
-	w.user = "system:serviceaccount:" + w.ns + ":mnemo-operator"
+	e := setupRun(t)
+	granted := e.grant(t)
+	e.user = "system:serviceaccount:" + e.ns + ":mnemo-operator"
 	changes := make(chan tenant.ID)
-	w.run(t, controllers.Config{Resync: time.Hour, Poll: 20 * time.Millisecond, Changes: changes,
-		LeaderElection: true, LeaderElectionNamespace: w.ns})
+	e.run(t, controllers.Config{Resync: time.Hour, Poll: 20 * time.Millisecond, Changes: changes,
+		LeaderElection: true, LeaderElectionNamespace: e.ns})
 	t.Cleanup(func() {
-		w.recorder.mu.Lock()
-		defer w.recorder.mu.Unlock()
-		if len(w.recorder.refused) > 0 {
-			t.Errorf("rights that are missing: %v", w.recorder.refused)
+		e.recorder.mu.Lock()
+		defer e.recorder.mu.Unlock()
+		if len(e.recorder.refused) > 0 {
+			t.Errorf("missing rights: %v", e.recorder.refused)
 		}
 	})
-	w.mustCreate(t, w.newTenant("alice", "bob"))
-	w.eventuallyReady(t)
+	e.mustCreate(t, e.newTenant("alice", "bob"))
+	e.eventuallyReady(t)
 
 	for generation := range int64(3) { // updates Secrets, and repeats an event
-		w.mustUpdate(t, func(tn *v1alpha1.Tenant) { tn.Spec.Users[0].TokenGeneration = generation + 2 })
-		eventually(t, func() bool { return w.tenant(t).Status.Users[0].TokenGeneration == generation+2 })
+		e.mustUpdate(t, func(tn *v1alpha1.Tenant) { tn.Spec.Users[0].TokenGeneration = generation + 2 })
+		eventually(t, func() bool { return e.tenant(t).Status.Users[0].TokenGeneration == generation+2 })
 	}
-	w.mustUpdate(t, func(tn *v1alpha1.Tenant) { tn.Spec.Users = tn.Spec.Users[:1] })
+	e.mustUpdate(t, func(tn *v1alpha1.Tenant) { tn.Spec.Users = tn.Spec.Users[:1] })
 	eventually(t, func() bool {
 		gone := &corev1.Secret{}
-		gone.Namespace, gone.Name = w.ns, "acme-bob-access"
-		return isGone(t, w.Client, gone)
+		gone.Namespace, gone.Name = e.ns, "acme-bob-access"
+		return isGone(t, e.Client, gone)
 	})
-	// Out of the cache's sight: it is read past it.
-	secret := w.secret(t, "acme-alice-access")
+	// A Secret without labels is not cached and read from the API server.
+	secret := e.secret(t, "acme-alice-access")
 	secret.Labels = nil
-	if err := w.Update(t.Context(), secret); err != nil {
-		t.Fatalf("strip labels: %v", err)
+	if err := e.Update(t.Context(), secret); err != nil {
+		t.Fatalf("remove labels: %v", err)
 	}
-	eventually(t, func() bool { return len(w.secret(t, "acme-alice-access").Labels) == 3 })
-	tn := w.tenant(t)
-	w.mustDelete(t, tn)
-	eventually(t, func() bool { return isGone(t, w.Client, tn) })
+	eventually(t, func() bool { return len(e.secret(t, "acme-alice-access").Labels) == 3 })
+	tn := e.tenant(t)
+	e.mustDelete(t, tn)
+	eventually(t, func() bool { return isGone(t, e.Client, tn) })
 
 	expected := []string{
-		// Older servers do not send what there is with a watch.
+		// Older API servers require a list before a watch.
 		"secrets list", "mnemo.dev tenants list",
-		// The sweep looks at what seems to be gone past the cache; nothing does here.
+		// The sweep reads Tenants that are missing from the cache; none is here.
 		"mnemo.dev tenants get",
-		// An event that repeats with nothing changed becomes a series.
+		// A repeated event is patched into a series.
 		"events.k8s.io events patch",
-		// Asked for by blockOwnerDeletion where owner references are enforced.
+		// Required for blockOwnerDeletion if owner references are enforced.
 		"mnemo.dev tenants/finalizers update",
 	}
 	spare := func() []string {
-		w.recorder.mu.Lock()
-		defer w.recorder.mu.Unlock()
-		return slices.DeleteFunc(slices.Clone(granted), func(right string) bool { return w.recorder.used[right] })
+		e.recorder.mu.Lock()
+		defer e.recorder.mu.Unlock()
+		return slices.DeleteFunc(slices.Clone(granted), func(right string) bool { return e.recorder.used[right] })
 	}
-	// Events are sent behind.
+	// Events are sent asynchronously.
 	for started := time.Now(); len(spare()) > len(expected) && time.Since(started) < 10*time.Second; {
-		isGone(t, w.Client, tn)
+		isGone(t, e.Client, tn)
 	}
 	found := spare()
 	slices.Sort(found)
 	slices.Sort(expected)
 	if diff := cmp.Diff(expected, found); diff != "" {
-		t.Errorf("rights that are not used (-expected +spare):\n%s", diff)
+		t.Errorf("unused rights (-expected +got):\n%s", diff)
 	}
 }

@@ -23,22 +23,22 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant/tenanttest"
 )
 
-// run starts the operator for one namespace, as the service account of
-// config/rbac, so that what it may do is all it needs. It ends with the test.
-func (w *world) run(t *testing.T, config controllers.Config) {
+// run starts the operator for one namespace with the service account of
+// config/rbac, so that missing rights fail the test. It ends with the test.
+func (e *env) run(t *testing.T, config controllers.Config) {
 	t.Helper()
 	restConfig := rest.CopyConfig(kubeConfig)
-	restConfig.Impersonate.UserName = cmp.Or(w.user, "system:serviceaccount:mnemo-system:mnemo-operator")
-	w.recorder = &recorder{used: map[string]bool{}, refused: map[string]bool{}}
+	restConfig.Impersonate.UserName = cmp.Or(e.user, "system:serviceaccount:mnemo-system:mnemo-operator")
+	e.recorder = &recorder{used: map[string]bool{}, refused: map[string]bool{}}
 	restConfig.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		w.recorder.next = next
-		return w.recorder
+		e.recorder.next = next
+		return e.recorder
 	})
-	config.URL, config.Namespaces = apiURL, []string{w.ns}
+	config.URL, config.Namespaces = apiURL, []string{e.ns}
 	config.Logger = slog.New(slog.DiscardHandler)
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- controllers.Run(ctx, restConfig, config, stores(w.fake)) }()
+	go func() { done <- controllers.Run(ctx, restConfig, config, stores(e.fake)) }()
 	t.Cleanup(func() {
 		stop()
 		if err := <-done; err != nil {
@@ -47,11 +47,11 @@ func (w *world) run(t *testing.T, config controllers.Config) {
 	})
 }
 
-func setupRun(t *testing.T) *world {
+func setupRun(t *testing.T) *env {
 	t.Helper()
-	w := &world{Client: cluster(t), fake: tenanttest.NewFake()}
-	w.ns = newNamespace(t, w.Client)
-	return w
+	e := &env{Client: cluster(t), fake: tenanttest.NewFake()}
+	e.ns = newNamespace(t, e.Client)
+	return e
 }
 
 // eventually polls until a condition holds.
@@ -73,130 +73,130 @@ func isGone(t *testing.T, c client.Client, o client.Object) bool {
 	return apierrors.IsNotFound(c.Get(t.Context(), client.ObjectKeyFromObject(o), o))
 }
 
-func (w *world) eventuallyReady(t *testing.T) {
+func (e *env) eventuallyReady(t *testing.T) {
 	t.Helper()
 	eventually(t, func() bool {
-		return meta.IsStatusConditionTrue(w.tenant(t).Status.Conditions, v1alpha1.Ready)
+		return meta.IsStatusConditionTrue(e.tenant(t).Status.Conditions, v1alpha1.Ready)
 	})
 }
 
-// TestRun lets the operator work by itself, in order: it owns metrics and
-// loggers of the process, so that there is one at a time.
+// TestRun runs complete operators, one at a time: metrics and loggers belong to the
+// process.
 func TestRun(t *testing.T) { //nolint:paralleltest // see above
-	t.Run("follows what changes", runFollows)
-	t.Run("needs its rights and no more", runRights)
-	t.Run("leaves others' Secrets alone", runForeign)
+	t.Run("reconciles changes", runFollows)
+	t.Run("needs exactly its rights", runRights)
+	t.Run("does not touch foreign Secrets", runForeign)
 	t.Run("resyncs", runResyncs)
-	t.Run("ends with its namespace", runNamespace)
+	t.Run("finalizes Tenants of a deleted namespace", runNamespace)
 }
 
 func runFollows(t *testing.T) {
-	w, changes := setupRun(t), make(chan tenant.ID)
-	w.run(t, controllers.Config{Resync: time.Hour, Changes: changes, LeaderElection: true, LeaderElectionNamespace: "mnemo-system"})
-	w.mustCreate(t, w.newTenant("alice"))
-	w.eventuallyReady(t)
-	id := w.id(t)
-	secret := w.secret(t, "acme-alice-access")
+	e, changes := setupRun(t), make(chan tenant.ID)
+	e.run(t, controllers.Config{Resync: time.Hour, Changes: changes, LeaderElection: true, LeaderElectionNamespace: "mnemo-system"})
+	e.mustCreate(t, e.newTenant("alice"))
+	e.eventuallyReady(t)
+	id := e.id(t)
+	secret := e.secret(t, "acme-alice-access")
 
-	w.mustDelete(t, secret)
+	e.mustDelete(t, secret)
 	eventually(t, func() bool {
 		again := &corev1.Secret{}
-		err := w.Get(t.Context(), client.ObjectKeyFromObject(secret), again)
+		err := e.Get(t.Context(), client.ObjectKeyFromObject(secret), again)
 		return err == nil && string(again.Data["token"]) != string(secret.Data["token"])
 	})
-	eventually(t, func() bool { return w.tenant(t).Status.Users[0].Issued == 2 })
-	w.expectOneToken(t, "alice")
+	eventually(t, func() bool { return e.tenant(t).Status.Users[0].Issued == 2 })
+	e.expectOneToken(t, "alice")
 
-	w.fake.Fill(id, 5, 0)
+	e.fake.Fill(id, 5, 0)
 	changes <- id
-	eventually(t, func() bool { return w.tenant(t).Status.Usage.Memories.Used == 5 })
+	eventually(t, func() bool { return e.tenant(t).Status.Usage.Memories.Used == 5 })
 
-	// Out of the cache's sight, and still this Tenant's.
-	secret = w.secret(t, "acme-alice-access")
+	// A Secret without labels is not cached, but the Tenant still owns it.
+	secret = e.secret(t, "acme-alice-access")
 	secret.Labels = nil
-	if err := w.Update(t.Context(), secret); err != nil {
-		t.Fatalf("strip labels: %v", err)
+	if err := e.Update(t.Context(), secret); err != nil {
+		t.Fatalf("remove labels: %v", err)
 	}
-	eventually(t, func() bool { return len(w.secret(t, "acme-alice-access").Labels) == 3 })
-	w.expectOneToken(t, "alice")
+	eventually(t, func() bool { return len(e.secret(t, "acme-alice-access").Labels) == 3 })
+	e.expectOneToken(t, "alice")
 
-	w.mustUpdate(t, func(tn *v1alpha1.Tenant) { tn.Spec.Users[0].TokenGeneration = 2 })
-	eventually(t, func() bool { return w.tenant(t).Status.Users[0].TokenGeneration == 2 })
-	w.expectOneToken(t, "alice")
-	expectEqual(t, "issued", w.tenant(t).Status.Users[0].Issued, int64(3)) // no more than was asked for
+	e.mustUpdate(t, func(tn *v1alpha1.Tenant) { tn.Spec.Users[0].TokenGeneration = 2 })
+	eventually(t, func() bool { return e.tenant(t).Status.Users[0].TokenGeneration == 2 })
+	e.expectOneToken(t, "alice")
+	expectEqual(t, "issued", e.tenant(t).Status.Users[0].Issued, int64(3)) // no more than was asked for
 
-	tn := w.tenant(t)
-	w.mustDelete(t, tn)
-	eventually(t, func() bool { return isGone(t, w.Client, tn) })
+	tn := e.tenant(t)
+	e.mustDelete(t, tn)
+	eventually(t, func() bool { return isGone(t, e.Client, tn) })
 }
 
-// runForeign: another's Secret that the cache does not hold is found when the
-// user's first one is to be made, and no token is left that nobody was given.
+// runForeign: a foreign Secret that is not cached is found when the user's first
+// Secret is created, and no unpublished token stays valid.
 func runForeign(t *testing.T) {
-	w := setupRun(t)
+	e := setupRun(t)
 	foreign := &corev1.Secret{Data: map[string][]byte{"token": []byte("theirs")}}
-	foreign.Namespace, foreign.Name = w.ns, "acme-alice-access"
-	w.mustCreate(t, foreign)
-	w.run(t, controllers.Config{Resync: 50 * time.Millisecond})
-	w.mustCreate(t, w.newTenant("alice", "bob"))
+	foreign.Namespace, foreign.Name = e.ns, "acme-alice-access"
+	e.mustCreate(t, foreign)
+	e.run(t, controllers.Config{Resync: 50 * time.Millisecond})
+	e.mustCreate(t, e.newTenant("alice", "bob"))
 	eventually(t, func() bool {
-		c := meta.FindStatusCondition(w.tenant(t).Status.Conditions, v1alpha1.TokensReady)
+		c := meta.FindStatusCondition(e.tenant(t).Status.Conditions, v1alpha1.TokensReady)
 		return c != nil && c.Reason == v1alpha1.ReasonSecretConflict
 	})
-	w.expectOneToken(t, "bob")
-	applied := w.fake.Calls()["Apply"]
-	eventually(t, func() bool { return w.fake.Calls()["Apply"] > applied+3 })
-	expectEqual(t, "valid tokens nobody was given", len(w.fake.Valid(w.id(t), "alice")), 0)
-	expectEqual(t, "installed", w.fake.Calls()["Install"], 2) // no more for each try
-	expectEqual(t, "the foreign Secret", w.secret(t, foreign.Name).Data, foreign.Data)
+	e.expectOneToken(t, "bob")
+	applied := e.fake.Calls()["Apply"]
+	eventually(t, func() bool { return e.fake.Calls()["Apply"] > applied+3 })
+	expectEqual(t, "valid tokens that were never published", len(e.fake.Valid(e.id(t), "alice")), 0)
+	expectEqual(t, "installed", e.fake.Calls()["Install"], 2) // no more for each try
+	expectEqual(t, "the foreign Secret", e.secret(t, foreign.Name).Data, foreign.Data)
 }
 
 func runResyncs(t *testing.T) {
-	w := setupRun(t)
-	w.run(t, controllers.Config{Resync: 50 * time.Millisecond})
-	w.mustCreate(t, w.newTenant("alice"))
-	w.eventuallyReady(t)
-	placement := placementOf(w.tenant(t))
-	w.fake.TakeAway(placement)
-	eventually(t, func() bool { return w.fake.HasPartition(placement) && w.fake.Reindexed(w.id(t)) > 0 })
+	e := setupRun(t)
+	e.run(t, controllers.Config{Resync: 50 * time.Millisecond})
+	e.mustCreate(t, e.newTenant("alice"))
+	e.eventuallyReady(t)
+	placement := placementOf(e.tenant(t))
+	e.fake.TakeAway(placement)
+	eventually(t, func() bool { return e.fake.HasPartition(placement) && e.fake.Reindexed(e.id(t)) > 0 })
 
 	resyncs := func(n int) {
-		applied := w.fake.Calls()["Apply"]
-		eventually(t, func() bool { return w.fake.Calls()["Apply"] > applied+n })
+		applied := e.fake.Calls()["Apply"]
+		eventually(t, func() bool { return e.fake.Calls()["Apply"] > applied+n })
 	}
-	eventually(t, func() bool { return w.hasEvent(t, "PartitionLost") }) // the last one, which is sent behind
+	eventually(t, func() bool { return e.hasEvent(t, "PartitionLost") }) // the last one, which is sent behind
 	resyncs(1)
-	versions, written := w.versions(t), w.recorder.written()
+	versions, written := e.versions(t), e.recorder.written()
 	resyncs(5)
-	expectEqual(t, "versions with nothing to do", w.versions(t), versions)
-	expectEqual(t, "writes with nothing to do", w.recorder.written(), written)
+	expectEqual(t, "versions with nothing to do", e.versions(t), versions)
+	expectEqual(t, "writes with nothing to do", e.recorder.written(), written)
 }
 
-// hasEvent reports whether one with the reason is there.
-func (w *world) hasEvent(t *testing.T, reason string) bool {
+// hasEvent reports whether an event with the reason exists.
+func (e *env) hasEvent(t *testing.T, reason string) bool {
 	t.Helper()
 	var list eventsv1.EventList
-	if err := w.List(t.Context(), &list, client.InNamespace(w.ns)); err != nil {
+	if err := e.List(t.Context(), &list, client.InNamespace(e.ns)); err != nil {
 		t.Fatalf("list events: %v", err)
 	}
-	return slices.ContainsFunc(list.Items, func(e eventsv1.Event) bool { return e.Reason == reason })
+	return slices.ContainsFunc(list.Items, func(event eventsv1.Event) bool { return event.Reason == reason })
 }
 
 func runNamespace(t *testing.T) {
-	w := setupRun(t)
-	w.run(t, controllers.Config{Resync: 50 * time.Millisecond, Poll: 20 * time.Millisecond})
-	tn := w.newTenant("alice", "bob")
+	e := setupRun(t)
+	e.run(t, controllers.Config{Resync: 50 * time.Millisecond, Poll: 20 * time.Millisecond})
+	tn := e.newTenant("alice", "bob")
 	tn.Spec.DeletionPolicy = v1alpha1.Delete
-	w.mustCreate(t, tn)
-	w.eventuallyReady(t)
-	tn = w.tenant(t)
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.ns}}
-	w.mustDelete(t, ns)
-	eventually(t, func() bool { return isGone(t, w.Client, ns) })
-	if w.fake.HasPartition(placementOf(tn)) {
-		t.Error("the partition is still there")
+	e.mustCreate(t, tn)
+	e.eventuallyReady(t)
+	tn = e.tenant(t)
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: e.ns}}
+	e.mustDelete(t, ns)
+	eventually(t, func() bool { return isGone(t, e.Client, ns) })
+	if e.fake.HasPartition(placementOf(tn)) {
+		t.Error("the partition was not dropped")
 	}
-	if _, there := w.fake.Spec(tenant.ID(tn.UID)); there {
-		t.Error("the stored tenant is still there")
+	if _, there := e.fake.Spec(tenant.ID(tn.UID)); there {
+		t.Error("the stored tenant was not purged")
 	}
 }

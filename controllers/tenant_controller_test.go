@@ -18,16 +18,16 @@ import (
 
 func TestCreate(t *testing.T) {
 	t.Parallel()
-	w := setup(t)
-	tn := w.newTenant("bob", "alice")
+	e := setup(t)
+	tn := e.newTenant("bob", "alice")
 	tn.Spec.Users[1].Email = "alice@acme.test"
-	tn = w.expectReady(t, tn)
-	w.expectEvents(t, "Normal Ready")
-	w.expectCondition(t, v1alpha1.Synced, metav1.ConditionTrue, v1alpha1.ReasonApplied, "")
-	w.expectCondition(t, v1alpha1.IndexReady, metav1.ConditionTrue, v1alpha1.ReasonAssigned, "")
-	w.expectCondition(t, v1alpha1.TokensReady, metav1.ConditionTrue, v1alpha1.ReasonIssued, "")
+	tn = e.expectReady(t, tn)
+	e.expectEvents(t, "Normal Ready")
+	e.expectCondition(t, v1alpha1.Synced, metav1.ConditionTrue, v1alpha1.ReasonApplied, "")
+	e.expectCondition(t, v1alpha1.IndexReady, metav1.ConditionTrue, v1alpha1.ReasonAssigned, "")
+	e.expectCondition(t, v1alpha1.TokensReady, metav1.ConditionTrue, v1alpha1.ReasonIssued, "")
 
-	alice, bob := w.expectOneToken(t, "alice"), w.expectOneToken(t, "bob")
+	alice, bob := e.expectOneToken(t, "alice"), e.expectOneToken(t, "bob")
 	expectEqual(t, "status", tn.Status, v1alpha1.TenantStatus{
 		ObservedGeneration: 1,
 		ID:                 string(tn.UID),
@@ -42,13 +42,13 @@ func TestCreate(t *testing.T) {
 			{Name: "bob", Secret: "acme-bob-access", Fingerprint: tenant.HashSecret(bob).Fingerprint(), TokenGeneration: 1, Issued: 1, ManagedBy: "Operator"},
 		},
 	}, cmpopts.IgnoreFields(v1alpha1.TenantStatus{}, "Conditions"), cmpopts.IgnoreFields(v1alpha1.TenantUsage{}, "ChangedAt"))
-	if !w.fake.HasPartition(placement.Location{Collection: "units_1", Partition: "t1"}) {
-		t.Error("the partition was not made")
+	if !e.fake.HasPartition(placement.Location{Collection: "units_1", Partition: "t1"}) {
+		t.Error("the partition was not created")
 	}
 
-	secret := w.secret(t, "acme-alice-access")
+	secret := e.secret(t, "acme-alice-access")
 	if !metav1.IsControlledBy(secret, tn) {
-		t.Errorf("the Secret's owners are %+v, want the Tenant", secret.OwnerReferences)
+		t.Errorf("the Secret has owners %+v, want the Tenant", secret.OwnerReferences)
 	}
 	expectEqual(t, "labels", secret.Labels, map[string]string{
 		"mnemo.dev/tenant": "acme", "mnemo.dev/user": "alice", "app.kubernetes.io/managed-by": "mnemo",
@@ -56,47 +56,47 @@ func TestCreate(t *testing.T) {
 	if url, password := string(secret.Data["url"]), string(secret.Data["password"]); url != apiURL || len(password) != 24 {
 		t.Errorf("the Secret's url is %q and its password has %d characters, want %q and 24", url, len(password), apiURL)
 	}
-	got, ok := w.fake.Spec(tenant.ID(tn.UID))
+	got, ok := e.fake.Spec(tenant.ID(tn.UID))
 	if !ok || got.Quota.Memories != 10_000 || got.Cluster != "cluster-1" || got.DeletionPolicy != tenant.Retain {
-		t.Errorf("stored is %+v, want the operator's defaults", got)
+		t.Errorf("stored spec is %+v, want the operator's defaults", got)
 	}
 }
 
-func TestSecondPassWritesNothing(t *testing.T) {
+func TestSecondReconcileWritesNothing(t *testing.T) {
 	t.Parallel()
-	w := setup(t)
-	tn := w.expectReady(t, w.newTenant("alice", "bob"))
-	w.expectEvents(t, "Normal Ready")
-	before, stored := w.versions(t), w.fake.Backend().Version(t, tenant.ID(tn.UID))
+	e := setup(t)
+	tn := e.expectReady(t, e.newTenant("alice", "bob"))
+	e.expectEvents(t, "Normal Ready")
+	before, stored := e.versions(t), e.fake.Backend().Version(t, tenant.ID(tn.UID))
 	for range 3 {
-		if result := w.expectReconciled(t); result.RequeueAfter < 54*time.Second || result.RequeueAfter > 66*time.Second {
-			t.Errorf("the next pass is in %v, want about a minute", result.RequeueAfter)
+		if result := e.expectReconciled(t); result.RequeueAfter < 54*time.Second || result.RequeueAfter > 66*time.Second {
+			t.Errorf("got requeue after %v, want about a minute", result.RequeueAfter)
 		}
 	}
-	expectEqual(t, "resource versions", w.versions(t), before)
-	expectEqual(t, "stored version", w.fake.Backend().Version(t, tenant.ID(tn.UID)), stored)
-	w.expectEvents(t)
-	calls := w.fake.Calls()
+	expectEqual(t, "resource versions", e.versions(t), before)
+	expectEqual(t, "stored version", e.fake.Backend().Version(t, tenant.ID(tn.UID)), stored)
+	e.expectEvents(t)
+	calls := e.fake.Calls()
 	expectEqual(t, "writes of tokens", []int{calls["Install"], calls["RevokeOlder"], calls["SetPartitionID"]}, []int{2, 0, 1})
 }
 
 func TestUsageIsRefreshed(t *testing.T) {
 	t.Parallel()
-	w := setup(t)
-	tn := w.newTenant("alice")
+	e := setup(t)
+	tn := e.newTenant("alice")
 	tn.Spec.Quota = v1alpha1.TenantQuota{
 		Memories: new(int64(20)), Conversations: new(int64(0)), Storage: new(resource.MustParse("1Mi")), Users: new(int64(3)),
 		RequestsPerMinute: new(int64(7)), ListTokens: new(int64(8)),
 		PerUser: &v1alpha1.UserQuota{Memories: new(int64(5))},
 	}
-	tn = w.expectReady(t, tn)
-	w.fake.Fill(tenant.ID(tn.UID), 12, 0)
-	w.expectReconciled(t)
-	expectEqual(t, "usage", w.tenant(t).Status.Usage, &v1alpha1.TenantUsage{
+	tn = e.expectReady(t, tn)
+	e.fake.Fill(tenant.ID(tn.UID), 12, 0)
+	e.expectReconciled(t)
+	expectEqual(t, "usage", e.tenant(t).Status.Usage, &v1alpha1.TenantUsage{
 		Memories: v1alpha1.CountUsage{Used: 12, Hard: 20}, Users: v1alpha1.CountUsage{Used: 1, Hard: 3},
 		Storage: v1alpha1.StorageUsage{Used: resource.MustParse("1200"), Hard: resource.MustParse("1Mi")},
 	}, cmpopts.IgnoreFields(v1alpha1.TenantUsage{}, "ChangedAt"))
-	got, _ := w.fake.Spec(tenant.ID(tn.UID))
+	got, _ := e.fake.Spec(tenant.ID(tn.UID))
 	expectEqual(t, "quota", got.Quota, tenant.Quota{
 		Memories: 20, Storage: 1 << 20, Users: 3, RequestsPerMinute: 7, ListTokens: 8,
 		UserMemories: 5, UserConversations: tenant.NoLimit,
@@ -106,10 +106,10 @@ func TestUsageIsRefreshed(t *testing.T) {
 
 func TestPrinterColumns(t *testing.T) {
 	t.Parallel()
-	w := setup(t)
-	tn := w.expectReady(t, w.newTenant("alice"))
-	w.fake.Fill(tenant.ID(tn.UID), 12, 3)
-	w.expectReconciled(t)
+	e := setup(t)
+	tn := e.expectReady(t, e.newTenant("alice"))
+	e.fake.Fill(tenant.ID(tn.UID), 12, 3)
+	e.expectReconciled(t)
 	for _, test := range []struct {
 		args         []string
 		columns, row string // without the age
@@ -121,7 +121,7 @@ func TestPrinterColumns(t *testing.T) {
 			"NAME READY REASON SUSPENDED USERS MEMORIES CONVERSATIONS BLOCKED STORAGE MAXUSERS MAXMEMORIES MAXCONVERSATIONS MAXSTORAGE",
 			"acme True Ready false 1 12 3 0 1500 50 10000 500 10Gi"},
 	} {
-		out, err := w.kubectl(t, test.args...)
+		out, err := e.kubectl(t, test.args...)
 		if err != nil {
 			t.Fatalf("kubectl %s: %v\n%s", test.args, err, out)
 		}
@@ -134,122 +134,122 @@ func TestPrinterColumns(t *testing.T) {
 
 func TestListedUsersBeyondTheDefault(t *testing.T) {
 	t.Parallel()
-	w := setup(t)
+	e := setup(t)
 	defaults := controllers.DefaultQuota
 	defaults.Users = 1
-	w.use(t, controllers.Config{Defaults: defaults})
-	tn := w.expectReady(t, w.newTenant("alice", "bob"))
+	e.use(t, controllers.Config{Defaults: defaults})
+	tn := e.expectReady(t, e.newTenant("alice", "bob"))
 	expectEqual(t, "users", tn.Status.Usage.Users, v1alpha1.CountUsage{Used: 2, Hard: 2})
 }
 
 func TestSuspended(t *testing.T) {
 	t.Parallel()
-	w := setup(t)
-	tn := w.expectReady(t, w.newTenant("alice"))
-	w.expectEvents(t, "Normal Ready")
-	token := w.expectOneToken(t, "alice")
-	w.mustUpdate(t, func(tn *v1alpha1.Tenant) { tn.Spec.Suspended = true })
-	w.expectReconciled(t)
-	w.expectCondition(t, v1alpha1.Suspended, metav1.ConditionTrue, v1alpha1.ReasonSuspended, "spec.suspended")
-	w.expectCondition(t, v1alpha1.Ready, metav1.ConditionTrue, v1alpha1.ReasonReady, "")
-	w.expectEvents(t, "Normal Suspended")
-	if got, _ := w.fake.Spec(tenant.ID(tn.UID)); !got.Suspended {
+	e := setup(t)
+	tn := e.expectReady(t, e.newTenant("alice"))
+	e.expectEvents(t, "Normal Ready")
+	token := e.expectOneToken(t, "alice")
+	e.mustUpdate(t, func(tn *v1alpha1.Tenant) { tn.Spec.Suspended = true })
+	e.expectReconciled(t)
+	e.expectCondition(t, v1alpha1.Suspended, metav1.ConditionTrue, v1alpha1.ReasonSuspended, "spec.suspended")
+	e.expectCondition(t, v1alpha1.Ready, metav1.ConditionTrue, v1alpha1.ReasonReady, "")
+	e.expectEvents(t, "Normal Suspended")
+	if got, _ := e.fake.Spec(tenant.ID(tn.UID)); !got.Suspended {
 		t.Error("the stored tenant is not suspended")
 	}
-	w.mustUpdate(t, func(tn *v1alpha1.Tenant) { tn.Spec.Suspended = false })
-	w.expectReconciled(t)
-	w.expectCondition(t, v1alpha1.Ready, metav1.ConditionTrue, v1alpha1.ReasonReady, "")
-	w.expectNoCondition(t, v1alpha1.Suspended)
-	w.expectEvents(t, "Normal Resumed")
-	expectEqual(t, "token", w.expectOneToken(t, "alice"), token)
+	e.mustUpdate(t, func(tn *v1alpha1.Tenant) { tn.Spec.Suspended = false })
+	e.expectReconciled(t)
+	e.expectCondition(t, v1alpha1.Ready, metav1.ConditionTrue, v1alpha1.ReasonReady, "")
+	e.expectNoCondition(t, v1alpha1.Suspended)
+	e.expectEvents(t, "Normal Resumed")
+	expectEqual(t, "token", e.expectOneToken(t, "alice"), token)
 }
 
 func TestPaused(t *testing.T) {
 	t.Parallel()
-	w := setup(t)
-	tn := w.newTenant("alice")
+	e := setup(t)
+	tn := e.newTenant("alice")
 	tn.Annotations = map[string]string{v1alpha1.AnnotationPaused: "true"}
-	w.mustCreate(t, tn)
-	w.expectReconciled(t)
-	w.expectCondition(t, v1alpha1.Paused, metav1.ConditionTrue, v1alpha1.ReasonPaused, "mnemo.dev/paused")
-	w.expectEvents(t, "Normal Paused")
-	before := w.versions(t)
-	w.expectReconciled(t)
-	expectEqual(t, "resource versions", w.versions(t), before)
-	expectEqual(t, "calls of the stores", len(w.fake.Calls()), 0)
+	e.mustCreate(t, tn)
+	e.expectReconciled(t)
+	e.expectCondition(t, v1alpha1.Paused, metav1.ConditionTrue, v1alpha1.ReasonPaused, "mnemo.dev/paused")
+	e.expectEvents(t, "Normal Paused")
+	before := e.versions(t)
+	e.expectReconciled(t)
+	expectEqual(t, "resource versions", e.versions(t), before)
+	expectEqual(t, "calls of the stores", len(e.fake.Calls()), 0)
 
-	w.mustUpdate(t, func(tn *v1alpha1.Tenant) { tn.Annotations = nil })
-	w.expectReconciled(t)
-	w.expectCondition(t, v1alpha1.Ready, metav1.ConditionTrue, v1alpha1.ReasonReady, "")
-	expectEqual(t, "conditions", len(w.tenant(t).Status.Conditions), 4)
+	e.mustUpdate(t, func(tn *v1alpha1.Tenant) { tn.Annotations = nil })
+	e.expectReconciled(t)
+	e.expectCondition(t, v1alpha1.Ready, metav1.ConditionTrue, v1alpha1.ReasonReady, "")
+	expectEqual(t, "conditions", len(e.tenant(t).Status.Conditions), 4)
 }
 
-func TestStoreAway(t *testing.T) {
+func TestStoreUnavailable(t *testing.T) {
 	t.Parallel()
-	w := setup(t)
-	w.fake.Fail(errAway, "Apply")
-	w.mustCreate(t, w.newTenant("alice"))
+	e := setup(t)
+	e.fake.Fail(errPostgresUnavailable, "Apply")
+	e.mustCreate(t, e.newTenant("alice"))
 	for range 2 { // the second time says nothing new
-		if _, err := w.reconcile(t); !fault.Is(err, fault.Unavailable) {
-			t.Fatalf("Reconcile: %v, want it to be tried again", err)
+		if _, err := e.reconcile(t); !fault.Is(err, fault.Unavailable) {
+			t.Fatalf("Reconcile: got error %v, want Unavailable", err)
 		}
 	}
-	w.expectCondition(t, v1alpha1.Ready, metav1.ConditionFalse, v1alpha1.ReasonUnavailable, "PostgreSQL is away")
-	w.expectCondition(t, v1alpha1.Synced, metav1.ConditionFalse, v1alpha1.ReasonUnavailable, "PostgreSQL is away")
-	w.expectCondition(t, v1alpha1.TokensReady, metav1.ConditionFalse, v1alpha1.ReasonWaiting, "")
-	w.expectEvents(t, "Warning Unavailable")
-	w.fake.Heal()
-	w.expectReconciled(t)
-	w.expectCondition(t, v1alpha1.Ready, metav1.ConditionTrue, v1alpha1.ReasonReady, "")
-	w.expectEvents(t, "Normal Ready")
+	e.expectCondition(t, v1alpha1.Ready, metav1.ConditionFalse, v1alpha1.ReasonUnavailable, "PostgreSQL is unavailable")
+	e.expectCondition(t, v1alpha1.Synced, metav1.ConditionFalse, v1alpha1.ReasonUnavailable, "PostgreSQL is unavailable")
+	e.expectCondition(t, v1alpha1.TokensReady, metav1.ConditionFalse, v1alpha1.ReasonWaiting, "")
+	e.expectEvents(t, "Warning Unavailable")
+	e.fake.Heal()
+	e.expectReconciled(t)
+	e.expectCondition(t, v1alpha1.Ready, metav1.ConditionTrue, v1alpha1.ReasonReady, "")
+	e.expectEvents(t, "Normal Ready")
 }
 
-func TestInternalErrorsAreNotShown(t *testing.T) {
+func TestInternalErrorsAreNotPublished(t *testing.T) {
 	t.Parallel()
-	w := setup(t)
-	w.fake.Fail(fault.New(fault.Internal, "password=hunter2"), "Usage", "Apply")
-	w.mustCreate(t, w.newTenant())
-	if _, err := w.reconcile(t); err == nil {
+	e := setup(t)
+	e.fake.Fail(fault.New(fault.Internal, "password=hunter2"), "Usage", "Apply")
+	e.mustCreate(t, e.newTenant())
+	if _, err := e.reconcile(t); err == nil {
 		t.Fatal("Reconcile succeeded, want an error")
 	}
-	w.expectCondition(t, v1alpha1.Synced, metav1.ConditionFalse, v1alpha1.ReasonFailed, "operator's log")
-	for _, c := range w.tenant(t).Status.Conditions {
+	e.expectCondition(t, v1alpha1.Synced, metav1.ConditionFalse, v1alpha1.ReasonFailed, "operator's log")
+	for _, c := range e.tenant(t).Status.Conditions {
 		if strings.Contains(c.Message, "hunter2") {
-			t.Errorf("condition %s shows %q", c.Type, c.Message)
+			t.Errorf("condition %s publishes %q", c.Type, c.Message)
 		}
 	}
 }
 
 func TestClaim(t *testing.T) {
 	t.Parallel()
-	w := setup(t)
-	first := w.expectReady(t, w.newTenant("alice"))
-	old := w.expectOneToken(t, "alice")
-	w.fake.Fill(tenant.ID(first.UID), 3, 1)
-	w.mustDelete(t, first)
-	w.expectReconciled(t)
-	w.expectMissing(t, &v1alpha1.Tenant{}, "acme")
-	w.expectEvents(t, "Normal Ready")
+	e := setup(t)
+	first := e.expectReady(t, e.newTenant("alice"))
+	old := e.expectOneToken(t, "alice")
+	e.fake.Fill(tenant.ID(first.UID), 3, 1)
+	e.mustDelete(t, first)
+	e.expectReconciled(t)
+	e.expectMissing(t, &v1alpha1.Tenant{}, "acme")
+	e.expectEvents(t, "Normal Ready")
 
-	w.mustCreate(t, w.newTenant("alice"))
-	w.expectReconciled(t)
-	w.expectCondition(t, v1alpha1.Ready, metav1.ConditionFalse, v1alpha1.ReasonClaimRequired, "set spec.claim")
-	w.expectCondition(t, v1alpha1.Synced, metav1.ConditionFalse, v1alpha1.ReasonClaimRequired, string(first.UID))
-	w.expectEvents(t, "Warning ClaimRequired")
+	e.mustCreate(t, e.newTenant("alice"))
+	e.expectReconciled(t)
+	e.expectCondition(t, v1alpha1.Ready, metav1.ConditionFalse, v1alpha1.ReasonClaimRequired, "set spec.claim")
+	e.expectCondition(t, v1alpha1.Synced, metav1.ConditionFalse, v1alpha1.ReasonClaimRequired, string(first.UID))
+	e.expectEvents(t, "Warning ClaimRequired")
 
-	w.mustUpdate(t, func(tn *v1alpha1.Tenant) { tn.Spec.Claim = "00000000-0000-0000-0000-000000000000" })
-	w.expectReconciled(t)
-	w.expectCondition(t, v1alpha1.Ready, metav1.ConditionFalse, v1alpha1.ReasonClaimRefused, "")
+	e.mustUpdate(t, func(tn *v1alpha1.Tenant) { tn.Spec.Claim = "00000000-0000-0000-0000-000000000000" })
+	e.expectReconciled(t)
+	e.expectCondition(t, v1alpha1.Ready, metav1.ConditionFalse, v1alpha1.ReasonClaimRefused, "")
 
-	w.mustUpdate(t, func(tn *v1alpha1.Tenant) { tn.Spec.Claim = string(first.UID) })
-	w.expectReconciled(t)
-	w.expectCondition(t, v1alpha1.Ready, metav1.ConditionTrue, v1alpha1.ReasonReady, "")
-	got := w.tenant(t)
+	e.mustUpdate(t, func(tn *v1alpha1.Tenant) { tn.Spec.Claim = string(first.UID) })
+	e.expectReconciled(t)
+	e.expectCondition(t, v1alpha1.Ready, metav1.ConditionTrue, v1alpha1.ReasonReady, "")
+	got := e.tenant(t)
 	expectEqual(t, "usage", got.Status.Usage.Memories.Used, 3)
 	expectEqual(t, "placement", got.Status.Placement, first.Status.Placement)
-	token := string(w.secret(t, "acme-alice-access").Data["token"])
-	expectEqual(t, "valid tokens", w.fake.Valid(tenant.ID(got.Status.ID), "alice"), []tenant.Hash{tenant.HashSecret(token)})
+	token := string(e.secret(t, "acme-alice-access").Data["token"])
+	expectEqual(t, "valid tokens", e.fake.Valid(tenant.ID(got.Status.ID), "alice"), []tenant.Hash{tenant.HashSecret(token)})
 	if token == old {
-		t.Error("the claim revived the old token")
+		t.Error("the old token is valid again after the claim")
 	}
 }

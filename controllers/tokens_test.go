@@ -15,23 +15,23 @@ import (
 
 func TestDeletedSecret(t *testing.T) {
 	t.Parallel()
-	w := setup(t)
-	tn := w.newTenant("alice", "bob")
+	e := setup(t)
+	tn := e.newTenant("alice", "bob")
 	tn.Spec.TokenOverlap = metav1.Duration{Duration: time.Hour} // not for this: it may have leaked
-	w.expectReady(t, tn)
-	w.expectEvents(t, "Normal Ready")
-	secret, bob := w.secret(t, "acme-alice-access"), w.expectOneToken(t, "bob")
-	w.mustDelete(t, secret)
-	w.expectReconciled(t)
-	if token := w.expectOneToken(t, "alice"); token == string(secret.Data["token"]) {
-		t.Error("the old token came back")
+	e.expectReady(t, tn)
+	e.expectEvents(t, "Normal Ready")
+	secret, bob := e.secret(t, "acme-alice-access"), e.expectOneToken(t, "bob")
+	e.mustDelete(t, secret)
+	e.expectReconciled(t)
+	if token := e.expectOneToken(t, "alice"); token == string(secret.Data["token"]) {
+		t.Error("the old token was issued again")
 	}
-	if password := w.secret(t, "acme-alice-access").Data["password"]; string(password) == string(secret.Data["password"]) {
-		t.Error("the old password came back")
+	if password := e.secret(t, "acme-alice-access").Data["password"]; string(password) == string(secret.Data["password"]) {
+		t.Error("the old password was issued again")
 	}
-	expectEqual(t, "the other user's token", w.expectOneToken(t, "bob"), bob)
-	expectEqual(t, "issued", w.tenant(t).Status.Users[0].Issued, int64(2))
-	w.expectEvents(t, "Normal TokenIssued issued a new token and password for user alice")
+	expectEqual(t, "the other user's token", e.expectOneToken(t, "bob"), bob)
+	expectEqual(t, "issued", e.tenant(t).Status.Users[0].Issued, int64(2))
+	e.expectEvents(t, "Normal TokenIssued issued a new token and password for user alice")
 }
 
 func TestRotation(t *testing.T) {
@@ -45,36 +45,36 @@ func TestRotation(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := setup(t)
-			tn := w.newTenant("alice")
+			e := setup(t)
+			tn := e.newTenant("alice")
 			tn.Spec.TokenOverlap.Duration = test.overlap
-			w.expectReady(t, tn)
-			old := w.expectOneToken(t, "alice")
-			w.mustUpdate(t, func(tn *v1alpha1.Tenant) { tn.Spec.Users[0].TokenGeneration = 5 })
-			w.expectReconciled(t)
-			token := string(w.secret(t, "acme-alice-access").Data["token"])
+			e.expectReady(t, tn)
+			old := e.expectOneToken(t, "alice")
+			e.mustUpdate(t, func(tn *v1alpha1.Tenant) { tn.Spec.Users[0].TokenGeneration = 5 })
+			e.expectReconciled(t)
+			token := string(e.secret(t, "acme-alice-access").Data["token"])
 			if token == old {
 				t.Fatal("the token was not replaced")
 			}
-			valid := w.fake.Valid(w.id(t), "alice")
+			valid := e.fake.Valid(e.id(t), "alice")
 			if len(valid) != test.valid || valid[len(valid)-1] != tenant.HashSecret(token) {
 				t.Errorf("%d tokens are valid, want %d with the Secret's as the newest", len(valid), test.valid)
 			}
-			expectEqual(t, "status", w.tenant(t).Status.Users, []v1alpha1.UserStatus{{
+			expectEqual(t, "status", e.tenant(t).Status.Users, []v1alpha1.UserStatus{{
 				Name: "alice", Secret: "acme-alice-access", Fingerprint: tenant.HashSecret(token).Fingerprint(),
 				TokenGeneration: 5, Issued: 2, ManagedBy: v1alpha1.ManagedByOperator,
 			}})
-			before := w.versions(t)
-			w.expectReconciled(t)
-			expectEqual(t, "resource versions", w.versions(t), before)
+			before := e.versions(t)
+			e.expectReconciled(t)
+			expectEqual(t, "resource versions", e.versions(t), before)
 		})
 	}
 }
 
-// rotateAll annotates the tenant as a person would: "" takes the annotation off.
-func (w *world) rotateAll(t *testing.T, value string) {
+// rotateAll sets annotation mnemo.dev/rotate, or removes it if value is "".
+func (e *env) rotateAll(t *testing.T, value string) {
 	t.Helper()
-	w.mustUpdate(t, func(tn *v1alpha1.Tenant) {
+	e.mustUpdate(t, func(tn *v1alpha1.Tenant) {
 		tn.Annotations = map[string]string{v1alpha1.AnnotationRotate: value}
 		if value == "" {
 			tn.Annotations = nil
@@ -84,93 +84,93 @@ func (w *world) rotateAll(t *testing.T, value string) {
 
 func TestRotateAllUsers(t *testing.T) {
 	t.Parallel()
-	w := setup(t)
-	w.expectReady(t, w.newTenant("alice", "bob"))
-	w.expectEvents(t, "Normal Ready")
-	alice, bob := w.expectOneToken(t, "alice"), w.expectOneToken(t, "bob")
-	password := string(w.secret(t, "acme-bob-access").Data["password"])
+	e := setup(t)
+	e.expectReady(t, e.newTenant("alice", "bob"))
+	e.expectEvents(t, "Normal Ready")
+	alice, bob := e.expectOneToken(t, "alice"), e.expectOneToken(t, "bob")
+	password := string(e.secret(t, "acme-bob-access").Data["password"])
 
-	w.rotateAll(t, "2026-05-01")
-	w.expectReconciled(t)
-	alice2, bob2 := w.expectOneToken(t, "alice"), w.expectOneToken(t, "bob")
+	e.rotateAll(t, "2026-05-01")
+	e.expectReconciled(t)
+	alice2, bob2 := e.expectOneToken(t, "alice"), e.expectOneToken(t, "bob")
 	if alice2 == alice || bob2 == bob {
 		t.Error("a token was not replaced")
 	}
-	if string(w.secret(t, "acme-bob-access").Data["password"]) == password {
+	if string(e.secret(t, "acme-bob-access").Data["password"]) == password {
 		t.Error("a password was not replaced")
 	}
-	expectEqual(t, "rotated", w.tenant(t).Status.Rotated, "2026-05-01")
-	w.expectEvents(t, "Normal Rotated")
+	expectEqual(t, "rotated", e.tenant(t).Status.Rotated, "2026-05-01")
+	e.expectEvents(t, "Normal Rotated")
 
-	// Once for each value: neither again, nor when it is taken off and put back.
-	w.expectReconciled(t)
-	w.rotateAll(t, "")
-	w.expectReconciled(t)
-	w.rotateAll(t, "2026-05-01")
-	w.mustUpdate(t, func(tn *v1alpha1.Tenant) {
+	// Once per value, even if the annotation is removed and set again.
+	e.expectReconciled(t)
+	e.rotateAll(t, "")
+	e.expectReconciled(t)
+	e.rotateAll(t, "2026-05-01")
+	e.mustUpdate(t, func(tn *v1alpha1.Tenant) {
 		tn.Spec.Users = append(tn.Spec.Users, v1alpha1.TenantUser{Name: "carol"})
 	})
-	w.expectReconciled(t)
-	w.expectReconciled(t)
-	expectEqual(t, "alice's token", w.expectOneToken(t, "alice"), alice2)
-	w.expectOneToken(t, "carol")
-	w.expectEvents(t)
-	expectEqual(t, "installed", w.fake.Calls()["Install"], 5)
+	e.expectReconciled(t)
+	e.expectReconciled(t)
+	expectEqual(t, "alice's token", e.expectOneToken(t, "alice"), alice2)
+	e.expectOneToken(t, "carol")
+	e.expectEvents(t)
+	expectEqual(t, "installed", e.fake.Calls()["Install"], 5)
 
 	long := strings.Repeat("x", 100)
-	w.rotateAll(t, long)
-	w.expectReconciled(t)
-	if w.expectOneToken(t, "alice") == alice2 {
-		t.Error("a long value did not rotate")
+	e.rotateAll(t, long)
+	e.expectReconciled(t)
+	if e.expectOneToken(t, "alice") == alice2 {
+		t.Error("a long value did not rotate the token")
 	}
-	if got := w.tenant(t).Status.Rotated; !strings.HasPrefix(got, "sha256:") {
+	if got := e.tenant(t).Status.Rotated; !strings.HasPrefix(got, "sha256:") {
 		t.Errorf("rotated is %q, want a hash", got)
 	}
-	w.expectReconciled(t)
-	expectEqual(t, "installed", w.fake.Calls()["Install"], 8)
+	e.expectReconciled(t)
+	expectEqual(t, "installed", e.fake.Calls()["Install"], 8)
 }
 
-// TestRotateAllUsersAfterACrash breaks the rotation off after the first of two
-// users: the value is recorded when both are done, and nobody's turn comes twice.
+// TestRotateAllUsersAfterACrash: a rotation that fails after the first of two users
+// is completed without rotating the first one again.
 func TestRotateAllUsersAfterACrash(t *testing.T) {
 	t.Parallel()
-	w := setup(t)
-	w.expectReady(t, w.newTenant("alice", "bob"))
-	w.rotateAll(t, "now")
-	w.fake.Before = func(method string) error {
-		if method == "Install" && w.fake.Installed() == 3 {
-			return errAway
+	e := setup(t)
+	e.expectReady(t, e.newTenant("alice", "bob"))
+	e.rotateAll(t, "now")
+	e.fake.Before = func(method string) error {
+		if method == "Install" && e.fake.Installed() == 3 {
+			return errPostgresUnavailable
 		}
 		return nil
 	}
-	if _, err := w.reconcile(t); !fault.Is(err, fault.Unavailable) {
-		t.Fatalf("Reconcile: %v, want it to be tried again", err)
+	if _, err := e.reconcile(t); !fault.Is(err, fault.Unavailable) {
+		t.Fatalf("Reconcile: got error %v, want Unavailable", err)
 	}
-	expectEqual(t, "rotated", w.tenant(t).Status.Rotated, "")
-	alice := w.expectOneToken(t, "alice")
-	w.fake.Heal()
-	w.expectReconciled(t)
-	expectEqual(t, "alice's token", w.expectOneToken(t, "alice"), alice)
-	w.expectOneToken(t, "bob")
-	expectEqual(t, "rotated", w.tenant(t).Status.Rotated, "now")
+	expectEqual(t, "rotated", e.tenant(t).Status.Rotated, "")
+	alice := e.expectOneToken(t, "alice")
+	e.fake.Heal()
+	e.expectReconciled(t)
+	expectEqual(t, "alice's token", e.expectOneToken(t, "alice"), alice)
+	e.expectOneToken(t, "bob")
+	expectEqual(t, "rotated", e.tenant(t).Status.Rotated, "now")
 }
 
-// TestRemovedUserWhileAnotherFails: the Secret of who lost access does not wait.
+// TestRemovedUserWhileAnotherFails: the removed user's Secret is deleted first.
 func TestRemovedUserWhileAnotherFails(t *testing.T) {
 	t.Parallel()
-	w := setup(t)
-	w.expectReady(t, w.newTenant("alice", "bob"))
-	w.mustUpdate(t, func(tn *v1alpha1.Tenant) {
+	e := setup(t)
+	e.expectReady(t, e.newTenant("alice", "bob"))
+	e.mustUpdate(t, func(tn *v1alpha1.Tenant) {
 		tn.Spec.Users = []v1alpha1.TenantUser{{Name: "bob", TokenGeneration: 2}}
 	})
-	w.fake.Fail(errAway, "Install")
-	if _, err := w.reconcile(t); !fault.Is(err, fault.Unavailable) {
-		t.Fatalf("Reconcile: %v, want it to be tried again", err)
+	e.fake.Fail(errPostgresUnavailable, "Install")
+	if _, err := e.reconcile(t); !fault.Is(err, fault.Unavailable) {
+		t.Fatalf("Reconcile: got error %v, want Unavailable", err)
 	}
-	w.expectMissing(t, &corev1.Secret{}, "acme-alice-access")
+	e.expectMissing(t, &corev1.Secret{}, "acme-alice-access")
 }
 
-func TestForeignSecretIsLeftAlone(t *testing.T) {
+func TestForeignSecretIsNotChanged(t *testing.T) {
 	t.Parallel()
 	for name, meta := range map[string]metav1.ObjectMeta{
 		"nobody's": {},
@@ -183,29 +183,29 @@ func TestForeignSecretIsLeftAlone(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := setup(t)
-			meta.Namespace, meta.Name = w.ns, "acme-alice-access"
+			e := setup(t)
+			meta.Namespace, meta.Name = e.ns, "acme-alice-access"
 			foreign := &corev1.Secret{ObjectMeta: meta, Data: map[string][]byte{"token": []byte("theirs")}}
 			foreign.Finalizers = []string{"mnemo.dev/test"} // the garbage collector takes orphans
-			w.mustCreate(t, foreign)
-			w.mustCreate(t, w.newTenant("alice", "bob"))
-			w.expectReconciled(t)
-			w.expectCondition(t, v1alpha1.TokensReady, metav1.ConditionFalse, v1alpha1.ReasonSecretConflict, "acme-alice-access")
-			w.expectCondition(t, v1alpha1.Ready, metav1.ConditionFalse, v1alpha1.ReasonSecretConflict, "")
-			w.expectEvents(t, "Warning SecretConflict")
-			w.expectOneToken(t, "bob")
-			expectEqual(t, "valid tokens nobody was given", len(w.fake.Valid(w.id(t), "alice")), 0)
-			w.expectReconciled(t)
-			expectEqual(t, "installed", w.fake.Calls()["Install"], 1)
-			now := w.secret(t, "acme-alice-access")
+			e.mustCreate(t, foreign)
+			e.mustCreate(t, e.newTenant("alice", "bob"))
+			e.expectReconciled(t)
+			e.expectCondition(t, v1alpha1.TokensReady, metav1.ConditionFalse, v1alpha1.ReasonSecretConflict, "acme-alice-access")
+			e.expectCondition(t, v1alpha1.Ready, metav1.ConditionFalse, v1alpha1.ReasonSecretConflict, "")
+			e.expectEvents(t, "Warning SecretConflict")
+			e.expectOneToken(t, "bob")
+			expectEqual(t, "valid tokens that were never published", len(e.fake.Valid(e.id(t), "alice")), 0)
+			e.expectReconciled(t)
+			expectEqual(t, "installed", e.fake.Calls()["Install"], 1)
+			now := e.secret(t, "acme-alice-access")
 			expectEqual(t, "the foreign Secret", now.Data, foreign.Data)
 
-			w.mustDelete(t, w.tenant(t))
-			w.expectReconciled(t)
-			w.expectMissing(t, &corev1.Secret{}, "acme-bob-access")
-			now = w.secret(t, "acme-alice-access") // still there
+			e.mustDelete(t, e.tenant(t))
+			e.expectReconciled(t)
+			e.expectMissing(t, &corev1.Secret{}, "acme-bob-access")
+			now = e.secret(t, "acme-alice-access") // still there
 			now.Finalizers = nil
-			if err := w.Update(t.Context(), now); err != nil {
+			if err := e.Update(t.Context(), now); err != nil {
 				t.Fatalf("release Secret: %v", err)
 			}
 		})
@@ -226,17 +226,17 @@ func TestDriftOfSecretsIsRepaired(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := setup(t)
-			w.expectReady(t, w.newTenant("alice"))
-			before := w.secret(t, "acme-alice-access")
+			e := setup(t)
+			e.expectReady(t, e.newTenant("alice"))
+			before := e.secret(t, "acme-alice-access")
 			changed := before.DeepCopy()
 			test.change(changed)
-			if err := w.Update(t.Context(), changed); err != nil {
+			if err := e.Update(t.Context(), changed); err != nil {
 				t.Fatalf("change Secret: %v", err)
 			}
-			w.expectReconciled(t)
-			token := w.expectOneToken(t, "alice")
-			after := w.secret(t, "acme-alice-access")
+			e.expectReconciled(t)
+			token := e.expectOneToken(t, "alice")
+			after := e.secret(t, "acme-alice-access")
 			expectEqual(t, "labels", after.Labels, before.Labels)
 			expectEqual(t, "url", string(after.Data["url"]), apiURL)
 			if reissued := token != string(before.Data["token"]); reissued != test.reissue {
@@ -248,57 +248,57 @@ func TestDriftOfSecretsIsRepaired(t *testing.T) {
 
 func TestRemovedUser(t *testing.T) {
 	t.Parallel()
-	w := setup(t)
-	w.expectReady(t, w.newTenant("alice", "bob"))
-	bob := w.expectOneToken(t, "bob")
-	w.mustUpdate(t, func(tn *v1alpha1.Tenant) { tn.Spec.Users = tn.Spec.Users[1:] })
-	w.expectReconciled(t)
-	w.expectMissing(t, &corev1.Secret{}, "acme-alice-access")
-	expectEqual(t, "valid tokens", len(w.fake.Valid(w.id(t), "alice")), 0)
-	expectEqual(t, "the other user's token", w.expectOneToken(t, "bob"), bob)
-	expectEqual(t, "users in the status", len(w.tenant(t).Status.Users), 1)
+	e := setup(t)
+	e.expectReady(t, e.newTenant("alice", "bob"))
+	bob := e.expectOneToken(t, "bob")
+	e.mustUpdate(t, func(tn *v1alpha1.Tenant) { tn.Spec.Users = tn.Spec.Users[1:] })
+	e.expectReconciled(t)
+	e.expectMissing(t, &corev1.Secret{}, "acme-alice-access")
+	expectEqual(t, "valid tokens", len(e.fake.Valid(e.id(t), "alice")), 0)
+	expectEqual(t, "the other user's token", e.expectOneToken(t, "bob"), bob)
+	expectEqual(t, "users in the status", len(e.tenant(t).Status.Users), 1)
 
-	// Listed again before her Secret was deleted: the revoked token in it is no good.
-	w.mustUpdate(t, func(tn *v1alpha1.Tenant) {
+	// Listed again before the Secret was deleted, which holds a revoked token.
+	e.mustUpdate(t, func(tn *v1alpha1.Tenant) {
 		tn.Spec.Users = append(tn.Spec.Users, v1alpha1.TenantUser{Name: "alice"})
 	})
-	w.expectReconciled(t)
-	first := w.expectOneToken(t, "alice")
-	tn := w.tenant(t)
-	spec, _ := w.fake.Spec(tenant.ID(tn.UID))
+	e.expectReconciled(t)
+	first := e.expectOneToken(t, "alice")
+	tn := e.tenant(t)
+	spec, _ := e.fake.Spec(tenant.ID(tn.UID))
 	spec.Users = []tenant.UserSpec{{Name: "bob"}}
-	if _, err := w.fake.Apply(t.Context(), spec); err != nil {
+	if _, err := e.fake.Apply(t.Context(), spec); err != nil {
 		t.Fatalf("Apply: %v", err)
 	}
-	w.expectReconciled(t)
-	if second := w.expectOneToken(t, "alice"); second == first {
+	e.expectReconciled(t)
+	if second := e.expectOneToken(t, "alice"); second == first {
 		t.Error("a revoked token stayed in the Secret")
 	}
 }
 
-func TestTokenTheUserIssued(t *testing.T) {
+func TestTokenRegeneratedByTheUser(t *testing.T) {
 	t.Parallel()
-	w := setup(t)
-	w.expectReady(t, w.newTenant("alice"))
-	secret, id := w.secret(t, "acme-alice-access"), w.id(t)
+	e := setup(t)
+	e.expectReady(t, e.newTenant("alice"))
+	secret, id := e.secret(t, "acme-alice-access"), e.id(t)
 	mine := tenant.HashSecret("mine")
-	if _, err := w.fake.ReplaceToken(t.Context(), w.fake.Scope(id, "alice"), mine); err != nil {
+	if _, err := e.fake.ReplaceToken(t.Context(), e.fake.Scope(id, "alice"), mine); err != nil {
 		t.Fatalf("ReplaceToken: %v", err)
 	}
-	expectEqual(t, "valid tokens", w.fake.Valid(id, "alice"), []tenant.Hash{mine})
-	w.expectReconciled(t)
-	now := w.secret(t, "acme-alice-access")
+	expectEqual(t, "valid tokens", e.fake.Valid(id, "alice"), []tenant.Hash{mine})
+	e.expectReconciled(t)
+	now := e.secret(t, "acme-alice-access")
 	expectEqual(t, "data", now.Data, map[string][]byte{
 		"token": {}, "password": secret.Data["password"], "url": secret.Data["url"],
 	})
-	expectEqual(t, "valid tokens", w.fake.Valid(id, "alice"), []tenant.Hash{mine})
-	expectEqual(t, "managedBy", w.tenant(t).Status.Users[0].ManagedBy, v1alpha1.ManagedByUser)
-	before := w.versions(t)
-	w.expectReconciled(t)
-	expectEqual(t, "resource versions", w.versions(t), before)
+	expectEqual(t, "valid tokens", e.fake.Valid(id, "alice"), []tenant.Hash{mine})
+	expectEqual(t, "managedBy", e.tenant(t).Status.Users[0].ManagedBy, v1alpha1.ManagedByUser)
+	before := e.versions(t)
+	e.expectReconciled(t)
+	expectEqual(t, "resource versions", e.versions(t), before)
 
-	w.mustUpdate(t, func(tn *v1alpha1.Tenant) { tn.Spec.Users[0].TokenGeneration = 2 })
-	w.expectReconciled(t)
-	w.expectOneToken(t, "alice")
-	expectEqual(t, "managedBy", w.tenant(t).Status.Users[0].ManagedBy, v1alpha1.ManagedByOperator)
+	e.mustUpdate(t, func(tn *v1alpha1.Tenant) { tn.Spec.Users[0].TokenGeneration = 2 })
+	e.expectReconciled(t)
+	e.expectOneToken(t, "alice")
+	expectEqual(t, "managedBy", e.tenant(t).Status.Users[0].ManagedBy, v1alpha1.ManagedByOperator)
 }

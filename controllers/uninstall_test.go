@@ -16,17 +16,17 @@ import (
 
 func TestUninstallRefusesWhileTenantsExist(t *testing.T) {
 	t.Parallel()
-	w := setup(t)
-	operator, _ := operatorOf(w.ns)
-	w.mustCreate(t, operator)
-	c := controllers.UninstallConfig{Namespaces: []string{w.ns}, Operator: w.ns + "/mnemo-operator"}
+	e := setup(t)
+	operator, _ := operatorOf(e.ns)
+	e.mustCreate(t, operator)
+	c := controllers.UninstallConfig{Namespaces: []string{e.ns}, Operator: e.ns + "/mnemo-operator"}
 	if err := controllers.Uninstall(t.Context(), testkit.KubeConfig(t), c); err != nil {
 		t.Errorf("without Tenants: got error %v, want success", err)
 	}
-	w.mustCreate(t, w.newTenant("alice"))
-	w.expectReconciled(t)
+	e.mustCreate(t, e.newTenant("alice"))
+	e.expectReconciled(t)
 	err := controllers.Uninstall(t.Context(), testkit.KubeConfig(t), c)
-	for _, want := range []string{w.ns + "/acme", "kubectl -n " + w.ns + " annotate deployment mnemo-operator mnemo.dev/release-tenants=true"} {
+	for _, want := range []string{e.ns + "/acme", "kubectl -n " + e.ns + " annotate deployment mnemo-operator mnemo.dev/release-tenants=true"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("with a Tenant: got error %v, want one that contains %q", err, want)
 		}
@@ -35,49 +35,49 @@ func TestUninstallRefusesWhileTenantsExist(t *testing.T) {
 
 func TestUninstallReleasesTenants(t *testing.T) {
 	t.Parallel()
-	w := setup(t)
-	w.mustCreate(t, w.newTenant("alice"))
-	w.expectReconciled(t)
-	operator, pod := operatorOf(w.ns)
-	w.mustCreate(t, operator)
-	w.mustCreate(t, pod)
+	e := setup(t)
+	e.mustCreate(t, e.newTenant("alice"))
+	e.expectReconciled(t)
+	operator, pod := operatorOf(e.ns)
+	e.mustCreate(t, operator)
+	e.mustCreate(t, pod)
 
-	c := controllers.UninstallConfig{Namespaces: []string{w.ns}, Release: true, Operator: w.ns + "/mnemo-operator"}
+	c := controllers.UninstallConfig{Namespaces: []string{e.ns}, Release: true, Operator: e.ns + "/mnemo-operator"}
 	config, done := testkit.KubeConfig(t), make(chan error, 1)
 	go func() { done <- controllers.Uninstall(t.Context(), config, c) }()
 	eventually(t, func() bool {
-		err := w.Get(t.Context(), client.ObjectKeyFromObject(operator), operator)
+		err := e.Get(t.Context(), client.ObjectKeyFromObject(operator), operator)
 		return err == nil && *operator.Spec.Replicas == 0
 	})
-	if tn := w.tenant(t); len(tn.Finalizers) == 0 {
+	if tn := e.tenant(t); len(tn.Finalizers) == 0 {
 		t.Error("the finalizer was removed while the operator's pod was running")
 	}
-	w.mustDelete(t, pod)
+	e.mustDelete(t, pod)
 	if err := <-done; err != nil {
 		t.Fatalf("Uninstall: %v", err)
 	}
-	tn := w.tenant(t)
-	id := w.id(t)
-	w.mustDelete(t, tn)
-	w.expectMissing(t, &v1alpha1.Tenant{}, tn.Name)
-	expectEqual(t, "calls of Retire", w.fake.Calls()["Retire"], 0)
-	expectEqual(t, "valid tokens", len(w.fake.Valid(id, "alice")), 1)
+	tn := e.tenant(t)
+	id := e.id(t)
+	e.mustDelete(t, tn)
+	e.expectMissing(t, &v1alpha1.Tenant{}, tn.Name)
+	expectEqual(t, "calls of Retire", e.fake.Calls()["Retire"], 0)
+	expectEqual(t, "valid tokens", len(e.fake.Valid(id, "alice")), 1)
 }
 
 // TestUninstallReleasesByAnnotation: Helm accepts no values after a refusal.
 func TestUninstallReleasesByAnnotation(t *testing.T) {
 	t.Parallel()
-	w := setup(t)
-	w.mustCreate(t, w.newTenant("alice"))
-	w.expectReconciled(t)
-	operator, _ := operatorOf(w.ns)
+	e := setup(t)
+	e.mustCreate(t, e.newTenant("alice"))
+	e.expectReconciled(t)
+	operator, _ := operatorOf(e.ns)
 	operator.Annotations = map[string]string{controllers.ReleaseAnnotation: "true"}
-	w.mustCreate(t, operator)
-	c := controllers.UninstallConfig{Namespaces: []string{w.ns}, Operator: w.ns + "/mnemo-operator"}
+	e.mustCreate(t, operator)
+	c := controllers.UninstallConfig{Namespaces: []string{e.ns}, Operator: e.ns + "/mnemo-operator"}
 	if err := controllers.Uninstall(t.Context(), testkit.KubeConfig(t), c); err != nil {
 		t.Fatalf("uninstall: %v", err)
 	}
-	if tn := w.tenant(t); len(tn.Finalizers) != 0 {
+	if tn := e.tenant(t); len(tn.Finalizers) != 0 {
 		t.Errorf("finalizers %q, want none", tn.Finalizers)
 	}
 }

@@ -38,52 +38,52 @@ func expectSmallStatus(t *testing.T, tn *v1alpha1.Tenant) {
 
 func TestStatusOfAThousandUsersIsSmall(t *testing.T) {
 	t.Parallel()
-	w := setup(t)
+	e := setup(t)
 	users := manyUsers(1000)
-	tn := w.newTenant(users...)
-	w.fake.Before = func(method string) error {
-		if method == "Install" && w.fake.Installed() < 500 {
+	tn := e.newTenant(users...)
+	e.fake.Before = func(method string) error {
+		if method == "Install" && e.fake.Installed() < 500 {
 			return fault.New(fault.Invalid, "%s", strings.Repeat("refused ", 100))
 		}
 		return nil
 	}
-	w.mustCreate(t, tn)
-	_, _ = w.reconcile(t)
-	expectSmallStatus(t, w.tenant(t))
-	w.fake.Heal()
-	w.expectReconciled(t)
-	tn = w.tenant(t)
+	e.mustCreate(t, tn)
+	_, _ = e.reconcile(t)
+	expectSmallStatus(t, e.tenant(t))
+	e.fake.Heal()
+	e.expectReconciled(t)
+	tn = e.tenant(t)
 	expectSmallStatus(t, tn)
 	expectEqual(t, "counts", tn.Status.UserCounts, &v1alpha1.UserCounts{Total: 1000, Ready: 1000})
 	expectEqual(t, "listed users", len(tn.Status.Users), 0)
 
-	before := w.versions(t)
-	calls := w.fake.Calls()["RevokeOlder"]
-	w.expectReconciled(t)
-	expectEqual(t, "resource versions", w.versions(t), before)
-	expectEqual(t, "calls of RevokeOlder", w.fake.Calls()["RevokeOlder"], calls)
+	before := e.versions(t)
+	calls := e.fake.Calls()["RevokeOlder"]
+	e.expectReconciled(t)
+	expectEqual(t, "resource versions", e.versions(t), before)
+	expectEqual(t, "calls of RevokeOlder", e.fake.Calls()["RevokeOlder"], calls)
 }
 
 func TestManyUsersListsFailures(t *testing.T) {
 	t.Parallel()
-	w := setup(t)
+	e := setup(t)
 	users := manyUsers(v1alpha1.MaxListedUsers + 2)
-	w.mustCreate(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "acme-" + users[7] + "-access"}})
-	w.mustCreate(t, w.newTenant(users...))
-	w.expectReconciled(t)
-	tn := w.tenant(t)
+	e.mustCreate(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: e.ns, Name: "acme-" + users[7] + "-access"}})
+	e.mustCreate(t, e.newTenant(users...))
+	e.expectReconciled(t)
+	tn := e.tenant(t)
 	expectEqual(t, "counts", tn.Status.UserCounts, &v1alpha1.UserCounts{Total: 52, Ready: 51})
 	expectEqual(t, "listed users", tn.Status.Users, []v1alpha1.UserStatus{
 		{Name: users[7], Message: "Secret acme-" + users[7] + "-access is not owned by this Tenant"},
 	})
 
 	// A pass that ends early keeps the counts of the last complete one.
-	w.mustUpdate(t, func(tn *v1alpha1.Tenant) { tn.Spec.Users[0].TokenGeneration = 2 })
-	w.fake.Fail(errAway, "Install")
-	if _, err := w.reconcile(t); !fault.Is(err, fault.Unavailable) {
+	e.mustUpdate(t, func(tn *v1alpha1.Tenant) { tn.Spec.Users[0].TokenGeneration = 2 })
+	e.fake.Fail(errPostgresUnavailable, "Install")
+	if _, err := e.reconcile(t); !fault.Is(err, fault.Unavailable) {
 		t.Fatalf("Reconcile: %v, want Unavailable", err)
 	}
-	tn = w.tenant(t)
+	tn = e.tenant(t)
 	expectEqual(t, "counts", tn.Status.UserCounts, &v1alpha1.UserCounts{Total: 52, Ready: 51})
 	expectEqual(t, "failing users", []string{tn.Status.Users[0].Name, tn.Status.Users[1].Name}, []string{users[0], users[7]})
 }
@@ -91,9 +91,9 @@ func TestManyUsersListsFailures(t *testing.T) {
 // TestFewUsersAreAllListed checks the largest Tenant whose users are all listed.
 func TestFewUsersAreAllListed(t *testing.T) {
 	t.Parallel()
-	w := setup(t)
+	e := setup(t)
 	users := manyUsers(v1alpha1.MaxListedUsers)
-	tn := w.expectReady(t, w.newTenant(users...))
+	tn := e.expectReady(t, e.newTenant(users...))
 	expectEqual(t, "counts", tn.Status.UserCounts, &v1alpha1.UserCounts{Total: 50, Ready: 50})
 	expectEqual(t, "listed users", len(tn.Status.Users), 50)
 	expectSmallStatus(t, tn)
@@ -103,15 +103,15 @@ func TestFewUsersAreAllListed(t *testing.T) {
 // message of more than 32 KiB.
 func TestManySecretConflictsFitTheCondition(t *testing.T) {
 	t.Parallel()
-	w := setup(t)
+	e := setup(t)
 	users := manyUsers(60)
 	for _, user := range users {
-		w.mustCreate(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "acme-" + user + "-access"}})
+		e.mustCreate(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: e.ns, Name: "acme-" + user + "-access"}})
 	}
-	w.mustCreate(t, w.newTenant(users...))
-	w.expectReconciled(t)
-	w.expectCondition(t, v1alpha1.TokensReady, metav1.ConditionFalse, v1alpha1.ReasonSecretConflict, "and 55 more")
-	tn := w.tenant(t)
+	e.mustCreate(t, e.newTenant(users...))
+	e.expectReconciled(t)
+	e.expectCondition(t, v1alpha1.TokensReady, metav1.ConditionFalse, v1alpha1.ReasonSecretConflict, "and 55 more")
+	tn := e.tenant(t)
 	expectEqual(t, "counts", tn.Status.UserCounts, &v1alpha1.UserCounts{Total: 60, Ready: 0})
 	expectEqual(t, "listed users", len(tn.Status.Users), v1alpha1.MaxListedUsers)
 	expectSmallStatus(t, tn)

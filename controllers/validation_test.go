@@ -149,12 +149,12 @@ func TestTransitions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := setup(t)
-			tn := w.newTenant("alice", "bob")
+			e := setup(t)
+			tn := e.newTenant("alice", "bob")
 			tn.Spec.Users[1].TokenGeneration = 3
-			w.mustCreate(t, tn)
+			e.mustCreate(t, tn)
 			test.change(tn)
-			expectValidated(t, w.Update(t.Context(), tn), test.refused)
+			expectValidated(t, e.Update(t.Context(), tn), test.refused)
 		})
 	}
 }

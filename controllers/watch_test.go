@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// TestRetriesAreLimited lets a thousand Tenants fail at once, as when a store
-// goes away, and one fail again and again.
+// TestRetriesAreLimited: a thousand Tenants fail at once, as during an outage of a
+// store, and one fails repeatedly.
 func TestRetriesAreLimited(t *testing.T) {
 	t.Parallel()
 	limiter, last := rateLimiter(), time.Duration(0)
@@ -18,15 +18,15 @@ func TestRetriesAreLimited(t *testing.T) {
 		last = limiter.When(reconcile.Request{NamespacedName: types.NamespacedName{Name: fmt.Sprint(i)}})
 	}
 	if want := (1000 - retriesBurst) / retriesSecond * time.Second; last < want*9/10 || last > want*11/10 {
-		t.Errorf("the last of 1000 is tried again after %v, want about %v", last, want)
+		t.Errorf("the last of 1000 is retried after %v, want about %v", last, want)
 	}
 	one := rateLimiter()
 	for i := range 12 {
 		if last = one.When(reconcile.Request{}); i == 0 && last != backoffBase {
-			t.Errorf("the first retry comes after %v, want %v", last, backoffBase)
+			t.Errorf("got first retry after %v, want %v", last, backoffBase)
 		}
 	}
 	if last != backoffMax {
-		t.Errorf("the last retry comes after %v, want %v", last, backoffMax)
+		t.Errorf("got last retry after %v, want %v", last, backoffMax)
 	}
 }
