@@ -28,8 +28,8 @@ const (
 )
 
 // TestKilledAtAnyMoment kills the operator at random moments while Tenants are
-// made, used, changed and deleted. In the end Kubernetes, PostgreSQL and Milvus
-// hold what the Tenants say and nothing else.
+// created, used, updated and deleted. In the end Kubernetes, PostgreSQL and Milvus
+// match the Tenants exactly.
 func TestKilledAtAnyMoment(t *testing.T) {
 	t.Parallel()
 	kills := chaosKills
@@ -38,7 +38,7 @@ func TestKilledAtAnyMoment(t *testing.T) {
 	}
 	t.Logf("seed %d, %d kills", chaosSeed, kills)
 	i := installation.New(t, installation.Options{})
-	server := i.Serve(t) // it works on the jobs
+	server := i.Serve(t) // runs the jobs
 	stop := make(chan struct{})
 	var wait sync.WaitGroup
 	changes := 0
@@ -58,10 +58,10 @@ func TestKilledAtAnyMoment(t *testing.T) {
 	r := rand.New(rand.NewPCG(chaosSeed, 2))
 	for n := range kills {
 		o := i.Operate(t)
-		if n == 0 { // so that there is something to lose, however slow the machine
+		if n == 0 { // ensures that there is data, however slow the machine is
 			installation.Eventually(t, installation.Patience, func() string {
 				if n := stored.Load(); n < 20 {
-					return fmt.Sprintf("%d memories are stored", n)
+					return fmt.Sprintf("%d memories are stored, want 20", n)
 				}
 				return ""
 			})
@@ -69,7 +69,7 @@ func TestKilledAtAnyMoment(t *testing.T) {
 		select {
 		case <-time.After(time.Duration(100+r.IntN(2400)) * time.Millisecond):
 		case <-o.Ended:
-			t.Errorf("the operator ended by itself:\n%s", o.Log())
+			t.Errorf("the operator exited:\n%s", o.Log())
 		}
 		o.Kill()
 	}
@@ -79,19 +79,19 @@ func TestKilledAtAnyMoment(t *testing.T) {
 	installation.Eventually(t, installation.Patience, func() string { return cmp.Or(problems(t, i), strayUnits(t, i)) })
 	var left v1alpha1.TenantList
 	if err := i.List(t.Context(), &left, client.InNamespace(i.Namespace)); err != nil || len(left.Items) == 0 {
-		t.Errorf("%d Tenants are left (%v): the end shows nothing", len(left.Items), err)
+		t.Errorf("%d Tenants remain (error %v), want at least one", len(left.Items), err)
 	}
 	var held int
 	if err := i.Owner.QueryRow(t.Context(), "select count(*) from memories").Scan(&held); err != nil {
 		t.Error(err)
 	}
-	t.Logf("%d changes, %d memories stored; in the end %d Tenants with %d", changes, stored.Load(), len(left.Items), held)
+	t.Logf("%d changes, %d memories stored; in the end %d Tenants with %d memories", changes, stored.Load(), len(left.Items), held)
 	seesOrphans(t, i)
 }
 
-// change makes, uses, changes or deletes a Tenant and returns how many memories
-// it stored. Who is refused, because of the operator's own writes or a deletion
-// under way, has changed nothing.
+// change creates, uses, updates or deletes a Tenant and returns how many memories it
+// stored. Requests that are refused because of concurrent writes of the operator or
+// a deletion in progress change nothing.
 func change(t *testing.T, i *installation.Installation, url string, r *rand.Rand) (stored int64) {
 	t.Helper()
 	tn := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Namespace: i.Namespace, Name: fmt.Sprint("t", r.IntN(chaosNames))}}

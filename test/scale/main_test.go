@@ -11,14 +11,14 @@ import (
 )
 
 var (
-	tenants  = flag.Int("tenants", 30, "Tenants of two users that are there when the operator starts")
-	idle     = flag.Duration("idle", 6*time.Second, "how long the operator has nothing to do; it resyncs at least three times")
-	ratio    = flag.Float64("ratio", 0, "most time the operator may take, times that of the calls alone; 0 to measure none")
-	alone    = flag.Bool("alone", false, "nobody else writes to the test's Kubernetes: hold it to no write at all")
-	patience = flag.Duration("patience", installation.Patience, "longest wait for all Tenants to be ready")
+	tenants  = flag.Int("tenants", 30, "number of Tenants, with two users each, that exist when the operator starts")
+	idle     = flag.Duration("idle", 6*time.Second, "idle time, in which the operator resyncs at least three times")
+	ratio    = flag.Float64("ratio", 0, "maximum time of the operator relative to the bare calls; 0 skips the measurement")
+	alone    = flag.Bool("alone", false, "no other test uses the Kubernetes API server: allow no write request at all")
+	patience = flag.Duration("patience", installation.Patience, "maximum time until all Tenants are ready")
 )
 
-// mostMemory is what the operator may take at any time, bytes.
+// mostMemory is the operator's memory limit in bytes.
 const mostMemory = 150 << 20
 
 func TestMain(m *testing.M) {

@@ -32,8 +32,8 @@ func TestManyTenants(t *testing.T) {
 	var r *raw
 	var calls time.Duration
 	if *ratio > 0 {
-		// Half before and half after, so that a machine that grows slower does
-		// so for both.
+		// Half before and half after, so that both are affected if the machine slows
+		// down.
 		r = newRaw(t)
 		apply(t, r.Installation, 0, *tenants)
 		calls = r.run(t, 0, *tenants/2)
@@ -41,7 +41,7 @@ func TestManyTenants(t *testing.T) {
 	started := time.Now()
 	o := i.Operate(t, "MNEMO_LEADER_ELECT=true", "MNEMO_RESYNC="+(*idle/4).String())
 	installation.Eventually(t, *patience, func() string {
-		// Asking costs the operator a look at all of them.
+		// Each scrape makes the operator list all Tenants.
 		if wait(t, 500*time.Millisecond); int(o.Count("mnemo_tenants", `"ready"`)) < *tenants {
 			return "not all Tenants are ready"
 		}
@@ -59,17 +59,17 @@ func TestManyTenants(t *testing.T) {
 			all.Round(time.Millisecond), (all / time.Duration(*tenants)).Round(10*time.Microsecond), shares, float64(took)/float64(all),
 			least.Round(time.Millisecond), float64(took)/float64(least))
 		if got := float64(took) / float64(least); got > *ratio {
-			t.Errorf("the operator took %.2f times as long as the calls for Secrets, rows and partitions, want at most %.2f", got, *ratio)
+			t.Errorf("the operator took %.2f times as long as the bare calls for Secrets, rows and partitions, want at most %.2f", got, *ratio)
 		}
 	}
 	isIdle(t, i, o)
 	isWhole(t, i)
 	if used = o.Used(t); used.Peak > mostMemory {
-		t.Errorf("the operator took %d MiB, want at most %d", used.Peak>>20, mostMemory>>20)
+		t.Errorf("the operator used %d MiB, want at most %d", used.Peak>>20, mostMemory>>20)
 	}
 }
 
-// apply creates the Tenants from one number to another, several at a time.
+// apply creates the Tenants with numbers from from to to-1, eight at a time.
 func apply(tb testing.TB, i *installation.Installation, from, to int) {
 	tb.Helper()
 	var wait sync.WaitGroup
@@ -108,31 +108,31 @@ func isWhole(t *testing.T, i *installation.Installation) {
 	}
 }
 
-// writes are what was written to the stores until now.
+// writes is the state of all stores, which any write changes.
 type writes struct {
-	Rows    string // every row of the database with who wrote it
-	Written int64  // what the database counted, which it does within ten seconds
-	Asked   int64  // of Kubernetes, by the operator, but for leases
-	Objects string // every Tenant and Secret, at which version
-	Kube    string // of Kubernetes, by anyone, but for leases; only if alone
+	Rows    string // a hash of the versions of all rows, by table
+	Written int64  // PostgreSQL's count of writes, up to ten seconds old
+	Asked   int64  // the operator's write requests to Kubernetes, except for leases
+	Objects string // the resourceVersion of every Tenant and Secret
+	Kube    string // all write requests to Kubernetes, except for leases; only with -alone
 }
 
 func isIdle(t *testing.T, i *installation.Installation, o *installation.Process) {
 	t.Helper()
-	// What the last reconciliations wrote is counted within ten seconds.
+	// PostgreSQL updates its counters within ten seconds.
 	var before writes
 	installation.Eventually(t, installation.Patience, func() string {
 		was := before
 		before = count(t, i, o)
 		if wait(t, 12*time.Second); was != before {
-			return "it is still at work: " + cmp.Diff(was, before)
+			return "the operator still writes: " + cmp.Diff(was, before)
 		}
 		return ""
 	})
 	cpu, reconciled, began := o.Used(t).CPU, o.Count("controller_runtime_reconcile_total", ""), time.Now()
 	wait(t, *idle)
 	var looked float64
-	installation.Eventually(t, installation.Patience, func() string { // a busy machine takes longer
+	installation.Eventually(t, installation.Patience, func() string { // a slow machine takes longer
 		if looked = o.Count("controller_runtime_reconcile_total", "") - reconciled; int(looked) < 3**tenants {
 			return fmt.Sprintf("%.0f resyncs of %d Tenants, want three of each", looked, *tenants)
 		}
@@ -142,7 +142,7 @@ func isIdle(t *testing.T, i *installation.Installation, o *installation.Process)
 	t.Logf("idle for %v: %.0f resyncs, CPU %v; %d rows written, %d writes asked of Kubernetes", time.Since(began).Round(time.Second), looked,
 		o.Used(t).CPU-cpu, after.Written-before.Written, after.Asked-before.Asked)
 	if before != after {
-		t.Errorf("with nothing to do it wrote (-before +after):\n%s", cmp.Diff(before, after))
+		t.Errorf("the idle operator wrote (-before +after):\n%s", cmp.Diff(before, after))
 	}
 }
 
@@ -169,7 +169,7 @@ func count(t *testing.T, i *installation.Installation, o *installation.Process) 
 	return w
 }
 
-// versions are of all Tenants and Secrets of the installation.
+// versions returns the resourceVersions of all Tenants and Secrets of the installation.
 func versions(t *testing.T, i *installation.Installation) string {
 	t.Helper()
 	var tenants v1alpha1.TenantList
@@ -188,7 +188,7 @@ func versions(t *testing.T, i *installation.Installation) string {
 	return strings.Join(out, "\n") // lists are sorted by name
 }
 
-// kubeWrites asks the API server itself what was written by anyone, but for leases.
+// kubeWrites returns the API server's metrics of write requests, except for leases.
 func kubeWrites(t *testing.T) string {
 	t.Helper()
 	transport, err := rest.HTTPClientFor(testkit.KubeConfig(t))
@@ -220,7 +220,7 @@ func kubeWrites(t *testing.T) string {
 	return strings.Join(out, "\n")
 }
 
-// wait lets time pass in which nothing is to happen.
+// wait waits while nothing is expected to happen.
 func wait(t *testing.T, d time.Duration) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), d)

@@ -28,24 +28,23 @@ import (
 )
 
 const (
-	// workers is how many Tenants the operator works on at a time by default.
+	// workers is the operator's default concurrency.
 	workers = 4
-	// perCollection is how many partitions the product puts into a collection.
+	// perCollection is the number of partitions per collection.
 	perCollection = 256
 )
 
-// raw makes, for each Tenant of an installation nobody operates, the calls that
-// cannot be done without, as whoever wrote nothing but them would: with a plain
-// client of each server, under the operator's account and the app's role, as
-// many Tenants at a time as the operator works on. They are
+// raw makes the calls that are indispensable for each Tenant of an installation
+// without an operator. It uses a plain client of each server, with the operator's
+// account and the application's role, and the operator's concurrency. The calls are
 //
-//   - two writes of the Tenant: its finalizer, its status;
-//   - a transaction with its rows: tenant, usage, quota, two users, placement,
-//     and one with the number of the partition when that is made;
-//   - the partition, and for each 256th a collection with its index, loaded;
+//   - two writes of the Tenant: finalizer and status;
+//   - a transaction with its rows (tenant, usage, quota, two users, placement), and
+//     one with the partition's id;
+//   - the partition, and for every 256th a collection with its index, loaded;
 //   - for each user a transaction with token and password, and the Secret.
 //
-// There is no read, no lock, no job, no event and no dry run among them.
+// They include no reads, locks, jobs, events or dry runs.
 type raw struct {
 	*installation.Installation
 	kube   client.Client
@@ -114,7 +113,7 @@ func (r *raw) run(tb testing.TB, from, to int) time.Duration {
 	return time.Since(started)
 }
 
-// timed does something and counts its time.
+// timed calls do and adds its duration to the kind's.
 func (r *raw) timed(kind int, do func() error) error {
 	started := time.Now()
 	err := do()
@@ -164,7 +163,7 @@ func (r *raw) one(ctx context.Context, i int, t *v1alpha1.Tenant) error {
 		before := t.DeepCopy()
 		for _, name := range []string{v1alpha1.Synced, v1alpha1.IndexReady, v1alpha1.TokensReady, v1alpha1.Ready} {
 			meta.SetStatusCondition(&t.Status.Conditions, metav1.Condition{
-				Type: name, Status: metav1.ConditionTrue, Reason: name, Message: "as the operator writes it", ObservedGeneration: t.Generation,
+				Type: name, Status: metav1.ConditionTrue, Reason: name, Message: "as written by the operator", ObservedGeneration: t.Generation,
 			})
 		}
 		t.Status.ID, t.Status.ObservedGeneration = id, t.Generation
@@ -212,7 +211,7 @@ func (r *raw) rows(ctx context.Context, id string, t *v1alpha1.Tenant, collectio
 	})
 }
 
-// partition makes it, and the collection for whoever comes first.
+// partition creates a partition, and its collection if it is the first one.
 func (r *raw) partition(ctx context.Context, collection, partition string) (err error) {
 	once, _ := r.collections.LoadOrStore(collection, &sync.Once{})
 	once.(*sync.Once).Do(func() { err = milvustest.Collection(ctx, r.milvus, collection, 32) })
@@ -247,8 +246,8 @@ func (r *raw) publish(ctx context.Context, t *v1alpha1.Tenant, user, token strin
 	return r.kube.Create(ctx, secret)
 }
 
-// all is the time of all calls, and without those on the Tenant itself: the
-// share of the whole that is theirs by how long the workers were at them.
+// all returns the duration of all calls, and an estimate without the calls on the
+// Tenant, by the workers' share of time.
 func (r *raw) all(took time.Duration) (all, withoutTenant time.Duration, shares string) {
 	var sum int64
 	for i := range r.spent {
