@@ -42,8 +42,8 @@ func (b *testBundle) fillAccount(t testing.TB, scope tenant.Scope, mark string) 
 		u.Messages[0].Text = mark + " " + u.Messages[0].Text
 		ids = append(ids, b.upsert(t, scope, u).Conversation.ID)
 	}
-	b.mark(t, scope, chat.Flags{Excluded: yes()}, ids[0])
-	b.mark(t, scope, chat.Flags{Pinned: yes()}, ids[1])
+	b.setFlags(t, scope, chat.Flags{Excluded: yes()}, ids[0])
+	b.setFlags(t, scope, chat.Flags{Pinned: yes()}, ids[1])
 }
 
 // exported returns what an export of the user holds.

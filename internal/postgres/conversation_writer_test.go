@@ -29,13 +29,13 @@ func TestConversationSentAgain(t *testing.T) {
 		t.Errorf("sent again unchanged (-first +again):\n%s", diff)
 	}
 	if diff := cmp.Diff(before, b.unitsOf(t, id)); diff != "" || len(b.jobUnits(t)) > 0 {
-		t.Errorf("an unchanged conversation was written again:\n%s", diff)
+		t.Errorf("an unchanged conversation was written:\n%s", diff)
 	}
 	if n := b.count(t, "select count(*) from conversations where import_id = $1", first.ImportID); n != 1 {
 		t.Error("the import that last changed the conversation is not the first")
 	}
 
-	// Message 5 changes, 12 is new, all but 5 and 12 are missing.
+	// Message 5 changes, message 12 is new, and all others are not sent.
 	next := talk("a", 0, 13)
 	next.Messages = []chat.Message{next.Messages[12], next.Messages[5]}
 	next.Messages[1].Text = "Zebras instead"
@@ -48,19 +48,20 @@ func TestConversationSentAgain(t *testing.T) {
 	if err != nil || len(messages) != 13 || messages[5].Text != "Zebras instead" || messages[12].ExternalID != "m12" {
 		t.Fatalf("messages: %+v, %v", messages, err)
 	}
-	// Units of 3 to 7, and of 10 to 12, are new ones.
+	// The units of messages 3 to 7 and 10 to 12 are new.
 	after, jobs := b.unitsOf(t, id), b.jobUnits(t)
-	kept, gone := 0, 0
+	kept, deleted := 0, 0
 	for _, u := range before {
 		switch {
 		case slices.Contains(after, u):
 			kept++
 		case jobs[u]:
-			gone++
+			deleted++
 		}
 	}
-	if kept != 5 || gone != 7 || len(after) != 13 || len(jobs) != 7+8 {
-		t.Errorf("%d units kept, %d gone with a job, %d in all, %d in jobs; want 5, 7, 13, 15", kept, gone, len(after), len(jobs))
+	type unitCounts struct{ Kept, Deleted, After, InJobs int }
+	if diff := cmp.Diff(unitCounts{5, 7, 13, 7 + 8}, unitCounts{kept, deleted, len(after), len(jobs)}); diff != "" {
+		t.Errorf("units (-want +got):\n%s", diff)
 	}
 	if n := b.count(t, "select count(*) from imports where status = 'done' and imported + updated + skipped = 1"); n != 3 {
 		t.Errorf("%d imports are recorded, want 3", n)
@@ -81,7 +82,7 @@ func TestConversationDetailsChange(t *testing.T) {
 		t.Errorf("Upsert (-want +got):\n%s", diff)
 	}
 	if jobs := b.jobUnits(t); len(jobs) != 0 {
-		t.Errorf("a new title made jobs for %v", jobs)
+		t.Errorf("jobs for %v after a new title, want none", jobs)
 	}
 	out = b.upsert(t, b.users[0], chat.Upsert{ExternalID: "a", Platform: "other", Title: "Elsewhere", CreatedAt: start})
 	if out.Conversation.ID == first.Conversation.ID || out.Conversation.UpdatedAt != start {
@@ -102,7 +103,7 @@ func TestExcludedConversationStaysExcluded(t *testing.T) {
 	if again.Conversation.Status != chat.Excluded || again.Added != 3 {
 		t.Errorf("sent again: %+v", again)
 	}
-	// The old units of messages 1 and 2 are told to the index, no new one is.
+	// Only the deleted units of messages 1 and 2 are synchronized with the index.
 	if jobs := b.jobUnits(t); len(jobs) != 2 {
 		t.Errorf("jobs for %v", jobs)
 	}
@@ -130,7 +131,7 @@ func TestConversationStorage(t *testing.T) {
 	wantKind(t, "Upsert beyond the storage", err, fault.Forbidden)
 	b.checkCounters(t)
 	if n := b.count(t, "select count(*) from imports"); n != 1 {
-		t.Errorf("%d imports, want that of the first only", n)
+		t.Errorf("%d imports, want 1", n)
 	}
 	in.Messages[0].Text = ""
 	b.upsert(t, b.users[0], in)
@@ -170,7 +171,7 @@ func TestConcurrentWritersOfConversations(t *testing.T) {
 		wg.Go(func() {
 			scope := b.users[w%3]
 			for i := range 4 {
-				// Two writers send each conversation, one more of it than the other.
+				// Two writers send each conversation, one with an additional message.
 				b.upsertOr(t, scope, talk(fmt.Sprint(w/6, i), w, 3+w%2))
 				if w%5 == 0 {
 					b.deleteNewest(t, scope)

@@ -100,7 +100,7 @@ func (b *testBundle) count(t testing.TB, sql string, args ...any) (n int) {
 	return n
 }
 
-func TestConversationsOfOthersAreUnseen(t *testing.T) {
+func TestConversationsAreIsolated(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	store := b.Conversations()
@@ -197,15 +197,15 @@ func TestConversationQuotas(t *testing.T) {
 		}
 		b.checkCounters(t)
 	}
-	check("room goes in order of import", "aabab")
+	check("quota is assigned in the order of import", "aabab")
 	b.jobUnits(t)
 	b.requota(t, func(q *tenant.Quota) { q.Conversations, q.UserConversations = 2, 9 })
 	check("a lowered quota blocks the oldest", "babab")
 	if jobs := b.jobUnits(t); len(jobs) != 4 {
-		t.Errorf("blocking made jobs for %d units, want 4", len(jobs))
+		t.Errorf("jobs for %d units after blocking, want 4", len(jobs))
 	}
 	b.requota(t, func(q *tenant.Quota) { q.Conversations = 4 })
-	check("a raised quota lets the newest in", "baaaa")
+	check("a raised quota activates the newest", "baaaa")
 	if n, err := b.Count(t.Context(), alice); n != 2 || err != nil {
 		t.Errorf("Count = %d, %v", n, err)
 	}
@@ -218,15 +218,15 @@ func TestConversationQuotas(t *testing.T) {
 	if err != nil || len(gone.IDs) != 1 || len(gone.Units) != 4 {
 		t.Errorf("Delete = %v, %v", gone, err)
 	}
-	check("a deletion makes room", "aaaa")
+	check("a deletion frees quota", "aaaa")
 	if jobs := b.jobUnits(t); len(jobs) != 8 {
-		t.Errorf("deleting one and letting one in made jobs for %d units, want 8", len(jobs))
+		t.Errorf("jobs for %d units, want 8: one conversation was deleted and one activated", len(jobs))
 	}
 	again := b.upsert(t, bob, talk("4", 4, 4))
 	if again.Conversation.ID == gone.IDs[0] || again.Conversation.Status != chat.Blocked {
-		t.Errorf("a deleted one sent again: %+v", again.Conversation)
+		t.Errorf("deleted conversation sent again: %+v", again.Conversation)
 	}
-	check("it comes back as new", "aaaab")
+	check("a deleted conversation that is sent again is new", "aaaab")
 }
 
 func TestPassages(t *testing.T) {

@@ -15,12 +15,12 @@ import (
 func yes() *bool { v := true; return &v }
 func no() *bool  { v := false; return &v }
 
-// mark sets marks and returns the ids that were there.
-func (b *testBundle) mark(t testing.TB, scope tenant.Scope, m chat.Flags, ids ...string) []string {
+// setFlags sets flags and returns the existing ids.
+func (b *testBundle) setFlags(t testing.TB, scope tenant.Scope, m chat.Flags, ids ...string) []string {
 	t.Helper()
 	out, err := b.Conversations().SetFlags(t.Context(), scope, ids, m)
 	if err != nil {
-		t.Fatalf("Mark: %v", err)
+		t.Fatalf("SetFlags: %v", err)
 	}
 	return out
 }
@@ -43,24 +43,24 @@ func TestConversationsAreExcludedAndIncluded(t *testing.T) {
 		}
 		b.checkCounters(t)
 	}
-	check("room goes in order of import", "aabab", 12)
+	check("quota is assigned in the order of import", "aabab", 12)
 
-	b.mark(t, alice, chat.Flags{Excluded: yes()}, ids[0])
-	check("excluding frees room for the newest blocked one that may have it", "eabaa", 8)
-	b.mark(t, alice, chat.Flags{Excluded: yes()}, ids[0], ids[2])
-	check("an excluded one stays so, a blocked one holds nothing", "eaeaa", 0)
-	b.mark(t, alice, chat.Flags{Excluded: no()}, ids[0])
-	check("without room an included one is blocked", "baeaa", 0)
-	b.mark(t, bob, chat.Flags{Excluded: yes()}, ids[3], ids[4])
-	check("another user's room goes to it", "aaeee", 12)
-	b.mark(t, bob, chat.Flags{Excluded: no()}, ids[3], ids[4])
-	check("of two included ones the newest has the room", "aaeba", 4)
-	b.mark(t, alice, chat.Flags{Excluded: no()}, ids[1])
-	check("including an active one changes nothing", "aaeba", 0)
+	b.setFlags(t, alice, chat.Flags{Excluded: yes()}, ids[0])
+	check("excluding frees quota for the newest blocked conversation within its user's quota", "eabaa", 8)
+	b.setFlags(t, alice, chat.Flags{Excluded: yes()}, ids[0], ids[2])
+	check("excluded stays excluded; blocked frees no quota", "eaeaa", 0)
+	b.setFlags(t, alice, chat.Flags{Excluded: no()}, ids[0])
+	check("over quota, an included conversation is blocked", "baeaa", 0)
+	b.setFlags(t, bob, chat.Flags{Excluded: yes()}, ids[3], ids[4])
+	check("quota freed by another user activates it", "aaeee", 12)
+	b.setFlags(t, bob, chat.Flags{Excluded: no()}, ids[3], ids[4])
+	check("the newest of two included conversations is activated", "aaeba", 4)
+	b.setFlags(t, alice, chat.Flags{Excluded: no()}, ids[1])
+	check("including an active conversation changes nothing", "aaeba", 0)
 	b.requota(t, func(q *tenant.Quota) { q.Conversations, q.UserConversations = 9, 9 })
-	check("an excluded one gets no room, whatever there is", "aaeaa", 4)
-	b.mark(t, alice, chat.Flags{Excluded: no()}, ids[2])
-	check("included with room", "aaaaa", 4)
+	check("an excluded conversation is never activated", "aaeaa", 4)
+	b.setFlags(t, alice, chat.Flags{Excluded: no()}, ids[2])
+	check("within quota, an included conversation is active", "aaaaa", 4)
 
 	passages, err := b.Passages(t.Context(), alice, []chat.Position{{Conversation: ids[2], Index: 1}}, 0)
 	if err != nil || len(passages) != 1 {
@@ -75,38 +75,38 @@ func TestConversationsArePinned(t *testing.T) {
 	first := b.upsert(t, alice, talk("a", 0, 1)).Conversation
 	second := b.upsert(t, alice, talk("b", 1, 1)).Conversation
 	b.jobUnits(t)
-	if diff := cmp.Diff([]string{first.ID}, b.mark(t, alice, chat.Flags{Pinned: yes()}, first.ID, uuid.NewString(), "x", "")); diff != "" {
-		t.Errorf("marked (-want +got):\n%s", diff)
+	if diff := cmp.Diff([]string{first.ID}, b.setFlags(t, alice, chat.Flags{Pinned: yes()}, first.ID, uuid.NewString(), "x", "")); diff != "" {
+		t.Errorf("ids (-want +got):\n%s", diff)
 	}
-	b.mark(t, alice, chat.Flags{Pinned: yes()}, first.ID) // again
+	b.setFlags(t, alice, chat.Flags{Pinned: yes()}, first.ID) // again
 	list, total, err := b.Conversations().List(t.Context(), alice, chat.ConversationFilter{Limit: 9, PinnedOnly: true})
 	first.Pinned = true
 	if diff := cmp.Diff([]chat.Conversation{first}, list); diff != "" || total != 1 || err != nil {
 		t.Errorf("pinned, %d, %v (-want +got):\n%s", total, err, diff)
 	}
-	b.mark(t, alice, chat.Flags{Pinned: no(), Excluded: yes()}, first.ID, second.ID)
+	b.setFlags(t, alice, chat.Flags{Pinned: no(), Excluded: yes()}, first.ID, second.ID)
 	if got := b.statuses(t, alice); got != "ee" {
-		t.Errorf("both marks at once: %s, want ee", got)
+		t.Errorf("both flags at once: %s, want ee", got)
 	}
 	if n := b.count(t, "select count(*) from conversations where pinned"); n != 0 {
 		t.Errorf("%d are pinned, want none", n)
 	}
-	// What is sent again keeps its marks.
-	b.mark(t, alice, chat.Flags{Pinned: yes()}, first.ID)
+	// A conversation that is sent again keeps its flags.
+	b.setFlags(t, alice, chat.Flags{Pinned: yes()}, first.ID)
 	again := b.upsert(t, alice, talk("a", 0, 2)).Conversation
 	if again.Status != chat.Excluded || !again.Pinned {
 		t.Errorf("sent again: %+v", again)
 	}
 }
 
-func TestConversationsOfOthersAreNotMarked(t *testing.T) {
+func TestFlagsAreIsolated(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	id := b.upsert(t, b.users[0], talk("a", 0, 2)).Conversation.ID
 	for i, u := range b.users[1:] {
 		for _, m := range []chat.Flags{{Excluded: yes()}, {Pinned: yes()}, {Excluded: no()}} {
-			if got := b.mark(t, u, m, id); len(got) != 0 {
-				t.Errorf("user %d marked %v", i+1, got)
+			if got := b.setFlags(t, u, m, id); len(got) != 0 {
+				t.Errorf("user %d set flags of %v", i+1, got)
 			}
 		}
 	}
@@ -115,30 +115,30 @@ func TestConversationsOfOthersAreNotMarked(t *testing.T) {
 	}
 }
 
-// Many are marked in one call, and room beyond a transaction's is granted by
-// the job it commits.
-func TestManyConversationsAreMarked(t *testing.T) {
+// One call sets the flags of many conversations, and a job activates those beyond
+// the first batch.
+func TestFlagsOfManyConversations(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	var ids []string
 	for i := range 130 {
 		ids = append(ids, b.upsert(t, b.users[0], talk(fmt.Sprintf("%03d", i), i, 1)).Conversation.ID)
 	}
-	if got := b.mark(t, b.users[0], chat.Flags{Excluded: yes()}, ids...); len(got) != 130 {
-		t.Errorf("%d marked, want 130", len(got))
+	if got := b.setFlags(t, b.users[0], chat.Flags{Excluded: yes()}, ids...); len(got) != 130 {
+		t.Errorf("%d ids, want 130", len(got))
 	}
 	b.checkCounters(t)
-	b.mark(t, b.users[0], chat.Flags{Excluded: no()}, ids...)
+	b.setFlags(t, b.users[0], chat.Flags{Excluded: no()}, ids...)
 	if n := b.count(t, "select count(*) from conversations where status = 'active'"); n != 100 {
-		t.Errorf("%d got room at once, want 100", n)
+		t.Errorf("%d are active before the job, want 100", n)
 	}
 	workJobs(t, b.DB, b.owner)
 	if n := b.count(t, "select count(*) from conversations where status = 'active'"); n != 130 {
-		t.Errorf("%d have room, want 130", n)
+		t.Errorf("%d are active after the job, want 130", n)
 	}
 }
 
-func TestConcurrentMarks(t *testing.T) {
+func TestConcurrentFlags(t *testing.T) {
 	t.Parallel()
 	b := setup(t, func(q *tenant.Quota) { q.Conversations = 4 })
 	ids := map[tenant.Scope][]string{}
@@ -153,7 +153,7 @@ func TestConcurrentMarks(t *testing.T) {
 			for i := range 6 {
 				m := chat.Flags{Excluded: []*bool{yes(), no()}[(w/2+i)%2]}
 				if _, err := b.Conversations().SetFlags(contextWithoutCancel(t), u, ids[u][i%3:i%3+3], m); err != nil {
-					t.Errorf("Mark: %v", err)
+					t.Errorf("SetFlags: %v", err)
 				}
 			}
 		})

@@ -10,8 +10,8 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// converse gives a user n blocked conversations, each a minute newer than the one before.
-func (b *testBundle) converse(t *testing.T, scope tenant.Scope, n int) {
+// insertBlocked inserts n blocked conversations of a user, one per minute.
+func (b *testBundle) insertBlocked(t *testing.T, scope tenant.Scope, n int) {
 	t.Helper()
 	for i := range n {
 		exec(t, b.owner, `insert into conversations (tenant_id, user_id, id, external_id, platform, status, import_id, created_at, updated_at)
@@ -21,7 +21,7 @@ func (b *testBundle) converse(t *testing.T, scope tenant.Scope, n int) {
 	exec(t, b.owner, "update usage set blocked = blocked + $2 where tenant_id = $1", scope.Tenant, n)
 }
 
-// balance is what a user has of either state; oldest and newest are minutes.
+// balance summarizes the conversations of a user; oldest and newest are minutes.
 type balance struct{ active, blocked, oldestActive, newestBlocked int64 }
 
 func (b *testBundle) balance(t *testing.T, scope tenant.Scope) balance {
@@ -38,15 +38,15 @@ func (b *testBundle) balance(t *testing.T, scope tenant.Scope) balance {
 	return out
 }
 
-// Whatever the quotas become, no quota is passed, no room is left while
-// somebody may use it, and a user's newest conversations are the active ones.
-func TestRebalanceUsesTheRoomThereIs(t *testing.T) {
+// After every change of the quotas, no quota is exceeded, no usable quota is left,
+// and the newest conversations of each user are active.
+func TestRebalanceMatchesTheQuota(t *testing.T) {
 	t.Parallel()
 	b := setup(t, func(q *tenant.Quota) { q.Conversations, q.UserConversations = 0, tenant.NoLimit })
 	one, two, other := b.users[0], b.users[1], b.users[2]
-	const each = 160 // in all more than a batch, twice
+	const each = 160 // more than two batches in total
 	for _, scope := range []tenant.Scope{one, two, other} {
-		b.converse(t, scope, each)
+		b.insertBlocked(t, scope, each)
 	}
 	random := rand.New(rand.NewPCG(3, 5))
 	for round := range 12 {
@@ -58,17 +58,17 @@ func TestRebalanceUsesTheRoomThereIs(t *testing.T) {
 		what := fmt.Sprintf("round %d, quota %d, per user %d", round, hard, perUser)
 		first, second := b.balance(t, one), b.balance(t, two)
 		if n := first.active + second.active; n > hard || first.active > perUser || second.active > perUser {
-			t.Errorf("%s: %d + %d conversations are active", what, first.active, second.active)
+			t.Errorf("%s: %d + %d active conversations", what, first.active, second.active)
 		}
 		for _, user := range []balance{first, second} {
 			if user.active+user.blocked != each {
-				t.Errorf("%s: a user has %+v, want %d in all", what, user, each)
+				t.Errorf("%s: a user has %+v, want %d in total", what, user, each)
 			}
 			if first.active+second.active < hard && user.active < perUser && user.blocked > 0 {
-				t.Errorf("%s: room is left while a user has %+v", what, user)
+				t.Errorf("%s: quota is left, but a user has %+v", what, user)
 			}
 			if user.active > 0 && user.newestBlocked > user.oldestActive {
-				t.Errorf("%s: the newer is blocked: %+v", what, user)
+				t.Errorf("%s: a newer conversation is blocked: %+v", what, user)
 			}
 		}
 	}

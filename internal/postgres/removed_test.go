@@ -37,8 +37,8 @@ func TestRemovedUsersDataGoesByPolicy(t *testing.T) {
 			for _, scope := range []tenant.Scope{alice, bob} {
 				fill(t, b.owner, scope, 3, 105)
 			}
-			b.converse(t, alice, 205) // blocked ones, and more than a batch
-			b.converse(t, bob, 3)
+			b.insertBlocked(t, alice, 205) // blocked ones, and more than a batch
+			b.insertBlocked(t, bob, 3)
 			before, bobs := b.rowsOfUser(t, alice), b.rowsOfUser(t, bob)
 			removed := b.unitsOf(t, hers)
 			b.jobUnits(t)

@@ -17,15 +17,14 @@ import (
 )
 
 const (
-	// maxSnapshot is how long the server keeps a snapshot's transaction at
-	// most, should its reader not end it. What the database's operator allows
-	// other transactions is too short: a reader may be slow.
+	// maxSnapshot is the timeout of a snapshot's transaction. It overrides the
+	// timeouts of the database, which are too short for slow readers.
 	maxSnapshot = 2 * time.Hour
-	// endTimeout bounds ending a transaction whose context is over.
+	// endTimeout limits the rollback after the context has ended.
 	endTimeout = 5 * time.Second
 )
 
-// Accounts is the database as the domain of accounts uses it.
+// Accounts implements account.Store.
 type Accounts struct{ *DB }
 
 var (
@@ -33,7 +32,7 @@ var (
 	_ account.Content = snapshot{}
 )
 
-// Accounts returns the store of whole accounts.
+// Accounts returns the store of accounts.
 func (d *DB) Accounts() Accounts { return Accounts{d} }
 
 // Snapshot implements account.Store.
@@ -52,12 +51,12 @@ func (a Accounts) Snapshot(ctx context.Context, scope tenant.Scope) (*account.Sn
 	end := func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
 		defer cancel()
-		_ = tx.Rollback(ctx) // it only read
+		_ = tx.Rollback(ctx) // read-only
 	}
 	row, err := db.New(tx).CountAccount(ctx, db.CountAccountParams{TenantID: string(scope.Tenant), UserID: int64(scope.User)})
 	if err != nil {
 		end()
-		return nil, fmt.Errorf("count what the account holds: %w", mapError(err))
+		return nil, fmt.Errorf("count account: %w", mapError(err))
 	}
 	return &account.Snapshot{
 		Content: snapshot{ctx, tx, scope}, Close: end, At: row.At.UTC(),
@@ -66,10 +65,9 @@ func (a Accounts) Snapshot(ctx context.Context, scope tenant.Scope) (*account.Sn
 	}, nil
 }
 
-// snapshot is a transaction that reads what one user has. Rows are read as
-// they are wanted, however many there are.
+// snapshot is a transaction that streams the data of one user.
 type snapshot struct {
-	ctx   context.Context //nolint:containedctx // of the transaction, which it is
+	ctx   context.Context //nolint:containedctx // the context of the transaction
 	tx    pgx.Tx
 	scope tenant.Scope
 }
@@ -134,7 +132,7 @@ func (s snapshot) Messages() iter.Seq2[account.Message, error] {
 		})
 }
 
-// stream gives the rows of a query of the tenant ($1) and the user ($2).
+// stream yields the rows of a query with the tenant ($1) and the user ($2).
 func stream[T any](s snapshot, sql string, scan func(pgx.Rows) (T, error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var none T

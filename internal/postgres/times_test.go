@@ -9,15 +9,15 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 )
 
-// Searches narrowed to a time of messages look at when each was written, not
-// at when its conversation began; and each user sees their own only.
-func TestSearchesByTimeOfMessages(t *testing.T) {
+// Searches limited to a time range use the time of each message, not that of its
+// conversation, and find only messages of the user.
+func TestSearchByMessageTime(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	alice := b.users[0]
 	for i, u := range b.users {
 		talk := talk("zebra", 0, 6)
-		for j := range talk.Messages { // a message a day
+		for j := range talk.Messages { // one message per day
 			talk.Messages[j].CreatedAt = start.AddDate(0, 0, j)
 			talk.Messages[j].Text = fmt.Sprintf("zebra %d of user %d", j, i)
 		}
@@ -77,7 +77,7 @@ func TestSearchesByTimeOfMessages(t *testing.T) {
 	}
 }
 
-// seqs resolves units of the first user and returns their messages' indexes,
+// seqs resolves units of the first user and returns the indexes of their messages
 // in order.
 func (b *testBundle) seqs(t *testing.T, q retrieve.Query, ids []retrieve.UnitID) []int {
 	t.Helper()
@@ -96,8 +96,8 @@ func (b *testBundle) seqs(t *testing.T, q retrieve.Query, ids []retrieve.UnitID)
 	return out
 }
 
-// A memory has no time of messages: it is found whatever is asked of them.
-func TestTimesOfMessagesDoNotNarrowMemories(t *testing.T) {
+// Time ranges of messages do not apply to memories.
+func TestMessageTimeDoesNotApplyToMemories(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	b.remember(t, b.users[0], "zebra", func(string) []float32 { return make([]float32, 384) })
