@@ -9,9 +9,9 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// address is where a request comes from: the last address on its way that is
-// not a proxy of ours, each of which adds to the header or adds a line of it.
-// Of IPv6 it is the network, which one person may own.
+// address returns the client address of a request: the last address in
+// X-Forwarded-For that is not a trusted proxy. For IPv6 it is the /64 network,
+// because a single client may own all of it.
 func (s *Server) address(c *fiber.Ctx) string {
 	addr, err := netip.ParseAddr(c.Context().RemoteIP().String())
 	if err != nil {

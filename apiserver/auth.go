@@ -17,23 +17,23 @@ const bearer = "bearer"
 // identityKey is the context key of the caller's identity.
 type identityKey struct{}
 
-// authenticate is the huma middleware of every route under /api: it answers
+// authenticate is the huma middleware of every route under /api. It responds
 // 401 without a valid token and 403 for a suspended tenant.
 func (s *Server) authenticate(ctx huma.Context, next func(huma.Context)) {
 	staged, end := trace.Begin(ctx.Context(), trace.Auth)
-	who, err := s.admit(staged, ctx.Header("Authorization"), false)
+	who, err := s.authorize(staged, ctx.Header("Authorization"), false)
 	end()
 	if err != nil {
-		s.refuse(ctx, err)
+		s.abort(ctx, err)
 		return
 	}
 	next(huma.WithValue(ctx, identityKey{}, who))
 }
 
-// admit returns whose request it is by its Authorization header: Unauthorized
-// without a valid token, Forbidden for a suspended tenant. Where programs are
-// admitted, the tokens that users gave them are valid too.
-func (s *Server) admit(ctx context.Context, header string, programs bool) (tenant.Identity, error) {
+// authorize returns the identity of an Authorization header: Unauthorized without
+// a valid token, Forbidden for a suspended tenant. With programs, OAuth access
+// tokens are accepted as well.
+func (s *Server) authorize(ctx context.Context, header string, programs bool) (tenant.Identity, error) {
 	who, err := s.identify(ctx, header, programs)
 	if err == nil && who.Suspended {
 		err = suspended
@@ -41,10 +41,10 @@ func (s *Server) admit(ctx context.Context, header string, programs bool) (tenan
 	return who, err
 }
 
-var suspended = fault.New(fault.Forbidden, "this tenant is suspended; its data is kept, ask whoever operates it")
+var suspended = fault.New(fault.Forbidden, "this tenant is suspended and its data is retained; contact your administrator")
 
-// identify returns whom an Authorization header belongs to. Every header that
-// does not name a valid token gets the same Unauthorized error.
+// identify returns the owner of the token in an Authorization header. All
+// headers without a valid token get the same Unauthorized error.
 func (s *Server) identify(ctx context.Context, header string, programs bool) (tenant.Identity, error) {
 	scheme, token, _ := strings.Cut(header, " ")
 	token = strings.TrimSpace(token)
@@ -75,5 +75,5 @@ func (s *Server) identify(ctx context.Context, header string, programs bool) (te
 
 func unauthorized(cause error) error {
 	return &fault.Error{Kind: fault.Unauthorized, Err: cause,
-		Message: "a valid token is needed: Authorization: Bearer <API_TOKEN>"}
+		Message: "a valid token is required: Authorization: Bearer <API_TOKEN>"}
 }

@@ -14,21 +14,21 @@ import (
 )
 
 const (
-	// defaultBody is the largest body of most routes, bytes.
+	// defaultBody is the default size limit of a body, bytes.
 	defaultBody = 1 << 20
-	// ingestBody is the largest conversation sent online, bytes.
+	// ingestBody is the size limit of an ingested conversation, bytes.
 	ingestBody = 50 << 20
 )
 
-// body reads a request's body and knows whether it was read to its end.
+// body reads a request body and tracks whether it was read completely.
 type body struct {
 	stream io.Reader
-	left   int // bytes by Content-Length; negative when chunked
+	left   int // remaining bytes by Content-Length; negative if chunked
 	done   bool
 }
 
-// Read never asks the stream again after its end: past the last chunk it
-// would take the next request for another one.
+// Read does not read past the end: after the last chunk the stream would parse
+// the next request as another chunk.
 func (b *body) Read(p []byte) (int, error) {
 	if b.done {
 		return 0, io.EOF
@@ -41,7 +41,7 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// requestBody returns the body of a request, nil when it has none.
+// requestBody returns the body of a request, nil if it has none.
 func requestBody(c *fiber.Ctx) *body {
 	if b, ok := c.Locals(localBody).(*body); ok {
 		return b
@@ -55,16 +55,16 @@ func requestBody(c *fiber.Ctx) *body {
 	return b
 }
 
-// closeUnread makes the connection end with this answer when the body was not
-// read to its end: what is left of it would be taken for the next request.
+// closeUnread closes the connection after this response if the body was not read
+// completely: the rest would be parsed as the next request.
 func closeUnread(c *fiber.Ctx) {
 	if b := requestBody(c); b != nil && !b.done {
-		endConnection(c.Context())
+		closeConnection(c.Context())
 	}
 }
 
-// jsonBody is the huma middleware of routes that take a body: it refuses what
-// is not JSON or too large before reading any of it.
+// jsonBody is the huma middleware of routes with a JSON body. It rejects other
+// media types and oversized bodies before reading them.
 func (s *Server) jsonBody(ctx huma.Context, next func(huma.Context)) {
 	b := requestBody(fiberCtx(ctx))
 	if b == nil {
@@ -72,26 +72,26 @@ func (s *Server) jsonBody(ctx huma.Context, next func(huma.Context)) {
 		return
 	}
 	if !isJSON(ctx.Header("Content-Type")) || ctx.Header("Content-Encoding") != "" {
-		s.refuse(ctx, fault.New(fault.Unsupported, "the body must be JSON (Content-Type: application/json), not compressed"))
+		s.abort(ctx, fault.New(fault.Unsupported, "the body must be JSON (Content-Type: application/json), not compressed"))
 		return
 	}
 	if limit := ctx.Operation().MaxBodyBytes - 1; int64(b.left) > limit {
-		s.refuse(ctx, tooLarge(limit))
+		s.abort(ctx, tooLarge(limit))
 		return
 	}
-	known, reader, err := withRepeatable(ctx, b)
+	keyed, reader, err := withIdempotencyKey(ctx, b)
 	if err != nil {
-		s.refuse(ctx, err)
+		s.abort(ctx, err)
 		return
 	}
-	next(bodyContext{known, reader})
+	next(bodyContext{keyed, reader})
 }
 
-// humaContext is huma.Context under a name that can be embedded beside its
-// method Context.
+// humaContext aliases huma.Context, whose name collides with its method Context
+// when embedded.
 type humaContext huma.Context
 
-// bodyContext is a request whose body is read through the reader.
+// bodyContext replaces the body reader of a request.
 type bodyContext struct {
 	humaContext
 	reader io.Reader
@@ -100,12 +100,12 @@ type bodyContext struct {
 // BodyReader returns the reader of the body.
 func (c bodyContext) BodyReader() io.Reader { return c.reader }
 
-// SetReadDeadline does nothing: the body's deadline is set by its length, when
-// its headers arrive, and huma would lift it.
+// SetReadDeadline does nothing: bodyTimeout sets the deadline, and huma would
+// remove it.
 func (bodyContext) SetReadDeadline(time.Time) error { return nil }
 
-// Header returns a header; whatever jsonBody let through as JSON is plain JSON
-// to huma.
+// Header reports every JSON media type that jsonBody accepts as application/json,
+// the only one huma knows.
 func (c bodyContext) Header(name string) string {
 	if name == fiber.HeaderContentType {
 		return fiber.MIMEApplicationJSON
@@ -113,12 +113,12 @@ func (c bodyContext) Header(name string) string {
 	return c.humaContext.Header(name)
 }
 
-// Unwrap returns the context inside, for huma's adapters.
+// Unwrap returns the wrapped context, for huma's adapters.
 func (c bodyContext) Unwrap() huma.Context { return c.humaContext }
 
 func fiberCtx(ctx huma.Context) *fiber.Ctx { return humafiber.Unwrap(ctx) }
 
-// isJSON reports whether a content type is JSON; a missing one is taken for it.
+// isJSON reports whether a content type is JSON; a missing one counts as JSON.
 func isJSON(contentType string) bool {
 	if contentType == "" {
 		return true

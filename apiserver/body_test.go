@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// raw speaks to the server byte for byte and returns all it sends until it
-// closes the connection; a connection left open fails the test.
-func (h *house) raw(t *testing.T, request string) string {
+// raw sends bytes to the server and returns its output until it closes the
+// connection. A connection left open fails the test.
+func (h *testServer) raw(t *testing.T, request string) string {
 	t.Helper()
 	conn := h.dial(t)
 	if _, err := io.WriteString(conn, request); err != nil {
@@ -30,7 +30,7 @@ func (h *house) raw(t *testing.T, request string) string {
 	return string(out)
 }
 
-func (h *house) dial(t *testing.T) net.Conn {
+func (h *testServer) dial(t *testing.T) net.Conn {
 	t.Helper()
 	conn, err := net.Dial("tcp", h.addr)
 	if err != nil {
@@ -43,11 +43,11 @@ func (h *house) dial(t *testing.T) net.Conn {
 	return conn
 }
 
-// An answer given before the body was read ends the connection: the body,
-// which looks like a request here, must not be answered as one.
-func TestUnreadBodiesAreNotRequests(t *testing.T) {
+// A response sent before the body was read closes the connection: the body, which
+// looks like a request here, must not be handled as one.
+func TestUnreadBodiesCloseTheConnection(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newTestServer(t)
 	smuggled := "GET /api/chat-history/count HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + h.alice + "\r\n\r\n"
 	length := func(n int) string { return fmt.Sprintf("Content-Length: %d", n) }
 	chunked := fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(smuggled), smuggled)
@@ -91,11 +91,10 @@ func TestUnreadBodiesAreNotRequests(t *testing.T) {
 	}
 }
 
-// A body that is announced and does not come is given up in the time that is
-// due to its length.
-func TestAnnouncedBodies(t *testing.T) {
+// A body that is announced but not sent times out depending on its length.
+func TestAnnouncedBodiesTimeOut(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, func(c *Config) { c.ReadTimeout = 200 * time.Millisecond })
+	h := newTestServer(t, func(c *Config) { c.ReadTimeout = 200 * time.Millisecond })
 	for _, r := range requests {
 		if r.body == "" {
 			continue
@@ -106,7 +105,7 @@ func TestAnnouncedBodies(t *testing.T) {
 				t.Parallel()
 				got := h.raw(t, head+"Content-Length: 30\r\n\r\n"+rest)
 				theContract().seeRaw(t, r.method, r.path, got)
-				if !strings.HasPrefix(got, "HTTP/1.1 408") || !strings.Contains(got, tooSlow) {
+				if !strings.HasPrefix(got, "HTTP/1.1 408") || !strings.Contains(got, requestTimeout) {
 					t.Errorf("answer %q, want 408 with a sentence", got)
 				}
 			})
@@ -114,10 +113,10 @@ func TestAnnouncedBodies(t *testing.T) {
 	}
 }
 
-// A connection whose bodies are read goes on, chunked ones included.
-func TestReadBodiesKeepTheConnection(t *testing.T) {
+// A connection stays open if all bodies were read, including chunked ones.
+func TestReadBodiesKeepTheConnectionOpen(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newTestServer(t)
 	conn := h.dial(t)
 	answers := bufio.NewReader(conn)
 	body := `{"text":"a"}`
@@ -145,10 +144,10 @@ func TestReadBodiesKeepTheConnection(t *testing.T) {
 	}
 }
 
-// Limits hold to the byte, and a client that sends too much still gets its answer.
+// Limits are exact, and a client that sends too much still receives its response.
 func TestBodyLimits(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newTestServer(t)
 	padded := func(size int) string { return `{"name":"` + strings.Repeat(" ", size-11) + `"}` }
 	if got := h.call(t, h.alice, "POST", "/api/buckets", padded(defaultBody)); got.status != 400 {
 		t.Errorf("a body of the limit: %d %s, want 400 for what is in it", got.status, got.body)

@@ -37,8 +37,8 @@ var docListBuckets = doc{
 	links:       map[string]string{"updateBucket.bucketId": "/0/id", "deleteBucket.bucketId": "/0/id"},
 	description: "The default bucket, General, comes first.",
 	params: []*huma.Param{
-		ignoredParam("v", "Version of the answer; accepted for older clients.", "2"),
-		ignoredParam("source", "Names the client.", "cli"),
+		ignoredParam("v", "The response version; accepted for older clients.", "2"),
+		ignoredParam("source", "The name of the client.", "cli"),
 	},
 	response: example(`[` + exampleBucket + `]`),
 }
@@ -53,23 +53,23 @@ func (s *Server) listBuckets(ctx context.Context, who tenant.Identity, _ *struct
 
 type createBucketInput struct {
 	Body struct {
-		Name        string  `json:"name" minLength:"1" maxLength:"100" doc:"1 to 100 characters, not digits only, unique without regard to case."`
+		Name        string  `json:"name" minLength:"1" maxLength:"100" doc:"1 to 100 characters, not only digits, unique ignoring case."`
 		Description *string `json:"description,omitempty" maxLength:"1000"`
-		Source      *string `json:"source,omitempty" doc:"Names the client."`
+		Source      *string `json:"source,omitempty" doc:"The name of the client."`
 	} `nameHint:"CreateBucketRequest"`
 }
 
 type createBucketOutput struct {
-	Location string `header:"Location" doc:"Names the new bucket."`
+	Location string `header:"Location" doc:"The path of the new bucket."`
 	Body     confirmationBody
 }
 
 var docCreateBucket = doc{
 	id: "createBucket", tag: "Buckets", summary: "Create a bucket",
-	request:  example(`{"name":"Travel","description":"Trips and how I like them"}`),
-	response: example(`{"message":"Bucket created successfully"}`),
-	errors:   []int{http.StatusConflict},
-	once:     "bucket",
+	request:     example(`{"name":"Travel","description":"Trips and how I like them"}`),
+	response:    example(`{"message":"Bucket created successfully"}`),
+	errors:      []int{http.StatusConflict},
+	idempotency: "bucket",
 }
 
 func (s *Server) createBucket(ctx context.Context, who tenant.Identity, in *createBucketInput) (*createBucketOutput, error) {
@@ -89,8 +89,8 @@ type bucketIDInput struct {
 	BucketID string `path:"bucketId" doc:"The bucket's id." example:"12"`
 }
 
-// pathBucket returns the bucket meant; ids are opaque, so whatever is not one
-// names a bucket that nobody has.
+// pathBucket parses the bucket id of a path. Ids are opaque, so an invalid id is
+// treated as one that does not exist.
 func pathBucket(text string) int64 {
 	id, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || id < 1 {
@@ -102,14 +102,14 @@ func pathBucket(text string) int64 {
 type updateBucketInput struct {
 	BucketID string `path:"bucketId" doc:"The bucket's id." example:"12"`
 	Body     struct {
-		Name        *string `json:"name,omitempty" minLength:"1" maxLength:"100" doc:"1 to 100 characters, not digits only, unique without regard to case."`
+		Name        *string `json:"name,omitempty" minLength:"1" maxLength:"100" doc:"1 to 100 characters, not only digits, unique ignoring case."`
 		Description *string `json:"description,omitempty" maxLength:"1000"`
 	} `nameHint:"UpdateBucketRequest"`
 }
 
 var docUpdateBucket = doc{
-	id: "updateBucket", tag: "Buckets", summary: "Rename a bucket or describe it anew",
-	description: "What is absent stays as it is. The default bucket, General, cannot be renamed.",
+	id: "updateBucket", tag: "Buckets", summary: "Update a bucket",
+	description: "Absent fields do not change. The default bucket, General, cannot be renamed.",
 	request:     example(`{"name":"Journeys","description":"Trips and how I like them"}`),
 	response:    example(`{"message":"Bucket updated"}`),
 	errors:      []int{http.StatusNotFound, http.StatusConflict},
@@ -129,12 +129,12 @@ type deleteBucketOutput struct {
 
 type deletedBucketBody struct {
 	Message    string `json:"message"`
-	MovedCount int    `json:"movedCount" doc:"Memories that were moved to the default bucket."`
+	MovedCount int    `json:"movedCount" doc:"The number of memories moved to the default bucket."`
 }
 
 var docDeleteBucket = doc{
 	id: "deleteBucket", tag: "Buckets", summary: "Delete a bucket",
-	description: "Its memories move to the default bucket, General, which cannot be deleted itself.",
+	description: "Its memories move to the default bucket, General, which cannot be deleted.",
 	response:    example(`{"message":"Bucket deleted","movedCount":2}`),
 	errors:      []int{http.StatusNotFound, http.StatusConflict},
 }

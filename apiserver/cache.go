@@ -10,17 +10,16 @@ import (
 )
 
 const (
-	// cacheTTL is a belt beside the notifications: the longest an identity is
-	// believed without asking again.
+	// cacheTTL bounds the age of an entry in case a notification is lost.
 	cacheTTL = 30 * time.Second
-	// cacheSize bounds the cache's memory; a full one is emptied.
+	// cacheSize bounds the number of entries; a full cache is cleared.
 	cacheSize = 100000
 )
 
-// Cache remembers whom tokens belong to, so that a request costs no query.
-// Only tokens that were found are in it. Whoever listens to the database's
-// notifications drops what changed; a fill that began before a drop is not
-// kept, as it may have read what was there before. Safe for concurrent use.
+// Cache maps token hashes to identities, so that most requests need no query. It
+// holds only valid tokens. The listener for database notifications drops changed
+// entries; a lookup that started before a drop is not stored, because it may
+// have read the old state. Cache is safe for concurrent use.
 type Cache struct {
 	now func() time.Time
 	ttl time.Duration
@@ -28,12 +27,12 @@ type Cache struct {
 	hits, misses atomic.Int64
 
 	mu      sync.RWMutex
-	epoch   uint64 // raised by every drop
+	epoch   uint64 // incremented by every drop
 	bypass  bool
 	entries map[cacheKey]cacheEntry
 }
 
-// cacheKey is a part of a hash only; the rest is compared in constant time.
+// cacheKey is a prefix of the hash; the full hash is compared in constant time.
 type cacheKey [8]byte
 
 type cacheEntry struct {
@@ -42,7 +41,7 @@ type cacheEntry struct {
 	until    time.Time
 }
 
-// NewCache makes an empty cache.
+// NewCache returns an empty cache.
 func NewCache() *Cache { return NewCacheTTL(cacheTTL) }
 
 // NewCacheTTL returns an empty cache whose entries expire after ttl unless a
@@ -51,7 +50,7 @@ func NewCacheTTL(ttl time.Duration) *Cache {
 	return &Cache{now: time.Now, ttl: ttl, entries: make(map[cacheKey]cacheEntry)}
 }
 
-// Drop forgets a token.
+// Drop removes a token.
 func (c *Cache) Drop(h tenant.Hash) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -59,38 +58,38 @@ func (c *Cache) Drop(h tenant.Hash) {
 	delete(c.entries, keyOf(h))
 }
 
-// DropTenant forgets all tokens of a tenant, whose quota, placement or
-// suspension changed.
+// DropTenant removes all tokens of a tenant whose quota, placement or suspension
+// changed.
 func (c *Cache) DropTenant(id tenant.ID) {
 	c.drop(func(who tenant.Identity) bool { return who.Tenant == id })
 }
 
-// DropUser forgets all tokens of a user, some of which have ended.
+// DropUser removes all tokens of a user.
 func (c *Cache) DropUser(scope tenant.Scope) {
 	c.drop(func(id tenant.Identity) bool { return id.Scope == scope })
 }
 
-// drop forgets the tokens of those that are meant.
-func (c *Cache) drop(meant func(tenant.Identity) bool) {
+// drop removes the entries of matching identities.
+func (c *Cache) drop(match func(tenant.Identity) bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.epoch++
 	for k, e := range c.entries {
-		if meant(e.identity) {
+		if match(e.identity) {
 			delete(c.entries, k)
 		}
 	}
 }
 
-// Clear forgets everything, for example after notifications may have been missed.
+// Clear removes all entries, for example after missed notifications.
 func (c *Cache) Clear() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.clear()
 }
 
-// SetBypass turns the cache off while notifications cannot be heard, and on
-// again. Either way it is empty afterwards.
+// SetBypass disables the cache while notifications cannot be received, or enables
+// it again. Both clear it.
 func (c *Cache) SetBypass(on bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -103,8 +102,8 @@ func (c *Cache) clear() {
 	c.entries = make(map[cacheKey]cacheEntry)
 }
 
-// get returns a token's identity if it is known, and otherwise the epoch that
-// put must be given with what the store answers.
+// get returns the cached identity of a token, or the epoch to pass to put after
+// looking it up.
 func (c *Cache) get(h tenant.Hash) (id tenant.Identity, epoch uint64, ok bool) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -117,7 +116,7 @@ func (c *Cache) get(h tenant.Hash) (id tenant.Identity, epoch uint64, ok bool) {
 	return e.identity, c.epoch, true
 }
 
-// put remembers an identity that was read after epoch was.
+// put stores an identity that was looked up at the epoch returned by get.
 func (c *Cache) put(h tenant.Hash, id tenant.Identity, epoch uint64) {
 	until := c.now().Add(c.ttl)
 	if !id.ExpiresAt.IsZero() && id.ExpiresAt.Before(until) {

@@ -67,10 +67,10 @@ func TestCache(t *testing.T) {
 	}
 }
 
-// Requests of one token ask the database once; unknown tokens are not remembered.
+// Requests with the same token cause one query; unknown tokens are not cached.
 func TestIdentityIsCached(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newTestServer(t)
 	for range 3 {
 		h.ok(t, h.alice, "GET", "/api/chat-history/count", "")
 	}
@@ -90,10 +90,10 @@ func TestIdentityIsCached(t *testing.T) {
 	}
 }
 
-// A database that is away is not an invalid token.
+// An unavailable database does not make a token invalid.
 func TestIdentifyWithoutTheDatabase(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newTestServer(t)
 	h.stores.fail(fault.New(fault.Unavailable, "the database is away; try again"))
 	got := h.call(t, h.alice, "GET", "/api/chat-history/count", "")
 	if got.status != 503 || got.header.Get("Retry-After") == "" {

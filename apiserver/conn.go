@@ -10,27 +10,26 @@ import (
 )
 
 const (
-	// lingerTime and lingerBytes bound how much of a body nobody wants is
-	// thrown away before its connection is closed.
+	// lingerTime and lingerBytes bound how much of an unwanted body is discarded
+	// before its connection is closed.
 	lingerTime  = 5 * time.Second
 	lingerBytes = 64 << 20
 
-	// slowestBody is the rate, bytes a second, below which a body that is
-	// being sent is given up.
-	slowestBody = 32 << 10
-	// chunkedTime is what a body of unknown length has to arrive.
-	chunkedTime = 2 * time.Minute
+	// minBodyRate is the minimum average upload rate, bytes per second.
+	minBodyRate = 32 << 10
+	// chunkedTimeout is the read timeout for a body of unknown length.
+	chunkedTimeout = 2 * time.Minute
 )
 
-// listener makes its connections able to end in a way that lets a client that
-// is still sending see its answer.
+// listener wraps its connections in conn, so that a client that is still sending
+// receives its response before the connection closes.
 type listener struct{ net.Listener }
 
 // Accept waits for the next connection.
 func (l listener) Accept() (net.Conn, error) {
 	c, err := l.Listener.Accept()
 	if err != nil {
-		return nil, err //nolint:wrapcheck // it is compared by the server's loop
+		return nil, err //nolint:wrapcheck // compared by the server loop
 	}
 	return &conn{Conn: c}, nil
 }
@@ -41,10 +40,9 @@ type conn struct {
 	unread atomic.Bool // the client may still be sending
 }
 
-// Close closes the connection. When the client may still be sending it first
-// says that no more comes and throws away what arrives, for a while: closing
-// at once would reset the connection, and the client's kernel would drop the
-// answer with it.
+// Close closes the connection. If the client may still be sending, Close first
+// shuts down the write side and discards input for a while: an immediate close
+// would reset the connection, and the client would lose the response.
 func (c *conn) Close() error {
 	if c.unread.Swap(false) {
 		if half, ok := c.Conn.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil &&
@@ -52,29 +50,28 @@ func (c *conn) Close() error {
 			_, _ = io.CopyN(io.Discard, c.Conn, lingerBytes)
 		}
 	}
-	return c.Conn.Close() //nolint:wrapcheck // nobody but the server's loop sees it
+	return c.Conn.Close() //nolint:wrapcheck // seen only by the server loop
 }
 
-// endConnection makes the connection end with this answer, though the request
-// was not read to its end.
-func endConnection(ctx *fasthttp.RequestCtx) {
+// closeConnection closes the connection after this response, although the request
+// was not read completely.
+func closeConnection(ctx *fasthttp.RequestCtx) {
 	ctx.SetConnectionClose()
 	if c, ok := ctx.Conn().(*conn); ok {
 		c.unread.Store(true)
 	}
 }
 
-// bodyTimes gives every body time by its length, so that a client that only
-// announces one, or sends it byte by byte, does not hold its connection for as
-// long as the largest needs. The server looks at one byte of a body before its
-// handler runs; the rest is read by who wants it.
-func (s *Server) bodyTimes(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
+// bodyTimeout sets the read timeout of a body by its length, so that a slow
+// client cannot hold a connection for as long as the largest body may need. The
+// server reads one byte of the body before the handler runs.
+func (s *Server) bodyTimeout(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
 	config := fasthttp.RequestConfig{MaxRequestBodySize: 1, ReadTimeout: s.ReadTimeout}
 	switch n := h.ContentLength(); {
 	case n > 0:
-		config.ReadTimeout += time.Duration(n) * time.Second / slowestBody
+		config.ReadTimeout += time.Duration(n) * time.Second / minBodyRate
 	case n == -1:
-		config.ReadTimeout = chunkedTime
+		config.ReadTimeout = chunkedTimeout
 	}
 	return config
 }

@@ -18,7 +18,7 @@ import (
 
 const connectDir = "../docs/connect/"
 
-// headed adds headers to every request.
+// headed is a transport that adds headers to every request.
 type headed map[string]string
 
 func (w headed) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -29,11 +29,10 @@ func (w headed) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// The settings to paste are read as their programs read them, and lead to the
-// tools.
+// The documented client settings parse and connect to the tools.
 func TestConnectSettings(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newTestServer(t)
 	text, err := os.ReadFile(connectDir + "README.md")
 	if err != nil {
 		t.Fatal(err)
@@ -75,7 +74,7 @@ func TestConnectSettings(t *testing.T) {
 	}
 }
 
-// addressOf is where a setting leads, with which headers.
+// addressOf returns the URL and headers of a setting.
 func addressOf(server map[string]any) (address string, headers map[string]string) {
 	headers = map[string]string{}
 	for _, name := range []string{"url", "httpUrl"} {
@@ -105,7 +104,7 @@ func addressOf(server map[string]any) (address string, headers map[string]string
 	return address, headers
 }
 
-// run runs an example with an environment of its own and returns what it prints.
+// run runs an example with additional environment variables and returns its output.
 func run(t *testing.T, env []string, program string, arguments ...string) []byte {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "python3", append([]string{connectDir + program}, arguments...)...)
@@ -121,11 +120,11 @@ func run(t *testing.T, env []string, program string, arguments ...string) []byte
 	return out
 }
 
-// The action has the operations it promises, in sizes importers take, and every
-// schema they need.
+// The action has the documented operations, within the size limits of importers,
+// and all required schemas.
 func TestConnectAction(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newTestServer(t)
 	out := run(t, nil, "action.py", "http://"+h.addr+"/")
 	var document struct {
 		OpenAPI    string
@@ -155,7 +154,7 @@ func TestConnectAction(t *testing.T) {
 	}
 }
 
-// player plays a chat model: it searches, stores, and says what it found.
+// player simulates a chat model that searches, stores and reports the result.
 func player(t *testing.T) http.Handler {
 	t.Helper()
 	asks := func(w io.Writer, name, arguments string) {
@@ -186,10 +185,10 @@ func player(t *testing.T) http.Handler {
 	})
 }
 
-// The plain example stores and finds, and tells the model what is refused.
+// The plain example stores and finds memories, and passes errors to the model.
 func TestConnectFunctionCalling(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newTestServer(t)
 	model := httptest.NewServer(player(t))
 	t.Cleanup(model.Close)
 	env := []string{"MNEMO_URL=http://" + h.addr, "MNEMO_TOKEN=" + h.alice, "CHAT_URL=" + model.URL + "/v1", "CHAT_KEY=k", "CHAT_MODEL=m"}

@@ -23,8 +23,8 @@ import (
 
 var contractTable = flag.String("contract", "", "file to write the table of routes and statuses to, with the test that saw each, as Markdown")
 
-// TestMain holds the package's tests together to the contract: every answer
-// that api/openapi.json documents must have been seen by one of them.
+// TestMain checks that every response documented in api/openapi.json occurred in
+// at least one test.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	code := m.Run()
@@ -40,14 +40,14 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// everythingRan reports whether no test was left out.
+// everythingRan reports whether all tests were selected.
 func everythingRan() bool {
 	return !slices.ContainsFunc([]string{"test.run", "test.skip", "test.list"}, func(name string) bool {
 		return flag.Lookup(name).Value.String() != ""
 	})
 }
 
-// contract is api/openapi.json, and which of its answers the tests have seen.
+// contract is api/openapi.json and the responses that occurred in tests.
 type contract struct {
 	file   map[string]any
 	routes []contractRoute
@@ -63,7 +63,7 @@ type contractRoute struct {
 	form            *regexp.Regexp
 }
 
-// pointer is where the route is in the file.
+// pointer returns the JSON pointer of the route.
 func (r contractRoute) pointer() []string {
 	return []string{"paths", r.pattern, strings.ToLower(r.method)}
 }
@@ -108,9 +108,8 @@ func readContract() *contract {
 	return c
 }
 
-// tighten makes every object schema of the file take the properties it names
-// and no others: clients must allow more, but we must not send what is not
-// documented.
+// tighten disallows additional properties in every object schema: clients must
+// accept them, but the server must not send undocumented properties.
 func tighten(node any) {
 	switch node := node.(type) {
 	case map[string]any:
@@ -131,7 +130,7 @@ var escapedRune = regexp.MustCompile(`\\u([0-9a-f]{4})`)
 
 var pathParameter = regexp.MustCompile(`\{[^}]+\}`)
 
-// route finds the route of a request; its path may have a query.
+// route returns the route of a request, whose path may have a query.
 func (c *contract) route(method, path string) (contractRoute, bool) {
 	path, _, _ = strings.Cut(path, "?")
 	i := slices.IndexFunc(c.routes, func(r contractRoute) bool { return r.method == method && r.form.MatchString(path) })
@@ -141,7 +140,7 @@ func (c *contract) route(method, path string) (contractRoute, bool) {
 	return c.routes[i], true
 }
 
-// at returns an object of the file and where it really is: references are followed.
+// at returns an object and its pointer after following references.
 func (c *contract) at(pointer ...string) (map[string]any, []string) {
 	node := c.file
 	for i := range pointer {
@@ -153,7 +152,7 @@ func (c *contract) at(pointer ...string) (map[string]any, []string) {
 	return node, pointer
 }
 
-// check holds a value to the schema at the pointer.
+// check validates a value against the schema at the pointer.
 func (c *contract) check(v any, pointer ...string) error {
 	tokens := make([]string, len(pointer))
 	for i, token := range pointer {
@@ -174,8 +173,8 @@ func (c *contract) check(v any, pointer ...string) error {
 	return schema.Validate(v)
 }
 
-// see holds an answer to the contract and notes which test saw it. Paths that
-// are not in the contract are none of its business.
+// see validates a response against the contract and records the test. Paths
+// outside of the contract are ignored.
 func (c *contract) see(t *testing.T, method, path string, got answer) {
 	t.Helper()
 	route, ok := c.route(method, path)
@@ -198,7 +197,7 @@ func (c *contract) see(t *testing.T, method, path string, got answer) {
 	}
 }
 
-// seeRaw is see for the one answer that was given on a connection.
+// seeRaw is see for a raw response.
 func (c *contract) seeRaw(t *testing.T, method, path, said string) {
 	t.Helper()
 	response, err := http.ReadResponse(bufio.NewReader(strings.NewReader(said)), nil)
@@ -213,7 +212,7 @@ func (c *contract) seeRaw(t *testing.T, method, path, said string) {
 	c.see(t, method, path, answer{status: response.StatusCode, header: response.Header, body: string(body)})
 }
 
-// bodyComplaints says how a body differs from what the response at the pointer documents.
+// bodyComplaints returns the differences between a body and its documentation.
 func (c *contract) bodyComplaints(response []string, got answer) []string {
 	content, _ := c.at(append(response, "content")...)
 	if len(content) == 0 && got.body == "" {
@@ -236,7 +235,7 @@ func (c *contract) bodyComplaints(response []string, got answer) []string {
 	return nil
 }
 
-// headerComplaints says which headers are missing, wrong, or not documented.
+// headerComplaints returns missing, invalid and undocumented headers.
 func (c *contract) headerComplaints(response []string, got answer) []string {
 	var out []string
 	documented, _ := c.at(append(response, "headers")...)
@@ -268,8 +267,8 @@ func (c *contract) headerComplaints(response []string, got answer) []string {
 	return out
 }
 
-// mustHave reports whether an answer with the status always has the header:
-// those of the rate are there once a request was counted.
+// mustHave reports whether a response with the status always has the header. The
+// RateLimit headers are set once a request was counted.
 func mustHave(header string, status int) bool {
 	switch header {
 	case headerRateLimit, headerRateRemaining, headerRateReset:
@@ -280,7 +279,7 @@ func mustHave(header string, status int) bool {
 	return true
 }
 
-// report prints what nothing has seen and returns the exit code.
+// report prints the responses that did not occur and returns the exit code.
 func (c *contract) report() int {
 	missing := 0
 	for _, r := range c.routes {
@@ -294,7 +293,7 @@ func (c *contract) report() int {
 	return min(missing, 1)
 }
 
-// statuses returns those the file documents for a route.
+// statuses returns the documented statuses of a route.
 func (c *contract) statuses(r contractRoute) []int {
 	responses, _ := c.at(append(r.pointer(), "responses")...)
 	var out []int
@@ -309,7 +308,7 @@ func (c *contract) statuses(r contractRoute) []int {
 	return out
 }
 
-// table shows for every route and status a test that saw it.
+// table lists every route and status with a test.
 func (c *contract) table() string {
 	var all []int
 	for _, r := range c.routes {
@@ -340,8 +339,8 @@ func (c *contract) table() string {
 	return b.String()
 }
 
-// The contract is held by all tests of the package: what it must notice, it does.
-func TestContractNotices(t *testing.T) {
+// The contract check detects undocumented responses.
+func TestContractDetectsDifferences(t *testing.T) {
 	t.Parallel()
 	c := theContract()
 	header := http.Header{"Content-Type": {"application/json"}, "X-Request-Id": {"r"}}

@@ -26,7 +26,7 @@ type conversationBody struct {
 	ID                     string            `json:"id"`
 	Title                  string            `json:"title"`
 	Messages               []chatMessageBody `json:"messages"`
-	Total                  int               `json:"total" doc:"How many messages there are."`
+	Total                  int               `json:"total" doc:"The number of messages."`
 	PlatformConversationID string            `json:"platformConversationId"`
 	SourceID               string            `json:"sourceId" doc:"The platform."`
 	TokenCount             int               `json:"tokenCount"`
@@ -43,7 +43,7 @@ type chatMessageBody struct {
 }
 
 var docGetConversation = doc{
-	id: "getConversation", tag: tagChats, summary: "Read a conversation with all its messages",
+	id: "getConversation", tag: tagChats, summary: "Get a conversation with all its messages",
 	params: []*huma.Param{required(ignoredParam("conversationId", "The conversation's id.", "0196b2f5-0a77-7d21-b1c4-94e2f7a83d15"))},
 	response: example(`{"id":"0196b2f5-0a77-7d21-b1c4-94e2f7a83d15","title":"Night train to Vienna","messages":[` +
 		`{"message_index":0,"sender":"human","text":"Which seat should I book?","timestamp":"2025-05-09T14:30:00.000Z"},` +
@@ -55,7 +55,7 @@ var docGetConversation = doc{
 
 func (s *Server) getConversation(ctx context.Context, who tenant.Identity, in *getConversationInput) (*getConversationOutput, error) {
 	if in.ConversationID == "" {
-		return nil, fault.New(fault.Invalid, "conversationId is required and takes the id of a conversation")
+		return nil, fault.New(fault.Invalid, "conversationId is required")
 	}
 	c, messages, err := s.Chats.Get(ctx, who, in.ConversationID)
 	if err != nil {
@@ -80,7 +80,7 @@ type countOutput struct {
 
 var docCountConversations = doc{
 	id: "countConversations", tag: tagChats, summary: "Count the user's active conversations",
-	description: "Excluded and blocked ones are not counted.",
+	description: "Excluded and blocked conversations are not counted.",
 	response:    example(`{"count":42}`),
 }
 
@@ -135,15 +135,15 @@ const allStatuses = "all"
 var docListConversations = doc{
 	id: "listConversations", tag: tagChats, summary: "List conversations, newest first",
 	params: []*huma.Param{
-		intParam("page", "Which page, from 1.", 1, 1, 1),
-		upTo(intParam("pageSize", "How many a page, at most 100.", chat.DefaultPageSize, 1, 25), chat.MaxPageSize),
+		intParam("page", "The page number, starting at 1.", 1, 1, 1),
+		upTo(intParam("pageSize", "The page size, at most 100.", chat.DefaultPageSize, 1, 25), chat.MaxPageSize),
 		textParam("provider", "The platform, or `all`.", chat.AllPlatforms),
-		textParam("title", "A part of the title, without regard to case.", "train"),
+		textParam("title", "A case-insensitive substring of the title.", "train"),
 		dateParam("dateFrom", "Created at or after: an ISO 8601 date or time.", "2025-05-01"),
 		dateParam("dateTo", "Created at or before: an ISO 8601 time, or a date for the whole day.", "2025-05-31"),
-		boolParam("pinnedOnly", "Only pinned ones."),
-		textParam("importId", "Only those an import brought.", "0196b2f5-09d2-7e6b-8a41-5c3f9b7d2e60"),
-		param("status", "Which ones; active without it.", &huma.Schema{Type: huma.TypeString,
+		boolParam("pinnedOnly", "Only pinned conversations."),
+		textParam("importId", "Only conversations of this import.", "0196b2f5-09d2-7e6b-8a41-5c3f9b7d2e60"),
+		param("status", "Only conversations with this status.", &huma.Schema{Type: huma.TypeString,
 			Enum: []any{"active", "excluded", "blocked", allStatuses}, Default: "active"}, "active"),
 	},
 	response: example(`{"items":[{"id":"0196b2f5-0a77-7d21-b1c4-94e2f7a83d15","title":"Night train to Vienna","platform":"custom",` +
@@ -199,13 +199,13 @@ type deleteConversationsOutput struct {
 }
 
 type deletedConversationsBody struct {
-	Deleted []string `json:"deleted" doc:"The ids really deleted."`
+	Deleted []string `json:"deleted" doc:"The ids of the deleted conversations."`
 	Count   int      `json:"count"`
 }
 
 var docDeleteConversations = doc{
 	id: "deleteConversations", tag: tagChats, summary: "Delete conversations",
-	description: "Conversation, messages and vectors; it cannot be undone.",
+	description: "Permanently deletes the conversations with their messages and vectors.",
 	request:     example(`{"ids":["0196b2f5-0a77-7d21-b1c4-94e2f7a83d15"]}`),
 	response:    example(`{"deleted":["0196b2f5-0a77-7d21-b1c4-94e2f7a83d15"],"count":1}`),
 }
@@ -218,9 +218,9 @@ func (s *Server) deleteConversations(ctx context.Context, who tenant.Identity, i
 	return &deleteConversationsOutput{Body: deletedConversationsBody{Deleted: orEmpty(ids), Count: len(ids)}}, nil
 }
 
-// required marks a query parameter as one that must be there.
+// required marks a query parameter as required.
 func required(p *huma.Param) *huma.Param {
 	p.Required = true
-	p.Schema.MinLength = new(1) // empty is missing
+	p.Schema.MinLength = new(1) // empty counts as absent
 	return p
 }

@@ -11,65 +11,65 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// addDashboard registers the pages for people, if there are stores for them.
+// addDashboard registers the dashboard if its stores are configured.
 func (s *Server) addDashboard() {
 	if s.Sessions == nil {
 		return
 	}
 	dashboard.New(dashboard.Config{
 		Memories: s.Memories, Chats: s.Chats, Imports: s.Imports, Sessions: s.Sessions, Access: s.Access, Holdings: s.Holdings,
-		Accounts: s.Accounts, Edge: dashboardEdge{s}, Files: dashboardEdge{s}, Providers: s.Providers, Programs: s.Programs,
+		Accounts: s.Accounts, Server: dashboardServer{s}, Files: dashboardServer{s}, Providers: s.Providers, Programs: s.Programs,
 	}).Register(s.app)
 }
 
-// dashboardEdge is what pages share with the API.
-type dashboardEdge struct{ *Server }
+// dashboardServer gives the dashboard access to what it shares with the API.
+type dashboardServer struct{ *Server }
 
 var (
-	_ dashboard.Edge  = dashboardEdge{}
-	_ dashboard.Files = dashboardEdge{}
+	_ dashboard.Server = dashboardServer{}
+	_ dashboard.Files  = dashboardServer{}
 )
 
-// Named implements dashboard.Edge.
-func (dashboardEdge) Named(c *fiber.Ctx, route string) { c.Locals(localRoute, route) }
+// SetRoute implements dashboard.Server.
+func (dashboardServer) SetRoute(c *fiber.Ctx, route string) { c.Locals(localRoute, route) }
 
-// Address implements dashboard.Edge.
-func (e dashboardEdge) Address(c *fiber.Ctx) string { return e.address(c) }
+// ClientAddress implements dashboard.Server.
+func (e dashboardServer) ClientAddress(c *fiber.Ctx) string { return e.address(c) }
 
-// Body implements dashboard.Edge.
-func (dashboardEdge) Body(c *fiber.Ctx) io.Reader {
+// Body implements dashboard.Server.
+func (dashboardServer) Body(c *fiber.Ctx) io.Reader {
 	if b := requestBody(c); b != nil {
 		return b
 	}
 	return nil
 }
 
-// Allow implements dashboard.Edge.
-func (e dashboardEdge) Allow(ctx context.Context, who tenant.Identity) error {
+// Allow implements dashboard.Server.
+func (e dashboardServer) Allow(ctx context.Context, who tenant.Identity) error {
 	_, err := e.permit(ctx, who)
 	return err
 }
 
-// Explain implements dashboard.Edge.
-func (e dashboardEdge) Explain(ctx context.Context, err error) (status int, message, retryAfter string) {
-	a := e.answerFor(ctx, err)
+// HTTPError implements dashboard.Server.
+func (e dashboardServer) HTTPError(ctx context.Context, err error) (status int, message, retryAfter string) {
+	a := e.toHTTPError(ctx, err)
 	if fault.Is(err, fault.Internal) {
-		a.Message += " (" + a.RequestID + ")"
+		a.Message += " " + a.RequestID
 	}
 	return a.status, a.Message, a.headers.Get(fiber.HeaderRetryAfter)
 }
 
 // Import implements dashboard.Files.
-func (e dashboardEdge) Import(c *fiber.Ctx, who tenant.Identity) (string, error) {
-	parts, err := e.partsOf(c)
+func (e dashboardServer) Import(c *fiber.Ctx, who tenant.Identity) (string, error) {
+	parts, err := e.formParts(c)
 	if err != nil {
 		return "", err
 	}
-	return e.takeFile(c.UserContext(), who, parts)
+	return e.storeUpload(c.UserContext(), who, parts)
 }
 
 // Export implements dashboard.Files.
-func (e dashboardEdge) Export(c *fiber.Ctx, who tenant.Identity) error {
+func (e dashboardServer) Export(c *fiber.Ctx, who tenant.Identity) error {
 	send, err := e.openExport(c.UserContext(), who)
 	if err != nil {
 		return err

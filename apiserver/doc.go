@@ -1,5 +1,4 @@
-// Package apiserver answers HTTP: it knows Fiber and the shapes of the
-// contract (shared/API.md), and nothing of how memories and conversations are
-// kept. A request passes, in this order, the edge (request id, deadline,
-// metrics, recovery), authentication, and its handler.
+// Package apiserver implements the HTTP API (api/openapi.json) with Fiber and
+// huma. A request passes middleware (request ID, deadline, recovery, metrics),
+// authentication, the rate limit, and its handler, which calls a domain service.
 package apiserver

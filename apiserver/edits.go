@@ -17,11 +17,11 @@ type updateMemoryInput struct {
 }
 
 type updateMemoryRequest struct {
-	MemoryID   *string   `json:"memoryId,omitempty" doc:"The memory to change; either this or memoryIds is required."`
-	MemoryIDs  []string  `json:"memoryIds,omitempty" minItems:"1" maxItems:"100" doc:"The memories to move, all of them or none."`
+	MemoryID   *string   `json:"memoryId,omitempty" doc:"The memory to edit. Either memoryId or memoryIds is required."`
+	MemoryIDs  []string  `json:"memoryIds,omitempty" minItems:"1" maxItems:"100" doc:"The memories to move, all or none."`
 	Text       *string   `json:"text,omitempty" minLength:"1" maxLength:"32768" doc:"The new text, with memoryId only. At most 32,768 bytes."`
 	BucketID   *bucketID `json:"bucketId,omitempty" doc:"The bucket to move to."`
-	BucketName *string   `json:"bucketName,omitempty" doc:"The bucket to move to, by its name without regard to case. With bucketId, both must name the same one."`
+	BucketName *string   `json:"bucketName,omitempty" doc:"The case-insensitive name of the bucket to move to. If bucketId is given as well, both must refer to the same bucket."`
 }
 
 type updateMemoryOutput struct {
@@ -30,16 +30,16 @@ type updateMemoryOutput struct {
 
 type updatedMemoryBody struct {
 	Message    string   `json:"message" enum:"Memory updated,Memories moved"`
-	MemoryID   string   `json:"memoryId,omitempty" doc:"With memoryId."`
-	Version    int      `json:"version,omitempty" doc:"With memoryId: the memory's version now."`
-	MovedCount int      `json:"movedCount,omitempty" doc:"With memoryIds: how many memories are in the bucket now."`
-	MemoryIDs  []string `json:"memoryIds,omitempty" doc:"With memoryIds: which, each once."`
+	MemoryID   string   `json:"memoryId,omitempty" doc:"Set with memoryId."`
+	Version    int      `json:"version,omitempty" doc:"Set with memoryId: the new version."`
+	MovedCount int      `json:"movedCount,omitempty" doc:"Set with memoryIds: the number of memories moved."`
+	MemoryIDs  []string `json:"memoryIds,omitempty" doc:"Set with memoryIds: the ids without duplicates."`
 }
 
 var docUpdateMemory = doc{
-	id: "updateMemory", tag: "Memories", summary: "Edit a memory, or move memories to another bucket",
-	description: "With `memoryId`, changes the text, the bucket or both; a text that differs raises the version, and the old one is kept among the versions. " +
-		"With `memoryIds`, moves up to 100 memories, all of them or none: ids that do not exist are answered as `rejectedIds`.",
+	id: "updateMemory", tag: "Memories", summary: "Edit a memory or move memories to another bucket",
+	description: "With `memoryId`, changes the text, the bucket or both. A changed text creates a new version; earlier versions are kept. " +
+		"With `memoryIds`, moves up to 100 memories, all or none: ids that do not exist are returned as `rejectedIds`.",
 	request:  example(`{"memoryId":"0196b2f4-6d1e-7c3a-9f5e-2b8d4c6a1e07","text":"2025-05-09 Prefers the aisle seat on trains"}`),
 	response: example(`{"message":"Memory updated","memoryId":"0196b2f4-6d1e-7c3a-9f5e-2b8d4c6a1e07","version":2}`),
 	errors:   []int{http.StatusNotFound},
@@ -51,9 +51,9 @@ func (s *Server) updateMemory(ctx context.Context, who tenant.Identity, in *upda
 	case b.MemoryID == nil && b.MemoryIDs == nil:
 		return nil, fault.New(fault.Invalid, "memoryId or memoryIds is required")
 	case b.MemoryID != nil && b.MemoryIDs != nil:
-		return nil, fault.New(fault.Invalid, "memoryId and memoryIds cannot be given together")
+		return nil, fault.New(fault.Invalid, "memoryId and memoryIds must not be used together")
 	case b.MemoryIDs != nil && b.Text != nil:
-		return nil, fault.New(fault.Invalid, "text takes one memory: give memoryId and not memoryIds")
+		return nil, fault.New(fault.Invalid, "text requires memoryId instead of memoryIds")
 	}
 	var p params
 	bucket := memory.BucketRef{
@@ -84,11 +84,11 @@ func (s *Server) moveMemories(ctx context.Context, who tenant.Identity, p *param
 	return &updateMemoryOutput{Body: updatedMemoryBody{Message: "Memories moved", MovedCount: len(moved), MemoryIDs: moved}}, nil
 }
 
-// orInvalid returns what is wrong with the parameters, or else the error: a
-// bucket that cannot be read would be missing once more.
+// orInvalid returns the parameter errors if there are any, and err otherwise:
+// an invalid bucket must not also be reported as missing.
 func (p *params) orInvalid(err error) error {
-	if wrong := p.Err(); wrong != nil {
-		return wrong
+	if invalid := p.Err(); invalid != nil {
+		return invalid
 	}
 	return err
 }
@@ -106,7 +106,7 @@ type listVersionsOutput struct {
 type memoryVersionsBody struct {
 	MemoryID string              `json:"memoryId"`
 	Versions []memoryVersionBody `json:"versions" doc:"Newest first."`
-	NextSkip int                 `json:"nextSkip,omitempty" doc:"The skip at which the rest begins; absent when there is none."`
+	NextSkip int                 `json:"nextSkip,omitempty" doc:"The skip of the next page; absent on the last page."`
 }
 
 type memoryVersionBody struct {
@@ -116,11 +116,11 @@ type memoryVersionBody struct {
 }
 
 var docListVersions = doc{
-	id: "listMemoryVersions", tag: "Memories", summary: "List the texts a memory has had",
-	description: "Newest first: the first one is the text the memory has now.",
+	id: "listMemoryVersions", tag: "Memories", summary: "List the versions of a memory",
+	description: "Newest first, starting with the current version.",
 	params: []*huma.Param{
-		intParam("count", "How many versions; above 100 is taken as 100.", memory.MaxVersions, 1, 100),
-		intParam("skip", "How many to leave out first.", 0, 0, 0),
+		intParam("count", "The number of versions. Values above 100 are treated as 100.", memory.MaxVersions, 1, 100),
+		intParam("skip", "The number of versions to skip.", 0, 0, 0),
 	},
 	response: example(`{"memoryId":"0196b2f4-6d1e-7c3a-9f5e-2b8d4c6a1e07","versions":[` +
 		`{"version":2,"text":"2025-05-09 Prefers the aisle seat on trains","createdAt":"2025-06-01T08:00:00.000Z"},` +

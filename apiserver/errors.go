@@ -19,7 +19,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/fault"
 )
 
-// statuses says how each kind of failure is answered.
+// statuses maps each error kind to its HTTP status.
 var statuses = map[fault.Kind]int{
 	fault.Internal:     http.StatusInternalServerError,
 	fault.Invalid:      http.StatusBadRequest,
@@ -33,20 +33,23 @@ var statuses = map[fault.Kind]int{
 	fault.Unavailable:  http.StatusServiceUnavailable,
 }
 
-// defaultRetry is how long to wait when a failure does not say.
+// incompleteBody is the message for a body that ends early.
+const incompleteBody = "incomplete request body"
+
+// defaultRetry is the Retry-After of errors that specify none.
 const defaultRetry = 5 * time.Second
 
-// tooSlow answers a request whose headers or body stopped coming.
-const tooSlow = "the request did not arrive in time; send it again"
+// requestTimeout is the message for a request whose headers or body stalled.
+const requestTimeout = "request timed out; send it again"
 
-// Error is the body of every answer that is not a success.
+// Error is the body of every error response.
 type Error struct {
 	status  int
 	headers http.Header
 
-	Message     string   `json:"error" doc:"A sentence a person can act on." example:"text is required and must not be blank"`
-	RejectedIDs []string `json:"rejectedIds,omitempty" doc:"The ids a bulk operation refused."`
-	RequestID   string   `json:"requestId,omitempty" doc:"Names this request in the server's log; with status 500 only."`
+	Message     string   `json:"error" doc:"What went wrong and how to fix it." example:"text is required and must not be blank"`
+	RejectedIDs []string `json:"rejectedIds,omitempty" doc:"The ids rejected by a bulk operation."`
+	RequestID   string   `json:"requestId,omitempty" doc:"Identifies the request in the server log; status 500 only."`
 }
 
 // Error returns the message.
@@ -55,7 +58,7 @@ func (e *Error) Error() string { return e.Message }
 // GetStatus returns the HTTP status, for huma.
 func (e *Error) GetStatus() int { return e.status }
 
-// GetHeaders returns what the answer carries beside its body, for huma.
+// GetHeaders returns the response headers, for huma.
 func (e *Error) GetHeaders() http.Header { return e.headers }
 
 // requestFields maps fields of domain inputs to their names in requests.
@@ -64,24 +67,24 @@ var requestFields = map[string]string{
 	"text or bucket": "text, bucketId or bucketName",
 }
 
-// answerFor maps an error to its answer and logs what is the server's fault.
-// This is the one place where kinds become statuses.
-func (s *Server) answerFor(ctx context.Context, err error) *Error {
+// toHTTPError maps an error to its response and logs server errors. It is the
+// only place where error kinds become statuses.
+func (s *Server) toHTTPError(ctx context.Context, err error) *Error {
 	var f *fault.Error
 	if !errors.As(err, &f) {
 		f = &fault.Error{Kind: fault.Internal, Err: err}
 		if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
-			f = &fault.Error{Kind: fault.Unavailable, Message: "this took too long; try again", Err: err}
+			f = &fault.Error{Kind: fault.Unavailable, Message: "request timed out; try again", Err: err}
 		}
 	}
 	f = f.WithFieldNames(requestFields)
 	out := &Error{status: statuses[f.Kind], headers: http.Header{}, Message: f.Message, RejectedIDs: f.RejectedIDs}
 	switch f.Kind {
 	case fault.Internal:
-		out.Message, out.RequestID = unexpectedAnswer, requestIDOf(ctx)
+		out.Message, out.RequestID = internalError, requestIDOf(ctx)
 		s.Log.LogAttrs(ctx, slog.LevelError, "request failed", slog.String("request_id", out.RequestID), slog.Any("error", err))
 	case fault.Unavailable:
-		s.Log.LogAttrs(ctx, slog.LevelWarn, "a store is away", slog.String("request_id", requestIDOf(ctx)), slog.Any("error", err))
+		s.Log.LogAttrs(ctx, slog.LevelWarn, "dependency unavailable", slog.String("request_id", requestIDOf(ctx)), slog.Any("error", err))
 		out.retryAfter(f.RetryAfter)
 	case fault.RateLimited:
 		out.retryAfter(f.RetryAfter)
@@ -98,10 +101,10 @@ func (e *Error) retryAfter(d time.Duration) {
 	e.headers.Set("Retry-After", strconv.Itoa(int(math.Ceil(d.Seconds()))))
 }
 
-// refuse answers a request from a middleware.
-func (s *Server) refuse(ctx huma.Context, err error) {
-	if err := s.writeError(fiberCtx(ctx), s.answerFor(ctx.Context(), err)); err != nil {
-		panic(err) // recovered at the edge
+// abort sends an error response from a huma middleware.
+func (s *Server) abort(ctx huma.Context, err error) {
+	if err := s.writeError(fiberCtx(ctx), s.toHTTPError(ctx.Context(), err)); err != nil {
+		panic(err) // recovered by middleware
 	}
 }
 
@@ -111,45 +114,45 @@ func (s *Server) writeError(c *fiber.Ctx, e *Error) error {
 	}
 	var b bytes.Buffer
 	encode := json.NewEncoder(&b)
-	encode.SetEscapeHTML(false) // a person reads it: <API_TOKEN>, not \u003cAPI_TOKEN\u003e
+	encode.SetEscapeHTML(false) // keep <API_TOKEN> readable
 	if err := encode.Encode(e); err != nil {
-		return fmt.Errorf("encode the error: %w", err)
+		return fmt.Errorf("encode error response: %w", err)
 	}
 	c.Set(fiber.HeaderContentType, fiber.MIMEApplicationJSON)
 	return c.Status(e.status).Send(b.Bytes())
 }
 
-// answerError answers what the router or a panic left: an unknown path, a
-// method a path does not have, a request that could not be parsed.
-func (s *Server) answerError(c *fiber.Ctx, err error) error {
-	if len(c.Response().Header.Peek(headerRequestID)) == 0 { // it could not be parsed: the edge has not seen it
+// handleError is Fiber's error handler: unknown paths and methods, requests that
+// cannot be parsed, and recovered panics.
+func (s *Server) handleError(c *fiber.Ctx, err error) error {
+	if len(c.Response().Header.Peek(headerRequestID)) == 0 { // not parsed, so middleware did not run
 		c.Set(headerRequestID, requestID(c.Get(headerRequestID)))
 	}
 	var fe *fiber.Error
 	if !errors.As(err, &fe) || fe.Code >= http.StatusInternalServerError {
-		return s.writeError(c, s.answerFor(c.UserContext(), err))
+		return s.writeError(c, s.toHTTPError(c.UserContext(), err))
 	}
 	out := &Error{status: fe.Code}
 	switch fe.Code {
 	case http.StatusNotFound:
-		out.Message = "there is nothing at this path; GET /openapi.json lists what there is"
+		out.Message = "not found; see GET /openapi.json for all routes"
 	case http.StatusMethodNotAllowed:
-		out.Message = wrongMethod
-		if allowed := s.methodsOf(c.Path()); allowed != "" {
+		out.Message = methodNotAllowed
+		if allowed := s.allowedMethods(c.Path()); allowed != "" {
 			c.Set(fiber.HeaderAllow, allowed)
 		}
 	case http.StatusRequestTimeout:
-		out.Message = tooSlow
+		out.Message = requestTimeout
 	case http.StatusRequestHeaderFieldsTooLarge:
 		out.Message = headersTooLarge
 	default:
-		out.Message = "the request could not be read: " + strings.ToLower(http.StatusText(fe.Code))
+		out.Message = "invalid request: " + strings.ToLower(http.StatusText(fe.Code))
 	}
 	return s.writeError(c, out)
 }
 
-// humaError makes huma's own errors ours. ctx is nil for the one it makes to
-// learn the type.
+// humaError replaces huma's errors with Error. ctx is nil when huma only needs
+// the type.
 func humaError(ctx huma.Context, status int, msg string, errs ...error) huma.StatusError {
 	out := &Error{status: status, Message: msg}
 	switch status {
@@ -159,12 +162,11 @@ func humaError(ctx huma.Context, status int, msg string, errs ...error) huma.Sta
 		out.Message = tooLarge(ctx.Operation().MaxBodyBytes - 1).Error()
 		return out
 	case http.StatusRequestTimeout:
-		out.Message = tooSlow
+		out.Message = requestTimeout
 		return out
 	case http.StatusInternalServerError:
-		// Of what huma itself answers with 500, only this occurs: the client
-		// went away or its chunks are malformed.
-		return &Error{status: http.StatusBadRequest, Message: "the body could not be read to its end"}
+		// huma's only 500 here: the client disconnected or sent malformed chunks.
+		return &Error{status: http.StatusBadRequest, Message: incompleteBody}
 	}
 	if len(errs) > 0 {
 		problems := make([]string, len(errs))
@@ -176,7 +178,7 @@ func humaError(ctx huma.Context, status int, msg string, errs ...error) huma.Sta
 	return out
 }
 
-// problem is a validation error of huma without its echo of the input.
+// problem returns a huma validation error without the echoed input.
 func problem(err error) string {
 	if d, ok := err.(huma.ErrorDetailer); ok {
 		return d.ErrorDetail().Message

@@ -16,8 +16,8 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/fault"
 )
 
-// Every kind of failure has its status, its body and its headers.
-func TestFailures(t *testing.T) {
+// Every error kind has its status, body and headers.
+func TestErrorKinds(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		err    error
@@ -25,7 +25,7 @@ func TestFailures(t *testing.T) {
 		body   string
 		header string // name of one that must be there
 	}{
-		"Internal":    {errors.New("secret detail"), 500, `{"error":"` + unexpectedAnswer + `","requestId":"r-1"}`, ""},
+		"Internal":    {errors.New("secret detail"), 500, `{"error":"` + internalError + `","requestId":"r-1"}`, ""},
 		"Invalid":     {fault.New(fault.Invalid, "a is wrong"), 400, `{"error":"a is wrong"}`, ""},
 		"Forbidden":   {fault.New(fault.Forbidden, "quota used up"), 403, `{"error":"quota used up"}`, ""},
 		"Wrapped":     {fmt.Errorf("secret: %w", fault.New(fault.NotFound, "gone")), 404, `{"error":"gone"}`, ""},
@@ -33,12 +33,12 @@ func TestFailures(t *testing.T) {
 		"Rejected":    {&fault.Error{Kind: fault.NotFound, Message: "some are gone", RejectedIDs: []string{"x"}}, 404, `{"error":"some are gone","rejectedIds":["x"]}`, ""},
 		"RateLimited": {&fault.Error{Kind: fault.RateLimited, Message: "slow down", RetryAfter: 1500 * time.Millisecond}, 429, `{"error":"slow down"}`, "2"},
 		"Unavailable": {fault.New(fault.Unavailable, "the database is away"), 503, `{"error":"the database is away"}`, "5"},
-		"Late":        {fmt.Errorf("query: %w", context.DeadlineExceeded), 503, `{"error":"this took too long; try again"}`, "5"},
+		"Late":        {fmt.Errorf("query: %w", context.DeadlineExceeded), 503, `{"error":"request timed out; try again"}`, "5"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := newHouse(t)
+			h := newTestServer(t)
 			h.ok(t, h.alice, "GET", "/api/buckets", "") // the token is known from here on
 			h.stores.fail(tc.err)
 			got := h.call(t, h.alice, "PATCH", "/api/buckets/1", `{"name":"a"}`, "X-Request-Id", "r-1")
@@ -55,9 +55,9 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-func TestPanicsAreAnswered(t *testing.T) {
+func TestPanicsReturnInternalErrors(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, func(c *Config) {
+	h := newTestServer(t, func(c *Config) {
 		c.Checks = map[string]func(context.Context) error{"x": func(context.Context) error { panic("secret") }}
 	})
 	got := h.call(t, "", "GET", "/readyz", "")
@@ -71,7 +71,7 @@ func TestPanicsAreAnswered(t *testing.T) {
 
 func TestReadiness(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, func(c *Config) {
+	h := newTestServer(t, func(c *Config) {
 		c.Checks = map[string]func(context.Context) error{
 			"fine":     func(context.Context) error { return nil },
 			"database": func(context.Context) error { return errors.New("secret address") },
@@ -79,7 +79,7 @@ func TestReadiness(t *testing.T) {
 		}
 	})
 	got := h.call(t, "", "GET", "/readyz", "")
-	if got.status != 503 || got.json(t)["error"] != "not ready, away: database, schema" {
+	if got.status != 503 || got.json(t)["error"] != "not ready; unavailable: database, schema" {
 		t.Errorf("%d %s", got.status, got.body)
 	}
 	h.ok(t, "", "GET", "/healthz", "")
@@ -87,7 +87,7 @@ func TestReadiness(t *testing.T) {
 
 func TestRequestIDs(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newTestServer(t)
 	for given, keep := range map[string]bool{"abc-123": true, strings.Repeat("x", 128): true, "": false, "two words": false, "ü": false, strings.Repeat("x", 129): false} {
 		got := h.call(t, "", "GET", "/healthz", "", "X-Request-Id", given).header.Get("X-Request-Id")
 		if (got == given) != keep || got == "" {
@@ -98,7 +98,7 @@ func TestRequestIDs(t *testing.T) {
 
 func TestMetrics(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newTestServer(t)
 	h.call(t, h.alice, "DELETE", "/api/memories/one", "")
 	h.call(t, h.alice, "DELETE", "/api/memories/two", "")
 	h.call(t, h.alice, "PUT", "/nowhere", "")
@@ -121,7 +121,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// A server told to stop before it has begun does not begin.
+// A server that was shut down before Serve does not start.
 func TestShutdownBeforeServe(t *testing.T) {
 	t.Parallel()
 	s := New(Config{})
@@ -135,7 +135,7 @@ func TestShutdownBeforeServe(t *testing.T) {
 
 func TestBulkDeleteWithoutTheDatabase(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newTestServer(t)
 	h.ok(t, h.alice, "GET", "/api/buckets", "")
 	h.stores.fail(fault.New(fault.Unavailable, "away"))
 	got := h.ok(t, h.alice, "POST", "/api/memories/bulk-delete", `{"memoryIds":["x"]}`)

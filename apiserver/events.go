@@ -22,17 +22,16 @@ const (
 	eventStream       = "text/event-stream"
 	headerLastEventID = "Last-Event-ID"
 
-	// importPoll is how often a running import is looked at, and indexingPoll
-	// one that only embeddings are missing of. The state is in PostgreSQL, so it
-	// does not matter which replica imports and which one tells.
+	// importPoll is the polling interval during an import, and indexingPoll the
+	// interval while only embeddings are missing. The state is in PostgreSQL, so
+	// any replica can serve the events.
 	importPoll   = 500 * time.Millisecond
 	indexingPoll = 2 * time.Second
-	// beat is how often a stream without news shows that it lives, and asks
-	// whether its token does.
-	beat = 15 * time.Second
-	// maxStream is how long a stream lasts: its client goes on with another one.
+	// heartbeat is the interval of keep-alive comments and token checks.
+	heartbeat = 15 * time.Second
+	// maxStream is the maximum duration of a stream; clients reconnect.
 	maxStream = time.Hour
-	// eventTimeout bounds looking, and telling, once.
+	// eventTimeout bounds each query and each write.
 	eventTimeout = 10 * time.Second
 )
 
@@ -43,12 +42,12 @@ type followImportInput struct {
 }
 
 var docFollowImport = doc{
-	id: "followImport", tag: tagChats, summary: "Follow an import as server-sent events",
-	description: "Each event's data is what GET /api/chat-history/imports/{importId} answers then; one comes at once and with every change. " +
-		"The stream ends when the import is done and everything indexed, or has failed. Lines that begin with a colon only show that it lives.",
+	id: "followImport", tag: tagChats, summary: "Stream the status of an import as server-sent events",
+	description: "The data of each event is the response of GET /api/chat-history/imports/{importId}. The first event is sent immediately, the others on every change. " +
+		"The stream ends when the import has failed, or is done and indexed. Lines that start with a colon are keep-alive comments.",
 	params: []*huma.Param{{
 		Name: headerLastEventID, In: "header", Example: "12", Schema: &huma.Schema{Type: huma.TypeString},
-		Description: "The id of the last event that arrived: only what came after it is told. 204 when nothing ever will.",
+		Description: "The id of the last received event; only later events are sent. 204 if there will be none.",
 	}},
 	stream: "id: 12\ndata: " + importExample + "\n\n",
 	errors: []int{http.StatusNotFound},
@@ -59,57 +58,57 @@ func (s *Server) followImport(ctx context.Context, who tenant.Identity, in *foll
 	if err != nil {
 		return nil, err
 	}
-	f := &follower{server: s, who: who, authorization: in.Authorization, now: i}
-	// What cannot be read, or is of another time, means that nothing arrived.
+	f := &follower{server: s, who: who, authorization: in.Authorization, current: i}
+	// An invalid or outdated id counts as absent.
 	if last, err := strconv.ParseInt(in.LastEventID, 10, 64); err == nil && last == i.Version {
-		f.told = last
+		f.sent = last
 	}
 	return &huma.StreamResponse{Body: func(ctx huma.Context) {
-		if f.told == i.Version && i.Settled() {
+		if f.sent == i.Version && i.Settled() {
 			ctx.SetStatus(http.StatusNoContent)
 			return
 		}
 		ctx.SetHeader(fiber.HeaderContentType, eventStream)
 		ctx.SetHeader(fiber.HeaderCacheControl, "no-cache")
-		ctx.SetHeader("X-Accel-Buffering", "no") // an ingress must not hold it back
+		ctx.SetHeader("X-Accel-Buffering", "no") // disable buffering in nginx
 		c := fiberCtx(ctx).Context()
 		f.conn = c.Conn()
 		c.SetBodyStreamWriter(f.run)
 	}}, nil
 }
 
-// follower tells one client how far an import is.
+// follower streams the status of an import to one client.
 type follower struct {
 	server        *Server
 	who           tenant.Identity
 	authorization string
 	conn          net.Conn
-	now           importer.Import
-	told          int64 // the version told last
+	current       importer.Import
+	sent          int64 // the version sent last
 }
 
-// run tells until the import is settled, the client goes away, its token dies,
-// or the server stops.
+// run sends events until the import is settled, the client disconnects, its token
+// is revoked, or the server stops.
 func (f *follower) run(w *bufio.Writer) {
 	ctx, cancel := context.WithTimeout(context.Background(), maxStream)
 	defer cancel()
-	beats := time.NewTicker(beat)
-	defer beats.Stop()
-	// The headers go with the first text: the client knows that it is heard.
+	heartbeats := time.NewTicker(heartbeat)
+	defer heartbeats.Stop()
+	// Flushes the headers, so that the client sees the response.
 	if f.write(w, ":\n\n") != nil {
 		return
 	}
 	for {
-		if f.told != f.now.Version {
-			if f.tell(w) != nil {
+		if f.sent != f.current.Version {
+			if f.send(w) != nil {
 				return
 			}
 		}
-		if f.now.Settled() {
+		if f.current.Settled() {
 			return
 		}
 		pause := importPoll
-		if f.now.Status == importer.Done {
+		if f.current.Status == importer.Done {
 			pause = indexingPoll
 		}
 		select {
@@ -117,29 +116,29 @@ func (f *follower) run(w *bufio.Writer) {
 			return
 		case <-f.server.stopping:
 			return
-		case <-beats.C:
-			if !f.welcome(ctx) || f.write(w, ":\n\n") != nil {
+		case <-heartbeats.C:
+			if !f.authorized(ctx) || f.write(w, ":\n\n") != nil {
 				return
 			}
 		case <-time.After(pause):
 		}
-		if !f.look(ctx) {
+		if !f.refresh(ctx) {
 			return
 		}
 	}
 }
 
-// tell writes an event with what is known now.
-func (f *follower) tell(w *bufio.Writer) error {
-	data, err := json.Marshal(newImportBody(f.now))
+// send writes an event with the current status.
+func (f *follower) send(w *bufio.Writer) error {
+	data, err := json.Marshal(newImportBody(f.current))
 	if err != nil {
 		return fmt.Errorf("write event: %w", err)
 	}
-	f.told = f.now.Version
-	return f.write(w, fmt.Sprintf("id: %d\ndata: %s\n\n", f.told, data))
+	f.sent = f.current.Version
+	return f.write(w, fmt.Sprintf("id: %d\ndata: %s\n\n", f.sent, data))
 }
 
-// write sends a text to the client at once.
+// write sends text to the client and flushes it.
 func (f *follower) write(w *bufio.Writer, text string) error {
 	if err := f.conn.SetWriteDeadline(time.Now().Add(eventTimeout)); err != nil {
 		return err
@@ -150,20 +149,20 @@ func (f *follower) write(w *bufio.Writer, text string) error {
 	return w.Flush()
 }
 
-// look asks how far the import is, and reports whether it is still there. While
-// the store is away there is no news.
-func (f *follower) look(ctx context.Context) bool {
+// refresh reads the status and reports whether the import still exists. While the
+// store is unavailable the status does not change.
+func (f *follower) refresh(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, eventTimeout)
 	defer cancel()
-	i, err := f.server.Imports.Get(ctx, f.who, f.now.ID)
+	i, err := f.server.Imports.Get(ctx, f.who, f.current.ID)
 	if err == nil {
-		f.now = i
+		f.current = i
 	}
 	return !fault.Is(err, fault.NotFound)
 }
 
-// welcome reports whether the token that opened the stream still would.
-func (f *follower) welcome(ctx context.Context) bool {
+// authorized reports whether the token of the stream is still valid.
+func (f *follower) authorized(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, eventTimeout)
 	defer cancel()
 	who, err := f.server.identify(ctx, f.authorization, false)

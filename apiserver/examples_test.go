@@ -15,7 +15,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// What the examples of the contract name.
+// The ids in the examples of the contract.
 const (
 	exampleMemoryID       = "0196b2f4-6d1e-7c3a-9f5e-2b8d4c6a1e07"
 	exampleConversationID = "0196b2f5-0a77-7d21-b1c4-94e2f7a83d15"
@@ -23,9 +23,9 @@ const (
 	exampleBucketID       = 12
 )
 
-// Every route of the contract has examples: of each parameter, of its body and
-// of each answer. They fit their schemas, and the example request, sent to a
-// server that holds what it names, is answered as documented.
+// Every route of the contract has examples of its parameters, body and responses.
+// They match their schemas, and the example requests succeed on a server with the
+// data that they refer to.
 func TestExamples(t *testing.T) {
 	t.Parallel()
 	c := theContract()
@@ -45,7 +45,7 @@ func TestExamples(t *testing.T) {
 				body, contentType = encoded(t, kind, example)
 				headers = append(headers, "Content-Type", contentType)
 			}
-			h := newHouse(t)
+			h := newTestServer(t)
 			h.stores.holdExamples(tenant.Scope{Tenant: "one", User: 1})
 			if got := h.call(t, h.alice, route.method, path, body, headers...); got.status >= 300 {
 				t.Errorf("the example request %s %s %s: %d %s", route.method, path, body, got.status, got.body)
@@ -54,8 +54,7 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// checkExamples holds the examples of a body to their schemas, and returns
-// them by media type.
+// checkExamples validates the examples of a body and returns them by media type.
 func (c *contract) checkExamples(t *testing.T, body []string) map[string]any {
 	t.Helper()
 	out := map[string]any{}
@@ -78,7 +77,7 @@ func (c *contract) checkExamples(t *testing.T, body []string) map[string]any {
 	return out
 }
 
-// encoded writes the example of a body as it is sent.
+// encoded encodes an example body.
 func encoded(t *testing.T, kind string, example any) (body, contentType string) {
 	t.Helper()
 	if kind != "multipart/form-data" {
@@ -108,8 +107,8 @@ func encoded(t *testing.T, kind string, example any) (body, contentType string) 
 	return b.String(), form.FormDataContentType()
 }
 
-// exampleParameters holds the examples of a route's parameters to their
-// schemas, and returns the path and the headers they make.
+// exampleParameters validates the example parameters of a route and returns the
+// resulting path and headers.
 func (c *contract) exampleParameters(t *testing.T, route contractRoute, op map[string]any) (path string, headers []string) {
 	t.Helper()
 	path = route.pattern
@@ -145,7 +144,7 @@ func (c *contract) checkParameter(example any, route contractRoute, index int) e
 	return c.check(example, append(route.pointer(), "parameters", fmt.Sprint(index), "schema")...)
 }
 
-// holdExamples gives a user what the examples name.
+// holdExamples creates the data that the examples refer to.
 func (f *fakeStores) holdExamples(scope tenant.Scope) {
 	u, end, _ := f.begin(scope)
 	defer end()

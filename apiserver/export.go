@@ -22,10 +22,10 @@ import (
 
 const (
 	tagAccount = "Account"
-	// maxExports is how many exports a replica gives at a time: each holds a
-	// connection to the database and its snapshot.
+	// maxExports is the number of concurrent exports of a replica; each holds a
+	// database connection with a snapshot.
 	maxExports = 2
-	// exportRetry is how long to wait for one of them to end.
+	// exportRetry is the Retry-After of a rejected export.
 	exportRetry = 30 * time.Second
 
 	mediaZip   = "application/zip"
@@ -33,15 +33,14 @@ const (
 )
 
 var docExport = doc{
-	id: "export", tag: tagAccount, summary: "Take everything out",
-	description: "A zip of JSON Lines with all that the user has, as it is at this moment: buckets, memories with their versions, conversations with their messages. " +
-		"`POST /api/chat-history/import` takes it back into an empty account. It is given at the speed it is taken, for up to an hour; one export of a user at a time. " +
-		"An answer that ends before its last chunk is incomplete.",
+	id: "export", tag: tagAccount, summary: "Export all data of the user",
+	description: "Returns a zip of JSON Lines with a consistent snapshot of buckets, memories with their versions, and conversations with their messages. " +
+		"`POST /api/chat-history/import` restores it into an empty account. A download may take up to an hour, and a user can run one export at a time. " +
+		"A response without its last chunk is incomplete.",
 	file: mediaZip,
 }
 
-// export answers with the archive as it is written. What can be known to fail
-// fails before the answer begins.
+// export streams the archive. It fails before the response starts where possible.
 func (s *Server) export(ctx context.Context, who tenant.Identity, _ *struct{}) (*huma.StreamResponse, error) {
 	send, err := s.openExport(ctx, who)
 	if err != nil {
@@ -50,15 +49,16 @@ func (s *Server) export(ctx context.Context, who tenant.Identity, _ *struct{}) (
 	return &huma.StreamResponse{Body: func(hc huma.Context) { send(fiberCtx(hc)) }}, nil
 }
 
-// openExport opens what the user has and returns what answers with it.
+// openExport opens a snapshot of the user's data and returns the function that
+// sends it.
 func (s *Server) openExport(ctx context.Context, who tenant.Identity) (send func(c *fiber.Ctx), err error) {
-	end, err := s.exports.begin(who.Scope)
+	release, err := s.exports.acquire(who.Scope)
 	if err != nil {
 		return nil, err
 	}
-	// The answer goes on when the handler's context is over.
+	// The response outlives the context of the handler.
 	ctx, cancel := context.WithTimeout(context.WithValue(s.closing, requestIDKey{}, requestIDOf(ctx)), s.ExportTimeout)
-	done := func() { cancel(); end() }
+	done := func() { cancel(); release() }
 	opening := time.AfterFunc(s.RequestTimeout, cancel)
 	snapshot, err := s.Accounts.Export(ctx, who)
 	if !opening.Stop() && err == nil {
@@ -73,21 +73,21 @@ func (s *Server) openExport(ctx context.Context, who tenant.Identity) (send func
 		r, w := io.Pipe()
 		go func() {
 			err := s.writeArchive(ctx, w, snapshot)
-			// Before the client sees the end: it may ask for the next one.
+			// Before the response ends, so that the client can start the next export.
 			snapshot.Close()
 			done()
-			_ = w.CloseWithError(err) // an error ends the answer without its last chunk
+			_ = w.CloseWithError(err) // an error ends the response without its last chunk
 		}()
 		c.Set(fiber.HeaderContentType, mediaZip)
 		c.Set(fiber.HeaderContentDisposition, fmt.Sprintf(exportName, snapshot.At.Format(time.DateOnly)))
 		c.Set(fiber.HeaderCacheControl, "no-store")
 		c.Status(http.StatusOK)
-		c.Context().SetBodyStream(&patient{PipeReader: r, conn: c.Context().Conn(), patience: s.WriteTimeout, ctx: ctx}, -1)
+		c.Context().SetBodyStream(&pacedBody{PipeReader: r, conn: c.Context().Conn(), timeout: s.WriteTimeout, ctx: ctx}, -1)
 	}, nil
 }
 
-// writeArchive writes a snapshot until it is whole, its reader is gone or the
-// context is over.
+// writeArchive writes a snapshot until it is complete, the reader is closed or the
+// context ends.
 func (s *Server) writeArchive(ctx context.Context, w *io.PipeWriter, snapshot *account.Snapshot) error {
 	stop := context.AfterFunc(ctx, func() { _ = w.CloseWithError(ctx.Err()) })
 	defer stop()
@@ -97,51 +97,51 @@ func (s *Server) writeArchive(ctx context.Context, w *io.PipeWriter, snapshot *a
 		err = buffer.Flush()
 	}
 	if err != nil {
-		s.Log.LogAttrs(ctx, slog.LevelWarn, "export ended early", slog.String("request_id", requestIDOf(ctx)), slog.Any("error", err))
+		s.Log.LogAttrs(ctx, slog.LevelWarn, "export incomplete", slog.String("request_id", requestIDOf(ctx)), slog.Any("error", err))
 	}
 	return err
 }
 
-// patient is an answer's body that is given at the speed it is taken, as long
-// as the client takes something within its patience.
-type patient struct {
+// pacedBody is a response body that extends the write deadline with every read,
+// so that a slow client can finish its download.
+type pacedBody struct {
 	*io.PipeReader
-	conn     net.Conn
-	patience time.Duration
-	ctx      context.Context //nolint:containedctx // of the answer, which it is
+	conn    net.Conn
+	timeout time.Duration
+	ctx     context.Context //nolint:containedctx // the context of the response
 }
 
-// Read reads the next piece. What is written of it has the time until the next
-// Read, but none that is left when the answer as a whole is out of time.
-func (p *patient) Read(b []byte) (int, error) {
+// Read reads the next chunk. Its write must finish within the timeout and before
+// the deadline of the whole response.
+func (p *pacedBody) Read(b []byte) (int, error) {
 	n, err := p.PipeReader.Read(b)
-	until := time.Now().Add(p.patience)
+	until := time.Now().Add(p.timeout)
 	if end, ok := p.ctx.Deadline(); ok && end.Before(until) {
 		until = end
 	}
-	_ = p.conn.SetWriteDeadline(until) // if it cannot be set, writing fails
+	_ = p.conn.SetWriteDeadline(until) // on failure the write fails as well
 	return n, err                      //nolint:wrapcheck // io.Reader's contract
 }
 
-// exports counts what a replica is giving out, so that slow clients do not take
-// all connections to the database.
+// exports limits the concurrent exports of a replica, so that slow clients do not
+// exhaust the database connections.
 type exports struct {
 	mu      sync.Mutex
 	running map[tenant.Scope]bool
 }
 
-// begin lets one more begin, and returns what ends it; RateLimited when the
-// user has one already, Unavailable when the replica has as many as it may.
-func (x *exports) begin(scope tenant.Scope) (end func(), err error) {
+// acquire reserves an export and returns its release function: RateLimited if the
+// user has a running export, Unavailable if the replica is at its limit.
+func (x *exports) acquire(scope tenant.Scope) (release func(), err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	switch {
 	case x.running[scope]:
 		return nil, &fault.Error{Kind: fault.RateLimited, RetryAfter: exportRetry,
-			Message: "an export of this account is being taken already; wait for it to end"}
+			Message: "an export of this account is already running; retry when it has finished"}
 	case len(x.running) >= maxExports:
 		return nil, &fault.Error{Kind: fault.Unavailable, RetryAfter: exportRetry,
-			Message: "too many exports are being taken; try again"}
+			Message: "too many exports are running; retry later"}
 	}
 	if x.running == nil {
 		x.running = make(map[tenant.Scope]bool)
@@ -156,7 +156,7 @@ func (x *exports) begin(scope tenant.Scope) (end func(), err error) {
 
 type deleteAccountInput struct {
 	Body struct {
-		Confirm *string `json:"confirm" enum:"delete everything" doc:"Says that this is meant."`
+		Confirm *string `json:"confirm" enum:"delete everything" doc:"Confirmation phrase."`
 	} `nameHint:"DeleteAccountRequest"`
 }
 
@@ -167,18 +167,18 @@ type deleteAccountOutput struct {
 
 type deletedAccountBody struct {
 	Message       string `json:"message"`
-	Memories      int    `json:"memories" doc:"How many were deleted."`
-	Conversations int    `json:"conversations" doc:"How many were deleted."`
+	Memories      int    `json:"memories" doc:"The number deleted."`
+	Conversations int    `json:"conversations" doc:"The number deleted."`
 }
 
 var docDeleteAccount = doc{
-	id: "deleteAccount", tag: tagAccount, summary: "Delete everything the user has",
-	description: "Memories with their versions, buckets, conversations, messages, imports and vectors; it cannot be undone. " +
-		"The user and its token stay: the account is empty, and programs that were let in to /mcp are disconnected. Room that is freed goes to blocked conversations of the tenant's other users. " +
-		"What takes longer than a request may is answered with 202 and goes on by itself.",
-	request:  example(`{"confirm":"` + account.Confirmation + `"}`),
-	response: example(`{"message":"Account deleted","memories":2,"conversations":1}`),
-	also:     map[int]string{http.StatusAccepted: "It goes on: the account is empty a little later."},
+	id: "deleteAccount", tag: tagAccount, summary: "Delete all data of the user",
+	description: "Permanently deletes memories with their versions, buckets, conversations, messages, imports and vectors. " +
+		"The user and its token remain valid; OAuth clients are disconnected. Freed quota is given to blocked conversations of the tenant's other users. " +
+		"If the deletion takes longer than a request, the response is 202 and it continues in the background.",
+	request:   example(`{"confirm":"` + account.Confirmation + `"}`),
+	response:  example(`{"message":"Account deleted","memories":2,"conversations":1}`),
+	successes: map[int]string{http.StatusAccepted: "The deletion continues in the background."},
 }
 
 func (s *Server) deleteAccount(ctx context.Context, who tenant.Identity, in *deleteAccountInput) (*deleteAccountOutput, error) {
@@ -190,7 +190,7 @@ func (s *Server) deleteAccount(ctx context.Context, who tenant.Identity, in *del
 		Message: "Account deleted", Memories: done.Memories, Conversations: done.Conversations,
 	}}
 	if !done.Done {
-		out.Status, out.Body.Message = http.StatusAccepted, "The account is being deleted; it goes on by itself"
+		out.Status, out.Body.Message = http.StatusAccepted, "The account is being deleted in the background"
 	}
 	return out, nil
 }

@@ -45,9 +45,9 @@ func files(t *testing.T, body string) map[string]string {
 	return out
 }
 
-// export returns what an export gives, when it is its turn: a server gives few
-// at a time, and tests share one.
-func (h *house) export(t *testing.T, token string) string {
+// export returns an export. It retries, because the server that the tests share
+// limits concurrent exports.
+func (h *testServer) export(t *testing.T, token string) string {
 	t.Helper()
 	var got answer
 	h.eventually(t, func() string {
@@ -60,10 +60,10 @@ func (h *house) export(t *testing.T, token string) string {
 	return got.body
 }
 
-// An export is the documented files, to the letter (docs/export-format.md).
+// An export contains exactly the documented files (docs/export-format.md).
 func TestExportShape(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newTestServer(t)
 	h.ok(t, h.alice, "POST", "/api/memory", `{"text":"2025-05-09 <window> seat","source":"cli"}`)
 	h.ok(t, h.alice, "POST", "/api/chat-history/ingest/custom-online", ingestText)
 	got := h.ok(t, h.alice, "GET", "/api/export", "")
@@ -100,10 +100,10 @@ func TestExportShape(t *testing.T) {
 	}
 }
 
-// What can be known to fail fails as every other request does.
-func TestExportFailsBeforeItBegins(t *testing.T) {
+// Errors before the response starts are ordinary error responses.
+func TestExportErrorsBeforeTheResponse(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newTestServer(t)
 	h.ok(t, h.alice, "GET", "/api/chat-history/count", "") // its token is known
 	h.stores.fail(fault.New(fault.Unavailable, "the database is away; try again"))
 	got := h.call(t, h.alice, "GET", "/api/export", "")
@@ -116,7 +116,7 @@ func TestExportFailsBeforeItBegins(t *testing.T) {
 	}
 }
 
-// endless is an account without end; it counts how many read it.
+// endless is an endless account that counts its readers.
 type endless struct {
 	fakeAccounts
 	open  atomic.Int64
@@ -157,16 +157,15 @@ func (e endlessContent) Memories() iter.Seq2[account.Memory, error] {
 	}
 }
 
-// noise is a text that cannot be compressed much.
+// noise returns a text that compresses poorly.
 func noise() string {
 	raw := make([]byte, 2000)
 	_, _ = rand.Read(raw) // never fails
 	return base64.StdEncoding.EncodeToString(raw)
 }
 
-// begun sends a request for an export and returns its answer, of which a piece
-// has arrived.
-func (h *house) begun(t *testing.T, token string) *http.Response {
+// begun starts an export and returns its response after the first bytes.
+func (h *testServer) begun(t *testing.T, token string) *http.Response {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+h.addr+"/api/export", nil)
 	if err != nil {
@@ -185,8 +184,8 @@ func (h *house) begun(t *testing.T, token string) *http.Response {
 	return got
 }
 
-// ends waits until nobody reads the account.
-func (e *endless) ends(t *testing.T, h *house, why string) {
+// ends waits until the account has no readers.
+func (e *endless) ends(t *testing.T, h *testServer, why string) {
 	t.Helper()
 	h.eventually(t, func() string {
 		if n := e.open.Load(); n > 0 {
@@ -196,20 +195,20 @@ func (e *endless) ends(t *testing.T, h *house, why string) {
 	})
 }
 
-func newEndlessHouse(t *testing.T, e *endless, change func(*Config)) *house {
+func newEndlessServer(t *testing.T, e *endless, change func(*Config)) *testServer {
 	t.Helper()
-	return newHouse(t, func(c *Config) {
+	return newTestServer(t, func(c *Config) {
 		c.Accounts = account.NewService(account.Config{Store: e})
 		change(c)
 	})
 }
 
-// A user has one export at a time and a replica two: others are told to wait,
-// and a client that goes away makes room.
-func TestExportsAreBounded(t *testing.T) {
+// A user can run one export at a time and a replica two. Others get Retry-After,
+// and a disconnected client releases its slot.
+func TestConcurrentExportsAreLimited(t *testing.T) {
 	t.Parallel()
 	e := &endless{}
-	h := newEndlessHouse(t, e, func(*Config) {})
+	h := newEndlessServer(t, e, func(*Config) {})
 	alice := h.begun(t, h.alice)
 	if got := h.call(t, h.alice, "GET", "/api/export", ""); got.status != 429 || got.header.Get("Retry-After") == "" {
 		t.Errorf("a second one of the user: %d %s", got.status, got.body)
@@ -225,21 +224,21 @@ func TestExportsAreBounded(t *testing.T) {
 	e.ends(t, h, "again")
 }
 
-// A client that takes nothing is given up within the server's patience, one
-// that takes a little again and again at the end of the time for all of it.
-func TestSlowExportsEnd(t *testing.T) {
+// A client that reads nothing times out after the write timeout, and a slow client
+// after the export timeout.
+func TestSlowExportsTimeOut(t *testing.T) {
 	t.Parallel()
 	t.Run("Stalled", func(t *testing.T) {
 		t.Parallel()
 		e := &endless{}
-		h := newEndlessHouse(t, e, func(c *Config) { c.WriteTimeout = 200 * time.Millisecond })
+		h := newEndlessServer(t, e, func(c *Config) { c.WriteTimeout = 200 * time.Millisecond })
 		h.begun(t, h.alice)
 		e.ends(t, h, "the client takes nothing")
 	})
 	t.Run("Slow", func(t *testing.T) {
 		t.Parallel()
 		e := &endless{}
-		h := newEndlessHouse(t, e, func(c *Config) { c.ExportTimeout = time.Second })
+		h := newEndlessServer(t, e, func(c *Config) { c.ExportTimeout = time.Second })
 		begin := time.Now()
 		_, err := io.Copy(io.Discard, h.begun(t, h.alice).Body)
 		if err == nil || time.Since(begin) < time.Second/2 {
@@ -249,11 +248,11 @@ func TestSlowExportsEnd(t *testing.T) {
 	})
 }
 
-// An export that fails midway does not look like one that is whole.
-func TestExportThatFailsIsCutOff(t *testing.T) {
+// An export that fails midway is recognizably incomplete.
+func TestFailedExportIsTruncated(t *testing.T) {
 	t.Parallel()
 	e := &endless{after: 1000, fails: errors.New("the database went away")}
-	h := newEndlessHouse(t, e, func(*Config) {})
+	h := newEndlessServer(t, e, func(*Config) {})
 	if _, err := io.Copy(io.Discard, h.begun(t, h.alice).Body); !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("the answer ends with %v", err)
 	}
@@ -263,11 +262,11 @@ func TestExportThatFailsIsCutOff(t *testing.T) {
 	}
 }
 
-// A server that stops does not wait for exports longer than it is told.
+// Shutdown does not wait for exports longer than its deadline.
 func TestShutdownEndsExports(t *testing.T) {
 	t.Parallel()
 	e := &endless{}
-	h := newEndlessHouse(t, e, func(*Config) {})
+	h := newEndlessServer(t, e, func(*Config) {})
 	got := h.begun(t, h.alice)
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
@@ -280,7 +279,7 @@ func TestShutdownEndsExports(t *testing.T) {
 
 func TestDeleteAccount(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newTestServer(t)
 	h.fill(t, h.alice)
 	ids := h.fill(t, h.bob)
 	for _, body := range []string{`{"confirm":"yes"}`, `{"confirm":""}`, `{"confirm":"DELETE EVERYTHING"}`} {
@@ -296,7 +295,7 @@ func TestDeleteAccount(t *testing.T) {
 	h.ok(t, h.bob, "GET", ids.Replace("/api/memories/$m"), "")
 }
 
-// slow is a store that never comes to an end of purging.
+// slow is a store whose purge never completes.
 type slow struct{ account.Store }
 
 func (slow) BeginPurge(context.Context, tenant.Scope) (account.PurgeCutoff, error) {
@@ -310,13 +309,13 @@ func (slow) Purge(ctx context.Context, _ tenant.Scope, _ account.PurgeCutoff) (a
 	return account.Purged{Memories: 1}, nil
 }
 
-func TestDeleteAccountGoesOnByItself(t *testing.T) {
+func TestDeleteAccountContinuesInTheBackground(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, func(c *Config) {
+	h := newTestServer(t, func(c *Config) {
 		c.Accounts = account.NewService(account.Config{Store: slow{}, PurgeTime: 10 * time.Millisecond})
 	})
 	got := h.call(t, h.alice, "DELETE", "/api/account", `{"confirm":"delete everything"}`)
-	if got.status != http.StatusAccepted || !strings.Contains(got.body, "goes on by itself") {
+	if got.status != http.StatusAccepted || !strings.Contains(got.body, "deleted in the background") {
 		t.Errorf("%d %s", got.status, got.body)
 	}
 }

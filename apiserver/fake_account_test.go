@@ -45,7 +45,7 @@ func (f fakeAccounts) Purge(_ context.Context, scope tenant.Scope, _ account.Pur
 	return out, nil
 }
 
-// fakeContent is a user's data as an export reads it.
+// fakeContent is the exported data of a user.
 type fakeContent struct{ fakeUser }
 
 func (u fakeContent) Buckets() iter.Seq2[account.Bucket, error] {

@@ -34,7 +34,7 @@ func (f fakeMemories) Update(_ context.Context, scope tenant.Scope, e memory.Edi
 	return m.Version, nil
 }
 
-// bucket finds one by id, by name, or by both.
+// bucket finds a bucket by id, name or both.
 func (u *fakeUser) bucket(b memory.BucketRef) (memory.Bucket, error) {
 	for _, o := range u.buckets {
 		if (b.ID == 0 || b.ID == o.ID) && (b.Name == "" || strings.EqualFold(b.Name, o.Name)) {

@@ -21,7 +21,7 @@ func (f fakeChats) GetImport(_ context.Context, scope tenant.Scope, id string) (
 	return importer.Import{}, cmp.Or[error](err, fault.New(fault.NotFound, "import %s", id))
 }
 
-// ListImports leaves out those of one conversation, as the real store does.
+// ListImports omits ingested conversations, like the real store.
 func (f fakeChats) ListImports(_ context.Context, scope tenant.Scope, offset, limit int) ([]importer.Import, int, error) {
 	u, end, err := f.begin(scope)
 	defer end()
@@ -70,28 +70,28 @@ func (f fakeChats) DeleteUpload(_ context.Context, scope tenant.Scope, id string
 	return err
 }
 
-// chunk returns what was stored of an import's file.
+// chunk returns the stored bytes of an import's file.
 func (f *fakeStores) chunk(id string) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return string(f.chunks[id])
 }
 
-// uploads is how many files there are.
+// uploads returns the number of stored files.
 func (f *fakeStores) uploads() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return len(f.chunks)
 }
 
-// lastRequest is the request that sent the last file.
+// lastRequest returns the idempotency record of the last upload.
 func (f *fakeStores) lastRequest() tenant.Request {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.requested
 }
 
-// change changes an import.
+// change modifies an import.
 func (f *fakeStores) change(id string, change func(*importer.Import)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

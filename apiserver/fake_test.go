@@ -19,8 +19,8 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// fakeStores stand for all stores in tests of what only the edge decides:
-// shapes, statuses, bodies. Each method first returns fails, if that is set.
+// fakeStores replaces all stores in tests of the HTTP layer. Each method returns
+// fails if it is set.
 type fakeStores struct {
 	mu    sync.Mutex
 	fails error
@@ -47,7 +47,7 @@ func newFakeStores() *fakeStores {
 	return &fakeStores{users: map[tenant.Scope]*fakeUser{}, known: map[tenant.Hash]tenant.Identity{}, chunks: map[string][]byte{}}
 }
 
-// begin locks; the user has a default bucket.
+// begin locks the stores and returns the user, with a default bucket.
 func (f *fakeStores) begin(scope tenant.Scope) (u *fakeUser, end func(), err error) {
 	f.mu.Lock()
 	u = f.users[scope]
@@ -75,21 +75,21 @@ func (f *fakeStores) RevokeOlder(context.Context, tenant.ID, string, int64, time
 	return nil
 }
 
-// fail makes every call from here on end with the error.
+// fail makes every subsequent call return the error.
 func (f *fakeStores) fail(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.fails = err
 }
 
-// forget makes a token unknown.
+// forget removes a token.
 func (f *fakeStores) forget(h tenant.Hash) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.known, h)
 }
 
-// identified is how often Identify was called.
+// identified returns the number of calls of Identify.
 func (f *fakeStores) identified() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -185,7 +185,7 @@ func (f fakeMemories) CreateBucket(_ context.Context, scope tenant.Scope, b memo
 	return f.seq, nil
 }
 
-// Search finds whatever there is, newest first.
+// Search returns everything, newest first.
 func (f fakeMemories) Search(_ context.Context, scope tenant.Scope, _ placement.Location, q retrieve.Query) (retrieve.Result, error) {
 	u, end, err := f.begin(scope)
 	defer end()

@@ -21,9 +21,9 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tokens"
 )
 
-// house is a running server with its users' tokens; stores is nil when they
+// testServer is a running server with tokens of its users; stores is nil if they
 // are real.
-type house struct {
+type testServer struct {
 	*Server
 	stores *fakeStores
 	addr   string
@@ -35,10 +35,10 @@ type house struct {
 	suspended string // of tenant three, which is suspended
 }
 
-// newHouse starts a server on fake stores; change may alter its configuration.
-func newHouse(t *testing.T, change ...func(*Config)) *house {
+// newTestServer starts a server on fake stores; change may alter its configuration.
+func newTestServer(t *testing.T, change ...func(*Config)) *testServer {
 	t.Helper()
-	h := &house{stores: newFakeStores(), log: &journal{}}
+	h := &testServer{stores: newFakeStores(), log: &journal{}}
 	h.alice = h.user(t, tenant.Identity{Scope: tenant.Scope{Tenant: "one", User: 1}})
 	h.bob = h.user(t, tenant.Identity{Scope: tenant.Scope{Tenant: "one", User: 2}})
 	h.carol = h.user(t, tenant.Identity{Scope: tenant.Scope{Tenant: "two", User: 3}})
@@ -60,11 +60,11 @@ func newHouse(t *testing.T, change ...func(*Config)) *house {
 	return h
 }
 
-// start serves until the test ends.
-func (h *house) start(t *testing.T, config Config) {
+// start runs the server until the test ends.
+func (h *testServer) start(t *testing.T, config Config) {
 	t.Helper()
 	config.Log = slog.New(slog.NewTextHandler(h.log, nil))
-	// A request that stalls must not keep the server from shutting down.
+	// A stalled request must not delay the shutdown.
 	config.ReadTimeout = cmp.Or(config.ReadTimeout, 5*time.Second)
 	h.Server = New(config)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -84,7 +84,7 @@ func (h *house) start(t *testing.T, config Config) {
 	})
 }
 
-// journal keeps a log that is written and read at once.
+// journal is a log buffer for concurrent use.
 type journal struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -102,8 +102,7 @@ func (j *journal) String() string {
 	return j.text.String()
 }
 
-// seed makes the tokens of a test's users differ from run to run as little as
-// from one another.
+// seed is a deterministic source of random bytes.
 type seed byte
 
 func (s seed) Read(p []byte) (int, error) {
@@ -113,7 +112,7 @@ func (s seed) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (h *house) user(t *testing.T, who tenant.Identity) string {
+func (h *testServer) user(t *testing.T, who tenant.Identity) string {
 	t.Helper()
 	token, err := tenant.NewToken(seed(who.User))
 	if err != nil {
@@ -127,7 +126,7 @@ func (h *house) user(t *testing.T, who tenant.Identity) string {
 	return token
 }
 
-// answer is a response read to its end.
+// answer is a complete response.
 type answer struct {
 	status int
 	header http.Header
@@ -145,8 +144,9 @@ func (a answer) json(t *testing.T) map[string]any {
 	return v
 }
 
-// call sends a request. A body is sent as JSON. The answer is held to the contract.
-func (h *house) call(t *testing.T, token, method, path, body string, headers ...string) answer {
+// call sends a request, with a body as JSON, and checks the response against the
+// contract.
+func (h *testServer) call(t *testing.T, token, method, path, body string, headers ...string) answer {
 	t.Helper()
 	var reader io.Reader
 	if body != "" {
@@ -179,8 +179,8 @@ func (h *house) call(t *testing.T, token, method, path, body string, headers ...
 	return got
 }
 
-// ok is call that fails unless the status is 200.
-func (h *house) ok(t *testing.T, token, method, path, body string) answer {
+// ok is call that requires status 200.
+func (h *testServer) ok(t *testing.T, token, method, path, body string) answer {
 	t.Helper()
 	a := h.call(t, token, method, path, body)
 	if a.status != http.StatusOK {

@@ -11,7 +11,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/fault"
 )
 
-// checkTimeout is how long readiness waits for each of its checks.
+// checkTimeout bounds each readiness check.
 const checkTimeout = 2 * time.Second
 
 type healthOutput struct {
@@ -21,7 +21,7 @@ type healthOutput struct {
 }
 
 var docHealthz = doc{
-	id: "healthz", tag: "Health", summary: "Whether the process is alive",
+	id: "healthz", tag: "Health", summary: "Liveness check",
 	response: example(`{"status":"ok"}`),
 }
 
@@ -32,24 +32,24 @@ func (s *Server) healthz(context.Context) (*healthOutput, error) {
 }
 
 var docReadyz = doc{
-	id: "readyz", tag: "Health", summary: "Whether requests can be answered",
-	description: "503 names what is away.",
+	id: "readyz", tag: "Health", summary: "Readiness check",
+	description: "503 lists the unavailable dependencies.",
 	response:    example(`{"status":"ok"}`),
 	errors:      []int{http.StatusServiceUnavailable},
 }
 
 func (s *Server) readyz(ctx context.Context) (*healthOutput, error) {
-	var away []string
+	var unavailable []string
 	var cause error
 	for _, name := range slices.Sorted(maps.Keys(s.Checks)) {
 		ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 		if err := s.Checks[name](ctx); err != nil {
-			away, cause = append(away, name), err
+			unavailable, cause = append(unavailable, name), err
 		}
 		cancel()
 	}
 	if cause != nil {
-		return nil, fault.Wrap(fault.Unavailable, cause, "not ready, away: %s", strings.Join(away, ", "))
+		return nil, fault.Wrap(fault.Unavailable, cause, "not ready; unavailable: %s", strings.Join(unavailable, ", "))
 	}
 	return s.healthz(ctx)
 }

@@ -14,25 +14,25 @@ import (
 
 const (
 	headerIdempotencyKey = "Idempotency-Key"
-	// maxIdempotencyKey is the longest key, bytes.
+	// maxIdempotencyKey is the length limit of a key, bytes.
 	maxIdempotencyKey = 255
-	// metaRoute is under what name a route's requests are remembered.
+	// metaRoute holds the idempotency scope of a route.
 	metaRoute = "idempotency.route"
 )
 
-// repeatable is a request with a key: the body's hash is made while it is read.
-type repeatable struct {
+// idempotentRequest is a request with a key; its body is hashed while it is read.
+type idempotentRequest struct {
 	route string
 	key   tenant.Hash
 	body  hash.Hash
 }
 
-// repeatableKey is the context key of a *repeatable.
-type repeatableKey struct{}
+// idempotencyKey is the context key of an *idempotentRequest.
+type idempotencyKey struct{}
 
-// withRepeatable notes the key of a request, where the route takes one, and
-// returns a reader of its body that knows what was read.
-func withRepeatable(ctx huma.Context, body io.Reader) (huma.Context, io.Reader, error) {
+// withIdempotencyKey adds the request's key to the context, if the route supports
+// one, and returns a reader that hashes the body.
+func withIdempotencyKey(ctx huma.Context, body io.Reader) (huma.Context, io.Reader, error) {
 	key := ctx.Header(headerIdempotencyKey)
 	route, ok := ctx.Operation().Metadata[metaRoute].(string)
 	if key == "" || !ok {
@@ -41,13 +41,14 @@ func withRepeatable(ctx huma.Context, body io.Reader) (huma.Context, io.Reader, 
 	if len(key) > maxIdempotencyKey {
 		return nil, nil, fault.New(fault.Invalid, "%s must be at most %d bytes", headerIdempotencyKey, maxIdempotencyKey)
 	}
-	r := &repeatable{route: route, key: sha256.Sum256([]byte(key)), body: sha256.New()}
-	return huma.WithValue(ctx, repeatableKey{}, r), io.TeeReader(body, r.body), nil
+	r := &idempotentRequest{route: route, key: sha256.Sum256([]byte(key)), body: sha256.New()}
+	return huma.WithValue(ctx, idempotencyKey{}, r), io.TeeReader(body, r.body), nil
 }
 
-// requestOf names the request a handler was called with, once its body is read.
+// requestOf returns the idempotency record of a request. Its body must have been
+// read.
 func requestOf(ctx context.Context) tenant.Request {
-	r, ok := ctx.Value(repeatableKey{}).(*repeatable)
+	r, ok := ctx.Value(idempotencyKey{}).(*idempotentRequest)
 	if !ok {
 		return tenant.Request{}
 	}
@@ -60,7 +61,7 @@ func idempotencyParam() *huma.Param {
 	return &huma.Param{
 		Name: headerIdempotencyKey, In: "header", Example: "5e0c8b1e-6b1f-4a35-9d4e-0f5a4b1c7d22",
 		Schema: &huma.Schema{Type: huma.TypeString, MaxLength: &longest},
-		Description: "A key of your choice, new for each request. Sent again with the same body within 24 hours, " +
-			"the request is not done again and the first answer is given; with another body it is a 409.",
+		Description: "A unique key for each request. Repeating a request with the same key and body within 24 hours " +
+			"returns the first response without executing it again; a different body is a 409.",
 	}
 }

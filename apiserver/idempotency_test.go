@@ -7,11 +7,11 @@ import (
 	"testing"
 )
 
-// A key that is too long is refused by its name, whatever route takes one; one
-// on other routes means nothing.
+// A key that is too long is rejected on every route that supports keys, and ignored
+// on other routes.
 func TestIdempotencyKeyIsChecked(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newTestServer(t)
 	long := strings.Repeat("k", 256)
 	for path, body := range map[string]string{
 		"/api/memory": `{"text":"a"}`, "/api/v2/memory": `{"text":"a"}`, "/api/buckets": `{"name":"a"}`,
@@ -27,9 +27,9 @@ func TestIdempotencyKeyIsChecked(t *testing.T) {
 	}
 }
 
-// doesOnce: a request that is sent again is answered as the first time and not
-// done again, also at the same time; under a key of another request it is a 409.
-func (h *house) doesOnce(t *testing.T, s realStores) {
+// doesOnce: a repeated request returns the first response without being executed
+// again, also concurrently; a different request with the same key is a 409.
+func (h *testServer) doesOnce(t *testing.T, s realStores) {
 	t.Helper()
 	alice, bob := s.tenant(t, "once", "alice", false), s.tenant(t, "once", "bob", false)
 	send := func(token, path, body, key string) answer {
@@ -49,12 +49,12 @@ func (h *house) doesOnce(t *testing.T, s realStores) {
 		if other.status != 409 || !strings.Contains(other.body, "idempotency key") {
 			t.Errorf("%s, another request: %d %s", r.path, other.status, other.body)
 		}
-		// Another user's key is another key.
+		// Keys are per user.
 		if theirs := send(bob, r.path, r.other, "k-1"); theirs.status != 200 {
 			t.Errorf("%s, another user: %d %s", r.path, theirs.status, theirs.body)
 		}
 	}
-	// Both paths of the route know the key, and what failed was not done.
+	// Both paths of a route share their keys, and failed requests can be retried.
 	if got := send(alice, "/api/v2/memory", `{"text":"2025-05-09 aisle seat"}`, "k-1"); got.status != 409 {
 		t.Errorf("the second path: %d %s", got.status, got.body)
 	}
@@ -67,7 +67,7 @@ func (h *house) doesOnce(t *testing.T, s realStores) {
 	h.doesOnceAtATime(t, alice)
 }
 
-func (h *house) doesOnceAtATime(t *testing.T, token string) {
+func (h *testServer) doesOnceAtATime(t *testing.T, token string) {
 	t.Helper()
 	var wg sync.WaitGroup
 	answers := make([]answer, 10)

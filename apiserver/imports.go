@@ -14,24 +14,24 @@ import (
 
 type importBody struct {
 	ImportID   string            `json:"importId"`
-	Platform   string            `json:"platform" doc:"Empty until it is known."`
-	Status     string            `json:"status" enum:"queued,running,done,failed" doc:"Done: all of it is stored and found by words; embeddings follow."`
-	Total      int               `json:"total" doc:"Conversations in the file; 0 until they are counted. When it is done, imported, updated, skipped and failed add up to it."`
-	Imported   int               `json:"imported" doc:"New ones."`
-	Updated    int               `json:"updated" doc:"Ones that gained or changed messages."`
-	Skipped    int               `json:"skipped" doc:"Unchanged ones, empty ones, and second copies."`
-	Blocked    int               `json:"blocked" doc:"Of those imported or updated, the ones over the quota now: kept, neither searched nor counted."`
+	Platform   string            `json:"platform" doc:"Empty until it is detected."`
+	Status     string            `json:"status" enum:"queued,running,done,failed" doc:"done means that all conversations are stored and searchable by keyword; embeddings follow."`
+	Total      int               `json:"total" doc:"The number of conversations in the file; 0 until counted. When done, it is the sum of imported, updated, skipped and failed."`
+	Imported   int               `json:"imported" doc:"New conversations."`
+	Updated    int               `json:"updated" doc:"Existing conversations with new or changed messages."`
+	Skipped    int               `json:"skipped" doc:"Unchanged, empty and duplicate conversations."`
+	Blocked    int               `json:"blocked" doc:"Imported or updated conversations that are over quota: stored, but neither searched nor counted."`
 	Failed     int               `json:"failed"`
-	Errors     []importErrorBody `json:"errors" doc:"Why conversations failed, the first 100 of them, and why the whole file did."`
+	Errors     []importErrorBody `json:"errors" doc:"The first 100 errors of conversations, and the error of the file."`
 	StartedAt  string            `json:"startedAt" format:"date-time"`
-	FinishedAt *string           `json:"finishedAt" format:"date-time" doc:"Null until it is done or failed."`
-	Unchanged  int               `json:"unchanged" doc:"Of those skipped, the ones that were stored already as they are."`
-	Indexed    int               `json:"indexed" doc:"How many have nothing left to embed; it counts on towards total when the import is done. Those that failed, were skipped or are blocked have nothing to embed."`
-	Warnings   []string          `json:"warnings" doc:"What was left out or made up on the way."`
+	FinishedAt *string           `json:"finishedAt" format:"date-time" doc:"Null until the import is done or failed."`
+	Unchanged  int               `json:"unchanged" doc:"Skipped conversations that were already stored without changes."`
+	Indexed    int               `json:"indexed" doc:"Conversations that need no further embedding; it approaches total after the import is done. Failed, skipped and blocked conversations need none."`
+	Warnings   []string          `json:"warnings" doc:"Content that was omitted or inferred."`
 }
 
 type importErrorBody struct {
-	Conversation string `json:"conversation" doc:"Its id on the platform, or its place in the file; empty for the file as a whole."`
+	Conversation string `json:"conversation" doc:"The platform's id of the conversation, or its position in the file; empty for the whole file."`
 	Error        string `json:"error"`
 }
 
@@ -65,8 +65,8 @@ type getImportOutput struct {
 }
 
 var docGetImport = doc{
-	id: "getImport", tag: tagChats, summary: "Read how far an import is",
-	description: "Also of a conversation sent online, whose `importId` was answered.",
+	id: "getImport", tag: tagChats, summary: "Get the status of an import",
+	description: "Also for an ingested conversation, by the `importId` of the response.",
 	response:    example(importExample),
 	errors:      []int{http.StatusNotFound},
 }
@@ -97,10 +97,10 @@ type importPageBody struct {
 }
 
 var docListImports = doc{
-	id: "listImports", tag: tagChats, summary: "List the imports of files, newest first",
+	id: "listImports", tag: tagChats, summary: "List file imports, newest first",
 	params: []*huma.Param{
-		intParam("page", "Which page, from 1.", 1, 1, 1),
-		upTo(intParam("pageSize", "How many a page, at most 100.", chat.DefaultPageSize, 1, 25), chat.MaxPageSize),
+		intParam("page", "The page number, starting at 1.", 1, 1, 1),
+		upTo(intParam("pageSize", "The page size, at most 100.", chat.DefaultPageSize, 1, 25), chat.MaxPageSize),
 	},
 	response: example(`{"items":[` + importExample + `],"page":1,"pageSize":25,"total":1,"totalPages":1}`),
 	errors:   []int{http.StatusBadRequest},

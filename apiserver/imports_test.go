@@ -23,7 +23,7 @@ const importPath = "/api/chat-history/import"
 // field is a part of a form.
 type field struct{ name, value string }
 
-// form writes a form and returns it with its content type.
+// form encodes a form and returns it with its content type.
 func form(t *testing.T, fields ...field) (body, contentType string) {
 	t.Helper()
 	var b strings.Builder
@@ -47,15 +47,15 @@ func form(t *testing.T, fields ...field) (body, contentType string) {
 }
 
 // send uploads a form.
-func (h *house) send(t *testing.T, token string, headers []string, fields ...field) answer {
+func (h *testServer) send(t *testing.T, token string, headers []string, fields ...field) answer {
 	t.Helper()
 	body, contentType := form(t, fields...)
 	return h.call(t, token, "POST", importPath, body, append([]string{"Content-Type", contentType}, headers...)...)
 }
 
-func TestImportTakesForms(t *testing.T) {
+func TestImportAcceptsForms(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, func(c *Config) { c.ImportFile = 3 << 20 })
+	h := newTestServer(t, func(c *Config) { c.ImportFile = 3 << 20 })
 	big := strings.Repeat("0123456789abcdef", 3<<20/16)
 	for name, tc := range map[string]struct {
 		fields   []field
@@ -86,10 +86,10 @@ func TestImportTakesForms(t *testing.T) {
 	}
 }
 
-// Sent in chunks of HTTP, as a client does that does not know the length.
+// Chunked encoding, as used by clients that do not know the length.
 func TestImportStreams(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newTestServer(t)
 	file := strings.Repeat("0123456789abcdef", 12<<20/16)
 	body, contentType := form(t, field{"file", file})
 	r, w := io.Pipe()
@@ -113,9 +113,9 @@ func TestImportStreams(t *testing.T) {
 	}
 }
 
-func TestImportRefusesForms(t *testing.T) {
+func TestImportRejectsInvalidForms(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, func(c *Config) { c.ImportFile = 1000 })
+	h := newTestServer(t, func(c *Config) { c.ImportFile = 1000 })
 	good, contentType := form(t, field{"file", "[]"})
 	twice, twiceType := form(t, field{"file", "[]"}, field{"file", "[]"})
 	none, noneType := form(t, field{"colour", "red"})
@@ -131,13 +131,13 @@ func TestImportRefusesForms(t *testing.T) {
 		"nothing":        {"", contentType, 400, "the body is required"},
 		"no form":        {"{}", "application/json", 415, "multipart/form-data"},
 		"another form":   {"file=x", "application/x-www-form-urlencoded", 415, "multipart/form-data"},
-		"no boundary":    {good, "multipart/form-data", 415, "with its boundary"},
-		"other boundary": {good, "multipart/form-data; boundary=other", 400, "could not be read to its end"},
-		"cut":            {good[:len(good)-30], contentType, 400, "could not be read to its end"},
+		"no boundary":    {good, "multipart/form-data", 415, "with a boundary"},
+		"other boundary": {good, "multipart/form-data; boundary=other", 400, "incomplete or invalid form"},
+		"cut":            {good[:len(good)-30], contentType, 400, "incomplete or invalid form"},
 		"no file":        {none, noneType, 400, "file is required"},
-		"two files":      {twice, twiceType, 400, "file takes one file"},
+		"two files":      {twice, twiceType, 400, "file must not be repeated"},
 		"an empty file":  {empty, emptyType, 400, "file must not be empty"},
-		"no platform":    {other, otherType, 400, "platform takes chatgpt or claude"},
+		"no platform":    {other, otherType, 400, "platform must be chatgpt or claude"},
 		"too large":      {large, largeType, 413, "at most 1000 bytes"},
 		"far too large":  {huge, hugeType, 413, "at most 1000 bytes"},
 	} {
@@ -158,10 +158,10 @@ func TestImportRefusesForms(t *testing.T) {
 	}
 }
 
-// What a client sends of a form before it goes away leaves nothing.
-func TestImportHalfSent(t *testing.T) {
+// An interrupted upload leaves no data behind.
+func TestInterruptedImportLeavesNothing(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newTestServer(t)
 	body, contentType := form(t, field{"file", strings.Repeat("x", 3<<20)})
 	conn, err := net.Dial("tcp", h.addr)
 	if err != nil {
@@ -186,10 +186,10 @@ func TestImportHalfSent(t *testing.T) {
 	})
 }
 
-// The same file is the same body, whatever stands between its parts.
+// The same file is the same body, regardless of the boundary.
 func TestImportIsRepeatable(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newTestServer(t)
 	key := []string{"Idempotency-Key", "k"}
 	var seen []tenant.Request
 	for _, fields := range [][]field{
@@ -208,8 +208,8 @@ func TestImportIsRepeatable(t *testing.T) {
 	}
 }
 
-// follow opens a stream of an import's events.
-func (h *house) follow(ctx context.Context, t *testing.T, token, id, last string) *http.Response {
+// follow opens the event stream of an import.
+func (h *testServer) follow(ctx context.Context, t *testing.T, token, id, last string) *http.Response {
 	t.Helper()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+h.addr+"/api/chat-history/imports/"+id+"/events", nil)
 	if err != nil {
@@ -227,7 +227,7 @@ func (h *house) follow(ctx context.Context, t *testing.T, token, id, last string
 	return response
 }
 
-// event reads the next event: its id and its data.
+// event reads the id and data of the next event.
 func event(t *testing.T, r *bufio.Reader) (id, data string) {
 	t.Helper()
 	for {
@@ -250,7 +250,7 @@ func event(t *testing.T, r *bufio.Reader) (id, data string) {
 
 func TestEvents(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newTestServer(t)
 	id := h.send(t, h.alice, nil, field{"file", "[]"}).json(t)["importId"].(string)
 	change := func(f func(*importer.Import)) { h.stores.change(id, f) }
 
@@ -268,11 +268,11 @@ func TestEvents(t *testing.T) {
 		t.Errorf("event %s %s, want %s", n, data, want)
 	}
 
-	// One that has heard so much hears only what comes then; one that has heard
-	// of another time hears what is now.
+	// A client with the current event id receives only later events; a client with an
+	// outdated id receives the current status.
 	asked := time.Now()
 	later := bufio.NewReader(h.follow(t.Context(), t, h.alice, id, "2").Body)
-	if took := time.Since(asked); took > beat/2 {
+	if took := time.Since(asked); took > heartbeat/2 {
 		t.Errorf("a stream without news begins after %s", took)
 	}
 	stale := bufio.NewReader(h.follow(t.Context(), t, h.alice, id, "1").Body)
@@ -302,10 +302,10 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// A stream ends when its server stops: nothing waits for it.
-func TestEventsEndWithTheServer(t *testing.T) {
+// A stream ends when the server shuts down.
+func TestEventsEndOnShutdown(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newTestServer(t)
 	id := h.send(t, h.alice, nil, field{"file", "[]"}).json(t)["importId"].(string)
 	r := bufio.NewReader(h.follow(t.Context(), t, h.alice, id, "").Body)
 	event(t, r)
@@ -319,10 +319,10 @@ func TestEventsEndWithTheServer(t *testing.T) {
 	}
 }
 
-// A client that goes away frees what its stream took.
-func TestEventsEndWithTheClient(t *testing.T) {
+// A disconnected client releases the resources of its stream.
+func TestEventsEndOnDisconnect(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newTestServer(t)
 	id := h.send(t, h.alice, nil, field{"file", "[]"}).json(t)["importId"].(string)
 	ctx, cancel := context.WithCancel(t.Context())
 	r := bufio.NewReader(h.follow(ctx, t, h.alice, id, "").Body)

@@ -12,16 +12,16 @@ import (
 type ingestInput struct {
 	Body struct {
 		Conversation        *ingestConversation `json:"conversation"`
-		Platform            *string             `json:"platform,omitempty" pattern:"^[a-zA-Z0-9\\-_.]{0,100}$" doc:"Where it took place; custom when absent or empty."`
+		Platform            *string             `json:"platform,omitempty" pattern:"^[a-zA-Z0-9\\-_.]{0,100}$" doc:"The platform of the conversation; custom if absent or empty."`
 		PlatformDisplayName *string             `json:"platformDisplayName,omitempty" maxLength:"200"`
 	} `nameHint:"IngestRequest"`
 }
 
 type ingestConversation struct {
-	ID        *string         `json:"id" minLength:"1" maxLength:"500" doc:"Its id on the platform. Sending it again adds what is new and replaces what changed."`
+	ID        *string         `json:"id" minLength:"1" maxLength:"500" doc:"The platform's id of the conversation. Sending it again adds new messages and replaces changed ones."`
 	Title     *string         `json:"title" maxLength:"2000"`
 	CreatedAt *string         `json:"createdAt" format:"date-time"`
-	UpdatedAt *string         `json:"updatedAt,omitempty" format:"date-time" doc:"The newest message's time when absent."`
+	UpdatedAt *string         `json:"updatedAt,omitempty" format:"date-time" doc:"Defaults to the time of the newest message."`
 	Messages  []ingestMessage `json:"messages" minItems:"1"`
 }
 
@@ -54,10 +54,10 @@ type ingestedConversation struct {
 }
 
 var docIngestConversation = doc{
-	id: "ingestConversation", tag: tagChats, summary: "Send a conversation",
+	id: "ingestConversation", tag: tagChats, summary: "Ingest a conversation",
 	links: map[string]string{"getConversation.conversationId": "/conversationId", "getImport.importId": "/importId"},
-	description: "New messages are added, one with a known id and new content replaces it, ones that are missing stay. " +
-		"Over the conversation quota it is kept but blocked until there is room. Over 100,000 tokens it is accepted, and its import marked failed. At most 50 MiB.",
+	description: "Adds new messages and replaces changed ones by id; messages missing from the request are kept. " +
+		"A conversation over quota is stored but blocked until quota is available. A conversation of more than 100,000 tokens is accepted, but its import fails. At most 50 MiB.",
 	request: example(`{"conversation":{"id":"c-1","title":"Night train to Vienna","createdAt":"2025-05-09T14:30:00Z","messages":[` +
 		`{"id":"m-1","role":"user","content":"Which seat should I book?","createdAt":"2025-05-09T14:30:00Z"},` +
 		`{"id":"m-2","role":"assistant","content":"A window seat, as you like it.","createdAt":"2025-05-09T14:30:04Z"}]},` +
@@ -65,14 +65,14 @@ var docIngestConversation = doc{
 	response: example(`{"queued":true,"importId":"0196b2f5-09d2-7e6b-8a41-5c3f9b7d2e60","conversationId":"0196b2f5-0a77-7d21-b1c4-94e2f7a83d15",` +
 		`"platform":"custom","conversation":{"id":"0196b2f5-0a77-7d21-b1c4-94e2f7a83d15","platformConversationId":"c-1","title":"Night train to Vienna",` +
 		`"updatedAt":"2025-05-09T14:30:04.000Z","messageCount":2,"status":"queued"}}`),
-	maxBody: ingestBody,
-	once:    "ingest",
+	maxBody:     ingestBody,
+	idempotency: "ingest",
 }
 
 func (s *Server) ingestConversation(ctx context.Context, who tenant.Identity, in *ingestInput) (*ingestOutput, error) {
 	c := in.Body.Conversation
 	if c == nil {
-		return nil, fault.New(fault.Invalid, "conversation is required and takes an object with id, title, createdAt and messages")
+		return nil, fault.New(fault.Invalid, "conversation is required and must be an object with id, title, createdAt and messages")
 	}
 	input := chat.IngestInput{
 		Platform: value(in.Body.Platform, ""), PlatformName: value(in.Body.PlatformDisplayName, ""),

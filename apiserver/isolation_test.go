@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// namingRequests has every way to name a thing by its id: $m a memory, $c a
+// namingRequests contains every request with an id: $m is a memory, $c a
 // conversation, $b a bucket, $i an import.
 var namingRequests = []struct{ method, path, body string }{
 	{"GET", "/api/memories/$m", ""},
@@ -30,12 +30,12 @@ var namingRequests = []struct{ method, path, body string }{
 	{"DELETE", "/api/chat-history/chats", `{"ids":["$c"]}`},
 }
 
-// nobodys are ids of the right form that nobody has.
+// nobodys are well-formed ids that do not exist.
 var nobodys = strings.NewReplacer("$m", "0196b2f4-6d1e-7c3a-9f5e-2b8d4c6a1e07", "$c", "0196b2f5-0a77-7d21-b1c4-94e2f7a83d15",
 	"$b", "987654321", "$i", "0196b2f5-09d2-7e6b-8a41-5c3f9b7d2e60")
 
-// fill gives a user one of everything and returns the ids.
-func (h *house) fill(t *testing.T, token string) *strings.Replacer {
+// fill creates one object of each type and returns the ids.
+func (h *testServer) fill(t *testing.T, token string) *strings.Replacer {
 	t.Helper()
 	created := h.call(t, token, "POST", "/api/buckets", `{"name":"Travel"}`)
 	bucket := strings.TrimPrefix(created.header.Get("Location"), "/api/buckets/")
@@ -44,8 +44,8 @@ func (h *house) fill(t *testing.T, token string) *strings.Replacer {
 	return strings.NewReplacer("$m", memory, "$c", chat["conversationId"].(string), "$b", bucket, "$i", chat["importId"].(string))
 }
 
-// seesNothing fails if a user with an empty account finds anything.
-func (h *house) seesNothing(t *testing.T, token, name string) {
+// seesNothing fails if a user with an empty account sees any data.
+func (h *testServer) seesNothing(t *testing.T, token, name string) {
 	t.Helper()
 	for path, want := range map[string]string{
 		"/api/memory?all=1":                    `"memories":[]`,
@@ -75,8 +75,8 @@ func (h *house) seesNothing(t *testing.T, token, name string) {
 	}
 }
 
-// seesAll fails if anything of what fill made is missing.
-func (h *house) seesAll(t *testing.T, token string, ids *strings.Replacer) {
+// seesAll fails if any object created by fill is missing.
+func (h *testServer) seesAll(t *testing.T, token string, ids *strings.Replacer) {
 	t.Helper()
 	for path, want := range map[string]string{
 		"/api/memories/$m":                                 `"id":"$m"`,
@@ -96,12 +96,12 @@ func (h *house) seesAll(t *testing.T, token string, ids *strings.Replacer) {
 
 func TestIsolation(t *testing.T) {
 	t.Parallel()
-	newHouse(t).isolates(t)
+	newTestServer(t).isolates(t)
 }
 
-// Another tenant's and another user's ids behave like ids that do not exist:
-// same status, same body, and nothing changes.
-func (h *house) isolates(t *testing.T) {
+// Ids of other tenants and users behave like ids that do not exist: same status,
+// same body, no changes.
+func (h *testServer) isolates(t *testing.T) {
 	t.Helper()
 	ids := h.fill(t, h.alice)
 	for name, token := range map[string]string{"another user": h.bob, "another tenant": h.carol} {

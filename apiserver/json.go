@@ -12,11 +12,12 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/mnemo-dev/mnemo/apiserver/jsontype"
 	"github.com/mnemo-dev/mnemo/internal/fault"
 )
 
-// decodeJSON reads a body into v. Its errors are sentences that name the
-// field and what it takes, and do not repeat the input.
+// decodeJSON decodes a body into v. Its errors name the field and the expected
+// type, and do not repeat the input.
 func decodeJSON(data []byte, v any) error {
 	if !utf8.Valid(data) {
 		return errors.New("the body must be valid UTF-8")
@@ -25,36 +26,21 @@ func decodeJSON(data []byte, v any) error {
 	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		given, _, _ := strings.Cut(e.Value, " ")
 		if e.Field == "" {
-			return fault.New(fault.Invalid, "the body takes %s, not %s", takes(e.Type), article(given))
+			return fault.New(fault.Invalid, "the body must be %s, not %s", jsontype.Name(e.Type), article(given))
 		}
-		return fault.New(fault.Invalid, "%s takes %s, not %s", cmp.Or(pathTo(data, e.Offset), e.Field), takes(e.Type), article(given))
+		return fault.New(fault.Invalid, "%s must be %s, not %s", cmp.Or(pathTo(data, e.Offset), e.Field), jsontype.Name(e.Type), article(given))
 	}
 	if e, ok := errors.AsType[*json.SyntaxError](err); ok {
-		return fault.New(fault.Invalid, "the body is not valid JSON from byte %d on", e.Offset)
+		return fault.New(fault.Invalid, "invalid JSON at byte %d", e.Offset)
 	}
 	if err == nil {
 		if at := loneSurrogate(data); at >= 0 {
-			return fault.New(fault.Invalid, "%s must not contain \\%s alone: it is half of a character",
+			return fault.New(fault.Invalid, "%s must not contain the unpaired surrogate \\%s",
 				cmp.Or(pathTo(data, int64(at)+1), "the body"), data[at+1:at+6])
 		}
-		return refuseNulls(data, v)
+		return rejectNulls(data, v)
 	}
 	return err
-}
-
-func takes(t reflect.Type) string {
-	switch t.Kind() {
-	case reflect.String:
-		return "a string"
-	case reflect.Bool:
-		return "true or false"
-	case reflect.Int, reflect.Int64, reflect.Int32:
-		return "an integer"
-	case reflect.Slice:
-		return "an array"
-	default:
-		return "an object"
-	}
 }
 
 func article(jsonType string) string {
@@ -68,10 +54,10 @@ func article(jsonType string) string {
 	}
 }
 
-// integer is a whole number as JSON may write it: 1, 1.0 and 1e0 are.
+// integer accepts every JSON form of a whole number: 1, 1.0 and 1e0.
 type integer int
 
-// UnmarshalJSON is an error that names the field, as encoding/json's own is.
+// UnmarshalJSON returns the same error type as encoding/json, which names the field.
 func (n *integer) UnmarshalJSON(data []byte) error {
 	f, err := strconv.ParseFloat(string(data), 64)
 	if err != nil || f != math.Trunc(f) || math.Abs(f) >= 1<<53 {
@@ -81,7 +67,7 @@ func (n *integer) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// jsonType names what kind of JSON value a valid one is.
+// jsonType returns the type of a valid JSON value.
 func jsonType(data []byte) string {
 	switch data[0] {
 	case '{':
@@ -99,19 +85,19 @@ func jsonType(data []byte) string {
 	}
 }
 
-// Schema describes it for huma, which looks for bounds beside it.
+// Schema returns the schema for huma, which adds the bounds of tags.
 func (integer) Schema(huma.Registry) *huma.Schema {
 	return &huma.Schema{Type: huma.TypeInteger, Format: "int64"}
 }
 
-// bucketID is a bucketId as clients send it: an integer, a string that holds
-// one, or null for none.
+// bucketID is a bucket id in a request: an integer, a string that contains one,
+// or null for none.
 type bucketID struct {
 	given string // "" for none
 }
 
-// UnmarshalJSON takes any value; value says whether it is an integer, since
-// only there the field's name is known.
+// UnmarshalJSON accepts any value; value validates it, because only its caller
+// knows the field name.
 func (b *bucketID) UnmarshalJSON(data []byte) error {
 	b.given = string(data)
 	if b.given == "null" {
@@ -128,13 +114,12 @@ func (b *bucketID) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Schema describes the forms it takes, for huma.
+// Schema returns the accepted forms, for huma.
 func (bucketID) Schema(huma.Registry) *huma.Schema {
 	return &huma.Schema{OneOf: []*huma.Schema{{Type: huma.TypeInteger}, {Type: huma.TypeString, Pattern: `^-?\d+$`}}}
 }
 
-// value returns the bucket meant, 0 for none. An integer no bucket can have
-// becomes one that none has.
+// value returns the bucket id, 0 for none. Integers out of range become noBucket.
 func (b bucketID) value(f *fault.Fields, field string) int64 {
 	if b.given == "" {
 		return 0
@@ -146,7 +131,7 @@ func (b bucketID) value(f *fault.Fields, field string) int64 {
 	if err != nil && !errors.Is(err, strconv.ErrRange) {
 		whole, ferr := strconv.ParseFloat(b.given, 64)
 		if ferr != nil || whole != math.Trunc(whole) || math.IsInf(whole, 0) {
-			f.Add(field, "takes an integer or a string that holds one")
+			f.Add(field, "must be an integer or a string that contains one")
 			return 0
 		}
 		if whole > 0 && whole < 1<<53 {
@@ -156,10 +141,10 @@ func (b bucketID) value(f *fault.Fields, field string) int64 {
 	return noBucket
 }
 
-// noBucket is an id that no bucket has.
+// noBucket is an id that does not exist.
 const noBucket = -1
 
-// orEmpty returns a list that is not written as null.
+// orEmpty returns a non-nil list, which is not encoded as null.
 func orEmpty[T any](list []T) []T {
 	if list == nil {
 		return []T{}
@@ -167,10 +152,10 @@ func orEmpty[T any](list []T) []T {
 	return list
 }
 
-// value returns what an optional field holds, or the default.
-func value[T any](p *T, otherwise T) T {
+// value returns the value of an optional field, or the default.
+func value[T any](p *T, fallback T) T {
 	if p == nil {
-		return otherwise
+		return fallback
 	}
 	return *p
 }

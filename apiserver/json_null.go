@@ -6,34 +6,35 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/mnemo-dev/mnemo/apiserver/jsontype"
 	"github.com/mnemo-dev/mnemo/internal/fault"
 )
 
-// refuseNulls returns an Invalid error when a list in a document that was read
-// into v holds null: encoding/json makes an empty item of it. A member that is
-// null counts as absent, and members nobody reads are nobody's business.
-func refuseNulls(data []byte, v any) error {
+// rejectNulls returns an Invalid error if an array in the document decoded into v
+// contains null, which encoding/json decodes as an empty item. A null member
+// counts as absent, and unknown members are ignored.
+func rejectNulls(data []byte, v any) error {
 	if !bytes.Contains(data, []byte("null")) {
 		return nil
 	}
 	if at, item := nullItem(data, reflect.TypeOf(v)); item != nil {
-		return fault.New(fault.Invalid, "%s takes %s, not null", pathTo(data, int64(at)+1), takes(item))
+		return fault.New(fault.Invalid, "%s must be %s, not null", pathTo(data, int64(at)+1), jsontype.Name(item))
 	}
 	return nil
 }
 
-// level is an object or a list around a place in a document.
+// level is an object or array that encloses a position in a document.
 type level struct {
-	t      reflect.Type // what it is read into; nil when nobody reads it
+	t      reflect.Type // the Go type it is decoded into; nil if ignored
 	object bool
 }
 
-// nullItem finds the first null in a list, and what should be there, in a
-// document that was read into the type before. It goes over the bytes: a second
-// document in memory may take thirty times the first.
+// nullItem returns the offset of the first null in an array of a document that was
+// decoded into t, and the expected item type. It scans the bytes, because a
+// generic decode may need thirty times the memory of the document.
 func nullItem(data []byte, t reflect.Type) (at int, item reflect.Type) {
 	var around []level
-	next, key := t, false // what the next value is read into; whether a member's name is next
+	next, key := t, false // the type of the next value; whether a member name is next
 	for i := 0; i < len(data); i++ {
 		switch data[i] {
 		case '"':
@@ -55,7 +56,7 @@ func nullItem(data []byte, t reflect.Type) (at int, item reflect.Type) {
 			if key = l.object; !key {
 				next = element(l.t)
 			}
-		case 'n': // of null, as no other word has one
+		case 'n': // null is the only literal that starts with n
 			if len(around) > 0 && !around[len(around)-1].object && next != nil {
 				return i, next
 			}
@@ -85,7 +86,7 @@ func dereferenced(t reflect.Type) reflect.Type {
 	return t
 }
 
-// element is the type of a list's items, nil for what is not a list.
+// element returns the item type of a slice, nil for other types.
 func element(t reflect.Type) reflect.Type {
 	if t == nil || t.Kind() != reflect.Slice {
 		return nil
@@ -93,7 +94,7 @@ func element(t reflect.Type) reflect.Type {
 	return t.Elem()
 }
 
-// member is the type that a member is read into, nil for one nobody reads.
+// member returns the type that a member is decoded into, nil if it is ignored.
 func member(t reflect.Type, quoted []byte) reflect.Type {
 	if t == nil || t.Kind() != reflect.Struct {
 		return nil

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A body as long as may be, each of whose members is read anew.
+// The largest body, with as many members as possible.
 func TestWholeNumbersAreReadOnce(t *testing.T) {
 	t.Parallel()
 	body := `{"query":"x"` + strings.Repeat(`,"limit":1.0`, 80_000) + `}`
@@ -26,10 +26,10 @@ func TestNullsInLists(t *testing.T) {
 		`{"names":null,"list":null}`:                   "",
 		`{"names":["null","a\"null"]}`:                 "",
 		`{"other":[null,{"names":[null]}]}`:            "",
-		`{"names":[null]}`:                             "names[0] takes a string, not null",
-		`{"NAMES":["a",null]}`:                         "NAMES[1] takes a string, not null",
-		`{"list":[{"names":[]},{"names":["]",null]}]}`: "list[1].names[1] takes a string, not null",
-		`{"other":{"list":[[]]},"list":[{}, null]}`:    "list[1] takes an object, not null",
+		`{"names":[null]}`:                             "names[0] must be a string, not null",
+		`{"NAMES":["a",null]}`:                         "NAMES[1] must be a string, not null",
+		`{"list":[{"names":[]},{"names":["]",null]}]}`: "list[1].names[1] must be a string, not null",
+		`{"other":{"list":[[]]},"list":[{}, null]}`:    "list[1] must be an object, not null",
 		`{"list":[{"other":[null],"names":["a"]}]}`:    "",
 	} {
 		var v struct {
@@ -43,15 +43,15 @@ func TestNullsInLists(t *testing.T) {
 	}
 }
 
-// Not in parallel: it counts what is allocated.
-func TestNullsAreLookedForInPlace(t *testing.T) {
+// Not parallel: it counts allocations.
+func TestNullCheckDoesNotAllocate(t *testing.T) {
 	body := []byte(`{"memoryIds":["a"],"x":[` + strings.Repeat(`{"a":null},`, 100_000) + `{}]}`)
 	var v struct {
 		IDs []string `json:"memoryIds"`
 	}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	err := refuseNulls(body, &v)
+	err := rejectNulls(body, &v)
 	runtime.ReadMemStats(&after)
 	if got := after.TotalAlloc - before.TotalAlloc; err != nil || got > uint64(len(body))/10 {
 		t.Errorf("%d bytes allocated for a body of %d, %v", got, len(body), err)

@@ -8,12 +8,11 @@ import (
 	"strings"
 )
 
-// pathTo returns where in a document the token is that ends at an offset or
-// reaches beyond it, as "queries[1].query"; "" for the document itself, and
-// when what is before the offset is not JSON.
+// pathTo returns the path of the first token that ends at or after an offset, such
+// as "queries[1].query". It is "" for the document itself and for invalid JSON.
 func pathTo(data []byte, offset int64) string {
 	d := json.NewDecoder(bytes.NewReader(data))
-	var at places
+	var at path
 	for {
 		token, err := d.Token()
 		if err != nil {
@@ -28,24 +27,24 @@ func pathTo(data []byte, offset int64) string {
 			return at.String()
 		}
 		if delim, ok := token.(json.Delim); ok {
-			at = append(at, place{object: delim == '{', index: -1})
+			at = append(at, pathStep{object: delim == '{', index: -1})
 		}
 	}
 }
 
-// places are the objects and arrays around a token, outermost first.
-type places []place
+// path lists the objects and arrays that enclose a token, outermost first.
+type path []pathStep
 
-// place is where in an object or array a token is.
-type place struct {
+// pathStep is the position of a token in an object or array.
+type pathStep struct {
 	object bool
-	named  bool // the member's name was read, not yet its value
+	named  bool // the member name was read, but not its value
 	name   string
 	index  int
 }
 
-// next goes on to a token within the innermost place.
-func (p places) next(token json.Token) {
+// next advances to a token within the innermost object or array.
+func (p path) next(token json.Token) {
 	if len(p) == 0 {
 		return
 	}
@@ -61,7 +60,7 @@ func (p places) next(token json.Token) {
 	}
 }
 
-func (p places) String() string {
+func (p path) String() string {
 	var out strings.Builder
 	for _, in := range p {
 		if !in.object {
@@ -76,14 +75,14 @@ func (p places) String() string {
 	return out.String()
 }
 
-// loneSurrogate returns the offset of the first \ud800 to \udfff that is not
-// half of a pair: it stands for no character. -1 when there is none.
+// loneSurrogate returns the offset of the first unpaired surrogate escape, \ud800
+// to \udfff, or -1.
 func loneSurrogate(data []byte) int {
 	for i := 0; i < len(data); i++ {
 		if data[i] != '\\' {
 			continue
 		}
-		i++ // whatever is escaped
+		i++ // the escaped character
 		switch unit := surrogate(data, i-1); {
 		case unit < 0:
 		case unit < 0xdc00 && surrogate(data, i+5) >= 0xdc00:
@@ -95,7 +94,7 @@ func loneSurrogate(data []byte) int {
 	return -1
 }
 
-// surrogate returns the surrogate that is escaped at an offset, -1 when none is.
+// surrogate returns the surrogate escaped at an offset, or -1.
 func surrogate(data []byte, at int) int64 {
 	if at+6 > len(data) || data[at] != '\\' || data[at+1] != 'u' {
 		return -1

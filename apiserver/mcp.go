@@ -22,11 +22,11 @@ import (
 
 const (
 	pathMCP = "/mcp"
-	// connectedCheck is how often it is looked whether a client still waits.
+	// connectedCheck is the interval of checks for client disconnects.
 	connectedCheck = 200 * time.Millisecond
 )
 
-// newMCP makes the Model Context Protocol's endpoint.
+// newMCP returns the Model Context Protocol endpoint.
 func (s *Server) newMCP() *mcp.Endpoint {
 	return mcp.New(mcp.Config{
 		Memories: s.Memories, Chats: s.Chats, Explain: s.explain, Observe: s.metrics.observeCall, Version: s.Version,
@@ -40,19 +40,19 @@ func (s *Server) newMCP() *mcp.Endpoint {
 	})
 }
 
-// verdictKey is the context key of the *verdict a message got.
+// verdictKey is the context key of the rate limiter's *verdict on a message.
 type verdictKey struct{}
 
-// serveMCP answers POST /mcp: one message of the Model Context Protocol. A
-// request passes what those under /api pass, but the rate is asked only by what
-// asks the stores.
+// serveMCP handles POST /mcp: one message of the Model Context Protocol. Requests
+// are authorized like those under /api, but only messages that access the stores
+// count toward the rate limit.
 func (s *Server) serveMCP(endpoint *mcp.Endpoint) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		c.Locals(localRoute, pathMCP)
 		if err := s.checkOrigin(c); err != nil {
 			return err
 		}
-		who, err := s.admit(c.UserContext(), c.Get(fiber.HeaderAuthorization), true)
+		who, err := s.authorize(c.UserContext(), c.Get(fiber.HeaderAuthorization), true)
 		if fault.Is(err, fault.Unauthorized) {
 			return s.challenge(c, err)
 		}
@@ -80,12 +80,12 @@ func (s *Server) serveMCP(endpoint *mcp.Endpoint) fiber.Handler {
 		if used.hard >= 0 {
 			setRate(c, *used)
 		}
-		return s.answerMCP(c, w)
+		return s.sendMCP(c, w)
 	}
 }
 
-// answerMCP sends what the endpoint answered.
-func (s *Server) answerMCP(c *fiber.Ctx, w *response) error {
+// sendMCP sends the endpoint's response.
+func (s *Server) sendMCP(c *fiber.Ctx, w *response) error {
 	if w.status >= http.StatusBadRequest && strings.HasPrefix(w.header.Get(fiber.HeaderContentType), "text/plain") {
 		return s.writeError(c, &Error{status: w.status, Message: strings.TrimSpace(w.body.String())})
 	}
@@ -95,17 +95,16 @@ func (s *Server) answerMCP(c *fiber.Ctx, w *response) error {
 	return c.Status(w.status).Send(w.body.Bytes())
 }
 
-// checkOrigin refuses pages of other sites: a browser that resolves their name
-// to this server would let them speak to it (DNS rebinding).
+// checkOrigin rejects pages of other origins, as protection against DNS rebinding.
 func (s *Server) checkOrigin(c *fiber.Ctx) error {
 	origin := c.Get(fiber.HeaderOrigin)
 	if origin == "" || slices.Contains(s.origins(), origin) {
 		return nil
 	}
-	return fault.New(fault.Forbidden, "pages of this origin may not use the server; whoever operates it sets its address with MNEMO_URL")
+	return fault.New(fault.Forbidden, "origin not allowed; the administrator sets the server URL with MNEMO_URL")
 }
 
-// origins are those whose pages may speak to the server: its own.
+// origins returns the allowed origins: the server's own.
 func (s *Server) origins() []string {
 	if s.URL == nil {
 		return nil
@@ -113,7 +112,7 @@ func (s *Server) origins() []string {
 	return []string{s.URL.Scheme + "://" + s.URL.Host}
 }
 
-// readJSON reads a JSON body of at most limit bytes.
+// readJSON reads a JSON body of up to limit bytes.
 func readJSON(c *fiber.Ctx, limit int64) ([]byte, error) {
 	b := requestBody(c)
 	if b == nil {
@@ -125,14 +124,14 @@ func readJSON(c *fiber.Ctx, limit int64) ([]byte, error) {
 	return readBody(b, limit)
 }
 
-// readBody reads a body of at most limit bytes.
+// readBody reads a body of up to limit bytes.
 func readBody(b *body, limit int64) ([]byte, error) {
 	if int64(b.left) > limit {
 		return nil, tooLarge(limit)
 	}
 	raw, err := io.ReadAll(io.LimitReader(b, limit+1))
 	if err != nil {
-		return nil, fault.New(fault.Invalid, "the body could not be read to its end")
+		return nil, fault.New(fault.Invalid, incompleteBody)
 	}
 	if int64(len(raw)) > limit {
 		return nil, tooLarge(limit)
@@ -140,25 +139,25 @@ func readBody(b *body, limit int64) ([]byte, error) {
 	return raw, nil
 }
 
-// copyHeaders hands a request's headers on; its token stays here.
+// copyHeaders copies the request headers, except for the token.
 func copyHeaders(c *fiber.Ctx, h http.Header) {
 	for name, values := range c.GetReqHeaders() {
 		h[http.CanonicalHeaderKey(name)] = values
 	}
 	h.Del(fiber.HeaderAuthorization)
-	// Answers are never streams: who takes JSON can take them.
+	// Responses are never streamed, so every client that accepts JSON is served.
 	h.Set(fiber.HeaderContentType, fiber.MIMEApplicationJSON)
 	h.Set(fiber.HeaderAccept, "application/json, text/event-stream")
 }
 
-// response is an http.ResponseWriter in memory.
+// response is an in-memory http.ResponseWriter.
 type response struct {
 	header http.Header
 	status int
 	body   bytes.Buffer
 }
 
-// Header returns what will be sent.
+// Header returns the response headers.
 func (r *response) Header() http.Header { return r.header }
 
 // WriteHeader sets the status.
@@ -167,27 +166,27 @@ func (r *response) WriteHeader(status int) { r.status = status }
 // Write adds to the body.
 func (r *response) Write(p []byte) (int, error) { return r.body.Write(p) }
 
-// explain is the sentence an assistant is told of an error.
+// explain returns the error message for an assistant.
 func (s *Server) explain(ctx context.Context, err error) string {
 	if errors.Is(context.Cause(ctx), mcp.ErrCanceled) {
 		return mcp.ErrCanceled.Error()
 	}
-	a := s.answerFor(ctx, err)
+	a := s.toHTTPError(ctx, err)
 	text := a.Message
 	if len(a.RejectedIDs) > 0 {
 		text += ": " + strings.Join(a.RejectedIDs, ", ")
 	}
-	if after := a.headers.Get(fiber.HeaderRetryAfter); after != "" && !strings.Contains(text, "try again in") {
-		text += " (in " + after + " s)"
+	if after := a.headers.Get(fiber.HeaderRetryAfter); after != "" && !strings.Contains(text, "retry in") {
+		text += " (retry in " + after + " s)"
 	}
 	if a.RequestID != "" {
-		text += " It is " + a.RequestID + "."
+		text += " " + a.RequestID
 	}
 	return text
 }
 
-// whileConnected returns a context that ends when the client hangs up, which
-// fasthttp does not look for while a request is handled.
+// whileConnected returns a context that is canceled when the client disconnects,
+// which fasthttp does not detect while a handler runs.
 func whileConnected(ctx context.Context, c net.Conn) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	if ours, ok := c.(*conn); ok {
@@ -219,14 +218,13 @@ func whileConnected(ctx context.Context, c net.Conn) (context.Context, context.C
 	return ctx, cancel
 }
 
-// hungUp looks, without taking anything away, whether a connection's other side
-// has closed it.
+// hungUp peeks whether the peer closed the connection.
 func hungUp(raw syscall.RawConn) bool {
-	gone := false
+	closed := false
 	err := raw.Control(func(fd uintptr) {
 		var b [1]byte
 		n, _, err := unix.Recvfrom(int(fd), b[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
-		gone = n == 0 && err == nil || errors.Is(err, unix.ECONNRESET)
+		closed = n == 0 && err == nil || errors.Is(err, unix.ECONNRESET)
 	})
-	return err != nil || gone
+	return err != nil || closed
 }

@@ -18,11 +18,11 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tokens"
 )
 
-// What asks the stores is counted, what the protocol needs besides is not, and
-// an assistant that was too fast is told when to go on.
+// Only messages that access the stores count toward the rate limit, and the error
+// says when to retry.
 func TestMCPRate(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newTestServer(t)
 	clock := noon.Truncate(time.Minute).Add(48500 * time.Millisecond)
 	h.limiter.now = func() time.Time { return clock }
 	token := h.user(t, tenant.Identity{Scope: tenant.Scope{Tenant: "few", User: 21}, Quota: tenant.Quota{RequestsPerMinute: 3}})
@@ -35,8 +35,8 @@ func TestMCPRate(t *testing.T) {
 	if _, err := a.ListResources(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
-	a.refused(t, "list_buckets", `{}`, "3 requests per minute are used up; try again in 12 s")
-	if _, err := a.ListResources(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "try again in 12 s") {
+	a.refused(t, "list_buckets", `{}`, "request rate limit exceeded (3 per minute); retry in 12 s")
+	if _, err := a.ListResources(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "retry in 12 s") {
 		t.Errorf("a fourth request: %v", err)
 	}
 	if got := h.call(t, token, "GET", "/api/buckets", ""); got.status != 429 {
@@ -48,11 +48,10 @@ func TestMCPRate(t *testing.T) {
 	}
 }
 
-// A result is cut to the tokens asked for, and the rest is had in pages: each
-// thing once, none lost.
+// Results respect the token limit, and paging returns each item exactly once.
 func TestMCPBudgets(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newTestServer(t)
 	a := h.assistant(t, h.alice, protocols[0])
 	text := "2025-05-09 " + strings.Repeat("window seat ", 60)
 	for range 20 {
@@ -88,8 +87,8 @@ func TestMCPBudgets(t *testing.T) {
 	h.readsInPages(t, a)
 }
 
-// readsInPages reads a conversation with messages that no page holds.
-func (h *house) readsInPages(t *testing.T, a assistant) {
+// readsInPages reads a conversation with messages larger than a page.
+func (h *testServer) readsInPages(t *testing.T, a assistant) {
 	t.Helper()
 	texts := []string{"How so?", strings.Repeat("Because it is so, señor. ", 800), strings.Repeat("äöü", 900), strings.Repeat("x", 3000), "I see."}
 	body := map[string]any{"id": "long", "title": "Long", "createdAt": noon}
@@ -134,7 +133,7 @@ func (h *house) readsInPages(t *testing.T, a assistant) {
 	}
 }
 
-// stuck is a search that takes until its asker goes away.
+// stuck is a search that blocks until its context ends.
 type stuck struct{ began, ended chan error }
 
 func (s stuck) Search(ctx context.Context, _ tenant.Scope, _ placement.Location, _ retrieve.Query) (retrieve.Result, error) {
@@ -144,10 +143,10 @@ func (s stuck) Search(ctx context.Context, _ tenant.Scope, _ placement.Location,
 	return retrieve.Result{}, ctx.Err()
 }
 
-func newStuckHouse(t *testing.T, change ...func(*Config)) (*house, stuck) {
+func newStuckServer(t *testing.T, change ...func(*Config)) (*testServer, stuck) {
 	t.Helper()
 	s := stuck{make(chan error, 1), make(chan error, 1)}
-	h := newHouse(t, append(change, func(c *Config) {
+	h := newTestServer(t, append(change, func(c *Config) {
 		config := c.Chats.Config
 		config.Searcher = s
 		c.Chats = chat.NewService(config)
@@ -155,14 +154,13 @@ func newStuckHouse(t *testing.T, change ...func(*Config)) (*house, stuck) {
 	return h, s
 }
 
-// A client that cancels a call, or goes away, ends the work for it, in every
-// version of the protocol.
+// Canceling a call or disconnecting ends its work, in every protocol version.
 func TestMCPCancellation(t *testing.T) {
 	t.Parallel()
 	for _, version := range protocols {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
-			h, s := newStuckHouse(t)
+			h, s := newStuckServer(t)
 			a := h.assistant(t, h.alice, version)
 			ctx, cancel := context.WithCancel(t.Context())
 			go func() {
@@ -172,7 +170,7 @@ func TestMCPCancellation(t *testing.T) {
 			if got, err := a.CallTool(ctx, &sdk.CallToolParams{Name: "recall_chat_history", Arguments: json.RawMessage(`{"query":"a"}`)}); err == nil {
 				t.Errorf("a cancelled call answered %+v", got)
 			}
-			if err := <-s.ended; err == nil || !strings.Contains(err.Error(), "cancelled by its client") {
+			if err := <-s.ended; err == nil || !strings.Contains(err.Error(), "the client canceled the call") {
 				t.Errorf("the work ended with %v", err)
 			}
 			a.ok(t, "list_buckets", `{}`)
@@ -185,11 +183,11 @@ func TestMCPCancellation(t *testing.T) {
 
 const stuckCall = `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"recall_chat_history","arguments":{"query":"a"}}}`
 
-// The notification that cancels a call reaches the one of its own user and
-// client only; and one that takes too long is ended with a sentence.
+// A cancel notification affects only calls of the same user and client, and a call
+// that times out returns an error.
 func TestMCPCancelledNotification(t *testing.T) {
 	t.Parallel()
-	h, s := newStuckHouse(t)
+	h, s := newStuckServer(t)
 	answered := make(chan answer, 1)
 	go func() { answered <- h.call(t, h.alice, "POST", "/mcp", stuckCall, "Mcp-Session-Id", "mine") }()
 	<-s.began
@@ -205,17 +203,17 @@ func TestMCPCancelledNotification(t *testing.T) {
 	default:
 	}
 	h.call(t, h.alice, "POST", "/mcp", cancelled, "Mcp-Session-Id", "mine")
-	if err := <-s.ended; err == nil || !strings.Contains(err.Error(), "cancelled by its client") {
+	if err := <-s.ended; err == nil || !strings.Contains(err.Error(), "the client canceled the call") {
 		t.Errorf("the work ended with %v", err)
 	}
 	if got := <-answered; !strings.Contains(got.body, `"isError":true`) {
 		t.Errorf("the cancelled call answered %d %s", got.status, got.body)
 	}
 
-	h, s = newStuckHouse(t, func(c *Config) { c.RequestTimeout = 300 * time.Millisecond })
+	h, s = newStuckServer(t, func(c *Config) { c.RequestTimeout = 300 * time.Millisecond })
 	got := h.call(t, h.alice, "POST", "/mcp", stuckCall)
 	<-s.began
-	if err := <-s.ended; !strings.Contains(got.body, "this took too long; try again") || err == nil {
+	if err := <-s.ended; !strings.Contains(got.body, "request timed out; try again") || err == nil {
 		t.Errorf("too slow: %d %s; the work ended with %v", got.status, got.body, err)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/mnemo-dev/mnemo/hack/devenv"
 )
 
-// python runs a program of testdata with Python's MCP client at hand.
+// python runs a program of testdata with the Python MCP client installed.
 func python(t *testing.T, program string, arguments ...string) string {
 	t.Helper()
 	cache, err := devenv.OpenCache(nil)
@@ -29,11 +29,10 @@ func python(t *testing.T, program string, arguments ...string) string {
 	return string(out)
 }
 
-// Python's official client goes through every tool, in the old protocol and in
-// the new one.
+// The official Python client uses every tool, with the old and the new protocol.
 func TestMCPWithPython(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newTestServer(t)
 	chatID := h.ok(t, h.alice, "POST", "/api/chat-history/ingest/custom-online", ingestText).json(t)["conversationId"].(string)
 	for mode, protocol := range map[string]string{"legacy": "2025-11-25", "auto": "2026-07-28"} {
 		t.Run(mode, func(t *testing.T) {
@@ -51,10 +50,10 @@ func TestMCPCancellationWithPython(t *testing.T) {
 	for _, mode := range []string{"legacy", "auto"} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
-			h, s := newStuckHouse(t)
+			h, s := newStuckServer(t)
 			python(t, "testdata/mcp_client.py", "http://"+h.addr+"/mcp", h.alice, "", mode, "cancel")
 			<-s.began
-			if err := <-s.ended; err == nil || !strings.Contains(err.Error(), "cancelled by its client") {
+			if err := <-s.ended; err == nil || !strings.Contains(err.Error(), "the client canceled the call") {
 				t.Errorf("the work ended with %v", err)
 			}
 		})

@@ -17,10 +17,10 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// protocols are the versions of MCP that clients in use speak.
+// protocols are the supported MCP versions.
 var protocols = []string{"2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26"}
 
-// assistant is a connected client of MCP.
+// assistant is a connected MCP client.
 type assistant struct{ *sdk.ClientSession }
 
 // withToken adds a token to every request.
@@ -32,8 +32,8 @@ func (w withToken) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// assistant connects as a user and speaks a version of the protocol.
-func (h *house) assistant(t *testing.T, token, version string) assistant {
+// assistant connects as a user with a protocol version.
+func (h *testServer) assistant(t *testing.T, token, version string) assistant {
 	t.Helper()
 	client := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil)
 	session, err := client.Connect(t.Context(), &sdk.StreamableClientTransport{
@@ -46,8 +46,8 @@ func (h *house) assistant(t *testing.T, token, version string) assistant {
 	return assistant{session}
 }
 
-// call calls a tool and returns what it answers, as its schema has it, and
-// whether that is an error.
+// call calls a tool, validates the result against its schema, and reports whether
+// it is an error.
 func (a assistant) call(t *testing.T, name, arguments string) (text string, failed bool) {
 	t.Helper()
 	got, err := a.CallTool(t.Context(), &sdk.CallToolParams{Name: name, Arguments: json.RawMessage(arguments)})
@@ -76,7 +76,7 @@ func (a assistant) call(t *testing.T, name, arguments string) (text string, fail
 	return content.Text, false
 }
 
-// ok is call that fails on an error, and decodes the answer.
+// ok is call that requires success and decodes the result.
 func (a assistant) ok(t *testing.T, name, arguments string) map[string]any {
 	t.Helper()
 	text, failed := a.call(t, name, arguments)
@@ -87,7 +87,7 @@ func (a assistant) ok(t *testing.T, name, arguments string) map[string]any {
 	return out
 }
 
-// refused is call that fails unless the error says what is wanted.
+// refused is call that requires an error containing a text.
 func (a assistant) refused(t *testing.T, name, arguments, says string) {
 	t.Helper()
 	if text, failed := a.call(t, name, arguments); !failed || !strings.Contains(text, says) {
@@ -95,10 +95,10 @@ func (a assistant) refused(t *testing.T, name, arguments, says string) {
 	}
 }
 
-// What an assistant chooses by: names, descriptions, hints, schemas.
+// Tools have names, descriptions, hints and schemas.
 func TestMCPTools(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newTestServer(t)
 	for _, version := range protocols {
 		a := h.assistant(t, h.alice, version)
 		if got := a.InitializeResult(); got.ServerInfo.Name != "mnemo" || !strings.Contains(got.Instructions, "YYYY-MM-DD") {
@@ -143,8 +143,8 @@ func schema(t *testing.T, v any) *jsonschema.Schema {
 	return &s
 }
 
-// describes fails unless every argument says what it is, in a type that every
-// client's model takes.
+// describes fails unless every argument has a description and a type that all
+// clients support.
 func describes(t *testing.T, tool string, v any) {
 	t.Helper()
 	for name, p := range schema(t, v).Properties {
@@ -154,10 +154,10 @@ func describes(t *testing.T, tool string, v any) {
 	}
 }
 
-// Every tool, in every version of the protocol, answers what its schema says.
+// Every tool returns results that match its schema, in every protocol version.
 func TestMCPCalls(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newTestServer(t)
 	for _, version := range protocols {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
@@ -167,9 +167,8 @@ func TestMCPCalls(t *testing.T) {
 	}
 }
 
-// usesEveryTool stores, finds and edits through every tool, as a user with an
-// empty account.
-func (h *house) usesEveryTool(t *testing.T, a assistant, token string) {
+// usesEveryTool calls every tool as a user with an empty account.
+func (h *testServer) usesEveryTool(t *testing.T, a assistant, token string) {
 	t.Helper()
 	bucket := a.ok(t, "create_bucket", `{"name":"Travel","description":"Trips"}`)["bucketId"].(string)
 	memory := a.ok(t, "store_memory", `{"text":"2025-05-09 Prefers the window seat on trains <&>","bucketId":"`+bucket+`"}`)["memoryId"].(string)
@@ -217,7 +216,7 @@ func (h *house) usesEveryTool(t *testing.T, a assistant, token string) {
 }
 
 // readsResources lists and reads conversations as resources.
-func (h *house) readsResources(t *testing.T, a assistant, chatID string) {
+func (h *testServer) readsResources(t *testing.T, a assistant, chatID string) {
 	t.Helper()
 	list, err := a.ListResources(t.Context(), nil)
 	if err != nil || len(list.Resources) != 1 || list.Resources[0].URI != "mnemo://conversations/"+chatID || list.Resources[0].Name != "Trains" {
@@ -238,10 +237,10 @@ func (h *house) readsResources(t *testing.T, a assistant, chatID string) {
 	}
 }
 
-// Whatever is wrong is told to the assistant in a sentence it can act on.
+// Errors tell the assistant how to fix the call.
 func TestMCPErrors(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newTestServer(t)
 	a := h.assistant(t, h.alice, protocols[0])
 	long := strings.Repeat("x", 33000)
 	for _, tc := range [][3]string{
@@ -249,16 +248,16 @@ func TestMCPErrors(t *testing.T) {
 		{"store_memory", `{"text":" "}`, "text is required and must not be blank"},
 		{"store_memory", `{"text":"` + long + `"}`, "text must be at most 32768 bytes of UTF-8, not 33000"},
 		{"store_memory", `{"text":"a\u0000b"}`, "text must not contain the character U+0000"},
-		{"store_memory", `{"text":1}`, "text takes a string"},
+		{"store_memory", `{"text":1}`, "text must be a string"},
 		{"store_memory", `{"text":"a","bucketId":"999"}`, "bucket not found"},
-		{"store_memory", `{"text":"a","bucketId":"Travel"}`, "bucketId takes the id of a bucket"},
-		{"store_memory", `{"text":"a","bucket":"1"}`, "bucket is not an argument of store_memory, which takes text, bucketId"},
+		{"store_memory", `{"text":"a","bucketId":"Travel"}`, "bucketId must be a bucket id"},
+		{"store_memory", `{"text":"a","bucket":"1"}`, "unknown arguments: bucket; store_memory accepts text, bucketId"},
 		{"search_memories", `{}`, "query is required"},
-		{"search_memories", `{"query":"a","count":"many"}`, "count takes an integer"},
+		{"search_memories", `{"query":"a","count":"many"}`, "count must be an integer"},
 		{"search_memories", `{"query":"a","count":-1}`, "count must be"},
 		{"search_memories", `{"query":"a","skip":-1}`, "skip must be at least 0"},
 		{"get_memories_and_buckets", `{"bucketId":999}`, "bucket not found"},
-		{"get_memories_and_buckets", `{"oldestFirst":"yes"}`, "oldestFirst takes true or false"},
+		{"get_memories_and_buckets", `{"oldestFirst":"yes"}`, "oldestFirst must be true or false"},
 		{"list_buckets", `{"skip":-1}`, "skip must be at least 0"},
 		{"create_bucket", `{"name":"12"}`, "name must not be digits only"},
 		{"create_bucket", `{"name":"general"}`, "default bucket"},
@@ -266,16 +265,16 @@ func TestMCPErrors(t *testing.T) {
 		{"update_or_move_memories", `{"memoryId":"x"}`, "there is nothing to change"},
 		{"update_or_move_memories", `{"memoryId":"x","text":"a"}`, "memory not found"},
 		{"update_or_move_memories", `{"memoryIds":["x","y"],"bucketName":"General"}`, "nothing was moved: x, y"},
-		{"update_or_move_memories", `{"memoryIds":["x"],"text":"a"}`, "text takes one memory"},
-		{"update_or_move_memories", `{"memoryIds":"x"}`, "memoryIds takes an array"},
+		{"update_or_move_memories", `{"memoryIds":["x"],"text":"a"}`, "text requires memoryId"},
+		{"update_or_move_memories", `{"memoryIds":"x"}`, "memoryIds must be an array"},
 		{"recall_chat_history", `{"query":""}`, "query is required and must not be blank"},
-		{"recall_chat_history", `{"query":"a","after":"yesterday"}`, "after takes an ISO 8601 date or time"},
+		{"recall_chat_history", `{"query":"a","after":"yesterday"}`, "after must be an ISO 8601 date or time"},
 		{"search_chat_history", `{"query":"a","limit":-1}`, "limit must be 1 to 100"},
 		{"search_chat_history", `{"query":"a","contextMessages":21}`, "contextMessages must be 0 to 20"},
 		{"search_chat_history", `{"query":"a","skip":100}`, "skip must be 0 to 99"},
 		{"get_full_conversation", `{}`, "conversationId is required"},
 		{"get_full_conversation", `{"conversationId":"x"}`, "no conversation has this conversationId"},
-		{"get_full_conversation", `{"conversationId":"x","cursor":"-1"}`, "cursor takes the nextCursor"},
+		{"get_full_conversation", `{"conversationId":"x","cursor":"-1"}`, "cursor must be the nextCursor"},
 	} {
 		a.refused(t, tc[0], tc[1], tc[2])
 	}
@@ -288,8 +287,8 @@ func TestMCPErrors(t *testing.T) {
 	a.ok(t, "list_buckets", `{}`) // the identity is cached again
 	for err, says := range map[error]string{
 		fault.New(fault.Forbidden, "the tenant's 10 memories are used up"):                              "the tenant's 10 memories are used up",
-		&fault.Error{Kind: fault.Unavailable, Message: "the database is away", RetryAfter: time.Second}: "the database is away (in 1 s)",
-		fmt.Errorf("secret detail"): "Something went wrong here",
+		&fault.Error{Kind: fault.Unavailable, Message: "the database is away", RetryAfter: time.Second}: "the database is away (retry in 1 s)",
+		fmt.Errorf("secret detail"): "internal error; details are logged",
 	} {
 		h.stores.fail(err)
 		a.refused(t, "list_buckets", `{}`, says)
@@ -299,14 +298,14 @@ func TestMCPErrors(t *testing.T) {
 	}
 }
 
-// Two users' tools never see each other's.
+// Tools never return the data of another user.
 func TestMCPIsolation(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newTestServer(t)
 	h.isolatesAssistants(t, h.alice, h.bob, h.carol)
 }
 
-func (h *house) isolatesAssistants(t *testing.T, owner, user, stranger string) {
+func (h *testServer) isolatesAssistants(t *testing.T, owner, user, stranger string) {
 	t.Helper()
 	ids := h.fill(t, owner)
 	for name, token := range map[string]string{"another user": user, "another tenant": stranger} {
@@ -346,8 +345,8 @@ func (h *house) isolatesAssistants(t *testing.T, owner, user, stranger string) {
 	h.seesAll(t, owner, ids)
 }
 
-// storesOnce: a call with a key is done once, however often its program sends it.
-func (h *house) storesOnce(t *testing.T, s realStores) {
+// storesOnce: a call with a key is executed once, however often it is repeated.
+func (h *testServer) storesOnce(t *testing.T, s realStores) {
 	t.Helper()
 	alice := h.assistant(t, s.tenant(t, "monce", "alice", false), protocols[0])
 	bob := h.assistant(t, s.tenant(t, "monce", "bob", false), protocols[0])
@@ -377,7 +376,7 @@ func (h *house) storesOnce(t *testing.T, s realStores) {
 			t.Errorf("%s, another user: %s", tool[0], got)
 		}
 		for _, key := range []any{7, "", strings.Repeat("k", 256)} {
-			if got, failed := call(alice, tool[0], tool[1], key); !failed || !strings.Contains(got, "_meta.mnemo.dev/idempotencyKey takes a string") {
+			if got, failed := call(alice, tool[0], tool[1], key); !failed || !strings.Contains(got, "_meta.mnemo.dev/idempotencyKey must be a string") {
 				t.Errorf("%s, key %v: %s", tool[0], key, got)
 			}
 		}
@@ -390,11 +389,11 @@ func (h *house) storesOnce(t *testing.T, s realStores) {
 
 const ping = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
 
-// The endpoint refuses what the API refuses, before the message is read.
-func TestMCPRefusals(t *testing.T) {
+// The endpoint rejects the same requests as the API, before reading the message.
+func TestMCPRejectsRequests(t *testing.T) {
 	t.Parallel()
 	own := &url.URL{Scheme: "https", Host: "mnemo.example.com"}
-	h := newHouse(t, func(c *Config) { c.URL = own })
+	h := newTestServer(t, func(c *Config) { c.URL = own })
 	unknown, err := tenant.NewToken(seed(99))
 	if err != nil {
 		t.Fatal(err)
@@ -417,10 +416,10 @@ func TestMCPRefusals(t *testing.T) {
 		says   string
 	}{
 		"own page":      {call(ping, "Origin", "https://mnemo.example.com"), 200, `"result":{}`},
-		"other page":    {call(ping, "Origin", "https://evil.example.com"), 403, "pages of this origin"},
-		"null origin":   {call(ping, "Origin", "null"), 403, "pages of this origin"},
-		"rebound":       {call(ping, "Origin", "http://"+h.addr), 403, "pages of this origin"},
-		"batch":         {call("["+ping+"]", "Mcp-Protocol-Version", "2025-03-26"), 400, "one message in each request"},
+		"other page":    {call(ping, "Origin", "https://evil.example.com"), 403, "origin not allowed"},
+		"null origin":   {call(ping, "Origin", "null"), 403, "origin not allowed"},
+		"rebound":       {call(ping, "Origin", "http://"+h.addr), 403, "origin not allowed"},
+		"batch":         {call("["+ping+"]", "Mcp-Protocol-Version", "2025-03-26"), 400, "one message per request"},
 		"no JSON":       {call("{"), 400, "error"},
 		"form":          {call("a=b", "Content-Type", "text/plain"), 415, "application/json"},
 		"large":         {call(`"` + strings.Repeat("x", 1<<20) + `"`), 413, "at most 1048576 bytes"},

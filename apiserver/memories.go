@@ -16,9 +16,9 @@ import (
 
 type createMemoryInput struct {
 	Body struct {
-		Text     string    `json:"text" minLength:"1" maxLength:"32768" doc:"What to remember, verbatim. Begin it with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. At most 32,768 bytes."`
-		BucketID *bucketID `json:"bucketId,omitempty" doc:"The bucket to put it in; the user's default bucket when absent."`
-		Source   *string   `json:"source,omitempty" maxLength:"200" doc:"Names the client that stores it."`
+		Text     string    `json:"text" minLength:"1" maxLength:"32768" doc:"The text to store verbatim. Start it with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. At most 32,768 bytes."`
+		BucketID *bucketID `json:"bucketId,omitempty" doc:"The bucket of the memory; defaults to the user's default bucket."`
+		Source   *string   `json:"source,omitempty" maxLength:"200" doc:"The name of the client."`
 	} `nameHint:"CreateMemoryRequest"`
 }
 
@@ -34,12 +34,12 @@ type createdMemoryBody struct {
 var docCreateMemory = doc{
 	id: "createMemory", tag: "Memories", summary: "Store a memory",
 	links: map[string]string{"getMemory.memoryId": "/memoryId", "listMemoryVersions.memoryId": "/memoryId", "deleteMemory.memoryId": "/memoryId"},
-	description: "Callers should begin the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. " +
-		"The text is stored verbatim and is found by the user's very next listing or search.",
-	request:  example(`{"text":"2025-05-09 Prefers the window seat on trains","bucketId":12,"source":"cli"}`),
-	response: example(`{"done":"ok","memoryId":"0196b2f4-6d1e-7c3a-9f5e-2b8d4c6a1e07"}`),
-	errors:   []int{http.StatusNotFound},
-	once:     "memory",
+	description: "Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. " +
+		"The text is stored verbatim and is available to the user's next listing or search.",
+	request:     example(`{"text":"2025-05-09 Prefers the window seat on trains","bucketId":12,"source":"cli"}`),
+	response:    example(`{"done":"ok","memoryId":"0196b2f4-6d1e-7c3a-9f5e-2b8d4c6a1e07"}`),
+	errors:      []int{http.StatusNotFound},
+	idempotency: "memory",
 }
 
 func (s *Server) createMemory(ctx context.Context, who tenant.Identity, in *createMemoryInput) (*createMemoryOutput, error) {
@@ -72,8 +72,8 @@ type listMemoriesOutput struct {
 
 type memoryListBody struct {
 	Memories []memoryBody `json:"memories"`
-	Buckets  []bucketBody `json:"buckets" doc:"All buckets of the user, whatever was asked for."`
-	NextSkip int          `json:"nextSkip,omitempty" doc:"The skip at which the rest begins; absent when there is none."`
+	Buckets  []bucketBody `json:"buckets" doc:"All buckets of the user, regardless of the query."`
+	NextSkip int          `json:"nextSkip,omitempty" doc:"The skip of the next page; absent on the last page."`
 }
 
 type memoryBody struct {
@@ -93,20 +93,20 @@ const exampleMemory = `{"id":"0196b2f4-6d1e-7c3a-9f5e-2b8d4c6a1e07","text":"2025
 	`"metadata":{"text":"2025-05-09 Prefers the window seat on trains","createdAt":"2025-05-09T14:30:00.000Z","bucketId":12,"bucketName":"Travel"}}`
 
 var docListMemories = doc{
-	id: "listMemories", tag: "Memories", summary: "List memories, or find them by meaning",
-	description: "With `query` the best match comes first; with `latest` the newest; otherwise the oldest, so that `skip` walks a stable list. " +
-		"The answer ends where the tenant's token limit is reached, after at least one memory; `nextSkip` says where the rest begins. " +
-		"`X-Degraded: vector` says that the vector store was away and the query was answered by words.",
+	id: "listMemories", tag: "Memories", summary: "List or search memories",
+	description: "Sorted by relevance with `query`, newest first with `latest`, and otherwise oldest first, so that paging with `skip` is stable. " +
+		"A response ends at the tenant's token limit, after at least one memory; `nextSkip` is the start of the next page. " +
+		"`X-Degraded: vector` means that the vector store was unavailable and the results are keyword matches.",
 	params: []*huma.Param{
 		bucketParam("bucketId", "Only memories of this bucket."),
-		intParam("count", "How many memories; above 1,000 is taken as 1,000.", memory.DefaultCount, 1, 10),
-		boolParam("all", "All memories, whatever `count` says."),
+		intParam("count", "The number of memories. Values above 1,000 are treated as 1,000.", memory.DefaultCount, 1, 10),
+		boolParam("all", "Return all memories, regardless of `count`."),
 		boolParam("latest", "Newest first; ignored with `query`."),
-		textParam("query", "What to look for, in words of your own.", "where do I like to sit on trains?"),
-		intParam("skip", "How many memories to leave out first; with `query`, of the best 1,000.", 0, 0, 0),
-		ignoredParam("source", "Names the client; it does not filter.", "cli"),
-		ignoredParam("contentType", "Accepted for older clients; `text` is all there is.", "text"),
-		ignoredParam("includeIds", "Accepted for older clients; ids are always there.", "true"),
+		textParam("query", "A search query in natural language.", "where do I like to sit on trains?"),
+		intParam("skip", "The number of memories to skip; with `query`, out of the 1,000 best matches.", 0, 0, 0),
+		ignoredParam("source", "The name of the client. It does not filter.", "cli"),
+		ignoredParam("contentType", "Accepted for older clients; only `text` exists.", "text"),
+		ignoredParam("includeIds", "Accepted for older clients; ids are always included.", "true"),
 	},
 	response: example(`{"memories":[` + exampleMemory + `],"buckets":[` + exampleBucket + `],"nextSkip":1}`),
 	errors:   []int{http.StatusBadRequest, http.StatusNotFound},
@@ -144,7 +144,7 @@ func bodyOf(m memory.Memory) memoryBody {
 	}}
 }
 
-// degraded is the value of X-Degraded; huma sends no empty header.
+// degraded returns the value of X-Degraded; huma omits empty headers.
 func degraded(is bool) string {
 	if is {
 		return degradedVector
@@ -164,13 +164,13 @@ type fullMemoryBody struct {
 	ID        string             `json:"id"`
 	Text      string             `json:"text"`
 	Metadata  memoryMetadataBody `json:"metadata"`
-	Version   int                `json:"version" doc:"1 when stored; each edit of the text raises it."`
+	Version   int                `json:"version" doc:"Starts at 1 and increases with each edit of the text."`
 	Source    string             `json:"source"`
 	UpdatedAt string             `json:"updatedAt" format:"date-time"`
 }
 
 var docGetMemory = doc{
-	id: "getMemory", tag: "Memories", summary: "Read one memory",
+	id: "getMemory", tag: "Memories", summary: "Get a memory",
 	response: example(`{"id":"0196b2f4-6d1e-7c3a-9f5e-2b8d4c6a1e07","text":"2025-05-09 Prefers the window seat on trains",` +
 		`"metadata":{"text":"2025-05-09 Prefers the window seat on trains","createdAt":"2025-05-09T14:30:00.000Z","bucketId":12,"bucketName":"Travel"},` +
 		`"version":1,"source":"cli","updatedAt":"2025-05-09T14:30:00.000Z"}`),
@@ -197,7 +197,7 @@ type confirmationBody struct {
 
 var docDeleteMemory = doc{
 	id: "deleteMemory", tag: "Memories", summary: "Delete a memory",
-	description: "It is gone from the database and from the vector store, and cannot be brought back.",
+	description: "Permanently deletes the memory from the database and the vector store.",
 	response:    example(`{"message":"Memory deleted"}`),
 	errors:      []int{http.StatusNotFound},
 }
@@ -222,7 +222,7 @@ type deleteMemoriesOutput struct {
 type deletedMemoriesBody struct {
 	Message      string          `json:"message"`
 	DeletedCount int             `json:"deletedCount" doc:"Memories deleted from the database."`
-	Errors       []bulkErrorBody `json:"errors" doc:"What went wrong; a memoryId of milvus_bulk or postgres_bulk stands for the whole batch."`
+	Errors       []bulkErrorBody `json:"errors" doc:"Failed deletions; the memoryId milvus_bulk or postgres_bulk stands for the whole batch."`
 }
 
 type bulkErrorBody struct {
@@ -232,7 +232,7 @@ type bulkErrorBody struct {
 
 var docDeleteMemories = doc{
 	id: "deleteMemories", tag: "Memories", summary: "Delete up to 10,000 memories",
-	description: "Answers 200 even when it failed in part. `milvus_bulk` means the memories are deleted and their vectors follow; `postgres_bulk` that nothing was deleted.",
+	description: "Returns 200 even for a partial failure. `milvus_bulk` means that the memories are deleted and their vectors will be deleted later; `postgres_bulk` means that nothing was deleted.",
 	request:     example(`{"memoryIds":["0196b2f4-6d1e-7c3a-9f5e-2b8d4c6a1e07"]}`),
 	response:    example(`{"message":"Memories deleted","deletedCount":1,"errors":[]}`),
 }

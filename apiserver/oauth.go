@@ -19,17 +19,17 @@ import (
 const (
 	pathResource = "/.well-known/oauth-protected-resource" + pathMCP
 	pathIssuer   = "/.well-known/oauth-authorization-server"
-	// Where clients look that know no metadata (any more).
+	// The default paths for clients that do not read the metadata.
 	pathRegister = "/register"
 	pathToken    = "/token"
 	pathRevoke   = "/revoke"
 
-	// maxOAuth is the longest body of these routes, bytes.
+	// maxOAuth is the body size limit of these routes, bytes.
 	maxOAuth = 64 << 10
 )
 
-// document answers with what is the same for everybody.
-func (s *Server) document(v any) fiber.Handler {
+// serveDocument serves a static JSON document.
+func (s *Server) serveDocument(v any) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		c.Locals(localRoute, c.Route().Path)
 		c.Set(fiber.HeaderCacheControl, "public, max-age=3600")
@@ -37,7 +37,7 @@ func (s *Server) document(v any) fiber.Handler {
 	}
 }
 
-// resourceMetadata says who gives access to /mcp (RFC 9728).
+// resourceMetadata is the protected resource metadata of /mcp (RFC 9728).
 func (s *Server) resourceMetadata() map[string]any {
 	return map[string]any{
 		"resource": s.Programs.Resource, "resource_name": "Mnemo", "authorization_servers": []string{s.Programs.Issuer},
@@ -45,7 +45,7 @@ func (s *Server) resourceMetadata() map[string]any {
 	}
 }
 
-// issuerMetadata says how (RFC 8414).
+// issuerMetadata is the authorization server metadata (RFC 8414).
 func (s *Server) issuerMetadata() map[string]any {
 	issuer, none := s.Programs.Issuer, []string{"none"}
 	return map[string]any{
@@ -59,9 +59,9 @@ func (s *Server) issuerMetadata() map[string]any {
 	}
 }
 
-// challenge answers 401 and tells a program where to ask for access.
+// challenge responds 401 with the location of the resource metadata.
 func (s *Server) challenge(c *fiber.Ctx, err error) error {
-	a := s.answerFor(c.UserContext(), err)
+	a := s.toHTTPError(c.UserContext(), err)
 	if s.Programs != nil {
 		value := `Bearer resource_metadata="` + s.Programs.Issuer + pathResource + `", scope="` + oauth.Scope + `"`
 		if c.Get(fiber.HeaderAuthorization) != "" {
@@ -72,32 +72,32 @@ func (s *Server) challenge(c *fiber.Ctx, err error) error {
 	return s.writeError(c, a)
 }
 
-// forProgram wraps what answers programs: it refuses as OAuth does (RFC 6749, 5.2).
-func (s *Server) forProgram(route string, answer fiber.Handler) fiber.Handler {
+// oauthHandler wraps a handler and writes its errors as OAuth errors (RFC 6749, section 5.2).
+func (s *Server) oauthHandler(route string, handle fiber.Handler) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		c.Locals(localRoute, route)
 		c.Set(fiber.HeaderCacheControl, "no-store")
-		err := answer(c)
+		err := handle(c)
 		if err == nil {
 			return nil
 		}
-		refused, status := &oauth.Error{}, http.StatusBadRequest
-		if errors.As(err, &refused) {
-			if refused.Code == oauth.InvalidClient {
+		oerr, status := &oauth.Error{}, http.StatusBadRequest
+		if errors.As(err, &oerr) {
+			if oerr.Code == oauth.InvalidClient {
 				status = http.StatusUnauthorized
 			}
 		} else {
-			a := s.answerFor(c.UserContext(), err)
+			a := s.toHTTPError(c.UserContext(), err)
 			for name, values := range a.headers {
 				c.Set(name, strings.Join(values, ", "))
 			}
-			refused, status = &oauth.Error{Code: codeOf(a.status), Description: a.Message}, a.status
+			oerr, status = &oauth.Error{Code: codeOf(a.status), Description: a.Message}, a.status
 		}
-		return c.Status(status).JSON(map[string]string{"error": refused.Code, "error_description": refused.Description})
+		return c.Status(status).JSON(map[string]string{"error": oerr.Code, "error_description": oerr.Description})
 	}
 }
 
-// codeOf is what OAuth calls a status.
+// codeOf returns the OAuth error code of a status.
 func codeOf(status int) string {
 	switch status {
 	case http.StatusInternalServerError:
@@ -111,8 +111,8 @@ func codeOf(status int) string {
 	}
 }
 
-// registration is what a program says of itself. It may say more, and is a
-// public client whatever it says: it could keep no secret from its user.
+// registration is the client metadata that is used; other members are ignored.
+// Every client is public, because it could not keep a secret from its user.
 type registration struct {
 	Name          string   `json:"client_name"`
 	RedirectURIs  []string `json:"redirect_uris"`
@@ -120,7 +120,7 @@ type registration struct {
 	ResponseTypes []string `json:"response_types"`
 }
 
-// registerClient answers POST /register (RFC 7591).
+// registerClient handles POST /register (RFC 7591).
 func (s *Server) registerClient(c *fiber.Ctx) error {
 	raw, err := readJSON(c, maxOAuth)
 	if err != nil {
@@ -141,13 +141,13 @@ func (s *Server) registerClient(c *fiber.Ctx) error {
 	})
 }
 
-// issueTokens answers POST /token.
+// issueTokens handles POST /token.
 func (s *Server) issueTokens(c *fiber.Ctx) error {
 	form, err := readForm(c)
 	if err != nil {
 		return err
 	}
-	if err := s.admitHolder(c, form); err != nil {
+	if err := s.authorizeHolder(c, form); err != nil {
 		return err
 	}
 	var tokens oauth.Tokens
@@ -171,11 +171,10 @@ func (s *Server) issueTokens(c *fiber.Ctx) error {
 	})
 }
 
-// admitHolder holds who asks for tokens to what holds at /mcp: they are refused
-// while the tenant is suspended, which uses nothing up, and a refresh is a request
-// of the tenant's minute. What is wrong with a secret that is nobody's is told by
-// who spends it.
-func (s *Server) admitHolder(c *fiber.Ctx, form url.Values) error {
+// authorizeHolder applies the rules of /mcp to token requests: they are denied
+// while the tenant is suspended, without consuming the code, and a refresh counts
+// toward the request rate. Unknown secrets are rejected when they are redeemed.
+func (s *Server) authorizeHolder(c *fiber.Ctx, form url.Values) error {
 	kind, secret := tenant.Code, form.Get("code")
 	if form.Get("grant_type") == "refresh_token" {
 		kind, secret = tenant.RefreshToken, form.Get("refresh_token")
@@ -188,7 +187,7 @@ func (s *Server) admitHolder(c *fiber.Ctx, form url.Values) error {
 		return err
 	case who.Suspended:
 		return suspended
-	case kind == tenant.Code: // the user's answer was such a request
+	case kind == tenant.Code: // the consent page already counted
 		return nil
 	}
 	v, err := s.permit(c.UserContext(), who)
@@ -196,7 +195,8 @@ func (s *Server) admitHolder(c *fiber.Ctx, form url.Values) error {
 	return err
 }
 
-// revokeTokens answers POST /revoke (RFC 7009), the same for every token.
+// revokeTokens handles POST /revoke (RFC 7009); the response is the same for
+// every token.
 func (s *Server) revokeTokens(c *fiber.Ctx) error {
 	form, err := readForm(c)
 	if err != nil {
@@ -211,7 +211,7 @@ func (s *Server) revokeTokens(c *fiber.Ctx) error {
 	return c.SendStatus(http.StatusOK)
 }
 
-// readForm reads a form whose fields are there once, but for resource.
+// readForm reads a form in which only resource may be repeated.
 func readForm(c *fiber.Ctx) (url.Values, error) {
 	kind, _, err := mime.ParseMediaType(c.Get(fiber.HeaderContentType))
 	if err != nil || kind != fiber.MIMEApplicationForm {
@@ -231,7 +231,7 @@ func readForm(c *fiber.Ctx) (url.Values, error) {
 	}
 	for name, values := range form {
 		if len(values) > 1 && name != "resource" {
-			return nil, fault.New(fault.Invalid, "a parameter must not be there twice")
+			return nil, fault.New(fault.Invalid, "%s must not be repeated", name)
 		}
 	}
 	return form, nil

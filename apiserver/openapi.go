@@ -15,16 +15,16 @@ import (
 )
 
 const (
-	metaRequest  = "example.request"
-	metaResponse = "example.response"
-	metaRefusals = "example.refusals"
-	metaForm     = "form"
-	metaLinks    = "links"
+	metaRequest       = "example.request"
+	metaResponse      = "example.response"
+	metaErrorExamples = "example.errors"
+	metaForm          = "form"
+	metaLinks         = "links"
 )
 
-const apiDescription = "Memories and chat history of users, stored verbatim and found again by meaning. " +
-	"Unknown query parameters and JSON fields are ignored. Ids are opaque; another user's id behaves like one that does not exist. " +
-	"Times are RFC 3339, UTC, with milliseconds."
+const apiDescription = "Memories and chat history of users, stored verbatim and searchable by meaning. " +
+	"Unknown query parameters and JSON fields are ignored. Ids are opaque; another user's id behaves like an id that does not exist. " +
+	"Times are RFC 3339 in UTC with milliseconds."
 
 // OpenAPI returns the API's description, OpenAPI 3.1 as indented JSON. It is
 // the same at every call.
@@ -48,7 +48,7 @@ func (s *Server) openAPI() ([]byte, error) {
 func (s *Server) serveOpenAPI() fiber.Handler {
 	spec, err := s.openAPI()
 	if err != nil {
-		panic(err) // it depends on the source alone
+		panic(err) // a programming error
 	}
 	return func(c *fiber.Ctx) error {
 		c.Locals(localRoute, "/openapi.json")
@@ -57,16 +57,15 @@ func (s *Server) serveOpenAPI() fiber.Handler {
 	}
 }
 
-// finishOpenAPI puts in what huma does not derive from types: examples, headers,
-// and the answers and headers that routes share; and takes out the status 422,
-// which is never used.
+// finishOpenAPI adds what huma does not derive from types: examples, headers, and
+// shared responses. It removes status 422, which is never used.
 func finishOpenAPI(o *huma.OpenAPI) {
 	for name, schema := range o.Components.Schemas.Map() {
 		finishSchema(schema)
 		limit(name, schema)
 	}
 	o.Components.Headers = sharedHeaders()
-	o.Components.Responses = sharedAnswers(o.Components.Schemas)
+	o.Components.Responses = sharedResponses(o.Components.Schemas)
 	for _, item := range o.Paths {
 		for _, op := range operations(item) {
 			addSuccesses(op)
@@ -83,15 +82,15 @@ func finishOpenAPI(o *huma.OpenAPI) {
 	}
 }
 
-// finishSchema takes out what says nothing: more properties are always allowed.
+// finishSchema removes the redundant additionalProperties: true.
 func finishSchema(s *huma.Schema) {
 	if s.AdditionalProperties == true {
 		s.AdditionalProperties = nil
 	}
 }
 
-// finishRequest says of every property of a body whether it takes null, which
-// counts as absent: where it may be absent.
+// finishRequest marks the optional properties of a body as nullable: null counts
+// as absent.
 func finishRequest(s *huma.Schema, all huma.Registry) {
 	if s.Ref != "" {
 		s = all.SchemaFromRef(s.Ref)
@@ -132,29 +131,29 @@ func finishOperation(op *huma.Operation, shared map[string]*huma.Response) {
 		finishParameter(p)
 	}
 	op.Responses[strconv.Itoa(http.StatusRequestHeaderFieldsTooLarge)] = &huma.Response{}
-	refusals, _ := op.Metadata[metaRefusals].(map[int]string)
+	examples, _ := op.Metadata[metaErrorExamples].(map[int]string)
 	for text, r := range op.Responses {
 		status, err := strconv.Atoi(text)
 		if err != nil {
-			panic("answer " + text + " of " + op.OperationID + " is no status") // it is in the source
+			panic("response " + text + " of " + op.OperationID + " is not a status") // a programming error
 		}
-		name := answers[status].name
+		name := errorResponses[status].name
 		switch {
 		case name != "" && op.Security != nil:
 			op.Responses[text] = &huma.Response{Ref: "#/components/responses/" + name}
 		case name != "":
 			op.Responses[text] = withoutRate(shared[name])
 		default:
-			finishAnswer(r, status, op)
-			if message := cmp.Or(refusals[status], commonRefusals[status]); message != "" {
+			finishResponse(r, status, op)
+			if message := cmp.Or(examples[status], commonErrorExamples[status]); message != "" {
 				r.Content[fiber.MIMEApplicationJSON].Example = map[string]any{"error": message}
 			}
 		}
 	}
 }
 
-// finishParameter moves what huma says of a parameter in its schema to where
-// readers of the file look for it.
+// finishParameter moves a parameter's description and example from its schema to
+// the parameter.
 func finishParameter(p *huma.Param) {
 	if p.Schema.Description != "" {
 		p.Description, p.Schema.Description = cmp.Or(p.Description, p.Schema.Description), ""
@@ -164,8 +163,8 @@ func finishParameter(p *huma.Param) {
 	}
 }
 
-// finishAnswer documents an answer that routes do not share.
-func finishAnswer(r *huma.Response, status int, op *huma.Operation) {
+// finishResponse documents a response that routes do not share.
+func finishResponse(r *huma.Response, status int, op *huma.Operation) {
 	if r.Headers == nil {
 		r.Headers = map[string]*huma.Param{}
 	}

@@ -10,25 +10,25 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// metaAlso has the other successes of a route.
-const metaAlso = "also"
+// metaSuccesses holds the further success statuses of a route.
+const metaSuccesses = "successes"
 
-// fileAnswer documents an answer that is a file.
-func fileAnswer(mediaType string) map[string]*huma.Response {
+// fileResponse documents a response that is a file.
+func fileResponse(mediaType string) map[string]*huma.Response {
 	return map[string]*huma.Response{strconv.Itoa(http.StatusOK): {
-		Description: "The file, in chunks.",
+		Description: "The file, with chunked encoding.",
 		Content:     map[string]*huma.MediaType{mediaType: {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}},
 		Headers: map[string]*huma.Param{fiber.HeaderContentDisposition: {
-			Description: "A name for the file.", Schema: &huma.Schema{Type: huma.TypeString},
+			Description: "The suggested file name.", Schema: &huma.Schema{Type: huma.TypeString},
 		}},
 	}}
 }
 
-// addSuccesses documents the other successes of a route, whose bodies are those
+// addSuccesses documents the further success statuses of a route, with the body
 // of status 200.
 func addSuccesses(op *huma.Operation) {
-	also, _ := op.Metadata[metaAlso].(map[int]string)
-	for status, description := range also {
+	successes, _ := op.Metadata[metaSuccesses].(map[int]string)
+	for status, description := range successes {
 		content := maps.Clone(op.Responses[strconv.Itoa(http.StatusOK)].Content)
 		for mediaType, media := range content {
 			another := *media
@@ -38,17 +38,17 @@ func addSuccesses(op *huma.Operation) {
 	}
 }
 
-// eventSchema documents one event of a stream.
+// eventSchema returns the schema of a server-sent event.
 func eventSchema() *huma.Schema {
 	text := func(description string) *huma.Schema {
 		return &huma.Schema{Type: huma.TypeString, Description: description}
 	}
 	return &huma.Schema{Type: huma.TypeObject, Description: "One event.", Required: []string{"id", "data"}, Properties: map[string]*huma.Schema{
-		"id": text("For Last-Event-ID."), "data": text("JSON."),
+		"id": text("The value for Last-Event-ID."), "data": text("The event as JSON."),
 	}}
 }
 
-// eventOf reads an event as it is sent.
+// eventOf parses a server-sent event.
 func eventOf(text string) map[string]any {
 	event := map[string]any{}
 	for line := range strings.Lines(text) {

@@ -8,25 +8,25 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// What types and tags do not say of requests, the OpenAPI file says by what is
-// here, so that what fits it is accepted and what does not is refused.
+// This file adds constraints to the OpenAPI document that types and tags do not
+// express, so that the document accepts exactly what the server accepts.
 
-// Forms of strings, in the regular expressions that all dialects share.
+// String patterns, in the common subset of regular expression dialects.
 const (
 	anyText   = `^[^\x00]*$`
-	notBlank  = `^[^\x00]*[^\s\x00\x85][^\x00]*$` // as strings.TrimSpace sees it
+	notBlank  = `^[^\x00]*[^\s\x00\x85][^\x00]*$` // as in strings.TrimSpace
 	blankNone = `^$|` + notBlank                  // empty counts as absent
-	// oneLine is a name: no control characters, and one that is seen and is no digit.
+	// oneLine is a name: no control characters, and at least one visible non-digit.
 	control = `\x00-\x1f\x7f-\x9f\u2028\u2029`
 	unseen  = `\s\u00ad\u034f\u0600-\u0605\u061c\u06dd\u070f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\uffff`
 	anySeen = `^[^\x00]*[^` + control + unseen + `][^\x00]*$`
 	oneLine = `^[^` + control + `]*[^` + control + unseen + `0-9][^` + control + `]*$`
 )
 
-// dateOrTime is a property or parameter that takes a date or a time.
+// dateOrTime marks a property or parameter that is a date or a time.
 const dateOrTime = "a date or a time"
 
-// forms are the forms of properties, by schema.property.
+// forms are the patterns of properties, by schema.property.
 var forms = map[string]string{
 	"CreateMemoryRequest.text": notBlank, "CreateMemoryRequest.source": anyText,
 	"UpdateMemoryRequest.text": notBlank, "UpdateMemoryRequest.bucketName": `^$|` + anySeen,
@@ -41,7 +41,7 @@ var forms = map[string]string{
 	"IngestMessage.id": notBlank, "IngestMessage.content": anyText, "IngestRequest.platformDisplayName": anyText,
 }
 
-// conditions are what properties must be together, by schema.
+// conditions are constraints across properties, by schema.
 var conditions = map[string]any{
 	"UpdateConversationsRequest": example(`{"anyOf":[
 		{"required":["excluded"],"properties":{"excluded":{"type":"boolean"}}},
@@ -63,12 +63,12 @@ var conditions = map[string]any{
 	"IngestRequest.platform": example(`{"not":{"enum":["all"]}}`),
 }
 
-// fieldNames is what the names of a form's fields may be.
+// fieldNames constrains the field names of a form.
 var fieldNames = map[string]any{"propertyNames": map[string]any{"pattern": fieldName.String()}}
 
 var fieldName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,100}$`)
 
-// limit adds what is here of a schema.
+// limit adds the constraints of a schema.
 func limit(name string, s *huma.Schema) {
 	extend(s, conditions[name])
 	for property, p := range s.Properties {
@@ -80,7 +80,7 @@ func limit(name string, s *huma.Schema) {
 	}
 }
 
-// limitText gives a string a form.
+// limitText sets the pattern of a string.
 func limitText(s *huma.Schema, form string) {
 	if form == dateOrTime {
 		extend(s, example(`{"anyOf":[{"type":["string","null"],"format":"date"},{"type":["string","null"],"format":"date-time"},{"type":"string","maxLength":0}]}`))

@@ -13,40 +13,40 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/fault"
 )
 
-// params reads query parameters, which come as text, and collects what is
-// wrong with them. An empty one counts as absent.
+// params parses query parameters and collects their errors. An empty parameter
+// counts as absent.
 type params struct{ fault.Fields }
 
-// integer reads a whole number of at least lowest. Numbers too big for
-// anything become the biggest there is.
-func (p *params) integer(name, text string, otherwise, lowest int) int {
+// integer parses a whole number of at least minimum. Numbers out of range become
+// the largest int32.
+func (p *params) integer(name, text string, fallback, minimum int) int {
 	if text == "" {
-		return otherwise
+		return fallback
 	}
 	n, err := strconv.ParseInt(text, 10, 32)
 	switch {
 	case errors.Is(err, strconv.ErrRange) && n > 0:
 		return math.MaxInt32
-	case err != nil || n < int64(lowest):
-		p.Add(name, "takes an integer of at least %d", lowest)
-		return otherwise
+	case err != nil || n < int64(minimum):
+		p.Add(name, "must be an integer of at least %d", minimum)
+		return fallback
 	}
 	return int(n)
 }
 
-// boolean reads true, false, 1 or 0.
+// boolean parses true, false, 1 or 0.
 func (p *params) boolean(name, text string) bool {
 	switch strings.ToLower(text) {
 	case "true", "1":
 		return true
 	case "", "false", "0":
 	default:
-		p.Add(name, "takes true, false, 1 or 0")
+		p.Add(name, "must be true, false, 1 or 0")
 	}
 	return false
 }
 
-// from reads the beginning of a span of time, zero when open.
+// from parses the start of a time range, zero if open.
 func (p *params) from(name, text string) time.Time {
 	return p.time(name, text, func(s string) (time.Time, error) {
 		t, _, err := chat.ParseTime(s)
@@ -54,7 +54,7 @@ func (p *params) from(name, text string) time.Time {
 	})
 }
 
-// to reads the end of a span of time, zero when open.
+// to parses the end of a time range, zero if open.
 func (p *params) to(name, text string) time.Time {
 	return p.time(name, text, chat.ParseEnd)
 }
@@ -65,12 +65,12 @@ func (p *params) time(name, text string, parse func(string) (time.Time, error)) 
 	}
 	t, err := parse(text)
 	if err != nil {
-		p.Add(name, "takes an ISO 8601 date or time, such as 2025-05-09 or 2025-05-09T14:30:00Z")
+		p.Add(name, "must be an ISO 8601 date or time, such as 2025-05-09 or 2025-05-09T14:30:00Z")
 	}
 	return t
 }
 
-// provider reads a platform's name, "" for all.
+// provider parses a platform name, "" for all.
 func provider(text string) string {
 	if text == chat.AllPlatforms {
 		return ""
@@ -78,25 +78,25 @@ func provider(text string) string {
 	return text
 }
 
-// The functions below document query parameters.
+// The functions below return the OpenAPI documentation of query parameters.
 
 func param(name, description string, schema *huma.Schema, example any) *huma.Param {
 	return &huma.Param{Name: name, In: "query", Description: description, Schema: schema, Example: example}
 }
 
-func intParam(name, description string, otherwise, lowest int, example any) *huma.Param {
-	least := float64(lowest)
-	return param(name, description, orEmptyText(huma.TypeInteger, &huma.Schema{Default: otherwise, Minimum: &least}), example)
+func intParam(name, description string, fallback, minimum int, example any) *huma.Param {
+	least := float64(minimum)
+	return param(name, description, orEmptyText(huma.TypeInteger, &huma.Schema{Default: fallback, Minimum: &least}), example)
 }
 
-// upTo sets the highest number a parameter takes.
+// upTo sets the maximum of a parameter.
 func upTo(p *huma.Param, highest int) *huma.Param {
 	most := float64(highest)
 	p.Schema.Maximum = &most
 	return p
 }
 
-// dateParam takes a date or a time.
+// dateParam documents a date or time.
 func dateParam(name, description string, example any) *huma.Param {
 	p := textParam(name, description, example)
 	limitText(p.Schema, dateOrTime)
@@ -109,7 +109,7 @@ func boolParam(name, description string) *huma.Param {
 	return param(name, description, s, false)
 }
 
-// ignoredParam is accepted whatever it is.
+// ignoredParam documents a parameter that accepts any value.
 func ignoredParam(name, description string, example any) *huma.Param {
 	return param(name, description, &huma.Schema{Type: huma.TypeString}, example)
 }
@@ -122,8 +122,8 @@ func bucketParam(name, description string) *huma.Param {
 	return param(name, description, orEmptyText(huma.TypeInteger, &huma.Schema{}), 12)
 }
 
-// orEmptyText gives a parameter's schema its type: an empty parameter counts as
-// absent.
+// orEmptyText sets the type of a parameter and allows the empty string, which
+// counts as absent.
 func orEmptyText(kind string, s *huma.Schema) *huma.Schema {
 	none := 0
 	s.MaxLength = &none

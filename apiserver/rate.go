@@ -21,20 +21,19 @@ const (
 	headerRateRemaining = "RateLimit-Remaining"
 	headerRateReset     = "RateLimit-Reset"
 
-	// permitTimeout bounds how long a request waits for permits before this
-	// replica counts for itself.
+	// permitTimeout bounds the wait for permits before this replica counts
+	// locally.
 	permitTimeout = 250 * time.Millisecond
-	// maxWindows is how many tenants are remembered before those whose minute
-	// is over are forgotten.
+	// maxWindows is the number of tenants kept before expired windows are evicted.
 	maxWindows = 10000
 )
 
-// limiter holds each tenant to its requests per minute. It takes permits in
-// blocks from a store that all replicas share, so that few requests cost a
-// round trip (docs/adr/0004-request-rate.md). Without the store it counts for
-// itself: the limiter is never why a request fails that the stores could answer.
+// limiter enforces each tenant's requests per minute. It leases permits in
+// batches from a store shared by all replicas, so that few requests cost a round
+// trip (docs/adr/0004-request-rate.md). If the store is unavailable it counts
+// locally: the limiter never fails a request that could otherwise be served.
 type limiter struct {
-	store tenant.RateStore // nil: it counts for itself
+	store tenant.RateStore // nil: count locally
 	now   func() time.Time
 	log   *slog.Logger
 
@@ -42,13 +41,13 @@ type limiter struct {
 	windows map[tenant.ID]*rateWindow
 }
 
-// rateWindow is a tenant's minute as this replica knows it. Its lock is held
-// while permits are taken: requests that come meanwhile need them too.
+// rateWindow is the current minute of a tenant on this replica. Its lock is held
+// while permits are leased, because concurrent requests need them too.
 type rateWindow struct {
 	mu    sync.Mutex
-	hard  int64     // the limit when it was last looked at
-	local int64     // permits this replica has
-	rest  int64     // permits left for everyone when last asked
+	hard  int64     // the limit at the last request
+	local int64     // permits held by this replica
+	rest  int64     // permits left in the store at the last lease
 	until time.Time // end of the minute
 }
 
@@ -56,8 +55,8 @@ func newLimiter(store tenant.RateStore, log *slog.Logger) *limiter {
 	return &limiter{store: store, now: time.Now, log: log, windows: map[tenant.ID]*rateWindow{}}
 }
 
-// verdict says whether a request may go on, how many more may this minute, and
-// when the next one begins.
+// verdict is the limiter's decision on a request, with the remaining requests
+// of the minute and the time until the next.
 type verdict struct {
 	ok        bool
 	hard      int64 // the limit
@@ -65,7 +64,7 @@ type verdict struct {
 	reset     time.Duration
 }
 
-// take uses up one of a tenant's hard requests per minute.
+// take consumes one of the tenant's requests per minute.
 func (l *limiter) take(ctx context.Context, id tenant.ID, hard int64) verdict {
 	w := l.window(id)
 	w.mu.Lock()
@@ -74,7 +73,7 @@ func (l *limiter) take(ctx context.Context, id tenant.ID, hard int64) verdict {
 	case !l.now().Before(begun):
 		now := l.now()
 		w.local, w.rest, w.until = 0, hard, now.Truncate(time.Minute).Add(time.Minute)
-	case hard > w.hard: // raised: there may be more again
+	case hard > w.hard: // the limit was raised
 		w.rest += hard - w.hard
 	}
 	w.hard = hard
@@ -88,13 +87,13 @@ func (l *limiter) take(ctx context.Context, id tenant.ID, hard int64) verdict {
 	return verdict{ok: ok, hard: hard, remaining: min(w.local+w.rest, max(hard, 0)), reset: max(w.until.Sub(l.now()), 0)}
 }
 
-// lease gives the window permits of the store, or all that are left when the
-// store does not answer.
+// lease fetches permits from the store, or all remaining ones if the store is
+// unavailable.
 func (l *limiter) lease(ctx context.Context, id tenant.ID, w *rateWindow) {
 	err := errNoStore
 	var p tenant.Permits
 	if l.store != nil {
-		// Whose request it is may go away; the permits are everyone's.
+		// The permits serve other requests too, even if this one is canceled.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), permitTimeout)
 		defer cancel()
 		p, err = l.store.TakePermits(ctx, id, w.hard)
@@ -104,7 +103,7 @@ func (l *limiter) lease(ctx context.Context, id tenant.ID, w *rateWindow) {
 		return
 	}
 	if l.store != nil {
-		l.log.LogAttrs(ctx, slog.LevelWarn, "requests are counted by this replica alone for a minute", slog.Any("error", err))
+		l.log.LogAttrs(ctx, slog.LevelWarn, "rate limit store unavailable; counting locally for one minute", slog.Any("error", err))
 	}
 	w.local, w.rest = w.rest, 0
 }
@@ -120,15 +119,15 @@ func (l *limiter) window(id tenant.ID) *rateWindow {
 		return w
 	}
 	if len(l.windows) >= maxWindows {
-		l.forget()
+		l.evict()
 	}
 	w = &rateWindow{}
 	l.windows[id] = w
 	return w
 }
 
-// forget removes the windows that are over and not in use.
-func (l *limiter) forget() {
+// evict removes expired windows that are not in use.
+func (l *limiter) evict() {
 	now := l.now()
 	for id, w := range l.windows {
 		if !w.mu.TryLock() {
@@ -141,38 +140,38 @@ func (l *limiter) forget() {
 	}
 }
 
-// limitRate is the huma middleware, after authenticate, that answers 429 when
-// the tenant's requests of the minute are used up.
+// limitRate is the huma middleware, after authenticate, that responds 429 when
+// the tenant exceeds its request rate.
 func (s *Server) limitRate(ctx huma.Context, next func(huma.Context)) {
 	who, ok := ctx.Context().Value(identityKey{}).(tenant.Identity)
 	if !ok {
-		s.refuse(ctx, errors.New("request counted without an identity"))
+		s.abort(ctx, errors.New("rate limit without an identity"))
 		return
 	}
 	v, err := s.permit(ctx.Context(), who)
 	setRate(fiberCtx(ctx), v)
 	if err != nil {
-		s.refuse(ctx, err)
+		s.abort(ctx, err)
 		return
 	}
 	next(ctx)
 }
 
-// permit uses up one of the tenant's requests per minute; RateLimited when there
-// is none left.
+// permit consumes one of the tenant's requests per minute; RateLimited if none
+// is left.
 func (s *Server) permit(ctx context.Context, who tenant.Identity) (verdict, error) {
 	v := s.limiter.take(ctx, who.Tenant, who.Quota.RequestsPerMinute)
 	if v.ok {
 		return v, nil
 	}
 	return v, &fault.Error{Kind: fault.RateLimited, RetryAfter: max(v.reset, time.Second),
-		Message: "this tenant's " + strconv.FormatInt(v.hard, 10) + " requests per minute are used up; try again in " + v.seconds() + " s"}
+		Message: "request rate limit exceeded (" + strconv.FormatInt(v.hard, 10) + " per minute); retry in " + v.seconds() + " s"}
 }
 
-// seconds is how long until the next minute begins.
+// seconds returns the seconds until the next minute, rounded up.
 func (v verdict) seconds() string { return strconv.Itoa(int(math.Ceil(v.reset.Seconds()))) }
 
-// setRate tells the client how many requests are left.
+// setRate sets the RateLimit headers.
 func setRate(c *fiber.Ctx, v verdict) {
 	c.Set(headerRateLimit, strconv.FormatInt(v.hard, 10))
 	c.Set(headerRateRemaining, strconv.FormatInt(v.remaining, 10))

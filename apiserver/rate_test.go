@@ -14,7 +14,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// fakeRates is one minute's permits, shared out like the database does.
+// fakeRates grants the permits of one minute like the database.
 type fakeRates struct {
 	mu    sync.Mutex
 	used  int64
@@ -41,7 +41,7 @@ func newTestLimiter(store tenant.RateStore, clock *time.Time) *limiter {
 	return l
 }
 
-func admitted(t *testing.T, l *limiter, hard int64, requests int) int {
+func allowed(t *testing.T, l *limiter, hard int64, requests int) int {
 	t.Helper()
 	n := 0
 	for range requests {
@@ -52,7 +52,7 @@ func admitted(t *testing.T, l *limiter, hard int64, requests int) int {
 	return n
 }
 
-func TestLimiterAsksSeldom(t *testing.T) {
+func TestLimiterLeasesInBatches(t *testing.T) {
 	t.Parallel()
 	clock := noon
 	store := &fakeRates{reset: 30 * time.Second}
@@ -67,46 +67,46 @@ func TestLimiterAsksSeldom(t *testing.T) {
 		t.Errorf("%d trips for 600 requests", store.trips)
 	}
 	before := store.trips
-	if n := admitted(t, l, 600, 1000); n != 0 || store.trips != before {
-		t.Errorf("%d admitted beyond the limit, with %d trips", n, store.trips-before)
+	if n := allowed(t, l, 600, 1000); n != 0 || store.trips != before {
+		t.Errorf("%d allowed beyond the limit, with %d trips", n, store.trips-before)
 	}
-	if n := admitted(t, l, 610, 1000); n != 10 {
-		t.Errorf("%d admitted after the limit was raised by 10", n)
+	if n := allowed(t, l, 610, 1000); n != 10 {
+		t.Errorf("%d allowed after the limit was raised by 10", n)
 	}
 	clock, store.used = clock.Add(30*time.Second), 0
-	if n := admitted(t, l, 5, 10); n != 5 {
-		t.Errorf("%d of 5 admitted in the next minute", n)
+	if n := allowed(t, l, 5, 10); n != 5 {
+		t.Errorf("%d of 5 allowed in the next minute", n)
 	}
-	if n := admitted(t, l, 0, 10); n != 0 {
-		t.Errorf("%d admitted with a limit of 0", n)
+	if n := allowed(t, l, 0, 10); n != 0 {
+		t.Errorf("%d allowed with a limit of 0", n)
 	}
 }
 
-// A store that is away is not why requests fail, and is asked once a minute.
+// An unavailable store does not fail requests, and is queried once a minute.
 func TestLimiterWithoutItsStore(t *testing.T) {
 	t.Parallel()
 	clock := noon.Truncate(time.Minute)
 	store := &fakeRates{reset: 20 * time.Second}
 	l := newTestLimiter(store, &clock)
-	if n := admitted(t, l, 160, 5); n != 5 {
-		t.Fatalf("%d of 5 admitted", n)
+	if n := allowed(t, l, 160, 5); n != 5 {
+		t.Fatalf("%d of 5 allowed", n)
 	}
 	store.fails = errors.New("away")
-	if n := admitted(t, l, 160, 1000); n != 155 || store.trips != 2 {
-		t.Errorf("%d more admitted with %d trips, want 155 with 2", n, store.trips)
+	if n := allowed(t, l, 160, 1000); n != 155 || store.trips != 2 {
+		t.Errorf("%d more allowed with %d trips, want 155 with 2", n, store.trips)
 	}
 	clock = clock.Add(20 * time.Second)
-	if n := admitted(t, l, 160, 1000); n != 160 || store.trips != 3 {
-		t.Errorf("%d admitted in a minute without the store, %d trips", n, store.trips)
+	if n := allowed(t, l, 160, 1000); n != 160 || store.trips != 3 {
+		t.Errorf("%d allowed in a minute without the store, %d trips", n, store.trips)
 	}
 	store.fails = nil
 	clock = clock.Add(time.Minute)
-	if admitted(t, l, 160, 1); store.trips != 4 {
+	if allowed(t, l, 160, 1); store.trips != 4 {
 		t.Errorf("%d trips when the store is back", store.trips)
 	}
 }
 
-func TestLimiterForgetsMinutesThatAreOver(t *testing.T) {
+func TestLimiterEvictsExpiredWindows(t *testing.T) {
 	t.Parallel()
 	clock := noon
 	l := newTestLimiter(nil, &clock)
@@ -120,9 +120,9 @@ func TestLimiterForgetsMinutesThatAreOver(t *testing.T) {
 	}
 }
 
-func TestRateIsAnswered(t *testing.T) {
+func TestRateLimitHeaders(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newTestServer(t)
 	clock := noon.Truncate(time.Minute).Add(48500 * time.Millisecond)
 	h.limiter.now = func() time.Time { return clock }
 	few := tenant.Quota{RequestsPerMinute: 3}
@@ -136,7 +136,7 @@ func TestRateIsAnswered(t *testing.T) {
 		}
 	}
 	got := h.call(t, two, "POST", "/api/memory", `{"text":"a"}`)
-	if got.status != 429 || got.header.Get("Retry-After") != "12" || got.header.Get("RateLimit-Remaining") != "0" || !strings.Contains(got.body, "3 requests per minute") {
+	if got.status != 429 || got.header.Get("Retry-After") != "12" || got.header.Get("RateLimit-Remaining") != "0" || !strings.Contains(got.body, "(3 per minute)") {
 		t.Errorf("the tenant's fourth request: %d %s, Retry-After %s", got.status, got.body, got.header.Get("Retry-After"))
 	}
 	if got := h.call(t, h.carol, "GET", "/api/buckets", ""); got.status != 200 {
@@ -149,8 +149,8 @@ func TestRateIsAnswered(t *testing.T) {
 	}
 }
 
-// limitsTogether: two replicas admit together what the tenant may.
-func (h *house) limitsTogether(t *testing.T, s realStores) {
+// limitsTogether: two replicas share the tenant's limit.
+func (h *testServer) limitsTogether(t *testing.T, s realStores) {
 	t.Helper()
 	s.tenant(t, "rated", "alice", false)
 	id := tenant.ID(fmt.Sprintf("0196b2f4-0000-7000-8000-%012x", "rated"))
@@ -171,6 +171,6 @@ func (h *house) limitsTogether(t *testing.T, s realStores) {
 	wg.Wait()
 	windows := int64(time.Now().Truncate(time.Minute).Sub(begun)/time.Minute) + 1
 	if got := n.Load(); got < hard || got > hard*windows {
-		t.Errorf("two replicas admitted %d of %d in %d minutes", got, hard, windows)
+		t.Errorf("two replicas allowed %d of %d in %d minutes", got, hard, windows)
 	}
 }

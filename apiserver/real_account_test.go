@@ -15,7 +15,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/testkit"
 )
 
-// vectors returns what the index holds of a tenant of realStores.tenant.
+// vectors returns the number of vectors of a tenant.
 func (s realStores) vectors(t *testing.T, name string) ([]retrieve.UnitID, error) {
 	t.Helper()
 	id := tenant.ID(fmt.Sprintf("0196b2f4-0000-7000-8000-%012x", name))
@@ -26,8 +26,8 @@ func (s realStores) vectors(t *testing.T, name string) ([]retrieve.UnitID, error
 	return s.index.List(t.Context(), id, place, 0, 1000)
 }
 
-// holds waits until the index holds n vectors of a tenant.
-func (h *house) holds(t *testing.T, s realStores, name string, n int) {
+// holds waits until the index contains n vectors of a tenant.
+func (h *testServer) holds(t *testing.T, s realStores, name string, n int) {
 	t.Helper()
 	h.eventually(t, func() string {
 		list, err := s.vectors(t, name)
@@ -38,9 +38,9 @@ func (h *house) holds(t *testing.T, s realStores, name string, n int) {
 	})
 }
 
-// takesAccountsOutAndAway: an export holds all that is the user's and nothing
-// that is not; a deletion likewise, vectors included, and the token stays.
-func (h *house) takesAccountsOutAndAway(t *testing.T, s realStores) {
+// exportsAndDeletesAccounts: an export contains exactly the user's data; deletion
+// removes exactly that data with its vectors, and keeps the token.
+func (h *testServer) exportsAndDeletesAccounts(t *testing.T, s realStores) {
 	t.Helper()
 	alice, bob, carol := s.tenant(t, "leave", "alice", false), s.tenant(t, "leave", "bob", false), s.tenant(t, "stay", "carol", false)
 	ids := map[string]*strings.Replacer{alice: h.fill(t, alice), bob: h.fill(t, bob), carol: h.fill(t, carol)}
@@ -71,13 +71,13 @@ func (h *house) takesAccountsOutAndAway(t *testing.T, s realStores) {
 	}
 	h.ok(t, bob, "GET", ids[bob].Replace("/api/memories/$m"), "")
 	h.ok(t, carol, "GET", ids[carol].Replace("/api/chat-history/conversation?conversationId=$c"), "")
-	h.takesBack(t, alice, export)
+	h.restores(t, alice, export)
 	h.holds(t, s, "leave", 6)
 	h.seesAllOf(t, alice, ids[alice])
 }
 
-// takesBack imports what an export gave, and holds it to give the same again.
-func (h *house) takesBack(t *testing.T, token, export string) {
+// restores imports an export and checks that a new export is identical.
+func (h *testServer) restores(t *testing.T, token, export string) {
 	t.Helper()
 	var form bytes.Buffer
 	w := multipart.NewWriter(&form)
@@ -108,8 +108,9 @@ func (h *house) takesBack(t *testing.T, token, export string) {
 	}
 }
 
-// seesAllOf fails if a user does not find what fill made, by words and by meaning.
-func (h *house) seesAllOf(t *testing.T, token string, ids *strings.Replacer) {
+// seesAllOf fails if a user does not find the objects of fill, by keyword and by
+// meaning.
+func (h *testServer) seesAllOf(t *testing.T, token string, ids *strings.Replacer) {
 	t.Helper()
 	for path, want := range map[string]string{
 		"/api/memories/$m":                    `"id":"$m"`,
@@ -125,13 +126,13 @@ func (h *house) seesAllOf(t *testing.T, token string, ids *strings.Replacer) {
 	}
 }
 
-// With Milvus away an account is deleted all the same, and its vectors go when
-// Milvus is back.
-func TestAccountIsDeletedWithMilvusAway(t *testing.T) {
+// An account can be deleted while Milvus is unavailable; its vectors are deleted
+// when Milvus is available again.
+func TestDeleteAccountWhileMilvusIsUnavailable(t *testing.T) {
 	t.Parallel()
 	gate := testkit.NewGate(t, testkit.Milvus(t).Addr)
 	gate.Open(t)
-	h, s := newRealHouseOn(t, openRealAt(t, gate.Addr))
+	h, s := newRealServerOn(t, openRealAt(t, gate.Addr))
 	alice := s.tenant(t, "away", "alice", false)
 	h.fill(t, alice)
 	h.holds(t, s, "away", 3)

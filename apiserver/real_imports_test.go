@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// talksText is an export of Claude with n conversations, one a day, the newest
-// last, each with words of its own.
+// talksText returns a Claude export with n conversations, one per day, the newest
+// last, each with unique words.
 func talksText(n int) string {
 	var list []string
 	for i := range n {
@@ -23,15 +23,15 @@ func talksText(n int) string {
 	return "[" + strings.Join(list, ",") + "]"
 }
 
-// importState is what the tests below read of an import.
+// importState is the status of an import, as far as the tests use it.
 type importState struct {
 	Status                                                                 string
 	Total, Imported, Updated, Skipped, Unchanged, Blocked, Failed, Indexed int
 	Errors                                                                 []struct{ Conversation, Error string }
 }
 
-// imported uploads a file and waits until all of it is done and indexed.
-func (h *house) imported(t *testing.T, token, file string) (id string, i importState) {
+// imported uploads a file and waits until it is imported and indexed.
+func (h *testServer) imported(t *testing.T, token, file string) (id string, i importState) {
 	t.Helper()
 	sent := h.send(t, token, nil, field{"file", file})
 	id, _ = sent.json(t)["importId"].(string)
@@ -51,9 +51,9 @@ func (h *house) imported(t *testing.T, token, file string) (id string, i importS
 	return id, i
 }
 
-// importsWithinQuota: the newest of the file are active, the others kept but
-// neither counted nor found; room that appears goes to the newest of those.
-func (h *house) importsWithinQuota(t *testing.T, s realStores) {
+// importsWithinQuota: the newest conversations of a file are active, the others are
+// stored but neither counted nor found; freed quota goes to the newest of them.
+func (h *testServer) importsWithinQuota(t *testing.T, s realStores) {
 	t.Helper()
 	token := s.tenant(t, "import", "alice", false) // room for ten
 	id, i := h.imported(t, token, talksText(14))
@@ -95,12 +95,12 @@ func (h *house) importsWithinQuota(t *testing.T, s realStores) {
 	}
 }
 
-// tellsImportsTogether: an import sent to one replica is told by another, which
-// goes on where the first one was.
-func (h *house) tellsImportsTogether(t *testing.T, s realStores) {
+// streamsImportsAcrossReplicas: another replica serves the events of an import, and
+// continues where the first one stopped.
+func (h *testServer) streamsImportsAcrossReplicas(t *testing.T, s realStores) {
 	t.Helper()
 	token := s.tenant(t, "joined", "alice", false)
-	other := &house{log: &journal{}}
+	other := &testServer{log: &journal{}}
 	config := h.Config
 	config.Registry, config.Cache = nil, nil
 	other.start(t, config)
@@ -113,7 +113,7 @@ func (h *house) tellsImportsTogether(t *testing.T, s realStores) {
 			t.Errorf("the other replica tells event %s again", last)
 		}
 	}
-	// Both tell to the end, and the same.
+	// Both streams end with the same event.
 	end := func(r *bufio.Reader) (last string) {
 		for {
 			line, err := r.ReadString('\n')
@@ -134,9 +134,9 @@ func (h *house) tellsImportsTogether(t *testing.T, s realStores) {
 	}
 }
 
-// refusesBadFiles: what is damaged or hostile is told in a sentence, and
-// nothing of it is imported.
-func (h *house) refusesBadFiles(t *testing.T, s realStores) {
+// rejectsBadFiles: a damaged or hostile file fails with a reason, and nothing is
+// imported.
+func (h *testServer) rejectsBadFiles(t *testing.T, s realStores) {
 	t.Helper()
 	token := s.tenant(t, "broken", "alice", false)
 	good := zipped(t, "conversations.json", talksText(3))

@@ -26,7 +26,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tokens"
 )
 
-// realStores are PostgreSQL, Milvus, the model, and workers between them.
+// realStores are PostgreSQL, Milvus, the model and the workers.
 type realStores struct {
 	db       *postgres.DB
 	index    *milvus.Index
@@ -38,7 +38,7 @@ func openReal(t *testing.T) realStores {
 	return openRealAt(t, testkit.Milvus(t).Addr)
 }
 
-// openRealAt opens them with Milvus at an address of its own.
+// openRealAt opens the stores with Milvus at an address.
 func openRealAt(t *testing.T, address string) realStores {
 	t.Helper()
 	embedder, err := embed.OpenLocal(testkit.ModelDir(t), embed.LocalOptions{})
@@ -76,16 +76,16 @@ func openRealAt(t *testing.T, address string) realStores {
 	return s
 }
 
-// newRealHouse starts a server on real stores.
-func newRealHouse(t *testing.T) (*house, realStores) {
+// newRealServer starts a server on real stores.
+func newRealServer(t *testing.T) (*testServer, realStores) {
 	t.Helper()
-	return newRealHouseOn(t, openReal(t))
+	return newRealServerOn(t, openReal(t))
 }
 
-func newRealHouseOn(t *testing.T, s realStores) (*house, realStores) {
+func newRealServerOn(t *testing.T, s realStores) (*testServer, realStores) {
 	t.Helper()
 	engine := retrieve.New(retrieve.Config{Searcher: s.db, Index: s.index, Embedder: s.embedder})
-	h := &house{log: &journal{}}
+	h := &testServer{log: &journal{}}
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("the server's log:\n%.4000s", h.log)
@@ -107,8 +107,7 @@ func newRealHouseOn(t *testing.T, s realStores) (*house, realStores) {
 	return h, s
 }
 
-// tenant makes a tenant of two users, or finds it, and returns the token of
-// the one named.
+// tenant creates a tenant of two users if necessary and returns the token of a user.
 func (s realStores) tenant(t *testing.T, name, user string, suspended bool) string {
 	t.Helper()
 	spec := s.spec(name)
@@ -134,7 +133,7 @@ func (s realStores) tenant(t *testing.T, name, user string, suspended bool) stri
 	return token
 }
 
-// spec is what tenant applies.
+// spec returns the spec that tenant applies.
 func (realStores) spec(name string) tenant.Spec {
 	return tenant.Spec{
 		ID: tenant.ID(fmt.Sprintf("0196b2f4-0000-7000-8000-%012x", name)), Cluster: "c", Namespace: "test", Name: name,
@@ -145,12 +144,11 @@ func (realStores) spec(name string) tenant.Spec {
 	}
 }
 
-// TestReal holds the server on its real stores to what it must show. Its parts
-// share a house, which is costly to build; each uses a user of its own or
-// leaves nothing behind.
+// TestReal tests the server with real stores. Its subtests share a server, which is
+// expensive to start; each uses a separate user or cleans up.
 func TestReal(t *testing.T) {
 	t.Parallel()
-	h, s := newRealHouse(t)
+	h, s := newRealServer(t)
 	t.Run("MCP", func(t *testing.T) {
 		t.Parallel()
 		token := s.tenant(t, "mcp", "alice", false)
@@ -164,7 +162,7 @@ func TestReal(t *testing.T) {
 	})
 	t.Run("Refusals", func(t *testing.T) {
 		t.Parallel()
-		h.refuses(t)
+		h.rejectsBadFields(t)
 	})
 	t.Run("ReadYourWrite", func(t *testing.T) {
 		t.Parallel()
@@ -180,11 +178,11 @@ func TestReal(t *testing.T) {
 	})
 	t.Run("ImportReplicas", func(t *testing.T) {
 		t.Parallel()
-		h.tellsImportsTogether(t, s)
+		h.streamsImportsAcrossReplicas(t, s)
 	})
 	t.Run("ImportBadFiles", func(t *testing.T) {
 		t.Parallel()
-		h.refusesBadFiles(t, s)
+		h.rejectsBadFiles(t, s)
 	})
 	t.Run("DefaultBucket", func(t *testing.T) {
 		t.Parallel()
@@ -200,15 +198,15 @@ func TestReal(t *testing.T) {
 	})
 	t.Run("Conversations", func(t *testing.T) {
 		t.Parallel()
-		h.takesConversations(t, s)
+		h.ingestsConversations(t, s)
 	})
 	t.Run("Marks", func(t *testing.T) {
 		t.Parallel()
-		h.marksConversations(t, s)
+		h.excludesConversations(t, s)
 	})
 	t.Run("Account", func(t *testing.T) {
 		t.Parallel()
-		h.takesAccountsOutAndAway(t, s)
+		h.exportsAndDeletesAccounts(t, s)
 	})
 	t.Run("Recall", func(t *testing.T) {
 		t.Parallel()
@@ -216,9 +214,9 @@ func TestReal(t *testing.T) {
 	})
 }
 
-// findsWhatWasJustStored: the very next paraphrased query, 100 times in 100,
-// and what is deleted is gone from the database and from the index.
-func (h *house) findsWhatWasJustStored(t *testing.T, s realStores) {
+// findsWhatWasJustStored: a paraphrased query finds a memory immediately, 100 out of
+// 100 times, and a deleted memory is removed from the database and the index.
+func (h *testServer) findsWhatWasJustStored(t *testing.T, s realStores) {
 	t.Helper()
 	token := s.tenant(t, "fresh", "alice", false)
 	colours := []string{"crimson", "azure", "emerald", "golden", "violet", "ivory", "scarlet", "turquoise", "amber", "silver"}
@@ -255,9 +253,9 @@ func (h *house) findsWhatWasJustStored(t *testing.T, s realStores) {
 	})
 }
 
-// takesConversations: sending again adds and replaces, duplicates nothing; too
-// many tokens are accepted and fail; the quota blocks.
-func (h *house) takesConversations(t *testing.T, s realStores) {
+// ingestsConversations: repeated ingestion adds and replaces without duplicates; a
+// conversation with too many tokens is accepted and fails; the quota blocks.
+func (h *testServer) ingestsConversations(t *testing.T, s realStores) {
 	t.Helper()
 	token := s.tenant(t, "chats", "alice", false)
 	send := func(body string) map[string]any {
@@ -290,8 +288,8 @@ func (h *house) takesConversations(t *testing.T, s realStores) {
 	}
 }
 
-// eventually asks until there is nothing to complain of.
-func (h *house) eventually(t *testing.T, complaint func() string) {
+// eventually retries until there is no complaint.
+func (h *testServer) eventually(t *testing.T, complaint func() string) {
 	t.Helper()
 	deadline := time.After(20 * time.Second)
 	tick := time.NewTicker(50 * time.Millisecond)

@@ -14,9 +14,9 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tokens"
 )
 
-// recalls: the best excerpts within the budget, of the messages' times asked
-// for, and those of a time the question names first.
-func (h *house) recalls(t *testing.T, s realStores) {
+// recalls: the best excerpts within the token budget and the requested time range,
+// preferring a time that the question mentions.
+func (h *testServer) recalls(t *testing.T, s realStores) {
 	t.Helper()
 	token := s.tenant(t, "recall", "alice", false)
 	for month := 1; month <= 9; month++ {
@@ -60,8 +60,7 @@ func (h *house) recalls(t *testing.T, s realStores) {
 	}
 }
 
-// A chat model's answer, over its real protocol, and what is answered when it
-// has none.
+// A chat model writes the answer, and without one the excerpts are returned.
 func TestRecallWithAChatModel(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -86,7 +85,7 @@ func TestRecallWithAChatModel(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			h := newHouse(t, func(c *Config) {
+			h := newTestServer(t, func(c *Config) {
 				conf := c.Chats.Config
 				conf.Synthesizer = model
 				c.Chats = chat.NewService(conf)

@@ -7,7 +7,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// requests has a good request of every route.
+// requests contains a valid request of every route.
 var requests = []struct{ method, path, body string }{
 	{"POST", "/api/memory", `{"text":"a"}`},
 	{"POST", "/api/v2/memory", `{"text":"a"}`},
@@ -39,10 +39,10 @@ var requests = []struct{ method, path, body string }{
 	{"DELETE", "/api/account", `{"confirm":"delete everything"}`},
 }
 
-// The lists above and the route table must not part ways.
+// The list of requests covers the route table.
 func TestRequestsCoverEveryRoute(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newTestServer(t)
 	covered := map[string]bool{}
 	for _, r := range requests {
 		op := h.operation(r.method, r.path)
@@ -63,9 +63,9 @@ func TestRequestsCoverEveryRoute(t *testing.T) {
 	}
 }
 
-func TestEveryRouteWantsAToken(t *testing.T) {
+func TestEveryRouteRequiresAToken(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newTestServer(t)
 	unknown, err := tenant.NewToken(seed(99))
 	if err != nil {
 		t.Fatal(err)
@@ -92,32 +92,32 @@ func TestEveryRouteWantsAToken(t *testing.T) {
 	}
 }
 
-// flipped is a token with its random part changed, so that its sum is wrong.
+// flipped returns a token with a wrong checksum.
 func flipped(token string) string {
 	b := []byte(token)
 	b[5]++
 	return string(b)
 }
 
-// Every route with a body refuses what is not one, before anything is stored.
+// Every route with a body rejects invalid bodies.
 func TestBadBodies(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newTestServer(t)
 	tests := map[string]struct {
 		body    string
 		headers []string
 		status  int
 		says    string
 	}{
-		"no JSON":      {`{"text":`, nil, 400, "the body is not valid JSON from byte 8 on"},
-		"noise":        {"\x00\x01", nil, 400, "the body is not valid JSON"},
-		"two values":   {`{} {}`, nil, 400, "the body is not valid JSON"},
-		"array":        {`[]`, nil, 400, "the body takes an object, not an array"},
-		"string":       {`"x"`, nil, 400, "the body takes an object, not a string"},
+		"no JSON":      {`{"text":`, nil, 400, "invalid JSON at byte 8"},
+		"noise":        {"\x00\x01", nil, 400, "invalid JSON"},
+		"two values":   {`{} {}`, nil, 400, "invalid JSON"},
+		"array":        {`[]`, nil, 400, "the body must be an object, not an array"},
+		"string":       {`"x"`, nil, 400, "the body must be an object, not a string"},
 		"null":         {`null`, nil, 400, "required"},
 		"nothing":      {`{}`, nil, 400, "required"},
 		"not UTF-8":    {"{\"text\":\"\xff\"}", nil, 400, "the body must be valid UTF-8"},
-		"deep":         {strings.Repeat("[", 20000), nil, 400, "the body is not valid JSON"},
+		"deep":         {strings.Repeat("[", 20000), nil, 400, "invalid JSON"},
 		"empty":        {"", []string{"Content-Type", "application/json"}, 400, "body is required"},
 		"form":         {"text=a", []string{"Content-Type", "application/x-www-form-urlencoded"}, 415, "application/json"},
 		"text":         {"{}", []string{"Content-Type", "text/plain"}, 415, "application/json"},
@@ -134,7 +134,7 @@ func TestBadBodies(t *testing.T) {
 			got := h.call(t, h.alice, r.method, r.path, tc.body, tc.headers...)
 			message, _ := got.json(t)["error"].(string)
 			// Routes that take a list say how long it must be.
-			said := strings.Contains(message, tc.says) || tc.says == "required" && (strings.Contains(message, "must hold 1 to") || strings.Contains(message, "must contain 1 to"))
+			said := strings.Contains(message, tc.says) || tc.says == "required" && (strings.Contains(message, "must hold") || strings.Contains(message, "must contain"))
 			if got.status != tc.status || !said {
 				t.Errorf("%s %s, body is %s: %d %s, want %d saying %q", r.method, r.path, name, got.status, got.body, tc.status, tc.says)
 			}
@@ -142,47 +142,47 @@ func TestBadBodies(t *testing.T) {
 	}
 }
 
-// Each field of each route refuses what it does not take, by its name.
+// Each field of each route rejects invalid values, by its name.
 func TestBadFields(t *testing.T) {
 	t.Parallel()
-	newHouse(t).refuses(t)
+	newTestServer(t).rejectsBadFields(t)
 }
 
-// badFields lists what each field of each route refuses, and how.
+// badFields lists the invalid values of each field and the errors.
 var badFields = []struct {
 	method, path string
 	body         []string // bodies or, for routes without one, query strings
 	status       int
 	says         string
 }{
-	{"POST", "/api/memory", []string{`{"text":7}`, `{"text":[]}`, `{"text":{}}`, `{"text":true}`}, 400, "text takes a string, not a"},
+	{"POST", "/api/memory", []string{`{"text":7}`, `{"text":[]}`, `{"text":{}}`, `{"text":true}`}, 400, "text must be a string, not a"},
 	{"POST", "/api/memory", []string{`{"text":""}`, `{"text":" \n"}`, `{"text":null}`, `{"bucketId":1}`}, 400, "text is required"},
 	{"POST", "/api/memory", []string{`{"text":"a\u0000"}`}, 400, "text must not contain the character U+0000"},
 	{"POST", "/api/memory", []string{`{"text":"` + strings.Repeat("x", 32769) + `"}`}, 400, "text must be at most 32768 bytes"},
-	{"POST", "/api/memory", []string{`{"text":"a","bucketId":"x"}`, `{"text":"a","bucketId":1.5}`, `{"text":"a","bucketId":true}`, `{"text":"a","bucketId":[1]}`, `{"text":"a","bucketId":""}`, `{"text":"a","bucketId":{}}`}, 400, "bucketId takes an integer or a string that holds one"},
+	{"POST", "/api/memory", []string{`{"text":"a","bucketId":"x"}`, `{"text":"a","bucketId":1.5}`, `{"text":"a","bucketId":true}`, `{"text":"a","bucketId":[1]}`, `{"text":"a","bucketId":""}`, `{"text":"a","bucketId":{}}`}, 400, "bucketId must be an integer or a string that contains one"},
 	{"POST", "/api/memory", []string{`{"text":"a","bucketId":999}`, `{"text":"a","bucketId":"999"}`, `{"text":"a","bucketId":0}`, `{"text":"a","bucketId":-1}`, `{"text":"a","bucketId":99999999999999999999}`, `{"text":"a","bucketId":1e30}`}, 404, "bucket not found"},
-	{"POST", "/api/memory", []string{`{"text":"a","source":7}`}, 400, "source takes a string, not a number"},
-	{"POST", "/api/memory", []string{`{"text":"","bucketId":"x"}`}, 400, "bucketId takes an integer or a string that holds one; text is required"},
-	{"GET", "/api/v2/memory", []string{"count=abc", "count=0", "count=-1", "count=1.5"}, 400, "count takes an integer of at least 1"},
-	{"GET", "/api/v2/memory", []string{"skip=-1", "skip=x"}, 400, "skip takes an integer of at least 0"},
-	{"GET", "/api/v2/memory", []string{"all=maybe", "all=2"}, 400, "all takes true, false, 1 or 0"},
-	{"GET", "/api/v2/memory", []string{"latest=yes"}, 400, "latest takes true, false, 1 or 0"},
-	{"GET", "/api/v2/memory", []string{"bucketId=x", "bucketId=1.5"}, 400, "bucketId takes an integer"},
+	{"POST", "/api/memory", []string{`{"text":"a","source":7}`}, 400, "source must be a string, not a number"},
+	{"POST", "/api/memory", []string{`{"text":"","bucketId":"x"}`}, 400, "bucketId must be an integer or a string that contains one; text is required"},
+	{"GET", "/api/v2/memory", []string{"count=abc", "count=0", "count=-1", "count=1.5"}, 400, "count must be an integer of at least 1"},
+	{"GET", "/api/v2/memory", []string{"skip=-1", "skip=x"}, 400, "skip must be an integer of at least 0"},
+	{"GET", "/api/v2/memory", []string{"all=maybe", "all=2"}, 400, "all must be true, false, 1 or 0"},
+	{"GET", "/api/v2/memory", []string{"latest=yes"}, 400, "latest must be true, false, 1 or 0"},
+	{"GET", "/api/v2/memory", []string{"bucketId=x", "bucketId=1.5"}, 400, "bucketId must be an integer"},
 	{"GET", "/api/v2/memory", []string{"bucketId=999", "bucketId=0", "bucketId=-4", "bucketId=99999999999999999999"}, 404, "bucket not found"},
 	{"GET", "/api/v2/memory", []string{"query=a%00", "query=%ff"}, 400, "query must"},
-	{"GET", "/api/v2/memory", []string{"count=x&skip=x"}, 400, "count takes an integer of at least 1; skip takes"},
+	{"GET", "/api/v2/memory", []string{"count=x&skip=x"}, 400, "count must be an integer of at least 1; skip must be"},
 	{"POST", "/api/v2/memory/update", []string{`{}`, `{"text":"a"}`, `{"memoryId":null,"memoryIds":null,"text":"a"}`}, 400, "memoryId or memoryIds is required"},
-	{"POST", "/api/v2/memory/update", []string{`{"memoryId":7}`}, 400, "memoryId takes a string, not a number"},
-	{"POST", "/api/v2/memory/update", []string{`{"memoryIds":"x"}`}, 400, "memoryIds takes an array, not a string"},
-	{"POST", "/api/v2/memory/update", []string{`{"memoryId":"x","memoryIds":["x"],"bucketId":1}`}, 400, "memoryId and memoryIds cannot be given together"},
-	{"POST", "/api/v2/memory/update", []string{`{"memoryIds":["x"],"text":"a","bucketId":1}`}, 400, "text takes one memory"},
+	{"POST", "/api/v2/memory/update", []string{`{"memoryId":7}`}, 400, "memoryId must be a string, not a number"},
+	{"POST", "/api/v2/memory/update", []string{`{"memoryIds":"x"}`}, 400, "memoryIds must be an array, not a string"},
+	{"POST", "/api/v2/memory/update", []string{`{"memoryId":"x","memoryIds":["x"],"bucketId":1}`}, 400, "memoryId and memoryIds must not be used together"},
+	{"POST", "/api/v2/memory/update", []string{`{"memoryIds":["x"],"text":"a","bucketId":1}`}, 400, "text requires memoryId"},
 	{"POST", "/api/v2/memory/update", []string{`{"memoryId":"x"}`, `{"memoryId":"x","text":null}`, `{"memoryId":"x","bucketName":""}`}, 400, "text, bucketId or bucketName is required"},
 	{"POST", "/api/v2/memory/update", []string{`{"memoryId":"x","text":" "}`, `{"memoryId":"x","text":""}`}, 400, "text is required and must not be blank"},
-	{"POST", "/api/v2/memory/update", []string{`{"memoryId":"x","text":7}`}, 400, "text takes a string"},
+	{"POST", "/api/v2/memory/update", []string{`{"memoryId":"x","text":7}`}, 400, "text must be a string"},
 	{"POST", "/api/v2/memory/update", []string{`{"memoryId":"x","text":"a\u0000"}`}, 400, "text must not contain the character U+0000"},
 	{"POST", "/api/v2/memory/update", []string{`{"memoryId":"x","text":"` + strings.Repeat("x", 32769) + `"}`}, 400, "text must be at most 32768 bytes"},
-	{"POST", "/api/v2/memory/update", []string{`{"memoryId":"x","bucketId":"y"}`, `{"memoryIds":["x"],"bucketId":1.5}`}, 400, "bucketId takes an integer or a string that holds one"},
-	{"POST", "/api/v2/memory/update", []string{`{"memoryId":"x","bucketName":7}`}, 400, "bucketName takes a string"},
+	{"POST", "/api/v2/memory/update", []string{`{"memoryId":"x","bucketId":"y"}`, `{"memoryIds":["x"],"bucketId":1.5}`}, 400, "bucketId must be an integer or a string that contains one"},
+	{"POST", "/api/v2/memory/update", []string{`{"memoryId":"x","bucketName":7}`}, 400, "bucketName must be a string"},
 	{"POST", "/api/v2/memory/update", []string{`{"memoryId":"x","bucketName":" "}`, `{"memoryIds":["x"],"bucketName":"\t"}`, `{"memoryId":"x","bucketName":"\u200b"}`}, 400, "bucketName must not be blank"},
 	{"POST", "/api/v2/memory/update", []string{`{"memoryId":"x","bucketName":"a\u0000"}`}, 400, "bucketName must not contain the character U+0000"},
 	{"POST", "/api/v2/memory/update", []string{`{"memoryIds":["x"]}`}, 400, "bucketId or bucketName is required"},
@@ -190,11 +190,11 @@ var badFields = []struct {
 	{"POST", "/api/v2/memory/update", []string{`{"memoryIds":["` + strings.Repeat(`","`, 100) + `"],"bucketId":1}`}, 400, "memoryIds must contain 1 to 100 ids, not 101"},
 	{"POST", "/api/v2/memory/update", []string{`{"memoryId":"x","text":"a"}`, `{"memoryId":"","bucketId":1}`, `{"memoryId":"a\u0000","bucketId":1}`}, 404, "memory not found"},
 	{"POST", "/api/v2/memory/update", []string{`{"memoryIds":["x","y"],"bucketId":1}`, `{"memoryIds":["","a\u0000"],"bucketName":"General"}`}, 404, "2 of the memories were not found; nothing was moved"},
-	{"GET", "/api/memories/x/versions", []string{"count=0", "count=x"}, 400, "count takes an integer of at least 1"},
-	{"GET", "/api/memories/x/versions", []string{"skip=-1"}, 400, "skip takes an integer of at least 0"},
+	{"GET", "/api/memories/x/versions", []string{"count=0", "count=x"}, 400, "count must be an integer of at least 1"},
+	{"GET", "/api/memories/x/versions", []string{"skip=-1"}, 400, "skip must be an integer of at least 0"},
 	{"GET", "/api/memories/x/versions", []string{""}, 404, "memory not found"},
 	{"PATCH", "/api/buckets/1", []string{`{}`, `{"name":null}`}, 400, "name or description is required"},
-	{"PATCH", "/api/buckets/1", []string{`{"name":7}`}, 400, "name takes a string"},
+	{"PATCH", "/api/buckets/1", []string{`{"name":7}`}, 400, "name must be a string"},
 	{"PATCH", "/api/buckets/1", []string{`{"name":" "}`}, 400, "name is required and must not be blank"},
 	{"PATCH", "/api/buckets/1", []string{`{"name":"2025"}`}, 400, "name must not be digits only"},
 	{"PATCH", "/api/buckets/1", []string{`{"description":"` + strings.Repeat("x", 1001) + `"}`}, 400, "description must be at most 1000 characters"},
@@ -203,84 +203,84 @@ var badFields = []struct {
 	{"DELETE", "/api/buckets/999", []string{""}, 404, "bucket not found"},
 	{"DELETE", "/api/buckets/%00", []string{""}, 404, "bucket not found"},
 	{"DELETE", "/api/buckets/99999999999999999999", []string{""}, 404, "bucket not found"},
-	{"POST", "/api/memories/bulk-delete", []string{`{"memoryIds":"x"}`, `{"memoryIds":{}}`}, 400, "memoryIds takes an array, not a"},
-	{"POST", "/api/memories/bulk-delete", []string{`{"memoryIds":[1]}`}, 400, "memoryIds[0] takes a string, not a number"},
-	{"POST", "/api/memories/bulk-delete", []string{`{"memoryIds":["a","[{,\\\"",{}]}`}, 400, "memoryIds[2] takes a string, not an object"},
+	{"POST", "/api/memories/bulk-delete", []string{`{"memoryIds":"x"}`, `{"memoryIds":{}}`}, 400, "memoryIds must be an array, not a"},
+	{"POST", "/api/memories/bulk-delete", []string{`{"memoryIds":[1]}`}, 400, "memoryIds[0] must be a string, not a number"},
+	{"POST", "/api/memories/bulk-delete", []string{`{"memoryIds":["a","[{,\\\"",{}]}`}, 400, "memoryIds[2] must be a string, not an object"},
 	{"POST", "/api/memories/bulk-delete", []string{`{"memoryIds":[]}`, `{"memoryIds":null}`}, 400, "memoryIds must contain 1 to 10000 ids"},
 	{"POST", "/api/memories/bulk-delete", []string{`{"memoryIds":["` + strings.Repeat(`","`, 10000) + `"]}`}, 400, "memoryIds must contain 1 to 10000 ids, not 10001"},
-	{"POST", "/api/buckets", []string{`{"name":7}`}, 400, "name takes a string, not a number"},
+	{"POST", "/api/buckets", []string{`{"name":7}`}, 400, "name must be a string, not a number"},
 	{"POST", "/api/buckets", []string{`{"name":"  "}`, `{"description":"a"}`}, 400, "name is required"},
 	{"POST", "/api/buckets", []string{`{"name":"2025"}`}, 400, "name must not be digits only"},
 	{"POST", "/api/buckets", []string{`{"name":"` + strings.Repeat("x", 101) + `"}`}, 400, "name must be at most 100 characters"},
-	{"POST", "/api/buckets", []string{`{"name":"a","description":7}`}, 400, "description takes a string"},
+	{"POST", "/api/buckets", []string{`{"name":"a","description":7}`}, 400, "description must be a string"},
 	{"POST", "/api/buckets", []string{`{"name":"GENERAL"}`}, 409, "default bucket"},
 	{"GET", "/api/chat-history/conversation", []string{"", "conversationId="}, 400, "conversationId is required"},
 	{"GET", "/api/chat-history/conversation", []string{"conversationId=x", "conversationId=%00", "conversationId=%ff"}, 404, "no conversation has this conversationId"},
-	{"GET", "/api/chat-history/chats", []string{"page=0", "page=x"}, 400, "page takes an integer of at least 1"},
-	{"GET", "/api/chat-history/chats", []string{"pageSize=x", "pageSize=0"}, 400, "pageSize takes an integer of at least 1"},
+	{"GET", "/api/chat-history/chats", []string{"page=0", "page=x"}, 400, "page must be an integer of at least 1"},
+	{"GET", "/api/chat-history/chats", []string{"pageSize=x", "pageSize=0"}, 400, "pageSize must be an integer of at least 1"},
 	{"GET", "/api/chat-history/chats", []string{"pageSize=101"}, 400, "pageSize must be 1 to 100"},
-	{"GET", "/api/chat-history/chats", []string{"dateFrom=soon"}, 400, "dateFrom takes an ISO 8601 date"},
-	{"GET", "/api/chat-history/chats", []string{"dateTo=soon"}, 400, "dateTo takes an ISO 8601 date"},
-	{"GET", "/api/chat-history/chats", []string{"pinnedOnly=x"}, 400, "pinnedOnly takes true"},
+	{"GET", "/api/chat-history/chats", []string{"dateFrom=soon"}, 400, "dateFrom must be an ISO 8601 date"},
+	{"GET", "/api/chat-history/chats", []string{"dateTo=soon"}, 400, "dateTo must be an ISO 8601 date"},
+	{"GET", "/api/chat-history/chats", []string{"pinnedOnly=x"}, 400, "pinnedOnly must be true"},
 	{"GET", "/api/chat-history/chats", []string{"status=gone"}, 400, "status must be"},
-	{"PATCH", "/api/chat-history/chats", []string{`{"ids":"x","pinned":true}`}, 400, "ids takes an array, not a string"},
+	{"PATCH", "/api/chat-history/chats", []string{`{"ids":"x","pinned":true}`}, 400, "ids must be an array, not a string"},
 	{"PATCH", "/api/chat-history/chats", []string{`{"ids":[],"pinned":true}`, `{"excluded":true}`}, 400, "ids must contain 1 to 10000 ids"},
 	{"PATCH", "/api/chat-history/chats", []string{`{"ids":["x"]}`, `{"ids":["x"],"excluded":null}`}, 400, "excluded or pinned is required and must be true or false"},
-	{"PATCH", "/api/chat-history/chats", []string{`{"ids":["x"],"excluded":1}`, `{"ids":["x"],"excluded":0}`}, 400, "excluded takes true or false, not a number"},
-	{"PATCH", "/api/chat-history/chats", []string{`{"ids":["x"],"pinned":"true"}`}, 400, "pinned takes true or false, not a string"},
-	{"DELETE", "/api/chat-history/chats", []string{`{"ids":"x"}`}, 400, "ids takes an array, not a string"},
+	{"PATCH", "/api/chat-history/chats", []string{`{"ids":["x"],"excluded":1}`, `{"ids":["x"],"excluded":0}`}, 400, "excluded must be true or false, not a number"},
+	{"PATCH", "/api/chat-history/chats", []string{`{"ids":["x"],"pinned":"true"}`}, 400, "pinned must be true or false, not a string"},
+	{"DELETE", "/api/chat-history/chats", []string{`{"ids":"x"}`}, 400, "ids must be an array, not a string"},
 	{"DELETE", "/api/chat-history/chats", []string{`{"ids":[]}`}, 400, "ids must contain 1 to 10000 ids"},
-	{"POST", "/api/chat-history/search", []string{`{"query":7}`}, 400, "query takes a string"},
+	{"POST", "/api/chat-history/search", []string{`{"query":7}`}, 400, "query must be a string"},
 	{"POST", "/api/chat-history/search", []string{`{"query":" "}`}, 400, "query is required"},
 	{"POST", "/api/chat-history/search", []string{`{"query":"a","limit":0}`, `{"query":"a","limit":101}`}, 400, "limit must be 1 to 100"},
-	{"POST", "/api/chat-history/search", []string{`{"query":"a","limit":"x"}`, `{"query":"a","limit":1.5}`}, 400, "limit takes an integer, not a"},
+	{"POST", "/api/chat-history/search", []string{`{"query":"a","limit":"x"}`, `{"query":"a","limit":1.5}`}, 400, "limit must be an integer, not a"},
 	{"POST", "/api/chat-history/search", []string{`{"query":"a","contextChunks":21}`, `{"query":"a","contextChunks":-1}`}, 400, "contextChunks must be 0 to 20"},
-	{"POST", "/api/chat-history/search", []string{`{"query":"a","provider":7}`}, 400, "provider takes a string"},
-	{"POST", "/api/chat-history/search", []string{`{"query":"a","skipRerank":"x"}`}, 400, "skipRerank takes true or false, not a string"},
-	{"POST", "/api/chat-history/search", []string{`{"query":"a","dateFrom":"x"}`}, 400, "dateFrom takes an ISO 8601"},
-	{"POST", "/api/chat-history/search", []string{`{"query":"a","dateTo":7}`}, 400, "dateTo takes a string"},
-	{"POST", "/api/chat-history/inject", []string{`{"query":7}`}, 400, "query takes a string"},
+	{"POST", "/api/chat-history/search", []string{`{"query":"a","provider":7}`}, 400, "provider must be a string"},
+	{"POST", "/api/chat-history/search", []string{`{"query":"a","skipRerank":"x"}`}, 400, "skipRerank must be true or false, not a string"},
+	{"POST", "/api/chat-history/search", []string{`{"query":"a","dateFrom":"x"}`}, 400, "dateFrom must be an ISO 8601"},
+	{"POST", "/api/chat-history/search", []string{`{"query":"a","dateTo":7}`}, 400, "dateTo must be a string"},
+	{"POST", "/api/chat-history/inject", []string{`{"query":7}`}, 400, "query must be a string"},
 	{"POST", "/api/chat-history/inject", []string{`{"query":" "}`, `{"queries":[]}`}, 400, "query is required"},
 	{"POST", "/api/chat-history/inject", []string{`{"query":"a\u0000"}`}, 400, "query must not contain the character U+0000"},
-	{"POST", "/api/chat-history/inject", []string{`{"query":"a","queries":[{"query":"b"}]}`}, 400, "query and queries must not be given together"},
-	{"POST", "/api/chat-history/recall", []string{`{"queries":"a"}`}, 400, "queries takes an array, not a string"},
+	{"POST", "/api/chat-history/inject", []string{`{"query":"a","queries":[{"query":"b"}]}`}, 400, "query and queries must not be used together"},
+	{"POST", "/api/chat-history/recall", []string{`{"queries":"a"}`}, 400, "queries must be an array, not a string"},
 	{"POST", "/api/chat-history/recall", []string{`{"queries":[{"query":"a"},{"maxTokens":5}]}`}, 400, "queries[1].query is required"},
 	{"POST", "/api/chat-history/recall", []string{`{"queries":[` + strings.Repeat(`{"query":"a"},`, 15) + `{"query":"a"}]}`}, 400, "queries must contain 1 to 15 questions, not 16"},
-	{"POST", "/api/chat-history/recall", []string{`{"query":"a","maxTokens":"5"}`, `{"query":"a","maxTokens":[]}`, `{"query":"a","maxTokens":true}`}, 400, "maxTokens takes a number"},
-	{"POST", "/api/chat-history/recall", []string{`{"queries":[{"query":"a","maxTokens":{}}]}`}, 400, "queries[0].maxTokens takes a number"},
-	{"POST", "/api/chat-history/recall", []string{`{"query":"a","platform":7}`}, 400, "platform takes a string"},
-	{"POST", "/api/chat-history/recall", []string{`{"query":"a","conversationContext":7}`}, 400, "conversationContext takes a string"},
-	{"POST", "/api/chat-history/recall", []string{`{"query":"a","conversationHistory":{}}`}, 400, "conversationHistory takes an array, not an object"},
-	{"POST", "/api/chat-history/recall", []string{`{"query":"a","conversationHistory":[{"role":"user","content":7}]}`}, 400, "conversationHistory[0].content takes a string"},
-	{"POST", "/api/chat-history/recall", []string{`{"query":"a","before":"soon"}`}, 400, "before takes an ISO 8601 date"},
-	{"POST", "/api/chat-history/recall", []string{`{"query":"a","after":"soon"}`}, 400, "after takes an ISO 8601 date"},
-	{"POST", "/api/chat-history/ingest/custom-online", []string{`{"conversation":7}`}, 400, "conversation takes an object, not a number"},
+	{"POST", "/api/chat-history/recall", []string{`{"query":"a","maxTokens":"5"}`, `{"query":"a","maxTokens":[]}`, `{"query":"a","maxTokens":true}`}, 400, "maxTokens must be a number"},
+	{"POST", "/api/chat-history/recall", []string{`{"queries":[{"query":"a","maxTokens":{}}]}`}, 400, "queries[0].maxTokens must be a number"},
+	{"POST", "/api/chat-history/recall", []string{`{"query":"a","platform":7}`}, 400, "platform must be a string"},
+	{"POST", "/api/chat-history/recall", []string{`{"query":"a","conversationContext":7}`}, 400, "conversationContext must be a string"},
+	{"POST", "/api/chat-history/recall", []string{`{"query":"a","conversationHistory":{}}`}, 400, "conversationHistory must be an array, not an object"},
+	{"POST", "/api/chat-history/recall", []string{`{"query":"a","conversationHistory":[{"role":"user","content":7}]}`}, 400, "conversationHistory[0].content must be a string"},
+	{"POST", "/api/chat-history/recall", []string{`{"query":"a","before":"soon"}`}, 400, "before must be an ISO 8601 date"},
+	{"POST", "/api/chat-history/recall", []string{`{"query":"a","after":"soon"}`}, 400, "after must be an ISO 8601 date"},
+	{"POST", "/api/chat-history/ingest/custom-online", []string{`{"conversation":7}`}, 400, "conversation must be an object, not a number"},
 	{"POST", "/api/chat-history/ingest/custom-online", []string{`{"platform":"custom"}`}, 400, "conversation is required"},
 	{"POST", "/api/chat-history/ingest/custom-online", []string{`{"conversation":{}}`}, 400, "conversation.id is required and must be a string; conversation.title is required"},
 	{"POST", "/api/chat-history/ingest/custom-online", []string{strings.Replace(ingestText, `"bot"`, `"pope"`, 1)}, 400, "conversation.messages[1].role must be human"},
-	{"POST", "/api/chat-history/ingest/custom-online", []string{strings.Replace(ingestText, `"By the window."`, `["a"]`, 1)}, 400, "conversation.messages[1].content takes a string, not an array"},
+	{"POST", "/api/chat-history/ingest/custom-online", []string{strings.Replace(ingestText, `"By the window."`, `["a"]`, 1)}, 400, "conversation.messages[1].content must be a string, not an array"},
 	{"POST", "/api/chat-history/ingest/custom-online", []string{strings.Replace(ingestText, `"2025-05-09T12:00:00Z"`, `"soon"`, 1)}, 400, "conversation.createdAt must be an ISO 8601 time"},
 	{"POST", "/api/chat-history/ingest/custom-online", []string{`{"platform":"a b",` + ingestText[1:]}, 400, "platform must be 1 to 100 of"},
 	{"POST", "/api/chat-history/ingest/custom-online", []string{`{"platformDisplayName":"` + strings.Repeat("x", 201) + `",` + ingestText[1:]}, 400, "platformDisplayName must be at most 200"},
 	{"POST", "/api/chat-history/ingest/custom-online", []string{`{"platform":"all",` + ingestText[1:]}, 400, "platform must not be all"},
 	{"POST", "/api/memory", []string{`{"text":"a\ud800"}`, `{"text":"\udc00"}`, `{"text":"\ud83d\ud83d\ude00"}`, `{"text":"\\\ud800\\udc00"}`}, 400, "text must not contain"},
-	{"POST", "/api/chat-history/ingest/custom-online", []string{strings.Replace(ingestText, "By the window.", `\udfff`, 1)}, 400, `conversation.messages[1].content must not contain \udfff alone`},
-	{"POST", "/api/memory", []string{`{"text":"a","x":{"\ud800":1}}`}, 400, `must not contain \ud800 alone`},
+	{"POST", "/api/chat-history/ingest/custom-online", []string{strings.Replace(ingestText, "By the window.", `\udfff`, 1)}, 400, `conversation.messages[1].content must not contain the unpaired surrogate \udfff`},
+	{"POST", "/api/memory", []string{`{"text":"a","x":{"\ud800":1}}`}, 400, `must not contain the unpaired surrogate \ud800`},
 	{"POST", "/api/chat-history/search", []string{`{"query":"a","limit":101.0}`, `{"query":"a","limit":1e3}`}, 400, "limit must be 1 to 100"},
-	{"POST", "/api/chat-history/search", []string{`{"query":"a","limit":1e300}`, `{"query":"a","limit":1.5,"contextChunks":1.0}`}, 400, "limit takes an integer, not a number"},
+	{"POST", "/api/chat-history/search", []string{`{"query":"a","limit":1e300}`, `{"query":"a","limit":1.5,"contextChunks":1.0}`}, 400, "limit must be an integer, not a number"},
 	{"POST", "/api/buckets", []string{`{"name":"a\nb"}`, `{"name":"a\u2028b"}`, `{"name":"a\u0007"}`, `{"name":"a\u0085b"}`}, 400, "name must not contain line breaks or control characters"},
 	{"POST", "/api/buckets", []string{`{"name":"\u200b"}`, `{"name":"\u200d \ufeff"}`, `{"name":"\u3164"}`, `{"name":"\u2060\ufe0f"}`}, 400, "name is required and must not be blank"},
 	{"PATCH", "/api/buckets/1", []string{`{"name":"a\tb"}`}, 400, "name must not contain line breaks or control characters"},
-	{"GET", "/api/chat-history/imports", []string{"page=0", "page=x"}, 400, "page takes an integer of at least 1"},
-	{"GET", "/api/chat-history/imports", []string{"pageSize=x", "pageSize=0"}, 400, "pageSize takes an integer of at least 1"},
-	{"DELETE", "/api/account", []string{`{"confirm":7}`, `{"confirm":true}`}, 400, "confirm takes a string"},
+	{"GET", "/api/chat-history/imports", []string{"page=0", "page=x"}, 400, "page must be an integer of at least 1"},
+	{"GET", "/api/chat-history/imports", []string{"pageSize=x", "pageSize=0"}, 400, "pageSize must be an integer of at least 1"},
+	{"DELETE", "/api/account", []string{`{"confirm":7}`, `{"confirm":true}`}, 400, "confirm must be a string"},
 	{"DELETE", "/api/account", []string{`{"confirm":null}`, `{"confirmed":"delete everything"}`}, 400, `confirm is required and must be "delete everything"`},
 	{"DELETE", "/api/account", []string{`{"confirm":""}`, `{"confirm":"Delete everything"}`}, 400, `confirm must be "delete everything"; nothing was deleted`},
 	{"GET", "/api/memories/%00", []string{""}, 404, "memory not found"},
 	{"DELETE", "/api/memories/%ff", []string{""}, 404, "memory not found"},
 }
 
-func (h *house) refuses(t *testing.T) {
+func (h *testServer) rejectsBadFields(t *testing.T) {
 	t.Helper()
 	for _, tc := range badFields {
 		for _, input := range tc.body {
@@ -297,10 +297,10 @@ func (h *house) refuses(t *testing.T) {
 	}
 }
 
-// What the contract says is ignored or lenient is.
+// The server is as lenient as the contract says.
 func TestLenientInput(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newTestServer(t)
 	h.ok(t, h.alice, "GET", "/api/v2/memory?count=&skip=&all=&bucketId=&latest=TRUE&count2=x&client=x&v=9&count=99999999999999999999", "")
 	h.ok(t, h.alice, "GET", "/api/v2/memory?skip=99999999999999999999", "")
 	h.ok(t, h.alice, "GET", "/api/chat-history/chats?page=99999999999999999999", "")
@@ -317,8 +317,8 @@ func TestLenientInput(t *testing.T) {
 
 func TestUnknownPathsAndMethods(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
-	if got := h.call(t, h.alice, "GET", "/api/nothing", ""); got.status != 404 || !strings.Contains(got.body, `{"error":"there is nothing at this path`) {
+	h := newTestServer(t)
+	if got := h.call(t, h.alice, "GET", "/api/nothing", ""); got.status != 404 || !strings.Contains(got.body, `{"error":"not found`) {
 		t.Errorf("unknown path: %d %s", got.status, got.body)
 	}
 	got := h.call(t, h.alice, "PUT", "/api/memory", "{}")

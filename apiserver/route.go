@@ -13,7 +13,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// doc is what a route's documentation holds beside its types.
+// doc is the documentation of a route that its types do not express.
 type doc struct {
 	id          string // operationId
 	tag         string
@@ -21,38 +21,36 @@ type doc struct {
 	description string
 	params      []*huma.Param
 	request     any          // example of the body; nil for routes without one
-	response    any          // example of the answer
-	form        *huma.Schema // of a multipart body; nil for routes that take JSON or nothing
-	stream      string       // example of an answer that is a stream of events
+	response    any          // example of the response body
+	form        *huma.Schema // of a multipart body; nil for other routes
+	stream      string       // example event of a server-sent event stream
 	status      int          // of success; 200 when 0
 	maxBody     int64        // bytes; defaultBody when 0
-	errors      []int        // statuses beside those every route can give
-	// file is the media type of an answer that is a file.
+	errors      []int        // statuses besides the common ones
+	// file is the media type of a response that is a file.
 	file string
-	// also has other successes with the same body, by status.
-	also map[int]string
-	// links say which routes take what the answer names: operationId.parameter
-	// to where in the answer it is.
+	// successes describes further success statuses with the same body.
+	successes map[int]string
+	// links maps operationId.parameter to the JSON pointer of its value in the
+	// response (OpenAPI links).
 	links map[string]string
-	// refusals are examples of error messages by status, where the common one
-	// would be wrong.
-	refusals map[int]string
-	// once names a route that creates something: its requests may be sent again
-	// with an Idempotency-Key and are done once. Two paths may share a name.
-	once string
+	// errorExamples are example messages by status that replace the common ones.
+	errorExamples map[int]string
+	// idempotency is the scope of the route's Idempotency-Key; empty for routes
+	// that do not support one. Two paths may share a scope.
+	idempotency string
 }
 
-// handler answers a request of a user.
+// handler handles an authenticated request.
 type handler[I, O any] func(ctx context.Context, who tenant.Identity, in *I) (*O, error)
 
-// add registers a route that needs a token. What a request passes is here:
-// authentication, then the tenant's request rate, then the body, then the
-// handler.
+// add registers a route that requires a token. The order is: authentication, rate
+// limit, body, handler.
 func add[I, O any](s *Server, method, path string, d doc, h handler[I, O]) {
 	op := d.operation(method, path)
 	op.Security = []map[string][]string{{bearer: {}}}
 	op.Errors = append(op.Errors, http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests, http.StatusServiceUnavailable)
-	op.Middlewares = huma.Middlewares{named, s.authenticate, s.limitRate}
+	op.Middlewares = huma.Middlewares{setRoute, s.authenticate, s.limitRate}
 	switch {
 	case d.form != nil:
 		op.Middlewares = append(op.Middlewares, s.formBody)
@@ -62,51 +60,51 @@ func add[I, O any](s *Server, method, path string, d doc, h handler[I, O]) {
 	huma.Register(s.api, op, func(ctx context.Context, in *I) (*O, error) {
 		who, ok := ctx.Value(identityKey{}).(tenant.Identity)
 		if !ok {
-			return nil, s.answerFor(ctx, errors.New("handler reached without an identity"))
+			return nil, s.toHTTPError(ctx, errors.New("handler reached without an identity"))
 		}
 		out, err := h(ctx, who, in)
 		if err != nil {
-			return nil, s.answerFor(ctx, err)
+			return nil, s.toHTTPError(ctx, err)
 		}
 		return out, nil
 	})
 }
 
-// addPublic registers a route that needs no token.
+// addPublic registers a route that requires no token.
 func addPublic[O any](s *Server, method, path string, d doc, h func(ctx context.Context) (*O, error)) {
 	op := d.operation(method, path)
-	op.Middlewares = huma.Middlewares{named}
+	op.Middlewares = huma.Middlewares{setRoute}
 	huma.Register(s.api, op, func(ctx context.Context, _ *struct{}) (*O, error) {
 		out, err := h(ctx)
 		if err != nil {
-			return nil, s.answerFor(ctx, err)
+			return nil, s.toHTTPError(ctx, err)
 		}
 		return out, nil
 	})
 }
 
-// bodyErrors are the statuses of routes that take a body.
+// bodyErrors are the error statuses of routes with a body.
 var bodyErrors = []int{
 	http.StatusBadRequest, http.StatusRequestTimeout, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType,
 }
 
-// operation is the route as huma takes it. huma validates nothing: its
-// messages do not name what a field takes, and inputs are read more leniently
-// than a schema can say. json.go and params.go do it.
+// operation returns the huma operation of the route. huma's validation is off,
+// because its messages are less precise and its schemas stricter than the
+// contract; json.go and params.go validate instead.
 func (d doc) operation(method, path string) huma.Operation {
 	op := huma.Operation{
 		OperationID: d.id, Method: method, Path: path, Tags: []string{d.tag},
 		Summary: d.summary, Description: d.description, Parameters: d.params,
 		SkipValidateParams: true, SkipValidateBody: true, DefaultStatus: cmp.Or(d.status, http.StatusOK),
 		Errors:   append([]int{}, d.errors...),
-		Metadata: map[string]any{metaRequest: d.request, metaResponse: d.response, metaRefusals: d.refusals, metaLinks: d.links},
+		Metadata: map[string]any{metaRequest: d.request, metaResponse: d.response, metaErrorExamples: d.errorExamples, metaLinks: d.links},
 	}
 	if d.file != "" {
-		op.Responses = fileAnswer(d.file)
+		op.Responses = fileResponse(d.file)
 	}
-	op.Metadata[metaAlso] = d.also
-	if d.once != "" {
-		op.Metadata[metaRoute] = d.once
+	op.Metadata[metaSuccesses] = d.successes
+	if d.idempotency != "" {
+		op.Metadata[metaRoute] = d.idempotency
 		op.Parameters = append(slices.Clone(op.Parameters), idempotencyParam())
 		if !slices.Contains(op.Errors, http.StatusConflict) {
 			op.Errors = append(op.Errors, http.StatusConflict)
@@ -121,29 +119,29 @@ func (d doc) operation(method, path string) huma.Operation {
 		}
 	}
 	if d.form != nil {
-		op.Metadata[metaForm] = d.form // huma would read the form if it knew of it
+		op.Metadata[metaForm] = d.form // hidden from huma, which would read the form
 		op.Errors = append(op.Errors, bodyErrors...)
 		return op
 	}
 	if d.request != nil {
-		op.MaxBodyBytes = cmp.Or(d.maxBody, defaultBody) + 1 // huma refuses a body of exactly this size
-		op.BodyReadTimeout = -1                              // bodyContext leaves the server's
+		op.MaxBodyBytes = cmp.Or(d.maxBody, defaultBody) + 1 // huma rejects a body of exactly this size
+		op.BodyReadTimeout = -1                              // keep the deadline set by bodyTimeout
 		op.Errors = append(op.Errors, bodyErrors...)
 	}
 	return op
 }
 
-// as returns the documentation under another operationId, for a second path.
+// as returns a copy with another operationId, for a second path.
 func (d doc) as(id string) doc {
 	d.id = id
 	return d
 }
 
-// example turns an example given as JSON text into the value it stands for.
+// example parses an example given as JSON.
 func example(text string) any {
 	var v any
 	if err := json.Unmarshal([]byte(text), &v); err != nil {
-		panic("example " + text + ": " + err.Error()) // it is in the source
+		panic("example " + text + ": " + err.Error()) // a programming error
 	}
 	return v
 }

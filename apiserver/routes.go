@@ -2,22 +2,22 @@ package apiserver
 
 import "net/http"
 
-// routes is the whole route table of the API. /openapi.json and the pages of
-// apiserver/dashboard are served beside it, and /metrics on a port of its own
+// routes is the route table of the API. /openapi.json and the pages of
+// apiserver/dashboard are registered separately; /metrics has its own port
 // (MetricsHandler).
 func (s *Server) routes() {
 	const get, post, patch, del = http.MethodGet, http.MethodPost, http.MethodPatch, http.MethodDelete
 
 	// Not in /openapi.json: MCP describes itself.
 	s.app.Post(pathMCP, s.serveMCP(s.newMCP()))
-	// Nor these: programs know them by RFC 9728 and 8414. The page on which a
-	// user answers is the dashboard's.
+	// Nor the OAuth endpoints, which clients discover by RFC 9728 and 8414. The
+	// consent page is part of the dashboard.
 	if s.Programs != nil {
-		s.app.Get(pathResource, s.document(s.resourceMetadata()))
-		s.app.Get(pathIssuer, s.document(s.issuerMetadata()))
-		s.app.Post(pathRegister, s.forProgram(pathRegister, s.registerClient))
-		s.app.Post(pathToken, s.forProgram(pathToken, s.issueTokens))
-		s.app.Post(pathRevoke, s.forProgram(pathRevoke, s.revokeTokens))
+		s.app.Get(pathResource, s.serveDocument(s.resourceMetadata()))
+		s.app.Get(pathIssuer, s.serveDocument(s.issuerMetadata()))
+		s.app.Post(pathRegister, s.oauthHandler(pathRegister, s.registerClient))
+		s.app.Post(pathToken, s.oauthHandler(pathToken, s.issueTokens))
+		s.app.Post(pathRevoke, s.oauthHandler(pathRevoke, s.revokeTokens))
 	}
 
 	add(s, post, "/api/memory", docCreateMemory, s.createMemory)

@@ -11,13 +11,13 @@ import (
 
 type searchInput struct {
 	Body struct {
-		Query         string   `json:"query" minLength:"1" doc:"What to look for, in words of your own."`
-		Limit         *integer `json:"limit,omitempty" minimum:"1" maximum:"100" doc:"How many passages; 20 when absent."`
+		Query         string   `json:"query" minLength:"1" doc:"A search query in natural language."`
+		Limit         *integer `json:"limit,omitempty" minimum:"1" maximum:"100" doc:"The number of passages; default 20."`
 		Provider      *string  `json:"provider,omitempty" doc:"The platform, or all."`
-		ContextChunks *integer `json:"contextChunks,omitempty" minimum:"0" maximum:"20" doc:"How many messages of context on either side; 4 when absent."`
+		ContextChunks *integer `json:"contextChunks,omitempty" minimum:"0" maximum:"20" doc:"The number of messages of context on either side; default 4."`
 		SkipRerank    *bool    `json:"skipRerank,omitempty" doc:"Accepted for older clients."`
-		DateFrom      *string  `json:"dateFrom,omitempty" doc:"Conversations created at or after: an ISO 8601 date or time."`
-		DateTo        *string  `json:"dateTo,omitempty" doc:"Conversations created at or before: an ISO 8601 time, or a date for the whole day."`
+		DateFrom      *string  `json:"dateFrom,omitempty" doc:"Only conversations created at or after this ISO 8601 date or time."`
+		DateTo        *string  `json:"dateTo,omitempty" doc:"Only conversations created at or before this ISO 8601 time; a date includes the whole day."`
 	} `nameHint:"SearchRequest"`
 }
 
@@ -38,11 +38,11 @@ type searchResultBody struct {
 	ConversationID string               `json:"conversationId"`
 	Title          string               `json:"title"`
 	Text           string               `json:"text"`
-	Score          float64              `json:"score" minimum:"0" maximum:"1" doc:"Comparable within one answer only."`
+	Score          float64              `json:"score" minimum:"0" maximum:"1" doc:"Comparable only within one response."`
 	Timestamp      string               `json:"timestamp" format:"date-time"`
 	Sender         string               `json:"sender" enum:"human,assistant,system,tool"`
 	MessageIndex   int                  `json:"messageIndex"`
-	Context        []contextMessageBody `json:"context" doc:"The messages around it, in order."`
+	Context        []contextMessageBody `json:"context" doc:"The surrounding messages, in order."`
 }
 
 type contextMessageBody struct {
@@ -52,8 +52,8 @@ type contextMessageBody struct {
 }
 
 var docSearchConversations = doc{
-	id: "searchConversations", tag: tagChats, summary: "Find passages of active conversations by meaning",
-	description: "`X-Degraded: vector` says that the vector store was away and the query was answered by words.",
+	id: "searchConversations", tag: tagChats, summary: "Search active conversations",
+	description: "`X-Degraded: vector` means that the vector store was unavailable and the results are keyword matches.",
 	request:     example(`{"query":"where do I like to sit on trains?","limit":5,"provider":"all","contextChunks":1}`),
 	response: example(`{"results":[{"conversationId":"0196b2f5-0a77-7d21-b1c4-94e2f7a83d15","title":"Night train to Vienna",` +
 		`"text":"A window seat, as you like it.","score":0.87,"timestamp":"2025-05-09T14:30:04.000Z","sender":"assistant","messageIndex":1,` +

@@ -31,7 +31,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/trace"
 )
 
-// Config is what a Server works with. Memories, Chats, Imports, Accounts and Tokens are
+// Config configures a Server. Memories, Chats, Imports, Accounts and Tokens are
 // required.
 type Config struct {
 	Memories *memory.Service
@@ -39,55 +39,55 @@ type Config struct {
 	Imports  *importer.Service
 	Accounts *account.Service
 	Tokens   tenant.TokenStore
-	// Rates counts requests for all replicas; nil: each counts for itself.
+	// Rates counts requests across replicas; if nil, each replica counts its own.
 	Rates tenant.RateStore
-	// Cache remembers identities; an empty one when nil. Whoever listens to
-	// the database's notifications must be given the same one.
+	// Cache caches identities; a new one if nil. The listener for database
+	// notifications must invalidate the same cache.
 	Cache *Cache
-	// Sessions, Access and Holdings are what the dashboard needs beside; without
-	// Sessions there is none.
+	// Sessions, Access and Holdings are used by the dashboard, which is disabled
+	// without Sessions.
 	Sessions tenant.SessionStore
 	Access   tenant.AccessStore
 	Holdings tenant.HoldingStore
-	// Providers are the identity providers people may sign in to the dashboard with.
+	// Providers are the identity providers for signing in to the dashboard.
 	Providers []*dashboard.Provider
-	// TrustedProxies are whose X-Forwarded-For is believed.
+	// TrustedProxies are the proxies whose X-Forwarded-For is trusted.
 	TrustedProxies []netip.Prefix
-	// URL is where users reach the server, such as https://mnemo.example.com;
-	// nil when it does not know.
+	// URL is the public URL of the server, such as https://mnemo.example.com;
+	// nil if unknown.
 	URL *url.URL
-	// Programs lets users give programs access to /mcp, on a page of the
-	// dashboard; nil: programs need the user's token.
+	// Programs lets users grant OAuth clients access to /mcp; if nil, clients
+	// need the user's token.
 	Programs *oauth.Service
-	// Version names the build to those that ask.
+	// Version is the build version reported to MCP clients.
 	Version string
-	// Checks are asked by /readyz, by name; nil errors mean ready.
+	// Checks are the readiness checks of /readyz by name.
 	Checks map[string]func(context.Context) error
-	// Stages is told what requests spend their time on; nobody when nil.
+	// Stages records the stages of requests; optional.
 	Stages trace.Recorder
-	// Registry takes the server's metrics; one of its own when nil.
+	// Registry is where the server registers its metrics; a new one if nil.
 	Registry *prometheus.Registry
-	Log      *slog.Logger // slog.Default() when nil
+	Log      *slog.Logger // slog.Default() if nil
 
-	ImportFile     int64         // largest file of an import, bytes; 4 GiB when 0
-	RequestTimeout time.Duration // deadline of a handler's context; 30 s when 0
-	ReadTimeout    time.Duration // for a request's headers, and as much for its body's first bytes; 15 s when 0
-	WriteTimeout   time.Duration // for a whole answer, and for each piece of an export; 1 min when 0
-	ExportTimeout  time.Duration // for a whole export, however slowly it is taken; 1 h when 0
-	IdleTimeout    time.Duration // between requests of a connection; 75 s when 0
+	ImportFile     int64         // size limit of an imported file, bytes; default 4 GiB
+	RequestTimeout time.Duration // deadline of a handler's context; default 30 s
+	ReadTimeout    time.Duration // for request headers, and again for the first bytes of the body; default 15 s
+	WriteTimeout   time.Duration // for a response, and for each chunk of an export; default 1 min
+	ExportTimeout  time.Duration // for an entire export; default 1 h
+	IdleTimeout    time.Duration // between requests of a connection; default 75 s
 }
 
-// Server answers the HTTP contract.
+// Server is the HTTP API server.
 type Server struct {
 	Config
 	app     *fiber.App
 	api     huma.API
 	metrics *metrics
 	limiter *limiter
-	// stopping is closed when Shutdown begins: streams would never end by themselves.
+	// stopping is closed when Shutdown begins, to end event streams.
 	stopping chan struct{}
 	exports  exports
-	closing  context.Context // of answers that outlive their handlers
+	closing  context.Context // of responses that outlive their handlers
 	close    func()
 
 	mu        sync.Mutex
@@ -95,7 +95,7 @@ type Server struct {
 	listeners []net.Listener
 }
 
-// New makes a Server; it does no I/O.
+// New returns a Server. It does no I/O.
 func New(c Config) *Server {
 	c.Cache = cmp.Or(c.Cache, NewCache())
 	c.Registry = cmp.Or(c.Registry, prometheus.NewRegistry())
@@ -110,14 +110,14 @@ func New(c Config) *Server {
 	s.closing, s.close = context.WithCancel(context.Background())
 	s.app = fiber.New(fiber.Config{
 		AppName:      "Mnemo",
-		ErrorHandler: s.answerError,
-		// Strings of a request outlive its handler in caches and contexts.
+		ErrorHandler: s.handleError,
+		// Request strings outlive their handler in caches and contexts.
 		Immutable:             true,
 		CaseSensitive:         true,
 		UnescapePath:          true,
 		DisableStartupMessage: true,
-		// A body is read by the handler that wants it, after authentication
-		// and up to its own limit; see body.go.
+		// Bodies are read after authentication, up to the limit of their route;
+		// see body.go.
 		StreamRequestBody:            true,
 		DisablePreParseMultipartForm: true,
 		ReadBufferSize:               16 << 10, // the request line and headers
@@ -125,10 +125,10 @@ func New(c Config) *Server {
 		WriteTimeout:                 c.WriteTimeout,
 		IdleTimeout:                  c.IdleTimeout,
 	})
-	s.app.Server().Handler = s.refuseMethods(s.app.Server().Handler)
-	s.app.Server().HeaderReceived = s.bodyTimes
-	s.app.Server().ErrorHandler = endAfter(s.app.Server().ErrorHandler)
-	s.app.Use(s.edge)
+	s.app.Server().Handler = s.rejectUnknownMethods(s.app.Server().Handler)
+	s.app.Server().HeaderReceived = s.bodyTimeout
+	s.app.Server().ErrorHandler = closeAfter(s.app.Server().ErrorHandler)
+	s.app.Use(s.middleware)
 	s.api = humafiber.New(s.app, apiConfig())
 	s.routes()
 	finishOpenAPI(s.api.OpenAPI())
@@ -137,13 +137,13 @@ func New(c Config) *Server {
 	return s
 }
 
-// apiConfig configures huma: errors and arrays as the contract wants them, no
-// routes and no links of its own.
+// apiConfig configures huma for the contract: its error and array formats, and
+// none of huma's own routes and links.
 func apiConfig() huma.Config {
 	configureHuma()
 	c := huma.DefaultConfig("Mnemo", "1.0.0")
 	c.OpenAPIPath, c.DocsPath, c.SchemasPath = "", "", ""
-	c.CreateHooks = nil // they add $schema to answers
+	c.CreateHooks = nil // they add $schema to responses
 	c.AllowAdditionalPropertiesByDefault = true
 	c.Formats = map[string]huma.Format{
 		"application/json": {Marshal: huma.DefaultJSONFormat.Marshal, Unmarshal: decodeJSON},
@@ -151,17 +151,17 @@ func apiConfig() huma.Config {
 	c.Info.Description = apiDescription
 	c.Components.Schemas = huma.NewMapRegistry("#/components/schemas/", schemaName)
 	c.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
-		bearer: {Type: "http", Scheme: "bearer", Description: "The token of a user, from the Secret its operator gave out."},
+		bearer: {Type: "http", Scheme: "bearer", Description: "The user's API token, from the dashboard or the administrator."},
 	}
 	return c
 }
 
-// schemaName names a type in the OpenAPI file: bucketBody is Bucket there.
+// schemaName returns the schema name of a type: bucketBody becomes Bucket.
 func schemaName(t reflect.Type, hint string) string {
 	return strings.TrimSuffix(huma.DefaultSchemaNamer(t, hint), "Body")
 }
 
-// configureHuma sets what huma keeps in package variables, once.
+// configureHuma sets huma's package variables, once.
 var configureHuma = sync.OnceFunc(func() {
 	huma.DefaultArrayNullable = false
 	huma.NewError = func(status int, msg string, errs ...error) huma.StatusError {
@@ -170,9 +170,9 @@ var configureHuma = sync.OnceFunc(func() {
 	huma.NewErrorWithContext = humaError
 })
 
-// Serve answers on the listener until Shutdown; then it returns nil.
+// Serve accepts connections on the listener until Shutdown, then returns nil.
 func (s *Server) Serve(l net.Listener) error {
-	if !s.began(l) {
+	if !s.addListener(l) {
 		return nil
 	}
 	if err := s.app.Listener(listener{l}); err != nil && !errors.Is(err, net.ErrClosed) {
@@ -181,8 +181,8 @@ func (s *Server) Serve(l net.Listener) error {
 	return nil
 }
 
-// began notes the listener, or closes it when Shutdown came before.
-func (s *Server) began(l net.Listener) bool {
+// addListener registers the listener, or closes it and returns false after Shutdown.
+func (s *Server) addListener(l net.Listener) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.listeners = append(s.listeners, l)
@@ -192,7 +192,7 @@ func (s *Server) began(l net.Listener) bool {
 	return !s.stopped
 }
 
-// Listen answers on a TCP address, such as ":8080", until Shutdown.
+// Listen serves on a TCP address, such as ":8080", until Shutdown.
 func (s *Server) Listen(ctx context.Context, addr string) error {
 	var config net.ListenConfig
 	l, err := config.Listen(ctx, "tcp", addr)
@@ -202,8 +202,8 @@ func (s *Server) Listen(ctx context.Context, addr string) error {
 	return s.Serve(l)
 }
 
-// Shutdown stops taking connections, ends streams and waits for running
-// requests. A Serve that has only just begun, or begins later, returns too.
+// Shutdown stops accepting connections, ends streams and waits for running
+// requests. A concurrent or later Serve returns as well.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
 	if !s.stopped {
@@ -216,15 +216,15 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, l := range s.listeners {
-		_ = l.Close() // Fiber closes only those it has begun to serve
+		_ = l.Close() // Fiber closes only listeners that it already serves
 	}
 	if err != nil {
-		return fmt.Errorf("shut the HTTP server down: %w", err)
+		return fmt.Errorf("shut down HTTP server: %w", err)
 	}
 	return nil
 }
 
-// MetricsHandler serves the registry's metrics, for a port of its own.
+// MetricsHandler serves the registry's metrics, for a separate port.
 func (s *Server) MetricsHandler() http.Handler {
 	return promhttp.HandlerFor(s.Registry, promhttp.HandlerOpts{EnableOpenMetrics: true})
 }

@@ -13,8 +13,8 @@ const ingestText = `{"conversation":{"id":"x-1","title":"Trains","createdAt":"20
 	`{"id":"1","role":"user","content":"Which seat?","createdAt":"2025-05-09T12:00:00Z"},` +
 	`{"id":"2","role":"bot","content":"By the window.","createdAt":"2025-05-09T12:00:01.5Z"}]}}`
 
-// step is a request with the answer the contract says, to the letter. $m and
-// $c stand for the ids of the memory and the conversation made on the way.
+// step is a request with its exact response. $m and $c are the ids of the memory
+// and the conversation created before.
 type step struct {
 	method, path, body string
 	want               string
@@ -26,7 +26,7 @@ const (
 	wantItem   = `{"id":"$c","title":"Trains","platform":"custom","messageCount":2,"tokenCount":7,"createdAt":"2025-05-09T12:00:00.000Z","updatedAt":"2025-05-09T12:00:00.123Z","pinned":false,"status":"active"}`
 )
 
-// Sources of a recall, of the conversation's two messages.
+// Sources of a recall: the two messages of the conversation.
 const wantSources = `{"conversationId":"$c","conversationTitle":"Trains","messageId":"1","date":"2025-05-09T12:00:00.000Z","relevanceScore":0.5},` +
 	`{"conversationId":"$c","conversationTitle":"Trains","messageId":"2","date":"2025-05-09T12:00:01.500Z","relevanceScore":0.5}`
 
@@ -67,10 +67,10 @@ var story = []step{
 
 var processingTime = regexp.MustCompile(`"processingTime":("[0-9.]+ms"|[0-9.]+)`)
 
-// Every answer is the contract's, byte for byte.
+// Every response matches the contract byte for byte.
 func TestShapes(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newTestServer(t)
 	ids := strings.NewReplacer("$m", "m-2", "$c", "c-4")
 	for _, s := range story {
 		got := h.ok(t, h.alice, s.method, ids.Replace(s.path), ids.Replace(s.body))
@@ -87,8 +87,8 @@ func TestShapes(t *testing.T) {
 	}
 }
 
-// operation finds the route of a path, which may have ids and a query in it.
-func (h *house) operation(method, path string) *huma.Operation {
+// operation returns the operation of a path with ids and a query.
+func (h *testServer) operation(method, path string) *huma.Operation {
 	path, _, _ = strings.Cut(path, "?")
 	for pattern, item := range h.api.OpenAPI().Paths {
 		form := "^" + pathParameter.ReplaceAllString(pattern, "[^/]+") + "$"

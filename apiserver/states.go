@@ -10,7 +10,7 @@ import (
 type updateConversationsInput struct {
 	Body struct {
 		IDs      []string `json:"ids" minItems:"1" maxItems:"10000" doc:"The conversations to change; ids that do not exist are skipped."`
-		Excluded *bool    `json:"excluded,omitempty" doc:"True leaves them out: kept, but neither searched nor counted. False lets them in again, or blocks them where there is no room."`
+		Excluded *bool    `json:"excluded,omitempty" doc:"True excludes them: stored, but neither searched nor counted. False includes them again; they become blocked if the quota is reached."`
 		Pinned   *bool    `json:"pinned,omitempty"`
 	} `nameHint:"UpdateConversationsRequest"`
 }
@@ -26,7 +26,7 @@ type updatedConversationsBody struct {
 
 var docUpdateConversations = doc{
 	id: "updateConversations", tag: tagChats, summary: "Exclude, include or pin conversations",
-	description: "At least one of `excluded` and `pinned` is needed. What excluding frees goes to the newest blocked conversations at once. Doing it twice changes nothing more.",
+	description: "At least one of `excluded` and `pinned` is required. Quota freed by excluding is given to the newest blocked conversations immediately. The operation is idempotent.",
 	request:     example(`{"ids":["0196b2f5-0a77-7d21-b1c4-94e2f7a83d15"],"excluded":false,"pinned":true}`),
 	response:    example(`{"updated":["0196b2f5-0a77-7d21-b1c4-94e2f7a83d15"],"count":1}`),
 }

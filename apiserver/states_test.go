@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// marksConversations: what is left out is neither listed, counted nor found,
-// and its room goes to what waited; the list's filters agree.
-func (h *house) marksConversations(t *testing.T, s realStores) {
+// excludesConversations: excluded conversations are not listed, counted or found;
+// their quota goes to blocked ones, and the filters of the list agree.
+func (h *testServer) excludesConversations(t *testing.T, s realStores) {
 	t.Helper()
 	token := s.tenant(t, "marks", "alice", false)
 	ids := make([]string, 11) // the quota is 10

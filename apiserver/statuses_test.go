@@ -11,11 +11,10 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// Stores that are away, or that fail as nobody foresaw, are told of on every
-// route, and without detail.
-func TestStoresFail(t *testing.T) {
+// Every route reports unavailable and failing stores, without details.
+func TestStoreErrors(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newTestServer(t)
 	for status, err := range map[int]error{
 		503: fault.Wrap(fault.Unavailable, errors.New("secret"), "the database is away; try again"),
 		500: errors.New("secret"),
@@ -31,10 +30,10 @@ func TestStoresFail(t *testing.T) {
 	}
 }
 
-// Every route counts as a request, and refuses when none is left.
-func TestEveryRouteIsCounted(t *testing.T) {
+// Every route counts toward the rate limit and enforces it.
+func TestEveryRouteCountsTowardTheRateLimit(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newTestServer(t)
 	h.limiter.now = func() time.Time { return noon }
 	token := h.user(t, tenant.Identity{Scope: tenant.Scope{Tenant: "few", User: 31}, Quota: tenant.Quota{RequestsPerMinute: 1}})
 	h.ok(t, token, "GET", "/api/buckets", "")
@@ -45,11 +44,10 @@ func TestEveryRouteIsCounted(t *testing.T) {
 	}
 }
 
-// What is too large is refused on every route: the headers before anything is
-// known of the request, the body before it is read.
+// Every route rejects large headers, and large bodies before reading them.
 func TestTooLarge(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newTestServer(t)
 	body := strings.Repeat(" ", defaultBody+1)
 	for _, r := range requests {
 		if got := h.call(t, h.alice, r.method, r.path, r.body, "X-Padding", strings.Repeat("x", 20000)); got.status != 431 {
@@ -69,21 +67,21 @@ func TestTooLarge(t *testing.T) {
 	}
 }
 
-// importForm is a form with a file, as it is sent.
+// importForm is an encoded form with a file.
 func importFormOf(t *testing.T, file string) (body string, headers []string) {
 	t.Helper()
 	body, contentType := encoded(t, "multipart/form-data", map[string]any{"file": file})
 	return body, []string{"Content-Type", contentType}
 }
 
-// A form is refused for what is wrong with it, and by its size.
+// Invalid and oversized forms are rejected.
 func TestImportForms(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, func(c *Config) { c.ImportFile, c.ReadTimeout = 1000, 200*time.Millisecond })
+	h := newTestServer(t, func(c *Config) { c.ImportFile, c.ReadTimeout = 1000, 200*time.Millisecond })
 	const path = "/api/chat-history/import"
 	good, form := importFormOf(t, "[]")
 	large, largeForm := importFormOf(t, strings.Repeat(" ", 1001))
-	huge, hugeForm := importFormOf(t, strings.Repeat(" ", formRoom+2000))
+	huge, hugeForm := importFormOf(t, strings.Repeat(" ", formOverhead+2000))
 	for name, tc := range map[string]struct {
 		body    string
 		headers []string
@@ -109,10 +107,10 @@ func TestImportForms(t *testing.T) {
 	}
 }
 
-// Who has seen the last event of an import that is over is told that no more come.
+// A client that received the last event of a settled import gets 204.
 func TestEventsEnd(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newTestServer(t)
 	h.stores.holdExamples(tenant.Scope{Tenant: "one", User: 1})
 	path := "/api/chat-history/imports/" + exampleImportID + "/events"
 	if got := h.call(t, h.alice, "GET", path, "", "Last-Event-ID", "1"); got.status != 204 || got.body != "" {
@@ -123,9 +121,9 @@ func TestEventsEnd(t *testing.T) {
 	}
 }
 
-// importsOnce: a file sent again under its key is the same import, another
-// file under it a conflict.
-func (h *house) importsOnce(t *testing.T, s realStores) {
+// importsOnce: the same file with the same key is the same import, and another file
+// is a conflict.
+func (h *testServer) importsOnce(t *testing.T, s realStores) {
 	t.Helper()
 	token := s.tenant(t, "impkey", "alice", false)
 	send := func(file string) answer {
@@ -138,9 +136,9 @@ func (h *house) importsOnce(t *testing.T, s realStores) {
 	}
 }
 
-// keepsDefaultBucket: it can be neither renamed nor deleted, nor can another
-// take a name that is there.
-func (h *house) keepsDefaultBucket(t *testing.T, s realStores) {
+// keepsDefaultBucket: the default bucket can be neither renamed nor deleted, and
+// bucket names are unique.
+func (h *testServer) keepsDefaultBucket(t *testing.T, s realStores) {
 	t.Helper()
 	token := s.tenant(t, "bucket", "alice", false)
 	travel := h.ok(t, token, "POST", "/api/buckets", `{"name":"Travel"}`).header.Get("Location")
@@ -150,8 +148,8 @@ func (h *house) keepsDefaultBucket(t *testing.T, s realStores) {
 	for _, r := range []struct{ method, path, body, says string }{
 		{"PATCH", general, `{"name":"Mine"}`, "cannot be renamed"},
 		{"DELETE", general, "", "cannot be deleted"},
-		{"PATCH", travel, `{"name":"WORK"}`, "exists already"},
-		{"POST", "/api/buckets", `{"name":"travel"}`, "exists already"},
+		{"PATCH", travel, `{"name":"WORK"}`, "already exists"},
+		{"POST", "/api/buckets", `{"name":"travel"}`, "already exists"},
 	} {
 		if got := h.call(t, token, r.method, r.path, r.body); got.status != 409 || !strings.Contains(got.body, r.says) {
 			t.Errorf("%s %s %s: %d %s, want 409 saying %q", r.method, r.path, r.body, got.status, got.body, r.says)

@@ -11,8 +11,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// startSpan begins the span of a request, in the client's trace if it names
-// one. Without a tracer configured nothing is kept.
+// startSpan starts the span of a request, in the client's trace if it sends one.
+// Without a configured tracer the span is dropped.
 func startSpan(ctx context.Context, c *fiber.Ctx) (context.Context, trace.Span) {
 	ctx = propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{
 		"traceparent": c.Get("Traceparent"), "tracestate": c.Get("Tracestate"),
@@ -20,7 +20,8 @@ func startSpan(ctx context.Context, c *fiber.Ctx) (context.Context, trace.Span) 
 	return otel.Tracer("github.com/mnemo-dev/mnemo").Start(ctx, "request", trace.WithSpanKind(trace.SpanKindServer))
 }
 
-// endSpan says how it was answered; nothing of what was asked or said.
+// endSpan sets the name, attributes and status of the span. It records no request
+// or response content.
 func endSpan(span trace.Span, c *fiber.Ctx, route string) {
 	status := c.Response().StatusCode()
 	span.SetName(c.Method() + " " + route)

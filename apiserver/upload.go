@@ -21,15 +21,15 @@ import (
 )
 
 const (
-	// defaultImportFile is the largest file of an import, bytes.
+	// defaultImportFile is the default size limit of an imported file, bytes.
 	defaultImportFile = 4 << 30
-	// formRoom is what a form may take beside its file, bytes.
-	formRoom = 1 << 20
-	// uploadPause is how long a client may send nothing: an upload as a whole
-	// may take hours.
-	uploadPause = 30 * time.Second
-	formData    = "multipart/form-data"
-	// maxField is the longest value of a field that is no file, bytes.
+	// formOverhead is the size allowed for the rest of the form, bytes.
+	formOverhead = 1 << 20
+	// uploadIdleTimeout is how long a client may send nothing. There is no limit on
+	// the duration of an upload.
+	uploadIdleTimeout = 30 * time.Second
+	formData          = "multipart/form-data"
+	// maxField is the length limit of a field other than the file, bytes.
 	maxField = 1000
 )
 
@@ -42,73 +42,73 @@ type startedImportBody struct {
 }
 
 var docImportFile = doc{
-	id: "importFile", tag: tagChats, summary: "Import an export of ChatGPT, Claude or this API",
+	id: "importFile", tag: tagChats, summary: "Import a ChatGPT, Claude or Mnemo export",
 	links: map[string]string{"getImport.importId": "/importId", "followImport.importId": "/importId"},
-	description: "A .zip or .json as the platform gives it, parts and zips in zips included; what it is, is found by its content. " +
-		"The answer comes when the file is stored; its conversations follow, and GET /api/chat-history/imports/{importId} tells how far it is. " +
-		"Conversations that are there already gain what is new; importing a file twice changes nothing. " +
-		"Over the conversation quota the newest of the file are active and the rest blocked until there is room. " +
-		"What GET /api/export gave goes into an empty account only, with its ids, times, versions and states; otherwise the import fails and says so. " +
-		"With an `Idempotency-Key`, the same file and platform count as the same body.",
+	description: "A .zip or .json export as downloaded, including multi-part exports and nested zips. The format is detected by content. " +
+		"The response is sent when the file is stored; GET /api/chat-history/imports/{importId} returns the progress of the import. " +
+		"Existing conversations are updated with new messages; importing a file twice changes nothing. " +
+		"If the file exceeds the conversation quota, its newest conversations become active and the rest are blocked until quota is available. " +
+		"A file from GET /api/export restores ids, times, versions and states, and can only be imported into an empty account. " +
+		"With an `Idempotency-Key`, requests with the same file and platform have the same body.",
 	form: &huma.Schema{
 		Type: huma.TypeObject, Required: []string{"file"}, Extensions: fieldNames,
 		Properties: map[string]*huma.Schema{
-			"file": {Type: huma.TypeString, Format: "binary", MinLength: new(1), Description: "The export, at most 4 GiB unless the host says otherwise."},
+			"file": {Type: huma.TypeString, Format: "binary", MinLength: new(1), Description: "The export file, at most 4 GiB unless configured otherwise."},
 			"platform": {Type: huma.TypeString, Enum: []any{chatexport.ChatGPT, chatexport.Claude},
-				Description: "Overrules what the file looks like: only this platform's conversations are read."},
+				Description: "Overrides the detected format: only conversations of this platform are imported."},
 		},
 	},
-	request:  example(`{"file":"[{\"uuid\":\"0196b2f5-0a77-7d21-b1c4-94e2f7a83d15\",\"name\":\"Night train\",\"chat_messages\":[]}]","platform":"claude"}`),
-	status:   http.StatusAccepted,
-	response: example(`{"importId":"0196b2f5-09d2-7e6b-8a41-5c3f9b7d2e60"}`),
-	once:     "import",
+	request:     example(`{"file":"[{\"uuid\":\"0196b2f5-0a77-7d21-b1c4-94e2f7a83d15\",\"name\":\"Night train\",\"chat_messages\":[]}]","platform":"claude"}`),
+	status:      http.StatusAccepted,
+	response:    example(`{"importId":"0196b2f5-09d2-7e6b-8a41-5c3f9b7d2e60"}`),
+	idempotency: "import",
 }
 
 // formKey is the context key of a form's *multipart.Reader.
 type formKey struct{}
 
-// formBody is the huma middleware of routes that take a form with a file: it
-// refuses what is none or too large before reading any of it.
+// formBody is the huma middleware of routes with a file upload. It rejects other
+// media types and oversized bodies before reading them.
 func (s *Server) formBody(ctx huma.Context, next func(huma.Context)) {
 	c := fiberCtx(ctx)
-	parts, err := s.partsOf(c)
+	parts, err := s.formParts(c)
 	if err != nil {
-		s.refuse(ctx, err)
+		s.abort(ctx, err)
 		return
 	}
-	// The body differs each time by its boundary: its parts are hashed instead.
-	known, _, err := withRepeatable(ctx, requestBody(c))
+	// The boundary differs between requests, so the parts are hashed instead of the body.
+	keyed, _, err := withIdempotencyKey(ctx, requestBody(c))
 	if err != nil {
-		s.refuse(ctx, err)
+		s.abort(ctx, err)
 		return
 	}
-	next(huma.WithValue(known, formKey{}, parts))
+	next(huma.WithValue(keyed, formKey{}, parts))
 }
 
-// partsOf reads a request's body as a form with a file.
-func (s *Server) partsOf(c *fiber.Ctx) (*multipart.Reader, error) {
+// formParts returns the parts of a multipart request.
+func (s *Server) formParts(c *fiber.Ctx) (*multipart.Reader, error) {
 	b := requestBody(c)
 	if b == nil {
-		return nil, fault.New(fault.Invalid, "the body is required: a form (multipart/form-data) with the file in its field file")
+		return nil, fault.New(fault.Invalid, "the body is required and must be multipart/form-data with the export in the field file")
 	}
 	kind, params, err := mime.ParseMediaType(c.Get(fiber.HeaderContentType))
 	if err != nil || kind != formData || params["boundary"] == "" || c.Get(fiber.HeaderContentEncoding) != "" {
-		return nil, fault.New(fault.Unsupported, "the body must be a form (Content-Type: multipart/form-data with its boundary), not compressed")
+		return nil, fault.New(fault.Unsupported, "the body must be multipart/form-data with a boundary, not compressed")
 	}
-	if int64(b.left) > s.ImportFile+formRoom {
+	if int64(b.left) > s.ImportFile+formOverhead {
 		return nil, fileTooLarge(s.ImportFile)
 	}
-	return multipart.NewReader(&patientReader{r: b, conn: c.Context().Conn()}, params["boundary"]), nil
+	return multipart.NewReader(&idleTimeoutReader{r: b, conn: c.Context().Conn()}, params["boundary"]), nil
 }
 
-// patientReader lets a body take long as long as some of it comes.
-type patientReader struct {
+// idleTimeoutReader extends the read deadline with every read.
+type idleTimeoutReader struct {
 	r    io.Reader
 	conn net.Conn
 }
 
-func (p *patientReader) Read(b []byte) (int, error) {
-	if err := p.conn.SetReadDeadline(time.Now().Add(uploadPause)); err != nil {
+func (p *idleTimeoutReader) Read(b []byte) (int, error) {
+	if err := p.conn.SetReadDeadline(time.Now().Add(uploadIdleTimeout)); err != nil {
 		return 0, err
 	}
 	return p.r.Read(b)
@@ -119,28 +119,28 @@ func (s *Server) importFile(ctx context.Context, who tenant.Identity, _ *struct{
 	if !ok {
 		return nil, errors.New("handler reached without a form")
 	}
-	id, err := s.takeFile(ctx, who, parts)
+	id, err := s.storeUpload(ctx, who, parts)
 	if err != nil {
 		return nil, err
 	}
 	return &importFileOutput{Body: startedImportBody{ImportID: id}}, nil
 }
 
-// takeFile takes the file of a form in and returns the import's id.
-func (s *Server) takeFile(ctx context.Context, who tenant.Identity, parts *multipart.Reader) (string, error) {
-	// As long as the client keeps sending; each statement has its deadline.
+// storeUpload stores the file of a form and returns the id of its import.
+func (s *Server) storeUpload(ctx context.Context, who tenant.Identity, parts *multipart.Reader) (string, error) {
+	// The upload may take longer than a request; each statement has its own deadline.
 	ctx = context.WithoutCancel(ctx)
 	f := importForm{server: s, who: who}
-	id, err := f.take(ctx, parts)
+	id, err := f.read(ctx, parts)
 	if err != nil && f.upload != nil {
 		if dropped := f.upload.Discard(ctx); dropped != nil {
-			s.Log.WarnContext(ctx, "an upload is left for its job to remove", "error", dropped)
+			s.Log.WarnContext(ctx, "remove incomplete upload; will be retried by a job", "error", dropped)
 		}
 	}
 	return id, err
 }
 
-// importForm is a form being read.
+// importForm is an import form that is being read.
 type importForm struct {
 	server   *Server
 	who      tenant.Identity
@@ -149,11 +149,11 @@ type importForm struct {
 	sum      tenant.Hash // of the file
 }
 
-// take reads the form and commits the import.
-func (f *importForm) take(ctx context.Context, parts *multipart.Reader) (string, error) {
+// read reads the form and starts the import.
+func (f *importForm) read(ctx context.Context, parts *multipart.Reader) (string, error) {
 	for {
 		part, err := parts.NextPart()
-		if err == io.EOF { //nolint:errorlint // one that is wrapped tells of a form without its end
+		if err == io.EOF { //nolint:errorlint // a wrapped io.EOF means a truncated form
 			break
 		}
 		if err != nil {
@@ -166,9 +166,9 @@ func (f *importForm) take(ctx context.Context, parts *multipart.Reader) (string,
 			err = f.readPlatform(part)
 		default:
 			if !fieldName.MatchString(part.FormName()) {
-				return "", fault.New(fault.Invalid, "the form takes the fields file and platform; the name of another one must be 1 to 100 letters, digits, dots, dashes or underscores")
+				return "", fault.New(fault.Invalid, "unknown form field: the fields are file and platform, and other names must be 1 to 100 letters, digits, dots, dashes or underscores")
 			}
-			_, err = io.Copy(io.Discard, io.LimitReader(part, formRoom))
+			_, err = io.Copy(io.Discard, io.LimitReader(part, formOverhead))
 			err = brokenForm(err)
 		}
 		if err != nil {
@@ -176,15 +176,15 @@ func (f *importForm) take(ctx context.Context, parts *multipart.Reader) (string,
 		}
 	}
 	if f.upload == nil {
-		return "", fault.New(fault.Invalid, "file is required: the field of the form with the export")
+		return "", fault.New(fault.Invalid, "file is required and must contain the export")
 	}
 	return f.upload.Finish(ctx, f.platform, f.request(ctx))
 }
 
-// file stores the file while it comes.
+// file stores the file while it is received.
 func (f *importForm) file(ctx context.Context, part *multipart.Part) error {
 	if f.upload != nil {
-		return fault.New(fault.Invalid, "file takes one file: import them one by one, or in one zip")
+		return fault.New(fault.Invalid, "file must not be repeated; import one file at a time or a zip of them")
 	}
 	var err error
 	if f.upload, err = f.server.Imports.BeginUpload(ctx, f.who); err != nil {
@@ -205,7 +205,7 @@ func (f *importForm) file(ctx context.Context, part *multipart.Part) error {
 	return nil
 }
 
-// clientReader remembers what went wrong on the client's side.
+// clientReader records read errors, which are the client's.
 type clientReader struct {
 	r   io.Reader
 	err error
@@ -228,25 +228,25 @@ func (f *importForm) readPlatform(part *multipart.Part) error {
 	case "", chatexport.ChatGPT, chatexport.Claude:
 		return nil
 	}
-	return fault.New(fault.Invalid, "platform takes %s or %s", chatexport.ChatGPT, chatexport.Claude)
+	return fault.New(fault.Invalid, "platform must be %s or %s", chatexport.ChatGPT, chatexport.Claude)
 }
 
-// request names the request, if it may be sent again.
+// request returns the idempotency record of the request.
 func (f *importForm) request(ctx context.Context) tenant.Request {
-	r, ok := ctx.Value(repeatableKey{}).(*repeatable)
+	r, ok := ctx.Value(idempotencyKey{}).(*idempotentRequest)
 	if !ok {
 		return tenant.Request{}
 	}
-	_, _ = r.body.Write(f.sum[:]) // a hash takes everything
+	_, _ = r.body.Write(f.sum[:]) // a hash never returns an error
 	_, _ = r.body.Write([]byte(f.platform))
 	return requestOf(ctx)
 }
 
-// brokenForm is what came of a form that breaks off or is none; nil for nil.
+// brokenForm returns the error for a truncated or invalid form; nil for nil.
 func brokenForm(err error) error {
-	return fault.Wrap(fault.Invalid, err, "the form could not be read to its end: it takes multipart/form-data with the export in its field file")
+	return fault.Wrap(fault.Invalid, err, "incomplete or invalid form: the body must be multipart/form-data with the export in the field file")
 }
 
 func fileTooLarge(limit int64) error {
-	return fault.New(fault.TooLarge, "the file must be at most %d bytes: split it, or ask whoever runs this server for more", limit)
+	return fault.New(fault.TooLarge, "the file must be at most %d bytes; split it or ask your administrator for a higher limit", limit)
 }

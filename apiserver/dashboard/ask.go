@@ -11,24 +11,24 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// askTokens is how long an answer may be.
+// askTokens is the maximum length of an answer.
 const askTokens = 600
 
-// askView is a question and what the conversations say to it.
+// askView is a question with its answer.
 type askView struct {
 	Query   string
 	Answer  []piece
 	Sources []cited
-	Model   string // "" when the answer is the excerpts themselves
+	Model   string // "" if the answer consists of excerpts
 }
 
-// piece is a run of the answer, or the number of a source.
+// piece is a part of the answer: text or a citation.
 type piece struct {
 	Text string
-	Cite int // 0 for text
+	Cite int // number of the source; 0 for text
 }
 
-// cited is a message that the answer cites.
+// cited is a source of the answer.
 type cited struct {
 	Number int
 	chat.RecallSource
@@ -67,7 +67,7 @@ func (v *askView) fill(r chat.Recollection) {
 	}
 }
 
-// piecesOf finds the citations of sources in an answer.
+// piecesOf splits an answer at its citations.
 func piecesOf(content string, sources int) []piece {
 	var out []piece
 	at := 0

@@ -15,8 +15,8 @@ import (
 //go:embed assets/*
 var assetFiles embed.FS
 
-// asset is a file that pages use. Its address holds its version, so that
-// browsers may keep it for good.
+// asset is a static file. Its URL contains its version, so that browsers can cache
+// it indefinitely.
 type asset struct {
 	content []byte
 	kind    string
@@ -26,13 +26,13 @@ type asset struct {
 func readAssets() map[string]asset {
 	entries, err := assetFiles.ReadDir("assets")
 	if err != nil {
-		panic(err) // it is embedded
+		panic(err) // the directory is embedded
 	}
 	out := map[string]asset{}
 	for _, e := range entries {
 		content, err := assetFiles.ReadFile("assets/" + e.Name())
 		if err != nil {
-			panic(err) // likewise
+			panic(err) // the file is embedded
 		}
 		sum := sha256.Sum256(content)
 		out[e.Name()] = asset{content: content, kind: kindOf(e.Name()), version: hex.EncodeToString(sum[:6])}
@@ -40,7 +40,7 @@ func readAssets() map[string]asset {
 	return out
 }
 
-// kindOf does not ask the machine's own table, which may not have them.
+// kindOf returns the media type of a file, independent of the system's MIME table.
 func kindOf(name string) string {
 	switch path.Ext(name) {
 	case ".css":

@@ -13,31 +13,31 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// PathAuthorize is where a program sends its user to ask for access.
+// PathAuthorize is the path of the OAuth consent page.
 const PathAuthorize = "/authorize"
 
-// authorizeView is the page on which a user gives a program access, or does not.
+// authorizeView is the OAuth consent page.
 type authorizeView struct {
-	Program string // as it calls itself
+	Program string // the name chosen by the client
 	Goes    destination
 	As, Of  string // the user and the tenant
 	Fields  []field
-	Problem string // with the answer that was given
+	Problem string // with the submitted form
 }
 
-// field is a hidden field: what the program asked, to be checked again.
+// field is a hidden form field with a parameter of the request.
 type field struct{ Name, Value string }
 
-// forUser is the field that says whom the page named: who answers it is to be
-// that user, whoever signed in meanwhile.
+// forUser is the field with the user shown on the page. The form is rejected if
+// another user has signed in since.
 const forUser = "for"
 
-// asked are the parameters of a program's request.
-var asked = []string{"client_id", "redirect_uri", "response_type", "state", "code_challenge", "code_challenge_method", "resource"}
+// authorizeParams are the parameters of an authorization request.
+var authorizeParams = []string{"client_id", "redirect_uri", "response_type", "state", "code_challenge", "code_challenge_method", "resource"}
 
-// check reads a program's request.
+// check validates an authorization request.
 func (d *Dashboard) check(c *fiber.Ctx, v url.Values) (oauth.Ask, error) {
-	for _, name := range asked {
+	for _, name := range authorizeParams {
 		if len(v[name]) > 1 && name != "resource" {
 			return oauth.Ask{}, fault.New(fault.Invalid, "the app sent %s twice; contact its developer", name)
 		}
@@ -52,8 +52,7 @@ func (d *Dashboard) check(c *fiber.Ctx, v url.Values) (oauth.Ask, error) {
 	return ask, err
 }
 
-// authorizePage asks the user. What the program asks is looked at before anyone
-// signs in.
+// authorizePage shows the consent page. The request is validated before sign-in.
 func (d *Dashboard) authorizePage(c *fiber.Ctx) error {
 	v, err := url.ParseQuery(string(c.Request().URI().QueryString()))
 	if err != nil {
@@ -70,11 +69,11 @@ func (d *Dashboard) authorizePage(c *fiber.Ctx) error {
 	if who == nil {
 		return d.askToSignIn(c)
 	}
-	return d.askUser(c, fiber.StatusOK, who, ask, v, "")
+	return d.renderAuthorize(c, fiber.StatusOK, who, ask, v, "")
 }
 
-// askUser shows the page that asks, with what was wrong with the answer to it.
-func (d *Dashboard) askUser(c *fiber.Ctx, status int, who *tenant.Session, ask oauth.Ask, v url.Values, problem string) error {
+// renderAuthorize renders the consent page, with a problem of the submitted form.
+func (d *Dashboard) renderAuthorize(c *fiber.Ctx, status int, who *tenant.Session, ask oauth.Ask, v url.Values, problem string) error {
 	to, err := url.Parse(ask.RedirectURI)
 	if err != nil {
 		return err
@@ -83,18 +82,17 @@ func (d *Dashboard) askUser(c *fiber.Ctx, status int, who *tenant.Session, ask o
 		Program: ask.Client.Name, Goes: destinationOf(to), As: who.Who(), Of: cmp.Or(who.DisplayName, who.TenantName),
 		Fields: []field{{forUser, who.SignInName().String()}}, Problem: problem,
 	}
-	for _, name := range asked {
+	for _, name := range authorizeParams {
 		for _, value := range v[name] {
 			view.Fields = append(view.Fields, field{name, value})
 		}
 	}
-	// Browsers hold a form's redirects to the policy too.
+	// Browsers apply form-action to redirects as well.
 	c.Set(fiber.HeaderContentSecurityPolicy, policy("'self' "+sourceOf(to)))
 	return d.render(c, status, "authorize", page{Title: "Allow access", Data: view})
 }
 
-// sourceOf is an address as a content security policy names it, which has no
-// form for IPv6.
+// sourceOf returns the CSP source of a URL. CSP has no syntax for IPv6 addresses.
 func sourceOf(to *url.URL) string {
 	if to.Scheme != "https" && to.Scheme != "http" || strings.Contains(to.Host, "[") {
 		return to.Scheme + ":"
@@ -102,7 +100,7 @@ func sourceOf(to *url.URL) string {
 	return to.Scheme + "://" + to.Host
 }
 
-// authorize takes the user's answer to the program.
+// authorize handles the submitted consent form.
 func (d *Dashboard) authorize(c *fiber.Ctx, who *tenant.Session) error {
 	form, err := d.form(c)
 	if err != nil {
@@ -121,9 +119,9 @@ func (d *Dashboard) authorize(c *fiber.Ctx, who *tenant.Session) error {
 	}
 	switch {
 	case form.Get(forUser) != who.SignInName().String():
-		return d.askUser(c, fiber.StatusConflict, who, ask, form, "You are now signed in as a different user. Check the account below and answer again.")
-	case form.Get("asked") == "": // two clicks, so that no page can have a person take them for one of its own
-		return d.askUser(c, fiber.StatusBadRequest, who, ask, form, "Tick the box if you just asked this app to connect. Otherwise, choose Deny.")
+		return d.renderAuthorize(c, fiber.StatusConflict, who, ask, form, "You are now signed in as a different user. Check the account below and answer again.")
+	case form.Get("asked") == "": // two interactions, as protection against clickjacking
+		return d.renderAuthorize(c, fiber.StatusBadRequest, who, ask, form, "Tick the box if you just asked this app to connect. Otherwise, choose Deny.")
 	}
 	session, _ := sessionHash(c)
 	to, err := d.Programs.Approve(c.UserContext(), who.Scope, session, ask)

@@ -13,9 +13,9 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// letsAProgramIn: in a browser, from the program's link over signing in to the
-// program's own page, and out again under Connect.
-func letsAProgramIn(t *testing.T, s *site, b *browser) {
+// allowsAnApp: in a browser, from the app's link through sign-in and consent to the
+// app's page, and disconnecting under Connect.
+func allowsAnApp(t *testing.T, s *site, b *browser) {
 	alice := s.newTenant(t, nil, "alice")[0]
 	came := make(chan string, 10)
 	theirs := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -69,9 +69,8 @@ func letsAProgramIn(t *testing.T, s *site, b *browser) {
 	s.accepted(t, got.Access, http.StatusUnauthorized)
 }
 
-// refusesForgedRequests: what is not the program's, or not the user's, leads
-// nowhere.
-func refusesForgedRequests(t *testing.T, s *site, _ *browser) {
+// rejectsForgedRequests: requests that do not match the client or the user fail.
+func rejectsForgedRequests(t *testing.T, s *site, _ *browser) {
 	users := s.newTenant(t, nil, "alice", "bob")
 	v := s.signedIn(t, 0, users[0])
 	p := s.register(t, "<b>Raw</b> program")
@@ -123,7 +122,7 @@ func refusesForgedRequests(t *testing.T, s *site, _ *browser) {
 		t.Errorf("a forged answer let %+v in, %v", programs, err)
 	}
 	for _, page := range []string{"/connect", "/connect/apps"} {
-		// On any replica, whatever it is reached as: the address that programs are told.
+		// Every replica shows the configured URL, regardless of the request's host.
 		if _, body := s.signedIn(t, 1, users[0]).get(t, page); !strings.Contains(body, ">"+s.urls[0]+"/mcp<") {
 			t.Errorf("%s does not give the address to ask at", page)
 		}
@@ -133,7 +132,7 @@ func refusesForgedRequests(t *testing.T, s *site, _ *browser) {
 	}
 	s.guardsThePage(t, v, p)
 
-	// One user's programs are to another what is not there.
+	// Users cannot see or disconnect the apps of others.
 	p.connect(v)
 	programs, err := s.db.Programs(t.Context(), users[0].Scope)
 	if err != nil || len(programs) != 1 {
@@ -153,8 +152,8 @@ func refusesForgedRequests(t *testing.T, s *site, _ *browser) {
 	}
 }
 
-// asksTwice: what was not ticked, or was shown to somebody else, is asked again.
-// It returns what would be taken.
+// asksTwice: consent without the checkbox or from another user is requested again.
+// It returns the form that would be accepted.
 func (s *site) asksTwice(t *testing.T, v visitor, other user, p *prog) url.Values {
 	t.Helper()
 	_, body := v.get(t, p.request())
@@ -180,8 +179,7 @@ func (s *site) asksTwice(t *testing.T, v visitor, other user, p *prog) url.Value
 	return yes
 }
 
-// namesTheApp: an address that an app opens is shown whole, and is said to be on
-// no machine.
+// namesTheApp: a private-use redirect URI is shown completely, and not as local.
 func namesTheApp(t *testing.T, s *site, b *browser) {
 	alice := s.newTenant(t, nil, "alice")[0]
 	v := s.signedIn(t, 0, alice)
@@ -208,7 +206,8 @@ func namesTheApp(t *testing.T, s *site, b *browser) {
 	}
 }
 
-// guardsThePage: nobody may frame it, and its form leads to the program alone.
+// guardsThePage: the page cannot be framed, and its form can only redirect to the
+// client.
 func (s *site) guardsThePage(t *testing.T, v visitor, p *prog) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.urls[0]+p.request(), nil)
@@ -235,8 +234,8 @@ func (s *site) guardsThePage(t *testing.T, v visitor, p *prog) {
 	}
 }
 
-// holdsProgramsToTheirSecrets: at the token endpoint, and with what it gave.
-func holdsProgramsToTheirSecrets(t *testing.T, s *site, _ *browser) {
+// checksSecrets: the token endpoint rejects wrong and reused secrets.
+func checksSecrets(t *testing.T, s *site, _ *browser) {
 	users := s.newTenant(t, nil, "alice")
 	stranger := s.newTenant(t, nil, "carol")[0]
 	v := s.signedIn(t, 0, users[0])
@@ -264,7 +263,7 @@ func holdsProgramsToTheirSecrets(t *testing.T, s *site, _ *browser) {
 	}
 	first := p.redeem(code)
 	s.accepted(t, first.Access, http.StatusOK)
-	// The second time somebody has a copy: what it gave ends.
+	// A reused code was stolen: the tokens it issued are revoked.
 	if got := p.redeem(code); got.Error != "invalid_grant" {
 		t.Errorf("a code used twice: %+v", got)
 	}
@@ -283,8 +282,8 @@ func holdsProgramsToTheirSecrets(t *testing.T, s *site, _ *browser) {
 		t.Errorf("an access token refreshes: %+v", got)
 	}
 	s.accepted(t, third.Access, http.StatusOK)
-	s.refusesElsewhere(t, third)
-	// What is another tenant's is not there.
+	s.deniesElsewhere(t, third)
+	// Tokens of another tenant have no access.
 	if status, _ := s.api(t, 0, stranger.token, "POST", "/api/buckets", `{"name":"Carols own"}`); status != http.StatusOK {
 		t.Fatalf("a bucket of another tenant: %d", status)
 	}
@@ -316,8 +315,8 @@ func holdsProgramsToTheirSecrets(t *testing.T, s *site, _ *browser) {
 	s.accepted(t, last.Access, http.StatusUnauthorized)
 }
 
-// refusesElsewhere: access is to /mcp alone, and only the access token gives it.
-func (s *site) refusesElsewhere(t *testing.T, given pair) {
+// deniesElsewhere: only the access token is valid, and only at /mcp.
+func (s *site) deniesElsewhere(t *testing.T, given pair) {
 	t.Helper()
 	for _, path := range []string{"/api/buckets", "/api/v2/memory", "/api/export"} {
 		if status, body := s.api(t, 0, given.Access, "GET", path, ""); status != http.StatusUnauthorized {
@@ -347,9 +346,9 @@ func (s *site) refusesElsewhere(t *testing.T, given pair) {
 	}
 }
 
-// endsProgramsEverywhere: with the password, the user, or the user's word, on
-// every replica at once; a suspended tenant's wait.
-func endsProgramsEverywhere(t *testing.T, s *site, _ *browser) {
+// revokesAppsEverywhere: a new password, a removed user or a disconnect revokes
+// access on every replica immediately; suspension only denies it.
+func revokesAppsEverywhere(t *testing.T, s *site, _ *browser) {
 	for name, tc := range map[string]struct {
 		end  func(t *testing.T, u *user, v visitor)
 		want int
@@ -407,8 +406,8 @@ func endsProgramsEverywhere(t *testing.T, s *site, _ *browser) {
 	}
 }
 
-// countsRefreshes: a refresh is a request of the tenant's minute. One too many is
-// refused and uses nothing up.
+// countsRefreshes: a refresh counts toward the tenant's rate limit. A denied refresh
+// does not consume the token.
 func countsRefreshes(t *testing.T, s *site, _ *browser) {
 	alice := s.newTenant(t, func(spec *tenant.Spec) { spec.Quota.RequestsPerMinute = 20 }, "alice")[0]
 	p := s.register(t, "Busy")
@@ -431,7 +430,7 @@ func countsRefreshes(t *testing.T, s *site, _ *browser) {
 	}
 }
 
-// losesNoToken: one that the page could not show is not made.
+// losesNoToken: a token is not replaced if the page cannot be rendered.
 func losesNoToken(t *testing.T, s *site, _ *browser) {
 	alice := s.newTenant(t, nil, "alice")[0]
 	v := s.signedIn(t, 0, alice)
@@ -450,10 +449,10 @@ func losesNoToken(t *testing.T, s *site, _ *browser) {
 	}
 }
 
-// letsAPersonsProgramIn: who signs in with an identity provider is led back to
-// what the program asked; it ends when the tenant takes the person no longer.
-func letsAPersonsProgramIn(t *testing.T, s *site, _ *browser) {
-	u := s.newTenant(t, s.takes("umbrella.test"), "alice")[0]
+// allowsAnAppOfAnExternalUser: sign-in with an identity provider returns to the
+// consent page; access ends when the tenant no longer admits the user.
+func allowsAnAppOfAnExternalUser(t *testing.T, s *site, _ *browser) {
+	u := s.newTenant(t, s.admits("umbrella.test"), "alice")[0]
 	v, p := s.visitor(t, 0), s.register(t, "Lab notes")
 	status, where := v.signInAt(t, "ada@umbrella.test", p.request())
 	if status != http.StatusSeeOther || where != p.request() {
@@ -466,9 +465,9 @@ func letsAPersonsProgramIn(t *testing.T, s *site, _ *browser) {
 	s.accepted(t, given.Access, http.StatusUnauthorized)
 }
 
-// boundsRegistration: what is registered is looked at, and not too many from an
-// address, which only proxies of ours may name.
-func boundsRegistration(t *testing.T, s *site, _ *browser) {
+// limitsRegistration: registrations are validated and limited per client address,
+// which only trusted proxies can set.
+func limitsRegistration(t *testing.T, s *site, _ *browser) {
 	for body, want := range map[string]string{
 		`{"redirect_uris":["http://evil.test/"]}`:    "invalid_redirect_uri",
 		`{"redirect_uris":["javascript:alert(1)"]}`:  "invalid_redirect_uri",

@@ -23,10 +23,10 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/testkit"
 )
 
-// maxWeight is the most bytes a page may be, with all it loads, uncompressed.
+// maxWeight is the maximum size of a page with its assets, uncompressed.
 const maxWeight = 100 << 10
 
-// browser is one Chromium for all tests.
+// browser is the Chromium that the tests share.
 type browser struct {
 	ctx  context.Context
 	axe  string
@@ -61,8 +61,8 @@ func newBrowser(t *testing.T) *browser {
 	return &browser{ctx: ctx, axe: string(axe), shot: folder}
 }
 
-// tab is a tab of a person, who shares cookies with no other test. What the
-// console or the content security policy complains of fails the test.
+// tab is a browser tab with its own cookies. Errors of the console or the content
+// security policy fail the test.
 type tab struct {
 	t       *testing.T
 	browser *browser
@@ -74,7 +74,7 @@ type tab struct {
 	expected []string // complaints that are part of the test
 }
 
-// newPerson opens a tab with cookies of its own.
+// newPerson opens a tab with its own cookies.
 func (b *browser) newPerson(t *testing.T, url string) *tab {
 	t.Helper()
 	var person cdp.BrowserContextID
@@ -88,12 +88,12 @@ func (b *browser) newPerson(t *testing.T, url string) *tab {
 	return b.newTab(t, person, url)
 }
 
-// whole is a context that talks to the browser and not to a tab.
+// whole returns a context for the browser instead of the tab.
 func (b *browser) whole(ctx context.Context) context.Context {
 	return cdp.WithExecutor(ctx, chromedp.FromContext(b.ctx).Browser)
 }
 
-// another opens another tab of the same person.
+// another opens another tab with the same cookies.
 func (b *tab) another() *tab {
 	b.t.Helper()
 	return b.browser.newTab(b.t, b.person, b.url)
@@ -131,14 +131,14 @@ func (b *browser) newTab(t *testing.T, person cdp.BrowserContextID, url string) 
 			tb.complain(e.ExceptionDetails.Error())
 		}
 	})
-	// The first run attaches for as long as its context lasts.
+	// The first Run attaches for the lifetime of its context.
 	if err := chromedp.Run(ctx, log.Enable(), emulation.SetFocusEmulationEnabled(true)); err != nil {
 		t.Fatal(err)
 	}
 	return tb
 }
 
-// expects says that a complaint with this in it is meant to come.
+// expects allows console errors that contain a text.
 func (b *tab) expects(part string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -166,8 +166,7 @@ func (b *tab) failedShot() {
 	}
 }
 
-// do does the actions, from the first again when they had to do with a page that
-// was just being left.
+// do runs the actions, and retries all of them if the page was being unloaded.
 func (b *tab) do(actions ...chromedp.Action) {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, patience)
@@ -181,25 +180,25 @@ func (b *tab) do(actions ...chromedp.Action) {
 	}
 }
 
-// left reports whether a node went with its page between being found and used.
+// left reports whether a node disappeared because its page was unloaded.
 func left(err error) bool {
 	said, ok := errors.AsType[*cdproto.Error](err)
 	return ok && strings.HasPrefix(said.Message, "Could not find node")
 }
 
-// open goes to a page and waits until its scripts ran.
+// open navigates to a page and waits for its scripts.
 func (b *tab) open(path string) {
 	b.t.Helper()
 	b.do(chromedp.Navigate(b.url + path))
 }
 
-// eval returns what an expression gives.
+// eval evaluates an expression.
 func (b *tab) eval(expression string, out any) {
 	b.t.Helper()
 	b.do(chromedp.Evaluate(expression, out, func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }))
 }
 
-// until waits for an expression to be true.
+// until waits until an expression is true.
 func (b *tab) until(expression, what string) {
 	b.t.Helper()
 	tick := time.NewTicker(40 * time.Millisecond)
@@ -207,7 +206,7 @@ func (b *tab) until(expression, what string) {
 	for deadline := time.Now().Add(patience); ; <-tick.C {
 		ok := false
 		ctx, cancel := context.WithTimeout(b.ctx, patience)
-		// While a page is being left there is nothing to ask.
+		// Evaluation fails while the page is being unloaded.
 		err := chromedp.Run(ctx, chromedp.Evaluate("!!("+expression+")", &ok))
 		cancel()
 		if ok {
@@ -221,37 +220,37 @@ func (b *tab) until(expression, what string) {
 	}
 }
 
-// sees waits for a text on the page, and that it can be seen.
+// sees waits until a text is visible.
 func (b *tab) sees(text string) {
 	b.t.Helper()
 	b.until("document.readyState === 'complete' && document.body.innerText.includes("+quote(text)+")", "see "+text)
 }
 
-// seesNot waits until a text is not to be seen.
+// seesNot waits until a text is not visible.
 func (b *tab) seesNot(text string) {
 	b.t.Helper()
 	b.until("document.readyState === 'complete' && !document.body.innerText.includes("+quote(text)+")", "not see "+text)
 }
 
-// at waits for a page by the beginning of its path.
+// at waits for a page by the prefix of its path.
 func (b *tab) at(path string) {
 	b.t.Helper()
 	b.until("document.readyState === 'complete' && (location.pathname + location.search).startsWith("+quote(path)+")", "be at "+path)
 }
 
-// click clicks what is visible.
+// click clicks a visible element.
 func (b *tab) click(selector string) {
 	b.t.Helper()
 	b.do(chromedp.ScrollIntoView(selector, chromedp.ByQuery), chromedp.Click(selector, chromedp.ByQuery, chromedp.NodeVisible))
 }
 
-// fill puts a text into a field in place of what is there, by keys.
+// fill replaces the text of a field by typing.
 func (b *tab) fill(selector, text string) {
 	b.t.Helper()
 	b.do(chromedp.Focus(selector, chromedp.ByQuery), chromedp.Evaluate("document.activeElement.select()", nil), chromedp.SendKeys(selector, text, chromedp.ByQuery))
 }
 
-// choose chooses an option of a list by its text.
+// choose selects an option by its text.
 func (b *tab) choose(selector, option string) {
 	b.t.Helper()
 	var found bool
@@ -273,7 +272,7 @@ func (b *tab) signIn(u user) {
 	b.at("/memories")
 }
 
-// quote writes a string as JavaScript does.
+// quote returns a JavaScript string literal.
 func quote(s string) string {
 	text, err := json.Marshal(s)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// bucketView is a bucket's own page, or that of one to make.
+// bucketView is the form of a new or existing bucket.
 type bucketView struct {
 	memory.Bucket
 	New     bool
@@ -31,14 +31,14 @@ func (d *Dashboard) addBucket(c *fiber.Ctx, who *tenant.Session) error {
 	return c.Redirect(withNotice(memoriesPath(id, "", 0), "bucket-added"), fiber.StatusSeeOther)
 }
 
-// renderBucket shows the form; an error it cannot mend is passed on.
+// renderBucket renders the form with a validation error; other errors are returned.
 func (d *Dashboard) renderBucket(c *fiber.Ctx, who *tenant.Session, view bucketView, problem error) error {
 	status := fiber.StatusOK
 	if problem != nil {
 		if !fault.Is(problem, fault.Invalid) && !fault.Is(problem, fault.Conflict) {
 			return problem
 		}
-		status, view.Problem, _ = d.Edge.Explain(c.UserContext(), problem)
+		status, view.Problem, _ = d.Server.HTTPError(c.UserContext(), problem)
 		view.Problem = sentence(view.Problem)
 	}
 	title := view.Name
@@ -59,7 +59,7 @@ func (d *Dashboard) showBucket(c *fiber.Ctx, who *tenant.Session) error {
 	return d.renderBucket(c, who, bucketView{Bucket: b}, nil)
 }
 
-// bucket finds the bucket that the address names.
+// bucket returns the bucket of the path.
 func (d *Dashboard) bucket(c *fiber.Ctx, who *tenant.Session) (memory.Bucket, error) {
 	id, err := bucketOf(c.Params("id"))
 	if err != nil {

@@ -16,36 +16,36 @@ import (
 )
 
 const (
-	// chatPage is how many conversations a page shows.
+	// chatPage is the number of conversations on a page.
 	chatPage = 25
-	// foundPassages is how many a search shows.
+	// foundPassages is the number of search results.
 	foundPassages = 20
-	// recentImports is how many imports the list begins with.
+	// recentImports is the number of imports shown.
 	recentImports = 3
 )
 
-// chatsView is the list of conversations, or what a search found in them.
+// chatsView is the list of conversations or of search results.
 type chatsView struct {
 	Filter
 	Query   string
-	Found   []found // of the query
+	Found   []found // search results
 	Chats   []chat.Conversation
-	Total   int // of the filter
+	Total   int // matching the filter
 	Any     bool
-	Imports []importer.Import // the latest
-	Newer   string            // paths; "" when there is none
+	Imports []importer.Import // most recent
+	Newer   string            // paths; "" for none
 	Older   string
 	Here    string
 }
 
-// Filter narrows the list; its fields are as in the address.
+// Filter filters the list; its fields are query parameters.
 type Filter struct {
 	Title, Platform, Status, From, To, Import string
 	Pinned                                    bool
 	Page                                      int
 }
 
-// Narrow reports whether the filter leaves anything out.
+// Narrow reports whether any filter is set.
 func (f Filter) Narrow() bool {
 	f.Page = 0
 	return f != Filter{}
@@ -58,7 +58,7 @@ func filterOf(c *fiber.Ctx) Filter {
 	}
 }
 
-// path is the address of a page of the list.
+// path returns the path of a page of the list.
 func (f Filter) path(page int) string {
 	q := url.Values{}
 	for name, value := range map[string]string{
@@ -80,8 +80,7 @@ func (f Filter) path(page int) string {
 	return "/chats?" + q.Encode()
 }
 
-// input is the filter as the domain takes it. Days are those of UTC; To is the
-// last one that counts.
+// input converts the filter for the domain. Days are in UTC; To is inclusive.
 func (f Filter) input() (chat.ConversationFilter, error) {
 	var problems fault.Fields
 	day := func(name, text string) time.Time {
@@ -102,10 +101,10 @@ func (f Filter) input() (chat.ConversationFilter, error) {
 	return out, problems.Err()
 }
 
-// found is a passage that a search found.
+// found is a search result.
 type found struct {
 	chat.SearchResult
-	Path string // the conversation, at the passage
+	Path string // link to the passage
 }
 
 func (d *Dashboard) listChats(c *fiber.Ctx, who *tenant.Session) error {
@@ -127,7 +126,7 @@ func (d *Dashboard) listChats(c *fiber.Ctx, who *tenant.Session) error {
 	return d.render(c, fiber.StatusOK, "chats", p)
 }
 
-// searchChats fills in what is found, and returns what to warn of.
+// searchChats adds the search results and returns a warning.
 func (d *Dashboard) searchChats(c *fiber.Ctx, who *tenant.Session, view *chatsView) (warning string, err error) {
 	view.Any, view.Here = true, "/chats?q="+url.QueryEscape(view.Query)
 	list, degraded, err := d.Chats.Search(c.UserContext(), who.Identity, chat.SearchInput{
@@ -142,7 +141,7 @@ func (d *Dashboard) searchChats(c *fiber.Ctx, who *tenant.Session, view *chatsVi
 	return warning, err
 }
 
-// fillChats fills in the page of the list that the filter names.
+// fillChats adds the page of the filtered list.
 func (d *Dashboard) fillChats(c *fiber.Ctx, who *tenant.Session, view *chatsView) error {
 	input, err := view.input()
 	if err != nil {
@@ -162,13 +161,13 @@ func (d *Dashboard) fillChats(c *fiber.Ctx, who *tenant.Session, view *chatsView
 	return nil
 }
 
-// passagePath is a conversation's address at a part of a message, in bytes.
+// passagePath returns the path of a passage, a byte range of a message.
 func passagePath(id string, message, start, end int) string {
 	return fmt.Sprintf("/chats/%s?m=%d&start=%d&end=%d#found", url.PathEscape(id), message, start, end)
 }
 
-// marks are what buttons say of conversations.
-var marks = map[string]chat.Flags{
+// flagButtons are the changes of the toolbar buttons.
+var flagButtons = map[string]chat.Flags{
 	"pin": {Pinned: new(true)}, "unpin": {Pinned: new(false)}, "exclude": {Excluded: new(true)}, "include": {Excluded: new(false)},
 }
 
@@ -178,16 +177,16 @@ func (d *Dashboard) markChats(c *fiber.Ctx, who *tenant.Session) error {
 		return err
 	}
 	ids, back, mark := chosen(form), localPath(form.Get("back"), "/chats"), form.Get("mark")
-	if _, known := marks[mark]; !known || len(ids) == 0 {
+	if _, known := flagButtons[mark]; !known || len(ids) == 0 {
 		return c.Redirect(withNotice(back, "unchanged"), fiber.StatusSeeOther)
 	}
-	if _, err := d.Chats.Update(c.UserContext(), who.Identity, chat.UpdateInput{IDs: ids, Flags: marks[mark]}); err != nil {
+	if _, err := d.Chats.Update(c.UserContext(), who.Identity, chat.UpdateInput{IDs: ids, Flags: flagButtons[mark]}); err != nil {
 		return err
 	}
 	return c.Redirect(withNotice(back, mark), fiber.StatusSeeOther)
 }
 
-// deleteChats is deleteMemories for conversations.
+// deleteChats deletes conversations, like deleteMemories.
 func (d *Dashboard) deleteChats(c *fiber.Ctx, who *tenant.Session) error {
 	form, err := d.form(c)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// exported is an export of Claude with n conversations, of which the first
-// ones say what tests look for.
+// exported returns a Claude export with n conversations; the first ones have the
+// content that the tests search for.
 func exported(t *testing.T, n int) string {
 	t.Helper()
 	type message struct {
@@ -66,7 +66,7 @@ func exported(t *testing.T, n int) string {
 	return string(text)
 }
 
-// drop drops a file on the form, as a mouse does.
+// drop drops a file on the form.
 func (b *tab) drop(name, content string) {
 	b.t.Helper()
 	b.eval(`(() => { const data = new DataTransfer();
@@ -74,12 +74,10 @@ func (b *tab) drop(name, content string) {
 		document.querySelector("[data-drop]").dispatchEvent(new DragEvent("drop", {dataTransfer: data, bubbles: true, cancelable: true})); })()`, nil)
 }
 
-// keepsConversations: an export is dropped, its progress moves, what has no
-// room waits; conversations are listed, filtered, pinned, left out, deleted,
-// found, and read at the line that was found; questions are answered with
-// sources that open there; usage says what to do; all of it can be taken out
-// and erased.
-func keepsConversations(t *testing.T, s *site, b *browser) {
+// managesConversations: import by drag and drop with progress and over-quota
+// conversations; list, filter, pin, exclude, delete, search and read at the match;
+// ask with sources; usage, export and erase.
+func managesConversations(t *testing.T, s *site, b *browser) {
 	alice := s.newTenant(t, func(spec *tenant.Spec) { spec.Quota.Conversations = 30 }, "alice")[0]
 	tab := b.newPerson(t, s.urls[0])
 	tab.signIn(alice)
@@ -88,8 +86,8 @@ func keepsConversations(t *testing.T, s *site, b *browser) {
 	tab.looks("chats-empty")
 	tab.drop("notes.json", `{"hello": "there"}`)
 	tab.at("/chats/imports/")
-	tab.sees("The file could not be imported.")
-	tab.sees("What failed")
+	tab.sees("Import failed.")
+	tab.sees("Errors")
 	tab.open("/chats")
 
 	tab.drop("conversations.json", exported(t, 40))
@@ -117,7 +115,7 @@ func keepsConversations(t *testing.T, s *site, b *browser) {
 	tab.sees("10 conversations")
 	tab.click("[data-row] input[name=id]")
 	tab.click("button[value=exclude]")
-	tab.sees("Left out")
+	tab.sees("Excluded from search")
 	tab.open("/chats?status=excluded")
 	tab.sees("1 conversation")
 	tab.click("[data-row] input[name=id]")
@@ -154,8 +152,8 @@ func keepsConversations(t *testing.T, s *site, b *browser) {
 	tab.click("details.risky summary")
 	tab.fill("input[name=confirm]", "yes")
 	tab.click("details.risky button")
-	tab.sees("nothing was deleted")
-	s.takesOut(t, alice)
+	tab.sees("Nothing was deleted")
+	s.exports(t, alice)
 	tab.fill("input[name=confirm]", "delete everything")
 	tab.click("details.risky button")
 	tab.sees("All your data has been erased.")
@@ -163,8 +161,8 @@ func keepsConversations(t *testing.T, s *site, b *browser) {
 	tab.sees("No conversations yet")
 }
 
-// takesOut takes a user's account out and looks for a conversation in it.
-func (s *site) takesOut(t *testing.T, u user) {
+// exports exports the account and looks for a conversation in it.
+func (s *site) exports(t *testing.T, u user) {
 	t.Helper()
 	v := s.visitor(t, 1)
 	v.signIn(t, u)

@@ -11,15 +11,15 @@ import (
 
 // accessView is Connect → Access.
 type accessView struct {
-	Token     *tenant.TokenInfo // nil when there never was one
-	Secret    string            // the Kubernetes Secret of an operator's token
+	Token     *tenant.TokenInfo // nil if none was ever created
+	Secret    string            // the Kubernetes Secret of a token issued by the operator
 	Namespace string
-	New       string    // a token just made: this is the only time it is seen
-	Programs  []program // that have access, the newest first
-	Address   string    // at which programs ask for it; "" when they cannot
+	New       string    // a new token, shown only once
+	Programs  []program // connected clients, newest first
+	Address   string    // MCP URL for OAuth clients; "" if OAuth is disabled
 }
 
-// Valid reports whether there is a token that is accepted.
+// Valid reports whether there is an active token.
 func (v accessView) Valid() bool { return v.Token != nil && v.Token.Fingerprint != "" }
 
 // FromOperator reports whether the operator issued the token.
@@ -49,8 +49,8 @@ func (d *Dashboard) renderAccess(c *fiber.Ctx, who *tenant.Session, token *tenan
 	})
 }
 
-// replaceToken makes a new token. The answer itself shows it: there is no page
-// to come back to that would.
+// replaceToken creates a new token and shows it in the response, because it cannot
+// be shown again.
 func (d *Dashboard) replaceToken(c *fiber.Ctx, who *tenant.Session) error {
 	form, err := d.form(c)
 	if err != nil {
@@ -61,9 +61,9 @@ func (d *Dashboard) replaceToken(c *fiber.Ctx, who *tenant.Session) error {
 	}
 	secret, err := tenant.NewToken(d.Random)
 	if err != nil {
-		return fmt.Errorf("make token: %w", err)
+		return fmt.Errorf("create token: %w", err)
 	}
-	// All that the page needs comes first: a token that no page shows is lost.
+	// Load everything for the page first: a token that is not shown is lost.
 	programs, err := d.programs(c.UserContext(), who.Scope)
 	if err != nil {
 		return err
@@ -75,12 +75,12 @@ func (d *Dashboard) replaceToken(c *fiber.Ctx, who *tenant.Session) error {
 	return d.renderAccess(c, who, &token, secret, programs)
 }
 
-// appsView is Connect → Apps: settings to paste.
+// appsView is Connect → Apps: configuration snippets.
 type appsView struct {
 	URL   string
-	Token string // what stands for the token
-	// Address is what programs take that ask for access and need no token; ""
-	// when they cannot ask.
+	Token string // placeholder of the token
+	// Address is the MCP URL for OAuth clients, which need no token; "" if OAuth is
+	// disabled.
 	Address string
 }
 

@@ -14,36 +14,36 @@ import (
 )
 
 const (
-	// partBytes is how much of one message is shown in one piece.
+	// partBytes is the maximum size of a part of a message.
 	partBytes = 16 << 10
-	// screenBytes is how much of a conversation one page shows, as HTML.
+	// screenBytes is the approximate size of a page, as HTML.
 	screenBytes = 48 << 10
 )
 
-// conversationView is a part of a conversation.
+// conversationView is a page of a conversation.
 type conversationView struct {
 	chat.Conversation
 	Parts       []part
-	Newer       string // the part before; "" when there is none
-	Older       string // the part after
-	Screen, Of  int    // which part this is, from 1
+	Newer       string // path of the previous page; "" for none
+	Older       string // path of the next page
+	Screen, Of  int    // page number, starting at 1, and number of pages
 	Here, Found string
 }
 
-// part is a message, or a piece of a long one.
+// part is a message, or a part of a long message.
 type part struct {
 	chat.Message
 	Text      string
-	Start     int  // where in the message it begins, bytes
-	Continued bool // it is not the beginning of the message
+	Start     int  // byte offset in the message
+	Continued bool // not the first part of the message
 	Blocks    []block
 }
 
-// block is a run of text or of code, some of which may be marked.
+// block is text or code, part of which may be highlighted.
 type block struct {
 	Code                  bool
 	Before, Marked, After string
-	Anchor                bool // what is marked begins here
+	Anchor                bool // the highlight starts in this block
 }
 
 func (d *Dashboard) showChat(c *fiber.Ctx, who *tenant.Session) error {
@@ -84,10 +84,10 @@ func (d *Dashboard) showChat(c *fiber.Ctx, who *tenant.Session) error {
 	return d.render(c, fiber.StatusOK, "conversation", page{Title: title, Section: "chats", Who: who, Data: view})
 }
 
-// screensOf cuts a conversation into pages of bounded size.
+// screensOf splits a conversation into pages of bounded size.
 func screensOf(messages []chat.Message) [][]part {
 	var screens [][]part
-	room := 0
+	free := 0
 	for _, m := range messages {
 		for start := 0; ; {
 			text := m.Text[start:]
@@ -95,10 +95,10 @@ func screensOf(messages []chat.Message) [][]part {
 				text = text[:cut(text, partBytes)]
 			}
 			size := len(template.HTMLEscapeString(text)) + 300
-			if size > room {
-				screens, room = append(screens, nil), screenBytes
+			if size > free {
+				screens, free = append(screens, nil), screenBytes
 			}
-			room -= size
+			free -= size
 			last := &screens[len(screens)-1]
 			*last = append(*last, part{Message: m, Text: text, Start: start, Continued: start > 0})
 			if start += len(text); start >= len(m.Text) {
@@ -109,7 +109,7 @@ func screensOf(messages []chat.Message) [][]part {
 	return screens
 }
 
-// cut is a place near n where a text may be cut: after a line, a word, or at
+// cut returns an offset of at most n to split a text: after a line, a word, or at
 // least between characters.
 func cut(text string, n int) int {
 	for _, between := range []string{"\n", " "} {
@@ -123,7 +123,7 @@ func cut(text string, n int) int {
 	return n
 }
 
-// screenWith returns the page, from 1, that shows the place in the message.
+// screenWith returns the number of the page that contains an offset in a message.
 func screenWith(screens [][]part, message, start int) int {
 	for i, parts := range screens {
 		for _, p := range parts {
@@ -135,8 +135,8 @@ func screenWith(screens [][]part, message, start int) int {
 	return min(1, len(screens))
 }
 
-// blocksOf tells code between lines of ``` from text, and marks from..to, in
-// bytes; a place that does not fit the text is not marked.
+// blocksOf splits a text at its ``` fences and highlights the byte range from..to.
+// An invalid range is ignored.
 func blocksOf(text string, from, to int) []block {
 	if from < 0 || to > len(text) || from >= to || !boundary(text, from) || !boundary(text, to) {
 		from, to = -1, -1
@@ -159,7 +159,7 @@ func blocksOf(text string, from, to int) []block {
 	return out
 }
 
-// blockOf is text[begin:end] with what of it lies in from..to marked.
+// blockOf returns text[begin:end] with its intersection with from..to highlighted.
 func blockOf(text string, begin, end, from, to int, code bool) block {
 	first, last := min(max(from, begin), end), max(min(to, end), begin)
 	if from < 0 || first >= last {

@@ -11,8 +11,8 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/chat"
 )
 
-// TestScreens: a conversation cut into pages says what it said, each page is
-// light, and every place is on the page that is found for it.
+// TestScreens: the pages of a conversation contain its whole text, each page is
+// small, and screenWith finds the page of every offset.
 func TestScreens(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

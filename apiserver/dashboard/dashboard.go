@@ -20,8 +20,8 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// Config is what a Dashboard works with. Memories, Chats, Imports, Sessions, Access, Holdings
-// and Edge are required.
+// Config configures a Dashboard. Memories, Chats, Imports, Sessions, Access,
+// Holdings and Server are required.
 type Config struct {
 	Memories *memory.Service
 	Chats    *chat.Service
@@ -30,48 +30,48 @@ type Config struct {
 	Access   tenant.AccessStore
 	Holdings tenant.HoldingStore
 	Accounts *account.Service
-	Edge     Edge
+	Server   Server
 	Files    Files
-	// Providers are the identity providers people may sign in with.
+	// Providers are the identity providers for signing in.
 	Providers []*Provider
-	// Programs lets users give programs access; nil: there is no page for it.
+	// Programs lets users grant access to OAuth clients; if nil, there is no consent page.
 	Programs *oauth.Service
-	Random   io.Reader        // of secrets; crypto/rand when nil
-	Now      func() time.Time // time.Now when nil
+	Random   io.Reader        // source of secrets; crypto/rand if nil
+	Now      func() time.Time // time.Now if nil
 }
 
-// Edge is what the API server does for requests of any kind.
-type Edge interface {
-	// Named says which route a request is counted under.
-	Named(c *fiber.Ctx, route string)
-	// Address is where a request comes from, as far as proxies can be believed.
-	Address(c *fiber.Ctx) string
-	// Body returns a request's body, nil when it has none. What is left unread
-	// ends the connection.
+// Server is the part of the API server that the dashboard shares.
+type Server interface {
+	// SetRoute sets the route pattern of a request for metrics and traces.
+	SetRoute(c *fiber.Ctx, route string)
+	// ClientAddress returns the client address, considering trusted proxies.
+	ClientAddress(c *fiber.Ctx) string
+	// Body returns the body of a request, nil if it has none. The connection is
+	// closed if it is not read completely.
 	Body(c *fiber.Ctx) io.Reader
-	// Allow counts a request of the tenant's minute; RateLimited when none is left.
+	// Allow counts a request toward the tenant's rate; RateLimited if it exceeds it.
 	Allow(ctx context.Context, who tenant.Identity) error
-	// Explain returns the status and the sentence an error is answered with, and
-	// the seconds to wait, and logs what is the server's fault.
-	Explain(ctx context.Context, err error) (status int, message, retryAfter string)
+	// HTTPError returns the status, message and Retry-After of an error, and logs
+	// server errors.
+	HTTPError(ctx context.Context, err error) (status int, message, retryAfter string)
 }
 
-// Files is what the API server does with whole files.
+// Files imports and exports files.
 type Files interface {
-	// Import takes in the file of a form that was sent and returns the import's id.
+	// Import stores the file of a form and returns the id of its import.
 	Import(c *fiber.Ctx, who tenant.Identity) (string, error)
-	// Export answers with all that the user has, as a zip.
+	// Export sends all data of the user as a zip.
 	Export(c *fiber.Ctx, who tenant.Identity) error
 }
 
-// Dashboard answers the pages.
+// Dashboard serves the pages.
 type Dashboard struct {
 	Config
 	pages  map[string]*template.Template
 	assets map[string]asset
 }
 
-// New makes a Dashboard; it does no I/O.
+// New returns a Dashboard. It does no I/O.
 func New(c Config) *Dashboard {
 	if c.Random == nil {
 		c.Random = rand.Reader
@@ -84,15 +84,15 @@ func New(c Config) *Dashboard {
 	return d
 }
 
-// Register adds the pages to a router, which answers what is none of them.
+// Register adds the pages to a router and renders its 404 errors for browsers.
 func (d *Dashboard) Register(app fiber.Router) {
-	app.Get("/assets/:name", d.named(d.serveAsset))
-	app.Get("/", d.named(d.home))
-	app.Get("/sign-in", d.named(d.signInPage))
-	app.Post("/sign-in", d.named(d.signIn))
-	app.Get("/sign-in/with/:provider", d.named(d.leave))
-	app.Get("/sign-in/callback", d.named(d.comeBack))
-	app.Post("/sign-out", d.named(d.signOut))
+	app.Get("/assets/:name", d.public(d.serveAsset))
+	app.Get("/", d.public(d.home))
+	app.Get("/sign-in", d.public(d.signInPage))
+	app.Post("/sign-in", d.public(d.signIn))
+	app.Get("/sign-in/with/:provider", d.public(d.startSignIn))
+	app.Get("/sign-in/callback", d.public(d.finishSignIn))
+	app.Post("/sign-out", d.public(d.signOut))
 
 	app.Get("/memories", d.signedIn(d.listMemories))
 	app.Post("/memories", d.signedIn(d.addMemory))
@@ -119,7 +119,7 @@ func (d *Dashboard) Register(app fiber.Router) {
 	app.Post("/connect/token", d.signedIn(d.replaceToken))
 	if d.Programs != nil {
 		app.Post("/connect/programs/end", d.signedIn(d.disconnect))
-		app.Get(PathAuthorize, d.named(d.authorizePage))
+		app.Get(PathAuthorize, d.public(d.authorizePage))
 		app.Post(PathAuthorize, d.signedIn(d.authorize))
 	}
 
@@ -127,18 +127,17 @@ func (d *Dashboard) Register(app fiber.Router) {
 	app.Post("/account/export", d.signedIn(d.export))
 	app.Post("/account/erase", d.signedIn(d.erase))
 
-	app.Use(d.missing)
+	app.Use(d.notFound)
 }
 
-// missing answers a reader who went where nothing is; programs are answered by
-// the API.
-func (d *Dashboard) missing(c *fiber.Ctx) error {
+// notFound renders a page for browsers; other clients get the error of the API.
+func (d *Dashboard) notFound(c *fiber.Ctx) error {
 	err := c.Next()
 	if fe, ok := errors.AsType[*fiber.Error](err); !ok || fe.Code != fiber.StatusNotFound ||
 		strings.HasPrefix(c.Path(), "/api") || !strings.Contains(c.Get(fiber.HeaderAccept), fiber.MIMETextHTML) {
 		return err
 	}
-	return d.named(func(c *fiber.Ctx) error {
+	return d.public(func(c *fiber.Ctx) error {
 		who, err := d.session(c)
 		if err != nil {
 			return err
@@ -147,10 +146,10 @@ func (d *Dashboard) missing(c *fiber.Ctx) error {
 	})(c)
 }
 
-// named wraps a handler of a page that needs nobody signed in.
-func (d *Dashboard) named(h func(c *fiber.Ctx) error) fiber.Handler {
+// public wraps the handler of a page that requires no sign-in.
+func (d *Dashboard) public(h func(c *fiber.Ctx) error) fiber.Handler {
 	return func(c *fiber.Ctx) error {
-		d.Edge.Named(c, c.Route().Path)
+		d.Server.SetRoute(c, c.Route().Path)
 		secure(c)
 		err := d.sameOrigin(c)
 		if err == nil {
@@ -163,10 +162,10 @@ func (d *Dashboard) named(h func(c *fiber.Ctx) error) fiber.Handler {
 	}
 }
 
-// signedIn wraps a handler of a page of a user. Who is not signed in is asked
-// to, and comes back.
+// signedIn wraps the handler of a page that requires sign-in, and redirects to the
+// sign-in page and back.
 func (d *Dashboard) signedIn(h func(c *fiber.Ctx, who *tenant.Session) error) fiber.Handler {
-	return d.named(func(c *fiber.Ctx) error {
+	return d.public(func(c *fiber.Ctx) error {
 		who, err := d.session(c)
 		if err != nil {
 			return err
@@ -174,7 +173,7 @@ func (d *Dashboard) signedIn(h func(c *fiber.Ctx, who *tenant.Session) error) fi
 		if who == nil {
 			return d.askToSignIn(c)
 		}
-		err = d.Edge.Allow(c.UserContext(), who.Identity)
+		err = d.Server.Allow(c.UserContext(), who.Identity)
 		if err == nil {
 			err = h(c, who)
 		}
@@ -185,8 +184,8 @@ func (d *Dashboard) signedIn(h func(c *fiber.Ctx, who *tenant.Session) error) fi
 	})
 }
 
-// secure sets what every answer carries. No inline script or style is allowed,
-// nothing comes from elsewhere, and nobody may frame a page.
+// secure sets the security headers: no inline scripts or styles, no third-party
+// content, no framing.
 func secure(c *fiber.Ctx) {
 	c.Set(fiber.HeaderContentSecurityPolicy, policy("'self'"))
 	c.Set(fiber.HeaderXContentTypeOptions, "nosniff")
@@ -196,14 +195,14 @@ func secure(c *fiber.Ctx) {
 	c.Set(fiber.HeaderCacheControl, "no-store")
 }
 
-// policy is what a page may load, and where its forms may lead.
+// policy returns the content security policy for a form-action.
 func policy(forms string) string {
 	return "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; " +
 		"connect-src 'self'; form-action " + forms + "; base-uri 'none'; frame-ancestors 'none'"
 }
 
-// openerPolicy cuts pages off from those that opened them, except on the way of
-// a program's request: an assistant's page may wait for the window it opened.
+// openerPolicy isolates pages from their opener, except during an OAuth request:
+// the client's page may wait for the window that it opened.
 func openerPolicy(path string) string {
 	if path == PathAuthorize || strings.HasPrefix(path, "/sign-in") {
 		return "unsafe-none"

@@ -12,19 +12,18 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// TestDashboard holds the pages, on real stores and in a real browser, to what
-// they must show. Its parts share both, which are costly to start; each has a
-// tenant of its own.
+// TestDashboard tests the pages with real stores and a real browser. Its subtests
+// share both, which are expensive to start; each has its own tenant.
 func TestDashboard(t *testing.T) {
 	t.Parallel()
 	s, b := newSite(t), newBrowser(t)
 	for name, test := range map[string]func(*testing.T, *site, *browser){
-		"SignIn": signsIn, "Memories": keepsMemories, "Buckets": keepsBuckets, "Undo": undoes, "Token": replacesToken,
-		"Strangers": separatesUsers, "WithoutScripts": worksWithoutScripts, "Sessions": endsSessions, "Forms": refusesForeignForms,
-		"Throttle": throttles, "Conversations": keepsConversations, "Keyboard": worksByKeyboard, "Rate": countsRequests,
-		"People": signsInPeople, "TurnedAway": turnsPeopleAway, "ForgedAnswers": refusesForgedAnswers, "Providers": showsProviders,
-		"GoProgram": connectsAGoProgram, "PythonProgram": connectsAPythonProgram, "LetIn": letsAProgramIn, "App": namesTheApp, "PersonsProgram": letsAPersonsProgramIn, "Forgeries": refusesForgedRequests,
-		"Secrets": holdsProgramsToTheirSecrets, "Ends": endsProgramsEverywhere, "Refreshes": countsRefreshes, "KeptToken": losesNoToken, "Registration": boundsRegistration,
+		"SignIn": signsIn, "Memories": managesMemories, "Buckets": managesBuckets, "Undo": undoesDeletion, "Token": replacesToken,
+		"Strangers": separatesUsers, "WithoutScripts": worksWithoutScripts, "Sessions": endsSessions, "Forms": rejectsForeignForms,
+		"Throttle": throttles, "Conversations": managesConversations, "Keyboard": worksByKeyboard, "Rate": countsRequests,
+		"ExternalUsers": signsInExternalUsers, "RejectedExternalUsers": rejectsExternalUsers, "ForgedRedirects": rejectsForgedRedirects, "Providers": showsProviders,
+		"GoProgram": connectsAGoProgram, "PythonProgram": connectsAPythonProgram, "Consent": allowsAnApp, "App": namesTheApp, "ExternalUsersApp": allowsAnAppOfAnExternalUser, "ForgedRequests": rejectsForgedRequests,
+		"Secrets": checksSecrets, "Revocation": revokesAppsEverywhere, "Refreshes": countsRefreshes, "TokenIsNotLost": losesNoToken, "Registration": limitsRegistration,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -33,8 +32,8 @@ func TestDashboard(t *testing.T) {
 	}
 }
 
-// signsIn: the wrong password is told, the right one leads to where one wanted
-// to go, signing out ends it.
+// signsIn: a wrong password is rejected, the right one leads to the requested page,
+// and signing out ends the session.
 func signsIn(t *testing.T, s *site, b *browser) {
 	alice := s.newTenant(t, nil, "alice")[0]
 	tab := b.newPerson(t, s.urls[0])
@@ -63,9 +62,8 @@ func signsIn(t *testing.T, s *site, b *browser) {
 	tab.at("/sign-in")
 }
 
-// keepsMemories: empty, added, found by meaning while typing, edited with its
-// history, moved.
-func keepsMemories(t *testing.T, s *site, b *browser) {
+// managesMemories: empty list, add, search while typing, edit with history, move.
+func managesMemories(t *testing.T, s *site, b *browser) {
 	alice := s.newTenant(t, nil, "alice")[0]
 	tab := b.newPerson(t, s.urls[0])
 	tab.signIn(alice)
@@ -74,7 +72,7 @@ func keepsMemories(t *testing.T, s *site, b *browser) {
 	for _, text := range memories {
 		tab.fill("#text", text)
 		tab.click("#add button.primary")
-		tab.sees("Remembered.")
+		tab.sees("Memory saved.")
 		tab.until("!document.querySelector('#text').value", "see the box emptied")
 	}
 	tab.sees("Newest first")
@@ -114,7 +112,7 @@ func keepsMemories(t *testing.T, s *site, b *browser) {
 	tab.until("[...document.querySelectorAll('.side a')].some((a) => a.innerText.replace(/\\s+/g, ' ').trim() === 'Travel 1')", "see one memory in Travel")
 }
 
-// memories are what a person might keep.
+// memories are realistic examples.
 var memories = []string{
 	"Ana, my sister, moved to Lisbon in March and has a spare room.",
 	"Standup is at 9:30 on Mondays and Thursdays; the rest of the week we write.",
@@ -124,8 +122,8 @@ var memories = []string{
 	"Miso, the cat, takes half a pill at breakfast until the end of May.",
 }
 
-// keepsBuckets: made, refused twice of one name, described, renamed, deleted.
-func keepsBuckets(t *testing.T, s *site, b *browser) {
+// managesBuckets: create, reject a duplicate name, describe, rename, delete.
+func managesBuckets(t *testing.T, s *site, b *browser) {
 	alice := s.newTenant(t, nil, "alice")[0]
 	tab := b.newPerson(t, s.urls[1])
 	tab.signIn(alice)
@@ -141,7 +139,7 @@ func keepsBuckets(t *testing.T, s *site, b *browser) {
 	tab.fill("input[name=name]", "recipes")
 	tab.expects("status of 409")
 	tab.click("form.stack button.primary")
-	tab.sees("exists already")
+	tab.sees("already exists")
 	tab.open("/memories")
 	tab.do(chromedp.Click(`//nav[contains(@class,"side")]//a[contains(.,"Recipes")]`, chromedp.BySearch))
 	tab.at("/memories?bucket=")
@@ -160,9 +158,9 @@ func keepsBuckets(t *testing.T, s *site, b *browser) {
 	tab.sees("The bread takes")
 }
 
-// undoes: what is deleted goes from the page at once, comes back when undone,
-// and is gone for good when the page is left.
-func undoes(t *testing.T, s *site, b *browser) {
+// undoesDeletion: deleted rows disappear immediately, return on undo, and are
+// deleted permanently when the page is left.
+func undoesDeletion(t *testing.T, s *site, b *browser) {
 	alice := s.newTenant(t, nil, "alice")[0]
 	for _, text := range memories {
 		if status, body := s.api(t, 0, alice.token, "POST", "/api/memory", `{"text":`+quote("2025-05-09 "+text)+`}`); status != 200 {
@@ -213,15 +211,15 @@ func undoes(t *testing.T, s *site, b *browser) {
 	})
 }
 
-// stored counts a user's memories.
+// stored returns the number of a user's memories.
 func (s *site) stored(t *testing.T, u user) int {
 	t.Helper()
 	_, body := s.api(t, 1, u.token, "GET", "/api/v2/memory?all=true", "")
 	return strings.Count(body, `"createdAt"`)
 }
 
-// replacesToken: the page tells of the operator's token; a new one is shown
-// once, and the old one is refused at once by every replica.
+// replacesToken: the page describes the operator's token; a new token is shown
+// once, and every replica rejects the old one immediately.
 func replacesToken(t *testing.T, s *site, b *browser) {
 	alice := s.newTenant(t, nil, "alice")[0]
 	tab := b.newPerson(t, s.urls[0])
@@ -279,7 +277,7 @@ func replacesToken(t *testing.T, s *site, b *browser) {
 	other.looks("access-own")
 }
 
-// separatesUsers: what one user has is to another as what is not there.
+// separatesUsers: the data of another user looks like data that does not exist.
 func separatesUsers(t *testing.T, s *site, b *browser) {
 	users := s.newTenant(t, nil, "alice", "bob")
 	alice, bob := users[0], users[1]
@@ -330,14 +328,14 @@ func separatesUsers(t *testing.T, s *site, b *browser) {
 	tab.looks("nothing-here")
 }
 
-// between returns what is between two texts, first found.
+// between returns the text between two markers.
 func between(s, from, to string) string {
 	_, s, _ = strings.Cut(s, from)
 	s, _, _ = strings.Cut(s, to)
 	return s
 }
 
-// worksWithoutScripts: everything can be read and done with forms alone.
+// worksWithoutScripts: all pages and forms work without JavaScript.
 func worksWithoutScripts(t *testing.T, s *site, b *browser) {
 	alice := s.newTenant(t, nil, "alice")[0]
 	tab := b.newPerson(t, s.urls[0])
@@ -360,8 +358,8 @@ func worksWithoutScripts(t *testing.T, s *site, b *browser) {
 	}
 }
 
-// worksByKeyboard: from the sign-in page to a stored and found memory without
-// a mouse, seeing where one is.
+// worksByKeyboard: from sign-in to a stored and found memory by keyboard, with
+// visible focus.
 func worksByKeyboard(t *testing.T, s *site, b *browser) {
 	alice := s.newTenant(t, nil, "alice")[0]
 	tab := b.newPerson(t, s.urls[0])
@@ -383,7 +381,7 @@ func worksByKeyboard(t *testing.T, s *site, b *browser) {
 	tab.until("location.search.endsWith('keyboard')", "have searched")
 }
 
-// focusOn goes on with the tab key until the element has the focus.
+// focusOn presses the tab key until the element has focus.
 func (b *tab) focusOn(id string) {
 	b.t.Helper()
 	for range 40 {

@@ -14,16 +14,16 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/fault"
 )
 
-// maxForm is the longest form, bytes: a memory, percent-encoded, with room.
+// maxForm is the size limit of a form, bytes: a percent-encoded memory and more.
 const maxForm = 256 << 10
 
-// form reads the fields of a form that was sent.
+// form reads the fields of a form.
 func (d *Dashboard) form(c *fiber.Ctx) (url.Values, error) {
 	kind, _, err := mime.ParseMediaType(c.Get(fiber.HeaderContentType))
 	if err != nil || kind != fiber.MIMEApplicationForm {
 		return nil, fault.New(fault.Unsupported, "forms must be sent as %s", fiber.MIMEApplicationForm)
 	}
-	body := d.Edge.Body(c)
+	body := d.Server.Body(c)
 	if body == nil {
 		return url.Values{}, nil
 	}
@@ -41,22 +41,21 @@ func (d *Dashboard) form(c *fiber.Ctx) (url.Values, error) {
 	return values, nil
 }
 
-// isScript reports whether a script of ours asks, which wants a sentence and
-// no page.
+// isScript reports whether app.js sent the request and expects text instead of a page.
 func isScript(c *fiber.Ctx) bool { return c.Get("X-Requested-With") == "mnemo" }
 
-// localPath returns a path of the dashboard, and otherwise what is not one:
-// nobody is led elsewhere by a link.
-func localPath(given, otherwise string) string {
-	u, err := url.Parse(given)
-	if err != nil || !strings.HasPrefix(given, "/") || strings.HasPrefix(given, "//") || u.Host != "" || u.Scheme != "" ||
-		strings.ContainsFunc(given, func(r rune) bool { return r == '\\' || unicode.IsControl(r) }) {
-		return otherwise
+// localPath returns path if it is a path of this site, and fallback otherwise, to
+// prevent open redirects.
+func localPath(path, fallback string) string {
+	u, err := url.Parse(path)
+	if err != nil || !strings.HasPrefix(path, "/") || strings.HasPrefix(path, "//") || u.Host != "" || u.Scheme != "" ||
+		strings.ContainsFunc(path, func(r rune) bool { return r == '\\' || unicode.IsControl(r) }) {
+		return fallback
 	}
-	return given
+	return path
 }
 
-// sentence begins with a capital letter and ends with a full stop.
+// sentence capitalizes a message and adds a full stop.
 func sentence(s string) string {
 	if r, n := utf8.DecodeRuneInString(s); r != utf8.RuneError {
 		s = string(unicode.ToUpper(r)) + s[n:]
@@ -67,10 +66,10 @@ func sentence(s string) string {
 	return s
 }
 
-// lines is a text as forms send it with the line ends people meant.
+// lines converts the CRLF line endings of forms.
 func lines(s string) string { return strings.ReplaceAll(s, "\r\n", "\n") }
 
-// chosen returns the ids of what was picked, each once.
+// chosen returns the selected ids without duplicates.
 func chosen(form url.Values) []string {
 	var out []string
 	for _, v := range form["id"] {

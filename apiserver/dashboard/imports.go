@@ -10,12 +10,12 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// importView is how far an import is.
+// importView is the status of an import.
 type importView struct {
 	importer.Import
 }
 
-// Done is how many conversations are dealt with.
+// Done returns the number of processed conversations.
 func (v importView) Done() int { return v.Imported + v.Updated + v.Skipped + v.Failed }
 
 // WithinQuota returns the number of conversations that the quota covers.
@@ -28,7 +28,7 @@ func (v importView) Stored() int { return max(v.Total-v.Blocked-v.Failed, 0) }
 // further indexing. Indexed includes the blocked ones, which have nothing to embed.
 func (v importView) Searchable() int { return min(max(v.Indexed-v.Blocked, 0), v.WithinQuota()) }
 
-// importFile takes an export in and shows what becomes of it.
+// importFile stores an uploaded file and redirects to its import.
 func (d *Dashboard) importFile(c *fiber.Ctx, who *tenant.Session) error {
 	id, err := d.Files.Import(c, who.Identity)
 	if err != nil {

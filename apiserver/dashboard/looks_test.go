@@ -9,7 +9,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// views are the ways a page is looked at.
+// views are the tested viewports and color schemes.
 var views = []struct {
 	name          string
 	width, height int64
@@ -21,9 +21,8 @@ var views = []struct {
 	{"phone", 390, 844, "light", true},
 }
 
-// looks holds the page that is open to what every page must be: accessible in
-// each view, no wider than the screen, light in weight. It leaves a screenshot
-// of each view.
+// looks checks that the page is accessible in each view, not wider than the screen,
+// and small. It saves a screenshot of each view.
 func (b *tab) looks(name string) {
 	b.t.Helper()
 	b.weighs(name)
@@ -48,7 +47,7 @@ func (b *tab) looks(name string) {
 	b.do(emulation.ClearDeviceMetricsOverride(), emulation.SetEmulatedMedia())
 }
 
-// weighs adds up what the page loads.
+// weighs checks the size of the page with its assets.
 func (b *tab) weighs(name string) {
 	b.t.Helper()
 	var weight int64
@@ -60,7 +59,7 @@ func (b *tab) weighs(name string) {
 	b.t.Logf("%s weighs %.1f KiB", name, float64(weight)/1024)
 }
 
-// violation is what axe-core finds.
+// violation is an axe-core violation.
 type violation struct {
 	ID, Impact, Help string
 	Nodes            []struct {
@@ -69,7 +68,7 @@ type violation struct {
 	}
 }
 
-// accessible asks axe-core.
+// accessible fails on axe-core violations.
 func (b *tab) accessible(where string) {
 	b.t.Helper()
 	var there bool

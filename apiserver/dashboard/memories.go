@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	// memoryPage is how many memories a page shows.
+	// memoryPage is the number of memories on a page.
 	memoryPage = 25
-	// source names us as the client that stored a memory.
+	// source is the source of memories created here.
 	source = "dashboard"
 
 	degradedWarning = "Semantic search is temporarily unavailable. Showing keyword matches."
@@ -27,22 +27,22 @@ const (
 // memoriesView is the list of memories.
 type memoriesView struct {
 	Buckets  []memory.Bucket
-	Bucket   *memory.Bucket // the one that is looked at; nil for all
-	Total    int64          // how many memories the user has
+	Bucket   *memory.Bucket // the selected bucket; nil for all
+	Total    int64          // all memories of the user
 	Query    string
 	Memories []memory.Memory
-	From     int    // the place of the first one, from 1
-	Newer    string // paths; "" when there is none
+	From     int    // position of the first memory, starting at 1
+	Newer    string // paths; "" for none
 	Older    string
-	Here     string // this page's own path
-	Draft    string // a text that could not be stored
-	Problem  string // why
+	Here     string // path of this page
+	Draft    string // a text that was rejected
+	Problem  string // the reason
 }
 
-// Empty reports whether the user has stored nothing yet.
+// Empty reports whether the user has no memories.
 func (v memoriesView) Empty() bool { return v.Total == 0 }
 
-// BucketID is the bucket that is looked at, 0 for all.
+// BucketID returns the selected bucket, 0 for all.
 func (v memoriesView) BucketID() int64 {
 	if v.Bucket == nil {
 		return 0
@@ -50,7 +50,7 @@ func (v memoriesView) BucketID() int64 {
 	return v.Bucket.ID
 }
 
-// memoriesPath is the list's path.
+// memoriesPath returns the path of a page of the list.
 func memoriesPath(bucket int64, query string, skip int) string {
 	q := url.Values{}
 	if bucket != 0 {
@@ -76,7 +76,7 @@ func (d *Dashboard) listMemories(c *fiber.Ctx, who *tenant.Session) error {
 	return d.renderMemories(c, who, bucket, "", nil)
 }
 
-// renderMemories shows the list; with a problem, the draft that has it as well.
+// renderMemories renders the list, with a rejected draft and the problem.
 func (d *Dashboard) renderMemories(c *fiber.Ctx, who *tenant.Session, bucket int64, draft string, problem error) error {
 	skip := max(c.QueryInt("skip"), 0)
 	query := strings.TrimSpace(c.Query("q"))
@@ -107,7 +107,7 @@ func (d *Dashboard) renderMemories(c *fiber.Ctx, who *tenant.Session, bucket int
 	}
 	status := fiber.StatusOK
 	if problem != nil {
-		status, view.Problem, _ = d.Edge.Explain(c.UserContext(), problem)
+		status, view.Problem, _ = d.Server.HTTPError(c.UserContext(), problem)
 		view.Problem = sentence(view.Problem)
 	}
 	p.Data = view
@@ -136,8 +136,8 @@ func (d *Dashboard) addMemory(c *fiber.Ctx, who *tenant.Session) error {
 	return c.Redirect(withNotice(localPath(form.Get("back"), "/memories"), "added"), fiber.StatusSeeOther)
 }
 
-// withDate puts a date before a text that begins with none: today where the
-// browser is, or here when it does not say.
+// withDate adds a date to a text without one: the browser's date, or the current
+// date in UTC.
 func (d *Dashboard) withDate(text, today string) string {
 	if text == "" || !dated(text).Date.IsZero() {
 		return text
@@ -148,15 +148,15 @@ func (d *Dashboard) withDate(text, today string) string {
 	return today + " " + text
 }
 
-// confirmView asks whether to go on with something that cannot be undone.
+// confirmView asks for confirmation of a deletion.
 type confirmView struct {
 	Heading, Message, Button string
 	Action, Back             string
 	IDs                      []string
 }
 
-// deleteMemories deletes at once what a script sends, which lets people undo
-// it before; a form without one is asked about first.
+// deleteMemories deletes memories after confirmation. app.js sends confirmed
+// requests, because it offers an undo first.
 func (d *Dashboard) deleteMemories(c *fiber.Ctx, who *tenant.Session) error {
 	form, err := d.form(c)
 	if err != nil {
@@ -177,7 +177,7 @@ func (d *Dashboard) deleteMemories(c *fiber.Ctx, who *tenant.Session) error {
 	if err != nil {
 		return err
 	}
-	// Vectors that are left are taken away by the committed job.
+	// A committed job deletes the remaining vectors.
 	if slices.ContainsFunc(bulk.Errors, func(e memory.BulkError) bool { return e.MemoryID == memory.BulkDatabase }) {
 		return fault.Wrap(fault.Unavailable, bulk.Cause, "the service is temporarily unavailable and nothing was deleted; try again")
 	}
@@ -206,7 +206,7 @@ func (d *Dashboard) moveMemories(c *fiber.Ctx, who *tenant.Session) error {
 	return c.Redirect(withNotice(back, "moved"), fiber.StatusSeeOther)
 }
 
-// bucketOf reads a bucket's id, 0 for none.
+// bucketOf parses a bucket id, 0 for none.
 func bucketOf(text string) (int64, error) {
 	if text == "" {
 		return 0, nil

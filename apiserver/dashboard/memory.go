@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// versionPage is how many versions a memory's page shows; each is shown
-	// shortened, so that the page stays light.
+	// versionPage is the number of versions on a page; their texts are truncated to
+	// versionText bytes.
 	versionPage = 20
 	versionText = 1200
 )
@@ -24,9 +24,9 @@ type memoryView struct {
 	memory.Memory
 	Draft    string // the text in the form
 	Buckets  []memory.Bucket
-	Versions []memory.Version // the present one first; only with more than one
-	Whole    int              // the version that is shown in full, 0 for none
-	Older    string           // path; "" when there is none
+	Versions []memory.Version // newest first; empty if never edited
+	Whole    int              // the version shown in full, 0 for none
+	Older    string           // path; "" for none
 	Problem  string
 }
 
@@ -34,7 +34,7 @@ func (d *Dashboard) showMemory(c *fiber.Ctx, who *tenant.Session) error {
 	return d.renderMemory(c, who, nil, nil)
 }
 
-// renderMemory shows a memory; with a problem, the draft that has it as well.
+// renderMemory renders a memory, with a rejected draft and the problem.
 func (d *Dashboard) renderMemory(c *fiber.Ctx, who *tenant.Session, draft *string, problem error) error {
 	ctx, id := c.UserContext(), c.Params("id")
 	m, err := d.Memories.Get(ctx, who.Identity, id)
@@ -65,7 +65,7 @@ func (d *Dashboard) renderMemory(c *fiber.Ctx, who *tenant.Session, draft *strin
 	status := fiber.StatusOK
 	if problem != nil {
 		view.Draft = *draft
-		status, view.Problem, _ = d.Edge.Explain(ctx, problem)
+		status, view.Problem, _ = d.Server.HTTPError(ctx, problem)
 		view.Problem = sentence(view.Problem)
 	}
 	return d.render(c, status, "memory", page{Title: excerpt(40, dated(m.Text).Text), Section: "memories", Who: who, Data: view})

@@ -18,15 +18,15 @@ import (
 )
 
 const (
-	// attemptLife is how long one has at the provider.
+	// attemptLife is the time limit of a sign-in at the provider.
 	attemptLife = 10 * time.Minute
 
 	attemptCookie       = "mnemo_sign_in"
 	secureAttemptCookie = "__Host-mnemo_sign_in"
 )
 
-// attempt is a sign-in between our page and the provider's answer. The browser
-// keeps it, so that any replica can go on with it and another browser cannot.
+// attempt is a sign-in in progress. It is stored in a cookie, so that every replica
+// but no other browser can complete it.
 type attempt struct {
 	Provider int
 	State    string
@@ -42,8 +42,8 @@ func (d *Dashboard) oauth(c *fiber.Ctx, p *Provider, found *oidc.Provider) *oaut
 	}
 }
 
-// leave sends the browser to an identity provider.
-func (d *Dashboard) leave(c *fiber.Ctx) error {
+// startSignIn redirects to an identity provider.
+func (d *Dashboard) startSignIn(c *fiber.Ctx) error {
 	n, err := strconv.Atoi(c.Params("provider"))
 	if err != nil || n < 0 || n >= len(d.Providers) {
 		return fault.New(fault.NotFound, "unknown sign-in provider")
@@ -68,8 +68,8 @@ func (d *Dashboard) leave(c *fiber.Ctx) error {
 	return c.Redirect(d.oauth(c, p, found).AuthCodeURL(a.State, oidc.Nonce(a.Nonce), oauth2.S256ChallengeOption(a.Verifier)), fiber.StatusSeeOther)
 }
 
-// comeBack takes a provider's answer and begins the session.
-func (d *Dashboard) comeBack(c *fiber.Ctx) error {
+// finishSignIn handles the provider's redirect and starts the session.
+func (d *Dashboard) finishSignIn(c *fiber.Ctx) error {
 	a, ok := d.attempt(c)
 	setCookie(c, attemptCookie, secureAttemptCookie, "", time.Unix(0, 0))
 	if !ok || subtle.ConstantTimeCompare([]byte(a.State), []byte(c.Query("state"))) != 1 {
@@ -79,12 +79,12 @@ func (d *Dashboard) comeBack(c *fiber.Ctx) error {
 	if c.Query("error") != "" {
 		return d.signInFailed(c, a.Next, fault.New(fault.Forbidden, "%s denied the sign-in; try again", p.Name))
 	}
-	// Anybody can make up an answer: only so many go on to the provider.
-	address := d.Edge.Address(c)
+	// Anyone can forge a redirect, so the requests to the provider are limited.
+	address := d.Server.ClientAddress(c)
 	if err := d.Sessions.CountSignIn(c.UserContext(), address); err != nil {
 		return d.signInFailed(c, a.Next, err)
 	}
-	person, err := d.vouched(c, p, a)
+	person, err := d.verifyUser(c, p, a)
 	if err != nil {
 		return d.signInFailed(c, a.Next, err)
 	}
@@ -98,12 +98,12 @@ func (d *Dashboard) comeBack(c *fiber.Ctx) error {
 	if err != nil {
 		return d.signInFailed(c, a.Next, err)
 	}
-	d.begin(c, secret)
+	d.startSession(c, secret)
 	return c.Redirect(a.Next, fiber.StatusSeeOther)
 }
 
-// vouched returns whom the provider vouches for.
-func (d *Dashboard) vouched(c *fiber.Ctx, p *Provider, a attempt) (tenant.Person, error) {
+// verifyUser returns the user authenticated by the provider.
+func (d *Dashboard) verifyUser(c *fiber.Ctx, p *Provider, a attempt) (tenant.Person, error) {
 	found, err := p.discover(c.UserContext(), d.Now)
 	if err != nil {
 		return tenant.Person{}, err
@@ -116,7 +116,7 @@ func (d *Dashboard) vouched(c *fiber.Ctx, p *Provider, a attempt) (tenant.Person
 	raw, _ := tokens.Extra("id_token").(string)
 	id, err := found.Verifier(&oidc.Config{ClientID: p.ClientID, Now: d.Now}).Verify(ctx, raw)
 	if err != nil {
-		return tenant.Person{}, fmt.Errorf("verify what %s vouches for: %w", p.Name, err)
+		return tenant.Person{}, fmt.Errorf("verify ID token of %s: %w", p.Name, err)
 	}
 	if subtle.ConstantTimeCompare([]byte(id.Nonce), []byte(a.Nonce)) != 1 {
 		return tenant.Person{}, fault.New(fault.Invalid, "%s confirmed a different sign-in; try again", p.Name)
@@ -132,9 +132,9 @@ func (d *Dashboard) vouched(c *fiber.Ctx, p *Provider, a attempt) (tenant.Person
 	return tenant.Person{Issuer: id.Issuer, Subject: id.Subject, Email: claims.Email}, nil
 }
 
-// signInFailed shows the sign-in page with what went wrong, on the way to next.
+// signInFailed renders the sign-in page with an error, keeping next.
 func (d *Dashboard) signInFailed(c *fiber.Ctx, next string, err error) error {
-	return d.refused(c, signInView{Next: cmp.Or(next, "/memories")}, err)
+	return d.renderSignInError(c, signInView{Next: cmp.Or(next, "/memories")}, err)
 }
 
 func (d *Dashboard) providerNames() (names []string) {

@@ -17,19 +17,18 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/testkit"
 )
 
-// chooseIssuer chooses where the identity provider will be.
+// chooseIssuer chooses the URL of the identity provider.
 func (s *site) chooseIssuer(t *testing.T) {
 	t.Helper()
 	s.issuer = "http://" + testkit.FreeAddress(t)
 }
 
-// provider is what a replica is told of the identity provider.
+// provider returns the configuration of the identity provider.
 func (s *site) provider() *dashboard.Provider {
 	return &dashboard.Provider{Name: "Example ID", Issuer: s.issuer, ClientID: "mnemo", ClientSecret: "secret"}
 }
 
-// startProvider starts a certified identity provider that sends people back to
-// the replicas.
+// startProvider starts a certified identity provider that redirects to the replicas.
 func (s *site) startProvider(t *testing.T) {
 	t.Helper()
 	u, err := url.Parse(s.issuer)
@@ -58,10 +57,10 @@ func (s *site) startProvider(t *testing.T) {
 	t.Fatal("the identity provider ended before it listened")
 }
 
-// signsInPeople: people of an identity provider become users at their first
-// sign-in, the same ones at the next, in the tenant of their domain.
-func signsInPeople(t *testing.T, s *site, _ *browser) {
-	listed := s.newTenant(t, s.takes("acme.test"), "alice")
+// signsInExternalUsers: users of an identity provider are created at their first
+// sign-in and found at the next, in the tenant of their domain.
+func signsInExternalUsers(t *testing.T, s *site, _ *browser) {
+	listed := s.newTenant(t, s.admits("acme.test"), "alice")
 	ann := s.visitor(t, 0)
 	if status, where := ann.signInAt(t, "ann@acme.test", "/connect"); status != http.StatusSeeOther || where != "/connect" {
 		t.Fatalf("the first sign-in ended with %d at %q, want /connect", status, where)
@@ -81,18 +80,18 @@ func signsInPeople(t *testing.T, s *site, _ *browser) {
 		t.Errorf("%d people after the first sign-in, %d after the second, want 1", users, now)
 	}
 
-	// Never merged by address: the listed alice is somebody else.
+	// Never matched by address: the listed alice is a different user.
 	s.visitor(t, 0).signInAt(t, "alice@acme.test", "")
 	if now := s.people(t, listed[0].spec); now != 2 {
 		t.Errorf("%d people after one with a listed user's name, want 2", now)
 	}
 }
 
-// turnsPeopleAway: no tenant for the domain, an address nobody verified, no
-// room, a tenant that is suspended or takes them no longer.
-func turnsPeopleAway(t *testing.T, s *site, _ *browser) {
+// rejectsExternalUsers: no tenant for the domain, an unverified address, an exceeded
+// quota, and a tenant that is suspended or no longer admits the domain.
+func rejectsExternalUsers(t *testing.T, s *site, _ *browser) {
 	u := s.newTenant(t, func(spec *tenant.Spec) {
-		s.takes("globex.test")(spec)
+		s.admits("globex.test")(spec)
 		spec.Quota.Users = 2
 	}, "alice")[0]
 	away := func(login, want string) {
@@ -103,14 +102,14 @@ func turnsPeopleAway(t *testing.T, s *site, _ *browser) {
 		}
 	}
 	away("eve@nowhere.test", "Nobody here takes people of nowhere.test")
-	away("unverified@globex.test", "knows no verified e-mail address")
+	away("unverified@globex.test", "has no verified email address")
 	dan := s.visitor(t, 0)
 	if status, _ := dan.signInAt(t, "dan@globex.test", ""); status != http.StatusSeeOther {
 		t.Fatalf("dan: %d", status)
 	}
 	away("erin@globex.test", "All 2 users of this tenant are taken")
 
-	taken := s.newTenant(t, s.takes("globex.test"))
+	taken := s.newTenant(t, s.admits("globex.test"))
 	if len(taken) != 0 {
 		t.Fatal("a tenant without listed users has some")
 	}
@@ -130,9 +129,9 @@ func turnsPeopleAway(t *testing.T, s *site, _ *browser) {
 	}
 }
 
-// refusesForgedAnswers: another browser's sign-in, an old state, a code nobody gave.
-func refusesForgedAnswers(t *testing.T, s *site, _ *browser) {
-	s.newTenant(t, s.takes("initech.test"))
+// rejectsForgedRedirects: another browser's sign-in, an old state, an unknown code.
+func rejectsForgedRedirects(t *testing.T, s *site, _ *browser) {
+	s.newTenant(t, s.admits("initech.test"))
 	v := s.visitor(t, 0)
 	if status, body := v.get(t, "/sign-in/callback?code=x&state=y"); status != http.StatusBadRequest || !strings.Contains(body, "try again") {
 		t.Errorf("an answer nobody asked for: %d", status)
@@ -161,9 +160,9 @@ func refusesForgedAnswers(t *testing.T, s *site, _ *browser) {
 	}
 }
 
-// showsProviders: the way of a person with a browser.
+// showsProviders: sign-in with a provider in a browser.
 func showsProviders(t *testing.T, s *site, b *browser) {
-	s.newTenant(t, s.takes("hooli.test"))
+	s.newTenant(t, s.admits("hooli.test"))
 	tab := b.newPerson(t, s.urls[0])
 	tab.open("/")
 	tab.looks("sign-in-oidc")
@@ -183,12 +182,12 @@ func showsProviders(t *testing.T, s *site, b *browser) {
 	tab.at("/sign-in")
 }
 
-// takes makes a tenant's spec take people of the domain.
-func (s *site) takes(domain string) func(*tenant.Spec) {
+// admits makes a tenant admit users of a domain.
+func (s *site) admits(domain string) func(*tenant.Spec) {
 	return func(spec *tenant.Spec) { spec.OIDC = tenant.OIDC{Issuer: s.issuer, Domains: []string{domain}} }
 }
 
-// people counts the users of a tenant that are not listed.
+// people returns the number of external users of a tenant.
 func (s *site) people(t *testing.T, spec tenant.Spec) int64 {
 	t.Helper()
 	stored, err := s.db.Apply(t.Context(), spec)
@@ -200,15 +199,15 @@ func (s *site) people(t *testing.T, spec tenant.Spec) int64 {
 
 var redirectForm = regexp.MustCompile(`action="([^"]+)"`)
 
-// signInAt goes all the way through the provider and returns how our answer to
-// it ended: its status, and where it leads or what it shows.
+// signInAt signs in with the provider and returns the status of the final response,
+// and its redirect or body.
 func (v visitor) signInAt(t *testing.T, login, next string) (status int, where string) {
 	t.Helper()
 	_, callback := v.walk(t, login, next)
 	return v.follow(t, callback)
 }
 
-// walk goes to the provider and through its pages, until it sends the browser back.
+// walk follows the provider's pages until it redirects back.
 func (v visitor) walk(t *testing.T, login, next string) (status int, callback string) {
 	t.Helper()
 	where := v.url + "/sign-in/with/0?next=" + url.QueryEscape(next)
@@ -248,7 +247,7 @@ func (v visitor) walk(t *testing.T, login, next string) (status int, callback st
 	return 0, ""
 }
 
-// follow asks for an address and returns where it leads, or what is there.
+// follow requests a URL and returns its redirect or body.
 func (v visitor) follow(t *testing.T, where string) (status int, next string) {
 	t.Helper()
 	if strings.HasPrefix(where, "/") {
@@ -277,7 +276,7 @@ func (v visitor) follow(t *testing.T, where string) (status int, next string) {
 	return res.StatusCode, text.String()
 }
 
-// state is that of the sign-in the visitor has begun.
+// state returns the state of the sign-in in progress.
 func (v visitor) state(t *testing.T) string {
 	t.Helper()
 	_, where := v.follow(t, "/sign-in/with/0")

@@ -10,32 +10,32 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// program is one that has access, in the list of Connect → Access.
+// program is a connected app in the list of Connect → Access.
 type program struct {
 	oauth.Program
 	Goes destination
 }
 
-// destination is where a program's access is sent.
+// destination is the redirect target of a client.
 type destination struct {
-	Name  string // a host, or the whole address that an app opens
-	Local bool   // it is on the machine of whoever gives the access
-	App   bool   // whichever app opens the address: it alone decides where that leads
+	Name  string // a host, or the whole URI of an app
+	Local bool   // on the user's computer
+	App   bool   // a private-use URI scheme that some app handles
 }
 
 func destinationOf(redirect *url.URL) destination {
 	switch redirect.Scheme {
 	case "https":
 		return destination{Name: redirect.Host}
-	case "http": // others than the machine itself are not registered
+	case "http": // only loopback addresses can be registered
 		return destination{Name: redirect.Host, Local: true}
 	default:
 		return destination{Name: redirect.String(), App: true}
 	}
 }
 
-// address is what a program is given that asks for access, as the server itself
-// names it: programs compare the two. "" when they cannot ask.
+// address returns the MCP URL for OAuth clients, exactly as in the resource
+// metadata, because clients compare the two. "" if OAuth is disabled.
 func (d *Dashboard) address() string {
 	if d.Programs == nil {
 		return ""
@@ -43,17 +43,17 @@ func (d *Dashboard) address() string {
 	return d.Programs.Resource
 }
 
-// programs returns those that the user gave access to.
+// programs returns the connected apps of the user.
 func (d *Dashboard) programs(ctx context.Context, who tenant.Scope) ([]program, error) {
 	if d.Programs == nil {
 		return nil, nil
 	}
-	given, err := d.Programs.Programs(ctx, who)
+	grants, err := d.Programs.Programs(ctx, who)
 	if err != nil {
 		return nil, err
 	}
-	out := make([]program, 0, len(given))
-	for _, p := range given {
+	out := make([]program, 0, len(grants))
+	for _, p := range grants {
 		to, err := url.Parse(p.RedirectURI)
 		if err != nil {
 			return nil, err
@@ -63,7 +63,7 @@ func (d *Dashboard) programs(ctx context.Context, who tenant.Scope) ([]program, 
 	return out, nil
 }
 
-// disconnect ends a program's access.
+// disconnect revokes the access of an app.
 func (d *Dashboard) disconnect(c *fiber.Ctx, who *tenant.Session) error {
 	form, err := d.form(c)
 	if err != nil {

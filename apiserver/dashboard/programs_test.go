@@ -24,12 +24,12 @@ import (
 	"github.com/mnemo-dev/mnemo/hack/devenv"
 )
 
-// callback is where the programs of these tests want their codes.
+// callback is the redirect URI of the clients in these tests.
 const callback = "http://127.0.0.1:9/callback"
 
 var hiddenField = regexp.MustCompile(`<input type="hidden" name="([^"]*)" value="([^"]*)">`)
 
-// hiddenFields are those of a page.
+// hiddenFields returns the hidden form fields of a page.
 func hiddenFields(body string) url.Values {
 	form := url.Values{}
 	for _, f := range hiddenField.FindAllStringSubmatch(body, -1) {
@@ -38,8 +38,7 @@ func hiddenFields(body string) url.Values {
 	return form
 }
 
-// answer opens the page a program leads to and answers it. It returns where that
-// leads.
+// answer opens and submits the consent page, and returns the redirect.
 func (v visitor) answer(t *testing.T, address, answer string) *url.URL {
 	t.Helper()
 	at, err := url.Parse(address)
@@ -71,7 +70,7 @@ func (v visitor) answer(t *testing.T, address, answer string) *url.URL {
 	return to
 }
 
-// signedIn is a visitor who is signed in at a replica.
+// signedIn returns a visitor who is signed in at a replica.
 func (s *site) signedIn(t *testing.T, replica int, u user) visitor {
 	t.Helper()
 	v := s.visitor(t, replica)
@@ -81,8 +80,8 @@ func (s *site) signedIn(t *testing.T, replica int, u user) visitor {
 	return v
 }
 
-// The official Go client finds out by itself whom to ask, registers, has its
-// user asked, calls tools, and refreshes its access.
+// The official Go client discovers the server, registers, obtains consent, calls
+// tools and refreshes its token.
 func connectsAGoProgram(t *testing.T, s *site, _ *browser) {
 	alice := s.newTenant(t, nil, "alice")[0]
 	v := s.signedIn(t, 1, alice) // the page is any replica's
@@ -125,7 +124,7 @@ func connectsAGoProgram(t *testing.T, s *site, _ *browser) {
 	}
 }
 
-// counted counts the tokens that are not the first.
+// counted counts the tokens after the first.
 type counted struct {
 	oauth2.TokenSource
 	first string
@@ -140,7 +139,7 @@ func (c counted) Token() (*oauth2.Token, error) {
 	return token, err
 }
 
-// Python's official client does too.
+// The official Python client works as well.
 func connectsAPythonProgram(t *testing.T, s *site, _ *browser) {
 	alice := s.newTenant(t, nil, "alice")[0]
 	cache, err := devenv.OpenCache(nil)
@@ -158,7 +157,7 @@ func connectsAPythonProgram(t *testing.T, s *site, _ *browser) {
 	}
 }
 
-// prog is a program that speaks OAuth by hand.
+// prog is a minimal OAuth client.
 type prog struct {
 	t        *testing.T
 	url      string
@@ -166,7 +165,7 @@ type prog struct {
 	verifier string
 }
 
-// register registers a program.
+// register registers a client.
 func (s *site) register(t *testing.T, name string, redirects ...string) *prog {
 	t.Helper()
 	metadata, err := json.Marshal(map[string]any{"client_name": name, "redirect_uris": append(redirects, callback)})
@@ -196,7 +195,7 @@ func (s *site) send(t *testing.T, replica int, path, body string, headers ...str
 	return do(t, http.DefaultClient, r)
 }
 
-// request is what it asks with, changed.
+// request returns an authorization request with changed parameters.
 func (p *prog) request(change ...string) string {
 	sum := sha256.Sum256([]byte(p.verifier))
 	q := url.Values{"client_id": {p.id}, "redirect_uri": {callback}, "response_type": {"code"}, "state": {`s"&<1>`}, "resource": {p.url + "/mcp"},
@@ -207,7 +206,7 @@ func (p *prog) request(change ...string) string {
 	return "/authorize?" + q.Encode()
 }
 
-// pair is what the token endpoint answers.
+// pair is the response of the token endpoint.
 type pair struct {
 	status int
 
@@ -218,7 +217,7 @@ type pair struct {
 	Error      string `json:"error"`
 }
 
-// token asks the token endpoint.
+// token requests the token endpoint.
 func (p *prog) token(form url.Values) pair {
 	p.t.Helper()
 	res, err := http.PostForm(p.url+"/token", form)
@@ -236,7 +235,7 @@ func (p *prog) token(form url.Values) pair {
 	return got
 }
 
-// redeem redeems a code with a changed request.
+// redeem redeems a code with changed parameters.
 func (p *prog) redeem(code string, change ...string) pair {
 	p.t.Helper()
 	form := url.Values{"grant_type": {"authorization_code"}, "client_id": {p.id}, "code": {code}, "redirect_uri": {callback}, "code_verifier": {p.verifier}}
@@ -251,7 +250,7 @@ func (p *prog) refresh(token string) pair {
 	return p.token(url.Values{"grant_type": {"refresh_token"}, "client_id": {p.id}, "refresh_token": {token}})
 }
 
-// connect has a user let the program in.
+// connect obtains access from a user.
 func (p *prog) connect(v visitor) pair {
 	p.t.Helper()
 	got := p.redeem(v.answer(p.t, p.url+p.request(), "allow").Query().Get("code"))
@@ -269,8 +268,8 @@ func (s *site) uses(t *testing.T, replica int, token string) (int, string) {
 	return s.send(t, replica, "/mcp", listBuckets, "Authorization", "Bearer "+token, "Content-Type", "application/json", "Accept", "application/json, text/event-stream")
 }
 
-// accepted fails unless every replica answers the token's use so, and soon: long
-// before a cache would ask again by itself.
+// accepted fails unless every replica returns the status, well before a cache entry
+// would expire.
 func (s *site) accepted(t *testing.T, token string, want int) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)

@@ -18,46 +18,44 @@ import (
 )
 
 const (
-	// providerTimeout is for each request to a provider.
+	// providerTimeout is the timeout of each request to a provider.
 	providerTimeout = 10 * time.Second
-	// providerRest is how long one that did not say where its endpoints are is
-	// not asked again.
-	providerRest = 5 * time.Second
+	// discoveryBackoff is how long a failed discovery is not retried.
+	discoveryBackoff = 5 * time.Second
 
 	invalidGrant = "invalid_grant"
 )
 
-// Provider is an identity provider of the host's choice. Only of these may
-// Tenants name one in spec.oidc.issuer with effect.
+// Provider is a configured identity provider. spec.oidc.issuer of a Tenant must name
+// one of them.
 type Provider struct {
 	Name         string // on the button: Sign in with Name
-	Issuer       string // its URL, as its discovery document says
+	Issuer       string // its URL, as in the discovery document
 	ClientID     string
 	ClientSecret string
 
-	asking singleflight.Group
-	style  atomic.Int64 // the oauth2.AuthStyle in which it knew us; 0 until it did
+	discovery singleflight.Group
+	style     atomic.Int64 // the oauth2.AuthStyle that worked; 0 if unknown
 
-	mu    sync.Mutex
-	found *oidc.Provider
-	away  error     // why it was not found the last time
-	rest  time.Time // until when that is the answer
+	mu           sync.Mutex
+	found        *oidc.Provider
+	discoveryErr error     // of the last discovery
+	retryAt      time.Time // time of the next discovery
 }
 
-// discover asks the provider where its endpoints are, until it answered once.
-// Whoever comes meanwhile, or shortly after it failed, is answered by the same
-// request.
+// discover returns the discovery document of the provider, which is fetched once.
+// Concurrent calls, and calls shortly after a failure, share one request.
 func (p *Provider) discover(ctx context.Context, now func() time.Time) (*oidc.Provider, error) {
-	_, err, _ := p.asking.Do("", func() (any, error) {
-		if found, err := p.known(now()); found != nil || err != nil {
+	_, err, _ := p.discovery.Do("", func() (any, error) {
+		if found, err := p.cached(now()); found != nil || err != nil {
 			return nil, err
 		}
 		found, err := oidc.NewProvider(withClient(context.WithoutCancel(ctx)), p.Issuer)
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if err != nil {
-			p.away, p.rest = p.unavailable(err), now().Add(providerRest)
-			return nil, p.away
+			p.discoveryErr, p.retryAt = p.unavailable(err), now().Add(discoveryBackoff)
+			return nil, p.discoveryErr
 		}
 		p.found = found
 		return found, nil
@@ -65,21 +63,22 @@ func (p *Provider) discover(ctx context.Context, now func() time.Time) (*oidc.Pr
 	if err != nil {
 		return nil, err
 	}
-	return p.known(now())
+	return p.cached(now())
 }
 
-// known is what was found, or why it was not; neither when it is to be asked.
-func (p *Provider) known(now time.Time) (*oidc.Provider, error) {
+// cached returns the discovery document or a recent error; neither if discovery is
+// due.
+func (p *Provider) cached(now time.Time) (*oidc.Provider, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.found == nil && now.Before(p.rest) {
-		return nil, p.away
+	if p.found == nil && now.Before(p.retryAt) {
+		return nil, p.discoveryErr
 	}
 	return p.found, nil
 }
 
-// exchange redeems a code. Providers take our secret in a header or in the form:
-// until this one took it both are tried, but not for a code that it refused.
+// exchange redeems a code. Providers accept the client secret in a header or in the
+// form: both are tried until one works, except for rejected codes.
 func (p *Provider) exchange(ctx context.Context, c *oauth2.Config, code string, option oauth2.AuthCodeOption) (*oauth2.Token, error) {
 	styles := []oauth2.AuthStyle{oauth2.AuthStyleInHeader, oauth2.AuthStyleInParams}
 	if known := p.style.Load(); known != 0 {
@@ -93,29 +92,29 @@ func (p *Provider) exchange(ctx context.Context, c *oauth2.Config, code string, 
 			p.style.Store(int64(style))
 			return tokens, nil
 		}
-		refused, answered := errors.AsType[*oauth2.RetrieveError](err)
-		if !answered || refused.ErrorCode == invalidGrant || refused.Response.StatusCode >= http.StatusInternalServerError {
+		rejection, responded := errors.AsType[*oauth2.RetrieveError](err)
+		if !responded || rejection.ErrorCode == invalidGrant || rejection.Response.StatusCode >= http.StatusInternalServerError {
 			break
 		}
 	}
 	return nil, p.failed(err)
 }
 
-// failed says what it means that a code was not redeemed: that it is none, that
-// the provider is away, or that it and the host do not agree.
+// failed classifies an exchange error: the code is invalid, the provider is
+// unavailable, or the configuration is wrong.
 func (p *Provider) failed(err error) error {
 	_, unsent := errors.AsType[*url.Error](err)
-	refused, answered := errors.AsType[*oauth2.RetrieveError](err)
-	if answered && refused.ErrorCode == "" {
-		err = errors.New("it answers " + refused.Response.Status) // and who knows what else
+	rejection, responded := errors.AsType[*oauth2.RetrieveError](err)
+	if responded && rejection.ErrorCode == "" {
+		err = errors.New("response status " + rejection.Response.Status) // without the untrusted body
 	}
 	switch {
-	case answered && refused.ErrorCode == invalidGrant:
+	case responded && rejection.ErrorCode == invalidGrant:
 		return fault.New(fault.Invalid, "%s did not confirm the sign-in; try again", p.Name)
-	case unsent, answered && refused.Response.StatusCode >= http.StatusInternalServerError:
+	case unsent, responded && rejection.Response.StatusCode >= http.StatusInternalServerError:
 		return p.unavailable(err)
 	default:
-		return fmt.Errorf("redeem a code of %s: %w", p.Name, err)
+		return fmt.Errorf("redeem code of %s: %w", p.Name, err)
 	}
 }
 

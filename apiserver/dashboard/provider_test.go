@@ -21,8 +21,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/postgres/postgrestest"
 )
 
-// faulty is an identity provider that answers as a real one does only when
-// something is wrong: by the code it is asked to redeem.
+// faulty is an identity provider whose errors depend on the redeemed code.
 type faulty struct {
 	*httptest.Server
 	discover func(http.ResponseWriter) bool // whether it answers as it should
@@ -74,14 +73,14 @@ func (f *faulty) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// times is how often it was asked for something.
+// times returns the number of requests of a kind.
 func (f *faulty) times(what string) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.asked[what]
 }
 
-// journal keeps what is logged.
+// journal is a log buffer.
 type journal struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -93,7 +92,7 @@ func (j *journal) Write(p []byte) (int, error) {
 	return j.text.Write(p)
 }
 
-// taken returns what was logged since it was last asked.
+// taken returns and clears the log.
 func (j *journal) taken() string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -101,8 +100,8 @@ func (j *journal) taken() string {
 	return j.text.String()
 }
 
-// signInServer is a server that people can sign in to with the provider, and
-// what it logs. It believes proxies where people come from.
+// signInServer starts a server with the provider and trusted proxies, and returns
+// its log.
 func signInServer(t *testing.T, p *faulty) (visitor, *journal) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -127,8 +126,7 @@ func signInServer(t *testing.T, p *faulty) (visitor, *journal) {
 	return visitor{client, "http://" + l.Addr().String()}, log
 }
 
-// comesBack is sent back by a provider with a code, to a sign-in that anybody can
-// make up.
+// comesBack requests the callback with a code and a forged sign-in.
 func (v visitor) comesBack(t *testing.T, code, from string) (int, string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, v.url+"/sign-in/callback?state=s&code="+code, nil)
@@ -141,8 +139,8 @@ func (v visitor) comesBack(t *testing.T, code, from string) (int, string) {
 	return do(t, v.Client, r)
 }
 
-// What goes wrong at a provider is told apart, logged when somebody is to look,
-// and does not make people forget where they were going.
+// Provider failures are distinguished, logged if necessary, and keep the path to
+// return to.
 func TestProviderFailures(t *testing.T) {
 	t.Parallel()
 	p := newFaulty(t)
@@ -176,7 +174,7 @@ func TestProviderFailures(t *testing.T) {
 	}
 }
 
-// Made-up answers are taken to the provider only so often.
+// Forged redirects cause a limited number of requests to the provider.
 func TestProviderThrottle(t *testing.T) {
 	t.Parallel()
 	p := newFaulty(t)
@@ -198,9 +196,9 @@ func TestProviderThrottle(t *testing.T) {
 	}
 }
 
-// Nobody queues behind a provider that does not answer: who comes meanwhile has
-// the same answer, and who comes shortly after; then it is asked again.
-func TestProviderAway(t *testing.T) {
+// Concurrent requests share the discovery of an unavailable provider, and requests
+// shortly after reuse its error; then discovery is retried.
+func TestProviderUnavailable(t *testing.T) {
 	t.Parallel()
 	p := newFaulty(t)
 	v, _ := signInServer(t, p)

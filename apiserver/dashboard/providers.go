@@ -9,17 +9,16 @@ import (
 	"strings"
 )
 
-// configuredProvider is an entry of the file.
+// configuredProvider is an entry of the providers file.
 type configuredProvider struct {
 	Name             string `json:"name"`
 	Issuer           string `json:"issuer"`
 	ClientID         string `json:"clientId"`
 	ClientSecret     string `json:"clientSecret"`
-	ClientSecretFile string `json:"clientSecretFile"` // holds it instead, so that the rest need not be secret
+	ClientSecretFile string `json:"clientSecretFile"` // alternative to ClientSecret
 }
 
-// ReadProviders reads a JSON array of providers from a file. The error names
-// the entry and what it takes.
+// ReadProviders reads a JSON array of providers from a file.
 func ReadProviders(path string) ([]*Provider, error) {
 	raw, err := os.ReadFile(path)
 	if err != nil {
@@ -27,7 +26,7 @@ func ReadProviders(path string) ([]*Provider, error) {
 	}
 	var entries []configuredProvider
 	decoder := json.NewDecoder(bytes.NewReader(raw))
-	decoder.DisallowUnknownFields() // a misspelt secret would be none
+	decoder.DisallowUnknownFields() // a misspelled secret would be ignored
 	if err := decoder.Decode(&entries); err != nil {
 		return nil, fmt.Errorf("%s must be a JSON array of {name, issuer, clientId, clientSecret or clientSecretFile}: %w", path, err)
 	}
@@ -48,13 +47,13 @@ func ReadProviders(path string) ([]*Provider, error) {
 	return out, nil
 }
 
-// secret is the client's; a public client has none.
+// secret returns the client secret; a public client has none.
 func (e configuredProvider) secret() (string, error) {
 	if e.ClientSecretFile == "" {
 		return e.ClientSecret, nil
 	}
 	if e.ClientSecret != "" {
-		return "", fmt.Errorf("give clientSecret or clientSecretFile, not both")
+		return "", fmt.Errorf("clientSecret and clientSecretFile must not be used together")
 	}
 	raw, err := os.ReadFile(e.ClientSecretFile)
 	if err != nil {

@@ -18,18 +18,18 @@ import (
 //go:embed templates/*.html
 var templates embed.FS
 
-// page is what every template is given.
+// page is the data of every template.
 type page struct {
-	Title   string          // of the browser's tab
-	Section string          // the entry of the navigation it is under
-	Who     *tenant.Session // nil when nobody is signed in
-	Notice  string          // what was just done
-	Warning string          // what the reader should know of this page
+	Title   string          // of the browser tab
+	Section string          // the current navigation entry
+	Who     *tenant.Session // nil if not signed in
+	Notice  string          // confirmation of the last action
+	Warning string          // shown above the page
 	Data    any
 }
 
-// notices are what a page says of what was just done. The address names one, so
-// that it cannot be made to say anything else.
+// notices are the confirmations of actions. The URL contains only the key, so that
+// links cannot inject text.
 var notices = map[string]string{
 	"added":          "Memory saved.",
 	"saved":          "Saved.",
@@ -47,7 +47,7 @@ var notices = map[string]string{
 	"bucket-deleted": "Bucket deleted. Its memories are now in General.",
 }
 
-// withNotice is a path whose page says what was done.
+// withNotice returns a path whose page shows a notice.
 func withNotice(to, notice string) string {
 	if strings.Contains(to, "?") {
 		return to + "&done=" + notice
@@ -55,12 +55,12 @@ func withNotice(to, notice string) string {
 	return to + "?done=" + notice
 }
 
-// parsePages reads the templates: each page with what all share.
+// parsePages parses the templates: each page with the shared ones.
 func (d *Dashboard) parsePages() map[string]*template.Template {
 	shared := template.Must(template.New("shared").Funcs(d.functions()).ParseFS(templates, "templates/layout.html", "templates/parts.html"))
 	files, err := fs.Glob(templates, "templates/*.html")
 	if err != nil {
-		panic(err) // the pattern is in the source
+		panic(err) // the pattern is constant
 	}
 	out := map[string]*template.Template{}
 	for _, file := range files {
@@ -90,7 +90,7 @@ func (d *Dashboard) functions() template.FuncMap {
 	}
 }
 
-// render answers with a page.
+// render sends a page.
 func (d *Dashboard) render(c *fiber.Ctx, status int, name string, p page) error {
 	if p.Notice == "" && c.Method() == fiber.MethodGet {
 		p.Notice = notices[c.Query("done")]
@@ -103,14 +103,14 @@ func (d *Dashboard) render(c *fiber.Ctx, status int, name string, p page) error 
 	return c.Status(status).Send(out.Bytes())
 }
 
-// failure is a page that says what went wrong.
+// failure is an error page.
 type failure struct {
 	Status  int
 	Heading string
 	Message string
 }
 
-// headings are what a failure's page is called.
+// headings are the titles of error pages by status.
 var headings = map[int]string{
 	fiber.StatusNotFound:           "Page not found",
 	fiber.StatusForbidden:          "Not allowed",
@@ -118,9 +118,9 @@ var headings = map[int]string{
 	fiber.StatusServiceUnavailable: "Temporarily unavailable",
 }
 
-// fail answers with what went wrong: a page for a reader, a sentence for a script.
+// fail sends an error: a page for browsers, text for app.js.
 func (d *Dashboard) fail(c *fiber.Ctx, who *tenant.Session, err error) error {
-	status, message, retryAfter := d.Edge.Explain(c.UserContext(), err)
+	status, message, retryAfter := d.Server.HTTPError(c.UserContext(), err)
 	if retryAfter != "" {
 		c.Set(fiber.HeaderRetryAfter, retryAfter)
 	}

@@ -12,17 +12,16 @@ import (
 )
 
 const (
-	// sessionLife is how long one stays signed in.
+	// sessionLife is the lifetime of a session.
 	sessionLife = 7 * 24 * time.Hour
 
 	cookieName = "mnemo_session"
-	// secureCookie is the name behind TLS: browsers take it from this host only.
+	// secureCookie is the cookie name over TLS, bound to this host by its prefix.
 	secureCookie = "__Host-mnemo_session"
 )
 
-// begin keeps a new session's secret in the browser. Whatever signs people in
-// ends here.
-func (d *Dashboard) begin(c *fiber.Ctx, secret string) {
+// startSession sets the cookie of a new session.
+func (d *Dashboard) startSession(c *fiber.Ctx, secret string) {
 	d.setCookie(c, secret, d.Now().Add(sessionLife))
 }
 
@@ -30,8 +29,7 @@ func (d *Dashboard) setCookie(c *fiber.Ctx, value string, expires time.Time) {
 	setCookie(c, cookieName, secureCookie, value, expires)
 }
 
-// setCookie sets a cookie that only this host reads, under its secure name
-// behind TLS.
+// setCookie sets a host-only cookie, under its secure name over TLS.
 func setCookie(c *fiber.Ctx, name, secure, value string, expires time.Time) {
 	if overTLS(c) {
 		name = secure
@@ -42,11 +40,11 @@ func setCookie(c *fiber.Ctx, name, secure, value string, expires time.Time) {
 	})
 }
 
-// session returns who is signed in, nil when nobody is.
+// session returns the session of a request, nil if there is none.
 func (d *Dashboard) session(c *fiber.Ctx) (*tenant.Session, error) {
 	h, ok := sessionHash(c)
 	if !ok {
-		return nil, nil //nolint:nilnil // nobody is an answer here
+		return nil, nil //nolint:nilnil // no session is not an error
 	}
 	who, err := d.Sessions.Session(c.UserContext(), h)
 	if fault.Is(err, fault.Unauthorized) {
@@ -67,13 +65,13 @@ func sessionHash(c *fiber.Ctx) (tenant.Hash, bool) {
 	return tenant.HashSecret(value), value != ""
 }
 
-// overTLS reports whether the browser speaks TLS, to us or to a proxy. Who
-// lies about it only makes their own cookie useless.
+// overTLS reports whether the browser uses TLS, to this server or to a proxy. A
+// forged header only affects the client's own cookie.
 func overTLS(c *fiber.Ctx) bool {
 	return c.Context().IsTLS() || strings.EqualFold(c.Get(fiber.HeaderXForwardedProto), "https")
 }
 
-// origin is where the browser sees us.
+// origin returns the origin of this server as seen by the browser.
 func origin(c *fiber.Ctx) string {
 	if overTLS(c) {
 		return "https://" + hostOf(c)
@@ -83,8 +81,8 @@ func origin(c *fiber.Ctx) string {
 
 func hostOf(c *fiber.Ctx) string { return string(c.Request().URI().Host()) }
 
-// sameOrigin refuses requests that change something and that another site sent.
-// Browsers say so themselves, in Sec-Fetch-Site or at least in Origin.
+// sameOrigin rejects cross-site requests other than GET and HEAD, by Sec-Fetch-Site
+// or Origin.
 func (d *Dashboard) sameOrigin(c *fiber.Ctx) error {
 	if c.Method() == fiber.MethodGet || c.Method() == fiber.MethodHead {
 		return nil

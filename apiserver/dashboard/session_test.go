@@ -10,8 +10,8 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// endsSessions: replacing the password, removing the user and suspending the
-// tenant each end sessions at once, on every replica; nothing revives them.
+// endsSessions: a new password, removing the user and suspending the tenant each end
+// sessions immediately on every replica, permanently.
 func endsSessions(t *testing.T, s *site, _ *browser) {
 	for name, end := range map[string]func(t *testing.T, u *user){
 		"a new password": func(t *testing.T, u *user) {
@@ -63,8 +63,9 @@ func (s *site) apply(t *testing.T, spec tenant.Spec) {
 	}
 }
 
-// refusesForeignForms: forms of other sites, and what a cookie must be.
-func refusesForeignForms(t *testing.T, s *site, _ *browser) {
+// rejectsForeignForms: cross-site forms are rejected, and cookies have the required
+// attributes.
+func rejectsForeignForms(t *testing.T, s *site, _ *browser) {
 	alice := s.newTenant(t, nil, "alice")[0]
 	v := s.visitor(t, 0)
 	credentials := url.Values{"name": {alice.name.String()}, "password": {alice.password}}
@@ -126,8 +127,8 @@ func refusesForeignForms(t *testing.T, s *site, _ *browser) {
 	}
 }
 
-// throttles: after ten wrong passwords an account waits, whichever replica is
-// asked and whether or not it is there; others are not kept waiting.
+// throttles: after ten wrong passwords sign-in is delayed on every replica, whether
+// or not the account exists; other accounts are not affected.
 func throttles(t *testing.T, s *site, _ *browser) {
 	alice := s.newTenant(t, nil, "alice")[0]
 	wrong := alice
@@ -155,17 +156,17 @@ func throttles(t *testing.T, s *site, _ *browser) {
 	}
 }
 
-// countsRequests: pages are requests of the tenant's minute too.
+// countsRequests: pages count toward the tenant's rate limit.
 func countsRequests(t *testing.T, s *site, _ *browser) {
 	alice := s.newTenant(t, func(spec *tenant.Spec) { spec.Quota.RequestsPerMinute = 0 }, "alice")[0]
 	v := s.visitor(t, 0)
 	v.signIn(t, alice)
-	if status, body := v.get(t, "/memories"); status != http.StatusTooManyRequests || !strings.Contains(body, "requests per minute are used up") {
+	if status, body := v.get(t, "/memories"); status != http.StatusTooManyRequests || !strings.Contains(body, "rate limit exceeded") {
 		t.Errorf("with no requests left: %d %s", status, body)
 	}
 }
 
-// eventually asks until there is nothing to complain of.
+// eventually retries until there is no complaint.
 func eventually(t *testing.T, complaint func() string) {
 	t.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)

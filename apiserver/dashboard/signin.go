@@ -15,8 +15,8 @@ import (
 // signInView is the sign-in page.
 type signInView struct {
 	Name string
-	Next string // where to go after
-	// Providers are the names of the other ways to sign in.
+	Next string // path after sign-in
+	// Providers are the names of the identity providers.
 	Providers []string
 	Problem   string
 }
@@ -37,8 +37,7 @@ func (d *Dashboard) signInPage(c *fiber.Ctx) error {
 	return d.render(c, fiber.StatusOK, "signin", page{Title: "Sign in", Data: signInView{Next: next, Providers: d.providerNames()}})
 }
 
-// askToSignIn sends a reader to the sign-in page and back to the page after; a
-// script that sent something is told.
+// askToSignIn redirects to the sign-in page and back; app.js gets an error instead.
 func (d *Dashboard) askToSignIn(c *fiber.Ctx) error {
 	if isScript(c) {
 		return fault.New(fault.Unauthorized, "you have been signed out; sign in again")
@@ -56,21 +55,21 @@ func (d *Dashboard) signIn(c *fiber.Ctx) error {
 		return err
 	}
 	view := signInView{Name: strings.TrimSpace(form.Get("name")), Next: localPath(form.Get("next"), "/memories")}
-	secret, err := d.tryToSignIn(c, view.Name, form.Get("password"))
+	secret, err := d.authenticate(c, view.Name, form.Get("password"))
 	if err == nil {
-		d.begin(c, secret)
+		d.startSession(c, secret)
 		return c.Redirect(view.Next, fiber.StatusSeeOther)
 	}
-	return d.refused(c, view, err)
+	return d.renderSignInError(c, view, err)
 }
 
-// refused shows the sign-in page with why nobody was signed in.
-func (d *Dashboard) refused(c *fiber.Ctx, view signInView, err error) error {
+// renderSignInError renders the sign-in page with an error.
+func (d *Dashboard) renderSignInError(c *fiber.Ctx, view signInView, err error) error {
 	if f, ok := errors.AsType[*fault.Error](err); !ok || f.Kind == fault.Internal {
 		return err
 	}
 	view.Providers = d.providerNames()
-	status, message, retryAfter := d.Edge.Explain(c.UserContext(), err)
+	status, message, retryAfter := d.Server.HTTPError(c.UserContext(), err)
 	if retryAfter != "" {
 		c.Set(fiber.HeaderRetryAfter, retryAfter)
 	}
@@ -78,9 +77,9 @@ func (d *Dashboard) refused(c *fiber.Ctx, view signInView, err error) error {
 	return d.render(c, status, "signin", page{Title: "Sign in", Data: view})
 }
 
-// tryToSignIn begins a session with a password and returns its secret.
-func (d *Dashboard) tryToSignIn(c *fiber.Ctx, given, password string) (string, error) {
-	name, ok := tenant.ParseSignInName(given)
+// authenticate starts a session with name and password and returns its secret.
+func (d *Dashboard) authenticate(c *fiber.Ctx, signInName, password string) (string, error) {
+	name, ok := tenant.ParseSignInName(signInName)
 	if !ok {
 		return "", fault.New(fault.Invalid, "the name must have three parts, such as default/acme/alice")
 	}
@@ -92,12 +91,12 @@ func (d *Dashboard) tryToSignIn(c *fiber.Ctx, given, password string) (string, e
 		return "", err
 	}
 	return secret, d.Sessions.SignIn(c.UserContext(), tenant.SignIn{
-		Name: name, Password: tenant.HashSecret(strings.TrimSpace(password)), Address: d.Edge.Address(c),
+		Name: name, Password: tenant.HashSecret(strings.TrimSpace(password)), Address: d.Server.ClientAddress(c),
 		Session: tenant.HashSecret(secret), Lifetime: sessionLife,
 	})
 }
 
-// secretName is the Kubernetes Secret that holds a user's token and password.
+// secretName returns the Kubernetes Secret with the token and password of a user.
 func secretName(n tenant.SignInName) string { return n.Tenant + "-" + n.User + "-access" }
 
 func (d *Dashboard) signOut(c *fiber.Ctx) error {

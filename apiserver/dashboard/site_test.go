@@ -36,10 +36,10 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tokens"
 )
 
-// patience is how long a test waits for what must come.
+// patience is the timeout of waiting for expected states.
 const patience = 60 * time.Second
 
-// site is two replicas of the API server on real stores.
+// site consists of two replicas of the API server on real stores.
 type site struct {
 	db       *postgres.DB
 	index    *milvus.Index
@@ -52,7 +52,7 @@ type site struct {
 	away    sync.Map // the scopes whose programs cannot be listed
 }
 
-// grants are those of a database that does not always list them.
+// grants is a store whose List can fail.
 type grants struct {
 	*postgres.DB
 	away *sync.Map
@@ -94,7 +94,7 @@ func newSite(t *testing.T) *site {
 	return s
 }
 
-// work works on jobs until the test ends.
+// work runs the job workers until the test ends.
 func (s *site) work(t *testing.T) {
 	t.Helper()
 	imports := s.db.Imports()
@@ -119,8 +119,8 @@ func (s *site) work(t *testing.T) {
 	})
 }
 
-// serve starts a replica with a cache of its own. Both are reached at the first
-// one's address, as far as they know; the second has a proxy in front.
+// serve starts a replica with its own cache. Both are configured with the URL of the
+// first one; the second is behind a proxy.
 func (s *site) serve(t *testing.T, l net.Listener, replica int) {
 	t.Helper()
 	public, err := url.Parse(s.urls[0])
@@ -155,7 +155,7 @@ func (s *site) serve(t *testing.T, l net.Listener, replica int) {
 	wg.Go(func() { _ = s.db.Listen(ctx, cache) })
 	t.Cleanup(func() {
 		cancel()
-		// Browsers keep connections open: they are not waited for.
+		// Do not wait for the connections that browsers keep open.
 		stop, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		_ = server.Shutdown(stop)
@@ -163,7 +163,7 @@ func (s *site) serve(t *testing.T, l net.Listener, replica int) {
 	})
 }
 
-// user is a person with what the operator gave them.
+// user is a user with the credentials issued by the operator.
 type user struct {
 	tenant.Scope
 	spec     tenant.Spec
@@ -172,7 +172,7 @@ type user struct {
 	token    string
 }
 
-// newTenant makes a tenant of the users with a token and password each.
+// newTenant creates a tenant whose users have a token and a password.
 func (s *site) newTenant(t *testing.T, change func(*tenant.Spec), names ...string) []user {
 	t.Helper()
 	s.mu.Lock()
@@ -211,7 +211,7 @@ func (s *site) newTenant(t *testing.T, change func(*tenant.Spec), names ...strin
 	return users
 }
 
-// issue gives a user a token and a password, as the operator does.
+// issue issues a token and a password like the operator.
 func (s *site) issue(t *testing.T, u user, generation int64) (token, password string) {
 	t.Helper()
 	token, err := tenant.NewToken(rand.Reader)
@@ -231,7 +231,7 @@ func (s *site) issue(t *testing.T, u user, generation int64) (token, password st
 	return token, password
 }
 
-// api calls the HTTP API of a replica and returns the status.
+// api calls the HTTP API of a replica.
 func (s *site) api(t *testing.T, replica int, token, method, path, body string) (int, string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, s.urls[replica]+path, strings.NewReader(body))
@@ -243,7 +243,7 @@ func (s *site) api(t *testing.T, replica int, token, method, path, body string) 
 	return do(t, http.DefaultClient, r)
 }
 
-// visitor is a browser without scripts, eyes or a sense of origin.
+// visitor is an HTTP client with cookies.
 type visitor struct {
 	*http.Client
 	url string
@@ -258,7 +258,7 @@ func (s *site) visitor(t *testing.T, replica int) visitor {
 	return visitor{&http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}, s.urls[replica]}
 }
 
-// get asks for a page.
+// get requests a page.
 func (v visitor) get(t *testing.T, path string) (int, string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, v.url+path, nil)
@@ -269,7 +269,7 @@ func (v visitor) get(t *testing.T, path string) (int, string) {
 	return do(t, v.Client, r)
 }
 
-// post sends a form; headers overrule those of a browser on the page.
+// post sends a form; headers override those of a same-origin browser.
 func (v visitor) post(t *testing.T, path string, form url.Values, headers ...string) (int, string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, v.url+path, strings.NewReader(form.Encode()))

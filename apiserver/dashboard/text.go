@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// ago says how long something is past, roughly.
+// ago formats an age approximately.
 func ago(d time.Duration) string {
 	switch {
 	case d < time.Minute:
@@ -21,7 +21,7 @@ func ago(d time.Duration) string {
 	return plural(int(d/(24*time.Hour)), "day") + " ago"
 }
 
-// plural counts things: 1 memory, 2 memories.
+// plural formats a count: 1 memory, 2 memories.
 func plural(n int, one string) string {
 	if n == 1 {
 		return "1 " + one
@@ -32,7 +32,7 @@ func plural(n int, one string) string {
 	return number(n) + " " + one + "s"
 }
 
-// number writes a number with its thousands apart.
+// number formats a number with thousands separators.
 func number[N int | int64](n N) string {
 	s := strconv.FormatInt(int64(n), 10)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
@@ -41,7 +41,7 @@ func number[N int | int64](n N) string {
 	return s
 }
 
-// byteSize writes an amount of text for people.
+// byteSize formats a number of bytes.
 func byteSize(n int64) string {
 	const unit = 1024
 	if n < unit {
@@ -56,7 +56,7 @@ func byteSize(n int64) string {
 	return text + " " + []string{"KiB", "MiB", "GiB", "TiB"}[suffix]
 }
 
-// excerpt is the beginning of a text, at most n bytes and a sign of more.
+// excerpt truncates a text to at most n bytes and adds an ellipsis.
 func excerpt(n int, s string) string {
 	if len(s) <= n {
 		return s
@@ -67,13 +67,13 @@ func excerpt(n int, s string) string {
 	return strings.TrimRight(s[:n], " \n") + " …"
 }
 
-// datedText is a memory's text as it is shown.
+// datedText is the text of a memory without its leading date.
 type datedText struct {
-	Date time.Time // zero when the text does not begin with one
+	Date time.Time // zero if the text has none
 	Text string
 }
 
-// dated takes the date off a text that begins with one, as memories should.
+// dated splits the leading date off the text of a memory.
 func dated(s string) datedText {
 	if len(s) > len(time.DateOnly) {
 		date, err := time.Parse(time.DateOnly, s[:len(time.DateOnly)])
@@ -85,7 +85,7 @@ func dated(s string) datedText {
 	return datedText{Text: s}
 }
 
-// platformName is what people call a platform.
+// platformName returns the display name of a platform.
 func platformName(platform, shown string) string {
 	switch {
 	case shown != "":

@@ -42,7 +42,7 @@ func TestDated(t *testing.T) {
 	}
 }
 
-func TestExcerptIsWhole(t *testing.T) {
+func TestExcerptIsValid(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		text, n := rapid.String().Draw(t, "text"), rapid.IntRange(0, 40).Draw(t, "bytes")
@@ -70,8 +70,8 @@ func TestLocalPath(t *testing.T) {
 	}
 }
 
-// TestPagesHoldNothingInline: the content security policy would stop it.
-func TestPagesHoldNothingInline(t *testing.T) {
+// TestPagesHaveNoInlineCode: the content security policy blocks inline code.
+func TestPagesHaveNoInlineCode(t *testing.T) {
 	t.Parallel()
 	files, err := templates.ReadDir("templates")
 	if err != nil {

@@ -11,29 +11,29 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// usageView is what is held of the quotas.
+// usageView is the usage of the tenant's quotas.
 type usageView struct {
 	Tenant       string
 	Bars         []bar
 	Requests     int64
-	Blocked      int // conversations of the user's
+	Blocked      int // over-quota conversations of the user
 	Confirmation string
 	Problem      string
 }
 
-// bar is a quota.
+// bar is the usage of a quota.
 type bar struct {
 	ID, Name, Used, Hard string
 	Value, Max           int64
 	Full                 bool
-	Own                  string // what of it is the user's
+	Own                  string // the user's share
 }
 
 func newBar(id, name string, used, hard int64, write func(int64) string, own string) bar {
 	return bar{ID: id, Name: name, Used: write(used), Hard: write(hard), Value: min(used, max(hard, 1)), Max: max(hard, 1), Full: used >= hard, Own: own}
 }
 
-// ownShare says what of a quota is the user's, and how much may be.
+// ownShare formats the user's share of a quota and its limit.
 func ownShare(used, hard int64) string {
 	if hard >= tenant.NoLimit {
 		return "Yours: " + number(used)
@@ -67,8 +67,8 @@ func (d *Dashboard) renderUsage(c *fiber.Ctx, who *tenant.Session, problem error
 	}
 	status := fiber.StatusOK
 	if problem != nil {
-		status, view.Problem, _ = d.Edge.Explain(ctx, problem)
-		view.Problem = sentence(view.Problem)
+		status, _, _ = d.Server.HTTPError(ctx, problem)
+		view.Problem = fmt.Sprintf("Type “%s” to confirm. Nothing was deleted.", account.Confirmation)
 	}
 	return d.render(c, status, "usage", page{Title: "Usage", Section: "usage", Who: who, Data: view})
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/memory"
 )
 
-// bucketPageSize is how many buckets one answer holds.
+// bucketPageSize is the number of buckets in one result.
 const bucketPageSize = 50
 
 type bucketOut struct {
@@ -21,17 +21,17 @@ type bucketOut struct {
 }
 
 type listBucketsIn struct {
-	Skip int `json:"skip,omitempty" jsonschema:"How many buckets to leave out: nextSkip of the answer before."`
+	Skip int `json:"skip,omitempty" jsonschema:"The number of buckets to skip: nextSkip of the previous result."`
 }
 
 type listBucketsOut struct {
 	Buckets  []bucketOut `json:"buckets" jsonschema:"The default bucket first, then by name."`
-	NextSkip int         `json:"nextSkip,omitempty" jsonschema:"The skip that gives the rest; absent when there is none."`
+	NextSkip int         `json:"nextSkip,omitempty" jsonschema:"The skip of the next page; absent on the last page."`
 }
 
 type createBucketIn struct {
-	Name        string `json:"name" jsonschema:"1 to 100 characters, not digits only, unlike every other bucket's without regard to case."`
-	Description string `json:"description,omitempty" jsonschema:"What belongs in it, so that you and others choose it rightly later; at most 1000 characters."`
+	Name        string `json:"name" jsonschema:"1 to 100 characters, not only digits, unique ignoring case."`
+	Description string `json:"description,omitempty" jsonschema:"What belongs in the bucket, so that assistants can choose the right one later; at most 1000 characters."`
 }
 
 type createBucketOut struct {
@@ -42,13 +42,13 @@ type createBucketOut struct {
 func (e *Endpoint) addBuckets() {
 	add(e, tool{
 		name: "list_buckets", title: "List buckets", reads: true,
-		description: "List the buckets the user's memories are grouped in, with what belongs in each and how many there are. " +
-			"Use it to choose a bucketId for store_memory, or to see whether one is missing.",
+		description: "List the user's buckets, which group memories, with their descriptions and memory counts. " +
+			"Use it to choose a bucketId for store_memory.",
 		in: func(s *jsonschema.Schema) { between(s, "skip", 0, 1<<30, 0) },
 	}, e.listBuckets)
 	add(e, tool{
 		name: "create_bucket", title: "Create a bucket",
-		description: "Make a new bucket to group memories in, when the user asks for one or several memories clearly belong together and none of list_buckets fits.",
+		description: "Create a bucket to group memories, if the user asks for one, or if several memories clearly belong together and no bucket of list_buckets fits.",
 	}, e.createBucket)
 }
 
@@ -62,11 +62,11 @@ func (e *Endpoint) listBuckets(ctx context.Context, c call, in listBucketsIn) (l
 }
 
 func (e *Endpoint) createBucket(ctx context.Context, c call, in createBucketIn) (createBucketOut, error) {
-	made, err := e.Memories.CreateBucket(ctx, c.who, memory.BucketInput{Name: in.Name, Description: in.Description, Request: c.request})
-	return createBucketOut{BucketID: strconv.FormatInt(made, 10), Name: in.Name}, err
+	created, err := e.Memories.CreateBucket(ctx, c.who, memory.BucketInput{Name: in.Name, Description: in.Description, Request: c.request})
+	return createBucketOut{BucketID: strconv.FormatInt(created, 10), Name: in.Name}, err
 }
 
-// bucketPage returns a page of the buckets and where the next begins, 0 for none.
+// bucketPage returns a page of buckets and the skip of the next page, 0 for none.
 func bucketPage(list []memory.Bucket, skip int) (out []bucketOut, next int) {
 	list = list[min(skip, len(list)):]
 	if len(list) > bucketPageSize {

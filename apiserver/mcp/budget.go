@@ -5,24 +5,24 @@ import (
 	"unicode/utf8"
 )
 
-// How many tokens of text a result holds: what its caller allows, so that an
-// assistant's window is not filled by one answer.
+// Token limits of a result. The caller can choose a limit within these bounds, so
+// that one result does not fill the context window.
 const (
 	leastTokens = 200
 	mostTokens  = 20000
-	listTokens  = 4000 // of found or listed things, when nothing is said
-	readTokens  = 8000 // of a conversation that is read
+	listTokens  = 4000 // default for lists and searches
+	readTokens  = 8000 // default for conversations
 )
 
-// budget returns the tokens allowed, out of what was asked for.
-func budget(asked, otherwise int) int {
-	if asked == 0 {
-		asked = otherwise
+// budget returns the token limit for a requested limit, 0 for the default.
+func budget(requested, fallback int) int {
+	if requested == 0 {
+		requested = fallback
 	}
-	return min(max(asked, leastTokens), mostTokens)
+	return min(max(requested, leastTokens), mostTokens)
 }
 
-// clip cuts a text to at most n bytes of whole characters.
+// clip truncates a text to at most n bytes at a character boundary.
 func clip(text string, n int) string {
 	if len(text) <= n {
 		return text
@@ -33,11 +33,11 @@ func clip(text string, n int) string {
 	return text[:n]
 }
 
-// fit returns how many bytes of the text are at most the tokens, at the end of
-// a line or word where there is one near; at least one character.
+// fit returns the length of the longest prefix within the token limit, preferably
+// at the end of a line or word; at least one character.
 func (e *Endpoint) fit(text string, tokens int) int {
-	const roomiest = 8 // bytes a token has at most in ordinary text
-	head := clip(text, tokens*roomiest)
+	const maxTokenBytes = 8 // in ordinary text
+	head := clip(text, tokens*maxTokenBytes)
 	for len(head) > utf8.UTFMax && e.Chats.CountTokens(head, tokens) > tokens {
 		head = clip(head, len(head)*4/5)
 	}

@@ -10,14 +10,14 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// headerSession carries what tells a user's clients apart when they number
-// their calls alike. Nothing is kept under it: any replica takes any.
+// headerSession distinguishes the clients of a user, whose call ids may collide.
+// It is stateless: every replica accepts every session.
 const headerSession = "Mcp-Session-Id"
 
-// ErrCanceled is why a call's work ended that its client does not want any more.
-var ErrCanceled = errors.New("the call was cancelled by its client")
+// ErrCanceled is the cause of a context that the client canceled.
+var ErrCanceled = errors.New("the client canceled the call")
 
-// envelope is what a message says of itself.
+// envelope is the part of a message that identifies it.
 type envelope struct {
 	ID     json.RawMessage `json:"id"`
 	Method string          `json:"method"`
@@ -27,8 +27,7 @@ type envelope struct {
 	batch bool
 }
 
-// envelopeOf reads as much as can be read; whether the message is a good one
-// the SDK says.
+// envelopeOf decodes the envelope of a message. The SDK validates the message.
 func envelopeOf(body []byte) envelope {
 	var m envelope
 	if bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("[")) {
@@ -47,18 +46,18 @@ type running struct {
 	calls map[callKey]context.CancelCauseFunc
 }
 
-// callKey names a call: whose, by which of the user's clients, and its number there.
+// callKey identifies a call by user, session and call id.
 type callKey struct {
 	tenant.Scope
 	session, id string
 }
 
-// begin notes a call until done.
+// begin registers a call until done is called.
 func (r *running) begin(ctx context.Context, key callKey) (work context.Context, done func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.calls[key] != nil { // a client that counts wrong cancels none
+	if r.calls[key] != nil { // reused id: cannot be canceled
 		return ctx, func() { cancel(nil) }
 	}
 	r.calls[key] = cancel
@@ -70,7 +69,7 @@ func (r *running) begin(ctx context.Context, key callKey) (work context.Context,
 	}
 }
 
-// cancel ends a call, if it is in progress here.
+// cancel cancels a call that is in progress on this replica.
 func (r *running) cancel(key callKey) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -11,22 +11,22 @@ import (
 )
 
 const (
-	// metaKey is where in a call's _meta its program puts a key of its choice. It
-	// is no argument: an assistant would make keys up.
+	// metaKey is the member of _meta with the client's idempotency key. It is not
+	// an argument, because an assistant would invent keys.
 	metaKey = "mnemo.dev/idempotencyKey"
-	// maxKey is the longest key, bytes.
+	// maxKey is the length limit of a key, bytes.
 	maxKey = 255
 )
 
-// requestOf names a call that its program may send again.
+// requestOf returns the idempotency record of a call.
 func requestOf(params *sdk.CallToolParamsRaw, arguments any) (tenant.Request, error) {
-	given, ok := params.Meta[metaKey]
+	value, ok := params.Meta[metaKey]
 	if !ok {
 		return tenant.Request{}, nil
 	}
-	key, ok := given.(string)
+	key, ok := value.(string)
 	if !ok || key == "" || len(key) > maxKey {
-		return tenant.Request{}, fault.New(fault.Invalid, "_meta.%s takes a string of 1 to %d bytes", metaKey, maxKey)
+		return tenant.Request{}, fault.New(fault.Invalid, "_meta.%s must be a string of 1 to %d bytes", metaKey, maxKey)
 	}
 	raw, err := json.Marshal(arguments)
 	if err != nil {

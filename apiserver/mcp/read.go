@@ -11,53 +11,53 @@ import (
 
 type readIn struct {
 	ConversationID string `json:"conversationId" jsonschema:"The conversation's id, from search_chat_history or recall_chat_history."`
-	FromMessage    int    `json:"fromMessage,omitempty" jsonschema:"The index of the message to begin with."`
-	Cursor         string `json:"cursor,omitempty" jsonschema:"nextCursor of the answer before, to read on; instead of fromMessage."`
-	MaxTokens      int    `json:"maxTokens,omitempty" jsonschema:"About how many tokens of text the answer may hold."`
+	FromMessage    int    `json:"fromMessage,omitempty" jsonschema:"The index of the first message to return."`
+	Cursor         string `json:"cursor,omitempty" jsonschema:"nextCursor of the previous result, to read the next page; instead of fromMessage."`
+	MaxTokens      int    `json:"maxTokens,omitempty" jsonschema:"The approximate maximum size of the result in tokens."`
 }
 
 type readOut struct {
 	ConversationID string       `json:"conversationId"`
 	Title          string       `json:"title"`
 	Platform       string       `json:"platform"`
-	Status         string       `json:"status" jsonschema:"active, excluded (its user left it out) or blocked (over the quota)."`
+	Status         string       `json:"status" jsonschema:"active, excluded by the user, or blocked (over quota)."`
 	CreatedAt      string       `json:"createdAt"`
 	UpdatedAt      string       `json:"updatedAt"`
 	MessageCount   int          `json:"messageCount"`
 	Messages       []messageOut `json:"messages"`
-	NextCursor     string       `json:"nextCursor,omitempty" jsonschema:"The cursor that reads on; absent at the end."`
+	NextCursor     string       `json:"nextCursor,omitempty" jsonschema:"The cursor of the next page; absent on the last page."`
 }
 
-// place is where a page begins: a message, and how many bytes of it were read.
-type place struct{ message, offset int }
+// position is the start of a page: a message and a byte offset in it.
+type position struct{ message, offset int }
 
-// String is the cursor of a place.
-func (p place) String() string {
+// String returns the cursor of a position.
+func (p position) String() string {
 	if p.offset == 0 {
 		return strconv.Itoa(p.message)
 	}
 	return strconv.Itoa(p.message) + "." + strconv.Itoa(p.offset)
 }
 
-// parsePlace reads a cursor.
-func parsePlace(cursor string) (place, error) {
-	wrong := fault.New(fault.Invalid, "cursor takes the nextCursor of the answer before")
+// parsePosition parses a cursor.
+func parsePosition(cursor string) (position, error) {
+	invalid := fault.New(fault.Invalid, "cursor must be the nextCursor of the previous result")
 	first, second, inside := strings.Cut(cursor, ".")
-	var p place
+	var p position
 	var err error
 	if p.message, err = strconv.Atoi(first); err != nil || p.message < 0 {
-		return place{}, wrong
+		return position{}, invalid
 	}
 	if inside {
 		if p.offset, err = strconv.Atoi(second); err != nil || p.offset < 0 {
-			return place{}, wrong
+			return position{}, invalid
 		}
 	}
 	return p, nil
 }
 
 func (e *Endpoint) read(ctx context.Context, c call, in readIn) (readOut, error) {
-	from := place{message: in.FromMessage}
+	from := position{message: in.FromMessage}
 	var f fault.Fields
 	switch {
 	case in.ConversationID == "":
@@ -65,11 +65,11 @@ func (e *Endpoint) read(ctx context.Context, c call, in readIn) (readOut, error)
 	case in.FromMessage < 0:
 		f.Add("fromMessage", "must be at least 0, not %d", in.FromMessage)
 	case in.Cursor != "" && in.FromMessage > 0:
-		f.Add("cursor", "and fromMessage cannot be given together")
+		f.Add("cursor", "and fromMessage must not be used together")
 	}
 	err := f.Err()
 	if err == nil && in.Cursor != "" {
-		from, err = parsePlace(in.Cursor)
+		from, err = parsePosition(in.Cursor)
 	}
 	if err != nil {
 		return readOut{}, err
@@ -85,7 +85,7 @@ func (e *Endpoint) read(ctx context.Context, c call, in readIn) (readOut, error)
 		ConversationID: conversation.ID, Title: conversation.Title, Platform: conversation.Platform, Status: string(conversation.Status),
 		CreatedAt: chat.Stamp(conversation.CreatedAt), UpdatedAt: chat.Stamp(conversation.UpdatedAt), MessageCount: len(messages),
 	}
-	var next *place
+	var next *position
 	out.Messages, next = e.page(messages, from, budget(in.MaxTokens, readTokens))
 	if next != nil {
 		out.NextCursor = next.String()
@@ -93,10 +93,9 @@ func (e *Endpoint) read(ctx context.Context, c call, in readIn) (readOut, error)
 	return out, nil
 }
 
-// page returns messages from a place on, as many as the tokens allow, and where
-// the next page begins, nil at the end. A message that no page can hold is read
-// in pieces.
-func (e *Endpoint) page(messages []chat.Message, from place, tokens int) ([]messageOut, *place) {
+// page returns as many messages as the token budget allows, and the position of
+// the next page, nil at the end. A message larger than a page is split.
+func (e *Endpoint) page(messages []chat.Message, from position, tokens int) ([]messageOut, *position) {
 	out := []messageOut{}
 	for i := from.message; i < len(messages); i++ {
 		m := messageOf(messages[i])
@@ -107,13 +106,13 @@ func (e *Endpoint) page(messages []chat.Message, from place, tokens int) ([]mess
 		m.Text, m.Cut = m.Text[offset:], offset > 0
 		n := e.Chats.CountTokens(m.Text, tokens)
 		if n > tokens && len(out) > 0 {
-			return out, &place{message: i}
+			return out, &position{message: i}
 		}
 		if n > tokens {
 			size := e.fit(m.Text, tokens)
 			if size < len(m.Text) {
 				m.Text, m.Cut = m.Text[:size], true
-				return append(out, m), &place{i, offset + size}
+				return append(out, m), &position{i, offset + size}
 			}
 		}
 		tokens -= n

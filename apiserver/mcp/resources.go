@@ -18,7 +18,7 @@ const (
 	scheme       = "mnemo"
 	resourceHost = "conversations"
 	markdown     = "text/markdown"
-	// resourcePage is how many conversations a page of resources lists.
+	// resourcePage is the number of conversations on a page of resources.
 	resourcePage = 50
 )
 
@@ -26,7 +26,7 @@ func (e *Endpoint) addResources() {
 	const template = scheme + "://" + resourceHost + "/{id}"
 	about := sdk.ResourceTemplate{
 		Name: "conversation", Title: "A past conversation", MIMEType: markdown, URITemplate: template,
-		Description: "A conversation of the user with an assistant, as Markdown. A long one ends with the address of its next page.",
+		Description: "A conversation of the user with an assistant, as Markdown. A long conversation ends with the URI of the next page.",
 	}
 	e.server.AddResourceTemplate(&about, e.readResource)
 	more := about
@@ -34,13 +34,13 @@ func (e *Endpoint) addResources() {
 	e.server.AddResourceTemplate(&more, e.readResource)
 }
 
-// listResources answers resources/list. The SDK's own lists what is the same
-// for everybody.
+// listResources handles resources/list. The SDK supports only resources that are
+// the same for all users.
 func (e *Endpoint) listResources(c caller, req sdk.Request) (sdk.Result, error) {
 	out, err := e.resources(c, req)
 	e.Observe("resources/list", err != nil)
 	if err != nil {
-		return nil, e.rejection(c.work, err)
+		return nil, e.protocolError(c.work, err)
 	}
 	return out, nil
 }
@@ -51,7 +51,7 @@ func (e *Endpoint) resources(c caller, req sdk.Request) (*sdk.ListResourcesResul
 	if p, ok := req.GetParams().(*sdk.ListResourcesParams); ok && p != nil && p.Cursor != "" {
 		n, err := strconv.Atoi(p.Cursor)
 		if err != nil || n < 0 {
-			return nil, fault.New(fault.Invalid, "cursor takes the nextCursor of the answer before")
+			return nil, fault.New(fault.Invalid, "cursor must be the nextCursor of the previous result")
 		}
 		offset = n
 	}
@@ -60,12 +60,12 @@ func (e *Endpoint) resources(c caller, req sdk.Request) (*sdk.ListResourcesResul
 		return nil, err
 	}
 	out := &sdk.ListResourcesResult{Resources: make([]*sdk.Resource, len(list)), Cacheable: sdk.Cacheable{CacheScope: "private"}}
-	for i, found := range list {
-		title := cmp.Or(found.Title, "Untitled")
+	for i, conversation := range list {
+		title := cmp.Or(conversation.Title, "Untitled")
 		out.Resources[i] = &sdk.Resource{
-			URI: address(found.ID, nil), Name: title, Title: title, MIMEType: markdown,
-			Description: fmt.Sprintf("%s, %s, %d messages", found.Platform, found.CreatedAt.UTC().Format("2006-01-02"), found.MessageCount),
-			Annotations: &sdk.Annotations{LastModified: chat.Stamp(found.UpdatedAt)},
+			URI: address(conversation.ID, nil), Name: title, Title: title, MIMEType: markdown,
+			Description: fmt.Sprintf("%s, %s, %d messages", conversation.Platform, conversation.CreatedAt.UTC().Format("2006-01-02"), conversation.MessageCount),
+			Annotations: &sdk.Annotations{LastModified: chat.Stamp(conversation.UpdatedAt)},
 		}
 	}
 	if offset+len(list) < total && len(list) > 0 {
@@ -83,7 +83,7 @@ func (e *Endpoint) readResource(ctx context.Context, req *sdk.ReadResourceReques
 		return nil, sdk.ResourceNotFoundError(req.Params.URI)
 	}
 	if err != nil {
-		return nil, e.rejection(c.work, err)
+		return nil, e.protocolError(c.work, err)
 	}
 	return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{{URI: req.Params.URI, MIMEType: markdown, Text: text}},
 		Cacheable: sdk.Cacheable{CacheScope: "private"}}, nil
@@ -92,7 +92,7 @@ func (e *Endpoint) readResource(ctx context.Context, req *sdk.ReadResourceReques
 func (e *Endpoint) markdown(c caller, uri string) (string, error) {
 	u, err := url.Parse(uri)
 	if err != nil {
-		return "", fault.New(fault.NotFound, "no conversation has this address")
+		return "", fault.New(fault.NotFound, "conversation not found")
 	}
 	id := strings.TrimPrefix(u.Path, "/")
 	out, err := e.read(c.work, call{caller: c}, readIn{ConversationID: id, Cursor: u.Query().Get("cursor"), MaxTokens: mostTokens})
@@ -105,12 +105,12 @@ func (e *Endpoint) markdown(c caller, uri string) (string, error) {
 		fmt.Fprintf(&b, "\n## %d. %s, %s\n\n%s\n", m.Index, m.Sender, m.Timestamp, m.Text)
 	}
 	if out.NextCursor != "" {
-		fmt.Fprintf(&b, "\n---\nIt goes on at %s\n", address(out.ConversationID, &out.NextCursor))
+		fmt.Fprintf(&b, "\n---\nNext page: %s\n", address(out.ConversationID, &out.NextCursor))
 	}
 	return b.String(), nil
 }
 
-// address is the URI of a conversation, or of a page of it.
+// address returns the URI of a conversation or of a page of it.
 func address(id string, cursor *string) string {
 	u := url.URL{Scheme: scheme, Host: resourceHost, Path: "/" + id}
 	if cursor != nil {

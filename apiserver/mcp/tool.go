@@ -14,6 +14,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mnemo-dev/mnemo/apiserver/jsontype"
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
@@ -21,21 +22,20 @@ import (
 // call is a call of a tool.
 type call struct {
 	caller
-	source  string         // names the client that calls
-	request tenant.Request // the call, if it may be sent again
+	source  string         // the name of the client
+	request tenant.Request // idempotency record of the call
 }
 
-// tool is what an assistant is told of a tool beside its types.
+// tool describes a tool to assistants, in addition to its types.
 type tool struct {
 	name, title, description string
-	reads                    bool // changes nothing
-	repeatable               bool // doing it again changes nothing more
-	// in completes the schema of the arguments, whose types say the rest.
+	reads                    bool // read-only
+	repeatable               bool // idempotent
+	// in adds constraints to the schema derived from the argument types.
 	in func(*jsonschema.Schema)
 }
 
-// add registers a tool. No tool of ours destroys anything: an edit keeps the
-// text that was.
+// add registers a tool. No tool is destructive: edits keep earlier versions.
 func add[In, Out any](e *Endpoint, t tool, do func(ctx context.Context, c call, in In) (Out, error)) {
 	input, output := schemaOf[In](), schemaOf[Out]()
 	if t.in != nil {
@@ -58,33 +58,33 @@ func add[In, Out any](e *Endpoint, t tool, do func(ctx context.Context, c call, 
 			var out Out
 			if out, err = do(c.work, c, in); err == nil {
 				e.Observe(t.name, false)
-				return answer(out)
+				return toolResult(out)
 			}
 		}
 		e.Observe(t.name, true)
-		return e.refusal(c.work, err), nil
+		return e.toolError(c.work, err), nil
 	})
 }
 
-// answer gives a result in both forms: what clients read by its schema, and the
-// same as text for those that do not.
-func answer(out any) (*sdk.CallToolResult, error) {
+// toolResult returns a result as structured content, and as text for clients that
+// ignore structured content.
+func toolResult(out any) (*sdk.CallToolResult, error) {
 	var raw bytes.Buffer
 	enc := json.NewEncoder(&raw)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(out); err != nil {
-		return nil, fmt.Errorf("write the tool's result: %w", err)
+		return nil, fmt.Errorf("encode tool result: %w", err)
 	}
 	text := strings.TrimSuffix(raw.String(), "\n")
 	return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: text}}, StructuredContent: json.RawMessage(text)}, nil
 }
 
-// refusal is a tool's error, which the assistant reads and can act on.
-func (e *Endpoint) refusal(ctx context.Context, err error) *sdk.CallToolResult {
+// toolError returns the result of a failed tool call, which the assistant can act on.
+func (e *Endpoint) toolError(ctx context.Context, err error) *sdk.CallToolResult {
 	return &sdk.CallToolResult{IsError: true, Content: []sdk.Content{&sdk.TextContent{Text: e.Explain(ctx, err)}}}
 }
 
-// sourceOf names the client where the protocol tells it.
+// sourceOf returns the name of the client.
 func sourceOf(req *sdk.CallToolRequest) string {
 	const longest = 100
 	name := "mcp"
@@ -94,20 +94,20 @@ func sourceOf(req *sdk.CallToolRequest) string {
 	return clip(name, longest)
 }
 
-// schemaOf describes a type whose fields are tagged with what they mean.
+// schemaOf returns the schema of a type from its tags.
 func schemaOf[T any]() *jsonschema.Schema {
 	s, err := jsonschema.For[T](&jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{
 		reflect.TypeFor[id](): {Type: "string"},
 	}})
 	if err != nil {
-		panic("schema: " + err.Error()) // it depends on the source alone
+		panic("schema: " + err.Error()) // a programming error
 	}
 	neverNull(s)
 	return s
 }
 
-// neverNull takes null out of what a value may be: no list of ours is null, and
-// what is absent is left out.
+// neverNull removes null from the types of a schema: lists are never null, and
+// absent values are omitted.
 func neverNull(s *jsonschema.Schema) {
 	if s == nil {
 		return
@@ -121,17 +121,17 @@ func neverNull(s *jsonschema.Schema) {
 	}
 }
 
-// between bounds an integer argument and says what it is when absent.
-func between(s *jsonschema.Schema, name string, least, most, otherwise int) {
+// between sets the bounds and the default of an integer argument.
+func between(s *jsonschema.Schema, name string, least, most, fallback int) {
 	low, high := float64(least), float64(most)
 	p := s.Properties[name]
-	p.Minimum, p.Maximum, p.Default = &low, &high, json.RawMessage(fmt.Sprint(otherwise))
+	p.Minimum, p.Maximum, p.Default = &low, &high, json.RawMessage(fmt.Sprint(fallback))
 }
 
-// id is an id as assistants send it: a string, or the number in it.
+// id is an id in the arguments: a string or a number.
 type id string
 
-// UnmarshalJSON takes a string or a number.
+// UnmarshalJSON accepts a string or a number.
 func (i *id) UnmarshalJSON(data []byte) error {
 	var s string
 	if json.Unmarshal(data, &s) == nil {
@@ -146,9 +146,9 @@ func (i *id) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// decode reads a tool's arguments; its errors name the argument and what it
-// takes. One that the tool does not know is refused: most likely it is another
-// one misspelt, and leaving it out would do something else than was meant.
+// decode decodes the arguments of a tool; its errors name the argument and the
+// expected type. Unknown arguments are rejected: they are most likely misspelled,
+// and ignoring them would change the meaning of the call.
 func decode(raw json.RawMessage, in any, name string, schema *jsonschema.Schema) error {
 	if len(raw) == 0 || string(raw) == "null" {
 		raw = json.RawMessage("{}")
@@ -157,38 +157,25 @@ func decode(raw json.RawMessage, in any, name string, schema *jsonschema.Schema)
 	if err := json.Unmarshal(raw, &given); err != nil {
 		return fault.New(fault.Invalid, "the arguments must be a JSON object")
 	}
-	var f fault.Fields
+	var unknown []string
 	for _, argument := range slices.Sorted(maps.Keys(given)) {
 		if schema.Properties[argument] == nil {
-			f.Add(argument, "is not an argument of %s, which takes %s", name, strings.Join(schema.PropertyOrder, ", "))
+			unknown = append(unknown, argument)
 		}
 	}
-	if err := f.Err(); err != nil {
-		return err
+	if len(unknown) > 0 {
+		return fault.New(fault.Invalid, "unknown arguments: %s; %s accepts %s", strings.Join(unknown, ", "), name, strings.Join(schema.PropertyOrder, ", "))
 	}
 	err := json.Unmarshal(raw, in)
-	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		field := wrong.Field
+	if typeErr, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		field := typeErr.Field
 		if field == "" {
 			field = "an id"
 		}
-		return fault.New(fault.Invalid, "%s takes %s", field, takes(wrong.Type))
+		return fault.New(fault.Invalid, "%s must be %s", field, jsontype.Name(typeErr.Type))
 	}
 	if err != nil {
-		return fault.New(fault.Invalid, "the arguments cannot be read")
+		return fault.New(fault.Invalid, "the arguments are invalid")
 	}
 	return nil
-}
-
-func takes(t reflect.Type) string {
-	switch t.Kind() {
-	case reflect.Int:
-		return "an integer"
-	case reflect.Bool:
-		return "true or false"
-	case reflect.Slice:
-		return "an array"
-	default:
-		return "a string"
-	}
 }

@@ -1,11 +1,11 @@
-// Makes the pages quicker and kinder. Everything works without it: forms are sent and pages are read as they are.
+// Progressive enhancement: all pages and forms work without this script.
 "use strict";
 (() => {
 	const one = (selector, root = document) => root.querySelector(selector);
 	const all = (selector, root = document) => [...root.querySelectorAll(selector)];
 	const own = { "X-Requested-With": "mnemo" };
 
-	// toast says something in the corner; with a button, until it is pressed.
+	// toast shows a message; with a button, until the button is pressed.
 	function toast(text, label, act) {
 		const p = document.createElement("p");
 		p.className = "toast";
@@ -25,7 +25,7 @@
 	const fade = (p) => setTimeout(() => p.remove(), 5000);
 	const plural = (n, form) => n + " " + (n === 1 ? form.dataset.one : form.dataset.many);
 
-	// Deleting: rows go from the page at once and from the store when the page is left, so that it can be undone.
+	// Deletion: rows are hidden immediately and deleted when the user leaves the page, which allows an undo.
 	const leaving = { url: "", ids: [], rows: [], toast: null };
 	function sendDeletions() {
 		if (!leaving.ids.length) return Promise.resolve();
@@ -57,7 +57,7 @@
 			tally(form);
 		});
 	}
-	// What follows a link or a form must see that it is done; closing the tab sends it all the same.
+	// The next page must not show deleted rows, so navigation waits for the deletion. Closing the tab also sends it.
 	addEventListener("pagehide", sendDeletions);
 	async function finish(event, go) {
 		if (!leaving.ids.length || event.defaultPrevented) return;
@@ -81,7 +81,7 @@
 		finish(event, () => target.requestSubmit(submitter));
 	});
 
-	// Picking rows of a list.
+	// Selection of rows.
 	function tally(form) {
 		const boxes = all("input[name=id]", form).filter((box) => !box.disabled);
 		const n = boxes.filter((box) => box.checked).length;
@@ -102,18 +102,18 @@
 		tally(form);
 	});
 
-	// Searching as one types: the same page is asked for and its results are put in.
-	let asked = null;
+	// Search as you type: fetches the page and replaces the results.
+	let pending = null;
 	async function search(form) {
 		const fields = [...new FormData(form)].filter(([, value]) => value !== "");
 		const url = form.getAttribute("action") + (fields.length ? "?" + new URLSearchParams(fields) : "");
-		asked?.abort();
-		asked = new AbortController();
+		pending?.abort();
+		pending = new AbortController();
 		try {
 			await sendDeletions();
-			const answer = await fetch(url, { signal: asked.signal });
-			if (answer.redirected) { location.href = url; return; }
-			const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+			const response = await fetch(url, { signal: pending.signal });
+			if (response.redirected) { location.href = url; return; }
+			const page = new DOMParser().parseFromString(await response.text(), "text/html");
 			const fresh = one("[data-results]", page);
 			if (!fresh) { location.href = url; return; }
 			leaving.toast?.remove();
@@ -139,7 +139,7 @@
 		}
 	});
 
-	// Importing: a file may be dropped, and one sees it being sent.
+	// Import: drag and drop, and upload progress.
 	for (const form of all("[data-drop]")) {
 		const input = one("input[type=file]", form);
 		const over = (on) => (event) => { event.preventDefault(); form.classList.toggle("over", on); };
@@ -173,8 +173,7 @@
 		request.addEventListener("error", () => { text.textContent = "Connection lost. Try again."; });
 		request.send(body);
 	}
-	// What is under way is looked at again until it is settled: after a second, and
-	// of what takes long more rarely.
+	// Polls the status of an import until it is settled, at increasing intervals.
 	const began = Date.now();
 	async function poll() {
 		const part = one("[data-poll]");
@@ -187,11 +186,11 @@
 				part.dataset.poll = fresh.dataset.poll;
 				part.replaceChildren(...fresh.childNodes);
 			}
-		} catch { /* again, later */ }
+		} catch { /* retry at the next interval */ }
 		setTimeout(poll, Math.min(Math.max((Date.now() - began) / 10, 1000), 10000));
 	}
 
-	// Copying.
+	// Copy buttons.
 	document.addEventListener("click", async (event) => {
 		const button = event.target.closest("[data-copy]");
 		if (!button) return;
@@ -206,7 +205,7 @@
 		}
 	});
 
-	// Times where the reader is, written as the pages write days.
+	// Local times, in the same format as the server.
 	const local = new Intl.DateTimeFormat("en-GB", { dateStyle: "long", timeStyle: "short" });
 	function dress(root) {
 		for (const node of all("[data-scripted]", root)) node.hidden = false;
@@ -218,7 +217,7 @@
 	for (const field of all("[data-today]")) field.value = today;
 	for (const text of all("[data-fleeting]")) fade(text);
 	one("[data-reveal]")?.focus();
-	// A notice is said once: not again when the page is loaded anew.
+	// Shows a notice only once, not after a reload.
 	const here = new URL(location.href);
 	if (here.searchParams.has("done")) {
 		here.searchParams.delete("done");

@@ -9,42 +9,42 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// sharedAnswer is a refusal that routes give alike.
-type sharedAnswer struct{ name, description, example string }
+// sharedResponse is an error response that routes have in common.
+type sharedResponse struct{ name, description, example string }
 
-// answers are the refusals that every route with a token gives alike, by status.
-var answers = map[int]sharedAnswer{
+// errorResponses are the common error responses of routes with a token, by status.
+var errorResponses = map[int]sharedResponse{
 	http.StatusUnauthorized: {"Unauthorized", "The token is missing, unknown or revoked.",
-		"a valid token is needed: Authorization: Bearer <API_TOKEN>"},
-	http.StatusForbidden: {"Forbidden", "The tenant is suspended, or a quota is used up.",
-		"this tenant is suspended; its data is kept, ask whoever operates it"},
-	http.StatusRequestTimeout: {"TooSlow", "The body stopped coming.",
-		tooSlow},
+		"a valid token is required: Authorization: Bearer <API_TOKEN>"},
+	http.StatusForbidden: {"Forbidden", "The tenant is suspended, or a quota is exceeded.",
+		"this tenant is suspended and its data is retained; contact your administrator"},
+	http.StatusRequestTimeout: {"TooSlow", "The request timed out.",
+		requestTimeout},
 	http.StatusRequestEntityTooLarge: {"TooLarge", "The body is too large.",
 		"the body must be at most 1048576 bytes"},
-	http.StatusUnsupportedMediaType: {"UnsupportedType", "The body is not of a type that this route takes.",
+	http.StatusUnsupportedMediaType: {"UnsupportedType", "The media type of the body is not supported.",
 		"the body must be JSON (Content-Type: application/json), not compressed"},
-	http.StatusTooManyRequests: {"TooManyRequests", "The tenant's requests of this minute are used up.",
-		"this tenant's 600 requests per minute are used up; try again in 12 s"},
-	http.StatusRequestHeaderFieldsTooLarge: {"HeadersTooLarge", "The address and headers are too long.",
+	http.StatusTooManyRequests: {"TooManyRequests", "The tenant exceeded its request rate limit.",
+		"request rate limit exceeded (600 per minute); retry in 12 s"},
+	http.StatusRequestHeaderFieldsTooLarge: {"HeadersTooLarge", "The URL and headers are too long.",
 		headersTooLarge},
-	http.StatusInternalServerError: {"Internal", "Something went wrong in the server; its log has the requestId.",
-		unexpectedAnswer},
-	http.StatusServiceUnavailable: {"Unavailable", "A store is away: nothing was done, try again.",
-		"the database is away; try again"},
+	http.StatusInternalServerError: {"Internal", "Internal error; the server log contains the requestId.",
+		internalError},
+	http.StatusServiceUnavailable: {"Unavailable", "A dependency is unavailable; retry later.",
+		"the database is unavailable; try again"},
 }
 
-// commonRefusals are examples for routes that give none of their own.
-var commonRefusals = map[int]string{
+// commonErrorExamples are example messages for routes that define none.
+var commonErrorExamples = map[int]string{
 	http.StatusBadRequest: "text is required and must not be blank",
 	http.StatusNotFound:   "memory not found",
-	http.StatusConflict:   "this idempotency key was used for another request within the last 24 hours; use a new key for a new request",
+	http.StatusConflict:   "this idempotency key was already used for a different request within the last 24 hours; use a new key",
 }
 
-// sharedAnswers are the answers as components of the OpenAPI file.
-func sharedAnswers(schemas huma.Registry) map[string]*huma.Response {
+// sharedResponses returns the common error responses as OpenAPI components.
+func sharedResponses(schemas huma.Registry) map[string]*huma.Response {
 	out := map[string]*huma.Response{}
-	for status, a := range answers {
+	for status, a := range errorResponses {
 		example := map[string]any{"error": a.example}
 		if status == http.StatusInternalServerError {
 			example["requestId"] = "5e0c8b1e-6b1f-4a35-9d4e-0f5a4b1c7d22"
@@ -63,7 +63,7 @@ func sharedAnswers(schemas huma.Registry) map[string]*huma.Response {
 	return out
 }
 
-// withoutRate is a shared answer as a route without a token gives it.
+// withoutRate returns a copy without the rate limit headers, for routes without a token.
 func withoutRate(r *huma.Response) *huma.Response {
 	out := *r
 	out.Headers = maps.Clone(r.Headers)
@@ -75,8 +75,8 @@ func withoutRate(r *huma.Response) *huma.Response {
 
 var rateHeaders = []string{headerRateLimit, headerRateRemaining, headerRateReset}
 
-// headersOf names the headers that answers with a status carry, on a route
-// with a token or without.
+// headersOf returns the names of the headers of responses with a status, on a
+// route with or without a token.
 func headersOf(status int, token bool) []string {
 	names := []string{headerRequestID}
 	switch status {
@@ -91,7 +91,7 @@ func headersOf(status int, token bool) []string {
 	return names
 }
 
-// sharedHeaders are the headers as components of the OpenAPI file.
+// sharedHeaders returns the response headers as OpenAPI components.
 func sharedHeaders() map[string]*huma.Header {
 	text := func(description string) *huma.Header {
 		return &huma.Header{Description: description, Schema: &huma.Schema{Type: huma.TypeString}}
@@ -101,11 +101,11 @@ func sharedHeaders() map[string]*huma.Header {
 		return &huma.Header{Description: description, Schema: &huma.Schema{Type: huma.TypeInteger, Minimum: &least}}
 	}
 	return map[string]*huma.Header{
-		headerRequestID:             text("Names the request in the server's log."),
-		fiber.HeaderWWWAuthenticate: text("Bearer."),
-		fiber.HeaderRetryAfter:      number("Seconds to wait before trying again."),
-		headerRateLimit:             number("Requests the tenant may make each minute. This and the next two are on every answer to a request that was counted."),
-		headerRateRemaining:         number("Requests left of this minute, about."),
+		headerRequestID:             text("Identifies the request in the server log."),
+		fiber.HeaderWWWAuthenticate: text("The authentication scheme, Bearer."),
+		fiber.HeaderRetryAfter:      number("Seconds to wait before retrying."),
+		headerRateLimit:             number("Requests per minute allowed for the tenant. The RateLimit headers are on every response to a counted request."),
+		headerRateRemaining:         number("Approximate number of requests left in this minute."),
 		headerRateReset:             number("Seconds until the next minute begins."),
 	}
 }

@@ -1,0 +1,189 @@
+package apiserver
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/gofiber/fiber/v2"
+	"github.com/google/uuid"
+	"github.com/valyala/fasthttp"
+
+	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/trace"
+)
+
+const (
+	headerRequestID  = "X-Request-Id"
+	headerDegraded   = "X-Degraded"
+	degradedVector   = "vector"
+	maxRequestID     = 128
+	localRoute       = "mnemo.route" // the matched route pattern, for metrics
+	localBody        = "mnemo.body"  // the request *body
+	unmatched        = "unmatched"
+	methodNotAllowed = "method not allowed; see the Allow header"
+	internalError    = "internal error; details are logged under the request ID"
+	headersTooLarge  = "URL and headers must be at most 16 KiB in total"
+)
+
+// middleware wraps every request. It assigns the request ID and deadline, turns
+// errors and panics into responses, closes connections whose body was not fully
+// read, and records traces and metrics.
+func (s *Server) middleware(c *fiber.Ctx) error {
+	begin := time.Now()
+	id := requestID(c.Get(headerRequestID))
+	c.Set(headerRequestID, id)
+	ctx, cancel := context.WithTimeout(context.WithValue(c.UserContext(), requestIDKey{}, id), s.RequestTimeout)
+	defer cancel()
+	if s.Stages != nil {
+		ctx = trace.With(ctx, s.Stages)
+	}
+	ctx, span := startSpan(ctx, c)
+	defer span.End()
+	c.SetUserContext(ctx)
+
+	if err := s.next(c); err != nil {
+		if err := s.handleError(c, err); err != nil {
+			return err
+		}
+	}
+	closeUnread(c)
+
+	route, ok := c.Locals(localRoute).(string)
+	if !ok {
+		route = unmatched
+	}
+	endSpan(span, c, route)
+	s.metrics.observe(ctx, c, route, time.Since(begin))
+	return nil
+}
+
+// next runs the rest of the chain and returns a panic as an error.
+func (s *Server) next(c *fiber.Ctx) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("panic: %v\n%s", r, debug.Stack())
+		}
+	}()
+	if ambiguousLength(&c.Request().Header) {
+		// A proxy may have used the other length (request smuggling), so the
+		// rest of the connection cannot be trusted.
+		closeConnection(c.Context())
+		return fault.New(fault.Invalid, "Content-Length and Transfer-Encoding must not be sent together")
+	}
+	return c.Next()
+}
+
+// ambiguousLength reports whether a request has both Content-Length and chunked
+// encoding (RFC 9112, section 6.1). fasthttp silently prefers chunked.
+func ambiguousLength(h *fasthttp.RequestHeader) bool {
+	const chunked = -1
+	if h.ContentLength() != chunked {
+		return false
+	}
+	for line := range bytes.Lines(h.RawHeaders()) {
+		if name, _, ok := bytes.Cut(line, []byte(":")); ok && strings.EqualFold(string(name), fiber.HeaderContentLength) {
+			return true
+		}
+	}
+	return false
+}
+
+// rejectUnknownMethods answers non-standard methods before Fiber does, because
+// Fiber would keep the connection open with an unread body.
+func (s *Server) rejectUnknownMethods(next fasthttp.RequestHandler) fasthttp.RequestHandler {
+	return func(ctx *fasthttp.RequestCtx) {
+		if slices.Contains(fiber.DefaultMethods, string(ctx.Method())) {
+			next(ctx)
+			return
+		}
+		closeConnection(ctx)
+		ctx.SetStatusCode(fiber.StatusMethodNotAllowed)
+		ctx.SetContentType(fiber.MIMEApplicationJSON)
+		ctx.Response.Header.Set(headerRequestID, requestID(""))
+		if allowed := s.allowedMethods(string(ctx.Path())); allowed != "" {
+			ctx.Response.Header.Set(fiber.HeaderAllow, allowed)
+		}
+		ctx.SetBodyString(`{"error":"` + methodNotAllowed + `"}`)
+	}
+}
+
+// allowedMethods returns the Allow header of a path: the methods of the most
+// specific matching pattern. Fiber would list the methods of all matches.
+func (s *Server) allowedMethods(path string) string {
+	var best []string
+	parameters := math.MaxInt
+	for pattern, item := range s.api.OpenAPI().Paths {
+		n, ok := matchPattern(pattern, path)
+		if !ok || n >= parameters {
+			continue
+		}
+		best, parameters = nil, n
+		for _, op := range operations(item) {
+			best = append(best, op.Method)
+		}
+	}
+	return strings.Join(best, ", ")
+}
+
+// matchPattern reports whether a path matches a pattern, and with how many parameters.
+func matchPattern(pattern, path string) (parameters int, ok bool) {
+	segments := strings.Split(path, "/")
+	parts := strings.Split(pattern, "/")
+	if len(segments) != len(parts) {
+		return 0, false
+	}
+	for i, part := range parts {
+		switch {
+		case strings.HasPrefix(part, "{") && segments[i] != "":
+			parameters++
+		case part != segments[i]:
+			return 0, false
+		}
+	}
+	return parameters, true
+}
+
+// closeAfter closes the connection after a request that cannot be parsed: the
+// start of the next request is unknown.
+func closeAfter(respond func(*fasthttp.RequestCtx, error)) func(*fasthttp.RequestCtx, error) {
+	return func(ctx *fasthttp.RequestCtx, err error) {
+		closeConnection(ctx)
+		respond(ctx, err)
+	}
+}
+
+// requestIDKey is the context key of the request ID.
+type requestIDKey struct{}
+
+// requestID returns the client's request ID if it is safe to repeat in headers
+// and logs, and a new one otherwise.
+func requestID(given string) string {
+	if given == "" || len(given) > maxRequestID {
+		return uuid.NewString()
+	}
+	for _, r := range given {
+		if r <= ' ' || r > '~' {
+			return uuid.NewString()
+		}
+	}
+	return given
+}
+
+// requestIDOf returns the request ID of a context.
+func requestIDOf(ctx context.Context) string {
+	id, _ := ctx.Value(requestIDKey{}).(string)
+	return id
+}
+
+// setRoute is the huma middleware that records the matched route for middleware.
+func setRoute(ctx huma.Context, next func(huma.Context)) {
+	fiberCtx(ctx).Locals(localRoute, ctx.Operation().Path)
+	next(ctx)
+}
