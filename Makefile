@@ -20,7 +20,7 @@ TOOL := hack/tool.sh
 TESTSUM := $(TOOL) gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg --
 
 # Packages whose tests need nothing running: they do not ask internal/testkit for a part.
-unit = $(shell go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}} {{.TestImports}} {{.XTestImports}}{{end}}' ./... \
+unit = ./test/texts $(shell go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}} {{.TestImports}} {{.XTestImports}}{{end}}' ./... \
 	| grep -v -e /internal/testkit -e /postgrestest -e mnemo/test/ -e /hack/ | cut -d' ' -f1)
 # Without what runs nothing at the same time and is slow: parsers of big exports, and the tokenizer, whose vocabulary takes
 # the compiler minutes and gigabytes with the race detector.

@@ -1,0 +1,6 @@
+// Package texts collects the texts that people read (errors, conditions, logs,
+// help, API and page texts, alerts) into one golden file for review. After
+// changing a text, run:
+//
+//	go test ./test/texts -update
+package texts
