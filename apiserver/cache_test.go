@@ -94,7 +94,7 @@ func TestIdentityIsCached(t *testing.T) {
 func TestIdentifyWithoutTheDatabase(t *testing.T) {
 	t.Parallel()
 	h := newTestServer(t)
-	h.stores.fail(fault.New(fault.Unavailable, "the database is away; try again"))
+	h.stores.fail(fault.New(fault.Unavailable, "the database is unavailable; try again"))
 	got := h.call(t, h.alice, "GET", "/api/chat-history/count", "")
 	if got.status != 503 || got.header.Get("Retry-After") == "" {
 		t.Errorf("%d %s, Retry-After %q", got.status, got.body, got.header.Get("Retry-After"))

@@ -32,7 +32,7 @@ func TestErrorKinds(t *testing.T) {
 		"Cause":       {fault.Wrap(fault.Conflict, errors.New("secret"), "taken"), 409, `{"error":"taken"}`, ""},
 		"Rejected":    {&fault.Error{Kind: fault.NotFound, Message: "some are gone", RejectedIDs: []string{"x"}}, 404, `{"error":"some are gone","rejectedIds":["x"]}`, ""},
 		"RateLimited": {&fault.Error{Kind: fault.RateLimited, Message: "slow down", RetryAfter: 1500 * time.Millisecond}, 429, `{"error":"slow down"}`, "2"},
-		"Unavailable": {fault.New(fault.Unavailable, "the database is away"), 503, `{"error":"the database is away"}`, "5"},
+		"Unavailable": {fault.New(fault.Unavailable, "the database is unavailable"), 503, `{"error":"the database is unavailable"}`, "5"},
 		"Late":        {fmt.Errorf("query: %w", context.DeadlineExceeded), 503, `{"error":"request timed out; try again"}`, "5"},
 	}
 	for name, tc := range tests {

@@ -105,7 +105,7 @@ func TestExportErrorsBeforeTheResponse(t *testing.T) {
 	t.Parallel()
 	h := newTestServer(t)
 	h.ok(t, h.alice, "GET", "/api/chat-history/count", "") // its token is known
-	h.stores.fail(fault.New(fault.Unavailable, "the database is away; try again"))
+	h.stores.fail(fault.New(fault.Unavailable, "the database is unavailable; try again"))
 	got := h.call(t, h.alice, "GET", "/api/export", "")
 	if got.status != 503 || got.header.Get("Retry-After") == "" || got.header.Get("Content-Type") != "application/json" {
 		t.Errorf("with the store away: %d %v %s", got.status, got.header, got.body)

@@ -281,13 +281,13 @@ func TestMCPErrors(t *testing.T) {
 	if _, err := a.CallTool(t.Context(), &sdk.CallToolParams{Name: "delete_everything"}); err == nil {
 		t.Error("a tool that is not there was called")
 	}
-	h.stores.fail(fault.New(fault.Forbidden, "the tenant's 10 memories are used up; delete some or ask for more"))
+	h.stores.fail(fault.New(fault.Forbidden, "memory quota exceeded (limit 10); delete some or ask for more"))
 	h.Cache.Clear()
 	h.stores.fail(nil)
 	a.ok(t, "list_buckets", `{}`) // the identity is cached again
 	for err, says := range map[error]string{
-		fault.New(fault.Forbidden, "the tenant's 10 memories are used up"):                              "the tenant's 10 memories are used up",
-		&fault.Error{Kind: fault.Unavailable, Message: "the database is away", RetryAfter: time.Second}: "the database is away (retry in 1 s)",
+		fault.New(fault.Forbidden, "memory quota exceeded (limit 10)"):                                         "memory quota exceeded (limit 10)",
+		&fault.Error{Kind: fault.Unavailable, Message: "the database is unavailable", RetryAfter: time.Second}: "the database is unavailable (retry in 1 s)",
 		fmt.Errorf("secret detail"): "internal error; details are logged",
 	} {
 		h.stores.fail(err)

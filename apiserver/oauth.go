@@ -231,7 +231,7 @@ func readForm(c *fiber.Ctx) (url.Values, error) {
 	}
 	for name, values := range form {
 		if len(values) > 1 && name != "resource" {
-			return nil, fault.New(fault.Invalid, "%s must not be repeated", name)
+			return nil, fault.New(fault.Invalid, "parameters must not be repeated")
 		}
 	}
 	return form, nil

@@ -16,7 +16,7 @@ func TestStoreErrors(t *testing.T) {
 	t.Parallel()
 	h := newTestServer(t)
 	for status, err := range map[int]error{
-		503: fault.Wrap(fault.Unavailable, errors.New("secret"), "the database is away; try again"),
+		503: fault.Wrap(fault.Unavailable, errors.New("secret"), "the database is unavailable; try again"),
 		500: errors.New("secret"),
 	} {
 		h.stores.fail(err)

@@ -143,7 +143,7 @@ func rejectsForgedRequests(t *testing.T, s *site, _ *browser) {
 		t.Error("another user sees the program")
 	}
 	for _, id := range []string{programs[0].ID, "x", "", "\x00"} {
-		if status, body := bob.post(t, "/connect/programs/end", url.Values{"id": {id}}); status != http.StatusNotFound || !strings.Contains(body, "This program is not connected any more.") {
+		if status, body := bob.post(t, "/connect/programs/end", url.Values{"id": {id}}); status != http.StatusNotFound || !strings.Contains(body, "App not connected.") {
 			t.Errorf("another user ends %q: %d", id, status)
 		}
 	}

@@ -50,7 +50,7 @@ func signsIn(t *testing.T, s *site, b *browser) {
 	tab.fill("input[name=name]", alice.name.String())
 	tab.fill("input[name=password]", "wrong")
 	tab.click("button.primary")
-	tab.sees("No user has this name and password.")
+	tab.sees("Incorrect name or password.")
 	tab.fill("input[name=password]", alice.password)
 	tab.click("button.primary")
 	tab.at("/connect/apps")

@@ -94,20 +94,20 @@ func rejectsExternalUsers(t *testing.T, s *site, _ *browser) {
 		s.admits("globex.test")(spec)
 		spec.Quota.Users = 2
 	}, "alice")[0]
-	away := func(login, want string) {
+	denied := func(login, want string) {
 		t.Helper()
 		status, body := s.visitor(t, 0).signInAt(t, login, "")
 		if status < 400 || !strings.Contains(html.UnescapeString(body), want) {
 			t.Errorf("%s: %d, want a page that says %q", login, status, want)
 		}
 	}
-	away("eve@nowhere.test", "Nobody here takes people of nowhere.test")
-	away("unverified@globex.test", "has no verified email address")
+	denied("eve@nowhere.test", "Sign-in is not enabled for nowhere.test")
+	denied("unverified@globex.test", "has no verified email address")
 	dan := s.visitor(t, 0)
 	if status, _ := dan.signInAt(t, "dan@globex.test", ""); status != http.StatusSeeOther {
 		t.Fatalf("dan: %d", status)
 	}
-	away("erin@globex.test", "All 2 users of this tenant are taken")
+	denied("erin@globex.test", "User quota exceeded (limit 2)")
 
 	taken := s.newTenant(t, s.admits("globex.test"))
 	if len(taken) != 0 {
@@ -115,7 +115,7 @@ func rejectsExternalUsers(t *testing.T, s *site, _ *browser) {
 	}
 	u.spec.Suspended = true
 	s.apply(t, u.spec)
-	away("dan@globex.test", "suspended")
+	denied("dan@globex.test", "suspended")
 	u.spec.Suspended = false
 	s.apply(t, u.spec)
 	dan.signInAt(t, "dan@globex.test", "")

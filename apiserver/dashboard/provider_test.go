@@ -154,9 +154,9 @@ func TestProviderFailures(t *testing.T) {
 		{"forged", http.StatusBadRequest, "Example ID did not confirm the sign-in; try again.", "", 1},
 		{"cut", http.StatusServiceUnavailable, "Example ID is unavailable; try again in a moment.", "level=WARN", 1},
 		{"away", http.StatusServiceUnavailable, "Example ID is unavailable; try again in a moment.", "502 Bad Gateway", 1},
-		{"unknown-client", http.StatusInternalServerError, "it is logged", "invalid_client", 2},
-		{"in-the-form", http.StatusInternalServerError, "it is logged", "malformed jwt", 2},
-		{"in-the-form", http.StatusInternalServerError, "it is logged", "malformed jwt", 3}, // by now it is known how
+		{"unknown-client", http.StatusInternalServerError, "details are logged", "invalid_client", 2},
+		{"in-the-form", http.StatusInternalServerError, "details are logged", "malformed jwt", 2},
+		{"in-the-form", http.StatusInternalServerError, "details are logged", "malformed jwt", 3}, // the auth style is cached now
 	} {
 		status, body := v.comesBack(t, tc.code, "192.0.2.1")
 		if status != tc.status || !strings.Contains(body, tc.says) {

@@ -143,7 +143,7 @@ func throttles(t *testing.T, s *site, _ *browser) {
 		}
 		for replica := range s.urls {
 			status, body := s.visitor(t, replica).post(t, "/sign-in", url.Values{"name": {u.name.String()}, "password": {u.password}})
-			if status != http.StatusTooManyRequests || !strings.Contains(body, "Too many sign-ins failed; try again in 10 min.") {
+			if status != http.StatusTooManyRequests || !strings.Contains(body, "Too many failed sign-ins; try again in 10 min.") {
 				t.Errorf("the eleventh wrong password of %s: %d %s", u.name, status, body)
 			}
 		}

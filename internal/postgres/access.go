@@ -48,7 +48,7 @@ func (d *DB) ReplaceToken(ctx context.Context, scope tenant.Scope, h tenant.Hash
 		id, user := string(scope.Tenant), int64(scope.User)
 		_, err := q.LockActiveUser(ctx, db.LockActiveUserParams{TenantID: id, UserID: user})
 		if errors.Is(err, pgx.ErrNoRows) {
-			return fault.New(fault.Forbidden, "this user has no access any more")
+			return fault.New(fault.Forbidden, "this user no longer has access")
 		}
 		if err != nil {
 			return err

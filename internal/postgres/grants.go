@@ -191,7 +191,7 @@ func (d *DB) Programs(ctx context.Context, scope tenant.Scope) ([]oauth.Program,
 
 // EndGrant implements oauth.GrantStore.
 func (d *DB) EndGrant(ctx context.Context, scope tenant.Scope, id string) error {
-	gone := fault.New(fault.NotFound, "this program is not connected any more")
+	gone := fault.New(fault.NotFound, "app not connected")
 	id, ok := parseID(id)
 	if !ok {
 		return fmt.Errorf("end grant: %w", gone)

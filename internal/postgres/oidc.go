@@ -57,7 +57,7 @@ func admit(ctx context.Context, q *db.Queries, owner db.DomainOwnerRow, p tenant
 			return 0, err
 		}
 		if n >= owner.Users {
-			return 0, fault.New(fault.Forbidden, "all %d users of this tenant are taken; ask whoever operates it for more", owner.Users)
+			return 0, fault.New(fault.Forbidden, "user quota exceeded (limit %d); contact your administrator", owner.Users)
 		}
 	}
 	if known {
@@ -76,13 +76,13 @@ func (d *DB) SignInPerson(ctx context.Context, s tenant.PersonSignIn) error {
 		}
 		owner, err := q.DomainOwner(ctx, db.DomainOwnerParams{Issuer: s.Issuer, Domain: s.Domain()})
 		if errors.Is(err, pgx.ErrNoRows) {
-			return fault.New(fault.Forbidden, "nobody here takes people of %s; ask whoever invited you", s.Domain())
+			return fault.New(fault.Forbidden, "sign-in is not enabled for %s; contact your administrator", s.Domain())
 		}
 		if err != nil {
 			return err
 		}
 		if owner.Suspended {
-			return fault.New(fault.Forbidden, "this tenant is suspended; its data is kept, ask whoever operates it")
+			return fault.New(fault.Forbidden, "this tenant is suspended and its data is retained; contact your administrator")
 		}
 		user, err := admit(ctx, q, owner, s.Person)
 		if err != nil {

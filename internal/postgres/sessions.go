@@ -80,7 +80,7 @@ func (d *DB) countAttempt(ctx context.Context, key []byte, most int64) error {
 	}
 	wait := max(attemptSpan-time.Duration(row.Age*float64(time.Second)), time.Second)
 	return &fault.Error{Kind: fault.RateLimited, RetryAfter: wait,
-		Message: fmt.Sprintf("too many sign-ins failed; try again in %d min", int((wait+time.Minute-1)/time.Minute))}
+		Message: fmt.Sprintf("too many failed sign-ins; try again in %d min", int((wait+time.Minute-1)/time.Minute))}
 }
 
 func beginSession(ctx context.Context, q *db.Queries, s tenant.SignIn) error {
@@ -98,7 +98,7 @@ func beginSession(ctx context.Context, q *db.Queries, s tenant.SignIn) error {
 			continue
 		}
 		if a.Suspended {
-			return fault.New(fault.Forbidden, "this tenant is suspended; its data is kept, ask whoever operates it")
+			return fault.New(fault.Forbidden, "this tenant is suspended and its data is retained; contact your administrator")
 		}
 		n, err := q.InsertSession(ctx, db.InsertSessionParams{
 			Hash: s.Session[:], TenantID: a.TenantID, UserID: a.ID, PasswordHash: s.Password[:], Lifetime: interval(s.Lifetime),
@@ -107,7 +107,7 @@ func beginSession(ctx context.Context, q *db.Queries, s tenant.SignIn) error {
 			return err
 		}
 	}
-	return fault.New(fault.Unauthorized, "no user has this name and password")
+	return fault.New(fault.Unauthorized, "incorrect name or password")
 }
 
 // Session implements tenant.SessionStore.
