@@ -273,7 +273,7 @@ func TestMCPErrors(t *testing.T) {
 		{"search_chat_history", `{"query":"a","contextMessages":21}`, "contextMessages must be 0 to 20"},
 		{"search_chat_history", `{"query":"a","skip":100}`, "skip must be 0 to 99"},
 		{"get_full_conversation", `{}`, "conversationId is required"},
-		{"get_full_conversation", `{"conversationId":"x"}`, "no conversation has this conversationId"},
+		{"get_full_conversation", `{"conversationId":"x"}`, "conversation not found"},
 		{"get_full_conversation", `{"conversationId":"x","cursor":"-1"}`, "cursor must be the nextCursor"},
 	} {
 		a.refused(t, tc[0], tc[1], tc[2])

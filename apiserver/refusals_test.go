@@ -215,7 +215,7 @@ var badFields = []struct {
 	{"POST", "/api/buckets", []string{`{"name":"a","description":7}`}, 400, "description must be a string"},
 	{"POST", "/api/buckets", []string{`{"name":"GENERAL"}`}, 409, "default bucket"},
 	{"GET", "/api/chat-history/conversation", []string{"", "conversationId="}, 400, "conversationId is required"},
-	{"GET", "/api/chat-history/conversation", []string{"conversationId=x", "conversationId=%00", "conversationId=%ff"}, 404, "no conversation has this conversationId"},
+	{"GET", "/api/chat-history/conversation", []string{"conversationId=x", "conversationId=%00", "conversationId=%ff"}, 404, "conversation not found"},
 	{"GET", "/api/chat-history/chats", []string{"page=0", "page=x"}, 400, "page must be an integer of at least 1"},
 	{"GET", "/api/chat-history/chats", []string{"pageSize=x", "pageSize=0"}, 400, "pageSize must be an integer of at least 1"},
 	{"GET", "/api/chat-history/chats", []string{"pageSize=101"}, 400, "pageSize must be 1 to 100"},

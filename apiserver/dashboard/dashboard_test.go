@@ -298,11 +298,11 @@ func separatesUsers(t *testing.T, s *site, b *browser) {
 		tab.eval("document.querySelector('main').innerHTML", &theirs)
 		tab.open("/memories/0196b2f4-6d1e-7c3a-9f5e-2b8d4c6a1e07")
 		tab.eval("document.querySelector('main').innerHTML", &nobodys)
-		if theirs != nobodys || !strings.Contains(theirs, "No memory has this memoryId.") {
+		if theirs != nobodys || !strings.Contains(theirs, "Memory not found.") {
 			t.Errorf("another's memory looks like %s\none that does not exist like %s", theirs, nobodys)
 		}
 		tab.open("/buckets/" + bucket)
-		tab.sees("No bucket has this bucketId.")
+		tab.sees("Bucket not found.")
 		v := s.visitor(t, 0)
 		v.signIn(t, who)
 		for path, form := range map[string]url.Values{

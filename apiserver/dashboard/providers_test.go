@@ -39,7 +39,7 @@ func TestReadProviders(t *testing.T) {
 		"null":              {file: `[null]`, want: "entry 0 needs name"},
 		"no client":         {file: `[{"name":"A","issuer":"https://a.test"}]`, want: "entry 0 needs name, issuer and clientId"},
 		"no URL":            {file: `[{"name":"A","issuer":"a.test","clientId":"a"}]`, want: "issuer of A must be"},
-		"both secrets":      {file: `[{"name":"A","issuer":"https://a.test","clientId":"a","clientSecret":"x","clientSecretFile":"y"}]`, want: "not both"},
+		"both secrets":      {file: `[{"name":"A","issuer":"https://a.test","clientId":"a","clientSecret":"x","clientSecretFile":"y"}]`, want: "must not be used together"},
 		"no such file":      {file: `[{"name":"A","issuer":"https://a.test","clientId":"a","clientSecretFile":"/nowhere"}]`, want: "/nowhere"},
 		"an empty file":     {file: `[{"name":"A","issuer":"https://a.test","clientId":"a","clientSecretFile":"` + empty + `"}]`, want: "is empty"},
 	}

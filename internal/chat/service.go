@@ -161,11 +161,11 @@ func (s *Service) countTokens(messages []Message) bool {
 // Get returns a conversation with all its messages; NotFound.
 func (s *Service) Get(ctx context.Context, who tenant.Identity, id string) (Conversation, []Message, error) {
 	if len(validIDs([]string{id})) == 0 {
-		return Conversation{}, nil, fault.New(fault.NotFound, "no conversation has this conversationId")
+		return Conversation{}, nil, fault.New(fault.NotFound, "conversation not found")
 	}
 	c, messages, err := s.Store.Get(ctx, who.Scope, id)
 	if fault.Is(err, fault.NotFound) {
-		return Conversation{}, nil, fault.New(fault.NotFound, "no conversation has this conversationId")
+		return Conversation{}, nil, fault.New(fault.NotFound, "conversation not found")
 	}
 	if err != nil {
 		return Conversation{}, nil, fmt.Errorf("read conversation: %w", err)

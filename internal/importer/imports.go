@@ -73,7 +73,7 @@ type Service struct {
 func (s *Service) Get(ctx context.Context, who tenant.Identity, id string) (Import, error) {
 	i, err := s.Imports.GetImport(ctx, who.Scope, id)
 	if fault.Is(err, fault.NotFound) {
-		return Import{}, fault.New(fault.NotFound, "no import has this importId")
+		return Import{}, fault.New(fault.NotFound, "import not found")
 	}
 	if err != nil {
 		return Import{}, fmt.Errorf("read import: %w", err)

@@ -76,7 +76,7 @@ func (l logErrors) HandleError(ctx context.Context, job *rivertype.JobRow, err e
 	if ctx.Err() != nil {
 		level = slog.LevelWarn
 	}
-	l.log.Log(ctx, level, "job failed and will be tried again", "job", job.Kind, "id", job.ID, "attempt", job.Attempt, "error", err)
+	l.log.Log(ctx, level, "job failed and will be retried", "job", job.Kind, "id", job.ID, "attempt", job.Attempt, "error", err)
 	return nil
 }
 

@@ -81,7 +81,7 @@ func adopt(ctx context.Context, q *db.Queries, spec tenant.Spec) (id string, fre
 	case err != nil:
 		return "", false, err
 	case named.State == "purging":
-		return "", false, fault.New(fault.Conflict, "the data of the deleted tenant of this name is still being purged: it is tried again")
+		return "", false, fault.New(fault.Conflict, "the data of the deleted tenant of this name is still being purged; will be retried")
 	case named.State == "retained" && (spec.Claim == tenant.ID(named.Resource) || spec.Claim == tenant.ID(named.ID)):
 		return named.ID, false, q.AdoptTenant(ctx, db.AdoptTenantParams{ID: named.ID, Resource: string(spec.ID), Cluster: spec.Cluster})
 	case named.State == "retained":
@@ -119,7 +119,7 @@ func adoptFromAfar(ctx context.Context, q *db.Queries, spec tenant.Spec) (string
 	case err != nil:
 		return "", err
 	case row.State == "active":
-		return "", fault.New(fault.Conflict, "tenant %s belongs to cluster %s: if that cluster is gone, run `mnemo tenants retire --cluster %s`; it is tried again", spec.Claim, row.Cluster, row.Cluster)
+		return "", fault.New(fault.Conflict, "tenant %s belongs to cluster %s: if that cluster is gone, run `mnemo tenants retire --cluster %s`; will be retried", spec.Claim, row.Cluster, row.Cluster)
 	case row.State != "retained":
 		return "", fault.New(fault.Conflict, "tenant %s is %s: it cannot be claimed", spec.Claim, row.State)
 	}
