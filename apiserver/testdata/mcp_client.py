@@ -64,7 +64,7 @@ async def tools(client):
     check([m["index"] for m in read["messages"]] == [0, 1], f"read {read}")
 
     await refused(client, "store_memory", "text is required and must not be blank", text="")
-    await refused(client, "get_full_conversation", "no conversation has this conversationId", conversationId="x")
+    await refused(client, "get_full_conversation", "conversation not found", conversationId="x")
     try:
         await client.call_tool("no_such_tool", {})
         check(False, "an unknown tool was called")
