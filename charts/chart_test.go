@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "rewrite the golden files")
 
 func TestLint(t *testing.T) {
 	t.Parallel()
@@ -23,10 +23,11 @@ func TestLint(t *testing.T) {
 	}
 }
 
-// generated are the passwords of the demo, another one each time.
-var generated = regexp.MustCompile(`(?m)^  password: [A-Za-z0-9+/=]{40,}$`)
+// generatedPasswords matches the demo's passwords, which change with each rendering.
+var generatedPasswords = regexp.MustCompile(`(?m)^  password: [A-Za-z0-9+/=]{40,}$`)
 
-// generatedRules are the operator's, compared with their source in TestRights.
+// generatedRules matches the operator's rules; TestOperatorRules compares them with
+// their source.
 var generatedRules = regexp.MustCompile(`(?s)rules:\n  - apiGroups:\n.*?\n---`)
 
 func TestGolden(t *testing.T) {
@@ -35,9 +36,9 @@ func TestGolden(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			golden := "testdata/golden/" + name + ".yaml"
-			// The definition is compared with its source in TestDefinition.
+			// TestCRDMatchesSource compares the CRD with its source.
 			got := render(t, "-n", "mnemo-system", "-f", file, "--set", "crds.install=false")
-			got = generated.ReplaceAllString(got, "  password: GENERATED")
+			got = generatedPasswords.ReplaceAllString(got, "  password: GENERATED")
 			got = generatedRules.ReplaceAllString(got, "rules: GENERATED\n---")
 			if *update {
 				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
@@ -50,20 +51,20 @@ func TestGolden(t *testing.T) {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(string(want), got); diff != "" {
-				t.Errorf("what the chart makes of %s changed (if you meant it: go test ./charts -run Golden -update): -want +got\n%s", file, diff)
+				t.Errorf("rendered objects of %s changed (if intended: go test ./charts -run Golden -update): -want +got\n%s", file, diff)
 			}
 		})
 	}
 }
 
-func TestRefusals(t *testing.T) {
+func TestInvalidValuesAreRejected(t *testing.T) {
 	t.Parallel()
 	const external = "testdata/values/external.yaml"
 	tests := map[string]struct {
 		args []string
 		want string
 	}{
-		"nothing said":                {args: nil, want: "is required"},
+		"no values":                   {args: nil, want: "is required"},
 		"no PostgreSQL":               {args: []string{"-f", external, "--set", "postgres.host="}, want: "postgres.host is required"},
 		"no owner":                    {args: []string{"-f", external, "--set", "postgres.owner.existingSecret="}, want: "postgres.owner.existingSecret is required"},
 		"no app role":                 {args: []string{"-f", external, "--set", "postgres.app.existingSecret="}, want: "postgres.app.existingSecret is required"},
@@ -74,14 +75,14 @@ func TestRefusals(t *testing.T) {
 		"no claim":                    {args: []string{"-f", external, "--set", "embeddings.mode=local,embeddings.local.source=claim"}, want: "embeddings.local.existingClaim is required"},
 		"chat without a model":        {args: []string{"-f", external, "--set", "chat.url=https://x"}, want: "chat.model is required"},
 		"ingress without a host":      {args: []string{"-f", external, "--set", "ingress.enabled=true"}, want: "ingress.host is required"},
-		"tokens in the clear":         {args: []string{"-f", external, "--set", "ingress.enabled=true,ingress.host=x.test"}, want: "ingress.tls.existingSecret is required"},
+		"ingress without TLS":         {args: []string{"-f", external, "--set", "ingress.enabled=true,ingress.host=x.test"}, want: "ingress.tls.existingSecret is required"},
 		"route without a gateway":     {args: []string{"-f", external, "--set", "gateway.enabled=true"}, want: "gateway.parentRefs is required"},
-		"a value that is not there":   {args: []string{"-f", external, "--set", "api.replcas=3"}, want: "replcas"},
+		"an unknown key":              {args: []string{"-f", external, "--set", "api.replcas=3"}, want: "replcas"},
 		"a value of the wrong type":   {args: []string{"-f", external, "--set-string", "api.replicas=three"}, want: "/api/replicas"},
-		"a mode that is not there":    {args: []string{"-f", external, "--set", "postgres.mode=builtin"}, want: "/postgres/mode"},
-		"a digest that is none":       {args: []string{"-f", external, "--set", "image.digest=latest"}, want: "/image/digest"},
+		"an unknown mode":             {args: []string{"-f", external, "--set", "postgres.mode=builtin"}, want: "/postgres/mode"},
+		"an invalid digest":           {args: []string{"-f", external, "--set", "image.digest=latest"}, want: "/image/digest"},
 		"a provider without client":   {args: []string{"-f", external, "--set", "oidc.providers[0].name=A,oidc.providers[0].issuer=https://a.test"}, want: "clientId"},
-		"a provider's secret, said":   {args: []string{"-f", external, "--set", "oidc.providers[0].clientSecret=s3cret"}, want: "clientSecret"},
+		"a provider's inline secret":  {args: []string{"-f", external, "--set", "oidc.providers[0].clientSecret=s3cret"}, want: "clientSecret"},
 		"a Milvus URL for an address": {args: []string{"-f", external, "--set", "milvus.address=https://m:1"}, want: "/milvus/address"},
 	}
 	for name, tt := range tests {
@@ -89,16 +90,15 @@ func TestRefusals(t *testing.T) {
 			t.Parallel()
 			_, err := helm(t, append([]string{"template", "mnemo", chart, "--kube-version", "1.37.0"}, tt.args...)...)
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
-				t.Errorf("helm template: %v, want an error that says %q", err, tt.want)
+				t.Errorf("helm template: %v, want an error that contains %q", err, tt.want)
 			}
 		})
 	}
 }
 
-// TestEgress: what the API servers are told to call, their network policy lets
-// them reach, in the cluster too, where the policy is of pods' ports and the URL
-// of a Service's.
-func TestEgress(t *testing.T) {
+// TestNetworkPolicyAllowsConfiguredURLs covers Services in the cluster as well,
+// where the policy applies to the pods' port and the URL has the Service's.
+func TestNetworkPolicyAllowsConfiguredURLs(t *testing.T) {
 	t.Parallel()
 	for url, want := range map[string][]string{
 		"https://models.example.com/v1":                {"443"},
@@ -121,7 +121,7 @@ func TestEgress(t *testing.T) {
 			policy := parse(t, render(t, append(args, "--set", set)...))[0]
 			rules, _ := policy.at("spec", "egress").([]any)
 			var got []string
-			for _, r := range rules[3:] { // after DNS and both stores
+			for _, r := range rules[3:] { // after the rules for DNS and both stores
 				rule, _ := r.(map[string]any)
 				for _, p := range list(rule["ports"]) {
 					got = append(got, fmt.Sprint(object(p).at("port")))
@@ -137,9 +137,9 @@ func TestEgress(t *testing.T) {
 	}
 }
 
-// TestDefinition: the custom resource is the product's, goes up with the chart
-// and stays behind it.
-func TestDefinition(t *testing.T) {
+// TestCRDMatchesSource also checks that Helm keeps the CRD when it uninstalls the
+// chart.
+func TestCRDMatchesSource(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile("../config/crd/bases/mnemo.dev_tenants.yaml")
 	if err != nil {
@@ -148,20 +148,20 @@ func TestDefinition(t *testing.T) {
 	want := parse(t, string(raw))[0]
 	objects := parse(t, render(t, "-f", "testdata/values/external.yaml", "-s", "templates/crd.yaml"))
 	if len(objects) != 1 {
-		t.Fatalf("%d objects, want the definition", len(objects))
+		t.Fatalf("%d objects, want only the CRD", len(objects))
 	}
 	got := objects[0]
 	if diff := cmp.Diff(want["spec"], got["spec"]); diff != "" {
-		t.Errorf("the definition differs from config/crd: -want +got\n%s", diff)
+		t.Errorf("the CRD differs from config/crd: -want +got\n%s", diff)
 	}
 	if got.name() != want.name() || got.at("metadata", "annotations", "helm.sh/resource-policy") != "keep" {
 		t.Errorf("metadata %v, want the name %s and the policy keep", got["metadata"], want.name())
 	}
 }
 
-// TestRights: what the operator may do is what its code says it needs, and with
-// watchNamespaces no Secret and Tenant elsewhere.
-func TestRights(t *testing.T) {
+// TestOperatorRules checks that the operator's rules are those generated from its
+// code, and that watchNamespaces limits those for Secrets and Tenants.
+func TestOperatorRules(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile("../config/rbac/role.yaml")
 	if err != nil {
@@ -201,12 +201,12 @@ func TestRights(t *testing.T) {
 	if diff := cmp.Diff(narrow, rendered("--set", "operator.watchNamespaces={a,b}")); diff != "" {
 		t.Errorf("with watchNamespaces: -want +got\n%s", diff)
 	}
-	// The Job of an uninstall may not do more.
+	// The pre-uninstall Job has the same limits.
 	release := []any{map[string]any{"apiGroups": []any{"mnemo.dev"}, "resources": []any{"tenants"}, "verbs": []any{"list", "patch"}}}
 	got := rules(parse(t, render(t, "-n", "mnemo-system", "-f", "testdata/values/external.yaml", "-s", "templates/uninstall.yaml",
 		"--set", "operator.watchNamespaces={a,b}")))
-	delete(got, "Role/") // of its own Deployment
+	delete(got, "Role/") // for the operator's Deployment
 	if diff := cmp.Diff(map[string]any{"Role/a": release, "Role/b": release}, got); diff != "" {
-		t.Errorf("of the uninstall with watchNamespaces: -want +got\n%s", diff)
+		t.Errorf("pre-uninstall with watchNamespaces: -want +got\n%s", diff)
 	}
 }

@@ -1,4 +1,4 @@
-// Package charts holds the tests of the Helm chart beside it: what it makes of
-// every kind of values, that the real kube-apiserver takes all of it under the
-// restricted pod security standard, and that it agrees with the product.
+// Package charts tests the Helm chart: the objects it renders for every set of
+// values, that a real kube-apiserver accepts them under the restricted pod
+// security standard, and that they match the binary's commands and flags.
 package charts

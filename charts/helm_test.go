@@ -14,12 +14,12 @@ import (
 
 const chart = "mnemo"
 
-// object is a Kubernetes object as the chart rendered it.
+// object is a rendered Kubernetes object.
 type object map[string]any
 
 func (o object) kind() string { s, _ := o["kind"].(string); return s }
 
-// at returns what is at a path of keys, nil when there is nothing.
+// at returns the value at a path of keys, or nil.
 func (o object) at(keys ...string) any {
 	var v any = map[string]any(o)
 	for _, k := range keys {
@@ -32,7 +32,7 @@ func (o object) at(keys ...string) any {
 	return v
 }
 
-// list returns the objects in a list, none of what is no list.
+// list returns the objects of a list, or none if v is not a list.
 func list(v any) []map[string]any {
 	var all []map[string]any
 	items, _ := v.([]any)
@@ -46,16 +46,17 @@ func list(v any) []map[string]any {
 
 func (o object) name() string { s, _ := o.at("metadata", "name").(string); return s }
 
-// helm runs Helm and returns what it printed; stderr is in the error.
+// helm runs Helm and returns its standard output. An error contains its standard
+// error.
 func helm(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "../hack/tool.sh", append([]string{"helm"}, args...)...)
-	var out, said bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &said
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {
-		return out.String(), errors.New(said.String() + out.String())
+		return stdout.String(), errors.New(stderr.String() + stdout.String())
 	}
-	return out.String(), nil
+	return stdout.String(), nil
 }
 
 // render returns the manifests of a release called mnemo.
@@ -73,7 +74,7 @@ func parse(t *testing.T, manifests string) []object {
 	t.Helper()
 	var all []object
 	for d := yaml.NewDecoder(strings.NewReader(manifests)); ; {
-		var o map[string]any // a type of ours would be given to what is in it too
+		var o map[string]any // type object would also be used for nested maps
 		if err := d.Decode(&o); errors.Is(err, io.EOF) {
 			return all
 		} else if err != nil {
@@ -85,12 +86,12 @@ func parse(t *testing.T, manifests string) []object {
 	}
 }
 
-// cases returns the files of values, by name.
+// cases returns the values files by name.
 func cases(t *testing.T) map[string]string {
 	t.Helper()
 	files, err := filepath.Glob("testdata/values/*.yaml")
 	if err != nil || len(files) == 0 {
-		t.Fatalf("no values to test with: %v", err)
+		t.Fatalf("no values files: %v", err)
 	}
 	all := map[string]string{}
 	for _, f := range files {
@@ -99,7 +100,7 @@ func cases(t *testing.T) map[string]string {
 	return all
 }
 
-// podSpecs returns the pod template of every object that makes pods, by kind/name.
+// podSpecs returns the pod template of every workload, by kind/name.
 func podSpecs(objects []object) map[string]object {
 	pods := map[string]object{}
 	for _, o := range objects {

@@ -15,33 +15,33 @@ import (
 	"github.com/mnemo-dev/mnemo/apiserver/dashboard"
 )
 
-// variables are what `mnemo <command> --help` says it reads.
+// variables matches the environment variables in `mnemo <command> --help`.
 var variables = regexp.MustCompile(`\(?\$([A-Z][A-Z_0-9]+)`)
 
-// standard are read by libraries: the PostgreSQL driver, Go and OpenTelemetry.
-var standard = map[string]bool{
+// libraryVariables are read by the PostgreSQL driver, Go and OpenTelemetry.
+var libraryVariables = map[string]bool{
 	"PGUSER": true, "PGPASSWORD": true, "HTTPS_PROXY": true, "SSL_CERT_DIR": true, "OTEL_EXPORTER_OTLP_HEADERS": true,
 }
 
-// unsaid are variables the chart never gives: what its containers listen on, a
-// wait that begins again when it ends, and what the operator, which only needs
-// the embedder's name, does not use.
-var unsaid = []string{
+// unsetVariables are never set by the chart: listen addresses, the timeout of an
+// init container that Kubernetes restarts, and the embedder settings that the
+// operator does not use.
+var unsetVariables = []string{
 	"serve MNEMO_LISTEN", "serve MNEMO_METRICS_LISTEN", "operator MNEMO_METRICS_LISTEN", "operator MNEMO_HEALTH_LISTEN", "wait MNEMO_WAIT_TIMEOUT",
 	"operator MNEMO_MODEL_DIR", "operator MNEMO_EMBEDDINGS_URL", "operator MNEMO_EMBEDDINGS_KEY", "operator MNEMO_EMBEDDINGS_TIMEOUT",
 	"smoke-test MNEMO_LOG_LEVEL", "smoke-test MNEMO_LOG_FORMAT",
 }
 
-// TestProductKnowsIt: every command and variable the chart gives Mnemo's own
-// containers is one the binary has, and it can give all that a host would set.
-func TestProductKnowsIt(t *testing.T) {
+// TestCommandsAndVariablesExist checks that the binary has every command and
+// environment variable of the chart, and that the chart can set every variable.
+func TestCommandsAndVariablesExist(t *testing.T) {
 	t.Parallel()
 	mnemo := filepath.Join(t.TempDir(), "mnemo")
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", mnemo, "../cmd/mnemo").CombinedOutput(); err != nil {
 		t.Fatalf("build mnemo: %v\n%s", err, out)
 	}
-	known, given := map[string]map[string]bool{}, map[string]bool{}
-	ask := func(command string) map[string]bool {
+	known, set := map[string]map[string]bool{}, map[string]bool{}
+	variablesOf := func(command string) map[string]bool {
 		if known[command] == nil {
 			out, err := exec.CommandContext(t.Context(), mnemo, command, "--help").CombinedOutput()
 			if err != nil {
@@ -57,7 +57,7 @@ func TestProductKnowsIt(t *testing.T) {
 	for name, file := range cases(t) {
 		for pod, template := range podSpecs(parse(t, render(t, "-f", file))) {
 			if strings.Contains(pod, "-demo-") {
-				continue // other people's programs
+				continue // third-party programs
 			}
 			for _, list := range []string{"initContainers", "containers"} {
 				containers, _ := template.at("spec", list).([]any)
@@ -65,14 +65,14 @@ func TestProductKnowsIt(t *testing.T) {
 					container, _ := c.(map[string]any)
 					args, _ := container["args"].([]any)
 					command, _ := args[0].(string)
-					has := ask(command)
+					has := variablesOf(command)
 					env, _ := container["env"].([]any)
 					for _, e := range env {
 						entry, _ := e.(map[string]any)
 						variable, _ := entry["name"].(string)
-						given[command+" "+variable] = true
-						if !has[variable] && !standard[variable] {
-							t.Errorf("%s: %s gives %s, which `mnemo %s` does not read", name, pod, variable, command)
+						set[command+" "+variable] = true
+						if !has[variable] && !libraryVariables[variable] {
+							t.Errorf("%s: %s sets %s, which `mnemo %s` does not read", name, pod, variable, command)
 						}
 					}
 				}
@@ -82,24 +82,24 @@ func TestProductKnowsIt(t *testing.T) {
 	if len(known) != 6 {
 		t.Errorf("commands %v, want serve, operator, migrate, wait, smoke-test and pre-uninstall", known)
 	}
-	var never []string
+	var unset []string
 	for command, variables := range known {
 		for variable := range variables {
-			if !given[command+" "+variable] {
-				never = append(never, command+" "+variable)
+			if !set[command+" "+variable] {
+				unset = append(unset, command+" "+variable)
 			}
 		}
 	}
-	slices.Sort(never)
-	slices.Sort(unsaid)
-	if diff := cmp.Diff(unsaid, never); diff != "" {
-		t.Errorf("variables that no values lead to (give what a host would set a value): -want +got\n%s", diff)
+	slices.Sort(unset)
+	slices.Sort(unsetVariables)
+	if diff := cmp.Diff(unsetVariables, unset); diff != "" {
+		t.Errorf("variables that the chart never sets (add a value for those an administrator needs): -want +got\n%s", diff)
 	}
 }
 
-// TestProductReadsProviders: the file the chart makes of oidc.providers is one
-// that the server starts with, and each has its own secret.
-func TestProductReadsProviders(t *testing.T) {
+// TestServerReadsOIDCProviders checks that the server accepts the file rendered from
+// oidc.providers, and that each provider has its own secret.
+func TestServerReadsOIDCProviders(t *testing.T) {
 	t.Parallel()
 	objects := parse(t, render(t, "-f", "testdata/values/everything.yaml", "-s", "templates/oidc.yaml", "-s", "templates/api-deployment.yaml"))
 	dir := t.TempDir()
@@ -143,9 +143,9 @@ func TestProductReadsProviders(t *testing.T) {
 	}
 }
 
-// TestDockerfileAgrees: the image is made from the model the tests run on, and
-// has it where the chart looks.
-func TestDockerfileAgrees(t *testing.T) {
+// TestDockerfileMatchesChart checks that the image contains the tested model, at the
+// path that the chart uses.
+func TestDockerfileMatchesChart(t *testing.T) {
 	t.Parallel()
 	read := func(path string) string {
 		raw, err := os.ReadFile(path)
@@ -158,11 +158,11 @@ func TestDockerfileAgrees(t *testing.T) {
 	hash := regexp.MustCompile(`sha256: +"([0-9a-f]{64})"`).FindStringSubmatch(read("../hack/devenv/model.go"))
 	path := regexp.MustCompile(`(?m)^ +path: (/\S+)`).FindStringSubmatch(read("mnemo/values.yaml"))
 	if hash == nil || path == nil {
-		t.Fatalf("hash %v, path %v: not found where they were", hash, path)
+		t.Fatalf("hash %v, path %v: not found", hash, path)
 	}
 	for _, want := range []string{hash[1], "/model/ " + path[1] + "/\n", "USER 65532:65532"} {
 		if !strings.Contains(dockerfile, want) {
-			t.Errorf("the Dockerfile does not say %q", want)
+			t.Errorf("the Dockerfile does not contain %q", want)
 		}
 	}
 }

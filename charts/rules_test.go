@@ -11,8 +11,8 @@ import (
 	"github.com/mnemo-dev/mnemo/hack/devenv"
 )
 
-// TestAlerts: each alert fires when it should and is silent when not, by
-// Prometheus' own judgement, and says what to do.
+// TestAlerts runs the promtool tests, and checks that each alert has a firing test,
+// a silent test and a runbook.
 func TestAlerts(t *testing.T) {
 	t.Parallel()
 	cache, err := devenv.OpenCache(devenv.NewProgress(os.Stderr))
@@ -50,7 +50,7 @@ func TestAlerts(t *testing.T) {
 	rendered := render(t, "-f", "testdata/values/everything.yaml", "-s", "templates/rules.yaml")
 	alerts := regexp.MustCompile(`(?m)^ +- alert: (\w+)$`).FindAllStringSubmatch(content["rules.yaml"], -1)
 	if len(alerts) == 0 || len(pages) != len(alerts) {
-		t.Errorf("%d alerts and %d runbooks, want one for each", len(alerts), len(pages))
+		t.Errorf("%d alerts and %d runbooks, want one runbook per alert", len(alerts), len(pages))
 	}
 	for _, m := range alerts {
 		alert := m[1]
@@ -58,13 +58,13 @@ func TestAlerts(t *testing.T) {
 			t.Errorf("%s has no runbook: %v", alert, err)
 		}
 		if !strings.Contains(rendered, "/docs/runbooks/"+alert+".md") {
-			t.Errorf("%s is not rendered with the address of its runbook", alert)
+			t.Errorf("%s is rendered without runbook_url", alert)
 		}
 		for name, fires := range map[string]bool{alert + " fires": true, alert + " is silent": false} {
 			_, rest, found := strings.Cut(content["rules_test.yaml"], "name: "+name+"\n")
 			one, _, _ := strings.Cut(rest, "  - name: ")
 			if !found || strings.Contains(one, "exp_alerts") != fires {
-				t.Errorf("no case shows that %s", name)
+				t.Errorf("missing test: %s", name)
 			}
 		}
 	}

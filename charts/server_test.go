@@ -17,16 +17,16 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/testkit"
 )
 
-// unchecked is the kind whose definition no package registry has: the server is
-// not asked about it, the golden files show it. It was looked at by hand, with
-// the definition of milvus-operator 1.3.8.
+// unchecked is a kind whose CRD is in no package registry, so the API server cannot
+// validate it. It was validated manually with the CRD of milvus-operator 1.3.8.
 const unchecked = "milvus.io/v1beta1/Milvus"
 
-// TestServerTakesIt: the real kube-apiserver takes every object, strictly, and
-// warns of none, in namespaces that enforce the restricted standard.
-func TestServerTakesIt(t *testing.T) {
+// TestServerAcceptsObjects applies every object to a real kube-apiserver, with
+// strict validation and without warnings, in namespaces that enforce the
+// restricted standard.
+func TestServerAcceptsObjects(t *testing.T) {
 	t.Parallel()
-	installDefinitions(t)
+	installCRDs(t)
 	for name, file := range cases(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -46,10 +46,10 @@ func TestServerTakesIt(t *testing.T) {
 					accounts = append(accounts, o)
 				}
 			}
-			kubectl(t, manifest(t, accounts), "-n", ns, "apply", "--server-side", "-f", "-") // pods need theirs to be there
+			kubectl(t, manifest(t, accounts), "-n", ns, "apply", "--server-side", "-f", "-") // pods require existing service accounts
 			kubectl(t, manifest(t, checked), "-n", ns, "apply", "--server-side", "--dry-run=server", "--validate=strict", "-f", "-")
 
-			// A Deployment is taken whatever its pods are like: the pods themselves are enforced.
+			// Pod security applies to pods, not to Deployments.
 			var pods []object
 			for id, template := range podSpecs(objects) {
 				name := strings.ToLower(strings.ReplaceAll(id, "/", "-"))
@@ -59,17 +59,17 @@ func TestServerTakesIt(t *testing.T) {
 				})
 			}
 			if len(pods) < 5 {
-				t.Fatalf("%d pods, want API, operator, migration, uninstall and test at least", len(pods))
+				t.Fatalf("%d pods, want at least API, operator, migration, pre-uninstall and test", len(pods))
 			}
 			kubectl(t, manifest(t, pods), "apply", "--server-side", "--dry-run=server", "--validate=strict", "-f", "-")
 		})
 	}
 }
 
-// TestServerRefuses shows that the checks above can fail.
-func TestServerRefuses(t *testing.T) {
+// TestServerRejectsInvalidObjects proves that the checks above can fail.
+func TestServerRejectsInvalidObjects(t *testing.T) {
 	t.Parallel()
-	installDefinitions(t)
+	installCRDs(t)
 	ns := newNamespace(t)
 	for want, object := range map[string]string{
 		"violates PodSecurity": `"apiVersion":"v1","kind":"Pod","spec":{"containers":[{"name":"a","image":"a","securityContext":{"runAsUser":0}}]}`,
@@ -77,9 +77,9 @@ func TestServerRefuses(t *testing.T) {
 		".spec.storag":         `"apiVersion":"postgresql.cnpg.io/v1","kind":"Cluster","spec":{"instances":1,"storag":{}}`,
 	} {
 		input := `{"metadata":{"name":"x","namespace":"` + ns + `"},` + object + `}`
-		said, err := tryKubectl(t, input, "apply", "--server-side", "--dry-run=server", "--validate=strict", "-f", "-")
-		if err == nil || !strings.Contains(said, want) {
-			t.Errorf("%s: %v, %s, want it refused with %q", object, err, said, want)
+		out, err := tryKubectl(t, input, "apply", "--server-side", "--dry-run=server", "--validate=strict", "-f", "-")
+		if err == nil || !strings.Contains(out, want) {
+			t.Errorf("%s: %v, %s, want it rejected with %q", object, err, out, want)
 		}
 	}
 }
@@ -89,8 +89,8 @@ func kindOf(o object) string {
 	return version + "/" + o.kind()
 }
 
-// installDefinitions brings the custom resources of others, and ours.
-func installDefinitions(t *testing.T) {
+// installCRDs installs the CRDs of Mnemo and of third parties.
+func installCRDs(t *testing.T) {
 	t.Helper()
 	files, err := devenv.Definitions(t.Context())
 	if err != nil {
@@ -103,13 +103,13 @@ func installDefinitions(t *testing.T) {
 			t.Fatal(err)
 		}
 		kubectl(t, string(raw), "apply", "--server-side", "--force-conflicts", "-f", "-")
-		for _, state := range []string{"jsonpath={.status.conditions}", "condition=Established"} { // the second fails where there are none yet
+		for _, state := range []string{"jsonpath={.status.conditions}", "condition=Established"} { // waiting for a condition fails while there are none
 			kubectl(t, string(raw), "wait", "--for="+state, "--timeout=60s", "-f", "-")
 		}
 	}
 }
 
-// newNamespace makes a namespace that enforces the restricted standard.
+// newNamespace creates a namespace that enforces the restricted standard.
 func newNamespace(t *testing.T) string {
 	t.Helper()
 	ns := "chart-" + strings.ToLower(rand.Text()[:10])
@@ -137,11 +137,11 @@ func manifest(t *testing.T, objects []object) string {
 	return b.String()
 }
 
-// kubectl runs kubectl as the administrator; a warning of the server is a failure.
+// kubectl runs kubectl as an administrator. A server warning is a failure.
 func kubectl(t *testing.T, input string, args ...string) {
 	t.Helper()
-	if said, err := tryKubectl(t, input, args...); err != nil {
-		t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, said)
+	if out, err := tryKubectl(t, input, args...); err != nil {
+		t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
 	}
 }
 
@@ -152,54 +152,54 @@ func tryKubectl(t *testing.T, input string, args ...string) (string, error) {
 	cmd.Stdin = strings.NewReader(input)
 	out, err := cmd.CombinedOutput()
 	if err == nil && bytes.Contains(out, []byte("Warning:")) {
-		err = errors.New("the server warns")
+		err = errors.New("server warning")
 	}
 	return string(out), err
 }
 
-// installing is held by what installs releases: one asks for the operators of
-// all others, and so must be alone.
+// installing is locked by tests that install releases. TestReleasesMustNotShareTenants
+// locks it exclusively, because it looks for the operators of all other releases.
 var installing sync.RWMutex
 
-// TestOneOperatorForATenant: a release does not go where another's operator has
-// the same Tenants, and says so; beside it with namespaces of its own it does.
-func TestOneOperatorForATenant(t *testing.T) {
+// TestReleasesMustNotShareTenants checks that a release whose operator would manage
+// the Tenants of another release is rejected, and one with other namespaces is not.
+func TestReleasesMustNotShareTenants(t *testing.T) {
 	t.Parallel()
 	installing.Lock()
-	t.Cleanup(installing.Unlock) // after its release is gone
+	t.Cleanup(installing.Unlock) // after the release is uninstalled
 	first, second, a, b, c := newNamespace(t), newNamespace(t), newNamespace(t), newNamespace(t), newNamespace(t)
 	run := func(args ...string) error {
 		_, err := helm(t, append(args, "--kubeconfig", testkit.KubeConfigFile(t))...)
 		return err
 	}
-	release := func(does, namespace string, watched ...string) []string {
-		list, err := json.Marshal(append([]string{}, watched...)) // none is all of them, null would be no value
+	release := func(command, namespace string, watched ...string) []string {
+		list, err := json.Marshal(append([]string{}, watched...)) // an empty list, as null would mean the default
 		if err != nil {
 			t.Fatal(err)
 		}
-		return []string{does, "mnemo", chart, "-n", namespace, "-f", "testdata/values/external.yaml", "--set", "crds.install=false",
+		return []string{command, "mnemo", chart, "-n", namespace, "-f", "testdata/values/external.yaml", "--set", "crds.install=false",
 			"--set-json", "operator.watchNamespaces=" + string(list)}
 	}
 	t.Cleanup(func() { uninstall(t, first) })
-	refused := func(reason, want string, watched ...string) {
+	expectRejected := func(reason, want string, watched ...string) {
 		t.Helper()
 		err := run(append(release("install", second, watched...), "--dry-run=server")...)
 		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want a refusal that says %q", reason, err, want)
+			t.Errorf("%s: %v, want an error that contains %q", reason, err, want)
 		}
 	}
 	if err := run(release("install", first, a, b)...); err != nil {
-		t.Fatalf("the first: %v", err)
+		t.Fatalf("install the first release: %v", err)
 	}
-	refused("this one would have all", "of release "+first+"/mnemo already manages the Tenants in "+a+", "+b+";")
-	refused("one in common", "already manages the Tenants in "+b+";", b, c)
+	expectRejected("new release with all namespaces", "of release "+first+"/mnemo already manages the Tenants in "+a+", "+b+";")
+	expectRejected("one common namespace", "already manages the Tenants in "+b+";", b, c)
 	if err := run(append(release("install", second, c), "--dry-run=server")...); err != nil {
-		t.Errorf("none in common: %v", err)
+		t.Errorf("no common namespace: %v", err)
 	}
 	if err := run(release("upgrade", first)...); err != nil {
-		t.Errorf("the same release, upgraded: %v", err)
+		t.Errorf("upgrade of the same release: %v", err)
 	}
-	refused("the other has all", "already manages the Tenants in all namespaces;", c)
+	expectRejected("existing release with all namespaces", "already manages the Tenants in all namespaces;", c)
 }
 
 // uninstall removes a release after its test, including its cluster-scoped

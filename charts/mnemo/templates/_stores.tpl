@@ -1,4 +1,4 @@
-{{/* Where the stores are, whoever runs them. */}}
+{{/* Connections to PostgreSQL and Milvus. */}}
 {{- define "mnemo.postgresHost" -}}
 {{- if .Values.demo -}}{{ include "mnemo.fullname" . }}-demo-postgres
 {{- else if eq .Values.postgres.mode "cnpg" -}}{{ include "mnemo.fullname" . }}-postgres-rw
