@@ -15,8 +15,8 @@ func TestIndexRepair(t *testing.T) {
 	e.createMemory(t, tn, "2026-05-02 The spare key is in the shed.") // no worker indexes it
 
 	repair := []string{"index", "repair", "--tenant", string(tn.ID)}
-	dryRun := append(repair, "--dry-run") //nolint:gocritic // a second command line
-	for range 2 {                         // a dry run repeats the same report
+	dryRun := append(repair, "--dry-run")
+	for range 2 { // a dry run repeats the same report
 		e.expectOutput(t, "1 missing, 0 orphaned: not repaired (dry run)", dryRun...)
 	}
 	e.expectIndexed(t, tn.ID, 1)
