@@ -14,7 +14,7 @@ type scratch struct {
 	context []float32 // n × hidden, what attention gathered
 	sum     []float32 // n × hidden, a block's output before it is added to x
 	inner   []float32 // n × inner
-	word    []byte    // a row of the table of words, as it lies in the file
+	word    []byte    // a row of the table of words, as stored in the file
 	attn    attention
 }
 

@@ -273,7 +273,7 @@ func TestOpenLocalErrors(t *testing.T) {
 		"WrongShape": {"a bigger model", map[string][]byte{tokenizerFile: tokenizer,
 			weightsFile: header(`{"embeddings.word_embeddings.weight":{"dtype":"F32","shape":[30522,768],"data_offsets":[0,4]}}`)}, "[30522 768], want F32 [30522 384]"},
 		"WrongOffsets": {"a broken header", map[string][]byte{tokenizerFile: tokenizer,
-			weightsFile: header(`{"embeddings.word_embeddings.weight":{"dtype":"F32","shape":[30522,384],"data_offsets":[0,4]}}`)}, "lies at"},
+			weightsFile: header(`{"embeddings.word_embeddings.weight":{"dtype":"F32","shape":[30522,384],"data_offsets":[0,4]}}`)}, "has offsets"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

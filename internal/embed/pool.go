@@ -41,7 +41,7 @@ func split(texts [][]int32) [][][]int32 {
 // workers run pieces. A call that fits one piece, such as a search query, is
 // urgent: besides the idle workers, a busy one takes it up between two layers of
 // another piece, at most once a layer, so that neither starves the other. All
-// other calls wait in one line with one piece each: whoever has 500 texts gets
+// other calls wait in one line with one piece each: a caller with 500 texts gets
 // its next turn after everybody else.
 type workers struct {
 	model  *model
@@ -95,7 +95,7 @@ func (w *workers) run(p *piece, s *scratch, yield func()) {
 		return p.ctx.Err() == nil
 	})
 	p.done <- p
-	runtime.Gosched() // the caller goes on at once, not when this worker next pauses
+	runtime.Gosched() // resume the caller now instead of at the next pause of this worker
 }
 
 // embed returns a vector per text, in order.

@@ -13,7 +13,7 @@ import (
 const maxHeader = 1 << 20
 
 // tensorFile reads tensors from the safetensors format: eight bytes of header
-// length, a JSON header that says where each tensor lies, then the numbers.
+// length, a JSON header that states the offsets of each tensor, then the numbers.
 type tensorFile struct {
 	r       io.ReaderAt
 	start   int64 // of the numbers
@@ -71,7 +71,7 @@ func (f *tensorFile) find(name string, shape ...int) (at int64, count int, err e
 		count *= n
 	}
 	if e.Offsets[0] < 0 || e.Offsets[1]-e.Offsets[0] != int64(count)*4 {
-		return 0, 0, fmt.Errorf("tensor %s lies at %v, want %d bytes", name, e.Offsets, count*4)
+		return 0, 0, fmt.Errorf("tensor %s has offsets %v, want %d bytes", name, e.Offsets, count*4)
 	}
 	return f.start + e.Offsets[0], count, nil
 }

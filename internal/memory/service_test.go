@@ -13,7 +13,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 )
 
-var errUnavailable = errors.New("away")
+var errUnavailable = errors.New("unavailable")
 
 func TestCreateInputValidate(t *testing.T) {
 	t.Parallel()

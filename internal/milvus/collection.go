@@ -240,7 +240,7 @@ func (x *Index) empty(ctx context.Context, p placement.Location) error {
 		if isGone(err) || err == nil && len(ids) == 0 {
 			return nil
 		}
-		if isCode(err, codeNotLoaded, codeNotFullyLoaded) { // whoever made it was stopped half way, or just made it
+		if isCode(err, codeNotLoaded, codeNotFullyLoaded) { // partly created by another process
 			if err := x.awaitIndex(ctx, x.collection(p)); err != nil && !isGone(err) {
 				return err
 			}

@@ -85,7 +85,7 @@ func (s *stores) Search(ctx context.Context, _ tenant.Scope, _ placement.Locatio
 	s.mu.Unlock()
 	if s.indexHangs {
 		<-ctx.Done()
-		return nil, fault.Wrap(fault.Unavailable, ctx.Err(), "away")
+		return nil, fault.Wrap(fault.Unavailable, ctx.Err(), "unavailable")
 	}
 	return s.index, s.indexErr
 }
@@ -112,8 +112,8 @@ func (s *stores) Model() string   { return "test" }
 func (s *stores) Dimensions() int { return 1 }
 
 var (
-	somewhere = placement.Location{Collection: "c", Partition: "p"}
-	errAway   = fault.New(fault.Unavailable, "away")
+	somewhere      = placement.Location{Collection: "c", Partition: "p"}
+	errUnavailable = fault.New(fault.Unavailable, "unavailable")
 )
 
 func (s *stores) engine(now *time.Time) *Engine {
@@ -153,10 +153,10 @@ func TestSearch(t *testing.T) {
 		"AllIndexHangs":  {reason: "nor waits for an index that hangs", stores: &stores{exact: []Hit{{1, .1}}, coverage: Coverage{All: true}, indexHangs: true}, want: []UnitID{1}},
 		"Merged":         {reason: "recent ones beside the index's; the database's cosine counts", stores: &stores{exact: []Hit{{1, .5}}, index: []Hit{{2, .9}, {1, .99}}}, want: []UnitID{2, 1}},
 		"NoPlacement":    {reason: "a tenant that has no place yet is answered by words", stores: &stores{lexical: []Hit{{1, 1}}, index: []Hit{{2, .9}}}, nowhere: true, want: []UnitID{1}, degraded: true},
-		"IndexAway":      {reason: "answered without it, and says so", stores: &stores{lexical: []Hit{{1, 1}}, exact: []Hit{{2, .9}}, indexErr: errAway}, want: []UnitID{1, 2}, degraded: true},
+		"IndexAway":      {reason: "answered without it, and says so", stores: &stores{lexical: []Hit{{1, 1}}, exact: []Hit{{2, .9}}, indexErr: errUnavailable}, want: []UnitID{1, 2}, degraded: true},
 		"IndexHangs":     {reason: "waited for no longer than its deadline", stores: &stores{lexical: []Hit{{1, 1}}, indexHangs: true}, want: []UnitID{1}, degraded: true},
 		"IndexBroken":    {reason: "a bug in the index is no reason to fail a search", stores: &stores{lexical: []Hit{{1, 1}}, indexErr: errors.New("bug")}, want: []UnitID{1}, degraded: true},
-		"EmbedderAway":   {reason: "answered by words", stores: &stores{lexical: []Hit{{1, 1}, {2, 2}}, exact: []Hit{{3, 1}}, embedErr: errAway}, want: []UnitID{2, 1}, degraded: true},
+		"EmbedderAway":   {reason: "answered by words", stores: &stores{lexical: []Hit{{1, 1}, {2, 2}}, exact: []Hit{{3, 1}}, embedErr: errUnavailable}, want: []UnitID{2, 1}, degraded: true},
 		"Truncated":      {reason: "not all recent units were looked at", stores: &stores{exact: []Hit{{1, .1}}, coverage: Coverage{Truncated: true}}, want: []UnitID{1}, degraded: true},
 		"Missing":        {reason: "some unit has no vector yet", stores: &stores{exact: []Hit{{1, .1}}, coverage: Coverage{All: true, Missing: true}}, want: []UnitID{1}, degraded: true},
 		"WordsAreScored": {reason: "what only the words found is compared by meaning too", stores: &stores{lexical: []Hit{{1, 1}, {2, 1}}, exact: []Hit{{3, .5}}, cosines: map[UnitID]float64{1: .1, 2: .8}, coverage: Coverage{All: true}}, want: []UnitID{2, 1, 3}},
@@ -186,7 +186,7 @@ func TestSearch(t *testing.T) {
 
 func TestSearchFailsOnlyWithTheDatabase(t *testing.T) {
 	t.Parallel()
-	broken := fault.New(fault.Unavailable, "the database is away")
+	broken := fault.New(fault.Unavailable, "the database is unavailable")
 	for name, s := range map[string]*stores{
 		"Lexical": {lexicalErr: broken},
 		"Exact":   {exactErr: broken},
@@ -218,7 +218,7 @@ func TestSearchAsksForMoreThanWanted(t *testing.T) {
 
 func TestAnAbsentIndexIsNotAskedEachTime(t *testing.T) {
 	t.Parallel()
-	s := &stores{indexErr: errAway}
+	s := &stores{indexErr: errUnavailable}
 	now := time.Now()
 	e := s.engine(&now)
 	steps := []struct {
@@ -227,13 +227,13 @@ func TestAnAbsentIndexIsNotAskedEachTime(t *testing.T) {
 		err    error
 		calls  int // in all
 	}{
-		{"asked", 0, errAway, 1},
-		{"not again at once", 400 * time.Millisecond, errAway, 1},
-		{"tried after a while", 200 * time.Millisecond, errAway, 2},
-		{"left alone longer", 900 * time.Millisecond, errAway, 2},
+		{"asked", 0, errUnavailable, 1},
+		{"not again at once", 400 * time.Millisecond, errUnavailable, 1},
+		{"tried after a while", 200 * time.Millisecond, errUnavailable, 2},
+		{"left alone longer", 900 * time.Millisecond, errUnavailable, 2},
 		{"tried again", 200 * time.Millisecond, nil, 3},
 		{"back: asked each time", 0, nil, 4},
-		{"back: asked each time", 0, errAway, 5},
+		{"back: asked each time", 0, errUnavailable, 5},
 		{"a new absence starts over", 600 * time.Millisecond, nil, 6},
 	}
 	for i, step := range steps {
@@ -251,7 +251,7 @@ func TestAnAbsentIndexIsNotAskedEachTime(t *testing.T) {
 
 func TestALostPartitionIsItsTenantsTroubleOnly(t *testing.T) {
 	t.Parallel()
-	s := &stores{indexErr: fault.Wrap(fault.Unavailable, ErrNoPartition, "away")}
+	s := &stores{indexErr: fault.Wrap(fault.Unavailable, ErrNoPartition, "unavailable")}
 	now := time.Now()
 	e := s.engine(&now)
 	search(t, e, somewhere, 1)
@@ -264,7 +264,7 @@ func TestALostPartitionIsItsTenantsTroubleOnly(t *testing.T) {
 
 func TestAnAbsentEmbedderIsNotAskedEachTime(t *testing.T) {
 	t.Parallel()
-	s := &stores{embedErr: errAway}
+	s := &stores{embedErr: errUnavailable}
 	now := time.Now()
 	e := s.engine(&now)
 	for range 5 {

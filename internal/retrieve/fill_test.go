@@ -53,7 +53,7 @@ func TestFillGoesOnWhereItWas(t *testing.T) {
 	w.meanwhile = func(what string) error {
 		if what == "upsert" {
 			if upserts++; upserts == 3 {
-				return errAway
+				return errUnavailable
 			}
 		}
 		return nil
@@ -98,7 +98,7 @@ func TestFillEndsWhileTheTenantWrites(t *testing.T) {
 	w.meanwhile = func(what string) error {
 		if what == "upsert" {
 			if written++; written > 10 {
-				return errAway
+				return errUnavailable
 			}
 			id := UnitID(len(w.live) + 1)
 			w.live[id], w.vectors[id] = true, []float32{1}
@@ -192,7 +192,7 @@ func TestMoveInAnyOrder(t *testing.T) {
 					w.at.Migration.Run++
 				}
 			case "fail":
-				return errAway
+				return errUnavailable
 			}
 			return nil
 		}

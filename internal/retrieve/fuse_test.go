@@ -20,7 +20,7 @@ func TestFuse(t *testing.T) {
 		"Nothing":      {"no candidates", nil, nil, false, []UnitID{}},
 		"One":          {"a single candidate", nil, []Hit{{1, 0.3}}, false, []UnitID{1}},
 		"DenseOnly":    {"no word matched: by cosine", nil, []Hit{{1, 0.2}, {2, 0.5}, {3, 0.4}}, false, []UnitID{2, 3, 1}},
-		"LexicalOnly":  {"the embedder is away: by words", []Hit{{1, 4}, {2, 9}}, nil, false, []UnitID{2, 1}},
+		"LexicalOnly":  {"without the embedder, by words only", []Hit{{1, 4}, {2, 9}}, nil, false, []UnitID{2, 1}},
 		"BothAgree":    {"found by both is best", []Hit{{1, 5}}, []Hit{{1, 0.6}, {2, 0.6}, {3, 0.1}}, false, []UnitID{1, 2, 3}},
 		"SingleWord":   {"the only match by words gains by it, though nothing is below it", []Hit{{2, 1}}, []Hit{{1, 0.50}, {2, 0.49}, {3, 0.2}}, false, []UnitID{2, 1, 3}},
 		"NoVector":     {"a unit that has no vector yet counts as average", []Hit{{9, 5}}, []Hit{{1, 0.6}, {2, 0.1}}, false, []UnitID{9, 1, 2}},

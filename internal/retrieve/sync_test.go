@@ -231,11 +231,11 @@ func TestSyncDoesWhatItCanWithoutTheEmbedder(t *testing.T) {
 	w.indexed[3] = Entry{ID: 3}
 	w.meanwhile = func(what string) error {
 		if what == "embed" {
-			return errAway
+			return errUnavailable
 		}
 		return nil
 	}
-	if err := w.indexer().Sync(t.Context(), "t", []UnitID{1, 2, 3}); !errors.Is(err, errAway) {
+	if err := w.indexer().Sync(t.Context(), "t", []UnitID{1, 2, 3}); !errors.Is(err, errUnavailable) {
 		t.Errorf("Sync = %v, want the embedder's error so that the job is tried again", err)
 	}
 	if _, indexed := w.state(); !slices.Equal(indexed, []UnitID{1}) || !w.confirmed[1] || w.confirmed[2] {
@@ -321,7 +321,7 @@ func TestSyncInAnyOrder(t *testing.T) {
 						run()
 					}
 				case "fail":
-					return errAway
+					return errUnavailable
 				}
 			}
 			return nil

@@ -152,7 +152,7 @@ func TestSynthesizeFails(t *testing.T) {
 func TestSynthesizeTimesOut(t *testing.T) {
 	t.Parallel()
 	hang := func(_ http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body) // only then the server hears of a client that goes
+		_, _ = io.Copy(io.Discard, r.Body) // required to detect that the client disconnects
 		<-r.Context().Done()
 	}
 	slow := serve(t, hang)

@@ -19,10 +19,10 @@ func TestAwayAndBack(t *testing.T) {
 	gate := testkit.NewGate(t, testkit.Milvus(t).Addr)
 	c := config(t, b.prefix)
 	c.Address = gate.Addr
-	x := open(t, c) // while the server is away
+	x := open(t, c) // while the server is down
 	query := retrieve.Query{Kind: retrieve.Memory, Limit: 1}
 
-	away := func() {
+	stop := func() {
 		t.Helper()
 		for name, call := range map[string]func(context.Context) error{
 			"Ping": x.Ping,
@@ -49,7 +49,7 @@ func TestAwayAndBack(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			start := time.Now()
 			if err := call(ctx); !fault.Is(err, fault.Unavailable) {
-				t.Errorf("%s while away = %v, want Unavailable", name, err)
+				t.Errorf("%s without the server = %v, want Unavailable", name, err)
 			}
 			if took := time.Since(start); took > 900*time.Millisecond {
 				t.Errorf("%s took %v to say so; it must not wait for its deadline", name, took)
@@ -71,11 +71,11 @@ func TestAwayAndBack(t *testing.T) {
 			}
 		}
 	}
-	away()
+	stop()
 	gate.Open(t)
 	back()
 	gate.Close()
-	away()
+	stop()
 	gate.Open(t)
 	back()
 }
