@@ -97,7 +97,7 @@ func (r *TenantReconciler) sweepOrphan(ctx context.Context, record tenant.Record
 	log := r.config.Logger.With("tenant", record.ID, "namespace", record.Namespace, "name", record.Name, "policy", record.Policy)
 	if orphan {
 		log.WarnContext(ctx, "revoking the tokens of an orphaned tenant; its data is retained")
-		if err := r.records.Abandon(ctx, record.ID); err != nil {
+		if err := r.records.MarkOrphaned(ctx, record.ID); err != nil {
 			return err
 		}
 		record.State = tenant.Retained
@@ -106,7 +106,7 @@ func (r *TenantReconciler) sweepOrphan(ctx context.Context, record tenant.Record
 		return nil
 	}
 	log.WarnContext(ctx, "purging an orphaned tenant", "retired_at", record.RetiredAt)
-	return tenant.Keeper{Records: r.records, Store: r.store, Partitions: r.partitions}.Discard(ctx, record)
+	return tenant.Retention{Records: r.records, Store: r.store, Partitions: r.partitions}.Purge(ctx, record)
 }
 
 // isPurgeable reports whether the record may be purged if its Tenant is gone.

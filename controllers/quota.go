@@ -46,7 +46,7 @@ func (r *TenantReconciler) syncStore(ctx context.Context, p *pass) error {
 
 // setOIDCReady reports whether the domains of spec.oidc belong to the tenant.
 func (p *pass) setOIDCReady() {
-	p.tenant.Status.OIDCUsers = p.stored.People
+	p.tenant.Status.OIDCUsers = p.stored.ExternalUsers
 	switch oidc := p.tenant.Spec.OIDC; {
 	case oidc == nil:
 		p.removeCondition(v1alpha1.OIDCReady)

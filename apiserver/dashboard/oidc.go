@@ -92,8 +92,8 @@ func (d *Dashboard) finishSignIn(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	err = d.Sessions.SignInPerson(c.UserContext(), tenant.PersonSignIn{
-		Person: person, Address: address, Session: tenant.HashSecret(secret), Lifetime: sessionLife,
+	err = d.Sessions.SignInExternal(c.UserContext(), tenant.ExternalSignIn{
+		ExternalUser: person, Address: address, Session: tenant.HashSecret(secret), Lifetime: sessionLife,
 	})
 	if err != nil {
 		return d.signInFailed(c, a.Next, err)
@@ -103,33 +103,33 @@ func (d *Dashboard) finishSignIn(c *fiber.Ctx) error {
 }
 
 // verifyUser returns the user authenticated by the provider.
-func (d *Dashboard) verifyUser(c *fiber.Ctx, p *Provider, a attempt) (tenant.Person, error) {
+func (d *Dashboard) verifyUser(c *fiber.Ctx, p *Provider, a attempt) (tenant.ExternalUser, error) {
 	found, err := p.discover(c.UserContext(), d.Now)
 	if err != nil {
-		return tenant.Person{}, err
+		return tenant.ExternalUser{}, err
 	}
 	ctx := withClient(c.UserContext())
 	tokens, err := p.exchange(ctx, d.oauth(c, p, found), c.Query("code"), oauth2.VerifierOption(a.Verifier))
 	if err != nil {
-		return tenant.Person{}, err
+		return tenant.ExternalUser{}, err
 	}
 	raw, _ := tokens.Extra("id_token").(string)
 	id, err := found.Verifier(&oidc.Config{ClientID: p.ClientID, Now: d.Now}).Verify(ctx, raw)
 	if err != nil {
-		return tenant.Person{}, fmt.Errorf("verify ID token of %s: %w", p.Name, err)
+		return tenant.ExternalUser{}, fmt.Errorf("verify ID token of %s: %w", p.Name, err)
 	}
 	if subtle.ConstantTimeCompare([]byte(id.Nonce), []byte(a.Nonce)) != 1 {
-		return tenant.Person{}, fault.New(fault.Invalid, "%s confirmed a different sign-in; try again", p.Name)
+		return tenant.ExternalUser{}, fault.New(fault.Invalid, "%s confirmed a different sign-in; try again", p.Name)
 	}
 	var claims struct {
 		Email    string `json:"email"`
 		Verified bool   `json:"email_verified"`
 	}
 	if err := id.Claims(&claims); err != nil || !claims.Verified || claims.Email == "" {
-		return tenant.Person{}, &fault.Error{Kind: fault.Forbidden, Err: err,
+		return tenant.ExternalUser{}, &fault.Error{Kind: fault.Forbidden, Err: err,
 			Message: p.Name + " has no verified email address for you; verify it there and try again"}
 	}
-	return tenant.Person{Issuer: id.Issuer, Subject: id.Subject, Email: claims.Email}, nil
+	return tenant.ExternalUser{Issuer: id.Issuer, Subject: id.Subject, Email: claims.Email}, nil
 }
 
 // signInFailed renders the sign-in page with an error, keeping next.

@@ -194,7 +194,7 @@ func (s *site) people(t *testing.T, spec tenant.Spec) int64 {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return stored.People
+	return stored.ExternalUsers
 }
 
 var redirectForm = regexp.MustCompile(`action="([^"]+)"`)

@@ -111,8 +111,8 @@ func (c *purgeCommand) Run(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = index.Close() }()
-	keeper := tenant.Keeper{Records: db, Store: db, Partitions: index}
-	if err := keeper.Discard(ctx, record); err != nil {
+	retention := tenant.Retention{Records: db, Store: db, Partitions: index}
+	if err := retention.Purge(ctx, record); err != nil {
 		return err
 	}
 	// A background job would purge the rows as well. Doing it here reports the result.
@@ -178,7 +178,7 @@ func (c *retireCommand) Run(ctx context.Context) error {
 		}
 	}
 	for _, r := range active {
-		if err := db.Abandon(ctx, r.ID); err != nil {
+		if err := db.MarkOrphaned(ctx, r.ID); err != nil {
 			return err
 		}
 	}

@@ -369,7 +369,7 @@ func TestStorageQuota(t *testing.T) {
 	list[1].messages[0] = strings.Repeat("long ", 300)
 	got := b.importFile(t, b.alice, export(t, list))
 	if got.Status != importer.Done || got.Imported != 3 || got.Failed != 1 || len(got.Errors) != 1 || got.Errors[0].Conversation != "c-1" ||
-		!strings.Contains(got.Errors[0].Error, "storage quota of 1000 bytes is used up") {
+		!strings.Contains(got.Errors[0].Error, "storage quota exceeded (limit 1000 bytes") {
 		t.Errorf("the import: %+v", got)
 	}
 	list[1].messages = []string{strings.Repeat("x", 1000-b.bytes(t))}

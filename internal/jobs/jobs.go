@@ -11,18 +11,13 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/account"
 	"github.com/mnemo-dev/mnemo/internal/importer"
 	"github.com/mnemo-dev/mnemo/internal/placement"
+	"github.com/mnemo-dev/mnemo/internal/queue"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// The queues, and how many jobs of each a replica works on at a time. What one
-// person just wrote is not held up by an import.
+// Workers per queue and replica.
 const (
-	QueueRecent  = river.QueueDefault
-	QueueBacklog = "backlog"
-	// QueueImports is of files, each of which takes long and some memory.
-	QueueImports = "imports"
-
 	recentWorkers  = 8
 	backlogWorkers = 2
 	importWorkers  = 1
@@ -91,7 +86,7 @@ func Config(indexer Indexer, tenants Tenants, imports Imports, log *slog.Logger)
 		}
 	}
 	sweepJob := river.NewPeriodicJob(river.PeriodicInterval(sweepEvery), func() (river.JobArgs, *river.InsertOpts) {
-		return SweepArgs{}, &river.InsertOpts{Queue: QueueBacklog, MaxAttempts: 1, UniqueOpts: river.UniqueOpts{ByPeriod: sweepEvery}}
+		return SweepArgs{}, &river.InsertOpts{Queue: queue.Backlog, MaxAttempts: 1, UniqueOpts: river.UniqueOpts{ByPeriod: sweepEvery}}
 	}, nil)
 	return &river.Config{
 		Logger:               slog.New(atLeast{slog.LevelWarn, log.Handler()}),
@@ -102,9 +97,9 @@ func Config(indexer Indexer, tenants Tenants, imports Imports, log *slog.Logger)
 		ErrorHandler:         logErrors{log},
 		PeriodicJobs:         []*river.PeriodicJob{sweepJob},
 		Queues: map[string]river.QueueConfig{
-			QueueRecent:  {MaxWorkers: recentWorkers},
-			QueueBacklog: {MaxWorkers: backlogWorkers},
-			QueueImports: {MaxWorkers: importWorkers},
+			queue.Recent:  {MaxWorkers: recentWorkers},
+			queue.Backlog: {MaxWorkers: backlogWorkers},
+			queue.Imports: {MaxWorkers: importWorkers},
 		},
 		// Jobs are announced by the database; polling is for when that fails.
 		FetchCooldown:     20 * time.Millisecond,

@@ -14,6 +14,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/chat"
 	"github.com/mnemo-dev/mnemo/internal/memory"
 	"github.com/mnemo-dev/mnemo/internal/postgres/db"
+	"github.com/mnemo-dev/mnemo/internal/queue"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
@@ -51,7 +52,7 @@ func (a Accounts) BeginPurge(ctx context.Context, scope tenant.Scope) (account.P
 		}
 		cutoff = account.PurgeCutoff{Memory: row.MemorySeq, At: row.At.UTC()}
 		job, err := a.jobs.InsertTx(ctx, tx, account.PurgeArgs{Tenant: scope.Tenant, User: scope.User, Cutoff: cutoff},
-			&river.InsertOpts{Queue: queueBacklog, MaxAttempts: maxAttempts, ScheduledAt: time.Now().Add(purgeJobDelay)})
+			&river.InsertOpts{Queue: queue.Backlog, MaxAttempts: maxAttempts, ScheduledAt: time.Now().Add(purgeJobDelay)})
 		if err != nil {
 			return fmt.Errorf("enqueue purge job: %w", err)
 		}

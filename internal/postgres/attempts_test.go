@@ -18,13 +18,13 @@ func TestSignInsOfAnAddressCount(t *testing.T) {
 	if _, err := b.Apply(t.Context(), spec); err != nil {
 		t.Fatal(err)
 	}
-	ann := tenant.PersonSignIn{Person: tenant.Person{Issuer: "https://id.test", Subject: "1", Email: "ann@acme.test"}, Address: "192.0.2.1", Session: tenant.Hash{1}, Lifetime: time.Hour}
+	ann := tenant.ExternalSignIn{ExternalUser: tenant.ExternalUser{Issuer: "https://id.test", Subject: "1", Email: "ann@acme.test"}, Address: "192.0.2.1", Session: tenant.Hash{1}, Lifetime: time.Hour}
 	for n := range 100 {
 		if err := b.CountSignIn(t.Context(), ann.Address); err != nil {
 			t.Fatalf("sign-in %d: %v", n, err)
 		}
 		ann.Session = tenant.Hash{1, byte(n)}
-		if err := b.SignInPerson(t.Context(), ann); err != nil {
+		if err := b.SignInExternal(t.Context(), ann); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -34,7 +34,7 @@ func TestSignInsOfAnAddressCount(t *testing.T) {
 		if err := b.CountSignIn(t.Context(), eve.Address); err != nil {
 			t.Fatalf("failed sign-in %d: %v", n, err)
 		}
-		wantKind(t, "nobody's", b.SignInPerson(t.Context(), eve), fault.Forbidden)
+		wantKind(t, "nobody's", b.SignInExternal(t.Context(), eve), fault.Forbidden)
 	}
 	wantKind(t, "one more", b.CountSignIn(t.Context(), eve.Address), fault.RateLimited)
 	if err := b.CountSignIn(t.Context(), "192.0.2.2"); err != nil {

@@ -152,7 +152,7 @@ func (x *importBatch) insertNew(ctx context.Context) error {
 			return orUnknown(err, x.scope.Tenant)
 		}
 		if storage > left.LeftOver {
-			return storageUsedUp(left.Hard, left.Used)
+			return storageExceeded(left.Hard, left.Used)
 		}
 	}
 	return x.writeAll(ctx, x.inserts)

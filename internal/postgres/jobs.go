@@ -10,14 +10,9 @@ import (
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 	"github.com/riverqueue/river/rivertype"
 
+	"github.com/mnemo-dev/mnemo/internal/queue"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
-)
-
-// The queues of jobs, as internal/jobs works on them.
-const (
-	queueRecent  = river.QueueDefault
-	queueBacklog = "backlog"
 )
 
 const (
@@ -33,14 +28,14 @@ func (d *DB) insertSync(ctx context.Context, tx pgx.Tx, id tenant.ID, units []re
 	if len(units) == 0 {
 		return nil
 	}
-	queue := queueRecent
+	name := queue.Recent
 	if len(units) > recentUnits {
-		queue = queueBacklog
+		name = queue.Backlog
 	}
 	var params []river.InsertManyParams
 	for batch := range slices.Chunk(units, syncBatch) {
 		params = append(params, river.InsertManyParams{
-			Args: retrieve.SyncArgs{Tenant: id, Units: batch}, InsertOpts: &river.InsertOpts{Queue: queue, MaxAttempts: maxAttempts},
+			Args: retrieve.SyncArgs{Tenant: id, Units: batch}, InsertOpts: &river.InsertOpts{Queue: name, MaxAttempts: maxAttempts},
 		})
 	}
 	if _, err := d.jobs.InsertManyFastTx(ctx, tx, params); err != nil {
@@ -52,7 +47,7 @@ func (d *DB) insertSync(ctx context.Context, tx pgx.Tx, id tenant.ID, units []re
 // insertJob commits a job of the backlog with the transaction, unless the same
 // one waits already.
 func (d *DB) insertJob(ctx context.Context, tx pgx.Tx, args river.JobArgs) error {
-	_, err := d.jobs.InsertTx(ctx, tx, args, &river.InsertOpts{Queue: queueBacklog, MaxAttempts: maxAttempts})
+	_, err := d.jobs.InsertTx(ctx, tx, args, &river.InsertOpts{Queue: queue.Backlog, MaxAttempts: maxAttempts})
 	if err != nil {
 		return fmt.Errorf("commit job %s: %w", args.Kind(), err)
 	}
@@ -75,7 +70,7 @@ func (d *DB) Jobs(c *river.Config) (*river.Client[pgx.Tx], error) {
 // insertPurge commits the job that purges a tenant, unless one waits or runs.
 func (d *DB) insertPurge(ctx context.Context, tx pgx.Tx, id tenant.ID) error {
 	_, err := d.jobs.InsertTx(ctx, tx, tenant.PurgeArgs{Tenant: id}, &river.InsertOpts{
-		Queue: queueBacklog, MaxAttempts: maxAttempts,
+		Queue: queue.Backlog, MaxAttempts: maxAttempts,
 		UniqueOpts: river.UniqueOpts{ByArgs: true, ByState: []rivertype.JobState{
 			rivertype.JobStateAvailable, rivertype.JobStatePending, rivertype.JobStateRetryable,
 			rivertype.JobStateRunning, rivertype.JobStateScheduled,

@@ -34,20 +34,20 @@ func applyDomains(ctx context.Context, q *db.Queries, id string, spec tenant.OID
 
 // admits reports whether a tenant still takes the person a user is.
 func admits(spec tenant.OIDC, taken []string, u db.LockUsersRow) bool {
-	domain := tenant.Person{Email: u.Email}.Domain()
+	domain := tenant.ExternalUser{Email: u.Email}.Domain()
 	return *u.Issuer == spec.Issuer && slices.Contains(spec.Domains, domain) && !slices.Contains(taken, domain)
 }
 
 // admit returns the person's user, a new one at the first sign-in if the
 // tenant has room for one.
-func admit(ctx context.Context, q *db.Queries, owner db.DomainOwnerRow, p tenant.Person) (int64, error) {
-	u, err := q.LockPerson(ctx, db.LockPersonParams{TenantID: owner.ID, Issuer: p.Issuer, Subject: p.Subject})
+func admit(ctx context.Context, q *db.Queries, owner db.DomainOwnerRow, p tenant.ExternalUser) (int64, error) {
+	u, err := q.LockExternalUser(ctx, db.LockExternalUserParams{TenantID: owner.ID, Issuer: p.Issuer, Subject: p.Subject})
 	known := err == nil
 	switch {
 	case err != nil && !errors.Is(err, pgx.ErrNoRows):
 		return 0, err
 	case known && u.Purging:
-		return 0, fault.New(fault.Conflict, "what you had here is still being deleted; try again in a minute")
+		return 0, fault.New(fault.Conflict, "your previous data is still being deleted; try again in a minute")
 	case known && u.Active && u.Email == p.Email:
 		return u.ID, nil
 	}
@@ -57,19 +57,19 @@ func admit(ctx context.Context, q *db.Queries, owner db.DomainOwnerRow, p tenant
 			return 0, err
 		}
 		if n >= owner.Users {
-			return 0, fault.New(fault.Forbidden, "user quota exceeded (limit %d); contact your administrator", owner.Users)
+			return 0, tenant.QuotaExceeded{Resource: tenant.ResourceUsers, Limit: owner.Users, Used: n}
 		}
 	}
 	if known {
 		return u.ID, q.SetUser(ctx, db.SetUserParams{TenantID: owner.ID, ID: u.ID, Email: p.Email, Active: true})
 	}
-	return q.InsertPerson(ctx, db.InsertPersonParams{
+	return q.InsertExternalUser(ctx, db.InsertExternalUserParams{
 		TenantID: owner.ID, Name: p.UserName(), Email: p.Email, Issuer: p.Issuer, Subject: p.Subject,
 	})
 }
 
-// SignInPerson implements tenant.SessionStore.
-func (d *DB) SignInPerson(ctx context.Context, s tenant.PersonSignIn) error {
+// SignInExternal implements tenant.SessionStore.
+func (d *DB) SignInExternal(ctx context.Context, s tenant.ExternalSignIn) error {
 	err := d.inTx(ctx, func(_ pgx.Tx, q *db.Queries) error {
 		if err := q.ExpireSessions(ctx); err != nil {
 			return err
@@ -84,11 +84,11 @@ func (d *DB) SignInPerson(ctx context.Context, s tenant.PersonSignIn) error {
 		if owner.Suspended {
 			return fault.New(fault.Forbidden, "this tenant is suspended and its data is retained; contact your administrator")
 		}
-		user, err := admit(ctx, q, owner, s.Person)
+		user, err := admit(ctx, q, owner, s.ExternalUser)
 		if err != nil {
 			return err
 		}
-		return q.InsertPersonSession(ctx, db.InsertPersonSessionParams{
+		return q.InsertExternalSession(ctx, db.InsertExternalSessionParams{
 			Hash: s.Session[:], TenantID: owner.ID, UserID: user, Lifetime: interval(s.Lifetime),
 		})
 	})

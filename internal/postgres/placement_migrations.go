@@ -10,6 +10,7 @@ import (
 
 	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/postgres/db"
+	"github.com/mnemo-dev/mnemo/internal/queue"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
@@ -195,7 +196,7 @@ func (d *DB) insertDrop(ctx context.Context, tx pgx.Tx, at placement.Location) e
 	for _, delay := range []time.Duration{placement.DropDelay, placement.FinalDropDelay} {
 		params = append(params, river.InsertManyParams{
 			Args:       retrieve.EmptyArgs{Collection: at.Collection, Partition: at.Partition, Shared: at.Shared},
-			InsertOpts: &river.InsertOpts{Queue: queueBacklog, MaxAttempts: maxAttempts, ScheduledAt: time.Now().Add(delay)},
+			InsertOpts: &river.InsertOpts{Queue: queue.Backlog, MaxAttempts: maxAttempts, ScheduledAt: time.Now().Add(delay)},
 		})
 	}
 	if _, err := d.jobs.InsertManyFastTx(ctx, tx, params); err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/postgres/db"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
@@ -28,29 +27,27 @@ func reserve(ctx context.Context, q *db.Queries, scope tenant.Scope, memories, s
 	if n > 0 {
 		return nil
 	}
-	return usedUp(ctx, q, scope, memories, storage)
+	return quotaExceeded(ctx, q, scope, memories, storage)
 }
 
-// help says what to do when a quota is used up.
-const help = "delete some, or ask your host for more"
-
-func storageUsedUp(hard, used int64) error {
-	return fault.New(fault.Forbidden, "the storage quota of %d bytes is used up (%d used): %s", hard, used, help)
-}
-
-// usedUp says which quota was in the way.
-func usedUp(ctx context.Context, q *db.Queries, scope tenant.Scope, memories, storage int64) error {
-	row, err := q.UsageAndQuota(ctx, string(scope.Tenant))
+// quotaExceeded returns a tenant.QuotaExceeded for the quota that a reservation
+// would exceed.
+func quotaExceeded(ctx context.Context, q *db.Queries, scope tenant.Scope, memories, storage int64) error {
+	row, err := q.UsageAndQuota(ctx, db.UsageAndQuotaParams{TenantID: string(scope.Tenant), UserID: int64(scope.User)})
 	if err != nil {
 		return fmt.Errorf("read quota: %w", orUnknown(err, scope.Tenant))
 	}
 	switch {
 	case storage > 0 && row.Storage+storage > row.StorageHard:
-		return storageUsedUp(row.StorageHard, row.Storage)
+		return storageExceeded(row.StorageHard, row.Storage)
 	case row.Memories+memories > row.MemoriesHard:
-		return fault.New(fault.Forbidden, "the quota of %d memories is used up: %s", row.MemoriesHard, help)
+		return tenant.QuotaExceeded{Resource: tenant.ResourceMemories, Limit: row.MemoriesHard, Used: row.Memories}
 	}
-	return fault.New(fault.Forbidden, "your quota of %d memories is used up: %s", row.UserMemoriesHard, help)
+	return tenant.QuotaExceeded{Resource: tenant.ResourceUserMemories, Limit: row.UserMemoriesHard, Used: row.UserMemories}
+}
+
+func storageExceeded(limit, used int64) error {
+	return tenant.QuotaExceeded{Resource: tenant.ResourceStorage, Limit: limit, Used: used}
 }
 
 func collect[A, B any](in []A, f func(A) B) []B {

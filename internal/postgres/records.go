@@ -38,20 +38,17 @@ func toRecord(r db.ListRecordsRow) tenant.Record {
 	return out
 }
 
-// Abandon implements tenant.RecordStore.
-func (d *DB) Abandon(ctx context.Context, id tenant.ID) error {
+// MarkOrphaned implements tenant.RecordStore.
+func (d *DB) MarkOrphaned(ctx context.Context, id tenant.ID) error {
 	err := d.inTx(ctx, func(_ pgx.Tx, q *db.Queries) error {
-		n, err := q.AbandonTenant(ctx, string(id))
+		n, err := q.MarkOrphaned(ctx, string(id))
 		if err != nil || n == 0 {
 			return err
 		}
 		if err := q.RevokeTenantTokens(ctx, string(id)); err != nil {
 			return err
 		}
-		if err := q.DeleteTenantSessions(ctx, string(id)); err != nil {
-			return err
-		}
-		if err := endGrants(ctx, q, string(id), 0); err != nil {
+		if err := endAccess(ctx, q, string(id)); err != nil {
 			return err
 		}
 		if _, err := applyDomains(ctx, q, string(id), tenant.OIDC{}); err != nil {
@@ -60,7 +57,7 @@ func (d *DB) Abandon(ctx context.Context, id tenant.ID) error {
 		return q.NotifyTenant(ctx, string(id))
 	})
 	if err != nil {
-		return fmt.Errorf("abandon tenant: %w", err)
+		return fmt.Errorf("mark tenant as orphaned: %w", err)
 	}
 	return nil
 }
@@ -76,10 +73,7 @@ func (d *DB) Revoke(ctx context.Context, id tenant.ID) (int64, error) {
 		if err := q.ForgetPasswords(ctx, string(id)); err != nil {
 			return err
 		}
-		if err := q.DeleteTenantSessions(ctx, string(id)); err != nil {
-			return err
-		}
-		if err := endGrants(ctx, q, string(id), 0); err != nil {
+		if err := endAccess(ctx, q, string(id)); err != nil {
 			return err
 		}
 		if err := q.NotifyTenant(ctx, string(id)); err != nil {

@@ -37,10 +37,7 @@ func (d *DB) Retire(ctx context.Context, resource tenant.ID, policy tenant.Delet
 		if err := q.RevokeTenantTokens(ctx, row.ID); err != nil {
 			return err
 		}
-		if err := q.DeleteTenantSessions(ctx, row.ID); err != nil {
-			return err
-		}
-		if err := endGrants(ctx, q, row.ID, 0); err != nil {
+		if err := endAccess(ctx, q, row.ID); err != nil {
 			return err
 		}
 		if _, err := applyDomains(ctx, q, row.ID, tenant.OIDC{}); err != nil {

@@ -202,7 +202,7 @@ func readTenant(ctx context.Context, q *db.Queries, id string, spec tenant.Spec)
 	if out.Placement, err = readPlacement(ctx, q, out.ID); err != nil {
 		return out, err
 	}
-	if out.People, err = q.CountPeople(ctx, id); err != nil {
+	if out.ExternalUsers, err = q.CountExternalUsers(ctx, id); err != nil {
 		return out, err
 	}
 	out.Users, err = readUsers(ctx, q, id)

@@ -10,12 +10,11 @@ import (
 
 	"github.com/mnemo-dev/mnemo/internal/importer"
 	"github.com/mnemo-dev/mnemo/internal/postgres/db"
+	"github.com/mnemo-dev/mnemo/internal/queue"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
 const (
-	// queueImports is the queue of import jobs; see internal/jobs.
-	queueImports = "imports"
 	// uploadLease is how long an upload may pause before it expires.
 	uploadLease = 5 * time.Minute
 	// checkPriority is the priority of jobs that check on others: the lowest.
@@ -60,7 +59,7 @@ func checkUpload(ctx context.Context, q *db.Queries, scope tenant.Scope) error {
 		return orUnknown(err, scope.Tenant)
 	}
 	if left.LeftOver <= 0 {
-		return storageUsedUp(left.Hard, left.Used)
+		return storageExceeded(left.Hard, left.Used)
 	}
 	return nil
 }
@@ -134,7 +133,7 @@ func (i Imports) DeleteUpload(ctx context.Context, scope tenant.Scope, id string
 // insertImportJob inserts a job that imports a file after a delay. An import may
 // have several jobs; the lease ensures that one of them works on it.
 func (d *DB) insertImportJob(ctx context.Context, tx pgx.Tx, scope tenant.Scope, id string, delay time.Duration) error {
-	opts := &river.InsertOpts{Queue: queueImports, MaxAttempts: maxAttempts}
+	opts := &river.InsertOpts{Queue: queue.Imports, MaxAttempts: maxAttempts}
 	if delay > 0 {
 		opts.ScheduledAt, opts.Priority = time.Now().Add(delay), checkPriority
 	}

@@ -7,37 +7,37 @@ import (
 	"time"
 )
 
-// OIDC says whose people may sign in without being listed: those an identity
-// provider vouches for, with a verified address in one of the domains.
+// OIDC lets users of an identity provider sign in without being listed: those
+// with a verified address in one of the domains.
 type OIDC struct {
-	Issuer  string   // as the provider names itself; "" for none
-	Domains []string // in lower case
+	Issuer  string   // issuer identifier; "" for none
+	Domains []string // lower case
 }
 
-// Person is somebody an identity provider vouches for.
-type Person struct {
+// ExternalUser is a user whom an identity provider has authenticated.
+type ExternalUser struct {
 	Issuer  string
-	Subject string // the provider's name for the person, never given to another
+	Subject string // the provider's id of the user, never reassigned
 	Email   string // verified by the provider
 }
 
-// Domain is what of the address decides whose person it is, in lower case.
-func (p Person) Domain() string {
-	return strings.ToLower(p.Email[strings.LastIndexByte(p.Email, '@')+1:])
+// Domain returns the domain of the address in lower case. It selects the tenant.
+func (u ExternalUser) Domain() string {
+	return strings.ToLower(u.Email[strings.LastIndexByte(u.Email, '@')+1:])
 }
 
-// UserName is the name of the person's user: always the same one, and none that
-// a Tenant can list, because it has a dash. An address would not do: providers
-// give it to somebody else one day.
-func (p Person) UserName() string {
-	sum := sha256.Sum256([]byte(p.Issuer + "\x00" + p.Subject))
+// UserName returns the name of the user, which is stable and contains a dash, so
+// that no Tenant can list it. It is not derived from the address because
+// providers may reassign addresses.
+func (u ExternalUser) UserName() string {
+	sum := sha256.Sum256([]byte(u.Issuer + "\x00" + u.Subject))
 	return "oidc-" + hex.EncodeToString(sum[:8])
 }
 
-// PersonSignIn is a person's sign-in through an identity provider.
-type PersonSignIn struct {
-	Person
-	Address  string // where it comes from
+// ExternalSignIn is a sign-in through an identity provider.
+type ExternalSignIn struct {
+	ExternalUser
+	Address  string // of the client
 	Session  Hash   // of the new session's secret
 	Lifetime time.Duration
 }

@@ -8,7 +8,7 @@ import (
 
 func TestPersonNames(t *testing.T) {
 	t.Parallel()
-	ann := tenant.Person{Issuer: "https://id.test", Subject: "1", Email: "Ann@ACME.test"}
+	ann := tenant.ExternalUser{Issuer: "https://id.test", Subject: "1", Email: "Ann@ACME.test"}
 	if got := ann.Domain(); got != "acme.test" {
 		t.Errorf("domain %q, want acme.test", got)
 	}

@@ -42,10 +42,10 @@ type RecordStore interface {
 	// Records returns what is stored of the tenants asked for, by namespace and
 	// name.
 	Records(ctx context.Context, of RecordsOf) ([]Record, error)
-	// Abandon retires a tenant whose Tenant went without being let go: its
-	// tokens are revoked and its data is kept, under the policy it had. Nothing
-	// is done for one that is not active.
-	Abandon(ctx context.Context, id ID) error
+	// MarkOrphaned retires a tenant whose Tenant resource was deleted without its
+	// finalizer: it revokes the tokens and keeps the data, under the policy it had.
+	// It does nothing for a tenant that is not active.
+	MarkOrphaned(ctx context.Context, id ID) error
 	// Revoke ends every token, password and session of a tenant and returns how
 	// many tokens were valid. The operator issues new ones to its users.
 	Revoke(ctx context.Context, id ID) (int64, error)
@@ -54,17 +54,17 @@ type RecordStore interface {
 	Purge(ctx context.Context, id ID) error
 }
 
-// Keeper looks after the data of tenants whose Tenant is gone.
-type Keeper struct {
+// Retention purges the data of tenants whose Tenant resource is deleted.
+type Retention struct {
 	Records    RecordStore
 	Store      Store
 	Partitions placement.Partitions
 }
 
-// Discard purges a retained tenant: its partitions first, while the record still
-// says where they are, then its rows, by a job. Nothing is done for one that is
-// not retained.
-func (k Keeper) Discard(ctx context.Context, r Record) error {
+// Purge purges a retained tenant: first its partitions, while the record still
+// has their location, then its rows, by a job. It does nothing for a tenant that
+// is not retained.
+func (k Retention) Purge(ctx context.Context, r Record) error {
 	if r.State != Retained {
 		return nil
 	}

@@ -79,11 +79,11 @@ type SessionStore interface {
 	// CountSignIn counts an attempt to sign in from an address, before it is known
 	// how it ends; RateLimited with the time to wait when too many failed.
 	CountSignIn(ctx context.Context, address string) error
-	// SignInPerson begins a session of somebody an identity provider vouches for;
-	// the first makes the user. Forbidden when no tenant takes people of the
-	// domain, or it is suspended, or has no room. It forgives the attempt that
-	// was counted of the address.
-	SignInPerson(ctx context.Context, s PersonSignIn) error
+	// SignInExternal begins a session of a user of an identity provider and
+	// creates the user at the first sign-in. Forbidden if no tenant accepts the
+	// domain, the tenant is suspended, or its user quota is exceeded. It resets the
+	// failed attempts of the address.
+	SignInExternal(ctx context.Context, s ExternalSignIn) error
 	// Session returns whose a session is; Unauthorized when there is none.
 	Session(ctx context.Context, h Hash) (Session, error)
 	// EndSession ends a session, if it is there.

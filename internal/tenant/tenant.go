@@ -106,8 +106,8 @@ type Tenant struct {
 	Quota     Quota
 	Placement placement.State // zero before EnsurePlacement
 	Users     []User          // listed ones, by name
-	// People counts the users who are not listed: they came by OIDC.
-	People int64
+	// ExternalUsers counts users of the identity provider, who are not listed.
+	ExternalUsers int64
 	// DomainsTaken are those of the spec that belong to another tenant, by name.
 	DomainsTaken []string
 }

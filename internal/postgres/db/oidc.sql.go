@@ -30,12 +30,12 @@ func (q *Queries) ClaimDomains(ctx context.Context, arg ClaimDomainsParams) erro
 	return err
 }
 
-const countPeople = `-- name: CountPeople :one
+const countExternalUsers = `-- name: CountExternalUsers :one
 select count(*) from users where tenant_id = $1 and active and issuer is not null
 `
 
-func (q *Queries) CountPeople(ctx context.Context, tenantID string) (int64, error) {
-	row := q.db.QueryRow(ctx, countPeople, tenantID)
+func (q *Queries) CountExternalUsers(ctx context.Context, tenantID string) (int64, error) {
+	row := q.db.QueryRow(ctx, countExternalUsers, tenantID)
 	var count int64
 	err := row.Scan(&count)
 	return count, err
@@ -126,12 +126,35 @@ func (q *Queries) DropDomains(ctx context.Context, arg DropDomainsParams) error 
 	return err
 }
 
-const insertPerson = `-- name: InsertPerson :one
+const insertExternalSession = `-- name: InsertExternalSession :exec
+insert into sessions (hash, tenant_id, user_id, password_hash, expires_at)
+select $1, u.tenant_id, u.id, u.password_hash, now() + $2::interval
+from users u where u.tenant_id = $3 and u.id = $4
+`
+
+type InsertExternalSessionParams struct {
+	Hash     []byte
+	Lifetime pgtype.Interval
+	TenantID string
+	UserID   int64
+}
+
+func (q *Queries) InsertExternalSession(ctx context.Context, arg InsertExternalSessionParams) error {
+	_, err := q.db.Exec(ctx, insertExternalSession,
+		arg.Hash,
+		arg.Lifetime,
+		arg.TenantID,
+		arg.UserID,
+	)
+	return err
+}
+
+const insertExternalUser = `-- name: InsertExternalUser :one
 insert into users (tenant_id, name, email, issuer, subject)
 values ($1, $2, $3, $4::text, $5::text) returning id
 `
 
-type InsertPersonParams struct {
+type InsertExternalUserParams struct {
 	TenantID string
 	Name     string
 	Email    string
@@ -139,8 +162,8 @@ type InsertPersonParams struct {
 	Subject  string
 }
 
-func (q *Queries) InsertPerson(ctx context.Context, arg InsertPersonParams) (int64, error) {
-	row := q.db.QueryRow(ctx, insertPerson,
+func (q *Queries) InsertExternalUser(ctx context.Context, arg InsertExternalUserParams) (int64, error) {
+	row := q.db.QueryRow(ctx, insertExternalUser,
 		arg.TenantID,
 		arg.Name,
 		arg.Email,
@@ -152,50 +175,26 @@ func (q *Queries) InsertPerson(ctx context.Context, arg InsertPersonParams) (int
 	return id, err
 }
 
-const insertPersonSession = `-- name: InsertPersonSession :exec
-insert into sessions (hash, tenant_id, user_id, password_hash, expires_at)
-select $1, u.tenant_id, u.id, u.password_hash, now() + $2::interval
-from users u where u.tenant_id = $3 and u.id = $4
-`
-
-type InsertPersonSessionParams struct {
-	Hash     []byte
-	Lifetime pgtype.Interval
-	TenantID string
-	UserID   int64
-}
-
-// Of somebody without a password.
-func (q *Queries) InsertPersonSession(ctx context.Context, arg InsertPersonSessionParams) error {
-	_, err := q.db.Exec(ctx, insertPersonSession,
-		arg.Hash,
-		arg.Lifetime,
-		arg.TenantID,
-		arg.UserID,
-	)
-	return err
-}
-
-const lockPerson = `-- name: LockPerson :one
+const lockExternalUser = `-- name: LockExternalUser :one
 select id, email, active, purging from users where tenant_id = $1 and issuer = $2::text and subject = $3::text for update
 `
 
-type LockPersonParams struct {
+type LockExternalUserParams struct {
 	TenantID string
 	Issuer   string
 	Subject  string
 }
 
-type LockPersonRow struct {
+type LockExternalUserRow struct {
 	ID      int64
 	Email   string
 	Active  bool
 	Purging bool
 }
 
-func (q *Queries) LockPerson(ctx context.Context, arg LockPersonParams) (LockPersonRow, error) {
-	row := q.db.QueryRow(ctx, lockPerson, arg.TenantID, arg.Issuer, arg.Subject)
-	var i LockPersonRow
+func (q *Queries) LockExternalUser(ctx context.Context, arg LockExternalUserParams) (LockExternalUserRow, error) {
+	row := q.db.QueryRow(ctx, lockExternalUser, arg.TenantID, arg.Issuer, arg.Subject)
+	var i LockExternalUserRow
 	err := row.Scan(
 		&i.ID,
 		&i.Email,

@@ -75,9 +75,17 @@ func (q *Queries) ReserveUserMemories(ctx context.Context, arg ReserveUserMemori
 }
 
 const usageAndQuota = `-- name: UsageAndQuota :one
-select u.memories, u.storage, q.memories as memories_hard, q.storage as storage_hard, q.user_memories as user_memories_hard
-from usage u join quotas q on q.tenant_id = u.tenant_id where u.tenant_id = $1
+select u.memories, u.storage, q.memories as memories_hard, q.storage as storage_hard, q.user_memories as user_memories_hard,
+    coalesce(x.memories, 0)::bigint as user_memories
+from usage u join quotas q on q.tenant_id = u.tenant_id
+left join users x on x.tenant_id = u.tenant_id and x.id = $1
+where u.tenant_id = $2
 `
+
+type UsageAndQuotaParams struct {
+	UserID   int64
+	TenantID string
+}
 
 type UsageAndQuotaRow struct {
 	Memories         int64
@@ -85,10 +93,11 @@ type UsageAndQuotaRow struct {
 	MemoriesHard     int64
 	StorageHard      int64
 	UserMemoriesHard int64
+	UserMemories     int64
 }
 
-func (q *Queries) UsageAndQuota(ctx context.Context, tenantID string) (UsageAndQuotaRow, error) {
-	row := q.db.QueryRow(ctx, usageAndQuota, tenantID)
+func (q *Queries) UsageAndQuota(ctx context.Context, arg UsageAndQuotaParams) (UsageAndQuotaRow, error) {
+	row := q.db.QueryRow(ctx, usageAndQuota, arg.UserID, arg.TenantID)
 	var i UsageAndQuotaRow
 	err := row.Scan(
 		&i.Memories,
@@ -96,6 +105,7 @@ func (q *Queries) UsageAndQuota(ctx context.Context, tenantID string) (UsageAndQ
 		&i.MemoriesHard,
 		&i.StorageHard,
 		&i.UserMemoriesHard,
+		&i.UserMemories,
 	)
 	return i, err
 }

@@ -12,18 +12,6 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-const abandonTenant = `-- name: AbandonTenant :execrows
-update tenants set state = 'retained', retired_at = now(), updated_at = now() where id = $1 and state = 'active'
-`
-
-func (q *Queries) AbandonTenant(ctx context.Context, id string) (int64, error) {
-	result, err := q.db.Exec(ctx, abandonTenant, id)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
-}
-
 const forgetPasswords = `-- name: ForgetPasswords :exec
 update users set password_hash = null where tenant_id = $1 and password_hash is not null
 `
@@ -167,6 +155,18 @@ func (q *Queries) LockTenantByClaim(ctx context.Context, arg LockTenantByClaimPa
 		&i.TokenOverlap,
 	)
 	return i, err
+}
+
+const markOrphaned = `-- name: MarkOrphaned :execrows
+update tenants set state = 'retained', retired_at = now(), updated_at = now() where id = $1 and state = 'active'
+`
+
+func (q *Queries) MarkOrphaned(ctx context.Context, id string) (int64, error) {
+	result, err := q.db.Exec(ctx, markOrphaned, id)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
 }
 
 const revokeTokensOfTenant = `-- name: RevokeTokensOfTenant :execrows

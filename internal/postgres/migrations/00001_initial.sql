@@ -127,9 +127,9 @@ create table users (
     created_at    timestamptz not null default now(),
     primary key (tenant_id, id),
     unique (tenant_id, name),
-    constraint users_person_check check ((issuer is null) = (subject is null))
+    constraint users_external_check check ((issuer is null) = (subject is null))
 );
-create unique index users_person on users (tenant_id, issuer, subject) where issuer is not null;
+create unique index users_external on users (tenant_id, issuer, subject) where issuer is not null;
 comment on table users is 'Users of a tenant: those in its resource, and those who signed in with an identity provider';
 
 create table oidc_domains (

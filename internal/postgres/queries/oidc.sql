@@ -22,24 +22,23 @@ join usage s on s.tenant_id = n.id
 where o.issuer = @issuer and o.domain = @domain
 for update of s for share of o;
 
--- name: LockPerson :one
+-- name: LockExternalUser :one
 select id, email, active, purging from users where tenant_id = @tenant_id and issuer = @issuer::text and subject = @subject::text for update;
 
 -- name: CountUsers :one
 select count(*) from users where tenant_id = @tenant_id and active;
 
--- name: InsertPerson :one
+-- name: InsertExternalUser :one
 insert into users (tenant_id, name, email, issuer, subject)
 values (@tenant_id, @name, @email, @issuer::text, @subject::text) returning id;
 
--- name: CountPeople :one
+-- name: CountExternalUsers :one
 select count(*) from users where tenant_id = @tenant_id and active and issuer is not null;
--- name: InsertPersonSession :exec
--- Of somebody without a password.
+
+-- name: InsertExternalSession :exec
 insert into sessions (hash, tenant_id, user_id, password_hash, expires_at)
 select @hash, u.tenant_id, u.id, u.password_hash, now() + @lifetime::interval
 from users u where u.tenant_id = @tenant_id and u.id = @user_id;
-
 
 -- name: DomainsOf :many
 select issuer, domain from oidc_domains where tenant_id = @tenant_id order by issuer, domain;

@@ -14,5 +14,8 @@ from quotas q where u.tenant_id = @tenant_id and u.id = @user_id and q.tenant_id
     and (u.memories + @memories <= q.user_memories or @memories::bigint <= 0);
 
 -- name: UsageAndQuota :one
-select u.memories, u.storage, q.memories as memories_hard, q.storage as storage_hard, q.user_memories as user_memories_hard
-from usage u join quotas q on q.tenant_id = u.tenant_id where u.tenant_id = @tenant_id;
+select u.memories, u.storage, q.memories as memories_hard, q.storage as storage_hard, q.user_memories as user_memories_hard,
+    coalesce(x.memories, 0)::bigint as user_memories
+from usage u join quotas q on q.tenant_id = u.tenant_id
+left join users x on x.tenant_id = u.tenant_id and x.id = @user_id
+where u.tenant_id = @tenant_id;

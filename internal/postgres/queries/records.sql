@@ -13,7 +13,7 @@ where (@cluster::text = '' or t.cluster = @cluster)
     and (@name::text = '' or t.name = @name)
 order by t.namespace, t.name, t.retired_at;
 
--- name: AbandonTenant :execrows
+-- name: MarkOrphaned :execrows
 update tenants set state = 'retained', retired_at = now(), updated_at = now() where id = @id and state = 'active';
 
 -- name: LockTenantByClaim :one

@@ -82,8 +82,8 @@ func abandoned(c check) {
 	f.spec.DeletionPolicy = tenant.Delete
 	f.apply(t)
 	for range 2 {
-		if err := b.Records.Abandon(t.Context(), f.got.ID); err != nil {
-			t.Fatalf("Abandon: %v", err)
+		if err := b.Records.MarkOrphaned(t.Context(), f.got.ID); err != nil {
+			t.Fatalf("MarkOrphaned: %v", err)
 		}
 	}
 	f.wantRevoked(t, hash)
@@ -112,23 +112,23 @@ func discarded(c check) {
 	f.apply(t)
 	next := f.move(t).Migration.Target.Location // it goes in the middle of a move
 	partitions := &dropped{}
-	keeper := tenant.Keeper{Records: b.Records, Store: b.Store, Partitions: partitions}
+	retention := tenant.Retention{Records: b.Records, Store: b.Store, Partitions: partitions}
 	record, _ := f.record(t, tenant.RecordsOf{})
-	if err := keeper.Discard(t.Context(), record); err != nil || len(partitions.places) > 0 {
+	if err := retention.Purge(t.Context(), record); err != nil || len(partitions.places) > 0 {
 		t.Fatalf("Discard of an active tenant = %v and dropped %v, want nothing done", err, partitions.places)
 	}
-	if err := b.Records.Abandon(t.Context(), f.got.ID); err != nil {
-		t.Fatalf("Abandon: %v", err)
+	if err := b.Records.MarkOrphaned(t.Context(), f.got.ID); err != nil {
+		t.Fatalf("MarkOrphaned: %v", err)
 	}
 	record, _ = f.record(t, tenant.RecordsOf{})
 	partitions.err = fault.New(fault.Unavailable, "Milvus is away")
-	wantKind(t, keeper.Discard(t.Context(), record), fault.Unavailable)
+	wantKind(t, retention.Purge(t.Context(), record), fault.Unavailable)
 	if got, _ := f.record(t, tenant.RecordsOf{}); got.State != tenant.Retained {
 		t.Errorf("with the index away its record is %+v, want it retained still", got)
 	}
 	partitions.err = nil
-	if err := keeper.Discard(t.Context(), record); err != nil {
-		t.Fatalf("Discard: %v", err)
+	if err := retention.Purge(t.Context(), record); err != nil {
+		t.Fatalf("Purge: %v", err)
 	}
 	if diff := cmp.Diff([]placement.Location{first, next}, partitions.places); diff != "" {
 		t.Errorf("partitions dropped (-want +got):\n%s", diff)
@@ -152,8 +152,8 @@ func claimFromAfar(c check) {
 	here.ID, here.Cluster, here.Claim = tenant.ID(uuid.NewString()), "cluster-2", first
 	_, err := b.Store.Apply(t.Context(), here)
 	wantKind(t, err, fault.Conflict) // the other cluster has it still
-	if err := b.Records.Abandon(t.Context(), first); err != nil {
-		t.Fatalf("Abandon: %v", err)
+	if err := b.Records.MarkOrphaned(t.Context(), first); err != nil {
+		t.Fatalf("MarkOrphaned: %v", err)
 	}
 	stranger := here
 	stranger.ID, stranger.Namespace = tenant.ID(uuid.NewString()), "elsewhere"

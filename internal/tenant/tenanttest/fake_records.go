@@ -43,9 +43,9 @@ func (r *row) record(id tenant.ID) tenant.Record {
 	return out
 }
 
-// Abandon implements tenant.RecordStore.
-func (f *Fake) Abandon(_ context.Context, id tenant.ID) (err error) {
-	defer f.begin("Abandon", &err)()
+// MarkOrphaned implements tenant.RecordStore.
+func (f *Fake) MarkOrphaned(_ context.Context, id tenant.ID) (err error) {
+	defer f.begin("MarkOrphaned", &err)()
 	if err != nil {
 		return err
 	}
