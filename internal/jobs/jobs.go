@@ -77,7 +77,7 @@ func Config(indexer Indexer, tenants Tenants, imports Imports, log *slog.Logger)
 		add(workers, log, wholeTimeout, func(ctx context.Context, a importer.Args) error { return importFile(ctx, imports, a) }),
 		add(workers, log, jobTimeout, tenants.PurgeAccount),
 		add(workers, log, jobTimeout, func(ctx context.Context, a tenant.PurgeUserArgs) error {
-			return tenants.PurgeUser(ctx, tenant.Scope(a))
+			return tenants.PurgeUser(ctx, tenant.JobScope(a.Tenant, a.User))
 		}),
 		add(workers, log, wholeTimeout, func(ctx context.Context, _ SweepArgs) error { return sweep(ctx, indexer, tenants, log) }),
 	} {

@@ -137,6 +137,6 @@ func (a Accounts) purgeRest(ctx context.Context, tx pgx.Tx, q *db.Queries, scope
 
 // PurgeAccount runs the job of account.PurgeArgs.
 func (d *DB) PurgeAccount(ctx context.Context, args account.PurgeArgs) error {
-	_, err := account.Purge(ctx, d.Accounts(), tenant.Scope{Tenant: args.Tenant, User: args.User}, args.Cutoff)
+	_, err := account.Purge(ctx, d.Accounts(), tenant.JobScope(args.Tenant, args.User), args.Cutoff)
 	return err
 }

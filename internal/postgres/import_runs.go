@@ -27,7 +27,7 @@ const (
 
 // Claim implements importer.Leases.
 func (i Imports) Claim(ctx context.Context, a importer.Args, worker string, lease time.Duration) (importer.Run, importer.Claim, error) {
-	scope := tenant.Scope{Tenant: a.Tenant, User: a.User}
+	scope := tenant.ImportScope(a.Tenant, a.User)
 	run, claim := importer.Run{}, importer.ClaimComplete
 	err := i.inScope(ctx, scope, func(tx pgx.Tx, q *db.Queries) error {
 		row, err := q.ClaimImport(ctx, db.ClaimImportParams{

@@ -12,13 +12,6 @@ type ID string
 // UserID is a user's number, unique across tenants.
 type UserID int64
 
-// Scope says whose data a call is about. Every store and index method takes
-// it, so that no query can forget it.
-type Scope struct {
-	Tenant ID
-	User   UserID
-}
-
 // DeletionPolicy says what deleting the Tenant does to its data.
 type DeletionPolicy string
 
