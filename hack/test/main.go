@@ -1,5 +1,5 @@
-// Command test starts the real parts tests need, runs a command with their
-// addresses in its environment, and stops them again:
+// Command test starts the dependencies of tests, runs a command with their
+// addresses in its environment, and stops them:
 //
 //	go run ./hack/test -- go test ./internal/postgres/...
 //
@@ -22,7 +22,7 @@ import (
 )
 
 func main() {
-	only := flag.String("only", strings.Join(allParts, ","), "parts to start, separated by commas")
+	only := flag.String("only", strings.Join(dependencies, ","), "dependencies to start, separated by commas")
 	node := flag.Bool("node", false, "build the programs of a Kubernetes node first, so that no test competes with their compilation")
 	flag.Usage = func() {
 		fmt.Fprintln(os.Stderr, "usage: go run ./hack/test [-only postgres,milvus,kube,model,chromium,oidc] [-node] -- command [argument...]")
@@ -42,18 +42,18 @@ func main() {
 	os.Exit(code)
 }
 
-// run starts the parts, runs the command and returns its exit code.
+// run starts the dependencies, runs the command and returns its exit code.
 func run(ctx context.Context, names []string, node bool, command []string) (code int, err error) {
 	dir, err := os.MkdirTemp("", "mnemo-test-")
 	if err != nil {
-		return 1, fmt.Errorf("create directory for the parts: %w", err)
+		return 1, fmt.Errorf("create run directory: %w", err)
 	}
 	// PostgreSQL runs as another user when we are root, and must pass through.
 	if err := os.Chmod(dir, 0o711); err != nil {
-		return 1, fmt.Errorf("open directory for the parts: %w", err)
+		return 1, fmt.Errorf("open run directory: %w", err)
 	}
 	progress := devenv.NewProgress(os.Stderr)
-	progress.Printf("==> logs of the parts: %s/logs, kept if something fails", dir)
+	progress.Printf("==> Logs: %s/logs (kept if the run fails)", dir)
 	s := &started{}
 	defer func() { err = errors.Join(err, s.stop(), clean(dir, code == 0 && err == nil)) }()
 	if err := s.start(ctx, dir, progress, names); err != nil {
@@ -64,7 +64,7 @@ func run(ctx context.Context, names []string, node bool, command []string) (code
 			return 1, err
 		}
 	}
-	progress.Printf("==> %d real parts are there: %s", len(names), strings.Join(names, ", "))
+	progress.Printf("==> %d dependencies are ready: %s", len(names), strings.Join(names, ", "))
 	return execute(ctx, command, s.env)
 }
 

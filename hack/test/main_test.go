@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestExecutePassesExitCodeOn(t *testing.T) {
+func TestExecuteReturnsExitCode(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		command []string
@@ -32,7 +32,7 @@ func TestExecutePassesExitCodeOn(t *testing.T) {
 	}
 }
 
-func TestExecuteStopsTheCommandWithUs(t *testing.T) {
+func TestExecuteStopsCommandOnCancel(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	ready := filepath.Join(t.TempDir(), "fifo")
@@ -52,11 +52,11 @@ func TestExecuteStopsTheCommandWithUs(t *testing.T) {
 	}
 }
 
-func TestUnknownPart(t *testing.T) {
+func TestStartRejectsUnknownDependency(t *testing.T) {
 	t.Parallel()
 	err := new(started).start(t.Context(), t.TempDir(), nil, []string{"oracle"})
 	if err == nil || !strings.Contains(err.Error(), "choose from postgres,milvus,kube,model,chromium") {
-		t.Errorf("start: %v, want the parts to choose from", err)
+		t.Errorf("start: %v, want the list of dependencies", err)
 	}
 }
 

@@ -19,16 +19,16 @@ import (
 	"github.com/mnemo-dev/mnemo/hack/devenv/postgres"
 )
 
-var allParts = []string{"postgres", "milvus", "kube", "model", "chromium", "oidc"}
+var dependencies = []string{"postgres", "milvus", "kube", "model", "chromium", "oidc"}
 
-// started collects the parts that run and what a test must know of them.
+// started collects the running dependencies and the environment of tests.
 type started struct {
 	mu    sync.Mutex
 	env   []string
 	stops []func() error
 }
 
-// start starts the named parts at the same time.
+// start starts the named dependencies concurrently.
 func (s *started) start(ctx context.Context, dir string, progress *devenv.Progress, names []string) error {
 	cache, err := devenv.OpenCache(progress)
 	if err != nil {
@@ -37,8 +37,8 @@ func (s *started) start(ctx context.Context, dir string, progress *devenv.Progre
 	o := devenv.Options{Dir: dir, Cache: cache}
 	g, ctx := errgroup.WithContext(ctx)
 	for _, name := range names {
-		if !slices.Contains(allParts, name) {
-			return fmt.Errorf("there is no part %q: choose from %s", name, strings.Join(allParts, ","))
+		if !slices.Contains(dependencies, name) {
+			return fmt.Errorf("unknown dependency %q: choose from %s", name, strings.Join(dependencies, ","))
 		}
 		g.Go(func() error { return s.startOne(ctx, name, o) })
 	}
@@ -83,8 +83,7 @@ func (s *started) startOne(ctx context.Context, name string, o devenv.Options) e
 	return nil
 }
 
-// fetchBrowser brings the browser, which tests start themselves, and what they
-// run in it.
+// fetchBrowser downloads the browser, which tests start, and axe-core.
 func (s *started) fetchBrowser(ctx context.Context, o devenv.Options) error {
 	chromium, err := browser.Chromium(ctx, o.Cache)
 	if err != nil {
@@ -107,7 +106,7 @@ func (s *started) add(stop func() error, env ...string) {
 	}
 }
 
-// stop ends all parts at the same time: none needs another to stop.
+// stop stops all dependencies concurrently: none needs another to stop.
 func (s *started) stop() error {
 	errs := make([]error, len(s.stops))
 	var wg sync.WaitGroup
@@ -118,7 +117,7 @@ func (s *started) stop() error {
 	return errors.Join(errs...)
 }
 
-// clean removes the run directory; the logs stay when something went wrong.
+// clean removes the run directory but keeps the logs of a failed run.
 func clean(dir string, all bool) error {
 	// As root PostgreSQL's data may be elsewhere.
 	if err := os.RemoveAll(postgres.Dir(dir)); err != nil {

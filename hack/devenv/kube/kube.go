@@ -32,6 +32,8 @@ type ControlPlane struct {
 	PKI       PKI
 	ports     map[string]int
 	apiserver *devenv.Process
+	// external is true for an existing cluster, of which nothing runs here.
+	external bool
 	// Running holds the processes in the order in which they were started.
 	Running []*devenv.Process
 }
@@ -52,10 +54,14 @@ var noNodes = Site{Address: "127.0.0.1", Services: "10.96.0.0/16", APIService: "
 
 func (s Site) hasNode() bool { return s.Node != "" }
 
-// Start starts the control plane on 127.0.0.1 and returns when the API
-// server is ready and a namespace has its service account.
+// Start starts the control plane on 127.0.0.1 and returns when the API server is
+// ready and a namespace has its service account. MNEMO_KUBECONFIG selects an
+// existing cluster instead, KUBEBUILDER_ASSETS existing programs.
 func Start(ctx context.Context, o devenv.Options) (*ControlPlane, error) {
-	binaries, err := devenv.EnsureBuilt(ctx, o.Cache, Programs)
+	if kubeconfig := os.Getenv(clusterVariable); kubeconfig != "" {
+		return useCluster(o, kubeconfig)
+	}
+	binaries, err := findBinaries(ctx, o.Cache)
 	if err != nil {
 		return nil, err
 	}
@@ -176,6 +182,9 @@ func (k *ControlPlane) start(ctx context.Context) error {
 // KubeconfigAs writes a kubeconfig at path that acts as another user, such as
 // system:serviceaccount:<namespace>:<name>, with that user's rights alone.
 func (k *ControlPlane) KubeconfigAs(path, user string) error {
+	if k.external {
+		return impersonate(k.Kubeconfig, path, user)
+	}
 	return k.PKI.writeKubeconfig(path, "admin", k.URL(), user)
 }
 
@@ -224,8 +233,14 @@ func Answers(ctx context.Context, client *http.Client, url string) error {
 	return nil
 }
 
-// Done is closed when the API server has ended; Err returns the reason.
-func (k *ControlPlane) Done() <-chan struct{} { return k.apiserver.Done() }
+// Done is closed when the API server has ended; Err returns the reason. It is nil
+// for an existing cluster, which is not watched.
+func (k *ControlPlane) Done() <-chan struct{} {
+	if k.external {
+		return nil
+	}
+	return k.apiserver.Done()
+}
 
 // Err returns the reason why the API server ended.
 func (k *ControlPlane) Err() error { return k.apiserver.Err() }
