@@ -25,7 +25,7 @@ type cluster struct {
 	options
 	begin    time.Time
 	progress *devenv.Progress
-	parts    devenv.Options
+	devenv   devenv.Options
 	stores   devenv.Options // of PostgreSQL and Milvus, which speak TLS only
 
 	node     *node.Node
@@ -49,18 +49,18 @@ func (c *cluster) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.parts = devenv.Options{Dir: c.dir, Cache: cache}
-	c.stores = c.parts
+	c.devenv = devenv.Options{Dir: c.dir, Cache: cache}
+	c.stores = c.devenv
 	if c.stores.TLS, err = devenv.NewAuthority(filepath.Join(c.dir, "authority")); err != nil {
 		return err
 	}
-	if err := together(ctx, c.startNode, c.startPostgres, c.startMilvus, c.makeImages, c.findHelm); err != nil {
+	if err := runAll(ctx, c.startNode, c.startPostgres, c.startMilvus, c.makeImages, c.findHelm); err != nil {
 		return err
 	}
 	if err := c.exposeStores(); err != nil {
 		return err
 	}
-	if err := together(ctx, c.importImages, c.prepareNamespace); err != nil {
+	if err := runAll(ctx, c.importImages, c.prepareNamespace); err != nil {
 		return err
 	}
 	if err := c.install(ctx); err != nil {
@@ -76,8 +76,8 @@ func (c *cluster) start(ctx context.Context) error {
 	return nil
 }
 
-// together runs steps at the same time and stops them at the first error.
-func together(ctx context.Context, steps ...func(context.Context) error) error {
+// runAll runs steps at the same time and stops them at the first error.
+func runAll(ctx context.Context, steps ...func(context.Context) error) error {
 	g, ctx := errgroup.WithContext(ctx)
 	for _, step := range steps {
 		g.Go(func() error { return step(ctx) })
@@ -86,7 +86,7 @@ func together(ctx context.Context, steps ...func(context.Context) error) error {
 }
 
 func (c *cluster) startNode(ctx context.Context) (err error) {
-	c.node, err = node.Start(ctx, c.parts)
+	c.node, err = node.Start(ctx, c.devenv)
 	return err
 }
 
@@ -129,7 +129,7 @@ func (c *cluster) stop() error {
 	return errors.Join(errs...)
 }
 
-// watch returns nil when ctx ends, and an error when a part ends by itself.
+// watch returns nil when ctx ends, and an error when a program ends unexpectedly.
 func (c *cluster) watch(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -153,7 +153,7 @@ func load(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	c.parts = devenv.Options{Dir: o.dir, Cache: cache}
+	c.devenv = devenv.Options{Dir: o.dir, Cache: cache}
 	if err := os.MkdirAll(filepath.Join(o.dir, "images"), 0o755); err != nil {
 		return fmt.Errorf("create directory: %w", err)
 	}
@@ -161,7 +161,7 @@ func load(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	if err := node.ImportImage(ctx, c.parts, c.mnemoImage(), made); err != nil {
+	if err := node.ImportImage(ctx, c.devenv, c.mnemoImage(), made); err != nil {
 		return err
 	}
 	fmt.Println(c.mnemoImage())

@@ -26,7 +26,7 @@ func (c *cluster) mnemoImage() string { return repository + ":" + c.tag }
 
 // makeImages builds the product and makes the two images.
 func (c *cluster) makeImages(ctx context.Context) (err error) {
-	if c.model, err = devenv.Model(ctx, c.parts.Cache); err != nil {
+	if c.model, err = devenv.Model(ctx, c.devenv.Cache); err != nil {
 		return err
 	}
 	done := c.progress.Step("images", "building mnemo and packing it and its model")

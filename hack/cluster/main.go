@@ -87,5 +87,5 @@ func run(ctx context.Context, args []string) error {
 	case "down":
 		return down(ctx, o)
 	}
-	return fmt.Errorf("there is no command %q\n%s", args[0], usage)
+	return fmt.Errorf("unknown command %q\n%s", args[0], usage)
 }

@@ -74,7 +74,7 @@ func ready(o options, told *os.File) error {
 	return told.Close()
 }
 
-// keep brings the cluster up and holds it until ctx ends or a part of it does.
+// keep brings the cluster up and holds it until ctx ends or one of its programs does.
 func keep(ctx context.Context, o options) (err error) {
 	// What up gave us is not for the programs we start: it waits until it is closed.
 	told := os.NewFile(3, "up")

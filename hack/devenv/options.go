@@ -9,24 +9,24 @@ import (
 	"path/filepath"
 )
 
-// Options are common to all parts.
+// Options are common to all programs.
 type Options struct {
-	// Dir is the run directory: data, logs and process records go below it. A
-	// part started again on the same Dir has its data, password and port again.
+	// Dir is the run directory: data, logs and process records are below it. A
+	// program started again in the same Dir has the same data, password and port.
 	Dir string
-	// Cache brings what the part needs; its Progress is told of the steps.
+	// Cache provides the program's files; its Progress receives the steps.
 	Cache *Cache
-	// Durable asks for data that survives a power cut. Tests do without and
-	// are faster.
+	// Durable keeps data through a power failure. Tests run faster without it.
 	Durable bool
-	// Port is where the part listens on 127.0.0.1; 0 chooses a free one.
+	// Port is the port on 127.0.0.1; 0 selects a free one.
 	Port int
 	// TLS, when set, signs the certificate of PostgreSQL and of Milvus, which
 	// then refuse plain connections.
 	TLS *Authority
 }
 
-// Settings is what a part remembers between starts, in <part>/settings.json.
+// Settings are a program's ports and passwords, kept between starts in its
+// directory's settings.json.
 type Settings struct {
 	// Ports are by their use.
 	Ports map[string]int `json:"ports,omitempty"`

@@ -10,7 +10,7 @@ import (
 )
 
 // Ports are taken from below the range the kernel gives to outgoing
-// connections, so that none of those takes the port of a part that is being
+// connections, so that none of those takes the port of a program that is being
 // restarted.
 const (
 	lowestPort  = 20000

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// ProcessSpec says how to run one process of a part.
+// ProcessSpec describes a process.
 type ProcessSpec struct {
 	Name    string // of the log and of the process record
 	Dir     string // Options.Dir: holds logs/ and pids/
@@ -36,7 +36,7 @@ type Process struct {
 }
 
 // StartProcess runs a process in its own process group, so that Ctrl-C in a
-// terminal reaches our program alone, which then stops its parts in order. A
+// terminal reaches our program alone, which then stops its processes in order. A
 // process of the same name that a crashed run left behind is stopped first.
 func StartProcess(ctx context.Context, spec ProcessSpec) (*Process, error) {
 	if err := stopRecorded(ctx, RecordPath(spec.Dir, spec.Name), OrphanGrace); err != nil {
@@ -153,7 +153,7 @@ func (p *Process) logPath() string { return logPath(p.spec.Dir, p.spec.Name) }
 
 func logPath(dir, name string) string { return filepath.Join(dir, "logs", name+".log") }
 
-// openLog opens a part's log for appending; a log that has grown large is set
+// openLog opens a log for appending; a log that has grown large is set
 // aside once.
 func openLog(dir, name string) (*os.File, error) {
 	path := logPath(dir, name)

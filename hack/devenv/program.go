@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// Program is a program of our own to run beside the parts.
+// Program is one of Mnemo's programs.
 type Program struct {
-	// Name is that of its log and process record.
+	// Name is the name of its log and process record.
 	Name string
-	// Dir is Options.Dir of the parts.
+	// Dir is Options.Dir.
 	Dir string
 	// Path is the executable, Args its arguments; Env is added to ours.
 	Path      string
 	Args, Env []string
-	// Ready returns nil when the program does its work; it is asked again and
-	// again for as long as Limit. Nil: it is ready when it was started.
+	// Ready returns nil when the program is ready. It is called repeatedly until
+	// Limit has passed. Without it, the program is ready when it is started.
 	Ready func(context.Context) error
 	Limit time.Duration
 }

@@ -1,11 +1,11 @@
-// Command up runs the whole platform on this machine from real parts:
+// Command up runs Mnemo and its dependencies on this machine:
 //
 //	go run ./hack/up up      runs it until Ctrl-C
-//	go run ./hack/up down    ends what a crashed run left, or a run elsewhere
-//	go run ./hack/up reset   does the same and removes the data
+//	go run ./hack/up down    stops a run elsewhere, or what a crashed run left
+//	go run ./hack/up reset   does the same and deletes the data
 //
-// Everything it writes is in .mnemo of the checkout, except what hack/devenv
-// caches; scripts read .mnemo/up.env, which is there while the platform runs.
+// It writes to .mnemo in the checkout and to the cache of hack/devenv. Scripts read
+// .mnemo/up.env, which exists while the platform runs.
 package main
 
 import (
@@ -22,7 +22,7 @@ import (
 
 const usage = `usage: go run ./hack/up up [-port 8080] | down | reset   [-dir .mnemo]`
 
-// options are what the command line says.
+// options are the command line's.
 type options struct {
 	root string // of the checkout
 	dir  string // of everything this run writes
@@ -56,7 +56,7 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	if o.port < 0 || o.port > 65535 {
-		return fmt.Errorf("PORT takes 1 to 65535, not %d", o.port)
+		return fmt.Errorf("PORT must be 1 to 65535, not %d", o.port)
 	}
 	if o.dir, err = filepath.Abs(o.dir); err != nil {
 		return fmt.Errorf("data directory: %w", err)
@@ -69,5 +69,5 @@ func run(ctx context.Context, args []string) error {
 	case "reset":
 		return reset(ctx, o)
 	}
-	return fmt.Errorf("there is no command %q\n%s", args[0], usage)
+	return fmt.Errorf("unknown command %q\n%s", args[0], usage)
 }

@@ -21,7 +21,7 @@ import (
 type platform struct {
 	options
 	progress *devenv.Progress
-	parts    devenv.Options
+	devenv   devenv.Options
 
 	postgres *postgres.Server
 	milvus   *milvus.Server
@@ -35,7 +35,7 @@ type platform struct {
 	stops [2][]func() error
 }
 
-// What is stopped when: the parts hold what our own programs work with.
+// The order of stopping: Mnemo first, then its dependencies.
 const (
 	stopFirst = iota
 	stopLast
@@ -45,31 +45,31 @@ func newPlatform(o options) *platform {
 	return &platform{options: o, progress: devenv.NewProgress(os.Stdout), binary: filepath.Join(o.root, "bin", "mnemo")}
 }
 
-// start brings everything up: first all that needs nothing else, at the same
-// time, then our own programs, then the sample Tenant.
+// start starts the dependencies and builds Mnemo concurrently, then starts Mnemo
+// and applies the sample Tenant.
 func (p *platform) start(ctx context.Context) error {
 	cache, err := devenv.OpenCache(p.progress)
 	if err != nil {
 		return err
 	}
-	p.parts = devenv.Options{Dir: p.dir, Cache: cache, Durable: true}
+	p.devenv = devenv.Options{Dir: p.dir, Cache: cache, Durable: true}
 	if err := p.chooseAddresses(); err != nil {
 		return err
 	}
-	if err := together(ctx, p.startPostgres, p.startMilvus, p.startKube, p.fetchModel, p.build); err != nil {
+	if err := runAll(ctx, p.startPostgres, p.startMilvus, p.startKube, p.fetchModel, p.build); err != nil {
 		return err
 	}
 	if err := p.migrate(ctx); err != nil {
 		return err
 	}
-	if err := together(ctx, p.startServe, p.startOperator); err != nil {
+	if err := runAll(ctx, p.startServe, p.startOperator); err != nil {
 		return err
 	}
 	return p.applySample(ctx)
 }
 
-// together runs steps at the same time and stops them at the first error.
-func together(ctx context.Context, steps ...func(context.Context) error) error {
+// runAll runs steps concurrently and cancels them at the first error.
+func runAll(ctx context.Context, steps ...func(context.Context) error) error {
 	g, ctx := errgroup.WithContext(ctx)
 	for _, step := range steps {
 		g.Go(func() error { return step(ctx) })
@@ -78,7 +78,7 @@ func together(ctx context.Context, steps ...func(context.Context) error) error {
 }
 
 func (p *platform) startPostgres(ctx context.Context) (err error) {
-	if p.postgres, err = postgres.Start(ctx, p.parts); err != nil {
+	if p.postgres, err = postgres.Start(ctx, p.devenv); err != nil {
 		return err
 	}
 	p.onStop(stopLast, p.postgres.Stop)
@@ -86,7 +86,7 @@ func (p *platform) startPostgres(ctx context.Context) (err error) {
 }
 
 func (p *platform) startMilvus(ctx context.Context) (err error) {
-	if p.milvus, err = milvus.Start(ctx, p.parts); err != nil {
+	if p.milvus, err = milvus.Start(ctx, p.devenv); err != nil {
 		return err
 	}
 	p.onStop(stopLast, p.milvus.Stop)
@@ -94,7 +94,7 @@ func (p *platform) startMilvus(ctx context.Context) (err error) {
 }
 
 func (p *platform) startKube(ctx context.Context) (err error) {
-	if p.kube, err = kube.Start(ctx, p.parts); err != nil {
+	if p.kube, err = kube.Start(ctx, p.devenv); err != nil {
 		return err
 	}
 	p.onStop(stopLast, p.kube.Stop)
@@ -102,7 +102,7 @@ func (p *platform) startKube(ctx context.Context) (err error) {
 }
 
 func (p *platform) fetchModel(ctx context.Context) (err error) {
-	p.model, err = devenv.Model(ctx, p.parts.Cache)
+	p.model, err = devenv.Model(ctx, p.devenv.Cache)
 	return err
 }
 
@@ -112,7 +112,7 @@ func (p *platform) onStop(when int, stop func() error) {
 	p.stops[when] = append(p.stops[when], stop)
 }
 
-// stop ends everything that was started.
+// stop stops everything that was started.
 func (p *platform) stop() error {
 	var all []error
 	for _, stops := range p.stops {
@@ -127,8 +127,8 @@ func (p *platform) stop() error {
 	return errors.Join(all...)
 }
 
-// watch returns nil when ctx ends, and an error when a program ends by itself.
-// Milvus is started again: the product is made to live through that.
+// watch returns nil when ctx ends, and an error when a program ends unexpectedly.
+// Milvus is restarted: Mnemo tolerates that.
 func (p *platform) watch(ctx context.Context) error {
 	for {
 		select {
@@ -143,8 +143,8 @@ func (p *platform) watch(ctx context.Context) error {
 		case <-p.product.operator.Done():
 			return p.product.operator.Err()
 		case <-p.milvus.Done():
-			p.progress.Printf("==> Milvus ended by itself: starting it again")
-			// Being told to stop meanwhile is no failure.
+			p.progress.Printf("==> Milvus: ended unexpectedly, restarting")
+			// Stopping meanwhile is not a failure.
 			if err := p.restartMilvus(ctx); err != nil && ctx.Err() == nil {
 				return err
 			}
@@ -157,8 +157,8 @@ func (p *platform) restartMilvus(ctx context.Context) error {
 		return fmt.Errorf("clean up after Milvus: %w", err)
 	}
 	if err := p.milvus.Start(ctx); err != nil {
-		return fmt.Errorf("start Milvus again: %w", err)
+		return fmt.Errorf("restart Milvus: %w", err)
 	}
-	p.progress.Printf("    Milvus: answers again")
+	p.progress.Printf("    Milvus: ready")
 	return nil
 }

@@ -24,7 +24,7 @@ const (
 	usualPort  = 8080
 )
 
-// product is how our own programs run.
+// product describes how Mnemo's programs run.
 type product struct {
 	dir      string
 	settings devenv.Settings
@@ -73,7 +73,7 @@ func (p *platform) choosePublicPort(s devenv.Settings) error {
 	if s.ChoosePort(use, what, port) == nil {
 		return nil
 	}
-	p.progress.Printf("==> port %d is taken by another program: using another for the API; `make up PORT=…` chooses one", port)
+	p.progress.Printf("==> port %d is in use by another program: using another port for the API (choose one with `make up PORT=…`)", port)
 	return s.ChoosePort(use, what, 0)
 }
 
@@ -84,7 +84,7 @@ func (p *product) address(use string) string {
 
 func (p *product) url() string { return "http://" + p.address("api") }
 
-// prepareDatabase makes the database and its two roles.
+// prepareDatabase creates the database and its two roles.
 func (p *product) prepareDatabase(ctx context.Context, postgres *postgres.Server) (err error) {
 	for _, role := range []string{ownerRole, appRole} {
 		if err := postgres.EnsureRole(ctx, role, p.settings.EnsurePassword(role)); err != nil {
@@ -101,7 +101,7 @@ func (p *product) prepareDatabase(ctx context.Context, postgres *postgres.Server
 	return err
 }
 
-// build makes bin/mnemo.
+// build builds bin/mnemo.
 func (p *platform) build(ctx context.Context) (err error) {
 	done := p.progress.Step("mnemo", "building")
 	defer func() { done(err) }()
@@ -121,7 +121,7 @@ func (p *platform) build(ctx context.Context) (err error) {
 	return nil
 }
 
-// migrate brings the database to the binary's schema.
+// migrate migrates the database to the binary's schema.
 func (p *platform) migrate(ctx context.Context) (err error) {
 	done := p.progress.Step("database schema", "migrating")
 	defer func() { done(err) }()

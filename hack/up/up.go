@@ -12,11 +12,10 @@ import (
 	"github.com/mnemo-dev/mnemo/hack/devenv"
 )
 
-// dataSpace is what must be free for the data of a small platform.
+// dataSpace is the free space required for the data of a small platform.
 const dataSpace = 1 << 30
 
-// up runs the platform until ctx ends, which is its orderly end, or until a
-// part of it fails.
+// up runs the platform until ctx ends or one of its programs fails.
 func up(ctx context.Context, o options) (err error) {
 	begin := time.Now()
 	release, err := occupy(o.dir)
@@ -42,12 +41,12 @@ func up(ctx context.Context, o options) (err error) {
 	if err := p.watch(ctx); err != nil {
 		return err
 	}
-	p.progress.Printf("==> stopping")
+	p.progress.Printf("==> Mnemo: stopping")
 	return nil
 }
 
-// occupy makes the directory ours, so that no second run works on the same
-// data, and tells `down` which program to stop.
+// occupy locks the directory against a second run and records this program for
+// `down`.
 func occupy(dir string) (release func() error, err error) {
 	// As root PostgreSQL runs as another user, who must pass through.
 	if err := os.MkdirAll(dir, 0o711); err != nil {
@@ -62,9 +61,9 @@ func occupy(dir string) (release func() error, err error) {
 	}
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		_ = lock.Close()
-		return nil, fmt.Errorf("the platform already runs on %s: stop it with Ctrl-C where it runs, or with `make down`", dir)
+		return nil, fmt.Errorf("the platform is already running in %s: stop it with Ctrl-C in its terminal, or with `make down`", dir)
 	}
-	// It tells of a platform that is not there any more.
+	// It describes a platform that no longer runs.
 	if err := os.Remove(filepath.Join(dir, envFile)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("remove old %s: %w", envFile, err)
 	}

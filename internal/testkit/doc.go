@@ -1,7 +1,7 @@
-// Package testkit tells tests where the real parts run: PostgreSQL, Milvus, a
-// Kubernetes control plane, the embedding model and a browser, as brought by
-// hack/test.
+// Package testkit gives tests the addresses of real dependencies, which hack/test
+// starts: PostgreSQL, Milvus, a Kubernetes control plane, the embedding model and
+// a browser.
 //
-// A test that asks for a part that is not there fails, it never skips: a green
-// run always means that everything was tested.
+// A test fails if a dependency is missing. It never skips, so a green run means
+// that everything was tested.
 package testkit
