@@ -144,6 +144,7 @@ func bytesText(n uint64) string {
 	return fmt.Sprintf("%d MB", n>>20)
 }
 
+// IsDir reports whether path is a directory.
 func IsDir(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.IsDir()

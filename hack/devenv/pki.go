@@ -17,6 +17,7 @@ import (
 // PKI is a directory with keys and certificates.
 type PKI struct{ Dir string }
 
+// Path returns the path of a file in the directory.
 func (p PKI) Path(name string) string { return filepath.Join(p.Dir, name) }
 
 // IssueCA writes ca.key and ca.crt, an authority of its own.

@@ -26,6 +26,7 @@ type Record struct {
 // OrphanGrace is how long a process that a crash left may take to stop.
 const OrphanGrace = 20 * time.Second
 
+// RecordPath returns the path of the record of a process.
 func RecordPath(dir, name string) string { return filepath.Join(dir, "pids", name+".json") }
 
 // writeRecord records a process just started.
@@ -62,6 +63,7 @@ func (r Record) Running() bool {
 	return err == nil && strings.TrimSuffix(exe, " (deleted)") == r.Exe
 }
 
+// ErrEnded is returned for a process that has ended.
 var ErrEnded = errors.New("process has ended")
 
 // StartTime returns when a process started, in clock ticks since boot.

@@ -77,6 +77,7 @@ func (r *Relay) untrack(conns ...net.Conn) {
 	}
 }
 
+// Close stops listening and closes all connections.
 func (r *Relay) Close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

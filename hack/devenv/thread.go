@@ -48,6 +48,7 @@ func (t *Thread) Do(f func()) {
 	<-done
 }
 
+// Close ends the thread after its current job.
 func (t *Thread) Close() { close(t.jobs) }
 
 // starter is the thread from which processes are started.

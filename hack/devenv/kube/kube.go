@@ -68,6 +68,8 @@ func Start(ctx context.Context, o devenv.Options) (*ControlPlane, error) {
 	return StartAt(ctx, o, binaries, noNodes)
 }
 
+// StartAt starts a control plane from binaries, by program name, at the addresses
+// and with the nodes of site.
 func StartAt(ctx context.Context, o devenv.Options, binaries map[string]string, site Site) (*ControlPlane, error) {
 	done := o.Cache.Progress.Step("Kubernetes control plane", "starting")
 	k, err := newKube(ctx, o, binaries, site)
@@ -130,6 +132,7 @@ func newKube(ctx context.Context, o devenv.Options, binaries map[string]string, 
 	return k, nil
 }
 
+// URL returns the address of kube-apiserver.
 func (k *ControlPlane) URL() string {
 	return fmt.Sprintf("https://%s:%d", k.site.Address, k.ports["apiserver"])
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/mnemo-dev/mnemo/hack/devenv"
 )
 
+// Wheel is the Python package that contains the Milvus server.
 var Wheel = devenv.Wheel{
 	Name:    "milvus",
 	Version: "2.3.5",

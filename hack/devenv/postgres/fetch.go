@@ -14,6 +14,7 @@ import (
 	"github.com/mnemo-dev/mnemo/hack/devenv"
 )
 
+// Version is the PostgreSQL version.
 const Version = embeddedpostgres.V17
 
 // Binaries returns the directory that holds bin/postgres, downloaded
