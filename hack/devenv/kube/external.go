@@ -3,6 +3,7 @@ package kube
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -39,9 +40,7 @@ func findBinaries(ctx context.Context, cache *devenv.Cache) (map[string]string, 
 		missing = append(missing, p)
 	}
 	built, err := devenv.EnsureBuilt(ctx, cache, missing)
-	for name, path := range built {
-		found[name] = path
-	}
+	maps.Copy(found, built)
 	return found, err
 }
 
