@@ -41,8 +41,8 @@ const (
 // Indexer keeps the vector store in step. retrieve.Indexer is one.
 type Indexer interface {
 	Sync(ctx context.Context, t tenant.ID, units []retrieve.UnitID) error
-	Fill(ctx context.Context, t tenant.ID, run int64) error
-	Empty(ctx context.Context, p placement.Location) error
+	Migrate(ctx context.Context, t tenant.ID, run int64) error
+	Drop(ctx context.Context, p placement.Location) error
 	Sweep(ctx context.Context, t tenant.ID) (retrieve.Drift, error)
 }
 
@@ -68,9 +68,9 @@ func Config(indexer Indexer, tenants Tenants, imports Imports, log *slog.Logger)
 	for _, err := range []error{
 		add(workers, log, jobTimeout, func(ctx context.Context, a retrieve.SyncArgs) error { return indexer.Sync(ctx, a.Tenant, a.Units) }),
 		// One whose replica died is not waited for that long: the operator commits another run.
-		add(workers, log, wholeTimeout, func(ctx context.Context, a retrieve.FillArgs) error { return indexer.Fill(ctx, a.Tenant, a.Run) }),
-		add(workers, log, jobTimeout, func(ctx context.Context, a retrieve.EmptyArgs) error {
-			return indexer.Empty(ctx, placement.Location{Collection: a.Collection, Partition: a.Partition, Shared: a.Shared})
+		add(workers, log, wholeTimeout, func(ctx context.Context, a retrieve.MigrateArgs) error { return indexer.Migrate(ctx, a.Tenant, a.Run) }),
+		add(workers, log, jobTimeout, func(ctx context.Context, a retrieve.DropArgs) error {
+			return indexer.Drop(ctx, placement.Location{Collection: a.Collection, Partition: a.Partition, Shared: a.Shared})
 		}),
 		add(workers, log, jobTimeout, func(ctx context.Context, a tenant.RebalanceArgs) error { return tenants.Rebalance(ctx, a.Tenant) }),
 		add(workers, log, jobTimeout, func(ctx context.Context, a tenant.PurgeArgs) error { return tenants.Purge(ctx, a.Tenant) }),

@@ -28,15 +28,15 @@ const patience = 30 * time.Second
 
 // indexer notes what it is asked to do; the first away calls find the store away.
 type indexer struct {
-	mu      sync.Mutex
-	away    int
-	synced  chan retrieve.SyncArgs
-	filled  chan retrieve.FillArgs
-	emptied chan placement.Location
+	mu       sync.Mutex
+	away     int
+	synced   chan retrieve.SyncArgs
+	migrated chan retrieve.MigrateArgs
+	dropped  chan placement.Location
 }
 
 func newIndexer(away int) *indexer {
-	return &indexer{away: away, synced: make(chan retrieve.SyncArgs, 10), filled: make(chan retrieve.FillArgs, 10), emptied: make(chan placement.Location, 10)}
+	return &indexer{away: away, synced: make(chan retrieve.SyncArgs, 10), migrated: make(chan retrieve.MigrateArgs, 10), dropped: make(chan placement.Location, 10)}
 }
 
 func (x *indexer) Sync(_ context.Context, t tenant.ID, units []retrieve.UnitID) error {
@@ -50,13 +50,13 @@ func (x *indexer) Sync(_ context.Context, t tenant.ID, units []retrieve.UnitID) 
 	return nil
 }
 
-func (x *indexer) Fill(_ context.Context, t tenant.ID, run int64) error {
-	x.filled <- retrieve.FillArgs{Tenant: t, Run: run}
+func (x *indexer) Migrate(_ context.Context, t tenant.ID, run int64) error {
+	x.migrated <- retrieve.MigrateArgs{Tenant: t, Run: run}
 	return nil
 }
 
-func (x *indexer) Empty(_ context.Context, p placement.Location) error {
-	x.emptied <- p
+func (x *indexer) Drop(_ context.Context, p placement.Location) error {
+	x.dropped <- p
 	return nil
 }
 
@@ -169,24 +169,24 @@ func TestAJobOutlastsAStoreThatIsAway(t *testing.T) {
 	}
 }
 
-func TestLostPartitionIsFilled(t *testing.T) {
+func TestLostPartitionIsRebuilt(t *testing.T) {
 	t.Parallel()
 	x := newIndexer(0)
 	b := setup(t, x)
-	place, err := b.db.EnsurePlacement(t.Context(), b.scope.Tenant)
+	location, err := b.db.EnsurePlacement(t.Context(), b.scope.Tenant)
 	if err != nil {
 		t.Fatal(err)
 	}
 	b.remember(t, "The spare key hangs behind the clock.")
-	if err := b.db.SetPartitionID(t.Context(), b.scope.Tenant, place, 7); err != nil {
+	if err := b.db.SetPartitionID(t.Context(), b.scope.Tenant, location, 7); err != nil {
 		t.Fatal(err)
 	}
-	w, err := b.db.GetPlacement(t.Context(), b.scope.Tenant)
-	if err != nil || !w.Rebuilding() {
-		t.Fatalf("GetPlacement = %+v, %v, want a rebuild", w, err)
+	state, err := b.db.GetPlacement(t.Context(), b.scope.Tenant)
+	if err != nil || !state.Rebuilding() {
+		t.Fatalf("GetPlacement = %+v, %v, want a rebuild", state, err)
 	}
-	if got, want := receive(t, x.filled), (retrieve.FillArgs{Tenant: b.scope.Tenant, Run: w.Migration.Run}); got != want {
-		t.Errorf("filled %+v, want %+v", got, want)
+	if got, want := receive(t, x.migrated), (retrieve.MigrateArgs{Tenant: b.scope.Tenant, Run: state.Migration.Run}); got != want {
+		t.Errorf("migrated %+v, want %+v", got, want)
 	}
 }
 
@@ -194,7 +194,7 @@ func TestAbandonedLocationIsDropped(t *testing.T) {
 	t.Parallel()
 	x := newIndexer(0)
 	b := setup(t, x)
-	place, err := b.db.EnsurePlacement(t.Context(), b.scope.Tenant)
+	location, err := b.db.EnsurePlacement(t.Context(), b.scope.Tenant)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,23 +202,23 @@ func TestAbandonedLocationIsDropped(t *testing.T) {
 	if _, err := b.db.Apply(t.Context(), b.spec); err != nil {
 		t.Fatal(err)
 	}
-	moving, err := b.db.ReconcilePlacement(t.Context(), b.scope.Tenant)
+	state, err := b.db.ReconcilePlacement(t.Context(), b.scope.Tenant)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := b.db.SetPartitionID(t.Context(), b.scope.Tenant, moving.Migration.Target.Location, 8); err != nil {
+	if err := b.db.SetPartitionID(t.Context(), b.scope.Tenant, state.Migration.Target.Location, 8); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.db.CompleteMigration(t.Context(), b.scope.Tenant, receive(t, x.filled).Run); err != nil {
+	if err := b.db.CompleteMigration(t.Context(), b.scope.Tenant, receive(t, x.migrated).Run); err != nil {
 		t.Fatal(err)
 	}
-	// It is put off until nobody reads the place, which a test need not wait for.
-	if _, err := b.owner.Exec(t.Context(), "update river_job set scheduled_at = now(), state = 'available' where kind = 'index.empty'"); err != nil {
+	// Dropping is delayed until no replica reads the location. Do not wait for it.
+	if _, err := b.owner.Exec(t.Context(), "update river_job set scheduled_at = now(), state = 'available' where kind = 'placement.drop'"); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if got := receive(t, x.emptied); got != place {
-			t.Errorf("emptied %+v, want %+v", got, place)
+		if got := receive(t, x.dropped); got != location {
+			t.Errorf("dropped %+v, want %+v", got, location)
 		}
 	}
 }

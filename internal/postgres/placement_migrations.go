@@ -79,7 +79,7 @@ func (d *DB) restartMigration(ctx context.Context, tx pgx.Tx, q *db.Queries, id 
 	if err != nil {
 		return err
 	}
-	return d.insertJob(ctx, tx, retrieve.FillArgs{Tenant: id, Run: run})
+	return d.insertJob(ctx, tx, retrieve.MigrateArgs{Tenant: id, Run: run})
 }
 
 func (d *DB) startMigration(ctx context.Context, q *db.Queries, id tenant.ID, target placement.Location, partitionID int64) (run int64, err error) {
@@ -148,7 +148,7 @@ func (d *DB) copyUnits(ctx context.Context, tx pgx.Tx, q *db.Queries, id tenant.
 	if err != nil {
 		return err
 	}
-	return d.insertJob(ctx, tx, retrieve.FillArgs{Tenant: id, Run: run})
+	return d.insertJob(ctx, tx, retrieve.MigrateArgs{Tenant: id, Run: run})
 }
 
 // AdvanceMigration implements retrieve.Placements.
@@ -195,7 +195,7 @@ func (d *DB) insertDrop(ctx context.Context, tx pgx.Tx, at placement.Location) e
 	var params []river.InsertManyParams
 	for _, delay := range []time.Duration{placement.DropDelay, placement.FinalDropDelay} {
 		params = append(params, river.InsertManyParams{
-			Args:       retrieve.EmptyArgs{Collection: at.Collection, Partition: at.Partition, Shared: at.Shared},
+			Args:       retrieve.DropArgs{Collection: at.Collection, Partition: at.Partition, Shared: at.Shared},
 			InsertOpts: &river.InsertOpts{Queue: queue.Backlog, MaxAttempts: maxAttempts, ScheduledAt: time.Now().Add(delay)},
 		})
 	}

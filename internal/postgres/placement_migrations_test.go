@@ -87,7 +87,7 @@ func TestNewPartitionNeedsNoMigration(t *testing.T) {
 	b := setup(t, nil)
 	_, p := placed(t, b)
 	b.wantPlacement(t, inPlace(p, 1))
-	b.wantJobCount(t, "index.fill", 0)
+	b.wantJobCount(t, "placement.migrate", 0)
 }
 
 func TestLostPartitionIsRebuiltOnce(t *testing.T) {
@@ -101,7 +101,7 @@ func TestLostPartitionIsRebuiltOnce(t *testing.T) {
 	if !state.Rebuilding() {
 		t.Fatalf("placement is %+v, want a rebuild", state)
 	}
-	b.wantJobCount(t, "index.fill", 1)
+	b.wantJobCount(t, "placement.migrate", 1)
 	if n := b.number(t, "select count(*) from units where indexed_at is not null and tenant_id = $1", id); n != 0 {
 		t.Errorf("%d units count as indexed in the lost partition, want none", n)
 	}
@@ -119,7 +119,7 @@ func TestLostPartitionIsRebuiltOnce(t *testing.T) {
 		t.Errorf("CompleteMigration: %v", err)
 	}
 	b.wantPlacement(t, inPlace(p, 2))
-	b.wantJobCount(t, "index.empty", 0)
+	b.wantJobCount(t, "placement.drop", 0)
 }
 
 func TestStalledRunIsReplaced(t *testing.T) {
@@ -146,7 +146,7 @@ func TestStalledRunIsReplaced(t *testing.T) {
 	if second.Cursor != 77 {
 		t.Errorf("the second run continues at %d, want 77", second.Cursor)
 	}
-	b.wantJobCount(t, "index.fill", 2)
+	b.wantJobCount(t, "placement.migrate", 2)
 	b.wantAdvanced(t, id, first.Run, 99, false)
 	// The target was lost during the migration: copying starts over.
 	b.refill(t, target, 6)
@@ -169,7 +169,7 @@ func TestRebuildCancelsMigration(t *testing.T) {
 	if s := b.placement(t); !s.Rebuilding() {
 		t.Errorf("placement is %+v, want a rebuild", s)
 	}
-	b.wantJobCount(t, "index.empty", 2)
+	b.wantJobCount(t, "placement.drop", 2)
 }
 
 // inPlace is the state of a tenant without a migration.
@@ -213,7 +213,7 @@ func TestPurgeDropsBothLocations(t *testing.T) {
 	}
 	got := map[placement.Location]int{}
 	rows, err := b.owner.Query(t.Context(), `select args->>'collection', args->>'partition', (args->>'shared')::boolean
-		from river_job where kind = 'index.empty' and scheduled_at > now()`)
+		from river_job where kind = 'placement.drop' and scheduled_at > now()`)
 	if err != nil {
 		t.Fatal(err)
 	}

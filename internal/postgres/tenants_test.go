@@ -79,7 +79,7 @@ func fill(t *testing.T, owner *pgxpool.Pool, s tenant.Scope, memories, conversat
 // workJobs does the jobs that wait, as internal/jobs would.
 func workJobs(t *testing.T, store *postgres.DB, owner *pgxpool.Pool) {
 	t.Helper()
-	rows, err := owner.Query(t.Context(), "delete from river_job where kind like 'tenant.%' or kind = 'index.fill' returning kind, args")
+	rows, err := owner.Query(t.Context(), "delete from river_job where kind like 'tenant.%' or kind = 'placement.migrate' returning kind, args")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,8 +102,8 @@ func workJobs(t *testing.T, store *postgres.DB, owner *pgxpool.Pool) {
 			err = store.Purge(t.Context(), args.Tenant)
 		case tenant.PurgeUserArgs{}.Kind():
 			err = store.PurgeUser(t.Context(), tenant.Scope(args))
-		case retrieve.FillArgs{}.Kind(): // with an index that takes all at once
-			var fill retrieve.FillArgs
+		case retrieve.MigrateArgs{}.Kind(): // with an index that takes all at once
+			var fill retrieve.MigrateArgs
 			if err = json.Unmarshal(j.Args, &fill); err == nil {
 				err = store.CompleteMigration(t.Context(), fill.Tenant, fill.Run)
 			}

@@ -104,23 +104,23 @@ type SyncArgs struct {
 // Kind returns the job kind.
 func (SyncArgs) Kind() string { return "index.sync" }
 
-// FillArgs are the arguments of the job that copies a tenant's units into the target of
+// MigrateArgs are the arguments of the job that copies a tenant's units into the target of
 // its migration. Run identifies the current run.
-type FillArgs struct {
+type MigrateArgs struct {
 	Tenant tenant.ID `json:"tenant"`
 	Run    int64     `json:"run"`
 }
 
 // Kind returns the job kind.
-func (FillArgs) Kind() string { return "index.fill" }
+func (MigrateArgs) Kind() string { return "placement.migrate" }
 
-// EmptyArgs are the arguments of the job that empties a location that is no longer used.
+// DropArgs are the arguments of the job that drops a location that is no longer used.
 // Locations are never reused.
-type EmptyArgs struct {
+type DropArgs struct {
 	Collection string `json:"collection"`
 	Partition  string `json:"partition"`
 	Shared     bool   `json:"shared"`
 }
 
 // Kind returns the job kind.
-func (EmptyArgs) Kind() string { return "index.empty" }
+func (DropArgs) Kind() string { return "placement.drop" }

@@ -55,7 +55,7 @@ func (x *Indexer) Sync(ctx context.Context, t tenant.ID, ids []UnitID) error {
 			return nil
 		}
 	}
-	return fault.New(fault.Unavailable, "tenant %s is moved faster than it is indexed", t)
+	return fault.New(fault.Unavailable, "the placement of tenant %s changes faster than it is indexed", t)
 }
 
 func (x *Indexer) sync(ctx context.Context, t tenant.ID, w placement.State, ids []UnitID) error {

@@ -22,15 +22,15 @@ type world struct {
 	vectors   map[UnitID][]float32
 	confirmed map[UnitID]bool
 	indexed   map[UnitID]Entry // in somewhere
-	elsewhere map[UnitID]Entry // in the place that is being filled
+	elsewhere map[UnitID]Entry // in the target of the migration
 	at        placement.State
-	placed    bool
+	assigned  bool
 	meanwhile func(what string) error
 }
 
 func newWorld() *world {
 	return &world{live: map[UnitID]bool{}, vectors: map[UnitID][]float32{}, confirmed: map[UnitID]bool{},
-		indexed: map[UnitID]Entry{}, elsewhere: map[UnitID]Entry{}, at: placement.State{Current: placement.Placement{Location: somewhere}}, placed: true, meanwhile: func(string) error { return nil }}
+		indexed: map[UnitID]Entry{}, elsewhere: map[UnitID]Entry{}, at: placement.State{Current: placement.Placement{Location: somewhere}}, assigned: true, meanwhile: func(string) error { return nil }}
 }
 
 func (w *world) indexer() *Indexer { return NewIndexer(w, worldIndex{w}, worldEmbedder{w}) }
@@ -75,29 +75,29 @@ func (w *world) Live(_ context.Context, _ tenant.ID, after UnitID, limit int) ([
 }
 
 func (w *world) GetPlacement(context.Context, tenant.ID) (placement.State, error) {
-	if !w.placed {
-		return placement.State{}, fault.New(fault.NotFound, "nowhere")
+	if !w.assigned {
+		return placement.State{}, fault.New(fault.NotFound, "no placement")
 	}
-	if err := w.meanwhile("places"); err != nil {
+	if err := w.meanwhile("placement"); err != nil {
 		return placement.State{}, err
 	}
 	return w.at, nil
 }
 
-func (w *world) AdvanceMigration(_ context.Context, _ tenant.ID, run int64, upto UnitID) (bool, error) {
+func (w *world) AdvanceMigration(_ context.Context, _ tenant.ID, run int64, cursor UnitID) (bool, error) {
 	if err := w.meanwhile("advance"); err != nil {
 		return false, err
 	}
 	if w.at.Migration.Run != run {
 		return false, nil
 	}
-	w.at.Migration.Cursor = max(w.at.Migration.Cursor, int64(upto))
+	w.at.Migration.Cursor = max(w.at.Migration.Cursor, int64(cursor))
 	return true, nil
 }
 
-// CompleteMigration does to the maps what moving does to the tenant.
+// CompleteMigration makes the target the current location.
 func (w *world) CompleteMigration(_ context.Context, _ tenant.ID, run int64) error {
-	if err := w.meanwhile("filled"); err != nil {
+	if err := w.meanwhile("complete"); err != nil {
 		return err
 	}
 	if w.at.Migration.Run == run && w.at.Migrating() {
@@ -109,7 +109,7 @@ func (w *world) CompleteMigration(_ context.Context, _ tenant.ID, run int64) err
 	return nil
 }
 
-// entries are those of a place; what is written to one nobody is in is lost.
+// entries returns the entries of a location. Writes to an unused location are lost.
 func (w *world) entries(p placement.Location) map[UnitID]Entry {
 	switch p {
 	case w.at.Current.Location:
@@ -209,7 +209,7 @@ func TestSyncWritesAndRemoves(t *testing.T) {
 func TestSyncWithoutPlacement(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
-	w.placed = false
+	w.assigned = false
 	w.live[1] = true
 	x := w.indexer()
 	if err := x.Sync(t.Context(), "t", []UnitID{1}); err != nil || len(w.indexed) > 0 {

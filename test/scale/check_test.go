@@ -191,8 +191,8 @@ func strayUnits(tb testing.TB, i *installation.Installation) string {
 // to come after the places that were left are emptied.
 func places(ctx context.Context, i *installation.Installation) ([]placement.Location, error) {
 	if _, err := i.Owner.Exec(ctx, `update river_job set scheduled_at = now(), state = 'available'
-		where kind = 'index.empty' and state = 'scheduled' and not exists
-			(select from river_job where kind in ('index.sync', 'index.fill') and state in ('available', 'running', 'retryable'))`); err != nil {
+		where kind = 'placement.drop' and state = 'scheduled' and not exists
+			(select from river_job where kind in ('index.sync', 'placement.migrate') and state in ('available', 'running', 'retryable'))`); err != nil {
 		return nil, err
 	}
 	inside, err := milvustest.Connect(ctx, i.Milvus)

@@ -29,7 +29,7 @@ import (
 
 const size = 16 // of vectors
 
-// oneVector embeds everything alike, so that a search finds all there is.
+// oneVector returns the same embedding for every text, so that a search finds all units.
 type oneVector struct{}
 
 func (oneVector) Embed(_ context.Context, texts []string) ([][]float32, error) {
@@ -43,35 +43,35 @@ func (oneVector) Embed(_ context.Context, texts []string) ([][]float32, error) {
 func (oneVector) Model() string   { return postgrestest.Generation.Model }
 func (oneVector) Dimensions() int { return size }
 
-// mover is a tenant in PostgreSQL and Milvus, with workers between them and a
-// neighbour beside it.
-type mover struct {
+// migrationEnv is a tenant in PostgreSQL and Milvus with running workers, and a
+// neighbor in the same stores.
+type migrationEnv struct {
 	db       *postgres.DB
 	owner    *pgxpool.Pool
 	index    *milvus.Index
 	spec     tenant.Spec
 	scope    tenant.Scope
-	neighbor *mover
+	neighbor *migrationEnv
 }
 
-func setupMover(t *testing.T) *mover {
+func setupMigration(t *testing.T) *migrationEnv {
 	t.Helper()
 	d, addr := postgrestest.Create(t), testkit.Milvus(t)
-	m := &mover{db: postgrestest.Open(t, d)}
+	m := &migrationEnv{db: postgrestest.Open(t, d)}
 	var err error
 	if m.owner, err = pgxpool.New(t.Context(), d.OwnerURL); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(m.owner.Close)
 	m.index, err = milvus.Open(t.Context(), milvus.Config{Address: addr.Addr, Username: addr.User, Password: addr.Password,
-		Prefix: "move" + strings.ToLower(rand.Text()) + "_", Dimensions: size})
+		Prefix: "migrate" + strings.ToLower(rand.Text()) + "_", Dimensions: size})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = m.index.Close() })
-	m.neighbor = &mover{db: m.db, owner: m.owner, index: m.index}
+	m.neighbor = &migrationEnv{db: m.db, owner: m.owner, index: m.index}
 	m.work(t)
-	for _, m := range []*mover{m, m.neighbor} {
+	for _, m := range []*migrationEnv{m, m.neighbor} {
 		m.spec = tenanttest.NewSpec()
 		m.spec.Quota.Memories, m.spec.Quota.UserMemories = 1e6, 1e6
 		m.reconcile(t, tenant.Partition)
@@ -80,7 +80,7 @@ func setupMover(t *testing.T) *mover {
 }
 
 // work runs the jobs until the test ends.
-func (m *mover) work(t *testing.T) {
+func (m *migrationEnv) work(t *testing.T) {
 	t.Helper()
 	config, err := jobs.Config(retrieve.NewIndexer(m.db, m.index, oneVector{}), m.db, nil, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -102,8 +102,8 @@ func (m *mover) work(t *testing.T) {
 	})
 }
 
-// reconcile does what the operator does about places.
-func (m *mover) reconcile(t *testing.T, as tenant.Isolation) placement.State {
+// reconcile applies the isolation and reconciles the placement, as the operator does.
+func (m *migrationEnv) reconcile(t *testing.T, as tenant.Isolation) placement.State {
 	t.Helper()
 	m.spec.Isolation = as
 	got, err := m.db.Apply(t.Context(), m.spec)
@@ -114,41 +114,41 @@ func (m *mover) reconcile(t *testing.T, as tenant.Isolation) placement.State {
 	if _, err := m.db.EnsurePlacement(t.Context(), got.ID); err != nil {
 		t.Fatal(err)
 	}
-	places, err := m.db.ReconcilePlacement(t.Context(), got.ID)
+	state, err := m.db.ReconcilePlacement(t.Context(), got.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, p := range []placement.Location{places.Current.Location, places.Migration.Target.Location} {
+	for _, p := range []placement.Location{state.Current.Location, state.Migration.Target.Location} {
 		if p == (placement.Location{}) {
 			continue
 		}
-		made, err := placement.WaitLoaded(m.index).Ensure(t.Context(), placement.Placement{Location: p})
+		partitionID, err := placement.WaitLoaded(m.index).Ensure(t.Context(), placement.Placement{Location: p})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := m.db.SetPartitionID(t.Context(), got.ID, p, made); err != nil {
+		if err := m.db.SetPartitionID(t.Context(), got.ID, p, partitionID); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return places
+	return state
 }
 
-// reconcileUntil reconciles until the tenant is at a place of the kind and
-// nothing is on its way.
-func (m *mover) reconcileUntil(t *testing.T, as tenant.Isolation) placement.Location {
+// reconcileUntil reconciles until the placement has the isolation and no
+// migration is in progress.
+func (m *migrationEnv) reconcileUntil(t *testing.T, as tenant.Isolation) placement.Location {
 	t.Helper()
 	for started := time.Now(); ; {
-		places := m.reconcile(t, as)
-		if places.Current.Shared == (as == tenant.Shared) && places.Migration.Target == (placement.Placement{}) && !places.Rebuilding() {
-			return places.Current.Location
+		state := m.reconcile(t, as)
+		if state.Current.Shared == (as == tenant.Shared) && state.Migration.Target == (placement.Placement{}) && !state.Rebuilding() {
+			return state.Current.Location
 		}
 		if time.Since(started) > patience {
-			t.Fatalf("after %s it is at %+v", patience, places)
+			t.Fatalf("after %s the placement is %+v", patience, state)
 		}
 	}
 }
 
-func (m *mover) remember(t *testing.T, text string) {
+func (m *migrationEnv) remember(t *testing.T, text string) {
 	t.Helper()
 	units := retrieve.MemoryUnits(text)
 	for i := range units {
@@ -162,8 +162,8 @@ func (m *mover) remember(t *testing.T, text string) {
 	}
 }
 
-// settled waits until everything is indexed, and returns the live units.
-func (m *mover) settled(t *testing.T) []retrieve.UnitID {
+// settled waits until all units are indexed and returns the live ones.
+func (m *migrationEnv) settled(t *testing.T) []retrieve.UnitID {
 	t.Helper()
 	for started := time.Now(); ; {
 		var n int
@@ -184,8 +184,9 @@ func (m *mover) settled(t *testing.T) []retrieve.UnitID {
 	return live
 }
 
-// listed asks Milvus itself, strongly, what is in a place; nil when it is not there.
-func (m *mover) listed(t *testing.T, p placement.Location) []retrieve.UnitID {
+// listed lists the units at a location in Milvus with strong consistency; nil if
+// the location does not exist.
+func (m *migrationEnv) listed(t *testing.T, p placement.Location) []retrieve.UnitID {
 	t.Helper()
 	ids, err := m.index.List(t.Context(), m.scope.Tenant, p, 0, 10_000)
 	if err != nil && !strings.Contains(err.Error(), retrieve.ErrNoPartition.Error()) {
@@ -194,10 +195,10 @@ func (m *mover) listed(t *testing.T, p placement.Location) []retrieve.UnitID {
 	return ids
 }
 
-// wantIn checks that the place holds exactly the units.
-func (m *mover) wantIn(t *testing.T, p placement.Location, want []retrieve.UnitID) {
+// wantIn checks that the location contains exactly the units.
+func (m *migrationEnv) wantIn(t *testing.T, p placement.Location, want []retrieve.UnitID) {
 	t.Helper()
-	for started := time.Now(); ; { // a job may be about to take out what was just deleted
+	for started := time.Now(); ; { // a job may still have to remove deleted units
 		diff := cmp.Diff(want, m.listed(t, p))
 		if diff == "" {
 			return
@@ -208,9 +209,8 @@ func (m *mover) wantIn(t *testing.T, p placement.Location, want []retrieve.UnitI
 	}
 }
 
-// search returns what a replica that knows the current place finds of units
-// that were there all the time.
-func (m *mover) search(t *testing.T, of []retrieve.UnitID) int {
+// search returns how many of the units a search at the current location finds.
+func (m *migrationEnv) search(t *testing.T, of []retrieve.UnitID) int {
 	t.Helper()
 	w, err := m.db.GetPlacement(t.Context(), m.scope.Tenant)
 	if err != nil {
@@ -232,11 +232,11 @@ func (m *mover) search(t *testing.T, of []retrieve.UnitID) int {
 	return n
 }
 
-// TestMoveWhileItIsUsed moves a tenant to a shared place and back while it
-// writes, deletes and searches, and asks Milvus itself what is left where.
-func TestMoveWhileItIsUsed(t *testing.T) {
+// TestMigrationDuringUse migrates a tenant to a shared location and back while it
+// writes, deletes and searches, and compares the contents of Milvus.
+func TestMigrationDuringUse(t *testing.T) {
 	t.Parallel()
-	m := setupMover(t)
+	m := setupMigration(t)
 	m.neighbor.remember(t, "The neighbour's piano is out of tune.")
 	theirs := m.neighbor.reconcileUntil(t, tenant.Shared)
 	theirUnits := m.neighbor.settled(t)
@@ -246,15 +246,15 @@ func TestMoveWhileItIsUsed(t *testing.T) {
 	lasting := m.settled(t)
 
 	was := m.reconcile(t, tenant.Partition).Current.Location
-	m.wantIn(t, was, lasting) // searches see from here on what the database does not score beside them
+	m.wantIn(t, was, lasting) // searches now depend on the index
 	for _, as := range []tenant.Isolation{tenant.Shared, tenant.Partition} {
-		is := m.moveInUse(t, as, lasting)
+		is := m.migrateInUse(t, as, lasting)
 		if is == was {
-			t.Fatalf("moved from %+v to %+v", was, is)
+			t.Fatalf("migrated from %+v to %+v, want another location", was, is)
 		}
 		live := m.settled(t)
 		m.wantIn(t, is, live)
-		m.emptyNow(t)
+		m.dropNow(t)
 		m.wantIn(t, was, nil)
 		m.wantIn(t, is, live)
 		m.neighbor.wantIn(t, theirs, theirUnits)
@@ -262,8 +262,8 @@ func TestMoveWhileItIsUsed(t *testing.T) {
 	}
 }
 
-// moveInUse moves the tenant while it writes, deletes and searches.
-func (m *mover) moveInUse(t *testing.T, as tenant.Isolation, lasting []retrieve.UnitID) placement.Location {
+// migrateInUse migrates the tenant while it writes, deletes and searches.
+func (m *migrationEnv) migrateInUse(t *testing.T, as tenant.Isolation, lasting []retrieve.UnitID) placement.Location {
 	t.Helper()
 	stop := make(chan struct{})
 	var searches atomic.Int64
@@ -282,30 +282,30 @@ func (m *mover) moveInUse(t *testing.T, as tenant.Isolation, lasting []retrieve.
 	}
 	use(func(i int) {
 		m.remember(t, fmt.Sprintf("Parcel %d to %s is on its way.", i, as))
-		if i%3 == 2 { // the newest goes again
+		if i%3 == 2 { // delete the newest
 			m.forgetNewest(t)
 		}
 	})
 	use(func(int) {
 		if n := m.search(t, lasting); n != len(lasting) {
-			t.Errorf("moving to %s: %d of %d were found", as, n, len(lasting))
+			t.Errorf("migrating to %s: a search found %d of %d units", as, n, len(lasting))
 		}
 		searches.Add(1)
 	})
-	defer func() { // also where the move fails
+	defer func() { // also if the migration fails
 		close(stop)
 		wait.Wait()
 		if searches.Load() == 0 {
-			t.Errorf("moving to %s: nothing was searched meanwhile", as)
+			t.Errorf("migrating to %s: no search ran", as)
 		}
 	}()
 	return m.reconcileUntil(t, as)
 }
 
-// TestLostPlaceIsRebuilt takes away the place of a tenant of either isolation.
-func TestLostPlaceIsRebuilt(t *testing.T) {
+// TestLostLocationIsRebuilt drops the location of a tenant of either isolation.
+func TestLostLocationIsRebuilt(t *testing.T) {
 	t.Parallel()
-	m := setupMover(t)
+	m := setupMigration(t)
 	for i := range 30 {
 		m.remember(t, fmt.Sprintf("Key %d opens the shed.", i))
 	}
@@ -317,7 +317,7 @@ func TestLostPlaceIsRebuilt(t *testing.T) {
 				t.Fatal(err)
 			}
 		} else if _, err := m.owner.Exec(t.Context(), "update placements set partition_id = 1 where tenant_id = $1", m.scope.Tenant); err != nil {
-			t.Fatal(err) // as if the collection were another one
+			t.Fatal(err) // simulates another collection of this name
 		} else if err := m.index.Drop(t.Context(), p); err != nil {
 			t.Fatal(err)
 		}
@@ -329,36 +329,36 @@ func TestLostPlaceIsRebuilt(t *testing.T) {
 	}
 }
 
-// TestLostCollectionIsKnownToAll: when a shared collection is lost, nobody who
-// was in it relies on the one that is made for the first of them.
-func TestLostCollectionIsKnownToAll(t *testing.T) {
+// TestLostCollectionAffectsAllTenants loses a shared collection: no tenant in it
+// may rely on the collection that is created for the first of them.
+func TestLostCollectionAffectsAllTenants(t *testing.T) {
 	t.Parallel()
-	m := setupMover(t)
-	for _, m := range []*mover{m, m.neighbor} {
+	m := setupMigration(t)
+	for _, m := range []*migrationEnv{m, m.neighbor} {
 		m.remember(t, "The well is behind the barn.")
 		m.reconcileUntil(t, tenant.Shared)
 		m.settled(t)
 	}
-	place := m.reconcile(t, tenant.Shared).Current
-	if err := m.db.MarkLost(t.Context(), place); err != nil {
+	lost := m.reconcile(t, tenant.Shared).Current
+	if err := m.db.MarkLost(t.Context(), lost); err != nil {
 		t.Fatal(err)
 	}
-	for _, m := range []*mover{m, m.neighbor} {
+	for _, m := range []*migrationEnv{m, m.neighbor} {
 		var indexed int
 		if err := m.owner.QueryRow(t.Context(), "select count(*) from units where tenant_id = $1 and indexed_at is not null", m.scope.Tenant).Scan(&indexed); err != nil {
 			t.Fatal(err)
 		}
 		if indexed > 0 {
-			t.Errorf("%d units of %s count as indexed in a collection that is lost", indexed, m.spec.ID)
+			t.Errorf("%d units of %s count as indexed in a lost collection", indexed, m.spec.ID)
 		}
 	}
-	for _, m := range []*mover{m, m.neighbor} {
+	for _, m := range []*migrationEnv{m, m.neighbor} {
 		m.reconcileUntil(t, tenant.Shared)
 		m.wantIn(t, m.reconcile(t, tenant.Shared).Current.Location, m.settled(t))
 	}
 }
 
-func (m *mover) forgetNewest(t *testing.T) {
+func (m *migrationEnv) forgetNewest(t *testing.T) {
 	t.Helper()
 	var id string
 	if err := m.owner.QueryRow(t.Context(), "select id::text from memories where tenant_id = $1 order by seq desc limit 1", m.scope.Tenant).Scan(&id); err != nil {
@@ -370,23 +370,23 @@ func (m *mover) forgetNewest(t *testing.T) {
 	}
 }
 
-// emptyNow runs the jobs that empty places, which wait for readers of the past.
-func (m *mover) emptyNow(t *testing.T) {
+// dropNow runs the jobs that drop unused locations, without their delay.
+func (m *migrationEnv) dropNow(t *testing.T) {
 	t.Helper()
-	const due = "update river_job set scheduled_at = now(), state = 'available' where kind = 'index.empty' and state in ('scheduled', 'retryable')"
+	const due = "update river_job set scheduled_at = now(), state = 'available' where kind = 'placement.drop' and state in ('scheduled', 'retryable')"
 	for started := time.Now(); ; {
 		if _, err := m.owner.Exec(t.Context(), due); err != nil {
 			t.Fatal(err)
 		}
 		var n int
-		if err := m.owner.QueryRow(t.Context(), "select count(*) from river_job where kind = 'index.empty' and state <> 'completed'").Scan(&n); err != nil {
+		if err := m.owner.QueryRow(t.Context(), "select count(*) from river_job where kind = 'placement.drop' and state <> 'completed'").Scan(&n); err != nil {
 			t.Fatal(err)
 		}
 		if n == 0 {
 			return
 		}
 		if time.Since(started) > patience {
-			t.Fatalf("%d places are not emptied", n)
+			t.Fatalf("%d drop jobs have not completed", n)
 		}
 	}
 }

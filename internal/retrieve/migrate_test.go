@@ -18,8 +18,9 @@ func copyTo(at placement.Location) placement.Migration {
 	return placement.Migration{Target: placement.Placement{Location: at, PartitionID: 1}, Run: 1}
 }
 
-// moving returns a world with n live units, indexed, whose tenant is to move.
-func moving(n UnitID) *world {
+// newMigration returns a world with n indexed live units whose tenant starts a
+// migration.
+func newMigration(n UnitID) *world {
 	w := newWorld()
 	for id := UnitID(1); id <= n; id++ {
 		w.live[id], w.vectors[id], w.confirmed[id] = true, []float32{1}, true
@@ -29,26 +30,26 @@ func moving(n UnitID) *world {
 	return w
 }
 
-func TestFillMoves(t *testing.T) {
+func TestMigrate(t *testing.T) {
 	t.Parallel()
 	for _, n := range []UnitID{0, 1, syncBatch, 2*syncBatch + 1} {
-		w := moving(n)
+		w := newMigration(n)
 		w.elsewhere[n+9] = Entry{ID: n + 9} // left by an earlier run
-		if err := w.indexer().Fill(t.Context(), "t", 1); err != nil {
-			t.Fatalf("Fill: %v", err)
+		if err := w.indexer().Migrate(t.Context(), "t", 1); err != nil {
+			t.Fatalf("Migrate: %v", err)
 		}
 		if d := cmp.Diff(placement.State{Current: placement.Placement{Location: nextDoor}}, w.at); d != "" {
 			t.Errorf("%d units: -want +got\n%s", n, d)
 		}
 		if live, indexed := w.state(); !slices.Equal(live, indexed) {
-			t.Errorf("of %d units the new place has %d", n, len(indexed))
+			t.Errorf("%d of %d units are in the new location", len(indexed), n)
 		}
 	}
 }
 
-func TestFillGoesOnWhereItWas(t *testing.T) {
+func TestMigrateResumesFromTheCursor(t *testing.T) {
 	t.Parallel()
-	w := moving(3 * syncBatch)
+	w := newMigration(3 * syncBatch)
 	upserts := 0
 	w.meanwhile = func(what string) error {
 		if what == "upsert" {
@@ -58,42 +59,42 @@ func TestFillGoesOnWhereItWas(t *testing.T) {
 		}
 		return nil
 	}
-	if err := w.indexer().Fill(t.Context(), "t", 1); err == nil {
-		t.Fatal("Fill succeeded without the index")
+	if err := w.indexer().Migrate(t.Context(), "t", 1); err == nil {
+		t.Fatal("Migrate succeeded without the index")
 	}
 	if w.at.Migration.Cursor != 2*syncBatch || w.at.Current.Location != somewhere {
-		t.Fatalf("broken off at %+v, want two batches noted and no move", w.at)
+		t.Fatalf("stopped at %+v, want a cursor after two batches and the old placement", w.at)
 	}
-	if err := w.indexer().Fill(t.Context(), "t", 1); err != nil || upserts != 4 {
-		t.Errorf("Fill = %v after %d writes, want it to go on with the third of 3 batches", err, upserts)
+	if err := w.indexer().Migrate(t.Context(), "t", 1); err != nil || upserts != 4 {
+		t.Errorf("Migrate = %v after %d writes, want it to resume with the third of 3 batches", err, upserts)
 	}
 	if w.at.Current.Location != nextDoor {
 		t.Errorf("the tenant is at %+v", w.at)
 	}
 }
 
-func TestFillOfAnotherRunDoesNothing(t *testing.T) {
+func TestMigrateIgnoresASupersededRun(t *testing.T) {
 	t.Parallel()
-	w := moving(10)
-	if err := w.indexer().Fill(t.Context(), "t", 2); err != nil || len(w.elsewhere) > 0 {
-		t.Errorf("Fill = %v with %d entries, want nothing done", err, len(w.elsewhere))
+	w := newMigration(10)
+	if err := w.indexer().Migrate(t.Context(), "t", 2); err != nil || len(w.elsewhere) > 0 {
+		t.Errorf("Migrate = %v with %d entries, want nothing done", err, len(w.elsewhere))
 	}
-	// One that takes over while it works.
+	// Another run replaces it while it works.
 	w.meanwhile = func(what string) error {
 		if what == "advance" {
 			w.at.Migration.Run = 3
 		}
 		return nil
 	}
-	if err := w.indexer().Fill(t.Context(), "t", 1); err != nil || w.at.Current.Location != somewhere {
-		t.Errorf("Fill = %v, at %+v, want it to leave the end to the other", err, w.at)
+	if err := w.indexer().Migrate(t.Context(), "t", 1); err != nil || w.at.Current.Location != somewhere {
+		t.Errorf("Migrate = %v, at %+v, want the migration left to the other run", err, w.at)
 	}
 }
 
-// A tenant that writes all the time is moved nevertheless.
-func TestFillEndsWhileTheTenantWrites(t *testing.T) {
+// A tenant that keeps writing does not delay the end of its migration.
+func TestMigrateCompletesWhileTheTenantWrites(t *testing.T) {
 	t.Parallel()
-	w := moving(syncBatch + 1)
+	w := newMigration(syncBatch + 1)
 	written := 0
 	w.meanwhile = func(what string) error {
 		if what == "upsert" {
@@ -105,59 +106,59 @@ func TestFillEndsWhileTheTenantWrites(t *testing.T) {
 		}
 		return nil
 	}
-	if err := w.indexer().Fill(t.Context(), "t", 1); err != nil || w.at.Current.Location != nextDoor {
-		t.Errorf("Fill = %v, at %+v after %d writes", err, w.at, written)
+	if err := w.indexer().Migrate(t.Context(), "t", 1); err != nil || w.at.Current.Location != nextDoor {
+		t.Errorf("Migrate = %v, at %+v after %d writes", err, w.at, written)
 	}
 }
 
-func TestFillLeavesWhatHasNoVector(t *testing.T) {
+func TestMigrateSkipsUnitsWithoutVectors(t *testing.T) {
 	t.Parallel()
-	w := moving(3)
+	w := newMigration(3)
 	delete(w.vectors, 2)
 	delete(w.indexed, 2)
 	w.meanwhile = func(what string) error {
 		if what == "embed" {
-			t.Error("the embedder was asked")
+			t.Error("the embedder was called")
 		}
 		return nil
 	}
-	if err := w.indexer().Fill(t.Context(), "t", 1); err != nil {
-		t.Fatalf("Fill: %v", err)
+	if err := w.indexer().Migrate(t.Context(), "t", 1); err != nil {
+		t.Fatalf("Migrate: %v", err)
 	}
 	if _, indexed := w.state(); !slices.Equal(indexed, []UnitID{1, 3}) || w.at.Current.Location != nextDoor {
 		t.Errorf("indexed %v, at %+v", indexed, w.at)
 	}
 }
 
-func TestFillConfirmsOnlyWhereTheTenantIs(t *testing.T) {
+func TestMigrateConfirmsOnlyRebuiltUnits(t *testing.T) {
 	t.Parallel()
-	w := moving(3)
+	w := newMigration(3)
 	clear(w.confirmed)
-	if err := w.indexer().Fill(t.Context(), "t", 1); err != nil || len(w.confirmed) > 0 {
-		t.Errorf("Fill of another place = %v, confirmed %v", err, w.confirmed)
+	if err := w.indexer().Migrate(t.Context(), "t", 1); err != nil || len(w.confirmed) > 0 {
+		t.Errorf("Migrate to another location = %v, confirmed %v", err, w.confirmed)
 	}
-	w = moving(3)
+	w = newMigration(3)
 	clear(w.confirmed)
 	clear(w.indexed)
 	w.at.Migration = copyTo(somewhere)
-	if err := w.indexer().Fill(t.Context(), "t", 1); err != nil || len(w.confirmed) != 3 || w.at != (placement.State{Current: placement.Placement{Location: somewhere}}) {
-		t.Errorf("Fill of its place = %v, confirmed %v, at %+v", err, w.confirmed, w.at)
+	if err := w.indexer().Migrate(t.Context(), "t", 1); err != nil || len(w.confirmed) != 3 || w.at != (placement.State{Current: placement.Placement{Location: somewhere}}) {
+		t.Errorf("Migrate to the current location = %v, confirmed %v, at %+v", err, w.confirmed, w.at)
 	}
 	if live, indexed := w.state(); !slices.Equal(live, indexed) {
 		t.Errorf("indexed %v", indexed)
 	}
 }
 
-// While a tenant is moved others change units, each with its job, and jobs run
-// at any call; calls fail, and runs end and are started again. In the end the
-// new place holds the live units and nothing else.
-func TestMoveInAnyOrder(t *testing.T) {
+// TestMigrateInAnyOrder changes units, runs their jobs, fails calls and replaces
+// runs during a migration, in random order. In the end, the new location
+// contains exactly the live units.
+func TestMigrateInAnyOrder(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld()
 		x := w.indexer()
 		var jobs [][]UnitID
-		depth, changes, begun, filling := 0, 80, false, false
+		depth, changes, begun, migrating := 0, 80, false, false
 		run := func() {
 			i := rapid.IntRange(0, len(jobs)-1).Draw(t, "job")
 			job := jobs[i]
@@ -169,7 +170,7 @@ func TestMoveInAnyOrder(t *testing.T) {
 			}
 		}
 		event := func() error {
-			switch rapid.SampledFrom([]string{"nothing", "change", "run", "move", "again", "fail"}).Draw(t, "event") {
+			switch rapid.SampledFrom([]string{"nothing", "change", "run", "begin", "restart", "fail"}).Draw(t, "event") {
 			case "change":
 				id := UnitID(rapid.IntRange(1, 4).Draw(t, "unit"))
 				if w.live[id] {
@@ -183,12 +184,12 @@ func TestMoveInAnyOrder(t *testing.T) {
 				if len(jobs) > 0 && depth < 4 {
 					run()
 				}
-			case "move":
+			case "begin":
 				if !begun {
 					w.at.Migration, begun = copyTo(nextDoor), true
 				}
-			case "again":
-				if w.at.Migration.Run > 0 && !filling {
+			case "restart":
+				if w.at.Migration.Run > 0 && !migrating {
 					w.at.Migration.Run++
 				}
 			case "fail":
@@ -213,9 +214,9 @@ func TestMoveInAnyOrder(t *testing.T) {
 			if len(jobs) > 0 && (w.at.Current.Location == nextDoor || rapid.Bool().Draw(t, "job first")) {
 				run()
 			} else {
-				filling = rapid.Bool().Draw(t, "undisturbed")
-				_ = x.Fill(context.Background(), "t", w.at.Migration.Run)
-				filling = false
+				migrating = rapid.Bool().Draw(t, "undisturbed")
+				_ = x.Migrate(context.Background(), "t", w.at.Migration.Run)
+				migrating = false
 			}
 		}
 		live, indexed := w.state()

@@ -15,7 +15,7 @@ import (
 // errSuperseded ends a run that was replaced by another one or cancelled.
 var errSuperseded = errors.New("the migration was superseded or cancelled")
 
-// Fill copies the tenant's live units, with the vectors stored in the database, into
+// Migrate copies the tenant's live units, with the vectors stored in the database, into
 // the target of its migration, and completes the migration. It does nothing if the
 // migration belongs to another run. Writes and searches continue meanwhile:
 //
@@ -27,7 +27,7 @@ var errSuperseded = errors.New("the migration was superseded or cancelled")
 //   - Searches use the current placement until CompleteMigration replaces it.
 //
 // The cursor is stored after each batch, and a later run resumes from it.
-func (x *Indexer) Fill(ctx context.Context, t tenant.ID, run int64) error {
+func (x *Indexer) Migrate(ctx context.Context, t tenant.ID, run int64) error {
 	state, err := x.units.GetPlacement(ctx, t)
 	if fault.Is(err, fault.NotFound) || err == nil && (!state.Writable() || state.Migration.Run != run) {
 		return nil
@@ -35,25 +35,25 @@ func (x *Indexer) Fill(ctx context.Context, t tenant.ID, run int64) error {
 	if err != nil {
 		return fmt.Errorf("get placement: %w", err)
 	}
-	if err := x.fill(ctx, t, state); err != nil && !errors.Is(err, errSuperseded) {
+	if err := x.migrate(ctx, t, state); err != nil && !errors.Is(err, errSuperseded) {
 		return err
 	}
 	return nil
 }
 
-func (x *Indexer) fill(ctx context.Context, t tenant.ID, state placement.State) error {
+func (x *Indexer) migrate(ctx context.Context, t tenant.ID, state placement.State) error {
 	target, run, cursor := state.Migration.Target.Location, state.Migration.Run, UnitID(state.Migration.Cursor)
 	// Units are confirmed only for the current placement, which searches use.
 	j := job{tenant: t, targets: []placement.Location{target}, confirm: !state.Migrating()}
-	// put settles units and stores the cursor.
-	put := func(upto UnitID, ids []UnitID) error {
+	// settle settles units and stores the cursor.
+	settle := func(last UnitID, ids []UnitID) error {
 		for batch := range slices.Chunk(ids, syncBatch) {
 			if err := x.settle(ctx, j, batch); err != nil {
 				return err
 			}
 		}
-		wanted, err := x.units.AdvanceMigration(ctx, t, run, upto)
-		if err == nil && !wanted {
+		current, err := x.units.AdvanceMigration(ctx, t, run, last)
+		if err == nil && !current {
 			err = errSuperseded
 		}
 		return err
@@ -64,17 +64,17 @@ func (x *Indexer) fill(ctx context.Context, t tenant.ID, state placement.State) 
 			return fmt.Errorf("list live units: %w", err)
 		}
 		if len(ids) > 0 {
-			upto := ids[len(ids)-1]
-			if err := put(upto, ids); err != nil {
+			last := ids[len(ids)-1]
+			if err := settle(last, ids); err != nil {
 				return err
 			}
-			cursor = upto
+			cursor = last
 		}
 		if len(ids) < syncBatch {
 			break
 		}
 	}
-	if _, err := x.sweep(ctx, t, target, func(ids []UnitID) error { return put(cursor, ids) }); err != nil {
+	if _, err := x.sweep(ctx, t, target, func(ids []UnitID) error { return settle(cursor, ids) }); err != nil {
 		return err
 	}
 	// List waits until earlier writes are visible to searches.
@@ -87,10 +87,10 @@ func (x *Indexer) fill(ctx context.Context, t tenant.ID, state placement.State) 
 	return nil
 }
 
-// Empty removes all entries of a location that is no longer used.
-func (x *Indexer) Empty(ctx context.Context, p placement.Location) error {
+// Drop removes all entries of a location that is no longer used.
+func (x *Indexer) Drop(ctx context.Context, p placement.Location) error {
 	if err := x.index.Drop(ctx, p); err != nil {
-		return fmt.Errorf("empty location: %w", err)
+		return fmt.Errorf("drop location: %w", err)
 	}
 	return nil
 }
