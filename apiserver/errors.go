@@ -65,6 +65,14 @@ func (e *Error) GetHeaders() http.Header { return e.headers }
 var requestFields = map[string]string{
 	"memory ids": "memoryIds", "target bucket": "bucketId or bucketName", "bucket name": "bucketName",
 	"text or bucket": "text, bucketId or bucketName",
+
+	"platform name": "platformDisplayName", "conversation id": "conversation.id", "conversation title": "conversation.title",
+	"creation time": "conversation.createdAt", "update time": "conversation.updatedAt", "messages": "conversation.messages",
+	"messages[].id": "conversation.messages[].id", "messages[].sender": "conversation.messages[].role",
+	"messages[].text": "conversation.messages[].content", "messages[].time": "conversation.messages[].createdAt",
+
+	"platform filter": "provider", "import id": "importId", "page size": "pageSize", "context size": "contextChunks",
+	"queries[].text": "queries[].query", "recall context": "conversationContext", "recall history[]": "conversationHistory[].content",
 }
 
 // toHTTPError maps an error to its response and logs server errors. It is the

@@ -61,15 +61,15 @@ func (in IngestInput) Upsert() (Upsert, error) {
 	if u.Platform == AllPlatforms {
 		c.add("platform", "must not be %s, which selects all platforms", AllPlatforms)
 	}
-	c.text("platformDisplayName", u.PlatformName, maxPlatformName)
-	u.ExternalID = c.id("conversation.id", in.ID)
-	u.Title = c.required("conversation.title", in.Title, maxTitle)
-	u.CreatedAt = c.time("conversation.createdAt", in.CreatedAt)
+	c.text("platform name", u.PlatformName, maxPlatformName)
+	u.ExternalID = c.id("conversation id", in.ID)
+	u.Title = c.required("conversation title", in.Title, maxTitle)
+	u.CreatedAt = c.time("creation time", in.CreatedAt)
 	if in.UpdatedAt != nil {
-		u.UpdatedAt = c.time("conversation.updatedAt", in.UpdatedAt)
+		u.UpdatedAt = c.time("update time", in.UpdatedAt)
 	}
 	if len(in.Messages) == 0 {
-		c.add("conversation.messages", "is required and must contain at least one message")
+		c.add("messages", "is required and must contain at least one message")
 	}
 	u.Messages = c.messages(in.Messages)
 	return u, c.fields.Err()
@@ -111,12 +111,12 @@ func (c *checker) messages(in []IngestMessage) []Message {
 		if c.count >= maxProblems {
 			break
 		}
-		at := fmt.Sprintf("conversation.messages[%d].", i)
+		at := fmt.Sprintf("messages[%d].", i)
 		msg := Message{
 			ExternalID: c.id(at+"id", m.ID),
-			Sender:     c.sender(at+"role", m.Role),
-			Text:       c.required(at+"content", m.Content, 0),
-			CreatedAt:  c.time(at+"createdAt", m.CreatedAt),
+			Sender:     c.sender(at+"sender", m.Role),
+			Text:       c.required(at+"text", m.Content, 0),
+			CreatedAt:  c.time(at+"time", m.CreatedAt),
 		}
 		if first, ok := index[msg.ExternalID]; ok {
 			out[first] = msg

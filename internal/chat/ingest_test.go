@@ -45,19 +45,19 @@ func TestUpsertRejects(t *testing.T) {
 		change func(*IngestInput)
 		want   string
 	}{
-		"Nothing":        {"every missing field is reported", func(in *IngestInput) { *in = IngestInput{} }, "conversation.id is required and must be a string; conversation.title is required and must be a string; conversation.createdAt is required and must be an ISO 8601 time; conversation.messages is required and must contain at least one message"},
+		"Nothing":        {"every missing field is reported", func(in *IngestInput) { *in = IngestInput{} }, "conversation id is required and must be a string; conversation title is required and must be a string; creation time is required and must be an ISO 8601 time; messages is required and must contain at least one message"},
 		"Platform":       {"a platform is a plain name", func(in *IngestInput) { in.Platform = "my app" }, "platform must be"},
-		"DisplayName":    {"at most 200 characters", func(in *IngestInput) { in.PlatformName = strings.Repeat("é", 201) }, "platformDisplayName must be at most 200"},
-		"BlankID":        {"an id must not be blank", func(in *IngestInput) { in.ID = new(" ") }, "conversation.id must not be blank"},
-		"Title":          {"U+0000", func(in *IngestInput) { in.Title = new("a\x00") }, "conversation.title must not contain the character U+0000"},
-		"CreatedAt":      {"a time", func(in *IngestInput) { in.CreatedAt = new("yesterday") }, "conversation.createdAt must be an ISO 8601 time"},
-		"UpdatedAt":      {"optional, but must be a time", func(in *IngestInput) { in.UpdatedAt = new("") }, "conversation.updatedAt must be an ISO 8601 time"},
-		"MessageID":      {"messages need an id", func(in *IngestInput) { in.Messages[1].ID = nil }, "conversation.messages[1].id is required"},
-		"Role":           {"an unknown role", func(in *IngestInput) { in.Messages[0].Role = new("pope") }, "conversation.messages[0].role must be human, user"},
-		"NoRole":         {"no role", func(in *IngestInput) { in.Messages[0].Role = nil }, "conversation.messages[0].role is required"},
-		"Content":        {"no content", func(in *IngestInput) { in.Messages[0].Content = nil }, "conversation.messages[0].content is required"},
-		"ContentZero":    {"U+0000 in a message", func(in *IngestInput) { in.Messages[0].Content = new("\x00") }, "conversation.messages[0].content must not contain"},
-		"MessageCreated": {"a message has its time", func(in *IngestInput) { in.Messages[0].CreatedAt = nil }, "conversation.messages[0].createdAt is required"},
+		"DisplayName":    {"at most 200 characters", func(in *IngestInput) { in.PlatformName = strings.Repeat("é", 201) }, "platform name must be at most 200"},
+		"BlankID":        {"an id must not be blank", func(in *IngestInput) { in.ID = new(" ") }, "conversation id must not be blank"},
+		"Title":          {"U+0000", func(in *IngestInput) { in.Title = new("a\x00") }, "conversation title must not contain the character U+0000"},
+		"CreatedAt":      {"a time", func(in *IngestInput) { in.CreatedAt = new("yesterday") }, "creation time must be an ISO 8601 time"},
+		"UpdatedAt":      {"optional, but must be a time", func(in *IngestInput) { in.UpdatedAt = new("") }, "update time must be an ISO 8601 time"},
+		"MessageID":      {"messages need an id", func(in *IngestInput) { in.Messages[1].ID = nil }, "messages[1].id is required"},
+		"Role":           {"an unknown role", func(in *IngestInput) { in.Messages[0].Role = new("pope") }, "messages[0].sender must be human, user"},
+		"NoRole":         {"no role", func(in *IngestInput) { in.Messages[0].Role = nil }, "messages[0].sender is required"},
+		"Content":        {"no content", func(in *IngestInput) { in.Messages[0].Content = nil }, "messages[0].text is required"},
+		"ContentZero":    {"U+0000 in a message", func(in *IngestInput) { in.Messages[0].Content = new("\x00") }, "messages[0].text must not contain"},
+		"MessageCreated": {"a message has its time", func(in *IngestInput) { in.Messages[0].CreatedAt = nil }, "messages[0].time is required"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

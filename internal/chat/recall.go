@@ -61,7 +61,7 @@ type Turn struct {
 }
 
 // Validate returns one Invalid error that lists every invalid field, named query,
-// or queries[i].query for a list.
+// or queries[i].text for a list.
 func (in RecallInput) Validate() error {
 	var f fault.Fields
 	if len(in.Queries) == 0 || len(in.Queries) > MaxQueries {
@@ -71,7 +71,7 @@ func (in RecallInput) Validate() error {
 	for i, q := range in.Queries {
 		name := "query"
 		if in.Many {
-			name = fmt.Sprintf("queries[%d].query", i)
+			name = fmt.Sprintf("queries[%d].text", i)
 		}
 		if strings.TrimSpace(q.Text) == "" {
 			f.Add(name, "is required and must not be blank")
@@ -79,9 +79,9 @@ func (in RecallInput) Validate() error {
 		checkString(&f, name, q.Text)
 	}
 	checkString(&f, "platform", in.Platform)
-	checkString(&f, "conversationContext", in.Context)
+	checkString(&f, "recall context", in.Context)
 	for i, t := range in.History {
-		checkString(&f, fmt.Sprintf("conversationHistory[%d].content", i), t.Content)
+		checkString(&f, fmt.Sprintf("recall history[%d]", i), t.Content)
 	}
 	return f.Err()
 }

@@ -39,12 +39,12 @@ func (in SearchInput) Validate() error {
 		f.Add("query", "is required and must not be blank")
 	}
 	checkString(&f, "query", in.Query)
-	checkString(&f, "provider", in.Platform)
+	checkString(&f, "platform filter", in.Platform)
 	if in.Limit < 1 || in.Limit > MaxResults {
 		f.Add("limit", "must be 1 to %d, not %d", MaxResults, in.Limit)
 	}
 	if in.Around < 0 || in.Around > MaxAround {
-		f.Add("contextChunks", "must be 0 to %d, not %d", MaxAround, in.Around)
+		f.Add("context size", "must be 0 to %d, not %d", MaxAround, in.Around)
 	}
 	return f.Err()
 }

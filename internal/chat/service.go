@@ -186,15 +186,15 @@ func (s *Service) Count(ctx context.Context, who tenant.Identity) (int64, error)
 func (f ConversationFilter) Validate() error {
 	var p fault.Fields
 	checkString(&p, "title", f.Title)
-	checkString(&p, "provider", f.Platform)
-	checkString(&p, "importId", f.ImportID)
+	checkString(&p, "platform filter", f.Platform)
+	checkString(&p, "import id", f.ImportID)
 	switch f.Status {
 	case "", Active, Excluded, Blocked:
 	default:
 		p.Add("status", "must be %q, %q, %q or %q", Active, Excluded, Blocked, "all")
 	}
 	if f.Limit < 1 || f.Limit > MaxPageSize {
-		p.Add("pageSize", "must be 1 to %d, not %d", MaxPageSize, f.Limit)
+		p.Add("page size", "must be 1 to %d, not %d", MaxPageSize, f.Limit)
 	}
 	if f.Offset < 0 {
 		p.Add("page", "must be at least 1")

@@ -153,7 +153,7 @@ func TestSearchValidates(t *testing.T) {
 		"Zero":   {SearchInput{Query: "\x00", Limit: 1}, "query must not contain"},
 		"Limit":  {SearchInput{Query: "q", Limit: 101}, "limit must be 1 to 100"},
 		"Limit0": {SearchInput{Query: "q"}, "limit must be 1 to 100"},
-		"Around": {SearchInput{Query: "q", Limit: 1, Around: 21}, "contextChunks must be 0 to 20"},
+		"Around": {SearchInput{Query: "q", Limit: 1, Around: 21}, "context size must be 0 to 20"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -67,6 +67,14 @@ func TestWithFieldNames(t *testing.T) {
 	if want := "ids must not be empty; text is required"; original.Message != want {
 		t.Errorf("original: %q, want %q", original.Message, want)
 	}
+	var nested fault.Fields
+	nested.Add("messages[3].text", "is required")
+	nested.Add("messages[3]", "must be an object")
+	f, _ := errors.AsType[*fault.Error](nested.Err())
+	indexed := f.WithFieldNames(map[string]string{"messages[].text": "conversation.messages[].content"})
+	if want := "conversation.messages[3].content is required; messages[3] must be an object"; indexed.Message != want {
+		t.Errorf("list element: %q, want %q", indexed.Message, want)
+	}
 	plain := fault.New(fault.NotFound, "memory not found")
 	if got := plain.WithFieldNames(nil); got != plain {
 		t.Errorf("an error without fields: %v, want it unchanged", got)

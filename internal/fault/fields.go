@@ -3,8 +3,11 @@ package fault
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 )
+
+var listIndex = regexp.MustCompile(`\[\d+\]`)
 
 // Field is an invalid field of an input.
 type Field struct {
@@ -31,7 +34,8 @@ func (f *Fields) Err() error {
 }
 
 // WithFieldNames returns e with its fields renamed, for a caller whose input uses
-// other names. Names that are not in the map are unchanged.
+// other names. The map has [] in place of a list index: its entry for
+// "messages[].text" renames "messages[3].text". Other names are unchanged.
 func (e *Error) WithFieldNames(names map[string]string) *Error {
 	if e.Fields == nil {
 		return e
@@ -39,13 +43,19 @@ func (e *Error) WithFieldNames(names map[string]string) *Error {
 	renamed := *e
 	renamed.Fields = make([]Field, len(e.Fields))
 	for i, f := range e.Fields {
-		if name, ok := names[f.Name]; ok {
-			f.Name = name
-		}
-		renamed.Fields[i] = f
+		renamed.Fields[i] = Field{rename(f.Name, names), f.Problem}
 	}
 	renamed.Message = describe(renamed.Fields)
 	return &renamed
+}
+
+func rename(field string, names map[string]string) string {
+	index := listIndex.FindString(field)
+	name, ok := names[listIndex.ReplaceAllLiteralString(field, "[]")]
+	if !ok {
+		return field
+	}
+	return strings.Replace(name, "[]", index, 1)
 }
 
 // Join combines the Invalid errors of several Fields into one. It returns nil if
