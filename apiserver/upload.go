@@ -133,7 +133,7 @@ func (s *Server) storeUpload(ctx context.Context, who tenant.Identity, parts *mu
 	f := importForm{server: s, who: who}
 	id, err := f.read(ctx, parts)
 	if err != nil && f.upload != nil {
-		if dropped := f.upload.Discard(ctx); dropped != nil {
+		if dropped := f.upload.Abort(ctx); dropped != nil {
 			s.Log.WarnContext(ctx, "remove incomplete upload; will be retried by a job", "error", dropped)
 		}
 	}

@@ -138,12 +138,12 @@ func (u *Upload) Finish(ctx context.Context, platform string, r tenant.Request) 
 	return id, nil
 }
 
-// Discard removes an unfinished upload.
-func (u *Upload) Discard(ctx context.Context) error {
+// Abort removes an unfinished upload.
+func (u *Upload) Abort(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	if err := u.store.DeleteUpload(ctx, u.scope, u.id); err != nil {
-		return fmt.Errorf("discard upload: %w", err)
+		return fmt.Errorf("abort upload: %w", err)
 	}
 	return nil
 }
