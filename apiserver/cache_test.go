@@ -31,7 +31,7 @@ func TestCache(t *testing.T) {
 		"OtherUser":     {"another user's stay", nil, func(c *Cache, _ *time.Time) { c.DropUser(tenant.Scope{Tenant: "one", User: 2}) }, who, true},
 		"SameNumber":    {"and another tenant's", nil, func(c *Cache, _ *time.Time) { c.DropUser(tenant.Scope{Tenant: "two", User: 1}) }, who, true},
 		"LateUser":      {"nor what may have been read before", func(c *Cache, _ *time.Time) { c.DropUser(tenant.Scope{Tenant: "one", User: 1}) }, nil, who, false},
-		"Bypass":        {"nothing is kept while revocations cannot be heard", func(c *Cache, _ *time.Time) { c.SetBypass(true) }, nil, who, false},
+		"Bypass":        {"nothing is cached while revocations cannot be received", func(c *Cache, _ *time.Time) { c.SetBypass(true) }, nil, who, false},
 		"BypassEnds":    {"what was there before is not believed after", nil, func(c *Cache, _ *time.Time) { c.SetBypass(true); c.SetBypass(false) }, who, false},
 		"Fresh":         {"just within its time", nil, func(_ *Cache, now *time.Time) { *now = now.Add(cacheTTL - 1) }, who, true},
 		"Old":           {"the belt: asked again after a while", nil, func(_ *Cache, now *time.Time) { *now = now.Add(cacheTTL) }, who, false},

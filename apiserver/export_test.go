@@ -233,7 +233,7 @@ func TestSlowExportsTimeOut(t *testing.T) {
 		e := &endless{}
 		h := newEndlessServer(t, e, func(c *Config) { c.WriteTimeout = 200 * time.Millisecond })
 		h.begun(t, h.alice)
-		e.ends(t, h, "the client takes nothing")
+		e.ends(t, h, "the client reads nothing")
 	})
 	t.Run("Slow", func(t *testing.T) {
 		t.Parallel()

@@ -295,10 +295,10 @@ func TestEvents(t *testing.T) {
 		}
 	}
 	if over := h.follow(t.Context(), t, h.alice, id, "4"); over.StatusCode != http.StatusNoContent {
-		t.Errorf("who has heard all is answered %d, want 204", over.StatusCode)
+		t.Errorf("status for a client that has received all events: %d, want 204", over.StatusCode)
 	}
 	if n, _ := event(t, bufio.NewReader(h.follow(t.Context(), t, h.alice, id, "rubbish").Body)); n != "4" {
-		t.Errorf("who has heard rubbish hears %s", n)
+		t.Errorf("first event after an invalid Last-Event-ID: %s, want 4", n)
 	}
 }
 

@@ -293,7 +293,7 @@ func TestMCPErrors(t *testing.T) {
 		h.stores.fail(err)
 		a.refused(t, "list_buckets", `{}`, says)
 		if text, _ := a.call(t, "list_buckets", `{}`); strings.Contains(text, "secret") {
-			t.Errorf("a detail is told: %s", text)
+			t.Errorf("the error reveals an internal detail: %s", text)
 		}
 	}
 }

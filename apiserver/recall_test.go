@@ -77,7 +77,7 @@ func TestRecallWithAChatModel(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				_, _ = io.Copy(io.Discard, r.Body) // reads the body, so that the server hears of a client that goes
+				_, _ = io.Copy(io.Discard, r.Body) // lets the server notice when the client disconnects
 				test.handle(w, r)
 			}))
 			t.Cleanup(server.Close)

@@ -41,16 +41,16 @@ func (h *testServer) excludesConversations(t *testing.T, s realStores) {
 	count("provider=chatgpt", 0)
 	search := `{"query":"platform number 3","limit":100,"contextChunks":0}`
 	if got := h.ok(t, token, "POST", "/api/chat-history/search", search); strings.Contains(got.body, "number 3.") || !strings.Contains(got.body, "number 10.") {
-		t.Errorf("search finds what is left out, or not what took its room: %s", got.body)
+		t.Errorf("search finds an excluded conversation, or misses the one that took its quota: %s", got.body)
 	}
 	mark(`{"ids":["` + ids[3] + `"],"excluded":false}`)
 	count("status=blocked", 1)
 	if got := h.ok(t, token, "GET", "/api/chat-history/conversation?conversationId="+ids[3], ""); !strings.Contains(got.body, `"status":"blocked"`) {
-		t.Errorf("included without room: %s", got.body)
+		t.Errorf("included over quota: %s", got.body)
 	}
 	mark(`{"ids":["` + ids[0] + `"],"excluded":true}`)
 	if got := h.ok(t, token, "POST", "/api/chat-history/search", search); !strings.Contains(got.body, "number 3.") {
-		t.Errorf("search does not find what is let in again: %s", got.body)
+		t.Errorf("search misses a conversation that is included again: %s", got.body)
 	}
 	if got := h.ok(t, token, "GET", "/api/chat-history/count", ""); strings.TrimSpace(got.body) != `{"count":10}` {
 		t.Errorf("count: %s", got.body)

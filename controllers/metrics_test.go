@@ -19,7 +19,7 @@ func TestOutcomeOfStep(t *testing.T) {
 		"success":     nil,
 		"stalled":     fmt.Errorf("tokens: %w", errStalled),
 		"conflict":    fmt.Errorf("write: %w", apierrors.NewConflict(schema.GroupResource{Resource: "secrets"}, "x", errors.New("changed"))),
-		"unavailable": fmt.Errorf("apply: %w", fault.New(fault.Unavailable, "PostgreSQL is away")),
+		"unavailable": fmt.Errorf("apply: %w", fault.New(fault.Unavailable, "PostgreSQL is unavailable")),
 		"error":       errors.New("a bug"),
 	} {
 		if got := outcome(err); got != want {

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Runs a development tool at its pinned version: hack/tool.sh NAME [ARG...]
 #
-# hack/tools/NAME/go.mod pins it; each tool has a module of its own, so that their
+# hack/tools/NAME/go.mod pins it; each tool has its own module, so that their
 # dependencies never meet ours or one another's. It is built on first use and kept under
 # the user's cache: "go tool" would link it anew whenever Go's build cache was trimmed
 # (5 days unused), and golangci-lint takes minutes.

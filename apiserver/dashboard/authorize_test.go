@@ -54,7 +54,7 @@ func allowsAnApp(t *testing.T, s *site, b *browser) {
 	tab.sees("Back at the program")
 	q, err := url.ParseQuery(<-came)
 	if err != nil || q.Get("state") != `s"&<1>` || q.Get("iss") != s.urls[0] {
-		t.Fatalf("let in, and sent back with %v, %v", q, err)
+		t.Fatalf("redirect after authorization has query %v, %v", q, err)
 	}
 	got := p.redeem(q.Get("code"), "redirect_uri", theirs.URL+"/callback")
 	s.accepted(t, got.Access, http.StatusOK)
@@ -160,21 +160,21 @@ func (s *site) asksTwice(t *testing.T, v visitor, other user, p *prog) url.Value
 	yes := hiddenFields(body)
 	yes.Set("answer", "allow")
 	if status, body := v.post(t, "/authorize", yes); status != http.StatusBadRequest || !strings.Contains(body, "Tick the box") || !strings.Contains(body, p.id) {
-		t.Errorf("let in without the box: %d %s", status, body)
+		t.Errorf("authorized without the confirmation box: %d %s", status, body)
 	}
 	yes.Set("asked", "yes")
 	status, body := s.signedIn(t, 0, other).post(t, "/authorize", yes)
 	if status != http.StatusConflict || !strings.Contains(body, "signed in as a different user") || !strings.Contains(body, "<strong>bob</strong>") ||
 		hiddenFields(body).Get("for") != other.name.String() || !strings.Contains(body, `name="asked" value="yes" required>`) {
-		t.Errorf("let in by somebody else than the page named: %d %s", status, body)
+		t.Errorf("authorized by a different user than the page named: %d %s", status, body)
 	}
 	without := maps.Clone(yes)
 	without.Del("for")
 	if status, _ := v.post(t, "/authorize", without); status != http.StatusConflict {
-		t.Errorf("let in by whomever: %d", status)
+		t.Errorf("authorized without naming the user: %d", status)
 	}
 	if programs, err := s.db.Programs(t.Context(), other.Scope); err != nil || len(programs) != 0 {
-		t.Errorf("that let %+v in, %v", programs, err)
+		t.Errorf("the rejected requests authorized %+v, %v", programs, err)
 	}
 	return yes
 }

@@ -122,10 +122,10 @@ func rejectsExternalUsers(t *testing.T, s *site, _ *browser) {
 	u.spec.OIDC.Domains = nil
 	s.apply(t, u.spec)
 	if status, _ := dan.get(t, "/memories"); status != http.StatusSeeOther {
-		t.Errorf("a session goes on though the tenant takes its person no longer: %d", status)
+		t.Errorf("a session survives the removal of its user's domain: %d", status)
 	}
 	if n := s.people(t, u.spec); n != 0 {
-		t.Errorf("%d people of a tenant that takes none", n)
+		t.Errorf("%d external users of a tenant without domains", n)
 	}
 }
 

@@ -255,7 +255,7 @@ func (p *prog) connect(v visitor) pair {
 	p.t.Helper()
 	got := p.redeem(v.answer(p.t, p.url+p.request(), "allow").Query().Get("code"))
 	if got.status != http.StatusOK || got.Scope != "memory" {
-		p.t.Fatalf("let in, and given %+v", got)
+		p.t.Fatalf("authorized program received %+v", got)
 	}
 	return got
 }

@@ -213,7 +213,7 @@ func TestProviderUnavailable(t *testing.T) {
 	goes := func() string {
 		status, body := v.get(t, "/sign-in/with/0?next=%2Fauthorize%3Fclient_id%3Dx")
 		if status != http.StatusServiceUnavailable || !strings.Contains(body, "Example ID is unavailable") || !strings.Contains(body, `name="next" value="/authorize?client_id=x"`) {
-			return fmt.Sprintf("while it is away: %d %s", status, body)
+			return fmt.Sprintf("while the provider is unavailable: %d %s", status, body)
 		}
 		return ""
 	}

@@ -47,11 +47,11 @@ func endsSessions(t *testing.T, s *site, _ *browser) {
 		end(t, &alice)
 		for _, v := range visitors {
 			if status, _ := v.get(t, "/memories"); status != http.StatusSeeOther {
-				t.Errorf("after %s a session goes on: %d", name, status)
+				t.Errorf("session still valid after %s: %d", name, status)
 			}
 		}
 		if status := visitors[0].signIn(t, alice); status != http.StatusSeeOther {
-			t.Errorf("after %s, signing in anew: %d", name, status)
+			t.Errorf("sign-in after %s: %d", name, status)
 		}
 	}
 }

@@ -60,7 +60,7 @@ type grants struct {
 
 func (g grants) Programs(ctx context.Context, scope tenant.Scope) ([]oauth.Program, error) {
 	if _, away := g.away.Load(scope); away {
-		return nil, fault.New(fault.Unavailable, "PostgreSQL is away")
+		return nil, fault.New(fault.Unavailable, "PostgreSQL is unavailable")
 	}
 	return g.DB.Programs(ctx, scope)
 }

@@ -89,7 +89,7 @@ func TestNamesAgree(t *testing.T) {
 		t.Errorf("the chart's image is %v, ours %s", got, repository)
 	}
 	if got := at(read(c.file("values.yaml")), "embeddings", "local", "image", "reference"); got != modelImage {
-		t.Errorf("the chart is told to take the model from %v, which is %s", got, modelImage)
+		t.Errorf("the chart uses the model image %v, want %s", got, modelImage)
 	}
 	if got := at(read(c.file("metrics.yaml")), "metadata", "namespace"); got != namespace {
 		t.Errorf("the Service for metrics is in %v, the release in %s", got, namespace)

@@ -62,8 +62,9 @@ func (c *cluster) explain(ctx context.Context) error {
 	return fmt.Errorf("its pods:\n%s%s", pods, events)
 }
 
-// findServices reads the addresses of the API's Service, and of one for its
-// metrics: the chart's has no address of its own, as Prometheus wants each pod.
+// findServices reads the addresses of the API's Service and of an additional Service
+// for its metrics. The chart's metrics Service is headless because Prometheus scrapes
+// each pod.
 func (c *cluster) findServices(ctx context.Context) error {
 	if _, err := c.kubectl(ctx, "apply", "--server-side", "--filename", c.file("metrics.yaml")); err != nil {
 		return err

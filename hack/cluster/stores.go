@@ -42,8 +42,8 @@ func (c *cluster) exposeStores() error {
 	return c.node.Expose(milvusPort, c.milvus.Addr)
 }
 
-// prepareNamespace makes the release's namespace, which enforces the strictest
-// standard for pods, and the Secrets the chart is told of.
+// prepareNamespace creates the release's namespace, which enforces the restricted Pod
+// Security Standard, and the Secrets that the chart's values refer to.
 func (c *cluster) prepareNamespace(ctx context.Context) error {
 	objects := []map[string]any{{
 		"apiVersion": "v1", "kind": "Namespace",

@@ -30,7 +30,7 @@ func (c *cluster) printSummary(w io.Writer, took time.Duration) {
 	url, user := c.release.url, c.sample.Users[0]
 	auth := `-H "Authorization: Bearer ` + user.Token + `"`
 	_, _ = fmt.Fprintf(w, `
-Mnemo is up on a cluster of its own after %s: the release %[14]s in namespace %[15]s.
+Mnemo is up on a dedicated cluster after %s: the release %[14]s in namespace %[15]s.
 
   dashboard   %[2]s   in a browser: sign in as %[12]s with password %[13]s
   API         %[2]s   (its contract: %[2]s/openapi.json)

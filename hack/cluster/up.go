@@ -135,8 +135,8 @@ func occupy(ctx context.Context, o options) (release func() error, err error) {
 	return func() error { return errors.Join(forget(), unlock()) }, nil
 }
 
-// lock keeps others from the directory. Its file stays: whoever waited for one
-// that is removed would hold nothing.
+// lock locks the directory. The lock file is never removed: a process that waited for
+// a removed file would lock nothing.
 func lock(o options) (unlock func() error, err error) {
 	file, err := os.OpenFile(o.dir+".lock", os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

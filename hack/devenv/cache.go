@@ -15,7 +15,7 @@ import (
 type Cache struct {
 	// Root is the directory that holds the entries.
 	Root string
-	// Progress is told of every step; nil for silence.
+	// Progress reports every step; nil reports nothing.
 	Progress *Progress
 }
 
@@ -150,8 +150,8 @@ func IsDir(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// lastLines returns the last n lines of a file, for an error message; what
-// cannot be read is left out.
+// lastLines returns the last n lines of a file for an error message, or "" if the
+// file cannot be read.
 func lastLines(path string, n int) string {
 	data, err := os.ReadFile(path)
 	if err != nil {

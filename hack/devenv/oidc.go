@@ -83,8 +83,8 @@ func fillOIDCProvider(ctx context.Context, dir string) error {
 	return os.Remove(file)
 }
 
-// trustedByNode makes Node.js, which brings certificate authorities of its own,
-// trust those of the machine too, as a proxy of the machine's may ask for.
+// trustedByNode makes Node.js, which bundles its own certificate authorities, also trust
+// those of the machine: a proxy may require it.
 func trustedByNode() []string {
 	const name = "NODE_EXTRA_CA_CERTS"
 	if os.Getenv(name) != "" {

@@ -20,7 +20,7 @@ type PKI struct{ Dir string }
 // Path returns the path of a file in the directory.
 func (p PKI) Path(name string) string { return filepath.Join(p.Dir, name) }
 
-// IssueCA writes ca.key and ca.crt, an authority of its own.
+// IssueCA creates a self-signed certificate authority and writes ca.key and ca.crt.
 func (p PKI) IssueCA(name string) (*x509.Certificate, *ecdsa.PrivateKey, error) {
 	ca := &x509.Certificate{
 		Subject:               pkix.Name{CommonName: name},
@@ -32,7 +32,7 @@ func (p PKI) IssueCA(name string) (*x509.Certificate, *ecdsa.PrivateKey, error) 
 	return ca, key, err
 }
 
-// Issue writes name.key and name.crt, signed by ca or else by itself.
+// Issue writes name.key and name.crt, signed by ca, or self-signed if ca is nil.
 func (p PKI) Issue(name string, cert, ca *x509.Certificate, caKey *ecdsa.PrivateKey) (*ecdsa.PrivateKey, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -21,8 +21,8 @@ func NewProgress(w io.Writer) *Progress {
 }
 
 // Step announces a step ("PostgreSQL 17.5", "starting") and returns the
-// function that ends it; called with an error it prints that the step stopped
-// and leaves telling the reason to whoever handles the error.
+// function that ends it. Called with an error, that function prints only that the step
+// stopped; the caller reports the error.
 func (p *Progress) Step(name, doing string) func(error) {
 	start := time.Now()
 	p.Printf("==> %s: %s", name, doing)
@@ -36,7 +36,7 @@ func (p *Progress) Step(name, doing string) func(error) {
 	}
 }
 
-// Printf prints one line of its own.
+// Printf prints a separate line.
 func (p *Progress) Printf(format string, args ...any) {
 	if p == nil || p.w == nil {
 		return

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// Thread runs functions on one OS thread of its own. Two things need that: the
+// Thread runs functions on one dedicated OS thread. Two things need that: the
 // kernel ends a child with its parent's *thread* (PR_SET_PDEATHSIG), so
 // processes are started from a thread that lives as long as the program; and a
 // network namespace belongs to a thread.

@@ -18,8 +18,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// yield lowers the priority of each thread there is: on Linux they have one
-// each, and whoever they start has theirs.
+// yield lowers the priority of every existing thread. On Linux, the priority belongs to
+// a thread and is inherited by the threads and processes that it starts.
 func yield() error {
 	threads, err := os.ReadDir("/proc/self/task")
 	if err != nil {

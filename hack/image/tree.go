@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Tree is a directory of this machine, put into an image at a path. What keep
-// refuses, by its path in the image, is left out.
+// Tree returns a local directory as a layer at a path of the image. Files for whose path
+// in the image keep returns false are excluded.
 func Tree(dir, at string, keep func(path string) bool) (Layer, error) {
 	var files Layer
 	err := filepath.WalkDir(dir, func(name string, entry fs.DirEntry, err error) error {

@@ -34,8 +34,8 @@ type product struct {
 	serve, operator  *devenv.Process
 }
 
-// chooseAddresses settles the ports of our own programs before anything starts,
-// so that a port that is taken is told at once.
+// chooseAddresses chooses the ports of our own programs before anything starts, so that
+// a port in use is reported immediately.
 func (p *platform) chooseAddresses() error {
 	dir := filepath.Join(p.dir, productDir)
 	if err := os.MkdirAll(dir, 0o700); err != nil {

@@ -30,7 +30,7 @@ const (
 	UnsupportedResponse = "unsupported_response_type"
 )
 
-// Error is what a client is told.
+// Error is an error response to a client.
 type Error struct {
 	Code        string
 	Description string

@@ -44,7 +44,7 @@ func (s *store) CreateClient(_ context.Context, c oauth.Client, _ string) error 
 
 func (s *store) Client(_ context.Context, id string) (oauth.Client, error) {
 	if strings.ContainsAny(id, "\x00\n") || !utf8.ValidString(id) {
-		return oauth.Client{}, errors.New("PostgreSQL takes no such text")
+		return oauth.Client{}, errors.New("invalid byte sequence for PostgreSQL")
 	}
 	if id != s.client.ID {
 		return oauth.Client{}, fault.New(fault.NotFound, "no such client")

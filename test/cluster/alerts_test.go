@@ -145,7 +145,7 @@ func databaseHangs(t *testing.T, w *watch, token string) {
 	w.wantAlert(t, "PostgreSQL's processes are stopped", "MnemoTokenCacheBypassed")
 	w.wantAlert(t, "PostgreSQL's processes are stopped under requests; over the last minute instead of 5", "MnemoAPIErrors", "[5m]", "[1m]")
 	hold()
-	w.wantAlert(t, "PostgreSQL goes on with the requests that waited; over the last minute instead of 5", "MnemoAPISlow", "[5m]", "[1m]")
+	w.wantAlert(t, "PostgreSQL resumes and completes the waiting requests; over the last minute instead of 5", "MnemoAPISlow", "[5m]", "[1m]")
 	eventually(t, time.Minute, func() string {
 		if got := ready(t, "api"); len(got) != 2 {
 			return fmt.Sprintf("ready API servers %q, want both back", got)

@@ -49,8 +49,8 @@ func execute(t *testing.T, conn *pgx.Conn, sql string, args ...any) int64 {
 	return tag.RowsAffected()
 }
 
-// hang stops a store and all its processes, as a machine that hangs does. It
-// goes on with resume, at the latest with the end of the test.
+// hang suspends all processes of a store, like a machine that hangs. resume, or the end
+// of the test, continues them.
 func hang(t *testing.T, store string) (resume func()) {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(cluster.dir, "pids", store+".json"))

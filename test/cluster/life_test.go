@@ -16,8 +16,8 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/postgres"
 )
 
-// TestLife is the life of an installation, in order: each step goes on with
-// what the ones before left.
+// TestLife runs through the life of an installation: each step continues with the state
+// that the previous steps left.
 func TestLife(t *testing.T) {
 	var token string // of a Tenant that may ask much
 	var stored int64 // memories it has
@@ -204,8 +204,8 @@ func operatorKilled(t *testing.T) {
 	})
 }
 
-// drained: a drain takes one API server at a time, so on the only node the
-// last one stays and goes on serving; when the node is back all is as before.
+// drained checks that a drain evicts one API server at a time: on the only node, the last
+// one stays and keeps serving. All replicas return after the node is uncordoned.
 func drained(t *testing.T) {
 	_, err := try(t.Context(), "", cluster.env["KUBECTL"], "drain", "mnemo", "--delete-emptydir-data", "--ignore-daemonsets", "--timeout=40s",
 		"--pod-selector=app.kubernetes.io/name=mnemo")

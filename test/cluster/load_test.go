@@ -48,8 +48,8 @@ func startLoad(t *testing.T, token string) *load {
 	return l
 }
 
-// turn stores a memory and finds it. What has begun is finished, whoever stops
-// the load.
+// turn stores a memory and searches for it. A turn that has begun completes even when the
+// load stops.
 func (l *load) turn(c *http.Client, text string) {
 	body, _ := json.Marshal(map[string]string{"text": text}) // a map of strings
 	if _, ok := l.ask(c, http.MethodPost, "/api/memory", text, body); !ok {

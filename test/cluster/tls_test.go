@@ -52,9 +52,9 @@ func postgresOverTLS(t *testing.T, right, wrong string) {
 	for _, secret := range []string{"mnemo-app", "mnemo-owner"} {
 		if conn, err := pgx.Connect(t.Context(), as(secret, "disable", "")); err == nil {
 			conn.Close(t.Context())
-			t.Errorf("%s is let in without TLS", secret)
+			t.Errorf("%s connects without TLS", secret)
 		} else if !strings.Contains(err.Error(), "no encryption") {
-			t.Errorf("%s without TLS: %v, want that PostgreSQL asks for it", secret, err)
+			t.Errorf("%s without TLS: %v, want an error that requires encryption", secret, err)
 		}
 	}
 	said := waitFor(t, as("mnemo-app", "verify-full", wrong))

@@ -23,8 +23,8 @@ type trial struct {
 	user      *client.Client
 }
 
-// TestTrial is "Try it" of docs/install.md, in order, on the cluster that the
-// life of another release has left: the chart with stores of its own.
+// TestTrial follows "Try it" of docs/install.md, the chart with bundled stores, on the
+// cluster that TestLife has left.
 func TestTrial(t *testing.T) {
 	d := &trial{}
 	steps := []struct {

@@ -1,4 +1,4 @@
-// Package e2e holds the tests that see Mnemo as its users do: they bring the
-// platform up with hack/up in a directory of their own, apply Tenants with
-// kubectl, and speak HTTP with the tokens of the Secrets.
+// Package e2e tests Mnemo from the outside: the tests start the platform with hack/up in
+// a temporary directory, apply Tenants with kubectl, and send HTTP requests with the
+// tokens from the Secrets.
 package e2e

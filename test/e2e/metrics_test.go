@@ -142,7 +142,8 @@ func TestDashboardsAndAlerts(t *testing.T) {
 	eventually(t, 2*time.Minute, fires(t, p, "MnemoMilvusUnavailable", false))
 }
 
-// fires says when an alert's expression does not give what is wanted.
+// fires returns a check that the alert's expression returns a result, or none if want is
+// false.
 func fires(t *testing.T, p *prometheustest.Server, alert string, want bool) func() string {
 	return func() string {
 		t.Helper()

@@ -11,11 +11,11 @@ import (
 	"testing"
 )
 
-// letProgramIn has a user sign in and let a program in, by the product's pages,
-// and returns the access the program gets to /mcp.
-func letProgramIn(t *testing.T, tenant, user string) (token string) {
+// authorizeProgram signs a user in and authorizes a program through the dashboard's pages.
+// It returns the program's access token for /mcp.
+func authorizeProgram(t *testing.T, tenant, user string) (token string) {
 	t.Helper()
-	const callback, verifier = "http://127.0.0.1:9/", "a verifier of a program that is let in by this test"
+	const callback, verifier = "http://127.0.0.1:9/", "the PKCE code verifier of the program in this test"
 	base := platform.env["MNEMO_URL"]
 	jar, err := cookiejar.New(nil)
 	if err != nil {

@@ -121,7 +121,7 @@ func alternateChats(t *testing.T, r *replicas, token string) {
 		t.Fatal(err)
 	}
 	if got := r.turn(t, token).passages(t, "how many hours for the bread"); slices.Contains(got, id) {
-		t.Error("the other finds what was left out")
+		t.Error("the other replica finds an excluded conversation")
 	}
 	if _, err := r.turn(t, token).DeleteConversations(t.Context(), client.DeleteConversationsRequest{Ids: []string{id}}); err != nil {
 		t.Fatal(err)

@@ -76,9 +76,9 @@ func TestStory(t *testing.T) {
 		return ""
 	})
 
-	program := letProgramIn(t, "story", "alice")
+	program := authorizeProgram(t, "story", "alice")
 	if status := usesMCP(t, program); status != http.StatusOK {
-		t.Errorf("a program that was let in: %d", status)
+		t.Errorf("request of an authorized program: %d", status)
 	}
 
 	uid := kubectl(t, "", "get", "tenant", "story", "-o", "jsonpath={.metadata.uid}")

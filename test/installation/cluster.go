@@ -142,7 +142,7 @@ func (i *Installation) grant(tb testing.TB, rights string, role rbacv1.Role) {
 	})
 }
 
-// kubeconfig writes one for the operator's account, with a token of its own.
+// kubeconfig writes a kubeconfig for the operator's account, with a new token.
 func (i *Installation) kubeconfig(tb testing.TB) string {
 	tb.Helper()
 	token := &authenticationv1.TokenRequest{}

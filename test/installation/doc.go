@@ -1,4 +1,4 @@
-// Package installation gives a test Mnemo as a host has it: the program as
-// processes, with the operator's account and exactly its rights in a namespace
-// of its own, and a database and collections of its own.
+// Package installation runs Mnemo for a test as on a host: the program as processes, with
+// the operator's service account and exactly its permissions in a new namespace, a new
+// database and new collections.
 package installation

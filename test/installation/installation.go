@@ -57,7 +57,7 @@ func withProgram(run func() int) (code int, err error) {
 	return run(), nil
 }
 
-// Installation is a namespace of Tenants with stores of its own.
+// Installation is a namespace of Tenants with separate stores.
 type Installation struct {
 	client.Client // the administrator's, uncached
 	Namespace     string

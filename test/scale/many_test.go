@@ -112,9 +112,9 @@ func isWhole(t *testing.T, i *installation.Installation) {
 type writes struct {
 	Rows    string // a hash of the versions of all rows, by table
 	Written int64  // PostgreSQL's count of writes, up to ten seconds old
-	Asked   int64  // the operator's write requests to Kubernetes, except for leases
+	Kube    int64  // the operator's write requests to Kubernetes, except for leases
 	Objects string // the resourceVersion of every Tenant and Secret
-	Kube    string // all write requests to Kubernetes, except for leases; only with -alone
+	AllKube string // all write requests to Kubernetes, except for leases; only with -alone
 }
 
 func isIdle(t *testing.T, i *installation.Installation, o *installation.Process) {
@@ -139,8 +139,8 @@ func isIdle(t *testing.T, i *installation.Installation, o *installation.Process)
 		return ""
 	})
 	after := count(t, i, o)
-	t.Logf("idle for %v: %.0f resyncs, CPU %v; %d rows written, %d writes asked of Kubernetes", time.Since(began).Round(time.Second), looked,
-		o.Used(t).CPU-cpu, after.Written-before.Written, after.Asked-before.Asked)
+	t.Logf("idle for %v: %.0f resyncs, CPU %v; %d rows written, %d write requests to Kubernetes", time.Since(began).Round(time.Second), looked,
+		o.Used(t).CPU-cpu, after.Written-before.Written, after.Kube-before.Kube)
 	if before != after {
 		t.Errorf("the idle operator wrote (-before +after):\n%s", cmp.Diff(before, after))
 	}
@@ -159,12 +159,12 @@ func count(t *testing.T, i *installation.Installation, o *installation.Process) 
 		}
 		w.Rows += " " + table + " " + rows
 	}
-	for _, method := range []string{"POST", "PATCH", "DELETE"} { // leases are PUT; Secrets too, which Objects tells
-		w.Asked += int64(o.Count("rest_client_requests_total", `method="`+method+`"`))
+	for _, method := range []string{"POST", "PATCH", "DELETE"} { // leases are PUT; so are Secrets, which Objects covers
+		w.Kube += int64(o.Count("rest_client_requests_total", `method="`+method+`"`))
 	}
 	w.Objects = versions(t, i)
 	if *alone {
-		w.Kube = kubeWrites(t)
+		w.AllKube = kubeWrites(t)
 	}
 	return w
 }

@@ -65,7 +65,7 @@ func (g cgroup) create() error {
 				return fmt.Errorf("make control group: %w", err)
 			}
 		}
-		// In version 1 a new group may use no processor until it is told which.
+		// In cgroup version 1, a new group has no CPUs until they are assigned.
 		for _, name := range []string{"cpuset.cpus", "cpuset.mems"} {
 			value, err := os.ReadFile(filepath.Join(filepath.Dir(dir), name))
 			if err != nil {

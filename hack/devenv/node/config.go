@@ -54,8 +54,8 @@ func (n *Node) linkPlugins() error {
 			return fmt.Errorf("collect network plugins: %w", err)
 		}
 	}
-	// containerd looks for the shim beside itself, and each is in a directory
-	// of its own.
+	// containerd looks for the shim in its own directory, but the cache keeps each
+	// program in a separate one.
 	shim := "containerd-shim-runc-v2"
 	if err := os.Symlink(n.files.binaries[shim], n.path(shim)); err != nil {
 		return fmt.Errorf("collect programs: %w", err)

@@ -22,9 +22,8 @@ import (
 // Node is a Kubernetes cluster of one real node: the control plane, containerd,
 // the kubelet, kube-proxy and a DNS server, on which pods run. It needs root.
 //
-// Everything of the node is in a network namespace, a mount namespace and a
-// control group of its own, so that nothing of the machine's is changed but for
-// one link to that network and the routes over it.
+// The node has its own network namespace, mount namespace and control group. On the
+// machine itself only a link to that network and the routes over it are added.
 type Node struct {
 	// Kube is its control plane; its API server listens on HostAddress.
 	Kube *kube.ControlPlane
@@ -235,7 +234,8 @@ func (n *Node) Stop() error {
 	return errors.Join(append(errs, n.place.disconnect())...)
 }
 
-// Failed is sent the reason when one of the node's programs ends by itself.
+// Failed returns a channel that receives the error when one of the node's programs
+// exits unexpectedly.
 func (n *Node) Failed() <-chan error {
 	all := slices.Concat(n.running, n.Kube.Running)
 	failed := make(chan error, len(all))

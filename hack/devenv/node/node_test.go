@@ -86,7 +86,7 @@ func TestNodeConfig(t *testing.T) {
 	}
 }
 
-// TestProcessesOf: what a node's program is told of tells that it is one.
+// TestProcessesOf checks that a node's programs are recognized by their arguments.
 func TestProcessesOf(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -19,8 +19,8 @@ import (
 	"github.com/mnemo-dev/mnemo/hack/image"
 )
 
-// StoreImage is an image of PostgreSQL or Milvus for a node that can pull none,
-// which the chart's demo is told to take.
+// StoreImage is an image of PostgreSQL or Milvus for the chart's demo, for a node that
+// cannot pull images.
 type StoreImage struct {
 	// Value is the chart's value that names it.
 	Value string
@@ -114,8 +114,8 @@ func writeImageConfig(milvusDir, dir string) error {
 // libraries that the servers do not bring.
 var storePackages = []string{"bash", "coreutils", "libc-bin", "libstdc++6", "postgresql-client"}
 
-// notUnpacked are packages that those say they need, and what we take of them
-// does not: apt-get is told that they are there.
+// notUnpacked are dependencies of those packages that the files we use do not need.
+// apt-get is made to believe that they are installed.
 var notUnpacked = []string{"dpkg", "mawk", "postgresql-client-common", "sensible-utils"}
 
 // storeSystem returns a directory with the packages unpacked.

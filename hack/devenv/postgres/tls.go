@@ -7,8 +7,8 @@ import (
 	"github.com/mnemo-dev/mnemo/hack/devenv"
 )
 
-// withTLS adds to the server's arguments what makes it speak TLS and refuse
-// whoever does not. Its key must be a file of the user it runs as.
+// withTLS adds the server arguments that require TLS for all connections. The key file
+// must belong to the user that the server runs as.
 func withTLS(args []string, dir string, authority *devenv.Authority) ([]string, error) {
 	cert, key, err := authority.Server("postgres")
 	if err != nil {

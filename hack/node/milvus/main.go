@@ -1,6 +1,6 @@
 // Command milvus runs a Milvus 2.3 as its first process and gives its root the
-// password in COMMON_SECURITY_DEFAULTROOTPASSWORD, which Milvus does by itself
-// from 2.4 on: on new data, and never again.
+// password in COMMON_SECURITY_DEFAULTROOTPASSWORD, as Milvus 2.4 and later do
+// themselves: only when the data is new.
 package main
 
 import (
@@ -54,7 +54,7 @@ func settle(password string) {
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
-	fmt.Fprintln(os.Stderr, "entrypoint: root has neither the password it is told nor the known one")
+	fmt.Fprintln(os.Stderr, "entrypoint: the password of root is neither the configured nor the default one")
 }
 
 // change asks for another password of root. Milvus takes both in base64, as
