@@ -20,7 +20,7 @@ func applyDomains(ctx context.Context, q *db.Queries, id string, spec tenant.OID
 	if spec.Issuer == "" {
 		domains = nil
 	}
-	if err := q.DropDomains(ctx, db.DropDomainsParams{TenantID: id, Issuer: spec.Issuer, Domains: domains}); err != nil {
+	if err := q.DeleteDomains(ctx, db.DeleteDomainsParams{TenantID: id, Issuer: spec.Issuer, Domains: domains}); err != nil {
 		return nil, err
 	}
 	if len(domains) == 0 {
@@ -29,7 +29,7 @@ func applyDomains(ctx context.Context, q *db.Queries, id string, spec tenant.OID
 	if err := q.ClaimDomains(ctx, db.ClaimDomainsParams{TenantID: id, Issuer: spec.Issuer, Domains: domains}); err != nil {
 		return nil, err
 	}
-	return q.OthersDomains(ctx, db.OthersDomainsParams{TenantID: id, Issuer: spec.Issuer, Domains: domains})
+	return q.ListTakenDomains(ctx, db.ListTakenDomainsParams{TenantID: id, Issuer: spec.Issuer, Domains: domains})
 }
 
 // admits reports whether a tenant still takes the person a user is.
@@ -40,7 +40,7 @@ func admits(spec tenant.OIDC, taken []string, u db.LockUsersRow) bool {
 
 // admit returns the person's user, a new one at the first sign-in if the
 // tenant has room for one.
-func admit(ctx context.Context, q *db.Queries, owner db.DomainOwnerRow, p tenant.ExternalUser) (int64, error) {
+func admit(ctx context.Context, q *db.Queries, owner db.LockDomainOwnerRow, p tenant.ExternalUser) (int64, error) {
 	u, err := q.LockExternalUser(ctx, db.LockExternalUserParams{TenantID: owner.ID, Issuer: p.Issuer, Subject: p.Subject})
 	known := err == nil
 	switch {
@@ -74,7 +74,7 @@ func (d *DB) SignInExternal(ctx context.Context, s tenant.ExternalSignIn) error 
 		if err := q.ExpireSessions(ctx); err != nil {
 			return err
 		}
-		owner, err := q.DomainOwner(ctx, db.DomainOwnerParams{Issuer: s.Issuer, Domain: s.Domain()})
+		owner, err := q.LockDomainOwner(ctx, db.LockDomainOwnerParams{Issuer: s.Issuer, Domain: s.Domain()})
 		if errors.Is(err, pgx.ErrNoRows) {
 			return fault.New(fault.Forbidden, "sign-in is not enabled for %s; contact your administrator", s.Domain())
 		}

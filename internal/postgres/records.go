@@ -45,7 +45,7 @@ func (d *DB) MarkOrphaned(ctx context.Context, id tenant.ID) error {
 		if err != nil || n == 0 {
 			return err
 		}
-		if err := q.RevokeTenantTokens(ctx, string(id)); err != nil {
+		if _, err := q.RevokeTenantTokens(ctx, string(id)); err != nil {
 			return err
 		}
 		if err := endAccess(ctx, q, string(id)); err != nil {
@@ -67,7 +67,7 @@ func (d *DB) Revoke(ctx context.Context, id tenant.ID) (int64, error) {
 	var revoked int64
 	err := d.inTx(ctx, func(_ pgx.Tx, q *db.Queries) error {
 		var err error
-		if revoked, err = q.RevokeTokensOfTenant(ctx, string(id)); err != nil {
+		if revoked, err = q.RevokeTenantTokens(ctx, string(id)); err != nil {
 			return err
 		}
 		if err := q.ForgetPasswords(ctx, string(id)); err != nil {

@@ -34,7 +34,7 @@ func (d *DB) Retire(ctx context.Context, resource tenant.ID, policy tenant.Delet
 		if err != nil {
 			return err
 		}
-		if err := q.RevokeTenantTokens(ctx, row.ID); err != nil {
+		if _, err := q.RevokeTenantTokens(ctx, row.ID); err != nil {
 			return err
 		}
 		if err := endAccess(ctx, q, row.ID); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -25,18 +26,18 @@ func (d *DB) Apply(ctx context.Context, spec tenant.Spec) (tenant.Tenant, error)
 	if _, ok := parseID(string(spec.ID)); !ok {
 		return out, fault.New(fault.Invalid, "tenant id %q is not a UUID", spec.ID)
 	}
-	if out, same, err := d.applied(ctx, spec); err != nil {
+	if out, upToDate, err := d.isUpToDate(ctx, spec); err != nil {
 		return tenant.Tenant{}, fmt.Errorf("read tenant: %w", mapError(err))
-	} else if same {
+	} else if upToDate {
 		return out, nil
 	}
 	err := d.inTx(ctx, func(tx pgx.Tx, q *db.Queries) error {
-		id, fresh, err := adopt(ctx, q, spec)
+		id, created, err := findOrCreate(ctx, q, spec)
 		if err != nil {
 			return err
 		}
-		if fresh && spec.OIDC.Issuer == "" {
-			out = asStored(id, spec)
+		if created && spec.OIDC.Issuer == "" {
+			out = newTenant(id, spec)
 			out.Users, err = readUsers(ctx, q, id)
 			return err
 		}
@@ -60,77 +61,54 @@ func (d *DB) Apply(ctx context.Context, spec tenant.Spec) (tenant.Tenant, error)
 	return out, nil
 }
 
-// adopt finds or makes the row the spec is for, locks it and returns its id;
-// fresh says that it was made.
-func adopt(ctx context.Context, q *db.Queries, spec tenant.Spec) (id string, fresh bool, err error) {
-	row, err := q.LockTenantByResource(ctx, string(spec.ID))
-	if err == nil {
-		return row.ID, false, revive(ctx, q, row, spec)
-	}
-	if !errors.Is(err, pgx.ErrNoRows) {
-		return "", false, err
-	}
-	named, err := q.LockTenantByName(ctx, db.LockTenantByNameParams{Cluster: spec.Cluster, Namespace: spec.Namespace, Name: spec.Name})
-	switch {
-	case errors.Is(err, pgx.ErrNoRows) && spec.Claim != "":
-		id, err = adoptFromAfar(ctx, q, spec)
-		return id, false, err
-	case errors.Is(err, pgx.ErrNoRows):
-		id, err = create(ctx, q, spec)
-		return id, true, err
-	case err != nil:
-		return "", false, err
-	case named.State == "purging":
-		return "", false, fault.New(fault.Conflict, "the data of the deleted tenant of this name is still being purged; will be retried")
-	case named.State == "retained" && (spec.Claim == tenant.ID(named.Resource) || spec.Claim == tenant.ID(named.ID)):
-		return named.ID, false, q.AdoptTenant(ctx, db.AdoptTenantParams{ID: named.ID, Resource: string(spec.ID), Cluster: spec.Cluster})
-	case named.State == "retained":
-		return "", false, fault.New(fault.Conflict, "a deleted tenant of this name left its data: set spec.claim to %s to adopt it, or choose another name", named.Resource)
-	}
-	return "", false, fault.New(fault.Conflict, "the name belongs to tenant %s", named.Resource)
-}
-
-// revive makes sure that the row found for the resource is active. A retained
-// one was abandoned, or its Tenant came back with a backup of the cluster.
-func revive(ctx context.Context, q *db.Queries, row db.LockTenantByResourceRow, spec tenant.Spec) error {
-	switch row.State {
-	case "active":
-		return nil
-	case "retained":
-		return q.AdoptTenant(ctx, db.AdoptTenantParams{ID: row.ID, Resource: row.Resource, Cluster: spec.Cluster})
-	}
-	return fault.New(fault.Conflict, "tenant %s is %s: it cannot be applied again", spec.ID, row.State)
-}
-
-// adoptFromAfar claims a tenant of another cluster, for one that moved here
-// with a copy of its database. It must have been given up there: two clusters
-// that share a database must not take one another's tenants.
-func adoptFromAfar(ctx context.Context, q *db.Queries, spec tenant.Spec) (string, error) {
-	claim, ok := parseID(string(spec.Claim))
-	if !ok {
-		return "", noneToClaim(spec)
-	}
-	row, err := q.LockTenantByClaim(ctx, db.LockTenantByClaimParams{
-		Claim: claim, Cluster: spec.Cluster, Namespace: spec.Namespace, Name: spec.Name,
+// isUpToDate reports whether the stored tenant equals the spec, and returns it.
+// It takes no locks: a lock is a write, and the operator applies every tenant
+// once a minute.
+func (d *DB) isUpToDate(ctx context.Context, spec tenant.Spec) (tenant.Tenant, bool, error) {
+	q := db.New(d.pool)
+	ids, err := q.FindUpToDateTenant(ctx, db.FindUpToDateTenantParams{
+		Resource: string(spec.ID), DisplayName: spec.DisplayName, Suspended: spec.Suspended,
+		DeletionPolicy: string(spec.DeletionPolicy), Isolation: string(spec.Isolation), TokenOverlap: interval(spec.TokenOverlap),
+		Memories: spec.Quota.Memories, Conversations: spec.Quota.Conversations, Storage: spec.Quota.Storage,
+		Users: spec.Quota.Users, RequestsPerMinute: spec.Quota.RequestsPerMinute, ListTokens: spec.Quota.ListTokens,
+		UserMemories: spec.Quota.UserMemories, UserConversations: spec.Quota.UserConversations,
 	})
-	switch {
-	case errors.Is(err, pgx.ErrNoRows):
-		return "", noneToClaim(spec)
-	case err != nil:
-		return "", err
-	case row.State == "active":
-		return "", fault.New(fault.Conflict, "tenant %s belongs to cluster %s: if that cluster is gone, run `mnemo tenants retire --cluster %s`; will be retried", spec.Claim, row.Cluster, row.Cluster)
-	case row.State != "retained":
-		return "", fault.New(fault.Conflict, "tenant %s is %s: it cannot be claimed", spec.Claim, row.State)
+	if err != nil || len(ids) == 0 {
+		return tenant.Tenant{}, false, err
 	}
-	return row.ID, q.AdoptTenant(ctx, db.AdoptTenantParams{ID: row.ID, Resource: string(spec.ID), Cluster: spec.Cluster})
+	out, err := readTenant(ctx, q, ids[0], spec)
+	if err != nil {
+		return tenant.Tenant{}, false, err
+	}
+	desired, stored := map[string]string{}, map[string]string{}
+	for _, u := range spec.Users {
+		desired[u.Name] = u.Email
+	}
+	for _, u := range out.Users {
+		stored[u.Name] = u.Email
+	}
+	if !maps.Equal(desired, stored) {
+		return out, false, nil
+	}
+	domains, err := q.ListDomains(ctx, ids[0])
+	return out, equalDomains(spec.OIDC, domains), err
 }
 
-func noneToClaim(spec tenant.Spec) error {
-	return fault.New(fault.Conflict, "no retained tenant %s has this namespace and name: spec.claim takes the uid of a deleted Tenant of both; `mnemo tenants list --retained` lists them; if it held nothing it was purged: take spec.claim out", spec.Claim)
+// equalDomains reports whether a tenant has exactly the domains of its spec.
+func equalDomains(spec tenant.OIDC, stored []db.ListDomainsRow) bool {
+	desired := map[db.ListDomainsRow]bool{}
+	for _, d := range spec.Domains {
+		desired[db.ListDomainsRow{Issuer: spec.Issuer, Domain: d}] = true
+	}
+	for _, d := range stored {
+		if !desired[d] {
+			return false
+		}
+	}
+	return len(desired) == len(stored)
 }
 
-func create(ctx context.Context, q *db.Queries, spec tenant.Spec) (string, error) {
+func createTenant(ctx context.Context, q *db.Queries, spec tenant.Spec) (string, error) {
 	id, _ := parseID(string(spec.ID))
 	p := db.CreateTenantParams{
 		ID: id, Cluster: spec.Cluster, Namespace: spec.Namespace, Name: spec.Name, DisplayName: spec.DisplayName,
@@ -146,8 +124,8 @@ func create(ctx context.Context, q *db.Queries, spec tenant.Spec) (string, error
 	return id, q.CreateTenant(ctx, p)
 }
 
-// applySettings makes the tenant's row and quotas equal to the spec; a changed
-// quota commits the job that re-balances conversations.
+// applySettings updates the settings and the quota of the tenant. A changed quota
+// commits the job that rebalances conversations.
 func (d *DB) applySettings(ctx context.Context, tx pgx.Tx, q *db.Queries, id string, spec tenant.Spec) error {
 	changed, err := q.UpdateTenant(ctx, db.UpdateTenantParams{
 		ID: id, DisplayName: spec.DisplayName, Suspended: spec.Suspended, DeletionPolicy: string(spec.DeletionPolicy),
@@ -157,11 +135,11 @@ func (d *DB) applySettings(ctx context.Context, tx pgx.Tx, q *db.Queries, id str
 		return err
 	}
 	if changed > 0 {
-		ended, err := q.ShortenOverlaps(ctx, db.ShortenOverlapsParams{TenantID: id, Overlap: interval(spec.TokenOverlap)})
+		expired, err := q.ShortenOverlaps(ctx, db.ShortenOverlapsParams{TenantID: id, Overlap: interval(spec.TokenOverlap)})
 		if err != nil {
 			return err
 		}
-		if err := tellOfTokens(ctx, q, ended); err != nil {
+		if err := notifyTokens(ctx, q, expired); err != nil {
 			return err
 		}
 	}
@@ -189,15 +167,16 @@ func (d *DB) applySettings(ctx context.Context, tx pgx.Tx, q *db.Queries, id str
 	return q.NotifyTenant(ctx, id)
 }
 
-func asStored(id string, spec tenant.Spec) tenant.Tenant {
+// newTenant returns the tenant of a spec without users and placement.
+func newTenant(id string, spec tenant.Spec) tenant.Tenant {
 	return tenant.Tenant{
 		ID: tenant.ID(id), Namespace: spec.Namespace, Name: spec.Name, Suspended: spec.Suspended, Quota: spec.Quota,
 	}
 }
 
-// readTenant returns the tenant as stored, after Apply.
+// readTenant returns the stored tenant after the spec was applied.
 func readTenant(ctx context.Context, q *db.Queries, id string, spec tenant.Spec) (tenant.Tenant, error) {
-	out := asStored(id, spec)
+	out := newTenant(id, spec)
 	var err error
 	if out.Placement, err = readPlacement(ctx, q, out.ID); err != nil {
 		return out, err
@@ -223,8 +202,7 @@ func (d *DB) Usage(ctx context.Context, id tenant.ID) (tenant.Usage, error) {
 	}, nil
 }
 
-// ActiveTenants returns the ids of all tenants that are neither retained nor
-// being purged, for the sweeper.
+// ActiveTenants returns the ids of all active tenants, for the sweeper.
 func (d *DB) ActiveTenants(ctx context.Context) ([]tenant.ID, error) {
 	ids, err := db.New(d.pool).ActiveTenants(ctx)
 	if err != nil {
@@ -237,9 +215,9 @@ func (d *DB) ActiveTenants(ctx context.Context) ([]tenant.ID, error) {
 	return out, nil
 }
 
-func unknownTenant(id tenant.ID) error { return fault.New(fault.NotFound, "there is no tenant %s", id) }
+func unknownTenant(id tenant.ID) error { return fault.New(fault.NotFound, "tenant %s not found", id) }
 
-// orUnknown turns the answer of no rows into NotFound.
+// orUnknown maps pgx.ErrNoRows to NotFound.
 func orUnknown(err error, id tenant.ID) error {
 	if errors.Is(err, pgx.ErrNoRows) {
 		return unknownTenant(id)

@@ -72,11 +72,11 @@ func revoke(ctx context.Context, q *db.Queries, p db.RevokeTokensParams) error {
 	if err != nil {
 		return err
 	}
-	return tellOfTokens(ctx, q, hashes)
+	return notifyTokens(ctx, q, hashes)
 }
 
-// tellOfTokens tells every replica of tokens whose end changed.
-func tellOfTokens(ctx context.Context, q *db.Queries, hashes [][]byte) error {
+// notifyTokens tells every replica of tokens whose end changed.
+func notifyTokens(ctx context.Context, q *db.Queries, hashes [][]byte) error {
 	for _, hash := range hashes {
 		if err := q.NotifyToken(ctx, hash); err != nil {
 			return err

@@ -7,9 +7,6 @@ package db
 
 import (
 	"context"
-	"time"
-
-	"github.com/jackc/pgx/v5/pgtype"
 )
 
 const lockActiveUser = `-- name: LockActiveUser :one
@@ -29,85 +26,12 @@ func (q *Queries) LockActiveUser(ctx context.Context, arg LockActiveUserParams) 
 	return id, err
 }
 
-const newestToken = `-- name: NewestToken :one
-select generation, hash, issuer, created_at, last_used_at, (expires_at is null or expires_at > now())::boolean as valid
-from tokens where tenant_id = $1 and user_id = $2 order by generation desc limit 1
-`
-
-type NewestTokenParams struct {
-	TenantID string
-	UserID   int64
-}
-
-type NewestTokenRow struct {
-	Generation int64
-	Hash       []byte
-	Issuer     string
-	CreatedAt  time.Time
-	LastUsedAt *time.Time
-	Valid      bool
-}
-
-func (q *Queries) NewestToken(ctx context.Context, arg NewestTokenParams) (NewestTokenRow, error) {
-	row := q.db.QueryRow(ctx, newestToken, arg.TenantID, arg.UserID)
-	var i NewestTokenRow
-	err := row.Scan(
-		&i.Generation,
-		&i.Hash,
-		&i.Issuer,
-		&i.CreatedAt,
-		&i.LastUsedAt,
-		&i.Valid,
-	)
-	return i, err
-}
-
 const notifyOperator = `-- name: NotifyOperator :exec
 select pg_notify('mnemo_operator', $1::text)
 `
 
-// Names a tenant whose Tenant is to be looked at before its time.
+// Requests an early reconciliation of the tenant.
 func (q *Queries) NotifyOperator(ctx context.Context, tenantID string) error {
 	_, err := q.db.Exec(ctx, notifyOperator, tenantID)
 	return err
-}
-
-const shortenOverlaps = `-- name: ShortenOverlaps :many
-update tokens t set expires_at = e.at
-from (
-    select x.tenant_id, x.user_id, x.generation, greatest(now(), (
-        select min(n.created_at) from tokens n
-        where n.tenant_id = x.tenant_id and n.user_id = x.user_id and n.generation > x.generation
-    ) + $1::interval) as at
-    from tokens x where x.tenant_id = $2 and x.expires_at > now()
-) e
-where t.tenant_id = e.tenant_id and t.user_id = e.user_id and t.generation = e.generation and t.expires_at > e.at
-returning t.hash
-`
-
-type ShortenOverlapsParams struct {
-	Overlap  pgtype.Interval
-	TenantID string
-}
-
-// After the tenant's overlap may have become shorter: ends the old tokens that
-// would live longer than that beside the next one.
-func (q *Queries) ShortenOverlaps(ctx context.Context, arg ShortenOverlapsParams) ([][]byte, error) {
-	rows, err := q.db.Query(ctx, shortenOverlaps, arg.Overlap, arg.TenantID)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := [][]byte{}
-	for rows.Next() {
-		var hash []byte
-		if err := rows.Scan(&hash); err != nil {
-			return nil, err
-		}
-		items = append(items, hash)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
 }

@@ -52,77 +52,19 @@ func (q *Queries) CountUsers(ctx context.Context, tenantID string) (int64, error
 	return count, err
 }
 
-const domainOwner = `-- name: DomainOwner :one
-select n.id, n.suspended, q.users from oidc_domains o
-join tenants n on n.id = o.tenant_id and n.state = 'active'
-join quotas q on q.tenant_id = n.id
-join usage s on s.tenant_id = n.id
-where o.issuer = $1 and o.domain = $2
-for update of s for share of o
-`
-
-type DomainOwnerParams struct {
-	Issuer string
-	Domain string
-}
-
-type DomainOwnerRow struct {
-	ID        string
-	Suspended bool
-	Users     int64
-}
-
-// Locks what the tenant holds, as every writer does first, and the domain: an
-// Apply that takes it away waits, and then sees the user.
-func (q *Queries) DomainOwner(ctx context.Context, arg DomainOwnerParams) (DomainOwnerRow, error) {
-	row := q.db.QueryRow(ctx, domainOwner, arg.Issuer, arg.Domain)
-	var i DomainOwnerRow
-	err := row.Scan(&i.ID, &i.Suspended, &i.Users)
-	return i, err
-}
-
-const domainsOf = `-- name: DomainsOf :many
-select issuer, domain from oidc_domains where tenant_id = $1 order by issuer, domain
-`
-
-type DomainsOfRow struct {
-	Issuer string
-	Domain string
-}
-
-func (q *Queries) DomainsOf(ctx context.Context, tenantID string) ([]DomainsOfRow, error) {
-	rows, err := q.db.Query(ctx, domainsOf, tenantID)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []DomainsOfRow{}
-	for rows.Next() {
-		var i DomainsOfRow
-		if err := rows.Scan(&i.Issuer, &i.Domain); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const dropDomains = `-- name: DropDomains :exec
+const deleteDomains = `-- name: DeleteDomains :exec
 delete from oidc_domains where tenant_id = $1 and not (issuer = $2 and domain = any($3::text[]))
 `
 
-type DropDomainsParams struct {
+type DeleteDomainsParams struct {
 	TenantID string
 	Issuer   string
 	Domains  []string
 }
 
-// Those a tenant no longer names.
-func (q *Queries) DropDomains(ctx context.Context, arg DropDomainsParams) error {
-	_, err := q.db.Exec(ctx, dropDomains, arg.TenantID, arg.Issuer, arg.Domains)
+// Deletes the domains that the tenant no longer claims.
+func (q *Queries) DeleteDomains(ctx context.Context, arg DeleteDomainsParams) error {
+	_, err := q.db.Exec(ctx, deleteDomains, arg.TenantID, arg.Issuer, arg.Domains)
 	return err
 }
 
@@ -175,6 +117,94 @@ func (q *Queries) InsertExternalUser(ctx context.Context, arg InsertExternalUser
 	return id, err
 }
 
+const listDomains = `-- name: ListDomains :many
+select issuer, domain from oidc_domains where tenant_id = $1 order by issuer, domain
+`
+
+type ListDomainsRow struct {
+	Issuer string
+	Domain string
+}
+
+func (q *Queries) ListDomains(ctx context.Context, tenantID string) ([]ListDomainsRow, error) {
+	rows, err := q.db.Query(ctx, listDomains, tenantID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []ListDomainsRow{}
+	for rows.Next() {
+		var i ListDomainsRow
+		if err := rows.Scan(&i.Issuer, &i.Domain); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const listTakenDomains = `-- name: ListTakenDomains :many
+select domain from oidc_domains where issuer = $1 and domain = any($2::text[]) and tenant_id <> $3 order by domain
+`
+
+type ListTakenDomainsParams struct {
+	Issuer   string
+	Domains  []string
+	TenantID string
+}
+
+func (q *Queries) ListTakenDomains(ctx context.Context, arg ListTakenDomainsParams) ([]string, error) {
+	rows, err := q.db.Query(ctx, listTakenDomains, arg.Issuer, arg.Domains, arg.TenantID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []string{}
+	for rows.Next() {
+		var domain string
+		if err := rows.Scan(&domain); err != nil {
+			return nil, err
+		}
+		items = append(items, domain)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const lockDomainOwner = `-- name: LockDomainOwner :one
+select n.id, n.suspended, q.users from oidc_domains o
+join tenants n on n.id = o.tenant_id and n.state = 'active'
+join quotas q on q.tenant_id = n.id
+join usage s on s.tenant_id = n.id
+where o.issuer = $1 and o.domain = $2
+for update of s for share of o
+`
+
+type LockDomainOwnerParams struct {
+	Issuer string
+	Domain string
+}
+
+type LockDomainOwnerRow struct {
+	ID        string
+	Suspended bool
+	Users     int64
+}
+
+// Locks the tenant's usage, as every writer does first, and the domain: an Apply
+// that removes the domain waits and then sees the user.
+func (q *Queries) LockDomainOwner(ctx context.Context, arg LockDomainOwnerParams) (LockDomainOwnerRow, error) {
+	row := q.db.QueryRow(ctx, lockDomainOwner, arg.Issuer, arg.Domain)
+	var i LockDomainOwnerRow
+	err := row.Scan(&i.ID, &i.Suspended, &i.Users)
+	return i, err
+}
+
 const lockExternalUser = `-- name: LockExternalUser :one
 select id, email, active, purging from users where tenant_id = $1 and issuer = $2::text and subject = $3::text for update
 `
@@ -202,34 +232,4 @@ func (q *Queries) LockExternalUser(ctx context.Context, arg LockExternalUserPara
 		&i.Purging,
 	)
 	return i, err
-}
-
-const othersDomains = `-- name: OthersDomains :many
-select domain from oidc_domains where issuer = $1 and domain = any($2::text[]) and tenant_id <> $3 order by domain
-`
-
-type OthersDomainsParams struct {
-	Issuer   string
-	Domains  []string
-	TenantID string
-}
-
-func (q *Queries) OthersDomains(ctx context.Context, arg OthersDomainsParams) ([]string, error) {
-	rows, err := q.db.Query(ctx, othersDomains, arg.Issuer, arg.Domains, arg.TenantID)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []string{}
-	for rows.Next() {
-		var domain string
-		if err := rows.Scan(&domain); err != nil {
-			return nil, err
-		}
-		items = append(items, domain)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
 }

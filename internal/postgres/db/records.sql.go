@@ -8,8 +8,6 @@ package db
 import (
 	"context"
 	"time"
-
-	"github.com/jackc/pgx/v5/pgtype"
 )
 
 const forgetPasswords = `-- name: ForgetPasswords :exec
@@ -105,76 +103,12 @@ func (q *Queries) ListRecords(ctx context.Context, arg ListRecordsParams) ([]Lis
 	return items, nil
 }
 
-const lockTenantByClaim = `-- name: LockTenantByClaim :one
-select id, resource, cluster, namespace, name, display_name, state, suspended, deletion_policy, isolation, token_overlap
-from tenants where (resource = $1::uuid or id = $1) and cluster <> $2 and namespace = $3 and name = $4
-for update
-`
-
-type LockTenantByClaimParams struct {
-	Claim     string
-	Cluster   string
-	Namespace string
-	Name      string
-}
-
-type LockTenantByClaimRow struct {
-	ID             string
-	Resource       string
-	Cluster        string
-	Namespace      string
-	Name           string
-	DisplayName    string
-	State          string
-	Suspended      bool
-	DeletionPolicy string
-	Isolation      string
-	TokenOverlap   pgtype.Interval
-}
-
-// A tenant of another cluster, which its host has given up.
-func (q *Queries) LockTenantByClaim(ctx context.Context, arg LockTenantByClaimParams) (LockTenantByClaimRow, error) {
-	row := q.db.QueryRow(ctx, lockTenantByClaim,
-		arg.Claim,
-		arg.Cluster,
-		arg.Namespace,
-		arg.Name,
-	)
-	var i LockTenantByClaimRow
-	err := row.Scan(
-		&i.ID,
-		&i.Resource,
-		&i.Cluster,
-		&i.Namespace,
-		&i.Name,
-		&i.DisplayName,
-		&i.State,
-		&i.Suspended,
-		&i.DeletionPolicy,
-		&i.Isolation,
-		&i.TokenOverlap,
-	)
-	return i, err
-}
-
 const markOrphaned = `-- name: MarkOrphaned :execrows
 update tenants set state = 'retained', retired_at = now(), updated_at = now() where id = $1 and state = 'active'
 `
 
 func (q *Queries) MarkOrphaned(ctx context.Context, id string) (int64, error) {
 	result, err := q.db.Exec(ctx, markOrphaned, id)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
-}
-
-const revokeTokensOfTenant = `-- name: RevokeTokensOfTenant :execrows
-update tokens set expires_at = now() where tenant_id = $1 and (expires_at is null or expires_at > now())
-`
-
-func (q *Queries) RevokeTokensOfTenant(ctx context.Context, tenantID string) (int64, error) {
-	result, err := q.db.Exec(ctx, revokeTokensOfTenant, tenantID)
 	if err != nil {
 		return 0, err
 	}

@@ -153,44 +153,6 @@ func (q *Queries) ForgiveAttempt(ctx context.Context, key []byte) error {
 	return err
 }
 
-const getHoldings = `-- name: GetHoldings :one
-select u.memories, u.conversations, t.memories as tenant_memories, t.conversations as tenant_conversations, t.blocked, t.storage,
-    (select count(*) from users x where x.tenant_id = u.tenant_id and x.active) as users
-from users u join usage t on t.tenant_id = u.tenant_id
-where u.tenant_id = $1 and u.id = $2
-`
-
-type GetHoldingsParams struct {
-	TenantID string
-	UserID   int64
-}
-
-type GetHoldingsRow struct {
-	Memories            int64
-	Conversations       int64
-	TenantMemories      int64
-	TenantConversations int64
-	Blocked             int64
-	Storage             int64
-	Users               int64
-}
-
-// What a user holds of what the tenant does.
-func (q *Queries) GetHoldings(ctx context.Context, arg GetHoldingsParams) (GetHoldingsRow, error) {
-	row := q.db.QueryRow(ctx, getHoldings, arg.TenantID, arg.UserID)
-	var i GetHoldingsRow
-	err := row.Scan(
-		&i.Memories,
-		&i.Conversations,
-		&i.TenantMemories,
-		&i.TenantConversations,
-		&i.Blocked,
-		&i.Storage,
-		&i.Users,
-	)
-	return i, err
-}
-
 const getSession = `-- name: GetSession :one
 select s.hash, s.tenant_id, s.user_id, n.namespace, n.name as tenant_name, n.display_name, u.name as user_name,
     case when u.issuer is null then '' else u.email end::text as email,

@@ -46,21 +46,6 @@ func (q *Queries) ActiveTenants(ctx context.Context) ([]string, error) {
 	return items, nil
 }
 
-const adoptTenant = `-- name: AdoptTenant :exec
-update tenants set resource = $1, cluster = $2, state = 'active', retired_at = null, updated_at = now() where id = $3
-`
-
-type AdoptTenantParams struct {
-	Resource string
-	Cluster  string
-	ID       string
-}
-
-func (q *Queries) AdoptTenant(ctx context.Context, arg AdoptTenantParams) error {
-	_, err := q.db.Exec(ctx, adoptTenant, arg.Resource, arg.Cluster, arg.ID)
-	return err
-}
-
 const countRemaining = `-- name: CountRemaining :one
 select (select count(*) from memories m where m.tenant_id = $1) as memories,
     (select count(*) from conversations c where c.tenant_id = $1) as conversations
@@ -76,6 +61,69 @@ func (q *Queries) CountRemaining(ctx context.Context, tenantID string) (CountRem
 	var i CountRemainingRow
 	err := row.Scan(&i.Memories, &i.Conversations)
 	return i, err
+}
+
+const createTenant = `-- name: CreateTenant :exec
+with t as (
+    insert into tenants (id, resource, cluster, namespace, name, display_name, suspended, deletion_policy, isolation, token_overlap)
+    values ($3, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+    returning id
+), u as (
+    insert into usage (tenant_id) select id from t
+), q as (
+    insert into quotas (tenant_id, memories, conversations, storage, users, requests_per_minute, list_tokens, user_memories, user_conversations)
+    select id, $12, $13, $14, $15, $16, $17, $18, $19 from t
+)
+insert into users (tenant_id, name, email) select id, unnest($1::text[]), unnest($2::text[]) from t
+`
+
+type CreateTenantParams struct {
+	Names             []string
+	Emails            []string
+	ID                string
+	Cluster           string
+	Namespace         string
+	Name              string
+	DisplayName       string
+	Suspended         bool
+	DeletionPolicy    string
+	Isolation         string
+	TokenOverlap      pgtype.Interval
+	Memories          int64
+	Conversations     int64
+	Storage           int64
+	Users             int64
+	RequestsPerMinute int64
+	ListTokens        int64
+	UserMemories      int64
+	UserConversations int64
+}
+
+// Inserts the tenant, its usage, quota and users in one round trip, because
+// a thousand tenants may be created at once.
+func (q *Queries) CreateTenant(ctx context.Context, arg CreateTenantParams) error {
+	_, err := q.db.Exec(ctx, createTenant,
+		arg.Names,
+		arg.Emails,
+		arg.ID,
+		arg.Cluster,
+		arg.Namespace,
+		arg.Name,
+		arg.DisplayName,
+		arg.Suspended,
+		arg.DeletionPolicy,
+		arg.Isolation,
+		arg.TokenOverlap,
+		arg.Memories,
+		arg.Conversations,
+		arg.Storage,
+		arg.Users,
+		arg.RequestsPerMinute,
+		arg.ListTokens,
+		arg.UserMemories,
+		arg.UserConversations,
+	)
+	return err
 }
 
 const deletePurgedTenant = `-- name: DeletePurgedTenant :many
@@ -95,6 +143,69 @@ func (q *Queries) DeletePurgedTenant(ctx context.Context, id string) ([]string, 
 			return nil, err
 		}
 		items = append(items, resource)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const findUpToDateTenant = `-- name: FindUpToDateTenant :many
+select t.id from tenants t join quotas q on q.tenant_id = t.id
+where t.resource = $1 and t.state = 'active'
+    and (t.display_name, t.suspended, t.deletion_policy, t.isolation, t.token_overlap)
+        is not distinct from ($2::text, $3::boolean, $4::text, $5::text, $6::interval)
+    and (q.memories, q.conversations, q.storage, q.users, q.requests_per_minute, q.list_tokens, q.user_memories, q.user_conversations)
+        is not distinct from ($7::bigint, $8::bigint, $9::bigint, $10::bigint,
+            $11::bigint, $12::bigint, $13::bigint, $14::bigint)
+`
+
+type FindUpToDateTenantParams struct {
+	Resource          string
+	DisplayName       string
+	Suspended         bool
+	DeletionPolicy    string
+	Isolation         string
+	TokenOverlap      pgtype.Interval
+	Memories          int64
+	Conversations     int64
+	Storage           int64
+	Users             int64
+	RequestsPerMinute int64
+	ListTokens        int64
+	UserMemories      int64
+	UserConversations int64
+}
+
+// The tenant of a resource if its settings and quota equal the parameters.
+func (q *Queries) FindUpToDateTenant(ctx context.Context, arg FindUpToDateTenantParams) ([]string, error) {
+	rows, err := q.db.Query(ctx, findUpToDateTenant,
+		arg.Resource,
+		arg.DisplayName,
+		arg.Suspended,
+		arg.DeletionPolicy,
+		arg.Isolation,
+		arg.TokenOverlap,
+		arg.Memories,
+		arg.Conversations,
+		arg.Storage,
+		arg.Users,
+		arg.RequestsPerMinute,
+		arg.ListTokens,
+		arg.UserMemories,
+		arg.UserConversations,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []string{}
+	for rows.Next() {
+		var id string
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err
@@ -173,88 +284,6 @@ func (q *Queries) LockPurging(ctx context.Context, id string) ([]string, error) 
 		return nil, err
 	}
 	return items, nil
-}
-
-const lockTenantByName = `-- name: LockTenantByName :one
-select id, resource, cluster, namespace, name, display_name, state, suspended, deletion_policy, isolation, token_overlap
-from tenants where cluster = $1 and namespace = $2 and name = $3 for no key update
-`
-
-type LockTenantByNameParams struct {
-	Cluster   string
-	Namespace string
-	Name      string
-}
-
-type LockTenantByNameRow struct {
-	ID             string
-	Resource       string
-	Cluster        string
-	Namespace      string
-	Name           string
-	DisplayName    string
-	State          string
-	Suspended      bool
-	DeletionPolicy string
-	Isolation      string
-	TokenOverlap   pgtype.Interval
-}
-
-func (q *Queries) LockTenantByName(ctx context.Context, arg LockTenantByNameParams) (LockTenantByNameRow, error) {
-	row := q.db.QueryRow(ctx, lockTenantByName, arg.Cluster, arg.Namespace, arg.Name)
-	var i LockTenantByNameRow
-	err := row.Scan(
-		&i.ID,
-		&i.Resource,
-		&i.Cluster,
-		&i.Namespace,
-		&i.Name,
-		&i.DisplayName,
-		&i.State,
-		&i.Suspended,
-		&i.DeletionPolicy,
-		&i.Isolation,
-		&i.TokenOverlap,
-	)
-	return i, err
-}
-
-const lockTenantByResource = `-- name: LockTenantByResource :one
-select id, resource, cluster, namespace, name, display_name, state, suspended, deletion_policy, isolation, token_overlap
-from tenants where resource = $1 for no key update
-`
-
-type LockTenantByResourceRow struct {
-	ID             string
-	Resource       string
-	Cluster        string
-	Namespace      string
-	Name           string
-	DisplayName    string
-	State          string
-	Suspended      bool
-	DeletionPolicy string
-	Isolation      string
-	TokenOverlap   pgtype.Interval
-}
-
-func (q *Queries) LockTenantByResource(ctx context.Context, resource string) (LockTenantByResourceRow, error) {
-	row := q.db.QueryRow(ctx, lockTenantByResource, resource)
-	var i LockTenantByResourceRow
-	err := row.Scan(
-		&i.ID,
-		&i.Resource,
-		&i.Cluster,
-		&i.Namespace,
-		&i.Name,
-		&i.DisplayName,
-		&i.State,
-		&i.Suspended,
-		&i.DeletionPolicy,
-		&i.Isolation,
-		&i.TokenOverlap,
-	)
-	return i, err
 }
 
 const notifyTenant = `-- name: NotifyTenant :exec

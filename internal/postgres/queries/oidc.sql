@@ -1,5 +1,5 @@
--- name: DropDomains :exec
--- Those a tenant no longer names.
+-- name: DeleteDomains :exec
+-- Deletes the domains that the tenant no longer claims.
 delete from oidc_domains where tenant_id = @tenant_id and not (issuer = @issuer and domain = any(@domains::text[]));
 
 -- name: ClaimDomains :exec
@@ -9,12 +9,12 @@ where not exists (select from oidc_domains o where o.issuer = @issuer and o.doma
 order by d
 on conflict do nothing;
 
--- name: OthersDomains :many
+-- name: ListTakenDomains :many
 select domain from oidc_domains where issuer = @issuer and domain = any(@domains::text[]) and tenant_id <> @tenant_id order by domain;
 
--- name: DomainOwner :one
--- Locks what the tenant holds, as every writer does first, and the domain: an
--- Apply that takes it away waits, and then sees the user.
+-- name: LockDomainOwner :one
+-- Locks the tenant's usage, as every writer does first, and the domain: an Apply
+-- that removes the domain waits and then sees the user.
 select n.id, n.suspended, q.users from oidc_domains o
 join tenants n on n.id = o.tenant_id and n.state = 'active'
 join quotas q on q.tenant_id = n.id
@@ -40,5 +40,5 @@ insert into sessions (hash, tenant_id, user_id, password_hash, expires_at)
 select @hash, u.tenant_id, u.id, u.password_hash, now() + @lifetime::interval
 from users u where u.tenant_id = @tenant_id and u.id = @user_id;
 
--- name: DomainsOf :many
+-- name: ListDomains :many
 select issuer, domain from oidc_domains where tenant_id = @tenant_id order by issuer, domain;

@@ -16,14 +16,5 @@ order by t.namespace, t.name, t.retired_at;
 -- name: MarkOrphaned :execrows
 update tenants set state = 'retained', retired_at = now(), updated_at = now() where id = @id and state = 'active';
 
--- name: LockTenantByClaim :one
--- A tenant of another cluster, which its host has given up.
-select id, resource, cluster, namespace, name, display_name, state, suspended, deletion_policy, isolation, token_overlap
-from tenants where (resource = @claim::uuid or id = @claim) and cluster <> @cluster and namespace = @namespace and name = @name
-for update;
-
--- name: RevokeTokensOfTenant :execrows
-update tokens set expires_at = now() where tenant_id = @tenant_id and (expires_at is null or expires_at > now());
-
 -- name: ForgetPasswords :exec
 update users set password_hash = null where tenant_id = @tenant_id and password_hash is not null;

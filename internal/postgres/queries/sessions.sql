@@ -53,10 +53,3 @@ delete from sessions where tenant_id = @tenant_id;
 -- name: ExpireSessions :exec
 delete from sessions where hash in (
     select o.hash from sessions o where o.expires_at <= now() limit 100 for update skip locked);
-
--- name: GetHoldings :one
--- What a user holds of what the tenant does.
-select u.memories, u.conversations, t.memories as tenant_memories, t.conversations as tenant_conversations, t.blocked, t.storage,
-    (select count(*) from users x where x.tenant_id = u.tenant_id and x.active) as users
-from users u join usage t on t.tenant_id = u.tenant_id
-where u.tenant_id = @tenant_id and u.id = @user_id;

@@ -1,13 +1,27 @@
--- name: LockTenantByResource :one
-select id, resource, cluster, namespace, name, display_name, state, suspended, deletion_policy, isolation, token_overlap
-from tenants where resource = @resource for no key update;
+-- name: FindUpToDateTenant :many
+-- The tenant of a resource if its settings and quota equal the parameters.
+select t.id from tenants t join quotas q on q.tenant_id = t.id
+where t.resource = @resource and t.state = 'active'
+    and (t.display_name, t.suspended, t.deletion_policy, t.isolation, t.token_overlap)
+        is not distinct from (@display_name::text, @suspended::boolean, @deletion_policy::text, @isolation::text, @token_overlap::interval)
+    and (q.memories, q.conversations, q.storage, q.users, q.requests_per_minute, q.list_tokens, q.user_memories, q.user_conversations)
+        is not distinct from (@memories::bigint, @conversations::bigint, @storage::bigint, @users::bigint,
+            @requests_per_minute::bigint, @list_tokens::bigint, @user_memories::bigint, @user_conversations::bigint);
 
--- name: LockTenantByName :one
-select id, resource, cluster, namespace, name, display_name, state, suspended, deletion_policy, isolation, token_overlap
-from tenants where cluster = @cluster and namespace = @namespace and name = @name for no key update;
-
--- name: AdoptTenant :exec
-update tenants set resource = @resource, cluster = @cluster, state = 'active', retired_at = null, updated_at = now() where id = @id;
+-- name: CreateTenant :exec
+-- Inserts the tenant, its usage, quota and users in one round trip, because
+-- a thousand tenants may be created at once.
+with t as (
+    insert into tenants (id, resource, cluster, namespace, name, display_name, suspended, deletion_policy, isolation, token_overlap)
+    values (@id, @id, @cluster, @namespace, @name, @display_name, @suspended, @deletion_policy, @isolation, @token_overlap)
+    returning id
+), u as (
+    insert into usage (tenant_id) select id from t
+), q as (
+    insert into quotas (tenant_id, memories, conversations, storage, users, requests_per_minute, list_tokens, user_memories, user_conversations)
+    select id, @memories, @conversations, @storage, @users, @requests_per_minute, @list_tokens, @user_memories, @user_conversations from t
+)
+insert into users (tenant_id, name, email) select id, unnest(@names::text[]), unnest(@emails::text[]) from t;
 
 -- name: UpdateTenant :execrows
 update tenants set display_name = @display_name, suspended = @suspended, deletion_policy = @deletion_policy,

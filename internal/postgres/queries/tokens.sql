@@ -1,0 +1,73 @@
+-- name: NewestToken :one
+select generation, hash, issuer, created_at, last_used_at, (expires_at is null or expires_at > now())::boolean as valid
+from tokens where tenant_id = @tenant_id and user_id = @user_id order by generation desc limit 1;
+
+-- name: InstallToken :execrows
+-- The user must be locked. Inserts nothing unless the generation is newer than all others.
+with t as (
+    insert into tokens (tenant_id, user_id, generation, hash, issuer)
+    select @tenant_id, @user_id, @generation, @hash, @issuer
+    where @generation > (select coalesce(max(x.generation), 0) from tokens x where x.tenant_id = @tenant_id and x.user_id = @user_id)
+    returning tenant_id, user_id
+)
+update users u set password_hash = coalesce(sqlc.narg('password_hash')::bytea, u.password_hash)
+from t where u.tenant_id = t.tenant_id and u.id = t.user_id;
+
+-- name: NewestGeneration :one
+select coalesce(max(generation), 0)::bigint from tokens where tenant_id = @tenant_id and user_id = @user_id;
+
+-- name: InsertToken :exec
+insert into tokens (tenant_id, user_id, generation, hash, issuer)
+values (@tenant_id, @user_id, @generation, @hash, @issuer);
+
+-- name: RevokeTokens :many
+-- Expires the user's tokens below a generation, an overlap after that generation
+-- was created. An earlier expiry is kept.
+with ends as (
+    select greatest(now(), coalesce((
+        select n.created_at from tokens n
+        where n.tenant_id = @tenant_id and n.user_id = @user_id and n.generation = @below
+    ), now()) + @overlap::interval) as at
+)
+update tokens t set expires_at = ends.at from ends
+where t.tenant_id = @tenant_id and t.user_id = @user_id and t.generation < @below
+    and (t.expires_at is null or t.expires_at > ends.at)
+returning t.hash;
+
+-- name: NotifyToken :exec
+select pg_notify('mnemo_identity', 'token:' || encode(@hash::bytea, 'hex'));
+
+-- name: RevokeTenantTokens :execrows
+update tokens set expires_at = now() where tenant_id = @tenant_id and (expires_at is null or expires_at > now());
+
+-- name: Identify :one
+select t.tenant_id, t.user_id, t.hash, t.generation, t.last_used_at,
+    coalesce(extract(epoch from t.expires_at - now()), 0)::float8 as expires_in, n.name as tenant_name, u.name as user_name, n.suspended,
+    q.memories, q.conversations, q.storage, q.users, q.requests_per_minute, q.list_tokens, q.user_memories, q.user_conversations,
+    coalesce(p.collection, '') as collection, coalesce(p.partition, '') as partition, coalesce(p.shared, false) as shared,
+    (t.last_used_at is null or t.last_used_at < now() - interval '1 minute')::boolean as stale
+from tokens t
+join users u on u.tenant_id = t.tenant_id and u.id = t.user_id and u.active
+join tenants n on n.id = t.tenant_id and n.state = 'active'
+join quotas q on q.tenant_id = t.tenant_id
+left join placements p on p.tenant_id = t.tenant_id
+where t.hash = @hash and (t.expires_at is null or t.expires_at > now());
+
+-- name: TouchToken :exec
+-- Of several concurrent replicas, only one writes.
+update tokens set last_used_at = now() where tenant_id = @tenant_id and user_id = @user_id and generation = @generation
+    and (last_used_at is null or last_used_at < now() - interval '1 minute');
+
+-- name: ShortenOverlaps :many
+-- Applies a possibly shorter overlap: expires old tokens that would stay valid for
+-- longer than the overlap after the next one was created.
+update tokens t set expires_at = e.at
+from (
+    select x.tenant_id, x.user_id, x.generation, greatest(now(), (
+        select min(n.created_at) from tokens n
+        where n.tenant_id = x.tenant_id and n.user_id = x.user_id and n.generation > x.generation
+    ) + @overlap::interval) as at
+    from tokens x where x.tenant_id = @tenant_id and x.expires_at > now()
+) e
+where t.tenant_id = e.tenant_id and t.user_id = e.user_id and t.generation = e.generation and t.expires_at > e.at
+returning t.hash;
