@@ -155,7 +155,7 @@ func TestDockerfileMatchesChart(t *testing.T) {
 		return string(raw)
 	}
 	dockerfile := read("../Dockerfile")
-	hash := regexp.MustCompile(`sha256: +"([0-9a-f]{64})"`).FindStringSubmatch(read("../hack/devenv/model.go"))
+	hash := regexp.MustCompile(`SHA256: +"([0-9a-f]{64})"`).FindStringSubmatch(read("../hack/devenv/model.go"))
 	path := regexp.MustCompile(`(?m)^ +path: (/\S+)`).FindStringSubmatch(read("mnemo/values.yaml"))
 	if hash == nil || path == nil {
 		t.Fatalf("hash %v, path %v: not found", hash, path)
