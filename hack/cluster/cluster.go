@@ -145,7 +145,7 @@ func (c *cluster) watch(ctx context.Context) error {
 
 // load gives a running cluster an image of the checkout as it is now.
 func load(ctx context.Context, o options) error {
-	if err := node.Runs(o.dir); err != nil {
+	if err := node.CheckRunning(o.dir); err != nil {
 		return err
 	}
 	c := newCluster(o)

@@ -14,34 +14,34 @@ import (
 	"github.com/mnemo-dev/mnemo/hack/devenv/postgres"
 )
 
-// down ends a cluster, or what is left of one that crashed, and looks whether
-// anything of it is left on this machine.
+// down deletes a cluster, also after a crash, and returns an error if there are
+// leftovers on this machine.
 func down(ctx context.Context, o options) error {
-	place, err := node.Place(o.dir)
+	slot, err := node.SlotName(o.dir)
 	if err != nil {
 		return err
 	}
 	if err := devenv.StopRecorded(ctx, o.dir, self, 2*time.Minute); err != nil {
 		return err
 	}
-	if err := cleanAlone(ctx, o); err != nil {
+	if err := cleanLocked(ctx, o); err != nil {
 		return err
 	}
-	left, err := node.Left(o.dir, place)
+	leftovers, err := node.Leftovers(o.dir, slot)
 	if err != nil {
 		return err
 	}
-	if len(left) > 0 {
-		return fmt.Errorf("the cluster is down, and this is left of it:\n  %s", strings.Join(left, "\n  "))
+	if len(leftovers) > 0 {
+		return fmt.Errorf("cluster deleted, with leftovers:\n  %s", strings.Join(leftovers, "\n  "))
 	}
-	fmt.Println("the cluster is down: no process, mount, network device or control group of it is left")
+	fmt.Println("cluster deleted: no leftover processes, mounts, network devices or control groups")
 	return nil
 }
 
-// cleanAlone is clean while no other program may use the directory.
-func cleanAlone(ctx context.Context, o options) error {
+// cleanLocked runs clean with the lock of the directory.
+func cleanLocked(ctx context.Context, o options) error {
 	if _, err := os.Stat(filepath.Dir(o.dir)); errors.Is(err, os.ErrNotExist) {
-		return nil // there never was one
+		return nil // there is no cluster
 	}
 	unlock, err := lock(o)
 	if err != nil {
@@ -50,12 +50,12 @@ func cleanAlone(ctx context.Context, o options) error {
 	return errors.Join(clean(ctx, o), unlock())
 }
 
-// clean ends what a crash left and removes all data.
+// clean removes what a crash left, and all data.
 func clean(ctx context.Context, o options) error {
 	if err := node.Clean(ctx, o.dir); err != nil {
 		return err
 	}
-	// As root PostgreSQL's data may be outside the directory.
+	// For root PostgreSQL's data may be outside the directory.
 	for _, path := range []string{postgres.Dir(o.dir), o.dir, o.envFile()} {
 		if err := os.RemoveAll(path); err != nil {
 			return fmt.Errorf("remove data: %w", err)

@@ -2,12 +2,12 @@ package devenv
 
 import "fmt"
 
-// MaxNodes is how many clusters with a node can run on this machine at the same
-// time.
+// MaxNodes is the maximum number of clusters with a node on one machine.
 const MaxNodes = 16
 
-// NodeNetwork returns an address in the network of node i. The addresses are in
-// 198.18.0.0/15, which is reserved for tests, so they never belong to anyone.
+// NodeNetwork returns an address in the network of node i. The range
+// 198.18.0.0/15 is reserved for tests, so the addresses do not conflict with real
+// ones.
 func NodeNetwork(i, third, fourth int) string {
 	return fmt.Sprintf("198.18.%d.%d", 16*i+third, fourth)
 }

@@ -10,15 +10,14 @@ import (
 	"os"
 )
 
-// Authority signs the certificates of servers, which are then asked over TLS
-// only.
+// Authority signs the certificates of servers that accept only TLS connections.
 type Authority struct {
 	keys PKI
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
 }
 
-// NewAuthority makes one with a new key, which it keeps in dir.
+// NewAuthority creates an authority with a new key in dir.
 func NewAuthority(dir string) (*Authority, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("create key directory: %w", err)
@@ -26,15 +25,15 @@ func NewAuthority(dir string) (*Authority, error) {
 	a := &Authority{keys: PKI{dir}}
 	var err error
 	if a.cert, a.key, err = a.keys.IssueCA("mnemo-stores-ca"); err != nil {
-		return nil, fmt.Errorf("make an authority: %w", err)
+		return nil, fmt.Errorf("create authority: %w", err)
 	}
 	return a, nil
 }
 
-// File is the PEM file of its certificate, by which those it signed are known.
+// File returns the path of the authority's certificate, a PEM file.
 func (a *Authority) File() string { return a.keys.Path("ca.crt") }
 
-// Client is what who trusts it asks servers with.
+// Client returns the TLS configuration of clients that trust the authority.
 func (a *Authority) Client() (*tls.Config, error) {
 	data, err := os.ReadFile(a.File())
 	if err != nil {
@@ -45,9 +44,10 @@ func (a *Authority) Client() (*tls.Config, error) {
 	return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}, nil
 }
 
-// Server signs the certificate of a server of this machine, which pods reach at
-// the machine's end of the link to their node, whichever node that is. It
-// returns the PEM files of the certificate and of its key.
+// Server issues the certificate of a server on this machine. It is valid for
+// 127.0.0.1 and for the machine's address on the link to each possible node,
+// which pods use. Server returns the paths of the certificate and the key, both
+// in PEM.
 func (a *Authority) Server(name string) (cert, key string, err error) {
 	template := &x509.Certificate{
 		Subject:     pkix.Name{CommonName: name},

@@ -13,28 +13,28 @@ import (
 	"strings"
 )
 
-// Built is a program that is built from a module of hack/, which pins it, and
-// kept in the cache.
+// Built is a program that is built from a module in hack/, which pins its
+// version, and stored in the cache.
 type Built struct {
 	Name, Package string
-	Module        string // its directory below hack/
+	Module        string // directory below hack/
 	Flags         []string
-	// Key begins the names of its entries in the cache.
+	// Key is the prefix of its cache keys.
 	Key             string
 	Title, Estimate string
 }
 
-// buildEnv overrides what the product is built with: an experiment of the
-// product's would only make another copy of everything in Go's build cache.
+// buildEnv overrides the product's build settings: with its GOEXPERIMENT, Go's
+// build cache would contain another copy of every package.
 var buildEnv = []string{"CGO_ENABLED=0", "GOEXPERIMENT=", "GOWORK=off"}
 
-// Unoptimized is the flag for programs whose speed does not matter here: they
-// compile in about 60 % of the time. All use it, so that they share one build
-// cache.
+// Unoptimized disables optimization, for programs whose speed does not matter
+// here: they compile in about 60 % of the time. All of them use it and so share
+// compiled packages.
 const Unoptimized = "-gcflags=all=-N -l"
 
-// EnsureBuilt returns the path of each program by its name, built from source
-// the first time.
+// EnsureBuilt returns the path of each program by name, and builds the programs
+// that are not cached.
 func EnsureBuilt(ctx context.Context, cache *Cache, programs []Built) (map[string]string, error) {
 	root, err := RepoRoot()
 	if err != nil {
@@ -51,7 +51,7 @@ func EnsureBuilt(ctx context.Context, cache *Cache, programs []Built) (map[strin
 			Key:   key,
 			Title: p.Title,
 			Doing: "building from source, " + p.Estimate + ", once",
-			// Most of it is Go's build cache.
+			// Most of the space is for Go's build cache.
 			Space: 4 << 30,
 			Fill: func(ctx context.Context, dir string) error {
 				return p.build(ctx, module, filepath.Join(dir, p.Name), filepath.Join(cache.Root, "build-"+p.Name+".log"))
@@ -65,7 +65,7 @@ func EnsureBuilt(ctx context.Context, cache *Cache, programs []Built) (map[strin
 	return binaries, nil
 }
 
-// cacheKey changes with everything that determines the program: the module's
+// cacheKey depends on everything that determines the program: the module's
 // requirements, the code of its package if the module contains it, and the flags.
 func (p Built) cacheKey(module string) (string, error) {
 	h := sha256.New()
@@ -90,7 +90,7 @@ func (p Built) cacheKey(module string) (string, error) {
 	return p.Key + "-" + hex.EncodeToString(h.Sum(nil)[:6]) + "-" + p.Name, nil
 }
 
-// build builds the program; what Go says goes to log.
+// build builds the program and writes Go's output to log.
 func (p Built) build(ctx context.Context, module, output, log string) error {
 	goTool, err := exec.LookPath("go")
 	if err != nil {

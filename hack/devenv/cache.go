@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Cache keeps finished downloads and builds, one directory per entry.
+// Cache stores completed downloads and builds, one directory per entry.
 type Cache struct {
 	// Root is the directory that holds the entries.
 	Root string
@@ -21,24 +21,24 @@ type Cache struct {
 
 // Entry describes one directory of the cache and how to fill it.
 type Entry struct {
-	// Key names the directory; it holds the version and whatever else changes
-	// the content.
+	// Key is the name of the directory. It contains the version and everything
+	// else that changes the content.
 	Key string
-	// Title and Doing are what Progress shows while it is being filled.
+	// Title and Doing describe the filling in Progress.
 	Title, Doing string
-	// Space is how many bytes must be free before filling starts.
+	// Space is the number of bytes that must be free before filling starts.
 	Space uint64
 	// Fill writes the content into dir, an empty directory.
 	Fill func(ctx context.Context, dir string) error
 }
 
-// OpenCache returns the cache at $MNEMO_CACHE, or else at ~/.cache/mnemo.
+// OpenCache returns the cache at $MNEMO_CACHE, by default ~/.cache/mnemo.
 func OpenCache(progress *Progress) (*Cache, error) {
 	root := os.Getenv("MNEMO_CACHE")
 	if root == "" {
 		base, err := os.UserCacheDir()
 		if err != nil {
-			return nil, fmt.Errorf("no place for the cache: set HOME or MNEMO_CACHE: %w", err)
+			return nil, fmt.Errorf("no directory for the cache: set HOME or MNEMO_CACHE: %w", err)
 		}
 		root = filepath.Join(base, "mnemo")
 	}
@@ -49,9 +49,9 @@ func OpenCache(progress *Progress) (*Cache, error) {
 	return &Cache{Root: root, Progress: progress}, nil
 }
 
-// Ensure returns the directory of an entry and fills it first when it is
-// missing. Content is written under a temporary name and renamed when whole, so
-// a crash never leaves half an entry; a second run that wants the same entry
+// Ensure returns the directory of an entry and fills it if it does not exist.
+// Content is written under a temporary name and renamed when complete, so a
+// crash never leaves an incomplete entry. A second run that needs the same entry
 // waits for the first.
 func (c *Cache) Ensure(ctx context.Context, e Entry) (string, error) {
 	dir := filepath.Join(c.Root, e.Key)
@@ -81,12 +81,12 @@ func (c *Cache) Ensure(ctx context.Context, e Entry) (string, error) {
 	return dir, nil
 }
 
-// fill runs under the entry's lock: what it finds under the temporary name was
-// left by a crash.
+// fill runs under the entry's lock, so existing content under the temporary name
+// is from a crash.
 func (c *Cache) fill(ctx context.Context, e Entry, dir string) error {
 	tmp := dir + ".partial"
 	if err := os.RemoveAll(tmp); err != nil {
-		return fmt.Errorf("remove a half-filled entry: %w", err)
+		return fmt.Errorf("remove incomplete entry: %w", err)
 	}
 	if err := os.MkdirAll(tmp, 0o755); err != nil {
 		return fmt.Errorf("create entry: %w", err)
@@ -101,21 +101,21 @@ func (c *Cache) fill(ctx context.Context, e Entry, dir string) error {
 	return nil
 }
 
-// Lock takes the entry's lock, which the kernel releases when its holder dies.
+// Lock acquires the entry's lock, which the kernel releases when its holder dies.
 func (c *Cache) Lock(ctx context.Context, e Entry) (unlock func(), err error) {
 	f, err := os.OpenFile(filepath.Join(c.Root, "locks", e.Key+".lock"), os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
 		return nil, fmt.Errorf("open lock: %w", err)
 	}
-	told := false
+	announced := false
 	for {
 		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 		if err == nil {
 			return func() { _ = f.Close() }, nil
 		}
-		if !told {
+		if !announced {
 			c.Progress.Printf("==> %s: another run is preparing it, waiting", e.Title)
-			told = true
+			announced = true
 		}
 		if err := pause(ctx, 200*time.Millisecond); err != nil {
 			_ = f.Close()
@@ -124,14 +124,14 @@ func (c *Cache) Lock(ctx context.Context, e Entry) (unlock func(), err error) {
 	}
 }
 
-// CheckSpace fails when fewer than need bytes are free at path.
+// CheckSpace returns an error if fewer than need bytes are free at path.
 func CheckSpace(path string, need uint64) error {
 	var st syscall.Statfs_t
 	if err := syscall.Statfs(path, &st); err != nil {
-		return fmt.Errorf("ask for free disk space: %w", err)
+		return fmt.Errorf("get free disk space: %w", err)
 	}
 	if free := st.Bavail * uint64(st.Bsize); free < need {
-		return fmt.Errorf("needs %s free in %s and there is %s: free some space",
+		return fmt.Errorf("needs %s free in %s, but only %s is available: free some space",
 			bytesText(need), path, bytesText(free))
 	}
 	return nil
@@ -161,7 +161,7 @@ func lastLines(path string, n int) string {
 	return strings.Join(lines[max(0, len(lines)-n):], "\n")
 }
 
-// pause waits for d or until ctx ends, whose cause it then returns.
+// pause waits for d. If ctx ends first, it returns the cause.
 func pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -173,8 +173,8 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// WriteFile replaces a file in one step, so that a crash leaves the old or the
-// new content.
+// WriteFile replaces a file atomically: after a crash it has either the old or
+// the new content.
 func WriteFile(path string, data []byte, mode fs.FileMode) error {
 	tmp := path + ".partial"
 	_ = os.Remove(tmp)

@@ -29,7 +29,7 @@ func TestEnsureFillsOnce(t *testing.T) {
 				t.Errorf("ensure: %v", err)
 			}
 			if data, _ := os.ReadFile(filepath.Join(dir, "file")); string(data) != "content" {
-				t.Errorf("file holds %q", data)
+				t.Errorf("file content %q, want %q", data, "content")
 			}
 		})
 	}
@@ -39,7 +39,7 @@ func TestEnsureFillsOnce(t *testing.T) {
 	}
 }
 
-func TestEnsureLeavesNothingHalfMade(t *testing.T) {
+func TestEnsureDiscardsIncompleteEntries(t *testing.T) {
 	t.Parallel()
 	c := &Cache{Root: t.TempDir()}
 	broken := errors.New("no network")
@@ -48,20 +48,20 @@ func TestEnsureLeavesNothingHalfMade(t *testing.T) {
 		return broken
 	}}
 	if _, err := c.Ensure(t.Context(), entry); !errors.Is(err, broken) {
-		t.Fatalf("ensure: %v, want the error of fill", err)
+		t.Fatalf("ensure: %v, want the error of Fill", err)
 	}
 	if IsDir(filepath.Join(c.Root, entry.Key)) {
-		t.Error("an entry is there after fill failed")
+		t.Error("the entry exists after Fill failed")
 	}
-	// What a crash leaves is under the temporary name.
+	// A crash leaves files under the temporary name.
 	partial := filepath.Join(c.Root, entry.Key+".partial")
 	if err := os.MkdirAll(filepath.Join(partial, "old"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	entry.Fill = func(_ context.Context, dir string) error {
-		left, err := os.ReadDir(dir)
-		if len(left) != 0 {
-			t.Errorf("fill starts on %v, want an empty directory", left)
+		files, err := os.ReadDir(dir)
+		if len(files) != 0 {
+			t.Errorf("Fill received a directory with %v, want an empty one", files)
 		}
 		return err
 	}
@@ -70,7 +70,7 @@ func TestEnsureLeavesNothingHalfMade(t *testing.T) {
 	}
 }
 
-func TestEnsureWaitsOnlyAsLongAsAsked(t *testing.T) {
+func TestEnsureStopsWaitingWhenCancelled(t *testing.T) {
 	t.Parallel()
 	c := &Cache{Root: t.TempDir()}
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -85,21 +85,21 @@ func TestEnsureWaitsOnlyAsLongAsAsked(t *testing.T) {
 	}
 }
 
-func TestEnsureAsksForSpace(t *testing.T) {
+func TestEnsureChecksSpace(t *testing.T) {
 	t.Parallel()
 	c := &Cache{Root: t.TempDir()}
 	_, err := c.Ensure(t.Context(), Entry{Key: "huge", Title: "huge thing", Space: 1 << 62})
 	if err == nil || !strings.Contains(err.Error(), "free some space, or set MNEMO_CACHE") {
-		t.Errorf("ensure: %v, want a sentence that says what to do", err)
+		t.Errorf("ensure: error %v, want one that says what to do", err)
 	}
 }
 
 func TestOpenCache(t *testing.T) {
 	dir := t.TempDir()
 	tests := map[string]struct{ mnemo, home, want string }{
-		"MNEMO_CACHE names it":    {mnemo: dir, home: "/elsewhere", want: dir},
-		"else it is in the home":  {home: dir, want: filepath.Join(dir, ".cache", "mnemo")},
-		"a relative one is fixed": {mnemo: "x", want: filepath.Join(mustGetwd(t), "x")},
+		"MNEMO_CACHE":          {mnemo: dir, home: "/elsewhere", want: dir},
+		"home directory":       {home: dir, want: filepath.Join(dir, ".cache", "mnemo")},
+		"relative MNEMO_CACHE": {mnemo: "x", want: filepath.Join(mustGetwd(t), "x")},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

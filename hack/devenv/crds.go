@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 )
 
-// definitions are custom resources of others that the chart makes objects of, by
-// the module that hack/crds pins and the file in it.
+// definitions lists the third-party custom resources that the chart uses: the
+// file of each by its plural, by module. hack/crds pins the modules.
 var definitions = map[string]map[string]string{
 	"sigs.k8s.io/gateway-api": {
 		"httproutes": "config/crd/standard/gateway.networking.k8s.io_httproutes.yaml",
@@ -24,8 +24,8 @@ var definitions = map[string]map[string]string{
 	},
 }
 
-// Definitions returns the files that define custom resources of others, by the
-// plural of their kind.
+// Definitions returns the files that define third-party custom resources, by
+// plural.
 func Definitions(ctx context.Context) (map[string]string, error) {
 	root, err := RepoRoot()
 	if err != nil {
@@ -45,7 +45,7 @@ func Definitions(ctx context.Context) (map[string]string, error) {
 	for d := json.NewDecoder(bytes.NewReader(out)); d.More(); {
 		var module struct{ Path, Dir string }
 		if err := d.Decode(&module); err != nil {
-			return nil, fmt.Errorf("read where the modules of hack/crds are: %w", err)
+			return nil, fmt.Errorf("locate the modules of hack/crds: %w", err)
 		}
 		for name, file := range definitions[module.Path] {
 			files[name] = filepath.Join(module.Dir, file)

@@ -16,17 +16,17 @@ import (
 	"time"
 )
 
-// ErrNoPackages is when a distribution has no Debian packages.
+// ErrNoPackages is returned on a distribution without Debian packages.
 var ErrNoPackages = errors.New("this machine has no apt-get")
 
-// askedLife is how long what the distribution said of versions is good for.
-const askedLife = 24 * time.Hour
+// versionsTTL is how long the package versions are cached.
+const versionsTTL = 24 * time.Hour
 
-// EnsureDebian returns the directory of an entry that begins with packages of
-// the distribution, unpacked and not installed. To its key are added the release
-// and the versions that the distribution has of them, asked once a day, so that
-// another version is another entry. When it cannot be asked, as without a
-// network, the entry made last does.
+// EnsureDebian returns the directory of an entry that contains packages of the
+// distribution, unpacked and not installed. The release and the versions of the
+// packages are part of the key, so each version has its own entry. The versions
+// are looked up once a day. If the lookup fails, for example without a network,
+// EnsureDebian returns the newest existing entry.
 func EnsureDebian(ctx context.Context, cache *Cache, e Entry, packages ...string) (string, error) {
 	release, err := DebianRelease()
 	if err != nil {
@@ -52,27 +52,27 @@ func EnsureDebian(ctx context.Context, cache *Cache, e Entry, packages ...string
 	return cache.Ensure(ctx, e)
 }
 
-// newestEntry returns the directory of the entry made last whose key begins so,
-// "" when there is none.
+// newestEntry returns the directory of the newest entry whose key has the prefix,
+// or "" if there is none.
 func newestEntry(root, prefix string) (newest string) {
 	found, err := filepath.Glob(filepath.Join(root, prefix+"*"))
 	if err != nil {
 		return ""
 	}
-	var made time.Time
+	var modified time.Time
 	for _, dir := range found {
-		if info, err := os.Stat(dir); err == nil && info.IsDir() && !strings.HasSuffix(dir, ".partial") && info.ModTime().After(made) {
-			newest, made = dir, info.ModTime()
+		if info, err := os.Stat(dir); err == nil && info.IsDir() && !strings.HasSuffix(dir, ".partial") && info.ModTime().After(modified) {
+			newest, modified = dir, info.ModTime()
 		}
 	}
 	return newest
 }
 
-// apt asks the distribution for packages. It keeps apt's lists in a directory of
-// its own, so that it works for any user and changes nothing of the machine's.
+// apt downloads packages of the distribution. It has its own package lists in
+// dir, so it works for every user and does not modify the system.
 type apt struct{ dir string }
 
-// resolve tells the versions of packages, as they were asked for in the last day.
+// resolve returns the versions of packages; they are at most a day old.
 func (a apt) resolve(ctx context.Context, cache *Cache, key string, packages []string) (string, error) {
 	if _, err := exec.LookPath("apt-get"); err != nil {
 		return "", ErrNoPackages
@@ -88,11 +88,11 @@ func (a apt) resolve(ctx context.Context, cache *Cache, key string, packages []s
 	}
 	defer unlock()
 	file := filepath.Join(a.dir, key+"versions")
-	if info, err := os.Stat(file); err == nil && time.Since(info.ModTime()) < askedLife {
-		said, err := os.ReadFile(file)
-		return string(said), err
+	if info, err := os.Stat(file); err == nil && time.Since(info.ModTime()) < versionsTTL {
+		cached, err := os.ReadFile(file)
+		return string(cached), err
 	}
-	// A list that could not be fetched is only a warning otherwise.
+	// Without --error-on, a list that cannot be fetched is only a warning.
 	if _, err := a.get(ctx, a.dir, "update", "--error-on=any"); err != nil {
 		return "", err
 	}
@@ -103,8 +103,8 @@ func (a apt) resolve(ctx context.Context, cache *Cache, key string, packages []s
 	return versions, WriteFile(file, []byte(versions), 0o644)
 }
 
-// versions names the files the packages come in: by the version of a single one,
-// by a digest of several.
+// versions identifies the package files: by the version of a single package, or
+// by a digest of several file names.
 func (a apt) versions(ctx context.Context, packages []string) (string, error) {
 	out, err := a.get(ctx, a.dir, append([]string{"download", "--print-uris"}, packages...)...)
 	if err != nil {
@@ -117,7 +117,7 @@ func (a apt) versions(ctx context.Context, packages []string) (string, error) {
 		}
 	}
 	if len(files) != len(packages) {
-		return "", fmt.Errorf("apt-get knows %d packages of %q:\n%s", len(files), packages, out)
+		return "", fmt.Errorf("apt-get found %d of the packages %q:\n%s", len(files), packages, out)
 	}
 	if len(files) == 1 {
 		return strings.Split(files[0], "_")[1], nil
@@ -138,7 +138,7 @@ func (a apt) unpack(ctx context.Context, dir string, packages []string) error {
 	}
 	found, err := filepath.Glob(filepath.Join(archives, "*.deb"))
 	if err != nil || len(found) != len(packages) {
-		return fmt.Errorf("apt-get left %d packages instead of %d", len(found), len(packages))
+		return fmt.Errorf("apt-get downloaded %d packages instead of %d", len(found), len(packages))
 	}
 	for _, file := range found {
 		if _, err := RunIn(ctx, dir, "dpkg-deb", "-x", file, dir); err != nil {
@@ -156,7 +156,7 @@ func (a apt) get(ctx context.Context, dir string, args ...string) (string, error
 	}, args...)...)
 }
 
-// RunIn runs a command in dir and returns what it printed.
+// RunIn runs a command in dir and returns its output.
 func RunIn(ctx context.Context, dir, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = dir
@@ -167,10 +167,10 @@ func RunIn(ctx context.Context, dir, name string, args ...string) (string, error
 	return string(out), nil
 }
 
-// UnpackWhole downloads packages with all that they need and the system has not,
-// and unpacks them into dir. What apt keeps is in work, beside the machine's,
-// which only root may change.
-func UnpackWhole(ctx context.Context, work, dir string, options, packages []string) error {
+// UnpackWithDependencies downloads packages with the dependencies that are not
+// installed, and unpacks them into dir. apt's state is in work: only root may
+// change that of the system.
+func UnpackWithDependencies(ctx context.Context, work, dir string, options, packages []string) error {
 	archives := filepath.Join(work, "cache", "archives")
 	for _, d := range []string{filepath.Join(work, "lists", "partial"), filepath.Join(archives, "partial")} {
 		if err := os.MkdirAll(d, 0o755); err != nil {
@@ -188,7 +188,7 @@ func UnpackWhole(ctx context.Context, work, dir string, options, packages []stri
 	}
 	found, err := filepath.Glob(filepath.Join(archives, "*.deb"))
 	if err != nil || len(found) == 0 {
-		return fmt.Errorf("apt-get left no packages of %q", packages)
+		return fmt.Errorf("apt-get downloaded none of the packages %q", packages)
 	}
 	for _, file := range found {
 		if _, err := RunIn(ctx, work, "dpkg-deb", "-x", file, dir); err != nil {
@@ -198,7 +198,7 @@ func UnpackWhole(ctx context.Context, work, dir string, options, packages []stri
 	return nil
 }
 
-// AptGet runs apt-get in dir, which asks nothing.
+// AptGet runs apt-get in dir without prompts.
 func AptGet(ctx context.Context, dir string, options []string, args ...string) error {
 	cmd := exec.CommandContext(ctx, "apt-get", append(append([]string{"-q"}, options...), args...)...)
 	cmd.Dir = dir
@@ -210,11 +210,11 @@ func AptGet(ctx context.Context, dir string, options []string, args ...string) e
 	return nil
 }
 
-// DebianRelease returns the distribution and its version, which packages depend on.
+// DebianRelease returns the name and version of the distribution.
 func DebianRelease() (string, error) {
 	data, err := os.ReadFile("/etc/os-release")
 	if err != nil {
-		return "", fmt.Errorf("learn which Linux this is: %w", err)
+		return "", fmt.Errorf("detect distribution: %w", err)
 	}
 	values := map[string]string{}
 	for lines := bufio.NewScanner(bytes.NewReader(data)); lines.Scan(); {

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// fakeApt puts an apt-get into the PATH that has one package, of the version that
-// a file says, and fails as without a network when there is no such file.
+// fakeApt adds an apt-get with one package to the PATH. The returned function
+// sets the package's version; with "" apt-get fails as if there were no network.
 func fakeApt(t *testing.T) (version func(string)) {
 	t.Helper()
 	dir := t.TempDir()
@@ -38,45 +38,51 @@ esac`,
 	}
 }
 
-func TestDebianPackagesAreKeptByVersion(t *testing.T) {
+func TestEnsureDebianCachesByVersion(t *testing.T) {
 	version := fakeApt(t)
 	c := &Cache{Root: t.TempDir()}
 	ensure := func() (string, error) {
 		return EnsureDebian(t.Context(), c, Entry{Key: "thing", Title: "Thing", Fill: func(context.Context, string) error { return nil }}, "thing")
 	}
-	want := func(what, v string) {
+	want := func(step, v string) {
 		t.Helper()
 		dir, err := ensure()
 		if err != nil {
-			t.Fatalf("%s: %v", what, err)
+			t.Fatalf("%s: %v", step, err)
+		}
+		if !strings.HasSuffix(dir, "-"+v) {
+			t.Errorf("%s: directory %s, want it to end with version %s", step, dir, v)
 		}
 		content, err := os.ReadFile(filepath.Join(dir, "content"))
-		if got := strings.TrimSpace(string(content)); err != nil || got != v || !strings.HasSuffix(dir, "-"+v) {
-			t.Errorf("%s: %s holds %q, %v; want version %s in both", what, dir, got, err, v)
+		if err != nil {
+			t.Fatalf("%s: %v", step, err)
+		}
+		if got := strings.TrimSpace(string(content)); got != v {
+			t.Errorf("%s: content of version %q, want %s", step, got, v)
 		}
 	}
 	version("")
 	if _, err := ensure(); err == nil || !strings.Contains(err.Error(), "no network") {
-		t.Errorf("with nothing there and no network: %v, want what apt-get says", err)
+		t.Errorf("empty cache and no network: error %v, want the error of apt-get", err)
 	}
 	version("1.0-1")
-	want("the first", "1.0-1")
+	want("first version", "1.0-1")
 	version("1.0-2")
-	want("on the same day", "1.0-1")
+	want("same day", "1.0-1")
 	release, err := DebianRelease()
 	if err != nil {
 		t.Fatal(err)
 	}
 	nextDay := func() {
 		t.Helper()
-		then := time.Now().Add(-2 * askedLife)
+		then := time.Now().Add(-2 * versionsTTL)
 		if err := os.Chtimes(filepath.Join(c.Root, "apt-"+release, "thing-"+release+"-versions"), then, then); err != nil {
 			t.Fatal(err)
 		}
 	}
 	nextDay()
-	want("the next day", "1.0-2")
+	want("next day", "1.0-2")
 	nextDay()
 	version("")
-	want("without a network", "1.0-2")
+	want("no network", "1.0-2")
 }

@@ -1,7 +1,7 @@
 // Package devenv is the base of the development environment: a cache of
-// downloads and builds, processes, ports, settings and progress output, on a
-// Linux machine that has only Go, Python 3 with pip, make and git, as root or
-// not. It also provides the embedding model and the tools that tests need.
+// downloads and builds, processes, ports, settings and progress output. It needs
+// a Linux machine with Go, Python 3 with pip, make and git; root is optional. It
+// also provides the embedding model and the tools that tests need.
 //
 // Each program that Mnemo depends on has a package that runs it:
 //
@@ -16,5 +16,5 @@
 //
 // Start starts a program and its Stop method stops it. All files are below
 // Options.Dir: data in a directory per program, logs in logs/, and a record of
-// each process in pids/, by which StopAll stops processes that outlived a crash.
+// each process in pids/, from which StopAll stops processes that outlived a crash.
 package devenv

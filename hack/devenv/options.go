@@ -12,29 +12,29 @@ import (
 // Options are common to all programs.
 type Options struct {
 	// Dir is the run directory: data, logs and process records are below it. A
-	// program started again in the same Dir has the same data, password and port.
+	// program that is restarted in the same Dir has the same data, password and port.
 	Dir string
 	// Cache provides the program's files; its Progress receives the steps.
 	Cache *Cache
-	// Durable keeps data through a power failure. Tests run faster without it.
+	// Durable makes data survive a power failure. Tests run faster without it.
 	Durable bool
 	// Port is the port on 127.0.0.1; 0 selects a free one.
 	Port int
-	// TLS, when set, signs the certificate of PostgreSQL and of Milvus, which
-	// then refuse plain connections.
+	// TLS, if set, signs the certificates of PostgreSQL and Milvus, which then
+	// refuse plaintext connections.
 	TLS *Authority
 }
 
-// Settings are a program's ports and passwords, kept between starts in its
-// directory's settings.json.
+// Settings are a program's ports and passwords. The file settings.json in its
+// directory keeps them between starts.
 type Settings struct {
-	// Ports are by their use.
+	// Ports maps a use to a port.
 	Ports map[string]int `json:"ports,omitempty"`
-	// Passwords are by the user they are of.
+	// Passwords maps a user name to a password.
 	Passwords map[string]string `json:"passwords,omitempty"`
 }
 
-// LoadSettings reads the settings in dir; a missing file gives empty ones.
+// LoadSettings reads the settings in dir. They are empty if there is no file.
 func LoadSettings(dir string) (Settings, error) {
 	s := Settings{Ports: map[string]int{}, Passwords: map[string]string{}}
 	data, err := os.ReadFile(filepath.Join(dir, "settings.json"))
@@ -45,16 +45,16 @@ func LoadSettings(dir string) (Settings, error) {
 		return s, fmt.Errorf("read settings: %w", err)
 	}
 	if err := json.Unmarshal(data, &s); err != nil {
-		return s, fmt.Errorf("read settings in %s (remove the directory to start anew): %w", dir, err)
+		return s, fmt.Errorf("read settings in %s (remove the directory to start over): %w", dir, err)
 	}
 	return s, nil
 }
 
-// ChoosePort sets the port for a use: the one asked for, else the one used the
-// last time if it is still free, else a free one. It fails when the port asked
-// for is taken; what names its user in the error.
-func (s Settings) ChoosePort(use, what string, asked int) error {
-	port, err := choosePort(what, asked, s.Ports[use])
+// ChoosePort sets the port for a use: the requested port if it is not 0, else the
+// previous port if it is still free, else a free one. It returns an error if the
+// requested port is in use; owner describes the port's use in that error.
+func (s Settings) ChoosePort(use, owner string, requested int) error {
+	port, err := choosePort(owner, requested, s.Ports[use])
 	if err != nil {
 		return err
 	}
@@ -62,8 +62,8 @@ func (s Settings) ChoosePort(use, what string, asked int) error {
 	return nil
 }
 
-// EnsurePassword returns the password of a user, a random one of 130 bits the
-// first time.
+// EnsurePassword returns the password of a user. It generates one with 130 random
+// bits if there is none.
 func (s Settings) EnsurePassword(user string) string {
 	if s.Passwords[user] == "" {
 		s.Passwords[user] = rand.Text()
@@ -71,7 +71,8 @@ func (s Settings) EnsurePassword(user string) string {
 	return s.Passwords[user]
 }
 
-// Save writes the settings, which hold passwords, for their owner only.
+// Save writes the settings. Only the owner can read the file, because it contains
+// passwords.
 func (s Settings) Save(dir string) error {
 	data, err := json.Marshal(s)
 	if err != nil {

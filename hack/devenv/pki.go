@@ -44,7 +44,7 @@ func (p PKI) Issue(name string, cert, ca *x509.Certificate, caKey *ecdsa.Private
 	if cert.SerialNumber, err = rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120)); err != nil {
 		return nil, fmt.Errorf("serial number: %w", err)
 	}
-	// An hour back, for clocks that are set while a machine starts.
+	// An hour in the past, in case the clock is adjusted while the machine boots.
 	cert.NotBefore, cert.NotAfter = time.Now().Add(-time.Hour), time.Now().AddDate(10, 0, 0)
 	der, err := x509.CreateCertificate(rand.Reader, cert, ca, key.Public(), caKey)
 	if err != nil {

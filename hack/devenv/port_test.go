@@ -13,26 +13,26 @@ func TestChoosePort(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	taken := l.Addr().(*net.TCPAddr).Port
+	used := l.Addr().(*net.TCPAddr).Port
 	free, err := FreePort()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := choosePort("Milvus", taken, 0); err == nil || !strings.Contains(err.Error(), "stop that program or choose another port") {
-		t.Errorf("a taken port asked for: %v, want a sentence that says what to do", err)
+	if _, err := choosePort("Milvus", used, 0); err == nil || !strings.Contains(err.Error(), "stop that program or choose another port") {
+		t.Errorf("requested port in use: error %v, want one that says what to do", err)
 	}
 	if got, err := choosePort("Milvus", free, 0); err != nil || got != free {
-		t.Errorf("a free port asked for: %d, %v, want %d", got, err, free)
+		t.Errorf("requested port free: %d, %v, want %d", got, err, free)
 	}
 	if got, err := choosePort("Milvus", 0, free); err != nil || got != free {
-		t.Errorf("the last port, free: %d, %v, want %d again", got, err, free)
+		t.Errorf("previous port free: %d, %v, want %d", got, err, free)
 	}
-	if got, err := choosePort("Milvus", 0, taken); err != nil || got == taken {
-		t.Errorf("the last port, taken: %d, %v, want another", got, err)
+	if got, err := choosePort("Milvus", 0, used); err != nil || got == used {
+		t.Errorf("previous port in use: %d, %v, want another port", got, err)
 	}
 }
 
-func TestFreePortGivesEachOnce(t *testing.T) {
+func TestFreePortIsUnique(t *testing.T) {
 	t.Parallel()
 	seen := map[int]bool{}
 	for range 50 {
@@ -41,7 +41,7 @@ func TestFreePortGivesEachOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		if seen[port] {
-			t.Fatalf("port %d given twice", port)
+			t.Fatalf("port %d allocated twice", port)
 		}
 		seen[port] = true
 	}

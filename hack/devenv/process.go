@@ -13,17 +13,18 @@ import (
 
 // ProcessSpec describes a process.
 type ProcessSpec struct {
-	Name    string // of the log and of the process record
+	Name    string // of the log and the process record
 	Dir     string // Options.Dir: holds logs/ and pids/
 	Path    string
 	Args    []string
-	Env     []string // added to ours
+	Env     []string // in addition to that of this program
 	WorkDir string
 	User    *syscall.Credential
-	// Stop is the signal that ends the process in order; it is also sent when
-	// our program dies.
+	// Stop is the signal for a graceful shutdown. The kernel also sends it when
+	// this program dies.
 	Stop syscall.Signal
-	// Thread is the thread to start from, for its network namespace; nil for ours.
+	// Thread is the thread to start the process from, for its network namespace;
+	// nil for that of this program.
 	Thread *Thread
 }
 
@@ -31,13 +32,13 @@ type ProcessSpec struct {
 type Process struct {
 	spec ProcessSpec
 	cmd  *exec.Cmd
-	done chan struct{} // closed when it has ended
-	err  error         // how it ended; read after done
+	done chan struct{} // closed when the process has ended
+	err  error         // result of Wait; read after done
 }
 
-// StartProcess runs a process in its own process group, so that Ctrl-C in a
-// terminal reaches our program alone, which then stops its processes in order. A
-// process of the same name that a crashed run left behind is stopped first.
+// StartProcess starts a process in its own process group, so that Ctrl-C in a
+// terminal reaches only this program, which then stops its processes in order.
+// An orphaned process of the same name from a crashed run is stopped first.
 func StartProcess(ctx context.Context, spec ProcessSpec) (*Process, error) {
 	if err := stopRecorded(ctx, RecordPath(spec.Dir, spec.Name), OrphanGrace); err != nil {
 		return nil, err
@@ -47,7 +48,7 @@ func StartProcess(ctx context.Context, spec ProcessSpec) (*Process, error) {
 		return nil, err
 	}
 	defer log.Close()
-	cmd := exec.Command(spec.Path, spec.Args...) //nolint:noctx // it outlives ctx, which is for starting
+	cmd := exec.Command(spec.Path, spec.Args...) //nolint:noctx // the process outlives ctx
 	cmd.Dir = spec.WorkDir
 	cmd.Env = append(os.Environ(), spec.Env...)
 	cmd.Stdout, cmd.Stderr = log, log
@@ -65,7 +66,7 @@ func StartProcess(ctx context.Context, spec ProcessSpec) (*Process, error) {
 		p.err = cmd.Wait()
 		close(p.done)
 	}()
-	// One that ended at once needs no record; await tells why it did.
+	// A process that has already ended needs no record; Await returns the reason.
 	if err := writeRecord(spec, cmd.Process.Pid); err != nil && !errors.Is(err, ErrEnded) {
 		_ = p.Kill()
 		return nil, err
@@ -73,8 +74,8 @@ func StartProcess(ctx context.Context, spec ProcessSpec) (*Process, error) {
 	return p, nil
 }
 
-// StopWithin asks the process to end, kills it when it has not after grace, and
-// returns when it is gone.
+// StopWithin signals the process to stop, kills it after the grace period, and
+// returns when it has ended.
 func (p *Process) StopWithin(grace time.Duration) error {
 	if p == nil {
 		return nil
@@ -85,19 +86,19 @@ func (p *Process) StopWithin(grace time.Duration) error {
 	case <-time.After(grace):
 		return p.Kill()
 	}
-	return p.forget()
+	return p.removeRecord()
 }
 
-// Kill ends the process at once and returns when it is gone.
+// Kill kills the process and returns when it has ended.
 func (p *Process) Kill() error {
 	if err := p.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("kill %s: %w", p.spec.Name, err)
 	}
 	<-p.done
-	return p.forget()
+	return p.removeRecord()
 }
 
-func (p *Process) forget() error {
+func (p *Process) removeRecord() error {
 	err := os.Remove(RecordPath(p.spec.Dir, p.spec.Name))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("remove process record: %w", err)
@@ -105,9 +106,8 @@ func (p *Process) forget() error {
 	return nil
 }
 
-// Await calls ready about every 50 ms until it returns nil. It gives up when
-// the process ends, when limit has passed, or with ctx, and then says where the
-// log is.
+// Await calls ready about every 50 ms until it returns nil. It returns an error
+// with the path of the log if the process ends, limit has passed or ctx ends.
 func (p *Process) Await(ctx context.Context, limit time.Duration, ready func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -126,14 +126,14 @@ func (p *Process) Await(ctx context.Context, limit time.Duration, ready func(con
 	}
 }
 
-// Stop asks the process to end and kills it after 30 s.
+// Stop signals the process to stop and kills it after 30 s.
 func (p *Process) Stop() error { return p.StopWithin(30 * time.Second) }
 
 // Done is closed when the process has ended; Err returns the reason.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Err returns the reason why a process ended that was not stopped, with the end
-// of its log.
+// Err returns the reason why the process ended unexpectedly, with the end of its
+// log.
 func (p *Process) Err() error {
 	reason := p.err
 	if reason == nil {
@@ -153,8 +153,7 @@ func (p *Process) logPath() string { return logPath(p.spec.Dir, p.spec.Name) }
 
 func logPath(dir, name string) string { return filepath.Join(dir, "logs", name+".log") }
 
-// openLog opens a log for appending; a log that has grown large is set
-// aside once.
+// openLog opens a log for appending and rotates it first if it is large.
 func openLog(dir, name string) (*os.File, error) {
 	path := logPath(dir, name)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {

@@ -16,10 +16,10 @@ import (
 	"time"
 )
 
-// TestMain lets the test program play a program that dies: see
-// TestProcessesDieWithUs.
+// TestMain runs the parent process of TestProcessesEndWithParent if the variable
+// is set.
 func TestMain(m *testing.M) {
-	if dir := os.Getenv("PARTS_TEST_PARENT"); dir != "" {
+	if dir := os.Getenv("DEVENV_TEST_PARENT"); dir != "" {
 		p, err := StartProcess(context.Background(), sleeper(dir))
 		if err != nil {
 			fmt.Println(err)
@@ -56,7 +56,7 @@ func TestStopEndsProcess(t *testing.T) {
 	t.Parallel()
 	p := start(t, sleeper(t.TempDir()))
 	if group, err := syscall.Getpgid(p.cmd.Process.Pid); err != nil || group != p.cmd.Process.Pid {
-		t.Errorf("process group %d (%v), want its own, out of reach of Ctrl-C", group, err)
+		t.Errorf("process group %d (%v), want its own, which Ctrl-C does not reach", group, err)
 	}
 	if err := p.StopWithin(time.Minute); err != nil {
 		t.Fatal(err)
@@ -82,7 +82,7 @@ func TestStopKillsAfterGrace(t *testing.T) {
 		t.Fatal(err)
 	}
 	if status, _ := p.cmd.ProcessState.Sys().(syscall.WaitStatus); status.Signal() != syscall.SIGKILL {
-		t.Errorf("ended by %v, want to be killed", status.Signal())
+		t.Errorf("ended by %v, want SIGKILL", status.Signal())
 	}
 }
 
@@ -92,19 +92,19 @@ func TestAwaitShowsLogOfProcessThatEnded(t *testing.T) {
 	err := p.Await(t.Context(), time.Minute, func(context.Context) error { return errors.New("no answer") })
 	for _, want := range []string{"exit status 3", "the disk is on fire", p.logPath()} {
 		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("await: %v, want it to tell %q", err, want)
+			t.Errorf("await error %v, want it to contain %q", err, want)
 		}
 	}
 }
 
-func TestStartStopsWhatACrashLeft(t *testing.T) {
+func TestStartStopsOrphan(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	first := start(t, sleeper(dir))
 	second := start(t, sleeper(dir))
 	<-first.done
 	if !running(second.cmd.Process.Pid) {
-		t.Error("the second process does not run")
+		t.Error("the second process is not running")
 	}
 }
 
@@ -112,7 +112,7 @@ func TestStopAll(t *testing.T) {
 	t.Parallel()
 	ours, theirs := start(t, sleeper(t.TempDir())), start(t, sleeper(t.TempDir()))
 	dir := ours.spec.Dir
-	// The record of a process whose id another program has by now.
+	// Records of processes whose id another program now has.
 	r := readRecord(t, theirs)
 	r.Started += "0"
 	saveRecord(t, RecordPath(dir, "reused"), r)
@@ -121,22 +121,25 @@ func TestStopAll(t *testing.T) {
 	saveRecord(t, RecordPath(dir, "other"), r)
 
 	names, err := StopAll(t.Context(), dir)
-	if err != nil || len(names) != 3 {
-		t.Errorf("stop all: %v, %v, want 3 names", names, err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(names) != 3 {
+		t.Errorf("stopped %v, want 3 names", names)
 	}
 	<-ours.done
 	if !running(theirs.cmd.Process.Pid) {
-		t.Error("a process that is not ours was ended")
+		t.Error("StopAll stopped a process that it did not start")
 	}
 	if names, err := StopAll(t.Context(), dir); err != nil || len(names) != 0 {
-		t.Errorf("stop all again: %v, %v, want nothing left", names, err)
+		t.Errorf("second StopAll: %v, %v, want no records", names, err)
 	}
 }
 
-func TestProcessesDieWithUs(t *testing.T) {
+func TestProcessesEndWithParent(t *testing.T) {
 	t.Parallel()
 	parent := exec.Command(os.Args[0])
-	parent.Env = append(os.Environ(), "PARTS_TEST_PARENT="+t.TempDir())
+	parent.Env = append(os.Environ(), "DEVENV_TEST_PARENT="+t.TempDir())
 	out, err := parent.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -147,7 +150,7 @@ func TestProcessesDieWithUs(t *testing.T) {
 	line, _ := bufio.NewReader(out).ReadString('\n')
 	pid, err := strconv.Atoi(strings.TrimSpace(line))
 	if err != nil {
-		t.Fatalf("the parent said %q", line)
+		t.Fatalf("output of the parent %q, want a process id", line)
 	}
 	if err := parent.Process.Kill(); err != nil {
 		t.Fatal(err)
@@ -157,7 +160,7 @@ func TestProcessesDieWithUs(t *testing.T) {
 	defer cancel()
 	for running(pid) {
 		if err := pause(ctx, 10*time.Millisecond); err != nil {
-			t.Fatalf("process %d lives on after its parent was killed", pid)
+			t.Fatalf("process %d still runs after its parent was killed", pid)
 		}
 	}
 }

@@ -13,16 +13,17 @@ type Program struct {
 	Name string
 	// Dir is Options.Dir.
 	Dir string
-	// Path is the executable, Args its arguments; Env is added to ours.
+	// Path is the executable and Args its arguments. Env is added to the
+	// environment of this program.
 	Path      string
 	Args, Env []string
 	// Ready returns nil when the program is ready. It is called repeatedly until
-	// Limit has passed. Without it, the program is ready when it is started.
+	// Limit has passed. If it is nil, the program is ready once it has started.
 	Ready func(context.Context) error
 	Limit time.Duration
 }
 
-// StartProgram runs a program and returns when it is ready.
+// StartProgram starts a program and returns when it is ready.
 func StartProgram(ctx context.Context, p Program) (*Process, error) {
 	running, err := StartProcess(ctx, ProcessSpec{
 		Name: p.Name, Dir: p.Dir, Path: p.Path, Args: p.Args, Env: p.Env, Stop: syscall.SIGTERM,

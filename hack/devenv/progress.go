@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// Progress prints a line when a step starts and one when it ends, so that a
-// person waiting for a long step knows what it is and how long it will take.
-// Its methods may be called at the same time. A nil Progress prints nothing.
+// Progress prints a line when a step starts and one when it ends, so that a user
+// knows what a long step does and how long it will take. Its methods are safe
+// for concurrent use. A nil Progress prints nothing.
 type Progress struct {
 	mu sync.Mutex
 	w  io.Writer

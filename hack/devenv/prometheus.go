@@ -7,14 +7,14 @@ import (
 	"path/filepath"
 )
 
-// Prometheus is where its two programs are.
+// Prometheus holds the paths of Prometheus' two programs.
 type Prometheus struct {
 	Server, Promtool string
 }
 
-// FindPrometheus returns the machine's Prometheus, or else that of the
-// distribution's package, downloaded the first time and not installed: built
-// from source it would take eight minutes.
+// FindPrometheus returns the installed Prometheus. Without one it downloads the
+// distribution's package and unpacks it into the cache: a build from source takes
+// eight minutes.
 func FindPrometheus(ctx context.Context, cache *Cache) (Prometheus, error) {
 	server, err := exec.LookPath("prometheus")
 	promtool, promtoolErr := exec.LookPath("promtool")
@@ -41,14 +41,14 @@ func checkPrometheus(ctx context.Context, dir string) error {
 	return nil
 }
 
-// discovery is Prometheus' own discovery of what runs in a cluster, which
-// Debian's Prometheus is built without.
+// discovery is Prometheus' Kubernetes service discovery, which Debian's
+// Prometheus is built without.
 var discovery = Built{
 	Name: "discover", Package: ".", Module: "discover", Flags: []string{"-ldflags", "-s -w"},
 	Key: "discover", Title: "discovery for Prometheus", Estimate: "about 1 min on 2 cores",
 }
 
-// Discovery returns the path of hack/discover, built the first time.
+// Discovery returns the path of hack/discover and builds it if it is not cached.
 func Discovery(ctx context.Context, cache *Cache) (string, error) {
 	programs, err := EnsureBuilt(ctx, cache, []Built{discovery})
 	return programs[discovery.Name], err

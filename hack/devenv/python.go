@@ -13,14 +13,14 @@ import (
 	"strings"
 )
 
-// pythonMCP pins Python's official MCP client and all it needs.
+// pythonMCP pins the official Python MCP client and its dependencies.
 //
 //go:embed python-mcp.txt
 var pythonMCP []byte
 
-// PythonMCP returns a directory to put into PYTHONPATH, with Python's official
-// client of the Model Context Protocol. It is downloaded the first time, for
-// the python3 that there is.
+// PythonMCP returns a directory for PYTHONPATH with the official Python client of
+// the Model Context Protocol. It is downloaded for the installed version of
+// Python if it is not cached.
 func PythonMCP(ctx context.Context, cache *Cache) (string, error) {
 	python, err := exec.LookPath("python3")
 	if err != nil {
@@ -28,7 +28,7 @@ func PythonMCP(ctx context.Context, cache *Cache) (string, error) {
 	}
 	version, err := exec.CommandContext(ctx, python, "-c", "import sys; print('%d.%d' % sys.version_info[:2])").Output()
 	if err != nil {
-		return "", fmt.Errorf("ask python3 for its version: %w", err)
+		return "", fmt.Errorf("get the version of python3: %w", err)
 	}
 	sum := sha256.Sum256(pythonMCP)
 	return cache.Ensure(ctx, Entry{

@@ -13,9 +13,9 @@ import (
 	"time"
 )
 
-// Record is what pids/<name>.json holds about a process. A process id alone is
-// not enough: after a crash another program may have it, so the process is ours
-// only if it also has the recorded start time and executable.
+// Record is the content of pids/<name>.json. A process id alone is not enough,
+// because another program may have it after a crash: a process matches only if
+// it also has the recorded start time and executable.
 type Record struct {
 	PID     int            `json:"pid"`
 	Started string         `json:"started"` // field 22 of /proc/<pid>/stat, in clock ticks since boot
@@ -23,13 +23,13 @@ type Record struct {
 	Stop    syscall.Signal `json:"stop"`
 }
 
-// OrphanGrace is how long a process that a crash left may take to stop.
+// OrphanGrace is the grace period for stopping an orphaned process.
 const OrphanGrace = 20 * time.Second
 
 // RecordPath returns the path of the record of a process.
 func RecordPath(dir, name string) string { return filepath.Join(dir, "pids", name+".json") }
 
-// writeRecord records a process just started.
+// writeRecord records a process that has just been started.
 func writeRecord(spec ProcessSpec, pid int) error {
 	started, err := StartTime(pid)
 	if err != nil {
@@ -53,7 +53,7 @@ func writeRecord(spec ProcessSpec, pid int) error {
 	return nil
 }
 
-// Running tells whether the recorded process still runs.
+// Running reports whether the recorded process still runs.
 func (r Record) Running() bool {
 	started, err := StartTime(r.PID)
 	if err != nil || started != r.Started {
@@ -66,7 +66,7 @@ func (r Record) Running() bool {
 // ErrEnded is returned for a process that has ended.
 var ErrEnded = errors.New("process has ended")
 
-// StartTime returns when a process started, in clock ticks since boot.
+// StartTime returns the start time of a process in clock ticks since boot.
 func StartTime(pid int) (string, error) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
@@ -75,12 +75,12 @@ func StartTime(pid int) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	// The second field, the command in parentheses, may hold spaces; after it
-	// come the state (field 3) and the rest.
+	// The second field, the command in parentheses, may contain spaces. The state
+	// (field 3) follows it.
 	_, rest, ok := strings.Cut(string(data), ") ")
 	fields := strings.Fields(rest)
 	if !ok || len(fields) < 20 {
-		return "", errors.New("unexpected form of /proc/<pid>/stat")
+		return "", errors.New("unexpected format of /proc/<pid>/stat")
 	}
 	if fields[0] == "Z" {
 		return "", ErrEnded
@@ -88,19 +88,19 @@ func StartTime(pid int) (string, error) {
 	return fields[19], nil
 }
 
-// LoadRecord reads a record; one that holds no record names no process.
+// LoadRecord reads a record. A file without a valid record gives a zero Record.
 func LoadRecord(path string) (Record, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return Record{}, fmt.Errorf("read process record: %w", err)
 	}
 	var r Record
-	_ = json.Unmarshal(data, &r) // what it could not read stays nothing
+	_ = json.Unmarshal(data, &r) // r stays zero
 	return r, nil
 }
 
-// stopRecorded ends the process a record names, if it still runs and is ours,
-// and removes the record.
+// stopRecorded stops the recorded process if it still runs, and removes the
+// record.
 func stopRecorded(ctx context.Context, path string, grace time.Duration) error {
 	r, err := LoadRecord(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -114,7 +114,7 @@ func stopRecorded(ctx context.Context, path string, grace time.Duration) error {
 			return fmt.Errorf("stop %s: %w", strings.TrimSuffix(filepath.Base(path), ".json"), err)
 		}
 	}
-	// A program stopped in order removes its record itself.
+	// A program that shuts down gracefully removes its own record.
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("remove process record: %w", err)
 	}
@@ -131,7 +131,7 @@ func (r Record) stop(ctx context.Context, grace time.Duration) error {
 			if err := syscall.Kill(r.PID, sig); err != nil && !errors.Is(err, syscall.ESRCH) {
 				return fmt.Errorf("signal process %d (started by another user?): %w", r.PID, err)
 			}
-			sig = 0 // asking twice would turn a slow stop into a hasty one
+			sig = 0 // a second signal could turn a graceful stop into a forced one
 		}
 		if err := pause(ctx, 50*time.Millisecond); err != nil {
 			return err
@@ -140,16 +140,15 @@ func (r Record) stop(ctx context.Context, grace time.Duration) error {
 	return nil
 }
 
-// StopAll ends every process that a program left running in dir, as after a
-// crash; each is checked to be ours first. It returns the names of the
-// processes it found records of.
+// StopAll stops every recorded process in dir that still runs, for example after
+// a crash. It returns the names in all records it found.
 func StopAll(ctx context.Context, dir string) ([]string, error) {
 	paths, err := filepath.Glob(RecordPath(dir, "*"))
 	if err != nil {
 		return nil, fmt.Errorf("list process records: %w", err)
 	}
-	// What was started last may need the others to stop in order.
-	slices.SortFunc(paths, func(a, b string) int { return started(b).Compare(started(a)) })
+	// The newest first: it may need the others for a graceful shutdown.
+	slices.SortFunc(paths, func(a, b string) int { return recordedAt(b).Compare(recordedAt(a)) })
 	var names []string
 	var errs []error
 	for _, path := range paths {
@@ -159,8 +158,8 @@ func StopAll(ctx context.Context, dir string) ([]string, error) {
 	return names, errors.Join(errs...)
 }
 
-// started tells when a process was recorded.
-func started(path string) time.Time {
+// recordedAt returns the time at which a process was recorded.
+func recordedAt(path string) time.Time {
 	info, err := os.Stat(path)
 	if err != nil {
 		return time.Time{}
@@ -168,9 +167,9 @@ func started(path string) time.Time {
 	return info.ModTime()
 }
 
-// RecordSelf records the running program under a name, so that StopRecorded can end
-// it from elsewhere. It returns the function that removes the record.
-func RecordSelf(dir, name string) (forget func() error, err error) {
+// RecordSelf records this program under a name, so that StopRecorded in another
+// program can stop it. It returns the function that removes the record.
+func RecordSelf(dir, name string) (remove func() error, err error) {
 	exe, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("record %s: %w", name, err)
@@ -182,8 +181,8 @@ func RecordSelf(dir, name string) (forget func() error, err error) {
 	return func() error { return os.Remove(RecordPath(dir, name)) }, nil
 }
 
-// StopRecorded ends one program that runs in dir, if it does: it is interrupted
-// and killed after grace.
+// StopRecorded stops the program of the given name if it runs in dir, and kills
+// it after the grace period.
 func StopRecorded(ctx context.Context, dir, name string, grace time.Duration) error {
 	return stopRecorded(ctx, RecordPath(dir, name), grace)
 }

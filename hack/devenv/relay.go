@@ -8,8 +8,7 @@ import (
 	"sync"
 )
 
-// Relay passes connections on to a server that cannot be reached where they are
-// made.
+// Relay forwards connections to a server that clients cannot reach directly.
 type Relay struct {
 	listener net.Listener
 	dial     func() (net.Conn, error)
@@ -19,11 +18,11 @@ type Relay struct {
 	closed bool
 }
 
-// StartRelay accepts connections to addr and joins each with one of dial's.
+// StartRelay accepts connections to addr and connects each to one from dial.
 func StartRelay(addr string, dial func() (net.Conn, error)) (*Relay, error) {
 	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", addr)
 	if err != nil {
-		return nil, fmt.Errorf("listen for the forwarder: %w", err)
+		return nil, fmt.Errorf("listen for relay: %w", err)
 	}
 	r := &Relay{listener: l, dial: dial, open: map[net.Conn]bool{}}
 	go func() {

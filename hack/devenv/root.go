@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 )
 
-// RepoRoot returns the top of the checkout that holds the working directory.
+// RepoRoot returns the top of the checkout that contains the working directory.
 func RepoRoot() (string, error) {
 	start, err := os.Getwd()
 	if err != nil {

@@ -13,22 +13,22 @@ import (
 
 const schemathesisVersion = "4.32.5"
 
-// schemathesisPackages pins schemathesis and all it needs, by their hashes. To
-// raise it: uv pip compile --universal --python-version 3.11 --generate-hashes
-// --no-annotate --no-header, of "schemathesis==VERSION".
+// schemathesisPackages pins schemathesis and its dependencies by hash. To update
+// it, run uv pip compile --universal --python-version 3.11 --generate-hashes
+// --no-annotate --no-header on "schemathesis==VERSION".
 //
 //go:embed schemathesis.txt
 var schemathesisPackages []byte
 
-// Schemathesis returns a directory of Python packages with schemathesis in it,
-// which tests an HTTP API by its OpenAPI file: run bin/st there by python3,
-// with the directory as PYTHONPATH. It is installed the first time.
+// Schemathesis returns a directory of Python packages with schemathesis, which
+// tests an HTTP API against its OpenAPI document: run bin/st with python3 and the
+// directory as PYTHONPATH. It is installed if it is not cached.
 func Schemathesis(ctx context.Context, cache *Cache) (string, error) {
 	python, err := exec.LookPath("python3")
 	if err != nil {
 		return "", errors.New("python3 is missing: install Python 3.11 or newer with pip (Debian: apt-get install python3-pip)")
 	}
-	// Some of the packages are made for one version of Python.
+	// Some of the packages are built for one version of Python.
 	tag, err := exec.CommandContext(ctx, python, "-c",
 		"import sys; assert sys.version_info >= (3, 11), 'it is '+sys.version; print(sys.implementation.cache_tag)").CombinedOutput()
 	if err != nil {

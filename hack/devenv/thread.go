@@ -6,22 +6,22 @@ import (
 	"sync"
 )
 
-// Thread runs functions on one dedicated OS thread. Two things need that: the
-// kernel ends a child with its parent's *thread* (PR_SET_PDEATHSIG), so
-// processes are started from a thread that lives as long as the program; and a
-// network namespace belongs to a thread.
+// Thread runs functions on a dedicated OS thread, for two reasons: the kernel
+// ends a child when its parent's *thread* ends (PR_SET_PDEATHSIG), so processes
+// are started from a thread that lives as long as the program; and a network
+// namespace belongs to a thread.
 type Thread struct {
 	jobs chan func()
 }
 
-// NewThread starts a thread, on which it runs setup first. The thread ends with
-// the program or with close.
+// NewThread starts a thread and runs setup on it. The thread ends with the
+// program or on Close.
 func NewThread(setup func() error) (*Thread, error) {
 	t := &Thread{jobs: make(chan func())}
 	ready := make(chan error)
 	go func() {
-		// Never unlocked: a thread whose namespace was changed must end with
-		// its goroutine and not go back to the scheduler.
+		// Never unlocked: a thread whose namespace was changed must end with its
+		// goroutine and must not return to the scheduler.
 		runtime.LockOSThread()
 		if err := setup(); err != nil {
 			ready <- err

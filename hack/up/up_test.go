@@ -77,7 +77,7 @@ func TestTakenPort(t *testing.T) {
 	defer l.Close()
 	p := newPlatform(options{dir: t.TempDir(), port: l.Addr().(*net.TCPAddr).Port})
 	err = p.chooseAddresses()
-	if err == nil || !strings.Contains(err.Error(), "is taken by another program: stop that program or choose another") {
+	if err == nil || !strings.Contains(err.Error(), "is in use by another program: stop that program or choose another") {
 		t.Errorf("choose addresses: %v, want a sentence that says what to do", err)
 	}
 }

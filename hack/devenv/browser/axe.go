@@ -9,15 +9,15 @@ import (
 	"github.com/mnemo-dev/mnemo/hack/devenv"
 )
 
-// axeWheel carries axe-core 4.12.1 (MPL-2.0), which tests run in their browser.
+// axeWheel contains axe-core 4.12.1 (MPL-2.0), which tests run in the browser.
 var axeWheel = devenv.Wheel{
 	Name:    "axe-playwright-python",
 	Version: "0.1.8",
 	SHA256:  "fdd263c998388f1a8e67cad02677e612d946248bd44d163be5e8650ea31f95f8",
 }
 
-// Axe returns the path of axe-core, a script that finds what is inaccessible
-// about a page. It is downloaded the first time.
+// Axe returns the path of axe-core, a script that reports accessibility problems
+// of a page. It is downloaded if it is not cached.
 func Axe(ctx context.Context, cache *devenv.Cache) (string, error) {
 	dir, err := cache.Ensure(ctx, devenv.Entry{
 		Key:   "axe-" + axeWheel.Version,

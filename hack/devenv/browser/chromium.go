@@ -11,25 +11,25 @@ import (
 	"github.com/mnemo-dev/mnemo/hack/devenv"
 )
 
-// chromiumPackages are what a browser needs of Debian: itself, and letters.
+// chromiumPackages are the Debian packages of the browser and a font.
 var chromiumPackages = []string{"chromium", "fonts-inter"}
 
-// chromiumNames are what a browser that is there may be called.
+// chromiumNames are the program names of an installed browser.
 var chromiumNames = []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable"}
 
-// Chromium returns the path of a Chromium: the machine's own if it has one,
-// else Debian's, which root installs and others unpack into the cache.
+// Chromium returns the path of an installed Chromium. Without one it provides
+// Debian's: root installs it, other users unpack it into the cache.
 func Chromium(ctx context.Context, cache *devenv.Cache) (string, error) {
 	if path := installedChromium(); path != "" {
 		return path, nil
 	}
 	if _, err := exec.LookPath("apt-get"); err != nil {
-		return "", errors.New("there is no Chromium: install it so that `chromium` is in the PATH (without apt-get it cannot be fetched)")
+		return "", errors.New("Chromium is missing: put `chromium` into the PATH (without apt-get it cannot be downloaded)")
 	}
 	if os.Geteuid() != 0 {
 		return unpackedChromium(ctx, cache)
 	}
-	// The packages are the machine's, not the cache's: only the lock is.
+	// The packages are installed on the machine; only the lock is in the cache.
 	unlock, err := cache.Lock(ctx, devenv.Entry{Key: "chromium", Title: "Chromium"})
 	if err != nil {
 		return "", err
@@ -44,7 +44,7 @@ func Chromium(ctx context.Context, cache *devenv.Cache) (string, error) {
 	if path := installedChromium(); path != "" {
 		return path, nil
 	}
-	return "", errors.New("apt-get installed chromium and it is not in the PATH")
+	return "", errors.New("apt-get installed chromium, but it is not in the PATH")
 }
 
 func installedChromium() string {
@@ -65,7 +65,8 @@ func installChromium(ctx context.Context, progress *devenv.Progress) (err error)
 	return devenv.AptGet(ctx, "", nil, append([]string{"install", "--yes", "--no-install-recommends", "-o", "DPkg::Lock::Timeout=300"}, chromiumPackages...)...)
 }
 
-// unpackedChromium is Debian's, with what the machine lacks of what it needs.
+// unpackedChromium returns Debian's Chromium with its missing dependencies,
+// unpacked in the cache.
 func unpackedChromium(ctx context.Context, cache *devenv.Cache) (string, error) {
 	release, err := devenv.DebianRelease()
 	if err != nil {
@@ -83,7 +84,7 @@ func unpackedChromium(ctx context.Context, cache *devenv.Cache) (string, error) 
 
 func fillChromium(ctx context.Context, dir string) error {
 	work := filepath.Join(dir, "apt")
-	if err := devenv.UnpackWhole(ctx, work, filepath.Join(dir, "root"), nil, chromiumPackages); err != nil {
+	if err := devenv.UnpackWithDependencies(ctx, work, filepath.Join(dir, "root"), nil, chromiumPackages); err != nil {
 		return err
 	}
 	if err := os.WriteFile(filepath.Join(dir, "fonts.conf"), []byte(fontsConf), 0o644); err != nil {
@@ -98,7 +99,7 @@ func fillChromium(ctx context.Context, dir string) error {
 	return os.RemoveAll(work)
 }
 
-// fontsConf finds the fonts beside it and those of the machine.
+// fontsConf selects the unpacked fonts and those of the machine.
 const fontsConf = `<?xml version="1.0"?>
 <!DOCTYPE fontconfig SYSTEM "fonts.dtd">
 <fontconfig>
@@ -108,7 +109,7 @@ const fontsConf = `<?xml version="1.0"?>
 </fontconfig>
 `
 
-// chromiumScript starts the program with the libraries beside it.
+// chromiumScript starts Chromium with the unpacked libraries.
 const chromiumScript = `#!/bin/sh
 here=$(cd "$(dirname "$0")" && pwd)
 libraries=$(find "$here/root" -name '*.so*' -printf '%h\n' | sort -u | tr '\n' ':')

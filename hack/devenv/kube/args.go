@@ -17,7 +17,7 @@ func (k *ControlPlane) etcdArgs() []string {
 		"--initial-cluster=default=" + peer,
 		"--log-level=warn",
 	}
-	// Who can write to etcd is above every access rule of Kubernetes, and the
+	// Write access to etcd bypasses every access rule of Kubernetes, and the
 	// machine may have other users.
 	for _, prefix := range []string{"--", "--peer-"} {
 		args = append(args,
@@ -53,8 +53,8 @@ func (k *ControlPlane) apiserverArgs() []string {
 	if !k.site.hasNode() {
 		return append(args,
 			"--authorization-mode=RBAC",
-			// Nobody connects to the "kubernetes" service, and its endpoint may
-			// not be a loopback address.
+			// The "kubernetes" Service is unused, and its endpoint must not be a
+			// loopback address.
 			"--advertise-address=192.0.2.1",
 			"--endpoint-reconciler-type=none",
 		)
@@ -84,13 +84,13 @@ func (k *ControlPlane) controllerArgs() []string {
 
 func (k *ControlPlane) schedulerArgs() []string {
 	return append(k.clientArgs("scheduler"),
-		// So that we can ask whether it is ready.
+		// For the readiness check.
 		"--tls-cert-file="+k.PKI.Path("server.crt"),
 		"--tls-private-key-file="+k.PKI.Path("server.key"),
 	)
 }
 
-// clientArgs are those of a program that works with the API server alone.
+// clientArgs returns the common arguments of clients of the API server.
 func (k *ControlPlane) clientArgs(name string) []string {
 	kubeconfig := filepath.Join(k.Dir, name+".kubeconfig")
 	return []string{

@@ -10,8 +10,8 @@ import (
 // version is the Kubernetes version that hack/kube/go.mod pins.
 const version = "1.37.0"
 
-// Programs run a control plane without nodes. The longest build is first: the
-// others share most of its packages.
+// Programs are those of a control plane without nodes. The slowest build is
+// first: the others share most of its packages.
 var Programs = []devenv.Built{
 	Program("kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver", "about 4 min on 2 cores"),
 	Program("controllers", "./controllers", "about 20 s on 2 cores"),
@@ -21,7 +21,7 @@ var Programs = []devenv.Built{
 
 var kubectl = Program("kubectl", "k8s.io/kubernetes/cmd/kubectl", "about 20 s on 2 cores")
 
-// Program describes a program of Kubernetes.
+// Program returns a Kubernetes program.
 func Program(name, pkg, estimate string) devenv.Built {
 	return devenv.Built{
 		Name: name, Package: pkg, Module: "kube", Flags: buildFlags(), Key: "kube-" + version,
@@ -29,14 +29,14 @@ func Program(name, pkg, estimate string) devenv.Built {
 	}
 }
 
-// Kubectl returns the path of the kubectl program, built the first time.
+// Kubectl returns the path of kubectl and builds it if it is not cached.
 func Kubectl(ctx context.Context, cache *devenv.Cache) (string, error) {
 	binaries, err := devenv.EnsureBuilt(ctx, cache, []devenv.Built{kubectl})
 	return binaries["kubectl"], err
 }
 
-// buildFlags stamps the version as Kubernetes' own build does; without it
-// the API server reports v0.0.0.
+// buildFlags sets the version as the Kubernetes build does; otherwise the API
+// server reports v0.0.0.
 func buildFlags() []string {
 	major, rest, _ := strings.Cut(version, ".")
 	minor, _, _ := strings.Cut(rest, ".")

@@ -25,7 +25,7 @@ func TestAssetsReplaceBuilds(t *testing.T) {
 	}
 	for _, p := range Programs {
 		if want := filepath.Join(dir, p.Name); binaries[p.Name] != want {
-			t.Errorf("%s is %q, want %q", p.Name, binaries[p.Name], want)
+			t.Errorf("path of %s is %q, want %q", p.Name, binaries[p.Name], want)
 		}
 	}
 }
@@ -50,9 +50,12 @@ func TestImpersonate(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got.Impersonate.UserName != "system:serviceaccount:ns:op" {
-		t.Errorf("acts as %q", got.Impersonate.UserName)
+		t.Errorf("impersonates %q", got.Impersonate.UserName)
 	}
-	if got.Host != "https://cluster.example.com" || got.BearerToken != "secret" {
-		t.Errorf("server %q, token %q: want those of the original", got.Host, got.BearerToken)
+	if got.Host != "https://cluster.example.com" {
+		t.Errorf("server %q, want that of the original", got.Host)
+	}
+	if got.BearerToken != "secret" {
+		t.Errorf("token %q, want that of the original", got.BearerToken)
 	}
 }

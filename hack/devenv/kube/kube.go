@@ -32,31 +32,32 @@ type ControlPlane struct {
 	PKI       PKI
 	ports     map[string]int
 	apiserver *devenv.Process
-	// external is true for an existing cluster, of which nothing runs here.
+	// external is true for an existing cluster, which has no processes here.
 	external bool
-	// Running holds the processes in the order in which they were started.
+	// Running holds the processes in start order.
 	Running []*devenv.Process
 }
 
-// Site is where a control plane listens and what addresses its cluster has.
+// Site holds the addresses of a cluster.
 type Site struct {
-	// Address is where the API server listens.
+	// Address is the address on which the API server listens.
 	Address string
-	// Services and pods are networks, as "10.96.0.0/16"; without nodes there are
-	// no pods.
+	// Services and Pods are networks such as "10.96.0.0/16". Pods is empty without
+	// nodes.
 	Services, Pods string
-	// APIService is the first address of services, node that of the only node.
+	// APIService is the first address of Services. Node is the address of the only
+	// node; it is empty without nodes.
 	APIService, Node string
 }
 
-// noNodes is a cluster whose pods never run.
+// noNodes is the site of a cluster without nodes, where pods never run.
 var noNodes = Site{Address: "127.0.0.1", Services: "10.96.0.0/16", APIService: "10.96.0.1"}
 
 func (s Site) hasNode() bool { return s.Node != "" }
 
-// Start starts the control plane on 127.0.0.1 and returns when the API server is
-// ready and a namespace has its service account. MNEMO_KUBECONFIG selects an
-// existing cluster instead, KUBEBUILDER_ASSETS existing programs.
+// Start starts the control plane on 127.0.0.1 and returns when the API server and
+// the controllers are ready. MNEMO_KUBECONFIG selects an existing cluster
+// instead, KUBEBUILDER_ASSETS existing programs.
 func Start(ctx context.Context, o devenv.Options) (*ControlPlane, error) {
 	if kubeconfig := os.Getenv(clusterVariable); kubeconfig != "" {
 		return useCluster(o, kubeconfig)
@@ -68,8 +69,8 @@ func Start(ctx context.Context, o devenv.Options) (*ControlPlane, error) {
 	return StartAt(ctx, o, binaries, noNodes)
 }
 
-// StartAt starts a control plane from binaries, by program name, at the addresses
-// and with the nodes of site.
+// StartAt starts a control plane with the addresses of site. binaries maps a
+// program name to its path.
 func StartAt(ctx context.Context, o devenv.Options, binaries map[string]string, site Site) (*ControlPlane, error) {
 	done := o.Cache.Progress.Step("Kubernetes control plane", "starting")
 	k, err := newKube(ctx, o, binaries, site)
@@ -106,11 +107,11 @@ func newKube(ctx context.Context, o devenv.Options, binaries map[string]string, 
 		return nil, err
 	}
 	for _, name := range []string{"apiserver", "etcd", "etcd_peer", "controller", "scheduler"} {
-		asked := 0
+		requested := 0
 		if name == "apiserver" {
-			asked = o.Port
+			requested = o.Port
 		}
-		if err := s.ChoosePort(name, "Kubernetes", asked); err != nil {
+		if err := s.ChoosePort(name, "Kubernetes", requested); err != nil {
 			return nil, err
 		}
 	}
@@ -123,7 +124,7 @@ func newKube(ctx context.Context, o devenv.Options, binaries map[string]string, 
 	}
 	for client := range site.clients() {
 		if client == "etcd-client" {
-			continue // it is no client of the API server
+			continue // not a client of the API server
 		}
 		if err := k.PKI.writeKubeconfig(filepath.Join(k.Dir, client+".kubeconfig"), client, k.URL(), ""); err != nil {
 			return nil, err
@@ -154,7 +155,7 @@ func (k *ControlPlane) start(ctx context.Context) error {
 		{"etcd", k.etcdArgs(), k.etcdURL() + "/health"},
 		{"kube-apiserver", k.apiserverArgs(), k.URL() + "/readyz"},
 	}
-	// The controllers run when they have created the default service account.
+	// The default service account shows that the controllers run.
 	account := k.URL() + "/api/v1/namespaces/default/serviceaccounts/default"
 	if k.site.hasNode() {
 		steps = append(steps,
@@ -182,8 +183,8 @@ func (k *ControlPlane) start(ctx context.Context) error {
 	return nil
 }
 
-// KubeconfigAs writes a kubeconfig at path that acts as another user, such as
-// system:serviceaccount:<namespace>:<name>, with that user's rights alone.
+// KubeconfigAs writes a kubeconfig to path that impersonates another user, such as
+// system:serviceaccount:<namespace>:<name>, and so has only that user's rights.
 func (k *ControlPlane) KubeconfigAs(path, user string) error {
 	if k.external {
 		return impersonate(k.Kubeconfig, path, user)
@@ -191,7 +192,7 @@ func (k *ControlPlane) KubeconfigAs(path, user string) error {
 	return k.PKI.writeKubeconfig(path, "admin", k.URL(), user)
 }
 
-// Stop ends the control plane in order, etcd last.
+// Stop shuts the control plane down, etcd last.
 func (k *ControlPlane) Stop() error {
 	var errs []error
 	for _, p := range slices.Backward(k.Running) {
@@ -219,7 +220,7 @@ func (k *ControlPlane) Client() (*http.Client, error) {
 	}, nil
 }
 
-// Answers returns nil when a GET of url is answered with 200.
+// Answers returns nil if a GET of url returns status 200.
 func Answers(ctx context.Context, client *http.Client, url string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 // NodeName is the name of the only node of a cluster.
 const NodeName = "mnemo"
 
-// PKI is the directory with the control plane's keys and certificates. It
-// is made once for a data directory, since service account tokens in etcd are
+// PKI is the directory with the control plane's keys and certificates. It is
+// created once per data directory, because issued service account tokens are
 // signed with its key.
 type PKI struct{ devenv.PKI }
 
@@ -27,14 +27,14 @@ var kubeClients = map[string]pkix.Name{
 	"etcd-client": {CommonName: "etcd-client"},
 }
 
-// nodeClients are the further ones of a cluster with a node.
+// nodeClients are the additional clients of a cluster with a node.
 var nodeClients = map[string]pkix.Name{
 	"scheduler": {CommonName: "system:kube-scheduler"},
 	"proxy":     {CommonName: "system:kube-proxy"},
 	"node":      {CommonName: "system:node:" + NodeName, Organization: []string{"system:nodes"}},
 }
 
-// clients are all of a site.
+// clients returns all clients of a site.
 func (s Site) clients() map[string]pkix.Name {
 	all := maps.Clone(kubeClients)
 	if s.hasNode() {
@@ -43,7 +43,7 @@ func (s Site) clients() map[string]pkix.Name {
 	return all
 }
 
-// ensureKubePKI makes the keys and certificates unless they are there.
+// ensureKubePKI creates the keys and certificates if they do not exist.
 func ensureKubePKI(dir string, site Site) (PKI, error) {
 	keys := PKI{devenv.PKI{Dir: dir}}
 	if devenv.IsDir(dir) {
@@ -51,13 +51,13 @@ func ensureKubePKI(dir string, site Site) (PKI, error) {
 	}
 	tmp := PKI{devenv.PKI{Dir: dir + ".partial"}}
 	if err := os.RemoveAll(tmp.Dir); err != nil {
-		return keys, fmt.Errorf("remove half-made keys: %w", err)
+		return keys, fmt.Errorf("remove incomplete keys: %w", err)
 	}
 	if err := os.MkdirAll(tmp.Dir, 0o700); err != nil {
 		return keys, fmt.Errorf("create key directory: %w", err)
 	}
-	if err := tmp.make(site); err != nil {
-		return keys, fmt.Errorf("make keys: %w", err)
+	if err := tmp.create(site); err != nil {
+		return keys, fmt.Errorf("create keys: %w", err)
 	}
 	if err := os.Rename(tmp.Dir, dir); err != nil {
 		return keys, fmt.Errorf("finish keys: %w", err)
@@ -65,7 +65,7 @@ func ensureKubePKI(dir string, site Site) (PKI, error) {
 	return keys, nil
 }
 
-func (p PKI) make(site Site) error {
+func (p PKI) create(site Site) error {
 	ca, caKey, err := p.IssueCA("mnemo-local-ca")
 	if err != nil {
 		return err
@@ -87,7 +87,7 @@ func (p PKI) make(site Site) error {
 			ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 		}
 		if name == "node" {
-			// The kubelet is a server too, for what the API server asks it.
+			// The kubelet also serves requests of the API server.
 			client.ExtKeyUsage = append(client.ExtKeyUsage, x509.ExtKeyUsageServerAuth)
 			client.IPAddresses = []net.IP{net.ParseIP(site.Node)}
 		}
@@ -100,9 +100,9 @@ func (p PKI) make(site Site) error {
 	return err
 }
 
-// writeKubeconfig writes a kubeconfig for one of kubeClients, readable by its
-// owner only, since it holds the private key. A client that may, as the
-// administrator, can act as another user.
+// writeKubeconfig writes a kubeconfig for a client. Only the owner can read it,
+// because it contains the private key. as, if not empty, is the user to
+// impersonate.
 func (p PKI) writeKubeconfig(path, client, server, as string) error {
 	var encoded [3]string
 	for i, name := range []string{"ca.crt", client + ".crt", client + ".key"} {

@@ -27,14 +27,18 @@ func TestEnsureKubePKI(t *testing.T) {
 			t.Errorf("verify %s: %v", name, err)
 		}
 	}
-	if info, err := os.Stat(pki.Path("admin.key")); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("admin.key: %v, %v, want it private", info.Mode(), err)
+	info, err := os.Stat(pki.Path("admin.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info.Mode().Perm() != 0o600 {
+		t.Errorf("mode of admin.key %v, want 0600", info.Mode())
 	}
 	if _, err := ensureKubePKI(dir, noNodes); err != nil {
 		t.Fatal(err)
 	}
 	if !readCert(t, pki.Path("ca.crt")).Equal(ca) {
-		t.Error("a second call made new keys, which ends every token given out")
+		t.Error("the second call created new keys, which invalidates all issued tokens")
 	}
 }
 

@@ -15,8 +15,8 @@ import (
 // "{{ name }}", "{{ name: default }}" or "{{ name(type): default }}".
 var milvusBlank = regexp.MustCompile(`\{\{\s*(\w+)(?:\(\w+\))?\s*(?::\s*([^}]*?))?\s*\}\}`)
 
-// RenderConfig fills the blanks of the template with the values given, else
-// with their defaults; a blank with neither is an error.
+// RenderConfig fills the blanks of the template with values, or with their
+// defaults. A blank with neither is an error.
 func RenderConfig(template string, values map[string]string) (string, error) {
 	var missing []string
 	out := milvusBlank.ReplaceAllStringFunc(template, func(blank string) string {
@@ -30,13 +30,13 @@ func RenderConfig(template string, values map[string]string) (string, error) {
 		return m[2]
 	})
 	if len(missing) > 0 {
-		return "", fmt.Errorf("the Milvus template asks for %s, which we do not set", strings.Join(missing, ", "))
+		return "", fmt.Errorf("the Milvus template requires values for %s", strings.Join(missing, ", "))
 	}
 	return out, nil
 }
 
-// milvusPorts are the ports of one Milvus by the name of their blank;
-// "etcd_peer" is for the etcd inside it, "metrics" is set by the environment.
+// milvusPorts are the ports of a Milvus server by the name of their blank.
+// "etcd_peer" belongs to the embedded etcd; "metrics" is set in the environment.
 var milvusPorts = []string{
 	"proxy_port", "proxy_internal_port", "etcd_port", "root_coord_port", "query_coord_port", "query_node_port",
 	"index_coord_port", "index_node_port", "data_coord_port", "data_node_port", "etcd_peer", "metrics",
@@ -66,19 +66,19 @@ func writeMilvusConfig(files, dir string, ports map[string]int, authority *deven
 			return err
 		}
 		values["ca_pem_path"] = authority.File()
-		values["tls_mode"] = "1" // who asks shows no certificate
+		values["tls_mode"] = "1" // without client certificates
 	}
 	config, err := RenderConfig(string(template), values)
 	if err != nil {
 		return err
 	}
-	// The address the components find one another at.
+	// The address at which the components reach one another.
 	config = strings.ReplaceAll(config, "\n  ip: #", "\n  ip: 127.0.0.1 #")
 	glog, err := os.ReadFile(filepath.Join(files, "glog.conf"))
 	if err != nil {
 		return fmt.Errorf("read Milvus template: %w", err)
 	}
-	// The etcd inside Milvus ignores etcd_port and would take 2379 and 2380.
+	// The embedded etcd ignores etcd_port; its defaults are 2379 and 2380.
 	etcd := fmt.Sprintf(`name: default
 listen-client-urls: http://127.0.0.1:%[1]d
 advertise-client-urls: http://127.0.0.1:%[1]d
@@ -110,31 +110,30 @@ func milvusEnv(files, dir string, ports map[string]int) []string {
 		"ETCD_CONFIG_PATH=" + filepath.Join(dir, "configs", "etcd.yaml"),
 		// A strong read waits for the next tick: 20 ms instead of 200.
 		"PROXY_TIMETICKINTERVAL=20",
-		// Its default of half an hour would make every stop hang.
+		// With the default of half an hour every stop hangs.
 		"COMMON_GRACEFULSTOPTIMEOUT=3",
-		// With it a filtered search silently returns too few results.
+		// With the interim index a filtered search silently returns too few results.
 		"QUERYNODE_SEGCORE_INTERIMINDEX_ENABLEINDEX=false",
 		"COMMON_SECURITY_AUTHORIZATIONENABLED=true",
 	}
 }
 
-// milvusRuntime is where Milvus notes its process id when it may not do so in
-// /run; no setting moves it.
+// milvusRuntime is the directory of Milvus' process file if /run is not
+// writable. It is not configurable.
 const milvusRuntime = "/tmp/milvus"
 
-// shareMilvusRuntime makes that directory as Milvus would, but so that other
-// users of the machine can run theirs too. It fails when another user made it
-// for themselves alone.
+// shareMilvusRuntime creates that directory before Milvus does, writable for all
+// users of the machine. It returns an error if another user has created it with
+// access for that user only.
 func shareMilvusRuntime() error {
 	const forAll = os.ModeSticky | 0o777
-	// The directory of another user cannot be changed, and need not be when it
-	// is shared already.
+	// The directory of another user cannot be changed, and may already be shared.
 	if err := os.MkdirAll(milvusRuntime, 0o777); err == nil {
 		_ = os.Chmod(milvusRuntime, forAll)
 	}
 	probe, err := os.CreateTemp(milvusRuntime, "mnemo-")
 	if err != nil {
-		return fmt.Errorf("remove %s, where Milvus keeps its process file: another user of this machine made it for themselves (%w)", milvusRuntime, err)
+		return fmt.Errorf("%s, the directory of Milvus' process file, belongs to another user: remove it (%w)", milvusRuntime, err)
 	}
 	_ = probe.Close()
 	return os.Remove(probe.Name())

@@ -22,11 +22,11 @@ var Wheel = devenv.Wheel{
 	SHA256:  "69515a0630ce29fd10e101fa442afea8ca1387b93a456cd9bd41fdf3deb93d04",
 }
 
-// Files returns the directory that holds bin/milvus with its libraries,
-// config.yaml.template and glog.conf, downloaded the first time.
+// Files returns the directory that contains bin/milvus with its libraries,
+// config.yaml.template and glog.conf. It is downloaded if it is not cached.
 func Files(ctx context.Context, cache *devenv.Cache) (string, error) {
 	if runtime.GOARCH != "amd64" {
-		return "", fmt.Errorf("no Milvus is packaged for %s, only for amd64: use an amd64 machine", runtime.GOARCH)
+		return "", fmt.Errorf("there is no Milvus package for %s: use an amd64 machine", runtime.GOARCH)
 	}
 	return cache.Ensure(ctx, devenv.Entry{
 		Key:   "milvus-" + Wheel.Version,
@@ -62,8 +62,8 @@ func fillMilvus(ctx context.Context, dir string) error {
 	return os.RemoveAll(download)
 }
 
-// unpackXZ undoes the compression of the program files, which are xz streams in
-// spite of their ending.
+// unpackXZ decompresses the program files, which are xz streams despite their
+// extension.
 func unpackXZ(name string, r io.Reader) (io.Reader, error) {
 	if !strings.HasSuffix(name, ".lzma") {
 		return r, nil

@@ -19,16 +19,16 @@ import (
 	"github.com/mnemo-dev/mnemo/hack/devenv"
 )
 
-// milvusReady is how long a start may take: after a kill the server answers
-// queries only when the sessions of its former self have run out, about 63 s.
+// milvusReady limits the time of a start. After a kill the server answers queries
+// only when the sessions of the killed process have expired, after about 63 s.
 const milvusReady = 3 * time.Minute
 
-// Server is a Milvus server: running, or stopped and able to start again on the
-// same data and address.
+// Server is a Milvus server, running or stopped. A stopped server can start again
+// with the same data and address.
 type Server struct {
 	// Addr is host:port of its gRPC API.
 	Addr string
-	// User and Password are those of its superuser.
+	// User and Password are the superuser's credentials.
 	User, Password string
 
 	options devenv.Options
@@ -36,11 +36,11 @@ type Server struct {
 	dir     string
 	ports   map[string]int
 	process *devenv.Process
-	network *network // nil where we may not make one
+	network *network // nil if namespaces are not permitted
 }
 
-// Start starts Milvus with authentication on and a random password, and
-// returns when it answers queries.
+// Start starts Milvus with authentication and a random password, and returns when
+// the server answers queries.
 func Start(ctx context.Context, o devenv.Options) (*Server, error) {
 	files, err := Files(ctx, o.Cache)
 	if err != nil {
@@ -60,7 +60,7 @@ func Start(ctx context.Context, o devenv.Options) (*Server, error) {
 
 // newMilvus prepares the data directory, ports and password.
 func newMilvus(ctx context.Context, o devenv.Options, files string) (*Server, error) {
-	// Two servers must never run on one data directory.
+	// Two servers must never use the same data directory.
 	if err := devenv.StopRecorded(ctx, o.Dir, "milvus", devenv.OrphanGrace); err != nil {
 		return nil, err
 	}
@@ -73,11 +73,11 @@ func newMilvus(ctx context.Context, o devenv.Options, files string) (*Server, er
 		return nil, err
 	}
 	for _, name := range milvusPorts {
-		asked := 0
+		requested := 0
 		if name == "proxy_port" {
-			asked = o.Port
+			requested = o.Port
 		}
-		if err := s.ChoosePort(name, "Milvus", asked); err != nil {
+		if err := s.ChoosePort(name, "Milvus", requested); err != nil {
 			return nil, err
 		}
 	}
@@ -87,7 +87,7 @@ func newMilvus(ctx context.Context, o devenv.Options, files string) (*Server, er
 	return m, s.Save(m.dir)
 }
 
-// Start runs the server, again after Stop or Kill, and returns when it answers
+// Start starts the server, also after Stop or Kill, and returns when it answers
 // queries.
 func (m *Server) Start(ctx context.Context) error {
 	if err := writeMilvusConfig(m.files, m.dir, m.ports, m.options.TLS); err != nil {
@@ -104,14 +104,14 @@ func (m *Server) Start(ctx context.Context) error {
 		Name: "milvus",
 		Dir:  m.options.Dir,
 		Path: filepath.Join(m.files, "bin", "milvus"),
-		// The alias names its process file, which another user's must not share.
+		// The alias is the name of the process file, which must be unique.
 		Args:    []string{"run", "standalone", "-alias", "mnemo-" + strconv.Itoa(m.ports["proxy_port"])},
 		Env:     milvusEnv(m.files, m.dir, m.ports),
 		WorkDir: m.dir,
 		Stop:    syscall.SIGTERM,
 	}
-	// Milvus listens on every address of the machine, whatever its
-	// configuration says, and asks for a password on one of its ports only.
+	// Milvus listens on every address regardless of its configuration, and only
+	// one of its ports requires a password.
 	if m.network = network; network != nil {
 		spec.Thread = network.thread
 		if err := network.forward(m.Addr); err != nil {
@@ -119,7 +119,7 @@ func (m *Server) Start(ctx context.Context) error {
 			return err
 		}
 	} else {
-		m.options.Cache.Progress.Printf("    Milvus: only root can shut it off from the network; its API asks for a password, its internal ports do not")
+		m.options.Cache.Progress.Printf("    Milvus: its internal ports are open to the network without a password; only root can isolate them")
 	}
 	if m.process, err = devenv.StartProcess(ctx, spec); err != nil {
 		network.close()
@@ -131,26 +131,25 @@ func (m *Server) Start(ctx context.Context) error {
 	return nil
 }
 
-// Open reports whether the server's internal ports, which ask for no password,
-// can be reached from the network: only root can shut them off.
+// Open reports whether the server's internal ports, which require no password,
+// are reachable from the network. Only root can isolate them.
 func (m *Server) Open() bool { return m.network == nil }
 
-// Stop ends the server in order.
+// Stop shuts the server down.
 func (m *Server) Stop() error {
-	// The server may only lose its thread, which carries its death signal, when
-	// it has ended.
+	// After the server: the end of its thread would send it the death signal.
 	defer m.network.close()
 	return m.process.StopWithin(20 * time.Second)
 }
 
-// Kill ends the server at once, as a crash would.
+// Kill kills the server, which simulates a crash.
 func (m *Server) Kill() error {
 	defer m.network.close()
 	return m.process.Kill()
 }
 
-// ping asks for the collections: the health endpoint turns green long before
-// queries are answered. A new server has a known password, which it changes.
+// ping lists the collections: the health endpoint succeeds long before the server
+// answers queries. On a new server it replaces the default password.
 func (m *Server) ping(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -211,7 +210,7 @@ func (m *Server) setPassword(ctx context.Context, old string) error {
 	return nil
 }
 
-// listening spares the SDK's slow connection attempts while the server starts.
+// listening avoids the SDK's slow connection attempts while the server starts.
 func (m *Server) listening() error {
 	dial := net.Dial
 	if m.network != nil {
@@ -219,7 +218,7 @@ func (m *Server) listening() error {
 	}
 	conn, err := dial("tcp", m.Addr)
 	if err != nil {
-		return fmt.Errorf("nothing listens yet: %w", err)
+		return fmt.Errorf("not listening yet: %w", err)
 	}
 	return conn.Close()
 }

@@ -20,7 +20,7 @@ func testOptions(t *testing.T) devenv.Options {
 	return devenv.Options{Dir: t.TempDir(), Cache: cache}
 }
 
-func TestMilvusComesBackAfterKill(t *testing.T) {
+func TestDataSurvivesKill(t *testing.T) {
 	t.Parallel()
 	m, err := Start(t.Context(), testOptions(t))
 	if err != nil {
@@ -46,12 +46,12 @@ func TestMilvusComesBackAfterKill(t *testing.T) {
 	}
 	if conn, err := net.Dial("tcp", m.Addr); err == nil {
 		conn.Close()
-		t.Error("something listens after the kill")
+		t.Error("the address accepts connections after the kill")
 	}
 	if err := m.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if err := create(); err == nil || !strings.Contains(err.Error(), "already exists") {
-		t.Errorf("create the role again: %v, want that it is still there", err)
+		t.Errorf("create the role again: error %v, want that it already exists", err)
 	}
 }

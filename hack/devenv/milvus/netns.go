@@ -13,9 +13,8 @@ import (
 	"github.com/mnemo-dev/mnemo/hack/devenv"
 )
 
-// network is a network namespace with nothing but a loopback device, for a
-// program that would listen on every address of the machine. One port of it is
-// reached through a forwarder that listens on 127.0.0.1.
+// network is a network namespace with only a loopback device, for a program that
+// listens on every address. A relay on 127.0.0.1 forwards to one of its ports.
 type network struct {
 	thread *devenv.Thread
 
@@ -24,8 +23,8 @@ type network struct {
 	closed bool
 }
 
-// newNetwork creates a namespace. It returns nil and no error where that is not
-// allowed: for users other than root, and in containers that forbid it.
+// newNetwork creates a namespace. It returns nil without an error if that is not
+// permitted: for users other than root, and in restricted containers.
 func newNetwork() (*network, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil
@@ -73,8 +72,8 @@ func (n *network) forward(addr string) error {
 	return nil
 }
 
-// dial connects inside the namespace: a socket stays in the one it was created
-// in.
+// dial connects inside the namespace. A socket stays in the namespace in which it
+// was created.
 func (n *network) dial(addr string) (conn net.Conn, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -82,14 +81,14 @@ func (n *network) dial(addr string) (conn net.Conn, err error) {
 		return nil, net.ErrClosed
 	}
 	n.thread.Do(func() {
-		// Without alternatives the dialer does not leave this goroutine.
+		// With a single address the dialer does not start another goroutine.
 		conn, err = new(net.Dialer).DialContext(context.Background(), "tcp4", addr)
 	})
 	return conn, err
 }
 
-// close ends the forwarder, its connections and, when no process is left in it,
-// the namespace.
+// close ends the relay and its connections. The kernel removes the namespace when
+// it contains no process.
 func (n *network) close() {
 	if n == nil {
 		return

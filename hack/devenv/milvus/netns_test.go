@@ -17,8 +17,8 @@ func TestNetworkForward(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n == nil {
-		// Allowed is not the same as being root: a container may forbid it.
-		t.Logf("user %d may not make a network namespace here", os.Geteuid())
+		// A container may forbid it even for root.
+		t.Logf("user %d is not permitted to create a network namespace", os.Geteuid())
 		return
 	}
 	t.Cleanup(n.close)
@@ -34,7 +34,7 @@ func TestNetworkForward(t *testing.T) {
 	}
 	if conn, err := net.Dial("tcp", addr); err == nil {
 		conn.Close()
-		t.Fatal("the namespace's port is reached without the forwarder")
+		t.Fatal("the namespace's port is reachable without the relay")
 	}
 	go func() {
 		conn, err := inner.Accept()
@@ -52,10 +52,10 @@ func TestNetworkForward(t *testing.T) {
 		t.Fatal(err)
 	}
 	if data, err := io.ReadAll(conn); err != nil || string(data) != "hello" {
-		t.Errorf("read %q, %v through the forwarder, want hello", data, err)
+		t.Errorf("read %q, %v through the relay, want hello", data, err)
 	}
 	n.close()
 	if _, err := net.Dial("tcp", addr); err == nil {
-		t.Error("the forwarder still listens after close")
+		t.Error("the relay still listens after close")
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/mnemo-dev/mnemo/hack/devenv/kube"
 )
 
-// nodePrograms are what a node runs besides the control plane's.
+// nodePrograms are the programs of a node besides those of the control plane.
 var nodePrograms = append([]devenv.Built{
 	kube.Program("kube-controller-manager", "k8s.io/kubernetes/cmd/kube-controller-manager", "about 1 min on 2 cores"),
 	kube.Program("kubelet", "k8s.io/kubernetes/cmd/kubelet", "about 40 s on 2 cores"),
@@ -24,7 +24,7 @@ var containerdPrograms = []devenv.Built{
 	containerdProgram("ctr", "about 10 s on 2 cores"),
 }
 
-// cniPlugins give each pod its network.
+// cniPlugins set up the network of each pod.
 var cniPlugins = []devenv.Built{
 	cniPlugin("bridge", "main/bridge"), cniPlugin("loopback", "main/loopback"),
 	cniPlugin("host-local", "ipam/host-local"), cniPlugin("portmap", "meta/portmap"),
@@ -47,14 +47,14 @@ func cniPlugin(name, path string) devenv.Built {
 	return nodeProgram(name, "cni", "github.com/containernetworking/plugins/plugins/"+path, "a few seconds")
 }
 
-// nodeFiles is what a node runs on: programs by name, the control plane's among
-// them, and those of the distribution.
+// nodeFiles holds the programs of a node: those built from source by name,
+// including the control plane's, and those of the distribution.
 type nodeFiles struct {
 	binaries map[string]string
 	system   systemPrograms
 }
 
-// ensureNodeFiles builds and downloads them the first time.
+// ensureNodeFiles builds and downloads the programs that are not cached.
 func ensureNodeFiles(ctx context.Context, cache *devenv.Cache) (nodeFiles, error) {
 	var f nodeFiles
 	var err error
@@ -66,8 +66,8 @@ func ensureNodeFiles(ctx context.Context, cache *devenv.Cache) (nodeFiles, error
 	return f, err
 }
 
-// Prepare builds and downloads what StartNode needs, so that this can be
-// done beside something else.
+// Prepare builds and downloads everything that Start needs, so that this can be
+// done in advance.
 func Prepare(ctx context.Context, cache *devenv.Cache) error {
 	_, err := ensureNodeFiles(ctx, cache)
 	return err

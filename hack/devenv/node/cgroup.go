@@ -14,14 +14,14 @@ import (
 	"time"
 )
 
-// cgroup is a control group by its name, at the root of each hierarchy: of
-// version 1, which has one for each resource, or of version 2, which has one.
-// Pods' processes are below it, the node's own in its group "node".
+// cgroup is the name of a control group at the root of each hierarchy. Version 1
+// has a hierarchy per resource, version 2 a single one. The processes of pods are
+// below the group, those of the node in its child "node".
 type cgroup string
 
 const cgroupRoot = "/sys/fs/cgroup"
 
-// hierarchies are the roots.
+// hierarchies returns the root of each hierarchy.
 func hierarchies() ([]string, error) {
 	if _, err := os.Stat(filepath.Join(cgroupRoot, "cgroup.controllers")); err == nil {
 		return []string{cgroupRoot}, nil
@@ -32,7 +32,7 @@ func hierarchies() ([]string, error) {
 	}
 	var roots []string
 	for _, f := range found {
-		// Some are links to one that has several resources.
+		// Some are links to a hierarchy with several resources.
 		root, err := filepath.EvalSymlinks(filepath.Dir(f))
 		if err != nil {
 			return nil, fmt.Errorf("find control groups: %w", err)
@@ -52,8 +52,8 @@ func (g cgroup) dirs() ([]string, error) {
 	return roots, err
 }
 
-// create makes the group in every hierarchy; os.ErrExist when it is there in the
-// first.
+// create creates the group in every hierarchy. It returns os.ErrExist if the
+// first hierarchy already has it.
 func (g cgroup) create() error {
 	dirs, err := g.dirs()
 	if err != nil {
@@ -62,14 +62,14 @@ func (g cgroup) create() error {
 	for i, dir := range dirs {
 		for _, sub := range []string{dir, filepath.Join(dir, "node")} {
 			if err := os.Mkdir(sub, 0o755); err != nil && (i == 0 || !errors.Is(err, os.ErrExist)) {
-				return fmt.Errorf("make control group: %w", err)
+				return fmt.Errorf("create control group: %w", err)
 			}
 		}
 		// In cgroup version 1, a new group has no CPUs until they are assigned.
 		for _, name := range []string{"cpuset.cpus", "cpuset.mems"} {
 			value, err := os.ReadFile(filepath.Join(filepath.Dir(dir), name))
 			if err != nil {
-				continue // not this hierarchy
+				continue // another hierarchy has this file
 			}
 			for _, sub := range []string{dir, filepath.Join(dir, "node")} {
 				if err := os.WriteFile(filepath.Join(sub, name), value, 0o644); err != nil {
@@ -81,8 +81,8 @@ func (g cgroup) create() error {
 	return nil
 }
 
-// id tells this group from another one of the name, before and after: nothing
-// when it is not there.
+// id returns an identifier that distinguishes this group from earlier and later
+// groups of the same name, or "" if the group does not exist.
 func (g cgroup) id() string {
 	dirs, err := g.dirs()
 	if err != nil || g == "" {
@@ -99,8 +99,9 @@ func (g cgroup) id() string {
 	return fmt.Sprintf("%d of %s", st.Ino, bytes.TrimSpace(boot))
 }
 
-// add puts a process of the node, and all it starts, into the group. In
-// version 1 only where processes are counted: it shares the machine's limits.
+// add moves a process of the node into the group, with all its future children.
+// In version 1 it does so only in the pids hierarchy, so that the limits of the
+// machine apply to the process.
 func (g cgroup) add(pid int) error {
 	dirs, err := g.dirs()
 	if err != nil {
@@ -113,13 +114,13 @@ func (g cgroup) add(pid int) error {
 		}
 		err := os.WriteFile(filepath.Join(dir, "node", "cgroup.procs"), []byte(strconv.Itoa(pid)), 0o644)
 		if err != nil && !errors.Is(err, syscall.ESRCH) {
-			return fmt.Errorf("put a process into its control group: %w", err)
+			return fmt.Errorf("add process to control group: %w", err)
 		}
 	}
 	return nil
 }
 
-// processes are all in the group.
+// processes returns the ids of all processes in the group.
 func (g cgroup) processes() ([]int, error) {
 	dirs, err := g.dirs()
 	if err != nil {
@@ -129,7 +130,7 @@ func (g cgroup) processes() ([]int, error) {
 	for _, dir := range dirs {
 		err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 			if err != nil || !d.IsDir() {
-				return nil //nolint:nilerr // a group that has gone meanwhile
+				return nil //nolint:nilerr // the group was removed concurrently
 			}
 			data, _ := os.ReadFile(filepath.Join(path, "cgroup.procs"))
 			for line := range bytes.Lines(data) {
@@ -146,29 +147,29 @@ func (g cgroup) processes() ([]int, error) {
 	return pids, nil
 }
 
-// kill ends every process of the group but those given, and returns when they
-// are gone.
-func (g cgroup) kill(but ...int) error {
+// kill kills every process of the group except the given ones, and returns when
+// they have ended.
+func (g cgroup) kill(except ...int) error {
 	for deadline := time.Now().Add(15 * time.Second); ; {
 		pids, err := g.processes()
 		if err != nil {
 			return err
 		}
-		pids = slices.DeleteFunc(pids, func(pid int) bool { return slices.Contains(but, pid) })
+		pids = slices.DeleteFunc(pids, func(pid int) bool { return slices.Contains(except, pid) })
 		if len(pids) == 0 {
 			return nil
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("processes %v do not end", pids)
+			return fmt.Errorf("processes %v do not end after SIGKILL", pids)
 		}
 		for _, pid := range pids {
-			_ = syscall.Kill(pid, syscall.SIGKILL) // one that has ended meanwhile
+			_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended already
 		}
 		<-time.After(50 * time.Millisecond)
 	}
 }
 
-// remove ends what is in the group and removes it.
+// remove kills all processes in the group and removes it.
 func (g cgroup) remove() error {
 	if g == "" {
 		return nil
@@ -196,7 +197,8 @@ func (g cgroup) remove() error {
 	return errors.Join(errs...)
 }
 
-// removeGroup waits for what has just ended to be gone from it.
+// removeGroup removes a group. It retries, because a killed process leaves its
+// group with a delay.
 func removeGroup(path string) error {
 	for deadline := time.Now().Add(5 * time.Second); ; {
 		err := syscall.Rmdir(path)

@@ -14,7 +14,7 @@ import (
 //go:embed config.tmpl
 var nodeConfig string
 
-// writeConfig writes what the node's programs read.
+// writeConfig writes the configuration of the node's programs.
 func (n *Node) writeConfig() error {
 	if err := n.linkPlugins(); err != nil {
 		return err
@@ -24,8 +24,8 @@ func (n *Node) writeConfig() error {
 		return fmt.Errorf("read templates: %w", err)
 	}
 	values := map[string]string{
-		"Dir": n.dir, "PKI": n.Kube.PKI.Dir, "Kube": n.Kube.Dir, "Node": kube.NodeName, "Group": n.place.name, "Pause": pauseImage,
-		"NodeAddress": n.place.node, "Pods": n.place.pods, "DNS": n.place.dns,
+		"Dir": n.dir, "PKI": n.Kube.PKI.Dir, "Kube": n.Kube.Dir, "Node": kube.NodeName, "Group": n.slot.name, "Pause": pauseImage,
+		"NodeAddress": n.slot.node, "Pods": n.slot.pods, "DNS": n.slot.dns,
 	}
 	for _, name := range []string{"containerd.toml", "cni/10-mnemo.conflist", "kubelet.yaml", "kube-proxy.yaml", "resolv.conf"} {
 		var b bytes.Buffer
@@ -42,8 +42,8 @@ func (n *Node) writeConfig() error {
 	return nil
 }
 
-// linkPlugins collects the network plugins, of which containerd takes one
-// directory.
+// linkPlugins creates a directory with links to the network plugins, because
+// containerd accepts only one directory.
 func (n *Node) linkPlugins() error {
 	dir := n.path("plugins")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -51,14 +51,14 @@ func (n *Node) linkPlugins() error {
 	}
 	for _, p := range cniPlugins {
 		if err := os.Symlink(n.files.binaries[p.Name], filepath.Join(dir, p.Name)); err != nil {
-			return fmt.Errorf("collect network plugins: %w", err)
+			return fmt.Errorf("link network plugins: %w", err)
 		}
 	}
 	// containerd looks for the shim in its own directory, but the cache keeps each
 	// program in a separate one.
 	shim := "containerd-shim-runc-v2"
 	if err := os.Symlink(n.files.binaries[shim], n.path(shim)); err != nil {
-		return fmt.Errorf("collect programs: %w", err)
+		return fmt.Errorf("link containerd shim: %w", err)
 	}
 	return nil
 }

@@ -10,9 +10,10 @@ import (
 //go:embed dns.yaml
 var dnsManifest string
 
-// startDNS runs CoreDNS and returns when it answers, which shows that pods run.
+// startDNS installs CoreDNS and returns when it is ready, which shows that the
+// node runs pods.
 func (n *Node) startDNS(ctx context.Context) error {
-	manifest := strings.NewReplacer("DNS_IMAGE", dnsImage, "DNS_ADDRESS", n.place.dns).Replace(dnsManifest)
+	manifest := strings.NewReplacer("DNS_IMAGE", dnsImage, "DNS_ADDRESS", n.slot.dns).Replace(dnsManifest)
 	if _, err := n.Kubectl(ctx, []byte(manifest), "apply", "--server-side", "--filename", "-"); err != nil {
 		return err
 	}

@@ -13,14 +13,13 @@ import (
 	"github.com/mnemo-dev/mnemo/hack/image"
 )
 
-// Images of the node's own programs. Nobody serves them: they are only ever
-// imported.
+// Images of the node's own programs. No registry has them; they are imported.
 const (
 	pauseImage = "mnemo.local/pause:1"
 	dnsImage   = "mnemo.local/coredns:1"
 )
 
-// Import gives the node an image under a name, as repository:tag.
+// Import imports an image into the node under a name of the form repository:tag.
 func (n *Node) Import(ctx context.Context, name string, image v1.Image) error {
 	file, err := os.CreateTemp(n.dir, "image-*.tar")
 	if err != nil {
@@ -31,7 +30,7 @@ func (n *Node) Import(ctx context.Context, name string, image v1.Image) error {
 	return n.importAs(ctx, file.Name(), name, image)
 }
 
-// ImportImage does the same for the node that another program runs in
+// ImportImage imports an image into the node that another program runs in
 // Options.Dir.
 func ImportImage(ctx context.Context, o devenv.Options, name string, image v1.Image) error {
 	r, err := containerd(o.Dir)
@@ -50,23 +49,23 @@ func ImportImage(ctx context.Context, o devenv.Options, name string, image v1.Im
 	return n.Import(ctx, name, image)
 }
 
-// Runs is an error when no node runs that keeps its data in dir.
-func Runs(dir string) error {
+// CheckRunning returns an error if no node runs with its data in dir.
+func CheckRunning(dir string) error {
 	_, err := containerd(dir)
 	return err
 }
 
-// containerd is the record of a running node's.
+// containerd returns the process record of a running node's containerd.
 func containerd(dir string) (devenv.Record, error) {
 	r, err := devenv.LoadRecord(devenv.RecordPath(dir, "containerd"))
 	if errors.Is(err, os.ErrNotExist) || err == nil && !r.Running() {
-		return devenv.Record{}, fmt.Errorf("no cluster runs in %s: start it with `make cluster`", dir)
+		return devenv.Record{}, fmt.Errorf("no cluster is running in %s: start it with `make cluster`", dir)
 	}
 	return r, err
 }
 
-func (n *Node) importAs(ctx context.Context, path, name string, made v1.Image) error {
-	if err := image.WriteArchive(path, name, made); err != nil {
+func (n *Node) importAs(ctx context.Context, path, name string, img v1.Image) error {
+	if err := image.WriteArchive(path, name, img); err != nil {
 		return err
 	}
 	if err := n.ctr(ctx, "images", "import", "--local", path); err != nil {
@@ -77,11 +76,11 @@ func (n *Node) importAs(ctx context.Context, path, name string, made v1.Image) e
 
 func (n *Node) importOwnImages(ctx context.Context) error {
 	for name, program := range map[string]string{pauseImage: "pause", dnsImage: "coredns"} {
-		made, err := image.Program(n.files.binaries[program])
+		img, err := image.Program(n.files.binaries[program])
 		if err != nil {
 			return err
 		}
-		if err := n.Import(ctx, name, made); err != nil {
+		if err := n.Import(ctx, name, img); err != nil {
 			return err
 		}
 	}

@@ -9,12 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hiddenDirs are of the node's own in its mount namespace: its programs write
-// there whatever they are told.
+// hiddenDirs are private directories in the node's mount namespace, because its
+// programs write there regardless of their configuration.
 var hiddenDirs = []string{"/var/lib", "/var/log", "/run"}
 
-// kernelSettings are for the whole machine, and the kubelet sets them: in the
-// node's mount namespace they are files that have these values already.
+// kernelSettings apply to the whole machine, but the kubelet sets them. In the
+// node's mount namespace they are replaced by files with the expected values.
 var kernelSettings = map[string]string{
 	"/proc/sys/vm/overcommit_memory":      "1",
 	"/proc/sys/vm/panic_on_oom":           "0",
@@ -28,11 +28,11 @@ var kernelSettings = map[string]string{
 func (n *Node) enter() error {
 	if err := unix.Unshare(unix.CLONE_NEWNET | unix.CLONE_NEWNS); err != nil {
 		if errors.Is(err, unix.EPERM) {
-			return errors.New("this machine does not allow namespaces to be made, as in most containers: use a machine or a virtual machine of your own")
+			return errors.New("creating namespaces is not permitted, as in most containers: use a physical or virtual machine")
 		}
-		return fmt.Errorf("make namespaces: %w", err)
+		return fmt.Errorf("create namespaces: %w", err)
 	}
-	// What is mounted here is not seen outside.
+	// Mounts in this namespace are invisible outside.
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make mounts private: %w", err)
 	}
@@ -52,15 +52,15 @@ func (n *Node) enter() error {
 func join(pid int) error {
 	namespace, err := os.Open(fmt.Sprintf("/proc/%d/ns/mnt", pid))
 	if err != nil {
-		return fmt.Errorf("find the node's mounts: %w", err)
+		return fmt.Errorf("open the node's mount namespace: %w", err)
 	}
 	defer namespace.Close()
-	// A thread that shares its working directory with others may not.
+	// setns fails for a thread that shares its working directory with others.
 	if err := unix.Unshare(unix.CLONE_FS); err != nil {
-		return fmt.Errorf("leave the other threads: %w", err)
+		return fmt.Errorf("unshare working directory: %w", err)
 	}
 	if err := unix.Setns(int(namespace.Fd()), unix.CLONE_NEWNS); err != nil {
-		return fmt.Errorf("enter the node's mounts: %w", err)
+		return fmt.Errorf("enter the node's mount namespace: %w", err)
 	}
 	return nil
 }

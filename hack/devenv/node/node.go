@@ -19,35 +19,35 @@ import (
 	"github.com/mnemo-dev/mnemo/hack/devenv/kube"
 )
 
-// Node is a Kubernetes cluster of one real node: the control plane, containerd,
-// the kubelet, kube-proxy and a DNS server, on which pods run. It needs root.
+// Node is a Kubernetes cluster with one real node, which runs pods: the control
+// plane, containerd, the kubelet, kube-proxy and a DNS server. It needs root.
 //
 // The node has its own network namespace, mount namespace and control group. On the
 // machine itself only a link to that network and the routes over it are added.
 type Node struct {
-	// Kube is its control plane; its API server listens on HostAddress.
+	// Kube is the control plane. Its API server listens on HostAddress.
 	Kube *kube.ControlPlane
-	// HostAddress is this machine as pods see it.
+	// HostAddress is the address at which pods reach this machine.
 	HostAddress string
 
 	options devenv.Options
 	files   nodeFiles
 	dir     string
-	place   place
+	slot    slot
 	thread  *devenv.Thread
 	relays  []*devenv.Relay
 	running []*devenv.Process
 }
 
-// Start brings a new cluster up in Options.Dir, whose path holds nothing of
-// an earlier one, and returns when pods run on it and names resolve. Without
-// root it fails at once, with a sentence that says so.
+// Start starts a new cluster in Options.Dir, which must not contain files of an
+// earlier one, and returns when pods run and names resolve. It returns an error
+// for users other than root.
 func Start(ctx context.Context, o devenv.Options) (*Node, error) {
 	if err := NeedRoot(os.Geteuid()); err != nil {
 		return nil, err
 	}
 	if _, err := exec.LookPath("ip"); err != nil {
-		return nil, errors.New("a node's network is made with ip, which this machine does not have: install iproute2")
+		return nil, errors.New("ip is missing, which sets up the node's network: install iproute2")
 	}
 	files, err := ensureNodeFiles(ctx, o.Cache)
 	if err != nil {
@@ -63,20 +63,20 @@ func Start(ctx context.Context, o devenv.Options) (*Node, error) {
 	return n, nil
 }
 
-// NeedRoot fails for a user who cannot run a node.
+// NeedRoot returns an error for users other than root, who cannot run a node.
 func NeedRoot(user int) error {
 	if user == 0 {
 		return nil
 	}
-	return errors.New("a cluster with a real node needs root, for namespaces, mounts and control groups: run this as root, or install the chart on a cluster you have (docs/install.md)")
+	return errors.New("a cluster with a real node needs root, for namespaces, mounts and control groups: run this as root, or install the chart on an existing cluster (docs/install.md)")
 }
 
-// newNode makes the directories, control groups, namespaces and network.
+// newNode creates the directories, control groups, namespaces and network.
 func newNode(o devenv.Options, files nodeFiles) (_ *Node, err error) {
 	n := &Node{options: o, files: files, dir: filepath.Join(o.Dir, "node")}
 	for _, hidden := range hiddenDirs {
 		if strings.HasPrefix(o.Dir+"/", hidden+"/") || strings.HasPrefix(o.Cache.Root+"/", hidden+"/") {
-			return nil, fmt.Errorf("a node has its own %s, so neither %s nor %s may be in it: use another directory, or set MNEMO_CACHE", hidden, o.Dir, o.Cache.Root)
+			return nil, fmt.Errorf("a node has a private %s, so neither %s nor %s may be in it: use another directory, or set MNEMO_CACHE", hidden, o.Dir, o.Cache.Root)
 		}
 	}
 	if err := os.MkdirAll(n.dir, 0o755); err != nil {
@@ -87,22 +87,22 @@ func newNode(o devenv.Options, files nodeFiles) (_ *Node, err error) {
 			err = errors.Join(err, n.Stop())
 		}
 	}()
-	if n.place, err = claimPlace(); err != nil {
+	if n.slot, err = claimSlot(); err != nil {
 		return n, err
 	}
-	n.HostAddress = n.place.host
-	if err := n.place.record(o.Dir); err != nil {
+	n.HostAddress = n.slot.host
+	if err := n.slot.record(o.Dir); err != nil {
 		return n, err
 	}
 	if n.thread, err = devenv.NewThread(n.enter); err != nil {
 		return n, err
 	}
-	return n, n.place.connect(n.thread)
+	return n, n.slot.connect(n.thread)
 }
 
-// start runs the programs, each when what it needs is there.
+// start starts the programs in the order of their dependencies.
 func (n *Node) start(ctx context.Context) (err error) {
-	if n.Kube, err = kube.StartAt(ctx, n.options, n.files.binaries, n.place.site()); err != nil {
+	if n.Kube, err = kube.StartAt(ctx, n.options, n.files.binaries, n.slot.site()); err != nil {
 		return err
 	}
 	done := n.options.Cache.Progress.Step("Kubernetes node", "starting")
@@ -126,11 +126,11 @@ func (n *Node) start(ctx context.Context) (err error) {
 	kubeconfig := func(name string) string { return filepath.Join(n.Kube.Dir, name+".kubeconfig") }
 	if err := n.run(ctx, "kubelet", []string{
 		"--config=" + n.path("kubelet.yaml"), "--kubeconfig=" + kubeconfig("node"), "--root-dir=" + n.path("kubelet"),
-		"--hostname-override=" + kube.NodeName, "--node-ip=" + n.place.node,
+		"--hostname-override=" + kube.NodeName, "--node-ip=" + n.slot.node,
 	}, func(ctx context.Context) error { return n.registered(ctx, client) }); err != nil {
 		return err
 	}
-	healthz := "http://" + n.place.node + ":10256/healthz"
+	healthz := "http://" + n.slot.node + ":10256/healthz"
 	if err := n.run(ctx, "kube-proxy", []string{"--config=" + n.path("kube-proxy.yaml")}, func(ctx context.Context) error {
 		return kube.Answers(ctx, http.DefaultClient, healthz)
 	}); err != nil {
@@ -149,27 +149,27 @@ func (n *Node) run(ctx context.Context, name string, args []string, ready func(c
 		return err
 	}
 	n.running = append(n.running, p)
-	if err := n.place.group().add(p.PID()); err != nil {
+	if err := n.slot.group().add(p.PID()); err != nil {
 		return err
 	}
 	return p.Await(ctx, 2*time.Minute, ready)
 }
 
-// registered returns nil when the node is there and Ready.
+// registered returns nil if the node exists and is Ready.
 func (n *Node) registered(ctx context.Context, client *http.Client) error {
 	if err := kube.Answers(ctx, client, n.Kube.URL()+"/api/v1/nodes/"+kube.NodeName); err != nil {
 		return err
 	}
 	out, err := n.Kubectl(ctx, nil, "get", "node", kube.NodeName, "-o", `jsonpath={.status.conditions[?(@.type=="Ready")]['status','message']}`)
 	if err == nil && !strings.HasPrefix(string(out), "True") {
-		return fmt.Errorf("the node is not Ready: %s", out)
+		return fmt.Errorf("node is not Ready: %s", out)
 	}
 	return err
 }
 
 func (n *Node) path(name string) string { return filepath.Join(n.dir, name) }
 
-// ctr runs containerd's command line beside containerd.
+// ctr runs containerd's command line in the namespaces of the node.
 func (n *Node) ctr(ctx context.Context, args ...string) error {
 	cmd := exec.CommandContext(ctx, n.files.binaries["ctr"], append([]string{"--namespace=k8s.io"}, args...)...)
 	var out []byte
@@ -181,21 +181,21 @@ func (n *Node) ctr(ctx context.Context, args ...string) error {
 	return nil
 }
 
-// Expose lets pods reach the server at target, host:port of this machine, at a
-// port of HostAddress.
+// Expose makes the server at target, host:port of this machine, available to pods
+// at a port of HostAddress.
 func (n *Node) Expose(port int, target string) error {
 	r, err := devenv.StartRelay(net.JoinHostPort(n.HostAddress, strconv.Itoa(port)), func() (net.Conn, error) {
 		return new(net.Dialer).DialContext(context.Background(), "tcp", target)
 	})
 	if err != nil {
-		return fmt.Errorf("let pods reach %s: %w", target, err)
+		return fmt.Errorf("expose %s to pods: %w", target, err)
 	}
 	n.relays = append(n.relays, r)
 	return nil
 }
 
-// Kubectl runs kubectl as the administrator, with input if there is any, and
-// returns what it printed.
+// Kubectl runs kubectl as the administrator, with input as its standard input,
+// and returns its output.
 func (n *Node) Kubectl(ctx context.Context, input []byte, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, n.Kube.Kubectl, args...)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+n.Kube.Kubeconfig)
@@ -208,19 +208,19 @@ func (n *Node) Kubectl(ctx context.Context, input []byte, args ...string) ([]byt
 	return out, nil
 }
 
-// Stop ends the node and its control plane and removes all that was made of
-// them but the directory.
+// Stop stops the node and its control plane and removes everything they created
+// outside Options.Dir.
 func (n *Node) Stop() error {
 	var errs []error
 	for _, p := range slices.Backward(n.running) {
 		if p.Name() == "containerd" {
-			// Pods are not asked: their data goes with them.
-			errs = append(errs, n.place.group().kill(p.PID()))
+			// No graceful termination of pods: their data is discarded.
+			errs = append(errs, n.slot.group().kill(p.PID()))
 		}
 		errs = append(errs, p.StopWithin(10*time.Second))
 	}
 	n.running = nil
-	errs = append(errs, n.place.group().remove())
+	errs = append(errs, n.slot.group().remove())
 	if n.Kube != nil {
 		errs = append(errs, n.Kube.Stop())
 	}
@@ -231,7 +231,7 @@ func (n *Node) Stop() error {
 		n.thread.Close()
 		n.thread = nil
 	}
-	return errors.Join(append(errs, n.place.disconnect())...)
+	return errors.Join(append(errs, n.slot.disconnect())...)
 }
 
 // Failed returns a channel that receives the error when one of the node's programs

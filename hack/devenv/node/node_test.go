@@ -17,44 +17,41 @@ import (
 	"github.com/mnemo-dev/mnemo/hack/devenv/kube"
 )
 
-// TestPlaces: no two nodes have an address in common, and each has its own
-// where it should be.
-func TestPlaces(t *testing.T) {
+func TestSlotNetworksDoNotOverlap(t *testing.T) {
 	t.Parallel()
-	var taken []netip.Prefix
+	var used []netip.Prefix
 	tests := netip.MustParsePrefix("198.18.0.0/15")
 	for i := range devenv.MaxNodes {
-		p := placeAt(i)
+		p := slotAt(i)
 		services, pods := netip.MustParsePrefix(p.services), netip.MustParsePrefix(p.pods)
 		link := netip.MustParsePrefix(p.host + "/30").Masked()
 		for _, network := range []netip.Prefix{services, pods, link} {
 			if network != network.Masked() || !tests.Contains(network.Addr()) {
-				t.Errorf("place %d: %s is no network of %s", i, network, tests)
+				t.Errorf("slot %d: %s is not a network in %s", i, network, tests)
 			}
-			for _, other := range taken {
+			for _, other := range used {
 				if network.Overlaps(other) {
-					t.Errorf("place %d: %s overlaps %s", i, network, other)
+					t.Errorf("slot %d: %s overlaps %s", i, network, other)
 				}
 			}
-			taken = append(taken, network)
+			used = append(used, network)
 		}
 		for name, address := range map[string]string{"API service": p.apiService, "DNS": p.dns} {
 			if !services.Contains(netip.MustParseAddr(address)) {
-				t.Errorf("place %d: %s at %s, which is not in %s", i, name, address, services)
+				t.Errorf("slot %d: address %s of %s is not in %s", i, address, name, services)
 			}
 		}
 		if !link.Contains(netip.MustParseAddr(p.node)) {
-			t.Errorf("place %d: the node's address %s is not on the link %s", i, p.node, link)
+			t.Errorf("slot %d: the node's address %s is not on the link %s", i, p.node, link)
 		}
 	}
 }
 
-// TestNodeConfig: what is written can be read, and knows where it is.
-func TestNodeConfig(t *testing.T) {
+func TestWriteConfig(t *testing.T) {
 	t.Parallel()
-	p := placeAt(3)
+	p := slotAt(3)
 	n := &Node{
-		dir: t.TempDir(), place: p, Kube: &kube.ControlPlane{Dir: "/kube", PKI: kube.PKI{PKI: devenv.PKI{Dir: "/kube/pki"}}},
+		dir: t.TempDir(), slot: p, Kube: &kube.ControlPlane{Dir: "/kube", PKI: kube.PKI{PKI: devenv.PKI{Dir: "/kube/pki"}}},
 		files: nodeFiles{binaries: map[string]string{}},
 	}
 	for _, b := range nodePrograms {
@@ -76,12 +73,12 @@ func TestNodeConfig(t *testing.T) {
 		}
 		for _, w := range want {
 			if !strings.Contains(string(data), w) {
-				t.Errorf("%s does not say %q:\n%s", name, w, data)
+				t.Errorf("%s does not contain %q:\n%s", name, w, data)
 			}
 		}
 		var parsed map[string]any
 		if filepath.Ext(name) != ".toml" && filepath.Ext(name) != ".conf" && yaml.Unmarshal(data, &parsed) != nil {
-			t.Errorf("%s cannot be read:\n%s", name, data)
+			t.Errorf("%s is not valid YAML:\n%s", name, data)
 		}
 	}
 }
@@ -105,39 +102,38 @@ func TestProcessesOf(t *testing.T) {
 		}
 		if want == 1 {
 			_ = input.Close()
-			_ = cmd.Wait() // read found nothing, which is a failure of sh
+			_ = cmd.Wait() // sh fails because read reaches the end of its input
 		}
 	}
 }
 
-// TestWithoutRoot: what needs root says so in a sentence.
-func TestWithoutRoot(t *testing.T) {
+func TestNeedRoot(t *testing.T) {
 	t.Parallel()
 	err := NeedRoot(1000)
 	if err == nil || !strings.Contains(err.Error(), "needs root") || strings.Contains(err.Error(), "\n") {
-		t.Errorf("error %v, want a sentence that says root is needed", err)
+		t.Errorf("error %v, want one line that says that root is needed", err)
 	}
 	if err := NeedRoot(0); err != nil {
 		t.Errorf("as root: %v", err)
 	}
 }
 
-// TestCleanNode: what a crash leaves is found by its record and ended, whatever
-// it has become: here a process that started another one and left.
-func TestCleanNode(t *testing.T) {
+// TestClean removes what a crashed program left of a node, including an orphan
+// that is found only by its control group.
+func TestClean(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
-		return // there is no node without root, and nothing of it to clean
+		return // only root can run a node
 	}
 	dir := t.TempDir()
-	p := placeAt(devenv.MaxNodes + 1) // nobody's
+	p := slotAt(devenv.MaxNodes + 1) // not used by a node
 	p.name = "mnemotest" + strconv.Itoa(os.Getpid()%1000)
 	t.Cleanup(func() { _ = errors.Join(p.group().remove(), p.disconnect()) })
 	if err := p.group().create(); err != nil {
 		t.Fatal(err)
 	}
 	if err := p.group().create(); !errors.Is(err, os.ErrExist) {
-		t.Errorf("made again: %v, want to be told that it is there", err)
+		t.Errorf("second create: error %v, want os.ErrExist", err)
 	}
 	if err := p.record(dir); err != nil {
 		t.Fatal(err)
@@ -161,29 +157,32 @@ func TestCleanNode(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, _ = input.Write([]byte("go\n"))
-	var pid int // of a process whose parent is gone
+	var pid int // of a process whose parent has ended
 	if _, err := fmt.Fscan(output, &pid); err != nil {
 		t.Fatal(err)
 	}
-	if left, err := Left(dir, p.name); err != nil || len(left) < 2 {
-		t.Errorf("left before: %q, %v, want a device and control groups", left, err)
+	if found, err := Leftovers(dir, p.name); err != nil || len(found) < 2 {
+		t.Errorf("leftovers before Clean: %q, %v, want a device and control groups", found, err)
 	}
 	if err := Clean(t.Context(), dir); err != nil {
 		t.Fatal(err)
 	}
-	if left, err := Left(dir, p.name); err != nil || len(left) != 0 {
-		t.Errorf("left after: %q, %v, want nothing", left, err)
+	if found, err := Leftovers(dir, p.name); err != nil || len(found) != 0 {
+		t.Errorf("leftovers after Clean: %q, %v, want none", found, err)
 	}
 	if _, err := devenv.StartTime(pid); !errors.Is(err, devenv.ErrEnded) {
-		t.Errorf("process %d runs on: %v", pid, err)
+		t.Errorf("process %d still runs: %v", pid, err)
 	}
 	_ = cmd.Wait() // it was killed, or had ended
 
-	// Another node has the name now: it is not touched.
+	// Another node now has the name and must not be affected.
 	if err := p.group().create(); err != nil {
 		t.Fatal(err)
 	}
-	if err := Clean(t.Context(), dir); err != nil || p.group().id() == "" {
-		t.Errorf("cleaning after one node removed another's group, %v", err)
+	if err := Clean(t.Context(), dir); err != nil {
+		t.Fatal(err)
+	}
+	if p.group().id() == "" {
+		t.Error("Clean removed the control group of another node")
 	}
 }

@@ -22,15 +22,15 @@ import (
 // StoreImage is an image of PostgreSQL or Milvus for the chart's demo, for a node that
 // cannot pull images.
 type StoreImage struct {
-	// Value is the chart's value that names it.
+	// Value is the name of the chart value that selects the image.
 	Value string
-	// Name is repository:tag.
+	// Name has the form repository:tag.
 	Name  string
 	Image v1.Image
 }
 
-// StoreImages makes them of the servers that StartPostgres and StartMilvus run,
-// and of the distribution's packages.
+// StoreImages builds the images from the servers of devenv/postgres and
+// devenv/milvus and from the distribution's packages.
 func StoreImages(ctx context.Context, cache *devenv.Cache) ([]StoreImage, error) {
 	system, err := storeSystem(ctx, cache)
 	if err != nil {
@@ -78,8 +78,8 @@ func packStores(system, postgresDir, milvusDir, entrypoint string) ([]StoreImage
 	}, nil
 }
 
-// writeImageConfig writes the configuration that the official image has: of a
-// Milvus with an etcd and an object storage beside it.
+// writeImageConfig writes the configuration of the official image, which uses an
+// external etcd and object storage.
 func writeImageConfig(milvusDir, dir string) error {
 	template, err := os.ReadFile(filepath.Join(milvusDir, "config.yaml.template"))
 	if err != nil {
@@ -94,7 +94,7 @@ func writeImageConfig(milvusDir, dir string) error {
 	}
 	for lite, official := range map[string]string{"embed: true": "embed: false", "storageType: local": "storageType: remote"} {
 		if strings.Count(config, lite) != 1 {
-			return fmt.Errorf("the Milvus template does not say %q once", lite)
+			return fmt.Errorf("the Milvus template does not contain %q exactly once", lite)
 		}
 		config = strings.Replace(config, lite, official, 1)
 	}
@@ -110,15 +110,15 @@ func writeImageConfig(milvusDir, dir string) error {
 	return nil
 }
 
-// storePackages are a shell with its tools, PostgreSQL's clients, and the
-// libraries that the servers do not bring.
+// storePackages are a shell with its tools, PostgreSQL's clients, and libraries
+// that the servers need but do not include.
 var storePackages = []string{"bash", "coreutils", "libc-bin", "libstdc++6", "postgresql-client"}
 
 // notUnpacked are dependencies of those packages that the files we use do not need.
 // apt-get is made to believe that they are installed.
 var notUnpacked = []string{"dpkg", "mawk", "postgresql-client-common", "sensible-utils"}
 
-// storeSystem returns a directory with the packages unpacked.
+// storeSystem returns a directory with the unpacked packages.
 func storeSystem(ctx context.Context, cache *devenv.Cache) (string, error) {
 	release, err := devenv.DebianRelease()
 	if err != nil {
@@ -128,7 +128,7 @@ func storeSystem(ctx context.Context, cache *devenv.Cache) (string, error) {
 	return cache.Ensure(ctx, devenv.Entry{
 		Key:   "stores-" + release + "-" + hex.EncodeToString(sum[:6]),
 		Title: "packages for images of PostgreSQL and Milvus",
-		Doing: "downloading the distribution's with apt-get, 18 MB, once",
+		Doing: "downloading from the distribution with apt-get, 18 MB, once",
 		Space: 200 << 20,
 		Fill:  fillStoreSystem,
 	})
@@ -136,13 +136,13 @@ func storeSystem(ctx context.Context, cache *devenv.Cache) (string, error) {
 
 func fillStoreSystem(ctx context.Context, dir string) error {
 	if _, err := exec.LookPath("apt-get"); err != nil {
-		return fmt.Errorf("%w: the images are made of Debian's packages", devenv.ErrNoPackages)
+		return fmt.Errorf("%w: the images are built from Debian packages", devenv.ErrNoPackages)
 	}
 	apt := filepath.Join(dir, "apt")
 	if err := os.Mkdir(apt, 0o755); err != nil {
 		return fmt.Errorf("create directory: %w", err)
 	}
-	// A system that has nothing, so that all they need comes too.
+	// An empty system, so that all other dependencies are downloaded.
 	var status strings.Builder
 	for _, name := range notUnpacked {
 		_, _ = fmt.Fprintf(&status, "Package: %s\nStatus: install ok installed\nVersion: 999\nArchitecture: all\nMaintainer: none\nDescription: none\n\n", name)
@@ -153,7 +153,7 @@ func fillStoreSystem(ctx context.Context, dir string) error {
 	options := []string{
 		"-o", "APT::Sandbox::User=", "-o", "Dir::State=" + apt, "-o", "Dir::State::status=" + filepath.Join(apt, "status"),
 	}
-	if err := devenv.UnpackWhole(ctx, apt, dir, options, storePackages); err != nil {
+	if err := devenv.UnpackWithDependencies(ctx, apt, dir, options, storePackages); err != nil {
 		return err
 	}
 	return os.RemoveAll(apt)

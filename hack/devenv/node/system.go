@@ -10,15 +10,15 @@ import (
 	"github.com/mnemo-dev/mnemo/hack/devenv"
 )
 
-// systemPrograms are what cannot be built from a Go module: runc needs C for
-// seccomp, iptables is C. They are the machine's own, or else unpacked packages
-// of its distribution.
+// systemPrograms are programs that cannot be built from a Go module: runc needs C
+// for seccomp, and iptables is written in C. They are installed on the machine, or
+// unpacked from packages of its distribution.
 type systemPrograms struct {
-	// env makes the programs found, and find their libraries.
+	// env sets the search paths of the programs and their libraries.
 	env []string
 }
 
-// systemPackages are runc and iptables with the libraries a small system lacks.
+// systemPackages are runc and iptables with libraries that a minimal system lacks.
 var systemPackages = []string{
 	"runc", "libseccomp2", "iptables", "libip4tc2", "libip6tc2", "libxtables12", "libmnl0",
 	"libnetfilter-conntrack3", "libnfnetlink0", "libnftnl11",
@@ -39,7 +39,7 @@ func findSystemPrograms(ctx context.Context, cache *devenv.Cache) (systemProgram
 		Title: "runc and iptables",
 		Doing: "downloading the distribution's packages, 4 MB, once",
 		Space: 100 << 20,
-		Fill:  nameSystem,
+		Fill:  linkSystem,
 	}, systemPackages...)
 	if err != nil {
 		return systemPrograms{}, fmt.Errorf("%w: install runc and iptables instead", err)
@@ -47,11 +47,11 @@ func findSystemPrograms(ctx context.Context, cache *devenv.Cache) (systemProgram
 	return systemAt(dir)
 }
 
-// systemAt tells how the programs unpacked in dir are run.
+// systemAt returns the programs that are unpacked in dir.
 func systemAt(dir string) (systemPrograms, error) {
 	extensions, err := filepath.Glob(filepath.Join(dir, "usr", "lib", "*", "xtables"))
 	if err != nil || len(extensions) != 1 {
-		return systemPrograms{}, fmt.Errorf("%s holds no extensions of iptables: remove it to have it downloaded again", dir)
+		return systemPrograms{}, fmt.Errorf("%s contains no extensions of iptables: remove it to download it again", dir)
 	}
 	libraries := filepath.Dir(extensions[0])
 	return systemPrograms{env: []string{
@@ -62,21 +62,22 @@ func systemAt(dir string) (systemPrograms, error) {
 	}}, nil
 }
 
-// nameSystem gives the unpacked programs the names that installing them would.
-func nameSystem(ctx context.Context, dir string) error {
+// linkSystem creates the names of the unpacked programs that an installation
+// would create.
+func linkSystem(ctx context.Context, dir string) error {
 	bin := filepath.Join(dir, "bin")
 	if err := os.MkdirAll(bin, 0o755); err != nil {
 		return fmt.Errorf("create directory: %w", err)
 	}
 	links := map[string]string{"runc": "../usr/sbin/runc"}
 	for _, name := range []string{"iptables", "ip6tables"} {
-		for _, does := range []string{"", "-save", "-restore"} {
-			links[name+does] = "../usr/sbin/xtables-nft-multi"
+		for _, suffix := range []string{"", "-save", "-restore"} {
+			links[name+suffix] = "../usr/sbin/xtables-nft-multi"
 		}
 	}
 	for name, to := range links {
 		if err := os.Symlink(to, filepath.Join(bin, name)); err != nil {
-			return fmt.Errorf("name %s: %w", name, err)
+			return fmt.Errorf("link %s: %w", name, err)
 		}
 	}
 	system, err := systemAt(dir)

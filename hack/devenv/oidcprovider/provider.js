@@ -2,8 +2,8 @@
 //
 //   provider.js PORT REDIRECT_URI...
 //
-// The client is mnemo, its secret is secret. Whoever signs in as somebody@domain is that person, with any password; the
-// address is verified unless it begins with "unverified". ID tokens live for a minute.
+// The client is "mnemo" with the secret "secret". Every user name is accepted with any password and becomes the email
+// address; the address is verified unless it begins with "unverified". ID tokens expire after a minute.
 import { createHash } from 'node:crypto';
 import Provider from 'oidc-provider';
 

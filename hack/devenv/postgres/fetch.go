@@ -17,14 +17,14 @@ import (
 // Version is the PostgreSQL version.
 const Version = embeddedpostgres.V17
 
-// Binaries returns the directory that holds bin/postgres, downloaded
-// the first time.
+// Binaries returns the directory that contains bin/postgres. It is downloaded if
+// it is not cached.
 func Binaries(ctx context.Context, cache *devenv.Cache) (string, error) {
-	place := *cache
+	accessible := *cache
 	if postgresUser() != nil && !reachable(cache.Root) {
-		place.Root = "/var/cache/mnemo"
+		accessible.Root = "/var/cache/mnemo"
 	}
-	return place.Ensure(ctx, devenv.Entry{
+	return accessible.Ensure(ctx, devenv.Entry{
 		Key:   "postgres-" + string(Version),
 		Title: "PostgreSQL " + string(Version),
 		Doing: "downloading 10 MB, once",
@@ -33,9 +33,9 @@ func Binaries(ctx context.Context, cache *devenv.Cache) (string, error) {
 	})
 }
 
-// fillPostgres lets the embedded-postgres library download and unpack. Its only
-// way in is to start a server, which it cannot do as root, so it is given a data
-// directory that no server starts on: it ends there, after unpacking.
+// fillPostgres uses the embedded-postgres library to download and unpack the
+// server. The library can only do that as part of starting a server, which fails
+// as root, so it receives an invalid data directory: it unpacks and then fails.
 func fillPostgres(ctx context.Context, dir string) error {
 	scratch := filepath.Join(dir, "scratch")
 	data := filepath.Join(scratch, "data")
@@ -59,7 +59,7 @@ func fillPostgres(ctx context.Context, dir string) error {
 		Port(uint32(port)).
 		Logger(io.Discard)).Start()
 	if startErr == nil || !strings.HasPrefix(startErr.Error(), "could not start postgres") {
-		return fmt.Errorf("download (is the network, or HTTPS_PROXY, right?): %w", startErr)
+		return fmt.Errorf("download (check the network and HTTPS_PROXY): %w", startErr)
 	}
 	out, err := exec.CommandContext(ctx, filepath.Join(dir, "bin", "postgres"), "--version").CombinedOutput()
 	if err != nil {

@@ -25,8 +25,8 @@ type Server struct {
 	process *devenv.Process
 }
 
-// Start starts PostgreSQL on 127.0.0.1 with a random superuser password
-// and returns when it answers queries.
+// Start starts PostgreSQL on 127.0.0.1 with a random superuser password and
+// returns when the server answers queries.
 func Start(ctx context.Context, o devenv.Options) (*Server, error) {
 	binaries, err := Binaries(ctx, o.Cache)
 	if err != nil {
@@ -43,7 +43,7 @@ func Start(ctx context.Context, o devenv.Options) (*Server, error) {
 
 func startPostgres(ctx context.Context, o devenv.Options, binaries string) (*Server, error) {
 	dir := Dir(o.Dir)
-	// The process of a crashed run holds the port and the data directory.
+	// An orphaned server holds the port and the data directory.
 	if err := devenv.StopRecorded(ctx, o.Dir, "postgres", devenv.OrphanGrace); err != nil {
 		return nil, err
 	}
@@ -89,7 +89,7 @@ func startPostgres(ctx context.Context, o devenv.Options, binaries string) (*Ser
 	return p, nil
 }
 
-// Addr is host:port of the server.
+// Addr returns host:port of the server.
 func (p *Server) Addr() (string, error) {
 	u, err := url.Parse(p.URL)
 	if err != nil {
@@ -98,17 +98,17 @@ func (p *Server) Addr() (string, error) {
 	return u.Host, nil
 }
 
-// Stop ends the server in order.
+// Stop shuts the server down.
 func (p *Server) Stop() error { return p.process.StopWithin(30 * time.Second) }
 
-// Dir returns where the server of run directory dir keeps its data,
-// which is outside dir when root runs it and others cannot reach dir.
+// Dir returns the data directory of the server of run directory dir. It is
+// outside dir if root runs the server and other users cannot access dir.
 func Dir(dir string) string {
-	return place(filepath.Join(dir, "postgres"), "lib")
+	return accessiblePath(filepath.Join(dir, "postgres"), "lib")
 }
 
-// ping asks for btree_gin too: our full-text index needs it, and not every
-// build of the server has it.
+// ping also checks for btree_gin: the full-text index needs it, and some builds
+// of the server do not include it.
 func (p *Server) ping(ctx context.Context) error {
 	conn, err := pgx.Connect(ctx, p.URL)
 	if err != nil {
@@ -121,7 +121,7 @@ func (p *Server) ping(ctx context.Context) error {
 		return err
 	}
 	if !found {
-		return errors.New("this PostgreSQL comes without the extension btree_gin")
+		return errors.New("this build of PostgreSQL does not include the extension btree_gin")
 	}
 	return nil
 }
@@ -145,7 +145,7 @@ func postgresArgs(data string, port int, durable bool) []string {
 	set := []string{
 		"listen_addresses=127.0.0.1",
 		"port=" + strconv.Itoa(port),
-		"unix_socket_directories=", // none: only the address above
+		"unix_socket_directories=", // none
 		"max_connections=300",
 		// Partitioned tables take many locks in one transaction.
 		"max_locks_per_transaction=256",
@@ -163,17 +163,17 @@ func postgresArgs(data string, port int, durable bool) []string {
 	return args
 }
 
-// initPostgres creates the database cluster if there is none. It is made under
-// another name first, since initdb leaves a half-made one behind when killed.
+// initPostgres creates the database cluster if there is none. It uses a temporary
+// name, because initdb leaves an incomplete cluster when it is killed.
 func initPostgres(ctx context.Context, binaries, dir, password string) error {
 	data, fresh := filepath.Join(dir, "data"), filepath.Join(dir, "data.partial")
 	if devenv.IsDir(data) {
 		return nil
 	}
 	if err := os.RemoveAll(fresh); err != nil {
-		return fmt.Errorf("remove a half-made database: %w", err)
+		return fmt.Errorf("remove incomplete database: %w", err)
 	}
-	// It must be able to open the file, which it could not with a pipe of ours.
+	// A file, because initdb runs as another user, who cannot open our pipe.
 	secret := filepath.Join(dir, "initial-password")
 	if err := writePrivate(secret, password+"\n"); err != nil {
 		return err

@@ -18,7 +18,7 @@ func testOptions(t *testing.T) devenv.Options {
 	return devenv.Options{Dir: t.TempDir(), Cache: cache}
 }
 
-func TestPostgresKeepsData(t *testing.T) {
+func TestDataSurvivesRestart(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t)
 	o.Durable = true
@@ -47,7 +47,7 @@ func TestPostgresKeepsData(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = p.Stop() })
 	if p.URL != url {
-		t.Errorf("address or password changed between starts")
+		t.Errorf("the address or password changed after a restart")
 	}
 	exec(`SELECT FROM kept`)
 }

@@ -11,13 +11,12 @@ import (
 	"github.com/mnemo-dev/mnemo/hack/devenv"
 )
 
-// nobody is the unprivileged user under which root runs PostgreSQL, which
-// refuses to run as root. 65534 is the overflow user of every Linux; it needs no
-// entry in /etc/passwd.
+// nobody is the unprivileged user that runs PostgreSQL if this program runs as
+// root, because PostgreSQL refuses to run as root. 65534 is the overflow user of
+// Linux; it needs no entry in /etc/passwd.
 const nobody = 65534
 
-// postgresUser returns the user to run PostgreSQL as: nil, ourselves, unless we
-// are root.
+// postgresUser returns the user that runs PostgreSQL; nil is the current user.
 func postgresUser() *syscall.Credential {
 	if os.Geteuid() != 0 {
 		return nil
@@ -25,8 +24,8 @@ func postgresUser() *syscall.Credential {
 	return &syscall.Credential{Uid: nobody, Gid: nobody}
 }
 
-// reachable tells whether every user may pass through all directories of path
-// that exist; /root usually forbids it.
+// reachable reports whether every user may traverse all existing directories of
+// path; /root usually forbids it.
 func reachable(path string) bool {
 	for {
 		if info, err := os.Stat(path); err == nil && info.Mode().Perm()&0o001 == 0 {
@@ -40,10 +39,9 @@ func reachable(path string) bool {
 	}
 }
 
-// place returns where PostgreSQL keeps something that belongs at path:
-// there, or, when the user it runs as cannot reach path, in a directory of
-// /var/<kind>/mnemo named after path.
-func place(path, kind string) string {
+// accessiblePath returns path or, if PostgreSQL's user cannot access it, a
+// directory in /var/<kind>/mnemo that is named after path.
+func accessiblePath(path, kind string) string {
 	if postgresUser() == nil || reachable(filepath.Dir(path)) {
 		return path
 	}
@@ -51,7 +49,7 @@ func place(path, kind string) string {
 	return filepath.Join("/var/"+kind, "mnemo", filepath.Base(path)+"-"+hex.EncodeToString(sum[:6]))
 }
 
-// makePrivate creates a directory that belongs to the user PostgreSQL runs as.
+// makePrivate creates a directory that is owned by PostgreSQL's user.
 func makePrivate(dir string) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return fmt.Errorf("create directory: %w", err)
@@ -59,25 +57,25 @@ func makePrivate(dir string) error {
 	if err := os.Mkdir(dir, 0o700); err != nil && !os.IsExist(err) {
 		return fmt.Errorf("create directory: %w", err)
 	}
-	return give(dir)
+	return changeOwner(dir)
 }
 
-// writePrivate writes a file for the user PostgreSQL runs as.
+// writePrivate writes a file that is owned by PostgreSQL's user.
 func writePrivate(path, content string) error {
 	if err := devenv.WriteFile(path, []byte(content), 0o600); err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
-	return give(path)
+	return changeOwner(path)
 }
 
-// give makes the user PostgreSQL runs as the owner of a path.
-func give(path string) error {
+// changeOwner makes PostgreSQL's user the owner of path.
+func changeOwner(path string) error {
 	user := postgresUser()
 	if user == nil {
 		return nil
 	}
 	if err := os.Chown(path, int(user.Uid), int(user.Gid)); err != nil {
-		return fmt.Errorf("give %s to the user PostgreSQL runs as: %w", path, err)
+		return fmt.Errorf("change owner of %s to PostgreSQL's user: %w", path, err)
 	}
 	return nil
 }

@@ -30,6 +30,6 @@ func withTLS(args []string, dir string, authority *devenv.Authority) ([]string, 
 	for setting, name := range map[string]string{"hba_file": "pg_hba.conf", "ssl_cert_file": "server.crt", "ssl_key_file": "server.key"} {
 		args = append(args, "-c", setting+"="+filepath.Join(dir, name))
 	}
-	// Each connection is logged with how it is encrypted.
+	// The log of each connection includes its encryption.
 	return append(args, "-c", "ssl=on", "-c", "log_connections=on"), nil
 }

@@ -13,59 +13,60 @@ import (
 	"github.com/mnemo-dev/mnemo/hack/devenv"
 )
 
-// Clean ends what a program that ran a node in dir left behind when it
-// crashed; dir stays.
+// Clean stops the processes and removes the network device and control group that
+// a crashed program left of the node in dir. It does not remove dir.
 func Clean(ctx context.Context, dir string) error {
 	_, err := devenv.StopAll(ctx, dir)
-	p, placeErr := recordedPlace(dir)
-	if placeErr != nil {
-		return errors.Join(err, placeErr)
+	s, slotErr := recordedSlot(dir)
+	if slotErr != nil {
+		return errors.Join(err, slotErr)
 	}
-	return errors.Join(err, p.group().remove(), p.disconnect())
+	return errors.Join(err, s.group().remove(), s.disconnect())
 }
 
-// Left lists what is left on this machine of the node that ran in dir, by
-// the name of its place if it is known: nothing after Stop or CleanNode.
-func Left(dir, place string) ([]string, error) {
-	var left []string
-	if place != "" {
-		if _, err := net.InterfaceByName(place); err == nil {
-			left = append(left, "network device "+place)
+// Leftovers lists processes, mounts, network devices and control groups of the
+// node that ran in dir. slot is the name of its slot, or "" if that is unknown.
+// The list is empty after Stop or Clean.
+func Leftovers(dir, slot string) ([]string, error) {
+	var found []string
+	if slot != "" {
+		if _, err := net.InterfaceByName(slot); err == nil {
+			found = append(found, "network device "+slot)
 		}
-		groups, err := cgroup(place).dirs()
+		groups, err := cgroup(slot).dirs()
 		if err != nil {
 			return nil, err
 		}
 		for _, group := range slices.DeleteFunc(groups, func(g string) bool { return !devenv.IsDir(g) }) {
-			left = append(left, "control group "+group)
+			found = append(found, "control group "+group)
 		}
 	}
 	mounts, err := os.ReadFile("/proc/self/mounts")
 	if err != nil {
-		return nil, fmt.Errorf("look for mounts: %w", err)
+		return nil, fmt.Errorf("list mounts: %w", err)
 	}
 	for line := range bytes.Lines(mounts) {
 		if fields := strings.Fields(string(line)); len(fields) > 1 && strings.HasPrefix(fields[1]+"/", dir+"/") {
-			left = append(left, "mount "+fields[1])
+			found = append(found, "mount "+fields[1])
 		}
 	}
 	processes, err := processesOf(dir)
-	return append(left, processes...), err
+	return append(found, processes...), err
 }
 
-// Place returns the name of the place of the node that runs or ran in dir,
-// nothing if none did.
-func Place(dir string) (string, error) {
-	p, err := recordedPlace(dir)
-	return p.name, err
+// SlotName returns the name of the slot of the node in dir, or "" if there is
+// none.
+func SlotName(dir string) (string, error) {
+	s, err := recordedSlot(dir)
+	return s.name, err
 }
 
-// processesOf lists processes that were told of dir, or run in a container whose
-// files are in it.
+// processesOf lists processes that have dir in their arguments, or run in a
+// container whose files are in dir.
 func processesOf(dir string) ([]string, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
-		return nil, fmt.Errorf("look for processes: %w", err)
+		return nil, fmt.Errorf("list processes: %w", err)
 	}
 	var found []string
 	for _, e := range entries {
@@ -76,7 +77,7 @@ func processesOf(dir string) ([]string, error) {
 		if pid == fmt.Sprint(os.Getpid()) || pid == fmt.Sprint(os.Getppid()) {
 			continue
 		}
-		command, _ := os.ReadFile("/proc/" + pid + "/cmdline") // a process that has ended has none
+		command, _ := os.ReadFile("/proc/" + pid + "/cmdline") // missing if the process has ended
 		mounts, _ := os.ReadFile("/proc/" + pid + "/mounts")
 		root, _, _ := bytes.Cut(mounts, []byte("\n"))
 		inside := bytes.HasPrefix(root, []byte("overlay / ")) && bytes.Contains(root, []byte(dir+"/"))
