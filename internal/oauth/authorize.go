@@ -10,7 +10,8 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// Request asks for a code (RFC 6749, 4.1.1; RFC 7636, 4.3; RFC 8707, 2.1).
+// Request is an authorization request (RFC 6749, 4.1.1; RFC 7636, 4.3; RFC
+// 8707, 2.1).
 type Request struct {
 	ClientID        string
 	RedirectURI     string
@@ -21,15 +22,15 @@ type Request struct {
 	Resources       []string
 }
 
-// Ask is a request that was found to be good, and whose it is.
+// Ask is a valid request with its client.
 type Ask struct {
 	Request
 	Client Client
 }
 
-// Check reads a request; an Error when it is not good. Anybody can register, so
-// nobody is sent to a client's address before the user has seen it
-// (RFC 9700, 4.11.2): the error is for the user.
+// Check validates a request and returns an Error if it is invalid. Anybody can
+// register a client, so users are not redirected to its address before they
+// have seen it (RFC 9700, 4.11.2): the error is shown to the user.
 func (s *Service) Check(ctx context.Context, r Request) (Ask, error) {
 	c, err := s.client(ctx, r.ClientID)
 	if err != nil {
@@ -49,7 +50,7 @@ func (s *Service) Check(ctx context.Context, r Request) (Ask, error) {
 	return Ask{r, c}, s.checkResource(r.Resources)
 }
 
-// checkResource refuses resources that are not this one.
+// checkResource rejects resources other than this server.
 func (s *Service) checkResource(resources []string) error {
 	for _, r := range resources {
 		if strings.TrimSuffix(r, "/") != s.Resource {
@@ -65,8 +66,8 @@ func isChallenge(s string) bool {
 	return err == nil && len(raw) == sha256.Size
 }
 
-// Approve gives the client access to what is the user's, and returns the address
-// that takes the code to it. Forbidden when the session has ended.
+// Approve grants the client access to the user's data and returns the redirect
+// address with the code. Forbidden if the session has ended.
 func (s *Service) Approve(ctx context.Context, who tenant.Scope, session tenant.Hash, ask Ask) (string, error) {
 	code, err := tenant.NewTokenOf(tenant.Code, s.Random)
 	if err != nil {
@@ -79,17 +80,16 @@ func (s *Service) Approve(ctx context.Context, who tenant.Scope, session tenant.
 	return s.answer(ask, url.Values{"code": {code}})
 }
 
-// Refuse returns the address that tells the client that the user gives no access.
+// Refuse returns the redirect address that reports that the user denied access.
 func (s *Service) Refuse(ask Ask) (string, error) {
 	return s.answer(ask, url.Values{"error": {AccessDenied}, "error_description": {"the user did not give access"}})
 }
 
-// answered are the parameters of an answer.
+// answered are the parameters of a response.
 var answered = []string{"code", "state", "iss", "error", "error_description"}
 
-// answer returns the client's address with parameters added, by which it knows
-// what it asked and whom (RFC 9207). What the address has stays as it is
-// (RFC 6749, 3.1.2).
+// answer returns the client's address with the response parameters, including
+// the issuer (RFC 9207). The existing query is kept (RFC 6749, 3.1.2).
 func (s *Service) answer(ask Ask, add url.Values) (string, error) {
 	u, err := url.Parse(ask.RedirectURI)
 	if err != nil {

@@ -18,7 +18,7 @@ const (
 	maxName      = 100  // characters
 )
 
-// Registration is what a program says of itself (RFC 7591).
+// Registration is a client's registration request (RFC 7591).
 type Registration struct {
 	Name          string
 	RedirectURIs  []string
@@ -26,7 +26,7 @@ type Registration struct {
 	ResponseTypes []string
 }
 
-// Validate reports what is wrong with the registration, as an Error.
+// Validate returns an Error if the registration is invalid.
 func (r Registration) Validate() error {
 	if n := len(r.RedirectURIs); n == 0 || n > maxRedirects {
 		return &Error{InvalidRedirect, fmt.Sprintf("redirect_uris must hold 1 to %d addresses, not %d", maxRedirects, n)}
@@ -45,7 +45,7 @@ func (r Registration) Validate() error {
 	return nil
 }
 
-// checkRedirect says what is wrong with an address that codes are sent to.
+// checkRedirect returns why a redirect address is invalid, or "".
 func checkRedirect(uri string) string {
 	u, err := url.Parse(uri)
 	switch {
@@ -61,7 +61,8 @@ func checkRedirect(uri string) string {
 	}
 	switch strings.ToLower(u.Scheme) {
 	case "https":
-		// A page's policy names it; nothing else may come into that.
+		// The page's content security policy contains the host, so other
+		// characters are rejected.
 		if u.Hostname() == "" || strings.Trim(strings.ToLower(u.Host), "abcdefghijklmnopqrstuvwxyz0123456789.-_:[]") != "" {
 			return "must name a host"
 		}
@@ -75,8 +76,8 @@ func checkRedirect(uri string) string {
 	return ""
 }
 
-// checkQuery says what is wrong with the query of such an address, to which the
-// answer is added.
+// checkQuery returns why the query of a redirect address, to which the response
+// is added, is invalid, or "".
 func checkQuery(raw string) string {
 	q, err := url.ParseQuery(raw)
 	if err != nil {
@@ -90,9 +91,9 @@ func checkQuery(raw string) string {
 	return ""
 }
 
-// checkOwn says what is wrong with an address of a scheme of a program's own. It
-// names something in the program, or its scheme is a name that its maker holds,
-// turned around (RFC 8252, 7.1).
+// checkOwn returns why an address with a private-use scheme is invalid, or "".
+// It must have a path, or its scheme must be a reversed domain name of the
+// vendor (RFC 8252, 7.1).
 func checkOwn(u *url.URL) string {
 	if u.Host == "" && (u.Opaque != "" || !strings.Contains(u.Scheme, ".")) || handsOn(u) {
 		return "must be https, http on localhost, or the program's own scheme, as app://name or com.example.app:/path"
@@ -100,20 +101,20 @@ func checkOwn(u *url.URL) string {
 	return ""
 }
 
-// Browsers answer to these, or systems by opening one.
+// Schemes that browsers handle, or operating systems open.
 var (
 	handingOn = []string{
 		"about", "blob", "data", "file", "filesystem", "javascript", "vbscript", "view-source", "feed", "ws", "wss",
 		"edge", "opera", "brave", "vivaldi", "safari", "duckduckgo", "ddgquicklink", "x-web-search", "intent", "android-app",
-		// Web sites may register for these (HTML, registerProtocolHandler).
+		// Schemes that web sites may register (HTML, registerProtocolHandler).
 		"bitcoin", "cabal", "dat", "did", "doi", "dweb", "ethereum", "ftp", "ftps", "geo", "hyper", "im", "ipfs", "ipns", "irc", "ircs", "magnet",
 		"mailto", "matrix", "mms", "news", "nntp", "openpgp4fpr", "sftp", "sip", "sms", "smsto", "ssb", "ssh", "tel", "urn", "webcal", "wtai", "xmpp",
 	}
 	handingOnPrefixes = []string{"web+", "ext+", "chrome", "googlechrome", "microsoft-edge", "x-safari", "firefox", "moz-", "opera-", "brave-", "touch-"}
 )
 
-// handsOn reports whether an address is known to end up elsewhere than in the
-// program that has its scheme: on a web site, for the most part.
+// handsOn reports whether addresses of the scheme are known to be opened by
+// something else than the app, usually a web site.
 func handsOn(u *url.URL) bool {
 	rest, err := url.PathUnescape(strings.ToLower(strings.TrimPrefix(u.String(), u.Scheme+":")))
 	return err != nil || strings.Contains(rest, "http:") || strings.Contains(rest, "https:") ||
@@ -126,8 +127,8 @@ func isLoopback(u *url.URL) bool {
 	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// redirectsTo reports whether codes may be sent to the address: one that was
-// registered, on this machine with whichever port is free (RFC 8252, 7.3).
+// redirectsTo reports whether codes may be sent to the address: a registered
+// one, on a loopback host with any port (RFC 8252, 7.3).
 func (c Client) redirectsTo(uri string) bool {
 	if slices.Contains(c.RedirectURIs, uri) {
 		return true
@@ -136,7 +137,8 @@ func (c Client) redirectsTo(uri string) bool {
 	return given != "" && slices.ContainsFunc(c.RedirectURIs, func(known string) bool { return withoutPort(known) == given })
 }
 
-// withoutPort is an http address of this machine without its port, "" for others.
+// withoutPort returns an http loopback address without its port, and "" for
+// others.
 func withoutPort(uri string) string {
 	u, err := url.Parse(uri)
 	if err != nil || u.Scheme != "http" || checkRedirect(uri) != "" {
@@ -146,8 +148,8 @@ func withoutPort(uri string) string {
 	return u.String()
 }
 
-// Register makes a client. An Error for a bad registration, RateLimited when
-// there were too many.
+// Register creates a client. An Error for an invalid registration, RateLimited
+// after too many.
 func (s *Service) Register(ctx context.Context, r Registration, address string) (Client, error) {
 	if err := r.Validate(); err != nil {
 		return Client{}, err
@@ -163,8 +165,8 @@ func (s *Service) Register(ctx context.Context, r Registration, address string) 
 	return c, nil
 }
 
-// cleanName is a name as a person can be shown it: of letters that cannot turn
-// the page's text around, and not too long.
+// cleanName returns a name that is safe to display: without characters that
+// change the direction of text, and limited in length.
 func cleanName(name string) string {
 	name = strings.Join(strings.Fields(strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
@@ -183,7 +185,7 @@ func cleanName(name string) string {
 
 var errNoClient = &Error{InvalidClient, "this client is not registered here (any more): register it again"}
 
-// client finds a client; an unknown one is an Error.
+// client returns a client; an Error if it is unknown.
 func (s *Service) client(ctx context.Context, id string) (Client, error) {
 	switch {
 	case id == "":

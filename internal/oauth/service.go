@@ -12,42 +12,42 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// Config is what a Service works with. All of it is required.
+// Config contains the dependencies of a Service. All fields are required.
 type Config struct {
 	Clients ClientStore
 	Grants  GrantStore
 	Access  AccessStore
-	URL     *url.URL // where users reach the server; see Serves
+	URL     *url.URL // of the server, as users reach it; see Serves
 	Random  io.Reader
 	Now     func() time.Time
 }
 
-// Service lets users give programs access.
+// Service manages the access that users grant to apps.
 type Service struct {
 	Config
-	Issuer   string // the server's name
-	Resource string // what access is given to
+	Issuer   string // issuer identifier of the server
+	Resource string // identifier of the protected resource
 }
 
-// Serves reports whether programs can ask for access at an address: over TLS or
-// on the machine itself, and not below a path.
+// Serves reports whether OAuth is available at an address: with TLS or on a
+// loopback host, and not below a path.
 func Serves(u *url.URL) bool {
 	return u != nil && (u.Scheme == "https" || u.Scheme == "http" && isLoopback(u)) && (u.Path == "" || u.Path == "/")
 }
 
-// NewService makes a Service.
+// NewService returns a Service.
 func NewService(c Config) *Service {
 	issuer := c.URL.Scheme + "://" + c.URL.Host
 	return &Service{Config: c, Issuer: issuer, Resource: issuer + "/mcp"}
 }
 
-// Identify returns whom an access token's hash belongs to; Unauthorized.
+// Identify returns the identity of an access token's hash; Unauthorized.
 func (s *Service) Identify(ctx context.Context, h tenant.Hash) (tenant.Identity, error) {
 	return s.Access.IdentifyHolder(ctx, tenant.AccessToken, h)
 }
 
-// Holder returns whom a code or refresh token belongs to, whether or not it was
-// used; Unauthorized.
+// Holder returns the identity of a code or refresh token, used or not;
+// Unauthorized.
 func (s *Service) Holder(ctx context.Context, kind tenant.TokenKind, secret string) (tenant.Identity, error) {
 	if !kind.Is(secret) {
 		return tenant.Identity{}, fault.New(fault.Unauthorized, "this is no %s", kind)
@@ -55,17 +55,17 @@ func (s *Service) Holder(ctx context.Context, kind tenant.TokenKind, secret stri
 	return s.Access.IdentifyHolder(ctx, kind, tenant.HashSecret(secret))
 }
 
-// Programs returns those that the user gave access to, the newest first.
+// Programs returns the clients with access to the user's data, newest first.
 func (s *Service) Programs(ctx context.Context, who tenant.Scope) ([]Program, error) {
 	return s.Grants.Programs(ctx, who)
 }
 
-// Disconnect ends the access of a program at once; NotFound.
+// Disconnect ends the access of a client immediately; NotFound.
 func (s *Service) Disconnect(ctx context.Context, who tenant.Scope, id string) error {
 	return s.Grants.EndGrant(ctx, who, id)
 }
 
-// Revoke ends what a client was given, by any token of it (RFC 7009).
+// Revoke ends the grant of a token (RFC 7009).
 func (s *Service) Revoke(ctx context.Context, client, token string) error {
 	if _, err := s.client(ctx, client); err != nil {
 		return err
@@ -78,17 +78,17 @@ func (s *Service) Revoke(ctx context.Context, client, token string) error {
 	return nil
 }
 
-// idSize is how long an id is, bytes.
+// idSize is the number of bytes of an id.
 const idSize = 16
 
-// isID reports whether a text can be an id that was made here. What cannot is
-// nobody's, and may hold what no store takes.
+// isID reports whether a text has the format of a generated id. Others cannot
+// exist and may contain characters that stores reject.
 func isID(s string) bool {
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(s)
-	return err == nil && len(raw) == idSize && len(s) == base64.RawURLEncoding.EncodedLen(idSize) // it skips line breaks
+	return err == nil && len(raw) == idSize && len(s) == base64.RawURLEncoding.EncodedLen(idSize) // the decoder ignores line breaks
 }
 
-// random makes an id that cannot be guessed.
+// random returns an unguessable id.
 func (s *Service) random() (string, error) {
 	raw := make([]byte, idSize)
 	if _, err := io.ReadFull(s.Random, raw); err != nil {

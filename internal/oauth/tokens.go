@@ -10,7 +10,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// CodeInput redeems a code.
+// CodeInput is a request to redeem a code.
 type CodeInput struct {
 	ClientID    string
 	Code        string
@@ -19,8 +19,9 @@ type CodeInput struct {
 	Resources   []string
 }
 
-// Redeem gives a client its first tokens for a code. An Error when the code is
-// not one, not the client's, or was used before, which ends what it gave.
+// Redeem issues the first tokens of a grant for its code. An Error if the code
+// is invalid, belongs to another client, or was used before, which ends the
+// grant.
 func (s *Service) Redeem(ctx context.Context, in CodeInput) (Tokens, error) {
 	return s.spend(ctx, tenant.Code, in.Code, in.ClientID, in.Resources, func(g Grant) error {
 		sum := sha256.Sum256([]byte(in.Verifier))
@@ -35,18 +36,17 @@ func (s *Service) Redeem(ctx context.Context, in CodeInput) (Tokens, error) {
 	})
 }
 
-// Refresh gives a client its next tokens for a refresh token, which is used up.
-// An Error when it is not one, not the client's, or was used before, which ends
-// what it gave.
+// Refresh consumes a refresh token and issues new tokens. An Error if it is
+// invalid, belongs to another client, or was used before, which ends the grant.
 func (s *Service) Refresh(ctx context.Context, client, refresh string, resources []string) (Tokens, error) {
 	return s.spend(ctx, tenant.RefreshToken, refresh, client, resources, func(Grant) error { return nil })
 }
 
-// errNotTheirs does not tell whose it is.
+// errNotTheirs does not reveal the owner of the secret.
 var errNotTheirs = &Error{InvalidGrant, "this is unknown, has expired, or was used before: ask the user again"}
 
-// spend gives tokens for a secret of the kind that is the client's, if check
-// allows it.
+// spend issues tokens for a secret of the kind that belongs to the client, if
+// check allows it.
 func (s *Service) spend(ctx context.Context, kind tenant.TokenKind, secret, client string, resources []string, check func(Grant) error) (Tokens, error) {
 	if _, err := s.client(ctx, client); err != nil {
 		return Tokens{}, err

@@ -26,7 +26,7 @@ func (d *DB) Token(ctx context.Context, scope tenant.Scope) (*tenant.TokenInfo, 
 func newestToken(ctx context.Context, q *db.Queries, scope tenant.Scope) (*tenant.TokenInfo, error) {
 	row, err := q.NewestToken(ctx, db.NewestTokenParams{TenantID: string(scope.Tenant), UserID: int64(scope.User)})
 	if errors.Is(err, pgx.ErrNoRows) {
-		return nil, nil //nolint:nilnil // no token is an answer here
+		return nil, nil //nolint:nilnil // the user never had a token
 	}
 	if err != nil {
 		return nil, err

@@ -19,8 +19,8 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// fillAccount gives a user some of everything: memory "mine" was edited and
-// moved, one conversation is excluded, one pinned. Its texts hold the mark.
+// fillAccount stores data of every kind: the first memory was edited and moved,
+// one conversation is excluded and one is pinned. All texts contain the mark.
 func (b *testBundle) fillAccount(t testing.TB, scope tenant.Scope, mark string) {
 	t.Helper()
 	bucket, err := b.CreateBucket(t.Context(), scope, memory.BucketInput{Name: mark + " bucket", Description: "of " + mark})
@@ -38,7 +38,7 @@ func (b *testBundle) fillAccount(t testing.TB, scope tenant.Scope, mark string) 
 	}
 	var ids []string
 	for n := range 3 {
-		u := talk(fmt.Sprint(mark, n), n, 3)
+		u := newConversation(fmt.Sprint(mark, n), n, 3)
 		u.Messages[0].Text = mark + " " + u.Messages[0].Text
 		ids = append(ids, b.upsert(t, scope, u).Conversation.ID)
 	}
@@ -46,7 +46,7 @@ func (b *testBundle) fillAccount(t testing.TB, scope tenant.Scope, mark string) 
 	b.setFlags(t, scope, chat.Flags{Pinned: yes()}, ids[1])
 }
 
-// exported returns what an export of the user holds.
+// exported returns an export of the user's data.
 func (b *testBundle) exported(t testing.TB, scope tenant.Scope) []byte {
 	t.Helper()
 	s, err := b.Accounts().Snapshot(t.Context(), scope)
@@ -106,7 +106,7 @@ func TestSnapshotContainsOnlyTheUsersData(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !strings.HasPrefix(k.Messages[0].Text, m+" ") {
-				t.Errorf("%s: a conversation of somebody else: %q", m, k.Messages[0].Text)
+				t.Errorf("%s: another user's conversation: %q", m, k.Messages[0].Text)
 			}
 			states += string(k.Status[0])
 			if k.Pinned {
@@ -149,7 +149,7 @@ func TestSnapshotIsConsistent(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(before, out.Bytes()) {
-		t.Error("the export holds what was written after it began")
+		t.Error("the export contains writes that follow its start")
 	}
 	s.Close()
 	if n := b.count(t, "select count(*) from pg_stat_activity where datname = current_database() and state like 'idle in transaction%'"); n != 0 {
@@ -165,7 +165,7 @@ func TestSnapshotEndsWithContext(t *testing.T) {
 	b := setupIn(t, d, nil)
 	alice := b.users[0]
 	b.fillAccount(t, alice, "alice")
-	for range 500 { // more than fits what is between the server and the reader
+	for range 500 { // more than the buffers between server and reader hold
 		m := memory.NewMemory{CreateInput: memory.CreateInput{Text: strings.Repeat("x", memory.MaxText)}}
 		if _, err := b.Memories().Create(t.Context(), alice, m); err != nil {
 			t.Fatal(err)
@@ -205,7 +205,7 @@ func TestSnapshotEndsWithContext(t *testing.T) {
 	}
 }
 
-// purge removes everything of a user as a request does.
+// purge deletes the account as a request does.
 func (b *testBundle) purge(t testing.TB, scope tenant.Scope) account.Purged {
 	t.Helper()
 	confirm := account.Confirmation
@@ -226,7 +226,7 @@ func TestPurge(t *testing.T) {
 		b.fillAccount(t, b.users[i], mark)
 	}
 	for n := range 60 { // more than one batch
-		b.upsert(t, alice, talk(fmt.Sprint("more", n), 100+n, 1))
+		b.upsert(t, alice, newConversation(fmt.Sprint("more", n), 100+n, 1))
 	}
 	others := map[tenant.Scope][]byte{b.users[2]: b.exported(t, b.users[2]), b.users[3]: b.exported(t, b.users[3])}
 	b.jobUnits(t)
@@ -245,10 +245,10 @@ func TestPurge(t *testing.T) {
 		}
 	}
 	if got := b.jobUnits(t); len(got) < units {
-		t.Errorf("jobs take %d units out of the index, want at least %d", len(got), units)
+		t.Errorf("jobs delete %d units from the index, want at least %d", len(got), units)
 	}
 	if got := b.statuses(t, bob); strings.Count(got, "a") != 2 {
-		t.Errorf("the other user's conversations are %s: those that waited should have the room", got)
+		t.Errorf("the other user's conversations are %s, want two active: the purge freed quota", got)
 	}
 	for u, before := range others {
 		if !bytes.Equal(before, b.exported(t, u)) {
@@ -259,13 +259,13 @@ func TestPurge(t *testing.T) {
 		t.Errorf("%d purge jobs are left, want 0", n)
 	}
 	b.checkCounters(t)
-	b.fillAccount(t, alice, "again") // it is an account like any other
+	b.fillAccount(t, alice, "again") // the account can be used and purged again
 	if again := b.purge(t, alice); again.Memories != 3 {
 		t.Errorf("purged again: %+v", again)
 	}
 }
 
-// userTables are the tables that hold a user's rows.
+// userTables returns the tables with rows of users.
 func (b *testBundle) userTables(t testing.TB) []string {
 	t.Helper()
 	rows, err := b.owner.Query(t.Context(), `select c.table_name from information_schema.columns c join information_schema.tables t using (table_schema, table_name)

@@ -8,8 +8,9 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// Sign-ins of an address count until they succeed, those by a provider as well.
-func TestSignInsOfAnAddressCount(t *testing.T) {
+// Sign-ins of an address count until they succeed, including those with an
+// identity provider.
+func TestFailedSignInsCountPerAddress(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	spec := b.specs[0]
@@ -34,7 +35,7 @@ func TestSignInsOfAnAddressCount(t *testing.T) {
 		if err := b.CountSignIn(t.Context(), eve.Address); err != nil {
 			t.Fatalf("failed sign-in %d: %v", n, err)
 		}
-		wantKind(t, "nobody's", b.SignInExternal(t.Context(), eve), fault.Forbidden)
+		wantKind(t, "sign-in of an unknown domain", b.SignInExternal(t.Context(), eve), fault.Forbidden)
 	}
 	wantKind(t, "one more", b.CountSignIn(t.Context(), eve.Address), fault.RateLimited)
 	if err := b.CountSignIn(t.Context(), "192.0.2.2"); err != nil {

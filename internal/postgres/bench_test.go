@@ -38,7 +38,7 @@ func BenchmarkUpsert(b *testing.B) {
 	for _, n := range []int{10, 1000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			s := setup(b, nil)
-			percentiles(b, func(i int) { s.upsert(b, s.users[0], talk(fmt.Sprint(i), 0, n)) })
+			percentiles(b, func(i int) { s.upsert(b, s.users[0], newConversation(fmt.Sprint(i), 0, n)) })
 		})
 	}
 }

@@ -106,9 +106,9 @@ func TestBucketNames(t *testing.T) {
 	}
 	m := b.remember(t, alice, "text", nil)
 	_, err := b.Memories().Move(ctx, alice, memory.MoveInput{IDs: []string{m}, Bucket: memory.BucketRef{Name: "\u200b"}})
-	wantKind(t, "move to what cannot be seen", err, fault.NotFound)
+	wantKind(t, "move to an invisible name", err, fault.NotFound)
 	list, err := b.ListBuckets(ctx, alice)
 	if err != nil || !slices.ContainsFunc(list, func(b memory.Bucket) bool { return b.Name == "TRAVEL\ufe0f" }) {
-		t.Errorf("names are not as they were given: %v, %v", list, err)
+		t.Errorf("names are not stored as given: %v, %v", list, err)
 	}
 }

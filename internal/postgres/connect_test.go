@@ -10,12 +10,11 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/postgres"
 )
 
-// TestSilentServer: where nobody answers, as behind a name that still leads to
-// a machine that is gone, it is given up so soon that the next try finds the
-// server's new place.
-func TestSilentServer(t *testing.T) {
+// A server that does not respond, such as a host that a stale DNS name points
+// to, is given up early enough for the next attempt to reach its successor.
+func TestUnresponsiveServerTimesOut(t *testing.T) {
 	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0") // the kernel takes connections, and nobody reads them
+	l, err := net.Listen("tcp", "127.0.0.1:0") // the kernel accepts connections, but nothing reads from them
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,10 +36,10 @@ func TestSilentServer(t *testing.T) {
 			defer cancel()
 			begin := time.Now()
 			if err := ask(ctx); fault.KindOf(err) != fault.Unavailable {
-				t.Errorf("%v, want that the database is away", err)
+				t.Errorf("%v, want kind Unavailable", err)
 			}
-			if took := time.Since(begin); took > patience {
-				t.Errorf("given up after %s", took)
+			if elapsed := time.Since(begin); elapsed > patience {
+				t.Errorf("gave up after %s, want at most %s", elapsed, patience)
 			}
 		})
 	}

@@ -19,12 +19,12 @@ func TestConversationSentAgain(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	scope := b.users[0]
-	first := b.upsert(t, scope, talk("a", 0, 12))
+	first := b.upsert(t, scope, newConversation("a", 0, 12))
 	id := first.Conversation.ID
 	before := b.unitsOf(t, id)
 	b.jobUnits(t)
 
-	same := b.upsert(t, scope, talk("a", 0, 12))
+	same := b.upsert(t, scope, newConversation("a", 0, 12))
 	if diff := cmp.Diff(first, same, cmpopts.IgnoreFields(chat.Outcome{}, "ImportID", "Added")); diff != "" || same.Added != 0 {
 		t.Errorf("sent again unchanged (-first +again):\n%s", diff)
 	}
@@ -36,7 +36,7 @@ func TestConversationSentAgain(t *testing.T) {
 	}
 
 	// Message 5 changes, message 12 is new, and all others are not sent.
-	next := talk("a", 0, 13)
+	next := newConversation("a", 0, 13)
 	next.Messages = []chat.Message{next.Messages[12], next.Messages[5]}
 	next.Messages[1].Text = "Zebras instead"
 	next.Messages[1].Tokens = 2
@@ -71,7 +71,7 @@ func TestConversationSentAgain(t *testing.T) {
 func TestConversationDetailsChange(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
-	in := talk("a", 0, 1)
+	in := newConversation("a", 0, 1)
 	first := b.upsert(t, b.users[0], in)
 	b.jobUnits(t)
 	in.Title, in.UpdatedAt = "Renamed", start.AddDate(1, 0, 0)
@@ -93,13 +93,13 @@ func TestConversationDetailsChange(t *testing.T) {
 func TestExcludedConversationStaysExcluded(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
-	out := b.upsert(t, b.users[0], talk("a", 0, 3))
+	out := b.upsert(t, b.users[0], newConversation("a", 0, 3))
 	exec(t, b.owner, "update conversations set status = 'excluded'")
 	exec(t, b.owner, "update units set active = false")
 	exec(t, b.owner, "update usage set conversations = 0")
 	exec(t, b.owner, "update users set conversations = 0")
 	b.jobUnits(t)
-	again := b.upsert(t, b.users[0], talk("a", 0, 6))
+	again := b.upsert(t, b.users[0], newConversation("a", 0, 6))
 	if again.Conversation.Status != chat.Excluded || again.Added != 3 {
 		t.Errorf("sent again: %+v", again)
 	}
@@ -122,7 +122,7 @@ func TestExcludedConversationStaysExcluded(t *testing.T) {
 
 func TestConversationStorage(t *testing.T) {
 	t.Parallel()
-	in := talk("a", 0, 2)
+	in := newConversation("a", 0, 2)
 	size := int64(len(in.Messages[0].Text) + len(in.Messages[1].Text))
 	b := setup(t, func(q *tenant.Quota) { q.Storage = size })
 	b.upsert(t, b.users[0], in)
@@ -144,7 +144,7 @@ func TestConversationStorage(t *testing.T) {
 func TestFailedImport(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
-	in := talk("a", 0, 2)
+	in := newConversation("a", 0, 2)
 	out, err := b.Conversations().RecordFailure(t.Context(), b.users[0], in, `too "long"`)
 	if err != nil || out.ImportID == "" || out.Conversation.ID == "" || out.Conversation.Title != in.Title {
 		t.Errorf("RecordFailure = %+v, %v", out, err)
@@ -172,7 +172,7 @@ func TestConcurrentWritersOfConversations(t *testing.T) {
 			scope := b.users[w%3]
 			for i := range 4 {
 				// Two writers send each conversation, one with an additional message.
-				b.upsertOr(t, scope, talk(fmt.Sprint(w/6, i), w, 3+w%2))
+				b.upsertOr(t, scope, newConversation(fmt.Sprint(w/6, i), w, 3+w%2))
 				if w%5 == 0 {
 					b.deleteNewest(t, scope)
 				}

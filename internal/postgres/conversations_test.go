@@ -17,10 +17,11 @@ import (
 
 var start = time.Date(2025, 5, 9, 12, 0, 0, 0, time.UTC)
 
-// talk returns a conversation of n messages that ends day days after start.
-func talk(external string, day, n int) chat.Upsert {
+// newConversation returns a conversation of n messages that starts day days
+// after start.
+func newConversation(external string, day, n int) chat.Upsert {
 	at := start.AddDate(0, 0, day)
-	u := chat.Upsert{ExternalID: external, Platform: "custom", PlatformName: "Custom", Title: "Talk " + external, CreatedAt: at}
+	u := chat.Upsert{ExternalID: external, Platform: "custom", PlatformName: "Custom", Title: "Conversation " + external, CreatedAt: at}
 	for i := range n {
 		text := fmt.Sprintf("%s says number %d", external, i)
 		u.Messages = append(u.Messages, chat.Message{
@@ -63,14 +64,14 @@ func (b *testBundle) statuses(t testing.TB, scopes ...tenant.Scope) string {
 func TestConversationIsStored(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
-	in := talk("a", 0, 2500)
+	in := newConversation("a", 0, 2500)
 	out := b.upsert(t, b.users[0], in)
 	bytes := int64(0)
 	for _, m := range in.Messages {
 		bytes += int64(len(m.Text))
 	}
 	want := chat.Conversation{
-		ID: out.Conversation.ID, ExternalID: "a", Platform: "custom", PlatformName: "Custom", Title: "Talk a", Status: chat.Active,
+		ID: out.Conversation.ID, ExternalID: "a", Platform: "custom", PlatformName: "Custom", Title: "Conversation a", Status: chat.Active,
 		MessageCount: 2500, TokenCount: 2500 * 4, Bytes: bytes, CreatedAt: start, UpdatedAt: start.Add(2499 * time.Minute),
 	}
 	if diff := cmp.Diff(chat.Outcome{ImportID: out.ImportID, Conversation: want, Added: 2500}, out); diff != "" {
@@ -106,7 +107,7 @@ func TestConversationsAreIsolated(t *testing.T) {
 	store := b.Conversations()
 	var ids []string
 	for i, u := range b.users {
-		ids = append(ids, b.upsert(t, u, talk("same", i, 3)).Conversation.ID)
+		ids = append(ids, b.upsert(t, u, newConversation("same", i, 3)).Conversation.ID)
 	}
 	for i, u := range b.users {
 		others := slices.Delete(slices.Clone(ids), i, i+1)
@@ -142,7 +143,7 @@ func TestConversationsAreListed(t *testing.T) {
 	scope := b.users[0]
 	var imports []string
 	for i, platform := range []string{"custom", "claude", "custom"} {
-		u := talk(fmt.Sprint(i), i, 1)
+		u := newConversation(fmt.Sprint(i), i, 1)
 		u.Platform = platform
 		imports = append(imports, b.upsert(t, scope, u).ImportID)
 	}
@@ -157,9 +158,9 @@ func TestConversationsAreListed(t *testing.T) {
 		"page":        {chat.ConversationFilter{Limit: 1, Offset: 1}, "1", 3},
 		"past end":    {chat.ConversationFilter{Limit: 1, Offset: 7}, "", 3},
 		"platform":    {chat.ConversationFilter{Limit: 9, Platform: "custom"}, "20", 2},
-		"title":       {chat.ConversationFilter{Limit: 9, Title: "TALK"}, "21", 2},
+		"title":       {chat.ConversationFilter{Limit: 9, Title: "CONVERSATION"}, "21", 2},
 		"wild cards":  {chat.ConversationFilter{Limit: 9, Title: "0% _D"}, "0", 1},
-		"no wild":     {chat.ConversationFilter{Limit: 9, Title: "T_lk"}, "", 0},
+		"no wild":     {chat.ConversationFilter{Limit: 9, Title: "C_nversation"}, "", 0},
 		"from":        {chat.ConversationFilter{Limit: 9, From: start.AddDate(0, 0, 1)}, "21", 2},
 		"to":          {chat.ConversationFilter{Limit: 9, To: start.AddDate(0, 0, 1)}, "0", 1},
 		"pinned":      {chat.ConversationFilter{Limit: 9, PinnedOnly: true}, "1", 1},
@@ -167,7 +168,7 @@ func TestConversationsAreListed(t *testing.T) {
 		"no import":   {chat.ConversationFilter{Limit: 9, ImportID: "x"}, "", 0},
 		"active":      {chat.ConversationFilter{Limit: 9, Status: chat.Active}, "210", 3},
 		"blocked":     {chat.ConversationFilter{Limit: 9, Status: chat.Blocked}, "", 0},
-		"all at once": {chat.ConversationFilter{Limit: 9, Platform: "claude", Title: "k 1", PinnedOnly: true, Status: chat.Active}, "1", 1},
+		"all at once": {chat.ConversationFilter{Limit: 9, Platform: "claude", Title: "n 1", PinnedOnly: true, Status: chat.Active}, "1", 1},
 	} {
 		list, total, err := b.Conversations().List(t.Context(), scope, test.filter)
 		if err != nil {
@@ -188,7 +189,7 @@ func TestConversationQuotas(t *testing.T) {
 	b := setup(t, func(q *tenant.Quota) { q.Conversations, q.UserConversations = 3, 2 })
 	alice, bob := b.users[0], b.users[1]
 	for i, u := range []tenant.Scope{alice, alice, alice, bob, bob} {
-		b.upsert(t, u, talk(fmt.Sprint(i), i, 4))
+		b.upsert(t, u, newConversation(fmt.Sprint(i), i, 4))
 	}
 	check := func(reason, want string) {
 		t.Helper()
@@ -199,12 +200,12 @@ func TestConversationQuotas(t *testing.T) {
 	}
 	check("quota is assigned in the order of import", "aabab")
 	b.jobUnits(t)
-	b.requota(t, func(q *tenant.Quota) { q.Conversations, q.UserConversations = 2, 9 })
+	b.setQuota(t, func(q *tenant.Quota) { q.Conversations, q.UserConversations = 2, 9 })
 	check("a lowered quota blocks the oldest", "babab")
 	if jobs := b.jobUnits(t); len(jobs) != 4 {
 		t.Errorf("jobs for %d units after blocking, want 4", len(jobs))
 	}
-	b.requota(t, func(q *tenant.Quota) { q.Conversations = 4 })
+	b.setQuota(t, func(q *tenant.Quota) { q.Conversations = 4 })
 	check("a raised quota activates the newest", "baaaa")
 	if n, err := b.Count(t.Context(), alice); n != 2 || err != nil {
 		t.Errorf("Count = %d, %v", n, err)
@@ -222,7 +223,7 @@ func TestConversationQuotas(t *testing.T) {
 	if jobs := b.jobUnits(t); len(jobs) != 8 {
 		t.Errorf("jobs for %d units, want 8: one conversation was deleted and one activated", len(jobs))
 	}
-	again := b.upsert(t, bob, talk("4", 4, 4))
+	again := b.upsert(t, bob, newConversation("4", 4, 4))
 	if again.Conversation.ID == gone.IDs[0] || again.Conversation.Status != chat.Blocked {
 		t.Errorf("deleted conversation sent again: %+v", again.Conversation)
 	}
@@ -232,7 +233,7 @@ func TestConversationQuotas(t *testing.T) {
 func TestPassages(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
-	id := b.upsert(t, b.users[0], talk("a", 0, 10)).Conversation.ID
+	id := b.upsert(t, b.users[0], newConversation("a", 0, 10)).Conversation.ID
 	var places []chat.Position
 	for _, index := range []int{9, 0, 50, 4, 4} {
 		places = append(places, chat.Position{Conversation: id, Index: index})

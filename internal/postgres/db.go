@@ -22,35 +22,37 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// attempts is how often a transaction is tried that lost against another.
+// attempts is the maximum number of attempts of a transaction that fails
+// because of a concurrent one.
 const attempts = 5
 
-// connectTimeout is how long a server has to take a connection, where the URL
-// does not say (connect_timeout). While it moves, its name may lead to a machine
-// that is gone, which does not even refuse.
+// connectTimeout is the default of connect_timeout in the URL. After a failover
+// the name may still lead to a host that does not even reject connections.
 const connectTimeout = 5 * time.Second
 
-// allUsers is the mnemo.user of a transaction over all users of a tenant.
+// allUsers is the value of mnemo.user in a transaction over all users of a
+// tenant.
 const allUsers = "*"
 
-// Generation names what makes the embeddings: vectors of two generations
-// cannot be compared, so each has its collections.
+// Generation identifies the embedding model. Vectors of different generations
+// are not comparable, so each generation has separate collections.
 type Generation struct {
 	Model      string
 	Dimensions int
 }
 
-// Config says where PostgreSQL is.
+// Config configures the connection to PostgreSQL.
 type Config struct {
-	URL        string // of the app's role, which does not own the tables
-	MaxConns   int32  // most connections; 10 when 0
+	URL        string // of the application role, which does not own the tables
+	MaxConns   int32  // maximum number of connections; 10 if 0
 	Generation Generation
-	Log        *slog.Logger // slog.Default() when nil
-	// Certificate is shown every TLS connection that is made; may be nil.
+	Log        *slog.Logger // slog.Default() if nil
+	// Certificate is called for every TLS connection; may be nil.
 	Certificate func(tls.ConnectionState) error
 }
 
-// DB is PostgreSQL, as the app's role. It is safe for concurrent use.
+// DB is the connection pool of the application role. It is safe for concurrent
+// use.
 type DB struct {
 	config Config
 	pool   *pgxpool.Pool
@@ -58,12 +60,12 @@ type DB struct {
 	log    *slog.Logger
 }
 
-// Open connects and checks that the schema is one this binary can run on.
-// Unavailable when PostgreSQL is away.
+// Open connects and checks that this binary supports the schema. Unavailable if
+// PostgreSQL cannot be reached.
 func Open(ctx context.Context, c Config) (*DB, error) {
 	config, err := pgxpool.ParseConfig(c.URL)
 	if err != nil {
-		return nil, errors.New("the database URL cannot be read: it takes the form postgres://user:password@host:port/database")
+		return nil, errors.New("the database URL is invalid: it must have the form postgres://user:password@host:port/database")
 	}
 	config.MaxConns = c.MaxConns
 	if config.MaxConns == 0 {
@@ -71,7 +73,7 @@ func Open(ctx context.Context, c Config) (*DB, error) {
 	}
 	config.MaxConnIdleTime = 5 * time.Minute
 	config.ConnConfig.ConnectTimeout = cmp.Or(config.ConnConfig.ConnectTimeout, connectTimeout)
-	// Statements are in the spans, as they are written; what they are given is not.
+	// Spans contain the statements but not their parameters.
 	config.ConnConfig.Tracer = otelpgx.NewTracer(otelpgx.WithDisableConnectionDetailsInAttributes())
 	showCertificates(config.ConnConfig, c.Certificate)
 	pool, err := pgxpool.NewWithConfig(ctx, config)
@@ -94,8 +96,8 @@ func Open(ctx context.Context, c Config) (*DB, error) {
 	return d, nil
 }
 
-// showCertificates makes every TLS connection be shown; one that was checked
-// already still is.
+// showCertificates calls show for every TLS connection, in addition to the
+// configured verification.
 func showCertificates(c *pgx.ConnConfig, show func(tls.ConnectionState) error) {
 	if show == nil {
 		return
@@ -110,10 +112,10 @@ func showCertificates(c *pgx.ConnConfig, show func(tls.ConnectionState) error) {
 	}
 }
 
-// Close waits for connections in use and closes all.
+// Close closes all connections after waiting for those in use.
 func (d *DB) Close() { d.pool.Close() }
 
-// Ping asks whether PostgreSQL answers; Unavailable when not.
+// Ping checks that PostgreSQL responds; Unavailable if it does not.
 func (d *DB) Ping(ctx context.Context) error {
 	if err := d.pool.Ping(ctx); err != nil {
 		return fmt.Errorf("ping database: %w", mapError(err))
@@ -121,7 +123,7 @@ func (d *DB) Ping(ctx context.Context) error {
 	return nil
 }
 
-// work is what a transaction does.
+// work is the body of a transaction.
 type work func(tx pgx.Tx, q *db.Queries) error
 
 // inScope runs a transaction that sees the rows of one user.
@@ -134,13 +136,14 @@ func (d *DB) inTenant(ctx context.Context, id tenant.ID, do work) error {
 	return d.transact(ctx, id, allUsers, do)
 }
 
-// inTx runs a transaction over the control tables; it sees no user's rows.
+// inTx runs a transaction on the control tables; row-level security hides all
+// user data from it.
 func (d *DB) inTx(ctx context.Context, do work) error {
 	return d.transact(ctx, "", "", do)
 }
 
-// transact runs do in a transaction, again when it lost against another one:
-// do must not keep state between calls.
+// transact runs do in a transaction and retries it after a serialization
+// failure or deadlock: do must not keep state between calls.
 func (d *DB) transact(ctx context.Context, id tenant.ID, user string, do work) error {
 	begin, err := beginQuery(id, user)
 	if err != nil {
@@ -155,8 +158,8 @@ func (d *DB) transact(ctx context.Context, id tenant.ID, user string, do work) e
 	return mapError(err)
 }
 
-// beginQuery begins a transaction and sets whose rows it sees, in one round
-// trip. The simple protocol takes no parameters: both values are checked.
+// beginQuery begins a transaction and sets its scope in one round trip. The
+// simple protocol has no parameters, so both values are validated.
 func beginQuery(id tenant.ID, user string) (string, error) {
 	if id == "" {
 		return "begin", nil
@@ -173,7 +176,7 @@ func (d *DB) once(ctx context.Context, begin string, do work) error {
 	if err != nil {
 		return err
 	}
-	// After a commit this does nothing; otherwise the connection is as new.
+	// No effect after a commit; otherwise it resets the connection.
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
 	if err := do(tx, db.New(tx)); err != nil {
 		return err
@@ -181,7 +184,7 @@ func (d *DB) once(ctx context.Context, begin string, do work) error {
 	return tx.Commit(ctx)
 }
 
-// lost reports whether a transaction failed only because of another one.
+// lost reports whether a transaction failed only because of a concurrent one.
 func lost(err error) bool {
 	e, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && (e.Code == "40001" || e.Code == "40P01")

@@ -31,7 +31,7 @@ func TestConversationsAreExcludedAndIncluded(t *testing.T) {
 	alice, bob := b.users[0], b.users[1]
 	var ids []string
 	for i, u := range []tenant.Scope{alice, alice, alice, bob, bob} {
-		ids = append(ids, b.upsert(t, u, talk(fmt.Sprint(i), i, 4)).Conversation.ID)
+		ids = append(ids, b.upsert(t, u, newConversation(fmt.Sprint(i), i, 4)).Conversation.ID)
 	}
 	check := func(reason, want string, jobs int) {
 		t.Helper()
@@ -57,7 +57,7 @@ func TestConversationsAreExcludedAndIncluded(t *testing.T) {
 	check("the newest of two included conversations is activated", "aaeba", 4)
 	b.setFlags(t, alice, chat.Flags{Excluded: no()}, ids[1])
 	check("including an active conversation changes nothing", "aaeba", 0)
-	b.requota(t, func(q *tenant.Quota) { q.Conversations, q.UserConversations = 9, 9 })
+	b.setQuota(t, func(q *tenant.Quota) { q.Conversations, q.UserConversations = 9, 9 })
 	check("an excluded conversation is never activated", "aaeaa", 4)
 	b.setFlags(t, alice, chat.Flags{Excluded: no()}, ids[2])
 	check("within quota, an included conversation is active", "aaaaa", 4)
@@ -72,8 +72,8 @@ func TestConversationsArePinned(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	alice := b.users[0]
-	first := b.upsert(t, alice, talk("a", 0, 1)).Conversation
-	second := b.upsert(t, alice, talk("b", 1, 1)).Conversation
+	first := b.upsert(t, alice, newConversation("a", 0, 1)).Conversation
+	second := b.upsert(t, alice, newConversation("b", 1, 1)).Conversation
 	b.jobUnits(t)
 	if diff := cmp.Diff([]string{first.ID}, b.setFlags(t, alice, chat.Flags{Pinned: yes()}, first.ID, uuid.NewString(), "x", "")); diff != "" {
 		t.Errorf("ids (-want +got):\n%s", diff)
@@ -93,7 +93,7 @@ func TestConversationsArePinned(t *testing.T) {
 	}
 	// A conversation that is sent again keeps its flags.
 	b.setFlags(t, alice, chat.Flags{Pinned: yes()}, first.ID)
-	again := b.upsert(t, alice, talk("a", 0, 2)).Conversation
+	again := b.upsert(t, alice, newConversation("a", 0, 2)).Conversation
 	if again.Status != chat.Excluded || !again.Pinned {
 		t.Errorf("sent again: %+v", again)
 	}
@@ -102,7 +102,7 @@ func TestConversationsArePinned(t *testing.T) {
 func TestFlagsAreIsolated(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
-	id := b.upsert(t, b.users[0], talk("a", 0, 2)).Conversation.ID
+	id := b.upsert(t, b.users[0], newConversation("a", 0, 2)).Conversation.ID
 	for i, u := range b.users[1:] {
 		for _, m := range []chat.Flags{{Excluded: yes()}, {Pinned: yes()}, {Excluded: no()}} {
 			if got := b.setFlags(t, u, m, id); len(got) != 0 {
@@ -122,7 +122,7 @@ func TestFlagsOfManyConversations(t *testing.T) {
 	b := setup(t, nil)
 	var ids []string
 	for i := range 130 {
-		ids = append(ids, b.upsert(t, b.users[0], talk(fmt.Sprintf("%03d", i), i, 1)).Conversation.ID)
+		ids = append(ids, b.upsert(t, b.users[0], newConversation(fmt.Sprintf("%03d", i), i, 1)).Conversation.ID)
 	}
 	if got := b.setFlags(t, b.users[0], chat.Flags{Excluded: yes()}, ids...); len(got) != 130 {
 		t.Errorf("%d ids, want 130", len(got))
@@ -144,7 +144,7 @@ func TestConcurrentFlags(t *testing.T) {
 	ids := map[tenant.Scope][]string{}
 	for i := range 12 {
 		u := b.users[i%2]
-		ids[u] = append(ids[u], b.upsert(t, u, talk(fmt.Sprint(i), i, 2)).Conversation.ID)
+		ids[u] = append(ids[u], b.upsert(t, u, newConversation(fmt.Sprint(i), i, 2)).Conversation.ID)
 	}
 	var wg sync.WaitGroup
 	for w := range 8 {

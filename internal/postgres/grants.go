@@ -15,13 +15,14 @@ import (
 )
 
 const (
-	// keptGrants is how many grants a user may have; the oldest end.
+	// keptGrants is the maximum number of grants per user; a new grant ends the
+	// oldest.
 	keptGrants = 50
-	// keptAccess is how many access tokens of a grant stay beside a new one:
-	// with the last one a request may be under way.
+	// keptAccess is the number of access tokens of a grant that stay valid
+	// beside a new one, for requests in progress.
 	keptAccess = 1
-	// keptRefresh is how many used refresh tokens of a grant are known again:
-	// those of two days, of a program that works all the time.
+	// keptRefresh is the number of used refresh tokens of a grant that are kept
+	// to detect reuse: those of two days of continuous use.
 	keptRefresh = 100
 )
 
@@ -58,7 +59,7 @@ func (d *DB) CreateGrant(ctx context.Context, scope tenant.Scope, session tenant
 	return nil
 }
 
-// holder returns whose a secret is; NotFound.
+// holder returns the user whom a secret belongs to; NotFound.
 func (d *DB) holder(ctx context.Context, kind tenant.TokenKind, h tenant.Hash) (tenant.Scope, error) {
 	row, err := db.New(d.pool).HolderOf(ctx, db.HolderOfParams{Hash: h[:], Kind: string(kind)})
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -89,9 +90,9 @@ func (d *DB) SpendSecret(ctx context.Context, kind tenant.TokenKind, h tenant.Ha
 	return nil
 }
 
-// spend issues tokens for a secret that can be used once. One that was used
-// before was copied, by whoever used it first or by who uses it now: the grant
-// ends for both, which is to be committed.
+// spend issues tokens for a secret that can be used once. Reuse means that the
+// secret was copied, so it ends the grant for both holders. The caller must
+// commit even then.
 func spend(ctx context.Context, q *db.Queries, scope tenant.Scope, kind tenant.TokenKind, h tenant.Hash,
 	check func(oauth.Grant) error, issued oauth.Issued,
 ) (copied bool, err error) {
@@ -134,7 +135,7 @@ func spend(ctx context.Context, q *db.Queries, scope tenant.Scope, kind tenant.T
 	return false, q.TouchClient(ctx, g.ClientID)
 }
 
-// endGrant removes a grant with its secrets and tells every replica.
+// endGrant removes a grant with its secrets and notifies every replica.
 func endGrant(ctx context.Context, q *db.Queries, scope tenant.Scope, id string) (ended int64, err error) {
 	ended, err = q.DeleteGrant(ctx, db.DeleteGrantParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), ID: id})
 	if err != nil || ended == 0 {
@@ -143,8 +144,8 @@ func endGrant(ctx context.Context, q *db.Queries, scope tenant.Scope, id string)
 	return ended, q.NotifyUser(ctx, db.NotifyUserParams{TenantID: string(scope.Tenant), UserID: int64(scope.User)})
 }
 
-// endGrants removes what a user gave, or all users of the tenant (0), in a
-// transaction that sees the whole tenant from then on.
+// endGrants removes all grants of a user, or of all users of the tenant (0). It
+// widens the transaction's scope to the whole tenant.
 func endGrants(ctx context.Context, q *db.Queries, id string, user int64) error {
 	if err := q.SetScope(ctx, db.SetScopeParams{Tenant: id, UserID: allUsers}); err != nil {
 		return err

@@ -28,7 +28,7 @@ func TestRequestIsExecutedOnce(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	seen := map[string]bool{}
-	for i, u := range b.users { // all under the same key
+	for i, u := range b.users { // all with the same key
 		first, err := b.keyed(t, u, "k", "text")
 		if err != nil || seen[first] {
 			t.Fatalf("user %d: %q, %v", i, first, err)
@@ -45,7 +45,8 @@ func TestRequestIsExecutedOnce(t *testing.T) {
 			t.Errorf("user %d has %v, %v", i, list, err)
 		}
 	}
-	// Another route's key is another key, and what is deleted since is answered as it was.
+	// Keys are per route, and a repeated request returns the stored answer even
+	// after the object was deleted.
 	u := b.users[0]
 	in := memory.BucketInput{Name: "Work", Request: request("bucket", "k", "Work")}
 	id, err := b.CreateBucket(t.Context(), u, in)
@@ -90,7 +91,7 @@ func TestRequestExpiresAfterADay(t *testing.T) {
 	}
 }
 
-// What is kept names no word of what was sent.
+// Stored answers contain nothing of the request's text.
 func TestStoredAnswersContainNoText(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)

@@ -16,14 +16,15 @@ import (
 )
 
 const (
-	// syncBatch is how many units one index job names.
+	// syncBatch is the maximum number of units per index job.
 	syncBatch = 500
-	// recentUnits is how many units a write may have to count as recent.
+	// recentUnits is the maximum number of units of a write that counts as
+	// recent.
 	recentUnits = 50
 )
 
-// insertSync commits, with the transaction, the jobs that make the index agree
-// about the units.
+// insertSync inserts the jobs that synchronize the index with the units, in the
+// transaction.
 func (d *DB) insertSync(ctx context.Context, tx pgx.Tx, id tenant.ID, units []retrieve.UnitID) error {
 	if len(units) == 0 {
 		return nil
@@ -44,8 +45,8 @@ func (d *DB) insertSync(ctx context.Context, tx pgx.Tx, id tenant.ID, units []re
 	return nil
 }
 
-// insertJob commits a job of the backlog with the transaction, unless the same
-// one waits already.
+// insertJob inserts a background job in the transaction, unless an equal one is
+// queued.
 func (d *DB) insertJob(ctx context.Context, tx pgx.Tx, args river.JobArgs) error {
 	_, err := d.jobs.InsertTx(ctx, tx, args, &river.InsertOpts{Queue: queue.Backlog, MaxAttempts: maxAttempts})
 	if err != nil {
@@ -54,11 +55,11 @@ func (d *DB) insertJob(ctx context.Context, tx pgx.Tx, args river.JobArgs) error
 	return nil
 }
 
-// maxAttempts lets a job outlast a store that is away for days: retries are at
-// most half a minute apart (internal/jobs).
+// maxAttempts lets a job outlast an outage of several days: retries are at most
+// half a minute apart (internal/jobs).
 const maxAttempts = 32000
 
-// Jobs makes the client that works on jobs. The caller starts and stops it.
+// Jobs returns the client that runs jobs. The caller starts and stops it.
 func (d *DB) Jobs(c *river.Config) (*river.Client[pgx.Tx], error) {
 	client, err := river.NewClient(riverpgxv5.New(d.pool), c)
 	if err != nil {
@@ -67,7 +68,8 @@ func (d *DB) Jobs(c *river.Config) (*river.Client[pgx.Tx], error) {
 	return client, nil
 }
 
-// insertPurge commits the job that purges a tenant, unless one waits or runs.
+// insertPurge inserts the job that purges a tenant, unless one is queued or
+// running.
 func (d *DB) insertPurge(ctx context.Context, tx pgx.Tx, id tenant.ID) error {
 	_, err := d.jobs.InsertTx(ctx, tx, tenant.PurgeArgs{Tenant: id}, &river.InsertOpts{
 		Queue: queue.Backlog, MaxAttempts: maxAttempts,

@@ -10,37 +10,37 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// heard is a cache that tells what it is told.
-type heard chan string
+// recorder is a cache that records the calls it receives.
+type recorder chan string
 
-func (h heard) Drop(hash tenant.Hash)   { h <- "token " + hash.Fingerprint() }
-func (h heard) DropTenant(id tenant.ID) { h <- "tenant " + string(id) }
-func (h heard) DropUser(s tenant.Scope) { h <- fmt.Sprint("user ", s.Tenant, " ", s.User) }
-func (h heard) SetBypass(on bool)       { h <- fmt.Sprint("bypass ", on) }
-func (h heard) tell(t *testing.T) string {
+func (h recorder) Drop(hash tenant.Hash)   { h <- "token " + hash.Fingerprint() }
+func (h recorder) DropTenant(id tenant.ID) { h <- "tenant " + string(id) }
+func (h recorder) DropUser(s tenant.Scope) { h <- fmt.Sprint("user ", s.Tenant, " ", s.User) }
+func (h recorder) SetBypass(on bool)       { h <- fmt.Sprint("bypass ", on) }
+func (h recorder) next(t *testing.T) string {
 	t.Helper()
 	select {
 	case s := <-h:
 		return s
 	case <-time.After(patience):
-		t.Fatalf("nothing was heard in %s", patience)
+		t.Fatalf("no call within %s", patience)
 	}
 	return ""
 }
 
-// want reads on until it hears what is wanted.
-func (h heard) want(t *testing.T, want string) {
+// want waits for a call and skips others.
+func (h recorder) want(t *testing.T, want string) {
 	t.Helper()
-	for got := h.tell(t); got != want; got = h.tell(t) {
-		t.Logf("heard %q before %q", got, want)
+	for got := h.next(t); got != want; got = h.next(t) {
+		t.Logf("received %q before %q", got, want)
 	}
 }
 
 func TestListen(t *testing.T) {
 	t.Parallel()
 	d := postgrestest.Create(t)
-	line, through := newCable(t, d)
-	// What listens is another replica than what writes.
+	proxy, through := newFlakyConn(t, d)
+	// The listening replica is not the writing one.
 	b, replica := setupIn(t, d, nil), postgrestest.Open(t, through)
 	id, name := b.users[0].Tenant, b.specs[0].Users[0].Name
 	hashes := map[int64]tenant.Hash{}
@@ -57,10 +57,10 @@ func TestListen(t *testing.T) {
 		}
 	}
 	ctx, stop := context.WithCancel(t.Context())
-	cache, ended := make(heard, 1000), make(chan error, 1)
+	cache, ended := make(recorder, 1000), make(chan error, 1)
 	go func() { ended <- replica.Listen(ctx, cache) }()
-	if got := cache.tell(t); got != "bypass true" {
-		t.Errorf("it begins with %q, want the cache bypassed", got)
+	if got := cache.next(t); got != "bypass true" {
+		t.Errorf(`the first call is %q, want "bypass true"`, got)
 	}
 	cache.want(t, "bypass false")
 
@@ -74,11 +74,11 @@ func TestListen(t *testing.T) {
 	}
 	cache.want(t, "tenant "+string(id))
 
-	line.cut()
+	proxy.cut()
 	cache.want(t, "bypass true")
 	install(3)
-	revoke(3) // not heard: hence nothing may be remembered
-	line.mend(t)
+	revoke(3) // not received: the cache must stay bypassed
+	proxy.restore(t)
 	cache.want(t, "bypass false")
 	install(4)
 	revoke(4)
@@ -91,6 +91,6 @@ func TestListen(t *testing.T) {
 	stop()
 	cache.want(t, "bypass true")
 	if err := <-ended; err != nil {
-		t.Errorf("Listen = %v, want nil when its context ends", err)
+		t.Errorf("Listen = %v, want nil after its context ended", err)
 	}
 }

@@ -199,11 +199,11 @@ func TestMemoryQuotas(t *testing.T) {
 		}
 		b.checkCounters(t)
 	}
-	b.requota(t, func(q *tenant.Quota) { q.Memories, q.UserMemories = 4, 3 })
+	b.setQuota(t, func(q *tenant.Quota) { q.Memories, q.UserMemories = 4, 3 })
 	if err := create(0, ""); err != nil {
 		t.Errorf("after the quota was raised: %v", err)
 	}
-	b.requota(t, func(q *tenant.Quota) { q.Memories = 0 })
+	b.setQuota(t, func(q *tenant.Quota) { q.Memories = 0 })
 	wantKind(t, "after the quota was lowered", create(1, "x"), fault.Forbidden)
 	list, _, err := b.Memories().List(ctx, b.users[0], memory.Filter{Limit: 9})
 	if err != nil || len(list) != 3 {

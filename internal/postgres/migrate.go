@@ -24,29 +24,29 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/fault"
 )
 
-// migrations are the versions of the schema, in order. They only expand it:
-// see migrations/README.md before you add one.
+// migrations are the versions of the schema, in order. They only expand it: see
+// migrations/README.md before you add one.
 //
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// migrationRetry is how long to wait before looking whether another migration
-// has ended.
+// migrationRetry is the interval between checks whether another migration has
+// finished.
 const migrationRetry = 200 * time.Millisecond
 
-// MigrateConfig says whose schema to bring up to date.
+// MigrateConfig configures Migrate.
 type MigrateConfig struct {
 	OwnerURL string // PostgreSQL URL of the role that owns the database
 	AppRole  string // existing role that serve and operator connect as
 }
 
-// Migrate brings the schema up to date, ours and the job queue's, and grants
-// the app's role what it needs. Of several at once one does it and the others
-// wait. It returns the version the schema has then.
+// Migrate updates the schema and the job queue's tables, and grants the
+// application role its privileges. Of several concurrent calls one migrates and
+// the others wait. It returns the resulting schema version.
 func Migrate(ctx context.Context, c MigrateConfig) (int64, error) {
 	config, err := pgxpool.ParseConfig(c.OwnerURL)
 	if err != nil {
-		return 0, errors.New("the owner's database URL cannot be read: it takes the form postgres://user:password@host:port/database")
+		return 0, errors.New("the owner's database URL is invalid: it must have the form postgres://user:password@host:port/database")
 	}
 	config.MaxConns = 4
 	config.ConnConfig.ConnectTimeout = cmp.Or(config.ConnConfig.ConnectTimeout, connectTimeout)
@@ -76,8 +76,8 @@ func Migrate(ctx context.Context, c MigrateConfig) (int64, error) {
 	return version, nil
 }
 
-// checkRole says what to run when the app's role is not there, and refuses one
-// that row-level security would not hold.
+// checkRole returns an error with the required command if the application role
+// does not exist, and rejects a role that bypasses row-level security.
 func checkRole(ctx context.Context, pool *pgxpool.Pool, role string) error {
 	var above bool
 	err := pool.QueryRow(ctx, `select rolsuper or rolbypassrls or pg_has_role(oid, current_user, 'member')
@@ -89,14 +89,14 @@ func checkRole(ctx context.Context, pool *pgxpool.Pool, role string) error {
 		return fmt.Errorf("look the app's role up: %w", mapError(err))
 	}
 	if above {
-		return fault.New(fault.Invalid, "role %q is not held by row-level security: it must be neither superuser, nor bypassrls, nor a member of the owner's role", role)
+		return fault.New(fault.Invalid, "role %q bypasses row-level security: it must not be a superuser, have bypassrls or be a member of the owner role", role)
 	}
 	return nil
 }
 
-// lockMigration waits until no other process migrates. It asks again and again
-// rather than wait in the database: a statement that waits there would keep an
-// index that is built concurrently from being finished.
+// lockMigration waits until no other process migrates. It polls instead of
+// waiting in the database: a waiting statement would prevent an index that is
+// built concurrently from completing.
 func lockMigration(ctx context.Context, pool *pgxpool.Pool) (unlock func(), err error) {
 	conn, err := pool.Acquire(ctx)
 	if err != nil {
@@ -109,7 +109,7 @@ func lockMigration(ctx context.Context, pool *pgxpool.Pool) (unlock func(), err 
 			return nil, fmt.Errorf("lock migration: %w", mapError(err))
 		}
 		if locked {
-			// The lock goes with the session.
+			// The lock is released with the session.
 			return func() { _ = conn.Hijack().Close(context.WithoutCancel(ctx)) }, nil
 		}
 		select {
@@ -142,7 +142,7 @@ func migrateSchema(ctx context.Context, pool *pgxpool.Pool) (int64, error) {
 	return version, nil
 }
 
-// migrateJobs brings the job queue's tables up to date.
+// migrateJobs updates the job queue's tables.
 func migrateJobs(ctx context.Context, pool *pgxpool.Pool) error {
 	migrator, err := rivermigrate.New(riverpgxv5.New(pool), nil)
 	if err != nil {
@@ -154,8 +154,9 @@ func migrateJobs(ctx context.Context, pool *pgxpool.Pool) error {
 	return nil
 }
 
-// grant gives the application role access to rows, but not to the schema and
-// not to partitions: policies of the partitioned table do not apply to them.
+// grant gives the application role access to rows, but neither to the schema
+// nor to partitions, because policies of the partitioned table do not apply to
+// them.
 func grant(ctx context.Context, pool *pgxpool.Pool, role string) error {
 	name := pgx.Identifier{role}.Sanitize()
 	rows, err := pool.Query(ctx, `select quote_ident(relname) from pg_class
@@ -181,7 +182,7 @@ func grant(ctx context.Context, pool *pgxpool.Pool, role string) error {
 	return nil
 }
 
-// SchemaVersion is the schema this binary was written for.
+// SchemaVersion returns the schema version that this binary was written for.
 func SchemaVersion() int64 {
 	files, err := fs.ReadDir(migrations, "migrations")
 	if err != nil || len(files) == 0 {
@@ -195,8 +196,8 @@ func SchemaVersion() int64 {
 	return version
 }
 
-// checkSchema refuses a schema older than this binary's, and a newer one that
-// says that it has taken away what this binary uses: others only add.
+// checkSchema rejects a schema that is older than this binary, and a newer one
+// that has dropped something this binary uses.
 func (d *DB) checkSchema(ctx context.Context) error {
 	var version, oldest int64
 	err := d.pool.QueryRow(ctx, "select coalesce(max(version_id), 0) from goose_db_version where is_applied").Scan(&version)
@@ -208,32 +209,32 @@ func (d *DB) checkSchema(ctx context.Context) error {
 	}
 	want := SchemaVersion()
 	if version < want {
-		return fault.New(fault.Invalid, "the database has schema %d and this binary needs %d: run `mnemo migrate` first", version, want)
+		return fault.New(fault.Invalid, "the database has schema %d, but this binary requires %d: run `mnemo migrate` first", version, want)
 	}
 	if err := d.pool.QueryRow(ctx, "select version from schema_oldest").Scan(&oldest); err != nil {
 		return fmt.Errorf("read the oldest schema that may be known: %w", mapError(err))
 	}
 	if oldest > want {
-		return fault.New(fault.Invalid, "the database needs a binary that knows schema %d or newer, and this one knows %d: run a newer mnemo", oldest, want)
+		return fault.New(fault.Invalid, "the database requires a binary with schema %d or newer, but this one has %d: run a newer mnemo", oldest, want)
 	}
-	return d.checkHeld(ctx)
+	return d.checkRowSecurity(ctx)
 }
 
-// checkHeld refuses a role that row-level security does not hold, for example
-// the owner's: with it every query would see every tenant.
-func (d *DB) checkHeld(ctx context.Context) error {
+// checkRowSecurity rejects a role that bypasses row-level security, such as the
+// owner: its queries would return the rows of every tenant.
+func (d *DB) checkRowSecurity(ctx context.Context) error {
 	var held bool
 	if err := d.pool.QueryRow(ctx, "select row_security_active('memories')").Scan(&held); err != nil {
 		return fmt.Errorf("check the database role: %w", mapError(err))
 	}
 	if !held {
-		return fault.New(fault.Invalid, "the database URL is of a role that row-level security does not hold: use the app's role that `mnemo migrate` granted to, not the owner's")
+		return fault.New(fault.Invalid, "the role in the database URL bypasses row-level security: use the application role that `mnemo migrate` grants access to, not the owner")
 	}
 	return nil
 }
 
-// MigrationsSum is a short hexadecimal name of the migrations this program
-// brings: any change of one changes it. Tests name their template database by it.
+// MigrationsSum returns a short hexadecimal checksum of the embedded
+// migrations. Tests name their template database after it.
 func MigrationsSum() string {
 	sum := sha256.New()
 	err := fs.WalkDir(migrations, ".", func(path string, d fs.DirEntry, err error) error {
@@ -242,7 +243,7 @@ func MigrationsSum() string {
 		}
 		content, err := migrations.ReadFile(path)
 		sum.Write(content)
-		return err //nolint:wrapcheck // it cannot occur: the files are in the program
+		return err //nolint:wrapcheck // unreachable: the files are embedded
 	})
 	if err != nil {
 		panic("postgres: the embedded migrations cannot be read")

@@ -14,71 +14,72 @@ import (
 )
 
 const (
-	// listenRetry is how long to wait before listening again.
+	// listenRetry is the delay before reconnecting.
 	listenRetry = 500 * time.Millisecond
-	// listenCheck is how often a silent connection is asked whether it lives.
+	// listenCheck is the interval at which an idle connection is checked.
 	listenCheck = 10 * time.Second
-	// listenAnswer is how long it has to answer: a host that vanished says nothing.
-	listenAnswer = 5 * time.Second
+	// listenTimeout limits the check: a host that vanished sends no error.
+	listenTimeout = 5 * time.Second
 )
 
-// Identities is what must forget what it remembers of identities when they
-// change. apiserver.Cache is one.
+// Identities is a cache of identities that must drop changed ones, such as
+// apiserver.Cache.
 type Identities interface {
 	Drop(h tenant.Hash)
 	DropTenant(id tenant.ID)
 	DropUser(scope tenant.Scope)
-	// SetBypass turns remembering off while changes cannot be heard, and on
-	// again; either way what was remembered is forgotten.
+	// SetBypass disables the cache while notifications cannot be received. Both
+	// calls clear it.
 	SetBypass(on bool)
 }
 
-// Listen tells the cache of every change of tokens and tenants, on a
-// connection of its own, until the context ends; then it returns nil. While
-// there is no connection the cache is bypassed.
+// Listen notifies the cache of every change of tokens and tenants, on a
+// separate connection, until the context ends; then it returns nil. The cache
+// is bypassed while there is no connection.
 func (d *DB) Listen(ctx context.Context, cache Identities) error {
 	cache.SetBypass(true)
 	return d.listen(ctx, subscription{
 		channel: "mnemo_identity",
-		// Only from here on is every change heard: what is older goes.
-		began: func() { cache.SetBypass(false) },
-		ended: func() { cache.SetBypass(true) },
-		heard: func(payload string) { forget(cache, payload) },
-		lost:  "not hearing of revoked tokens: asking the database for each request",
+		// Notifications are complete from now on; the cache drops older
+		// entries.
+		began:  func() { cache.SetBypass(false) },
+		ended:  func() { cache.SetBypass(true) },
+		notify: func(payload string) { dropCached(cache, payload) },
+		lost:   "revocations cannot be received: every request queries the database",
 	})
 }
 
-// ListenTenants calls changed for each tenant whose Tenant the operator is to
-// look at before its time, until the context ends; then it returns nil. What is
-// missed while there is no connection, the operator's resync finds.
+// ListenTenants calls changed for each tenant that the operator must reconcile
+// early, until the context ends; then it returns nil. The operator's resync
+// covers notifications missed without a connection.
 func (d *DB) ListenTenants(ctx context.Context, changed func(tenant.ID)) error {
 	return d.listen(ctx, subscription{
 		channel: "mnemo_operator",
 		began:   func() {},
 		ended:   func() {},
-		heard:   func(payload string) { changed(tenant.ID(payload)) },
-		lost:    "not hearing of tenants that changed: they are looked at with the next resync",
+		notify:  func(payload string) { changed(tenant.ID(payload)) },
+		lost:    "changed tenants are reconciled at the next resync",
 	})
 }
 
-// subscription is what is listened to and what is done about it.
+// subscription is a channel and its callbacks.
 type subscription struct {
 	channel      string
-	began, ended func() // there is a connection, and there is none any more
-	heard        func(payload string)
+	began, ended func() // connected and disconnected
+	notify       func(payload string)
 	lost         string // logged when the connection is lost
 }
 
 func (d *DB) listen(ctx context.Context, s subscription) error {
-	away := false
+	logged := false
 	for ctx.Err() == nil {
-		heard, err := d.listenOnce(ctx, s)
+		connected, err := d.listenOnce(ctx, s)
 		s.ended()
-		// Once for each time it is lost; an end that was asked for is none.
-		if ctx.Err() == nil && (heard || !away) {
-			d.log.WarnContext(ctx, "lost the connection that listens to the database", "consequence", s.lost, "error", err)
+		// Logged once per lost connection, and not for a shutdown.
+		if ctx.Err() == nil && (connected || !logged) {
+			d.log.WarnContext(ctx, "notification connection lost", "consequence", s.lost, "error", err)
 		}
-		away = true
+		logged = true
 		select {
 		case <-ctx.Done():
 		case <-time.After(listenRetry):
@@ -87,14 +88,15 @@ func (d *DB) listen(ctx context.Context, s subscription) error {
 	return nil
 }
 
-// listenOnce listens until the connection is lost; heard says that there was one.
-func (d *DB) listenOnce(ctx context.Context, s subscription) (heard bool, err error) {
+// listenOnce listens until the connection is lost, and reports whether there
+// was one.
+func (d *DB) listenOnce(ctx context.Context, s subscription) (connected bool, err error) {
 	conn, err := pgx.ConnectConfig(ctx, d.pool.Config().ConnConfig)
 	if err != nil {
 		return false, fmt.Errorf("connect to listen: %w", err)
 	}
 	defer func() {
-		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), listenAnswer)
+		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), listenTimeout)
 		defer cancel()
 		_ = conn.Close(closing)
 	}()
@@ -102,11 +104,11 @@ func (d *DB) listenOnce(ctx context.Context, s subscription) (heard bool, err er
 		return false, fmt.Errorf("listen: %w", err)
 	}
 	s.began()
-	return true, follow(ctx, conn, s.heard)
+	return true, follow(ctx, conn, s.notify)
 }
 
-// follow passes notifications on until the connection is lost.
-func follow(ctx context.Context, conn *pgx.Conn, heard func(payload string)) error {
+// follow delivers notifications until the connection is lost.
+func follow(ctx context.Context, conn *pgx.Conn, notify func(payload string)) error {
 	for {
 		wait, cancel := context.WithTimeout(ctx, listenCheck)
 		n, err := conn.WaitForNotification(wait)
@@ -114,28 +116,29 @@ func follow(ctx context.Context, conn *pgx.Conn, heard func(payload string)) err
 		cancel()
 		switch {
 		case err == nil:
-			heard(n.Payload)
+			notify(n.Payload)
 		case !timedOut:
 			return fmt.Errorf("wait for notifications: %w", err)
 		default:
-			if err := alive(ctx, conn); err != nil {
+			if err := ping(ctx, conn); err != nil {
 				return err
 			}
 		}
 	}
 }
 
-func alive(ctx context.Context, conn *pgx.Conn) error {
-	ctx, cancel := context.WithTimeout(ctx, listenAnswer)
+func ping(ctx context.Context, conn *pgx.Conn) error {
+	ctx, cancel := context.WithTimeout(ctx, listenTimeout)
 	defer cancel()
 	if err := conn.Ping(ctx); err != nil {
-		return fmt.Errorf("check the connection: %w", err)
+		return fmt.Errorf("check notification connection: %w", err)
 	}
 	return nil
 }
 
-// forget reads a payload of pg_notify (queries/users.sql, tenants.sql, oauth.sql).
-func forget(cache Identities, payload string) {
+// dropCached handles a payload of pg_notify (queries/users.sql, tenants.sql,
+// oauth.sql).
+func dropCached(cache Identities, payload string) {
 	kind, value, _ := strings.Cut(payload, ":")
 	switch kind {
 	case "tenant":

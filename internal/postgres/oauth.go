@@ -22,10 +22,11 @@ var (
 )
 
 const (
-	// unusedClients is how many clients may wait for somebody to let them in;
-	// the oldest make room.
+	// unusedClients is the maximum number of clients that no user has
+	// authorized; a new one replaces the oldest.
 	unusedClients = 10000
-	// addressClients is how many an address may register in attemptSpan.
+	// addressClients is the maximum number of registrations per address in
+	// attemptSpan.
 	addressClients = 30
 )
 
@@ -69,7 +70,7 @@ func (d *DB) IdentifyHolder(ctx context.Context, kind tenant.TokenKind, h tenant
 		return tenant.Identity{}, fault.New(fault.Unauthorized, "the token is unknown, has expired or was revoked")
 	}
 	if err != nil {
-		return tenant.Identity{}, fmt.Errorf("identify who holds a secret: %w", mapError(err))
+		return tenant.Identity{}, fmt.Errorf("identify secret holder: %w", mapError(err))
 	}
 	return tenant.Identity{
 		Scope:      tenant.Scope{Tenant: tenant.ID(row.TenantID), User: tenant.UserID(row.UserID)},

@@ -18,8 +18,8 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// given is a user, signed in, who gave a program access.
-type given struct {
+// grantEnv is a signed-in user who has granted access to a client.
+type grantEnv struct {
 	*testBundle
 	scope   tenant.Scope
 	name    string
@@ -27,15 +27,15 @@ type given struct {
 	n       byte
 }
 
-// gives makes a client, and a user's grant with its first tokens.
-func gives(t *testing.T) *given {
+// newGrant creates a client and a grant with its first tokens.
+func newGrant(t *testing.T) *grantEnv {
 	t.Helper()
-	return givesIn(t, setup(t, nil))
+	return newGrantIn(t, setup(t, nil))
 }
 
-func givesIn(t *testing.T, b *testBundle) *given {
+func newGrantIn(t *testing.T, b *testBundle) *grantEnv {
 	t.Helper()
-	g := &given{testBundle: b, name: "alice", scope: b.users[0], session: tenant.Hash{200}}
+	g := &grantEnv{testBundle: b, name: "alice", scope: b.users[0], session: tenant.Hash{200}}
 	if err := g.CreateClient(t.Context(), oauth.Client{ID: "c", Name: "Claude", RedirectURIs: []string{"https://a/", "https://b/"}}, "192.0.2.1"); err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func givesIn(t *testing.T, b *testBundle) *given {
 	return g
 }
 
-func (g *given) install(t *testing.T, generation int64, password tenant.Hash) {
+func (g *grantEnv) install(t *testing.T, generation int64, password tenant.Hash) {
 	t.Helper()
 	c := tenant.Credential{Generation: generation, TokenHash: tenant.Hash{99, byte(generation)}, PasswordHash: password, Issuer: tenant.IssuerOperator}
 	if err := g.Install(t.Context(), g.scope.Tenant, g.name, c); err != nil {
@@ -57,7 +57,7 @@ func (g *given) install(t *testing.T, generation int64, password tenant.Hash) {
 	}
 }
 
-func (g *given) signIn(t *testing.T, password tenant.Hash) {
+func (g *grantEnv) signIn(t *testing.T, password tenant.Hash) {
 	t.Helper()
 	s := g.specs[0]
 	err := g.SignIn(t.Context(), tenant.SignIn{Name: tenant.SignInName{Namespace: s.Namespace, Tenant: s.Name, User: g.name},
@@ -67,33 +67,33 @@ func (g *given) signIn(t *testing.T, password tenant.Hash) {
 	}
 }
 
-func (g *given) tryGrant(t *testing.T, code byte) error {
+func (g *grantEnv) tryGrant(t *testing.T, code byte) error {
 	t.Helper()
 	return g.CreateGrant(t.Context(), g.scope, g.session, oauth.Grant{Client: "c", RedirectURI: "https://a/", Challenge: "x"}, tenant.Hash{code}, time.Minute)
 }
 
-// grant makes a grant whose code has the hash {code}.
-func (g *given) grant(t *testing.T, code byte) {
+// grant creates a grant whose code has the hash {code}.
+func (g *grantEnv) grant(t *testing.T, code byte) {
 	t.Helper()
 	if err := g.tryGrant(t, code); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// next are tokens with the hashes {n, 1} and {n, 2}, n from 1.
-func (g *given) next() oauth.Issued {
+// next returns tokens with the hashes {n, 1} and {n, 2}, n from 1.
+func (g *grantEnv) next() oauth.Issued {
 	g.n++
 	return oauth.Issued{Access: tenant.Hash{g.n, 1}, Refresh: tenant.Hash{g.n, 2}, AccessLife: time.Minute, RefreshLife: time.Hour}
 }
 
-func (g *given) refresh(t *testing.T, n byte, issued oauth.Issued) error {
+func (g *grantEnv) refresh(t *testing.T, n byte, issued oauth.Issued) error {
 	t.Helper()
 	return g.SpendSecret(t.Context(), tenant.RefreshToken, tenant.Hash{n, 2}, accepts, issued)
 }
 
 func accepts(oauth.Grant) error { return nil }
 
-func (g *given) identifies(t *testing.T, n byte, valid bool) {
+func (g *grantEnv) identifies(t *testing.T, n byte, valid bool) {
 	t.Helper()
 	who, err := g.IdentifyHolder(t.Context(), tenant.AccessToken, tenant.Hash{n, 1})
 	if valid && (err != nil || who.Scope != g.scope || who.UserName != g.name || who.ExpiresAt.IsZero() || who.Quota.RequestsPerMinute == 0) {
@@ -106,20 +106,21 @@ func (g *given) identifies(t *testing.T, n byte, valid bool) {
 
 func TestCodesAreRedeemedOnce(t *testing.T) {
 	t.Parallel()
-	g := gives(t)
+	g := newGrant(t)
 	if _, err := g.IdentifyHolder(t.Context(), tenant.AccessToken, tenant.Hash{1, 2}); !fault.Is(err, fault.Unauthorized) {
-		t.Errorf("a refresh token is an access token: %v", err)
+		t.Errorf("a refresh token is accepted as access token: %v", err)
 	}
 	redeem := func(code byte, check func(oauth.Grant) error, issued oauth.Issued) error {
 		return g.SpendSecret(t.Context(), tenant.Code, tenant.Hash{code}, check, issued)
 	}
 	wantKind(t, "an unknown code", redeem(77, accepts, g.next()), fault.NotFound)
-	refuses := errors.New("not theirs")
+	refuses := errors.New("rejected")
 	g.grant(t, 2)
 	if err := redeem(2, func(oauth.Grant) error { return refuses }, g.next()); !errors.Is(err, refuses) {
-		t.Errorf("refused: %v", err)
+		t.Errorf("rejected: %v", err)
 	}
-	// The code was not used up by a wrong try; used twice it ends what it gave.
+	// A rejected attempt does not consume the code; a second use ends its
+	// grant.
 	first := g.next()
 	if err := redeem(2, func(got oauth.Grant) error {
 		if got != (oauth.Grant{Client: "c", RedirectURI: "https://a/", Challenge: "x"}) {
@@ -135,7 +136,7 @@ func TestCodesAreRedeemedOnce(t *testing.T) {
 	g.identifies(t, 1, true) // another grant
 	g.grant(t, 3)
 	exec(t, g.owner, "update oauth_secrets set expires_at = now() where kind = 'code'")
-	wantKind(t, "a code that is over", redeem(3, accepts, g.next()), fault.NotFound)
+	wantKind(t, "an expired code", redeem(3, accepts, g.next()), fault.NotFound)
 	g.identifies(t, 1, true)
 	wantKind(t, "a used code, later", redeem(1, accepts, g.next()), fault.NotFound)
 	g.identifies(t, 1, false)
@@ -143,7 +144,7 @@ func TestCodesAreRedeemedOnce(t *testing.T) {
 
 func TestRefreshTokensRotate(t *testing.T) {
 	t.Parallel()
-	g := gives(t)
+	g := newGrant(t)
 	second := g.next()
 	if err := g.refresh(t, 1, second); err != nil {
 		t.Fatal(err)
@@ -151,39 +152,40 @@ func TestRefreshTokensRotate(t *testing.T) {
 	g.identifies(t, 1, true)
 	g.identifies(t, 2, true)
 	wantKind(t, "an access token", g.SpendSecret(t.Context(), tenant.RefreshToken, second.Access, accepts, g.next()), fault.NotFound)
-	// The first refresh token again: somebody has a copy, and nobody has access.
+	// Reusing the first refresh token means that it was copied, so the grant
+	// ends.
 	wantKind(t, "a used refresh token", g.refresh(t, 1, g.next()), fault.NotFound)
 	g.identifies(t, 1, false)
 	g.identifies(t, 2, false)
 	wantKind(t, "the newest refresh token then", g.refresh(t, 2, g.next()), fault.NotFound)
 }
 
-// However often a program refreshes, little is kept: the access token it may be
-// using, and enough of the used ones to know a copy.
+// The number of stored secrets is bounded: the access tokens in use, and enough
+// used refresh tokens to detect a copy.
 func TestSecretsOfAGrantAreBounded(t *testing.T) {
 	t.Parallel()
-	g := gives(t)
+	g := newGrant(t)
 	for n := byte(1); n < 130; n++ {
 		if err := g.refresh(t, n, g.next()); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if n := g.count(t, "select count(*) from oauth_secrets"); n != 1+2+101 {
-		t.Errorf("%d secrets are kept, want a code, 2 access tokens, 100 used refresh tokens and the newest", n)
+		t.Errorf("%d secrets are stored, want a code, 2 access tokens, 100 used refresh tokens and the newest", n)
 	}
 	g.identifies(t, 128, false)
 	g.identifies(t, 129, true)
 	g.identifies(t, 130, true)
 	wantKind(t, "a refresh token used long ago", g.refresh(t, 10, g.next()), fault.NotFound)
 	g.identifies(t, 130, true)
-	wantKind(t, "one used lately", g.refresh(t, 40, g.next()), fault.NotFound)
+	wantKind(t, "a recently used refresh token", g.refresh(t, 40, g.next()), fault.NotFound)
 	g.identifies(t, 130, false)
 }
 
-// What is over is neither accepted nor kept.
+// Expired secrets are rejected and deleted.
 func TestSecretsExpire(t *testing.T) {
 	t.Parallel()
-	g := gives(t)
+	g := newGrant(t)
 	exec(t, g.owner, "update oauth_secrets set expires_at = now() where kind = 'access'")
 	g.identifies(t, 1, false)
 	if err := g.refresh(t, 1, g.next()); err != nil {
@@ -191,23 +193,23 @@ func TestSecretsExpire(t *testing.T) {
 	}
 	g.identifies(t, 2, true)
 	if n := g.count(t, "select count(*) from oauth_secrets"); n != 4 { // the code, two refresh tokens, an access token
-		t.Errorf("%d secrets are kept", n)
+		t.Errorf("%d secrets are stored, want 4", n)
 	}
 	exec(t, g.owner, "update oauth_secrets set expires_at = now()")
-	wantKind(t, "a refresh token that is over", g.refresh(t, 2, g.next()), fault.NotFound)
+	wantKind(t, "an expired refresh token", g.refresh(t, 2, g.next()), fault.NotFound)
 	if got, err := g.Programs(t.Context(), g.scope); err != nil || len(got) != 0 {
 		t.Errorf("listed: %+v, %v", got, err)
 	}
 	g.grant(t, 2)
 	if n := g.count(t, "select count(*) from oauth_grants"); n != 1 {
-		t.Errorf("%d grants are kept, want the new one", n)
+		t.Errorf("%d grants are stored, want the new one", n)
 	}
 }
 
-// Of many that use one refresh token at once, one at most is served.
-func TestRefreshTokensRotateOnceAtOnce(t *testing.T) {
+// Of concurrent uses of a refresh token, at most one succeeds.
+func TestConcurrentRefreshSucceedsOnce(t *testing.T) {
 	t.Parallel()
-	g := gives(t)
+	g := newGrant(t)
 	var served atomic.Int64
 	var wg sync.WaitGroup
 	for i := range 8 {
@@ -223,7 +225,7 @@ func TestRefreshTokensRotateOnceAtOnce(t *testing.T) {
 	}
 	wg.Wait()
 	if served.Load() != 1 {
-		t.Errorf("%d were served", served.Load())
+		t.Errorf("%d uses succeeded, want 1", served.Load())
 	}
 }
 
@@ -232,7 +234,7 @@ func TestRevokeEndsAGrant(t *testing.T) {
 	for kind, token := range map[tenant.TokenKind]tenant.Hash{tenant.AccessToken: {1, 1}, tenant.RefreshToken: {1, 2}} {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
-			g := gives(t)
+			g := newGrant(t)
 			for _, try := range []struct {
 				client string
 				token  tenant.Hash
@@ -247,38 +249,37 @@ func TestRevokeEndsAGrant(t *testing.T) {
 	}
 }
 
-// What a user gave to programs ends as the user's sessions do, and nothing
-// brings it back.
+// Grants end as sessions do, and stay ended.
 func TestGrantsEndAsSessionsDo(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		end   func(t *testing.T, g *given)
+		end   func(t *testing.T, g *grantEnv)
 		valid bool
 	}{
-		"a new password": {func(t *testing.T, g *given) { g.install(t, 2, tenant.Hash{98, 2}) }, false},
-		"a new token, made in the dashboard": {func(t *testing.T, g *given) {
+		"a new password": {func(t *testing.T, g *grantEnv) { g.install(t, 2, tenant.Hash{98, 2}) }, false},
+		"a new token, made in the dashboard": {func(t *testing.T, g *grantEnv) {
 			if _, err := g.ReplaceToken(t.Context(), g.scope, tenant.Hash{97}); err != nil {
 				t.Error(err)
 			}
 		}, true},
-		"signed out": {func(t *testing.T, g *given) {
+		"signed out": {func(t *testing.T, g *grantEnv) {
 			if err := g.EndSession(t.Context(), g.session); err != nil {
 				t.Error(err)
 			}
 		}, true},
-		"removed and listed again": {func(t *testing.T, g *given) {
+		"removed and listed again": {func(t *testing.T, g *grantEnv) {
 			spec := g.specs[0]
 			spec.Users = slices.DeleteFunc(slices.Clone(spec.Users), func(u tenant.UserSpec) bool { return u.Name == g.name })
 			g.apply(t, spec)
 			g.identifies(t, 1, false)
 			g.apply(t, g.specs[0])
 		}, false},
-		"another user removed": {func(t *testing.T, g *given) {
+		"another user removed": {func(t *testing.T, g *grantEnv) {
 			spec := g.specs[0]
 			spec.Users = []tenant.UserSpec{{Name: g.name}}
 			g.apply(t, spec)
 		}, true},
-		"retired and claimed": {func(t *testing.T, g *given) {
+		"retired and claimed": {func(t *testing.T, g *grantEnv) {
 			if _, err := g.Retire(t.Context(), g.specs[0].ID, tenant.Retain); err != nil {
 				t.Error(err)
 			}
@@ -287,23 +288,23 @@ func TestGrantsEndAsSessionsDo(t *testing.T) {
 			spec.ID, spec.Claim = "0196b2f4-0000-7000-8000-0000000000ff", spec.ID
 			g.apply(t, spec)
 		}, false},
-		"all of the tenant's revoked": {func(t *testing.T, g *given) {
+		"all of the tenant's revoked": {func(t *testing.T, g *grantEnv) {
 			if _, err := g.Revoke(t.Context(), g.scope.Tenant); err != nil {
 				t.Error(err)
 			}
 		}, false},
-		"the account erased": {func(t *testing.T, g *given) { g.purge(t, g.scope) }, false},
-		"an account being erased": {func(t *testing.T, g *given) {
+		"the account erased": {func(t *testing.T, g *grantEnv) { g.purge(t, g.scope) }, false},
+		"an account being erased": {func(t *testing.T, g *grantEnv) {
 			if _, err := g.Accounts().BeginPurge(t.Context(), g.scope); err != nil {
 				t.Error(err)
 			}
 		}, false},
-		"another's account erased": {func(t *testing.T, g *given) { g.purge(t, g.users[1]) }, true},
-		"disconnected":             {func(t *testing.T, g *given) { g.disconnects(t) }, false},
+		"another's account erased": {func(t *testing.T, g *grantEnv) { g.purge(t, g.users[1]) }, true},
+		"disconnected":             {func(t *testing.T, g *grantEnv) { g.disconnects(t) }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			g := gives(t)
+			g := newGrant(t)
 			tc.end(t, g)
 			g.identifies(t, 1, tc.valid)
 			if err := g.refresh(t, 1, g.next()); (err == nil) != tc.valid {
@@ -316,15 +317,15 @@ func TestGrantsEndAsSessionsDo(t *testing.T) {
 	}
 }
 
-func (g *given) apply(t *testing.T, spec tenant.Spec) {
+func (g *grantEnv) apply(t *testing.T, spec tenant.Spec) {
 	t.Helper()
 	if _, err := g.Apply(t.Context(), spec); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// disconnects ends the grant, which nobody else can.
-func (g *given) disconnects(t *testing.T) {
+// disconnects ends the grant, which no other user can do.
+func (g *grantEnv) disconnects(t *testing.T) {
 	t.Helper()
 	got, err := g.Programs(t.Context(), g.scope)
 	if err != nil || len(got) != 1 || got[0].Name != "Claude" || got[0].RedirectURI != "https://a/" || got[0].GivenAt.IsZero() || got[0].RefreshedAt.IsZero() {
@@ -337,7 +338,7 @@ func (g *given) disconnects(t *testing.T) {
 		wantKind(t, "another user", g.EndGrant(t.Context(), other, got[0].ID), fault.NotFound)
 	}
 	for _, id := range []string{"x", "", "\x00", "\xff", "0196b2f4-0000-7000-8000-000000000000"} {
-		wantKind(t, "an id nobody has", g.EndGrant(t.Context(), g.scope, id), fault.NotFound)
+		wantKind(t, "an unknown id", g.EndGrant(t.Context(), g.scope, id), fault.NotFound)
 	}
 	g.identifies(t, 1, true)
 	if err := g.EndGrant(t.Context(), g.scope, got[0].ID); err != nil {
@@ -346,40 +347,40 @@ func (g *given) disconnects(t *testing.T) {
 	wantKind(t, "again", g.EndGrant(t.Context(), g.scope, got[0].ID), fault.NotFound)
 }
 
-// Access is given in a session, and not after it.
+// A grant requires a valid session.
 func TestGrantsNeedASession(t *testing.T) {
 	t.Parallel()
-	for name, end := range map[string]func(t *testing.T, g *given){
-		"signed out": func(t *testing.T, g *given) {
+	for name, end := range map[string]func(t *testing.T, g *grantEnv){
+		"signed out": func(t *testing.T, g *grantEnv) {
 			if err := g.EndSession(t.Context(), g.session); err != nil {
 				t.Error(err)
 			}
 		},
-		"a new password": func(t *testing.T, g *given) { g.install(t, 2, tenant.Hash{98, 2}) },
-		"over":           func(t *testing.T, g *given) { exec(t, g.owner, "update sessions set expires_at = now()") },
-		"suspended": func(t *testing.T, g *given) {
+		"a new password": func(t *testing.T, g *grantEnv) { g.install(t, 2, tenant.Hash{98, 2}) },
+		"expired":        func(t *testing.T, g *grantEnv) { exec(t, g.owner, "update sessions set expires_at = now()") },
+		"suspended": func(t *testing.T, g *grantEnv) {
 			g.specs[0].Suspended = true
 			g.apply(t, g.specs[0])
 			if who, err := g.IdentifyHolder(t.Context(), tenant.AccessToken, tenant.Hash{1, 1}); err != nil || !who.Suspended {
 				t.Errorf("identified %+v, %v", who, err)
 			}
 		},
-		"of another user": func(_ *testing.T, g *given) { g.scope = g.users[1] },
+		"of another user": func(_ *testing.T, g *grantEnv) { g.scope = g.users[1] },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			g := gives(t)
+			g := newGrant(t)
 			end(t, g)
 			wantKind(t, name, g.tryGrant(t, 5), fault.Forbidden)
 		})
 	}
 }
 
-// Every replica hears of what ends.
-func TestEndedGrantsAreToldOf(t *testing.T) {
+// Every replica is notified when grants end.
+func TestEndedGrantsAreNotified(t *testing.T) {
 	t.Parallel()
-	g := gives(t)
-	cache := make(heard, 1000)
+	g := newGrant(t)
+	cache := make(recorder, 1000)
 	go func() { _ = g.Listen(t.Context(), cache) }()
 	cache.want(t, "bypass false")
 	user := fmt.Sprint("user ", g.scope.Tenant, " ", g.scope.User)
@@ -392,20 +393,20 @@ func TestEndedGrantsAreToldOf(t *testing.T) {
 	}
 	cache.want(t, user)
 	g.purge(t, g.scope)
-	cache.want(t, user) // of its mark
-	cache.want(t, user) // and of its end
+	cache.want(t, user) // the cutoff
+	cache.want(t, user) // the end of the purge
 	spec := g.specs[0]
 	spec.Users = []tenant.UserSpec{{Name: "bob"}}
 	g.apply(t, spec)
 	cache.want(t, user)
 }
 
-// The app sees no grants but those of its scope, and learns of a secret only
-// whose it is, if it has the secret.
-func TestGrantsAreUnderThePolicies(t *testing.T) {
+// The application role sees only grants of its scope, and returns the holder
+// only for the hash of a secret.
+func TestGrantsHaveRowLevelSecurity(t *testing.T) {
 	t.Parallel()
 	d := postgrestest.Create(t)
-	g := givesIn(t, setupIn(t, d, nil))
+	g := newGrantIn(t, setupIn(t, d, nil))
 	app, err := pgxpool.New(t.Context(), d.AppURL)
 	if err != nil {
 		t.Fatal(err)
@@ -426,22 +427,22 @@ func TestGrantsAreUnderThePolicies(t *testing.T) {
 				(select count(*) from oauth_holder($1, 'access'))`, make([]byte, 32)).Scan(&n, &holders)
 		})
 		if err != nil || n != tc.want || holders != 0 {
-			t.Errorf("scope %s: the app sees %d rows, want %d, and %d holders (%v)", name, n, tc.want, holders, err)
+			t.Errorf("scope %s: the application sees %d rows, want %d, and %d holders (%v)", name, n, tc.want, holders, err)
 		}
 	}
 }
 
-// Purging a user or a tenant leaves nothing of what was given.
+// Purging a user, tenant or account deletes its grants.
 func TestGrantsArePurged(t *testing.T) {
 	t.Parallel()
-	for name, purge := range map[string]func(t *testing.T, g *given){
-		"user": func(t *testing.T, g *given) {
+	for name, purge := range map[string]func(t *testing.T, g *grantEnv){
+		"user": func(t *testing.T, g *grantEnv) {
 			spec := g.specs[0]
 			spec.DeletionPolicy, spec.Users = tenant.Delete, []tenant.UserSpec{{Name: "bob"}}
 			g.apply(t, spec)
 			workJobs(t, g.DB, g.owner)
 		},
-		"tenant": func(t *testing.T, g *given) {
+		"tenant": func(t *testing.T, g *grantEnv) {
 			if _, err := g.Retire(t.Context(), g.specs[0].ID, tenant.Delete); err != nil {
 				t.Fatal(err)
 			}
@@ -449,14 +450,14 @@ func TestGrantsArePurged(t *testing.T) {
 				t.Fatal(err)
 			}
 		},
-		"account": func(t *testing.T, g *given) { g.purge(t, g.scope) },
+		"account": func(t *testing.T, g *grantEnv) { g.purge(t, g.scope) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			g := gives(t)
+			g := newGrant(t)
 			purge(t, g)
 			if n := g.count(t, "select (select count(*) from oauth_grants) + (select count(*) from oauth_secrets)"); n != 0 {
-				t.Errorf("%d rows are left", n)
+				t.Errorf("%d rows are left, want none", n)
 			}
 		})
 	}
@@ -464,7 +465,7 @@ func TestGrantsArePurged(t *testing.T) {
 
 func TestClientsAreBounded(t *testing.T) {
 	t.Parallel()
-	g := gives(t)
+	g := newGrant(t)
 	c, err := g.Client(t.Context(), "c")
 	if err != nil || c.Name != "Claude" || len(c.RedirectURIs) != 2 {
 		t.Errorf("client %+v, %v", c, err)
@@ -484,7 +485,7 @@ func TestClientsAreBounded(t *testing.T) {
 	if err := register("other", "192.0.2.3"); err != nil {
 		t.Errorf("another address: %v", err)
 	}
-	// Those nobody uses go after a month; one in use stays.
+	// Clients without a grant expire after a month; used ones stay.
 	exec(t, g.owner, "update oauth_clients set created_at = now() - interval '31 days'")
 	if err := register("new", "192.0.2.3"); err != nil {
 		t.Fatal(err)
@@ -493,13 +494,13 @@ func TestClientsAreBounded(t *testing.T) {
 	if err := g.owner.QueryRow(t.Context(), "select array_agg(id order by id) from oauth_clients").Scan(&left); err != nil || !slices.Equal(left, []string{"c", "new"}) {
 		t.Errorf("clients left: %v, %v", left, err)
 	}
-	// There is room for those that come, whoever came before.
+	// New registrations replace the oldest unused clients.
 	exec(t, g.owner, "insert into oauth_clients (id, name, redirect_uris, created_at) select 'x' || i, '', '{}', now() - i * interval '1 s' from generate_series(1, 10000) i")
 	if err := register("last", "192.0.2.3"); err != nil {
 		t.Fatal(err)
 	}
 	if n := g.count(t, "select count(*) from oauth_clients where used_at is null"); n != 10000 {
-		t.Errorf("%d clients nobody uses", n)
+		t.Errorf("%d unused clients", n)
 	}
 	for _, id := range []string{"c", "last"} {
 		if _, err := g.Client(t.Context(), id); err != nil {
@@ -511,12 +512,12 @@ func TestClientsAreBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = g.Client(t.Context(), "c")
-	wantKind(t, "a client long out of use", err, fault.NotFound)
+	wantKind(t, "a client unused for long", err, fault.NotFound)
 }
 
 func TestGrantsOfAUserAreBounded(t *testing.T) {
 	t.Parallel()
-	g := gives(t)
+	g := newGrant(t)
 	for i := range 60 {
 		g.grant(t, byte(100+i))
 	}

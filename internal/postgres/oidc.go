@@ -13,8 +13,9 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// applyDomains makes the tenant's domains those of the spec that no other
-// tenant has, and returns the ones another has: the first to name one keeps it.
+// applyDomains stores the domains of the spec that no other tenant has, and
+// returns the conflicting ones: a domain belongs to the first tenant that names
+// it.
 func applyDomains(ctx context.Context, q *db.Queries, id string, spec tenant.OIDC) (taken []string, err error) {
 	domains := slices.Compact(slices.Sorted(slices.Values(spec.Domains)))
 	if spec.Issuer == "" {
@@ -32,15 +33,15 @@ func applyDomains(ctx context.Context, q *db.Queries, id string, spec tenant.OID
 	return q.ListTakenDomains(ctx, db.ListTakenDomainsParams{TenantID: id, Issuer: spec.Issuer, Domains: domains})
 }
 
-// admits reports whether a tenant still takes the person a user is.
-func admits(spec tenant.OIDC, taken []string, u db.LockUsersRow) bool {
+// accepts reports whether the tenant accepts the identity of an external user.
+func accepts(spec tenant.OIDC, taken []string, u db.LockUsersRow) bool {
 	domain := tenant.ExternalUser{Email: u.Email}.Domain()
 	return *u.Issuer == spec.Issuer && slices.Contains(spec.Domains, domain) && !slices.Contains(taken, domain)
 }
 
-// admit returns the person's user, a new one at the first sign-in if the
-// tenant has room for one.
-func admit(ctx context.Context, q *db.Queries, owner db.LockDomainOwnerRow, p tenant.ExternalUser) (int64, error) {
+// ensureExternalUser returns the user, and creates it at the first sign-in
+// unless that exceeds the tenant's user quota.
+func ensureExternalUser(ctx context.Context, q *db.Queries, owner db.LockDomainOwnerRow, p tenant.ExternalUser) (int64, error) {
 	u, err := q.LockExternalUser(ctx, db.LockExternalUserParams{TenantID: owner.ID, Issuer: p.Issuer, Subject: p.Subject})
 	known := err == nil
 	switch {
@@ -84,7 +85,7 @@ func (d *DB) SignInExternal(ctx context.Context, s tenant.ExternalSignIn) error 
 		if owner.Suspended {
 			return fault.New(fault.Forbidden, "this tenant is suspended and its data is retained; contact your administrator")
 		}
-		user, err := admit(ctx, q, owner, s.ExternalUser)
+		user, err := ensureExternalUser(ctx, q, owner, s.ExternalUser)
 		if err != nil {
 			return err
 		}

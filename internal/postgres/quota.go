@@ -8,9 +8,10 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// reserve adds memories and bytes of storage (negative to free them) to what
-// the tenant and the user hold; Forbidden when that would pass a quota. It
-// locks the usage row, which every writer takes first.
+// reserve adds memories and bytes of storage to the usage of the tenant and the
+// user; negative numbers release them. It returns tenant.QuotaExceeded if a
+// quota would be exceeded. It locks the usage row, which every writer locks
+// first.
 func reserve(ctx context.Context, q *db.Queries, scope tenant.Scope, memories, storage int64) error {
 	if memories == 0 && storage == 0 {
 		return nil

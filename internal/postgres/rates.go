@@ -10,7 +10,8 @@ import (
 
 var _ tenant.RateStore = (*DB)(nil)
 
-// takePermits takes a sixteenth of what is left of the minute, rounded up.
+// takePermits takes a sixteenth of the permits that remain in the minute,
+// rounded up.
 const takePermits = `
 	insert into rate_windows (tenant_id, minute, used, granted)
 	values ($1, date_trunc('minute', now()), ($2::bigint + 15) / 16, ($2::bigint + 15) / 16)

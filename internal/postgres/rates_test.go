@@ -9,7 +9,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// take takes permits of a tenant and checks what can be said of any.
+// take takes permits of a tenant and checks the invariants of every result.
 func (b *testBundle) take(t testing.TB, id tenant.ID, hard int64) tenant.Permits {
 	t.Helper()
 	p, err := b.TakePermits(t.Context(), id, hard)
@@ -22,12 +22,13 @@ func (b *testBundle) take(t testing.TB, id tenant.ID, hard int64) tenant.Permits
 	return p
 }
 
-func TestPermitsAreSharedOut(t *testing.T) {
+func TestPermitsAreDivided(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	one, two := b.users[0].Tenant, b.users[2].Tenant
 	const hard = 1000
-	// Two minutes at most begin while this runs, so no more than three windows.
+	// At most two minutes begin during the test, so there are at most three
+	// windows.
 	begun := time.Now().Truncate(time.Minute)
 	var granted, trips atomic.Int64
 	var wg sync.WaitGroup
@@ -42,10 +43,10 @@ func TestPermitsAreSharedOut(t *testing.T) {
 	wg.Wait()
 	windows := int64(time.Now().Truncate(time.Minute).Sub(begun)/time.Minute) + 1
 	if n := granted.Load(); n < hard || n > hard*windows {
-		t.Errorf("%d permits of %d in %d minutes", n, hard, windows)
+		t.Errorf("granted %d permits of %d in %d windows", n, hard, windows)
 	}
 	if n := trips.Load(); n > 100*windows {
-		t.Errorf("%d trips to the database for %d permits", n, hard)
+		t.Errorf("%d round trips for %d permits", n, hard)
 	}
 	if p := b.take(t, two, 16); p.Granted != 1 || p.Remaining != 15 {
 		t.Errorf("the other tenant's first permits: %+v", p)
@@ -60,12 +61,12 @@ func TestPermitsAreSharedOut(t *testing.T) {
 	}
 }
 
-func TestPermitsComeBackWithTheMinute(t *testing.T) {
+func TestPermitsRenewEveryMinute(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	id := b.users[0].Tenant
 	b.take(t, id, 1)
-	// As it is when the minute is over.
+	// Simulate the end of the minute.
 	if _, err := b.owner.Exec(t.Context(), "update rate_windows set minute = minute - interval '1 minute', used = 1"); err != nil {
 		t.Fatal(err)
 	}

@@ -54,7 +54,7 @@ func TestRebalanceMatchesTheQuota(t *testing.T) {
 		if round%4 == 0 {
 			perUser = tenant.NoLimit
 		}
-		b.requota(t, func(q *tenant.Quota) { q.Conversations, q.UserConversations = hard, perUser })
+		b.setQuota(t, func(q *tenant.Quota) { q.Conversations, q.UserConversations = hard, perUser })
 		what := fmt.Sprintf("round %d, quota %d, per user %d", round, hard, perUser)
 		first, second := b.balance(t, one), b.balance(t, two)
 		if n := first.active + second.active; n > hard || first.active > perUser || second.active > perUser {

@@ -11,8 +11,8 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// purgeBatch is how many conversations or memories a purge removes in one
-// transaction: their messages and units go with them.
+// purgeBatch is the number of conversations or memories that a purge deletes
+// per transaction, with their messages and units.
 const purgeBatch = 200
 
 // Retire implements tenant.Store.
@@ -22,7 +22,7 @@ func (d *DB) Retire(ctx context.Context, resource tenant.ID, policy tenant.Delet
 	if policy == tenant.Delete {
 		state = "purging"
 	}
-	// Whose rows are counted is known only once the tenant is found.
+	// The rows are counted in the scope of the tenant, which is known only now.
 	err := d.inTx(ctx, func(tx pgx.Tx, q *db.Queries) error {
 		out = tenant.Remaining{}
 		row, err := q.RetireTenant(ctx, db.RetireTenantParams{
@@ -56,7 +56,8 @@ func (d *DB) Retire(ctx context.Context, resource tenant.ID, policy tenant.Delet
 		if err != nil {
 			return err
 		}
-		// The partition goes with the row of the tenant, when the purge is done.
+		// The partition is dropped with the tenant's row, at the end of the
+		// purge.
 		out = tenant.Remaining{Memories: left.Memories, Conversations: left.Conversations, Partition: true}
 		return d.insertPurge(ctx, tx, tenant.ID(row.ID))
 	})
@@ -66,8 +67,8 @@ func (d *DB) Retire(ctx context.Context, resource tenant.ID, policy tenant.Delet
 	return out, nil
 }
 
-// Purge removes everything of a tenant that is being purged, in batches, and
-// its row last. It may be repeated; nothing is done for any other tenant.
+// Purge deletes all data of a tenant in state Purging, in batches, and its row
+// last. It is idempotent and does nothing for other tenants.
 func (d *DB) Purge(ctx context.Context, id tenant.ID) error {
 	for {
 		var removed int64
@@ -100,8 +101,8 @@ func (d *DB) Purge(ctx context.Context, id tenant.ID) error {
 	}
 }
 
-// deletePurged deletes the row of a tenant of which nothing else is left, and
-// tells the operator, whose Tenant waits for it.
+// deletePurged deletes the row of a tenant without remaining data and notifies
+// the operator, whose Tenant waits for it.
 func deletePurged(ctx context.Context, q *db.Queries, id tenant.ID) error {
 	resources, err := q.DeletePurgedTenant(ctx, string(id))
 	if err != nil {

@@ -10,11 +10,11 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// tables are those a tenant's rows are in.
+// tables are the tables with a tenant's rows.
 var tables = []string{"quotas", "usage", "placements", "users", "tokens", "buckets", "memories", "memory_versions",
 	"imports", "import_chunks", "import_ledger", "conversations", "messages", "units"}
 
-// rows counts a tenant's rows in every table that has some.
+// rows returns the number of a tenant's rows per table, without empty tables.
 func (b *testBundle) rows(t *testing.T, id tenant.ID) map[string]int {
 	t.Helper()
 	out := map[string]int{}
@@ -30,7 +30,7 @@ func (b *testBundle) rows(t *testing.T, id tenant.ID) map[string]int {
 	return out
 }
 
-func TestPurgeTakesOneTenantInBatches(t *testing.T) {
+func TestPurgeDeletesOneTenantInBatches(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	for _, scope := range b.users {
@@ -49,19 +49,19 @@ func TestPurgeTakesOneTenantInBatches(t *testing.T) {
 	}
 	want := tenant.Remaining{Memories: 462, Conversations: 420, Partition: true}
 	if diff := cmp.Diff(want, left); diff != "" {
-		t.Errorf("what remains (-want +got):\n%s", diff)
+		t.Errorf("remaining data (-want +got):\n%s", diff)
 	}
 	if _, err := b.Apply(t.Context(), b.specs[0]); !fault.Is(err, fault.Conflict) {
-		t.Errorf("a tenant that is being purged is applied again: %v", err)
+		t.Errorf("Apply during a purge: %v, want Conflict", err)
 	}
-	// A tenant that nobody deleted is not purged, whatever a job says.
+	// A tenant that was not deleted is not purged, even if a job requests it.
 	for _, id := range []tenant.ID{gone, kept, gone} {
 		if err := b.Purge(t.Context(), id); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if left, err := b.Retire(t.Context(), gone, tenant.Delete); err != nil || !left.Done() {
-		t.Errorf("after the purge there is %+v, %v", left, err)
+		t.Errorf("remaining after the purge: %+v, %v", left, err)
 	}
 	if diff := cmp.Diff(map[string]int{}, b.rows(t, gone)); diff != "" {
 		t.Errorf("rows of the purged tenant (-want +got):\n%s", diff)
@@ -71,10 +71,10 @@ func TestPurgeTakesOneTenantInBatches(t *testing.T) {
 	}
 }
 
-func TestPurgeLeavesWhatIsRetained(t *testing.T) {
+func TestPurgeKeepsRetainedTenants(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
-	b.remember(t, b.users[0], "kept until somebody claims it", nil)
+	b.remember(t, b.users[0], "kept until claimed", nil)
 	if _, err := b.Retire(t.Context(), b.specs[0].ID, tenant.Retain); err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +87,7 @@ func TestPurgeLeavesWhatIsRetained(t *testing.T) {
 	}
 }
 
-// upload begins to send a file, and sends a conversation online.
+// upload starts an upload and ingests a conversation.
 func (b *testBundle) upload(t *testing.T, scope tenant.Scope) {
 	t.Helper()
 	id, err := b.Imports().BeginUpload(t.Context(), scope)
@@ -97,7 +97,7 @@ func (b *testBundle) upload(t *testing.T, scope tenant.Scope) {
 	if err := b.Imports().AppendChunk(t.Context(), scope, id, 0, []byte("half a file")); err != nil {
 		t.Fatal(err)
 	}
-	// One that fails has a row in the ledger, and none elsewhere.
+	// A failed ingest only has a row in the ledger.
 	if _, err := b.Conversations().RecordFailure(t.Context(), scope, chat.Upsert{ExternalID: "x", Platform: "custom"}, "too long"); err != nil {
 		t.Fatal(err)
 	}

@@ -19,19 +19,20 @@ import (
 var _ tenant.SessionStore = (*DB)(nil)
 
 const (
-	// attemptSpan is how long failed sign-ins count.
+	// attemptSpan is the window in which failed sign-ins are counted.
 	attemptSpan = 10 * time.Minute
-	// accountAttempts is how many an account may have in it. Passwords cannot
-	// be guessed; this keeps guessing from being work for the database.
+	// accountAttempts is the maximum number of attempts per account in a
+	// window. Generated passwords cannot be guessed; the limit protects the
+	// database from the load.
 	accountAttempts = 10
-	// addressAttempts is likewise of an address, which many people may share.
+	// addressAttempts is the maximum per address, which many users may share.
 	addressAttempts = 60
 )
 
 // SignIn implements tenant.SessionStore.
 func (d *DB) SignIn(ctx context.Context, s tenant.SignIn) error {
-	// Counted before the password is looked at, and forgiven after, so that
-	// many attempts at once are not one.
+	// The attempt is counted before the password is checked and reset
+	// afterwards, so that concurrent attempts cannot exceed the limit.
 	account := attemptKey("account", s.Name.String())
 	if err := d.countAttempt(ctx, account, accountAttempts); err != nil {
 		return err
@@ -51,21 +52,22 @@ func (d *DB) CountSignIn(ctx context.Context, address string) error {
 	return d.countAttempt(ctx, attemptKey("address", address), addressAttempts)
 }
 
-// forgive takes back the attempt that was counted of an address, after whatever
-// else was to be forgiven.
+// forgive removes the counted attempt of an address and logs errors, including
+// err of the preceding step.
 func (d *DB) forgive(ctx context.Context, address string, err error) {
 	if err := errors.Join(err, db.New(d.pool).ForgiveAttempt(ctx, attemptKey("address", address))); err != nil {
 		d.log.DebugContext(ctx, "forgive sign-in attempts", "error", err)
 	}
 }
 
-// attemptKey names what attempts are counted of, without keeping it.
+// attemptKey returns a hash of the account or address, so that neither is
+// stored.
 func attemptKey(kind, name string) []byte {
 	sum := sha256.Sum256([]byte(kind + ":" + name))
 	return sum[:]
 }
 
-// countAttempt counts an attempt; RateLimited when there were more than most.
+// countAttempt counts an attempt; RateLimited above the maximum.
 func (d *DB) countAttempt(ctx context.Context, key []byte, most int64) error {
 	q := db.New(d.pool)
 	row, err := q.CountAttempt(ctx, db.CountAttemptParams{Key: key, Span: interval(attemptSpan)})

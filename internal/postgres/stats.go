@@ -12,36 +12,36 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// Stats is what the database knows of everything, for metrics.
+// Stats are the numbers of the whole database for metrics.
 type Stats struct {
 	Jobs     []JobStats
 	Tenants  []TenantStats
-	Blocked  int64         // conversations kept beyond quotas, over all tenants
+	Blocked  int64         // conversations over quota, in all tenants
 	IndexLag time.Duration // age of the oldest change that is not indexed
 }
 
-// JobStats are the jobs of a kind that are not done.
+// JobStats counts the unfinished jobs of a kind.
 type JobStats struct {
 	Kind            string
 	Queued, Running int64
-	Oldest          time.Duration // since the oldest of them was committed
+	Oldest          time.Duration // age of the oldest of them
 }
 
-// TenantStats is what a tenant holds of what it may hold.
+// TenantStats is the usage of a tenant and its quotas.
 type TenantStats struct {
 	Namespace, Name string
 	Usage           tenant.Usage
 	Hard            tenant.Quota // memories, conversations, storage and users
 }
 
-// jobStats counts what is not done. A job that is sought by its state is found
-// by River's index; the periodic one that comes later is not late.
+// jobStats counts unfinished jobs. The condition on the state uses River's
+// index; periodic jobs scheduled for later are not late.
 const jobStats = `select kind, count(*) filter (where state <> 'running'), count(*) filter (where state = 'running'),
 	coalesce(extract(epoch from now() - min(created_at)), 0)::float8
 	from river_job where state in ('available', 'pending', 'retryable', 'running', 'scheduled') group by kind order by kind`
 
-// Stats reads them; of tenants the most nearest to their quotas. One snapshot,
-// and no row of a user's.
+// Stats returns the statistics, with the given number of tenants, highest
+// relative usage first. It reads one snapshot and no user data.
 func (d *DB) Stats(ctx context.Context, most int) (Stats, error) {
 	var s Stats
 	err := d.inTx(ctx, func(tx pgx.Tx, q *db.Queries) error {
@@ -83,14 +83,14 @@ func (d *DB) Stats(ctx context.Context, most int) (Stats, error) {
 	return s, err
 }
 
-// PoolStats are this process' connections.
+// PoolStats describes the connection pool of this process.
 type PoolStats struct {
 	Used, Idle, Max int32
 	Waits           int64         // acquisitions that had to wait
-	Waited          time.Duration // all of them together
+	Waited          time.Duration // total duration of the waits
 }
 
-// Pool returns how the connections are used.
+// Pool returns the statistics of the connection pool.
 func (d *DB) Pool() PoolStats {
 	s := d.pool.Stat()
 	return PoolStats{

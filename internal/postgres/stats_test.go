@@ -11,15 +11,15 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant/tenanttest"
 )
 
-// TestStats: metrics see what every tenant holds and may hold, those nearest to
-// their quotas first, and what is still to be done.
+// Stats reports every tenant's usage and quotas, highest relative usage first,
+// and unfinished jobs.
 func TestStats(t *testing.T) {
 	t.Parallel()
 	d := postgrestest.Create(t)
 	store := postgrestest.Open(t, d)
 	owner := ownerPool(t, d)
 	specs := []tenant.Spec{tenanttest.NewSpec(), tenanttest.NewSpec(), tenanttest.NewSpec()}
-	specs[2].Quota.Users = 2 // both are there
+	specs[2].Quota.Users = 2 // both exist
 	for i := range specs {
 		if _, err := store.Apply(t.Context(), specs[i]); err != nil {
 			t.Fatal(err)
@@ -52,17 +52,17 @@ func TestStats(t *testing.T) {
 		Hard:  tenant.Quota{Memories: 100, Conversations: 10, Storage: 1 << 20, Users: 5},
 	}}
 	if diff := cmp.Diff(want, stats.Tenants[:2]); diff != "" {
-		t.Errorf("the tenants nearest to their quotas: -want +got\n%s", diff)
+		t.Errorf("tenants with the highest usage (-want +got):\n%s", diff)
 	}
 	if len(stats.Jobs) != 1 || stats.Jobs[0].Queued != 1 || stats.Jobs[0].Running != 1 || stats.IndexLag.Seconds() < 60 || stats.IndexLag != stats.Jobs[0].Oldest {
-		t.Errorf("jobs %+v, lag %s; want one waiting and one running for a minute", stats.Jobs, stats.IndexLag)
+		t.Errorf("jobs %+v, lag %s; want one queued and one running, a minute old", stats.Jobs, stats.IndexLag)
 	}
 	for most, want := range map[int]int{0: 0, 1: 1} {
 		if stats, err = store.Stats(t.Context(), most); err != nil || len(stats.Tenants) != want {
-			t.Errorf("the %d nearest: %d tenants, %v", most, len(stats.Tenants), err)
+			t.Errorf("limit %d: %d tenants, %v", most, len(stats.Tenants), err)
 		}
 	}
 	if pool := store.Pool(); pool.Max < 1 {
-		t.Errorf("pool %+v, want its size", pool)
+		t.Errorf("pool %+v, want a maximum size", pool)
 	}
 }

@@ -1,8 +1,8 @@
 package postgres_test
 
 import (
-	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -26,8 +26,8 @@ type testBundle struct {
 	users []tenant.Scope // two of the first tenant, then two of the second
 }
 
-// setup makes tenants with a quota that no test reaches by accident; change
-// may be nil.
+// setup creates tenants with quotas high enough not to be reached by accident;
+// change may be nil.
 func setup(t testing.TB, change func(*tenant.Quota)) *testBundle {
 	t.Helper()
 	return setupIn(t, postgrestest.Create(t), change)
@@ -61,8 +61,8 @@ func setupIn(t testing.TB, d postgrestest.Database, change func(*tenant.Quota)) 
 	return b
 }
 
-// requota gives the first tenant another quota and does the job it commits.
-func (b *testBundle) requota(t *testing.T, change func(*tenant.Quota)) {
+// setQuota changes the quota of the first tenant and runs the resulting job.
+func (b *testBundle) setQuota(t *testing.T, change func(*tenant.Quota)) {
 	t.Helper()
 	change(&b.specs[0].Quota)
 	if _, err := b.Apply(t.Context(), b.specs[0]); err != nil {
@@ -71,7 +71,7 @@ func (b *testBundle) requota(t *testing.T, change func(*tenant.Quota)) {
 	workJobs(t, b.DB, b.owner)
 }
 
-// checkCounters compares every counter with what it counts.
+// checkCounters compares every counter with the rows it counts.
 func (b *testBundle) checkCounters(t testing.TB) {
 	t.Helper()
 	const sql = `
@@ -96,23 +96,23 @@ func (b *testBundle) checkCounters(t testing.TB) {
 		union all select 'wrongly active units of ' || c.external_id, array[0], (select array[count(*)] from units u
 			where u.tenant_id = c.tenant_id and u.user_id = c.user_id and u.conversation_id = c.id and u.active <> (c.status = 'active'))
 		from conversations c`
-	// The test's context is done in a cleanup.
+	// The test's context is canceled before cleanups run.
 	ctx := contextWithoutCancel(t)
 	rows, err := b.owner.Query(ctx, sql)
 	if err != nil {
 		t.Fatal(err)
 	}
 	type counter struct {
-		Name      string
-		Kept, Are []int64
+		Name           string
+		Stored, Actual []int64
 	}
 	counters, err := pgx.CollectRows(rows, pgx.RowToStructByPos[counter])
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range counters {
-		if fmt.Sprint(c.Kept) != fmt.Sprint(c.Are) {
-			t.Errorf("counters of %s are %v, but there are %v", c.Name, c.Kept, c.Are)
+		if !slices.Equal(c.Stored, c.Actual) {
+			t.Errorf("counters of %s are %v, want %v", c.Name, c.Stored, c.Actual)
 		}
 	}
 }
@@ -155,7 +155,7 @@ func (b *testBundle) unitsOf(t testing.TB, owner string) []retrieve.UnitID {
 	return ids
 }
 
-// jobUnits takes the index jobs away and returns the units they name.
+// jobUnits deletes the index jobs and returns the units they contain.
 func (b *testBundle) jobUnits(t testing.TB) map[retrieve.UnitID]bool {
 	t.Helper()
 	rows, err := b.owner.Query(t.Context(), `with gone as (delete from river_job where kind = 'index.sync' returning args)

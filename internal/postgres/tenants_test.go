@@ -19,7 +19,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant/tenanttest"
 )
 
-// ownerPool opens a test's database as its owner, who sees every row.
+// ownerPool returns a pool of the owner role, which sees every row.
 func ownerPool(t *testing.T, d postgrestest.Database) *pgxpool.Pool {
 	t.Helper()
 	pool, err := pgxpool.New(t.Context(), d.OwnerURL)
@@ -55,7 +55,7 @@ func TestStoreConforms(t *testing.T) {
 	})
 }
 
-// fill adds rows with their counters, as writers of the app do.
+// fill inserts rows and updates their counters, as the application does.
 func fill(t *testing.T, owner *pgxpool.Pool, s tenant.Scope, memories, conversations int) {
 	t.Helper()
 	exec(t, owner, `insert into buckets (tenant_id, user_id, name, name_key, is_default) values ($1, $2, 'General', 'general', true) on conflict do nothing`, s.Tenant, s.User)
@@ -76,7 +76,7 @@ func fill(t *testing.T, owner *pgxpool.Pool, s tenant.Scope, memories, conversat
 	}
 }
 
-// workJobs does the jobs that wait, as internal/jobs would.
+// workJobs runs the queued jobs, as internal/jobs would.
 func workJobs(t *testing.T, store *postgres.DB, owner *pgxpool.Pool) {
 	t.Helper()
 	rows, err := owner.Query(t.Context(), "delete from river_job where kind like 'tenant.%' or kind = 'placement.migrate' returning kind, args")
@@ -92,7 +92,7 @@ func workJobs(t *testing.T, store *postgres.DB, owner *pgxpool.Pool) {
 		t.Fatal(err)
 	}
 	for _, j := range jobs {
-		var args tenant.PurgeUserArgs // the others' are a part of it
+		var args tenant.PurgeUserArgs // a superset of the arguments of all kinds
 		if err := json.Unmarshal(j.Args, &args); err != nil {
 			t.Fatal(err)
 		}
@@ -116,7 +116,8 @@ func workJobs(t *testing.T, store *postgres.DB, owner *pgxpool.Pool) {
 	}
 }
 
-// version is another text after any write to a tenant's control rows.
+// version returns a text that changes with every write to a tenant's control
+// rows.
 func version(t *testing.T, owner *pgxpool.Pool, id tenant.ID) string {
 	t.Helper()
 	var out string
@@ -131,7 +132,7 @@ func version(t *testing.T, owner *pgxpool.Pool, id tenant.ID) string {
 	return out
 }
 
-func TestRowLevelSecurityHoldsTheApp(t *testing.T) {
+func TestRowLevelSecurityRestrictsTheApplication(t *testing.T) {
 	t.Parallel()
 	d := postgrestest.Create(t)
 	store, owner := postgrestest.Open(t, d), ownerPool(t, d)
@@ -176,19 +177,19 @@ func TestRowLevelSecurityHoldsTheApp(t *testing.T) {
 		"the whole tenant":     {string(s.Tenant), "*", 2},
 		"a tenant, no user":    {string(s.Tenant), "", 0},
 		"another's user":       {string(s.Tenant), fmt.Sprint(scopes[2].User), 0},
-		"after it, no scope":   {"", "", 0},
-		"a tenant that is not": {uuid.NewString(), "*", 0},
+		"no scope, afterwards": {"", "", 0},
+		"an unknown tenant":    {uuid.NewString(), "*", 0},
 	} {
 		if m, c := count(tc.tenant, tc.user); m != tc.want || c != tc.want {
-			t.Errorf("%s: the app sees %d memories and %d conversations, want %d", name, m, c, tc.want)
+			t.Errorf("%s: the application sees %d memories and %d conversations, want %d", name, m, c, tc.want)
 		}
 	}
 	if _, err := app.Exec(t.Context(), "alter table memories disable row level security"); err == nil {
-		t.Error("the app's role may take row-level security off")
+		t.Error("the application role can disable row-level security")
 	}
 }
 
-func TestPlaceFillsCollections(t *testing.T) {
+func TestPlacementsFillCollections(t *testing.T) {
 	t.Parallel()
 	d := postgrestest.Create(t)
 	store, owner := postgrestest.Open(t, d), ownerPool(t, d)
@@ -205,7 +206,7 @@ func TestPlaceFillsCollections(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	// 250 more tenants stand in the first collection.
+	// Fill the first collection.
 	for range 248 {
 		id := uuid.NewString()
 		exec(t, owner, "insert into tenants (id, resource, cluster, namespace, name) values ($1, $1, 'c', $2, 'n')", id, "ns-"+id)
@@ -217,22 +218,22 @@ func TestPlaceFillsCollections(t *testing.T) {
 	}
 	p, err := store.EnsurePlacement(t.Context(), got.ID)
 	if err != nil || !strings.HasSuffix(p.Collection, "_2") {
-		t.Errorf("the 257th tenant is placed in %+v (%v), want the second collection", p, err)
+		t.Errorf("placement of the 257th tenant = %+v, %v, want the second collection", p, err)
 	}
 }
 
-func TestOpenRefusesAnOldSchema(t *testing.T) {
+func TestOpenRejectsAnOlderSchema(t *testing.T) {
 	t.Parallel()
 	d := postgrestest.Create(t)
 	exec(t, ownerPool(t, d), "delete from goose_db_version where version_id = $1", postgres.SchemaVersion())
 	_, err := postgres.Open(t.Context(), postgres.Config{URL: d.AppURL})
 	if !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), "mnemo migrate") {
-		t.Errorf("Open = %v, want what to run", err)
+		t.Errorf("Open = %v, want the command to run", err)
 	}
 }
 
-// A release is rolled back onto the schema of the next one, however many
-// migrations that brought, unless one says that it took something away.
+// A previous release runs on the schema of a newer one, unless a migration has
+// raised the oldest compatible version.
 func TestOpenOnANewerSchema(t *testing.T) {
 	t.Parallel()
 	d := postgrestest.Create(t)
@@ -244,6 +245,6 @@ func TestOpenOnANewerSchema(t *testing.T) {
 	exec(t, owner, "update schema_oldest set version = $1", postgres.SchemaVersion()+1)
 	_, err := postgres.Open(t.Context(), postgres.Config{URL: d.AppURL})
 	if !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), "run a newer mnemo") {
-		t.Errorf("Open = %v, want what to run", err)
+		t.Errorf("Open = %v, want the command to run", err)
 	}
 }

@@ -16,12 +16,12 @@ func TestSearchByMessageTime(t *testing.T) {
 	b := setup(t, nil)
 	alice := b.users[0]
 	for i, u := range b.users {
-		talk := talk("zebra", 0, 6)
-		for j := range talk.Messages { // one message per day
-			talk.Messages[j].CreatedAt = start.AddDate(0, 0, j)
-			talk.Messages[j].Text = fmt.Sprintf("zebra %d of user %d", j, i)
+		in := newConversation("zebra", 0, 6)
+		for j := range in.Messages { // one message per day
+			in.Messages[j].CreatedAt = start.AddDate(0, 0, j)
+			in.Messages[j].Text = fmt.Sprintf("zebra %d of user %d", j, i)
 		}
-		b.upsert(t, u, talk)
+		b.upsert(t, u, in)
 	}
 	rows, err := b.owner.Query(t.Context(), "update units set embedding = decode(repeat('003c', $1), 'hex') returning id", 384)
 	if err != nil {

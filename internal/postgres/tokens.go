@@ -15,7 +15,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// touchTimeout bounds noting that a token was used.
+// touchTimeout limits recording that a token was used.
 const touchTimeout = 5 * time.Second
 
 // Install implements tenant.TokenStore.
@@ -39,8 +39,8 @@ func (d *DB) Install(ctx context.Context, id tenant.ID, user string, c tenant.Cr
 		if err != nil || password == nil || c.Generation == 1 {
 			return err
 		}
-		// What was given to programs under the old password ends with it; under
-		// the first there was none.
+		// A new password ends the grants given under the old one; there are
+		// none before the first.
 		return q.NotifyUser(ctx, db.NotifyUserParams{TenantID: string(id), UserID: userID})
 	})
 	if err != nil {
@@ -66,7 +66,7 @@ func (d *DB) RevokeOlder(ctx context.Context, id tenant.ID, user string, generat
 	return nil
 }
 
-// revoke ends tokens and tells every replica.
+// revoke ends tokens and notifies every replica.
 func revoke(ctx context.Context, q *db.Queries, p db.RevokeTokensParams) error {
 	hashes, err := q.RevokeTokens(ctx, p)
 	if err != nil {
@@ -75,7 +75,7 @@ func revoke(ctx context.Context, q *db.Queries, p db.RevokeTokensParams) error {
 	return notifyTokens(ctx, q, hashes)
 }
 
-// notifyTokens tells every replica of tokens whose end changed.
+// notifyTokens notifies every replica of tokens whose expiry changed.
 func notifyTokens(ctx context.Context, q *db.Queries, hashes [][]byte) error {
 	for _, hash := range hashes {
 		if err := q.NotifyToken(ctx, hash); err != nil {
@@ -104,7 +104,7 @@ func (d *DB) Identify(ctx context.Context, h tenant.Hash) (tenant.Identity, erro
 		return tenant.Identity{}, fmt.Errorf("identify token: %w", mapError(err))
 	}
 	if row.Stale {
-		// The answer does not wait for it, and it may be lost.
+		// The response does not wait for it, and losing it is harmless.
 		go d.touch(context.WithoutCancel(ctx), db.TouchTokenParams{TenantID: row.TenantID, UserID: row.UserID, Generation: row.Generation})
 	}
 	out := tenant.Identity{
@@ -118,7 +118,8 @@ func (d *DB) Identify(ctx context.Context, h tenant.Hash) (tenant.Identity, erro
 		Placement: placement.Location{Collection: row.Collection, Partition: row.Partition, Shared: row.Shared},
 	}
 	if row.ExpiresIn > 0 {
-		// By this clock, which the caller has too, and not by the database's.
+		// Relative to the local clock, which the caller uses too, not the
+		// database's.
 		out.ExpiresAt = asked.Add(time.Duration(row.ExpiresIn * float64(time.Second)))
 	}
 	return out, nil

@@ -10,8 +10,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// traced notes in each job the trace of what commits it, when that is kept, so
-// that the job becomes part of it (internal/jobs).
+// traced stores the current trace in each inserted job, if it is sampled, so
+// that the job becomes part of the trace (internal/jobs).
 type traced struct{ river.MiddlewareDefaults }
 
 // InsertMany implements rivertype.JobInsertMiddleware.
@@ -26,7 +26,7 @@ func (*traced) InsertMany(ctx context.Context, many []*rivertype.JobInsertParams
 	for _, job := range many {
 		metadata := map[string]json.RawMessage{}
 		if len(job.Metadata) > 0 && json.Unmarshal(job.Metadata, &metadata) != nil {
-			continue // not ours to change
+			continue // invalid metadata stays unchanged
 		}
 		quoted, err := json.Marshal(carrier["traceparent"])
 		if err != nil {

@@ -88,7 +88,7 @@ func TestLexicalFilters(t *testing.T) {
 	b := setup(t, nil)
 	scope := b.users[0]
 	memory := b.unitsOf(t, b.remember(t, scope, "Zebras graze", nil))[0]
-	in := talk("a", 0, 1)
+	in := newConversation("a", 0, 1)
 	in.Messages[0].Text = "Zebras sleep"
 	chat := b.unitsOf(t, b.upsert(t, scope, in).Conversation.ID)[0]
 	exec(t, b.owner, "update memories set created_at = $1", start)
@@ -124,7 +124,7 @@ func TestLexicalOfExcludedAndDeleted(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	scope := b.users[0]
-	id := b.upsert(t, scope, talk("a", 0, 3)).Conversation.ID
+	id := b.upsert(t, scope, newConversation("a", 0, 3)).Conversation.ID
 	q := retrieve.Query{Kind: retrieve.Chat, Text: "says number", Limit: 5}
 	exec(t, b.owner, "update units set active = false")
 	if hits, err := b.Lexical(t.Context(), scope, q); err != nil || len(hits) != 0 {

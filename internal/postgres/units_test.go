@@ -37,7 +37,7 @@ func TestUnitsAreLoaded(t *testing.T) {
 	alice, bob := b.users[0], b.users[1]
 	text := strings.Repeat("Zoë fährt nach Köln. ", 120)
 	memory := b.remember(t, alice, text, nil)
-	in := talk("a", 0, 3)
+	in := newConversation("a", 0, 3)
 	in.Messages[1].Text = strings.Repeat("日本語の文章です。", 100)
 	conversation := b.upsert(t, bob, in).Conversation
 	b.remember(t, b.users[2], "of the other tenant", nil)
@@ -77,8 +77,8 @@ func TestUnitsThatAreNotLive(t *testing.T) {
 	b := setup(t, func(q *tenant.Quota) { q.Conversations = 1 })
 	scope := b.users[0]
 	deleted := b.unitsOf(t, b.remember(t, scope, "deleted", nil))
-	b.upsert(t, scope, talk("a", 0, 2))
-	blocked := b.unitsOf(t, b.upsert(t, scope, talk("b", 1, 2)).Conversation.ID)
+	b.upsert(t, scope, newConversation("a", 0, 2))
+	blocked := b.unitsOf(t, b.upsert(t, scope, newConversation("b", 1, 2)).Conversation.ID)
 	kept := b.unitsOf(t, b.remember(t, scope, "kept", nil))
 	if _, err := b.Memories().Delete(t.Context(), scope, []string{b.ownerOf(t, deleted[0])}); err != nil {
 		t.Fatal(err)
@@ -181,7 +181,7 @@ func TestResolve(t *testing.T) {
 	var all []retrieve.UnitID
 	owners := map[retrieve.UnitID]string{}
 	for i, u := range b.users {
-		for _, owner := range []string{b.remember(t, u, fmt.Sprint("memory ", i), nil), b.upsert(t, u, talk("a", i, 1)).Conversation.ID} {
+		for _, owner := range []string{b.remember(t, u, fmt.Sprint("memory ", i), nil), b.upsert(t, u, newConversation("a", i, 1)).Conversation.ID} {
 			id := b.unitsOf(t, owner)[0]
 			owners[id] = owner
 			all = append(all, id)

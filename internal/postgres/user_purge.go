@@ -11,9 +11,9 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// removeUser ends the access of a user who is no longer listed. With Retain the
-// row stays, so that who is listed again finds the data again; with Delete the
-// data goes, by a job.
+// removeUser revokes the access of a user who is no longer listed. With Retain
+// the row stays, so that a user who is listed again has the same data; with
+// Delete a job deletes the data.
 func (d *DB) removeUser(ctx context.Context, tx pgx.Tx, q *db.Queries, id string, u db.LockUsersRow, policy tenant.DeletionPolicy) error {
 	var err error
 	if policy == tenant.Delete {
@@ -40,8 +40,8 @@ func (d *DB) removeUser(ctx context.Context, tx pgx.Tx, q *db.Queries, id string
 	return d.insertJob(ctx, tx, tenant.PurgeUserArgs{Tenant: tenant.ID(id), User: tenant.UserID(u.ID)})
 }
 
-// PurgeUser removes everything of a user who is no longer listed, in batches,
-// and the row last. It may be repeated; nothing is done for any other user.
+// PurgeUser deletes all data of a user who is no longer listed, in batches, and
+// the row last. It is idempotent and does nothing for other users.
 func (d *DB) PurgeUser(ctx context.Context, scope tenant.Scope) error {
 	purging, err := db.New(d.pool).IsPurgingUser(ctx, db.IsPurgingUserParams{TenantID: string(scope.Tenant), ID: int64(scope.User)})
 	if err != nil {
@@ -55,8 +55,8 @@ func (d *DB) PurgeUser(ctx context.Context, scope tenant.Scope) error {
 	return nil
 }
 
-// purgeUserBatch removes some conversations, or memories when there are none,
-// or the row when there are neither; more says that something may be left.
+// purgeUserBatch deletes a batch of conversations; once there are none, a batch
+// of memories; and then the row. more reports whether data may remain.
 func (d *DB) purgeUserBatch(ctx context.Context, scope tenant.Scope) (more bool, err error) {
 	id, user := string(scope.Tenant), int64(scope.User)
 	var conversations, memories []string
@@ -77,13 +77,13 @@ func (d *DB) purgeUserBatch(ctx context.Context, scope tenant.Scope) (more bool,
 	case len(memories) > 0:
 		_, err = d.Memories().Delete(ctx, scope, memories)
 	default:
-		// A cascade takes the rest: buckets, imports, tokens, requests.
+		// The delete cascades to buckets, imports, tokens and idempotency keys.
 		return false, d.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
 			return q.DeletePurgedUser(ctx, db.DeletePurgedUserParams{TenantID: id, ID: user})
 		})
 	}
 	if fault.Is(err, fault.NotFound) {
-		return false, nil // the tenant is gone by now
+		return false, nil // the tenant was deleted concurrently
 	}
 	return true, err
 }

@@ -9,11 +9,11 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// everyGeneration is above the generation of any token.
+// everyGeneration is greater than the generation of any token.
 const everyGeneration = int64(1) << 62
 
-// applyUsers makes the listed users and the people of the tenant's domains the
-// active ones. A user who is neither any longer loses every token.
+// applyUsers activates the listed users and the external users of the tenant's
+// domains. All tokens of other users are revoked.
 func (d *DB) applyUsers(ctx context.Context, tx pgx.Tx, q *db.Queries, id string, spec tenant.Spec, taken []string) error {
 	emails := make(map[string]string, len(spec.Users))
 	for _, s := range spec.Users {
@@ -27,7 +27,7 @@ func (d *DB) applyUsers(ctx context.Context, tx pgx.Tx, q *db.Queries, id string
 		email, listed := emails[u.Name]
 		delete(emails, u.Name)
 		switch {
-		case u.Issuer != nil && admits(spec.OIDC, taken, u):
+		case u.Issuer != nil && accepts(spec.OIDC, taken, u):
 		case !listed && u.Active:
 			err = d.removeUser(ctx, tx, q, id, u, spec.DeletionPolicy)
 		case listed && (!u.Active || u.Email != email):

@@ -14,10 +14,10 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// TestWalk: whoever walks the list with skip and nextSkip is given every memory
-// exactly once and in the order of writing, whatever their sizes and the
-// pages', and whatever others write meanwhile.
-func TestWalk(t *testing.T) {
+// Following skip and nextSkip returns every memory exactly once and in
+// insertion order, for all sizes of memories and pages, and during concurrent
+// writes.
+func TestPagesCoverEveryMemory(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	service := memory.NewService(memory.Config{Store: b.Memories(), Buckets: b.DB})
@@ -26,10 +26,10 @@ func TestWalk(t *testing.T) {
 		who.Quota.ListTokens = rapid.Int64Range(0, 400).Draw(r, "listTokens")
 		in := memory.ListInput{Count: rapid.IntRange(1, 12).Draw(r, "count"), All: rapid.Bool().Draw(r, "all")}
 		sizes := rapid.SliceOfN(rapid.IntRange(1, 300), 0, 12)
-		b.forgetAll(r, who.Scope)
-		before := b.write(r, who.Scope, sizes.Draw(r, "there before"))
-		var inserts errgroup.Group // beside the walk
-		for i, words := range sizes.Draw(r, "inserted meanwhile") {
+		b.deleteAll(r, who.Scope)
+		before := b.write(r, who.Scope, sizes.Draw(r, "existing"))
+		var inserts errgroup.Group // concurrent with the listing
+		for i, words := range sizes.Draw(r, "inserted concurrently") {
 			inserts.Go(func() error {
 				_, err := b.Memories().Create(t.Context(), who.Scope, newMemory(strings.Repeat(fmt.Sprintf("m%d ", i), words)))
 				return err
@@ -58,12 +58,12 @@ func TestWalk(t *testing.T) {
 		}
 		all := b.inOrder(r, who.Scope)
 		if len(got) < len(before) || !slices.Equal(got, all[:len(got)]) {
-			r.Fatalf("the walk gave %v; there were %v before it, and are %v in order", got, before, all)
+			r.Fatalf("listed %v; %v existed before, and %v exist afterwards", got, before, all)
 		}
 	})
 }
 
-// write stores memories of as many words.
+// write stores memories of the given numbers of words.
 func (b *testBundle) write(r *rapid.T, scope tenant.Scope, words []int) []string {
 	r.Helper()
 	var ids []string
@@ -77,7 +77,7 @@ func (b *testBundle) write(r *rapid.T, scope tenant.Scope, words []int) []string
 	return ids
 }
 
-// inOrder returns the ids of a user's memories in the order of writing.
+// inOrder returns the ids of a user's memories in insertion order.
 func (b *testBundle) inOrder(r *rapid.T, scope tenant.Scope) []string {
 	r.Helper()
 	list, _, err := b.Memories().List(context.Background(), scope, memory.Filter{Limit: 1000})
@@ -91,7 +91,7 @@ func (b *testBundle) inOrder(r *rapid.T, scope tenant.Scope) []string {
 	return ids
 }
 
-func (b *testBundle) forgetAll(r *rapid.T, scope tenant.Scope) {
+func (b *testBundle) deleteAll(r *rapid.T, scope tenant.Scope) {
 	r.Helper()
 	if ids := b.inOrder(r, scope); len(ids) > 0 {
 		if _, err := b.Memories().Delete(context.Background(), scope, ids); err != nil {

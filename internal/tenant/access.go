@@ -2,15 +2,15 @@ package tenant
 
 import "context"
 
-// AccessStore is what a user may see and do of their own access.
-// internal/postgres implements it.
+// AccessStore manages a user's own token. internal/postgres implements it.
 type AccessStore interface {
-	// Token describes the user's newest token, its fingerprint "" when it was
-	// revoked; nil when there never was one.
+	// Token describes the user's newest token. Its fingerprint is empty if it
+	// was revoked. Token returns nil if the user never had one.
 	Token(ctx context.Context, scope Scope) (*TokenInfo, error)
-	// ReplaceToken makes a token of the user's own the only one that is valid:
-	// those before end at once, on every replica. The operator hears of it,
-	// empties the token in the user's Secret and says in the Tenant's status
-	// that the user manages the token. Forbidden when the user has no access.
+	// ReplaceToken installs a token that the user generated and revokes all
+	// earlier ones immediately, on every replica. It notifies the operator,
+	// which removes the token from the user's Secret and reports in the
+	// Tenant's status that the user manages the token. Forbidden if the user
+	// has no access.
 	ReplaceToken(ctx context.Context, scope Scope, h Hash) (TokenInfo, error)
 }

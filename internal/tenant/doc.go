@@ -1,4 +1,4 @@
-// Package tenant is the domain of customers: who they are, what they may hold
-// and where it is placed. The operator and the API server both work through it.
-// Scope is the type every store and index method takes first.
+// Package tenant is the domain of customers: users, quotas, tokens and
+// placements. The operator and the API server share it. Scope is the first
+// parameter of every store and index method.
 package tenant

@@ -2,15 +2,15 @@ package tenant
 
 import "context"
 
-// Holdings are what a user holds of what the tenant does.
+// Holdings are a user's share of the tenant's usage.
 type Holdings struct {
 	Tenant        Usage
 	Memories      int64
 	Conversations int64 // active ones
 }
 
-// HoldingStore says what is held. internal/postgres implements it.
+// HoldingStore reads the usage. internal/postgres implements it.
 type HoldingStore interface {
-	// Holdings returns what the user and the tenant hold.
+	// Holdings returns the usage of the user and of the tenant.
 	Holdings(ctx context.Context, scope Scope) (Holdings, error)
 }

@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// Permits are requests a tenant may make, taken for one replica.
+// Permits are requests that a replica may serve for a tenant.
 type Permits struct {
-	Granted   int64         // how many were taken; 0 when the minute has none left
-	Remaining int64         // how many are left for everyone
-	Reset     time.Duration // until the next minute begins, by the store's clock
+	Granted   int64         // number of permits taken; 0 if none remain in this minute
+	Remaining int64         // permits that remain for all replicas
+	Reset     time.Duration // time until the next minute, by the store's clock
 }
 
-// RateStore counts the requests of tenants for all replicas together.
+// RateStore counts each tenant's requests across all replicas.
 // internal/postgres implements it.
 type RateStore interface {
-	// TakePermits takes some of the permits left of the tenant's minute, of
-	// which there are hard: many while many are left, one when few are.
+	// TakePermits takes some of the tenant's remaining permits of the minute,
+	// out of hard: many while many remain, one at a time near the limit.
 	TakePermits(ctx context.Context, id ID, hard int64) (Permits, error)
 }

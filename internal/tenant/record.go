@@ -8,39 +8,38 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/placement"
 )
 
-// State is what became of a tenant's rows.
+// State is the state of a tenant's rows.
 type State string
 
 // The states of a tenant.
 const (
 	Active   State = "active"
-	Retained State = "retained" // no token is valid; data waits to be claimed or purged
-	Purging  State = "purging"  // data is being removed; nothing brings it back
+	Retained State = "retained" // no token is valid; data is kept until claimed or purged
+	Purging  State = "purging"  // data is being deleted; cannot be undone
 )
 
-// Record is what is stored of a tenant, whether or not its Tenant is there.
+// Record is a stored tenant, whether or not its Tenant resource exists.
 type Record struct {
 	ID        ID
-	Resource  ID     // uid of the Tenant it belongs to, another one than ID after a claim
+	Resource  ID     // uid of the current Tenant resource; differs from ID after a claim
 	Cluster   string // uid of the kube-system namespace of that Tenant's cluster
 	Namespace string
 	Name      string
 	State     State
-	Policy    DeletionPolicy // when it was retired, else what is asked for now
+	Policy    DeletionPolicy // at the time of retirement; before, the current one
 	RetiredAt time.Time      // zero while it is active
 	Usage     Usage
 	Placement placement.Location // zero before EnsurePlacement
 	Target    placement.Location // of the migration or rebuild; zero for none
 }
 
-// RecordsOf says which records are asked for; a field that is "" leaves none out.
+// RecordsOf filters records; an empty field matches all.
 type RecordsOf struct{ Cluster, Namespace, Name string }
 
-// RecordStore keeps tenants whose Tenant may be gone. internal/postgres
-// implements it.
+// RecordStore manages stored tenants whose Tenant resource may not exist.
+// internal/postgres implements it.
 type RecordStore interface {
-	// Records returns what is stored of the tenants asked for, by namespace and
-	// name.
+	// Records returns the matching records, by namespace and name.
 	Records(ctx context.Context, of RecordsOf) ([]Record, error)
 	// MarkOrphaned retires a tenant whose Tenant resource was deleted without its
 	// finalizer: it revokes the tokens and keeps the data, under the policy it had.
@@ -49,8 +48,7 @@ type RecordStore interface {
 	// Revoke ends every token, password and session of a tenant and returns how
 	// many tokens were valid. The operator issues new ones to its users.
 	Revoke(ctx context.Context, id ID) (int64, error)
-	// Purge removes everything of a tenant that is being purged. It may be
-	// repeated.
+	// Purge deletes all data of a tenant in state Purging. It is idempotent.
 	Purge(ctx context.Context, id ID) error
 }
 

@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// sessionSize is how many base62 digits a session's secret has, 190 bits.
+// sessionSize is the number of base62 digits of a session's secret, 190 bits.
 const sessionSize = 32
 
-// SignInName is what a person signs in to the dashboard under.
+// SignInName is the name with which a user signs in to the dashboard.
 type SignInName struct {
 	Namespace, Tenant, User string
 }
 
-// ParseSignInName reads namespace/tenant/user.
+// ParseSignInName parses namespace/tenant/user.
 func ParseSignInName(s string) (SignInName, bool) {
 	parts := strings.Split(strings.TrimSpace(s), "/")
 	if len(parts) != 3 {
@@ -34,7 +34,7 @@ func ParseSignInName(s string) (SignInName, bool) {
 // String returns namespace/tenant/user.
 func (n SignInName) String() string { return n.Namespace + "/" + n.Tenant + "/" + n.User }
 
-// NewSession makes the secret that a session's cookie holds.
+// NewSession returns a new secret for a session cookie.
 func NewSession(random io.Reader) (string, error) {
 	digits, err := randomDigits(random, sessionSize)
 	if err != nil {
@@ -47,45 +47,44 @@ func NewSession(random io.Reader) (string, error) {
 type SignIn struct {
 	Name     SignInName
 	Password Hash
-	Address  string // where it comes from; attempts from there are counted
+	Address  string // of the client; attempts are counted per address
 	Session  Hash   // of the new session's secret
 	Lifetime time.Duration
 }
 
-// Session is a person at the dashboard.
+// Session is a signed-in user of the dashboard.
 type Session struct {
 	Identity
 	Namespace   string
-	DisplayName string // of the tenant; "" when it has none
-	Email       string // of a user who is not listed; else ""
+	DisplayName string // of the tenant; may be ""
+	Email       string // of an external user; else ""
 }
 
-// Who is what to call the person.
+// Who returns the name to display for the user.
 func (s Session) Who() string { return cmp.Or(s.Email, s.UserName) }
 
-// SignInName is what the person signed in under.
+// SignInName returns the name with which the user signed in.
 func (s Session) SignInName() SignInName { return SignInName{s.Namespace, s.TenantName, s.UserName} }
 
-// SessionStore keeps who is signed in. internal/postgres implements it. A
-// session ends with its lifetime, when it is ended, and at once when the user's
-// password is replaced, the user is removed, or the tenant is suspended or
-// retired.
+// SessionStore stores sessions. internal/postgres implements it. A session ends
+// when it expires or is ended, and immediately when the user's password is
+// replaced, the user is removed, or the tenant is suspended or retired.
 type SessionStore interface {
-	// SignIn begins a session. Unauthorized when no user has this name and
-	// password, Forbidden when the tenant is suspended, RateLimited with the
-	// time to wait when the account or the address failed too often, whichever
-	// replicas were asked.
+	// SignIn creates a session. Unauthorized for an incorrect name or password,
+	// Forbidden if the tenant is suspended, RateLimited with the time to wait
+	// after too many failed attempts of the account or the address on any
+	// replica.
 	SignIn(ctx context.Context, s SignIn) error
-	// CountSignIn counts an attempt to sign in from an address, before it is known
-	// how it ends; RateLimited with the time to wait when too many failed.
+	// CountSignIn counts a sign-in attempt from an address before its outcome
+	// is known; RateLimited with the time to wait after too many failures.
 	CountSignIn(ctx context.Context, address string) error
 	// SignInExternal begins a session of a user of an identity provider and
 	// creates the user at the first sign-in. Forbidden if no tenant accepts the
 	// domain, the tenant is suspended, or its user quota is exceeded. It resets the
 	// failed attempts of the address.
 	SignInExternal(ctx context.Context, s ExternalSignIn) error
-	// Session returns whose a session is; Unauthorized when there is none.
+	// Session returns the session with the hash; Unauthorized if there is none.
 	Session(ctx context.Context, h Hash) (Session, error)
-	// EndSession ends a session, if it is there.
+	// EndSession ends a session. It does nothing if there is none.
 	EndSession(ctx context.Context, h Hash) error
 }

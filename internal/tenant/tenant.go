@@ -12,7 +12,7 @@ type ID string
 // UserID is a user's number, unique across tenants.
 type UserID int64
 
-// DeletionPolicy says what deleting the Tenant does to its data.
+// DeletionPolicy determines what deleting the Tenant does to its data.
 type DeletionPolicy string
 
 // The deletion policies of the Tenant resource.
@@ -21,31 +21,31 @@ const (
 	Delete DeletionPolicy = "Delete" // rows, vectors and partition are purged
 )
 
-// Isolation says how a tenant's vectors are kept apart.
+// Isolation determines how a tenant's vectors are isolated.
 type Isolation string
 
 // The isolations of the Tenant resource.
 const (
-	Partition Isolation = "Partition" // a Milvus partition of its own
-	Shared    Isolation = "Shared"    // a partition-key collection, for the long tail
+	Partition Isolation = "Partition" // a separate Milvus partition
+	Shared    Isolation = "Shared"    // a shared collection with a partition key, for small tenants
 )
 
-// Quota is what a tenant may hold. 0 means none.
+// Quota limits the usage of a tenant. 0 allows nothing.
 type Quota struct {
 	Memories          int64
 	Conversations     int64 // active ones
 	Storage           int64 // bytes of UTF-8 text of memories, versions and messages
 	Users             int64
 	RequestsPerMinute int64
-	ListTokens        int64 // tokens of text one listing of memories may hold
-	UserMemories      int64 // per user; NoLimit when the tenant sets none
-	UserConversations int64 // per user; NoLimit when the tenant sets none
+	ListTokens        int64 // maximum tokens of text per page of memories
+	UserMemories      int64 // per user; NoLimit if not set
+	UserConversations int64 // per user; NoLimit if not set
 }
 
-// NoLimit is a quota nobody reaches.
+// NoLimit is a quota that is never reached.
 const NoLimit = int64(1) << 53
 
-// Usage is what a tenant holds now, in the units of Quota.
+// Usage is a tenant's usage, in the units of Quota.
 type Usage struct {
 	Memories      int64
 	Conversations int64 // active ones
@@ -75,7 +75,7 @@ type Spec struct {
 // UserSpec is a user the Tenant resource lists.
 type UserSpec struct {
 	Name  string // unique within the tenant
-	Email string // "" when none
+	Email string // may be ""
 }
 
 // User is a user as stored.
@@ -99,14 +99,15 @@ type Tenant struct {
 	Quota     Quota
 	Placement placement.State // zero before EnsurePlacement
 	Users     []User          // listed ones, by name
-	// ExternalUsers counts users of the identity provider, who are not listed.
+	// ExternalUsers counts the users of the identity provider.
 	ExternalUsers int64
 	// DomainsTaken are those of the spec that belong to another tenant, by name.
 	DomainsTaken []string
 }
 
-// Identity is who a token belongs to, with what the data path needs of the
-// tenant. Suspended tenants are identified too; the edge answers them 403.
+// Identity is the user a token belongs to, with the tenant's settings for the
+// data path. Suspended tenants are identified too; authentication rejects their
+// requests with 403.
 type Identity struct {
 	Scope
 	TenantName string
@@ -114,6 +115,7 @@ type Identity struct {
 	Suspended  bool
 	Quota      Quota
 	Placement  placement.Location
-	// ExpiresAt is when an overlapping old token dies; zero for the current one.
+	// ExpiresAt is the expiry of an older token during the overlap; zero for
+	// the current one.
 	ExpiresAt time.Time
 }

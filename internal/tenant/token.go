@@ -11,18 +11,18 @@ import (
 	"time"
 )
 
-// TokenKind says what a secret is for.
+// TokenKind is the purpose of a secret.
 type TokenKind string
 
 // The kinds of secrets.
 const (
-	APIToken     TokenKind = "api"     // a user's own, for all of the API
-	AccessToken  TokenKind = "access"  // a program's, for a short while
-	RefreshToken TokenKind = "refresh" // with which it gets the next ones
-	Code         TokenKind = "code"    // with which it gets the first ones
+	APIToken     TokenKind = "api"     // a user's token for the whole API
+	AccessToken  TokenKind = "access"  // short-lived token of an app
+	RefreshToken TokenKind = "refresh" // exchanged for new tokens
+	Code         TokenKind = "code"    // exchanged for the first tokens
 )
 
-// prefixes are what secrets begin with.
+// prefixes are the prefixes of secrets.
 var prefixes = map[TokenKind]string{APIToken: "mn_", AccessToken: "mna_", RefreshToken: "mnr_", Code: "mnc_"}
 
 const (
@@ -35,7 +35,7 @@ const (
 // Hash is the SHA-256 of a token or generated password, the only form stored.
 type Hash [sha256.Size]byte
 
-// Issuer says who made a token.
+// Issuer is the component or user that created a token.
 type Issuer string
 
 // The issuers of tokens.
@@ -44,28 +44,28 @@ const (
 	IssuerUser     Issuer = "user" // regenerated in the dashboard
 )
 
-// Credential is a generation of a user's token and password as installed.
+// Credential is a generation of a user's token and password.
 type Credential struct {
 	Generation   int64 // monotonic per user; installing an older or equal one is a Conflict
 	TokenHash    Hash
-	PasswordHash Hash // zero keeps the password as it is
+	PasswordHash Hash // zero keeps the current password
 	Issuer       Issuer
 }
 
-// TokenInfo describes a token without holding it.
+// TokenInfo describes a token without containing it.
 type TokenInfo struct {
 	Generation  int64
 	Fingerprint string // first 12 hex digits of the hash
 	Issuer      Issuer
 	CreatedAt   time.Time
-	LastUsedAt  time.Time // zero when never used; exact to a minute
+	LastUsedAt  time.Time // zero if never used; accurate to a minute
 }
 
-// NewToken makes an API token from random bytes: "mn_", 32 random base62 digits
-// and a 6-digit CRC-32, so that scanners can tell a leaked one from noise.
+// NewToken returns a new API token: "mn_", 32 random base62 digits and a
+// 6-digit CRC-32, which lets secret scanners recognize leaked tokens.
 func NewToken(random io.Reader) (string, error) { return NewTokenOf(APIToken, random) }
 
-// NewTokenOf makes a secret of a kind, in the same form.
+// NewTokenOf returns a new secret of a kind, in the same format.
 func NewTokenOf(kind TokenKind, random io.Reader) (string, error) {
 	digits, err := randomDigits(random, tokenRandom)
 	if err != nil {
@@ -75,7 +75,7 @@ func NewTokenOf(kind TokenKind, random io.Reader) (string, error) {
 	return body + checksum(body), nil
 }
 
-// NewPassword makes a password of 142 random bits.
+// NewPassword returns a new password with 142 random bits.
 func NewPassword(random io.Reader) (string, error) {
 	digits, err := randomDigits(random, passwordSize)
 	if err != nil {
@@ -84,10 +84,11 @@ func NewPassword(random io.Reader) (string, error) {
 	return digits, nil
 }
 
-// IsToken reports whether s has the form of an API token, its checksum included.
+// IsToken reports whether s has the format of an API token, including its
+// checksum.
 func IsToken(s string) bool { return APIToken.Is(s) }
 
-// Is reports whether s has the form of the kind, its checksum included.
+// Is reports whether s has the format of the kind, including its checksum.
 func (k TokenKind) Is(s string) bool {
 	prefix := prefixes[k]
 	n := len(prefix) + tokenRandom
@@ -97,7 +98,7 @@ func (k TokenKind) Is(s string) bool {
 // HashSecret returns the stored form of a token or generated password.
 func HashSecret(s string) Hash { return sha256.Sum256([]byte(s)) }
 
-// Fingerprint names a hash so that a person can tell tokens apart.
+// Fingerprint returns a short form of a hash for telling tokens apart.
 func (h Hash) Fingerprint() string { return hex.EncodeToString(h[:6]) }
 
 func checksum(body string) string {
@@ -112,7 +113,7 @@ func checksum(body string) string {
 
 func randomDigits(random io.Reader, n int) (string, error) {
 	limit := new(big.Int).Exp(big.NewInt(62), big.NewInt(int64(n)), nil)
-	// 16 bytes over what is needed make the bias of the remainder negligible.
+	// The 16 additional bytes make the bias of the remainder negligible.
 	raw := make([]byte, (limit.BitLen()+7)/8+16)
 	if _, err := io.ReadFull(random, raw); err != nil {
 		return "", err

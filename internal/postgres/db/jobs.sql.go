@@ -18,7 +18,7 @@ type SetScopeParams struct {
 	UserID string
 }
 
-// Sets whose rows the transaction sees; "*" is every user of the tenant.
+// Sets the scope of the transaction; "*" means every user of the tenant.
 func (q *Queries) SetScope(ctx context.Context, arg SetScopeParams) error {
 	_, err := q.db.Exec(ctx, setScope, arg.Tenant, arg.UserID)
 	return err

@@ -39,7 +39,7 @@ type DeleteGrantsParams struct {
 	UserID   int64
 }
 
-// Of a user, or of all of the tenant's (0).
+// For one user, or for all users of the tenant (0).
 func (q *Queries) DeleteGrants(ctx context.Context, arg DeleteGrantsParams) error {
 	_, err := q.db.Exec(ctx, deleteGrants, arg.TenantID, arg.UserID)
 	return err
@@ -54,8 +54,8 @@ delete from oauth_clients where id in (
     (select c.id from oauth_clients c where c.used_at <= now() - interval '90 days' limit 100))
 `
 
-// Removes some that nobody uses: those never used after a month, or when there
-// are many; the others long after whatever was given to them is over.
+// Deletes unused clients: those never used within a month, the oldest above the
+// limit, and those not used for 90 days.
 func (q *Queries) ExpireClients(ctx context.Context, kept int32) error {
 	_, err := q.db.Exec(ctx, expireClients, kept)
 	return err
@@ -207,7 +207,7 @@ type InsertGrantParams struct {
 	UserID      int64
 }
 
-// Nothing when the session has ended by now. Whoever ends it waits, or is waited for.
+// No rows if the session has ended. Serializes with transactions that end it.
 func (q *Queries) InsertGrant(ctx context.Context, arg InsertGrantParams) ([]string, error) {
 	rows, err := q.db.Query(ctx, insertGrant,
 		arg.ClientID,
@@ -285,7 +285,7 @@ type ListGrantsRow struct {
 	RefreshedAt time.Time
 }
 
-// Those that can still be used, the newest first.
+// Grants that can still be used, newest first.
 func (q *Queries) ListGrants(ctx context.Context, arg ListGrantsParams) ([]ListGrantsRow, error) {
 	rows, err := q.db.Query(ctx, listGrants, arg.TenantID, arg.UserID)
 	if err != nil {
@@ -335,7 +335,7 @@ type LockSecretRow struct {
 	Used        bool
 }
 
-// A secret that can be used, or was; whoever uses it at the same time waits.
+// A secret, used or not; serializes concurrent uses.
 func (q *Queries) LockSecret(ctx context.Context, arg LockSecretParams) (LockSecretRow, error) {
 	row := q.db.QueryRow(ctx, lockSecret,
 		arg.TenantID,
@@ -413,7 +413,7 @@ type TidyGrantsParams struct {
 	Kept     int32
 }
 
-// Removes what is over, and all but the newest of what is not.
+// Deletes expired grants, and all but the newest of the others.
 func (q *Queries) TidyGrants(ctx context.Context, arg TidyGrantsParams) error {
 	_, err := q.db.Exec(ctx, tidyGrants, arg.TenantID, arg.UserID, arg.Kept)
 	return err
@@ -438,7 +438,7 @@ type TidySecretsParams struct {
 	Refresh  int64
 }
 
-// Removes what of a grant is over, and all but the newest tokens of what is not.
+// Deletes a grant's expired secrets, and all but the newest of the others.
 func (q *Queries) TidySecrets(ctx context.Context, arg TidySecretsParams) error {
 	_, err := q.db.Exec(ctx, tidySecrets,
 		arg.TenantID,
@@ -454,7 +454,7 @@ const touchClient = `-- name: TouchClient :exec
 update oauth_clients set used_at = now() where id = $1 and (used_at is null or used_at < now() - interval '1 day')
 `
 
-// Those that many use are not written each time.
+// At most one write per day, for clients with many users.
 func (q *Queries) TouchClient(ctx context.Context, id string) error {
 	_, err := q.db.Exec(ctx, touchClient, id)
 	return err

@@ -86,7 +86,7 @@ type GetPlacementRow struct {
 	Stalled           bool
 }
 
-// One row, or none.
+// Returns at most one row.
 func (q *Queries) GetPlacement(ctx context.Context, arg GetPlacementParams) ([]GetPlacementRow, error) {
 	rows, err := q.db.Query(ctx, getPlacement, arg.StallSeconds, arg.TenantID)
 	if err != nil {

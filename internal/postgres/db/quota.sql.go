@@ -45,7 +45,7 @@ type ReserveUsageParams struct {
 	TenantID string
 }
 
-// Adds to what the tenant holds unless that would pass its quota.
+// Adds to the usage unless that would exceed a quota.
 func (q *Queries) ReserveUsage(ctx context.Context, arg ReserveUsageParams) (int64, error) {
 	result, err := q.db.Exec(ctx, reserveUsage, arg.Memories, arg.Storage, arg.TenantID)
 	if err != nil {

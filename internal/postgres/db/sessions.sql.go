@@ -29,7 +29,7 @@ type CountAttemptRow struct {
 	Age      float64
 }
 
-// Counts an attempt in the span that runs, or begins one.
+// Counts an attempt in the current window, or starts one.
 func (q *Queries) CountAttempt(ctx context.Context, arg CountAttemptParams) (CountAttemptRow, error) {
 	row := q.db.QueryRow(ctx, countAttempt, arg.Key, arg.Span)
 	var i CountAttemptRow

@@ -46,7 +46,7 @@ type TenantStatsRow struct {
 	UsersHard         int64
 }
 
-// The tenants nearest to one of their quotas, most first.
+// The tenants with the highest relative usage, highest first.
 func (q *Queries) TenantStats(ctx context.Context, most int64) ([]TenantStatsRow, error) {
 	rows, err := q.db.Query(ctx, tenantStats, most)
 	if err != nil {

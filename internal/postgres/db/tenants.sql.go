@@ -351,7 +351,7 @@ type RetireTenantRow struct {
 	State string
 }
 
-// Purging is final: a later Retain does not bring it back.
+// Purging is final: a later Retain does not cancel it.
 func (q *Queries) RetireTenant(ctx context.Context, arg RetireTenantParams) (RetireTenantRow, error) {
 	row := q.db.QueryRow(ctx, retireTenant, arg.State, arg.DeletionPolicy, arg.Resource)
 	var i RetireTenantRow

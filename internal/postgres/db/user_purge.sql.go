@@ -20,7 +20,7 @@ type ConversationsOfUserParams struct {
 	Batch    int32
 }
 
-// Those that hold no room first, so that none of them is given any.
+// Inactive conversations first, so that none of them is activated in between.
 func (q *Queries) ConversationsOfUser(ctx context.Context, arg ConversationsOfUserParams) ([]string, error) {
 	rows, err := q.db.Query(ctx, conversationsOfUser, arg.TenantID, arg.UserID, arg.Batch)
 	if err != nil {
@@ -110,8 +110,8 @@ type PurgeUserParams struct {
 	ID       int64
 }
 
-// Ends a user whose data goes. The name is free at once for another user: no
-// name has a number sign.
+// Renames and deactivates a user whose data is purged, so that the name is
+// available at once: no listed name contains a number sign.
 func (q *Queries) PurgeUser(ctx context.Context, arg PurgeUserParams) error {
 	_, err := q.db.Exec(ctx, purgeUser, arg.TenantID, arg.ID)
 	return err

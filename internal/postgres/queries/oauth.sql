@@ -1,6 +1,6 @@
 -- name: ExpireClients :exec
--- Removes some that nobody uses: those never used after a month, or when there
--- are many; the others long after whatever was given to them is over.
+-- Deletes unused clients: those never used within a month, the oldest above the
+-- limit, and those not used for 90 days.
 delete from oauth_clients where id in (
     (select c.id from oauth_clients c where c.used_at is null order by c.created_at desc offset @kept limit 100)
     union all
@@ -15,11 +15,11 @@ insert into oauth_clients (id, name, redirect_uris) values (@id, @name, @redirec
 select id, name, redirect_uris, created_at from oauth_clients where id = @id;
 
 -- name: TouchClient :exec
--- Those that many use are not written each time.
+-- At most one write per day, for clients with many users.
 update oauth_clients set used_at = now() where id = @id and (used_at is null or used_at < now() - interval '1 day');
 
 -- name: InsertGrant :many
--- Nothing when the session has ended by now. Whoever ends it waits, or is waited for.
+-- No rows if the session has ended. Serializes with transactions that end it.
 insert into oauth_grants (tenant_id, user_id, client_id, password_hash, redirect_uri, challenge)
 select h.tenant_id, h.user_id, @client_id, h.password_hash, @redirect_uri, @challenge
 from (
@@ -38,7 +38,7 @@ insert into oauth_secrets (hash, tenant_id, user_id, grant_id, kind, expires_at)
 values (@hash, @tenant_id, @user_id, @grant_id, @kind, now() + @life::interval);
 
 -- name: TidyGrants :exec
--- Removes what is over, and all but the newest of what is not.
+-- Deletes expired grants, and all but the newest of the others.
 delete from oauth_grants g where g.tenant_id = @tenant_id and g.user_id = @user_id and g.id not in (
     select l.id from oauth_grants l
     where l.tenant_id = @tenant_id and l.user_id = @user_id and exists (
@@ -50,7 +50,7 @@ delete from oauth_grants g where g.tenant_id = @tenant_id and g.user_id = @user_
 select tenant_id::uuid as tenant_id, user_id::bigint as user_id from oauth_holder(@hash::bytea, @kind::text);
 
 -- name: LockSecret :one
--- A secret that can be used, or was; whoever uses it at the same time waits.
+-- A secret, used or not; serializes concurrent uses.
 select g.id, g.client_id, g.redirect_uri, g.challenge, s.used
 from oauth_secrets s join oauth_grants g on g.tenant_id = s.tenant_id and g.user_id = s.user_id and g.id = s.grant_id
 where s.tenant_id = @tenant_id and s.user_id = @user_id and s.hash = @hash and s.kind = @kind
@@ -64,7 +64,7 @@ update oauth_secrets set used = true where tenant_id = @tenant_id and user_id = 
 update oauth_grants set refreshed_at = now() where tenant_id = @tenant_id and user_id = @user_id and id = @id;
 
 -- name: TidySecrets :exec
--- Removes what of a grant is over, and all but the newest tokens of what is not.
+-- Deletes a grant's expired secrets, and all but the newest of the others.
 delete from oauth_secrets where hash in (
     select l.hash
     from (
@@ -78,14 +78,14 @@ delete from oauth_secrets where hash in (
 delete from oauth_grants where tenant_id = @tenant_id and user_id = @user_id and id = @id;
 
 -- name: DeleteGrants :exec
--- Of a user, or of all of the tenant's (0).
+-- For one user, or for all users of the tenant (0).
 delete from oauth_grants where tenant_id = @tenant_id and (user_id = @user_id or @user_id = 0);
 
 -- name: PurgeGrants :exec
 delete from oauth_grants where tenant_id = @tenant_id and user_id = @user_id and created_at <= @up_to;
 
 -- name: ListGrants :many
--- Those that can still be used, the newest first.
+-- Grants that can still be used, newest first.
 select g.id::text as id, c.name, g.redirect_uri, g.created_at, g.refreshed_at
 from oauth_grants g
 join oauth_clients c on c.id = g.client_id

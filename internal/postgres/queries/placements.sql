@@ -1,5 +1,5 @@
 -- name: GetPlacement :many
--- One row, or none.
+-- Returns at most one row.
 select p.collection, p.partition, p.shared, p.partition_id,
     coalesce(m.collection, '')::text as target_collection, coalesce(m.partition, '')::text as target_partition,
     coalesce(m.shared, false)::boolean as target_shared, coalesce(m.partition_id, 0)::bigint as target_partition_id,

@@ -2,7 +2,7 @@
 select u.memories, u.conversations, u.blocked, u.storage from usage u where u.tenant_id = @tenant_id for update;
 
 -- name: ReserveUsage :execrows
--- Adds to what the tenant holds unless that would pass its quota.
+-- Adds to the usage unless that would exceed a quota.
 update usage u set memories = u.memories + @memories, storage = u.storage + @storage
 from quotas q where u.tenant_id = @tenant_id and q.tenant_id = u.tenant_id
     and (u.memories + @memories <= q.memories or @memories::bigint <= 0)

@@ -1,5 +1,5 @@
 -- name: CountAttempt :one
--- Counts an attempt in the span that runs, or begins one.
+-- Counts an attempt in the current window, or starts one.
 insert into sign_in_attempts as a (key, began_at, attempts) values (@key, now(), 1)
 on conflict (key) do update set
     attempts = case when a.began_at > now() - @span::interval then a.attempts + 1 else 1 end,

@@ -1,5 +1,5 @@
 -- name: TenantStats :many
--- The tenants nearest to one of their quotas, most first.
+-- The tenants with the highest relative usage, highest first.
 select t.namespace, t.name, u.memories, u.conversations, u.blocked, u.storage,
     coalesce(n.users, 0)::bigint as users,
     q.memories as memories_hard, q.conversations as conversations_hard, q.storage as storage_hard, q.users as users_hard

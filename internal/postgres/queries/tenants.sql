@@ -52,7 +52,7 @@ where t.id = @tenant_id and t.state = 'active';
 select id from tenants where id = @id and state = 'active' for share;
 
 -- name: RetireTenant :one
--- Purging is final: a later Retain does not bring it back.
+-- Purging is final: a later Retain does not cancel it.
 update tenants set state = case when state = 'purging' then state else @state end, deletion_policy = @deletion_policy,
     retired_at = coalesce(retired_at, now()), updated_at = now()
 where resource = @resource

@@ -1,13 +1,13 @@
 -- name: PurgeUser :exec
--- Ends a user whose data goes. The name is free at once for another user: no
--- name has a number sign.
+-- Renames and deactivates a user whose data is purged, so that the name is
+-- available at once: no listed name contains a number sign.
 update users set active = false, purging = true, name = name || '#' || id where tenant_id = @tenant_id and id = @id;
 
 -- name: IsPurgingUser :one
 select exists (select from users where tenant_id = @tenant_id and id = @id and purging);
 
 -- name: ConversationsOfUser :many
--- Those that hold no room first, so that none of them is given any.
+-- Inactive conversations first, so that none of them is activated in between.
 select id::text as id from conversations where tenant_id = @tenant_id and user_id = @user_id
 order by status = 'active', id limit @batch;
 

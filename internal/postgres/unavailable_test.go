@@ -19,11 +19,11 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/testkit"
 )
 
-// patience is how long a test waits for what must come.
+// patience is the timeout for expected events.
 const patience = 30 * time.Second
 
-// cable stands between a test and the server, and can be cut.
-type cable struct {
+// flakyConn is a proxy in front of the server that can be cut off.
+type flakyConn struct {
 	to, address string
 
 	mu       sync.Mutex
@@ -31,22 +31,22 @@ type cable struct {
 	conns    []net.Conn
 }
 
-// newCable returns a cable and the database as reached through it.
-func newCable(t *testing.T, d postgrestest.Database) (*cable, postgrestest.Database) {
+// newFlakyConn returns a proxy and the database as reached through it.
+func newFlakyConn(t *testing.T, d postgrestest.Database) (*flakyConn, postgrestest.Database) {
 	t.Helper()
 	app, err := url.Parse(d.AppURL)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &cable{to: app.Host, address: "127.0.0.1:0"}
-	c.mend(t)
+	c := &flakyConn{to: app.Host, address: "127.0.0.1:0"}
+	c.restore(t)
 	t.Cleanup(c.cut)
 	app.Host = c.address
 	return c, postgrestest.Database{OwnerURL: d.OwnerURL, AppURL: app.String()}
 }
 
-// mend lets connections through, at the same address as before.
-func (c *cable) mend(t *testing.T) {
+// restore accepts connections again, at the same address.
+func (c *flakyConn) restore(t *testing.T) {
 	t.Helper()
 	l, err := net.Listen("tcp", c.address)
 	if err != nil {
@@ -80,8 +80,8 @@ func pass(to, from net.Conn) {
 	_ = to.Close()
 }
 
-// cut ends every connection and refuses new ones.
-func (c *cable) cut() {
+// cut closes every connection and rejects new ones.
+func (c *flakyConn) cut() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	_ = c.listener.Close()
@@ -91,26 +91,29 @@ func (c *cable) cut() {
 	c.conns = nil
 }
 
-func wantAway(t *testing.T, what string, err error) {
+func wantUnavailable(t *testing.T, what string, err error) {
 	t.Helper()
 	wantKind(t, what, err, fault.Unavailable)
 	if e, ok := errors.AsType[*fault.Error](err); !ok || e.RetryAfter <= 0 {
-		t.Errorf("%s: %v does not say when to try again", what, err)
+		t.Errorf("%s: %v has no RetryAfter", what, err)
 	}
 }
 
-func TestDatabaseAway(t *testing.T) {
+func TestDatabaseUnavailable(t *testing.T) {
 	t.Parallel()
-	line, d := newCable(t, postgrestest.Create(t))
+	proxy, d := newFlakyConn(t, postgrestest.Create(t))
 	b := setupIn(t, d, nil)
 	scope := b.users[0]
 	b.remember(t, scope, "before", nil)
-	line.cut()
+	proxy.cut()
 	calls := map[string]func() error{
 		"ping":     func() error { return b.Ping(t.Context()) },
 		"identify": func() error { _, err := b.Identify(t.Context(), tenant.Hash{1}); return err },
 		"usage":    func() error { _, err := b.Usage(t.Context(), scope.Tenant); return err },
-		"create":   func() error { _, err := b.Memories().Create(t.Context(), scope, newMemory("while away")); return err },
+		"create": func() error {
+			_, err := b.Memories().Create(t.Context(), scope, newMemory("while unavailable"))
+			return err
+		},
 		"list": func() error {
 			_, _, err := b.Memories().List(t.Context(), scope, memory.Filter{Limit: 1})
 			return err
@@ -123,16 +126,16 @@ func TestDatabaseAway(t *testing.T) {
 		"open": func() error { _, err := postgres.Open(t.Context(), postgres.Config{URL: d.AppURL}); return err },
 	}
 	for name, call := range calls {
-		wantAway(t, name, call())
+		wantUnavailable(t, name, call())
 	}
-	line.mend(t)
+	proxy.restore(t)
 	if _, err := b.Memories().Create(t.Context(), scope, newMemory("after")); err != nil {
-		t.Errorf("after its return: %v", err)
+		t.Errorf("after the database returned: %v", err)
 	}
 }
 
-// A server that is stopped ends its sessions first.
-func TestSessionsThatAreEnded(t *testing.T) {
+// A server terminates its sessions before it stops.
+func TestTerminatedSessionsAreRetryable(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	admin, err := pgx.Connect(t.Context(), testkit.Postgres(t))
@@ -151,7 +154,7 @@ func TestSessionsThatAreEnded(t *testing.T) {
 			for {
 				_, err := b.Memories().Create(t.Context(), b.users[i], newMemory("some text"))
 				if err != nil && !fault.Is(err, fault.Unavailable) {
-					t.Errorf("while sessions were ended: %v", err)
+					t.Errorf("while sessions were terminated: %v", err)
 				}
 				select {
 				case <-stop:
@@ -172,19 +175,19 @@ func TestSessionsThatAreEnded(t *testing.T) {
 	b.remember(t, b.users[0], "afterwards", nil)
 }
 
-func TestOpenRefusesTheOwner(t *testing.T) {
+func TestOpenRejectsTheOwner(t *testing.T) {
 	t.Parallel()
 	d := postgrestest.Create(t)
 	for name, url := range map[string]string{"the owner": d.OwnerURL, "no URL": "postgres://:x:y"} {
 		db, err := postgres.Open(t.Context(), postgres.Config{URL: url})
 		if err == nil {
 			db.Close()
-			t.Errorf("%s may open the database", name)
+			t.Errorf("Open with %s succeeded, want an error", name)
 		}
 	}
 }
 
-func TestScopeThatIsNone(t *testing.T) {
+func TestInvalidTenantIDIsNotFound(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	for _, id := range []tenant.ID{"no-uuid", "'; drop table memories; --", "{" + b.users[0].Tenant + "}"} {
