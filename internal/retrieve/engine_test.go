@@ -15,8 +15,8 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// stores are what an Engine works with, filled in by hand: it is the order of
-// calls, the faults and the merging that is tested here, not retrieval.
+// stores implements the dependencies of an Engine with fixed results. The tests cover the
+// order of calls, failures and merging, not retrieval itself.
 type stores struct {
 	mu sync.Mutex
 
@@ -26,9 +26,9 @@ type stores struct {
 	index    []Hit
 	cosines  map[UnitID]float64 // for Score
 	dead     map[UnitID]bool
-	owners   map[UnitID]string // "" for one of its own
+	owners   map[UnitID]string // "" for a distinct owner
 	times    map[UnitID]time.Time
-	within   []Query // those asked by words that name a time of messages
+	within   []Query // lexical queries with a time window
 
 	lexicalErr, exactErr, scoreErr, resolveErr, indexErr, embedErr error
 	indexHangs                                                     bool
@@ -112,7 +112,7 @@ func (s *stores) Model() string   { return "test" }
 func (s *stores) Dimensions() int { return 1 }
 
 var (
-	somewhere      = placement.Location{Collection: "c", Partition: "p"}
+	homeLocation   = placement.Location{Collection: "c", Partition: "p"}
 	errUnavailable = fault.New(fault.Unavailable, "unavailable")
 )
 
@@ -130,7 +130,7 @@ func search(t *testing.T, e *Engine, p placement.Location, limit int) ([]UnitID,
 	ids := []UnitID{}
 	for i, f := range r.Found {
 		if i > 0 && f.Score > r.Found[i-1].Score {
-			t.Errorf("result %d is better than the one before it", i)
+			t.Errorf("result %d has a higher score than the previous one", i)
 		}
 		ids = append(ids, f.ID)
 	}
@@ -142,34 +142,34 @@ func TestSearch(t *testing.T) {
 	tests := map[string]struct {
 		reason   string
 		stores   *stores
-		nowhere  bool // no placement
+		unplaced bool // no placement
 		limit    int
 		want     []UnitID
 		degraded bool
 	}{
 		"Nothing":        {reason: "a user without units", stores: &stores{coverage: Coverage{All: true}}, want: []UnitID{}},
 		"All":            {reason: "what the database scored completely needs no index", stores: &stores{exact: []Hit{{1, .1}, {2, .9}}, index: []Hit{{7, 1}}, coverage: Coverage{All: true}}, want: []UnitID{2, 1}},
-		"AllNoIndex":     {reason: "nor a placement", stores: &stores{exact: []Hit{{1, .1}}, coverage: Coverage{All: true}}, nowhere: true, want: []UnitID{1}},
+		"AllNoIndex":     {reason: "nor a placement", stores: &stores{exact: []Hit{{1, .1}}, coverage: Coverage{All: true}}, unplaced: true, want: []UnitID{1}},
 		"AllIndexHangs":  {reason: "nor waits for an index that hangs", stores: &stores{exact: []Hit{{1, .1}}, coverage: Coverage{All: true}, indexHangs: true}, want: []UnitID{1}},
 		"Merged":         {reason: "recent ones beside the index's; the database's cosine counts", stores: &stores{exact: []Hit{{1, .5}}, index: []Hit{{2, .9}, {1, .99}}}, want: []UnitID{2, 1}},
-		"NoPlacement":    {reason: "a tenant that has no place yet is answered by words", stores: &stores{lexical: []Hit{{1, 1}}, index: []Hit{{2, .9}}}, nowhere: true, want: []UnitID{1}, degraded: true},
-		"IndexAway":      {reason: "answered without it, and says so", stores: &stores{lexical: []Hit{{1, 1}}, exact: []Hit{{2, .9}}, indexErr: errUnavailable}, want: []UnitID{1, 2}, degraded: true},
-		"IndexHangs":     {reason: "waited for no longer than its deadline", stores: &stores{lexical: []Hit{{1, 1}}, indexHangs: true}, want: []UnitID{1}, degraded: true},
-		"IndexBroken":    {reason: "a bug in the index is no reason to fail a search", stores: &stores{lexical: []Hit{{1, 1}}, indexErr: errors.New("bug")}, want: []UnitID{1}, degraded: true},
+		"NoPlacement":    {reason: "a tenant without a placement is searched by words", stores: &stores{lexical: []Hit{{1, 1}}, index: []Hit{{2, .9}}}, unplaced: true, want: []UnitID{1}, degraded: true},
+		"IndexAway":      {reason: "answered without it, and reported as degraded", stores: &stores{lexical: []Hit{{1, 1}}, exact: []Hit{{2, .9}}, indexErr: errUnavailable}, want: []UnitID{1, 2}, degraded: true},
+		"IndexHangs":     {reason: "not awaited beyond its deadline", stores: &stores{lexical: []Hit{{1, 1}}, indexHangs: true}, want: []UnitID{1}, degraded: true},
+		"IndexBroken":    {reason: "a bug in the index does not fail a search", stores: &stores{lexical: []Hit{{1, 1}}, indexErr: errors.New("bug")}, want: []UnitID{1}, degraded: true},
 		"EmbedderAway":   {reason: "answered by words", stores: &stores{lexical: []Hit{{1, 1}, {2, 2}}, exact: []Hit{{3, 1}}, embedErr: errUnavailable}, want: []UnitID{2, 1}, degraded: true},
-		"Truncated":      {reason: "not all recent units were looked at", stores: &stores{exact: []Hit{{1, .1}}, coverage: Coverage{Truncated: true}}, want: []UnitID{1}, degraded: true},
+		"Truncated":      {reason: "not all recent units were scored", stores: &stores{exact: []Hit{{1, .1}}, coverage: Coverage{Truncated: true}}, want: []UnitID{1}, degraded: true},
 		"Missing":        {reason: "some unit has no vector yet", stores: &stores{exact: []Hit{{1, .1}}, coverage: Coverage{All: true, Missing: true}}, want: []UnitID{1}, degraded: true},
-		"WordsAreScored": {reason: "what only the words found is compared by meaning too", stores: &stores{lexical: []Hit{{1, 1}, {2, 1}}, exact: []Hit{{3, .5}}, cosines: map[UnitID]float64{1: .1, 2: .8}, coverage: Coverage{All: true}}, want: []UnitID{2, 1, 3}},
-		"Dead":           {reason: "what the database does not have any more is left out", stores: &stores{exact: []Hit{{1, .9}, {2, .5}}, index: []Hit{{3, .95}}, dead: map[UnitID]bool{1: true, 3: true}}, want: []UnitID{2}},
-		"OneOfEach":      {reason: "the best piece of a memory stands for it", stores: &stores{exact: []Hit{{1, .9}, {2, .5}, {3, .7}}, owners: map[UnitID]string{1: "m", 3: "m"}, coverage: Coverage{All: true}}, want: []UnitID{1, 2}},
-		"Limit":          {reason: "no more than wanted", stores: &stores{exact: []Hit{{1, .9}, {2, .5}, {3, .7}}, coverage: Coverage{All: true}}, limit: 2, want: []UnitID{1, 3}},
-		"LimitAlive":     {reason: "dead ones do not use up the limit", stores: &stores{exact: []Hit{{1, .9}, {2, .5}, {3, .7}}, dead: map[UnitID]bool{1: true}, coverage: Coverage{All: true}}, limit: 2, want: []UnitID{3, 2}},
+		"WordsAreScored": {reason: "units found only by words are scored by cosine too", stores: &stores{lexical: []Hit{{1, 1}, {2, 1}}, exact: []Hit{{3, .5}}, cosines: map[UnitID]float64{1: .1, 2: .8}, coverage: Coverage{All: true}}, want: []UnitID{2, 1, 3}},
+		"Dead":           {reason: "units deleted from the database are excluded", stores: &stores{exact: []Hit{{1, .9}, {2, .5}}, index: []Hit{{3, .95}}, dead: map[UnitID]bool{1: true, 3: true}}, want: []UnitID{2}},
+		"OneOfEach":      {reason: "a memory is represented by its best piece", stores: &stores{exact: []Hit{{1, .9}, {2, .5}, {3, .7}}, owners: map[UnitID]string{1: "m", 3: "m"}, coverage: Coverage{All: true}}, want: []UnitID{1, 2}},
+		"Limit":          {reason: "at most limit results", stores: &stores{exact: []Hit{{1, .9}, {2, .5}, {3, .7}}, coverage: Coverage{All: true}}, limit: 2, want: []UnitID{1, 3}},
+		"LimitAlive":     {reason: "deleted units do not count towards the limit", stores: &stores{exact: []Hit{{1, .9}, {2, .5}, {3, .7}}, dead: map[UnitID]bool{1: true}, coverage: Coverage{All: true}}, limit: 2, want: []UnitID{3, 2}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := somewhere
-			if tc.nowhere {
+			p := homeLocation
+			if tc.unplaced {
 				p = placement.Location{}
 			}
 			if tc.limit == 0 {
@@ -177,8 +177,11 @@ func TestSearch(t *testing.T) {
 			}
 			now := time.Now()
 			got, degraded := search(t, tc.stores.engine(&now), p, tc.limit)
-			if d := cmp.Diff(tc.want, got); d != "" || degraded != tc.degraded {
-				t.Errorf("%s: degraded %t, want %t; -want +got\n%s", tc.reason, degraded, tc.degraded, d)
+			if d := cmp.Diff(tc.want, got); d != "" {
+				t.Errorf("%s: -want +got\n%s", tc.reason, d)
+			}
+			if degraded != tc.degraded {
+				t.Errorf("%s: degraded = %t, want %t", tc.reason, degraded, tc.degraded)
 			}
 		})
 	}
@@ -196,7 +199,7 @@ func TestSearchFailsOnlyWithTheDatabase(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			now := time.Now()
-			_, err := s.engine(&now).Search(t.Context(), tenant.Scope{}, somewhere, Query{Kind: Memory, Limit: 1})
+			_, err := s.engine(&now).Search(t.Context(), tenant.Scope{}, homeLocation, Query{Kind: Memory, Limit: 1})
 			if !errors.Is(err, broken) {
 				t.Errorf("Search = %v, want the database's error", err)
 			}
@@ -204,19 +207,19 @@ func TestSearchFailsOnlyWithTheDatabase(t *testing.T) {
 	}
 }
 
-func TestSearchAsksForMoreThanWanted(t *testing.T) {
+func TestSearchFetchesMoreCandidatesThanLimit(t *testing.T) {
 	t.Parallel()
 	for limit, want := range map[int]int{1: 100, 20: 100, 60: 240, 100: 400, 1000: 1000} {
 		s := &stores{}
 		now := time.Now()
-		search(t, s.engine(&now), somewhere, limit)
+		search(t, s.engine(&now), homeLocation, limit)
 		if s.limit != want {
-			t.Errorf("for %d results %d candidates, want %d", limit, s.limit, want)
+			t.Errorf("limit %d: %d candidates, want %d", limit, s.limit, want)
 		}
 	}
 }
 
-func TestAnAbsentIndexIsNotAskedEachTime(t *testing.T) {
+func TestUnavailableIndexIsRetriedWithBackoff(t *testing.T) {
 	t.Parallel()
 	s := &stores{indexErr: errUnavailable}
 	now := time.Now()
@@ -227,21 +230,21 @@ func TestAnAbsentIndexIsNotAskedEachTime(t *testing.T) {
 		err    error
 		calls  int // in all
 	}{
-		{"asked", 0, errUnavailable, 1},
-		{"not again at once", 400 * time.Millisecond, errUnavailable, 1},
-		{"tried after a while", 200 * time.Millisecond, errUnavailable, 2},
-		{"left alone longer", 900 * time.Millisecond, errUnavailable, 2},
-		{"tried again", 200 * time.Millisecond, nil, 3},
-		{"back: asked each time", 0, nil, 4},
-		{"back: asked each time", 0, errUnavailable, 5},
-		{"a new absence starts over", 600 * time.Millisecond, nil, 6},
+		{"first search", 0, errUnavailable, 1},
+		{"within the backoff", 400 * time.Millisecond, errUnavailable, 1},
+		{"after the backoff", 200 * time.Millisecond, errUnavailable, 2},
+		{"the backoff is longer now", 900 * time.Millisecond, errUnavailable, 2},
+		{"after the longer backoff", 200 * time.Millisecond, nil, 3},
+		{"available again: called each time", 0, nil, 4},
+		{"available again: called each time", 0, errUnavailable, 5},
+		{"a new failure starts with the short backoff", 600 * time.Millisecond, nil, 6},
 	}
 	for i, step := range steps {
 		now = now.Add(step.after)
 		s.indexErr = step.err
-		_, degraded := search(t, e, somewhere, 1)
+		_, degraded := search(t, e, homeLocation, 1)
 		if s.indexCalls != step.calls {
-			t.Fatalf("step %d, %s: asked %d times, want %d", i, step.reason, s.indexCalls, step.calls)
+			t.Fatalf("step %d, %s: %d calls to the index, want %d", i, step.reason, s.indexCalls, step.calls)
 		}
 		if asked := i == 0 || steps[i-1].calls < step.calls; degraded != (!asked || step.err != nil) {
 			t.Errorf("step %d, %s: degraded = %t", i, step.reason, degraded)
@@ -249,33 +252,33 @@ func TestAnAbsentIndexIsNotAskedEachTime(t *testing.T) {
 	}
 }
 
-func TestALostPartitionIsItsTenantsTroubleOnly(t *testing.T) {
+func TestLostPartitionAffectsOnlyItsTenant(t *testing.T) {
 	t.Parallel()
 	s := &stores{indexErr: fault.Wrap(fault.Unavailable, ErrNoPartition, "unavailable")}
 	now := time.Now()
 	e := s.engine(&now)
-	search(t, e, somewhere, 1)
+	search(t, e, homeLocation, 1)
 	s.indexErr = nil
-	other := placement.Location{Collection: somewhere.Collection, Partition: "q"}
+	other := placement.Location{Collection: homeLocation.Collection, Partition: "q"}
 	if _, degraded := search(t, e, other, 1); degraded {
-		t.Error("another tenant of the collection is searched without the index")
+		t.Error("the search of another tenant in the collection is degraded")
 	}
 }
 
-func TestAnAbsentEmbedderIsNotAskedEachTime(t *testing.T) {
+func TestUnavailableEmbedderIsRetriedWithBackoff(t *testing.T) {
 	t.Parallel()
 	s := &stores{embedErr: errUnavailable}
 	now := time.Now()
 	e := s.engine(&now)
 	for range 5 {
-		search(t, e, somewhere, 1)
+		search(t, e, homeLocation, 1)
 	}
 	if s.embedCalls != 1 {
-		t.Errorf("asked %d times, want once", s.embedCalls)
+		t.Errorf("%d calls to the embedder, want 1", s.embedCalls)
 	}
 	now = now.Add(time.Second)
 	s.embedErr = nil
-	if _, degraded := search(t, e, somewhere, 1); degraded {
-		t.Error("its return is not noticed")
+	if _, degraded := search(t, e, homeLocation, 1); degraded {
+		t.Error("the search is degraded although the embedder is available again")
 	}
 }

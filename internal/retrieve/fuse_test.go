@@ -19,14 +19,14 @@ func TestFuse(t *testing.T) {
 	}{
 		"Nothing":      {"no candidates", nil, nil, false, []UnitID{}},
 		"One":          {"a single candidate", nil, []Hit{{1, 0.3}}, false, []UnitID{1}},
-		"DenseOnly":    {"no word matched: by cosine", nil, []Hit{{1, 0.2}, {2, 0.5}, {3, 0.4}}, false, []UnitID{2, 3, 1}},
-		"LexicalOnly":  {"without the embedder, by words only", []Hit{{1, 4}, {2, 9}}, nil, false, []UnitID{2, 1}},
-		"BothAgree":    {"found by both is best", []Hit{{1, 5}}, []Hit{{1, 0.6}, {2, 0.6}, {3, 0.1}}, false, []UnitID{1, 2, 3}},
-		"SingleWord":   {"the only match by words gains by it, though nothing is below it", []Hit{{2, 1}}, []Hit{{1, 0.50}, {2, 0.49}, {3, 0.2}}, false, []UnitID{2, 1, 3}},
-		"NoVector":     {"a unit that has no vector yet counts as average", []Hit{{9, 5}}, []Hit{{1, 0.6}, {2, 0.1}}, false, []UnitID{9, 1, 2}},
-		"Truncated":    {"what the words did not give is at their lowest, not at 0", []Hit{{1, 10}, {2, 10}}, []Hit{{1, 0.3}, {2, 0.2}, {3, 0.9}}, true, []UnitID{3, 1, 2}},
+		"DenseOnly":    {"without lexical matches, ordered by cosine", nil, []Hit{{1, 0.2}, {2, 0.5}, {3, 0.4}}, false, []UnitID{2, 3, 1}},
+		"LexicalOnly":  {"without the embedder, ordered by lexical score", []Hit{{1, 4}, {2, 9}}, nil, false, []UnitID{2, 1}},
+		"BothAgree":    {"a unit found by both ranks first", []Hit{{1, 5}}, []Hit{{1, 0.6}, {2, 0.6}, {3, 0.1}}, false, []UnitID{1, 2, 3}},
+		"SingleWord":   {"a single lexical match gets the full lexical weight", []Hit{{2, 1}}, []Hit{{1, 0.50}, {2, 0.49}, {3, 0.2}}, false, []UnitID{2, 1, 3}},
+		"NoVector":     {"a unit without a vector gets the average cosine", []Hit{{9, 5}}, []Hit{{1, 0.6}, {2, 0.1}}, false, []UnitID{9, 1, 2}},
+		"Truncated":    {"units missing from a truncated lexical list get its lowest score, not 0", []Hit{{1, 10}, {2, 10}}, []Hit{{1, 0.3}, {2, 0.2}, {3, 0.9}}, true, []UnitID{3, 1, 2}},
 		"Ties":         {"newest first", []Hit{{1, 5}, {2, 5}}, []Hit{{1, 0.5}, {2, 0.5}}, false, []UnitID{2, 1}},
-		"FlatCosines":  {"cosines that hardly differ do not outweigh the words", []Hit{{1, 3}, {2, 1}}, []Hit{{1, 0.5001}, {2, 0.5002}, {3, 0.4999}}, false, []UnitID{1, 2, 3}},
+		"FlatCosines":  {"nearly equal cosines do not outweigh lexical scores", []Hit{{1, 3}, {2, 1}}, []Hit{{1, 0.5001}, {2, 0.5002}, {3, 0.4999}}, false, []UnitID{1, 2, 3}},
 		"DoubleScores": {"the best score of a unit counts", []Hit{{1, 1}, {1, 9}, {2, 5}}, nil, false, []UnitID{1, 2}},
 	}
 	for name, tc := range tests {
@@ -67,7 +67,7 @@ func TestFuseProperties(t *testing.T) {
 			return h
 		}
 		if d := cmp.Diff(fused, Fuse(shuffle(lexical), shuffle(dense), truncated)); d != "" {
-			t.Fatalf("the order of the input matters: -want +got\n%s", d)
+			t.Fatalf("the result depends on the input order: -want +got\n%s", d)
 		}
 
 		words, cosines := scores(lexical), scores(dense)
@@ -80,24 +80,24 @@ func TestFuseProperties(t *testing.T) {
 				t.Fatalf("%v comes after %v", h, fused[i-1])
 			}
 			if _, again := rank[h.ID]; again {
-				t.Fatalf("%d is there twice", h.ID)
+				t.Fatalf("%d is in the result twice", h.ID)
 			}
 			rank[h.ID] = i
 		}
 		for id := range words {
 			if _, ok := rank[id]; !ok {
-				t.Fatalf("%d, found by words, is lost", id)
+				t.Fatalf("%d, a lexical hit, is missing", id)
 			}
 		}
 		for a := range cosines {
 			if _, ok := rank[a]; !ok {
-				t.Fatalf("%d, found by meaning, is lost", a)
+				t.Fatalf("%d, a dense hit, is missing", a)
 			}
 			for b := range cosines {
 				_, inA := words[a]
 				_, inB := words[b]
 				if inA && inB && words[a] > words[b] && cosines[a] > cosines[b] && fused[rank[a]].Score < fused[rank[b]].Score {
-					t.Fatalf("%d is better than %d by words and by meaning, but after it", a, b)
+					t.Fatalf("%d has higher lexical and dense scores than %d, but ranks below it", a, b)
 				}
 			}
 		}

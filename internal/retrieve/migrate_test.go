@@ -11,22 +11,22 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/placement"
 )
 
-var nextDoor = placement.Location{Collection: "c", Partition: "k", Shared: true}
+var targetLocation = placement.Location{Collection: "c", Partition: "k", Shared: true}
 
 // copyTo returns a migration into an existing partition, by run 1.
 func copyTo(at placement.Location) placement.Migration {
 	return placement.Migration{Target: placement.Placement{Location: at, PartitionID: 1}, Run: 1}
 }
 
-// newMigration returns a world with n indexed live units whose tenant starts a
+// newMigration returns an env with n indexed live units whose tenant starts a
 // migration.
-func newMigration(n UnitID) *world {
-	w := newWorld()
+func newMigration(n UnitID) *env {
+	w := newEnv()
 	for id := UnitID(1); id <= n; id++ {
 		w.live[id], w.vectors[id], w.confirmed[id] = true, []float32{1}, true
 		w.indexed[id] = Entry{ID: id}
 	}
-	w.at.Migration = copyTo(nextDoor)
+	w.at.Migration = copyTo(targetLocation)
 	return w
 }
 
@@ -34,11 +34,11 @@ func TestMigrate(t *testing.T) {
 	t.Parallel()
 	for _, n := range []UnitID{0, 1, syncBatch, 2*syncBatch + 1} {
 		w := newMigration(n)
-		w.elsewhere[n+9] = Entry{ID: n + 9} // left by an earlier run
+		w.migrated[n+9] = Entry{ID: n + 9} // left by an earlier run
 		if err := w.indexer().Migrate(t.Context(), "t", 1); err != nil {
 			t.Fatalf("Migrate: %v", err)
 		}
-		if d := cmp.Diff(placement.State{Current: placement.Placement{Location: nextDoor}}, w.at); d != "" {
+		if d := cmp.Diff(placement.State{Current: placement.Placement{Location: targetLocation}}, w.at); d != "" {
 			t.Errorf("%d units: -want +got\n%s", n, d)
 		}
 		if live, indexed := w.state(); !slices.Equal(live, indexed) {
@@ -51,7 +51,7 @@ func TestMigrateResumesFromTheCursor(t *testing.T) {
 	t.Parallel()
 	w := newMigration(3 * syncBatch)
 	upserts := 0
-	w.meanwhile = func(what string) error {
+	w.onCall = func(what string) error {
 		if what == "upsert" {
 			if upserts++; upserts == 3 {
 				return errUnavailable
@@ -62,13 +62,13 @@ func TestMigrateResumesFromTheCursor(t *testing.T) {
 	if err := w.indexer().Migrate(t.Context(), "t", 1); err == nil {
 		t.Fatal("Migrate succeeded without the index")
 	}
-	if w.at.Migration.Cursor != 2*syncBatch || w.at.Current.Location != somewhere {
+	if w.at.Migration.Cursor != 2*syncBatch || w.at.Current.Location != homeLocation {
 		t.Fatalf("stopped at %+v, want a cursor after two batches and the old placement", w.at)
 	}
 	if err := w.indexer().Migrate(t.Context(), "t", 1); err != nil || upserts != 4 {
 		t.Errorf("Migrate = %v after %d writes, want it to resume with the third of 3 batches", err, upserts)
 	}
-	if w.at.Current.Location != nextDoor {
+	if w.at.Current.Location != targetLocation {
 		t.Errorf("the tenant is at %+v", w.at)
 	}
 }
@@ -76,17 +76,17 @@ func TestMigrateResumesFromTheCursor(t *testing.T) {
 func TestMigrateIgnoresASupersededRun(t *testing.T) {
 	t.Parallel()
 	w := newMigration(10)
-	if err := w.indexer().Migrate(t.Context(), "t", 2); err != nil || len(w.elsewhere) > 0 {
-		t.Errorf("Migrate = %v with %d entries, want nothing done", err, len(w.elsewhere))
+	if err := w.indexer().Migrate(t.Context(), "t", 2); err != nil || len(w.migrated) > 0 {
+		t.Errorf("Migrate = %v with %d entries, want nothing done", err, len(w.migrated))
 	}
 	// Another run replaces it while it works.
-	w.meanwhile = func(what string) error {
+	w.onCall = func(what string) error {
 		if what == "advance" {
 			w.at.Migration.Run = 3
 		}
 		return nil
 	}
-	if err := w.indexer().Migrate(t.Context(), "t", 1); err != nil || w.at.Current.Location != somewhere {
+	if err := w.indexer().Migrate(t.Context(), "t", 1); err != nil || w.at.Current.Location != homeLocation {
 		t.Errorf("Migrate = %v, at %+v, want the migration left to the other run", err, w.at)
 	}
 }
@@ -96,7 +96,7 @@ func TestMigrateCompletesWhileTheTenantWrites(t *testing.T) {
 	t.Parallel()
 	w := newMigration(syncBatch + 1)
 	written := 0
-	w.meanwhile = func(what string) error {
+	w.onCall = func(what string) error {
 		if what == "upsert" {
 			if written++; written > 10 {
 				return errUnavailable
@@ -106,7 +106,7 @@ func TestMigrateCompletesWhileTheTenantWrites(t *testing.T) {
 		}
 		return nil
 	}
-	if err := w.indexer().Migrate(t.Context(), "t", 1); err != nil || w.at.Current.Location != nextDoor {
+	if err := w.indexer().Migrate(t.Context(), "t", 1); err != nil || w.at.Current.Location != targetLocation {
 		t.Errorf("Migrate = %v, at %+v after %d writes", err, w.at, written)
 	}
 }
@@ -116,7 +116,7 @@ func TestMigrateSkipsUnitsWithoutVectors(t *testing.T) {
 	w := newMigration(3)
 	delete(w.vectors, 2)
 	delete(w.indexed, 2)
-	w.meanwhile = func(what string) error {
+	w.onCall = func(what string) error {
 		if what == "embed" {
 			t.Error("the embedder was called")
 		}
@@ -125,7 +125,7 @@ func TestMigrateSkipsUnitsWithoutVectors(t *testing.T) {
 	if err := w.indexer().Migrate(t.Context(), "t", 1); err != nil {
 		t.Fatalf("Migrate: %v", err)
 	}
-	if _, indexed := w.state(); !slices.Equal(indexed, []UnitID{1, 3}) || w.at.Current.Location != nextDoor {
+	if _, indexed := w.state(); !slices.Equal(indexed, []UnitID{1, 3}) || w.at.Current.Location != targetLocation {
 		t.Errorf("indexed %v, at %+v", indexed, w.at)
 	}
 }
@@ -140,8 +140,8 @@ func TestMigrateConfirmsOnlyRebuiltUnits(t *testing.T) {
 	w = newMigration(3)
 	clear(w.confirmed)
 	clear(w.indexed)
-	w.at.Migration = copyTo(somewhere)
-	if err := w.indexer().Migrate(t.Context(), "t", 1); err != nil || len(w.confirmed) != 3 || w.at != (placement.State{Current: placement.Placement{Location: somewhere}}) {
+	w.at.Migration = copyTo(homeLocation)
+	if err := w.indexer().Migrate(t.Context(), "t", 1); err != nil || len(w.confirmed) != 3 || w.at != (placement.State{Current: placement.Placement{Location: homeLocation}}) {
 		t.Errorf("Migrate to the current location = %v, confirmed %v, at %+v", err, w.confirmed, w.at)
 	}
 	if live, indexed := w.state(); !slices.Equal(live, indexed) {
@@ -155,7 +155,7 @@ func TestMigrateConfirmsOnlyRebuiltUnits(t *testing.T) {
 func TestMigrateInAnyOrder(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		w := newWorld()
+		w := newEnv()
 		x := w.indexer()
 		var jobs [][]UnitID
 		depth, changes, begun, migrating := 0, 80, false, false
@@ -186,7 +186,7 @@ func TestMigrateInAnyOrder(t *testing.T) {
 				}
 			case "begin":
 				if !begun {
-					w.at.Migration, begun = copyTo(nextDoor), true
+					w.at.Migration, begun = copyTo(targetLocation), true
 				}
 			case "restart":
 				if w.at.Migration.Run > 0 && !migrating {
@@ -197,7 +197,7 @@ func TestMigrateInAnyOrder(t *testing.T) {
 			}
 			return nil
 		}
-		w.meanwhile = func(string) error {
+		w.onCall = func(string) error {
 			if changes > 0 {
 				changes--
 				return event()
@@ -208,10 +208,10 @@ func TestMigrateInAnyOrder(t *testing.T) {
 			_ = event()
 		}
 		if !begun {
-			w.at.Migration = copyTo(nextDoor)
+			w.at.Migration = copyTo(targetLocation)
 		}
-		for w.at.Current.Location != nextDoor || len(jobs) > 0 {
-			if len(jobs) > 0 && (w.at.Current.Location == nextDoor || rapid.Bool().Draw(t, "job first")) {
+		for w.at.Current.Location != targetLocation || len(jobs) > 0 {
+			if len(jobs) > 0 && (w.at.Current.Location == targetLocation || rapid.Bool().Draw(t, "job first")) {
 				run()
 			} else {
 				migrating = rapid.Bool().Draw(t, "undisturbed")

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// wordCount counts like a tokenizer that knows short words only.
+// wordCount counts tokens like a tokenizer whose longest token has six letters.
 func wordCount(text string) int {
 	n := 0
 	for w := range strings.FieldsSeq(text) {
@@ -42,18 +42,18 @@ func TestPack(t *testing.T) {
 		want     string
 	}{
 		"Nothing":    {"nothing in, nothing out", nil, 100, ""},
-		"NoBudget":   {"there is no room for a word", []Excerpt{excerpt("a", 0, .5, "Hello.")}, 3, ""},
-		"Negative":   {"a budget below zero is none", []Excerpt{excerpt("a", 0, .5, "Hello.")}, -1, ""},
-		"Blank":      {"what shows nothing is no source", []Excerpt{excerpt("a", 0, .5, " \n ")}, 100, ""},
-		"One":        {"title and date stand over it", []Excerpt{excerpt("a", 0, .5, " Hello. ")}, 100, "Talk a (2026-11-21)\n[1] human: Hello."},
-		"Neighbours": {"messages of one conversation stand in order under one heading", []Excerpt{excerpt("a", 2, .9, "Two."), excerpt("b", 0, .5, "B."), excerpt("a", 1, .1, "One.")}, 100, "Talk a (2026-11-21)\n[1] human: One.\n[2] human: Two.\n\nTalk b (2026-11-21)\n[3] human: B."},
+		"NoBudget":   {"the budget is too small for a word", []Excerpt{excerpt("a", 0, .5, "Hello.")}, 3, ""},
+		"Negative":   {"a negative budget counts as 0", []Excerpt{excerpt("a", 0, .5, "Hello.")}, -1, ""},
+		"Blank":      {"a blank excerpt is not a source", []Excerpt{excerpt("a", 0, .5, " \n ")}, 100, ""},
+		"One":        {"title and date form the heading", []Excerpt{excerpt("a", 0, .5, " Hello. ")}, 100, "Talk a (2026-11-21)\n[1] human: Hello."},
+		"Neighbours": {"messages of one conversation are listed in order under one heading", []Excerpt{excerpt("a", 2, .9, "Two."), excerpt("b", 0, .5, "B."), excerpt("a", 1, .1, "One.")}, 100, "Talk a (2026-11-21)\n[1] human: One.\n[2] human: Two.\n\nTalk b (2026-11-21)\n[3] human: B."},
 		"BestFirst":  {"the order of the input does not matter", []Excerpt{excerpt("a", 0, .1, "Worse."), excerpt("b", 0, .9, "Better.")}, 100, "Talk b (2026-11-21)\n[1] human: Better.\n\nTalk a (2026-11-21)\n[2] human: Worse."},
-		"Pieces":     {"pieces of a message are one source", []Excerpt{rest, split}, 100, "Talk a (2026-11-21)\n[1] human: First this. Then that."},
-		"SameText":   {"what was said twice is shown once", []Excerpt{excerpt("a", 0, .5, "Hello there."), excerpt("b", 3, .6, "hello  THERE.")}, 100, "Talk b (2026-11-21)\n[1] human: hello  THERE."},
+		"Pieces":     {"pieces of a message are merged into one source", []Excerpt{rest, split}, 100, "Talk a (2026-11-21)\n[1] human: First this. Then that."},
+		"SameText":   {"equal texts are shown once", []Excerpt{excerpt("a", 0, .5, "Hello there."), excerpt("b", 3, .6, "hello  THERE.")}, 100, "Talk b (2026-11-21)\n[1] human: hello  THERE."},
 		"Days":       {"each day has a heading with its date", []Excerpt{other, later}, 100, "Talk b (2026-11-22)\n[1] human: Later.\n\nTalk b (2026-11-21)\n[2] human: Next day."},
-		"Cut":        {"the last one is cut at a word", []Excerpt{excerpt("a", 0, .5, long)}, 20, "Talk a (2026-11-21)\n[1] human: every word here every word here every word…"},
-		"Untitled":   {"a conversation without a title has a heading too", []Excerpt{{Owner: "a", Sender: "tool", Text: "x", End: 1}}, 100, "Untitled\n[1] tool: x"},
-		"BadPlace":   {"a place that is not in the text any more shows all of it", []Excerpt{{Owner: "a", Title: "T", Sender: "human", Text: "short", Start: 90, End: 95}}, 100, "T\n[1] human: short"},
+		"Cut":        {"the last excerpt is truncated at a word boundary", []Excerpt{excerpt("a", 0, .5, long)}, 20, "Talk a (2026-11-21)\n[1] human: every word here every word here every word…"},
+		"Untitled":   {"an untitled conversation has a heading", []Excerpt{{Owner: "a", Sender: "tool", Text: "x", End: 1}}, 100, "Untitled\n[1] tool: x"},
+		"BadRange":   {"an invalid range shows the whole text", []Excerpt{{Owner: "a", Title: "T", Sender: "human", Text: "short", Start: 90, End: 95}}, 100, "T\n[1] human: short"},
 		"LongTitle":  {"a title is shortened", []Excerpt{{Owner: "a", Title: strings.Repeat("ü\n", 99), Sender: "human", Text: "x", End: 1}}, 500, strings.Repeat("ü ", 39) + "ü…\n[1] human: x"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -66,7 +66,7 @@ func TestPack(t *testing.T) {
 	}
 }
 
-// excerpts draws candidates of a few conversations, some of the same text.
+// drawExcerpts draws candidates from a few conversations, some with equal texts.
 func drawExcerpts(t *rapid.T) []Excerpt {
 	text := rapid.OneOf(rapid.StringMatching(`[A-Za-z]{1,9}( [a-z]{1,9}){0,60}[.]`), rapid.String(), rapid.StringMatching(`[日本語ü]{1,200}`), rapid.Just("Yes."))
 	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Excerpt {
@@ -84,43 +84,43 @@ func TestPackProperties(t *testing.T) {
 	t.Parallel()
 	counts := map[string]func(string) int{
 		"words": wordCount, "bytes": func(s string) int { return len(s) }, "runes": utf8.RuneCountInString,
-		// Joined, texts come to more than one by one.
-		"dear": func(s string) int { return len(s)/3 + strings.Count(s, "\n")*7 },
+		// A joined text has more tokens than its parts.
+		"superadditive": func(s string) int { return len(s)/3 + strings.Count(s, "\n")*7 },
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		in := drawExcerpts(t)
-		count := counts[rapid.SampledFrom([]string{"words", "bytes", "runes", "dear"}).Draw(t, "count")]
+		count := counts[rapid.SampledFrom([]string{"words", "bytes", "runes", "superadditive"}).Draw(t, "count")]
 		budget := rapid.IntRange(0, 2000).Draw(t, "budget")
 		before := slices.Clone(in)
 		got := Pack(in, budget, count)
 
 		if got.Tokens != count(got.Content) || got.Tokens > budget {
-			t.Fatalf("%d tokens are said to be %d, of %d", count(got.Content), got.Tokens, budget)
+			t.Fatalf("content has %d tokens, Tokens = %d, budget %d", count(got.Content), got.Tokens, budget)
 		}
 		if diff := cmp.Diff(before, in); diff != "" {
 			t.Fatalf("the input changed:\n%s", diff)
 		}
 		if (got.Content == "") != (len(got.Sources) == 0) {
-			t.Fatalf("%d sources of %q", len(got.Sources), got.Content)
+			t.Fatalf("%d sources for content %q", len(got.Sources), got.Content)
 		}
-		holdsSources(t, in, got)
-		// The best, with a heading, takes fewer than 100 bytes beside its text.
+		checkSources(t, in, got)
+		// A budget of 200 always fits the heading and a part of the best excerpt.
 		if best := distinct(in); len(best) > 0 && budget >= 200 && len(got.Sources) == 0 {
-			t.Fatalf("nothing of %q within %d", best[0].Text, budget)
+			t.Fatalf("best excerpt %q is missing, budget %d", best[0].Text, budget)
 		}
 	})
 }
 
-// holdsSources checks that each source is cited, shows what it is of, and that
-// nothing better was left out.
-func holdsSources(t *rapid.T, in []Excerpt, got Packed) {
+// checkSources checks that each source is cited with its text, and that no excerpt with a
+// higher score is missing.
+func checkSources(t *rapid.T, in []Excerpt, got Packed) {
 	worst, places, texts := 2.0, map[string]bool{}, map[string]bool{}
 	for i, s := range got.Sources {
 		if !strings.Contains(got.Content, fmt.Sprintf("[%d] human: %s", i+1, s.Shown)) {
-			t.Fatalf("source %d is not in %q", i+1, got.Content)
+			t.Fatalf("source %d is not cited in %q", i+1, got.Content)
 		}
 		if place := fmt.Sprint(s.Owner, s.Seq, s.At); places[place] {
-			t.Fatalf("%s is there twice", place)
+			t.Fatalf("source %s is listed twice", place)
 		} else {
 			places[place] = true
 		}
@@ -130,7 +130,7 @@ func holdsSources(t *rapid.T, in []Excerpt, got Packed) {
 	for _, e := range distinct(in) {
 		folded := strings.ToLower(strings.Join(strings.Fields(e.Text), " "))
 		if e.Score > worst && !texts[folded] && !places[fmt.Sprint(e.Owner, e.Seq, e.At)] {
-			t.Fatalf("%q of %v was left out, one of %v is there", e.Text, e.Score, worst)
+			t.Fatalf("%q with score %v is missing, although a source with score %v is included", e.Text, e.Score, worst)
 		}
 	}
 }

@@ -11,11 +11,11 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// search returns the ids found for a window, best first.
+// inOrder returns the ids found for a window, best first.
 func (s *stores) inOrder(t *testing.T, w Window) []UnitID {
 	t.Helper()
 	now := saturday
-	got, err := s.engine(&now).Search(t.Context(), tenant.Scope{}, somewhere, Query{Kind: Chat, Text: "x", Limit: 10, Window: w})
+	got, err := s.engine(&now).Search(t.Context(), tenant.Scope{}, homeLocation, Query{Kind: Chat, Text: "x", Limit: 10, Window: w})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,18 +35,21 @@ func TestWindowIsPreferred(t *testing.T) {
 		times:    map[UnitID]time.Time{1: saturday, 2: saturday.AddDate(0, -6, 0), 3: saturday, 4: saturday.AddDate(0, -6, 0)},
 	}
 	may := monthOf(2026, time.May, time.UTC)
-	if diff := cmp.Diff([]UnitID{1, 2, 4, 3}, s.inOrder(t, Window{})); diff != "" || len(s.within) > 0 {
-		t.Errorf("without a window, asked %v (-want +got):\n%s", s.within, diff)
+	if diff := cmp.Diff([]UnitID{1, 2, 4, 3}, s.inOrder(t, Window{})); diff != "" {
+		t.Errorf("without a window (-want +got):\n%s", diff)
 	}
-	// What is of May goes up, but not above what alone fits the words.
+	if len(s.within) > 0 {
+		t.Errorf("queries with a time window: %+v, want none", s.within)
+	}
+	// Units in May move up, but not above units with a far better lexical match.
 	if diff := cmp.Diff([]UnitID{2, 1, 4, 3}, s.inOrder(t, may)); diff != "" {
 		t.Errorf("in May (-want +got):\n%s", diff)
 	}
 	if len(s.within) != 1 || s.within[0].After != may.From || s.within[0].Before != may.To {
-		t.Errorf("asked within the window: %+v", s.within)
+		t.Errorf("queries with a time window: %+v, want one for May", s.within)
 	}
 	if diff := cmp.Diff([]UnitID{1, 2, 4, 3}, s.inOrder(t, monthOf(2020, time.May, time.UTC))); diff != "" {
-		t.Errorf("nothing is hidden by a window without any (-want +got):\n%s", diff)
+		t.Errorf("a window without units hides results (-want +got):\n%s", diff)
 	}
 }
 
@@ -66,12 +69,12 @@ func TestWithinRestrictsQuery(t *testing.T) {
 		}
 	}
 	if _, ok := (Query{Kind: Memory, Window: Window{From: day(1)}}).within(); ok {
-		t.Error("memories have no window")
+		t.Error("within = true for memories, want false")
 	}
 }
 
-// Raising keeps every unit, keeps the order among those inside and among those
-// outside, and keeps scores between 0 and 1.
+// raise keeps all units, the order of the units inside and outside the window, and scores
+// between 0 and 1.
 func TestRaiseProperties(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -80,16 +83,16 @@ func TestRaiseProperties(t *testing.T) {
 		is := func(id UnitID) bool { return inside[int(id)%len(inside)] }
 		got := raise(ranking, is)
 		if len(got) != len(ranking) {
-			t.Fatalf("%d units of %d", len(got), len(ranking))
+			t.Fatalf("%d units, want %d", len(got), len(ranking))
 		}
 		for _, want := range []bool{true, false} {
 			if diff := cmp.Diff(only(ranking, is, want), only(got, is, want)); diff != "" {
-				t.Fatalf("order of those inside=%v (-before +after):\n%s", want, diff)
+				t.Fatalf("order of units with inside=%v (-before +after):\n%s", want, diff)
 			}
 		}
 		for i, h := range got {
 			if math.IsNaN(h.Score) || h.Score < 0 || h.Score > 1 || i > 0 && h.Score > got[i-1].Score {
-				t.Fatalf("scores: %v", got)
+				t.Fatalf("scores are out of range or not descending: %v", got)
 			}
 		}
 	})

@@ -18,13 +18,13 @@ func TestSplit(t *testing.T) {
 		text   string
 		ends   []string // how each piece ends
 	}{
-		"Empty":      {"nothing to find", "", nil},
+		"Empty":      {"no pieces", "", nil},
 		"Short":      {"one piece", "I moved to Leeds.", []string{"Leeds."}},
-		"Paragraphs": {"cut between paragraphs rather than later", paragraph + "\n\n" + paragraph + paragraph, []string{"boats. \n\n", "boats. ", "boats. "}},
-		"Sentences":  {"cut after a sentence", strings.Repeat(sentence, 20), []string{"boats. ", "boats. ", "boats. "}},
-		"Words":      {"cut between words when there is no sentence", strings.Repeat("lighthouse ", 150), []string{"lighthouse ", "lighthouse ", "lighthouse "}},
-		"Unbroken":   {"even a string without borders is cut", strings.Repeat("x9", 400), []string{"x9", "x9"}},
-		"Chinese":    {"a character is a token, sentences end without space", strings.Repeat("今天天气很好。", 50), []string{"。", "。"}},
+		"Paragraphs": {"split between paragraphs first", paragraph + "\n\n" + paragraph + paragraph, []string{"boats. \n\n", "boats. ", "boats. "}},
+		"Sentences":  {"split after a sentence", strings.Repeat(sentence, 20), []string{"boats. ", "boats. ", "boats. "}},
+		"Words":      {"split between words if there is no sentence", strings.Repeat("lighthouse ", 150), []string{"lighthouse ", "lighthouse ", "lighthouse "}},
+		"Unbroken":   {"a string without word boundaries is split anyway", strings.Repeat("x9", 400), []string{"x9", "x9"}},
+		"Chinese":    {"each character is a token, and sentences end without a space", strings.Repeat("今天天气很好。", 50), []string{"。", "。"}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -56,7 +56,7 @@ func TestSplitCoversTheText(t *testing.T) {
 				t.Fatalf("piece %v does not follow %d", s, at)
 			}
 			if s.End < len(text) && !utf8.RuneStart(text[s.End]) {
-				t.Fatalf("piece %v cuts a character", s)
+				t.Fatalf("piece %v splits a character", s)
 			}
 			if c := estimate(text[s.Start:s.End]); c > maxPiece {
 				t.Fatalf("piece %v is estimated at %d tokens", s, c)
@@ -69,7 +69,7 @@ func TestSplitCoversTheText(t *testing.T) {
 	})
 }
 
-// estimate is what Split takes a text's tokens for.
+// estimate returns the number of tokens that Split assumes for a text.
 func estimate(text string) int {
 	sum := 0
 	for at := 0; at < len(text); {

@@ -15,28 +15,28 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// world is a database and an index in memory. Before each call that reaches
-// either, meanwhile runs: what others do at that moment.
-type world struct {
+// env is an in-memory database and index. onCall runs before each call to either and
+// simulates concurrent activity.
+type env struct {
 	live      map[UnitID]bool
 	vectors   map[UnitID][]float32
 	confirmed map[UnitID]bool
-	indexed   map[UnitID]Entry // in somewhere
-	elsewhere map[UnitID]Entry // in the target of the migration
+	indexed   map[UnitID]Entry // in the current placement
+	migrated  map[UnitID]Entry // in the target of the migration
 	at        placement.State
 	assigned  bool
-	meanwhile func(what string) error
+	onCall    func(what string) error
 }
 
-func newWorld() *world {
-	return &world{live: map[UnitID]bool{}, vectors: map[UnitID][]float32{}, confirmed: map[UnitID]bool{},
-		indexed: map[UnitID]Entry{}, elsewhere: map[UnitID]Entry{}, at: placement.State{Current: placement.Placement{Location: somewhere}}, assigned: true, meanwhile: func(string) error { return nil }}
+func newEnv() *env {
+	return &env{live: map[UnitID]bool{}, vectors: map[UnitID][]float32{}, confirmed: map[UnitID]bool{},
+		indexed: map[UnitID]Entry{}, migrated: map[UnitID]Entry{}, at: placement.State{Current: placement.Placement{Location: homeLocation}}, assigned: true, onCall: func(string) error { return nil }}
 }
 
-func (w *world) indexer() *Indexer { return NewIndexer(w, worldIndex{w}, worldEmbedder{w}) }
+func (w *env) indexer() *Indexer { return NewIndexer(w, envIndex{w}, envEmbedder{w}) }
 
-func (w *world) Load(_ context.Context, _ tenant.ID, ids []UnitID) ([]OwnedUnit, error) {
-	if err := w.meanwhile("load"); err != nil {
+func (w *env) Load(_ context.Context, _ tenant.ID, ids []UnitID) ([]OwnedUnit, error) {
+	if err := w.onCall("load"); err != nil {
 		return nil, err
 	}
 	var out []OwnedUnit
@@ -48,16 +48,16 @@ func (w *world) Load(_ context.Context, _ tenant.ID, ids []UnitID) ([]OwnedUnit,
 	return out, nil
 }
 
-func (w *world) SaveVectors(_ context.Context, _ tenant.ID, vectors map[UnitID][]float32) error {
-	if err := w.meanwhile("save"); err != nil {
+func (w *env) SaveVectors(_ context.Context, _ tenant.ID, vectors map[UnitID][]float32) error {
+	if err := w.onCall("save"); err != nil {
 		return err
 	}
 	maps.Copy(w.vectors, vectors)
 	return nil
 }
 
-func (w *world) Confirm(_ context.Context, _ tenant.ID, ids []UnitID) error {
-	if err := w.meanwhile("confirm"); err != nil {
+func (w *env) Confirm(_ context.Context, _ tenant.ID, ids []UnitID) error {
+	if err := w.onCall("confirm"); err != nil {
 		return err
 	}
 	for _, id := range ids {
@@ -66,26 +66,26 @@ func (w *world) Confirm(_ context.Context, _ tenant.ID, ids []UnitID) error {
 	return nil
 }
 
-func (w *world) Live(_ context.Context, _ tenant.ID, after UnitID, limit int) ([]UnitID, error) {
-	if err := w.meanwhile("live"); err != nil {
+func (w *env) Live(_ context.Context, _ tenant.ID, after UnitID, limit int) ([]UnitID, error) {
+	if err := w.onCall("live"); err != nil {
 		return nil, err
 	}
 	ids := maps.Keys(w.live)
 	return pageOf(slices.Sorted(ids), after, limit), nil
 }
 
-func (w *world) GetPlacement(context.Context, tenant.ID) (placement.State, error) {
+func (w *env) GetPlacement(context.Context, tenant.ID) (placement.State, error) {
 	if !w.assigned {
 		return placement.State{}, fault.New(fault.NotFound, "no placement")
 	}
-	if err := w.meanwhile("placement"); err != nil {
+	if err := w.onCall("placement"); err != nil {
 		return placement.State{}, err
 	}
 	return w.at, nil
 }
 
-func (w *world) AdvanceMigration(_ context.Context, _ tenant.ID, run int64, cursor UnitID) (bool, error) {
-	if err := w.meanwhile("advance"); err != nil {
+func (w *env) AdvanceMigration(_ context.Context, _ tenant.ID, run int64, cursor UnitID) (bool, error) {
+	if err := w.onCall("advance"); err != nil {
 		return false, err
 	}
 	if w.at.Migration.Run != run {
@@ -96,12 +96,12 @@ func (w *world) AdvanceMigration(_ context.Context, _ tenant.ID, run int64, curs
 }
 
 // CompleteMigration makes the target the current location.
-func (w *world) CompleteMigration(_ context.Context, _ tenant.ID, run int64) error {
-	if err := w.meanwhile("complete"); err != nil {
+func (w *env) CompleteMigration(_ context.Context, _ tenant.ID, run int64) error {
+	if err := w.onCall("complete"); err != nil {
 		return err
 	}
 	if w.at.Migration.Run == run && w.at.Migrating() {
-		w.indexed, w.elsewhere = w.elsewhere, map[UnitID]Entry{}
+		w.indexed, w.migrated = w.migrated, map[UnitID]Entry{}
 	}
 	if w.at.Migration.Run == run {
 		w.at = placement.State{Current: placement.Placement{Location: w.at.Migration.Target.Location}}
@@ -110,12 +110,12 @@ func (w *world) CompleteMigration(_ context.Context, _ tenant.ID, run int64) err
 }
 
 // entries returns the entries of a location. Writes to an unused location are lost.
-func (w *world) entries(p placement.Location) map[UnitID]Entry {
+func (w *env) entries(p placement.Location) map[UnitID]Entry {
 	switch p {
 	case w.at.Current.Location:
 		return w.indexed
 	case w.at.Migration.Target.Location:
-		return w.elsewhere
+		return w.migrated
 	}
 	return map[UnitID]Entry{}
 }
@@ -125,14 +125,14 @@ func pageOf(sorted []UnitID, after UnitID, limit int) []UnitID {
 	return sorted[:min(limit, len(sorted))]
 }
 
-type worldIndex struct{ *world }
+type envIndex struct{ *env }
 
-func (w worldIndex) Search(context.Context, tenant.Scope, placement.Location, Query, []float32) ([]Hit, error) {
+func (w envIndex) Search(context.Context, tenant.Scope, placement.Location, Query, []float32) ([]Hit, error) {
 	panic("not searched")
 }
 
-func (w worldIndex) Upsert(_ context.Context, _ tenant.ID, p placement.Location, entries []Entry) error {
-	if err := w.meanwhile("upsert"); err != nil {
+func (w envIndex) Upsert(_ context.Context, _ tenant.ID, p placement.Location, entries []Entry) error {
+	if err := w.onCall("upsert"); err != nil {
 		return err
 	}
 	for _, e := range entries {
@@ -141,8 +141,8 @@ func (w worldIndex) Upsert(_ context.Context, _ tenant.ID, p placement.Location,
 	return nil
 }
 
-func (w worldIndex) Delete(_ context.Context, _ tenant.ID, p placement.Location, ids []UnitID) error {
-	if err := w.meanwhile("delete"); err != nil {
+func (w envIndex) Delete(_ context.Context, _ tenant.ID, p placement.Location, ids []UnitID) error {
+	if err := w.onCall("delete"); err != nil {
 		return err
 	}
 	for _, id := range ids {
@@ -151,22 +151,22 @@ func (w worldIndex) Delete(_ context.Context, _ tenant.ID, p placement.Location,
 	return nil
 }
 
-func (w worldIndex) Drop(_ context.Context, p placement.Location) error {
+func (w envIndex) Drop(_ context.Context, p placement.Location) error {
 	clear(w.entries(p))
 	return nil
 }
 
-func (w worldIndex) List(_ context.Context, _ tenant.ID, p placement.Location, after UnitID, limit int) ([]UnitID, error) {
-	if err := w.meanwhile("list"); err != nil {
+func (w envIndex) List(_ context.Context, _ tenant.ID, p placement.Location, after UnitID, limit int) ([]UnitID, error) {
+	if err := w.onCall("list"); err != nil {
 		return nil, err
 	}
 	return pageOf(slices.Sorted(maps.Keys(w.entries(p))), after, limit), nil
 }
 
-type worldEmbedder struct{ *world }
+type envEmbedder struct{ *env }
 
-func (w worldEmbedder) Embed(_ context.Context, texts []string) ([][]float32, error) {
-	if err := w.meanwhile("embed"); err != nil {
+func (w envEmbedder) Embed(_ context.Context, texts []string) ([][]float32, error) {
+	if err := w.onCall("embed"); err != nil {
 		return nil, err
 	}
 	out := make([][]float32, len(texts))
@@ -175,16 +175,16 @@ func (w worldEmbedder) Embed(_ context.Context, texts []string) ([][]float32, er
 	}
 	return out, nil
 }
-func (worldEmbedder) Model() string   { return "test" }
-func (worldEmbedder) Dimensions() int { return 1 }
+func (envEmbedder) Model() string   { return "test" }
+func (envEmbedder) Dimensions() int { return 1 }
 
-func (w *world) state() (live, indexed []UnitID) {
+func (w *env) state() (live, indexed []UnitID) {
 	return slices.Sorted(maps.Keys(w.live)), slices.Sorted(maps.Keys(w.indexed))
 }
 
 func TestSyncWritesAndRemoves(t *testing.T) {
 	t.Parallel()
-	w := newWorld()
+	w := newEnv()
 	w.live[1], w.live[2] = true, true
 	w.vectors[2] = []float32{2}
 	w.indexed[3] = Entry{ID: 3}
@@ -208,7 +208,7 @@ func TestSyncWritesAndRemoves(t *testing.T) {
 
 func TestSyncWithoutPlacement(t *testing.T) {
 	t.Parallel()
-	w := newWorld()
+	w := newEnv()
 	w.assigned = false
 	w.live[1] = true
 	x := w.indexer()
@@ -223,29 +223,35 @@ func TestSyncWithoutPlacement(t *testing.T) {
 	}
 }
 
-func TestSyncDoesWhatItCanWithoutTheEmbedder(t *testing.T) {
+func TestSyncWithoutEmbedder(t *testing.T) {
 	t.Parallel()
-	w := newWorld()
+	w := newEnv()
 	w.live[1], w.live[2] = true, true
 	w.vectors[1] = []float32{1}
 	w.indexed[3] = Entry{ID: 3}
-	w.meanwhile = func(what string) error {
+	w.onCall = func(what string) error {
 		if what == "embed" {
 			return errUnavailable
 		}
 		return nil
 	}
 	if err := w.indexer().Sync(t.Context(), "t", []UnitID{1, 2, 3}); !errors.Is(err, errUnavailable) {
-		t.Errorf("Sync = %v, want the embedder's error so that the job is tried again", err)
+		t.Errorf("Sync = %v, want the embedder's error, so that the job is retried", err)
 	}
-	if _, indexed := w.state(); !slices.Equal(indexed, []UnitID{1}) || !w.confirmed[1] || w.confirmed[2] {
-		t.Errorf("indexed %v, confirmed %v, want unit 1 done and 3 removed", indexed, w.confirmed)
+	if _, indexed := w.state(); !slices.Equal(indexed, []UnitID{1}) {
+		t.Errorf("indexed %v, want unit 1 only", indexed)
+	}
+	if !w.confirmed[1] {
+		t.Error("unit 1, which has a vector, is not confirmed")
+	}
+	if w.confirmed[2] {
+		t.Error("unit 2, which has no vector, is confirmed")
 	}
 }
 
-func TestSyncEmbedsAgainForAnotherModel(t *testing.T) {
+func TestSyncReplacesVectorsOfAnotherModel(t *testing.T) {
 	t.Parallel()
-	w := newWorld()
+	w := newEnv()
 	w.live[1] = true
 	w.vectors[1] = []float32{1, 2, 3}
 	if err := w.indexer().Sync(t.Context(), "t", []UnitID{1}); err != nil {
@@ -256,10 +262,10 @@ func TestSyncEmbedsAgainForAnotherModel(t *testing.T) {
 	}
 }
 
-func TestSyncGivesUpOnRestlessUnits(t *testing.T) {
+func TestSyncFailsIfUnitsKeepChanging(t *testing.T) {
 	t.Parallel()
-	w := newWorld()
-	w.meanwhile = func(what string) error {
+	w := newEnv()
+	w.onCall = func(what string) error {
 		if what == "load" {
 			if w.live[1] {
 				delete(w.live, 1)
@@ -274,13 +280,12 @@ func TestSyncGivesUpOnRestlessUnits(t *testing.T) {
 	}
 }
 
-// At every call to a store others may change units, each change with its job,
-// and run jobs that wait; calls fail too. When all jobs are through, the index
-// holds the live units and nothing else.
+// Concurrent changes, each with its job, other jobs and failures can occur at every call
+// to a store. After all jobs have completed, the index contains exactly the live units.
 func TestSyncInAnyOrder(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		w := newWorld()
+		w := newEnv()
 		x := w.indexer()
 		var jobs [][]UnitID
 		depth, changes := 0, 60
@@ -304,7 +309,7 @@ func TestSyncInAnyOrder(t *testing.T) {
 				jobs = append(jobs, job) // as River does
 			}
 		}
-		w.meanwhile = func(string) error {
+		w.onCall = func(string) error {
 			for changes > 0 {
 				changes--
 				switch rapid.SampledFrom([]string{"nothing", "change", "run", "run all", "fail"}).Draw(t, "event") {
@@ -347,7 +352,7 @@ func TestSyncInAnyOrder(t *testing.T) {
 func TestSweepAndRebuild(t *testing.T) {
 	t.Parallel()
 	for _, n := range []UnitID{0, 10, syncBatch, sweepPage, 2*sweepPage + 7} {
-		w := newWorld()
+		w := newEnv()
 		want := Drift{}
 		for id := UnitID(1); id <= n; id++ {
 			inLive, inIndex := id%7 != 0, id%5 != 0
@@ -369,7 +374,7 @@ func TestSweepAndRebuild(t *testing.T) {
 		for round, want := range []Drift{want, {}} {
 			got, err := x.Sweep(t.Context(), "t")
 			if err != nil || got != want {
-				t.Errorf("%d units, sweep %d = %+v, %v, want %+v", n, round, got, err, want)
+				t.Errorf("%d units: sweep %d = %+v, %v, want %+v", n, round, got, err, want)
 			}
 		}
 		clear(w.indexed)
@@ -378,7 +383,7 @@ func TestSweepAndRebuild(t *testing.T) {
 			t.Fatalf("Rebuild: %v", err)
 		}
 		if live, indexed := w.state(); !slices.Equal(live, indexed) {
-			t.Errorf("%d units: after Rebuild the index differs", n)
+			t.Errorf("%d units: the index differs from the live units after Rebuild", n)
 		}
 	}
 }

@@ -24,7 +24,7 @@ func TestMemoryUnits(t *testing.T) {
 	}
 	for _, u := range units {
 		if u.Dense != MemoryDense(long[u.Start:u.End]) {
-			t.Errorf("Dense %q cannot be made again from the text", u.Dense)
+			t.Errorf("Dense %q cannot be recomputed from the text", u.Dense)
 		}
 	}
 }
@@ -45,11 +45,11 @@ func TestChatUnits(t *testing.T) {
 		indexes []int
 		want    []Unit
 	}{
-		"First":   {"no one before it; the date is UTC's", []int{0}, []Unit{unit(0, 4, "zero\none\ntwo", "2023-05-09 human: zero")}},
-		"Middle":  {"two on either side", []int{2}, []Unit{unit(2, 3, "zero\none\ntwo\nthree\nfour", "2023-05-09 human: two")}},
-		"NoTime":  {"a date that is not known is left out", []int{4}, []Unit{unit(4, 4, "two\nthree\nfour\n ", "human: four")}},
-		"Blank":   {"nothing to find", []int{5}, nil},
-		"Outside": {"not there", []int{-1, 6}, nil},
+		"First":   {"no preceding message; the date is in UTC", []int{0}, []Unit{unit(0, 4, "zero\none\ntwo", "2023-05-09 human: zero")}},
+		"Middle":  {"two neighbours on either side", []int{2}, []Unit{unit(2, 3, "zero\none\ntwo\nthree\nfour", "2023-05-09 human: two")}},
+		"NoTime":  {"an unknown date is omitted", []int{4}, []Unit{unit(4, 4, "two\nthree\nfour\n ", "human: four")}},
+		"Blank":   {"a blank message has no units", []int{5}, nil},
+		"Outside": {"out of range", []int{-1, 6}, nil},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -69,7 +69,7 @@ func TestChatUnitsOfLongMessages(t *testing.T) {
 		t.Errorf("neighbours are not bounded: %d units", len(units))
 	}
 	if strings.ContainsRune(units[0].Lexical, '\ufffd') {
-		t.Error("a neighbour is cut inside a character")
+		t.Error("a neighbour is truncated within a character")
 	}
 }
 
@@ -79,7 +79,7 @@ func TestGroupOf(t *testing.T) {
 	for _, name := range []string{"", "chatgpt", "claude", "custom", "ChatGPT"} {
 		g := GroupOf(name)
 		if g <= 0 || seen[g] != "" {
-			t.Errorf("GroupOf(%q) = %d: not positive, or that of %q", name, g, seen[g])
+			t.Errorf("GroupOf(%q) = %d: not positive, or equal to that of %q", name, g, seen[g])
 		}
 		seen[g] = name
 	}

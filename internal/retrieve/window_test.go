@@ -8,10 +8,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// saturday is when the questions of these tests are asked.
+// saturday is the current time in these tests.
 var saturday = time.Date(2026, time.November, 21, 15, 30, 0, 0, time.UTC)
 
-// shows writes a window as its days, "" for none and ".." where it is open.
+// shows formats a window as two dates: "" without a window, ".." for an open end.
 func shows(w Window, ok bool) string {
 	if !ok {
 		return ""
@@ -119,7 +119,7 @@ func TestParseWindow(t *testing.T) {
 	}
 }
 
-// Whatever is asked, a window is a span that has begun.
+// For any question, a window is a non-empty span that starts in the past.
 func TestParseWindowProperties(t *testing.T) {
 	t.Parallel()
 	vocabulary := strings.Fields("last this past the in on since before after until may May march March december 3 31st 2024 2026-02-30 2031 " +
@@ -143,8 +143,7 @@ func TestParseWindowProperties(t *testing.T) {
 	})
 }
 
-// A day that is past is found again, however it is written and whatever is
-// said around it.
+// A past day is recognized in every supported format and context.
 func TestParseWindowFindsDays(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -158,7 +157,7 @@ func TestParseWindowFindsDays(t *testing.T) {
 	})
 }
 
-// Words that say nothing of time make no window.
+// Questions without a time expression have no window.
 func TestParseWindowIsConservative(t *testing.T) {
 	t.Parallel()
 	plain := strings.Fields("what which seat do I like on trains in the box from Anna since she may march before after last 5 messages 12 apples " +
@@ -169,7 +168,7 @@ func TestParseWindowIsConservative(t *testing.T) {
 		for _, sure := range []string{"last week", "last month", "last year", "last Monday", "last may", "last march", "in may", "in march", "may 5", "5 may", "march 5",
 			"5 march", "may 12", "12 may", "march 12", "12 march", "march 30", "30 march", "may 30", "30 may", "last 5", "last 12", "last 30", "last one", "last two", "since march", "since may", "of may", "of march", "may the", "march the"} {
 			if strings.Contains(question, sure) {
-				return // it says a time after all
+				return // a time expression after all
 			}
 		}
 		if w, ok := ParseWindow(question, saturday); ok {
