@@ -37,10 +37,10 @@ const (
 	loadPoll = 200 * time.Millisecond
 )
 
-// ensureCollection makes the placement's collection with its index where they
-// are missing, has it loaded and returns its number; ErrLoading beside that until
-// it is. Those who ask for the same one meanwhile wait for the first: each step
-// takes Milvus longer when several ask for it.
+// ensureCollection creates the location's collection and its index if they are missing,
+// starts loading it, and returns its id, with ErrLoading until it is loaded. Concurrent
+// calls for the same collection share one execution, because concurrent requests slow
+// Milvus down.
 func (x *Index) ensureCollection(ctx context.Context, p placement.Location) (int64, error) {
 	name := x.collection(p)
 	made, err, _ := x.making.Do(name, func() (any, error) { return x.makeCollection(ctx, name, p) })
@@ -103,8 +103,8 @@ func (x *Index) ensureShared(ctx context.Context, p placement.Placement) (int64,
 	return found.ID, x.ensureIndex(ctx, name)
 }
 
-// ensureIndex makes the collection's index where it is missing, and has the
-// collection loaded; ErrLoading until it is.
+// ensureIndex creates the collection's index if it is missing and starts loading the
+// collection. It returns ErrLoading until the collection is loaded.
 func (x *Index) ensureIndex(ctx context.Context, name string) error {
 	indexes, err := x.client.DescribeIndex(ctx, name, fieldEmbedding)
 	if err != nil && !isCode(err, codeIndexNotFound) {
@@ -138,8 +138,9 @@ func (x *Index) awaitIndex(ctx context.Context, name string) error {
 	}
 }
 
-// load has the collection, or these partitions of it, loaded; ErrLoading until
-// they are. It does not wait: that takes seconds, of much data minutes.
+// load starts loading the collection, or the given partitions of it, and returns
+// ErrLoading until they are loaded. It does not wait, because loading takes seconds, or
+// minutes with much data.
 func (x *Index) load(ctx context.Context, name string, partitions ...string) error {
 	state, err := x.client.GetLoadState(ctx, name, partitions)
 	// While another process creates the partition, some components of Milvus may not
@@ -164,8 +165,8 @@ func (x *Index) load(ctx context.Context, name string, partitions ...string) err
 	return placement.ErrLoading
 }
 
-// awaitCollection says ErrLoading until the collection was once seen loaded: a
-// partition that is made before counts as loaded for Milvus at once.
+// awaitCollection returns ErrLoading until the collection has been loaded once. Milvus
+// reports a partition that was created earlier as loaded immediately.
 func (x *Index) awaitCollection(ctx context.Context, name string) error {
 	if _, loaded := x.loaded.Load(name); loaded {
 		return nil

@@ -30,7 +30,7 @@ func TestSearchSeesOneUserOfOneTenant(t *testing.T) {
 		t.Fatalf("Ensure: %v", err)
 	}
 	b.upsert(t, b.place, entry(1, b.alice.User, 5), entry(2, b.alice.User, 6), entry(3, b.bob.User, 5))
-	// User numbers are unique across tenants; the partition holds even if they were not.
+	// User ids are unique across tenants, but the partition isolates even equal ones.
 	b.upsert(t, other, entry(11, b.alice.User, 5), entry(12, 9, 5))
 	chat := entry(4, b.alice.User, 5)
 	chat.Kind = retrieve.Chat
@@ -43,13 +43,13 @@ func TestSearchSeesOneUserOfOneTenant(t *testing.T) {
 		query  retrieve.Query
 		want   []retrieve.UnitID
 	}{
-		"Alice":       {"neither Bob's nor the other tenant's", b.alice, b.place, retrieve.Query{}, []retrieve.UnitID{1, 2}},
-		"Bob":         {"not Alice's", b.bob, b.place, retrieve.Query{}, []retrieve.UnitID{3}},
-		"OtherTenant": {"its partition only", tenant.Scope{Tenant: "two", User: 9}, other, retrieve.Query{}, []retrieve.UnitID{12}},
-		"Partition":   {"the partition separates even equal user numbers", b.alice, other, retrieve.Query{}, []retrieve.UnitID{11}},
-		"Group":       {"narrowed to the group", b.alice, b.place, retrieve.Query{Group: 6}, []retrieve.UnitID{2}},
-		"GroupEmpty":  {"a group nobody has is empty, not an error", b.alice, b.place, retrieve.Query{Group: 7}, nil},
-		"Kind":        {"chats are no memories", b.alice, b.place, retrieve.Query{Kind: retrieve.Chat}, []retrieve.UnitID{4}},
+		"Alice":       {"not Bob's or the other tenant's entries", b.alice, b.place, retrieve.Query{}, []retrieve.UnitID{1, 2}},
+		"Bob":         {"not Alice's entries", b.bob, b.place, retrieve.Query{}, []retrieve.UnitID{3}},
+		"OtherTenant": {"only its own partition", tenant.Scope{Tenant: "two", User: 9}, other, retrieve.Query{}, []retrieve.UnitID{12}},
+		"Partition":   {"the partition isolates even equal user ids", b.alice, other, retrieve.Query{}, []retrieve.UnitID{11}},
+		"Group":       {"restricted to the group", b.alice, b.place, retrieve.Query{Group: 6}, []retrieve.UnitID{2}},
+		"GroupEmpty":  {"an unknown group is empty, not an error", b.alice, b.place, retrieve.Query{Group: 7}, nil},
+		"Kind":        {"restricted to the kind", b.alice, b.place, retrieve.Query{Kind: retrieve.Chat}, []retrieve.UnitID{4}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -67,7 +67,7 @@ func TestSearchIsBestFirstByCosine(t *testing.T) {
 	far := entry(2, b.alice.User, 1)
 	near := entry(3, b.alice.User, 1)
 	near.Vector = axis(1)
-	near.Vector[0] = 1 // not normalised: cosine must not care
+	near.Vector[0] = 1 // not normalised: the cosine ignores the length
 	b.upsert(t, b.place, far, near, entry(1, b.alice.User, 1))
 	hits, err := b.Search(t.Context(), b.alice, b.place, retrieve.Query{Kind: retrieve.Memory, Limit: 3}, axis(1))
 	if err != nil {
@@ -92,11 +92,11 @@ func TestUpsertReplaces(t *testing.T) {
 		t.Errorf("after three upserts, -want +got\n%s", d)
 	}
 	if got := b.search(t, b.alice, b.place, retrieve.Query{Group: 5}); got != nil {
-		t.Errorf("the old entry is found: %v", got)
+		t.Errorf("the replaced entry is still found: %v", got)
 	}
 	hits, err := b.Search(t.Context(), b.alice, b.place, retrieve.Query{Kind: retrieve.Memory, Limit: 10}, axis(1))
 	if err != nil || len(hits) != 1 {
-		t.Errorf("Search = %v, %v, want one hit: keys in Milvus are not unique by themselves", hits, err)
+		t.Errorf("Search = %v, %v, want one hit: Milvus does not enforce unique keys", hits, err)
 	}
 }
 
@@ -115,7 +115,7 @@ func TestDelete(t *testing.T) {
 	}
 	gone := placement.Location{Collection: b.place.Collection, Partition: "p_never"}
 	if err := b.Delete(t.Context(), b.tenant, gone, []retrieve.UnitID{1}); err != nil {
-		t.Errorf("Delete in a partition that is gone = %v, want nil", err)
+		t.Errorf("Delete in a missing partition = %v, want nil", err)
 	}
 }
 
@@ -148,7 +148,7 @@ func TestListPages(t *testing.T) {
 	}
 }
 
-func TestWrongDimensionsAreABug(t *testing.T) {
+func TestWrongDimensionsAreInternal(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	short := []float32{1, 2}

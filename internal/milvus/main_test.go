@@ -22,25 +22,25 @@ const dimensions = 16
 
 var collections atomic.Int64
 
-// bundle is an index on the test server with a collection of its own.
+// bundle is an index on the test server with a separate collection.
 type bundle struct {
 	*milvus.Index
 	prefix string
 	place  placement.Location // ensured
-	made   int64              // what it was numbered
+	made   int64              // its id in Milvus
 	tenant tenant.ID
 	alice  tenant.Scope
 	bob    tenant.Scope
 }
 
-// setup opens an index on the test server, makes a collection and drops it at
-// the end.
+// setup opens an index on the test server and creates a collection, which is dropped when
+// the test ends.
 func setup(t *testing.T) bundle {
 	t.Helper()
 	return setupWith(t, dimensions)
 }
 
-// setupWith is setup with vectors of that length.
+// setupWith is setup with vectors of the given length.
 func setupWith(t *testing.T, dimensions int) bundle {
 	t.Helper()
 	b := prepareWith(t, dimensions)
@@ -48,12 +48,12 @@ func setupWith(t *testing.T, dimensions int) bundle {
 	return b
 }
 
-// ensured makes a place and returns its number.
+// ensured creates a location and returns its id in Milvus.
 func ensured(t *testing.T, x *milvus.Index, p placement.Location) int64 {
 	t.Helper()
 	made, err := placement.WaitLoaded(x).Ensure(t.Context(), placement.Placement{Location: p})
 	if err != nil || made == 0 {
-		t.Fatalf("Ensure = %d, %v, want a number", made, err)
+		t.Fatalf("Ensure = %d, %v, want an id", made, err)
 	}
 	return made
 }
@@ -98,7 +98,7 @@ func open(t *testing.T, c milvus.Config) *milvus.Index {
 	return x
 }
 
-// dropCollection uses the SDK itself: the product never drops a collection.
+// dropCollection uses the SDK directly, because Index never drops a collection.
 func dropCollection(t *testing.T, name string) {
 	t.Helper()
 	c, err := sdk(context.Background(), t)
@@ -139,7 +139,8 @@ func axis(i int) []float32 {
 	return v
 }
 
-// entry makes a memory's entry whose vector is the axis its id names.
+// entry returns the entry of a memory. Its vector is the axis with the number id modulo
+// dimensions.
 func entry(id int, user tenant.UserID, group int64) retrieve.Entry {
 	return retrieve.Entry{ID: retrieve.UnitID(id), User: int64(user), Kind: retrieve.Memory, Group: group, Vector: axis(id % dimensions)}
 }
@@ -152,8 +153,8 @@ func (b bundle) upsert(t *testing.T, p placement.Location, entries ...retrieve.E
 	b.settle(t, p)
 }
 
-// settle waits until searches see all that was written: List reads at strong
-// consistency, after which the server's bounded reads are past it too.
+// settle waits until searches see all writes: List reads at strong consistency, after
+// which the server's bounded reads see them too.
 func (b bundle) settle(t *testing.T, p placement.Location) {
 	t.Helper()
 	if _, err := b.List(t.Context(), b.tenant, p, 0, 1); err != nil {
@@ -170,7 +171,7 @@ func (b bundle) list(t *testing.T, p placement.Location) []retrieve.UnitID {
 	return ids
 }
 
-// search returns the ids a search along axis 1 finds, in order of id.
+// search returns the ids that a search along axis 1 finds, in ascending order.
 func (b bundle) search(t *testing.T, s tenant.Scope, p placement.Location, q retrieve.Query) []retrieve.UnitID {
 	t.Helper()
 	if q.Kind == 0 {

@@ -12,7 +12,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/testkit"
 )
 
-func TestAwayAndBack(t *testing.T) {
+func TestOutageAndRecovery(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.upsert(t, b.place, entry(1, b.alice.User, 1))
@@ -22,7 +22,7 @@ func TestAwayAndBack(t *testing.T) {
 	x := open(t, c) // while the server is down
 	query := retrieve.Query{Kind: retrieve.Memory, Limit: 1}
 
-	stop := func() {
+	wantOutage := func() {
 		t.Helper()
 		for name, call := range map[string]func(context.Context) error{
 			"Ping": x.Ping,
@@ -52,12 +52,12 @@ func TestAwayAndBack(t *testing.T) {
 				t.Errorf("%s without the server = %v, want Unavailable", name, err)
 			}
 			if took := time.Since(start); took > 900*time.Millisecond {
-				t.Errorf("%s took %v to say so; it must not wait for its deadline", name, took)
+				t.Errorf("%s failed after %v; it must not wait for its deadline", name, took)
 			}
 			cancel()
 		}
 	}
-	back := func() {
+	wantRecovery := func() {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
@@ -67,25 +67,25 @@ func TestAwayAndBack(t *testing.T) {
 				return
 			}
 			if ctx.Err() != nil {
-				t.Fatalf("Search after the return = %v, %v", hits, err)
+				t.Fatalf("Search after recovery = %v, %v, want one hit", hits, err)
 			}
 		}
 	}
-	stop()
+	wantOutage()
 	gate.Open(t)
-	back()
+	wantRecovery()
 	gate.Close()
-	stop()
+	wantOutage()
 	gate.Open(t)
-	back()
+	wantRecovery()
 }
 
-func TestWrongPasswordSaysSo(t *testing.T) {
+func TestWrongPassword(t *testing.T) {
 	t.Parallel()
 	c := config(t, "")
 	c.Password = "wrong"
 	err := open(t, c).Ping(t.Context())
 	if !fault.Is(err, fault.Unavailable) || !strings.Contains(err.Error(), "credentials") {
-		t.Errorf("Ping = %v, want Unavailable that speaks of the credentials", err)
+		t.Errorf("Ping = %v, want Unavailable with a hint about the credentials", err)
 	}
 }

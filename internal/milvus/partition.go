@@ -17,11 +17,11 @@ const (
 	ensureWait  = 50 * time.Millisecond // longer each time
 )
 
-// Ensure implements placement.Partitions: it makes the collection, with its index,
-// and the partition where they are missing, and has them loaded; what a crash
-// left half made is finished. made is Milvus' number of the partition, of the
-// collection for a shared place. Several processes may call it at once. Invalid
-// when the collection holds vectors of another length.
+// Ensure implements placement.Partitions. It creates the collection with its index and the
+// partition if they are missing, completes what a crash left unfinished, and starts loading
+// them. made is the id of the partition in Milvus, or of the collection for a shared
+// placement. Several processes may call it concurrently. It returns Invalid if the
+// collection contains vectors of another length.
 func (x *Index) Ensure(ctx context.Context, p placement.Placement) (made int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, x.config.AdminTimeout)
 	defer cancel()

@@ -14,7 +14,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 )
 
-func TestEnsureAgainChangesNothing(t *testing.T) {
+func TestEnsureIsIdempotent(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.upsert(t, b.place, entry(1, b.alice.User, 1))
@@ -24,29 +24,29 @@ func TestEnsureAgainChangesNothing(t *testing.T) {
 	}
 }
 
-// TestEnsureDoesNotWait asks for places in collections that are new, or new
-// again, which Milvus takes seconds to load.
+// TestEnsureDoesNotWait ensures locations in new and recreated collections, which Milvus
+// takes seconds to load.
 func TestEnsureDoesNotWait(t *testing.T) {
 	t.Parallel()
 	b := prepare(t)
 	t.Cleanup(func() { dropCollection(t, b.prefix+shared.Collection) })
 	for _, p := range []placement.Location{b.place, shared, b.place, shared} {
 		if made, err := b.Ensure(t.Context(), placement.Placement{Location: p}); !errors.Is(err, placement.ErrLoading) {
-			t.Errorf("Ensure of %+v = %d, %v, want that it is being loaded", p, made, err)
+			t.Errorf("Ensure of %+v = %d, %v, want ErrLoading", p, made, err)
 		}
 		made := ensured(t, b.Index, p)
 		if again, err := b.Ensure(t.Context(), placement.Placement{Location: p, PartitionID: made}); err != nil || again != made {
-			t.Errorf("Ensure of %d = %d, %v", made, again, err)
+			t.Errorf("Ensure with id %d = %d, %v, want the same id", made, again, err)
 		}
 		dropCollection(t, b.prefix+p.Collection)
 	}
-	ensured(t, b.Index, b.place) // for the end of the test to drop
+	ensured(t, b.Index, b.place) // dropped when the test ends
 	ensured(t, b.Index, shared)
 }
 
-// TestEnsureByManyAtOnce makes a collection, partitions and a shared collection
-// by several processes at once, while others are dropped.
-func TestEnsureByManyAtOnce(t *testing.T) {
+// TestConcurrentEnsure creates a collection, partitions and a shared collection from
+// several connections concurrently, while other partitions are dropped.
+func TestConcurrentEnsure(t *testing.T) {
 	t.Parallel()
 	b := prepare(t)
 	t.Cleanup(func() { dropCollection(t, b.prefix+shared.Collection) })
@@ -57,7 +57,7 @@ func TestEnsureByManyAtOnce(t *testing.T) {
 	made := map[placement.Location]map[int64]bool{}
 	var wait sync.WaitGroup
 	for i := range 9 {
-		x := open(t, config(t, b.prefix)) // a connection each, as processes have
+		x := open(t, config(t, b.prefix)) // a separate connection, like a separate process
 		p := places[i%len(places)]
 		wait.Go(func() {
 			n, err := placement.WaitLoaded(x).Ensure(t.Context(), placement.Placement{Location: p})
@@ -85,7 +85,7 @@ func TestEnsureByManyAtOnce(t *testing.T) {
 	wait.Wait()
 	for p, numbers := range made {
 		if len(numbers) != 1 || numbers[0] {
-			t.Errorf("%+v was numbered %v, want one number for all", p, numbers)
+			t.Errorf("%+v got ids %v, want one id for all", p, numbers)
 		}
 	}
 	b.upsert(t, places[1], entry(1, b.alice.User, 1))
@@ -107,7 +107,7 @@ func TestDropAndEnsureAgain(t *testing.T) {
 	}
 	b.upsert(t, b.place, entry(1, b.alice.User, 1))
 	b.upsert(t, other, entry(2, b.alice.User, 1))
-	for range 2 { // the second finds nothing to do
+	for range 2 { // the second call has no effect
 		if err := b.Drop(t.Context(), b.place); err != nil {
 			t.Fatalf("Drop: %v", err)
 		}
@@ -130,17 +130,17 @@ func TestDropAndEnsureAgain(t *testing.T) {
 
 	made, err := placement.WaitLoaded(b).Ensure(t.Context(), placement.Placement{Location: b.place, PartitionID: b.made})
 	if err != nil || made == b.made {
-		t.Fatalf("Ensure of what is lost = %d, %v, want another number than before", made, err)
+		t.Fatalf("Ensure of a lost partition = %d, %v, want a different id", made, err)
 	}
 	if _, err := b.List(t.Context(), b.tenant, b.place, 0, 10); !errors.Is(err, milvus.ErrNoPartition) {
-		t.Errorf("List = %v: the lost partition was made again before anyone knew", err)
+		t.Errorf("List = %v, want ErrNoPartition: Ensure must not recreate a lost partition whose id is recorded", err)
 	}
 	made, err = placement.WaitLoaded(b).Ensure(t.Context(), placement.Placement{Location: b.place})
 	if err != nil || made == b.made || made == 0 {
-		t.Fatalf("Ensure = %d, %v, want another number than before", made, err)
+		t.Fatalf("Ensure = %d, %v, want a new id", made, err)
 	}
 	if got := b.list(t, b.place); got != nil {
-		t.Errorf("a partition made again holds %v", got)
+		t.Errorf("a recreated partition contains %v", got)
 	}
 	b.upsert(t, b.place, entry(3, b.alice.User, 1))
 	if d := cmp.Diff([]retrieve.UnitID{3}, b.search(t, b.alice, b.place, retrieve.Query{})); d != "" {
@@ -148,7 +148,7 @@ func TestDropAndEnsureAgain(t *testing.T) {
 	}
 }
 
-func TestDropWhereNothingIs(t *testing.T) {
+func TestDropOfMissingPartition(t *testing.T) {
 	t.Parallel()
 	b := prepare(t)
 	if err := b.Drop(t.Context(), b.place); err != nil {
@@ -156,7 +156,7 @@ func TestDropWhereNothingIs(t *testing.T) {
 	}
 }
 
-func TestEnsureFinishesWhatACrashLeft(t *testing.T) {
+func TestEnsureCompletesInterruptedOperations(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.upsert(t, b.place, entry(1, b.alice.User, 1))
@@ -172,7 +172,7 @@ func TestEnsureFinishesWhatACrashLeft(t *testing.T) {
 	}
 	b.ensure(t, b.place)
 	if d := cmp.Diff([]retrieve.UnitID{1}, b.search(t, b.alice, b.place, retrieve.Query{})); d != "" {
-		t.Errorf("after a Drop that stopped half-way, -want +got\n%s", d)
+		t.Errorf("after an interrupted Drop, -want +got\n%s", d)
 	}
 
 	if err := c.ReleaseCollection(t.Context(), name); err != nil {
@@ -183,24 +183,24 @@ func TestEnsureFinishesWhatACrashLeft(t *testing.T) {
 	}
 	_, err = b.Search(t.Context(), b.alice, b.place, retrieve.Query{Kind: retrieve.Memory, Limit: 1}, axis(1))
 	if !fault.Is(err, fault.Unavailable) {
-		t.Errorf("Search of what is not loaded = %v, want Unavailable", err)
+		t.Errorf("Search of a collection that is not loaded = %v, want Unavailable", err)
 	}
 	b.ensure(t, b.place)
 	if d := cmp.Diff([]retrieve.UnitID{1}, b.search(t, b.alice, b.place, retrieve.Query{})); d != "" {
-		t.Errorf("after an Ensure that stopped half-way, -want +got\n%s", d)
+		t.Errorf("after an interrupted Ensure, -want +got\n%s", d)
 	}
 }
 
-// ensure checks that the place of setup is the one that was made there.
+// ensure checks that Ensure returns the id of the location that setup created.
 func (b bundle) ensure(t *testing.T, p placement.Location) {
 	t.Helper()
 	made, err := placement.WaitLoaded(b).Ensure(t.Context(), placement.Placement{Location: p})
 	if err != nil || made != b.made {
-		t.Fatalf("Ensure = %d, %v, want %d as before", made, err, b.made)
+		t.Fatalf("Ensure = %d, %v, want the unchanged id %d", made, err, b.made)
 	}
 }
 
-func TestEnsureRefusesAnotherModel(t *testing.T) {
+func TestEnsureRejectsAnotherModel(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	c := config(t, b.prefix)
@@ -211,7 +211,7 @@ func TestEnsureRefusesAnotherModel(t *testing.T) {
 	}
 	for _, want := range []string{"16 dimensions", "1536", "mnemo index rebuild"} {
 		if !strings.Contains(err.Error(), want) {
-			t.Errorf("error %q does not say %q", err, want)
+			t.Errorf("error %q does not contain %q", err, want)
 		}
 	}
 }

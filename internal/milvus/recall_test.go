@@ -11,10 +11,10 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// A server whose growing segments have an interim index silently finds a fifth
-// of what a filtered search should, once they hold enough rows to build it
-// (6,000 were not enough, 20,000 are): hold the answer against an exact one.
-func TestRecallOfASmallUserAmongMany(t *testing.T) {
+// With an interim index on growing segments, Milvus finds only about a fifth of the
+// results of a filtered search. It builds that index only from enough rows (20,000, not
+// 6,000). The test compares search results with an exact computation.
+func TestRecallOfUserWithFewRows(t *testing.T) {
 	t.Parallel()
 	const (
 		others, users = 20000, 29

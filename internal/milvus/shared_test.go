@@ -27,7 +27,7 @@ func setupShared(t *testing.T) bundle {
 	b.place = shared
 	b.made = ensured(t, b.Index, shared)
 	if other := ensured(t, b.Index, neighbor); other != b.made {
-		t.Fatalf("the neighbour's place is numbered %d, want the collection's %d", other, b.made)
+		t.Fatalf("the neighbour's location has the id %d, want the collection's id %d", other, b.made)
 	}
 	t.Cleanup(func() { dropCollection(t, b.prefix+shared.Collection) })
 	return b
@@ -37,7 +37,7 @@ func TestSharedSearchSeesOneUserOfOneTenant(t *testing.T) {
 	t.Parallel()
 	b := setupShared(t)
 	b.upsert(t, shared, entry(1, b.alice.User, 5), entry(2, b.alice.User, 6), entry(3, b.bob.User, 5))
-	// The key holds even if user numbers were not unique across tenants.
+	// The partition key isolates even equal user ids.
 	b.upsert(t, neighbor, entry(11, b.alice.User, 5), entry(12, 9, 5))
 	tests := map[string]struct {
 		reason string
@@ -46,11 +46,11 @@ func TestSharedSearchSeesOneUserOfOneTenant(t *testing.T) {
 		query  retrieve.Query
 		want   []retrieve.UnitID
 	}{
-		"Alice":    {"neither Bob's nor the neighbour's", b.alice, shared, retrieve.Query{}, []retrieve.UnitID{1, 2}},
-		"Bob":      {"not Alice's", b.bob, shared, retrieve.Query{}, []retrieve.UnitID{3}},
-		"Neighbor": {"the key separates even equal user numbers", b.alice, neighbor, retrieve.Query{}, []retrieve.UnitID{11}},
-		"Group":    {"narrowed to the group", b.alice, shared, retrieve.Query{Group: 6}, []retrieve.UnitID{2}},
-		"Stranger": {"a key nobody has is empty, not an error", b.alice, placement.Location{Collection: shared.Collection, Partition: "t_three", Shared: true}, retrieve.Query{}, nil},
+		"Alice":    {"not Bob's or the neighbour's entries", b.alice, shared, retrieve.Query{}, []retrieve.UnitID{1, 2}},
+		"Bob":      {"not Alice's entries", b.bob, shared, retrieve.Query{}, []retrieve.UnitID{3}},
+		"Neighbor": {"the key isolates even equal user ids", b.alice, neighbor, retrieve.Query{}, []retrieve.UnitID{11}},
+		"Group":    {"restricted to the group", b.alice, shared, retrieve.Query{Group: 6}, []retrieve.UnitID{2}},
+		"Stranger": {"an unknown key is empty, not an error", b.alice, placement.Location{Collection: shared.Collection, Partition: "t_three", Shared: true}, retrieve.Query{}, nil},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -71,16 +71,16 @@ func TestSharedUpsertReplaces(t *testing.T) {
 		t.Errorf("-want +got\n%s", d)
 	}
 	if got := b.search(t, b.alice, shared, retrieve.Query{Group: 5}); got != nil {
-		t.Errorf("the old entry is found: %v", got)
+		t.Errorf("the replaced entry is still found: %v", got)
 	}
-	// A unit that comes back under another key has left the first.
+	// Writing a unit under another key removes it from the first.
 	b.upsert(t, neighbor, entry(1, b.alice.User, 5))
 	if d := cmp.Diff([]retrieve.UnitID{2}, b.list(t, shared)); d != "" {
 		t.Errorf("-want +got\n%s", d)
 	}
 }
 
-func TestSharedDeleteAndDropLeaveNothing(t *testing.T) {
+func TestSharedDeleteAndDrop(t *testing.T) {
 	t.Parallel()
 	b := setupShared(t)
 	var ours []retrieve.Entry
@@ -92,26 +92,30 @@ func TestSharedDeleteAndDropLeaveNothing(t *testing.T) {
 	if err := b.Delete(t.Context(), b.tenant, shared, []retrieve.UnitID{1, 2, 77777}); err != nil {
 		t.Fatalf("Delete: %v", err)
 	}
-	if got := b.list(t, shared); len(got) != 1000 || got[0] != 3 {
-		t.Errorf("after the delete %d are listed, want the first 1000 from unit 3 on", len(got))
+	got := b.list(t, shared)
+	if len(got) != 1000 {
+		t.Fatalf("after Delete: %d units listed, want 1000", len(got))
 	}
-	for range 2 { // the second finds nothing to do
+	if got[0] != 3 {
+		t.Errorf("after Delete: first unit is %d, want 3", got[0])
+	}
+	for range 2 { // the second call has no effect
 		if err := b.Drop(t.Context(), shared); err != nil {
 			t.Fatalf("Drop: %v", err)
 		}
 	}
 	if got := b.list(t, shared); got != nil {
-		t.Errorf("after the drop there are %v", got)
+		t.Errorf("after Drop: units %v listed, want none", got)
 	}
 	if got := b.search(t, b.alice, shared, retrieve.Query{}); got != nil {
-		t.Errorf("after the drop %v are found", got)
+		t.Errorf("after Drop: units %v found, want none", got)
 	}
 	if d := cmp.Diff([]retrieve.UnitID{9001}, b.list(t, neighbor)); d != "" {
 		t.Errorf("the neighbour's entries, -want +got\n%s", d)
 	}
 }
 
-func TestSharedCollectionIsMadeAgain(t *testing.T) {
+func TestSharedCollectionIsRecreated(t *testing.T) {
 	t.Parallel()
 	b := setupShared(t)
 	b.upsert(t, shared, entry(1, b.alice.User, 5))
@@ -126,7 +130,7 @@ func TestSharedCollectionIsMadeAgain(t *testing.T) {
 	}
 	for _, p := range []placement.Location{shared, neighbor} {
 		if made := ensured(t, b.Index, p); made == b.made {
-			t.Errorf("%+v is numbered %d as before: its tenant would not know of the loss", p, made)
+			t.Errorf("%+v still has the id %d: the loss would go unnoticed", p, made)
 		}
 	}
 	b.upsert(t, shared, entry(2, b.alice.User, 5))
@@ -135,7 +139,7 @@ func TestSharedCollectionIsMadeAgain(t *testing.T) {
 	}
 }
 
-func TestEnsureRefusesTheOtherKindOfCollection(t *testing.T) {
+func TestEnsureRejectsCollectionOfOtherIsolation(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	_, err := placement.WaitLoaded(b).Ensure(t.Context(), placement.Placement{Location: placement.Location{Collection: b.place.Collection, Partition: "t_one", Shared: true}})
@@ -144,8 +148,8 @@ func TestEnsureRefusesTheOtherKindOfCollection(t *testing.T) {
 	}
 }
 
-// What an operator that was killed half way left is no hindrance to a purge.
-func TestSharedDropOfWhatIsNotLoaded(t *testing.T) {
+// A collection that a killed operator left unfinished does not block a purge.
+func TestSharedDropOfUnloadedCollection(t *testing.T) {
 	t.Parallel()
 	b := setupShared(t)
 	b.upsert(t, shared, entry(1, b.alice.User, 5))
@@ -157,9 +161,9 @@ func TestSharedDropOfWhatIsNotLoaded(t *testing.T) {
 		t.Fatalf("drop index: %v", err)
 	}
 	if err := b.Drop(t.Context(), shared); err != nil {
-		t.Fatalf("Drop of what is not loaded: %v", err)
+		t.Fatalf("Drop in a collection that is not loaded: %v", err)
 	}
 	if left := b.list(t, shared); left != nil {
-		t.Errorf("left: %v", left)
+		t.Errorf("units left after Drop: %v", left)
 	}
 }
