@@ -4,8 +4,8 @@ import "math"
 
 // attention is the working memory of one text's self-attention, one head at a
 // time. Both of its products run on the same kernel as the weights: the keys are
-// packed as panels of 32 tokens, and a head's values, being 32 wide, are one
-// panel as they are.
+// packed as panels of 32 tokens, and a head's values are 32 wide and thus already
+// one panel.
 type attention struct {
 	kern   *kernels
 	keys   []float32 // panels of headDim × 32 tokens
@@ -15,7 +15,7 @@ type attention struct {
 	zero   [panelCols]float32
 }
 
-// newAttention makes room for texts of up to n tokens.
+// newAttention allocates memory for texts of up to n tokens.
 func newAttention(kern *kernels, n int) attention {
 	width, rows := roundUp(n, panelCols), n+tileRows
 	return attention{
@@ -27,8 +27,8 @@ func newAttention(kern *kernels, n int) attention {
 	}
 }
 
-// apply writes the attention of a text of n tokens to dst (n × hidden), from its
-// queries, keys and values side by side in qkv (n × 3·hidden, then at least
+// apply computes the attention of a text of n tokens and writes it to dst (n × hidden).
+// Each row of qkv contains queries, keys and values (n × 3·hidden, followed by at least
 // tileRows-1 more rows).
 func (a *attention) apply(dst, qkv []float32, n int) {
 	const stride = 3 * hidden
@@ -61,7 +61,7 @@ func (a *attention) pack(keys, values []float32, n int) {
 }
 
 // softmax turns rows first…last-1 of the scores into weights over n tokens. The
-// columns past n hold products with old keys; -Inf takes them out.
+// columns past n contain products with stale keys; -Inf masks them.
 func (a *attention) softmax(first, last, n, width int) {
 	for row := first; row < last; row++ {
 		scores := a.scores[row*width : (row+1)*width]

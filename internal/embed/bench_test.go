@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The unit of the project's notes: texts of 64 tokens a second, on all cores.
+// Throughput in texts of 64 tokens per second, on all cores.
 func BenchmarkEmbedBatch(b *testing.B) {
 	for _, kern := range availableKernels() {
 		b.Run(kern.name, func(b *testing.B) {
@@ -22,7 +22,7 @@ func BenchmarkEmbedBatch(b *testing.B) {
 	}
 }
 
-// One query of 10 tokens, with nothing else going on.
+// One query of 10 tokens on an idle embedder.
 func BenchmarkEmbedQuery(b *testing.B) {
 	for _, kern := range availableKernels() {
 		b.Run(kern.name, func(b *testing.B) {

@@ -11,14 +11,14 @@ type scratch struct {
 	kern    *kernels
 	x       []float32 // n × hidden, the residual stream
 	qkv     []float32 // n × 3·hidden
-	context []float32 // n × hidden, what attention gathered
+	context []float32 // n × hidden, the output of attention
 	sum     []float32 // n × hidden, a block's output before it is added to x
 	inner   []float32 // n × inner
-	word    []byte    // a row of the table of words, as stored in the file
+	word    []byte    // a row of the word embeddings, as stored in the file
 	attn    attention
 }
 
-// newScratch makes room for passes of up to n tokens in total.
+// newScratch allocates memory for passes of up to n tokens in total.
 func newScratch(kern *kernels, n int) *scratch {
 	rows := n + tileRows // kernels write whole tiles
 	return &scratch{
@@ -33,11 +33,11 @@ func newScratch(kern *kernels, n int) *scratch {
 	}
 }
 
-// forward computes one normalised vector per text. The texts' tokens lie one
-// after another without padding: matrix products do not care where one ends, only
-// attention and pooling look at each text alone. between is called before each
-// layer and stops the pass with nil when it returns false. An error is of
-// reading the model's file.
+// forward computes one normalised vector per text. The tokens of all texts are
+// concatenated without padding: matrix products process all rows alike, and only attention
+// and pooling process each text separately. between is called before each layer; if it
+// returns false, forward stops and returns nil. An error comes from reading the model's
+// file.
 func (m *model) forward(s *scratch, texts [][]int32, between func() bool) ([][]float32, error) {
 	n, err := m.lookUp(s, texts)
 	if err != nil {
@@ -111,8 +111,8 @@ func pool(x []float32) []float32 {
 	return vector
 }
 
-// normalise scales v to length 1. It reports false, and leaves v, when v is zero
-// or not finite and so has no direction.
+// normalise scales v to length 1. It returns false and does not change v if v is
+// zero or not finite.
 func normalise(v []float32) bool {
 	var sum float64
 	for _, x := range v {

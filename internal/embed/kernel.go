@@ -6,13 +6,13 @@ import "math"
 type kernels struct {
 	name string
 	// tile computes 4 rows × 32 columns of dst = a·panel + bias, where a has k
-	// columns. Rows of dst and a lie ldd and lda floats apart.
+	// columns. ldd and lda are the strides of dst and a, in floats.
 	tile func(dst []float32, ldd int, a []float32, lda int, panel []float32, k int, bias []float32)
-	// gelu applies x·Φ(x) in place; len(x) divides by 8.
+	// gelu applies x·Φ(x) in place; len(x) is a multiple of 8.
 	gelu func(x []float32)
-	// softmax replaces x by exp(x)/Σexp(x); len(x) divides by 8.
+	// softmax replaces x by exp(x)/Σexp(x); len(x) is a multiple of 8.
 	softmax func(x []float32)
-	// addNorm computes x = layerNorm(x+add)·gain + bias; lengths divide by 8.
+	// addNorm computes x = layerNorm(x+add)·gain + bias; lengths are multiples of 8.
 	addNorm func(x, add, gain, bias []float32)
 }
 
@@ -20,11 +20,11 @@ type kernels struct {
 // layer_norm_eps).
 const layerNormEpsilon = 1e-12
 
-// plainKernels works everywhere, and is what the others are tested against.
+// plainKernels works on every machine and is the reference in tests.
 var plainKernels = &kernels{name: "plain", tile: plainTile, gelu: plainGelu, softmax: plainSoftmax, addNorm: plainAddNorm}
 
-// plainTile keeps 4 rows × 2 columns in scalar registers at a time, which is as
-// many as there are.
+// plainTile keeps 4 rows × 2 columns in scalar registers at a time, which uses all of
+// them.
 func plainTile(dst []float32, ldd int, a []float32, lda int, panel []float32, k int, bias []float32) {
 	a0, a1, a2, a3 := a[:k], a[lda:lda+k], a[2*lda:2*lda+k], a[3*lda:3*lda+k]
 	for c := 0; c < panelCols; c += 2 {

@@ -9,8 +9,8 @@ var (
 	avx2Kernels   = &kernels{name: "avx2", tile: tile4x16, gelu: geluAVX2, softmax: softmaxAVX2, addNorm: addNormAVX2}
 )
 
-// availableKernels lists what this machine can run, best first. Only the matrix
-// product has an AVX-512 form: the rest is a twentieth of the time.
+// availableKernels lists the kernels this machine supports, fastest first. Only the matrix
+// product has an AVX-512 implementation: the rest takes a twentieth of the time.
 func availableKernels() []*kernels {
 	var list []*kernels
 	avx2 := archsimd.X86.AVX2() && archsimd.X86.FMA()

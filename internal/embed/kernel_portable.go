@@ -2,5 +2,5 @@
 
 package embed
 
-// availableKernels lists what this machine can run, best first.
+// availableKernels lists the kernels this machine supports, fastest first.
 func availableKernels() []*kernels { return []*kernels{plainKernels} }

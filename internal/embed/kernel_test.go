@@ -25,8 +25,8 @@ func maxDiff(a, b []float32) float64 {
 	return worst
 }
 
-// multiply is checked against the definition in float64, for every kernel this
-// machine has, with row counts around the tile's and weights from two layers.
+// TestMatrixMultiply compares every available kernel with a float64 reference, with row
+// counts around the tile size and weights of two layers.
 func TestMatrixMultiply(t *testing.T) {
 	t.Parallel()
 	const in, outA, outB = 96, 64, 32

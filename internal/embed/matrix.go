@@ -1,16 +1,16 @@
 package embed
 
 const (
-	// panelCols is the width of a panel: two AVX-512 vectors. Every matrix of the
-	// model, and the 32 dimensions of an attention head, divide by it.
+	// panelCols is the width of a panel: two AVX-512 vectors. The widths of
+	// all matrices of the model and of an attention head are multiples of it.
 	panelCols = 32
 	// tileRows is how many rows one kernel call computes; see tile4x32 for why.
 	tileRows = 4
 )
 
 // matrix is a weight matrix packed for the kernels. Panel p holds columns
-// 32p…32p+31, row after row, so that a kernel reads it front to back: one
-// contiguous stream instead of rows that lie a page apart.
+// 32p…32p+31, row after row, so that a kernel reads it sequentially: one
+// contiguous stream instead of rows that are a page apart.
 type matrix struct {
 	rows, cols int       // input and output width
 	panels     []float32 // cols/32 panels of rows×32
@@ -45,9 +45,9 @@ func packPanel(panel, src []float32, width, stride, n int) {
 
 // multiply computes dst = src·m + bias for n rows. src has rows of m.rows, dst of
 // m.cols; both must have room for n rounded up to tileRows, and the rows past n
-// get values without meaning. The panel is the outer loop: it stays in the
-// second-level cache while all rows pass by, and the weights, which are larger
-// than any cache, are read once.
+// are undefined. The outer loop is over panels: a panel stays in the second-level cache
+// while all rows are processed, and the weights, which are larger than any cache, are read
+// once.
 func (m *matrix) multiply(kern *kernels, dst, src []float32, n int) {
 	size := m.rows * panelCols
 	for p := range m.cols / panelCols {

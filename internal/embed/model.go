@@ -31,15 +31,14 @@ const (
 // model holds the weights; it is read-only from loadModel to close.
 type model struct {
 	name string
-	// words is vocabSize × hidden. A text needs a few rows of it, which the system
-	// keeps at hand: held here they would be half of the weights.
+	// words is vocabSize × hidden. A text needs only a few rows of it, which are
+	// read through the page cache: in memory, they would be half of the weights.
 	words table
-	// positions is window × hidden, with the one token type that is ever used
-	// added in.
+	// positions is window × hidden, including the only token type in use.
 	positions []float32
 	norm      layerNorm
 	layers    [layers]layer
-	file      *os.File // that words is read from
+	file      *os.File // the source of words
 }
 
 // layer is one transformer block.
@@ -57,8 +56,8 @@ type layerNorm struct{ gain, bias []float32 } // hidden each
 // linear is a layer as PyTorch stores it: weight is [output][input].
 type linear struct{ weight, bias []float32 }
 
-// loadModel reads and packs the weights, about 43 MB, and keeps the file open
-// for the words.
+// loadModel reads and packs the weights, about 43 MB, and keeps the file open to read
+// words from it.
 func loadModel(path string) (*model, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -93,7 +92,7 @@ func readModel(f *os.File) (*model, error) {
 	return m, r.err
 }
 
-// close closes the file. No pass may run.
+// close closes the file. No pass may be running.
 func (m *model) close() error { return m.file.Close() }
 
 // identify names the model by its content. Fine-tuned models have the same
@@ -111,8 +110,8 @@ func identify(f io.Reader) (string, error) {
 	return modelName + "@" + sum[:8], nil
 }
 
-// weightReader keeps the first error, so that loading reads as a list; after an
-// error it returns zero values.
+// weightReader keeps the first error, so that callers check it once; after an error it
+// returns zero values.
 type weightReader struct {
 	file *tensorFile
 	err  error
@@ -128,7 +127,7 @@ func (r *weightReader) read(name string, shape ...int) []float32 {
 }
 
 func (r *weightReader) positions() []float32 {
-	// The table has 512 rows; sentence-transformers cuts texts at 256.
+	// The table has 512 rows; sentence-transformers truncates texts at 256.
 	positions := r.read("embeddings.position_embeddings.weight", 512, hidden)
 	types := r.read("embeddings.token_type_embeddings.weight", 2, hidden)
 	if r.err != nil {

@@ -7,16 +7,16 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// The syllables that are composed of Hangul letters.
+// The range of composed Hangul syllables.
 const hangulFirst, hangulLast = 0xAC00, 0xD7A3
 
-// appendNormalized appends what BERT's normaliser makes of one character: nothing
+// appendNormalized appends the result of BERT's normaliser for one character: nothing
 // for control characters, one space for any white space, spaces around a Chinese
 // character, otherwise the lower-case letters without their accents.
 //
-// It works character by character, so that a text of megabytes costs no more than
-// the 256 tokens that are used. Canonical reordering of marks is the only thing
-// that looks further, and the marks it moves are dropped here.
+// It works character by character, so that only the 256 tokens in use of a long text are
+// processed. Only canonical reordering of marks needs more context, and the marks it moves
+// are dropped here.
 func appendNormalized(dst []rune, r rune) []rune {
 	switch {
 	case r < utf8.RuneSelf && r > ' ' && r != 0x7f:
@@ -62,7 +62,7 @@ func appendLetters(dst []rune, r rune) []rune {
 	return dst
 }
 
-// isSpace reports white space as BERT sees it. The control characters that
+// isSpace reports white space as BERT defines it. The control characters that
 // Unicode also counts as white space (vertical tab, form feed, next line) are
 // dropped as control characters instead.
 func isSpace(r rune) bool {
@@ -88,8 +88,8 @@ func isChinese(r rune) bool {
 		0x2B920 <= r && r <= 0x2CEAF || 0x2F800 <= r && r <= 0x2FA1F
 }
 
-// isPunctuation reports characters that are words of their own: Unicode
-// punctuation, and all of ASCII that is no letter, digit or space.
+// isPunctuation reports whether a character is a separate word: Unicode punctuation, and
+// every printable ASCII character that is not a letter, digit or space.
 func isPunctuation(r rune) bool {
 	if r < utf8.RuneSelf {
 		return r > ' ' && r < '0' || r > '9' && r < 'A' || r > 'Z' && r < 'a' || r > 'z' && r < 0x7f

@@ -39,10 +39,9 @@ func split(texts [][]int32) [][][]int32 {
 }
 
 // workers run pieces. A call that fits one piece, such as a search query, is
-// urgent: besides the idle workers, a busy one takes it up between two layers of
-// another piece, at most once a layer, so that neither starves the other. All
-// other calls wait in one line with one piece each: a caller with 500 texts gets
-// its next turn after everybody else.
+// urgent: if no worker is idle, a busy one runs it between two layers of another piece, at
+// most one per layer, so that neither starves the other. All other calls share one queue
+// with one piece each: a caller with 500 texts queues again after all others.
 type workers struct {
 	model  *model
 	kern   *kernels
@@ -55,7 +54,7 @@ type workers struct {
 
 // newWorkers starts count workers, each with about 6 MB of working memory.
 func newWorkers(m *model, kern *kernels, count int) *workers {
-	// Unbuffered: those who wait to send form the line, first come first served.
+	// Unbuffered: blocked senders form the queue, in first-in-first-out order.
 	w := &workers{model: m, kern: kern, urgent: make(chan *piece), bulk: make(chan *piece), closed: make(chan struct{})}
 	w.close = sync.OnceFunc(func() { close(w.closed) })
 	for range count {
@@ -67,8 +66,8 @@ func newWorkers(m *model, kern *kernels, count int) *workers {
 func (w *workers) work() {
 	bulk, urgent := newScratch(w.kern, window), newScratch(w.kern, pieceTokens)
 	yield := func() {
-		// A pass would hold its processor for the scheduler's full 10 ms; with all
-		// of them busy here, the rest of the program gets its turn between layers.
+		// A pass would occupy its processor for the scheduler's full 10 ms. Yielding
+		// between layers lets the rest of the program run when all are busy.
 		runtime.Gosched()
 		select {
 		case p := <-w.urgent:
@@ -88,7 +87,7 @@ func (w *workers) work() {
 	}
 }
 
-// run computes a piece unless its caller has gone, and reports it done.
+// run computes a piece, unless its context is done, and reports its completion.
 func (w *workers) run(p *piece, s *scratch, yield func()) {
 	p.out, p.err = w.model.forward(s, p.texts, func() bool {
 		yield()
@@ -111,7 +110,7 @@ func (w *workers) embed(ctx context.Context, texts [][]int32) ([][]float32, erro
 		queue = w.urgent
 	}
 	for sent, received := 0, 0; received < len(pieces); {
-		var line chan<- *piece // nil, which never accepts, once all are sent
+		var line chan<- *piece // nil, which blocks forever, once all are sent
 		var next *piece
 		if sent < len(pieces) {
 			line, next = queue, pieces[sent]
@@ -128,7 +127,7 @@ func (w *workers) embed(ctx context.Context, texts [][]int32) ([][]float32, erro
 		}
 	}
 	if err := ctx.Err(); err != nil {
-		return nil, err // the workers may have stopped half way
+		return nil, err // the workers may have stopped early
 	}
 	vectors := make([][]float32, 0, len(texts))
 	for _, p := range pieces {

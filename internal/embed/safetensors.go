@@ -9,7 +9,7 @@ import (
 	"slices"
 )
 
-// maxHeader bounds the JSON header of a safetensors file; the model's has 12 kB.
+// maxHeader bounds the JSON header of a safetensors file; that of the model has 12 kB.
 const maxHeader = 1 << 20
 
 // tensorFile reads tensors from the safetensors format: eight bytes of header
@@ -56,8 +56,7 @@ func readTensorFile(r io.ReaderAt) (*tensorFile, error) {
 	return f, nil
 }
 
-// find returns where the numbers of a tensor of the wanted shape begin, and how
-// many there are.
+// find returns the offset and count of the numbers of a tensor of the given shape.
 func (f *tensorFile) find(name string, shape ...int) (at int64, count int, err error) {
 	e, ok := f.tensors[name]
 	if !ok {
@@ -76,14 +75,14 @@ func (f *tensorFile) find(name string, shape ...int) (at int64, count int, err e
 	return f.start + e.Offsets[0], count, nil
 }
 
-// read returns the float32 numbers of a tensor of the wanted shape.
+// read returns the float32 numbers of a tensor of the given shape.
 func (f *tensorFile) read(name string, shape ...int) ([]float32, error) {
 	at, count, err := f.find(name, shape...)
 	if err != nil {
 		return nil, err
 	}
 	values := make([]float32, count)
-	// In pieces, so that no tensor is held twice.
+	// Read in pieces, so that no tensor is in memory twice.
 	raw := make([]byte, min(count*4, 64<<10))
 	for rest := values; len(rest) > 0; {
 		raw = raw[:min(len(raw), len(rest)*4)]
@@ -95,14 +94,14 @@ func (f *tensorFile) read(name string, shape ...int) ([]float32, error) {
 	return values, nil
 }
 
-// table is a tensor whose rows are read when they are needed.
+// table is a tensor whose rows are read on demand.
 type table struct {
 	r     io.ReaderAt
 	at    int64 // where row 0 begins
 	width int   // numbers in a row
 }
 
-// table returns a tensor of so many rows without reading it.
+// table returns a tensor of the given size without reading it.
 func (f *tensorFile) table(name string, rows, width int) (table, error) {
 	at, _, err := f.find(name, rows, width)
 	if err != nil {
@@ -120,7 +119,7 @@ func (t table) row(dst []float32, raw []byte, i int) error {
 	return readFloats(t.r, dst[:t.width], raw, t.at+4*int64(i)*int64(t.width))
 }
 
-// readFloats reads len(dst) numbers that begin at an offset, through raw.
+// readFloats reads len(dst) numbers from an offset, using raw as a buffer.
 func readFloats(r io.ReaderAt, dst []float32, raw []byte, at int64) error {
 	raw = raw[:4*len(dst)]
 	if _, err := r.ReadAt(raw, at); err != nil {

@@ -10,10 +10,10 @@ import (
 // tile4x16 is kernels.tile for AVX2 with FMA: the panel's 32 columns as two
 // halves of 4 rows × 2 vectors of 8, the same register budget as tile4x32.
 func tile4x16(dst []float32, ldd int, a []float32, lda int, panel []float32, k int, bias []float32) {
-	_, _, _, _ = dst[3*ldd+31], a[3*lda+k-1], panel[k*panelCols-1], bias[31] // all bounds, once
+	_, _, _, _ = dst[3*ldd+31], a[3*lda+k-1], panel[k*panelCols-1], bias[31] // check all bounds once
 	halfTile4x16(&dst[0], ldd, &a[0], lda, &panel[0], k, &bias[0])
 	halfTile4x16(&dst[16], ldd, &a[0], lda, &panel[16], k, &bias[16])
-	archsimd.ClearAVXUpperBits() // else scalar code after this is slow on some Intel parts
+	archsimd.ClearAVXUpperBits() // otherwise subsequent scalar code is slow on some Intel CPUs
 }
 
 func halfTile4x16(dst *float32, ldd int, a *float32, lda int, panel *float32, k int, bias *float32) {
@@ -51,7 +51,7 @@ func halfTile4x16(dst *float32, ldd int, a *float32, lda int, panel *float32, k 
 	c31.Store(vec8(dst, 3*ldd+8))
 }
 
-// vec8 is the eight floats at p[i:]; the caller has checked the bounds.
+// vec8 returns the eight floats at p[i:]; the caller must check the bounds.
 func vec8(p *float32, i int) *[8]float32 {
 	return (*[8]float32)(unsafe.Add(unsafe.Pointer(p), i*4))
 }

@@ -12,12 +12,12 @@ import (
 // Why 4×32: a step of k loads two vectors of the panel and four scalars and does
 // eight independent fused multiply-adds, just enough to hide their latency of
 // four cycles on two ports. More rows would reuse each panel load more often,
-// but the compiler hands out 15 vector registers and hoists all broadcasts of a
+// but the compiler allocates 15 vector registers and hoists all broadcasts of a
 // step: 8 accumulators + 2 panel vectors + 4 broadcasts fit, while 6 rows spill
 // to the stack and run at a quarter of the speed (measured: 115 against 28
 // GFLOP/s).
 func tile4x32(dst []float32, ldd int, a []float32, lda int, panel []float32, k int, bias []float32) {
-	_, _, _, _ = dst[3*ldd+31], a[3*lda+k-1], panel[k*panelCols-1], bias[31] // all bounds, once
+	_, _, _, _ = dst[3*ldd+31], a[3*lda+k-1], panel[k*panelCols-1], bias[31] // check all bounds once
 	b0 := archsimd.LoadFloat32x16(vec16(&bias[0], 0))
 	b1 := archsimd.LoadFloat32x16(vec16(&bias[0], 16))
 	c00, c10, c20, c30 := b0, b0, b0, b0
@@ -51,10 +51,10 @@ func tile4x32(dst []float32, ldd int, a []float32, lda int, panel []float32, k i
 	c21.Store(vec16(d, 2*ldd+16))
 	c30.Store(vec16(d, 3*ldd))
 	c31.Store(vec16(d, 3*ldd+16))
-	archsimd.ClearAVXUpperBits() // else scalar code after this is slow on some Intel parts
+	archsimd.ClearAVXUpperBits() // otherwise subsequent scalar code is slow on some Intel CPUs
 }
 
-// vec16 is the sixteen floats at p[i:]; the caller has checked the bounds.
+// vec16 returns the sixteen floats at p[i:]; the caller must check the bounds.
 func vec16(p *float32, i int) *[16]float32 {
 	return (*[16]float32)(unsafe.Add(unsafe.Pointer(p), i*4))
 }

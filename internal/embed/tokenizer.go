@@ -14,19 +14,19 @@ import (
 // [UNK].
 const maxWord = 100
 
-// tokenizer cuts texts into the WordPiece tokens of the model's vocabulary, equal
-// to what Hugging Face tokenizers makes of the same tokenizer.json.
+// tokenizer splits texts into the WordPiece tokens of the model's vocabulary, with the same
+// result as Hugging Face tokenizers for the same tokenizer.json.
 type tokenizer struct {
 	starts    map[string]int32 // pieces that begin a word
-	rests     map[string]int32 // pieces that go on with one, without their "##"
-	special   map[string]int32 // [CLS] and the like, recognised in texts as written
+	rests     map[string]int32 // pieces that continue a word, without their "##"
+	special   map[string]int32 // [CLS] and others, recognised literally in texts
 	longest   int              // bytes of the longest piece
 	unk       int32
 	cls, sep  int32
 	maxTokens int // window
 }
 
-// loadTokenizer reads tokenizer.json and refuses one that works differently.
+// loadTokenizer reads tokenizer.json and rejects incompatible ones.
 func loadTokenizer(path string) (*tokenizer, error) {
 	raw, err := os.ReadFile(path)
 	if err != nil {
@@ -53,7 +53,7 @@ func parseTokenizer(raw []byte) (*tokenizer, error) {
 		return nil, fmt.Errorf("parse: %w", err)
 	}
 	m := file.Model
-	// Older files leave the model's type out.
+	// Older files omit the model's type.
 	if m.Type != "WordPiece" && m.Type != "" || m.Prefix != "##" || m.MaxChars != maxWord || m.Unk != "[UNK]" ||
 		file.Normalizer.Type != "BertNormalizer" || !file.Normalizer.Lowercase {
 		return nil, errors.New("not the tokenizer of an uncased BERT model")
@@ -133,7 +133,7 @@ func (t *tokenizer) specialAt(text string) (id int32, size int) {
 	return id, end
 }
 
-// words gathers normalised characters into words and cuts these into pieces.
+// words collects normalised characters into words and splits these into pieces.
 type words struct {
 	t       *tokenizer
 	yield   func(int32) bool
@@ -143,7 +143,7 @@ type words struct {
 	chars   int // characters in word, or maxWord+1 for more
 }
 
-// add takes the text's next character.
+// add adds the text's next character.
 func (w *words) add(r rune) {
 	w.buffer = appendNormalized(w.buffer[:0], r)
 	for _, n := range w.buffer {
@@ -158,7 +158,7 @@ func (w *words) add(r rune) {
 			w.word = utf8.AppendRune(w.word, n)
 			w.chars++
 		default:
-			w.chars = maxWord + 1 // too long: only that it is one matters
+			w.chars = maxWord + 1 // too long: the exact length is irrelevant
 		}
 	}
 }
@@ -169,8 +169,8 @@ func (w *words) emit(id int32) {
 	}
 }
 
-// flush emits the pieces of the word: again and again the longest one that fits,
-// or [UNK] for the whole word when at some point none does.
+// flush emits the pieces of the word, repeatedly the longest one that fits, or [UNK] for
+// the whole word if none fits at some point.
 func (w *words) flush() {
 	defer func() { w.word, w.chars = w.word[:0], 0 }()
 	if w.chars == 0 {

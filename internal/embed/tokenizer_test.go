@@ -42,7 +42,7 @@ func TestAppendNormalized(t *testing.T) {
 				got = appendNormalized(got, r)
 			}
 			if string(got) != tc.want {
-				t.Errorf("%q became %q, want %q", tc.in, string(got), tc.want)
+				t.Errorf("%q normalised to %q, want %q", tc.in, string(got), tc.want)
 			}
 		})
 	}
@@ -63,8 +63,8 @@ func TestIsPunctuation(t *testing.T) {
 	}
 }
 
-// Only the first 254 tokens of a text count, and a word too long to look up is
-// one unknown token, whatever its size.
+// Only the first 254 tokens of a text are used, and a word that is too long for the
+// vocabulary is one unknown token.
 func TestEncodeLongTexts(t *testing.T) {
 	t.Parallel()
 	tok := testTokenizer(t)
@@ -94,7 +94,7 @@ func FuzzEncode(f *testing.F) {
 		}
 		all := slices.Collect(tok.tokens(text))
 		if n := min(len(all), window-2); !slices.Equal(ids[1:len(ids)-1], all[:n]) {
-			t.Fatalf("%q: ids %v are no prefix of %v", text, ids, all)
+			t.Fatalf("%q: ids %v are not a prefix of %v", text, ids, all)
 		}
 	})
 }

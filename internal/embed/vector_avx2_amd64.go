@@ -7,14 +7,14 @@ import (
 	"simd/archsimd"
 )
 
-// vec is eight floats; all broadcast once, the compiler keeps what fits in
-// registers.
+// vec is eight floats. Constants are broadcast once, and the compiler keeps as many as
+// fit in registers.
 type vec = archsimd.Float32x8
 
 func splat(x float32) vec { return archsimd.BroadcastFloat32x8(x) }
 
 // exp8 is e^x to about two units in the last place, for x ≤ 88; below -87 it
-// stays at e^-87, which is nothing to a softmax. Cephes' expf: x = n·ln2 + r,
+// returns e^-87, which is negligible in a softmax. Cephes' expf: x = n·ln2 + r,
 // e^x = 2^n·e^r, where ln2 is split in two so that r is exact.
 func exp8(x vec) vec {
 	x = x.Max(splat(-87))
@@ -31,8 +31,8 @@ func exp8(x vec) vec {
 	return p.Mul(power.AsFloat32x8())
 }
 
-// geluAVX2 is x·Φ(x) with Φ by formula 7.1.26 of Abramowitz and Stegun, off by
-// 1.5e-7 at most: as good as float32 can tell.
+// geluAVX2 is x·Φ(x) with Φ by formula 7.1.26 of Abramowitz and Stegun, with an
+// error of at most 1.5e-7, close to the precision of float32.
 func geluAVX2(x []float32) {
 	one, zero := splat(1), splat(0)
 	for i := 0; i+8 <= len(x); i += 8 {
