@@ -1,4 +1,4 @@
-// Package jobs runs what was committed to be done later: indexing, rebuilding,
-// re-balancing, purging, and the sweep that repairs what all of it missed. The
-// work itself is in the domain; here is when it runs and how it is retried.
+// Package jobs runs the background jobs: indexing, rebuilding, rebalancing, purging, and
+// the periodic sweep that repairs missed updates. It decides when jobs run and how they are
+// retried; the domain packages implement them.
 package jobs

@@ -8,8 +8,8 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/importer"
 )
 
-// importFile goes on with an import. One that is in another worker's hands is
-// looked at again when that one may have died.
+// importFile continues an import. If another worker is running it, the job is snoozed
+// until that worker's lease may have expired.
 func importFile(ctx context.Context, imports Imports, a importer.Args) error {
 	again, err := imports.Run(ctx, a)
 	if err != nil || again == 0 {

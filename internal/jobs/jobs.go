@@ -24,21 +24,21 @@ const (
 )
 
 const (
-	// maxRetry is the longest wait before a job is tried again: a store that
-	// comes back is caught up with within it.
+	// maxRetry is the maximum delay before a retry. It bounds how long a store that
+	// has recovered stays out of date.
 	maxRetry = 30 * time.Second
-	// jobTimeout bounds one attempt; what is not done goes on in the next.
+	// jobTimeout bounds one attempt; the next attempt continues the work.
 	jobTimeout = 2 * time.Minute
-	// wholeTimeout bounds one that looks at all of a tenant.
+	// wholeTimeout bounds an attempt that processes a whole tenant.
 	wholeTimeout = time.Hour
-	// rescueAfter is when a job is taken from a replica that died with it. Jobs
-	// bear being done twice.
+	// rescueAfter is the age at which a running job is taken from a replica that
+	// has died. Jobs are idempotent.
 	rescueAfter = jobTimeout + time.Minute
-	// sweepEvery is how often the stores are compared with one another.
+	// sweepEvery is the interval at which the stores are compared.
 	sweepEvery = 10 * time.Minute
 )
 
-// Indexer keeps the vector store in step. retrieve.Indexer is one.
+// Indexer synchronizes the vector store. retrieve.Indexer implements it.
 type Indexer interface {
 	Sync(ctx context.Context, t tenant.ID, units []retrieve.UnitID) error
 	Migrate(ctx context.Context, t tenant.ID, run int64) error
@@ -46,7 +46,7 @@ type Indexer interface {
 	Sweep(ctx context.Context, t tenant.ID) (retrieve.Drift, error)
 }
 
-// Tenants does what is to be done to a tenant's rows. postgres.DB is one.
+// Tenants runs the jobs on a tenant's rows. postgres.DB implements it.
 type Tenants interface {
 	Rebalance(ctx context.Context, t tenant.ID) error
 	Purge(ctx context.Context, t tenant.ID) error
@@ -55,19 +55,18 @@ type Tenants interface {
 	ActiveTenants(ctx context.Context) ([]tenant.ID, error)
 }
 
-// Imports takes in uploaded files. imports.Runner is one.
+// Imports imports uploaded files. importer.Runner implements it.
 type Imports interface {
-	// Run goes on with an import; again, if it is not 0, is after how long there
-	// may be more to do.
+	// Run continues an import. If again is not 0, the job must run again after that time.
 	Run(ctx context.Context, a importer.Args) (again time.Duration, err error)
 }
 
-// Config returns what a River client of ours runs with.
+// Config returns the configuration of the River client.
 func Config(indexer Indexer, tenants Tenants, imports Imports, log *slog.Logger) (*river.Config, error) {
 	workers := river.NewWorkers()
 	for _, err := range []error{
 		add(workers, log, jobTimeout, func(ctx context.Context, a retrieve.SyncArgs) error { return indexer.Sync(ctx, a.Tenant, a.Units) }),
-		// One whose replica died is not waited for that long: the operator commits another run.
+		// A migration whose replica died does not wait that long: the operator starts another run.
 		add(workers, log, wholeTimeout, func(ctx context.Context, a retrieve.MigrateArgs) error { return indexer.Migrate(ctx, a.Tenant, a.Run) }),
 		add(workers, log, jobTimeout, func(ctx context.Context, a retrieve.DropArgs) error {
 			return indexer.Drop(ctx, placement.Location{Collection: a.Collection, Partition: a.Partition, Shared: a.Shared})
@@ -101,10 +100,10 @@ func Config(indexer Indexer, tenants Tenants, imports Imports, log *slog.Logger)
 			queue.Backlog: {MaxWorkers: backlogWorkers},
 			queue.Imports: {MaxWorkers: importWorkers},
 		},
-		// Jobs are announced by the database; polling is for when that fails.
+		// PostgreSQL announces new jobs; polling is the fallback.
 		FetchCooldown:     20 * time.Millisecond,
 		FetchPollInterval: time.Second,
-		// Their arguments are ids only; a record of them is of no use for long.
+		// Arguments contain only ids, so completed jobs are of little use.
 		CompletedJobRetentionPeriod: 10 * time.Minute,
 	}, nil
 }

@@ -23,10 +23,10 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant/tenanttest"
 )
 
-// patience is how long a test waits for a job before it is wrong.
+// patience is how long a test waits for a job before it fails.
 const patience = 30 * time.Second
 
-// indexer notes what it is asked to do; the first away calls find the store away.
+// indexer records its calls. The store is unavailable for the first calls of Sync.
 type indexer struct {
 	mu       sync.Mutex
 	away     int
@@ -44,7 +44,7 @@ func (x *indexer) Sync(_ context.Context, t tenant.ID, units []retrieve.UnitID) 
 	defer x.mu.Unlock()
 	if x.away > 0 {
 		x.away--
-		return fault.New(fault.Unavailable, "the vector store is away")
+		return fault.New(fault.Unavailable, "the vector store is unavailable")
 	}
 	x.synced <- retrieve.SyncArgs{Tenant: t, Units: units}
 	return nil
@@ -71,7 +71,7 @@ type bundle struct {
 	scope tenant.Scope
 }
 
-// setup makes a tenant and starts the workers.
+// setup creates a tenant and starts the workers.
 func setup(t *testing.T, x *indexer) *bundle {
 	t.Helper()
 	d := postgrestest.Create(t)
@@ -123,12 +123,12 @@ func receive[T any](t *testing.T, from <-chan T) T {
 	case v := <-from:
 		return v
 	case <-time.After(patience):
-		t.Fatalf("no job was done in %s", patience)
+		t.Fatalf("no job ran within %s", patience)
 	}
 	panic("unreachable")
 }
 
-func TestAWriteIsIndexed(t *testing.T) {
+func TestWritesAreIndexed(t *testing.T) {
 	t.Parallel()
 	x := newIndexer(0)
 	b := setup(t, x)
@@ -144,7 +144,7 @@ func TestAWriteIsIndexed(t *testing.T) {
 	}
 }
 
-func TestAJobOutlastsAStoreThatIsAway(t *testing.T) {
+func TestJobWaitsForUnavailableStore(t *testing.T) {
 	t.Parallel()
 	x := newIndexer(2)
 	b := setup(t, x)
@@ -158,7 +158,7 @@ func TestAJobOutlastsAStoreThatIsAway(t *testing.T) {
 			t.Fatal(err)
 		}
 		if errors > 0 {
-			t.Fatalf("the job keeps %d errors of attempts that only waited", errors)
+			t.Fatalf("the job recorded %d errors of snoozed attempts", errors)
 		}
 		if state == rivertype.JobStateCompleted {
 			return
@@ -240,7 +240,7 @@ func TestDeletedTenantIsPurged(t *testing.T) {
 			break
 		}
 		if time.Since(started) > patience {
-			t.Fatalf("after %s there is still %+v", patience, left)
+			t.Fatalf("after %s, not everything is purged: %+v", patience, left)
 		}
 	}
 	var tenants []tenant.ID

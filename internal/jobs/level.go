@@ -5,24 +5,24 @@ import (
 	"log/slog"
 )
 
-// atLeast passes on what is logged at a level or above: River counts its jobs
-// every few seconds, as our metrics do.
+// atLeast drops records below a level. River logs job counts every few seconds, which
+// metrics already report.
 type atLeast struct {
 	level slog.Level
 	slog.Handler
 }
 
-// Enabled reports whether the level is passed on.
+// Enabled reports whether records of the level are kept.
 func (h atLeast) Enabled(ctx context.Context, level slog.Level) bool {
 	return level >= h.level && h.Handler.Enabled(ctx, level)
 }
 
-// WithAttrs keeps the level.
+// WithAttrs returns a handler with the same level.
 func (h atLeast) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return atLeast{h.level, h.Handler.WithAttrs(attrs)}
 }
 
-// WithGroup keeps the level.
+// WithGroup returns a handler with the same level.
 func (h atLeast) WithGroup(name string) slog.Handler {
 	return atLeast{h.level, h.Handler.WithGroup(name)}
 }

@@ -26,15 +26,15 @@ type Observer interface {
 	ObserveSweep(found retrieve.Drift)
 }
 
-// Observe makes the client that runs with the config tell the observer, and
-// puts each attempt into the trace of what committed the job.
+// Observe adds middleware that reports each attempt to the observer and adds it to the
+// trace of the request that committed the job.
 func Observe(c *river.Config, o Observer) {
 	c.Middleware = append(c.Middleware, &observed{observer: o})
 }
 
 type observerKey struct{}
 
-// observed is around every attempt at a job.
+// observed is the middleware of every job attempt.
 type observed struct {
 	river.MiddlewareDefaults
 	observer Observer
@@ -76,7 +76,7 @@ func outcomeOf(ctx context.Context, err error) string {
 	}
 }
 
-// swept tells the observer of the context, if there is one.
+// swept reports the drift to the observer in the context, if any.
 func swept(ctx context.Context, found retrieve.Drift) {
 	if o, ok := ctx.Value(observerKey{}).(Observer); ok {
 		o.ObserveSweep(found)

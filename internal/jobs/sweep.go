@@ -13,11 +13,11 @@ import (
 // tenants.
 type SweepArgs struct{}
 
-// Kind names the job.
+// Kind returns the job kind.
 func (SweepArgs) Kind() string { return "index.sweep" }
 
-// sweep compares and repairs tenant after tenant. One that fails does not keep
-// the others from it.
+// sweep compares and repairs one tenant after the other. A failure does not stop the
+// others.
 func sweep(ctx context.Context, indexer Indexer, tenants Tenants, log *slog.Logger) error {
 	ids, err := tenants.ActiveTenants(ctx)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/fault"
 )
 
-// worker does the jobs of one kind.
+// worker runs the jobs of one kind.
 type worker[T river.JobArgs] struct {
 	river.WorkerDefaults[T]
 	log     *slog.Logger
@@ -27,20 +27,20 @@ func add[T river.JobArgs](to *river.Workers, log *slog.Logger, timeout time.Dura
 // Timeout bounds one attempt.
 func (w *worker[T]) Timeout(*river.Job[T]) time.Duration { return w.timeout }
 
-// Work does the job. One that only waits for a store is put off, which keeps no
-// record of the attempt: days of them would make the job's row grow without end.
+// Work runs the job. A job that waits for an unavailable dependency is snoozed, which does
+// not record the attempt: otherwise the job's row would grow throughout a long outage.
 func (w *worker[T]) Work(ctx context.Context, job *river.Job[T]) error {
 	err := w.do(ctx, job.Args)
 	if ctx.Err() != nil || !fault.Is(err, fault.Unavailable) || job.Attempt >= job.MaxAttempts {
-		return err // the sweep has one attempt: the next one comes anyway
+		return err // the sweep has a single attempt, because it runs periodically
 	}
-	wait := backoff(putOff(job.JobRow))
+	wait := backoff(snoozes(job.JobRow))
 	w.log.WarnContext(ctx, "job waits for a store", "job", job.Kind, "id", job.ID, "wait", wait, "error", err)
 	return river.JobSnooze(wait)
 }
 
-// putOff returns how often a job was put off already.
-func putOff(job *rivertype.JobRow) int {
+// snoozes returns how often a job has been snoozed.
+func snoozes(job *rivertype.JobRow) int {
 	var metadata struct {
 		Snoozes int `json:"snoozes"` // written by River
 	}
@@ -50,7 +50,7 @@ func putOff(job *rivertype.JobRow) int {
 	return metadata.Snoozes
 }
 
-// backoff waits twice as long after each failure, up to maxRetry.
+// backoff doubles the delay after each failure, up to maxRetry.
 func backoff(failures int) time.Duration {
 	if failures >= 5 {
 		return maxRetry
@@ -58,10 +58,10 @@ func backoff(failures int) time.Duration {
 	return min(time.Second<<failures, maxRetry)
 }
 
-// retryPolicy says when a job that failed is tried again.
+// retryPolicy delays retries of failed jobs.
 type retryPolicy struct{}
 
-// NextRetry returns when a job that failed is tried again.
+// NextRetry returns the time of a failed job's next attempt.
 func (retryPolicy) NextRetry(job *rivertype.JobRow) time.Time {
 	return time.Now().Add(backoff(len(job.Errors)))
 }
@@ -69,8 +69,7 @@ func (retryPolicy) NextRetry(job *rivertype.JobRow) time.Time {
 // logErrors logs failed attempts.
 type logErrors struct{ log *slog.Logger }
 
-// HandleError logs a failed attempt; it is no error of ours when it was cut
-// short by a stop.
+// HandleError logs a failed attempt, as a warning if a shutdown interrupted it.
 func (l logErrors) HandleError(ctx context.Context, job *rivertype.JobRow, err error) *river.ErrorHandlerResult {
 	level := slog.LevelError
 	if ctx.Err() != nil {
@@ -80,7 +79,7 @@ func (l logErrors) HandleError(ctx context.Context, job *rivertype.JobRow, err e
 	return nil
 }
 
-// HandlePanic logs a panic; the job is tried again.
+// HandlePanic logs a panic; the job is retried.
 func (l logErrors) HandlePanic(ctx context.Context, job *rivertype.JobRow, cause any, trace string) *river.ErrorHandlerResult {
 	l.log.ErrorContext(ctx, "job panicked", "job", job.Kind, "id", job.ID, "panic", cause, "trace", trace)
 	return nil

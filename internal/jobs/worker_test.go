@@ -13,16 +13,16 @@ func TestBackoffIsBounded(t *testing.T) {
 	for failures := range 100 {
 		wait := backoff(failures)
 		if wait < last || wait < time.Second || wait > maxRetry {
-			t.Fatalf("after %d failures it waits %s, after one less %s", failures, wait, last)
+			t.Fatalf("backoff after %d failures is %s, after one fewer %s", failures, wait, last)
 		}
 		last = wait
 	}
 	if last != maxRetry {
-		t.Errorf("it waits %s at the longest, want %s", last, maxRetry)
+		t.Errorf("maximum backoff is %s, want %s", last, maxRetry)
 	}
 }
 
-func TestPutOff(t *testing.T) {
+func TestSnoozes(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		metadata string
@@ -33,8 +33,8 @@ func TestPutOff(t *testing.T) {
 		"three times":  {`{"snoozes": 3}`, 3},
 		"not a number": {`{"snoozes": "x"}`, 0},
 	} {
-		if got := putOff(&rivertype.JobRow{Metadata: []byte(tc.metadata)}); got != tc.want {
-			t.Errorf("%s: put off %d times, want %d", name, got, tc.want)
+		if got := snoozes(&rivertype.JobRow{Metadata: []byte(tc.metadata)}); got != tc.want {
+			t.Errorf("%s: %d snoozes, want %d", name, got, tc.want)
 		}
 	}
 }
