@@ -15,9 +15,9 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/chatexport"
 )
 
-var update = flag.Bool("update", false, "write what the fixtures give into testdata/golden")
+var update = flag.Bool("update", false, "write the results of the fixtures to testdata/golden")
 
-// corpus are the fixtures; testdata/README.md says what each is for.
+// corpus lists the fixtures, which testdata/README.md describes.
 var corpus = []string{
 	"chatgpt/simple.json", "chatgpt/branches.json", "chatgpt/no-current-node.json", "chatgpt/hidden.json",
 	"chatgpt/nulls.json", "chatgpt/content-types.json", "chatgpt/oldest.json", "chatgpt/one-bad-apple.json",
@@ -26,7 +26,7 @@ var corpus = []string{
 	"claude/wrapped.json", "claude/bundle",
 }
 
-// golden is how an export is written down to be compared.
+// golden is the representation of an export in golden files.
 type golden struct {
 	Platform      string
 	Total         int
@@ -96,14 +96,14 @@ func TestCorpus(t *testing.T) {
 				t.Fatalf("%v: run the test with -update", err)
 			}
 			if diff := cmp.Diff(string(want), out.String()); diff != "" {
-				t.Errorf("%s gives something else (-want +got):\n%s", name, diff)
+				t.Errorf("%s differs from the golden file (-want +got):\n%s", name, diff)
 			}
 		})
 	}
 }
 
-// However a file is packed, the same is in it.
-func TestPackingChangesNothing(t *testing.T) {
+// The result does not depend on how a file is packed.
+func TestPackingDoesNotMatter(t *testing.T) {
 	t.Parallel()
 	for _, name := range corpus {
 		t.Run(name, func(t *testing.T) {
@@ -111,15 +111,15 @@ func TestPackingChangesNothing(t *testing.T) {
 			plain := fixture(t, name, zip.Deflate)
 			want := describe(t, open(t, plain, chatexport.Options{}))
 			packings := map[string][]byte{
-				"stored":           fixture(t, name, zip.Store),
-				"in a zip":         archive(t, deflated("renamed.bin", plain)),
-				"in a stored zip":  archive(t, stored("renamed.bin", plain)),
-				"in two zips":      archive(t, deflated("a.zip", archive(t, deflated("b", plain)))),
-				"behind an apple":  append([]byte(" \n"), plain...),
-				"between pictures": archive(t, stored("1.png", []byte("\x89PNG")), deflated("x", plain), stored("2.dat", nil)),
+				"stored":            fixture(t, name, zip.Store),
+				"in a zip":          archive(t, deflated("renamed.bin", plain)),
+				"in a stored zip":   archive(t, stored("renamed.bin", plain)),
+				"in two zips":       archive(t, deflated("a.zip", archive(t, deflated("b", plain)))),
+				"after white space": append([]byte(" \n"), plain...),
+				"between pictures":  archive(t, stored("1.png", []byte("\x89PNG")), deflated("x", plain), stored("2.dat", nil)),
 			}
 			if bytes.HasPrefix(plain, []byte("PK")) || bytes.HasPrefix(plain, []byte("\uFEFF")) {
-				delete(packings, "behind an apple")
+				delete(packings, "after white space")
 			}
 			for how, data := range packings {
 				got := describe(t, open(t, data, chatexport.Options{}))
@@ -127,7 +127,7 @@ func TestPackingChangesNothing(t *testing.T) {
 					t.Fatalf("%s: %d of %s, want %d of %s", how, got.Total, got.Platform, want.Total, want.Platform)
 				}
 				for i := range got.Conversations {
-					// Only the name of the place may differ.
+					// Only the file name may differ.
 					got.Conversations[i].File, got.Conversations[i].Error = want.Conversations[i].File, want.Conversations[i].Error
 				}
 				if diff := cmp.Diff(want.Conversations, got.Conversations); diff != "" {

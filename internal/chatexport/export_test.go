@@ -62,7 +62,7 @@ func TestAChangedFileIsNoticed(t *testing.T) {
 	}
 }
 
-// An import that was killed goes on behind what its ledger has.
+// An interrupted import resumes after the conversations in its ledger.
 func TestSkippingResumes(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"chatgpt/one-bad-apple.json", "chatgpt/portal", "claude/bundle", "chatgpt/sharded"} {

@@ -20,8 +20,8 @@ import (
 
 const simple = `[{"id":"c","mapping":{"m":{"message":{"id":"m","author":{"role":"user"},"content":{"content_type":"text","parts":["hi"]}}}},"current_node":"m"}]`
 
-// A file that is damaged, hostile or no export is refused as a whole, before
-// anything of it is given, with a sentence that names what is wrong.
+// A damaged or hostile file, or one that is not an export, is rejected as a whole before
+// any conversation is returned, with an error that states the reason.
 func TestOpenRejects(t *testing.T) {
 	t.Parallel()
 	good := archive(t, deflated("conversations.json", []byte(simple)))
@@ -37,32 +37,32 @@ func TestOpenRejects(t *testing.T) {
 	}{
 		"empty":        {"nothing was uploaded", nil, chatexport.Options{}, "neither a zip nor JSON"},
 		"text":         {"another kind of file", []byte("Dear diary"), chatexport.Options{}, "neither a zip nor JSON"},
-		"other json":   {"JSON of something else", []byte(`[{"name":"Alice"}]`), chatexport.Options{}, "no conversations of ChatGPT or Claude"},
+		"other json":   {"JSON that is not an export", []byte(`[{"name":"Alice"}]`), chatexport.Options{}, "no conversations of ChatGPT or Claude"},
 		"scalars":      {"JSON without objects", []byte(`[1,2,3]`), chatexport.Options{}, "no conversations"},
-		"empty list":   {"an export of nothing shows no platform", []byte(`[]`), chatexport.Options{}, "no conversations"},
+		"empty list":   {"an empty export does not identify a platform", []byte(`[]`), chatexport.Options{}, "no conversations"},
 		"utf-16":       {"the wrong encoding", []byte("\xff\xfe[\x00"), chatexport.Options{}, "neither a zip nor JSON"},
-		"no platform":  {"a platform we do not know", []byte(simple), chatexport.Options{Platform: "gemini"}, "platform must be chatgpt or claude"},
-		"wrong wish":   {"the platform asked for is not in the zip", good, chatexport.Options{Platform: chatexport.Claude}, "no conversations of Claude"},
-		"manifest":     {"the list of zips in place of the zips", []byte(`{"files":[{"url":"https://example.test/conversations-000.zip"}]}`), chatexport.Options{}, "download the zips it lists"},
-		"cut json":     {"an upload that stopped", []byte(simple[:len(simple)-9]), chatexport.Options{}, "ends unexpectedly"},
-		"cut list":     {"an upload that stopped between two", []byte(strings.TrimSuffix(simple, "]") + ","), chatexport.Options{}, "ends unexpectedly after conversation 1"},
-		"broken list":  {"rubbish between two", []byte(strings.TrimSuffix(simple, "]") + ` oops {}]`), chatexport.Options{}, "invalid JSON after conversation 1"},
+		"no platform":  {"an unknown platform", []byte(simple), chatexport.Options{Platform: "gemini"}, "platform must be chatgpt or claude"},
+		"mismatch":     {"the zip is not from the requested platform", good, chatexport.Options{Platform: chatexport.Claude}, "no conversations of Claude"},
+		"manifest":     {"the list of zips instead of the zips", []byte(`{"files":[{"url":"https://example.test/conversations-000.zip"}]}`), chatexport.Options{}, "download the zips it lists"},
+		"cut json":     {"a truncated upload", []byte(simple[:len(simple)-9]), chatexport.Options{}, "ends unexpectedly"},
+		"cut list":     {"an upload truncated between two conversations", []byte(strings.TrimSuffix(simple, "]") + ","), chatexport.Options{}, "ends unexpectedly after conversation 1"},
+		"broken list":  {"invalid data between two conversations", []byte(strings.TrimSuffix(simple, "]") + ` oops {}]`), chatexport.Options{}, "invalid JSON after conversation 1"},
 		"deep json":    {"brackets 100,000 deep", []byte(strings.Repeat("[", 100_000)), chatexport.Options{}, "no conversations"},
-		"cut zip":      {"a zip without its end", good[:len(good)-30], chatexport.Options{}, "damaged or incomplete"},
+		"cut zip":      {"a zip without its central directory", good[:len(good)-30], chatexport.Options{}, "damaged or incomplete"},
 		"zip of dots":  {"only the magic bytes", []byte("PK\x03\x04............"), chatexport.Options{}, "damaged or incomplete"},
-		"flipped bit":  {"the checksum finds it", flip(t), chatexport.Options{}, "conversations.json: the"},
-		"path":         {"a name that leads out", archive(t, deflated("../../etc/passwd", []byte("x"))), chatexport.Options{}, `"../../etc/passwd" points outside`},
-		"windows path": {"a name that leads out elsewhere", archive(t, deflated(`a\..\..\b`, []byte("x"))), chatexport.Options{}, "points outside"},
-		"drive":        {"a name on a drive", archive(t, deflated(`C:evil`, []byte("x"))), chatexport.Options{}, "points outside"},
-		"absolute":     {"a name from the root", archive(t, deflated("/conversations.json", []byte(simple))), chatexport.Options{}, "points outside"},
+		"flipped bit":  {"a checksum mismatch", flip(t), chatexport.Options{}, "conversations.json: the"},
+		"path":         {"a path outside the zip", archive(t, deflated("../../etc/passwd", []byte("x"))), chatexport.Options{}, `"../../etc/passwd" points outside`},
+		"windows path": {"a Windows path outside the zip", archive(t, deflated(`a\..\..\b`, []byte("x"))), chatexport.Options{}, "points outside"},
+		"drive":        {"a path with a drive letter", archive(t, deflated(`C:evil`, []byte("x"))), chatexport.Options{}, "points outside"},
+		"absolute":     {"an absolute path", archive(t, deflated("/conversations.json", []byte(simple))), chatexport.Options{}, "points outside"},
 		"encrypted":    {"a zip with a password", encrypted(good), chatexport.Options{}, "conversations.json is encrypted"},
 		"deep zips":    {"zips in zips in zips", deep, chatexport.Options{}, "more than 4 deep"},
 		"entries":      {"too many files", many(t, 300), chatexport.Options{Limits: chatexport.Limits{Entries: 200}}, "more than 200 files"},
-		"directory":    {"a list of files of many MiB", many(t, 20_000), chatexport.Options{Limits: chatexport.Limits{Directory: 1}}, "the file list is larger"},
-		"too many":     {"more conversations than we keep track of", []byte(simple[:len(simple)-1] + "," + simple[1:]), chatexport.Options{Limits: chatexport.Limits{Conversations: 1}}, "more than 1 conversations"},
-		"broken inner": {"a part of a split export that is cut", archive(t, deflated("a.zip", good), deflated("b.zip", good[:len(good)-30])), chatexport.Options{}, "b.zip: the zip is damaged or incomplete"},
-		"2 GiB claim":  {"a header that promises more than there is", claim(t, 2<<30), chatexport.Options{}, "conversations.json: the file is incomplete"},
-		"tiny claim":   {"a header that promises less than there is", claim(t, 10), chatexport.Options{}, "conversations.json: the"},
+		"directory":    {"a file list of many MiB", many(t, 20_000), chatexport.Options{Limits: chatexport.Limits{Directory: 1}}, "the file list is larger"},
+		"too many":     {"more conversations than the limit", []byte(simple[:len(simple)-1] + "," + simple[1:]), chatexport.Options{Limits: chatexport.Limits{Conversations: 1}}, "more than 1 conversations"},
+		"broken inner": {"a truncated part of a split export", archive(t, deflated("a.zip", good), deflated("b.zip", good[:len(good)-30])), chatexport.Options{}, "b.zip: the zip is damaged or incomplete"},
+		"2 GiB claim":  {"a header that claims more than the content", claim(t, 2<<30), chatexport.Options{}, "conversations.json: the file is incomplete"},
+		"tiny claim":   {"a header that claims less than the content", claim(t, 10), chatexport.Options{}, "conversations.json: the"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -129,7 +129,7 @@ func claim(t *testing.T, size uint64) []byte {
 	return out.Bytes()
 }
 
-// zeros is an endless file that compresses a thousandfold.
+// zeros is an endless file with a compression ratio of about 1000.
 type zeros struct{ b byte }
 
 func (z zeros) Read(p []byte) (int, error) {
@@ -139,7 +139,7 @@ func (z zeros) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// bomb makes a zip of one file that inflates to start, n spaces and end.
+// bomb returns a zip of one file that inflates to start and n spaces.
 func bomb(t *testing.T, start string, n int64) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -157,7 +157,7 @@ func bomb(t *testing.T, start string, n int64) []byte {
 	return out.Bytes()
 }
 
-func TestZipBombsAreRefused(t *testing.T) {
+func TestZipBombsAreRejected(t *testing.T) {
 	t.Parallel()
 	const size = 300 << 20
 	plain := bomb(t, `[{"mapping":{`, size)
@@ -166,25 +166,25 @@ func TestZipBombsAreRefused(t *testing.T) {
 		data   []byte
 		limits chatexport.Limits
 	}{
-		"ratio":       {"a thousandfold is no export", plain, chatexport.Limits{}},
-		"in a zip":    {"the zip around it changes nothing", archive(t, deflated("x.zip", plain)), chatexport.Limits{}},
-		"stored":      {"nor when it is only stored", archive(t, stored("x.zip", plain)), chatexport.Limits{}},
-		"total":       {"a limit of the host", plain, chatexport.Limits{Inflated: 1 << 20}},
-		"in a string": {"within a text as well", bomb(t, `[{"mapping":{"m":{"message":{"content":{"parts":["`, size), chatexport.Limits{}},
+		"ratio":       {"an implausible compression ratio", plain, chatexport.Limits{}},
+		"in a zip":    {"nested in a compressed zip", archive(t, deflated("x.zip", plain)), chatexport.Limits{}},
+		"stored":      {"nested in a stored zip", archive(t, stored("x.zip", plain)), chatexport.Limits{}},
+		"total":       {"over the configured limit", plain, chatexport.Limits{Inflated: 1 << 20}},
+		"in a string": {"within a string", bomb(t, `[{"mapping":{"m":{"message":{"content":{"parts":["`, size), chatexport.Limits{}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, err := chatexport.Open(bytes.NewReader(tc.data), int64(len(tc.data)), chatexport.Options{Limits: tc.limits})
 			if !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), "zip bomb") {
-				t.Errorf("%s: Open = %v", tc.reason, err)
+				t.Errorf("%s: Open = %v, want Invalid with \"zip bomb\"", tc.reason, err)
 			}
 		})
 	}
 }
 
-// A zip in a zip whose files lie in the wrong order has to be inflated again
-// for each of them: that is done, but never without end.
+// A nested zip whose files are out of order must be inflated again for each of them. That
+// is supported up to the limit.
 func TestEntriesOutOfOrderAreBounded(t *testing.T) {
 	t.Parallel()
 	random := rand.NewChaCha8([32]byte{})
@@ -208,7 +208,7 @@ func TestEntriesOutOfOrderAreBounded(t *testing.T) {
 	}
 }
 
-// reverse turns the order of a zip's list of files around.
+// reverse reverses the order of a zip's central directory.
 func reverse(data []byte) {
 	end := bytes.LastIndex(data, []byte("PK\x05\x06"))
 	start := int(binary.LittleEndian.Uint32(data[end+16:]))
@@ -223,8 +223,8 @@ func reverse(data []byte) {
 	}
 }
 
-// What is wrong with one conversation costs no other.
-func TestOneConversationIsRefused(t *testing.T) {
+// An invalid conversation does not affect the others.
+func TestInvalidConversationIsRejectedAlone(t *testing.T) {
 	t.Parallel()
 	text := func(s string) string { return strings.Replace(simple, `"hi"`, s, 1) }
 	nodes := strings.Replace(simple, `"mapping":{`, `"mapping":{`+strings.Repeat(`"x":{},`, 3)+numbered(20), 1)
@@ -234,22 +234,30 @@ func TestOneConversationIsRefused(t *testing.T) {
 		want         string
 	}{
 		"giant":          {"a text over the limit", text(`"` + strings.Repeat("long ", 5000) + `"`), chatexport.Limits{Conversation: 10_000}, "too large"},
-		"giant escapes":  {"the limit falls behind a backslash", text(`"` + strings.Repeat(`\"`, 5000) + `"`), chatexport.Limits{Conversation: 1001}, "too large"},
-		"giant escapes2": {"and one further", text(`"` + strings.Repeat(`\"`, 5000) + `"`), chatexport.Limits{Conversation: 1002}, "too large"},
+		"giant escapes":  {"the limit is just after a backslash", text(`"` + strings.Repeat(`\"`, 5000) + `"`), chatexport.Limits{Conversation: 1001}, "too large"},
+		"giant escapes2": {"the limit is one byte later", text(`"` + strings.Repeat(`\"`, 5000) + `"`), chatexport.Limits{Conversation: 1002}, "too large"},
 		"deep":           {"brackets 1,000 deep", text(strings.Repeat("[", 1000) + strings.Repeat("]", 1000)), chatexport.Limits{}, "nested too deeply"},
-		"deep objects":   {"in a value that is passed over", text(strings.Repeat(`{"a":`, 1000) + "1" + strings.Repeat("}", 1000)), chatexport.Limits{}, "nested too deeply"},
-		"messages":       {"more messages than anybody writes", nodes, chatexport.Limits{Messages: 10}, "too many messages"},
+		"deep objects":   {"nesting in a skipped value", text(strings.Repeat(`{"a":`, 1000) + "1" + strings.Repeat("}", 1000)), chatexport.Limits{}, "nested too deeply"},
+		"messages":       {"more messages than the limit", nodes, chatexport.Limits{Messages: 10}, "too many messages"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			// The same between two that are well.
+			// The invalid conversation is between two valid ones.
 			body := strings.Trim(tc.data, "[]")
 			whole := strings.Trim(simple, "[]")
 			data := "[" + strings.Replace(whole, `"c"`, `"c1"`, 1) + "," + body + "," + strings.Replace(whole, `"c"`, `"c2"`, 1) + "]"
 			got := all(t, open(t, []byte(data), chatexport.Options{Limits: tc.limits}))
-			if len(got) != 3 || got[0].err != nil || got[2].err != nil || got[2].ExternalID != "c2" {
-				t.Fatalf("%s: the others suffer: %+v", tc.reason, got)
+			if len(got) != 3 {
+				t.Fatalf("%s: %d conversations, want 3: %+v", tc.reason, len(got), got)
+			}
+			for _, i := range []int{0, 2} {
+				if got[i].err != nil {
+					t.Fatalf("%s: valid conversation %d: %v", tc.reason, i+1, got[i].err)
+				}
+			}
+			if got[2].ExternalID != "c2" {
+				t.Fatalf("%s: last conversation is %q, want c2", tc.reason, got[2].ExternalID)
 			}
 			err := got[1].err
 			if err == nil || err.Skipped || !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), tc.want) ||
@@ -268,21 +276,21 @@ func numbered(n int) string {
 	return b.String()
 }
 
-// A reader that fails is not the file's fault, and never mistaken for it.
+// Errors of the reader are returned as they are, not as an invalid file.
 func TestReaderErrorsPassThrough(t *testing.T) {
 	t.Parallel()
-	away := errors.New("the database is away")
+	unavailable := errors.New("the database is unavailable")
 	for _, data := range [][]byte{[]byte(simple), archive(t, deflated("a.zip", archive(t, deflated("conversations.json", []byte(simple)))))} {
 		for at := range len(data) {
-			_, err := chatexport.Open(&failing{data, at, away}, int64(len(data)), chatexport.Options{})
-			if err != nil && (!errors.Is(err, away) || fault.Is(err, fault.Invalid)) {
+			_, err := chatexport.Open(&failing{data, at, unavailable}, int64(len(data)), chatexport.Options{})
+			if err != nil && (!errors.Is(err, unavailable) || fault.Is(err, fault.Invalid)) {
 				t.Fatalf("byte %d of %d: Open = %v", at, len(data), err)
 			}
 		}
 	}
 }
 
-// failing cannot read the byte at its index.
+// failing is a reader that fails at one byte.
 type failing struct {
 	data []byte
 	at   int

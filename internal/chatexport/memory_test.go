@@ -17,9 +17,9 @@ import (
 
 const (
 	large = 200 << 20
-	// room is what an export of any size may take of memory. The garbage
-	// collector is told of it, as it is in production by GOMEMLIMIT.
-	room = 48 << 20
+	// heapLimit is the heap that reading an export of any size may use. The test sets
+	// it as the memory limit of the runtime, like GOMEMLIMIT in production.
+	heapLimit = 48 << 20
 )
 
 // Not parallel: it measures the heap of the process.
@@ -43,21 +43,21 @@ func TestMemoryDoesNotGrowWithTheFile(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		make   func() export
-		room   uint64 // bytes of heap, over those of the export itself
+		limit  uint64 // bytes of heap in addition to the export itself
 		failed int
 	}{
-		"json":     {"conversations of ordinary size", func() export { return g }, room, 0},
-		"zip":      {"inflated on the way, from a zip in a zip", func() export { return file{f, info.Size()} }, room, 0},
-		"giant":    {"a conversation over the limit is passed over, not held", func() export { return giant(large) }, room, 1},
-		"large":    {"the largest there can be is held about twice", func() export { return giant(31 << 20) }, 3 * 32 << 20, 0},
-		"messages": {"of many messages it takes no more", func() export { return generate(31<<20, 30<<20) }, 3 * 32 << 20, 0},
+		"json":     {"conversations of ordinary size", func() export { return g }, heapLimit, 0},
+		"zip":      {"inflated while reading, from a nested zip", func() export { return file{f, info.Size()} }, heapLimit, 0},
+		"giant":    {"a conversation over the size limit is skipped, not buffered", func() export { return giant(large) }, heapLimit, 1},
+		"large":    {"the largest allowed conversation is buffered about twice", func() export { return giant(31 << 20) }, 3 * 32 << 20, 0},
+		"messages": {"many messages need no more", func() export { return generate(31<<20, 30<<20) }, 3 * 32 << 20, 0},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			data := tc.make()
 			runtime.GC()
 			before := inUse()
-			defer debug.SetMemoryLimit(debug.SetMemoryLimit(int64(before + tc.room)))
+			defer debug.SetMemoryLimit(debug.SetMemoryLimit(int64(before + tc.limit)))
 			peak := watch(t)
 			e, err := chatexport.Open(data, data.size(), chatexport.Options{})
 			if err != nil {
@@ -69,13 +69,16 @@ func TestMemoryDoesNotGrowWithTheFile(t *testing.T) {
 					failed++
 				}
 			}
-			if n != e.Total || failed != tc.failed {
-				t.Errorf("%s: %d conversations of %d, %d failed; want %d", tc.reason, n, e.Total, failed, tc.failed)
+			if n != e.Total {
+				t.Errorf("%s: %d conversations, want %d", tc.reason, n, e.Total)
+			}
+			if failed != tc.failed {
+				t.Errorf("%s: %d conversations failed, want %d", tc.reason, failed, tc.failed)
 			}
 			got := peak() - before
 			t.Logf("%d conversations, peak %d MiB", n, got>>20)
-			if got > tc.room {
-				t.Errorf("%s: the heap reached %d MiB, want at most %d", tc.reason, got>>20, tc.room>>20)
+			if got > tc.limit {
+				t.Errorf("%s: the heap reached %d MiB, want at most %d", tc.reason, got>>20, tc.limit>>20)
 			}
 		})
 	}
@@ -89,7 +92,7 @@ type file struct {
 
 func (f file) size() int64 { return f.bytes }
 
-// giant is an export of one conversation with one text of that many bytes.
+// giant is an export of one conversation with one text of the given number of bytes.
 type giant int64
 
 const (
@@ -122,8 +125,7 @@ func inUse() uint64 {
 	return m.HeapInuse
 }
 
-// watch samples the heap until the function it returns is called, which
-// returns the most that was in use.
+// watch samples the heap until peak is called, which returns the maximum in use.
 func watch(t *testing.T) (peak func() uint64) {
 	t.Helper()
 	stop, done := make(chan struct{}), make(chan uint64)
@@ -144,8 +146,7 @@ func watch(t *testing.T) (peak func() uint64) {
 	return func() uint64 { close(stop); return <-done }
 }
 
-// pack writes an export as a compressed zip in a compressed zip, without ever
-// holding it.
+// pack writes an export as a compressed zip in a compressed zip without buffering it.
 func pack(t *testing.T, path string, g generated) {
 	t.Helper()
 	f, err := os.Create(path)
@@ -199,7 +200,7 @@ func BenchmarkExport(b *testing.B) {
 	})
 }
 
-// The generated export is what the tests take it for.
+// The generated export has the properties that other tests rely on.
 func TestGenerated(t *testing.T) {
 	t.Parallel()
 	g := generate(1<<20, 10<<10)

@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// What is JSON gives the same strings as encoding/json, wherever the window
-// and the reads of the stream happen to end.
+// Valid JSON strings decode as with encoding/json, regardless of where the window and the
+// reads of the stream end.
 func FuzzText(f *testing.F) {
 	for _, seed := range []string{`""`, `"plain"`, `"\u0041\ud83d\ude00\ud800\udc00x"`, `"\ud800\u0041"`, `"\udc00\ud83d"`,
 		`"\"\\\/\b\f\n\r\t"`, "\"\xff\xe2\x82\"", `"\ud83d\u12"`, `"\ud83d\ud83d\ude00"`, `"\`, `"half a pair \ud83d"`} {
@@ -31,22 +31,21 @@ func FuzzText(f *testing.F) {
 		if err != nil || got != want {
 			t.Errorf("text of %q = %q, %v; want %q", data, got, err, want)
 		}
-		// Skipping ends where reading does.
+		// Skipping ends at the same offset as reading.
 		if err := skipper.skip(); err != nil || skipper.offset() != s.offset() {
 			t.Errorf("skip of %q ends at %d, %v; text at %d", data, skipper.offset(), err, s.offset())
 		}
 	})
 }
 
-// tight returns a scanner with a window of a few bytes, over a stream that
-// gives less than it is asked for.
+// tight returns a scanner with a window of a few bytes over a stream with short reads.
 func tight(data []byte, size uint8) *scanner {
 	s := newScanner(iotest.HalfReader(bytes.NewReader(data)))
 	s.buf = s.buf[:3+int(size%16)]
 	return s
 }
 
-// A string that is longer than the window is whole.
+// A string longer than the window is read completely.
 func TestLongText(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{window - 5, window - 1, window, window + 1, 3*window + 7} {
@@ -56,12 +55,12 @@ func TestLongText(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got, err := newScanner(bytes.NewReader(data)).text(); err != nil || got != want {
-			t.Errorf("a text of %d bytes became one of %d: %v", len(want), len(got), err)
+			t.Errorf("text of %d bytes read as %d bytes: %v", len(want), len(got), err)
 		}
 	}
 }
 
-// Any value is skipped to its end, and flattened to no more than its size.
+// Any value is skipped to its end, and flattened to a text of bounded size.
 func FuzzSkip(f *testing.F) {
 	for _, seed := range []string{`{}`, `[1,{"a":"]"},"\"",null,-1.5e3,true]`, `{"a":{"b":["c",{}]}}`, `[[[[`, `{"a":}`, `]`} {
 		f.Add([]byte(seed))
@@ -80,15 +79,15 @@ func FuzzSkip(f *testing.F) {
 		}
 		c, peekErr := s.peek()
 		if err != nil || c != ';' {
-			t.Errorf("behind %q comes %q, %v, %v", data, c, err, peekErr)
+			t.Errorf("after skipping %q, next is %q, %v, %v", data, c, err, peekErr)
 		}
 		if c, err := flat.peek(); flatErr != nil || c != ';' {
-			t.Errorf("flatten: behind %q comes %q, %v, %v", data, c, flatErr, err)
+			t.Errorf("after flattening %q, next is %q, %v, %v", data, c, flatErr, err)
 		}
 	})
 }
 
-// Whatever goes wrong at whatever byte of a value, reading goes on behind it.
+// After an error at any byte of a value, reading continues after that value.
 func TestRecoveryEndsWhereSkippingDoes(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -124,9 +123,9 @@ func TestTimes(t *testing.T) {
 		"null":         {"unknown", `null`, time.Time{}},
 		"zero":         {"not 1970", `0`, time.Time{}},
 		"negative":     {"not before 1970", `-1`, time.Time{}},
-		"huge":         {"no year we can store", `1e300`, time.Time{}},
-		"no number":    {"no time", `"NaN"`, time.Time{}},
-		"object":       {"no time", `{"a":[1]}`, time.Time{}},
+		"huge":         {"out of the supported range", `1e300`, time.Time{}},
+		"no number":    {"not a number", `"NaN"`, time.Time{}},
+		"object":       {"not a time", `{"a":[1]}`, time.Time{}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
