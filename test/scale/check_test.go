@@ -23,7 +23,7 @@ import (
 	"github.com/mnemo-dev/mnemo/test/installation"
 )
 
-// stored is a row of tenants with what belongs to it.
+// stored is a row of tenants with its related rows.
 type stored struct {
 	Resource, Name        string
 	State, Policy         string
@@ -34,9 +34,8 @@ type stored struct {
 	Tokens                int64 // that are valid
 }
 
-// problems compares the Tenants with their Secrets, PostgreSQL and Milvus, and
-// says where they differ; "" when nowhere. Places that were left are emptied a while later, for
-// readers of the past: that is done now.
+// problems compares the Tenants with their Secrets, PostgreSQL and Milvus. It returns the
+// differences, or "". Jobs that drop unused locations run without their delay.
 func problems(tb testing.TB, i *installation.Installation) string {
 	tb.Helper()
 	ctx := tb.Context()
@@ -52,7 +51,7 @@ func problems(tb testing.TB, i *installation.Installation) string {
 	if err != nil {
 		return err.Error()
 	}
-	there, err := places(ctx, i)
+	there, err := locations(ctx, i)
 	if err != nil {
 		return err.Error()
 	}
@@ -67,17 +66,17 @@ func problems(tb testing.TB, i *installation.Installation) string {
 		row, ok := rows[string(t.UID)]
 		delete(rows, string(t.UID))
 		if !ok {
-			out = append(out, t.Name+" has no row")
+			out = append(out, t.Name+" has no row in PostgreSQL")
 			continue
 		}
 		expected[placement.Location{Collection: row.Collection, Partition: row.Partition, Shared: row.Shared}] = true
 		out = append(out, compare(ctx, i, t, row, owned)...)
 	}
 	for _, row := range rows {
-		out = append(out, fmt.Sprintf("a row of no Tenant: %+v", row))
+		out = append(out, fmt.Sprintf("row without a Tenant: %+v", row))
 	}
 	for name := range owned {
-		out = append(out, "a Secret of no user: "+name)
+		out = append(out, "Secret without a user: "+name)
 	}
 	for _, p := range there {
 		if !expected[p] {
@@ -85,13 +84,13 @@ func problems(tb testing.TB, i *installation.Installation) string {
 			if p.Shared {
 				kind = "key"
 			}
-			out = append(out, fmt.Sprintf("a %s of no tenant: %+v", kind, p))
+			out = append(out, fmt.Sprintf("%s without a tenant: %+v", kind, p))
 		}
 		delete(expected, p)
 	}
 	for p := range expected {
-		if !p.Shared { // an empty one holds nothing that could be seen
-			out = append(out, fmt.Sprintf("a partition that is missing: %+v", p))
+		if !p.Shared { // an empty key has no entries that could be listed
+			out = append(out, fmt.Sprintf("missing partition: %+v", p))
 		}
 	}
 	return strings.Join(out, "; ")
@@ -115,7 +114,7 @@ func rowsOf(ctx context.Context, i *installation.Installation) (map[string]store
 	return out, err
 }
 
-// compare takes the Tenant's Secrets out of owned.
+// compare compares a Tenant with its row and Secrets, and removes the Secrets from owned.
 func compare(ctx context.Context, i *installation.Installation, t *v1alpha1.Tenant, row stored, owned map[string]corev1.Secret) (out []string) {
 	differs := func(format string, args ...any) { out = append(out, t.Name+": "+fmt.Sprintf(format, args...)) }
 	if !t.DeletionTimestamp.IsZero() {
@@ -135,18 +134,18 @@ func compare(ctx context.Context, i *installation.Installation, t *v1alpha1.Tena
 			differs("user %s has no Secret", u.Name)
 			continue
 		case !metav1.IsControlledBy(&secret, t):
-			differs("Secret %s is another's", name)
+			differs("Secret %s has a different owner", name)
 		}
 		who, err := i.DB.Identify(ctx, tenant.HashSecret(string(secret.Data[v1alpha1.SecretToken])))
 		if err != nil || who.UserName != u.Name || who.Tenant != tenant.ID(t.UID) {
-			differs("the token of %s is %s's (%v)", u.Name, who.UserName, err)
+			differs("the token of user %s belongs to %q (%v)", u.Name, who.UserName, err)
 		}
 	}
 	if users := slices.Sorted(maps.Keys(names)); !slices.Equal(users, row.Users) {
 		differs("users %v are stored as %v", users, row.Users)
 	}
 	if row.Tokens != int64(len(names)) {
-		differs("%d tokens are valid of %d users", row.Tokens, len(names))
+		differs("%d tokens are valid, but there are %d users", row.Tokens, len(names))
 	}
 	if m := t.Spec.Quota.Memories; m != nil && *m != row.Memories {
 		differs("quota %d is stored as %d", *m, row.Memories)
@@ -157,7 +156,7 @@ func compare(ctx context.Context, i *installation.Installation, t *v1alpha1.Tena
 	return out
 }
 
-// strayUnits compares the units of each tenant with what is in its place.
+// strayUnits compares the units of each tenant with the entries in its placement.
 func strayUnits(tb testing.TB, i *installation.Installation) string {
 	tb.Helper()
 	rows, err := i.Owner.Query(tb.Context(), `select t.id::text, p.collection, p.partition, p.shared,
@@ -181,15 +180,15 @@ func strayUnits(tb testing.TB, i *installation.Installation) string {
 		at := placement.Location{Collection: p.Collection, Partition: p.Partition, Shared: p.Shared}
 		there, err := i.Index.List(tb.Context(), p.Tenant, at, 0, 10_000)
 		if slices.Sort(there); err != nil || !slices.Equal(there, p.Units) {
-			out = append(out, fmt.Sprintf("units %v are in %+v as %v (%v)", p.Units, at, there, err))
+			out = append(out, fmt.Sprintf("units %v, but %+v contains %v (%v)", p.Units, at, there, err))
 		}
 	}
 	return strings.Join(out, "; ")
 }
 
-// places lists the installation's places in Milvus. No writer of the past is
-// to come after the places that were left are emptied.
-func places(ctx context.Context, i *installation.Installation) ([]placement.Location, error) {
+// locations lists the locations in Milvus. It first runs the jobs that drop unused locations,
+// unless jobs that could still write to them are pending.
+func locations(ctx context.Context, i *installation.Installation) ([]placement.Location, error) {
 	if _, err := i.Owner.Exec(ctx, `update river_job set scheduled_at = now(), state = 'available'
 		where kind = 'placement.drop' and state = 'scheduled' and not exists
 			(select from river_job where kind in ('index.sync', 'placement.migrate') and state in ('available', 'running', 'retryable'))`); err != nil {
@@ -203,20 +202,20 @@ func places(ctx context.Context, i *installation.Installation) ([]placement.Loca
 	return milvustest.Locations(ctx, inside, i.Prefix())
 }
 
-// seesOrphans shows that what the tests here end with can fail.
+// seesOrphans checks that problems detects every kind of orphan.
 func seesOrphans(t *testing.T, i *installation.Installation) {
 	t.Helper()
 	for what, place := range map[string]func(){
-		"a Secret of no user": func() {
+		"Secret without a user": func() {
 			i.MustCreate(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: i.Namespace, Name: "t0-nobody-access"}})
 		},
-		"a partition of no tenant": func() {
+		"partition without a tenant": func() {
 			stray := placement.Location{Collection: i.Prefix() + "32_1", Partition: "stray"}
 			if _, err := placement.WaitLoaded(i.Index).Ensure(t.Context(), placement.Placement{Location: stray}); err != nil {
 				t.Fatal(err)
 			}
 		},
-		"a key of no tenant": func() {
+		"key without a tenant": func() {
 			stray := placement.Location{Collection: i.Prefix() + "32_shared_1", Partition: "stray", Shared: true}
 			if _, err := placement.WaitLoaded(i.Index).Ensure(t.Context(), placement.Placement{Location: stray}); err != nil {
 				t.Fatal(err)
@@ -225,7 +224,7 @@ func seesOrphans(t *testing.T, i *installation.Installation) {
 				t.Fatal(err)
 			}
 		},
-		"a row of no Tenant": func() {
+		"row without a Tenant": func() {
 			if _, err := i.DB.Apply(t.Context(), tenanttest.NewSpec()); err != nil {
 				t.Fatal(err)
 			}
@@ -238,7 +237,7 @@ func seesOrphans(t *testing.T, i *installation.Installation) {
 	} {
 		place()
 		if found := problems(t, i); !strings.Contains(found, what) {
-			t.Errorf("the check does not see %s: %q", what, found)
+			t.Errorf("problems does not report %q: %q", what, found)
 		}
 	}
 }
