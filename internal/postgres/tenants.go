@@ -62,7 +62,7 @@ func (d *DB) Apply(ctx context.Context, spec tenant.Spec) (tenant.Tenant, error)
 }
 
 // isUpToDate reports whether the stored tenant equals the spec, and returns it.
-// It takes no locks: a lock is a write, and the operator applies every tenant
+// It does not lock rows: a lock is a write, and the operator applies every tenant
 // once a minute.
 func (d *DB) isUpToDate(ctx context.Context, spec tenant.Spec) (tenant.Tenant, bool, error) {
 	q := db.New(d.pool)

@@ -1,4 +1,4 @@
-// Package postgrestest gives each test a database of its own on the real
+// Package postgrestest gives each test a separate database on the real
 // server, cloned from one that is migrated once.
 package postgrestest
 
