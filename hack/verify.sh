@@ -1,6 +1,6 @@
 #!/bin/sh
-# Fails when what is generated differs from what is here, and leaves the fresh files to be committed.
-# It compares before and after, not with the last commit, so that it can be used on work in progress.
+# Fails if generated files are out of date, and updates them.
+# It compares the files before and after, not with the last commit, so that it works with uncommitted changes.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -8,7 +8,7 @@ generated="api config internal/postgres/db charts/mnemo/files"
 index=$(mktemp)
 trap 'rm -f "$index"' EXIT INT TERM
 
-# The tree of everything not ignored, written beside the real index, which stays as it is.
+# Writes a tree of all files that are not ignored. It uses a temporary index and does not change the real one.
 snapshot() {
 	rm -f "$index"
 	# shellcheck disable=SC2086 # a list of paths
@@ -21,6 +21,6 @@ hack/generate.sh
 after=$(snapshot)
 if [ "$before" != "$after" ]; then
 	git --no-pager diff --stat "$before" "$after"
-	echo "These files are generated and were not up to date. They are now: look at them and commit them." >&2
+	echo "These generated files were out of date. They are now updated: review and commit them." >&2
 	exit 1
 fi

@@ -17,16 +17,16 @@ import (
 	"github.com/mnemo-dev/mnemo/hack/sample"
 )
 
-// space is what must be free: images are unpacked, and stores have data.
+// space is the required free space, for unpacked images and the stores' data.
 const space = 3 << 30
 
-// cluster is everything that runs.
+// cluster holds everything that runs.
 type cluster struct {
 	options
 	begin    time.Time
 	progress *devenv.Progress
 	devenv   devenv.Options
-	stores   devenv.Options // of PostgreSQL and Milvus, which speak TLS only
+	stores   devenv.Options // of PostgreSQL and Milvus, which require TLS
 
 	node     *node.Node
 	postgres *postgres.Server
@@ -42,8 +42,8 @@ func newCluster(o options) *cluster {
 	return &cluster{options: o, begin: time.Now(), progress: devenv.NewProgress(os.Stdout)}
 }
 
-// start brings everything up: what needs nothing else at the same time, then
-// the release on it, then the sample Tenant.
+// start starts the node and the stores and builds the images concurrently, then
+// installs the release and applies the sample Tenant.
 func (c *cluster) start(ctx context.Context) error {
 	cache, err := devenv.OpenCache(c.progress)
 	if err != nil {
@@ -54,7 +54,7 @@ func (c *cluster) start(ctx context.Context) error {
 	if c.stores.TLS, err = devenv.NewAuthority(filepath.Join(c.dir, "authority")); err != nil {
 		return err
 	}
-	if err := runAll(ctx, c.startNode, c.startPostgres, c.startMilvus, c.makeImages, c.findHelm); err != nil {
+	if err := runAll(ctx, c.startNode, c.startPostgres, c.startMilvus, c.buildImages, c.buildHelm); err != nil {
 		return err
 	}
 	if err := c.exposeStores(); err != nil {
@@ -76,7 +76,7 @@ func (c *cluster) start(ctx context.Context) error {
 	return nil
 }
 
-// runAll runs steps at the same time and stops them at the first error.
+// runAll runs steps concurrently and cancels them at the first error.
 func runAll(ctx context.Context, steps ...func(context.Context) error) error {
 	g, ctx := errgroup.WithContext(ctx)
 	for _, step := range steps {
@@ -102,7 +102,7 @@ func (c *cluster) startMilvus(ctx context.Context) (err error) {
 	return err
 }
 
-// applySample makes a customer with two users.
+// applySample applies config/samples, a Tenant with two users.
 func (c *cluster) applySample(ctx context.Context) (err error) {
 	done := c.progress.Step("sample Tenant", "applying config/samples and waiting until it is Ready")
 	defer func() { done(err) }()
@@ -114,7 +114,7 @@ func (c *cluster) kubectl(ctx context.Context, args ...string) ([]byte, error) {
 	return c.node.Kubectl(ctx, nil, args...)
 }
 
-// stop ends everything: the node first, whose pods work with the stores.
+// stop stops everything: the node first, because its pods use the stores.
 func (c *cluster) stop() error {
 	var errs []error
 	if c.node != nil {
@@ -143,7 +143,7 @@ func (c *cluster) watch(ctx context.Context) error {
 	}
 }
 
-// load gives a running cluster an image of the checkout as it is now.
+// load imports an image of the current checkout into a running cluster.
 func load(ctx context.Context, o options) error {
 	if err := node.CheckRunning(o.dir); err != nil {
 		return err
@@ -157,11 +157,11 @@ func load(ctx context.Context, o options) error {
 	if err := os.MkdirAll(filepath.Join(o.dir, "images"), 0o755); err != nil {
 		return fmt.Errorf("create directory: %w", err)
 	}
-	made, err := c.makeMnemo(ctx)
+	img, err := c.buildMnemo(ctx)
 	if err != nil {
 		return err
 	}
-	if err := node.ImportImage(ctx, c.devenv, c.mnemoImage(), made); err != nil {
+	if err := node.ImportImage(ctx, c.devenv, c.mnemoImage(), img); err != nil {
 		return err
 	}
 	fmt.Println(c.mnemoImage())

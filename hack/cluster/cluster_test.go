@@ -15,7 +15,7 @@ import (
 	"github.com/mnemo-dev/mnemo/hack/sample"
 )
 
-// testCluster is a cluster of which nothing runs.
+// testCluster returns a cluster without processes.
 func testCluster(t *testing.T) *cluster {
 	t.Helper()
 	c := newCluster(options{root: "../..", dir: filepath.Join(t.TempDir(), "cluster"), tag: localTag})
@@ -40,11 +40,11 @@ func TestEnvCanBeSourced(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff("http://198.18.8.7|tok1|tok2|http://198.18.8.8:9090/metrics|/a dir/config|/bin/kubectl\n", string(out)); diff != "" {
-		t.Errorf("a shell reads (-want +got):\n%s", diff)
+		t.Errorf("variables in a shell (-want +got):\n%s", diff)
 	}
 }
 
-func TestSummaryNamesEverything(t *testing.T) {
+func TestSummary(t *testing.T) {
 	t.Parallel()
 	c := testCluster(t)
 	var b strings.Builder
@@ -54,16 +54,16 @@ func TestSummaryNamesEverything(t *testing.T) {
 		c.envFile(), "/api/memory", "query=", "make cluster-down",
 	} {
 		if !strings.Contains(b.String(), want) {
-			t.Errorf("the summary does not hold %q:\n%s", want, &b)
+			t.Errorf("the summary does not contain %q:\n%s", want, &b)
 		}
 	}
 	if strings.Contains(b.String(), "%!") {
-		t.Errorf("the summary has a hole:\n%s", &b)
+		t.Errorf("the summary has a format error:\n%s", &b)
 	}
 }
 
-// TestNamesAgree: names that are written in several files are the same in all.
-func TestNamesAgree(t *testing.T) {
+// TestConstantsMatchFiles compares constants with the same names in YAML files.
+func TestConstantsMatchFiles(t *testing.T) {
 	t.Parallel()
 	read := func(path string) map[string]any {
 		data, err := os.ReadFile(path)
@@ -86,13 +86,13 @@ func TestNamesAgree(t *testing.T) {
 	}
 	c := testCluster(t)
 	if got := at(read("../../charts/mnemo/values.yaml"), "image", "repository"); got != repository {
-		t.Errorf("the chart's image is %v, ours %s", got, repository)
+		t.Errorf("image.repository of the chart is %v, want %s", got, repository)
 	}
 	if got := at(read(c.file("values.yaml")), "embeddings", "local", "image", "reference"); got != modelImage {
 		t.Errorf("the chart uses the model image %v, want %s", got, modelImage)
 	}
 	if got := at(read(c.file("metrics.yaml")), "metadata", "namespace"); got != namespace {
-		t.Errorf("the Service for metrics is in %v, the release in %s", got, namespace)
+		t.Errorf("namespace of the metrics Service is %v, want %s", got, namespace)
 	}
 }
 
@@ -104,7 +104,7 @@ func TestOneClusterAtATime(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := occupy(t.Context(), o); err == nil || !strings.Contains(err.Error(), "make cluster-down") {
-		t.Errorf("a second cluster: %v, want what to do about the first", err)
+		t.Errorf("second cluster: error %v, want one that says how to delete the first", err)
 	}
 	if err := release(); err != nil {
 		t.Fatal(err)
@@ -113,6 +113,6 @@ func TestOneClusterAtATime(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(o.dir); !os.IsNotExist(err) {
-		t.Errorf("the directory of a cluster that was cleaned: %v, want it gone", err)
+		t.Errorf("directory after clean: %v, want that it does not exist", err)
 	}
 }

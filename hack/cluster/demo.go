@@ -10,9 +10,9 @@ import (
 	"github.com/mnemo-dev/mnemo/hack/devenv/node"
 )
 
-// loadDemo gives a running cluster images of PostgreSQL and Milvus, so that the
-// chart's demo can be tried on a node that pulls nothing. It prints what to
-// give Helm's --set for these and for the images the cluster has already.
+// loadDemo imports images of PostgreSQL and Milvus into a running cluster, so that
+// the chart's demo runs on a node that cannot pull images. It prints the values
+// for Helm's --set that select these images and those of Mnemo.
 func loadDemo(ctx context.Context, o options) error {
 	cache, err := devenv.OpenCache(devenv.NewProgress(os.Stderr))
 	if err != nil {

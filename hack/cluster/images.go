@@ -24,21 +24,21 @@ type images struct{ mnemo, model v1.Image }
 
 func (c *cluster) mnemoImage() string { return repository + ":" + c.tag }
 
-// makeImages builds the product and makes the two images.
-func (c *cluster) makeImages(ctx context.Context) (err error) {
+// buildImages builds the images of Mnemo and of the model.
+func (c *cluster) buildImages(ctx context.Context) (err error) {
 	if c.model, err = devenv.Model(ctx, c.devenv.Cache); err != nil {
 		return err
 	}
-	done := c.progress.Step("images", "building mnemo and packing it and its model")
+	done := c.progress.Step("images", "building mnemo and the model's image")
 	defer func() { done(err) }()
-	if c.images.mnemo, err = c.makeMnemo(ctx); err != nil {
+	if c.images.mnemo, err = c.buildMnemo(ctx); err != nil {
 		return err
 	}
 	c.images.model, err = image.Model(c.model)
 	return err
 }
 
-func (c *cluster) makeMnemo(ctx context.Context) (v1.Image, error) {
+func (c *cluster) buildMnemo(ctx context.Context) (v1.Image, error) {
 	binary := filepath.Join(c.dir, "images", c.tag)
 	if err := os.MkdirAll(filepath.Dir(binary), 0o755); err != nil {
 		return nil, fmt.Errorf("create directory: %w", err)
@@ -58,8 +58,8 @@ func (c *cluster) importImages(ctx context.Context) (err error) {
 	return c.node.Import(ctx, modelImage, c.images.model)
 }
 
-// findHelm builds Helm the first time.
-func (c *cluster) findHelm(ctx context.Context) (err error) {
+// buildHelm builds Helm if it is not cached.
+func (c *cluster) buildHelm(ctx context.Context) (err error) {
 	done := c.progress.Step("Helm", "building, about 1 min on 2 cores the first time")
 	defer func() { done(err) }()
 	c.helm = filepath.Join(c.root, "hack", "tool.sh")

@@ -17,14 +17,14 @@ const (
 	releaseName = "mnemo"
 )
 
-// release is Mnemo as the chart installs it.
+// release is the installed Helm release.
 type release struct {
 	settings devenv.Settings
 	// url and metrics are the addresses of its Services.
 	url, metrics string
 }
 
-// helmArgs are what every install and upgrade of the chart is given.
+// helmArgs returns the arguments of every install and upgrade of the chart.
 func (c *cluster) helmArgs() []string {
 	return []string{
 		"--namespace", namespace, "--values", c.file("values.yaml"),
@@ -48,7 +48,8 @@ func (c *cluster) install(ctx context.Context) (err error) {
 	return c.findServices(ctx)
 }
 
-// explain says what the pods of a release that does not become ready are at.
+// explain returns an error with the pods and warning events of a release that did
+// not become ready.
 func (c *cluster) explain(ctx context.Context) error {
 	pods, err := c.kubectl(ctx, "get", "pods", "--namespace", namespace)
 	if err != nil {
@@ -59,7 +60,7 @@ func (c *cluster) explain(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return fmt.Errorf("its pods:\n%s%s", pods, events)
+	return fmt.Errorf("pods and events:\n%s%s", pods, events)
 }
 
 // findServices reads the addresses of the API's Service and of an additional Service

@@ -1,14 +1,13 @@
-// Command cluster installs Mnemo with its chart on a real Kubernetes of one
-// node on this machine, which needs root:
+// Command cluster runs a real one-node Kubernetes cluster on this machine and
+// installs Mnemo's chart. It needs root:
 //
-//	go run ./hack/cluster up      returns when all is ready and leaves it running
-//	go run ./hack/cluster load    imports an image of the checkout as it is now
-//	go run ./hack/cluster demo    imports what the chart's demo runs, and says its values
-//	go run ./hack/cluster down    takes all of it down, and says what is left
+//	go run ./hack/cluster up      starts the cluster and returns when it is ready
+//	go run ./hack/cluster load    imports an image of the current checkout
+//	go run ./hack/cluster demo    imports the images of the chart's demo and prints its values
+//	go run ./hack/cluster down    deletes the cluster and reports leftovers
 //
-// Everything it writes is in .mnemo/cluster of the checkout, except what
-// hack/devenv caches; scripts read .mnemo/cluster.env, which is there while the
-// cluster runs.
+// It writes to .mnemo/cluster in the checkout and to the cache of hack/devenv.
+// Scripts read .mnemo/cluster.env, which exists while the cluster runs.
 package main
 
 import (
@@ -26,24 +25,25 @@ import (
 
 const usage = `usage: go run ./hack/cluster up [-attached] | load -tag TAG [-overlay FILE] | demo | down   [-dir .mnemo/cluster]`
 
-// options are what the command line says.
+// options are the command-line options.
 type options struct {
 	root string // of the checkout
 	dir  string // of everything a cluster writes
-	// tag is that of the image to load, and the version its binary tells.
+	// tag is the tag of the image and the version of its binary.
 	tag     string
-	overlay string // as `go build -overlay` takes it
-	// attached: the cluster ends with standard input, that is with the program
-	// that holds its other end, however that ends.
+	overlay string // file for `go build -overlay`
+	// attached stops the cluster at the end of standard input, so that it also
+	// ends when the program at the other end crashes.
 	attached bool
 }
 
-// envFile is what scripts read: beside dir, and named after it.
+// envFile returns the path of the file for scripts. It is next to dir and named
+// after it.
 func (o options) envFile() string { return o.dir + ".env" }
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	// After the first signal the next one ends us at once.
+	// A second signal kills this program.
 	context.AfterFunc(ctx, stop)
 	if err := run(ctx, os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "cluster:", err)
@@ -62,10 +62,10 @@ func run(ctx context.Context, args []string) error {
 	o := options{root: root}
 	flags := flag.NewFlagSet(args[0], flag.ContinueOnError)
 	flags.Usage = func() { fmt.Fprintln(os.Stderr, usage) }
-	flags.StringVar(&o.dir, "dir", filepath.Join(root, ".mnemo", "cluster"), "where data and logs are kept")
+	flags.StringVar(&o.dir, "dir", filepath.Join(root, ".mnemo", "cluster"), "directory for data and logs")
 	flags.StringVar(&o.tag, "tag", localTag, "tag of the image, and version of the binary")
-	flags.StringVar(&o.overlay, "overlay", "", "what differs from the checkout, as go build -overlay takes it")
-	flags.BoolVar(&o.attached, "attached", false, "take the cluster down when standard input ends")
+	flags.StringVar(&o.overlay, "overlay", "", "changes to the checkout, a file for go build -overlay")
+	flags.BoolVar(&o.attached, "attached", false, "delete the cluster when standard input ends")
 	if err := flags.Parse(args[1:]); err != nil {
 		return err
 	}

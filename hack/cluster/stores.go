@@ -19,7 +19,7 @@ const (
 	milvusPort   = 19530
 )
 
-// prepareDatabase makes the database and its two roles.
+// prepareDatabase creates the database and its two roles.
 func (r *release) prepareDatabase(ctx context.Context, postgres *postgres.Server) (err error) {
 	r.settings = devenv.Settings{Ports: map[string]int{}, Passwords: map[string]string{}}
 	for _, role := range []string{ownerRole, appRole} {
@@ -58,13 +58,13 @@ func (c *cluster) prepareNamespace(ctx context.Context) error {
 	}
 	authority, err := os.ReadFile(c.stores.TLS.File())
 	if err != nil {
-		return fmt.Errorf("read the stores' authority: %w", err)
+		return fmt.Errorf("read the stores' certificate authority: %w", err)
 	}
 	objects = append(objects, secret("stores-ca", "Opaque", map[string]string{"ca.crt": string(authority)}))
 	for _, o := range objects {
 		input, err := json.Marshal(o)
 		if err != nil {
-			return fmt.Errorf("write objects: %w", err)
+			return fmt.Errorf("encode objects: %w", err)
 		}
 		if _, err := c.node.Kubectl(ctx, input, "apply", "--server-side", "--filename", "-"); err != nil {
 			return err

@@ -8,7 +8,7 @@ import (
 	"github.com/mnemo-dev/mnemo/hack/sample"
 )
 
-// writeEnv writes what scripts need.
+// writeEnv writes the variables for scripts.
 func (c *cluster) writeEnv() error {
 	first, second := c.sample.Users[0], c.sample.Users[1]
 	return sample.WriteEnv(c.envFile(), [][2]string{
@@ -47,7 +47,7 @@ Try: store a memory, find it by other words, see the pods.
 
   KUBECONFIG=%[6]s %[11]s get pods --all-namespaces
 
-Nothing is kept: make cluster-down takes the cluster down with its data.
+make cluster-down deletes the cluster and its data.
 `, took.Round(100*time.Millisecond), url, user.Token, user.Name, c.sample.Name, c.node.Kube.Kubeconfig, c.dir, c.envFile(),
 		auth, time.Now().Format(time.DateOnly), c.node.Kube.Kubectl, c.sample.SignInName(), user.Password, releaseName, namespace)
 }

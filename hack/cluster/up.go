@@ -16,48 +16,49 @@ import (
 )
 
 const (
-	// keepCommand is up's other half: the program that stays and holds the
-	// cluster, out of the terminal's reach.
+	// keepCommand is the command of the background process that up starts. It is
+	// detached from the terminal.
 	keepCommand = "keep"
-	// self is the name under which it is recorded.
+	// self is the name of its process record.
 	self = "cluster"
 )
 
-// up starts a program that brings the cluster up and holds it, and returns when
-// all is ready.
+// up starts a background process that runs the cluster, and returns when the
+// cluster is ready.
 func up(ctx context.Context, o options) error {
 	exe, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("find this program: %w", err)
 	}
-	tell, told, err := os.Pipe()
+	readyReader, readyWriter, err := os.Pipe()
 	if err != nil {
-		return fmt.Errorf("listen to the cluster: %w", err)
+		return fmt.Errorf("create pipe: %w", err)
 	}
-	defer tell.Close()
-	cmd := exec.Command(exe, keepCommand, "-dir", o.dir, "-tag", o.tag) //nolint:noctx // it outlives us
+	defer readyReader.Close()
+	cmd := exec.Command(exe, keepCommand, "-dir", o.dir, "-tag", o.tag) //nolint:noctx // it outlives this process
 	if o.attached {
 		cmd.Args, cmd.Stdin = append(cmd.Args, "-attached"), os.Stdin
 	}
 	cmd.Dir = o.root
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-	cmd.ExtraFiles = []*os.File{told}
+	cmd.ExtraFiles = []*os.File{readyWriter}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("start the cluster's program: %w", err)
+		return fmt.Errorf("start background process: %w", err)
 	}
-	_ = told.Close()
-	// Told to stop before it is ready, it takes down what it has.
+	_ = readyWriter.Close()
+	// If it is stopped before it is ready, it removes everything it has created.
 	defer context.AfterFunc(ctx, func() { _ = cmd.Process.Signal(syscall.SIGTERM) })()
-	if said, err := io.ReadAll(tell); err != nil || len(said) == 0 {
+	if message, err := io.ReadAll(readyReader); err != nil || len(message) == 0 {
 		_ = cmd.Wait()
-		return errors.New("the cluster is not up: the reason is above")
+		return errors.New("the cluster did not start: see the error above")
 	}
 	return cmd.Process.Release()
 }
 
-// ready tells the program that waits in up, and leaves its terminal for the log.
-func ready(o options, told *os.File) error {
+// ready notifies the process that waits in up, and redirects output from its
+// terminal to the log.
+func ready(o options, readyWriter *os.File) error {
 	log, err := os.OpenFile(filepath.Join(o.dir, "logs", self+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return fmt.Errorf("open log: %w", err)
@@ -65,26 +66,26 @@ func ready(o options, told *os.File) error {
 	defer log.Close()
 	for _, fd := range []int{1, 2} {
 		if err := unix.Dup3(int(log.Fd()), fd, 0); err != nil {
-			return fmt.Errorf("write to the log: %w", err)
+			return fmt.Errorf("redirect output to the log: %w", err)
 		}
 	}
-	if _, err := told.WriteString("ready"); err != nil {
-		return fmt.Errorf("tell that the cluster is ready: %w", err)
+	if _, err := readyWriter.WriteString("ready"); err != nil {
+		return fmt.Errorf("report that the cluster is ready: %w", err)
 	}
-	return told.Close()
+	return readyWriter.Close()
 }
 
-// keep brings the cluster up and holds it until ctx ends or one of its programs does.
+// keep runs the cluster until ctx ends or one of its programs fails.
 func keep(ctx context.Context, o options) (err error) {
-	// What up gave us is not for the programs we start: it waits until it is closed.
-	told := os.NewFile(3, "up")
+	// Child processes must not inherit the pipe: up waits until it is closed.
+	readyWriter := os.NewFile(3, "up")
 	syscall.CloseOnExec(3)
 	if o.attached {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithCancel(ctx)
 		go func() {
 			defer cancel()
-			_, _ = io.Copy(io.Discard, os.Stdin) // an error ends it as well
+			_, _ = io.Copy(io.Discard, os.Stdin) // returns at the end of input or on an error
 		}()
 	}
 	release, err := occupy(ctx, o)
@@ -101,15 +102,16 @@ func keep(ctx context.Context, o options) (err error) {
 		return fmt.Errorf("%w\n(logs are in %s/logs)", err, o.dir)
 	}
 	defer func() { err = errors.Join(err, os.Remove(o.envFile())) }()
-	if err := ready(o, told); err != nil {
+	if err := ready(o, readyWriter); err != nil {
 		return err
 	}
 	return c.watch(ctx)
 }
 
-// occupy makes the directory ours and empty: a cluster starts anew each time.
+// occupy locks and empties the directory, because a cluster never reuses data, and
+// records this program for `down`.
 func occupy(ctx context.Context, o options) (release func() error, err error) {
-	// As root PostgreSQL runs as another user, who must pass through.
+	// PostgreSQL runs as another user, who must be able to traverse them.
 	for _, dir := range []string{filepath.Dir(o.dir), o.dir} {
 		if err := os.MkdirAll(dir, 0o711); err != nil {
 			return nil, fmt.Errorf("create data directory: %w", err)
@@ -144,7 +146,7 @@ func lock(o options) (unlock func() error, err error) {
 	}
 	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		_ = file.Close()
-		return nil, fmt.Errorf("a cluster runs on %s already: . %s says where, `make cluster-down` takes it down", o.dir, o.envFile())
+		return nil, fmt.Errorf("a cluster is already running in %s: see %s, or delete it with `make cluster-down`", o.dir, o.envFile())
 	}
 	return file.Close, nil
 }

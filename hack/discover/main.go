@@ -1,12 +1,11 @@
-// Command discover is the part of Prometheus that finds what runs in a
-// Kubernetes cluster, for one that was built without it, as Debian's is:
+// Command discover is the Kubernetes service discovery of Prometheus as a separate
+// program, for builds of Prometheus without it such as Debian's:
 //
 //	discover CONFIG DIR
 //
-// CONFIG is a YAML list of jobs, each with job_name and kubernetes_sd_configs as
-// Prometheus' own configuration has them. What is found for a job, with all
-// labels that are there for relabelling, is kept up to date in the file
-// DIR/JOB.json, which file_sd_configs reads.
+// CONFIG is a YAML list of jobs, each with job_name and kubernetes_sd_configs as in
+// Prometheus' configuration. For each job the program keeps the file DIR/JOB.json
+// up to date: the targets with all labels for relabelling, for file_sd_configs.
 package main
 
 import (
@@ -29,7 +28,7 @@ import (
 	"go.yaml.in/yaml/v2"
 )
 
-// settle is how long changes are gathered before they are written.
+// settle is the time for which changes are collected before they are written.
 const settle = 100 * time.Millisecond
 
 type job struct {
@@ -50,7 +49,7 @@ func main() {
 	}
 }
 
-// run writes what is found until the context ends.
+// run writes the discovered targets until the context ends.
 func run(ctx context.Context, config, dir string) error {
 	data, err := os.ReadFile(config)
 	if err != nil {
@@ -68,7 +67,7 @@ func run(ctx context.Context, config, dir string) error {
 	}
 	manager := discovery.NewManager(ctx, log, registry, metrics, discovery.Updatert(settle))
 	if manager == nil {
-		return errors.New("discovery does not start: its reason is above")
+		return errors.New("start discovery: see the log above")
 	}
 	all := map[string]discovery.Configs{}
 	for _, j := range jobs {
@@ -97,13 +96,13 @@ func run(ctx context.Context, config, dir string) error {
 	}
 }
 
-// targets are what file_sd_configs reads: some that have their labels in common.
+// targets is an entry of a file for file_sd_configs: targets with common labels.
 type targets struct {
 	Targets []string       `json:"targets"`
 	Labels  model.LabelSet `json:"labels"`
 }
 
-// write replaces a job's file in one step.
+// write replaces a job's file atomically.
 func write(file string, groups []*targetgroup.Group) error {
 	all := []targets{}
 	for _, g := range groups {

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// start is when the first conversation was, in seconds since 1970.
+// start is the time of the first conversation, in seconds since 1970.
 const start = 1_672_531_200
 
-// words are what everything is said with.
+// words is the vocabulary of all texts.
 var words = strings.Fields(`the a of to and in is for on with that as be are this it from or by an not we can
 	if at which has will more when use one each time how what where harbour tram bread flour oven river bridge
 	garden tomato winter holiday ticket train museum guitar chord rhythm kettle lantern mountain valley weather
@@ -19,8 +19,8 @@ var words = strings.Fields(`the a of to and in is for on with that as be are thi
 	repair paint ceiling window insurance passport airport border island ferry whale lighthouse telescope orbit
 	planet gravity energy battery solar voltage resistor soldering calendar birthday present grandmother story`)
 
-// generator makes conversations. Each is made from its number alone, so that
-// parts and whole are the same.
+// generator generates conversations. A conversation depends only on its number, so
+// that shards contain the same conversations as a single file.
 type generator struct {
 	config
 	b strings.Builder
@@ -29,7 +29,8 @@ type generator struct {
 
 func newGenerator(c config) *generator { return &generator{config: c} }
 
-// array writes the conversations from one number to before another.
+// array writes the conversations with the numbers from (inclusive) to to
+// (exclusive).
 func (g *generator) array(w io.Writer, from, to int) error {
 	for i := from; i < to; i++ {
 		separator := ",\n"
@@ -55,7 +56,7 @@ func (g *generator) conversation(i int) string {
 	g.r = rand.New(rand.NewPCG(g.seed, uint64(i)))
 	g.b.Reset()
 	at := float64(start + i*3600)
-	// Lengths from half to one and a half times the average.
+	// Between half and one and a half times the average size.
 	size := int(float64(g.bytes) / float64(g.conversations) * (0.5 + g.r.Float64()))
 	fmt.Fprintf(&g.b, `{"title":%q,"create_time":%.6f,"update_time":%.6f,"mapping":{`, g.title(i), at, at+3000)
 	fmt.Fprintf(&g.b, `"root-%d":{"id":"root-%d","message":null,"parent":null,"children":[]}`, i, i)

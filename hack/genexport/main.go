@@ -1,11 +1,11 @@
-// Command genexport writes a synthetic ChatGPT export, so that importing one
-// of any size can be tried without anybody's chats:
+// Command genexport writes a synthetic ChatGPT export of any size, to test imports
+// without real chats:
 //
 //	go run ./hack/genexport -conversations 20000 -bytes 1073741824 -o export.zip
 //
-// The same flags give the same bytes. Everything in it is made up of a short
-// list of words; conversations differ in length, every fifth has an abandoned
-// branch, and code, tool and hidden messages are among them.
+// The output depends only on the flags. Texts are made of a short list of words.
+// Conversations differ in length, every fifth has an abandoned branch, and some
+// contain code, tool and hidden messages.
 package main
 
 import (
@@ -17,10 +17,10 @@ import (
 	"path/filepath"
 )
 
-// config is what the flags say.
+// config holds the flags.
 type config struct {
 	conversations int
-	bytes         int64 // of JSON, about
+	bytes         int64 // of JSON, approximately
 	shards        int   // 0 for one conversations.json
 	seed          uint64
 	store         bool
@@ -29,10 +29,10 @@ type config struct {
 
 func main() {
 	var c config
-	flag.IntVar(&c.conversations, "conversations", 1000, "how many conversations")
-	flag.Int64Var(&c.bytes, "bytes", 50<<20, "about how many bytes of JSON in all")
-	flag.IntVar(&c.shards, "shards", 0, "parts to split into, with a manifest; 0 for one conversations.json")
-	flag.Uint64Var(&c.seed, "seed", 1, "another seed gives another export")
+	flag.IntVar(&c.conversations, "conversations", 1000, "number of conversations")
+	flag.Int64Var(&c.bytes, "bytes", 50<<20, "approximate size of the JSON in bytes")
+	flag.IntVar(&c.shards, "shards", 0, "number of conversation files, with a manifest; 0 for one conversations.json")
+	flag.Uint64Var(&c.seed, "seed", 1, "seed of the random generator")
 	flag.BoolVar(&c.store, "store", false, "do not compress the zip")
 	flag.StringVar(&c.out, "o", "export.zip", "file to write, .zip or .json")
 	flag.Parse()

@@ -9,7 +9,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/chatexport"
 )
 
-func TestTheExportIsWhatWasAskedFor(t *testing.T) {
+func TestExportMatchesFlags(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
 		reason string
@@ -17,7 +17,7 @@ func TestTheExportIsWhatWasAskedFor(t *testing.T) {
 	}{
 		"json":   {"one file", config{conversations: 40, bytes: 1 << 20, seed: 1, out: "e.json"}},
 		"zip":    {"one file in a zip", config{conversations: 40, bytes: 1 << 20, seed: 1, out: "e.zip"}},
-		"shards": {"split, more parts than conversations", config{conversations: 5, bytes: 1 << 16, seed: 2, shards: 7, out: "e.zip"}},
+		"shards": {"more shards than conversations", config{conversations: 5, bytes: 1 << 16, seed: 2, shards: 7, out: "e.zip"}},
 		"stored": {"not compressed", config{conversations: 40, bytes: 1 << 20, seed: 1, store: true, out: "e.zip"}},
 	}
 	for name, tc := range cases {
@@ -25,7 +25,7 @@ func TestTheExportIsWhatWasAskedFor(t *testing.T) {
 			t.Parallel()
 			data := written(t, tc.c)
 			if again := written(t, tc.c); !bytes.Equal(data, again) {
-				t.Error("the same flags give other bytes")
+				t.Error("a second run with the same flags wrote different bytes")
 			}
 			e, err := chatexport.Open(bytes.NewReader(data), int64(len(data)), chatexport.Options{})
 			if err != nil {
@@ -40,11 +40,17 @@ func TestTheExportIsWhatWasAskedFor(t *testing.T) {
 				n++
 				notes.Add(c.Notes)
 			}
-			if n != tc.c.conversations || e.Platform != chatexport.ChatGPT || len(e.Warnings) > 0 {
-				t.Errorf("%s: %d conversations of %s, warnings %v", tc.reason, n, e.Platform, e.Warnings)
+			if n != tc.c.conversations {
+				t.Errorf("%s: %d conversations, want %d", tc.reason, n, tc.c.conversations)
+			}
+			if e.Platform != chatexport.ChatGPT {
+				t.Errorf("%s: platform %s, want %s", tc.reason, e.Platform, chatexport.ChatGPT)
+			}
+			if len(e.Warnings) > 0 {
+				t.Errorf("%s: warnings %v, want none", tc.reason, e.Warnings)
 			}
 			if notes.Hidden != n || notes.Branches == 0 || len(notes.Unknown) > 0 {
-				t.Errorf("%s: notes %+v", tc.reason, notes)
+				t.Errorf("%s: notes %+v, want %d hidden messages, some branches and nothing unknown", tc.reason, notes, n)
 			}
 		})
 	}

@@ -8,7 +8,7 @@ import (
 	"io"
 )
 
-// writeZip writes a zip such as ChatGPT sends.
+// writeZip writes a zip in the layout of a ChatGPT export.
 func writeZip(w io.Writer, c config) error {
 	zw := zip.NewWriter(w)
 	zw.RegisterCompressor(zip.Deflate, func(w io.Writer) (io.WriteCloser, error) {

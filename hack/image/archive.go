@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 )
 
-// WriteArchive writes an image under its name, as repository:tag, to a file
-// that `ctr images import` takes: an OCI layout in a tar archive.
+// WriteArchive writes an image with a name of the form repository:tag to a file
+// for `ctr images import`: a tar archive with an OCI layout.
 func WriteArchive(path, name string, image v1.Image) (err error) {
 	dir, err := os.MkdirTemp("", "mnemo-image-")
 	if err != nil {

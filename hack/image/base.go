@@ -8,9 +8,9 @@ import (
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
-// base is what a static program finds around it in a distroless image: the
-// public authorities, its user's name, and a place for temporary files. The
-// authorities are those go.sum pins, not those of this machine.
+// base returns the layer of a distroless image for static programs: the public
+// certificate authorities, user names, and a directory for temporary files. The
+// authorities are those that go.sum pins, not those of this machine.
 func base() Layer {
 	const (
 		passwd = "root:x:0:0:root:/root:/sbin/nologin\n" +
@@ -32,13 +32,13 @@ func base() Layer {
 	}
 }
 
-// authorities are the roots browsers trust, but for those that are trusted
-// under conditions a file of certificates cannot say.
+// authorities returns the root certificates that browsers trust, except those with
+// constraints that a file of certificates cannot express.
 func authorities() []byte {
 	var b bytes.Buffer
 	for root := range bundle.Roots() {
 		if root.Constraint == nil {
-			_ = pem.Encode(&b, &pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate}) // a buffer takes everything
+			_ = pem.Encode(&b, &pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate}) // writing to a buffer cannot fail
 		}
 	}
 	return b.Bytes()

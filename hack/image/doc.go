@@ -1,4 +1,4 @@
-// Package image makes Mnemo's container images without a container engine:
-// what the Dockerfile makes, from the same arguments, for machines that have
-// none. The same source gives the same image, digest and all.
+// Package image builds Mnemo's container images without a container engine. They
+// are equivalent to those of the Dockerfile. Builds are reproducible: the same
+// source results in the same digest.
 package image

@@ -19,27 +19,25 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// nonroot is the user every image of ours runs as, by the number distroless
-// gives it.
+// nonroot is the default user of the images: the user "nonroot" of distroless.
 const nonroot = "65532:65532"
 
-// File is a file or, when its mode says so, a directory or a link of an image.
+// File is a file, directory or link in an image, depending on its mode.
 type File struct {
 	// Path is absolute in the image.
 	Path string
 	Mode os.FileMode
-	// From is the file on this machine whose content it has; Content is used
-	// when it is empty. The content of a link is what it points to.
+	// From is a file on this machine with the content. If it is empty, Content is
+	// used. The content of a link is its target.
 	From    string
 	Content []byte
 }
 
-// Layer is what one step adds.
+// Layer is a layer of an image.
 type Layer []File
 
-// New makes an image for Linux on this machine's architecture: its layers, and
-// the command line it starts with. It runs as an unprivileged user unless the
-// configuration names another.
+// New builds an image for Linux on this machine's architecture. It runs as an
+// unprivileged user unless config sets another one.
 func New(layers []Layer, config v1.Config) (v1.Image, error) {
 	config.User = cmp.Or(config.User, nonroot)
 	image, err := mutate.ConfigFile(mutate.MediaType(empty.Image, types.OCIManifestSchema1), &v1.ConfigFile{
@@ -64,8 +62,7 @@ func New(layers []Layer, config v1.Config) (v1.Image, error) {
 	return image, nil
 }
 
-// pack does not compress: images of ours are unpacked again on the machine that
-// made them.
+// pack does not compress, because the images are unpacked on this machine.
 func (l Layer) pack() (v1.Layer, error) {
 	var b bytes.Buffer
 	b.Grow(l.size())
@@ -87,7 +84,7 @@ func (l Layer) pack() (v1.Layer, error) {
 	return layer, nil
 }
 
-// size is about what the layer takes.
+// size estimates the size of the layer.
 func (l Layer) size() int {
 	n := 1 << 20
 	for _, f := range l {
@@ -99,8 +96,8 @@ func (l Layer) size() int {
 	return n
 }
 
-// write writes the layer as a tar archive in which nothing tells when and by
-// whom it was made.
+// write writes the layer as a tar archive without modification times and owners,
+// so that builds are reproducible.
 func (l Layer) write(w io.Writer) error {
 	archive := tar.NewWriter(w)
 	for _, f := range l {

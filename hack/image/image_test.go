@@ -20,7 +20,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/validate"
 )
 
-// files returns the headers of what an image holds, by name, and its contents.
+// files returns the headers and contents of an image's files by name.
 func files(t *testing.T, image v1.Image) (map[string]*tar.Header, map[string]string) {
 	t.Helper()
 	r := mutate.Extract(image)
@@ -51,9 +51,8 @@ func digest(t *testing.T, image v1.Image) string {
 	return h.String()
 }
 
-// TestSameSourceSameImage: two builds at two places are one image, and another
-// binary is another.
-func TestSameSourceSameImage(t *testing.T) {
+// TestImageIsReproducible builds an image from the same source in two directories.
+func TestImageIsReproducible(t *testing.T) {
 	t.Parallel()
 	root, err := filepath.Abs("../..")
 	if err != nil {
@@ -76,13 +75,13 @@ func TestSameSourceSameImage(t *testing.T) {
 		t.Fatal(err)
 	}
 	if one, two := digest(t, first), digest(t, pack()); one != two {
-		t.Errorf("digests %s and %s of the same source", one, two)
+		t.Errorf("digests %s and %s, want the same for the same source", one, two)
 	}
 	if err := os.Truncate(binary, 1000); err != nil {
 		t.Fatal(err)
 	}
 	if digest(t, first) == digest(t, pack()) {
-		t.Error("two binaries have one digest")
+		t.Error("images of different binaries have the same digest")
 	}
 	stored, err := layout.Write(t.TempDir(), mutate.AppendManifests(empty.Index, mutate.IndexAddendum{Add: first}))
 	if err != nil {
@@ -93,7 +92,7 @@ func TestSameSourceSameImage(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := validate.Index(index); err != nil {
-		t.Errorf("the image is not whole: %v", err)
+		t.Errorf("invalid image: %v", err)
 	}
 	config, err := first.ConfigFile()
 	if err != nil {
@@ -105,15 +104,15 @@ func TestSameSourceSameImage(t *testing.T) {
 	headers, contents := files(t, first)
 	for name, mode := range map[string]int64{"mnemo": 0o755, "tmp": 0o1777, "etc/passwd": 0o644} {
 		if h := headers[name]; h == nil || h.Mode != mode || h.Uid != 0 || h.ModTime.Unix() != 0 {
-			t.Errorf("%s: %+v, want mode %o, of root, at no time", name, h, mode)
+			t.Errorf("%s: %+v, want mode %o, owner root and no modification time", name, h, mode)
 		}
 	}
 	if roots := x509.NewCertPool(); !roots.AppendCertsFromPEM([]byte(contents["etc/ssl/certs/ca-certificates.crt"])) {
-		t.Error("the image trusts nobody")
+		t.Error("the image contains no certificate authorities")
 	}
 }
 
-func TestArchiveNamesTheImage(t *testing.T) {
+func TestWriteArchive(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	binary := filepath.Join(dir, "program")
@@ -164,8 +163,8 @@ func TestArchiveNamesTheImage(t *testing.T) {
 	}
 }
 
-// TestDockerfileAgrees: the image is what the Dockerfile would make.
-func TestDockerfileAgrees(t *testing.T) {
+// TestMatchesDockerfile checks that the Dockerfile builds an equivalent image.
+func TestMatchesDockerfile(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile("../../Dockerfile")
 	if err != nil {
@@ -176,7 +175,7 @@ func TestDockerfileAgrees(t *testing.T) {
 		"USER " + nonroot, `ENTRYPOINT ["/mnemo"]`, `CMD ["serve"]`, "EXPOSE 8080 9090",
 	} {
 		if !strings.Contains(string(data), want) {
-			t.Errorf("the Dockerfile does not say %q", want)
+			t.Errorf("the Dockerfile does not contain %q", want)
 		}
 	}
 }

@@ -11,16 +11,16 @@ import (
 // TestMain has what is compiled here, minutes long where Go's cache is empty,
 // yield to the servers that are tested beside it.
 func TestMain(m *testing.M) {
-	if err := yield(); err != nil {
-		fmt.Fprintln(os.Stderr, "yield to other tests:", err)
+	if err := lowerPriority(); err != nil {
+		fmt.Fprintln(os.Stderr, "lower priority:", err)
 		os.Exit(1)
 	}
 	os.Exit(m.Run())
 }
 
-// yield lowers the priority of every existing thread. On Linux, the priority belongs to
+// lowerPriority lowers the priority of every existing thread. On Linux, the priority belongs to
 // a thread and is inherited by the threads and processes that it starts.
-func yield() error {
+func lowerPriority() error {
 	threads, err := os.ReadDir("/proc/self/task")
 	if err != nil {
 		return err

@@ -14,19 +14,18 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// Source is what Mnemo is built from.
+// Source is the input of a build of Mnemo.
 type Source struct {
 	// Root is the top of the checkout.
 	Root string
-	// Version is what the binary says it is.
+	// Version is the version that the binary reports.
 	Version string
-	// Overlay is a file as `go build -overlay` takes it, for a build that
-	// differs from the checkout; none when empty.
+	// Overlay, if not empty, is a file for `go build -overlay` that describes
+	// changes to the checkout.
 	Overlay string
 }
 
-// Build writes the binary to path as the Dockerfile does: static, and the same
-// for the same source.
+// Build builds the binary at path as the Dockerfile does: static and reproducible.
 func (s Source) Build(ctx context.Context, path string) error {
 	goTool, err := exec.LookPath("go")
 	if err != nil {
@@ -43,7 +42,8 @@ func (s Source) Build(ctx context.Context, path string) error {
 	return nil
 }
 
-// experiment is what the local embedder's kernels need, for amd64 so far.
+// experiment returns the GOEXPERIMENT for the local embedder's kernels, which
+// exist only for amd64.
 func experiment() string {
 	if runtime.GOARCH == "amd64" {
 		return "simd"
@@ -51,7 +51,7 @@ func experiment() string {
 	return ""
 }
 
-// Mnemo makes the product's image of its binary.
+// Mnemo builds the product's image from its binary.
 func Mnemo(binary string) (v1.Image, error) {
 	return New([]Layer{base(), {{Path: "/mnemo", Mode: 0o755, From: binary}}}, v1.Config{
 		Entrypoint:   []string{"/mnemo"},
@@ -61,7 +61,7 @@ func Mnemo(binary string) (v1.Image, error) {
 	})
 }
 
-// Model makes an image of the embedding model's files alone, to be mounted.
+// Model builds an image with only the files of the embedding model, for mounting.
 func Model(dir string) (v1.Image, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -74,7 +74,7 @@ func Model(dir string) (v1.Image, error) {
 	return New([]Layer{files}, v1.Config{WorkingDir: "/"})
 }
 
-// Program makes an image of a static program and nothing else.
+// Program builds an image with only a static program.
 func Program(binary string, args ...string) (v1.Image, error) {
 	path := "/" + filepath.Base(binary)
 	return New([]Layer{{{Path: path, Mode: 0o755, From: binary}}}, v1.Config{

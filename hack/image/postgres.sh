@@ -1,8 +1,7 @@
 #!/bin/bash
-# Starts PostgreSQL as the official image does (its docker-entrypoint.sh), as far as the chart's demo asks for it: an empty
-# $PGDATA becomes a database whose superuser has $POSTGRES_PASSWORD, other machines sign in by $POSTGRES_HOST_AUTH_METHOD, and
-# the *.sh of /docker-entrypoint-initdb.d run once, before anybody can connect. One that is not executable is sourced, so what
-# it does to this shell is done to this script.
+# Starts PostgreSQL like docker-entrypoint.sh of the official image, as far as the chart's demo needs it: creates a database in
+# an empty $PGDATA whose superuser has $POSTGRES_PASSWORD, sets $POSTGRES_HOST_AUTH_METHOD for other machines, and runs the *.sh
+# in /docker-entrypoint-initdb.d once, before clients can connect. A script that is not executable is sourced.
 set -Eeo pipefail
 
 if [ "$1" != postgres ]; then
@@ -16,7 +15,7 @@ if [ -s "$PGDATA/PG_VERSION" ]; then
 	exec "$@"
 fi
 if [ -z "$POSTGRES_PASSWORD" ]; then
-	echo >&2 'there is no database yet, and no POSTGRES_PASSWORD for its superuser'
+	echo >&2 'POSTGRES_PASSWORD is required to create the database'
 	exit 1
 fi
 : "${POSTGRES_USER:=postgres}"

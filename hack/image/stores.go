@@ -10,17 +10,17 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// Images of the stores that the chart's demo starts, for a node that can pull
-// none: real programs behind the interface of the official images, as far as
-// the chart uses it. Like those they start as root where nobody says otherwise.
+// Images of the stores in the chart's demo, for a node that cannot pull images:
+// real programs with the interface of the official images, as far as the chart
+// uses it. Like those they run as root by default.
 
 const root = "0:0"
 
 //go:embed postgres.sh
 var postgresEntrypoint []byte
 
-// Postgres makes an image of a server, whose directory holds bin, lib and
-// share, on a system that has bash and psql.
+// Postgres builds an image of a server from its directory with bin, lib and share,
+// and from a system directory with bash and psql.
 func Postgres(system, server string) (v1.Image, error) {
 	base, err := systemTree(system)
 	if err != nil {
@@ -38,7 +38,7 @@ func Postgres(system, server string) (v1.Image, error) {
 	}
 	clients, err := filepath.Glob(filepath.Join(system, "usr/lib/postgresql/*/bin"))
 	if err != nil || len(clients) != 1 {
-		return nil, fmt.Errorf("%s holds psql of %d versions instead of one", system, len(clients))
+		return nil, fmt.Errorf("%s contains %d versions of psql instead of one", system, len(clients))
 	}
 	const dir, link = os.ModeDir | 0o755, os.ModeSymlink | 0o777
 	own := Layer{
@@ -62,13 +62,12 @@ func Postgres(system, server string) (v1.Image, error) {
 		Entrypoint:   []string{"docker-entrypoint.sh"},
 		Cmd:          []string{"postgres"},
 		ExposedPorts: map[string]struct{}{"5432/tcp": {}},
-		StopSignal:   "SIGINT", // "fast": it does not wait for clients to go
+		StopSignal:   "SIGINT", // "fast": does not wait for clients to disconnect
 	})
 }
 
-// Milvus makes an image of a server: the directory of its program and
-// libraries, the one of its configuration, and the entrypoint that hack/node
-// builds.
+// Milvus builds an image of a server from the directory of its program and
+// libraries, that of its configuration, and the entrypoint in hack/node.
 func Milvus(system, bin, configs, entrypoint string) (v1.Image, error) {
 	base, err := systemTree(system)
 	if err != nil {
@@ -82,8 +81,7 @@ func Milvus(system, bin, configs, entrypoint string) (v1.Image, error) {
 		}
 		programs = append(programs, files...)
 	}
-	// As the official images have them: only root, and who is in its group, can
-	// run Milvus.
+	// As in the official images: only root and its group can run Milvus.
 	for i, f := range programs {
 		switch {
 		case f.Mode.IsDir():
@@ -105,12 +103,11 @@ func Milvus(system, bin, configs, entrypoint string) (v1.Image, error) {
 	})
 }
 
-// systemTree is a distribution's packages, unpacked, without what is for
-// people to read.
+// systemTree returns the files of unpacked packages, without documentation.
 func systemTree(dir string) (Layer, error) {
-	unread := []string{"doc", "man", "info", "locale", "lintian", "bash-completion"}
+	documentation := []string{"doc", "man", "info", "locale", "lintian", "bash-completion"}
 	return Tree(dir, "/", func(path string) bool {
-		for _, name := range unread {
+		for _, name := range documentation {
 			if path == "/usr/share/"+name {
 				return false
 			}

@@ -9,8 +9,8 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// TestTree: what is on this machine is in the image as it was, but nobody's and
-// at no time, and without what is not wanted.
+// TestTree checks that files keep their type, mode and content but not their owner
+// and modification time, and that keep filters them.
 func TestTree(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -44,15 +44,15 @@ func TestTree(t *testing.T) {
 	} {
 		h := headers[name]
 		if h == nil || h.Typeflag != want.Typeflag || h.Mode != want.Mode || h.Linkname != want.Linkname || h.Uid != 0 || h.ModTime.Unix() != 0 {
-			t.Errorf("%s: %+v, want %+v of root, at no time", name, h, want)
+			t.Errorf("%s: %+v, want %+v, owner root and no modification time", name, h, want)
 		}
 	}
 	if contents["opt/program"] != "program" {
-		t.Errorf("the program holds %q", contents["opt/program"])
+		t.Errorf("content of the program %q, want %q", contents["opt/program"], "program")
 	}
 	for name := range headers {
 		if filepath.Base(filepath.Dir(name)) == "doc" || filepath.Base(name) == "doc" {
-			t.Errorf("%s is in the image", name)
+			t.Errorf("the image contains %s", name)
 		}
 	}
 	config, err := image.ConfigFile()
@@ -60,6 +60,6 @@ func TestTree(t *testing.T) {
 		t.Fatal(err)
 	}
 	if config.Config.User != "0:0" {
-		t.Errorf("it runs as %q, want the user it was given", config.Config.User)
+		t.Errorf("user %q, want that of the configuration", config.Config.User)
 	}
 }

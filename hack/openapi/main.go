@@ -1,6 +1,6 @@
 // Command openapi prints the HTTP contract as OpenAPI 3.1, for hack/generate.sh.
-// `mnemo openapi` does too, but cannot be built without the client that is
-// generated from it.
+// `mnemo openapi` prints the same, but its build needs the client that is
+// generated from the contract.
 package main
 
 import (

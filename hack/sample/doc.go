@@ -1,3 +1,3 @@
-// Package sample applies the Tenant of config/samples, of which `make up` and
-// `make cluster` show how to be its users.
+// Package sample applies the Tenant of config/samples. `make up` and `make
+// cluster` print the credentials of its users.
 package sample

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// WriteEnv writes variables, each a name and a value, to a file a shell can
-// source, readable by its owner only. It is written under another name first,
-// so that who waits for it never reads half.
+// WriteEnv writes variables, each a name and a value, to a file for a shell to
+// source. Only the owner can read it. The file is renamed into place, so a program
+// that waits for it never reads an incomplete one.
 func WriteEnv(path string, variables [][2]string) error {
 	var b strings.Builder
 	for _, v := range variables {
@@ -23,5 +23,5 @@ func WriteEnv(path string, variables [][2]string) error {
 	return nil
 }
 
-// quote makes s one word of a shell.
+// quote quotes s as one word for a shell.
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

@@ -8,17 +8,17 @@ import (
 	"fmt"
 )
 
-// Tenant is that of config/samples.
+// Tenant is the Tenant of config/samples.
 type Tenant struct {
 	Namespace, Name string
 	Users           []User
 }
 
-// User is one of a Tenant's, with what is in its Secret.
+// User is a user of a Tenant with the credentials from its Secret.
 type User struct{ Name, Token, Password string }
 
-// Kubectl runs kubectl as an administrator, at the top of the checkout, and
-// returns what it printed.
+// Kubectl runs kubectl as an administrator at the top of the checkout and returns
+// its output.
 type Kubectl func(ctx context.Context, args ...string) ([]byte, error)
 
 // Apply applies the Tenant, waits until it is Ready and reads its users'
@@ -35,7 +35,7 @@ func Apply(ctx context.Context, kubectl Kubectl) (Tenant, error) {
 	object := "tenant/" + t.Name
 	if _, err := kubectl(ctx, "wait", "--namespace", t.Namespace, "--for=condition=Ready", "--timeout=120s", object); err != nil {
 		status, _ := kubectl(ctx, "get", "--namespace", t.Namespace, object, "--output", "jsonpath={.status.conditions}")
-		return t, fmt.Errorf("the sample Tenant does not become Ready: %w\n%s", err, status)
+		return t, fmt.Errorf("wait for the sample Tenant: %w\n%s", err, status)
 	}
 	for i := range t.Users {
 		if err := t.readSecret(ctx, kubectl, &t.Users[i]); err != nil {
@@ -45,11 +45,10 @@ func Apply(ctx context.Context, kubectl Kubectl) (Tenant, error) {
 	return t, nil
 }
 
-// SignInName is what the first user signs in to the dashboard under.
+// SignInName returns the first user's name for signing in to the dashboard.
 func (t Tenant) SignInName() string { return t.Namespace + "/" + t.Name + "/" + t.Users[0].Name }
 
-// read finds the Tenant in what kubectl applied: an object, or a list of
-// several.
+// read finds the Tenant in the output of kubectl, an object or a list of objects.
 func read(applied []byte) (Tenant, error) {
 	type object struct {
 		Kind     string
@@ -61,7 +60,7 @@ func read(applied []byte) (Tenant, error) {
 		Items []object
 	}
 	if err := json.Unmarshal(applied, &list); err != nil {
-		return Tenant{}, fmt.Errorf("read what kubectl applied: %w", err)
+		return Tenant{}, fmt.Errorf("read output of kubectl: %w", err)
 	}
 	for _, o := range append(list.Items, list.object) {
 		if o.Kind != "Tenant" {
@@ -72,11 +71,11 @@ func read(applied []byte) (Tenant, error) {
 			t.Users = append(t.Users, User{Name: u.Name})
 		}
 		if len(t.Users) < 2 {
-			return t, fmt.Errorf("the Tenant %s in config/samples has %d users, it needs two", t.Name, len(t.Users))
+			return t, fmt.Errorf("the Tenant %s in config/samples has %d users, but needs two", t.Name, len(t.Users))
 		}
 		return t, nil
 	}
-	return Tenant{}, errors.New("config/samples holds no Tenant")
+	return Tenant{}, errors.New("config/samples contains no Tenant")
 }
 
 func (t Tenant) readSecret(ctx context.Context, kubectl Kubectl, u *User) error {
@@ -86,12 +85,12 @@ func (t Tenant) readSecret(ctx context.Context, kubectl Kubectl, u *User) error 
 	}
 	var secret struct{ Data map[string]string }
 	if err := json.Unmarshal(out, &secret); err != nil {
-		return fmt.Errorf("read secret of %s: %w", u.Name, err)
+		return fmt.Errorf("read Secret of %s: %w", u.Name, err)
 	}
 	for key, value := range map[string]*string{"token": &u.Token, "password": &u.Password} {
 		decoded, err := base64.StdEncoding.DecodeString(secret.Data[key])
 		if err != nil || len(decoded) == 0 {
-			return fmt.Errorf("the secret of %s holds no %s", u.Name, key)
+			return fmt.Errorf("the Secret of %s contains no %s", u.Name, key)
 		}
 		*value = string(decoded)
 	}

@@ -16,11 +16,11 @@ func TestRead(t *testing.T) {
 		want    Tenant
 		wantErr string
 	}{
-		"one object":    {applied: tenant, want: want},
-		"a list":        {applied: `{"kind":"List","items":[{"kind":"Namespace"},` + tenant + `]}`, want: want},
-		"no Tenant":     {applied: `{"kind":"List","items":[]}`, wantErr: "holds no Tenant"},
-		"one user":      {applied: `{"kind":"Tenant","spec":{"users":[{"name":"a"}]}}`, wantErr: "needs two"},
-		"not an answer": {applied: `error: no`, wantErr: "read what kubectl applied"},
+		"one object": {applied: tenant, want: want},
+		"a list":     {applied: `{"kind":"List","items":[{"kind":"Namespace"},` + tenant + `]}`, want: want},
+		"no Tenant":  {applied: `{"kind":"List","items":[]}`, wantErr: "contains no Tenant"},
+		"one user":   {applied: `{"kind":"Tenant","spec":{"users":[{"name":"a"}]}}`, wantErr: "needs two"},
+		"invalid":    {applied: `error: no`, wantErr: "read output of kubectl"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -28,7 +28,7 @@ func TestRead(t *testing.T) {
 			got, err := read([]byte(tt.applied))
 			if tt.wantErr != "" {
 				if err == nil || !strings.Contains(err.Error(), tt.wantErr) {
-					t.Errorf("error %v, want %q in it", err, tt.wantErr)
+					t.Errorf("error %v, want it to contain %q", err, tt.wantErr)
 				}
 				return
 			}

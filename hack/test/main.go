@@ -3,8 +3,8 @@
 //
 //	go run ./hack/test -- go test ./internal/postgres/...
 //
-// It exits with the command's exit code, and the last line of output is the
-// command's own.
+// It exits with the command's exit code. The last line of output is that of the
+// command.
 package main
 
 import (
@@ -48,9 +48,9 @@ func run(ctx context.Context, names []string, node bool, command []string) (code
 	if err != nil {
 		return 1, fmt.Errorf("create run directory: %w", err)
 	}
-	// PostgreSQL runs as another user when we are root, and must pass through.
+	// For root PostgreSQL runs as another user, who must be able to traverse it.
 	if err := os.Chmod(dir, 0o711); err != nil {
-		return 1, fmt.Errorf("open run directory: %w", err)
+		return 1, fmt.Errorf("change mode of run directory: %w", err)
 	}
 	progress := devenv.NewProgress(os.Stderr)
 	progress.Printf("==> Logs: %s/logs (kept if the run fails)", dir)
@@ -68,8 +68,8 @@ func run(ctx context.Context, names []string, node bool, command []string) (code
 	return execute(ctx, command, s.env)
 }
 
-// execute runs the command with env added to ours. A signal that ends us is
-// passed on as SIGTERM, and the command is waited for.
+// execute runs the command with env added to the environment. When ctx ends, it
+// sends the command SIGTERM and waits for it.
 func execute(ctx context.Context, command, env []string) (int, error) {
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	cmd.Env = append(os.Environ(), env...)

@@ -16,9 +16,9 @@ func TestExecuteReturnsExitCode(t *testing.T) {
 		wantErr bool
 	}{
 		"success":            {command: []string{"true"}, want: 0},
-		"its own code":       {command: []string{"sh", "-c", "exit 7"}, want: 7},
-		"ended by a signal":  {command: []string{"sh", "-c", "kill -9 $$"}, want: 1},
-		"sees the addresses": {command: []string{"sh", "-c", `test "$MNEMO_TEST_X" = there`}, want: 0},
+		"exit code":          {command: []string{"sh", "-c", "exit 7"}, want: 7},
+		"killed by a signal": {command: []string{"sh", "-c", "kill -9 $$"}, want: 1},
+		"environment":        {command: []string{"sh", "-c", `test "$MNEMO_TEST_X" = there`}, want: 0},
 		"no such command":    {command: []string{"no-such-command"}, want: 1, wantErr: true},
 	}
 	for name, tt := range tests {
@@ -41,14 +41,14 @@ func TestExecuteStopsCommandOnCancel(t *testing.T) {
 		code, _ := execute(ctx, []string{"sh", "-c", `trap "exit 5" TERM; mkfifo "$0"; echo > "$0"; while :; do sleep 0.05; done`, ready}, nil)
 		done <- code
 	}()
-	for { // the command makes the pipe when its trap is set
+	for { // the command creates the pipe after setting its trap
 		if _, err := os.ReadFile(ready); err == nil {
 			break
 		}
 	}
 	cancel()
 	if code := <-done; code == 0 {
-		t.Error("exit code 0 for a command that was stopped")
+		t.Error("exit code 0 for a cancelled command")
 	}
 }
 
@@ -60,7 +60,7 @@ func TestStartRejectsUnknownDependency(t *testing.T) {
 	}
 }
 
-func TestCleanKeepsLogsOfAFailure(t *testing.T) {
+func TestCleanKeepsLogsOfFailedRun(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for _, sub := range []string{"logs", "milvus"} {
@@ -71,14 +71,17 @@ func TestCleanKeepsLogsOfAFailure(t *testing.T) {
 	if err := clean(dir, false); err != nil {
 		t.Fatal(err)
 	}
-	left, err := os.ReadDir(dir)
-	if err != nil || len(left) != 1 || left[0].Name() != "logs" {
-		t.Errorf("left after a failure: %v, %v, want logs alone", left, err)
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) != 1 || files[0].Name() != "logs" {
+		t.Errorf("files after a failed run: %v, want only logs", files)
 	}
 	if err := clean(dir, true); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(dir); !os.IsNotExist(err) {
-		t.Errorf("left after a success: %v, want nothing", err)
+		t.Errorf("directory after a successful run: %v, want that it does not exist", err)
 	}
 }

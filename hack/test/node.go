@@ -10,8 +10,8 @@ import (
 	"github.com/mnemo-dev/mnemo/hack/devenv/node"
 )
 
-// prepareNode builds and downloads everything that test/cluster runs besides the
-// product.
+// prepareNode builds and downloads all programs that test/cluster needs, except
+// the product.
 func prepareNode(ctx context.Context, progress *devenv.Progress) error {
 	cache, err := devenv.OpenCache(progress)
 	if err != nil {

@@ -83,7 +83,7 @@ func (s *started) startOne(ctx context.Context, name string, o devenv.Options) e
 	return nil
 }
 
-// fetchBrowser downloads the browser, which tests start, and axe-core.
+// fetchBrowser provides the browser, which tests start, and axe-core.
 func (s *started) fetchBrowser(ctx context.Context, o devenv.Options) error {
 	chromium, err := browser.Chromium(ctx, o.Cache)
 	if err != nil {
@@ -119,7 +119,7 @@ func (s *started) stop() error {
 
 // clean removes the run directory but keeps the logs of a failed run.
 func clean(dir string, all bool) error {
-	// As root PostgreSQL's data may be elsewhere.
+	// For root PostgreSQL's data may be elsewhere.
 	if err := os.RemoveAll(postgres.Dir(dir)); err != nil {
 		return fmt.Errorf("clean up: %w", err)
 	}

@@ -17,7 +17,7 @@ const (
 	operatorUser      = "system:serviceaccount:" + operatorNamespace + ":mnemo-operator"
 )
 
-// kubectl runs kubectl as the administrator and returns what it printed.
+// kubectl runs kubectl as the administrator and returns its output.
 func (p *platform) kubectl(ctx context.Context, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, p.kube.Kubectl, args...)
 	cmd.Dir = p.root
@@ -44,7 +44,7 @@ func (p *platform) prepareCluster(ctx context.Context) (err error) {
 		{"apply", "--server-side", "--filename", namespace},
 		{"apply", "--server-side", "--kustomize", "config/crd"},
 		{"apply", "--server-side", "--kustomize", "config/rbac"},
-		// The other wait fails where there are no conditions yet.
+		// The second wait fails if there are no conditions yet.
 		{"wait", "--for=jsonpath={.status.conditions}", "--timeout=60s", "customresourcedefinition/tenants.mnemo.dev"},
 		{"wait", "--for=condition=Established", "--timeout=60s", "customresourcedefinition/tenants.mnemo.dev"},
 	} {

@@ -14,18 +14,18 @@ import (
 )
 
 const (
-	// envFile is what scripts read; it is there while the platform runs.
+	// envFile is the file for scripts; it exists while the platform runs.
 	envFile = "up.env"
 	// self is the name under which a running `up` is recorded.
 	self = "up"
 )
 
-// down ends a platform that runs elsewhere, or what is left of one that crashed.
+// down stops a platform that another process runs, or that crashed.
 func down(ctx context.Context, o options) error {
 	if err := stopAll(ctx, o); err != nil {
 		return err
 	}
-	fmt.Println("the platform is down; its data is kept in", o.dir)
+	fmt.Println("platform stopped; its data is kept in", o.dir)
 	return nil
 }
 
@@ -46,13 +46,13 @@ func stopAll(ctx context.Context, o options) error {
 	return nil
 }
 
-// reset ends the platform and removes its data, but not the cache. It removes
-// only what `up` makes, whatever else -dir holds.
+// reset stops the platform and deletes its data but not the cache. In -dir it
+// deletes only files that `up` creates.
 func reset(ctx context.Context, o options) error {
 	if err := stopAll(ctx, o); err != nil {
 		return err
 	}
-	// As root PostgreSQL's data may be outside the directory.
+	// For root PostgreSQL's data may be outside the directory.
 	errs := []error{os.RemoveAll(postgres.Dir(o.dir))}
 	for _, name := range []string{"postgres", "milvus", "kube", productDir, "logs", "pids", "lock"} {
 		errs = append(errs, os.RemoveAll(filepath.Join(o.dir, name)))
@@ -60,7 +60,7 @@ func reset(ctx context.Context, o options) error {
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("remove data: %w", err)
 	}
-	_ = os.Remove(o.dir) // stays if someone else keeps something in it
-	fmt.Println("the platform is down and its data is removed")
+	_ = os.Remove(o.dir) // fails if it contains other files
+	fmt.Println("platform stopped and its data deleted")
 	return nil
 }

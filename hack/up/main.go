@@ -1,7 +1,7 @@
 // Command up runs Mnemo and its dependencies on this machine:
 //
 //	go run ./hack/up up      runs it until Ctrl-C
-//	go run ./hack/up down    stops a run elsewhere, or what a crashed run left
+//	go run ./hack/up down    stops another run, or the processes of a crashed one
 //	go run ./hack/up reset   does the same and deletes the data
 //
 // It writes to .mnemo in the checkout and to the cache of hack/devenv. Scripts read
@@ -22,16 +22,16 @@ import (
 
 const usage = `usage: go run ./hack/up up [-port 8080] | down | reset   [-dir .mnemo]`
 
-// options are the command line's.
+// options are the command-line options.
 type options struct {
 	root string // of the checkout
 	dir  string // of everything this run writes
-	port int    // of the API; 0 for the usual one or, if taken, a free one
+	port int    // of the API; 0 for the default or, if that is in use, a free one
 }
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	// After the first signal the next one ends us at once.
+	// A second signal kills this program.
 	context.AfterFunc(ctx, stop)
 	if err := run(ctx, os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "up:", err)
@@ -50,7 +50,7 @@ func run(ctx context.Context, args []string) error {
 	o := options{root: root}
 	flags := flag.NewFlagSet(args[0], flag.ContinueOnError)
 	flags.Usage = func() { fmt.Fprintln(os.Stderr, usage) }
-	flags.StringVar(&o.dir, "dir", filepath.Join(root, ".mnemo"), "where data and logs are kept")
+	flags.StringVar(&o.dir, "dir", filepath.Join(root, ".mnemo"), "directory for data and logs")
 	flags.IntVar(&o.port, "port", 0, "port of the API")
 	if err := flags.Parse(args[1:]); err != nil {
 		return err

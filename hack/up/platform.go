@@ -17,7 +17,7 @@ import (
 	"github.com/mnemo-dev/mnemo/hack/sample"
 )
 
-// platform is everything that runs.
+// platform holds everything that runs.
 type platform struct {
 	options
 	progress *devenv.Progress
@@ -144,7 +144,7 @@ func (p *platform) watch(ctx context.Context) error {
 			return p.product.operator.Err()
 		case <-p.milvus.Done():
 			p.progress.Printf("==> Milvus: ended unexpectedly, restarting")
-			// Stopping meanwhile is not a failure.
+			// An error during shutdown is not a failure.
 			if err := p.restartMilvus(ctx); err != nil && ctx.Err() == nil {
 				return err
 			}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -17,11 +16,11 @@ import (
 )
 
 const (
-	productDir = "mnemo" // in the data directory
-	database   = "mnemo"
-	ownerRole  = "mnemo_owner"
-	appRole    = "mnemo_app"
-	usualPort  = 8080
+	productDir  = "mnemo" // in the data directory
+	database    = "mnemo"
+	ownerRole   = "mnemo_owner"
+	appRole     = "mnemo_app"
+	defaultPort = 8080
 )
 
 // product describes how Mnemo's programs run.
@@ -66,7 +65,7 @@ func (p *platform) choosePublicPort(s devenv.Settings) error {
 	if p.port != 0 {
 		return s.ChoosePort(use, what, p.port)
 	}
-	port := usualPort
+	port := defaultPort
 	if last := s.Ports[use]; last != 0 {
 		port = last
 	}
@@ -77,7 +76,7 @@ func (p *platform) choosePublicPort(s devenv.Settings) error {
 	return s.ChoosePort(use, what, 0)
 }
 
-// address is host:port for a use of chooseAddresses.
+// address returns host:port for a use of chooseAddresses.
 func (p *product) address(use string) string {
 	return fmt.Sprintf("127.0.0.1:%d", p.settings.Ports[use])
 }
@@ -112,7 +111,7 @@ func (p *platform) build(ctx context.Context) (err error) {
 	cmd.Dir = p.root
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if runtime.GOARCH == "amd64" {
-		// The local embedder is ten times faster with it.
+		// The local embedder is ten times faster with SIMD.
 		cmd.Env = append(cmd.Env, "GOEXPERIMENT=simd")
 	}
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -133,7 +132,7 @@ func (p *platform) migrate(ctx context.Context) (err error) {
 	return nil
 }
 
-// storesEnv is what both of our programs are told.
+// storesEnv returns the environment variables that both programs need.
 func (p *platform) storesEnv() []string {
 	return []string{
 		"DATABASE_URL=" + p.product.appURL,
@@ -155,7 +154,7 @@ func (p *platform) startServe(ctx context.Context) (err error) {
 }
 
 func (p *platform) startOperator(ctx context.Context) (err error) {
-	// With the rights it has in a cluster, not the administrator's.
+	// The operator has the rights it has in a cluster, not the administrator's.
 	kubeconfig := filepath.Join(p.product.dir, "operator.kubeconfig")
 	if err := p.kube.KubeconfigAs(kubeconfig, operatorUser); err != nil {
 		return err
@@ -170,7 +169,7 @@ func (p *platform) startOperator(ctx context.Context) (err error) {
 	return err
 }
 
-// run starts a command of bin/mnemo and waits until url answers.
+// run starts a command of bin/mnemo and waits until url returns status 200.
 func (p *platform) run(ctx context.Context, title, command, url string, env []string) (running *devenv.Process, err error) {
 	done := p.progress.Step(title, "starting")
 	defer func() { done(err) }()
@@ -186,7 +185,7 @@ func (p *platform) run(ctx context.Context, title, command, url string, env []st
 	return running, nil
 }
 
-// answers returns nil when a GET of url is answered with 200.
+// answers returns nil if a GET of url returns status 200.
 func answers(ctx context.Context, url string) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -200,7 +199,7 @@ func answers(ctx context.Context, url string) error {
 	}
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusOK {
-		return errors.New(url + " answers " + res.Status)
+		return fmt.Errorf("GET %s: %s", url, res.Status)
 	}
 	return nil
 }

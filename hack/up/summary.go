@@ -8,7 +8,7 @@ import (
 	"github.com/mnemo-dev/mnemo/hack/sample"
 )
 
-// writeEnv writes what scripts need.
+// writeEnv writes the variables for scripts.
 func (p *platform) writeEnv(path string) error {
 	first, second := p.sample.Users[0], p.sample.Users[1]
 	return sample.WriteEnv(path, [][2]string{
@@ -31,7 +31,7 @@ func (p *platform) writeEnv(path string) error {
 	})
 }
 
-// printSummary tells a person what runs and what to try.
+// printSummary prints addresses, credentials and example commands.
 func (p *platform) printSummary(w io.Writer, took time.Duration) {
 	url, user := p.product.url(), p.sample.Users[0]
 	auth := `-H "Authorization: Bearer ` + user.Token + `"`
@@ -58,8 +58,8 @@ Ctrl-C stops everything; the data stays, and the next start is quick.
 		auth, time.Now().Format(time.DateOnly), p.kube.Kubectl, p.sample.SignInName(), user.Password)
 	if p.milvus.Open() {
 		_, _ = fmt.Fprint(w, `
-Mind: Milvus' internal ports ask for no password and listen on every address of this machine, because only root can shut
-them off. On a network you do not trust run this as root, or behind a firewall.
+Note: Milvus' internal ports require no password and listen on every address of this machine; only root can isolate them.
+On an untrusted network run this as root or behind a firewall.
 `)
 	}
 }

@@ -48,7 +48,7 @@ func up(ctx context.Context, o options) (err error) {
 // occupy locks the directory against a second run and records this program for
 // `down`.
 func occupy(dir string) (release func() error, err error) {
-	// As root PostgreSQL runs as another user, who must pass through.
+	// For root PostgreSQL runs as another user, who must be able to traverse it.
 	if err := os.MkdirAll(dir, 0o711); err != nil {
 		return nil, fmt.Errorf("create data directory: %w", err)
 	}
@@ -63,7 +63,7 @@ func occupy(dir string) (release func() error, err error) {
 		_ = lock.Close()
 		return nil, fmt.Errorf("the platform is already running in %s: stop it with Ctrl-C in its terminal, or with `make down`", dir)
 	}
-	// It describes a platform that no longer runs.
+	// An existing file is from a crashed run.
 	if err := os.Remove(filepath.Join(dir, envFile)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("remove old %s: %w", envFile, err)
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/mnemo-dev/mnemo/hack/sample"
 )
 
-// testPlatform is a platform of which nothing runs.
+// testPlatform returns a platform without processes.
 func testPlatform(t *testing.T) *platform {
 	t.Helper()
 	p := newPlatform(options{root: t.TempDir(), dir: t.TempDir()})
@@ -40,8 +40,12 @@ func TestEnvCanBeSourced(t *testing.T) {
 	if err := p.writeEnv(path); err != nil {
 		t.Fatal(err)
 	}
-	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("mode %v, %v, want it private", info.Mode(), err)
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v, want 0600", info.Mode())
 	}
 	script := fmt.Sprintf(`. %s; echo "$MNEMO_TOKEN|$MNEMO_SIGN_IN|$MNEMO_PASSWORD|$MNEMO_TOKEN_2|$KUBECONFIG|$MILVUS_PASSWORD|$MNEMO_NAMESPACE"`, path)
 	out, err := exec.CommandContext(t.Context(), "sh", "-c", script).Output()
@@ -49,26 +53,26 @@ func TestEnvCanBeSourced(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff("tok1|default/acme/a|pw|tok2|/a dir/config|it's|default\n", string(out)); diff != "" {
-		t.Errorf("a shell reads (-want +got):\n%s", diff)
+		t.Errorf("variables in a shell (-want +got):\n%s", diff)
 	}
 }
 
-func TestSummaryNamesEverything(t *testing.T) {
+func TestSummary(t *testing.T) {
 	t.Parallel()
 	p := testPlatform(t)
 	var b strings.Builder
 	p.printSummary(&b, 0)
 	for _, want := range []string{p.product.url(), "tok1", "sign in as default/acme/a with password pw", "export KUBECONFIG=/a dir/config", "get tenants", "/api/memory", "query="} {
 		if !strings.Contains(b.String(), want) {
-			t.Errorf("the summary does not hold %q:\n%s", want, &b)
+			t.Errorf("the summary does not contain %q:\n%s", want, &b)
 		}
 	}
 	if strings.Contains(b.String(), "%!") {
-		t.Errorf("the summary has a hole:\n%s", &b)
+		t.Errorf("the summary has a format error:\n%s", &b)
 	}
 }
 
-func TestTakenPort(t *testing.T) {
+func TestPortInUse(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -78,7 +82,7 @@ func TestTakenPort(t *testing.T) {
 	p := newPlatform(options{dir: t.TempDir(), port: l.Addr().(*net.TCPAddr).Port})
 	err = p.chooseAddresses()
 	if err == nil || !strings.Contains(err.Error(), "is in use by another program: stop that program or choose another") {
-		t.Errorf("choose addresses: %v, want a sentence that says what to do", err)
+		t.Errorf("choose addresses: error %v, want one that says what to do", err)
 	}
 }
 
@@ -90,7 +94,7 @@ func TestOneRunAtATime(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := occupy(dir); err == nil || !strings.Contains(err.Error(), "make down") {
-		t.Errorf("a second run: %v, want what to do about the first", err)
+		t.Errorf("second run: error %v, want one that says how to stop the first", err)
 	}
 	if err := release(); err != nil {
 		t.Fatal(err)
@@ -103,14 +107,14 @@ func TestOneRunAtATime(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(stale); !os.IsNotExist(err) {
-		t.Errorf("up.env of a crashed run: %v, want it gone", err)
+		t.Errorf("up.env of a crashed run: %v, want that it does not exist", err)
 	}
 	if err := release(); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func TestResetKeepsWhatIsNotOurs(t *testing.T) {
+func TestResetKeepsUnknownFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for _, name := range []string{"milvus", "precious"} {
@@ -121,8 +125,11 @@ func TestResetKeepsWhatIsNotOurs(t *testing.T) {
 	if err := reset(t.Context(), options{dir: dir}); err != nil {
 		t.Fatal(err)
 	}
-	left, err := os.ReadDir(dir)
-	if err != nil || len(left) != 1 || left[0].Name() != "precious" {
-		t.Errorf("left: %v, %v, want precious alone", left, err)
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) != 1 || files[0].Name() != "precious" {
+		t.Errorf("files after reset: %v, want only precious", files)
 	}
 }

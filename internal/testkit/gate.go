@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Gate forwards connections to a server while it is open, so that a test can
-// have the server away. Its address stays.
+// Gate forwards connections to a server while it is open, so that a test can make
+// the server unavailable. Its address does not change.
 type Gate struct {
 	Addr, target string
 	mu           sync.Mutex
@@ -16,7 +16,7 @@ type Gate struct {
 	conns        []net.Conn
 }
 
-// NewGate makes a closed gate before the server at host:port.
+// NewGate creates a closed gate for the server at target, host:port.
 func NewGate(t testing.TB, target string) *Gate {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -29,7 +29,7 @@ func NewGate(t testing.TB, target string) *Gate {
 	return g
 }
 
-// Open lets connections through until Close.
+// Open forwards connections until Close.
 func (g *Gate) Open(t testing.TB) {
 	t.Helper()
 	l, err := net.Listen("tcp", g.Addr)
@@ -45,7 +45,7 @@ func (g *Gate) Open(t testing.TB) {
 			if err != nil {
 				return
 			}
-			out, err := net.Dial("tcp", g.target) //nolint:noctx // it ends with the connection it is for
+			out, err := net.Dial("tcp", g.target) //nolint:noctx // closed with the incoming connection
 			if err != nil {
 				_ = in.Close()
 				continue
@@ -59,7 +59,7 @@ func (g *Gate) Open(t testing.TB) {
 	}()
 }
 
-// Close ends all connections and refuses new ones.
+// Close closes all connections and refuses new ones.
 func (g *Gate) Close() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

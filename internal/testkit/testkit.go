@@ -9,11 +9,11 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// MilvusAddr is where the test Milvus is and who may use it.
+// MilvusAddr is the address of the test Milvus with credentials.
 type MilvusAddr struct {
 	// Addr is host:port of the gRPC API.
 	Addr string
-	// User and Password are those of the superuser.
+	// User and Password are the superuser's credentials.
 	User, Password string
 }
 
@@ -47,15 +47,15 @@ func Chromium(tb testing.TB) string {
 	return need(tb, "MNEMO_TEST_CHROMIUM")
 }
 
-// OIDCProvider returns the path of an identity provider; it takes a port and
-// redirect URIs.
+// OIDCProvider returns the path of an identity provider. Its arguments are a port
+// and redirect URIs.
 func OIDCProvider(tb testing.TB) string {
 	tb.Helper()
 	return need(tb, "MNEMO_TEST_OIDC_PROVIDER")
 }
 
-// Axe returns the path of axe-core, the script that finds what is inaccessible
-// about a page.
+// Axe returns the path of axe-core, a script that reports accessibility problems
+// of a page.
 func Axe(tb testing.TB) string {
 	tb.Helper()
 	return need(tb, "MNEMO_TEST_AXE")
@@ -95,8 +95,8 @@ func need(tb testing.TB, name string) string {
 	return value
 }
 
-// FreeAddress returns an address of this machine that nobody listens at, for a
-// program that has to be told one.
+// FreeAddress returns a local address on which nothing listens, for a program that
+// needs one in its configuration.
 func FreeAddress(tb testing.TB) string {
 	tb.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

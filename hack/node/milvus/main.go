@@ -34,18 +34,18 @@ func main() {
 		}
 	}()
 	if password := os.Getenv("COMMON_SECURITY_DEFAULTROOTPASSWORD"); password != "" {
-		go settle(password)
+		go setPassword(password)
 	}
-	_ = cmd.Wait() // its state says it
+	_ = cmd.Wait() // ProcessState has the result
 	if code := cmd.ProcessState.ExitCode(); code >= 0 {
 		os.Exit(code)
 	}
 	os.Exit(1)
 }
 
-// settle tries until root has the password: from the known one, or because the
-// data is not new.
-func settle(password string) {
+// setPassword retries until root has the password. The old password is the default
+// one on new data and the same one otherwise.
+func setPassword(password string) {
 	for range 3000 {
 		for _, old := range []string{"Milvus", password} {
 			if change(old, password) == nil {
@@ -74,15 +74,15 @@ func change(from, to string) error {
 		return err
 	}
 	defer res.Body.Close()
-	var said struct {
+	var result struct {
 		Error  int    `json:"error_code"`
 		Reason string `json:"reason"`
 	}
-	if err := json.NewDecoder(res.Body).Decode(&said); err != nil {
+	if err := json.NewDecoder(res.Body).Decode(&result); err != nil {
 		return err
 	}
-	if res.StatusCode != http.StatusOK || said.Error != 0 {
-		return fmt.Errorf("%s: %s", res.Status, said.Reason)
+	if res.StatusCode != http.StatusOK || result.Error != 0 {
+		return fmt.Errorf("%s: %s", res.Status, result.Reason)
 	}
 	return nil
 }
