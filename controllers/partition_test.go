@@ -25,7 +25,7 @@ func TestLostPartitionIsRecreatedAndFilled(t *testing.T) {
 	e := setup(t)
 	tn := e.expectReady(t, e.newTenant("alice"))
 	e.expectEvents(t, "Normal Ready")
-	e.fake.TakeAway(placementOf(tn))
+	e.fake.LosePartition(placementOf(tn))
 	e.expectReconciled(t)
 	if !e.fake.HasPartition(placementOf(tn)) {
 		t.Error("the partition was not recreated")
@@ -40,7 +40,7 @@ func TestRebuildingIsReported(t *testing.T) {
 	e := setup(t)
 	tn := e.expectReady(t, e.newTenant("alice"))
 	e.fake.Fill(tenant.ID(tn.UID), 5, 0)
-	e.fake.TakeAway(placementOf(tn))
+	e.fake.LosePartition(placementOf(tn))
 	for range 2 {
 		if result := e.expectReconciled(t); result.RequeueAfter > 5*time.Second {
 			t.Errorf("got requeue after %v, want at most 5s", result.RequeueAfter)
@@ -58,7 +58,7 @@ func TestRefillIsRetriedUntilItSucceeds(t *testing.T) {
 	t.Parallel()
 	e := setup(t)
 	tn := e.expectReady(t, e.newTenant("alice"))
-	e.fake.TakeAway(placementOf(tn))
+	e.fake.LosePartition(placementOf(tn))
 	e.fake.Fail(errPostgresUnavailable, "SetPartitionID")
 	for range 2 { // an operator that ends in between owes it all the same
 		if _, err := e.reconcile(t); !fault.Is(err, fault.Unavailable) {
@@ -145,7 +145,7 @@ func TestLostWhileLoading(t *testing.T) {
 	tn := e.expectReady(t, e.newTenant("alice"))
 	e.expectEvents(t, "Normal Ready")
 	e.fake.Fill(tenant.ID(tn.UID), 5, 0)
-	e.fake.TakeAway(placementOf(tn))
+	e.fake.LosePartition(placementOf(tn))
 	e.fake.FailAfter(placement.ErrLoading, "Ensure")
 	e.expectReconciled(t)
 	e.fake.Heal()

@@ -157,7 +157,7 @@ func runResyncs(t *testing.T) {
 	e.mustCreate(t, e.newTenant("alice"))
 	e.eventuallyReady(t)
 	placement := placementOf(e.tenant(t))
-	e.fake.TakeAway(placement)
+	e.fake.LosePartition(placement)
 	eventually(t, func() bool { return e.fake.HasPartition(placement) && e.fake.Reindexed(e.id(t)) > 0 })
 
 	resyncs := func(n int) {

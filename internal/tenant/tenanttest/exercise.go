@@ -11,47 +11,47 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// Backend is what Exercise works on: the stores and what a test needs to
-// look behind them.
+// Backend is the implementation under test: the stores and hooks to prepare and
+// inspect their data.
 type Backend struct {
 	Store   tenant.Store
 	Tokens  tenant.TokenStore
 	Access  tenant.AccessStore
 	Records tenant.RecordStore
-	// Fill gives a user so many memories and active conversations more.
+	// Fill adds memories and active conversations to a user.
 	Fill func(t *testing.T, scope tenant.Scope, memories, conversations int)
-	// Work runs the jobs committed so far to their end.
+	// Work runs all committed jobs to completion.
 	Work func(t *testing.T)
-	// Version returns a text that is another one after any write to the rows
-	// of the tenant, its users and its quota (in PostgreSQL: their xmin).
+	// Version returns a string that changes with every write to the rows of the
+	// tenant, its users and its quota (in PostgreSQL: their xmin).
 	Version func(t *testing.T, id tenant.ID) string
 }
 
-// check is one test of the suite on a backend of its own.
+// check is one test of the suite with its own backend.
 type check struct {
 	t *testing.T
 	Backend
 }
 
-// Exercise checks that the stores open makes keep the contract of package
-// tenant. open returns a new backend each time.
+// Exercise checks that the stores implement the contract of package tenant. open
+// returns a new backend on each call.
 func Exercise(t *testing.T, open func(t *testing.T) Backend) {
 	t.Helper()
 	for name, test := range map[string]func(check){
 		"apply creates":                 applyCreates,
 		"apply twice writes nothing":    applyTwice,
 		"apply changes":                 applyChanges,
-		"apply gives a domain once":     applyDomains,
+		"a domain has one tenant":       applyDomains,
 		"apply keeps users apart":       applyUsers,
 		"a taken name is a conflict":    takenName,
 		"unknown tenants are not found": unknown,
 		"usage counts":                  usageCounts,
 		"placements are stable":         placements,
-		"refilling":                     refills,
-		"losing":                        loses,
-		"lost for some":                 lostForSome,
-		"moving":                        moves,
-		"placed shared":                 placedShared,
+		"set partition id":              setsPartitionID,
+		"a lost partition":              marksLost,
+		"a lost shared collection":      lostForSome,
+		"migration":                     migrates,
+		"shared isolation":              assignsShared,
 		"install is monotonic":          installMonotonic,
 		"install has one winner":        installConcurrent,
 		"revoke older":                  revokeOlder,
@@ -61,18 +61,18 @@ func Exercise(t *testing.T, open func(t *testing.T) Backend) {
 		"a shorter overlap ends sooner": overlapShortened,
 		"identify":                      identify,
 		"a removed user has no token":   removedUser,
-		"a removed user and Delete":     removedForGood,
+		"a removed user with Delete":    removedWithDelete,
 		"a user issues a token":         userIssues,
 		"a user replaces the token":     userReplaces,
-		"who may replace":               whoMayReplace,
+		"replace without access":        replaceForbidden,
 		"retire and retain":             retireRetain,
 		"claim":                         claim,
 		"retire and delete":             retireDelete,
-		"retire what never was":         retireNothing,
+		"retire an unknown tenant":      retireUnknown,
 		"records":                       records,
-		"abandoned and back":            abandoned,
-		"abandoned and discarded":       discarded,
-		"claim from another cluster":    claimFromAfar,
+		"orphaned and applied again":    orphaned,
+		"orphaned and purged":           orphanedPurge,
+		"claim from another cluster":    claimFromCluster,
 		"revoke all of a tenant":        revokeTenant,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -82,7 +82,7 @@ func Exercise(t *testing.T, open func(t *testing.T) Backend) {
 	}
 }
 
-// NewSpec returns a tenant of a namespace of its own with users alice and bob.
+// NewSpec returns a tenant in a new namespace with the users alice and bob.
 func NewSpec() tenant.Spec {
 	id := uuid.NewString()
 	return tenant.Spec{
@@ -101,7 +101,7 @@ func NewSpec() tenant.Spec {
 	}
 }
 
-// fixture is a tenant that was applied and placed.
+// fixture is an applied tenant.
 type fixture struct {
 	Backend
 	spec tenant.Spec
@@ -140,7 +140,7 @@ func (f *fixture) scope(t *testing.T, name string) tenant.Scope {
 	return tenant.Scope{Tenant: f.got.ID, User: f.user(t, name).ID}
 }
 
-// install gives the user a token of the generation and returns its hash.
+// install installs a token of the generation and returns its hash.
 func (f *fixture) install(t *testing.T, user string, generation int64) tenant.Hash {
 	t.Helper()
 	c := credential(generation)
@@ -181,7 +181,7 @@ func wantKind(t *testing.T, err error, want fault.Kind) {
 	}
 }
 
-// concurrently makes n calls at the same time and returns their errors.
+// concurrently runs n calls at the same time and returns their errors.
 func concurrently(ctx context.Context, n int, call func(ctx context.Context, i int) error) []error {
 	errs, done := make([]error, n), make(chan int)
 	for i := range n {

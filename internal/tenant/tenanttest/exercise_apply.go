@@ -21,7 +21,7 @@ func applyCreates(c check) {
 		t.Errorf("Apply (-want +got):\n%s", diff)
 	}
 	if alice, bob := f.user(t, "alice").ID, f.user(t, "bob").ID; alice == 0 || bob == 0 || alice == bob {
-		t.Errorf("user ids are %d and %d, want two that differ and are not 0", alice, bob)
+		t.Errorf("user ids are %d and %d, want two different ids other than 0", alice, bob)
 	}
 }
 
@@ -30,14 +30,14 @@ func applyTwice(c check) {
 	f := applied(t, b)
 	f.install(t, "alice", 1)
 	if _, err := f.Store.EnsurePlacement(t.Context(), f.got.ID); err != nil {
-		t.Fatalf("Place: %v", err)
+		t.Fatalf("EnsurePlacement: %v", err)
 	}
 	f.apply(t)
 	first, version := f.got, f.Version(t, f.got.ID)
-	f.spec.Users[0], f.spec.Users[1] = f.spec.Users[1], f.spec.Users[0] // order means nothing
+	f.spec.Users[0], f.spec.Users[1] = f.spec.Users[1], f.spec.Users[0] // the order is irrelevant
 	f.apply(t)
 	if diff := cmp.Diff(first, f.got); diff != "" {
-		t.Errorf("the second Apply answers otherwise (-first +second):\n%s", diff)
+		t.Errorf("the second Apply returned another result (-first +second):\n%s", diff)
 	}
 	if now := f.Version(t, f.got.ID); now != version {
 		t.Errorf("the second Apply wrote: version %s became %s", version, now)
@@ -97,7 +97,7 @@ func applyUsers(c check) {
 	f.spec.Users = []tenant.UserSpec{{Name: "alice"}, {Name: "bob"}}
 	f.apply(t)
 	if now := f.user(t, "alice").ID; now != alice {
-		t.Errorf("alice came back as %d, was %d: with Retain her data would be lost", now, alice)
+		t.Errorf("alice has id %d after she was listed again, want %d: with Retain her data would be lost", now, alice)
 	}
 	other.apply(t)
 	if len(other.got.Users) != 2 {
@@ -112,7 +112,7 @@ func takenName(c check) {
 	second.ID = tenant.ID(uuid.NewString())
 	_, err := b.Store.Apply(t.Context(), second)
 	wantKind(t, err, fault.Conflict)
-	second.Cluster = "cluster-2" // another cluster's namespaces are others
+	second.Cluster = "cluster-2" // namespaces of clusters are distinct
 	if _, err := b.Store.Apply(t.Context(), second); err != nil {
 		t.Errorf("Apply of the name in another cluster: %v", err)
 	}
@@ -153,13 +153,13 @@ func usageCounts(c check) {
 	}
 }
 
-// applyDomains: the first tenant to name a domain has it, until it names it no
-// longer or is retired.
+// applyDomains checks that a domain belongs to the first tenant that lists it,
+// until that tenant no longer lists it or is retired.
 func applyDomains(c check) {
 	t, b := c.t, c.Backend
 	issuer := "https://id.test/" + uuid.NewString()
 	first, second := applied(t, b), applied(t, b)
-	names := func(f *fixture, want []string, domains ...string) {
+	apply := func(f *fixture, want []string, domains ...string) {
 		t.Helper()
 		f.spec.OIDC = tenant.OIDC{Issuer: issuer, Domains: domains}
 		f.apply(t)
@@ -167,18 +167,18 @@ func applyDomains(c check) {
 			t.Errorf("domains taken (-want +got):\n%s", diff)
 		}
 	}
-	names(first, nil, "acme.test", "acme.example")
+	apply(first, nil, "acme.test", "acme.example")
 	version := b.Version(t, first.got.ID)
-	names(first, nil, "acme.example", "acme.test")
+	apply(first, nil, "acme.example", "acme.test")
 	if b.Version(t, first.got.ID) != version {
-		t.Error("the same domains in another order are written")
+		t.Error("Apply of the same domains in another order wrote")
 	}
-	names(second, []string{"acme.example"}, "globex.test", "acme.example")
-	names(first, nil, "acme.test")
-	names(second, nil, "globex.test", "acme.example")
-	names(first, []string{"acme.example", "globex.test"}, "globex.test", "acme.example")
+	apply(second, []string{"acme.example"}, "globex.test", "acme.example")
+	apply(first, nil, "acme.test")
+	apply(second, nil, "globex.test", "acme.example")
+	apply(first, []string{"acme.example", "globex.test"}, "globex.test", "acme.example")
 	if _, err := b.Store.Retire(t.Context(), second.spec.ID, tenant.Retain); err != nil {
 		t.Fatal(err)
 	}
-	names(first, nil, "globex.test", "acme.example")
+	apply(first, nil, "globex.test", "acme.example")
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-func (f *fixture) place(t *testing.T) placement.Location {
+func (f *fixture) ensurePlacement(t *testing.T) placement.Location {
 	t.Helper()
 	p, err := f.Store.EnsurePlacement(t.Context(), f.got.ID)
 	if err != nil {
@@ -19,18 +19,18 @@ func (f *fixture) place(t *testing.T) placement.Location {
 	return p
 }
 
-func (f *fixture) move(t *testing.T) placement.State {
+func (f *fixture) reconcilePlacement(t *testing.T) placement.State {
 	t.Helper()
-	places, err := f.Store.ReconcilePlacement(t.Context(), f.got.ID)
+	state, err := f.Store.ReconcilePlacement(t.Context(), f.got.ID)
 	if err != nil {
 		t.Fatalf("ReconcilePlacement: %v", err)
 	}
-	return places
+	return state
 }
 
-func (f *fixture) refill(t *testing.T, p placement.Location, made int64) {
+func (f *fixture) setPartitionID(t *testing.T, at placement.Location, partitionID int64) {
 	t.Helper()
-	if err := f.Store.SetPartitionID(t.Context(), f.got.ID, p, made); err != nil {
+	if err := f.Store.SetPartitionID(t.Context(), f.got.ID, at, partitionID); err != nil {
 		t.Fatalf("SetPartitionID: %v", err)
 	}
 }
@@ -49,154 +49,160 @@ func (f *fixture) wantPlacement(t *testing.T, want placement.State) {
 func placements(c check) {
 	t, b := c.t, c.Backend
 	f, other := applied(t, b), applied(t, b)
-	first := f.place(t)
+	first := f.ensurePlacement(t)
 	if first.Collection == "" || first.Partition == "" || first.Shared {
 		t.Fatalf("EnsurePlacement = %+v, want a collection and a partition", first)
 	}
-	if second := f.place(t); second != first {
+	if second := f.ensurePlacement(t); second != first {
 		t.Errorf("the second EnsurePlacement = %+v, want %+v again", second, first)
 	}
 	f.wantPlacement(t, placement.State{Current: placement.Placement{Location: first}})
-	if theirs := other.place(t); theirs == first {
+	if theirs := other.ensurePlacement(t); theirs == first {
 		t.Errorf("EnsurePlacement of another tenant = %+v, want another one", theirs)
 	}
-	if got := f.move(t); got != f.got.Placement {
-		t.Errorf("ReconcilePlacement = %+v without a reason, want %+v", got, f.got.Placement)
+	if got := f.reconcilePlacement(t); got != f.got.Placement {
+		t.Errorf("ReconcilePlacement = %+v without a change, want %+v", got, f.got.Placement)
 	}
 }
 
-func refills(c check) {
+func setsPartitionID(c check) {
 	t, b := c.t, c.Backend
 	f := applied(t, b)
-	place := placement.Placement{Location: f.place(t), PartitionID: 41}
-	f.refill(t, place.Location, place.PartitionID)
-	f.wantPlacement(t, placement.State{Current: place})
+	p := placement.Placement{Location: f.ensurePlacement(t), PartitionID: 41}
+	f.setPartitionID(t, p.Location, p.PartitionID)
+	f.wantPlacement(t, placement.State{Current: p})
 	version := f.Version(t, f.got.ID)
-	f.refill(t, place.Location, place.PartitionID)
-	f.refill(t, placement.Location{Collection: "c", Partition: "another's"}, 42)
+	f.setPartitionID(t, p.Location, p.PartitionID)
+	f.setPartitionID(t, placement.Location{Collection: "c", Partition: "another's"}, 42)
 	if now := f.Version(t, f.got.ID); now != version {
 		t.Errorf("SetPartitionID of a recorded id wrote: version %s became %s", version, now)
 	}
-	place.PartitionID = 43
-	f.refill(t, place.Location, place.PartitionID)
+	p.PartitionID = 43
+	f.setPartitionID(t, p.Location, p.PartitionID)
 	b.Work(t)
-	f.wantPlacement(t, placement.State{Current: place})
+	f.wantPlacement(t, placement.State{Current: p})
 }
 
-func loses(c check) {
+func marksLost(c check) {
 	t, b := c.t, c.Backend
 	spec := NewSpec()
 	spec.Isolation = tenant.Shared
 	one, other := &fixture{Backend: b, spec: spec}, &fixture{Backend: b, spec: NewSpec()}
 	other.spec.Isolation = tenant.Shared
 	own := applied(t, b)
-	made := rand.Int64N(1<<40) + 1
-	var places []placement.Placement
+	id := rand.Int64N(1<<40) + 1
+	var assigned []placement.Placement
 	for _, f := range []*fixture{one, other, own} {
 		f.apply(t)
-		places = append(places, placement.Placement{Location: f.place(t), PartitionID: made})
-		f.refill(t, places[len(places)-1].Location, made)
+		assigned = append(assigned, placement.Placement{Location: f.ensurePlacement(t), PartitionID: id})
+		f.setPartitionID(t, assigned[len(assigned)-1].Location, id)
 	}
 	for range 2 {
-		if err := b.Store.MarkLost(t.Context(), places[0]); err != nil {
+		if err := b.Store.MarkLost(t.Context(), assigned[0]); err != nil {
 			t.Fatalf("MarkLost: %v", err)
 		}
 	}
-	places[0].PartitionID, places[1].PartitionID = 0, 0
-	one.wantPlacement(t, placement.State{Current: places[0]})
-	other.wantPlacement(t, placement.State{Current: places[1]})
-	own.wantPlacement(t, placement.State{Current: places[2]})
-	places[1].PartitionID = made + 1
-	other.refill(t, places[1].Location, places[1].PartitionID)
+	assigned[0].PartitionID, assigned[1].PartitionID = 0, 0
+	one.wantPlacement(t, placement.State{Current: assigned[0]})
+	other.wantPlacement(t, placement.State{Current: assigned[1]})
+	own.wantPlacement(t, placement.State{Current: assigned[2]})
+	assigned[1].PartitionID = id + 1
+	other.setPartitionID(t, assigned[1].Location, assigned[1].PartitionID)
 	b.Work(t)
-	other.wantPlacement(t, placement.State{Current: places[1]})
-	if err := b.Store.MarkLost(t.Context(), places[2]); err != nil {
+	other.wantPlacement(t, placement.State{Current: assigned[1]})
+	if err := b.Store.MarkLost(t.Context(), assigned[2]); err != nil {
 		t.Fatalf("MarkLost: %v", err)
 	}
-	places[2].PartitionID = 0
-	own.wantPlacement(t, placement.State{Current: places[2]})
-	other.wantPlacement(t, placement.State{Current: places[1]})
+	assigned[2].PartitionID = 0
+	own.wantPlacement(t, placement.State{Current: assigned[2]})
+	other.wantPlacement(t, placement.State{Current: assigned[1]})
 }
 
-// lostForSome is of a shared collection that was lost, and is asked for by one
-// who was told of it, or knows no number yet, before the others were told.
+// lostForSome loses a shared collection. A tenant that recorded the loss, or that
+// has no partition id yet, ensures it again before the other tenants recorded the loss.
 func lostForSome(c check) {
 	t, b := c.t, c.Backend
-	partitions, other, moving := NewFake(), applied(t, b), applied(t, b)
+	partitions, other, migrating := NewFake(), applied(t, b), applied(t, b)
 	f, late := applied(t, b), &fixture{Backend: b, spec: NewSpec()}
 	ensure := func(f *fixture, p placement.Location) placement.Placement {
-		made, err := placement.EnsurePartition(t.Context(), b.Store, partitions, placement.Placement{Location: p})
+		id, err := placement.EnsurePartition(t.Context(), b.Store, partitions, placement.Placement{Location: p})
 		if err != nil {
 			t.Fatalf("EnsurePartition: %v", err)
 		}
-		f.refill(t, p, made)
+		f.setPartitionID(t, p, id)
 		b.Work(t)
-		return placement.Placement{Location: p, PartitionID: made}
+		return placement.Placement{Location: p, PartitionID: id}
 	}
 	for _, f := range []*fixture{f, other, late} {
 		f.spec.Isolation = tenant.Shared
 	}
 	f.apply(t)
 	other.apply(t)
-	ensure(moving, moving.place(t))
-	for who, ask := range map[string]func(lost placement.Location) placement.Placement{
-		"one who was told": func(lost placement.Location) placement.Placement { f.refill(t, lost, 0); return ensure(f, lost) },
-		"one who is new":   func(placement.Location) placement.Placement { late.apply(t); return ensure(late, late.place(t)) },
-		"one who moves there": func(placement.Location) placement.Placement {
-			moving.spec.Isolation = tenant.Shared
-			moving.apply(t)
-			return ensure(moving, moving.move(t).Migration.Target.Location)
+	ensure(migrating, migrating.ensurePlacement(t))
+	for name, recreate := range map[string]func(lost placement.Location) placement.Placement{
+		"a tenant that recorded the loss": func(lost placement.Location) placement.Placement {
+			f.setPartitionID(t, lost, 0)
+			return ensure(f, lost)
+		},
+		"a new tenant": func(placement.Location) placement.Placement {
+			late.apply(t)
+			return ensure(late, late.ensurePlacement(t))
+		},
+		"a tenant that migrates there": func(placement.Location) placement.Placement {
+			migrating.spec.Isolation = tenant.Shared
+			migrating.apply(t)
+			return ensure(migrating, migrating.reconcilePlacement(t).Migration.Target.Location)
 		},
 	} {
-		was, theirs := ensure(f, f.place(t)), ensure(other, other.place(t))
-		if was.PartitionID != theirs.PartitionID {
-			t.Fatalf("two are at %+v and %+v, want the same collection", was, theirs)
+		old, theirs := ensure(f, f.ensurePlacement(t)), ensure(other, other.ensurePlacement(t))
+		if old.PartitionID != theirs.PartitionID {
+			t.Fatalf("two tenants are at %+v and %+v, want the same collection", old, theirs)
 		}
-		partitions.TakeAway(was.Location)
-		if now := ask(was.Location); now.Collection != was.Collection || now.PartitionID == was.PartitionID || now.PartitionID == 0 {
-			t.Errorf("%s is at %+v, want the collection of %+v made again", who, now, was)
+		partitions.LosePartition(old.Location)
+		if now := recreate(old.Location); now.Collection != old.Collection || now.PartitionID == old.PartitionID || now.PartitionID == 0 {
+			t.Errorf("%s is at %+v, want the collection of %+v created again", name, now, old)
 		}
 		other.wantPlacement(t, placement.State{Current: placement.Placement{Location: theirs.Location}})
 	}
 }
 
-func moves(c check) {
+func migrates(c check) {
 	t, b := c.t, c.Backend
 	f, other := applied(t, b), applied(t, b)
-	first := placement.Placement{Location: f.place(t), PartitionID: 41}
-	f.refill(t, first.Location, first.PartitionID)
-	theirs := placement.State{Current: placement.Placement{Location: other.place(t)}}
+	first := placement.Placement{Location: f.ensurePlacement(t), PartitionID: 41}
+	f.setPartitionID(t, first.Location, first.PartitionID)
+	theirs := placement.State{Current: placement.Placement{Location: other.ensurePlacement(t)}}
 
 	f.spec.Isolation = tenant.Shared
 	f.wantPlacement(t, placement.State{Current: first}) // until ReconcilePlacement is called
-	next := f.move(t).Migration.Target
+	next := f.reconcilePlacement(t).Migration.Target
 	if !next.Shared || next.Partition == first.Partition || next.Collection == first.Collection || next.PartitionID != 0 {
 		t.Fatalf("ReconcilePlacement gives %+v as the target, want a shared location", next)
 	}
-	if again := f.move(t).Migration.Target; again != next {
+	if again := f.reconcilePlacement(t).Migration.Target; again != next {
 		t.Errorf("the second ReconcilePlacement gives %+v, want %+v again", again, next)
 	}
 	b.Work(t)
 	f.wantPlacement(t, placement.State{Current: first, Migration: placement.Migration{Target: next}}) // the target does not exist yet
 	next.PartitionID = 7
-	f.refill(t, next.Location, next.PartitionID)
+	f.setPartitionID(t, next.Location, next.PartitionID)
 	f.wantPlacement(t, placement.State{Current: first, Migration: placement.Migration{Target: next}})
 	b.Work(t)
 	f.wantPlacement(t, placement.State{Current: next})
-	if got := f.place(t); got != next.Location {
-		t.Errorf("EnsurePlacement = %+v after the move, want %+v", got, next.Location)
+	if got := f.ensurePlacement(t); got != next.Location {
+		t.Errorf("EnsurePlacement = %+v after the migration, want %+v", got, next.Location)
 	}
 
 	f.spec.Isolation = tenant.Partition
 	f.apply(t)
-	back := f.move(t).Migration.Target
+	back := f.reconcilePlacement(t).Migration.Target
 	if back.Shared || back.Location == first.Location {
 		t.Errorf("ReconcilePlacement gives %+v, want a partition that was never assigned before", back)
 	}
-	f.refill(t, back.Location, 8)
+	f.setPartitionID(t, back.Location, 8)
 	f.spec.Isolation = tenant.Shared // changed back before the copy has finished
 	f.apply(t)
-	if got := f.move(t); got != (placement.State{Current: next}) {
+	if got := f.reconcilePlacement(t); got != (placement.State{Current: next}) {
 		t.Errorf("ReconcilePlacement = %+v after the isolation was changed back, want %+v only", got, next)
 	}
 	b.Work(t)
@@ -204,15 +210,15 @@ func moves(c check) {
 	other.wantPlacement(t, theirs)
 }
 
-// placedShared is of a tenant that asks for it from the start.
-func placedShared(c check) {
+// assignsShared applies tenants with shared isolation from the start.
+func assignsShared(c check) {
 	t, b := c.t, c.Backend
 	f, other := applied(t, b), applied(t, b)
 	for _, f := range []*fixture{f, other} {
 		f.spec.Isolation = tenant.Shared
 		f.apply(t)
 	}
-	ours, theirs := f.place(t), other.place(t)
+	ours, theirs := f.ensurePlacement(t), other.ensurePlacement(t)
 	if !ours.Shared || ours.Collection != theirs.Collection || ours.Partition == theirs.Partition {
 		t.Errorf("two shared tenants are at %+v and %+v, want one collection and a key each", ours, theirs)
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// record returns what is stored of the fixture's tenant; false when nothing is.
+// record returns the record of the fixture's tenant, and false if there is none.
 func (f *fixture) record(t *testing.T, of tenant.RecordsOf) (tenant.Record, bool) {
 	t.Helper()
 	list, err := f.Records.Records(t.Context(), of)
@@ -36,7 +36,7 @@ func records(c check) {
 	f.apply(t)
 	first, err := b.Store.EnsurePlacement(t.Context(), f.got.ID)
 	if err != nil {
-		t.Fatalf("Place: %v", err)
+		t.Fatalf("EnsurePlacement: %v", err)
 	}
 	b.Fill(t, f.scope(t, "alice"), 3, 1)
 	want := tenant.Record{
@@ -47,35 +47,35 @@ func records(c check) {
 	ignored := cmpopts.IgnoreFields(tenant.Usage{}, "Storage")
 	got, _ := f.record(t, tenant.RecordsOf{Cluster: f.spec.Cluster})
 	if diff := cmp.Diff(want, got, ignored); diff != "" {
-		t.Errorf("its record (-want +got):\n%s", diff)
+		t.Errorf("record (-want +got):\n%s", diff)
 	}
-	if _, there := f.record(t, tenant.RecordsOf{}); !there {
-		t.Error("the record is not among those of all clusters")
+	if _, found := f.record(t, tenant.RecordsOf{}); !found {
+		t.Error("records of all clusters: the record is missing")
 	}
-	if _, there := f.record(t, tenant.RecordsOf{Cluster: "another"}); there {
-		t.Error("the record is among those of another cluster")
+	if _, found := f.record(t, tenant.RecordsOf{Cluster: "another"}); found {
+		t.Error("records of another cluster contain the record")
 	}
-	if _, there := f.record(t, tenant.RecordsOf{Namespace: f.spec.Namespace, Name: f.spec.Name}); !there {
-		t.Error("the record is not among those of its name")
+	if _, found := f.record(t, tenant.RecordsOf{Namespace: f.spec.Namespace, Name: f.spec.Name}); !found {
+		t.Error("records of the name: the record is missing")
 	}
-	if _, there := f.record(t, tenant.RecordsOf{Namespace: f.spec.Namespace, Name: "another"}); there {
-		t.Error("the record is among those of another name")
+	if _, found := f.record(t, tenant.RecordsOf{Namespace: f.spec.Namespace, Name: "another"}); found {
+		t.Error("records of another name contain the record")
 	}
 	f.retire(t, tenant.Delete)
 	got, _ = f.record(t, tenant.RecordsOf{Cluster: f.spec.Cluster})
 	if age := time.Since(got.RetiredAt); age < -time.Minute || age > time.Hour {
-		t.Errorf("it was retired at %v, want now", got.RetiredAt)
+		t.Errorf("the tenant was retired at %v, want now", got.RetiredAt)
 	}
 	if got.State != tenant.Purging || got.Policy != tenant.Delete {
-		t.Errorf("its record is %+v, want it purging by Delete", got)
+		t.Errorf("the record is %+v, want state purging and policy Delete", got)
 	}
 	b.Work(t)
-	if got, there := f.record(t, tenant.RecordsOf{}); there {
-		t.Errorf("after the purge there is %+v", got)
+	if got, found := f.record(t, tenant.RecordsOf{}); found {
+		t.Errorf("after the purge, the record is still %+v", got)
 	}
 }
 
-func abandoned(c check) {
+func orphaned(c check) {
 	t, b := c.t, c.Backend
 	f, other := applied(t, b), applied(t, b)
 	hash, theirs := f.install(t, "alice", 1), other.install(t, "alice", 1)
@@ -90,87 +90,87 @@ func abandoned(c check) {
 	other.wantValid(t, theirs)
 	got, _ := f.record(t, tenant.RecordsOf{})
 	if got.State != tenant.Retained || got.Policy != tenant.Delete || got.RetiredAt.IsZero() {
-		t.Errorf("its record is %+v, want it retained, with the policy it had", got)
+		t.Errorf("the record is %+v, want state retained and its previous policy", got)
 	}
-	f.apply(t) // the Tenant was there after all, or came back with a backup
+	f.apply(t) // the Tenant existed, or was restored from a backup
 	if got, _ := f.record(t, tenant.RecordsOf{}); got.State != tenant.Active || !got.RetiredAt.IsZero() {
-		t.Errorf("its record is %+v, want it active again", got)
+		t.Errorf("the record is %+v, want it active again", got)
 	}
 	f.wantRevoked(t, hash)
 	f.wantValid(t, f.install(t, "alice", 2))
 }
 
-func discarded(c check) {
+func orphanedPurge(c check) {
 	t, b := c.t, c.Backend
 	f := applied(t, b)
 	first, err := b.Store.EnsurePlacement(t.Context(), f.got.ID)
 	if err != nil {
-		t.Fatalf("Place: %v", err)
+		t.Fatalf("EnsurePlacement: %v", err)
 	}
 	b.Fill(t, f.scope(t, "alice"), 2, 1)
 	f.spec.Isolation = tenant.Shared
 	f.apply(t)
-	next := f.move(t).Migration.Target.Location // it goes in the middle of a move
-	partitions := &dropped{}
+	next := f.reconcilePlacement(t).Migration.Target.Location // the tenant is purged during a migration
+	partitions := &dropRecorder{}
 	retention := tenant.Retention{Records: b.Records, Store: b.Store, Partitions: partitions}
 	record, _ := f.record(t, tenant.RecordsOf{})
-	if err := retention.Purge(t.Context(), record); err != nil || len(partitions.places) > 0 {
-		t.Fatalf("Discard of an active tenant = %v and dropped %v, want nothing done", err, partitions.places)
+	if err := retention.Purge(t.Context(), record); err != nil || len(partitions.locations) > 0 {
+		t.Fatalf("Purge of an active tenant = %v and dropped %v, want no change", err, partitions.locations)
 	}
 	if err := b.Records.MarkOrphaned(t.Context(), f.got.ID); err != nil {
 		t.Fatalf("MarkOrphaned: %v", err)
 	}
 	record, _ = f.record(t, tenant.RecordsOf{})
-	partitions.err = fault.New(fault.Unavailable, "Milvus is away")
+	partitions.err = fault.New(fault.Unavailable, "Milvus is unavailable")
 	wantKind(t, retention.Purge(t.Context(), record), fault.Unavailable)
 	if got, _ := f.record(t, tenant.RecordsOf{}); got.State != tenant.Retained {
-		t.Errorf("with the index away its record is %+v, want it retained still", got)
+		t.Errorf("with the index unavailable, the record is %+v, want it retained", got)
 	}
 	partitions.err = nil
 	if err := retention.Purge(t.Context(), record); err != nil {
 		t.Fatalf("Purge: %v", err)
 	}
-	if diff := cmp.Diff([]placement.Location{first, next}, partitions.places); diff != "" {
+	if diff := cmp.Diff([]placement.Location{first, next}, partitions.locations); diff != "" {
 		t.Errorf("partitions dropped (-want +got):\n%s", diff)
 	}
 	if err := b.Records.Purge(t.Context(), f.got.ID); err != nil {
 		t.Fatalf("Purge: %v", err)
 	}
-	if got, there := f.record(t, tenant.RecordsOf{}); there {
-		t.Errorf("after the purge there is %+v", got)
+	if got, found := f.record(t, tenant.RecordsOf{}); found {
+		t.Errorf("after the purge, the record is still %+v", got)
 	}
 }
 
-func claimFromAfar(c check) {
+func claimFromCluster(c check) {
 	t, b := c.t, c.Backend
 	f := applied(t, b)
 	hash := f.install(t, "alice", 1)
 	b.Fill(t, f.scope(t, "alice"), 3, 1)
-	first, alice, there := f.got.ID, f.user(t, "alice").ID, f.spec.Cluster
+	first, alice, cluster := f.got.ID, f.user(t, "alice").ID, f.spec.Cluster
 
-	here := f.spec
-	here.ID, here.Cluster, here.Claim = tenant.ID(uuid.NewString()), "cluster-2", first
-	_, err := b.Store.Apply(t.Context(), here)
-	wantKind(t, err, fault.Conflict) // the other cluster has it still
+	claiming := f.spec
+	claiming.ID, claiming.Cluster, claiming.Claim = tenant.ID(uuid.NewString()), "cluster-2", first
+	_, err := b.Store.Apply(t.Context(), claiming)
+	wantKind(t, err, fault.Conflict) // still active in the other cluster
 	if err := b.Records.MarkOrphaned(t.Context(), first); err != nil {
 		t.Fatalf("MarkOrphaned: %v", err)
 	}
-	stranger := here
+	stranger := claiming
 	stranger.ID, stranger.Namespace = tenant.ID(uuid.NewString()), "elsewhere"
 	_, err = b.Store.Apply(t.Context(), stranger)
 	wantKind(t, err, fault.Conflict)
 
-	f.spec = here
+	f.spec = claiming
 	f.apply(t)
 	f.apply(t)
 	if f.got.ID != first || f.user(t, "alice").ID != alice {
 		t.Errorf("the claimed tenant is %s with alice %d, want %s with %d", f.got.ID, f.user(t, "alice").ID, first, alice)
 	}
-	if got, _ := f.record(t, tenant.RecordsOf{Cluster: "cluster-2"}); got.State != tenant.Active || got.Resource != here.ID || got.Usage.Memories != 3 {
-		t.Errorf("its record is %+v, want it active in the new cluster", got)
+	if got, _ := f.record(t, tenant.RecordsOf{Cluster: "cluster-2"}); got.State != tenant.Active || got.Resource != claiming.ID || got.Usage.Memories != 3 {
+		t.Errorf("the record is %+v, want it active in the new cluster", got)
 	}
-	if got, still := f.record(t, tenant.RecordsOf{Cluster: there}); still {
-		t.Errorf("the old cluster still has %+v", got)
+	if got, still := f.record(t, tenant.RecordsOf{Cluster: cluster}); still {
+		t.Errorf("the old cluster still has the record %+v", got)
 	}
 	f.wantRevoked(t, hash)
 }
@@ -188,24 +188,24 @@ func revokeTenant(c check) {
 	other.wantValid(t, theirs)
 	f.apply(t)
 	if got := f.user(t, "alice").Token; got.Fingerprint != "" {
-		t.Errorf("her token is %+v, want it without a fingerprint, so that another is issued", got)
+		t.Errorf("alice's token is %+v, want no fingerprint, so that the operator issues another", got)
 	}
 	if n, err := b.Records.Revoke(t.Context(), f.got.ID); err != nil || n != 0 {
-		t.Errorf("a second Revoke = %d, %v, want none", n, err)
+		t.Errorf("the second Revoke = %d, %v, want 0", n, err)
 	}
 }
 
-// dropped is an index that notes which partitions it is to drop.
-type dropped struct {
+// dropRecorder records the locations that are dropped.
+type dropRecorder struct {
 	placement.Partitions
-	places []placement.Location
-	err    error
+	locations []placement.Location
+	err       error
 }
 
-// Drop notes the partition.
-func (d *dropped) Drop(_ context.Context, p placement.Location) error {
+// Drop records the location.
+func (d *dropRecorder) Drop(_ context.Context, p placement.Location) error {
 	if d.err == nil {
-		d.places = append(d.places, p)
+		d.locations = append(d.locations, p)
 	}
 	return d.err
 }

@@ -25,7 +25,7 @@ func retireRetain(c check) {
 	b.Fill(t, f.scope(t, "alice"), 3, 1)
 	for range 2 {
 		if got := f.retire(t, tenant.Retain); !got.Done() {
-			t.Errorf("Retire with Retain has %+v remaining, want none", got)
+			t.Errorf("Retire with Retain = %+v, want nothing remaining", got)
 		}
 	}
 	b.Work(t)
@@ -43,7 +43,7 @@ func claim(c check) {
 	f := applied(t, b)
 	placement, err := b.Store.EnsurePlacement(t.Context(), f.got.ID)
 	if err != nil {
-		t.Fatalf("Place: %v", err)
+		t.Fatalf("EnsurePlacement: %v", err)
 	}
 	hash := f.install(t, "alice", 1)
 	b.Fill(t, f.scope(t, "alice"), 3, 1)
@@ -57,7 +57,7 @@ func claim(c check) {
 
 	f.spec.ID, f.spec.Claim = tenant.ID(uuid.NewString()), first
 	f.apply(t)
-	f.apply(t) // a claim that was granted stays in the spec
+	f.apply(t) // the spec keeps its claim after adoption
 	if got := f.user(t, "alice").ID; got != alice {
 		t.Errorf("alice is %d after the claim, was %d", got, alice)
 	}
@@ -80,20 +80,20 @@ func retireDelete(c check) {
 	f, other := applied(t, b), applied(t, b)
 	placement, err := b.Store.EnsurePlacement(t.Context(), f.got.ID)
 	if err != nil {
-		t.Fatalf("Place: %v", err)
+		t.Fatalf("EnsurePlacement: %v", err)
 	}
 	hash := f.install(t, "alice", 1)
 	b.Fill(t, f.scope(t, "alice"), 3, 1)
 	b.Fill(t, other.scope(t, "alice"), 3, 1)
 
 	if got := f.retire(t, tenant.Delete); got.Memories != 3 || got.Conversations != 1 {
-		t.Errorf("before the purge %+v remains, want 3 memories and 1 conversation", got)
+		t.Errorf("before the purge, %+v remains, want 3 memories and 1 conversation", got)
 	}
 	f.wantRevoked(t, hash)
 	b.Work(t)
 	for range 2 {
 		if got := f.retire(t, tenant.Delete); !got.Done() {
-			t.Errorf("after the purge %+v remains, want none", got)
+			t.Errorf("after the purge, %+v remains, want none", got)
 		}
 	}
 	_, err = b.Store.Usage(t.Context(), f.got.ID)
@@ -105,11 +105,11 @@ func retireDelete(c check) {
 	f.spec.ID = tenant.ID(uuid.NewString()) // the name is free
 	f.apply(t)
 	if got, err := b.Store.EnsurePlacement(t.Context(), f.got.ID); err != nil || got == placement {
-		t.Errorf("Place = %+v, %v: the purged tenant's place was given out again", got, err)
+		t.Errorf("EnsurePlacement = %+v, %v: the location of the purged tenant was reused", got, err)
 	}
 }
 
-func retireNothing(c check) {
+func retireUnknown(c check) {
 	t, b := c.t, c.Backend
 	for _, policy := range []tenant.DeletionPolicy{tenant.Retain, tenant.Delete} {
 		got, err := b.Store.Retire(t.Context(), tenant.ID(uuid.NewString()), policy)

@@ -20,7 +20,7 @@ func installMonotonic(c check) {
 		err := b.Tokens.Install(t.Context(), f.got.ID, "alice", credential(generation))
 		wantKind(t, err, fault.Conflict)
 	}
-	f.wantValid(t, first) // both live until the older is revoked
+	f.wantValid(t, first) // both are valid until the older is revoked
 	f.wantValid(t, third)
 	f.install(t, "bob", 1) // generations are per user
 	f.apply(t)
@@ -55,7 +55,7 @@ func installConcurrent(c check) {
 		f.wantRevoked(t, credentials[i].TokenHash)
 	}
 	if winners != 1 {
-		t.Errorf("%d of 8 installed generation 1, want one", winners)
+		t.Errorf("generation 1 was installed %d times, want once", winners)
 	}
 }
 
@@ -102,14 +102,14 @@ func revokeOverlap(c check) {
 	}
 	old := f.wantValid(t, first)
 	if left := time.Until(old.ExpiresAt); left < 58*time.Minute || left > 61*time.Minute {
-		t.Errorf("the old token lives %v more, want an hour", left)
+		t.Errorf("the old token is valid for %v, want an hour", left)
 	}
 	if now := f.wantValid(t, second); !now.ExpiresAt.IsZero() {
 		t.Errorf("the new token expires at %v, want never", now.ExpiresAt)
 	}
 	revoke(3 * time.Hour)
 	if now := f.wantValid(t, first); now.ExpiresAt.After(old.ExpiresAt.Add(time.Second)) {
-		t.Errorf("a second revocation moved the end from %v to %v", old.ExpiresAt, now.ExpiresAt)
+		t.Errorf("a second revocation changed the expiry from %v to %v", old.ExpiresAt, now.ExpiresAt)
 	}
 	f.apply(t)
 	if got := f.user(t, "alice").Token; got.Fingerprint != second.Fingerprint() {
@@ -135,13 +135,13 @@ func overlapEnds(c check) {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatal("an overlap of a millisecond has not ended after ten seconds")
+			t.Fatal("an overlap of one millisecond has not ended after 10 seconds")
 		}
 	}
 }
 
-// overlapFromInstall revokes late, as an operator does that was away in
-// between: the old token must not gain from it.
+// overlapFromInstall revokes late, like an operator that was down meanwhile: the
+// delay must not extend the old token.
 func overlapFromInstall(c check) {
 	t, b := c.t, c.Backend
 	f := applied(t, b)
@@ -171,7 +171,7 @@ func overlapShortened(c check) {
 	f.spec.TokenOverlap = 2 * time.Hour
 	f.apply(t)
 	if left := time.Until(f.wantValid(t, first).ExpiresAt); left > 61*time.Minute {
-		t.Errorf("a longer overlap gave the old token %v, want what it had", left)
+		t.Errorf("after a longer overlap, the old token is valid for %v, want its previous expiry", left)
 	}
 	f.spec.TokenOverlap = 0
 	f.apply(t)
@@ -184,7 +184,7 @@ func userReplaces(c check) {
 	f := applied(t, b)
 	scope := f.scope(t, "alice")
 	if got, err := b.Access.Token(t.Context(), scope); err != nil || got != nil {
-		t.Errorf("Token before there is one = %+v, %v, want nil", got, err)
+		t.Errorf("Token without a token = %+v, %v, want nil", got, err)
 	}
 	first, bob := f.install(t, "alice", 3), f.install(t, "bob", 1)
 	mine := tenant.HashSecret("mine")
@@ -201,11 +201,11 @@ func userReplaces(c check) {
 	f.wantValid(t, mine)
 	f.wantValid(t, bob)
 	if got, err := b.Access.Token(t.Context(), scope); err != nil || !cmp.Equal(&want, got, ignored) {
-		t.Errorf("Token = %+v, %v, want the one just made", got, err)
+		t.Errorf("Token = %+v, %v, want the token just created", got, err)
 	}
 	f.apply(t)
 	if diff := cmp.Diff(&want, f.user(t, "alice").Token, ignored); diff != "" {
-		t.Errorf("what the operator sees (-want +got):\n%s", diff)
+		t.Errorf("the token of the stored user (-want +got):\n%s", diff)
 	}
 	again := tenant.HashSecret("mine again")
 	if _, err := b.Access.ReplaceToken(t.Context(), scope, again); err != nil {
@@ -215,7 +215,7 @@ func userReplaces(c check) {
 	f.wantValid(t, again)
 }
 
-func whoMayReplace(c check) {
+func replaceForbidden(c check) {
 	t, b := c.t, c.Backend
 	f, other := applied(t, b), applied(t, b)
 	alice, bob := f.scope(t, "alice"), f.scope(t, "bob")
@@ -240,7 +240,7 @@ func identify(c check) {
 	f.wantRevoked(t, tenant.Hash{})
 	placement, err := b.Store.EnsurePlacement(t.Context(), f.got.ID)
 	if err != nil {
-		t.Fatalf("Place: %v", err)
+		t.Fatalf("EnsurePlacement: %v", err)
 	}
 	hash := f.install(t, "alice", 1)
 	want := tenant.Identity{
@@ -272,13 +272,13 @@ func removedUser(c check) {
 	f.apply(t)
 	f.wantRevoked(t, alice)
 	if got := f.user(t, "alice").Token; got == nil || got.Fingerprint != "" || got.Generation != 4 {
-		t.Errorf("her token is %+v, want generation 4 without a fingerprint", got)
+		t.Errorf("alice's token is %+v, want generation 4 without a fingerprint", got)
 	}
 	wantKind(t, b.Tokens.Install(t.Context(), f.got.ID, "alice", credential(4)), fault.Conflict)
 	f.wantValid(t, f.install(t, "alice", 5))
 }
 
-func removedForGood(c check) {
+func removedWithDelete(c check) {
 	t, b := c.t, c.Backend
 	f := applied(t, b)
 	f.spec.DeletionPolicy = tenant.Delete
@@ -289,16 +289,16 @@ func removedForGood(c check) {
 	f.apply(t)
 	f.wantRevoked(t, hash)
 	f.spec.Users = all
-	f.apply(t) // while the data of the one before is on its way out
+	f.apply(t) // while the previous user's data is being purged
 	f.wantRevoked(t, hash)
 	f.wantValid(t, f.install(t, "alice", 1))
 	b.Work(t)
 	f.apply(t)
 	if now := f.user(t, "alice"); now.ID == alice || now.Token == nil || now.Token.Generation != 1 {
-		t.Errorf("alice is %+v, want another user than %d, with a first token", now, alice)
+		t.Errorf("alice is %+v, want an id other than %d and a token of generation 1", now, alice)
 	}
 	if now := f.user(t, "bob").ID; now != bob {
-		t.Errorf("bob became %d, was %d", now, bob)
+		t.Errorf("bob has id %d, want %d", now, bob)
 	}
 }
 

@@ -13,23 +13,24 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// Fake is every store of package tenant, and placement.Partitions, in memory.
-// It passes Exercise and is safe for concurrent use.
+// Fake implements the stores of package tenant that the operator uses, and
+// placement.Partitions, in memory. It is safe for concurrent use.
 type Fake struct {
-	// Before is called at the start of each method with its name; the error it
-	// returns is the call's, which then does nothing. nil lets every call pass.
+	// Before is called with the method name at the start of each call. If it
+	// returns an error, the call returns that error and does nothing. May be nil.
 	Before func(method string) error
-	// After is called at the end of each method that succeeded: its error is
-	// returned though the call was done, as by a connection lost too early.
+	// After is called at the end of each successful call. If it returns an error,
+	// the call returns that error although it succeeded, like a connection that is
+	// lost after a commit. May be nil.
 	After func(method string) error
 
 	mu              sync.Mutex
 	rows            map[tenant.ID]*row
 	hashes          map[tenant.Hash]*token
 	partitions      map[placement.Location]bool
-	partitionIDs    map[placement.Location]int64 // by numbered
+	partitionIDs    map[placement.Location]int64 // by idKey
 	lastPartitionID int64
-	users           tenant.UserID           // last one given out
+	users           tenant.UserID           // last assigned id
 	locations       int                     // number of locations assigned
 	domains         map[[2]string]tenant.ID // by issuer and domain
 	calls           map[string]int
@@ -46,7 +47,7 @@ var (
 
 type row struct {
 	spec      tenant.Spec
-	uid       tenant.ID // of the resource; another one than the row's key after a claim
+	uid       tenant.ID // of the resource; differs from the row's key after a claim
 	users     map[string]*user
 	placement placement.State
 	lost      bool // the partition was lost and not created again yet
@@ -74,7 +75,7 @@ type token struct {
 	revoked bool
 }
 
-// NewFake makes an empty one.
+// NewFake returns an empty Fake.
 func NewFake() *Fake {
 	return &Fake{
 		rows: map[tenant.ID]*row{}, hashes: map[tenant.Hash]*token{}, calls: map[string]int{},
@@ -83,7 +84,7 @@ func NewFake() *Fake {
 	}
 }
 
-// begin locks, counts the call and asks Before; the caller defers what it returns.
+// begin locks, counts the call and calls Before. The caller must defer end.
 func (f *Fake) begin(method string, err *error) (end func()) {
 	f.mu.Lock()
 	f.calls[method]++
@@ -102,7 +103,7 @@ func (f *Fake) row(id tenant.ID) (*row, error) {
 	if r := f.rows[id]; r != nil && !r.retired {
 		return r, nil
 	}
-	return nil, fault.New(fault.NotFound, "there is no tenant %s", id)
+	return nil, fault.New(fault.NotFound, "tenant %s not found", id)
 }
 
 // Apply implements tenant.Store.
@@ -111,7 +112,7 @@ func (f *Fake) Apply(_ context.Context, spec tenant.Spec) (got tenant.Tenant, er
 	if err != nil {
 		return tenant.Tenant{}, err
 	}
-	key, r, err := f.adopt(spec)
+	key, r, err := f.findOrCreate(spec)
 	if err != nil {
 		return tenant.Tenant{}, err
 	}
@@ -121,18 +122,18 @@ func (f *Fake) Apply(_ context.Context, spec tenant.Spec) (got tenant.Tenant, er
 	}
 	spec.Users = nil
 	spec.OIDC.Domains = slices.Sorted(slices.Values(spec.OIDC.Domains)) // a set
-	if !sameSpec(r.spec, spec) {
+	if !equalSpec(r.spec, spec) {
 		r.version++
 	}
 	r.spec = spec
 	got = r.tenant(key)
-	got.DomainsTaken = f.takeDomains(key, spec.OIDC)
+	got.DomainsTaken = f.applyDomains(key, spec.OIDC)
 	return got, nil
 }
 
-// takeDomains gives the tenant the domains of its spec that nobody has, and
-// returns those that another has.
-func (f *Fake) takeDomains(key tenant.ID, spec tenant.OIDC) (taken []string) {
+// applyDomains assigns the free domains of the spec to the tenant and returns
+// those that belong to another tenant.
+func (f *Fake) applyDomains(key tenant.ID, spec tenant.OIDC) (taken []string) {
 	for d, owner := range f.domains {
 		if owner == key && (d[0] != spec.Issuer || !slices.Contains(spec.Domains, d[1])) {
 			delete(f.domains, d)
@@ -149,8 +150,9 @@ func (f *Fake) takeDomains(key tenant.ID, spec tenant.OIDC) (taken []string) {
 	return taken
 }
 
-// adopt finds or makes the row the spec is for.
-func (f *Fake) adopt(spec tenant.Spec) (tenant.ID, *row, error) {
+// findOrCreate returns the row of the spec's resource. If there is none, it adopts
+// the claimed row or creates one.
+func (f *Fake) findOrCreate(spec tenant.Spec) (tenant.ID, *row, error) {
 	for id, r := range f.rows {
 		if r.uid != spec.ID {
 			continue
@@ -162,7 +164,7 @@ func (f *Fake) adopt(spec tenant.Spec) (tenant.ID, *row, error) {
 		return id, r, nil
 	}
 	for id, r := range f.rows {
-		if r.means(id, spec) {
+		if r.matches(id, spec) {
 			err := r.claim(spec, id)
 			return id, r, err
 		}
@@ -175,17 +177,17 @@ func (f *Fake) adopt(spec tenant.Spec) (tenant.ID, *row, error) {
 	return spec.ID, r, nil
 }
 
-// means reports whether the row is the one that the spec's name, or its claim,
-// is about.
-func (r *row) means(id tenant.ID, spec tenant.Spec) bool {
+// matches reports whether the row has the spec's name and belongs to its cluster
+// or is claimed by it.
+func (r *row) matches(id tenant.ID, spec tenant.Spec) bool {
 	claimed := spec.Claim != "" && (spec.Claim == r.uid || spec.Claim == id)
 	return r.spec.Namespace == spec.Namespace && r.spec.Name == spec.Name && (r.spec.Cluster == spec.Cluster || claimed)
 }
 
-// claim gives the row to the spec's resource.
+// claim assigns the row to the spec's resource.
 func (r *row) claim(spec tenant.Spec, id tenant.ID) error {
 	if r.retired && spec.Claim == "" {
-		return fault.New(fault.Conflict, "tenant %s left its data: set spec.claim to adopt it", r.uid)
+		return fault.New(fault.Conflict, "the data of tenant %s is retained: set spec.claim to adopt it", r.uid)
 	}
 	if !r.retired || r.purging || spec.Claim != r.uid && spec.Claim != id {
 		return fault.New(fault.Conflict, "the name belongs to tenant %s of cluster %s", r.uid, r.spec.Cluster)
@@ -194,7 +196,7 @@ func (r *row) claim(spec tenant.Spec, id tenant.ID) error {
 	return nil
 }
 
-func sameSpec(a, b tenant.Spec) bool {
+func equalSpec(a, b tenant.Spec) bool {
 	a.Users, b.Users = nil, nil
 	return reflect.DeepEqual(a, b)
 }
@@ -273,7 +275,7 @@ func (f *Fake) Usage(_ context.Context, id tenant.ID) (got tenant.Usage, err err
 }
 
 // Retire implements tenant.Store.
-func (f *Fake) Retire(_ context.Context, id tenant.ID, policy tenant.DeletionPolicy) (rest tenant.Remaining, err error) {
+func (f *Fake) Retire(_ context.Context, id tenant.ID, policy tenant.DeletionPolicy) (remaining tenant.Remaining, err error) {
 	defer f.begin("Retire", &err)()
 	if err != nil {
 		return tenant.Remaining{}, err
@@ -291,19 +293,19 @@ func (f *Fake) Retire(_ context.Context, id tenant.ID, policy tenant.DeletionPol
 		for _, u := range r.users {
 			u.revoke(u.newest + 1)
 		}
-		f.takeDomains(key, tenant.OIDC{})
+		f.applyDomains(key, tenant.OIDC{})
 		if policy == tenant.Retain {
 			return tenant.Remaining{}, nil
 		}
 		r.purging = true
-		rest = tenant.Remaining{
+		remaining = tenant.Remaining{
 			Memories: r.usage.Memories, Conversations: r.usage.Conversations,
 			Partition: r.placement.Current.Location != placement.Location{},
 		}
-		if rest.Memories+rest.Conversations == 0 {
+		if remaining.Memories+remaining.Conversations == 0 {
 			delete(f.rows, key)
 			return tenant.Remaining{}, nil
 		}
 	}
-	return rest, nil
+	return remaining, nil
 }

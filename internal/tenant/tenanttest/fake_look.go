@@ -10,15 +10,15 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// Fail makes every call of the methods return err, undone, until Heal.
+// Fail makes every call of the methods return err without effect, until Heal.
 func (f *Fake) Fail(err error, methods ...string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.Before = failing(err, methods)
 }
 
-// FailAfter makes every call of the methods return err though it was done,
-// until Heal.
+// FailAfter makes every call of the methods return err after it took effect, until
+// Heal.
 func (f *Fake) FailAfter(err error, methods ...string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -34,24 +34,24 @@ func failing(err error, methods []string) func(string) error {
 	}
 }
 
-// Heal ends what Fail, Before and After do.
+// Heal removes Before and After.
 func (f *Fake) Heal() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.Before, f.After = nil, nil
 }
 
-// Calls returns how often each method was called so far.
+// Calls returns the number of calls of each method.
 func (f *Fake) Calls() map[string]int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return maps.Clone(f.calls)
 }
 
-// Installed returns how many tokens were ever installed. Before may ask it.
+// Installed returns the number of tokens ever installed. Before may call it.
 func (f *Fake) Installed() int { return len(f.hashes) }
 
-// Scope returns a user's scope, with user 0 when there is none of the name.
+// Scope returns the scope of a user; its User is 0 if there is no such user.
 func (f *Fake) Scope(id tenant.ID, name string) tenant.Scope {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -62,23 +62,23 @@ func (f *Fake) Scope(id tenant.ID, name string) tenant.Scope {
 	return scope
 }
 
-// HasPartition reports whether the partition is there.
+// HasPartition reports whether the partition exists.
 func (f *Fake) HasPartition(p placement.Location) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.partitions[p]
 }
 
-// Reindexed returns how often a place of the tenant's was filled that was lost,
-// or that was made when there was something to fill it with.
+// Reindexed returns how often the tenant's units were copied into a partition that
+// was lost or newly created.
 func (f *Fake) Reindexed(id tenant.ID) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.reindexed[id]
 }
 
-// Spec returns what was applied last, without its users; false when the tenant
-// is not there or is retired.
+// Spec returns the last applied spec without its users, and false if the tenant is
+// missing or retired.
 func (f *Fake) Spec(id tenant.ID) (tenant.Spec, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -89,7 +89,7 @@ func (f *Fake) Spec(id tenant.ID) (tenant.Spec, bool) {
 	return r.spec, true
 }
 
-// Fill gives the tenant so many memories and conversations more.
+// Fill adds memories and conversations to the tenant.
 func (f *Fake) Fill(id tenant.ID, memories, conversations int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -99,7 +99,7 @@ func (f *Fake) Fill(id tenant.ID, memories, conversations int) {
 	u.Storage += int64(100 * (memories + conversations))
 }
 
-// Work ends the purges that Retire began, and the filling of places.
+// Work completes purges and migrations.
 func (f *Fake) Work() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -111,7 +111,7 @@ func (f *Fake) Work() {
 	}
 }
 
-// Backend returns the fake as what Exercise takes.
+// Backend returns the fake as the backend of Exercise.
 func (f *Fake) Backend() Backend {
 	return Backend{
 		Store: f, Tokens: f, Access: f, Records: f,
@@ -144,10 +144,11 @@ func (f *Fake) Valid(id tenant.ID, name string) []tenant.Hash {
 	return valid
 }
 
-// TakeAway forgets the partition, or all of a shared collection, as an index that was emptied.
-func (f *Fake) TakeAway(p placement.Location) {
+// LosePartition removes the partition, or the whole shared collection, like an index
+// that lost its data.
+func (f *Fake) LosePartition(p placement.Location) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	delete(f.partitionIDs, numbered(p))
-	maps.DeleteFunc(f.partitions, func(other placement.Location, _ bool) bool { return numbered(other) == numbered(p) })
+	delete(f.partitionIDs, idKey(p))
+	maps.DeleteFunc(f.partitions, func(other placement.Location, _ bool) bool { return idKey(other) == idKey(p) })
 }

@@ -142,17 +142,17 @@ func (f *Fake) Ensure(_ context.Context, p placement.Placement) (partitionID int
 	if err != nil {
 		return 0, err
 	}
-	if f.partitionIDs[numbered(p.Location)] == 0 && p.PartitionID == 0 {
+	if f.partitionIDs[idKey(p.Location)] == 0 && p.PartitionID == 0 {
 		f.lastPartitionID++
-		f.partitionIDs[numbered(p.Location)] = f.lastPartitionID
+		f.partitionIDs[idKey(p.Location)] = f.lastPartitionID
 	}
-	partitionID = f.partitionIDs[numbered(p.Location)]
+	partitionID = f.partitionIDs[idKey(p.Location)]
 	f.partitions[p.Location] = partitionID != 0
 	return partitionID, nil
 }
 
-// numbered returns what has an id: a partition, or all of a shared collection.
-func numbered(at placement.Location) placement.Location {
+// idKey returns the location that has an id: a partition, or a shared collection.
+func idKey(at placement.Location) placement.Location {
 	if at.Shared {
 		at.Partition = ""
 	}
@@ -176,7 +176,7 @@ func (f *Fake) drop(at placement.Location) {
 	}
 }
 
-// completeMigration does what the job that fills a partition does.
+// completeMigration simulates the job that copies units.
 func (f *Fake) completeMigration(r *row) {
 	switch s := &r.placement; {
 	case s.Rebuilding() && s.Current.PartitionID != 0:

@@ -26,7 +26,7 @@ func (f *Fake) Records(_ context.Context, of tenant.RecordsOf) (out []tenant.Rec
 	return out, nil
 }
 
-func matches(asked, is string) bool { return asked == "" || asked == is }
+func matches(filter, value string) bool { return filter == "" || filter == value }
 
 func (r *row) record(id tenant.ID) tenant.Record {
 	out := tenant.Record{
@@ -80,7 +80,7 @@ func (f *Fake) Purge(_ context.Context, id tenant.ID) (err error) {
 	return nil
 }
 
-// revokeAll ends every token and returns how many were valid.
+// revokeAll revokes every token and returns the number of valid ones.
 func (r *row) revokeAll() (n int64) {
 	for _, u := range r.users {
 		for _, t := range u.tokens {
@@ -93,7 +93,7 @@ func (r *row) revokeAll() (n int64) {
 	return n
 }
 
-// Age makes it long ago that the tenant was retired.
+// Age moves the time of retirement into the past.
 func (f *Fake) Age(id tenant.ID, by time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

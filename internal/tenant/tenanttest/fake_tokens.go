@@ -52,8 +52,8 @@ func (f *Fake) RevokeOlder(_ context.Context, id tenant.ID, name string, generat
 	return nil
 }
 
-// revokeAfter ends the tokens below a generation, an overlap after that one
-// was made, and reports whether any end changed.
+// revokeAfter expires the tokens below a generation, an overlap after that
+// generation was created, and reports whether any expiry changed.
 func (u *user) revokeAfter(generation int64, overlap time.Duration) (changed bool) {
 	since := time.Now()
 	for _, t := range u.tokens {
@@ -78,8 +78,8 @@ func (u *user) revokeAfter(generation int64, overlap time.Duration) (changed boo
 	return changed
 }
 
-// shorten ends the old tokens that would live longer than an overlap beside
-// the next one.
+// shorten expires old tokens that would stay valid for longer than the overlap
+// after the next one was created.
 func (u *user) shorten(overlap time.Duration) {
 	for i, t := range u.tokens {
 		if t.ends.IsZero() || i+1 == len(u.tokens) {
@@ -99,7 +99,7 @@ func (f *Fake) ReplaceToken(_ context.Context, scope tenant.Scope, h tenant.Hash
 	}
 	r, name, u := f.active(scope)
 	if u == nil || r.spec.Suspended {
-		return tenant.TokenInfo{}, fault.New(fault.Forbidden, "this user has no access any more")
+		return tenant.TokenInfo{}, fault.New(fault.Forbidden, "this user no longer has access")
 	}
 	t := &token{
 		Credential: tenant.Credential{Generation: u.newest + 1, TokenHash: h, Issuer: tenant.IssuerUser},
@@ -173,5 +173,5 @@ func (f *Fake) Identify(_ context.Context, h tenant.Hash) (got tenant.Identity, 
 			}, nil
 		}
 	}
-	return tenant.Identity{}, fault.New(fault.Unauthorized, "the token's tenant is gone")
+	return tenant.Identity{}, fault.New(fault.Unauthorized, "the tenant of the token does not exist")
 }
