@@ -1,10 +1,11 @@
 // Package queue names the job queues: internal/postgres inserts jobs into them
-// and internal/jobs works on them.
+// and internal/jobs runs them.
 package queue
 
-// The queues. Jobs that follow a user's write do not wait behind bulk work.
+// Queues. Jobs of a user's write have their own queue, so that bulk jobs do not delay
+// them.
 const (
 	Recent  = "default"
 	Backlog = "backlog"
-	Imports = "imports" // each job takes long and holds part of a file in memory
+	Imports = "imports" // each job runs long and keeps part of a file in memory
 )

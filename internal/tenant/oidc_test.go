@@ -6,7 +6,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-func TestPersonNames(t *testing.T) {
+func TestExternalUserName(t *testing.T) {
 	t.Parallel()
 	ann := tenant.ExternalUser{Issuer: "https://id.test", Subject: "1", Email: "Ann@ACME.test"}
 	if got := ann.Domain(); got != "acme.test" {
@@ -16,7 +16,10 @@ func TestPersonNames(t *testing.T) {
 	moved.Email = "ann@globex.test"
 	other := ann
 	other.Issuer = "https://other.test"
-	if ann.UserName() != moved.UserName() || ann.UserName() == other.UserName() {
-		t.Errorf("names %s, %s, %s: the first two must be one and the third another", ann.UserName(), moved.UserName(), other.UserName())
+	if ann.UserName() != moved.UserName() {
+		t.Errorf("the name changed with the address: %s became %s", ann.UserName(), moved.UserName())
+	}
+	if ann.UserName() == other.UserName() {
+		t.Errorf("users of two issuers share the name %s", ann.UserName())
 	}
 }

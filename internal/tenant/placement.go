@@ -6,7 +6,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/placement"
 )
 
-// PlacementStore keeps the placement of each tenant. internal/postgres
+// PlacementStore stores the placement of each tenant. internal/postgres
 // implements it with the rules of internal/placement.
 type PlacementStore interface {
 	placement.Store
@@ -18,8 +18,8 @@ type PlacementStore interface {
 	// nothing to do.
 	ReconcilePlacement(ctx context.Context, id ID) (placement.State, error)
 	// SetPartitionID applies placement.State.Observe: it records the id of the
-	// partition at a location and commits the job that fills it. If the current
-	// partition was lost, every unit counts as unindexed until it is filled.
+	// partition at a location and commits the job that copies units into it. If the
+	// current partition was lost, every unit counts as unindexed until then.
 	// Writes nothing if the id is already recorded.
 	SetPartitionID(ctx context.Context, id ID, at placement.Location, partitionID int64) error
 }

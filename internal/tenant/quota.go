@@ -6,7 +6,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/fault"
 )
 
-// The resources of QuotaExceeded.
+// Resources of QuotaExceeded.
 const (
 	ResourceMemories     = "memory"
 	ResourceUserMemories = "per-user memory"

@@ -3,7 +3,7 @@ package tenant
 // Scope is the tenant and the user whose data a call may access. Every store and
 // index method takes it, so that no query can omit it. Only authentication,
 // JobScope and ImportScope create one; TestScopesAreCreatedInFewPlaces enforces
-// that.
+// this.
 type Scope struct {
 	Tenant ID
 	User   UserID

@@ -12,7 +12,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-func TestNewTokenIsRecognised(t *testing.T) {
+func TestIsTokenAcceptsNewTokens(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		seed := rapid.SliceOfN(rapid.Byte(), 64, 64).Draw(t, "random bytes")
@@ -23,7 +23,7 @@ func TestNewTokenIsRecognised(t *testing.T) {
 		if len(token) != 41 || !tenant.IsToken(token) {
 			t.Fatalf("IsToken(%q) = false", token)
 		}
-		// Any single changed character must be noticed: that is what a scanner relies on.
+		// Secret scanners rely on the detection of any single changed character.
 		i := rapid.IntRange(0, len(token)-1).Draw(t, "position")
 		c := rapid.ByteRange('!', '~').Filter(func(c byte) bool { return c != token[i] }).Draw(t, "character")
 		broken := token[:i] + string(c) + token[i+1:]
@@ -33,7 +33,7 @@ func TestNewTokenIsRecognised(t *testing.T) {
 	})
 }
 
-func TestNewTokenDiffers(t *testing.T) {
+func TestNewSecretsAreUnique(t *testing.T) {
 	t.Parallel()
 	seen := map[tenant.Hash]bool{}
 	for range 1000 {
@@ -49,7 +49,7 @@ func TestNewTokenDiffers(t *testing.T) {
 		seen[tenant.HashSecret(password)] = true
 	}
 	if len(seen) != 2000 {
-		t.Errorf("2000 secrets gave %d hashes", len(seen))
+		t.Errorf("2000 secrets have %d distinct hashes", len(seen))
 	}
 }
 
@@ -60,7 +60,7 @@ func TestNewTokenWithoutRandomness(t *testing.T) {
 	}
 }
 
-func TestIsTokenRefuses(t *testing.T) {
+func TestIsTokenRejects(t *testing.T) {
 	t.Parallel()
 	for _, s := range []string{"", "mn_", "mn_short", "Bearer x", "mn_" + string(make([]byte, 38))} {
 		if tenant.IsToken(s) {
