@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// cli runs bin/mnemo as a user would, and returns what it printed.
+// cli runs bin/mnemo as a user and returns its output and exit code.
 func cli(t *testing.T, url, token string, args ...string) (out, errs string, code int) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), mnemo, args...)
@@ -34,7 +34,7 @@ const claudeExport = `[{"uuid":"11111111-1111-4111-8111-111111111111","name":"Gl
 	`"chat_messages":[{"uuid":"21111111-1111-4111-8111-111111111111","sender":"human","text":"What do I wear on a glacier?","created_at":"2026-02-01T10:00:00Z"},` +
 	`{"uuid":"31111111-1111-4111-8111-111111111111","sender":"assistant","text":"Crampons and sun glasses.","created_at":"2026-02-01T10:00:10Z"}]}]`
 
-// TestCommandLine is what a user does with the commands made for them.
+// TestCommandLine runs the commands for users.
 func TestCommandLine(t *testing.T) {
 	t.Parallel()
 	applyTenant(t, "cli", "")
@@ -85,7 +85,7 @@ func TestCommandLine(t *testing.T) {
 		url, token string
 		args       []string
 		code       int
-		says       string
+		message    string
 	}{
 		"UnknownToken": {url, "mn_unknown", []string{"search", "x"}, 3, "set MNEMO_TOKEN"},
 		"NoServer":     {"http://127.0.0.1:1", token, []string{"search", "x"}, 4, "cannot reach"},
@@ -96,8 +96,11 @@ func TestCommandLine(t *testing.T) {
 		"NotAnExport":  {url, token, []string{"import", "cli_test.go"}, 1, ""},
 	} {
 		_, errs, code := cli(t, tc.url, tc.token, tc.args...)
-		if code != tc.code || !strings.Contains(errs, tc.says) || errs == "" {
-			t.Errorf("%s: exit %d, %q; want %d and %q", name, code, errs, tc.code, tc.says)
+		if code != tc.code {
+			t.Errorf("%s: exit code %d, want %d", name, code, tc.code)
+		}
+		if errs == "" || !strings.Contains(errs, tc.message) {
+			t.Errorf("%s: error output %q, want it to contain %q", name, errs, tc.message)
 		}
 	}
 }

@@ -11,10 +11,10 @@ import (
 
 var httpClient = &http.Client{Timeout: time.Minute}
 
-// user speaks to an API server as one user, through the client we give out.
+// user calls an API server as one user, through the public client package.
 type user struct{ *client.Client }
 
-// connect returns the user of a token at the platform's API server.
+// connect returns the user of a token, connected to the platform's API server.
 func connect(t *testing.T, token string) user {
 	t.Helper()
 	return connectTo(t, platform.env["MNEMO_URL"], token)
@@ -55,7 +55,7 @@ func (u user) memories(t *testing.T) []string {
 	return idsOf(out.Body)
 }
 
-// recall searches memories; degraded says that the answer was made without the vector store.
+// recall searches memories. degraded reports that the search did not use the vector store.
 func (u user) recall(t *testing.T, query string) (found []string, degraded bool) {
 	t.Helper()
 	out, err := u.ListMemories(t.Context(), &client.ListMemoriesParams{Query: &query})
@@ -73,7 +73,7 @@ func idsOf(list client.MemoryList) []string {
 	return ids
 }
 
-// conversation is one of alternate messages, a minute apart.
+// conversation returns a conversation of alternating messages, a minute apart.
 func conversation(id, title string, at time.Time, texts ...string) client.IngestRequest {
 	out := client.IngestRequest{Conversation: client.IngestConversation{ID: id, Title: title, CreatedAt: at}}
 	for i, text := range texts {
@@ -105,7 +105,7 @@ func (u user) count(t *testing.T) int64 {
 	return out.Body.Count
 }
 
-// passages searches conversations and returns the ids of those found.
+// passages searches conversations and returns the ids of the results.
 func (u user) passages(t *testing.T, query string) []string {
 	t.Helper()
 	out, err := u.SearchConversations(t.Context(), client.SearchRequest{Query: query})
@@ -119,7 +119,7 @@ func (u user) passages(t *testing.T, query string) []string {
 	return ids
 }
 
-// wantStatus fails unless err is a refusal with the status.
+// wantStatus fails the test unless err is a response with the status.
 func wantStatus(t *testing.T, what string, err error, status int) {
 	t.Helper()
 	if client.StatusOf(err) != status {

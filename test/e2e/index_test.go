@@ -11,18 +11,17 @@ import (
 	"time"
 )
 
-// exactUnits is how many units of a user are all scored exactly
-// (internal/postgres): a test of the index must have more.
+// exactUnits is the number of a user's units up to which search scores all of them
+// without the index (internal/postgres): a test of the index needs more.
 const exactUnits = 2000
 
 //go:embed testdata/paraphrases.tsv
 var paraphrases string
 
-// TestParaphraseFindsWhatWasJustStored stores a hundred memories among
-// thousands and searches for each in other words with the next request. A busy
-// machine may answer without the vector store, which the response declares: such
-// a search is repeated.
-func TestParaphraseFindsWhatWasJustStored(t *testing.T) {
+// TestParaphraseFindsNewMemory stores a hundred memories among thousands and
+// searches for each by a paraphrase in the next request. On a busy machine a
+// response may be degraded; such a search is repeated.
+func TestParaphraseFindsNewMemory(t *testing.T) {
 	alice := filled(t)
 	missed, repeated := 0, 0
 	for line := range strings.Lines(paraphrases) {
@@ -39,40 +38,40 @@ func TestParaphraseFindsWhatWasJustStored(t *testing.T) {
 		})
 		if !slices.Contains(found, id) {
 			missed++
-			t.Errorf("%q was not found by %q", text, question)
+			t.Errorf("the search %q did not find %q", question, text)
 		}
 	}
 	t.Logf("missed %d of 100; %d searches repeated after a degraded response", missed, repeated)
 }
 
-// TestDeletedMemoryIsGoneFromBothStores asks PostgreSQL and Milvus themselves.
-func TestDeletedMemoryIsGoneFromBothStores(t *testing.T) {
+// TestDeleteRemovesMemoryFromBothStores queries PostgreSQL and Milvus directly.
+func TestDeleteRemovesMemoryFromBothStores(t *testing.T) {
 	alice := filled(t)
 	const text = "2026-05-05 The zeppelin museum closes at noon."
 	id := alice.remember(t, text)
 	eventually(t, time.Minute, func() string { return unindexed(t, "filled") })
 	units := unitsOf(t, id)
 	if len(units) == 0 || len(indexed(t, "filled", units)) != len(units) {
-		t.Fatalf("units %v: Milvus holds %v before the delete", units, indexed(t, "filled", units))
+		t.Fatalf("units %v: Milvus contains %v before the delete", units, indexed(t, "filled", units))
 	}
 	alice.forget(t, id)
 	if rows := rowsWith(t, text); rows != 0 {
-		t.Errorf("PostgreSQL holds the text in %d rows", rows)
+		t.Errorf("PostgreSQL contains the text in %d rows after the delete", rows)
 	}
-	if left := unitsOf(t, id); len(left) != 0 {
-		t.Errorf("PostgreSQL holds units %v", left)
+	if remaining := unitsOf(t, id); len(remaining) != 0 {
+		t.Errorf("PostgreSQL contains units %v after the delete", remaining)
 	}
 	eventually(t, 10*time.Second, func() string {
-		if left := indexed(t, "filled", units); len(left) != 0 {
-			return fmt.Sprintf("Milvus holds units %v", left)
+		if remaining := indexed(t, "filled", units); len(remaining) != 0 {
+			return fmt.Sprintf("Milvus contains units %v after the delete", remaining)
 		}
 		return ""
 	})
 }
 
-// TestMilvusAway stops Milvus as a hung machine would, and brings it back. It
-// does not run beside the others: they need Milvus.
-func TestMilvusAway(t *testing.T) {
+// TestMilvusUnavailable suspends Milvus, like a machine that hangs, and resumes it.
+// It does not run in parallel with other tests, which need Milvus.
+func TestMilvusUnavailable(t *testing.T) {
 	alice := filled(t)
 	before := alice.remember(t, "2026-05-03 The beehives stand behind the barn.")
 	eventually(t, time.Minute, func() string { return unindexed(t, "filled") })
@@ -89,8 +88,11 @@ func TestMilvusAway(t *testing.T) {
 	during := alice.remember(t, "2026-05-04 The canoe is stored under the bridge.")
 	for query, id := range map[string]string{"beehives barn": before, "canoe bridge": during} {
 		found, degraded := alice.recall(t, query)
-		if !slices.Contains(found, id) || !degraded {
-			t.Errorf("%q with Milvus away: found %t, degraded %t; want both", query, slices.Contains(found, id), degraded)
+		if !slices.Contains(found, id) {
+			t.Errorf("%q with Milvus unavailable: memory not found", query)
+		}
+		if !degraded {
+			t.Errorf("%q with Milvus unavailable: response is not degraded", query)
 		}
 	}
 	resume()
@@ -98,14 +100,14 @@ func TestMilvusAway(t *testing.T) {
 	eventually(t, time.Minute, func() string {
 		found, degraded := alice.recall(t, "where did I put my boat")
 		if degraded || !slices.Contains(found, during) {
-			return "the memory stored meanwhile is not found by meaning, or the answer is still degraded"
+			return "semantic search does not find the memory stored during the outage, or the response is still degraded"
 		}
 		return ""
 	})
 }
 
-// filled returns the user of a tenant with more memories than are scored
-// exactly, so that finding one needs the index. It is filled once.
+// filled returns the user of a tenant with more memories than search scores without
+// the index. The tenant is filled once.
 func filled(t *testing.T) user {
 	t.Helper()
 	applyTenant(t, "filled", "  quota: {memories: 20000, requestsPerMinute: 1000000}\n")
@@ -116,7 +118,7 @@ func filled(t *testing.T) user {
 
 var fillOnce sync.Once
 
-// fill stores n different memories about nothing anyone asks for.
+// fill stores n different memories that no test searches for.
 func fill(t *testing.T, u user, n int) {
 	t.Helper()
 	subjects := []string{"invoice", "shipment", "ticket", "parcel", "contract", "sensor", "warehouse", "pallet"}

@@ -19,7 +19,7 @@ import (
 	"github.com/mnemo-dev/mnemo/test/prometheustest"
 )
 
-// startPrometheus runs one that scrapes targets, host:port by their job, and
+// startPrometheus runs a Prometheus that scrapes targets, host:port by job, and
 // evaluates the chart's rules.
 func startPrometheus(t *testing.T, targets map[string]string) *prometheustest.Server {
 	t.Helper()
@@ -56,7 +56,7 @@ func hostOf(t *testing.T, name string) string {
 	return u.Host
 }
 
-// dashboards are the chart's.
+// dashboards returns the chart's dashboards.
 func dashboards(t *testing.T) []string {
 	t.Helper()
 	files, err := filepath.Glob("../../charts/mnemo/files/dashboards/*.json")
@@ -74,7 +74,7 @@ func dashboards(t *testing.T) []string {
 	return all
 }
 
-// use does a little of everything once.
+// use sends one request of each kind.
 func (u user) use(t *testing.T) {
 	t.Helper()
 	u.remember(t, "2026-05-03 The observatory opens at nine in the evening.")
@@ -91,12 +91,12 @@ func (u user) use(t *testing.T) {
 	wantStatus(t, "a memory that is not there", err, http.StatusNotFound)
 }
 
-// metricName finds what a rule asks of Mnemo.
+// metricName matches the names of Mnemo's metrics in a rule.
 var metricName = regexp.MustCompile(`\bmnemo_[a-z_]+`)
 
-// TestDashboardsAndAlerts: on a real run, scraped by a real Prometheus, no panel
-// of a dashboard is without data and every rule can be evaluated; a Milvus that
-// is stopped is seen.
+// TestDashboardsAndAlerts scrapes a running platform with a real Prometheus: every
+// panel has data, every rule can be evaluated, and the alert for Milvus fires while
+// Milvus is suspended.
 func TestDashboardsAndAlerts(t *testing.T) {
 	p := startPrometheus(t, map[string]string{
 		"api": hostOf(t, "MNEMO_METRICS_URL"), "operator": hostOf(t, "MNEMO_OPERATOR_METRICS_URL"),
@@ -105,7 +105,7 @@ func TestDashboardsAndAlerts(t *testing.T) {
 	panels, seen := prometheustest.Panels(t, "default/filled", dashboards(t)...), prometheustest.Seen{}
 	eventually(t, 3*time.Minute, func() string {
 		alice.use(t)
-		// The operator has something to do, too.
+		// Work for the operator.
 		kubectl(t, "", "annotate", "tenant/filled", "--overwrite", "touched="+strconv.FormatInt(time.Now().UnixNano(), 10))
 		kubectl(t, "", "patch", "tenant/filled", "--type=merge", "-p", fmt.Sprintf(`{"spec":{"displayName":"%d"}}`, time.Now().UnixNano()))
 		return seen.Look(t, p, panels)
@@ -118,7 +118,7 @@ func TestDashboardsAndAlerts(t *testing.T) {
 		for _, name := range metricName.FindAllString(a.Query, -1) {
 			// Without TLS there is no certificate; the test on a real node has it.
 			if !slices.Contains(names, name) && name != "mnemo_certificate_expiry_timestamp_seconds" {
-				t.Errorf("%s asks for %s, which nobody tells", a.Name, name)
+				t.Errorf("%s uses the metric %s, which does not exist", a.Name, name)
 			}
 		}
 		if a.Health != "ok" || a.State == "firing" {
@@ -159,15 +159,19 @@ func fires(t *testing.T, p *prometheustest.Server, alert string, want bool) func
 //
 // It does not run beside the others, whose jobs it would take and put off.
 func TestEmbedderAway(t *testing.T) {
-	metrics, nobody := testkit.FreeAddress(t), testkit.FreeAddress(t)
+	metrics, unused := testkit.FreeAddress(t), testkit.FreeAddress(t)
 	applyTenant(t, "unembedded", "")
-	url := startReplica(t, "MNEMO_METRICS_LISTEN="+metrics, "MNEMO_EMBEDDER=openai", "MNEMO_EMBEDDINGS_URL=http://"+nobody+"/v1",
+	url := startReplica(t, "MNEMO_METRICS_LISTEN="+metrics, "MNEMO_EMBEDDER=openai", "MNEMO_EMBEDDINGS_URL=http://"+unused+"/v1",
 		"MNEMO_EMBEDDINGS_MODEL=all-MiniLM-L6-v2", fmt.Sprintf("MNEMO_EMBEDDINGS_DIMENSIONS=%d", dimensions))
 	p := startPrometheus(t, map[string]string{"api": metrics})
 	alice := connectTo(t, url, secret(t, "unembedded", "alice", "token"))
 	alice.remember(t, "2026-05-07 The kiln is at 1,240 degrees.")
 	eventually(t, time.Minute, fires(t, p, "MnemoEmbedderUnavailable", true))
-	if found, degraded := alice.recall(t, "kiln degrees"); len(found) != 1 || !degraded {
-		t.Errorf("by words %d are found, degraded: %t; want the one, and that it is said", len(found), degraded)
+	found, degraded := alice.recall(t, "kiln degrees")
+	if len(found) != 1 {
+		t.Errorf("keyword search found %d memories, want 1", len(found))
+	}
+	if !degraded {
+		t.Error("the response is not degraded")
 	}
 }

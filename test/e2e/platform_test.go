@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// platform is one `make up` that all tests of this package share.
+// platform is the run of hack/up that all tests of this package share.
 var platform *up
 
 func TestMain(m *testing.M) {
@@ -34,7 +34,7 @@ func runTests(m *testing.M) (code int, err error) {
 	if err != nil {
 		return 1, err
 	}
-	// As root, PostgreSQL runs as another user and must pass through.
+	// For root, PostgreSQL runs as another user, who must be able to traverse it.
 	if err := os.Chmod(dir, 0o711); err != nil {
 		return 1, err
 	}
@@ -55,7 +55,7 @@ func runTests(m *testing.M) (code int, err error) {
 	return m.Run(), nil
 }
 
-// up is a running `hack/up up` and what it wrote into up.env.
+// up is a running `hack/up up` with the variables from up.env.
 type up struct {
 	dir    string
 	env    map[string]string
@@ -104,7 +104,7 @@ func startUp(dir string) (*up, error) {
 	}
 }
 
-// stop interrupts up as Ctrl-C does and checks that it leaves nothing.
+// stop interrupts up like Ctrl-C and checks that it removes up.env.
 func (p *up) stop() error {
 	if err := p.cmd.Process.Signal(os.Interrupt); err != nil {
 		return fmt.Errorf("interrupt up: %w", err)
@@ -112,14 +112,14 @@ func (p *up) stop() error {
 	select {
 	case err := <-p.done:
 		if err != nil {
-			return fmt.Errorf("up ended badly: %w\n%s", err, p.output)
+			return fmt.Errorf("up failed: %w\n%s", err, p.output)
 		}
 	case <-time.After(90 * time.Second):
 		p.cmd.Process.Kill()
 		return fmt.Errorf("up did not stop in 90 s:\n%s", p.output)
 	}
 	if _, err := os.Stat(filepath.Join(p.dir, "up.env")); err == nil {
-		return errors.New("up.env is still there after the platform stopped")
+		return errors.New("up.env still exists after the platform stopped")
 	}
 	return nil
 }
@@ -140,7 +140,7 @@ func readEnv(file string) (map[string]string, error) {
 	return env, nil
 }
 
-// kubectl runs kubectl with input and returns what it printed.
+// kubectl runs kubectl with input and returns its output.
 func kubectl(t *testing.T, input string, args ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -187,7 +187,7 @@ func signalMilvus(t *testing.T, s syscall.Signal) {
 	}
 }
 
-// eventually polls until check returns "", and fails with what it last said.
+// eventually polls until check returns "", and fails with its last result.
 func eventually(t *testing.T, within time.Duration, check func() string) {
 	t.Helper()
 	tick := time.NewTicker(100 * time.Millisecond)
@@ -203,7 +203,7 @@ func eventually(t *testing.T, within time.Duration, check func() string) {
 	}
 }
 
-// milvusPID reads the process id hack/devenv recorded.
+// milvusPID reads the process id from hack/devenv's record.
 func milvusPID(t *testing.T) int {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(platform.dir, "pids", "milvus.json"))

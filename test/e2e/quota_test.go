@@ -56,11 +56,11 @@ func TestRaisedQuota(t *testing.T) {
 		})
 	}
 	if n := alice.count(t); n != conversations {
-		t.Errorf("%d are counted", n)
+		t.Errorf("count is %d, want %d", n, conversations)
 	}
 }
 
-// claudeConversations is an export of so many, each a day newer than the one before.
+// claudeConversations returns a Claude export with n conversations, one per day.
 func claudeConversations(t *testing.T, n int) string {
 	t.Helper()
 	type message struct {
@@ -91,7 +91,7 @@ func claudeConversations(t *testing.T, n int) string {
 	return string(raw)
 }
 
-// importFile sends a file and returns the import's id.
+// importFile uploads a file and returns the import's id.
 func (u user) importFile(t *testing.T, content string) string {
 	t.Helper()
 	var body bytes.Buffer

@@ -16,8 +16,8 @@ import (
 // mnemo is the binary that hack/up built.
 const mnemo = "../../bin/mnemo"
 
-// startReplica runs another `mnemo serve` over the platform's stores until the
-// test ends, with more in its environment, and returns its address.
+// startReplica runs another `mnemo serve` on the platform's stores until the test
+// ends, with additional environment variables, and returns its address.
 func startReplica(t *testing.T, env ...string) string {
 	t.Helper()
 	cmd := exec.Command(mnemo, "serve")
@@ -28,7 +28,7 @@ func startReplica(t *testing.T, env ...string) string {
 		"MILVUS_PASSWORD="+platform.env["MILVUS_PASSWORD"],
 		"MNEMO_MODEL_DIR="+platform.env["MNEMO_MODEL_DIR"],
 		"MNEMO_LISTEN=127.0.0.1:0", "MNEMO_METRICS_LISTEN=127.0.0.1:0", "MNEMO_LOG_FORMAT=json",
-		// It may do a job that a traced request to another one caused.
+		// It may run a job that a traced request to another replica enqueued.
 		"OTEL_EXPORTER_OTLP_ENDPOINT="+platform.traces.url, "MNEMO_TRACE_RATIO=0")
 	cmd.Env = append(cmd.Env, env...)
 	output, err := cmd.StderrPipe()
@@ -55,7 +55,7 @@ func startReplica(t *testing.T, env ...string) string {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		<-read
 		if err := cmd.Wait(); err != nil {
-			t.Errorf("the replica ended badly: %v\n%s", err, log)
+			t.Errorf("the replica failed: %v\n%s", err, log)
 		} else if t.Failed() {
 			t.Logf("the replica's log:\n%s", log)
 		}
@@ -66,12 +66,12 @@ func startReplica(t *testing.T, env ...string) string {
 	case <-read:
 		t.Fatalf("the replica ended early:\n%s", log)
 	case <-time.After(time.Minute):
-		t.Fatalf("the replica does not serve:\n%s", log)
+		t.Fatalf("the replica is not ready after a minute:\n%s", log)
 	}
 	return ""
 }
 
-// journal keeps lines that are written and read at once.
+// journal collects log lines; it is safe for concurrent use.
 type journal struct {
 	mu    sync.Mutex
 	lines []string

@@ -55,10 +55,10 @@ func alternateMemories(t *testing.T, r *replicas, token string) {
 		id := r.turn(t, token).remember(t, text)
 		want = append(want, id)
 		if got := r.turn(t, token).memories(t); !slices.Equal(got, want) {
-			t.Fatalf("after writing %d the other lists %v, want %v", i, got, want)
+			t.Fatalf("after write %d the other replica lists %v, want %v", i, got, want)
 		}
 		if found, _ := r.turn(t, token).recall(t, fmt.Sprintf("which animals live on rock %d", i)); !slices.Contains(found, id) {
-			t.Errorf("the other does not find %q", text)
+			t.Errorf("the other replica does not find %q", text)
 		}
 	}
 	edit := client.UpdateMemoryRequest{MemoryID: &want[0], Text: new("2026-04-01 The lighthouse keeper of rock number 0 keeps otters.")}
@@ -67,11 +67,11 @@ func alternateMemories(t *testing.T, r *replicas, token string) {
 	}
 	got, err := r.turn(t, token).GetMemory(t.Context(), want[0])
 	if err != nil || got.Body.Text != *edit.Text || got.Body.Version != 2 {
-		t.Errorf("after the edit the other reads %+v, %v", got, err)
+		t.Errorf("after the edit the other replica returns %+v, %v", got, err)
 	}
 	r.turn(t, token).forget(t, want[1])
 	if found, _ := r.turn(t, token).recall(t, "which animals live on rock 1"); slices.Contains(found, want[1]) {
-		t.Error("the other finds what was deleted")
+		t.Error("the other replica finds a deleted memory")
 	}
 	_, err = r.turn(t, token).GetMemory(t.Context(), want[1])
 	wantStatus(t, "reading what the other deleted", err, http.StatusNotFound)
@@ -82,7 +82,7 @@ func alternateBuckets(t *testing.T, r *replicas, token string) {
 		t.Fatal(err)
 	}
 	_, err := r.turn(t, token).CreateBucket(t.Context(), nil, client.CreateBucketRequest{Name: "islands"})
-	wantStatus(t, "a name the other gave", err, http.StatusConflict)
+	wantStatus(t, "creating a bucket with a name in use", err, http.StatusConflict)
 	move := client.UpdateMemoryRequest{MemoryIds: []string{r.turn(t, token).remember(t, "2026-04-30 The ferry is blue.")}, BucketName: new("Islands")}
 	if _, err := r.turn(t, token).UpdateMemory(t.Context(), move); err != nil {
 		t.Fatal(err)
@@ -99,7 +99,7 @@ func alternateBuckets(t *testing.T, r *replicas, token string) {
 		return out
 	}
 	if got := counts(); got["Islands"] != 1 {
-		t.Errorf("the other counts %v, want one memory in Islands", got)
+		t.Errorf("counts of the other replica %v, want one memory in Islands", got)
 	}
 }
 
@@ -107,14 +107,14 @@ func alternateChats(t *testing.T, r *replicas, token string) {
 	at := time.Date(2026, 5, 2, 9, 0, 0, 0, time.UTC)
 	id := r.turn(t, token).ingest(t, "sourdough", "Bread", at, "How long should the dough rise?", "Eight hours in a cool room.")
 	if got := r.turn(t, token).passages(t, "how many hours for the bread"); !slices.Contains(got, id) {
-		t.Errorf("the other's search gave %v, want %s", got, id)
+		t.Errorf("the other replica found %v, want %s", got, id)
 	}
 	if n := r.turn(t, token).count(t); n != 1 {
-		t.Errorf("the other counts %d", n)
+		t.Errorf("count of the other replica %d, want 1", n)
 	}
-	// Sent again to the other it is the same one.
+	// Ingesting it again through the other replica updates it.
 	if again := r.turn(t, token).ingest(t, "sourdough", "Bread", at, "How long should the dough rise?", "Eight hours.", "Thanks!"); again != id {
-		t.Errorf("sent again it is %s, was %s", again, id)
+		t.Errorf("id of the second ingest %s, want %s", again, id)
 	}
 	mark := client.UpdateConversationsRequest{Ids: []string{id}, Excluded: new(true)}
 	if _, err := r.turn(t, token).UpdateConversations(t.Context(), mark); err != nil {
@@ -171,20 +171,20 @@ func alternateImport(t *testing.T, r *replicas, _ string) {
 	defer events.Body.Close()
 	said, err := io.ReadAll(events.Body) // it ends when the import is over
 	if err != nil || !strings.Contains(string(said), `"status":"done"`) {
-		t.Errorf("the other's events: %s, %v", said, err)
+		t.Errorf("events of the other replica %s, %v, want status done", said, err)
 	}
 	for range r.urls {
 		got, err := r.turn(t, token).GetImport(t.Context(), id)
 		if err != nil || got.Body.Status != client.ImportStatusDone || got.Body.Imported != 1 {
-			t.Errorf("the import is %+v, %v", got, err)
+			t.Errorf("import %+v, %v, want it done with one conversation", got, err)
 		}
 	}
 	if n := r.turn(t, token).count(t); n != 1 {
-		t.Errorf("%d conversations are counted", n)
+		t.Errorf("count is %d, want 1", n)
 	}
 }
 
-// alternateRate: both together admit what the tenant may.
+// alternateRate checks that the rate limit applies to the sum of both replicas.
 func alternateRate(t *testing.T, r *replicas, _ string) {
 	const limit = 40
 	applyTenant(t, "replicas-rate", fmt.Sprintf("  quota: {requestsPerMinute: %d}\n", limit))
@@ -211,8 +211,8 @@ func alternateRate(t *testing.T, r *replicas, _ string) {
 	}
 }
 
-// alternateRevocation: a token that was replaced is dead on both, though both
-// have just used it.
+// alternateRevocation checks that both replicas reject a replaced token, although
+// both have just accepted it.
 func alternateRevocation(t *testing.T, r *replicas) {
 	applyTenant(t, "replicas-token", "")
 	old := secret(t, "replicas-token", "alice", "token")

@@ -17,7 +17,7 @@ import (
 // dimensions of the local model's vectors.
 const dimensions = 384
 
-// query asks PostgreSQL as its owner, who sees every row, for one column.
+// query queries one column from PostgreSQL as the owner role, which sees every row.
 func query[T any](t *testing.T, sql string, args ...any) []T {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), platform.env["DATABASE_URL"])
@@ -43,7 +43,7 @@ func tenantTables(t *testing.T) []string {
 		where table_schema = 'public' and column_name = 'tenant_id' order by 1`)
 }
 
-// rowsOf says what PostgreSQL holds of a tenant's data, "" when nothing.
+// rowsOf describes the rows of a tenant in PostgreSQL; "" means none.
 func rowsOf(t *testing.T, uid string) string {
 	t.Helper()
 	var left []string
@@ -56,7 +56,7 @@ func rowsOf(t *testing.T, uid string) string {
 	return strings.Join(left, ", ")
 }
 
-// rowsWith counts rows of any table that hold the text.
+// rowsWith counts the rows of all tables that contain the text.
 func rowsWith(t *testing.T, text string) int64 {
 	t.Helper()
 	var n int64
@@ -73,7 +73,8 @@ func unitsOf(t *testing.T, memory string) []retrieve.UnitID {
 	return query[retrieve.UnitID](t, "select id from units where memory_id = $1::text::uuid order by id", memory)
 }
 
-// unindexed says how many live units of the Tenant wait to be indexed, "" when none.
+// unindexed returns a message with the number of live units of the Tenant that are
+// not indexed; "" means none.
 func unindexed(t *testing.T, name string) string {
 	t.Helper()
 	n := query[int64](t, `select count(*) from units u join tenants t on t.id = u.tenant_id
@@ -106,7 +107,7 @@ func openMilvus(t *testing.T) *milvus.Index {
 	return index
 }
 
-// indexed returns which of the units Milvus holds, read strongly.
+// indexed returns the units that Milvus contains, with strong consistency.
 func indexed(t *testing.T, name string, units []retrieve.UnitID) []retrieve.UnitID {
 	t.Helper()
 	uid := query[string](t, "select id::text from tenants where name = $1 and state = 'active'", name)[0]
@@ -124,8 +125,8 @@ func indexed(t *testing.T, name string, units []retrieve.UnitID) []retrieve.Unit
 	return out
 }
 
-// hasPartition reports whether Milvus still has the partition; it asks by
-// listing, which a partition that is not there refuses.
+// hasPartition reports whether Milvus has the partition. Listing fails for a
+// missing one.
 func hasPartition(t *testing.T, place placement.Location) bool {
 	t.Helper()
 	_, err := openMilvus(t).List(t.Context(), "", place, 0, 1)

@@ -16,7 +16,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// collected takes the spans the platform sends, by trace.
+// collected holds the spans from the platform by trace.
 type collected struct {
 	url string
 
@@ -24,7 +24,7 @@ type collected struct {
 	names map[string][]string
 }
 
-// collect starts a collector that takes OTLP over HTTP as long as the tests run.
+// collect starts a collector for OTLP over HTTP, which runs until the tests end.
 func collect() (*collected, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -54,8 +54,8 @@ func (c *collected) take(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// TestOneTrace: a request is one trace, through both stores and the job that it
-// caused, and its duration names the trace.
+// TestOneTrace checks that a trace contains the spans of both stores and of the job
+// that the request enqueued, and that the request duration has an exemplar.
 func TestOneTrace(t *testing.T) {
 	t.Parallel()
 	applyTenant(t, "traced", "")
@@ -99,7 +99,7 @@ func TestOneTrace(t *testing.T) {
 			}
 		}
 		if strings.Contains(all, "lighthouse") {
-			t.Error("what was said is in the trace")
+			t.Error("the trace contains user data")
 		}
 		return ""
 	})

@@ -24,17 +24,17 @@ import (
 
 var (
 	conversations = flag.Int("conversations", 300, "conversations in the export")
-	exportBytes   = flag.Int64("bytes", 12<<20, "bytes of JSON in the export, about")
-	quota         = flag.Int64("quota", 200, "conversations there is room for")
-	patience      = flag.Duration("patience", 5*time.Minute, "longest wait for an import")
+	exportBytes   = flag.Int64("bytes", 12<<20, "approximate size of the JSON in the export in bytes")
+	quota         = flag.Int64("quota", 200, "quota of conversations")
+	patience      = flag.Duration("patience", 5*time.Minute, "timeout of an import")
 )
 
-// mostMemory is what a server may take whatever it imports, its embedding model
-// included, MiB.
+// mostMemory is the limit of a server's memory in MiB, including its embedding
+// model, regardless of the size of the import.
 const mostMemory = 256
 
-// TestImportSurvivesKill imports an export into two servers, kills both in the
-// middle, and imports it again.
+// TestImportSurvivesKill imports an export into two servers, kills and restarts both
+// during the import, and imports it a second time.
 func TestImportSurvivesKill(t *testing.T) {
 	t.Parallel()
 	program, export := build(t)
@@ -61,7 +61,7 @@ func TestImportSurvivesKill(t *testing.T) {
 	a.kill()
 	b.kill()
 	if p.Status != "running" || p.Imported >= *conversations {
-		t.Fatalf("the import was over before it could be killed: %+v", p)
+		t.Fatalf("the import completed before the servers were killed: %+v", p)
 	}
 
 	restarted := time.Now()
@@ -99,13 +99,13 @@ func inBounds(t *testing.T, servers ...*server) {
 	t.Helper()
 	for _, s := range servers {
 		if mib := s.peak(t); mib > mostMemory {
-			t.Errorf("%s took %d MiB, want at most %d", s.url, mib, mostMemory)
+			t.Errorf("%s used %d MiB, want at most %d", s.url, mib, mostMemory)
 		}
 	}
 }
 
-// makeTenant makes a tenant with one user, as the operator would, and returns
-// the user's token.
+// makeTenant creates a tenant with one user, as the operator does, and returns the
+// user's token.
 func makeTenant(t *testing.T, d postgrestest.Database) string {
 	t.Helper()
 	db, err := postgres.Open(t.Context(), postgres.Config{URL: d.AppURL, Generation: postgres.Generation{Model: "all-MiniLM-L6-v2", Dimensions: 384}})
@@ -134,7 +134,7 @@ func makeTenant(t *testing.T, d postgrestest.Database) string {
 	return token
 }
 
-// ensure makes the tenant's partition until the test ends.
+// ensure creates the tenant's partition and drops it after the test.
 func ensure(t *testing.T, place placement.Location) {
 	t.Helper()
 	at := testkit.Milvus(t)
@@ -156,8 +156,8 @@ func ensure(t *testing.T, place placement.Location) {
 	})
 }
 
-// checkRows asks the database itself: a row of the ledger for each
-// conversation, the newest active and the others blocked, no chunk left.
+// checkRows queries the database: each conversation has a row in the ledger, the
+// newest are active and the others blocked, and no chunks remain.
 func checkRows(t *testing.T, d postgrestest.Database, id string, blocked int) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), d.OwnerURL)
@@ -186,7 +186,7 @@ func checkRows(t *testing.T, d postgrestest.Database, id string, blocked int) {
 	}
 }
 
-// found searches for words of the export.
+// found checks that a search finds a conversation of the export.
 func found(t *testing.T, s *server, token string) {
 	t.Helper()
 	var out struct {
@@ -194,6 +194,6 @@ func found(t *testing.T, s *server, token string) {
 	}
 	s.call(t, token, "POST", "/api/chat-history/search", "application/json", strings.NewReader(`{"query":"the lighthouse of the island and the ferry"}`), http.StatusOK, &out)
 	if len(out.Results) == 0 {
-		t.Error("nothing of the import is found by its words")
+		t.Error("keyword search finds no imported conversation")
 	}
 }

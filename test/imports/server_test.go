@@ -28,7 +28,7 @@ type server struct {
 	log *bytes.Buffer
 }
 
-// build makes the program and an export, and returns their paths.
+// build builds the program, generates an export, and returns their paths.
 func build(t *testing.T) (program, export string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -44,7 +44,7 @@ func build(t *testing.T) (program, export string) {
 	return program, export
 }
 
-// start starts a server on the database and waits until it answers.
+// start starts a server on the database and waits until it is ready.
 func start(t *testing.T, program string, d postgrestest.Database) *server {
 	t.Helper()
 	milvus := testkit.Milvus(t)
@@ -77,7 +77,7 @@ func start(t *testing.T, program string, d postgrestest.Database) *server {
 	return s
 }
 
-// kill ends the process at once, as the kernel does when memory is short.
+// kill kills the process with SIGKILL.
 func (s *server) kill() {
 	_ = s.cmd.Process.Kill()
 	_ = s.cmd.Wait()
@@ -85,7 +85,7 @@ func (s *server) kill() {
 
 var peakLine = regexp.MustCompile(`VmHWM:\s+(\d+) kB`)
 
-// peak is the most memory the process ever held, MiB.
+// peak returns the peak memory of the process in MiB.
 func (s *server) peak(t *testing.T) int {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid))
@@ -103,7 +103,7 @@ func (s *server) peak(t *testing.T) int {
 	return kb >> 10
 }
 
-// call sends a request and decodes the answer into out; the status must be as wanted.
+// call sends a request, checks the status and decodes the response into out.
 func (s *server) call(t *testing.T, token, method, path, contentType string, body io.Reader, status int, out any) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, s.url+path, body)
@@ -128,7 +128,7 @@ func (s *server) call(t *testing.T, token, method, path, contentType string, bod
 	}
 }
 
-// upload sends a file as it is read, and returns the import's id.
+// upload streams a file and returns the import's id.
 func (s *server) upload(t *testing.T, token, file string) string {
 	t.Helper()
 	f, err := os.Open(file)
@@ -153,7 +153,7 @@ func (s *server) upload(t *testing.T, token, file string) string {
 	return out.ImportID
 }
 
-// progress is what an import answers.
+// progress is the response for an import.
 type progress struct {
 	Status                                                                 string
 	Total, Imported, Updated, Skipped, Unchanged, Blocked, Failed, Indexed int
@@ -167,7 +167,7 @@ func (s *server) progress(t *testing.T, token, id string) progress {
 	return p
 }
 
-// eventually polls until check returns "", and fails with what it last said.
+// eventually polls until check returns "", and fails with its last result.
 func eventually(t *testing.T, within time.Duration, check func() string) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)

@@ -26,7 +26,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/testkit"
 )
 
-// account is the operator's, as the chart names it.
+// account is the operator's service account in the chart.
 const account = "mnemo-operator"
 
 // join makes the namespace with the operator's account and exactly the rights
@@ -47,7 +47,7 @@ func (i *Installation) join(tb testing.TB) {
 		_, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{
 			Paths: []string{filepath.Join(folder, "crd", "bases")}, ErrorIfPathMissing: true,
 		})
-		if err != nil && !apierrors.IsAlreadyExists(err) && !apierrors.IsConflict(err) { // another test is at it
+		if err != nil && !apierrors.IsAlreadyExists(err) && !apierrors.IsConflict(err) { // concurrent test
 			tb.Fatal(err)
 		}
 		done = err == nil
@@ -60,7 +60,7 @@ func (i *Installation) join(tb testing.TB) {
 			tb.Fatalf("kubectl kustomize: %v", err)
 		}
 		for docs := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(out), 4096); ; {
-			var role rbacv1.Role // a cluster's has the same fields
+			var role rbacv1.Role // a ClusterRole has the same fields
 			if err := docs.Decode(&role); errors.Is(err, io.EOF) {
 				break
 			} else if err != nil {
@@ -71,7 +71,7 @@ func (i *Installation) join(tb testing.TB) {
 	}
 }
 
-// root returns the repository's.
+// root returns the root of the repository.
 func root(tb testing.TB) string {
 	tb.Helper()
 	dir, err := os.Getwd()
@@ -89,8 +89,8 @@ func root(tb testing.TB) string {
 	}
 }
 
-// AddNamespace makes a namespace that is gone after the test, its Tenants
-// included, and returns its name.
+// AddNamespace creates a namespace and returns its name. The namespace and its
+// Tenants are deleted after the test.
 func (i *Installation) AddNamespace(tb testing.TB) string {
 	tb.Helper()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "installation-"}}
@@ -101,7 +101,7 @@ func (i *Installation) AddNamespace(tb testing.TB) string {
 
 func (i *Installation) leave(tb testing.TB, ns *corev1.Namespace) {
 	tb.Helper()
-	ctx := context.Background() // the test's has ended
+	ctx := context.Background() // that of the test has ended
 	var list v1alpha1.TenantList
 	if err := i.List(ctx, &list, client.InNamespace(ns.Name)); err != nil {
 		tb.Error(err)

@@ -11,9 +11,9 @@ import (
 	"testing"
 )
 
-// serveEmbeddings answers /embeddings as OpenAI does, for a model of one idea:
-// words that end in the same digits mean the same, and no other word means
-// anything. What "blue17" asks for is found at "green17", by meaning alone.
+// serveEmbeddings serves OpenAI's /embeddings with a fake model: words that end in
+// the same digits have the same meaning, and other words have none. A semantic
+// search for "blue17" finds "green17".
 func serveEmbeddings(tb testing.TB) string {
 	tb.Helper()
 	type embedding struct {
@@ -22,20 +22,20 @@ func serveEmbeddings(tb testing.TB) string {
 		Embedding []float32 `json:"embedding"`
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var asked struct {
+		var request struct {
 			Model string   `json:"model"`
 			Input []string `json:"input"`
 		}
-		if err := json.NewDecoder(r.Body).Decode(&asked); err != nil {
+		if err := json.NewDecoder(r.Body).Decode(&request); err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
-		data := make([]embedding, len(asked.Input))
-		for i, text := range asked.Input {
+		data := make([]embedding, len(request.Input))
+		for i, text := range request.Input {
 			data[i] = embedding{Object: "embedding", Index: i, Embedding: meaning(text)}
 		}
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(map[string]any{"object": "list", "model": asked.Model, "data": data})
+		_ = json.NewEncoder(w).Encode(map[string]any{"object": "list", "model": request.Model, "data": data})
 	}))
 	tb.Cleanup(server.Close)
 	return server.URL
@@ -43,10 +43,10 @@ func serveEmbeddings(tb testing.TB) string {
 
 var numbered = regexp.MustCompile(`\b[a-z]+([0-9]+)\b`)
 
-// meaning is the direction of the sum of the text's ideas.
+// meaning returns the normalized sum of the vectors of a text's numbered words.
 func meaning(text string) []float32 {
 	sum := make([]float64, dimensions)
-	sum[0] = 1e-3 // so that a text without any has a direction
+	sum[0] = 1e-3 // a direction for texts without numbered words
 	for _, word := range numbered.FindAllStringSubmatch(text, -1) {
 		h := fnv.New64a()
 		_, _ = h.Write([]byte(word[1]))

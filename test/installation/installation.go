@@ -33,7 +33,7 @@ const dimensions = 32
 // program is `mnemo`, built by Main.
 var program string
 
-// Main runs the tests of a package with the program built.
+// Main builds the program and runs the tests of a package.
 func Main(m *testing.M) {
 	code, err := withProgram(m.Run)
 	if err != nil {
@@ -76,15 +76,15 @@ type Installation struct {
 	env        []string // of every process
 }
 
-// Options are what an installation may have otherwise.
+// Options configure an installation.
 type Options struct {
-	// Milvus is the server to use. Default: the one all tests share.
+	// Milvus is the server to use. Default: the one that all tests share.
 	Milvus testkit.MilvusAddr
-	// Through is the address that processes find Milvus at. Default: its own.
+	// Through is the address at which processes reach Milvus. Default: its own.
 	Through string
 }
 
-// New makes an installation that is gone with the test. No process runs yet.
+// New creates an installation without processes. It is removed after the test.
 func New(tb testing.TB, o Options) *Installation {
 	tb.Helper()
 	if o.Milvus == (testkit.MilvusAddr{}) {
@@ -107,7 +107,7 @@ func New(tb testing.TB, o Options) *Installation {
 	return i
 }
 
-// open makes the database and opens the stores.
+// open creates the database and opens the stores.
 func (i *Installation) open(tb testing.TB) {
 	tb.Helper()
 	d := postgrestest.Create(tb)
@@ -141,10 +141,10 @@ func (i *Installation) open(tb testing.TB) {
 	})
 }
 
-// Prefix is how the names of the installation's collections begin.
+// Prefix returns the common prefix of the installation's collections.
 func (i *Installation) Prefix() string { return "mnemo_" + i.generation.Model + "_" }
 
-// Tenant returns one of the installation with these users; it is not applied.
+// Tenant returns a Tenant with the given users, without creating it.
 func (i *Installation) Tenant(name string, users ...string) *v1alpha1.Tenant {
 	t := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Namespace: i.Namespace, Name: name}}
 	for _, u := range users {
@@ -169,7 +169,7 @@ func (i *Installation) MustPatch(tb testing.TB, tenant, patch string) {
 	}
 }
 
-// Token returns what is in a user's Secret, "" when there is none.
+// Token returns the token in a user's Secret, or "" if there is none.
 func (i *Installation) Token(tb testing.TB, tenant, user string) string {
 	tb.Helper()
 	secret := &corev1.Secret{}

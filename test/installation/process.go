@@ -15,12 +15,12 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/testkit"
 )
 
-// Patience is how long a test waits for what has to come about.
+// Patience is the default timeout for an expected state.
 const Patience = 3 * time.Minute
 
-// Process is the program at work.
+// Process is a running process of the program.
 type Process struct {
-	// URL is where it serves, of `mnemo serve` only; Metrics its /metrics.
+	// URL is the address of `mnemo serve`. Metrics is the address of /metrics.
 	URL, Metrics string
 	// Ended is closed when the process has ended.
 	Ended chan struct{}
@@ -29,7 +29,7 @@ type Process struct {
 	log *journal
 }
 
-// journal takes what a process writes while it is read.
+// journal collects the output of a process; it is safe for concurrent use.
 type journal struct {
 	mu     sync.Mutex
 	buffer bytes.Buffer
@@ -47,14 +47,14 @@ func (j *journal) String() string {
 	return j.buffer.String()
 }
 
-// Operate starts `mnemo operator`, with more in its environment. It ends with
-// the test at the latest.
+// Operate starts `mnemo operator` with additional environment variables. It ends
+// with the test at the latest.
 func (i *Installation) Operate(tb testing.TB, env ...string) *Process {
 	tb.Helper()
 	return i.start(tb, "operator", append(env, "MNEMO_HEALTH_LISTEN=0"))
 }
 
-// Serve starts `mnemo serve` and waits until it answers.
+// Serve starts `mnemo serve` and waits until it is ready.
 func (i *Installation) Serve(tb testing.TB, env ...string) *Process {
 	tb.Helper()
 	address := testkit.FreeAddress(tb)
@@ -78,7 +78,7 @@ func (i *Installation) start(tb testing.TB, command string, env []string) *Proce
 	tb.Helper()
 	address := testkit.FreeAddress(tb)
 	p := &Process{Metrics: "http://" + address + "/metrics", Ended: make(chan struct{}), log: &journal{}}
-	p.cmd = exec.Command(program, command) //nolint:noctx // it is killed, as a crash would
+	p.cmd = exec.Command(program, command) //nolint:noctx // it is killed explicitly
 	p.cmd.Env = append(append(os.Environ(), i.env...), append(env, "MNEMO_METRICS_LISTEN="+address)...)
 	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
 	if err := p.cmd.Start(); err != nil {
@@ -98,13 +98,13 @@ func (i *Installation) start(tb testing.TB, command string, env []string) *Proce
 	return p
 }
 
-// Kill ends the process as a crash does, and returns when it is gone.
+// Kill kills the process and returns when it has ended.
 func (p *Process) Kill() {
 	_ = p.cmd.Process.Kill()
 	<-p.Ended
 }
 
-// Signal sends one.
+// Signal sends a signal to the process.
 func (p *Process) Signal(tb testing.TB, s os.Signal) {
 	tb.Helper()
 	if err := p.cmd.Process.Signal(s); err != nil {
@@ -112,11 +112,11 @@ func (p *Process) Signal(tb testing.TB, s os.Signal) {
 	}
 }
 
-// Log is what the process wrote so far.
+// Log returns the output of the process so far.
 func (p *Process) Log() string { return p.log.String() }
 
-// Count sums a metric's series whose labels contain the text; 0 when the
-// process does not answer.
+// Count sums a metric's series whose labels contain the text. It returns 0 if the
+// process does not respond.
 func (p *Process) Count(name, labels string) float64 {
 	res, err := http.Get(p.Metrics) //nolint:noctx // as above
 	if err != nil {
@@ -144,13 +144,13 @@ func Sum(exposition, name, labels string) (sum float64) {
 	return sum
 }
 
-// Used is what a process took so far.
+// Used is the resource usage of a process.
 type Used struct {
-	Peak int64 // most memory at one time, bytes
+	Peak int64 // of memory, in bytes
 	CPU  time.Duration
 }
 
-// Used reads it from the kernel.
+// Used returns the resource usage of the process from /proc.
 func (p *Process) Used(tb testing.TB) Used {
 	tb.Helper()
 	var u Used
@@ -177,7 +177,7 @@ func (p *Process) Used(tb testing.TB) Used {
 	return u
 }
 
-// Eventually waits until check has no more to say.
+// Eventually polls until check returns "", and fails with its last result.
 func Eventually(tb testing.TB, within time.Duration, check func() string) {
 	tb.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)

@@ -1,4 +1,4 @@
-// Package placement holds what a host fears of the vector store to the program as
-// processes: servers killed while a tenant moves from one kind of place to the
-// other, and a volume that is lost whole. It has tests only.
+// Package placement tests failures of the vector store with real processes: servers
+// that are killed during the migration of a tenant, and the loss of the whole Milvus
+// volume.
 package placement

@@ -16,8 +16,8 @@ import (
 	"github.com/mnemo-dev/mnemo/test/installation"
 )
 
-// scoredExactly is how many units of a user are scored without the index
-// (internal/postgres): more are needed to need it.
+// scoredExactly is the number of a user's units up to which search scores all of
+// them without the index (internal/postgres).
 const scoredExactly = 2000
 
 func TestMain(m *testing.M) {
@@ -39,14 +39,15 @@ func newHost(t *testing.T, o installation.Options, operator ...string) *host {
 	return h
 }
 
-// user is one of a tenant's, with as many messages as were sent.
+// user is the user of a tenant, with the number of messages sent.
 type user struct {
 	host          *host
 	tenant, token string
 	messages      int
 }
 
-// add makes a tenant whose only user has so many messages, all indexed long ago.
+// add creates a tenant whose only user has the given number of messages, all of
+// which are indexed.
 func (h *host) add(t *testing.T, tenant string, isolation v1alpha1.Isolation, messages int) *user {
 	t.Helper()
 	tn := h.Tenant(tenant, "alice")
@@ -56,7 +57,7 @@ func (h *host) add(t *testing.T, tenant string, isolation v1alpha1.Isolation, me
 	u := &user{host: h, tenant: tenant}
 	installation.Eventually(t, installation.Patience, func() string {
 		if u.token = h.Token(t, tenant, "alice"); u.token == "" {
-			return "there is no token"
+			return "no token in the Secret"
 		}
 		return ""
 	})
@@ -75,12 +76,12 @@ func (h *host) add(t *testing.T, tenant string, isolation v1alpha1.Isolation, me
 	return u
 }
 
-// text is what is said of a number; the number is asked for by another word.
+// text returns the message about a number. Searches use another word for it.
 func (u *user) text(n int) string {
 	return fmt.Sprintf("green%d stands in the yard of %s.", n, u.tenant)
 }
 
-// say stores a conversation about these numbers.
+// say stores a conversation about the numbers from (inclusive) to to (exclusive).
 func (u *user) say(t *testing.T, from, to int) {
 	t.Helper()
 	type message struct {
@@ -124,8 +125,8 @@ func (u *user) post(path string, body []byte) (http.Header, []byte, error) {
 	return res.Header, answer, err
 }
 
-// settle waits until everything is indexed, and makes it so long ago that
-// searches rely on it.
+// settle waits until everything is indexed, and backdates the indexing so that
+// searches rely on the index.
 func (u *user) settle(t *testing.T) {
 	t.Helper()
 	installation.Eventually(t, installation.Patience, func() string {
@@ -151,8 +152,9 @@ func (u *user) id(t *testing.T) (id string) {
 	return id
 }
 
-// find asks for a number by a word that nothing is written with. right says
-// that the best answer is what was said of it; a problem is what must never be.
+// find searches for a number by a word that no message contains. right reports
+// whether the best result is the message about the number. problem is a result that
+// is wrong even for a degraded response.
 func (u *user) find(n int) (right, degraded bool, problem error) {
 	header, answer, err := u.post("/api/chat-history/search", fmt.Appendf(nil, `{"query":"blue%d"}`, n))
 	if err != nil {
@@ -170,13 +172,13 @@ func (u *user) find(n int) (right, degraded bool, problem error) {
 	degraded = header.Get("X-Degraded") != ""
 	right = len(out.Results) > 0 && out.Results[0].Text == u.text(n)
 	if !right && !degraded {
-		return false, false, fmt.Errorf("%q is not the best answer, and nothing says that the answer is not whole: %s", u.text(n), answer)
+		return false, false, fmt.Errorf("%q is not the best result, but the response is not degraded: %s", u.text(n), answer)
 	}
 	return right, degraded, nil
 }
 
-// mustFind checks that many numbers are found, by the index. An answer without
-// it, which a busy Milvus makes, is not counted.
+// mustFind checks that the index finds a sample of the numbers. Degraded responses,
+// which occur when Milvus is busy, are retried.
 func (u *user) mustFind(t *testing.T) {
 	t.Helper()
 	for n := 0; n < u.messages; n += max(u.messages/40, 1) {
@@ -193,7 +195,7 @@ func (u *user) mustFind(t *testing.T) {
 	}
 }
 
-// isolate asks for another kind of place.
+// isolate changes the tenant's isolation.
 func (u *user) isolate(t *testing.T, as v1alpha1.Isolation) {
 	t.Helper()
 	u.host.MustPatch(t, u.tenant, fmt.Sprintf(`{"spec":{"isolation":%q}}`, as))

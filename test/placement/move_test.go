@@ -8,10 +8,10 @@ import (
 	"github.com/mnemo-dev/mnemo/test/installation"
 )
 
-// TestKilledWhileMoving kills the server in the middle of a tenant's move to a
-// shared place, and of the move back. Another one finishes it, and every search
-// before, meanwhile and afterwards finds what there is, or says that it is not
-// whole, and nothing of a neighbour's in the same place.
+// TestKilledWhileMoving kills the server during a tenant's migration to a shared
+// placement, and during the migration back. Another server completes the migration.
+// All searches return the right result or a degraded response, and never data of
+// another tenant with the same placement.
 func TestKilledWhileMoving(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, installation.Options{})
@@ -43,13 +43,13 @@ func TestKilledWhileMoving(t *testing.T) {
 		mover.mustFind(t)
 		neighbour.mustFind(t)
 		if whole == 0 {
-			t.Error("no search was answered in full while it moved")
+			t.Error("all searches during the migration were degraded")
 		}
 	}
 }
 
-// killInTheMiddle kills the server when some of the units are where they go,
-// and checks that this is how it was left.
+// killInTheMiddle kills the server when some units are migrated, and checks that the
+// migration is incomplete.
 func killInTheMiddle(t *testing.T, h *host, u *user, shared bool) moving {
 	t.Helper()
 	for started := time.Now(); ; {
@@ -64,7 +64,7 @@ func killInTheMiddle(t *testing.T, h *host, u *user, shared bool) moving {
 	h.server.Kill()
 	m := u.moving(t)
 	if !m.Filling || m.Shared == shared || m.Filled >= m.Last {
-		t.Fatalf("killed too late to be in the middle: %+v", m)
+		t.Fatalf("the migration completed before the kill: %+v", m)
 	}
 	return m
 }

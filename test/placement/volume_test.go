@@ -1,6 +1,7 @@
 package placement_test
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -15,9 +16,8 @@ import (
 	"github.com/mnemo-dev/mnemo/test/installation"
 )
 
-// TestVolumeLost takes Milvus' whole volume away. Until the operator and the
-// jobs have built the index again, by themselves, each answer is right or says
-// that it is not whole.
+// TestVolumeLost deletes the whole Milvus volume. Until the operator and the jobs
+// have rebuilt the index, each response is right or degraded.
 func TestVolumeLost(t *testing.T) {
 	t.Parallel()
 	m, dir := startMilvus(t)
@@ -34,9 +34,9 @@ func TestVolumeLost(t *testing.T) {
 	}
 	for _, u := range users {
 		if _, degraded, err := u.find(1); err != nil || !degraded {
-			t.Errorf("with Milvus away: degraded %t, %v", degraded, err)
+			t.Errorf("with Milvus unavailable: degraded %t, %v, want a degraded response", degraded, err)
 		}
-		u.say(t, u.messages, u.messages+20) // is kept, and indexed afterwards
+		u.say(t, u.messages, u.messages+20) // stored now, indexed later
 		u.messages += 20
 	}
 	if err := os.RemoveAll(filepath.Join(dir, "milvus", "data")); err != nil {
@@ -59,20 +59,20 @@ func TestVolumeLost(t *testing.T) {
 				whole = 0
 			}
 			if time.Since(started) > installation.Patience {
-				t.Fatalf("searches of %s are not whole again: found %t, degraded %t", u.tenant, right, degraded)
+				t.Fatalf("searches of %s have not recovered: found %t, degraded %t", u.tenant, right, degraded)
 			}
 		}
 	}
-	t.Logf("searches are whole again %v after an empty Milvus answered, %d were not until then", time.Since(started).Round(time.Millisecond), incomplete)
+	t.Logf("searches recovered %v after the start of the empty Milvus; %d were incomplete until then", time.Since(started).Round(time.Millisecond), incomplete)
 	if incomplete == 0 {
-		t.Error("nothing was lost: the test shows nothing")
+		t.Error("no search was incomplete, so the volume was not lost")
 	}
 	for _, u := range users {
 		u.settle(t)
 		u.mustFind(t)
 		u.isIndexed(t)
 	}
-	t.Logf("all units are in Milvus %v after it answered", time.Since(started).Round(time.Millisecond))
+	t.Logf("all units are in Milvus %v after its start", time.Since(started).Round(time.Millisecond))
 }
 
 func startMilvus(t *testing.T) (m *milvus.Server, dir string) {
@@ -93,7 +93,7 @@ func startMilvus(t *testing.T) (m *milvus.Server, dir string) {
 	return m, dir
 }
 
-// isIndexed asks Milvus itself.
+// isIndexed queries Milvus.
 func (u *user) isIndexed(t *testing.T) {
 	t.Helper()
 	id := tenant.ID(u.id(t))
@@ -111,7 +111,7 @@ func (u *user) isIndexed(t *testing.T) {
 			return err.Error()
 		}
 		if len(held) != len(live) || len(live) < u.messages {
-			return "Milvus does not hold what PostgreSQL has"
+			return fmt.Sprintf("Milvus contains %d units, PostgreSQL %d", len(held), len(live))
 		}
 		return ""
 	})

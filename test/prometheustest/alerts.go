@@ -6,17 +6,17 @@ import (
 	"testing"
 )
 
-// Fired tells how an alert was made to fire.
+// Fired describes how a test made an alert fire.
 type Fired struct {
 	Alert, How string
-	// Query is the alert's expression as it was asked, Sample what it gave; the
-	// zero one when another test asked.
+	// Query is the evaluated expression and Sample its result. Sample is zero if
+	// another test makes the alert fire.
 	Query string
 	Sample
 }
 
-// Ask asks an alert's expression, in which the replacements, pairs of old and
-// new, are made; it fails the test when there is nothing to replace.
+// Ask evaluates an alert's expression after replacing pairs of old and new strings.
+// It fails the test if an old string does not occur.
 func (s *Server) Ask(tb testing.TB, alert string, replace ...string) (Fired, bool) {
 	tb.Helper()
 	for _, a := range s.Alerts(tb) {
@@ -26,7 +26,7 @@ func (s *Server) Ask(tb testing.TB, alert string, replace ...string) (Fired, boo
 		f := Fired{Alert: alert, Query: a.Query}
 		for i := 0; i < len(replace); i += 2 {
 			if !strings.Contains(f.Query, replace[i]) {
-				tb.Fatalf("%s does not ask for %q any more: %s", alert, replace[i], a.Query)
+				tb.Fatalf("the expression of %s does not contain %q: %s", alert, replace[i], a.Query)
 			}
 			f.Query = strings.ReplaceAll(f.Query, replace[i], replace[i+1])
 		}
@@ -40,7 +40,7 @@ func (s *Server) Ask(tb testing.TB, alert string, replace ...string) (Fired, boo
 	return Fired{}, false
 }
 
-// AlertTable is how alerts were made to fire, in Markdown.
+// AlertTable returns a Markdown table of how alerts were made to fire.
 func AlertTable(all []Fired) string {
 	var b strings.Builder
 	b.WriteString("| alert | how it was made to fire | value seen | asked |\n|---|---|---|---|\n")

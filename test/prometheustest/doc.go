@@ -1,3 +1,3 @@
-// Package prometheustest runs a real Prometheus in tests, asks it, and reads
-// what the chart's rules and dashboards ask of it.
+// Package prometheustest runs a real Prometheus in tests, queries it, and evaluates
+// the queries of the chart's rules and dashboards.
 package prometheustest

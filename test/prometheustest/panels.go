@@ -8,11 +8,11 @@ import (
 	"testing"
 )
 
-// Panel is one question of a dashboard.
+// Panel is a query of a dashboard panel.
 type Panel struct{ Board, Title, Query string }
 
-// Panels returns those of dashboards, as Grafana reads them, with its variables
-// filled in. A panel that asks nothing is an error.
+// Panels returns the queries of Grafana dashboards with variables replaced. A panel
+// without a query is an error.
 func Panels(tb testing.TB, tenant string, boards ...string) []Panel {
 	tb.Helper()
 	fill := strings.NewReplacer("$__rate_interval", "30s", "$tenant", tenant)
@@ -30,7 +30,7 @@ func Panels(tb testing.TB, tenant string, boards ...string) []Panel {
 		}
 		for _, p := range board.Panels {
 			if p.Type != "row" && len(p.Targets) == 0 {
-				tb.Errorf("%s: panel %q asks nothing", board.Title, p.Title)
+				tb.Errorf("%s: panel %q has no query", board.Title, p.Title)
 			}
 			for _, target := range p.Targets {
 				all = append(all, Panel{board.Title, p.Title, fill.Replace(target.Expr)})
@@ -40,10 +40,11 @@ func Panels(tb testing.TB, tenant string, boards ...string) []Panel {
 	return all
 }
 
-// Seen is the largest value that each panel showed.
+// Seen holds the largest value of each panel.
 type Seen map[Panel]Sample
 
-// Look asks for all panels, and says which have shown nothing yet.
+// Look evaluates all panels and returns a message with those that have had no data
+// so far.
 func (s Seen) Look(tb testing.TB, server *Server, panels []Panel) string {
 	tb.Helper()
 	var empty []string
@@ -63,7 +64,7 @@ func (s Seen) Look(tb testing.TB, server *Server, panels []Panel) string {
 	return "panels without data:\n" + strings.Join(empty, "\n")
 }
 
-// Table is the panels with what they showed, in Markdown.
+// Table returns a Markdown table of the panels with their largest values.
 func (s Seen) Table(panels []Panel) string {
 	var b strings.Builder
 	b.WriteString("| dashboard | panel | query | largest value seen |\n|---|---|---|---|\n")
@@ -73,7 +74,7 @@ func (s Seen) Table(panels []Panel) string {
 	return b.String()
 }
 
-// String is the value with the labels it is of.
+// String returns the value with its labels.
 func (s Sample) String() string {
 	var labels []string
 	for name, value := range s.Labels {
@@ -87,7 +88,7 @@ func (s Sample) String() string {
 	return text
 }
 
-// cell keeps a text within one cell of a table.
+// cell escapes a text for a table cell.
 func cell(text string) string {
 	return strings.ReplaceAll(strings.Join(strings.Fields(text), " "), "|", `\|`)
 }

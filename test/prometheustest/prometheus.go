@@ -25,9 +25,9 @@ type Server struct {
 
 var httpClient = &http.Client{Timeout: time.Minute}
 
-// Start runs a Prometheus with a configuration, the text of prometheus.yml, and
-// returns when it is ready. It keeps everything in dir, where files that the
-// configuration names by a relative path are looked for.
+// Start runs a Prometheus with the content of prometheus.yml and returns when it is
+// ready. Its files are in dir; relative paths in the configuration are relative to
+// dir.
 func Start(ctx context.Context, cache *devenv.Cache, dir, config string) (*Server, error) {
 	programs, err := devenv.FindPrometheus(ctx, cache)
 	if err != nil {
@@ -54,7 +54,7 @@ func Start(ctx context.Context, cache *devenv.Cache, dir, config string) (*Serve
 	return s, nil
 }
 
-// Stop ends it.
+// Stop stops the server.
 func (s *Server) Stop() error { return s.process.Stop() }
 
 func (s *Server) ready(ctx context.Context) error {
@@ -68,12 +68,12 @@ func (s *Server) ready(ctx context.Context) error {
 	}
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusOK {
-		return fmt.Errorf("it answers %s", res.Status)
+		return fmt.Errorf("GET /-/ready: %s", res.Status)
 	}
 	return nil
 }
 
-// get decodes the data it answers into out.
+// get decodes the data of a response into out.
 func (s *Server) get(tb testing.TB, path string, out any) {
 	tb.Helper()
 	req, err := http.NewRequestWithContext(tb.Context(), http.MethodGet, s.url+path, nil)
@@ -104,7 +104,7 @@ type Sample struct {
 	Value  float64
 }
 
-// Query returns what a query gives now, without what is not a number.
+// Query evaluates a query now and returns the samples that are numbers.
 func (s *Server) Query(tb testing.TB, query string) []Sample {
 	tb.Helper()
 	var data struct {
@@ -124,21 +124,21 @@ func (s *Server) Query(tb testing.TB, query string) []Sample {
 	return all
 }
 
-// Names returns the names of all metrics it has seen.
+// Names returns the names of all stored metrics.
 func (s *Server) Names(tb testing.TB) (names []string) {
 	tb.Helper()
 	s.get(tb, "/api/v1/label/__name__/values", &names)
 	return names
 }
 
-// Alert is a rule as it was loaded.
+// Alert is a loaded alerting rule.
 type Alert struct {
 	Name, Query string
-	// State is inactive, pending or firing; Health is ok when it can be evaluated.
+	// State is inactive, pending or firing. Health is ok if the rule can be evaluated.
 	State, Health, LastError string
 }
 
-// Alerts returns all of them.
+// Alerts returns all alerting rules.
 func (s *Server) Alerts(tb testing.TB) []Alert {
 	tb.Helper()
 	var data struct{ Groups []struct{ Rules []Alert } }
@@ -150,13 +150,13 @@ func (s *Server) Alerts(tb testing.TB) []Alert {
 	return all
 }
 
-// Target is what it scrapes.
+// Target is a scrape target.
 type Target struct {
 	Labels            map[string]string
 	Health, LastError string
 }
 
-// Targets returns all of them.
+// Targets returns all active scrape targets.
 func (s *Server) Targets(tb testing.TB) []Target {
 	tb.Helper()
 	var data struct{ ActiveTargets []Target }
