@@ -97,7 +97,7 @@ func TestLife(t *testing.T) {
 	}
 }
 
-// remembered: both users of the sample Tenant are served, each their own.
+// remembered checks that each user of the sample Tenant finds only their own memory.
 func remembered(t *testing.T) {
 	users := map[string]*client.Client{}
 	for _, name := range []string{"MNEMO_TOKEN", "MNEMO_TOKEN_2"} {
@@ -187,8 +187,7 @@ func panelsFilled(t *testing.T, w *watch, token string) {
 	l.clients.Wait()
 }
 
-// operatorKilled: without warning; the next one takes over and the data plane
-// does not notice.
+// operatorKilled kills the operator and checks that its replacement takes over.
 func operatorKilled(t *testing.T) {
 	old := ready(t, "operator")
 	kubectl(t, "", append([]string{"delete", "pod", "--namespace", namespace, "--grace-period=0", "--force"}, old...)...)
@@ -227,12 +226,12 @@ func drained(t *testing.T) {
 	})
 }
 
-// uninstalled: not while there are Tenants, which says how; then nobody holds
-// them.
+// uninstalled checks that uninstalling fails while there are Tenants, with an error
+// that says how to proceed, and that Tenants have no finalizers afterwards.
 func uninstalled(t *testing.T) {
 	err := tryHelm(t.Context(), "uninstall", "mnemo", "--timeout", "90s")
 	if err == nil {
-		t.Fatal("helm uninstalls while there are Tenants that nobody could delete then")
+		t.Fatal("helm uninstall succeeded although there are Tenants with finalizers")
 	}
 	if want := "annotate deployment mnemo-operator " + controllers.ReleaseAnnotation + "=true"; !strings.Contains(err.Error(), want) {
 		t.Errorf("the refusal does not say what to do, %q: %v", want, err)

@@ -180,11 +180,11 @@ func (w *watch) wantSilence(t *testing.T) {
 	})
 }
 
-// wantQuietLife checks that no alert has fired since the watch began.
+// wantQuietLife checks that no alert has fired since the watch started.
 func (w *watch) wantQuietLife(t *testing.T) {
 	t.Helper()
 	for _, a := range w.Query(t, `max by (alertname) (max_over_time(ALERTS{alertstate="firing"}[1h]))`) {
-		t.Errorf("%s has fired while the installation lived as it should", a.Labels["alertname"])
+		t.Errorf("%s fired although the installation was healthy", a.Labels["alertname"])
 	}
 }
 
@@ -218,7 +218,7 @@ func (w *watch) wantAlert(t *testing.T, how, alert string, replace ...string) {
 
 // elsewhere are the tests of alerts that nothing on the node could make fire.
 var elsewhere = map[string]string{
-	"MnemoEmbedderUnavailable": "test/e2e TestEmbedderAway: the embedder of an API server is at an endpoint that nobody answers at",
+	"MnemoEmbedderUnavailable": "test/e2e TestEmbedderUnavailable: the embedder endpoint of an API server is unreachable",
 }
 
 // report writes what was seen into bin/.

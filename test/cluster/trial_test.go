@@ -141,7 +141,7 @@ func (d *trial) superuser(t *testing.T) {
 func (d *trial) lost(t *testing.T) {
 	d.replace(t)
 	if wrong := d.found(t); wrong == "" {
-		t.Error("a memory is found that was lost")
+		t.Error("search finds a lost memory")
 	}
 	for i := range 2 {
 		d.volume(t, i)

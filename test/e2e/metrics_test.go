@@ -154,11 +154,11 @@ func fires(t *testing.T, p *prometheustest.Server, alert string, want bool) func
 	}
 }
 
-// TestEmbedderAway: an API server whose embedder is at an endpoint that nobody
-// answers at stores what it is given, and the alert says so.
+// TestEmbedderUnavailable checks that an API server with an unreachable embedder
+// stores memories, and that the alert fires.
 //
-// It does not run beside the others, whose jobs it would take and put off.
-func TestEmbedderAway(t *testing.T) {
+// It does not run in parallel with other tests, whose jobs it would run and delay.
+func TestEmbedderUnavailable(t *testing.T) {
 	metrics, unused := testkit.FreeAddress(t), testkit.FreeAddress(t)
 	applyTenant(t, "unembedded", "")
 	url := startReplica(t, "MNEMO_METRICS_LISTEN="+metrics, "MNEMO_EMBEDDER=openai", "MNEMO_EMBEDDINGS_URL=http://"+unused+"/v1",
