@@ -29,8 +29,7 @@ type generator struct {
 
 func newGenerator(c config) *generator { return &generator{config: c} }
 
-// array writes the conversations with the numbers from (inclusive) to to
-// (exclusive).
+// array writes the conversations with numbers in [from, to).
 func (g *generator) array(w io.Writer, from, to int) error {
 	for i := from; i < to; i++ {
 		separator := ",\n"

@@ -81,7 +81,7 @@ func (u *user) text(n int) string {
 	return fmt.Sprintf("green%d stands in the yard of %s.", n, u.tenant)
 }
 
-// say stores a conversation about the numbers from (inclusive) to to (exclusive).
+// say stores a conversation about the numbers in [from, to).
 func (u *user) say(t *testing.T, from, to int) {
 	t.Helper()
 	type message struct {
