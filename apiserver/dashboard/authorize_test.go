@@ -78,8 +78,8 @@ func rejectsForgedRequests(t *testing.T, s *site, _ *browser) {
 		request string
 		says    string
 	}{
-		"another address":          {p.request("redirect_uri", "https://evil.test/"), "redirect_uri is not one of those it registered"},
-		"a longer address":         {p.request("redirect_uri", callback+"/../x"), "redirect_uri is not one of those it registered"},
+		"another address":          {p.request("redirect_uri", "https://evil.test/"), "redirect_uri is not registered for this client"},
+		"a longer address":         {p.request("redirect_uri", callback+"/../x"), "redirect_uri is not registered for this client"},
 		"an unknown program":       {p.request("client_id", "nobody"), "not registered here"},
 		"plain PKCE":               {p.request("code_challenge_method", "plain"), "code_challenge_method S256"},
 		"no PKCE":                  {p.request("code_challenge", ""), "code_challenge is required"},
@@ -90,7 +90,7 @@ func rejectsForgedRequests(t *testing.T, s *site, _ *browser) {
 		"nothing":                  {"/authorize", "client_id is required"},
 		"a program of no text":     {p.request("client_id", "\x00"), "not registered here"},
 		"a program of no letters":  {p.request("client_id", "\xff"), "not registered here"},
-		"an address it might have": {p.request("redirect_uri", "http://127.0.0.1:9@evil.test/callback"), "redirect_uri is not one of those it registered"},
+		"an address it might have": {p.request("redirect_uri", "http://127.0.0.1:9@evil.test/callback"), "redirect_uri is not registered for this client"},
 	} {
 		for who, v := range map[string]visitor{"signed in": v, "nobody": s.visitor(t, 0)} {
 			// No way leads to evil.test: a status of 400, not a redirect.

@@ -41,7 +41,7 @@ func (s *Service) Check(ctx context.Context, r Request) (Ask, error) {
 	}
 	switch {
 	case !c.redirectsTo(r.RedirectURI):
-		return Ask{}, &Error{InvalidRequest, "redirect_uri is not one of those it registered"}
+		return Ask{}, &Error{InvalidRequest, "redirect_uri is not registered for this client"}
 	case r.ResponseType != "code":
 		return Ask{}, &Error{UnsupportedResponse, "response_type must be code"}
 	case r.ChallengeMethod != "S256" || !isChallenge(r.Challenge):
@@ -60,7 +60,7 @@ func (s *Service) checkResource(resources []string) error {
 	return nil
 }
 
-// isChallenge reports whether a text is the base64url of a SHA-256.
+// isChallenge reports whether s is a base64url-encoded SHA-256 hash.
 func isChallenge(s string) bool {
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(s)
 	return err == nil && len(raw) == sha256.Size
@@ -77,20 +77,20 @@ func (s *Service) Approve(ctx context.Context, who tenant.Scope, session tenant.
 	if err := s.Grants.CreateGrant(ctx, who, session, g, tenant.HashSecret(code), CodeLife); err != nil {
 		return "", err
 	}
-	return s.answer(ask, url.Values{"code": {code}})
+	return s.redirect(ask, url.Values{"code": {code}})
 }
 
 // Refuse returns the redirect address that reports that the user denied access.
 func (s *Service) Refuse(ask Ask) (string, error) {
-	return s.answer(ask, url.Values{"error": {AccessDenied}, "error_description": {"the user did not give access"}})
+	return s.redirect(ask, url.Values{"error": {AccessDenied}, "error_description": {"the user denied access"}})
 }
 
-// answered are the parameters of a response.
-var answered = []string{"code", "state", "iss", "error", "error_description"}
+// responseParams are the parameters of a response.
+var responseParams = []string{"code", "state", "iss", "error", "error_description"}
 
 // answer returns the client's address with the response parameters, including
 // the issuer (RFC 9207). The existing query is kept (RFC 6749, 3.1.2).
-func (s *Service) answer(ask Ask, add url.Values) (string, error) {
+func (s *Service) redirect(ask Ask, add url.Values) (string, error) {
 	u, err := url.Parse(ask.RedirectURI)
 	if err != nil {
 		return "", err

@@ -29,7 +29,7 @@ type Registration struct {
 // Validate returns an Error if the registration is invalid.
 func (r Registration) Validate() error {
 	if n := len(r.RedirectURIs); n == 0 || n > maxRedirects {
-		return &Error{InvalidRedirect, fmt.Sprintf("redirect_uris must hold 1 to %d addresses, not %d", maxRedirects, n)}
+		return &Error{InvalidRedirect, fmt.Sprintf("redirect_uris must contain 1 to %d addresses, not %d", maxRedirects, n)}
 	}
 	for i, uri := range r.RedirectURIs {
 		if err := checkRedirect(uri); err != "" {
@@ -37,10 +37,10 @@ func (r Registration) Validate() error {
 		}
 	}
 	if len(r.GrantTypes) > 0 && !slices.Contains(r.GrantTypes, "authorization_code") {
-		return &Error{InvalidMetadata, "grant_types must hold authorization_code"}
+		return &Error{InvalidMetadata, "grant_types must contain authorization_code"}
 	}
 	if len(r.ResponseTypes) > 0 && !slices.Contains(r.ResponseTypes, "code") {
-		return &Error{InvalidMetadata, "response_types must hold code"}
+		return &Error{InvalidMetadata, "response_types must contain code"}
 	}
 	return nil
 }
@@ -50,11 +50,11 @@ func checkRedirect(uri string) string {
 	u, err := url.Parse(uri)
 	switch {
 	case err != nil || u.Scheme == "" || len(uri) > maxURI || strings.ContainsFunc(uri, func(r rune) bool { return r <= ' ' || r > '~' }):
-		return fmt.Sprintf("must be a whole address of at most %d bytes, in ASCII", maxURI)
+		return fmt.Sprintf("must be an absolute ASCII URL of at most %d bytes", maxURI)
 	case strings.Contains(uri, "#"):
-		return "must have no fragment"
+		return "must not have a fragment"
 	case u.User != nil:
-		return "must hold no user"
+		return "must not contain a user"
 	}
 	if problem := checkQuery(u.RawQuery); problem != "" {
 		return problem
@@ -64,14 +64,14 @@ func checkRedirect(uri string) string {
 		// The page's content security policy contains the host, so other
 		// characters are rejected.
 		if u.Hostname() == "" || strings.Trim(strings.ToLower(u.Host), "abcdefghijklmnopqrstuvwxyz0123456789.-_:[]") != "" {
-			return "must name a host"
+			return "must have a valid host"
 		}
 	case "http":
 		if !isLoopback(u) {
 			return "must be https, except on localhost, 127.0.0.1 and [::1]"
 		}
 	default:
-		return checkOwn(u)
+		return checkPrivateScheme(u)
 	}
 	return ""
 }
@@ -81,11 +81,11 @@ func checkRedirect(uri string) string {
 func checkQuery(raw string) string {
 	q, err := url.ParseQuery(raw)
 	if err != nil {
-		return "must have a query that can be read"
+		return "must have a valid query"
 	}
-	for _, name := range answered {
+	for _, name := range responseParams {
 		if q.Has(name) {
-			return "must not hold " + name + ", which is in the answer"
+			return "must not contain " + name + ", which is a parameter of the response"
 		}
 	}
 	return ""
@@ -94,32 +94,32 @@ func checkQuery(raw string) string {
 // checkOwn returns why an address with a private-use scheme is invalid, or "".
 // It must have a path, or its scheme must be a reversed domain name of the
 // vendor (RFC 8252, 7.1).
-func checkOwn(u *url.URL) string {
-	if u.Host == "" && (u.Opaque != "" || !strings.Contains(u.Scheme, ".")) || handsOn(u) {
-		return "must be https, http on localhost, or the program's own scheme, as app://name or com.example.app:/path"
+func checkPrivateScheme(u *url.URL) string {
+	if u.Host == "" && (u.Opaque != "" || !strings.Contains(u.Scheme, ".")) || leavesApp(u) {
+		return "must be https, http on localhost, or a private-use scheme such as app://name or com.example.app:/path"
 	}
 	return ""
 }
 
 // Schemes that browsers handle, or operating systems open.
 var (
-	handingOn = []string{
+	browserSchemes = []string{
 		"about", "blob", "data", "file", "filesystem", "javascript", "vbscript", "view-source", "feed", "ws", "wss",
 		"edge", "opera", "brave", "vivaldi", "safari", "duckduckgo", "ddgquicklink", "x-web-search", "intent", "android-app",
 		// Schemes that web sites may register (HTML, registerProtocolHandler).
 		"bitcoin", "cabal", "dat", "did", "doi", "dweb", "ethereum", "ftp", "ftps", "geo", "hyper", "im", "ipfs", "ipns", "irc", "ircs", "magnet",
 		"mailto", "matrix", "mms", "news", "nntp", "openpgp4fpr", "sftp", "sip", "sms", "smsto", "ssb", "ssh", "tel", "urn", "webcal", "wtai", "xmpp",
 	}
-	handingOnPrefixes = []string{"web+", "ext+", "chrome", "googlechrome", "microsoft-edge", "x-safari", "firefox", "moz-", "opera-", "brave-", "touch-"}
+	browserSchemePrefixes = []string{"web+", "ext+", "chrome", "googlechrome", "microsoft-edge", "x-safari", "firefox", "moz-", "opera-", "brave-", "touch-"}
 )
 
-// handsOn reports whether addresses of the scheme are known to be opened by
+// leavesApp reports whether addresses of the scheme are known to be opened by
 // something else than the app, usually a web site.
-func handsOn(u *url.URL) bool {
+func leavesApp(u *url.URL) bool {
 	rest, err := url.PathUnescape(strings.ToLower(strings.TrimPrefix(u.String(), u.Scheme+":")))
 	return err != nil || strings.Contains(rest, "http:") || strings.Contains(rest, "https:") ||
-		strings.Contains(u.Scheme, "http") || strings.HasSuffix(u.Scheme, "-extension") || slices.Contains(handingOn, u.Scheme) ||
-		slices.ContainsFunc(handingOnPrefixes, func(p string) bool { return strings.HasPrefix(u.Scheme, p) })
+		strings.Contains(u.Scheme, "http") || strings.HasSuffix(u.Scheme, "-extension") || slices.Contains(browserSchemes, u.Scheme) ||
+		slices.ContainsFunc(browserSchemePrefixes, func(p string) bool { return strings.HasPrefix(u.Scheme, p) })
 }
 
 func isLoopback(u *url.URL) bool {
@@ -154,7 +154,7 @@ func (s *Service) Register(ctx context.Context, r Registration, address string) 
 	if err := r.Validate(); err != nil {
 		return Client{}, err
 	}
-	id, err := s.random()
+	id, err := s.newID()
 	if err != nil {
 		return Client{}, err
 	}
@@ -178,12 +178,12 @@ func cleanName(name string) string {
 		name = string(runes[:maxName]) + "…"
 	}
 	if name == "" {
-		return "A program without a name"
+		return "Unnamed app"
 	}
 	return name
 }
 
-var errNoClient = &Error{InvalidClient, "this client is not registered here (any more): register it again"}
+var errNoClient = &Error{InvalidClient, "this client is not registered, or no longer is; register it again"}
 
 // client returns a client; an Error if it is unknown.
 func (s *Service) client(ctx context.Context, id string) (Client, error) {

@@ -11,7 +11,7 @@ import (
 const (
 	CodeLife    = time.Minute
 	AccessLife  = 30 * time.Minute
-	RefreshLife = 30 * 24 * time.Hour // since it was last refreshed
+	RefreshLife = 30 * 24 * time.Hour // since the last refresh
 )
 
 // Scope is the only scope: the user's memories and chat history.
@@ -48,11 +48,11 @@ type Client struct {
 	CreatedAt    time.Time
 }
 
-// Grant is the access a user gives to a client.
+// Grant is the access of a client to a user's data.
 type Grant struct {
 	Client      string
-	RedirectURI string // where the code is sent
-	Challenge   string // S256 of the verifier the code is redeemed with
+	RedirectURI string // receives the code
+	Challenge   string // S256 hash of the code verifier
 }
 
 // Program is a client with access, as shown to its user.
@@ -61,7 +61,7 @@ type Program struct {
 	Name        string
 	RedirectURI string
 	GivenAt     time.Time
-	RefreshedAt time.Time // within AccessLife of when it was last used
+	RefreshedAt time.Time // at most AccessLife before its last use
 }
 
 // Tokens are the tokens issued to a client. They are not stored.
@@ -81,7 +81,7 @@ type ClientStore interface {
 	// CreateClient stores a client; RateLimited after too many registrations
 	// from the address.
 	CreateClient(ctx context.Context, c Client, address string) error
-	// Client returns a client; NotFound.
+	// Client returns a client; NotFound if it does not exist.
 	Client(ctx context.Context, id string) (Client, error)
 }
 

@@ -26,7 +26,7 @@ const (
 	verifier = "a-verifier-of-forty-three-characters-or-more"
 )
 
-// store is one client and one grant in memory.
+// store is an in-memory store of one client and one grant.
 type store struct {
 	client  oauth.Client
 	scope   tenant.Scope
@@ -93,21 +93,21 @@ func wantCode(t *testing.T, what string, err error, code string) {
 	}
 }
 
-func TestRegisterChecksAddresses(t *testing.T) {
+func TestRegisterValidatesRedirectURIs(t *testing.T) {
 	t.Parallel()
 	for uri, good := range map[string]bool{
 		callback: true, "http://localhost:33418/callback": true, "http://127.0.0.1/": true, "http://[::1]:1/x": true,
 		"cursor://anysphere.cursor-mcp/oauth/callback": true, "com.example.app:/cb": true,
 		"vscode://vscode.github-authentication/did-authenticate": true, "raycast://oauth?package_name=Extension": true, "warp://mcp/oauth2callback": true,
 		"com.googleusercontent.apps.123:/oauth2redirect": true, "vscode-insiders://a.b/c": true, "https://a.test/cb?code_verifier=1&x=%2F": true,
-		// What a browser, or a page in one, would be given.
+		// Schemes that open a browser.
 		"microsoft-edge:https://evil.test/cb": false, "microsoft-edge://evil.test/cb": false, "microsoft-edge-https://evil.test/": false,
 		"x-safari-https://evil.test/cb": false, "googlechrome://evil.test/cb": false, "GoogleChromes://evil.test/cb": false,
 		"firefox://open-url?url=https://evil.test": false, "firefox-focus://open-url?url=evil.test": false, "intent://evil.test/cb": false, "edge://newtab/": false,
 		"chrome-extension://abc/cb": false, "moz-extension://abc/cb": false, "safari-web-extension://abc/cb": false, "web+mnemo://evil.test/cb": false,
 		"matrix://evil.test/": false, "anything://open?url=https%3A%2F%2Fevil.test": false, "anything://open/HTTP://evil.test": false,
 		"app:/cb": false, "app:///cb": false, "app:cb": false, "com.example.app:cb": false, "com.example.app:https://evil.test/cb": false,
-		// The answer's own parameters, and what cannot be kept as it is.
+		// Parameters of the response, and invalid queries.
 		"https://a.test/cb?code=1": false, "https://a.test/cb?x=1&state=1": false, "https://a.test/?iss=": false, "https://a.test/?error=x": false,
 		"https://a.test/?%63ode=1": false, "https://a.test/?a;b": false, "https://a.test/?%zz": false, "https://a.test/\u202ecb": false,
 		"http://example.com/cb": false, "https:///cb": false, "https://a.com;script-src/cb": false, "https://*/cb": false, "/cb": false, "": false, "javascript:alert(1)": false, "DATA:text/html,x": false,
@@ -117,7 +117,7 @@ func TestRegisterChecksAddresses(t *testing.T) {
 		s, _ := newService()
 		c, err := s.Register(t.Context(), oauth.Registration{Name: "a", RedirectURIs: []string{uri}}, "")
 		if good && (err != nil || c.ID == "") {
-			t.Errorf("%q was refused: %v", uri, err)
+			t.Errorf("%q was rejected: %v", uri, err)
 		}
 		if !good {
 			wantCode(t, uri, err, oauth.InvalidRedirect)
@@ -131,8 +131,8 @@ func TestRegisterChecksAddresses(t *testing.T) {
 		_, err := s.Register(t.Context(), r, "")
 		wantCode(t, name, err, oauth.InvalidMetadata)
 	}
-	// A name is shown to a person who decides by it.
-	for given, want := range map[string]string{" My\u202eApp\n\x00 ": "My App", "": "A program without a name", strings.Repeat("é", 101): strings.Repeat("é", 100) + "…"} {
+	// The name is displayed on the consent page.
+	for given, want := range map[string]string{" My\u202eApp\n\x00 ": "My App", "": "Unnamed app", strings.Repeat("é", 101): strings.Repeat("é", 100) + "…"} {
 		if c, err := s.Register(t.Context(), oauth.Registration{Name: given, RedirectURIs: []string{callback}}, ""); err != nil || c.Name != want {
 			t.Errorf("%q became %q, %v", given, c.Name, err)
 		}
@@ -190,12 +190,12 @@ func TestCheck(t *testing.T) {
 		t.Fatal(err)
 	}
 	sent, err := s.Refuse(ask)
-	if err != nil || sent != callback+"?error=access_denied&error_description=the+user+did+not+give+access&iss="+url.QueryEscape(issuer)+"&state=s%261" {
+	if err != nil || sent != callback+"?error=access_denied&error_description=the+user+denied+access&iss="+url.QueryEscape(issuer)+"&state=s%261" {
 		t.Errorf("refused: sent to %s, %v", sent, err)
 	}
 }
 
-// Access is asked for where nobody listens in, and where the pages are.
+// TestServes accepts addresses that are encrypted or local, and have no path.
 func TestServes(t *testing.T) {
 	t.Parallel()
 	for address, want := range map[string]bool{
@@ -208,11 +208,11 @@ func TestServes(t *testing.T) {
 		}
 	}
 	if oauth.Serves(nil) {
-		t.Error("programs can ask at no address")
+		t.Error("Serves(nil) = true")
 	}
 }
 
-// A client_id comes from anybody: what cannot be one is not asked for.
+// TestClientIDs checks that malformed ids are rejected before they reach the store.
 func TestClientIDs(t *testing.T) {
 	t.Parallel()
 	s, _ := newService()
@@ -227,7 +227,7 @@ func TestClientIDs(t *testing.T) {
 	if _, err := s.Check(t.Context(), good(c.ID)); err != nil {
 		t.Error(err)
 	}
-	// Who sends it elsewhere is not to register again.
+	// A missing client_id must not make clients register again.
 	_, err = s.Refresh(t.Context(), "", "mnr_x", nil)
 	wantCode(t, "none", err, oauth.InvalidRequest)
 }
@@ -288,7 +288,7 @@ func TestRedeemAndRefresh(t *testing.T) {
 		t.Fatalf("tokens %+v, %v", first, err)
 	}
 	if kept.issued.Access != tenant.HashSecret(first.Access) || kept.issued.Refresh != tenant.HashSecret(first.Refresh) {
-		t.Error("what is kept is not the hashes")
+		t.Error("the store did not receive the hashes of the tokens")
 	}
 	_, err = s.Refresh(t.Context(), "x", first.Refresh, nil)
 	wantCode(t, "an unknown client refreshes", err, oauth.InvalidClient)

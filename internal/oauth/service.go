@@ -50,7 +50,7 @@ func (s *Service) Identify(ctx context.Context, h tenant.Hash) (tenant.Identity,
 // Unauthorized.
 func (s *Service) Holder(ctx context.Context, kind tenant.TokenKind, secret string) (tenant.Identity, error) {
 	if !kind.Is(secret) {
-		return tenant.Identity{}, fault.New(fault.Unauthorized, "this is no %s", kind)
+		return tenant.Identity{}, fault.New(fault.Unauthorized, "invalid %s token", kind)
 	}
 	return s.Access.IdentifyHolder(ctx, kind, tenant.HashSecret(secret))
 }
@@ -89,10 +89,10 @@ func isID(s string) bool {
 }
 
 // random returns an unguessable id.
-func (s *Service) random() (string, error) {
+func (s *Service) newID() (string, error) {
 	raw := make([]byte, idSize)
 	if _, err := io.ReadFull(s.Random, raw); err != nil {
-		return "", fmt.Errorf("make id: %w", err)
+		return "", fmt.Errorf("create id: %w", err)
 	}
 	return base64.RawURLEncoding.EncodeToString(raw), nil
 }

@@ -25,12 +25,12 @@ type CodeInput struct {
 func (s *Service) Redeem(ctx context.Context, in CodeInput) (Tokens, error) {
 	return s.spend(ctx, tenant.Code, in.Code, in.ClientID, in.Resources, func(g Grant) error {
 		sum := sha256.Sum256([]byte(in.Verifier))
-		made := base64.RawURLEncoding.EncodeToString(sum[:])
+		challenge := base64.RawURLEncoding.EncodeToString(sum[:])
 		switch {
 		case in.RedirectURI != "" && g.RedirectURI != in.RedirectURI:
-			return &Error{InvalidGrant, "redirect_uri is not the one the code was sent to"}
-		case subtle.ConstantTimeCompare([]byte(made), []byte(g.Challenge)) != 1:
-			return &Error{InvalidGrant, "code_verifier does not fit the code_challenge"}
+			return &Error{InvalidGrant, "redirect_uri differs from the authorization request"}
+		case subtle.ConstantTimeCompare([]byte(challenge), []byte(g.Challenge)) != 1:
+			return &Error{InvalidGrant, "code_verifier does not match the code_challenge"}
 		}
 		return nil
 	})
@@ -42,8 +42,8 @@ func (s *Service) Refresh(ctx context.Context, client, refresh string, resources
 	return s.spend(ctx, tenant.RefreshToken, refresh, client, resources, func(Grant) error { return nil })
 }
 
-// errNotTheirs does not reveal the owner of the secret.
-var errNotTheirs = &Error{InvalidGrant, "this is unknown, has expired, or was used before: ask the user again"}
+// errInvalidGrant does not reveal the owner of the secret.
+var errInvalidGrant = &Error{InvalidGrant, "the code or token is unknown, expired or already used; ask the user to authorize again"}
 
 // spend issues tokens for a secret of the kind that belongs to the client, if
 // check allows it.
@@ -55,7 +55,7 @@ func (s *Service) spend(ctx context.Context, kind tenant.TokenKind, secret, clie
 		return Tokens{}, err
 	}
 	if !kind.Is(secret) {
-		return Tokens{}, errNotTheirs
+		return Tokens{}, errInvalidGrant
 	}
 	access, err := tenant.NewTokenOf(tenant.AccessToken, s.Random)
 	if err != nil {
@@ -67,12 +67,12 @@ func (s *Service) spend(ctx context.Context, kind tenant.TokenKind, secret, clie
 	}
 	err = s.Grants.SpendSecret(ctx, kind, tenant.HashSecret(secret), func(g Grant) error {
 		if g.Client != client {
-			return errNotTheirs
+			return errInvalidGrant
 		}
 		return check(g)
 	}, Issued{Access: tenant.HashSecret(access), Refresh: tenant.HashSecret(refresh), AccessLife: AccessLife, RefreshLife: RefreshLife})
 	if fault.Is(err, fault.NotFound) {
-		return Tokens{}, errNotTheirs
+		return Tokens{}, errInvalidGrant
 	}
 	if err != nil {
 		return Tokens{}, err

@@ -109,7 +109,7 @@ type FindAccountsRow struct {
 	Suspended    bool
 }
 
-// A namespace and name belong to one tenant of each cluster.
+// Several clusters may have a tenant with this namespace and name.
 func (q *Queries) FindAccounts(ctx context.Context, arg FindAccountsParams) ([]FindAccountsRow, error) {
 	rows, err := q.db.Query(ctx, findAccounts, arg.UserName, arg.Namespace, arg.TenantName)
 	if err != nil {

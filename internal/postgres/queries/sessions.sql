@@ -17,7 +17,7 @@ delete from sign_in_attempts where key in (
     select o.key from sign_in_attempts o where o.began_at <= now() - @span::interval limit 100 for update skip locked);
 
 -- name: FindAccounts :many
--- A namespace and name belong to one tenant of each cluster.
+-- Several clusters may have a tenant with this namespace and name.
 select u.tenant_id, u.id, u.password_hash, n.suspended
 from tenants n
 join users u on u.tenant_id = n.id and u.name = @user_name and u.active and u.password_hash is not null
