@@ -80,7 +80,7 @@ func rejectsForgedRequests(t *testing.T, s *site, _ *browser) {
 	}{
 		"another address":          {p.request("redirect_uri", "https://evil.test/"), "redirect_uri is not registered for this client"},
 		"a longer address":         {p.request("redirect_uri", callback+"/../x"), "redirect_uri is not registered for this client"},
-		"an unknown program":       {p.request("client_id", "nobody"), "not registered here"},
+		"an unknown program":       {p.request("client_id", "nobody"), "this client is not registered"},
 		"plain PKCE":               {p.request("code_challenge_method", "plain"), "code_challenge_method S256"},
 		"no PKCE":                  {p.request("code_challenge", ""), "code_challenge is required"},
 		"the implicit flow":        {p.request("response_type", "token"), "response_type must be code"},
@@ -88,8 +88,8 @@ func rejectsForgedRequests(t *testing.T, s *site, _ *browser) {
 		"two addresses":            {p.request() + "&redirect_uri=https%3A%2F%2Fevil.test", "sent redirect_uri twice"},
 		"what cannot be read":      {"/authorize?client_id=%zz", "invalid access request"},
 		"nothing":                  {"/authorize", "client_id is required"},
-		"a program of no text":     {p.request("client_id", "\x00"), "not registered here"},
-		"a program of no letters":  {p.request("client_id", "\xff"), "not registered here"},
+		"a program of no text":     {p.request("client_id", "\x00"), "this client is not registered"},
+		"a program of no letters":  {p.request("client_id", "\xff"), "this client is not registered"},
 		"an address it might have": {p.request("redirect_uri", "http://127.0.0.1:9@evil.test/callback"), "redirect_uri is not registered for this client"},
 	} {
 		for who, v := range map[string]visitor{"signed in": v, "nobody": s.visitor(t, 0)} {
