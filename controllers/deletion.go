@@ -31,6 +31,7 @@ func (r *TenantReconciler) reconcileDeletion(ctx context.Context, p *pass) (ctrl
 			"spec.preventDeletion blocks the deletion; data and access are unchanged; set it to false to proceed")
 		return ctrl.Result{}, nil
 	}
+	p.removeCondition(v1alpha1.Suspended) // it states that nothing is deleted
 	var wait time.Duration
 	err := r.run(ctx, p, step{"delete", func(ctx context.Context, p *pass) (err error) {
 		wait, err = r.finalize(ctx, p)

@@ -251,6 +251,29 @@ func (e *env) expectNoCondition(t *testing.T, conditionType string) {
 	}
 }
 
+// backdateConditions moves the transitions of all conditions into the past.
+func (e *env) backdateConditions(t *testing.T, age time.Duration) {
+	t.Helper()
+	tn := e.tenant(t)
+	for i := range tn.Status.Conditions {
+		tn.Status.Conditions[i].LastTransitionTime = metav1.NewTime(time.Now().Add(-age))
+	}
+	if err := e.Status().Update(t.Context(), tn); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// expectNoWrites fails if another reconciliation in the same situation writes
+// the Tenant. The conditions are backdated because two transitions within a
+// second look the same.
+func (e *env) expectNoWrites(t *testing.T) {
+	t.Helper()
+	e.backdateConditions(t, time.Minute)
+	before := e.tenant(t).ResourceVersion
+	_, _ = e.reconcile(t)
+	expectEqual(t, "resourceVersion", e.tenant(t).ResourceVersion, before)
+}
+
 // expectEvents checks that exactly events with these prefixes were recorded since
 // the last call.
 func (e *env) expectEvents(t *testing.T, want ...string) {

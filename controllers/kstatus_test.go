@@ -77,6 +77,7 @@ func TestKstatusOfAStalledTenant(t *testing.T) {
 	e.expectKstatus(t, status.FailedStatus)
 	e.expectCondition(t, v1alpha1.Stalled, metav1.ConditionTrue, v1alpha1.ReasonSecretConflict, "acme-alice-access")
 	e.expectNoCondition(t, v1alpha1.Reconciling)
+	e.expectNoWrites(t)
 
 	e.mustDelete(t, foreign)
 	e.expectReconciled(t)
@@ -105,6 +106,7 @@ func TestKstatusOfAProgressingTenant(t *testing.T) {
 			e.expectKstatus(t, status.InProgressStatus)
 			e.expectCondition(t, v1alpha1.Reconciling, metav1.ConditionTrue, test.reason, "")
 			e.expectNoCondition(t, v1alpha1.Stalled)
+			e.expectNoWrites(t)
 			e.fake.Heal()
 			e.expectReconciled(t)
 			e.expectKstatus(t, status.CurrentStatus)
@@ -121,6 +123,7 @@ func TestKstatusDuringAMigration(t *testing.T) {
 	e.expectReconciled(t)
 	e.expectKstatus(t, status.InProgressStatus)
 	e.expectCondition(t, v1alpha1.Ready, metav1.ConditionTrue, v1alpha1.ReasonReady, "")
+	e.expectNoWrites(t)
 	e.fake.Work()
 	e.expectReconciled(t)
 	e.expectKstatus(t, status.CurrentStatus)

@@ -38,7 +38,7 @@ func (s *orphanSweep) Start(ctx context.Context) error {
 
 // SweepOrphans finds the stored tenants of this cluster whose Tenant was removed
 // without being finalized, because its finalizer was removed by hand. It revokes
-// tcurrent tokens. If tcurrent deletion policy is Delete, it purges them after the grace
+// their tokens. If their deletion policy is Delete, it purges them after the grace
 // period, or at once if they are empty, unless a Tenant claims them. Nothing else
 // purges a tenant without a request.
 func (r *TenantReconciler) SweepOrphans(ctx context.Context) error {

@@ -126,13 +126,7 @@ func TestLongLoadingIsCheckedRarely(t *testing.T) {
 	e.mustCreate(t, e.newTenant("alice"))
 	e.fake.Fail(placement.ErrLoading, "Ensure")
 	soon := e.expectReconciled(t).RequeueAfter
-	tn := e.tenant(t)
-	for i := range tn.Status.Conditions {
-		tn.Status.Conditions[i].LastTransitionTime = metav1.NewTime(time.Now().Add(-100 * time.Second))
-	}
-	if err := e.Status().Update(t.Context(), tn); err != nil {
-		t.Fatal(err)
-	}
+	e.backdateConditions(t, 100*time.Second)
 	if later := e.expectReconciled(t).RequeueAfter; later < 20*time.Second || later > time.Minute || later <= soon {
 		t.Errorf("got requeue after %v, and %v when loading began; want a fifth of 100 s", later, soon)
 	}

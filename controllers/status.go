@@ -108,7 +108,12 @@ func (p *pass) summarize() {
 	p.setProgress(unready)
 }
 
+// setSuspended reports spec.suspended once it is stored: until then, data
+// requests are answered as before.
 func (p *pass) setSuspended() {
+	if !meta.IsStatusConditionTrue(p.tenant.Status.Conditions, v1alpha1.Synced) {
+		return
+	}
 	if !p.tenant.Spec.Suspended {
 		p.removeCondition(v1alpha1.Suspended)
 		return
@@ -118,21 +123,30 @@ func (p *pass) setSuspended() {
 }
 
 // setProgress sets at most one of Reconciling and Stalled, which kstatus reads
-// before Ready. unready is the first condition that is not True, nil if none.
+// before Ready. unready is the first condition that is not True, nil if none. A
+// condition that persists keeps its transition time, so it is never removed and
+// added again.
 func (p *pass) setProgress(unready *metav1.Condition) {
-	p.removeCondition(v1alpha1.Reconciling, v1alpha1.Stalled)
 	switch {
 	case unready == nil && !p.unfinished:
-	case unready == nil:
-		index := meta.FindStatusCondition(p.tenant.Status.Conditions, v1alpha1.IndexReady)
-		p.setCondition(v1alpha1.Reconciling, true, v1alpha1.ReasonProgressing, "%s", index.Message)
-	case slices.Contains(stalledReasons, unready.Reason) && !p.unfinished:
+		p.removeCondition(v1alpha1.Reconciling, v1alpha1.Stalled)
+	case unready != nil && slices.Contains(stalledReasons, unready.Reason) && !p.unfinished:
+		p.removeCondition(v1alpha1.Reconciling)
 		p.setCondition(v1alpha1.Stalled, true, unready.Reason, "%s", unready.Message)
-	case unready.Reason == v1alpha1.ReasonUnavailable, unready.Reason == v1alpha1.ReasonFailed:
-		p.setCondition(v1alpha1.Reconciling, true, v1alpha1.ReasonProgressingWithRetry, "%s", unready.Message)
 	default:
-		p.setCondition(v1alpha1.Reconciling, true, v1alpha1.ReasonProgressing, "%s", unready.Message)
+		p.removeCondition(v1alpha1.Stalled)
+		p.setReconciling(unready)
 	}
+}
+
+func (p *pass) setReconciling(unready *metav1.Condition) {
+	reason := v1alpha1.ReasonProgressing
+	if unready == nil {
+		unready = meta.FindStatusCondition(p.tenant.Status.Conditions, v1alpha1.IndexReady)
+	} else if unready.Reason == v1alpha1.ReasonUnavailable || unready.Reason == v1alpha1.ReasonFailed {
+		reason = v1alpha1.ReasonProgressingWithRetry
+	}
+	p.setCondition(v1alpha1.Reconciling, true, reason, "%s", unready.Message)
 }
 
 // patchStatus writes the status if it changed, then records the events.
@@ -182,7 +196,8 @@ func (p *pass) recordTransitions(before *v1alpha1.Tenant) {
 		}
 	}
 	wasSuspended := meta.IsStatusConditionTrue(before.Status.Conditions, v1alpha1.Suspended)
-	if wasSuspended && !p.tenant.Spec.Suspended && !deleting {
+	isSuspended := meta.IsStatusConditionTrue(p.tenant.Status.Conditions, v1alpha1.Suspended)
+	if wasSuspended && !isSuspended && !deleting {
 		p.recordNormal("Resumed", "data requests are accepted again")
 	}
 }

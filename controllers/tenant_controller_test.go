@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -162,6 +163,30 @@ func TestSuspended(t *testing.T) {
 	e.expectNoCondition(t, v1alpha1.Suspended)
 	e.expectEvents(t, "Normal Resumed")
 	expectEqual(t, "token", e.expectOneToken(t, "alice"), token)
+}
+
+func TestSuspensionIsReportedOnceStored(t *testing.T) {
+	t.Parallel()
+	e := setup(t)
+	e.expectReady(t, e.newTenant("alice"))
+	e.expectEvents(t, "Normal Ready")
+	e.fake.Fail(errPostgresUnavailable, "Apply")
+	e.mustUpdate(t, func(tn *v1alpha1.Tenant) { tn.Spec.Suspended = true })
+	_, _ = e.reconcile(t)
+	e.expectNoCondition(t, v1alpha1.Suspended)
+	e.fake.Heal()
+	e.expectReconciled(t)
+	e.expectCondition(t, v1alpha1.Suspended, metav1.ConditionTrue, v1alpha1.ReasonSuspended, "")
+
+	e.fake.Fail(errPostgresUnavailable, "Apply")
+	e.mustUpdate(t, func(tn *v1alpha1.Tenant) { tn.Spec.Suspended = false })
+	_, _ = e.reconcile(t)
+	if !meta.IsStatusConditionTrue(e.tenant(t).Status.Conditions, v1alpha1.Suspended) {
+		t.Error("the resumption is reported, although it is not stored")
+	}
+	e.fake.Heal()
+	e.expectReconciled(t)
+	e.expectNoCondition(t, v1alpha1.Suspended)
 }
 
 func TestPaused(t *testing.T) {
