@@ -38,6 +38,9 @@ type Entry struct {
 	TokensCounted bool
 	// Restored is the identity of a restored conversation; nil for others.
 	Restored *Restored
+	// Notes are what the parser left out of the conversation. They are stored
+	// with its ledger row, so that an interrupted import counts them once.
+	Notes chatexport.Notes
 }
 
 // Restored is the identity and state of a conversation before it is restored.
@@ -68,7 +71,6 @@ func (e Entry) Plan(before chat.Conversation, stored []chat.Message, newID strin
 // Batch is a set of entries that is stored at once.
 type Batch struct {
 	Entries []Entry
-	Notes   chatexport.Notes // of all entries
 }
 
 // Result is the result of importing an entry: a row of the ledger.
@@ -78,6 +80,7 @@ type Result struct {
 	Outcome      EntryOutcome
 	Conversation string // its id; "" if nothing is stored
 	Reason       string
+	Notes        chatexport.Notes
 }
 
 // ResultOf returns the result of storing a change.
@@ -89,12 +92,12 @@ func ResultOf(e Entry, c chat.Change) Result {
 	case c.Changed():
 		outcome = EntryUpdated
 	}
-	return Result{Ordinal: e.Ordinal, Name: e.Name, Outcome: outcome, Conversation: c.After.ID}
+	return Result{Ordinal: e.Ordinal, Name: e.Name, Outcome: outcome, Conversation: c.After.ID, Notes: e.Notes}
 }
 
 // Rejected returns the result of an entry that is not stored.
 func Rejected(e Entry) Result {
-	return Result{Ordinal: e.Ordinal, Name: e.Name, Outcome: e.Outcome, Reason: e.Reason}
+	return Result{Ordinal: e.Ordinal, Name: e.Name, Outcome: e.Outcome, Reason: e.Reason, Notes: e.Notes}
 }
 
 // Counts are the sums over results that an import reports.
@@ -106,12 +109,14 @@ type Counts struct {
 	Failed    int64
 	Indexed   int64 // entries that will never need indexing
 	Errors    []EntryError
+	Notes     chatexport.Notes
 }
 
 // Count returns the sums over results.
 func Count(results []Result) Counts {
 	c := Counts{Errors: []EntryError{}}
 	for _, r := range results {
+		c.Notes.Add(r.Notes)
 		switch r.Outcome {
 		case EntryImported:
 			c.Imported++
@@ -161,18 +166,15 @@ func storeFitting(ctx context.Context, files Files, run Run, b Batch) (rest Batc
 	if len(b.Entries) == 1 {
 		e := b.Entries[0]
 		e.Outcome, e.Reason = EntryFailed, message(err)
-		return files.StoreBatch(ctx, run, Batch{Entries: []Entry{e}, Notes: b.Notes})
+		return files.StoreBatch(ctx, run, Batch{Entries: []Entry{e}})
 	}
-	notes := b.Notes
 	for _, e := range b.Entries {
-		one, err := storeFitting(ctx, files, run, Batch{Entries: []Entry{e}, Notes: notes})
+		one, err := storeFitting(ctx, files, run, Batch{Entries: []Entry{e}})
 		if err != nil {
 			return Batch{}, err
 		}
 		rest.Entries = append(rest.Entries, one.Entries...)
-		notes = one.Notes
 	}
-	rest.Notes = notes
 	return rest, nil
 }
 

@@ -129,7 +129,7 @@ func (s *quotaStore) StoreBatch(_ context.Context, _ Run, b Batch) (Batch, error
 		case !e.TokensCounted:
 			rest = append(rest, e)
 		default:
-			results = append(results, Result{Ordinal: e.Ordinal, Outcome: EntryImported})
+			results = append(results, Result{Ordinal: e.Ordinal, Outcome: EntryImported, Notes: e.Notes})
 			for _, m := range e.Upsert.Messages {
 				size += len(m.Text)
 			}
@@ -143,18 +143,19 @@ func (s *quotaStore) StoreBatch(_ context.Context, _ Run, b Batch) (Batch, error
 	}
 	s.left -= size
 	s.results = append(s.results, results...)
-	s.notes.Add(b.Notes)
+	s.notes.Add(Count(results).Notes)
 	return Batch{Entries: rest}, nil
 }
 
-// A batch that exceeds the quota is stored as far as possible, and every entry
-// has one result and its notes are added once.
+// A batch that exceeds the quota is stored as far as possible. Every entry has
+// one result, and its notes are stored with that result.
 func TestStoreBatchBeyondTheQuota(t *testing.T) {
 	t.Parallel()
 	store := &quotaStore{left: 7}
-	b := Batch{Notes: chatexport.Notes{Hidden: 4}, Entries: []Entry{
-		{Ordinal: 0, Upsert: upsert("a", "12345")}, {Ordinal: 1, Upsert: upsert("b", "12345")},
-		{Ordinal: 2, Upsert: upsert("c", "12")}, {Ordinal: 3, Outcome: EntrySkipped, Reason: "empty"},
+	hidden := func(n int) chatexport.Notes { return chatexport.Notes{Hidden: n} }
+	b := Batch{Entries: []Entry{
+		{Ordinal: 0, Notes: hidden(1), Upsert: upsert("a", "12345")}, {Ordinal: 1, Notes: hidden(2), Upsert: upsert("b", "12345")},
+		{Ordinal: 2, Notes: hidden(3), Upsert: upsert("c", "12")}, {Ordinal: 3, Notes: hidden(4), Outcome: EntrySkipped, Reason: "empty"},
 	}}
 	counted := 0
 	err := storeBatch(t.Context(), store, Run{}, b, func(text string) int { counted++; return len(text) })
@@ -163,14 +164,16 @@ func TestStoreBatchBeyondTheQuota(t *testing.T) {
 	}
 	slices.SortFunc(store.results, func(a, b Result) int { return a.Ordinal - b.Ordinal })
 	want := []Result{
-		{Ordinal: 0, Outcome: EntryImported}, {Ordinal: 1, Outcome: EntryFailed, Reason: "storage quota exceeded"},
-		{Ordinal: 2, Outcome: EntryImported}, {Ordinal: 3, Outcome: EntrySkipped, Reason: "empty"},
+		{Ordinal: 0, Notes: hidden(1), Outcome: EntryImported},
+		{Ordinal: 1, Notes: hidden(2), Outcome: EntryFailed, Reason: "storage quota exceeded"},
+		{Ordinal: 2, Notes: hidden(3), Outcome: EntryImported},
+		{Ordinal: 3, Notes: hidden(4), Outcome: EntrySkipped, Reason: "empty"},
 	}
 	if diff := cmp.Diff(want, store.results); diff != "" {
 		t.Errorf("results (-want +got):\n%s", diff)
 	}
-	if store.notes.Hidden != 4 {
-		t.Errorf("notes are %+v, want those of the batch once", store.notes)
+	if store.notes.Hidden != 10 {
+		t.Errorf("notes are %+v, want those of each entry once", store.notes)
 	}
 	if counted != 3 {
 		t.Errorf("tokens of %d messages counted, want 3", counted)

@@ -77,7 +77,9 @@ func (r *Runner) store(ctx context.Context, run Run, export *chatexport.Export, 
 				if err := storeBatch(ctx, r.Files, run, b, r.CountTokens); err != nil {
 					return err
 				}
-				notes.add(b.Notes)
+				for _, e := range b.Entries {
+					notes.add(e.Notes)
+				}
 			}
 			return nil
 		})
@@ -106,7 +108,6 @@ func sendBatches(ctx context.Context, export *chatexport.Export, done func(int) 
 			return err
 		}
 		b.add(newEntry(c, problem))
-		b.Notes.Add(c.Notes)
 		if !b.full() {
 			continue
 		}
@@ -139,7 +140,7 @@ func (b *batchBuilder) full() bool { return len(b.Entries) >= batchEntries || b.
 // newEntry returns the entry of a conversation. problem is nil or the reason why
 // it is not stored.
 func newEntry(c chatexport.Conversation, problem *chatexport.ConversationError) Entry {
-	e := Entry{Ordinal: c.Ordinal, Upsert: c.Upsert, Name: c.ExternalID}
+	e := Entry{Ordinal: c.Ordinal, Upsert: c.Upsert, Name: c.ExternalID, Notes: c.Notes}
 	if problem != nil {
 		e.Upsert = chat.Upsert{}
 		e.Outcome, e.Reason = EntryFailed, problem.Reason

@@ -77,7 +77,7 @@ type Files interface {
 	SetContent(ctx context.Context, run Run, c FileContent) error
 	// StoreBatch stores entries with their ledger rows, all or nothing. It
 	// returns the rest of the batch: entries that it did not store because they
-	// change a conversation and their tokens are not counted. New conversations
+	// have new or changed messages whose tokens are not counted. New conversations
 	// are blocked until Finish. Forbidden when the storage quota is exceeded.
 	StoreBatch(ctx context.Context, run Run, b Batch) (rest Batch, err error)
 	// Finish re-balances the quota, deletes the file and ends the import, which

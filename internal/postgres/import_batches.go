@@ -71,7 +71,7 @@ func (x *importBatch) store(ctx context.Context, b importer.Batch) (importer.Bat
 	if err := x.insertNew(ctx); err != nil {
 		return importer.Batch{}, err
 	}
-	return importer.Batch{Entries: x.rest}, x.account(ctx, b)
+	return importer.Batch{Entries: x.rest}, x.account(ctx)
 }
 
 // window returns how many of the entries to store at a time, so that the stored
@@ -111,7 +111,7 @@ func (x *importBatch) storeWindow(ctx context.Context, entries []importer.Entry,
 		}
 		before := stored[e.Upsert.Key()]
 		c := e.Plan(before, messages[before.ID], id, x.run.StartedAt)
-		if c.Changed() && !e.TokensCounted {
+		if len(c.Added)+len(c.Replaced) > 0 && !e.TokensCounted {
 			x.rest = append(x.rest, e)
 			continue
 		}
@@ -160,14 +160,14 @@ func (x *importBatch) insertNew(ctx context.Context) error {
 
 // account commits the index job and the ledger rows, and last locks the import
 // and the usage rows, which other transactions wait for.
-func (x *importBatch) account(ctx context.Context, b importer.Batch) error {
+func (x *importBatch) account(ctx context.Context) error {
 	if err := x.db.insertSync(ctx, x.tx, x.scope.Tenant, x.units); err != nil {
 		return err
 	}
 	if err := insertLedger(ctx, x.q, x.scope, x.run.ID, x.results); err != nil {
 		return err
 	}
-	if err := x.addToImport(ctx, b); err != nil {
+	if err := x.addToImport(ctx); err != nil {
 		return fmt.Errorf("update import: %w", err)
 	}
 	var counts chat.StatusCounts
@@ -178,7 +178,7 @@ func (x *importBatch) account(ctx context.Context, b importer.Batch) error {
 }
 
 // addToImport adds the batch to the counts of the import; ErrLeaseLost.
-func (x *importBatch) addToImport(ctx context.Context, b importer.Batch) error {
+func (x *importBatch) addToImport(ctx context.Context) error {
 	notes, err := x.q.LockRunningImport(ctx, db.LockRunningImportParams{
 		TenantID: string(x.scope.Tenant), UserID: int64(x.scope.User), ID: x.run.ID, Worker: &x.run.Worker,
 	})
@@ -188,12 +188,12 @@ func (x *importBatch) addToImport(ctx context.Context, b importer.Batch) error {
 	if err != nil {
 		return err
 	}
-	if !b.Notes.IsZero() {
-		if notes, err = importer.AddNotes(notes, b.Notes); err != nil {
+	c := importer.Count(x.results)
+	if !c.Notes.IsZero() {
+		if notes, err = importer.AddNotes(notes, c.Notes); err != nil {
 			return err
 		}
 	}
-	c := importer.Count(x.results)
 	list, err := json.Marshal(c.Errors)
 	if err != nil {
 		return err
