@@ -32,7 +32,7 @@ func TestIngestEmbedsShortConversations(t *testing.T) {
 			if _, err := newService(f).Ingest(t.Context(), tenant.Identity{}, in); err != nil {
 				t.Fatal(err)
 			}
-			units := Plan(Conversation{}, nil, f.upserted, "id").Units(all(tc.messages))
+			units := Plan(Conversation{}, nil, f.upserted, "id").Units()(all(tc.messages))
 			if len(units) != tc.messages {
 				t.Fatalf("%d units, want %d", len(units), tc.messages)
 			}

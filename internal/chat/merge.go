@@ -61,24 +61,31 @@ func (c Change) Reindexed() []int {
 	return retrieve.Affected(len(c.Messages), slices.Concat(c.Added, c.Replaced))
 }
 
-// Units returns the units of the messages at the indexes, with the vectors that
-// are known.
-func (c Change) Units(indexes []int) []retrieve.Unit {
-	units := Units(c.After.Platform, c.Messages, indexes)
-	for i := range units {
-		units[i].Vector = c.Vectors[units[i].Dense]
+// Units returns a function that returns the units of the messages at the given
+// indexes, with the vectors that are known. The messages are converted once.
+func (c Change) Units() func(indexes []int) []retrieve.Unit {
+	group, list := retrieve.GroupOf(c.After.Platform), chatMessages(c.Messages)
+	return func(indexes []int) []retrieve.Unit {
+		units := retrieve.ChatUnits(group, list, indexes)
+		for i := range units {
+			units[i].Vector = c.Vectors[units[i].Dense]
+		}
+		return units
 	}
-	return units
 }
 
 // Units returns the units of the messages at the indexes. messages must be all
 // messages of the conversation: units contain text of surrounding messages.
 func Units(platform string, messages []Message, indexes []int) []retrieve.Unit {
+	return retrieve.ChatUnits(retrieve.GroupOf(platform), chatMessages(messages), indexes)
+}
+
+func chatMessages(messages []Message) []retrieve.ChatMessage {
 	list := make([]retrieve.ChatMessage, len(messages))
 	for i, m := range messages {
 		list[i] = retrieve.ChatMessage{Sender: string(m.Sender), Text: m.Text, At: m.CreatedAt}
 	}
-	return retrieve.ChatUnits(retrieve.GroupOf(platform), list, indexes)
+	return list
 }
 
 // Rejected returns the conversation to report for an upsert that was rejected:

@@ -23,7 +23,10 @@ func (w *conversationWriter) writeUnits(ctx context.Context, changes ...chat.Cha
 	rows := unitRows{q: w.q, scope: w.scope}
 	for _, c := range changes {
 		indexes := c.Reindexed()
-		if !c.Created() && len(indexes) > 0 {
+		if len(indexes) == 0 {
+			continue
+		}
+		if !c.Created() {
 			old, err := w.q.DeleteMessageUnits(ctx, db.DeleteMessageUnitsParams{
 				TenantID: string(w.scope.Tenant), UserID: int64(w.scope.User), ConversationID: &c.After.ID, Seqs: int32s(indexes),
 			})
@@ -32,8 +35,9 @@ func (w *conversationWriter) writeUnits(ctx context.Context, changes ...chat.Cha
 			}
 			out = append(out, unitIDs(old)...)
 		}
+		units := c.Units()
 		for window := range slices.Chunk(indexes, unitWindow) {
-			for _, u := range c.Units(window) {
+			for _, u := range units(window) {
 				if err := rows.add(ctx, c.After, u); err != nil {
 					return nil, fmt.Errorf("insert units: %w", err)
 				}

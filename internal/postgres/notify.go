@@ -136,8 +136,8 @@ func ping(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// dropCached handles a payload of pg_notify (queries/users.sql, tenants.sql,
-// oauth.sql).
+// dropCached handles a payload of pg_notify (queries/access.sql, oauth.sql,
+// placements.sql, tenants.sql, tokens.sql).
 func dropCached(cache Identities, payload string) {
 	kind, value, _ := strings.Cut(payload, ":")
 	switch kind {
