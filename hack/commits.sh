@@ -18,7 +18,7 @@ git log --no-merges --format='%h %s' "$since..HEAD" | LC_ALL=C awk '
 	}
 	subject ~ /^Revert "/ { next }
 	length(characters) > 72 { complain("longer than 72 characters") }
-	subject !~ /^[a-z0-9][a-z0-9.\/_-]*(, [a-z0-9][a-z0-9.\/_-]*)*: [^ ]/ {
+	subject !~ /^[a-z0-9][a-z0-9.\/_-]*(,[a-z0-9][a-z0-9.\/_-]*)*: [^ ]/ {
 		complain("must begin with a lower-case area, as in \"controllers: report usage\"")
 		next
 	}

@@ -61,7 +61,7 @@ func TestCommitSubjects(t *testing.T) {
 	const summary = "controllers: "
 	tests := map[string]struct{ subject, want string }{
 		"good":                      {subject: "controllers: report usage as used and hard"},
-		"two areas":                 {subject: "api, controllers: report usage"},
+		"two areas":                 {subject: "api,controllers: report usage"},
 		"area with a path":          {subject: "internal/openai: replace the client"},
 		"revert":                    {subject: `Revert "controllers: report usage"`},
 		"72 characters":             {subject: summary + strings.Repeat("é", 72-len(summary))},

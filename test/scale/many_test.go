@@ -69,7 +69,7 @@ func TestManyTenants(t *testing.T) {
 	}
 }
 
-// apply creates the Tenants with numbers from from to to-1, eight at a time.
+// apply creates the Tenants with numbers in [from, to), eight at a time.
 func apply(tb testing.TB, i *installation.Installation, from, to int) {
 	tb.Helper()
 	var wait sync.WaitGroup
