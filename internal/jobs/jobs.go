@@ -34,8 +34,13 @@ const (
 	// rescueAfter is the age at which a running job is taken from a replica that
 	// has died. Jobs are idempotent.
 	rescueAfter = jobTimeout + time.Minute
-	// sweepEvery is the interval at which the stores are compared.
+	// sweepEvery is the interval at which a pass over all tenants begins, unless the
+	// previous pass has not finished.
 	sweepEvery = 10 * time.Minute
+	// sweepSlice bounds how long a sweep occupies a worker, and sweepPause is the time
+	// between two slices.
+	sweepSlice = 2 * time.Minute
+	sweepPause = time.Minute
 )
 
 // Indexer synchronizes the vector store. retrieve.Indexer implements it.
@@ -43,7 +48,7 @@ type Indexer interface {
 	Sync(ctx context.Context, t tenant.ID, units []retrieve.UnitID) error
 	Migrate(ctx context.Context, t tenant.ID, run int64) error
 	Drop(ctx context.Context, p placement.Location) error
-	Sweep(ctx context.Context, t tenant.ID) (retrieve.Drift, error)
+	SweepPage(ctx context.Context, t tenant.ID, after retrieve.UnitID) (found retrieve.Drift, next retrieve.UnitID, err error)
 }
 
 // Tenants runs the jobs on a tenant's rows. postgres.DB implements it.
@@ -52,7 +57,22 @@ type Tenants interface {
 	Purge(ctx context.Context, t tenant.ID) error
 	PurgeAccount(ctx context.Context, a account.PurgeArgs) error
 	PurgeUser(ctx context.Context, scope tenant.Scope) error
-	ActiveTenants(ctx context.Context) ([]tenant.ID, error)
+	Sweeps
+}
+
+// Sweeps stores the progress of sweeps. postgres.DB implements it.
+type Sweeps interface {
+	// ListDueSweeps returns the tenants whose latest sweep began before a time, oldest
+	// first.
+	ListDueSweeps(ctx context.Context, before time.Time, most int) ([]retrieve.SweepState, error)
+	// BeginSweep records an attempt.
+	BeginSweep(ctx context.Context, t tenant.ID) error
+	// SaveSweepCursor records progress within a tenant.
+	SaveSweepCursor(ctx context.Context, s retrieve.SweepState) error
+	// SuspendSweep records progress within a tenant that is then due first.
+	SuspendSweep(ctx context.Context, s retrieve.SweepState) error
+	// CompleteSweep records that the whole tenant was swept.
+	CompleteSweep(ctx context.Context, t tenant.ID) error
 }
 
 // Imports imports uploaded files. importer.Runner implements it.
@@ -78,15 +98,12 @@ func Config(indexer Indexer, tenants Tenants, imports Imports, log *slog.Logger)
 		add(workers, log, jobTimeout, func(ctx context.Context, a tenant.PurgeUserArgs) error {
 			return tenants.PurgeUser(ctx, tenant.JobScope(a.Tenant, a.User))
 		}),
-		add(workers, log, wholeTimeout, func(ctx context.Context, _ SweepArgs) error { return sweep(ctx, indexer, tenants, log) }),
+		river.AddWorkerSafely(workers, newSweepWorker(indexer, tenants, log)),
 	} {
 		if err != nil {
 			return nil, fmt.Errorf("register worker: %w", err)
 		}
 	}
-	sweepJob := river.NewPeriodicJob(river.PeriodicInterval(sweepEvery), func() (river.JobArgs, *river.InsertOpts) {
-		return SweepArgs{}, &river.InsertOpts{Queue: queue.Backlog, MaxAttempts: 1, UniqueOpts: river.UniqueOpts{ByPeriod: sweepEvery}}
-	}, nil)
 	return &river.Config{
 		Logger:               slog.New(atLeast{slog.LevelWarn, log.Handler()}),
 		Workers:              workers,
@@ -94,7 +111,7 @@ func Config(indexer Indexer, tenants Tenants, imports Imports, log *slog.Logger)
 		RescueStuckJobsAfter: rescueAfter,
 		RetryPolicy:          retryPolicy{},
 		ErrorHandler:         logErrors{log},
-		PeriodicJobs:         []*river.PeriodicJob{sweepJob},
+		PeriodicJobs:         []*river.PeriodicJob{sweepJob()},
 		Queues: map[string]river.QueueConfig{
 			queue.Recent:  {MaxWorkers: recentWorkers},
 			queue.Backlog: {MaxWorkers: backlogWorkers},

@@ -60,8 +60,8 @@ func (x *indexer) Drop(_ context.Context, p placement.Location) error {
 	return nil
 }
 
-func (x *indexer) Sweep(context.Context, tenant.ID) (retrieve.Drift, error) {
-	return retrieve.Drift{}, nil
+func (x *indexer) SweepPage(context.Context, tenant.ID, retrieve.UnitID) (retrieve.Drift, retrieve.UnitID, error) {
+	return retrieve.Drift{}, retrieve.SweepEnd, nil
 }
 
 type bundle struct {

@@ -19,10 +19,10 @@ import (
 
 // Observer records job attempts and sweeps. telemetry.Metrics implements it.
 type Observer interface {
-	// ObserveJob records an attempt, with the outcome success, error, snoozed (a
-	// dependency is unavailable) or canceled.
+	// ObserveJob records an attempt, with the outcome success, error, snoozed (it
+	// continues later, or a dependency is unavailable) or canceled.
 	ObserveJob(ctx context.Context, kind, outcome string, took time.Duration)
-	// ObserveSweep records the drift that a sweep of all tenants found.
+	// ObserveSweep records the drift that a slice of a sweep found.
 	ObserveSweep(found retrieve.Drift)
 }
 

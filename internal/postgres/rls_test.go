@@ -21,6 +21,7 @@ var withoutPolicy = map[string]string{
 	"rate_windows":         "control data; counts only",
 	"placements":           "control data; names of collections and partitions",
 	"placement_migrations": "control data; names of collections and partitions",
+	"index_sweeps":         "control data; times and the id of a unit",
 	"users":                "authentication; a scope is derived from it",
 	"oidc_domains":         "authentication; a scope is derived from it",
 	"tokens":               "authentication; hashes only, a scope is derived from it",

@@ -18,6 +18,7 @@ type Stats struct {
 	Tenants  []TenantStats
 	Blocked  int64         // conversations over quota, in all tenants
 	IndexLag time.Duration // age of the oldest change that is not indexed
+	SweepAge time.Duration // age of the oldest complete sweep of a tenant
 }
 
 // JobStats counts the unfinished jobs of a kind.
@@ -67,6 +68,11 @@ func (d *DB) Stats(ctx context.Context, most int) (Stats, error) {
 		if s.Blocked, err = q.BlockedConversations(ctx); err != nil {
 			return fmt.Errorf("count blocked conversations: %w", err)
 		}
+		sweepAge, err := q.OldestSweep(ctx)
+		if err != nil {
+			return fmt.Errorf("find the oldest sweep: %w", err)
+		}
+		s.SweepAge = max(0, time.Duration(sweepAge*float64(time.Second)))
 		tenants, err := q.TenantStats(ctx, int64(most))
 		if err != nil {
 			return fmt.Errorf("read usage: %w", err)

@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -56,6 +57,25 @@ func TestStats(t *testing.T) {
 	}
 	if len(stats.Jobs) != 1 || stats.Jobs[0].Queued != 1 || stats.Jobs[0].Running != 1 || stats.IndexLag.Seconds() < 60 || stats.IndexLag != stats.Jobs[0].Oldest {
 		t.Errorf("jobs %+v, lag %s; want one queued and one running, a minute old", stats.Jobs, stats.IndexLag)
+	}
+	// Only tenants with a placement are swept. One was swept an hour ago.
+	if stats.SweepAge != 0 {
+		t.Errorf("the oldest sweep is %s old without a placement, want 0", stats.SweepAge)
+	}
+	for _, s := range specs[:2] {
+		if _, err := store.EnsurePlacement(t.Context(), s.ID); err != nil {
+			t.Fatal(err)
+		}
+		if err := store.BeginSweep(t.Context(), s.ID); err != nil {
+			t.Fatal(err)
+		}
+		if err := store.CompleteSweep(t.Context(), s.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exec(t, owner, "update index_sweeps set swept_at = now() - interval '1 hour' where tenant_id = $1", string(specs[1].ID))
+	if stats, err = store.Stats(t.Context(), 0); err != nil || stats.SweepAge < time.Hour || stats.SweepAge > 2*time.Hour {
+		t.Errorf("the oldest sweep is %s old (%v), want an hour", stats.SweepAge, err)
 	}
 	for most, want := range map[int]int{0: 0, 1: 1} {
 		if stats, err = store.Stats(t.Context(), most); err != nil || len(stats.Tenants) != want {

@@ -74,7 +74,7 @@ func (x *Indexer) migrate(ctx context.Context, t tenant.ID, state placement.Stat
 			break
 		}
 	}
-	if _, err := x.sweep(ctx, t, target, func(ids []UnitID) error { return settle(cursor, ids) }); err != nil {
+	if _, err := x.compareAll(ctx, t, target, func(ids []UnitID) error { return settle(cursor, ids) }); err != nil {
 		return err
 	}
 	// List waits until earlier writes are visible to searches.

@@ -13,6 +13,12 @@ import (
 // sweepPage is the number of ids of each store that are compared at a time.
 const sweepPage = 5000
 
+// SweepState is how far the sweep of a tenant has proceeded.
+type SweepState struct {
+	Tenant tenant.ID
+	Cursor UnitID // the last unit compared; 0 before the first
+}
+
 // Drift counts the differences between the index and the database.
 type Drift struct {
 	Missing  int // live units that are not in the index
@@ -47,7 +53,7 @@ func (x *Indexer) Rebuild(ctx context.Context, t tenant.ID) error {
 		}
 		after = ids[len(ids)-1]
 	}
-	_, err = x.sweep(ctx, t, w.Current.Location, func(ids []UnitID) error { return x.sync(ctx, t, w, ids) })
+	_, err = x.compareAll(ctx, t, w.Current.Location, func(ids []UnitID) error { return x.sync(ctx, t, w, ids) })
 	return err
 }
 
@@ -55,7 +61,20 @@ func (x *Indexer) Rebuild(ctx context.Context, t tenant.ID) error {
 // returns them. A unit whose index job has not run yet counts as missing. A
 // placement that is being rebuilt is left to its job.
 func (x *Indexer) Sweep(ctx context.Context, t tenant.ID) (Drift, error) {
-	return x.compare(ctx, t, func(ids []UnitID) error {
+	return sweepAll(func(after UnitID) (Drift, UnitID, error) { return x.SweepPage(ctx, t, after) })
+}
+
+// Compare returns the differences that Sweep would repair, and changes nothing.
+func (x *Indexer) Compare(ctx context.Context, t tenant.ID) (Drift, error) {
+	return sweepAll(func(after UnitID) (Drift, UnitID, error) {
+		return x.compare(ctx, t, after, func([]UnitID) error { return nil })
+	})
+}
+
+// SweepPage sweeps the units after an id, up to a limit. next is the id after
+// which the next page begins, SweepEnd if there is none.
+func (x *Indexer) SweepPage(ctx context.Context, t tenant.ID, after UnitID) (found Drift, next UnitID, err error) {
+	return x.compare(ctx, t, after, func(ids []UnitID) error {
 		if len(ids) == 0 {
 			return nil
 		}
@@ -63,54 +82,70 @@ func (x *Indexer) Sweep(ctx context.Context, t tenant.ID) (Drift, error) {
 	})
 }
 
-// Compare returns the differences that Sweep would repair, and changes nothing.
-func (x *Indexer) Compare(ctx context.Context, t tenant.ID) (Drift, error) {
-	return x.compare(ctx, t, func([]UnitID) error { return nil })
+// SweepEnd is greater than every id of a unit.
+const SweepEnd = UnitID(math.MaxInt64)
+
+// sweepAll calls page until the end and returns the sum.
+func sweepAll(page func(after UnitID) (Drift, UnitID, error)) (Drift, error) {
+	var total Drift
+	for after := UnitID(0); after < SweepEnd; {
+		found, next, err := page(after)
+		total = total.Add(found)
+		if err != nil {
+			return total, err
+		}
+		after = next
+	}
+	return total, nil
 }
 
-// compare calls repair with the differences of the tenant's placement.
-func (x *Indexer) compare(ctx context.Context, t tenant.ID, repair func([]UnitID) error) (Drift, error) {
+// compare calls repair with the differences of a page of the tenant's placement.
+func (x *Indexer) compare(ctx context.Context, t tenant.ID, after UnitID, repair func([]UnitID) error) (Drift, UnitID, error) {
 	w, err := x.units.GetPlacement(ctx, t)
 	if fault.Is(err, fault.NotFound) {
-		return Drift{}, nil
+		return Drift{}, SweepEnd, nil
 	}
 	if err != nil {
-		return Drift{}, fmt.Errorf("get placement: %w", err)
+		return Drift{}, after, fmt.Errorf("get placement: %w", err)
 	}
 	if w.Rebuilding() && w.Writable() {
-		return Drift{}, nil
+		return Drift{}, SweepEnd, nil
 	}
-	return x.sweep(ctx, t, w.Current.Location, repair)
+	return x.comparePage(ctx, t, w.Current.Location, after, repair)
 }
 
-// sweep compares a location with the database; repair settles the differences.
-func (x *Indexer) sweep(ctx context.Context, t tenant.ID, p placement.Location, repair func([]UnitID) error) (Drift, error) {
-	var drift Drift
-	for after := UnitID(0); after < math.MaxInt64; {
-		indexed, err := x.index.List(ctx, t, p, after, sweepPage)
-		if err != nil {
-			return drift, fmt.Errorf("list the index: %w", err)
-		}
-		live, err := x.units.Live(ctx, t, after, sweepPage)
-		if err != nil {
-			return drift, fmt.Errorf("list live units: %w", err)
-		}
-		// The lists can be compared up to the shorter one's last id.
-		until := min(reach(indexed), reach(live))
-		missing, orphaned := differ(live, indexed, until)
-		drift = drift.Add(Drift{Missing: len(missing), Orphaned: len(orphaned)})
-		if err := repair(append(missing, orphaned...)); err != nil { // called for each page
-			return drift, fmt.Errorf("repair drift: %w", err)
-		}
-		after = until
+// compareAll compares a whole location with the database, like comparePage.
+func (x *Indexer) compareAll(ctx context.Context, t tenant.ID, p placement.Location, repair func([]UnitID) error) (Drift, error) {
+	return sweepAll(func(after UnitID) (Drift, UnitID, error) { return x.comparePage(ctx, t, p, after, repair) })
+}
+
+// comparePage compares a page of a location with the database; repair settles the
+// differences.
+func (x *Indexer) comparePage(
+	ctx context.Context, t tenant.ID, p placement.Location, after UnitID, repair func([]UnitID) error,
+) (drift Drift, next UnitID, err error) {
+	indexed, err := x.index.List(ctx, t, p, after, sweepPage)
+	if err != nil {
+		return drift, after, fmt.Errorf("list the index: %w", err)
 	}
-	return drift, nil
+	live, err := x.units.Live(ctx, t, after, sweepPage)
+	if err != nil {
+		return drift, after, fmt.Errorf("list live units: %w", err)
+	}
+	// The lists can be compared up to the shorter one's last id.
+	until := min(reach(indexed), reach(live))
+	missing, orphaned := differ(live, indexed, until)
+	drift = Drift{Missing: len(missing), Orphaned: len(orphaned)}
+	if err := repair(append(missing, orphaned...)); err != nil {
+		return drift, after, fmt.Errorf("repair drift: %w", err)
+	}
+	return drift, until, nil
 }
 
 // reach returns the last id that a page covers.
 func reach(page []UnitID) UnitID {
 	if len(page) < sweepPage {
-		return math.MaxInt64
+		return SweepEnd
 	}
 	return page[len(page)-1]
 }
@@ -119,14 +154,14 @@ func reach(page []UnitID) UnitID {
 func differ(live, indexed []UnitID, until UnitID) (missing, orphaned []UnitID) {
 	next := func(ids []UnitID) UnitID {
 		if len(ids) == 0 || ids[0] > until {
-			return math.MaxInt64
+			return SweepEnd
 		}
 		return ids[0]
 	}
 	for {
 		l, i := next(live), next(indexed)
 		switch {
-		case min(l, i) == math.MaxInt64:
+		case min(l, i) == SweepEnd:
 			return missing, orphaned
 		case l == i:
 			live, indexed = live[1:], indexed[1:]

@@ -58,7 +58,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		stageDuration: newHistogram("mnemo_request_stage_duration_seconds",
 			"Duration of a request stage: auth, embed, dense, exact, lexical, hydrate, pack or synthesize.", durationBuckets, "stage"),
 		jobDuration: newHistogram("mnemo_job_duration_seconds",
-			"Duration of a job attempt, by kind and outcome: success, error, snoozed (a dependency is unavailable) or canceled.",
+			"Duration of a job attempt, by kind and outcome: success, error, snoozed (continues later, or a dependency is unavailable) or canceled.",
 			append(durationBuckets, 300, 1800), "kind", "outcome"),
 		drift: newExpiring(driftLife, prometheus.NewDesc("mnemo_index_drift_units",
 			"Units found and repaired by the last sweep of this process, by kind: missing from the vector index or orphaned in it.",

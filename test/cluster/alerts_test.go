@@ -31,6 +31,10 @@ func alertsFire(t *testing.T, w *watch, token string) {
 	w.wantAlert(t, "10,001 jobs are put into the queue, due tomorrow", "MnemoJobBacklog")
 	w.wantAlert(t, "jobs are put into the queue that are an hour old", "MnemoJobOverdue")
 	w.wantAlert(t, "the job of a change of 10 minutes ago is put off to tomorrow", "MnemoIndexLag")
+	execute(t, db, `insert into index_sweeps select tenant_id, now(), 0, now() - interval '7 hours' from placements
+		on conflict (tenant_id) do update set began_at = excluded.began_at, swept_at = excluded.swept_at`)
+	w.wantAlert(t, "every tenant was last swept 7 hours ago", "MnemoIndexSweepOverdue")
+	execute(t, db, "update index_sweeps set swept_at = now()")
 	w.wantAlert(t, "PostgreSQL is given a certificate for 10 days, and everyone connects anew", "MnemoCertificateExpiring")
 	execute(t, db, "delete from river_job where metadata ? 'test'")
 	hold := hang(t, "milvus")

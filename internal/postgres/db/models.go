@@ -105,6 +105,14 @@ type ImportLedger struct {
 	Indexed        bool
 }
 
+// The progress of the sweep that compares the vector index with the database. A tenant without a row was never swept
+type IndexSweep struct {
+	TenantID string
+	BeganAt  time.Time
+	Cursor   int64
+	SweptAt  time.Time
+}
+
 // The current version of each memory
 type Memory struct {
 	TenantID  string
