@@ -16,46 +16,46 @@ import (
 	"github.com/mnemo-dev/mnemo/api/client"
 )
 
-// alertsFire brings about what each alert is for and waits until its expression
-// fires. How long it has to (`for`) is held by promtool, in charts/testdata.
-func alertsFire(t *testing.T, w *watch, token string) {
-	w.wantSilence(t)
+// triggerAlerts causes the condition of each alert and waits until the alert's expression
+// has a result. The promtool tests in charts/testdata cover the `for` durations.
+func triggerAlerts(t *testing.T, m *monitor, token string) {
+	m.wantNoActiveAlerts(t)
 	db := database(t)
-	expireSoon(t, db, 10*24*time.Hour)
-	tenantsInTrouble(t)
-	jobsInTrouble(t, db)
-	w.wantAlert(t, "a Tenant holds 10 memories and may hold 10", "MnemoQuotaNearFull")
-	w.wantAlert(t, "120 conversations are imported into a Tenant that may have none; compared with a minute ago instead of 6 h",
+	replaceServerCertificate(t, db, 10*24*time.Hour)
+	createFailingTenants(t)
+	insertOverdueJobs(t, db)
+	m.wantAlert(t, "a Tenant stores 10 memories with a quota of 10", "MnemoQuotaNearFull")
+	m.wantAlert(t, "120 conversations are imported into a Tenant with a quota of 0; compared with 1 minute ago instead of 6 hours",
 		"MnemoBlockedConversationsGrowing", "offset 6h", "offset 1m")
-	w.wantAlert(t, "the Secret of a Tenant's user is there and is someone else's", "MnemoReconcileFailing")
-	w.wantAlert(t, "10,001 jobs are put into the queue, due tomorrow", "MnemoJobBacklog")
-	w.wantAlert(t, "jobs are put into the queue that are an hour old", "MnemoJobOverdue")
-	w.wantAlert(t, "the job of a change of 10 minutes ago is put off to tomorrow", "MnemoIndexLag")
+	m.wantAlert(t, "a Secret that the operator does not own has the name of a user's Secret", "MnemoReconcileFailing")
+	m.wantAlert(t, "10,001 jobs scheduled for tomorrow are inserted into the queue", "MnemoJobBacklog")
+	m.wantAlert(t, "jobs created an hour ago are inserted into the queue", "MnemoJobOverdue")
+	m.wantAlert(t, "an index job created 10 minutes ago is scheduled for tomorrow", "MnemoIndexLag")
 	execute(t, db, `insert into index_sweeps select tenant_id, now(), 0, now() - interval '7 hours' from placements
 		on conflict (tenant_id) do update set began_at = excluded.began_at, swept_at = excluded.swept_at`)
-	w.wantAlert(t, "every tenant was last swept 7 hours ago", "MnemoIndexSweepOverdue")
+	m.wantAlert(t, "every tenant was last swept 7 hours ago", "MnemoIndexSweepOverdue")
 	execute(t, db, "update index_sweeps set swept_at = now()")
-	w.wantAlert(t, "PostgreSQL is given a certificate for 10 days, and everyone connects anew", "MnemoCertificateExpiring")
+	m.wantAlert(t, "the certificate of PostgreSQL is replaced by one that expires in 10 days, and all clients reconnect", "MnemoCertificateExpiring")
 	execute(t, db, "delete from river_job where metadata ? 'test'")
-	hold := hang(t, "milvus")
-	w.wantAlert(t, "Milvus' process is stopped (SIGSTOP)", "MnemoMilvusUnavailable")
-	hold()
-	jobsFail(t, w, db, token)
-	w.wantNone(t, "MnemoMilvusUnavailable")
-	drifting(t, w, db)
-	databaseHangs(t, w, token)
+	resume := suspend(t, "milvus")
+	m.wantAlert(t, "the Milvus process is suspended (SIGSTOP)", "MnemoMilvusUnavailable")
+	resume()
+	makeJobsFail(t, m, db, token)
+	m.wantResolved(t, "MnemoMilvusUnavailable")
+	causeIndexDrift(t, m, db)
+	suspendPostgreSQL(t, m, token)
 	kubectl(t, "", "delete", "tenants", "taken", "full", "blocked", "--timeout=60s")
 }
 
-// tenantsInTrouble makes one that is full, one that has no room for
-// conversations, and one whose Secret is someone else's.
-func tenantsInTrouble(t *testing.T) {
+// createFailingTenants creates a Tenant at its memory quota, one with a conversation
+// quota of 0, and one whose user's Secret name is in use.
+func createFailingTenants(t *testing.T) {
 	t.Helper()
 	kubectl(t, "", "create", "secret", "generic", "taken-u-access", "--from-literal=token=mine")
 	kubectl(t, tenant("taken", "{}"), "apply", "--filename", "-")
 	full := connect(t, applyTenant(t, "full", `{"memories":10}`))
 	for i := range 10 {
-		if _, err := full.CreateMemory(t.Context(), nil, client.CreateMemoryRequest{Text: fmt.Sprintf("Locker %d is taken.", i)}); err != nil {
+		if _, err := full.CreateMemory(t.Context(), nil, client.CreateMemoryRequest{Text: fmt.Sprintf("Locker %d is occupied.", i)}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -77,7 +77,7 @@ func tenantsInTrouble(t *testing.T) {
 	}
 }
 
-// conversations are so many, as Claude exports them.
+// conversations returns n conversations in the format of a Claude export.
 func conversations(n int) (all []map[string]any) {
 	const at = "2026-03-01T09:00:00Z"
 	for i := range n {
@@ -89,9 +89,9 @@ func conversations(n int) (all []map[string]any) {
 	return all
 }
 
-// jobsInTrouble puts jobs into the queue that are many and old. Their metadata
-// tell them from those the API servers made.
-func jobsInTrouble(t *testing.T, db *pgx.Conn) {
+// insertOverdueJobs inserts many old jobs into the queue. Their metadata distinguishes
+// them from the jobs of the API servers.
+func insertOverdueJobs(t *testing.T, db *pgx.Conn) {
 	t.Helper()
 	const insert = `insert into river_job (kind, args, max_attempts, metadata, state, created_at, scheduled_at) `
 	execute(t, db, insert+`select 'tenant.rebalance', '{}', 25, '{"test": 1}', 'scheduled', now() - interval '1 hour', now() + interval '1 day'
@@ -99,8 +99,9 @@ func jobsInTrouble(t *testing.T, db *pgx.Conn) {
 	execute(t, db, insert+`select 'index.sync', '{}', 25, '{"test": 1}', 'scheduled', now() - interval '10 minutes', now() + interval '1 day'`)
 }
 
-// jobsFail stores memories while the app's role may not note that they are indexed.
-func jobsFail(t *testing.T, w *watch, db *pgx.Conn, token string) {
+// makeJobsFail stores memories while the application role has no privilege to mark units
+// as indexed.
+func makeJobsFail(t *testing.T, m *monitor, db *pgx.Conn, token string) {
 	t.Helper()
 	execute(t, db, "revoke update on units from mnemo_app")
 	u := connect(t, token)
@@ -109,17 +110,17 @@ func jobsFail(t *testing.T, w *watch, db *pgx.Conn, token string) {
 			t.Fatal(err)
 		}
 	}
-	w.wantAlert(t, "30 memories are stored while the app's role has lost the right to update units", "MnemoJobsFailing")
+	m.wantAlert(t, "30 memories are stored while the application role has no UPDATE privilege on units", "MnemoJobsFailing")
 	execute(t, db, "grant update on units to mnemo_app")
 }
 
-// drifting takes a row that is in the vector store out of PostgreSQL, as a
-// backup of yesterday does, before each of three sweeps.
-func drifting(t *testing.T, w *watch, db *pgx.Conn) {
+// causeIndexDrift deletes an indexed row from PostgreSQL before each of three sweeps, as
+// restoring an older backup does.
+func causeIndexDrift(t *testing.T, m *monitor, db *pgx.Conn) {
 	t.Helper()
 	for range 3 {
 		if n := execute(t, db, `delete from units where id = (select id from units where active and indexed_at is not null order by id limit 1)`); n != 1 {
-			t.Fatalf("%d units were taken away, want one", n)
+			t.Fatalf("deleted %d units, want 1", n)
 		}
 		var id int64
 		if err := db.QueryRow(t.Context(), `insert into river_job (kind, args, max_attempts, queue, state, metadata)
@@ -137,32 +138,32 @@ func drifting(t *testing.T, w *watch, db *pgx.Conn) {
 			return ""
 		})
 	}
-	w.wantAlert(t, "before each of three sweeps a row that Milvus holds is taken out of PostgreSQL", "MnemoIndexDriftNotConverging")
+	m.wantAlert(t, "a row that Milvus has indexed is deleted from PostgreSQL before each of three sweeps", "MnemoIndexDriftNotConverging")
 }
 
-// databaseHangs stops PostgreSQL under requests, and then has them wait for it.
-func databaseHangs(t *testing.T, w *watch, token string) {
+// suspendPostgreSQL suspends PostgreSQL under load and resumes it while requests wait.
+func suspendPostgreSQL(t *testing.T, m *monitor, token string) {
 	t.Helper()
-	ask := startAsking(t, token)
-	hold := hang(t, "postgres")
-	w.wantAlert(t, "PostgreSQL's processes are stopped (SIGSTOP)", "MnemoPostgreSQLUnavailable")
-	w.wantAlert(t, "PostgreSQL's processes are stopped", "MnemoTokenCacheBypassed")
-	w.wantAlert(t, "PostgreSQL's processes are stopped under requests; over the last minute instead of 5", "MnemoAPIErrors", "[5m]", "[1m]")
-	hold()
-	w.wantAlert(t, "PostgreSQL resumes and completes the waiting requests; over the last minute instead of 5", "MnemoAPISlow", "[5m]", "[1m]")
+	polling := startPolling(t, token)
+	resume := suspend(t, "postgres")
+	m.wantAlert(t, "the PostgreSQL processes are suspended (SIGSTOP)", "MnemoPostgreSQLUnavailable")
+	m.wantAlert(t, "the PostgreSQL processes are suspended", "MnemoTokenCacheBypassed")
+	m.wantAlert(t, "the PostgreSQL processes are suspended under load; over 1 minute instead of 5", "MnemoAPIErrors", "[5m]", "[1m]")
+	resume()
+	m.wantAlert(t, "PostgreSQL resumes and completes the waiting requests; over 1 minute instead of 5", "MnemoAPISlow", "[5m]", "[1m]")
 	eventually(t, time.Minute, func() string {
 		if got := ready(t, "api"); len(got) != 2 {
-			return fmt.Sprintf("ready API servers %q, want both back", got)
+			return fmt.Sprintf("ready API servers: %q, want 2", got)
 		}
 		return ""
 	})
-	poolExhausted(t, w)
-	ask.stop()
+	exhaustPool(t, m)
+	polling.stop()
 }
 
-// poolExhausted keeps every connection waiting for a lock, twice: that requests
-// waited for a connection is known when they got one.
-func poolExhausted(t *testing.T, w *watch) {
+// exhaustPool makes every connection wait for a lock, twice: a request that waited for a
+// connection is counted only after it gets one.
+func exhaustPool(t *testing.T, m *monitor) {
 	t.Helper()
 	db := database(t)
 	execute(t, db, "begin")
@@ -171,36 +172,36 @@ func poolExhausted(t *testing.T, w *watch) {
 	execute(t, db, "commit")
 	execute(t, db, "begin")
 	execute(t, db, "lock table memories")
-	w.wantAlert(t, "someone holds a lock on the memories that are asked for, and has held it before; over the last minute instead of 5",
+	m.wantAlert(t, "a transaction locks the table memories twice while clients read it; over 1 minute instead of 5",
 		"MnemoPostgreSQLPoolExhausted", "[5m]", "[1m]")
 	execute(t, db, "commit")
 }
 
-// asking is many clients that list a user's memories, again and again.
-type asking struct {
+// polling is a set of clients that list a user's memories repeatedly.
+type polling struct {
 	done    atomic.Bool
 	clients sync.WaitGroup
 }
 
-func startAsking(t *testing.T, token string) *asking {
+func startPolling(t *testing.T, token string) *polling {
 	t.Helper()
-	a := &asking{}
-	t.Cleanup(a.stop)
+	p := &polling{}
+	t.Cleanup(p.stop)
 	for range 80 {
-		a.clients.Go(func() {
+		p.clients.Go(func() {
 			c := &http.Client{Transport: &http.Transport{}, Timeout: time.Minute}
 			defer c.CloseIdleConnections()
 			l := load{token: token}
-			for !a.done.Load() {
-				_, _, _ = l.once(c, http.MethodGet, "/api/v2/memory?count=1", "", nil)
+			for !p.done.Load() {
+				_, _, _ = l.do(c, http.MethodGet, "/api/v2/memory?count=1", "", nil)
 				<-time.After(250 * time.Millisecond)
 			}
 		})
 	}
-	return a
+	return p
 }
 
-func (a *asking) stop() {
-	a.done.Store(true)
-	a.clients.Wait()
+func (p *polling) stop() {
+	p.done.Store(true)
+	p.clients.Wait()
 }

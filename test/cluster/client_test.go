@@ -9,7 +9,7 @@ import (
 	"github.com/mnemo-dev/mnemo/api/client"
 )
 
-// connect returns a client of the release that retries as the API documents.
+// connect returns a client of the release that retries as the API documentation says.
 func connect(t *testing.T, token string) *client.Client {
 	t.Helper()
 	c, err := client.New(cluster.env["MNEMO_URL"], token, client.WithHTTPClient(&http.Client{Transport: retrying{}}))
@@ -19,9 +19,8 @@ func connect(t *testing.T, token string) *client.Client {
 	return c
 }
 
-// retrying is a transport that repeats requests that were answered with 503, as
-// after the database closed its connections. An idempotency key makes that safe
-// for writes.
+// retrying is a transport that repeats requests after a 503 response, for example when the
+// database has closed its connections. An idempotency key makes this safe for writes.
 type retrying struct{}
 
 // RoundTrip implements http.RoundTripper.

@@ -15,13 +15,13 @@ import (
 
 const namespace = "mnemo-system"
 
-// cluster is the one `make cluster` of this package.
-var cluster *up
+// cluster is the running cluster of this package's tests.
+var cluster *testCluster
 
 func TestMain(m *testing.M) {
 	code, err := runTests(m)
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "e2e/cluster:", err)
+		fmt.Fprintln(os.Stderr, "test/cluster:", err)
 		code = 1
 	}
 	os.Exit(code)
@@ -32,13 +32,13 @@ func runTests(m *testing.M) (code int, err error) {
 	if err != nil {
 		return 1, err
 	}
-	// PostgreSQL runs as another user and must pass through.
+	// PostgreSQL runs as another user and must be able to traverse the directory.
 	if err := os.Chmod(dir, 0o711); err != nil {
 		return 1, err
 	}
 	tools := make(chan error, 1)
-	go func() { tools <- prepareWatch(context.Background()) }()
-	cluster, err = bringUp(dir)
+	go func() { tools <- prepareMonitor(context.Background()) }()
+	cluster, err = startCluster(dir)
 	err = errors.Join(err, <-tools)
 	defer func() {
 		if code == 0 && err == nil {
@@ -47,7 +47,7 @@ func runTests(m *testing.M) (code int, err error) {
 		}
 		cluster.dump()
 		err = errors.Join(err, cluster.down())
-		fmt.Fprintln(os.Stderr, "e2e/cluster: what the cluster said is kept in", dir)
+		fmt.Fprintln(os.Stderr, "test/cluster: the logs of the cluster are in", dir)
 	}()
 	if err != nil {
 		return 1, err
@@ -55,60 +55,62 @@ func runTests(m *testing.M) (code int, err error) {
 	return m.Run(), nil
 }
 
-// up is a running `hack/cluster up` and what it wrote into cluster.env.
-type up struct {
+// testCluster is a cluster started with `hack/cluster up`; env is the content of its
+// cluster.env.
+type testCluster struct {
 	root, top, dir string
 	program        string
-	held           *os.File // the cluster's standard input
+	input          *os.File // the write end of its standard input: closing it stops the cluster
 	env            map[string]string
 }
 
-// bringUp builds hack/cluster and brings a cluster up below top.
-func bringUp(top string) (*up, error) {
+// startCluster builds hack/cluster and starts a cluster with its files in top.
+func startCluster(top string) (*testCluster, error) {
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		return nil, err
 	}
-	c := &up{root: root, top: top, dir: filepath.Join(top, "cluster"), program: filepath.Join(top, "program")}
+	c := &testCluster{root: root, top: top, dir: filepath.Join(top, "cluster"), program: filepath.Join(top, "program")}
 	if out, err := c.in(exec.Command("go", "build", "-o", c.program, "./hack/cluster")).CombinedOutput(); err != nil {
 		return c, fmt.Errorf("build hack/cluster: %w\n%s", err, out)
 	}
-	// However this process ends, the cluster ends with it.
-	input, held, err := os.Pipe()
+	// The cluster stops when this process ends, even if it is killed.
+	reader, writer, err := os.Pipe()
 	if err != nil {
 		return c, err
 	}
-	defer input.Close()
-	c.held = held
+	defer reader.Close()
+	c.input = writer
 	cmd := c.in(exec.Command(c.program, "up", "-attached", "-dir", c.dir))
-	cmd.Stdin = input
+	cmd.Stdin = reader
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		return c, fmt.Errorf("the cluster does not come up: %w\n%s", err, out)
+		return c, fmt.Errorf("start the cluster: %w\n%s", err, out)
 	}
 	c.env, err = readEnv(c.dir + ".env")
 	return c, err
 }
 
-// in runs a command at the top of the checkout with the cluster's variables.
-func (c *up) in(cmd *exec.Cmd) *exec.Cmd {
+// in sets a command's directory to the root of the checkout and its KUBECONFIG to the
+// cluster's.
+func (c *testCluster) in(cmd *exec.Cmd) *exec.Cmd {
 	cmd.Dir = c.root
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+c.env["KUBECONFIG"])
 	return cmd
 }
 
-// down takes the cluster down; that something of it is left is an error.
-func (c *up) down() error {
+// down deletes the cluster. Leftovers are an error.
+func (c *testCluster) down() error {
 	if out, err := c.in(exec.Command(c.program, "down", "-dir", c.dir)).CombinedOutput(); err != nil {
-		return fmt.Errorf("take the cluster down: %w\n%s", err, out)
+		return fmt.Errorf("delete the cluster: %w\n%s", err, out)
 	}
 	return nil
 }
 
-// dump keeps what would explain a failure, before the cluster is taken down.
-func (c *up) dump() {
+// dump saves the state and the logs of the cluster for diagnosis before it is deleted.
+func (c *testCluster) dump() {
 	if c.env != nil {
-		_ = c.in(exec.Command(c.env["KUBECTL"], "cluster-info", "dump", "--namespaces", namespace+","+trialHome+",default",
+		_ = c.in(exec.Command(c.env["KUBECTL"], "cluster-info", "dump", "--namespaces", namespace+","+demoNamespace+",default",
 			"--output-directory", filepath.Join(c.top, "dump"), "--output", "yaml")).Run()
 	}
 	_ = os.CopyFS(filepath.Join(c.top, "logs"), os.DirFS(filepath.Join(c.dir, "logs")))
@@ -129,13 +131,13 @@ func readEnv(file string) (map[string]string, error) {
 	return env, nil
 }
 
-// try runs a command at the top of the checkout and returns what it printed.
+// try runs a command in the root of the checkout and returns its standard output.
 func try(ctx context.Context, input, name string, args ...string) (string, error) {
 	cmd := cluster.in(exec.CommandContext(ctx, name, args...))
-	var out, said bytes.Buffer
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(input), &out, &said
+	var out, stderr bytes.Buffer
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(input), &out, &stderr
 	if err := cmd.Run(); err != nil {
-		return out.String(), fmt.Errorf("%s %s: %w\n%s%s", filepath.Base(name), strings.Join(args, " "), err, &out, &said)
+		return out.String(), fmt.Errorf("%s %s: %w\n%s%s", filepath.Base(name), strings.Join(args, " "), err, &out, &stderr)
 	}
 	return out.String(), nil
 }
@@ -161,44 +163,43 @@ func helm(t *testing.T, args ...string) {
 	}
 }
 
-// upgrade upgrades the release with the values it has and those given.
+// upgrade upgrades the release, reusing its values and setting the given ones.
 func upgrade(t *testing.T, set ...string) {
 	t.Helper()
 	helm(t, "upgrade", "mnemo", "charts/mnemo", "--reset-then-reuse-values", "--set", strings.Join(set, ","), "--wait", "--timeout", "5m")
 }
 
-// eventually asks every 250 ms until check finds nothing wrong.
+// eventually calls check every 250 ms until it returns no problem.
 func eventually(t *testing.T, within time.Duration, check func() string) {
 	t.Helper()
 	for deadline := time.Now().Add(within); ; {
-		wrong := check()
-		if wrong == "" {
+		problem := check()
+		if problem == "" {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("after %s: %s", within, wrong)
+			t.Fatalf("after %s: %s", within, problem)
 		}
 		<-time.After(250 * time.Millisecond)
 	}
 }
 
-// ready returns the names of a component's pods that are ready and not being
-// deleted.
+// ready returns the names of a component's pods that are ready and not terminating.
 func ready(t *testing.T, component string) []string {
 	t.Helper()
 	const columns = `{range .items[?(@.status.containerStatuses[0].ready==true)]}{.metadata.name}:{.metadata.deletionTimestamp}{"\n"}{end}`
-	var stay []string
+	var names []string
 	for pod := range strings.FieldsSeq(kubectl(t, "", "get", "pods", "--namespace", namespace,
 		"--selector", "app.kubernetes.io/component="+component, "--output", "jsonpath="+columns)) {
 		if name, deleted, _ := strings.Cut(pod, ":"); deleted == "" {
-			stay = append(stay, name)
+			names = append(names, name)
 		}
 	}
-	return stay
+	return names
 }
 
-// applyTenant makes a Tenant with one user, waits until it is Ready, and
-// returns the user's token.
+// applyTenant applies a Tenant with one user, waits until it is Ready, and returns the
+// user's token.
 func applyTenant(t *testing.T, name, quota string) string {
 	t.Helper()
 	kubectl(t, tenant(name, quota), "apply", "--filename", "-")
@@ -206,10 +207,10 @@ func applyTenant(t *testing.T, name, quota string) string {
 	return kubectl(t, "", "get", "secret", name+"-u-access", "--output", "go-template={{.data.token | base64decode}}")
 }
 
-// much is a quota that no test reaches.
-const much = `{"requestsPerMinute":100000,"memories":100000}`
+// highQuota is a quota that no test reaches.
+const highQuota = `{"requestsPerMinute":100000,"memories":100000}`
 
-// tenant is the manifest of one with one user, u.
+// tenant returns the manifest of a Tenant with one user, u.
 func tenant(name, quota string) string {
 	return fmt.Sprintf(`{"apiVersion":"mnemo.dev/v1alpha1","kind":"Tenant","metadata":{"name":%q,"namespace":"default"},
 		"spec":{"users":[{"name":"u"}],"quota":%s}}`, name, quota)

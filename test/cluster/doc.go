@@ -1,4 +1,3 @@
-// Package cluster holds the test of Mnemo as its chart installs it, on a real
-// Kubernetes with a real node: hack/cluster brings it up in a directory of its
-// own, which needs root.
+// Package cluster tests the chart on a real one-node Kubernetes cluster, from installation
+// to uninstallation. hack/cluster starts the cluster, which needs root.
 package cluster

@@ -23,7 +23,7 @@ import (
 	"github.com/mnemo-dev/mnemo/hack/devenv/postgres"
 )
 
-// database connects to the release's, as who may do everything.
+// database connects to the database of the release as the superuser.
 func database(t *testing.T) *pgx.Conn {
 	t.Helper()
 	s, err := devenv.LoadSettings(postgres.Dir(cluster.dir))
@@ -39,7 +39,7 @@ func database(t *testing.T) *pgx.Conn {
 	return conn
 }
 
-// execute runs a statement and returns how many rows it was about.
+// execute runs a statement and returns the number of affected rows.
 func execute(t *testing.T, conn *pgx.Conn, sql string, args ...any) int64 {
 	t.Helper()
 	tag, err := conn.Exec(t.Context(), sql, args...)
@@ -49,9 +49,9 @@ func execute(t *testing.T, conn *pgx.Conn, sql string, args ...any) int64 {
 	return tag.RowsAffected()
 }
 
-// hang suspends all processes of a store, like a machine that hangs. resume, or the end
-// of the test, continues them.
-func hang(t *testing.T, store string) (resume func()) {
+// suspend stops all processes of a store with SIGSTOP, so that connections hang. resume,
+// or the end of the test, continues them.
+func suspend(t *testing.T, store string) (resume func()) {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(cluster.dir, "pids", store+".json"))
 	if err != nil {
@@ -61,7 +61,7 @@ func hang(t *testing.T, store string) (resume func()) {
 	if err := json.Unmarshal(data, &record); err != nil || record.PID == 0 {
 		t.Fatalf("read the process id of %s: %s: %v", store, data, err)
 	}
-	// First the one that could make others.
+	// The parent first, so that it cannot start more.
 	stopped := []int{record.PID}
 	if err := syscall.Kill(record.PID, syscall.SIGSTOP); err != nil {
 		t.Fatalf("stop %s: %v", store, err)
@@ -77,7 +77,7 @@ func hang(t *testing.T, store string) (resume func()) {
 	t.Cleanup(resume)
 	for _, pid := range childrenOf(t, record.PID) {
 		stopped = append(stopped, pid)
-		_ = syscall.Kill(pid, syscall.SIGSTOP) // it may have ended meanwhile
+		_ = syscall.Kill(pid, syscall.SIGSTOP) // it may have exited since
 	}
 	return resume
 }
@@ -91,9 +91,9 @@ func childrenOf(t *testing.T, parent int) (children []int) {
 	for _, file := range stats {
 		data, err := os.ReadFile(file)
 		if err != nil {
-			continue // it has ended
+			continue // it has exited
 		}
-		_, after, _ := strings.Cut(string(data), ") ") // its name may hold anything
+		_, after, _ := strings.Cut(string(data), ") ") // the name may contain any character
 		fields := strings.Fields(after)
 		if len(fields) < 2 || fields[1] != strconv.Itoa(parent) {
 			continue
@@ -107,9 +107,9 @@ func childrenOf(t *testing.T, parent int) (children []int) {
 	return children
 }
 
-// expireSoon renews PostgreSQL's certificate with one that is good for so long,
-// and makes everyone connect anew.
-func expireSoon(t *testing.T, db *pgx.Conn, life time.Duration) {
+// replaceServerCertificate gives PostgreSQL a certificate with the given validity and
+// terminates all connections of the application.
+func replaceServerCertificate(t *testing.T, db *pgx.Conn, validity time.Duration) {
 	t.Helper()
 	block := func(file string) []byte {
 		data, err := os.ReadFile(file)
@@ -135,7 +135,7 @@ func expireSoon(t *testing.T, db *pgx.Conn, life time.Duration) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server.SerialNumber, server.NotAfter = big.NewInt(time.Now().UnixNano()), time.Now().Add(life)
+	server.SerialNumber, server.NotAfter = big.NewInt(time.Now().UnixNano()), time.Now().Add(validity)
 	der, err := x509.CreateCertificate(rand.Reader, server, ca, server.PublicKey, key)
 	if err != nil {
 		t.Fatal(err)

@@ -14,23 +14,21 @@ import (
 	"time"
 )
 
-// load is what several clients ask while something else happens: each stores a
-// memory and looks for it, again and again.
+// load is a set of clients, each of which repeatedly stores a memory and searches for it.
 type load struct {
 	token string
-	// sent counts requests, retried those asked again, failed those that no
-	// retry helped or that may not be retried; stored are memories taken.
+	// sent counts requests, retried their retries, failed those that failed after all
+	// retries or must not be retried, and stored the stored memories.
 	sent, retried, failed, stored atomic.Int64
 
 	mu      sync.Mutex
-	why     []string
+	reasons []string
 	cancel  context.CancelFunc
 	clients sync.WaitGroup
 }
 
-// startLoad begins asking as the user of a token. Half of the clients keep
-// their connection, as an application does, half make one for each request, as
-// a command line does.
+// startLoad starts clients that use the given token. Half of them keep their connection,
+// like an application; the others open one for each request, like a command line.
 func startLoad(t *testing.T, token string) *load {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -40,7 +38,7 @@ func startLoad(t *testing.T, token string) *load {
 		l.clients.Go(func() {
 			defer transport.CloseIdleConnections()
 			for n := 0; ctx.Err() == nil; n++ {
-				l.turn(&http.Client{Transport: transport, Timeout: 15 * time.Second}, fmt.Sprintf("client %d, memory %d of %s", i, n, t.Name()))
+				l.storeAndFind(&http.Client{Transport: transport, Timeout: 15 * time.Second}, fmt.Sprintf("client %d, memory %d of %s", i, n, t.Name()))
 			}
 		})
 	}
@@ -48,24 +46,22 @@ func startLoad(t *testing.T, token string) *load {
 	return l
 }
 
-// turn stores a memory and searches for it. A turn that has begun completes even when the
-// load stops.
-func (l *load) turn(c *http.Client, text string) {
-	body, _ := json.Marshal(map[string]string{"text": text}) // a map of strings
-	if _, ok := l.ask(c, http.MethodPost, "/api/memory", text, body); !ok {
+// storeAndFind stores a memory and searches for it. It completes even when the load stops.
+func (l *load) storeAndFind(c *http.Client, text string) {
+	body, _ := json.Marshal(map[string]string{"text": text}) // cannot fail for a map of strings
+	if _, ok := l.send(c, http.MethodPost, "/api/memory", text, body); !ok {
 		return
 	}
 	l.stored.Add(1)
-	found, ok := l.ask(c, http.MethodGet, "/api/v2/memory?count=5&query="+url.QueryEscape(text), "", nil)
+	found, ok := l.send(c, http.MethodGet, "/api/v2/memory?count=5&query="+url.QueryEscape(text), "", nil)
 	if ok && !bytes.Contains(found, []byte(text)) {
-		l.fail(fmt.Sprintf("%q was stored and is not found: %.300s", text, found))
+		l.fail(fmt.Sprintf("%q is stored but not found: %.300s", text, found))
 	}
 }
 
-// ask sends a request, and sends it again where a client may: after an answer
-// that says so and after a broken connection, which an idempotency key makes
-// safe for what writes.
-func (l *load) ask(c *http.Client, method, path, key string, body []byte) ([]byte, bool) {
+// send sends a request and retries it where a client may: after a 429 or 503 response, and
+// after a broken connection, which is safe for writes because of the idempotency key.
+func (l *load) send(c *http.Client, method, path, key string, body []byte) ([]byte, bool) {
 	l.sent.Add(1)
 	var last string
 	for try := range 8 {
@@ -73,7 +69,7 @@ func (l *load) ask(c *http.Client, method, path, key string, body []byte) ([]byt
 			l.retried.Add(1)
 			<-time.After(time.Duration(try) * 250 * time.Millisecond)
 		}
-		answer, status, err := l.once(c, method, path, key, body)
+		answer, status, err := l.do(c, method, path, key, body)
 		switch {
 		case err != nil:
 			last = err.Error()
@@ -86,11 +82,11 @@ func (l *load) ask(c *http.Client, method, path, key string, body []byte) ([]byt
 			return nil, false
 		}
 	}
-	l.fail(fmt.Sprintf("%s %s, tried 8 times: %s", method, path, last))
+	l.fail(fmt.Sprintf("%s %s: 8 attempts failed, the last with %s", method, path, last))
 	return nil, false
 }
 
-func (l *load) once(c *http.Client, method, path, key string, body []byte) ([]byte, int, error) {
+func (l *load) do(c *http.Client, method, path, key string, body []byte) ([]byte, int, error) {
 	req, err := http.NewRequestWithContext(context.Background(), method, cluster.env["MNEMO_URL"]+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, 0, err
@@ -109,26 +105,25 @@ func (l *load) once(c *http.Client, method, path, key string, body []byte) ([]by
 	return answer, res.StatusCode, err
 }
 
-func (l *load) fail(why string) {
+func (l *load) fail(reason string) {
 	l.failed.Add(1)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.why) < 10 {
-		l.why = append(l.why, why)
+	if len(l.reasons) < 10 {
+		l.reasons = append(l.reasons, reason)
 	}
 }
 
-// stop ends the load and fails the test if anything failed or the load was
-// none.
-func (l *load) stop(t *testing.T, what string) {
+// stop stops the load and fails the test if a request failed or too few were sent.
+func (l *load) stop(t *testing.T, step string) {
 	t.Helper()
 	l.cancel()
 	l.clients.Wait()
-	t.Logf("%s: %d requests sent, %d failed, %d retried", what, l.sent.Load(), l.failed.Load(), l.retried.Load())
+	t.Logf("%s: %d requests sent, %d failed, %d retried", step, l.sent.Load(), l.failed.Load(), l.retried.Load())
 	if l.failed.Load() > 0 {
-		t.Errorf("%s: %d of %d requests failed, want none:\n%q", what, l.failed.Load(), l.sent.Load(), l.why)
+		t.Errorf("%s: %d of %d requests failed, want none:\n%q", step, l.failed.Load(), l.sent.Load(), l.reasons)
 	}
 	if l.sent.Load() < 40 {
-		t.Errorf("%s: %d requests, too few to say anything", what, l.sent.Load())
+		t.Errorf("%s: %d requests, want at least 40", step, l.sent.Load())
 	}
 }

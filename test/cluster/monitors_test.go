@@ -16,7 +16,7 @@ import (
 	"github.com/mnemo-dev/mnemo/hack/devenv"
 )
 
-// defineMonitoring teaches the cluster the custom resources of the Prometheus operator.
+// defineMonitoring installs the CRDs of the Prometheus operator.
 func defineMonitoring(t *testing.T) {
 	t.Helper()
 	files, err := devenv.Definitions(t.Context())
@@ -25,7 +25,7 @@ func defineMonitoring(t *testing.T) {
 	}
 	for _, kind := range []string{"servicemonitors", "prometheusrules"} {
 		kubectl(t, "", "apply", "--server-side", "--filename", files[kind])
-		// kubectl fails on one that has no condition at all yet.
+		// `kubectl wait` fails for a CRD that has no conditions yet.
 		eventually(t, time.Minute, func() string {
 			if _, err := try(t.Context(), "", cluster.env["KUBECTL"], "wait", "--for=condition=Established", "--timeout=60s", "--filename", files[kind]); err != nil {
 				return err.Error()
@@ -35,18 +35,18 @@ func defineMonitoring(t *testing.T) {
 	}
 }
 
-// account gives Prometheus one with the rights it is usually given, and returns
-// how a Prometheus outside the cluster uses it.
-func account(t *testing.T) map[string]any {
+// serviceAccount creates a service account with the usual permissions of Prometheus and
+// returns the service discovery configuration for a Prometheus outside the cluster.
+func serviceAccount(t *testing.T) map[string]any {
 	t.Helper()
 	kubectl(t, `
 apiVersion: v1
 kind: Namespace
-metadata: {name: `+watchers+`}
+metadata: {name: `+monitoringNamespace+`}
 ---
 apiVersion: v1
 kind: ServiceAccount
-metadata: {name: prometheus, namespace: `+watchers+`}
+metadata: {name: prometheus, namespace: `+monitoringNamespace+`}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
@@ -59,7 +59,7 @@ apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRoleBinding
 metadata: {name: prometheus}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: prometheus}
-subjects: [{kind: ServiceAccount, name: prometheus, namespace: `+watchers+`}]
+subjects: [{kind: ServiceAccount, name: prometheus, namespace: `+monitoringNamespace+`}]
 `, "apply", "--filename", "-")
 	ca, err := base64.StdEncoding.DecodeString(kubectl(t, "", "config", "view", "--raw", "--output", "jsonpath={.clusters[0].cluster.certificate-authority-data}"))
 	if err != nil {
@@ -72,13 +72,13 @@ subjects: [{kind: ServiceAccount, name: prometheus, namespace: `+watchers+`}]
 	return map[string]any{
 		"role":          "endpointslice",
 		"api_server":    kubectl(t, "", "config", "view", "--output", "jsonpath={.clusters[0].cluster.server}"),
-		"authorization": map[string]any{"credentials": kubectl(t, "", "create", "token", "prometheus", "--namespace", watchers, "--duration=2h")},
+		"authorization": map[string]any{"credentials": kubectl(t, "", "create", "token", "prometheus", "--namespace", monitoringNamespace, "--duration=2h")},
 		"tls_config":    map[string]any{"ca_file": file},
 	}
 }
 
-// serviceMonitor is all that the chart's says. A field more is an error: it has
-// to be made something of here, too.
+// serviceMonitor has all fields that the chart's ServiceMonitor uses. Unknown fields are an
+// error, because scrapeJobs must convert every field.
 type serviceMonitor struct {
 	JobLabel string `json:"jobLabel"`
 	Selector struct {
@@ -90,8 +90,8 @@ type serviceMonitor struct {
 	} `json:"endpoints"`
 }
 
-// scrapeJobs are what the Prometheus operator makes of the ServiceMonitors that
-// are in the cluster: its relabelling, step by step.
+// scrapeJobs converts the ServiceMonitors in the cluster to scrape configurations as the
+// Prometheus operator does.
 func scrapeJobs(t *testing.T) (jobs []map[string]any) {
 	t.Helper()
 	var monitors struct {
@@ -101,13 +101,13 @@ func scrapeJobs(t *testing.T) (jobs []map[string]any) {
 		}
 	}
 	fetch(t, &monitors, "servicemonitors")
-	discovery := account(t)
+	discovery := serviceAccount(t)
 	for _, m := range monitors.Items {
 		var spec serviceMonitor
 		d := json.NewDecoder(bytes.NewReader(m.Spec))
 		d.DisallowUnknownFields()
 		if err := d.Decode(&spec); err != nil {
-			t.Fatalf("the ServiceMonitor: %v", err)
+			t.Fatalf("decode the ServiceMonitor: %v", err)
 		}
 		found := maps.Clone(discovery)
 		found["namespaces"] = map[string]any{"names": []string{m.Metadata.Namespace}}
@@ -121,13 +121,13 @@ func scrapeJobs(t *testing.T) (jobs []map[string]any) {
 		}
 	}
 	if len(jobs) == 0 {
-		t.Fatal("there is no ServiceMonitor, or it names no endpoint")
+		t.Fatal("no ServiceMonitor with an endpoint")
 	}
 	return jobs
 }
 
-// relabelling keeps the ports of that name of the Services that have all labels,
-// and names what is scraped.
+// relabelling returns the steps that keep the named port of the Services with all given
+// labels and set the labels of the target.
 func relabelling(labels map[string]string, port, jobLabel string) []any {
 	var steps []any
 	keep := func(regex string, sources ...string) {
@@ -153,7 +153,7 @@ func relabelling(labels map[string]string, port, jobLabel string) []any {
 	return append(steps, map[string]any{"target_label": "endpoint", "replacement": port})
 }
 
-var notInNames = regexp.MustCompile(`[^a-zA-Z0-9_]`)
+var invalidLabelChars = regexp.MustCompile(`[^a-zA-Z0-9_]`)
 
-// metaName is how discovery writes the name of a label.
-func metaName(label string) string { return notInNames.ReplaceAllString(label, "_") }
+// metaName returns a label's name as in the meta labels of service discovery.
+func metaName(label string) string { return invalidLabelChars.ReplaceAllString(label, "_") }

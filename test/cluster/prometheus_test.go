@@ -13,27 +13,28 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v3"
 
 	"github.com/mnemo-dev/mnemo/hack/devenv"
 	"github.com/mnemo-dev/mnemo/test/prometheustest"
 )
 
-// watchers is the namespace of Prometheus' account.
-const watchers = "monitoring"
+// monitoringNamespace is the namespace of the service account of Prometheus.
+const monitoringNamespace = "monitoring"
 
-// watch is a Prometheus beside the cluster that finds what to scrape by the
-// ServiceMonitor in it, evaluates the PrometheusRule, and is asked what the
-// dashboards ask.
-type watch struct {
+// monitor is a Prometheus outside the cluster that discovers its targets through the
+// release's ServiceMonitor, evaluates its PrometheusRule, and answers the queries of its
+// dashboards.
+type monitor struct {
 	*prometheustest.Server
 	panels []prometheustest.Panel
 	seen   prometheustest.Seen
 	fired  []prometheustest.Fired
 }
 
-// prepareWatch brings the programs of a watch, beside what takes longer.
-func prepareWatch(ctx context.Context) error {
+// prepareMonitor downloads and builds the programs of a monitor.
+func prepareMonitor(ctx context.Context) error {
 	cache, err := devenv.OpenCache(devenv.NewProgress(os.Stderr))
 	if err != nil {
 		return err
@@ -43,8 +44,9 @@ func prepareWatch(ctx context.Context) error {
 	return errors.Join(err, errServer)
 }
 
-// startWatch begins to watch the release; keep is given what ends it.
-func startWatch(t *testing.T, keep func(func())) *watch {
+// startMonitor starts monitoring the release. It registers its cleanup functions with
+// cleanup, because the monitor outlives t.
+func startMonitor(t *testing.T, cleanup func(func())) *monitor {
 	t.Helper()
 	dir := filepath.Join(cluster.top, "prometheus")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -57,30 +59,30 @@ func startWatch(t *testing.T, keep func(func())) *watch {
 	var rules struct{ Items []struct{ Spec any } }
 	fetch(t, &rules, "prometheusrules")
 	if len(rules.Items) != 1 {
-		t.Fatalf("%d PrometheusRules, want the chart's", len(rules.Items))
+		t.Fatalf("%d PrometheusRules, want 1", len(rules.Items))
 	}
 	writeYAML(t, filepath.Join(dir, "rules.yml"), rules.Items[0].Spec)
 	jobs := scrapeJobs(t)
-	// What finds them and what scrapes them are two programs: Debian's Prometheus is built without discovery in Kubernetes.
-	var finds, scrapes []map[string]any
+	// A separate program discovers the targets, because Debian builds Prometheus without Kubernetes service discovery.
+	var discoveries, scrapes []map[string]any
 	for _, j := range jobs {
-		finds = append(finds, map[string]any{"job_name": j["job_name"], "kubernetes_sd_configs": j["kubernetes_sd_configs"]})
+		discoveries = append(discoveries, map[string]any{"job_name": j["job_name"], "kubernetes_sd_configs": j["kubernetes_sd_configs"]})
 		delete(j, "kubernetes_sd_configs")
 		j["file_sd_configs"] = []any{map[string]any{"files": []string{fmt.Sprint(j["job_name"], ".json")}}}
 		scrapes = append(scrapes, j)
 	}
-	writeYAML(t, filepath.Join(dir, "discover.yml"), finds)
+	writeYAML(t, filepath.Join(dir, "discover.yml"), discoveries)
 	discover, err := devenv.Discovery(t.Context(), cache)
 	if err != nil {
 		t.Fatal(err)
 	}
-	finder, err := devenv.StartProgram(t.Context(), devenv.Program{
+	discoverer, err := devenv.StartProgram(t.Context(), devenv.Program{
 		Name: "discover", Dir: dir, Path: discover, Args: []string{filepath.Join(dir, "discover.yml"), dir},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	keep(func() { _ = finder.Stop() })
+	cleanup(func() { _ = discoverer.Stop() })
 	config, err := yaml.Marshal(map[string]any{
 		"global":     map[string]any{"evaluation_interval": "1s"},
 		"rule_files": []string{"rules.yml"}, "scrape_configs": scrapes,
@@ -92,11 +94,11 @@ func startWatch(t *testing.T, keep func(func())) *watch {
 	if err != nil {
 		t.Fatal(err)
 	}
-	keep(func() { _ = server.Stop() })
-	return &watch{Server: server, panels: prometheustest.Panels(t, "default/load", dashboards(t)...), seen: prometheustest.Seen{}}
+	cleanup(func() { _ = server.Stop() })
+	return &monitor{Server: server, panels: prometheustest.Panels(t, "default/load", dashboards(t)...), seen: prometheustest.Seen{}}
 }
 
-// fetch decodes the release's objects of a kind.
+// fetch decodes the release's objects of a kind into out.
 func fetch(t *testing.T, out any, kind string, args ...string) {
 	t.Helper()
 	raw := kubectl(t, "", append([]string{"get", kind, "--namespace", namespace, "--output", "json"}, args...)...)
@@ -105,7 +107,7 @@ func fetch(t *testing.T, out any, kind string, args ...string) {
 	}
 }
 
-// dashboards are those that Grafana's sidecar would find.
+// dashboards returns the dashboards that Grafana's sidecar would find.
 func dashboards(t *testing.T) (all []string) {
 	t.Helper()
 	var maps struct {
@@ -118,7 +120,7 @@ func dashboards(t *testing.T) (all []string) {
 		}
 	}
 	if len(all) != 2 {
-		t.Fatalf("%d dashboards, want two", len(all))
+		t.Fatalf("%d dashboards, want 2", len(all))
 	}
 	slices.Sort(all)
 	return all
@@ -135,112 +137,109 @@ func writeYAML(t *testing.T, file string, content any) {
 	}
 }
 
-// look looks at the dashboards, as someone does now and then.
-func (w *watch) look(t *testing.T) { w.seen.Look(t, w.Server, w.panels) }
+// recordPanels records the current values of all dashboard panels.
+func (m *monitor) recordPanels(t *testing.T) { m.seen.Record(t, m.Server, m.panels) }
 
-// wantTargets waits until so many API servers and one operator are scraped, and
-// nothing else.
-func (w *watch) wantTargets(t *testing.T, apis int) {
+// wantTargets waits until the targets are the given number of API servers and one
+// operator.
+func (m *monitor) wantTargets(t *testing.T, apis int) {
 	t.Helper()
 	eventually(t, time.Minute, func() string {
 		count := map[string]int{}
-		for _, target := range w.Targets(t) {
+		for _, target := range m.Targets(t) {
 			if target.Health != "up" {
 				return fmt.Sprintf("%v is %s: %s", target.Labels, target.Health, target.LastError)
 			}
 			count[target.Labels["job"]]++
 		}
-		if len(count) != 2 || count["api"] != apis || count["operator"] != 1 {
-			return fmt.Sprintf("targets %v, want %d API servers and one operator", count, apis)
-		}
-		return ""
+		return cmp.Diff(map[string]int{"api": apis, "operator": 1}, count)
 	})
 }
 
-// window is over how long a rule looks back.
-var window = regexp.MustCompile(`\[[0-9]+[mh]\]`)
+// rangeSelector matches the duration of a range vector.
+var rangeSelector = regexp.MustCompile(`\[[0-9]+[mh]\]`)
 
-// wantSilence waits until every alert can be evaluated and none has a reason in
-// the last minute: what a busy machine did before is forgotten.
-func (w *watch) wantSilence(t *testing.T) {
+// wantNoActiveAlerts waits until every alert can be evaluated and none has a result over
+// the last minute. The shorter range ignores slow requests during the start.
+func (m *monitor) wantNoActiveAlerts(t *testing.T) {
 	t.Helper()
 	eventually(t, 2*time.Minute, func() string {
-		var loud []string
-		alerts := w.Alerts(t)
+		var active []string
+		alerts := m.Alerts(t)
 		for _, a := range alerts {
-			found := w.Query(t, window.ReplaceAllString(a.Query, "[1m]"))
+			found := m.Query(t, rangeSelector.ReplaceAllString(a.Query, "[1m]"))
 			if a.Health != "ok" || len(found) > 0 {
-				loud = append(loud, fmt.Sprintf("%s gives %v, health %s %s", a.Name, found, a.Health, a.LastError))
+				active = append(active, fmt.Sprintf("%s: result %v, health %s %s", a.Name, found, a.Health, a.LastError))
 			}
 		}
 		if len(alerts) == 0 {
-			return "there are no alerts"
+			return "no alerts are loaded"
 		}
-		return strings.Join(loud, "\n")
+		return strings.Join(active, "\n")
 	})
 }
 
-// wantQuietLife checks that no alert has fired since the watch started.
-func (w *watch) wantQuietLife(t *testing.T) {
+// wantNoAlertFired checks that no alert has fired since the monitor started.
+func (m *monitor) wantNoAlertFired(t *testing.T) {
 	t.Helper()
-	for _, a := range w.Query(t, `max by (alertname) (max_over_time(ALERTS{alertstate="firing"}[1h]))`) {
+	for _, a := range m.Query(t, `max by (alertname) (max_over_time(ALERTS{alertstate="firing"}[1h]))`) {
 		t.Errorf("%s fired although the installation was healthy", a.Labels["alertname"])
 	}
 }
 
-// wantNone waits until an alert's expression gives nothing.
-func (w *watch) wantNone(t *testing.T, alert string) {
+// wantResolved waits until an alert's expression has no result.
+func (m *monitor) wantResolved(t *testing.T, alert string) {
 	t.Helper()
 	eventually(t, 90*time.Second, func() string {
-		if _, fires := w.Ask(t, alert); fires {
+		if _, fires := m.Evaluate(t, alert); fires {
 			return alert + " still fires"
 		}
 		return ""
 	})
 }
 
-// wantAlert waits until an alert's expression, in which replacements are made
-// in pairs, gives something, and notes how that was brought about.
-func (w *watch) wantAlert(t *testing.T, how, alert string, replace ...string) {
+// wantAlert waits until an alert's expression has a result, after replacing pairs of old
+// and new strings in it, and records how the test triggered it.
+func (m *monitor) wantAlert(t *testing.T, how, alert string, replace ...string) {
 	t.Helper()
 	begin := time.Now()
 	eventually(t, 90*time.Second, func() string {
-		f, ok := w.Ask(t, alert, replace...)
+		f, ok := m.Evaluate(t, alert, replace...)
 		if !ok {
 			return alert + " does not fire: " + f.Query
 		}
 		f.How = how
-		w.fired = append(w.fired, f)
+		m.fired = append(m.fired, f)
 		return ""
 	})
 	t.Logf("%s after %s", alert, time.Since(begin).Round(100*time.Millisecond))
 }
 
-// elsewhere are the tests of alerts that nothing on the node could make fire.
-var elsewhere = map[string]string{
+// triggeredElsewhere names the tests of the alerts that cannot be triggered on the node.
+var triggeredElsewhere = map[string]string{
 	"MnemoEmbedderUnavailable": "test/e2e TestEmbedderUnavailable: the embedder endpoint of an API server is unreachable",
 }
 
-// report writes what was seen into bin/.
-func (w *watch) report(t *testing.T) {
+// writeReport writes tables of the triggered alerts and the panels' values into bin/.
+func (m *monitor) writeReport(t *testing.T) {
 	t.Helper()
 	var rows []prometheustest.Fired
-	for _, a := range w.Alerts(t) {
-		i := slices.IndexFunc(w.fired, func(f prometheustest.Fired) bool { return f.Alert == a.Name })
+	for _, a := range m.Alerts(t) {
+		i := slices.IndexFunc(m.fired, func(f prometheustest.Fired) bool { return f.Alert == a.Name })
 		switch {
 		case i >= 0:
-			rows = append(rows, w.fired[i])
-		case elsewhere[a.Name] != "":
-			rows = append(rows, prometheustest.Fired{Alert: a.Name, How: elsewhere[a.Name], Query: a.Query})
+			rows = append(rows, m.fired[i])
+		case triggeredElsewhere[a.Name] != "":
+			rows = append(rows, prometheustest.Fired{Alert: a.Name, How: triggeredElsewhere[a.Name], Query: a.Query})
 		default:
-			t.Errorf("%s was not made to fire", a.Name)
+			t.Errorf("no test triggers %s", a.Name)
 		}
 	}
 	bin := filepath.Join(cluster.root, "bin")
 	if err := os.MkdirAll(bin, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for name, table := range map[string]string{"alerts.md": prometheustest.AlertTable(rows), "dashboards.md": w.seen.Table(w.panels)} {
+	for name, table := range map[string]string{"alerts.md": prometheustest.AlertTable(rows), "dashboards.md": m.seen.Table(m.panels)} {
 		if err := os.WriteFile(filepath.Join(bin, name), []byte(table), 0o644); err != nil {
 			t.Fatal(err)
 		}

@@ -9,20 +9,19 @@ import (
 	"time"
 )
 
-// providerValues make the Secret of an identity provider's client, which nobody
-// calls here, and return the values that name it.
+// providerValues creates the Secret of an identity provider's client and returns the chart
+// values that configure it. No test calls the provider.
 func providerValues(t *testing.T) []string {
 	t.Helper()
-	kubectl(t, "", "create", "secret", "generic", "example-client", "--namespace", namespace, "--from-literal=client-secret=of-the-client")
+	kubectl(t, "", "create", "secret", "generic", "example-client", "--namespace", namespace, "--from-literal=client-secret=example")
 	return []string{
 		"oidc.providers[0].name=Example", "oidc.providers[0].issuer=https://id.example.test",
 		"oidc.providers[0].clientId=mnemo", "oidc.providers[0].existingSecret=example-client",
 	}
 }
 
-// providerOffered: API servers took what the values say of the provider, and
-// offer to sign in there.
-func providerOffered(t *testing.T) {
+// signInOffersProvider waits until the sign-in page offers the configured provider.
+func signInOffersProvider(t *testing.T) {
 	t.Helper()
 	eventually(t, 30*time.Second, func() string {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, cluster.env["MNEMO_URL"]+"/sign-in", nil)
@@ -36,7 +35,7 @@ func providerOffered(t *testing.T) {
 		defer res.Body.Close()
 		page, err := io.ReadAll(res.Body)
 		if err != nil || !strings.Contains(string(page), "Sign in with Example") {
-			return fmt.Sprintf("the sign-in page offers no sign-in at the provider: %s, %v\n%s", res.Status, err, page)
+			return fmt.Sprintf("sign-in page without the provider: %s, %v\n%s", res.Status, err, page)
 		}
 		return ""
 	})

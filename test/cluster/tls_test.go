@@ -18,32 +18,32 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/milvus"
 )
 
-// storesOverTLS: the release speaks to both stores over TLS, whose servers it
-// checks against the authority in the Secret; they let nobody else in.
+// storesOverTLS checks that the release connects to both stores over TLS, verifies their
+// certificates with the CA in the Secret, and that the stores refuse plain connections.
 func storesOverTLS(t *testing.T) {
-	right := filepath.Join(t.TempDir(), "ca.crt")
+	trusted := filepath.Join(t.TempDir(), "ca.crt")
 	certificate := kubectl(t, "", "get", "secret", "stores-ca", "--namespace", namespace, "--output", "go-template={{index .data \"ca.crt\" | base64decode}}")
-	if err := os.WriteFile(right, []byte(certificate), 0o600); err != nil {
+	if err := os.WriteFile(trusted, []byte(certificate), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	wrong, err := devenv.NewAuthority(t.TempDir())
+	untrusted, err := devenv.NewAuthority(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Run("PostgreSQL", func(t *testing.T) { postgresOverTLS(t, right, wrong.File()) })
-	t.Run("Milvus", func(t *testing.T) { milvusOverTLS(t, right, wrong.File()) })
+	t.Run("PostgreSQL", func(t *testing.T) { postgresOverTLS(t, trusted, untrusted.File()) })
+	t.Run("Milvus", func(t *testing.T) { milvusOverTLS(t, trusted, untrusted.File()) })
 }
 
-func postgresOverTLS(t *testing.T, right, wrong string) {
-	asked, err := url.Parse(variable(t, "DATABASE_URL"))
+func postgresOverTLS(t *testing.T, trusted, untrusted string) {
+	configured, err := url.Parse(variable(t, "DATABASE_URL"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if mode := asked.Query().Get("sslmode"); mode != "verify-full" {
-		t.Errorf("the API server asks PostgreSQL with sslmode %s, want the chart's default", mode)
+	if mode := configured.Query().Get("sslmode"); mode != "verify-full" {
+		t.Errorf("sslmode of the API server is %s, want verify-full", mode)
 	}
 	as := func(secret, mode, authority string) string {
-		u := *asked
+		u := *configured
 		u.User = url.UserPassword(login(t, secret))
 		u.RawQuery = url.Values{"sslmode": {mode}, "sslrootcert": {authority}}.Encode()
 		return u.String()
@@ -52,23 +52,25 @@ func postgresOverTLS(t *testing.T, right, wrong string) {
 	for _, secret := range []string{"mnemo-app", "mnemo-owner"} {
 		if conn, err := pgx.Connect(t.Context(), as(secret, "disable", "")); err == nil {
 			conn.Close(t.Context())
-			t.Errorf("%s connects without TLS", secret)
+			t.Errorf("%s: connected without TLS", secret)
 		} else if !strings.Contains(err.Error(), "no encryption") {
-			t.Errorf("%s without TLS: %v, want an error that requires encryption", secret, err)
+			t.Errorf("%s without TLS: %v, want an error that contains %q", secret, err, "no encryption")
 		}
 	}
-	said := waitFor(t, as("mnemo-app", "verify-full", wrong))
-	if !strings.Contains(said, "certificate not trusted") || !strings.Contains(said, "postgres.ca") {
-		t.Errorf("`mnemo wait` with another authority says %s, want what to check", said)
+	message := waitFor(t, as("mnemo-app", "verify-full", untrusted))
+	for _, want := range []string{"certificate not trusted", "postgres.ca"} {
+		if !strings.Contains(message, want) {
+			t.Errorf("`mnemo wait` with another CA: %s, want an error that contains %q", message, want)
+		}
 	}
 
 	settings, err := devenv.LoadSettings(postgres.Dir(cluster.dir))
 	if err != nil {
 		t.Fatal(err)
 	}
-	superuser := *asked
+	superuser := *configured
 	superuser.User = url.UserPassword("postgres", settings.Passwords["postgres"])
-	superuser.RawQuery = url.Values{"sslmode": {"verify-full"}, "sslrootcert": {right}}.Encode()
+	superuser.RawQuery = url.Values{"sslmode": {"verify-full"}, "sslrootcert": {trusted}}.Encode()
 	conn, err := pgx.Connect(t.Context(), superuser.String())
 	if err != nil {
 		t.Fatal(err)
@@ -79,31 +81,34 @@ func postgresOverTLS(t *testing.T, right, wrong string) {
 		where usename in ('mnemo_app', 'mnemo_owner')`).Scan(&all, &encrypted); err != nil {
 		t.Fatal(err)
 	}
-	if all < 3 || encrypted != all {
-		t.Errorf("%d of %d connections are encrypted, want all, of two API servers and the operator", encrypted, all)
+	if all < 3 {
+		t.Errorf("%d connections, want at least those of two API servers and the operator", all)
 	}
-	// The migration has come and gone: the log knows.
+	if encrypted != all {
+		t.Errorf("%d of %d connections are encrypted, want all", encrypted, all)
+	}
+	// The migration has already finished; its connections are in the log.
 	log, err := os.ReadFile(filepath.Join(cluster.dir, "logs", "postgres.log"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, role := range []string{"mnemo_app", "mnemo_owner"} {
-		made := regexp.MustCompile(`connection authorized: user=`+role+` .*`).FindAllString(string(log), -1)
-		if len(made) == 0 {
-			t.Errorf("the log tells of no connection as %s", role)
+		connections := regexp.MustCompile(`connection authorized: user=`+role+` .*`).FindAllString(string(log), -1)
+		if len(connections) == 0 {
+			t.Errorf("no connection as %s in the log", role)
 		}
-		for _, line := range made {
+		for _, line := range connections {
 			if !strings.Contains(line, "SSL enabled") {
-				t.Errorf("not over TLS: %s", line)
+				t.Errorf("connection without TLS: %s", line)
 			}
 		}
 	}
 }
 
-func milvusOverTLS(t *testing.T, right, wrong string) {
+func milvusOverTLS(t *testing.T, trusted, untrusted string) {
 	address := variable(t, "MILVUS_ADDRESS")
 	if !strings.HasPrefix(address, "https://") {
-		t.Errorf("the API server asks Milvus at %s, want the chart's default, TLS", address)
+		t.Errorf("Milvus address of the API server is %s, want https", address)
 	}
 	user, password := login(t, "mnemo-milvus")
 	ping := func(address, authority string) error {
@@ -123,25 +128,29 @@ func milvusOverTLS(t *testing.T, right, wrong string) {
 		defer index.Close()
 		return index.Ping(t.Context())
 	}
-	if err := ping(address, right); err != nil {
-		t.Errorf("Milvus with the right authority: %v", err)
+	if err := ping(address, trusted); err != nil {
+		t.Errorf("Milvus with the right CA: %v", err)
 	}
-	if err := ping(address, wrong); err == nil || !strings.Contains(err.Error(), "certificate not trusted") || !strings.Contains(err.Error(), "milvus.tls") {
-		t.Errorf("Milvus with another authority: %v, want what to check", err)
+	err := ping(address, untrusted)
+	for _, want := range []string{"certificate not trusted", "milvus.tls"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Milvus with another CA: %v, want an error that contains %q", err, want)
+		}
 	}
-	if err := ping(strings.TrimPrefix(address, "https://"), ""); err == nil || !strings.Contains(err.Error(), "milvus.tls.enabled") {
-		t.Errorf("Milvus without TLS: %v, want it refused with what to check", err)
+	err = ping(strings.TrimPrefix(address, "https://"), "")
+	if want := "milvus.tls.enabled"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("Milvus without TLS: %v, want an error that contains %q", err, want)
 	}
 }
 
-// variable is one of those the API server is given.
+// variable returns an environment variable of the API server.
 func variable(t *testing.T, name string) string {
 	t.Helper()
 	return kubectl(t, "", "get", "deployment", "mnemo-api", "--namespace", namespace,
 		"--output", fmt.Sprintf(`jsonpath={.spec.template.spec.containers[0].env[?(@.name==%q)].value}`, name))
 }
 
-// login is what is in a Secret of the release.
+// login returns the user name and password in a Secret of the release.
 func login(t *testing.T, secret string) (user, password string) {
 	t.Helper()
 	both := kubectl(t, "", "get", "secret", secret, "--namespace", namespace,
@@ -150,12 +159,13 @@ func login(t *testing.T, secret string) (user, password string) {
 	return user, password
 }
 
-// waitFor runs what new pods wait with, for no time, and returns what it says.
+// waitFor runs `mnemo wait` without a timeout, as the init containers do, and returns its
+// error.
 func waitFor(t *testing.T, database string) string {
 	t.Helper()
 	_, err := try(t.Context(), "", filepath.Join(cluster.dir, "images", "local"), "wait", "--timeout=0s", "--database-url="+database)
 	if err == nil {
-		t.Fatal("`mnemo wait` trusts every server")
+		t.Fatal("`mnemo wait` succeeded with an untrusted server")
 	}
 	return err.Error()
 }

@@ -108,7 +108,7 @@ func TestDashboardsAndAlerts(t *testing.T) {
 		// Work for the operator.
 		kubectl(t, "", "annotate", "tenant/filled", "--overwrite", "touched="+strconv.FormatInt(time.Now().UnixNano(), 10))
 		kubectl(t, "", "patch", "tenant/filled", "--type=merge", "-p", fmt.Sprintf(`{"spec":{"displayName":"%d"}}`, time.Now().UnixNano()))
-		return seen.Look(t, p, panels)
+		return seen.Record(t, p, panels)
 	})
 	t.Logf("\n%s", seen.Table(panels))
 
@@ -147,7 +147,7 @@ func TestDashboardsAndAlerts(t *testing.T) {
 func fires(t *testing.T, p *prometheustest.Server, alert string, want bool) func() string {
 	return func() string {
 		t.Helper()
-		if _, fires := p.Ask(t, alert); fires != want {
+		if _, fires := p.Evaluate(t, alert); fires != want {
 			return fmt.Sprintf("%s fires: %t, want %t", alert, fires, want)
 		}
 		return ""

@@ -6,18 +6,18 @@ import (
 	"testing"
 )
 
-// Fired describes how a test made an alert fire.
+// Fired describes how a test triggered an alert.
 type Fired struct {
 	Alert, How string
 	// Query is the evaluated expression and Sample its result. Sample is zero if
-	// another test makes the alert fire.
+	// another test triggers the alert.
 	Query string
 	Sample
 }
 
-// Ask evaluates an alert's expression after replacing pairs of old and new strings.
+// Evaluate evaluates an alert's expression after replacing pairs of old and new strings.
 // It fails the test if an old string does not occur.
-func (s *Server) Ask(tb testing.TB, alert string, replace ...string) (Fired, bool) {
+func (s *Server) Evaluate(tb testing.TB, alert string, replace ...string) (Fired, bool) {
 	tb.Helper()
 	for _, a := range s.Alerts(tb) {
 		if a.Name != alert {
@@ -36,16 +36,16 @@ func (s *Server) Ask(tb testing.TB, alert string, replace ...string) (Fired, boo
 		}
 		return f, len(found) > 0
 	}
-	tb.Fatalf("there is no alert %s", alert)
+	tb.Fatalf("no alert %s", alert)
 	return Fired{}, false
 }
 
-// AlertTable returns a Markdown table of how alerts were made to fire.
+// AlertTable returns a Markdown table of how the tests triggered the alerts.
 func AlertTable(all []Fired) string {
 	var b strings.Builder
-	b.WriteString("| alert | how it was made to fire | value seen | asked |\n|---|---|---|---|\n")
+	b.WriteString("| alert | trigger | value | expression |\n|---|---|---|---|\n")
 	for _, f := range all {
-		value := "see there"
+		value := "see the test"
 		if f.Sample.Labels != nil {
 			value = f.Sample.String()
 		}

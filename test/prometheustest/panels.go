@@ -43,9 +43,9 @@ func Panels(tb testing.TB, tenant string, boards ...string) []Panel {
 // Seen holds the largest value of each panel.
 type Seen map[Panel]Sample
 
-// Look evaluates all panels and returns a message with those that have had no data
+// Record evaluates all panels and returns a message with those that have had no data
 // so far.
-func (s Seen) Look(tb testing.TB, server *Server, panels []Panel) string {
+func (s Seen) Record(tb testing.TB, server *Server, panels []Panel) string {
 	tb.Helper()
 	var empty []string
 	for _, p := range panels {
@@ -67,7 +67,7 @@ func (s Seen) Look(tb testing.TB, server *Server, panels []Panel) string {
 // Table returns a Markdown table of the panels with their largest values.
 func (s Seen) Table(panels []Panel) string {
 	var b strings.Builder
-	b.WriteString("| dashboard | panel | query | largest value seen |\n|---|---|---|---|\n")
+	b.WriteString("| dashboard | panel | query | largest value |\n|---|---|---|---|\n")
 	for _, p := range panels {
 		_, _ = fmt.Fprintf(&b, "| %s | %s | `%s` | %s |\n", p.Board, p.Title, cell(p.Query), s[p])
 	}

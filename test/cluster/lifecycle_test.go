@@ -16,89 +16,89 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/postgres"
 )
 
-// TestLife runs through the life of an installation: each step continues with the state
-// that the previous steps left.
-func TestLife(t *testing.T) {
-	var token string // of a Tenant that may ask much
-	var stored int64 // memories it has
-	var w *watch
-	keep := t.Cleanup
+// TestLifecycle runs through the lifecycle of an installation: each step continues with
+// the state that the previous steps left.
+func TestLifecycle(t *testing.T) {
+	var token string // of a Tenant with a high quota
+	var stored int64 // memories of that Tenant
+	var m *monitor
+	cleanup := t.Cleanup
 	steps := []struct {
 		name string
 		run  func(t *testing.T)
 	}{
-		{"a memory is stored and found through the Service", remembered},
+		{"store and search a memory through the Service", storeAndSearch},
 		{"helm test", func(t *testing.T) { helm(t, "test", "mnemo") }},
-		{"a Tenant for the load", func(t *testing.T) { token = applyTenant(t, "load", much) }},
-		{"scaled to two, with an identity provider, and watched by Prometheus", func(t *testing.T) {
+		{"create a Tenant for the load", func(t *testing.T) { token = applyTenant(t, "load", highQuota) }},
+		{"enable two replicas, an identity provider and monitoring", func(t *testing.T) {
 			defineMonitoring(t)
 			upgrade(t, append(providerValues(t), "api.replicas=2", "metrics.serviceMonitor.enabled=true", "metrics.serviceMonitor.interval=5s",
 				"metrics.rules.enabled=true", "metrics.dashboards.enabled=true")...)
-			providerOffered(t)
+			signInOffersProvider(t)
 			if got := ready(t, "api"); len(got) != 2 {
-				t.Errorf("ready API servers: %q, want two", got)
+				t.Errorf("ready API servers: %q, want 2", got)
 			}
-			w = startWatch(t, keep)
-			w.wantTargets(t, 2)
-			w.wantSilence(t)
+			m = startMonitor(t, cleanup)
+			m.wantTargets(t, 2)
+			m.wantNoActiveAlerts(t)
 		}},
-		{"the stores are asked over TLS", storesOverTLS},
-		{"upgraded under load", func(t *testing.T) {
+		{"connect to the stores over TLS", storesOverTLS},
+		{"upgrade under load", func(t *testing.T) {
 			buildNext(t)
 			l := startLoad(t, token)
 			upgrade(t, "image.tag=next")
 			wantVersion(t, "next")
 			l.stop(t, "upgrade")
 			stored += l.stored.Load()
-			w.wantTargets(t, 2)
+			m.wantTargets(t, 2)
 		}},
-		{"the operator is killed", func(t *testing.T) {
-			operatorKilled(t)
-			w.wantTargets(t, 2)
+		{"kill the operator", func(t *testing.T) {
+			killOperator(t)
+			m.wantTargets(t, 2)
 		}},
-		{"the node is drained and back, under load", func(t *testing.T) {
+		{"drain the node under load", func(t *testing.T) {
 			l := startLoad(t, token)
-			drained(t)
+			drainNode(t)
 			l.stop(t, "drain")
 			stored += l.stored.Load()
-			w.wantTargets(t, 2)
+			m.wantTargets(t, 2)
 		}},
-		{"rolled back under load, on the newer schema", func(t *testing.T) {
+		{"roll back under load, on the newer schema", func(t *testing.T) {
 			l := startLoad(t, token)
 			helm(t, "rollback", "mnemo", "2", "--wait", "--timeout", "5m")
 			wantVersion(t, "local")
 			l.stop(t, "rollback")
 			stored += l.stored.Load()
-			w.wantTargets(t, 2)
+			m.wantTargets(t, 2)
 		}},
-		{"nothing was lost and nothing stored twice", func(t *testing.T) {
+		{"no memory is lost or duplicated", func(t *testing.T) {
 			if got := memories(t, token); got != stored {
-				t.Errorf("%d memories, want the %d that were taken", got, stored)
+				t.Errorf("memories = %d, want %d", got, stored)
 			}
 		}},
-		{"no alert has fired, and no panel is empty", func(t *testing.T) {
-			w.wantQuietLife(t)
-			panelsFilled(t, w, token)
+		{"no alert fired and every panel has data", func(t *testing.T) {
+			m.wantNoAlertFired(t)
+			wantPanelData(t, m, token)
 		}},
-		{"what each alert is for makes it fire", func(t *testing.T) { alertsFire(t, w, token) }},
-		{"uninstalled", func(t *testing.T) {
-			uninstalled(t)
-			w.wantAlert(t, "the release is uninstalled", "MnemoDown")
-			w.report(t)
+		{"trigger each alert", func(t *testing.T) { triggerAlerts(t, m, token) }},
+		{"uninstall", func(t *testing.T) {
+			uninstall(t)
+			m.wantAlert(t, "the release is uninstalled", "MnemoDown")
+			m.writeReport(t)
 		}},
 	}
 	for _, step := range steps {
 		if !t.Run(step.name, step.run) {
-			return // what follows would only fail too
+			return // later steps depend on this one
 		}
-		if w != nil {
-			w.look(t)
+		if m != nil {
+			m.recordPanels(t)
 		}
 	}
 }
 
-// remembered checks that each user of the sample Tenant finds only their own memory.
-func remembered(t *testing.T) {
+// storeAndSearch checks that each user of the sample Tenant finds only their own memories.
+func storeAndSearch(t *testing.T) {
 	users := map[string]*client.Client{}
 	for _, name := range []string{"MNEMO_TOKEN", "MNEMO_TOKEN_2"} {
 		users[name] = connect(t, cluster.env[name])
@@ -114,26 +114,26 @@ func remembered(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := len(found.Body.Memories); got != want || found.Degraded() {
-			t.Errorf("%s finds %d memories, degraded: %t; want %d by the vector store", name, got, found.Degraded(), want)
+			t.Errorf("%s finds %d memories, degraded: %t; want %d, not degraded", name, got, found.Degraded(), want)
 		}
 	}
 	if got := metrics(t); !strings.Contains(got, "mnemo_http_requests_total") {
-		t.Errorf("no requests in the metrics:\n%.500s", got)
+		t.Errorf("metrics without mnemo_http_requests_total:\n%.500s", got)
 	}
 }
 
-// ahead is how many migrations the next version has that ours does not know.
-const ahead = 2
+// newMigrations is the number of migrations that the next version adds.
+const newMigrations = 2
 
-// buildNext gives the cluster the image of a next version, whose schema is
-// further than ours.
+// buildNext loads the image of the next version, which has a newer schema, into the
+// cluster.
 func buildNext(t *testing.T) {
 	t.Helper()
 	dir := t.TempDir()
 	overlay, replace := filepath.Join(dir, "overlay.json"), map[string]string{}
-	for n := range ahead {
+	for n := range newMigrations {
 		migration := filepath.Join(dir, fmt.Sprint(n))
-		sql := fmt.Sprintf("-- +goose Up\ncreate table of_the_next_version_%d (id bigint primary key);\n", n)
+		sql := fmt.Sprintf("-- +goose Up\ncreate table next_version_%d (id bigint primary key);\n", n)
 		if err := os.WriteFile(migration, []byte(sql), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -152,8 +152,8 @@ func buildNext(t *testing.T) {
 	}
 }
 
-// wantVersion waits until only API servers of a version are there, and checks
-// that they run on the newer schema.
+// wantVersion waits until all pods have the given version and checks that they run on the
+// newer schema.
 func wantVersion(t *testing.T, version string) {
 	t.Helper()
 	eventually(t, time.Minute, func() string {
@@ -161,98 +161,98 @@ func wantVersion(t *testing.T, version string) {
 			"--output", `jsonpath={range .items[*]}{.spec.containers[0].image}{"\n"}{end}`)
 		for image := range strings.Lines(images) {
 			if !strings.HasSuffix(strings.TrimSpace(image), ":"+version) {
-				return "pods of these images: " + images
+				return "pods with images " + images
 			}
 		}
 		return ""
 	})
 	if got := metrics(t); !strings.Contains(got, fmt.Sprintf("version=%q", version)) {
-		t.Errorf("the API server does not say it is of version %s", version)
+		t.Errorf("metrics of the API server do not contain version %s", version)
 	}
-	want := fmt.Sprint(postgres.SchemaVersion() + ahead)
+	want := fmt.Sprint(postgres.SchemaVersion() + newMigrations)
 	logs := kubectl(t, "", "logs", "--namespace", namespace, "--selector", "app.kubernetes.io/component=migrate", "--tail=-1")
 	if !strings.Contains(logs, `"version":`+want) {
-		t.Errorf("the migration did not end at schema %s:\n%s", want, logs)
+		t.Errorf("log of the migration does not contain version %s:\n%s", want, logs)
 	}
 }
 
-// panelsFilled does what the panels that are still empty ask for.
-func panelsFilled(t *testing.T, w *watch, token string) {
+// wantPanelData generates load and changes until every panel has had data.
+func wantPanelData(t *testing.T, m *monitor, token string) {
 	l := startLoad(t, token)
 	eventually(t, time.Minute, func() string {
 		kubectl(t, "", "patch", "tenant/load", "--type=merge", "--patch", fmt.Sprintf(`{"spec":{"displayName":"%d"}}`, time.Now().UnixNano()))
-		return w.seen.Look(t, w.Server, w.panels)
+		return m.seen.Record(t, m.Server, m.panels)
 	})
 	l.cancel()
 	l.clients.Wait()
 }
 
-// operatorKilled kills the operator and checks that its replacement takes over.
-func operatorKilled(t *testing.T) {
+// killOperator kills the operator and checks that its replacement takes over.
+func killOperator(t *testing.T) {
 	old := ready(t, "operator")
 	kubectl(t, "", append([]string{"delete", "pod", "--namespace", namespace, "--grace-period=0", "--force"}, old...)...)
-	remembered := applyTenant(t, "after-the-kill", much)
-	if got := memories(t, remembered); got != 0 {
-		t.Errorf("a new user has %d memories", got)
+	token := applyTenant(t, "after-the-kill", highQuota)
+	if got := memories(t, token); got != 0 {
+		t.Errorf("memories of a new user = %d, want 0", got)
 	}
 	eventually(t, time.Minute, func() string {
 		if got := ready(t, "operator"); len(got) != 1 || got[0] == old[0] {
-			return fmt.Sprintf("operators %q after %q was killed", got, old)
+			return fmt.Sprintf("ready operators: %q, want one that replaces %q", got, old)
 		}
 		return ""
 	})
 }
 
-// drained checks that a drain evicts one API server at a time: on the only node, the last
+// drainNode checks that a drain evicts one API server at a time: on the only node, the last
 // one stays and keeps serving. All replicas return after the node is uncordoned.
-func drained(t *testing.T) {
+func drainNode(t *testing.T) {
 	_, err := try(t.Context(), "", cluster.env["KUBECTL"], "drain", "mnemo", "--delete-emptydir-data", "--ignore-daemonsets", "--timeout=40s",
 		"--pod-selector=app.kubernetes.io/name=mnemo")
 	if err == nil || !strings.Contains(err.Error(), "disruption budget") {
-		t.Errorf("drain: %v, want it held up by the disruption budget", err)
+		t.Errorf("drain: %v, want an error about the disruption budget", err)
 	}
 	if got := ready(t, "api"); len(got) != 1 {
-		t.Errorf("API servers on a drained node: %q, want the one the budget keeps", got)
+		t.Errorf("API servers on the drained node: %q, want 1", got)
 	}
 	if got := ready(t, "operator"); len(got) != 0 {
-		t.Errorf("operators on a drained node: %q, want none", got)
+		t.Errorf("operators on the drained node: %q, want none", got)
 	}
 	kubectl(t, "", "uncordon", "mnemo")
 	eventually(t, 2*time.Minute, func() string {
 		if api, operator := ready(t, "api"), ready(t, "operator"); len(api) != 2 || len(operator) != 1 {
-			return fmt.Sprintf("API servers %q, operators %q", api, operator)
+			return fmt.Sprintf("ready API servers: %q, want 2; ready operators: %q, want 1", api, operator)
 		}
 		return ""
 	})
 }
 
-// uninstalled checks that uninstalling fails while there are Tenants, with an error
+// uninstall checks that `helm uninstall` fails while there are Tenants, with an error
 // that says how to proceed, and that Tenants have no finalizers afterwards.
-func uninstalled(t *testing.T) {
+func uninstall(t *testing.T) {
 	err := tryHelm(t.Context(), "uninstall", "mnemo", "--timeout", "90s")
 	if err == nil {
-		t.Fatal("helm uninstall succeeded although there are Tenants with finalizers")
+		t.Fatal("helm uninstall succeeded while there are Tenants with finalizers")
 	}
 	if want := "annotate deployment mnemo-operator " + controllers.ReleaseAnnotation + "=true"; !strings.Contains(err.Error(), want) {
-		t.Errorf("the refusal does not say what to do, %q: %v", want, err)
+		t.Errorf("error does not contain %q: %v", want, err)
 	}
 	if got := ready(t, "operator"); len(got) != 1 {
-		t.Errorf("operators after an uninstall that was refused: %q", got)
+		t.Errorf("ready operators after the failed uninstall: %q, want 1", got)
 	}
 	kubectl(t, "", "annotate", "deployment", "mnemo-operator", "--namespace", namespace, controllers.ReleaseAnnotation+"=true")
 	helm(t, "uninstall", "mnemo", "--wait", "--timeout", "3m")
 	left := kubectl(t, "", "get", "deployments,jobs,services,serviceaccounts,roles,clusterroles", "--namespace", namespace,
 		"--selector", "app.kubernetes.io/managed-by=Helm", "--output", "name")
 	if left != "" {
-		t.Errorf("left after the uninstall: %s", left)
+		t.Errorf("resources after the uninstall: %s", left)
 	}
 	if got := strings.Fields(kubectl(t, "", "get", "tenants", "--output", "name")); len(got) != 3 {
-		t.Errorf("Tenants after the uninstall: %q, want the three that were there", got)
+		t.Errorf("Tenants after the uninstall: %q, want 3", got)
 	}
 	kubectl(t, "", "delete", "tenants", "--all", "--timeout=30s")
 }
 
-// metrics are those of one of the API servers.
+// metrics returns the metrics of one of the API servers.
 func metrics(t *testing.T) string {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, cluster.env["MNEMO_METRICS_URL"], nil)
@@ -271,7 +271,7 @@ func metrics(t *testing.T) string {
 	return string(data)
 }
 
-// memories counts those of a user.
+// memories returns the number of a user's memories.
 func memories(t *testing.T, token string) int64 {
 	t.Helper()
 	buckets, err := connect(t, token).ListBuckets(t.Context(), nil)
