@@ -62,11 +62,11 @@ func TestImportAcceptsForms(t *testing.T) {
 		stored   string
 		platform string
 	}{
-		"a file":               {[]field{{"file", "[]"}}, "[]", ""},
-		"of several chunks":    {[]field{{"file", big}}, big, ""},
-		"a platform before":    {[]field{{"platform", "claude"}, {"file", "x"}}, "x", "claude"},
-		"a platform behind":    {[]field{{"file", "y"}, {"platform", "chatgpt"}}, "y", "chatgpt"},
-		"what nobody asks for": {[]field{{"colour", "red"}, {"file", "z"}, {"shape", strings.Repeat("round", 1000)}}, "z", ""},
+		"file only":            {[]field{{"file", "[]"}}, "[]", ""},
+		"several chunks":       {[]field{{"file", big}}, big, ""},
+		"platform before file": {[]field{{"platform", "claude"}, {"file", "x"}}, "x", "claude"},
+		"platform after file":  {[]field{{"file", "y"}, {"platform", "chatgpt"}}, "y", "chatgpt"},
+		"unknown fields":       {[]field{{"colour", "red"}, {"file", "z"}, {"shape", strings.Repeat("round", 1000)}}, "z", ""},
 	} {
 		got := h.send(t, h.alice, nil, tc.fields...)
 		id, _ := got.json(t)["importId"].(string)
@@ -128,18 +128,18 @@ func TestImportRejectsInvalidForms(t *testing.T) {
 		status            int
 		says              string
 	}{
-		"nothing":        {"", contentType, 400, "the body is required"},
-		"no form":        {"{}", "application/json", 415, "multipart/form-data"},
-		"another form":   {"file=x", "application/x-www-form-urlencoded", 415, "multipart/form-data"},
-		"no boundary":    {good, "multipart/form-data", 415, "with a boundary"},
-		"other boundary": {good, "multipart/form-data; boundary=other", 400, "incomplete or invalid form"},
-		"cut":            {good[:len(good)-30], contentType, 400, "incomplete or invalid form"},
-		"no file":        {none, noneType, 400, "file is required"},
-		"two files":      {twice, twiceType, 400, "file must not be repeated"},
-		"an empty file":  {empty, emptyType, 400, "file must not be empty"},
-		"no platform":    {other, otherType, 400, "platform must be chatgpt or claude"},
-		"too large":      {large, largeType, 413, "at most 1000 bytes"},
-		"far too large":  {huge, hugeType, 413, "at most 1000 bytes"},
+		"empty body":         {"", contentType, 400, "the body is required"},
+		"JSON body":          {"{}", "application/json", 415, "multipart/form-data"},
+		"URL-encoded form":   {"file=x", "application/x-www-form-urlencoded", 415, "multipart/form-data"},
+		"no boundary":        {good, "multipart/form-data", 415, "with a boundary"},
+		"wrong boundary":     {good, "multipart/form-data; boundary=other", 400, "incomplete or invalid form"},
+		"truncated":          {good[:len(good)-30], contentType, 400, "incomplete or invalid form"},
+		"no file":            {none, noneType, 400, "file is required"},
+		"two files":          {twice, twiceType, 400, "file must not be repeated"},
+		"empty file":         {empty, emptyType, 400, "file must not be empty"},
+		"unknown platform":   {other, otherType, 400, "platform must be chatgpt or claude"},
+		"over the limit":     {large, largeType, 413, "at most 1000 bytes"},
+		"far over the limit": {huge, hugeType, 413, "at most 1000 bytes"},
 	} {
 		got := h.call(t, h.alice, "POST", importPath, tc.body, "Content-Type", tc.contentType)
 		if message, _ := got.json(t)["error"].(string); got.status != tc.status || !strings.Contains(message, tc.says) {

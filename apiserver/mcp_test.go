@@ -415,18 +415,18 @@ func TestMCPRejectsRequests(t *testing.T) {
 		status int
 		says   string
 	}{
-		"own page":      {call(ping, "Origin", "https://mnemo.example.com"), 200, `"result":{}`},
-		"other page":    {call(ping, "Origin", "https://evil.example.com"), 403, "origin not allowed"},
-		"null origin":   {call(ping, "Origin", "null"), 403, "origin not allowed"},
-		"rebound":       {call(ping, "Origin", "http://"+h.addr), 403, "origin not allowed"},
-		"batch":         {call("["+ping+"]", "Mcp-Protocol-Version", "2025-03-26"), 400, "one message per request"},
-		"no JSON":       {call("{"), 400, "error"},
-		"form":          {call("a=b", "Content-Type", "text/plain"), 415, "application/json"},
-		"large":         {call(`"` + strings.Repeat("x", 1<<20) + `"`), 413, "at most 1048576 bytes"},
-		"other version": {call(ping, "Mcp-Protocol-Version", "2020-01-01"), 400, "Unsupported protocol version"},
-		"listen":        {h.call(t, h.alice, "GET", "/mcp", "", "Accept", "text/event-stream"), 405, "method"},
-		"delete":        {h.call(t, h.alice, "DELETE", "/mcp", ""), 405, "method"},
-		"accepts any":   {call(ping, "Accept", "*/*"), 200, `"result":{}`},
+		"own origin":      {call(ping, "Origin", "https://mnemo.example.com"), 200, `"result":{}`},
+		"other origin":    {call(ping, "Origin", "https://evil.example.com"), 403, "origin not allowed"},
+		"null origin":     {call(ping, "Origin", "null"), 403, "origin not allowed"},
+		"DNS rebinding":   {call(ping, "Origin", "http://"+h.addr), 403, "origin not allowed"},
+		"batch":           {call("["+ping+"]", "Mcp-Protocol-Version", "2025-03-26"), 400, "one message per request"},
+		"invalid JSON":    {call("{"), 400, "error"},
+		"form":            {call("a=b", "Content-Type", "text/plain"), 415, "application/json"},
+		"large":           {call(`"` + strings.Repeat("x", 1<<20) + `"`), 413, "at most 1048576 bytes"},
+		"unknown version": {call(ping, "Mcp-Protocol-Version", "2020-01-01"), 400, "Unsupported protocol version"},
+		"GET":             {h.call(t, h.alice, "GET", "/mcp", "", "Accept", "text/event-stream"), 405, "method"},
+		"DELETE":          {h.call(t, h.alice, "DELETE", "/mcp", ""), 405, "method"},
+		"wildcard Accept": {call(ping, "Accept", "*/*"), 200, `"result":{}`},
 	} {
 		if tc.got.status != tc.status || !strings.Contains(tc.got.body, tc.says) {
 			t.Errorf("%s: %d %s, want %d %s", name, tc.got.status, tc.got.body, tc.status, tc.says)

@@ -141,14 +141,14 @@ func (h *testServer) rejectsBadFiles(t *testing.T, s realStores) {
 	token := s.tenant(t, "broken", "alice", false)
 	good := zipped(t, "conversations.json", talksText(3))
 	bad := map[string]string{
-		"text":       "Dear diary",
-		"other JSON": `[{"a":1}]`,
-		"cut JSON":   talksText(3)[:300],
-		"magic":      "PK\x03\x04............",
-		"cut zip":    good[:len(good)-30],
-		"path":       zipped(t, "../../conversations.json", talksText(3)),
-		"deep":       strings.Repeat("[", 100_000),
-		"NUL":        "\x00" + talksText(3),
+		"text":           "Dear diary",
+		"other JSON":     `[{"a":1}]`,
+		"truncated JSON": talksText(3)[:300],
+		"magic":          "PK\x03\x04............",
+		"truncated zip":  good[:len(good)-30],
+		"path":           zipped(t, "../../conversations.json", talksText(3)),
+		"deep":           strings.Repeat("[", 100_000),
+		"NUL":            "\x00" + talksText(3),
 	}
 	for name, file := range bad {
 		_, i := h.imported(t, token, file)

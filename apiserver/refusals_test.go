@@ -109,22 +109,22 @@ func TestBadBodies(t *testing.T) {
 		status  int
 		says    string
 	}{
-		"no JSON":      {`{"text":`, nil, 400, "invalid JSON at byte 8"},
-		"noise":        {"\x00\x01", nil, 400, "invalid JSON"},
-		"two values":   {`{} {}`, nil, 400, "invalid JSON"},
-		"array":        {`[]`, nil, 400, "the body must be an object, not an array"},
-		"string":       {`"x"`, nil, 400, "the body must be an object, not a string"},
-		"null":         {`null`, nil, 400, "required"},
-		"nothing":      {`{}`, nil, 400, "required"},
-		"not UTF-8":    {"{\"text\":\"\xff\"}", nil, 400, "the body must be valid UTF-8"},
-		"deep":         {strings.Repeat("[", 20000), nil, 400, "invalid JSON"},
-		"empty":        {"", []string{"Content-Type", "application/json"}, 400, "body is required"},
-		"form":         {"text=a", []string{"Content-Type", "application/x-www-form-urlencoded"}, 415, "application/json"},
-		"text":         {"{}", []string{"Content-Type", "text/plain"}, 415, "application/json"},
-		"latin1":       {"{}", []string{"Content-Type", "application/json; charset=iso-8859-1"}, 415, "application/json"},
-		"bad type":     {"{}", []string{"Content-Type", ";;"}, 415, "application/json"},
-		"compressed":   {"{}", []string{"Content-Encoding", "gzip"}, 415, "not compressed"},
-		"JSON variant": {"{}", []string{"Content-Type", "application/merge-patch+json; charset=UTF-8"}, 400, "required"},
+		"invalid JSON":    {`{"text":`, nil, 400, "invalid JSON at byte 8"},
+		"noise":           {"\x00\x01", nil, 400, "invalid JSON"},
+		"two JSON values": {`{} {}`, nil, 400, "invalid JSON"},
+		"array":           {`[]`, nil, 400, "the body must be an object, not an array"},
+		"string":          {`"x"`, nil, 400, "the body must be an object, not a string"},
+		"null":            {`null`, nil, 400, "required"},
+		"nothing":         {`{}`, nil, 400, "required"},
+		"not UTF-8":       {"{\"text\":\"\xff\"}", nil, 400, "the body must be valid UTF-8"},
+		"deep":            {strings.Repeat("[", 20000), nil, 400, "invalid JSON"},
+		"empty":           {"", []string{"Content-Type", "application/json"}, 400, "body is required"},
+		"form":            {"text=a", []string{"Content-Type", "application/x-www-form-urlencoded"}, 415, "application/json"},
+		"text":            {"{}", []string{"Content-Type", "text/plain"}, 415, "application/json"},
+		"latin1":          {"{}", []string{"Content-Type", "application/json; charset=iso-8859-1"}, 415, "application/json"},
+		"bad type":        {"{}", []string{"Content-Type", ";;"}, 415, "application/json"},
+		"compressed":      {"{}", []string{"Content-Encoding", "gzip"}, 415, "not compressed"},
+		"JSON variant":    {"{}", []string{"Content-Type", "application/merge-patch+json; charset=UTF-8"}, 400, "required"},
 	}
 	for _, r := range requests {
 		if r.body == "" {

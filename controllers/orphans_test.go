@@ -91,8 +91,8 @@ func TestOrphansAreRevokedAndPurgedByPolicy(t *testing.T) {
 func TestSweepIgnoresTenantsOfOthers(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*env) controllers.Config{
-		"of another cluster":   func(*env) controllers.Config { return controllers.Config{Cluster: "cluster-2"} },
-		"of another namespace": func(*env) controllers.Config { return controllers.Config{Namespaces: []string{"elsewhere"}} },
+		"other cluster":   func(*env) controllers.Config { return controllers.Config{Cluster: "cluster-2"} },
+		"other namespace": func(*env) controllers.Config { return controllers.Config{Namespaces: []string{"elsewhere"}} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -140,8 +140,8 @@ func TestDataOfAnOrphanCanBeClaimed(t *testing.T) {
 func TestClaimOfAnEmptyOrphan(t *testing.T) {
 	t.Parallel()
 	for name, look := range map[string]func(*testing.T, *env){
-		"the sweep comes first": func(t *testing.T, e *env) { e.sweep(t) },
-		"the claim comes first": func(t *testing.T, e *env) { e.expectReconciled(t) },
+		"sweep before claim": func(t *testing.T, e *env) { e.sweep(t) },
+		"claim before sweep": func(t *testing.T, e *env) { e.expectReconciled(t) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -40,8 +40,8 @@ func TestRotation(t *testing.T) {
 		overlap time.Duration
 		valid   int // of the user's tokens, right after
 	}{
-		"at once":      {0, 1},
-		"with overlap": {time.Hour, 2},
+		"without overlap": {0, 1},
+		"with overlap":    {time.Hour, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -173,11 +173,11 @@ func TestRemovedUserWhileAnotherFails(t *testing.T) {
 func TestForeignSecretIsNotChanged(t *testing.T) {
 	t.Parallel()
 	for name, meta := range map[string]metav1.ObjectMeta{
-		"nobody's": {},
+		"without owner": {},
 		"with our labels": {Labels: map[string]string{
 			v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue, v1alpha1.LabelTenant: "acme", v1alpha1.LabelUser: "alice",
 		}},
-		"of an earlier tenant": {OwnerReferences: []metav1.OwnerReference{{
+		"owned by a deleted Tenant": {OwnerReferences: []metav1.OwnerReference{{
 			APIVersion: "mnemo.dev/v1alpha1", Kind: "Tenant", Name: "acme", UID: "gone", Controller: new(true),
 		}}},
 	} {

@@ -137,15 +137,15 @@ func TestTransitions(t *testing.T) {
 		change  func(*v1alpha1.Tenant)
 		refused string
 	}{
-		"tokenGeneration grows":   {func(tn *v1alpha1.Tenant) { tn.Spec.Users[1].TokenGeneration = 4 }, ""},
-		"tokenGeneration shrinks": {func(tn *v1alpha1.Tenant) { tn.Spec.Users[1].TokenGeneration = 2 }, "must not decrease"},
-		"tokenGeneration shrinks in another order": {func(tn *v1alpha1.Tenant) {
+		"tokenGeneration increased": {func(tn *v1alpha1.Tenant) { tn.Spec.Users[1].TokenGeneration = 4 }, ""},
+		"tokenGeneration decreased": {func(tn *v1alpha1.Tenant) { tn.Spec.Users[1].TokenGeneration = 2 }, "must not decrease"},
+		"tokenGeneration decreased and users reordered": {func(tn *v1alpha1.Tenant) {
 			tn.Spec.Users = []v1alpha1.TenantUser{{Name: "bob", TokenGeneration: 2}, {Name: "alice"}}
 		}, "must not decrease"},
-		"user removed":        {func(tn *v1alpha1.Tenant) { tn.Spec.Users = tn.Spec.Users[:1] }, ""},
-		"isolation and back":  {func(tn *v1alpha1.Tenant) { tn.Spec.Isolation = v1alpha1.Shared }, ""},
-		"policy":              {func(tn *v1alpha1.Tenant) { tn.Spec.DeletionPolicy = v1alpha1.Delete }, ""},
-		"quota of users less": {func(tn *v1alpha1.Tenant) { tn.Spec.Quota.Users = new(int64(1)) }, "quota.users"},
+		"user removed":                          {func(tn *v1alpha1.Tenant) { tn.Spec.Users = tn.Spec.Users[:1] }, ""},
+		"isolation changed":                     {func(tn *v1alpha1.Tenant) { tn.Spec.Isolation = v1alpha1.Shared }, ""},
+		"deletion policy changed":               {func(tn *v1alpha1.Tenant) { tn.Spec.DeletionPolicy = v1alpha1.Delete }, ""},
+		"users quota below the number of users": {func(tn *v1alpha1.Tenant) { tn.Spec.Quota.Users = new(int64(1)) }, "quota.users"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

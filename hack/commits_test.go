@@ -60,19 +60,19 @@ func TestCommitSubjects(t *testing.T) {
 	t.Parallel()
 	const summary = "controllers: "
 	tests := map[string]struct{ subject, want string }{
-		"good":                      {subject: "controllers: report usage as used and hard"},
-		"two areas":                 {subject: "api,controllers: report usage"},
-		"area with a path":          {subject: "internal/openai: replace the client"},
-		"revert":                    {subject: `Revert "controllers: report usage"`},
-		"72 characters":             {subject: summary + strings.Repeat("é", 72-len(summary))},
-		"73 characters":             {subject: summary + strings.Repeat("é", 73-len(summary)), want: "longer than 72"},
-		"no area":                   {subject: "report usage", want: "lower-case area"},
-		"upper-case area":           {subject: "Controllers: report usage", want: "lower-case area"},
-		"no summary":                {subject: "controllers:", want: "lower-case area"},
-		"past tense":                {subject: "controllers: added usage", want: "imperative"},
-		"third person":              {subject: "controllers: adds usage", want: "imperative"},
-		"imperative that looks odd": {subject: "controllers: embed usage"},
-		"period":                    {subject: "controllers: report usage.", want: "period"},
+		"good":                            {subject: "controllers: report usage as used and hard"},
+		"two areas":                       {subject: "api,controllers: report usage"},
+		"area with a path":                {subject: "internal/openai: replace the client"},
+		"revert":                          {subject: `Revert "controllers: report usage"`},
+		"72 characters":                   {subject: summary + strings.Repeat("é", 72-len(summary))},
+		"73 characters":                   {subject: summary + strings.Repeat("é", 73-len(summary)), want: "longer than 72"},
+		"no area":                         {subject: "report usage", want: "lower-case area"},
+		"upper-case area":                 {subject: "Controllers: report usage", want: "lower-case area"},
+		"no summary":                      {subject: "controllers:", want: "lower-case area"},
+		"past tense":                      {subject: "controllers: added usage", want: "imperative"},
+		"third person":                    {subject: "controllers: adds usage", want: "imperative"},
+		"imperative that ends in s or ed": {subject: "controllers: embed usage"},
+		"period":                          {subject: "controllers: report usage.", want: "period"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -78,19 +78,19 @@ func rejectsForgedRequests(t *testing.T, s *site, _ *browser) {
 		request string
 		says    string
 	}{
-		"another address":          {p.request("redirect_uri", "https://evil.test/"), "redirect_uri is not registered for this client"},
-		"a longer address":         {p.request("redirect_uri", callback+"/../x"), "redirect_uri is not registered for this client"},
-		"an unknown program":       {p.request("client_id", "nobody"), "this client is not registered"},
-		"plain PKCE":               {p.request("code_challenge_method", "plain"), "code_challenge_method S256"},
-		"no PKCE":                  {p.request("code_challenge", ""), "code_challenge is required"},
-		"the implicit flow":        {p.request("response_type", "token"), "response_type must be code"},
-		"another resource":         {p.request("resource", "https://evil.test/mcp"), "resource must be " + s.urls[0] + "/mcp"},
-		"two addresses":            {p.request() + "&redirect_uri=https%3A%2F%2Fevil.test", "sent redirect_uri twice"},
-		"what cannot be read":      {"/authorize?client_id=%zz", "invalid access request"},
-		"nothing":                  {"/authorize", "client_id is required"},
-		"a program of no text":     {p.request("client_id", "\x00"), "this client is not registered"},
-		"a program of no letters":  {p.request("client_id", "\xff"), "this client is not registered"},
-		"an address it might have": {p.request("redirect_uri", "http://127.0.0.1:9@evil.test/callback"), "redirect_uri is not registered for this client"},
+		"other redirect URI":          {p.request("redirect_uri", "https://evil.test/"), "redirect_uri is not registered for this client"},
+		"redirect URI with suffix":    {p.request("redirect_uri", callback+"/../x"), "redirect_uri is not registered for this client"},
+		"unknown client":              {p.request("client_id", "nobody"), "this client is not registered"},
+		"PKCE method plain":           {p.request("code_challenge_method", "plain"), "code_challenge_method S256"},
+		"no code challenge":           {p.request("code_challenge", ""), "code_challenge is required"},
+		"implicit flow":               {p.request("response_type", "token"), "response_type must be code"},
+		"other resource":              {p.request("resource", "https://evil.test/mcp"), "resource must be " + s.urls[0] + "/mcp"},
+		"two redirect URIs":           {p.request() + "&redirect_uri=https%3A%2F%2Fevil.test", "sent redirect_uri twice"},
+		"malformed query":             {"/authorize?client_id=%zz", "invalid access request"},
+		"no parameters":               {"/authorize", "client_id is required"},
+		"client ID with NUL":          {p.request("client_id", "\x00"), "this client is not registered"},
+		"client ID not UTF-8":         {p.request("client_id", "\xff"), "this client is not registered"},
+		"loopback URI with user info": {p.request("redirect_uri", "http://127.0.0.1:9@evil.test/callback"), "redirect_uri is not registered for this client"},
 	} {
 		for who, v := range map[string]visitor{"signed in": v, "nobody": s.visitor(t, 0)} {
 			// No way leads to evil.test: a status of 400, not a redirect.
@@ -108,8 +108,8 @@ func rejectsForgedRequests(t *testing.T, s *site, _ *browser) {
 
 	yes := s.asksTwice(t, v, users[1], p)
 	for name, headers := range map[string][]string{
-		"another site": {"Sec-Fetch-Site", "cross-site"}, "a neighbour": {"Sec-Fetch-Site", "same-site"}, "typed in": {"Sec-Fetch-Site", "none"},
-		"another origin": {"Sec-Fetch-Site", "", "Origin", "https://evil.test"}, "no origin": {"Sec-Fetch-Site", ""},
+		"cross-site": {"Sec-Fetch-Site", "cross-site"}, "same-site": {"Sec-Fetch-Site", "same-site"}, "direct navigation": {"Sec-Fetch-Site", "none"},
+		"other origin": {"Sec-Fetch-Site", "", "Origin", "https://evil.test"}, "no origin": {"Sec-Fetch-Site", ""},
 	} {
 		if status, _ := v.post(t, "/authorize", yes, headers...); status != http.StatusForbidden {
 			t.Errorf("an answer from %s: %d", name, status)
@@ -245,16 +245,16 @@ func checksSecrets(t *testing.T, s *site, _ *browser) {
 		change []string
 		want   string
 	}{
-		"a wrong verifier":   {[]string{"code_verifier", "x" + p.verifier}, "invalid_grant"},
+		"wrong verifier":     {[]string{"code_verifier", "x" + p.verifier}, "invalid_grant"},
 		"no verifier":        {[]string{"code_verifier", ""}, "invalid_grant"},
-		"another address":    {[]string{"redirect_uri", "http://127.0.0.1:10/callback"}, "invalid_grant"},
-		"another program":    {[]string{"client_id", other.id}, "invalid_grant"},
-		"an unknown program": {[]string{"client_id", "nobody"}, "invalid_client"},
-		"what is no program": {[]string{"client_id", "\x00"}, "invalid_client"},
-		"no program":         {[]string{"client_id", ""}, "invalid_request"},
-		"another resource":   {[]string{"resource", "https://evil.test/mcp"}, "invalid_target"},
-		"another code":       {[]string{"code", code[:len(code)-1]}, "invalid_grant"},
-		"a password":         {[]string{"grant_type", "password"}, "unsupported_grant_type"},
+		"other redirect URI": {[]string{"redirect_uri", "http://127.0.0.1:10/callback"}, "invalid_grant"},
+		"other client":       {[]string{"client_id", other.id}, "invalid_grant"},
+		"unknown client":     {[]string{"client_id", "nobody"}, "invalid_client"},
+		"client ID with NUL": {[]string{"client_id", "\x00"}, "invalid_client"},
+		"no client":          {[]string{"client_id", ""}, "invalid_request"},
+		"other resource":     {[]string{"resource", "https://evil.test/mcp"}, "invalid_target"},
+		"other code":         {[]string{"code", code[:len(code)-1]}, "invalid_grant"},
+		"password grant":     {[]string{"grant_type", "password"}, "unsupported_grant_type"},
 	} {
 		want := map[bool]int{true: http.StatusUnauthorized, false: http.StatusBadRequest}[tc.want == "invalid_client"]
 		if got := p.redeem(code, tc.change...); got.Error != tc.want || got.Access != "" || got.status != want {
@@ -353,29 +353,29 @@ func revokesAppsEverywhere(t *testing.T, s *site, _ *browser) {
 		end  func(t *testing.T, u *user, v visitor)
 		want int
 	}{
-		"a new password": {func(t *testing.T, u *user, _ visitor) { s.issue(t, *u, 2) }, http.StatusUnauthorized},
-		"a removed user": {func(t *testing.T, u *user, _ visitor) {
+		"new password": {func(t *testing.T, u *user, _ visitor) { s.issue(t, *u, 2) }, http.StatusUnauthorized},
+		"user removed": {func(t *testing.T, u *user, _ visitor) {
 			listed := u.spec.Users
 			u.spec.Users = nil
 			s.apply(t, u.spec)
 			u.spec.Users = listed
 			s.apply(t, u.spec)
 		}, http.StatusUnauthorized},
-		"a suspended tenant": {func(t *testing.T, u *user, _ visitor) {
+		"tenant suspended": {func(t *testing.T, u *user, _ visitor) {
 			u.spec.Suspended = true
 			s.apply(t, u.spec)
 		}, http.StatusForbidden},
-		"a retired tenant": {func(t *testing.T, u *user, _ visitor) {
+		"tenant retired": {func(t *testing.T, u *user, _ visitor) {
 			if _, err := s.db.Retire(t.Context(), u.spec.ID, tenant.Retain); err != nil {
 				t.Fatal(err)
 			}
 		}, http.StatusUnauthorized},
-		"an erased account": {func(t *testing.T, _ *user, v visitor) {
+		"account erased": {func(t *testing.T, _ *user, v visitor) {
 			if status, body := v.post(t, "/account/erase", url.Values{"confirm": {"delete everything"}}); status != http.StatusSeeOther {
 				t.Fatalf("erase: %d %s", status, body)
 			}
 		}, http.StatusUnauthorized},
-		"a new token": {func(t *testing.T, _ *user, v visitor) {
+		"token replaced": {func(t *testing.T, _ *user, v visitor) {
 			if status, _ := v.post(t, "/connect/token", url.Values{"confirmed": {"yes"}}); status != http.StatusOK {
 				t.Fatalf("regenerate: %d", status)
 			}

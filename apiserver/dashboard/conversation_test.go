@@ -57,9 +57,9 @@ func TestBlocks(t *testing.T) {
 		from, to int
 		want     []block
 	}{
-		"nothing marked": {-1, -1, []block{{Before: "Make one:\n"}, {Code: true, Before: "create index;\n"}, {Before: "Then look."}}},
-		"across":         {5, 24, []block{{Before: "Make ", Marked: "one:\n", Anchor: true}, {Code: true, Marked: "create ", After: "index;\n"}, {Before: "Then look."}}},
-		"does not fit":   {5, 2400, []block{{Before: "Make one:\n"}, {Code: true, Before: "create index;\n"}, {Before: "Then look."}}},
+		"no match":            {-1, -1, []block{{Before: "Make one:\n"}, {Code: true, Before: "create index;\n"}, {Before: "Then look."}}},
+		"match across blocks": {5, 24, []block{{Before: "Make ", Marked: "one:\n", Anchor: true}, {Code: true, Marked: "create ", After: "index;\n"}, {Before: "Then look."}}},
+		"match out of range":  {5, 2400, []block{{Before: "Make one:\n"}, {Code: true, Before: "create index;\n"}, {Before: "Then look."}}},
 	} {
 		if diff := cmp.Diff(tt.want, blocksOf(text, tt.from, tt.to)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)

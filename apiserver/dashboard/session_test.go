@@ -14,17 +14,17 @@ import (
 // sessions immediately on every replica, permanently.
 func endsSessions(t *testing.T, s *site, _ *browser) {
 	for name, end := range map[string]func(t *testing.T, u *user){
-		"a new password": func(t *testing.T, u *user) {
+		"new password": func(t *testing.T, u *user) {
 			u.token, u.password = s.issue(t, *u, 2)
 		},
-		"a removed user": func(t *testing.T, u *user) {
+		"user removed": func(t *testing.T, u *user) {
 			listed := u.spec.Users
 			u.spec.Users = nil
 			s.apply(t, u.spec)
 			u.spec.Users = listed
 			s.apply(t, u.spec)
 		},
-		"a suspended tenant": func(t *testing.T, u *user) {
+		"tenant suspended": func(t *testing.T, u *user) {
 			u.spec.Suspended = true
 			s.apply(t, u.spec)
 			if status := s.visitor(t, 0).signIn(t, *u); status != http.StatusForbidden {
@@ -74,14 +74,14 @@ func rejectsForeignForms(t *testing.T, s *site, _ *browser) {
 		headers []string
 		want    int
 	}{
-		"another site":              {[]string{"Sec-Fetch-Site", "cross-site"}, 403},
-		"a neighbour":               {[]string{"Sec-Fetch-Site", "same-site"}, 403},
-		"typed in":                  {[]string{"Sec-Fetch-Site", "none"}, 403},
-		"another origin":            {[]string{"Sec-Fetch-Site", "", "Origin", "https://evil.test"}, 403},
-		"no origin at all":          {[]string{"Sec-Fetch-Site", ""}, 403},
-		"a hidden origin":           {[]string{"Sec-Fetch-Site", "", "Origin", "null"}, 403},
-		"our origin, older browser": {[]string{"Sec-Fetch-Site", "", "Origin", "http://" + host}, 303},
-		"ours":                      {nil, 303},
+		"cross-site":                        {[]string{"Sec-Fetch-Site", "cross-site"}, 403},
+		"same-site":                         {[]string{"Sec-Fetch-Site", "same-site"}, 403},
+		"direct navigation":                 {[]string{"Sec-Fetch-Site", "none"}, 403},
+		"other origin":                      {[]string{"Sec-Fetch-Site", "", "Origin", "https://evil.test"}, 403},
+		"no origin":                         {[]string{"Sec-Fetch-Site", ""}, 403},
+		"null origin":                       {[]string{"Sec-Fetch-Site", "", "Origin", "null"}, 403},
+		"own origin without Sec-Fetch-Site": {[]string{"Sec-Fetch-Site", "", "Origin", "http://" + host}, 303},
+		"same-origin":                       {nil, 303},
 	} {
 		if status, body := v.post(t, "/sign-in", credentials, test.headers...); status != test.want {
 			t.Errorf("a form from %s: %d %s, want %d", name, status, body, test.want)

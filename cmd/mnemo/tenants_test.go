@@ -47,14 +47,14 @@ func TestFindRetained(t *testing.T) {
 		want tenant.Record
 		kind fault.Kind // of the error, if one is expected
 	}{
-		"by namespace and name":   {name: "ns/acme", want: acme},
-		"by UID":                  {name: string(twice.Resource), want: twice},
-		"by ID":                   {name: string(again.ID), want: again},
-		"two with the same name":  {name: "ns/twice", kind: fault.Conflict},
-		"active":                  {name: "ns/active", kind: fault.Conflict},
-		"unknown":                 {name: "ns/none", kind: fault.NotFound},
-		"name without namespace":  {name: "acme", kind: fault.NotFound},
-		"another tenant's prefix": {name: string(acme.Resource)[:8], kind: fault.NotFound},
+		"by namespace and name":  {name: "ns/acme", want: acme},
+		"by UID":                 {name: string(twice.Resource), want: twice},
+		"by ID":                  {name: string(again.ID), want: again},
+		"ambiguous name":         {name: "ns/twice", kind: fault.Conflict},
+		"active":                 {name: "ns/active", kind: fault.Conflict},
+		"unknown":                {name: "ns/none", kind: fault.NotFound},
+		"name without namespace": {name: "acme", kind: fault.NotFound},
+		"prefix of an ID":        {name: string(acme.Resource)[:8], kind: fault.NotFound},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

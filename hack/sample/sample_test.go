@@ -17,7 +17,7 @@ func TestRead(t *testing.T) {
 		wantErr string
 	}{
 		"one object": {applied: tenant, want: want},
-		"a list":     {applied: `{"kind":"List","items":[{"kind":"Namespace"},` + tenant + `]}`, want: want},
+		"list":       {applied: `{"kind":"List","items":[{"kind":"Namespace"},` + tenant + `]}`, want: want},
 		"no Tenant":  {applied: `{"kind":"List","items":[]}`, wantErr: "contains no Tenant"},
 		"one user":   {applied: `{"kind":"Tenant","spec":{"users":[{"name":"a"}]}}`, wantErr: "needs two"},
 		"invalid":    {applied: `error: no`, wantErr: "read output of kubectl"},

@@ -33,7 +33,7 @@ func TestPlanMergesMessages(t *testing.T) {
 			[]string{"1", "two", "three", "4"}, []int{3}, []int{0}},
 		"duplicates": {"the last message with an id wins", []Message{message("d", "4"), message("d", "4b")},
 			[]string{"one", "two", "three", "4b"}, []int{3}, nil},
-		"changed and back": {"only the last content counts", []Message{message("a", "1"), message("a", "one")}, []string{"one", "two", "three"}, nil, nil},
+		"changed and reverted": {"only the last content counts", []Message{message("a", "1"), message("a", "one")}, []string{"one", "two", "three"}, nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -62,12 +62,12 @@ func TestPlanComparesSenderTextAndTime(t *testing.T) {
 		change func(*Message)
 		want   bool
 	}{
-		"sender":             {func(m *Message) { m.Sender = Assistant }, true},
-		"text":               {func(m *Message) { m.Text = "1" }, true},
-		"time":               {func(m *Message) { m.CreatedAt = noon.Add(timePrecision) }, true},
-		"time below storage": {func(m *Message) { m.CreatedAt = noon.Add(timePrecision - 1) }, false},
-		"time zone":          {func(m *Message) { m.CreatedAt = noon.In(time.FixedZone("", 3600)) }, false},
-		"token count":        {func(m *Message) { m.Tokens = 99 }, false},
+		"sender":                        {func(m *Message) { m.Sender = Assistant }, true},
+		"text":                          {func(m *Message) { m.Text = "1" }, true},
+		"time":                          {func(m *Message) { m.CreatedAt = noon.Add(timePrecision) }, true},
+		"time beyond storage precision": {func(m *Message) { m.CreatedAt = noon.Add(timePrecision - 1) }, false},
+		"time zone":                     {func(m *Message) { m.CreatedAt = noon.In(time.FixedZone("", 3600)) }, false},
+		"token count":                   {func(m *Message) { m.Tokens = 99 }, false},
 	} {
 		m := stored[0]
 		tc.change(&m)
@@ -106,11 +106,11 @@ func TestPlanAppliesMetadata(t *testing.T) {
 		change func(*Upsert)
 		want   func(*Conversation)
 	}{
-		"same":            {"nothing changes", func(*Upsert) {}, func(*Conversation) {}},
-		"title":           {"a new title", func(u *Upsert) { u.Title = "Ships" }, func(c *Conversation) { c.Title = "Ships" }},
-		"no title":        {"an empty title keeps the stored one", func(u *Upsert) { u.Title = "" }, func(*Conversation) {}},
-		"no display name": {"an empty display name keeps the stored one", func(u *Upsert) { u.PlatformName = "" }, func(*Conversation) {}},
-		"no creation":     {"a missing time keeps the stored one", func(u *Upsert) { u.CreatedAt = time.Time{} }, func(*Conversation) {}},
+		"same":             {"nothing changes", func(*Upsert) {}, func(*Conversation) {}},
+		"title":            {"a new title", func(u *Upsert) { u.Title = "Ships" }, func(c *Conversation) { c.Title = "Ships" }},
+		"no title":         {"an empty title keeps the stored one", func(u *Upsert) { u.Title = "" }, func(*Conversation) {}},
+		"no display name":  {"an empty display name keeps the stored one", func(u *Upsert) { u.PlatformName = "" }, func(*Conversation) {}},
+		"no creation time": {"a missing time keeps the stored one", func(u *Upsert) { u.CreatedAt = time.Time{} }, func(*Conversation) {}},
 		"updated": {"an explicit update time is stored", func(u *Upsert) { u.UpdatedAt = noon.Add(time.Hour) },
 			func(c *Conversation) { c.UpdatedAt = noon.Add(time.Hour) }},
 		"no update": {"without messages the update time is the creation time", func(u *Upsert) { u.UpdatedAt = time.Time{} }, func(*Conversation) {}},

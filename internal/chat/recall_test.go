@@ -138,16 +138,16 @@ func TestRecallSynthesizes(t *testing.T) {
 func TestRecallFallsBack(t *testing.T) {
 	t.Parallel()
 	for reason, w := range map[string]*writer{
-		"an error":                    {err: errors.New("status 500")},
-		"no answer in time":           {err: context.DeadlineExceeded},
-		"no citation":                 {answer: "By the window."},
-		"NONE":                        {answer: "NONE"},
-		"a source that is not there":  {answer: "By the window [1][4]."},
-		"a source zero":               {answer: "By the window [0]."},
-		"one of several is not there": {answer: "By the window [1, 99]."},
-		"a number beyond numbers":     {answer: "By the window [99999999999999999999]."},
-		"an answer too long":          {answer: strings.Repeat("window ", DefaultRecallTokens) + "[1]"},
-		"nothing":                     {},
+		"synthesizer fails":             {err: errors.New("status 500")},
+		"synthesizer times out":         {err: context.DeadlineExceeded},
+		"no citation":                   {answer: "By the window."},
+		"answer NONE":                   {answer: "NONE"},
+		"unknown source":                {answer: "By the window [1][4]."},
+		"source zero":                   {answer: "By the window [0]."},
+		"one unknown source of several": {answer: "By the window [1, 99]."},
+		"source number overflows":       {answer: "By the window [99999999999999999999]."},
+		"answer too long":               {answer: strings.Repeat("window ", DefaultRecallTokens) + "[1]"},
+		"empty answer":                  {},
 	} {
 		t.Run(reason, func(t *testing.T) {
 			t.Parallel()

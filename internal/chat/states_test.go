@@ -12,7 +12,7 @@ func TestFlagsApply(t *testing.T) {
 		flags        Flags
 		before, want Status
 	}{
-		"nothing set":           {Flags{}, Excluded, Excluded},
+		"no fields":             {Flags{}, Excluded, Excluded},
 		"pinned":                {Flags{Pinned: new(true)}, Active, Active},
 		"exclude active":        {Flags{Excluded: new(true)}, Active, Excluded},
 		"exclude blocked":       {Flags{Excluded: new(true)}, Blocked, Excluded},

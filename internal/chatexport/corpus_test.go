@@ -111,12 +111,12 @@ func TestPackingDoesNotMatter(t *testing.T) {
 			plain := fixture(t, name, zip.Deflate)
 			want := describe(t, open(t, plain, chatexport.Options{}))
 			packings := map[string][]byte{
-				"stored":            fixture(t, name, zip.Store),
-				"in a zip":          archive(t, deflated("renamed.bin", plain)),
-				"in a stored zip":   archive(t, stored("renamed.bin", plain)),
-				"in two zips":       archive(t, deflated("a.zip", archive(t, deflated("b", plain)))),
-				"after white space": append([]byte(" \n"), plain...),
-				"between pictures":  archive(t, stored("1.png", []byte("\x89PNG")), deflated("x", plain), stored("2.dat", nil)),
+				"stored":                        fixture(t, name, zip.Store),
+				"nested in a zip":               archive(t, deflated("renamed.bin", plain)),
+				"nested in an uncompressed zip": archive(t, stored("renamed.bin", plain)),
+				"nested in two zips":            archive(t, deflated("a.zip", archive(t, deflated("b", plain)))),
+				"after white space":             append([]byte(" \n"), plain...),
+				"between images":                archive(t, stored("1.png", []byte("\x89PNG")), deflated("x", plain), stored("2.dat", nil)),
 			}
 			if bytes.HasPrefix(plain, []byte("PK")) || bytes.HasPrefix(plain, []byte("\uFEFF")) {
 				delete(packings, "after white space")

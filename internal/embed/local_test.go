@@ -45,7 +45,7 @@ func references(t testing.TB) []reference {
 		t.Fatal(err)
 	}
 	if len(refs) < 40 {
-		t.Fatalf("%d references, want 40 at least", len(refs))
+		t.Fatalf("%d references, want at least 40", len(refs))
 	}
 	return refs
 }
@@ -79,7 +79,7 @@ func TestLocalAgreesWithReference(t *testing.T) {
 			t.Parallel()
 			l := openTest(t, LocalOptions{}, kern)
 			if l.Model() != modelName || l.Dimensions() != 384 || l.Window() != 256 {
-				t.Errorf("model %q, %d dimensions, window %d", l.Model(), l.Dimensions(), l.Window())
+				t.Errorf("model %q, %d dimensions, window %d; want %q, 384, 256", l.Model(), l.Dimensions(), l.Window(), modelName)
 			}
 			vectors, err := l.Embed(t.Context(), texts)
 			if err != nil {
@@ -112,8 +112,8 @@ func dotSelf(v []float32) float64 {
 	return sum
 }
 
-// A text's vector must not depend on what else is in the call, nor on who else is
-// calling: texts share matrix products and workers.
+// A text's vector must not depend on the other texts of the call or on concurrent calls,
+// which share matrix products and workers.
 func TestLocalEmbedIsIndependentOfBatch(t *testing.T) {
 	t.Parallel()
 	l := openTest(t, LocalOptions{Workers: 3}, availableKernels()[0])
@@ -122,7 +122,7 @@ func TestLocalEmbedIsIndependentOfBatch(t *testing.T) {
 	for _, ref := range refs {
 		texts = append(texts, ref.Text)
 	}
-	together, err := l.Embed(t.Context(), texts)
+	batch, err := l.Embed(t.Context(), texts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,8 +133,8 @@ func TestLocalEmbedIsIndependentOfBatch(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(together[i], alone[0]); diff != "" {
-				t.Errorf("%s differs when alone:\n%s", short(text), diff)
+			if diff := cmp.Diff(batch[i], alone[0]); diff != "" {
+				t.Errorf("vector of %s (-in a batch +alone):\n%s", short(text), diff)
 			}
 		})
 	}
@@ -157,7 +157,7 @@ func TestLocalEmbedCancelled(t *testing.T) {
 	if _, err := l.Embed(ctx, manyTexts(50)); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v, want context.Canceled", err)
 	}
-	if _, err := l.Embed(t.Context(), []string{"the workers go on"}); err != nil {
+	if _, err := l.Embed(t.Context(), []string{"the workers still run"}); err != nil {
 		t.Error(err)
 	}
 }
@@ -181,9 +181,9 @@ func TestLocalEmbedClosed(t *testing.T) {
 	}
 }
 
-// A query must get in between the pieces of a batch: with one worker, many
-// queries are answered while a batch of 500 is still running.
-func TestLocalQueryPassesBatch(t *testing.T) {
+// Queries take precedence over the remaining texts of a batch: with one worker, 20
+// queries complete while a batch of 500 is still running.
+func TestLocalQueriesOvertakeBatch(t *testing.T) {
 	t.Parallel()
 	l := openTest(t, LocalOptions{Workers: 1}, availableKernels()[0])
 	ctx, cancel := context.WithCancel(t.Context())
@@ -199,7 +199,7 @@ func TestLocalQueryPassesBatch(t *testing.T) {
 	}
 	select {
 	case err := <-batch:
-		t.Errorf("the batch was over before 20 queries (error %v)", err)
+		t.Errorf("the batch completed before 20 queries (error %v)", err)
 	default:
 	}
 	cancel()
@@ -208,29 +208,29 @@ func TestLocalQueryPassesBatch(t *testing.T) {
 	}
 }
 
-// Two batches take turns: a small one started during a big one ends first.
+// Batches alternate: a small batch started during a large one completes first.
 func TestLocalBatchesAlternate(t *testing.T) {
 	t.Parallel()
 	l := openTest(t, LocalOptions{Workers: 1}, availableKernels()[0])
 	ctx, cancel := context.WithCancel(t.Context())
-	big := make(chan error, 1)
+	large := make(chan error, 1)
 	go func() {
 		_, err := l.Embed(ctx, manyTexts(500))
-		big <- err
+		large <- err
 	}()
 	if _, err := l.Embed(t.Context(), manyTexts(4)); err != nil {
 		t.Fatal(err)
 	}
 	select {
-	case err := <-big:
-		t.Errorf("500 texts were done before 4 (error %v)", err)
+	case err := <-large:
+		t.Errorf("500 texts completed before 4 (error %v)", err)
 	default:
 	}
 	cancel()
-	<-big
+	<-large
 }
 
-// manyTexts are n texts of 64 tokens.
+// manyTexts returns n texts of 64 tokens each.
 func manyTexts(n int) []string {
 	texts := make([]string, n)
 	for i := range texts {
@@ -263,16 +263,16 @@ func TestOpenLocalErrors(t *testing.T) {
 		files  map[string][]byte
 		want   string
 	}{
-		"Empty":         {"an empty folder lacks the tokenizer", nil, "tokenizer.json"},
-		"NotJSON":       {"a web page saved instead", map[string][]byte{tokenizerFile: []byte("<html>")}, "parse"},
-		"OtherKind":     {"a BPE tokenizer is another model's", map[string][]byte{tokenizerFile: []byte(`{"model":{"type":"BPE"}}`)}, "not the tokenizer"},
+		"Empty":         {"an empty directory", nil, "tokenizer.json"},
+		"NotJSON":       {"a web page instead of the file", map[string][]byte{tokenizerFile: []byte("<html>")}, "parse"},
+		"OtherKind":     {"a tokenizer of another type", map[string][]byte{tokenizerFile: []byte(`{"model":{"type":"BPE"}}`)}, "not the tokenizer"},
 		"NoWeights":     {"the weights are missing", map[string][]byte{tokenizerFile: tokenizer}, "model.safetensors"},
-		"LFSPointer":    {"git left a pointer", map[string][]byte{tokenizerFile: tokenizer, weightsFile: []byte("version https://git-lfs.github.com/spec/v1")}, "not one of a safetensors"},
-		"Truncated":     {"a download broke off", map[string][]byte{tokenizerFile: tokenizer, weightsFile: header("{")[:8]}, "read header"},
+		"LFSPointer":    {"a Git LFS pointer instead of the file", map[string][]byte{tokenizerFile: tokenizer, weightsFile: []byte("version https://git-lfs.github.com/spec/v1")}, "not one of a safetensors"},
+		"Truncated":     {"a truncated download", map[string][]byte{tokenizerFile: tokenizer, weightsFile: header("{")[:8]}, "read header"},
 		"MissingTensor": {"another model", map[string][]byte{tokenizerFile: tokenizer, weightsFile: header(`{"__metadata__":{"format":"pt"}}`)}, "is missing"},
-		"WrongShape": {"a bigger model", map[string][]byte{tokenizerFile: tokenizer,
+		"WrongShape": {"a larger model", map[string][]byte{tokenizerFile: tokenizer,
 			weightsFile: header(`{"embeddings.word_embeddings.weight":{"dtype":"F32","shape":[30522,768],"data_offsets":[0,4]}}`)}, "[30522 768], want F32 [30522 384]"},
-		"WrongOffsets": {"a broken header", map[string][]byte{tokenizerFile: tokenizer,
+		"WrongOffsets": {"an invalid header", map[string][]byte{tokenizerFile: tokenizer,
 			weightsFile: header(`{"embeddings.word_embeddings.weight":{"dtype":"F32","shape":[30522,384],"data_offsets":[0,4]}}`)}, "has offsets"},
 	}
 	for name, tc := range cases {
@@ -290,7 +290,7 @@ func TestOpenLocalErrors(t *testing.T) {
 			}
 			for _, want := range []string{tc.want, dir, "pip download"} {
 				if !strings.Contains(err.Error(), want) {
-					t.Errorf("%s: error %q lacks %q", tc.reason, err, want)
+					t.Errorf("%s: error %q does not contain %q", tc.reason, err, want)
 				}
 			}
 		})

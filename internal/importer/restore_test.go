@@ -204,18 +204,18 @@ func TestRestoreNeedsAnEmptyAccount(t *testing.T) {
 	b.fill(t, b.alice, 3, 3, constant)
 	file := b.exported(t, b.alice)
 	for name, create := range map[string]func(){
-		"a memory": func() {
+		"memory": func() {
 			_, err := b.db.Memories().Create(t.Context(), b.bob, memory.NewMemory{CreateInput: memory.CreateInput{Text: "mine"}, Units: retrieve.MemoryUnits("mine")})
 			if err != nil {
 				t.Fatal(err)
 			}
 		},
-		"a bucket": func() {
+		"bucket": func() {
 			if _, err := b.db.CreateBucket(t.Context(), b.bob, memory.BucketInput{Name: "mine"}); err != nil {
 				t.Fatal(err)
 			}
 		},
-		"a conversation": func() {
+		"conversation": func() {
 			u := chat.Upsert{ExternalID: "x", Platform: "custom", CreatedAt: monday, Messages: []chat.Message{{ExternalID: "1", Sender: chat.Human, CreatedAt: monday}}}
 			if _, err := b.chats.Upsert(t.Context(), b.bob, u); err != nil {
 				t.Fatal(err)

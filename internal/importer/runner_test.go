@@ -403,9 +403,9 @@ func TestArchiveIsTriedFirst(t *testing.T) {
 		want    importer.Status
 		total   int
 	}{
-		"another format": {false, nil, importer.Done, 2},
-		"its format":     {true, nil, importer.Done, 0},
-		"broken":         {false, fault.New(fault.Invalid, "the archive is of another version"), importer.Failed, 0},
+		"not an archive":  {false, nil, importer.Done, 2},
+		"archive":         {true, nil, importer.Done, 0},
+		"invalid archive": {false, fault.New(fault.Invalid, "the archive is of another version"), importer.Failed, 0},
 	} {
 		id := b.upload(t, b.alice, data, "")
 		_, err := b.runner(func(c *importer.Config) {

@@ -28,10 +28,10 @@ func TestSnoozes(t *testing.T) {
 		metadata string
 		want     int
 	}{
-		"never":        {`{}`, 0},
-		"no metadata":  {``, 0},
-		"three times":  {`{"snoozes": 3}`, 3},
-		"not a number": {`{"snoozes": "x"}`, 0},
+		"never":          {`{}`, 0},
+		"no metadata":    {``, 0},
+		"three attempts": {`{"snoozes": 3}`, 3},
+		"not a number":   {`{"snoozes": "x"}`, 0},
 	} {
 		if got := snoozes(&rivertype.JobRow{Metadata: []byte(tc.metadata)}); got != tc.want {
 			t.Errorf("%s: %d snoozes, want %d", name, got, tc.want)

@@ -156,25 +156,25 @@ func TestCheck(t *testing.T) {
 		change func(*oauth.Request)
 		code   string
 	}{
-		"good":             {func(*oauth.Request) {}, ""},
-		"no resource":      {func(r *oauth.Request) { r.Resources = nil }, ""},
-		"slash":            {func(r *oauth.Request) { r.Resources = []string{resource + "/"} }, ""},
-		"any loopback":     {func(r *oauth.Request) { r.RedirectURI = "http://127.0.0.1:54321/cb?x=1" }, ""},
-		"unknown client":   {func(r *oauth.Request) { r.ClientID = "x" }, oauth.InvalidClient},
-		"no client":        {func(r *oauth.Request) { r.ClientID = "" }, oauth.InvalidRequest},
-		"no address":       {func(r *oauth.Request) { r.RedirectURI = "" }, oauth.InvalidRequest},
-		"other address":    {func(r *oauth.Request) { r.RedirectURI = callback + "/.." }, oauth.InvalidRequest},
-		"other host":       {func(r *oauth.Request) { r.RedirectURI = "https://evil.example.com/" }, oauth.InvalidRequest},
-		"other loopback":   {func(r *oauth.Request) { r.RedirectURI = "http://127.0.0.1:1/other" }, oauth.InvalidRequest},
-		"loopback, and on": {func(r *oauth.Request) { r.RedirectURI = "http://127.0.0.1:1/cb?x=1#" }, oauth.InvalidRequest},
-		"not loopback":     {func(r *oauth.Request) { r.RedirectURI = "http://127.0.0.1:1@evil.com/cb?x=1" }, oauth.InvalidRequest},
-		"token":            {func(r *oauth.Request) { r.ResponseType = "token" }, oauth.UnsupportedResponse},
-		"plain":            {func(r *oauth.Request) { r.ChallengeMethod = "plain" }, oauth.InvalidRequest},
-		"no method":        {func(r *oauth.Request) { r.ChallengeMethod = "" }, oauth.InvalidRequest},
-		"no challenge":     {func(r *oauth.Request) { r.Challenge = "" }, oauth.InvalidRequest},
-		"short challenge":  {func(r *oauth.Request) { r.Challenge = "abcd" }, oauth.InvalidRequest},
-		"other resource":   {func(r *oauth.Request) { r.Resources = []string{"https://other.example.com/mcp"} }, oauth.InvalidTarget},
-		"another resource": {func(r *oauth.Request) { r.Resources = append(r.Resources, issuer) }, oauth.InvalidTarget},
+		"good":                          {func(*oauth.Request) {}, ""},
+		"no resource":                   {func(r *oauth.Request) { r.Resources = nil }, ""},
+		"resource with trailing slash":  {func(r *oauth.Request) { r.Resources = []string{resource + "/"} }, ""},
+		"other loopback port":           {func(r *oauth.Request) { r.RedirectURI = "http://127.0.0.1:54321/cb?x=1" }, ""},
+		"unknown client":                {func(r *oauth.Request) { r.ClientID = "x" }, oauth.InvalidClient},
+		"no client":                     {func(r *oauth.Request) { r.ClientID = "" }, oauth.InvalidRequest},
+		"no redirect URI":               {func(r *oauth.Request) { r.RedirectURI = "" }, oauth.InvalidRequest},
+		"other path":                    {func(r *oauth.Request) { r.RedirectURI = callback + "/.." }, oauth.InvalidRequest},
+		"other host":                    {func(r *oauth.Request) { r.RedirectURI = "https://evil.example.com/" }, oauth.InvalidRequest},
+		"other loopback path":           {func(r *oauth.Request) { r.RedirectURI = "http://127.0.0.1:1/other" }, oauth.InvalidRequest},
+		"loopback with fragment":        {func(r *oauth.Request) { r.RedirectURI = "http://127.0.0.1:1/cb?x=1#" }, oauth.InvalidRequest},
+		"loopback address as user info": {func(r *oauth.Request) { r.RedirectURI = "http://127.0.0.1:1@evil.com/cb?x=1" }, oauth.InvalidRequest},
+		"response type token":           {func(r *oauth.Request) { r.ResponseType = "token" }, oauth.UnsupportedResponse},
+		"challenge method plain":        {func(r *oauth.Request) { r.ChallengeMethod = "plain" }, oauth.InvalidRequest},
+		"no challenge method":           {func(r *oauth.Request) { r.ChallengeMethod = "" }, oauth.InvalidRequest},
+		"no challenge":                  {func(r *oauth.Request) { r.Challenge = "" }, oauth.InvalidRequest},
+		"short challenge":               {func(r *oauth.Request) { r.Challenge = "abcd" }, oauth.InvalidRequest},
+		"other resource":                {func(r *oauth.Request) { r.Resources = []string{"https://other.example.com/mcp"} }, oauth.InvalidTarget},
+		"additional resource":           {func(r *oauth.Request) { r.Resources = append(r.Resources, issuer) }, oauth.InvalidTarget},
 	} {
 		r := good(c.ID)
 		tc.change(&r)
@@ -260,11 +260,11 @@ func TestRedeemAndRefresh(t *testing.T) {
 	}
 	in := oauth.CodeInput{ClientID: c.ID, Code: code, RedirectURI: callback + "?b=%2f&a=+&b", Verifier: verifier, Resources: []string{resource}}
 	for name, change := range map[string]func(*oauth.CodeInput){
-		"another code":     func(in *oauth.CodeInput) { in.Code = withOtherLastByte(code) },
-		"another address":  func(in *oauth.CodeInput) { in.RedirectURI = callback },
-		"another verifier": func(in *oauth.CodeInput) { in.Verifier = verifier + "x" },
-		"no verifier":      func(in *oauth.CodeInput) { in.Verifier = "" },
-		"a token":          func(in *oauth.CodeInput) { in.Code = "mn_x" },
+		"other code":            func(in *oauth.CodeInput) { in.Code = withOtherLastByte(code) },
+		"other redirect URI":    func(in *oauth.CodeInput) { in.RedirectURI = callback },
+		"other verifier":        func(in *oauth.CodeInput) { in.Verifier = verifier + "x" },
+		"no verifier":           func(in *oauth.CodeInput) { in.Verifier = "" },
+		"token instead of code": func(in *oauth.CodeInput) { in.Code = "mn_x" },
 	} {
 		bad := in
 		change(&bad)
@@ -274,7 +274,7 @@ func TestRedeemAndRefresh(t *testing.T) {
 	bad := in
 	bad.Resources = []string{issuer}
 	_, err = s.Redeem(t.Context(), bad)
-	wantCode(t, "another resource", err, oauth.InvalidTarget)
+	wantCode(t, "additional resource", err, oauth.InvalidTarget)
 	bad = in
 	bad.ClientID = "x"
 	_, err = s.Redeem(t.Context(), bad)

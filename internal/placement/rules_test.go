@@ -29,14 +29,14 @@ func TestSelectCollection(t *testing.T) {
 		load   map[string]int64
 		want   string
 	}{
-		"the first tenant":                     {want: "g_1"},
-		"the last partition of a collection":   {load: map[string]int64{"g_1": placement.MaxPartitions - 1}, want: "g_1"},
-		"a full collection":                    {load: map[string]int64{"g_1": placement.MaxPartitions}, want: "g_2"},
-		"a gap is filled first":                {load: map[string]int64{"g_1": placement.MaxPartitions, "g_2": 3, "g_3": 9}, want: "g_2"},
-		"the first shared tenant":              {shared: true, load: map[string]int64{"g_1": 5}, want: "g_shared_1"},
-		"a shared collection has more room":    {shared: true, load: map[string]int64{"g_shared_1": placement.MaxPartitions}, want: "g_shared_1"},
-		"a full shared collection":             {shared: true, load: map[string]int64{"g_shared_1": placement.MaxShared}, want: "g_shared_2"},
-		"more than the maximum counts as full": {load: map[string]int64{"g_1": placement.MaxPartitions + 1}, want: "g_2"},
+		"the first tenant":                       {want: "g_1"},
+		"the last partition of a collection":     {load: map[string]int64{"g_1": placement.MaxPartitions - 1}, want: "g_1"},
+		"a full collection":                      {load: map[string]int64{"g_1": placement.MaxPartitions}, want: "g_2"},
+		"a gap is filled first":                  {load: map[string]int64{"g_1": placement.MaxPartitions, "g_2": 3, "g_3": 9}, want: "g_2"},
+		"the first shared tenant":                {shared: true, load: map[string]int64{"g_1": 5}, want: "g_shared_1"},
+		"a shared collection holds more tenants": {shared: true, load: map[string]int64{"g_shared_1": placement.MaxPartitions}, want: "g_shared_1"},
+		"a full shared collection":               {shared: true, load: map[string]int64{"g_shared_1": placement.MaxShared}, want: "g_shared_2"},
+		"more than the maximum counts as full":   {load: map[string]int64{"g_1": placement.MaxPartitions + 1}, want: "g_2"},
 	} {
 		if got := placement.SelectCollection("g", tc.shared, tc.load); got != tc.want {
 			t.Errorf("%s: SelectCollection = %s, want %s", reason, got, tc.want)

@@ -47,7 +47,7 @@ func BenchmarkLexical(b *testing.B) {
 	for _, n := range []int{2000, 20000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			s := setup(b, nil)
-			s.flood(b, s.users[0], s.remember(b, s.users[0], "start", nil), n, "now()")
+			s.insertUnits(b, s.users[0], s.remember(b, s.users[0], "start", nil), n, "now()")
 			r := rand.New(rand.NewPCG(1, 1))
 			percentiles(b, func(int) {
 				question := ""
@@ -68,7 +68,7 @@ func BenchmarkExact(b *testing.B) {
 	for _, n := range []int{1999, 20000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			s := setup(b, nil)
-			s.flood(b, s.users[0], s.remember(b, s.users[0], "start", nil), n, "now() - interval '1 hour'")
+			s.insertUnits(b, s.users[0], s.remember(b, s.users[0], "start", nil), n, "now() - interval '1 hour'")
 			v := randomUnit(rand.New(rand.NewPCG(1, 1)))
 			percentiles(b, func(int) {
 				if _, _, err := s.Exact(b.Context(), s.users[0], retrieve.Query{Kind: retrieve.Memory, Limit: 100}, v); err != nil {

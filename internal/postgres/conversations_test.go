@@ -154,21 +154,21 @@ func TestConversationsAreListed(t *testing.T) {
 		want   string
 		total  int
 	}{
-		"all":         {chat.ConversationFilter{Limit: 9}, "210", 3},
-		"page":        {chat.ConversationFilter{Limit: 1, Offset: 1}, "1", 3},
-		"past end":    {chat.ConversationFilter{Limit: 1, Offset: 7}, "", 3},
-		"platform":    {chat.ConversationFilter{Limit: 9, Platform: "custom"}, "20", 2},
-		"title":       {chat.ConversationFilter{Limit: 9, Title: "CONVERSATION"}, "21", 2},
-		"wild cards":  {chat.ConversationFilter{Limit: 9, Title: "0% _D"}, "0", 1},
-		"no wild":     {chat.ConversationFilter{Limit: 9, Title: "C_nversation"}, "", 0},
-		"from":        {chat.ConversationFilter{Limit: 9, From: start.AddDate(0, 0, 1)}, "21", 2},
-		"to":          {chat.ConversationFilter{Limit: 9, To: start.AddDate(0, 0, 1)}, "0", 1},
-		"pinned":      {chat.ConversationFilter{Limit: 9, PinnedOnly: true}, "1", 1},
-		"import":      {chat.ConversationFilter{Limit: 9, ImportID: imports[2]}, "2", 1},
-		"no import":   {chat.ConversationFilter{Limit: 9, ImportID: "x"}, "", 0},
-		"active":      {chat.ConversationFilter{Limit: 9, Status: chat.Active}, "210", 3},
-		"blocked":     {chat.ConversationFilter{Limit: 9, Status: chat.Blocked}, "", 0},
-		"all at once": {chat.ConversationFilter{Limit: 9, Platform: "claude", Title: "n 1", PinnedOnly: true, Status: chat.Active}, "1", 1},
+		"all":                          {chat.ConversationFilter{Limit: 9}, "210", 3},
+		"page":                         {chat.ConversationFilter{Limit: 1, Offset: 1}, "1", 3},
+		"offset past the end":          {chat.ConversationFilter{Limit: 1, Offset: 7}, "", 3},
+		"platform":                     {chat.ConversationFilter{Limit: 9, Platform: "custom"}, "20", 2},
+		"title":                        {chat.ConversationFilter{Limit: 9, Title: "CONVERSATION"}, "21", 2},
+		"wildcards are escaped":        {chat.ConversationFilter{Limit: 9, Title: "0% _D"}, "0", 1},
+		"underscore is not a wildcard": {chat.ConversationFilter{Limit: 9, Title: "C_nversation"}, "", 0},
+		"from":                         {chat.ConversationFilter{Limit: 9, From: start.AddDate(0, 0, 1)}, "21", 2},
+		"to":                           {chat.ConversationFilter{Limit: 9, To: start.AddDate(0, 0, 1)}, "0", 1},
+		"pinned":                       {chat.ConversationFilter{Limit: 9, PinnedOnly: true}, "1", 1},
+		"import":                       {chat.ConversationFilter{Limit: 9, ImportID: imports[2]}, "2", 1},
+		"unknown import":               {chat.ConversationFilter{Limit: 9, ImportID: "x"}, "", 0},
+		"active":                       {chat.ConversationFilter{Limit: 9, Status: chat.Active}, "210", 3},
+		"blocked":                      {chat.ConversationFilter{Limit: 9, Status: chat.Blocked}, "", 0},
+		"all filters":                  {chat.ConversationFilter{Limit: 9, Platform: "claude", Title: "n 1", PinnedOnly: true, Status: chat.Active}, "1", 1},
 	} {
 		list, total, err := b.Conversations().List(t.Context(), scope, test.filter)
 		if err != nil {

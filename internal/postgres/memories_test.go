@@ -106,14 +106,14 @@ func TestMemoriesAreListedInOrder(t *testing.T) {
 		want   string
 		more   bool
 	}{
-		"oldest":     {"first written first", memory.Filter{Limit: 10}, "0123456", false},
-		"exactly":    {"nothing follows", memory.Filter{Limit: 7}, "0123456", false},
-		"cut":        {"more follow", memory.Filter{Limit: 3}, "012", true},
-		"skip":       {"the rest", memory.Filter{Limit: 4, Skip: 3}, "3456", false},
-		"newest":     {"last written first", memory.Filter{Limit: 2, Newest: true}, "65", true},
-		"bucket":     {"only the bucket's", memory.Filter{Limit: 9, Bucket: bucket}, "135", false},
-		"all of it":  {"newest of the bucket", memory.Filter{Limit: 1, Skip: 1, Newest: true, Bucket: bucket}, "3", true},
-		"beyond end": {"empty, but the bucket is known", memory.Filter{Limit: 1, Skip: 50, Bucket: bucket}, "", false},
+		"oldest":               {"first written first", memory.Filter{Limit: 10}, "0123456", false},
+		"limit equals total":   {"nothing follows", memory.Filter{Limit: 7}, "0123456", false},
+		"limit below total":    {"more follow", memory.Filter{Limit: 3}, "012", true},
+		"skip":                 {"the rest", memory.Filter{Limit: 4, Skip: 3}, "3456", false},
+		"newest":               {"last written first", memory.Filter{Limit: 2, Newest: true}, "65", true},
+		"bucket":               {"only the bucket's", memory.Filter{Limit: 9, Bucket: bucket}, "135", false},
+		"bucket, newest, skip": {"newest of the bucket", memory.Filter{Limit: 1, Skip: 1, Newest: true, Bucket: bucket}, "3", true},
+		"skip past the end":    {"empty, but the bucket is known", memory.Filter{Limit: 1, Skip: 50, Bucket: bucket}, "", false},
 	} {
 		list, more, err := b.Memories().List(ctx, scope, test.filter)
 		if err != nil {

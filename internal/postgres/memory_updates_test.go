@@ -19,14 +19,14 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// edit is a new text with its units.
+// edit returns an edit with a new text and its units.
 func edit(id, text string) memory.Edit {
 	m := newMemory(text)
 	return memory.Edit{UpdateInput: memory.UpdateInput{ID: id, Text: &text}, Tokens: m.Tokens, Units: m.Units}
 }
 
-// bucketOf makes a bucket.
-func (b *testBundle) bucketOf(t testing.TB, scope tenant.Scope, name string) int64 {
+// createBucket creates a bucket and returns its id.
+func (b *testBundle) createBucket(t testing.TB, scope tenant.Scope, name string) int64 {
 	t.Helper()
 	id, err := b.CreateBucket(t.Context(), scope, memory.BucketInput{Name: name})
 	if err != nil {
@@ -45,15 +45,15 @@ func (b *testBundle) get(t testing.TB, scope tenant.Scope, id string) memory.Mem
 	return got[0]
 }
 
-// wantJobs checks that index jobs name exactly these units.
-func (b *testBundle) wantJobs(t testing.TB, what string, units ...[]retrieve.UnitID) {
+// wantJobs checks that the index jobs enqueued by step contain exactly the given units.
+func (b *testBundle) wantJobs(t testing.TB, step string, units ...[]retrieve.UnitID) {
 	t.Helper()
 	want := map[retrieve.UnitID]bool{}
 	for _, id := range slices.Concat(units...) {
 		want[id] = true
 	}
 	if diff := cmp.Diff(want, b.jobUnits(t)); diff != "" {
-		t.Errorf("units in index jobs after %s (-want +got):\n%s", what, diff)
+		t.Errorf("units in index jobs after %s (-want +got):\n%s", step, diff)
 	}
 }
 
@@ -63,7 +63,7 @@ func TestEditAppendsAVersionWithNewUnits(t *testing.T) {
 	ctx, scope := t.Context(), b.users[0]
 	id := b.remember(t, scope, "2025-05-09 window seat", nil)
 	before, old := b.get(t, scope, id), b.unitsOf(t, id)
-	work := b.bucketOf(t, scope, "Work")
+	work := b.createBucket(t, scope, "Work")
 	b.jobUnits(t)
 
 	long := "2025-05-10 aisle seat. " + strings.Repeat("It is closer to the door. ", 100)
@@ -78,11 +78,11 @@ func TestEditAppendsAVersionWithNewUnits(t *testing.T) {
 	if diff := cmp.Diff(want, m, cmpopts.IgnoreFields(memory.Memory{}, "UpdatedAt")); diff != "" || !m.UpdatedAt.After(before.UpdatedAt) {
 		t.Errorf("after the edit, updated %v then %v (-want +got):\n%s", before.UpdatedAt, m.UpdatedAt, diff)
 	}
-	made := b.unitsOf(t, id)
-	if len(made) < 2 || slices.Contains(made, old[0]) {
-		t.Errorf("units were %v and are %v", old, made)
+	created := b.unitsOf(t, id)
+	if len(created) < 2 || slices.Contains(created, old[0]) {
+		t.Errorf("units after the edit: %v, want new units instead of %v", created, old)
 	}
-	b.wantJobs(t, "the edit", old, made)
+	b.wantJobs(t, "the edit", old, created)
 
 	for i := 3; i <= 5; i++ {
 		if v, err := b.Memories().Update(ctx, scope, edit(id, fmt.Sprint("text ", i))); err != nil || v != i {
@@ -104,7 +104,7 @@ func TestEditAppendsAVersionWithNewUnits(t *testing.T) {
 	wantKind(t, "Versions of a deleted memory", err, fault.NotFound)
 }
 
-func TestEditThatChangesNothing(t *testing.T) {
+func TestEditWithoutChanges(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	scope := b.users[0]
@@ -117,25 +117,25 @@ func TestEditThatChangesNothing(t *testing.T) {
 		t.Fatalf("Update = %d, %v", v, err)
 	}
 	if diff := cmp.Diff(before, b.get(t, scope, id)); diff != "" {
-		t.Errorf("a text that is the same changed the memory:\n%s", diff)
+		t.Errorf("an edit without changes changed the memory (-want +got):\n%s", diff)
 	}
-	b.wantJobs(t, "nothing")
+	b.wantJobs(t, "an edit without changes")
 }
 
-// A move copies words and embedding into new units of the other bucket.
+// A move copies the lexemes and the embedding to new units in the other bucket.
 func TestMoveCopiesUnits(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	ctx, scope := t.Context(), b.users[0]
 	v := randomUnit(rand.New(rand.NewPCG(1, 2)))
 	var ids []string
-	var old, made []retrieve.UnitID
+	var old, created []retrieve.UnitID
 	for i := range 3 {
 		id := b.remember(t, scope, fmt.Sprintf("gardening %d", i), func(string) []float32 { return v })
 		ids = append(ids, id)
 		old = append(old, b.unitsOf(t, id)...)
 	}
-	work := b.bucketOf(t, scope, "Work")
+	work := b.createBucket(t, scope, "Work")
 	b.jobUnits(t)
 	moved, err := b.Memories().Move(ctx, scope, memory.MoveInput{
 		IDs: []string{ids[2], ids[0], strings.ToUpper(ids[0]), ids[1]}, Bucket: memory.BucketRef{Name: "WORK"}})
@@ -143,30 +143,40 @@ func TestMoveCopiesUnits(t *testing.T) {
 		t.Fatalf("Move: %v (-want +got):\n%s", err, diff)
 	}
 	for _, id := range ids {
-		made = append(made, b.unitsOf(t, id)...)
-		if m := b.get(t, scope, id); m.BucketID != work || m.Version != 1 {
-			t.Errorf("moved: %+v", m)
+		created = append(created, b.unitsOf(t, id)...)
+		m := b.get(t, scope, id)
+		if m.BucketID != work {
+			t.Errorf("bucket after the move = %d, want %d", m.BucketID, work)
+		}
+		if m.Version != 1 {
+			t.Errorf("version after the move = %d, want 1", m.Version)
 		}
 	}
-	b.wantJobs(t, "the move", old, made)
-	units, err := b.Load(ctx, scope.Tenant, slices.Concat(old, made))
+	b.wantJobs(t, "the move", old, created)
+	units, err := b.Load(ctx, scope.Tenant, slices.Concat(old, created))
 	if err != nil || len(units) != 3 {
 		t.Fatalf("live units: %v, %v", units, err)
 	}
 	for _, u := range units {
-		if u.Group != work || u.Vector == nil || !strings.HasPrefix(u.Dense, "gardening ") {
-			t.Errorf("unit after the move: %+v", u)
+		if u.Group != work {
+			t.Errorf("bucket of unit %d = %d, want %d", u.ID, u.Group, work)
+		}
+		if u.Vector == nil {
+			t.Errorf("unit %d has no vector", u.ID)
+		}
+		if !strings.HasPrefix(u.Dense, "gardening ") {
+			t.Errorf("text of unit %d = %q, want a copy", u.ID, u.Dense)
 		}
 	}
 	hits, err := b.Lexical(ctx, scope, retrieve.Query{Kind: retrieve.Memory, Text: "gardening", Group: work, Limit: 10})
 	if err != nil || len(hits) != 3 {
 		t.Errorf("found in the new bucket: %v, %v", hits, err)
 	}
-	// Again: they are there, and nothing is written.
+	// Repeating the move writes nothing.
 	if moved, err = b.Memories().Move(ctx, scope, memory.MoveInput{IDs: ids, Bucket: memory.BucketRef{ID: work}}); err != nil || len(moved) != 3 {
 		t.Errorf("Move again = %v, %v", moved, err)
 	}
-	b.wantJobs(t, "the move repeated")
+	b.wantJobs(t, "the repeated move")
 }
 
 func TestMoveIsAllOrNothing(t *testing.T) {
@@ -175,34 +185,34 @@ func TestMoveIsAllOrNothing(t *testing.T) {
 	ctx, scope := t.Context(), b.users[0]
 	mine, others := b.remember(t, scope, "mine", nil), b.remember(t, b.users[1], "another user's", nil)
 	foreign := b.remember(t, b.users[2], "another tenant's", nil)
-	work := b.bucketOf(t, scope, "Work")
+	work := b.createBucket(t, scope, "Work")
 	before := b.get(t, scope, mine)
 	b.jobUnits(t)
-	nobodys := uuid.NewString()
+	unknown := uuid.NewString()
 	_, err := b.Memories().Move(ctx, scope, memory.MoveInput{
-		IDs: []string{others, mine, foreign, "x", nobodys, "x", "\x00"}, Bucket: memory.BucketRef{ID: work}})
-	wantKind(t, "Move with ids of others", err, fault.NotFound)
+		IDs: []string{others, mine, foreign, "x", unknown, "x", "\x00"}, Bucket: memory.BucketRef{ID: work}})
+	wantKind(t, "Move with foreign ids", err, fault.NotFound)
 	e, _ := errors.AsType[*fault.Error](err)
-	if diff := cmp.Diff([]string{others, foreign, "x", nobodys, "\x00"}, e.RejectedIDs); diff != "" {
+	if diff := cmp.Diff([]string{others, foreign, "x", unknown, "\x00"}, e.RejectedIDs); diff != "" {
 		t.Errorf("rejected (-want +got):\n%s", diff)
 	}
-	theirs := b.bucketOf(t, b.users[1], "Theirs")
+	theirs := b.createBucket(t, b.users[1], "Theirs")
 	for name, ref := range map[string]memory.BucketRef{
-		"another's": {ID: theirs}, "none": {ID: 1 << 40}, "another's name": {Name: "Theirs"}, "two": {ID: work, Name: "General"},
+		"of another user": {ID: theirs}, "unknown": {ID: 1 << 40}, "named by another user": {Name: "Theirs"}, "with contradicting name": {ID: work, Name: "General"},
 	} {
 		_, err := b.Memories().Move(ctx, scope, memory.MoveInput{IDs: []string{mine}, Bucket: ref})
 		if !errors.Is(err, memory.ErrBucketNotFound) {
-			t.Errorf("Move to bucket %s: %v", name, err)
+			t.Errorf("Move to a bucket %s: %v, want ErrBucketNotFound", name, err)
 		}
 		_, err = b.Memories().Update(ctx, scope, memory.Edit{UpdateInput: memory.UpdateInput{ID: mine, Bucket: ref}})
 		if !errors.Is(err, memory.ErrBucketNotFound) {
-			t.Errorf("Update to bucket %s: %v", name, err)
+			t.Errorf("Update to a bucket %s: %v, want ErrBucketNotFound", name, err)
 		}
 	}
 	if diff := cmp.Diff(before, b.get(t, scope, mine)); diff != "" {
-		t.Errorf("something moved:\n%s", diff)
+		t.Errorf("a rejected move changed the memory (-want +got):\n%s", diff)
 	}
-	b.wantJobs(t, "moves that were refused")
+	b.wantJobs(t, "the rejected moves")
 }
 
 func TestEditsAreIsolated(t *testing.T) {
@@ -210,7 +220,7 @@ func TestEditsAreIsolated(t *testing.T) {
 	b := setup(t, nil)
 	ctx := t.Context()
 	id := b.remember(t, b.users[0], "mine", nil)
-	bucket := b.bucketOf(t, b.users[0], "Mine")
+	bucket := b.createBucket(t, b.users[0], "Mine")
 	name := "Theirs"
 	for i, u := range b.users[1:] {
 		_, err := b.Memories().Update(ctx, u, edit(id, "theirs"))
@@ -221,8 +231,12 @@ func TestEditsAreIsolated(t *testing.T) {
 		_, err = b.DeleteBucket(ctx, u, bucket)
 		wantKind(t, "DeleteBucket", err, fault.NotFound)
 	}
-	if m := b.get(t, b.users[0], id); m.Text != "mine" || m.Version != 1 {
-		t.Errorf("the memory is %+v", m)
+	m := b.get(t, b.users[0], id)
+	if m.Text != "mine" {
+		t.Errorf("text = %q, want %q", m.Text, "mine")
+	}
+	if m.Version != 1 {
+		t.Errorf("version = %d, want 1", m.Version)
 	}
 	for _, id := range []string{"", "x", "\x00", uuid.NewString()} {
 		_, err := b.Memories().Update(ctx, b.users[0], edit(id, "text"))
@@ -230,23 +244,27 @@ func TestEditsAreIsolated(t *testing.T) {
 	}
 }
 
-// Each version holds storage; moves hold none.
-func TestEditsAndTheStorageQuota(t *testing.T) {
+// Each version counts towards the storage quota; moves do not.
+func TestEditsRespectTheStorageQuota(t *testing.T) {
 	t.Parallel()
 	b := setup(t, func(q *tenant.Quota) { q.Storage = 25 })
 	ctx, scope := t.Context(), b.users[0]
 	id := b.remember(t, scope, strings.Repeat("a", 10), nil)
 	if _, err := b.Memories().Update(ctx, scope, edit(id, strings.Repeat("b", 15))); err != nil {
-		t.Errorf("exactly full: %v", err)
+		t.Errorf("edit up to the quota: %v", err)
 	}
 	_, err := b.Memories().Update(ctx, scope, edit(id, "c"))
-	wantKind(t, "one byte too many", err, fault.Forbidden)
-	work := b.bucketOf(t, scope, "Work")
+	wantKind(t, "edit over the quota", err, fault.Forbidden)
+	work := b.createBucket(t, scope, "Work")
 	if _, err := b.Memories().Move(ctx, scope, memory.MoveInput{IDs: []string{id}, Bucket: memory.BucketRef{ID: work}}); err != nil {
-		t.Errorf("a move when full: %v", err)
+		t.Errorf("move at the quota: %v", err)
 	}
-	if m := b.get(t, scope, id); m.Version != 2 || m.BucketID != work {
-		t.Errorf("the memory is %+v", m)
+	m := b.get(t, scope, id)
+	if m.Version != 2 {
+		t.Errorf("version = %d, want 2", m.Version)
+	}
+	if m.BucketID != work {
+		t.Errorf("bucket = %d, want %d", m.BucketID, work)
 	}
 }
 
@@ -254,7 +272,7 @@ func TestConcurrentEditsMovesAndDeletions(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	ctx, scope := t.Context(), b.users[0]
-	buckets := []int64{b.bucketOf(t, scope, "One"), b.bucketOf(t, scope, "Two"), b.bucketOf(t, scope, "Three")}
+	buckets := []int64{b.createBucket(t, scope, "One"), b.createBucket(t, scope, "Two"), b.createBucket(t, scope, "Three")}
 	var ids []string
 	for i := range 6 {
 		ids = append(ids, b.remember(t, scope, fmt.Sprint(i), nil))
@@ -281,7 +299,7 @@ func TestConcurrentEditsMovesAndDeletions(t *testing.T) {
 	wg.Wait()
 	units, err := b.Live(ctx, scope.Tenant, 0, 100)
 	if err != nil || len(units) != len(ids) {
-		t.Errorf("%d memories have the units %v, %v", len(ids), units, err)
+		t.Errorf("%d memories have the live units %v, %v", len(ids), units, err)
 	}
 }
 
@@ -289,8 +307,8 @@ func TestBucketsAreRenamed(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	ctx, scope := t.Context(), b.users[0]
-	work, art := b.bucketOf(t, scope, "Work"), b.bucketOf(t, scope, "Art")
-	b.bucketOf(t, b.users[1], "Journeys")
+	work, art := b.createBucket(t, scope, "Work"), b.createBucket(t, scope, "Art")
+	b.createBucket(t, b.users[1], "Journeys")
 	change := func(id int64, name, description string) error {
 		u := memory.BucketUpdate{}
 		if name != "" {
@@ -311,17 +329,17 @@ func TestBucketsAreRenamed(t *testing.T) {
 		id                        int64
 		want                      fault.Kind
 	}{
-		{"another user's name is free", "Journeys", "", work, 0},
-		{"its own name in another case", "jOURNEYS", "", work, 0},
-		{"taken", "JOURNEYS", "", art, fault.Conflict},
-		{"the default bucket's", "general", "", art, fault.Conflict},
-		{"the default bucket", "Other", "", general, fault.Conflict},
-		{"the default bucket as it is", "General", "for all", general, 0},
-		{"a description alone", "", "of all kinds", art, 0},
-		{"unknown", "x", "", 1 << 40, fault.NotFound},
+		{"name used by another user", "Journeys", "", work, 0},
+		{"own name in another case", "jOURNEYS", "", work, 0},
+		{"duplicate name", "JOURNEYS", "", art, fault.Conflict},
+		{"name of the default bucket", "general", "", art, fault.Conflict},
+		{"renamed default bucket", "Other", "", general, fault.Conflict},
+		{"default bucket with its own name", "General", "for all", general, 0},
+		{"description only", "", "of all kinds", art, 0},
+		{"unknown bucket", "x", "", 1 << 40, fault.NotFound},
 	} {
 		if err := change(s.id, s.name, s.description); fault.KindOf(err) != s.want {
-			t.Errorf("%s: %v", s.reason, err)
+			t.Errorf("%s: %v, want kind %v", s.reason, err, s.want)
 		}
 	}
 	want := []memory.Bucket{
@@ -336,12 +354,12 @@ func TestBucketsAreRenamed(t *testing.T) {
 	}
 }
 
-// More than a batch moves, and the memories stay in their order.
+// Deleting a bucket moves its memories in batches and keeps their order.
 func TestDeleteBucketKeepsMemories(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	ctx, scope := t.Context(), b.users[0]
-	work := b.bucketOf(t, scope, "Work")
+	work := b.createBucket(t, scope, "Work")
 	const n = 1203
 	for i := range n {
 		m := newMemory(fmt.Sprint(i))

@@ -13,20 +13,23 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/testkit"
 )
 
-func TestMigrateTwiceChangesNothing(t *testing.T) {
+func TestMigrateIsIdempotent(t *testing.T) {
 	t.Parallel()
 	d := postgrestest.Create(t)
 	for range 2 {
 		version, err := postgres.Migrate(t.Context(), postgres.MigrateConfig{OwnerURL: d.OwnerURL, AppRole: "mnemo_test_app"})
-		if err != nil || version != postgres.SchemaVersion() {
-			t.Errorf("Migrate = %d, %v; want %d", version, err, postgres.SchemaVersion())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if version != postgres.SchemaVersion() {
+			t.Errorf("Migrate = %d, want %d", version, postgres.SchemaVersion())
 		}
 	}
 	postgrestest.Open(t, d)
 }
 
-// Pods of a new revision start together, on a database that may be empty.
-func TestMigrateFromNothingAtOnce(t *testing.T) {
+// Several Pods can migrate an empty database at the same time.
+func TestMigrateConcurrently(t *testing.T) {
 	t.Parallel()
 	d := postgrestest.Create(t)
 	owner := ownerPool(t, d)
@@ -42,10 +45,10 @@ func TestMigrateFromNothingAtOnce(t *testing.T) {
 	}
 	wg.Wait()
 	b := setupIn(t, d, nil)
-	b.remember(t, b.users[0], "The grants are whole.", nil)
+	b.remember(t, b.users[0], "The migration granted all privileges.", nil)
 }
 
-func TestMigrateRefusesRoles(t *testing.T) {
+func TestMigrateRejectsRoles(t *testing.T) {
 	t.Parallel()
 	d := postgrestest.Create(t)
 	admin, err := pgx.Connect(t.Context(), testkit.Postgres(t))
@@ -57,14 +60,14 @@ func TestMigrateRefusesRoles(t *testing.T) {
 	if err := admin.QueryRow(t.Context(), "select current_user").Scan(&superuser); err != nil {
 		t.Fatal(err)
 	}
-	for reason, tc := range map[string]struct{ role, says string }{
-		"one that is not there": {"nobody-" + fmt.Sprint(len(d.AppURL)), "create role"},
-		"the owner":             {"mnemo_test_owner", "row-level security"},
-		"a superuser":           {superuser, "row-level security"},
+	for reason, tc := range map[string]struct{ role, want string }{
+		"missing role": {"nobody-" + fmt.Sprint(len(d.AppURL)), "create role"},
+		"owner":        {"mnemo_test_owner", "row-level security"},
+		"superuser":    {superuser, "row-level security"},
 	} {
 		_, err := postgres.Migrate(t.Context(), postgres.MigrateConfig{OwnerURL: d.OwnerURL, AppRole: tc.role})
-		if err == nil || !strings.Contains(err.Error(), tc.says) {
-			t.Errorf("grant to %s: %v, want it to say %q", reason, err, tc.says)
+		if err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("grant to %s: %v, want an error that contains %q", reason, err, tc.want)
 		}
 	}
 }

@@ -256,8 +256,8 @@ func TestGrantsEndAsSessionsDo(t *testing.T) {
 		end   func(t *testing.T, g *grantEnv)
 		valid bool
 	}{
-		"a new password": {func(t *testing.T, g *grantEnv) { g.install(t, 2, tenant.Hash{98, 2}) }, false},
-		"a new token, made in the dashboard": {func(t *testing.T, g *grantEnv) {
+		"new password": {func(t *testing.T, g *grantEnv) { g.install(t, 2, tenant.Hash{98, 2}) }, false},
+		"token replaced in the dashboard": {func(t *testing.T, g *grantEnv) {
 			if _, err := g.ReplaceToken(t.Context(), g.scope, tenant.Hash{97}); err != nil {
 				t.Error(err)
 			}
@@ -267,7 +267,7 @@ func TestGrantsEndAsSessionsDo(t *testing.T) {
 				t.Error(err)
 			}
 		}, true},
-		"removed and listed again": {func(t *testing.T, g *grantEnv) {
+		"user removed and added again": {func(t *testing.T, g *grantEnv) {
 			spec := g.specs[0]
 			spec.Users = slices.DeleteFunc(slices.Clone(spec.Users), func(u tenant.UserSpec) bool { return u.Name == g.name })
 			g.apply(t, spec)
@@ -279,7 +279,7 @@ func TestGrantsEndAsSessionsDo(t *testing.T) {
 			spec.Users = []tenant.UserSpec{{Name: g.name}}
 			g.apply(t, spec)
 		}, true},
-		"retired and claimed": {func(t *testing.T, g *grantEnv) {
+		"tenant retired and claimed": {func(t *testing.T, g *grantEnv) {
 			if _, err := g.Retire(t.Context(), g.specs[0].ID, tenant.Retain); err != nil {
 				t.Error(err)
 			}
@@ -288,19 +288,19 @@ func TestGrantsEndAsSessionsDo(t *testing.T) {
 			spec.ID, spec.Claim = "0196b2f4-0000-7000-8000-0000000000ff", spec.ID
 			g.apply(t, spec)
 		}, false},
-		"all of the tenant's revoked": {func(t *testing.T, g *grantEnv) {
+		"tenant revoked": {func(t *testing.T, g *grantEnv) {
 			if _, err := g.Revoke(t.Context(), g.scope.Tenant); err != nil {
 				t.Error(err)
 			}
 		}, false},
-		"the account erased": {func(t *testing.T, g *grantEnv) { g.purge(t, g.scope) }, false},
-		"an account being erased": {func(t *testing.T, g *grantEnv) {
+		"account purged": {func(t *testing.T, g *grantEnv) { g.purge(t, g.scope) }, false},
+		"account purge started": {func(t *testing.T, g *grantEnv) {
 			if _, err := g.Accounts().BeginPurge(t.Context(), g.scope); err != nil {
 				t.Error(err)
 			}
 		}, false},
-		"another's account erased": {func(t *testing.T, g *grantEnv) { g.purge(t, g.users[1]) }, true},
-		"disconnected":             {func(t *testing.T, g *grantEnv) { g.disconnects(t) }, false},
+		"other account purged": {func(t *testing.T, g *grantEnv) { g.purge(t, g.users[1]) }, true},
+		"disconnected":         {func(t *testing.T, g *grantEnv) { g.disconnects(t) }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -356,8 +356,8 @@ func TestGrantsNeedASession(t *testing.T) {
 				t.Error(err)
 			}
 		},
-		"a new password": func(t *testing.T, g *grantEnv) { g.install(t, 2, tenant.Hash{98, 2}) },
-		"expired":        func(t *testing.T, g *grantEnv) { exec(t, g.owner, "update sessions set expires_at = now()") },
+		"new password": func(t *testing.T, g *grantEnv) { g.install(t, 2, tenant.Hash{98, 2}) },
+		"expired":      func(t *testing.T, g *grantEnv) { exec(t, g.owner, "update sessions set expires_at = now()") },
 		"suspended": func(t *testing.T, g *grantEnv) {
 			g.specs[0].Suspended = true
 			g.apply(t, g.specs[0])
@@ -365,7 +365,7 @@ func TestGrantsNeedASession(t *testing.T) {
 				t.Errorf("identified %+v, %v", who, err)
 			}
 		},
-		"of another user": func(_ *testing.T, g *grantEnv) { g.scope = g.users[1] },
+		"session of another user": func(_ *testing.T, g *grantEnv) { g.scope = g.users[1] },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -13,18 +13,19 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// placed gives the first tenant a place, numbered 1, with two indexed units in it.
-func placed(t *testing.T, b *testBundle) (tenant.ID, placement.Location) {
+// assignPlacement assigns a placement with partition id 1 to the first tenant, with two
+// indexed units.
+func assignPlacement(t *testing.T, b *testBundle) (tenant.ID, placement.Location) {
 	t.Helper()
 	id := b.users[0].Tenant
 	p, err := b.EnsurePlacement(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.refill(t, p, 1)
+	b.setPartitionID(t, p, 1)
 	b.remember(t, b.users[0], "The boiler was serviced.", nil)
 	b.remember(t, b.users[1], "The tax return was sent.", nil)
-	b.remember(t, b.users[2], "The other tenant's.", nil)
+	b.remember(t, b.users[2], "A memory of another tenant.", nil)
 	for _, id := range []tenant.ID{b.users[0].Tenant, b.users[2].Tenant} {
 		if err := b.Confirm(t.Context(), id, b.liveUnits(t, id, 100)); err != nil {
 			t.Fatal(err)
@@ -33,7 +34,8 @@ func placed(t *testing.T, b *testBundle) (tenant.ID, placement.Location) {
 	return id, p
 }
 
-func (b *testBundle) refill(t *testing.T, p placement.Location, partitionID int64) {
+// setPartitionID records the partition id of a location of the first tenant.
+func (b *testBundle) setPartitionID(t *testing.T, p placement.Location, partitionID int64) {
 	t.Helper()
 	if err := b.SetPartitionID(t.Context(), b.users[0].Tenant, p, partitionID); err != nil {
 		t.Fatal(err)
@@ -42,24 +44,25 @@ func (b *testBundle) refill(t *testing.T, p placement.Location, partitionID int6
 
 func (b *testBundle) placement(t *testing.T) placement.State {
 	t.Helper()
-	w, err := b.GetPlacement(t.Context(), b.users[0].Tenant)
+	state, err := b.GetPlacement(t.Context(), b.users[0].Tenant)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return w
+	return state
 }
 
-func (b *testBundle) isolate(t *testing.T, as tenant.Isolation) placement.State {
+// setIsolation changes the isolation of the first tenant and reconciles its placement.
+func (b *testBundle) setIsolation(t *testing.T, isolation tenant.Isolation) placement.State {
 	t.Helper()
-	b.specs[0].Isolation = as
+	b.specs[0].Isolation = isolation
 	if _, err := b.Apply(t.Context(), b.specs[0]); err != nil {
 		t.Fatal(err)
 	}
-	places, err := b.ReconcilePlacement(t.Context(), b.users[0].Tenant)
+	state, err := b.ReconcilePlacement(t.Context(), b.users[0].Tenant)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return places
+	return state
 }
 
 func (b *testBundle) number(t *testing.T, sql string, args ...any) (n int) {
@@ -85,17 +88,17 @@ func TestGetPlacementBeforeEnsurePlacement(t *testing.T) {
 func TestNewPartitionNeedsNoMigration(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
-	_, p := placed(t, b)
-	b.wantPlacement(t, inPlace(p, 1))
+	_, p := assignPlacement(t, b)
+	b.wantPlacement(t, settled(p, 1))
 	b.wantJobCount(t, "placement.migrate", 0)
 }
 
 func TestLostPartitionIsRebuiltOnce(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
-	id, p := placed(t, b)
+	id, p := assignPlacement(t, b)
 	for range 2 {
-		b.refill(t, p, 2)
+		b.setPartitionID(t, p, 2)
 	}
 	state := b.placement(t)
 	if !state.Rebuilding() {
@@ -108,7 +111,7 @@ func TestLostPartitionIsRebuiltOnce(t *testing.T) {
 	if n := b.number(t, "select count(*) from units where indexed_at is not null"); n != 1 {
 		t.Errorf("%d units of the other tenant count as indexed, want 1", n)
 	}
-	if got := b.isolate(t, tenant.Shared); !got.Rebuilding() {
+	if got := b.setIsolation(t, tenant.Shared); !got.Rebuilding() {
 		t.Errorf("placement is %+v, want the rebuild to come before the migration", got)
 	}
 	if err := b.CompleteMigration(t.Context(), id, state.Migration.Run+1); err != nil {
@@ -118,27 +121,27 @@ func TestLostPartitionIsRebuiltOnce(t *testing.T) {
 	if err := b.CompleteMigration(t.Context(), id, state.Migration.Run); err != nil {
 		t.Errorf("CompleteMigration: %v", err)
 	}
-	b.wantPlacement(t, inPlace(p, 2))
+	b.wantPlacement(t, settled(p, 2))
 	b.wantJobCount(t, "placement.drop", 0)
 }
 
 func TestStalledRunIsReplaced(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
-	id, _ := placed(t, b)
-	target := b.isolate(t, tenant.Shared).Migration.Target.Location
+	id, _ := assignPlacement(t, b)
+	target := b.setIsolation(t, tenant.Shared).Migration.Target.Location
 	if s := b.placement(t); s.Writable() {
-		t.Fatalf("units are written to %+v before it exists", s.Migration.Target)
+		t.Fatalf("the target %+v is writable before it exists", s.Migration.Target)
 	}
-	b.refill(t, target, 5)
+	b.setPartitionID(t, target, 5)
 	first := b.placement(t).Migration
 	b.wantAdvanced(t, id, first.Run, 77, true)
-	b.isolate(t, tenant.Shared)
+	b.setIsolation(t, tenant.Shared)
 	if now := b.placement(t).Migration; now.Run != first.Run {
 		t.Fatal("a run with a recent heartbeat was replaced")
 	}
 	exec(t, b.owner, "update placement_migrations set heartbeat_at = now() - interval '2 minutes'")
-	b.isolate(t, tenant.Shared)
+	b.setIsolation(t, tenant.Shared)
 	second := b.placement(t).Migration
 	if second.Run == first.Run {
 		t.Error("the stalled run was not replaced")
@@ -149,7 +152,7 @@ func TestStalledRunIsReplaced(t *testing.T) {
 	b.wantJobCount(t, "placement.migrate", 2)
 	b.wantAdvanced(t, id, first.Run, 99, false)
 	// The target was lost during the migration: copying starts over.
-	b.refill(t, target, 6)
+	b.setPartitionID(t, target, 6)
 	third := b.placement(t).Migration
 	if third.Run == second.Run {
 		t.Error("the run into the lost target was not replaced")
@@ -162,18 +165,18 @@ func TestStalledRunIsReplaced(t *testing.T) {
 func TestRebuildCancelsMigration(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
-	_, p := placed(t, b)
-	target := b.isolate(t, tenant.Shared).Migration.Target.Location
-	b.refill(t, target, 5)
-	b.refill(t, p, 2)
+	_, p := assignPlacement(t, b)
+	target := b.setIsolation(t, tenant.Shared).Migration.Target.Location
+	b.setPartitionID(t, target, 5)
+	b.setPartitionID(t, p, 2)
 	if s := b.placement(t); !s.Rebuilding() {
 		t.Errorf("placement is %+v, want a rebuild", s)
 	}
 	b.wantJobCount(t, "placement.drop", 2)
 }
 
-// inPlace is the state of a tenant without a migration.
-func inPlace(at placement.Location, partitionID int64) placement.State {
+// settled returns the state of a tenant without a migration.
+func settled(at placement.Location, partitionID int64) placement.State {
 	return placement.State{Current: placement.Placement{Location: at, PartitionID: partitionID}}
 }
 
@@ -194,17 +197,20 @@ func (b *testBundle) wantJobCount(t *testing.T, kind string, want int) {
 func (b *testBundle) wantAdvanced(t *testing.T, id tenant.ID, run int64, cursor retrieve.UnitID, want bool) {
 	t.Helper()
 	got, err := b.AdvanceMigration(t.Context(), id, run, cursor)
-	if err != nil || got != want {
-		t.Errorf("AdvanceMigration of run %d = %t, %v, want %t", run, got, err, want)
+	if err != nil {
+		t.Fatalf("AdvanceMigration of run %d: %v", run, err)
+	}
+	if got != want {
+		t.Errorf("AdvanceMigration of run %d = %t, want %t", run, got, want)
 	}
 }
 
 func TestPurgeDropsBothLocations(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
-	id, p := placed(t, b)
-	next := b.isolate(t, tenant.Shared).Migration.Target.Location
-	b.refill(t, next, 5)
+	id, p := assignPlacement(t, b)
+	next := b.setIsolation(t, tenant.Shared).Migration.Target.Location
+	b.setPartitionID(t, next, 5)
 	if _, err := b.Retire(t.Context(), b.specs[0].ID, tenant.Delete); err != nil {
 		t.Fatal(err)
 	}
@@ -230,9 +236,8 @@ func TestPurgeDropsBothLocations(t *testing.T) {
 	}
 }
 
-// TestApplyingWhatIsAppliedLocksNothing holds the rows that a write, or a lock,
-// would have to wait for.
-func TestApplyingWhatIsAppliedLocksNothing(t *testing.T) {
+// TestApplyWithoutChangesTakesNoLocks locks the tables, so that a write would wait.
+func TestApplyWithoutChangesTakesNoLocks(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	tx, err := b.owner.Begin(t.Context())
@@ -247,7 +252,11 @@ func TestApplyingWhatIsAppliedLocksNothing(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	if got, err := b.Apply(ctx, b.specs[0]); err != nil || len(got.Users) != 2 {
-		t.Errorf("Apply = %+v, %v, want the tenant without waiting for a lock", got, err)
+	got, err := b.Apply(ctx, b.specs[0])
+	if err != nil {
+		t.Fatalf("Apply: %v, want it not to wait for a lock", err)
+	}
+	if len(got.Users) != 2 {
+		t.Errorf("Apply returned users %+v, want 2", got.Users)
 	}
 }

@@ -55,24 +55,31 @@ func TestRebalanceMatchesTheQuota(t *testing.T) {
 			perUser = tenant.NoLimit
 		}
 		b.setQuota(t, func(q *tenant.Quota) { q.Conversations, q.UserConversations = hard, perUser })
-		what := fmt.Sprintf("round %d, quota %d, per user %d", round, hard, perUser)
+		step := fmt.Sprintf("round %d, quota %d, per user %d", round, hard, perUser)
 		first, second := b.balance(t, one), b.balance(t, two)
-		if n := first.active + second.active; n > hard || first.active > perUser || second.active > perUser {
-			t.Errorf("%s: %d + %d active conversations", what, first.active, second.active)
+		if n := first.active + second.active; n > hard {
+			t.Errorf("%s: %d active conversations exceed the quota", step, n)
 		}
 		for _, user := range []balance{first, second} {
+			if user.active > perUser {
+				t.Errorf("%s: %d active conversations exceed the quota per user", step, user.active)
+			}
 			if user.active+user.blocked != each {
-				t.Errorf("%s: a user has %+v, want %d in total", what, user, each)
+				t.Errorf("%s: %+v, want %d in total", step, user, each)
 			}
 			if first.active+second.active < hard && user.active < perUser && user.blocked > 0 {
-				t.Errorf("%s: quota is left, but a user has %+v", what, user)
+				t.Errorf("%s: %+v, want no blocked conversations below the quota", step, user)
 			}
 			if user.active > 0 && user.newestBlocked > user.oldestActive {
-				t.Errorf("%s: a newer conversation is blocked: %+v", what, user)
+				t.Errorf("%s: %+v, want the newest conversations active", step, user)
 			}
 		}
 	}
-	if got := b.balance(t, other); got.active != 0 || got.blocked != each {
-		t.Errorf("the other tenant has %+v", got)
+	got := b.balance(t, other)
+	if got.active != 0 {
+		t.Errorf("active conversations of the other tenant = %d, want 0", got.active)
+	}
+	if got.blocked != each {
+		t.Errorf("blocked conversations of the other tenant = %d, want %d", got.blocked, each)
 	}
 }

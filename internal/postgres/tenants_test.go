@@ -172,13 +172,13 @@ func TestRowLevelSecurityRestrictsTheApplication(t *testing.T) {
 		tenant, user string
 		want         int
 	}{
-		"no scope":             {"", "", 0},
-		"one user":             {string(s.Tenant), fmt.Sprint(s.User), 1},
-		"the whole tenant":     {string(s.Tenant), "*", 2},
-		"a tenant, no user":    {string(s.Tenant), "", 0},
-		"another's user":       {string(s.Tenant), fmt.Sprint(scopes[2].User), 0},
-		"no scope, afterwards": {"", "", 0},
-		"an unknown tenant":    {uuid.NewString(), "*", 0},
+		"no scope":               {"", "", 0},
+		"one user":               {string(s.Tenant), fmt.Sprint(s.User), 1},
+		"whole tenant":           {string(s.Tenant), "*", 2},
+		"tenant without user":    {string(s.Tenant), "", 0},
+		"user of another tenant": {string(s.Tenant), fmt.Sprint(scopes[2].User), 0},
+		"no scope again":         {"", "", 0},
+		"unknown tenant":         {uuid.NewString(), "*", 0},
 	} {
 		if m, c := count(tc.tenant, tc.user); m != tc.want || c != tc.want {
 			t.Errorf("%s: the application sees %d memories and %d conversations, want %d", name, m, c, tc.want)

@@ -34,13 +34,13 @@ func TestSearchByMessageTime(t *testing.T) {
 		after, before time.Time
 		want          []int
 	}{
-		"open":          {want: []int{0, 1, 2, 3, 4, 5}},
-		"after":         {after: day(4), want: []int{4, 5}},
-		"before":        {before: day(2), want: []int{0, 1}},
-		"both":          {after: day(2), before: day(4), want: []int{2, 3}},
-		"to the moment": {after: day(3).Add(time.Microsecond), before: day(5).Add(time.Microsecond), want: []int{4, 5}},
-		"none":          {after: day(9)},
-		"wrong way":     {after: day(4), before: day(2)},
+		"open":               {want: []int{0, 1, 2, 3, 4, 5}},
+		"after":              {after: day(4), want: []int{4, 5}},
+		"before":             {before: day(2), want: []int{0, 1}},
+		"both":               {after: day(2), before: day(4), want: []int{2, 3}},
+		"half-open interval": {after: day(3).Add(time.Microsecond), before: day(5).Add(time.Microsecond), want: []int{4, 5}},
+		"none":               {after: day(9)},
+		"end before start":   {after: day(4), before: day(2)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -11,10 +11,10 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// flood gives a user's memory n units more, as the database's owner: of words
-// of a made-up language whose common words are common. Their vectors are all
-// the same; confirmed says when the index was seen to hold them, null for never.
-func (b *testBundle) flood(t testing.TB, scope tenant.Scope, memory string, n int, confirmed string) {
+// insertUnits adds n units to a user's memory as the owner of the database. Their words
+// have a skewed distribution, like those of a language, and their vectors are equal.
+// confirmed is an SQL expression for indexed_at.
+func (b *testBundle) insertUnits(t testing.TB, scope tenant.Scope, memory string, n int, confirmed string) {
 	t.Helper()
 	sql := `insert into units (tenant_id, user_id, kind, group_id, memory_id, span_start, span_end, tsv, embedding, indexed_at)
 		select $1, $2, 1, 1, $3, 0, 1, to_tsvector('english', (
@@ -29,7 +29,7 @@ func (b *testBundle) flood(t testing.TB, scope tenant.Scope, memory string, n in
 	}
 }
 
-func TestExactScoresAllOfASmallUser(t *testing.T) {
+func TestExactScoresAllUnitsOfSmallUser(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	r := rand.New(rand.NewPCG(3, 4))
@@ -40,7 +40,7 @@ func TestExactScoresAllOfASmallUser(t *testing.T) {
 	}
 	for i := range 60 {
 		b.remember(t, b.users[0], fmt.Sprint("memory ", i), embed)
-		b.remember(t, b.users[1+i%3], fmt.Sprint("of another ", i), embed)
+		b.remember(t, b.users[1+i%3], fmt.Sprint("other memory ", i), embed)
 	}
 	exec(t, b.owner, "update units set indexed_at = '2020-01-01'")
 	query := randomUnit(r)
@@ -57,8 +57,14 @@ func TestExactScoresAllOfASmallUser(t *testing.T) {
 
 	q := retrieve.Query{Kind: retrieve.Memory, Limit: 20}
 	hits, coverage, err := b.Exact(t.Context(), b.users[0], q, query)
-	if err != nil || coverage != (retrieve.Coverage{All: true}) || len(hits) != q.Limit {
-		t.Fatalf("Exact = %d hits, %+v, %v", len(hits), coverage, err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := (retrieve.Coverage{All: true}); coverage != want {
+		t.Errorf("coverage = %+v, want %+v", coverage, want)
+	}
+	if len(hits) != q.Limit {
+		t.Fatalf("%d hits, want %d", len(hits), q.Limit)
 	}
 	units := b.load(t, b.users[0].Tenant, hits)
 	for i, h := range hits {
@@ -69,7 +75,7 @@ func TestExactScoresAllOfASmallUser(t *testing.T) {
 	b.remember(t, b.users[0], "not embedded yet", nil)
 	_, coverage, err = b.Exact(t.Context(), b.users[0], q, query)
 	if err != nil || coverage != (retrieve.Coverage{All: true, Missing: true}) {
-		t.Errorf("coverage with a vector missing: %+v, %v", coverage, err)
+		t.Errorf("coverage with a missing vector: %+v, %v", coverage, err)
 	}
 }
 
@@ -100,17 +106,17 @@ func TestExactFilters(t *testing.T) {
 		query retrieve.Query
 		want  int
 	}{
-		"all":          {retrieve.Query{}, 1},
-		"other bucket": {retrieve.Query{Group: 1 << 40}, 0},
-		"from":         {retrieve.Query{From: start}, 1},
-		"later":        {retrieve.Query{From: start.Add(1e6)}, 0},
-		"to":           {retrieve.Query{To: start.Add(1e6)}, 1},
-		"until":        {retrieve.Query{To: start}, 0},
+		"all":         {retrieve.Query{}, 1},
+		"other group": {retrieve.Query{Group: 1 << 40}, 0},
+		"from":        {retrieve.Query{From: start}, 1},
+		"from later":  {retrieve.Query{From: start.Add(1e6)}, 0},
+		"to":          {retrieve.Query{To: start.Add(1e6)}, 1},
+		"to earlier":  {retrieve.Query{To: start}, 0},
 	} {
 		test.query.Kind, test.query.Limit = retrieve.Memory, 10
 		hits, _, err := b.Exact(t.Context(), b.users[0], test.query, v)
 		if err != nil || len(hits) != test.want {
-			t.Errorf("%s: %v, %v", name, hits, err)
+			t.Errorf("%s: %v, %v, want %d hits", name, hits, err, test.want)
 		}
 	}
 	if _, err := b.Memories().Delete(t.Context(), b.users[0], []string{id}); err != nil {
@@ -118,11 +124,11 @@ func TestExactFilters(t *testing.T) {
 	}
 	hits, _, err := b.Exact(t.Context(), b.users[0], retrieve.Query{Kind: retrieve.Memory, Limit: 1}, v)
 	if err != nil || len(hits) != 0 {
-		t.Errorf("after the deletion: %v, %v", hits, err)
+		t.Errorf("after the deletion: %v, %v, want no hits", hits, err)
 	}
 }
 
-func TestExactScoresTheUnconfirmedOfALargeUser(t *testing.T) {
+func TestExactScoresUnconfirmedUnitsOfLargeUser(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	scope := b.users[0]
@@ -130,13 +136,13 @@ func TestExactScoresTheUnconfirmedOfALargeUser(t *testing.T) {
 	embed := func(string) []float32 { return randomUnit(r) }
 	first := b.remember(t, scope, "confirmed long ago", embed)
 	exec(t, b.owner, "update units set indexed_at = now() - interval '11 seconds'")
-	b.flood(t, scope, first, 2000, "now() - interval '1 hour'")
+	b.insertUnits(t, scope, first, 2000, "now() - interval '1 hour'")
 	recent := b.unitsOf(t, b.remember(t, scope, "confirmed just now", embed))
 	if err := b.Confirm(t.Context(), scope.Tenant, recent); err != nil {
 		t.Fatal(err)
 	}
 	never := b.unitsOf(t, b.remember(t, scope, "never confirmed", embed))
-	b.remember(t, b.users[1], "another's", embed)
+	b.remember(t, b.users[1], "memory of another user", embed)
 
 	q := retrieve.Query{Kind: retrieve.Memory, Limit: 9000}
 	exact := func() ([]retrieve.UnitID, retrieve.Coverage) {
@@ -158,12 +164,12 @@ func TestExactScoresTheUnconfirmedOfALargeUser(t *testing.T) {
 	}
 	q.Group = 1 << 40
 	if got, _ := exact(); len(got) != 0 {
-		t.Errorf("Exact of another bucket = %v", got)
+		t.Errorf("Exact in another bucket = %v, want nothing", got)
 	}
 	q.Group = 0
 	q.From = start.AddDate(100, 0, 0)
 	if got, _ := exact(); len(got) != 0 {
-		t.Errorf("Exact of the future = %v", got)
+		t.Errorf("Exact in the future = %v, want nothing", got)
 	}
 	q.From = start
 	if got, _ := exact(); !slices.Equal(got, want) {
@@ -171,11 +177,20 @@ func TestExactScoresTheUnconfirmedOfALargeUser(t *testing.T) {
 	}
 	b.remember(t, scope, "without a vector", nil)
 	if _, coverage := exact(); coverage != (retrieve.Coverage{Missing: true}) {
-		t.Errorf("coverage with a vector missing: %+v", coverage)
+		t.Errorf("coverage with a missing vector: %+v", coverage)
 	}
-	b.flood(t, scope, first, 5000, "null")
+	b.insertUnits(t, scope, first, 5000, "null")
 	got, coverage := exact()
-	if len(got) != 5000 || !coverage.Truncated || coverage.All || slices.Contains(got, never[0]) {
-		t.Errorf("of 5,002 unconfirmed units %d were scored, %+v", len(got), coverage)
+	if len(got) != 5000 {
+		t.Errorf("%d of 5,002 unconfirmed units were scored, want 5,000", len(got))
+	}
+	if !coverage.Truncated {
+		t.Error("coverage is not truncated")
+	}
+	if coverage.All {
+		t.Error("coverage is complete")
+	}
+	if slices.Contains(got, never[0]) {
+		t.Error("the oldest unconfirmed unit was scored, want the newest")
 	}
 }

@@ -40,7 +40,7 @@ func TestUnitsAreLoaded(t *testing.T) {
 	in := newConversation("a", 0, 3)
 	in.Messages[1].Text = strings.Repeat("日本語の文章です。", 100)
 	conversation := b.upsert(t, bob, in).Conversation
-	b.remember(t, b.users[2], "of the other tenant", nil)
+	b.remember(t, b.users[2], "memory of another tenant", nil)
 
 	var want []retrieve.OwnedUnit
 	ids := b.unitsOf(t, memory)
@@ -62,7 +62,7 @@ func TestUnitsAreLoaded(t *testing.T) {
 		t.Fatal(err)
 	}
 	slices.SortFunc(got, func(a, b retrieve.OwnedUnit) int { return int(a.ID - b.ID) })
-	for i := range want { // the default bucket's id
+	for i := range want { // the default bucket's id is not known beforehand
 		if want[i].Kind == retrieve.Memory {
 			want[i].Group = got[0].Group
 		}
@@ -72,7 +72,7 @@ func TestUnitsAreLoaded(t *testing.T) {
 	}
 }
 
-func TestUnitsThatAreNotLive(t *testing.T) {
+func TestInactiveUnitsAreNotReturned(t *testing.T) {
 	t.Parallel()
 	b := setup(t, func(q *tenant.Quota) { q.Conversations = 1 })
 	scope := b.users[0]
@@ -84,18 +84,29 @@ func TestUnitsThatAreNotLive(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err := b.Load(t.Context(), scope.Tenant, slices.Concat(deleted, blocked, kept))
-	if err != nil || len(got) != 1 || got[0].ID != kept[0] {
-		t.Errorf("Load = %v, %v", got, err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var loaded []retrieve.UnitID
+	for _, u := range got {
+		loaded = append(loaded, u.ID)
+	}
+	if diff := cmp.Diff(kept, loaded); diff != "" {
+		t.Errorf("Load (-want +got):\n%s", diff)
 	}
 	for _, kind := range []retrieve.Kind{retrieve.Memory, retrieve.Chat} {
 		q := retrieve.Query{Kind: kind, Limit: 10}
 		found, err := b.Resolve(t.Context(), scope, q, slices.Concat(deleted, blocked))
 		if err != nil || len(found) != 0 {
-			t.Errorf("Resolve = %v, %v", found, err)
+			t.Errorf("Resolve = %v, %v, want nothing", found, err)
 		}
 	}
-	if live := b.liveUnits(t, scope.Tenant, 2); len(live) != 3 || slices.Contains(live, blocked[0]) {
-		t.Errorf("Live = %v", live)
+	live := b.liveUnits(t, scope.Tenant, 2)
+	if len(live) != 3 {
+		t.Errorf("Live = %v, want 3 units", live)
+	}
+	if slices.Contains(live, blocked[0]) {
+		t.Errorf("Live = %v, want no unit of the blocked conversation", live)
 	}
 }
 
@@ -131,10 +142,10 @@ func TestVectorsAreSavedAndScored(t *testing.T) {
 	}
 	for _, u := range got {
 		if c := cosine(u.Vector, vectors[u.ID]); c < 0.999 || c > 1.001 {
-			t.Errorf("a saved vector came back with cosine %v", c)
+			t.Errorf("cosine of the stored and the saved vector = %v, want 1", c)
 		}
 	}
-	// One that is there stays.
+	// An existing vector is not replaced.
 	if err := b.SaveVectors(ctx, alice.Tenant, map[retrieve.UnitID][]float32{got[0].ID: randomUnit(r)}); err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +155,7 @@ func TestVectorsAreSavedAndScored(t *testing.T) {
 		t.Fatalf("Score = %v, %v", hits, err)
 	}
 	if d := hits[0].Score - cosine(query, vectors[hits[0].ID]); d > 1e-3 || d < -1e-3 {
-		t.Errorf("scored off by %v", d)
+		t.Errorf("score differs from the cosine by %v", d)
 	}
 	if n := b.count(t, "select count(*) from units where tenant_id = $1 and embedding is not null", b.users[2].Tenant); n != 0 {
 		t.Error("vectors were saved for another tenant's units")
@@ -163,14 +174,14 @@ func TestConfirm(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := b.count(t, "select count(*) from units where indexed_at > now() - interval '1 minute'"); n != 2 {
-		t.Errorf("%d units are confirmed, want the two of the tenant", n)
+		t.Errorf("%d units are confirmed, want 2 of the tenant", n)
 	}
 	exec(t, b.owner, "update units set indexed_at = '2020-01-01' where indexed_at is not null")
 	if err := b.Confirm(ctx, b.users[0].Tenant, ids); err != nil {
 		t.Fatal(err)
 	}
 	if n := b.count(t, "select count(*) from units where indexed_at = '2020-01-01'"); n != 2 {
-		t.Errorf("%d units kept their time, want 2", n)
+		t.Errorf("%d units kept their time of confirmation, want 2", n)
 	}
 }
 
@@ -196,7 +207,7 @@ func TestResolve(t *testing.T) {
 		return units[0].Group
 	}
 	ends := []int{len("memory 0"), len("a says number 0")}
-	times := []time.Time{{}, start} // memories have none of messages
+	times := []time.Time{{}, start} // memories have no message time
 	for i, kind := range []retrieve.Kind{retrieve.Memory, retrieve.Chat} {
 		mine := all[i]
 		for name, test := range map[string]struct {
@@ -207,9 +218,9 @@ func TestResolve(t *testing.T) {
 			"group":       {retrieve.Query{Group: group(mine)}, true},
 			"other group": {retrieve.Query{Group: 1 << 62}, false},
 			"from":        {retrieve.Query{From: start}, true},
-			"later":       {retrieve.Query{From: start.Add(1e6)}, false},
+			"from later":  {retrieve.Query{From: start.Add(1e6)}, false},
 			"to":          {retrieve.Query{To: start.Add(1e6)}, true},
-			"until":       {retrieve.Query{To: start}, false},
+			"to earlier":  {retrieve.Query{To: start}, false},
 		} {
 			test.query.Kind = kind
 			found, err := b.Resolve(ctx, alice, test.query, append(all, 1<<50))

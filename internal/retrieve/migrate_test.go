@@ -21,27 +21,37 @@ func copyTo(at placement.Location) placement.Migration {
 // newMigration returns an env with n indexed live units whose tenant starts a
 // migration.
 func newMigration(n UnitID) *env {
-	w := newEnv()
+	e := newEnv()
 	for id := UnitID(1); id <= n; id++ {
-		w.live[id], w.vectors[id], w.confirmed[id] = true, []float32{1}, true
-		w.indexed[id] = Entry{ID: id}
+		e.live[id], e.vectors[id], e.confirmed[id] = true, []float32{1}, true
+		e.indexed[id] = Entry{ID: id}
 	}
-	w.at.Migration = copyTo(targetLocation)
-	return w
+	e.at.Migration = copyTo(targetLocation)
+	return e
+}
+
+// wantLocation checks that the placement is at the location, and that a migration is
+// either complete or has not replaced it.
+func (e *env) wantLocation(t *testing.T, want placement.Location) {
+	t.Helper()
+	if diff := cmp.Diff(want, e.at.Current.Location); diff != "" {
+		t.Errorf("current location (-want +got):\n%s", diff)
+	}
+	if want == targetLocation && e.at.Migrating() {
+		t.Errorf("the migration is still in progress: %+v", e.at.Migration)
+	}
 }
 
 func TestMigrate(t *testing.T) {
 	t.Parallel()
 	for _, n := range []UnitID{0, 1, syncBatch, 2*syncBatch + 1} {
-		w := newMigration(n)
-		w.migrated[n+9] = Entry{ID: n + 9} // left by an earlier run
-		if err := w.indexer().Migrate(t.Context(), "t", 1); err != nil {
+		e := newMigration(n)
+		e.migrated[n+9] = Entry{ID: n + 9} // left by an earlier run
+		if err := e.indexer().Migrate(t.Context(), "t", 1); err != nil {
 			t.Fatalf("Migrate: %v", err)
 		}
-		if d := cmp.Diff(placement.State{Current: placement.Placement{Location: targetLocation}}, w.at); d != "" {
-			t.Errorf("%d units: -want +got\n%s", n, d)
-		}
-		if live, indexed := w.state(); !slices.Equal(live, indexed) {
+		e.wantLocation(t, targetLocation)
+		if live, indexed := e.state(); !slices.Equal(live, indexed) {
 			t.Errorf("%d of %d units are in the new location", len(indexed), n)
 		}
 	}
@@ -49,103 +59,118 @@ func TestMigrate(t *testing.T) {
 
 func TestMigrateResumesFromTheCursor(t *testing.T) {
 	t.Parallel()
-	w := newMigration(3 * syncBatch)
+	e := newMigration(3 * syncBatch)
 	upserts := 0
-	w.onCall = func(what string) error {
-		if what == "upsert" {
+	e.onCall = func(call string) error {
+		if call == "upsert" {
 			if upserts++; upserts == 3 {
 				return errUnavailable
 			}
 		}
 		return nil
 	}
-	if err := w.indexer().Migrate(t.Context(), "t", 1); err == nil {
+	if err := e.indexer().Migrate(t.Context(), "t", 1); err == nil {
 		t.Fatal("Migrate succeeded without the index")
 	}
-	if w.at.Migration.Cursor != 2*syncBatch || w.at.Current.Location != homeLocation {
-		t.Fatalf("stopped at %+v, want a cursor after two batches and the old placement", w.at)
+	if got := e.at.Migration.Cursor; got != 2*syncBatch {
+		t.Errorf("cursor after two batches = %d, want %d", got, 2*syncBatch)
 	}
-	if err := w.indexer().Migrate(t.Context(), "t", 1); err != nil || upserts != 4 {
-		t.Errorf("Migrate = %v after %d writes, want it to resume with the third of 3 batches", err, upserts)
+	e.wantLocation(t, homeLocation)
+	if err := e.indexer().Migrate(t.Context(), "t", 1); err != nil {
+		t.Fatalf("Migrate: %v", err)
 	}
-	if w.at.Current.Location != targetLocation {
-		t.Errorf("the tenant is at %+v", w.at)
+	if upserts != 4 {
+		t.Errorf("upserts = %d, want 4: two, a failed one and the third batch", upserts)
 	}
+	e.wantLocation(t, targetLocation)
 }
 
 func TestMigrateIgnoresASupersededRun(t *testing.T) {
 	t.Parallel()
-	w := newMigration(10)
-	if err := w.indexer().Migrate(t.Context(), "t", 2); err != nil || len(w.migrated) > 0 {
-		t.Errorf("Migrate = %v with %d entries, want nothing done", err, len(w.migrated))
+	e := newMigration(10)
+	if err := e.indexer().Migrate(t.Context(), "t", 2); err != nil {
+		t.Fatalf("Migrate: %v", err)
 	}
-	// Another run replaces it while it works.
-	w.onCall = func(what string) error {
-		if what == "advance" {
-			w.at.Migration.Run = 3
+	if n := len(e.migrated); n != 0 {
+		t.Errorf("a superseded run copied %d entries, want none", n)
+	}
+	// Another run replaces it during the migration.
+	e.onCall = func(call string) error {
+		if call == "advance" {
+			e.at.Migration.Run = 3
 		}
 		return nil
 	}
-	if err := w.indexer().Migrate(t.Context(), "t", 1); err != nil || w.at.Current.Location != homeLocation {
-		t.Errorf("Migrate = %v, at %+v, want the migration left to the other run", err, w.at)
+	if err := e.indexer().Migrate(t.Context(), "t", 1); err != nil {
+		t.Fatalf("Migrate: %v", err)
 	}
+	e.wantLocation(t, homeLocation)
 }
 
 // A tenant that keeps writing does not delay the end of its migration.
 func TestMigrateCompletesWhileTheTenantWrites(t *testing.T) {
 	t.Parallel()
-	w := newMigration(syncBatch + 1)
+	e := newMigration(syncBatch + 1)
 	written := 0
-	w.onCall = func(what string) error {
-		if what == "upsert" {
+	e.onCall = func(call string) error {
+		if call == "upsert" {
 			if written++; written > 10 {
 				return errUnavailable
 			}
-			id := UnitID(len(w.live) + 1)
-			w.live[id], w.vectors[id] = true, []float32{1}
+			id := UnitID(len(e.live) + 1)
+			e.live[id], e.vectors[id] = true, []float32{1}
 		}
 		return nil
 	}
-	if err := w.indexer().Migrate(t.Context(), "t", 1); err != nil || w.at.Current.Location != targetLocation {
-		t.Errorf("Migrate = %v, at %+v after %d writes", err, w.at, written)
+	if err := e.indexer().Migrate(t.Context(), "t", 1); err != nil {
+		t.Fatalf("Migrate after %d writes: %v", written, err)
 	}
+	e.wantLocation(t, targetLocation)
 }
 
 func TestMigrateSkipsUnitsWithoutVectors(t *testing.T) {
 	t.Parallel()
-	w := newMigration(3)
-	delete(w.vectors, 2)
-	delete(w.indexed, 2)
-	w.onCall = func(what string) error {
-		if what == "embed" {
+	e := newMigration(3)
+	delete(e.vectors, 2)
+	delete(e.indexed, 2)
+	e.onCall = func(call string) error {
+		if call == "embed" {
 			t.Error("the embedder was called")
 		}
 		return nil
 	}
-	if err := w.indexer().Migrate(t.Context(), "t", 1); err != nil {
+	if err := e.indexer().Migrate(t.Context(), "t", 1); err != nil {
 		t.Fatalf("Migrate: %v", err)
 	}
-	if _, indexed := w.state(); !slices.Equal(indexed, []UnitID{1, 3}) || w.at.Current.Location != targetLocation {
-		t.Errorf("indexed %v, at %+v", indexed, w.at)
+	if _, indexed := e.state(); !slices.Equal(indexed, []UnitID{1, 3}) {
+		t.Errorf("indexed %v, want units 1 and 3", indexed)
 	}
+	e.wantLocation(t, targetLocation)
 }
 
 func TestMigrateConfirmsOnlyRebuiltUnits(t *testing.T) {
 	t.Parallel()
-	w := newMigration(3)
-	clear(w.confirmed)
-	if err := w.indexer().Migrate(t.Context(), "t", 1); err != nil || len(w.confirmed) > 0 {
-		t.Errorf("Migrate to another location = %v, confirmed %v", err, w.confirmed)
+	e := newMigration(3)
+	clear(e.confirmed)
+	if err := e.indexer().Migrate(t.Context(), "t", 1); err != nil {
+		t.Fatalf("Migrate to another location: %v", err)
 	}
-	w = newMigration(3)
-	clear(w.confirmed)
-	clear(w.indexed)
-	w.at.Migration = copyTo(homeLocation)
-	if err := w.indexer().Migrate(t.Context(), "t", 1); err != nil || len(w.confirmed) != 3 || w.at != (placement.State{Current: placement.Placement{Location: homeLocation}}) {
-		t.Errorf("Migrate to the current location = %v, confirmed %v, at %+v", err, w.confirmed, w.at)
+	if len(e.confirmed) != 0 {
+		t.Errorf("Migrate to another location confirmed %v, want none", e.confirmed)
 	}
-	if live, indexed := w.state(); !slices.Equal(live, indexed) {
-		t.Errorf("indexed %v", indexed)
+	e = newMigration(3)
+	clear(e.confirmed)
+	clear(e.indexed)
+	e.at.Migration = copyTo(homeLocation)
+	if err := e.indexer().Migrate(t.Context(), "t", 1); err != nil {
+		t.Fatalf("Migrate to the current location: %v", err)
+	}
+	if len(e.confirmed) != 3 {
+		t.Errorf("Migrate to the current location confirmed %v, want 3 units", e.confirmed)
+	}
+	e.wantLocation(t, homeLocation)
+	if live, indexed := e.state(); !slices.Equal(live, indexed) {
+		t.Errorf("indexed %v, want %v", indexed, live)
 	}
 }
 
@@ -155,8 +180,8 @@ func TestMigrateConfirmsOnlyRebuiltUnits(t *testing.T) {
 func TestMigrateInAnyOrder(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		w := newEnv()
-		x := w.indexer()
+		e := newEnv()
+		x := e.indexer()
 		var jobs [][]UnitID
 		depth, changes, begun, migrating := 0, 80, false, false
 		run := func() {
@@ -173,12 +198,12 @@ func TestMigrateInAnyOrder(t *testing.T) {
 			switch rapid.SampledFrom([]string{"nothing", "change", "run", "begin", "restart", "fail"}).Draw(t, "event") {
 			case "change":
 				id := UnitID(rapid.IntRange(1, 4).Draw(t, "unit"))
-				if w.live[id] {
-					delete(w.live, id)
+				if e.live[id] {
+					delete(e.live, id)
 				} else {
-					w.live[id], w.vectors[id] = true, []float32{1}
+					e.live[id], e.vectors[id] = true, []float32{1}
 				}
-				w.confirmed[id] = false
+				e.confirmed[id] = false
 				jobs = append(jobs, []UnitID{id})
 			case "run":
 				if len(jobs) > 0 && depth < 4 {
@@ -186,18 +211,18 @@ func TestMigrateInAnyOrder(t *testing.T) {
 				}
 			case "begin":
 				if !begun {
-					w.at.Migration, begun = copyTo(targetLocation), true
+					e.at.Migration, begun = copyTo(targetLocation), true
 				}
 			case "restart":
-				if w.at.Migration.Run > 0 && !migrating {
-					w.at.Migration.Run++
+				if e.at.Migration.Run > 0 && !migrating {
+					e.at.Migration.Run++
 				}
 			case "fail":
 				return errUnavailable
 			}
 			return nil
 		}
-		w.onCall = func(string) error {
+		e.onCall = func(string) error {
 			if changes > 0 {
 				changes--
 				return event()
@@ -208,18 +233,18 @@ func TestMigrateInAnyOrder(t *testing.T) {
 			_ = event()
 		}
 		if !begun {
-			w.at.Migration = copyTo(targetLocation)
+			e.at.Migration = copyTo(targetLocation)
 		}
-		for w.at.Current.Location != targetLocation || len(jobs) > 0 {
-			if len(jobs) > 0 && (w.at.Current.Location == targetLocation || rapid.Bool().Draw(t, "job first")) {
+		for e.at.Current.Location != targetLocation || len(jobs) > 0 {
+			if len(jobs) > 0 && (e.at.Current.Location == targetLocation || rapid.Bool().Draw(t, "job first")) {
 				run()
 			} else {
 				migrating = rapid.Bool().Draw(t, "undisturbed")
-				_ = x.Migrate(context.Background(), "t", w.at.Migration.Run)
+				_ = x.Migrate(context.Background(), "t", e.at.Migration.Run)
 				migrating = false
 			}
 		}
-		live, indexed := w.state()
+		live, indexed := e.state()
 		if d := cmp.Diff(live, indexed); d != "" {
 			t.Fatalf("-live +indexed\n%s", d)
 		}

@@ -25,7 +25,7 @@ type env struct {
 	migrated  map[UnitID]Entry // in the target of the migration
 	at        placement.State
 	assigned  bool
-	onCall    func(what string) error
+	onCall    func(name string) error
 }
 
 func newEnv() *env {
@@ -33,89 +33,89 @@ func newEnv() *env {
 		indexed: map[UnitID]Entry{}, migrated: map[UnitID]Entry{}, at: placement.State{Current: placement.Placement{Location: homeLocation}}, assigned: true, onCall: func(string) error { return nil }}
 }
 
-func (w *env) indexer() *Indexer { return NewIndexer(w, envIndex{w}, envEmbedder{w}) }
+func (e *env) indexer() *Indexer { return NewIndexer(e, envIndex{e}, envEmbedder{e}) }
 
-func (w *env) Load(_ context.Context, _ tenant.ID, ids []UnitID) ([]OwnedUnit, error) {
-	if err := w.onCall("load"); err != nil {
+func (e *env) Load(_ context.Context, _ tenant.ID, ids []UnitID) ([]OwnedUnit, error) {
+	if err := e.onCall("load"); err != nil {
 		return nil, err
 	}
 	var out []OwnedUnit
 	for _, id := range ids {
-		if w.live[id] {
-			out = append(out, OwnedUnit{User: 7, Unit: Unit{ID: id, Kind: Memory, Group: 3, Dense: "text", Vector: w.vectors[id]}})
+		if e.live[id] {
+			out = append(out, OwnedUnit{User: 7, Unit: Unit{ID: id, Kind: Memory, Group: 3, Dense: "text", Vector: e.vectors[id]}})
 		}
 	}
 	return out, nil
 }
 
-func (w *env) SaveVectors(_ context.Context, _ tenant.ID, vectors map[UnitID][]float32) error {
-	if err := w.onCall("save"); err != nil {
+func (e *env) SaveVectors(_ context.Context, _ tenant.ID, vectors map[UnitID][]float32) error {
+	if err := e.onCall("save"); err != nil {
 		return err
 	}
-	maps.Copy(w.vectors, vectors)
+	maps.Copy(e.vectors, vectors)
 	return nil
 }
 
-func (w *env) Confirm(_ context.Context, _ tenant.ID, ids []UnitID) error {
-	if err := w.onCall("confirm"); err != nil {
+func (e *env) Confirm(_ context.Context, _ tenant.ID, ids []UnitID) error {
+	if err := e.onCall("confirm"); err != nil {
 		return err
 	}
 	for _, id := range ids {
-		w.confirmed[id] = true
+		e.confirmed[id] = true
 	}
 	return nil
 }
 
-func (w *env) Live(_ context.Context, _ tenant.ID, after UnitID, limit int) ([]UnitID, error) {
-	if err := w.onCall("live"); err != nil {
+func (e *env) Live(_ context.Context, _ tenant.ID, after UnitID, limit int) ([]UnitID, error) {
+	if err := e.onCall("live"); err != nil {
 		return nil, err
 	}
-	ids := maps.Keys(w.live)
+	ids := maps.Keys(e.live)
 	return pageOf(slices.Sorted(ids), after, limit), nil
 }
 
-func (w *env) GetPlacement(context.Context, tenant.ID) (placement.State, error) {
-	if !w.assigned {
+func (e *env) GetPlacement(context.Context, tenant.ID) (placement.State, error) {
+	if !e.assigned {
 		return placement.State{}, fault.New(fault.NotFound, "no placement")
 	}
-	if err := w.onCall("placement"); err != nil {
+	if err := e.onCall("placement"); err != nil {
 		return placement.State{}, err
 	}
-	return w.at, nil
+	return e.at, nil
 }
 
-func (w *env) AdvanceMigration(_ context.Context, _ tenant.ID, run int64, cursor UnitID) (bool, error) {
-	if err := w.onCall("advance"); err != nil {
+func (e *env) AdvanceMigration(_ context.Context, _ tenant.ID, run int64, cursor UnitID) (bool, error) {
+	if err := e.onCall("advance"); err != nil {
 		return false, err
 	}
-	if w.at.Migration.Run != run {
+	if e.at.Migration.Run != run {
 		return false, nil
 	}
-	w.at.Migration.Cursor = max(w.at.Migration.Cursor, int64(cursor))
+	e.at.Migration.Cursor = max(e.at.Migration.Cursor, int64(cursor))
 	return true, nil
 }
 
 // CompleteMigration makes the target the current location.
-func (w *env) CompleteMigration(_ context.Context, _ tenant.ID, run int64) error {
-	if err := w.onCall("complete"); err != nil {
+func (e *env) CompleteMigration(_ context.Context, _ tenant.ID, run int64) error {
+	if err := e.onCall("complete"); err != nil {
 		return err
 	}
-	if w.at.Migration.Run == run && w.at.Migrating() {
-		w.indexed, w.migrated = w.migrated, map[UnitID]Entry{}
+	if e.at.Migration.Run == run && e.at.Migrating() {
+		e.indexed, e.migrated = e.migrated, map[UnitID]Entry{}
 	}
-	if w.at.Migration.Run == run {
-		w.at = placement.State{Current: placement.Placement{Location: w.at.Migration.Target.Location}}
+	if e.at.Migration.Run == run {
+		e.at = placement.State{Current: placement.Placement{Location: e.at.Migration.Target.Location}}
 	}
 	return nil
 }
 
 // entries returns the entries of a location. Writes to an unused location are lost.
-func (w *env) entries(p placement.Location) map[UnitID]Entry {
+func (e *env) entries(p placement.Location) map[UnitID]Entry {
 	switch p {
-	case w.at.Current.Location:
-		return w.indexed
-	case w.at.Migration.Target.Location:
-		return w.migrated
+	case e.at.Current.Location:
+		return e.indexed
+	case e.at.Migration.Target.Location:
+		return e.migrated
 	}
 	return map[UnitID]Entry{}
 }
@@ -127,46 +127,46 @@ func pageOf(sorted []UnitID, after UnitID, limit int) []UnitID {
 
 type envIndex struct{ *env }
 
-func (w envIndex) Search(context.Context, tenant.Scope, placement.Location, Query, []float32) ([]Hit, error) {
-	panic("not searched")
+func (e envIndex) Search(context.Context, tenant.Scope, placement.Location, Query, []float32) ([]Hit, error) {
+	panic("Search is not implemented")
 }
 
-func (w envIndex) Upsert(_ context.Context, _ tenant.ID, p placement.Location, entries []Entry) error {
-	if err := w.onCall("upsert"); err != nil {
+func (e envIndex) Upsert(_ context.Context, _ tenant.ID, p placement.Location, entries []Entry) error {
+	if err := e.onCall("upsert"); err != nil {
 		return err
 	}
-	for _, e := range entries {
-		w.entries(p)[e.ID] = e
+	for _, entry := range entries {
+		e.entries(p)[entry.ID] = entry
 	}
 	return nil
 }
 
-func (w envIndex) Delete(_ context.Context, _ tenant.ID, p placement.Location, ids []UnitID) error {
-	if err := w.onCall("delete"); err != nil {
+func (e envIndex) Delete(_ context.Context, _ tenant.ID, p placement.Location, ids []UnitID) error {
+	if err := e.onCall("delete"); err != nil {
 		return err
 	}
 	for _, id := range ids {
-		delete(w.entries(p), id)
+		delete(e.entries(p), id)
 	}
 	return nil
 }
 
-func (w envIndex) Drop(_ context.Context, p placement.Location) error {
-	clear(w.entries(p))
+func (e envIndex) Drop(_ context.Context, p placement.Location) error {
+	clear(e.entries(p))
 	return nil
 }
 
-func (w envIndex) List(_ context.Context, _ tenant.ID, p placement.Location, after UnitID, limit int) ([]UnitID, error) {
-	if err := w.onCall("list"); err != nil {
+func (e envIndex) List(_ context.Context, _ tenant.ID, p placement.Location, after UnitID, limit int) ([]UnitID, error) {
+	if err := e.onCall("list"); err != nil {
 		return nil, err
 	}
-	return pageOf(slices.Sorted(maps.Keys(w.entries(p))), after, limit), nil
+	return pageOf(slices.Sorted(maps.Keys(e.entries(p))), after, limit), nil
 }
 
 type envEmbedder struct{ *env }
 
-func (w envEmbedder) Embed(_ context.Context, texts []string) ([][]float32, error) {
-	if err := w.onCall("embed"); err != nil {
+func (e envEmbedder) Embed(_ context.Context, texts []string) ([][]float32, error) {
+	if err := e.onCall("embed"); err != nil {
 		return nil, err
 	}
 	out := make([][]float32, len(texts))
@@ -178,42 +178,45 @@ func (w envEmbedder) Embed(_ context.Context, texts []string) ([][]float32, erro
 func (envEmbedder) Model() string   { return "test" }
 func (envEmbedder) Dimensions() int { return 1 }
 
-func (w *env) state() (live, indexed []UnitID) {
-	return slices.Sorted(maps.Keys(w.live)), slices.Sorted(maps.Keys(w.indexed))
+func (e *env) state() (live, indexed []UnitID) {
+	return slices.Sorted(maps.Keys(e.live)), slices.Sorted(maps.Keys(e.indexed))
 }
 
 func TestSyncWritesAndRemoves(t *testing.T) {
 	t.Parallel()
-	w := newEnv()
-	w.live[1], w.live[2] = true, true
-	w.vectors[2] = []float32{2}
-	w.indexed[3] = Entry{ID: 3}
-	if err := w.indexer().Sync(t.Context(), "t", []UnitID{1, 2, 3, 2}); err != nil {
+	e := newEnv()
+	e.live[1], e.live[2] = true, true
+	e.vectors[2] = []float32{2}
+	e.indexed[3] = Entry{ID: 3}
+	if err := e.indexer().Sync(t.Context(), "t", []UnitID{1, 2, 3, 2}); err != nil {
 		t.Fatalf("Sync: %v", err)
 	}
 	want := map[UnitID]Entry{
 		1: {ID: 1, User: 7, Kind: Memory, Group: 3, Vector: []float32{1}},
 		2: {ID: 2, User: 7, Kind: Memory, Group: 3, Vector: []float32{2}},
 	}
-	if d := cmp.Diff(want, w.indexed); d != "" {
+	if d := cmp.Diff(want, e.indexed); d != "" {
 		t.Errorf("-want +got\n%s", d)
 	}
-	if d := cmp.Diff(map[UnitID]bool{1: true, 2: true}, w.confirmed); d != "" {
+	if d := cmp.Diff(map[UnitID]bool{1: true, 2: true}, e.confirmed); d != "" {
 		t.Errorf("confirmed: -want +got\n%s", d)
 	}
-	if d := cmp.Diff([]float32{1}, w.vectors[1]); d != "" {
+	if d := cmp.Diff([]float32{1}, e.vectors[1]); d != "" {
 		t.Errorf("saved vector: -want +got\n%s", d)
 	}
 }
 
 func TestSyncWithoutPlacement(t *testing.T) {
 	t.Parallel()
-	w := newEnv()
-	w.assigned = false
-	w.live[1] = true
-	x := w.indexer()
-	if err := x.Sync(t.Context(), "t", []UnitID{1}); err != nil || len(w.indexed) > 0 {
-		t.Errorf("Sync = %v with %d entries, want nothing done", err, len(w.indexed))
+	e := newEnv()
+	e.assigned = false
+	e.live[1] = true
+	x := e.indexer()
+	if err := x.Sync(t.Context(), "t", []UnitID{1}); err != nil {
+		t.Errorf("Sync: %v", err)
+	}
+	if n := len(e.indexed); n != 0 {
+		t.Errorf("Sync indexed %d units, want none", n)
 	}
 	if err := x.Rebuild(t.Context(), "t"); err != nil {
 		t.Errorf("Rebuild = %v, want nil", err)
@@ -225,57 +228,57 @@ func TestSyncWithoutPlacement(t *testing.T) {
 
 func TestSyncWithoutEmbedder(t *testing.T) {
 	t.Parallel()
-	w := newEnv()
-	w.live[1], w.live[2] = true, true
-	w.vectors[1] = []float32{1}
-	w.indexed[3] = Entry{ID: 3}
-	w.onCall = func(what string) error {
-		if what == "embed" {
+	e := newEnv()
+	e.live[1], e.live[2] = true, true
+	e.vectors[1] = []float32{1}
+	e.indexed[3] = Entry{ID: 3}
+	e.onCall = func(call string) error {
+		if call == "embed" {
 			return errUnavailable
 		}
 		return nil
 	}
-	if err := w.indexer().Sync(t.Context(), "t", []UnitID{1, 2, 3}); !errors.Is(err, errUnavailable) {
+	if err := e.indexer().Sync(t.Context(), "t", []UnitID{1, 2, 3}); !errors.Is(err, errUnavailable) {
 		t.Errorf("Sync = %v, want the embedder's error, so that the job is retried", err)
 	}
-	if _, indexed := w.state(); !slices.Equal(indexed, []UnitID{1}) {
+	if _, indexed := e.state(); !slices.Equal(indexed, []UnitID{1}) {
 		t.Errorf("indexed %v, want unit 1 only", indexed)
 	}
-	if !w.confirmed[1] {
+	if !e.confirmed[1] {
 		t.Error("unit 1, which has a vector, is not confirmed")
 	}
-	if w.confirmed[2] {
+	if e.confirmed[2] {
 		t.Error("unit 2, which has no vector, is confirmed")
 	}
 }
 
 func TestSyncReplacesVectorsOfAnotherModel(t *testing.T) {
 	t.Parallel()
-	w := newEnv()
-	w.live[1] = true
-	w.vectors[1] = []float32{1, 2, 3}
-	if err := w.indexer().Sync(t.Context(), "t", []UnitID{1}); err != nil {
+	e := newEnv()
+	e.live[1] = true
+	e.vectors[1] = []float32{1, 2, 3}
+	if err := e.indexer().Sync(t.Context(), "t", []UnitID{1}); err != nil {
 		t.Fatalf("Sync: %v", err)
 	}
-	if d := cmp.Diff([]float32{1}, w.indexed[1].Vector); d != "" {
+	if d := cmp.Diff([]float32{1}, e.indexed[1].Vector); d != "" {
 		t.Errorf("-want +got\n%s", d)
 	}
 }
 
 func TestSyncFailsIfUnitsKeepChanging(t *testing.T) {
 	t.Parallel()
-	w := newEnv()
-	w.onCall = func(what string) error {
-		if what == "load" {
-			if w.live[1] {
-				delete(w.live, 1)
+	e := newEnv()
+	e.onCall = func(call string) error {
+		if call == "load" {
+			if e.live[1] {
+				delete(e.live, 1)
 			} else {
-				w.live[1] = true
+				e.live[1] = true
 			}
 		}
 		return nil
 	}
-	if err := w.indexer().Sync(t.Context(), "t", []UnitID{1}); !fault.Is(err, fault.Unavailable) {
+	if err := e.indexer().Sync(t.Context(), "t", []UnitID{1}); !fault.Is(err, fault.Unavailable) {
 		t.Errorf("Sync = %v, want Unavailable", err)
 	}
 }
@@ -285,18 +288,18 @@ func TestSyncFailsIfUnitsKeepChanging(t *testing.T) {
 func TestSyncInAnyOrder(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		w := newEnv()
-		x := w.indexer()
+		e := newEnv()
+		x := e.indexer()
 		var jobs [][]UnitID
 		depth, changes := 0, 60
 		change := func() {
 			id := UnitID(rapid.IntRange(1, 3).Draw(t, "unit"))
-			if w.live[id] {
-				delete(w.live, id)
+			if e.live[id] {
+				delete(e.live, id)
 			} else {
-				w.live[id] = true
+				e.live[id] = true
 			}
-			w.confirmed[id] = false
+			e.confirmed[id] = false
 			jobs = append(jobs, []UnitID{id})
 		}
 		run := func() {
@@ -309,7 +312,7 @@ func TestSyncInAnyOrder(t *testing.T) {
 				jobs = append(jobs, job) // as River does
 			}
 		}
-		w.onCall = func(string) error {
+		e.onCall = func(string) error {
 			for changes > 0 {
 				changes--
 				switch rapid.SampledFrom([]string{"nothing", "change", "run", "run all", "fail"}).Draw(t, "event") {
@@ -337,12 +340,12 @@ func TestSyncInAnyOrder(t *testing.T) {
 		for len(jobs) > 0 {
 			run()
 		}
-		live, indexed := w.state()
+		live, indexed := e.state()
 		if d := cmp.Diff(live, indexed); d != "" {
 			t.Fatalf("-live +indexed\n%s", d)
 		}
 		for _, id := range live {
-			if !w.confirmed[id] {
+			if !e.confirmed[id] {
 				t.Fatalf("unit %d is not confirmed", id)
 			}
 		}
@@ -352,16 +355,16 @@ func TestSyncInAnyOrder(t *testing.T) {
 func TestSweepAndRebuild(t *testing.T) {
 	t.Parallel()
 	for _, n := range []UnitID{0, 10, syncBatch, sweepPage, 2*sweepPage + 7} {
-		w := newEnv()
+		e := newEnv()
 		want := Drift{}
 		for id := UnitID(1); id <= n; id++ {
 			inLive, inIndex := id%7 != 0, id%5 != 0
 			if inLive {
-				w.live[id] = true
-				w.vectors[id] = []float32{1}
+				e.live[id] = true
+				e.vectors[id] = []float32{1}
 			}
 			if inIndex {
-				w.indexed[id] = Entry{ID: id}
+				e.indexed[id] = Entry{ID: id}
 			}
 			if inLive && !inIndex {
 				want.Missing++
@@ -370,19 +373,19 @@ func TestSweepAndRebuild(t *testing.T) {
 				want.Orphaned++
 			}
 		}
-		x := w.indexer()
+		x := e.indexer()
 		for round, want := range []Drift{want, {}} {
 			got, err := x.Sweep(t.Context(), "t")
 			if err != nil || got != want {
 				t.Errorf("%d units: sweep %d = %+v, %v, want %+v", n, round, got, err, want)
 			}
 		}
-		clear(w.indexed)
-		w.indexed[n+100] = Entry{ID: n + 100}
+		clear(e.indexed)
+		e.indexed[n+100] = Entry{ID: n + 100}
 		if err := x.Rebuild(t.Context(), "t"); err != nil {
 			t.Fatalf("Rebuild: %v", err)
 		}
-		if live, indexed := w.state(); !slices.Equal(live, indexed) {
+		if live, indexed := e.state(); !slices.Equal(live, indexed) {
 			t.Errorf("%d units: the index differs from the live units after Rebuild", n)
 		}
 	}

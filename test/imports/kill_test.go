@@ -169,12 +169,12 @@ func checkRows(t *testing.T, d postgrestest.Database, id string, blocked int) {
 		sql  string
 		want int
 	}{
-		"rows of the ledger":      {"select count(distinct ordinal) from import_ledger where import_id = $1 and outcome = 'imported'", *conversations},
-		"conversations":           {"select count(*) from conversations where import_id = $1", *conversations},
-		"blocked conversations":   {"select count(*) from conversations where import_id = $1 and status = 'blocked'", blocked},
-		"chunks":                  {"select count(*) from import_chunks where import_id = $1", 0},
-		"blocked that are newer":  {"select count(*) from conversations b where b.import_id = $1 and b.status = 'blocked' and b.updated_at > (select min(updated_at) from conversations where status = 'active')", 0},
-		"conversations cut short": {"select count(*) from conversations c where c.import_id = $1 and c.message_count <> (select count(*) from messages m where m.tenant_id = c.tenant_id and m.user_id = c.user_id and m.conversation_id = c.id)", 0},
+		"ledger rows":           {"select count(distinct ordinal) from import_ledger where import_id = $1 and outcome = 'imported'", *conversations},
+		"conversations":         {"select count(*) from conversations where import_id = $1", *conversations},
+		"blocked conversations": {"select count(*) from conversations where import_id = $1 and status = 'blocked'", blocked},
+		"chunks":                {"select count(*) from import_chunks where import_id = $1", 0},
+		"blocked conversations newer than active ones": {"select count(*) from conversations b where b.import_id = $1 and b.status = 'blocked' and b.updated_at > (select min(updated_at) from conversations where status = 'active')", 0},
+		"conversations with missing messages":          {"select count(*) from conversations c where c.import_id = $1 and c.message_count <> (select count(*) from messages m where m.tenant_id = c.tenant_id and m.user_id = c.user_id and m.conversation_id = c.id)", 0},
 	} {
 		var n int
 		if err := conn.QueryRow(t.Context(), tc.sql, id).Scan(&n); err != nil {
