@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
 // Every error kind has its status, body and headers.
@@ -55,12 +56,15 @@ func TestErrorKinds(t *testing.T) {
 	}
 }
 
+// panicking is a token store with a bug.
+type panicking struct{ tenant.TokenStore }
+
+func (panicking) Identify(context.Context, tenant.Hash) (tenant.Identity, error) { panic("secret") }
+
 func TestPanicsReturnInternalErrors(t *testing.T) {
 	t.Parallel()
-	h := newTestServer(t, func(c *Config) {
-		c.Checks = map[string]func(context.Context) error{"x": func(context.Context) error { panic("secret") }}
-	})
-	got := h.call(t, "", "GET", "/readyz", "")
+	h := newTestServer(t, func(c *Config) { c.Tokens = panicking{c.Tokens} })
+	got := h.call(t, h.alice, "GET", "/api/buckets", "")
 	if got.status != 500 || strings.Contains(got.body, "secret") || got.json(t)["requestId"] == "" {
 		t.Errorf("%d %s", got.status, got.body)
 	}
@@ -69,20 +73,24 @@ func TestPanicsReturnInternalErrors(t *testing.T) {
 	}
 }
 
-func TestReadiness(t *testing.T) {
+// Probes succeed while the database is unavailable, and metrics exclude them.
+func TestProbes(t *testing.T) {
 	t.Parallel()
-	h := newTestServer(t, func(c *Config) {
-		c.Checks = map[string]func(context.Context) error{
-			"fine":     func(context.Context) error { return nil },
-			"database": func(context.Context) error { return errors.New("secret address") },
-			"schema":   func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() },
-		}
-	})
-	got := h.call(t, "", "GET", "/readyz", "")
-	if got.status != 503 || got.json(t)["error"] != "not ready; unavailable: database, schema" {
-		t.Errorf("%d %s", got.status, got.body)
+	h := newTestServer(t)
+	h.stores.fail(fault.New(fault.Unavailable, "PostgreSQL is unavailable"))
+	for _, path := range []string{pathHealthz, pathReadyz} {
+		h.ok(t, "", "GET", path, "")
 	}
-	h.ok(t, "", "GET", "/healthz", "")
+	if got := h.call(t, h.alice, "GET", "/api/buckets", ""); got.status != 503 || got.header.Get("Retry-After") == "" {
+		t.Errorf("a data route: %d, Retry-After %q; want 503 with Retry-After", got.status, got.header.Get("Retry-After"))
+	}
+	w := httptest.NewRecorder()
+	h.MetricsHandler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	for _, path := range []string{pathHealthz, pathReadyz} {
+		if strings.Contains(w.Body.String(), `route="`+path+`"`) {
+			t.Errorf("the metrics include %s", path)
+		}
+	}
 }
 
 func TestRequestIDs(t *testing.T) {

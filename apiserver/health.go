@@ -1,18 +1,12 @@
 package apiserver
 
-import (
-	"context"
-	"maps"
-	"net/http"
-	"slices"
-	"strings"
-	"time"
+import "context"
 
-	"github.com/mnemo-dev/mnemo/internal/fault"
+// The paths of the probes, which metrics exclude.
+const (
+	pathHealthz = "/healthz"
+	pathReadyz  = "/readyz"
 )
-
-// checkTimeout bounds each readiness check.
-const checkTimeout = 2 * time.Second
 
 type healthOutput struct {
 	Body struct {
@@ -25,31 +19,19 @@ var docHealthz = doc{
 	response: example(`{"status":"ok"}`),
 }
 
-func (s *Server) healthz(context.Context) (*healthOutput, error) {
+var docReadyz = doc{
+	id: "readyz", tag: "Health", summary: "Readiness check",
+	description: "The server listens once it has seen the database schema and loaded the embedding model, and then stays ready. " +
+		"While a store is unavailable, requests that need it return 503 with `Retry-After`.",
+	response: example(`{"status":"ok"}`),
+}
+
+// health handles both checks. Readiness does not depend on the stores: removing
+// every replica from the load balancer would replace the server's 503 with the
+// load balancer's own error. `mnemo serve` listens only after it has seen the
+// schema and loaded the model.
+func (s *Server) health(context.Context) (*healthOutput, error) {
 	out := &healthOutput{}
 	out.Body.Status = "ok"
 	return out, nil
-}
-
-var docReadyz = doc{
-	id: "readyz", tag: "Health", summary: "Readiness check",
-	description: "503 lists the unavailable dependencies.",
-	response:    example(`{"status":"ok"}`),
-	errors:      []int{http.StatusServiceUnavailable},
-}
-
-func (s *Server) readyz(ctx context.Context) (*healthOutput, error) {
-	var unavailable []string
-	var cause error
-	for _, name := range slices.Sorted(maps.Keys(s.Checks)) {
-		ctx, cancel := context.WithTimeout(ctx, checkTimeout)
-		if err := s.Checks[name](ctx); err != nil {
-			unavailable, cause = append(unavailable, name), err
-		}
-		cancel()
-	}
-	if cause != nil {
-		return nil, fault.Wrap(fault.Unavailable, cause, "not ready; unavailable: %s", strings.Join(unavailable, ", "))
-	}
-	return s.healthz(ctx)
 }

@@ -22,11 +22,11 @@ func newMetrics(r prometheus.Registerer, cache *Cache) *metrics {
 	m := &metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "mnemo_http_requests_total",
-			Help: "HTTP requests, by method, route pattern and status.",
+			Help: "HTTP requests except probes, by method, route pattern and status.",
 		}, []string{"method", "route", "status"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "mnemo_http_request_duration_seconds",
-			Help:    "Duration from a request's headers to its response, by method and route pattern.",
+			Help:    "Duration from a request's headers to its response, by method and route pattern, without probes.",
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30},
 		}, []string{"method", "route"}),
 		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -68,8 +68,11 @@ func (c *Cache) register(r prometheus.Registerer) {
 }
 
 // observe records a response, with the trace ID as an exemplar if the trace is
-// sampled.
+// sampled. Probes are excluded: they would hide the errors of a quiet server.
 func (m *metrics) observe(ctx context.Context, c *fiber.Ctx, route string, took time.Duration) {
+	if route == pathHealthz || route == pathReadyz {
+		return
+	}
 	method := c.Method()
 	if route == unmatched {
 		method = unmatched // the client can send any method

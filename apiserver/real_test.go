@@ -102,7 +102,6 @@ func newRealServerOn(t *testing.T, s realStores) (*testServer, realStores) {
 		Accounts: account.NewService(account.Config{Store: s.db.Accounts()}),
 		Tokens:   s.db,
 		Rates:    s.db,
-		Checks:   map[string]func(context.Context) error{"postgresql": s.db.Ping},
 	})
 	return h, s
 }

@@ -52,6 +52,6 @@ func (s *Server) routes() {
 	add(s, get, "/api/export", docExport, s.export)
 	add(s, del, "/api/account", docDeleteAccount, s.deleteAccount)
 
-	addPublic(s, get, "/healthz", docHealthz, s.healthz)
-	addPublic(s, get, "/readyz", docReadyz, s.readyz)
+	addPublic(s, get, pathHealthz, docHealthz, s.health)
+	addPublic(s, get, pathReadyz, docReadyz, s.health)
 }

@@ -61,8 +61,6 @@ type Config struct {
 	Programs *oauth.Service
 	// Version is the build version reported to MCP clients.
 	Version string
-	// Checks are the readiness checks of /readyz by name.
-	Checks map[string]func(context.Context) error
 	// Stages records the stages of requests; optional.
 	Stages trace.Recorder
 	// Registry is where the server registers its metrics; a new one if nil.

@@ -1684,7 +1684,7 @@ type ClientInterface interface {
 
 	// Readyz Readiness check
 	//
-	// 503 lists the unavailable dependencies.
+	// The server listens once it has seen the database schema and loaded the embedding model, and then stays ready. While a store is unavailable, requests that need it return 503 with `Retry-After`.
 	//
 	// Corresponds with GET /readyz (the `Readyz` operationId).
 	Readyz(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -2446,7 +2446,7 @@ func (c *Requests) Healthz(ctx context.Context, reqEditors ...RequestEditorFn) (
 
 // Readyz Readiness check
 //
-// 503 lists the unavailable dependencies.
+// The server listens once it has seen the database schema and loaded the embedding model, and then stays ready. While a store is unavailable, requests that need it return 503 with `Retry-After`.
 //
 // Corresponds with GET /readyz (the `Readyz` operationId).
 func (c *Requests) Readyz(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {

@@ -169,7 +169,6 @@ func (c *serveCommand) serverConfig(s *stores, embedder retrieve.Embedder, model
 		ImportFile: c.ImportLimit,
 		URL:        c.URL,
 		Version:    telemetry.Version(),
-		Checks:     map[string]func(context.Context) error{"postgresql": s.db.Ping},
 		Log:        log,
 	}
 }
