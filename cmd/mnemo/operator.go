@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/KimMachineGun/automemlimit/memlimit"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -42,6 +43,7 @@ func (c *operatorCommand) Run(ctx context.Context, log *slog.Logger) error {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(operatorGarbagePercent)
 	}
+	limitMemory(ctx, memlimit.FromCgroup, log)
 	cluster, err := ctrl.GetConfig()
 	if err != nil {
 		return fmt.Errorf("load cluster configuration (set KUBECONFIG, or run in a pod): %w", err)

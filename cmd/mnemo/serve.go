@@ -14,6 +14,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/KimMachineGun/automemlimit/memlimit"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/mnemo-dev/mnemo/apiserver"
@@ -65,6 +66,7 @@ func (c *serveCommand) Run(ctx context.Context, log *slog.Logger) error {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(garbagePercent)
 	}
+	limitMemory(ctx, memlimit.FromCgroup, log)
 	stopTracing, err := telemetry.StartTracing(ctx, c.TraceConfig, "mnemo-serve", log)
 	if err != nil {
 		return err

@@ -1,0 +1,31 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/KimMachineGun/automemlimit/memlimit"
+)
+
+const (
+	// memoryRatio is the fraction of the container's memory limit that the Go
+	// runtime may use. The rest is for what the runtime does not count, such as
+	// the program itself.
+	memoryRatio = 0.9
+	// memoryRefresh is the interval at which the limit is read again, because a
+	// pod can be resized in place.
+	memoryRefresh = time.Minute
+)
+
+// limitMemory sets GOMEMLIMIT from the container's memory limit, so that the
+// process collects garbage instead of being killed. It does nothing if the
+// variable GOMEMLIMIT is set.
+func limitMemory(ctx context.Context, container memlimit.Provider, log *slog.Logger) {
+	limit, err := memlimit.Set(memlimit.WithRatio(memoryRatio), memlimit.WithProvider(container), memlimit.WithRefreshInterval(ctx, memoryRefresh))
+	if err != nil {
+		log.WarnContext(ctx, "the container's memory limit is unknown; GOMEMLIMIT is not set", "error", err)
+		return
+	}
+	log.InfoContext(ctx, "memory limit of the Go runtime", "bytes", limit)
+}
