@@ -144,8 +144,17 @@ func TestConnectAction(t *testing.T) {
 			}
 		}
 	}
-	if len(operations) != 8 || document.OpenAPI != "3.1.0" || len(document.Servers) != 1 || document.Servers[0].URL != "http://"+h.addr {
-		t.Errorf("operations %v, OpenAPI %s, servers %v", operations, document.OpenAPI, document.Servers)
+	if len(operations) != 8 {
+		t.Errorf("len(operations) = %d, want 8", len(operations))
+	}
+	if document.OpenAPI != "3.1.0" {
+		t.Errorf(`document.OpenAPI = %q, want "3.1.0"`, document.OpenAPI)
+	}
+	if len(document.Servers) != 1 {
+		t.Fatalf("len(document.Servers) = %d, want 1", len(document.Servers))
+	}
+	if document.Servers[0].URL != "http://"+h.addr {
+		t.Errorf("document.Servers[0].URL = %v, want %v", document.Servers[0].URL, "http://"+h.addr)
 	}
 	for _, ref := range regexp.MustCompile(`"#/components/(\w+)/([^"]+)"`).FindAllSubmatch(out, -1) {
 		if document.Components[string(ref[1])][string(ref[2])] == nil {
@@ -165,8 +174,12 @@ func player(t *testing.T) http.Handler {
 			Tools    []struct{ Function struct{ Name string } }
 			Messages []struct{ Role, Content string }
 		}
-		if err := json.NewDecoder(r.Body).Decode(&request); err != nil || len(request.Tools) != 2 || r.URL.Path != "/v1/chat/completions" {
-			t.Errorf("asked the model %s %+v: %v", r.URL.Path, request, err)
+		if err := json.NewDecoder(r.Body).Decode(&request); err != nil {
+			t.Errorf("request to %s: %v", r.URL.Path, err)
+		} else if len(request.Tools) != 2 {
+			t.Errorf("request to %s has %d tools, want 2", r.URL.Path, len(request.Tools))
+		} else if r.URL.Path != "/v1/chat/completions" {
+			t.Errorf("request to %s, want /v1/chat/completions", r.URL.Path)
 		}
 		last := request.Messages[len(request.Messages)-1]
 		switch n := len(request.Messages); n {

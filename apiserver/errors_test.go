@@ -43,8 +43,14 @@ func TestErrorKinds(t *testing.T) {
 			h.ok(t, h.alice, "GET", "/api/buckets", "") // the token is known from here on
 			h.stores.fail(tc.err)
 			got := h.call(t, h.alice, "PATCH", "/api/buckets/1", `{"name":"a"}`, "X-Request-Id", "r-1")
-			if got.status != tc.status || got.header.Get("Retry-After") != tc.header || got.header.Get("X-Request-Id") != "r-1" {
-				t.Errorf("status %d, Retry-After %q, X-Request-Id %q", got.status, got.header.Get("Retry-After"), got.header.Get("X-Request-Id"))
+			if got.status != tc.status {
+				t.Errorf("status = %v, want %v", got.status, tc.status)
+			}
+			if got.header.Get("Retry-After") != tc.header {
+				t.Errorf("Retry-After = %v, want %v", got.header.Get("Retry-After"), tc.header)
+			}
+			if got.header.Get("X-Request-Id") != "r-1" {
+				t.Errorf(`X-Request-Id = %q, want "r-1"`, got.header.Get("X-Request-Id"))
 			}
 			if diff := cmp.Diff(tc.body, strings.TrimSpace(got.body)); diff != "" {
 				t.Errorf("body (-want +got):\n%s", diff)

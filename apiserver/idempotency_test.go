@@ -42,8 +42,17 @@ func (h *testServer) doesOnce(t *testing.T, s realStores) {
 	} {
 		first := send(alice, r.path, r.body, "k-1")
 		again := send(alice, r.path, r.body, "k-1")
-		if first.status != 200 || again.status != 200 || again.body != first.body || again.header.Get("Location") != first.header.Get("Location") {
-			t.Errorf("%s: %d %s, then %d %s", r.path, first.status, first.body, again.status, again.body)
+		if first.status != 200 {
+			t.Errorf("%s: first.status = %d, want 200", r.path, first.status)
+		}
+		if again.status != 200 {
+			t.Errorf("%s: again.status = %d, want 200", r.path, again.status)
+		}
+		if again.body != first.body {
+			t.Errorf("%s: again.body = %v, want %v", r.path, again.body, first.body)
+		}
+		if again.header.Get("Location") != first.header.Get("Location") {
+			t.Errorf("%s: Location = %v, want %v", r.path, again.header.Get("Location"), first.header.Get("Location"))
 		}
 		other := send(alice, r.path, r.other, "k-1")
 		if other.status != 409 || !strings.Contains(other.body, "idempotency key") {
@@ -78,8 +87,11 @@ func (h *testServer) doesOnceAtATime(t *testing.T, token string) {
 	}
 	wg.Wait()
 	for _, a := range answers {
-		if a.status != 200 || a.body != answers[0].body {
-			t.Errorf("one of ten at once: %d %s, another: %s", a.status, a.body, answers[0].body)
+		if a.status != 200 {
+			t.Errorf("one of ten at once: a.status = %d, want 200", a.status)
+		}
+		if a.body != answers[0].body {
+			t.Errorf("one of ten at once: a.body = %v, want %v", a.body, answers[0].body)
 		}
 	}
 	got := h.ok(t, token, "GET", "/api/memory?all=1", "")

@@ -255,8 +255,14 @@ func TestEvents(t *testing.T) {
 	change := func(f func(*importer.Import)) { h.stores.change(id, f) }
 
 	stream := h.follow(t.Context(), t, h.alice, id, "")
-	if stream.StatusCode != http.StatusOK || stream.Header.Get("Content-Type") != "text/event-stream" || stream.Header.Get("Cache-Control") != "no-cache" {
-		t.Errorf("the stream begins %d %v", stream.StatusCode, stream.Header)
+	if stream.StatusCode != http.StatusOK {
+		t.Errorf("stream.StatusCode = %d, want %d", stream.StatusCode, http.StatusOK)
+	}
+	if stream.Header.Get("Content-Type") != "text/event-stream" {
+		t.Errorf(`Content-Type = %q, want "text/event-stream"`, stream.Header.Get("Content-Type"))
+	}
+	if stream.Header.Get("Cache-Control") != "no-cache" {
+		t.Errorf(`Cache-Control = %q, want "no-cache"`, stream.Header.Get("Cache-Control"))
 	}
 	r := bufio.NewReader(stream.Body)
 	if n, data := event(t, r); n != "1" || !strings.Contains(data, `"status":"queued"`) {

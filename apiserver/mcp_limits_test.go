@@ -43,8 +43,14 @@ func TestMCPRate(t *testing.T) {
 		t.Errorf("over HTTP then: %d", got.status)
 	}
 	got := h.call(t, h.bob, "POST", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_buckets"}}`)
-	if got.status != 200 || got.header.Get("RateLimit-Limit") != "1000000" || got.header.Get("RateLimit-Remaining") != "999999" {
-		t.Errorf("another tenant: %d %s, %v", got.status, got.body, got.header)
+	if got.status != 200 {
+		t.Errorf("another tenant: status = %d, want 200", got.status)
+	}
+	if got.header.Get("RateLimit-Limit") != "1000000" {
+		t.Errorf(`another tenant: RateLimit-Limit = %q, want "1000000"`, got.header.Get("RateLimit-Limit"))
+	}
+	if got.header.Get("RateLimit-Remaining") != "999999" {
+		t.Errorf(`another tenant: RateLimit-Remaining = %q, want "999999"`, got.header.Get("RateLimit-Remaining"))
 	}
 }
 

@@ -219,16 +219,31 @@ func (h *testServer) usesEveryTool(t *testing.T, a assistant, token string) {
 func (h *testServer) readsResources(t *testing.T, a assistant, chatID string) {
 	t.Helper()
 	list, err := a.ListResources(t.Context(), nil)
-	if err != nil || len(list.Resources) != 1 || list.Resources[0].URI != "mnemo://conversations/"+chatID || list.Resources[0].Name != "Trains" {
-		t.Fatalf("resources: %+v, %v", list, err)
+	if err != nil {
+		t.Fatalf("resources: %v", err)
+	}
+	if len(list.Resources) != 1 {
+		t.Fatalf("resources: len(list.Resources) = %d, want 1", len(list.Resources))
+	}
+	if list.Resources[0].URI != "mnemo://conversations/"+chatID {
+		t.Fatalf("resources: list.Resources[0].URI = %v, want %v", list.Resources[0].URI, "mnemo://conversations/"+chatID)
+	}
+	if list.Resources[0].Name != "Trains" {
+		t.Fatalf(`resources: list.Resources[0].Name = %q, want "Trains"`, list.Resources[0].Name)
 	}
 	read, err := a.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: list.Resources[0].URI})
 	if err != nil || !strings.HasPrefix(read.Contents[0].Text, "# Trains\n") || !strings.Contains(read.Contents[0].Text, "By the window.") {
 		t.Errorf("read resource: %+v, %v", read, err)
 	}
 	templates, err := a.ListResourceTemplates(t.Context(), nil)
-	if err != nil || len(templates.ResourceTemplates) != 2 || templates.ResourceTemplates[0].URITemplate != "mnemo://conversations/{id}" {
-		t.Errorf("resource templates: %+v, %v", templates, err)
+	if err != nil {
+		t.Fatalf("resource templates: %v", err)
+	}
+	if len(templates.ResourceTemplates) != 2 {
+		t.Fatalf("resource templates: len(templates.ResourceTemplates) = %d, want 2", len(templates.ResourceTemplates))
+	}
+	if templates.ResourceTemplates[0].URITemplate != "mnemo://conversations/{id}" {
+		t.Errorf(`resource templates: templates.ResourceTemplates[0].URITemplate = %q, want "mnemo://conversations/{id}"`, templates.ResourceTemplates[0].URITemplate)
 	}
 	for _, uri := range []string{"mnemo://conversations/nobodys", "mnemo://memories/x", "mnemo://conversations/" + chatID + "?cursor=x"} {
 		if got, err := a.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: uri}); err == nil {

@@ -57,8 +57,14 @@ func (h *testServer) importsWithinQuota(t *testing.T, s realStores) {
 	t.Helper()
 	token := s.tenant(t, "import", "alice", false) // room for ten
 	id, i := h.imported(t, token, talksText(14))
-	if i.Total != 14 || i.Imported != 14 || i.Blocked != 4 {
-		t.Errorf("the import: %+v", i)
+	if i.Total != 14 {
+		t.Errorf("the import: i.Total = %d, want 14", i.Total)
+	}
+	if i.Imported != 14 {
+		t.Errorf("the import: i.Imported = %d, want 14", i.Imported)
+	}
+	if i.Blocked != 4 {
+		t.Errorf("the import: i.Blocked = %d, want 4", i.Blocked)
 	}
 	active := func(want int, newestBlocked int) string {
 		count := strings.TrimSpace(h.ok(t, token, "GET", "/api/chat-history/count", "").body)
@@ -90,8 +96,14 @@ func (h *testServer) importsWithinQuota(t *testing.T, s realStores) {
 	h.eventually(t, func() string { return active(12, 0) })
 
 	_, again := h.imported(t, token, talksText(14))
-	if again.Unchanged != 13 || again.Imported != 1 || again.Failed+again.Updated != 0 {
-		t.Errorf("imported again, with the deleted one: %+v", again)
+	if again.Unchanged != 13 {
+		t.Errorf("imported again, with the deleted one: again.Unchanged = %d, want 13", again.Unchanged)
+	}
+	if again.Imported != 1 {
+		t.Errorf("imported again, with the deleted one: again.Imported = %d, want 1", again.Imported)
+	}
+	if again.Failed+again.Updated != 0 {
+		t.Errorf("imported again, with the deleted one: again.Failed + again.Updated = %d, want 0", again.Failed+again.Updated)
 	}
 }
 

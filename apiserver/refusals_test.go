@@ -78,8 +78,14 @@ func TestEveryRouteRequiresAToken(t *testing.T) {
 	for _, r := range requests {
 		for name, header := range headers {
 			got := h.call(t, "", r.method, r.path, r.body, "Authorization", header)
-			if got.status != 401 || got.json(t)["error"] != unauthorized(nil).Error() || got.header.Get("WWW-Authenticate") != "Bearer" {
-				t.Errorf("%s %s with a token that is %s: %d %s", r.method, r.path, name, got.status, got.body)
+			if got.status != 401 {
+				t.Errorf("%s %s with a token that is %s: status = %d, want 401", r.method, r.path, name, got.status)
+			}
+			if got.json(t)["error"] != unauthorized(nil).Error() {
+				t.Errorf("%s %s with a token that is %s: error = %v, want %v", r.method, r.path, name, got.json(t)["error"], unauthorized(nil).Error())
+			}
+			if got.header.Get("WWW-Authenticate") != "Bearer" {
+				t.Errorf(`%s %s with a token that is %s: WWW-Authenticate = %q, want "Bearer"`, r.method, r.path, name, got.header.Get("WWW-Authenticate"))
 			}
 		}
 		got := h.call(t, h.suspended, r.method, r.path, r.body)

@@ -113,8 +113,10 @@ func TestEventsEnd(t *testing.T) {
 	h := newTestServer(t)
 	h.stores.holdExamples(tenant.Scope{Tenant: "one", User: 1})
 	path := "/api/chat-history/imports/" + exampleImportID + "/events"
-	if got := h.call(t, h.alice, "GET", path, "", "Last-Event-ID", "1"); got.status != 204 || got.body != "" {
-		t.Errorf("after the last event: %d %s", got.status, got.body)
+	if got := h.call(t, h.alice, "GET", path, "", "Last-Event-ID", "1"); got.status != 204 {
+		t.Errorf("after the last event: status = %d, want 204", got.status)
+	} else if got.body != "" {
+		t.Errorf("after the last event: body = %q, want it empty", got.body)
 	}
 	if got := h.call(t, h.alice, "GET", path, "", "Last-Event-ID", "0"); got.status != 200 || !strings.HasPrefix(got.body, ":\n\nid: 1\ndata: {") {
 		t.Errorf("before the last event: %d %s", got.status, got.body)
@@ -131,8 +133,17 @@ func (h *testServer) importsOnce(t *testing.T, s realStores) {
 		return h.call(t, token, "POST", "/api/chat-history/import", body, append(headers, "Idempotency-Key", "k-1")...)
 	}
 	first, again, other := send("[]"), send("[]"), send("[ ]")
-	if first.status != 202 || again.status != 202 || first.body != again.body || other.status != 409 {
-		t.Errorf("%d %s, again %d %s, another file %d %s", first.status, first.body, again.status, again.body, other.status, other.body)
+	if first.status != 202 {
+		t.Errorf("first.status = %d, want 202", first.status)
+	}
+	if again.status != 202 {
+		t.Errorf("again.status = %d, want 202", again.status)
+	}
+	if first.body != again.body {
+		t.Errorf("first.body = %v, want %v", first.body, again.body)
+	}
+	if other.status != 409 {
+		t.Errorf("other.status = %d, want 409", other.status)
 	}
 }
 

@@ -59,8 +59,11 @@ func TestForeignSecretsAreNotCached(t *testing.T) {
 			if err := mgr.GetClient().List(t.Context(), &cached, client.InNamespace(ns.Name)); err != nil {
 				t.Fatal(err)
 			}
-			if len(cached.Items) != 1 || cached.Items[0].Name != "ours" {
-				t.Errorf("%d Secrets are cached, want only the operator's", len(cached.Items))
+			if len(cached.Items) != 1 {
+				t.Fatalf("len(cached.Items) = %d, want 1", len(cached.Items))
+			}
+			if cached.Items[0].Name != "ours" {
+				t.Errorf(`cached.Items[0].Name = %q, want "ours"`, cached.Items[0].Name)
 			}
 			err = mgr.GetClient().Get(t.Context(), client.ObjectKey{Namespace: ns.Name, Name: "foreign-0"}, &corev1.Secret{})
 			if !apierrors.IsNotFound(err) {

@@ -132,8 +132,17 @@ func (e *env) grant(t *testing.T) []string {
 	t.Helper()
 	own, cluster := kustomize(t, "rbac-namespaced/operator")
 	tenants, none := kustomize(t, "rbac-namespaced/tenants")
-	if len(own) != 1 || len(tenants) != 1 || len(cluster) != 1 || len(none) != 0 {
-		t.Fatalf("%d and %d roles, %d and %d cluster roles, want one of each and none", len(own), len(tenants), len(cluster), len(none))
+	if len(own) != 1 {
+		t.Fatalf("len(own) = %d, want 1", len(own))
+	}
+	if len(tenants) != 1 {
+		t.Fatalf("len(tenants) = %d, want 1", len(tenants))
+	}
+	if len(cluster) != 1 {
+		t.Fatalf("len(cluster) = %d, want 1", len(cluster))
+	}
+	if len(none) != 0 {
+		t.Fatalf("len(none) = %d, want 0", len(none))
 	}
 	subject := []rbacv1.Subject{{Kind: "ServiceAccount", Name: "mnemo-operator", Namespace: e.ns}}
 	var rights []string

@@ -57,8 +57,11 @@ func TestRotation(t *testing.T) {
 				t.Fatal("the token was not replaced")
 			}
 			valid := e.fake.Valid(e.id(t), "alice")
-			if len(valid) != test.valid || valid[len(valid)-1] != tenant.HashSecret(token) {
-				t.Errorf("%d tokens are valid, want %d with the Secret's as the newest", len(valid), test.valid)
+			if len(valid) != test.valid {
+				t.Fatalf("len(valid) = %d, want %d", len(valid), test.valid)
+			}
+			if valid[len(valid)-1] != tenant.HashSecret(token) {
+				t.Errorf("valid[len(valid)-1] = %v, want %v", valid[len(valid)-1], tenant.HashSecret(token))
 			}
 			expectEqual(t, "status", e.tenant(t).Status.Users, []v1alpha1.UserStatus{{
 				Name: "alice", Secret: "acme-alice-access", Fingerprint: tenant.HashSecret(token).Fingerprint(),

@@ -257,8 +257,12 @@ func checksSecrets(t *testing.T, s *site, _ *browser) {
 		"password grant":     {[]string{"grant_type", "password"}, "unsupported_grant_type"},
 	} {
 		want := map[bool]int{true: http.StatusUnauthorized, false: http.StatusBadRequest}[tc.want == "invalid_client"]
-		if got := p.redeem(code, tc.change...); got.Error != tc.want || got.Access != "" || got.status != want {
-			t.Errorf("%s: %+v, want %s", name, got, tc.want)
+		if got := p.redeem(code, tc.change...); got.Error != tc.want {
+			t.Errorf("%s: Error = %v, want %v", name, got.Error, tc.want)
+		} else if got.Access != "" {
+			t.Errorf("%s: Access = %q, want it empty", name, got.Access)
+		} else if got.status != want {
+			t.Errorf("%s: status = %v, want %v", name, got.status, want)
 		}
 	}
 	first := p.redeem(code)
@@ -391,8 +395,10 @@ func revokesAppsEverywhere(t *testing.T, s *site, _ *browser) {
 			s.accepted(t, given.Access, tc.want)
 			want := map[int]pair{http.StatusOK: {status: http.StatusOK}, http.StatusForbidden: {status: http.StatusForbidden, Error: "access_denied"},
 				http.StatusUnauthorized: {status: http.StatusBadRequest, Error: "invalid_grant"}}[tc.want]
-			if got := p.refresh(given.Refresh); got.status != want.status || got.Error != want.Error {
-				t.Errorf("refreshed: %+v, want %+v", got, want)
+			if got := p.refresh(given.Refresh); got.status != want.status {
+				t.Errorf("refreshed: status = %v, want %v", got.status, want.status)
+			} else if got.Error != want.Error {
+				t.Errorf("refreshed: Error = %v, want %v", got.Error, want.Error)
 			}
 			if tc.want != http.StatusForbidden {
 				return
@@ -455,8 +461,11 @@ func allowsAnAppOfAnExternalUser(t *testing.T, s *site, _ *browser) {
 	u := s.newTenant(t, s.admits("umbrella.test"), "alice")[0]
 	v, p := s.visitor(t, 0), s.register(t, "Lab notes")
 	status, where := v.signInAt(t, "ada@umbrella.test", p.request())
-	if status != http.StatusSeeOther || where != p.request() {
-		t.Fatalf("signed in: %d, led to %s", status, where)
+	if status != http.StatusSeeOther {
+		t.Fatalf("signed in: status = %d, want %d", status, http.StatusSeeOther)
+	}
+	if where != p.request() {
+		t.Fatalf("redirected to %s, want %s", where, p.request())
 	}
 	given := p.connect(v)
 	s.accepted(t, given.Access, http.StatusOK)

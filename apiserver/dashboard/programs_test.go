@@ -254,8 +254,11 @@ func (p *prog) refresh(token string) pair {
 func (p *prog) connect(v visitor) pair {
 	p.t.Helper()
 	got := p.redeem(v.answer(p.t, p.url+p.request(), "allow").Query().Get("code"))
-	if got.status != http.StatusOK || got.Scope != "memory" {
-		p.t.Fatalf("authorized program received %+v", got)
+	if got.status != http.StatusOK {
+		p.t.Fatalf("status = %d, want %d", got.status, http.StatusOK)
+	}
+	if got.Scope != "memory" {
+		p.t.Fatalf(`Scope = %q, want "memory"`, got.Scope)
 	}
 	return got
 }

@@ -149,8 +149,11 @@ func TestWriteArchive(t *testing.T) {
 		if err := json.NewDecoder(archive).Decode(&index); err != nil {
 			t.Fatal(err)
 		}
-		if len(index.Manifests) != 1 || index.Manifests[0].Digest != digest(t, image) {
-			t.Fatalf("manifests %+v, want that of %s", index.Manifests, digest(t, image))
+		if len(index.Manifests) != 1 {
+			t.Fatalf("len(index.Manifests) = %d, want 1", len(index.Manifests))
+		}
+		if index.Manifests[0].Digest != digest(t, image) {
+			t.Fatalf("index.Manifests[0].Digest = %v, want %v", index.Manifests[0].Digest, digest(t, image))
 		}
 		want := map[string]string{
 			"io.containerd.image.name":          "registry.test:5000/a/program:1",

@@ -96,8 +96,11 @@ func TestUpsertMergesRepeatedMessages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(got.Messages) != 2 || got.Messages[0].Text != "hello again" {
-		t.Errorf("messages = %+v", got.Messages)
+	if len(got.Messages) != 2 {
+		t.Fatalf("len(Messages) = %d, want 2", len(got.Messages))
+	}
+	if got.Messages[0].Text != "hello again" {
+		t.Errorf(`Messages[0].Text = %q, want "hello again"`, got.Messages[0].Text)
 	}
 }
 

@@ -210,8 +210,14 @@ func checkChange(t *rapid.T, c Change, before []Message) {
 			t.Fatalf("message %d: text %q, was %q, replaced %v", i, m.Text, before[i].Text, c.Replaced)
 		}
 	}
-	if c.After.Bytes != bytes || c.After.TokenCount != tokens || c.After.MessageCount != len(c.Messages) {
-		t.Fatalf("counts of %+v, want %d bytes, %d tokens, %d messages", c.After, bytes, tokens, len(c.Messages))
+	if c.After.Bytes != bytes {
+		t.Fatalf("c.After.Bytes = %v, want %v", c.After.Bytes, bytes)
+	}
+	if c.After.TokenCount != tokens {
+		t.Fatalf("c.After.TokenCount = %v, want %v", c.After.TokenCount, tokens)
+	}
+	if c.After.MessageCount != len(c.Messages) {
+		t.Fatalf("c.After.MessageCount = %v, want %v", c.After.MessageCount, len(c.Messages))
 	}
 	for _, i := range slices.Concat(c.Added, c.Replaced) {
 		if !slices.Contains(c.Reindexed(), i) {

@@ -17,8 +17,14 @@ func TestIngestCountsTokens(t *testing.T) {
 	t.Parallel()
 	f := &fakes{}
 	out, err := newService(f).Ingest(t.Context(), alice, valid())
-	if err != nil || out.ImportID != "i1" || f.failure != "" {
-		t.Fatalf("Ingest = %+v, %v, failure %q", out, err, f.failure)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out.ImportID != "i1" {
+		t.Fatalf(`out.ImportID = %q, want "i1"`, out.ImportID)
+	}
+	if f.failure != "" {
+		t.Fatalf("f.failure = %q, want it empty", f.failure)
 	}
 	if got := f.upserted.Messages[0].Tokens; got != 1 {
 		t.Errorf("the message has %d tokens, want 1", got)
@@ -135,8 +141,14 @@ func TestSearch(t *testing.T) {
 	}
 
 	got, _, err = newService(f).Search(t.Context(), alice, SearchInput{Query: "q", Limit: 5, Platform: "other"})
-	if err != nil || len(got) != 1 || got[0].Conversation.ID != "c2" {
-		t.Errorf("of the platform: %+v, %v, want c2 alone", got, err)
+	if err != nil {
+		t.Fatalf("of the platform: %v", err)
+	}
+	if len(got) != 1 {
+		t.Fatalf("of the platform: len(got) = %d, want 1", len(got))
+	}
+	if got[0].Conversation.ID != "c2" {
+		t.Errorf(`of the platform: got[0].Conversation.ID = %q, want "c2"`, got[0].Conversation.ID)
 	}
 	if f.asked.Group != retrieve.GroupOf("other") {
 		t.Errorf("searched group %d", f.asked.Group)

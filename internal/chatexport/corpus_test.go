@@ -123,8 +123,11 @@ func TestPackingDoesNotMatter(t *testing.T) {
 			}
 			for how, data := range packings {
 				got := describe(t, open(t, data, chatexport.Options{}))
-				if got.Total != want.Total || got.Platform != want.Platform {
-					t.Fatalf("%s: %d of %s, want %d of %s", how, got.Total, got.Platform, want.Total, want.Platform)
+				if got.Total != want.Total {
+					t.Fatalf("%s: Total = %v, want %v", how, got.Total, want.Total)
+				}
+				if got.Platform != want.Platform {
+					t.Fatalf("%s: Platform = %v, want %v", how, got.Platform, want.Platform)
 				}
 				for i := range got.Conversations {
 					// Only the file name may differ.

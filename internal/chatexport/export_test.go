@@ -33,8 +33,11 @@ func TestPlatformOverrulesDetection(t *testing.T) {
 			t.Parallel()
 			e := open(t, tc.data, chatexport.Options{Platform: tc.platform})
 			got := all(t, e)
-			if e.Platform != tc.want || len(got) != tc.total {
-				t.Errorf("%s: %d of %s, want %d of %s", tc.reason, len(got), e.Platform, tc.total, tc.want)
+			if e.Platform != tc.want {
+				t.Errorf("%s: e.Platform = %v, want %v", tc.reason, e.Platform, tc.want)
+			}
+			if len(got) != tc.total {
+				t.Errorf("%s: len(got) = %d, want %d", tc.reason, len(got), tc.total)
 			}
 			for _, o := range got {
 				if (o.err != nil) != (name == "mistaken") {

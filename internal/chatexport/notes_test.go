@@ -34,7 +34,10 @@ func TestNotesLimitUnknownTypes(t *testing.T) {
 	for i := range maxTypes + 10 {
 		n.unknown(fmt.Sprint(i), 1)
 	}
-	if len(n.Unknown) != maxTypes+1 || n.Unknown["other"] != 10 {
-		t.Errorf("%d types, %d others; want %d and 10", len(n.Unknown), n.Unknown["other"], maxTypes+1)
+	if len(n.Unknown) != maxTypes+1 {
+		t.Fatalf("len(n.Unknown) = %d, want %d", len(n.Unknown), maxTypes+1)
+	}
+	if n.Unknown["other"] != 10 {
+		t.Errorf(`n.Unknown["other"] = %d, want 10`, n.Unknown["other"])
 	}
 }

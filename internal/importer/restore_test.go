@@ -250,8 +250,10 @@ func TestSeveralUsersRestoreTheSameExport(t *testing.T) {
 	b.fill(t, b.alice, 3, 3, constant)
 	file := b.exported(t, b.alice)
 	for name, u := range map[string]tenant.Scope{"of the tenant": b.bob, "of another tenant": b.carol} {
-		if got := b.restore(t, u, file); got.Status != importer.Done || got.Imported != 3 {
-			t.Errorf("user %s: %+v", name, got)
+		if got := b.restore(t, u, file); got.Status != importer.Done {
+			t.Errorf("user %s: Status = %v, want %v", name, got.Status, importer.Done)
+		} else if got.Imported != 3 {
+			t.Errorf("user %s: Imported = %d, want 3", name, got.Imported)
 		}
 		if !bytes.Equal(file, b.exported(t, b.alice)) {
 			t.Errorf("user %s: the exporting user's account has changed", name)
@@ -381,8 +383,12 @@ func TestRestoreIsResumed(t *testing.T) {
 		if _, err := b.restoring().Run(t.Context(), args(b.alice, id)); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := b.GetImport(t.Context(), b.alice, id); err != nil || got.Status != importer.Done || got.Imported != 60 {
-			t.Errorf("failure at step %d: %+v, %v", at, got, err)
+		if got, err := b.GetImport(t.Context(), b.alice, id); err != nil {
+			t.Fatalf("failure at step %d: %v", at, err)
+		} else if got.Status != importer.Done {
+			t.Errorf("failure at step %d: Status = %v, want %v", at, got.Status, importer.Done)
+		} else if got.Imported != 60 {
+			t.Errorf("failure at step %d: Imported = %d, want 60", at, got.Imported)
 		}
 		if !bytes.Equal(file, b.exported(t, b.alice)) {
 			t.Errorf("failure at step %d: the restored account differs", at)

@@ -43,8 +43,20 @@ func TestImportIsStoredAndFound(t *testing.T) {
 		t.Errorf("of the import: %d, %+v, %v", total, list, err)
 	}
 	_, messages, err := b.chats.Get(t.Context(), b.alice, list[0].ID)
-	if err != nil || len(messages) != 2 || messages[1].Text != "It is the lantern with the number 129." || messages[1].Sender != chat.Assistant || messages[1].Tokens != 8 {
-		t.Errorf("messages %+v, %v", messages, err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(messages) != 2 {
+		t.Fatalf("len(messages) = %d, want 2", len(messages))
+	}
+	if messages[1].Text != "It is the lantern with the number 129." {
+		t.Errorf(`messages[1].Text = %q, want "It is the lantern with the number 129."`, messages[1].Text)
+	}
+	if messages[1].Sender != chat.Assistant {
+		t.Errorf("messages[1].Sender = %v, want %v", messages[1].Sender, chat.Assistant)
+	}
+	if messages[1].Tokens != 8 {
+		t.Errorf("messages[1].Tokens = %d, want 8", messages[1].Tokens)
 	}
 	if n := b.count(t, "units where active and conversation_id = $1", list[0].ID); n != 2 {
 		t.Errorf("it has %d active units, want 2", n)
@@ -53,8 +65,12 @@ func TestImportIsStoredAndFound(t *testing.T) {
 		if _, err := b.GetImport(t.Context(), scope, got.ID); !fault.Is(err, fault.NotFound) {
 			t.Errorf("%s: %v, want NotFound", name, err)
 		}
-		if list, n, err := b.ListImports(t.Context(), scope, 0, 10); err != nil || n != 0 || len(list) != 0 {
-			t.Errorf("%s: lists %v, %v", name, list, err)
+		if list, n, err := b.ListImports(t.Context(), scope, 0, 10); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		} else if n != 0 {
+			t.Errorf("%s: total = %d, want 0", name, n)
+		} else if len(list) != 0 {
+			t.Errorf("%s: len(list) = %d, want 0", name, len(list))
 		}
 		if got := b.statuses(t, scope); len(got) != 0 {
 			t.Errorf("%s: sees %v", name, got)
@@ -67,8 +83,11 @@ func TestIndexedFollowsTheIndex(t *testing.T) {
 	t.Parallel()
 	b := setup(t, func(q *tenant.Quota) { q.Conversations = 3 })
 	i := b.importFile(t, b.alice, export(t, conversations(5)))
-	if i.Indexed != 2 || i.Blocked != 2 {
-		t.Errorf("%+v, want 2 blocked conversations that count as indexed", i)
+	if i.Indexed != 2 {
+		t.Errorf("i.Indexed = %d, want 2", i.Indexed)
+	}
+	if i.Blocked != 2 {
+		t.Errorf("i.Blocked = %d, want 2", i.Blocked)
 	}
 	confirm := func(external string) {
 		t.Helper()
@@ -116,8 +135,17 @@ func TestSecondImportIsUnchanged(t *testing.T) {
 		t.Error("the second import wrote rows")
 	}
 	list, n, err := b.ListImports(t.Context(), b.alice, 0, 10)
-	if err != nil || n != 2 || list[0].ID != second.ID || list[1].ID != first.ID {
-		t.Errorf("imports %+v, %d, %v; want the newest first", list, n, err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n != 2 {
+		t.Fatalf("total = %d, want 2", n)
+	}
+	if list[0].ID != second.ID {
+		t.Errorf("list[0].ID = %v, want %v", list[0].ID, second.ID)
+	}
+	if list[1].ID != first.ID {
+		t.Errorf("list[1].ID = %v, want %v", list[1].ID, first.ID)
 	}
 }
 
@@ -177,8 +205,23 @@ func TestLedgerIsComplete(t *testing.T) {
 	list = append(list, conversation{id: "empty", at: monday}, list[1])
 	data := strings.Replace(string(export(t, list)), `{"chat_messages"`, `{"broken":`+strings.Repeat("[", 400)+strings.Repeat("]", 400)+`,"uuid":"deep","chat_messages":[]},{"chat_messages"`, 1)
 	got := b.importFile(t, b.alice, []byte(data))
-	if got.Total != 6 || got.Imported != 3 || got.Skipped != 2 || got.Failed != 1 || got.Unchanged != 0 || len(got.Errors) != 1 {
-		t.Errorf("the import: %+v", got)
+	if got.Total != 6 {
+		t.Errorf("the import: Total = %d, want 6", got.Total)
+	}
+	if got.Imported != 3 {
+		t.Errorf("the import: Imported = %d, want 3", got.Imported)
+	}
+	if got.Skipped != 2 {
+		t.Errorf("the import: Skipped = %d, want 2", got.Skipped)
+	}
+	if got.Failed != 1 {
+		t.Errorf("the import: Failed = %d, want 1", got.Failed)
+	}
+	if got.Unchanged != 0 {
+		t.Errorf("the import: Unchanged = %d, want 0", got.Unchanged)
+	}
+	if len(got.Errors) != 1 {
+		t.Errorf("the import: len(Errors) = %d, want 1", len(got.Errors))
 	}
 	if n := b.count(t, "import_ledger where import_id = $1", got.ID); n != 6 {
 		t.Errorf("the ledger has %d rows", n)
@@ -247,8 +290,14 @@ func TestImportIsResumed(t *testing.T) {
 		t.Errorf("Run of a stopped worker = %s, %v", again, err)
 	}
 	got := b.run(t, b.alice, id)
-	if got.Status != importer.Done || got.Imported != 320 || got.Blocked != 311 {
-		t.Errorf("in the end: %+v", got)
+	if got.Status != importer.Done {
+		t.Errorf("in the end: Status = %v, want %v", got.Status, importer.Done)
+	}
+	if got.Imported != 320 {
+		t.Errorf("in the end: Imported = %d, want 320", got.Imported)
+	}
+	if got.Blocked != 311 {
+		t.Errorf("in the end: Blocked = %d, want 311", got.Blocked)
 	}
 	newest := all(320, chat.Blocked)
 	for _, c := range conversations(320)[311:] {
@@ -302,8 +351,12 @@ func TestExpiredLeaseIsFenced(t *testing.T) {
 			t.Errorf("%s without the lease: %v, want ErrLeaseLost", what, err)
 		}
 	}
-	if got := b.get(t, b.alice, id); got.Status != importer.Done || got.Imported != 60 || got.Failed != 0 {
-		t.Errorf("the import: %+v", got)
+	if got := b.get(t, b.alice, id); got.Status != importer.Done {
+		t.Errorf("the import: Status = %v, want %v", got.Status, importer.Done)
+	} else if got.Imported != 60 {
+		t.Errorf("the import: Imported = %d, want 60", got.Imported)
+	} else if got.Failed != 0 {
+		t.Errorf("the import: Failed = %d, want 0", got.Failed)
 	}
 }
 
@@ -373,8 +426,10 @@ func TestStorageQuota(t *testing.T) {
 		t.Errorf("the import: %+v", got)
 	}
 	list[1].messages = []string{strings.Repeat("x", 1000-b.bytes(t))}
-	if got := b.importFile(t, b.alice, export(t, list)); got.Imported != 1 || got.Unchanged != 3 {
-		t.Errorf("a conversation that uses all of the quota: %+v", got)
+	if got := b.importFile(t, b.alice, export(t, list)); got.Imported != 1 {
+		t.Errorf("a conversation that uses all of the quota: Imported = %d, want 1", got.Imported)
+	} else if got.Unchanged != 3 {
+		t.Errorf("a conversation that uses all of the quota: Unchanged = %d, want 3", got.Unchanged)
 	}
 	service := &importer.Service{Uploads: b.imports}
 	if _, err := service.BeginUpload(t.Context(), tenant.Identity{Scope: b.alice}); !fault.Is(err, fault.Forbidden) {
@@ -417,8 +472,12 @@ func TestArchiveIsTriedFirst(t *testing.T) {
 				return tc.handled, nil, tc.err
 			}
 		}).Run(t.Context(), args(b.alice, id))
-		if got := b.get(t, b.alice, id); err != nil || got.Status != tc.want || got.Total != tc.total {
-			t.Errorf("%s: %+v, %v", name, got, err)
+		if got := b.get(t, b.alice, id); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		} else if got.Status != tc.want {
+			t.Errorf("%s: Status = %v, want %v", name, got.Status, tc.want)
+		} else if got.Total != tc.total {
+			t.Errorf("%s: Total = %v, want %v", name, got.Total, tc.total)
 		}
 	}
 }

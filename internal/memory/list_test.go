@@ -73,8 +73,11 @@ func TestListReturnsAtLeastOneMemory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(got.Memories) != 1 || got.NextSkip != 1 {
-		t.Errorf("%d memories and NextSkip %d, want 1 and 1", len(got.Memories), got.NextSkip)
+	if len(got.Memories) != 1 {
+		t.Errorf("len(Memories) = %d, want 1", len(got.Memories))
+	}
+	if got.NextSkip != 1 {
+		t.Errorf("NextSkip = %d, want 1", got.NextSkip)
 	}
 }
 

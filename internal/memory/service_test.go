@@ -57,8 +57,11 @@ func TestCreateEmbedsIfAvailable(t *testing.T) {
 	if _, err := newService(f).Create(t.Context(), alice, CreateInput{Text: "three small words"}); err != nil {
 		t.Fatal(err)
 	}
-	if len(f.created.Units) != 1 || f.created.Tokens != 3 {
-		t.Errorf("stored %d units and %d tokens, want 1 and 3", len(f.created.Units), f.created.Tokens)
+	if len(f.created.Units) != 1 {
+		t.Errorf("len(f.created.Units) = %d, want 1", len(f.created.Units))
+	}
+	if f.created.Tokens != 3 {
+		t.Errorf("f.created.Tokens = %d, want 3", f.created.Tokens)
 	}
 
 	f.embedFails = errUnavailable

@@ -40,8 +40,14 @@ func TestUpdateCreatesUnitsOfNewTextOnly(t *testing.T) {
 	if v, err := newService(f).Update(t.Context(), alice, UpdateInput{ID: "m0", Text: &text}); err != nil || v != 2 {
 		t.Fatalf("Update = %d, %v", v, err)
 	}
-	if len(f.edited.Units) != 1 || f.edited.Units[0].Dense != text || f.edited.Tokens != 3 {
-		t.Errorf("an edit writes %+v", f.edited)
+	if len(f.edited.Units) != 1 {
+		t.Fatalf("len(f.edited.Units) = %d, want 1", len(f.edited.Units))
+	}
+	if f.edited.Units[0].Dense != text {
+		t.Errorf("f.edited.Units[0].Dense = %v, want %v", f.edited.Units[0].Dense, text)
+	}
+	if f.edited.Tokens != 3 {
+		t.Errorf("f.edited.Tokens = %d, want 3", f.edited.Tokens)
 	}
 	f = filled(1)
 	if _, err := newService(f).Update(t.Context(), alice, UpdateInput{ID: "m0", Bucket: BucketRef{Name: " Work "}}); err != nil {

@@ -65,8 +65,14 @@ func TestDefaultBucketIsCreatedOnce(t *testing.T) {
 	}
 	wg.Wait()
 	got, err := b.ListBuckets(t.Context(), b.users[0])
-	if err != nil || len(got) != 1 || got[0].Memories != 6 {
-		t.Errorf("buckets: %v, %v", got, err)
+	if err != nil {
+		t.Fatalf("buckets: %v", err)
+	}
+	if len(got) != 1 {
+		t.Fatalf("buckets: len(got) = %d, want 1", len(got))
+	}
+	if got[0].Memories != 6 {
+		t.Errorf("buckets: got[0].Memories = %d, want 6", got[0].Memories)
 	}
 }
 

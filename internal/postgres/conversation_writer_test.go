@@ -41,12 +41,30 @@ func TestConversationSentAgain(t *testing.T) {
 	next.Messages[1].Text = "Zebras instead"
 	next.Messages[1].Tokens = 2
 	out := b.upsert(t, scope, next)
-	if out.Added != 1 || out.Replaced != 1 || out.Conversation.MessageCount != 13 || out.Conversation.ID != id {
-		t.Errorf("sent again with changes: %+v", out)
+	if out.Added != 1 {
+		t.Errorf("sent again with changes: out.Added = %d, want 1", out.Added)
+	}
+	if out.Replaced != 1 {
+		t.Errorf("sent again with changes: out.Replaced = %d, want 1", out.Replaced)
+	}
+	if out.Conversation.MessageCount != 13 {
+		t.Errorf("sent again with changes: out.Conversation.MessageCount = %d, want 13", out.Conversation.MessageCount)
+	}
+	if out.Conversation.ID != id {
+		t.Errorf("sent again with changes: out.Conversation.ID = %v, want %v", out.Conversation.ID, id)
 	}
 	_, messages, err := b.Conversations().Get(t.Context(), scope, id)
-	if err != nil || len(messages) != 13 || messages[5].Text != "Zebras instead" || messages[12].ExternalID != "m12" {
-		t.Fatalf("messages: %+v, %v", messages, err)
+	if err != nil {
+		t.Fatalf("messages: %v", err)
+	}
+	if len(messages) != 13 {
+		t.Fatalf("messages: len(messages) = %d, want 13", len(messages))
+	}
+	if messages[5].Text != "Zebras instead" {
+		t.Fatalf(`messages: messages[5].Text = %q, want "Zebras instead"`, messages[5].Text)
+	}
+	if messages[12].ExternalID != "m12" {
+		t.Fatalf(`messages: messages[12].ExternalID = %q, want "m12"`, messages[12].ExternalID)
 	}
 	// The units of messages 3 to 7 and 10 to 12 are new.
 	after, jobs := b.unitsOf(t, id), b.jobUnits(t)
@@ -100,8 +118,11 @@ func TestExcludedConversationStaysExcluded(t *testing.T) {
 	exec(t, b.owner, "update users set conversations = 0")
 	b.jobUnits(t)
 	again := b.upsert(t, b.users[0], newConversation("a", 0, 6))
-	if again.Conversation.Status != chat.Excluded || again.Added != 3 {
-		t.Errorf("sent again: %+v", again)
+	if again.Conversation.Status != chat.Excluded {
+		t.Errorf("sent again: again.Conversation.Status = %v, want %v", again.Conversation.Status, chat.Excluded)
+	}
+	if again.Added != 3 {
+		t.Errorf("sent again: again.Added = %d, want 3", again.Added)
 	}
 	// Only the deleted units of messages 1 and 2 are synchronized with the index.
 	if jobs := b.jobUnits(t); len(jobs) != 2 {

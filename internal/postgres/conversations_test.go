@@ -88,8 +88,11 @@ func TestConversationIsStored(t *testing.T) {
 		t.Errorf("Get (-want +got):\n%s", diff)
 	}
 	units, jobs := b.unitsOf(t, got.ID), b.jobUnits(t)
-	if len(units) != 2500 || len(jobs) != 2500 {
-		t.Errorf("%d units, %d in jobs, want 2500", len(units), len(jobs))
+	if len(units) != 2500 {
+		t.Errorf("len(units) = %d, want 2500", len(units))
+	}
+	if len(jobs) != 2500 {
+		t.Errorf("len(jobs) = %d, want 2500", len(jobs))
 	}
 }
 
@@ -116,16 +119,31 @@ func TestConversationsAreIsolated(t *testing.T) {
 			wantKind(t, "Get", err, fault.NotFound)
 		}
 		list, total, err := store.List(t.Context(), u, chat.ConversationFilter{Limit: 10})
-		if err != nil || total != 1 || len(list) != 1 || list[0].ID != ids[i] {
-			t.Errorf("user %d lists %v (%d), %v", i, list, total, err)
+		if err != nil {
+			t.Fatalf("user %d: %v", i, err)
+		}
+		if total != 1 {
+			t.Errorf("user %d: total = %d, want 1", i, total)
+		}
+		if len(list) != 1 {
+			t.Fatalf("user %d: len(list) = %d, want 1", i, len(list))
+		}
+		if list[0].ID != ids[i] {
+			t.Errorf("user %d: list[0].ID = %v, want %v", i, list[0].ID, ids[i])
 		}
 		var places []chat.Position
 		for _, id := range append(ids, "no-uuid") {
 			places = append(places, chat.Position{Conversation: id, Index: 1})
 		}
 		passages, err := b.Passages(t.Context(), u, places, 1)
-		if err != nil || len(passages) != 1 || passages[0].Conversation.ID != ids[i] {
-			t.Errorf("user %d reads %v, %v", i, passages, err)
+		if err != nil {
+			t.Fatalf("user %d: %v", i, err)
+		}
+		if len(passages) != 1 {
+			t.Fatalf("user %d: len(passages) = %d, want 1", i, len(passages))
+		}
+		if passages[0].Conversation.ID != ids[i] {
+			t.Errorf("user %d: passages[0].Conversation.ID = %v, want %v", i, passages[0].Conversation.ID, ids[i])
 		}
 		if n, err := b.Count(t.Context(), u); n != 1 || err != nil {
 			t.Errorf("Count = %d, %v", n, err)
@@ -216,8 +234,14 @@ func TestConversationQuotas(t *testing.T) {
 	}
 	b.jobUnits(t)
 	gone, err := b.Conversations().Delete(t.Context(), bob, []string{list[0].ID, "x", uuid.NewString()})
-	if err != nil || len(gone.IDs) != 1 || len(gone.Units) != 4 {
-		t.Errorf("Delete = %v, %v", gone, err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(gone.IDs) != 1 {
+		t.Errorf("len(gone.IDs) = %d, want 1", len(gone.IDs))
+	}
+	if len(gone.Units) != 4 {
+		t.Errorf("len(gone.Units) = %d, want 4", len(gone.Units))
 	}
 	check("a deletion frees quota", "aaaa")
 	if jobs := b.jobUnits(t); len(jobs) != 8 {

@@ -41,8 +41,14 @@ func TestRequestIsExecutedOnce(t *testing.T) {
 		_, err = b.keyed(t, u, "k", "another text")
 		wantKind(t, "another request", err, fault.Conflict)
 		list, _, err := b.Memories().List(t.Context(), u, memory.Filter{Limit: 9})
-		if err != nil || len(list) != 1 || list[0].ID != first {
-			t.Errorf("user %d has %v, %v", i, list, err)
+		if err != nil {
+			t.Fatalf("user %d: %v", i, err)
+		}
+		if len(list) != 1 {
+			t.Fatalf("user %d: len(list) = %d, want 1", i, len(list))
+		}
+		if list[0].ID != first {
+			t.Errorf("user %d: list[0].ID = %v, want %v", i, list[0].ID, first)
 		}
 	}
 	// Keys are per route, and a repeated request returns the stored answer even

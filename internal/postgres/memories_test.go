@@ -58,8 +58,14 @@ func TestMemoriesAreIsolated(t *testing.T) {
 			t.Errorf("user %d lists %v, %v, %v", i, list, more, err)
 		}
 		got, err := b.Memories().ByID(t.Context(), u, ids)
-		if err != nil || len(got) != 1 || got[0].ID != ids[i] {
-			t.Errorf("user %d gets %v, %v", i, got, err)
+		if err != nil {
+			t.Fatalf("user %d: %v", i, err)
+		}
+		if len(got) != 1 {
+			t.Fatalf("user %d: len(got) = %d, want 1", i, len(got))
+		}
+		if got[0].ID != ids[i] {
+			t.Errorf("user %d: got[0].ID = %v, want %v", i, got[0].ID, ids[i])
 		}
 		buckets, err := b.ListBuckets(t.Context(), b.users[(i+1)%4])
 		if err != nil {
@@ -123,8 +129,11 @@ func TestMemoriesAreListedInOrder(t *testing.T) {
 		for _, m := range list {
 			got += m.Text
 		}
-		if got != test.want || more != test.more {
-			t.Errorf("%s: %q, %v, want %q, %v: %s", name, got, more, test.want, test.more, test.reason)
+		if got != test.want {
+			t.Errorf("%s (%s): memories %q, want %q", name, test.reason, got, test.want)
+		}
+		if more != test.more {
+			t.Errorf("%s (%s): more = %t, want %t", name, test.reason, more, test.more)
 		}
 	}
 }
@@ -158,12 +167,21 @@ func TestDeleteRemovesVersionsAndUnits(t *testing.T) {
 			t.Errorf("unit %d is not among the deleted ones, or in no job", u)
 		}
 	}
-	if len(gone.Units) != len(ids) || len(jobs) != len(ids) {
-		t.Errorf("%d units deleted, %d in jobs, want %d", len(gone.Units), len(jobs), len(ids))
+	if len(gone.Units) != len(ids) {
+		t.Errorf("len(gone.Units) = %d, want %d", len(gone.Units), len(ids))
+	}
+	if len(jobs) != len(ids) {
+		t.Errorf("len(jobs) = %d, want %d", len(jobs), len(ids))
 	}
 	list, _, err := b.Memories().List(ctx, scope, memory.Filter{Limit: 10})
-	if err != nil || len(list) != 1 || list[0].ID != kept {
-		t.Errorf("left: %v, %v", list, err)
+	if err != nil {
+		t.Fatalf("left: %v", err)
+	}
+	if len(list) != 1 {
+		t.Fatalf("left: len(list) = %d, want 1", len(list))
+	}
+	if list[0].ID != kept {
+		t.Errorf("left: list[0].ID = %v, want %v", list[0].ID, kept)
 	}
 	again, err := b.Memories().Delete(ctx, scope, asked)
 	if err != nil || len(again.IDs)+len(again.Units) != 0 {

@@ -372,8 +372,14 @@ func TestDeleteBucketKeepsMemories(t *testing.T) {
 		t.Fatalf("DeleteBucket = %d, %v", moved, err)
 	}
 	list, err := b.ListBuckets(ctx, scope)
-	if err != nil || len(list) != 1 || list[0].Memories != n {
-		t.Errorf("buckets: %v, %v", list, err)
+	if err != nil {
+		t.Fatalf("buckets: %v", err)
+	}
+	if len(list) != 1 {
+		t.Fatalf("buckets: len(list) = %d, want 1", len(list))
+	}
+	if list[0].Memories != n {
+		t.Errorf("buckets: list[0].Memories = %v, want %v", list[0].Memories, n)
 	}
 	all, _, err := b.Memories().List(ctx, scope, memory.Filter{Bucket: list[0].ID, Limit: 2 * n})
 	if err != nil || len(all) != n {

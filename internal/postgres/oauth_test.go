@@ -426,8 +426,14 @@ func TestGrantsHaveRowLevelSecurity(t *testing.T) {
 			return tx.QueryRow(t.Context(), `select (select count(*) from oauth_grants) + (select count(*) from oauth_secrets),
 				(select count(*) from oauth_holder($1, 'access'))`, make([]byte, 32)).Scan(&n, &holders)
 		})
-		if err != nil || n != tc.want || holders != 0 {
-			t.Errorf("scope %s: the application sees %d rows, want %d, and %d holders (%v)", name, n, tc.want, holders, err)
+		if err != nil {
+			t.Fatalf("scope %s: %v", name, err)
+		}
+		if n != tc.want {
+			t.Errorf("scope %s: n = %v, want %v", name, n, tc.want)
+		}
+		if holders != 0 {
+			t.Errorf("scope %s: holders = %d, want 0", name, holders)
 		}
 	}
 }
@@ -467,8 +473,14 @@ func TestClientsAreBounded(t *testing.T) {
 	t.Parallel()
 	g := newGrant(t)
 	c, err := g.Client(t.Context(), "c")
-	if err != nil || c.Name != "Claude" || len(c.RedirectURIs) != 2 {
-		t.Errorf("client %+v, %v", c, err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Name != "Claude" {
+		t.Errorf(`c.Name = %q, want "Claude"`, c.Name)
+	}
+	if len(c.RedirectURIs) != 2 {
+		t.Errorf("len(c.RedirectURIs) = %d, want 2", len(c.RedirectURIs))
 	}
 	_, err = g.Client(t.Context(), "x")
 	wantKind(t, "an unknown client", err, fault.NotFound)

@@ -40,8 +40,11 @@ func TestStats(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if stats.Blocked != 5 || len(stats.Tenants) != 3 {
-		t.Fatalf("stats %+v, want 5 blocked conversations and all tenants", stats)
+	if stats.Blocked != 5 {
+		t.Fatalf("stats.Blocked = %d, want 5", stats.Blocked)
+	}
+	if len(stats.Tenants) != 3 {
+		t.Fatalf("len(stats.Tenants) = %d, want 3", len(stats.Tenants))
 	}
 	want := []postgres.TenantStats{{
 		Namespace: specs[2].Namespace, Name: "acme",

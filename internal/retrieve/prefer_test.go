@@ -45,8 +45,14 @@ func TestWindowIsPreferred(t *testing.T) {
 	if diff := cmp.Diff([]UnitID{2, 1, 4, 3}, s.inOrder(t, may)); diff != "" {
 		t.Errorf("in May (-want +got):\n%s", diff)
 	}
-	if len(s.within) != 1 || s.within[0].After != may.From || s.within[0].Before != may.To {
-		t.Errorf("queries with a time window: %+v, want one for May", s.within)
+	if len(s.within) != 1 {
+		t.Fatalf("queries with a time window: len(s.within) = %d, want 1", len(s.within))
+	}
+	if s.within[0].After != may.From {
+		t.Errorf("queries with a time window: s.within[0].After = %v, want %v", s.within[0].After, may.From)
+	}
+	if s.within[0].Before != may.To {
+		t.Errorf("queries with a time window: s.within[0].Before = %v, want %v", s.within[0].Before, may.To)
 	}
 	if diff := cmp.Diff([]UnitID{1, 2, 4, 3}, s.inOrder(t, monthOf(2020, time.May, time.UTC))); diff != "" {
 		t.Errorf("a window without units hides results (-want +got):\n%s", diff)

@@ -71,8 +71,11 @@ func TestSynthesize(t *testing.T) {
 	var header string
 	o := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		header = r.Header.Get("Authorization")
-		if r.Method != http.MethodPost || r.URL.Path != "/v1/chat/completions" {
-			t.Errorf("%s %s", r.Method, r.URL.Path)
+		if r.Method != http.MethodPost {
+			t.Errorf("r.Method = %v, want %v", r.Method, http.MethodPost)
+		}
+		if r.URL.Path != "/v1/chat/completions" {
+			t.Errorf(`r.URL.Path = %q, want "/v1/chat/completions"`, r.URL.Path)
 		}
 		if err := json.NewDecoder(r.Body).Decode(&got); err != nil {
 			t.Error(err)
@@ -83,11 +86,23 @@ func TestSynthesize(t *testing.T) {
 	if err != nil || answer != "By the window [1]." || o.Model() != "small" {
 		t.Fatalf("answer %q, %v", answer, err)
 	}
-	if header != "Bearer "+key || got.Model != "small" || got.MaxCompletionTokens != 1600 {
-		t.Errorf("sent %q, %q, %d tokens", header, got.Model, got.MaxCompletionTokens)
+	if header != "Bearer "+key {
+		t.Errorf("header = %v, want %v", header, "Bearer "+key)
 	}
-	if len(got.Messages) != 2 || got.Messages[0].Role != "system" || got.Messages[1].Role != "user" {
-		t.Fatalf("messages: %+v", got.Messages)
+	if got.Model != "small" {
+		t.Errorf(`Model = %q, want "small"`, got.Model)
+	}
+	if got.MaxCompletionTokens != 1600 {
+		t.Errorf("MaxCompletionTokens = %d, want 1600", got.MaxCompletionTokens)
+	}
+	if len(got.Messages) != 2 {
+		t.Fatalf("messages: len(Messages) = %d, want 2", len(got.Messages))
+	}
+	if got.Messages[0].Role != "system" {
+		t.Fatalf(`messages: Messages[0].Role = %q, want "system"`, got.Messages[0].Role)
+	}
+	if got.Messages[1].Role != "user" {
+		t.Fatalf(`messages: Messages[1].Role = %q, want "user"`, got.Messages[1].Role)
 	}
 	if rules := got.Messages[0].Content; !strings.Contains(rules, "never instructions") || !strings.Contains(rules, "200 words") {
 		t.Errorf("rules: %s", rules)

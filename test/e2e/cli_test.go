@@ -62,8 +62,14 @@ func TestCommandLine(t *testing.T) {
 		Status          string
 		Total, Imported int
 	}
-	if err := json.Unmarshal([]byte(run("import", "--json", file)), &done); err != nil || done.Status != "done" || done.Total != 1 || done.Imported != 1 {
-		t.Errorf("import: %+v, %v", done, err)
+	if err := json.Unmarshal([]byte(run("import", "--json", file)), &done); err != nil {
+		t.Fatalf("import: %v", err)
+	} else if done.Status != "done" {
+		t.Errorf(`import: done.Status = %q, want "done"`, done.Status)
+	} else if done.Total != 1 {
+		t.Errorf("import: done.Total = %d, want 1", done.Total)
+	} else if done.Imported != 1 {
+		t.Errorf("import: done.Imported = %d, want 1", done.Imported)
 	}
 	if out := run("import", file); !strings.Contains(out, "1 conversations: 0 created, 0 updated, 1 unchanged") {
 		t.Errorf("the second import printed %q", out)

@@ -66,8 +66,14 @@ func alternateMemories(t *testing.T, r *replicas, token string) {
 		t.Fatal(err)
 	}
 	got, err := r.turn(t, token).GetMemory(t.Context(), want[0])
-	if err != nil || got.Body.Text != *edit.Text || got.Body.Version != 2 {
-		t.Errorf("after the edit the other replica returns %+v, %v", got, err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Body.Text != *edit.Text {
+		t.Errorf("Body.Text = %v, want %v", got.Body.Text, *edit.Text)
+	}
+	if got.Body.Version != 2 {
+		t.Errorf("Body.Version = %d, want 2", got.Body.Version)
 	}
 	r.turn(t, token).forget(t, want[1])
 	if found, _ := r.turn(t, token).recall(t, "which animals live on rock 1"); slices.Contains(found, want[1]) {
@@ -175,8 +181,14 @@ func alternateImport(t *testing.T, r *replicas, _ string) {
 	}
 	for range r.urls {
 		got, err := r.turn(t, token).GetImport(t.Context(), id)
-		if err != nil || got.Body.Status != client.ImportStatusDone || got.Body.Imported != 1 {
-			t.Errorf("import %+v, %v, want it done with one conversation", got, err)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Body.Status != client.ImportStatusDone {
+			t.Errorf("Body.Status = %v, want %v", got.Body.Status, client.ImportStatusDone)
+		}
+		if got.Body.Imported != 1 {
+			t.Errorf("Body.Imported = %d, want 1", got.Body.Imported)
 		}
 	}
 	if n := r.turn(t, token).count(t); n != 1 {

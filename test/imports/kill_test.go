@@ -74,8 +74,17 @@ func TestImportSurvivesKill(t *testing.T) {
 	})
 	t.Logf("done %s after the restart: %+v; peaks %d and %d MiB", time.Since(restarted).Round(time.Second), p, a.peak(t), b.peak(t))
 	blocked := max(0, *conversations-int(*quota))
-	if p.Total != *conversations || p.Imported != *conversations || p.Blocked != blocked || p.Updated+p.Skipped+p.Failed != 0 {
-		t.Errorf("the import came to %+v; want %d imported, %d of them blocked", p, *conversations, blocked)
+	if p.Total != *conversations {
+		t.Errorf("p.Total = %v, want %v", p.Total, *conversations)
+	}
+	if p.Imported != *conversations {
+		t.Errorf("p.Imported = %v, want %v", p.Imported, *conversations)
+	}
+	if p.Blocked != blocked {
+		t.Errorf("p.Blocked = %v, want %v", p.Blocked, blocked)
+	}
+	if p.Updated+p.Skipped+p.Failed != 0 {
+		t.Errorf("p.Updated + p.Skipped + p.Failed = %d, want 0", p.Updated+p.Skipped+p.Failed)
 	}
 	checkRows(t, d, id, blocked)
 	found(t, b, token)
@@ -89,8 +98,11 @@ func TestImportSurvivesKill(t *testing.T) {
 		return fmt.Sprintf("%+v", p)
 	})
 	t.Logf("imported again in %s: %+v; peaks %d and %d MiB", time.Since(again).Round(time.Second), p, a.peak(t), b.peak(t))
-	if p.Unchanged != *conversations || p.Imported+p.Updated+p.Failed != 0 {
-		t.Errorf("the second import came to %+v; want %d unchanged", p, *conversations)
+	if p.Unchanged != *conversations {
+		t.Errorf("p.Unchanged = %v, want %v", p.Unchanged, *conversations)
+	}
+	if p.Imported+p.Updated+p.Failed != 0 {
+		t.Errorf("p.Imported + p.Updated + p.Failed = %d, want 0", p.Imported+p.Updated+p.Failed)
 	}
 	inBounds(t, a, b)
 }

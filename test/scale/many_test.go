@@ -100,8 +100,11 @@ func isWhole(t *testing.T, i *installation.Installation) {
 	if err := i.List(t.Context(), &secrets, client.InNamespace(i.Namespace)); err != nil {
 		t.Fatal(err)
 	}
-	if len(list.Items) != *tenants || len(secrets.Items) != 2**tenants {
-		t.Fatalf("%d Tenants with %d Secrets", len(list.Items), len(secrets.Items))
+	if len(list.Items) != *tenants {
+		t.Fatalf("len(list.Items) = %d, want %d", len(list.Items), *tenants)
+	}
+	if len(secrets.Items) != 2**tenants {
+		t.Fatalf("len(secrets.Items) = %d, want %d", len(secrets.Items), 2**tenants)
 	}
 	if found := problems(t, i); found != "" {
 		t.Error(found)
