@@ -62,6 +62,11 @@ func helm(t *testing.T, args ...string) (string, error) {
 // render returns the manifests of a release called mnemo.
 func render(t *testing.T, args ...string) string {
 	t.Helper()
+	return renderChart(t, chart, args...)
+}
+
+func renderChart(t *testing.T, chart string, args ...string) string {
+	t.Helper()
 	out, err := helm(t, append([]string{"template", "mnemo", chart, "--kube-version", "1.37.0"}, args...)...)
 	if err != nil {
 		t.Fatalf("helm template %s: %v", strings.Join(args, " "), err)

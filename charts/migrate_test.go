@@ -1,0 +1,212 @@
+package charts_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// changes are values, in YAML, for keys whose type alone does not tell another
+// valid value. An empty one skips the key, which requires others.
+var changes = map[string]string{
+	"enabled":                        "",
+	"global.imagePullSecrets":        "[mirror]",
+	"commonLabels":                   "{team: a}",
+	"image.pullSecrets":              "[{name: registry}]",
+	"milvus.mode":                    "",
+	"chat.url":                       "",
+	"api.serviceAccount":             "{create: false, name: other}",
+	"operator.serviceAccount.create": "",
+	"migrate.nodeSelector":           "{kubernetes.io/os: linux}",
+	"migrate.tolerations":            "[{key: dedicated, operator: Exists}]",
+	"migrate.extraEnv":               "[{name: HTTPS_PROXY, value: 'http://proxy:3128'}]",
+	"migrate.resources.requests":     "{cpu: 51m}",
+	"migrate.resources.limits":       "{memory: 257Mi}",
+	"ingress.enabled":                "",
+	"gateway.enabled":                "",
+}
+
+// TestMigrationJobNameChangesWithItsSpec changes every value in turn. A Job is
+// immutable, so a tool that applies rendered manifests fails if a change keeps the
+// Job's name.
+func TestMigrationJobNameChangesWithItsSpec(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	render := func(chart string, set ...string) string {
+		args := append([]string{"-n", ns, "-f", "testdata/values/external.yaml", "-s", "templates/migrate-job.yaml"}, set...)
+		return renderChart(t, chart, args...)
+	}
+	original := render(chart)
+	jobs, changed := []string{original}, []string{}
+	for _, value := range changedValues(t) {
+		if job := render(chart, "--set-json", value); job != original {
+			jobs = append(jobs, job)
+			key, _, _ := strings.Cut(value, "=")
+			changed = append(changed, key)
+		}
+	}
+	for _, want := range []string{"log.level", "commonLabels", "image.tag", "image.pullSecrets", "migrate.extraEnv", "postgres.sslMode"} {
+		if !slices.Contains(changed, want) {
+			t.Errorf("values that change the Job: %v, want also %s", changed, want)
+		}
+	}
+	jobs = append(jobs, render(withVersion(t, "9.9.9")), render(chart, "-f", "testdata/values/everything.yaml"))
+	// In one command, so that each is applied after the others.
+	kubectl(t, strings.Join(jobs, "\n"), "-n", ns, "apply", "-f", "-")
+	expectJobs(t, ns, jobs)
+
+	kubectl(t, original, "-n", ns, "apply", "-f", "-") // unchanged values do not repeat the migration
+	expectJobs(t, ns, jobs)
+}
+
+// expectJobs checks that the namespace contains one Job for each different spec.
+func expectJobs(t *testing.T, ns string, jobs []string) {
+	t.Helper()
+	specs := map[string]bool{}
+	for _, job := range jobs {
+		spec, err := json.Marshal(parse(t, job)[0]["spec"])
+		if err != nil {
+			t.Fatal(err)
+		}
+		specs[string(spec)] = true
+	}
+	out, err := tryKubectl(t, "", "-n", ns, "get", "jobs", "-o", "name")
+	if err != nil {
+		t.Fatal(err, out)
+	}
+	if got := len(strings.Fields(out)); got != len(specs) {
+		t.Errorf("%d Jobs for %d different specs", got, len(specs))
+	}
+}
+
+// changedValues returns an argument of --set-json with another valid value for
+// each value of the chart.
+func changedValues(t *testing.T) []string {
+	t.Helper()
+	raw, err := os.ReadFile("mnemo/values.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var values map[string]any
+	if err := yaml.Unmarshal(raw, &values); err != nil {
+		t.Fatal(err)
+	}
+	schema := readSchema(t)
+	var all []string
+	eachValue("", values, func(path string, value any) {
+		if change := changedValue(t, schema, path, value); change != "" {
+			all = append(all, path+"="+change)
+		}
+	})
+	return all
+}
+
+// eachValue calls f for each value that is not a map with keys.
+func eachValue(path string, value any, f func(path string, value any)) {
+	m, ok := value.(map[string]any)
+	if _, found := changes[path]; !ok || len(m) == 0 || found {
+		f(path, value)
+		return
+	}
+	for key, v := range m {
+		eachValue(strings.TrimPrefix(path+"."+key, "."), v, f)
+	}
+}
+
+func changedValue(t *testing.T, schema object, path string, value any) string {
+	t.Helper()
+	if change, ok := changes[path]; ok {
+		var v any
+		if err := yaml.Unmarshal([]byte(change), &v); err != nil || v == nil {
+			return ""
+		}
+		return asJSON(t, v)
+	}
+	switch v := value.(type) {
+	case bool:
+		return fmt.Sprint(!v)
+	case int:
+		return fmt.Sprint(v + 1)
+	case string:
+		return asJSON(t, changedString(t, schema, path, v))
+	}
+	return "" // an empty list or map of another component
+}
+
+// others are values, at least one of which each pattern of the schema accepts.
+var others = []string{
+	"other", "/other", "https://other.example.test", "other:19530", "31s", "3Gi", "0.2", "sha256:" + strings.Repeat("0a", 32),
+}
+
+// changedString returns another value of the key's enumeration, or one that
+// matches its pattern.
+func changedString(t *testing.T, schema object, path, value string) string {
+	t.Helper()
+	node := schema
+	for key := range strings.SplitSeq(path, ".") {
+		node, _ = node.at("properties", key).(map[string]any)
+	}
+	allowed := others
+	if enum, ok := node["enum"].([]any); ok {
+		allowed = nil
+		for _, v := range enum {
+			allowed = append(allowed, fmt.Sprint(v))
+		}
+	}
+	pattern, _ := node["pattern"].(string)
+	for _, v := range allowed {
+		if v != value && regexp.MustCompile(pattern).MatchString(v) {
+			return v
+		}
+	}
+	t.Fatalf("no other value of %s is known: add one to changes or others", path)
+	return ""
+}
+
+func asJSON(t *testing.T, v any) string {
+	t.Helper()
+	raw, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
+}
+
+func readSchema(t *testing.T) object {
+	t.Helper()
+	raw, err := os.ReadFile("mnemo/values.schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var schema object
+	if err := json.Unmarshal(raw, &schema); err != nil {
+		t.Fatal(err)
+	}
+	return schema
+}
+
+// withVersion returns a copy of the chart with another version.
+func withVersion(t *testing.T, version string) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "mnemo")
+	if err := os.CopyFS(dir, os.DirFS(chart)); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "Chart.yaml")
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := regexp.MustCompile(`(?m)^version: .*$`).ReplaceAll(raw, []byte("version: "+version))
+	if err := os.WriteFile(path, changed, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}

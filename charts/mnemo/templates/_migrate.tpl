@@ -1,0 +1,54 @@
+{{/* The complete spec of the migration Job. */}}
+{{- define "mnemo.migrateSpec" -}}
+{{- $scope := dict "root" . "component" "migrate" "values" .Values.migrate -}}
+backoffLimit: 10
+template:
+  metadata:
+    labels:
+      {{- include "mnemo.labels" $scope | nindent 6 }}
+  spec:
+    restartPolicy: OnFailure
+    serviceAccountName: {{ include "mnemo.serviceAccountName" (dict "root" . "component" "api") }}
+    automountServiceAccountToken: false
+    enableServiceLinks: false
+    {{- with include "mnemo.imagePullSecrets" . }}
+    {{- . | nindent 4 }}
+    {{- end }}
+    securityContext:
+      {{- include "mnemo.podSecurity" . | nindent 6 }}
+    {{- with .Values.migrate.nodeSelector }}
+    nodeSelector:
+      {{- toYaml . | nindent 6 }}
+    {{- end }}
+    {{- with .Values.migrate.tolerations }}
+    tolerations:
+      {{- toYaml . | nindent 6 }}
+    {{- end }}
+    containers:
+      - name: migrate
+        image: {{ include "mnemo.image" . }}
+        imagePullPolicy: {{ .Values.image.pullPolicy }}
+        args: [migrate]
+        env:
+          {{- include "mnemo.logEnv" . | nindent 10 }}
+          {{- include "mnemo.postgresEnv" (dict "root" . "role" "owner") | nindent 10 }}
+          - name: DATABASE_APP_ROLE
+            valueFrom: {secretKeyRef: {name: {{ include "mnemo.postgresSecret" (dict "root" . "role" "app") }}, key: username}}
+          - {name: MNEMO_MIGRATE_WAIT_TIMEOUT, value: {{ .Values.migrate.waitTimeout | quote }}}
+          {{- with .Values.migrate.extraEnv }}
+          {{- toYaml . | nindent 10 }}
+          {{- end }}
+        resources:
+          {{- toYaml .Values.migrate.resources | nindent 10 }}
+        securityContext:
+          {{- include "mnemo.containerSecurity" . | nindent 10 }}
+        {{- if include "mnemo.postgresCA" . }}
+        volumeMounts:
+          - {name: postgres-ca, mountPath: /etc/mnemo/postgres, readOnly: true}
+        {{- end }}
+    {{- with include "mnemo.postgresCA" . }}
+    volumes:
+      - name: postgres-ca
+        {{ . }}
+    {{- end }}
+{{- end -}}
