@@ -49,13 +49,20 @@ func installRelease(t *testing.T, set string) *testRelease {
 	t.Helper()
 	installing.RLock()
 	t.Cleanup(installing.RUnlock)
+	r := newRelease(t, set)
+	t.Cleanup(func() { uninstall(t, r.namespace) })
+	r.helm(append([]string{"install"}, r.chart...)...)
+	return r
+}
+
+// newRelease returns a release that is not installed yet, in its own namespace.
+func newRelease(t *testing.T, set string) *testRelease {
+	t.Helper()
 	r := &testRelease{t: t, namespace: newNamespace(t)}
 	r.chart = []string{
 		"mnemo", chart, "-f", "testdata/values/claim.yaml",
 		"--set", "gateway.enabled=false,operator.watchNamespaces={" + r.namespace + "}," + set,
 	}
-	t.Cleanup(func() { uninstall(t, r.namespace) })
-	r.helm(append([]string{"install"}, r.chart...)...)
 	return r
 }
 
