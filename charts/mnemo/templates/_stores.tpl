@@ -150,7 +150,7 @@
 {{- if eq $v.mode "local" }}
 {{- if eq $v.local.source "image" }}
 - name: model
-  image: {reference: {{ $v.local.image.reference | quote }}, pullPolicy: {{ $v.local.image.pullPolicy }}}
+  image: {reference: {{ include "mnemo.fromRegistry" (dict "root" . "image" $v.local.image.reference) | quote }}, pullPolicy: {{ $v.local.image.pullPolicy }}}
 {{- else if eq $v.local.source "claim" }}
 - name: model
   persistentVolumeClaim: {claimName: {{ required "embeddings.local.existingClaim is required: set the PersistentVolumeClaim with the model's files" $v.local.existingClaim }}, readOnly: true}
