@@ -77,6 +77,8 @@ func TestInvalidValuesAreRejected(t *testing.T) {
 		"ingress without a host":         {args: []string{"-f", external, "--set", "ingress.enabled=true"}, want: "ingress.host is required"},
 		"ingress without TLS":            {args: []string{"-f", external, "--set", "ingress.enabled=true,ingress.host=x.test"}, want: "ingress.tls.existingSecret is required"},
 		"route without a gateway":        {args: []string{"-f", external, "--set", "gateway.enabled=true"}, want: "gateway.parentRefs is required"},
+		"disabled on its own":            {args: []string{"-f", external, "--set", "enabled=false"}, want: "enabled must be true"},
+		"no service account":             {args: []string{"-f", external, "--set", "operator.serviceAccount.create=false"}, want: "operator.serviceAccount.name is required"},
 		"unknown key":                    {args: []string{"-f", external, "--set", "api.replcas=3"}, want: "replcas"},
 		"wrong type":                     {args: []string{"-f", external, "--set-string", "api.replicas=three"}, want: "/api/replicas"},
 		"unknown mode":                   {args: []string{"-f", external, "--set", "postgres.mode=builtin"}, want: "/postgres/mode"},

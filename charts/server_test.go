@@ -38,12 +38,13 @@ func TestServerAcceptsObjects(t *testing.T) {
 			var checked, accounts []object
 			objects := parse(t, render(t, args...))
 			for _, o := range objects {
-				if kindOf(o) == unchecked {
-					continue
+				if kindOf(o) != unchecked {
+					checked = append(checked, o)
 				}
-				checked = append(checked, o)
-				if o.kind() == "ServiceAccount" {
-					accounts = append(accounts, o)
+			}
+			for _, template := range podSpecs(objects) {
+				if name := template.at("spec", "serviceAccountName"); name != nil {
+					accounts = append(accounts, object{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": map[string]any{"name": name}})
 				}
 			}
 			kubectl(t, manifest(t, accounts), "-n", ns, "apply", "--server-side", "-f", "-") // pods require existing service accounts
@@ -178,6 +179,7 @@ func TestReleasesMustNotShareTenants(t *testing.T) {
 			t.Fatal(err)
 		}
 		return []string{command, "mnemo", chart, "-n", namespace, "-f", "testdata/values/external.yaml", "--set", "crds.install=false",
+			"--set", "admissionPolicy.enabled=false", // those of all namespaces would affect other tests
 			"--set-json", "operator.watchNamespaces=" + string(list)}
 	}
 	t.Cleanup(func() { uninstall(t, first) })

@@ -36,10 +36,38 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{- end -}}
 
 {{- define "mnemo.image" -}}
-{{- if .Values.image.digest -}}
-{{- printf "%s@%s" .Values.image.repository .Values.image.digest -}}
-{{- else -}}
-{{- printf "%s:%s" .Values.image.repository (default .Chart.AppVersion .Values.image.tag) -}}
+{{- $image := printf "%s:%s" .Values.image.repository (default .Chart.AppVersion .Values.image.tag) -}}
+{{- with .Values.image.digest -}}{{- $image = printf "%s@%s" $.Values.image.repository . -}}{{- end -}}
+{{- include "mnemo.fromRegistry" (dict "root" . "image" $image) -}}
+{{- end -}}
+
+{{/* An image, with global.imageRegistry in place of its registry. Argument: (dict "root" $ "image" "…"). */}}
+{{- define "mnemo.fromRegistry" -}}
+{{- $parts := splitList "/" .image -}}
+{{- $registry := dig "imageRegistry" "" (default dict .root.Values.global) | trimSuffix "/" -}}
+{{- if not $registry -}}{{ .image }}
+{{- else if and (gt (len $parts) 1) (regexMatch "[.:]|^localhost$" (first $parts)) -}}{{ $registry }}/{{ rest $parts | join "/" }}
+{{- else -}}{{ $registry }}/{{ .image }}
+{{- end -}}
+{{- end -}}
+
+{{/* The pull secrets of a pod: image.pullSecrets and global.imagePullSecrets, which may be names. */}}
+{{- define "mnemo.imagePullSecrets" -}}
+{{- $all := .Values.image.pullSecrets -}}
+{{- range dig "imagePullSecrets" list (default dict .Values.global) -}}
+{{- $all = append $all (kindIs "string" . | ternary (dict "name" .) .) -}}
+{{- end -}}
+{{- with uniq $all -}}
+imagePullSecrets:
+  {{- toYaml . | nindent 2 }}
+{{- end -}}
+{{- end -}}
+
+{{/* Name of a component's ServiceAccount. Argument: (dict "root" $ "component" "api"). */}}
+{{- define "mnemo.serviceAccountName" -}}
+{{- $account := (get .root.Values .component).serviceAccount -}}
+{{- if $account.create -}}{{ default (printf "%s-%s" (include "mnemo.fullname" .root) .component) $account.name }}
+{{- else -}}{{ required (printf "%s.serviceAccount.name is required: set the name of the existing ServiceAccount, or set create to true" .component) $account.name }}
 {{- end -}}
 {{- end -}}
 
@@ -130,3 +158,12 @@ topologySpreadConstraints:
     # The log of the Job explains why the uninstallation failed.
     helm.sh/hook-output-log-policy: hook-failed
 {{- end }}
+
+{{/* Constraint of an admission policy to the namespaces that the operator watches. */}}
+{{- define "mnemo.watchedNamespaces" -}}
+{{- with .Values.operator.watchNamespaces -}}
+namespaceSelector:
+  matchExpressions:
+    - {key: kubernetes.io/metadata.name, operator: In, values: {{ toJson . }}}
+{{- end -}}
+{{- end -}}
