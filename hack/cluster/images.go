@@ -34,7 +34,7 @@ func (c *cluster) buildImages(ctx context.Context) (err error) {
 	if c.images.mnemo, err = c.buildMnemo(ctx); err != nil {
 		return err
 	}
-	c.images.model, err = image.Model(c.model)
+	c.images.model, err = image.Local().Model(c.model)
 	return err
 }
 
@@ -46,7 +46,7 @@ func (c *cluster) buildMnemo(ctx context.Context) (v1.Image, error) {
 	if err := (image.Source{Root: c.root, Version: c.tag, Overlay: c.overlay}).Build(ctx, binary); err != nil {
 		return nil, err
 	}
-	return image.Mnemo(binary)
+	return image.Local().Mnemo(binary)
 }
 
 func (c *cluster) importImages(ctx context.Context) (err error) {

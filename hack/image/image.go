@@ -36,12 +36,27 @@ type File struct {
 // Layer is a layer of an image.
 type Layer []File
 
-// New builds an image for Linux on this machine's architecture. It runs as an
-// unprivileged user unless config sets another one.
-func New(layers []Layer, config v1.Config) (v1.Image, error) {
+// Target says for which machine an image is built and how.
+type Target struct {
+	// Arch is the architecture, as in GOARCH.
+	Arch string
+	// Compression is the level of package gzip.
+	Compression int
+}
+
+// Local is the target for a container runtime on this machine. Its layers are not
+// compressed, because they are unpacked right away.
+func Local() Target { return Target{Arch: runtime.GOARCH, Compression: gzip.NoCompression} }
+
+// Release returns the target for an image that is published.
+func Release(arch string) Target { return Target{Arch: arch, Compression: gzip.BestCompression} }
+
+// New builds an image for Linux. It runs as an unprivileged user unless config sets
+// another one.
+func (t Target) New(layers []Layer, config v1.Config) (v1.Image, error) {
 	config.User = cmp.Or(config.User, nonroot)
 	image, err := mutate.ConfigFile(mutate.MediaType(empty.Image, types.OCIManifestSchema1), &v1.ConfigFile{
-		Architecture: runtime.GOARCH,
+		Architecture: t.Arch,
 		OS:           "linux",
 		Config:       config,
 		RootFS:       v1.RootFS{Type: "layers"},
@@ -51,7 +66,7 @@ func New(layers []Layer, config v1.Config) (v1.Image, error) {
 	}
 	image = mutate.ConfigMediaType(image, types.OCIConfigJSON)
 	for _, l := range layers {
-		layer, err := l.pack()
+		layer, err := l.pack(t.Compression)
 		if err != nil {
 			return nil, err
 		}
@@ -62,11 +77,10 @@ func New(layers []Layer, config v1.Config) (v1.Image, error) {
 	return image, nil
 }
 
-// pack does not compress, because the images are unpacked on this machine.
-func (l Layer) pack() (v1.Layer, error) {
+func (l Layer) pack(compression int) (v1.Layer, error) {
 	var b bytes.Buffer
 	b.Grow(l.size())
-	packed, err := gzip.NewWriterLevel(&b, gzip.NoCompression)
+	packed, err := gzip.NewWriterLevel(&b, compression)
 	if err != nil {
 		return nil, fmt.Errorf("pack layer: %w", err)
 	}

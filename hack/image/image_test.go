@@ -60,7 +60,7 @@ func TestImageIsReproducible(t *testing.T) {
 	}
 	binary := filepath.Join(t.TempDir(), "first")
 	pack := func() v1.Image {
-		image, err := Mnemo(binary)
+		image, err := Local().Mnemo(binary)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -119,7 +119,7 @@ func TestWriteArchive(t *testing.T) {
 	if err := os.WriteFile(binary, []byte("x"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	image, err := Program(binary, "-x")
+	image, err := Local().Program(binary, "-x")
 	if err != nil {
 		t.Fatal(err)
 	}

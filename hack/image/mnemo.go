@@ -1,6 +1,7 @@
 package image
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,12 +21,15 @@ type Source struct {
 	Root string
 	// Version is the version that the binary reports.
 	Version string
+	// OS and Arch are as in GOOS and GOARCH. By default, the binary runs in Linux on
+	// this machine's architecture.
+	OS, Arch string
 	// Overlay, if not empty, is a file for `go build -overlay` that describes
 	// changes to the checkout.
 	Overlay string
 }
 
-// Build builds the binary at path as the Dockerfile does: static and reproducible.
+// Build builds the binary at path: static and reproducible.
 func (s Source) Build(ctx context.Context, path string) error {
 	goTool, err := exec.LookPath("go")
 	if err != nil {
@@ -35,7 +39,8 @@ func (s Source) Build(ctx context.Context, path string) error {
 	cmd := exec.CommandContext(ctx, goTool, "build", "-trimpath", "-buildvcs=false", "-overlay", s.Overlay,
 		"-ldflags", "-s -w -buildid= "+stamp+s.Version, "-o", path, "./cmd/mnemo")
 	cmd.Dir = s.Root
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOEXPERIMENT="+experiment())
+	arch := cmp.Or(s.Arch, runtime.GOARCH)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+cmp.Or(s.OS, "linux"), "GOARCH="+arch, "GOEXPERIMENT="+experiment(arch))
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build mnemo: %w\n%s", err, strings.TrimSpace(string(out)))
 	}
@@ -44,16 +49,16 @@ func (s Source) Build(ctx context.Context, path string) error {
 
 // experiment returns the GOEXPERIMENT for the local embedder's kernels, which
 // exist only for amd64.
-func experiment() string {
-	if runtime.GOARCH == "amd64" {
+func experiment(arch string) string {
+	if arch == "amd64" {
 		return "simd"
 	}
 	return ""
 }
 
 // Mnemo builds the product's image from its binary.
-func Mnemo(binary string) (v1.Image, error) {
-	return New([]Layer{base(), {{Path: "/mnemo", Mode: 0o755, From: binary}}}, v1.Config{
+func (t Target) Mnemo(binary string) (v1.Image, error) {
+	return t.New([]Layer{base(), {{Path: "/mnemo", Mode: 0o755, From: binary}}}, v1.Config{
 		Entrypoint:   []string{"/mnemo"},
 		Cmd:          []string{"serve"},
 		WorkingDir:   "/",
@@ -62,7 +67,7 @@ func Mnemo(binary string) (v1.Image, error) {
 }
 
 // Model builds an image with only the files of the embedding model, for mounting.
-func Model(dir string) (v1.Image, error) {
+func (t Target) Model(dir string) (v1.Image, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, fmt.Errorf("read the model: %w", err)
@@ -71,13 +76,13 @@ func Model(dir string) (v1.Image, error) {
 	for _, e := range entries {
 		files = append(files, File{Path: "/" + e.Name(), Mode: 0o444, From: filepath.Join(dir, e.Name())})
 	}
-	return New([]Layer{files}, v1.Config{WorkingDir: "/"})
+	return t.New([]Layer{files}, v1.Config{WorkingDir: "/"})
 }
 
 // Program builds an image with only a static program.
-func Program(binary string, args ...string) (v1.Image, error) {
+func (t Target) Program(binary string, args ...string) (v1.Image, error) {
 	path := "/" + filepath.Base(binary)
-	return New([]Layer{{{Path: path, Mode: 0o755, From: binary}}}, v1.Config{
+	return t.New([]Layer{{{Path: path, Mode: 0o755, From: binary}}}, v1.Config{
 		Entrypoint: slices.Concat([]string{path}, args),
 		WorkingDir: "/",
 	})

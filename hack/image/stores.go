@@ -56,7 +56,7 @@ func Postgres(system, server string) (v1.Image, error) {
 		target := strings.TrimPrefix(filepath.Join(clients[0], name), system)
 		own = append(own, File{Path: "/usr/local/bin/" + name, Mode: link, Content: []byte(target)})
 	}
-	return New([]Layer{base, programs, own}, v1.Config{
+	return Local().New([]Layer{base, programs, own}, v1.Config{
 		User:         root,
 		Env:          []string{"PATH=" + prefix + "/bin:/usr/local/bin:/usr/bin:/bin", "LANG=C.UTF-8", "PGDATA=/var/lib/postgresql/data"},
 		Entrypoint:   []string{"docker-entrypoint.sh"},
@@ -94,7 +94,7 @@ func Milvus(system, bin, configs, entrypoint string) (v1.Image, error) {
 		{Path: "/entrypoint", Mode: 0o755, From: entrypoint},
 		{Path: "/bin/sh", Mode: os.ModeSymlink | 0o777, Content: []byte("bash")},
 	}
-	return New([]Layer{base, programs, own}, v1.Config{
+	return Local().New([]Layer{base, programs, own}, v1.Config{
 		User:         root,
 		Env:          []string{"PATH=/milvus/bin:/usr/bin:/bin", "LD_LIBRARY_PATH=/milvus/bin"},
 		Entrypoint:   []string{"/entrypoint"},

@@ -31,7 +31,7 @@ func TestTree(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	image, err := New([]Layer{layer}, v1.Config{User: "0:0"})
+	image, err := Local().New([]Layer{layer}, v1.Config{User: "0:0"})
 	if err != nil {
 		t.Fatal(err)
 	}

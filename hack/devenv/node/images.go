@@ -76,7 +76,7 @@ func (n *Node) importAs(ctx context.Context, path, name string, img v1.Image) er
 
 func (n *Node) importOwnImages(ctx context.Context) error {
 	for name, program := range map[string]string{pauseImage: "pause", dnsImage: "coredns"} {
-		img, err := image.Program(n.files.binaries[program])
+		img, err := image.Local().Program(n.files.binaries[program])
 		if err != nil {
 			return err
 		}
