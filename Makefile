@@ -76,6 +76,12 @@ unit: ## Run the tests without dependencies
 .PHONY: check
 check: lint unit ## Run the fast part of `make test`, for every commit
 
+##@ Release
+
+.PHONY: release
+release: ## Build the files, images and chart of a release into dist (VERSION=1.2.3 PUSH=true REGISTRY=ghcr.io/mnemo-dev)
+	@rm -rf dist && go run ./hack/release --version "$(VERSION)" $(if $(REGISTRY),--registry "$(REGISTRY)") $(if $(filter true,$(PUSH)),--push)
+
 ##@ Test
 
 .PHONY: test
@@ -87,8 +93,9 @@ cluster-test: ## Test an installation on a real node, from helm install to unins
 	@$(TESTSUM) -count=1 -timeout 20m ./test/cluster
 
 .PHONY: verify
-verify: ## Check generated files, modules, commit subjects, format, vet and lint
+verify: ## Check generated files, modules, workflows, commit subjects, format, vet and lint
 	@hack/commits.sh
+	@$(TOOL) actionlint
 	@hack/verify.sh
 	@go mod tidy -diff
 	@go vet ./...

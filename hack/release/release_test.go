@@ -1,0 +1,300 @@
+package main
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/CycloneDX/cyclonedx-go"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/registry"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/validate"
+)
+
+// TestRelease builds a release candidate and pushes it to a registry.
+func TestRelease(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
+	t.Cleanup(server.Close)
+	const version = "0.0.1-rc.1"
+	r := release{
+		Version:  version,
+		Registry: strings.TrimPrefix(server.URL, "http://") + "/mnemo-dev",
+		Targets:  []target{{"linux", "amd64"}, {"linux", "arm64"}},
+		Root:     "../..",
+		Out:      t.TempDir(),
+		Push:     true,
+		log:      t.Output(),
+	}
+	if err := r.run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+
+	t.Run("Files", func(t *testing.T) {
+		t.Parallel()
+		want := []string{
+			"chart.txt", "checksums.txt", "images", "images.txt", "mnemo-0.0.1-rc.1.tgz",
+			"mnemo_0.0.1-rc.1_linux_amd64.cdx.json", "mnemo_0.0.1-rc.1_linux_amd64.tar.gz",
+			"mnemo_0.0.1-rc.1_linux_arm64.cdx.json", "mnemo_0.0.1-rc.1_linux_arm64.tar.gz",
+			"notes.md", "sboms.txt",
+		}
+		if diff := cmp.Diff(want, names(t, r.Out)); diff != "" {
+			t.Errorf("files (-want +got):\n%s", diff)
+		}
+	})
+	t.Run("Checksums", func(t *testing.T) {
+		t.Parallel()
+		sums := strings.Split(strings.TrimSpace(read(t, r.path("checksums.txt"))), "\n")
+		if len(sums) != 6 {
+			t.Errorf("%d checksums, want 6", len(sums))
+		}
+		for _, line := range sums {
+			sum, file, _ := strings.Cut(line, "  ")
+			if got := fmt.Sprintf("%x", sha256.Sum256([]byte(read(t, r.path(file))))); got != sum {
+				t.Errorf("%s has the sum %s, want %s", file, sum, got)
+			}
+		}
+	})
+	t.Run("Archive", func(t *testing.T) {
+		t.Parallel()
+		want := []string{"mnemo", "LICENSE"}
+		if diff := cmp.Diff(want, archived(t, r.path("mnemo_0.0.1-rc.1_linux_arm64.tar.gz"))); diff != "" {
+			t.Errorf("archive (-want +got):\n%s", diff)
+		}
+	})
+	t.Run("SBOM", func(t *testing.T) {
+		t.Parallel()
+		for _, want := range []string{"pkg:golang/std@", "pkg:golang/github.com/jackc/pgx/v5@v5.", "pkg:golang/github.com/gofiber/fiber/v2@v2."} {
+			if components := components(t, r.path("mnemo_0.0.1-rc.1_linux_amd64.cdx.json")); !slices.ContainsFunc(components, func(purl string) bool {
+				return strings.HasPrefix(purl, want)
+			}) {
+				t.Errorf("no component %s… among %d", want, len(components))
+			}
+		}
+	})
+	t.Run("Image", func(t *testing.T) {
+		t.Parallel()
+		reference := strings.TrimSpace(read(t, r.path("images.txt")))
+		digest, err := name.NewDigest(reference)
+		if err != nil {
+			t.Fatal(err)
+		}
+		index, err := remote.Index(digest)
+		if err != nil {
+			t.Fatalf("images.txt names an image that was not pushed: %v", err)
+		}
+		if err := validate.Index(index); err != nil {
+			t.Errorf("invalid image: %v", err)
+		}
+		for line := range strings.Lines(read(t, r.path("sboms.txt"))) {
+			image, sbom, _ := strings.Cut(strings.TrimSpace(line), " ")
+			digest, err := name.NewDigest(image)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := remote.Image(digest); err != nil {
+				t.Errorf("sboms.txt names an image that was not pushed: %v", err)
+			}
+			read(t, r.path(sbom))
+		}
+		if diff := cmp.Diff([]string{"linux/amd64", "linux/arm64"}, platforms(t, index)); diff != "" {
+			t.Errorf("platforms (-want +got):\n%s", diff)
+		}
+	})
+	t.Run("Chart", func(t *testing.T) {
+		t.Parallel()
+		reference, err := name.NewDigest(strings.TrimSpace(read(t, r.path("chart.txt"))))
+		if err != nil {
+			t.Fatal(err)
+		}
+		pushed, err := remote.Image(reference)
+		if err != nil {
+			t.Fatalf("the chart was not pushed: %v", err)
+		}
+		config, err := pushed.RawConfigFile()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var chart struct {
+			Version, AppVersion string
+			Annotations         map[string]string
+		}
+		if err := json.Unmarshal(config, &chart); err != nil {
+			t.Fatal(err)
+		}
+		if chart.Version != version {
+			t.Errorf("version %s, want %s", chart.Version, version)
+		}
+		if chart.AppVersion != version {
+			t.Errorf("appVersion %s, want %s", chart.AppVersion, version)
+		}
+		if image := strings.TrimSpace(read(t, r.path("images.txt"))); !strings.Contains(chart.Annotations["artifacthub.io/images"], image) {
+			t.Errorf("annotation artifacthub.io/images is %q, want it to contain %s", chart.Annotations["artifacthub.io/images"], image)
+		}
+	})
+}
+
+func TestReleaseNotes(t *testing.T) {
+	t.Parallel()
+	const released = "# Changelog\n\n## [Unreleased]\n\n## [1.2.0] - 2026-12-01\n\n### Added\n- Two.\n\n## [1.1.0] - 2026-11-01\n- One.\n"
+	const pending = "# Changelog\n\n## [Unreleased]\n\n### Added\n- Three.\n\n## [1.2.0] - 2026-12-01\n- Two.\n"
+	cases := map[string]struct {
+		reason             string
+		changelog, version string
+		want, err          string
+	}{
+		"Release": {
+			reason:    "A release has the notes of its own section only.",
+			changelog: released, version: "1.2.0", want: "### Added\n- Two.\n",
+		},
+		"Candidate": {
+			reason:    "A pre-release has the notes of the unreleased changes.",
+			changelog: pending, version: "1.3.0-rc.1", want: "### Added\n- Three.\n",
+		},
+		"NoSection": {
+			reason:    "A release without notes is refused.",
+			changelog: released, version: "1.3.0", err: "CHANGELOG.md: section [1.3.0] is missing or empty",
+		},
+		"Unreleased": {
+			reason:    "Changes that were not moved to the release's section would be missing from its notes.",
+			changelog: pending, version: "1.2.0", err: "CHANGELOG.md: move the changes from [Unreleased] to a section ## [1.2.0] - YYYY-MM-DD",
+		},
+		"EmptyCandidate": {
+			reason:    "A pre-release without changes is refused.",
+			changelog: released, version: "1.3.0-rc.1", err: "CHANGELOG.md: section [Unreleased] is missing or empty",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := releaseNotes(tc.changelog, tc.version)
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+			if message := fmt.Sprint(err); tc.err != "" && message != tc.err {
+				t.Errorf("%s Error %q, want %q", tc.reason, message, tc.err)
+			}
+		})
+	}
+}
+
+// TestPrepare checks the inputs that are refused before anything is built.
+func TestPrepare(t *testing.T) {
+	t.Parallel()
+	full := t.TempDir()
+	if err := os.WriteFile(filepath.Join(full, "file"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	cases := map[string]struct {
+		release release
+		want    string
+	}{
+		"LeadingV":  {release{Version: "v1.2.3", Out: t.TempDir()}, `version "v1.2.3": expected a form such as 1.2.3 or 1.2.3-rc.1`},
+		"BuildTag":  {release{Version: "1.2.3+5", Out: t.TempDir()}, `version "1.2.3+5": expected a form such as 1.2.3 or 1.2.3-rc.1`},
+		"Leftovers": {release{Version: "1.2.3", Out: full}, full + " is not empty: delete it first"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := fmt.Sprint(tc.release.prepare()); got != tc.want {
+				t.Errorf("error %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestAnnotateVersion checks that a release is refused whose checkout has another version.
+func TestAnnotateVersion(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "Chart.yaml")
+	if err := os.WriteFile(path, []byte("name: mnemo\nversion: 1.2.2\nappVersion: 1.2.3\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	r := release{Version: "1.2.3"}
+	want := "charts/mnemo/Chart.yaml: version is 1.2.2 and appVersion is 1.2.3, expected 1.2.3"
+	if got := fmt.Sprint(r.annotate(path, nil)); got != want {
+		t.Errorf("error %q, want %q", got, want)
+	}
+}
+
+func names(t *testing.T, dir string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
+}
+
+func archived(t *testing.T, path string) []string {
+	t.Helper()
+	compressed, err := gzip.NewReader(strings.NewReader(read(t, path)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var files []string
+	for archive := tar.NewReader(compressed); ; {
+		header, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			return files
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, header.Name)
+	}
+}
+
+// components returns the package URLs of an SBOM.
+func components(t *testing.T, path string) []string {
+	t.Helper()
+	var bom cyclonedx.BOM
+	if err := cyclonedx.NewBOMDecoder(strings.NewReader(read(t, path)), cyclonedx.BOMFileFormatJSON).Decode(&bom); err != nil {
+		t.Fatal(err)
+	}
+	var purls []string
+	for _, c := range *bom.Components {
+		purls = append(purls, c.PackageURL)
+	}
+	return purls
+}
+
+func platforms(t *testing.T, index v1.ImageIndex) []string {
+	t.Helper()
+	manifest, err := index.IndexManifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var platforms []string
+	for _, m := range manifest.Manifests {
+		platforms = append(platforms, m.Platform.String())
+	}
+	return platforms
+}
