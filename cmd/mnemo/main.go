@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -69,8 +70,8 @@ func run(ctx context.Context, args []string) error {
 
 type versionCommand struct{}
 
-// Run prints the version.
+// Run prints the version, and the compiler and platform that bug reports need.
 func (versionCommand) Run() error {
-	_, err := fmt.Println("mnemo", telemetry.Version())
+	_, err := fmt.Printf("mnemo %s (%s, %s/%s)\n", telemetry.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	return err
 }
