@@ -12,8 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/mnemo-dev/mnemo/api/v1alpha1"
-	"github.com/mnemo-dev/mnemo/internal/fault"
-	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
@@ -47,32 +45,19 @@ func (r *TenantReconciler) reconcileDeletion(ctx context.Context, p *pass) (ctrl
 	return ctrl.Result{RequeueAfter: wait}, nil
 }
 
-// finalize makes one attempt. wait > 0 requests another.
+// finalize makes one attempt. wait > 0 requests another. It identifies the data by
+// the Tenant's uid only: whoever may write the status could otherwise name the data
+// of another tenant.
 func (r *TenantReconciler) finalize(ctx context.Context, p *pass) (wait time.Duration, err error) {
-	t, policy := p.tenant, deletionPolicy(p.tenant)
-	if policy == tenant.Delete && t.Status.Placement == nil {
-		if found, err := r.findPlacement(ctx, p); err != nil || found {
-			return time.Millisecond, err // persisted before the store deletes it
-		}
-	}
-	// By the Tenant's uid, because the status may never have been written.
-	rest, err := r.store.Retire(ctx, tenant.ID(t.UID), policy)
+	t := p.tenant
+	rest, err := r.store.Retire(ctx, tenant.ID(t.UID), deletionPolicy(t))
 	if err != nil {
 		return 0, fmt.Errorf("retire tenant: %w", err)
 	}
 	t.Status.Purge = purgeStatus(rest)
-	if rows := (tenant.Remaining{Memories: rest.Memories, Conversations: rest.Conversations}); !rows.Done() {
-		p.setCondition(v1alpha1.Ready, false, v1alpha1.ReasonPurging, "%s", purgeMessage(rest))
-		return r.config.Poll, nil
-	}
-	if policy == tenant.Delete && t.Status.Placement != nil {
-		if err := r.partitions.Drop(ctx, locationOf(t.Status.Placement)); err != nil {
-			return 0, fmt.Errorf("drop partition: %w", err)
-		}
-	}
 	if !rest.Done() {
 		p.setCondition(v1alpha1.Ready, false, v1alpha1.ReasonPurging, "%s", purgeMessage(rest))
-		return r.config.Poll, nil
+		return r.config.Poll, r.dropLast(ctx, rest)
 	}
 	if err := r.deleteSecrets(ctx, t, func(*corev1.Secret) bool { return true }); err != nil {
 		return 0, err
@@ -80,21 +65,18 @@ func (r *TenantReconciler) finalize(ctx context.Context, p *pass) (wait time.Dur
 	return 0, r.removeFinalizer(ctx, t)
 }
 
-// findPlacement sets the placement of a status without one from the store.
-func (r *TenantReconciler) findPlacement(ctx context.Context, p *pass) (found bool, err error) {
-	id := tenant.ID(p.tenant.UID)
-	if p.tenant.Status.ID != "" {
-		id = tenant.ID(p.tenant.Status.ID)
+// dropLast drops the locations once the rows are purged. The purge job does the
+// same; here, an error is reported in the status.
+func (r *TenantReconciler) dropLast(ctx context.Context, rest tenant.Remaining) error {
+	if rest.Memories+rest.Conversations > 0 {
+		return nil
 	}
-	current, err := r.store.EnsurePlacement(ctx, id)
-	if fault.Is(err, fault.NotFound) {
-		return false, nil // never stored
+	for _, at := range rest.Locations {
+		if err := r.partitions.Drop(ctx, at); err != nil {
+			return fmt.Errorf("drop partition: %w", err)
+		}
 	}
-	if err != nil {
-		return false, fmt.Errorf("find placement: %w", err)
-	}
-	p.tenant.Status.Placement = placementStatus(placement.State{Current: placement.Placement{Location: current}})
-	return true, nil
+	return nil
 }
 
 func (r *TenantReconciler) removeFinalizer(ctx context.Context, t *v1alpha1.Tenant) error {
@@ -111,12 +93,12 @@ func purgeStatus(rest tenant.Remaining) *v1alpha1.TenantPurge {
 	if rest.Done() {
 		return nil
 	}
-	return &v1alpha1.TenantPurge{Memories: rest.Memories, Conversations: rest.Conversations, Partition: rest.Partition}
+	return &v1alpha1.TenantPurge{Memories: rest.Memories, Conversations: rest.Conversations, Partition: len(rest.Locations) > 0}
 }
 
 func purgeMessage(rest tenant.Remaining) string {
 	message := fmt.Sprintf("purging; remaining: memories %d, conversations %d", rest.Memories, rest.Conversations)
-	if rest.Partition {
+	if len(rest.Locations) > 0 {
 		message += " and the partition"
 	}
 	return message

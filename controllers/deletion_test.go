@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mnemo-dev/mnemo/api/v1alpha1"
+	"github.com/mnemo-dev/mnemo/controllers"
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
@@ -87,9 +88,9 @@ func TestDeleteWithAnUnavailableStore(t *testing.T) {
 			if test.method == "Drop" {
 				e.expectReconciled(t)
 				e.expectEvents(t, "Normal Purging")
-				e.fake.Work()
 			}
 			e.fake.Fail(test.err, test.method)
+			e.fake.Work() // purges the rows
 			for range 2 {
 				if _, err := e.reconcile(t); !fault.Is(err, fault.Unavailable) {
 					t.Fatalf("Reconcile: got error %v, want Unavailable", err)
@@ -187,28 +188,41 @@ func TestDeleteBeforeAnythingWasStored(t *testing.T) {
 	e.expectGone(t)
 }
 
-// TestDeletionWithoutAStatusDropsThePartition: the placement is
-// read from the store before the store deletes it.
-func TestDeletionWithoutAStatusDropsThePartition(t *testing.T) {
+// TestDeletionIgnoresTheStatus: the stores are asked by the Tenant's uid, because
+// an author with the right to write the status could name the data of another tenant.
+func TestDeletionIgnoresTheStatus(t *testing.T) {
 	t.Parallel()
-	e := setup(t)
-	tn := e.newTenant("alice")
-	tn.Spec.DeletionPolicy = v1alpha1.Delete
-	tn = e.expectReady(t, tn)
-	placement := placementOf(tn)
-	tn.Status = v1alpha1.TenantStatus{}
-	if err := e.Status().Update(t.Context(), tn); err != nil {
-		t.Fatalf("clear the status: %v", err)
-	}
-	e.mustDelete(t, tn)
-	if result := e.expectReconciled(t); result.RequeueAfter == 0 {
-		t.Error("got no requeue, want one")
-	}
-	expectEqual(t, "placement", placementOf(e.tenant(t)), placement)
-	e.expectReconciled(t)
-	e.expectGone(t)
-	if e.fake.HasPartition(placement) {
-		t.Error("the partition was not dropped")
+	for name, forge := range map[string]func(status, other *v1alpha1.TenantStatus){
+		"empty": func(status, _ *v1alpha1.TenantStatus) { *status = v1alpha1.TenantStatus{} },
+		"of another tenant": func(status, other *v1alpha1.TenantStatus) {
+			status.ID, status.Placement = other.ID, other.Placement
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e, victim := setup(t), setup(t)
+			victim.fake = e.fake
+			victim.use(t, controllers.Config{})
+			other := victim.readyWithData(t, v1alpha1.Retain)
+			tn := e.readyWithData(t, v1alpha1.Delete)
+			own := placementOf(tn)
+			forge(&tn.Status, &other.Status)
+			if err := e.Status().Update(t.Context(), tn); err != nil {
+				t.Fatalf("forge the status: %v", err)
+			}
+			e.mustDelete(t, tn)
+			e.expectReconciled(t)
+			e.fake.Work()
+			e.expectReconciled(t)
+			e.expectGone(t)
+			if e.fake.HasPartition(own) {
+				t.Error("the partition was not dropped")
+			}
+			if !e.fake.HasPartition(placementOf(other)) {
+				t.Error("the partition of the other tenant was dropped")
+			}
+			victim.expectOneToken(t, "alice")
+		})
 	}
 }
 

@@ -44,9 +44,9 @@ const cacheTTL = time.Hour
 const patience = 3 * time.Minute
 
 // live is the whole data path on real stores: an operator with its service
-// account, two API servers with a cache each, and the job workers. The operator
-// connects to PostgreSQL and Milvus through gates, and the API servers to
-// PostgreSQL through a third one, which a test can close.
+// account, two API servers with a cache each, and the job workers. A test can
+// close the gates: the operator's to PostgreSQL, the API servers' to PostgreSQL, and
+// that of the operator and the workers to Milvus.
 type live struct {
 	client.Client
 	t          *testing.T   // the test that owns the operator
@@ -77,7 +77,6 @@ func newLive(t *testing.T, namespaces int) *live {
 	database, addr := postgrestest.Create(t), testkit.Milvus(t)
 	prefix := "live" + strings.ToLower(rand.Text()) + "_"
 	l.db, l.index = postgrestest.Open(t, database), openIndex(t, addr, prefix, embedder.Dimensions())
-	l.work(t, embedder)
 	app, err := url.Parse(database.AppURL)
 	if err != nil {
 		t.Fatal(err)
@@ -95,8 +94,9 @@ func newLive(t *testing.T, namespaces int) *live {
 		l.replicas = append(l.replicas, l.serve(t, through(l.served), embedder))
 	}
 	addr.Addr = l.mv.Addr
-	db := through(l.pg)
-	l.stores = controllers.Stores{Tenants: db, Tokens: db, Records: db, Partitions: openIndex(t, addr, prefix, embedder.Dimensions())}
+	db, index := through(l.pg), openIndex(t, addr, prefix, embedder.Dimensions())
+	l.work(t, index, embedder)
+	l.stores = controllers.Stores{Tenants: db, Tokens: db, Records: db, Partitions: index}
 	return l
 }
 
@@ -113,11 +113,11 @@ func openIndex(t *testing.T, addr testkit.MilvusAddr, prefix string, dimensions 
 }
 
 // work starts the job workers.
-func (l *live) work(t *testing.T, embedder retrieve.Embedder) {
+func (l *live) work(t *testing.T, index *milvus.Index, embedder retrieve.Embedder) {
 	t.Helper()
 	imports := l.db.Imports()
 	importing := importer.New(importer.Config{Leases: imports, Files: imports, CountTokens: tokens.Count})
-	config, err := jobs.Config(retrieve.NewIndexer(l.db, l.index, embedder), l.db, importing, quiet)
+	config, err := jobs.Config(retrieve.NewIndexer(l.db, index, embedder), l.db, importing, quiet)
 	if err != nil {
 		t.Fatal(err)
 	}

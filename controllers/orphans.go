@@ -106,7 +106,10 @@ func (r *TenantReconciler) sweepOrphan(ctx context.Context, record tenant.Record
 		return nil
 	}
 	log.WarnContext(ctx, "purging an orphaned tenant", "retired_at", record.RetiredAt)
-	return tenant.Retention{Records: r.records, Store: r.store, Partitions: r.partitions}.Purge(ctx, record)
+	if _, err := r.store.Retire(ctx, record.Resource, tenant.Delete); err != nil {
+		return fmt.Errorf("purge: %w", err)
+	}
+	return nil
 }
 
 // isPurgeable reports whether the record may be purged if its Tenant is gone.

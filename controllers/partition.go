@@ -138,8 +138,3 @@ func placementStatus(state placement.State) *v1alpha1.TenantPlacement {
 	}
 	return s
 }
-
-// locationOf returns the location in the status.
-func locationOf(s *v1alpha1.TenantPlacement) placement.Location {
-	return placement.Location{Collection: s.Collection, Partition: s.Partition, Shared: s.Isolation == v1alpha1.Shared}
-}

@@ -23,8 +23,9 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// tenantIDs indexes Tenants by their ids in the store.
-const tenantIDs = "tenantIDs"
+// tenantUIDs indexes Tenants by their uids. Their ids in the store differ after an
+// adoption, but are known only from the status, which others may write.
+const tenantUIDs = "uid"
 
 // secretOwners indexes Secrets by the uid of the owning Tenant, because filtering
 // all Secrets of a namespace is slow if it has many Tenants.
@@ -50,7 +51,7 @@ func rateLimiter() workqueue.TypedRateLimiter[reconcile.Request] {
 // spec or annotations change, when one of their Secrets changes, and when they are
 // received from Config.Changes.
 func (r *TenantReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
-	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.Tenant{}, tenantIDs, idsOf); err != nil {
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.Tenant{}, tenantUIDs, uidOf); err != nil {
 		return fmt.Errorf("index tenants: %w", err)
 	}
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &corev1.Secret{}, secretOwners, ownerOf); err != nil {
@@ -79,13 +80,7 @@ func (r *TenantReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manage
 	return nil
 }
 
-func idsOf(o client.Object) []string {
-	ids := []string{string(o.GetUID())}
-	if t, ok := o.(*v1alpha1.Tenant); ok && t.Status.ID != "" && t.Status.ID != ids[0] {
-		ids = append(ids, t.Status.ID)
-	}
-	return ids
-}
+func uidOf(o client.Object) []string { return []string{string(o.GetUID())} }
 
 func ownerOf(o client.Object) []string {
 	if owner := metav1.GetControllerOfNoCopy(o); owner != nil {
@@ -114,12 +109,11 @@ func (r *TenantReconciler) followChanges(ctx context.Context, queue workqueue.Ty
 	return nil
 }
 
-// find returns the Tenants with the id in the store. On an error, the resync
-// reconciles them.
-func (r *TenantReconciler) find(ctx context.Context, id tenant.ID) []types.NamespacedName {
+// find returns the Tenant with the uid. On an error, the resync reconciles it.
+func (r *TenantReconciler) find(ctx context.Context, uid tenant.ID) []types.NamespacedName {
 	var list v1alpha1.TenantList
-	if err := r.client.List(ctx, &list, client.MatchingFields{tenantIDs: string(id)}); err != nil {
-		r.config.Logger.WarnContext(ctx, "find changed tenant", "tenant", id, "error", err)
+	if err := r.client.List(ctx, &list, client.MatchingFields{tenantUIDs: string(uid)}); err != nil {
+		r.config.Logger.WarnContext(ctx, "find changed tenant", "uid", uid, "error", err)
 		return nil
 	}
 	keys := make([]types.NamespacedName, 0, len(list.Items))

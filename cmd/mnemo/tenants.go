@@ -111,12 +111,11 @@ func (c *purgeCommand) Run(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = index.Close() }()
-	retention := tenant.Retention{Records: db, Store: db, Partitions: index}
-	if err := retention.Purge(ctx, record); err != nil {
+	if _, err := db.Retire(ctx, record.Resource, tenant.Delete); err != nil {
 		return err
 	}
-	// A background job would purge the rows as well. Doing it here reports the result.
-	if err := db.Purge(ctx, record.ID); err != nil {
+	// A background job would purge the data as well. Doing it here reports the result.
+	if err := tenant.Purge(ctx, db, index, record.ID); err != nil {
 		return err
 	}
 	_, err = fmt.Printf("purged tenant %s (%s)\n", name, record.Resource)

@@ -54,7 +54,7 @@ type Indexer interface {
 // Tenants runs the jobs on a tenant's rows. postgres.DB implements it.
 type Tenants interface {
 	Rebalance(ctx context.Context, t tenant.ID) error
-	Purge(ctx context.Context, t tenant.ID) error
+	tenant.PurgeStore
 	PurgeAccount(ctx context.Context, a account.PurgeArgs) error
 	PurgeUser(ctx context.Context, scope tenant.Scope) error
 	Sweeps
@@ -92,7 +92,9 @@ func Config(indexer Indexer, tenants Tenants, imports Imports, log *slog.Logger)
 			return indexer.Drop(ctx, placement.Location{Collection: a.Collection, Partition: a.Partition, Shared: a.Shared})
 		}),
 		add(workers, log, jobTimeout, func(ctx context.Context, a tenant.RebalanceArgs) error { return tenants.Rebalance(ctx, a.Tenant) }),
-		add(workers, log, jobTimeout, func(ctx context.Context, a tenant.PurgeArgs) error { return tenants.Purge(ctx, a.Tenant) }),
+		add(workers, log, jobTimeout, func(ctx context.Context, a tenant.PurgeArgs) error {
+			return tenant.Purge(ctx, tenants, indexer, a.Tenant)
+		}),
 		add(workers, log, wholeTimeout, func(ctx context.Context, a importer.Args) error { return importFile(ctx, imports, a) }),
 		add(workers, log, jobTimeout, tenants.PurgeAccount),
 		add(workers, log, jobTimeout, func(ctx context.Context, a tenant.PurgeUserArgs) error {

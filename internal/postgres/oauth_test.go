@@ -452,7 +452,7 @@ func TestGrantsArePurged(t *testing.T) {
 			if _, err := g.Retire(t.Context(), g.specs[0].ID, tenant.Delete); err != nil {
 				t.Fatal(err)
 			}
-			if err := g.Purge(t.Context(), g.scope.Tenant); err != nil {
+			if err := tenant.Purge(t.Context(), g.DB, droppedAtOnce{}, g.scope.Tenant); err != nil {
 				t.Fatal(err)
 			}
 		},

@@ -214,7 +214,7 @@ func TestPurgeDropsBothLocations(t *testing.T) {
 	if _, err := b.Retire(t.Context(), b.specs[0].ID, tenant.Delete); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Purge(t.Context(), id); err != nil {
+	if err := tenant.Purge(t.Context(), b.DB, droppedAtOnce{}, id); err != nil {
 		t.Fatal(err)
 	}
 	got := map[placement.Location]int{}

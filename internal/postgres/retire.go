@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/postgres/db"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
@@ -56,9 +57,13 @@ func (d *DB) Retire(ctx context.Context, resource tenant.ID, policy tenant.Delet
 		if err != nil {
 			return err
 		}
-		// The partition is dropped with the tenant's row, at the end of the
-		// purge.
-		out = tenant.Remaining{Memories: left.Memories, Conversations: left.Conversations, Partition: true}
+		placed, err := readPlacement(ctx, q, tenant.ID(row.ID))
+		if err != nil {
+			return err
+		}
+		out = tenant.Remaining{
+			Memories: left.Memories, Conversations: left.Conversations, Record: true, Locations: locationsOf(placed),
+		}
 		return d.insertPurge(ctx, tx, tenant.ID(row.ID))
 	})
 	if err != nil {
@@ -67,67 +72,83 @@ func (d *DB) Retire(ctx context.Context, resource tenant.ID, policy tenant.Delet
 	return out, nil
 }
 
-// Purge deletes all data of a tenant in state Purging, in batches, and its row
-// last. It is idempotent and does nothing for other tenants.
-func (d *DB) Purge(ctx context.Context, id tenant.ID) error {
+// PurgeRows implements tenant.PurgeStore. It deletes in batches.
+func (d *DB) PurgeRows(ctx context.Context, id tenant.ID) ([]placement.Location, error) {
 	for {
-		var removed int64
-		err := d.inTenant(ctx, id, func(tx pgx.Tx, q *db.Queries) error {
+		var (
+			removed   int64
+			locations []placement.Location
+		)
+		err := d.inTenant(ctx, id, func(_ pgx.Tx, q *db.Queries) error {
+			removed, locations = 0, nil
 			purging, err := q.LockPurging(ctx, string(id))
 			if err != nil || len(purging) == 0 {
-				removed = 0
 				return err
 			}
-			p := db.PurgeConversationsParams{TenantID: string(id), Batch: purgeBatch}
-			removed, err = q.PurgeConversations(ctx, p)
-			if err != nil || removed > 0 {
+			if removed, err = purgeBatchOf(ctx, q, id); err != nil || removed > 0 {
 				return err
 			}
-			removed, err = q.PurgeMemories(ctx, db.PurgeMemoriesParams(p))
-			if err != nil || removed > 0 {
-				return err
-			}
-			if err := d.dropLocations(ctx, tx, q, id); err != nil {
-				return err
-			}
-			return deletePurged(ctx, q, id)
+			placed, err := readPlacement(ctx, q, id)
+			locations = locationsOf(placed)
+			return err
 		})
 		if err != nil {
-			return fmt.Errorf("purge tenant: %w", err)
+			return nil, fmt.Errorf("purge tenant: %w", err)
 		}
 		if removed == 0 {
-			return nil
+			return locations, nil
 		}
 	}
 }
 
-// deletePurged deletes the row of a tenant without remaining data and notifies
-// the operator, whose Tenant waits for it.
-func deletePurged(ctx context.Context, q *db.Queries, id tenant.ID) error {
-	resources, err := q.DeletePurgedTenant(ctx, string(id))
-	if err != nil {
-		return err
+// purgeBatchOf deletes a batch of the tenant's data and returns the number of rows.
+func purgeBatchOf(ctx context.Context, q *db.Queries, id tenant.ID) (removed int64, err error) {
+	p := db.PurgeConversationsParams{TenantID: string(id), Batch: purgeBatch}
+	if removed, err = q.PurgeConversations(ctx, p); err != nil || removed > 0 {
+		return removed, err
 	}
-	for _, resource := range resources {
-		if err := q.NotifyOperator(ctx, resource); err != nil {
+	if removed, err = q.PurgeMemories(ctx, db.PurgeMemoriesParams(p)); err != nil || removed > 0 {
+		return removed, err
+	}
+	return q.PurgeUsers(ctx, string(id))
+}
+
+// DeletePurged implements tenant.PurgeStore. It notifies the operator, whose
+// Tenant waits for it, and commits jobs that drop the locations again: jobs of other
+// replicas may still write to a shared collection.
+func (d *DB) DeletePurged(ctx context.Context, id tenant.ID) error {
+	err := d.inTx(ctx, func(tx pgx.Tx, q *db.Queries) error {
+		purging, err := q.LockPurging(ctx, string(id))
+		if err != nil || len(purging) == 0 {
 			return err
 		}
+		placed, err := readPlacement(ctx, q, id)
+		if err != nil {
+			return err
+		}
+		for _, at := range locationsOf(placed) {
+			if err := d.insertDrop(ctx, tx, at); err != nil {
+				return err
+			}
+		}
+		if err := q.NotifyOperator(ctx, string(id)); err != nil {
+			return err
+		}
+		return q.DeletePurgedTenant(ctx, string(id))
+	})
+	if err != nil {
+		return fmt.Errorf("delete purged tenant: %w", err)
 	}
 	return nil
 }
 
-// dropLocations commits the jobs that drop the tenant's locations. The operator
-// drops only the one in the Tenant's status, which may be outdated, and jobs may
-// still write to a shared collection.
-func (d *DB) dropLocations(ctx context.Context, tx pgx.Tx, q *db.Queries, id tenant.ID) error {
-	s, err := readPlacement(ctx, q, id)
-	if err != nil || !s.Assigned() {
-		return err
+// locationsOf returns the current location and the target of a migration.
+func locationsOf(s placement.State) (locations []placement.Location) {
+	if s.Assigned() {
+		locations = append(locations, s.Current.Location)
 	}
 	if s.Migrating() {
-		if err := d.insertDrop(ctx, tx, s.Migration.Target.Location); err != nil {
-			return err
-		}
+		locations = append(locations, s.Migration.Target.Location)
 	}
-	return d.insertDrop(ctx, tx, s.Current.Location)
+	return locations
 }

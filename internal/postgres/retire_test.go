@@ -7,6 +7,7 @@ import (
 
 	"github.com/mnemo-dev/mnemo/internal/chat"
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
@@ -47,7 +48,13 @@ func TestPurgeDeletesOneTenantInBatches(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := tenant.Remaining{Memories: 462, Conversations: 420, Partition: true}
+	placed, err := b.GetPlacement(t.Context(), gone)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := tenant.Remaining{
+		Memories: 462, Conversations: 420, Record: true, Locations: []placement.Location{placed.Current.Location},
+	}
 	if diff := cmp.Diff(want, left); diff != "" {
 		t.Errorf("remaining data (-want +got):\n%s", diff)
 	}
@@ -56,7 +63,7 @@ func TestPurgeDeletesOneTenantInBatches(t *testing.T) {
 	}
 	// A tenant that was not deleted is not purged, even if a job requests it.
 	for _, id := range []tenant.ID{gone, kept, gone} {
-		if err := b.Purge(t.Context(), id); err != nil {
+		if err := tenant.Purge(t.Context(), b.DB, droppedAtOnce{}, id); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -79,7 +86,7 @@ func TestPurgeKeepsRetainedTenants(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := b.rows(t, b.specs[0].ID)
-	if err := b.Purge(t.Context(), b.specs[0].ID); err != nil {
+	if err := tenant.Purge(t.Context(), b.DB, droppedAtOnce{}, b.specs[0].ID); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(before, b.rows(t, b.specs[0].ID)); diff != "" {

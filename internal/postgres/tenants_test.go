@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/postgres"
 	"github.com/mnemo-dev/mnemo/internal/postgres/postgrestest"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
@@ -76,7 +78,14 @@ func fill(t *testing.T, owner *pgxpool.Pool, s tenant.Scope, memories, conversat
 	}
 }
 
+// droppedAtOnce is an index without data.
+type droppedAtOnce struct{}
+
+// Drop implements tenant.Dropper.
+func (droppedAtOnce) Drop(context.Context, placement.Location) error { return nil }
+
 // workJobs runs the queued jobs, as internal/jobs would.
+
 func workJobs(t *testing.T, store *postgres.DB, owner *pgxpool.Pool) {
 	t.Helper()
 	rows, err := owner.Query(t.Context(), "delete from river_job where kind like 'tenant.%' or kind = 'placement.migrate' returning kind, args")
@@ -99,7 +108,7 @@ func workJobs(t *testing.T, store *postgres.DB, owner *pgxpool.Pool) {
 		var err error
 		switch j.Kind {
 		case tenant.PurgeArgs{}.Kind():
-			err = store.Purge(t.Context(), args.Tenant)
+			err = tenant.Purge(t.Context(), store, droppedAtOnce{}, args.Tenant)
 		case tenant.PurgeUserArgs{}.Kind():
 			err = store.PurgeUser(t.Context(), tenant.Scope(args))
 		case retrieve.MigrateArgs{}.Kind(): // with an index that takes all at once

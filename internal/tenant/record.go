@@ -2,7 +2,6 @@ package tenant
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/mnemo-dev/mnemo/internal/placement"
@@ -39,6 +38,7 @@ type RecordsOf struct{ Cluster, Namespace, Name string }
 // RecordStore manages stored tenants whose Tenant resource may not exist.
 // internal/postgres implements it.
 type RecordStore interface {
+	PurgeStore
 	// Records returns the matching records, by namespace and name.
 	Records(ctx context.Context, of RecordsOf) ([]Record, error)
 	// MarkOrphaned retires a tenant whose Tenant resource was deleted without its
@@ -48,34 +48,4 @@ type RecordStore interface {
 	// Revoke ends every token, password and session of a tenant and returns how
 	// many tokens were valid. The operator issues new ones to its users.
 	Revoke(ctx context.Context, id ID) (int64, error)
-	// Purge deletes all data of a tenant in state Purging. It is idempotent.
-	Purge(ctx context.Context, id ID) error
-}
-
-// Retention purges the data of tenants whose Tenant resource is deleted.
-type Retention struct {
-	Records    RecordStore
-	Store      Store
-	Partitions placement.Partitions
-}
-
-// Purge purges a retained tenant: first its partitions, while the record still
-// has their location, then its rows, by a job. It does nothing for a tenant that
-// is not retained.
-func (k Retention) Purge(ctx context.Context, r Record) error {
-	if r.State != Retained {
-		return nil
-	}
-	for _, p := range []placement.Location{r.Placement, r.Target} {
-		if p == (placement.Location{}) {
-			continue
-		}
-		if err := k.Partitions.Drop(ctx, p); err != nil {
-			return fmt.Errorf("drop partition: %w", err)
-		}
-	}
-	if _, err := k.Store.Retire(ctx, r.Resource, Delete); err != nil {
-		return fmt.Errorf("retire tenant: %w", err)
-	}
-	return nil
 }

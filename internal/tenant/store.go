@@ -3,6 +3,8 @@ package tenant
 import (
 	"context"
 	"time"
+
+	"github.com/mnemo-dev/mnemo/internal/placement"
 )
 
 // Store stores tenants. internal/postgres implements it.
@@ -27,11 +29,15 @@ type Store interface {
 type Remaining struct {
 	Memories      int64
 	Conversations int64
-	Partition     bool
+	// Record is true until the tenant's record is deleted, which follows its
+	// rows and locations.
+	Record bool
+	// Locations hold the tenant's vectors.
+	Locations []placement.Location
 }
 
 // Done reports whether nothing remains.
-func (r Remaining) Done() bool { return r == Remaining{} }
+func (r Remaining) Done() bool { return !r.Record }
 
 // TokenStore stores credentials as hashes. internal/postgres implements it.
 type TokenStore interface {

@@ -27,10 +27,10 @@ func (q *Queries) LockActiveUser(ctx context.Context, arg LockActiveUserParams) 
 }
 
 const notifyOperator = `-- name: NotifyOperator :exec
-select pg_notify('mnemo_operator', $1::text)
+select pg_notify('mnemo_operator', resource::text) from tenants where id = $1
 `
 
-// Requests an early reconciliation of the tenant.
+// Requests an early reconciliation of the tenant's current resource.
 func (q *Queries) NotifyOperator(ctx context.Context, tenantID string) error {
 	_, err := q.db.Exec(ctx, notifyOperator, tenantID)
 	return err

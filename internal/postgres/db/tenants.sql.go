@@ -126,28 +126,13 @@ func (q *Queries) CreateTenant(ctx context.Context, arg CreateTenantParams) erro
 	return err
 }
 
-const deletePurgedTenant = `-- name: DeletePurgedTenant :many
-delete from tenants where id = $1 and state = 'purging' returning resource
+const deletePurgedTenant = `-- name: DeletePurgedTenant :exec
+delete from tenants where id = $1 and state = 'purging'
 `
 
-func (q *Queries) DeletePurgedTenant(ctx context.Context, id string) ([]string, error) {
-	rows, err := q.db.Query(ctx, deletePurgedTenant, id)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []string{}
-	for rows.Next() {
-		var resource string
-		if err := rows.Scan(&resource); err != nil {
-			return nil, err
-		}
-		items = append(items, resource)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+func (q *Queries) DeletePurgedTenant(ctx context.Context, id string) error {
+	_, err := q.db.Exec(ctx, deletePurgedTenant, id)
+	return err
 }
 
 const findUpToDateTenant = `-- name: FindUpToDateTenant :many
@@ -327,6 +312,22 @@ type PurgeMemoriesParams struct {
 
 func (q *Queries) PurgeMemories(ctx context.Context, arg PurgeMemoriesParams) (int64, error) {
 	result, err := q.db.Exec(ctx, purgeMemories, arg.TenantID, arg.UserID, arg.Batch)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const purgeUsers = `-- name: PurgeUsers :execrows
+with emptied as (
+    update usage s set memories = 0, conversations = 0, blocked = 0, storage = 0 where s.tenant_id = $1
+)
+delete from users u where u.tenant_id = $1
+`
+
+// Users without data. Their names and addresses do not wait for the index.
+func (q *Queries) PurgeUsers(ctx context.Context, tenantID string) (int64, error) {
+	result, err := q.db.Exec(ctx, purgeUsers, tenantID)
 	if err != nil {
 		return 0, err
 	}

@@ -3,5 +3,5 @@ select u.id from users u join tenants n on n.id = u.tenant_id and n.state = 'act
 where u.tenant_id = @tenant_id and u.id = @user_id and u.active for no key update of u;
 
 -- name: NotifyOperator :exec
--- Requests an early reconciliation of the tenant.
-select pg_notify('mnemo_operator', @tenant_id::text);
+-- Requests an early reconciliation of the tenant's current resource.
+select pg_notify('mnemo_operator', resource::text) from tenants where id = @tenant_id;

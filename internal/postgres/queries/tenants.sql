@@ -73,8 +73,15 @@ delete from conversations c where c.tenant_id = @tenant_id and (c.user_id = @use
 delete from memories m where m.tenant_id = @tenant_id and (m.user_id = @user_id or @user_id = 0)
     and m.id in (select x.id from memories x where x.tenant_id = @tenant_id and (x.user_id = @user_id or @user_id = 0) limit @batch);
 
--- name: DeletePurgedTenant :many
-delete from tenants where id = @id and state = 'purging' returning resource;
+-- name: PurgeUsers :execrows
+-- Users without data. Their names and addresses do not wait for the index.
+with emptied as (
+    update usage s set memories = 0, conversations = 0, blocked = 0, storage = 0 where s.tenant_id = @tenant_id
+)
+delete from users u where u.tenant_id = @tenant_id;
+
+-- name: DeletePurgedTenant :exec
+delete from tenants where id = @id and state = 'purging';
 
 -- name: NotifyTenant :exec
 select pg_notify('mnemo_identity', 'tenant:' || @tenant_id::text);

@@ -111,30 +111,29 @@ func orphanedPurge(c check) {
 	f.spec.Isolation = tenant.Shared
 	f.apply(t)
 	next := f.reconcilePlacement(t).Migration.Target.Location // the tenant is purged during a migration
-	partitions := &dropRecorder{}
-	retention := tenant.Retention{Records: b.Records, Store: b.Store, Partitions: partitions}
-	record, _ := f.record(t, tenant.RecordsOf{})
-	if err := retention.Purge(t.Context(), record); err != nil || len(partitions.locations) > 0 {
-		t.Fatalf("Purge of an active tenant = %v and dropped %v, want no change", err, partitions.locations)
+	index := &dropRecorder{}
+	if err := tenant.Purge(t.Context(), b.Records, index, f.got.ID); err != nil || len(index.locations) > 0 {
+		t.Fatalf("Purge of an active tenant = %v and dropped %v, want no change", err, index.locations)
 	}
 	if err := b.Records.MarkOrphaned(t.Context(), f.got.ID); err != nil {
 		t.Fatalf("MarkOrphaned: %v", err)
 	}
-	record, _ = f.record(t, tenant.RecordsOf{})
-	partitions.err = fault.New(fault.Unavailable, "Milvus is unavailable")
-	wantKind(t, retention.Purge(t.Context(), record), fault.Unavailable)
-	if got, _ := f.record(t, tenant.RecordsOf{}); got.State != tenant.Retained {
-		t.Errorf("with the index unavailable, the record is %+v, want it retained", got)
+	remaining := f.retire(t, tenant.Delete)
+	if diff := cmp.Diff([]placement.Location{first, next}, remaining.Locations); diff != "" {
+		t.Errorf("remaining locations (-want +got):\n%s", diff)
 	}
-	partitions.err = nil
-	if err := retention.Purge(t.Context(), record); err != nil {
+	index.err = fault.New(fault.Unavailable, "Milvus is unavailable")
+	wantKind(t, tenant.Purge(t.Context(), b.Records, index, f.got.ID), fault.Unavailable)
+	got, _ := f.record(t, tenant.RecordsOf{})
+	if got.State != tenant.Purging || got.Usage != (tenant.Usage{}) || got.Placement != first || got.Target != next {
+		t.Errorf("with the index unavailable, the record is %+v, want it purging, empty, and with its locations", got)
+	}
+	index.err = nil
+	if err := tenant.Purge(t.Context(), b.Records, index, f.got.ID); err != nil {
 		t.Fatalf("Purge: %v", err)
 	}
-	if diff := cmp.Diff([]placement.Location{first, next}, partitions.locations); diff != "" {
+	if diff := cmp.Diff([]placement.Location{first, next}, index.locations); diff != "" {
 		t.Errorf("partitions dropped (-want +got):\n%s", diff)
-	}
-	if err := b.Records.Purge(t.Context(), f.got.ID); err != nil {
-		t.Fatalf("Purge: %v", err)
 	}
 	if got, found := f.record(t, tenant.RecordsOf{}); found {
 		t.Errorf("after the purge, the record is still %+v", got)
@@ -197,7 +196,6 @@ func revokeTenant(c check) {
 
 // dropRecorder records the locations that are dropped.
 type dropRecorder struct {
-	placement.Partitions
 	locations []placement.Location
 	err       error
 }

@@ -299,12 +299,7 @@ func (f *Fake) Retire(_ context.Context, id tenant.ID, policy tenant.DeletionPol
 		}
 		r.purging = true
 		remaining = tenant.Remaining{
-			Memories: r.usage.Memories, Conversations: r.usage.Conversations,
-			Partition: r.placement.Current.Location != placement.Location{},
-		}
-		if remaining.Memories+remaining.Conversations == 0 {
-			delete(f.rows, key)
-			return tenant.Remaining{}, nil
+			Memories: r.usage.Memories, Conversations: r.usage.Conversations, Record: true, Locations: r.locations(),
 		}
 	}
 	return remaining, nil

@@ -1,6 +1,7 @@
 package tenanttest
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -99,15 +100,20 @@ func (f *Fake) Fill(id tenant.ID, memories, conversations int) {
 	u.Storage += int64(100 * (memories + conversations))
 }
 
-// Work completes purges and migrations.
+// Work runs the jobs that complete migrations and purges. A purge that fails is
+// retried by the next call.
 func (f *Fake) Work() {
 	f.mu.Lock()
-	defer f.mu.Unlock()
+	var purging []tenant.ID
 	for id, r := range f.rows {
 		f.completeMigration(r)
 		if r.purging {
-			delete(f.rows, id)
+			purging = append(purging, id)
 		}
+	}
+	f.mu.Unlock()
+	for _, id := range purging {
+		_ = tenant.Purge(context.Background(), f, f, id)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
@@ -68,9 +69,21 @@ func (f *Fake) Revoke(_ context.Context, id tenant.ID) (n int64, err error) {
 	return n, nil
 }
 
-// Purge implements tenant.RecordStore.
-func (f *Fake) Purge(_ context.Context, id tenant.ID) (err error) {
-	defer f.begin("Purge", &err)()
+// PurgeRows implements tenant.PurgeStore.
+func (f *Fake) PurgeRows(_ context.Context, id tenant.ID) (locations []placement.Location, err error) {
+	defer f.begin("PurgeRows", &err)()
+	if err != nil {
+		return nil, err
+	}
+	if r := f.rows[id]; r != nil && r.purging {
+		r.usage, r.users, locations = tenant.Usage{}, map[string]*user{}, r.locations()
+	}
+	return locations, nil
+}
+
+// DeletePurged implements tenant.PurgeStore.
+func (f *Fake) DeletePurged(_ context.Context, id tenant.ID) (err error) {
+	defer f.begin("DeletePurged", &err)()
 	if err != nil {
 		return err
 	}
@@ -78,6 +91,16 @@ func (f *Fake) Purge(_ context.Context, id tenant.ID) (err error) {
 		delete(f.rows, id)
 	}
 	return nil
+}
+
+// locations returns the current location and the target of a migration.
+func (r *row) locations() (locations []placement.Location) {
+	for _, at := range []placement.Location{r.placement.Current.Location, r.placement.Migration.Target.Location} {
+		if at != (placement.Location{}) {
+			locations = append(locations, at)
+		}
+	}
+	return locations
 }
 
 // revokeAll revokes every token and returns the number of valid ones.
