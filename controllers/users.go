@@ -15,7 +15,7 @@ const maxUserMessage = 256
 type userStatuses struct {
 	statuses   []v1alpha1.UserStatus
 	conflicts  []string // names of the Secrets
-	incomplete bool     // the remaining users were not processed
+	incomplete bool     // some users were not processed
 }
 
 func (s *userStatuses) addReady(u v1alpha1.UserStatus) { s.statuses = append(s.statuses, u) }
@@ -28,13 +28,14 @@ func (s *userStatuses) addConflict(old v1alpha1.UserStatus, secret string) {
 	s.statuses = append(s.statuses, old)
 }
 
-// addFailed adds a user as last observed, with the error. Conflicts are retried
-// at once and not reported.
+// addFailed adds a user as last observed, with the error. A conflict is retried at
+// once and changes nothing: the user counts as not processed.
 func (s *userStatuses) addFailed(old v1alpha1.UserStatus, err error) {
-	old.Message = ""
-	if !isConflict(err) {
-		old.Message = truncate(publicMessage(err), maxUserMessage)
+	if isConflict(err) {
+		s.incomplete = true
+		return
 	}
+	old.Message = truncate(publicMessage(err), maxUserMessage)
 	s.statuses = append(s.statuses, old)
 }
 

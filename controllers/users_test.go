@@ -2,12 +2,15 @@ package controllers_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/mnemo-dev/mnemo/api/v1alpha1"
 	"github.com/mnemo-dev/mnemo/internal/fault"
@@ -86,6 +89,31 @@ func TestManyUsersListsFailures(t *testing.T) {
 	tn = e.tenant(t)
 	expectEqual(t, "counts", tn.Status.UserCounts, &v1alpha1.UserCounts{Total: 52, Ready: 51})
 	expectEqual(t, "failing users", []string{tn.Status.Users[0].Name, tn.Status.Users[1].Name}, []string{users[0], users[7]})
+}
+
+// TestConflictKeepsUserCounts: a conflict is repeated at once and must not change the
+// status.
+func TestConflictKeepsUserCounts(t *testing.T) {
+	t.Parallel()
+	e := setup(t)
+	users := manyUsers(v1alpha1.MaxListedUsers + 2)
+	e.expectReady(t, e.newTenant(users...))
+	e.mustUpdate(t, func(tn *v1alpha1.Tenant) { tn.Spec.Users[0].TokenGeneration = 2 })
+	e.secretWrite = func(when string) error {
+		if when == "before" {
+			return apierrors.NewConflict(schema.GroupResource{Resource: "secrets"}, users[0], errors.New("changed"))
+		}
+		return nil
+	}
+	if _, err := e.reconcile(t); err != nil {
+		t.Fatal(err)
+	}
+	tn := e.tenant(t)
+	expectEqual(t, "counts after a conflict", tn.Status.UserCounts, &v1alpha1.UserCounts{Total: 52, Ready: 52})
+	expectEqual(t, "listed users after a conflict", len(tn.Status.Users), 0)
+	e.secretWrite = nil
+	e.expectReconciled(t)
+	expectEqual(t, "counts after the retry", e.tenant(t).Status.UserCounts, &v1alpha1.UserCounts{Total: 52, Ready: 52})
 }
 
 // TestFewUsersAreAllListed checks the largest Tenant whose users are all listed.
