@@ -3,6 +3,7 @@ package controllers
 import (
 	"context"
 	"fmt"
+	"math/bits"
 	"strings"
 	"time"
 
@@ -95,15 +96,12 @@ func quantity(bytes int64) resource.Quantity {
 	return *resource.NewQuantity(bytes, resource.BinarySI)
 }
 
-// roundDown rounds a size to at least two digits of the largest binary unit, so
+// roundDown rounds a size down to its leading 7 bits, about two decimal digits, so
 // that the status does not change with every message. Rounding up could report a
 // size within the quota as over it.
 func roundDown(bytes int64) int64 {
-	unit := int64(1)
-	for bytes >= 10*1024*unit {
-		unit *= 1024
-	}
-	return bytes / unit * unit
+	rest := max(bits.Len64(uint64(bytes))-7, 0)
+	return bytes >> rest << rest
 }
 
 // spec returns the tenant to store: the Tenant with the operator's defaults.

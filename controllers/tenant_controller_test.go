@@ -105,6 +105,23 @@ func TestUsageIsRefreshed(t *testing.T) {
 
 }
 
+func TestStorageUsageIsRoundedDown(t *testing.T) {
+	t.Parallel()
+	e := setup(t)
+	tn := e.expectReady(t, e.newTenant("alice"))
+	e.fake.Fill(tenant.ID(tn.UID), 60_000_000, 0) // 5.6 GiB
+	e.expectReconciled(t)
+	before := e.tenant(t).Status.Usage.Storage.Used
+	e.fake.Fill(tenant.ID(tn.UID), 50_000, 0) // 5 MB more
+	e.expectReconciled(t)
+	after := e.tenant(t).Status.Usage.Storage.Used
+	expectEqual(t, "storage after 5 MB more", after.String(), before.String())
+	const used, precision = 6_000_000_000, 0.02
+	if got := before.Value(); got > used || float64(got) < (1-precision)*used {
+		t.Errorf("storage is %s (%d bytes), want it rounded down by at most %v of %d", before.String(), got, precision, used)
+	}
+}
+
 func TestPrinterColumns(t *testing.T) {
 	t.Parallel()
 	e := setup(t)
