@@ -3,18 +3,14 @@ package postgres
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"embed"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
@@ -63,6 +59,9 @@ func Migrate(ctx context.Context, c MigrateConfig) (int64, error) {
 		return 0, err
 	}
 	defer unlock()
+	if _, err := readSchema(ctx, pool); err != nil {
+		return 0, err
+	}
 	version, err := migrateSchema(ctx, pool)
 	if err != nil {
 		return 0, err
@@ -180,73 +179,4 @@ func grant(ctx context.Context, pool *pgxpool.Pool, role string) error {
 		}
 	}
 	return nil
-}
-
-// SchemaVersion returns the schema version that this binary was written for.
-func SchemaVersion() int64 {
-	files, err := fs.ReadDir(migrations, "migrations")
-	if err != nil || len(files) == 0 {
-		panic("postgres: no migrations are embedded") // a broken build
-	}
-	number, _, _ := strings.Cut(files[len(files)-1].Name(), "_")
-	version, err := strconv.ParseInt(number, 10, 64)
-	if err != nil {
-		panic("postgres: migration without a number: " + files[len(files)-1].Name())
-	}
-	return version
-}
-
-// checkSchema rejects a schema that is older than this binary, and a newer one
-// that has dropped something this binary uses.
-func (d *DB) checkSchema(ctx context.Context) error {
-	var version, oldest int64
-	err := d.pool.QueryRow(ctx, "select coalesce(max(version_id), 0) from goose_db_version where is_applied").Scan(&version)
-	if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == "42P01" { // no such table
-		err = nil
-	}
-	if err != nil {
-		return fmt.Errorf("read schema version: %w", mapError(err))
-	}
-	want := SchemaVersion()
-	if version < want {
-		return fault.New(fault.Invalid, "the database has schema %d, but this binary requires %d: run `mnemo migrate` first", version, want)
-	}
-	if err := d.pool.QueryRow(ctx, "select version from schema_oldest").Scan(&oldest); err != nil {
-		return fmt.Errorf("read the oldest schema that may be known: %w", mapError(err))
-	}
-	if oldest > want {
-		return fault.New(fault.Invalid, "the database requires a binary with schema %d or newer, but this one has %d: run a newer mnemo", oldest, want)
-	}
-	return d.checkRowSecurity(ctx)
-}
-
-// checkRowSecurity rejects a role that bypasses row-level security, such as the
-// owner: its queries would return the rows of every tenant.
-func (d *DB) checkRowSecurity(ctx context.Context) error {
-	var held bool
-	if err := d.pool.QueryRow(ctx, "select row_security_active('memories')").Scan(&held); err != nil {
-		return fmt.Errorf("check the database role: %w", mapError(err))
-	}
-	if !held {
-		return fault.New(fault.Invalid, "the role in the database URL bypasses row-level security: use the application role that `mnemo migrate` grants access to, not the owner")
-	}
-	return nil
-}
-
-// MigrationsSum returns a short hexadecimal checksum of the embedded
-// migrations. Tests name their template database after it.
-func MigrationsSum() string {
-	sum := sha256.New()
-	err := fs.WalkDir(migrations, ".", func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		content, err := migrations.ReadFile(path)
-		sum.Write(content)
-		return err //nolint:wrapcheck // unreachable: the files are embedded
-	})
-	if err != nil {
-		panic("postgres: the embedded migrations cannot be read")
-	}
-	return hex.EncodeToString(sum.Sum(nil))[:16]
 }

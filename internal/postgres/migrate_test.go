@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/postgres"
 	"github.com/mnemo-dev/mnemo/internal/postgres/postgrestest"
 	"github.com/mnemo-dev/mnemo/internal/testkit"
@@ -46,6 +47,34 @@ func TestMigrateConcurrently(t *testing.T) {
 	wg.Wait()
 	b := setupIn(t, d, nil)
 	b.remember(t, b.users[0], "The migration granted all privileges.", nil)
+}
+
+// The versions of earlier development schemas have the numbers of ours or higher ones, but
+// other tables.
+func TestDatabaseOfEarlyDevelopmentIsRejected(t *testing.T) {
+	t.Parallel()
+	d := postgrestest.Create(t)
+	owner := ownerPool(t, d)
+	exec(t, owner, "drop schema public cascade")
+	exec(t, owner, "create schema public")
+	exec(t, owner, "grant usage on schema public to mnemo_test_app")
+	exec(t, owner, `create table goose_db_version (id serial primary key, version_id bigint not null, is_applied boolean not null,
+		tstamp timestamp not null default now())`)
+	exec(t, owner, "insert into goose_db_version (version_id, is_applied) select generate_series(0, 13), true")
+	exec(t, owner, "create table schema_oldest as select 0::bigint as version")
+	exec(t, owner, "create table memories (id uuid primary key)")
+	exec(t, owner, "alter table memories enable row level security")
+	exec(t, owner, "grant select on goose_db_version, schema_oldest, memories to mnemo_test_app")
+	wantRejected := func(step string, err error) {
+		t.Helper()
+		if !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), "make reset") {
+			t.Errorf("%s: %v, want an error that says to run `make reset`", step, err)
+		}
+	}
+	_, err := postgres.Migrate(t.Context(), postgres.MigrateConfig{OwnerURL: d.OwnerURL, AppRole: "mnemo_test_app"})
+	wantRejected("Migrate", err)
+	_, err = postgres.Open(t.Context(), postgres.Config{URL: d.AppURL})
+	wantRejected("Open", err)
 }
 
 func TestMigrateRejectsRoles(t *testing.T) {
