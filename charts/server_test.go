@@ -99,14 +99,16 @@ func installCRDs(t *testing.T) {
 	}
 	files["tenants"] = "../config/crd/bases/mnemo.dev_tenants.yaml"
 	for _, f := range files {
-		raw, err := os.ReadFile(f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		kubectl(t, string(raw), "apply", "--server-side", "--force-conflicts", "-f", "-")
-		for _, state := range []string{"jsonpath={.status.conditions}", "condition=Established"} { // waiting for a condition fails while there are none
-			kubectl(t, string(raw), "wait", "--for="+state, "--timeout=60s", "-f", "-")
-		}
+		installCRD(t, f)
+	}
+}
+
+func installCRD(t *testing.T, file string) {
+	t.Helper()
+	raw := read(t, file)
+	kubectl(t, raw, "apply", "--server-side", "--force-conflicts", "-f", "-")
+	for _, state := range []string{"jsonpath={.status.conditions}", "condition=Established"} { // waiting for a condition fails while there are none
+		kubectl(t, raw, "wait", "--for="+state, "--timeout=60s", "-f", "-")
 	}
 }
 

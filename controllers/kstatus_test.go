@@ -5,9 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/cli-utils/pkg/kstatus/status"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/mnemo-dev/mnemo/api/v1alpha1"
 	"github.com/mnemo-dev/mnemo/internal/fault"
@@ -18,12 +16,7 @@ import (
 // kpt, computes for the tenant acme.
 func (e *env) expectKstatus(t *testing.T, want status.Status) {
 	t.Helper()
-	object := &unstructured.Unstructured{}
-	object.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("Tenant"))
-	if err := e.Get(t.Context(), client.ObjectKey{Namespace: e.ns, Name: "acme"}, object); err != nil {
-		t.Fatalf("get tenant: %v", err)
-	}
-	got, err := status.Compute(object)
+	got, err := status.Compute(e.unstructured(t))
 	if err != nil {
 		t.Fatalf("compute kstatus: %v", err)
 	}

@@ -24,9 +24,58 @@ var definitions = map[string]map[string]string{
 	},
 }
 
+// gitOpsDefinitions lists the custom resources of the examples in docs/gitops.md.
+// Separately, because Argo CD's module has 58 MB.
+var gitOpsDefinitions = map[string]map[string]string{
+	"github.com/argoproj/argo-cd/v3": {
+		"applications": "manifests/crds/application-crd.yaml",
+	},
+}
+
+// fluxTypes are the packages of Flux's custom resources, pinned by
+// hack/crds/flux.
+var fluxTypes = []string{
+	"github.com/fluxcd/helm-controller/api/v2", "github.com/fluxcd/kustomize-controller/api/v1", "github.com/fluxcd/source-controller/api/v1",
+}
+
 // Definitions returns the files that define third-party custom resources, by
 // plural.
 func Definitions(ctx context.Context) (map[string]string, error) {
+	return locate(ctx, definitions)
+}
+
+// GitOpsDefinitions returns the files that define the custom resources of Argo CD
+// and Flux. Those of Flux are generated in dir from their types.
+func GitOpsDefinitions(ctx context.Context, dir string) (map[string]string, error) {
+	files, err := locate(ctx, gitOpsDefinitions)
+	if err != nil {
+		return nil, err
+	}
+	root, err := RepoRoot()
+	if err != nil {
+		return nil, err
+	}
+	args := []string{"controller-gen", "crd", "output:crd:dir=" + dir}
+	for _, pkg := range fluxTypes {
+		args = append(args, "paths="+pkg)
+	}
+	cmd := exec.CommandContext(ctx, filepath.Join(root, "hack", "tool.sh"), args...)
+	cmd.Dir = filepath.Join(root, "hack", "crds", "flux")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("generate the definitions of Flux: %w\n%s", err, out)
+	}
+	generated, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
+	if err != nil {
+		return nil, fmt.Errorf("list the definitions of Flux: %w", err)
+	}
+	for _, file := range generated {
+		files[filepath.Base(file)] = file
+	}
+	return files, nil
+}
+
+// locate returns the files of modules that hack/crds pins.
+func locate(ctx context.Context, definitions map[string]map[string]string) (map[string]string, error) {
 	root, err := RepoRoot()
 	if err != nil {
 		return nil, err

@@ -1,0 +1,309 @@
+package controllers_test
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/uuid"
+	lua "github.com/yuin/gopher-lua"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/cli-utils/pkg/kstatus/status"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/mnemo-dev/mnemo/api/v1alpha1"
+	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/placement"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+// The health statuses of Argo CD.
+const (
+	healthy     = "Healthy"
+	progressing = "Progressing"
+	degraded    = "Degraded"
+	suspended   = "Suspended"
+)
+
+// tenantState is a state of a Tenant and its health for GitOps tools. arrange
+// brings the Tenant acme into it.
+type tenantState struct {
+	name    string
+	arrange func(t *testing.T, e *env)
+	kstatus status.Status
+	argoCD  string
+}
+
+// tenantStates contains every reason of every condition. docs/gitops.md has the
+// same table.
+var tenantStates = []tenantState{
+	{"created, not observed", func(t *testing.T, e *env) { e.mustCreate(t, e.newTenant("alice")) }, status.InProgressStatus, progressing},
+	{"Ready", func(t *testing.T, e *env) { e.expectReady(t, e.newTenant("alice")) }, status.CurrentStatus, healthy},
+	{"changed, not observed", func(t *testing.T, e *env) {
+		e.expectReady(t, e.newTenant("alice"))
+		e.mustUpdate(t, func(tn *v1alpha1.Tenant) { tn.Spec.DisplayName = "Acme GmbH" })
+	}, status.InProgressStatus, progressing},
+	{"suspended", func(t *testing.T, e *env) {
+		tn := e.newTenant("alice")
+		tn.Spec.Suspended = true
+		e.expectReady(t, tn)
+	}, status.CurrentStatus, healthy},
+	{"paused before it was observed", func(t *testing.T, e *env) {
+		tn := e.newTenant("alice")
+		tn.Annotations = map[string]string{v1alpha1.AnnotationPaused: "true"}
+		e.arrangeTenant(t, tn)
+	}, status.InProgressStatus, suspended},
+	{"paused while Ready", func(t *testing.T, e *env) {
+		e.expectReady(t, e.newTenant("alice"))
+		e.arrangeUpdate(t, func(tn *v1alpha1.Tenant) { tn.Annotations = map[string]string{v1alpha1.AnnotationPaused: "true"} })
+	}, status.CurrentStatus, suspended},
+	{"claim required", func(t *testing.T, e *env) {
+		e.arrangeRetained(t)
+		e.arrangeTenant(t, e.newTenant("alice"))
+	}, status.FailedStatus, degraded},
+	{"claim refused", func(t *testing.T, e *env) {
+		e.arrangeRetained(t)
+		tn := e.newTenant("alice")
+		tn.Spec.Claim = uuid.NewString()
+		e.arrangeTenant(t, tn)
+	}, status.FailedStatus, degraded},
+	{"Secret conflict", func(t *testing.T, e *env) {
+		e.mustCreate(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: e.ns, Name: "acme-alice-access"}})
+		e.arrangeTenant(t, e.newTenant("alice"))
+	}, status.FailedStatus, degraded},
+	{"PostgreSQL unavailable", func(t *testing.T, e *env) { e.arrangeFailing(t, errPostgresUnavailable, "Apply") }, status.InProgressStatus, progressing},
+	{"Milvus unavailable", func(t *testing.T, e *env) { e.arrangeFailing(t, errMilvusUnavailable, "Ensure") }, status.InProgressStatus, progressing},
+	{"Milvus loading", func(t *testing.T, e *env) { e.arrangeFailing(t, placement.ErrLoading, "Ensure") }, status.InProgressStatus, progressing},
+	{"internal error", func(t *testing.T, e *env) { e.arrangeFailing(t, fault.New(fault.Internal, "bug"), "Apply") }, status.InProgressStatus, progressing},
+	{"migrating between placements", func(t *testing.T, e *env) {
+		e.expectReady(t, e.newTenant("alice"))
+		e.arrangeUpdate(t, func(tn *v1alpha1.Tenant) { tn.Spec.Isolation = v1alpha1.Shared })
+	}, status.InProgressStatus, progressing},
+	{"rebuilding the index", func(t *testing.T, e *env) {
+		tn := e.expectReady(t, e.newTenant("alice"))
+		e.fake.Fill(tenant.ID(tn.UID), 5, 0)
+		e.fake.LosePartition(placementOf(tn))
+		e.expectReconciled(t)
+	}, status.InProgressStatus, progressing},
+	{"OIDC domain conflict", func(t *testing.T, e *env) {
+		e.arrangeDomain(t, "acme.test")
+		e.arrangeOIDC(t, "acme.test")
+	}, status.CurrentStatus, healthy},
+	{"OIDC without domains", func(t *testing.T, e *env) { e.arrangeOIDC(t) }, status.CurrentStatus, healthy},
+	{"deletion prevented", func(t *testing.T, e *env) {
+		tn := e.newTenant("alice")
+		tn.Spec.PreventDeletion = true
+		e.arrangeDeletion(t, e.expectReady(t, tn))
+	}, status.TerminatingStatus, progressing},
+	{"purging", func(t *testing.T, e *env) { e.arrangeDeletion(t, e.readyWithData(t, v1alpha1.Delete)) }, status.TerminatingStatus, progressing},
+}
+
+// TestHealthOfEveryTenantState compares kstatus, which Flux, kpt and others
+// compute, with Argo CD's health, from config/argocd/health.lua.
+func TestHealthOfEveryTenantState(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	seen := map[string]bool{}
+	t.Run("states", func(t *testing.T) {
+		for _, state := range tenantStates {
+			t.Run(state.name, func(t *testing.T) {
+				t.Parallel()
+				e := setup(t)
+				state.arrange(t, e)
+				e.expectKstatus(t, state.kstatus)
+				e.expectArgoCDHealth(t, state.argoCD)
+				mu.Lock()
+				defer mu.Unlock()
+				for _, c := range e.tenant(t).Status.Conditions {
+					seen[c.Reason] = true
+				}
+			})
+		}
+	})
+	for _, reason := range reasons(t) {
+		if !seen[reason] {
+			t.Errorf("no state has a condition with reason %s: add it to tenantStates", reason)
+		}
+	}
+}
+
+// TestHealthIsDocumented checks the table and the script in docs/gitops.md.
+func TestHealthIsDocumented(t *testing.T) {
+	t.Parallel()
+	docs := readFile(t, "../docs/gitops.md")
+	var table strings.Builder
+	for _, s := range tenantStates {
+		fmt.Fprintf(&table, "| %s | `%s` | `%s` |\n", s.name, s.kstatus, s.argoCD)
+	}
+	if !strings.Contains(docs, table.String()) {
+		t.Errorf("docs/gitops.md must contain this table:\n%s", table.String())
+	}
+	script := "    " + strings.ReplaceAll(strings.TrimSpace(readFile(t, healthScript)), "\n", "\n    ")
+	if !strings.Contains(docs, strings.ReplaceAll(script, "\n    \n", "\n\n")) {
+		t.Errorf("docs/gitops.md must contain %s, indented by 4 spaces", healthScript)
+	}
+}
+
+const healthScript = "../config/argocd/health.lua"
+
+// expectArgoCDHealth runs the script as Argo CD does: with the libraries package,
+// base and table only.
+func (e *env) expectArgoCDHealth(t *testing.T, want string) {
+	t.Helper()
+	l := lua.NewState(lua.Options{SkipOpenLibs: true})
+	defer l.Close()
+	for name, open := range map[string]lua.LGFunction{lua.LoadLibName: lua.OpenPackage, lua.BaseLibName: lua.OpenBase, lua.TabLibName: lua.OpenTable} {
+		l.Push(l.NewFunction(open))
+		l.Push(lua.LString(name))
+		l.Call(1, 0)
+	}
+	l.SetGlobal("obj", toLua(l, e.unstructured(t).Object))
+	if err := l.DoString(readFile(t, healthScript)); err != nil {
+		t.Fatalf("%s: %v", healthScript, err)
+	}
+	health, ok := l.Get(-1).(*lua.LTable)
+	if !ok {
+		t.Fatalf("%s returned %s, want a table", healthScript, l.Get(-1).Type())
+	}
+	if got := health.RawGetString("status").String(); got != want {
+		t.Errorf("Argo CD's health is %s (%s), want %s", got, health.RawGetString("message"), want)
+	}
+	if health.RawGetString("message").String() == "" {
+		t.Error("Argo CD's health has no message")
+	}
+}
+
+func toLua(l *lua.LState, v any) lua.LValue {
+	switch v := v.(type) {
+	case map[string]any:
+		table := l.NewTable()
+		for key, value := range v {
+			table.RawSetString(key, toLua(l, value))
+		}
+		return table
+	case []any:
+		table := l.NewTable()
+		for _, value := range v {
+			table.Append(toLua(l, value))
+		}
+		return table
+	case string:
+		return lua.LString(v)
+	case int64:
+		return lua.LNumber(v)
+	case float64:
+		return lua.LNumber(v)
+	case bool:
+		return lua.LBool(v)
+	}
+	return lua.LNil
+}
+
+// unstructured returns the Tenant acme as a client without our types reads it.
+func (e *env) unstructured(t *testing.T) *unstructured.Unstructured {
+	t.Helper()
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("Tenant"))
+	if err := e.Get(t.Context(), client.ObjectKey{Namespace: e.ns, Name: "acme"}, object); err != nil {
+		t.Fatalf("get tenant: %v", err)
+	}
+	return object
+}
+
+// reasons returns the values of the constants of api/v1alpha1 named Reason….
+func reasons(t *testing.T) []string {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), "../api/v1alpha1/conditions.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	ast.Inspect(file, func(n ast.Node) bool {
+		spec, ok := n.(*ast.ValueSpec)
+		if !ok || !strings.HasPrefix(spec.Names[0].Name, "Reason") {
+			return true
+		}
+		literal, ok := spec.Values[0].(*ast.BasicLit)
+		if !ok {
+			t.Fatalf("%s is not a literal", spec.Names[0].Name)
+		}
+		value, err := strconv.Unquote(literal.Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, value)
+		return true
+	})
+	if len(all) < 20 {
+		t.Fatalf("%d reasons in api/v1alpha1/conditions.go, want at least 20", len(all))
+	}
+	return all
+}
+
+func readFile(t *testing.T, path string) string {
+	t.Helper()
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
+}
+
+// arrangeTenant creates the Tenant and reconciles it once.
+func (e *env) arrangeTenant(t *testing.T, tn *v1alpha1.Tenant) {
+	t.Helper()
+	e.mustCreate(t, tn)
+	e.expectReconciled(t)
+}
+
+// arrangeUpdate changes the Tenant and reconciles it once.
+func (e *env) arrangeUpdate(t *testing.T, change func(*v1alpha1.Tenant)) {
+	t.Helper()
+	e.mustUpdate(t, change)
+	e.expectReconciled(t)
+}
+
+// arrangeRetained retains the data of a deleted Tenant acme.
+func (e *env) arrangeRetained(t *testing.T) {
+	t.Helper()
+	e.mustDelete(t, e.readyWithData(t, v1alpha1.Retain))
+	e.expectReconciled(t)
+}
+
+// arrangeFailing creates a Tenant for which a method of the stores fails.
+func (e *env) arrangeFailing(t *testing.T, err error, method string) {
+	t.Helper()
+	e.mustCreate(t, e.newTenant("alice"))
+	e.fake.Fail(err, method)
+	_, _ = e.reconcile(t) // returns the error, except while loading
+}
+
+func (e *env) arrangeDomain(t *testing.T, domain string) {
+	t.Helper()
+	other := tenant.Spec{ID: tenant.ID(uuid.NewString()), Cluster: "cluster-1", Namespace: "elsewhere", Name: "first",
+		OIDC: tenant.OIDC{Issuer: "https://id.test", Domains: []string{domain}}}
+	if _, err := e.fake.Apply(t.Context(), other); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (e *env) arrangeOIDC(t *testing.T, domains ...string) {
+	t.Helper()
+	tn := e.newTenant("alice")
+	tn.Spec.OIDC = &v1alpha1.TenantOIDC{Issuer: "https://id.test", EmailDomains: domains}
+	e.arrangeTenant(t, tn)
+}
+
+func (e *env) arrangeDeletion(t *testing.T, tn *v1alpha1.Tenant) {
+	t.Helper()
+	e.mustDelete(t, tn)
+	e.expectReconciled(t)
+}
