@@ -17,6 +17,9 @@ cp "$fresh/rbac/role.yaml" config/rbac/
 # A chart can only read its own files.
 cp "$fresh"/crd/*.yaml "$fresh/rbac/role.yaml" charts/mnemo/files/
 
+# The chart's reference.
+go run ./hack/chartdocs charts/mnemo
+
 # The contract, also in the temporary directory first.
 go run ./hack/openapi >"$fresh/openapi.json"
 cp "$fresh/openapi.json" api/openapi.json

@@ -4,7 +4,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 
-generated="api config internal/postgres/db charts/mnemo/files"
+generated="api config internal/postgres/db charts/mnemo/files charts/mnemo/README.md"
 index=$(mktemp)
 trap 'rm -f "$index"' EXIT INT TERM
 
