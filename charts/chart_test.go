@@ -16,8 +16,8 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 
 func TestLint(t *testing.T) {
 	t.Parallel()
-	for name, file := range cases(t) {
-		if out, err := helm(t, "lint", "--strict", "--kube-version", "1.37.0", "-f", file, chart); err != nil {
+	for name, values := range cases(t) {
+		if out, err := helm(t, append([]string{"lint", "--strict", "--kube-version", "1.37.0", chart}, values...)...); err != nil {
 			t.Errorf("helm lint with %s: %v%s", name, err, out)
 		}
 	}
@@ -32,12 +32,12 @@ var generatedRules = regexp.MustCompile(`(?s)rules:\n  - apiGroups:\n.*?\n---`)
 
 func TestGolden(t *testing.T) {
 	t.Parallel()
-	for name, file := range cases(t) {
+	for name, values := range cases(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			golden := "testdata/golden/" + name + ".yaml"
 			// TestCRDMatchesSource compares the CRD with its source.
-			got := render(t, "-n", "mnemo-system", "-f", file, "--set", "crds.install=false")
+			got := render(t, append([]string{"-n", "mnemo-system", "--set", "crds.install=false"}, values...)...)
 			got = generatedPasswords.ReplaceAllString(got, "  password: GENERATED")
 			got = generatedRules.ReplaceAllString(got, "rules: GENERATED\n---")
 			if *update {
@@ -51,7 +51,7 @@ func TestGolden(t *testing.T) {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(string(want), got); diff != "" {
-				t.Errorf("rendered objects of %s changed (if intended: go test ./charts -run Golden -update): -want +got\n%s", file, diff)
+				t.Errorf("rendered objects of %s changed (if intended: go test ./charts -run Golden -update): -want +got\n%s", name, diff)
 			}
 		})
 	}

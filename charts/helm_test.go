@@ -91,19 +91,31 @@ func parse(t *testing.T, manifests string) []object {
 	}
 }
 
-// cases returns the values files by name.
-func cases(t *testing.T) map[string]string {
+// cases returns the values to render, as arguments of Helm, by name: each file in
+// testdata, and each preset with the values that it requires.
+func cases(t *testing.T) map[string][]string {
 	t.Helper()
-	files, err := filepath.Glob("testdata/values/*.yaml")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no values files: %v", err)
+	all := map[string][]string{}
+	for _, f := range glob(t, "testdata/values/*.yaml") {
+		all[baseName(f)] = []string{"-f", f}
 	}
-	all := map[string]string{}
-	for _, f := range files {
-		all[strings.TrimSuffix(filepath.Base(f), ".yaml")] = f
+	for _, f := range glob(t, "mnemo/presets/*.yaml") {
+		all["preset-"+baseName(f)] = []string{"-f", f, "-f", "testdata/stores.yaml"}
 	}
 	return all
 }
+
+func glob(t *testing.T, pattern string) []string {
+	t.Helper()
+	files, err := filepath.Glob(pattern)
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no files match %s: %v", pattern, err)
+	}
+	return files
+}
+
+// baseName returns the name of a values file without directory and extension.
+func baseName(path string) string { return strings.TrimSuffix(filepath.Base(path), ".yaml") }
 
 // podSpecs returns the pod template of every workload, by kind/name.
 func podSpecs(objects []object) map[string]object {

@@ -54,8 +54,8 @@ func TestCommandsAndVariablesExist(t *testing.T) {
 		}
 		return known[command]
 	}
-	for name, file := range cases(t) {
-		for pod, template := range podSpecs(parse(t, render(t, "-f", file))) {
+	for name, values := range cases(t) {
+		for pod, template := range podSpecs(parse(t, render(t, values...))) {
 			if strings.Contains(pod, "-demo-") {
 				continue // third-party programs
 			}

@@ -27,11 +27,11 @@ const unchecked = "milvus.io/v1beta1/Milvus"
 func TestServerAcceptsObjects(t *testing.T) {
 	t.Parallel()
 	installCRDs(t)
-	for name, file := range cases(t) {
+	for name, values := range cases(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ns := newNamespace(t)
-			args := []string{"-n", ns, "-f", file}
+			args := append([]string{"-n", ns}, values...)
 			if name == "everything" {
 				args = append(args, "--set", "operator.watchNamespaces={"+ns+"}")
 			}
