@@ -48,7 +48,7 @@ type Config struct {
 	// without Sessions.
 	Sessions tenant.SessionStore
 	Access   tenant.AccessStore
-	Holdings tenant.HoldingStore
+	Holdings func(context.Context, tenant.Scope) (tenant.Holdings, error)
 	// Providers are the identity providers for signing in to the dashboard.
 	Providers []*dashboard.Provider
 	// TrustedProxies are the proxies whose X-Forwarded-For is trusted.

@@ -28,7 +28,7 @@ type Config struct {
 	Imports  *importer.Service
 	Sessions tenant.SessionStore
 	Access   tenant.AccessStore
-	Holdings tenant.HoldingStore
+	Holdings func(context.Context, tenant.Scope) (tenant.Holdings, error)
 	Accounts *account.Service
 	Server   Server
 	Files    Files

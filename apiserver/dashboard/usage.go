@@ -47,7 +47,7 @@ func (d *Dashboard) showUsage(c *fiber.Ctx, who *tenant.Session) error {
 
 func (d *Dashboard) renderUsage(c *fiber.Ctx, who *tenant.Session, problem error) error {
 	ctx := c.UserContext()
-	held, err := d.Holdings.Holdings(ctx, who.Scope)
+	held, err := d.Holdings(ctx, who.Scope)
 	if err != nil {
 		return err
 	}

@@ -167,7 +167,7 @@ func (c *serveCommand) serverConfig(s *stores, embedder retrieve.Embedder, model
 		Tokens:   s.db,
 		Rates:    s.db,
 		Cache:    cache,
-		Sessions: s.db, Access: s.db, Holdings: s.db, TrustedProxies: c.TrustedProxies,
+		Sessions: s.db, Access: s.db, Holdings: s.db.Holdings, TrustedProxies: c.TrustedProxies,
 		ImportFile: c.ImportLimit,
 		URL:        c.URL,
 		Version:    telemetry.Version(),

@@ -10,7 +10,7 @@ import (
 
 // importFile continues an import. If another worker is running it, the job is snoozed
 // until that worker's lease may have expired.
-func importFile(ctx context.Context, imports Imports, a importer.Args) error {
+func importFile(ctx context.Context, imports *importer.Runner, a importer.Args) error {
 	again, err := imports.Run(ctx, a)
 	if err != nil || again == 0 {
 		return err

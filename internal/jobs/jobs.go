@@ -51,7 +51,8 @@ type Indexer interface {
 	SweepPage(ctx context.Context, t tenant.ID, after retrieve.UnitID) (found retrieve.Drift, next retrieve.UnitID, err error)
 }
 
-// Tenants runs the jobs on a tenant's rows. postgres.DB implements it.
+// Tenants runs the jobs on a tenant's rows. postgres.DB implements it: an interface, because
+// adapters do not import one another.
 type Tenants interface {
 	Rebalance(ctx context.Context, t tenant.ID) error
 	tenant.PurgeStore
@@ -75,14 +76,8 @@ type Sweeps interface {
 	CompleteSweep(ctx context.Context, t tenant.ID) error
 }
 
-// Imports imports uploaded files. importer.Runner implements it.
-type Imports interface {
-	// Run continues an import. If again is not 0, the job must run again after that time.
-	Run(ctx context.Context, a importer.Args) (again time.Duration, err error)
-}
-
 // Config returns the configuration of the River client.
-func Config(indexer Indexer, tenants Tenants, imports Imports, log *slog.Logger) (*river.Config, error) {
+func Config(indexer Indexer, tenants Tenants, imports *importer.Runner, log *slog.Logger) (*river.Config, error) {
 	workers := river.NewWorkers()
 	for _, err := range []error{
 		add(workers, log, jobTimeout, func(ctx context.Context, a retrieve.SyncArgs) error { return indexer.Sync(ctx, a.Tenant, a.Units) }),

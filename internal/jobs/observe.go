@@ -15,29 +15,21 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
+	"github.com/mnemo-dev/mnemo/internal/telemetry"
 )
 
-// Observer records job attempts and sweeps. telemetry.Metrics implements it.
-type Observer interface {
-	// ObserveJob records an attempt, with the outcome success, error, snoozed (it
-	// continues later, or a dependency is unavailable) or canceled.
-	ObserveJob(ctx context.Context, kind, outcome string, took time.Duration)
-	// ObserveSweep records the drift that a slice of a sweep found.
-	ObserveSweep(found retrieve.Drift)
+// Observe adds middleware that counts each attempt in the metrics and adds it to the trace
+// of the request that committed the job.
+func Observe(c *river.Config, m *telemetry.Metrics) {
+	c.Middleware = append(c.Middleware, &observed{metrics: m})
 }
 
-// Observe adds middleware that reports each attempt to the observer and adds it to the
-// trace of the request that committed the job.
-func Observe(c *river.Config, o Observer) {
-	c.Middleware = append(c.Middleware, &observed{observer: o})
-}
-
-type observerKey struct{}
+type metricsKey struct{}
 
 // observed is the middleware of every job attempt.
 type observed struct {
 	river.MiddlewareDefaults
-	observer Observer
+	metrics *telemetry.Metrics
 }
 
 // Work implements rivertype.WorkerMiddleware.
@@ -52,16 +44,18 @@ func (m *observed) Work(ctx context.Context, job *rivertype.JobRow, do func(cont
 	ctx, span := otel.Tracer("github.com/mnemo-dev/mnemo").Start(ctx, "job "+job.Kind, trace.WithSpanKind(trace.SpanKindConsumer),
 		trace.WithAttributes(attribute.Int64("job.id", job.ID), attribute.Int("job.attempt", job.Attempt)))
 	defer span.End()
-	err := do(context.WithValue(ctx, observerKey{}, m.observer))
+	err := do(context.WithValue(ctx, metricsKey{}, m.metrics))
 	outcome := outcomeOf(ctx, err)
 	span.SetAttributes(attribute.String("job.outcome", outcome))
 	if outcome == "error" {
 		span.SetStatus(codes.Error, "job failed")
 	}
-	m.observer.ObserveJob(ctx, job.Kind, outcome, time.Since(begin))
+	m.metrics.ObserveJob(ctx, job.Kind, outcome, time.Since(begin))
 	return err
 }
 
+// outcomeOf returns success, error, snoozed (the job continues later, or a dependency is
+// unavailable) or canceled.
 func outcomeOf(ctx context.Context, err error) string {
 	var snooze *river.JobSnoozeError
 	switch {
@@ -76,9 +70,9 @@ func outcomeOf(ctx context.Context, err error) string {
 	}
 }
 
-// swept reports the drift to the observer in the context, if any.
+// swept counts the drift in the metrics of the context, if any.
 func swept(ctx context.Context, found retrieve.Drift) {
-	if o, ok := ctx.Value(observerKey{}).(Observer); ok {
-		o.ObserveSweep(found)
+	if m, ok := ctx.Value(metricsKey{}).(*telemetry.Metrics); ok {
+		m.ObserveSweep(found)
 	}
 }

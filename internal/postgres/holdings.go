@@ -11,9 +11,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-var _ tenant.HoldingStore = (*DB)(nil)
-
-// Holdings implements tenant.HoldingStore.
+// Holdings returns the usage of the user and of the tenant.
 func (d *DB) Holdings(ctx context.Context, scope tenant.Scope) (tenant.Holdings, error) {
 	row, err := db.New(d.pool).GetHoldings(ctx, db.GetHoldingsParams{TenantID: string(scope.Tenant), UserID: int64(scope.User)})
 	if errors.Is(err, pgx.ErrNoRows) {

@@ -66,7 +66,8 @@ func (s Session) Who() string { return cmp.Or(s.Email, s.UserName) }
 // SignInName returns the name with which the user signed in.
 func (s Session) SignInName() SignInName { return SignInName{s.Namespace, s.TenantName, s.UserName} }
 
-// SessionStore stores sessions. internal/postgres implements it. A session ends
+// SessionStore stores sessions. internal/postgres implements it; the dashboard may not import
+// that package. A session ends
 // when it expires or is ended, and immediately when the user's password is
 // replaced, the user is removed, or the tenant is suspended or retired.
 type SessionStore interface {
