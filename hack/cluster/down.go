@@ -17,7 +17,7 @@ import (
 // down deletes a cluster, also after a crash, and returns an error if there are
 // leftovers on this machine.
 func down(ctx context.Context, o options) error {
-	slot, err := node.SlotName(o.dir)
+	slot, err := node.ReadSlotRecord(o.dir)
 	if err != nil {
 		return err
 	}

@@ -25,15 +25,15 @@ func Clean(ctx context.Context, dir string) error {
 }
 
 // Leftovers lists processes, mounts, network devices and control groups of the
-// node that ran in dir. slot is the name of its slot, or "" if that is unknown.
-// The list is empty after Stop or Clean.
-func Leftovers(dir, slot string) ([]string, error) {
+// node that ran in dir. slot is its record, or empty if that is unknown. The list
+// is empty after Stop or Clean, also if another node has the slot by then.
+func Leftovers(dir string, slot SlotRecord) ([]string, error) {
 	var found []string
-	if slot != "" {
-		if _, err := net.InterfaceByName(slot); err == nil {
-			found = append(found, "network device "+slot)
+	if slot.Name != "" && !slot.isReused() {
+		if _, err := net.InterfaceByName(slot.Name); err == nil {
+			found = append(found, "network device "+slot.Name)
 		}
-		groups, err := cgroup(slot).dirs()
+		groups, err := cgroup(slot.Name).dirs()
 		if err != nil {
 			return nil, err
 		}
@@ -52,13 +52,6 @@ func Leftovers(dir, slot string) ([]string, error) {
 	}
 	processes, err := processesOf(dir)
 	return append(found, processes...), err
-}
-
-// SlotName returns the name of the slot of the node in dir, or "" if there is
-// none.
-func SlotName(dir string) (string, error) {
-	s, err := recordedSlot(dir)
-	return s.name, err
 }
 
 // processesOf lists processes that have dir in their arguments, or run in a

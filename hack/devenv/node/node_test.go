@@ -161,13 +161,17 @@ func TestClean(t *testing.T) {
 	if _, err := fmt.Fscan(output, &pid); err != nil {
 		t.Fatal(err)
 	}
-	if found, err := Leftovers(dir, p.name); err != nil || len(found) < 2 {
+	record, err := ReadSlotRecord(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found, err := Leftovers(dir, record); err != nil || len(found) < 2 {
 		t.Errorf("leftovers before Clean: %q, %v, want a device and control groups", found, err)
 	}
 	if err := Clean(t.Context(), dir); err != nil {
 		t.Fatal(err)
 	}
-	if found, err := Leftovers(dir, p.name); err != nil || len(found) != 0 {
+	if found, err := Leftovers(dir, record); err != nil || len(found) != 0 {
 		t.Errorf("leftovers after Clean: %q, %v, want none", found, err)
 	}
 	if _, err := devenv.StartTime(pid); !errors.Is(err, devenv.ErrEnded) {
@@ -184,5 +188,8 @@ func TestClean(t *testing.T) {
 	}
 	if p.group().id() == "" {
 		t.Error("Clean removed the control group of another node")
+	}
+	if found, err := Leftovers(dir, record); err != nil || len(found) != 0 {
+		t.Errorf("leftovers while another node has the name: %q, %v, want none", found, err)
 	}
 }

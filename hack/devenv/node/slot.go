@@ -67,16 +67,22 @@ func (s slot) site() kube.Site {
 
 const slotFile = "slot.json"
 
-// slotRecord is the content of slotFile. The name alone is not enough, because
-// another node may have it after a crash.
-type slotRecord struct {
+// SlotRecord identifies the slot of a node, and is the content of slotFile. The name
+// alone is not enough, because another node can have it afterwards.
+type SlotRecord struct {
 	Name  string `json:"name"`
 	Group string `json:"group"` // cgroup.id
 }
 
+// isReused reports whether another node has the slot now.
+func (r SlotRecord) isReused() bool {
+	id := cgroup(r.Name).id()
+	return id != "" && id != r.Group
+}
+
 // record writes slotFile, from which recordedSlot reads the slot after a crash.
 func (s slot) record(dir string) error {
-	data, err := json.Marshal(slotRecord{Name: s.name, Group: s.group().id()})
+	data, err := json.Marshal(SlotRecord{Name: s.name, Group: s.group().id()})
 	if err != nil {
 		return fmt.Errorf("record the node: %w", err)
 	}
@@ -86,19 +92,27 @@ func (s slot) record(dir string) error {
 	return nil
 }
 
+// ReadSlotRecord returns the record of the node in dir. It is empty if there is none.
+func ReadSlotRecord(dir string) (r SlotRecord, err error) {
+	data, err := os.ReadFile(filepath.Join(dir, slotFile))
+	if errors.Is(err, os.ErrNotExist) {
+		return r, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(data, &r)
+	}
+	if err != nil {
+		return r, fmt.Errorf("read the node's record: %w", err)
+	}
+	return r, nil
+}
+
 // recordedSlot returns the slot of the node in dir, which may have crashed. It
 // is empty if the control group no longer exists or belongs to another node.
 func recordedSlot(dir string) (slot, error) {
-	data, err := os.ReadFile(filepath.Join(dir, slotFile))
-	if errors.Is(err, os.ErrNotExist) {
-		return slot{}, nil
-	}
+	r, err := ReadSlotRecord(dir)
 	if err != nil {
-		return slot{}, fmt.Errorf("read the node's record: %w", err)
-	}
-	var r slotRecord
-	if err := json.Unmarshal(data, &r); err != nil {
-		return slot{}, fmt.Errorf("read the node's record: %w", err)
+		return slot{}, err
 	}
 	if id := cgroup(r.Name).id(); id == "" || id != r.Group {
 		return slot{}, nil
