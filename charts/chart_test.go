@@ -26,6 +26,9 @@ func TestLint(t *testing.T) {
 // generatedPasswords matches the demo's passwords, which change with each rendering.
 var generatedPasswords = regexp.MustCompile(`(?m)^  password: [A-Za-z0-9+/=]{40,}$`)
 
+// demoChecksum matches the hash of these passwords.
+var demoChecksum = regexp.MustCompile(`checksum/secrets: "[0-9a-f]{16}"`)
+
 // generatedRules matches the operator's rules; TestOperatorRules compares them with
 // their source.
 var generatedRules = regexp.MustCompile(`(?s)rules:\n  - apiGroups:\n.*?\n---`)
@@ -39,6 +42,7 @@ func TestGolden(t *testing.T) {
 			// TestCRDMatchesSource compares the CRD with its source.
 			got := render(t, append([]string{"-n", "mnemo-system", "--set", "crds.install=false"}, values...)...)
 			got = generatedPasswords.ReplaceAllString(got, "  password: GENERATED")
+			got = demoChecksum.ReplaceAllString(got, `checksum/secrets: "GENERATED"`)
 			got = generatedRules.ReplaceAllString(got, "rules: GENERATED\n---")
 			if *update {
 				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
