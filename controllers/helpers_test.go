@@ -39,6 +39,7 @@ type env struct {
 	fake       *tenanttest.Fake
 	events     *events.FakeRecorder
 	reconciler *controllers.TenantReconciler
+	stores     controllers.Stores // by default the fake
 	// user is the user of an operator started by run, by default the service account
 	// of config/rbac. recorder records its requests.
 	user     string
@@ -66,7 +67,11 @@ func (e *env) use(t *testing.T, config controllers.Config) {
 	c := interceptor.NewClient(cluster(t), interceptor.Funcs{
 		Create: e.interceptCreate, Update: e.interceptUpdate, List: e.interceptList,
 	})
-	e.reconciler = controllers.NewTenantReconciler(c, c, e.events, config, stores(e.fake))
+	s := e.stores
+	if s == (controllers.Stores{}) {
+		s = stores(e.fake)
+	}
+	e.reconciler = controllers.NewTenantReconciler(c, c, e.events, config, s)
 }
 
 // stores returns the fake as every store.

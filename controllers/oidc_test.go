@@ -17,6 +17,7 @@ import (
 func TestOIDC(t *testing.T) {
 	t.Parallel()
 	e := setup(t)
+	e.annotateNamespace(t, v1alpha1.AnnotationOIDCDomains, "acme.test,acme.example")
 	tn := e.expectReady(t, e.newTenant("alice"))
 	if c := meta.FindStatusCondition(tn.Status.Conditions, v1alpha1.OIDCReady); c != nil {
 		t.Errorf("without spec.oidc there is a condition %+v", c)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/bits"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -20,6 +19,12 @@ import (
 // syncStore stores the tenant, its users and its quota as specified.
 func (r *TenantReconciler) syncStore(ctx context.Context, p *pass) error {
 	spec := r.spec(p.tenant)
+	oidc, err := r.oidc(ctx, p.tenant)
+	if err != nil {
+		p.setFailed(v1alpha1.Synced, err)
+		return err
+	}
+	spec.OIDC = oidc
 	stored, err := r.store.Apply(ctx, spec)
 	if fault.Is(err, fault.Conflict) {
 		reason := v1alpha1.ReasonClaimRequired
@@ -41,27 +46,8 @@ func (r *TenantReconciler) syncStore(ctx context.Context, p *pass) error {
 	p.stored = stored
 	p.tenant.Status.ID = string(stored.ID)
 	p.setCondition(v1alpha1.Synced, true, v1alpha1.ReasonApplied, "tenant, users and quota are stored as specified")
-	p.setOIDCReady()
+	p.setOIDCReady(spec.OIDC.Unassigned)
 	return nil
-}
-
-// setOIDCReady reports whether the domains of spec.oidc belong to the tenant.
-func (p *pass) setOIDCReady() {
-	p.tenant.Status.OIDCUsers = p.stored.ExternalUsers
-	switch oidc := p.tenant.Spec.OIDC; {
-	case oidc == nil:
-		p.removeCondition(v1alpha1.OIDCReady)
-	case len(p.stored.DomainsTaken) > 0:
-		p.setCondition(v1alpha1.OIDCReady, false, v1alpha1.ReasonDomainConflict,
-			"another Tenant already uses %s with this issuer: remove the domain from one of the two Tenants; will be retried",
-			strings.Join(p.stored.DomainsTaken, ", "))
-	case len(oidc.EmailDomains) == 0:
-		p.setCondition(v1alpha1.OIDCReady, false, v1alpha1.ReasonNoDomains,
-			"no user can sign in: list the users' e-mail domains in spec.oidc.emailDomains")
-	default: // only the API servers know which issuers are trusted
-		p.setCondition(v1alpha1.OIDCReady, true, v1alpha1.ReasonApplied,
-			"the domains belong to this Tenant; users can sign in if the installation trusts the issuer (docs/sso.md)")
-	}
 }
 
 // refreshUsage reports the tenant's usage. On an error the last values stay.
@@ -104,7 +90,8 @@ func roundDown(bytes int64) int64 {
 	return bytes >> rest << rest
 }
 
-// spec returns the tenant to store: the Tenant with the operator's defaults.
+// spec returns the tenant to store without its identity provider: the Tenant with
+// the operator's defaults.
 func (r *TenantReconciler) spec(t *v1alpha1.Tenant) tenant.Spec {
 	spec := tenant.Spec{
 		ID:             tenant.ID(t.UID),
@@ -118,9 +105,6 @@ func (r *TenantReconciler) spec(t *v1alpha1.Tenant) tenant.Spec {
 		TokenOverlap:   t.Spec.TokenOverlap.Duration,
 		Claim:          tenant.ID(t.Spec.Claim),
 		Quota:          r.quota(t),
-	}
-	if oidc := t.Spec.OIDC; oidc != nil {
-		spec.OIDC = tenant.OIDC{Issuer: oidc.Issuer, Domains: oidc.EmailDomains}
 	}
 	for _, u := range t.Spec.Users {
 		spec.Users = append(spec.Users, tenant.UserSpec{Name: u.Name, Email: u.Email})

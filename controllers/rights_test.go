@@ -199,7 +199,9 @@ func runRights(t *testing.T) {
 			t.Errorf("missing rights: %v", e.recorder.refused)
 		}
 	})
-	e.mustCreate(t, e.newTenant("alice", "bob"))
+	withProvider := e.newTenant("alice", "bob")
+	withProvider.Spec.OIDC = &v1alpha1.TenantOIDC{Issuer: "https://id.test", EmailDomains: []string{"acme.test"}}
+	e.mustCreate(t, withProvider)
 	e.eventuallyReady(t)
 
 	for generation := range int64(3) { // updates Secrets, and repeats an event

@@ -192,7 +192,10 @@ func runNamespace(t *testing.T) {
 	tn = e.tenant(t)
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: e.ns}}
 	e.mustDelete(t, ns)
-	eventually(t, func() bool { return isGone(t, e.Client, ns) })
+	eventually(t, func() bool {
+		e.fake.Work()
+		return isGone(t, e.Client, ns)
+	})
 	if e.fake.HasPartition(placementOf(tn)) {
 		t.Error("the partition was not dropped")
 	}

@@ -24,6 +24,7 @@ import (
 // +kubebuilder:rbac:groups=mnemo.dev,resources=tenants/finalizers,verbs=update
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;update;delete
 // +kubebuilder:rbac:groups="",resources=namespaces,resourceNames=kube-system,verbs=get
+// +kubebuilder:rbac:groups="",resources=namespaces,verbs=get
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // TenantReconciler reconciles Tenants with the stores, the index and Secrets.

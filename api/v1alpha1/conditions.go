@@ -61,6 +61,7 @@ const (
 	ReasonClaimRefused      = "ClaimRefused"      // Synced: spec.claim names no tenant that can be adopted
 	ReasonSecretConflict    = "SecretConflict"    // TokensReady: a Secret with a user's Secret name is not owned by this Tenant
 	ReasonDomainConflict    = "DomainConflict"    // OIDCReady: a domain belongs to another Tenant
+	ReasonDomainNotAssigned = "DomainNotAssigned" // OIDCReady: the platform administrator has not assigned a domain
 	ReasonNoDomains         = "NoDomains"         // OIDCReady: spec.oidc.emailDomains is empty
 	ReasonDeletionPrevented = "DeletionPrevented" // Ready: spec.preventDeletion blocks the deletion
 	ReasonPurging           = "Purging"           // Ready: the data is being purged
@@ -68,6 +69,11 @@ const (
 
 // Finalizer blocks the removal of a Tenant until its data is retained or purged.
 const Finalizer = "mnemo.dev/tenant"
+
+// AnnotationOIDCDomains lists, on a Namespace, the e-mail domains that the platform
+// administrator assigns to its Tenants, separated by commas. "*" assigns every domain
+// except those of public mail providers.
+const AnnotationOIDCDomains = "mnemo.dev/oidc-domains"
 
 // Annotations that users set on a Tenant.
 const (

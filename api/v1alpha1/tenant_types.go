@@ -275,7 +275,8 @@ type TenantOIDC struct {
 	Issuer string `json:"issuer"`
 
 	// emailDomains are the domains whose verified addresses belong to this tenant.
-	// Default: none. Mutable.
+	// The platform administrator must have assigned them to the namespace with
+	// annotation mnemo.dev/oidc-domains. Default: none, nobody can sign in. Mutable.
 	// +kubebuilder:validation:MaxItems=50
 	// +kubebuilder:validation:items:MaxLength=253
 	// +kubebuilder:validation:items:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)+$')",message="emailDomains must be lower-case domain names such as acme.test"

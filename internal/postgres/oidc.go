@@ -39,6 +39,13 @@ func accepts(spec tenant.OIDC, taken []string, u db.LockUsersRow) bool {
 	return *u.Issuer == spec.Issuer && slices.Contains(spec.Domains, domain) && !slices.Contains(taken, domain)
 }
 
+// requests reports whether the spec asks for the domain of an external user, even
+// if the tenant does not have it.
+func requests(spec tenant.OIDC, u db.LockUsersRow) bool {
+	domain := tenant.ExternalUser{Email: u.Email}.Domain()
+	return *u.Issuer == spec.Issuer && (slices.Contains(spec.Domains, domain) || slices.Contains(spec.Unassigned, domain))
+}
+
 // ensureExternalUser returns the user, and creates it at the first sign-in
 // unless that exceeds the tenant's user quota.
 func ensureExternalUser(ctx context.Context, q *db.Queries, owner db.LockDomainOwnerRow, p tenant.ExternalUser) (int64, error) {

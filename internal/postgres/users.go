@@ -29,7 +29,11 @@ func (d *DB) applyUsers(ctx context.Context, tx pgx.Tx, q *db.Queries, id string
 		switch {
 		case u.Issuer != nil && accepts(spec.OIDC, taken, u):
 		case !listed && u.Active:
-			err = d.removeUser(ctx, tx, q, id, u, spec.DeletionPolicy)
+			policy := spec.DeletionPolicy
+			if u.Issuer != nil && requests(spec.OIDC, u) {
+				policy = tenant.Retain // the spec did not remove the user
+			}
+			err = d.removeUser(ctx, tx, q, id, u, policy)
 		case listed && (!u.Active || u.Email != email):
 			err = q.SetUser(ctx, db.SetUserParams{TenantID: id, ID: u.ID, Email: email, Active: true})
 		}

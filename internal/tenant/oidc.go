@@ -12,6 +12,9 @@ import (
 type OIDC struct {
 	Issuer  string   // issuer identifier; "" for none
 	Domains []string // lower case
+	// Unassigned are domains that the platform administrator has not assigned. They
+	// admit nobody, but users who signed in before keep their data.
+	Unassigned []string
 }
 
 // ExternalUser is a user whom an identity provider has authenticated.

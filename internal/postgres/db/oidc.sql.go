@@ -53,7 +53,7 @@ func (q *Queries) CountUsers(ctx context.Context, tenantID string) (int64, error
 }
 
 const deleteDomains = `-- name: DeleteDomains :exec
-delete from oidc_domains where tenant_id = $1 and not (issuer = $2 and domain = any($3::text[]))
+delete from oidc_domains where tenant_id = $1 and not (issuer = $2 and domain = any(coalesce($3::text[], '{}')))
 `
 
 type DeleteDomainsParams struct {

@@ -1,6 +1,6 @@
 -- name: DeleteDomains :exec
 -- Deletes the domains that the tenant no longer claims.
-delete from oidc_domains where tenant_id = @tenant_id and not (issuer = @issuer and domain = any(@domains::text[]));
+delete from oidc_domains where tenant_id = @tenant_id and not (issuer = @issuer and domain = any(coalesce(@domains::text[], '{}')));
 
 -- name: ClaimDomains :exec
 insert into oidc_domains (issuer, domain, tenant_id)

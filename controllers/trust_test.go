@@ -1,0 +1,122 @@
+package controllers_test
+
+import (
+	"crypto/rand"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/mnemo-dev/mnemo/api/v1alpha1"
+	"github.com/mnemo-dev/mnemo/controllers"
+	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/postgres"
+	"github.com/mnemo-dev/mnemo/internal/postgres/postgrestest"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+// trustEnv is an env whose tenants are stored in a real PostgreSQL. The index
+// stays in memory.
+type trustEnv struct {
+	*env
+	db *postgres.DB
+}
+
+func setupTrust(t *testing.T, config controllers.Config) *trustEnv {
+	t.Helper()
+	e := &trustEnv{env: setup(t), db: postgrestest.Open(t, postgrestest.Create(t))}
+	e.stores = controllers.Stores{Tenants: e.db, Tokens: e.db, Records: e.db, Partitions: e.fake}
+	e.use(t, config)
+	return e
+}
+
+// annotateNamespace sets an annotation as the platform administrator does.
+func (e *env) annotateNamespace(t *testing.T, key, value string) {
+	t.Helper()
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: e.ns}}
+	before := ns.DeepCopy()
+	ns.Annotations = map[string]string{key: value}
+	if err := e.Patch(t.Context(), ns, client.MergeFrom(before)); err != nil {
+		t.Fatalf("annotate namespace: %v", err)
+	}
+}
+
+// signIn signs a user in who has a verified address.
+func (e *trustEnv) signIn(t *testing.T, issuer, email string) error {
+	t.Helper()
+	return e.db.SignInExternal(t.Context(), tenant.ExternalSignIn{
+		ExternalUser: tenant.ExternalUser{Issuer: issuer, Subject: email, Email: email},
+		Session:      tenant.HashSecret(rand.Text()), Lifetime: 1 << 40, Address: "192.0.2.1",
+	})
+}
+
+// TestOnlyAssignedDomainsAdmitUsers: an author cannot collect the users of a domain
+// that the platform administrator has not assigned.
+func TestOnlyAssignedDomainsAdmitUsers(t *testing.T) {
+	t.Parallel()
+	const issuer = "https://accounts.example"
+	for name, test := range map[string]struct {
+		assigned, domain string
+		admitted         bool
+	}{
+		"nothing is assigned":                   {"", "acme.test", false},
+		"a public mail domain":                  {"", "gmail.com", false},
+		"another domain is assigned":            {"globex.test", "acme.test", false},
+		"a suffix of the domain is assigned":    {"test", "acme.test", false},
+		"the domain is assigned":                {"globex.test, acme.test", "acme.test", true},
+		"every domain":                          {"*", "acme.test", true},
+		"every domain, but a public mail one":   {"*", "gmail.com", false},
+		"a public mail domain that is assigned": {"*,gmail.com", "gmail.com", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := setupTrust(t, controllers.Config{})
+			e.annotateNamespace(t, "mnemo.dev/oidc-domains", test.assigned)
+			tn := e.newTenant("alice")
+			tn.Spec.OIDC = &v1alpha1.TenantOIDC{Issuer: issuer, EmailDomains: []string{test.domain}}
+			e.expectReady(t, tn)
+			err := e.signIn(t, issuer, "mallory@"+test.domain)
+			if test.admitted {
+				if err != nil {
+					t.Errorf("sign in: %v", err)
+				}
+				e.expectCondition(t, v1alpha1.OIDCReady, metav1.ConditionTrue, v1alpha1.ReasonApplied, "")
+				return
+			}
+			if !fault.Is(err, fault.Forbidden) {
+				t.Errorf("sign in: got error %v, want Forbidden", err)
+			}
+			e.expectCondition(t, v1alpha1.OIDCReady, metav1.ConditionFalse, "DomainNotAssigned",
+				test.domain+": the platform administrator must assign it to namespace "+e.ns)
+			e.expectNoWrites(t)
+		})
+	}
+}
+
+// TestWithdrawnDomainKeepsTheData: also with deletionPolicy Delete, because the
+// author did not remove the domain.
+func TestWithdrawnDomainKeepsTheData(t *testing.T) {
+	t.Parallel()
+	const issuer, annotation = "https://accounts.example", "mnemo.dev/oidc-domains"
+	e := setupTrust(t, controllers.Config{})
+	e.annotateNamespace(t, annotation, "acme.test")
+	tn := e.newTenant("alice")
+	tn.Spec.DeletionPolicy = v1alpha1.Delete
+	tn.Spec.OIDC = &v1alpha1.TenantOIDC{Issuer: issuer, EmailDomains: []string{"acme.test"}}
+	e.expectReady(t, tn)
+	if err := e.signIn(t, issuer, "bob@acme.test"); err != nil {
+		t.Fatal(err)
+	}
+	e.annotateNamespace(t, annotation, "")
+	e.expectReconciled(t)
+	expectEqual(t, "users of the provider", e.tenant(t).Status.OIDCUsers, 0)
+	if err := e.signIn(t, issuer, "bob@acme.test"); !fault.Is(err, fault.Forbidden) {
+		t.Errorf("sign in: got error %v, want Forbidden", err)
+	}
+	e.annotateNamespace(t, annotation, "acme.test")
+	e.expectReconciled(t)
+	if err := e.signIn(t, issuer, "bob@acme.test"); err != nil {
+		t.Errorf("sign in with the domain assigned again: %v", err) // Conflict while data is being purged
+	}
+}
