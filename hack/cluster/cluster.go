@@ -106,7 +106,11 @@ func (c *cluster) startMilvus(ctx context.Context) (err error) {
 func (c *cluster) applySample(ctx context.Context) (err error) {
 	done := c.progress.Step("sample Tenant", "applying config/samples and waiting until it is Ready")
 	defer func() { done(err) }()
-	c.sample, err = sample.Apply(ctx, c.kubectl)
+	client, err := sample.Connect(c.node.Kube.Kubeconfig)
+	if err != nil {
+		return err
+	}
+	c.sample, err = sample.Apply(ctx, client, c.root)
 	return err
 }
 

@@ -65,6 +65,19 @@ func EnsureBuilt(ctx context.Context, cache *Cache, programs []Built) (map[strin
 	return binaries, nil
 }
 
+// Path returns the path of the program in the cache, whether it has been built or not.
+func (p Built) Path(cache *Cache) (string, error) {
+	root, err := RepoRoot()
+	if err != nil {
+		return "", err
+	}
+	key, err := p.cacheKey(filepath.Join(root, "hack", p.Module))
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(cache.Root, key, p.Name), nil
+}
+
 // cacheKey depends on everything that determines the program: the module's
 // requirements, the code of its package if the module contains it, and the flags.
 func (p Built) cacheKey(module string) (string, error) {

@@ -1,12 +1,26 @@
+// Package sample applies the Tenant of config/samples. `make up` and `make
+// cluster` print the credentials of its users.
 package sample
 
 import (
 	"context"
-	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"path/filepath"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/mnemo-dev/mnemo/api/v1alpha1"
 )
+
+// readyTimeout bounds the wait for the Tenant.
+const readyTimeout = 2 * time.Minute
 
 // Tenant is the Tenant of config/samples.
 type Tenant struct {
@@ -17,28 +31,22 @@ type Tenant struct {
 // User is a user of a Tenant with the credentials from its Secret.
 type User struct{ Name, Token, Password string }
 
-// Kubectl runs kubectl as an administrator at the top of the checkout and returns
-// its output.
-type Kubectl func(ctx context.Context, args ...string) ([]byte, error)
-
-// Apply applies the Tenant, waits until it is Ready and reads its users'
-// Secrets.
-func Apply(ctx context.Context, kubectl Kubectl) (Tenant, error) {
-	out, err := kubectl(ctx, "apply", "--kustomize", "config/samples", "--output", "json")
+// Apply applies the Tenant of the checkout at root, waits until it is Ready and
+// reads its users' Secrets.
+func Apply(ctx context.Context, c client.Client, root string) (Tenant, error) {
+	applied, err := ApplyKustomization(ctx, c, filepath.Join(root, "config", "samples"))
 	if err != nil {
 		return Tenant{}, err
 	}
-	t, err := read(out)
+	t, err := find(applied)
 	if err != nil {
 		return t, err
 	}
-	object := "tenant/" + t.Name
-	if _, err := kubectl(ctx, "wait", "--namespace", t.Namespace, "--for=condition=Ready", "--timeout=120s", object); err != nil {
-		status, _ := kubectl(ctx, "get", "--namespace", t.Namespace, object, "--output", "jsonpath={.status.conditions}")
-		return t, fmt.Errorf("wait for the sample Tenant: %w\n%s", err, status)
+	if err := t.waitReady(ctx, c); err != nil {
+		return t, err
 	}
 	for i := range t.Users {
-		if err := t.readSecret(ctx, kubectl, &t.Users[i]); err != nil {
+		if err := t.readSecret(ctx, c, &t.Users[i]); err != nil {
 			return t, err
 		}
 	}
@@ -48,26 +56,18 @@ func Apply(ctx context.Context, kubectl Kubectl) (Tenant, error) {
 // SignInName returns the first user's name for signing in to the dashboard.
 func (t Tenant) SignInName() string { return t.Namespace + "/" + t.Name + "/" + t.Users[0].Name }
 
-// read finds the Tenant in the output of kubectl, an object or a list of objects.
-func read(applied []byte) (Tenant, error) {
-	type object struct {
-		Kind     string
-		Metadata struct{ Name, Namespace string }
-		Spec     struct{ Users []struct{ Name string } }
-	}
-	var list struct {
-		object
-		Items []object
-	}
-	if err := json.Unmarshal(applied, &list); err != nil {
-		return Tenant{}, fmt.Errorf("read output of kubectl: %w", err)
-	}
-	for _, o := range append(list.Items, list.object) {
-		if o.Kind != "Tenant" {
+// find returns the Tenant among the objects.
+func find(objects []unstructured.Unstructured) (Tenant, error) {
+	for _, o := range objects {
+		if o.GetKind() != "Tenant" {
 			continue
 		}
-		t := Tenant{Namespace: o.Metadata.Namespace, Name: o.Metadata.Name}
-		for _, u := range o.Spec.Users {
+		var tn v1alpha1.Tenant
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &tn); err != nil {
+			return Tenant{}, fmt.Errorf("read Tenant: %w", err)
+		}
+		t := Tenant{Namespace: tn.Namespace, Name: tn.Name}
+		for _, u := range tn.Spec.Users {
 			t.Users = append(t.Users, User{Name: u.Name})
 		}
 		if len(t.Users) < 2 {
@@ -78,21 +78,33 @@ func read(applied []byte) (Tenant, error) {
 	return Tenant{}, errors.New("config/samples contains no Tenant")
 }
 
-func (t Tenant) readSecret(ctx context.Context, kubectl Kubectl, u *User) error {
-	out, err := kubectl(ctx, "get", "secret", "--namespace", t.Namespace, t.Name+"-"+u.Name+"-access", "--output", "json")
+// waitReady waits until the operator has reconciled the applied spec and the Tenant is
+// Ready.
+func (t Tenant) waitReady(ctx context.Context, c client.Client) error {
+	var tn v1alpha1.Tenant
+	err := wait.PollUntilContextTimeout(ctx, 250*time.Millisecond, readyTimeout, true, func(ctx context.Context) (bool, error) {
+		if err := c.Get(ctx, client.ObjectKey{Namespace: t.Namespace, Name: t.Name}, &tn); err != nil {
+			return false, err
+		}
+		ready := meta.FindStatusCondition(tn.Status.Conditions, v1alpha1.Ready)
+		return ready != nil && ready.Status == "True" && ready.ObservedGeneration == tn.Generation, nil
+	})
 	if err != nil {
-		return err
+		return fmt.Errorf("wait for the sample Tenant: %w; conditions: %+v", err, tn.Status.Conditions)
 	}
-	var secret struct{ Data map[string]string }
-	if err := json.Unmarshal(out, &secret); err != nil {
+	return nil
+}
+
+func (t Tenant) readSecret(ctx context.Context, c client.Client, u *User) error {
+	var secret corev1.Secret
+	if err := c.Get(ctx, client.ObjectKey{Namespace: t.Namespace, Name: t.Name + "-" + u.Name + "-access"}, &secret); err != nil {
 		return fmt.Errorf("read Secret of %s: %w", u.Name, err)
 	}
-	for key, value := range map[string]*string{"token": &u.Token, "password": &u.Password} {
-		decoded, err := base64.StdEncoding.DecodeString(secret.Data[key])
-		if err != nil || len(decoded) == 0 {
+	for key, value := range map[string]*string{v1alpha1.SecretToken: &u.Token, "password": &u.Password} {
+		if len(secret.Data[key]) == 0 {
 			return fmt.Errorf("the Secret of %s contains no %s", u.Name, key)
 		}
-		*value = string(decoded)
+		*value = string(secret.Data[key])
 	}
 	return nil
 }

@@ -1,31 +1,42 @@
 package sample
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestRead(t *testing.T) {
+func TestFind(t *testing.T) {
 	t.Parallel()
-	const tenant = `{"kind":"Tenant","metadata":{"name":"acme","namespace":"default"},"spec":{"users":[{"name":"a"},{"name":"b"}]}}`
+	const tenant = "apiVersion: mnemo.dev/v1alpha1\nkind: Tenant\nmetadata: {name: acme, namespace: default}\nspec: {users: [{name: a}, {name: b}]}\n"
 	want := Tenant{Namespace: "default", Name: "acme", Users: []User{{Name: "a"}, {Name: "b"}}}
 	tests := map[string]struct {
-		applied string
+		file    string
 		want    Tenant
 		wantErr string
 	}{
-		"one object": {applied: tenant, want: want},
-		"list":       {applied: `{"kind":"List","items":[{"kind":"Namespace"},` + tenant + `]}`, want: want},
-		"no Tenant":  {applied: `{"kind":"List","items":[]}`, wantErr: "contains no Tenant"},
-		"one user":   {applied: `{"kind":"Tenant","spec":{"users":[{"name":"a"}]}}`, wantErr: "needs two"},
-		"invalid":    {applied: `error: no`, wantErr: "read output of kubectl"},
+		"one object":    {file: tenant, want: want},
+		"two objects":   {file: "kind: Namespace\n---\n" + tenant, want: want},
+		"empty objects": {file: "---\n# nothing\n---\n" + tenant, want: want},
+		"no Tenant":     {file: "kind: Namespace\n", wantErr: "contains no Tenant"},
+		"one user":      {file: "kind: Tenant\nspec: {users: [{name: a}]}\n", wantErr: "needs two"},
+		"invalid":       {file: "kind: [", wantErr: "read "},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := read([]byte(tt.applied))
+			file := filepath.Join(t.TempDir(), "tenant.yaml")
+			if err := os.WriteFile(file, []byte(tt.file), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			objects, err := readObjects(file)
+			var got Tenant
+			if err == nil {
+				got, err = find(objects)
+			}
 			if tt.wantErr != "" {
 				if err == nil || !strings.Contains(err.Error(), tt.wantErr) {
 					t.Errorf("error %v, want it to contain %q", err, tt.wantErr)
@@ -39,5 +50,17 @@ func TestRead(t *testing.T) {
 				t.Errorf("sample (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestKustomizationsOnlyListResources: ApplyKustomization supports nothing else.
+func TestKustomizationsOnlyListResources(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte("namePrefix: x-\nresources: []\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ApplyKustomization(t.Context(), nil, dir); err == nil || !strings.Contains(err.Error(), "may only list resources") {
+		t.Errorf("ApplyKustomization = %v, want an error for an unsupported field", err)
 	}
 }

@@ -64,6 +64,9 @@ func (s *started) startOne(ctx context.Context, name string, o devenv.Options) e
 		if err != nil {
 			return err
 		}
+		if err := k.EnsureKubectl(ctx); err != nil {
+			return errors.Join(err, k.Stop())
+		}
 		s.add(k.Stop, "MNEMO_TEST_KUBECONFIG="+k.Kubeconfig, "MNEMO_TEST_KUBECTL="+k.Kubectl)
 	case "model":
 		model, err := devenv.Model(ctx, o.Cache)

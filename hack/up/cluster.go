@@ -1,13 +1,16 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/mnemo-dev/mnemo/hack/sample"
 )
@@ -17,42 +20,54 @@ const (
 	operatorUser      = "system:serviceaccount:" + operatorNamespace + ":mnemo-operator"
 )
 
-// kubectl runs kubectl as the administrator and returns its output.
-func (p *platform) kubectl(ctx context.Context, args ...string) ([]byte, error) {
-	cmd := exec.CommandContext(ctx, p.kube.Kubectl, args...)
-	cmd.Dir = p.root
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+p.kube.Kubeconfig)
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if err != nil {
-		return nil, fmt.Errorf("kubectl %s: %w\n%s", strings.Join(args, " "), err, strings.TrimSpace(stderr.String()))
-	}
-	return out, nil
-}
-
 // prepareCluster installs the Tenant resource and the operator's rights.
 func (p *platform) prepareCluster(ctx context.Context) (err error) {
 	done := p.progress.Step("Tenant resource", "installing")
 	defer func() { done(err) }()
-	namespace := filepath.Join(p.product.dir, "namespace.yaml")
-	content := "apiVersion: v1\nkind: Namespace\nmetadata: {name: " + operatorNamespace + "}\n"
-	if err := os.WriteFile(namespace, []byte(content), 0o600); err != nil {
-		return fmt.Errorf("write namespace: %w", err)
+	if p.client, err = sample.Connect(p.kube.Kubeconfig); err != nil {
+		return err
 	}
-	for _, args := range [][]string{
-		{"apply", "--server-side", "--filename", namespace},
-		{"apply", "--server-side", "--kustomize", "config/crd"},
-		{"apply", "--server-side", "--kustomize", "config/rbac"},
-		// The second wait fails if there are no conditions yet.
-		{"wait", "--for=jsonpath={.status.conditions}", "--timeout=60s", "customresourcedefinition/tenants.mnemo.dev"},
-		{"wait", "--for=condition=Established", "--timeout=60s", "customresourcedefinition/tenants.mnemo.dev"},
-	} {
-		if _, err := p.kubectl(ctx, args...); err != nil {
+	namespace := &corev1.Namespace{}
+	namespace.Name = operatorNamespace
+	if err := p.client.Create(ctx, namespace); client.IgnoreAlreadyExists(err) != nil {
+		return fmt.Errorf("create namespace: %w", err)
+	}
+	for _, dir := range []string{"crd", "rbac"} {
+		if _, err := sample.ApplyKustomization(ctx, p.client, filepath.Join(p.root, "config", dir)); err != nil {
 			return err
 		}
 	}
+	return p.waitEstablished(ctx, "tenants.mnemo.dev")
+}
+
+// waitEstablished waits until the API server serves a custom resource.
+func (p *platform) waitEstablished(ctx context.Context, name string) error {
+	crd := &unstructured.Unstructured{}
+	crd.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
+	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		if err := p.client.Get(ctx, client.ObjectKey{Name: name}, crd); err != nil {
+			return false, err
+		}
+		conditions, _, err := unstructured.NestedSlice(crd.Object, "status", "conditions")
+		for _, c := range conditions {
+			if c, ok := c.(map[string]any); ok && c["type"] == "Established" && c["status"] == "True" {
+				return true, err
+			}
+		}
+		return false, err
+	})
+	if err != nil {
+		return fmt.Errorf("wait until %s is established: %w", name, err)
+	}
 	return nil
+}
+
+// buildKubectl builds kubectl, which only users of the platform need. A failure does
+// not stop the platform.
+func (p *platform) buildKubectl(ctx context.Context) {
+	if err := p.kube.EnsureKubectl(ctx); err != nil && ctx.Err() == nil {
+		p.progress.Printf("==> kubectl is not available: %v", err)
+	}
 }
 
 // applySample applies config/samples, waits until the Tenant is Ready and reads
@@ -60,7 +75,7 @@ func (p *platform) prepareCluster(ctx context.Context) (err error) {
 func (p *platform) applySample(ctx context.Context) (err error) {
 	done := p.progress.Step("sample Tenant", "applying config/samples and waiting until it is Ready")
 	defer func() { done(err) }()
-	if p.sample, err = sample.Apply(ctx, p.kubectl); err != nil {
+	if p.sample, err = sample.Apply(ctx, p.client, p.root); err != nil {
 		return fmt.Errorf("see %s/logs/mnemo-operator.log: %w", p.dir, err)
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"golang.org/x/sync/errgroup"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/mnemo-dev/mnemo/hack/devenv"
 	"github.com/mnemo-dev/mnemo/hack/devenv/kube"
@@ -29,6 +30,7 @@ type platform struct {
 	model    string // directory
 	binary   string
 	product  product
+	client   client.Client // of Kubernetes
 	sample   sample.Tenant
 
 	mu    sync.Mutex

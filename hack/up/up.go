@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"syscall"
 	"time"
 
@@ -38,7 +39,14 @@ func up(ctx context.Context, o options) (err error) {
 	}
 	defer func() { err = errors.Join(err, os.Remove(env)) }()
 	p.printSummary(os.Stdout, time.Since(begin))
-	if err := p.watch(ctx); err != nil {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var kubectl sync.WaitGroup
+	kubectl.Go(func() { p.buildKubectl(ctx) })
+	err = p.watch(ctx)
+	cancel()
+	kubectl.Wait()
+	if err != nil {
 		return err
 	}
 	p.progress.Printf("==> Mnemo: stopping")

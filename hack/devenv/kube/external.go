@@ -23,17 +23,24 @@ const (
 	clusterVariable = "MNEMO_KUBECONFIG"
 )
 
-// findBinaries returns the path of each program of a control plane by name.
+// findBinaries returns the path of each program of a control plane by name and builds
+// those that do not exist, except kubectl.
 func findBinaries(ctx context.Context, cache *devenv.Cache) (map[string]string, error) {
-	assets := os.Getenv(assetsVariable)
-	if assets == "" {
-		return devenv.EnsureBuilt(ctx, cache, Programs)
-	}
 	found := map[string]string{}
 	var missing []devenv.Built
 	for _, p := range Programs {
-		path := filepath.Join(assets, p.Name)
-		if _, err := os.Stat(path); err == nil {
+		if assets := os.Getenv(assetsVariable); assets != "" {
+			path := filepath.Join(assets, p.Name)
+			if _, err := os.Stat(path); err == nil {
+				found[p.Name] = path
+				continue
+			}
+		}
+		if p.Name == kubectl.Name { // not needed to start; EnsureKubectl builds it
+			path, err := p.Path(cache)
+			if err != nil {
+				return nil, err
+			}
 			found[p.Name] = path
 			continue
 		}

@@ -22,7 +22,7 @@ import (
 type ControlPlane struct {
 	// Kubeconfig is the path of a kubeconfig for an administrator.
 	Kubeconfig string
-	// Kubectl is the path of the kubectl program.
+	// Kubectl is the path of the kubectl program, which exists after EnsureKubectl.
 	Kubectl string
 
 	options   devenv.Options
@@ -67,6 +67,15 @@ func Start(ctx context.Context, o devenv.Options) (*ControlPlane, error) {
 		return nil, err
 	}
 	return StartAt(ctx, o, binaries, noNodes)
+}
+
+// EnsureKubectl builds kubectl if it does not exist. Starting does not need it.
+func (k *ControlPlane) EnsureKubectl(ctx context.Context) error {
+	if _, err := os.Stat(k.Kubectl); err == nil {
+		return nil
+	}
+	_, err := Kubectl(ctx, k.options.Cache)
+	return err
 }
 
 // StartAt starts a control plane with the addresses of site. binaries maps a

@@ -26,6 +26,9 @@ func TestNamespaceDeletionAndRestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = k.Stop() })
+	if err := k.EnsureKubectl(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	kubectl := func(args ...string) string {
 		t.Helper()
 		out, err := exec.CommandContext(t.Context(), k.Kubectl, append([]string{"--kubeconfig", k.Kubeconfig}, args...)...).CombinedOutput()
