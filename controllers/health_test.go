@@ -112,26 +112,26 @@ func TestHealthOfEveryTenantState(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	seen := map[string]bool{}
-	t.Run("states", func(t *testing.T) {
-		for _, state := range tenantStates {
-			t.Run(state.name, func(t *testing.T) {
-				t.Parallel()
-				e := setup(t)
-				state.arrange(t, e)
-				e.expectKstatus(t, state.kstatus)
-				e.expectArgoCDHealth(t, state.argoCD)
-				mu.Lock()
-				defer mu.Unlock()
-				for _, c := range e.tenant(t).Status.Conditions {
-					seen[c.Reason] = true
-				}
-			})
+	t.Cleanup(func() { // after the states
+		for _, reason := range reasons(t) {
+			if !seen[reason] {
+				t.Errorf("no state has a condition with reason %s: add it to tenantStates", reason)
+			}
 		}
 	})
-	for _, reason := range reasons(t) {
-		if !seen[reason] {
-			t.Errorf("no state has a condition with reason %s: add it to tenantStates", reason)
-		}
+	for _, state := range tenantStates {
+		t.Run(state.name, func(t *testing.T) {
+			t.Parallel()
+			e := setup(t)
+			state.arrange(t, e)
+			e.expectKstatus(t, state.kstatus)
+			e.expectArgoCDHealth(t, state.argoCD)
+			mu.Lock()
+			defer mu.Unlock()
+			for _, c := range e.tenant(t).Status.Conditions {
+				seen[c.Reason] = true
+			}
+		})
 	}
 }
 
