@@ -93,7 +93,9 @@ var tenantStates = []tenantState{
 		e.fake.LosePartition(placementOf(tn))
 		e.expectReconciled(t)
 	}, status.InProgressStatus, progressing},
+	{"OIDC domain not assigned", func(t *testing.T, e *env) { e.arrangeOIDC(t, "acme.test") }, status.CurrentStatus, healthy},
 	{"OIDC domain conflict", func(t *testing.T, e *env) {
+		e.annotateNamespace(t, v1alpha1.AnnotationOIDCDomains, "acme.test")
 		e.arrangeDomain(t, "acme.test")
 		e.arrangeOIDC(t, "acme.test")
 	}, status.CurrentStatus, healthy},
