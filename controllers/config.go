@@ -20,6 +20,8 @@ type Config struct {
 	// Defaults are the quotas of a Tenant that does not set them. Default:
 	// DefaultQuota.
 	Defaults tenant.Quota
+	// Maximum limits what a Tenant may set, field by field. Default: no limits.
+	Maximum tenant.Quota
 	// Resync is the interval at which a Tenant is reconciled without a change.
 	// Default: 1 minute.
 	Resync time.Duration
@@ -64,6 +66,9 @@ var DefaultQuota = tenant.Quota{
 func (c Config) withDefaults() Config {
 	if c.Defaults == (tenant.Quota{}) {
 		c.Defaults = DefaultQuota
+	}
+	if c.Maximum == (tenant.Quota{}) {
+		c.Maximum = noMaximum
 	}
 	if c.Resync <= 0 {
 		c.Resync = time.Minute

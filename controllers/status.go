@@ -22,7 +22,7 @@ var (
 	// the steps that set them.
 	readyConditions = []string{v1alpha1.Synced, v1alpha1.IndexReady, v1alpha1.TokensReady}
 	// stalledReasons need an action by a user before the operator can proceed.
-	stalledReasons = []string{v1alpha1.ReasonClaimRequired, v1alpha1.ReasonClaimRefused, v1alpha1.ReasonSecretConflict}
+	stalledReasons = []string{v1alpha1.ReasonClaimRequired, v1alpha1.ReasonClaimRefused, v1alpha1.ReasonSecretConflict, v1alpha1.ReasonTooManyUsers}
 	// transientReasons resolve without an action and are not worth an event.
 	transientReasons = []string{v1alpha1.ReasonWaiting, v1alpha1.ReasonLoading}
 	// expectedReasons are consequences of the spec and recorded as Normal events.

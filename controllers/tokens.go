@@ -18,8 +18,11 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// maxNamedSecrets bounds the Secrets that a condition message names.
-const maxNamedSecrets = 5
+// maxNamedSecrets and maxNamedUsers bound what a condition message names.
+const (
+	maxNamedSecrets = 5
+	maxNamedUsers   = 5
+)
 
 // ensureTokens gives each listed user a Secret with a valid token and deletes
 // the Secrets of all other users.
@@ -76,6 +79,12 @@ func (p *pass) setTokensReady(conflicts []string, failed error) error {
 	case len(conflicts) > 0:
 		p.setCondition(v1alpha1.TokensReady, false, v1alpha1.ReasonSecretConflict,
 			"not owned by this Tenant and therefore not changed: Secret %s; delete or rename it", listSome(conflicts, maxNamedSecrets))
+		return errStalled
+	}
+	if refused := p.stored.RefusedUsers; len(refused) > 0 {
+		p.setCondition(v1alpha1.TokensReady, false, v1alpha1.ReasonTooManyUsers,
+			"spec.users lists more users than the platform's maximum of %d; without access: %s; remove users, or ask the platform administrator for a higher maximum",
+			p.stored.Quota.Users, listSome(refused, maxNamedUsers))
 		return errStalled
 	}
 	p.setCondition(v1alpha1.TokensReady, true, v1alpha1.ReasonIssued, "every user's Secret holds the current credentials")

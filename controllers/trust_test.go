@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -119,4 +120,61 @@ func TestWithdrawnDomainKeepsTheData(t *testing.T) {
 	if err := e.signIn(t, issuer, "bob@acme.test"); err != nil {
 		t.Errorf("sign in with the domain assigned again: %v", err) // Conflict while data is being purged
 	}
+}
+
+// TestMaximumQuota: an author who asks for more than the platform's maximum gets the
+// maximum, in the database that enforces it.
+func TestMaximumQuota(t *testing.T) {
+	t.Parallel()
+	maximum := controllers.DefaultQuota
+	maximum.Storage, maximum.Memories = 1<<40, 1_000_000
+	e := setupTrust(t, controllers.Config{Maximum: maximum})
+	tn := e.newTenant("alice")
+	tn.Spec.Quota.Storage, tn.Spec.Quota.Memories = new(resource.MustParse("8Pi")), new(int64(900_000))
+	e.expectReady(t, tn)
+	e.expectCondition(t, v1alpha1.QuotaLimited, metav1.ConditionTrue, v1alpha1.ReasonAboveMaximum, "storage 1Ti instead of 8Pi;")
+	usage := e.tenant(t).Status.Usage
+	expectEqual(t, "storage", usage.Storage.Hard.String(), "1Ti")
+	expectEqual(t, "memories", usage.Memories.Hard, 900_000)
+	token := string(e.secret(t, "acme-alice-access").Data[v1alpha1.SecretToken])
+	identity, err := e.db.Identify(t.Context(), tenant.HashSecret(token))
+	if err != nil {
+		t.Fatal(err)
+	}
+	expectEqual(t, "enforced storage", identity.Quota.Storage, 1<<40)
+	e.expectNoWrites(t)
+
+	e.mustUpdate(t, func(tn *v1alpha1.Tenant) { tn.Spec.Quota.Storage = new(resource.MustParse("1Ti")) })
+	e.expectReconciled(t)
+	e.expectNoCondition(t, v1alpha1.QuotaLimited)
+}
+
+// TestMaximumUsers: listed users over the maximum get no access, and a lower maximum
+// takes it from nobody.
+func TestMaximumUsers(t *testing.T) {
+	t.Parallel()
+	maximum := controllers.DefaultQuota
+	maximum.Users = 2
+	e := setupTrust(t, controllers.Config{Maximum: maximum})
+	e.mustCreate(t, e.newTenant("alice", "bob", "carol"))
+	e.expectReconciled(t)
+	e.expectCondition(t, v1alpha1.TokensReady, metav1.ConditionFalse, v1alpha1.ReasonTooManyUsers, "maximum of 2; without access: carol;")
+	e.expectCondition(t, v1alpha1.Stalled, metav1.ConditionTrue, v1alpha1.ReasonTooManyUsers, "")
+	e.expectMissing(t, &corev1.Secret{}, "acme-carol-access")
+	e.expectNoWrites(t)
+
+	maximum.Users = 1
+	e.use(t, controllers.Config{Maximum: maximum})
+	e.expectReconciled(t)
+	e.secret(t, "acme-bob-access")
+	e.mustUpdate(t, func(tn *v1alpha1.Tenant) { tn.Spec.Users = tn.Spec.Users[1:] })
+	e.expectReconciled(t)
+	e.expectMissing(t, &corev1.Secret{}, "acme-alice-access")
+	e.expectCondition(t, v1alpha1.TokensReady, metav1.ConditionFalse, v1alpha1.ReasonTooManyUsers, "carol")
+
+	maximum.Users = 2
+	e.use(t, controllers.Config{Maximum: maximum})
+	e.expectReconciled(t)
+	e.secret(t, "acme-carol-access")
+	e.expectCondition(t, v1alpha1.Ready, metav1.ConditionTrue, v1alpha1.ReasonReady, "")
 }

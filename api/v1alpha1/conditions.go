@@ -29,20 +29,24 @@ const (
 	Stalled = "Stalled"
 	// Suspended means that spec.suspended refuses all data requests.
 	Suspended = "Suspended"
+	// QuotaLimited means that spec.quota exceeds the platform's maximum, which
+	// applies instead.
+	QuotaLimited = "QuotaLimited"
 	// Paused means that annotation mnemo.dev/paused stops reconciliation.
 	Paused = "Paused"
 )
 
 // The reasons of conditions that report a normal state.
 const (
-	ReasonReady      = "Ready"
-	ReasonApplied    = "Applied"    // Synced, OIDCReady
-	ReasonAssigned   = "Assigned"   // IndexReady
-	ReasonMigrating  = "Migrating"  // IndexReady: vectors are being copied to another collection; the tenant stays usable
-	ReasonRebuilding = "Rebuilding" // IndexReady: lost vectors are being rewritten; the tenant stays usable
-	ReasonIssued     = "Issued"     // TokensReady
-	ReasonSuspended  = "Suspended"  // Suspended: spec.suspended is true
-	ReasonPaused     = "Paused"     // Paused: the annotation is "true"
+	ReasonReady        = "Ready"
+	ReasonApplied      = "Applied"      // Synced, OIDCReady
+	ReasonAssigned     = "Assigned"     // IndexReady
+	ReasonMigrating    = "Migrating"    // IndexReady: vectors are being copied to another collection; the tenant stays usable
+	ReasonRebuilding   = "Rebuilding"   // IndexReady: lost vectors are being rewritten; the tenant stays usable
+	ReasonIssued       = "Issued"       // TokensReady
+	ReasonSuspended    = "Suspended"    // Suspended: spec.suspended is true
+	ReasonAboveMaximum = "AboveMaximum" // QuotaLimited: spec.quota exceeds the platform's maximum
+	ReasonPaused       = "Paused"       // Paused: the annotation is "true"
 )
 
 // The reasons of condition Reconciling, named as Flux names them.
@@ -60,6 +64,7 @@ const (
 	ReasonClaimRequired     = "ClaimRequired"     // Synced: the name belongs to a retained tenant
 	ReasonClaimRefused      = "ClaimRefused"      // Synced: spec.claim names no tenant that can be adopted
 	ReasonSecretConflict    = "SecretConflict"    // TokensReady: a Secret with a user's Secret name is not owned by this Tenant
+	ReasonTooManyUsers      = "TooManyUsers"      // TokensReady: spec.users lists more users than the platform's maximum
 	ReasonDomainConflict    = "DomainConflict"    // OIDCReady: a domain belongs to another Tenant
 	ReasonDomainNotAssigned = "DomainNotAssigned" // OIDCReady: the platform administrator has not assigned a domain
 	ReasonNoDomains         = "NoDomains"         // OIDCReady: spec.oidc.emailDomains is empty

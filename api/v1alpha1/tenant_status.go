@@ -17,8 +17,8 @@ type TenantStatus struct {
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
 	// conditions are Ready, Synced, IndexReady and TokensReady; OIDCReady if
-	// spec.oidc is set; and Reconciling, Stalled, Suspended and Paused, which are
-	// present only while True.
+	// spec.oidc is set; and Reconciling, Stalled, Suspended, QuotaLimited and
+	// Paused, which are present only while True.
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=16

@@ -31,6 +31,7 @@ type operatorCommand struct {
 	OrphanGrace             time.Duration     `env:"MNEMO_ORPHAN_GRACE" default:"24h" help:"How long the data of a Tenant with deletionPolicy Delete is kept if the Tenant was deleted while no operator was running."`
 	Resync                  time.Duration     `env:"MNEMO_RESYNC" default:"1m" help:"Interval at which every Tenant is compared with PostgreSQL and Milvus."`
 	DefaultQuota            defaultQuotaFlags `embed:"" prefix:"default-quota-" envprefix:"MNEMO_DEFAULT_QUOTA_"`
+	MaxQuota                maxQuotaFlags     `embed:"" prefix:"max-quota-" envprefix:"MNEMO_MAX_QUOTA_"`
 	HealthListen            string            `env:"MNEMO_HEALTH_LISTEN" default:":8081" help:"Address of the health probes /healthz and /readyz, host:port; 0 to disable them."`
 }
 
@@ -79,13 +80,20 @@ func (c *operatorCommand) Run(ctx context.Context, log *slog.Logger) error {
 const maxPendingChanges = 1000
 
 func (c *operatorCommand) reconcile(ctx context.Context, cluster *rest.Config, s *stores, changes <-chan tenant.ID, log *slog.Logger) error {
-	quota, err := c.DefaultQuota.quota()
+	defaults, err := c.DefaultQuota.quota()
 	if err != nil {
 		return err
 	}
+	maximum, err := c.MaxQuota.quota()
+	if err != nil {
+		return err
+	}
+	if err := checkDefaults(defaults, maximum); err != nil {
+		return err
+	}
 	return controllers.Run(ctx, cluster, controllers.Config{
-		Defaults: quota,
-		URL:      c.URL, Namespaces: c.WatchNamespaces, Changes: changes,
+		Defaults: defaults, Maximum: maximum,
+		URL: c.URL, Namespaces: c.WatchNamespaces, Changes: changes,
 		MetricsAddress: c.MetricsListen, HealthAddress: c.HealthListen,
 		LeaderElection: c.LeaderElect, LeaderElectionNamespace: c.LeaderElectionNamespace,
 		OrphanGrace: c.OrphanGrace, Resync: c.Resync, Logger: log,

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -39,6 +38,7 @@ func (d *DB) Apply(ctx context.Context, spec tenant.Spec) (tenant.Tenant, error)
 		if created && spec.OIDC.Issuer == "" {
 			out = newTenant(id, spec)
 			out.Users, err = readUsers(ctx, q, id)
+			out.RefusedUsers = spec.Refused(out.Users)
 			return err
 		}
 		if err := d.applySettings(ctx, tx, q, id, spec); err != nil {
@@ -80,18 +80,26 @@ func (d *DB) isUpToDate(ctx context.Context, spec tenant.Spec) (tenant.Tenant, b
 	if err != nil {
 		return tenant.Tenant{}, false, err
 	}
-	desired, stored := map[string]string{}, map[string]string{}
-	for _, u := range spec.Users {
-		desired[u.Name] = u.Email
-	}
-	for _, u := range out.Users {
-		stored[u.Name] = u.Email
-	}
-	if !maps.Equal(desired, stored) {
+	if !equalUsers(spec, out.Users) {
 		return out, false, nil
 	}
 	domains, err := q.ListDomains(ctx, ids[0])
 	return out, equalDomains(spec.OIDC, domains), err
+}
+
+// equalUsers reports whether the stored users are those of the spec, except for
+// users over the quota.
+func equalUsers(spec tenant.Spec, stored []tenant.User) bool {
+	desired := make(map[string]string, len(spec.Users))
+	for _, u := range spec.Users {
+		desired[u.Name] = u.Email
+	}
+	for _, u := range stored {
+		if email, listed := desired[u.Name]; !listed || email != u.Email {
+			return false
+		}
+	}
+	return len(stored) == len(desired) || int64(len(stored)) >= spec.Quota.Users
 }
 
 // equalDomains reports whether a tenant has exactly the domains of its spec.
@@ -118,7 +126,7 @@ func createTenant(ctx context.Context, q *db.Queries, spec tenant.Spec) (string,
 		Users: spec.Quota.Users, RequestsPerMinute: spec.Quota.RequestsPerMinute, ListTokens: spec.Quota.ListTokens,
 		UserMemories: spec.Quota.UserMemories, UserConversations: spec.Quota.UserConversations,
 	}
-	for _, u := range spec.Users {
+	for _, u := range spec.Users[:min(int64(len(spec.Users)), spec.Quota.Users)] {
 		p.Names, p.Emails = append(p.Names, u.Name), append(p.Emails, u.Email)
 	}
 	return id, q.CreateTenant(ctx, p)
@@ -185,6 +193,7 @@ func readTenant(ctx context.Context, q *db.Queries, id string, spec tenant.Spec)
 		return out, err
 	}
 	out.Users, err = readUsers(ctx, q, id)
+	out.RefusedUsers = spec.Refused(out.Users)
 	return out, err
 }
 

@@ -12,8 +12,9 @@ import (
 // everyGeneration is greater than the generation of any token.
 const everyGeneration = int64(1) << 62
 
-// applyUsers activates the listed users and the external users of the tenant's
-// domains. All tokens of other users are revoked.
+// applyUsers activates the listed users, up to the quota, and the external users of
+// the tenant's domains. All tokens of other users are revoked. Users who are active
+// stay active, even if the quota was lowered.
 func (d *DB) applyUsers(ctx context.Context, tx pgx.Tx, q *db.Queries, id string, spec tenant.Spec, taken []string) error {
 	emails := make(map[string]string, len(spec.Users))
 	for _, s := range spec.Users {
@@ -22,6 +23,12 @@ func (d *DB) applyUsers(ctx context.Context, tx pgx.Tx, q *db.Queries, id string
 	stored, err := q.LockUsers(ctx, id)
 	if err != nil {
 		return err
+	}
+	free := spec.Quota.Users
+	for _, u := range stored {
+		if _, listed := emails[u.Name]; listed && u.Active {
+			free--
+		}
 	}
 	for _, u := range stored {
 		email, listed := emails[u.Name]
@@ -34,7 +41,11 @@ func (d *DB) applyUsers(ctx context.Context, tx pgx.Tx, q *db.Queries, id string
 				policy = tenant.Retain // the spec did not remove the user
 			}
 			err = d.removeUser(ctx, tx, q, id, u, policy)
+		case listed && !u.Active && free <= 0:
 		case listed && (!u.Active || u.Email != email):
+			if !u.Active {
+				free--
+			}
 			err = q.SetUser(ctx, db.SetUserParams{TenantID: id, ID: u.ID, Email: email, Active: true})
 		}
 		if err != nil {
@@ -42,9 +53,10 @@ func (d *DB) applyUsers(ctx context.Context, tx pgx.Tx, q *db.Queries, id string
 		}
 	}
 	for _, s := range spec.Users {
-		if _, missing := emails[s.Name]; !missing {
+		if _, missing := emails[s.Name]; !missing || free <= 0 {
 			continue
 		}
+		free--
 		if err := q.InsertUser(ctx, db.InsertUserParams{TenantID: id, Name: s.Name, Email: s.Email}); err != nil {
 			return err
 		}

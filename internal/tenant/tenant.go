@@ -99,6 +99,8 @@ type Tenant struct {
 	Quota     Quota
 	Placement placement.State // zero before EnsurePlacement
 	Users     []User          // listed ones, by name
+	// RefusedUsers are listed users over Quota.Users, who have no access.
+	RefusedUsers []string
 	// ExternalUsers counts the users of the identity provider.
 	ExternalUsers int64
 	// DomainsTaken are those of the spec that belong to another tenant, by name.
@@ -118,4 +120,18 @@ type Identity struct {
 	// ExpiresAt is the expiry of an older token during the overlap; zero for
 	// the current one.
 	ExpiresAt time.Time
+}
+
+// Refused returns the names of the listed users that are not among the stored ones.
+func (s Spec) Refused(stored []User) (names []string) {
+	exists := make(map[string]bool, len(stored))
+	for _, u := range stored {
+		exists[u.Name] = true
+	}
+	for _, u := range s.Users {
+		if !exists[u.Name] {
+			names = append(names, u.Name)
+		}
+	}
+	return names
 }

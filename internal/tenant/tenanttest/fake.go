@@ -120,6 +120,7 @@ func (f *Fake) Apply(_ context.Context, spec tenant.Spec) (got tenant.Tenant, er
 	for _, u := range r.users {
 		u.shorten(spec.TokenOverlap)
 	}
+	listed := spec
 	spec.Users = nil
 	spec.OIDC.Domains = slices.Sorted(slices.Values(spec.OIDC.Domains)) // a set
 	if !equalSpec(r.spec, spec) {
@@ -127,6 +128,7 @@ func (f *Fake) Apply(_ context.Context, spec tenant.Spec) (got tenant.Tenant, er
 	}
 	r.spec = spec
 	got = r.tenant(key)
+	got.RefusedUsers = listed.Refused(got.Users)
 	got.DomainsTaken = f.applyDomains(key, spec.OIDC)
 	return got, nil
 }
@@ -203,9 +205,20 @@ func equalSpec(a, b tenant.Spec) bool {
 
 func (f *Fake) applyUsers(r *row, spec tenant.Spec) {
 	emails := map[string]string{}
+	free := spec.Quota.Users
+	for _, s := range spec.Users {
+		if u := r.users[s.Name]; u != nil && u.listed {
+			free--
+		}
+	}
 	for _, s := range spec.Users {
 		emails[s.Name] = s.Email
 		u := r.users[s.Name]
+		if u == nil || !u.listed {
+			if free--; free < 0 {
+				continue
+			}
+		}
 		if u == nil {
 			f.users++
 			u = &user{id: f.users}
@@ -226,7 +239,12 @@ func (f *Fake) applyUsers(r *row, spec tenant.Spec) {
 			r.version++
 		}
 	}
-	r.usage.Users = int64(len(spec.Users))
+	r.usage.Users = 0
+	for _, u := range r.users {
+		if u.listed {
+			r.usage.Users++
+		}
+	}
 }
 
 func (u *user) revoke(below int64) {

@@ -60,3 +60,17 @@ func TestDefaultQuotaReportsEveryInvalidFlag(t *testing.T) {
 		}
 	}
 }
+
+func TestDefaultQuotaMustNotExceedTheMaximum(t *testing.T) {
+	maximum := controllers.DefaultQuota
+	if err := checkDefaults(controllers.DefaultQuota, maximum); err != nil {
+		t.Errorf("equal to the maximum: %v", err)
+	}
+	maximum.Storage, maximum.Users = 1, 1
+	err := checkDefaults(controllers.DefaultQuota, maximum)
+	for _, want := range []string{"--default-quota-storage (10737418240) must not exceed --max-quota-storage (1)", "--default-quota-users (50)"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got error %v, want %q", err, want)
+		}
+	}
+}
