@@ -1,5 +1,5 @@
 # The commands of a contributor. CI runs `make test` and nothing else.
-# Needs Go, make, git and Python 3.11 with pip; everything else is downloaded or built once into ~/.cache/mnemo.
+# Needs Go, make, git, Maven and Python 3.11 with pip; everything else is downloaded or built once into ~/.cache/mnemo.
 
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
@@ -9,10 +9,6 @@ $(error Go is not in the PATH: install Go 1.26 or newer, or put its bin director
 endif
 
 # One set of build settings for the product, its tests, the tools and the images, so that all share one build cache.
-# The local embedder's kernels use Go's simd package: an experiment, on amd64 only. Other machines run plain Go.
-ifeq ($(shell go env GOARCH),amd64)
-export GOEXPERIMENT := simd
-endif
 export CGO_ENABLED := 0
 export GOFLAGS := -trimpath
 

@@ -318,5 +318,8 @@ type fakeEmbedder struct{}
 func (fakeEmbedder) Embed(context.Context, []string) ([][]float32, error) {
 	return nil, fmt.Errorf("no embedder")
 }
+func (fakeEmbedder) EmbedQuery(context.Context, string) ([]float32, error) {
+	return nil, fmt.Errorf("no embedder")
+}
 func (fakeEmbedder) Model() string   { return "none" }
 func (fakeEmbedder) Dimensions() int { return 1 }

@@ -41,7 +41,7 @@ func openReal(t *testing.T) realStores {
 // openRealAt opens the stores with Milvus at an address.
 func openRealAt(t *testing.T, address string) realStores {
 	t.Helper()
-	embedder, err := embed.OpenLocal(testkit.ModelDir(t), embed.LocalOptions{})
+	embedder, err := embed.OpenLocal(embed.LocalConfig{Dir: testkit.ModelDir(t), Library: testkit.ONNXRuntime(t)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,7 +28,8 @@ var libraryVariables = map[string]bool{
 // operator does not use.
 var unsetVariables = []string{
 	"serve MNEMO_LISTEN", "serve MNEMO_METRICS_LISTEN", "operator MNEMO_METRICS_LISTEN", "operator MNEMO_HEALTH_LISTEN", "wait MNEMO_WAIT_TIMEOUT",
-	"operator MNEMO_MODEL_DIR", "operator MNEMO_EMBEDDINGS_URL", "operator MNEMO_EMBEDDINGS_KEY", "operator MNEMO_EMBEDDINGS_TIMEOUT",
+	"operator MNEMO_MODEL_DIR", "operator MNEMO_MODEL_THREADS", "operator MNEMO_ONNXRUNTIME", "serve MNEMO_ONNXRUNTIME",
+	"operator MNEMO_EMBEDDINGS_URL", "operator MNEMO_EMBEDDINGS_KEY", "operator MNEMO_EMBEDDINGS_TIMEOUT",
 	"smoke-test MNEMO_LOG_LEVEL", "smoke-test MNEMO_LOG_FORMAT",
 }
 
@@ -143,7 +144,7 @@ func TestServerReadsOIDCProviders(t *testing.T) {
 	}
 }
 
-// TestDockerfileMatchesChart checks that the image contains the tested model, at the
+// TestDockerfileMatchesChart checks that the image contains the tested model and library, at the
 // path that the chart uses.
 func TestDockerfileMatchesChart(t *testing.T) {
 	t.Parallel()
@@ -155,12 +156,18 @@ func TestDockerfileMatchesChart(t *testing.T) {
 		return string(raw)
 	}
 	dockerfile := read("../Dockerfile")
-	hash := regexp.MustCompile(`SHA256: +"([0-9a-f]{64})"`).FindStringSubmatch(read("../hack/devenv/model.go"))
+	devenv := read("../hack/devenv/model.go") + read("../hack/devenv/onnxruntime.go")
+	model := regexp.MustCompile(`"e5-small-v2-int8": +modelJar\(\S+ "([0-9a-f]{64})"\)`).FindStringSubmatch(devenv)
+	libraries := regexp.MustCompile(`onnxruntimeWheel\("manylinux_2_28_(\w+)", "([0-9a-f]{64})"\)`).FindAllStringSubmatch(devenv, -1)
 	path := regexp.MustCompile(`(?m)^ +path: (/\S+)`).FindStringSubmatch(read("mnemo/values.yaml"))
-	if hash == nil || path == nil {
-		t.Fatalf("hash %v, path %v: not found", hash, path)
+	if model == nil || len(libraries) != 2 || path == nil {
+		t.Fatalf("model %v, libraries %v, path %v: not found", model, libraries, path)
 	}
-	for _, want := range []string{hash[1], "/model/ " + path[1] + "/\n", "USER 65532:65532"} {
+	wants := []string{model[1], "/model/ " + path[1] + "/\n", "USER 65532:65532"}
+	for _, l := range libraries {
+		wants = append(wants, "platform="+l[1]+" sum="+l[2])
+	}
+	for _, want := range wants {
 		if !strings.Contains(dockerfile, want) {
 			t.Errorf("the Dockerfile does not contain %q", want)
 		}

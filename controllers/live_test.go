@@ -69,7 +69,7 @@ func newLive(t *testing.T, namespaces int) *live {
 	for range namespaces {
 		l.namespaces = append(l.namespaces, newNamespace(t, l.Client))
 	}
-	embedder, err := embed.OpenLocal(testkit.ModelDir(t), embed.LocalOptions{})
+	embedder, err := embed.OpenLocal(embed.LocalConfig{Dir: testkit.ModelDir(t), Library: testkit.ONNXRuntime(t)})
 	if err != nil {
 		t.Fatal(err)
 	}

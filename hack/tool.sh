@@ -26,15 +26,13 @@ if [ ! -x "$binary" ]; then
 	case $name in
 	golangci-lint | gotestsum | govulncheck | helm)
 		optimization=
-		case $(go env GOARCH) in amd64) experiment=simd ;; *) experiment= ;; esac
 		;;
 	*)
 		optimization="all=-N -l"
-		experiment=
 		;;
 	esac
 	# Built under a temporary name and renamed, so that an incomplete program is never run.
-	GOEXPERIMENT=$experiment CGO_ENABLED=0 go -C "$module" build -trimpath -gcflags "$optimization" -ldflags "-s -w" \
+	CGO_ENABLED=0 go -C "$module" build -trimpath -gcflags "$optimization" -ldflags "-s -w" \
 		-o "$binary.$$" tool
 	mv "$binary.$$" "$binary"
 fi

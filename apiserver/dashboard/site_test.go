@@ -67,7 +67,7 @@ func (g grants) Programs(ctx context.Context, scope tenant.Scope) ([]oauth.Progr
 
 func newSite(t *testing.T) *site {
 	t.Helper()
-	embedder, err := embed.OpenLocal(testkit.ModelDir(t), embed.LocalOptions{})
+	embedder, err := embed.OpenLocal(embed.LocalConfig{Dir: testkit.ModelDir(t), Library: testkit.ONNXRuntime(t)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,7 +32,7 @@ type env struct {
 
 func openEnv(t *testing.T, d postgrestest.Database) *env {
 	t.Helper()
-	db, err := postgres.Open(t.Context(), postgres.Config{URL: d.AppURL, Generation: localGeneration})
+	db, err := postgres.Open(t.Context(), postgres.Config{URL: d.AppURL, Generation: defaultGeneration})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func (e *env) tryMnemo(t *testing.T, args ...string) (string, error) {
 		t.Fatal(err)
 	}
 	for name, value := range map[string]string{
-		"DATABASE_URL": e.AppURL, "DATABASE_OWNER_URL": e.OwnerURL, "DATABASE_APP_ROLE": app.User.Username(), "MNEMO_MODEL_DIR": testkit.ModelDir(t),
+		"DATABASE_URL": e.AppURL, "DATABASE_OWNER_URL": e.OwnerURL, "DATABASE_APP_ROLE": app.User.Username(), "MNEMO_MODEL_DIR": testkit.ModelDir(t), "MNEMO_ONNXRUNTIME": testkit.ONNXRuntime(t),
 		"MILVUS_ADDRESS": addr.Addr, "MILVUS_USERNAME": addr.User, "MILVUS_PASSWORD": addr.Password,
 	} {
 		t.Setenv(name, value)
@@ -180,7 +180,7 @@ func openIndex(t *testing.T) *milvus.Index {
 	t.Helper()
 	addr := testkit.Milvus(t)
 	index, err := milvusFlags{MilvusAddress: addr.Addr, MilvusUsername: addr.User, MilvusPassword: addr.Password}.
-		open(context.WithoutCancel(t.Context()), localGeneration.Dimensions)
+		open(context.WithoutCancel(t.Context()), defaultGeneration.Dimensions)
 	if err != nil {
 		t.Fatal(err)
 	}

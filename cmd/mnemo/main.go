@@ -53,7 +53,7 @@ func run(ctx context.Context, args []string) error {
 	parser, err := kong.New(&c, kong.Name("mnemo"),
 		kong.Description("Multi-tenant memory and chat history for AI assistants."),
 		kong.ExplicitGroups([]kong.Group{{Key: userGroup, Title: "User commands (set MNEMO_URL and MNEMO_TOKEN):"}}),
-		kong.UsageOnError(), kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(openTerminal()))
+		modelVars(), kong.UsageOnError(), kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(openTerminal()))
 	if err != nil {
 		return err
 	}

@@ -56,9 +56,8 @@ func (c *serveCommand) Validate() error {
 	return nil
 }
 
-// garbagePercent is the default GOGC. The heap is mostly the model and the
-// tokenizer, which contain few pointers: frequent collections are cheap, and twice
-// the memory is not.
+// garbagePercent is the default GOGC. The heap is mostly tokenizers, which contain few
+// pointers: frequent collections are cheap, and twice the memory is not.
 const garbagePercent = 15
 
 // Run serves HTTP and works on jobs until the context ends.

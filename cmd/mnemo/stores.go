@@ -9,8 +9,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/alecthomas/kong"
+
 	"github.com/mnemo-dev/mnemo/internal/embed"
 	"github.com/mnemo-dev/mnemo/internal/milvus"
+	"github.com/mnemo-dev/mnemo/internal/onnx"
 	"github.com/mnemo-dev/mnemo/internal/postgres"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/telemetry"
@@ -38,7 +41,10 @@ type milvusFlags struct {
 // and dimensions and never loads it.
 type embedderFlags struct {
 	Embedder             string        `env:"MNEMO_EMBEDDER" enum:"local,openai" default:"local" help:"Source of embeddings: local, the model in this process, or openai, an OpenAI-compatible endpoint."`
-	ModelDir             string        `env:"MNEMO_MODEL_DIR" type:"path" help:"Directory with model.safetensors and tokenizer.json of all-MiniLM-L6-v2, for the local embedder."`
+	Model                string        `env:"MNEMO_MODEL" enum:"${models}" default:"${defaultModel}" help:"Model of the local embedder: ${enum}."`
+	ModelDir             string        `env:"MNEMO_MODEL_DIR" type:"path" help:"Directory with model.onnx and tokenizer.json of the model, for the local embedder."`
+	ModelThreads         int           `env:"MNEMO_MODEL_THREADS" default:"1" help:"Threads that the local embedder uses for one text."`
+	ONNXRuntime          string        `name:"onnxruntime" env:"MNEMO_ONNXRUNTIME" default:"${onnxruntime}" help:"Shared library of onnxruntime, for the local embedder: a path, or a name in the loader's search path."`
 	EmbeddingsURL        string        `env:"MNEMO_EMBEDDINGS_URL" help:"Base URL of the embeddings endpoint, such as https://api.openai.com/v1."`
 	EmbeddingsKey        string        `env:"MNEMO_EMBEDDINGS_KEY" help:"Bearer token for the embeddings endpoint, if it requires one."`
 	EmbeddingsModel      string        `env:"MNEMO_EMBEDDINGS_MODEL" help:"Name of the model at the embeddings endpoint."`
@@ -46,13 +52,23 @@ type embedderFlags struct {
 	EmbeddingsTimeout    time.Duration `env:"MNEMO_EMBEDDINGS_TIMEOUT" default:"30s" help:"Timeout of a request to the embeddings endpoint."`
 }
 
-// localGeneration describes the vectors of the local embedder.
-var localGeneration = postgres.Generation{Model: "all-MiniLM-L6-v2", Dimensions: 384}
+// defaultGeneration is for commands that use no vectors.
+var defaultGeneration = postgres.Generation{Model: embed.DefaultModel, Dimensions: 384}
+
+// modelVars are the variables of the tags in embedderFlags.
+func modelVars() kong.Vars {
+	var names []string
+	for _, m := range embed.Models() {
+		names = append(names, m.Name)
+	}
+	return kong.Vars{"models": strings.Join(names, ","), "defaultModel": embed.DefaultModel, "onnxruntime": onnx.DefaultLibrary}
+}
 
 // generation describes the vectors of the embedder without loading its model.
 func (f embedderFlags) generation() (postgres.Generation, error) {
 	if f.Embedder == "local" {
-		return localGeneration, nil
+		m, err := embed.FindModel(f.Model)
+		return postgres.Generation{Model: m.Name, Dimensions: m.Dimensions}, err
 	}
 	if f.EmbeddingsModel == "" || f.EmbeddingsDimensions < 1 {
 		return postgres.Generation{}, fmt.Errorf("--embedder=openai requires --embeddings-model and --embeddings-dimensions")
@@ -64,16 +80,11 @@ func (f embedderFlags) generation() (postgres.Generation, error) {
 func (f embedderFlags) open() (retrieve.Embedder, error) {
 	if f.Embedder == "local" {
 		if f.ModelDir == "" {
-			return nil, fmt.Errorf("--embedder=local requires --model-dir, the directory of all-MiniLM-L6-v2")
+			return nil, fmt.Errorf("--embedder=local requires --model-dir, the directory of %s", f.Model)
 		}
-		local, err := embed.OpenLocal(f.ModelDir, embed.LocalOptions{})
-		if err != nil {
-			return nil, err
-		}
-		if local.Model() != localGeneration.Model {
-			return nil, fmt.Errorf("%s contains %s, not the published %s; their vectors cannot share an index", f.ModelDir, local.Model(), localGeneration.Model)
-		}
-		return local, nil
+		return embed.OpenLocal(embed.LocalConfig{
+			Model: f.Model, Dir: f.ModelDir, Library: f.ONNXRuntime, Threads: f.ModelThreads,
+		})
 	}
 	return embed.NewOpenAI(embed.OpenAIConfig{
 		BaseURL: f.EmbeddingsURL, APIKey: f.EmbeddingsKey,

@@ -48,7 +48,7 @@ func (c *listCommand) Run(ctx context.Context) error {
 
 // open connects to PostgreSQL for a command that does not use the index.
 func (f databaseFlags) open(ctx context.Context) (*postgres.DB, error) {
-	return postgres.Open(ctx, postgres.Config{URL: f.DatabaseURL, MaxConns: f.DatabaseConnections, Generation: localGeneration})
+	return postgres.Open(ctx, postgres.Config{URL: f.DatabaseURL, MaxConns: f.DatabaseConnections, Generation: defaultGeneration})
 }
 
 func inState(records []tenant.Record, state tenant.State) []tenant.Record {
@@ -106,7 +106,7 @@ func (c *purgeCommand) Run(ctx context.Context) error {
 			return err
 		}
 	}
-	index, err := c.milvusFlags.open(ctx, localGeneration.Dimensions)
+	index, err := c.milvusFlags.open(ctx, defaultGeneration.Dimensions)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -17,7 +18,7 @@ import (
 const (
 	repository = "ghcr.io/mnemo-dev/mnemo" // as in the chart's values
 	localTag   = "local"
-	modelImage = "mnemo.local/all-minilm-l6-v2:1" // as in values.yaml
+	modelImage = "mnemo.local/e5-small-v2-int8:1" // as in values.yaml
 )
 
 type images struct{ mnemo, model v1.Image }
@@ -26,7 +27,7 @@ func (c *cluster) mnemoImage() string { return repository + ":" + c.tag }
 
 // buildImages builds the images of Mnemo and of the model.
 func (c *cluster) buildImages(ctx context.Context) (err error) {
-	if c.model, err = devenv.Model(ctx, c.devenv.Cache); err != nil {
+	if c.model, err = devenv.Model(ctx, c.devenv.Cache, devenv.DefaultModel); err != nil {
 		return err
 	}
 	done := c.progress.Step("images", "building mnemo and the model's image")
@@ -46,7 +47,11 @@ func (c *cluster) buildMnemo(ctx context.Context) (v1.Image, error) {
 	if err := (image.Source{Root: c.root, Version: c.tag, Overlay: c.overlay}).Build(ctx, binary); err != nil {
 		return nil, err
 	}
-	return image.Local().Mnemo(binary)
+	system, onnxruntime, err := devenv.ImageLibraries(ctx, c.devenv.Cache, runtime.GOARCH)
+	if err != nil {
+		return nil, err
+	}
+	return image.Local().Mnemo(binary, image.Libraries{System: system, ONNXRuntime: onnxruntime})
 }
 
 func (c *cluster) importImages(ctx context.Context) (err error) {

@@ -24,8 +24,8 @@ type Built struct {
 	Title, Estimate string
 }
 
-// buildEnv overrides the product's build settings: with its GOEXPERIMENT, Go's
-// build cache would contain another copy of every package.
+// buildEnv overrides the user's build settings, so that Go's build cache does not
+// contain another copy of every package.
 var buildEnv = []string{"CGO_ENABLED=0", "GOEXPERIMENT=", "GOWORK=off"}
 
 // Unoptimized disables optimization, for programs whose speed does not matter

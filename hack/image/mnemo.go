@@ -29,7 +29,7 @@ type Source struct {
 	Overlay string
 }
 
-// Build builds the binary at path: static and reproducible.
+// Build builds the binary at path, reproducibly.
 func (s Source) Build(ctx context.Context, path string) error {
 	goTool, err := exec.LookPath("go")
 	if err != nil {
@@ -39,26 +39,32 @@ func (s Source) Build(ctx context.Context, path string) error {
 	cmd := exec.CommandContext(ctx, goTool, "build", "-trimpath", "-buildvcs=false", "-overlay", s.Overlay,
 		"-ldflags", "-s -w -buildid= "+stamp+s.Version, "-o", path, "./cmd/mnemo")
 	cmd.Dir = s.Root
-	arch := cmp.Or(s.Arch, runtime.GOARCH)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+cmp.Or(s.OS, "linux"), "GOARCH="+arch, "GOEXPERIMENT="+experiment(arch))
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+cmp.Or(s.OS, "linux"), "GOARCH="+cmp.Or(s.Arch, runtime.GOARCH), "GOEXPERIMENT=")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build mnemo: %w\n%s", err, strings.TrimSpace(string(out)))
 	}
 	return nil
 }
 
-// experiment returns the GOEXPERIMENT for the local embedder's kernels, which
-// exist only for amd64.
-func experiment(arch string) string {
-	if arch == "amd64" {
-		return "simd"
-	}
-	return ""
+// Libraries are the directories with the libraries of an image, for its architecture.
+type Libraries struct {
+	// System contains unpacked packages with the C and C++ libraries.
+	System string
+	// ONNXRuntime contains libonnxruntime.so.1 and its licenses.
+	ONNXRuntime string
 }
 
-// Mnemo builds the product's image from its binary.
-func (t Target) Mnemo(binary string) (v1.Image, error) {
-	return t.New([]Layer{base(), {{Path: "/mnemo", Mode: 0o755, From: binary}}}, v1.Config{
+// Mnemo builds the product's image from its binary and the libraries that it loads.
+func (t Target) Mnemo(binary string, l Libraries) (v1.Image, error) {
+	system, err := systemLibraries(l.System, t.Arch)
+	if err != nil {
+		return nil, err
+	}
+	onnxruntime := Layer{{Path: "/usr/lib/libonnxruntime.so.1", Mode: 0o755, From: filepath.Join(l.ONNXRuntime, "libonnxruntime.so.1")}}
+	for _, name := range []string{"LICENSE", "ThirdPartyNotices.txt"} {
+		onnxruntime = append(onnxruntime, File{Path: "/usr/share/doc/onnxruntime/" + name, Mode: 0o644, From: filepath.Join(l.ONNXRuntime, name)})
+	}
+	return t.New([]Layer{base(), system, onnxruntime, {{Path: "/mnemo", Mode: 0o755, From: binary}}}, v1.Config{
 		Entrypoint:   []string{"/mnemo"},
 		Cmd:          []string{"serve"},
 		WorkingDir:   "/",

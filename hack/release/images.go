@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 
+	"github.com/mnemo-dev/mnemo/hack/devenv"
 	"github.com/mnemo-dev/mnemo/hack/image"
 )
 
@@ -34,8 +35,8 @@ func (p published) reference() (string, error) {
 
 // buildImages builds the product's image and writes it as an OCI layout. For signing, the file
 // images.txt lists its reference, and sboms.txt the image and the SBOM of each platform.
-func (r *release) buildImages(binaries []binary) ([]published, error) {
-	index, err := productIndex(binaries)
+func (r *release) buildImages(ctx context.Context, binaries []binary) ([]published, error) {
+	index, err := productIndex(ctx, binaries)
 	if err != nil {
 		return nil, err
 	}
@@ -78,13 +79,21 @@ func (r *release) writeSBOMList(product published) error {
 }
 
 // productIndex builds the image of each binary for Linux.
-func productIndex(binaries []binary) (v1.ImageIndex, error) {
+func productIndex(ctx context.Context, binaries []binary) (v1.ImageIndex, error) {
+	cache, err := devenv.OpenCache(devenv.NewProgress(os.Stderr))
+	if err != nil {
+		return nil, err
+	}
 	var index v1.ImageIndex = empty.Index
 	for _, b := range binaries {
 		if b.os != "linux" {
 			continue
 		}
-		img, err := image.Release(b.arch).Mnemo(b.path)
+		system, onnxruntime, err := devenv.ImageLibraries(ctx, cache, b.arch)
+		if err != nil {
+			return nil, err
+		}
+		img, err := image.Release(b.arch).Mnemo(b.path, image.Libraries{System: system, ONNXRuntime: onnxruntime})
 		if err != nil {
 			return nil, err
 		}

@@ -54,7 +54,7 @@ func (r *release) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	images, err := r.buildImages(binaries)
+	images, err := r.buildImages(ctx, binaries)
 	if err != nil {
 		return err
 	}

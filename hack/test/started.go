@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -69,11 +70,7 @@ func (s *started) startOne(ctx context.Context, name string, o devenv.Options) e
 		}
 		s.add(k.Stop, "MNEMO_TEST_KUBECONFIG="+k.Kubeconfig, "MNEMO_TEST_KUBECTL="+k.Kubectl)
 	case "model":
-		model, err := devenv.Model(ctx, o.Cache)
-		if err != nil {
-			return err
-		}
-		s.add(nil, "MNEMO_TEST_MODEL="+model)
+		return s.fetchModels(ctx, o)
 	case "oidc":
 		provider, err := devenv.OIDCProvider(ctx, o.Cache)
 		if err != nil {
@@ -83,6 +80,25 @@ func (s *started) startOne(ctx context.Context, name string, o devenv.Options) e
 	case "chromium":
 		return s.fetchBrowser(ctx, o)
 	}
+	return nil
+}
+
+// fetchModels provides the embedding models and the library that runs them.
+func (s *started) fetchModels(ctx context.Context, o devenv.Options) error {
+	library, err := devenv.ONNXRuntime(ctx, o.Cache, runtime.GOARCH)
+	if err != nil {
+		return err
+	}
+	models, err := devenv.Models(ctx, o.Cache)
+	if err != nil {
+		return err
+	}
+	var list []string
+	for name, dir := range models {
+		list = append(list, name+"="+dir)
+	}
+	s.add(nil, "MNEMO_TEST_ONNXRUNTIME="+filepath.Join(library, devenv.ONNXRuntimeLibrary), "MNEMO_TEST_MODEL="+models[devenv.DefaultModel],
+		"MNEMO_TEST_MODELS="+strings.Join(list, ","))
 	return nil
 }
 

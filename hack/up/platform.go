@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -28,10 +29,12 @@ type platform struct {
 	milvus   *milvus.Server
 	kube     *kube.ControlPlane
 	model    string // directory
-	binary   string
-	product  product
-	client   client.Client // of Kubernetes
-	sample   sample.Tenant
+	// onnxruntime is the path of the library.
+	onnxruntime string
+	binary      string
+	product     product
+	client      client.Client // of Kubernetes
+	sample      sample.Tenant
 
 	mu    sync.Mutex
 	stops [2][]func() error
@@ -104,7 +107,11 @@ func (p *platform) startKube(ctx context.Context) (err error) {
 }
 
 func (p *platform) fetchModel(ctx context.Context) (err error) {
-	p.model, err = devenv.Model(ctx, p.devenv.Cache)
+	if p.model, err = devenv.Model(ctx, p.devenv.Cache, devenv.DefaultModel); err != nil {
+		return err
+	}
+	library, err := devenv.ONNXRuntime(ctx, p.devenv.Cache, runtime.GOARCH)
+	p.onnxruntime = filepath.Join(library, devenv.ONNXRuntimeLibrary)
 	return err
 }
 

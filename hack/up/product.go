@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"time"
 
@@ -110,10 +109,6 @@ func (p *platform) build(ctx context.Context) (err error) {
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", p.binary, "./cmd/mnemo")
 	cmd.Dir = p.root
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if runtime.GOARCH == "amd64" {
-		// The local embedder is ten times faster with SIMD.
-		cmd.Env = append(cmd.Env, "GOEXPERIMENT=simd")
-	}
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build mnemo: %w\n%s", err, strings.TrimSpace(string(out)))
 	}
@@ -140,6 +135,7 @@ func (p *platform) storesEnv() []string {
 		"MILVUS_USERNAME=" + p.milvus.User,
 		"MILVUS_PASSWORD=" + p.milvus.Password,
 		"MNEMO_MODEL_DIR=" + p.model,
+		"MNEMO_ONNXRUNTIME=" + p.onnxruntime,
 		"MNEMO_LOG_FORMAT=text",
 	}
 }

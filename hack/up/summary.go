@@ -28,6 +28,7 @@ func (p *platform) writeEnv(path string) error {
 		{"MILVUS_USERNAME", p.milvus.User},
 		{"MILVUS_PASSWORD", p.milvus.Password},
 		{"MNEMO_MODEL_DIR", p.model},
+		{"MNEMO_ONNXRUNTIME", p.onnxruntime},
 	})
 }
 

@@ -138,5 +138,8 @@ func (f *fakes) Embed(_ context.Context, texts []string) ([][]float32, error) {
 	return out, f.embedFails
 }
 
+func (f *fakes) EmbedQuery(_ context.Context, text string) ([]float32, error) {
+	return []float32{float32(len(text))}, f.embedFails
+}
 func (f *fakes) Model() string   { return "fake" }
 func (f *fakes) Dimensions() int { return 1 }

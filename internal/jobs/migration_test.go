@@ -40,6 +40,10 @@ func (oneVector) Embed(_ context.Context, texts []string) ([][]float32, error) {
 	}
 	return out, nil
 }
+func (v oneVector) EmbedQuery(ctx context.Context, text string) ([]float32, error) {
+	vectors, err := v.Embed(ctx, []string{text})
+	return vectors[0], err
+}
 func (oneVector) Model() string   { return postgrestest.Generation.Model }
 func (oneVector) Dimensions() int { return size }
 

@@ -98,8 +98,9 @@ func (f *fakes) Search(_ context.Context, _ tenant.Scope, _ placement.Location, 
 func (f *fakes) Embed(_ context.Context, texts []string) ([][]float32, error) {
 	return make([][]float32, len(texts), len(texts)+1), f.embedFails
 }
-func (f *fakes) Model() string   { return "fake" }
-func (f *fakes) Dimensions() int { return 1 }
+func (f *fakes) EmbedQuery(context.Context, string) ([]float32, error) { return nil, f.embedFails }
+func (f *fakes) Model() string                                         { return "fake" }
+func (f *fakes) Dimensions() int                                       { return 1 }
 
 // fakeIndex implements Delete of the index, which would clash with that of the store.
 type fakeIndex struct {

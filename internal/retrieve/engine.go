@@ -167,15 +167,15 @@ func (e *Engine) embed(ctx context.Context, text string) []float32 {
 	defer end()
 	limited, cancel := context.WithTimeout(staged, e.EmbedTimeout)
 	defer cancel()
-	vectors, err := e.Embedder.Embed(limited, []string{text})
-	if err == nil && (len(vectors) != 1 || len(vectors[0]) != e.Embedder.Dimensions()) {
-		err = fault.New(fault.Unavailable, "the embedder returned %d vectors of a wrong size for one text", len(vectors))
+	vector, err := e.Embedder.EmbedQuery(limited, text)
+	if err == nil && len(vector) != e.Embedder.Dimensions() {
+		err = fault.New(fault.Unavailable, "the embedder returned a vector of %d dimensions instead of %d", len(vector), e.Embedder.Dimensions())
 	}
 	e.note(ctx, &e.embedder, err, "embedder")
 	if err != nil {
 		return nil
 	}
-	return vectors[0]
+	return vector
 }
 
 // index searches the index; answered is false if it is unavailable or the tenant has

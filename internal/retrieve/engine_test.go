@@ -103,10 +103,13 @@ func (s *stores) List(context.Context, tenant.ID, placement.Location, UnitID, in
 }
 
 func (s *stores) Embed(context.Context, []string) ([][]float32, error) {
+	return nil, errors.New("the query was embedded as a passage")
+}
+func (s *stores) EmbedQuery(context.Context, string) ([]float32, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.embedCalls++
-	return [][]float32{{1}}, s.embedErr
+	return []float32{1}, s.embedErr
 }
 func (s *stores) Model() string   { return "test" }
 func (s *stores) Dimensions() int { return 1 }

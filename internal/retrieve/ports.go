@@ -10,9 +10,13 @@ import (
 
 // Embedder computes embeddings.
 type Embedder interface {
-	// Embed returns one L2-normalised vector per text, in order.
+	// Embed returns one L2-normalised vector per passage, a text to be found, in order.
 	Embed(ctx context.Context, texts []string) ([][]float32, error)
-	// Model names the model; Dimensions is the length of its vectors.
+	// EmbedQuery returns the L2-normalised vector of a search query. Models may embed
+	// queries and passages differently.
+	EmbedQuery(ctx context.Context, text string) ([]float32, error)
+	// Model names the model: vectors of different models are not comparable.
+	// Dimensions is the length of its vectors.
 	Model() string
 	Dimensions() int
 }

@@ -175,6 +175,9 @@ func (e envEmbedder) Embed(_ context.Context, texts []string) ([][]float32, erro
 	}
 	return out, nil
 }
+func (envEmbedder) EmbedQuery(context.Context, string) ([]float32, error) {
+	return nil, errors.New("a unit was embedded as a query")
+}
 func (envEmbedder) Model() string   { return "test" }
 func (envEmbedder) Dimensions() int { return 1 }
 

@@ -22,14 +22,26 @@ type embedder struct {
 func (e *embedder) Embed(ctx context.Context, texts []string) ([][]float32, error) {
 	start := time.Now()
 	vectors, err := e.Embedder.Embed(ctx, texts)
-	took := time.Since(start)
+	e.record(ctx, start, len(texts), err)
+	return vectors, err
+}
+
+// EmbedQuery implements retrieve.Embedder.
+func (e *embedder) EmbedQuery(ctx context.Context, text string) ([]float32, error) {
+	start := time.Now()
+	vector, err := e.Embedder.EmbedQuery(ctx, text)
+	e.record(ctx, start, 1, err)
+	return vector, err
+}
+
+// record records a call that embedded a number of texts.
+func (e *embedder) record(ctx context.Context, start time.Time, texts int, err error) {
 	if err != nil && errors.Is(ctx.Err(), context.Canceled) {
-		return nil, err // the caller gave up, which does not mean that the embedder is down
+		return // the caller gave up, which does not mean that the embedder is down
 	}
-	Observe(ctx, e.metrics.embedDuration.WithLabelValues(outcomeOf(err)), took)
+	Observe(ctx, e.metrics.embedDuration.WithLabelValues(outcomeOf(err)), time.Since(start))
 	if err == nil {
-		e.metrics.embeddedTexts.Add(float64(len(texts)))
+		e.metrics.embeddedTexts.Add(float64(texts))
 	}
 	e.metrics.SetDependencyUp("embedder", err == nil)
-	return vectors, err
 }

@@ -55,6 +55,9 @@ type fakeEmbedder struct{ err error }
 func (f *fakeEmbedder) Embed(context.Context, []string) ([][]float32, error) {
 	return [][]float32{{1}}, f.err
 }
+func (f *fakeEmbedder) EmbedQuery(context.Context, string) ([]float32, error) {
+	return []float32{1}, f.err
+}
 func (*fakeEmbedder) Model() string   { return "fake" }
 func (*fakeEmbedder) Dimensions() int { return 1 }
 

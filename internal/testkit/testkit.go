@@ -3,6 +3,7 @@ package testkit
 import (
 	"net"
 	"os"
+	"strings"
 	"testing"
 
 	"k8s.io/client-go/rest"
@@ -34,11 +35,28 @@ func Milvus(tb testing.TB) MilvusAddr {
 	}
 }
 
-// ModelDir returns the directory with model.safetensors, tokenizer.json and
-// config.json of all-MiniLM-L6-v2.
+// ModelDir returns the directory with model.onnx and tokenizer.json of the default
+// local model.
 func ModelDir(tb testing.TB) string {
 	tb.Helper()
 	return need(tb, "MNEMO_TEST_MODEL")
+}
+
+// ModelDirs returns the directories of all local models by name.
+func ModelDirs(tb testing.TB) map[string]string {
+	tb.Helper()
+	dirs := map[string]string{}
+	for entry := range strings.SplitSeq(need(tb, "MNEMO_TEST_MODELS"), ",") {
+		name, dir, _ := strings.Cut(entry, "=")
+		dirs[name] = dir
+	}
+	return dirs
+}
+
+// ONNXRuntime returns the path of the shared library of onnxruntime.
+func ONNXRuntime(tb testing.TB) string {
+	tb.Helper()
+	return need(tb, "MNEMO_TEST_ONNXRUNTIME")
 }
 
 // Chromium returns the path of the browser.

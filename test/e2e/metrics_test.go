@@ -162,7 +162,7 @@ func TestEmbedderUnavailable(t *testing.T) {
 	metrics, unused := testkit.FreeAddress(t), testkit.FreeAddress(t)
 	applyTenant(t, "unembedded", "")
 	url := startReplica(t, "MNEMO_METRICS_LISTEN="+metrics, "MNEMO_EMBEDDER=openai", "MNEMO_EMBEDDINGS_URL=http://"+unused+"/v1",
-		"MNEMO_EMBEDDINGS_MODEL=all-MiniLM-L6-v2", fmt.Sprintf("MNEMO_EMBEDDINGS_DIMENSIONS=%d", dimensions))
+		"MNEMO_EMBEDDINGS_MODEL=e5-small-v2-int8", fmt.Sprintf("MNEMO_EMBEDDINGS_DIMENSIONS=%d", dimensions))
 	p := startPrometheus(t, map[string]string{"api": metrics})
 	alice := connectTo(t, url, secret(t, "unembedded", "alice", "token"))
 	alice.remember(t, "2026-05-07 The kiln is at 1,240 degrees.")

@@ -27,6 +27,7 @@ func startReplica(t *testing.T, env ...string) string {
 		"MILVUS_USERNAME="+platform.env["MILVUS_USERNAME"],
 		"MILVUS_PASSWORD="+platform.env["MILVUS_PASSWORD"],
 		"MNEMO_MODEL_DIR="+platform.env["MNEMO_MODEL_DIR"],
+		"MNEMO_ONNXRUNTIME="+platform.env["MNEMO_ONNXRUNTIME"],
 		"MNEMO_LISTEN=127.0.0.1:0", "MNEMO_METRICS_LISTEN=127.0.0.1:0", "MNEMO_LOG_FORMAT=json",
 		// It may run a job that a traced request to another replica enqueued.
 		"OTEL_EXPORTER_OTLP_ENDPOINT="+platform.traces.url, "MNEMO_TRACE_RATIO=0")

@@ -13,6 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/mnemo-dev/mnemo/internal/embed"
 	"github.com/mnemo-dev/mnemo/internal/milvus"
 	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/postgres"
@@ -120,7 +121,7 @@ func inBounds(t *testing.T, servers ...*server) {
 // user's token.
 func makeTenant(t *testing.T, d postgrestest.Database) string {
 	t.Helper()
-	db, err := postgres.Open(t.Context(), postgres.Config{URL: d.AppURL, Generation: postgres.Generation{Model: "all-MiniLM-L6-v2", Dimensions: 384}})
+	db, err := postgres.Open(t.Context(), postgres.Config{URL: d.AppURL, Generation: postgres.Generation{Model: embed.DefaultModel, Dimensions: 384}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -123,6 +123,7 @@
 {{- $v := .Values.embeddings -}}
 {{- if eq $v.mode "local" }}
 - {name: MNEMO_EMBEDDER, value: local}
+- {name: MNEMO_MODEL, value: {{ $v.local.model | quote }}}
 {{- else }}
 - {name: MNEMO_EMBEDDER, value: openai}
 - {name: MNEMO_EMBEDDINGS_MODEL, value: {{ required "embeddings.external.model is required: set the name of the model, or set embeddings.mode to local" $v.external.model | quote }}}
@@ -135,6 +136,7 @@
 {{- $v := .Values.embeddings -}}
 {{- if eq $v.mode "local" }}
 - {name: MNEMO_MODEL_DIR, value: {{ $v.local.path | quote }}}
+- {name: MNEMO_MODEL_THREADS, value: {{ $v.local.threads | quote }}}
 {{- else }}
 - {name: MNEMO_EMBEDDINGS_URL, value: {{ required "embeddings.external.url is required: set the base URL of an OpenAI-compatible endpoint, or set embeddings.mode to local" $v.external.url | quote }}}
 - {name: MNEMO_EMBEDDINGS_TIMEOUT, value: {{ $v.external.timeout | quote }}}

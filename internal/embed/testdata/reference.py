@@ -1,12 +1,15 @@
-"""Writes reference.json: token ids and vectors by sentence-transformers.
+"""Writes reference.json: token ids by Hugging Face tokenizers, vectors by onnxruntime in fp32.
 
-Usage: python reference.py MODEL_DIR > reference.json
+Usage: python reference.py MODELS > reference.json
+MODELS has a folder with model.onnx and tokenizer.json of each model in fp32.
 """
 
 import json
 import sys
 
-from sentence_transformers import SentenceTransformer
+import numpy
+import onnxruntime
+from tokenizers import Tokenizer
 
 PANGRAM = "The quick brown fox jumps over the lazy dog. "
 TEXTS = [
@@ -54,32 +57,55 @@ TEXTS = [
     "a",
     "\u0301",
     "?!...,;:-_'\"()[]{}<>|/\\@#$%^&*~`+=",
-    # lengths: the limit of a word, of the window, and far past it
+    # lengths: the limit of a word, of the windows, and far past them
     "a" * 100,
     "b" * 101 + " end",
     "word " * 253 + "x",
-    "word " * 254,
-    "word " * 255 + "never seen",
+    "word " * 509 + "x",
+    "word " * 510,
+    "word " * 511 + "never seen",
     PANGRAM * 12,
     (PANGRAM + "我们在北京。 " + "x" * 150 + " ") * 40,
 ]
 
+# The number of texts with vectors, besides the last.
+VECTORS = 12
+# Our names of the models, the folder in fp32, the prefixes, the pooling and the window.
+MODELS = {
+    "all-MiniLM-L6-v2-int8": ("all-MiniLM-L6-v2", "", "", "mean", 256),
+    "bge-small-en-v1.5-int8": ("bge-small-en-v1.5", "Represent this sentence for searching relevant passages: ", "", "first", 512),
+    "e5-small-v2-int8": ("e5-small-v2", "query: ", "passage: ", "mean", 512),
+}
+
+
+def tokenizer(folder, window):
+    t = Tokenizer.from_file(folder + "/tokenizer.json")
+    t.no_padding()
+    t.enable_truncation(window)
+    return t
+
+
+def embed(session, ids, pooling):
+    ids = numpy.array([ids], dtype=numpy.int64)
+    inputs = {"input_ids": ids, "attention_mask": numpy.ones_like(ids), "token_type_ids": numpy.zeros_like(ids)}
+    states = session.run(["last_hidden_state"], inputs)[0][0]
+    vector = states.mean(axis=0) if pooling == "mean" else states[0]
+    return [round(float(x), 5) for x in vector / numpy.linalg.norm(vector)]
+
 
 def main():
-    model = SentenceTransformer(sys.argv[1], device="cpu")
-    model.max_seq_length = 256
-    backend = model.tokenizer.backend_tokenizer
-    backend.no_padding()
-    backend.enable_truncation(256)
-    cases = []
-    for text in TEXTS:
-        # One by one: no padding, so nothing depends on the other texts.
-        vector = model.encode(text, normalize_embeddings=True)
-        ids = backend.encode(text).ids
-        cases.append({"text": text, "ids": ids, "vector": [round(float(x), 6) for x in vector]})
-    print("[")
-    print(",\n".join(json.dumps(c, ensure_ascii=True, separators=(",", ":")) for c in cases))
-    print("]")
+    vectors = {}
+    for name, (folder, query, passage, pooling, window) in MODELS.items():
+        folder = sys.argv[1] + "/" + folder
+        session, t = onnxruntime.InferenceSession(folder + "/model.onnx"), tokenizer(folder, window)
+        vectors[name] = {
+            kind: [embed(session, t.encode(prefix + text).ids, pooling) for text in TEXTS[:VECTORS] + TEXTS[-1:]]
+            for kind, prefix in (("query", query), ("passage", passage))
+        }
+    t = tokenizer(sys.argv[1] + "/e5-small-v2", 512)
+    ids = [{"text": text, "ids": t.encode(text).ids} for text in TEXTS]
+    lines = ",\n".join(json.dumps(case, separators=(",", ":")) for case in ids)
+    print('{"tokens":[\n' + lines + '\n],\n"vectors":' + json.dumps(vectors, separators=(",", ":")) + "}")
 
 
 if __name__ == "__main__":

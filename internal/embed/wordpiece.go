@@ -23,19 +23,23 @@ type tokenizer struct {
 	longest   int              // bytes of the longest piece
 	unk       int32
 	cls, sep  int32
-	maxTokens int // window
+	maxTokens int
 }
 
-// loadTokenizer reads tokenizer.json and rejects incompatible ones.
-func loadTokenizer(path string) (*tokenizer, error) {
+// vocabSize is the number of tokens of uncased BERT, which all models share.
+const vocabSize = 30522
+
+// loadTokenizer reads tokenizer.json and rejects incompatible ones. Texts are cut at
+// window tokens.
+func loadTokenizer(path string, window int) (*tokenizer, error) {
 	raw, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
-	return parseTokenizer(raw)
+	return parseTokenizer(raw, window)
 }
 
-func parseTokenizer(raw []byte) (*tokenizer, error) {
+func parseTokenizer(raw []byte, window int) (*tokenizer, error) {
 	var file struct {
 		Normalizer struct {
 			Type      string `json:"type"`
@@ -58,10 +62,10 @@ func parseTokenizer(raw []byte) (*tokenizer, error) {
 		file.Normalizer.Type != "BertNormalizer" || !file.Normalizer.Lowercase {
 		return nil, errors.New("not the tokenizer of an uncased BERT model")
 	}
-	return newTokenizer(m.Vocab)
+	return newTokenizer(m.Vocab, window)
 }
 
-func newTokenizer(vocab map[string]int32) (*tokenizer, error) {
+func newTokenizer(vocab map[string]int32, window int) (*tokenizer, error) {
 	if len(vocab) != vocabSize {
 		return nil, fmt.Errorf("the vocabulary has %d entries, want %d", len(vocab), vocabSize)
 	}
@@ -88,17 +92,17 @@ func newTokenizer(vocab map[string]int32) (*tokenizer, error) {
 	return t, nil
 }
 
-// encode returns the ids of a text: [CLS], at most 254 tokens, [SEP].
-func (t *tokenizer) encode(text string) []int32 {
-	ids := make([]int32, 1, min(len(text)/3+4, t.maxTokens))
-	ids[0] = t.cls
+// encode returns the ids of a text: [CLS], its tokens up to the window, [SEP].
+func (t *tokenizer) encode(text string) []int64 {
+	ids := make([]int64, 1, min(len(text)/3+4, t.maxTokens))
+	ids[0] = int64(t.cls)
 	for id := range t.tokens(text) {
 		if len(ids) == t.maxTokens-1 {
 			break
 		}
-		ids = append(ids, id)
+		ids = append(ids, int64(id))
 	}
-	return append(ids, t.sep)
+	return append(ids, int64(t.sep))
 }
 
 // tokens yields the ids of a text without [CLS] and [SEP], to its end.

@@ -1,7 +1,6 @@
 package embed
 
 import (
-	"bytes"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -10,9 +9,12 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/testkit"
 )
 
+// window is that of the default model.
+const window = 512
+
 func testTokenizer(t testing.TB) *tokenizer {
 	t.Helper()
-	tok, err := loadTokenizer(filepath.Join(testkit.ModelDir(t), tokenizerFile))
+	tok, err := loadTokenizer(filepath.Join(testkit.ModelDir(t), tokenizerFile), window)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +65,7 @@ func TestIsPunctuation(t *testing.T) {
 	}
 }
 
-// Only the first 254 tokens of a text are used, and a word that is too long for the
+// Only the first 510 tokens of a text are used, and a word that is too long for the
 // vocabulary is one unknown token.
 func TestEncodeLongTexts(t *testing.T) {
 	t.Parallel()
@@ -77,14 +79,14 @@ func TestEncodeLongTexts(t *testing.T) {
 
 func FuzzEncode(f *testing.F) {
 	tok := testTokenizer(f)
-	for _, ref := range references(f) {
+	for _, ref := range readReferences(f).Tokens {
 		f.Add(ref.Text)
 	}
 	f.Add("\xff\xfe[CLS\xc3]")
 	f.Add("[[CLS]][MASK")
 	f.Fuzz(func(t *testing.T, text string) {
 		ids := tok.encode(text)
-		if len(ids) < 2 || len(ids) > window || ids[0] != tok.cls || ids[len(ids)-1] != tok.sep {
+		if len(ids) < 2 || len(ids) > window || ids[0] != int64(tok.cls) || ids[len(ids)-1] != int64(tok.sep) {
 			t.Fatalf("%q: ids %v", text, ids)
 		}
 		for _, id := range ids {
@@ -92,23 +94,12 @@ func FuzzEncode(f *testing.F) {
 				t.Fatalf("%q: id %d", text, id)
 			}
 		}
-		all := slices.Collect(tok.tokens(text))
+		var all []int64
+		for id := range tok.tokens(text) {
+			all = append(all, int64(id))
+		}
 		if n := min(len(all), window-2); !slices.Equal(ids[1:len(ids)-1], all[:n]) {
 			t.Fatalf("%q: ids %v are not a prefix of %v", text, ids, all)
-		}
-	})
-}
-
-func FuzzReadTensorFile(f *testing.F) {
-	f.Add([]byte("\x40\x00\x00\x00\x00\x00\x00\x00{\"x\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}         \x00\x00\x80\x3f\x00\x00\x00\x40"))
-	f.Add([]byte("\xff\xff\xff\xff\xff\xff\xff\xff{}"))
-	f.Fuzz(func(t *testing.T, raw []byte) {
-		file, err := readTensorFile(bytes.NewReader(raw))
-		if err != nil {
-			return
-		}
-		if values, err := file.read("x", 2); err == nil && len(values) != 2 {
-			t.Fatalf("%d values", len(values))
 		}
 	})
 }
