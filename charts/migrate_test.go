@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -11,6 +12,8 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/mnemo-dev/mnemo/internal/testkit"
 )
 
 // changes are values, in YAML, for keys whose type alone does not tell another
@@ -209,4 +212,44 @@ func withVersion(t *testing.T, version string) string {
 		t.Fatal(err)
 	}
 	return dir
+}
+
+// TestRenderedManifestsApplyAfterChanges applies the whole chart without Helm, as
+// Argo CD and kubectl do, before and after each change.
+func TestRenderedManifestsApplyAfterChanges(t *testing.T) {
+	t.Parallel()
+	installCRDs(t)
+	for name, change := range map[string]struct {
+		chart string
+		args  []string
+	}{
+		"log level":     {chart, []string{"--set", "log.level=DEBUG"}},
+		"common labels": {chart, []string{"--set", "commonLabels.team=a"}},
+		"chart version": {withVersion(t, "9.9.9"), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			installing.RLock()
+			t.Cleanup(installing.RUnlock)
+			ns := newNamespace(t)
+			args := []string{
+				"--no-hooks", "-n", ns, "-f", "testdata/values/external.yaml", "--set", "crds.install=false,operator.watchNamespaces={" + ns + "}",
+			}
+			before, after := renderChart(t, chart, args...), renderChart(t, change.chart, append(args, change.args...)...)
+			t.Cleanup(func() { deleteObjects(t, ns, after) })
+			kubectl(t, before, "-n", ns, "apply", "-f", "-")
+			kubectl(t, after, "-n", ns, "apply", "-f", "-")
+		})
+	}
+}
+
+// deleteObjects deletes applied objects after a test, including cluster-scoped
+// ones.
+func deleteObjects(t *testing.T, ns, manifests string) {
+	t.Helper()
+	cmd := exec.Command(testkit.Kubectl(t), "--kubeconfig", testkit.KubeConfigFile(t), "-n", ns, "delete", "--ignore-not-found", "--wait=false", "-f", "-")
+	cmd.Stdin = strings.NewReader(manifests)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("delete objects: %v\n%s", err, out)
+	}
 }
