@@ -23,37 +23,6 @@ type demo struct {
 	user      *client.Client
 }
 
-// TestDemo follows "Demo" in docs/install.md, which installs the chart with bundled
-// stores. It uses the cluster of TestLifecycle.
-func TestDemo(t *testing.T) {
-	d := &demo{}
-	steps := []struct {
-		name string
-		run  func(t *testing.T)
-	}{
-		{"prepare a namespace and images", d.prepare},
-		{"install", func(t *testing.T) {
-			d.helm(t, "install", "mnemo", "charts/mnemo", "--take-ownership", "--set", "demo=true", "--set", "embeddings.mode=local", "--set", d.images,
-				"--wait", "--timeout", "5m")
-			d.passwords = d.generatedPasswords(t)
-		}},
-		{"store and search a memory", func(t *testing.T) {
-			d.createTenant(t)
-			d.storeAndSearch(t)
-		}},
-		{"helm test", func(t *testing.T) { d.helm(t, "test", "mnemo") }},
-		{"the superuser cannot connect over the network", d.superuserRejected},
-		{"without a volume, a replaced pod loses the data", d.replaceWithoutVolume},
-		{"with a volume, a replaced pod keeps the data", d.replaceWithVolume},
-		{"uninstall", d.uninstall},
-	}
-	for _, step := range steps {
-		if !t.Run(step.name, step.run) {
-			return // later steps depend on this one
-		}
-	}
-}
-
 func (d *demo) helm(t *testing.T, args ...string) {
 	t.Helper()
 	if _, err := try(t.Context(), "", "hack/tool.sh", append([]string{"helm", "--namespace", demoNamespace}, args...)...); err != nil {

@@ -97,6 +97,38 @@ func TestLifecycle(t *testing.T) {
 	}
 }
 
+// TestDemo follows "Demo" in docs/install.md, which installs the chart with bundled
+// stores. It is in this file because Go runs tests in the order of their files: it
+// must run after TestLifecycle, whose cluster it uses and whose release it replaces.
+func TestDemo(t *testing.T) {
+	d := &demo{}
+	steps := []struct {
+		name string
+		run  func(t *testing.T)
+	}{
+		{"prepare a namespace and images", d.prepare},
+		{"install", func(t *testing.T) {
+			d.helm(t, "install", "mnemo", "charts/mnemo", "--take-ownership", "--set", "demo=true", "--set", "embeddings.mode=local", "--set", d.images,
+				"--wait", "--timeout", "5m")
+			d.passwords = d.generatedPasswords(t)
+		}},
+		{"store and search a memory", func(t *testing.T) {
+			d.createTenant(t)
+			d.storeAndSearch(t)
+		}},
+		{"helm test", func(t *testing.T) { d.helm(t, "test", "mnemo") }},
+		{"the superuser cannot connect over the network", d.superuserRejected},
+		{"without a volume, a replaced pod loses the data", d.replaceWithoutVolume},
+		{"with a volume, a replaced pod keeps the data", d.replaceWithVolume},
+		{"uninstall", d.uninstall},
+	}
+	for _, step := range steps {
+		if !t.Run(step.name, step.run) {
+			return // later steps depend on this one
+		}
+	}
+}
+
 // storeAndSearch checks that each user of the sample Tenant finds only their own memories.
 func storeAndSearch(t *testing.T) {
 	users := map[string]*client.Client{}
