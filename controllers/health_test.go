@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/mnemo-dev/mnemo/api/v1alpha1"
+	"github.com/mnemo-dev/mnemo/controllers"
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
@@ -100,6 +101,16 @@ var tenantStates = []tenantState{
 		e.arrangeOIDC(t, "acme.test")
 	}, status.CurrentStatus, healthy},
 	{"OIDC without domains", func(t *testing.T, e *env) { e.arrangeOIDC(t) }, status.CurrentStatus, healthy},
+	{"quota above the platform's maximum", func(t *testing.T, e *env) {
+		e.arrangeMaximum(t, func(maximum *tenant.Quota) { maximum.Memories = 5 })
+		tn := e.newTenant("alice")
+		tn.Spec.Quota.Memories = new(int64(6))
+		e.arrangeTenant(t, tn)
+	}, status.CurrentStatus, healthy},
+	{"more users than the platform's maximum", func(t *testing.T, e *env) {
+		e.arrangeMaximum(t, func(maximum *tenant.Quota) { maximum.Users = 1 })
+		e.arrangeTenant(t, e.newTenant("alice", "bob"))
+	}, status.FailedStatus, degraded},
 	{"deletion prevented", func(t *testing.T, e *env) {
 		tn := e.newTenant("alice")
 		tn.Spec.PreventDeletion = true
@@ -271,6 +282,14 @@ func (e *env) arrangeUpdate(t *testing.T, change func(*v1alpha1.Tenant)) {
 	t.Helper()
 	e.mustUpdate(t, change)
 	e.expectReconciled(t)
+}
+
+// arrangeMaximum lowers the platform's maximum.
+func (e *env) arrangeMaximum(t *testing.T, lower func(*tenant.Quota)) {
+	t.Helper()
+	maximum := controllers.DefaultQuota
+	lower(&maximum)
+	e.use(t, controllers.Config{Maximum: maximum})
 }
 
 // arrangeRetained retains the data of a deleted Tenant acme.
