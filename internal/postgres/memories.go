@@ -65,7 +65,7 @@ func createMemory(ctx context.Context, q *db.Queries, scope tenant.Scope, id str
 	for _, u := range in.Units {
 		p.Starts = append(p.Starts, int32(u.Start))
 		p.Ends = append(p.Ends, int32(u.End))
-		p.Lexicals = append(p.Lexicals, u.Lexical)
+		p.Lexicals = append(p.Lexicals, indexedWords(u.Lexical))
 		p.Embeddings = append(p.Embeddings, encodeHalf(u.Vector))
 	}
 	created, err := q.CreateMemory(ctx, p)

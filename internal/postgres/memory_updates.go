@@ -80,7 +80,7 @@ func editParams(scope tenant.Scope, id string, bucket int64, e memory.Edit) db.E
 	for _, u := range e.Units {
 		p.Starts = append(p.Starts, int32(u.Start))
 		p.Ends = append(p.Ends, int32(u.End))
-		p.Lexicals = append(p.Lexicals, u.Lexical)
+		p.Lexicals = append(p.Lexicals, indexedWords(u.Lexical))
 		p.Embeddings = append(p.Embeddings, encodeHalf(u.Vector))
 	}
 	return p

@@ -99,7 +99,7 @@ func (r *unitRows) text(text string) int32 {
 	if r.texts == nil {
 		r.texts = map[string]int32{}
 	}
-	r.p.Texts = append(r.p.Texts, text)
+	r.p.Texts = append(r.p.Texts, indexedWords(text))
 	r.bytes += len(text)
 	n := int32(len(r.p.Texts))
 	r.texts[text] = n

@@ -191,7 +191,7 @@ func (x *restoring) memories(ctx context.Context, batch []importer.RestoredMemor
 		for _, unit := range m.Units {
 			u.MemoryIds, u.Groups = append(u.MemoryIds, m.ID), append(u.Groups, bucket)
 			u.Starts, u.Ends = append(u.Starts, int32(unit.Start)), append(u.Ends, int32(unit.End))
-			u.Lexicals = append(u.Lexicals, unit.Lexical)
+			u.Lexicals = append(u.Lexicals, indexedWords(unit.Lexical))
 		}
 	}
 	return x.addMemories(ctx, v, u, deltas, bytes)

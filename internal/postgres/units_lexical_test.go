@@ -251,3 +251,44 @@ func (b *testBundle) userInPartitionOf(t *testing.T, of tenant.Scope) (out tenan
 	}
 	return out
 }
+
+// asian are memories in languages that do not separate words by spaces, or attach particles
+// to them, with a question about each.
+var asian = []struct{ question, text string }{
+	{"我对什么食物过敏？", "2025-01-04 医生说我对花生过敏，所以不能吃沙嗲酱。"},
+	{"备用钥匙在哪里", "2025-01-11 备用钥匙放在花园里的蓝色花盆下面。"},
+	{"護照什麼時候到期", "2025-01-15 我的護照明年三月到期，要提早去換發。"},
+	{"猫の名前は何ですか", "2025-01-20 黒い猫を飼い始めて、ミソという名前をつけた。"},
+	{"東京タワーに登ったのはいつ？", "2025-02-02 娘と東京タワーに登り、富士山が見えた。"},
+	{"アレルギー", "2025-02-03 弟はクルミのアレルギーがあるのでケーキに入れない。"},
+	{"고양이는 어떤 약을 먹나요", "2025-02-09 수의사가 고양이에게 새 갑상선 약을 처방했다."},
+	{"치과 예약이 언제야?", "2025-02-14 치과에서 예약을 삼월 셋째 날로 옮겼다."},
+	{"집은 어디에 있나요", "2025-02-21 새로 산 집에 들어가려면 오월까지 기다려야 한다."},
+	{"Where is the 自転車?", "2025-03-01 My 自転車 is in the cellar."},
+}
+
+// TestLexicalFindsAsianLanguages asks about memories in Chinese, Japanese and Korean, among others in
+// the same languages and among many in English.
+func TestLexicalFindsAsianLanguages(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	scope := b.users[0]
+	owner := map[string]string{}
+	for _, a := range asian {
+		owner[a.question] = b.remember(t, scope, a.text, nil)
+		b.remember(t, b.users[1], a.text, nil)
+	}
+	for _, size := range []string{"small account", "large account"} {
+		for _, a := range asian {
+			hits, err := b.Lexical(t.Context(), scope, retrieve.Query{Kind: retrieve.Memory, Text: a.question, Limit: 10})
+			if err != nil {
+				t.Fatal(err)
+			}
+			at := slices.IndexFunc(hits, func(h retrieve.Hit) bool { return b.ownerOf(t, h.ID) == owner[a.question] })
+			if at != 0 {
+				t.Errorf("%s: the answer to %q has rank %d among %d, want 0", size, a.question, at, len(hits))
+			}
+		}
+		b.insertUnits(t, scope, owner[asian[0].question], 600, "null")
+	}
+}

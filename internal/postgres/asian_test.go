@@ -1,0 +1,53 @@
+package postgres
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+func TestAsianWords(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct{ text, indexed, queried string }{
+		"Other":       {"It's 4:30, café", "It's 4:30, café", "It's 4:30, café"},
+		"Chinese":     {"我过敏。", "我 过 我过 敏 过敏 。", "我过 过敏 。"},
+		"Single":      {"猫", "猫", "猫"},
+		"Scripts":     {"黒い猫", "黒 猫", "黒 猫"},
+		"Hiragana":    {"ください", "くだ ださ さい", "くだ ださ さい"},
+		"Katakana":    {"タワー", "タワ ワー", "タワ ワー"},
+		"Repeated":    {"人々", "人 々 人々", "人々"},
+		"Korean":      {"집에 고양이", "집 에 집에 고 양 고양 이 양이", "집 집에 고양 양이"},
+		"WithEnglish": {"my自転車!", "my 自 転 自転 車 転車 !", "my 自転 転車 !"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := strings.Join(strings.Fields(indexedWords(tc.text)), " "); got != tc.indexed {
+				t.Errorf("indexed words of %q are %q, want %q", tc.text, got, tc.indexed)
+			}
+			if got := strings.Join(strings.Fields(queriedWords(tc.text)), " "); got != tc.queried {
+				t.Errorf("queried words of %q are %q, want %q", tc.text, got, tc.queried)
+			}
+		})
+	}
+}
+
+// FuzzAsianWords checks that each queried word of a text is among the indexed ones.
+func FuzzAsianWords(f *testing.F) {
+	for _, text := range []string{"我对花生过敏", "黒い猫を飼い始めて", "고양이에게 새 약", "a々ーb", "\xff我"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if !utf8.ValidString(text) {
+			return
+		}
+		indexed := map[string]bool{}
+		for _, word := range strings.Fields(indexedWords(text)) {
+			indexed[word] = true
+		}
+		for _, word := range strings.Fields(queriedWords(text)) {
+			if !indexed[word] {
+				t.Errorf("%q: the queried word %q is not indexed", text, word)
+			}
+		}
+	})
+}
