@@ -53,14 +53,32 @@ func (r *TenantReconciler) collectors() []prometheus.Collector {
 	return []prometheus.Collector{r.metrics.steps, r.metrics.issued, &tenantCollector{r.client}}
 }
 
-// tenantCollector counts the Tenants in the cache when Prometheus scrapes.
+// tenantCollector describes the Tenants in the cache when Prometheus scrapes.
 type tenantCollector struct{ client client.Reader }
 
-var tenantsDesc = prometheus.NewDesc("mnemo_tenants",
-	"Tenants by state: ready, suspended, failing or deleting.", []string{"state"}, nil)
+// The states of a Tenant. A stalled one waits for its author, a failing one for the
+// platform: alerts distinguish them.
+const (
+	stateReady       = "ready"
+	stateSuspended   = "suspended"
+	stateProgressing = "progressing"
+	stateFailing     = "failing"
+	stateStalled     = "stalled"
+	stateDeleting    = "deleting"
+)
+
+var (
+	tenantsDesc = prometheus.NewDesc("mnemo_tenants",
+		"Tenants by state: ready, suspended, progressing, failing (an error, will be retried), stalled (a user must act) or deleting.", []string{"state"}, nil)
+	unreadyDesc = prometheus.NewDesc("mnemo_tenant_oldest_unready_age_seconds",
+		"Time since the first of the Tenants in a state became unready, by state: progressing, failing or stalled.", []string{"state"}, nil)
+)
 
 // Describe implements prometheus.Collector.
-func (c *tenantCollector) Describe(out chan<- *prometheus.Desc) { out <- tenantsDesc }
+func (c *tenantCollector) Describe(out chan<- *prometheus.Desc) {
+	out <- tenantsDesc
+	out <- unreadyDesc
+}
 
 // Collect implements prometheus.Collector. If Tenants cannot be listed it exports
 // nothing, which shows as a gap rather than as zeros.
@@ -71,27 +89,48 @@ func (c *tenantCollector) Collect(out chan<- prometheus.Metric) {
 	if err := c.client.List(ctx, &list); err != nil {
 		return
 	}
-	counts := map[string]int{"ready": 0, "suspended": 0, "failing": 0, "deleting": 0}
+	counts := map[string]int{stateReady: 0, stateSuspended: 0, stateProgressing: 0, stateFailing: 0, stateStalled: 0, stateDeleting: 0}
+	oldest := map[string]time.Duration{stateProgressing: 0, stateFailing: 0, stateStalled: 0}
 	for i := range list.Items {
-		counts[state(&list.Items[i])]++
+		t := &list.Items[i]
+		s := state(t)
+		counts[s]++
+		if age, unready := oldest[s]; unready {
+			oldest[s] = max(age, time.Since(unreadySince(t)))
+		}
 	}
 	for name, n := range counts {
 		out <- prometheus.MustNewConstMetric(tenantsDesc, prometheus.GaugeValue, float64(n), name)
 	}
+	for name, age := range oldest {
+		out <- prometheus.MustNewConstMetric(unreadyDesc, prometheus.GaugeValue, age.Seconds(), name)
+	}
+}
+
+// unreadySince returns when an unready Tenant was last ready, or its creation.
+func unreadySince(t *v1alpha1.Tenant) time.Time {
+	if ready := meta.FindStatusCondition(t.Status.Conditions, v1alpha1.Ready); ready != nil {
+		return ready.LastTransitionTime.Time
+	}
+	return t.CreationTimestamp.Time
 }
 
 func state(t *v1alpha1.Tenant) string {
 	ready := meta.FindStatusCondition(t.Status.Conditions, v1alpha1.Ready)
 	switch {
 	case !t.DeletionTimestamp.IsZero():
-		return "deleting"
+		return stateDeleting
 	case ready == nil:
-		return "failing"
+		return stateProgressing
 	case ready.Status == metav1.ConditionTrue && t.Spec.Suspended:
-		return "suspended"
+		return stateSuspended
 	case ready.Status == metav1.ConditionTrue:
-		return "ready"
+		return stateReady
+	case meta.IsStatusConditionTrue(t.Status.Conditions, v1alpha1.Stalled), meta.IsStatusConditionTrue(t.Status.Conditions, v1alpha1.Paused):
+		return stateStalled
+	case ready.Reason == v1alpha1.ReasonUnavailable || ready.Reason == v1alpha1.ReasonFailed:
+		return stateFailing
 	default:
-		return "failing"
+		return stateProgressing
 	}
 }

@@ -4,12 +4,17 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"github.com/mnemo-dev/mnemo/api/v1alpha1"
 	"github.com/mnemo-dev/mnemo/internal/fault"
 )
 
@@ -44,5 +49,72 @@ func TestMetricsPassPromlint(t *testing.T) {
 	problems, err := promlint.NewWithMetricFamilies(families).Lint()
 	if err != nil || len(problems) > 0 {
 		t.Errorf("%v %v", problems, err)
+	}
+}
+
+// Tenants that wait for their author or for a normal step do not count as failing.
+func TestStateOfTenant(t *testing.T) {
+	t.Parallel()
+	unready := func(reason string, more ...string) []metav1.Condition {
+		all := []metav1.Condition{{Type: v1alpha1.Ready, Status: metav1.ConditionFalse, Reason: reason}}
+		for _, name := range more {
+			all = append(all, metav1.Condition{Type: name, Status: metav1.ConditionTrue, Reason: reason})
+		}
+		return all
+	}
+	ready := []metav1.Condition{{Type: v1alpha1.Ready, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReady}}
+	for name, tc := range map[string]struct {
+		conditions []metav1.Condition
+		suspended  bool
+		want       string
+	}{
+		"new":                  {nil, false, stateProgressing},
+		"ready":                {ready, false, stateReady},
+		"suspended":            {ready, true, stateSuspended},
+		"waits for a step":     {unready(v1alpha1.ReasonWaiting, v1alpha1.Reconciling), false, stateProgressing},
+		"partition loading":    {unready(v1alpha1.ReasonLoading, v1alpha1.Reconciling), false, stateProgressing},
+		"store unavailable":    {unready(v1alpha1.ReasonUnavailable, v1alpha1.Reconciling), false, stateFailing},
+		"error":                {unready(v1alpha1.ReasonFailed, v1alpha1.Reconciling), false, stateFailing},
+		"claim required":       {unready(v1alpha1.ReasonClaimRequired, v1alpha1.Stalled), false, stateStalled},
+		"secret conflict":      {unready(v1alpha1.ReasonSecretConflict, v1alpha1.Stalled), false, stateStalled},
+		"paused with an error": {unready(v1alpha1.ReasonFailed, v1alpha1.Paused), false, stateStalled},
+	} {
+		tenant := &v1alpha1.Tenant{Spec: v1alpha1.TenantSpec{Suspended: tc.suspended}, Status: v1alpha1.TenantStatus{Conditions: tc.conditions}}
+		if got := state(tenant); got != tc.want {
+			t.Errorf("%s: state %s, want %s", name, got, tc.want)
+		}
+	}
+}
+
+func TestUnreadyAge(t *testing.T) {
+	t.Parallel()
+	ago := func(d time.Duration) metav1.Time { return metav1.NewTime(time.Now().Add(-d)) }
+	stalled := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "stalled", CreationTimestamp: ago(9 * time.Hour)}}
+	stalled.Status.Conditions = []metav1.Condition{
+		{Type: v1alpha1.Ready, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonSecretConflict, LastTransitionTime: ago(2 * time.Hour)},
+		{Type: v1alpha1.Stalled, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonSecretConflict},
+	}
+	fresh := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "fresh", CreationTimestamp: ago(time.Hour)}}
+	scheme, err := NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(&tenantCollector{fake.NewClientBuilder().WithScheme(scheme).WithObjects(stalled, fresh).Build()})
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]time.Duration{}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			if f.GetName() == "mnemo_tenant_oldest_unready_age_seconds" {
+				got[m.GetLabel()[0].GetValue()] = time.Duration(m.GetGauge().GetValue() * float64(time.Second)).Round(time.Minute)
+			}
+		}
+	}
+	want := map[string]time.Duration{stateProgressing: time.Hour, stateFailing: 0, stateStalled: 2 * time.Hour}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("ages (-want +got):\n%s", diff)
 	}
 }
