@@ -1,20 +1,96 @@
 package charts_test
 
 import (
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+
+	"go.yaml.in/yaml/v3"
 
 	"github.com/mnemo-dev/mnemo/hack/devenv"
 )
 
-// TestAlerts runs the promtool tests, and checks that each alert has a firing test,
-// a silent test and a runbook.
+const rulesFile = "mnemo/files/rules.yaml"
+
+// ruleTests is the content of testdata/rules_test.yaml.
+type ruleTests struct {
+	Files    []string   `yaml:"rule_files"`
+	Interval string     `yaml:"evaluation_interval"`
+	Tests    []ruleTest `yaml:"tests"`
+}
+
+type ruleTest struct {
+	Name     string      `yaml:"name"`
+	Interval string      `yaml:"interval"`
+	Series   []series    `yaml:"input_series"`
+	Alerts   []alertTest `yaml:"alert_rule_test"`
+}
+
+type series struct {
+	Series string `yaml:"series"`
+	Values string `yaml:"values"`
+}
+
+type alertTest struct {
+	At   string           `yaml:"eval_time"`
+	Name string           `yaml:"alertname"`
+	Want []map[string]any `yaml:"exp_alerts,omitempty"`
+}
+
+// ofOtherRelease returns the series of another release in the same namespace.
+func ofOtherRelease(all []series) []series {
+	out := slices.Clone(all)
+	for i := range out {
+		out[i].Series = strings.Replace(out[i].Series, `release="mnemo"`, `release="other"`, 1)
+	}
+	return out
+}
+
+// TestAlerts runs the promtool tests. Each alert must have a test in which it fires and one
+// in which it is silent. Both must have the same result beside another release in the
+// opposite state.
 func TestAlerts(t *testing.T) {
 	t.Parallel()
+	var tests ruleTests
+	if err := yaml.Unmarshal(readFile(t, "testdata/rules_test.yaml"), &tests); err != nil {
+		t.Fatal(err)
+	}
+	byName := map[string]ruleTest{}
+	for _, test := range tests.Tests {
+		byName[test.Name] = test
+	}
+	for _, alert := range alertNames(t) {
+		fires, silent := byName[alert+" fires"], byName[alert+" is silent"]
+		if len(fires.Alerts) != 1 || len(fires.Alerts[0].Want) == 0 || len(silent.Alerts) != 1 || len(silent.Alerts[0].Want) > 0 {
+			t.Errorf("%s has no test in which it fires, or none in which it is silent", alert)
+			continue
+		}
+		alone := fires.Series
+		fires.Name, fires.Series = alert+" fires beside a silent release", slices.Concat(alone, ofOtherRelease(silent.Series))
+		silent.Name, silent.Series = alert+" is silent beside a firing release", slices.Concat(silent.Series, ofOtherRelease(alone))
+		tests.Tests = append(tests.Tests, fires, silent)
+	}
+	derived, err := yaml.Marshal(tests)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for name, content := range map[string][]byte{"rules.yaml": readFile(t, rulesFile), "rules_test.yaml": derived} {
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	promtool(t, dir, "check", "rules", "rules.yaml")
+	promtool(t, dir, "test", "rules", "rules_test.yaml")
+}
+
+func promtool(t *testing.T, dir string, args ...string) {
+	t.Helper()
 	cache, err := devenv.OpenCache(devenv.NewProgress(os.Stderr))
 	if err != nil {
 		t.Fatal(err)
@@ -23,48 +99,122 @@ func TestAlerts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
-	content := map[string]string{"rules.yaml": "mnemo/files/rules.yaml", "rules_test.yaml": "testdata/rules_test.yaml"}
-	for name, from := range content {
-		raw, err := os.ReadFile(from)
-		if err != nil {
-			t.Fatal(err)
-		}
-		content[name] = string(raw)
-		if err := os.WriteFile(filepath.Join(dir, name), raw, 0o600); err != nil {
-			t.Fatal(err)
-		}
+	cmd := exec.CommandContext(t.Context(), prometheus.Promtool, args...)
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, out)
 	}
-	for _, args := range [][]string{{"check", "rules", "rules.yaml"}, {"test", "rules", "rules_test.yaml"}} {
-		cmd := exec.CommandContext(t.Context(), prometheus.Promtool, args...)
-		cmd.Dir = dir
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, out)
-		}
-	}
+}
 
+func readFile(t *testing.T, name string) []byte {
+	t.Helper()
+	content, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return content
+}
+
+// alertNames returns the alerts in the order of the rules.
+func alertNames(t *testing.T) (names []string) {
+	t.Helper()
+	for _, m := range regexp.MustCompile(`(?m)^ +- alert: (\w+)$`).FindAllStringSubmatch(string(readFile(t, rulesFile)), -1) {
+		names = append(names, m[1])
+	}
+	if len(names) == 0 {
+		t.Fatal("there are no alerts")
+	}
+	return names
+}
+
+// selector matches a metric in an expression, with what follows its name.
+var selector = regexp.MustCompile(`\b((?:mnemo|controller_runtime|workqueue|leader_election|process|go)[_:][a-z0-9_:]+)(.{0,60})`)
+
+// wantSelectors fails the test if an expression has a selector without the matchers.
+func wantSelectors(t *testing.T, where, expr, matchers string) {
+	t.Helper()
+	found := selector.FindAllStringSubmatch(expr, -1)
+	if len(found) == 0 {
+		t.Errorf("%s: no metric in %s", where, expr)
+	}
+	for _, m := range found {
+		if !strings.HasPrefix(m[2], "{"+matchers) {
+			t.Errorf("%s: %s does not select %s: %s", where, m[1], matchers, expr)
+		}
+	}
+}
+
+// TestRulesSelectRelease renders the rules of a release: every selector has its namespace
+// and name, and the burn rates its objectives.
+func TestRulesSelectRelease(t *testing.T) {
+	t.Parallel()
+	rendered, err := helm(t, "template", "acme", chart, "--kube-version", "1.37.0", "--namespace", "prod", "-f", "testdata/values/everything.yaml",
+		"-s", "templates/rules.yaml", "--set-json", `metrics.rules.objectives={"availability":0.995,"latency":0.95}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rules struct {
+		Spec struct {
+			Groups []struct {
+				Rules []struct {
+					Record, Alert, Expr string
+					Annotations         map[string]string
+				}
+			}
+		}
+	}
+	if err := yaml.Unmarshal([]byte(rendered), &rules); err != nil {
+		t.Fatal(err)
+	}
+	documented := map[string]bool{}
+	for _, g := range rules.Spec.Groups {
+		for _, r := range g.Rules {
+			wantSelectors(t, r.Record+r.Alert, r.Expr, `namespace="prod",release="acme"`)
+			switch {
+			case r.Alert != "":
+				documented[r.Alert] = strings.HasSuffix(r.Annotations["runbook_url"], "/docs/runbooks/"+r.Alert+".md")
+			case strings.HasPrefix(r.Record, "mnemo:availability_burn:") && strings.Contains(r.Expr, "/ (1 - 0.995)"):
+			case strings.HasPrefix(r.Record, "mnemo:latency_burn:") && strings.Contains(r.Expr, "/ (1 - 0.95)"):
+			default:
+				t.Errorf("%s is not divided by its objective: %s", r.Record, r.Expr)
+			}
+		}
+	}
 	pages, err := filepath.Glob("../docs/runbooks/*.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	rendered := render(t, "-f", "testdata/values/everything.yaml", "-s", "templates/rules.yaml")
-	alerts := regexp.MustCompile(`(?m)^ +- alert: (\w+)$`).FindAllStringSubmatch(content["rules.yaml"], -1)
-	if len(alerts) == 0 || len(pages) != len(alerts) {
-		t.Errorf("%d alerts and %d runbooks, want one runbook per alert", len(alerts), len(pages))
+	if len(pages) != len(documented) {
+		t.Errorf("%d alerts and %d runbooks, want one runbook per alert", len(documented), len(pages))
 	}
-	for _, m := range alerts {
-		alert := m[1]
-		if _, err := os.Stat("../docs/runbooks/" + alert + ".md"); err != nil {
-			t.Errorf("%s has no runbook: %v", alert, err)
+	for _, alert := range slices.Sorted(maps.Keys(documented)) {
+		if _, err := os.Stat("../docs/runbooks/" + alert + ".md"); err != nil || !documented[alert] {
+			t.Errorf("%s has no runbook, or its rule does not link to it: %v", alert, err)
 		}
-		if !strings.Contains(rendered, "/docs/runbooks/"+alert+".md") {
-			t.Errorf("%s is rendered without runbook_url", alert)
+	}
+}
+
+// TestDashboardsSelectRelease checks that every query selects the namespace and release
+// of the dashboard's variables.
+func TestDashboardsSelectRelease(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("mnemo/files/dashboards/*.json")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("dashboards: %v, %v", files, err)
+	}
+	for _, file := range files {
+		var board struct {
+			Panels []struct {
+				Title   string
+				Targets []struct{ Expr string }
+			}
 		}
-		for name, fires := range map[string]bool{alert + " fires": true, alert + " is silent": false} {
-			_, rest, found := strings.Cut(content["rules_test.yaml"], "name: "+name+"\n")
-			one, _, _ := strings.Cut(rest, "  - name: ")
-			if !found || strings.Contains(one, "exp_alerts") != fires {
-				t.Errorf("missing test: %s", name)
+		if err := yaml.Unmarshal(readFile(t, file), &board); err != nil { // JSON is YAML
+			t.Fatal(err)
+		}
+		for _, p := range board.Panels {
+			for _, target := range p.Targets {
+				wantSelectors(t, file+" "+p.Title, target.Expr, `namespace="$namespace",release="$release"`)
 			}
 		}
 	}

@@ -80,6 +80,8 @@ func TestLifecycle(t *testing.T) {
 			m.wantNoAlertFired(t)
 			wantPanelData(t, m, token)
 		}},
+		{"run the commands of the runbooks", func(t *testing.T) { runbooksWork(t, m) }},
+		{"limit the memory of the Go runtime", func(t *testing.T) { wantMemoryLimits(t, m) }},
 		{"trigger each alert", func(t *testing.T) { triggerAlerts(t, m, token) }},
 		{"uninstall", func(t *testing.T) {
 			uninstall(t)

@@ -85,9 +85,17 @@ type serviceMonitor struct {
 		MatchLabels map[string]string `json:"matchLabels"`
 	} `json:"selector"`
 	Endpoints []struct {
-		Port     string `json:"port"`
-		Interval string `json:"interval"`
+		Port        string       `json:"port"`
+		Interval    string       `json:"interval"`
+		Relabelings []relabeling `json:"relabelings"`
 	} `json:"endpoints"`
+}
+
+// relabeling sets a label of a target. The API server adds the default action.
+type relabeling struct {
+	Action      string `json:"action"`
+	TargetLabel string `json:"targetLabel"`
+	Replacement string `json:"replacement"`
 }
 
 // scrapeJobs converts the ServiceMonitors in the cluster to scrape configurations as the
@@ -112,11 +120,15 @@ func scrapeJobs(t *testing.T) (jobs []map[string]any) {
 		found := maps.Clone(discovery)
 		found["namespaces"] = map[string]any{"names": []string{m.Metadata.Namespace}}
 		for i, e := range spec.Endpoints {
+			steps := relabelling(spec.Selector.MatchLabels, e.Port, spec.JobLabel)
+			for _, r := range e.Relabelings {
+				steps = append(steps, map[string]any{"action": r.Action, "target_label": r.TargetLabel, "replacement": r.Replacement})
+			}
 			jobs = append(jobs, map[string]any{
 				"job_name":              fmt.Sprintf("serviceMonitor-%s-%s-%d", m.Metadata.Namespace, m.Metadata.Name, i),
 				"kubernetes_sd_configs": []any{found},
 				"scrape_interval":       e.Interval, "scrape_timeout": e.Interval,
-				"relabel_configs": relabelling(spec.Selector.MatchLabels, e.Port, spec.JobLabel),
+				"relabel_configs": steps,
 			})
 		}
 	}

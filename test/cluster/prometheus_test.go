@@ -95,7 +95,7 @@ func startMonitor(t *testing.T, cleanup func(func())) *monitor {
 		t.Fatal(err)
 	}
 	cleanup(func() { _ = server.Stop() })
-	return &monitor{Server: server, panels: prometheustest.Panels(t, "default/load", dashboards(t)...), seen: prometheustest.Seen{}}
+	return &monitor{Server: server, panels: prometheustest.Panels(t, namespace, "default/load", dashboards(t)...), seen: prometheustest.Seen{}}
 }
 
 // fetch decodes the release's objects of a kind into out.
@@ -160,7 +160,9 @@ func (m *monitor) wantTargets(t *testing.T, apis int) {
 var rangeSelector = regexp.MustCompile(`\[[0-9]+[mh]\]`)
 
 // wantNoActiveAlerts waits until every alert can be evaluated and none has a result over
-// the last minute. The shorter range ignores slow requests during the start.
+// the last minute. The shorter range ignores slow requests during the start. It also
+// ignores the results of slow burns, which are recorded over hours and include every
+// load test of a busy machine.
 func (m *monitor) wantNoActiveAlerts(t *testing.T) {
 	t.Helper()
 	eventually(t, 2*time.Minute, func() string {
@@ -168,7 +170,7 @@ func (m *monitor) wantNoActiveAlerts(t *testing.T) {
 		alerts := m.Alerts(t)
 		for _, a := range alerts {
 			found := m.Query(t, rangeSelector.ReplaceAllString(a.Query, "[1m]"))
-			if a.Health != "ok" || len(found) > 0 {
+			if a.Health != "ok" || len(found) > 0 && !strings.HasSuffix(a.Name, "SlowBurn") {
 				active = append(active, fmt.Sprintf("%s: result %v, health %s %s", a.Name, found, a.Health, a.LastError))
 			}
 		}

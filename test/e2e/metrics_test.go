@@ -33,7 +33,7 @@ func startPrometheus(t *testing.T, targets map[string]string) *prometheustest.Se
 	}
 	config := fmt.Sprintf("global: {scrape_interval: 1s, evaluation_interval: 1s}\nrule_files: [%s]\nscrape_configs:\n", rules)
 	for job, address := range targets {
-		config += fmt.Sprintf("  - {job_name: %s, static_configs: [{targets: [%q]}]}\n", job, address)
+		config += fmt.Sprintf("  - {job_name: %s, static_configs: [{targets: [%q], labels: {namespace: mnemo, release: mnemo}}]}\n", job, address)
 	}
 	p, err := prometheustest.Start(t.Context(), cache, t.TempDir(), config)
 	if err != nil {
@@ -102,7 +102,7 @@ func TestDashboardsAndAlerts(t *testing.T) {
 		"api": hostOf(t, "MNEMO_METRICS_URL"), "operator": hostOf(t, "MNEMO_OPERATOR_METRICS_URL"),
 	})
 	alice := filled(t)
-	panels, seen := prometheustest.Panels(t, "default/filled", dashboards(t)...), prometheustest.Seen{}
+	panels, seen := prometheustest.Panels(t, "mnemo", "default/filled", dashboards(t)...), prometheustest.Seen{}
 	eventually(t, 3*time.Minute, func() string {
 		alice.use(t)
 		// Work for the operator.

@@ -11,11 +11,11 @@ import (
 // Panel is a query of a dashboard panel.
 type Panel struct{ Board, Title, Query string }
 
-// Panels returns the queries of Grafana dashboards with variables replaced. A panel
-// without a query is an error.
-func Panels(tb testing.TB, tenant string, boards ...string) []Panel {
+// Panels returns the queries of Grafana dashboards with the variables of a release
+// called mnemo replaced. A panel without a query is an error.
+func Panels(tb testing.TB, namespace, tenant string, boards ...string) []Panel {
 	tb.Helper()
-	fill := strings.NewReplacer("$__rate_interval", "30s", "$tenant", tenant)
+	fill := strings.NewReplacer("$__rate_interval", "30s", "$namespace", namespace, "$release", "mnemo", "$tenant", tenant)
 	var all []Panel
 	for _, raw := range boards {
 		var board struct {

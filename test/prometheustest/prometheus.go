@@ -133,7 +133,7 @@ func (s *Server) Names(tb testing.TB) (names []string) {
 
 // Alert is a loaded alerting rule.
 type Alert struct {
-	Name, Query string
+	Name, Query, Type string
 	// State is inactive, pending or firing. Health is ok if the rule can be evaluated.
 	State, Health, LastError string
 }
@@ -145,7 +145,11 @@ func (s *Server) Alerts(tb testing.TB) []Alert {
 	s.get(tb, "/api/v1/rules", &data)
 	var all []Alert
 	for _, g := range data.Groups {
-		all = append(all, g.Rules...)
+		for _, r := range g.Rules {
+			if r.Type == "alerting" {
+				all = append(all, r)
+			}
+		}
 	}
 	return all
 }
