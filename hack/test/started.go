@@ -49,11 +49,15 @@ func (s *started) start(ctx context.Context, dir string, progress *devenv.Progre
 func (s *started) startOne(ctx context.Context, name string, o devenv.Options) error {
 	switch name {
 	case "postgres":
+		clients, err := postgres.Clients(ctx, o.Cache)
+		if err != nil {
+			return err
+		}
 		p, err := postgres.Start(ctx, o)
 		if err != nil {
 			return err
 		}
-		s.add(p.Stop, "MNEMO_TEST_POSTGRES="+p.URL)
+		s.add(p.Stop, "MNEMO_TEST_POSTGRES="+p.URL, "MNEMO_TEST_POSTGRES_CLIENTS="+clients)
 	case "milvus":
 		m, err := milvus.Start(ctx, o)
 		if err != nil {

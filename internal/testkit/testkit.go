@@ -25,6 +25,12 @@ func Postgres(tb testing.TB) string {
 	return need(tb, "MNEMO_TEST_POSTGRES")
 }
 
+// PostgresClients returns the directory with pg_dump and pg_restore.
+func PostgresClients(tb testing.TB) string {
+	tb.Helper()
+	return need(tb, "MNEMO_TEST_POSTGRES_CLIENTS")
+}
+
 // Milvus returns the test server. Tests share it and make a collection each.
 func Milvus(tb testing.TB) MilvusAddr {
 	tb.Helper()

@@ -78,12 +78,17 @@ func clone(t testing.TB, base, template string) Database {
 	if err := run(base, fmt.Sprintf("create database %s template %s owner %s strategy file_copy", name, template, owner)); err != nil {
 		t.Fatalf("create test database: %v", err)
 	}
+	dropAtEnd(t, base, name)
+	return Database{OwnerURL: at(base, owner, name), AppURL: at(base, app, name)}
+}
+
+func dropAtEnd(t testing.TB, base, name string) {
+	t.Helper()
 	t.Cleanup(func() {
 		if err := run(base, "drop database if exists "+name+" with (force)"); err != nil {
 			t.Errorf("drop test database: %v", err)
 		}
 	})
-	return Database{OwnerURL: at(base, owner, name), AppURL: at(base, app, name)}
 }
 
 var (
