@@ -22,7 +22,9 @@ import (
 // databaseFlags configure the connection to PostgreSQL as the application role.
 type databaseFlags struct {
 	DatabaseURL         string `env:"DATABASE_URL" required:"" help:"PostgreSQL URL of the application role."`
+	DatabaseDirectURL   string `env:"DATABASE_DIRECT_URL" help:"URL that reaches PostgreSQL directly if --database-url leads to a pooler. Notifications and the job queue use it."`
 	DatabaseConnections int32  `env:"MNEMO_DATABASE_CONNECTIONS" default:"20" help:"Maximum number of connections to PostgreSQL."`
+	RestoreID           string `env:"MNEMO_RESTORE_ID" help:"Any value that differs from the previous one after the database was restored without pg_restore, such as from a snapshot."`
 
 	metrics *telemetry.Metrics // records the expiry of the server's certificate; may be nil
 }
@@ -125,7 +127,7 @@ type stores struct {
 
 // openStores connects to PostgreSQL and prepares Milvus.
 func openStores(ctx context.Context, d databaseFlags, m milvusFlags, g postgres.Generation) (*stores, error) {
-	config := postgres.Config{URL: d.DatabaseURL, MaxConns: d.DatabaseConnections, Generation: g}
+	config := postgres.Config{URL: d.DatabaseURL, DirectURL: d.DatabaseDirectURL, MaxConns: d.DatabaseConnections, Generation: g, RestoreID: d.RestoreID}
 	if d.metrics != nil {
 		config.Certificate = d.metrics.Certificate("postgresql")
 	}

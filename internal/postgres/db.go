@@ -43,10 +43,15 @@ type Generation struct {
 
 // Config configures the connection to PostgreSQL.
 type Config struct {
-	URL        string // of the application role, which does not own the tables
-	MaxConns   int32  // maximum number of connections; 10 if 0
+	URL string // of the application role, which does not own the tables
+	// DirectURL reaches PostgreSQL without a pooler, for LISTEN; URL if empty.
+	DirectURL  string
+	MaxConns   int32 // maximum number of connections; 10 if 0
 	Generation Generation
-	Log        *slog.Logger // slog.Default() if nil
+	// RestoreID is changed by the administrator when the database was restored
+	// without pg_restore, for example from a snapshot.
+	RestoreID string
+	Log       *slog.Logger // slog.Default() if nil
 	// Certificate is called for every TLS connection; may be nil.
 	Certificate func(tls.ConnectionState) error
 }
@@ -56,44 +61,61 @@ type Config struct {
 type DB struct {
 	config Config
 	pool   *pgxpool.Pool
+	direct *pgxpool.Pool         // not through a pooler; may be pool
 	jobs   *river.Client[pgx.Tx] // inserts only
 	log    *slog.Logger
 }
 
+// directConns is the maximum number of connections beside a pooler: those of the
+// job queue.
+const directConns = 4
+
 // Open connects and checks that this binary supports the schema. Unavailable if
 // PostgreSQL cannot be reached.
 func Open(ctx context.Context, c Config) (*DB, error) {
-	config, err := pgxpool.ParseConfig(c.URL)
+	d := &DB{config: c, log: c.Log}
+	if d.log == nil {
+		d.log = slog.Default()
+	}
+	var err error
+	if d.pool, err = openPool(ctx, c.URL, cmp.Or(c.MaxConns, 10), c.Certificate); err != nil {
+		return nil, err
+	}
+	d.direct = d.pool
+	if c.DirectURL != "" {
+		if d.direct, err = openPool(ctx, c.DirectURL, directConns, c.Certificate); err != nil {
+			d.pool.Close()
+			return nil, err
+		}
+	}
+	d.jobs, err = river.NewClient(riverpgxv5.New(d.pool), &river.Config{Logger: d.log, Middleware: []rivertype.Middleware{&traced{}}})
+	if err != nil {
+		d.Close()
+		return nil, fmt.Errorf("prepare jobs: %w", err)
+	}
+	if err := d.checkSchema(ctx); err != nil {
+		d.Close()
+		return nil, err
+	}
+	return d, nil
+}
+
+func openPool(ctx context.Context, url string, most int32, certificate func(tls.ConnectionState) error) (*pgxpool.Pool, error) {
+	config, err := pgxpool.ParseConfig(url)
 	if err != nil {
 		return nil, errors.New("the database URL is invalid: it must have the form postgres://user:password@host:port/database")
 	}
-	config.MaxConns = c.MaxConns
-	if config.MaxConns == 0 {
-		config.MaxConns = 10
-	}
+	config.MaxConns = most
 	config.MaxConnIdleTime = 5 * time.Minute
 	config.ConnConfig.ConnectTimeout = cmp.Or(config.ConnConfig.ConnectTimeout, connectTimeout)
 	// Spans contain the statements but not their parameters.
 	config.ConnConfig.Tracer = otelpgx.NewTracer(otelpgx.WithDisableConnectionDetailsInAttributes())
-	showCertificates(config.ConnConfig, c.Certificate)
+	showCertificates(config.ConnConfig, certificate)
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, fmt.Errorf("open database: %w", mapError(err))
 	}
-	d := &DB{config: c, pool: pool, log: c.Log}
-	if d.log == nil {
-		d.log = slog.Default()
-	}
-	d.jobs, err = river.NewClient(riverpgxv5.New(pool), &river.Config{Logger: d.log, Middleware: []rivertype.Middleware{&traced{}}})
-	if err != nil {
-		pool.Close()
-		return nil, fmt.Errorf("prepare jobs: %w", err)
-	}
-	if err := d.checkSchema(ctx); err != nil {
-		pool.Close()
-		return nil, err
-	}
-	return d, nil
+	return pool, nil
 }
 
 // showCertificates calls show for every TLS connection, in addition to the
@@ -113,7 +135,10 @@ func showCertificates(c *pgx.ConnConfig, show func(tls.ConnectionState) error) {
 }
 
 // Close closes all connections after waiting for those in use.
-func (d *DB) Close() { d.pool.Close() }
+func (d *DB) Close() {
+	d.pool.Close()
+	d.direct.Close() // closing a pool twice has no effect
+}
 
 // Ping checks that PostgreSQL responds; Unavailable if it does not.
 func (d *DB) Ping(ctx context.Context) error {

@@ -59,9 +59,10 @@ func (d *DB) insertJob(ctx context.Context, tx pgx.Tx, args river.JobArgs) error
 // half a minute apart (internal/jobs).
 const maxAttempts = 32000
 
-// Jobs returns the client that runs jobs. The caller starts and stops it.
+// Jobs returns the client that runs jobs. The caller starts and stops it. It uses
+// LISTEN, which does not work through a pooler.
 func (d *DB) Jobs(c *river.Config) (*river.Client[pgx.Tx], error) {
-	client, err := river.NewClient(riverpgxv5.New(d.pool), c)
+	client, err := river.NewClient(riverpgxv5.New(d.direct), c)
 	if err != nil {
 		return nil, fmt.Errorf("prepare workers: %w", err)
 	}

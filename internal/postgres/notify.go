@@ -91,7 +91,7 @@ func (d *DB) listen(ctx context.Context, s subscription) error {
 // listenOnce listens until the connection is lost, and reports whether there
 // was one.
 func (d *DB) listenOnce(ctx context.Context, s subscription) (connected bool, err error) {
-	conn, err := pgx.ConnectConfig(ctx, d.pool.Config().ConnConfig)
+	conn, err := pgx.ConnectConfig(ctx, d.direct.Config().ConnConfig)
 	if err != nil {
 		return false, fmt.Errorf("connect to listen: %w", err)
 	}
