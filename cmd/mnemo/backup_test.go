@@ -11,58 +11,81 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant/tenanttest"
 )
 
-// restoredBackup returns a tenant whose database was restored from a backup.
-// After the backup a token was revoked and a second memory was created and
-// indexed, so the token is valid again and Milvus is ahead of PostgreSQL.
-func restoredBackup(t *testing.T) (spec tenant.Spec, revoked tenant.Hash, restored *env) {
-	t.Helper()
-	d := postgrestest.Create(t)
-	before := openEnv(t, d)
-	spec = tenanttest.NewSpec()
-	tn := before.apply(t, spec)
-	revoked = before.issueToken(t, tn.ID, 1)
-	before.createMemory(t, tn, "2026-05-01 The spare key is under the stone.")
-	before.placement(t, tn.ID)
-	before.db.Close()
-	backup := postgrestest.Copy(t, d)
-
-	after := openEnv(t, d)
-	after.issueToken(t, tn.ID, 2)
-	after.expectRevoked(t, "the first token", revoked)
-	after.createMemory(t, tn, "2026-05-02 The spare key is in the shed.")
-	after.rebuildIndex(t, tn.ID, 2)
-	restored = openEnv(t, backup)
-	restored.expectValid(t, "the first token after the restore", revoked)
-	return spec, revoked, restored
+// backedUp is a tenant whose database was restored from a backup. After the backup
+// a token was revoked and a second memory was created and indexed, so Milvus is
+// ahead of PostgreSQL.
+type backedUp struct {
+	*env
+	spec    tenant.Spec
+	ledger  string
+	revoked tenant.Hash // of alice
+	kept    tenant.Hash // of bob
 }
 
-// TestRestoreInSameCluster follows docs/backup.md, "Restore in the same cluster".
-func TestRestoreInSameCluster(t *testing.T) {
-	spec, revoked, e := restoredBackup(t)
-	e.mnemo(t, "migrate")
-	e.expectOutput(t, "revoked 1 tokens of 1 tenants", "rotate", "--all")
-	e.expectRevoked(t, "the first token after mnemo rotate --all", revoked)
-	e.rebuildIndex(t, spec.ID, 1)
+func restoreBackup(t *testing.T) backedUp {
+	t.Helper()
+	before := openEnv(t, postgrestest.Create(t))
+	b := backedUp{spec: tenanttest.NewSpec(), ledger: t.TempDir()}
+	tn := before.apply(t, b.spec)
+	before.mnemo(t, "erasures", "apply", "--ledger", b.ledger)
+	b.revoked = before.issueToken(t, tn.ID, "alice", 1)
+	b.kept = before.issueToken(t, tn.ID, "bob", 1)
+	before.createMemory(t, tn, "2026-05-01 The spare key is under the stone.")
+	before.placement(t, tn.ID)
+	dump := postgrestest.Dump(t, before.Database)
 
-	// The operator's next reconciliation sees that alice has no valid token.
-	tn := e.apply(t, spec)
-	token := tn.Users[0].Token
-	if token.Fingerprint != "" {
-		t.Errorf("the operator sees a valid token %q, want none", token.Fingerprint)
+	before.issueToken(t, tn.ID, "alice", 2)
+	before.expectRevoked(t, "the first token", b.revoked)
+	before.createMemory(t, tn, "2026-05-02 The spare key is in the shed.")
+	before.rebuildIndex(t, tn.ID, 2)
+	before.expectOutput(t, "repeated 0 erasures and recorded 2", "erasures", "apply", "--ledger", b.ledger) // a token and a password
+	b.env = openEnv(t, postgrestest.Restore(t, dump))
+	b.expectValid(t, "the first token after the restore", b.revoked)
+	return b
+}
+
+// TestRestoreInSameCluster follows docs/backup.md, "Restore a dump".
+func TestRestoreInSameCluster(t *testing.T) {
+	e := restoreBackup(t)
+	e.mnemo(t, "migrate")
+	e.expectError(t, "lacks erasures", "wait", "--erasures", "--timeout=0s")
+	e.expectOutput(t, "repeated 2 erasures", "erasures", "apply", "--ledger", e.ledger)
+	e.mnemo(t, "wait", "--erasures", "--timeout=0s")
+	e.expectRevoked(t, "the token that was revoked after the backup", e.revoked)
+	e.expectValid(t, "a token of the backup", e.kept)
+	e.rebuildIndex(t, e.spec.ID, 1)
+
+	// The operator's next reconciliation sees that only alice has no valid token.
+	tn := e.apply(t, e.spec)
+	alice, bob := tn.Users[0].Token, tn.Users[1].Token
+	if alice.Fingerprint != "" {
+		t.Errorf("the operator sees a valid token %q of alice, want none", alice.Fingerprint)
 	}
-	if token.Generation != 1 {
-		t.Errorf("the operator sees token generation %d, want 1", token.Generation)
+	if alice.Generation != 1 {
+		t.Errorf("the operator sees token generation %d of alice, want 1", alice.Generation)
 	}
-	e.expectValid(t, "the next token", e.issueToken(t, tn.ID, 2))
+	if bob.Fingerprint != e.kept.Fingerprint() {
+		t.Errorf("the operator sees token %q of bob, want that of the backup", bob.Fingerprint)
+	}
+	e.expectValid(t, "the next token", e.issueToken(t, tn.ID, "alice", 2))
+}
+
+func TestRotate(t *testing.T) {
+	e := openEnv(t, postgrestest.Create(t))
+	tn := e.apply(t, tenanttest.NewSpec())
+	token := e.issueToken(t, tn.ID, "alice", 1)
+	e.expectOutput(t, "revoked 1 tokens of 1 tenants", "rotate", "--all")
+	e.expectRevoked(t, "the token after mnemo rotate --all", token)
 	e.expectError(t, "not found", "rotate", "--tenant", uuid.NewString())
 }
 
 // TestMigrateToAnotherCluster follows docs/backup.md, "Migrate to another
 // cluster".
 func TestMigrateToAnotherCluster(t *testing.T) {
-	spec, revoked, e := restoredBackup(t)
+	e := restoreBackup(t)
+	spec := e.spec
 	e.mnemo(t, "migrate")
-	e.mnemo(t, "rotate", "--all")
+	e.mnemo(t, "erasures", "apply", "--ledger", e.ledger)
 	e.expectTable(t, []string{"CLUSTER"}, [][]string{{spec.Cluster}})
 
 	claiming := spec
@@ -75,7 +98,7 @@ func TestMigrateToAnotherCluster(t *testing.T) {
 		[][]string{{spec.Namespace, spec.Name, "retained", string(spec.ID), spec.Cluster}}, "--retained", "--cluster", spec.Cluster)
 
 	tn := e.apply(t, claiming)
-	e.expectRevoked(t, "the first token after the migration", revoked)
-	e.expectValid(t, "the new token", e.issueToken(t, tn.ID, 2))
+	e.expectRevoked(t, "the first token after the migration", e.revoked)
+	e.expectValid(t, "the new token", e.issueToken(t, tn.ID, "alice", 2))
 	e.rebuildIndex(t, tn.ID, 1)
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"net/url"
 	"os"
@@ -107,15 +108,15 @@ func (e *env) apply(t *testing.T, spec tenant.Spec) tenant.Tenant {
 	return got
 }
 
-// issueToken issues a token for alice as the operator does, and returns its hash.
-func (e *env) issueToken(t *testing.T, id tenant.ID, generation int64) tenant.Hash {
+// issueToken issues a token as the operator does and returns its hash.
+func (e *env) issueToken(t *testing.T, id tenant.ID, user string, generation int64) tenant.Hash {
 	t.Helper()
 	hash := tenant.HashSecret(uuid.NewString())
-	c := tenant.Credential{Generation: generation, TokenHash: hash, PasswordHash: tenant.HashSecret("password"), Issuer: tenant.IssuerOperator}
-	if err := e.db.Install(t.Context(), id, "alice", c); err != nil {
+	c := tenant.Credential{Generation: generation, TokenHash: hash, PasswordHash: tenant.HashSecret(fmt.Sprint("password", generation)), Issuer: tenant.IssuerOperator}
+	if err := e.db.Install(t.Context(), id, user, c); err != nil {
 		t.Fatalf("Install: %v", err)
 	}
-	if err := e.db.RevokeOlder(t.Context(), id, "alice", generation, 0); err != nil {
+	if err := e.db.RevokeOlder(t.Context(), id, user, generation, 0); err != nil {
 		t.Fatalf("RevokeOlder: %v", err)
 	}
 	return hash

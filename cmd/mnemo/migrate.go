@@ -29,16 +29,23 @@ func (c *migrateCommand) Run(ctx context.Context, log *slog.Logger) error {
 type waitCommand struct {
 	DatabaseURL string        `env:"DATABASE_URL" required:"" help:"PostgreSQL URL of the application role."`
 	Timeout     time.Duration `env:"MNEMO_WAIT_TIMEOUT" default:"15m" help:"How long to wait."`
+	Erasures    bool          `env:"MNEMO_ERASURE_LEDGER" help:"Also wait until the erasure ledger is applied to the database."`
+	RestoreID   string        `env:"MNEMO_RESTORE_ID" help:"As for serve."`
 }
 
 // Run returns once serve and operator can start on the database.
 func (c *waitCommand) Run(ctx context.Context, log *slog.Logger) error {
 	return retry(ctx, log, c.Timeout, func(ctx context.Context) error {
-		db, err := postgres.Open(ctx, postgres.Config{URL: c.DatabaseURL, MaxConns: 1, Log: log})
+		db, err := postgres.Open(ctx, postgres.Config{URL: c.DatabaseURL, MaxConns: 1, RestoreID: c.RestoreID, Log: log})
 		if err != nil {
 			return err
 		}
-		db.Close()
+		defer db.Close()
+		if c.Erasures {
+			if err := db.CheckErasures(ctx); err != nil {
+				return err
+			}
+		}
 		log.InfoContext(ctx, "database schema is current", "version", postgres.SchemaVersion())
 		return nil
 	})

@@ -45,6 +45,7 @@ type serveCommand struct {
 	ImportLimit    int64          `env:"MNEMO_IMPORT_LIMIT" default:"4294967296" help:"Maximum size of an import file in bytes."`
 	MetricsListen  string         `env:"MNEMO_METRICS_LISTEN" default:":9090" help:"Address of the metrics server, host:port."`
 	OIDCProviders  string         `env:"MNEMO_OIDC_PROVIDERS" name:"oidc-providers" type:"existingfile" help:"JSON file with the identity providers for signing in to the dashboard (docs/sso.md)."`
+	ErasureLedger  bool           `env:"MNEMO_ERASURE_LEDGER" help:"Serve only while the erasure ledger is applied to the database (docs/backup.md)."`
 	TrustedProxies []netip.Prefix `env:"MNEMO_TRUSTED_PROXIES" help:"Networks of trusted proxies, such as 10.0.0.0/8. Their X-Forwarded-For is used for rate limits of sign-ins and registrations."`
 }
 
@@ -94,6 +95,11 @@ func (c *serveCommand) Run(ctx context.Context, log *slog.Logger) error {
 		return err
 	}
 	defer s.close()
+	if c.ErasureLedger {
+		if err := retry(ctx, log, erasureTimeout, s.db.CheckErasures); err != nil {
+			return err
+		}
+	}
 
 	if err := c.telemetryFlags.watch(ctx, s, registry, counts, log); err != nil {
 		return err
@@ -108,7 +114,11 @@ func (c *serveCommand) Run(ctx context.Context, log *slog.Logger) error {
 		return err
 	}
 	log.InfoContext(ctx, "embedding model loaded", "model", embedder.Model())
-	return c.serve(ctx, server, func(ctx context.Context) error { return s.db.Listen(ctx, cache) },
+	listen := func(ctx context.Context) error { return s.db.Listen(ctx, cache) }
+	if c.ErasureLedger {
+		listen = untilRestored(s.db, listen)
+	}
+	return c.serve(ctx, server, listen,
 		func(ctx context.Context) error { return errors.Join(workers.Stop(ctx), stopTracing(ctx)) }, log)
 }
 

@@ -37,7 +37,7 @@ func (f telemetryFlags) watch(ctx context.Context, s *stores, r prometheus.Regis
 }
 
 func storeStats(s postgres.Stats) telemetry.StoreStats {
-	out := telemetry.StoreStats{IndexLag: s.IndexLag, SweepAge: s.SweepAge, BlockedConversations: s.Blocked}
+	out := telemetry.StoreStats{IndexLag: s.IndexLag, SweepAge: s.SweepAge, ErasureLag: s.ErasureLag, BlockedConversations: s.Blocked}
 	for _, j := range s.Jobs {
 		out.Jobs = append(out.Jobs, telemetry.JobStats(j))
 	}

@@ -48,7 +48,7 @@ func (c *listCommand) Run(ctx context.Context) error {
 
 // open connects to PostgreSQL for a command that does not use the index.
 func (f databaseFlags) open(ctx context.Context) (*postgres.DB, error) {
-	return postgres.Open(ctx, postgres.Config{URL: f.DatabaseURL, MaxConns: f.DatabaseConnections, Generation: defaultGeneration})
+	return postgres.Open(ctx, postgres.Config{URL: f.DatabaseURL, MaxConns: f.DatabaseConnections, Generation: defaultGeneration, RestoreID: f.RestoreID})
 }
 
 func inState(records []tenant.Record, state tenant.State) []tenant.Record {

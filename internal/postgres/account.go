@@ -46,6 +46,9 @@ func (a Accounts) BeginPurge(ctx context.Context, scope tenant.Scope) (account.P
 		if err := q.NotifyUser(ctx, db.NotifyUserParams{TenantID: string(scope.Tenant), UserID: int64(scope.User)}); err != nil {
 			return fmt.Errorf("revoke connected apps: %w", err)
 		}
+		if err := q.RecordAccountErasure(ctx, db.RecordAccountErasureParams{TenantID: string(scope.Tenant), UserID: int64(scope.User)}); err != nil {
+			return fmt.Errorf("record erasure: %w", err)
+		}
 		row, err := q.MarkAccount(ctx, db.MarkAccountParams{TenantID: string(scope.Tenant), UserID: int64(scope.User)})
 		if err != nil {
 			return orUnknown(err, scope.Tenant)
@@ -72,7 +75,11 @@ func (a Accounts) Purge(ctx context.Context, scope tenant.Scope, upTo account.Pu
 		if _, err := q.LockUsage(ctx, string(scope.Tenant)); err != nil {
 			return orUnknown(err, scope.Tenant)
 		}
-		var err error
+		// BeginPurge has recorded the erasure of the whole account.
+		err := q.SkipObjectErasures(ctx)
+		if err != nil {
+			return fmt.Errorf("skip records of erasures: %w", err)
+		}
 		out, err = a.purgeBatch(ctx, tx, q, scope, upTo)
 		return err
 	})

@@ -170,7 +170,7 @@ func grant(ctx context.Context, pool *pgxpool.Pool, role string) error {
 	for _, sql := range []string{
 		"grant usage on schema public to " + name,
 		"grant select, insert, update, delete on " + strings.Join(tables, ", ") + " to " + name,
-		"grant usage, select on all sequences in schema public to " + name,
+		"grant usage, select, update on all sequences in schema public to " + name,
 		"grant execute on function lexical_search, oauth_holder to " + name,
 		"revoke insert, update, delete on goose_db_version, schema_oldest from " + name,
 	} {

@@ -28,6 +28,8 @@ var withoutPolicy = map[string]string{
 	"sessions":             "authentication; hashes only, a scope is derived from it",
 	"sign_in_attempts":     "authentication; hashes and counts only",
 	"oauth_clients":        "registrations of programs; they belong to no tenant",
+	"erasures":             "erasure records; ids and hashes only",
+	"erasure_ledger":       "erasure ledger; an id and a position",
 	"goose_db_version":     "schema version; read only",
 	"schema_oldest":        "schema version; read only",
 

@@ -17,7 +17,8 @@ type StoreStats struct {
 	// IndexLag is the age of the oldest change that is not in the vector index.
 	IndexLag time.Duration
 	// SweepAge is the age of the oldest complete sweep of a tenant.
-	SweepAge time.Duration
+	SweepAge   time.Duration
+	ErasureLag time.Duration
 	// BlockedConversations are the conversations over quota of all tenants.
 	BlockedConversations int64
 }
@@ -54,6 +55,7 @@ var (
 	oldestDesc        = prometheus.NewDesc("mnemo_job_oldest_age_seconds", "Age of the oldest unfinished job, by kind.", []string{"kind"}, nil)
 	lagDesc           = prometheus.NewDesc("mnemo_index_lag_seconds", "Age of the oldest change that is not in the vector index.", nil, nil)
 	sweepAgeDesc      = prometheus.NewDesc("mnemo_index_sweep_oldest_age_seconds", "Time since the vector index of a tenant was last compared with the database, for the tenant that was not compared for longest.", nil, nil)
+	erasureLagDesc    = prometheus.NewDesc("mnemo_erasure_ledger_lag_seconds", "Age of the oldest erasure or revocation that is not in the erasure ledger.", nil, nil)
 	usedDesc          = prometheus.NewDesc("mnemo_tenant_quota_used", "Usage of a quota, for the tenants with the highest relative usage.", []string{"tenant", "resource"}, nil)
 	limitDesc         = prometheus.NewDesc("mnemo_tenant_quota_limit", "Quota of a tenant, for the tenants with the highest relative usage.", []string{"tenant", "resource"}, nil)
 	tenantBlockedDesc = prometheus.NewDesc("mnemo_tenant_blocked_conversations", "Conversations of a tenant that are stored but not searchable because they are over quota.", []string{"tenant"}, nil)
@@ -86,7 +88,7 @@ func NewStoreCollector(query func(context.Context) (StoreStats, error), pool fun
 // Describe implements prometheus.Collector.
 func (c *StoreCollector) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		jobsDesc, oldestDesc, lagDesc, sweepAgeDesc, usedDesc, limitDesc, tenantBlockedDesc, blockedDesc, poolDesc, poolMaxDesc, poolWaitsDesc, poolWaitDesc,
+		jobsDesc, oldestDesc, lagDesc, sweepAgeDesc, erasureLagDesc, usedDesc, limitDesc, tenantBlockedDesc, blockedDesc, poolDesc, poolMaxDesc, poolWaitsDesc, poolWaitDesc,
 	} {
 		out <- d
 	}
@@ -114,6 +116,7 @@ func (c *StoreCollector) Collect(out chan<- prometheus.Metric) {
 	}
 	gauge(lagDesc, s.IndexLag.Seconds())
 	gauge(sweepAgeDesc, s.SweepAge.Seconds())
+	gauge(erasureLagDesc, s.ErasureLag.Seconds())
 	for _, t := range s.Tenants {
 		for resource, n := range t.Used {
 			gauge(usedDesc, float64(n), t.Tenant, resource)

@@ -18,6 +18,7 @@ import (
 var scopeCreators = map[string][]string{
 	"internal/jobs/jobs.go":            {"JobScope"},
 	"internal/postgres/account.go":     {"JobScope"},
+	"internal/postgres/erasures.go":    {"JobScope"},
 	"internal/postgres/import_runs.go": {"ImportScope"},
 	// Authentication: each looks up a credential by its hash.
 	"internal/postgres/grants.go":   {"literal"},

@@ -43,6 +43,24 @@ type Conversation struct {
 	ImportedAt   time.Time
 }
 
+// Erasures and revocations that are not in the erasure ledger yet
+type Erasure struct {
+	ID       string
+	Kind     string
+	TenantID string
+	UserID   int64
+	Objects  []string
+	Until    *time.Time
+	At       time.Time
+}
+
+// The erasure ledger that was last applied to this database
+type ErasureLedger struct {
+	Ledger   *string
+	Position int64
+	Database string
+}
+
 // Responses for retried requests, written in the transaction of the request. They contain ids, numbers and hashes, never text
 type IdempotencyKey struct {
 	TenantID  string

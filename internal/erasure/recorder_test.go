@@ -1,0 +1,304 @@
+package erasure_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	"github.com/mnemo-dev/mnemo/internal/erasure"
+	"github.com/mnemo-dev/mnemo/internal/fault"
+)
+
+// fakeStore is a database. A copy of it is a backup.
+type fakeStore struct {
+	state    erasure.State
+	pending  []erasure.Entry
+	repeated []string // memories
+	begun    int
+	fail     error // of Acknowledge
+}
+
+var _ erasure.Store = (*fakeStore)(nil)
+
+func (s *fakeStore) State(context.Context) (erasure.State, error) { return s.state, nil }
+
+func (s *fakeStore) Pending(_ context.Context, limit int) ([]erasure.Entry, error) {
+	return slices.Clone(s.pending[:min(limit, len(s.pending))]), nil
+}
+
+func (s *fakeStore) Known(_ context.Context, ids []string) ([]string, error) {
+	var out []string
+	for _, e := range s.pending {
+		if slices.Contains(ids, e.ID) {
+			out = append(out, e.ID)
+		}
+	}
+	return out, nil
+}
+
+func (s *fakeStore) remove(ids []string) {
+	s.pending = slices.DeleteFunc(slices.Clone(s.pending), func(e erasure.Entry) bool { return slices.Contains(ids, e.ID) })
+}
+
+func (s *fakeStore) Acknowledge(_ context.Context, ledger string, from, to int64, ids []string) error {
+	switch {
+	case s.fail != nil:
+		return s.fail
+	case s.state.Ledger != ledger || s.state.Position != from:
+		return fault.New(fault.Unavailable, "restored")
+	}
+	s.state.Position = to
+	s.remove(ids)
+	return nil
+}
+
+func (s *fakeStore) BeginReplay(context.Context) error {
+	s.begun++
+	s.state.Current = false
+	return nil
+}
+
+func (s *fakeStore) Replay(_ context.Context, e erasure.Entry) error {
+	if s.state.Current {
+		return errors.New("the database is served during the replay")
+	}
+	s.repeated = append(s.repeated, e.Objects...)
+	return nil
+}
+
+func (s *fakeStore) Attach(_ context.Context, ledger string, position int64, ids []string) error {
+	s.state = erasure.State{Ledger: ledger, Position: position, Current: true}
+	s.remove(ids)
+	return nil
+}
+
+// erase records the deletion of memories.
+func (s *fakeStore) erase(ids ...string) {
+	for _, id := range ids {
+		s.pending = append(s.pending, erasure.Entry{ID: uuid.NewString(), At: start, Kind: erasure.Memory, Tenant: "t", User: 1, Objects: []string{id}})
+	}
+}
+
+// restored returns a backup of the database as it is after pg_restore.
+func (s *fakeStore) restored() *fakeStore {
+	out := *s
+	out.pending, out.state.Current = slices.Clone(s.pending), false
+	return &out
+}
+
+var start = time.Date(2026, 5, 1, 9, 0, 0, 0, time.UTC)
+
+func open(t *testing.T, c erasure.Config) *erasure.Recorder {
+	t.Helper()
+	c.Now, c.Log = func() time.Time { return start }, slog.New(slog.DiscardHandler)
+	r, err := erasure.Open(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = r.Close() })
+	return r
+}
+
+// attach attaches a database with a new recorder and returns the repeated
+// memories.
+func attach(t *testing.T, dir string, s *fakeStore) []string {
+	t.Helper()
+	r := open(t, erasure.Config{Store: s, Dir: dir})
+	defer r.Close()
+	if _, err := r.Attach(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if !s.state.Current {
+		t.Error("the database is not served after Attach")
+	}
+	return s.repeated
+}
+
+func record(t *testing.T, dir string, s *fakeStore) {
+	t.Helper()
+	r := open(t, erasure.Config{Store: s, Dir: dir})
+	defer r.Close()
+	if _, err := r.Record(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestRestoredDatabaseRepeatsWhatItLacks(t *testing.T) {
+	t.Parallel()
+	dir, s := t.TempDir(), &fakeStore{}
+	attach(t, dir, s)
+	s.erase("before")
+	record(t, dir, s)
+	s.erase("pending") // erased in the backup, recorded after it
+	backup := s.restored()
+	s.erase("after-1", "after-2")
+	record(t, dir, s)
+	if len(s.pending) != 0 {
+		t.Fatalf("%d erasures are pending after Record", len(s.pending))
+	}
+
+	if diff := cmp.Diff([]string{"after-1", "after-2"}, attach(t, dir, backup)); diff != "" {
+		t.Errorf("repeated (-want +got):\n%s", diff)
+	}
+	if len(backup.pending) != 0 {
+		t.Errorf("%d erasures of the backup are still pending; the ledger contains them", len(backup.pending))
+	}
+	attach(t, dir, backup)
+	if backup.begun != 1 {
+		t.Errorf("%d replays, want 1: the second Attach has nothing to repeat", backup.begun)
+	}
+	backup.erase("later")
+	record(t, dir, backup)
+	if diff := cmp.Diff([]string{"after-1", "after-2", "later"}, attach(t, dir, s.restoredAt(2))); diff != "" {
+		t.Errorf("repeated in the same backup restored later (-want +got):\n%s", diff)
+	}
+}
+
+// restoredAt returns an empty backup that reflects the ledger up to a position.
+func (s *fakeStore) restoredAt(position int64) *fakeStore {
+	return &fakeStore{state: erasure.State{Ledger: s.state.Ledger, Position: position}}
+}
+
+func TestCrashBetweenLedgerAndDatabase(t *testing.T) {
+	t.Parallel()
+	dir, s := t.TempDir(), &fakeStore{}
+	attach(t, dir, s)
+	s.erase("one")
+	s.fail = fault.New(fault.Unavailable, "gone")
+	r := open(t, erasure.Config{Store: s, Dir: dir})
+	if _, err := r.Record(t.Context()); err == nil {
+		t.Fatal("no error of Acknowledge")
+	}
+	_ = r.Close()
+	s.fail = nil
+	if repeated := attach(t, dir, s); len(repeated) > 0 {
+		t.Errorf("repeated %q in a database that was not restored", repeated)
+	}
+	if s.begun != 0 {
+		t.Error("the database was closed although it was not restored")
+	}
+	if s.state.Position != 1 {
+		t.Errorf("position %d, want 1: the entry is in the ledger", s.state.Position)
+	}
+}
+
+func TestSnapshotIsNoticedByItsPosition(t *testing.T) {
+	t.Parallel()
+	dir, s := t.TempDir(), &fakeStore{}
+	attach(t, dir, s)
+	snapshot := *s
+	s.erase("one")
+	record(t, dir, s)
+	if diff := cmp.Diff([]string{"one"}, attach(t, dir, &snapshot)); diff != "" {
+		t.Errorf("repeated (-want +got):\n%s", diff)
+	}
+}
+
+func TestIncompleteLedgerIsRejected(t *testing.T) {
+	t.Parallel()
+	dir, s := t.TempDir(), &fakeStore{}
+	attach(t, dir, s)
+	s.erase("one", "two")
+	record(t, dir, s)
+	compacted := t.TempDir()
+	raw, err := os.ReadFile(filepath.Join(dir, erasure.FileName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(compacted, erasure.FileName), raw, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l, err := erasure.OpenLedger(compacted, start)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := l.Compact(start.Add(time.Hour)); n != 2 || err != nil {
+		t.Fatalf("Compact: %d, %v", n, err)
+	}
+	_ = l.Close()
+	for name, tc := range map[string]struct {
+		reason, dir, want string
+		position          int64
+	}{
+		"Other":     {"the ledger of another database knows nothing", t.TempDir(), "made with erasure ledger", 0},
+		"Old":       {"a copy of the ledger lacks the latest entries", dir, "the ledger is an old copy", 3},
+		"Compacted": {"the backup is older than the kept entries", compacted, "were removed from the ledger", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := s.restoredAt(tc.position)
+			r := open(t, erasure.Config{Store: db, Dir: tc.dir})
+			if _, err := r.Attach(t.Context()); !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("%s: %v, want Invalid with %q", tc.reason, err, tc.want)
+			}
+			if err := r.Run(t.Context()); !fault.Is(err, fault.Invalid) {
+				t.Errorf("%s: Run: %v, want Invalid", tc.reason, err)
+			}
+			if db.state.Current {
+				t.Errorf("%s: the database is served", tc.reason)
+			}
+			r.AcceptLoss = true
+			if _, err := r.Attach(t.Context()); err != nil || !db.state.Current {
+				t.Errorf("%s: accepted: %v, served %t", tc.reason, err, db.state.Current)
+			}
+		})
+	}
+}
+
+func TestTornLineIsRemoved(t *testing.T) {
+	t.Parallel()
+	dir, s := t.TempDir(), &fakeStore{}
+	attach(t, dir, s)
+	s.erase("one")
+	record(t, dir, s)
+	path := filepath.Join(dir, erasure.FileName)
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteString(`{"n":2,"id":"`); err != nil {
+		t.Fatal(err)
+	}
+	_ = f.Close()
+	s.erase("two")
+	record(t, dir, s)
+	if diff := cmp.Diff([]string{"one", "two"}, attach(t, dir, s.restoredAt(0))); diff != "" {
+		t.Errorf("repeated (-want +got):\n%s", diff)
+	}
+}
+
+func TestLedgerIsUsedByOneProcess(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	open(t, erasure.Config{Store: &fakeStore{}, Dir: dir})
+	if _, err := erasure.OpenLedger(dir, start); !fault.Is(err, fault.Conflict) {
+		t.Errorf("second process: %v, want Conflict", err)
+	}
+}
+
+func TestDamagedLedgerIsRejected(t *testing.T) {
+	t.Parallel()
+	for name, content := range map[string]string{
+		"Empty": "", "NoHeader": "{}\n", "Gap": `{"ledger":"x"}` + "\n" + `{"n":2}` + "\n", "Garbage": `{"ledger":"x"}` + "\n???\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			if err := os.WriteFile(filepath.Join(dir, erasure.FileName), []byte(content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := erasure.OpenLedger(dir, start); !fault.Is(err, fault.Invalid) {
+				t.Errorf("open: %v, want Invalid", err)
+			}
+		})
+	}
+}

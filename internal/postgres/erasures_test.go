@@ -1,0 +1,157 @@
+package postgres_test
+
+import (
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/mnemo-dev/mnemo/internal/erasure"
+	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/postgres"
+	"github.com/mnemo-dev/mnemo/internal/postgres/postgrestest"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+// attachLedger makes the database record erasures.
+func attachLedger(t *testing.T, db *postgres.DB) (ledger string) {
+	t.Helper()
+	ledger = uuid.NewString()
+	if err := db.Erasures().Attach(t.Context(), ledger, 0, nil); err != nil {
+		t.Fatal(err)
+	}
+	return ledger
+}
+
+func pendingErasures(t *testing.T, db *postgres.DB) []erasure.Entry {
+	t.Helper()
+	entries, err := db.Erasures().Pending(t.Context(), 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return entries
+}
+
+// restore restores a dump and repeats the erasures in it.
+func restore(t *testing.T, dump string, entries []erasure.Entry) *testBundle {
+	t.Helper()
+	d := postgrestest.Restore(t, dump)
+	b := &testBundle{DB: postgrestest.Open(t, d)}
+	var err error
+	if b.owner, err = pgxpool.New(t.Context(), d.OwnerURL); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.owner.Close)
+	store := b.Erasures()
+	if err := store.BeginReplay(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // a replay that was interrupted is repeated
+		for _, e := range entries {
+			if err := store.Replay(t.Context(), e); err != nil {
+				t.Fatalf("repeat %+v: %v", e, err)
+			}
+		}
+	}
+	b.checkCounters(t)
+	return b
+}
+
+// TestAccessEndsAgain covers the revocations that TestErasureSurvivesRestore
+// (cmd/mnemo) does not.
+func TestAccessEndsAgain(t *testing.T) {
+	t.Parallel()
+	d := postgrestest.Create(t)
+	g := newGrantIn(t, setupIn(t, d, nil)) // tokens {1, …}
+	attachLedger(t, g.DB)
+	g.grant(t, 50)
+	if err := g.SpendSecret(t.Context(), tenant.Code, tenant.Hash{50}, accepts, g.next()); err != nil { // tokens {2, …}
+		t.Fatal(err)
+	}
+	g.upload(t, g.users[2])
+	dump := postgrestest.Dump(t, d)
+
+	if err := g.RevokeGrant(t.Context(), "c", tenant.AccessToken, tenant.Hash{2, 1}); err != nil {
+		t.Fatal(err)
+	}
+	g.n = 9
+	if err := g.refresh(t, 1, g.next()); err != nil {
+		t.Fatal(err)
+	}
+	spec := g.specs[1]
+	removed := spec.Users[0].Name
+	spec.Users = spec.Users[1:] // with Retain
+	g.apply(t, spec)
+
+	restored := &grantEnv{testBundle: restore(t, dump, pendingErasures(t, g.DB)), scope: g.scope, name: g.name}
+	restored.identifies(t, 2, false) // revoked
+	restored.identifies(t, 1, true)
+	if err := restored.refresh(t, 1, g.next()); !fault.Is(err, fault.NotFound) {
+		t.Errorf("a used refresh token: %v, want NotFound", err)
+	}
+	if n := restored.count(t, "select count(*) from users where name = $1 and tenant_id = $2 and active", removed, g.specs[1].ID); n != 0 {
+		t.Error("a removed user is active again")
+	}
+	if n := restored.count(t, "select count(*) from import_chunks"); n != 0 {
+		t.Errorf("%d parts of an unfinished import are left", n)
+	}
+	if n := restored.count(t, "select count(*) from imports where status not in ('done', 'failed')"); n != 0 {
+		t.Errorf("%d imports continue", n)
+	}
+}
+
+func TestErasuresAreRecordedOnce(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	b.fillAccount(t, b.users[0], "before")
+	b.purge(t, b.users[0])
+	if entries := pendingErasures(t, b.DB); len(entries) > 0 {
+		t.Errorf("%d erasures are recorded without a ledger", len(entries))
+	}
+	ledger := attachLedger(t, b.DB)
+	b.fillAccount(t, b.users[0], "alice")
+	b.purge(t, b.users[0])
+	entries := pendingErasures(t, b.DB)
+	if len(entries) != 1 || entries[0].Kind != erasure.Account {
+		t.Fatalf("an account deletion is recorded as %+v, want one entry", entries)
+	}
+	store := b.Erasures()
+	if err := store.Acknowledge(t.Context(), ledger, 7, 8, []string{entries[0].ID}); !fault.Is(err, fault.Unavailable) {
+		t.Errorf("acknowledge at a position that is not the database's: %v, want Unavailable", err)
+	}
+	if err := store.Acknowledge(t.Context(), ledger, 0, 1, []string{entries[0].ID}); err != nil {
+		t.Fatal(err)
+	}
+	if entries := pendingErasures(t, b.DB); len(entries) > 0 {
+		t.Errorf("%d erasures are pending after they were acknowledged", len(entries))
+	}
+
+	if _, err := b.Retire(t.Context(), b.specs[1].ID, tenant.Delete); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.PurgeRows(t.Context(), b.specs[1].ID); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.DeletePurged(t.Context(), b.specs[1].ID); err != nil {
+		t.Fatal(err)
+	}
+	if entries := pendingErasures(t, b.DB); len(entries) != 1 || entries[0].Kind != erasure.Tenant {
+		t.Errorf("a tenant's purge is recorded as %+v, want one entry", entries)
+	}
+}
+
+// Ids of the backup are not assigned again: the index and the ledger contain ids
+// that were assigned after it.
+func TestIDsAreNotReusedAfterRestore(t *testing.T) {
+	t.Parallel()
+	d := postgrestest.Create(t)
+	b := setupIn(t, d, nil)
+	attachLedger(t, b.DB)
+	dump := postgrestest.Dump(t, d)
+	lost := b.unitsOf(t, b.remember(t, b.users[0], "lost", nil))
+	restored := restore(t, dump, nil)
+	units := restored.unitsOf(t, restored.remember(t, b.users[0], "new", nil))
+	if units[0] <= lost[0] {
+		t.Errorf("unit %d was assigned again after the restore, want ids above %d", units[0], lost[0])
+	}
+}
