@@ -277,7 +277,7 @@ func (e *env) runJobs(t *testing.T) {
 	t.Helper()
 	addr := testkit.Milvus(t)
 	s, err := openStores(t.Context(), databaseFlags{DatabaseURL: e.AppURL, DatabaseConnections: 20},
-		milvusFlags{MilvusAddress: addr.Addr, MilvusUsername: addr.User, MilvusPassword: addr.Password}, localGeneration)
+		milvusFlags{MilvusAddress: addr.Addr, MilvusUsername: addr.User, MilvusPassword: addr.Password}, defaultGeneration)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,8 @@ var definitions = map[string]map[string]string{
 		"prometheusrules": "example/prometheus-operator-crd/monitoring.coreos.com_prometheusrules.yaml",
 	},
 	"github.com/cloudnative-pg/cloudnative-pg": {
-		"clusters": "config/crd/bases/postgresql.cnpg.io_clusters.yaml",
+		"clusters":         "config/crd/bases/postgresql.cnpg.io_clusters.yaml",
+		"scheduledbackups": "config/crd/bases/postgresql.cnpg.io_scheduledbackups.yaml",
 	},
 }
 

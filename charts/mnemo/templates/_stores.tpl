@@ -1,9 +1,21 @@
 {{/* Connections to PostgreSQL and Milvus. */}}
 {{- define "mnemo.postgresHost" -}}
 {{- if .Values.demo -}}{{ include "mnemo.fullname" . }}-demo-postgres
-{{- else if eq .Values.postgres.mode "cnpg" -}}{{ include "mnemo.fullname" . }}-postgres-rw
+{{- else if eq .Values.postgres.mode "cnpg" -}}{{ include "mnemo.cnpgCluster" . }}-rw
 {{- else -}}{{ required "postgres.host is required: set the host of PostgreSQL, or set postgres.mode to cnpg" .Values.postgres.host }}
 {{- end -}}
+{{- end -}}
+
+{{- define "mnemo.cnpgCluster" -}}
+{{- default (printf "%s-postgres" (include "mnemo.fullname" .)) .Values.postgres.cnpg.clusterName -}}
+{{- end -}}
+
+{{/* Connections that the pods of this release open at most: each pool, and two for notifications. During a rolling upgrade each
+Deployment has one pod more. The rest is for the migration, the erasure ledger, backups and CloudNativePG itself. */}}
+{{- define "mnemo.maxConnections" -}}
+{{- $api := int (.Values.api.autoscaling.enabled | ternary .Values.api.autoscaling.maxReplicas .Values.api.replicas) -}}
+{{- $pods := add $api 1 .Values.operator.replicas 1 -}}
+{{- add (mul $pods (add .Values.postgres.connections 2)) .Values.postgres.cnpg.reservedConnections -}}
 {{- end -}}
 
 {{- define "mnemo.postgresPort" -}}
@@ -41,7 +53,7 @@
 {{- if .Values.demo -}}
 {{- else if $ca.existingSecret -}}secret: {secretName: {{ $ca.existingSecret }}}
 {{- else if $ca.existingConfigMap -}}configMap: {name: {{ $ca.existingConfigMap }}}
-{{- else if eq .Values.postgres.mode "cnpg" -}}secret: {secretName: {{ include "mnemo.fullname" . }}-postgres-ca, items: [{key: ca.crt, path: ca.crt}]}
+{{- else if eq .Values.postgres.mode "cnpg" -}}secret: {secretName: {{ include "mnemo.cnpgCluster" . }}-ca, items: [{key: ca.crt, path: ca.crt}]}
 {{- end -}}
 {{- end -}}
 
@@ -166,19 +178,25 @@
 {{- end }}
 {{- end -}}
 
-{{/* Init container that waits until the schema is migrated. */}}
+{{/* Init container that waits until the schema is migrated and, with erasures, until the erasure ledger is applied.
+Argument: (dict "root" $ "erasures" true). */}}
 {{- define "mnemo.waitContainer" -}}
 - name: wait-for-schema
-  image: {{ include "mnemo.image" . }}
-  imagePullPolicy: {{ .Values.image.pullPolicy }}
+  image: {{ include "mnemo.image" .root }}
+  imagePullPolicy: {{ .root.Values.image.pullPolicy }}
   args: [wait]
   env:
-    {{- include "mnemo.logEnv" . | nindent 4 }}
-    {{- include "mnemo.postgresEnv" (dict "root" . "role" "app") | nindent 4 }}
+    {{- include "mnemo.logEnv" .root | nindent 4 }}
+    {{- include "mnemo.postgresEnv" (dict "root" .root "role" "app") | nindent 4 }}
+    {{- if .erasures }}
+    {{- with include "mnemo.erasureEnv" .root | trim }}
+    {{- . | nindent 4 }}
+    {{- end }}
+    {{- end }}
   securityContext:
-    {{- include "mnemo.containerSecurity" . | nindent 4 }}
+    {{- include "mnemo.containerSecurity" .root | nindent 4 }}
   resources: {requests: {cpu: 10m, memory: 32Mi}, limits: {memory: 128Mi}}
-  {{- with include "mnemo.storesMounts" . | trim }}
+  {{- with include "mnemo.storesMounts" .root | trim }}
   volumeMounts:
     {{- . | nindent 4 }}
   {{- end }}

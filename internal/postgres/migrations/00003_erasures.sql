@@ -1,4 +1,4 @@
--- Erasures and revocations, for the erasure ledger (docs/adr/0013-erasure-ledger.md).
+-- Erasures and revocations, for the erasure ledger (docs/adr/0015-erasure-ledger.md).
 --
 -- Triggers record every erasure in the transaction that erases. `mnemo erasures
 -- record` copies the records to the ledger, a file outside the database, and

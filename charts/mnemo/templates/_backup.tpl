@@ -1,0 +1,147 @@
+{{/* Backups, restores and the erasure ledger (docs/backup.md). */}}
+{{- define "mnemo.erasureLedger" -}}
+{{- if or .Values.erasureLedger.enabled .Values.backup.enabled -}}true{{- end -}}
+{{- end -}}
+
+{{/* Changes with the source of a recovery, which pg_restore is not. */}}
+{{- define "mnemo.restoreID" -}}
+{{- if .Values.erasureLedger.restoreID -}}{{ .Values.erasureLedger.restoreID }}
+{{- else if and (eq .Values.postgres.mode "cnpg") .Values.postgres.cnpg.recovery -}}{{ toJson .Values.postgres.cnpg.recovery | sha256sum | trunc 16 }}
+{{- end -}}
+{{- end -}}
+
+{{/* Environment of everything that must not use a database without its erasures. */}}
+{{- define "mnemo.erasureEnv" -}}
+{{- if include "mnemo.erasureLedger" . }}
+- {name: MNEMO_ERASURE_LEDGER, value: "true"}
+{{- end }}
+{{- with include "mnemo.restoreID" . }}
+- {name: MNEMO_RESTORE_ID, value: {{ . | quote }}}
+{{- end }}
+{{- end -}}
+
+{{/* "true" while a dump is restored: nothing else may use the database. */}}
+{{- define "mnemo.restoring" -}}
+{{- if .Values.backup.restore -}}
+{{- if not .Values.backup.enabled }}{{ fail "backup.enabled must be true to restore a dump: backup.restore names a dump on the volume of backup" }}{{ end -}}
+true
+{{- end -}}
+{{- end -}}
+
+{{- define "mnemo.backupClaim" -}}
+{{- default (printf "%s-backup" (include "mnemo.fullname" .)) .Values.backup.volume.existingClaim -}}
+{{- end -}}
+
+{{/* Connection of pg_dump and pg_restore, as the owner. libpq has no default for the public CAs. */}}
+{{- define "mnemo.backupEnv" -}}
+{{ include "mnemo.postgresEnv" (dict "root" . "role" "owner") }}
+- {name: HOME, value: /tmp}
+{{- if and (not (include "mnemo.postgresCA" .)) (hasPrefix "verify-" (include "mnemo.postgresSSLMode" .)) }}
+- {name: PGSSLROOTCERT, value: system}
+{{- end }}
+{{- end -}}
+
+{{/* Container of PostgreSQL's client programs. Argument: (dict "root" $ "name" "dump" "env" "…" "script" "…"). */}}
+{{- define "mnemo.backupContainer" -}}
+- name: {{ .name }}
+  image: {{ include "mnemo.fromRegistry" (dict "root" .root "image" .root.Values.backup.image) }}
+  command: [/bin/sh, -euc]
+  args:
+    - |
+      {{- .script | nindent 6 }}
+  env:
+    {{- include "mnemo.backupEnv" .root | nindent 4 }}
+    {{- with .env }}
+    {{- . | nindent 4 }}
+    {{- end }}
+  resources:
+    {{- toYaml .root.Values.backup.resources | nindent 4 }}
+  securityContext:
+    {{- include "mnemo.containerSecurity" .root | nindent 4 }}
+  volumeMounts:
+    - {name: backup, mountPath: /backup}
+    - {name: tmp, mountPath: /tmp}
+    {{- if include "mnemo.postgresCA" .root }}
+    - {name: postgres-ca, mountPath: /etc/mnemo/postgres, readOnly: true}
+    {{- end }}
+{{- end -}}
+
+{{/* Settings of the pods of backups. */}}
+{{- define "mnemo.backupPod" -}}
+serviceAccountName: {{ include "mnemo.serviceAccountName" (dict "root" . "component" "api") }}
+automountServiceAccountToken: false
+enableServiceLinks: false
+{{- with include "mnemo.imagePullSecrets" . }}
+{{ . }}
+{{- end }}
+securityContext:
+  {{- include "mnemo.podSecurity" . | nindent 2 }}
+{{- with .Values.backup.nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.backup.tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+volumes:
+  - name: backup
+    persistentVolumeClaim: {claimName: {{ include "mnemo.backupClaim" . }}}
+  - name: tmp
+    emptyDir: {sizeLimit: 64Mi}
+  {{- with include "mnemo.postgresCA" . }}
+  - name: postgres-ca
+    {{ . }}
+  {{- end }}
+  {{- with .Values.backup.extraVolumes }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- end -}}
+
+{{/* A partial dump is left only by a pod that was killed; no two pods dump at a time. */}}
+{{- define "mnemo.dumpScript" -}}
+rm -f /backup/mnemo-*.partial
+file=/backup/mnemo-$(date -u +%Y%m%dT%H%M%SZ).dump
+pg_dump --format=custom --file="$file.partial" "$DATABASE_OWNER_URL"
+mv "$file.partial" "$file"
+ls -1 /backup/mnemo-*.dump | sort -r | tail -n +{{ add 1 .Values.backup.keep }} | xargs -r rm -f
+ls -l /backup
+{{- end -}}
+
+{{/* The recorder of erasures stays connected; it notices the restore. */}}
+{{- define "mnemo.restoreScript" -}}
+test -f "/backup/$DUMP"
+sessions="select count(*) from pg_stat_activity where datname = current_database()
+  and usename = '$APP_ROLE' and application_name <> 'mnemo-erasures'"
+until [ "$(psql -Atc "$sessions" "$DATABASE_OWNER_URL")" = 0 ]; do
+  echo "waiting until the API server and the operator have stopped"
+  sleep 2
+done
+psql -v ON_ERROR_STOP=1 -c 'drop schema if exists public cascade' \
+  -c 'create schema public authorization pg_database_owner' "$DATABASE_OWNER_URL"
+pg_restore --no-owner --exit-on-error --jobs=4 --dbname="$DATABASE_OWNER_URL" "/backup/$DUMP"
+{{- end -}}
+
+{{- define "mnemo.restoreEnv" -}}
+- {name: DUMP, value: {{ quote .Values.backup.restore }}}
+- name: APP_ROLE
+  valueFrom: {secretKeyRef: {name: {{ include "mnemo.postgresSecret" (dict "root" . "role" "app") }}, key: username}}
+{{- end -}}
+
+{{/* The complete spec of the restore Job. */}}
+{{- define "mnemo.restoreSpec" -}}
+{{- $migrate := (include "mnemo.migrateSpec" . | fromYaml).template.spec -}}
+backoffLimit: 3
+template:
+  metadata:
+    labels:
+      {{- include "mnemo.labels" (dict "root" . "component" "restore") | nindent 6 }}
+  spec:
+    restartPolicy: OnFailure
+    {{- include "mnemo.backupPod" . | nindent 4 }}
+    initContainers:
+      {{- include "mnemo.backupContainer" (dict "root" . "name" "restore" "script" (include "mnemo.restoreScript" .)
+        "env" (include "mnemo.restoreEnv" .)) | nindent 6 }}
+    containers: # the dump may be older than the schema
+      {{- toYaml $migrate.containers | nindent 6 }}
+{{- end -}}
