@@ -16,7 +16,6 @@ import (
 
 	"github.com/mnemo-dev/mnemo/internal/account"
 	"github.com/mnemo-dev/mnemo/internal/chat"
-	"github.com/mnemo-dev/mnemo/internal/embed"
 	"github.com/mnemo-dev/mnemo/internal/memory"
 	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/postgres/postgrestest"
@@ -282,7 +281,9 @@ func (e *env) runJobs(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.close()
-	embedder, err := embed.OpenLocal(testkit.ModelDir(t), embed.LocalOptions{})
+	embedder, err := embedderFlags{
+		Embedder: "local", Model: defaultGeneration.Model, ModelDir: testkit.ModelDir(t), ONNXRuntime: testkit.ONNXRuntime(t),
+	}.open()
 	if err != nil {
 		t.Fatal(err)
 	}
