@@ -35,12 +35,18 @@ func decodeJSON(data []byte, v any) error {
 	}
 	if err == nil {
 		if at := loneSurrogate(data); at >= 0 {
-			return fault.New(fault.Invalid, "%s must not contain the unpaired surrogate \\%s",
-				cmp.Or(pathTo(data, int64(at)+1), "the body"), data[at+1:at+6])
+			return unpairedSurrogate(data, at)
 		}
 		return rejectNulls(data, v)
 	}
 	return err
+}
+
+// unpairedSurrogate is the error for a surrogate at an offset, which names the field.
+// encoding/json would store U+FFFD instead.
+func unpairedSurrogate(data []byte, at int) error {
+	return fault.New(fault.Invalid, "%s must not contain the unpaired surrogate \\%s",
+		cmp.Or(pathTo(data, int64(at)+1), "the body"), data[at+1:at+6])
 }
 
 func article(jsonType string) string {

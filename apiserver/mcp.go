@@ -63,6 +63,9 @@ func (s *Server) serveMCP(endpoint *mcp.Endpoint) fiber.Handler {
 		if err != nil {
 			return err
 		}
+		if at := loneSurrogate(body); at >= 0 {
+			return unpairedSurrogate(body, at)
+		}
 		waiting, stop := whileConnected(context.WithoutCancel(c.UserContext()), c.Context().Conn())
 		defer stop()
 		used := &verdict{hard: -1}

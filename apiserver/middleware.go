@@ -1,7 +1,6 @@
 package apiserver
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"math"
@@ -15,7 +14,6 @@ import (
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
 
-	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/trace"
 )
 
@@ -39,6 +37,9 @@ func (s *Server) middleware(c *fiber.Ctx) error {
 	begin := time.Now()
 	id := requestID(c.Get(headerRequestID))
 	c.Set(headerRequestID, id)
+	if s.URL != nil && s.URL.Scheme == "https" {
+		c.Set(fiber.HeaderStrictTransportSecurity, "max-age=31536000")
+	}
 	ctx, cancel := context.WithTimeout(context.WithValue(c.UserContext(), requestIDKey{}, id), s.RequestTimeout)
 	defer cancel()
 	if s.Stages != nil {
@@ -71,28 +72,14 @@ func (s *Server) next(c *fiber.Ctx) (err error) {
 			err = fmt.Errorf("panic: %v\n%s", r, debug.Stack())
 		}
 	}()
-	if ambiguousLength(&c.Request().Header) {
-		// A proxy may have used the other length (request smuggling), so the
-		// rest of the connection cannot be trusted.
-		closeConnection(c.Context())
-		return fault.New(fault.Invalid, "Content-Length and Transfer-Encoding must not be sent together")
+	if err := checkHead(&c.Request().Header); err != nil {
+		closeConnection(c.Context()) // the start of the next request is unknown
+		return err
+	}
+	if hasEncodedSlash(&c.Request().Header) {
+		return fiber.ErrNotFound
 	}
 	return c.Next()
-}
-
-// ambiguousLength reports whether a request has both Content-Length and chunked
-// encoding (RFC 9112, section 6.1). fasthttp silently prefers chunked.
-func ambiguousLength(h *fasthttp.RequestHeader) bool {
-	const chunked = -1
-	if h.ContentLength() != chunked {
-		return false
-	}
-	for line := range bytes.Lines(h.RawHeaders()) {
-		if name, _, ok := bytes.Cut(line, []byte(":")); ok && strings.EqualFold(string(name), fiber.HeaderContentLength) {
-			return true
-		}
-	}
-	return false
 }
 
 // rejectUnknownMethods answers non-standard methods before Fiber does, because

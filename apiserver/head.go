@@ -1,0 +1,52 @@
+package apiserver
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/valyala/fasthttp"
+	"golang.org/x/net/http/httpguts"
+
+	"github.com/mnemo-dev/mnemo/internal/fault"
+)
+
+// checkHead rejects requests that fasthttp accepts although a proxy may have read
+// them differently (RFC 9112): it would have forwarded one request, and the server
+// would handle two (request smuggling), or another host's or user's.
+func checkHead(h *fasthttp.RequestHeader) error {
+	if v := string(h.Protocol()); v != "HTTP/1.1" && v != "HTTP/1.0" {
+		return fault.New(fault.Invalid, "the HTTP version must be 1.1 or 1.0")
+	}
+	given := map[string]int{}
+	for line := range bytes.Lines(h.RawHeaders()) {
+		line = bytes.TrimRight(line, "\r\n")
+		if len(line) == 0 {
+			continue
+		}
+		name, _, ok := bytes.Cut(line, []byte(":"))
+		if !ok || !httpguts.ValidHeaderFieldName(string(name)) {
+			return fault.New(fault.Invalid, "each header must be a name, a colon without space before it, and a value on the same line")
+		}
+		given[strings.ToLower(string(name))]++
+	}
+	for _, name := range []string{fiber.HeaderHost, fiber.HeaderAuthorization, fiber.HeaderContentLength, fiber.HeaderTransferEncoding} {
+		if given[strings.ToLower(name)] > 1 {
+			return fault.New(fault.Invalid, "header %s must not be sent more than once", name)
+		}
+	}
+	if given["host"] == 0 && h.IsHTTP11() {
+		return fault.New(fault.Invalid, "header Host is required")
+	}
+	if given["content-length"] > 0 && given["transfer-encoding"] > 0 {
+		return fault.New(fault.Invalid, "Content-Length and Transfer-Encoding must not be sent together")
+	}
+	return nil
+}
+
+// hasEncodedSlash reports whether the path of a request contains an encoded slash or
+// backslash. No route has one, and decoding would change the segments of the path.
+func hasEncodedSlash(h *fasthttp.RequestHeader) bool {
+	path, _, _ := bytes.Cut(bytes.ToLower(h.RequestURI()), []byte("?"))
+	return bytes.Contains(path, []byte("%2f")) || bytes.Contains(path, []byte("%5c"))
+}
