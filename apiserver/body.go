@@ -100,8 +100,7 @@ type bodyContext struct {
 // BodyReader returns the reader of the body.
 func (c bodyContext) BodyReader() io.Reader { return c.reader }
 
-// SetReadDeadline does nothing: bodyTimeout sets the deadline, and huma would
-// remove it.
+// SetReadDeadline does nothing: conn sets the deadline, and huma would remove it.
 func (bodyContext) SetReadDeadline(time.Time) error { return nil }
 
 // Header reports every JSON media type that jsonBody accepts as application/json,

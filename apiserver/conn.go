@@ -3,6 +3,7 @@ package apiserver
 import (
 	"io"
 	"net"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -15,35 +16,96 @@ const (
 	lingerTime  = 5 * time.Second
 	lingerBytes = 64 << 20
 
-	// minBodyRate is the minimum average upload rate, bytes per second.
+	// minBodyRate is the minimum average rate of a body, bytes per second, after the read
+	// timeout.
 	minBodyRate = 32 << 10
-	// chunkedTimeout is the read timeout for a body of unknown length.
-	chunkedTimeout = 2 * time.Minute
+	// stallTimeout is the longest pause within a body.
+	stallTimeout = time.Minute
+
+	// maxConns and maxConnsPerAddress are the most connections of a server, and of a
+	// client address that is not a trusted proxy. An idle connection holds about 20 KiB.
+	maxConns           = 4096
+	maxConnsPerAddress = 1024
 )
 
-// listener wraps its connections in conn, so that a client that is still sending
-// receives its response before the connection closes.
-type listener struct{ net.Listener }
+// listener wraps its connections in conn, and closes those above the limits.
+type listener struct {
+	net.Listener
 
-// Accept waits for the next connection.
-func (l listener) Accept() (net.Conn, error) {
-	c, err := l.Listener.Accept()
-	if err != nil {
-		return nil, err //nolint:wrapcheck // compared by the server loop
-	}
-	return &conn{Conn: c}, nil
+	conns *conns
 }
 
-// conn is a connection of the server.
+// Accept waits for the next connection within the limits.
+func (l listener) Accept() (net.Conn, error) {
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err //nolint:wrapcheck // compared by the server loop
+		}
+		addr := remoteAddr(c)
+		if l.conns.add(addr) {
+			return &conn{Conn: c, closed: func() { l.conns.remove(addr) }}, nil
+		}
+		_ = c.Close()
+	}
+}
+
+// conn is a connection of the server. A client that is still sending receives its
+// response before the connection closes, and must keep sending at a minimum rate.
 type conn struct {
 	net.Conn
 	unread atomic.Bool // the client may still be sending
+	once   sync.Once
+	closed func()
+
+	mu       sync.Mutex
+	deadline time.Time // as set by the server
+	received int64     // bytes since then
+}
+
+// SetReadDeadline sets the time at which reading fails, if nothing is received by then.
+func (c *conn) SetReadDeadline(t time.Time) error {
+	c.mu.Lock()
+	c.deadline, c.received = t, 0
+	c.mu.Unlock()
+	return c.Conn.SetReadDeadline(t) //nolint:wrapcheck // seen only by the server loop
+}
+
+// Read reads from the connection. Received bytes extend the read deadline as far as the
+// minimum rate allows, so that announcing a large body is not enough to hold a connection.
+func (c *conn) Read(p []byte) (int, error) {
+	if t := c.extended(time.Now()); !t.IsZero() {
+		if err := c.Conn.SetReadDeadline(t); err != nil {
+			return 0, err //nolint:wrapcheck // seen only by the server loop
+		}
+	}
+	n, err := c.Conn.Read(p)
+	c.mu.Lock()
+	c.received += int64(n)
+	c.mu.Unlock()
+	return n, err //nolint:wrapcheck // compared by the server loop
+}
+
+// extended returns the read deadline that the received bytes earned, or the zero time
+// if the server's applies.
+func (c *conn) extended(now time.Time) time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.deadline.IsZero() || c.received == 0 {
+		return time.Time{}
+	}
+	t := c.deadline.Add(time.Duration(c.received) * time.Second / minBodyRate)
+	if stalled := now.Add(stallTimeout); t.After(stalled) {
+		return stalled
+	}
+	return t
 }
 
 // Close closes the connection. If the client may still be sending, Close first
 // shuts down the write side and discards input for a while: an immediate close
 // would reset the connection, and the client would lose the response.
 func (c *conn) Close() error {
+	defer c.once.Do(c.closed)
 	if c.unread.Swap(false) {
 		if half, ok := c.Conn.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil &&
 			c.SetReadDeadline(time.Now().Add(lingerTime)) == nil {
@@ -62,16 +124,9 @@ func closeConnection(ctx *fasthttp.RequestCtx) {
 	}
 }
 
-// bodyTimeout sets the read timeout of a body by its length, so that a slow
-// client cannot hold a connection for as long as the largest body may need. The
-// server reads one byte of the body before the handler runs.
-func (s *Server) bodyTimeout(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
-	config := fasthttp.RequestConfig{MaxRequestBodySize: 1, ReadTimeout: s.ReadTimeout}
-	switch n := h.ContentLength(); {
-	case n > 0:
-		config.ReadTimeout += time.Duration(n) * time.Second / minBodyRate
-	case n == -1:
-		config.ReadTimeout = chunkedTimeout
-	}
-	return config
+// bodyStart gives a client the read timeout again for the first bytes of a body. The
+// server reads one byte of the body before the handler runs; conn.Read extends the
+// deadline for the rest.
+func (s *Server) bodyStart(*fasthttp.RequestHeader) fasthttp.RequestConfig {
+	return fasthttp.RequestConfig{MaxRequestBodySize: 1, ReadTimeout: s.ReadTimeout}
 }

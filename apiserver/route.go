@@ -125,7 +125,7 @@ func (d doc) operation(method, path string) huma.Operation {
 	}
 	if d.request != nil {
 		op.MaxBodyBytes = cmp.Or(d.maxBody, defaultBody) + 1 // huma rejects a body of exactly this size
-		op.BodyReadTimeout = -1                              // keep the deadline set by bodyTimeout
+		op.BodyReadTimeout = -1                              // keep the deadline of the connection
 		op.Errors = append(op.Errors, bodyErrors...)
 	}
 	return op

@@ -82,6 +82,7 @@ type Server struct {
 	api     huma.API
 	metrics *metrics
 	limiter *limiter
+	conns   *conns
 	// stopping is closed when Shutdown begins, to end event streams.
 	stopping chan struct{}
 	exports  exports
@@ -105,6 +106,7 @@ func New(c Config) *Server {
 	c.ExportTimeout = cmp.Or(c.ExportTimeout, time.Hour)
 	c.IdleTimeout = cmp.Or(c.IdleTimeout, 75*time.Second)
 	s := &Server{Config: c, metrics: newMetrics(c.Registry, c.Cache), limiter: newLimiter(c.Rates, c.Log), stopping: make(chan struct{})}
+	s.conns = newConns(c.Registry, s.trusts)
 	s.closing, s.close = context.WithCancel(context.Background())
 	s.app = fiber.New(fiber.Config{
 		AppName:      "Mnemo",
@@ -124,7 +126,7 @@ func New(c Config) *Server {
 		IdleTimeout:                  c.IdleTimeout,
 	})
 	s.app.Server().Handler = s.rejectUnknownMethods(s.app.Server().Handler)
-	s.app.Server().HeaderReceived = s.bodyTimeout
+	s.app.Server().HeaderReceived = s.bodyStart
 	s.app.Server().ErrorHandler = closeAfter(s.app.Server().ErrorHandler)
 	s.app.Use(s.middleware)
 	s.api = humafiber.New(s.app, apiConfig())
@@ -173,7 +175,7 @@ func (s *Server) Serve(l net.Listener) error {
 	if !s.addListener(l) {
 		return nil
 	}
-	if err := s.app.Listener(listener{l}); err != nil && !errors.Is(err, net.ErrClosed) {
+	if err := s.app.Listener(listener{l, s.conns}); err != nil && !errors.Is(err, net.ErrClosed) {
 		return fmt.Errorf("serve HTTP: %w", err)
 	}
 	return nil

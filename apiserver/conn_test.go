@@ -1,0 +1,122 @@
+package apiserver
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A body that is only announced times out like the headers, however large it is and
+// without a token: before, 4 GiB had 36 hours.
+func TestAnnouncedBodiesHaveTheHeaderTimeout(t *testing.T) {
+	t.Parallel()
+	h := newTestServer(t, func(c *Config) { c.ReadTimeout = 200 * time.Millisecond })
+	for name, length := range map[string]string{
+		"Large":   "Content-Length: 4294967296",
+		"Chunked": "Transfer-Encoding: chunked",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h.raw(t, "POST /api/memory HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"+length+"\r\n\r\n")
+		})
+	}
+}
+
+// A body that arrives slower than the read timeout, but above the minimum rate, is read.
+func TestSlowBodiesAreRead(t *testing.T) {
+	t.Parallel()
+	h := newTestServer(t, func(c *Config) { c.ReadTimeout = 300 * time.Millisecond })
+	conn := h.dial(t)
+	const chunk, chunks = 32 << 10, 5 // a second each at the minimum rate
+	body := `{"name":"` + strings.Repeat("x", chunk*chunks-11) + `"}`
+	head := fmt.Sprintf("POST /api/buckets HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json\r\n"+
+		"Authorization: Bearer %s\r\nContent-Length: %d\r\n\r\n", h.alice, len(body))
+	if _, err := io.WriteString(conn, head); err != nil {
+		t.Fatal(err)
+	}
+	tick := time.NewTicker(150 * time.Millisecond)
+	defer tick.Stop()
+	for i := range chunks {
+		<-tick.C
+		if _, err := io.WriteString(conn, body[i*chunk:(i+1)*chunk]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := io.ReadAll(conn); err != nil || !strings.HasPrefix(string(got), "HTTP/1.1 400") {
+		t.Errorf("answer %q, %v; want 400 for the name's length", got, err)
+	}
+}
+
+// Received bytes extend the deadline at the minimum rate, up to the stall timeout.
+func TestReadDeadlineIsExtended(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	for name, tc := range map[string]struct {
+		reason   string
+		deadline time.Time
+		received int64
+		want     time.Time
+	}{
+		"Nothing":  {"The server's deadline applies until something is received.", now.Add(time.Second), 0, time.Time{}},
+		"None":     {"Without a deadline there is none to extend.", time.Time{}, 1 << 20, time.Time{}},
+		"MinRate":  {"Each 32 KiB earns a second.", now.Add(time.Second), 64 << 10, now.Add(3 * time.Second)},
+		"TooSlow":  {"A deadline that has passed is not renewed.", now.Add(-10 * time.Second), 32 << 10, now.Add(-9 * time.Second)},
+		"Stalling": {"A fast start does not pay for a long pause.", now, 1 << 30, now.Add(stallTimeout)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := &conn{deadline: tc.deadline, received: tc.received}
+			if got := c.extended(now); !got.Equal(tc.want) {
+				t.Errorf("%s Deadline %v, want %v", tc.reason, got.Sub(now), tc.want.Sub(now))
+			}
+		})
+	}
+}
+
+// Connections above a limit are closed, and a closed one makes room for another.
+func TestConnectionsAreLimited(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		total, perAddress int
+		trusted           []netip.Prefix
+		want              int
+	}{
+		"PerAddress":   {total: 10, perAddress: 3, want: 3},
+		"Total":        {total: 4, perAddress: 10, want: 4},
+		"TrustedProxy": {total: 5, perAddress: 2, trusted: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, want: 5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newTestServer(t, func(c *Config) { c.TrustedProxies = tc.trusted })
+			h.conns.mu.Lock()
+			h.conns.total, h.conns.perAddress = tc.total, tc.perAddress
+			h.conns.mu.Unlock()
+			var open []net.Conn
+			for range tc.want + 3 {
+				if c := h.dial(t); answers(c) {
+					open = append(open, c)
+				}
+			}
+			if len(open) != tc.want {
+				t.Fatalf("%d connections were served, want %d", len(open), tc.want)
+			}
+			if err := open[0].Close(); err != nil {
+				t.Fatal(err)
+			}
+			for !answers(h.dial(t)) { // until the server has seen the close
+				time.Sleep(time.Millisecond)
+			}
+		})
+	}
+}
+
+// answers reports whether the server answers on a connection.
+func answers(c net.Conn) bool {
+	_, _ = io.WriteString(c, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n") // fails if the server has closed it
+	n, _ := c.Read(make([]byte, 1))
+	return n == 1
+}
