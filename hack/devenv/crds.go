@@ -21,6 +21,7 @@ var definitions = map[string]map[string]string{
 	},
 	"github.com/cloudnative-pg/cloudnative-pg": {
 		"clusters":         "config/crd/bases/postgresql.cnpg.io_clusters.yaml",
+		"poolers":          "config/crd/bases/postgresql.cnpg.io_poolers.yaml",
 		"scheduledbackups": "config/crd/bases/postgresql.cnpg.io_scheduledbackups.yaml",
 	},
 }

@@ -38,6 +38,9 @@ Argument: (dict "root" $ "to" "host:port"). */}}
 - ports: [{protocol: TCP, port: {{ include "mnemo.postgresPort" . }}}]
 {{- else -}}
 {{ include "mnemo.egressTo" (dict "root" . "to" (printf "%s:%d" .Values.postgres.host (int .Values.postgres.port))) }}
+{{- if include "mnemo.pooled" . }}
+{{ include "mnemo.egressTo" (dict "root" . "to" (include "mnemo.poolerAddress" .)) }}
+{{- end }}
 {{- end -}}
 {{- end }}
 {{- define "mnemo.milvusEgress" -}}

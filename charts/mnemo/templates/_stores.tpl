@@ -6,16 +6,44 @@
 {{- end -}}
 {{- end -}}
 
+{{/* "true" if the application role connects through a pooler. */}}
+{{- define "mnemo.pooled" -}}
+{{- if .Values.demo -}}
+{{- else if eq .Values.postgres.mode "cnpg" -}}{{- if .Values.postgres.cnpg.pooler.enabled -}}true{{- end -}}
+{{- else if .Values.postgres.pooler.host -}}true
+{{- end -}}
+{{- end -}}
+
+{{- define "mnemo.poolerAddress" -}}
+{{- if eq .Values.postgres.mode "cnpg" -}}{{ include "mnemo.cnpgCluster" . }}-pooler:5432
+{{- else -}}{{ .Values.postgres.pooler.host }}:{{ .Values.postgres.pooler.port }}
+{{- end -}}
+{{- end -}}
+
+{{/* URL of PostgreSQL. Argument: (dict "root" $ "address" "host:port"). */}}
+{{- define "mnemo.postgresURL" -}}
+postgres://{{ .address }}/{{ .root.Values.postgres.database }}?sslmode={{ include "mnemo.postgresSSLMode" .root }}
+{{- if include "mnemo.postgresCA" .root }}&sslrootcert=/etc/mnemo/postgres/{{ include "mnemo.postgresCAKey" .root }}{{ end }}
+{{- end -}}
+
 {{- define "mnemo.cnpgCluster" -}}
 {{- default (printf "%s-postgres" (include "mnemo.fullname" .)) .Values.postgres.cnpg.clusterName -}}
 {{- end -}}
 
-{{/* Connections that the pods of this release open at most: each pool, and two for notifications. During a rolling upgrade each
-Deployment has one pod more. The rest is for the migration, the erasure ledger, backups and CloudNativePG itself. */}}
+{{/* Connections that this release opens at most. Each pod has a pool, and two connections for notifications. With a pooler, the pod's
+own pool is that of the job queue (4), and the pooler has another. During a rolling upgrade each Deployment has one pod more. The rest is
+for the migration, the erasure ledger, backups and CloudNativePG itself. */}}
 {{- define "mnemo.maxConnections" -}}
+{{- $v := .Values.postgres -}}
 {{- $api := int (.Values.api.autoscaling.enabled | ternary .Values.api.autoscaling.maxReplicas .Values.api.replicas) -}}
 {{- $pods := add $api 1 .Values.operator.replicas 1 -}}
-{{- add (mul $pods (add .Values.postgres.connections 2)) .Values.postgres.cnpg.reservedConnections -}}
+{{- $pool := int $v.connections -}}
+{{- $rest := int $v.cnpg.reservedConnections -}}
+{{- with $v.cnpg.pooler }}{{- if .enabled -}}
+{{- $pool = 4 -}}
+{{- $rest = add $rest (mul .instances (int .parameters.default_pool_size)) -}}
+{{- end }}{{- end -}}
+{{- add (mul $pods (add $pool 2)) $rest -}}
 {{- end -}}
 
 {{- define "mnemo.postgresPort" -}}
@@ -37,14 +65,12 @@ Deployment has one pod more. The rest is for the migration, the erasure ledger, 
 {{/* Environment of a role's connection. The driver reads PGUSER and PGPASSWORD, so the URL needs no escaping. */}}
 {{- define "mnemo.postgresEnv" -}}
 {{- $secret := include "mnemo.postgresSecret" . -}}
-{{- $v := .root.Values.postgres -}}
 - name: PGUSER
   valueFrom: {secretKeyRef: {name: {{ $secret }}, key: username}}
 - name: PGPASSWORD
   valueFrom: {secretKeyRef: {name: {{ $secret }}, key: password}}
 - name: {{ ternary "DATABASE_OWNER_URL" "DATABASE_URL" (eq .role "owner") }}
-  value: postgres://{{ include "mnemo.postgresHost" .root }}:{{ include "mnemo.postgresPort" .root }}/{{ $v.database }}?sslmode={{ include "mnemo.postgresSSLMode" .root }}
-    {{- if include "mnemo.postgresCA" .root }}&sslrootcert=/etc/mnemo/postgres/{{ include "mnemo.postgresCAKey" .root }}{{ end }}
+  value: {{ include "mnemo.postgresURL" (dict "root" .root "address" (printf "%s:%s" (include "mnemo.postgresHost" .root) (include "mnemo.postgresPort" .root))) }}
 {{- end -}}
 
 {{/* Volume source of the CA of PostgreSQL's certificate; empty for the public CAs. */}}
@@ -105,7 +131,13 @@ Deployment has one pod more. The rest is for the migration, the erasure ledger, 
 
 {{/* Environment of both stores, with the application role. */}}
 {{- define "mnemo.storesEnv" -}}
-{{ include "mnemo.postgresEnv" (dict "root" . "role" "app") }}
+{{- $env := include "mnemo.postgresEnv" (dict "root" . "role" "app") -}}
+{{- if include "mnemo.pooled" . -}}
+{{ $env | replace "name: DATABASE_URL" "name: DATABASE_DIRECT_URL" }}
+- {name: DATABASE_URL, value: {{ include "mnemo.postgresURL" (dict "root" . "address" (include "mnemo.poolerAddress" .)) | quote }}}
+{{- else -}}
+{{ $env }}
+{{- end }}
 - {name: MNEMO_DATABASE_CONNECTIONS, value: {{ .Values.postgres.connections | quote }}}
 {{ include "mnemo.milvusEnv" . }}
 {{- end -}}
