@@ -127,8 +127,9 @@ func rejectsForeignForms(t *testing.T, s *site, _ *browser) {
 	}
 }
 
-// throttles: after ten wrong passwords sign-in is delayed on every replica, whether
-// or not the account exists; other accounts are not affected.
+// throttles: after ten wrong passwords from an address, sign-in to the account from there
+// is delayed on every replica, whether or not the account exists; other accounts are not
+// affected.
 func throttles(t *testing.T, s *site, _ *browser) {
 	alice := s.newTenant(t, nil, "alice")[0]
 	wrong := alice

@@ -42,3 +42,24 @@ func TestFailedSignInsCountPerAddress(t *testing.T) {
 		t.Errorf("another address: %v", err)
 	}
 }
+
+// Wrong passwords from one address do not keep the account's owner out, who uses another.
+func TestWrongPasswordsBlockOnlyTheirAddress(t *testing.T) {
+	t.Parallel()
+	g := newGrant(t)
+	signIn := func(password tenant.Hash, address string) error {
+		s := g.specs[0]
+		g.n++
+		return g.SignIn(t.Context(), tenant.SignIn{
+			Name:     tenant.SignInName{Namespace: s.Namespace, Tenant: s.Name, User: g.name},
+			Password: password, Address: address, Session: tenant.Hash{201, g.n}, Lifetime: time.Hour,
+		})
+	}
+	for range 10 {
+		wantKind(t, "wrong password", signIn(tenant.Hash{1}, "192.0.2.1"), fault.Unauthorized)
+	}
+	wantKind(t, "right password from the same address", signIn(tenant.Hash{98, 1}, "192.0.2.1"), fault.RateLimited)
+	if err := signIn(tenant.Hash{98, 1}, "192.0.2.2"); err != nil {
+		t.Errorf("right password from another address: %v", err)
+	}
+}

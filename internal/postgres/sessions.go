@@ -21,9 +21,10 @@ var _ tenant.SessionStore = (*DB)(nil)
 const (
 	// attemptSpan is the window in which failed sign-ins are counted.
 	attemptSpan = 10 * time.Minute
-	// accountAttempts is the maximum number of attempts per account in a
-	// window. Generated passwords cannot be guessed; the limit protects the
-	// database from the load.
+	// accountAttempts is the maximum number of attempts on one account from one
+	// address in a window. Generated passwords cannot be guessed; the limit protects
+	// the database from the load. A limit per account alone would let anyone lock
+	// its owner out.
 	accountAttempts = 10
 	// addressAttempts is the maximum per address, which many users may share.
 	addressAttempts = 60
@@ -33,7 +34,7 @@ const (
 func (d *DB) SignIn(ctx context.Context, s tenant.SignIn) error {
 	// The attempt is counted before the password is checked and reset
 	// afterwards, so that concurrent attempts cannot exceed the limit.
-	account := attemptKey("account", s.Name.String())
+	account := attemptKey("account", s.Name.String()+" from "+s.Address)
 	if err := d.countAttempt(ctx, account, accountAttempts); err != nil {
 		return err
 	}
