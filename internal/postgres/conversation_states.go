@@ -174,12 +174,15 @@ func addConversations(ctx context.Context, q *db.Queries, scope tenant.Scope, c 
 // quota, in several transactions. It is idempotent, and does nothing for a
 // tenant that no longer exists.
 func (d *DB) Rebalance(ctx context.Context, id tenant.ID) error {
-	for {
+	for total := 0; ; {
 		var changed int
 		err := d.inTenant(ctx, id, func(tx pgx.Tx, q *db.Queries) error {
 			var err error
 			changed, err = d.rebalance(ctx, tx, q, id)
-			return err
+			if total += changed; err != nil || total == 0 || changed > 0 {
+				return err
+			}
+			return q.NotifyOperator(ctx, string(id)) // which reports the usage
 		})
 		if fault.Is(err, fault.NotFound) {
 			return nil

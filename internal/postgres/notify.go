@@ -50,15 +50,15 @@ func (d *DB) Listen(ctx context.Context, cache Identities) error {
 }
 
 // ListenTenants calls changed for each tenant that the operator must reconcile
-// early, until the context ends; then it returns nil. The operator's resync
-// covers notifications missed without a connection.
+// at once, until the context ends; then it returns nil. It calls changed with an empty
+// id when it is connected again, because notifications may have been missed.
 func (d *DB) ListenTenants(ctx context.Context, changed func(tenant.ID)) error {
 	return d.listen(ctx, subscription{
 		channel: "mnemo_operator",
-		began:   func() {},
+		began:   func() { changed("") },
 		ended:   func() {},
 		notify:  func(payload string) { changed(tenant.ID(payload)) },
-		lost:    "changed tenants are reconciled at the next resync",
+		lost:    "tenants are reconciled when the connection is restored",
 	})
 }
 

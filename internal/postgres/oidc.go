@@ -67,6 +67,9 @@ func ensureExternalUser(ctx context.Context, q *db.Queries, owner db.LockDomainO
 		if n >= owner.Users {
 			return 0, tenant.QuotaExceeded{Resource: tenant.ResourceUsers, Limit: owner.Users, Used: n}
 		}
+		if err := q.NotifyOperator(ctx, owner.ID); err != nil { // which reports the usage
+			return 0, err
+		}
 	}
 	if known {
 		return u.ID, q.SetUser(ctx, db.SetUserParams{TenantID: owner.ID, ID: u.ID, Email: p.Email, Active: true})
