@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
+	"strings"
 	"sync"
 	"testing"
 
@@ -13,11 +15,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/mnemo-dev/mnemo/api/v1alpha1"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
 	"github.com/mnemo-dev/mnemo/internal/testkit"
 )
 
 // TestForeignSecretsAreNotCached: in a namespace with 500 foreign Secrets, the
-// cache holds only the operator's, whether it watches one namespace or all.
+// cache holds only the operator's, without values, whether it watches one namespace
+// or all.
 func TestForeignSecretsAreNotCached(t *testing.T) {
 	t.Parallel()
 	config := testkit.KubeConfig(t)
@@ -33,6 +37,7 @@ func TestForeignSecretsAreNotCached(t *testing.T) {
 	t.Cleanup(func() { _ = c.Delete(context.Background(), ns) })
 	createForeignSecrets(t, c, ns.Name)
 	ours := secretWithLabels(ns.Name, "ours", map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue})
+	ours.Data = map[string][]byte{"token": []byte("s3cret-t0ken"), "password": []byte("s3cret-passw0rd"), "url": []byte("https://mnemo.test"), "other": []byte("s3cret-other")}
 	if err := c.Create(t.Context(), ours); err != nil {
 		t.Fatal(err)
 	}
@@ -65,11 +70,31 @@ func TestForeignSecretsAreNotCached(t *testing.T) {
 			if cached.Items[0].Name != "ours" {
 				t.Errorf(`cached.Items[0].Name = %q, want "ours"`, cached.Items[0].Name)
 			}
+			expectNoValues(t, &cached.Items[0])
 			err = mgr.GetClient().Get(t.Context(), client.ObjectKey{Namespace: ns.Name, Name: "foreign-0"}, &corev1.Secret{})
 			if !apierrors.IsNotFound(err) {
 				t.Errorf("get a foreign Secret from the cache: got error %v, want NotFound", err)
 			}
 		})
+	}
+}
+
+// expectNoValues checks that a cached Secret holds fingerprints and no credentials, and
+// cannot be written.
+func expectNoValues(t *testing.T, s *corev1.Secret) {
+	t.Helper()
+	if raw := fmt.Sprint(s); strings.Contains(raw, "s3cret") || len(s.Data) > 0 {
+		t.Errorf("the cache holds values: %s", raw)
+	}
+	want := map[string]string{
+		"token": tenant.HashSecret("s3cret-t0ken").Fingerprint(), "password": tenant.HashSecret("s3cret-passw0rd").Fingerprint(),
+		"url": "https://mnemo.test",
+	}
+	if !maps.Equal(s.StringData, want) {
+		t.Errorf("the cache holds %v, want %v", s.StringData, want)
+	}
+	if err := new(TenantReconciler).writeSecret(t.Context(), false, s, false); err == nil {
+		t.Error("a Secret without values was written")
 	}
 }
 

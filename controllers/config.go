@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"time"
 
+	"k8s.io/apimachinery/pkg/labels"
+
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
@@ -17,14 +19,23 @@ type Config struct {
 	Cluster string
 	// Namespaces are the watched namespaces. Default: all.
 	Namespaces []string
+	// Selector selects the watched Tenants by label. The operators of an installation
+	// must select each Tenant at most once. Default: all.
+	Selector labels.Selector
 	// Defaults are the quotas of a Tenant that does not set them. Default:
 	// DefaultQuota.
 	Defaults tenant.Quota
 	// Maximum limits what a Tenant may set, field by field. Default: no limits.
 	Maximum tenant.Quota
 	// Resync is the interval at which a Tenant is reconciled without a change.
-	// Default: 1 minute.
+	// Default: 15 minutes.
 	Resync time.Duration
+	// PollChanges is the interval at which changes in the store are looked up, with one
+	// query for all Tenants. Default: 2 seconds.
+	PollChanges time.Duration
+	// CheckIndex is the interval at which one Tenant of each collection of the index is
+	// reconciled, so that a lost collection is found before the resync. Default: 1 minute.
+	CheckIndex time.Duration
 	// Poll is the interval at which a purge, migration or rebuild in progress is
 	// checked. Default: 2 seconds.
 	Poll time.Duration
@@ -33,11 +44,12 @@ type Config struct {
 	// OrphanGrace is how long the data of an orphaned tenant with deletionPolicy
 	// Delete is retained. Default: 24 hours.
 	OrphanGrace time.Duration
-	// Workers is the number of Tenants reconciled concurrently. Default: 4.
+	// Workers is the number of Tenants reconciled concurrently. Default: 10.
 	Workers int
-	// Changes receives the tenants that changed in the store, which are then
-	// reconciled before the next resync. Optional. It is read only by the leader, so
-	// senders must not block.
+	// Changes receives tenants that changed in the store, which are then reconciled
+	// at once and not only when Stores.Changes finds them. An empty id means that some
+	// may have been missed. Optional. It is read only by the leader, so senders must not
+	// block.
 	Changes <-chan tenant.ID
 
 	// MetricsAddress and HealthAddress are the listen addresses for /metrics and
@@ -64,6 +76,9 @@ var DefaultQuota = tenant.Quota{
 }
 
 func (c Config) withDefaults() Config {
+	if c.Selector == nil {
+		c.Selector = labels.Everything()
+	}
 	if c.Defaults == (tenant.Quota{}) {
 		c.Defaults = DefaultQuota
 	}
@@ -71,7 +86,13 @@ func (c Config) withDefaults() Config {
 		c.Maximum = noMaximum
 	}
 	if c.Resync <= 0 {
-		c.Resync = time.Minute
+		c.Resync = 15 * time.Minute
+	}
+	if c.CheckIndex <= 0 {
+		c.CheckIndex = time.Minute
+	}
+	if c.PollChanges <= 0 {
+		c.PollChanges = 2 * time.Second
 	}
 	if c.Poll <= 0 {
 		c.Poll = 2 * time.Second
@@ -83,7 +104,7 @@ func (c Config) withDefaults() Config {
 		c.OrphanGrace = 24 * time.Hour
 	}
 	if c.Workers <= 0 {
-		c.Workers = 4
+		c.Workers = 10
 	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()

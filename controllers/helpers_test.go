@@ -186,11 +186,25 @@ func (e *env) expectReconciled(t *testing.T) ctrl.Result {
 	return result
 }
 
+// settle reconciles until a pass does not request another one at once, and returns
+// the number of passes and the error of the last one.
+func (e *env) settle(t *testing.T) (passes int, err error) {
+	t.Helper()
+	for passes = 1; ; passes++ {
+		result, err := e.reconcile(t)
+		if err != nil || result.RequeueAfter > time.Second {
+			return passes, err
+		}
+	}
+}
+
 // expectReady creates the tenant, reconciles it and returns it Ready.
 func (e *env) expectReady(t *testing.T, tn *v1alpha1.Tenant) *v1alpha1.Tenant {
 	t.Helper()
 	e.mustCreate(t, tn)
-	e.expectReconciled(t)
+	if _, err := e.settle(t); err != nil {
+		t.Fatalf("Reconcile: %v", err)
+	}
 	e.expectCondition(t, v1alpha1.Ready, metav1.ConditionTrue, v1alpha1.ReasonReady, "")
 	return e.tenant(t)
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/mnemo-dev/mnemo/api/v1alpha1"
@@ -47,13 +48,9 @@ func (r *TenantReconciler) SweepOrphans(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("list stored tenants: %w", err)
 	}
-	var list v1alpha1.TenantList
-	if err := r.client.List(ctx, &list); err != nil {
+	exists, err := r.listUIDs(ctx)
+	if err != nil {
 		return fmt.Errorf("list Tenants: %w", err)
-	}
-	exists := make(map[tenant.ID]bool, len(list.Items))
-	for i := range list.Items {
-		exists[tenant.ID(list.Items[i].UID)] = true
 	}
 	var errs []error
 	for _, record := range records {
@@ -65,6 +62,36 @@ func (r *TenantReconciler) SweepOrphans(ctx context.Context) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// uidPage is the number of Tenants listed per request.
+const uidPage = 500
+
+// listUIDs returns the uids of all Tenants, including those of other shards, which
+// the cache does not hold.
+func (r *TenantReconciler) listUIDs(ctx context.Context) (map[tenant.ID]bool, error) {
+	uids := map[tenant.ID]bool{}
+	if r.config.Selector.Empty() {
+		var list v1alpha1.TenantList
+		err := r.client.List(ctx, &list)
+		for i := range list.Items {
+			uids[tenant.ID(list.Items[i].UID)] = true
+		}
+		return uids, err
+	}
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("TenantList"))
+	for {
+		if err := r.live.List(ctx, list, client.Limit(uidPage), client.Continue(list.Continue)); err != nil {
+			return nil, err
+		}
+		for i := range list.Items {
+			uids[tenant.ID(list.Items[i].UID)] = true
+		}
+		if list.Continue == "" {
+			return uids, nil
+		}
+	}
 }
 
 // sweepName is SweepOrphans for one name whose Tenant is gone or was replaced. The

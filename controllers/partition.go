@@ -33,6 +33,7 @@ func (r *TenantReconciler) ensurePartition(ctx context.Context, p *pass) error {
 	case err == nil && recreated && p.stored.Placement.Assigned():
 		if state.Current.PartitionID != 0 || state.Rebuilding() { // lost now, or in an earlier pass
 			p.recordWarning("PartitionLost", "the partition was lost; it was recreated and its content is being indexed")
+			r.reportLost(state.Current.Collection)
 		}
 		state, err = r.store.ReconcilePlacement(ctx, p.stored.ID) // now includes what has to be filled
 	case err == nil && state.Migrating():
@@ -46,6 +47,15 @@ func (r *TenantReconciler) ensurePartition(ctx context.Context, p *pass) error {
 	}
 	p.setIndexReady(state)
 	return nil
+}
+
+// reportLost has the other Tenants of the collection reconciled, which may be lost as
+// a whole.
+func (r *TenantReconciler) reportLost(collection string) {
+	select {
+	case r.lost <- collection:
+	default: // each of the other Tenants reports it too
+	}
 }
 
 // mergePartition merges the results of ensurePartition from a concurrent pass.

@@ -2,6 +2,8 @@ package controllers
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -26,8 +28,18 @@ import (
 	"github.com/mnemo-dev/mnemo/api/v1alpha1"
 )
 
-// leaseName is the name of the leader election lease.
+// leaseName is the name of the leader election lease of an operator for all Tenants.
 const leaseName = "mnemo-operator"
+
+// leaseOf returns the name of the lease of the operators with a selector. Operators
+// with different selectors lead at the same time.
+func leaseOf(selector labels.Selector) string {
+	if selector.Empty() {
+		return leaseName
+	}
+	hash := sha256.Sum256([]byte(selector.String()))
+	return leaseName + "-" + hex.EncodeToString(hash[:4])
+}
 
 // +kubebuilder:rbac:groups=coordination.k8s.io,namespace=mnemo-system,resources=leases,verbs=get;create;update
 // +kubebuilder:rbac:groups="",namespace=mnemo-system,resources=events,verbs=create
@@ -105,16 +117,20 @@ func newManager(restConfig *rest.Config, c Config) (ctrl.Manager, error) {
 		Cache: cache.Options{
 			DefaultNamespaces: namespaces,
 			DefaultTransform:  cache.TransformStripManagedFields(),
-			// Only the operator's Secrets are cached.
-			ByObject: map[client.Object]cache.ByObject{&corev1.Secret{}: {
-				Label: labels.SelectorFromSet(labels.Set{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue}),
-			}},
+			// Only the operator's Secrets are cached, without values.
+			ByObject: map[client.Object]cache.ByObject{
+				&v1alpha1.Tenant{}: {Label: c.Selector},
+				&corev1.Secret{}: {
+					Label:     labels.SelectorFromSet(labels.Set{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue}),
+					Transform: stripValues,
+				},
+			},
 		},
 		Controller:                    config.Controller{SkipNameValidation: &skipNameValidation},
 		Metrics:                       metricsserver.Options{BindAddress: addressOrDisabled(c.MetricsAddress)},
 		HealthProbeBindAddress:        addressOrDisabled(c.HealthAddress),
 		LeaderElection:                c.LeaderElection,
-		LeaderElectionID:              leaseName,
+		LeaderElectionID:              leaseOf(c.Selector),
 		LeaderElectionNamespace:       c.LeaderElectionNamespace,
 		LeaderElectionReleaseOnCancel: true,
 	})

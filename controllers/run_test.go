@@ -3,6 +3,7 @@ package controllers_test
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -14,11 +15,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/mnemo-dev/mnemo/api/v1alpha1"
 	"github.com/mnemo-dev/mnemo/controllers"
+	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 	"github.com/mnemo-dev/mnemo/internal/tenant/tenanttest"
 )
@@ -87,6 +90,8 @@ func TestRun(t *testing.T) { //nolint:paralleltest // see above
 	t.Run("needs exactly its rights", runRights)
 	t.Run("does not touch foreign Secrets", runForeign)
 	t.Run("resyncs", runResyncs)
+	t.Run("reconciles only its shard", runShard)
+	t.Run("refills a lost collection before the resync", runLostCollection)
 	t.Run("finalizes Tenants of a deleted namespace", runNamespace)
 }
 
@@ -170,6 +175,77 @@ func runResyncs(t *testing.T) {
 	resyncs(5)
 	expectEqual(t, "versions with nothing to do", e.versions(t), versions)
 	expectEqual(t, "writes with nothing to do", e.recorder.written(), written)
+}
+
+// runLostCollection: all partitions of a collection are lost, and only one Tenant of it
+// is checked.
+func runLostCollection(t *testing.T) {
+	e := setupRun(t)
+	e.run(t, controllers.Config{Resync: time.Hour, CheckIndex: 50 * time.Millisecond})
+	var placements []placement.Location
+	for i := range 5 {
+		tn := e.newTenant("alice")
+		tn.Name = fmt.Sprint("tenant-", i)
+		e.mustCreate(t, tn)
+		eventually(t, func() bool {
+			if err := e.Get(t.Context(), client.ObjectKeyFromObject(tn), tn); err != nil {
+				t.Fatal(err)
+			}
+			return meta.IsStatusConditionTrue(tn.Status.Conditions, v1alpha1.Ready)
+		})
+		placements = append(placements, placementOf(tn))
+	}
+	for _, p := range placements {
+		e.fake.LosePartition(p)
+	}
+	eventually(t, func() bool {
+		return !slices.ContainsFunc(placements, func(p placement.Location) bool { return !e.fake.HasPartition(p) })
+	})
+}
+
+// runShard: an operator with a label selector leaves the Tenants of other shards alone,
+// including one that moves to another shard, whose Tenant disappears from the cache.
+func runShard(t *testing.T) {
+	e := setupRun(t)
+	selector, err := labels.Parse("mnemo.dev/shard=a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.run(t, controllers.Config{Selector: selector, Resync: time.Hour, Sweep: 20 * time.Millisecond, Cluster: "cluster-1"})
+	other := e.newTenant("alice")
+	other.Name, other.Labels = "other", map[string]string{"mnemo.dev/shard": "b"}
+	e.mustCreate(t, other)
+	// The other operator has stored it.
+	if _, err := e.fake.Apply(t.Context(), tenant.Spec{
+		ID: tenant.ID(other.UID), Cluster: "cluster-1", Namespace: e.ns, Name: "other", DeletionPolicy: tenant.Delete,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	ours := e.newTenant("alice")
+	ours.Labels = map[string]string{"mnemo.dev/shard": "a"}
+	e.mustCreate(t, ours)
+	e.eventuallyReady(t)
+	e.mustUpdate(t, func(tn *v1alpha1.Tenant) { tn.Labels["mnemo.dev/shard"] = "b" })
+	sweeps := e.fake.Calls()["Records"]
+	eventually(t, func() bool { return e.fake.Calls()["Records"] > sweeps+5 })
+	for _, tn := range []*v1alpha1.Tenant{other, ours} {
+		expectEqual(t, "stored", e.isStored(t, tenant.ID(tn.UID)), true)
+	}
+	e.expectOneToken(t, "alice")
+	if err := e.Get(t.Context(), client.ObjectKeyFromObject(other), other); err != nil {
+		t.Fatal(err)
+	}
+	expectEqual(t, "finalizers of the other Tenant", len(other.Finalizers), 0)
+}
+
+// isStored reports whether the tenant is active in the store.
+func (e *env) isStored(t *testing.T, id tenant.ID) bool {
+	t.Helper()
+	records, err := e.fake.Records(t.Context(), tenant.RecordsOf{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.ContainsFunc(records, func(r tenant.Record) bool { return r.Resource == id && r.State == tenant.Active })
 }
 
 // hasEvent reports whether an event with the reason exists.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -28,31 +29,22 @@ func secretName(t *v1alpha1.Tenant, user string) string {
 	return t.Name + "-" + user + "-access"
 }
 
-// findSecret returns the user's Secret, nil if there is none, errSecretConflict
-// if it is not owned by the Tenant. The cache holds only Secrets with the
-// operator's label, so a missing one is looked up at the API server. It is not
-// looked up for a user who never had a token: creating it will fail instead.
-func (r *TenantReconciler) findSecret(ctx context.Context, t *v1alpha1.Tenant, u tenant.User) (*corev1.Secret, error) {
-	key := client.ObjectKey{Namespace: t.Namespace, Name: secretName(t, u.Name)}
+// checkConflict returns errSecretConflict if the cache has a Secret of the user's name
+// that is not owned by the Tenant.
+func (r *TenantReconciler) checkConflict(ctx context.Context, t *v1alpha1.Tenant, user string) error {
 	secret := &corev1.Secret{}
-	err := r.client.Get(ctx, key, secret)
-	if err == nil {
-		if !metav1.IsControlledBy(secret, t) {
-			return nil, errSecretConflict
-		}
-		return secret, nil
+	err := r.client.Get(ctx, client.ObjectKey{Namespace: t.Namespace, Name: secretName(t, user)}, secret)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("read Secret: %w", err)
 	}
-	if !apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("read Secret: %w", err)
+	if err == nil && !metav1.IsControlledBy(secret, t) {
+		return errSecretConflict
 	}
-	if u.Token == nil {
-		return nil, nil //nolint:nilnil // nil means that there is no Secret
-	}
-	return r.readSecret(ctx, t, u.Name)
+	return nil
 }
 
-// readSecret is findSecret without the cache. It reads a Secret's data only after
-// its metadata shows that the Tenant owns it.
+// readSecret returns the user's Secret from the API server. It reads a Secret's data
+// only after its metadata shows that the Tenant owns it.
 func (r *TenantReconciler) readSecret(ctx context.Context, t *v1alpha1.Tenant, user string) (*corev1.Secret, error) {
 	key := client.ObjectKey{Namespace: t.Namespace, Name: secretName(t, user)}
 	found := &metav1.PartialObjectMetadata{}
@@ -90,19 +82,7 @@ func (r *TenantReconciler) secretWith(t *v1alpha1.Tenant, user string, secret *c
 	if secret != nil {
 		desired = secret.DeepCopy()
 	}
-	setAll(&desired.Labels, map[string]string{
-		v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue, v1alpha1.LabelTenant: t.Name, v1alpha1.LabelUser: user,
-	})
-	setAll(&desired.Annotations, map[string]string{
-		v1alpha1.AnnotationTokenGeneration:     strconv.FormatInt(a.generation, 10),
-		v1alpha1.AnnotationPasswordFingerprint: tenant.HashSecret(a.password).Fingerprint(),
-	})
-	if a.rotation != "" {
-		desired.Annotations[v1alpha1.AnnotationRotated] = a.rotation
-	}
-	if delete(desired.Annotations, v1alpha1.AnnotationFingerprint); a.token != "" {
-		desired.Annotations[v1alpha1.AnnotationFingerprint] = tenant.HashSecret(a.token).Fingerprint()
-	}
+	applyMetadata(t, user, desired, a.generation, a.rotation, fingerprint(a.token), fingerprint(a.password))
 	if desired.Data == nil {
 		desired.Data = map[string][]byte{}
 	}
@@ -113,6 +93,22 @@ func (r *TenantReconciler) secretWith(t *v1alpha1.Tenant, user string, secret *c
 		return nil, fmt.Errorf("own Secret: %w", err)
 	}
 	return desired, nil
+}
+
+// applyMetadata sets the labels and annotations of a user's Secret.
+func applyMetadata(t *v1alpha1.Tenant, user string, s *corev1.Secret, generation int64, rotation, token, password string) {
+	setAll(&s.Labels, map[string]string{
+		v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue, v1alpha1.LabelTenant: t.Name, v1alpha1.LabelUser: user,
+	})
+	setAll(&s.Annotations, map[string]string{
+		v1alpha1.AnnotationTokenGeneration: strconv.FormatInt(generation, 10), v1alpha1.AnnotationPasswordFingerprint: password,
+	})
+	if rotation != "" {
+		s.Annotations[v1alpha1.AnnotationRotated] = rotation
+	}
+	if delete(s.Annotations, v1alpha1.AnnotationFingerprint); token != "" {
+		s.Annotations[v1alpha1.AnnotationFingerprint] = token
+	}
 }
 
 func setAll(to *map[string]string, values map[string]string) {
@@ -126,6 +122,9 @@ func setAll(to *map[string]string, values map[string]string) {
 // write. It returns errStalled if the namespace is being deleted.
 func (r *TenantReconciler) writeSecret(ctx context.Context, create bool, secret *corev1.Secret, dryRun bool) error {
 	var err error
+	if secret.StringData != nil {
+		return errors.New("a Secret without values must not be written")
+	}
 	target := secret
 	if dryRun {
 		target = secret.DeepCopy()
@@ -152,6 +151,19 @@ func (r *TenantReconciler) writeSecret(ctx context.Context, create bool, secret 
 	return nil
 }
 
+// isCurrent reports whether repairSecret would leave a Secret as it is. The Secret is
+// one without values whose token is valid.
+func (r *TenantReconciler) isCurrent(t *v1alpha1.Tenant, u tenant.User, secret *corev1.Secret) bool {
+	desired, token := secret.DeepCopy(), secret.StringData[v1alpha1.SecretToken]
+	if u.Token.Issuer == tenant.IssuerUser {
+		token = ""
+	}
+	desired.StringData[v1alpha1.SecretToken], desired.StringData[v1alpha1.SecretURL] = token, r.config.URL
+	applyMetadata(t, u.Name, desired, annotatedGeneration(secret), secret.Annotations[v1alpha1.AnnotationRotated],
+		token, desired.StringData[v1alpha1.SecretPassword])
+	return equality.Semantic.DeepEqual(secret, desired)
+}
+
 // repairSecret restores labels, annotations and data of a Secret whose token is
 // valid, and clears the token if the user regenerated it.
 func (r *TenantReconciler) repairSecret(ctx context.Context, t *v1alpha1.Tenant, u tenant.User, secret *corev1.Secret) error {
@@ -172,16 +184,25 @@ func (r *TenantReconciler) repairSecret(ctx context.Context, t *v1alpha1.Tenant,
 	return r.writeSecret(ctx, false, desired, false)
 }
 
-// deleteSecrets deletes the Tenant's Secrets that match.
-func (r *TenantReconciler) deleteSecrets(ctx context.Context, t *v1alpha1.Tenant, match func(*corev1.Secret) bool) error {
+// listSecrets returns the Secrets that the Tenant owns, from the cache.
+func (r *TenantReconciler) listSecrets(ctx context.Context, t *v1alpha1.Tenant) ([]corev1.Secret, error) {
 	var list corev1.SecretList
 	if err := r.client.List(ctx, &list, client.InNamespace(t.Namespace), client.MatchingFields{secretOwners: string(t.UID)},
 		client.MatchingLabels{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue, v1alpha1.LabelTenant: t.Name}); err != nil {
-		return fmt.Errorf("list Secrets: %w", err)
+		return nil, fmt.Errorf("list Secrets: %w", err)
 	}
-	for i := range list.Items {
-		s := &list.Items[i]
-		if !metav1.IsControlledBy(s, t) || !match(s) {
+	return slices.DeleteFunc(list.Items, func(s corev1.Secret) bool { return !metav1.IsControlledBy(&s, t) }), nil
+}
+
+// deleteSecrets deletes the Tenant's Secrets that match.
+func (r *TenantReconciler) deleteSecrets(ctx context.Context, t *v1alpha1.Tenant, match func(*corev1.Secret) bool) error {
+	secrets, err := r.listSecrets(ctx, t)
+	if err != nil {
+		return err
+	}
+	for i := range secrets {
+		s := &secrets[i]
+		if !match(s) {
 			continue
 		}
 		// The uid protects a Secret that was recreated in the meantime.
@@ -211,8 +232,4 @@ func rotation(t *v1alpha1.Tenant) string {
 		return "sha256:" + tenant.HashSecret(value).Fingerprint()
 	}
 	return value
-}
-
-func passwordFingerprint(s *corev1.Secret) string {
-	return tenant.HashSecret(string(s.Data[v1alpha1.SecretPassword])).Fingerprint()
 }

@@ -1,6 +1,7 @@
 package controllers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -146,7 +147,7 @@ func (p *pass) setReconciling(unready *metav1.Condition) {
 	} else if unready.Reason == v1alpha1.ReasonUnavailable || unready.Reason == v1alpha1.ReasonFailed {
 		reason = v1alpha1.ReasonProgressingWithRetry
 	}
-	p.setCondition(v1alpha1.Reconciling, true, reason, "%s", unready.Message)
+	p.setCondition(v1alpha1.Reconciling, true, reason, "%s", cmp.Or(p.progress, unready.Message))
 }
 
 // patchStatus writes the status if it changed, then records the events.

@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -38,6 +41,9 @@ type TenantReconciler struct {
 	records    tenant.RecordStore
 	partitions placement.Partitions
 	metrics    *metrics
+	rounds     *rounds
+	changes    tenant.ChangeReader // optional
+	lost       chan string         // collections with a lost partition
 }
 
 // Stores are the stores and the index that hold tenants.
@@ -46,6 +52,9 @@ type Stores struct {
 	Tokens     tenant.TokenStore
 	Records    tenant.RecordStore
 	Partitions placement.Partitions
+	// Changes finds tenants that changed in the store, which are then reconciled before
+	// the next resync. Optional.
+	Changes tenant.ChangeReader
 }
 
 // NewTenantReconciler returns a reconciler. live must bypass c's cache, if it
@@ -55,7 +64,7 @@ func NewTenantReconciler(c client.Client, live client.Reader, recorder events.Ev
 	return &TenantReconciler{
 		client: c, live: live, recorder: recorder, config: config,
 		store: s.Tenants, tokens: s.Tokens, records: s.Records, partitions: s.Partitions,
-		metrics: newMetrics(),
+		metrics: newMetrics(), rounds: &rounds{failed: map[types.UID]map[string]error{}}, changes: s.Changes, lost: make(chan string, 1),
 	}
 }
 
@@ -67,14 +76,22 @@ type pass struct {
 	// unfinished means that work continues elsewhere and the Tenant is to be
 	// reconciled again soon.
 	unfinished bool
+	// continues means that the next pass changes the remaining users.
+	continues bool
+	progress  string // why Reconciling is True; "" for the reason of IndexReady
 }
 
 // errStalled ends a step that cannot succeed until something else changes. Its
-// condition says what. The next attempt is the regular resync.
+// condition says what. The next attempt follows after retryStalled.
 var errStalled = errors.New("stalled")
 
-// requeueSoon leaves the cache a moment to observe a concurrent change.
-var requeueSoon = ctrl.Result{RequeueAfter: 100 * time.Millisecond}
+var (
+	// requeueSoon leaves the cache a moment to observe a concurrent change.
+	requeueSoon = ctrl.Result{RequeueAfter: 100 * time.Millisecond}
+	// requeueContinued leaves the cache a moment to observe the changed users. Other
+	// Tenants come first.
+	requeueContinued = ctrl.Result{RequeueAfter: 50 * time.Millisecond, Priority: new(-1)}
+)
 
 type step struct {
 	name string
@@ -114,6 +131,7 @@ func (r *TenantReconciler) Reconcile(ctx context.Context, req ctrl.Request) (res
 	}
 	p.removeCondition(v1alpha1.Paused)
 	if deleted {
+		r.rounds.end(t.UID)
 		return r.reconcileDeletion(ctx, p)
 	}
 	return r.reconcileSteps(ctx, p)
@@ -139,6 +157,8 @@ func (r *TenantReconciler) reconcileSteps(ctx context.Context, p *pass) (ctrl.Re
 	}
 	p.summarize()
 	switch {
+	case p.continues: // the last pass returns the errors
+		return requeueContinued, nil
 	case isConflict(err):
 		return requeueSoon, nil
 	case err != nil && !errors.Is(err, errStalled):
@@ -153,9 +173,25 @@ func (r *TenantReconciler) nextPass(p *pass) time.Duration {
 		// Loading may take minutes, and thousands of Tenants may wait for it.
 		return max(r.config.Poll, min(p.loadingFor()/5, r.config.Resync))
 	}
+	interval := r.config.Resync
+	if p.isBlocked() {
+		interval = min(interval, retryStalled)
+	}
 	// Jitter spreads the Tenants that an operator reconciled at its start.
-	jitter := time.Duration(rand.Int64N(int64(r.config.Resync)/5 + 1))
-	return r.config.Resync - jitter/2
+	jitter := time.Duration(rand.Int64N(int64(interval)/5 + 1))
+	return interval - jitter/2
+}
+
+// retryStalled is the interval at which a Tenant is reconciled that waits for another
+// object, which is not watched.
+const retryStalled = time.Minute
+
+// isBlocked reports whether the Tenant waits for a change of another object: a tenant
+// that has its name or domain, or a Secret.
+func (p *pass) isBlocked() bool {
+	return slices.ContainsFunc(p.tenant.Status.Conditions, func(c metav1.Condition) bool {
+		return c.Status == metav1.ConditionFalse && (slices.Contains(readyConditions, c.Type) || c.Type == v1alpha1.OIDCReady)
+	})
 }
 
 // run runs a step and records its duration.

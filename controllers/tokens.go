@@ -1,6 +1,7 @@
 package controllers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mnemo-dev/mnemo/api/v1alpha1"
@@ -24,34 +26,87 @@ const (
 	maxNamedUsers   = 5
 )
 
+// maxChanged bounds the users whose credentials a pass changes.
+const maxChanged = 50
+
 // ensureTokens gives each listed user a Secret with a valid token and deletes
-// the Secrets of all other users.
+// the Secrets of all other users. A pass changes at most maxChanged users, so that
+// a Tenant with many users does not delay the others.
 func (r *TenantReconciler) ensureTokens(ctx context.Context, p *pass) error {
-	var users userStatuses
 	listed := p.secretNames()
 	// First, because a failing user must not delay the removal of another one.
 	failed := r.deleteSecrets(ctx, p.tenant, func(s *corev1.Secret) bool { return !listed[s.Name] })
-	for _, u := range p.stored.Users {
-		status, err := r.ensureToken(ctx, p, u)
+	users, err := r.inspect(ctx, p)
+	if err != nil {
+		failed = errors.Join(failed, err)
+	}
+	stopped := r.changeDue(ctx, p, users)
+	p.setUsers(users)
+	p.continues = !stopped && failed == nil && slices.ContainsFunc(users, userAccess.isDue)
+	if p.continues {
+		p.setIssuing(users)
+		return nil
+	}
+	r.rounds.end(p.tenant.UID)
+	var conflicts []string
+	for _, u := range users {
 		switch {
-		case err == nil:
-			users.addReady(status)
-		case errors.Is(err, errSecretConflict):
-			users.addConflict(p.userStatus(u.Name), secretName(p.tenant, u.Name))
-		default:
-			failed = errors.Join(failed, fmt.Errorf("user %s: %w", u.Name, err))
-			users.addFailed(p.userStatus(u.Name), err)
-		}
-		if fault.Is(err, fault.Unavailable) || errors.Is(err, errStalled) {
-			users.incomplete = true // it would be the same for the next user
-			break
+		case errors.Is(u.err, errSecretConflict):
+			conflicts = append(conflicts, secretName(p.tenant, u.Name))
+		case u.err != nil:
+			failed = errors.Join(failed, fmt.Errorf("user %s: %w", u.Name, u.err))
 		}
 	}
-	p.setUsers(&users)
-	if failed == nil && len(users.conflicts) == 0 {
+	if failed == nil && len(conflicts) == 0 {
 		p.setRotated()
 	}
-	return p.setTokensReady(users.conflicts, failed)
+	return p.setTokensReady(conflicts, failed)
+}
+
+// inspect compares the users' Secrets in the cache with the desired state.
+func (r *TenantReconciler) inspect(ctx context.Context, p *pass) ([]userAccess, error) {
+	list, err := r.listSecrets(ctx, p.tenant)
+	if err != nil {
+		return nil, err
+	}
+	secrets := make(map[string]*corev1.Secret, len(list))
+	for i := range list {
+		secrets[list[i].Name] = withoutValues(&list[i])
+	}
+	users := make([]userAccess, 0, len(p.stored.Users))
+	for _, u := range p.stored.Users {
+		a := userAccess{User: u, secret: secrets[secretName(p.tenant, u.Name)]}
+		a.desired = access{generation: p.tokenGeneration(u.Name), rotation: rotation(p.tenant)}
+		if a.priority = r.priority(p.tenant, a); a.isDue() {
+			// Users who failed in this round are retried after the others.
+			a.err = r.rounds.failure(p.tenant.UID, u.Name)
+		}
+		users = append(users, a)
+	}
+	return users, nil
+}
+
+// changeDue changes the users that are due, the most urgent first, until the limit
+// of the pass. stopped means that the others would fail too.
+func (r *TenantReconciler) changeDue(ctx context.Context, p *pass, users []userAccess) (stopped bool) {
+	var due []*userAccess
+	for i := range users {
+		if users[i].isDue() {
+			due = append(due, &users[i])
+		}
+	}
+	slices.SortStableFunc(due, func(a, b *userAccess) int { return cmp.Compare(a.priority, b.priority) })
+	for _, u := range due[:min(len(due), maxChanged)] {
+		if u.status, u.err = r.ensureToken(ctx, p, *u); u.err == nil {
+			u.priority = upToDate
+			continue
+		}
+		r.rounds.fail(p.tenant.UID, u.Name, u.err)
+		if fault.Is(u.err, fault.Unavailable) || errors.Is(u.err, errStalled) {
+			return true
+		}
+	}
+	return false
 }
 
 // setRotated records that every token was replaced for the current value of
@@ -91,6 +146,18 @@ func (p *pass) setTokensReady(conflicts []string, failed error) error {
 	return nil
 }
 
+// setIssuing sets the condition while further passes change the remaining users.
+func (p *pass) setIssuing(users []userAccess) {
+	p.unfinished, p.progress = true, "credentials are being issued; status.userCounts has the progress"
+	switch {
+	case slices.ContainsFunc(users, func(u userAccess) bool { return u.isDue() && !u.hasAccess() }):
+		p.setCondition(v1alpha1.TokensReady, false, v1alpha1.ReasonWaiting, "%s", p.progress)
+	case meta.IsStatusConditionTrue(p.tenant.Status.Conditions, v1alpha1.TokensReady):
+		p.progress = "credentials are being replaced; each user's previous ones stay valid until then"
+		p.setCondition(v1alpha1.TokensReady, true, v1alpha1.ReasonIssued, "%s", p.progress)
+	}
+}
+
 // listSome joins at most n names and says how many more there are.
 func listSome(names []string, n int) string {
 	names = slices.Sorted(slices.Values(names))
@@ -104,38 +171,33 @@ func listSome(names []string, n int) string {
 // writes of issue leaves a state that the next call repairs: a hash without a
 // Secret is superseded by a new one, and the store reports older hashes that
 // were not revoked.
-func (r *TenantReconciler) ensureToken(ctx context.Context, p *pass, u tenant.User) (v1alpha1.UserStatus, error) {
-	desired := access{generation: p.tokenGeneration(u.Name), rotation: rotation(p.tenant)}
-	secret, err := r.findSecret(ctx, p.tenant, u)
+func (r *TenantReconciler) ensureToken(ctx context.Context, p *pass, a userAccess) (v1alpha1.UserStatus, error) {
+	u, token := a.User, a.Token
+	var secret *corev1.Secret
+	var err error
+	if a.secret != nil || token != nil {
+		// The cache may be stale, which is no reason to issue a token, and it holds no values.
+		secret, err = r.readSecret(ctx, p.tenant, u.Name)
+	} else {
+		// Creating the first Secret fails if there is one that is not cached.
+		err = r.checkConflict(ctx, p.tenant, u.Name)
+	}
 	if err != nil {
 		return v1alpha1.UserStatus{}, err
 	}
-	if reason := issueReason(secret, u.Token, desired); reason != "" && secret != nil {
-		// The cache may be stale, which is no reason to issue a token.
-		if secret, err = r.readSecret(ctx, p.tenant, u.Name); err != nil {
-			return v1alpha1.UserStatus{}, err
-		}
-	}
-	token := u.Token
-	if reason := issueReason(secret, token, desired); reason != "" {
-		token, err = r.issueAndRecord(ctx, p, u, secret, desired, reason)
+	if reason := issueReason(withoutValues(secret), token, a.desired); reason != "" {
+		token, err = r.issueAndRecord(ctx, p, u, secret, a.desired, reason)
 	} else if err = r.repairSecret(ctx, p.tenant, u, secret); err == nil {
 		err = r.finishRotation(ctx, p, u)
 	}
 	if err != nil {
 		return v1alpha1.UserStatus{}, err
 	}
-	managedBy := v1alpha1.ManagedByOperator
-	if token.Issuer == tenant.IssuerUser {
-		managedBy = v1alpha1.ManagedByUser
-	}
-	return v1alpha1.UserStatus{
-		Name: u.Name, Secret: secretName(p.tenant, u.Name), Fingerprint: token.Fingerprint,
-		TokenGeneration: desired.generation, Issued: token.Generation, ManagedBy: managedBy,
-	}, nil
+	return readyStatus(p.tenant, u.Name, a.desired.generation, token), nil
 }
 
-// issueReason says why the user needs a new token, "" if not.
+// issueReason says why the user needs a new token, "" if not. The Secret is one
+// without values.
 func issueReason(secret *corev1.Secret, token *tenant.TokenInfo, desired access) string {
 	switch {
 	case secret == nil && token == nil:
@@ -150,9 +212,10 @@ func issueReason(secret *corev1.Secret, token *tenant.TokenInfo, desired access)
 		return v1alpha1.AnnotationRotate + "=" + desired.rotation
 	case token.Issuer == tenant.IssuerUser:
 		return "" // only the user has it
-	case tenant.HashSecret(string(secret.Data[v1alpha1.SecretToken])).Fingerprint() != token.Fingerprint:
+	case secret.StringData[v1alpha1.SecretToken] != token.Fingerprint:
 		return "the Secret did not hold the current token"
-	case passwordFingerprint(secret) != secret.Annotations[v1alpha1.AnnotationPasswordFingerprint]:
+	case secret.StringData[v1alpha1.SecretPassword] == "",
+		secret.StringData[v1alpha1.SecretPassword] != secret.Annotations[v1alpha1.AnnotationPasswordFingerprint]:
 		return "the Secret did not hold the password issued with the token"
 	}
 	return ""

@@ -8,13 +8,13 @@ import (
 	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	ctrlevent "sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -48,8 +48,8 @@ func rateLimiter() workqueue.TypedRateLimiter[reconcile.Request] {
 }
 
 // SetupWithManager registers the reconciler. Tenants are reconciled when their
-// spec or annotations change, when one of their Secrets changes, and when they are
-// received from Config.Changes.
+// spec or annotations change, when one of their Secrets changes, and when they change
+// in the store.
 func (r *TenantReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.Tenant{}, tenantUIDs, uidOf); err != nil {
 		return fmt.Errorf("index tenants: %w", err)
@@ -63,17 +63,15 @@ func (r *TenantReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manage
 		For(&v1alpha1.Tenant{}, builder.WithPredicates(predicate.Or(
 			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{},
 		))).
-		Owns(&corev1.Secret{}, builder.WithPredicates(predicate.Funcs{
+		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.findOwner), builder.WithPredicates(predicate.Funcs{
 			// Secrets are created by the reconciler itself.
 			CreateFunc: func(ctrlevent.CreateEvent) bool { return false },
 		})).
+		WatchesRawSource(source.Func(r.followChanges)).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: r.config.Workers,
 			RateLimiter:             rateLimiter(),
 		})
-	if r.config.Changes != nil {
-		b = b.WatchesRawSource(source.Func(r.followChanges))
-	}
 	if err := b.Complete(r); err != nil {
 		return fmt.Errorf("set up tenant controller: %w", err)
 	}
@@ -82,43 +80,23 @@ func (r *TenantReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manage
 
 func uidOf(o client.Object) []string { return []string{string(o.GetUID())} }
 
+// findOwner returns the Tenant that owns a Secret, if this operator watches it.
+func (r *TenantReconciler) findOwner(ctx context.Context, secret client.Object) []reconcile.Request {
+	owner := metav1.GetControllerOfNoCopy(secret)
+	if owner == nil {
+		return nil
+	}
+	keys := r.find(ctx, tenant.ID(owner.UID))
+	requests := make([]reconcile.Request, 0, len(keys))
+	for _, key := range keys {
+		requests = append(requests, reconcile.Request{NamespacedName: key})
+	}
+	return requests
+}
+
 func ownerOf(o client.Object) []string {
 	if owner := metav1.GetControllerOfNoCopy(o); owner != nil {
 		return []string{string(owner.UID)}
 	}
 	return nil
-}
-
-// followChanges enqueues the Tenants received from Config.Changes until ctx is done.
-func (r *TenantReconciler) followChanges(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-	go func() {
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case id, open := <-r.config.Changes:
-				if !open {
-					return
-				}
-				for _, key := range r.find(ctx, id) {
-					queue.Add(reconcile.Request{NamespacedName: key})
-				}
-			}
-		}
-	}()
-	return nil
-}
-
-// find returns the Tenant with the uid. On an error, the resync reconciles it.
-func (r *TenantReconciler) find(ctx context.Context, uid tenant.ID) []types.NamespacedName {
-	var list v1alpha1.TenantList
-	if err := r.client.List(ctx, &list, client.MatchingFields{tenantUIDs: string(uid)}); err != nil {
-		r.config.Logger.WarnContext(ctx, "find changed tenant", "uid", uid, "error", err)
-		return nil
-	}
-	keys := make([]types.NamespacedName, 0, len(list.Items))
-	for i := range list.Items {
-		keys = append(keys, client.ObjectKeyFromObject(&list.Items[i]))
-	}
-	return keys
 }

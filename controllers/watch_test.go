@@ -5,9 +5,34 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
+
+// TestLeaseOfAShard: the operators of different shards lead at the same time.
+func TestLeaseOfAShard(t *testing.T) {
+	t.Parallel()
+	names := map[string]bool{}
+	for _, selector := range []string{"", "mnemo.dev/shard=a", "mnemo.dev/shard=b", "mnemo.dev/shard notin (a,b)"} {
+		parsed, err := labels.Parse(selector)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := leaseOf(parsed)
+		if selector == "" && name != leaseName {
+			t.Errorf("the lease for all Tenants is %s, want %s", name, leaseName)
+		}
+		if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
+			t.Errorf("%s: %v", name, problems)
+		}
+		names[name] = true
+	}
+	if len(names) != 4 {
+		t.Errorf("4 selectors have the leases %v, want different ones", names)
+	}
+}
 
 // TestRetriesAreLimited: a thousand Tenants fail at once, as during an outage of a
 // store, and one fails repeatedly.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
 	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -25,11 +26,13 @@ type operatorCommand struct {
 	embedderFlags
 	URL                     string            `env:"MNEMO_URL" required:"" help:"URL at which users reach the API; written to their Secrets."`
 	WatchNamespaces         []string          `env:"MNEMO_WATCH_NAMESPACES" help:"Namespaces to watch. Default: all."`
+	WatchLabelSelector      string            `env:"MNEMO_WATCH_LABEL_SELECTOR" help:"Label selector of the Tenants to reconcile, to shard them over several operators. Default: all."`
 	LeaderElect             bool              `env:"MNEMO_LEADER_ELECT" help:"Enable leader election, for more than one replica."`
 	LeaderElectionNamespace string            `env:"MNEMO_LEADER_ELECTION_NAMESPACE" help:"Namespace of the leader election lease. Default: the pod's."`
 	MetricsListen           string            `env:"MNEMO_METRICS_LISTEN" default:":9090" help:"Address of the metrics server, host:port; 0 to disable it."`
 	OrphanGrace             time.Duration     `env:"MNEMO_ORPHAN_GRACE" default:"24h" help:"How long the data of a Tenant with deletionPolicy Delete is kept if the Tenant was deleted while no operator was running."`
-	Resync                  time.Duration     `env:"MNEMO_RESYNC" default:"1m" help:"Interval at which every Tenant is compared with PostgreSQL and Milvus."`
+	Workers                 int               `env:"MNEMO_WORKERS" default:"10" help:"Tenants reconciled concurrently. Each worker uses up to two connections to PostgreSQL."`
+	Resync                  time.Duration     `env:"MNEMO_RESYNC" default:"15m" help:"Interval at which every Tenant is compared with PostgreSQL and Milvus. Changes in PostgreSQL are found within seconds."`
 	DefaultQuota            defaultQuotaFlags `embed:"" prefix:"default-quota-" envprefix:"MNEMO_DEFAULT_QUOTA_"`
 	MaxQuota                maxQuotaFlags     `embed:"" prefix:"max-quota-" envprefix:"MNEMO_MAX_QUOTA_"`
 	HealthListen            string            `env:"MNEMO_HEALTH_LISTEN" default:":8081" help:"Address of the health probes /healthz and /readyz, host:port; 0 to disable them."`
@@ -67,7 +70,7 @@ func (c *operatorCommand) Run(ctx context.Context, log *slog.Logger) error {
 		return s.db.ListenTenants(ctx, func(id tenant.ID) {
 			select {
 			case changes <- id:
-			default: // the next resync reconciles it
+			default: // ChangeReader finds it
 			}
 		})
 	})
@@ -91,11 +94,15 @@ func (c *operatorCommand) reconcile(ctx context.Context, cluster *rest.Config, s
 	if err := checkDefaults(defaults, maximum); err != nil {
 		return err
 	}
+	selector, err := labels.Parse(c.WatchLabelSelector)
+	if err != nil {
+		return fmt.Errorf("--watch-label-selector must be a label selector such as mnemo.dev/shard=a: %w", err)
+	}
 	return controllers.Run(ctx, cluster, controllers.Config{
-		Defaults: defaults, Maximum: maximum,
+		Defaults: defaults, Maximum: maximum, Selector: selector,
 		URL: c.URL, Namespaces: c.WatchNamespaces, Changes: changes,
 		MetricsAddress: c.MetricsListen, HealthAddress: c.HealthListen,
 		LeaderElection: c.LeaderElect, LeaderElectionNamespace: c.LeaderElectionNamespace,
-		OrphanGrace: c.OrphanGrace, Resync: c.Resync, Logger: log,
-	}, controllers.Stores{Tenants: s.db, Tokens: s.db, Records: s.db, Partitions: s.index})
+		OrphanGrace: c.OrphanGrace, Resync: c.Resync, Workers: c.Workers, Logger: log,
+	}, controllers.Stores{Tenants: s.db, Tokens: s.db, Records: s.db, Partitions: s.index, Changes: s.db.ChangeReader()})
 }
