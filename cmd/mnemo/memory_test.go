@@ -19,7 +19,7 @@ func TestMemoryLimit(t *testing.T) {
 		container      memlimit.Provider
 		want           float64
 	}{
-		{"container limit", "", memlimit.Limit(1 << 30), 966367641},
+		{"container limit", "", memlimit.Limit(1 << 30), 858993459},
 		{"unknown limit", "", unknown, 1 << 40},
 		{"variable", "2GiB", memlimit.Limit(1 << 30), 1 << 40}, // the runtime reads it at the start of the process
 	} {
@@ -28,7 +28,7 @@ func TestMemoryLimit(t *testing.T) {
 			if tc.variable != "" {
 				t.Setenv("GOMEMLIMIT", tc.variable)
 			}
-			limitMemory(t.Context(), tc.container, slog.New(slog.DiscardHandler))
+			limitMemory(t.Context(), tc.container, serverMemoryRatio, slog.New(slog.DiscardHandler))
 			if got := exported(t, "go_gc_gomemlimit_bytes"); got != tc.want {
 				t.Errorf("go_gc_gomemlimit_bytes is %.0f, want %.0f", got, tc.want)
 			}

@@ -47,7 +47,7 @@ func (c *operatorCommand) Run(ctx context.Context, log *slog.Logger) error {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(operatorGarbagePercent)
 	}
-	limitMemory(ctx, memlimit.FromCgroup, log)
+	limitMemory(ctx, memlimit.FromCgroup, operatorMemoryRatio, log)
 	cluster, err := ctrl.GetConfig()
 	if err != nil {
 		return fmt.Errorf("load cluster configuration (set KUBECONFIG, or run in a pod): %w", err)

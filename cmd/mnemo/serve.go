@@ -66,7 +66,7 @@ func (c *serveCommand) Run(ctx context.Context, log *slog.Logger) error {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(garbagePercent)
 	}
-	limitMemory(ctx, memlimit.FromCgroup, log)
+	limitMemory(ctx, memlimit.FromCgroup, serverMemoryRatio, log)
 	stopTracing, err := telemetry.StartTracing(ctx, c.TraceConfig, "mnemo-serve", log)
 	if err != nil {
 		return err
