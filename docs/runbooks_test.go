@@ -8,7 +8,7 @@ import (
 )
 
 var (
-	podLogs = regexp.MustCompile(`kubectl [^\n|` + "`" + `]*\blogs\b[^\n|` + "`" + `]*`)
+	podLogs = regexp.MustCompile(`kubectl (?:(?:-n|--namespace)[ =]\S+ )?logs\b[^\n|` + "`" + `]*`)
 	byLabel = regexp.MustCompile(`\s(-l|--selector)[ =]`)
 	sql     = regexp.MustCompile("(?i)(`|\n *)(select|alter|update|delete from|insert into) ")
 )
