@@ -51,6 +51,10 @@ func TestMirroredImages(t *testing.T) {
 	for image := range strings.FieldsSeq(read(t, imageList)) {
 		_, name, _ := strings.Cut(image, "/")
 		mirrored[registry+"/"+name] = true
+		repository, _, _ := strings.Cut(name, ":")
+		if !strings.Contains(read(t, "../docs/install.md"), "| `"+repository+"` |") {
+			t.Errorf("docs/install.md does not say what uses %s", repository)
+		}
 	}
 	for name, values := range cases(t) {
 		args := append(slices.Clone(values), "--set", "image.digest=,postgres.cnpg.imageName=,global.imageRegistry="+registry)

@@ -19,6 +19,7 @@ import (
 // changes are values, in YAML, for keys whose type alone does not tell another
 // valid value. An empty one skips the key, which requires others.
 var changes = map[string]string{
+	"backup.restore":                 "",
 	"enabled":                        "",
 	"global.imagePullSecrets":        "[mirror]",
 	"commonLabels":                   "{team: a}",

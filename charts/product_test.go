@@ -57,13 +57,13 @@ func TestCommandsAndVariablesExist(t *testing.T) {
 	}
 	for name, values := range cases(t) {
 		for pod, template := range podSpecs(parse(t, render(t, values...))) {
-			if strings.Contains(pod, "-demo-") {
-				continue // third-party programs
-			}
 			for _, list := range []string{"initContainers", "containers"} {
 				containers, _ := template.at("spec", list).([]any)
 				for _, c := range containers {
 					container, _ := c.(map[string]any)
+					if image, _ := container["image"].(string); !strings.Contains(image, "/mnemo-dev/mnemo") {
+						continue // a third-party program
+					}
 					args, _ := container["args"].([]any)
 					command, _ := args[0].(string)
 					has := variablesOf(command)
