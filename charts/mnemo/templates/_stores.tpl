@@ -134,7 +134,8 @@ for the migration, the erasure ledger, backups and CloudNativePG itself. */}}
 {{- $env := include "mnemo.postgresEnv" (dict "root" . "role" "app") -}}
 {{- if include "mnemo.pooled" . -}}
 {{ $env | replace "name: DATABASE_URL" "name: DATABASE_DIRECT_URL" }}
-- {name: DATABASE_URL, value: {{ include "mnemo.postgresURL" (dict "root" . "address" (include "mnemo.poolerAddress" .)) | quote }}}
+# Without named prepared statements, which not every version and configuration of PgBouncer supports.
+- {name: DATABASE_URL, value: {{ printf "%s&default_query_exec_mode=cache_describe" (include "mnemo.postgresURL" (dict "root" . "address" (include "mnemo.poolerAddress" .))) | quote }}}
 {{- else -}}
 {{ $env }}
 {{- end }}
