@@ -11,6 +11,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
 const (
@@ -79,7 +80,10 @@ func (s *Server) jsonBody(ctx huma.Context, next func(huma.Context)) {
 		s.abort(ctx, tooLarge(limit))
 		return
 	}
-	keyed, reader, err := withIdempotencyKey(ctx, b)
+	who, _ := ctx.Context().Value(identityKey{}).(tenant.Identity)
+	counted := &intakeReader{Reader: b, intake: s.intake, who: who.Scope}
+	defer counted.release()
+	keyed, reader, err := withIdempotencyKey(ctx, counted)
 	if err != nil {
 		s.abort(ctx, err)
 		return

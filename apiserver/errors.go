@@ -93,20 +93,21 @@ func (s *Server) toHTTPError(ctx context.Context, err error) *Error {
 		s.Log.LogAttrs(ctx, slog.LevelError, "request failed", slog.String("request_id", out.RequestID), slog.Any("error", err))
 	case fault.Unavailable:
 		s.Log.LogAttrs(ctx, slog.LevelWarn, "dependency unavailable", slog.String("request_id", requestIDOf(ctx)), slog.Any("error", err))
-		out.retryAfter(f.RetryAfter)
+		out.headers.Set(fiber.HeaderRetryAfter, retryAfter(f.RetryAfter))
 	case fault.RateLimited:
-		out.retryAfter(f.RetryAfter)
+		out.headers.Set(fiber.HeaderRetryAfter, retryAfter(f.RetryAfter))
 	case fault.Unauthorized:
 		out.headers.Set("WWW-Authenticate", "Bearer")
 	}
 	return out
 }
 
-func (e *Error) retryAfter(d time.Duration) {
+// retryAfter returns the value of Retry-After for a delay, or for the default.
+func retryAfter(d time.Duration) string {
 	if d <= 0 {
 		d = defaultRetry
 	}
-	e.headers.Set("Retry-After", strconv.Itoa(int(math.Ceil(d.Seconds()))))
+	return strconv.Itoa(int(math.Ceil(d.Seconds())))
 }
 
 // abort sends an error response from a huma middleware.
@@ -173,7 +174,12 @@ func humaError(ctx huma.Context, status int, msg string, errs ...error) huma.Sta
 		out.Message = requestTimeout
 		return out
 	case http.StatusInternalServerError:
-		// huma's only 500 here: the client disconnected or sent malformed chunks.
+		// huma's only 500 here: the body could not be read. It exceeded a limit of the
+		// server, or the client disconnected or sent malformed chunks.
+		if f, ok := errors.AsType[*fault.Error](errors.Join(errs...)); ok {
+			ctx.SetHeader(fiber.HeaderRetryAfter, retryAfter(f.RetryAfter)) // huma ignores the error's headers here
+			return &Error{status: statuses[f.Kind], Message: f.Message}
+		}
 		return &Error{status: http.StatusBadRequest, Message: incompleteBody}
 	}
 	if len(errs) > 0 {

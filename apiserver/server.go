@@ -83,6 +83,7 @@ type Server struct {
 	metrics *metrics
 	limiter *limiter
 	conns   *conns
+	intake  *intake
 	// stopping is closed when Shutdown begins, to end event streams.
 	stopping chan struct{}
 	exports  exports
@@ -107,6 +108,7 @@ func New(c Config) *Server {
 	c.IdleTimeout = cmp.Or(c.IdleTimeout, 75*time.Second)
 	s := &Server{Config: c, metrics: newMetrics(c.Registry, c.Cache), limiter: newLimiter(c.Rates, c.Log), stopping: make(chan struct{})}
 	s.conns = newConns(c.Registry, s.trusts)
+	s.intake = newIntake()
 	s.closing, s.close = context.WithCancel(context.Background())
 	s.app = fiber.New(fiber.Config{
 		AppName:      "Mnemo",
