@@ -135,7 +135,7 @@ func (s realStores) tenant(t *testing.T, name, user string, suspended bool) stri
 // spec returns the spec that tenant applies.
 func (realStores) spec(name string) tenant.Spec {
 	return tenant.Spec{
-		ID: tenant.ID(fmt.Sprintf("0196b2f4-0000-7000-8000-%012x", name)), Cluster: "c", Namespace: "test", Name: name,
+		ID: tenant.ID(fmt.Sprintf("0196b2f4-0000-7000-8000-%012x", name)), Cluster: "c", Namespace: "test", NamespaceUID: "n", Name: name,
 		DeletionPolicy: tenant.Delete, Isolation: tenant.Partition,
 		Quota: tenant.Quota{Memories: 1000, Conversations: 10, Storage: 10 << 20, Users: 10, RequestsPerMinute: 1000000, ListTokens: 25000,
 			UserMemories: tenant.NoLimit, UserConversations: tenant.NoLimit},

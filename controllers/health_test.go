@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/cli-utils/pkg/kstatus/status"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -66,16 +67,29 @@ var tenantStates = []tenantState{
 		e.expectReady(t, e.newTenant("alice"))
 		e.arrangeUpdate(t, func(tn *v1alpha1.Tenant) { tn.Annotations = map[string]string{v1alpha1.AnnotationPaused: "true"} })
 	}, status.CurrentStatus, suspended},
-	{"claim required", func(t *testing.T, e *env) {
-		e.arrangeRetained(t)
-		e.arrangeTenant(t, e.newTenant("alice"))
-	}, status.FailedStatus, degraded},
-	{"claim refused", func(t *testing.T, e *env) {
+	{"adoption required", func(t *testing.T, e *env) {
 		e.arrangeRetained(t)
 		tn := e.newTenant("alice")
-		tn.Spec.Claim = uuid.NewString()
+		tn.Spec.Adoption.Policy = v1alpha1.AdoptNever
 		e.arrangeTenant(t, tn)
 	}, status.FailedStatus, degraded},
+	{"adoption refused", func(t *testing.T, e *env) {
+		e.reassign(t, e.arrangeRetained(t), "an earlier namespace")
+		e.arrangeTenant(t, e.newTenant("alice"))
+	}, status.FailedStatus, degraded},
+	{"name in use", func(t *testing.T, e *env) {
+		orphan := tenant.Spec{ID: tenant.ID(uuid.NewString()), Cluster: "cluster-1", Namespace: e.ns, NamespaceUID: "n", Name: "acme"}
+		if _, err := e.fake.Apply(t.Context(), orphan); err != nil {
+			t.Fatal(err)
+		}
+		e.arrangeTenant(t, e.newTenant("alice"))
+	}, status.InProgressStatus, progressing},
+	{"name being purged", func(t *testing.T, e *env) {
+		if _, err := e.fake.Retire(t.Context(), tenant.ID(e.arrangeRetained(t)), tenant.Delete); err != nil {
+			t.Fatal(err)
+		}
+		e.arrangeTenant(t, e.newTenant("alice"))
+	}, status.InProgressStatus, progressing},
 	{"Secret conflict", func(t *testing.T, e *env) {
 		e.mustCreate(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: e.ns, Name: "acme-alice-access"}})
 		e.arrangeTenant(t, e.newTenant("alice"))
@@ -293,10 +307,12 @@ func (e *env) arrangeMaximum(t *testing.T, lower func(*tenant.Quota)) {
 }
 
 // arrangeRetained retains the data of a deleted Tenant acme.
-func (e *env) arrangeRetained(t *testing.T) {
+func (e *env) arrangeRetained(t *testing.T) types.UID {
 	t.Helper()
-	e.mustDelete(t, e.readyWithData(t, v1alpha1.Retain))
+	tn := e.readyWithData(t, v1alpha1.Retain)
+	e.mustDelete(t, tn)
 	e.expectReconciled(t)
+	return tn.UID
 }
 
 // arrangeFailing creates a Tenant for which a method of the stores fails.
@@ -309,7 +325,7 @@ func (e *env) arrangeFailing(t *testing.T, err error, method string) {
 
 func (e *env) arrangeDomain(t *testing.T, domain string) {
 	t.Helper()
-	other := tenant.Spec{ID: tenant.ID(uuid.NewString()), Cluster: "cluster-1", Namespace: "elsewhere", Name: "first",
+	other := tenant.Spec{ID: tenant.ID(uuid.NewString()), Cluster: "cluster-1", Namespace: "elsewhere", NamespaceUID: "n", Name: "first",
 		OIDC: tenant.OIDC{Issuer: "https://id.test", Domains: []string{domain}}}
 	if _, err := e.fake.Apply(t.Context(), other); err != nil {
 		t.Fatal(err)

@@ -22,7 +22,7 @@ func TestOIDC(t *testing.T) {
 	if c := meta.FindStatusCondition(tn.Status.Conditions, v1alpha1.OIDCReady); c != nil {
 		t.Errorf("without spec.oidc there is a condition %+v", c)
 	}
-	other := tenant.Spec{ID: tenant.ID(uuid.NewString()), Cluster: "cluster-1", Namespace: "elsewhere", Name: "first",
+	other := tenant.Spec{ID: tenant.ID(uuid.NewString()), Cluster: "cluster-1", Namespace: "elsewhere", NamespaceUID: "n", Name: "first",
 		OIDC: tenant.OIDC{Issuer: "https://id.test", Domains: []string{"acme.test"}}}
 	if _, err := e.fake.Apply(t.Context(), other); err != nil {
 		t.Fatal(err)

@@ -40,7 +40,7 @@ func (s *orphanSweep) Start(ctx context.Context) error {
 // SweepOrphans finds the stored tenants of this cluster whose Tenant was removed
 // without being finalized, because its finalizer was removed by hand. It revokes
 // their tokens. If their deletion policy is Delete, it purges them after the grace
-// period, or at once if they are empty, unless a Tenant claims them. Nothing else
+// period, or at once if they are empty, unless a Tenant adopts them. Nothing else
 // purges a tenant without a request.
 func (r *TenantReconciler) SweepOrphans(ctx context.Context) error {
 	// Before listing Tenants: a Tenant is in the cache before it is stored.
@@ -129,8 +129,11 @@ func (r *TenantReconciler) sweepOrphan(ctx context.Context, record tenant.Record
 		}
 		record.State = tenant.Retained
 	}
-	if !purge || claims(current, record) {
+	if !purge {
 		return nil
+	}
+	if adopted, err := r.adopts(ctx, current, record); err != nil || adopted {
+		return err
 	}
 	log.WarnContext(ctx, "purging an orphaned tenant", "retired_at", record.RetiredAt)
 	if _, err := r.store.Retire(ctx, record.Resource, tenant.Delete); err != nil {
@@ -156,12 +159,6 @@ func (r *TenantReconciler) currentTenant(ctx context.Context, record tenant.Reco
 		return t, fmt.Errorf("get Tenant: %w", err)
 	}
 	return t, nil
-}
-
-// claims reports whether the Tenant's spec.claim names the record.
-func claims(t *v1alpha1.Tenant, record tenant.Record) bool {
-	claim := tenant.ID(t.Spec.Claim)
-	return claim != "" && (claim == record.ID || claim == record.Resource)
 }
 
 func (r *TenantReconciler) isWatched(namespace string) bool {

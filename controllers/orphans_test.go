@@ -113,16 +113,14 @@ func TestSweepAsksTheAPIServer(t *testing.T) {
 	expectEqual(t, "state", e.record(t, tenant.ID(tn.UID)).State, tenant.Active)
 }
 
-// TestDataOfAnOrphanCanBeClaimed: this is the purpose of the grace period.
-func TestDataOfAnOrphanCanBeClaimed(t *testing.T) {
+// TestDataOfAnOrphanIsAdopted: this is the purpose of the grace period.
+func TestDataOfAnOrphanIsAdopted(t *testing.T) {
 	t.Parallel()
 	e := setup(t)
 	e.readyWithData(t, v1alpha1.Delete)
 	orphan := e.orphan(t)
 	e.sweep(t)
-	tn := e.newTenant("alice")
-	tn.Spec.Claim = string(orphan.Resource)
-	e.mustCreate(t, tn)
+	e.mustCreate(t, e.newTenant("alice"))
 	eventually(t, func() bool { // the old Secret is garbage-collected first
 		e.expectReconciled(t)
 		return e.isReady(t)
@@ -132,8 +130,8 @@ func TestDataOfAnOrphanCanBeClaimed(t *testing.T) {
 	expectEqual(t, "usage", e.tenant(t).Status.Usage.Memories.Used, 3)
 }
 
-// TestClaimOfAnEmptyOrphan: a claimed tenant is not purged, even if it is empty.
-func TestClaimOfAnEmptyOrphan(t *testing.T) {
+// TestAdoptionOfAnEmptyOrphan: an adopted tenant is not purged, even if it is empty.
+func TestAdoptionOfAnEmptyOrphan(t *testing.T) {
 	t.Parallel()
 	for name, look := range map[string]func(*testing.T, *env){
 		"sweep before claim": func(t *testing.T, e *env) { e.sweep(t) },
@@ -146,9 +144,7 @@ func TestClaimOfAnEmptyOrphan(t *testing.T) {
 			tn.Spec.DeletionPolicy = v1alpha1.Delete
 			e.expectReady(t, tn)
 			orphan := e.orphan(t)
-			heir := e.newTenant("alice")
-			heir.Spec.Claim = string(orphan.Resource)
-			e.mustCreate(t, heir)
+			e.mustCreate(t, e.newTenant("alice"))
 			look(t, e)
 			expectEqual(t, "state", e.record(t, orphan.Resource).State, tenant.Retained)
 			e.fake.Work()
@@ -174,7 +170,9 @@ func TestTenantDeletedDuringCreation(t *testing.T) {
 			e.expectReady(t, tn)
 			orphan := e.orphan(t)
 			if heir {
-				e.mustCreate(t, e.newTenant("alice"))
+				tn := e.newTenant("alice")
+				tn.Spec.Adoption.Policy = v1alpha1.AdoptNever
+				e.mustCreate(t, tn)
 			}
 			result := e.expectReconciled(t)
 			expectEqual(t, "valid tokens", len(e.fake.Valid(orphan.ID, "alice")), 0)
@@ -205,7 +203,9 @@ func TestOrphanWithDataIsRetained(t *testing.T) {
 	e.fake.Work()
 	expectEqual(t, "valid tokens", len(e.fake.Valid(orphan.ID, "alice")), 0)
 	expectEqual(t, "state", e.record(t, orphan.Resource).State, tenant.Retained)
-	e.mustCreate(t, e.newTenant("alice"))
+	tn := e.newTenant("alice")
+	tn.Spec.Adoption.Policy = v1alpha1.AdoptNever
+	e.mustCreate(t, tn)
 	e.expectReconciled(t)
-	e.expectCondition(t, v1alpha1.Synced, metav1.ConditionFalse, v1alpha1.ReasonClaimRequired, "")
+	e.expectCondition(t, v1alpha1.Synced, metav1.ConditionFalse, v1alpha1.ReasonAdoptionRequired, "")
 }

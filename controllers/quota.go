@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/bits"
 	"time"
@@ -9,10 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/mnemo-dev/mnemo/api/v1alpha1"
-	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
@@ -26,19 +25,9 @@ func (r *TenantReconciler) syncStore(ctx context.Context, p *pass) error {
 		return err
 	}
 	spec.OIDC = oidc
-	stored, err := r.store.Apply(ctx, spec)
-	if fault.Is(err, fault.Conflict) {
-		reason := v1alpha1.ReasonClaimRequired
-		if spec.Claim != "" {
-			reason = v1alpha1.ReasonClaimRefused
-		}
-		// The store's message names the other tenant and the remedy.
-		p.setCondition(v1alpha1.Synced, false, reason, "%s", publicMessage(err))
-		// The other tenant may be an orphan that can be purged.
-		if p.unfinished, err = r.sweepName(ctx, client.ObjectKeyFromObject(p.tenant)); err != nil {
-			return err
-		}
-		return errStalled
+	stored, err := r.applySpec(ctx, spec)
+	if conflict, ok := errors.AsType[tenant.NameConflict](err); ok {
+		return r.setNameConflict(ctx, p, conflict)
 	}
 	if err != nil {
 		p.setFailed(v1alpha1.Synced, err)
@@ -105,7 +94,7 @@ func (r *TenantReconciler) spec(t *v1alpha1.Tenant) tenant.Spec {
 		DeletionPolicy: deletionPolicy(t),
 		Isolation:      isolation(t),
 		TokenOverlap:   t.Spec.TokenOverlap.Duration,
-		Claim:          tenant.ID(t.Spec.Claim),
+		Adopt:          t.Spec.Adoption.Policy != v1alpha1.AdoptNever,
 		Quota:          r.quota(t),
 	}
 	for _, u := range t.Spec.Users {

@@ -217,7 +217,7 @@ func runShard(t *testing.T) {
 	e.mustCreate(t, other)
 	// The other operator has stored it.
 	if _, err := e.fake.Apply(t.Context(), tenant.Spec{
-		ID: tenant.ID(other.UID), Cluster: "cluster-1", Namespace: e.ns, Name: "other", DeletionPolicy: tenant.Delete,
+		ID: tenant.ID(other.UID), Cluster: "cluster-1", Namespace: e.ns, NamespaceUID: "n", Name: "other", DeletionPolicy: tenant.Delete,
 	}); err != nil {
 		t.Fatal(err)
 	}

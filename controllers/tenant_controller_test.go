@@ -261,37 +261,3 @@ func TestInternalErrorsAreNotPublished(t *testing.T) {
 		}
 	}
 }
-
-func TestClaim(t *testing.T) {
-	t.Parallel()
-	e := setup(t)
-	first := e.expectReady(t, e.newTenant("alice"))
-	old := e.expectOneToken(t, "alice")
-	e.fake.Fill(tenant.ID(first.UID), 3, 1)
-	e.mustDelete(t, first)
-	e.expectReconciled(t)
-	e.expectMissing(t, &v1alpha1.Tenant{}, "acme")
-	e.expectEvents(t, "Normal Ready")
-
-	e.mustCreate(t, e.newTenant("alice"))
-	e.expectReconciled(t)
-	e.expectCondition(t, v1alpha1.Ready, metav1.ConditionFalse, v1alpha1.ReasonClaimRequired, "set spec.claim")
-	e.expectCondition(t, v1alpha1.Synced, metav1.ConditionFalse, v1alpha1.ReasonClaimRequired, string(first.UID))
-	e.expectEvents(t, "Warning ClaimRequired")
-
-	e.mustUpdate(t, func(tn *v1alpha1.Tenant) { tn.Spec.Claim = "00000000-0000-0000-0000-000000000000" })
-	e.expectReconciled(t)
-	e.expectCondition(t, v1alpha1.Ready, metav1.ConditionFalse, v1alpha1.ReasonClaimRefused, "")
-
-	e.mustUpdate(t, func(tn *v1alpha1.Tenant) { tn.Spec.Claim = string(first.UID) })
-	e.expectReconciled(t)
-	e.expectCondition(t, v1alpha1.Ready, metav1.ConditionTrue, v1alpha1.ReasonReady, "")
-	got := e.tenant(t)
-	expectEqual(t, "usage", got.Status.Usage.Memories.Used, 3)
-	expectEqual(t, "placement", got.Status.Placement, first.Status.Placement)
-	token := string(e.secret(t, "acme-alice-access").Data["token"])
-	expectEqual(t, "valid tokens", e.fake.Valid(tenant.ID(got.Status.ID), "alice"), []tenant.Hash{tenant.HashSecret(token)})
-	if token == old {
-		t.Error("the old token is valid again after the claim")
-	}
-}

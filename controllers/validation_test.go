@@ -82,8 +82,9 @@ func TestValidation(t *testing.T) {
 		`{"oidc":{"issuer":"https://id.test","emailDomains":["acme.test"]}}`: "",
 		`{"oidc":{"issuer":"http://id.test"}}`:                               "https:// URL of the identity provider",
 		`{"oidc":{"issuer":"https://id.test","emailDomains":["acme"]}}`:      "lower-case domain names",
-		`{"claim":"6f1f1e4e-0000-4000-8000-000000000000"}`:                   "",
-		`{"claim":"acme"}`:                                                   "must be the uid of a deleted Tenant",
+		`{"adoption":{"policy":"SameName"}}`:                                 "",
+		`{"adoption":{"policy":"Never"}}`:                                    "",
+		`{"adoption":{"policy":"Always"}}`:                                   "Unsupported value",
 	} {
 		name := spec
 		if len(name) > 60 {

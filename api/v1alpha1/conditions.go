@@ -61,8 +61,10 @@ const (
 	ReasonUnavailable       = "Unavailable"       // a store cannot be reached; retried
 	ReasonWaiting           = "Waiting"           // an earlier step must succeed first
 	ReasonFailed            = "Failed"            // any other error; retried
-	ReasonClaimRequired     = "ClaimRequired"     // Synced: the name belongs to a retained tenant
-	ReasonClaimRefused      = "ClaimRefused"      // Synced: spec.claim names no tenant that can be adopted
+	ReasonAdoptionRequired  = "AdoptionRequired"  // Synced: the name has retained data, and spec.adoption.policy is Never
+	ReasonAdoptionRefused   = "AdoptionRefused"   // Synced: the retained data of the name belongs to another namespace
+	ReasonNameInUse         = "NameInUse"         // Synced: the name belongs to a Tenant that is not finalized yet
+	ReasonNamePurging       = "NamePurging"       // Synced: the data of the deleted Tenant of the name is being purged
 	ReasonSecretConflict    = "SecretConflict"    // TokensReady: a Secret with a user's Secret name is not owned by this Tenant
 	ReasonTooManyUsers      = "TooManyUsers"      // TokensReady: spec.users lists more users than the platform's maximum
 	ReasonDomainConflict    = "DomainConflict"    // OIDCReady: a domain belongs to another Tenant

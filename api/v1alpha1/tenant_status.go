@@ -26,7 +26,7 @@ type TenantStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
 	// id identifies the tenant in the stores: the uid of this Tenant or of the
-	// one it claimed.
+	// one whose data it adopted.
 	// +kubebuilder:validation:MaxLength=36
 	// +optional
 	ID string `json:"id,omitempty"`

@@ -91,7 +91,7 @@ type TenantSpec struct {
 	Suspended bool `json:"suspended,omitempty"`
 
 	// deletionPolicy decides what deleting the Tenant does to its data. Retain
-	// keeps the data under the Tenant's uid until a new Tenant claims it. Delete
+	// keeps the data until a new Tenant of the same name adopts it. Delete
 	// purges rows, vectors and partition. It also applies to users who are removed
 	// from the list. Default: Retain. Mutable until the data is purged.
 	// +kubebuilder:default=Retain
@@ -147,14 +147,36 @@ type TenantSpec struct {
 	// +optional
 	OIDC *TenantOIDC `json:"oidc,omitempty"`
 
-	// claim is the uid of a deleted Tenant of the same namespace and name. This
-	// Tenant adopts its retained data and issues new tokens. The deleted Tenant may
-	// be of another cluster if `mnemo tenants retire` released it. Default: none.
-	// Mutable until it is granted; ignored afterwards.
-	// +kubebuilder:validation:MaxLength=36
-	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$')",message="claim must be the uid of a deleted Tenant, as listed by `mnemo tenants list`"
+	// adoption decides what happens to the data of a deleted Tenant of the same
+	// name. Mutable until the data is adopted; ignored afterwards.
+	// +kubebuilder:default={}
 	// +optional
-	Claim string `json:"claim,omitempty"`
+	Adoption TenantAdoption `json:"adoption,omitempty"`
+}
+
+// AdoptionPolicy decides whether a Tenant adopts retained data.
+//
+// +kubebuilder:validation:Enum=Never;SameName
+type AdoptionPolicy string
+
+// The adoption policies.
+const (
+	AdoptNever    AdoptionPolicy = "Never"
+	AdoptSameName AdoptionPolicy = "SameName"
+)
+
+// TenantAdoption decides whether a Tenant adopts the data of a deleted one.
+type TenantAdoption struct {
+	// policy is SameName to adopt the retained data of a deleted Tenant of the same
+	// name in the same namespace, and to issue new tokens for it. A namespace that
+	// was deleted and created again is another namespace: its data is adopted only
+	// after the platform administrator has reassigned it. Never makes the Tenant
+	// wait while there is such data; choose it if names are given to other
+	// customers again. Data of a Tenant with deletionPolicy Delete is purged and
+	// never adopted. Default: SameName. Mutable.
+	// +kubebuilder:default=SameName
+	// +optional
+	Policy AdoptionPolicy `json:"policy,omitempty"`
 }
 
 // TenantUser is a user of a tenant.

@@ -5,7 +5,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/postgres/postgrestest"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 	"github.com/mnemo-dev/mnemo/internal/tenant/tenanttest"
@@ -88,16 +87,19 @@ func TestMigrateToAnotherCluster(t *testing.T) {
 	e.mnemo(t, "erasures", "apply", "--ledger", e.ledger)
 	e.expectTable(t, []string{"CLUSTER"}, [][]string{{spec.Cluster}})
 
-	claiming := spec
-	claiming.ID, claiming.Cluster, claiming.Claim = tenant.ID(uuid.NewString()), "new-cluster", spec.ID
-	if _, err := e.db.Apply(t.Context(), claiming); !fault.Is(err, fault.Conflict) {
-		t.Errorf("claim before the old cluster is retired: %v, want Conflict", err)
-	}
+	moved := spec
+	moved.ID, moved.Cluster, moved.NamespaceUID = tenant.ID(uuid.NewString()), "new-cluster", "new-namespace"
+	reassign := []string{"tenants", "reassign", spec.Namespace, "--cluster", moved.Cluster, "--namespace-uid", moved.NamespaceUID}
+	e.expectError(t, "no retained tenant", reassign...)
 	e.expectOutput(t, "retired 1 tenants", "tenants", "retire", "--cluster", spec.Cluster, "--yes")
 	e.expectTable(t, []string{"NAMESPACE", "NAME", "STATE", "UID", "CLUSTER"},
 		[][]string{{spec.Namespace, spec.Name, "retained", string(spec.ID), spec.Cluster}}, "--retained", "--cluster", spec.Cluster)
 
-	tn := e.apply(t, claiming)
+	e.expectOutput(t, "reassigned tenant "+spec.Namespace+"/"+spec.Name, reassign...)
+	tn := e.apply(t, moved)
+	if tn.ID != spec.ID {
+		t.Errorf("the tenant is %s, want the data of %s", tn.ID, spec.ID)
+	}
 	e.expectRevoked(t, "the first token after the migration", e.revoked)
 	e.expectValid(t, "the new token", e.issueToken(t, tn.ID, "alice", 2))
 	e.rebuildIndex(t, tn.ID, 1)

@@ -20,7 +20,9 @@ import (
 type tenantsCommand struct {
 	List   listCommand   `cmd:"" help:"List the tenants in the database, including those whose Tenant was deleted."`
 	Purge  purgeCommand  `cmd:"" help:"Permanently delete the data of a retained tenant."`
-	Retire retireCommand `cmd:"" help:"Retire the tenants of a cluster that no longer exists: revoke their tokens and retain their data for a claim."`
+	Retire retireCommand `cmd:"" help:"Retire the tenants of a cluster that no longer exists: revoke their tokens and retain their data."`
+
+	Reassign reassignCommand `cmd:"" help:"Permit another namespace to adopt the data of retained tenants, for example after it was deleted and created again."`
 }
 
 type listCommand struct {
@@ -61,7 +63,7 @@ func inState(records []tenant.Record, state tenant.State) []tenant.Record {
 	return out
 }
 
-// printRecords writes a table. The column UID holds the value for spec.claim.
+// printRecords writes a table.
 func printRecords(to io.Writer, records []tenant.Record) error {
 	w := tabwriter.NewWriter(to, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(w, "NAMESPACE\tNAME\tSTATE\tPOLICY\tRETIRED\tUSERS\tMEMORIES\tCONVERSATIONS\tBYTES\tUID\tCLUSTER")
@@ -181,6 +183,6 @@ func (c *retireCommand) Run(ctx context.Context) error {
 			return err
 		}
 	}
-	_, err = fmt.Printf("retired %d tenants of cluster %s; a Tenant with the same namespace and name can adopt each with spec.claim\n", len(active), c.Cluster)
+	_, err = fmt.Printf("retired %d tenants of cluster %s; permit other namespaces to adopt their data with mnemo tenants reassign\n", len(active), c.Cluster)
 	return err
 }

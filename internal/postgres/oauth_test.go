@@ -285,7 +285,7 @@ func TestGrantsEndAsSessionsDo(t *testing.T) {
 			}
 			g.identifies(t, 1, false)
 			spec := g.specs[0]
-			spec.ID, spec.Claim = "0196b2f4-0000-7000-8000-0000000000ff", spec.ID
+			spec.ID = "0196b2f4-0000-7000-8000-0000000000ff"
 			g.apply(t, spec)
 		}, false},
 		"tenant revoked": {func(t *testing.T, g *grantEnv) {

@@ -24,7 +24,7 @@ func (d *DB) Records(ctx context.Context, of tenant.RecordsOf) ([]tenant.Record,
 
 func toRecord(r db.ListRecordsRow) tenant.Record {
 	out := tenant.Record{
-		ID: tenant.ID(r.ID), Resource: tenant.ID(r.Resource), Cluster: r.Cluster, Namespace: r.Namespace, Name: r.Name,
+		ID: tenant.ID(r.ID), Resource: tenant.ID(r.Resource), Cluster: r.Cluster, Namespace: r.Namespace, NamespaceUID: r.NamespaceUid, Name: r.Name,
 		State: tenant.State(r.State), Policy: tenant.DeletionPolicy(r.DeletionPolicy),
 		Usage: tenant.Usage{
 			Memories: r.Memories, Conversations: r.Conversations, Blocked: r.Blocked, Storage: r.Storage, Users: r.Users,

@@ -117,29 +117,31 @@ func purgeBatchOf(ctx context.Context, q *db.Queries, id tenant.ID) (removed int
 // Tenant waits for it, and commits jobs that drop the locations again: jobs of other
 // replicas may still write to a shared collection.
 func (d *DB) DeletePurged(ctx context.Context, id tenant.ID) error {
-	err := d.inTx(ctx, func(tx pgx.Tx, q *db.Queries) error {
-		purging, err := q.LockPurging(ctx, string(id))
-		if err != nil || len(purging) == 0 {
-			return err
-		}
-		placed, err := readPlacement(ctx, q, id)
-		if err != nil {
-			return err
-		}
-		for _, at := range locationsOf(placed) {
-			if err := d.insertDrop(ctx, tx, at); err != nil {
-				return err
-			}
-		}
-		if err := q.NotifyOperator(ctx, string(id)); err != nil {
-			return err
-		}
-		return q.DeletePurgedTenant(ctx, string(id))
-	})
+	err := d.inTx(ctx, func(tx pgx.Tx, q *db.Queries) error { return d.deletePurged(ctx, tx, q, id) })
 	if err != nil {
 		return fmt.Errorf("delete purged tenant: %w", err)
 	}
 	return nil
+}
+
+func (d *DB) deletePurged(ctx context.Context, tx pgx.Tx, q *db.Queries, id tenant.ID) error {
+	purging, err := q.LockPurging(ctx, string(id))
+	if err != nil || len(purging) == 0 {
+		return err
+	}
+	placed, err := readPlacement(ctx, q, id)
+	if err != nil {
+		return err
+	}
+	for _, at := range locationsOf(placed) {
+		if err := d.insertDrop(ctx, tx, at); err != nil {
+			return err
+		}
+	}
+	if err := q.NotifyOperator(ctx, string(id)); err != nil {
+		return err
+	}
+	return q.DeletePurgedTenant(ctx, string(id))
 }
 
 // locationsOf returns the current location and the target of a migration.

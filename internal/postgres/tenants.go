@@ -31,7 +31,7 @@ func (d *DB) Apply(ctx context.Context, spec tenant.Spec) (tenant.Tenant, error)
 		return out, nil
 	}
 	err := d.inTx(ctx, func(tx pgx.Tx, q *db.Queries) error {
-		id, created, err := findOrCreate(ctx, q, spec)
+		id, created, err := d.findOrCreate(ctx, tx, q, spec)
 		if err != nil {
 			return err
 		}
@@ -119,7 +119,7 @@ func equalDomains(spec tenant.OIDC, stored []db.ListDomainsRow) bool {
 func createTenant(ctx context.Context, q *db.Queries, spec tenant.Spec) (string, error) {
 	id, _ := parseID(string(spec.ID))
 	p := db.CreateTenantParams{
-		ID: id, Cluster: spec.Cluster, Namespace: spec.Namespace, Name: spec.Name, DisplayName: spec.DisplayName,
+		ID: id, Cluster: spec.Cluster, Namespace: spec.Namespace, NamespaceUid: &spec.NamespaceUID, Name: spec.Name, DisplayName: spec.DisplayName,
 		Suspended: spec.Suspended, DeletionPolicy: string(spec.DeletionPolicy), Isolation: string(spec.Isolation),
 		TokenOverlap: interval(spec.TokenOverlap),
 		Memories:     spec.Quota.Memories, Conversations: spec.Quota.Conversations, Storage: spec.Quota.Storage,

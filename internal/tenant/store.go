@@ -14,8 +14,8 @@ type Store interface {
 	// one transaction and returns the result. A changed quota commits the job
 	// that re-balances conversations. Users who are no longer listed lose their
 	// tokens immediately; the deletion policy determines what happens to their
-	// data. Writes nothing if nothing changed. Conflict if the name belongs to
-	// a retained tenant that the spec does not claim.
+	// data. Writes nothing if nothing changed. NameConflict if the name belongs to
+	// another tenant, unless that one is retained and either empty or adopted.
 	Apply(ctx context.Context, spec Spec) (Tenant, error)
 	// Usage returns the tenant's usage.
 	Usage(ctx context.Context, id ID) (Usage, error)

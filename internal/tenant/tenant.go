@@ -17,7 +17,7 @@ type DeletionPolicy string
 
 // The deletion policies of the Tenant resource.
 const (
-	Retain DeletionPolicy = "Retain" // data is kept under the tenant's id until claimed or purged
+	Retain DeletionPolicy = "Retain" // data is kept until adopted or purged
 	Delete DeletionPolicy = "Delete" // rows, vectors and partition are purged
 )
 
@@ -68,8 +68,11 @@ type Spec struct {
 	TokenOverlap   time.Duration
 	Quota          Quota
 	OIDC           OIDC
-	Claim          ID // retained tenant whose data this one adopts; "" for none
-	Users          []UserSpec
+	// NamespaceUID is the uid of the namespace. Required to create or adopt a
+	// tenant; see ErrNamespaceUIDRequired.
+	NamespaceUID string
+	Adopt        bool // adopt the retained data of the same name and namespace
+	Users        []UserSpec
 }
 
 // UserSpec is a user the Tenant resource lists.

@@ -292,6 +292,8 @@ type Tenant struct {
 	CreatedAt      time.Time
 	UpdatedAt      time.Time
 	RetiredAt      *time.Time
+	// UID of the Namespace whose Tenants may adopt the data once it is retained
+	NamespaceUid *string
 }
 
 // API tokens, by hash

@@ -20,7 +20,7 @@ func (q *Queries) ForgetPasswords(ctx context.Context, tenantID string) error {
 }
 
 const listRecords = `-- name: ListRecords :many
-select t.id, t.resource, t.cluster, t.namespace, t.name, t.state, t.deletion_policy, t.retired_at,
+select t.id, t.resource, t.cluster, t.namespace, coalesce(t.namespace_uid, '') as namespace_uid, t.name, t.state, t.deletion_policy, t.retired_at,
     u.memories, u.conversations, u.blocked, u.storage,
     (select count(*) from users x where x.tenant_id = t.id and x.active) as users,
     coalesce(p.collection, '') as collection, coalesce(p.partition, '') as partition, coalesce(p.shared, false) as shared,
@@ -46,6 +46,7 @@ type ListRecordsRow struct {
 	Resource         string
 	Cluster          string
 	Namespace        string
+	NamespaceUid     string
 	Name             string
 	State            string
 	DeletionPolicy   string
@@ -77,6 +78,7 @@ func (q *Queries) ListRecords(ctx context.Context, arg ListRecordsParams) ([]Lis
 			&i.Resource,
 			&i.Cluster,
 			&i.Namespace,
+			&i.NamespaceUid,
 			&i.Name,
 			&i.State,
 			&i.DeletionPolicy,

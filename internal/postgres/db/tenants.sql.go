@@ -65,14 +65,14 @@ func (q *Queries) CountRemaining(ctx context.Context, tenantID string) (CountRem
 
 const createTenant = `-- name: CreateTenant :exec
 with t as (
-    insert into tenants (id, resource, cluster, namespace, name, display_name, suspended, deletion_policy, isolation, token_overlap)
-    values ($3, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+    insert into tenants (id, resource, cluster, namespace, namespace_uid, name, display_name, suspended, deletion_policy, isolation, token_overlap)
+    values ($3, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
     returning id
 ), u as (
     insert into usage (tenant_id) select id from t
 ), q as (
     insert into quotas (tenant_id, memories, conversations, storage, users, requests_per_minute, list_tokens, user_memories, user_conversations)
-    select id, $12, $13, $14, $15, $16, $17, $18, $19 from t
+    select id, $13, $14, $15, $16, $17, $18, $19, $20 from t
 )
 insert into users (tenant_id, name, email) select id, unnest($1::text[]), unnest($2::text[]) from t
 `
@@ -83,6 +83,7 @@ type CreateTenantParams struct {
 	ID                string
 	Cluster           string
 	Namespace         string
+	NamespaceUid      *string
 	Name              string
 	DisplayName       string
 	Suspended         bool
@@ -108,6 +109,7 @@ func (q *Queries) CreateTenant(ctx context.Context, arg CreateTenantParams) erro
 		arg.ID,
 		arg.Cluster,
 		arg.Namespace,
+		arg.NamespaceUid,
 		arg.Name,
 		arg.DisplayName,
 		arg.Suspended,
@@ -137,7 +139,7 @@ func (q *Queries) DeletePurgedTenant(ctx context.Context, id string) error {
 
 const findUpToDateTenant = `-- name: FindUpToDateTenant :many
 select t.id from tenants t join quotas q on q.tenant_id = t.id
-where t.resource = $1 and t.state = 'active'
+where t.resource = $1 and t.state = 'active' and t.namespace_uid is not null
     and (t.display_name, t.suspended, t.deletion_policy, t.isolation, t.token_overlap)
         is not distinct from ($2::text, $3::boolean, $4::text, $5::text, $6::interval)
     and (q.memories, q.conversations, q.storage, q.users, q.requests_per_minute, q.list_tokens, q.user_memories, q.user_conversations)

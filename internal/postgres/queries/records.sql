@@ -1,5 +1,5 @@
 -- name: ListRecords :many
-select t.id, t.resource, t.cluster, t.namespace, t.name, t.state, t.deletion_policy, t.retired_at,
+select t.id, t.resource, t.cluster, t.namespace, coalesce(t.namespace_uid, '') as namespace_uid, t.name, t.state, t.deletion_policy, t.retired_at,
     u.memories, u.conversations, u.blocked, u.storage,
     (select count(*) from users x where x.tenant_id = t.id and x.active) as users,
     coalesce(p.collection, '') as collection, coalesce(p.partition, '') as partition, coalesce(p.shared, false) as shared,

@@ -1,7 +1,7 @@
 -- name: FindUpToDateTenant :many
 -- The tenant of a resource if its settings and quota equal the parameters.
 select t.id from tenants t join quotas q on q.tenant_id = t.id
-where t.resource = @resource and t.state = 'active'
+where t.resource = @resource and t.state = 'active' and t.namespace_uid is not null
     and (t.display_name, t.suspended, t.deletion_policy, t.isolation, t.token_overlap)
         is not distinct from (@display_name::text, @suspended::boolean, @deletion_policy::text, @isolation::text, @token_overlap::interval)
     and (q.memories, q.conversations, q.storage, q.users, q.requests_per_minute, q.list_tokens, q.user_memories, q.user_conversations)
@@ -12,8 +12,8 @@ where t.resource = @resource and t.state = 'active'
 -- Inserts the tenant, its usage, quota and users in one round trip, because
 -- a thousand tenants may be created at once.
 with t as (
-    insert into tenants (id, resource, cluster, namespace, name, display_name, suspended, deletion_policy, isolation, token_overlap)
-    values (@id, @id, @cluster, @namespace, @name, @display_name, @suspended, @deletion_policy, @isolation, @token_overlap)
+    insert into tenants (id, resource, cluster, namespace, namespace_uid, name, display_name, suspended, deletion_policy, isolation, token_overlap)
+    values (@id, @id, @cluster, @namespace, @namespace_uid, @name, @display_name, @suspended, @deletion_policy, @isolation, @token_overlap)
     returning id
 ), u as (
     insert into usage (tenant_id) select id from t

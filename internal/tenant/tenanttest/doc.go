@@ -4,7 +4,7 @@
 //
 // The suite specifies these details in addition to the comments in package tenant:
 //
-//   - After Apply with a Claim, the tenant is identified by the ID that Apply
+//   - After an adoption, the tenant is identified by the ID that Apply
 //     returns, which may be the claimed one. Only Retire always expects the uid of
 //     the claiming resource.
 //   - A user whose newest token is revoked has a Token with an empty

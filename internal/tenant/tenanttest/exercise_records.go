@@ -40,7 +40,7 @@ func records(c check) {
 	}
 	b.Fill(t, f.scope(t, "alice"), 3, 1)
 	want := tenant.Record{
-		ID: f.got.ID, Resource: f.spec.ID, Cluster: f.spec.Cluster, Namespace: f.spec.Namespace, Name: "acme",
+		ID: f.got.ID, Resource: f.spec.ID, Cluster: f.spec.Cluster, Namespace: f.spec.Namespace, NamespaceUID: f.spec.NamespaceUID, Name: "acme",
 		State: tenant.Active, Policy: tenant.Retain, Placement: first,
 		Usage: tenant.Usage{Memories: 3, Conversations: 1, Users: 2},
 	}
@@ -138,40 +138,6 @@ func orphanedPurge(c check) {
 	if got, found := f.record(t, tenant.RecordsOf{}); found {
 		t.Errorf("after the purge, the record is still %+v", got)
 	}
-}
-
-func claimFromCluster(c check) {
-	t, b := c.t, c.Backend
-	f := applied(t, b)
-	hash := f.install(t, "alice", 1)
-	b.Fill(t, f.scope(t, "alice"), 3, 1)
-	first, alice, cluster := f.got.ID, f.user(t, "alice").ID, f.spec.Cluster
-
-	claiming := f.spec
-	claiming.ID, claiming.Cluster, claiming.Claim = tenant.ID(uuid.NewString()), "cluster-2", first
-	_, err := b.Store.Apply(t.Context(), claiming)
-	wantKind(t, err, fault.Conflict) // still active in the other cluster
-	if err := b.Records.MarkOrphaned(t.Context(), first); err != nil {
-		t.Fatalf("MarkOrphaned: %v", err)
-	}
-	stranger := claiming
-	stranger.ID, stranger.Namespace = tenant.ID(uuid.NewString()), "elsewhere"
-	_, err = b.Store.Apply(t.Context(), stranger)
-	wantKind(t, err, fault.Conflict)
-
-	f.spec = claiming
-	f.apply(t)
-	f.apply(t)
-	if f.got.ID != first || f.user(t, "alice").ID != alice {
-		t.Errorf("the claimed tenant is %s with alice %d, want %s with %d", f.got.ID, f.user(t, "alice").ID, first, alice)
-	}
-	if got, _ := f.record(t, tenant.RecordsOf{Cluster: "cluster-2"}); got.State != tenant.Active || got.Resource != claiming.ID || got.Usage.Memories != 3 {
-		t.Errorf("the record is %+v, want it active in the new cluster", got)
-	}
-	if got, still := f.record(t, tenant.RecordsOf{Cluster: cluster}); still {
-		t.Errorf("the old cluster still has the record %+v", got)
-	}
-	f.wantRevoked(t, hash)
 }
 
 func revokeTenant(c check) {

@@ -31,48 +31,6 @@ func retireRetain(c check) {
 	b.Work(t)
 	f.wantRevoked(t, hash)
 	other.wantValid(t, theirs)
-
-	second := f.spec
-	second.ID = tenant.ID(uuid.NewString())
-	_, err := b.Store.Apply(t.Context(), second)
-	wantKind(t, err, fault.Conflict)
-}
-
-func claim(c check) {
-	t, b := c.t, c.Backend
-	f := applied(t, b)
-	placement, err := b.Store.EnsurePlacement(t.Context(), f.got.ID)
-	if err != nil {
-		t.Fatalf("EnsurePlacement: %v", err)
-	}
-	hash := f.install(t, "alice", 1)
-	b.Fill(t, f.scope(t, "alice"), 3, 1)
-	alice, first := f.user(t, "alice").ID, f.spec.ID
-	f.retire(t, tenant.Retain)
-
-	stranger := f.spec
-	stranger.ID, stranger.Name, stranger.Claim = tenant.ID(uuid.NewString()), "other", first
-	_, err = b.Store.Apply(t.Context(), stranger)
-	wantKind(t, err, fault.Conflict) // claimed under another name
-
-	f.spec.ID, f.spec.Claim = tenant.ID(uuid.NewString()), first
-	f.apply(t)
-	f.apply(t) // the spec keeps its claim after adoption
-	if got := f.user(t, "alice").ID; got != alice {
-		t.Errorf("alice is %d after the claim, was %d", got, alice)
-	}
-	if f.got.Placement.Current.Location != placement {
-		t.Errorf("the claimed placement is %+v, was %+v", f.got.Placement.Current.Location, placement)
-	}
-	if got, err := b.Store.Usage(t.Context(), f.got.ID); err != nil || got.Memories != 3 || got.Conversations != 1 {
-		t.Errorf("usage after the claim is %+v (%v), want 3 memories and 1 conversation", got, err)
-	}
-	f.wantRevoked(t, hash)
-	f.wantValid(t, f.install(t, "alice", 2))
-
-	next := f.install(t, "alice", 3)
-	f.retire(t, tenant.Retain) // by the uid of the claiming resource
-	f.wantRevoked(t, next)
 }
 
 func retireDelete(c check) {

@@ -47,7 +47,7 @@ var (
 
 type row struct {
 	spec      tenant.Spec
-	uid       tenant.ID // of the resource; differs from the row's key after a claim
+	uid       tenant.ID // of the resource; differs from the row's key after an adoption
 	users     map[string]*user
 	placement placement.State
 	lost      bool // the partition was lost and not created again yet
@@ -120,6 +120,9 @@ func (f *Fake) Apply(_ context.Context, spec tenant.Spec) (got tenant.Tenant, er
 	for _, u := range r.users {
 		u.shorten(spec.TokenOverlap)
 	}
+	if spec.NamespaceUID == "" {
+		spec.NamespaceUID = r.spec.NamespaceUID
+	}
 	listed := spec
 	spec.Users = nil
 	spec.OIDC.Domains = slices.Sorted(slices.Values(spec.OIDC.Domains)) // a set
@@ -153,7 +156,7 @@ func (f *Fake) applyDomains(key tenant.ID, spec tenant.OIDC) (taken []string) {
 }
 
 // findOrCreate returns the row of the spec's resource. If there is none, it adopts
-// the claimed row or creates one.
+// the retained row of the name or creates one.
 func (f *Fake) findOrCreate(spec tenant.Spec) (tenant.ID, *row, error) {
 	for id, r := range f.rows {
 		if r.uid != spec.ID {
@@ -165,37 +168,35 @@ func (f *Fake) findOrCreate(spec tenant.Spec) (tenant.ID, *row, error) {
 		r.retired, r.retiredAt = false, time.Time{}
 		return id, r, nil
 	}
-	for id, r := range f.rows {
-		if r.matches(id, spec) {
-			err := r.claim(spec, id)
-			return id, r, err
-		}
+	if spec.NamespaceUID == "" {
+		return "", nil, tenant.ErrNamespaceUIDRequired
 	}
-	if spec.Claim != "" {
-		return "", nil, fault.New(fault.Conflict, "no retained tenant %s has this name", spec.Claim)
+	for id, r := range f.rows {
+		if r.spec.Cluster != spec.Cluster || r.spec.Namespace != spec.Namespace || r.spec.Name != spec.Name {
+			continue
+		}
+		switch owned := r.spec.NamespaceUID == spec.NamespaceUID; {
+		case r.purging:
+			return "", nil, tenant.NameConflict{Reason: tenant.NamePurging, Spec: spec}
+		case !r.retired:
+			return "", nil, tenant.NameConflict{Reason: tenant.NameInUse, Spec: spec, Owner: r.uid}
+		case owned && spec.Adopt:
+			r.retired, r.retiredAt, r.uid = false, time.Time{}, spec.ID
+			return id, r, nil
+		case !r.hasUnits():
+			delete(f.rows, id)
+			for _, at := range r.locations() {
+				f.drop(at)
+			}
+		case !owned:
+			return "", nil, tenant.NameConflict{Reason: tenant.AdoptionRefused, Spec: spec}
+		default:
+			return "", nil, tenant.NameConflict{Reason: tenant.AdoptionRequired, Spec: spec}
+		}
 	}
 	r := &row{uid: spec.ID, users: map[string]*user{}}
 	f.rows[spec.ID] = r
 	return spec.ID, r, nil
-}
-
-// matches reports whether the row has the spec's name and belongs to its cluster
-// or is claimed by it.
-func (r *row) matches(id tenant.ID, spec tenant.Spec) bool {
-	claimed := spec.Claim != "" && (spec.Claim == r.uid || spec.Claim == id)
-	return r.spec.Namespace == spec.Namespace && r.spec.Name == spec.Name && (r.spec.Cluster == spec.Cluster || claimed)
-}
-
-// claim assigns the row to the spec's resource.
-func (r *row) claim(spec tenant.Spec, id tenant.ID) error {
-	if r.retired && spec.Claim == "" {
-		return fault.New(fault.Conflict, "the data of tenant %s is retained: set spec.claim to adopt it", r.uid)
-	}
-	if !r.retired || r.purging || spec.Claim != r.uid && spec.Claim != id {
-		return fault.New(fault.Conflict, "the name belongs to tenant %s of cluster %s", r.uid, r.spec.Cluster)
-	}
-	r.retired, r.retiredAt, r.uid = false, time.Time{}, spec.ID
-	return nil
 }
 
 func equalSpec(a, b tenant.Spec) bool {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
@@ -31,7 +32,7 @@ func matches(filter, value string) bool { return filter == "" || filter == value
 
 func (r *row) record(id tenant.ID) tenant.Record {
 	out := tenant.Record{
-		ID: id, Resource: r.uid, Cluster: r.spec.Cluster, Namespace: r.spec.Namespace, Name: r.spec.Name,
+		ID: id, Resource: r.uid, Cluster: r.spec.Cluster, Namespace: r.spec.Namespace, NamespaceUID: r.spec.NamespaceUID, Name: r.spec.Name,
 		State: tenant.Active, Policy: r.spec.DeletionPolicy, RetiredAt: r.retiredAt, Usage: r.usage, Placement: r.placement.Current.Location,
 		Target: r.placement.Migration.Target.Location,
 	}
@@ -54,6 +55,20 @@ func (f *Fake) MarkOrphaned(_ context.Context, id tenant.ID) (err error) {
 		r.retired, r.retiredAt = true, time.Now()
 		r.revokeAll()
 	}
+	return nil
+}
+
+// Reassign implements tenant.RecordStore.
+func (f *Fake) Reassign(_ context.Context, id tenant.ID, to tenant.Owner) (err error) {
+	defer f.begin("Reassign", &err)()
+	if err != nil {
+		return err
+	}
+	r := f.rows[id]
+	if r == nil || !r.retired || r.purging {
+		return fault.New(fault.Conflict, "tenant %s is not retained", id)
+	}
+	r.spec.NamespaceUID, r.spec.Cluster = to.NamespaceUID, cmp.Or(to.Cluster, r.spec.Cluster)
 	return nil
 }
 
