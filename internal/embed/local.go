@@ -42,7 +42,7 @@ type LocalConfig struct {
 // does not depend on the other texts of a call.
 type Local struct {
 	model     Model
-	tokenizer *tokenizer
+	tokenizer tokenizer
 	session   *onnx.Session
 	library   string
 	// Queries have slots of their own: they do not wait for passages.
@@ -71,7 +71,7 @@ func OpenLocal(c LocalConfig) (*Local, error) {
 	return open(c, m, t)
 }
 
-func open(c LocalConfig, m Model, t *tokenizer) (*Local, error) {
+func open(c LocalConfig, m Model, t tokenizer) (*Local, error) {
 	if c.Library == "" {
 		c.Library = onnx.DefaultLibrary
 	}
@@ -167,11 +167,7 @@ func (l *Local) Runtime() string { return l.library }
 // CountTokens returns the number of tokens in a text, including the two special
 // tokens and without the limit of Window. It costs about a microsecond per ten tokens.
 func (l *Local) CountTokens(text string) int {
-	n := 2
-	for range l.tokenizer.tokens(text) {
-		n++
-	}
-	return n
+	return l.tokenizer.count(text)
 }
 
 // Close waits for running passes and releases the model. Running and later calls fail.

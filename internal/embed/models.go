@@ -39,6 +39,11 @@ var models = []Model{
 		QueryPrefix: "query: ", PassagePrefix: "passage: ",
 		sum: "7d9092cb25f2bd1c023b7e8d2aa459044a02030ac880e5a59fdaf27af69f1ded",
 	},
+	{
+		Name: "multilingual-e5-small-int4", Dimensions: 384, Window: 512, pooling: poolMean,
+		QueryPrefix: "query: ", PassagePrefix: "passage: ",
+		sum: "34a06f689237193b5826751b99e011196766b4512603a117d6f16811d7c4ff9b",
+	},
 }
 
 // Models returns the local models, sorted by name.

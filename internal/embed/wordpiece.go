@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"os"
 	"strings"
 	"unicode/utf8"
 )
@@ -14,9 +13,9 @@ import (
 // [UNK].
 const maxWord = 100
 
-// tokenizer splits texts into the WordPiece tokens of the model's vocabulary, with the same
+// wordPiece splits texts into the WordPiece tokens of the model's vocabulary, with the same
 // result as Hugging Face tokenizers for the same tokenizer.json.
-type tokenizer struct {
+type wordPiece struct {
 	starts    map[string]int32 // pieces that begin a word
 	rests     map[string]int32 // pieces that continue a word, without their "##"
 	special   map[string]int32 // [CLS] and others, recognised literally in texts
@@ -29,17 +28,8 @@ type tokenizer struct {
 // vocabSize is the number of tokens of uncased BERT, which all models share.
 const vocabSize = 30522
 
-// loadTokenizer reads tokenizer.json and rejects incompatible ones. Texts are cut at
-// window tokens.
-func loadTokenizer(path string, window int) (*tokenizer, error) {
-	raw, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	return parseTokenizer(raw, window)
-}
-
-func parseTokenizer(raw []byte, window int) (*tokenizer, error) {
+// parseWordPiece rejects the tokenizers of other models. Texts are cut at window tokens.
+func parseWordPiece(raw []byte, window int) (*wordPiece, error) {
 	var file struct {
 		Normalizer struct {
 			Type      string `json:"type"`
@@ -62,14 +52,14 @@ func parseTokenizer(raw []byte, window int) (*tokenizer, error) {
 		file.Normalizer.Type != "BertNormalizer" || !file.Normalizer.Lowercase {
 		return nil, errors.New("not the tokenizer of an uncased BERT model")
 	}
-	return newTokenizer(m.Vocab, window)
+	return newWordPiece(m.Vocab, window)
 }
 
-func newTokenizer(vocab map[string]int32, window int) (*tokenizer, error) {
+func newWordPiece(vocab map[string]int32, window int) (*wordPiece, error) {
 	if len(vocab) != vocabSize {
 		return nil, fmt.Errorf("the vocabulary has %d entries, want %d", len(vocab), vocabSize)
 	}
-	t := &tokenizer{starts: map[string]int32{}, rests: map[string]int32{}, special: map[string]int32{}, maxTokens: window}
+	t := &wordPiece{starts: map[string]int32{}, rests: map[string]int32{}, special: map[string]int32{}, maxTokens: window}
 	for _, name := range []string{"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"} {
 		id, ok := vocab[name]
 		if !ok {
@@ -93,7 +83,7 @@ func newTokenizer(vocab map[string]int32, window int) (*tokenizer, error) {
 }
 
 // encode returns the ids of a text: [CLS], its tokens up to the window, [SEP].
-func (t *tokenizer) encode(text string) []int64 {
+func (t *wordPiece) encode(text string) []int64 {
 	ids := make([]int64, 1, min(len(text)/3+4, t.maxTokens))
 	ids[0] = int64(t.cls)
 	for id := range t.tokens(text) {
@@ -105,8 +95,17 @@ func (t *tokenizer) encode(text string) []int64 {
 	return append(ids, int64(t.sep))
 }
 
+// count returns the number of tokens of a text, including [CLS] and [SEP].
+func (t *wordPiece) count(text string) int {
+	n := 2
+	for range t.tokens(text) {
+		n++
+	}
+	return n
+}
+
 // tokens yields the ids of a text without [CLS] and [SEP], to its end.
-func (t *tokenizer) tokens(text string) iter.Seq[int32] {
+func (t *wordPiece) tokens(text string) iter.Seq[int32] {
 	return func(yield func(int32) bool) {
 		w := words{t: t, yield: yield}
 		for text != "" && !w.stopped {
@@ -125,7 +124,7 @@ func (t *tokenizer) tokens(text string) iter.Seq[int32] {
 }
 
 // specialAt returns the special token that text begins with, and its length.
-func (t *tokenizer) specialAt(text string) (id int32, size int) {
+func (t *wordPiece) specialAt(text string) (id int32, size int) {
 	if text[0] != '[' {
 		return 0, 0
 	}
@@ -139,7 +138,7 @@ func (t *tokenizer) specialAt(text string) (id int32, size int) {
 
 // words collects normalised characters into words and splits these into pieces.
 type words struct {
-	t       *tokenizer
+	t       *wordPiece
 	yield   func(int32) bool
 	stopped bool
 	buffer  []rune // scratch of add
@@ -200,7 +199,7 @@ func (w *words) flush() {
 
 // longestPiece returns the longest entry of vocab that word begins with, and its
 // length in bytes, 0 without one.
-func (t *tokenizer) longestPiece(vocab map[string]int32, word []byte) (id int32, size int) {
+func (t *wordPiece) longestPiece(vocab map[string]int32, word []byte) (id int32, size int) {
 	for size = min(len(word), t.longest); size > 0; size-- {
 		if id, ok := vocab[string(word[:size])]; ok {
 			return id, size

@@ -12,13 +12,13 @@ import (
 // window is that of the default model.
 const window = 512
 
-func testTokenizer(t testing.TB) *tokenizer {
+func testTokenizer(t testing.TB) *wordPiece {
 	t.Helper()
 	tok, err := loadTokenizer(filepath.Join(testkit.ModelDir(t), tokenizerFile), window)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return tok
+	return tok.(*wordPiece)
 }
 
 func TestAppendNormalized(t *testing.T) {
