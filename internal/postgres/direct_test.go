@@ -3,6 +3,7 @@ package postgres_test
 import (
 	"context"
 	"log/slog"
+	"net/url"
 	"testing"
 	"time"
 
@@ -17,12 +18,25 @@ type idleArgs struct{}
 
 func (idleArgs) Kind() string { return "idle" }
 
+// named returns the URL of a connection with a name.
+func named(t *testing.T, address, name string) string {
+	t.Helper()
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	query := u.Query()
+	query.Set("application_name", name)
+	u.RawQuery = query.Encode()
+	return u.String()
+}
+
 // Beside a pooler, every LISTEN uses the direct URL, and queries do not.
 func TestNotificationsBypassThePooler(t *testing.T) {
 	t.Parallel()
 	d := postgrestest.Create(t)
 	db, err := postgres.Open(t.Context(), postgres.Config{
-		URL: d.AppURL + "?application_name=pooled", DirectURL: d.AppURL + "?application_name=direct", Generation: postgrestest.Generation,
+		URL: named(t, d.AppURL, "pooled"), DirectURL: named(t, d.AppURL, "direct"), Generation: postgrestest.Generation,
 	})
 	if err != nil {
 		t.Fatal(err)
