@@ -133,11 +133,11 @@ func TestPrinterColumns(t *testing.T) {
 		columns, row string // without the age
 	}{
 		{[]string{"get", "tenants"},
-			"NAME READY SUSPENDED USERS MEMORIES CONVERSATIONS BLOCKED STORAGE",
-			"acme True false 1 12 3 0 1500"},
+			"NAME READY REASON POLICY SUSPENDED USERS MEMORIES CONVERSATIONS BLOCKED STORAGE",
+			"acme True Ready Retain false 1 12 3 0 1488"},
 		{[]string{"get", "tenants", "-o", "wide"},
-			"NAME READY REASON SUSPENDED USERS MEMORIES CONVERSATIONS BLOCKED STORAGE MAXUSERS MAXMEMORIES MAXCONVERSATIONS MAXSTORAGE",
-			"acme True Ready false 1 12 3 0 1500 50 10000 500 10Gi"},
+			"NAME READY REASON POLICY SUSPENDED USERS MEMORIES CONVERSATIONS BLOCKED STORAGE MAXUSERS MAXMEMORIES MAXCONVERSATIONS MAXSTORAGE",
+			"acme True Ready Retain false 1 12 3 0 1488 50 10000 500 10Gi"},
 	} {
 		out, err := e.kubectl(t, test.args...)
 		if err != nil {

@@ -12,7 +12,8 @@ import (
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:shortName=tnt,categories=mnemo
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
-// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`,priority=1
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="Policy",type=string,JSONPath=`.spec.deletionPolicy`
 // +kubebuilder:printcolumn:name="Suspended",type=boolean,JSONPath=`.spec.suspended`
 // +kubebuilder:printcolumn:name="Users",type=integer,JSONPath=`.status.usage.users.used`
 // +kubebuilder:printcolumn:name="Memories",type=integer,JSONPath=`.status.usage.memories.used`
@@ -76,8 +77,7 @@ const (
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.users) || !has(self.quota) || !has(self.quota.users) || size(self.users) <= self.quota.users",message="users must not list more users than quota.users allows"
 type TenantSpec struct {
-	// displayName is the name shown to users. Default: empty, which shows the
-	// Tenant's name. Mutable.
+	// displayName is the name shown to users. Default: metadata.name. Mutable.
 	// +kubebuilder:validation:MaxLength=200
 	// +kubebuilder:validation:XValidation:rule="!self.matches('[\\\\p{Cc}\\\\p{Zl}\\\\p{Zp}]')",message="displayName must not contain control characters or line breaks"
 	// +optional
@@ -109,6 +109,7 @@ type TenantSpec struct {
 	// preventDeletion blocks deletion of the Tenant, and of its namespace, until it
 	// is false. Data and access stay; only deleting the namespace removes the
 	// users' Secrets at once. Default: false. Mutable.
+	// +kubebuilder:default=false
 	// +optional
 	PreventDeletion bool `json:"preventDeletion,omitempty"`
 
@@ -136,19 +137,22 @@ type TenantSpec struct {
 	// +optional
 	Users []TenantUser `json:"users,omitempty"`
 
-	// quota limits what the tenant may store. Default: the operator's default for
-	// each field that is absent. 0 allows none. Mutable: lowering a quota blocks
-	// the oldest conversations over it and deletes nothing.
+	// quota limits what the tenant may store. The platform administrator sets the
+	// maximum, which applies if the spec asks for more (condition QuotaLimited).
+	// Default: see each field; the platform administrator may set other defaults.
+	// 0 allows none. Mutable: lowering a quota blocks the oldest conversations over
+	// it and deletes nothing.
 	// +optional
 	Quota TenantQuota `json:"quota,omitempty"`
 
 	// oidc lets users sign in to the dashboard without being listed. Default:
-	// none, only listed users can sign in. Mutable.
+	// absent, only listed users can sign in. Mutable.
 	// +optional
 	OIDC *TenantOIDC `json:"oidc,omitempty"`
 
 	// adoption decides what happens to the data of a deleted Tenant of the same
-	// name. Mutable until the data is adopted; ignored afterwards.
+	// name. Default: policy SameName. Mutable until the data is adopted; ignored
+	// afterwards.
 	// +kubebuilder:default={}
 	// +optional
 	Adoption TenantAdoption `json:"adoption,omitempty"`
@@ -183,7 +187,7 @@ type TenantAdoption struct {
 type TenantUser struct {
 	// name is unique within the tenant: lower-case letters and digits, separated
 	// by single dots. Dashes are not allowed, so that user c of tenant a-b and user
-	// b-c of tenant a cannot share a Secret. Default: none, required. Immutable:
+	// b-c of tenant a cannot share a Secret. Required, no default. Immutable:
 	// another name is another user.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
@@ -207,30 +211,32 @@ type TenantUser struct {
 	TokenGeneration int64 `json:"tokenGeneration,omitempty"`
 }
 
-// TenantQuota limits what a tenant may store. The operator's default applies to
-// absent fields; 0 allows none.
+// TenantQuota limits what a tenant may store. 0 allows none.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.memories) || !has(self.perUser) || !has(self.perUser.memories) || self.perUser.memories <= self.memories",message="perUser.memories must not exceed memories"
 // +kubebuilder:validation:XValidation:rule="!has(self.conversations) || !has(self.perUser) || !has(self.perUser.conversations) || self.perUser.conversations <= self.conversations",message="perUser.conversations must not exceed conversations"
 type TenantQuota struct {
-	// memories is the maximum number of memories of all users. Default: the
-	// operator's --default-quota-memories, 10000. Mutable.
+	// memories is the maximum number of memories of all users. Default: 10000,
+	// unless the platform administrator set another default; the value in effect is
+	// status.usage.memories.hard. Mutable.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000000000
 	// +optional
 	Memories *int64 `json:"memories,omitempty"`
 
 	// conversations is the maximum number of active conversations of all users.
-	// Conversations over quota are stored but blocked. Default: the operator's
-	// --default-quota-conversations, 500. Mutable.
+	// Conversations over quota are stored but blocked. Default: 500, unless the
+	// platform administrator set another default; the value in effect is
+	// status.usage.conversations.hard. Mutable.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000000000
 	// +optional
 	Conversations *int64 `json:"conversations,omitempty"`
 
 	// storage is the maximum size of the text of memories, their versions and
-	// messages in bytes of UTF-8, at most 8Pi. Default: the operator's
-	// --default-quota-storage, 10Gi. Mutable.
+	// messages in bytes of UTF-8, at most 8Pi. Default: 10Gi, unless the platform
+	// administrator set another default; the value in effect is
+	// status.usage.storage.hard. Mutable.
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="type(self) == int || isQuantity(self)",message="storage must be a quantity such as 10Gi"
@@ -239,24 +245,24 @@ type TenantQuota struct {
 	// +optional
 	Storage *resource.Quantity `json:"storage,omitempty"`
 
-	// users is the maximum number of users. Default: the operator's
-	// --default-quota-users, 50, or the number of listed users if that is greater.
-	// Mutable.
+	// users is the maximum number of users. Default: 50, unless the platform
+	// administrator set another default, or the number of listed users if that is
+	// greater; the value in effect is status.usage.users.hard. Mutable.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000000
 	// +optional
 	Users *int64 `json:"users,omitempty"`
 
-	// requestsPerMinute is the maximum request rate of all users. Default: the
-	// operator's --default-quota-requests-per-minute, 600. Mutable.
+	// requestsPerMinute is the maximum request rate of all users. Default: 600,
+	// unless the platform administrator set another default. Mutable.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000000
 	// +optional
 	RequestsPerMinute *int64 `json:"requestsPerMinute,omitempty"`
 
 	// listTokens is the maximum number of tokens of text in one listing of
-	// memories. Default: the operator's --default-quota-list-tokens, 25000.
-	// Mutable.
+	// memories. Default: 25000, unless the platform administrator set another
+	// default. Mutable.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=10000000
 	// +optional
@@ -288,7 +294,7 @@ type UserQuota struct {
 
 // TenantOIDC lets users sign in through an identity provider.
 type TenantOIDC struct {
-	// issuer is the https URL of the identity provider. Default: none, required.
+	// issuer is the https URL of the identity provider. Required, no default.
 	// Mutable.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512

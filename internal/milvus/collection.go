@@ -209,7 +209,7 @@ func (x *Index) checkSchema(c *entity.Collection, shared bool) error {
 	}
 	switch {
 	case dimensions == "" || key != shared:
-		return fault.New(fault.Invalid, "collection %s was not created by Mnemo; set another collection prefix", c.Name)
+		return fault.New(fault.Invalid, "collection %s was not created by Mnemo; drop or rename the collection, or use another Milvus server", c.Name)
 	case dimensions != strconv.Itoa(x.config.Dimensions):
 		return fault.New(fault.Invalid, "collection %s has vectors of %s dimensions, but the embedding model has %d: "+
 			"configure the model that the collection was created with, or drop the collection and run `mnemo index rebuild`",
