@@ -195,7 +195,7 @@ func TestOperatorRules(t *testing.T) {
 	all, _ := want["ClusterRole/"].([]any)
 	for _, r := range all {
 		rule, _ := r.(map[string]any)
-		if resources, _ := rule["resources"].([]any); slices.Contains(resources, any("namespaces")) {
+		if resources, _ := rule["resources"].([]any); slices.Contains(resources, any("namespaces")) && rule["resourceNames"] != nil {
 			cluster = append(cluster, r)
 		} else {
 			watched = append(watched, r)
