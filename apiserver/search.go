@@ -6,6 +6,7 @@ import (
 
 	"github.com/mnemo-dev/mnemo/internal/chat"
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
@@ -16,6 +17,7 @@ type searchInput struct {
 		Provider      *string  `json:"provider,omitempty" doc:"The platform, or all."`
 		ContextChunks *integer `json:"contextChunks,omitempty" minimum:"0" maximum:"20" doc:"The number of messages of context on either side; default 4."`
 		SkipRerank    *bool    `json:"skipRerank,omitempty" doc:"Accepted for older clients."`
+		Ranking       *string  `json:"ranking,omitempty" enum:"fused,lexical,dense" doc:"How passages are ranked: by keywords and meaning (fused, the default), by keywords (lexical), or by meaning (dense)."`
 		DateFrom      *string  `json:"dateFrom,omitempty" doc:"Only conversations created at or after this ISO 8601 date or time."`
 		DateTo        *string  `json:"dateTo,omitempty" doc:"Only conversations created at or before this ISO 8601 time; a date includes the whole day."`
 	} `nameHint:"SearchRequest"`
@@ -68,7 +70,8 @@ func (s *Server) searchConversations(ctx context.Context, who tenant.Identity, i
 	input := chat.SearchInput{
 		Query: in.Body.Query, Limit: int(value(in.Body.Limit, chat.DefaultResults)),
 		Platform: provider(name), Around: int(value(in.Body.ContextChunks, chat.DefaultAround)),
-		From: p.from("dateFrom", value(in.Body.DateFrom, "")), To: p.to("dateTo", value(in.Body.DateTo, "")),
+		Ranking: retrieve.Ranking(value(in.Body.Ranking, string(retrieve.Fused))),
+		From:    p.from("dateFrom", value(in.Body.DateFrom, "")), To: p.to("dateTo", value(in.Body.DateTo, "")),
 	}
 	if err := fault.Join(p.Err(), input.Validate()); err != nil {
 		return nil, err

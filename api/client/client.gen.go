@@ -228,6 +228,27 @@ func (e IngestedConversationStatus) Valid() bool {
 	}
 }
 
+// Defines values for SearchRequestRanking.
+const (
+	Dense   SearchRequestRanking = "dense"
+	Fused   SearchRequestRanking = "fused"
+	Lexical SearchRequestRanking = "lexical"
+)
+
+// Valid indicates whether the value is a known member of the SearchRequestRanking enum.
+func (e SearchRequestRanking) Valid() bool {
+	switch e {
+	case Dense:
+		return true
+	case Fused:
+		return true
+	case Lexical:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for SearchResultSender.
 const (
 	SearchResultSenderAssistant SearchResultSender = "assistant"
@@ -797,9 +818,15 @@ type SearchRequest struct {
 	// Query A search query in natural language.
 	Query string `json:"query"`
 
+	// Ranking How passages are ranked: by keywords and meaning (fused, the default), by keywords (lexical), or by meaning (dense).
+	Ranking *SearchRequestRanking `json:"ranking,omitempty"`
+
 	// SkipRerank Accepted for older clients.
 	SkipRerank *bool `json:"skipRerank,omitempty"`
 }
+
+// SearchRequestRanking How passages are ranked: by keywords and meaning (fused, the default), by keywords (lexical), or by meaning (dense).
+type SearchRequestRanking string
 
 // SearchResult defines model for SearchResult.
 type SearchResult struct {

@@ -30,6 +30,8 @@ type SearchInput struct {
 	Platform string    // "" for all
 	Around   int       // messages on either side, 0 to MaxAround
 	From, To time.Time // creation of conversations, To is exclusive; zero for no limit
+	// Ranking is "" for the fused ranking, or a part of it to measure.
+	Ranking retrieve.Ranking
 }
 
 // Validate returns one Invalid error that lists every invalid field.
@@ -63,7 +65,7 @@ func (s *Service) Search(ctx context.Context, who tenant.Identity, in SearchInpu
 	if err := in.Validate(); err != nil {
 		return nil, false, err
 	}
-	return s.find(ctx, who, in, retrieve.Query{Text: in.Query, From: in.From, To: in.To})
+	return s.find(ctx, who, in, retrieve.Query{Text: in.Query, From: in.From, To: in.To, Ranking: in.Ranking})
 }
 
 // find runs the query and reads the passages. Messages from a time that the

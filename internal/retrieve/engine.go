@@ -118,6 +118,9 @@ type dense struct {
 
 // dense embeds the query and searches the database and the index in parallel.
 func (e *Engine) dense(ctx context.Context, scope tenant.Scope, p placement.Location, q Query) (dense, error) {
+	if q.Ranking == Lexical {
+		return dense{}, nil
+	}
 	vector := e.embed(ctx, q.Text)
 	if vector == nil {
 		return dense{degraded: true}, nil

@@ -33,6 +33,9 @@ func (q Query) within() (Query, bool) {
 // words searches by words, without restriction and again within the query's window, so
 // that the window always has candidates. truncated reports that more may match.
 func (e *Engine) words(ctx context.Context, scope tenant.Scope, q Query) (hits []Hit, truncated bool, err error) {
+	if q.Ranking == Dense {
+		return nil, false, nil
+	}
 	ctx, end := trace.Begin(ctx, trace.Lexical)
 	defer end()
 	hits, err = e.Searcher.Lexical(ctx, scope, q)

@@ -61,8 +61,20 @@ type Query struct {
 	// Window is the time the query is about. Messages inside are preferred, not
 	// required. Zero for none. Only the Engine uses it.
 	Window Window
-	Limit  int // number of candidates, at least 1
+	// Ranking selects the searches to run; "" for Fused. Only the Engine uses it.
+	Ranking Ranking
+	Limit   int // number of candidates, at least 1
 }
+
+// Ranking is a way to rank units. The parts of the fused ranking exist to measure it.
+type Ranking string
+
+// The rankings.
+const (
+	Fused   Ranking = "fused"
+	Lexical Ranking = "lexical"
+	Dense   Ranking = "dense"
+)
 
 // Hit is a result of one search with its score. Higher is better: cosine (-1 to 1) for
 // dense search, unbounded for lexical search.

@@ -1,0 +1,103 @@
+package retrievalbench
+
+import (
+	"cmp"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/mnemo-dev/mnemo/api/client"
+)
+
+var (
+	data      = flag.String("data", "", "dataset files, separated by commas; the generated set if empty")
+	server    = flag.String("url", "", "a running server, with -token; starts one if empty")
+	token     = flag.String("token", "", "the token of a user without conversations")
+	rankings  = flag.String("rankings", "lexical,dense,fused", "rankings to measure")
+	jsonFile  = flag.String("json", "", "file for the reports as JSON")
+	threshold = flag.Float64("threshold", 0.5, "score below which a passage counts as irrelevant")
+)
+
+// TestRetrieval measures retrieval, and holds it to limits on the generated set.
+func TestRetrieval(t *testing.T) {
+	t.Parallel()
+	sets := []dataset{generated()}
+	if *data != "" {
+		sets = nil
+		for path := range strings.SplitSeq(*data, ",") {
+			if !filepath.IsAbs(path) {
+				path = filepath.Join("../..", path) // of the repository
+			}
+			d, err := load(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sets = append(sets, d)
+		}
+	}
+	url, secret := *server, *token
+	if url == "" {
+		url, secret = serve(t)
+	}
+	u := connect(t, url, secret)
+	var reports []report
+	for _, d := range sets {
+		answers := answersOf(t, u, d)
+		for ranking := range strings.SplitSeq(*rankings, ",") {
+			r := report{Dataset: d.name, Format: d.format, Hash: d.hash, Ranking: ranking, Threshold: *threshold,
+				Server: cmp.Or(*server, "started for the test"), Model: model}
+			if *server != "" {
+				r.Model = "of the server"
+			}
+			for _, h := range d.histories {
+				for _, c := range h.chats {
+					r.Units += len(c.messages)
+				}
+			}
+			r.summarize(answers[ranking])
+			t.Logf("\n%s", r)
+			reports = append(reports, r)
+			if *data == "" {
+				checkGenerated(t, r)
+			}
+		}
+	}
+	if *jsonFile == "" {
+		return
+	}
+	raw, err := json.MarshalIndent(reports, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(*jsonFile, append(raw, '\n'), 0o644); err != nil { //nolint:gosec // measurements are not secret
+		t.Fatal(err)
+	}
+}
+
+// answersOf asks every question of a dataset with each ranking.
+func answersOf(t *testing.T, u user, d dataset) map[string][]answer {
+	t.Helper()
+	out := map[string][]answer{}
+	for _, h := range d.histories {
+		s, err := u.load(t.Context(), h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name := range strings.SplitSeq(*rankings, ",") {
+			for _, q := range h.questions {
+				a, err := u.ask(t.Context(), s, q, client.SearchRequestRanking(name))
+				if err != nil {
+					t.Fatal(err)
+				}
+				out[name] = append(out[name], a)
+			}
+		}
+		if err := u.clear(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return out
+}

@@ -1,0 +1,71 @@
+package retrievalbench
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestMeasures(t *testing.T) {
+	t.Parallel()
+	a := answer{
+		question: question{sources: []string{"a", "b"}},
+		sessions: map[string]string{"a": "one", "b": "two"},
+		passages: []passage{{"x", "one", 400, 0.9}, {"a", "one", 100, 0.8}, {"b", "two", 1000, 0.1}},
+	}
+	got := []float64{a.recall(1), a.recall(2), a.recall(10), a.within(500), a.within(499), a.within(1500), a.sessionRecall(1), a.sessionRecall(5), float64(a.tokens(2)), a.best()}
+	want := []float64{0, 0.5, 1, 0.5, 0, 1, 0.5, 1, 500, 0.9}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("-want +got\n%s", d)
+	}
+	if !a.sessionHit() {
+		t.Error("the first passage is from the conversation of a source, but not a hit")
+	}
+	if got := auc([]float64{3, 2}, []float64{1, 2}); got != 0.875 {
+		t.Errorf("AUC = %v, want 0.875", got)
+	}
+}
+
+func TestLoad(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		raw, format string
+		want        []string // sources of the questions
+	}{
+		"LoCoMo": {
+			`[{"sample_id":"c","conversation":{"speaker_a":"Ann","session_1":[{"speaker":"Ann","dia_id":"D1:1","text":"Hi"},{"speaker":"Bo","dia_id":"D1:2","text":"Yes"}],
+			"session_1_date_time":"1:56 pm on 8 May, 2023"},"qa":[{"question":"Who?","evidence":["D1:1; D:1:2"],"category":4},
+			{"question":"No answer","evidence":["D1:1"],"category":5},{"question":"Unknown source","evidence":["D9:9"],"category":1}]}]`,
+			"LoCoMo", []string{"D1:1", "D1:2"},
+		},
+		"BEAM": {
+			`[{"id":"b","sessions":[[{"id":0,"role":"user","text":"Hi","date":"2024-03-15"}]],"probes":[{"category":"abstention","question":"?","sources":[]},
+			{"category":"knowledge_update","question":"?","sources":[0],"groups":{"updated_info":[0]}}]}]`,
+			"BEAM", []string{"0"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			file := filepath.Join(t.TempDir(), "set.json")
+			if err := os.WriteFile(file, []byte(tc.raw), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			d, err := load(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, q := range d.histories[0].questions {
+				got = append(got, q.sources...)
+			}
+			if d.format != tc.format {
+				t.Errorf("format %s, want %s", d.format, tc.format)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("sources: -want +got\n%s", diff)
+			}
+		})
+	}
+}
