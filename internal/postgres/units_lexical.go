@@ -31,6 +31,23 @@ func (d *DB) Lexical(ctx context.Context, scope tenant.Scope, query retrieve.Que
 	return out, nil
 }
 
+// Describe implements retrieve.Searcher.
+func (d *DB) Describe(ctx context.Context, scope tenant.Scope, ids []retrieve.UnitID) ([]retrieve.Described, error) {
+	var out []retrieve.Described
+	err := d.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
+		rows, err := q.DescribeUnits(ctx, db.DescribeUnitsParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), Ids: int64s(ids)})
+		out = collect(rows, func(r db.DescribeUnitsRow) retrieve.Described {
+			return retrieve.Described{ID: retrieve.UnitID(r.ID), Owner: r.Owner, Seq: int(r.Seq), Human: r.Sender == "human",
+				At: r.At.UTC(), Text: r.Piece, Vector: decodeHalf(r.Embedding)}
+		})
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("describe units: %w", err)
+	}
+	return out, nil
+}
+
 // Resolve implements retrieve.Searcher.
 func (d *DB) Resolve(ctx context.Context, scope tenant.Scope, query retrieve.Query, ids []retrieve.UnitID) ([]retrieve.Found, error) {
 	var found []retrieve.Found

@@ -237,3 +237,37 @@ func TestResolve(t *testing.T) {
 		}
 	}
 }
+
+func TestDescribe(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	ids := map[int][]retrieve.UnitID{} // of each user's conversation
+	for i, u := range b.users {
+		ids[i] = b.unitsOf(t, b.upsert(t, u, newConversation("a", 0, 4)).Conversation.ID)
+	}
+	vectors := map[retrieve.UnitID][]float32{ids[0][0]: {1, 0}}
+	if err := b.SaveVectors(t.Context(), b.users[0].Tenant, vectors); err != nil {
+		t.Fatal(err)
+	}
+	wanted := append([]retrieve.UnitID{ids[0][1]}, slices.Concat(ids[1], ids[2])...)
+	got, err := b.Describe(t.Context(), b.users[0], append(wanted, 1<<50))
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.SortFunc(got, func(a, b retrieve.Described) int { return int(a.ID - b.ID) })
+	owner := b.ownerOf(t, ids[0][1])
+	want := []retrieve.Described{
+		{ID: ids[0][0], Owner: owner, Seq: 0, Vector: []float32{1, 0}},
+		{ID: ids[0][1], Owner: owner, Seq: 1, Text: "a says number 1"},
+		{ID: ids[0][2], Owner: owner, Seq: 2},
+	}
+	for i := range got {
+		if got[i].Text != "" && got[i].At.IsZero() {
+			t.Errorf("unit %d has no time", got[i].ID)
+		}
+		got[i].At, got[i].Human = time.Time{}, false
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("Describe (-want +got):\n%s", diff)
+	}
+}

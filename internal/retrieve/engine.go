@@ -98,7 +98,7 @@ func (e *Engine) Search(ctx context.Context, scope tenant.Scope, p placement.Loc
 		}
 		d.hits = append(d.hits, more...)
 	}
-	ranking, err := e.prefer(ctx, scope, q, Fuse(words, d.hits, truncated))
+	ranking, err := e.rank(ctx, scope, q, Fuse(words, d.hits, truncated), words, d.vector)
 	if err != nil {
 		return Result{}, err
 	}
@@ -107,6 +107,15 @@ func (e *Engine) Search(ctx context.Context, scope tenant.Scope, p placement.Loc
 		return Result{}, err
 	}
 	return Result{Found: found, Degraded: d.degraded}, nil
+}
+
+// rank applies what the searches do not know to their fused ranking. Without the
+// question's vector only the time it names counts.
+func (e *Engine) rank(ctx context.Context, scope tenant.Scope, q Query, fused, words []Hit, vector []float32) ([]Hit, error) {
+	if q.Kind == Chat && vector != nil && (q.Ranking == "" || q.Ranking == Fused) {
+		return e.rerank(ctx, scope, q, fused, words, vector)
+	}
+	return e.prefer(ctx, scope, q, fused)
 }
 
 // dense is the result of the search by meaning.

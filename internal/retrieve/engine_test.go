@@ -30,8 +30,8 @@ type stores struct {
 	times    map[UnitID]time.Time
 	within   []Query // lexical queries with a time window
 
-	lexicalErr, exactErr, scoreErr, resolveErr, indexErr, embedErr error
-	indexHangs                                                     bool
+	lexicalErr, exactErr, scoreErr, describeErr, resolveErr, indexErr, embedErr error
+	indexHangs                                                                  bool
 
 	indexCalls, embedCalls int
 	limit                  int
@@ -62,6 +62,15 @@ func (s *stores) Score(_ context.Context, _ tenant.Scope, ids []UnitID, _ []floa
 		}
 	}
 	return out, s.scoreErr
+}
+
+func (s *stores) Describe(_ context.Context, _ tenant.Scope, ids []UnitID) ([]Described, error) {
+	cosines := scores(s.exact)
+	var out []Described
+	for _, id := range ids {
+		out = append(out, Described{ID: id, Owner: string(rune('a' + id)), Text: "text", At: s.times[id], Vector: []float32{float32(cosines[id])}})
+	}
+	return out, s.describeErr
 }
 
 func (s *stores) Resolve(_ context.Context, _ tenant.Scope, _ Query, ids []UnitID) ([]Found, error) {
@@ -194,15 +203,16 @@ func TestSearchFailsOnlyWithTheDatabase(t *testing.T) {
 	t.Parallel()
 	broken := fault.New(fault.Unavailable, "the database is unavailable")
 	for name, s := range map[string]*stores{
-		"Lexical": {lexicalErr: broken},
-		"Exact":   {exactErr: broken},
-		"Score":   {lexical: []Hit{{1, 1}}, scoreErr: broken},
-		"Resolve": {lexical: []Hit{{1, 1}}, resolveErr: broken},
+		"Lexical":  {lexicalErr: broken},
+		"Exact":    {exactErr: broken},
+		"Score":    {lexical: []Hit{{1, 1}}, scoreErr: broken},
+		"Describe": {lexical: []Hit{{1, 1}}, describeErr: broken},
+		"Resolve":  {lexical: []Hit{{1, 1}}, resolveErr: broken},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			now := time.Now()
-			_, err := s.engine(&now).Search(t.Context(), tenant.Scope{}, homeLocation, Query{Kind: Memory, Limit: 1})
+			_, err := s.engine(&now).Search(t.Context(), tenant.Scope{}, homeLocation, Query{Kind: Chat, Limit: 1})
 			if !errors.Is(err, broken) {
 				t.Errorf("Search = %v, want the database's error", err)
 			}

@@ -52,6 +52,68 @@ func (q *Queries) CountUnits(ctx context.Context, arg CountUnitsParams) (int64, 
 	return count, err
 }
 
+const describeUnits = `-- name: DescribeUnits :many
+with wanted as materialized (
+    select conversation_id, seq from units
+    where tenant_id = $1 and user_id = $2 and id = any($3::bigint[]) and kind = 2 and active
+), positions as materialized (
+    select distinct conversation_id, seq + d as seq from wanted, generate_series(-1, 1) d
+)
+select u.id, u.conversation_id::text as owner, u.seq, u.embedding, coalesce(g.sender, '')::text as sender,
+    coalesce(g.created_at, 'epoch')::timestamptz as at,
+    coalesce(convert_from(substring(convert_to(g.text, 'UTF8') from u.span_start + 1 for u.span_end - u.span_start), 'UTF8'), '')::text as piece
+from positions p
+join units u on u.tenant_id = $1 and u.user_id = $2 and u.kind = 2 and u.active
+    and u.conversation_id = p.conversation_id and u.seq = p.seq
+left join messages g on g.tenant_id = u.tenant_id and g.user_id = u.user_id and g.conversation_id = u.conversation_id
+    and g.seq = u.seq and u.id = any($3::bigint[])
+`
+
+type DescribeUnitsParams struct {
+	TenantID string
+	UserID   int64
+	Ids      []int64
+}
+
+type DescribeUnitsRow struct {
+	ID        int64
+	Owner     string
+	Seq       int32
+	Embedding []byte
+	Sender    string
+	At        time.Time
+	Piece     string
+}
+
+// The units with their text, and those of the messages before and after without.
+func (q *Queries) DescribeUnits(ctx context.Context, arg DescribeUnitsParams) ([]DescribeUnitsRow, error) {
+	rows, err := q.db.Query(ctx, describeUnits, arg.TenantID, arg.UserID, arg.Ids)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []DescribeUnitsRow{}
+	for rows.Next() {
+		var i DescribeUnitsRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.Owner,
+			&i.Seq,
+			&i.Embedding,
+			&i.Sender,
+			&i.At,
+			&i.Piece,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const embeddings = `-- name: Embeddings :many
 select id, embedding from units
 where tenant_id = $1 and user_id = $2 and id = any($3::bigint[]) and active and embedding is not null

@@ -1,0 +1,244 @@
+"""Learns the weights in internal/retrieve/weights.json from LoCoMo- and BEAM-format files.
+
+    python hack/ranking/fit.py UNITS MODEL CACHE > internal/retrieve/weights.json
+
+UNITS is a JSON list of histories: {"id", "set": "locomo" | "beam", "convs": [{"messages": [{"id", "role", "text", "time"}]}],
+"units": [{"c": conversation, "m": message, "t": piece}], "qs": [{"q", "ev": [ids]}]}; the pieces are those of retrieve.Split.
+MODEL is a directory with model.onnx and tokenizer.json (e5-small-v2 int8), CACHE one for the embeddings.
+Needs numpy, scipy, onnxruntime, tokenizers and snowballstemmer. The features are those of internal/retrieve/features.go;
+a listwise softmax over the candidates of each question is fitted with L2 regularization. It prints the recall at 10 of each
+history with weights learned without it to stderr, and the weights learned from all to stdout.
+"""
+
+import collections
+import functools
+import json
+import math
+import os
+import re
+import sys
+
+import numpy as np
+import onnxruntime
+import snowballstemmer
+import tokenizers
+from scipy.optimize import minimize
+
+DEPTH, L2, BEAM_WEIGHT = 100, 5.0, 2.0
+NAMES = "meaning before after lexical lexicalShort words wordsShort speaker human me you when month day question".split()
+STANDARD = {"meaning", "before", "after", "lexical", "words"}
+STOP = set(
+    "i me my myself we our ours ourselves you your yours yourself yourselves he him his himself she her hers herself it its itself they "
+    "them their theirs themselves what which who whom this that these those am is are was were be been being have has had having do does "
+    "did doing a an the and but if or because as until while of at by for with about against between into through during before after "
+    "above below to from up down in out on off over under again further then once here there when where why how all any both each few "
+    "more most other some such no nor not only own same so than too very s t can will just don should now".split()
+)
+MONTHS = "january february march april may june july august september october november december".split()
+LABEL = re.compile(r"^([A-Z][\w.-]{1,20})(?: [A-Z][\w.-]{1,20})?: ")
+YOU = re.compile(
+    r"\b(?:did|have|had|were) you\b|\byou (?:recommend|suggest|advis|said|say|explain|told|tell|give|gave)"
+    r"|\byour (?:recommend|suggest|advice|explan|answer)", re.I)
+ME = re.compile(r"\b(?:i|my|i'm|i've|me|mine)\b", re.I)
+WHEN = re.compile(r"\b(?:when|what (?:date|day|month|year|time)|how long|which (?:year|month|day))\b", re.I)
+TIME = re.compile(
+    r"\b(?:yesterday|today|tonight|tomorrow|last|next|ago|this (?:week|month|year|weekend|morning|evening|summer|past)|recently|weekend|"
+    r"(?:mon|tues|wednes|thurs|fri|satur|sun)day|" + "|".join(m for m in MONTHS if m != "may") +
+    r"|\d{4}|\d+(?:st|nd|rd|th)|since|years?|months?|weeks?|days?)\b", re.I)
+DATE = re.compile(
+    r"(?:(\d{1,2})(?:st|nd|rd|th)? +(?:of +)?)?\b(" + "|".join(MONTHS) + r")\b(?: *(?:the )?(\d{1,2})(?:st|nd|rd|th)?\b)?(?:,? *(\d{4}))?", re.I)
+
+
+class Embedder:
+    def __init__(self, directory, cache):
+        self.tokenizer = tokenizers.Tokenizer.from_file(os.path.join(directory, "tokenizer.json"))
+        self.tokenizer.no_padding()
+        self.tokenizer.enable_truncation(384)
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = 2
+        self.session = onnxruntime.InferenceSession(os.path.join(directory, "model.onnx"), options)
+        self.inputs = [i.name for i in self.session.get_inputs()]
+        self.cache = cache
+
+    def embed(self, name, texts):
+        path = os.path.join(self.cache, name + ".npy")
+        if not os.path.exists(path):
+            np.save(path, np.stack([self.one(t) for t in texts]))
+        return np.load(path)
+
+    def one(self, text):
+        ids = np.array([self.tokenizer.encode(text).ids], np.int64)
+        feed = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
+        mean = self.session.run(None, {k: feed[k] for k in self.inputs})[0][0].mean(0)
+        return mean / np.linalg.norm(mean)
+
+
+@functools.lru_cache(None)
+def stem(w):
+    if w in STOP:
+        return ""
+    if len(w) == 4 and w.endswith("s") and not w.endswith("ss"):
+        return w[:3]
+    if len(w) <= 4:
+        return w
+    for ending in ("ingly", "edly", "ing", "ied", "ies", "ed", "es", "ly"):
+        if w.endswith(ending) and len(w) - len(ending) >= 3:
+            w = w[: -len(ending)] + ("y" if ending in ("ied", "ies") else "")
+            if len(w) > 3 and w[-1] == w[-2] and w[-1] not in "sl":
+                w = w[:-1]
+            return w.removesuffix("e")
+    if w.endswith("s") and not w.endswith("ss"):
+        w = w[:-1]
+    return w.removesuffix("e") if len(w) > 4 else w
+
+
+def words(text):
+    return re.findall(r"\w+", re.sub(r"['’]s\b", "", text.lower()))
+
+
+def terms(text):
+    return [s for s in map(stem, words(text)) if s]
+
+
+english = snowballstemmer.stemmer("english")
+
+
+@functools.lru_cache(None)
+def lexeme(w):
+    return "" if w in STOP else english.stemWord(w)
+
+
+def lexical(history):
+    """The scores of lexical_search in the database: idf times ts_rank over a piece and the two messages on either side."""
+    bags = []
+    for u in history["units"]:
+        ms, j = history["convs"][u["c"]]["messages"], u["m"]
+        window = [m["text"][-600:] for m in ms[max(0, j - 2):j]] + [u["t"]] + [m["text"][:600] for m in ms[j + 1:j + 3]]
+        bags.append(collections.Counter(t for t in map(lexeme, re.findall(r"\w+", " ".join(window).lower())) if t))
+    n, df = len(bags), collections.Counter(t for b in bags for t in b)
+    inverted = collections.defaultdict(list)
+    for i, b in enumerate(bags):
+        for t in b:
+            inverted[t].append(i)
+    rank = np.cumsum([1 / (j + 1) ** 2 for j in range(2000)]) * 0.1 / 1.64493406685
+    out = np.zeros((len(history["qs"]), n))
+    for qi, q in enumerate(history["qs"]):
+        idf = {t: math.log(1 + (n - df[t] + 0.5) / (df[t] + 0.5)) for t in map(lexeme, words(q["q"])) if t and df[t]}
+        rare = [t for t in idf if idf[t] > 0.5] or list(idf)
+        for t in sorted(rare, key=lambda t: -idf[t])[:6]:
+            for i in inverted[t]:
+                out[qi, i] += idf[t] * rank[min(bags[i][t], 2000) - 1]
+    return out / (1 + np.log(np.maximum(1, [len(b) for b in bags])))
+
+
+def perspective(question, names):
+    def replace(m):
+        plain = re.sub(r"['’]s$", "", m[0])
+        return m[0] if plain.lower() not in names else "my" if plain != m[0] else "I"
+    return re.sub(r"\w+(?:['’]s\b)?", replace, question)
+
+
+def bm25(question, bags):
+    n, mean, out = len(bags), max(1, sum(sum(b.values()) for b in bags) / len(bags)), np.zeros(len(bags))
+    for t in dict.fromkeys(question):
+        df = sum(t in b for b in bags)
+        idf = math.log(1 + (n - df + 0.5) / (df + 0.5))
+        for i, b in enumerate(bags):
+            if b[t]:
+                out[i] += idf * b[t] * 1.9 / (b[t] + 0.9 * (0.6 + 0.4 * sum(b.values()) / mean))
+    return out
+
+
+def signs(question, names, message, text, label):
+    """The features that are not standardized, of one candidate."""
+    you, human = bool(YOU.search(question)), message["role"] == "human"
+    me = bool(ME.search(question)) and not you
+    month = day = False
+    for d1, name, d2, year in DATE.findall(question):
+        number = int(d1 + d2 or 0)
+        if name.lower() == "may" and not number and not year:
+            continue
+        y, m, d = map(int, message["time"][:10].split("-"))
+        if m == MONTHS.index(name.lower()) + 1 and (not year or int(year) == y):
+            month = True
+            day = day or 0 < number <= 31 and abs(d - number) <= 3
+    return {
+        "speaker": (1 if label in names else -1) if label and names else 0,
+        "human": not label and human, "me": not label and human and me, "you": not label and not human and you,
+        "when": min(2, len(TIME.findall(text))) if WHEN.search(question) else 0,
+        "month": month, "day": day, "question": text.rstrip().endswith("?"),
+    }
+
+
+def examples(history, embedder):
+    """For each question with sources, the features of its candidates and whether each is a source."""
+    units, convs, qs = history["units"], history["convs"], history["qs"]
+    messages = [convs[u["c"]]["messages"][u["m"]] for u in units]
+    labels = [(LABEL.match(u["t"]) or ["", ""])[1].lower() for u in units]
+    names = [set(words(q["q"])) & set(filter(None, labels)) for q in qs]
+    own = embedder.embed(history["id"] + ".own", [f"passage: {m['time'][:10]} {m['role']}: {u['t']}" for u, m in zip(units, messages)])
+    plain = embedder.embed(history["id"] + ".q", ["query: " + q["q"] for q in qs]) @ own.T
+    cosines = embedder.embed(history["id"] + ".perspective", ["query: " + perspective(q["q"], n) for q, n in zip(qs, names)]) @ own.T
+    words_of, lex = [collections.Counter(terms(u["t"])) for u in units], lexical(history)
+    short = np.array([min(1, 40 / (len(words(u["t"])) + 20)) for u in units])
+    for qi, q in enumerate(qs):
+        if not q["ev"]:
+            continue
+        found = [i for i in np.argsort(-lex[qi])[:DEPTH] if lex[qi, i] > 0]
+        ix = sorted(set(found) | set(np.argsort(-plain[qi])[:DEPTH]))
+        best = collections.defaultdict(lambda: -1.0)
+        for i, u in enumerate(units):
+            best[u["c"], u["m"]] = max(best[u["c"], u["m"]], cosines[qi, i])
+        median = float(np.median(cosines[qi, ix]))
+        near = lambda i, d: best.get((units[i]["c"], units[i]["m"] + d), median)
+        skip = {stem(n) for n in names[qi]}
+        f = {"meaning": cosines[qi, ix], "before": [near(i, -1) for i in ix], "after": [near(i, 1) for i in ix], "lexical": lex[qi, ix],
+             "words": bm25([t for t in terms(q["q"]) if t not in skip], [words_of[i] for i in ix])}
+        f = {k: (np.array(v) - np.mean(v)) / max(np.std(v), 1e-9) for k, v in f.items()}
+        f["lexicalShort"], f["wordsShort"] = f["lexical"] * short[ix], f["words"] * short[ix]
+        rest = [signs(q["q"], names[qi], messages[i], units[i]["t"], labels[i]) for i in ix]
+        x = np.array([[f[n][k] if n in f else float(rest[k][n]) for n in NAMES] for k in range(len(ix))])
+        yield x, np.array([messages[i]["id"] in q["ev"] for i in ix]), [messages[i]["id"] for i in ix], q["ev"]
+
+
+def fit(data):
+    """Weights that maximize the listwise softmax likelihood of the sources. data has (features, is source, weight)."""
+    data = [(x, y, w) for x, y, w in data if y.any()]
+
+    def loss(b):
+        total, gradient = L2 * b @ b / 2, L2 * b
+        for x, y, w in data:
+            s = x @ b
+            log_p = s - s.max() - math.log(np.exp(s - s.max()).sum())
+            target = y / y.sum()
+            total -= w * target @ log_p
+            gradient = gradient - w * x.T @ (target - np.exp(log_p))
+        return total, gradient
+
+    return minimize(loss, np.zeros(len(NAMES)), jac=True, method="L-BFGS-B", options={"maxiter": 200}).x
+
+
+def recall(b, x, ids, sources):
+    ranked = list(dict.fromkeys(ids[i] for i in np.argsort(-(x @ b))))
+    return len(set(ranked[:10]) & set(sources)) / len(sources)
+
+
+def main():
+    units, model, cache = sys.argv[1:]
+    with open(units) as file:
+        histories = json.load(file)
+    embedder = Embedder(model, cache)
+    data = {h["id"]: list(examples(h, embedder)) for h in histories}
+    weight = {h["id"]: BEAM_WEIGHT if h["set"] == "beam" else 1.0 for h in histories}
+    rows = lambda keys: [(x, y, weight[k]) for k in keys for x, y, _, _ in data[k]]
+    for held in data:
+        b = fit(rows(k for k in data if k != held))
+        mean = np.mean([recall(b, x, ids, sources) for x, _, ids, sources in data[held]])
+        print(f"{held}: recall@10 {100 * mean:.1f}", file=sys.stderr)
+    b = fit(rows(data))
+    json.dump({"features": NAMES, "weights": [round(float(w), 3) for w in b]}, sys.stdout, indent=2)
+    print()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,105 @@
+package retrieve
+
+import (
+	"math"
+	"regexp"
+	"strings"
+)
+
+// Features of a candidate, in the order of the weights in weights.json. Those called
+// standard are in standard deviations from the mean of all candidates.
+const (
+	featMeaning      = iota // standard: cosine with the question as its speaker would put it
+	featBefore              // standard: the best such cosine of the message before
+	featAfter               // standard: and of the message after
+	featLexical             // standard: score of the lexical search, which includes neighbours
+	featLexicalShort        // the same times shortness
+	featWords               // standard: BM25 of the piece alone
+	featWordsShort          // the same times shortness
+	featSpeaker             // 1 if the question names the speaker, -1 if it names another one
+	featHuman               // 1 for a message of the user
+	featMe                  // 1 for a message of the user if the question is about the user
+	featYou                 // 1 for an answer if the question is about what the assistant said
+	featWhen                // number of time expressions, at most 2, if the question asks for a time
+	featMonth               // 1 if written in the month or time that the question names
+	featDay                 // 1 if written within three days of the day that the question names
+	featQuestion            // 1 if it ends with a question mark
+	featureCount
+)
+
+// features is the vector of a candidate.
+type features [featureCount]float64
+
+// score is the inner product of features and weights.
+func (f features) score(weights features) (sum float64) {
+	for i, w := range weights {
+		sum += w * f[i]
+	}
+	return sum
+}
+
+var (
+	asksMe       = regexp.MustCompile(`(?i)\b(?:i|my|i['’](?:m|ve)|me|mine)\b`)
+	asksYou      = regexp.MustCompile(`(?i)\b(?:did|have|had|were) you\b|\byou (?:recommend|suggest|advis|said|say|explain|told|tell|give|gave)|\byour (?:recommend|suggest|advice|explan|answer)`)
+	asksWhen     = regexp.MustCompile(`(?i)\b(?:when|what (?:date|day|month|year|time)|how long|which (?:year|month|day))\b`)
+	speakerLabel = regexp.MustCompile(`^(\p{Lu}[\p{L}\p{N}_.-]{1,20}(?: \p{Lu}[\p{L}\p{N}_.-]{1,20})?): `)
+)
+
+// speaker returns the first name that a message begins with, as in an exported group
+// chat ("Anna: hello"), in lower case, or "".
+func speaker(text string) string {
+	m := speakerLabel.FindStringSubmatch(text)
+	if m == nil {
+		return ""
+	}
+	name, _, _ := strings.Cut(m[1], " ")
+	return strings.ToLower(name)
+}
+
+// named returns the speakers that the question names.
+func named(question string, speakers map[string]bool) map[string]bool {
+	out := map[string]bool{}
+	for _, w := range plainWords(question) {
+		if speakers[w] {
+			out[w] = true
+		}
+	}
+	return out
+}
+
+// perspective returns the question as the named speakers would put it: "Where does
+// Anna work?" becomes "Where does I work?". What they wrote is about "I", so it is
+// closer in meaning.
+func perspective(question string, names map[string]bool) string {
+	return wordOrGenitive.ReplaceAllStringFunc(question, func(w string) string {
+		plain, genitive := strings.CutSuffix(strings.ReplaceAll(w, "’", "'"), "'s")
+		switch {
+		case !names[strings.ToLower(plain)]:
+			return w
+		case genitive:
+			return "my"
+		}
+		return "I"
+	})
+}
+
+var wordOrGenitive = regexp.MustCompile(`[\p{L}\p{N}_]+(?:['’]s\b)?`)
+
+// shortness is 1 for a few words and falls towards 0. Short messages depend on the
+// words of their neighbours.
+func shortness(words int) float64 { return min(1, 40/(float64(words)+20)) }
+
+// standardize replaces a feature by standard deviations from its mean.
+func standardize(list []features, feature int) {
+	n, mean, variance := float64(len(list)), 0.0, 0.0
+	for _, f := range list {
+		mean += f[feature] / n
+	}
+	for _, f := range list {
+		variance += (f[feature] - mean) * (f[feature] - mean) / n
+	}
+	deviation := max(math.Sqrt(variance), 1e-9)
+	for i := range list {
+		list[i][feature] = (list[i][feature] - mean) / deviation
+	}
+}

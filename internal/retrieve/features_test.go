@@ -1,0 +1,137 @@
+package retrieve
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+func TestPerspective(t *testing.T) {
+	t.Parallel()
+	for question, want := range map[string]string{
+		"When did Anna move?":        "When did I move?",
+		"What is Anna's dog called?": "What is my dog called?",
+		"Is ANNA’s cat like Ben?":    "Is my cat like Ben?",
+		"Annabel left":               "Annabel left",
+	} {
+		if got := perspective(question, map[string]bool{"anna": true}); got != want {
+			t.Errorf("%q becomes %q, want %q", question, got, want)
+		}
+	}
+}
+
+func TestSpeaker(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"Anna: hello": "anna", "Anna Maria: hello": "anna", "Zoë: hi": "zoë", "note: x": "", "Anna said: x": "", "": "", "10:30 am": "",
+	} {
+		if got := speaker(text); got != want {
+			t.Errorf("speaker(%q) = %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestTerms(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string][]string{
+		"The painters were painting walls": {"painter", "paint", "wall"},
+		"studies, studied":                 {"study", "study"},
+		"Anna's plan; planned":             {"anna", "plan", "plan"},
+		"東京都":                              {"東京", "京都"},
+		"Die Steuererklärung":              {"die", "steuererklärung"},
+		"":                                 nil,
+	} {
+		if d := cmp.Diff(want, terms(text)); d != "" {
+			t.Errorf("terms of %q: -want +got\n%s", text, d)
+		}
+	}
+}
+
+func TestNamedDates(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2023, time.May, 5, 12, 0, 0, 0, time.UTC)
+	for question, want := range map[string][2]bool{
+		"What happened in May 2023?":     {true, false},
+		"What happened on 3 May 2023?":   {true, true},
+		"What happened on May 7th, 2023": {true, true},
+		"the 20th of May 2023":           {true, false},
+		"in May 2022":                    {false, false},
+		"on 3 May":                       {true, true},
+		"May I ask?":                     {false, false},
+		"in June":                        {false, false},
+	} {
+		month, day := writtenOn(namedDates(question), at)
+		if got := [2]bool{month, day}; got != want {
+			t.Errorf("%q: month and day %v, want %v", question, got, want)
+		}
+	}
+}
+
+func TestBM25PrefersRareTerms(t *testing.T) {
+	t.Parallel()
+	var texts []bag
+	for _, text := range []string{"common rare", "common other", "common thing", "nothing"} {
+		texts = append(texts, bagOf(plainWords(text), setOf("common rare")))
+	}
+	got := bm25(terms("common rare"), texts)
+	if got[0] <= got[1] || got[1] <= got[3] || got[3] != 0 {
+		t.Errorf("scores %v: want the rare term first and no score without a term", got)
+	}
+}
+
+// For any texts, stems are stable, scores are finite, and standardized features have mean 0.
+func TestFeatureProperties(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		texts := rapid.SliceOfN(rapid.String(), 1, 20).Draw(t, "texts")
+		question := rapid.String().Draw(t, "question")
+		c := comparison{query: Query{Text: question}, vector: []float32{1, 0}, lexical: map[UnitID]float64{}}
+		for i, text := range texts {
+			x := rapid.Float32Range(-1, 1).Draw(t, "cosine")
+			c.all = append(c.all, Described{ID: UnitID(i), Owner: "o", Seq: i, Text: text + ".", Vector: []float32{x, 0}})
+		}
+		c.speakers()
+		hits := c.rank()
+		if len(hits) != len(texts) {
+			t.Fatalf("%d hits of %d candidates", len(hits), len(texts))
+		}
+		for i, h := range hits {
+			if math.IsNaN(h.Score) || h.Score < 0 || h.Score > 1 || i > 0 && h.Score > hits[i-1].Score {
+				t.Fatalf("score %v at %d of %v", h.Score, i, hits)
+			}
+		}
+	})
+}
+
+// The named speaker's own statement ranks before the same words of another speaker.
+func TestRankPrefersTheNamedSpeaker(t *testing.T) {
+	t.Parallel()
+	c := comparison{query: Query{Text: "Where does Anna work?"}, vector: []float32{1}, all: []Described{
+		{ID: 1, Owner: "o", Seq: 0, Text: "Ben: I work at a bakery.", Vector: []float32{0.5}},
+		{ID: 2, Owner: "o", Seq: 5, Text: "Anna: I work at a bakery.", Vector: []float32{0.5}},
+	}}
+	c.speakers()
+	if got := c.rank(); got[0].ID != 2 {
+		t.Errorf("ranking %v, want Anna's statement, 2, first", got)
+	}
+}
+
+func BenchmarkRank(b *testing.B) {
+	text := strings.Repeat("We talked about the garden, and planned to plant three apple trees last week. ", 10)
+	c := comparison{query: Query{Text: "When did we plan to plant apple trees in the garden?"}, vector: make([]float32, 384)}
+	for i := range 3 * rerankDepth {
+		d := Described{ID: UnitID(i), Owner: "o", Seq: i, Vector: make([]float32, 384)}
+		if i%3 == 1 {
+			d.Text = text
+		}
+		c.all = append(c.all, d)
+	}
+	for b.Loop() {
+		c.speakers()
+		c.rank()
+	}
+}
