@@ -41,10 +41,10 @@ func FuzzAsianWords(f *testing.F) {
 			return
 		}
 		indexed := map[string]bool{}
-		for _, word := range strings.Fields(indexedWords(text)) {
+		for word := range strings.FieldsSeq(indexedWords(text)) {
 			indexed[word] = true
 		}
-		for _, word := range strings.Fields(queriedWords(text)) {
+		for word := range strings.FieldsSeq(queriedWords(text)) {
 			if !indexed[word] {
 				t.Errorf("%q: the queried word %q is not indexed", text, word)
 			}
