@@ -107,9 +107,12 @@ func TestConnectionsAreLimited(t *testing.T) {
 			if err := open[0].Close(); err != nil {
 				t.Fatal(err)
 			}
-			for !answers(h.dial(t)) { // until the server has seen the close
-				time.Sleep(time.Millisecond)
-			}
+			h.eventually(t, func() string { // the server has seen the close
+				if !answers(h.dial(t)) {
+					return "a closed connection makes no room for another"
+				}
+				return ""
+			})
 		})
 	}
 }

@@ -29,7 +29,7 @@ func (p *platform) prepareCluster(ctx context.Context) (err error) {
 	}
 	namespace := &corev1.Namespace{}
 	namespace.Name = operatorNamespace
-	if err := p.client.Create(ctx, namespace); client.IgnoreAlreadyExists(err) != nil {
+	if err := client.IgnoreAlreadyExists(p.client.Create(ctx, namespace)); err != nil {
 		return fmt.Errorf("create namespace: %w", err)
 	}
 	for _, dir := range []string{"crd", "rbac"} {
