@@ -35,25 +35,41 @@ func (d *DB) applyUsers(ctx context.Context, tx pgx.Tx, q *db.Queries, id string
 		delete(emails, u.Name)
 		switch {
 		case u.Issuer != nil && accepts(spec.OIDC, taken, u):
-		case !listed && u.Active:
-			policy := spec.DeletionPolicy
-			if u.Issuer != nil && requests(spec.OIDC, u) {
-				policy = tenant.Retain // the spec did not remove the user
-			}
-			err = d.removeUser(ctx, tx, q, id, u, policy)
-		case listed && !u.Active && free <= 0:
-		case listed && (!u.Active || u.Email != email):
-			if !u.Active {
-				free--
-			}
-			err = q.SetUser(ctx, db.SetUserParams{TenantID: id, ID: u.ID, Email: email, Active: true})
+		case listed:
+			err = setUser(ctx, q, id, u, email, &free)
+		case u.Active:
+			err = d.removeUser(ctx, tx, q, id, u, removalPolicy(spec, u))
 		}
 		if err != nil {
 			return err
 		}
 	}
-	for _, s := range spec.Users {
-		if _, missing := emails[s.Name]; !missing || free <= 0 {
+	return insertUsers(ctx, q, id, spec.Users, emails, free)
+}
+
+// removalPolicy returns what happens to the data of a user who is no longer active.
+func removalPolicy(spec tenant.Spec, u db.LockUsersRow) tenant.DeletionPolicy {
+	if u.Issuer != nil && requests(spec.OIDC, u) {
+		return tenant.Retain // the spec did not remove the user
+	}
+	return spec.DeletionPolicy
+}
+
+// setUser activates a listed user, if a place is free, and updates the email.
+func setUser(ctx context.Context, q *db.Queries, id string, u db.LockUsersRow, email string, free *int64) error {
+	switch {
+	case u.Active && u.Email == email, !u.Active && *free <= 0:
+		return nil
+	case !u.Active:
+		*free--
+	}
+	return q.SetUser(ctx, db.SetUserParams{TenantID: id, ID: u.ID, Email: email, Active: true})
+}
+
+// insertUsers creates the listed users who are missing, as far as places are free.
+func insertUsers(ctx context.Context, q *db.Queries, id string, listed []tenant.UserSpec, missing map[string]string, free int64) error {
+	for _, s := range listed {
+		if _, ok := missing[s.Name]; !ok || free <= 0 {
 			continue
 		}
 		free--

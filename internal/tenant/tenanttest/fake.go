@@ -175,28 +175,37 @@ func (f *Fake) findOrCreate(spec tenant.Spec) (tenant.ID, *row, error) {
 		if r.spec.Cluster != spec.Cluster || r.spec.Namespace != spec.Namespace || r.spec.Name != spec.Name {
 			continue
 		}
-		switch owned := r.spec.NamespaceUID == spec.NamespaceUID; {
-		case r.purging:
-			return "", nil, tenant.NameConflict{Reason: tenant.NamePurging, Spec: spec}
-		case !r.retired:
-			return "", nil, tenant.NameConflict{Reason: tenant.NameInUse, Spec: spec, Owner: r.uid}
-		case owned && spec.Adopt:
-			r.retired, r.retiredAt, r.uid = false, time.Time{}, spec.ID
-			return id, r, nil
-		case !r.hasUnits():
-			delete(f.rows, id)
-			for _, at := range r.locations() {
-				f.drop(at)
-			}
-		case !owned:
-			return "", nil, tenant.NameConflict{Reason: tenant.AdoptionRefused, Spec: spec}
-		default:
-			return "", nil, tenant.NameConflict{Reason: tenant.AdoptionRequired, Spec: spec}
+		if adopted, err := f.adopt(id, r, spec); adopted || err != nil {
+			return id, r, err
 		}
 	}
 	r := &row{uid: spec.ID, users: map[string]*user{}}
 	f.rows[spec.ID] = r
 	return spec.ID, r, nil
+}
+
+// adopt gives the row of the spec's name to the spec's resource. A row without data is
+// deleted instead, so that it does not hold the name.
+func (f *Fake) adopt(id tenant.ID, r *row, spec tenant.Spec) (adopted bool, err error) {
+	switch owned := r.spec.NamespaceUID == spec.NamespaceUID; {
+	case r.purging:
+		return false, tenant.NameConflict{Reason: tenant.NamePurging, Spec: spec}
+	case !r.retired:
+		return false, tenant.NameConflict{Reason: tenant.NameInUse, Spec: spec, Owner: r.uid}
+	case owned && spec.Adopt:
+		r.retired, r.retiredAt, r.uid = false, time.Time{}, spec.ID
+		return true, nil
+	case !r.hasUnits():
+		delete(f.rows, id)
+		for _, at := range r.locations() {
+			f.drop(at)
+		}
+		return false, nil
+	case !owned:
+		return false, tenant.NameConflict{Reason: tenant.AdoptionRefused, Spec: spec}
+	default:
+		return false, tenant.NameConflict{Reason: tenant.AdoptionRequired, Spec: spec}
+	}
 }
 
 func equalSpec(a, b tenant.Spec) bool {
@@ -205,15 +214,15 @@ func equalSpec(a, b tenant.Spec) bool {
 }
 
 func (f *Fake) applyUsers(r *row, spec tenant.Spec) {
-	emails := map[string]string{}
+	listed := map[string]bool{}
 	free := spec.Quota.Users
 	for _, s := range spec.Users {
+		listed[s.Name] = true
 		if u := r.users[s.Name]; u != nil && u.listed {
 			free--
 		}
 	}
 	for _, s := range spec.Users {
-		emails[s.Name] = s.Email
 		u := r.users[s.Name]
 		if u == nil || !u.listed {
 			if free--; free < 0 {
@@ -230,22 +239,26 @@ func (f *Fake) applyUsers(r *row, spec tenant.Spec) {
 			r.version++
 		}
 	}
-	for name, u := range r.users {
-		if _, listed := emails[name]; !listed && u.listed {
-			u.listed = false
-			u.revoke(u.newest + 1)
-			if spec.DeletionPolicy == tenant.Delete {
-				delete(r.users, name)
-			}
-			r.version++
-		}
-	}
 	r.usage.Users = 0
-	for _, u := range r.users {
+	for name, u := range r.users {
+		if u.listed && !listed[name] {
+			r.remove(name, spec.DeletionPolicy)
+		}
 		if u.listed {
 			r.usage.Users++
 		}
 	}
+}
+
+// remove ends a user's access.
+func (r *row) remove(name string, policy tenant.DeletionPolicy) {
+	u := r.users[name]
+	u.listed = false
+	u.revoke(u.newest + 1)
+	if policy == tenant.Delete {
+		delete(r.users, name)
+	}
+	r.version++
 }
 
 func (u *user) revoke(below int64) {
