@@ -21,10 +21,12 @@ func (e *env) kubectl(t *testing.T, args ...string) (string, error) {
 func TestExplain(t *testing.T) {
 	t.Parallel()
 	e := setup(t)
-	out, err := e.kubectl(t, "explain", "tenant.spec")
-	if err != nil {
-		t.Fatalf("kubectl explain: %v\n%s", err, out)
-	}
+	var out string
+	eventually(t, func() (ok bool) { // the API server publishes the schema of a new resource after a while
+		var err error
+		out, err = e.kubectl(t, "explain", "tenant.spec")
+		return err == nil
+	})
 	_, fields, _ := strings.Cut(out, "FIELDS:")
 	described := map[string]string{}
 	for field := range strings.SplitSeq(strings.TrimSpace(fields), "\n\n") {
