@@ -60,13 +60,18 @@ with wanted as materialized (
     select distinct conversation_id, seq + d as seq from wanted, generate_series(-1, 1) d
 )
 select u.id, u.conversation_id::text as owner, u.seq, u.embedding, coalesce(g.sender, '')::text as sender,
-    coalesce(g.created_at, 'epoch')::timestamptz as at,
-    coalesce(convert_from(substring(convert_to(g.text, 'UTF8') from u.span_start + 1 for u.span_end - u.span_start), 'UTF8'), '')::text as piece
+    coalesce(g.created_at, 'epoch')::timestamptz as at, coalesce(g.piece, '')::text as piece
 from positions p
 join units u on u.tenant_id = $1 and u.user_id = $2 and u.kind = 2 and u.active
     and u.conversation_id = p.conversation_id and u.seq = p.seq
-left join messages g on g.tenant_id = u.tenant_id and g.user_id = u.user_id and g.conversation_id = u.conversation_id
-    and g.seq = u.seq and u.id = any($3::bigint[])
+left join lateral (
+    select m.sender, m.created_at,
+        convert_from(substring(convert_to(m.text, 'UTF8') from u.span_start + 1 for u.span_end - u.span_start), 'UTF8') as piece
+    from messages m
+    where m.tenant_id = $1 and m.user_id = $2 and m.conversation_id = u.conversation_id and m.seq = u.seq
+        and u.id = any($3::bigint[])
+    limit 1
+) g on true
 `
 
 type DescribeUnitsParams struct {
@@ -86,6 +91,8 @@ type DescribeUnitsRow struct {
 }
 
 // The units with their text, and those of the messages before and after without.
+// The texts are joined laterally: without statistics, as after an import, the
+// planner would read all messages for each unit.
 func (q *Queries) DescribeUnits(ctx context.Context, arg DescribeUnitsParams) ([]DescribeUnitsRow, error) {
 	rows, err := q.db.Query(ctx, describeUnits, arg.TenantID, arg.UserID, arg.Ids)
 	if err != nil {

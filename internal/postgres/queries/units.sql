@@ -57,6 +57,8 @@ where tenant_id = @tenant_id and user_id = @user_id and id = any(@ids::bigint[])
 
 -- name: DescribeUnits :many
 -- The units with their text, and those of the messages before and after without.
+-- The texts are joined laterally: without statistics, as after an import, the
+-- planner would read all messages for each unit.
 with wanted as materialized (
     select conversation_id, seq from units
     where tenant_id = @tenant_id and user_id = @user_id and id = any(@ids::bigint[]) and kind = 2 and active
@@ -64,10 +66,15 @@ with wanted as materialized (
     select distinct conversation_id, seq + d as seq from wanted, generate_series(-1, 1) d
 )
 select u.id, u.conversation_id::text as owner, u.seq, u.embedding, coalesce(g.sender, '')::text as sender,
-    coalesce(g.created_at, 'epoch')::timestamptz as at,
-    coalesce(convert_from(substring(convert_to(g.text, 'UTF8') from u.span_start + 1 for u.span_end - u.span_start), 'UTF8'), '')::text as piece
+    coalesce(g.created_at, 'epoch')::timestamptz as at, coalesce(g.piece, '')::text as piece
 from positions p
 join units u on u.tenant_id = @tenant_id and u.user_id = @user_id and u.kind = 2 and u.active
     and u.conversation_id = p.conversation_id and u.seq = p.seq
-left join messages g on g.tenant_id = u.tenant_id and g.user_id = u.user_id and g.conversation_id = u.conversation_id
-    and g.seq = u.seq and u.id = any(@ids::bigint[]);
+left join lateral (
+    select m.sender, m.created_at,
+        convert_from(substring(convert_to(m.text, 'UTF8') from u.span_start + 1 for u.span_end - u.span_start), 'UTF8') as piece
+    from messages m
+    where m.tenant_id = @tenant_id and m.user_id = @user_id and m.conversation_id = u.conversation_id and m.seq = u.seq
+        and u.id = any(@ids::bigint[])
+    limit 1
+) g on true;
