@@ -15,7 +15,7 @@ import (
 func parseDefaultQuota(t *testing.T, args ...string) (tenant.Quota, error) {
 	t.Helper()
 	var command operatorCommand
-	parser, err := kong.New(&command)
+	parser, err := kong.New(&command, modelVars())
 	if err != nil {
 		t.Fatal(err)
 	}
