@@ -42,12 +42,12 @@ func (f fakeChats) BeginUpload(_ context.Context, scope tenant.Scope) (string, e
 	return "i-" + strconv.FormatInt(f.seq, 10), err
 }
 
-func (f fakeChats) AppendChunk(_ context.Context, scope tenant.Scope, id string, n int, data []byte) error {
+func (f fakeChats) AppendChunk(_ context.Context, scope tenant.Scope, id string, c importer.Chunk, _ importer.UploadLimits) error {
 	_, end, err := f.begin(scope)
 	defer end()
-	f.chunks[id] = append(f.chunks[id], data...)
-	if n != (len(f.chunks[id])-1)/importer.ChunkSize {
-		return fault.New(fault.Internal, "chunk %d is out of order", n)
+	f.chunks[id] = append(f.chunks[id], c.Data...)
+	if c.N != (len(f.chunks[id])-1)/importer.ChunkSize {
+		return fault.New(fault.Internal, "chunk %d is out of order", c.N)
 	}
 	return err
 }

@@ -43,6 +43,7 @@ type serveCommand struct {
 	URL            *url.URL       `name:"url" env:"MNEMO_URL" help:"URL at which users reach this server, such as https://mnemo.example.com. Without it, web pages cannot call /mcp; with https, apps can request access with OAuth."`
 	Listen         string         `env:"MNEMO_LISTEN" default:":8080" help:"Address of the HTTP server, host:port."`
 	ImportLimit    int64          `env:"MNEMO_IMPORT_LIMIT" default:"4294967296" help:"Maximum size of an import file in bytes."`
+	UploadLimit    int64          `env:"MNEMO_UPLOAD_LIMIT" default:"68719476736" help:"Maximum size in bytes of all files together that are stored until they are imported."`
 	MetricsListen  string         `env:"MNEMO_METRICS_LISTEN" default:":9090" help:"Address of the metrics server, host:port."`
 	OIDCProviders  string         `env:"MNEMO_OIDC_PROVIDERS" name:"oidc-providers" type:"existingfile" help:"JSON file with the identity providers for signing in to the dashboard (docs/sso.md)."`
 	ErasureLedger  bool           `env:"MNEMO_ERASURE_LEDGER" help:"Serve only while the erasure ledger is applied to the database (docs/backup.md)."`
@@ -171,7 +172,9 @@ func (c *serveCommand) serverConfig(s *stores, embedder retrieve.Embedder, model
 			Store: conversations, Passages: s.db,
 			Searcher: engine, Index: s.index, Embedder: embedder, CountTokens: tokens.CountUpTo, Synthesizer: model, Log: log,
 		}),
-		Imports:  &importer.Service{Imports: s.db.Imports(), Uploads: s.db.Imports()},
+		Imports: &importer.Service{
+			Imports: s.db.Imports(), Uploads: s.db.Imports(), Limits: importer.UploadLimits{User: 2 * c.ImportLimit, Total: c.UploadLimit},
+		},
 		Accounts: account.NewService(account.Config{Store: s.db.Accounts()}),
 		Tokens:   s.db,
 		Rates:    s.db,

@@ -61,7 +61,7 @@ func TestUnfinishedUpload(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := b.imports.AppendChunk(t.Context(), b.alice, id, 0, []byte("half")); err != nil {
+		if err := b.imports.AppendChunk(t.Context(), b.alice, id, importer.Chunk{Data: []byte("half")}, importer.DefaultUploadLimits); err != nil {
 			t.Fatal(err)
 		}
 		return id
@@ -92,7 +92,7 @@ func TestUnfinishedUpload(t *testing.T) {
 	if n := b.count(t, "imports") + b.count(t, "import_chunks"); n != 0 {
 		t.Errorf("%d rows, want none", n)
 	}
-	if err := b.imports.AppendChunk(t.Context(), b.alice, expired, 1, []byte("late")); !fault.Is(err, fault.Invalid) {
+	if err := b.imports.AppendChunk(t.Context(), b.alice, expired, importer.Chunk{N: 1, Data: []byte("late")}, importer.DefaultUploadLimits); !fault.Is(err, fault.Invalid) {
 		t.Errorf("AppendChunk to an expired upload: %v, want Invalid", err)
 	}
 	for range importer.MaxUnfinished {

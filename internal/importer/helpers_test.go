@@ -83,7 +83,9 @@ func (b *bundle) checkCounters(t *testing.T) {
 				count(*) filter (where outcome in ('skipped', 'unchanged')), count(*) filter (where outcome = 'unchanged'),
 				count(*) filter (where outcome = 'failed'), count(*) filter (where indexed)] from import_ledger l where l.import_id = i.id) from imports i
 		union all select 'chunks of finished imports', array[0], (select array[count(*)] from import_chunks k join imports i on i.id = k.import_id
-			where i.status in ('done', 'failed'))`
+			where i.status in ('done', 'failed'))
+		union all select format('file of import %s', id), array[chunk_bytes], (select array[coalesce(sum(octet_length(data)), 0)]
+			from import_chunks k where k.import_id = i.id) from imports i`
 	rows, err := b.owner.Query(context.WithoutCancel(t.Context()), sql)
 	if err != nil {
 		t.Fatal(err)

@@ -67,6 +67,7 @@ type Store interface {
 type Service struct {
 	Imports Store
 	Uploads UploadStore
+	Limits  UploadLimits
 }
 
 // Get returns an import; NotFound.

@@ -40,13 +40,20 @@ type UploadStore interface {
 	// BeginUpload creates an upload and returns the id of its import. Forbidden
 	// when the storage quota is exceeded; see CheckUnfinished.
 	BeginUpload(ctx context.Context, scope tenant.Scope) (string, error)
-	// AppendChunk stores chunk n, from 0; ErrUploadExpired.
-	AppendChunk(ctx context.Context, scope tenant.Scope, id string, n int, data []byte) error
+	// AppendChunk stores a chunk, unless the stored files then exceed the limits;
+	// see UploadLimits.Check. ErrUploadExpired.
+	AppendChunk(ctx context.Context, scope tenant.Scope, id string, c Chunk, limits UploadLimits) error
 	// FinishUpload commits the file and the job that imports it, and returns the
 	// id of the import: that of the earlier one if the request is a repetition.
 	FinishUpload(ctx context.Context, scope tenant.Scope, id string, f UploadedFile) (string, error)
 	// DeleteUpload removes an unfinished upload.
 	DeleteUpload(ctx context.Context, scope tenant.Scope, id string) error
+}
+
+// Chunk is a piece of an uploaded file.
+type Chunk struct {
+	N    int // from 0
+	Data []byte
 }
 
 // UploadedFile describes a complete upload.
@@ -60,6 +67,7 @@ type UploadedFile struct {
 // and ends with Finish or Discard.
 type Upload struct {
 	store  UploadStore
+	limits UploadLimits
 	scope  tenant.Scope
 	id     string
 	chunks int
@@ -73,7 +81,7 @@ func (s *Service) BeginUpload(ctx context.Context, who tenant.Identity) (*Upload
 	if err != nil {
 		return nil, fmt.Errorf("begin upload: %w", err)
 	}
-	return &Upload{store: s.Uploads, scope: who.Scope, id: id}, nil
+	return &Upload{store: s.Uploads, limits: s.Limits.withDefaults(), scope: who.Scope, id: id}, nil
 }
 
 // ReadFrom stores everything that it reads from r, buffering one chunk. It
@@ -115,7 +123,7 @@ func readChunk(r io.Reader, buffer []byte) (n int, end bool, err error) {
 func (u *Upload) append(ctx context.Context, data []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	if err := u.store.AppendChunk(ctx, u.scope, u.id, u.chunks, data); err != nil {
+	if err := u.store.AppendChunk(ctx, u.scope, u.id, Chunk{N: u.chunks, Data: data}, u.limits); err != nil {
 		return err
 	}
 	u.chunks++

@@ -171,7 +171,7 @@ func grant(ctx context.Context, pool *pgxpool.Pool, role string) error {
 		"grant usage on schema public to " + name,
 		"grant select, insert, update, delete on " + strings.Join(tables, ", ") + " to " + name,
 		"grant usage, select, update on all sequences in schema public to " + name,
-		"grant execute on function lexical_search, oauth_holder to " + name,
+		"grant execute on function lexical_search, oauth_holder, upload_bytes to " + name,
 		"revoke insert, update, delete on goose_db_version, schema_oldest from " + name,
 	} {
 		if _, err := pool.Exec(ctx, sql); err != nil {

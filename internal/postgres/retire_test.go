@@ -7,6 +7,7 @@ import (
 
 	"github.com/mnemo-dev/mnemo/internal/chat"
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/importer"
 	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
@@ -101,7 +102,7 @@ func (b *testBundle) upload(t *testing.T, scope tenant.Scope) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Imports().AppendChunk(t.Context(), scope, id, 0, []byte("half a file")); err != nil {
+	if err := b.Imports().AppendChunk(t.Context(), scope, id, importer.Chunk{Data: []byte("half a file")}, importer.DefaultUploadLimits); err != nil {
 		t.Fatal(err)
 	}
 	// A failed ingest only has a row in the ledger.

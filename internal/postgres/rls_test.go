@@ -53,6 +53,7 @@ var withoutPolicy = map[string]string{
 var reachableFunctions = map[string]string{
 	"lexical_search":             "runs as the owner; compares its arguments with the transaction's scope",
 	"oauth_holder":               "runs as the owner; requires the hash of a secret and returns ids only",
+	"upload_bytes":               "runs as the owner; has no arguments and returns sums only",
 	"river_job_state_in_bitmask": "pure function of River",
 }
 

@@ -95,7 +95,11 @@ func (b *testBundle) checkCounters(t testing.TB) {
 		from conversations c
 		union all select 'wrongly active units of ' || c.external_id, array[0], (select array[count(*)] from units u
 			where u.tenant_id = c.tenant_id and u.user_id = c.user_id and u.conversation_id = c.id and u.active <> (c.status = 'active'))
-		from conversations c`
+		from conversations c
+		union all select 'file of import ' || i.id, array[i.chunk_bytes],
+			(select array[coalesce(sum(octet_length(k.data)), 0)] from import_chunks k
+				where k.tenant_id = i.tenant_id and k.user_id = i.user_id and k.import_id = i.id)
+		from imports i`
 	// The test's context is canceled before cleanups run.
 	ctx := contextWithoutCancel(t)
 	rows, err := b.owner.Query(ctx, sql)

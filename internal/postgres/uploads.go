@@ -45,8 +45,12 @@ func (i Imports) BeginUpload(ctx context.Context, scope tenant.Scope) (string, e
 	return id, nil
 }
 
-// checkUpload rejects a file before it is sent if it cannot be imported.
+// checkUpload rejects a file before it is sent if it cannot be imported. It locks
+// the user until the transaction ends.
 func checkUpload(ctx context.Context, q *db.Queries, scope tenant.Scope) error {
+	if err := q.LockUser(ctx, db.LockUserParams{TenantID: string(scope.Tenant), ID: int64(scope.User)}); err != nil {
+		return fmt.Errorf("lock user: %w", err)
+	}
 	n, err := q.CountUnfinishedImports(ctx, db.CountUnfinishedImportsParams{TenantID: string(scope.Tenant), UserID: int64(scope.User)})
 	if err != nil {
 		return fmt.Errorf("count imports: %w", err)
@@ -64,26 +68,46 @@ func checkUpload(ctx context.Context, q *db.Queries, scope tenant.Scope) error {
 	return nil
 }
 
-// AppendChunk implements importer.UploadStore.
-func (i Imports) AppendChunk(ctx context.Context, scope tenant.Scope, id string, n int, data []byte) error {
+// AppendChunk implements importer.UploadStore. It checks the limits last, because
+// that blocks other uploads until the transaction ends.
+func (i Imports) AppendChunk(ctx context.Context, scope tenant.Scope, id string, c importer.Chunk, limits importer.UploadLimits) error {
 	err := i.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
-		renewed, err := q.RenewUpload(ctx, db.RenewUploadParams{
-			TenantID: string(scope.Tenant), UserID: int64(scope.User), ID: id, Lease: seconds(uploadLease),
+		n, err := q.ExtendUpload(ctx, db.ExtendUploadParams{
+			TenantID: string(scope.Tenant), UserID: int64(scope.User), ID: id, Bytes: int64(len(c.Data)), Lease: seconds(uploadLease),
 		})
 		if err != nil {
 			return err
 		}
-		if renewed == 0 {
+		if n == 0 {
 			return importer.ErrUploadExpired
 		}
-		return q.InsertChunk(ctx, db.InsertChunkParams{
-			TenantID: string(scope.Tenant), UserID: int64(scope.User), ImportID: id, N: int32(n), Data: data,
+		err = q.InsertChunk(ctx, db.InsertChunkParams{
+			TenantID: string(scope.Tenant), UserID: int64(scope.User), ImportID: id, N: int32(c.N), Data: c.Data,
 		})
+		if err != nil {
+			return err
+		}
+		return checkUploads(ctx, q, scope, c, limits)
 	})
 	if err != nil {
 		return fmt.Errorf("store chunk: %w", err)
 	}
 	return nil
+}
+
+// checkUploads checks the limits after a chunk was stored. The lock ensures that
+// the sums include the chunks of all other uploads.
+func checkUploads(ctx context.Context, q *db.Queries, scope tenant.Scope, c importer.Chunk, limits importer.UploadLimits) error {
+	if err := q.LockUploads(ctx); err != nil {
+		return fmt.Errorf("lock uploads: %w", err)
+	}
+	sums, err := q.UploadBytes(ctx, string(scope.Tenant))
+	if err != nil {
+		return orUnknown(err, scope.Tenant)
+	}
+	return limits.Check(importer.UploadUsage{
+		Chunk: int64(len(c.Data)), User: sums.UserBytes, Tenant: sums.TenantBytes, Total: sums.TotalBytes, StorageLeft: sums.StorageLeft,
+	})
 }
 
 // uploadAnswer is the stored answer of an upload request.

@@ -12,6 +12,8 @@ const (
 	ResourceUserMemories = "per-user memory"
 	ResourceStorage      = "storage"
 	ResourceUsers        = "user"
+	ResourceUploads      = "upload"
+	ResourceUserUploads  = "per-user upload"
 )
 
 // QuotaExceeded is the error of a write that would exceed a quota. Its kind is
@@ -27,13 +29,19 @@ func (e QuotaExceeded) Error() string {
 	if e.Resource == ResourceStorage {
 		return fmt.Sprintf("storage quota exceeded (limit %d bytes, used %d); %s", e.Limit, e.Used, quotaHint)
 	}
+	if e.Resource == ResourceUploads || e.Resource == ResourceUserUploads {
+		return fmt.Sprintf("%s quota exceeded (limit %d bytes, used %d by unfinished imports); %s", e.Resource, e.Limit, e.Used, uploadHint)
+	}
 	if e.Resource == ResourceUsers {
 		return fmt.Sprintf("user quota exceeded (limit %d); contact your administrator", e.Limit)
 	}
 	return fmt.Sprintf("%s quota exceeded (limit %d); %s", e.Resource, e.Limit, quotaHint)
 }
 
-const quotaHint = "delete some data or ask your administrator for a higher quota"
+const (
+	quotaHint  = "delete some data or ask your administrator for a higher quota"
+	uploadHint = "wait until other imports complete, import a smaller file or ask your administrator for a higher limit"
+)
 
 // Unwrap returns a fault of kind Forbidden with the same message, so that
 // callers map it like any other fault.

@@ -84,7 +84,7 @@ func (q *Queries) ErasureLag(ctx context.Context) (float64, error) {
 const failUnfinishedImports = `-- name: FailUnfinishedImports :exec
 with failed as (
     update imports i set status = 'failed', stored = true, failure = $1, finished_at = now(), worker = null, leased_until = null,
-        version = version + 1
+        chunk_bytes = 0, version = version + 1
     where i.tenant_id = $2 and i.status in ('uploading', 'queued', 'running')
     returning i.tenant_id, i.user_id, i.id
 )

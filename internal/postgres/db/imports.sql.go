@@ -154,10 +154,16 @@ func (q *Queries) CountIndexed(ctx context.Context, arg CountIndexedParams) erro
 }
 
 const deleteChunks = `-- name: DeleteChunks :execrows
-delete from import_chunks k using (
-    select c.n from import_chunks c where c.tenant_id = $1 and c.user_id = $2 and c.import_id = $3 limit $4
-) old
-where k.tenant_id = $1 and k.user_id = $2 and k.import_id = $3 and k.n = old.n
+with deleted as (
+    delete from import_chunks k using (
+        select c.n from import_chunks c where c.tenant_id = $1 and c.user_id = $2 and c.import_id = $3 limit $4
+    ) old
+    where k.tenant_id = $1 and k.user_id = $2 and k.import_id = $3 and k.n = old.n
+    returning octet_length(k.data) as bytes
+)
+update imports i set chunk_bytes = greatest(0, i.chunk_bytes - d.bytes)
+from (select sum(bytes) as bytes from deleted) d
+where i.tenant_id = $1 and i.user_id = $2 and i.id = $3 and d.bytes is not null
 `
 
 type DeleteChunksParams struct {
@@ -167,6 +173,7 @@ type DeleteChunksParams struct {
 	Batch    int32
 }
 
+// An older release stored chunks without counting them, hence greatest.
 func (q *Queries) DeleteChunks(ctx context.Context, arg DeleteChunksParams) (int64, error) {
 	result, err := q.db.Exec(ctx, deleteChunks,
 		arg.TenantID,
@@ -209,7 +216,7 @@ func (q *Queries) EndImport(ctx context.Context, arg EndImportParams) (int64, er
 }
 
 const getImport = `-- name: GetImport :one
-select i.tenant_id, i.user_id, i.id, i.kind, i.platform, i.requested_platform, i.status, i.failure, i.version, i.size, i.total, i.imported, i.updated, i.skipped, i.unchanged, i.failed, i.indexed, i.errors, i.warnings, i.notes, i.stored, i.attempts, i.worker, i.leased_until, i.started_at, i.finished_at, (select count(*) from conversations c where c.tenant_id = $1 and c.user_id = $2
+select i.tenant_id, i.user_id, i.id, i.kind, i.platform, i.requested_platform, i.status, i.failure, i.version, i.size, i.total, i.imported, i.updated, i.skipped, i.unchanged, i.failed, i.indexed, i.errors, i.warnings, i.notes, i.stored, i.attempts, i.worker, i.leased_until, i.started_at, i.finished_at, i.chunk_bytes, (select count(*) from conversations c where c.tenant_id = $1 and c.user_id = $2
     and c.import_id = i.id and c.status = 'blocked' and i.stored) as blocked
 from imports i where i.tenant_id = $1 and i.user_id = $2 and i.id = $3 and i.status <> 'uploading'
 `
@@ -255,6 +262,7 @@ func (q *Queries) GetImport(ctx context.Context, arg GetImportParams) (GetImport
 		&i.Import.LeasedUntil,
 		&i.Import.StartedAt,
 		&i.Import.FinishedAt,
+		&i.Import.ChunkBytes,
 		&i.Blocked,
 	)
 	return i, err
@@ -379,7 +387,7 @@ func (q *Queries) LedgerOrdinals(ctx context.Context, arg LedgerOrdinalsParams) 
 }
 
 const listImports = `-- name: ListImports :many
-select i.tenant_id, i.user_id, i.id, i.kind, i.platform, i.requested_platform, i.status, i.failure, i.version, i.size, i.total, i.imported, i.updated, i.skipped, i.unchanged, i.failed, i.indexed, i.errors, i.warnings, i.notes, i.stored, i.attempts, i.worker, i.leased_until, i.started_at, i.finished_at, (select count(*) from conversations c where c.tenant_id = $1 and c.user_id = $2
+select i.tenant_id, i.user_id, i.id, i.kind, i.platform, i.requested_platform, i.status, i.failure, i.version, i.size, i.total, i.imported, i.updated, i.skipped, i.unchanged, i.failed, i.indexed, i.errors, i.warnings, i.notes, i.stored, i.attempts, i.worker, i.leased_until, i.started_at, i.finished_at, i.chunk_bytes, (select count(*) from conversations c where c.tenant_id = $1 and c.user_id = $2
     and c.import_id = i.id and c.status = 'blocked' and i.stored) as blocked
 from imports i where i.tenant_id = $1 and i.user_id = $2 and i.kind = 'file' and i.status <> 'uploading'
 order by i.id desc limit $4 offset $3
@@ -438,6 +446,7 @@ func (q *Queries) ListImports(ctx context.Context, arg ListImportsParams) ([]Lis
 			&i.Import.LeasedUntil,
 			&i.Import.StartedAt,
 			&i.Import.FinishedAt,
+			&i.Import.ChunkBytes,
 			&i.Blocked,
 		); err != nil {
 			return nil, err

@@ -100,6 +100,7 @@ type Import struct {
 	LeasedUntil       *time.Time
 	StartedAt         time.Time
 	FinishedAt        *time.Time
+	ChunkBytes        int64
 }
 
 // The content of an uploaded file until the import has finished

@@ -81,6 +81,33 @@ func (q *Queries) DeleteUpload(ctx context.Context, arg DeleteUploadParams) erro
 	return err
 }
 
+const extendUpload = `-- name: ExtendUpload :execrows
+update imports set chunk_bytes = chunk_bytes + $1, leased_until = now() + make_interval(secs => $2::int)
+where tenant_id = $3 and user_id = $4 and id = $5 and status = 'uploading'
+`
+
+type ExtendUploadParams struct {
+	Bytes    int64
+	Lease    int32
+	TenantID string
+	UserID   int64
+	ID       string
+}
+
+func (q *Queries) ExtendUpload(ctx context.Context, arg ExtendUploadParams) (int64, error) {
+	result, err := q.db.Exec(ctx, extendUpload,
+		arg.Bytes,
+		arg.Lease,
+		arg.TenantID,
+		arg.UserID,
+		arg.ID,
+	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
 const finishUpload = `-- name: FinishUpload :execrows
 update imports set status = 'queued', requested_platform = $1, platform = $1, size = $2, leased_until = null, version = 1
 where tenant_id = $3 and user_id = $4 and id = $5 and status = 'uploading'
@@ -131,29 +158,29 @@ func (q *Queries) InsertChunk(ctx context.Context, arg InsertChunkParams) error 
 	return err
 }
 
-const renewUpload = `-- name: RenewUpload :execrows
-update imports set leased_until = now() + make_interval(secs => $1::int)
-where tenant_id = $2 and user_id = $3 and id = $4 and status = 'uploading'
+const lockUploads = `-- name: LockUploads :exec
+select pg_advisory_xact_lock(hashtext('mnemo.uploads'))
 `
 
-type RenewUploadParams struct {
-	Lease    int32
-	TenantID string
-	UserID   int64
-	ID       string
+// Serializes the commits of chunks, so that they do not exceed a limit together.
+func (q *Queries) LockUploads(ctx context.Context) error {
+	_, err := q.db.Exec(ctx, lockUploads)
+	return err
 }
 
-func (q *Queries) RenewUpload(ctx context.Context, arg RenewUploadParams) (int64, error) {
-	result, err := q.db.Exec(ctx, renewUpload,
-		arg.Lease,
-		arg.TenantID,
-		arg.UserID,
-		arg.ID,
-	)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
+const lockUser = `-- name: LockUser :exec
+select from users where tenant_id = $1 and id = $2 for no key update
+`
+
+type LockUserParams struct {
+	TenantID string
+	ID       int64
+}
+
+// Serializes the uploads that a user begins.
+func (q *Queries) LockUser(ctx context.Context, arg LockUserParams) error {
+	_, err := q.db.Exec(ctx, lockUser, arg.TenantID, arg.ID)
+	return err
 }
 
 const storageLeft = `-- name: StorageLeft :one
@@ -171,5 +198,31 @@ func (q *Queries) StorageLeft(ctx context.Context, tenantID string) (StorageLeft
 	row := q.db.QueryRow(ctx, storageLeft, tenantID)
 	var i StorageLeftRow
 	err := row.Scan(&i.LeftOver, &i.Hard, &i.Used)
+	return i, err
+}
+
+const uploadBytes = `-- name: UploadBytes :one
+select b.user_bytes::bigint as user_bytes, b.tenant_bytes::bigint as tenant_bytes, b.total_bytes::bigint as total_bytes,
+    (q.storage - u.storage)::bigint as storage_left
+from usage u join quotas q on q.tenant_id = u.tenant_id, upload_bytes() b
+where u.tenant_id = $1
+`
+
+type UploadBytesRow struct {
+	UserBytes   int64
+	TenantBytes int64
+	TotalBytes  int64
+	StorageLeft int64
+}
+
+func (q *Queries) UploadBytes(ctx context.Context, tenantID string) (UploadBytesRow, error) {
+	row := q.db.QueryRow(ctx, uploadBytes, tenantID)
+	var i UploadBytesRow
+	err := row.Scan(
+		&i.UserBytes,
+		&i.TenantBytes,
+		&i.TotalBytes,
+		&i.StorageLeft,
+	)
 	return i, err
 }

@@ -49,7 +49,7 @@ select id from tenants order by id;
 -- Their files may contain conversations that were deleted after the backup.
 with failed as (
     update imports i set status = 'failed', stored = true, failure = @failure, finished_at = now(), worker = null, leased_until = null,
-        version = version + 1
+        chunk_bytes = 0, version = version + 1
     where i.tenant_id = @tenant_id and i.status in ('uploading', 'queued', 'running')
     returning i.tenant_id, i.user_id, i.id
 )

@@ -8,10 +8,17 @@ values (@tenant_id, @user_id, @id, @platform, @status, 1, @imported, @updated, @
 select data from import_chunks where tenant_id = @tenant_id and user_id = @user_id and import_id = @import_id and n = @n;
 
 -- name: DeleteChunks :execrows
-delete from import_chunks k using (
-    select c.n from import_chunks c where c.tenant_id = @tenant_id and c.user_id = @user_id and c.import_id = @import_id limit @batch
-) old
-where k.tenant_id = @tenant_id and k.user_id = @user_id and k.import_id = @import_id and k.n = old.n;
+-- An older release stored chunks without counting them, hence greatest.
+with deleted as (
+    delete from import_chunks k using (
+        select c.n from import_chunks c where c.tenant_id = @tenant_id and c.user_id = @user_id and c.import_id = @import_id limit @batch
+    ) old
+    where k.tenant_id = @tenant_id and k.user_id = @user_id and k.import_id = @import_id and k.n = old.n
+    returning octet_length(k.data) as bytes
+)
+update imports i set chunk_bytes = greatest(0, i.chunk_bytes - d.bytes)
+from (select sum(bytes) as bytes from deleted) d
+where i.tenant_id = @tenant_id and i.user_id = @user_id and i.id = @import_id and d.bytes is not null;
 
 -- name: ClaimImport :one
 -- Claims an import whose lease has expired, unless another import of the user is running.
