@@ -1494,7 +1494,7 @@ type ClientInterface interface {
 
 	// ImportFileWithBody Import a ChatGPT, Claude or Mnemo export
 	//
-	// A .zip or .json export as downloaded, including multi-part exports and nested zips. The format is detected by content. The response is sent when the file is stored; GET /api/chat-history/imports/{importId} returns the progress of the import. Existing conversations are updated with new messages; importing a file twice changes nothing. If the file exceeds the conversation quota, its newest conversations become active and the rest are blocked until quota is available. A file from GET /api/export restores ids, times, versions and states, and can only be imported into an empty account. With an `Idempotency-Key`, requests with the same file and platform have the same body.
+	// A .zip or .json export as downloaded, including multi-part exports and nested zips. The format is detected by content. The response is sent when the file is stored; GET /api/chat-history/imports/{importId} returns the progress of the import. The newest state of each conversation wins, in any order of files; importing a file twice changes nothing. If the file exceeds the conversation quota, its newest conversations become active and the rest are blocked until quota is available. A file from GET /api/export restores ids, times, versions and states, and can only be imported into an empty account. With an `Idempotency-Key`, requests with the same file and platform have the same body.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -1986,7 +1986,7 @@ func (c *Requests) CountConversations(ctx context.Context, reqEditors ...Request
 
 // ImportFileWithBody Import a ChatGPT, Claude or Mnemo export
 //
-// A .zip or .json export as downloaded, including multi-part exports and nested zips. The format is detected by content. The response is sent when the file is stored; GET /api/chat-history/imports/{importId} returns the progress of the import. Existing conversations are updated with new messages; importing a file twice changes nothing. If the file exceeds the conversation quota, its newest conversations become active and the rest are blocked until quota is available. A file from GET /api/export restores ids, times, versions and states, and can only be imported into an empty account. With an `Idempotency-Key`, requests with the same file and platform have the same body.
+// A .zip or .json export as downloaded, including multi-part exports and nested zips. The format is detected by content. The response is sent when the file is stored; GET /api/chat-history/imports/{importId} returns the progress of the import. The newest state of each conversation wins, in any order of files; importing a file twice changes nothing. If the file exceeds the conversation quota, its newest conversations become active and the rest are blocked until quota is available. A file from GET /api/export restores ids, times, versions and states, and can only be imported into an empty account. With an `Idempotency-Key`, requests with the same file and platform have the same body.
 //
 // Takes any type of body and a specified content type.
 //

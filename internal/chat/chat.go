@@ -33,6 +33,7 @@ type Conversation struct {
 	Bytes        int64 // size of all message texts; counts against the storage quota
 	CreatedAt    time.Time
 	UpdatedAt    time.Time
+	ExportedAt   time.Time // UpdatedAt in the newest imported export; zero if none
 }
 
 // Key returns the conversation's natural key.
@@ -49,6 +50,7 @@ type Message struct {
 	Text       string
 	Tokens     int
 	CreatedAt  time.Time
+	Exported   bool // part of the newest imported export, not sent online
 }
 
 // Upsert is an incoming conversation. Messages with a known id and different

@@ -19,29 +19,48 @@ type Change struct {
 	Messages []Message // all messages after the change, in order
 	Added    []int     // indexes into Messages, ascending
 	Replaced []int     // indexes into Messages, ascending
-	Vectors  map[string][]float32
+	// Kept and Stored are numbers of stored messages. Those from index Kept on are
+	// deleted; the ones that remain at another position are in Added.
+	Kept, Stored int
+	Vectors      map[string][]float32
 }
 
 // Plan returns the change that an upsert makes to a stored conversation and its
 // messages. before.ID is "" if the conversation is new; it then gets newID and
 // is blocked until a re-balance activates it.
 func Plan(before Conversation, stored []Message, u Upsert, newID string) Change {
-	c := Change{Before: before, Vectors: u.Vectors}
+	c := Change{Before: before, Kept: len(stored), Stored: len(stored), Vectors: u.Vectors}
 	c.Messages, c.Added, c.Replaced = merge(stored, u.Messages)
 	c.After = applyMetadata(before, u)
 	c.After.ID = cmp.Or(before.ID, newID)
-	c.After.MessageCount = len(c.Messages)
+	if c.After.UpdatedAt.IsZero() {
+		c.After.UpdatedAt = newest(c.Messages, c.After.CreatedAt)
+	}
+	c.measure()
+	return c
+}
+
+// newest returns the time of the newest message, or other if none has a time.
+func newest(messages []Message, other time.Time) time.Time {
+	var at time.Time
+	for _, m := range messages {
+		if m.CreatedAt.After(at) {
+			at = m.CreatedAt
+		}
+	}
+	if at.IsZero() {
+		return other
+	}
+	return at
+}
+
+// measure sets the sizes of the conversation after the change.
+func (c *Change) measure() {
+	c.After.MessageCount, c.After.TokenCount, c.After.Bytes = len(c.Messages), 0, 0
 	for _, m := range c.Messages {
 		c.After.TokenCount += m.Tokens
 		c.After.Bytes += int64(len(m.Text))
-		if u.UpdatedAt.IsZero() && m.CreatedAt.After(c.After.UpdatedAt) {
-			c.After.UpdatedAt = m.CreatedAt
-		}
 	}
-	if c.After.UpdatedAt.IsZero() {
-		c.After.UpdatedAt = c.After.CreatedAt
-	}
-	return c
 }
 
 // Created reports whether the conversation is new.
@@ -55,10 +74,17 @@ func (c Change) Changed() bool {
 // Storage returns the bytes that the conversation gains; negative if it shrinks.
 func (c Change) Storage() int64 { return c.After.Bytes - c.Before.Bytes }
 
+// Cuts reports whether the stored messages from index Kept on are deleted.
+func (c Change) Cuts() bool { return c.Kept < c.Stored }
+
 // Reindexed returns the indexes of the messages whose units change: the changed
 // messages and those around them, ascending.
 func (c Change) Reindexed() []int {
-	return retrieve.Affected(len(c.Messages), slices.Concat(c.Added, c.Replaced))
+	changed := slices.Concat(c.Added, c.Replaced)
+	if c.Cuts() {
+		changed = append(changed, c.Kept)
+	}
+	return retrieve.Affected(len(c.Messages), changed)
 }
 
 // Units returns a function that returns the units of the messages at the given
@@ -160,7 +186,7 @@ func applyMetadata(before Conversation, u Upsert) Conversation {
 	if before.ID == "" {
 		return c
 	}
-	c.Status, c.Pinned = before.Status, before.Pinned
+	c.Status, c.Pinned, c.ExportedAt = before.Status, before.Pinned, before.ExportedAt
 	c.Title = cmp.Or(c.Title, before.Title)
 	c.PlatformName = cmp.Or(c.PlatformName, before.PlatformName)
 	if c.CreatedAt.IsZero() {
@@ -171,8 +197,8 @@ func applyMetadata(before Conversation, u Upsert) Conversation {
 
 // equal reports whether two conversations are stored alike.
 func equal(a, b Conversation) bool {
-	sameTimes := a.CreatedAt.Equal(b.CreatedAt) && a.UpdatedAt.Equal(b.UpdatedAt)
-	a.CreatedAt, a.UpdatedAt = b.CreatedAt, b.UpdatedAt
+	sameTimes := a.CreatedAt.Equal(b.CreatedAt) && a.UpdatedAt.Equal(b.UpdatedAt) && a.ExportedAt.Equal(b.ExportedAt)
+	a.CreatedAt, a.UpdatedAt, a.ExportedAt = b.CreatedAt, b.UpdatedAt, b.ExportedAt
 	return sameTimes && a == b
 }
 

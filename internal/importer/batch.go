@@ -54,13 +54,17 @@ type Restored struct {
 // before.ID is "" if there is none; the conversation then gets newID. Times that
 // the file lacks are those of the conversation, or the start of the import.
 func (e Entry) Plan(before chat.Conversation, stored []chat.Message, newID string, started time.Time) chat.Change {
+	u := e.Upsert.WithDefaultTimes(started)
 	if before.ID != "" {
-		return chat.Plan(before, stored, e.Upsert.WithDefaultTimes(before.CreatedAt), newID)
+		u = e.Upsert.WithDefaultTimes(before.CreatedAt)
 	}
 	if e.Restored == nil {
-		return chat.Plan(before, nil, e.Upsert.WithDefaultTimes(started), newID)
+		return chat.PlanExport(before, stored, u, newID)
 	}
-	c := chat.Plan(before, nil, e.Upsert.WithDefaultTimes(started), e.Restored.ID)
+	if before.ID != "" {
+		return chat.Plan(before, stored, u, newID)
+	}
+	c := chat.Plan(before, nil, u, e.Restored.ID)
 	c.After.Pinned = e.Restored.Pinned
 	if e.Restored.Excluded {
 		c.After.Status = chat.Excluded

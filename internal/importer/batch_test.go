@@ -27,7 +27,7 @@ func upsert(id string, texts ...string) chat.Upsert {
 func TestEntryPlan(t *testing.T) {
 	t.Parallel()
 	created := noon.AddDate(-1, 0, 0)
-	stored := chat.Plan(chat.Conversation{}, nil, upsert("x", "one").WithDefaultTimes(created), "old")
+	stored := chat.PlanExport(chat.Conversation{}, nil, upsert("x", "one").WithDefaultTimes(created), "old")
 	for name, tc := range map[string]struct {
 		reason string
 		entry  Entry

@@ -99,7 +99,7 @@ func (w *conversationWriter) update(ctx context.Context, c chat.Conversation) er
 	return w.q.UpdateConversation(ctx, db.UpdateConversationParams{
 		TenantID: string(w.scope.Tenant), UserID: int64(w.scope.User), ID: c.ID, PlatformName: c.PlatformName, Title: c.Title,
 		MessageCount: int32(c.MessageCount), TokenCount: int64(c.TokenCount), Bytes: c.Bytes, ImportID: w.importID,
-		CreatedAt: c.CreatedAt, UpdatedAt: c.UpdatedAt,
+		CreatedAt: c.CreatedAt, UpdatedAt: c.UpdatedAt, ExportedAt: optionalTime(c.ExportedAt),
 	})
 }
 
@@ -121,6 +121,7 @@ func (w *conversationWriter) insert(ctx context.Context, list []chat.Conversatio
 		p.Bytes = append(p.Bytes, c.Bytes)
 		p.Created = append(p.Created, c.CreatedAt)
 		p.Updated = append(p.Updated, c.UpdatedAt)
+		p.Exported = append(p.Exported, c.ExportedAt)
 	}
 	n, err := w.q.InsertConversations(ctx, p)
 	if err != nil {

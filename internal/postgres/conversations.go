@@ -260,11 +260,15 @@ func (c Conversations) delete(ctx context.Context, tx pgx.Tx, q *db.Queries, sco
 }
 
 func toConversation(r db.Conversation) chat.Conversation {
-	return chat.Conversation{
+	c := chat.Conversation{
 		ID: r.ID, ExternalID: r.ExternalID, Platform: r.Platform, PlatformName: r.PlatformName, Title: r.Title,
 		Status: chat.Status(r.Status), Pinned: r.Pinned, MessageCount: int(r.MessageCount), TokenCount: int(r.TokenCount),
 		Bytes: r.Bytes, CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(),
 	}
+	if r.ExportedAt != nil {
+		c.ExportedAt = r.ExportedAt.UTC()
+	}
+	return c
 }
 
 func unknownConversation(id string) error {

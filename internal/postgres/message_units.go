@@ -23,12 +23,13 @@ func (w *conversationWriter) writeUnits(ctx context.Context, changes ...chat.Cha
 	rows := unitRows{q: w.q, scope: w.scope}
 	for _, c := range changes {
 		indexes := c.Reindexed()
-		if len(indexes) == 0 {
+		if len(indexes) == 0 && !c.Cuts() {
 			continue
 		}
 		if !c.Created() {
 			old, err := w.q.DeleteMessageUnits(ctx, db.DeleteMessageUnitsParams{
 				TenantID: string(w.scope.Tenant), UserID: int64(w.scope.User), ConversationID: &c.After.ID, Seqs: int32s(indexes),
+				Kept: int32(c.Kept),
 			})
 			if err != nil {
 				return nil, fmt.Errorf("delete units: %w", err)

@@ -36,13 +36,21 @@ func listMessages(ctx context.Context, q *db.Queries, scope tenant.Scope, ids ..
 	return out, nil
 }
 
-// writeMessages writes the added and replaced messages of changes.
+// writeMessages deletes the messages that changes cut, and writes the added and
+// replaced ones.
 func (w *conversationWriter) writeMessages(ctx context.Context, changes []chat.Change) error {
 	inserts := messageRows{write: w.q.InsertMessages}
 	updates := messageRows{write: func(ctx context.Context, p db.InsertMessagesParams) error {
 		return w.q.ReplaceMessages(ctx, db.ReplaceMessagesParams(p))
 	}}
 	for _, c := range changes {
+		if c.Cuts() {
+			if err := w.q.CutMessages(ctx, db.CutMessagesParams{
+				TenantID: string(w.scope.Tenant), UserID: int64(w.scope.User), ConversationID: c.After.ID, Kept: int32(c.Kept),
+			}); err != nil {
+				return err
+			}
+		}
 		if err := inserts.add(ctx, w.scope, c, c.Added); err != nil {
 			return err
 		}
@@ -74,6 +82,7 @@ func (r *messageRows) add(ctx context.Context, scope tenant.Scope, c chat.Change
 		r.p.Texts = append(r.p.Texts, m.Text)
 		r.p.Tokens = append(r.p.Tokens, int32(m.Tokens))
 		r.p.Times = append(r.p.Times, m.CreatedAt)
+		r.p.Exported = append(r.p.Exported, m.Exported)
 		if r.bytes += len(m.Text); r.bytes >= insertBytes || len(r.p.Seqs) >= insertRows {
 			if err := r.flush(ctx); err != nil {
 				return err
@@ -95,7 +104,7 @@ func (r *messageRows) flush(ctx context.Context) error {
 func toMessage(r db.ListMessagesRow) chat.Message {
 	return chat.Message{
 		Index: int(r.Seq), ExternalID: r.ExternalID, Sender: chat.Sender(r.Sender), Text: r.Text,
-		Tokens: int(r.Tokens), CreatedAt: r.CreatedAt.UTC(),
+		Tokens: int(r.Tokens), CreatedAt: r.CreatedAt.UTC(), Exported: r.Exported,
 	}
 }
 

@@ -137,7 +137,7 @@ func (q *Queries) DeleteConversations(ctx context.Context, arg DeleteConversatio
 }
 
 const getConversation = `-- name: GetConversation :one
-select tenant_id, user_id, id, external_id, platform, platform_name, title, status, pinned, message_count, token_count, bytes, import_id, created_at, updated_at, imported_at from conversations where tenant_id = $1 and user_id = $2 and id = $3
+select tenant_id, user_id, id, external_id, platform, platform_name, title, status, pinned, message_count, token_count, bytes, import_id, created_at, updated_at, imported_at, exported_at from conversations where tenant_id = $1 and user_id = $2 and id = $3
 `
 
 type GetConversationParams struct {
@@ -166,20 +166,22 @@ func (q *Queries) GetConversation(ctx context.Context, arg GetConversationParams
 		&i.CreatedAt,
 		&i.UpdatedAt,
 		&i.ImportedAt,
+		&i.ExportedAt,
 	)
 	return i, err
 }
 
 const insertConversations = `-- name: InsertConversations :execrows
 insert into conversations (tenant_id, user_id, id, external_id, platform, platform_name, title, status,
-    pinned, message_count, token_count, bytes, import_id, created_at, updated_at)
+    pinned, message_count, token_count, bytes, import_id, created_at, updated_at, exported_at)
 select $1, $2, c.id, c.external_id, c.platform, c.platform_name, c.title, c.status,
-    c.pinned, c.message_count, c.token_count, c.bytes, $3, c.created_at, c.updated_at
+    c.pinned, c.message_count, c.token_count, c.bytes, $3, c.created_at, c.updated_at, nullif(c.exported_at, '0001-01-01 00:00:00Z')
 from (select unnest($4::uuid[]) as id, unnest($5::text[]) as external_id, unnest($6::text[]) as platform,
     unnest($7::text[]) as platform_name, unnest($8::text[]) as title, unnest($9::text[]) as status, unnest($10::boolean[]) as pinned,
     unnest($11::int[]) as message_count,
     unnest($12::bigint[]) as token_count, unnest($13::bigint[]) as bytes,
-    unnest($14::timestamptz[]) as created_at, unnest($15::timestamptz[]) as updated_at) c
+    unnest($14::timestamptz[]) as created_at, unnest($15::timestamptz[]) as updated_at,
+    unnest($16::timestamptz[]) as exported_at) c
 order by c.platform, c.external_id
 on conflict (tenant_id, user_id, platform, external_id) do nothing
 `
@@ -200,9 +202,10 @@ type InsertConversationsParams struct {
 	Bytes         []int64
 	Created       []time.Time
 	Updated       []time.Time
+	Exported      []time.Time
 }
 
-// Skips conversations that another transaction has inserted.
+// Skips conversations that another transaction has inserted. The zero time of Go is null.
 func (q *Queries) InsertConversations(ctx context.Context, arg InsertConversationsParams) (int64, error) {
 	result, err := q.db.Exec(ctx, insertConversations,
 		arg.TenantID,
@@ -220,6 +223,7 @@ func (q *Queries) InsertConversations(ctx context.Context, arg InsertConversatio
 		arg.Bytes,
 		arg.Created,
 		arg.Updated,
+		arg.Exported,
 	)
 	if err != nil {
 		return 0, err
@@ -228,7 +232,7 @@ func (q *Queries) InsertConversations(ctx context.Context, arg InsertConversatio
 }
 
 const listConversations = `-- name: ListConversations :many
-select tenant_id, user_id, id, external_id, platform, platform_name, title, status, pinned, message_count, token_count, bytes, import_id, created_at, updated_at, imported_at from conversations c
+select tenant_id, user_id, id, external_id, platform, platform_name, title, status, pinned, message_count, token_count, bytes, import_id, created_at, updated_at, imported_at, exported_at from conversations c
 where c.tenant_id = $1 and c.user_id = $2
     and ($3::text = '' or c.platform = $3)
     and ($4::text = '' or c.title ilike '%' || $4 || '%')
@@ -293,6 +297,7 @@ func (q *Queries) ListConversations(ctx context.Context, arg ListConversationsPa
 			&i.CreatedAt,
 			&i.UpdatedAt,
 			&i.ImportedAt,
+			&i.ExportedAt,
 		); err != nil {
 			return nil, err
 		}
@@ -305,7 +310,7 @@ func (q *Queries) ListConversations(ctx context.Context, arg ListConversationsPa
 }
 
 const lockConversations = `-- name: LockConversations :many
-select c.tenant_id, c.user_id, c.id, c.external_id, c.platform, c.platform_name, c.title, c.status, c.pinned, c.message_count, c.token_count, c.bytes, c.import_id, c.created_at, c.updated_at, c.imported_at from conversations c join (
+select c.tenant_id, c.user_id, c.id, c.external_id, c.platform, c.platform_name, c.title, c.status, c.pinned, c.message_count, c.token_count, c.bytes, c.import_id, c.created_at, c.updated_at, c.imported_at, c.exported_at from conversations c join (
     select unnest($1::text[]) as platform, unnest($2::text[]) as external_id) k
     on c.platform = k.platform and c.external_id = k.external_id
 where c.tenant_id = $3 and c.user_id = $4
@@ -351,6 +356,7 @@ func (q *Queries) LockConversations(ctx context.Context, arg LockConversationsPa
 			&i.CreatedAt,
 			&i.UpdatedAt,
 			&i.ImportedAt,
+			&i.ExportedAt,
 		); err != nil {
 			return nil, err
 		}
@@ -365,8 +371,8 @@ func (q *Queries) LockConversations(ctx context.Context, arg LockConversationsPa
 const updateConversation = `-- name: UpdateConversation :exec
 update conversations set platform_name = $1, title = $2, message_count = $3,
     token_count = $4, bytes = $5, import_id = $6, created_at = $7,
-    updated_at = $8, imported_at = now()
-where tenant_id = $9 and user_id = $10 and id = $11
+    updated_at = $8, exported_at = $9::timestamptz, imported_at = now()
+where tenant_id = $10 and user_id = $11 and id = $12
 `
 
 type UpdateConversationParams struct {
@@ -378,6 +384,7 @@ type UpdateConversationParams struct {
 	ImportID     string
 	CreatedAt    time.Time
 	UpdatedAt    time.Time
+	ExportedAt   *time.Time
 	TenantID     string
 	UserID       int64
 	ID           string
@@ -393,6 +400,7 @@ func (q *Queries) UpdateConversation(ctx context.Context, arg UpdateConversation
 		arg.ImportID,
 		arg.CreatedAt,
 		arg.UpdatedAt,
+		arg.ExportedAt,
 		arg.TenantID,
 		arg.UserID,
 		arg.ID,

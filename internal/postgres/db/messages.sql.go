@@ -10,9 +10,31 @@ import (
 	"time"
 )
 
+const cutMessages = `-- name: CutMessages :exec
+delete from messages where tenant_id = $1 and user_id = $2 and conversation_id = $3 and seq >= $4
+`
+
+type CutMessagesParams struct {
+	TenantID       string
+	UserID         int64
+	ConversationID string
+	Kept           int32
+}
+
+// Deletes the messages from an index on.
+func (q *Queries) CutMessages(ctx context.Context, arg CutMessagesParams) error {
+	_, err := q.db.Exec(ctx, cutMessages,
+		arg.TenantID,
+		arg.UserID,
+		arg.ConversationID,
+		arg.Kept,
+	)
+	return err
+}
+
 const deleteMessageUnits = `-- name: DeleteMessageUnits :many
 delete from units where tenant_id = $1 and user_id = $2 and conversation_id = $3
-    and seq = any($4::int[])
+    and (seq = any($4::int[]) or seq >= $5)
 returning id
 `
 
@@ -21,6 +43,7 @@ type DeleteMessageUnitsParams struct {
 	UserID         int64
 	ConversationID *string
 	Seqs           []int32
+	Kept           int32
 }
 
 func (q *Queries) DeleteMessageUnits(ctx context.Context, arg DeleteMessageUnitsParams) ([]int64, error) {
@@ -29,6 +52,7 @@ func (q *Queries) DeleteMessageUnits(ctx context.Context, arg DeleteMessageUnits
 		arg.UserID,
 		arg.ConversationID,
 		arg.Seqs,
+		arg.Kept,
 	)
 	if err != nil {
 		return nil, err
@@ -123,11 +147,11 @@ func (q *Queries) InsertChatUnits(ctx context.Context, arg InsertChatUnitsParams
 }
 
 const insertMessages = `-- name: InsertMessages :exec
-insert into messages (tenant_id, user_id, conversation_id, seq, external_id, sender, text, tokens, created_at)
-select $1, $2, m.conversation_id, m.seq, m.external_id, m.sender, m.text, m.tokens, m.created_at
+insert into messages (tenant_id, user_id, conversation_id, seq, external_id, sender, text, tokens, created_at, exported)
+select $1, $2, m.conversation_id, m.seq, m.external_id, m.sender, m.text, m.tokens, m.created_at, m.exported
 from (select unnest($3::uuid[]) as conversation_id, unnest($4::int[]) as seq, unnest($5::text[]) as external_id,
     unnest($6::text[]) as sender, unnest($7::text[]) as text, unnest($8::int[]) as tokens,
-    unnest($9::timestamptz[]) as created_at) m
+    unnest($9::timestamptz[]) as created_at, unnest($10::boolean[]) as exported) m
 `
 
 type InsertMessagesParams struct {
@@ -140,6 +164,7 @@ type InsertMessagesParams struct {
 	Texts           []string
 	Tokens          []int32
 	Times           []time.Time
+	Exported        []bool
 }
 
 func (q *Queries) InsertMessages(ctx context.Context, arg InsertMessagesParams) error {
@@ -153,12 +178,13 @@ func (q *Queries) InsertMessages(ctx context.Context, arg InsertMessagesParams) 
 		arg.Texts,
 		arg.Tokens,
 		arg.Times,
+		arg.Exported,
 	)
 	return err
 }
 
 const listMessages = `-- name: ListMessages :many
-select conversation_id::text as conversation, seq, external_id, sender, text, tokens, created_at from messages
+select conversation_id::text as conversation, seq, external_id, sender, text, tokens, created_at, exported from messages
 where tenant_id = $1 and user_id = $2 and conversation_id = any($3::uuid[])
 order by conversation_id, seq
 `
@@ -177,6 +203,7 @@ type ListMessagesRow struct {
 	Text         string
 	Tokens       int32
 	CreatedAt    time.Time
+	Exported     bool
 }
 
 func (q *Queries) ListMessages(ctx context.Context, arg ListMessagesParams) ([]ListMessagesRow, error) {
@@ -196,6 +223,7 @@ func (q *Queries) ListMessages(ctx context.Context, arg ListMessagesParams) ([]L
 			&i.Text,
 			&i.Tokens,
 			&i.CreatedAt,
+			&i.Exported,
 		); err != nil {
 			return nil, err
 		}
@@ -208,7 +236,7 @@ func (q *Queries) ListMessages(ctx context.Context, arg ListMessagesParams) ([]L
 }
 
 const passages = `-- name: Passages :many
-select p.n::int as n, p.seq::int as position_seq, c.tenant_id, c.user_id, c.id, c.external_id, c.platform, c.platform_name, c.title, c.status, c.pinned, c.message_count, c.token_count, c.bytes, c.import_id, c.created_at, c.updated_at, c.imported_at, m.seq, m.external_id, m.sender, m.text, m.tokens, m.created_at
+select p.n::int as n, p.seq::int as position_seq, c.tenant_id, c.user_id, c.id, c.external_id, c.platform, c.platform_name, c.title, c.status, c.pinned, c.message_count, c.token_count, c.bytes, c.import_id, c.created_at, c.updated_at, c.imported_at, c.exported_at, m.seq, m.external_id, m.sender, m.text, m.tokens, m.created_at
 from (select generate_subscripts($1::uuid[], 1) as n, unnest($1::uuid[]) as id, unnest($2::int[]) as seq) p
 join conversations c on c.tenant_id = $3 and c.user_id = $4 and c.id = p.id and c.status = 'active'
 join messages m on m.tenant_id = c.tenant_id and m.user_id = c.user_id and m.conversation_id = c.id
@@ -271,6 +299,7 @@ func (q *Queries) Passages(ctx context.Context, arg PassagesParams) ([]PassagesR
 			&i.Conversation.CreatedAt,
 			&i.Conversation.UpdatedAt,
 			&i.Conversation.ImportedAt,
+			&i.Conversation.ExportedAt,
 			&i.Seq,
 			&i.ExternalID,
 			&i.Sender,
@@ -289,10 +318,11 @@ func (q *Queries) Passages(ctx context.Context, arg PassagesParams) ([]PassagesR
 }
 
 const replaceMessages = `-- name: ReplaceMessages :exec
-update messages o set external_id = m.external_id, sender = m.sender, text = m.text, tokens = m.tokens, created_at = m.created_at
+update messages o set external_id = m.external_id, sender = m.sender, text = m.text, tokens = m.tokens, created_at = m.created_at,
+    exported = m.exported
 from (select unnest($3::uuid[]) as conversation_id, unnest($4::int[]) as seq, unnest($5::text[]) as external_id,
     unnest($6::text[]) as sender, unnest($7::text[]) as text, unnest($8::int[]) as tokens,
-    unnest($9::timestamptz[]) as created_at) m
+    unnest($9::timestamptz[]) as created_at, unnest($10::boolean[]) as exported) m
 where o.tenant_id = $1 and o.user_id = $2 and o.conversation_id = m.conversation_id and o.seq = m.seq
 `
 
@@ -306,6 +336,7 @@ type ReplaceMessagesParams struct {
 	Texts           []string
 	Tokens          []int32
 	Times           []time.Time
+	Exported        []bool
 }
 
 func (q *Queries) ReplaceMessages(ctx context.Context, arg ReplaceMessagesParams) error {
@@ -319,6 +350,7 @@ func (q *Queries) ReplaceMessages(ctx context.Context, arg ReplaceMessagesParams
 		arg.Texts,
 		arg.Tokens,
 		arg.Times,
+		arg.Exported,
 	)
 	return err
 }

@@ -41,6 +41,8 @@ type Conversation struct {
 	CreatedAt    time.Time
 	UpdatedAt    time.Time
 	ImportedAt   time.Time
+	// Update time in the newest imported export. Null if there is none
+	ExportedAt *time.Time
 }
 
 // Erasures and revocations that are not in the erasure ledger yet
@@ -168,6 +170,8 @@ type Message struct {
 	Text           string
 	Tokens         int32
 	CreatedAt      time.Time
+	// Part of the newest imported export. A newer export removes the message if it lacks it
+	Exported bool
 }
 
 // Self-registered OAuth 2.1 clients. A client belongs to no tenant: its users may be of several

@@ -7,16 +7,17 @@ where c.tenant_id = @tenant_id and c.user_id = @user_id
 order by c.id for update of c;
 
 -- name: InsertConversations :execrows
--- Skips conversations that another transaction has inserted.
+-- Skips conversations that another transaction has inserted. The zero time of Go is null.
 insert into conversations (tenant_id, user_id, id, external_id, platform, platform_name, title, status,
-    pinned, message_count, token_count, bytes, import_id, created_at, updated_at)
+    pinned, message_count, token_count, bytes, import_id, created_at, updated_at, exported_at)
 select @tenant_id, @user_id, c.id, c.external_id, c.platform, c.platform_name, c.title, c.status,
-    c.pinned, c.message_count, c.token_count, c.bytes, @import_id, c.created_at, c.updated_at
+    c.pinned, c.message_count, c.token_count, c.bytes, @import_id, c.created_at, c.updated_at, nullif(c.exported_at, '0001-01-01 00:00:00Z')
 from (select unnest(@ids::uuid[]) as id, unnest(@external_ids::text[]) as external_id, unnest(@platforms::text[]) as platform,
     unnest(@platform_names::text[]) as platform_name, unnest(@titles::text[]) as title, unnest(@statuses::text[]) as status, unnest(@pinned::boolean[]) as pinned,
     unnest(@message_counts::int[]) as message_count,
     unnest(@token_counts::bigint[]) as token_count, unnest(@bytes::bigint[]) as bytes,
-    unnest(@created::timestamptz[]) as created_at, unnest(@updated::timestamptz[]) as updated_at) c
+    unnest(@created::timestamptz[]) as created_at, unnest(@updated::timestamptz[]) as updated_at,
+    unnest(@exported::timestamptz[]) as exported_at) c
 order by c.platform, c.external_id
 on conflict (tenant_id, user_id, platform, external_id) do nothing;
 
@@ -26,7 +27,7 @@ select * from conversations where tenant_id = @tenant_id and user_id = @user_id 
 -- name: UpdateConversation :exec
 update conversations set platform_name = @platform_name, title = @title, message_count = @message_count,
     token_count = @token_count, bytes = @bytes, import_id = @import_id, created_at = @created_at,
-    updated_at = @updated_at, imported_at = now()
+    updated_at = @updated_at, exported_at = sqlc.narg('exported_at')::timestamptz, imported_at = now()
 where tenant_id = @tenant_id and user_id = @user_id and id = @id;
 
 -- name: ListConversations :many

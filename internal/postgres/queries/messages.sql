@@ -1,21 +1,26 @@
 -- name: ListMessages :many
-select conversation_id::text as conversation, seq, external_id, sender, text, tokens, created_at from messages
+select conversation_id::text as conversation, seq, external_id, sender, text, tokens, created_at, exported from messages
 where tenant_id = @tenant_id and user_id = @user_id and conversation_id = any(@ids::uuid[])
 order by conversation_id, seq;
 
 -- name: InsertMessages :exec
-insert into messages (tenant_id, user_id, conversation_id, seq, external_id, sender, text, tokens, created_at)
-select @tenant_id, @user_id, m.conversation_id, m.seq, m.external_id, m.sender, m.text, m.tokens, m.created_at
+insert into messages (tenant_id, user_id, conversation_id, seq, external_id, sender, text, tokens, created_at, exported)
+select @tenant_id, @user_id, m.conversation_id, m.seq, m.external_id, m.sender, m.text, m.tokens, m.created_at, m.exported
 from (select unnest(@conversation_ids::uuid[]) as conversation_id, unnest(@seqs::int[]) as seq, unnest(@external_ids::text[]) as external_id,
     unnest(@senders::text[]) as sender, unnest(@texts::text[]) as text, unnest(@tokens::int[]) as tokens,
-    unnest(@times::timestamptz[]) as created_at) m;
+    unnest(@times::timestamptz[]) as created_at, unnest(@exported::boolean[]) as exported) m;
 
 -- name: ReplaceMessages :exec
-update messages o set external_id = m.external_id, sender = m.sender, text = m.text, tokens = m.tokens, created_at = m.created_at
+update messages o set external_id = m.external_id, sender = m.sender, text = m.text, tokens = m.tokens, created_at = m.created_at,
+    exported = m.exported
 from (select unnest(@conversation_ids::uuid[]) as conversation_id, unnest(@seqs::int[]) as seq, unnest(@external_ids::text[]) as external_id,
     unnest(@senders::text[]) as sender, unnest(@texts::text[]) as text, unnest(@tokens::int[]) as tokens,
-    unnest(@times::timestamptz[]) as created_at) m
+    unnest(@times::timestamptz[]) as created_at, unnest(@exported::boolean[]) as exported) m
 where o.tenant_id = @tenant_id and o.user_id = @user_id and o.conversation_id = m.conversation_id and o.seq = m.seq;
+
+-- name: CutMessages :exec
+-- Deletes the messages from an index on.
+delete from messages where tenant_id = @tenant_id and user_id = @user_id and conversation_id = @conversation_id and seq >= @kept;
 
 -- name: InsertChatUnits :many
 -- Parses each text once, although it is part of up to five units. Part 0 is the
@@ -38,7 +43,7 @@ returning id;
 
 -- name: DeleteMessageUnits :many
 delete from units where tenant_id = @tenant_id and user_id = @user_id and conversation_id = @conversation_id
-    and seq = any(@seqs::int[])
+    and (seq = any(@seqs::int[]) or seq >= @kept)
 returning id;
 
 -- name: Passages :many
