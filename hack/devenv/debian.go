@@ -212,9 +212,17 @@ func AptGet(ctx context.Context, dir string, options []string, args ...string) e
 
 // DebianRelease returns the name and version of the distribution.
 func DebianRelease() (string, error) {
+	values, err := osRelease()
+	if err != nil {
+		return "", err
+	}
+	return values["ID"] + values["VERSION_ID"], nil
+}
+
+func osRelease() (map[string]string, error) {
 	data, err := os.ReadFile("/etc/os-release")
 	if err != nil {
-		return "", fmt.Errorf("detect distribution: %w", err)
+		return nil, fmt.Errorf("detect distribution: %w", err)
 	}
 	values := map[string]string{}
 	for lines := bufio.NewScanner(bytes.NewReader(data)); lines.Scan(); {
@@ -222,5 +230,22 @@ func DebianRelease() (string, error) {
 			values[name] = strings.Trim(value, `"`)
 		}
 	}
-	return values["ID"] + values["VERSION_ID"], nil
+	return values, nil
+}
+
+// foreignSources returns the package sources for an architecture that those of the machine do not
+// contain, or "" if they do. Ubuntu has different servers for amd64 and for other architectures.
+func foreignSources(release map[string]string, machine, arch string) string {
+	if release["ID"] != "ubuntu" || machine == arch {
+		return ""
+	}
+	server := "http://ports.ubuntu.com/ubuntu-ports"
+	if arch == "amd64" {
+		server = "http://archive.ubuntu.com/ubuntu"
+	}
+	var sources strings.Builder
+	for _, suffix := range []string{"", "-updates", "-security"} {
+		fmt.Fprintf(&sources, "deb [signed-by=/usr/share/keyrings/ubuntu-archive-keyring.gpg] %s %s%s main\n", server, release["VERSION_CODENAME"], suffix)
+	}
+	return sources.String()
 }

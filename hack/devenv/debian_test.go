@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // fakeApt adds an apt-get with one package to the PATH. The returned function
@@ -85,4 +87,32 @@ func TestEnsureDebianCachesByVersion(t *testing.T) {
 	nextDay()
 	version("")
 	want("no network", "1.0-2")
+}
+
+// TestForeignSources checks from where the libraries of an image for another architecture are
+// downloaded. Ubuntu, which builds releases, has no packages for arm64 in its usual sources.
+func TestForeignSources(t *testing.T) {
+	t.Parallel()
+	ubuntu := map[string]string{"ID": "ubuntu", "VERSION_CODENAME": "noble"}
+	sources := func(server string) string {
+		const key = "deb [signed-by=/usr/share/keyrings/ubuntu-archive-keyring.gpg] "
+		return key + server + " noble main\n" + key + server + " noble-updates main\n" + key + server + " noble-security main\n"
+	}
+	cases := map[string]struct {
+		release             map[string]string
+		machine, arch, want string
+	}{
+		"Debian":        {map[string]string{"ID": "debian"}, "amd64", "arm64", ""},
+		"UbuntuSame":    {ubuntu, "amd64", "amd64", ""},
+		"UbuntuOnIntel": {ubuntu, "amd64", "arm64", sources("http://ports.ubuntu.com/ubuntu-ports")},
+		"UbuntuOnArm":   {ubuntu, "arm64", "amd64", sources("http://archive.ubuntu.com/ubuntu")},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if diff := cmp.Diff(tc.want, foreignSources(tc.release, tc.machine, tc.arch)); diff != "" {
+				t.Errorf("sources (-want +got):\n%s", diff)
+			}
+		})
+	}
 }

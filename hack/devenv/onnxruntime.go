@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 )
 
 // onnxruntimeWheels contain the shared library, by architecture.
@@ -98,6 +99,17 @@ func fillLibraries(ctx context.Context, dir, arch string) error {
 	options := []string{
 		"-o", "APT::Sandbox::User=", "-o", "Dir::State=" + work, "-o", "Dir::State::status=" + status,
 		"-o", "APT::Architecture=" + arch, "-o", "APT::Architectures=" + arch,
+	}
+	release, err := osRelease()
+	if err != nil {
+		return err
+	}
+	if sources := foreignSources(release, runtime.GOARCH, arch); sources != "" {
+		list := filepath.Join(work, "sources.list")
+		if err := os.WriteFile(list, []byte(sources), 0o644); err != nil {
+			return fmt.Errorf("write package sources: %w", err)
+		}
+		options = append(options, "-o", "Dir::Etc::SourceList="+list, "-o", "Dir::Etc::SourceParts=-")
 	}
 	if err := UnpackWithDependencies(ctx, work, dir, options, []string{"libc6", "libgcc-s1", "libstdc++6"}); err != nil {
 		return err
