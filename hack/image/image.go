@@ -64,7 +64,11 @@ func (t Target) New(layers []Layer, config v1.Config) (v1.Image, error) {
 	if err != nil {
 		return nil, fmt.Errorf("configure image: %w", err)
 	}
-	image = mutate.ConfigMediaType(image, types.OCIConfigJSON)
+	return t.Append(mutate.ConfigMediaType(image, types.OCIConfigJSON), layers...)
+}
+
+// Append adds layers to an image.
+func (t Target) Append(image v1.Image, layers ...Layer) (v1.Image, error) {
 	for _, l := range layers {
 		layer, err := l.pack(t.Compression)
 		if err != nil {

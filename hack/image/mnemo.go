@@ -74,15 +74,24 @@ func (t Target) Mnemo(binary string, l Libraries) (v1.Image, error) {
 
 // Model builds an image with only the files of the embedding model, for mounting.
 func (t Target) Model(dir string) (v1.Image, error) {
+	files, err := ModelLayer(dir, "/")
+	if err != nil {
+		return nil, err
+	}
+	return t.New([]Layer{files}, v1.Config{WorkingDir: "/"})
+}
+
+// ModelLayer returns a layer with the files of the embedding model at a path of the image.
+func ModelLayer(dir, at string) (Layer, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, fmt.Errorf("read the model: %w", err)
 	}
 	var files Layer
 	for _, e := range entries {
-		files = append(files, File{Path: "/" + e.Name(), Mode: 0o444, From: filepath.Join(dir, e.Name())})
+		files = append(files, File{Path: filepath.Join(at, e.Name()), Mode: 0o444, From: filepath.Join(dir, e.Name())})
 	}
-	return t.New([]Layer{files}, v1.Config{WorkingDir: "/"})
+	return files, nil
 }
 
 // Program builds an image with only a static program.

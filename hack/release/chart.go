@@ -57,7 +57,7 @@ func (r *release) annotate(path string, images []published) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(&list, "- name: %s\n  image: %s\n", filepath.Base(p.name.RepositoryStr()), reference)
+		fmt.Fprintf(&list, "- name: %s\n  image: %s\n", p.title(), reference)
 	}
 	if chart.Annotations == nil {
 		chart.Annotations = map[string]string{}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path"
 	"strings"
 
 	"github.com/google/go-containerregistry/pkg/authn"
@@ -13,9 +14,6 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
-
-	"github.com/mnemo-dev/mnemo/hack/devenv"
-	"github.com/mnemo-dev/mnemo/hack/image"
 )
 
 // published is an image for several architectures.
@@ -33,26 +31,35 @@ func (p published) reference() (string, error) {
 	return p.name.String() + "@" + digest.String(), nil
 }
 
-// buildImages builds the product's image and writes it as an OCI layout. For signing, the file
-// images.txt lists its reference, and sboms.txt the image and the SBOM of each platform.
+// title names the image within the release.
+func (p published) title() string {
+	return path.Base(p.name.RepositoryStr()) + ":" + p.name.TagStr()
+}
+
+// buildImages builds the images that the chart uses: the product's, the default model's, and one with both
+// for embeddings.local.source=bundled. It writes them as one OCI layout. For signing, the file images.txt
+// lists their references, and sboms.txt each platform of the product's images with its SBOM.
 func (r *release) buildImages(ctx context.Context, binaries []binary) ([]published, error) {
-	index, err := productIndex(ctx, binaries)
+	b, err := r.newBuilder(ctx)
 	if err != nil {
 		return nil, err
 	}
-	tag, err := name.NewTag(r.Registry + "/mnemo:" + r.Version)
-	if err != nil {
-		return nil, fmt.Errorf("registry: %w", err)
+	for _, program := range binaries {
+		if program.os != "linux" {
+			continue
+		}
+		if err := b.add(ctx, program); err != nil {
+			return nil, err
+		}
 	}
-	images := []published{{name: tag, index: index}}
+	if err := r.writeLayout(b.images); err != nil {
+		return nil, err
+	}
 	var list strings.Builder
-	for _, p := range images {
+	for _, p := range b.images {
 		reference, err := p.reference()
 		if err != nil {
 			return nil, err
-		}
-		if _, err := layout.Write(r.path("images/"+p.name.RepositoryStr()), mutate.AppendManifests(empty.Index, mutate.IndexAddendum{Add: p.index})); err != nil {
-			return nil, fmt.Errorf("write image %s: %w", p.name, err)
 		}
 		list.WriteString(reference + "\n")
 		r.logf("built   %s", reference)
@@ -60,49 +67,39 @@ func (r *release) buildImages(ctx context.Context, binaries []binary) ([]publish
 	if err := os.WriteFile(r.path("images.txt"), []byte(list.String()), 0o644); err != nil {
 		return nil, fmt.Errorf("write image list: %w", err)
 	}
-	return images, r.writeSBOMList(images[0])
+	return b.images, r.writeSBOMList(b.images[product], b.images[bundled])
 }
 
-func (r *release) writeSBOMList(product published) error {
-	manifest, err := product.index.IndexManifest()
-	if err != nil {
-		return fmt.Errorf("read manifest of %s: %w", product.name, err)
+// writeLayout writes the images into one OCI layout. The reference of each is its tag.
+func (r *release) writeLayout(images []published) error {
+	var all v1.ImageIndex = empty.Index
+	for _, p := range images {
+		all = mutate.AppendManifests(all, mutate.IndexAddendum{
+			Add:        p.index,
+			Descriptor: v1.Descriptor{Annotations: map[string]string{"org.opencontainers.image.ref.name": p.name.String()}},
+		})
 	}
+	if _, err := layout.Write(r.path("images"), all); err != nil {
+		return fmt.Errorf("write images: %w", err)
+	}
+	return nil
+}
+
+func (r *release) writeSBOMList(images ...published) error {
 	var list strings.Builder
-	for _, m := range manifest.Manifests {
-		fmt.Fprintf(&list, "%s@%s %s\n", product.name.Repository, m.Digest, r.file(target{m.Platform.OS, m.Platform.Architecture}, "cdx.json"))
+	for _, p := range images {
+		manifest, err := p.index.IndexManifest()
+		if err != nil {
+			return fmt.Errorf("read manifest of %s: %w", p.name, err)
+		}
+		for _, m := range manifest.Manifests {
+			fmt.Fprintf(&list, "%s@%s %s\n", p.name.Repository, m.Digest, r.file(target{m.Platform.OS, m.Platform.Architecture}, "cdx.json"))
+		}
 	}
 	if err := os.WriteFile(r.path("sboms.txt"), []byte(list.String()), 0o644); err != nil {
 		return fmt.Errorf("write SBOM list: %w", err)
 	}
 	return nil
-}
-
-// productIndex builds the image of each binary for Linux.
-func productIndex(ctx context.Context, binaries []binary) (v1.ImageIndex, error) {
-	cache, err := devenv.OpenCache(devenv.NewProgress(os.Stderr))
-	if err != nil {
-		return nil, err
-	}
-	var index v1.ImageIndex = empty.Index
-	for _, b := range binaries {
-		if b.os != "linux" {
-			continue
-		}
-		system, onnxruntime, err := devenv.ImageLibraries(ctx, cache, b.arch)
-		if err != nil {
-			return nil, err
-		}
-		img, err := image.Release(b.arch).Mnemo(b.path, image.Libraries{System: system, ONNXRuntime: onnxruntime})
-		if err != nil {
-			return nil, err
-		}
-		index = mutate.AppendManifests(index, mutate.IndexAddendum{
-			Add:        img,
-			Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: b.os, Architecture: b.arch}},
-		})
-	}
-	return index, nil
 }
 
 func (r *release) pushImages(ctx context.Context, images []published) error {

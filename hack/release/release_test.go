@@ -4,13 +4,16 @@ import (
 	"archive/tar"
 	"compress/gzip"
 	"crypto/sha256"
+	"debug/elf"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http/httptest"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -86,22 +89,57 @@ func TestRelease(t *testing.T) {
 			}
 		}
 	})
-	t.Run("Image", func(t *testing.T) {
+	t.Run("Images", func(t *testing.T) {
 		t.Parallel()
-		reference := strings.TrimSpace(read(t, r.path("images.txt")))
-		digest, err := name.NewDigest(reference)
-		if err != nil {
-			t.Fatal(err)
+		var names []string
+		for line := range strings.Lines(read(t, r.path("images.txt"))) {
+			reference := strings.TrimSpace(line)
+			index := pushedIndex(t, reference)
+			if err := validate.Index(index); err != nil {
+				t.Errorf("%s: invalid image: %v", reference, err)
+			}
+			if diff := cmp.Diff([]string{"linux/amd64", "linux/arm64"}, platforms(t, index)); diff != "" {
+				t.Errorf("%s: platforms (-want +got):\n%s", reference, diff)
+			}
+			title, _, _ := strings.Cut(path.Base(reference), "@")
+			names = append(names, title)
 		}
-		index, err := remote.Index(digest)
-		if err != nil {
-			t.Fatalf("images.txt names an image that was not pushed: %v", err)
+		// The tag of the model's image is the one in the chart's default values.
+		want := []string{"mnemo:0.0.1-rc.1", "e5-small-v2-int8:0.1.0", "mnemo:0.0.1-rc.1-model"}
+		if diff := cmp.Diff(want, names); diff != "" {
+			t.Errorf("images (-want +got):\n%s", diff)
 		}
-		if err := validate.Index(index); err != nil {
-			t.Errorf("invalid image: %v", err)
+	})
+	t.Run("Programs", func(t *testing.T) {
+		t.Parallel()
+		for line := range strings.Lines(read(t, r.path("images.txt"))) {
+			index := pushedIndex(t, strings.TrimSpace(line))
+			checkPrograms(t, index, "amd64", elf.EM_X86_64)
+			checkPrograms(t, index, "arm64", elf.EM_AARCH64)
 		}
-		for line := range strings.Lines(read(t, r.path("sboms.txt"))) {
-			image, sbom, _ := strings.Cut(strings.TrimSpace(line), " ")
+	})
+	t.Run("Model", func(t *testing.T) {
+		t.Parallel()
+		references := strings.Fields(read(t, r.path("images.txt")))
+		separate := contents(t, pushedIndex(t, references[model]), "arm64")
+		if diff := cmp.Diff([]string{"model.onnx", "tokenizer.json"}, slices.Sorted(maps.Keys(separate))); diff != "" {
+			t.Errorf("files of the model's image (-want +got):\n%s", diff)
+		}
+		together := contents(t, pushedIndex(t, references[bundled]), "arm64")
+		for name, content := range separate {
+			if together["models/e5-small-v2-int8/"+name] != content {
+				t.Errorf("the image with the model lacks %s at the chart's default path", name)
+			}
+		}
+	})
+	t.Run("SBOMs", func(t *testing.T) {
+		t.Parallel()
+		lines := strings.Split(strings.TrimSpace(read(t, r.path("sboms.txt"))), "\n")
+		if len(lines) != 4 {
+			t.Errorf("%d images with an SBOM, want two on two platforms", len(lines))
+		}
+		for _, line := range lines {
+			image, sbom, _ := strings.Cut(line, " ")
 			digest, err := name.NewDigest(image)
 			if err != nil {
 				t.Fatal(err)
@@ -110,9 +148,6 @@ func TestRelease(t *testing.T) {
 				t.Errorf("sboms.txt names an image that was not pushed: %v", err)
 			}
 			read(t, r.path(sbom))
-		}
-		if diff := cmp.Diff([]string{"linux/amd64", "linux/arm64"}, platforms(t, index)); diff != "" {
-			t.Errorf("platforms (-want +got):\n%s", diff)
 		}
 	})
 	t.Run("Chart", func(t *testing.T) {
@@ -142,8 +177,10 @@ func TestRelease(t *testing.T) {
 		if chart.AppVersion != version {
 			t.Errorf("appVersion %s, want %s", chart.AppVersion, version)
 		}
-		if image := strings.TrimSpace(read(t, r.path("images.txt"))); !strings.Contains(chart.Annotations["artifacthub.io/images"], image) {
-			t.Errorf("annotation artifacthub.io/images is %q, want it to contain %s", chart.Annotations["artifacthub.io/images"], image)
+		for image := range strings.FieldsSeq(read(t, r.path("images.txt"))) {
+			if !strings.Contains(chart.Annotations["artifacthub.io/images"], image) {
+				t.Errorf("annotation artifacthub.io/images is %q, want it to contain %s", chart.Annotations["artifacthub.io/images"], image)
+			}
 		}
 	})
 }
