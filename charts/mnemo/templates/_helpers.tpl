@@ -36,7 +36,9 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{- end -}}
 
 {{- define "mnemo.image" -}}
-{{- $image := printf "%s:%s" .Values.image.repository (default .Chart.AppVersion .Values.image.tag) -}}
+{{- $tag := .Chart.AppVersion -}}
+{{- if and (eq .Values.embeddings.mode "local") (eq .Values.embeddings.local.source "bundled") -}}{{- $tag = printf "%s-model" $tag -}}{{- end -}}
+{{- $image := printf "%s:%s" .Values.image.repository (default $tag .Values.image.tag) -}}
 {{- with .Values.image.digest -}}{{- $image = printf "%s@%s" $.Values.image.repository . -}}{{- end -}}
 {{- include "mnemo.fromRegistry" (dict "root" . "image" $image) -}}
 {{- end -}}
