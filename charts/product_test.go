@@ -143,33 +143,3 @@ func TestServerReadsOIDCProviders(t *testing.T) {
 		t.Errorf("providers: -want +got\n%s", diff)
 	}
 }
-
-// TestDockerfileMatchesChart checks that the image contains the tested model and library, at the
-// path that the chart uses.
-func TestDockerfileMatchesChart(t *testing.T) {
-	t.Parallel()
-	read := func(path string) string {
-		raw, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(raw)
-	}
-	dockerfile := read("../Dockerfile")
-	devenv := read("../hack/devenv/model.go") + read("../hack/devenv/onnxruntime.go")
-	model := regexp.MustCompile(`"e5-small-v2-int8": +modelJar\(\S+ "([0-9a-f]{64})"\)`).FindStringSubmatch(devenv)
-	libraries := regexp.MustCompile(`onnxruntimeWheel\("manylinux_2_28_(\w+)", "([0-9a-f]{64})"\)`).FindAllStringSubmatch(devenv, -1)
-	path := regexp.MustCompile(`(?m)^ +path: (/\S+)`).FindStringSubmatch(read("mnemo/values.yaml"))
-	if model == nil || len(libraries) != 2 || path == nil {
-		t.Fatalf("model %v, libraries %v, path %v: not found", model, libraries, path)
-	}
-	wants := []string{model[1], "/model/ " + path[1] + "/\n", "USER 65532:65532"}
-	for _, l := range libraries {
-		wants = append(wants, "platform="+l[1]+" sum="+l[2])
-	}
-	for _, want := range wants {
-		if !strings.Contains(dockerfile, want) {
-			t.Errorf("the Dockerfile does not contain %q", want)
-		}
-	}
-}

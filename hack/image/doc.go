@@ -1,4 +1,3 @@
-// Package image builds Mnemo's container images without a container engine. They
-// are equivalent to those of the Dockerfile. Builds are reproducible: the same
-// source results in the same digest.
+// Package image builds Mnemo's container images without a container engine. Builds
+// are reproducible: the same binary and libraries result in the same digest.
 package image

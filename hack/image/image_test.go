@@ -216,20 +216,3 @@ func TestWriteArchive(t *testing.T) {
 		return
 	}
 }
-
-// TestMatchesDockerfile checks that the Dockerfile builds an equivalent image.
-func TestMatchesDockerfile(t *testing.T) {
-	t.Parallel()
-	data, err := os.ReadFile("../../Dockerfile")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{
-		`go build -trimpath -buildvcs=false -ldflags "-s -w -buildid= -X github.com/mnemo-dev/mnemo/internal/telemetry.version=$VERSION"`,
-		"USER " + nonroot, `ENTRYPOINT ["/mnemo"]`, `CMD ["serve"]`, "EXPOSE 8080 9090",
-	} {
-		if !strings.Contains(string(data), want) {
-			t.Errorf("the Dockerfile does not contain %q", want)
-		}
-	}
-}
