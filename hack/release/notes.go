@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 )
 
@@ -20,7 +21,7 @@ func (r *release) writeNotes() error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(r.path("notes.md"), []byte(notes), 0o644); err != nil {
+	if err := os.WriteFile(r.path("notes.md"), []byte(absoluteLinks(notes, r.Version)), 0o644); err != nil {
 		return fmt.Errorf("write release notes: %w", err)
 	}
 	return nil
@@ -44,6 +45,21 @@ func releaseNotes(changelog, version string) (string, error) {
 		return "", fmt.Errorf("CHANGELOG.md: section [%s] is missing or empty", version)
 	}
 	return sections[version], nil
+}
+
+// link matches the start of a Markdown link and its target.
+var link = regexp.MustCompile(`\]\(([^)\s]+)`)
+
+// absoluteLinks replaces links that are relative to the changelog by links to the files of
+// the release, because its page is elsewhere.
+func absoluteLinks(notes, version string) string {
+	return link.ReplaceAllStringFunc(notes, func(match string) string {
+		target := strings.TrimPrefix(match, "](")
+		if strings.Contains(target, "://") {
+			return match
+		}
+		return "](https://github.com/mnemo-dev/mnemo/blob/v" + version + "/" + target
+	})
 }
 
 // changelogSections returns the sections of a changelog in the format of Keep a

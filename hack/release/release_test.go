@@ -229,6 +229,16 @@ func TestReleaseNotes(t *testing.T) {
 	}
 }
 
+// TestAbsoluteLinks checks that links work on the page of a release, which is not beside the changelog.
+func TestAbsoluteLinks(t *testing.T) {
+	t.Parallel()
+	got := absoluteLinks("See [docs](docs/a.md#b), [Go](https://go.dev).\n", "1.2.0")
+	want := "See [docs](https://github.com/mnemo-dev/mnemo/blob/v1.2.0/docs/a.md#b), [Go](https://go.dev).\n"
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("links (-want +got):\n%s", diff)
+	}
+}
+
 // TestPrepare checks the inputs that are refused before anything is built.
 func TestPrepare(t *testing.T) {
 	t.Parallel()
