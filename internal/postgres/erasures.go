@@ -73,6 +73,8 @@ func (e Erasures) Known(ctx context.Context, ids []string) ([]string, error) {
 	return known, nil
 }
 
+var errRestored = fault.New(fault.Unavailable, "the database was restored in the meantime")
+
 // Acknowledge implements erasure.Store.
 func (e Erasures) Acknowledge(ctx context.Context, ledger string, from, to int64, ids []string) error {
 	err := e.inTx(ctx, func(_ pgx.Tx, q *db.Queries) error {
@@ -81,9 +83,13 @@ func (e Erasures) Acknowledge(ctx context.Context, ledger string, from, to int64
 			return err
 		}
 		if n == 0 {
-			return fault.New(fault.Unavailable, "the database was restored in the meantime")
+			return errRestored
 		}
-		return q.DeleteErasures(ctx, ids)
+		// A database that lacks some of them lost the transactions that erased, too.
+		if n, err = q.DeleteErasures(ctx, ids); err == nil && n != int64(len(ids)) {
+			return errRestored
+		}
+		return err
 	})
 	if err != nil {
 		return fmt.Errorf("acknowledge erasures: %w", err)
@@ -98,7 +104,7 @@ func (e Erasures) Attach(ctx context.Context, ledger string, position int64, ids
 		if err != nil {
 			return err
 		}
-		if err := q.DeleteErasures(ctx, ids); err != nil {
+		if _, err := q.DeleteErasures(ctx, ids); err != nil {
 			return err
 		}
 		return q.SetErasureLedger(ctx, db.SetErasureLedgerParams{Ledger: ledger, Position: position, Database: row.Identity})

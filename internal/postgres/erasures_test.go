@@ -119,6 +119,10 @@ func TestErasuresAreRecordedOnce(t *testing.T) {
 	if err := store.Acknowledge(t.Context(), ledger, 7, 8, []string{entries[0].ID}); !fault.Is(err, fault.Unavailable) {
 		t.Errorf("acknowledge at a position that is not the database's: %v, want Unavailable", err)
 	}
+	lost := []string{entries[0].ID, uuid.NewString()} // a failover lost the transaction that erased the second
+	if err := store.Acknowledge(t.Context(), ledger, 0, 2, lost); !fault.Is(err, fault.Unavailable) {
+		t.Errorf("acknowledge an erasure that the database lacks: %v, want Unavailable", err)
+	}
 	if err := store.Acknowledge(t.Context(), ledger, 0, 1, []string{entries[0].ID}); err != nil {
 		t.Fatal(err)
 	}

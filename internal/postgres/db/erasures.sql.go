@@ -61,13 +61,16 @@ func (q *Queries) CloseErasureLedger(ctx context.Context) error {
 	return err
 }
 
-const deleteErasures = `-- name: DeleteErasures :exec
+const deleteErasures = `-- name: DeleteErasures :execrows
 delete from erasures where id = any($1::uuid[])
 `
 
-func (q *Queries) DeleteErasures(ctx context.Context, ids []string) error {
-	_, err := q.db.Exec(ctx, deleteErasures, ids)
-	return err
+func (q *Queries) DeleteErasures(ctx context.Context, ids []string) (int64, error) {
+	result, err := q.db.Exec(ctx, deleteErasures, ids)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
 }
 
 const erasureLag = `-- name: ErasureLag :one

@@ -21,7 +21,7 @@ select id, kind, tenant_id, user_id, objects, until, at from erasures order by a
 -- name: KnownErasures :many
 select id from erasures where id = any(@ids::uuid[]);
 
--- name: DeleteErasures :exec
+-- name: DeleteErasures :execrows
 delete from erasures where id = any(@ids::uuid[]);
 
 -- name: ErasureLag :one
