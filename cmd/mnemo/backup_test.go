@@ -1,6 +1,8 @@
 package main
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/uuid"
@@ -78,6 +80,30 @@ func TestRotate(t *testing.T) {
 	e.expectError(t, "not found", "rotate", "--tenant", uuid.NewString())
 }
 
+// TestReassignRejectsMistakes covers a uid that kubectl did not print, and a namespace
+// that exists in two clusters on the same database.
+func TestReassignRejectsMistakes(t *testing.T) {
+	e := openEnv(t, postgrestest.Create(t))
+	spec := tenanttest.NewSpec()
+	other := spec
+	other.ID, other.Cluster, other.NamespaceUID = tenant.ID(uuid.NewString()), "other-cluster", uuid.NewString()
+	for _, s := range []tenant.Spec{spec, other} {
+		e.apply(t, s)
+		if _, err := e.db.Retire(t.Context(), s.ID, tenant.Retain); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, uid := range []string{"", spec.Namespace} {
+		e.expectError(t, "must be the UID of a namespace", "tenants", "reassign", spec.Namespace, "--namespace-uid", uid)
+	}
+	reassign := []string{"tenants", "reassign", spec.Namespace, "--namespace-uid", uuid.NewString()}
+	e.expectError(t, "--from-cluster: "+strings.Join(slices.Sorted(slices.Values([]string{spec.Cluster, other.Cluster})), ", "), reassign...)
+	e.expectOutput(t, "reassigned tenant "+spec.Namespace+"/"+spec.Name, append(reassign, "--from-cluster", spec.Cluster)...)
+	if _, err := e.db.Apply(t.Context(), other); err != nil {
+		t.Errorf("the tenant of the other cluster was reassigned: %v", err)
+	}
+}
+
 // TestMigrateToAnotherCluster follows docs/backup.md, "Migrate to another
 // cluster".
 func TestMigrateToAnotherCluster(t *testing.T) {
@@ -88,7 +114,7 @@ func TestMigrateToAnotherCluster(t *testing.T) {
 	e.expectTable(t, []string{"CLUSTER"}, [][]string{{spec.Cluster}})
 
 	moved := spec
-	moved.ID, moved.Cluster, moved.NamespaceUID = tenant.ID(uuid.NewString()), "new-cluster", "new-namespace"
+	moved.ID, moved.Cluster, moved.NamespaceUID = tenant.ID(uuid.NewString()), "new-cluster", uuid.NewString()
 	reassign := []string{"tenants", "reassign", spec.Namespace, "--cluster", moved.Cluster, "--namespace-uid", moved.NamespaceUID}
 	e.expectError(t, "no retained tenant", reassign...)
 	e.expectOutput(t, "retired 1 tenants", "tenants", "retire", "--cluster", spec.Cluster, "--yes")

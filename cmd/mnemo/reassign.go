@@ -3,6 +3,10 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
@@ -19,6 +23,9 @@ type reassignCommand struct {
 // Run reassigns the retained tenants. A Tenant of the same namespace and name
 // then adopts the data.
 func (c *reassignCommand) Run(ctx context.Context) error {
+	if _, err := uuid.Parse(c.NamespaceUID); err != nil { // "" if kubectl failed
+		return fault.New(fault.Invalid, "--namespace-uid must be the UID of a namespace, but is %q", c.NamespaceUID)
+	}
 	db, err := c.databaseFlags.open(ctx)
 	if err != nil {
 		return err
@@ -32,6 +39,10 @@ func (c *reassignCommand) Run(ctx context.Context) error {
 	if len(retained) == 0 {
 		return fault.New(fault.NotFound, "no retained tenant %s; list them with `mnemo tenants list --retained`", c.Tenant)
 	}
+	if clusters := clustersOf(retained); len(clusters) > 1 {
+		return fault.New(fault.Conflict, "%s has retained tenants of several clusters: choose one with --from-cluster: %s",
+			c.Tenant, strings.Join(clusters, ", "))
+	}
 	for _, r := range retained {
 		if err := db.Reassign(ctx, r.ID, tenant.Owner{Cluster: c.Cluster, NamespaceUID: c.NamespaceUID}); err != nil {
 			return err
@@ -41,6 +52,14 @@ func (c *reassignCommand) Run(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+func clustersOf(records []tenant.Record) (clusters []string) {
+	for _, r := range records {
+		clusters = append(clusters, r.Cluster)
+	}
+	slices.Sort(clusters)
+	return slices.Compact(clusters)
 }
 
 // named returns the records of a namespace, or with a namespace/name, UID or ID.
