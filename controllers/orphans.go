@@ -79,17 +79,31 @@ func (r *TenantReconciler) listUIDs(ctx context.Context) (map[tenant.ID]bool, er
 		}
 		return uids, err
 	}
+	namespaces := r.config.Namespaces // rights may be limited to them
+	if len(namespaces) == 0 {
+		namespaces = []string{metav1.NamespaceAll}
+	}
+	for _, namespace := range namespaces {
+		if err := r.addUIDs(ctx, namespace, uids); err != nil {
+			return nil, err
+		}
+	}
+	return uids, nil
+}
+
+// addUIDs adds the uids of the Tenants at the API server.
+func (r *TenantReconciler) addUIDs(ctx context.Context, namespace string, uids map[tenant.ID]bool) error {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("TenantList"))
 	for {
-		if err := r.live.List(ctx, list, client.Limit(uidPage), client.Continue(list.Continue)); err != nil {
-			return nil, err
+		if err := r.live.List(ctx, list, client.InNamespace(namespace), client.Limit(uidPage), client.Continue(list.Continue)); err != nil {
+			return err
 		}
 		for i := range list.Items {
 			uids[tenant.ID(list.Items[i].UID)] = true
 		}
 		if list.Continue == "" {
-			return uids, nil
+			return nil
 		}
 	}
 }

@@ -15,8 +15,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/mnemo-dev/mnemo/api/v1alpha1"
@@ -250,4 +252,23 @@ func runRights(t *testing.T) {
 	if diff := cmp.Diff(expected, found); diff != "" {
 		t.Errorf("unused rights (-expected +got):\n%s", diff)
 	}
+}
+
+// runShardRights: an operator of one shard finds orphans with rights in its namespace only.
+func runShardRights(t *testing.T) {
+	e := setupRun(t)
+	e.grant(t)
+	e.user = "system:serviceaccount:" + e.ns + ":mnemo-operator"
+	orphan := tenant.Spec{
+		ID: tenant.ID(uuid.NewString()), Cluster: "cluster-1", Namespace: e.ns, NamespaceUID: "n", Name: "acme", DeletionPolicy: tenant.Retain,
+	}
+	if _, err := e.fake.Apply(t.Context(), orphan); err != nil {
+		t.Fatal(err)
+	}
+	selector, err := labels.Parse("mnemo.dev/shard=a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.run(t, controllers.Config{Selector: selector, Resync: time.Hour, Sweep: 20 * time.Millisecond, Cluster: "cluster-1"})
+	eventually(t, func() bool { return e.record(t, orphan.ID).State == tenant.Retained })
 }

@@ -91,6 +91,7 @@ func TestRun(t *testing.T) { //nolint:paralleltest // see above
 	t.Run("does not touch foreign Secrets", runForeign)
 	t.Run("resyncs", runResyncs)
 	t.Run("reconciles only its shard", runShard)
+	t.Run("reconciles its shard with rights in its namespace only", runShardRights)
 	t.Run("refills a lost collection before the resync", runLostCollection)
 	t.Run("finalizes Tenants of a deleted namespace", runNamespace)
 }
