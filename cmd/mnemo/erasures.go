@@ -17,6 +17,7 @@ import (
 type erasuresCommand struct {
 	Record recordErasuresCommand `cmd:"" help:"Copy erasures to the ledger until stopped. Repeats them first if the database was restored from a backup."`
 	Apply  applyErasuresCommand  `cmd:"" help:"Repeat the erasures of a ledger in a restored database once."`
+	Stop   stopErasuresCommand   `cmd:"" help:"Stop recording erasures after the ledger was switched off, and remove those that wait for it."`
 }
 
 type ledgerFlags struct {
@@ -66,6 +67,22 @@ func (c *applyErasuresCommand) Run(ctx context.Context, log *slog.Logger) error 
 		_, err = fmt.Printf("repeated %d erasures and recorded %d\n", repeated, recorded)
 		return err
 	})
+}
+
+type stopErasuresCommand struct{ databaseFlags }
+
+// Run stops the recording.
+func (c *stopErasuresCommand) Run(ctx context.Context) error {
+	db, err := c.databaseFlags.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	if err := db.StopErasures(ctx); err != nil {
+		return err
+	}
+	_, err = fmt.Println("erasures are no longer recorded; to record them again, start with an empty ledger")
+	return err
 }
 
 const (

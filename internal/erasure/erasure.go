@@ -40,7 +40,7 @@ type Entry struct {
 
 // State is what a database knows of its ledger.
 type State struct {
-	Ledger   string // the ledger's id; "" if none was ever used
+	Ledger   string // the ledger's id; "" if none was ever used, or, if Current, if the recording was stopped
 	Position int64  // the last entry that the database reflects
 	Current  bool   // false if the ledger was not applied since the database was created or restored
 }

@@ -157,6 +157,10 @@ func (r *Recorder) Attach(ctx context.Context) (repeated int, err error) {
 // start returns the position after which the database may lack entries.
 func (r *Recorder) start(ctx context.Context, s State) (int64, error) {
 	switch {
+	case s.Ledger == "" && s.Current && r.ledger.Last() > 0:
+		// Its entries are older than data that was stored since.
+		return 0, fault.New(fault.Invalid, "the recording of erasures was stopped, and ledger %s cannot be continued: "+
+			"keep a copy for earlier backups, and provide an empty directory", r.ledger.ID())
 	case s.Ledger == "":
 		return r.ledger.After, nil
 	case s.Ledger != r.ledger.ID() && s.Current:

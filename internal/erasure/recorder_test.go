@@ -254,6 +254,25 @@ func TestIncompleteLedgerIsRejected(t *testing.T) {
 	}
 }
 
+// TestStoppedLedgerIsNotContinued: an entry before the stop must not be repeated in
+// data that was stored since.
+func TestStoppedLedgerIsNotContinued(t *testing.T) {
+	t.Parallel()
+	dir, s := t.TempDir(), &fakeStore{}
+	attach(t, dir, s)
+	s.erase("one")
+	record(t, dir, s)
+	s.state = erasure.State{Current: true}
+
+	r := open(t, erasure.Config{Store: s, Dir: dir, AcceptLoss: true})
+	if _, err := r.Attach(t.Context()); !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), "cannot be continued") {
+		t.Errorf("the same ledger: %v, want Invalid with %q", err, "cannot be continued")
+	}
+	if repeated := attach(t, t.TempDir(), s); len(repeated) > 0 {
+		t.Errorf("repeated %q with an empty ledger", repeated)
+	}
+}
+
 func TestTornLineIsRemoved(t *testing.T) {
 	t.Parallel()
 	dir, s := t.TempDir(), &fakeStore{}

@@ -37,7 +37,7 @@ func (e Erasures) State(ctx context.Context) (erasure.State, error) {
 // ledger has not been applied to it yet, or if no ledger is in use.
 func (d *DB) CheckErasures(ctx context.Context) error {
 	s, err := d.Erasures().State(ctx)
-	if err != nil || s.Current {
+	if err != nil || s.Current && s.Ledger != "" {
 		return err
 	}
 	if s.Ledger == "" {
@@ -111,6 +111,22 @@ func (e Erasures) Attach(ctx context.Context, ledger string, position int64, ids
 	})
 	if err != nil {
 		return fmt.Errorf("attach erasure ledger: %w", err)
+	}
+	return nil
+}
+
+// StopErasures ends the recording and removes what is pending, after the ledger was
+// switched off. The database cannot be attached to the same ledger again.
+func (d *DB) StopErasures(ctx context.Context) error {
+	err := d.inTx(ctx, func(_ pgx.Tx, q *db.Queries) error {
+		row, err := q.ReadErasureLedger(ctx, d.config.RestoreID)
+		if err != nil {
+			return err
+		}
+		return q.StopErasures(ctx, row.Identity)
+	})
+	if err != nil {
+		return fmt.Errorf("stop recording erasures: %w", err)
 	}
 	return nil
 }

@@ -159,3 +159,31 @@ func TestIDsAreNotReusedAfterRestore(t *testing.T) {
 		t.Errorf("unit %d was assigned again after the restore, want ids above %d", units[0], lost[0])
 	}
 }
+
+func TestStopErasures(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	attachLedger(t, b.DB)
+	b.fillAccount(t, b.users[0], "alice")
+	b.purge(t, b.users[0])
+	for range 2 { // the second deletion is not recorded
+		if err := b.StopErasures(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		b.fillAccount(t, b.users[1], "bob")
+		b.purge(t, b.users[1])
+		if entries := pendingErasures(t, b.DB); len(entries) > 0 {
+			t.Errorf("%d erasures are pending after the recording was stopped", len(entries))
+		}
+	}
+	state, err := b.Erasures().State(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := (erasure.State{Current: true}); state != want {
+		t.Errorf("state %+v, want %+v", state, want)
+	}
+	if err := b.CheckErasures(t.Context()); !fault.Is(err, fault.Unavailable) {
+		t.Errorf("serve with a ledger: %v, want Unavailable", err)
+	}
+}

@@ -350,3 +350,14 @@ func (q *Queries) SkipObjectErasures(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, skipObjectErasures)
 	return err
 }
+
+const stopErasures = `-- name: StopErasures :exec
+with removed as (delete from erasures)
+update erasure_ledger set ledger = null, position = 0, database = $1
+`
+
+// The database stays identified, which tells it from one without any ledger.
+func (q *Queries) StopErasures(ctx context.Context, database string) error {
+	_, err := q.db.Exec(ctx, stopErasures, database)
+	return err
+}

@@ -6,6 +6,11 @@ select coalesce(l.ledger::text, '')::text as ledger, l.position, l.database,
     (c.system_identifier::text || '.' || l.tableoid::bigint::text || '.' || @restore_id::text)::text as identity
 from erasure_ledger l, pg_control_system() c;
 
+-- name: StopErasures :exec
+-- The database stays identified, which tells it from one without any ledger.
+with removed as (delete from erasures)
+update erasure_ledger set ledger = null, position = 0, database = @database;
+
 -- name: CloseErasureLedger :exec
 update erasure_ledger set database = '';
 
