@@ -106,7 +106,7 @@ type TenantUsage struct {
 	// conversations is the usage of quota.conversations; only active
 	// conversations count.
 	Conversations CountUsage `json:"conversations"`
-	// storage is the usage of quota.storage. What is used is rounded down to two
+	// storage is the usage of quota.storage. The used size is rounded down to two
 	// significant digits or better.
 	Storage StorageUsage `json:"storage"`
 	// users is the usage of quota.users.
