@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,8 +30,8 @@ func (r *TenantReconciler) oidc(ctx context.Context, t *v1alpha1.Tenant) (tenant
 	if err != nil {
 		return tenant.OIDC{}, err
 	}
-	assigned := strings.FieldsFunc(ns.Annotations[v1alpha1.AnnotationOIDCDomains], func(c rune) bool {
-		return c == ',' || c == ' ' || c == '\n'
+	assigned := strings.FieldsFunc(strings.ToLower(ns.Annotations[v1alpha1.AnnotationOIDCDomains]), func(c rune) bool {
+		return c == ',' || unicode.IsSpace(c)
 	})
 	out := tenant.OIDC{Issuer: spec.Issuer}
 	for _, domain := range spec.EmailDomains {

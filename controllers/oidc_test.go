@@ -54,3 +54,15 @@ func TestOIDC(t *testing.T) {
 		t.Errorf("the condition is still present without spec.oidc: %+v", c)
 	}
 }
+
+// TestAssignedDomainsAsWritten: domains are compared without case, as in DNS, and any
+// space separates them, as in an annotation of several lines.
+func TestAssignedDomainsAsWritten(t *testing.T) {
+	t.Parallel()
+	e := setup(t)
+	e.annotateNamespace(t, v1alpha1.AnnotationOIDCDomains, "Acme.Test,\r\n\tacme.example")
+	tn := e.newTenant("alice")
+	tn.Spec.OIDC = &v1alpha1.TenantOIDC{Issuer: "https://id.test", EmailDomains: []string{"acme.test", "acme.example"}}
+	e.expectReady(t, tn)
+	e.expectCondition(t, v1alpha1.OIDCReady, metav1.ConditionTrue, v1alpha1.ReasonApplied, "")
+}
