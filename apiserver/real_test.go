@@ -55,7 +55,7 @@ func openRealAt(t *testing.T, address string) realStores {
 	imports := s.db.Imports()
 	importing := importer.New(importer.Config{Leases: imports, Files: imports, CountTokens: tokens.Count,
 		Archive: importer.Restore(importer.RestoreConfig{Files: imports, Restorer: imports, CountTokens: tokens.Count})})
-	config, err := jobs.Config(retrieve.NewIndexer(s.db, index, embedder), s.db, importing, slog.New(slog.DiscardHandler))
+	config, err := jobs.Config(retrieve.NewIndexer(s.db, index, embedder, slog.New(slog.DiscardHandler)), s.db, importing, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

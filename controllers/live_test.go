@@ -117,7 +117,7 @@ func (l *live) work(t *testing.T, index *milvus.Index, embedder retrieve.Embedde
 	t.Helper()
 	imports := l.db.Imports()
 	importing := importer.New(importer.Config{Leases: imports, Files: imports, CountTokens: tokens.Count})
-	config, err := jobs.Config(retrieve.NewIndexer(l.db, index, embedder), l.db, importing, quiet)
+	config, err := jobs.Config(retrieve.NewIndexer(l.db, index, embedder, quiet), l.db, importing, quiet)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -99,7 +99,7 @@ func (s *site) work(t *testing.T) {
 	t.Helper()
 	imports := s.db.Imports()
 	importing := importer.New(importer.Config{Leases: imports, Files: imports, CountTokens: tokens.Count})
-	config, err := jobs.Config(retrieve.NewIndexer(s.db, s.index, s.embedder), s.db, importing, slog.New(slog.DiscardHandler))
+	config, err := jobs.Config(retrieve.NewIndexer(s.db, s.index, s.embedder, slog.New(slog.DiscardHandler)), s.db, importing, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/mnemo-dev/mnemo/internal/placement"
@@ -28,7 +29,7 @@ type indexFlags struct {
 
 // forEach calls fn with every selected tenant and returns their number. It stops
 // at the first error.
-func (f indexFlags) forEach(ctx context.Context, fn func(*retrieve.Indexer, *stores, tenant.ID) error) (int, error) {
+func (f indexFlags) forEach(ctx context.Context, log *slog.Logger, fn func(*retrieve.Indexer, *stores, tenant.ID) error) (int, error) {
 	g, err := f.generation()
 	if err != nil {
 		return 0, err
@@ -48,7 +49,7 @@ func (f indexFlags) forEach(ctx context.Context, fn func(*retrieve.Indexer, *sto
 			return 0, err
 		}
 	}
-	indexer := retrieve.NewIndexer(s.db, s.index, embedder)
+	indexer := retrieve.NewIndexer(s.db, s.index, embedder, log)
 	for _, id := range ids {
 		if err := fn(indexer, s, id); err != nil {
 			return 0, fmt.Errorf("tenant %s: %w", id, err)
@@ -60,8 +61,8 @@ func (f indexFlags) forEach(ctx context.Context, fn func(*retrieve.Indexer, *sto
 type rebuildCommand struct{ indexFlags }
 
 // Run writes every live unit of the tenants to the vector index.
-func (c *rebuildCommand) Run(ctx context.Context) error {
-	n, err := c.forEach(ctx, func(x *retrieve.Indexer, s *stores, id tenant.ID) error { return rebuild(ctx, x, s, id) })
+func (c *rebuildCommand) Run(ctx context.Context, log *slog.Logger) error {
+	n, err := c.forEach(ctx, log, func(x *retrieve.Indexer, s *stores, id tenant.ID) error { return rebuild(ctx, x, s, id) })
 	if err != nil {
 		return err
 	}
@@ -92,8 +93,8 @@ type repairCommand struct {
 
 // Run prints the differences between the vector index and the database, and
 // repairs them unless this is a dry run.
-func (c *repairCommand) Run(ctx context.Context) error {
-	_, err := c.forEach(ctx, func(x *retrieve.Indexer, _ *stores, id tenant.ID) error {
+func (c *repairCommand) Run(ctx context.Context, log *slog.Logger) error {
+	_, err := c.forEach(ctx, log, func(x *retrieve.Indexer, _ *stores, id tenant.ID) error {
 		check, verb := x.Sweep, "repaired"
 		if c.DryRun {
 			check, verb = x.Compare, "not repaired (dry run)"

@@ -212,7 +212,7 @@ func startJobs(ctx context.Context, s *stores, embedder retrieve.Embedder, count
 		Archive: restore,
 		Leases:  imports, Files: counts.Imports(imports), CountTokens: tokens.Count, Stop: ctx.Done(), Log: log,
 	})
-	config, err := jobs.Config(retrieve.NewIndexer(s.db, s.index, embedder), s.db, importing, log)
+	config, err := jobs.Config(retrieve.NewIndexer(s.db, s.index, embedder, log), s.db, importing, log)
 	if err != nil {
 		return nil, err
 	}

@@ -182,12 +182,23 @@ func (o *OpenAI) vectors(data []embedding, want int) ([][]float32, error) {
 			vector[i] = float32(x)
 		}
 		if !normalise(vector) {
-			return nil, fmt.Errorf("embedding %d of the response is zero or not finite", d.Index)
+			return nil, unusableVector{d.Index}
 		}
 		vectors[d.Index] = vector
 	}
 	return vectors, nil
 }
+
+// unusableVector is the error of a response with a vector that has no direction.
+type unusableVector struct{ index int }
+
+// Error implements error.
+func (e unusableVector) Error() string {
+	return fmt.Sprintf("embedding %d of the response is zero or not finite", e.index)
+}
+
+// Refused reports that the text is the cause: see retrieve.IsRefused.
+func (unusableVector) Refused() bool { return true }
 
 // numbers is a vector as an array or, from some endpoints, as base64 of
 // little-endian 32-bit floats.

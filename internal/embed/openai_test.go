@@ -239,6 +239,13 @@ func TestOpenAIErrors(t *testing.T) {
 			if ok != (tc.status != 200) || ok && (status.Status != tc.status || status.Temporary() != (tc.calls > 1)) {
 				t.Errorf("%s: status error %+v", tc.reason, status)
 			}
+			refusal, ok := errors.AsType[interface {
+				error
+				Refused() bool
+			}](err)
+			if got, want := ok && refusal.Refused(), slices.Contains([]string{"BadRequest", "Zero", "NullNumbers"}, name); got != want {
+				t.Errorf("%s: the error refuses a text: %t, want %t", tc.reason, got, want)
+			}
 		})
 	}
 }

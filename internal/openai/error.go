@@ -50,3 +50,9 @@ func (e *StatusError) Error() string {
 func (e *StatusError) Temporary() bool {
 	return e.Status >= 500 || e.Status == http.StatusTooManyRequests || e.Status == http.StatusRequestTimeout
 }
+
+// Refused reports whether the endpoint rejected the content of the request: another
+// content may succeed.
+func (e *StatusError) Refused() bool {
+	return e.Status == http.StatusBadRequest || e.Status == http.StatusRequestEntityTooLarge || e.Status == http.StatusUnprocessableEntity
+}

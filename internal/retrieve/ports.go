@@ -11,6 +11,7 @@ import (
 // Embedder computes embeddings.
 type Embedder interface {
 	// Embed returns one L2-normalised vector per passage, a text to be found, in order.
+	// An error that is due to one of the texts satisfies IsRefused.
 	Embed(ctx context.Context, texts []string) ([][]float32, error)
 	// EmbedQuery returns the L2-normalised vector of a search query. Models may embed
 	// queries and passages differently.

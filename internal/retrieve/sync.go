@@ -3,6 +3,7 @@ package retrieve
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
@@ -22,16 +23,19 @@ type Indexer struct {
 	units    Units
 	index    Index
 	embedder Embedder
+	log      *slog.Logger
+	refused  *refusals
 }
 
 // NewIndexer returns an Indexer.
-func NewIndexer(units Units, index Index, embedder Embedder) *Indexer {
-	return &Indexer{units: units, index: index, embedder: embedder}
+func NewIndexer(units Units, index Index, embedder Embedder, log *slog.Logger) *Indexer {
+	return &Indexer{units: units, index: index, embedder: embedder, log: log, refused: newRefusals()}
 }
 
 // Sync adds the live units to the index and removes the others, also if they change
 // concurrently. If embedding fails it returns an error after processing the units
-// that have a vector. It does nothing for a tenant without a placement.
+// that have a vector; a text that the embedder refuses is retried by a later sweep
+// instead. It does nothing for a tenant without a placement.
 func (x *Indexer) Sync(ctx context.Context, t tenant.ID, ids []UnitID) error {
 	for range maxRounds {
 		w, err := x.units.GetPlacement(ctx, t)
@@ -125,29 +129,69 @@ func (x *Indexer) embed(ctx context.Context, j job, units []OwnedUnit) error {
 	if !j.embed {
 		return nil
 	}
+	missing = slices.DeleteFunc(missing, func(u *OwnedUnit) bool { return x.refused.waits(u.ID) })
 	for batch := range slices.Chunk(missing, embedBatch) {
-		texts := make([]string, len(batch))
-		for i, u := range batch {
-			texts[i] = u.Dense
-		}
-		vectors, err := x.embedder.Embed(ctx, texts)
-		if err == nil && len(vectors) != len(texts) {
-			err = fault.New(fault.Unavailable, "the embedder returned %d vectors for %d texts", len(vectors), len(texts))
-		}
-		if err != nil {
-			return fmt.Errorf("embed units: %w", err)
-		}
-		made := make(map[UnitID][]float32, len(batch))
-		for i, u := range batch {
-			made[u.ID] = vectors[i]
-		}
-		if err := x.units.SaveVectors(ctx, j.tenant, made); err != nil {
-			return fmt.Errorf("save vectors: %w", err)
-		}
-		for i, u := range batch {
-			u.Vector = vectors[i]
+		if err := x.embedBatch(ctx, j.tenant, batch); err != nil {
+			return err
 		}
 	}
+	return nil
+}
+
+// embedBatch embeds a batch. If the embedder refuses it, it halves the batch until
+// it finds the text that was refused, and omits that one.
+func (x *Indexer) embedBatch(ctx context.Context, t tenant.ID, batch []*OwnedUnit) error {
+	err := x.embedTexts(ctx, t, batch)
+	switch {
+	case !IsRefused(err):
+		return err
+	case len(batch) == 1:
+		return x.skip(ctx, t, batch[0], err)
+	}
+	half := len(batch) / 2
+	if err := x.embedBatch(ctx, t, batch[:half]); err != nil {
+		return err
+	}
+	return x.embedBatch(ctx, t, batch[half:])
+}
+
+// embedTexts embeds units in one request and saves their vectors. Jobs wait while
+// the embedder fails, hence Unavailable.
+func (x *Indexer) embedTexts(ctx context.Context, t tenant.ID, batch []*OwnedUnit) error {
+	texts := make([]string, len(batch))
+	for i, u := range batch {
+		texts[i] = u.Dense
+	}
+	vectors, err := x.embedder.Embed(ctx, texts)
+	if err == nil && len(vectors) != len(texts) {
+		err = fmt.Errorf("the embedder returned %d vectors for %d texts", len(vectors), len(texts))
+	}
+	if err != nil {
+		return fault.Wrap(fault.Unavailable, err, "embed units")
+	}
+	made := make(map[UnitID][]float32, len(batch))
+	for i, u := range batch {
+		made[u.ID] = vectors[i]
+	}
+	if err := x.units.SaveVectors(ctx, t, made); err != nil {
+		return fmt.Errorf("save vectors: %w", err)
+	}
+	for i, u := range batch {
+		u.Vector = vectors[i]
+		x.refused.remove(u.ID)
+	}
+	return nil
+}
+
+// skip records that the embedder refused a unit's text. The unit is found by its
+// words only, and a sweep retries it later. If the embedder refuses other texts,
+// too, skip returns the refusal: the cause is the configuration.
+func (x *Indexer) skip(ctx context.Context, t tenant.ID, u *OwnedUnit, refused error) error {
+	if _, err := x.embedder.Embed(ctx, []string{probeText}); err != nil {
+		return refused
+	}
+	retry := x.refused.add(u.ID)
+	x.log.WarnContext(ctx, "the embedder refused a text; found by keywords only", "tenant", t, "unit", u.ID, "retry", retry, "error", refused)
 	return nil
 }
 

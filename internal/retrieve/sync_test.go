@@ -3,6 +3,8 @@ package retrieve
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"testing"
@@ -33,7 +35,9 @@ func newEnv() *env {
 		indexed: map[UnitID]Entry{}, migrated: map[UnitID]Entry{}, at: placement.State{Current: placement.Placement{Location: homeLocation}}, assigned: true, onCall: func(string) error { return nil }}
 }
 
-func (e *env) indexer() *Indexer { return NewIndexer(e, envIndex{e}, envEmbedder{e}) }
+func (e *env) indexer() *Indexer {
+	return NewIndexer(e, envIndex{e}, envEmbedder{e}, slog.New(slog.DiscardHandler))
+}
 
 func (e *env) Load(_ context.Context, _ tenant.ID, ids []UnitID) ([]OwnedUnit, error) {
 	if err := e.onCall("load"); err != nil {
@@ -42,7 +46,7 @@ func (e *env) Load(_ context.Context, _ tenant.ID, ids []UnitID) ([]OwnedUnit, e
 	var out []OwnedUnit
 	for _, id := range ids {
 		if e.live[id] {
-			out = append(out, OwnedUnit{User: 7, Unit: Unit{ID: id, Kind: Memory, Group: 3, Dense: "text", Vector: e.vectors[id]}})
+			out = append(out, OwnedUnit{User: 7, Unit: Unit{ID: id, Kind: Memory, Group: 3, Dense: fmt.Sprint("text ", id), Vector: e.vectors[id]}})
 		}
 	}
 	return out, nil

@@ -40,6 +40,9 @@ func (e *embedder) record(ctx context.Context, start time.Time, texts int, err e
 		return // the caller gave up, which does not mean that the embedder is down
 	}
 	Observe(ctx, e.metrics.embedDuration.WithLabelValues(outcomeOf(err)), time.Since(start))
+	if texts == 1 && retrieve.IsRefused(err) {
+		e.metrics.refusedTexts.Inc()
+	}
 	if err == nil {
 		e.metrics.embeddedTexts.Add(float64(texts))
 	}

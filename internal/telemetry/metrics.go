@@ -44,6 +44,7 @@ type Metrics struct {
 	dependencyUp          *prometheus.GaugeVec
 	embedDuration         *prometheus.HistogramVec
 	embeddedTexts         prometheus.Counter
+	refusedTexts          prometheus.Counter
 	certificates          *prometheus.GaugeVec
 	importedConversations *prometheus.CounterVec
 	imports               *prometheus.CounterVec
@@ -76,6 +77,10 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 			Name: "mnemo_embedder_texts_total",
 			Help: "Texts embedded.",
 		}),
+		refusedTexts: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "mnemo_embedder_refused_texts_total",
+			Help: "Texts that the embedding endpoint refused when they were sent alone.",
+		}),
 		certificates: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "mnemo_certificate_expiry_timestamp_seconds",
 			Help: "Expiry of the certificate that a dependency presented last, in Unix time.",
@@ -85,7 +90,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		imports: newCounter("mnemo_imports_total", "Finished imports, by outcome: success or error.", "outcome"),
 	}
 	r.MustRegister(m.stageDuration, m.jobDuration, m.drift, m.repairedDrift, m.sweeps, m.dependencyUp, m.embedDuration, m.embeddedTexts,
-		m.certificates, m.importedConversations, m.imports)
+		m.refusedTexts, m.certificates, m.importedConversations, m.imports)
 	m.initialize()
 	return m
 }

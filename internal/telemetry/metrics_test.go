@@ -166,3 +166,24 @@ func TestImportsAreCountedOnceAcrossWorkers(t *testing.T) {
 		t.Errorf("%v imports with outcome success, want 1", got)
 	}
 }
+
+type refusedError struct{}
+
+func (refusedError) Error() string { return "status 400" }
+func (refusedError) Refused() bool { return true }
+
+func TestRefusedTextsAreCounted(t *testing.T) {
+	t.Parallel()
+	m, inner := NewMetrics(prometheus.NewRegistry()), &fakeEmbedder{err: refusedError{}}
+	e := m.Embedder(inner)
+	for _, texts := range [][]string{{"a", "b"}, {"a"}} { // one of two texts, and which
+		if _, err := e.Embed(t.Context(), texts); err == nil {
+			t.Error("Embed succeeded, want the error of the inner embedder")
+		}
+	}
+	inner.err = errors.New("another error")
+	_, _ = e.Embed(t.Context(), []string{"a"})
+	if n := testutil.ToFloat64(m.refusedTexts); n != 1 {
+		t.Errorf("%v refused texts, want 1", n)
+	}
+}
