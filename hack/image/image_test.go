@@ -131,6 +131,13 @@ func fakeLibraries(t *testing.T) Libraries {
 	if err := os.Symlink("libstdc++.so.6.0.30", filepath.Join(libraries, "libstdc++.so.6")); err != nil {
 		t.Fatal(err)
 	}
+	documentation := filepath.Join(l.System, "usr", "share", "doc", "libc6")
+	if err := os.MkdirAll(documentation, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(documentation, "copyright"), []byte("GNU"), 0o644); err != nil {
+		t.Fatal(err)
+	}
 	for _, name := range []string{"libonnxruntime.so.1", "LICENSE", "ThirdPartyNotices.txt"} {
 		if err := os.WriteFile(filepath.Join(l.ONNXRuntime, name), []byte(name), 0o644); err != nil {
 			t.Fatal(err)
@@ -154,6 +161,9 @@ func TestLibraries(t *testing.T) {
 	}
 	if h := headers["lib64/ld-linux-x86-64.so.2"]; h == nil || h.Linkname != "/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2" {
 		t.Errorf("loader %+v, want a link", h)
+	}
+	if got := contents["usr/share/doc/libc6/copyright"]; got != "GNU" {
+		t.Errorf("license of libc6 %q, want that of its package", got)
 	}
 	if err := os.Remove(filepath.Join(l.System, "usr/lib/x86_64-linux-gnu/libm.so.6")); err != nil {
 		t.Fatal(err)

@@ -15,7 +15,8 @@ var libraryNames = []string{
 // loaders are the paths of the loader in programs, by architecture.
 var loaders = map[string]string{"amd64": "/lib64/ld-linux-x86-64.so.2", "arm64": "/lib/ld-linux-aarch64.so.1"}
 
-// systemLibraries returns a layer with the libraries from a directory of unpacked packages.
+// systemLibraries returns a layer with the libraries from a directory of unpacked packages, and
+// the licenses of these packages.
 func systemLibraries(system, arch string) (Layer, error) {
 	var files Layer
 	for i, name := range libraryNames {
@@ -35,6 +36,14 @@ func systemLibraries(system, arch string) (Layer, error) {
 		if i == 0 {
 			files = append(files, File{Path: loaders[arch], Mode: os.ModeSymlink | 0o777, Content: []byte(path)})
 		}
+	}
+	licenses, err := filepath.Glob(filepath.Join(system, "usr", "share", "doc", "*", "copyright"))
+	if err != nil || len(licenses) == 0 {
+		return nil, fmt.Errorf("%s contains no licenses", system)
+	}
+	for _, license := range licenses {
+		path := filepath.Join("/usr/share/doc", filepath.Base(filepath.Dir(license)), "copyright")
+		files = append(files, File{Path: path, Mode: 0o644, From: license})
 	}
 	return files, nil
 }
