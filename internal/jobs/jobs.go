@@ -59,6 +59,7 @@ type Tenants interface {
 	PurgeAccount(ctx context.Context, a account.PurgeArgs) error
 	PurgeUser(ctx context.Context, scope tenant.Scope) error
 	Sweeps
+	Retention
 }
 
 // Sweeps stores the progress of sweeps. postgres.DB implements it.
@@ -95,6 +96,7 @@ func Config(indexer Indexer, tenants Tenants, imports *importer.Runner, log *slo
 		add(workers, log, jobTimeout, func(ctx context.Context, a tenant.PurgeUserArgs) error {
 			return tenants.PurgeUser(ctx, tenant.JobScope(a.Tenant, a.User))
 		}),
+		add(workers, log, wholeTimeout, func(ctx context.Context, _ RetentionArgs) error { return expireRecords(ctx, tenants) }),
 		river.AddWorkerSafely(workers, newSweepWorker(indexer, tenants, log)),
 	} {
 		if err != nil {
@@ -108,7 +110,7 @@ func Config(indexer Indexer, tenants Tenants, imports *importer.Runner, log *slo
 		RescueStuckJobsAfter: rescueAfter,
 		RetryPolicy:          retryPolicy{},
 		ErrorHandler:         logErrors{log},
-		PeriodicJobs:         []*river.PeriodicJob{sweepJob()},
+		PeriodicJobs:         []*river.PeriodicJob{sweepJob(), retentionJob()},
 		Queues: map[string]river.QueueConfig{
 			queue.Recent:  {MaxWorkers: recentWorkers},
 			queue.Backlog: {MaxWorkers: backlogWorkers},
