@@ -44,6 +44,9 @@ func (d *DB) Exact(
 	if err != nil {
 		return nil, retrieve.Coverage{}, fmt.Errorf("score units: %w", err)
 	}
+	if coverage.All {
+		return best(hits, len(hits)), coverage, nil
+	}
 	return best(hits, query.Limit), coverage, nil
 }
 

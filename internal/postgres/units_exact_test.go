@@ -63,8 +63,8 @@ func TestExactScoresAllUnitsOfSmallUser(t *testing.T) {
 	if want := (retrieve.Coverage{All: true}); coverage != want {
 		t.Errorf("coverage = %+v, want %+v", coverage, want)
 	}
-	if len(hits) != q.Limit {
-		t.Fatalf("%d hits, want %d", len(hits), q.Limit)
+	if len(hits) != len(want) {
+		t.Fatalf("%d hits, want all %d", len(hits), len(want))
 	}
 	units := b.load(t, b.users[0].Tenant, hits)
 	for i, h := range hits {

@@ -32,20 +32,26 @@ func (d *DB) Lexical(ctx context.Context, scope tenant.Scope, query retrieve.Que
 }
 
 // Describe implements retrieve.Searcher.
-func (d *DB) Describe(ctx context.Context, scope tenant.Scope, ids []retrieve.UnitID) ([]retrieve.Described, error) {
+func (d *DB) Describe(ctx context.Context, scope tenant.Scope, query retrieve.Query, ids []retrieve.UnitID) ([]retrieve.Described, error) {
 	var out []retrieve.Described
 	err := d.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
-		rows, err := q.DescribeUnits(ctx, db.DescribeUnitsParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), Ids: int64s(ids)})
-		out = collect(rows, func(r db.DescribeUnitsRow) retrieve.Described {
-			return retrieve.Described{ID: retrieve.UnitID(r.ID), Owner: r.Owner, Seq: int(r.Seq), Human: r.Sender == "human",
-				At: r.At.UTC(), Text: r.Piece, Vector: decodeHalf(r.Embedding)}
+		rows, err := q.DescribeUnits(ctx, db.DescribeUnitsParams{
+			TenantID: string(scope.Tenant), UserID: int64(scope.User), Ids: int64s(ids), GroupID: query.Group,
+			FromTime: optionalTime(query.From), ToTime: optionalTime(query.To),
+			AfterTime: optionalTime(query.After), BeforeTime: optionalTime(query.Before),
 		})
+		out = collect(rows, toDescribed)
 		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("describe units: %w", err)
 	}
 	return out, nil
+}
+
+func toDescribed(r db.DescribeUnitsRow) retrieve.Described {
+	return retrieve.Described{ID: retrieve.UnitID(r.ID), Owner: r.Owner, Seq: int(r.Seq), Start: int(r.SpanStart), End: int(r.SpanEnd),
+		Human: r.Sender == "human", At: r.At.UTC(), Text: r.Piece, Vector: decodeHalf(r.Embedding)}
 }
 
 // Resolve implements retrieve.Searcher.

@@ -221,6 +221,10 @@ func TestResolve(t *testing.T) {
 			"from later":  {retrieve.Query{From: start.Add(1e6)}, false},
 			"to":          {retrieve.Query{To: start.Add(1e6)}, true},
 			"to earlier":  {retrieve.Query{To: start}, false},
+			"after":       {retrieve.Query{After: start}, true},
+			"before":      {retrieve.Query{Before: start.Add(1e6)}, true},
+			"after later": {retrieve.Query{After: start.Add(1e6)}, kind == retrieve.Memory},
+			"before then": {retrieve.Query{Before: start}, kind == retrieve.Memory},
 		} {
 			test.query.Kind = kind
 			found, err := b.Resolve(ctx, alice, test.query, append(all, 1<<50))
@@ -234,7 +238,26 @@ func TestResolve(t *testing.T) {
 			if diff := cmp.Diff(want, found); diff != "" {
 				t.Errorf("%s of kind %d (-want +got):\n%s", name, kind, diff)
 			}
+			if kind == retrieve.Chat {
+				b.checkDescribed(t, alice, test.query, append(all, 1<<50), want)
+			}
 		}
+	}
+}
+
+// checkDescribed checks that Describe returns the same units as Resolve.
+func (b *testBundle) checkDescribed(t *testing.T, scope tenant.Scope, q retrieve.Query, ids []retrieve.UnitID, want []retrieve.Found) {
+	t.Helper()
+	list, err := b.Describe(t.Context(), scope, q, ids)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := []retrieve.Found{}
+	for _, d := range list {
+		got = append(got, retrieve.Found{ID: d.ID, Owner: d.Owner, Seq: d.Seq, Start: d.Start, End: d.End, At: d.At})
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("Describe of %+v (-want +got):\n%s", q, diff)
 	}
 }
 
@@ -250,7 +273,7 @@ func TestDescribe(t *testing.T) {
 		t.Fatal(err)
 	}
 	wanted := append([]retrieve.UnitID{ids[0][1]}, slices.Concat(ids[1], ids[2])...)
-	got, err := b.Describe(t.Context(), b.users[0], append(wanted, 1<<50))
+	got, err := b.Describe(t.Context(), b.users[0], retrieve.Query{Kind: retrieve.Chat}, append(wanted, 1<<50))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -258,7 +281,7 @@ func TestDescribe(t *testing.T) {
 	owner := b.ownerOf(t, ids[0][1])
 	want := []retrieve.Described{
 		{ID: ids[0][0], Owner: owner, Seq: 0, Vector: []float32{1, 0}},
-		{ID: ids[0][1], Owner: owner, Seq: 1, Text: "a says number 1"},
+		{ID: ids[0][1], Owner: owner, Seq: 1, End: 15, Text: "a says number 1"},
 		{ID: ids[0][2], Owner: owner, Seq: 2},
 	}
 	for i := range got {

@@ -98,11 +98,11 @@ func (e *Engine) Search(ctx context.Context, scope tenant.Scope, p placement.Loc
 		}
 		d.hits = append(d.hits, more...)
 	}
-	ranking, err := e.rank(ctx, scope, q, Fuse(words, d.hits, truncated), words, d.vector)
+	ranking, live, err := e.rank(ctx, scope, q, wanted, Fuse(words, d.hits, truncated), words, d.vector)
 	if err != nil {
 		return Result{}, err
 	}
-	found, err := e.resolve(ctx, scope, q, ranking, wanted)
+	found, err := e.resolve(ctx, scope, q, ranking, live, wanted)
 	if err != nil {
 		return Result{}, err
 	}
@@ -110,18 +110,23 @@ func (e *Engine) Search(ctx context.Context, scope tenant.Scope, p placement.Loc
 }
 
 // rank applies what the searches do not know to their fused ranking. Without the
-// question's vector only the time it names counts.
-func (e *Engine) rank(ctx context.Context, scope tenant.Scope, q Query, fused, words []Hit, vector []float32) ([]Hit, error) {
+// question's vector only the time it names counts. It returns the units that
+// PostgreSQL confirmed to be live in passing.
+func (e *Engine) rank(
+	ctx context.Context, scope tenant.Scope, q Query, wanted int, fused, words []Hit, vector []float32,
+) ([]Hit, map[UnitID]Found, error) {
 	if q.Kind == Chat && vector != nil && (q.Ranking == "" || q.Ranking == Fused) {
-		return e.rerank(ctx, scope, q, fused, words, vector)
+		return e.rerank(ctx, scope, q, wanted, fused, words, vector)
 	}
-	return e.prefer(ctx, scope, q, fused)
+	ranking, err := e.prefer(ctx, scope, q, fused)
+	return ranking, nil, err
 }
 
 // dense is the result of the search by meaning.
 type dense struct {
 	vector   []float32 // of the query; nil if the embedder was unavailable
 	hits     []Hit
+	rest     []Hit // less similar units that were scored anyway
 	degraded bool
 }
 
@@ -145,18 +150,20 @@ func (e *Engine) dense(ctx context.Context, scope tenant.Scope, p placement.Loca
 	if err != nil || coverage.All {
 		cancel() // the index's result is not needed
 	}
+	head := min(len(exact), q.Limit)
+	exact, rest := exact[:head:head], exact[head:]
 	if within, ok := q.within(); ok && err == nil {
 		var more []Hit
 		// Its coverage only concerns the window, so it is ignored.
 		more, _, err = e.Searcher.Exact(staged, scope, within, vector)
-		exact = append(exact, more...)
+		exact = append(exact, more[:min(len(more), q.Limit)]...)
 	}
 	end()
 	wait.Wait()
 	if err != nil {
 		return dense{}, fmt.Errorf("search recent units: %w", err)
 	}
-	d := dense{vector: vector, hits: exact, degraded: coverage.Truncated || coverage.Missing}
+	d := dense{vector: vector, hits: exact, rest: rest, degraded: coverage.Truncated || coverage.Missing}
 	if coverage.All {
 		return d, nil
 	}
@@ -240,26 +247,33 @@ func (e *Engine) breaker(collection string) *breaker {
 
 // score returns the cosines of hits that only the lexical search found.
 func (e *Engine) score(ctx context.Context, scope tenant.Scope, words []Hit, d dense) ([]Hit, error) {
-	have := scores(d.hits)
+	have, rest := scores(d.hits), scores(d.rest)
+	var hits []Hit
 	var ids []UnitID
 	for _, h := range words {
-		if _, ok := have[h.ID]; !ok {
+		if _, ok := have[h.ID]; ok {
+			continue
+		}
+		if cosine, ok := rest[h.ID]; ok {
+			hits = append(hits, Hit{ID: h.ID, Score: cosine})
+		} else {
 			ids = append(ids, h.ID)
 		}
 	}
 	if len(ids) == 0 {
-		return nil, nil
+		return hits, nil
 	}
-	hits, err := e.Searcher.Score(ctx, scope, ids, d.vector)
+	more, err := e.Searcher.Score(ctx, scope, ids, d.vector)
 	if err != nil {
 		return nil, fmt.Errorf("score lexical hits: %w", err)
 	}
-	return hits, nil
+	return append(hits, more...), nil
 }
 
 // resolve returns the first wanted live units of the ranking, in order, with only the
-// best of each message or memory.
-func (e *Engine) resolve(ctx context.Context, scope tenant.Scope, q Query, ranking []Hit, wanted int) ([]Found, error) {
+// best of each message or memory. The ranking begins with the units that are known
+// to be live.
+func (e *Engine) resolve(ctx context.Context, scope tenant.Scope, q Query, ranking []Hit, live map[UnitID]Found, wanted int) ([]Found, error) {
 	ctx, end := trace.Begin(ctx, trace.Hydrate)
 	defer end()
 	type position struct {
@@ -268,23 +282,10 @@ func (e *Engine) resolve(ctx context.Context, scope tenant.Scope, q Query, ranki
 	}
 	seen := make(map[position]bool, wanted)
 	found := make([]Found, 0, wanted)
-	for len(ranking) > 0 && len(found) < wanted {
-		batch := ranking[:min(len(ranking), q.Limit)]
-		ranking = ranking[len(batch):]
-		ids := make([]UnitID, len(batch))
-		for i, h := range batch {
-			ids[i] = h.ID
-		}
-		live, err := e.Searcher.Resolve(ctx, scope, q, ids)
-		if err != nil {
-			return nil, fmt.Errorf("resolve units: %w", err)
-		}
-		byID := make(map[UnitID]Found, len(live))
-		for _, f := range live {
-			byID[f.ID] = f
-		}
+	batch := ranking[:len(live)]
+	for {
 		for _, h := range batch {
-			f, ok := byID[h.ID]
+			f, ok := live[h.ID]
 			at := position{f.Owner, f.Seq}
 			if !ok || seen[at] || len(found) == wanted {
 				continue
@@ -293,6 +294,35 @@ func (e *Engine) resolve(ctx context.Context, scope tenant.Scope, q Query, ranki
 			f.Score = h.Score
 			found = append(found, f)
 		}
+		ranking = ranking[len(batch):]
+		if len(ranking) == 0 || len(found) == wanted {
+			return found, nil
+		}
+		batch = ranking[:min(len(ranking), q.Limit)]
+		var err error
+		if live, err = e.live(ctx, scope, q, batch); err != nil {
+			return nil, err
+		}
 	}
-	return found, nil
+}
+
+// live returns the hits that are live in the scope and match the query's filters.
+func (e *Engine) live(ctx context.Context, scope tenant.Scope, q Query, hits []Hit) (map[UnitID]Found, error) {
+	list, err := e.Searcher.Resolve(ctx, scope, q, unitIDs(hits))
+	if err != nil {
+		return nil, fmt.Errorf("resolve units: %w", err)
+	}
+	out := make(map[UnitID]Found, len(list))
+	for _, f := range list {
+		out[f.ID] = f
+	}
+	return out, nil
+}
+
+func unitIDs(hits []Hit) []UnitID {
+	out := make([]UnitID, len(hits))
+	for i, h := range hits {
+		out[i] = h.ID
+	}
+	return out
 }

@@ -35,7 +35,8 @@ type stores struct {
 
 	indexCalls, embedCalls int
 	limit                  int
-	scored                 []UnitID
+	scored, described      []UnitID
+	resolveCalls           int
 }
 
 func (s *stores) Lexical(_ context.Context, _ tenant.Scope, q Query) ([]Hit, error) {
@@ -64,16 +65,21 @@ func (s *stores) Score(_ context.Context, _ tenant.Scope, ids []UnitID, _ []floa
 	return out, s.scoreErr
 }
 
-func (s *stores) Describe(_ context.Context, _ tenant.Scope, ids []UnitID) ([]Described, error) {
+func (s *stores) Describe(_ context.Context, _ tenant.Scope, _ Query, ids []UnitID) ([]Described, error) {
 	cosines := scores(s.exact)
+	s.described = ids
 	var out []Described
 	for _, id := range ids {
+		if s.dead[id] {
+			continue
+		}
 		out = append(out, Described{ID: id, Owner: string(rune('a' + id)), Text: "text", At: s.times[id], Vector: []float32{float32(cosines[id])}})
 	}
 	return out, s.describeErr
 }
 
 func (s *stores) Resolve(_ context.Context, _ tenant.Scope, _ Query, ids []UnitID) ([]Found, error) {
+	s.resolveCalls++
 	var out []Found
 	for _, id := range slices.Backward(ids) { // not in order
 		if s.dead[id] {
@@ -207,7 +213,7 @@ func TestSearchFailsOnlyWithTheDatabase(t *testing.T) {
 		"Exact":    {exactErr: broken},
 		"Score":    {lexical: []Hit{{1, 1}}, scoreErr: broken},
 		"Describe": {lexical: []Hit{{1, 1}}, describeErr: broken},
-		"Resolve":  {lexical: []Hit{{1, 1}}, resolveErr: broken},
+		"Resolve":  {lexical: []Hit{{1, 1}}, embedErr: errUnavailable, resolveErr: broken},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -228,6 +234,61 @@ func TestSearchFetchesMoreCandidatesThanLimit(t *testing.T) {
 		search(t, s.engine(&now), homeLocation, limit)
 		if s.limit != want {
 			t.Errorf("limit %d: %d candidates, want %d", limit, s.limit, want)
+		}
+	}
+}
+
+func searchChats(t *testing.T, s *stores, limit int) (ids []UnitID) {
+	t.Helper()
+	now := time.Now()
+	result, err := s.engine(&now).Search(t.Context(), tenant.Scope{}, homeLocation, Query{Kind: Chat, Limit: limit})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range result.Found {
+		ids = append(ids, f.ID)
+	}
+	return ids
+}
+
+// The comparison in detail confirms that units are live, so they are not read again.
+func TestDescribedUnitsAreNotResolved(t *testing.T) {
+	t.Parallel()
+	s := &stores{lexical: []Hit{{1, 3}, {2, 2}, {3, 1}}, dead: map[UnitID]bool{2: true}}
+	got := searchChats(t, s, 2)
+	slices.Sort(got)
+	if diff := cmp.Diff([]UnitID{1, 3}, got); diff != "" {
+		t.Errorf("found (-want +got):\n%s", diff)
+	}
+	if s.resolveCalls != 0 {
+		t.Errorf("Resolve was called %d times", s.resolveCalls)
+	}
+}
+
+// If all units were scored, the cosines of the lexical hits are known.
+func TestUnitsAreScoredOnce(t *testing.T) {
+	t.Parallel()
+	s := &stores{coverage: Coverage{All: true}}
+	for i := range UnitID(300) {
+		s.exact = append(s.exact, Hit{i + 1, 1 - float64(i)/300})
+	}
+	s.lexical = []Hit{{300, 1}}
+	searchChats(t, s, 10)
+	if len(s.scored) != 0 {
+		t.Errorf("Score was called for %v", s.scored)
+	}
+}
+
+func TestCandidatesAreComparedUpToADepth(t *testing.T) {
+	t.Parallel()
+	for limit, want := range map[int]int{1: 100, 20: 100, 30: 150, 100: 200} {
+		s := &stores{}
+		for i := range UnitID(400) {
+			s.lexical = append(s.lexical, Hit{i + 1, float64(400 - i)})
+		}
+		searchChats(t, s, limit)
+		if len(s.described) != want {
+			t.Errorf("limit %d: %d candidates are compared, want %d", limit, len(s.described), want)
 		}
 	}
 }

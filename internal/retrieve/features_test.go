@@ -123,7 +123,7 @@ func TestRankPrefersTheNamedSpeaker(t *testing.T) {
 func BenchmarkRank(b *testing.B) {
 	text := strings.Repeat("We talked about the garden, and planned to plant three apple trees last week. ", 10)
 	c := comparison{query: Query{Text: "When did we plan to plant apple trees in the garden?"}, vector: make([]float32, 384)}
-	for i := range 3 * rerankDepth {
+	for i := range 3 * maxRerankDepth {
 		d := Described{ID: UnitID(i), Owner: "o", Seq: i, Vector: make([]float32, 384)}
 		if i%3 == 1 {
 			d.Text = text

@@ -45,15 +45,16 @@ type Index interface {
 type Searcher interface {
 	// Lexical returns the best units by words, best first.
 	Lexical(ctx context.Context, scope tenant.Scope, q Query) ([]Hit, error)
-	// Exact scores units against the vector without the index: all of the user's
-	// units if there are few, otherwise those that were not, or only recently,
-	// confirmed to be in the index. See Coverage.
+	// Exact scores units against the vector without the index, best first: all of the
+	// user's units if there are few, otherwise the best q.Limit of those that were not,
+	// or only recently, confirmed to be in the index. See Coverage.
 	Exact(ctx context.Context, scope tenant.Scope, q Query, vector []float32) ([]Hit, Coverage, error)
 	// Score returns the cosine of each unit that has a vector.
 	Score(ctx context.Context, scope tenant.Scope, ids []UnitID, vector []float32) ([]Hit, error)
-	// Describe returns the live chat units among the ids, and those of the message
-	// before and after each as neighbours, in no particular order.
-	Describe(ctx context.Context, scope tenant.Scope, ids []UnitID) ([]Described, error)
+	// Describe returns the chat units that are live in the scope and match the query's
+	// filters, and those of the message before and after each as neighbours, in no
+	// particular order.
+	Describe(ctx context.Context, scope tenant.Scope, q Query, ids []UnitID) ([]Described, error)
 	// Resolve returns the units that are live in the scope and match the query's
 	// filters, in no particular order and without a Score.
 	Resolve(ctx context.Context, scope tenant.Scope, q Query, ids []UnitID) ([]Found, error)

@@ -3,7 +3,6 @@ package retrieve
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"math"
 	"slices"
 
@@ -59,13 +58,9 @@ func (e *Engine) prefer(ctx context.Context, scope tenant.Scope, q Query, rankin
 	if _, ok := q.within(); !ok || len(ranking) == 0 {
 		return ranking, nil
 	}
-	ids := make([]UnitID, len(ranking))
-	for i, h := range ranking {
-		ids[i] = h.ID
-	}
-	live, err := e.Searcher.Resolve(ctx, scope, q, ids)
+	live, err := e.live(ctx, scope, q, ranking)
 	if err != nil {
-		return nil, fmt.Errorf("resolve units: %w", err)
+		return nil, err
 	}
 	inside := make(map[UnitID]bool, len(live))
 	for _, f := range live {

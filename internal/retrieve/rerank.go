@@ -13,19 +13,30 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/trace"
 )
 
-// rerankDepth is the number of fused candidates that are compared in detail.
-const rerankDepth = 200
+// The number of fused candidates that are compared in detail: a multiple of the limit.
+const (
+	rerankFactor   = 5
+	minRerankDepth = 100
+	maxRerankDepth = 200
+)
 
 // Described is a chat unit as the ranking compares it. Neighbours, from the messages
 // before and after a candidate, have only their position and Vector.
 type Described struct {
-	ID     UnitID
-	Owner  string
-	Seq    int
-	Human  bool // written by the user
-	At     time.Time
-	Text   string // the piece; empty for a neighbour
-	Vector []float32
+	ID         UnitID
+	Owner      string
+	Seq        int
+	Start, End int
+	Human      bool // written by the user
+	At         time.Time
+	Text       string // the piece; empty for a neighbour
+	Vector     []float32
+}
+
+func (d Described) neighbour() bool { return d.Text == "" }
+
+func (d Described) found() Found {
+	return Found{ID: d.ID, Owner: d.Owner, Seq: d.Seq, Start: d.Start, End: d.End, At: d.At}
 }
 
 // Learned weights, from hack/ranking. See docs/retrieval.md.
@@ -44,17 +55,13 @@ func mustParseWeights(raw []byte) (w features) {
 	return w
 }
 
-// rerank sorts the best chat units of a fused ranking by the learned weights. The
-// others follow in their order, with lower scores.
-func (e *Engine) rerank(ctx context.Context, scope tenant.Scope, q Query, ranking, words []Hit, vector []float32) ([]Hit, error) {
-	head := ranking[:min(len(ranking), rerankDepth)]
-	ids := make([]UnitID, len(head))
-	for i, h := range head {
-		ids[i] = h.ID
-	}
-	described, err := e.describe(ctx, scope, ids)
+// rerank sorts the best chat units of a fused ranking by the learned weights, and
+// returns those that are live. The others follow in their order, with lower scores.
+func (e *Engine) rerank(ctx context.Context, scope tenant.Scope, q Query, wanted int, ranking, words []Hit, vector []float32) ([]Hit, map[UnitID]Found, error) {
+	head := ranking[:min(len(ranking), max(rerankFactor*wanted, minRerankDepth), maxRerankDepth)]
+	described, err := e.describe(ctx, scope, q, head)
 	if err != nil || len(described) == 0 {
-		return ranking, err
+		return ranking, nil, err
 	}
 	c := comparison{query: q, lexical: scores(words), vector: vector, all: described}
 	c.speakers()
@@ -64,24 +71,28 @@ func (e *Engine) rerank(ctx context.Context, scope tenant.Scope, q Query, rankin
 		}
 	}
 	out := c.rank()
-	ranked := make(map[UnitID]bool, len(out))
 	worst := 1.0
 	for _, h := range out {
-		ranked[h.ID] = true
 		worst = min(worst, h.Score)
 	}
+	live := make(map[UnitID]Found, len(out))
+	for _, d := range described {
+		if !d.neighbour() {
+			live[d.ID] = d.found()
+		}
+	}
 	for _, h := range ranking {
-		if !ranked[h.ID] {
+		if _, ok := live[h.ID]; !ok {
 			out = append(out, Hit{ID: h.ID, Score: worst * h.Score})
 		}
 	}
-	return out, nil
+	return out, live, nil
 }
 
-func (e *Engine) describe(ctx context.Context, scope tenant.Scope, ids []UnitID) ([]Described, error) {
+func (e *Engine) describe(ctx context.Context, scope tenant.Scope, q Query, hits []Hit) ([]Described, error) {
 	ctx, end := trace.Begin(ctx, trace.Hydrate)
 	defer end()
-	described, err := e.Searcher.Describe(ctx, scope, ids)
+	described, err := e.Searcher.Describe(ctx, scope, q, unitIDs(hits))
 	if err != nil {
 		return nil, fmt.Errorf("describe units: %w", err)
 	}
@@ -110,6 +121,12 @@ func (c *comparison) speakers() {
 	c.names = named(c.query.Text, every)
 }
 
+// candidate is a unit with its cosine with the question.
+type candidate struct {
+	Described
+	cosine float64
+}
+
 // place is the position of a message.
 type place struct {
 	owner string
@@ -119,18 +136,19 @@ type place struct {
 // rank returns the candidates, best first, with the logistic function of their sum of
 // weighted features.
 func (c *comparison) rank() []Hit {
-	var candidates []Described
+	var candidates []candidate
 	best := map[place]float64{}
 	for _, d := range c.all {
+		cosine := dot(d.Vector, c.vector)
 		at := place{d.Owner, d.Seq}
-		if cosine, ok := best[at]; !ok || c.cosine(d) > cosine {
-			best[at] = c.cosine(d)
+		if most, ok := best[at]; !ok || cosine > most {
+			best[at] = cosine
 		}
-		if d.Text != "" {
-			candidates = append(candidates, d)
+		if !d.neighbour() {
+			candidates = append(candidates, candidate{d, cosine})
 		}
 	}
-	slices.SortFunc(candidates, func(a, b Described) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortFunc(candidates, func(a, b candidate) int { return cmp.Compare(a.ID, b.ID) })
 	list := c.features(candidates, best)
 	out := make([]Hit, len(list))
 	for i, f := range list {
@@ -140,18 +158,31 @@ func (c *comparison) rank() []Hit {
 	return out
 }
 
-func (c *comparison) cosine(d Described) (sum float64) {
-	for i, v := range d.Vector[:min(len(d.Vector), len(c.vector))] {
-		sum += float64(v) * float64(c.vector[i])
+// dot returns the dot product over the shorter of both lengths.
+func dot(a, b []float32) float64 {
+	n := min(len(a), len(b))
+	a, b = a[:n], b[:n]
+	// Four independent sums avoid a dependency between additions.
+	var s0, s1, s2, s3 float32
+	i := 0
+	for ; i+4 <= n; i += 4 {
+		x, y := a[i:i+4:i+4], b[i:i+4:i+4]
+		s0 += x[0] * y[0]
+		s1 += x[1] * y[1]
+		s2 += x[2] * y[2]
+		s3 += x[3] * y[3]
 	}
-	return sum
+	for ; i < n; i++ {
+		s0 += a[i] * b[i]
+	}
+	return float64(s0+s1) + float64(s2+s3)
 }
 
 // features compares the candidates with the question. best is the best cosine of each
 // message.
-func (c *comparison) features(candidates []Described, best map[place]float64) []features {
+func (c *comparison) features(candidates []candidate, best map[place]float64) []features {
 	list, texts, words := make([]features, len(candidates)), make([]bag, len(candidates)), make([][]string, len(candidates))
-	median := medianCosine(c, candidates)
+	median := medianCosine(candidates)
 	asked := c.terms()
 	wanted := make(map[string]bool, len(asked))
 	for _, t := range asked {
@@ -160,7 +191,7 @@ func (c *comparison) features(candidates []Described, best map[place]float64) []
 	for i, d := range candidates {
 		words[i] = plainWords(d.Text)
 		texts[i] = bagOf(words[i], wanted)
-		list[i][featMeaning] = c.cosine(d)
+		list[i][featMeaning] = d.cosine
 		list[i][featBefore], list[i][featAfter] = median, median
 		if v, ok := best[place{d.Owner, d.Seq - 1}]; ok {
 			list[i][featBefore] = v
@@ -194,10 +225,10 @@ func (c *comparison) terms() []string {
 	})
 }
 
-func medianCosine(c *comparison, candidates []Described) float64 {
+func medianCosine(candidates []candidate) float64 {
 	cosines := make([]float64, len(candidates))
 	for i, d := range candidates {
-		cosines[i] = c.cosine(d)
+		cosines[i] = d.cosine
 	}
 	slices.Sort(cosines)
 	if len(cosines) == 0 {

@@ -9,7 +9,7 @@ import (
 )
 
 // addSigns adds the features that are not standardized.
-func (c *comparison) addSigns(candidates []Described, words [][]string, list []features) {
+func (c *comparison) addSigns(candidates []candidate, words [][]string, list []features) {
 	question := c.query.Text
 	you, when := asksYou.MatchString(question), asksWhen.MatchString(question)
 	me := asksMe.MatchString(question) && !you

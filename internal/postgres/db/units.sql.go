@@ -53,37 +53,58 @@ func (q *Queries) CountUnits(ctx context.Context, arg CountUnitsParams) (int64, 
 }
 
 const describeUnits = `-- name: DescribeUnits :many
-with wanted as materialized (
-    select conversation_id, seq from units
-    where tenant_id = $1 and user_id = $2 and id = any($3::bigint[]) and kind = 2 and active
+with found as materialized (
+    select u.id, u.conversation_id, u.seq, u.span_start, u.span_end, u.embedding, g.sender, g.created_at as at,
+        convert_from(substring(convert_to(g.text, 'UTF8') from u.span_start + 1 for u.span_end - u.span_start), 'UTF8') as piece
+    from unnest($1::bigint[]) w(id)
+    cross join lateral (
+        select n.id, n.conversation_id, n.seq, n.span_start, n.span_end, n.embedding from units n
+        where n.tenant_id = $2 and n.user_id = $3 and n.id = w.id and n.kind = 2 and n.active
+            and ($4::bigint = 0 or n.group_id = $4)
+            and ($5::timestamptz is null and $6::timestamptz is null or exists (
+                select from conversations o where o.tenant_id = $2 and o.user_id = $3 and o.id = n.conversation_id
+                    and o.created_at >= coalesce($5, '-infinity') and o.created_at < coalesce($6, 'infinity')))
+        limit 1
+    ) u
+    cross join lateral (
+        select m.sender, m.created_at, m.text from messages m
+        where m.tenant_id = $2 and m.user_id = $3 and m.conversation_id = u.conversation_id and m.seq between u.seq and u.seq
+            and ($7::timestamptz is null or m.created_at >= $7)
+            and ($8::timestamptz is null or m.created_at < $8)
+        order by m.seq limit 1
+    ) g
 ), positions as materialized (
-    select distinct conversation_id, seq + d as seq from wanted, generate_series(-1, 1) d
+    select distinct conversation_id, seq + d as seq from found, (values (-1), (1)) v(d)
 )
-select u.id, u.conversation_id::text as owner, u.seq, u.embedding, coalesce(g.sender, '')::text as sender,
-    coalesce(g.created_at, 'epoch')::timestamptz as at, coalesce(g.piece, '')::text as piece
+select f.id, f.conversation_id::text as owner, f.seq, f.span_start, f.span_end, f.embedding, f.sender, f.at, f.piece::text as piece from found f
+union all
+select u.id, p.conversation_id::text, p.seq, 0, 0, u.embedding, '', 'epoch', ''
 from positions p
-join units u on u.tenant_id = $1 and u.user_id = $2 and u.kind = 2 and u.active
-    and u.conversation_id = p.conversation_id and u.seq = p.seq
-left join lateral (
-    select m.sender, m.created_at,
-        convert_from(substring(convert_to(m.text, 'UTF8') from u.span_start + 1 for u.span_end - u.span_start), 'UTF8') as piece
-    from messages m
-    where m.tenant_id = $1 and m.user_id = $2 and m.conversation_id = u.conversation_id and m.seq = u.seq
-        and u.id = any($3::bigint[])
-    limit 1
-) g on true
+cross join lateral (
+    select n.id, n.embedding from units n
+    where n.tenant_id = $2 and n.user_id = $3 and n.conversation_id = p.conversation_id and n.seq between p.seq and p.seq
+        and n.kind = 2 and n.active and n.id <> all($1::bigint[])
+    order by n.seq
+) u
 `
 
 type DescribeUnitsParams struct {
-	TenantID string
-	UserID   int64
-	Ids      []int64
+	Ids        []int64
+	TenantID   string
+	UserID     int64
+	GroupID    int64
+	FromTime   *time.Time
+	ToTime     *time.Time
+	AfterTime  *time.Time
+	BeforeTime *time.Time
 }
 
 type DescribeUnitsRow struct {
 	ID        int64
 	Owner     string
 	Seq       int32
+	SpanStart int32
+	SpanEnd   int32
 	Embedding []byte
 	Sender    string
 	At        time.Time
@@ -91,10 +112,20 @@ type DescribeUnitsRow struct {
 }
 
 // The units with their text, and those of the messages before and after without.
-// The texts are joined laterally: without statistics, as after an import, the
-// planner would read all messages for each unit.
+// Without statistics, as after an import, every index seems equally good to the planner,
+// and it may read all messages of the user for each unit. Sorting by seq, with "between"
+// because a constant needs no sorting, makes it choose the index that ends with seq.
 func (q *Queries) DescribeUnits(ctx context.Context, arg DescribeUnitsParams) ([]DescribeUnitsRow, error) {
-	rows, err := q.db.Query(ctx, describeUnits, arg.TenantID, arg.UserID, arg.Ids)
+	rows, err := q.db.Query(ctx, describeUnits,
+		arg.Ids,
+		arg.TenantID,
+		arg.UserID,
+		arg.GroupID,
+		arg.FromTime,
+		arg.ToTime,
+		arg.AfterTime,
+		arg.BeforeTime,
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -106,6 +137,8 @@ func (q *Queries) DescribeUnits(ctx context.Context, arg DescribeUnitsParams) ([
 			&i.ID,
 			&i.Owner,
 			&i.Seq,
+			&i.SpanStart,
+			&i.SpanEnd,
 			&i.Embedding,
 			&i.Sender,
 			&i.At,

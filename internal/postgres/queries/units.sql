@@ -57,24 +57,39 @@ where tenant_id = @tenant_id and user_id = @user_id and id = any(@ids::bigint[])
 
 -- name: DescribeUnits :many
 -- The units with their text, and those of the messages before and after without.
--- The texts are joined laterally: without statistics, as after an import, the
--- planner would read all messages for each unit.
-with wanted as materialized (
-    select conversation_id, seq from units
-    where tenant_id = @tenant_id and user_id = @user_id and id = any(@ids::bigint[]) and kind = 2 and active
+-- Without statistics, as after an import, every index seems equally good to the planner,
+-- and it may read all messages of the user for each unit. Sorting by seq, with "between"
+-- because a constant needs no sorting, makes it choose the index that ends with seq.
+with found as materialized (
+    select u.*, g.sender, g.created_at as at,
+        convert_from(substring(convert_to(g.text, 'UTF8') from u.span_start + 1 for u.span_end - u.span_start), 'UTF8') as piece
+    from unnest(@ids::bigint[]) w(id)
+    cross join lateral (
+        select n.id, n.conversation_id, n.seq, n.span_start, n.span_end, n.embedding from units n
+        where n.tenant_id = @tenant_id and n.user_id = @user_id and n.id = w.id and n.kind = 2 and n.active
+            and (@group_id::bigint = 0 or n.group_id = @group_id)
+            and (sqlc.narg('from_time')::timestamptz is null and sqlc.narg('to_time')::timestamptz is null or exists (
+                select from conversations o where o.tenant_id = @tenant_id and o.user_id = @user_id and o.id = n.conversation_id
+                    and o.created_at >= coalesce(sqlc.narg('from_time'), '-infinity') and o.created_at < coalesce(sqlc.narg('to_time'), 'infinity')))
+        limit 1
+    ) u
+    cross join lateral (
+        select m.sender, m.created_at, m.text from messages m
+        where m.tenant_id = @tenant_id and m.user_id = @user_id and m.conversation_id = u.conversation_id and m.seq between u.seq and u.seq
+            and (sqlc.narg('after_time')::timestamptz is null or m.created_at >= sqlc.narg('after_time'))
+            and (sqlc.narg('before_time')::timestamptz is null or m.created_at < sqlc.narg('before_time'))
+        order by m.seq limit 1
+    ) g
 ), positions as materialized (
-    select distinct conversation_id, seq + d as seq from wanted, generate_series(-1, 1) d
+    select distinct conversation_id, seq + d as seq from found, (values (-1), (1)) v(d)
 )
-select u.id, u.conversation_id::text as owner, u.seq, u.embedding, coalesce(g.sender, '')::text as sender,
-    coalesce(g.created_at, 'epoch')::timestamptz as at, coalesce(g.piece, '')::text as piece
+select f.id, f.conversation_id::text as owner, f.seq, f.span_start, f.span_end, f.embedding, f.sender, f.at, f.piece::text as piece from found f
+union all
+select u.id, p.conversation_id::text, p.seq, 0, 0, u.embedding, '', 'epoch', ''
 from positions p
-join units u on u.tenant_id = @tenant_id and u.user_id = @user_id and u.kind = 2 and u.active
-    and u.conversation_id = p.conversation_id and u.seq = p.seq
-left join lateral (
-    select m.sender, m.created_at,
-        convert_from(substring(convert_to(m.text, 'UTF8') from u.span_start + 1 for u.span_end - u.span_start), 'UTF8') as piece
-    from messages m
-    where m.tenant_id = @tenant_id and m.user_id = @user_id and m.conversation_id = u.conversation_id and m.seq = u.seq
-        and u.id = any(@ids::bigint[])
-    limit 1
-) g on true;
+cross join lateral (
+    select n.id, n.embedding from units n
+    where n.tenant_id = @tenant_id and n.user_id = @user_id and n.conversation_id = p.conversation_id and n.seq between p.seq and p.seq
+        and n.kind = 2 and n.active and n.id <> all(@ids::bigint[])
+    order by n.seq
+) u;

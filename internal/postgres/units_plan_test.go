@@ -1,0 +1,121 @@
+package postgres_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/mnemo-dev/mnemo/internal/postgres/postgrestest"
+	"github.com/mnemo-dev/mnemo/internal/retrieve"
+)
+
+// planNode is a node of the JSON of EXPLAIN ANALYZE. Rows are per loop.
+type planNode struct {
+	Type          string     `json:"Node Type"`
+	Relation      string     `json:"Relation Name"`
+	Loops         float64    `json:"Actual Loops"`
+	Rows          float64    `json:"Actual Rows"`
+	Filtered      float64    `json:"Rows Removed by Filter"`
+	JoinFiltered  float64    `json:"Rows Removed by Join Filter"`
+	Rechecked     float64    `json:"Rows Removed by Index Recheck"`
+	IndexFiltered float64    `json:"Rows Removed by Index Filter"`
+	Plans         []planNode `json:"Plans"`
+}
+
+// most returns the node of a plan that reads most rows, and their number.
+func (n planNode) most() (planNode, float64) {
+	node, rows := n, n.Loops*(n.Rows+n.Filtered+n.JoinFiltered+n.Rechecked+n.IndexFiltered)
+	for _, child := range n.Plans {
+		if found, r := child.most(); r > rows {
+			node, rows = found, r
+		}
+	}
+	return node, rows
+}
+
+// Describing units reads no row twice, also without statistics, as after an import, and
+// with a generic plan.
+func TestDescribeReadsFewRows(t *testing.T) {
+	t.Parallel()
+	d := postgrestest.Create(t)
+	b := setupIn(t, d, nil)
+	exec(t, b.owner, `do $$ declare name text; begin
+		for name in select oid::regclass::text from pg_class where relkind = 'r' and (relname like 'units\_%' or relname in ('messages', 'conversations')) loop
+			execute 'alter table ' || name || ' set (autovacuum_enabled = off)';
+		end loop; end $$`)
+	scope := b.users[0]
+	const chats, length, every = 40, 50, 20
+	var ids []retrieve.UnitID
+	for i := range chats {
+		for j, id := range b.unitsOf(t, b.upsert(t, scope, newConversation(fmt.Sprint(i), i, length)).Conversation.ID) {
+			if j%every == 1 {
+				ids = append(ids, id)
+			}
+		}
+	}
+	config, err := pgxpool.ParseConfig(d.AppURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.MaxConns = 1 // the settings are those of a session
+	conn, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	exec(t, conn, "select set_config('mnemo.tenant', $1, false), set_config('mnemo.user', $2, false)", string(scope.Tenant), fmt.Sprint(scope.User))
+	exec(t, conn, "prepare described (uuid, bigint, bigint[], bigint) as "+namedQuery(t, "units.sql", "DescribeUnits", "tenant_id", "user_id", "ids", "group_id"))
+	for _, statistics := range []string{"without statistics", "with statistics"} {
+		if statistics == "with statistics" {
+			exec(t, b.owner, "analyze units, messages, conversations")
+		}
+		for _, mode := range []string{"force_custom_plan", "force_generic_plan"} {
+			exec(t, conn, "set plan_cache_mode = "+mode)
+			args := strings.ReplaceAll(strings.Trim(fmt.Sprint(ids), "[]"), " ", ",")
+			var raw []byte
+			if err := conn.QueryRow(t.Context(), fmt.Sprintf("explain (analyze, format json) execute described ('%s', %d, '{%s}', 0)",
+				scope.Tenant, scope.User, args), pgx.QueryExecModeSimpleProtocol).Scan(&raw); err != nil {
+				t.Fatal(err)
+			}
+			var plans []struct{ Plan planNode }
+			if err := json.Unmarshal(raw, &plans); err != nil {
+				t.Fatal(err)
+			}
+			plan := plans[0].Plan
+			if least := float64(2 * len(ids)); plan.Rows < least {
+				t.Errorf("%s, %s: %v rows, want at least %v: units and neighbours", statistics, mode, plan.Rows, least)
+			}
+			if node, rows := plan.most(); rows > chats*length {
+				t.Errorf("%s, %s: %s of %s reads %v rows, want at most each unit once, %d", statistics, mode, node.Type, node.Relation, rows, chats*length)
+			}
+		}
+	}
+}
+
+var optionalParameter = regexp.MustCompile(`sqlc\.narg\('\w+'\)`)
+
+// namedQuery returns a query of queries/ with numbered parameters. Optional ones are
+// null.
+func namedQuery(t *testing.T, file, name string, parameters ...string) string {
+	t.Helper()
+	raw, err := os.ReadFile("queries/" + file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, query, ok := strings.Cut(string(raw), "-- name: "+name+" ")
+	if !ok {
+		t.Fatalf("%s has no query %s", file, name)
+	}
+	_, query, _ = strings.Cut(query, "\n")
+	query, _, _ = strings.Cut(query, "-- name: ")
+	for i, p := range parameters {
+		query = strings.ReplaceAll(query, "@"+p, fmt.Sprintf("$%d", i+1))
+	}
+	return optionalParameter.ReplaceAllString(query, "null::timestamptz")
+}
