@@ -117,7 +117,7 @@ fuzz-api: ## Fuzz the API for responses that violate the contract (FOR=30m)
 
 .PHONY: bench
 bench: ## Run benchmarks with real dependencies
-	@go build -o bin/hacktest ./hack/test && exec bin/hacktest -- go test -run '^$$' -bench . -benchmem ./internal/...
+	@go build -o bin/hacktest ./hack/test && exec bin/hacktest -- go test -run '^$$' -bench . -benchmem ./internal/... ./test/retrievalbench
 
 .PHONY: bench-retrieval
 bench-retrieval: ## Measure retrieval on LoCoMo and BEAM files (DATA=a.json,b.json URL= TOKEN= JSON=)

@@ -102,7 +102,7 @@ func makeTenant(t *testing.T, d postgrestest.Database) (token string) {
 	return token
 }
 
-func ensurePartition(t *testing.T, place placement.Location) {
+func ensurePartition(t testing.TB, place placement.Location) {
 	t.Helper()
 	at := testkit.Milvus(t)
 	index, err := milvus.Open(t.Context(), milvus.Config{Address: at.Addr, Username: at.User, Password: at.Password, Dimensions: dimensions})
@@ -122,7 +122,7 @@ func ensurePartition(t *testing.T, place placement.Location) {
 }
 
 // eventually polls until check succeeds.
-func eventually(t *testing.T, check func() bool) {
+func eventually(t testing.TB, check func() bool) {
 	t.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
