@@ -175,7 +175,7 @@ func start(t *testing.T, program string, d postgrestest.Database) *server {
 	s := &server{url: "http://" + address, ended: make(chan struct{}), log: &output{}}
 	cmd := exec.Command(program, "serve")
 	cmd.Env = append(os.Environ(), "DATABASE_URL="+d.AppURL, "MILVUS_ADDRESS="+milvus.Addr, "MILVUS_USERNAME="+milvus.User,
-		"MILVUS_PASSWORD="+milvus.Password, "MNEMO_MODEL_DIR="+testkit.ModelDir(t), "MNEMO_LISTEN="+address, "MNEMO_METRICS_LISTEN=127.0.0.1:0")
+		"MILVUS_PASSWORD="+milvus.Password, "MNEMO_MODEL_DIR="+testkit.ModelDir(t), "MNEMO_ONNXRUNTIME="+testkit.ONNXRuntime(t), "MNEMO_LISTEN="+address, "MNEMO_METRICS_LISTEN=127.0.0.1:0")
 	cmd.Stdout, cmd.Stderr = s.log, s.log
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
