@@ -243,6 +243,7 @@ var badFields = []struct {
 	{"POST", "/api/chat-history/search", []string{`{"query":"a","contextChunks":21}`, `{"query":"a","contextChunks":-1}`}, 400, "contextChunks must be 0 to 20"},
 	{"POST", "/api/chat-history/search", []string{`{"query":"a","provider":7}`}, 400, "provider must be a string"},
 	{"POST", "/api/chat-history/search", []string{`{"query":"a","skipRerank":"x"}`}, 400, "skipRerank must be true or false, not a string"},
+	{"POST", "/api/chat-history/search", []string{`{"query":"a","ranking":"AAA"}`}, 400, "ranking must be fused, lexical or dense"},
 	{"POST", "/api/chat-history/search", []string{`{"query":"a","dateFrom":"x"}`}, 400, "dateFrom must be an ISO 8601"},
 	{"POST", "/api/chat-history/search", []string{`{"query":"a","dateTo":7}`}, 400, "dateTo must be a string"},
 	{"POST", "/api/chat-history/inject", []string{`{"query":7}`}, 400, "query must be a string"},

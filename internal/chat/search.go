@@ -3,6 +3,7 @@ package chat
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -47,6 +48,9 @@ func (in SearchInput) Validate() error {
 	}
 	if in.Around < 0 || in.Around > MaxAround {
 		f.Add("context size", "must be 0 to %d, not %d", MaxAround, in.Around)
+	}
+	if !slices.Contains([]retrieve.Ranking{"", retrieve.Fused, retrieve.Lexical, retrieve.Dense}, in.Ranking) {
+		f.Add("ranking", "must be fused, lexical or dense")
 	}
 	return f.Err()
 }
