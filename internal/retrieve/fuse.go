@@ -8,7 +8,7 @@ import (
 
 // flatCosine is the minimum deviation assumed for the cosines of the candidates. Below
 // it their order means little and must not outweigh the words.
-const flatCosine = 0.03
+const flatCosine = 0.01
 
 // Fuse ranks the units of a lexical and a dense search, best first, by the sum of both
 // scores in standard deviations from the mean of the candidates. The scores of the

@@ -13,7 +13,7 @@ func TestMemoryUnits(t *testing.T) {
 	if got := MemoryUnits(" \n "); got != nil {
 		t.Errorf("a blank text has units: %v", got)
 	}
-	want := []Unit{{Kind: Memory, Start: 0, End: 14, Lexical: "I like plums.", Dense: "I like plums."}}
+	want := []Unit{{Kind: Memory, Start: 0, End: 14, Lexical: "I like plums.", Dense: "(undated) I like plums."}}
 	if d := cmp.Diff(want, MemoryUnits("I like plums.\n")); d != "" {
 		t.Errorf("-want +got\n%s", d)
 	}
@@ -85,5 +85,22 @@ func TestGroupOf(t *testing.T) {
 	}
 	if got, want := GroupOf("chatgpt"), int64(9185783340037727416); got != want {
 		t.Errorf("GroupOf(chatgpt) = %d, want %d: stored groups must not change", got, want)
+	}
+}
+
+// Dated and undated memories are embedded alike, so that a date does not decide which is
+// closer to a question.
+func TestMemoryDenseReplacesTheDate(t *testing.T) {
+	t.Parallel()
+	const want = "(undated) My knee hurts."
+	for _, text := range []string{"My knee hurts.", " My knee hurts.\n", "2026-05-03 My knee hurts.", "2026-05-03: My knee hurts.", "2026-05-03 - My knee hurts."} {
+		if got := MemoryDense(text); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+	for _, text := range []string{"2026-05-03", "20260503 My knee hurts.", "On 2026-05-03 my knee hurt."} {
+		if got := MemoryDense(text); got != "(undated) "+text {
+			t.Errorf("%q: %q, want the whole text", text, got)
+		}
 	}
 }
