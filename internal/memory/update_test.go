@@ -43,8 +43,8 @@ func TestUpdateCreatesUnitsOfNewTextOnly(t *testing.T) {
 	if len(f.edited.Units) != 1 {
 		t.Fatalf("len(f.edited.Units) = %d, want 1", len(f.edited.Units))
 	}
-	if f.edited.Units[0].Dense != text {
-		t.Errorf("f.edited.Units[0].Dense = %v, want %v", f.edited.Units[0].Dense, text)
+	if f.edited.Units[0].Lexical != text {
+		t.Errorf("f.edited.Units[0].Lexical = %v, want %v", f.edited.Units[0].Lexical, text)
 	}
 	if f.edited.Tokens != 3 {
 		t.Errorf("f.edited.Tokens = %d, want 3", f.edited.Tokens)

@@ -164,7 +164,7 @@ func TestMoveCopiesUnits(t *testing.T) {
 		if u.Vector == nil {
 			t.Errorf("unit %d has no vector", u.ID)
 		}
-		if !strings.HasPrefix(u.Dense, "gardening ") {
+		if !strings.HasPrefix(u.Dense, "(undated) gardening ") {
 			t.Errorf("text of unit %d = %q, want a copy", u.ID, u.Dense)
 		}
 	}

@@ -50,7 +50,7 @@ func TestExactScoresAllUnitsOfSmallUser(t *testing.T) {
 	}
 	var want []scored
 	for i := range 60 {
-		text := fmt.Sprint("memory ", i)
+		text := retrieve.MemoryDense(fmt.Sprint("memory ", i))
 		want = append(want, scored{text, cosine(query, vectors[text])})
 	}
 	slices.SortFunc(want, func(a, b scored) int { return cmp.Compare(b.score, a.score) })
