@@ -46,7 +46,7 @@ func (r *TenantReconciler) reconcileDeletion(ctx context.Context, p *pass) (ctrl
 }
 
 // finalize makes one attempt. wait > 0 requests another. It identifies the data by
-// the Tenant's uid only: whoever may write the status could otherwise name the data
+// the Tenant's uid only: an author with rights on the status could otherwise name the data
 // of another tenant.
 func (r *TenantReconciler) finalize(ctx context.Context, p *pass) (wait time.Duration, err error) {
 	t := p.tenant

@@ -3,7 +3,7 @@ package tenant
 import "slices"
 
 // publicMailDomains are well-known providers whose addresses anyone can create. The
-// list protects against a mistake of whoever may use any domain; it is not complete.
+// list protects against mistakes of administrators who allow any domain; it is not complete.
 var publicMailDomains = []string{
 	"126.com", "163.com", "aol.com", "fastmail.com", "free.fr", "gmail.com", "gmx.de", "gmx.net", "googlemail.com",
 	"hey.com", "hotmail.com", "icloud.com", "laposte.net", "live.com", "mac.com", "mail.com", "mail.ru", "me.com",
