@@ -28,6 +28,7 @@ var changes = map[string]string{
 	"chat.url":                       "",
 	"api.serviceAccount":             "{create: false, name: other}",
 	"operator.serviceAccount.create": "",
+	"operator.shard":                 "",
 	"migrate.nodeSelector":           "{kubernetes.io/os: linux}",
 	"migrate.tolerations":            "[{key: dedicated, operator: Exists}]",
 	"migrate.extraEnv":               "[{name: HTTPS_PROXY, value: 'http://proxy:3128'}]",
