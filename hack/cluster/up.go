@@ -148,5 +148,8 @@ func lock(o options) (unlock func() error, err error) {
 		_ = file.Close()
 		return nil, fmt.Errorf("a cluster is already running in %s: see %s, or delete it with `make cluster-down`", o.dir, o.envFile())
 	}
-	return file.Close, nil
+	return func() error {
+		// A child process that is being started may have the file open, so closing it is not enough.
+		return errors.Join(syscall.Flock(int(file.Fd()), syscall.LOCK_UN), file.Close())
+	}, nil
 }

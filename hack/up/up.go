@@ -79,5 +79,8 @@ func occupy(dir string) (release func() error, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return func() error { return errors.Join(forget(), lock.Close()) }, nil
+	return func() error {
+		// A child process that is being started may have the file open, so closing it is not enough.
+		return errors.Join(forget(), syscall.Flock(int(lock.Fd()), syscall.LOCK_UN), lock.Close())
+	}, nil
 }

@@ -209,8 +209,11 @@ func (l *Ledger) Compact(before time.Time) (removed int64, err error) {
 	return removed, replaced.Close()
 }
 
-// Close closes the file.
-func (l *Ledger) Close() error { return l.file.Close() }
+// Close unlocks and closes the file. A child process that is being started may have it
+// open, so closing it is not enough.
+func (l *Ledger) Close() error {
+	return errors.Join(syscall.Flock(int(l.file.Fd()), syscall.LOCK_UN), l.file.Close())
+}
 
 // writeLedger replaces the file atomically.
 func writeLedger(path string, h header, entries []Entry) error {
