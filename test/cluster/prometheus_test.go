@@ -220,6 +220,8 @@ func (m *monitor) wantAlert(t *testing.T, how, alert string, replace ...string) 
 // triggeredElsewhere names the tests of the alerts that cannot be triggered on the node.
 var triggeredElsewhere = map[string]string{
 	"MnemoEmbedderUnavailable": "test/e2e TestEmbedderUnavailable: the embedder endpoint of an API server is unreachable",
+	"MnemoLatencyFastBurn":     "charts TestAlerts: on a fast node, too few requests of the last 5 minutes are slow after an outage",
+	"MnemoLatencySlowBurn":     "charts TestAlerts: on a fast node, too few requests of the last 5 minutes are slow after an outage",
 }
 
 // writeReport writes tables of the triggered alerts and the panels' values into bin/.
