@@ -157,16 +157,13 @@ func suspendPostgreSQL(t *testing.T, m *monitor, token string) {
 	resume := suspend(t, "postgres")
 	m.wantAlert(t, "the PostgreSQL processes are suspended (SIGSTOP)", "MnemoPostgreSQLUnavailable")
 	m.wantAlert(t, "the PostgreSQL processes are suspended", "MnemoTokenCacheBypassed")
-	over5m := func(slo string) []string {
-		var pairs []string
-		for _, window := range []string{"1h", "30m", "6h", "2h", "1d", "3d"} {
-			pairs = append(pairs, "mnemo:"+slo+"_burn:rate"+window, "mnemo:"+slo+"_burn:rate5m")
-		}
-		return pairs
+	var over5m []string
+	for _, window := range []string{"1h", "30m", "6h", "2h", "1d", "3d"} {
+		over5m = append(over5m, "mnemo:availability_burn:rate"+window, "mnemo:availability_burn:rate5m")
 	}
 	const how = "the PostgreSQL processes are suspended under load; over 5 minutes instead of the longer windows"
-	m.wantAlert(t, how, "MnemoAvailabilityFastBurn", over5m("availability")[:6]...)
-	m.wantAlert(t, how, "MnemoAvailabilitySlowBurn", over5m("availability")[4:]...)
+	m.wantAlert(t, how, "MnemoAvailabilityFastBurn", over5m[:6]...)
+	m.wantAlert(t, how, "MnemoAvailabilitySlowBurn", over5m[4:]...)
 	wantUnavailable(t, token)
 	if got := ready(t, "api"); len(got) != 2 {
 		t.Errorf("ready API servers without PostgreSQL: %q, want 2", got)
