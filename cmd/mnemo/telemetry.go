@@ -13,7 +13,8 @@ import (
 // telemetryFlags configure metrics and traces.
 type telemetryFlags struct {
 	telemetry.TraceConfig
-	MetricsTenants int `env:"MNEMO_METRICS_TENANTS" default:"100" help:"Maximum number of tenants in the quota metrics, highest relative usage first; 0 for none."`
+	MetricsTenants     int  `env:"MNEMO_METRICS_TENANTS" default:"100" help:"Maximum number of tenants in the quota metrics, highest relative usage first; 0 for none."`
+	MetricsTenantNames bool `env:"MNEMO_METRICS_TENANT_NAMES" help:"Identify tenants in metrics by namespace and name instead of ID. Everyone who can read the metrics can then read the names."`
 }
 
 // newMetrics returns a registry with the metrics of this process.
@@ -26,24 +27,33 @@ func newMetrics() (*prometheus.Registry, *telemetry.Metrics) {
 // watch registers the database statistics and checks the stores periodically
 // until the context ends.
 func (f telemetryFlags) watch(ctx context.Context, s *stores, r prometheus.Registerer, m *telemetry.Metrics, log *slog.Logger) error {
-	if err := r.Register(telemetry.NewStoreCollector(func(ctx context.Context) (telemetry.StoreStats, error) {
-		stats, err := s.db.Stats(ctx, f.MetricsTenants)
-		return storeStats(stats), err
-	}, func() telemetry.PoolStats { return telemetry.PoolStats(s.db.Pool()) }, log)); err != nil {
+	if err := f.register(s, r, log); err != nil {
 		return err
 	}
 	go m.Watch(ctx, 0, map[string]func(context.Context) error{"postgresql": s.db.Ping, "milvus": s.index.Ping}, log)
 	return nil
 }
 
-func storeStats(s postgres.Stats) telemetry.StoreStats {
+// register registers the database statistics.
+func (f telemetryFlags) register(s *stores, r prometheus.Registerer, log *slog.Logger) error {
+	return r.Register(telemetry.NewStoreCollector(func(ctx context.Context) (telemetry.StoreStats, error) {
+		stats, err := s.db.Stats(ctx, f.MetricsTenants)
+		return f.storeStats(stats), err
+	}, func() telemetry.PoolStats { return telemetry.PoolStats(s.db.Pool()) }, log))
+}
+
+func (f telemetryFlags) storeStats(s postgres.Stats) telemetry.StoreStats {
 	out := telemetry.StoreStats{IndexLag: s.IndexLag, SweepAge: s.SweepAge, ErasureLag: s.ErasureLag, BlockedConversations: s.Blocked}
 	for _, j := range s.Jobs {
 		out.Jobs = append(out.Jobs, telemetry.JobStats(j))
 	}
 	for _, t := range s.Tenants {
+		label := string(t.ID)
+		if f.MetricsTenantNames {
+			label = t.Namespace + "/" + t.Name
+		}
 		out.Tenants = append(out.Tenants, telemetry.TenantStats{
-			Tenant:  t.Namespace + "/" + t.Name,
+			Tenant:  label,
 			Blocked: t.Usage.Blocked,
 			Used: map[string]int64{
 				"memories": t.Usage.Memories, "conversations": t.Usage.Conversations, "storage": t.Usage.Storage, "users": t.Usage.Users,

@@ -31,6 +31,7 @@ type JobStats struct {
 
 // TenantStats is the usage of a tenant and its quotas.
 type TenantStats struct {
+	ID              tenant.ID
 	Namespace, Name string
 	Usage           tenant.Usage
 	Hard            tenant.Quota // memories, conversations, storage and users
@@ -85,7 +86,7 @@ func (d *DB) Stats(ctx context.Context, most int) (Stats, error) {
 		}
 		for _, t := range tenants {
 			s.Tenants = append(s.Tenants, TenantStats{
-				Namespace: t.Namespace, Name: t.Name,
+				ID: tenant.ID(t.ID), Namespace: t.Namespace, Name: t.Name,
 				Usage: tenant.Usage{Memories: t.Memories, Conversations: t.Conversations, Blocked: t.Blocked, Storage: t.Storage, Users: t.Users},
 				Hard:  tenant.Quota{Memories: t.MemoriesHard, Conversations: t.ConversationsHard, Storage: t.StorageHard, Users: t.UsersHard},
 			})

@@ -47,11 +47,11 @@ func TestStats(t *testing.T) {
 		t.Fatalf("len(stats.Tenants) = %d, want 3", len(stats.Tenants))
 	}
 	want := []postgres.TenantStats{{
-		Namespace: specs[2].Namespace, Name: "acme",
+		ID: specs[2].ID, Namespace: specs[2].Namespace, Name: "acme",
 		Usage: tenant.Usage{Users: 2},
 		Hard:  tenant.Quota{Memories: 100, Conversations: 10, Storage: 1 << 20, Users: 2},
 	}, {
-		Namespace: specs[1].Namespace, Name: "acme",
+		ID: specs[1].ID, Namespace: specs[1].Namespace, Name: "acme",
 		Usage: tenant.Usage{Conversations: 9, Blocked: 3, Storage: 7, Users: 2},
 		Hard:  tenant.Quota{Memories: 100, Conversations: 10, Storage: 1 << 20, Users: 5},
 	}}

@@ -32,7 +32,7 @@ type JobStats struct {
 
 // TenantStats are a tenant's usage and quotas, by resource.
 type TenantStats struct {
-	Tenant     string // namespace/name
+	Tenant     string // ID, or namespace/name
 	Used, Hard map[string]int64
 	Blocked    int64 // conversations over quota
 }

@@ -33,7 +33,7 @@ func TestLifecycle(t *testing.T) {
 		{"enable two replicas, an identity provider and monitoring", func(t *testing.T) {
 			defineMonitoring(t)
 			upgrade(t, append(providerValues(t), "api.replicas=2", "metrics.serviceMonitor.enabled=true", "metrics.serviceMonitor.interval=5s",
-				"metrics.rules.enabled=true", "metrics.dashboards.enabled=true")...)
+				"metrics.rules.enabled=true", "metrics.dashboards.enabled=true", "metrics.tenantNames=true")...)
 			signInOffersProvider(t)
 			if got := ready(t, "api"); len(got) != 2 {
 				t.Errorf("ready API servers: %q, want 2", got)

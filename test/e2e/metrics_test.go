@@ -102,7 +102,8 @@ func TestDashboardsAndAlerts(t *testing.T) {
 		"api": hostOf(t, "MNEMO_METRICS_URL"), "operator": hostOf(t, "MNEMO_OPERATOR_METRICS_URL"),
 	})
 	alice := filled(t)
-	panels, seen := prometheustest.Panels(t, "mnemo", "default/filled", dashboards(t)...), prometheustest.Seen{}
+	id := kubectl(t, "", "get", "tenant/filled", "-o", "jsonpath={.status.id}")
+	panels, seen := prometheustest.Panels(t, "mnemo", id, dashboards(t)...), prometheustest.Seen{}
 	eventually(t, 3*time.Minute, func() string {
 		alice.use(t)
 		// Work for the operator.

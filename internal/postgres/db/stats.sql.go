@@ -21,7 +21,7 @@ func (q *Queries) BlockedConversations(ctx context.Context) (int64, error) {
 }
 
 const tenantStats = `-- name: TenantStats :many
-select t.namespace, t.name, u.memories, u.conversations, u.blocked, u.storage,
+select t.id, t.namespace, t.name, u.memories, u.conversations, u.blocked, u.storage,
     coalesce(n.users, 0)::bigint as users,
     q.memories as memories_hard, q.conversations as conversations_hard, q.storage as storage_hard, q.users as users_hard
 from tenants t join usage u on u.tenant_id = t.id join quotas q on q.tenant_id = t.id
@@ -33,6 +33,7 @@ limit $1::bigint
 `
 
 type TenantStatsRow struct {
+	ID                string
 	Namespace         string
 	Name              string
 	Memories          int64
@@ -57,6 +58,7 @@ func (q *Queries) TenantStats(ctx context.Context, most int64) ([]TenantStatsRow
 	for rows.Next() {
 		var i TenantStatsRow
 		if err := rows.Scan(
+			&i.ID,
 			&i.Namespace,
 			&i.Name,
 			&i.Memories,

@@ -1,6 +1,6 @@
 -- name: TenantStats :many
 -- The tenants with the highest relative usage, highest first.
-select t.namespace, t.name, u.memories, u.conversations, u.blocked, u.storage,
+select t.id, t.namespace, t.name, u.memories, u.conversations, u.blocked, u.storage,
     coalesce(n.users, 0)::bigint as users,
     q.memories as memories_hard, q.conversations as conversations_hard, q.storage as storage_hard, q.users as users_hard
 from tenants t join usage u on u.tenant_id = t.id join quotas q on q.tenant_id = t.id
