@@ -157,7 +157,7 @@ func (s *Server) listConversations(ctx context.Context, who tenant.Identity, in 
 	page := p.integer("page", in.Page, 1, 1)
 	size := p.integer("pageSize", in.PageSize, chat.DefaultPageSize, 1)
 	filter := chat.ConversationFilter{
-		Platform: provider(in.Provider), Title: in.Title, ImportID: in.ImportID,
+		Platform: in.Provider, Title: in.Title, ImportID: in.ImportID,
 		From: p.from("dateFrom", in.DateFrom), To: p.to("dateTo", in.DateTo),
 		PinnedOnly: p.boolean("pinnedOnly", in.PinnedOnly), Status: statusOf(in.Status),
 		Offset: min((page-1)*size, math.MaxInt32), Limit: size,

@@ -286,6 +286,13 @@ func (f fakeChats) Count(_ context.Context, scope tenant.Scope) (int64, error) {
 	return int64(len(u.conversations)), err
 }
 
+func (f fakeChats) HasPlatform(_ context.Context, scope tenant.Scope, names []string) (bool, error) {
+	u, end, err := f.begin(scope)
+	defer end()
+	known := func(c chat.Conversation) bool { return slices.Contains(names, strings.ToLower(c.Platform)) }
+	return slices.ContainsFunc(u.conversations, known), err
+}
+
 func (f fakeChats) Passages(_ context.Context, scope tenant.Scope, places []chat.Position, around int) ([]chat.Passage, error) {
 	u, end, err := f.begin(scope)
 	defer end()

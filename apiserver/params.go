@@ -70,14 +70,6 @@ func (p *params) time(name, text string, parse func(string) (time.Time, error)) 
 	return t
 }
 
-// provider parses a platform name, "" for all.
-func provider(text string) string {
-	if text == chat.AllPlatforms {
-		return ""
-	}
-	return text
-}
-
 // The functions below return the OpenAPI documentation of query parameters.
 
 func param(name, description string, schema *huma.Schema, example any) *huma.Param {

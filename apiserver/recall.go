@@ -24,7 +24,7 @@ type recallRequest struct {
 	Query               *string       `json:"query,omitempty" minLength:"1" doc:"A question in natural language. Messages from a time it mentions, such as last May, are preferred. Either query or queries is required."`
 	Queries             []recallQuery `json:"queries,omitempty" maxItems:"15" doc:"Up to 15 questions, answered in one response."`
 	MaxTokens           *tokenBudget  `json:"maxTokens,omitempty" doc:"The maximum length of the content in tokens, 1 to 2,000; default 600. Other values are clamped."`
-	Platform            *string       `json:"platform,omitempty" doc:"Only conversations of this platform. Ignored if absent, all, or without active conversations."`
+	Platform            *string       `json:"platform,omitempty" doc:"A hint: only conversations of this platform. Ignored if absent, all, or without active conversations. Case does not matter; openai means chatgpt and anthropic means claude."`
 	ConversationContext *string       `json:"conversationContext,omitempty" doc:"The topic of the current conversation, as context for a short question."`
 	ConversationHistory []recallTurn  `json:"conversationHistory,omitempty" doc:"The last messages of the current conversation, as context for a short question."`
 	Before              *string       `json:"before,omitempty" doc:"Only messages written before this ISO 8601 time, or before the start of this date."`
@@ -97,6 +97,7 @@ type recollectionBody struct {
 	Sources        []recallSourceBody `json:"sources"`
 	TokenCount     int                `json:"tokenCount" doc:"The length of the content in tokens, at most maxTokens."`
 	ProcessingTime string             `json:"processingTime" example:"12.4ms"`
+	Platform       string             `json:"platform" doc:"The platform that was searched, or all: platform is a hint, which is ignored without active conversations of it."`
 	Model          string             `json:"model" doc:"The chat model that wrote the content, or extractive if it consists of excerpts."`
 }
 
@@ -121,6 +122,7 @@ type queryRecollectionBody struct {
 	Sources        []recallSourceBody `json:"sources"`
 	TokenCount     int                `json:"tokenCount"`
 	ProcessingTime string             `json:"processingTime" example:"12.4ms"`
+	Platform       string             `json:"platform"`
 	Model          string             `json:"model"`
 }
 
@@ -134,7 +136,7 @@ var docRecall = doc{
 		`"conversationHistory":[{"role":"user","content":"I am off to Vienna."}],"after":"2025-01-01","before":"2026-01-01"}`),
 	response: example(`{"content":"Night train to Vienna (2025-05-09)\n[1] assistant: A window seat, as you like it.","sources":[` +
 		`{"conversationId":"0196b2f5-0a77-7d21-b1c4-94e2f7a83d15","conversationTitle":"Night train to Vienna","messageId":"m-2",` +
-		`"date":"2025-05-09T14:30:04.000Z","relevanceScore":0.87}],"tokenCount":24,"processingTime":"12.4ms","model":"extractive"}`),
+		`"date":"2025-05-09T14:30:04.000Z","relevanceScore":0.87}],"tokenCount":24,"processingTime":"12.4ms","platform":"all","model":"extractive"}`),
 }
 
 func (s *Server) recall(ctx context.Context, who tenant.Identity, in *recallInput) (*recallOutput, error) {
@@ -158,7 +160,7 @@ func (s *Server) recall(ctx context.Context, who tenant.Identity, in *recallInpu
 	out.Body.many = &recollectionsBody{Results: make([]queryRecollectionBody, len(list)), ProcessingTime: took}
 	for i, r := range list {
 		one := recollectionOf(r, took)
-		out.Body.many.Results[i] = queryRecollectionBody{r.Query, one.Content, one.Sources, one.TokenCount, one.ProcessingTime, one.Model}
+		out.Body.many.Results[i] = queryRecollectionBody{r.Query, one.Content, one.Sources, one.TokenCount, one.ProcessingTime, one.Platform, one.Model}
 	}
 	return out, nil
 }
@@ -167,7 +169,7 @@ func (s *Server) recall(ctx context.Context, who tenant.Identity, in *recallInpu
 func (r recallRequest) input(p *params) chat.RecallInput {
 	tokens := r.MaxTokens.value(&p.Fields, "maxTokens", chat.DefaultRecallTokens)
 	input := chat.RecallInput{
-		Many: len(r.Queries) > 0, Platform: provider(value(r.Platform, "")), Context: value(r.ConversationContext, ""),
+		Many: len(r.Queries) > 0, Platform: value(r.Platform, ""), Context: value(r.ConversationContext, ""),
 		After: p.from("after", value(r.After, "")), Before: p.from("before", value(r.Before, "")),
 	}
 	for i, q := range r.Queries {
@@ -189,7 +191,7 @@ func (r recallRequest) input(p *params) chat.RecallInput {
 
 func recollectionOf(r chat.Recollection, took string) recollectionBody {
 	out := recollectionBody{Content: r.Content, Sources: make([]recallSourceBody, len(r.Sources)),
-		TokenCount: r.Tokens, ProcessingTime: took, Model: r.Model}
+		TokenCount: r.Tokens, ProcessingTime: took, Platform: r.Platform, Model: r.Model}
 	for i, source := range r.Sources {
 		out.Sources[i] = recallSourceBody{
 			ConversationID: source.Conversation.ID, ConversationTitle: source.Conversation.Title, MessageID: source.Message.ExternalID,

@@ -50,6 +50,12 @@ func (h *testServer) recalls(t *testing.T, s realStores) {
 	if !strings.Contains(within, "300") || !strings.Contains(within, "400") || strings.Contains(within, "200") || strings.Contains(within, "500") {
 		t.Errorf("between March and the fifth of May: %s", within)
 	}
+	for platform, want := range map[string]string{"typingmind": "all", "Custom": "custom", "all": "all"} {
+		got := ask(fmt.Sprintf(`{"query":"night train number to Vienna","platform":%q}`, platform))
+		if content, _ := got["content"].(string); content == "" || got["platform"] != want {
+			t.Errorf("platform %s: searched %v, want %s; content %q", platform, got["platform"], want, content)
+		}
+	}
 	many, _ := ask(`{"queries":[{"query":"train 300"},{"query":"train 400","maxTokens":40}]}`)["results"].([]any)
 	if len(many) != 2 {
 		t.Errorf("two questions: %v", many)

@@ -14,7 +14,7 @@ type searchInput struct {
 	Body struct {
 		Query         string   `json:"query" minLength:"1" doc:"A search query in natural language."`
 		Limit         *integer `json:"limit,omitempty" minimum:"1" maximum:"100" doc:"The number of passages; default 20."`
-		Provider      *string  `json:"provider,omitempty" doc:"The platform, or all."`
+		Provider      *string  `json:"provider,omitempty" doc:"The platform, or all. Case does not matter; openai means chatgpt and anthropic means claude."`
 		ContextChunks *integer `json:"contextChunks,omitempty" minimum:"0" maximum:"20" doc:"The number of messages of context on either side; default 4."`
 		SkipRerank    *bool    `json:"skipRerank,omitempty" doc:"Accepted for older clients."`
 		Ranking       *string  `json:"ranking,omitempty" enum:"fused,lexical,dense" doc:"How passages are ranked: by keywords and meaning (fused, the default), by keywords (lexical), or by meaning (dense)."`
@@ -69,7 +69,7 @@ func (s *Server) searchConversations(ctx context.Context, who tenant.Identity, i
 	name := value(in.Body.Provider, chat.AllPlatforms)
 	input := chat.SearchInput{
 		Query: in.Body.Query, Limit: int(value(in.Body.Limit, chat.DefaultResults)),
-		Platform: provider(name), Around: int(value(in.Body.ContextChunks, chat.DefaultAround)),
+		Platform: name, Around: int(value(in.Body.ContextChunks, chat.DefaultAround)),
 		Ranking: retrieve.Ranking(value(in.Body.Ranking, string(retrieve.Fused))),
 		From:    p.from("dateFrom", value(in.Body.DateFrom, "")), To: p.to("dateTo", value(in.Body.DateTo, "")),
 	}

@@ -710,8 +710,9 @@ type MemoryVersions struct {
 
 // QueryRecollection defines model for QueryRecollection.
 type QueryRecollection struct {
-	Content string `json:"content"`
-	Model   string `json:"model"`
+	Content  string `json:"content"`
+	Model    string `json:"model"`
+	Platform string `json:"platform"`
 
 	// ProcessingTime Examples: 12.4ms
 	ProcessingTime string         `json:"processingTime"`
@@ -744,7 +745,7 @@ type RecallRequest struct {
 	// MaxTokens The maximum length of the content in tokens, 1 to 2,000; default 600. Other values are clamped.
 	MaxTokens *float32 `json:"maxTokens,omitempty"`
 
-	// Platform Only conversations of this platform. Ignored if absent, all, or without active conversations.
+	// Platform A hint: only conversations of this platform. Ignored if absent, all, or without active conversations. Case does not matter; openai means chatgpt and anthropic means claude.
 	Platform *string `json:"platform,omitempty"`
 
 	// Queries Up to 15 questions, answered in one response.
@@ -781,6 +782,9 @@ type Recollection struct {
 	// Model The chat model that wrote the content, or extractive if it consists of excerpts.
 	Model string `json:"model"`
 
+	// Platform The platform that was searched, or all: platform is a hint, which is ignored without active conversations of it.
+	Platform string `json:"platform"`
+
 	// ProcessingTime Examples: 12.4ms
 	ProcessingTime string         `json:"processingTime"`
 	Sources        []RecallSource `json:"sources"`
@@ -812,7 +816,7 @@ type SearchRequest struct {
 	// Limit The number of passages; default 20.
 	Limit *int64 `json:"limit,omitempty"`
 
-	// Provider The platform, or all.
+	// Provider The platform, or all. Case does not matter; openai means chatgpt and anthropic means claude.
 	Provider *string `json:"provider,omitempty"`
 
 	// Query A search query in natural language.

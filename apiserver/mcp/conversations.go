@@ -21,7 +21,7 @@ const (
 type recallIn struct {
 	Query     string `json:"query" jsonschema:"A question in natural language. Messages from a time it mentions, such as last May, are preferred."`
 	MaxTokens int    `json:"maxTokens,omitempty" jsonschema:"The maximum length of the content in tokens."`
-	Platform  string `json:"platform,omitempty" jsonschema:"Only conversations of this platform, such as chatgpt, claude or custom."`
+	Platform  string `json:"platform,omitempty" jsonschema:"A hint: only conversations of this platform, such as chatgpt, claude or custom. Ignored if the user has none of it."`
 	Context   string `json:"context,omitempty" jsonschema:"The topic of the current conversation, as context for a short question."`
 	After     string `json:"after,omitempty" jsonschema:"Only messages written at or after this ISO 8601 date or time."`
 	Before    string `json:"before,omitempty" jsonschema:"Only messages written before this ISO 8601 time, or before the start of this date."`
@@ -31,6 +31,7 @@ type recallOut struct {
 	Content    string      `json:"content" jsonschema:"Excerpts or an answer that cites its sources as [1], [2] and so on. Empty if nothing was found."`
 	Sources    []sourceOut `json:"sources"`
 	TokenCount int         `json:"tokenCount"`
+	Platform   string      `json:"platform" jsonschema:"The platform that was searched, or all."`
 	Model      string      `json:"model" jsonschema:"The chat model that wrote the content, or extractive if it consists of excerpts."`
 	Degraded   bool        `json:"degraded,omitempty" jsonschema:"True if the vector store was unavailable and only keywords were matched: try other words."`
 }
@@ -112,7 +113,7 @@ func (e *Endpoint) addConversations() {
 func (e *Endpoint) recall(ctx context.Context, c call, in recallIn) (recallOut, error) {
 	var f fault.Fields
 	input := chat.RecallInput{
-		Queries: []chat.RecallQuery{{Text: in.Query, MaxTokens: in.MaxTokens}}, Context: in.Context, Platform: platform(in.Platform),
+		Queries: []chat.RecallQuery{{Text: in.Query, MaxTokens: in.MaxTokens}}, Context: in.Context, Platform: in.Platform,
 		After: moment(&f, "after", in.After), Before: moment(&f, "before", in.Before),
 	}
 	if in.MaxTokens == 0 {
@@ -126,7 +127,7 @@ func (e *Endpoint) recall(ctx context.Context, c call, in recallIn) (recallOut, 
 		return recallOut{}, err
 	}
 	r := list[0]
-	out := recallOut{Content: r.Content, Sources: make([]sourceOut, len(r.Sources)), TokenCount: r.Tokens, Model: r.Model, Degraded: degraded}
+	out := recallOut{Content: r.Content, Sources: make([]sourceOut, len(r.Sources)), TokenCount: r.Tokens, Platform: r.Platform, Model: r.Model, Degraded: degraded}
 	for i, s := range r.Sources {
 		out.Sources[i] = sourceOut{ConversationID: s.Conversation.ID, ConversationTitle: s.Conversation.Title,
 			MessageIndex: s.Message.Index, Date: chat.Stamp(s.Message.CreatedAt), RelevanceScore: s.Score}
@@ -154,7 +155,7 @@ func (e *Endpoint) searchChats(ctx context.Context, c call, in searchChatsIn) (s
 	}
 	input := chat.SearchInput{
 		// One more than returned, to detect whether there are more.
-		Query: in.Query, Limit: min(max(in.Skip+in.Limit+1, 1), chat.MaxResults), Platform: platform(in.Platform), Around: max(min(around, chat.MaxAround), 0),
+		Query: in.Query, Limit: min(max(in.Skip+in.Limit+1, 1), chat.MaxResults), Platform: in.Platform, Around: max(min(around, chat.MaxAround), 0),
 		From: moment(&f, "dateFrom", in.DateFrom), To: momentAfter(&f, "dateTo", in.DateTo),
 	}
 	if err := fault.Join(f.Err(), input.Validate()); err != nil {
@@ -203,14 +204,6 @@ func passageOf(r chat.SearchResult) passageOut {
 
 func messageOf(m chat.Message) messageOut {
 	return messageOut{Index: m.Index, Sender: string(m.Sender), Timestamp: chat.Stamp(m.CreatedAt), Text: m.Text}
-}
-
-// platform parses a platform name, "" for all.
-func platform(name string) string {
-	if name == "all" {
-		return ""
-	}
-	return name
 }
 
 // moment parses a date or time, zero if absent.

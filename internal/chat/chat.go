@@ -84,7 +84,7 @@ type Outcome struct {
 
 // ConversationFilter selects conversations to list.
 type ConversationFilter struct {
-	Platform   string // "" for all
+	Platform   string // "" or AllPlatforms for all
 	Title      string // substring, case-insensitive
 	From, To   time.Time
 	PinnedOnly bool
@@ -126,6 +126,9 @@ type Deleted struct {
 type PassageStore interface {
 	// Count returns the number of the user's active conversations.
 	Count(ctx context.Context, scope tenant.Scope) (int64, error)
+	// HasPlatform reports whether the user has an active conversation of one of
+	// the platforms. Names are in lower case and compared without case.
+	HasPlatform(ctx context.Context, scope tenant.Scope, names []string) (bool, error)
 	// Passages returns, for each position, the message with up to around
 	// messages on either side. Positions that no longer exist are omitted.
 	Passages(ctx context.Context, scope tenant.Scope, positions []Position, around int) ([]Passage, error)

@@ -91,6 +91,11 @@ func (f *fakes) Count(context.Context, tenant.Scope) (int64, error) {
 	return int64(len(f.conversations)), f.storeFails
 }
 
+func (f *fakes) HasPlatform(_ context.Context, _ tenant.Scope, names []string) (bool, error) {
+	known := func(c Conversation) bool { return slices.Contains(names, strings.ToLower(c.Platform)) }
+	return slices.ContainsFunc(f.conversations, known), f.storeFails
+}
+
 // Passages returns passages in reverse order: the order is unspecified.
 func (f *fakes) Passages(_ context.Context, _ tenant.Scope, places []Position, _ int) ([]Passage, error) {
 	var out []Passage

@@ -90,7 +90,7 @@ func (c Change) Reindexed() []int {
 // Units returns a function that returns the units of the messages at the given
 // indexes, with the vectors that are known. The messages are converted once.
 func (c Change) Units() func(indexes []int) []retrieve.Unit {
-	group, list := retrieve.GroupOf(c.After.Platform), chatMessages(c.Messages)
+	group, list := groupOf(c.After.Platform), chatMessages(c.Messages)
 	return func(indexes []int) []retrieve.Unit {
 		units := retrieve.ChatUnits(group, list, indexes)
 		for i := range units {
@@ -103,7 +103,7 @@ func (c Change) Units() func(indexes []int) []retrieve.Unit {
 // Units returns the units of the messages at the indexes. messages must be all
 // messages of the conversation: units contain text of surrounding messages.
 func Units(platform string, messages []Message, indexes []int) []retrieve.Unit {
-	return retrieve.ChatUnits(retrieve.GroupOf(platform), chatMessages(messages), indexes)
+	return retrieve.ChatUnits(groupOf(platform), chatMessages(messages), indexes)
 }
 
 func chatMessages(messages []Message) []retrieve.ChatMessage {

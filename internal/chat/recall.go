@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -41,8 +42,9 @@ type RecallInput struct {
 	Many    bool          // sent as a list; affects error messages only
 	// Context summarizes the conversation that recalls, History is its last turns.
 	// They complete short questions.
-	Context  string
-	History  []Turn
+	Context string
+	History []Turn
+	// Platform is a hint: it is ignored if the user has no active conversation of it.
 	Platform string // "" for all
 	// After (inclusive) and Before (exclusive) limit the time of messages; zero for
 	// no limit.
@@ -92,7 +94,9 @@ type Recollection struct {
 	Content string // cites its sources as [1], [2], …
 	Tokens  int    // of Content, at most MaxTokens
 	Sources []RecallSource
-	Model   string // Extractive, or the chat model that wrote Content
+	// Platform is the platform that was searched, or AllPlatforms.
+	Platform string
+	Model    string // Extractive, or the chat model that wrote Content
 }
 
 // RecallSource is a message that Content cites.
@@ -107,6 +111,10 @@ type RecallSource struct {
 // fully available.
 func (s *Service) Recall(ctx context.Context, who tenant.Identity, in RecallInput) ([]Recollection, bool, error) {
 	if err := in.Validate(); err != nil {
+		return nil, false, err
+	}
+	var err error
+	if in.Platform, err = s.hint(ctx, who.Scope, in.Platform); err != nil {
 		return nil, false, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -165,7 +173,7 @@ func (s *Service) recall(ctx context.Context, who tenant.Identity, in RecallInpu
 		end()
 		out = Recollection{Content: packed.Content, Tokens: packed.Tokens, Sources: r.sources(packed.Sources), Model: Extractive}
 	}
-	out.Query = q.Text
+	out.Query, out.Platform = q.Text, cmp.Or(in.Platform, AllPlatforms)
 	return out, degraded, nil
 }
 

@@ -104,7 +104,7 @@ func TestRecallQuery(t *testing.T) {
 	}{
 		"Plain":    {ask("which seat did I like best on night trains?"), retrieve.Query{Text: "which seat did I like best on night trains?", Limit: 30}},
 		"Window":   {ask("which seat did I like on trains last May?"), retrieve.Query{Text: "which seat did I like on trains last May?", Window: may, Limit: 30}},
-		"Filters":  {RecallInput{Queries: []RecallQuery{{"which seat did I like best on trains?", 2000}}, Platform: "x", After: may.From, Before: may.To}, retrieve.Query{Text: "which seat did I like best on trains?", Group: retrieve.GroupOf("x"), After: may.From, Before: may.To, Limit: 100}},
+		"Filters":  {RecallInput{Queries: []RecallQuery{{"which seat did I like best on trains?", 2000}}, Platform: "custom", After: may.From, Before: may.To}, retrieve.Query{Text: "which seat did I like best on trains?", Group: retrieve.GroupOf("custom"), After: may.From, Before: may.To, Limit: 100}},
 		"Context":  {RecallInput{Queries: []RecallQuery{{"and when?", 1}}, Context: "Trip to Vienna", History: turns}, retrieve.Query{Text: "and when?\nTrip to Vienna", Limit: 10}},
 		"History":  {RecallInput{Queries: []RecallQuery{{"and when?", 1}}, History: turns}, retrieve.Query{Text: "and when?\nVienna by train", Limit: 10}},
 		"LongHint": {RecallInput{Queries: []RecallQuery{{"when?", 1}}, Context: strings.Repeat("ü", 200)}, retrieve.Query{Text: "when?\n" + strings.Repeat("ü", 150), Limit: 10}},

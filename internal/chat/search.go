@@ -76,8 +76,8 @@ func (s *Service) Search(ctx context.Context, who tenant.Identity, in SearchInpu
 // question mentions rank first.
 func (s *Service) find(ctx context.Context, who tenant.Identity, in SearchInput, q retrieve.Query) ([]SearchResult, bool, error) {
 	q.Kind, q.Limit = retrieve.Chat, in.Limit
-	if in.Platform != "" {
-		q.Group = retrieve.GroupOf(in.Platform)
+	if NormalizePlatform(in.Platform) != "" {
+		q.Group = groupOf(in.Platform)
 	}
 	q.Window, _ = retrieve.ParseWindow(in.Query, s.Now().UTC())
 	ranking, err := s.Searcher.Search(ctx, who.Scope, who.Placement, q)
@@ -102,6 +102,7 @@ func (s *Service) results(ctx context.Context, scope tenant.Scope, in SearchInpu
 	if err != nil {
 		return nil, fmt.Errorf("read passages: %w", err)
 	}
+	platform := NormalizePlatform(in.Platform)
 	at := make(map[Position]Passage, len(list))
 	for _, p := range list {
 		at[Position{p.Conversation.ID, p.Message.Index}] = p
@@ -110,7 +111,7 @@ func (s *Service) results(ctx context.Context, scope tenant.Scope, in SearchInpu
 	for i, f := range found {
 		p, ok := at[positions[i]]
 		// Groups are hashes of platform names and may collide.
-		if !ok || in.Platform != "" && p.Conversation.Platform != in.Platform {
+		if !ok || platform != "" && NormalizePlatform(p.Conversation.Platform) != platform {
 			continue
 		}
 		text, start := piece(p.Message.Text, f.Start, f.End)

@@ -176,7 +176,7 @@ func (c Conversations) Get(ctx context.Context, scope tenant.Scope, id string) (
 // List implements chat.Store.
 func (c Conversations) List(ctx context.Context, scope tenant.Scope, f chat.ConversationFilter) ([]chat.Conversation, int, error) {
 	p := db.ListConversationsParams{
-		TenantID: string(scope.Tenant), UserID: int64(scope.User), Platform: f.Platform, Title: literalPattern(f.Title),
+		TenantID: string(scope.Tenant), UserID: int64(scope.User), Platforms: chat.PlatformNames(f.Platform), Title: literalPattern(f.Title),
 		FromTime: optionalTime(f.From), ToTime: optionalTime(f.To), PinnedOnly: f.PinnedOnly, Status: string(f.Status),
 		Skip: int32(f.Offset), Page: int32(f.Limit),
 	}
@@ -195,7 +195,7 @@ func (c Conversations) List(ctx context.Context, scope tenant.Scope, f chat.Conv
 			return err
 		}
 		total, err = q.CountConversations(ctx, db.CountConversationsParams{
-			TenantID: p.TenantID, UserID: p.UserID, Platform: p.Platform, Title: p.Title, FromTime: p.FromTime,
+			TenantID: p.TenantID, UserID: p.UserID, Platforms: p.Platforms, Title: p.Title, FromTime: p.FromTime,
 			ToTime: p.ToTime, PinnedOnly: p.PinnedOnly, ImportID: p.ImportID, Status: p.Status,
 		})
 		return err

@@ -104,6 +104,43 @@ func (b *testBundle) count(t testing.TB, sql string, args ...any) (n int) {
 	return n
 }
 
+func TestHasPlatform(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	for i, platform := range []string{"TypingMind", "chatgpt", "zzz"} {
+		in := newConversation("a", 0, 1)
+		in.Platform = platform
+		out := b.upsert(t, b.users[min(i, 1)], in) // the second has two
+		if platform == "zzz" {
+			if _, err := b.Conversations().SetFlags(t.Context(), b.users[1], []string{out.Conversation.ID}, chat.Flags{Excluded: new(true)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, test := range []struct {
+		reason string
+		user   int
+		names  []string
+		want   bool
+	}{
+		{"case does not matter", 0, []string{"typingmind"}, true},
+		{"another user's platform", 0, []string{"chatgpt"}, false},
+		{"any of several", 1, []string{"claude", "chatgpt"}, true},
+		{"only excluded conversations", 1, []string{"zzz"}, false},
+		{"another tenant's platform", len(b.users) - 1, []string{"typingmind", "chatgpt"}, false},
+	} {
+		got, err := b.HasPlatform(t.Context(), b.users[test.user], test.names)
+		if err != nil || got != test.want {
+			t.Errorf("%s: HasPlatform = %v, %v, want %v", test.reason, got, err, test.want)
+		}
+	}
+	for _, name := range []string{"typingMIND", "TypingMind"} {
+		if _, total, err := b.Conversations().List(t.Context(), b.users[0], chat.ConversationFilter{Platform: name, Limit: 9}); err != nil || total != 1 {
+			t.Errorf("List of %s = %d conversations, %v, want 1", name, total, err)
+		}
+	}
+}
+
 func TestConversationsAreIsolated(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)

@@ -122,6 +122,20 @@ func (d *DB) Count(ctx context.Context, scope tenant.Scope) (int64, error) {
 	return n, nil
 }
 
+// HasPlatform implements chat.PassageStore.
+func (d *DB) HasPlatform(ctx context.Context, scope tenant.Scope, names []string) (bool, error) {
+	var known bool
+	err := d.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
+		var err error
+		known, err = q.HasPlatform(ctx, db.HasPlatformParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), Names: names})
+		return err
+	})
+	if err != nil {
+		return false, fmt.Errorf("read platforms: %w", err)
+	}
+	return known, nil
+}
+
 // Passages implements chat.PassageStore. It omits positions in conversations
 // that are not active.
 func (d *DB) Passages(ctx context.Context, scope tenant.Scope, positions []chat.Position, around int) ([]chat.Passage, error) {

@@ -29,7 +29,7 @@ func (q *Queries) CountActiveConversations(ctx context.Context, arg CountActiveC
 const countConversations = `-- name: CountConversations :one
 select count(*) from conversations c
 where c.tenant_id = $1 and c.user_id = $2
-    and ($3::text = '' or c.platform = $3)
+    and (cardinality($3::text[]) = 0 or lower(c.platform) = any($3))
     and ($4::text = '' or c.title ilike '%' || $4 || '%')
     and ($5::timestamptz is null or c.created_at >= $5)
     and ($6::timestamptz is null or c.created_at < $6)
@@ -41,7 +41,7 @@ where c.tenant_id = $1 and c.user_id = $2
 type CountConversationsParams struct {
 	TenantID   string
 	UserID     int64
-	Platform   string
+	Platforms  []string
 	Title      string
 	FromTime   *time.Time
 	ToTime     *time.Time
@@ -54,7 +54,7 @@ func (q *Queries) CountConversations(ctx context.Context, arg CountConversations
 	row := q.db.QueryRow(ctx, countConversations,
 		arg.TenantID,
 		arg.UserID,
-		arg.Platform,
+		arg.Platforms,
 		arg.Title,
 		arg.FromTime,
 		arg.ToTime,
@@ -171,6 +171,36 @@ func (q *Queries) GetConversation(ctx context.Context, arg GetConversationParams
 	return i, err
 }
 
+const hasPlatform = `-- name: HasPlatform :one
+with recursive known as (
+    (select c.platform from conversations c where c.tenant_id = $1 and c.user_id = $2 order by c.platform limit 1)
+    union all
+    select n.platform from known k cross join lateral (
+        select c.platform from conversations c where c.tenant_id = $1 and c.user_id = $2 and c.platform > k.platform
+        order by c.platform limit 1
+    ) n
+)
+select exists (
+    select from known k join conversations c on c.tenant_id = $1 and c.user_id = $2 and c.platform = k.platform
+    where lower(k.platform) = any($3::text[]) and c.status = 'active'
+)
+`
+
+type HasPlatformParams struct {
+	TenantID string
+	UserID   int64
+	Names    []string
+}
+
+// Steps from one platform to the next in conversations_external instead of reading
+// all conversations.
+func (q *Queries) HasPlatform(ctx context.Context, arg HasPlatformParams) (bool, error) {
+	row := q.db.QueryRow(ctx, hasPlatform, arg.TenantID, arg.UserID, arg.Names)
+	var exists bool
+	err := row.Scan(&exists)
+	return exists, err
+}
+
 const insertConversations = `-- name: InsertConversations :execrows
 insert into conversations (tenant_id, user_id, id, external_id, platform, platform_name, title, status,
     pinned, message_count, token_count, bytes, import_id, created_at, updated_at, exported_at)
@@ -234,7 +264,7 @@ func (q *Queries) InsertConversations(ctx context.Context, arg InsertConversatio
 const listConversations = `-- name: ListConversations :many
 select tenant_id, user_id, id, external_id, platform, platform_name, title, status, pinned, message_count, token_count, bytes, import_id, created_at, updated_at, imported_at, exported_at from conversations c
 where c.tenant_id = $1 and c.user_id = $2
-    and ($3::text = '' or c.platform = $3)
+    and (cardinality($3::text[]) = 0 or lower(c.platform) = any($3))
     and ($4::text = '' or c.title ilike '%' || $4 || '%')
     and ($5::timestamptz is null or c.created_at >= $5)
     and ($6::timestamptz is null or c.created_at < $6)
@@ -248,7 +278,7 @@ limit $11 offset $10
 type ListConversationsParams struct {
 	TenantID   string
 	UserID     int64
-	Platform   string
+	Platforms  []string
 	Title      string
 	FromTime   *time.Time
 	ToTime     *time.Time
@@ -263,7 +293,7 @@ func (q *Queries) ListConversations(ctx context.Context, arg ListConversationsPa
 	rows, err := q.db.Query(ctx, listConversations,
 		arg.TenantID,
 		arg.UserID,
-		arg.Platform,
+		arg.Platforms,
 		arg.Title,
 		arg.FromTime,
 		arg.ToTime,

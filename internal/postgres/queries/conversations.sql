@@ -33,7 +33,7 @@ where tenant_id = @tenant_id and user_id = @user_id and id = @id;
 -- name: ListConversations :many
 select * from conversations c
 where c.tenant_id = @tenant_id and c.user_id = @user_id
-    and (@platform::text = '' or c.platform = @platform)
+    and (cardinality(@platforms::text[]) = 0 or lower(c.platform) = any(@platforms))
     and (@title::text = '' or c.title ilike '%' || @title || '%')
     and (sqlc.narg('from_time')::timestamptz is null or c.created_at >= sqlc.narg('from_time'))
     and (sqlc.narg('to_time')::timestamptz is null or c.created_at < sqlc.narg('to_time'))
@@ -46,13 +46,29 @@ limit @page offset @skip;
 -- name: CountConversations :one
 select count(*) from conversations c
 where c.tenant_id = @tenant_id and c.user_id = @user_id
-    and (@platform::text = '' or c.platform = @platform)
+    and (cardinality(@platforms::text[]) = 0 or lower(c.platform) = any(@platforms))
     and (@title::text = '' or c.title ilike '%' || @title || '%')
     and (sqlc.narg('from_time')::timestamptz is null or c.created_at >= sqlc.narg('from_time'))
     and (sqlc.narg('to_time')::timestamptz is null or c.created_at < sqlc.narg('to_time'))
     and (not @pinned_only::boolean or c.pinned)
     and (sqlc.narg('import_id')::uuid is null or c.import_id = sqlc.narg('import_id'))
     and (@status::text = '' or c.status = @status);
+
+-- name: HasPlatform :one
+-- Steps from one platform to the next in conversations_external instead of reading
+-- all conversations.
+with recursive known as (
+    (select c.platform from conversations c where c.tenant_id = @tenant_id and c.user_id = @user_id order by c.platform limit 1)
+    union all
+    select n.platform from known k cross join lateral (
+        select c.platform from conversations c where c.tenant_id = @tenant_id and c.user_id = @user_id and c.platform > k.platform
+        order by c.platform limit 1
+    ) n
+)
+select exists (
+    select from known k join conversations c on c.tenant_id = @tenant_id and c.user_id = @user_id and c.platform = k.platform
+    where lower(k.platform) = any(@names::text[]) and c.status = 'active'
+);
 
 -- name: CountActiveConversations :one
 select conversations from users where tenant_id = @tenant_id and id = @user_id;
