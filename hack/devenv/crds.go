@@ -34,6 +34,13 @@ var gitOpsDefinitions = map[string]map[string]string{
 	},
 }
 
+// olmDefinitions lists the custom resources of the Operator Lifecycle Manager that its bundle uses.
+var olmDefinitions = map[string]map[string]string{
+	"github.com/operator-framework/api": {
+		"clusterserviceversions": "crds/operators.coreos.com_clusterserviceversions.yaml",
+	},
+}
+
 // fluxTypes are the packages of Flux's custom resources, pinned by
 // hack/crds/flux.
 var fluxTypes = []string{
@@ -44,6 +51,12 @@ var fluxTypes = []string{
 // plural.
 func Definitions(ctx context.Context) (map[string]string, error) {
 	return locate(ctx, definitions)
+}
+
+// OLMDefinitions returns the files that define custom resources of the Operator
+// Lifecycle Manager, by plural.
+func OLMDefinitions(ctx context.Context) (map[string]string, error) {
+	return locate(ctx, olmDefinitions)
 }
 
 // GitOpsDefinitions returns the files that define the custom resources of Argo CD

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 
@@ -12,6 +11,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/mnemo-dev/mnemo/hack/devenv"
 )
 
 // packageChart packages the chart with the release's version and returns the
@@ -24,7 +25,7 @@ func (r *release) packageChart(ctx context.Context, images []published) (string,
 	if err := r.annotate(filepath.Join(chart, "Chart.yaml"), images); err != nil {
 		return "", err
 	}
-	if err := r.helm(ctx, "package", chart, "--version", r.Version, "--app-version", r.Version, "--destination", r.Out); err != nil {
+	if _, err := devenv.Tool(ctx, r.Root, "helm", "package", chart, "--version", r.Version, "--app-version", r.Version, "--destination", r.Out); err != nil {
 		return "", err
 	}
 	name := "mnemo-" + r.Version + ".tgz"
@@ -83,7 +84,7 @@ func (r *release) pushChart(ctx context.Context, path string) error {
 	if registry.Scheme() == "http" { // a registry on this machine
 		args = append(args, "--plain-http")
 	}
-	if err := r.helm(ctx, args...); err != nil {
+	if _, err := devenv.Tool(ctx, r.Root, "helm", args...); err != nil {
 		return err
 	}
 	chart, err := remote.Head(registry.Registry.Repo(registry.RepositoryStr(), "mnemo").Tag(r.Version),
@@ -96,14 +97,5 @@ func (r *release) pushChart(ctx context.Context, path string) error {
 		return fmt.Errorf("write reference of the chart: %w", err)
 	}
 	r.logf("pushed  %s", reference)
-	return nil
-}
-
-// helm runs the pinned version of helm.
-func (r *release) helm(ctx context.Context, args ...string) error {
-	cmd := exec.CommandContext(ctx, filepath.Join(r.Root, "hack/tool.sh"), append([]string{"helm"}, args...)...)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("helm %s: %w\n%s", args[0], err, strings.TrimSpace(string(out)))
-	}
 	return nil
 }

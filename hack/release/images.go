@@ -37,8 +37,7 @@ func (p published) title() string {
 }
 
 // buildImages builds the images that the chart uses: the product's, the default model's, and one with both
-// for embeddings.local.source=bundled. It writes them as one OCI layout. For signing, the file images.txt
-// lists their references, and sboms.txt each platform of the product's images with its SBOM.
+// for embeddings.local.source=bundled.
 func (r *release) buildImages(ctx context.Context, binaries []binary) ([]published, error) {
 	b, err := r.newBuilder(ctx)
 	if err != nil {
@@ -52,22 +51,28 @@ func (r *release) buildImages(ctx context.Context, binaries []binary) ([]publish
 			return nil, err
 		}
 	}
-	if err := r.writeLayout(b.images); err != nil {
-		return nil, err
+	return b.images, nil
+}
+
+// writeImages writes all images as one OCI layout. For signing, the file images.txt lists their references, and
+// sboms.txt each platform of the product's images with its SBOM.
+func (r *release) writeImages(images []published) error {
+	if err := r.writeLayout(images); err != nil {
+		return err
 	}
 	var list strings.Builder
-	for _, p := range b.images {
+	for _, p := range images {
 		reference, err := p.reference()
 		if err != nil {
-			return nil, err
+			return err
 		}
 		list.WriteString(reference + "\n")
 		r.logf("built   %s", reference)
 	}
 	if err := os.WriteFile(r.path("images.txt"), []byte(list.String()), 0o644); err != nil {
-		return nil, fmt.Errorf("write image list: %w", err)
+		return fmt.Errorf("write image list: %w", err)
 	}
-	return b.images, r.writeSBOMList(b.images[product], b.images[bundled])
+	return r.writeSBOMList(images[product], images[bundled])
 }
 
 // writeLayout writes the images into one OCI layout. The reference of each is its tag.

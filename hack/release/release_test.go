@@ -50,7 +50,7 @@ func TestRelease(t *testing.T) {
 	t.Run("Files", func(t *testing.T) {
 		t.Parallel()
 		want := []string{
-			"chart.txt", "checksums.txt", "images", "images.txt", "mnemo-0.0.1-rc.1.tgz",
+			"bundle", "chart.txt", "checksums.txt", "images", "images.txt", "mnemo-0.0.1-rc.1.tgz",
 			"mnemo_0.0.1-rc.1_linux_amd64.cdx.json", "mnemo_0.0.1-rc.1_linux_amd64.tar.gz",
 			"mnemo_0.0.1-rc.1_linux_arm64.cdx.json", "mnemo_0.0.1-rc.1_linux_arm64.tar.gz",
 			"notes.md", "sboms.txt",
@@ -105,7 +105,7 @@ func TestRelease(t *testing.T) {
 			names = append(names, title)
 		}
 		// The tag of the model's image is the one in the chart's default values.
-		want := []string{"mnemo:0.0.1-rc.1", "e5-small-v2-int8:0.1.0", "mnemo:0.0.1-rc.1-model"}
+		want := []string{"mnemo:0.0.1-rc.1", "e5-small-v2-int8:0.1.0", "mnemo:0.0.1-rc.1-model", "mnemo-bundle:0.0.1-rc.1"}
 		if diff := cmp.Diff(want, names); diff != "" {
 			t.Errorf("images (-want +got):\n%s", diff)
 		}
@@ -130,6 +130,17 @@ func TestRelease(t *testing.T) {
 			if together["models/e5-small-v2-int8/"+name] != content {
 				t.Errorf("the image with the model lacks %s at the chart's default path", name)
 			}
+		}
+	})
+	t.Run("Bundle", func(t *testing.T) {
+		t.Parallel()
+		references := strings.Fields(read(t, r.path("images.txt")))
+		csv := read(t, r.path("bundle/manifests/mnemo.clusterserviceversion.yaml"))
+		if want := "image: " + strings.Replace(references[bundled], ":"+version+"-model", "", 1); !strings.Contains(csv, want) {
+			t.Errorf("the bundle does not contain %q:\n%s", want, csv)
+		}
+		if inImage := contents(t, pushedIndex(t, references[len(references)-1]), "arm64")["manifests/mnemo.clusterserviceversion.yaml"]; inImage != csv {
+			t.Errorf("the bundle's image has another ClusterServiceVersion:\n%s", inImage)
 		}
 	})
 	t.Run("SBOMs", func(t *testing.T) {
@@ -178,8 +189,9 @@ func TestRelease(t *testing.T) {
 			t.Errorf("appVersion %s, want %s", chart.AppVersion, version)
 		}
 		for image := range strings.FieldsSeq(read(t, r.path("images.txt"))) {
-			if !strings.Contains(chart.Annotations["artifacthub.io/images"], image) {
-				t.Errorf("annotation artifacthub.io/images is %q, want it to contain %s", chart.Annotations["artifacthub.io/images"], image)
+			ofChart := !strings.Contains(image, "/mnemo-bundle:")
+			if got := strings.Contains(chart.Annotations["artifacthub.io/images"], image); got != ofChart {
+				t.Errorf("annotation artifacthub.io/images contains %s: %t, want %t", image, got, ofChart)
 			}
 		}
 	})
