@@ -66,6 +66,7 @@ type createBucketOutput struct {
 
 var docCreateBucket = doc{
 	id: "createBucket", tag: "Buckets", summary: "Create a bucket",
+	description: "Names are unique without regard to case. The Location header is the address of the new bucket.",
 	request:     example(`{"name":"Travel","description":"Trips and how I like them"}`),
 	response:    example(`{"message":"Bucket created successfully"}`),
 	errors:      []int{http.StatusConflict},

@@ -44,7 +44,8 @@ type chatMessageBody struct {
 
 var docGetConversation = doc{
 	id: "getConversation", tag: tagChats, summary: "Get a conversation with all its messages",
-	params: []*huma.Param{required(ignoredParam("conversationId", "The conversation's id.", "0196b2f5-0a77-7d21-b1c4-94e2f7a83d15"))},
+	description: "Contains every message, in order. Blocked and excluded conversations are included.",
+	params:      []*huma.Param{required(ignoredParam("conversationId", "The conversation's id.", "0196b2f5-0a77-7d21-b1c4-94e2f7a83d15"))},
 	response: example(`{"id":"0196b2f5-0a77-7d21-b1c4-94e2f7a83d15","title":"Night train to Vienna","messages":[` +
 		`{"message_index":0,"sender":"human","text":"Which seat should I book?","timestamp":"2025-05-09T14:30:00.000Z"},` +
 		`{"message_index":1,"sender":"assistant","text":"A window seat, as you like it.","timestamp":"2025-05-09T14:30:04.000Z"}],` +
@@ -134,13 +135,14 @@ const allStatuses = "all"
 
 var docListConversations = doc{
 	id: "listConversations", tag: tagChats, summary: "List conversations, newest first",
+	description: "Pages of conversations that match all given filters, newest first by creation.",
 	params: []*huma.Param{
 		intParam("page", "The page number, starting at 1.", 1, 1, 1),
 		upTo(intParam("pageSize", "The page size, at most 100.", chat.DefaultPageSize, 1, 25), chat.MaxPageSize),
 		textParam("provider", "The platform, or `all`.", chat.AllPlatforms),
 		textParam("title", "A case-insensitive substring of the title.", "train"),
-		dateParam("dateFrom", "Created at or after: an ISO 8601 date or time.", "2025-05-01"),
-		dateParam("dateTo", "Created at or before: an ISO 8601 time, or a date for the whole day.", "2025-05-31"),
+		textParam("dateFrom", "Created at or after: an ISO 8601 date or time.", "2025-05-01"),
+		textParam("dateTo", "Created at or before: an ISO 8601 time, or a date for the whole day.", "2025-05-31"),
 		boolParam("pinnedOnly", "Only pinned conversations."),
 		textParam("importId", "Only conversations of this import.", "0196b2f5-09d2-7e6b-8a41-5c3f9b7d2e60"),
 		param("status", "Only conversations with this status.", &huma.Schema{Type: huma.TypeString,

@@ -16,7 +16,8 @@ type healthOutput struct {
 
 var docHealthz = doc{
 	id: "healthz", tag: "Health", summary: "Liveness check",
-	response: example(`{"status":"ok"}`),
+	description: "200 while the process runs. It does not check dependencies.",
+	response:    example(`{"status":"ok"}`),
 }
 
 var docReadyz = doc{

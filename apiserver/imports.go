@@ -98,6 +98,7 @@ type importPageBody struct {
 
 var docListImports = doc{
 	id: "listImports", tag: tagChats, summary: "List file imports, newest first",
+	description: "Pages of file imports with their progress, newest first.",
 	params: []*huma.Param{
 		intParam("page", "The page number, starting at 1.", 1, 1, 1),
 		upTo(intParam("pageSize", "The page size, at most 100.", chat.DefaultPageSize, 1, 25), chat.MaxPageSize),

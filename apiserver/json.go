@@ -123,9 +123,9 @@ func (b *bucketID) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Schema returns the accepted forms, for huma.
+// Schema returns the preferred form, for huma.
 func (bucketID) Schema(huma.Registry) *huma.Schema {
-	return &huma.Schema{OneOf: []*huma.Schema{{Type: huma.TypeInteger}, {Type: huma.TypeString, Pattern: `^-?\d+$`}}}
+	return &huma.Schema{Type: huma.TypeInteger, Format: "int64"}
 }
 
 // value returns the bucket id, 0 for none. Integers out of range become noBucket.

@@ -171,6 +171,7 @@ type fullMemoryBody struct {
 
 var docGetMemory = doc{
 	id: "getMemory", tag: "Memories", summary: "Get a memory",
+	description: "The memory with its version, source and times.",
 	response: example(`{"id":"0196b2f4-6d1e-7c3a-9f5e-2b8d4c6a1e07","text":"2025-05-09 Prefers the window seat on trains",` +
 		`"metadata":{"text":"2025-05-09 Prefers the window seat on trains","createdAt":"2025-05-09T14:30:00.000Z","bucketId":12,"bucketName":"Travel"},` +
 		`"version":1,"source":"cli","updatedAt":"2025-05-09T14:30:00.000Z"}`),

@@ -26,6 +26,14 @@ const apiDescription = "Memories and chat history of users, stored verbatim and 
 	"Unknown query parameters and JSON fields are ignored. Ids are opaque; another user's id behaves like an id that does not exist. " +
 	"Times are RFC 3339 in UTC with milliseconds."
 
+var tags = []*huma.Tag{
+	{Name: "Memories", Description: "Short notes."},
+	{Name: "Buckets", Description: "Groups of memories."},
+	{Name: "Chat history", Description: "Imported conversations."},
+	{Name: "Account", Description: "All of the user's data."},
+	{Name: "Health", Description: "State of the server."},
+}
+
 // OpenAPI returns the API's description, OpenAPI 3.1 as indented JSON. It is
 // the same at every call.
 func OpenAPI() ([]byte, error) {
@@ -89,28 +97,20 @@ func finishSchema(s *huma.Schema) {
 	}
 }
 
-// finishRequest marks the optional properties of a body as nullable: null counts
-// as absent.
+// finishRequest documents that no property of a body is null. The server accepts
+// null for an absent property.
 func finishRequest(s *huma.Schema, all huma.Registry) {
 	if s.Ref != "" {
 		s = all.SchemaFromRef(s.Ref)
 	}
-	for name, p := range s.Properties {
-		optional := !slices.Contains(s.Required, name)
-		switch {
-		case p.OneOf == nil:
-			p.Nullable = optional
-		case optional && p.OneOf[len(p.OneOf)-1].Type != typeNull:
-			p.OneOf = append(p.OneOf, &huma.Schema{Type: typeNull})
-		}
+	for _, p := range s.Properties {
+		p.Nullable = false
 		finishRequest(p, all)
 	}
 	if s.Items != nil {
 		finishRequest(s.Items, all)
 	}
 }
-
-const typeNull = "null"
 
 // operations returns the operations of a path.
 func operations(item *huma.PathItem) []*huma.Operation {
@@ -139,7 +139,7 @@ func finishOperation(op *huma.Operation, shared map[string]*huma.Response) {
 		}
 		name := errorResponses[status].name
 		switch {
-		case name != "" && op.Security != nil:
+		case name != "" && len(op.Security) > 0:
 			op.Responses[text] = &huma.Response{Ref: "#/components/responses/" + name}
 		case name != "":
 			op.Responses[text] = withoutRate(shared[name])
@@ -168,7 +168,7 @@ func finishResponse(r *huma.Response, status int, op *huma.Operation) {
 	if r.Headers == nil {
 		r.Headers = map[string]*huma.Param{}
 	}
-	for _, name := range headersOf(status, op.Security != nil) {
+	for _, name := range headersOf(status, len(op.Security) > 0) {
 		r.Headers[name] = headerRef(name)
 	}
 	if status >= http.StatusMultipleChoices {

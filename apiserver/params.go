@@ -78,7 +78,7 @@ func param(name, description string, schema *huma.Schema, example any) *huma.Par
 
 func intParam(name, description string, fallback, minimum int, example any) *huma.Param {
 	least := float64(minimum)
-	return param(name, description, orEmptyText(huma.TypeInteger, &huma.Schema{Default: fallback, Minimum: &least}), example)
+	return param(name, description, &huma.Schema{Type: huma.TypeInteger, Default: fallback, Minimum: &least}, example)
 }
 
 // upTo sets the maximum of a parameter.
@@ -88,17 +88,8 @@ func upTo(p *huma.Param, highest int) *huma.Param {
 	return p
 }
 
-// dateParam documents a date or time.
-func dateParam(name, description string, example any) *huma.Param {
-	p := textParam(name, description, example)
-	limitText(p.Schema, dateOrTime)
-	return p
-}
-
 func boolParam(name, description string) *huma.Param {
-	s := orEmptyText(huma.TypeBoolean, &huma.Schema{Default: false})
-	s.MaxLength, s.Pattern = nil, `^([01]|[Tt][Rr][Uu][Ee]|[Ff][Aa][Ll][Ss][Ee])?$`
-	return param(name, description, s, false)
+	return param(name, description, &huma.Schema{Type: huma.TypeBoolean, Default: false}, false)
 }
 
 // ignoredParam documents a parameter that accepts any value.
@@ -111,14 +102,5 @@ func textParam(name, description string, example any) *huma.Param {
 }
 
 func bucketParam(name, description string) *huma.Param {
-	return param(name, description, orEmptyText(huma.TypeInteger, &huma.Schema{}), 12)
-}
-
-// orEmptyText sets the type of a parameter and allows the empty string, which
-// counts as absent.
-func orEmptyText(kind string, s *huma.Schema) *huma.Schema {
-	none := 0
-	s.MaxLength = &none
-	extend(s, map[string]any{"type": []string{kind, huma.TypeString}})
-	return s
+	return param(name, description, bucketID{}.Schema(nil), 12)
 }

@@ -73,6 +73,7 @@ func add[I, O any](s *Server, method, path string, d doc, h handler[I, O]) {
 // addPublic registers a route that requires no token.
 func addPublic[O any](s *Server, method, path string, d doc, h func(ctx context.Context) (*O, error)) {
 	op := d.operation(method, path)
+	op.Security = []map[string][]string{}
 	op.Middlewares = huma.Middlewares{setRoute}
 	huma.Register(s.api, op, func(ctx context.Context, _ *struct{}) (*O, error) {
 		out, err := h(ctx)

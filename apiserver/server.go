@@ -151,6 +151,9 @@ func apiConfig() huma.Config {
 		"application/json": {Marshal: huma.DefaultJSONFormat.Marshal, Unmarshal: decodeJSON},
 	}
 	c.Info.Description = apiDescription
+	c.Info.License = &huma.License{Name: "Apache 2.0", Identifier: "Apache-2.0"}
+	c.Servers = []*huma.Server{{URL: "/", Description: "The server that serves this document."}}
+	c.Tags = tags
 	c.Components.Schemas = huma.NewMapRegistry("#/components/schemas/", schemaName)
 	c.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
 		bearer: {Type: "http", Scheme: "bearer", Description: "The user's API token, from the dashboard or the administrator."},

@@ -9,6 +9,7 @@ import (
 	"mime/multipart"
 	"net"
 	"net/http"
+	"regexp"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -51,9 +52,9 @@ var docImportFile = doc{
 		"A file from GET /api/export restores ids, times, versions and states, and can only be imported into an empty account. " +
 		"With an `Idempotency-Key`, requests with the same file and platform have the same body.",
 	form: &huma.Schema{
-		Type: huma.TypeObject, Required: []string{"file"}, Extensions: fieldNames,
+		Type: huma.TypeObject, Required: []string{"file"},
 		Properties: map[string]*huma.Schema{
-			"file": {Type: huma.TypeString, Format: "binary", MinLength: new(1), Description: "The export file, at most 4 GiB unless configured otherwise."},
+			"file": {Type: huma.TypeString, Format: "binary", Description: "The export file, at most 4 GiB unless configured otherwise."},
 			"platform": {Type: huma.TypeString, Enum: []any{chatexport.ChatGPT, chatexport.Claude},
 				Description: "Overrides the detected format: only conversations of this platform are imported."},
 		},
@@ -63,6 +64,9 @@ var docImportFile = doc{
 	response:    example(`{"importId":"0196b2f5-09d2-7e6b-8a41-5c3f9b7d2e60"}`),
 	idempotency: "import",
 }
+
+// fieldName is the form of the names of unknown fields.
+var fieldName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,100}$`)
 
 // formKey is the context key of a form's *multipart.Reader.
 type formKey struct{}

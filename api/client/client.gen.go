@@ -1070,7 +1070,7 @@ type ListMemoryVersionsParams struct {
 // ListMemoriesParams defines parameters for ListMemories.
 type ListMemoriesParams struct {
 	// BucketID Only memories of this bucket.
-	BucketID *int `form:"bucketId,omitempty" json:"bucketId,omitempty"`
+	BucketID *int64 `form:"bucketId,omitempty" json:"bucketId,omitempty"`
 
 	// Count The number of memories. Values above 1,000 are treated as 1,000.
 	Count *int `form:"count,omitempty" json:"count,omitempty"`
@@ -1106,7 +1106,7 @@ type CreateMemoryParams struct {
 // ListMemoriesV2Params defines parameters for ListMemoriesV2.
 type ListMemoriesV2Params struct {
 	// BucketID Only memories of this bucket.
-	BucketID *int `form:"bucketId,omitempty" json:"bucketId,omitempty"`
+	BucketID *int64 `form:"bucketId,omitempty" json:"bucketId,omitempty"`
 
 	// Count The number of memories. Values above 1,000 are treated as 1,000.
 	Count *int `form:"count,omitempty" json:"count,omitempty"`
@@ -1406,12 +1406,16 @@ type ClientInterface interface {
 
 	// CreateBucketWithBody Create a bucket
 	//
+	// Names are unique without regard to case. The Location header is the address of the new bucket.
+	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /api/buckets (the `CreateBucket` operationId).
 	CreateBucketWithBody(ctx context.Context, params *CreateBucketParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// CreateBucket Create a bucket
+	//
+	// Names are unique without regard to case. The Location header is the address of the new bucket.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -1463,6 +1467,8 @@ type ClientInterface interface {
 
 	// ListConversations List conversations, newest first
 	//
+	// Pages of conversations that match all given filters, newest first by creation.
+	//
 	// Corresponds with GET /api/chat-history/chats (the `ListConversations` operationId).
 	ListConversations(ctx context.Context, params *ListConversationsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
@@ -1486,6 +1492,8 @@ type ClientInterface interface {
 
 	// GetConversation Get a conversation with all its messages
 	//
+	// Contains every message, in order. Blocked and excluded conversations are included.
+	//
 	// Corresponds with GET /api/chat-history/conversation (the `GetConversation` operationId).
 	GetConversation(ctx context.Context, params *GetConversationParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
@@ -1506,6 +1514,8 @@ type ClientInterface interface {
 	ImportFileWithBody(ctx context.Context, params *ImportFileParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListImports List file imports, newest first
+	//
+	// Pages of file imports with their progress, newest first.
 	//
 	// Corresponds with GET /api/chat-history/imports (the `ListImports` operationId).
 	ListImports(ctx context.Context, params *ListImportsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -1630,6 +1640,8 @@ type ClientInterface interface {
 
 	// GetMemory Get a memory
 	//
+	// The memory with its version, source and times.
+	//
 	// Corresponds with GET /api/memories/{memoryId} (the `GetMemory` operationId).
 	GetMemory(ctx context.Context, memoryID string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
@@ -1710,6 +1722,8 @@ type ClientInterface interface {
 
 	// Healthz Liveness check
 	//
+	// 200 while the process runs. It does not check dependencies.
+	//
 	// Corresponds with GET /healthz (the `Healthz` operationId).
 	Healthz(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
@@ -1778,6 +1792,8 @@ func (c *Requests) ListBuckets(ctx context.Context, params *ListBucketsParams, r
 
 // CreateBucketWithBody Create a bucket
 //
+// Names are unique without regard to case. The Location header is the address of the new bucket.
+//
 // Takes any type of body and a specified content type.
 //
 // Corresponds with POST /api/buckets (the `CreateBucket` operationId).
@@ -1794,6 +1810,8 @@ func (c *Requests) CreateBucketWithBody(ctx context.Context, params *CreateBucke
 }
 
 // CreateBucket Create a bucket
+//
+// Names are unique without regard to case. The Location header is the address of the new bucket.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -1905,6 +1923,8 @@ func (c *Requests) DeleteConversations(ctx context.Context, body DeleteConversat
 
 // ListConversations List conversations, newest first
 //
+// Pages of conversations that match all given filters, newest first by creation.
+//
 // Corresponds with GET /api/chat-history/chats (the `ListConversations` operationId).
 func (c *Requests) ListConversations(ctx context.Context, params *ListConversationsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewListConversationsRequest(c.Server, params)
@@ -1958,6 +1978,8 @@ func (c *Requests) UpdateConversations(ctx context.Context, body UpdateConversat
 
 // GetConversation Get a conversation with all its messages
 //
+// Contains every message, in order. Blocked and excluded conversations are included.
+//
 // Corresponds with GET /api/chat-history/conversation (the `GetConversation` operationId).
 func (c *Requests) GetConversation(ctx context.Context, params *GetConversationParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewGetConversationRequest(c.Server, params)
@@ -2008,6 +2030,8 @@ func (c *Requests) ImportFileWithBody(ctx context.Context, params *ImportFilePar
 }
 
 // ListImports List file imports, newest first
+//
+// Pages of file imports with their progress, newest first.
 //
 // Corresponds with GET /api/chat-history/imports (the `ListImports` operationId).
 func (c *Requests) ListImports(ctx context.Context, params *ListImportsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2282,6 +2306,8 @@ func (c *Requests) DeleteMemory(ctx context.Context, memoryID string, reqEditors
 
 // GetMemory Get a memory
 //
+// The memory with its version, source and times.
+//
 // Corresponds with GET /api/memories/{memoryId} (the `GetMemory` operationId).
 func (c *Requests) GetMemory(ctx context.Context, memoryID string, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewGetMemoryRequest(c.Server, memoryID)
@@ -2461,6 +2487,8 @@ func (c *Requests) UpdateMemory(ctx context.Context, body UpdateMemoryJSONReques
 }
 
 // Healthz Liveness check
+//
+// 200 while the process runs. It does not check dependencies.
 //
 // Corresponds with GET /healthz (the `Healthz` operationId).
 func (c *Requests) Healthz(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3647,7 +3675,7 @@ func NewListMemoriesRequest(server string, params *ListMemoriesParams) (*http.Re
 
 		if params.BucketID != nil {
 
-			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "bucketId", *params.BucketID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "bucketId", *params.BucketID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: "int64"}); err != nil {
 				return nil, err
 			} else {
 				for _, qp := range strings.Split(queryFrag, "&") {
@@ -3852,7 +3880,7 @@ func NewListMemoriesV2Request(server string, params *ListMemoriesV2Params) (*htt
 
 		if params.BucketID != nil {
 
-			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "bucketId", *params.BucketID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "bucketId", *params.BucketID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: "int64"}); err != nil {
 				return nil, err
 			} else {
 				for _, qp := range strings.Split(queryFrag, "&") {

@@ -32,7 +32,7 @@ func (c *searchCommand) Run(ctx context.Context, t terminal) error {
 		if err != nil {
 			return err
 		}
-		params.BucketID = new(int(id))
+		params.BucketID = new(id)
 	}
 	found, err := server.ListMemories(ctx, params)
 	if err != nil {

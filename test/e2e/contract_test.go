@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"flag"
+	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -22,12 +24,16 @@ var fuzzAPI = flag.Duration("fuzz-api", 0, "duration of fuzzing with a random se
 const schemathesisConfig = "generation.allow-extra-parameters = false\n"
 
 // TestContract fuzzes the API server with schemathesis: valid and invalid requests
-// and sequences of requests from /openapi.json, with all checks.
+// and sequences of requests from /openapi.json with all accepted forms, and all checks.
 func TestContract(t *testing.T) {
 	packages := installSchemathesis(t)
 	applyTenant(t, "contract", "  quota: {memories: 10000000, conversations: 10000000, storage: 100Gi, requestsPerMinute: 1000000}\n")
 	report := filepath.Join(t.TempDir(), "report.json")
-	args := []string{filepath.Join(packages, "bin", "st"), "run", platform.env["MNEMO_URL"] + "/openapi.json",
+	document := filepath.Join(t.TempDir(), "openapi.json")
+	if err := os.WriteFile(document, accepted(t, readOpenAPI(t)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{filepath.Join(packages, "bin", "st"), "run", document, "--url", platform.env["MNEMO_URL"],
 		"--header", "Authorization: Bearer " + secret(t, "contract", "alice", "token"),
 		"--checks", "all", "--continue-on-failure", "--no-color", "--report", "json", "--report-json-path", report}
 	limit := 8 * time.Minute
@@ -74,6 +80,20 @@ func TestContract(t *testing.T) {
 	if got.TestCases.UniqueFailures > 0 {
 		t.Errorf("%d failures:\n%.30000s", got.TestCases.UniqueFailures, out)
 	}
+}
+
+func readOpenAPI(t *testing.T) []byte {
+	t.Helper()
+	response, err := http.Get(platform.env["MNEMO_URL"] + "/openapi.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	document, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return document
 }
 
 func installSchemathesis(t *testing.T) string {
