@@ -17,6 +17,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/chat"
 	"github.com/mnemo-dev/mnemo/internal/importer"
 	"github.com/mnemo-dev/mnemo/internal/memory"
+	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 	"github.com/mnemo-dev/mnemo/internal/tokens"
 )
@@ -46,9 +47,9 @@ func newTestServer(t *testing.T, change ...func(*Config)) *testServer {
 	memories, chats := fakeMemories{h.stores}, fakeChats{h.stores}
 	config := Config{
 		Memories: memory.NewService(memory.Config{Store: memories, Buckets: memories, Searcher: memories,
-			Index: fakeIndex{}, Embedder: fakeEmbedder{}, CountTokens: tokens.Count}),
+			Index: fakeIndex{}, Embedders: retrieve.Embedders{0: fakeEmbedder{}}, CountTokens: tokens.Count}),
 		Chats: chat.NewService(chat.Config{Store: chats, Passages: chats, Searcher: memories,
-			Index: fakeIndex{}, Embedder: fakeEmbedder{}, CountTokens: tokens.CountUpTo}),
+			Index: fakeIndex{}, Embedders: retrieve.Embedders{0: fakeEmbedder{}}, CountTokens: tokens.CountUpTo}),
 		Imports:  &importer.Service{Imports: chats, Uploads: chats},
 		Accounts: account.NewService(account.Config{Store: fakeAccounts{h.stores}}),
 		Tokens:   h.stores,

@@ -55,7 +55,7 @@ func openRealAt(t *testing.T, address string) realStores {
 	imports := s.db.Imports()
 	importing := importer.New(importer.Config{Leases: imports, Files: imports, CountTokens: tokens.Count,
 		Archive: importer.Restore(importer.RestoreConfig{Files: imports, Restorer: imports, CountTokens: tokens.Count})})
-	config, err := jobs.Config(retrieve.NewIndexer(s.db, index, embedder, slog.New(slog.DiscardHandler)), s.db, importing, slog.New(slog.DiscardHandler))
+	config, err := jobs.Config(retrieve.NewIndexer(s.db, index, retrieve.Embedders{1: embedder}, slog.New(slog.DiscardHandler)), s.db, importing, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func newRealServer(t *testing.T) (*testServer, realStores) {
 
 func newRealServerOn(t *testing.T, s realStores) (*testServer, realStores) {
 	t.Helper()
-	engine := retrieve.New(retrieve.Config{Searcher: s.db, Index: s.index, Embedder: s.embedder})
+	engine := retrieve.New(retrieve.Config{Searcher: s.db, Index: s.index, Embedders: retrieve.Embedders{1: s.embedder}})
 	h := &testServer{log: &journal{}}
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -95,9 +95,9 @@ func newRealServerOn(t *testing.T, s realStores) (*testServer, realStores) {
 	h.carol, h.suspended = s.tenant(t, "two", "carol", false), s.tenant(t, "three", "dave", true)
 	h.start(t, Config{
 		Memories: memory.NewService(memory.Config{Store: s.db.Memories(), Buckets: s.db, Searcher: engine,
-			Index: s.index, Embedder: s.embedder, CountTokens: tokens.Count}),
+			Index: s.index, Embedders: retrieve.Embedders{1: s.embedder}, CountTokens: tokens.Count}),
 		Chats: chat.NewService(chat.Config{Store: s.db.Conversations(), Passages: s.db, Searcher: engine,
-			Index: s.index, Embedder: s.embedder, CountTokens: tokens.CountUpTo}),
+			Index: s.index, Embedders: retrieve.Embedders{1: s.embedder}, CountTokens: tokens.CountUpTo}),
 		Imports:  &importer.Service{Imports: s.db.Imports(), Uploads: s.db.Imports()},
 		Accounts: account.NewService(account.Config{Store: s.db.Accounts()}),
 		Tokens:   s.db,

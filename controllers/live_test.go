@@ -117,7 +117,7 @@ func (l *live) work(t *testing.T, index *milvus.Index, embedder retrieve.Embedde
 	t.Helper()
 	imports := l.db.Imports()
 	importing := importer.New(importer.Config{Leases: imports, Files: imports, CountTokens: tokens.Count})
-	config, err := jobs.Config(retrieve.NewIndexer(l.db, index, embedder, quiet), l.db, importing, quiet)
+	config, err := jobs.Config(retrieve.NewIndexer(l.db, index, retrieve.Embedders{1: embedder}, quiet), l.db, importing, quiet)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,15 +138,15 @@ func (l *live) work(t *testing.T, index *milvus.Index, embedder retrieve.Embedde
 // serve starts an API server and returns its URL.
 func (l *live) serve(t *testing.T, db *postgres.DB, embedder retrieve.Embedder) string {
 	t.Helper()
-	engine := retrieve.New(retrieve.Config{Searcher: db, Index: l.index, Embedder: embedder, Log: quiet})
+	engine := retrieve.New(retrieve.Config{Searcher: db, Index: l.index, Embedders: retrieve.Embedders{1: embedder}, Log: quiet})
 	memories, chats, cache := db.Memories(), db.Conversations(), apiserver.NewCacheTTL(cacheTTL)
 	server := apiserver.New(apiserver.Config{
 		Memories: memory.NewService(memory.Config{
-			Store: memories, Buckets: memories, Searcher: engine, Index: l.index, Embedder: embedder, CountTokens: tokens.Count,
+			Store: memories, Buckets: memories, Searcher: engine, Index: l.index, Embedders: retrieve.Embedders{1: embedder}, CountTokens: tokens.Count,
 		}),
 		Chats: chat.NewService(chat.Config{
 			Store: chats, Passages: chats, Searcher: engine,
-			Index: l.index, Embedder: embedder, CountTokens: tokens.CountUpTo, Log: quiet,
+			Index: l.index, Embedders: retrieve.Embedders{1: embedder}, CountTokens: tokens.CountUpTo, Log: quiet,
 		}),
 		Imports: &importer.Service{Imports: db.Imports(), Uploads: db.Imports()},
 		Tokens:  db, Rates: db, Cache: cache, Log: quiet,

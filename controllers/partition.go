@@ -98,14 +98,10 @@ func (p *pass) setIndexReady(state placement.State) {
 func (r *TenantReconciler) placementState(ctx context.Context, p *pass) (placement.State, error) {
 	state := p.stored.Placement
 	if !state.Assigned() {
-		location, err := r.store.EnsurePlacement(ctx, p.stored.ID)
-		if err != nil {
+		if _, err := r.store.EnsurePlacement(ctx, p.stored.ID); err != nil {
 			return state, fmt.Errorf("ensure placement: %w", err)
 		}
-		return placement.State{Current: placement.Placement{Location: location}}, nil
-	}
-	shared := isolation(p.tenant) == tenant.Shared
-	if state.Current.Shared == shared && !state.Migrating() && !state.Rebuilding() {
+	} else if state.Current.Shared == (isolation(p.tenant) == tenant.Shared) && !state.Migrating() && !state.Rebuilding() {
 		return state, nil
 	}
 	state, err := r.store.ReconcilePlacement(ctx, p.stored.ID)

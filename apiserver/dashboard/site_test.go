@@ -99,7 +99,7 @@ func (s *site) work(t *testing.T) {
 	t.Helper()
 	imports := s.db.Imports()
 	importing := importer.New(importer.Config{Leases: imports, Files: imports, CountTokens: tokens.Count})
-	config, err := jobs.Config(retrieve.NewIndexer(s.db, s.index, s.embedder, slog.New(slog.DiscardHandler)), s.db, importing, slog.New(slog.DiscardHandler))
+	config, err := jobs.Config(retrieve.NewIndexer(s.db, s.index, retrieve.Embedders{1: s.embedder}, slog.New(slog.DiscardHandler)), s.db, importing, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,13 +131,13 @@ func (s *site) serve(t *testing.T, l net.Listener, replica int) {
 	if replica == 1 {
 		proxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
 	}
-	engine := retrieve.New(retrieve.Config{Searcher: s.db, Index: s.index, Embedder: s.embedder})
+	engine := retrieve.New(retrieve.Config{Searcher: s.db, Index: s.index, Embedders: retrieve.Embedders{1: s.embedder}})
 	cache := apiserver.NewCache()
 	server := apiserver.New(apiserver.Config{
 		Memories: memory.NewService(memory.Config{Store: s.db.Memories(), Buckets: s.db.Memories(), Searcher: engine,
-			Index: s.index, Embedder: s.embedder, CountTokens: tokens.Count}),
+			Index: s.index, Embedders: retrieve.Embedders{1: s.embedder}, CountTokens: tokens.Count}),
 		Chats: chat.NewService(chat.Config{Store: s.db.Conversations(), Passages: s.db.Conversations(),
-			Searcher: engine, Index: s.index, Embedder: s.embedder,
+			Searcher: engine, Index: s.index, Embedders: retrieve.Embedders{1: s.embedder},
 			CountTokens: tokens.CountUpTo}),
 		Imports:  &importer.Service{Imports: s.db.Imports(), Uploads: s.db.Imports()},
 		Accounts: account.NewService(account.Config{Store: s.db.Accounts()}),

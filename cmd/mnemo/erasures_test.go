@@ -281,14 +281,14 @@ func (e *env) runJobs(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.close()
-	embedder, err := embedderFlags{
+	embedders, err := embedderFlags{
 		Embedder: "local", Model: defaultGeneration.Model, ModelDir: testkit.ModelDir(t), ONNXRuntime: testkit.ONNXRuntime(t),
-	}.open()
+	}.embedders(t.Context(), s, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, counts := newMetrics()
-	workers, err := startJobs(t.Context(), s, embedder, counts, telemetry.NewLogger(os.Stderr, telemetry.LogConfig{}))
+	workers, err := startJobs(t.Context(), s, embedders, counts, telemetry.NewLogger(os.Stderr, telemetry.LogConfig{}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,22 +34,22 @@ func (f indexFlags) forEach(ctx context.Context, log *slog.Logger, fn func(*retr
 	if err != nil {
 		return 0, err
 	}
-	embedder, err := f.embedderFlags.open()
-	if err != nil {
-		return 0, err
-	}
 	s, err := openStores(ctx, f.databaseFlags, f.milvusFlags, g)
 	if err != nil {
 		return 0, err
 	}
 	defer s.close()
+	embedders, err := f.embedders(ctx, s, nil)
+	if err != nil {
+		return 0, err
+	}
 	ids := []tenant.ID{f.Tenant}
 	if f.All {
 		if ids, err = s.db.ActiveTenants(ctx); err != nil {
 			return 0, err
 		}
 	}
-	indexer := retrieve.NewIndexer(s.db, s.index, embedder, log)
+	indexer := retrieve.NewIndexer(s.db, s.index, embedders, log)
 	for _, id := range ids {
 		if err := fn(indexer, s, id); err != nil {
 			return 0, fmt.Errorf("tenant %s: %w", id, err)

@@ -78,11 +78,6 @@ func (c *serveCommand) Run(ctx context.Context, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	opened, err := c.embedderFlags.open()
-	if err != nil {
-		return err
-	}
-	embedder := counts.Embedder(opened)
 	model, err := c.chatFlags.open()
 	if err != nil {
 		return err
@@ -102,19 +97,23 @@ func (c *serveCommand) Run(ctx context.Context, log *slog.Logger) error {
 		}
 	}
 
+	embedders, err := c.embedderFlags.embedders(ctx, s, counts)
+	if err != nil {
+		return err
+	}
+	log.InfoContext(ctx, "embedding model loaded", "model", g.Model)
 	if err := c.telemetryFlags.watch(ctx, s, registry, counts, log); err != nil {
 		return err
 	}
 	cache := apiserver.NewCache()
-	config := c.serverConfig(s, embedder, model, cache, log)
+	config := c.serverConfig(s, embedders, model, cache, log)
 	config.Registry, config.Stages = registry, counts
 	config.Providers, config.Programs = providers, c.oauthService(ctx, s.db, log)
 	server := apiserver.New(config)
-	workers, err := startJobs(ctx, s, embedder, counts, log)
+	workers, err := startJobs(ctx, s, embedders, counts, log)
 	if err != nil {
 		return err
 	}
-	log.InfoContext(ctx, "embedding model loaded", "model", embedder.Model())
 	listen := func(ctx context.Context) error { return s.db.Listen(ctx, cache) }
 	if c.ErasureLedger {
 		listen = untilRestored(s.db, listen)
@@ -160,17 +159,17 @@ func (c *serveCommand) providers() ([]*dashboard.Provider, error) {
 	return dashboard.ReadProviders(c.OIDCProviders)
 }
 
-func (c *serveCommand) serverConfig(s *stores, embedder retrieve.Embedder, model chat.Synthesizer, cache *apiserver.Cache, log *slog.Logger) apiserver.Config {
-	engine := retrieve.New(retrieve.Config{Searcher: s.db, Index: s.index, Embedder: embedder, Log: log})
+func (c *serveCommand) serverConfig(s *stores, embedders retrieve.Embedders, model chat.Synthesizer, cache *apiserver.Cache, log *slog.Logger) apiserver.Config {
+	engine := retrieve.New(retrieve.Config{Searcher: s.db, Index: s.index, Embedders: embedders, Log: log})
 	memories, conversations := s.db.Memories(), s.db.Conversations()
 	return apiserver.Config{
 		Memories: memory.NewService(memory.Config{
-			Store: memories, Buckets: memories, Searcher: engine, Index: s.index, Embedder: embedder,
+			Store: memories, Buckets: memories, Searcher: engine, Index: s.index, Embedders: embedders,
 			CountTokens: tokens.Count,
 		}),
 		Chats: chat.NewService(chat.Config{
 			Store: conversations, Passages: s.db,
-			Searcher: engine, Index: s.index, Embedder: embedder, CountTokens: tokens.CountUpTo, Synthesizer: model, Log: log,
+			Searcher: engine, Index: s.index, Embedders: embedders, CountTokens: tokens.CountUpTo, Synthesizer: model, Log: log,
 		}),
 		Imports: &importer.Service{
 			Imports: s.db.Imports(), Uploads: s.db.Imports(), Limits: importer.UploadLimits{User: 2 * c.ImportLimit, Total: c.UploadLimit},
@@ -205,14 +204,14 @@ type stopper interface {
 // startJobs starts the job workers. Jobs survive the end of the context until the
 // workers are stopped, so that running ones can finish. Imports take long and are
 // interrupted instead; another worker resumes them.
-func startJobs(ctx context.Context, s *stores, embedder retrieve.Embedder, counts *telemetry.Metrics, log *slog.Logger) (stopper, error) {
+func startJobs(ctx context.Context, s *stores, embedders retrieve.Embedders, counts *telemetry.Metrics, log *slog.Logger) (stopper, error) {
 	imports := s.db.Imports()
 	restore := importer.Restore(importer.RestoreConfig{Files: imports, Restorer: imports, CountTokens: tokens.Count})
 	importing := importer.New(importer.Config{
 		Archive: restore,
 		Leases:  imports, Files: counts.Imports(imports), CountTokens: tokens.Count, Stop: ctx.Done(), Log: log,
 	})
-	config, err := jobs.Config(retrieve.NewIndexer(s.db, s.index, embedder, log), s.db, importing, log)
+	config, err := jobs.Config(retrieve.NewIndexer(s.db, s.index, embedders, log), s.db, importing, log)
 	if err != nil {
 		return nil, err
 	}

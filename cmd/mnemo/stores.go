@@ -14,6 +14,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/embed"
 	"github.com/mnemo-dev/mnemo/internal/milvus"
 	"github.com/mnemo-dev/mnemo/internal/onnx"
+	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/postgres"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/telemetry"
@@ -51,11 +52,20 @@ type embedderFlags struct {
 	EmbeddingsKey        string        `env:"MNEMO_EMBEDDINGS_KEY" help:"Bearer token for the embeddings endpoint, if it requires one."`
 	EmbeddingsModel      string        `env:"MNEMO_EMBEDDINGS_MODEL" help:"Name of the model at the embeddings endpoint."`
 	EmbeddingsDimensions int           `env:"MNEMO_EMBEDDINGS_DIMENSIONS" help:"Length of the model's vectors."`
+	EmbeddingsRevision   string        `env:"MNEMO_EMBEDDINGS_REVISION" help:"Revision of the model at the embeddings endpoint. Change it when the endpoint serves another model under the same name."`
 	EmbeddingsTimeout    time.Duration `env:"MNEMO_EMBEDDINGS_TIMEOUT" default:"30s" help:"Timeout of a request to the embeddings endpoint."`
 }
 
 // defaultGeneration is for commands that use no vectors.
-var defaultGeneration = postgres.Generation{Model: embed.DefaultModel, Dimensions: 384}
+var defaultGeneration = mustFindModel(embed.DefaultModel).Generation()
+
+func mustFindModel(name string) embed.Model {
+	m, err := embed.FindModel(name)
+	if err != nil {
+		panic(err)
+	}
+	return m
+}
 
 // modelVars are the variables of the tags in embedderFlags.
 func modelVars() kong.Vars {
@@ -67,15 +77,15 @@ func modelVars() kong.Vars {
 }
 
 // generation describes the vectors of the embedder without loading its model.
-func (f embedderFlags) generation() (postgres.Generation, error) {
+func (f embedderFlags) generation() (placement.Generation, error) {
 	if f.Embedder == "local" {
 		m, err := embed.FindModel(f.Model)
-		return postgres.Generation{Model: m.Name, Dimensions: m.Dimensions}, err
+		return m.Generation(), err
 	}
 	if f.EmbeddingsModel == "" || f.EmbeddingsDimensions < 1 {
-		return postgres.Generation{}, fmt.Errorf("--embedder=openai requires --embeddings-model and --embeddings-dimensions")
+		return placement.Generation{}, fmt.Errorf("--embedder=openai requires --embeddings-model and --embeddings-dimensions")
 	}
-	return postgres.Generation{Model: f.EmbeddingsModel, Dimensions: f.EmbeddingsDimensions}, nil
+	return placement.Generation{Model: f.EmbeddingsModel, Revision: f.EmbeddingsRevision, Dimensions: f.EmbeddingsDimensions}, nil
 }
 
 // open returns the embedder.
@@ -126,7 +136,7 @@ type stores struct {
 }
 
 // openStores connects to PostgreSQL and prepares Milvus.
-func openStores(ctx context.Context, d databaseFlags, m milvusFlags, g postgres.Generation) (*stores, error) {
+func openStores(ctx context.Context, d databaseFlags, m milvusFlags, g placement.Generation) (*stores, error) {
 	config := postgres.Config{URL: d.DatabaseURL, DirectURL: d.DatabaseDirectURL, MaxConns: d.DatabaseConnections, Generation: g, RestoreID: d.RestoreID}
 	if d.metrics != nil {
 		config.Certificate = d.metrics.Certificate("postgresql")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
@@ -67,6 +68,8 @@ type Upsert struct {
 	// Vectors are embeddings of the conversation's units, by the text they
 	// embed. A job embeds the units without one.
 	Vectors map[string][]float32
+	// Generation is that of Vectors.
+	Generation placement.GenerationID
 	// Request identifies the request for idempotency.
 	Request tenant.Request
 }

@@ -19,7 +19,7 @@ func PlanExport(before Conversation, stored []Message, u Upsert, newID string) C
 		return Change{Before: before, After: before, Messages: stored, Kept: len(stored), Stored: len(stored)}
 	}
 	latest := !u.UpdatedAt.Before(before.UpdatedAt)
-	c := Change{Before: before, After: before, Stored: len(stored), Vectors: u.Vectors}
+	c := Change{Before: before, After: before, Stored: len(stored), Vectors: u.Vectors, Generation: u.Generation}
 	if latest {
 		c.After = applyMetadata(before, u)
 		if !before.ExportedAt.IsZero() {

@@ -35,7 +35,7 @@ type fakes struct {
 }
 
 func newService(f *fakes) *Service {
-	return NewService(Config{Store: f, Passages: f, Searcher: f, Index: fakeIndex{f: f}, Embedder: f,
+	return NewService(Config{Store: f, Passages: f, Searcher: f, Index: fakeIndex{f: f}, Embedders: retrieve.Embedders{0: f},
 		CountTokens: func(text string, _ int) int { return len(strings.Fields(text)) }})
 }
 

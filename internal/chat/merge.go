@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 )
 
@@ -23,13 +24,14 @@ type Change struct {
 	// deleted; the ones that remain at another position are in Added.
 	Kept, Stored int
 	Vectors      map[string][]float32
+	Generation   placement.GenerationID // of Vectors
 }
 
 // Plan returns the change that an upsert makes to a stored conversation and its
 // messages. before.ID is "" if the conversation is new; it then gets newID and
 // is blocked until a re-balance activates it.
 func Plan(before Conversation, stored []Message, u Upsert, newID string) Change {
-	c := Change{Before: before, Kept: len(stored), Stored: len(stored), Vectors: u.Vectors}
+	c := Change{Before: before, Kept: len(stored), Stored: len(stored), Vectors: u.Vectors, Generation: u.Generation}
 	c.Messages, c.Added, c.Replaced = merge(stored, u.Messages)
 	c.After = applyMetadata(before, u)
 	c.After.ID = cmp.Or(before.ID, newID)
@@ -94,7 +96,7 @@ func (c Change) Units() func(indexes []int) []retrieve.Unit {
 	return func(indexes []int) []retrieve.Unit {
 		units := retrieve.ChatUnits(group, list, indexes)
 		for i := range units {
-			units[i].Vector = c.Vectors[units[i].Dense]
+			units[i].Vector, units[i].Generation = c.Vectors[units[i].Dense], c.Generation
 		}
 		return units
 	}

@@ -75,7 +75,7 @@ func (s *Service) Search(ctx context.Context, who tenant.Identity, in SearchInpu
 // find runs the query and reads the passages. Messages from a time that the
 // question mentions rank first.
 func (s *Service) find(ctx context.Context, who tenant.Identity, in SearchInput, q retrieve.Query) ([]SearchResult, bool, error) {
-	q.Kind, q.Limit = retrieve.Chat, in.Limit
+	q.Kind, q.Limit, q.Generation = retrieve.Chat, in.Limit, who.Generation
 	if NormalizePlatform(in.Platform) != "" {
 		q.Group = groupOf(in.Platform)
 	}

@@ -38,14 +38,14 @@ type Searcher interface {
 	Search(ctx context.Context, scope tenant.Scope, p placement.Location, q retrieve.Query) (retrieve.Result, error)
 }
 
-// Config configures a Service. Store, Passages, Searcher, Index, Embedder and
+// Config configures a Service. Store, Passages, Searcher, Index, Embedders and
 // CountTokens are required.
 type Config struct {
-	Store    Store
-	Passages PassageStore
-	Searcher Searcher
-	Index    retrieve.Index
-	Embedder retrieve.Embedder
+	Store     Store
+	Passages  PassageStore
+	Searcher  Searcher
+	Index     retrieve.Index
+	Embedders retrieve.Embedders
 	// CountTokens returns the number of tokens of a text. It is exact up to the
 	// limit and any number above the limit otherwise.
 	CountTokens func(text string, limit int) int
@@ -98,7 +98,7 @@ func (s *Service) Ingest(ctx context.Context, who tenant.Identity, in IngestInpu
 	}
 	// Embed before the transaction, which holds locks. The text that a unit
 	// embeds depends on its own message only.
-	u.Vectors = s.embed(ctx, u)
+	u.Vectors, u.Generation = s.embed(ctx, who.Generation, u), who.Generation
 	out, err := s.Store.Upsert(ctx, who.Scope, u)
 	if err != nil {
 		return Outcome{}, fmt.Errorf("store conversation: %w", err)
@@ -114,7 +114,7 @@ var tooLong = fmt.Sprintf("The conversation has more than %d tokens.", MaxTokens
 // embed, so that semantic search finds it immediately. It returns nil for a long
 // conversation, or if the embedder does not answer in time: the index job then
 // embeds the units.
-func (s *Service) embed(ctx context.Context, u Upsert) map[string][]float32 {
+func (s *Service) embed(ctx context.Context, g placement.GenerationID, u Upsert) map[string][]float32 {
 	if len(u.Messages) > smallUnits {
 		return nil
 	}
@@ -132,7 +132,7 @@ func (s *Service) embed(ctx context.Context, u Upsert) map[string][]float32 {
 	for i, unit := range units {
 		texts[i] = unit.Dense
 	}
-	list, err := s.Embedder.Embed(ctx, texts)
+	list, err := s.Embedders.Embed(ctx, g, texts)
 	if err != nil || len(list) != len(texts) {
 		return nil
 	}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/mnemo-dev/mnemo/internal/placement"
 )
 
 // DefaultModel is the name of the default local model.
@@ -44,6 +46,12 @@ var models = []Model{
 		QueryPrefix: "query: ", PassagePrefix: "passage: ",
 		sum: "34a06f689237193b5826751b99e011196766b4512603a117d6f16811d7c4ff9b",
 	},
+}
+
+// Generation identifies the model's vectors.
+func (m Model) Generation() placement.Generation {
+	settings := fmt.Sprintf("pooling %d, window %d, prefixes %q and %q", m.pooling, m.Window, m.QueryPrefix, m.PassagePrefix)
+	return placement.Generation{Model: m.Name, Revision: m.sum, Settings: settings, Dimensions: m.Dimensions}
 }
 
 // Models returns the local models, sorted by name.

@@ -86,7 +86,7 @@ func setupMigration(t *testing.T) *migrationEnv {
 // work runs the jobs until the test ends.
 func (m *migrationEnv) work(t *testing.T) {
 	t.Helper()
-	config, err := jobs.Config(retrieve.NewIndexer(m.db, m.index, oneVector{}, slog.New(slog.DiscardHandler)), m.db, nil, slog.New(slog.DiscardHandler))
+	config, err := jobs.Config(retrieve.NewIndexer(m.db, m.index, retrieve.Embedders{1: oneVector{}}, slog.New(slog.DiscardHandler)), m.db, nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -36,7 +36,7 @@ type fakes struct {
 }
 
 func newService(f *fakes) *Service {
-	return NewService(Config{Store: f, Buckets: f, Searcher: f, Index: fakeIndex{f: f}, Embedder: f,
+	return NewService(Config{Store: f, Buckets: f, Searcher: f, Index: fakeIndex{f: f}, Embedders: retrieve.Embedders{0: f},
 		CountTokens: func(text string) int { return len(strings.Fields(text)) }})
 }
 

@@ -125,7 +125,7 @@ func (s *Service) walk(ctx context.Context, who tenant.Identity, in ListInput, p
 // follow, and whether it was made without all of the vector store.
 func (s *Service) ranked(ctx context.Context, who tenant.Identity, in ListInput, pack *packer) (more, degraded bool, err error) {
 	res, err := s.Searcher.Search(ctx, who.Scope, who.Placement,
-		retrieve.Query{Kind: retrieve.Memory, Text: in.Query, Group: in.Bucket, Limit: in.depth()})
+		retrieve.Query{Kind: retrieve.Memory, Text: in.Query, Group: in.Bucket, Generation: who.Generation, Limit: in.depth()})
 	if err != nil {
 		return false, false, fmt.Errorf("search memories: %w", err)
 	}

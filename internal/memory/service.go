@@ -28,11 +28,11 @@ type Searcher interface {
 
 // Config holds the dependencies of a Service. All but the timeouts are required.
 type Config struct {
-	Store    Store
-	Buckets  BucketStore
-	Searcher Searcher
-	Index    retrieve.Index
-	Embedder retrieve.Embedder
+	Store     Store
+	Buckets   BucketStore
+	Searcher  Searcher
+	Index     retrieve.Index
+	Embedders retrieve.Embedders
 	// CountTokens returns the number of tokens in a text.
 	CountTokens func(text string) int
 	// EmbedTimeout bounds the wait for an embedding when a memory is stored, after
@@ -74,7 +74,7 @@ func (s *Service) Create(ctx context.Context, who tenant.Identity, in CreateInpu
 		return "", err
 	}
 	units := retrieve.MemoryUnits(in.Text)
-	s.embed(ctx, units)
+	s.embed(ctx, who.Generation, units)
 	id, err := s.Store.Create(ctx, who.Scope, NewMemory{CreateInput: in, Tokens: s.CountTokens(in.Text), Units: units})
 	if err != nil {
 		return "", fmt.Errorf("store memory: %w", err)
@@ -84,19 +84,19 @@ func (s *Service) Create(ctx context.Context, who tenant.Identity, in CreateInpu
 
 // embed sets the units' vectors if the embedder responds in time. Otherwise the
 // index job embeds them.
-func (s *Service) embed(ctx context.Context, units []retrieve.Unit) {
+func (s *Service) embed(ctx context.Context, g placement.GenerationID, units []retrieve.Unit) {
 	ctx, cancel := context.WithTimeout(ctx, s.EmbedTimeout)
 	defer cancel()
 	texts := make([]string, len(units))
 	for i, u := range units {
 		texts[i] = u.Dense
 	}
-	vectors, err := s.Embedder.Embed(ctx, texts)
+	vectors, err := s.Embedders.Embed(ctx, g, texts)
 	if err != nil || len(vectors) != len(units) {
 		return
 	}
 	for i := range units {
-		units[i].Vector = vectors[i]
+		units[i].Vector, units[i].Generation = vectors[i], g
 	}
 }
 

@@ -85,7 +85,7 @@ func TestCreateDoesNotWaitForTheEmbedder(t *testing.T) {
 	t.Parallel()
 	f := filled(0)
 	s := newService(f)
-	s.Embedder, s.EmbedTimeout = slow{f}, time.Millisecond
+	s.Embedders, s.EmbedTimeout = retrieve.Embedders{0: slow{f}}, time.Millisecond
 	if _, err := s.Create(t.Context(), alice, CreateInput{Text: "words"}); err != nil {
 		t.Fatal(err)
 	}

@@ -129,7 +129,7 @@ func (s *Service) Update(ctx context.Context, who tenant.Identity, in UpdateInpu
 	edit := Edit{UpdateInput: in}
 	if in.Text != nil {
 		edit.Tokens, edit.Units = s.CountTokens(*in.Text), retrieve.MemoryUnits(*in.Text)
-		s.embed(ctx, edit.Units)
+		s.embed(ctx, who.Generation, edit.Units)
 	}
 	version, err := s.Store.Update(ctx, who.Scope, edit)
 	if err != nil {

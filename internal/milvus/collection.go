@@ -1,6 +1,7 @@
 package milvus
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,14 +42,14 @@ const (
 // starts loading it, and returns its id, with ErrLoading until it is loaded. Concurrent
 // calls for the same collection share one execution, because concurrent requests slow
 // Milvus down.
-func (x *Index) ensureCollection(ctx context.Context, p placement.Location) (int64, error) {
-	name := x.collection(p)
+func (x *Index) ensureCollection(ctx context.Context, p placement.Placement) (int64, error) {
+	name := x.collection(p.Location)
 	made, err, _ := x.making.Do(name, func() (any, error) { return x.makeCollection(ctx, name, p) })
 	id, _ := made.(int64)
 	return id, err
 }
 
-func (x *Index) makeCollection(ctx context.Context, name string, p placement.Location) (int64, error) {
+func (x *Index) makeCollection(ctx context.Context, name string, p placement.Placement) (int64, error) {
 	found, err := x.client.DescribeCollection(ctx, name)
 	if isCode(err, codeCollectionNotFound) {
 		// Searches set bounded staleness; List uses this level.
@@ -58,7 +59,7 @@ func (x *Index) makeCollection(ctx context.Context, name string, p placement.Loc
 		}
 		// Milvus accepts a repeated creation with the same schema, so two processes
 		// can do this concurrently.
-		if err = x.client.CreateCollection(ctx, x.schema(name, p.Shared), 1, options...); err != nil {
+		if err = x.client.CreateCollection(ctx, x.schema(name, p), 1, options...); err != nil {
 			return 0, mapError(err, "create collection")
 		}
 		found, err = x.client.DescribeCollection(ctx, name)
@@ -66,7 +67,7 @@ func (x *Index) makeCollection(ctx context.Context, name string, p placement.Loc
 	if err != nil {
 		return 0, mapError(err, "describe collection")
 	}
-	if err := x.checkSchema(found, p.Shared); err != nil {
+	if err := x.checkSchema(found, p); err != nil {
 		return 0, err
 	}
 	err = x.ensureIndex(ctx, name)
@@ -82,7 +83,7 @@ func (x *Index) ensureShared(ctx context.Context, p placement.Placement) (int64,
 	found, err := x.client.DescribeCollection(ctx, name)
 	switch {
 	case isCode(err, codeCollectionNotFound) && p.PartitionID == 0:
-		return x.ensureCollection(ctx, p.Location)
+		return x.ensureCollection(ctx, p)
 	case isCode(err, codeCollectionNotFound):
 		return 0, nil
 	case err != nil:
@@ -90,7 +91,7 @@ func (x *Index) ensureShared(ctx context.Context, p placement.Placement) (int64,
 	case p.PartitionID != 0 && p.PartitionID != found.ID:
 		return found.ID, nil
 	}
-	if err := x.checkSchema(found, p.Shared); err != nil {
+	if err := x.checkSchema(found, p); err != nil {
 		return 0, err
 	}
 	state, err := x.client.GetLoadState(ctx, name, nil)
@@ -180,7 +181,8 @@ func (x *Index) awaitCollection(ctx context.Context, name string) error {
 
 // checkModel rejects a collection that was created for another model. It checks each
 // collection once per process.
-func (x *Index) checkModel(ctx context.Context, name string) error {
+func (x *Index) checkModel(ctx context.Context, p placement.Placement) error {
+	name := x.collection(p.Location)
 	if _, known := x.known.Load(name); known {
 		return nil
 	}
@@ -188,7 +190,7 @@ func (x *Index) checkModel(ctx context.Context, name string) error {
 	if err != nil {
 		return mapError(err, "describe collection")
 	}
-	if err := x.checkSchema(found, false); err != nil {
+	if err := x.checkSchema(found, p); err != nil {
 		return err
 	}
 	x.known.Store(name, true)
@@ -197,7 +199,7 @@ func (x *Index) checkModel(ctx context.Context, name string) error {
 
 // checkSchema rejects a collection that was created for another model or the other kind
 // of isolation.
-func (x *Index) checkSchema(c *entity.Collection, shared bool) error {
+func (x *Index) checkSchema(c *entity.Collection, p placement.Placement) error {
 	dimensions, key := "", false
 	for _, f := range c.Schema.Fields {
 		switch f.Name {
@@ -208,25 +210,30 @@ func (x *Index) checkSchema(c *entity.Collection, shared bool) error {
 		}
 	}
 	switch {
-	case dimensions == "" || key != shared:
+	case dimensions == "" || key != p.Shared:
 		return fault.New(fault.Invalid, "collection %s was not created by Mnemo; drop or rename the collection, or use another Milvus server", c.Name)
-	case dimensions != strconv.Itoa(x.config.Dimensions):
+	case dimensions != strconv.Itoa(x.dimensions(p)):
 		return fault.New(fault.Invalid, "collection %s has vectors of %s dimensions, but the embedding model has %d: "+
 			"configure the model that the collection was created with, or drop the collection and run `mnemo index rebuild`",
-			c.Name, dimensions, x.config.Dimensions)
+			c.Name, dimensions, x.dimensions(p))
 	}
 	return nil
 }
 
-func (x *Index) schema(name string, shared bool) *entity.Schema {
+// dimensions returns the length of the vectors of a placement.
+func (x *Index) dimensions(p placement.Placement) int {
+	return cmp.Or(p.Dimensions, x.config.Dimensions)
+}
+
+func (x *Index) schema(name string, p placement.Placement) *entity.Schema {
 	s := entity.NewSchema().WithName(name).WithDescription("mnemo units").
 		WithField(entity.NewField().WithName(fieldID).WithDataType(entity.FieldTypeInt64).WithIsPrimaryKey(true)).
 		WithField(entity.NewField().WithName(fieldUser).WithDataType(entity.FieldTypeInt64)).
 		WithField(entity.NewField().WithName(fieldKind).WithDataType(entity.FieldTypeInt16)).
 		WithField(entity.NewField().WithName(fieldGroup).WithDataType(entity.FieldTypeInt64)).
 		WithField(entity.NewField().WithName(fieldEmbedding).WithDataType(entity.FieldTypeFloatVector).
-			WithDim(int64(x.config.Dimensions)))
-	if shared {
+			WithDim(int64(x.dimensions(p))))
+	if p.Shared {
 		s = s.WithField(entity.NewField().WithName(fieldPlacement).WithDataType(entity.FieldTypeVarChar).
 			WithMaxLength(maxKey).WithIsPartitionKey(true))
 	}

@@ -100,12 +100,20 @@ func mapError(err error, doing string) error {
 	switch e, ok := errors.AsType[*statusError](err); {
 	case ok && (e.code == codeCollectionNotFound || e.code == codePartitionNotFound):
 		err = fmt.Errorf("%w: %w", ErrNoPartition, err)
-	case ok && e.code >= codeParameterInvalid && e.code <= codeParameterLast:
+	case ok && e.code >= codeParameterInvalid && e.code <= codeParameterLast, isOtherLength(err):
 		return fault.Wrap(fault.Internal, err, "Milvus rejected the request")
 	case status.Code(err) == codes.Unauthenticated:
 		return fault.Wrap(fault.Unavailable, err, "Milvus rejected the user name or password; check the credentials")
 	}
 	return fault.Wrap(fault.Unavailable, explain(err), "the vector store is unavailable")
+}
+
+// isOtherLength reports whether a vector is not as long as those of the collection. The
+// SDK and the server report it without a code.
+func isOtherLength(err error) bool {
+	said := err.Error()
+	return strings.Contains(said, "not match collection definition") || strings.Contains(said, "vector dimension mismatch") ||
+		strings.Contains(said, "dimension of the vector")
 }
 
 // explain adds a hint for TLS errors. The client library only keeps the text of the

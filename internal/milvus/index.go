@@ -25,9 +25,6 @@ const (
 // Search returns the best q.Limit entries of the user in the partition by cosine, best
 // first. It may miss entries written in the last seconds.
 func (x *Index) Search(ctx context.Context, scope tenant.Scope, p placement.Location, q retrieve.Query, vector []float32) ([]retrieve.Hit, error) {
-	if len(vector) != x.config.Dimensions {
-		return nil, fault.New(fault.Internal, "search vector has %d dimensions, not %d", len(vector), x.config.Dimensions)
-	}
 	limit := min(max(q.Limit, 1), maxRows)
 	params, err := entity.NewIndexHNSWSearchParam(max(limit*2, minEf))
 	if err != nil {
@@ -112,14 +109,15 @@ func (x *Index) Upsert(ctx context.Context, _ tenant.ID, p placement.Location, e
 }
 
 func (x *Index) upsertBatch(ctx context.Context, p placement.Location, entries []retrieve.Entry) error {
+	dimensions := len(entries[0].Vector)
 	ids := make([]int64, len(entries))
 	users := make([]int64, len(entries))
 	kinds := make([]int16, len(entries))
 	groups := make([]int64, len(entries))
 	vectors := make([][]float32, len(entries))
 	for i, e := range entries {
-		if len(e.Vector) != x.config.Dimensions {
-			return fault.New(fault.Internal, "vector of unit %d has %d dimensions, not %d", e.ID, len(e.Vector), x.config.Dimensions)
+		if len(e.Vector) != dimensions {
+			return fault.New(fault.Internal, "vector of unit %d has %d dimensions, not %d", e.ID, len(e.Vector), dimensions)
 		}
 		ids[i], users[i], kinds[i], groups[i], vectors[i] = int64(e.ID), e.User, int16(e.Kind), e.Group, e.Vector
 	}
@@ -130,7 +128,7 @@ func (x *Index) upsertBatch(ctx context.Context, p placement.Location, entries [
 		entity.NewColumnInt64(fieldUser, users),
 		entity.NewColumnInt16(fieldKind, kinds),
 		entity.NewColumnInt64(fieldGroup, groups),
-		entity.NewColumnFloatVector(fieldEmbedding, x.config.Dimensions, vectors),
+		entity.NewColumnFloatVector(fieldEmbedding, dimensions, vectors),
 	}
 	if p.Shared {
 		return x.replace(ctx, p, entries, columns)

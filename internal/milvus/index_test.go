@@ -152,6 +152,7 @@ func TestWrongDimensionsAreInternal(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	short := []float32{1, 2}
+	b.upsert(t, b.place, entry(1, b.alice.User, 1))
 	_, err := b.Search(t.Context(), b.alice, b.place, retrieve.Query{Kind: retrieve.Memory, Limit: 1}, short)
 	if !fault.Is(err, fault.Internal) {
 		t.Errorf("Search = %v, want Internal", err)

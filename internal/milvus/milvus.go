@@ -36,8 +36,9 @@ type Config struct {
 	TLS *tls.Config
 	// Prefix is prepended to the names of collections, so that installations can
 	// share a Milvus. It consists of letters, digits and underscores.
-	Prefix     string
-	Dimensions int // length of the vectors
+	Prefix string
+	// Dimensions is the length of the vectors of a placement that does not name it.
+	Dimensions int
 	// CallTimeout bounds every read and write (default 10 s); AdminTimeout bounds
 	// creating, loading and dropping collections and partitions (default 60 s).
 	CallTimeout  time.Duration

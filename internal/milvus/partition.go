@@ -47,7 +47,7 @@ func (x *Index) Ensure(ctx context.Context, p placement.Placement) (made int64, 
 func (x *Index) ensurePartition(ctx context.Context, p placement.Placement) (id int64, err error) {
 	name := x.collection(p.Location)
 	if p.PartitionID == 0 {
-		if id, err = x.createPartition(ctx, p.Location); err != nil {
+		if id, err = x.createPartition(ctx, p); err != nil {
 			return 0, err
 		}
 	} else {
@@ -61,7 +61,7 @@ func (x *Index) ensurePartition(ctx context.Context, p placement.Placement) (id 
 		if id != p.PartitionID {
 			return id, nil
 		}
-		if err := x.checkModel(ctx, name); err != nil {
+		if err := x.checkModel(ctx, p); err != nil {
 			return 0, err
 		}
 	}
@@ -70,7 +70,7 @@ func (x *Index) ensurePartition(ctx context.Context, p placement.Placement) (id 
 		return 0, mapError(err, "read load state")
 	}
 	if state != entity.LoadStateLoaded {
-		if _, err := x.ensureCollection(ctx, p.Location); err != nil {
+		if _, err := x.ensureCollection(ctx, p); err != nil {
 			return 0, err
 		}
 		if err := x.load(ctx, name, p.Partition); err != nil {
@@ -99,8 +99,8 @@ func (x *Index) findPartition(ctx context.Context, collection, name string) (int
 
 // createPartition creates the partition and, if necessary, the collection. Concurrent
 // creation by another process is not an error.
-func (x *Index) createPartition(ctx context.Context, p placement.Location) (int64, error) {
-	name := x.collection(p)
+func (x *Index) createPartition(ctx context.Context, p placement.Placement) (int64, error) {
+	name := x.collection(p.Location)
 	if _, known := x.known.Load(name); !known {
 		if _, err := x.ensureCollection(ctx, p); err != nil && !errors.Is(err, placement.ErrLoading) {
 			return 0, err

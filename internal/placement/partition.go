@@ -68,7 +68,7 @@ func EnsurePartition(ctx context.Context, store Store, partitions Partitions, p 
 				return 0, fmt.Errorf("get recorded partition id: %w", err)
 			}
 		}
-		expected := Placement{Location: p.Location, PartitionID: known}
+		expected := Placement{Location: p.Location, PartitionID: known, Dimensions: p.Dimensions}
 		if partitionID, err = partitions.Ensure(ctx, expected); err != nil {
 			return 0, fmt.Errorf("ensure partition: %w", err)
 		}

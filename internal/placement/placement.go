@@ -19,6 +19,8 @@ type Placement struct {
 	// collection for a shared location; 0 before it exists. A different id means
 	// that the partition was lost and created again.
 	PartitionID int64
+	// Dimensions is the length of the vectors in a collection that Ensure creates.
+	Dimensions int
 }
 
 // Migration copies a tenant's units into a partition: the current one after it
@@ -35,6 +37,8 @@ type Migration struct {
 type State struct {
 	Current   Placement // zero before the tenant has a placement
 	Migration Migration
+	// Generation is that of the vectors in the current placement.
+	Generation GenerationID
 }
 
 // StallTimeout is how long a run may go without progress before it is replaced.
@@ -66,10 +70,17 @@ func (s State) Writable() bool { return s.active() && s.Migration.Target.Partiti
 
 func (s State) active() bool { return s.Migration.Target.Location != Location{} }
 
-// Targets returns the locations that a changed unit is written to.
-func (s State) Targets() []Location {
+// Target is a location that units are written to, with the generation of its vectors.
+type Target struct {
+	Location
+	Generation GenerationID
+}
+
+// Targets returns the targets that a changed unit is written to.
+func (s State) Targets() []Target {
+	targets := []Target{{s.Current.Location, s.Generation}}
 	if s.Migrating() && s.Writable() {
-		return []Location{s.Current.Location, s.Migration.Target.Location}
+		targets = append(targets, Target{s.Migration.Target.Location, s.Generation})
 	}
-	return []Location{s.Current.Location}
+	return targets
 }

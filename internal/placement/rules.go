@@ -14,10 +14,10 @@ const (
 	MaxShared = 10_000
 )
 
-// Generation names an embedding model and its dimensions as the prefix of
-// collection names: letters, digits and underscores. Vectors of two generations
-// are not comparable, so each has its own collections.
-func Generation(model string, dimensions int) string {
+// Prefix returns the prefix of the generation's collection names: letters, digits
+// and underscores. Generations that differ only in revision or settings have the
+// same one.
+func (g Generation) Prefix() string {
 	clean := func(r rune) rune {
 		switch {
 		case r >= 'a' && r <= 'z', r >= '0' && r <= '9':
@@ -27,7 +27,7 @@ func Generation(model string, dimensions int) string {
 		}
 		return '_'
 	}
-	return fmt.Sprintf("mnemo_%s_%d", strings.Map(clean, model), dimensions)
+	return fmt.Sprintf("mnemo_%s_%d", strings.Map(clean, g.Model), g.Dimensions)
 }
 
 // PartitionName names a partition of a tenant. The first one has the number 0
@@ -40,8 +40,8 @@ func PartitionName(tenantID string, number int64) string {
 	return fmt.Sprintf("%s_%d", name, number)
 }
 
-// SelectCollection returns the lowest numbered collection of a generation with
-// capacity for one more tenant. load is the number of tenants by collection.
+// SelectCollection returns the lowest numbered collection of the generation with a
+// name that has capacity for one more tenant. load is the number of tenants by collection.
 func SelectCollection(generation string, shared bool, load map[string]int64) string {
 	prefix, capacity := generation+"_", int64(MaxPartitions)
 	if shared {

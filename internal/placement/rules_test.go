@@ -12,7 +12,7 @@ func TestNames(t *testing.T) {
 	t.Parallel()
 	const id = "6f1e2d3c-0000-4000-8000-123456789abc"
 	for want, got := range map[string]string{
-		"mnemo_all_minilm_l6_v2_384":             placement.Generation("All-MiniLM/L6.v2", 384),
+		"mnemo_all_minilm_l6_v2_384":             placement.Generation{Model: "All-MiniLM/L6.v2", Dimensions: 384}.Prefix(),
 		"t6f1e2d3c000040008000123456789abc":      placement.PartitionName(id, 0),
 		"t6f1e2d3c000040008000123456789abc_1234": placement.PartitionName(id, 1234),
 	} {
@@ -106,13 +106,14 @@ func TestTargets(t *testing.T) {
 	t.Parallel()
 	for reason, tc := range map[string]struct {
 		state placement.State
-		want  []placement.Location
+		want  []placement.Target
 	}{
-		"no migration":              {placement.State{Current: own}, []placement.Location{own.Location}},
-		"a rebuild":                 {placement.State{Current: own, Migration: placement.Migration{Target: own}}, []placement.Location{own.Location}},
-		"a migration":               {placement.State{Current: own, Migration: placement.Migration{Target: shared}}, []placement.Location{own.Location, shared.Location}},
-		"the target does not exist": {placement.State{Current: own, Migration: placement.Migration{Target: uncreated(shared)}}, []placement.Location{own.Location}},
+		"no migration":              {placement.State{Current: own}, []placement.Target{{Location: own.Location, Generation: 3}}},
+		"a rebuild":                 {placement.State{Current: own, Migration: placement.Migration{Target: own}}, []placement.Target{{Location: own.Location, Generation: 3}}},
+		"a migration":               {placement.State{Current: own, Migration: placement.Migration{Target: shared}}, []placement.Target{{Location: own.Location, Generation: 3}, {Location: shared.Location, Generation: 3}}},
+		"the target does not exist": {placement.State{Current: own, Migration: placement.Migration{Target: uncreated(shared)}}, []placement.Target{{Location: own.Location, Generation: 3}}},
 	} {
+		tc.state.Generation = 3
 		if diff := cmp.Diff(tc.want, tc.state.Targets()); diff != "" {
 			t.Errorf("%s: Targets (-want +got):\n%s", reason, diff)
 		}

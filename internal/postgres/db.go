@@ -18,6 +18,7 @@ import (
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 	"github.com/riverqueue/river/rivertype"
 
+	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/postgres/db"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
@@ -34,20 +35,15 @@ const connectTimeout = 5 * time.Second
 // tenant.
 const allUsers = "*"
 
-// Generation identifies the embedding model. Vectors of different generations
-// are not comparable, so each generation has separate collections.
-type Generation struct {
-	Model      string
-	Dimensions int
-}
-
 // Config configures the connection to PostgreSQL.
 type Config struct {
 	URL string // of the application role, which does not own the tables
 	// DirectURL reaches PostgreSQL without a pooler, for LISTEN; URL if empty.
-	DirectURL  string
-	MaxConns   int32 // maximum number of connections; 10 if 0
-	Generation Generation
+	DirectURL string
+	MaxConns  int32 // maximum number of connections; 10 if 0
+	// Generation is that of this process's embedder. It becomes the active one, in
+	// which new tenants are placed, if the database has none.
+	Generation placement.Generation
 	// RestoreID is changed by the administrator when the database was restored
 	// without pg_restore, for example from a snapshot.
 	RestoreID string

@@ -67,6 +67,7 @@ func createMemory(ctx context.Context, q *db.Queries, scope tenant.Scope, id str
 		p.Ends = append(p.Ends, int32(u.End))
 		p.Lexicals = append(p.Lexicals, indexedWords(u.Lexical))
 		p.Embeddings = append(p.Embeddings, encodeHalf(u.Vector))
+		p.Generations = append(p.Generations, int16(u.Generation))
 	}
 	created, err := q.CreateMemory(ctx, p)
 	if err == nil && len(created) == 0 && in.Bucket == 0 {

@@ -82,6 +82,7 @@ func editParams(scope tenant.Scope, id string, bucket int64, e memory.Edit) db.E
 		p.Ends = append(p.Ends, int32(u.End))
 		p.Lexicals = append(p.Lexicals, indexedWords(u.Lexical))
 		p.Embeddings = append(p.Embeddings, encodeHalf(u.Vector))
+		p.Generations = append(p.Generations, int16(u.Generation))
 	}
 	return p
 }

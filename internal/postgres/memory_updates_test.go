@@ -161,7 +161,7 @@ func TestMoveCopiesUnits(t *testing.T) {
 		if u.Group != work {
 			t.Errorf("bucket of unit %d = %d, want %d", u.ID, u.Group, work)
 		}
-		if u.Vector == nil {
+		if len(u.Vectors) == 0 {
 			t.Errorf("unit %d has no vector", u.ID)
 		}
 		if !strings.HasPrefix(u.Dense, "(undated) gardening ") {

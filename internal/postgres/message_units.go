@@ -86,6 +86,7 @@ func (r *unitRows) add(ctx context.Context, c chat.Conversation, u retrieve.Unit
 	r.p.Starts = append(r.p.Starts, int32(u.Start))
 	r.p.Ends = append(r.p.Ends, int32(u.End))
 	r.p.Embeddings = append(r.p.Embeddings, encodeHalf(u.Vector))
+	r.p.Generations = append(r.p.Generations, int16(u.Generation))
 	if r.bytes >= insertBytes || len(r.p.Seqs) >= insertRows {
 		return r.flush(ctx)
 	}

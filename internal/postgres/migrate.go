@@ -159,7 +159,7 @@ func migrateJobs(ctx context.Context, pool *pgxpool.Pool) error {
 func grant(ctx context.Context, pool *pgxpool.Pool, role string) error {
 	name := pgx.Identifier{role}.Sanitize()
 	rows, err := pool.Query(ctx, `select quote_ident(relname) from pg_class
-		where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and not relispartition`)
+		where relnamespace = 'public'::regnamespace and relkind in ('r', 'p', 'v') and not relispartition`)
 	if err != nil {
 		return fmt.Errorf("list tables: %w", mapError(err))
 	}

@@ -59,7 +59,11 @@ func (d *DB) beginMigration(ctx context.Context, q *db.Queries, id tenant.ID, sh
 	if err != nil {
 		return err
 	}
-	target, err := d.assignLocation(ctx, q, shared, placement.PartitionName(string(id), number))
+	generation, err := q.PlacementGeneration(ctx, string(id))
+	if err != nil {
+		return err
+	}
+	target, err := assignLocation(ctx, q, generation, shared, placement.PartitionName(string(id), number))
 	if err != nil {
 		return err
 	}
@@ -83,7 +87,7 @@ func (d *DB) restartMigration(ctx context.Context, tx pgx.Tx, q *db.Queries, id 
 }
 
 func (d *DB) startMigration(ctx context.Context, q *db.Queries, id tenant.ID, target placement.Location, partitionID int64) (run int64, err error) {
-	return q.StartMigration(ctx, db.StartMigrationParams{TenantID: string(id), Generation: d.config.Generation.name(),
+	return q.StartMigration(ctx, db.StartMigrationParams{TenantID: string(id),
 		Collection: target.Collection, Partition: target.Partition, Shared: target.Shared, PartitionID: partitionID})
 }
 

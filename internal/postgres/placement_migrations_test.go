@@ -48,6 +48,10 @@ func (b *testBundle) placement(t *testing.T) placement.State {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if state.Generation != 1 {
+		t.Errorf("generation = %d, want the first", state.Generation)
+	}
+	state.Generation, state.Current.Dimensions, state.Migration.Target.Dimensions = 0, 0, 0
 	return state
 }
 

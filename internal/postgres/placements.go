@@ -26,11 +26,15 @@ func (d *DB) EnsurePlacement(ctx context.Context, id tenant.ID) (placement.Locat
 		if out != (placement.Location{}) {
 			return nil
 		}
-		out, err = d.assignLocation(ctx, q, r.Isolation == string(tenant.Shared), placement.PartitionName(string(id), 0))
+		generation, err := d.activeGeneration(ctx, q)
 		if err != nil {
 			return err
 		}
-		return q.InsertPlacement(ctx, db.InsertPlacementParams{TenantID: string(id), Generation: d.config.Generation.name(),
+		out, err = assignLocation(ctx, q, generation, r.Isolation == string(tenant.Shared), placement.PartitionName(string(id), 0))
+		if err != nil {
+			return err
+		}
+		return q.InsertPlacement(ctx, db.InsertPlacementParams{TenantID: string(id), Generation: generation,
 			Collection: out.Collection, Partition: out.Partition, Shared: out.Shared})
 	})
 	if err != nil {
@@ -39,13 +43,12 @@ func (d *DB) EnsurePlacement(ctx context.Context, id tenant.ID) (placement.Locat
 	return out, nil
 }
 
-// assignLocation returns a location in a collection with capacity. The
-// transaction holds the capacity until it ends.
-func (d *DB) assignLocation(ctx context.Context, q *db.Queries, shared bool, partition string) (placement.Location, error) {
+// assignLocation returns a location in a collection of the generation with capacity.
+// The transaction holds the capacity until it ends.
+func assignLocation(ctx context.Context, q *db.Queries, generation string, shared bool, partition string) (placement.Location, error) {
 	if err := q.LockCollections(ctx); err != nil {
 		return placement.Location{}, err
 	}
-	generation := d.config.Generation.name()
 	counts, err := q.CountCollectionTenants(ctx, db.CountCollectionTenantsParams{Generation: generation, Shared: shared})
 	if err != nil {
 		return placement.Location{}, err
@@ -59,8 +62,6 @@ func (d *DB) assignLocation(ctx context.Context, q *db.Queries, shared bool, par
 	}, nil
 }
 
-func (g Generation) name() string { return placement.Generation(g.Model, g.Dimensions) }
-
 // readPlacement returns the zero State for a tenant without a placement.
 func readPlacement(ctx context.Context, q *db.Queries, id tenant.ID) (placement.State, error) {
 	rows, err := q.GetPlacement(ctx, db.GetPlacementParams{TenantID: string(id), StallSeconds: placement.StallTimeout.Seconds()})
@@ -68,19 +69,24 @@ func readPlacement(ctx context.Context, q *db.Queries, id tenant.ID) (placement.
 		return placement.State{}, err
 	}
 	r := rows[0]
-	return placement.State{
+	state := placement.State{
 		Current: placement.Placement{
 			Location:    placement.Location{Collection: r.Collection, Partition: r.Partition, Shared: r.Shared},
-			PartitionID: r.PartitionID,
+			PartitionID: r.PartitionID, Dimensions: int(r.Dimensions),
 		},
+		Generation: placement.GenerationID(r.GenerationID),
 		Migration: placement.Migration{
 			Target: placement.Placement{
 				Location:    placement.Location{Collection: r.TargetCollection, Partition: r.TargetPartition, Shared: r.TargetShared},
-				PartitionID: r.TargetPartitionID,
+				PartitionID: r.TargetPartitionID, Dimensions: int(r.Dimensions),
 			},
 			Run: r.Run, Cursor: r.Cursor, Stalled: r.Stalled,
 		},
-	}, nil
+	}
+	if r.TargetPartition == "" {
+		state.Migration = placement.Migration{}
+	}
+	return state, nil
 }
 
 // GetPlacement implements retrieve.Placements.

@@ -115,7 +115,8 @@ func (d *DB) Identify(ctx context.Context, h tenant.Hash) (tenant.Identity, erro
 			RequestsPerMinute: row.RequestsPerMinute, ListTokens: row.ListTokens,
 			UserMemories: row.UserMemories, UserConversations: row.UserConversations,
 		},
-		Placement: placement.Location{Collection: row.Collection, Partition: row.Partition, Shared: row.Shared},
+		Placement:  placement.Location{Collection: row.Collection, Partition: row.Partition, Shared: row.Shared},
+		Generation: placement.GenerationID(row.GenerationID),
 	}
 	if row.ExpiresIn > 0 {
 		// Relative to the local clock, which the caller uses too, not the

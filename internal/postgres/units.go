@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/postgres/db"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
@@ -34,13 +35,26 @@ func toOwnedUnit(r db.LoadUnitsRow) retrieve.OwnedUnit {
 	}
 	return retrieve.OwnedUnit{User: tenant.UserID(r.UserID), Unit: retrieve.Unit{
 		ID: retrieve.UnitID(r.ID), Kind: retrieve.Kind(r.Kind), Group: r.GroupID, Owner: r.Owner, Seq: int(r.Seq),
-		Start: int(r.SpanStart), End: int(r.SpanEnd), Dense: dense, Vector: decodeHalf(r.Embedding),
-	}}
+		Start: int(r.SpanStart), End: int(r.SpanEnd), Dense: dense,
+	}, Vectors: vectorsOf(r)}
+}
+
+// vectorsOf returns the vectors of a unit: two while its tenant migrates to another
+// generation.
+func vectorsOf(r db.LoadUnitsRow) map[placement.GenerationID][]float32 {
+	vectors := make(map[placement.GenerationID][]float32, 2)
+	if r.Embedding != nil && r.GenerationID != nil {
+		vectors[placement.GenerationID(*r.GenerationID)] = decodeHalf(r.Embedding)
+	}
+	if r.NextEmbedding != nil && r.NextGenerationID != nil {
+		vectors[placement.GenerationID(*r.NextGenerationID)] = decodeHalf(r.NextEmbedding)
+	}
+	return vectors
 }
 
 // SaveVectors implements retrieve.Units.
-func (d *DB) SaveVectors(ctx context.Context, t tenant.ID, vectors map[retrieve.UnitID][]float32) error {
-	p := db.SaveVectorsParams{TenantID: string(t)}
+func (d *DB) SaveVectors(ctx context.Context, t tenant.ID, g placement.GenerationID, vectors map[retrieve.UnitID][]float32) error {
+	p := db.SaveVectorsParams{TenantID: string(t), GenerationID: int16(g)}
 	for id, v := range vectors {
 		p.Ids, p.Embeddings = append(p.Ids, int64(id)), append(p.Embeddings, encodeHalf(v))
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
+	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/postgres/db"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
@@ -101,7 +102,7 @@ func scoreUnits(
 	if query.Kind == retrieve.Chat {
 		owners, owner = "conversations", "conversation_id"
 	}
-	sql := `select u.id, u.embedding from (` + source + `) u where ($4::bigint = 0 or u.group_id = $4)`
+	sql := `select u.id, case $10::smallint when u.generation_id then u.embedding when u.next_generation_id then u.next_embedding end from (` + source + `) u where ($4::bigint = 0 or u.group_id = $4)`
 	if !query.From.IsZero() || !query.To.IsZero() {
 		sql += ` and exists (select from ` + owners + ` o where o.tenant_id = $1 and o.user_id = $2 and o.id = u.` + owner + `
 			and o.created_at >= coalesce($5::timestamptz, '-infinity') and o.created_at < coalesce($6::timestamptz, 'infinity'))`
@@ -114,7 +115,7 @@ func scoreUnits(
 		sql += ` and ($8::timestamptz is null or true) and ($9::timestamptz is null or true)`
 	}
 	rows, err := tx.Query(ctx, sql+` order by u.id desc limit $7::bigint`, string(scope.Tenant), int64(scope.User), int16(query.Kind),
-		query.Group, optionalTime(query.From), optionalTime(query.To), limit, optionalTime(query.After), optionalTime(query.Before))
+		query.Group, optionalTime(query.From), optionalTime(query.To), limit, optionalTime(query.After), optionalTime(query.Before), int16(query.Generation))
 	if err != nil {
 		return nil, err
 	}
@@ -138,10 +139,10 @@ func scoreUnits(
 }
 
 // Score implements retrieve.Searcher.
-func (d *DB) Score(ctx context.Context, scope tenant.Scope, ids []retrieve.UnitID, vector []float32) ([]retrieve.Hit, error) {
+func (d *DB) Score(ctx context.Context, scope tenant.Scope, g placement.GenerationID, ids []retrieve.UnitID, vector []float32) ([]retrieve.Hit, error) {
 	var out []retrieve.Hit
 	err := d.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
-		rows, err := q.Embeddings(ctx, db.EmbeddingsParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), Ids: int64s(ids)})
+		rows, err := q.Embeddings(ctx, db.EmbeddingsParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), Ids: int64s(ids), GenerationID: int16(g)})
 		out = collect(rows, func(r db.EmbeddingsRow) retrieve.Hit {
 			return retrieve.Hit{ID: retrieve.UnitID(r.ID), Score: dotHalf(vector, r.Embedding)}
 		})

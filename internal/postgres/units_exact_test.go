@@ -16,10 +16,10 @@ import (
 // confirmed is an SQL expression for indexed_at.
 func (b *testBundle) insertUnits(t testing.TB, scope tenant.Scope, memory string, n int, confirmed string) {
 	t.Helper()
-	sql := `insert into units (tenant_id, user_id, kind, group_id, memory_id, span_start, span_end, tsv, embedding, indexed_at)
+	sql := `insert into units (tenant_id, user_id, kind, group_id, memory_id, span_start, span_end, tsv, embedding, generation_id, indexed_at)
 		select $1, $2, 1, 1, $3, 0, 1, to_tsvector('english', (
 			select string_agg('lorem' || (4000 * random() ^ 4)::int, ' ') from generate_series(1, 40 + 0 * n))),
-			decode(repeat('0028', 384), 'hex'), ` + confirmed + `
+			decode(repeat('0028', 384), 'hex'), 0, ` + confirmed + `
 		from generate_series(1, $4::int) n`
 	if _, err := b.owner.Exec(t.Context(), sql, scope.Tenant, scope.User, memory, n); err != nil {
 		t.Fatal(err)

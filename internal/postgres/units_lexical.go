@@ -36,7 +36,7 @@ func (d *DB) Describe(ctx context.Context, scope tenant.Scope, query retrieve.Qu
 	var out []retrieve.Described
 	err := d.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
 		rows, err := q.DescribeUnits(ctx, db.DescribeUnitsParams{
-			TenantID: string(scope.Tenant), UserID: int64(scope.User), Ids: int64s(ids), GroupID: query.Group,
+			TenantID: string(scope.Tenant), UserID: int64(scope.User), Ids: int64s(ids), GroupID: query.Group, GenerationID: int16(query.Generation),
 			FromTime: optionalTime(query.From), ToTime: optionalTime(query.To),
 			AfterTime: optionalTime(query.After), BeforeTime: optionalTime(query.Before),
 		})

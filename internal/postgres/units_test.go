@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mnemo-dev/mnemo/internal/chat"
+	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
@@ -46,12 +47,12 @@ func TestUnitsAreLoaded(t *testing.T) {
 	ids := b.unitsOf(t, memory)
 	for i, u := range retrieve.MemoryUnits(text) {
 		u.ID, u.Owner, u.Lexical, u.Parts = ids[i], memory, "", nil
-		want = append(want, retrieve.OwnedUnit{User: alice.User, Unit: u})
+		want = append(want, retrieve.OwnedUnit{User: alice.User, Unit: u, Vectors: map[placement.GenerationID][]float32{}})
 	}
 	ids = b.unitsOf(t, conversation.ID)
 	for i, u := range chat.Units(conversation.Platform, in.Messages, []int{0, 1, 2}) {
 		u.ID, u.Owner, u.Lexical, u.Parts = ids[i], conversation.ID, "", nil
-		want = append(want, retrieve.OwnedUnit{User: bob.User, Unit: u})
+		want = append(want, retrieve.OwnedUnit{User: bob.User, Unit: u, Vectors: map[placement.GenerationID][]float32{}})
 	}
 	if len(want) < 6 {
 		t.Fatalf("%d units, want several of each long text", len(want))
@@ -129,7 +130,7 @@ func TestVectorsAreSavedAndScored(t *testing.T) {
 		id := b.unitsOf(t, b.remember(t, u, fmt.Sprint("memory ", i), nil))[0]
 		vectors[id] = randomUnit(r)
 	}
-	if err := b.SaveVectors(ctx, alice.Tenant, vectors); err != nil {
+	if err := b.SaveVectors(ctx, alice.Tenant, 0, vectors); err != nil {
 		t.Fatal(err)
 	}
 	var ids []retrieve.UnitID
@@ -141,16 +142,16 @@ func TestVectorsAreSavedAndScored(t *testing.T) {
 		t.Fatalf("Load = %v, %v", got, err)
 	}
 	for _, u := range got {
-		if c := cosine(u.Vector, vectors[u.ID]); c < 0.999 || c > 1.001 {
+		if c := cosine(u.Vectors[0], vectors[u.ID]); c < 0.999 || c > 1.001 {
 			t.Errorf("cosine of the stored and the saved vector = %v, want 1", c)
 		}
 	}
 	// An existing vector is not replaced.
-	if err := b.SaveVectors(ctx, alice.Tenant, map[retrieve.UnitID][]float32{got[0].ID: randomUnit(r)}); err != nil {
+	if err := b.SaveVectors(ctx, alice.Tenant, 0, map[retrieve.UnitID][]float32{got[0].ID: randomUnit(r)}); err != nil {
 		t.Fatal(err)
 	}
 	query := randomUnit(r)
-	hits, err := b.Score(ctx, alice, ids, query)
+	hits, err := b.Score(ctx, alice, 0, ids, query)
 	if err != nil || len(hits) != 1 {
 		t.Fatalf("Score = %v, %v", hits, err)
 	}
@@ -269,7 +270,7 @@ func TestDescribe(t *testing.T) {
 		ids[i] = b.unitsOf(t, b.upsert(t, u, newConversation("a", 0, 4)).Conversation.ID)
 	}
 	vectors := map[retrieve.UnitID][]float32{ids[0][0]: {1, 0}}
-	if err := b.SaveVectors(t.Context(), b.users[0].Tenant, vectors); err != nil {
+	if err := b.SaveVectors(t.Context(), b.users[0].Tenant, 0, vectors); err != nil {
 		t.Fatal(err)
 	}
 	wanted := append([]retrieve.UnitID{ids[0][1]}, slices.Concat(ids[1], ids[2])...)

@@ -26,13 +26,13 @@ const (
 	maxOverfetch  = 400
 )
 
-// Config holds the dependencies of an Engine. Searcher, Index and Embedder are required.
+// Config holds the dependencies of an Engine. Searcher, Index and Embedders are required.
 type Config struct {
-	Searcher Searcher
-	Index    Index
-	Embedder Embedder
-	Log      *slog.Logger     // logs availability changes of the index and embedder; may be nil
-	Now      func() time.Time // time.Now when nil
+	Searcher  Searcher
+	Index     Index
+	Embedders Embedders
+	Log       *slog.Logger     // logs availability changes of the index and embedder; may be nil
+	Now       func() time.Time // time.Now when nil
 	// EmbedTimeout bounds the wait for the query's embedding (default 2 s);
 	// IndexTimeout bounds the wait for the index (default 1 s).
 	EmbedTimeout time.Duration
@@ -42,9 +42,9 @@ type Config struct {
 // Engine searches units by words and by meaning.
 type Engine struct {
 	Config
-	embedder breaker
-	mu       sync.Mutex
-	indexes  map[string]*breaker // by collection
+	mu        sync.Mutex
+	embedders map[placement.GenerationID]*breaker
+	indexes   map[string]*breaker // by collection
 }
 
 // New returns an Engine.
@@ -57,7 +57,7 @@ func New(c Config) *Engine {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	return &Engine{Config: c, indexes: map[string]*breaker{}}
+	return &Engine{Config: c, embedders: map[placement.GenerationID]*breaker{}, indexes: map[string]*breaker{}}
 }
 
 // Search returns the q.Limit best units in the scope, best first, with at most one
@@ -92,7 +92,7 @@ func (e *Engine) Search(ctx context.Context, scope tenant.Scope, p placement.Loc
 		return Result{}, denseErr
 	}
 	if d.vector != nil {
-		more, err := e.score(ctx, scope, words, d)
+		more, err := e.score(ctx, scope, q.Generation, words, d)
 		if err != nil {
 			return Result{}, err
 		}
@@ -135,7 +135,7 @@ func (e *Engine) dense(ctx context.Context, scope tenant.Scope, p placement.Loca
 	if q.Ranking == Lexical {
 		return dense{}, nil
 	}
-	vector := e.embed(ctx, q.Text)
+	vector := e.embed(ctx, q.Generation, q.Text)
 	if vector == nil {
 		return dense{degraded: true}, nil
 	}
@@ -177,20 +177,19 @@ func (e *Engine) dense(ctx context.Context, scope tenant.Scope, p placement.Loca
 	return d, nil
 }
 
-// embed returns the query's vector, or nil if the embedder is unavailable or slow.
-func (e *Engine) embed(ctx context.Context, text string) []float32 {
-	if !e.embedder.allow(e.Now()) {
+// embed returns the query's vector, or nil if the embedder is missing, unavailable or
+// slow.
+func (e *Engine) embed(ctx context.Context, g placement.GenerationID, text string) []float32 {
+	b := breakerOf(e, e.embedders, g)
+	if !b.allow(e.Now()) {
 		return nil
 	}
 	staged, end := trace.Begin(ctx, trace.Embed)
 	defer end()
 	limited, cancel := context.WithTimeout(staged, e.EmbedTimeout)
 	defer cancel()
-	vector, err := e.Embedder.EmbedQuery(limited, text)
-	if err == nil && len(vector) != e.Embedder.Dimensions() {
-		err = fault.New(fault.Unavailable, "the embedder returned a vector of %d dimensions instead of %d", len(vector), e.Embedder.Dimensions())
-	}
-	e.note(ctx, &e.embedder, err, "embedder")
+	vector, err := e.Embedders.EmbedQuery(limited, g, text)
+	e.note(ctx, b, err, "embedder")
 	if err != nil {
 		return nil
 	}
@@ -203,7 +202,7 @@ func (e *Engine) index(ctx context.Context, scope tenant.Scope, p placement.Loca
 	if p == (placement.Location{}) {
 		return nil, false
 	}
-	b := e.breaker(p.Collection)
+	b := breakerOf(e, e.indexes, p.Collection)
 	if !b.allow(e.Now()) {
 		return nil, false
 	}
@@ -234,19 +233,20 @@ func (e *Engine) note(ctx context.Context, b *breaker, err error, what string) {
 	}
 }
 
-func (e *Engine) breaker(collection string) *breaker {
+// breakerOf returns the breaker of a dependency, which it creates at its first use.
+func breakerOf[K comparable](e *Engine, of map[K]*breaker, dependency K) *breaker {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	b := e.indexes[collection]
+	b := of[dependency]
 	if b == nil {
 		b = &breaker{}
-		e.indexes[collection] = b
+		of[dependency] = b
 	}
 	return b
 }
 
 // score returns the cosines of hits that only the lexical search found.
-func (e *Engine) score(ctx context.Context, scope tenant.Scope, words []Hit, d dense) ([]Hit, error) {
+func (e *Engine) score(ctx context.Context, scope tenant.Scope, g placement.GenerationID, words []Hit, d dense) ([]Hit, error) {
 	have, rest := scores(d.hits), scores(d.rest)
 	var hits []Hit
 	var ids []UnitID
@@ -263,7 +263,7 @@ func (e *Engine) score(ctx context.Context, scope tenant.Scope, words []Hit, d d
 	if len(ids) == 0 {
 		return hits, nil
 	}
-	more, err := e.Searcher.Score(ctx, scope, ids, d.vector)
+	more, err := e.Searcher.Score(ctx, scope, g, ids, d.vector)
 	if err != nil {
 		return nil, fmt.Errorf("score lexical hits: %w", err)
 	}

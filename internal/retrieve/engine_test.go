@@ -54,7 +54,7 @@ func (s *stores) Exact(context.Context, tenant.Scope, Query, []float32) ([]Hit, 
 	return s.exact, s.coverage, s.exactErr
 }
 
-func (s *stores) Score(_ context.Context, _ tenant.Scope, ids []UnitID, _ []float32) ([]Hit, error) {
+func (s *stores) Score(_ context.Context, _ tenant.Scope, _ placement.GenerationID, ids []UnitID, _ []float32) ([]Hit, error) {
 	s.scored = ids
 	var out []Hit
 	for _, id := range ids {
@@ -135,7 +135,7 @@ var (
 )
 
 func (s *stores) engine(now *time.Time) *Engine {
-	return New(Config{Searcher: s, Index: s, Embedder: s, IndexTimeout: 20 * time.Millisecond,
+	return New(Config{Searcher: s, Index: s, Embedders: Embedders{0: s}, IndexTimeout: 20 * time.Millisecond,
 		Now: func() time.Time { return *now }})
 }
 

@@ -42,9 +42,10 @@ func (x *Indexer) Migrate(ctx context.Context, t tenant.ID, run int64) error {
 }
 
 func (x *Indexer) migrate(ctx context.Context, t tenant.ID, state placement.State) error {
-	target, run, cursor := state.Migration.Target.Location, state.Migration.Run, UnitID(state.Migration.Cursor)
+	target := placement.Target{Location: state.Migration.Target.Location, Generation: state.Generation}
+	run, cursor := state.Migration.Run, UnitID(state.Migration.Cursor)
 	// Units are confirmed only for the current placement, which searches use.
-	j := job{tenant: t, targets: []placement.Location{target}, confirm: !state.Migrating()}
+	j := job{tenant: t, targets: []placement.Target{target}, confirm: !state.Migrating()}
 	// settle settles units and stores the cursor.
 	settle := func(last UnitID, ids []UnitID) error {
 		for batch := range slices.Chunk(ids, syncBatch) {
@@ -74,11 +75,11 @@ func (x *Indexer) migrate(ctx context.Context, t tenant.ID, state placement.Stat
 			break
 		}
 	}
-	if _, err := x.compareAll(ctx, t, target, func(ids []UnitID) error { return settle(cursor, ids) }); err != nil {
+	if _, err := x.compareAll(ctx, t, target.Location, func(ids []UnitID) error { return settle(cursor, ids) }); err != nil {
 		return err
 	}
 	// List waits until earlier writes are visible to searches.
-	if _, err := x.index.List(ctx, t, target, math.MaxInt64-1, 1); err != nil {
+	if _, err := x.index.List(ctx, t, target.Location, math.MaxInt64-1, 1); err != nil {
 		return fmt.Errorf("wait for the index: %w", err)
 	}
 	if err := x.units.CompleteMigration(ctx, t, run); err != nil {

@@ -3,7 +3,9 @@ package retrieve
 import (
 	"context"
 	"errors"
+	"fmt"
 
+	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
@@ -20,6 +22,42 @@ type Embedder interface {
 	// Dimensions is the length of its vectors.
 	Model() string
 	Dimensions() int
+}
+
+// Embedders are the models of this process, by the generation of their vectors.
+type Embedders map[placement.GenerationID]Embedder
+
+// ErrNoEmbedder means that this process has no model for a generation.
+var ErrNoEmbedder = errors.New("the server is not configured with the model of these vectors")
+
+// get returns the embedder of a generation, or Unavailable.
+func (e Embedders) get(g placement.GenerationID) (Embedder, error) {
+	if one, ok := e[g]; ok {
+		return one, nil
+	}
+	return nil, fault.Wrap(fault.Unavailable, ErrNoEmbedder, "embed for generation %d", g)
+}
+
+// Embed embeds passages with the model of a generation; ErrNoEmbedder.
+func (e Embedders) Embed(ctx context.Context, g placement.GenerationID, texts []string) ([][]float32, error) {
+	one, err := e.get(g)
+	if err != nil {
+		return nil, err
+	}
+	return one.Embed(ctx, texts)
+}
+
+// EmbedQuery embeds a search query with the model of a generation; ErrNoEmbedder.
+func (e Embedders) EmbedQuery(ctx context.Context, g placement.GenerationID, text string) ([]float32, error) {
+	one, err := e.get(g)
+	if err != nil {
+		return nil, err
+	}
+	vector, err := one.EmbedQuery(ctx, text)
+	if err == nil && len(vector) != one.Dimensions() {
+		err = fmt.Errorf("embedding has %d dimensions instead of %d", len(vector), one.Dimensions())
+	}
+	return vector, err
 }
 
 // ErrNoPartition is in the chain of an Index's error if the placement does not exist:
@@ -49,8 +87,8 @@ type Searcher interface {
 	// user's units if there are few, otherwise the best q.Limit of those that were not,
 	// or only recently, confirmed to be in the index. See Coverage.
 	Exact(ctx context.Context, scope tenant.Scope, q Query, vector []float32) ([]Hit, Coverage, error)
-	// Score returns the cosine of each unit that has a vector.
-	Score(ctx context.Context, scope tenant.Scope, ids []UnitID, vector []float32) ([]Hit, error)
+	// Score returns the cosine of each unit that has a vector of the generation.
+	Score(ctx context.Context, scope tenant.Scope, g placement.GenerationID, ids []UnitID, vector []float32) ([]Hit, error)
 	// Describe returns the chat units that are live in the scope and match the query's
 	// filters, and those of the message before and after each as neighbours, in no
 	// particular order.
@@ -70,11 +108,11 @@ type Coverage struct {
 // Units is the database side of synchronization. internal/postgres implements it.
 type Units interface {
 	Placements
-	// Load returns the units that are live (active and not deleted), with Dense and,
-	// if it exists, Vector.
+	// Load returns the units that are live (active and not deleted), with Dense and
+	// Vectors.
 	Load(ctx context.Context, t tenant.ID, ids []UnitID) ([]OwnedUnit, error)
-	// SaveVectors stores missing embeddings.
-	SaveVectors(ctx context.Context, t tenant.ID, vectors map[UnitID][]float32) error
+	// SaveVectors stores missing embeddings of a generation.
+	SaveVectors(ctx context.Context, t tenant.ID, g placement.GenerationID, vectors map[UnitID][]float32) error
 	// Confirm records the database time at which the index contained these units.
 	Confirm(ctx context.Context, t tenant.ID, ids []UnitID) error
 	// Live returns up to limit ids of live units above after, in order.
@@ -96,10 +134,11 @@ type Placements interface {
 	CompleteMigration(ctx context.Context, t tenant.ID, run int64) error
 }
 
-// OwnedUnit is a unit with its user.
+// OwnedUnit is a unit with its user and its vectors. Vector is not set.
 type OwnedUnit struct {
 	User tenant.UserID
 	Unit
+	Vectors map[placement.GenerationID][]float32
 }
 
 // SyncArgs are the arguments of the job that synchronizes these units with the index:

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"sync"
 	"time"
+
+	"github.com/mnemo-dev/mnemo/internal/placement"
 )
 
 const (
@@ -37,7 +39,13 @@ type refusals struct {
 	now func() time.Time
 
 	mu    sync.Mutex
-	units map[UnitID]retry
+	units map[refusalKey]retry
+}
+
+// refusalKey is a unit and the generation whose embedder refused it.
+type refusalKey struct {
+	unit       UnitID
+	generation placement.GenerationID
 }
 
 type retry struct {
@@ -45,17 +53,17 @@ type retry struct {
 	delay time.Duration
 }
 
-func newRefusals() *refusals { return &refusals{now: time.Now, units: map[UnitID]retry{}} }
+func newRefusals() *refusals { return &refusals{now: time.Now, units: map[refusalKey]retry{}} }
 
 // waits reports whether a unit must not be retried yet.
-func (r *refusals) waits(id UnitID) bool {
+func (r *refusals) waits(id refusalKey) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.now().Before(r.units[id].at)
 }
 
 // add records a refusal and returns the delay before the next attempt.
-func (r *refusals) add(id UnitID) time.Duration {
+func (r *refusals) add(id refusalKey) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	last, ok := r.units[id]
@@ -71,7 +79,7 @@ func (r *refusals) add(id UnitID) time.Duration {
 }
 
 // remove records that a text was accepted.
-func (r *refusals) remove(id UnitID) {
+func (r *refusals) remove(id refusalKey) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.units, id)

@@ -40,7 +40,7 @@ func setupRefusing(refuses func(text string) bool) (e *env, x *Indexer, calls *i
 		e.live[id] = true
 	}
 	x = e.indexer()
-	x.embedder = refusingEmbedder{envEmbedder{e}, refuses, calls}
+	x.embedders = Embedders{0: refusingEmbedder{envEmbedder{e}, refuses, calls}}
 	return e, x, calls
 }
 
@@ -139,7 +139,7 @@ func TestRefusalsAreBounded(t *testing.T) {
 	t.Parallel()
 	r := newRefusals()
 	for id := range UnitID(maxRefusals + 100) {
-		r.add(id)
+		r.add(refusalKey{unit: id})
 	}
 	if n := len(r.units); n != maxRefusals {
 		t.Errorf("%d refusals, want %d", n, maxRefusals)

@@ -66,7 +66,7 @@ func (e *Engine) rerank(ctx context.Context, scope tenant.Scope, q Query, wanted
 	c := comparison{query: q, lexical: scores(words), vector: vector, all: described}
 	c.speakers()
 	if len(c.names) > 0 {
-		if v := e.embed(ctx, perspective(q.Text, c.names)); v != nil {
+		if v := e.embed(ctx, q.Generation, perspective(q.Text, c.names)); v != nil {
 			c.vector = v
 		}
 	}

@@ -2,6 +2,7 @@ package retrieve
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -20,16 +21,16 @@ const (
 // Indexer keeps the index consistent with the database. Its methods are idempotent and
 // safe to run concurrently, also in several processes.
 type Indexer struct {
-	units    Units
-	index    Index
-	embedder Embedder
-	log      *slog.Logger
-	refused  *refusals
+	units     Units
+	index     Index
+	embedders Embedders
+	log       *slog.Logger
+	refused   *refusals
 }
 
 // NewIndexer returns an Indexer.
-func NewIndexer(units Units, index Index, embedder Embedder, log *slog.Logger) *Indexer {
-	return &Indexer{units: units, index: index, embedder: embedder, log: log, refused: newRefusals()}
+func NewIndexer(units Units, index Index, embedders Embedders, log *slog.Logger) *Indexer {
+	return &Indexer{units: units, index: index, embedders: embedders, log: log, refused: newRefusals()}
 }
 
 // Sync adds the live units to the index and removes the others, also if they change
@@ -75,7 +76,7 @@ func (x *Indexer) sync(ctx context.Context, t tenant.ID, w placement.State, ids 
 // job describes how units are settled.
 type job struct {
 	tenant  tenant.ID
-	targets []placement.Location
+	targets []placement.Target
 	embed   bool // compute missing vectors; otherwise units without one are skipped
 	confirm bool // record that the index contains them
 }
@@ -116,53 +117,76 @@ func (x *Indexer) settle(ctx context.Context, j job, ids []UnitID) error {
 	return fault.New(fault.Unavailable, "units of tenant %s change faster than they are indexed", j.tenant)
 }
 
-// embed computes and saves the vectors that are missing or have another model's
-// length.
+// embed computes and saves the missing vectors of each generation of the targets.
 func (x *Indexer) embed(ctx context.Context, j job, units []OwnedUnit) error {
-	var missing []*OwnedUnit
-	for i := range units {
-		if len(units[i].Vector) != x.embedder.Dimensions() {
-			units[i].Vector = nil
-			missing = append(missing, &units[i])
-		}
-	}
 	if !j.embed {
 		return nil
 	}
-	missing = slices.DeleteFunc(missing, func(u *OwnedUnit) bool { return x.refused.waits(u.ID) })
+	var errs []error
+	for _, g := range j.generations() {
+		errs = append(errs, x.embedMissing(ctx, batchOf{tenant: j.tenant, generation: g}, units))
+	}
+	return errors.Join(errs...)
+}
+
+// generations returns the generations of the targets, each once.
+func (j job) generations() (all []placement.GenerationID) {
+	for _, t := range j.targets {
+		if !slices.Contains(all, t.Generation) {
+			all = append(all, t.Generation)
+		}
+	}
+	return all
+}
+
+func (x *Indexer) embedMissing(ctx context.Context, b batchOf, units []OwnedUnit) error {
+	var missing []*OwnedUnit
+	for i := range units {
+		if u := &units[i]; u.Vectors[b.generation] == nil && !x.refused.waits(b.refusal(u)) {
+			missing = append(missing, u)
+		}
+	}
 	for batch := range slices.Chunk(missing, embedBatch) {
-		if err := x.embedBatch(ctx, j.tenant, batch); err != nil {
+		if err := x.embedBatch(ctx, b, batch); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// batchOf is what the units of a batch have in common.
+type batchOf struct {
+	tenant     tenant.ID
+	generation placement.GenerationID
+}
+
+func (b batchOf) refusal(u *OwnedUnit) refusalKey { return refusalKey{u.ID, b.generation} }
+
 // embedBatch embeds a batch. If the embedder refuses it, it halves the batch until
 // it finds the text that was refused, and omits that one.
-func (x *Indexer) embedBatch(ctx context.Context, t tenant.ID, batch []*OwnedUnit) error {
-	err := x.embedTexts(ctx, t, batch)
+func (x *Indexer) embedBatch(ctx context.Context, b batchOf, batch []*OwnedUnit) error {
+	err := x.embedTexts(ctx, b, batch)
 	switch {
 	case !IsRefused(err):
 		return err
 	case len(batch) == 1:
-		return x.skip(ctx, t, batch[0], err)
+		return x.skip(ctx, b, batch[0], err)
 	}
 	half := len(batch) / 2
-	if err := x.embedBatch(ctx, t, batch[:half]); err != nil {
+	if err := x.embedBatch(ctx, b, batch[:half]); err != nil {
 		return err
 	}
-	return x.embedBatch(ctx, t, batch[half:])
+	return x.embedBatch(ctx, b, batch[half:])
 }
 
 // embedTexts embeds units in one request and saves their vectors. Jobs wait while
 // the embedder fails, hence Unavailable.
-func (x *Indexer) embedTexts(ctx context.Context, t tenant.ID, batch []*OwnedUnit) error {
+func (x *Indexer) embedTexts(ctx context.Context, b batchOf, batch []*OwnedUnit) error {
 	texts := make([]string, len(batch))
 	for i, u := range batch {
 		texts[i] = u.Dense
 	}
-	vectors, err := x.embedder.Embed(ctx, texts)
+	vectors, err := x.embedders.Embed(ctx, b.generation, texts)
 	if err == nil && len(vectors) != len(texts) {
 		err = fmt.Errorf("the embedder returned %d vectors for %d texts", len(vectors), len(texts))
 	}
@@ -173,12 +197,15 @@ func (x *Indexer) embedTexts(ctx context.Context, t tenant.ID, batch []*OwnedUni
 	for i, u := range batch {
 		made[u.ID] = vectors[i]
 	}
-	if err := x.units.SaveVectors(ctx, t, made); err != nil {
+	if err := x.units.SaveVectors(ctx, b.tenant, b.generation, made); err != nil {
 		return fmt.Errorf("save vectors: %w", err)
 	}
 	for i, u := range batch {
-		u.Vector = vectors[i]
-		x.refused.remove(u.ID)
+		if u.Vectors == nil {
+			u.Vectors = map[placement.GenerationID][]float32{}
+		}
+		u.Vectors[b.generation] = vectors[i]
+		x.refused.remove(b.refusal(u))
 	}
 	return nil
 }
@@ -186,47 +213,59 @@ func (x *Indexer) embedTexts(ctx context.Context, t tenant.ID, batch []*OwnedUni
 // skip records that the embedder refused a unit's text. The unit is found by its
 // words only, and a sweep retries it later. If the embedder refuses other texts,
 // too, skip returns the refusal: the cause is the configuration.
-func (x *Indexer) skip(ctx context.Context, t tenant.ID, u *OwnedUnit, refused error) error {
-	if _, err := x.embedder.Embed(ctx, []string{probeText}); err != nil {
+func (x *Indexer) skip(ctx context.Context, b batchOf, u *OwnedUnit, refused error) error {
+	if _, err := x.embedders.Embed(ctx, b.generation, []string{probeText}); err != nil {
 		return refused
 	}
-	retry := x.refused.add(u.ID)
-	x.log.WarnContext(ctx, "the embedder refused a text; found by keywords only", "tenant", t, "unit", u.ID, "retry", retry, "error", refused)
+	retry := x.refused.add(b.refusal(u))
+	x.log.WarnContext(ctx, "the embedder refused a text; found by keywords only", "tenant", b.tenant, "unit", u.ID, "retry", retry, "error", refused)
 	return nil
 }
 
 // write adds the live units with a vector to each target and removes the ids that are
-// not live. It returns the ids it added.
+// not live. It returns the ids it added to every target.
 func (x *Indexer) write(ctx context.Context, j job, ids []UnitID, live []OwnedUnit) (map[UnitID]bool, error) {
-	isLive := make(map[UnitID]bool, len(live))
 	written := make(map[UnitID]bool, len(live))
-	var entries []Entry
 	for _, u := range live {
-		isLive[u.ID] = true
-		if u.Vector != nil && !written[u.ID] {
-			written[u.ID] = true
-			entries = append(entries, Entry{ID: u.ID, User: int64(u.User), Kind: u.Kind, Group: u.Group, Vector: u.Vector})
-		}
+		written[u.ID] = true
 	}
 	var dead []UnitID
 	for _, id := range ids {
-		if !isLive[id] {
+		if !written[id] {
 			dead = append(dead, id)
 		}
 	}
-	for _, p := range j.targets {
+	for _, target := range j.targets {
+		entries := entriesOf(live, target.Generation, written)
 		if len(entries) > 0 {
-			if err := x.index.Upsert(ctx, j.tenant, p, entries); err != nil {
+			if err := x.index.Upsert(ctx, j.tenant, target.Location, entries); err != nil {
 				return nil, fmt.Errorf("index units: %w", err)
 			}
 		}
 		if len(dead) > 0 {
-			if err := x.index.Delete(ctx, j.tenant, p, dead); err != nil {
+			if err := x.index.Delete(ctx, j.tenant, target.Location, dead); err != nil {
 				return nil, fmt.Errorf("remove units from the index: %w", err)
 			}
 		}
 	}
 	return written, nil
+}
+
+// entriesOf returns the entries of the units that have a vector of the generation, each
+// once, and removes the others from written.
+func entriesOf(live []OwnedUnit, g placement.GenerationID, written map[UnitID]bool) []Entry {
+	var entries []Entry
+	seen := make(map[UnitID]bool, len(live))
+	for _, u := range live {
+		switch vector := u.Vectors[g]; {
+		case vector == nil:
+			delete(written, u.ID)
+		case !seen[u.ID]:
+			seen[u.ID] = true
+			entries = append(entries, Entry{ID: u.ID, User: int64(u.User), Kind: u.Kind, Group: u.Group, Vector: vector})
+		}
+	}
+	return entries
 }
 
 // compare returns the ids that were live both times, and those whose state changed in

@@ -20,14 +20,16 @@ import (
 // env is an in-memory database and index. onCall runs before each call to either and
 // simulates concurrent activity.
 type env struct {
-	live      map[UnitID]bool
-	vectors   map[UnitID][]float32
-	confirmed map[UnitID]bool
-	indexed   map[UnitID]Entry // in the current placement
-	migrated  map[UnitID]Entry // in the target of the migration
-	at        placement.State
-	assigned  bool
-	onCall    func(name string) error
+	live    map[UnitID]bool
+	vectors map[UnitID][]float32
+	// vectorGeneration is that of the vectors.
+	vectorGeneration placement.GenerationID
+	confirmed        map[UnitID]bool
+	indexed          map[UnitID]Entry // in the current placement
+	migrated         map[UnitID]Entry // in the target of the migration
+	at               placement.State
+	assigned         bool
+	onCall           func(name string) error
 }
 
 func newEnv() *env {
@@ -36,7 +38,7 @@ func newEnv() *env {
 }
 
 func (e *env) indexer() *Indexer {
-	return NewIndexer(e, envIndex{e}, envEmbedder{e}, slog.New(slog.DiscardHandler))
+	return NewIndexer(e, envIndex{e}, Embedders{0: envEmbedder{e}}, slog.New(slog.DiscardHandler))
 }
 
 func (e *env) Load(_ context.Context, _ tenant.ID, ids []UnitID) ([]OwnedUnit, error) {
@@ -46,13 +48,20 @@ func (e *env) Load(_ context.Context, _ tenant.ID, ids []UnitID) ([]OwnedUnit, e
 	var out []OwnedUnit
 	for _, id := range ids {
 		if e.live[id] {
-			out = append(out, OwnedUnit{User: 7, Unit: Unit{ID: id, Kind: Memory, Group: 3, Dense: fmt.Sprint("text ", id), Vector: e.vectors[id]}})
+			out = append(out, OwnedUnit{User: 7, Unit: Unit{ID: id, Kind: Memory, Group: 3, Dense: fmt.Sprint("text ", id)}, Vectors: e.vectorsOf(id)})
 		}
 	}
 	return out, nil
 }
 
-func (e *env) SaveVectors(_ context.Context, _ tenant.ID, vectors map[UnitID][]float32) error {
+func (e *env) vectorsOf(id UnitID) map[placement.GenerationID][]float32 {
+	if e.vectors[id] == nil {
+		return nil
+	}
+	return map[placement.GenerationID][]float32{e.vectorGeneration: e.vectors[id]}
+}
+
+func (e *env) SaveVectors(_ context.Context, _ tenant.ID, _ placement.GenerationID, vectors map[UnitID][]float32) error {
 	if err := e.onCall("save"); err != nil {
 		return err
 	}
@@ -259,16 +268,31 @@ func TestSyncWithoutEmbedder(t *testing.T) {
 	}
 }
 
+// A vector of another model never enters the index, even if it has the same length.
 func TestSyncReplacesVectorsOfAnotherModel(t *testing.T) {
 	t.Parallel()
 	e := newEnv()
 	e.live[1] = true
-	e.vectors[1] = []float32{1, 2, 3}
+	e.vectors[1], e.vectorGeneration = []float32{-1}, 9
 	if err := e.indexer().Sync(t.Context(), "t", []UnitID{1}); err != nil {
 		t.Fatalf("Sync: %v", err)
 	}
 	if d := cmp.Diff([]float32{1}, e.indexed[1].Vector); d != "" {
 		t.Errorf("-want +got\n%s", d)
+	}
+}
+
+// A server without the tenant's model writes no vectors of its own.
+func TestSyncWithoutTheModel(t *testing.T) {
+	t.Parallel()
+	e := newEnv()
+	e.live[1] = true
+	e.at.Generation = 9
+	if err := e.indexer().Sync(t.Context(), "t", []UnitID{1}); !fault.Is(err, fault.Unavailable) || !errors.Is(err, ErrNoEmbedder) {
+		t.Errorf("Sync = %v, want Unavailable: no embedder", err)
+	}
+	if len(e.indexed) > 0 || len(e.vectors) > 0 || e.confirmed[1] {
+		t.Errorf("indexed %v, saved %v, confirmed %v, want nothing", e.indexed, e.vectors, e.confirmed)
 	}
 }
 

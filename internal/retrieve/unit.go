@@ -1,6 +1,10 @@
 package retrieve
 
-import "time"
+import (
+	"time"
+
+	"github.com/mnemo-dev/mnemo/internal/placement"
+)
 
 // Kind is the kind of object a unit is a piece of.
 type Kind int16
@@ -35,8 +39,10 @@ type Unit struct {
 	Parts []string
 	// Dense is the text to embed: for a chat "date sender: piece".
 	Dense string
-	// Vector is the embedding of Dense; nil until it is computed.
-	Vector []float32
+	// Vector is the embedding of Dense; nil until it is computed. Generation is the
+	// generation of the vector.
+	Vector     []float32
+	Generation placement.GenerationID
 }
 
 // Entry is a unit as stored in the index.
@@ -61,6 +67,8 @@ type Query struct {
 	// Window is the time the query is about. Messages inside are preferred, not
 	// required. Zero for none. Only the Engine uses it.
 	Window Window
+	// Generation selects the vectors and the model that embeds Text.
+	Generation placement.GenerationID
 	// Ranking selects the searches to run; "" for Fused. Only the Engine uses it.
 	Ranking Ranking
 	Limit   int // number of candidates, at least 1

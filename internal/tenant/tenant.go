@@ -120,6 +120,7 @@ type Identity struct {
 	Suspended  bool
 	Quota      Quota
 	Placement  placement.Location
+	Generation placement.GenerationID // of the vectors that serve the user
 	// ExpiresAt is the expiry of an older token during the overlap; zero for
 	// the current one.
 	ExpiresAt time.Time

@@ -121,7 +121,11 @@ func inBounds(t *testing.T, servers ...*server) {
 // user's token.
 func makeTenant(t *testing.T, d postgrestest.Database) string {
 	t.Helper()
-	db, err := postgres.Open(t.Context(), postgres.Config{URL: d.AppURL, Generation: postgres.Generation{Model: embed.DefaultModel, Dimensions: 384}})
+	model, err := embed.FindModel(embed.DefaultModel)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, err := postgres.Open(t.Context(), postgres.Config{URL: d.AppURL, Generation: model.Generation()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/mnemo-dev/mnemo/api/v1alpha1"
 	"github.com/mnemo-dev/mnemo/internal/milvus"
 	"github.com/mnemo-dev/mnemo/internal/milvus/milvustest"
+	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/postgres"
 	"github.com/mnemo-dev/mnemo/internal/postgres/postgrestest"
 	"github.com/mnemo-dev/mnemo/internal/testkit"
@@ -72,7 +73,7 @@ type Installation struct {
 	// the app's role.
 	Kubeconfig, AppURL string
 
-	generation postgres.Generation
+	generation placement.Generation
 	env        []string // of every process
 }
 
@@ -92,7 +93,7 @@ func New(tb testing.TB, o Options) *Installation {
 	}
 	i := &Installation{
 		Milvus:     o.Milvus,
-		generation: postgres.Generation{Model: "test" + strings.ToLower(rand.Text()), Dimensions: dimensions},
+		generation: placement.Generation{Model: "test" + strings.ToLower(rand.Text()), Dimensions: dimensions},
 	}
 	i.open(tb)
 	i.join(tb)

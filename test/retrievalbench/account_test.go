@@ -30,7 +30,7 @@ func newAccount(tb testing.TB, db *postgres.DB, index *milvus.Index, n int, text
 	if err != nil {
 		tb.Fatal(err)
 	}
-	who := tenant.Identity{Scope: tenant.Scope{Tenant: made.ID, User: made.Users[0].ID}, Quota: spec.Quota}
+	who := tenant.Identity{Scope: tenant.Scope{Tenant: made.ID, User: made.Users[0].ID}, Quota: spec.Quota, Generation: 1}
 	if who.Placement, err = db.EnsurePlacement(tb.Context(), made.ID); err != nil {
 		tb.Fatal(err)
 	}

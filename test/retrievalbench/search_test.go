@@ -30,8 +30,8 @@ func BenchmarkSearch(b *testing.B) {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { _ = embedder.Close() })
-	engine := retrieve.New(retrieve.Config{Searcher: db, Index: index, Embedder: embedder})
-	service := chat.NewService(chat.Config{Store: db.Conversations(), Passages: db, Searcher: engine, Index: index, Embedder: embedder,
+	engine := retrieve.New(retrieve.Config{Searcher: db, Index: index, Embedders: retrieve.Embedders{1: embedder}})
+	service := chat.NewService(chat.Config{Store: db.Conversations(), Passages: db, Searcher: engine, Index: index, Embedders: retrieve.Embedders{1: embedder},
 		CountTokens: func(text string, _ int) int { return len(text) }})
 	for _, n := range []int{200, 2000, 20000} {
 		b.Run(fmt.Sprintf("messages=%d", n), func(b *testing.B) {

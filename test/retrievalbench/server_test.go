@@ -77,7 +77,7 @@ func serve(t *testing.T) (url, token string) {
 // makeTenant creates a tenant with one user, as the operator does.
 func makeTenant(t *testing.T, d postgrestest.Database) (token string) {
 	t.Helper()
-	db, err := postgres.Open(t.Context(), postgres.Config{URL: d.AppURL, Generation: postgres.Generation{Model: model, Dimensions: dimensions}})
+	db, err := postgres.Open(t.Context(), postgres.Config{URL: d.AppURL, Generation: placement.Generation{Model: model, Dimensions: dimensions}})
 	if err != nil {
 		t.Fatal(err)
 	}

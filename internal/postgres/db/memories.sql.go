@@ -29,27 +29,29 @@ with target as (
     insert into memory_versions (tenant_id, user_id, memory_id, version, text)
     select $1, $2, made.id, 1, $5::text from made
 ), unit as (
-    insert into units (tenant_id, user_id, kind, group_id, memory_id, span_start, span_end, tsv, embedding)
-    select $1, $2, 1, made.bucket_id, made.id, p.span_start, p.span_end, to_tsvector('english', p.lexical), p.embedding
+    insert into units (tenant_id, user_id, kind, group_id, memory_id, span_start, span_end, tsv, embedding, generation_id)
+    select $1, $2, 1, made.bucket_id, made.id, p.span_start, p.span_end, to_tsvector('english', p.lexical), p.embedding, p.generation_id
     from made, (select unnest($8::int[]) as span_start, unnest($9::int[]) as span_end,
-        unnest($10::text[]) as lexical, unnest($11::bytea[]) as embedding) p
+        unnest($10::text[]) as lexical, unnest($11::bytea[]) as embedding,
+        unnest($12::smallint[]) as generation_id) p
     returning id
 )
 select coalesce((select array_agg(unit.id order by unit.id) from unit), '{}')::bigint[] as units from made
 `
 
 type CreateMemoryParams struct {
-	TenantID   string
-	UserID     int64
-	BucketID   int64
-	ID         string
-	Text       string
-	Tokens     int32
-	Source     string
-	Starts     []int32
-	Ends       []int32
-	Lexicals   []string
-	Embeddings [][]byte
+	TenantID    string
+	UserID      int64
+	BucketID    int64
+	ID          string
+	Text        string
+	Tokens      int32
+	Source      string
+	Starts      []int32
+	Ends        []int32
+	Lexicals    []string
+	Embeddings  [][]byte
+	Generations []int16
 }
 
 // Inserts a memory with its first version and its units, and returns the ids of the
@@ -67,6 +69,7 @@ func (q *Queries) CreateMemory(ctx context.Context, arg CreateMemoryParams) ([][
 		arg.Ends,
 		arg.Lexicals,
 		arg.Embeddings,
+		arg.Generations,
 	)
 	if err != nil {
 		return nil, err
@@ -181,26 +184,28 @@ with edited as (
     delete from units where tenant_id = $4 and user_id = $5 and memory_id = $6
     returning id
 ), unit as (
-    insert into units (tenant_id, user_id, kind, group_id, memory_id, span_start, span_end, tsv, embedding)
-    select $4, $5, 1, edited.bucket_id, edited.id, p.span_start, p.span_end, to_tsvector('english', p.lexical), p.embedding
+    insert into units (tenant_id, user_id, kind, group_id, memory_id, span_start, span_end, tsv, embedding, generation_id)
+    select $4, $5, 1, edited.bucket_id, edited.id, p.span_start, p.span_end, to_tsvector('english', p.lexical), p.embedding, p.generation_id
     from edited, (select unnest($7::int[]) as span_start, unnest($8::int[]) as span_end,
-        unnest($9::text[]) as lexical, unnest($10::bytea[]) as embedding) p
+        unnest($9::text[]) as lexical, unnest($10::bytea[]) as embedding,
+        unnest($11::smallint[]) as generation_id) p
     returning id
 )
 select edited.version, array(select id from old union all select id from unit)::bigint[] as units from edited
 `
 
 type EditMemoryParams struct {
-	Text       string
-	Tokens     int32
-	BucketID   int64
-	TenantID   string
-	UserID     int64
-	ID         string
-	Starts     []int32
-	Ends       []int32
-	Lexicals   []string
-	Embeddings [][]byte
+	Text        string
+	Tokens      int32
+	BucketID    int64
+	TenantID    string
+	UserID      int64
+	ID          string
+	Starts      []int32
+	Ends        []int32
+	Lexicals    []string
+	Embeddings  [][]byte
+	Generations []int16
 }
 
 type EditMemoryRow struct {
@@ -222,6 +227,7 @@ func (q *Queries) EditMemory(ctx context.Context, arg EditMemoryParams) (EditMem
 		arg.Ends,
 		arg.Lexicals,
 		arg.Embeddings,
+		arg.Generations,
 	)
 	var i EditMemoryRow
 	err := row.Scan(&i.Version, &i.Units)
@@ -476,10 +482,12 @@ func (q *Queries) MoveMemories(ctx context.Context, arg MoveMemoriesParams) erro
 const moveMemoryUnits = `-- name: MoveMemoryUnits :many
 with old as (
     delete from units u where u.tenant_id = $1 and u.user_id = $2 and u.memory_id = any($3::uuid[])
-    returning u.id, u.memory_id, u.seq, u.span_start, u.span_end, u.tsv, u.embedding
+    returning u.id, u.memory_id, u.seq, u.span_start, u.span_end, u.tsv, u.embedding, u.generation_id, u.next_embedding, u.next_generation_id
 ), made as (
-    insert into units (tenant_id, user_id, kind, group_id, memory_id, seq, span_start, span_end, tsv, embedding)
-    select $1, $2, 1, $4, old.memory_id, old.seq, old.span_start, old.span_end, old.tsv, old.embedding
+    insert into units (tenant_id, user_id, kind, group_id, memory_id, seq, span_start, span_end, tsv, embedding, generation_id,
+        next_embedding, next_generation_id)
+    select $1, $2, 1, $4, old.memory_id, old.seq, old.span_start, old.span_end, old.tsv, old.embedding, old.generation_id,
+        old.next_embedding, old.next_generation_id
     from old order by old.id
     returning units.id
 )

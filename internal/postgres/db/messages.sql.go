@@ -75,16 +75,16 @@ func (q *Queries) DeleteMessageUnits(ctx context.Context, arg DeleteMessageUnits
 const insertChatUnits = `-- name: InsertChatUnits :many
 with words as materialized (
     select t.n, to_tsvector('english', t.text) as tsv
-    from (select generate_subscripts($15::text[], 1) as n, unnest($15::text[]) as text) t
+    from (select generate_subscripts($16::text[], 1) as n, unnest($16::text[]) as text) t
     union all select 0, ''::tsvector
 )
-insert into units (tenant_id, user_id, kind, group_id, conversation_id, seq, span_start, span_end, active, tsv, embedding)
+insert into units (tenant_id, user_id, kind, group_id, conversation_id, seq, span_start, span_end, active, tsv, embedding, generation_id)
 select $1, $2, 2, p.group_id, p.conversation_id, p.seq, p.span_start, p.span_end, $3::boolean,
-    a.tsv || b.tsv || c.tsv || d.tsv || e.tsv, p.embedding
+    a.tsv || b.tsv || c.tsv || d.tsv || e.tsv, p.embedding, p.generation_id
 from (select unnest($4::uuid[]) as conversation_id, unnest($5::bigint[]) as group_id, unnest($6::int[]) as seq,
     unnest($7::int[]) as span_start, unnest($8::int[]) as span_end,
-    unnest($9::bytea[]) as embedding, unnest($10::int[]) as part1, unnest($11::int[]) as part2,
-    unnest($12::int[]) as part3, unnest($13::int[]) as part4, unnest($14::int[]) as part5) p
+    unnest($9::bytea[]) as embedding, unnest($10::smallint[]) as generation_id, unnest($11::int[]) as part1, unnest($12::int[]) as part2,
+    unnest($13::int[]) as part3, unnest($14::int[]) as part4, unnest($15::int[]) as part5) p
 join words a on a.n = p.part1 join words b on b.n = p.part2 join words c on c.n = p.part3
 join words d on d.n = p.part4 join words e on e.n = p.part5
 returning id
@@ -100,6 +100,7 @@ type InsertChatUnitsParams struct {
 	Starts          []int32
 	Ends            []int32
 	Embeddings      [][]byte
+	Generations     []int16
 	Part1           []int32
 	Part2           []int32
 	Part3           []int32
@@ -121,6 +122,7 @@ func (q *Queries) InsertChatUnits(ctx context.Context, arg InsertChatUnitsParams
 		arg.Starts,
 		arg.Ends,
 		arg.Embeddings,
+		arg.Generations,
 		arg.Part1,
 		arg.Part2,
 		arg.Part3,

@@ -45,6 +45,19 @@ type Conversation struct {
 	ExportedAt *time.Time
 }
 
+// The embedding models whose vectors are stored. Vectors of two generations are not comparable
+type EmbeddingGeneration struct {
+	ID          int16
+	Name        string
+	Model       *string
+	Revision    string
+	Settings    string
+	Dimensions  int32
+	Active      bool
+	Fingerprint []byte
+	CreatedAt   time.Time
+}
+
 // Erasures and revocations that are not in the erasure ledger yet
 type Erasure struct {
 	ID       string
@@ -315,21 +328,24 @@ type Token struct {
 
 // Pieces of memories and messages, as indexed. Immutable: an edit creates new units, so the vector store never has a stale entry
 type Unit struct {
-	TenantID       string
-	UserID         int64
-	ID             int64
-	Kind           int16
-	GroupID        int64
-	MemoryID       *string
-	ConversationID *string
-	Seq            int32
-	SpanStart      int32
-	SpanEnd        int32
-	Active         bool
-	Tsv            interface{}
-	Embedding      []byte
-	IndexedAt      *time.Time
-	CreatedAt      time.Time
+	TenantID         string
+	UserID           int64
+	ID               int64
+	Kind             int16
+	GroupID          int64
+	MemoryID         *string
+	ConversationID   *string
+	Seq              int32
+	SpanStart        int32
+	SpanEnd          int32
+	Active           bool
+	Tsv              interface{}
+	Embedding        []byte
+	IndexedAt        *time.Time
+	CreatedAt        time.Time
+	GenerationID     *int16
+	NextEmbedding    []byte
+	NextGenerationID *int16
 }
 
 // The consumption of each tenant. Writers lock this row first, then the row in users
@@ -356,4 +372,13 @@ type User struct {
 	Memories      int64
 	Conversations int64
 	CreatedAt     time.Time
+}
+
+type UserPlacement struct {
+	TenantID     string
+	UserID       int64
+	Collection   string
+	Partition    string
+	Shared       bool
+	GenerationID int16
 }

@@ -68,6 +68,17 @@ func (q *Queries) NextPartitionNumber(ctx context.Context) (int64, error) {
 	return column_1, err
 }
 
+const placementGeneration = `-- name: PlacementGeneration :one
+select generation from placements where tenant_id = $1
+`
+
+func (q *Queries) PlacementGeneration(ctx context.Context, tenantID string) (string, error) {
+	row := q.db.QueryRow(ctx, placementGeneration, tenantID)
+	var generation string
+	err := row.Scan(&generation)
+	return generation, err
+}
+
 const restartMigration = `-- name: RestartMigration :one
 update placement_migrations set run = nextval('placement_ids'), heartbeat_at = now() where tenant_id = $1 returning run
 `
@@ -82,7 +93,7 @@ func (q *Queries) RestartMigration(ctx context.Context, tenantID string) (int64,
 
 const startMigration = `-- name: StartMigration :one
 insert into placement_migrations (tenant_id, generation, collection, partition, shared, partition_id)
-values ($1, $2, $3, $4, $5, $6)
+select p.tenant_id, p.generation, $1, $2, $3, $4 from placements p where p.tenant_id = $5
 on conflict (tenant_id) do update set generation = excluded.generation, collection = excluded.collection,
     partition = excluded.partition, shared = excluded.shared, partition_id = excluded.partition_id,
     cursor = 0, run = nextval('placement_ids'), heartbeat_at = now()
@@ -90,23 +101,21 @@ returning run
 `
 
 type StartMigrationParams struct {
-	TenantID    string
-	Generation  string
 	Collection  string
 	Partition   string
 	Shared      bool
 	PartitionID int64
+	TenantID    string
 }
 
 // Starts over with a new run if the tenant has a migration.
 func (q *Queries) StartMigration(ctx context.Context, arg StartMigrationParams) (int64, error) {
 	row := q.db.QueryRow(ctx, startMigration,
-		arg.TenantID,
-		arg.Generation,
 		arg.Collection,
 		arg.Partition,
 		arg.Shared,
 		arg.PartitionID,
+		arg.TenantID,
 	)
 	var run int64
 	err := row.Scan(&run)

@@ -58,12 +58,12 @@ func (q *Queries) GetIsolation(ctx context.Context, id string) (string, error) {
 }
 
 const getPlacement = `-- name: GetPlacement :many
-select p.collection, p.partition, p.shared, p.partition_id,
+select p.collection, p.partition, p.shared, p.partition_id, p.generation, coalesce(g.id, 0)::smallint as generation_id, coalesce(g.dimensions, 0)::integer as dimensions,
     coalesce(m.collection, '')::text as target_collection, coalesce(m.partition, '')::text as target_partition,
     coalesce(m.shared, false)::boolean as target_shared, coalesce(m.partition_id, 0)::bigint as target_partition_id,
     coalesce(m.run, 0)::bigint as run, coalesce(m.cursor, 0)::bigint as cursor,
     coalesce(m.heartbeat_at < now() - make_interval(secs => $1::float8), false)::boolean as stalled
-from placements p left join placement_migrations m on m.tenant_id = p.tenant_id
+from placements p left join placement_migrations m on m.tenant_id = p.tenant_id left join embedding_generations g on g.name = p.generation
 where p.tenant_id = $2
 `
 
@@ -77,6 +77,9 @@ type GetPlacementRow struct {
 	Partition         string
 	Shared            bool
 	PartitionID       int64
+	Generation        string
+	GenerationID      int16
+	Dimensions        int32
 	TargetCollection  string
 	TargetPartition   string
 	TargetShared      bool
@@ -101,6 +104,9 @@ func (q *Queries) GetPlacement(ctx context.Context, arg GetPlacementParams) ([]G
 			&i.Partition,
 			&i.Shared,
 			&i.PartitionID,
+			&i.Generation,
+			&i.GenerationID,
+			&i.Dimensions,
 			&i.TargetCollection,
 			&i.TargetPartition,
 			&i.TargetShared,
@@ -121,8 +127,8 @@ func (q *Queries) GetPlacement(ctx context.Context, arg GetPlacementParams) ([]G
 
 const getTenantLocation = `-- name: GetTenantLocation :one
 select t.isolation, coalesce(p.collection, '')::text as collection, coalesce(p.partition, '')::text as partition,
-    coalesce(p.shared, false)::boolean as shared
-from tenants t left join placements p on p.tenant_id = t.id
+    coalesce(p.shared, false)::boolean as shared, coalesce(g.dimensions, 0)::integer as dimensions
+from tenants t left join placements p on p.tenant_id = t.id left join embedding_generations g on g.name = p.generation
 where t.id = $1 and t.state = 'active' for share of t
 `
 
@@ -131,6 +137,7 @@ type GetTenantLocationRow struct {
 	Collection string
 	Partition  string
 	Shared     bool
+	Dimensions int32
 }
 
 func (q *Queries) GetTenantLocation(ctx context.Context, tenantID string) (GetTenantLocationRow, error) {
@@ -141,6 +148,7 @@ func (q *Queries) GetTenantLocation(ctx context.Context, tenantID string) (GetTe
 		&i.Collection,
 		&i.Partition,
 		&i.Shared,
+		&i.Dimensions,
 	)
 	return i, err
 }

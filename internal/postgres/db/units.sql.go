@@ -58,19 +58,21 @@ with found as materialized (
         convert_from(substring(convert_to(g.text, 'UTF8') from u.span_start + 1 for u.span_end - u.span_start), 'UTF8') as piece
     from unnest($1::bigint[]) w(id)
     cross join lateral (
-        select n.id, n.conversation_id, n.seq, n.span_start, n.span_end, n.embedding from units n
-        where n.tenant_id = $2 and n.user_id = $3 and n.id = w.id and n.kind = 2 and n.active
-            and ($4::bigint = 0 or n.group_id = $4)
-            and ($5::timestamptz is null and $6::timestamptz is null or exists (
-                select from conversations o where o.tenant_id = $2 and o.user_id = $3 and o.id = n.conversation_id
-                    and o.created_at >= coalesce($5, '-infinity') and o.created_at < coalesce($6, 'infinity')))
+        select n.id, n.conversation_id, n.seq, n.span_start, n.span_end,
+            case $2::smallint when n.generation_id then n.embedding when n.next_generation_id then n.next_embedding end::bytea as embedding
+        from units n
+        where n.tenant_id = $3 and n.user_id = $4 and n.id = w.id and n.kind = 2 and n.active
+            and ($5::bigint = 0 or n.group_id = $5)
+            and ($6::timestamptz is null and $7::timestamptz is null or exists (
+                select from conversations o where o.tenant_id = $3 and o.user_id = $4 and o.id = n.conversation_id
+                    and o.created_at >= coalesce($6, '-infinity') and o.created_at < coalesce($7, 'infinity')))
         limit 1
     ) u
     cross join lateral (
         select m.sender, m.created_at, m.text from messages m
-        where m.tenant_id = $2 and m.user_id = $3 and m.conversation_id = u.conversation_id and m.seq between u.seq and u.seq
-            and ($7::timestamptz is null or m.created_at >= $7)
-            and ($8::timestamptz is null or m.created_at < $8)
+        where m.tenant_id = $3 and m.user_id = $4 and m.conversation_id = u.conversation_id and m.seq between u.seq and u.seq
+            and ($8::timestamptz is null or m.created_at >= $8)
+            and ($9::timestamptz is null or m.created_at < $9)
         order by m.seq limit 1
     ) g
 ), positions as materialized (
@@ -81,22 +83,24 @@ union all
 select u.id, p.conversation_id::text, p.seq, 0, 0, u.embedding, '', 'epoch', ''
 from positions p
 cross join lateral (
-    select n.id, n.embedding from units n
-    where n.tenant_id = $2 and n.user_id = $3 and n.conversation_id = p.conversation_id and n.seq between p.seq and p.seq
+    select n.id, case $2::smallint when n.generation_id then n.embedding when n.next_generation_id then n.next_embedding end::bytea as embedding
+    from units n
+    where n.tenant_id = $3 and n.user_id = $4 and n.conversation_id = p.conversation_id and n.seq between p.seq and p.seq
         and n.kind = 2 and n.active and n.id <> all($1::bigint[])
     order by n.seq
 ) u
 `
 
 type DescribeUnitsParams struct {
-	Ids        []int64
-	TenantID   string
-	UserID     int64
-	GroupID    int64
-	FromTime   *time.Time
-	ToTime     *time.Time
-	AfterTime  *time.Time
-	BeforeTime *time.Time
+	Ids          []int64
+	GenerationID int16
+	TenantID     string
+	UserID       int64
+	GroupID      int64
+	FromTime     *time.Time
+	ToTime       *time.Time
+	AfterTime    *time.Time
+	BeforeTime   *time.Time
 }
 
 type DescribeUnitsRow struct {
@@ -118,6 +122,7 @@ type DescribeUnitsRow struct {
 func (q *Queries) DescribeUnits(ctx context.Context, arg DescribeUnitsParams) ([]DescribeUnitsRow, error) {
 	rows, err := q.db.Query(ctx, describeUnits,
 		arg.Ids,
+		arg.GenerationID,
 		arg.TenantID,
 		arg.UserID,
 		arg.GroupID,
@@ -155,14 +160,19 @@ func (q *Queries) DescribeUnits(ctx context.Context, arg DescribeUnitsParams) ([
 }
 
 const embeddings = `-- name: Embeddings :many
-select id, embedding from units
-where tenant_id = $1 and user_id = $2 and id = any($3::bigint[]) and active and embedding is not null
+select u.id, u.embedding from units u
+where u.tenant_id = $1 and u.user_id = $2 and u.id = any($3::bigint[]) and u.active and u.embedding is not null
+    and u.generation_id = $4::smallint
+union all
+select n.id, n.next_embedding from units n
+where n.tenant_id = $1 and n.user_id = $2 and n.id = any($3::bigint[]) and n.active and n.next_generation_id = $4::smallint
 `
 
 type EmbeddingsParams struct {
-	TenantID string
-	UserID   int64
-	Ids      []int64
+	TenantID     string
+	UserID       int64
+	Ids          []int64
+	GenerationID int16
 }
 
 type EmbeddingsRow struct {
@@ -171,7 +181,12 @@ type EmbeddingsRow struct {
 }
 
 func (q *Queries) Embeddings(ctx context.Context, arg EmbeddingsParams) ([]EmbeddingsRow, error) {
-	rows, err := q.db.Query(ctx, embeddings, arg.TenantID, arg.UserID, arg.Ids)
+	rows, err := q.db.Query(ctx, embeddings,
+		arg.TenantID,
+		arg.UserID,
+		arg.Ids,
+		arg.GenerationID,
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -277,7 +292,7 @@ func (q *Queries) LiveUnits(ctx context.Context, arg LiveUnitsParams) ([]int64, 
 
 const loadUnits = `-- name: LoadUnits :many
 select u.id, u.user_id, u.kind, u.group_id, coalesce(u.memory_id, u.conversation_id)::text as owner, u.seq, u.span_start, u.span_end,
-    u.embedding, coalesce(g.sender, '')::text as sender, coalesce(g.created_at, 'epoch')::timestamptz as at,
+    u.embedding, u.generation_id, u.next_embedding, u.next_generation_id, coalesce(g.sender, '')::text as sender, coalesce(g.created_at, 'epoch')::timestamptz as at,
     convert_from(substring(convert_to(coalesce(m.text, g.text), 'UTF8') from u.span_start + 1 for u.span_end - u.span_start), 'UTF8')::text as piece
 from units u
 left join memories m on m.tenant_id = u.tenant_id and m.user_id = u.user_id and m.id = u.memory_id
@@ -291,18 +306,21 @@ type LoadUnitsParams struct {
 }
 
 type LoadUnitsRow struct {
-	ID        int64
-	UserID    int64
-	Kind      int16
-	GroupID   int64
-	Owner     string
-	Seq       int32
-	SpanStart int32
-	SpanEnd   int32
-	Embedding []byte
-	Sender    string
-	At        time.Time
-	Piece     string
+	ID               int64
+	UserID           int64
+	Kind             int16
+	GroupID          int64
+	Owner            string
+	Seq              int32
+	SpanStart        int32
+	SpanEnd          int32
+	Embedding        []byte
+	GenerationID     *int16
+	NextEmbedding    []byte
+	NextGenerationID *int16
+	Sender           string
+	At               time.Time
+	Piece            string
 }
 
 // Live units with their text; memories have no sender.
@@ -325,6 +343,9 @@ func (q *Queries) LoadUnits(ctx context.Context, arg LoadUnitsParams) ([]LoadUni
 			&i.SpanStart,
 			&i.SpanEnd,
 			&i.Embedding,
+			&i.GenerationID,
+			&i.NextEmbedding,
+			&i.NextGenerationID,
 			&i.Sender,
 			&i.At,
 			&i.Piece,
@@ -467,18 +488,31 @@ func (q *Queries) ResolveMemoryUnits(ctx context.Context, arg ResolveMemoryUnits
 }
 
 const saveVectors = `-- name: SaveVectors :exec
-update units u set embedding = v.embedding
-from (select unnest($2::bigint[]) as id, unnest($3::bytea[]) as embedding) v
-where u.tenant_id = $1 and u.id = v.id and u.embedding is null
+update units u set
+    embedding = case when u.embedding is null then v.embedding else u.embedding end,
+    generation_id = case when u.embedding is null then $1::smallint else u.generation_id end,
+    next_embedding = case when u.embedding is null then u.next_embedding else v.embedding end,
+    next_generation_id = case when u.embedding is null then u.next_generation_id else $1::smallint end
+from (select unnest($3::bigint[]) as id, unnest($4::bytea[]) as embedding) v
+where u.tenant_id = $2 and u.id = v.id
+    and not (u.embedding is not null and u.generation_id = $1::smallint)
+    and u.next_generation_id is distinct from $1::smallint
 `
 
 type SaveVectorsParams struct {
-	TenantID   string
-	Ids        []int64
-	Embeddings [][]byte
+	GenerationID int16
+	TenantID     string
+	Ids          []int64
+	Embeddings   [][]byte
 }
 
+// Keeps a vector of another generation: its users may still be served with it.
 func (q *Queries) SaveVectors(ctx context.Context, arg SaveVectorsParams) error {
-	_, err := q.db.Exec(ctx, saveVectors, arg.TenantID, arg.Ids, arg.Embeddings)
+	_, err := q.db.Exec(ctx, saveVectors,
+		arg.GenerationID,
+		arg.TenantID,
+		arg.Ids,
+		arg.Embeddings,
+	)
 	return err
 }

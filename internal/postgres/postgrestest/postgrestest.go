@@ -13,6 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/postgres"
 	"github.com/mnemo-dev/mnemo/internal/testkit"
 )
@@ -31,7 +32,7 @@ type Database struct {
 }
 
 // Generation is what tests open the database with.
-var Generation = postgres.Generation{Model: "test-model", Dimensions: 384}
+var Generation = placement.Generation{Model: "test-model", Dimensions: 384}
 
 // New returns a test's own migrated database, opened as the app's role.
 func New(t testing.TB) *postgres.DB {

@@ -19,10 +19,11 @@ with target as (
     insert into memory_versions (tenant_id, user_id, memory_id, version, text)
     select @tenant_id, @user_id, made.id, 1, @text::text from made
 ), unit as (
-    insert into units (tenant_id, user_id, kind, group_id, memory_id, span_start, span_end, tsv, embedding)
-    select @tenant_id, @user_id, 1, made.bucket_id, made.id, p.span_start, p.span_end, to_tsvector('english', p.lexical), p.embedding
+    insert into units (tenant_id, user_id, kind, group_id, memory_id, span_start, span_end, tsv, embedding, generation_id)
+    select @tenant_id, @user_id, 1, made.bucket_id, made.id, p.span_start, p.span_end, to_tsvector('english', p.lexical), p.embedding, p.generation_id
     from made, (select unnest(@starts::int[]) as span_start, unnest(@ends::int[]) as span_end,
-        unnest(@lexicals::text[]) as lexical, unnest(@embeddings::bytea[]) as embedding) p
+        unnest(@lexicals::text[]) as lexical, unnest(@embeddings::bytea[]) as embedding,
+        unnest(@generations::smallint[]) as generation_id) p
     returning id
 )
 select coalesce((select array_agg(unit.id order by unit.id) from unit), '{}')::bigint[] as units from made;
@@ -75,10 +76,11 @@ with edited as (
     delete from units where tenant_id = @tenant_id and user_id = @user_id and memory_id = @id
     returning id
 ), unit as (
-    insert into units (tenant_id, user_id, kind, group_id, memory_id, span_start, span_end, tsv, embedding)
-    select @tenant_id, @user_id, 1, edited.bucket_id, edited.id, p.span_start, p.span_end, to_tsvector('english', p.lexical), p.embedding
+    insert into units (tenant_id, user_id, kind, group_id, memory_id, span_start, span_end, tsv, embedding, generation_id)
+    select @tenant_id, @user_id, 1, edited.bucket_id, edited.id, p.span_start, p.span_end, to_tsvector('english', p.lexical), p.embedding, p.generation_id
     from edited, (select unnest(@starts::int[]) as span_start, unnest(@ends::int[]) as span_end,
-        unnest(@lexicals::text[]) as lexical, unnest(@embeddings::bytea[]) as embedding) p
+        unnest(@lexicals::text[]) as lexical, unnest(@embeddings::bytea[]) as embedding,
+        unnest(@generations::smallint[]) as generation_id) p
     returning id
 )
 select edited.version, array(select id from old union all select id from unit)::bigint[] as units from edited;
@@ -92,10 +94,12 @@ where tenant_id = @tenant_id and user_id = @user_id and id = any(@ids::uuid[]);
 -- both.
 with old as (
     delete from units u where u.tenant_id = @tenant_id and u.user_id = @user_id and u.memory_id = any(@ids::uuid[])
-    returning u.id, u.memory_id, u.seq, u.span_start, u.span_end, u.tsv, u.embedding
+    returning u.id, u.memory_id, u.seq, u.span_start, u.span_end, u.tsv, u.embedding, u.generation_id, u.next_embedding, u.next_generation_id
 ), made as (
-    insert into units (tenant_id, user_id, kind, group_id, memory_id, seq, span_start, span_end, tsv, embedding)
-    select @tenant_id, @user_id, 1, @bucket_id, old.memory_id, old.seq, old.span_start, old.span_end, old.tsv, old.embedding
+    insert into units (tenant_id, user_id, kind, group_id, memory_id, seq, span_start, span_end, tsv, embedding, generation_id,
+        next_embedding, next_generation_id)
+    select @tenant_id, @user_id, 1, @bucket_id, old.memory_id, old.seq, old.span_start, old.span_end, old.tsv, old.embedding, old.generation_id,
+        old.next_embedding, old.next_generation_id
     from old order by old.id
     returning units.id
 )

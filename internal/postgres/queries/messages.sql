@@ -30,12 +30,12 @@ with words as materialized (
     from (select generate_subscripts(@texts::text[], 1) as n, unnest(@texts::text[]) as text) t
     union all select 0, ''::tsvector
 )
-insert into units (tenant_id, user_id, kind, group_id, conversation_id, seq, span_start, span_end, active, tsv, embedding)
+insert into units (tenant_id, user_id, kind, group_id, conversation_id, seq, span_start, span_end, active, tsv, embedding, generation_id)
 select @tenant_id, @user_id, 2, p.group_id, p.conversation_id, p.seq, p.span_start, p.span_end, @active::boolean,
-    a.tsv || b.tsv || c.tsv || d.tsv || e.tsv, p.embedding
+    a.tsv || b.tsv || c.tsv || d.tsv || e.tsv, p.embedding, p.generation_id
 from (select unnest(@conversation_ids::uuid[]) as conversation_id, unnest(@groups::bigint[]) as group_id, unnest(@seqs::int[]) as seq,
     unnest(@starts::int[]) as span_start, unnest(@ends::int[]) as span_end,
-    unnest(@embeddings::bytea[]) as embedding, unnest(@part1::int[]) as part1, unnest(@part2::int[]) as part2,
+    unnest(@embeddings::bytea[]) as embedding, unnest(@generations::smallint[]) as generation_id, unnest(@part1::int[]) as part1, unnest(@part2::int[]) as part2,
     unnest(@part3::int[]) as part3, unnest(@part4::int[]) as part4, unnest(@part5::int[]) as part5) p
 join words a on a.n = p.part1 join words b on b.n = p.part2 join words c on c.n = p.part3
 join words d on d.n = p.part4 join words e on e.n = p.part5

@@ -1,10 +1,13 @@
 -- name: NextPartitionNumber :one
 select nextval('placement_ids')::bigint;
 
+-- name: PlacementGeneration :one
+select generation from placements where tenant_id = @tenant_id;
+
 -- name: StartMigration :one
 -- Starts over with a new run if the tenant has a migration.
 insert into placement_migrations (tenant_id, generation, collection, partition, shared, partition_id)
-values (@tenant_id, @generation, @collection, @partition, @shared, @partition_id)
+select p.tenant_id, p.generation, @collection, @partition, @shared, @partition_id from placements p where p.tenant_id = @tenant_id
 on conflict (tenant_id) do update set generation = excluded.generation, collection = excluded.collection,
     partition = excluded.partition, shared = excluded.shared, partition_id = excluded.partition_id,
     cursor = 0, run = nextval('placement_ids'), heartbeat_at = now()

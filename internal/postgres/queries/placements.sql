@@ -1,17 +1,17 @@
 -- name: GetPlacement :many
 -- Returns at most one row.
-select p.collection, p.partition, p.shared, p.partition_id,
+select p.collection, p.partition, p.shared, p.partition_id, p.generation, coalesce(g.id, 0)::smallint as generation_id, coalesce(g.dimensions, 0)::integer as dimensions,
     coalesce(m.collection, '')::text as target_collection, coalesce(m.partition, '')::text as target_partition,
     coalesce(m.shared, false)::boolean as target_shared, coalesce(m.partition_id, 0)::bigint as target_partition_id,
     coalesce(m.run, 0)::bigint as run, coalesce(m.cursor, 0)::bigint as cursor,
     coalesce(m.heartbeat_at < now() - make_interval(secs => @stall_seconds::float8), false)::boolean as stalled
-from placements p left join placement_migrations m on m.tenant_id = p.tenant_id
+from placements p left join placement_migrations m on m.tenant_id = p.tenant_id left join embedding_generations g on g.name = p.generation
 where p.tenant_id = @tenant_id;
 
 -- name: GetTenantLocation :one
 select t.isolation, coalesce(p.collection, '')::text as collection, coalesce(p.partition, '')::text as partition,
-    coalesce(p.shared, false)::boolean as shared
-from tenants t left join placements p on p.tenant_id = t.id
+    coalesce(p.shared, false)::boolean as shared, coalesce(g.dimensions, 0)::integer as dimensions
+from tenants t left join placements p on p.tenant_id = t.id left join embedding_generations g on g.name = p.generation
 where t.id = @tenant_id and t.state = 'active' for share of t;
 
 -- name: LockPlacement :exec

@@ -32,13 +32,13 @@ from users u where u.tenant_id = @tenant_id and u.id = @user_id and u.active and
 select s.hash, s.tenant_id, s.user_id, n.namespace, n.name as tenant_name, n.display_name, u.name as user_name,
     case when u.issuer is null then '' else u.email end::text as email,
     q.memories, q.conversations, q.storage, q.users, q.requests_per_minute, q.list_tokens, q.user_memories, q.user_conversations,
-    coalesce(p.collection, '') as collection, coalesce(p.partition, '') as partition, coalesce(p.shared, false) as shared
+    p.collection::text as collection, p.partition::text as partition, p.shared::boolean as shared, p.generation_id::smallint as generation_id
 from sessions s
 join users u on u.tenant_id = s.tenant_id and u.id = s.user_id and u.active
     and u.password_hash is not distinct from s.password_hash
 join tenants n on n.id = s.tenant_id and n.state = 'active' and not n.suspended
 join quotas q on q.tenant_id = s.tenant_id
-left join placements p on p.tenant_id = s.tenant_id
+join user_placements p on p.tenant_id = s.tenant_id and p.user_id = s.user_id
 where s.hash = @hash and s.expires_at > now();
 
 -- name: DeleteSession :exec

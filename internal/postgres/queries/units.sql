@@ -25,7 +25,7 @@ where u.tenant_id = @tenant_id and u.user_id = @user_id and u.id = any(@ids::big
 -- name: LoadUnits :many
 -- Live units with their text; memories have no sender.
 select u.id, u.user_id, u.kind, u.group_id, coalesce(u.memory_id, u.conversation_id)::text as owner, u.seq, u.span_start, u.span_end,
-    u.embedding, coalesce(g.sender, '')::text as sender, coalesce(g.created_at, 'epoch')::timestamptz as at,
+    u.embedding, u.generation_id, u.next_embedding, u.next_generation_id, coalesce(g.sender, '')::text as sender, coalesce(g.created_at, 'epoch')::timestamptz as at,
     convert_from(substring(convert_to(coalesce(m.text, g.text), 'UTF8') from u.span_start + 1 for u.span_end - u.span_start), 'UTF8')::text as piece
 from units u
 left join memories m on m.tenant_id = u.tenant_id and m.user_id = u.user_id and m.id = u.memory_id
@@ -33,9 +33,16 @@ left join messages g on g.tenant_id = u.tenant_id and g.user_id = u.user_id and 
 where u.tenant_id = @tenant_id and u.id = any(@ids::bigint[]) and u.active and coalesce(m.text, g.text) is not null;
 
 -- name: SaveVectors :exec
-update units u set embedding = v.embedding
+-- Keeps a vector of another generation: its users may still be served with it.
+update units u set
+    embedding = case when u.embedding is null then v.embedding else u.embedding end,
+    generation_id = case when u.embedding is null then @generation_id::smallint else u.generation_id end,
+    next_embedding = case when u.embedding is null then u.next_embedding else v.embedding end,
+    next_generation_id = case when u.embedding is null then u.next_generation_id else @generation_id::smallint end
 from (select unnest(@ids::bigint[]) as id, unnest(@embeddings::bytea[]) as embedding) v
-where u.tenant_id = @tenant_id and u.id = v.id and u.embedding is null;
+where u.tenant_id = @tenant_id and u.id = v.id
+    and not (u.embedding is not null and u.generation_id = @generation_id::smallint)
+    and u.next_generation_id is distinct from @generation_id::smallint;
 
 -- name: ConfirmUnits :exec
 -- Keeps the time of units confirmed before: updating a unit rewrites its tsvector.
@@ -52,8 +59,12 @@ select count(*) from (
 ) u;
 
 -- name: Embeddings :many
-select id, embedding from units
-where tenant_id = @tenant_id and user_id = @user_id and id = any(@ids::bigint[]) and active and embedding is not null;
+select u.id, u.embedding from units u
+where u.tenant_id = @tenant_id and u.user_id = @user_id and u.id = any(@ids::bigint[]) and u.active and u.embedding is not null
+    and u.generation_id = @generation_id::smallint
+union all
+select n.id, n.next_embedding from units n
+where n.tenant_id = @tenant_id and n.user_id = @user_id and n.id = any(@ids::bigint[]) and n.active and n.next_generation_id = @generation_id::smallint;
 
 -- name: DescribeUnits :many
 -- The units with their text, and those of the messages before and after without.
@@ -65,7 +76,9 @@ with found as materialized (
         convert_from(substring(convert_to(g.text, 'UTF8') from u.span_start + 1 for u.span_end - u.span_start), 'UTF8') as piece
     from unnest(@ids::bigint[]) w(id)
     cross join lateral (
-        select n.id, n.conversation_id, n.seq, n.span_start, n.span_end, n.embedding from units n
+        select n.id, n.conversation_id, n.seq, n.span_start, n.span_end,
+            case @generation_id::smallint when n.generation_id then n.embedding when n.next_generation_id then n.next_embedding end::bytea as embedding
+        from units n
         where n.tenant_id = @tenant_id and n.user_id = @user_id and n.id = w.id and n.kind = 2 and n.active
             and (@group_id::bigint = 0 or n.group_id = @group_id)
             and (sqlc.narg('from_time')::timestamptz is null and sqlc.narg('to_time')::timestamptz is null or exists (
@@ -88,7 +101,8 @@ union all
 select u.id, p.conversation_id::text, p.seq, 0, 0, u.embedding, '', 'epoch', ''
 from positions p
 cross join lateral (
-    select n.id, n.embedding from units n
+    select n.id, case @generation_id::smallint when n.generation_id then n.embedding when n.next_generation_id then n.next_embedding end::bytea as embedding
+    from units n
     where n.tenant_id = @tenant_id and n.user_id = @user_id and n.conversation_id = p.conversation_id and n.seq between p.seq and p.seq
         and n.kind = 2 and n.active and n.id <> all(@ids::bigint[])
     order by n.seq

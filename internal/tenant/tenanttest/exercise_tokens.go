@@ -245,7 +245,7 @@ func identify(c check) {
 	hash := f.install(t, "alice", 1)
 	want := tenant.Identity{
 		Scope: f.scope(t, "alice"), TenantName: "acme", UserName: "alice",
-		Quota: f.spec.Quota, Placement: placement,
+		Quota: f.spec.Quota, Placement: placement, Generation: 1,
 	}
 	if diff := cmp.Diff(want, f.wantValid(t, hash)); diff != "" {
 		t.Errorf("Identify (-want +got):\n%s", diff)

@@ -169,7 +169,7 @@ func (f *Fake) Identify(_ context.Context, h tenant.Hash) (got tenant.Identity, 
 			return tenant.Identity{
 				Scope:      tenant.Scope{Tenant: id, User: r.users[t.user].id},
 				TenantName: r.spec.Name, UserName: t.user, Suspended: r.spec.Suspended,
-				Quota: r.spec.Quota, Placement: r.placement.Current.Location, ExpiresAt: t.ends,
+				Quota: r.spec.Quota, Placement: r.placement.Current.Location, Generation: 1, ExpiresAt: t.ends,
 			}, nil
 		}
 	}

@@ -1,0 +1,146 @@
+package postgres
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/placement"
+	"github.com/mnemo-dev/mnemo/internal/postgres/db"
+	"github.com/mnemo-dev/mnemo/internal/retrieve"
+)
+
+// EnsureGeneration returns the id of a generation. The first one, or one that is ensured
+// before any tenant has a placement, becomes the active one.
+func (d *DB) EnsureGeneration(ctx context.Context, g placement.Generation) (id placement.GenerationID, err error) {
+	err = d.inTx(ctx, func(_ pgx.Tx, q *db.Queries) error {
+		if err := q.LockCollections(ctx); err != nil {
+			return err
+		}
+		if id, err = ensureGeneration(ctx, q, g); err != nil {
+			return err
+		}
+		if err := q.DeactivateUnused(ctx, int16(id)); err != nil {
+			return err
+		}
+		return q.SetActive(ctx, int16(id))
+	})
+	if err != nil {
+		return 0, fmt.Errorf("ensure embedding generation: %w", err)
+	}
+	return id, nil
+}
+
+// ensureGeneration inserts the generation unless it exists. Vectors from before
+// generations were recorded belong to the first model of their name.
+func ensureGeneration(ctx context.Context, q *db.Queries, g placement.Generation) (placement.GenerationID, error) {
+	name := g.Prefix()
+	found, err := q.FindGeneration(ctx, db.FindGenerationParams{
+		Model: g.Model, Revision: g.Revision, Settings: g.Settings, Dimensions: int32(g.Dimensions), Name: name,
+	})
+	if err != nil {
+		return 0, err
+	}
+	if len(found) > 0 {
+		id := found[0].ID
+		if !found[0].Known {
+			err = q.AdoptGeneration(ctx, db.AdoptGenerationParams{
+				ID: id, Model: g.Model, Revision: g.Revision, Settings: g.Settings, Dimensions: int32(g.Dimensions),
+			})
+		}
+		return placement.GenerationID(id), err
+	}
+	used, err := q.HasGenerationName(ctx, name)
+	if err != nil {
+		return 0, err
+	}
+	if used {
+		sum := sha256.Sum256([]byte(g.Model + "\x00" + g.Revision + "\x00" + g.Settings))
+		name += "_" + hex.EncodeToString(sum[:4])
+	}
+	id, err := q.InsertGeneration(ctx, db.InsertGenerationParams{
+		Name: name, Model: g.Model, Revision: g.Revision, Settings: g.Settings, Dimensions: int32(g.Dimensions),
+	})
+	return placement.GenerationID(id), err
+}
+
+// activeGeneration returns the name of the generation of new tenants.
+func (d *DB) activeGeneration(ctx context.Context, q *db.Queries) (name string, err error) {
+	if err := q.LockCollections(ctx); err != nil {
+		return "", err
+	}
+	active, err := q.ActiveGeneration(ctx)
+	if err == nil && len(active) == 0 {
+		id, err := ensureGeneration(ctx, q, d.config.Generation)
+		if err != nil {
+			return "", err
+		}
+		if err := q.SetActive(ctx, int16(id)); err != nil {
+			return "", err
+		}
+		active, err = q.ActiveGeneration(ctx)
+		if err != nil {
+			return "", err
+		}
+	}
+	if err != nil {
+		return "", err
+	}
+	return active[0].Name, nil
+}
+
+// CheckGenerations rejects a server without the model of stored vectors: it could neither
+// search them nor add comparable ones.
+func (d *DB) CheckGenerations(ctx context.Context, configured ...placement.GenerationID) error {
+	used, err := db.New(d.pool).ListUsedGenerations(ctx)
+	if err != nil {
+		return fmt.Errorf("list embedding generations: %w", mapError(err))
+	}
+	has := make(map[placement.GenerationID]bool, len(configured))
+	for _, id := range configured {
+		has[id] = true
+	}
+	var missing []string
+	for _, g := range used {
+		if !has[placement.GenerationID(g.ID)] {
+			missing = append(missing, fmt.Sprintf("the vectors of %d tenants were computed by %s", g.Tenants, describeModel(g)))
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	return fault.New(fault.Invalid, "%s, which is not configured; vectors of different models "+
+		"cannot be compared: configure that model (docs/models.md)", strings.Join(missing, "; "))
+}
+
+// describeModel names a model for an administrator.
+func describeModel(g db.ListUsedGenerationsRow) string {
+	text := fmt.Sprintf("model %s with %d dimensions", g.Model, g.Dimensions)
+	if g.Revision != "" {
+		text += " (revision " + g.Revision[:min(len(g.Revision), 12)] + ")"
+	}
+	return text
+}
+
+var _ retrieve.Fingerprints = (*DB)(nil)
+
+// EnsureFingerprint implements retrieve.Fingerprints.
+func (d *DB) EnsureFingerprint(ctx context.Context, g placement.GenerationID, vector []float32) (stored []float32, err error) {
+	err = d.inTx(ctx, func(_ pgx.Tx, q *db.Queries) error {
+		if err := q.SetFingerprint(ctx, db.SetFingerprintParams{ID: int16(g), Fingerprint: encodeHalf(vector)}); err != nil {
+			return err
+		}
+		fingerprint, err := q.GetFingerprint(ctx, int16(g))
+		stored = decodeHalf(fingerprint)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("ensure fingerprint: %w", err)
+	}
+	return stored, nil
+}

@@ -1,0 +1,64 @@
+package retrieve
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/placement"
+)
+
+// endpoint is an embedder whose model can be replaced under its name.
+type endpoint struct{ vector []float32 }
+
+func (e *endpoint) Embed(_ context.Context, texts []string) (vectors [][]float32, err error) {
+	for range texts {
+		vectors = append(vectors, e.vector)
+	}
+	return vectors, nil
+}
+func (e *endpoint) EmbedQuery(context.Context, string) ([]float32, error) { return e.vector, nil }
+func (e *endpoint) Model() string                                         { return "hosted" }
+func (e *endpoint) Dimensions() int                                       { return len(e.vector) }
+
+type storedFingerprint struct{ vector []float32 }
+
+func (s *storedFingerprint) EnsureFingerprint(_ context.Context, _ placement.GenerationID, vector []float32) ([]float32, error) {
+	if s.vector == nil {
+		s.vector = vector
+	}
+	return s.vector, nil
+}
+
+// An endpoint that serves another model of the same name and length must not add its
+// vectors to the others.
+func TestGuardRejectsReplacedModel(t *testing.T) {
+	t.Parallel()
+	e, stored, now := &endpoint{[]float32{1, 0}}, &storedFingerprint{}, time.Now()
+	open := func() *guarded {
+		g := Guard(e, 1, stored).(*guarded)
+		g.now = func() time.Time { return now }
+		return g
+	}
+	running := open()
+	if _, err := running.Embed(t.Context(), []string{"text"}); err != nil {
+		t.Fatalf("Embed with the first model: %v", err)
+	}
+	e.vector = []float32{0.99, 0.14} // other hardware
+	if _, err := open().EmbedQuery(t.Context(), "text"); err != nil {
+		t.Errorf("EmbedQuery with the same model: %v", err)
+	}
+	e.vector = []float32{0, 1}
+	now = now.Add(guardEvery + time.Second)
+	for name, g := range map[string]*guarded{"a running server": running, "a new server": open()} {
+		_, err := g.Embed(t.Context(), []string{"text"})
+		if !fault.Is(err, fault.Unavailable) || !strings.Contains(err.Error(), "another model") {
+			t.Errorf("%s: Embed = %v, want Unavailable: another model", name, err)
+		}
+		if _, err := g.EmbedQuery(t.Context(), "text"); !fault.Is(err, fault.Unavailable) {
+			t.Errorf("%s: EmbedQuery = %v, want Unavailable", name, err)
+		}
+	}
+}
