@@ -173,6 +173,9 @@ for the migration, the erasure ledger, backups and CloudNativePG itself. */}}
 - {name: MNEMO_EMBEDDER, value: openai}
 - {name: MNEMO_EMBEDDINGS_MODEL, value: {{ required "embeddings.external.model is required: set the name of the model, or set embeddings.mode to local" $v.external.model | quote }}}
 - {name: MNEMO_EMBEDDINGS_DIMENSIONS, value: {{ $v.external.dimensions | quote }}}
+{{- with $v.external.revision }}
+- {name: MNEMO_EMBEDDINGS_REVISION, value: {{ . | quote }}}
+{{- end }}
 {{- if lt (int $v.external.dimensions) 1 }}{{ fail "embeddings.external.dimensions is required: set the length of the model's vectors" }}{{ end }}
 {{- end }}
 {{- end -}}
