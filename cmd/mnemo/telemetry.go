@@ -43,7 +43,7 @@ func (f telemetryFlags) register(s *stores, r prometheus.Registerer, log *slog.L
 }
 
 func (f telemetryFlags) storeStats(s postgres.Stats) telemetry.StoreStats {
-	out := telemetry.StoreStats{IndexLag: s.IndexLag, SweepAge: s.SweepAge, ErasureLag: s.ErasureLag, BlockedConversations: s.Blocked}
+	out := telemetry.StoreStats{IndexLag: s.IndexLag, SweepAge: s.SweepAge, DriftedSweeps: s.DriftedSweeps, ErasureLag: s.ErasureLag, BlockedConversations: s.Blocked}
 	for _, j := range s.Jobs {
 		out.Jobs = append(out.Jobs, telemetry.JobStats(j))
 	}

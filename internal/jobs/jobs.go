@@ -73,8 +73,8 @@ type Sweeps interface {
 	SaveSweepCursor(ctx context.Context, s retrieve.SweepState) error
 	// SuspendSweep records progress within a tenant that is then due first.
 	SuspendSweep(ctx context.Context, s retrieve.SweepState) error
-	// CompleteSweep records that the whole tenant was swept.
-	CompleteSweep(ctx context.Context, t tenant.ID) error
+	// CompleteSweep records that the whole tenant was swept, and whether drift was found.
+	CompleteSweep(ctx context.Context, s retrieve.SweepState) error
 }
 
 // Config returns the configuration of the River client.

@@ -120,6 +120,7 @@ func (s *slice) sweepTenant(ctx context.Context, state retrieve.SweepState) erro
 	for {
 		found, next, err := s.indexer.SweepPage(ctx, state.Tenant, state.Cursor)
 		s.total = s.total.Add(found)
+		state.Drifted = state.Drifted || found.Unexpected()
 		if ctx.Err() != nil {
 			return fmt.Errorf("sweep tenant %s: %w", state.Tenant, ctx.Err())
 		}
@@ -129,7 +130,7 @@ func (s *slice) sweepTenant(ctx context.Context, state retrieve.SweepState) erro
 		}
 		if next == retrieve.SweepEnd {
 			s.swept++
-			return s.sweeps.CompleteSweep(ctx, state.Tenant)
+			return s.sweeps.CompleteSweep(ctx, state)
 		}
 		state.Cursor = next
 		if !s.now().Before(s.ends) {

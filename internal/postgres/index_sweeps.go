@@ -17,7 +17,7 @@ func (d *DB) ListDueSweeps(ctx context.Context, before time.Time, most int) ([]r
 		return nil, fmt.Errorf("list due sweeps: %w", mapError(err))
 	}
 	return collect(rows, func(r db.ListDueSweepsRow) retrieve.SweepState {
-		return retrieve.SweepState{Tenant: tenant.ID(r.ID), Cursor: retrieve.UnitID(r.Cursor)}
+		return retrieve.SweepState{Tenant: tenant.ID(r.ID), Cursor: retrieve.UnitID(r.Cursor), Drifted: r.Drifted}
 	}), nil
 }
 
@@ -28,19 +28,20 @@ func (d *DB) BeginSweep(ctx context.Context, t tenant.ID) error {
 
 // SaveSweepCursor implements jobs.Sweeps.
 func (d *DB) SaveSweepCursor(ctx context.Context, s retrieve.SweepState) error {
-	p := db.SaveSweepCursorParams{TenantID: string(s.Tenant), Cursor: int64(s.Cursor)}
+	p := db.SaveSweepCursorParams{TenantID: string(s.Tenant), Cursor: int64(s.Cursor), Drifted: s.Drifted}
 	return wrapSweep("save", db.New(d.pool).SaveSweepCursor(ctx, p))
 }
 
 // SuspendSweep implements jobs.Sweeps.
 func (d *DB) SuspendSweep(ctx context.Context, s retrieve.SweepState) error {
-	p := db.SuspendSweepParams{TenantID: string(s.Tenant), Cursor: int64(s.Cursor)}
+	p := db.SuspendSweepParams{TenantID: string(s.Tenant), Cursor: int64(s.Cursor), Drifted: s.Drifted}
 	return wrapSweep("suspend", db.New(d.pool).SuspendSweep(ctx, p))
 }
 
 // CompleteSweep implements jobs.Sweeps.
-func (d *DB) CompleteSweep(ctx context.Context, t tenant.ID) error {
-	return wrapSweep("complete", db.New(d.pool).CompleteSweep(ctx, string(t)))
+func (d *DB) CompleteSweep(ctx context.Context, s retrieve.SweepState) error {
+	p := db.CompleteSweepParams{TenantID: string(s.Tenant), Drifted: s.Drifted}
+	return wrapSweep("complete", db.New(d.pool).CompleteSweep(ctx, p))
 }
 
 func wrapSweep(operation string, err error) error {

@@ -14,12 +14,14 @@ import (
 
 // Stats are the numbers of the whole database for metrics.
 type Stats struct {
-	Jobs       []JobStats
-	Tenants    []TenantStats
-	Blocked    int64         // conversations over quota, in all tenants
-	IndexLag   time.Duration // age of the oldest change that is not indexed
-	SweepAge   time.Duration // age of the oldest complete sweep of a tenant
-	ErasureLag time.Duration // age of the oldest erasure that is not in the ledger
+	Jobs     []JobStats
+	Tenants  []TenantStats
+	Blocked  int64         // conversations over quota, in all tenants
+	IndexLag time.Duration // age of the oldest change that is not indexed
+	SweepAge time.Duration // age of the oldest complete sweep of a tenant
+	// DriftedSweeps are the consecutive sweeps with drift of the tenant with the most.
+	DriftedSweeps int
+	ErasureLag    time.Duration // age of the oldest erasure that is not in the ledger
 }
 
 // JobStats counts the unfinished jobs of a kind.
@@ -75,6 +77,11 @@ func (d *DB) Stats(ctx context.Context, most int) (Stats, error) {
 			return fmt.Errorf("find the oldest sweep: %w", err)
 		}
 		s.SweepAge = max(0, time.Duration(sweepAge*float64(time.Second)))
+		drifted, err := q.DriftedSweeps(ctx)
+		if err != nil {
+			return fmt.Errorf("find sweeps with drift: %w", err)
+		}
+		s.DriftedSweeps = int(drifted)
 		erasureLag, err := q.ErasureLag(ctx)
 		if err != nil {
 			return fmt.Errorf("read age of pending erasures: %w", err)

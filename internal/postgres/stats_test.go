@@ -8,6 +8,7 @@ import (
 
 	"github.com/mnemo-dev/mnemo/internal/postgres"
 	"github.com/mnemo-dev/mnemo/internal/postgres/postgrestest"
+	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 	"github.com/mnemo-dev/mnemo/internal/tenant/tenanttest"
 )
@@ -72,7 +73,7 @@ func TestStats(t *testing.T) {
 		if err := store.BeginSweep(t.Context(), s.ID); err != nil {
 			t.Fatal(err)
 		}
-		if err := store.CompleteSweep(t.Context(), s.ID); err != nil {
+		if err := store.CompleteSweep(t.Context(), retrieve.SweepState{Tenant: s.ID}); err != nil {
 			t.Fatal(err)
 		}
 	}

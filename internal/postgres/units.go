@@ -90,6 +90,19 @@ func (d *DB) Live(ctx context.Context, t tenant.ID, after retrieve.UnitID, limit
 	return out, nil
 }
 
+// CountConfirmed implements retrieve.Units.
+func (d *DB) CountConfirmed(ctx context.Context, t tenant.ID, ids []retrieve.UnitID) (int, error) {
+	var n int64
+	err := d.inTenant(ctx, t, func(_ pgx.Tx, q *db.Queries) (err error) {
+		n, err = q.CountConfirmed(ctx, db.CountConfirmedParams{TenantID: string(t), Ids: int64s(ids)})
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("count confirmed units: %w", err)
+	}
+	return int(n), nil
+}
+
 func int64s(ids []retrieve.UnitID) []int64 {
 	return collect(ids, func(id retrieve.UnitID) int64 { return int64(id) })
 }

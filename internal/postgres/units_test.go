@@ -177,12 +177,26 @@ func TestConfirm(t *testing.T) {
 	if n := b.count(t, "select count(*) from units where indexed_at > now() - interval '1 minute'"); n != 2 {
 		t.Errorf("%d units are confirmed, want 2 of the tenant", n)
 	}
+	expectConfirmed(t, b, b.users[0].Tenant, ids, 0) // a job may have just written them
 	exec(t, b.owner, "update units set indexed_at = '2020-01-01' where indexed_at is not null")
 	if err := b.Confirm(ctx, b.users[0].Tenant, ids); err != nil {
 		t.Fatal(err)
 	}
 	if n := b.count(t, "select count(*) from units where indexed_at = '2020-01-01'"); n != 2 {
 		t.Errorf("%d units kept their time of confirmation, want 2", n)
+	}
+	expectConfirmed(t, b, b.users[0].Tenant, ids, 2)
+	expectConfirmed(t, b, b.users[2].Tenant, ids, 0)
+}
+
+func expectConfirmed(t *testing.T, b *testBundle, id tenant.ID, units []retrieve.UnitID, want int) {
+	t.Helper()
+	got, err := b.CountConfirmed(t.Context(), id, units)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != want {
+		t.Errorf("tenant %s has %d units confirmed before, want %d", id, got, want)
 	}
 }
 

@@ -115,6 +115,8 @@ type Units interface {
 	SaveVectors(ctx context.Context, t tenant.ID, g placement.GenerationID, vectors map[UnitID][]float32) error
 	// Confirm records the database time at which the index contained these units.
 	Confirm(ctx context.Context, t tenant.ID, ids []UnitID) error
+	// CountConfirmed counts the live ones of these units that were confirmed more than a minute ago.
+	CountConfirmed(ctx context.Context, t tenant.ID, ids []UnitID) (int, error)
 	// Live returns up to limit ids of live units above after, in order.
 	Live(ctx context.Context, t tenant.ID, after UnitID, limit int) ([]UnitID, error)
 }

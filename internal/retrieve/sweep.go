@@ -17,18 +17,24 @@ const sweepPage = 5000
 type SweepState struct {
 	Tenant tenant.ID
 	Cursor UnitID // the last unit compared; 0 before the first
+	// Drifted is set once the sweep has found unexpected drift.
+	Drifted bool
 }
 
 // Drift counts the differences between the index and the database.
 type Drift struct {
 	Missing  int // live units that are not in the index
+	Lost     int // those of the missing units that were in the index before
 	Orphaned int // index entries without a live unit
 }
 
 // Add returns the sum of d and o.
 func (d Drift) Add(o Drift) Drift {
-	return Drift{Missing: d.Missing + o.Missing, Orphaned: d.Orphaned + o.Orphaned}
+	return Drift{Missing: d.Missing + o.Missing, Lost: d.Lost + o.Lost, Orphaned: d.Orphaned + o.Orphaned}
 }
+
+// Unexpected reports whether there is drift other than units whose index job has not run yet.
+func (d Drift) Unexpected() bool { return d.Lost > 0 || d.Orphaned > 0 }
 
 // Rebuild writes all live units of the tenant to the index and removes all other
 // entries. It does nothing for a tenant without a placement.
@@ -136,6 +142,11 @@ func (x *Indexer) comparePage(
 	until := min(reach(indexed), reach(live))
 	missing, orphaned := differ(live, indexed, until)
 	drift = Drift{Missing: len(missing), Orphaned: len(orphaned)}
+	if len(missing) > 0 {
+		if drift.Lost, err = x.units.CountConfirmed(ctx, t, missing); err != nil {
+			return drift, after, fmt.Errorf("count lost units: %w", err)
+		}
+	}
 	if err := repair(append(missing, orphaned...)); err != nil {
 		return drift, after, fmt.Errorf("repair drift: %w", err)
 	}

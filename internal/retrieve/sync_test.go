@@ -79,6 +79,15 @@ func (e *env) Confirm(_ context.Context, _ tenant.ID, ids []UnitID) error {
 	return nil
 }
 
+func (e *env) CountConfirmed(_ context.Context, _ tenant.ID, ids []UnitID) (n int, err error) {
+	for _, id := range ids {
+		if e.confirmed[id] {
+			n++
+		}
+	}
+	return n, nil
+}
+
 func (e *env) Live(_ context.Context, _ tenant.ID, after UnitID, limit int) ([]UnitID, error) {
 	if err := e.onCall("live"); err != nil {
 		return nil, err
@@ -397,8 +406,14 @@ func TestSweepAndRebuild(t *testing.T) {
 			if inIndex {
 				e.indexed[id] = Entry{ID: id}
 			}
+			if inLive && id%3 == 0 {
+				e.confirmed[id] = true
+			}
 			if inLive && !inIndex {
 				want.Missing++
+			}
+			if e.confirmed[id] && !inIndex {
+				want.Lost++
 			}
 			if inIndex && !inLive {
 				want.Orphaned++

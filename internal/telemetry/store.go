@@ -17,8 +17,10 @@ type StoreStats struct {
 	// IndexLag is the age of the oldest change that is not in the vector index.
 	IndexLag time.Duration
 	// SweepAge is the age of the oldest complete sweep of a tenant.
-	SweepAge   time.Duration
-	ErasureLag time.Duration
+	SweepAge time.Duration
+	// DriftedSweeps are the consecutive sweeps with drift of the tenant with the most.
+	DriftedSweeps int
+	ErasureLag    time.Duration
 	// BlockedConversations are the conversations over quota of all tenants.
 	BlockedConversations int64
 }
@@ -55,6 +57,7 @@ var (
 	oldestDesc        = prometheus.NewDesc("mnemo_job_oldest_age_seconds", "Age of the oldest unfinished job, by kind.", []string{"kind"}, nil)
 	lagDesc           = prometheus.NewDesc("mnemo_index_lag_seconds", "Age of the oldest change that is not in the vector index.", nil, nil)
 	sweepAgeDesc      = prometheus.NewDesc("mnemo_index_sweep_oldest_age_seconds", "Time since the vector index of a tenant was last compared with the database, for the tenant that was not compared for longest.", nil, nil)
+	driftedDesc       = prometheus.NewDesc("mnemo_index_drift_consecutive_sweeps", "Consecutive sweeps of a tenant that found units lost from the vector index or orphaned in it, for the tenant with the most.", nil, nil)
 	erasureLagDesc    = prometheus.NewDesc("mnemo_erasure_ledger_lag_seconds", "Age of the oldest erasure or revocation that is not in the erasure ledger.", nil, nil)
 	usedDesc          = prometheus.NewDesc("mnemo_tenant_quota_used", "Usage of a quota, for the tenants with the highest relative usage.", []string{"tenant", "resource"}, nil)
 	limitDesc         = prometheus.NewDesc("mnemo_tenant_quota_limit", "Quota of a tenant, for the tenants with the highest relative usage.", []string{"tenant", "resource"}, nil)
@@ -88,7 +91,7 @@ func NewStoreCollector(query func(context.Context) (StoreStats, error), pool fun
 // Describe implements prometheus.Collector.
 func (c *StoreCollector) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		jobsDesc, oldestDesc, lagDesc, sweepAgeDesc, erasureLagDesc, usedDesc, limitDesc, tenantBlockedDesc, blockedDesc, poolDesc, poolMaxDesc, poolWaitsDesc, poolWaitDesc,
+		jobsDesc, oldestDesc, lagDesc, sweepAgeDesc, driftedDesc, erasureLagDesc, usedDesc, limitDesc, tenantBlockedDesc, blockedDesc, poolDesc, poolMaxDesc, poolWaitsDesc, poolWaitDesc,
 	} {
 		out <- d
 	}
@@ -116,6 +119,7 @@ func (c *StoreCollector) Collect(out chan<- prometheus.Metric) {
 	}
 	gauge(lagDesc, s.IndexLag.Seconds())
 	gauge(sweepAgeDesc, s.SweepAge.Seconds())
+	gauge(driftedDesc, float64(s.DriftedSweeps))
 	gauge(erasureLagDesc, s.ErasureLag.Seconds())
 	for _, t := range s.Tenants {
 		for resource, n := range t.Used {

@@ -123,12 +123,13 @@ func makeJobsFail(t *testing.T, m *monitor, db *pgx.Conn, token string) {
 	execute(t, db, "grant update on units to mnemo_app")
 }
 
-// causeIndexDrift deletes an indexed row from PostgreSQL before each of three sweeps, as
-// restoring an older backup does.
+// causeIndexDrift deletes an indexed row of one tenant from PostgreSQL before each of three sweeps,
+// as restoring an older backup does.
 func causeIndexDrift(t *testing.T, m *monitor, db *pgx.Conn) {
 	t.Helper()
 	for range 3 {
-		if n := execute(t, db, `delete from units where id = (select id from units where active and indexed_at is not null order by id limit 1)`); n != 1 {
+		if n := execute(t, db, `delete from units where id = (select min(u.id) from units u join tenants t on t.id = u.tenant_id
+			where t.name = 'load' and u.active and u.indexed_at is not null)`); n != 1 {
 			t.Fatalf("deleted %d units, want 1", n)
 		}
 		var id int64
@@ -147,7 +148,7 @@ func causeIndexDrift(t *testing.T, m *monitor, db *pgx.Conn) {
 			return ""
 		})
 	}
-	m.wantAlert(t, "a row that Milvus has indexed is deleted from PostgreSQL before each of three sweeps", "MnemoIndexDriftNotConverging")
+	m.wantAlert(t, "a row of one tenant that Milvus has indexed is deleted from PostgreSQL before each of three sweeps", "MnemoIndexDriftNotConverging")
 }
 
 // suspendPostgreSQL suspends PostgreSQL under load and resumes it while requests wait.

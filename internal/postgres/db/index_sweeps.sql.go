@@ -21,16 +21,37 @@ func (q *Queries) BeginSweep(ctx context.Context, tenantID string) error {
 }
 
 const completeSweep = `-- name: CompleteSweep :exec
-update index_sweeps set cursor = 0, swept_at = now() where tenant_id = $1
+update index_sweeps set cursor = 0, swept_at = now(), drifted = false,
+    drifted_sweeps = case when $1::boolean then drifted_sweeps + 1 else 0 end
+where tenant_id = $2
 `
 
-func (q *Queries) CompleteSweep(ctx context.Context, tenantID string) error {
-	_, err := q.db.Exec(ctx, completeSweep, tenantID)
+type CompleteSweepParams struct {
+	Drifted  bool
+	TenantID string
+}
+
+func (q *Queries) CompleteSweep(ctx context.Context, arg CompleteSweepParams) error {
+	_, err := q.db.Exec(ctx, completeSweep, arg.Drifted, arg.TenantID)
 	return err
 }
 
+const driftedSweeps = `-- name: DriftedSweeps :one
+select coalesce(max(s.drifted_sweeps), 0)::int
+from tenants t join placements p on p.tenant_id = t.id join index_sweeps s on s.tenant_id = t.id
+where t.state = 'active'
+`
+
+// The consecutive sweeps with drift of the tenant with the most.
+func (q *Queries) DriftedSweeps(ctx context.Context) (int32, error) {
+	row := q.db.QueryRow(ctx, driftedSweeps)
+	var column_1 int32
+	err := row.Scan(&column_1)
+	return column_1, err
+}
+
 const listDueSweeps = `-- name: ListDueSweeps :many
-select t.id, coalesce(s.cursor, 0)::bigint as cursor
+select t.id, coalesce(s.cursor, 0)::bigint as cursor, coalesce(s.drifted, false)::boolean as drifted
 from tenants t join placements p on p.tenant_id = t.id left join index_sweeps s on s.tenant_id = t.id
 where t.state = 'active' and coalesce(s.began_at, t.created_at) < $1
 order by coalesce(s.began_at, t.created_at), t.id limit $2::bigint
@@ -42,8 +63,9 @@ type ListDueSweepsParams struct {
 }
 
 type ListDueSweepsRow struct {
-	ID     string
-	Cursor int64
+	ID      string
+	Cursor  int64
+	Drifted bool
 }
 
 // The active tenants with a placement whose latest sweep began before a time, oldest first.
@@ -56,7 +78,7 @@ func (q *Queries) ListDueSweeps(ctx context.Context, arg ListDueSweepsParams) ([
 	items := []ListDueSweepsRow{}
 	for rows.Next() {
 		var i ListDueSweepsRow
-		if err := rows.Scan(&i.ID, &i.Cursor); err != nil {
+		if err := rows.Scan(&i.ID, &i.Cursor, &i.Drifted); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -82,30 +104,32 @@ func (q *Queries) OldestSweep(ctx context.Context) (float64, error) {
 }
 
 const saveSweepCursor = `-- name: SaveSweepCursor :exec
-update index_sweeps set cursor = $1 where tenant_id = $2
+update index_sweeps set cursor = $1, drifted = $2 where tenant_id = $3
 `
 
 type SaveSweepCursorParams struct {
 	Cursor   int64
+	Drifted  bool
 	TenantID string
 }
 
 func (q *Queries) SaveSweepCursor(ctx context.Context, arg SaveSweepCursorParams) error {
-	_, err := q.db.Exec(ctx, saveSweepCursor, arg.Cursor, arg.TenantID)
+	_, err := q.db.Exec(ctx, saveSweepCursor, arg.Cursor, arg.Drifted, arg.TenantID)
 	return err
 }
 
 const suspendSweep = `-- name: SuspendSweep :exec
-update index_sweeps set began_at = '-infinity', cursor = $1 where tenant_id = $2
+update index_sweeps set began_at = '-infinity', cursor = $1, drifted = $2 where tenant_id = $3
 `
 
 type SuspendSweepParams struct {
 	Cursor   int64
+	Drifted  bool
 	TenantID string
 }
 
 // The tenant is the first of the next slice.
 func (q *Queries) SuspendSweep(ctx context.Context, arg SuspendSweepParams) error {
-	_, err := q.db.Exec(ctx, suspendSweep, arg.Cursor, arg.TenantID)
+	_, err := q.db.Exec(ctx, suspendSweep, arg.Cursor, arg.Drifted, arg.TenantID)
 	return err
 }

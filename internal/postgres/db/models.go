@@ -145,6 +145,10 @@ type IndexSweep struct {
 	BeganAt  time.Time
 	Cursor   int64
 	SweptAt  time.Time
+	// The unfinished sweep has found drift
+	Drifted bool
+	// Consecutive complete sweeps that found drift, up to the latest
+	DriftedSweeps int32
 }
 
 // The current version of each memory

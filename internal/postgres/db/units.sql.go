@@ -26,6 +26,24 @@ func (q *Queries) ConfirmUnits(ctx context.Context, arg ConfirmUnitsParams) erro
 	return err
 }
 
+const countConfirmed = `-- name: CountConfirmed :one
+select count(*) from units
+where tenant_id = $1 and id = any($2::bigint[]) and active and indexed_at < now() - interval '1 minute'
+`
+
+type CountConfirmedParams struct {
+	TenantID string
+	Ids      []int64
+}
+
+// Those that the index contained before now. A margin excludes units that a job is writing.
+func (q *Queries) CountConfirmed(ctx context.Context, arg CountConfirmedParams) (int64, error) {
+	row := q.db.QueryRow(ctx, countConfirmed, arg.TenantID, arg.Ids)
+	var count int64
+	err := row.Scan(&count)
+	return count, err
+}
+
 const countUnits = `-- name: CountUnits :one
 select count(*) from (
     select from units where tenant_id = $1 and user_id = $2 and kind = $3 and active limit $4
