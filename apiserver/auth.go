@@ -27,7 +27,7 @@ func (s *Server) authenticate(ctx huma.Context, next func(huma.Context)) {
 		s.abort(ctx, err)
 		return
 	}
-	next(huma.WithValue(ctx, identityKey{}, who))
+	next(huma.WithValue(huma.WithContext(ctx, tenant.WithActor(ctx.Context(), who.Actor)), identityKey{}, who))
 }
 
 // authorize returns the identity of an Authorization header: Unauthorized without

@@ -57,7 +57,7 @@ func (s *Server) openExport(ctx context.Context, who tenant.Identity) (send func
 		return nil, err
 	}
 	// The response outlives the context of the handler.
-	ctx, cancel := context.WithTimeout(context.WithValue(s.closing, requestIDKey{}, requestIDOf(ctx)), s.ExportTimeout)
+	ctx, cancel := context.WithTimeout(tenant.WithActor(context.WithValue(s.closing, requestIDKey{}, requestIDOf(ctx)), who.Actor), s.ExportTimeout)
 	done := func() { cancel(); release() }
 	opening := time.AfterFunc(s.RequestTimeout, cancel)
 	snapshot, err := s.Accounts.Export(ctx, who)

@@ -69,7 +69,7 @@ func (s *Server) serveMCP(endpoint *mcp.Endpoint) fiber.Handler {
 		waiting, stop := whileConnected(context.WithoutCancel(c.UserContext()), c.Context().Conn())
 		defer stop()
 		used := &verdict{hard: -1}
-		work, cancel := context.WithCancelCause(context.WithValue(c.UserContext(), verdictKey{}, used))
+		work, cancel := context.WithCancelCause(context.WithValue(tenant.WithActor(c.UserContext(), who.Actor), verdictKey{}, used))
 		defer cancel(nil)
 		defer context.AfterFunc(waiting, func() { cancel(mcp.ErrCanceled) })()
 

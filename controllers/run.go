@@ -26,6 +26,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/mnemo-dev/mnemo/api/v1alpha1"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
 // leaseName is the name of the leader election lease of an operator for all Tenants.
@@ -86,7 +87,7 @@ func Run(ctx context.Context, restConfig *rest.Config, c Config, s Stores) error
 	if err := mgr.Add(&orphanSweep{r}); err != nil {
 		return fmt.Errorf("set up orphan sweep: %w", err)
 	}
-	if err := mgr.Start(ctx); err != nil {
+	if err := mgr.Start(tenant.WithActor(ctx, tenant.Actor{Kind: tenant.ActorOperator})); err != nil {
 		return fmt.Errorf("run operator: %w", err)
 	}
 	return nil

@@ -173,6 +173,7 @@ func (d *Dashboard) signedIn(h func(c *fiber.Ctx, who *tenant.Session) error) fi
 		if who == nil {
 			return d.askToSignIn(c)
 		}
+		c.SetUserContext(tenant.WithActor(c.UserContext(), who.Actor))
 		err = d.Server.Allow(c.UserContext(), who.Identity)
 		if err == nil {
 			err = h(c, who)

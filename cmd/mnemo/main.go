@@ -6,11 +6,13 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
 
 	"github.com/mnemo-dev/mnemo/internal/telemetry"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
 // cli is the command tree.
@@ -62,11 +64,24 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
+	actor := tenant.Actor{Kind: tenant.ActorAdministrator, Via: commandName(command)}
+	command.BindTo(tenant.WithActor(ctx, actor), (*context.Context)(nil))
 	err = command.Run(telemetry.NewLogger(os.Stderr, c.LogConfig))
 	if group := command.Selected().Group; err != nil && group != nil && group.Key == userGroup {
 		return &remoteError{err}
 	}
 	return err
+}
+
+// commandName returns the path of the command without its arguments.
+func commandName(c *kong.Context) string {
+	var names []string
+	for _, p := range c.Path {
+		if p.Command != nil {
+			names = append(names, p.Command.Name)
+		}
+	}
+	return strings.Join(names, " ")
 }
 
 type versionCommand struct{}

@@ -20,6 +20,7 @@ import (
 	"github.com/mnemo-dev/mnemo/apiserver"
 	"github.com/mnemo-dev/mnemo/apiserver/dashboard"
 	"github.com/mnemo-dev/mnemo/internal/account"
+	"github.com/mnemo-dev/mnemo/internal/audit"
 	"github.com/mnemo-dev/mnemo/internal/chat"
 	"github.com/mnemo-dev/mnemo/internal/importer"
 	"github.com/mnemo-dev/mnemo/internal/jobs"
@@ -114,7 +115,7 @@ func (c *serveCommand) Run(ctx context.Context, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	listen := func(ctx context.Context) error { return s.db.Listen(ctx, cache) }
+	listen := whileSealing(s.db, log, func(ctx context.Context) error { return s.db.Listen(ctx, cache) })
 	if c.ErasureLedger {
 		listen = untilRestored(s.db, listen)
 	}
@@ -224,6 +225,19 @@ func startJobs(ctx context.Context, s *stores, embedders retrieve.Embedders, cou
 		return nil, fmt.Errorf("start workers: %w", err)
 	}
 	return client, nil
+}
+
+// whileSealing returns a function that runs fn and seals audit records meanwhile.
+func whileSealing(db *postgres.DB, log *slog.Logger, fn func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		g, ctx := errgroup.WithContext(ctx)
+		g.Go(func() error { return fn(ctx) })
+		g.Go(func() error {
+			audit.Seal(ctx, db, log)
+			return nil
+		})
+		return g.Wait()
+	}
 }
 
 func ignoreClosed(err error) error {

@@ -25,7 +25,7 @@ func (RetentionArgs) Kind() string { return "retention" }
 
 // Retention deletes expired records. postgres.DB implements it.
 type Retention interface {
-	// ListTenantIDs returns all tenants, in any state.
+	// ListTenantIDs returns all tenants, in any state, and deleted ones with records.
 	ListTenantIDs(ctx context.Context) ([]tenant.ID, error)
 	// ExpireRecords deletes a tenant's expired records.
 	ExpireRecords(ctx context.Context, t tenant.ID) error

@@ -10,6 +10,7 @@ import (
 	"github.com/riverqueue/river/rivertype"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
 // worker runs the jobs of one kind.
@@ -30,6 +31,7 @@ func (w *worker[T]) Timeout(*river.Job[T]) time.Duration { return w.timeout }
 // Work runs the job. A job that waits for an unavailable dependency is snoozed, which does
 // not record the attempt: otherwise the job's row would grow throughout a long outage.
 func (w *worker[T]) Work(ctx context.Context, job *river.Job[T]) error {
+	ctx = tenant.WithActor(ctx, tenant.Actor{Kind: tenant.ActorSystem, Via: job.Kind})
 	err := w.do(ctx, job.Args)
 	if ctx.Err() != nil || !fault.Is(err, fault.Unavailable) || job.Attempt >= job.MaxAttempts {
 		return err // the sweep has a single attempt, because it runs periodically

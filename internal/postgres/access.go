@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/mnemo-dev/mnemo/internal/audit"
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/postgres/db"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
@@ -61,6 +62,9 @@ func (d *DB) ReplaceToken(ctx context.Context, scope tenant.Scope, h tenant.Hash
 			TenantID: id, UserID: user, Generation: newest + 1, Hash: h[:], Issuer: string(tenant.IssuerUser),
 		})
 		if err != nil {
+			return err
+		}
+		if err := appendAudit(ctx, q, scope, audit.TokenCreate, h.Fingerprint()); err != nil {
 			return err
 		}
 		err = revoke(ctx, q, db.RevokeTokensParams{TenantID: id, UserID: user, Below: newest + 1, Overlap: interval(0)})

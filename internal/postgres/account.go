@@ -11,6 +11,7 @@ import (
 	"github.com/riverqueue/river/rivertype"
 
 	"github.com/mnemo-dev/mnemo/internal/account"
+	"github.com/mnemo-dev/mnemo/internal/audit"
 	"github.com/mnemo-dev/mnemo/internal/chat"
 	"github.com/mnemo-dev/mnemo/internal/memory"
 	"github.com/mnemo-dev/mnemo/internal/postgres/db"
@@ -48,6 +49,9 @@ func (a Accounts) BeginPurge(ctx context.Context, scope tenant.Scope) (account.P
 		}
 		if err := q.RecordAccountErasure(ctx, db.RecordAccountErasureParams{TenantID: string(scope.Tenant), UserID: int64(scope.User)}); err != nil {
 			return fmt.Errorf("record erasure: %w", err)
+		}
+		if err := appendAudit(ctx, q, scope, audit.AccountDelete); err != nil {
+			return err
 		}
 		row, err := q.MarkAccount(ctx, db.MarkAccountParams{TenantID: string(scope.Tenant), UserID: int64(scope.User)})
 		if err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/mnemo-dev/mnemo/internal/audit"
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/postgres/db"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
@@ -40,7 +41,7 @@ func (d *DB) findOrCreate(ctx context.Context, tx pgx.Tx, q *db.Queries, spec te
 	case named.State == "active":
 		return "", false, tenant.NameConflict{Reason: tenant.NameInUse, Spec: spec, Owner: tenant.ID(named.Resource)}
 	case owned && spec.Adopt:
-		return named.ID, false, q.ActivateTenant(ctx, db.ActivateTenantParams{ID: named.ID, Resource: string(spec.ID)})
+		return named.ID, false, activateTenant(ctx, q, named.ID, string(spec.ID))
 	case named.Empty:
 		if err := d.deleteEmpty(ctx, tx, q, named); err != nil {
 			return "", false, err
@@ -68,17 +69,28 @@ func reactivate(ctx context.Context, q *db.Queries, row db.LockTenantByResourceR
 	case "active":
 		return nil
 	case "retained":
-		return q.ActivateTenant(ctx, db.ActivateTenantParams{ID: row.ID, Resource: row.Resource})
+		return activateTenant(ctx, q, row.ID, row.Resource)
 	}
 	return fault.New(fault.Conflict, "tenant %s is %s: it cannot be applied again", spec.ID, row.State)
 }
 
+// activateTenant lets the resource adopt a retained tenant.
+func activateTenant(ctx context.Context, q *db.Queries, id, resource string) error {
+	if err := q.ActivateTenant(ctx, db.ActivateTenantParams{ID: id, Resource: resource}); err != nil {
+		return err
+	}
+	return auditTenant(ctx, q, id, audit.TenantAdopt)
+}
+
 // deleteEmpty deletes a retained tenant without data, which frees the name.
 func (d *DB) deleteEmpty(ctx context.Context, tx pgx.Tx, q *db.Queries, row db.LockTenantByNameRow) error {
-	_, err := q.RetireTenant(ctx, db.RetireTenantParams{
+	retired, err := q.RetireTenant(ctx, db.RetireTenantParams{
 		Resource: row.Resource, State: string(tenant.Purging), DeletionPolicy: string(tenant.Delete),
 	})
 	if err != nil {
+		return err
+	}
+	if err := auditRetired(ctx, q, retired); err != nil {
 		return err
 	}
 	return d.deletePurged(ctx, tx, q, tenant.ID(row.ID))
@@ -86,14 +98,18 @@ func (d *DB) deleteEmpty(ctx context.Context, tx pgx.Tx, q *db.Queries, row db.L
 
 // Reassign implements tenant.RecordStore.
 func (d *DB) Reassign(ctx context.Context, id tenant.ID, to tenant.Owner) error {
-	n, err := db.New(d.pool).ReassignTenant(ctx, db.ReassignTenantParams{
-		ID: string(id), NamespaceUid: &to.NamespaceUID, Cluster: to.Cluster,
+	err := d.inTx(ctx, func(_ pgx.Tx, q *db.Queries) error {
+		n, err := q.ReassignTenant(ctx, db.ReassignTenantParams{ID: string(id), NamespaceUid: &to.NamespaceUID, Cluster: to.Cluster})
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return fault.New(fault.Conflict, "tenant %s is not retained", id)
+		}
+		return auditTenant(ctx, q, string(id), audit.TenantReassign)
 	})
 	if err != nil {
-		return fmt.Errorf("reassign tenant: %w", mapError(err))
-	}
-	if n == 0 {
-		return fault.New(fault.Conflict, "tenant %s is not retained", id)
+		return fmt.Errorf("reassign tenant: %w", err)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/mnemo-dev/mnemo/internal/audit"
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/memory"
 	"github.com/mnemo-dev/mnemo/internal/postgres/db"
@@ -50,8 +51,10 @@ func (d *DB) CreateBucket(ctx context.Context, scope tenant.Scope, b memory.Buck
 	err := d.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
 		return answerOnce(ctx, q, scope, b.Request, &answer, func() error {
 			var err error
-			answer.ID, err = createBucket(ctx, q, scope, b)
-			return err
+			if answer.ID, err = createBucket(ctx, q, scope, b); err != nil {
+				return err
+			}
+			return appendAudit(ctx, q, scope, audit.BucketCreate, bucketID(answer.ID))
 		})
 	})
 	if err != nil {
@@ -111,7 +114,10 @@ func (d *DB) UpdateBucket(ctx context.Context, scope tenant.Scope, id int64, u m
 		if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == uniqueViolation {
 			return memory.BucketExists(*u.Name)
 		}
-		return err
+		if err != nil {
+			return err
+		}
+		return appendAudit(ctx, q, scope, audit.BucketUpdate, bucketID(id))
 	})
 	if err != nil {
 		return fmt.Errorf("update bucket: %w", err)
@@ -165,7 +171,11 @@ func (d *DB) emptyBucket(ctx context.Context, tx pgx.Tx, q *db.Queries, scope te
 	if err != nil || n == moveBatch {
 		return n, err
 	}
-	return n, q.DeleteBucket(ctx, db.DeleteBucketParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), ID: id})
+	err = q.DeleteBucket(ctx, db.DeleteBucketParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), ID: id})
+	if err != nil {
+		return n, err
+	}
+	return n, appendAudit(ctx, q, scope, audit.BucketDelete, bucketID(id))
 }
 
 // lockBucket returns a bucket of the user, or ErrBucketNotFound.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/mnemo-dev/mnemo/internal/audit"
 	"github.com/mnemo-dev/mnemo/internal/chat"
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/postgres/db"
@@ -49,8 +50,11 @@ func (c Conversations) SetFlags(ctx context.Context, scope tenant.Scope, ids []s
 			}
 			changed += n
 		}
-		if changed == 0 {
+		if len(out) == 0 {
 			return nil
+		}
+		if err := appendAudit(ctx, q, scope, audit.ConversationUpdate, out...); err != nil || changed == 0 {
+			return err
 		}
 		return c.DB.rebalanceOrEnqueue(ctx, tx, q, scope.Tenant)
 	})

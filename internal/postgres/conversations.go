@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/mnemo-dev/mnemo/internal/audit"
 	"github.com/mnemo-dev/mnemo/internal/chat"
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/importer"
@@ -58,6 +59,9 @@ func (c Conversations) upsert(ctx context.Context, w *conversationWriter, u chat
 	}
 	if change.Changed() {
 		if change.After, err = w.writeOne(ctx, change); err != nil {
+			return chat.Outcome{}, err
+		}
+		if err := appendAudit(ctx, w.q, w.scope, audit.ConversationStore, change.After.ID); err != nil {
 			return chat.Outcome{}, err
 		}
 	}
@@ -144,7 +148,11 @@ func recordFailure(ctx context.Context, q *db.Queries, scope tenant.Scope, u cha
 	}
 	result := importer.Rejected(importer.Entry{Name: u.ExternalID, Outcome: importer.EntryFailed, Reason: reason})
 	importID, err := insertImport(ctx, q, scope, u.Platform, result)
-	return chat.Outcome{ImportID: importID, Conversation: chat.Rejected(stored[u.Key()], u, id)}, err
+	if err != nil {
+		return chat.Outcome{}, err
+	}
+	out := chat.Outcome{ImportID: importID, Conversation: chat.Rejected(stored[u.Key()], u, id)}
+	return out, appendAudit(ctx, q, scope, audit.ImportReject, importID)
 }
 
 // Get implements chat.Store.
@@ -214,7 +222,10 @@ func (c Conversations) Delete(ctx context.Context, scope tenant.Scope, ids []str
 		if _, err := q.LockUsage(ctx, string(scope.Tenant)); err != nil {
 			return orUnknown(err, scope.Tenant)
 		}
-		return c.delete(ctx, tx, q, scope, parseIDs(ids), &out)
+		if err := c.delete(ctx, tx, q, scope, parseIDs(ids), &out); err != nil || len(out.IDs) == 0 {
+			return err
+		}
+		return appendAudit(ctx, q, scope, audit.ConversationDelete, out.IDs...)
 	})
 	if err != nil {
 		return chat.Deleted{}, fmt.Errorf("delete conversations: %w", err)

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/mnemo-dev/mnemo/internal/account"
+	"github.com/mnemo-dev/mnemo/internal/audit"
 	"github.com/mnemo-dev/mnemo/internal/erasure"
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/postgres/db"
@@ -123,6 +124,9 @@ func (d *DB) StopErasures(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		if err := auditTenant(ctx, q, string(audit.Installation), audit.ErasuresStop); err != nil {
+			return err
+		}
 		return q.StopErasures(ctx, row.Identity)
 	})
 	if err != nil {
@@ -201,6 +205,9 @@ func (e Erasures) replayTenant(ctx context.Context, id tenant.ID) error {
 		if err != nil || n == 0 {
 			return err
 		}
+		if err := auditTenant(ctx, q, string(id), audit.TenantDelete); err != nil {
+			return err
+		}
 		return e.insertPurge(ctx, tx, id)
 	})
 	if err != nil {
@@ -212,7 +219,11 @@ func (e Erasures) replayTenant(ctx context.Context, id tenant.ID) error {
 
 func (e Erasures) replayUser(ctx context.Context, scope tenant.Scope) error {
 	err := e.inTx(ctx, func(_ pgx.Tx, q *db.Queries) error {
-		return q.RepeatUserErasure(ctx, db.RepeatUserErasureParams{TenantID: string(scope.Tenant), ID: int64(scope.User)})
+		n, err := q.RepeatUserErasure(ctx, db.RepeatUserErasureParams{TenantID: string(scope.Tenant), ID: int64(scope.User)})
+		if err != nil || n == 0 {
+			return err
+		}
+		return appendAudit(ctx, q, scope, audit.UserDelete)
 	})
 	if err != nil {
 		return err
@@ -248,6 +259,9 @@ func (e Erasures) replayBuckets(ctx context.Context, scope tenant.Scope, ids []s
 func (e Erasures) replayRevocation(ctx context.Context, x erasure.Entry) error {
 	id, user := string(x.Tenant), int64(x.User)
 	return e.inTenant(ctx, x.Tenant, func(_ pgx.Tx, q *db.Queries) error {
+		if err := auditUser(ctx, q, id, user, audit.ErasureRepeat, string(x.Kind)); err != nil {
+			return err
+		}
 		switch x.Kind {
 		case erasure.Access:
 			return q.RepeatDeactivation(ctx, db.RepeatDeactivationParams{TenantID: id, ID: user})

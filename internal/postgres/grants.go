@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/mnemo-dev/mnemo/internal/audit"
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/oauth"
 	"github.com/mnemo-dev/mnemo/internal/postgres/db"
@@ -51,6 +52,9 @@ func (d *DB) CreateGrant(ctx context.Context, scope tenant.Scope, session tenant
 		if err := q.TouchClient(ctx, g.Client); err != nil {
 			return err
 		}
+		if err := appendAudit(ctx, q, scope, audit.AppConnect, made[0], g.Client); err != nil {
+			return err
+		}
 		return q.NotifyUser(ctx, db.NotifyUserParams{TenantID: id, UserID: user})
 	})
 	if err != nil {
@@ -59,20 +63,22 @@ func (d *DB) CreateGrant(ctx context.Context, scope tenant.Scope, session tenant
 	return nil
 }
 
-// holder returns the user whom a secret belongs to; NotFound.
-func (d *DB) holder(ctx context.Context, kind tenant.TokenKind, h tenant.Hash) (tenant.Scope, error) {
+// holder returns the user whom a secret belongs to, and a context whose actor is the app
+// that holds it; NotFound.
+func (d *DB) holder(ctx context.Context, kind tenant.TokenKind, h tenant.Hash) (context.Context, tenant.Scope, error) {
 	row, err := db.New(d.pool).HolderOf(ctx, db.HolderOfParams{Hash: h[:], Kind: string(kind)})
 	if errors.Is(err, pgx.ErrNoRows) {
-		return tenant.Scope{}, errUnheld
+		return ctx, tenant.Scope{}, errUnheld
 	}
-	return tenant.Scope{Tenant: tenant.ID(row.TenantID), User: tenant.UserID(row.UserID)}, mapError(err)
+	ctx = tenant.WithActor(ctx, tenant.AppActor(h, row.App))
+	return ctx, tenant.Scope{Tenant: tenant.ID(row.TenantID), User: tenant.UserID(row.UserID)}, mapError(err)
 }
 
 var errUnheld = fault.New(fault.NotFound, "it is unknown, has expired or was used before")
 
 // SpendSecret implements oauth.GrantStore.
 func (d *DB) SpendSecret(ctx context.Context, kind tenant.TokenKind, h tenant.Hash, check func(oauth.Grant) error, issued oauth.Issued) error {
-	scope, err := d.holder(ctx, kind, h)
+	ctx, scope, err := d.holder(ctx, kind, h)
 	copied := false
 	if err == nil {
 		err = d.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
@@ -132,13 +138,19 @@ func spend(ctx context.Context, q *db.Queries, scope tenant.Scope, kind tenant.T
 	if err := q.RefreshGrant(ctx, db.RefreshGrantParams{TenantID: id, UserID: user, ID: g.ID}); err != nil {
 		return false, err
 	}
-	return false, q.TouchClient(ctx, g.ClientID)
+	if err := q.TouchClient(ctx, g.ClientID); err != nil {
+		return false, err
+	}
+	return false, appendAudit(ctx, q, scope, audit.AppToken, g.ID, g.ClientID)
 }
 
 // endGrant removes a grant with its secrets and notifies every replica.
 func endGrant(ctx context.Context, q *db.Queries, scope tenant.Scope, id string) (ended int64, err error) {
 	ended, err = q.DeleteGrant(ctx, db.DeleteGrantParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), ID: id})
 	if err != nil || ended == 0 {
+		return 0, err
+	}
+	if err := appendAudit(ctx, q, scope, audit.AppDisconnect, id); err != nil {
 		return 0, err
 	}
 	return ended, q.NotifyUser(ctx, db.NotifyUserParams{TenantID: string(scope.Tenant), UserID: int64(scope.User)})
@@ -155,7 +167,7 @@ func endGrants(ctx context.Context, q *db.Queries, id string, user int64) error 
 
 // RevokeGrant implements oauth.GrantStore.
 func (d *DB) RevokeGrant(ctx context.Context, client string, kind tenant.TokenKind, h tenant.Hash) error {
-	scope, err := d.holder(ctx, kind, h)
+	ctx, scope, err := d.holder(ctx, kind, h)
 	if err == nil {
 		err = d.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
 			g, err := q.LockSecret(ctx, db.LockSecretParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), Hash: h[:], Kind: string(kind)})

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/mnemo-dev/mnemo/internal/audit"
 	"github.com/mnemo-dev/mnemo/internal/chat"
 	"github.com/mnemo-dev/mnemo/internal/importer"
 	"github.com/mnemo-dev/mnemo/internal/postgres/db"
@@ -44,6 +45,7 @@ type importBatch struct {
 	inserts []chat.Change // new conversations, written together
 	storage int64         // bytes gained
 	units   []retrieve.UnitID
+	stored  []string         // ids of conversations that were created or changed
 	rest    []importer.Entry // tokens not counted
 }
 
@@ -136,6 +138,7 @@ func (x *importBatch) writeAll(ctx context.Context, changes []chat.Change) error
 	}
 	units, err := x.writeUnits(ctx, changes...)
 	x.units = append(x.units, units...)
+	x.stored = append(x.stored, collect(changes, func(c chat.Change) string { return c.After.ID })...)
 	return err
 }
 
@@ -174,7 +177,10 @@ func (x *importBatch) account(ctx context.Context) error {
 	for _, c := range x.inserts {
 		counts.Move("", c.After.Status)
 	}
-	return x.charge(ctx, x.storage, counts)
+	if err := x.charge(ctx, x.storage, counts); err != nil || len(x.stored) == 0 {
+		return err
+	}
+	return appendAudit(ctx, x.q, x.scope, audit.ConversationStore, x.stored...)
 }
 
 // addToImport adds the batch to the counts of the import; ErrLeaseLost.

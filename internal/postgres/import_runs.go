@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/mnemo-dev/mnemo/internal/audit"
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/importer"
 	"github.com/mnemo-dev/mnemo/internal/postgres/db"
@@ -190,9 +191,13 @@ func (i Imports) Finish(ctx context.Context, run importer.Run, failure string, w
 		if err != nil {
 			return 0, err
 		}
-		return q.EndImport(ctx, db.EndImportParams{
+		n, err := q.EndImport(ctx, db.EndImportParams{
 			TenantID: string(run.Tenant), UserID: int64(run.User), ID: run.ID, Worker: &run.Worker, Settled: settled,
 		})
+		if err != nil || n == 0 {
+			return n, err
+		}
+		return n, appendAudit(ctx, q, run.Scope, audit.ImportFinish, run.ID)
 	})
 }
 

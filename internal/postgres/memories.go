@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/mnemo-dev/mnemo/internal/audit"
 	"github.com/mnemo-dev/mnemo/internal/memory"
 	"github.com/mnemo-dev/mnemo/internal/postgres/db"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
@@ -42,7 +43,10 @@ func (m Memories) Create(ctx context.Context, scope tenant.Scope, in memory.NewM
 			if err != nil {
 				return err
 			}
-			return m.DB.insertSync(ctx, tx, scope.Tenant, units)
+			if err := m.DB.insertSync(ctx, tx, scope.Tenant, units); err != nil {
+				return err
+			}
+			return appendAudit(ctx, q, scope, audit.MemoryCreate, id)
 		})
 	})
 	if err != nil {
@@ -160,7 +164,10 @@ func (m Memories) Delete(ctx context.Context, scope tenant.Scope, ids []string) 
 		if _, err := q.LockUsage(ctx, string(scope.Tenant)); err != nil {
 			return orUnknown(err, scope.Tenant)
 		}
-		return m.remove(ctx, tx, q, scope, parseIDs(ids), &out)
+		if err := m.remove(ctx, tx, q, scope, parseIDs(ids), &out); err != nil || len(out.IDs) == 0 {
+			return err
+		}
+		return appendAudit(ctx, q, scope, audit.MemoryDelete, out.IDs...)
 	})
 	if err != nil {
 		return memory.Deleted{}, fmt.Errorf("delete memories: %w", err)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/mnemo-dev/mnemo/internal/audit"
 	"github.com/mnemo-dev/mnemo/internal/memory"
 	"github.com/mnemo-dev/mnemo/internal/postgres/db"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
@@ -70,7 +71,10 @@ func (m Memories) update(ctx context.Context, tx pgx.Tx, q *db.Queries, scope te
 			return 0, err
 		}
 	}
-	return int(row.Version), m.DB.insertSync(ctx, tx, scope.Tenant, unitIDs(row.Units))
+	if err := m.DB.insertSync(ctx, tx, scope.Tenant, unitIDs(row.Units)); err != nil {
+		return 0, err
+	}
+	return int(row.Version), appendAudit(ctx, q, scope, audit.MemoryUpdate, id)
 }
 
 func editParams(scope tenant.Scope, id string, bucket int64, e memory.Edit) db.EditMemoryParams {
@@ -157,7 +161,10 @@ func (m Memories) move(ctx context.Context, tx pgx.Tx, q *db.Queries, scope tena
 	if err := addToBuckets(ctx, q, scope, deltas); err != nil {
 		return err
 	}
-	return m.DB.insertSync(ctx, tx, scope.Tenant, unitIDs(units))
+	if err := m.DB.insertSync(ctx, tx, scope.Tenant, unitIDs(units)); err != nil {
+		return err
+	}
+	return appendAudit(ctx, q, scope, audit.MemoryUpdate, ids...)
 }
 
 // Versions implements memory.Store.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/mnemo-dev/mnemo/internal/audit"
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/postgres/db"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
@@ -21,14 +22,21 @@ func applyDomains(ctx context.Context, q *db.Queries, id string, spec tenant.OID
 	if spec.Issuer == "" {
 		domains = nil
 	}
-	if err := q.DeleteDomains(ctx, db.DeleteDomainsParams{TenantID: id, Issuer: spec.Issuer, Domains: domains}); err != nil {
+	deleted, err := q.DeleteDomains(ctx, db.DeleteDomainsParams{TenantID: id, Issuer: spec.Issuer, Domains: domains})
+	if err != nil {
 		return nil, err
+	}
+	claimed, err := q.ClaimDomains(ctx, db.ClaimDomainsParams{TenantID: id, Issuer: spec.Issuer, Domains: domains})
+	if err != nil {
+		return nil, err
+	}
+	if deleted+claimed > 0 {
+		if err := auditTenant(ctx, q, id, audit.TenantDomains); err != nil {
+			return nil, err
+		}
 	}
 	if len(domains) == 0 {
 		return nil, nil
-	}
-	if err := q.ClaimDomains(ctx, db.ClaimDomainsParams{TenantID: id, Issuer: spec.Issuer, Domains: domains}); err != nil {
-		return nil, err
 	}
 	return q.ListTakenDomains(ctx, db.ListTakenDomainsParams{TenantID: id, Issuer: spec.Issuer, Domains: domains})
 }
@@ -72,15 +80,29 @@ func ensureExternalUser(ctx context.Context, q *db.Queries, owner db.LockDomainO
 		}
 	}
 	if known {
-		return u.ID, q.SetUser(ctx, db.SetUserParams{TenantID: owner.ID, ID: u.ID, Email: p.Email, Active: true})
+		verb := audit.UserUpdate
+		if !u.Active {
+			verb = audit.UserActivate
+		}
+		if err := q.SetUser(ctx, db.SetUserParams{TenantID: owner.ID, ID: u.ID, Email: p.Email, Active: true}); err != nil {
+			return 0, err
+		}
+		return u.ID, auditUser(ctx, q, owner.ID, u.ID, verb)
 	}
-	return q.InsertExternalUser(ctx, db.InsertExternalUserParams{
+	id, err := q.InsertExternalUser(ctx, db.InsertExternalUserParams{
 		TenantID: owner.ID, Name: p.UserName(), Email: p.Email, Issuer: p.Issuer, Subject: p.Subject,
 	})
+	if err != nil {
+		return 0, err
+	}
+	return id, auditUser(ctx, q, owner.ID, id, audit.UserCreate)
 }
 
 // SignInExternal implements tenant.SessionStore.
 func (d *DB) SignInExternal(ctx context.Context, s tenant.ExternalSignIn) error {
+	actor := tenant.SessionActor(s.Session)
+	actor.Via = tenant.ViaProvider
+	ctx = tenant.WithActor(ctx, actor)
 	err := d.inTx(ctx, func(_ pgx.Tx, q *db.Queries) error {
 		if err := q.ExpireSessions(ctx); err != nil {
 			return err
@@ -99,9 +121,13 @@ func (d *DB) SignInExternal(ctx context.Context, s tenant.ExternalSignIn) error 
 		if err != nil {
 			return err
 		}
-		return q.InsertExternalSession(ctx, db.InsertExternalSessionParams{
+		err = q.InsertExternalSession(ctx, db.InsertExternalSessionParams{
 			Hash: s.Session[:], TenantID: owner.ID, UserID: user, Lifetime: interval(s.Lifetime),
 		})
+		if err != nil {
+			return err
+		}
+		return auditUser(ctx, q, owner.ID, user, audit.SessionCreate, actor.Fingerprint)
 	})
 	if err != nil {
 		return fmt.Errorf("sign in: %w", err)

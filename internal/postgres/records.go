@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/mnemo-dev/mnemo/internal/audit"
 	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/postgres/db"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
@@ -45,6 +46,9 @@ func (d *DB) MarkOrphaned(ctx context.Context, id tenant.ID) error {
 		if err != nil || n == 0 {
 			return err
 		}
+		if err := auditTenant(ctx, q, string(id), audit.TenantRetire); err != nil {
+			return err
+		}
 		if _, err := q.RevokeTenantTokens(ctx, string(id)); err != nil {
 			return err
 		}
@@ -71,6 +75,9 @@ func (d *DB) Revoke(ctx context.Context, id tenant.ID) (int64, error) {
 			return err
 		}
 		if err := q.ForgetPasswords(ctx, string(id)); err != nil {
+			return err
+		}
+		if err := auditTenant(ctx, q, string(id), audit.TenantRevoke); err != nil {
 			return err
 		}
 		if err := endAccess(ctx, q, string(id)); err != nil {

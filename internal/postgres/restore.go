@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/mnemo-dev/mnemo/internal/account"
+	"github.com/mnemo-dev/mnemo/internal/audit"
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/importer"
 	"github.com/mnemo-dev/mnemo/internal/memory"
@@ -120,7 +121,10 @@ func (x *restoring) buckets(ctx context.Context, list []account.Bucket) error {
 		p.Descriptions, p.Defaults = append(p.Descriptions, b.Description), append(p.Defaults, b.Default)
 		p.Times = append(p.Times, storedTime(b.CreatedAt))
 	}
-	return x.q.RestoreBuckets(ctx, p)
+	if err := x.q.RestoreBuckets(ctx, p); err != nil {
+		return err
+	}
+	return appendAudit(ctx, x.q, x.run.Scope, audit.BucketCreate, collect(p.Ids, bucketID)...)
 }
 
 // Memories implements importer.Restorer.
@@ -194,7 +198,10 @@ func (x *restoring) memories(ctx context.Context, batch []importer.RestoredMemor
 			u.Lexicals = append(u.Lexicals, indexedWords(unit.Lexical))
 		}
 	}
-	return x.addMemories(ctx, v, u, deltas, bytes)
+	if err := x.addMemories(ctx, v, u, deltas, bytes); err != nil || len(ids) == 0 {
+		return err
+	}
+	return appendAudit(ctx, x.q, x.run.Scope, audit.MemoryRestore, ids...)
 }
 
 // addMemories writes the versions and units of new memories and charges them.

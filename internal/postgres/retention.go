@@ -16,6 +16,7 @@ const (
 	keepImports  = 90 * 24 * time.Hour
 	keepTokens   = 30 * 24 * time.Hour
 	keepRequests = 24 * time.Hour
+	keepAudit    = 365 * 24 * time.Hour
 )
 
 // expireBatch is the number of rows that a retention transaction deletes.
@@ -42,6 +43,9 @@ func (d *DB) ExpireRecords(ctx context.Context, id tenant.ID) error {
 		},
 		"idempotency keys": func(q *db.Queries) (int64, error) {
 			return q.ExpireTenantRequests(ctx, db.ExpireTenantRequestsParams{TenantID: t, Age: interval(keepRequests), Batch: expireBatch})
+		},
+		"audit records": func(q *db.Queries) (int64, error) {
+			return q.ExpireAudit(ctx, db.ExpireAuditParams{Age: interval(keepAudit), Batch: expireBatch})
 		},
 	} {
 		if err := d.expire(ctx, id, expire); err != nil {

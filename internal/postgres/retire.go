@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/mnemo-dev/mnemo/internal/audit"
 	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/postgres/db"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
@@ -33,6 +34,9 @@ func (d *DB) Retire(ctx context.Context, resource tenant.ID, policy tenant.Delet
 			return nil
 		}
 		if err != nil {
+			return err
+		}
+		if err := auditRetired(ctx, q, row); err != nil {
 			return err
 		}
 		if _, err := q.RevokeTenantTokens(ctx, row.ID); err != nil {
@@ -70,6 +74,17 @@ func (d *DB) Retire(ctx context.Context, resource tenant.ID, policy tenant.Delet
 		return tenant.Remaining{}, fmt.Errorf("retire tenant: %w", err)
 	}
 	return out, nil
+}
+
+// auditRetired writes the audit record of a tenant whose state changed.
+func auditRetired(ctx context.Context, q *db.Queries, row db.RetireTenantRow) error {
+	switch {
+	case row.State == row.Before:
+		return nil
+	case row.State == string(tenant.Purging):
+		return auditTenant(ctx, q, row.ID, audit.TenantDelete)
+	}
+	return auditTenant(ctx, q, row.ID, audit.TenantRetire)
 }
 
 // PurgeRows implements tenant.PurgeStore. It deletes in batches.
@@ -139,6 +154,9 @@ func (d *DB) deletePurged(ctx context.Context, tx pgx.Tx, q *db.Queries, id tena
 		}
 	}
 	if err := q.NotifyOperator(ctx, string(id)); err != nil {
+		return err
+	}
+	if err := auditTenant(ctx, q, string(id), audit.TenantErase); err != nil {
 		return err
 	}
 	return q.DeletePurgedTenant(ctx, string(id))

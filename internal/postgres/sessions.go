@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/mnemo-dev/mnemo/internal/audit"
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/postgres/db"
@@ -106,8 +107,13 @@ func beginSession(ctx context.Context, q *db.Queries, s tenant.SignIn) error {
 		n, err := q.InsertSession(ctx, db.InsertSessionParams{
 			Hash: s.Session[:], TenantID: a.TenantID, UserID: a.ID, PasswordHash: s.Password[:], Lifetime: interval(s.Lifetime),
 		})
-		if err != nil || n > 0 {
+		if err != nil {
 			return err
+		}
+		if n > 0 {
+			actor := tenant.SessionActor(s.Session)
+			actor.Via = tenant.ViaPassword
+			return auditUser(tenant.WithActor(ctx, actor), q, a.TenantID, a.ID, audit.SessionCreate, actor.Fingerprint)
 		}
 	}
 	return fault.New(fault.Unauthorized, "incorrect name or password")
@@ -123,8 +129,8 @@ func (d *DB) Session(ctx context.Context, h tenant.Hash) (tenant.Session, error)
 		return tenant.Session{}, fmt.Errorf("read session: %w", mapError(err))
 	}
 	return tenant.Session{Namespace: row.Namespace, DisplayName: row.DisplayName, Email: row.Email, Identity: tenant.Identity{
-		Scope:      tenant.Scope{Tenant: tenant.ID(row.TenantID), User: tenant.UserID(row.UserID)},
-		TenantName: row.TenantName, UserName: row.UserName,
+		Scope: tenant.Scope{Tenant: tenant.ID(row.TenantID), User: tenant.UserID(row.UserID)},
+		Actor: tenant.SessionActor(h), TenantName: row.TenantName, UserName: row.UserName,
 		Quota: tenant.Quota{
 			Memories: row.Memories, Conversations: row.Conversations, Storage: row.Storage, Users: row.Users,
 			RequestsPerMinute: row.RequestsPerMinute, ListTokens: row.ListTokens,
@@ -137,8 +143,21 @@ func (d *DB) Session(ctx context.Context, h tenant.Hash) (tenant.Session, error)
 
 // EndSession implements tenant.SessionStore.
 func (d *DB) EndSession(ctx context.Context, h tenant.Hash) error {
-	if err := db.New(d.pool).DeleteSession(ctx, h[:]); err != nil {
-		return fmt.Errorf("end session: %w", mapError(err))
+	ctx = tenant.WithActor(ctx, tenant.SessionActor(h))
+	err := d.inTx(ctx, func(_ pgx.Tx, q *db.Queries) error {
+		ended, err := q.DeleteSession(ctx, h[:])
+		if err != nil {
+			return err
+		}
+		for _, s := range ended {
+			if err := auditUser(ctx, q, s.TenantID, s.UserID, audit.SessionDelete, h.Fingerprint()); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("end session: %w", err)
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/mnemo-dev/mnemo/internal/account"
+	"github.com/mnemo-dev/mnemo/internal/audit"
 	"github.com/mnemo-dev/mnemo/internal/chat"
 	"github.com/mnemo-dev/mnemo/internal/postgres/db"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
@@ -38,6 +39,11 @@ func (d *DB) Accounts() Accounts { return Accounts{d} }
 // Snapshot implements account.Store.
 func (a Accounts) Snapshot(ctx context.Context, scope tenant.Scope) (*account.Snapshot, error) {
 	begin, err := beginQuery(scope.Tenant, strconv.FormatInt(int64(scope.User), 10))
+	if err != nil {
+		return nil, err
+	}
+	// The snapshot is read-only, so the export is recorded before it begins.
+	err = a.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error { return appendAudit(ctx, q, scope, audit.AccountExport) })
 	if err != nil {
 		return nil, err
 	}

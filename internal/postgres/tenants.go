@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
+	"github.com/mnemo-dev/mnemo/internal/audit"
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/postgres/db"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
@@ -34,6 +35,11 @@ func (d *DB) Apply(ctx context.Context, spec tenant.Spec) (tenant.Tenant, error)
 		id, created, err := d.findOrCreate(ctx, tx, q, spec)
 		if err != nil {
 			return err
+		}
+		if created {
+			if err := auditCreated(ctx, q, id); err != nil {
+				return err
+			}
 		}
 		if created && spec.OIDC.Issuer == "" {
 			out = newTenant(id, spec)
@@ -135,17 +141,26 @@ func createTenant(ctx context.Context, q *db.Queries, spec tenant.Spec) (string,
 // applySettings updates the settings and the quota of the tenant. A changed quota
 // commits the job that rebalances conversations.
 func (d *DB) applySettings(ctx context.Context, tx pgx.Tx, q *db.Queries, id string, spec tenant.Spec) error {
-	changed, err := q.UpdateTenant(ctx, db.UpdateTenantParams{
+	before, err := q.UpdateTenant(ctx, db.UpdateTenantParams{
 		ID: id, DisplayName: spec.DisplayName, Suspended: spec.Suspended, DeletionPolicy: string(spec.DeletionPolicy),
 		Isolation: string(spec.Isolation), TokenOverlap: interval(spec.TokenOverlap),
 	})
 	if err != nil {
 		return err
 	}
+	changed := len(before)
 	if changed > 0 {
+		if err := auditTenant(ctx, q, id, settingsVerb(before[0], spec.Suspended)); err != nil {
+			return err
+		}
 		expired, err := q.ShortenOverlaps(ctx, db.ShortenOverlapsParams{TenantID: id, Overlap: interval(spec.TokenOverlap)})
 		if err != nil {
 			return err
+		}
+		if len(expired) > 0 {
+			if err := auditUser(ctx, q, id, 0, audit.TokenRevoke, fingerprints(expired)...); err != nil {
+				return err
+			}
 		}
 		if err := notifyTokens(ctx, q, expired); err != nil {
 			return err
@@ -165,14 +180,45 @@ func (d *DB) applySettings(ctx context.Context, tx pgx.Tx, q *db.Queries, id str
 		return err
 	}
 	if quota > 0 {
+		if err := auditTenant(ctx, q, id, audit.TenantQuota); err != nil {
+			return err
+		}
 		if err := d.insertJob(ctx, tx, tenant.RebalanceArgs{Tenant: tenant.ID(id)}); err != nil {
 			return err
 		}
 	}
-	if changed+quota == 0 {
+	if int64(changed)+quota == 0 {
 		return nil
 	}
 	return q.NotifyTenant(ctx, id)
+}
+
+// settingsVerb returns the verb of a change of a tenant's settings.
+func settingsVerb(suspendedBefore, suspended bool) audit.Verb {
+	switch {
+	case suspended && !suspendedBefore:
+		return audit.TenantSuspend
+	case !suspended && suspendedBefore:
+		return audit.TenantResume
+	}
+	return audit.TenantUpdate
+}
+
+// auditCreated writes the audit records of a new tenant and its users.
+func auditCreated(ctx context.Context, q *db.Queries, id string) error {
+	if err := auditTenant(ctx, q, id, audit.TenantCreate); err != nil {
+		return err
+	}
+	users, err := readUsers(ctx, q, id)
+	if err != nil {
+		return err
+	}
+	for _, u := range users {
+		if err := auditUser(ctx, q, id, int64(u.ID), audit.UserCreate); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // newTenant returns the tenant of a spec without users and placement.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/mnemo-dev/mnemo/internal/audit"
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/postgres/db"
@@ -36,6 +37,10 @@ func (d *DB) Install(ctx context.Context, id tenant.ID, user string, c tenant.Cr
 		if err == nil && installed == 0 {
 			err = fault.New(fault.Conflict, "generation %d of the token of user %s is not above the newest", c.Generation, user)
 		}
+		if err != nil {
+			return err
+		}
+		err = auditUser(ctx, q, string(id), userID, audit.TokenCreate, c.TokenHash.Fingerprint())
 		if err != nil || password == nil || c.Generation == 1 {
 			return err
 		}
@@ -69,7 +74,10 @@ func (d *DB) RevokeOlder(ctx context.Context, id tenant.ID, user string, generat
 // revoke ends tokens and notifies every replica.
 func revoke(ctx context.Context, q *db.Queries, p db.RevokeTokensParams) error {
 	hashes, err := q.RevokeTokens(ctx, p)
-	if err != nil {
+	if err != nil || len(hashes) == 0 {
+		return err
+	}
+	if err := auditUser(ctx, q, p.TenantID, p.UserID, audit.TokenRevoke, fingerprints(hashes)...); err != nil {
 		return err
 	}
 	return notifyTokens(ctx, q, hashes)
@@ -108,8 +116,8 @@ func (d *DB) Identify(ctx context.Context, h tenant.Hash) (tenant.Identity, erro
 		go d.touch(context.WithoutCancel(ctx), db.TouchTokenParams{TenantID: row.TenantID, UserID: row.UserID, Generation: row.Generation})
 	}
 	out := tenant.Identity{
-		Scope:      tenant.Scope{Tenant: tenant.ID(row.TenantID), User: tenant.UserID(row.UserID)},
-		TenantName: row.TenantName, UserName: row.UserName, Suspended: row.Suspended,
+		Scope: tenant.Scope{Tenant: tenant.ID(row.TenantID), User: tenant.UserID(row.UserID)},
+		Actor: tenant.TokenActor(h), TenantName: row.TenantName, UserName: row.UserName, Suspended: row.Suspended,
 		Quota: tenant.Quota{
 			Memories: row.Memories, Conversations: row.Conversations, Storage: row.Storage, Users: row.Users,
 			RequestsPerMinute: row.RequestsPerMinute, ListTokens: row.ListTokens,

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/riverqueue/river"
 
+	"github.com/mnemo-dev/mnemo/internal/audit"
 	"github.com/mnemo-dev/mnemo/internal/importer"
 	"github.com/mnemo-dev/mnemo/internal/postgres/db"
 	"github.com/mnemo-dev/mnemo/internal/queue"
@@ -131,7 +132,10 @@ func (i Imports) FinishUpload(ctx context.Context, scope tenant.Scope, id string
 				return importer.ErrUploadExpired
 			}
 			answer.ImportID = id
-			return i.insertImportJob(ctx, tx, scope, id, 0)
+			if err := i.insertImportJob(ctx, tx, scope, id, 0); err != nil {
+				return err
+			}
+			return appendAudit(ctx, q, scope, audit.ImportCreate, id)
 		})
 	})
 	if err == nil && answer.ImportID != id { // the request is a repetition

@@ -6,7 +6,10 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/mnemo-dev/mnemo/internal/audit"
+	"github.com/mnemo-dev/mnemo/internal/chat"
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/memory"
 	"github.com/mnemo-dev/mnemo/internal/postgres/db"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
@@ -15,7 +18,14 @@ import (
 // the row stays, so that a user who is listed again has the same data; with
 // Delete a job deletes the data.
 func (d *DB) removeUser(ctx context.Context, tx pgx.Tx, q *db.Queries, id string, u db.LockUsersRow, policy tenant.DeletionPolicy) error {
-	var err error
+	verb := audit.UserDeactivate
+	if policy == tenant.Delete {
+		verb = audit.UserDelete
+	}
+	err := auditUser(ctx, q, id, u.ID, verb)
+	if err != nil {
+		return err
+	}
 	if policy == tenant.Delete {
 		err = q.PurgeUser(ctx, db.PurgeUserParams{TenantID: id, ID: u.ID})
 	} else {
@@ -73,12 +83,16 @@ func (d *DB) purgeUserBatch(ctx context.Context, scope tenant.Scope) (more bool,
 	case err != nil:
 		return false, err
 	case len(conversations) > 0:
-		_, err = d.Conversations().Delete(ctx, scope, conversations)
+		err = d.purgeConversations(ctx, scope, conversations)
 	case len(memories) > 0:
-		_, err = d.Memories().Delete(ctx, scope, memories)
+		err = d.purgeMemories(ctx, scope, memories)
 	default:
 		// The delete cascades to buckets, imports, tokens and idempotency keys.
 		return false, d.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
+			// Before the row, which has the pseudonym. Nothing links the record to the user afterwards.
+			if err := appendAudit(ctx, q, scope, audit.UserErase); err != nil {
+				return err
+			}
 			return q.DeletePurgedUser(ctx, db.DeletePurgedUserParams{TenantID: id, ID: user})
 		})
 	}
@@ -86,4 +100,25 @@ func (d *DB) purgeUserBatch(ctx context.Context, scope tenant.Scope) (more bool,
 		return false, nil // the tenant was deleted concurrently
 	}
 	return true, err
+}
+
+// purgeConversations deletes conversations of a user who is being erased. The audit log
+// has a record of the user instead.
+func (d *DB) purgeConversations(ctx context.Context, scope tenant.Scope, ids []string) error {
+	return d.inScope(ctx, scope, func(tx pgx.Tx, q *db.Queries) error {
+		if _, err := q.LockUsage(ctx, string(scope.Tenant)); err != nil {
+			return orUnknown(err, scope.Tenant)
+		}
+		return d.Conversations().delete(ctx, tx, q, scope, ids, &chat.Deleted{})
+	})
+}
+
+// purgeMemories is purgeConversations for memories.
+func (d *DB) purgeMemories(ctx context.Context, scope tenant.Scope, ids []string) error {
+	return d.inScope(ctx, scope, func(tx pgx.Tx, q *db.Queries) error {
+		if _, err := q.LockUsage(ctx, string(scope.Tenant)); err != nil {
+			return orUnknown(err, scope.Tenant)
+		}
+		return d.Memories().remove(ctx, tx, q, scope, ids, &memory.Deleted{})
+	})
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/mnemo-dev/mnemo/internal/audit"
 	"github.com/mnemo-dev/mnemo/internal/postgres/db"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
@@ -57,13 +58,18 @@ func removalPolicy(spec tenant.Spec, u db.LockUsersRow) tenant.DeletionPolicy {
 
 // setUser activates a listed user, if a place is free, and updates the email.
 func setUser(ctx context.Context, q *db.Queries, id string, u db.LockUsersRow, email string, free *int64) error {
+	verb := audit.UserUpdate
 	switch {
 	case u.Active && u.Email == email, !u.Active && *free <= 0:
 		return nil
 	case !u.Active:
 		*free--
+		verb = audit.UserActivate
 	}
-	return q.SetUser(ctx, db.SetUserParams{TenantID: id, ID: u.ID, Email: email, Active: true})
+	if err := q.SetUser(ctx, db.SetUserParams{TenantID: id, ID: u.ID, Email: email, Active: true}); err != nil {
+		return err
+	}
+	return auditUser(ctx, q, id, u.ID, verb)
 }
 
 // insertUsers creates the listed users who are missing, as far as places are free.
@@ -73,7 +79,11 @@ func insertUsers(ctx context.Context, q *db.Queries, id string, listed []tenant.
 			continue
 		}
 		free--
-		if err := q.InsertUser(ctx, db.InsertUserParams{TenantID: id, Name: s.Name, Email: s.Email}); err != nil {
+		user, err := q.InsertUser(ctx, db.InsertUserParams{TenantID: id, Name: s.Name, Email: s.Email})
+		if err != nil {
+			return err
+		}
+		if err := auditUser(ctx, q, id, user, audit.UserCreate); err != nil {
 			return err
 		}
 	}

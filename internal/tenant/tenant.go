@@ -115,6 +115,7 @@ type Tenant struct {
 // requests with 403.
 type Identity struct {
 	Scope
+	Actor      Actor // the user with the credential, for the audit log
 	TenantName string
 	UserName   string
 	Suspended  bool

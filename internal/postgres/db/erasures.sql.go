@@ -299,7 +299,7 @@ func (q *Queries) RepeatTokenRevocation(ctx context.Context, arg RepeatTokenRevo
 	return err
 }
 
-const repeatUserErasure = `-- name: RepeatUserErasure :exec
+const repeatUserErasure = `-- name: RepeatUserErasure :execrows
 update users set active = false, purging = true, name = name || '#' || id where tenant_id = $1 and id = $2 and not purging
 `
 
@@ -308,9 +308,12 @@ type RepeatUserErasureParams struct {
 	ID       int64
 }
 
-func (q *Queries) RepeatUserErasure(ctx context.Context, arg RepeatUserErasureParams) error {
-	_, err := q.db.Exec(ctx, repeatUserErasure, arg.TenantID, arg.ID)
-	return err
+func (q *Queries) RepeatUserErasure(ctx context.Context, arg RepeatUserErasureParams) (int64, error) {
+	result, err := q.db.Exec(ctx, repeatUserErasure, arg.TenantID, arg.ID)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
 }
 
 const setErasureLedger = `-- name: SetErasureLedger :exec

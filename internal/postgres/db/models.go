@@ -10,6 +10,43 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
+// The end of each tenant's chain of audit records
+type AuditChain struct {
+	TenantID string
+	Seq      int64
+	Hash     []byte
+}
+
+// Audit records that are not sealed yet
+type AuditPending struct {
+	ID          int64
+	TenantID    string
+	Subject     *string
+	At          time.Time
+	Actor       string
+	Via         string
+	Fingerprint string
+	App         string
+	Verb        string
+	Objects     []string
+}
+
+// Sealed audit records: a hash chain per tenant. They contain ids and fingerprints, never content or secrets
+type AuditRecord struct {
+	TenantID    string
+	Seq         int64
+	Prev        []byte
+	Hash        []byte
+	Subject     *string
+	At          time.Time
+	Actor       string
+	Via         string
+	Fingerprint string
+	App         string
+	Verb        string
+	Objects     []string
+}
+
 // Named groups of memories
 type Bucket struct {
 	TenantID    string
@@ -376,6 +413,7 @@ type User struct {
 	Memories      int64
 	Conversations int64
 	CreatedAt     time.Time
+	AuditID       string
 }
 
 type UserPlacement struct {

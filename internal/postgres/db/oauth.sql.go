@@ -85,7 +85,8 @@ func (q *Queries) GetClient(ctx context.Context, id string) (GetClientRow, error
 }
 
 const holderOf = `-- name: HolderOf :one
-select tenant_id::uuid as tenant_id, user_id::bigint as user_id from oauth_holder($1::bytea, $2::text)
+select tenant_id::uuid as tenant_id, user_id::bigint as user_id, coalesce(oauth_app($1::bytea), '')::text as app
+from oauth_holder($1::bytea, $2::text)
 `
 
 type HolderOfParams struct {
@@ -96,18 +97,19 @@ type HolderOfParams struct {
 type HolderOfRow struct {
 	TenantID string
 	UserID   int64
+	App      string
 }
 
 func (q *Queries) HolderOf(ctx context.Context, arg HolderOfParams) (HolderOfRow, error) {
 	row := q.db.QueryRow(ctx, holderOf, arg.Hash, arg.Kind)
 	var i HolderOfRow
-	err := row.Scan(&i.TenantID, &i.UserID)
+	err := row.Scan(&i.TenantID, &i.UserID, &i.App)
 	return i, err
 }
 
 const identifyHolder = `-- name: IdentifyHolder :one
 select h.tenant_id::uuid as tenant_id, h.user_id::bigint as user_id, h.expires_in::float8 as expires_in,
-    n.name as tenant_name, u.name as user_name, n.suspended,
+    coalesce(oauth_app($1::bytea), '')::text as app, n.name as tenant_name, u.name as user_name, n.suspended,
     q.memories, q.conversations, q.storage, q.users, q.requests_per_minute, q.list_tokens, q.user_memories, q.user_conversations,
     p.collection::text as collection, p.partition::text as partition, p.shared::boolean as shared, p.generation_id::smallint as generation_id
 from oauth_holder($1::bytea, $2::text) h
@@ -127,6 +129,7 @@ type IdentifyHolderRow struct {
 	TenantID          string
 	UserID            int64
 	ExpiresIn         float64
+	App               string
 	TenantName        string
 	UserName          string
 	Suspended         bool
@@ -151,6 +154,7 @@ func (q *Queries) IdentifyHolder(ctx context.Context, arg IdentifyHolderParams) 
 		&i.TenantID,
 		&i.UserID,
 		&i.ExpiresIn,
+		&i.App,
 		&i.TenantName,
 		&i.UserName,
 		&i.Suspended,

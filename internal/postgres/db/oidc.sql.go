@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-const claimDomains = `-- name: ClaimDomains :exec
+const claimDomains = `-- name: ClaimDomains :execrows
 insert into oidc_domains (issuer, domain, tenant_id)
 select $1, d, $2 from unnest($3::text[]) d
 where not exists (select from oidc_domains o where o.issuer = $1 and o.domain = d)
@@ -25,9 +25,12 @@ type ClaimDomainsParams struct {
 	Domains  []string
 }
 
-func (q *Queries) ClaimDomains(ctx context.Context, arg ClaimDomainsParams) error {
-	_, err := q.db.Exec(ctx, claimDomains, arg.Issuer, arg.TenantID, arg.Domains)
-	return err
+func (q *Queries) ClaimDomains(ctx context.Context, arg ClaimDomainsParams) (int64, error) {
+	result, err := q.db.Exec(ctx, claimDomains, arg.Issuer, arg.TenantID, arg.Domains)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
 }
 
 const countExternalUsers = `-- name: CountExternalUsers :one
@@ -52,7 +55,7 @@ func (q *Queries) CountUsers(ctx context.Context, tenantID string) (int64, error
 	return count, err
 }
 
-const deleteDomains = `-- name: DeleteDomains :exec
+const deleteDomains = `-- name: DeleteDomains :execrows
 delete from oidc_domains where tenant_id = $1 and not (issuer = $2 and domain = any(coalesce($3::text[], '{}')))
 `
 
@@ -63,9 +66,12 @@ type DeleteDomainsParams struct {
 }
 
 // Deletes the domains that the tenant no longer claims.
-func (q *Queries) DeleteDomains(ctx context.Context, arg DeleteDomainsParams) error {
-	_, err := q.db.Exec(ctx, deleteDomains, arg.TenantID, arg.Issuer, arg.Domains)
-	return err
+func (q *Queries) DeleteDomains(ctx context.Context, arg DeleteDomainsParams) (int64, error) {
+	result, err := q.db.Exec(ctx, deleteDomains, arg.TenantID, arg.Issuer, arg.Domains)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
 }
 
 const insertExternalSession = `-- name: InsertExternalSession :exec

@@ -86,9 +86,10 @@ func (q *Queries) ExpireTokens(ctx context.Context, arg ExpireTokensParams) (int
 }
 
 const listTenantIDs = `-- name: ListTenantIDs :many
-select id from tenants order by id
+select id from tenants union select a.id from audit_tenants(true) as a (id) order by id
 `
 
+// Deleted tenants as well, as long as they have audit records.
 func (q *Queries) ListTenantIDs(ctx context.Context) ([]string, error) {
 	rows, err := q.db.Query(ctx, listTenantIDs)
 	if err != nil {

@@ -37,13 +37,33 @@ func (q *Queries) CountAttempt(ctx context.Context, arg CountAttemptParams) (Cou
 	return i, err
 }
 
-const deleteSession = `-- name: DeleteSession :exec
-delete from sessions where hash = $1
+const deleteSession = `-- name: DeleteSession :many
+delete from sessions where hash = $1 returning tenant_id, user_id
 `
 
-func (q *Queries) DeleteSession(ctx context.Context, hash []byte) error {
-	_, err := q.db.Exec(ctx, deleteSession, hash)
-	return err
+type DeleteSessionRow struct {
+	TenantID string
+	UserID   int64
+}
+
+func (q *Queries) DeleteSession(ctx context.Context, hash []byte) ([]DeleteSessionRow, error) {
+	rows, err := q.db.Query(ctx, deleteSession, hash)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []DeleteSessionRow{}
+	for rows.Next() {
+		var i DeleteSessionRow
+		if err := rows.Scan(&i.TenantID, &i.UserID); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const deleteTenantSessions = `-- name: DeleteTenantSessions :exec

@@ -337,10 +337,10 @@ func (q *Queries) PurgeUsers(ctx context.Context, tenantID string) (int64, error
 }
 
 const retireTenant = `-- name: RetireTenant :one
-update tenants set state = case when state = 'purging' then state else $1 end, deletion_policy = $2,
-    retired_at = coalesce(retired_at, now()), updated_at = now()
-where resource = $3
-returning id, state
+update tenants t set state = case when t.state = 'purging' then t.state else $1 end, deletion_policy = $2,
+    retired_at = coalesce(t.retired_at, now()), updated_at = now()
+where t.resource = $3
+returning t.id, t.state, (select o.state from tenants o where o.id = t.id) as before
 `
 
 type RetireTenantParams struct {
@@ -350,15 +350,16 @@ type RetireTenantParams struct {
 }
 
 type RetireTenantRow struct {
-	ID    string
-	State string
+	ID     string
+	State  string
+	Before string
 }
 
 // Purging is final: a later Retain does not cancel it.
 func (q *Queries) RetireTenant(ctx context.Context, arg RetireTenantParams) (RetireTenantRow, error) {
 	row := q.db.QueryRow(ctx, retireTenant, arg.State, arg.DeletionPolicy, arg.Resource)
 	var i RetireTenantRow
-	err := row.Scan(&i.ID, &i.State)
+	err := row.Scan(&i.ID, &i.State, &i.Before)
 	return i, err
 }
 
@@ -412,11 +413,12 @@ func (q *Queries) UnindexTenant(ctx context.Context, tenantID string) error {
 	return err
 }
 
-const updateTenant = `-- name: UpdateTenant :execrows
-update tenants set display_name = $1, suspended = $2, deletion_policy = $3,
+const updateTenant = `-- name: UpdateTenant :many
+update tenants t set display_name = $1, suspended = $2, deletion_policy = $3,
     isolation = $4, token_overlap = $5, updated_at = now()
-where id = $6 and (display_name, suspended, deletion_policy, isolation, token_overlap)
+where t.id = $6 and (t.display_name, t.suspended, t.deletion_policy, t.isolation, t.token_overlap)
     is distinct from ($1::text, $2::boolean, $3::text, $4::text, $5::interval)
+returning (select o.suspended from tenants o where o.id = t.id) as was_suspended
 `
 
 type UpdateTenantParams struct {
@@ -428,8 +430,9 @@ type UpdateTenantParams struct {
 	ID             string
 }
 
-func (q *Queries) UpdateTenant(ctx context.Context, arg UpdateTenantParams) (int64, error) {
-	result, err := q.db.Exec(ctx, updateTenant,
+// Returns whether the tenant was suspended before; no row if nothing changed.
+func (q *Queries) UpdateTenant(ctx context.Context, arg UpdateTenantParams) ([]bool, error) {
+	rows, err := q.db.Query(ctx, updateTenant,
 		arg.DisplayName,
 		arg.Suspended,
 		arg.DeletionPolicy,
@@ -438,7 +441,19 @@ func (q *Queries) UpdateTenant(ctx context.Context, arg UpdateTenantParams) (int
 		arg.ID,
 	)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	return result.RowsAffected(), nil
+	defer rows.Close()
+	items := []bool{}
+	for rows.Next() {
+		var was_suspended bool
+		if err := rows.Scan(&was_suspended); err != nil {
+			return nil, err
+		}
+		items = append(items, was_suspended)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }

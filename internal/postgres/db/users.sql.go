@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-const insertUser = `-- name: InsertUser :exec
-insert into users (tenant_id, name, email) values ($1, $2, $3)
+const insertUser = `-- name: InsertUser :one
+insert into users (tenant_id, name, email) values ($1, $2, $3) returning id
 `
 
 type InsertUserParams struct {
@@ -20,9 +20,11 @@ type InsertUserParams struct {
 	Email    string
 }
 
-func (q *Queries) InsertUser(ctx context.Context, arg InsertUserParams) error {
-	_, err := q.db.Exec(ctx, insertUser, arg.TenantID, arg.Name, arg.Email)
-	return err
+func (q *Queries) InsertUser(ctx context.Context, arg InsertUserParams) (int64, error) {
+	row := q.db.QueryRow(ctx, insertUser, arg.TenantID, arg.Name, arg.Email)
+	var id int64
+	err := row.Scan(&id)
+	return id, err
 }
 
 const listUsers = `-- name: ListUsers :many

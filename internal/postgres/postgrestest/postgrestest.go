@@ -5,7 +5,9 @@ package postgrestest
 import (
 	"context"
 	"crypto/rand"
+	_ "embed"
 	"fmt"
+	"hash/crc32"
 	"net/url"
 	"strings"
 	"sync"
@@ -24,6 +26,12 @@ const (
 	app      = "mnemo_test_app"
 	password = "mnemo-test" // the server listens on loopback and is thrown away
 )
+
+// auditCheck makes every transaction of the application role fail that changes data without
+// an audit record, so that all tests on a real database check it.
+//
+//go:embed audit_check.sql
+var auditCheck string
 
 // Database is a test's own database.
 type Database struct {
@@ -105,7 +113,7 @@ func migrated(base string) (string, error) {
 	if name := prepared[base]; name != "" {
 		return name, nil
 	}
-	name := "mnemo_template_" + postgres.MigrationsSum()
+	name := fmt.Sprintf("mnemo_template_%s_%08x", postgres.MigrationsSum(), crc32.ChecksumIEEE([]byte(auditCheck)))
 	ctx := context.Background()
 	conn, err := pgx.Connect(ctx, base)
 	if err != nil {
@@ -143,6 +151,9 @@ func makeTemplate(ctx context.Context, conn *pgx.Conn, base, name string) error 
 	}
 	if _, err := postgres.Migrate(ctx, postgres.MigrateConfig{OwnerURL: at(base, owner, name+"_new"), AppRole: app}); err != nil {
 		return err
+	}
+	if err := run(at(base, owner, name+"_new"), auditCheck); err != nil {
+		return fmt.Errorf("create audit check: %w", err)
 	}
 	_, err := conn.Exec(ctx, "alter database "+name+"_new rename to "+name)
 	return err

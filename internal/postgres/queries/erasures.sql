@@ -64,7 +64,7 @@ delete from import_chunks k using failed f where k.tenant_id = f.tenant_id and k
 update tenants set state = 'purging', deletion_policy = 'Delete', retired_at = coalesce(retired_at, now()), updated_at = now()
 where id = @id and state <> 'purging';
 
--- name: RepeatUserErasure :exec
+-- name: RepeatUserErasure :execrows
 update users set active = false, purging = true, name = name || '#' || id where tenant_id = @tenant_id and id = @id and not purging;
 
 -- name: RepeatDeactivation :exec

@@ -47,7 +47,8 @@ delete from oauth_grants g where g.tenant_id = @tenant_id and g.user_id = @user_
     order by l.created_at desc, l.id limit @kept);
 
 -- name: HolderOf :one
-select tenant_id::uuid as tenant_id, user_id::bigint as user_id from oauth_holder(@hash::bytea, @kind::text);
+select tenant_id::uuid as tenant_id, user_id::bigint as user_id, coalesce(oauth_app(@hash::bytea), '')::text as app
+from oauth_holder(@hash::bytea, @kind::text);
 
 -- name: LockSecret :one
 -- A secret, used or not; serializes concurrent uses.
@@ -100,7 +101,7 @@ select pg_notify('mnemo_identity', 'user:' || @tenant_id::text || ':' || @user_i
 
 -- name: IdentifyHolder :one
 select h.tenant_id::uuid as tenant_id, h.user_id::bigint as user_id, h.expires_in::float8 as expires_in,
-    n.name as tenant_name, u.name as user_name, n.suspended,
+    coalesce(oauth_app(@hash::bytea), '')::text as app, n.name as tenant_name, u.name as user_name, n.suspended,
     q.memories, q.conversations, q.storage, q.users, q.requests_per_minute, q.list_tokens, q.user_memories, q.user_conversations,
     p.collection::text as collection, p.partition::text as partition, p.shared::boolean as shared, p.generation_id::smallint as generation_id
 from oauth_holder(@hash::bytea, @kind::text) h

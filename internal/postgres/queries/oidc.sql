@@ -1,8 +1,8 @@
--- name: DeleteDomains :exec
+-- name: DeleteDomains :execrows
 -- Deletes the domains that the tenant no longer claims.
 delete from oidc_domains where tenant_id = @tenant_id and not (issuer = @issuer and domain = any(coalesce(@domains::text[], '{}')));
 
--- name: ClaimDomains :exec
+-- name: ClaimDomains :execrows
 insert into oidc_domains (issuer, domain, tenant_id)
 select @issuer, d, @tenant_id from unnest(@domains::text[]) d
 where not exists (select from oidc_domains o where o.issuer = @issuer and o.domain = d)

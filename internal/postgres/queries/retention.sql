@@ -1,5 +1,6 @@
 -- name: ListTenantIDs :many
-select id from tenants order by id;
+-- Deleted tenants as well, as long as they have audit records.
+select id from tenants union select a.id from audit_tenants(true) as a (id) order by id;
 
 -- name: ExpireImports :execrows
 -- Deletes some finished imports with their ledgers.

@@ -41,8 +41,8 @@ join quotas q on q.tenant_id = s.tenant_id
 join user_placements p on p.tenant_id = s.tenant_id and p.user_id = s.user_id
 where s.hash = @hash and s.expires_at > now();
 
--- name: DeleteSession :exec
-delete from sessions where hash = @hash;
+-- name: DeleteSession :many
+delete from sessions where hash = @hash returning tenant_id, user_id;
 
 -- name: DeleteUserSessions :exec
 delete from sessions where tenant_id = @tenant_id and user_id = @user_id;

@@ -23,11 +23,13 @@ with t as (
 )
 insert into users (tenant_id, name, email) select id, unnest(@names::text[]), unnest(@emails::text[]) from t;
 
--- name: UpdateTenant :execrows
-update tenants set display_name = @display_name, suspended = @suspended, deletion_policy = @deletion_policy,
+-- name: UpdateTenant :many
+-- Returns whether the tenant was suspended before; no row if nothing changed.
+update tenants t set display_name = @display_name, suspended = @suspended, deletion_policy = @deletion_policy,
     isolation = @isolation, token_overlap = @token_overlap, updated_at = now()
-where id = @id and (display_name, suspended, deletion_policy, isolation, token_overlap)
-    is distinct from (@display_name::text, @suspended::boolean, @deletion_policy::text, @isolation::text, @token_overlap::interval);
+where t.id = @id and (t.display_name, t.suspended, t.deletion_policy, t.isolation, t.token_overlap)
+    is distinct from (@display_name::text, @suspended::boolean, @deletion_policy::text, @isolation::text, @token_overlap::interval)
+returning (select o.suspended from tenants o where o.id = t.id) as was_suspended;
 
 -- name: SetQuota :execrows
 insert into quotas as q (tenant_id, memories, conversations, storage, users, requests_per_minute, list_tokens, user_memories, user_conversations)
@@ -53,10 +55,10 @@ select id from tenants where id = @id and state = 'active' for share;
 
 -- name: RetireTenant :one
 -- Purging is final: a later Retain does not cancel it.
-update tenants set state = case when state = 'purging' then state else @state end, deletion_policy = @deletion_policy,
-    retired_at = coalesce(retired_at, now()), updated_at = now()
-where resource = @resource
-returning id, state;
+update tenants t set state = case when t.state = 'purging' then t.state else @state end, deletion_policy = @deletion_policy,
+    retired_at = coalesce(t.retired_at, now()), updated_at = now()
+where t.resource = @resource
+returning t.id, t.state, (select o.state from tenants o where o.id = t.id) as before;
 
 -- name: ActiveTenants :many
 select id from tenants where state = 'active' order by id;

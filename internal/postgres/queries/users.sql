@@ -16,8 +16,8 @@ left join lateral (
 ) t on true
 where u.tenant_id = @tenant_id and u.active and u.issuer is null order by u.name;
 
--- name: InsertUser :exec
-insert into users (tenant_id, name, email) values (@tenant_id, @name, @email);
+-- name: InsertUser :one
+insert into users (tenant_id, name, email) values (@tenant_id, @name, @email) returning id;
 
 -- name: SetUser :exec
 update users set email = @email, active = @active where tenant_id = @tenant_id and id = @id;
