@@ -31,6 +31,8 @@ type realStores struct {
 	db       *postgres.DB
 	index    *milvus.Index
 	embedder *embed.Local
+	// run runs a job and returns its last state.
+	run func(context.Context, interface{ Kind() string }) (state string, err error)
 }
 
 func openReal(t *testing.T) realStores {
@@ -66,6 +68,18 @@ func openRealAt(t *testing.T, address string) realStores {
 	if err := workers.Start(context.WithoutCancel(t.Context())); err != nil {
 		t.Fatal(err)
 	}
+	s.run = func(ctx context.Context, args interface{ Kind() string }) (string, error) {
+		inserted, err := workers.Insert(ctx, args, nil)
+		for err == nil && inserted.Job.FinalizedAt == nil && inserted.Job.Errors == nil {
+			if inserted.Job, err = workers.JobGet(ctx, inserted.Job.ID); err == nil && inserted.Job.State == "scheduled" {
+				break // snoozed
+			}
+		}
+		if err != nil {
+			return "", err
+		}
+		return string(inserted.Job.State), nil
+	}
 	t.Cleanup(func() {
 		if err := workers.StopAndCancel(context.Background()); err != nil {
 			t.Error(err)
@@ -82,7 +96,7 @@ func newRealServer(t *testing.T) (*testServer, realStores) {
 	return newRealServerOn(t, openReal(t))
 }
 
-func newRealServerOn(t *testing.T, s realStores) (*testServer, realStores) {
+func newRealServerOn(t *testing.T, s realStores, change ...func(*Config)) (*testServer, realStores) {
 	t.Helper()
 	engine := retrieve.New(retrieve.Config{Searcher: s.db, Index: s.index, Embedders: retrieve.Embedders{1: s.embedder}})
 	h := &testServer{log: &journal{}}
@@ -93,7 +107,7 @@ func newRealServerOn(t *testing.T, s realStores) (*testServer, realStores) {
 	})
 	h.alice, h.bob = s.tenant(t, "one", "alice", false), s.tenant(t, "one", "bob", false)
 	h.carol, h.suspended = s.tenant(t, "two", "carol", false), s.tenant(t, "three", "dave", true)
-	h.start(t, Config{
+	config := Config{
 		Memories: memory.NewService(memory.Config{Store: s.db.Memories(), Buckets: s.db, Searcher: engine,
 			Index: s.index, Embedders: retrieve.Embedders{1: s.embedder}, CountTokens: tokens.Count}),
 		Chats: chat.NewService(chat.Config{Store: s.db.Conversations(), Passages: s.db, Searcher: engine,
@@ -102,7 +116,11 @@ func newRealServerOn(t *testing.T, s realStores) (*testServer, realStores) {
 		Accounts: account.NewService(account.Config{Store: s.db.Accounts()}),
 		Tokens:   s.db,
 		Rates:    s.db,
-	})
+	}
+	for _, f := range change {
+		f(&config)
+	}
+	h.start(t, config)
 	return h, s
 }
 

@@ -1,0 +1,132 @@
+package apiserver
+
+// isolationRequest is a request that may name things of a user:
+//
+//	$m  memory            $c  conversation       $b  bucket         $i  import
+//	$g  connected app     $n  name of a bucket   $t  title          $e  external id of a conversation
+//	$k  idempotency key   $s  sign-in name       $q  a word that only the user's data contains
+//
+// The body is JSON, a form if it does not begin with a brace, or a message for MCP.
+type isolationRequest struct {
+	path, body string
+	key        string // Idempotency-Key
+	after      string // Last-Event-ID
+}
+
+// isolationCases are the requests of each route, MCP method, tool and resource
+// template. TestIsolationOfEveryRoute fails for one that has none. A route that names
+// nothing has one request, whose answer must not contain another user's data.
+var isolationCases = map[string][]isolationRequest{
+	"POST /api/memory":                     {{body: `{"text":"a","bucketId":$b}`}, {body: `{"text":"a","bucketId":$b}`, key: "$k"}},
+	"POST /api/v2/memory":                  {{body: `{"text":"a","bucketId":"$b"}`}},
+	"GET /api/memory":                      {{path: "?bucketId=$b"}, {path: "?query=$q"}, {path: "?bucketId=$b&skip=1&all=1"}, {path: "?all=1&count=1000&includeIds=1"}},
+	"GET /api/v2/memory":                   {{path: "?bucketId=$b&query=$q"}, {path: "?query=$q&latest=1"}, {path: "?latest=1&skip=0"}},
+	"GET /api/memories/:memoryId":          {{path: "/$m"}},
+	"DELETE /api/memories/:memoryId":       {{path: "/$m"}},
+	"POST /api/memories/bulk-delete":       {{body: `{"memoryIds":["$m"]}`}},
+	"GET /api/memories/:memoryId/versions": {{path: "/$m/versions"}},
+	"POST /api/v2/memory/update": {
+		{body: `{"memoryId":"$m","text":"b"}`},
+		{body: `{"memoryId":"$m","bucketName":"General"}`},
+		{body: `{"memoryIds":["$m"],"bucketName":"General"}`},
+		{body: `{"memoryIds":["$m"],"bucketId":$b}`},
+		{body: `{"memoryIds":["$m"],"bucketName":"$n"}`},
+	},
+	"GET /api/buckets":              {{}},
+	"POST /api/buckets":             {{body: `{"name":"General","description":"$n"}`}},
+	"PATCH /api/buckets/:bucketId":  {{path: "/$b", body: `{"description":"b"}`}, {path: "/$b", body: `{"name":"General"}`}},
+	"DELETE /api/buckets/:bucketId": {{path: "/$b"}},
+
+	"GET /api/chat-history/conversation": {{path: "?conversationId=$c"}},
+	"GET /api/chat-history/count":        {{}},
+	"GET /api/chat-history/chats": {
+		{path: "?importId=$i&status=all"}, {path: "?title=$t&status=all"}, {path: "?provider=$n"}, {path: "?status=all&pageSize=100&page=1"},
+	},
+	"PATCH /api/chat-history/chats":                  {{body: `{"ids":["$c"],"excluded":true,"pinned":true}`}},
+	"DELETE /api/chat-history/chats":                 {{body: `{"ids":["$c"]}`}},
+	"POST /api/chat-history/search":                  {{body: `{"query":"$q"}`}, {body: `{"query":"$q","provider":"$n"}`}},
+	"POST /api/chat-history/inject":                  {{body: `{"query":"$q"}`}},
+	"POST /api/chat-history/recall":                  {{body: `{"query":"$q"}`}, {body: `{"queries":[{"query":"$q"}],"conversationContext":"$t"}`}},
+	"POST /api/chat-history/ingest/custom-online":    {{body: `{"conversation":{"id":"$e","title":"","messages":[]}}`}},
+	"POST /api/chat-history/import":                  {{body: "--b\r\nContent-Disposition: form-data; name=\"platform\"\r\n\r\nother\r\n--b--\r\n"}},
+	"GET /api/chat-history/imports":                  {{path: "?pageSize=100"}},
+	"GET /api/chat-history/imports/:importId":        {{path: "/$i"}},
+	"GET /api/chat-history/imports/:importId/events": {{path: "/$i/events"}, {path: "/$i/events", after: "1"}},
+
+	"GET /api/export":     {{}},
+	"DELETE /api/account": {{body: `{"confirm":"delete everything"}`}},
+
+	"GET /healthz": {{}}, "GET /readyz": {{}}, "GET /openapi.json": {{}},
+	"GET " + pathResource: {{}}, "GET " + pathIssuer: {{}},
+	"POST " + pathRegister: {{body: `{"client_name":"$s","redirect_uris":["x"]}`}},
+	"POST " + pathToken:    {{body: "grant_type=authorization_code&client_id=$g&code=mnc_x"}, {body: "grant_type=refresh_token&client_id=$g&refresh_token=mnr_x"}},
+	"POST " + pathRevoke:   {{body: "client_id=$g&token=mnr_x"}},
+
+	"GET /assets/:name": {{path: "/app.js"}, {path: "/$m"}},
+	"GET /":             {{}}, "GET /sign-in": {{path: "?next=/chats/$c"}},
+	"POST /sign-in":               {{body: "name=$s&password=wrong"}},
+	"GET /sign-in/with/:provider": {{path: "/0"}},
+	"GET /sign-in/callback":       {{path: "?state=$m&code=$c"}},
+	"POST /sign-out":              {{}},
+
+	"GET /memories":              {{path: "?bucket=$b"}, {path: "?q=$q"}, {path: "?skip=0"}},
+	"POST /memories":             {{body: "text=a&bucket=$b"}},
+	"POST /memories/delete":      {{body: "id=$m&confirmed=yes"}, {body: "id=$m"}},
+	"POST /memories/move":        {{body: "id=$m&to=$b"}},
+	"GET /memories/:id":          {{path: "/$m"}, {path: "/$m?skip=0&version=1"}},
+	"POST /memories/:id":         {{path: "/$m", body: "text=b"}, {path: "/$m", body: "bucket=$b"}},
+	"POST /buckets":              {{body: "name=General&description=$n"}},
+	"GET /buckets/:id":           {{path: "/$b"}},
+	"POST /buckets/:id":          {{path: "/$b", body: "name=General"}},
+	"POST /buckets/:id/delete":   {{path: "/$b/delete", body: "x=y"}},
+	"GET /chats":                 {{path: "?import=$i"}, {path: "?title=$t"}, {path: "?q=$q"}, {path: "?page=1"}},
+	"POST /chats/mark":           {{body: "id=$c&mark=exclude"}},
+	"POST /chats/delete":         {{body: "id=$c&confirmed=yes"}},
+	"POST /chats/import":         {{body: "--b\r\nContent-Disposition: form-data; name=\"platform\"\r\n\r\nother\r\n--b--\r\n"}},
+	"GET /chats/imports":         {{}},
+	"GET /chats/imports/:id":     {{path: "/$i"}},
+	"GET /chats/:id":             {{path: "/$c"}, {path: "/$c?m=0&start=0&end=3&part=1"}},
+	"GET /ask":                   {{path: "?q=$q"}},
+	"GET /connect":               {{}},
+	"GET /connect/apps":          {{}},
+	"POST /connect/token":        {{body: "confirmed=yes"}},
+	"POST /connect/programs/end": {{body: "id=$g"}},
+	"GET /authorize":             {{path: "?client_id=$g"}},
+	"POST /authorize":            {{body: "client_id=$g&for=$s"}},
+	"GET /usage":                 {{}},
+	"POST /account/export":       {{body: "x=y"}},
+	"POST /account/erase":        {{body: "confirm=delete+everything"}},
+
+	"POST /mcp": {
+		{body: `{"jsonrpc":"2.0","id":1,"method":"resources/list"}`},
+		{body: `{"jsonrpc":"2.0","id":1,"method":"resources/list","params":{"cursor":"0"}}`},
+	},
+	"tool store_memory":             {{body: `{"text":"a","bucketId":"$b"}`}},
+	"tool search_memories":          {{body: `{"query":"$q","bucketId":"$b"}`}, {body: `{"query":"$q"}`}},
+	"tool get_memories_and_buckets": {{body: `{"bucketId":"$b"}`}, {body: `{"count":100}`}},
+	"tool list_buckets":             {{body: `{}`}},
+	"tool create_bucket":            {{body: `{"name":"General","description":"$n"}`}},
+	"tool update_or_move_memories": {
+		{body: `{"memoryId":"$m","text":"b"}`}, {body: `{"memoryId":"$m","bucketName":"General"}`},
+		{body: `{"memoryIds":["$m"],"bucketId":"$b"}`}, {body: `{"memoryIds":["$m"],"bucketName":"$n"}`},
+	},
+	"tool recall_chat_history":   {{body: `{"query":"$q"}`}},
+	"tool search_chat_history":   {{body: `{"query":"$q"}`}},
+	"tool get_full_conversation": {{body: `{"conversationId":"$c"}`}, {body: `{"conversationId":"$c","cursor":"1.0"}`}, {body: `{"conversationId":"$c","fromMessage":1}`}},
+
+	"template mnemo://conversations/{id}":          {{body: "mnemo://conversations/$c"}},
+	"template mnemo://conversations/{id}{?cursor}": {{body: "mnemo://conversations/$c?cursor=1"}},
+}
+
+// lastCases end the sessions, tokens or data of the user who sends them.
+var lastCases = map[string]bool{
+	"POST /connect/token": true, "DELETE /api/account": true, "POST /account/erase": true, "POST /sign-out": true,
+}
+
+// sameForOwner are requests whose answer does not depend on whether what they name
+// exists, even for its owner.
+var sameForOwner = map[string]bool{
+	"POST /api/buckets": true, "POST /buckets": true, "tool create_bucket": true, "POST " + pathRegister: true, "POST " + pathToken: true, "POST " + pathRevoke: true,
+	"GET /assets/:name": true, "GET /sign-in": true, "POST /sign-in": true, "GET /sign-in/callback": true, "GET /authorize": true, "POST /authorize": true,
+	"POST /api/chat-history/ingest/custom-online": true, "POST /memories/delete": true, "POST /chats/delete": true, "POST /chats/mark": true,
+}
