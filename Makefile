@@ -115,6 +115,10 @@ contract: ## Print the routes and statuses with the test of each
 fuzz-api: ## Fuzz the API for responses that violate the contract (FOR=30m)
 	@go test ./test/e2e -count=1 -timeout 0 -v -run '^TestContract$$' -fuzz-api $(or $(FOR),30m)
 
+.PHONY: fuzz
+fuzz: ## Fuzz every parser, one after the other (TIME=10m NAME=FuzzHTTP)
+	@go build -o bin/hacktest ./hack/test && exec bin/hacktest -only postgres,model -- hack/fuzz.sh $(or $(TIME),10m) $(NAME)
+
 .PHONY: bench
 bench: ## Run benchmarks with real dependencies
 	@go build -o bin/hacktest ./hack/test && exec bin/hacktest -- go test -run '^$$' -bench . -benchmem ./internal/... ./test/retrievalbench

@@ -37,7 +37,7 @@ type testServer struct {
 }
 
 // newTestServer starts a server on fake stores; change may alter its configuration.
-func newTestServer(t *testing.T, change ...func(*Config)) *testServer {
+func newTestServer(t testing.TB, change ...func(*Config)) *testServer {
 	t.Helper()
 	h := &testServer{stores: newFakeStores(), log: &journal{}}
 	h.alice = h.user(t, tenant.Identity{Scope: tenant.Scope{Tenant: "one", User: 1}})
@@ -62,7 +62,7 @@ func newTestServer(t *testing.T, change ...func(*Config)) *testServer {
 }
 
 // start runs the server until the test ends.
-func (h *testServer) start(t *testing.T, config Config) {
+func (h *testServer) start(t testing.TB, config Config) {
 	t.Helper()
 	config.Log = slog.New(slog.NewTextHandler(h.log, nil))
 	// A stalled request must not delay the shutdown.
@@ -113,7 +113,7 @@ func (s seed) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (h *testServer) user(t *testing.T, who tenant.Identity) string {
+func (h *testServer) user(t testing.TB, who tenant.Identity) string {
 	t.Helper()
 	token, err := tenant.NewToken(seed(who.User))
 	if err != nil {

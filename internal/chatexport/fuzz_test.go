@@ -49,6 +49,54 @@ func fuzz(f *testing.F, platform string) {
 	})
 }
 
+// FuzzManifest reads an export of two files with any manifest. It is refused as Invalid,
+// or its one conversation is read.
+func FuzzManifest(f *testing.F) {
+	for _, text := range []string{
+		`{"conversations":["conversations-000.json"]}`, `{"parts":[{"file":"conversations-000.json"},{"file":"conversations-001.json"}]}`,
+		`["https://x.test/a.zip"]`, `{"a":{"b":["../conversations-000.json\u0000"]}}`, "[[[[[[", `{"x":"conversations-000.json: conversations-001.json"}`, "\xef\xbb\xbf{}",
+	} {
+		f.Add("export_manifest.json", []byte(text))
+	}
+	f.Fuzz(func(t *testing.T, name string, manifest []byte) {
+		if strings.HasSuffix(name, "/") {
+			return // a folder
+		}
+		var file bytes.Buffer
+		w := zip.NewWriter(&file)
+		for _, part := range []struct {
+			name string
+			data []byte
+		}{
+			{name, manifest},
+			{"conversations-000.json", []byte(`[{"uuid":"c-1","name":"Seats","chat_messages":[{"uuid":"m-1","sender":"human","text":"window"}]}]`)},
+		} {
+			to, err := w.Create(part.name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := to.Write(part.data); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		e, err := chatexport.Open(bytes.NewReader(file.Bytes()), int64(file.Len()), chatexport.Options{Limits: small})
+		if err != nil {
+			if !fault.Is(err, fault.Invalid) || !utf8.ValidString(err.Error()) {
+				t.Fatalf("Open = %v, want Invalid", err)
+			}
+			return
+		}
+		for _, o := range all(t, e) {
+			if o.err == nil {
+				storable(t, o.Conversation)
+			}
+		}
+	})
+}
+
 // storable holds what internal/chat and PostgreSQL expect of a conversation.
 func storable(t *testing.T, c chatexport.Conversation) {
 	t.Helper()
