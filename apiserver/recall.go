@@ -85,11 +85,17 @@ func (b recallBody) MarshalJSON() ([]byte, error) {
 	return json.Marshal(b.one)
 }
 
-// Schema returns both forms, for huma.
+// Schema returns one object with the properties of both, for huma: many client
+// generators do not support alternatives.
 func (recallBody) Schema(r huma.Registry) *huma.Schema {
-	return &huma.Schema{OneOf: []*huma.Schema{
-		r.Schema(reflect.TypeFor[recollectionBody](), true, ""), r.Schema(reflect.TypeFor[recollectionsBody](), true, ""),
-	}}
+	ref := r.Schema(reflect.TypeFor[recollectionBody](), true, "")
+	s := r.SchemaFromRef(ref.Ref)
+	s.Properties["results"] = &huma.Schema{
+		Type: huma.TypeArray, Items: r.Schema(reflect.TypeFor[queryRecollectionBody](), true, ""),
+		Description: "Only with `queries`, instead of the other properties: one result per query, in order.",
+	}
+	s.Required = []string{"processingTime"}
+	return ref
 }
 
 type recollectionBody struct {
@@ -110,7 +116,7 @@ type recallSourceBody struct {
 }
 
 type recollectionsBody struct {
-	Results        []queryRecollectionBody `json:"results" doc:"One result per query, in order."`
+	Results        []queryRecollectionBody `json:"results"`
 	ProcessingTime string                  `json:"processingTime" example:"12.4ms"`
 }
 

@@ -777,29 +777,23 @@ type RecallTurn struct {
 // Recollection defines model for Recollection.
 type Recollection struct {
 	// Content Cites its sources as [1], [2] and so on. Empty if nothing was found.
-	Content string `json:"content"`
+	Content *string `json:"content,omitempty"`
 
 	// Model The chat model that wrote the content, or extractive if it consists of excerpts.
-	Model string `json:"model"`
+	Model *string `json:"model,omitempty"`
 
 	// Platform The platform that was searched, or all: platform is a hint, which is ignored without active conversations of it.
-	Platform string `json:"platform"`
+	Platform *string `json:"platform,omitempty"`
 
-	// ProcessingTime Examples: 12.4ms
-	ProcessingTime string         `json:"processingTime"`
-	Sources        []RecallSource `json:"sources"`
-
-	// TokenCount The length of the content in tokens, at most maxTokens.
-	TokenCount int64 `json:"tokenCount"`
-}
-
-// Recollections defines model for Recollections.
-type Recollections struct {
 	// ProcessingTime Examples: 12.4ms
 	ProcessingTime string `json:"processingTime"`
 
-	// Results One result per query, in order.
-	Results []QueryRecollection `json:"results"`
+	// Results Only with `queries`, instead of the other properties: one result per query, in order.
+	Results []QueryRecollection `json:"results,omitempty"`
+	Sources []RecallSource      `json:"sources,omitempty"`
+
+	// TokenCount The length of the content in tokens, at most maxTokens.
+	TokenCount *int64 `json:"tokenCount,omitempty"`
 }
 
 // SearchRequest defines model for SearchRequest.
@@ -1048,16 +1042,6 @@ type IngestConversationParams struct {
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 }
 
-// Inject200JSONResponseBody defines parameters for Inject.
-type Inject200JSONResponseBody struct {
-	union json.RawMessage
-}
-
-// Recall200JSONResponseBody defines parameters for Recall.
-type Recall200JSONResponseBody struct {
-	union json.RawMessage
-}
-
 // ListMemoryVersionsParams defines parameters for ListMemoryVersions.
 type ListMemoryVersionsParams struct {
 	// Count The number of versions. Values above 100 are treated as 100.
@@ -1180,130 +1164,6 @@ type CreateMemoryV2JSONRequestBody = CreateMemoryRequest
 
 // UpdateMemoryJSONRequestBody defines body for UpdateMemory for application/json ContentType.
 type UpdateMemoryJSONRequestBody = UpdateMemoryRequest
-
-// AsRecollection returns the union data inside the Inject200JSONResponseBody as a Recollection
-func (t Inject200JSONResponseBody) AsRecollection() (Recollection, error) {
-	var body Recollection
-	err := json.Unmarshal(t.union, &body)
-	return body, err
-}
-
-// FromRecollection overwrites any union data inside the Inject200JSONResponseBody as the provided Recollection
-func (t *Inject200JSONResponseBody) FromRecollection(v Recollection) error {
-	b, err := json.Marshal(v)
-	t.union = b
-	return err
-}
-
-// MergeRecollection performs a merge with any union data inside the Inject200JSONResponseBody, using the provided Recollection
-func (t *Inject200JSONResponseBody) MergeRecollection(v Recollection) error {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-
-	merged, err := runtime.JSONMerge(t.union, b)
-	t.union = merged
-	return err
-}
-
-// AsRecollections returns the union data inside the Inject200JSONResponseBody as a Recollections
-func (t Inject200JSONResponseBody) AsRecollections() (Recollections, error) {
-	var body Recollections
-	err := json.Unmarshal(t.union, &body)
-	return body, err
-}
-
-// FromRecollections overwrites any union data inside the Inject200JSONResponseBody as the provided Recollections
-func (t *Inject200JSONResponseBody) FromRecollections(v Recollections) error {
-	b, err := json.Marshal(v)
-	t.union = b
-	return err
-}
-
-// MergeRecollections performs a merge with any union data inside the Inject200JSONResponseBody, using the provided Recollections
-func (t *Inject200JSONResponseBody) MergeRecollections(v Recollections) error {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-
-	merged, err := runtime.JSONMerge(t.union, b)
-	t.union = merged
-	return err
-}
-
-func (t Inject200JSONResponseBody) MarshalJSON() ([]byte, error) {
-	b, err := t.union.MarshalJSON()
-	return b, err
-}
-
-func (t *Inject200JSONResponseBody) UnmarshalJSON(b []byte) error {
-	err := t.union.UnmarshalJSON(b)
-	return err
-}
-
-// AsRecollection returns the union data inside the Recall200JSONResponseBody as a Recollection
-func (t Recall200JSONResponseBody) AsRecollection() (Recollection, error) {
-	var body Recollection
-	err := json.Unmarshal(t.union, &body)
-	return body, err
-}
-
-// FromRecollection overwrites any union data inside the Recall200JSONResponseBody as the provided Recollection
-func (t *Recall200JSONResponseBody) FromRecollection(v Recollection) error {
-	b, err := json.Marshal(v)
-	t.union = b
-	return err
-}
-
-// MergeRecollection performs a merge with any union data inside the Recall200JSONResponseBody, using the provided Recollection
-func (t *Recall200JSONResponseBody) MergeRecollection(v Recollection) error {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-
-	merged, err := runtime.JSONMerge(t.union, b)
-	t.union = merged
-	return err
-}
-
-// AsRecollections returns the union data inside the Recall200JSONResponseBody as a Recollections
-func (t Recall200JSONResponseBody) AsRecollections() (Recollections, error) {
-	var body Recollections
-	err := json.Unmarshal(t.union, &body)
-	return body, err
-}
-
-// FromRecollections overwrites any union data inside the Recall200JSONResponseBody as the provided Recollections
-func (t *Recall200JSONResponseBody) FromRecollections(v Recollections) error {
-	b, err := json.Marshal(v)
-	t.union = b
-	return err
-}
-
-// MergeRecollections performs a merge with any union data inside the Recall200JSONResponseBody, using the provided Recollections
-func (t *Recall200JSONResponseBody) MergeRecollections(v Recollections) error {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-
-	merged, err := runtime.JSONMerge(t.union, b)
-	t.union = merged
-	return err
-}
-
-func (t Recall200JSONResponseBody) MarshalJSON() ([]byte, error) {
-	b, err := t.union.MarshalJSON()
-	return b, err
-}
-
-func (t *Recall200JSONResponseBody) UnmarshalJSON(b []byte) error {
-	err := t.union.UnmarshalJSON(b)
-	return err
-}
 
 // RequestEditorFn is the function signature for the RequestEditor callback function
 type RequestEditorFn func(ctx context.Context, req *http.Request) error
@@ -4254,15 +4114,15 @@ func (c *Client) IngestConversation(ctx context.Context, params *IngestConversat
 }
 
 // Inject: Recall relevant content from active conversations (POST /api/chat-history/inject).
-func (c *Client) Inject(ctx context.Context, body InjectJSONRequestBody, editors ...RequestEditorFn) (*Answer[Inject200JSONResponseBody], error) {
+func (c *Client) Inject(ctx context.Context, body InjectJSONRequestBody, editors ...RequestEditorFn) (*Answer[Recollection], error) {
 	response, err := c.requests.Inject(ctx, body, editors...)
-	return decode[Inject200JSONResponseBody](response, err)
+	return decode[Recollection](response, err)
 }
 
 // Recall: Recall relevant content from active conversations (POST /api/chat-history/recall).
-func (c *Client) Recall(ctx context.Context, body RecallJSONRequestBody, editors ...RequestEditorFn) (*Answer[Recall200JSONResponseBody], error) {
+func (c *Client) Recall(ctx context.Context, body RecallJSONRequestBody, editors ...RequestEditorFn) (*Answer[Recollection], error) {
 	response, err := c.requests.Recall(ctx, body, editors...)
-	return decode[Recall200JSONResponseBody](response, err)
+	return decode[Recollection](response, err)
 }
 
 // SearchConversations: Search active conversations (POST /api/chat-history/search).

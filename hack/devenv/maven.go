@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// Jar is a Maven artifact that contains files we use. No code in it is run.
+// Jar is a Maven artifact.
 type Jar struct {
 	Group, Name, Version string
 	SHA256               string // of the .jar file
