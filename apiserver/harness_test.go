@@ -52,6 +52,7 @@ func newTestServer(t testing.TB, change ...func(*Config)) *testServer {
 			Index: fakeIndex{}, Embedders: retrieve.Embedders{0: fakeEmbedder{}}, CountTokens: tokens.CountUpTo}),
 		Imports:  &importer.Service{Imports: chats, Uploads: chats},
 		Accounts: account.NewService(account.Config{Store: fakeAccounts{h.stores}}),
+		Audit:    fakeAudit{h.stores},
 		Tokens:   h.stores,
 	}
 	for _, f := range change {

@@ -36,6 +36,7 @@ var requests = []struct{ method, path, body string }{
 	{"GET", "/api/chat-history/imports/x", ""},
 	{"GET", "/api/chat-history/imports/x/events", ""},
 	{"GET", "/api/export", ""},
+	{"GET", "/api/audit", ""},
 	{"DELETE", "/api/account", `{"confirm":"delete everything"}`},
 }
 

@@ -51,6 +51,7 @@ func (s *Server) routes() {
 
 	add(s, get, "/api/export", docExport, s.export)
 	add(s, del, "/api/account", docDeleteAccount, s.deleteAccount)
+	add(s, get, "/api/audit", docListAudit, s.listAudit)
 
 	addPublic(s, get, pathHealthz, docHealthz, s.health)
 	addPublic(s, get, pathReadyz, docReadyz, s.health)

@@ -23,6 +23,7 @@ import (
 
 	"github.com/mnemo-dev/mnemo/apiserver/dashboard"
 	"github.com/mnemo-dev/mnemo/internal/account"
+	"github.com/mnemo-dev/mnemo/internal/audit"
 	"github.com/mnemo-dev/mnemo/internal/chat"
 	"github.com/mnemo-dev/mnemo/internal/importer"
 	"github.com/mnemo-dev/mnemo/internal/memory"
@@ -31,13 +32,14 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/trace"
 )
 
-// Config configures a Server. Memories, Chats, Imports, Accounts and Tokens are
-// required.
+// Config configures a Server. Memories, Chats, Imports, Accounts, Audit and Tokens
+// are required.
 type Config struct {
 	Memories *memory.Service
 	Chats    *chat.Service
 	Imports  *importer.Service
 	Accounts *account.Service
+	Audit    audit.Store
 	Tokens   tenant.TokenStore
 	// Rates counts requests across replicas; if nil, each replica counts its own.
 	Rates tenant.RateStore

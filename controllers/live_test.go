@@ -141,6 +141,7 @@ func (l *live) serve(t *testing.T, db *postgres.DB, embedder retrieve.Embedder) 
 	engine := retrieve.New(retrieve.Config{Searcher: db, Index: l.index, Embedders: retrieve.Embedders{1: embedder}, Log: quiet})
 	memories, chats, cache := db.Memories(), db.Conversations(), apiserver.NewCacheTTL(cacheTTL)
 	server := apiserver.New(apiserver.Config{
+		Audit: db,
 		Memories: memory.NewService(memory.Config{
 			Store: memories, Buckets: memories, Searcher: engine, Index: l.index, Embedders: retrieve.Embedders{1: embedder}, CountTokens: tokens.Count,
 		}),

@@ -949,6 +949,15 @@ type Unavailable = Error
 // UnsupportedType defines model for UnsupportedType.
 type UnsupportedType = Error
 
+// ListAuditRecordsParams defines parameters for ListAuditRecords.
+type ListAuditRecordsParams struct {
+	// After Only records with a greater `seq`.
+	After *int `form:"after,omitempty" json:"after,omitempty"`
+
+	// Count The number of records. Values above 1000 are treated as 1000.
+	Count *int `form:"count,omitempty" json:"count,omitempty"`
+}
+
 // ListBucketsParams defines parameters for ListBuckets.
 type ListBucketsParams struct {
 	// V The response version; accepted for older clients.
@@ -1256,6 +1265,13 @@ type ClientInterface interface {
 	//
 	// Corresponds with DELETE /api/account (the `DeleteAccount` operationId).
 	DeleteAccount(ctx context.Context, body DeleteAccountJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ListAuditRecords List the audit records of the user's data
+	//
+	// Returns JSON Lines, oldest first: a header, one line per change (who, what, which ids and when), and a footer. Records contain no texts. `mnemo audit verify` checks the file offline for edited, dropped and reordered lines. Records are kept for 365 days. The next page begins after the `last` of the footer; the last page has no records.
+	//
+	// Corresponds with GET /api/audit (the `ListAuditRecords` operationId).
+	ListAuditRecords(ctx context.Context, params *ListAuditRecordsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListBuckets List the user's buckets
 	//
@@ -1623,6 +1639,23 @@ func (c *Requests) DeleteAccountWithBody(ctx context.Context, contentType string
 // Corresponds with DELETE /api/account (the `DeleteAccount` operationId).
 func (c *Requests) DeleteAccount(ctx context.Context, body DeleteAccountJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewDeleteAccountRequest(c.Server, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListAuditRecords List the audit records of the user's data
+//
+// Returns JSON Lines, oldest first: a header, one line per change (who, what, which ids and when), and a footer. Records contain no texts. `mnemo audit verify` checks the file offline for edited, dropped and reordered lines. Records are kept for 365 days. The next page begins after the `last` of the footer; the last page has no records.
+//
+// Corresponds with GET /api/audit (the `ListAuditRecords` operationId).
+func (c *Requests) ListAuditRecords(ctx context.Context, params *ListAuditRecordsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListAuditRecordsRequest(c.Server, params)
 	if err != nil {
 		return nil, err
 	}
@@ -2416,6 +2449,72 @@ func NewDeleteAccountRequestWithBody(server string, contentType string, body io.
 	}
 
 	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewListAuditRecordsRequest constructs an http.Request for the ListAuditRecords method
+func NewListAuditRecordsRequest(server string, params *ListAuditRecordsParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/audit")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.After != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "after", *params.After, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Count != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "count", *params.Count, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
 
 	return req, nil
 }
@@ -4027,6 +4126,12 @@ func (c *Requests) applyEditors(ctx context.Context, req *http.Request, addition
 func (c *Client) DeleteAccount(ctx context.Context, body DeleteAccountJSONRequestBody, editors ...RequestEditorFn) (*Answer[DeletedAccount], error) {
 	response, err := c.requests.DeleteAccount(ctx, body, editors...)
 	return decode[DeletedAccount](response, err)
+}
+
+// ListAuditRecords: List the audit records of the user's data (GET /api/audit). The answer's body is the caller's to read and close.
+func (c *Client) ListAuditRecords(ctx context.Context, params *ListAuditRecordsParams, editors ...RequestEditorFn) (*http.Response, error) {
+	response, err := c.requests.ListAuditRecords(ctx, params, editors...)
+	return accept(response, err)
 }
 
 // ListBuckets: List the user's buckets (GET /api/buckets).

@@ -140,8 +140,8 @@ func (s *site) serve(t *testing.T, l net.Listener, replica int) {
 			Searcher: engine, Index: s.index, Embedders: retrieve.Embedders{1: s.embedder},
 			CountTokens: tokens.CountUpTo}),
 		Imports:  &importer.Service{Imports: s.db.Imports(), Uploads: s.db.Imports()},
-		Accounts: account.NewService(account.Config{Store: s.db.Accounts()}),
-		Tokens:   s.db, Rates: s.db, Cache: cache, Sessions: s.db, Access: s.db, Holdings: s.db.Holdings, Providers: []*dashboard.Provider{s.provider()},
+		Accounts: account.NewService(account.Config{Store: s.db.Accounts()}), Audit: s.db,
+		Tokens: s.db, Rates: s.db, Cache: cache, Sessions: s.db, Access: s.db, Holdings: s.db.Holdings, Providers: []*dashboard.Provider{s.provider()},
 		URL: public, TrustedProxies: proxies,
 		Programs: oauth.NewService(oauth.Config{Clients: s.db, Grants: grants{s.db, &s.away}, Access: s.db, URL: public, Random: rand.Reader, Now: time.Now}),
 	})

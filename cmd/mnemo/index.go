@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/mnemo-dev/mnemo/internal/audit"
 	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
@@ -62,7 +63,12 @@ type rebuildCommand struct{ indexFlags }
 
 // Run writes every live unit of the tenants to the vector index.
 func (c *rebuildCommand) Run(ctx context.Context, log *slog.Logger) error {
-	n, err := c.forEach(ctx, log, func(x *retrieve.Indexer, s *stores, id tenant.ID) error { return rebuild(ctx, x, s, id) })
+	n, err := c.forEach(ctx, log, func(x *retrieve.Indexer, s *stores, id tenant.ID) error {
+		if err := rebuild(ctx, x, s, id); err != nil {
+			return err
+		}
+		return s.db.RecordCommand(ctx, id, audit.IndexRebuild)
+	})
 	if err != nil {
 		return err
 	}
@@ -94,7 +100,7 @@ type repairCommand struct {
 // Run prints the differences between the vector index and the database, and
 // repairs them unless this is a dry run.
 func (c *repairCommand) Run(ctx context.Context, log *slog.Logger) error {
-	_, err := c.forEach(ctx, log, func(x *retrieve.Indexer, _ *stores, id tenant.ID) error {
+	_, err := c.forEach(ctx, log, func(x *retrieve.Indexer, s *stores, id tenant.ID) error {
 		check, verb := x.Sweep, "repaired"
 		if c.DryRun {
 			check, verb = x.Compare, "not repaired (dry run)"
@@ -105,6 +111,10 @@ func (c *repairCommand) Run(ctx context.Context, log *slog.Logger) error {
 		}
 		if drift == (retrieve.Drift{}) {
 			verb = "nothing to repair"
+		} else if !c.DryRun {
+			if err := s.db.RecordCommand(ctx, id, audit.IndexRepair); err != nil {
+				return err
+			}
 		}
 		_, err = fmt.Printf("tenant %s: %d missing, %d orphaned: %s\n", id, drift.Missing, drift.Orphaned, verb)
 		return err

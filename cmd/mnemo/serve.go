@@ -176,6 +176,7 @@ func (c *serveCommand) serverConfig(s *stores, embedders retrieve.Embedders, mod
 			Imports: s.db.Imports(), Uploads: s.db.Imports(), Limits: importer.UploadLimits{User: 2 * c.ImportLimit, Total: c.UploadLimit},
 		},
 		Accounts: account.NewService(account.Config{Store: s.db.Accounts()}),
+		Audit:    s.db,
 		Tokens:   s.db,
 		Rates:    s.db,
 		Cache:    cache,

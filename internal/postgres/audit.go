@@ -212,3 +212,9 @@ func allAudit(ctx context.Context, q *db.Queries, id tenant.ID) iter.Seq2[audit.
 		}
 	}
 }
+
+// RecordCommand writes the audit record of a command that changes nothing else in the
+// database, such as an export or a rebuild of the index.
+func (d *DB) RecordCommand(ctx context.Context, id tenant.ID, verb audit.Verb) error {
+	return d.inTx(ctx, func(_ pgx.Tx, q *db.Queries) error { return auditTenant(ctx, q, string(id), verb) })
+}

@@ -167,7 +167,7 @@ func (f *Fake) Identify(_ context.Context, h tenant.Hash) (got tenant.Identity, 
 	for id, r := range f.rows {
 		if r == t.row {
 			return tenant.Identity{
-				Actor: tenant.TokenActor(h), Scope:      tenant.Scope{Tenant: id, User: r.users[t.user].id},
+				Actor: tenant.TokenActor(h), Scope: tenant.Scope{Tenant: id, User: r.users[t.user].id},
 				TenantName: r.spec.Name, UserName: t.user, Suspended: r.spec.Suspended,
 				Quota: r.spec.Quota, Placement: r.placement.Current.Location, Generation: 1, ExpiresAt: t.ends,
 			}, nil
