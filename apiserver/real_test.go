@@ -28,6 +28,7 @@ import (
 
 // realStores are PostgreSQL, Milvus, the model and the workers.
 type realStores struct {
+	ownerURL string // of the database
 	db       *postgres.DB
 	index    *milvus.Index
 	embedder *embed.Local
@@ -53,7 +54,8 @@ func openRealAt(t *testing.T, address string) realStores {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := realStores{db: postgrestest.New(t), index: index, embedder: embedder}
+	d := postgrestest.Create(t)
+	s := realStores{ownerURL: d.OwnerURL, db: postgrestest.Open(t, d), index: index, embedder: embedder}
 	imports := s.db.Imports()
 	importing := importer.New(importer.Config{Leases: imports, Files: imports, CountTokens: tokens.Count,
 		Archive: importer.Restore(importer.RestoreConfig{Files: imports, Restorer: imports, CountTokens: tokens.Count})})
@@ -114,6 +116,7 @@ func newRealServerOn(t *testing.T, s realStores, change ...func(*Config)) (*test
 			Index: s.index, Embedders: retrieve.Embedders{1: s.embedder}, CountTokens: tokens.CountUpTo}),
 		Imports:  &importer.Service{Imports: s.db.Imports(), Uploads: s.db.Imports()},
 		Accounts: account.NewService(account.Config{Store: s.db.Accounts()}),
+		Audit:    s.db,
 		Tokens:   s.db,
 		Rates:    s.db,
 	}
