@@ -10,8 +10,8 @@ import (
 	"github.com/mnemo-dev/mnemo/hack/devenv/node"
 )
 
-// loadDemo imports images of PostgreSQL and Milvus into a running cluster, so that
-// the chart's demo runs on a node that cannot pull images. It prints the values
+// loadDemo imports images of PostgreSQL and Milvus into a running cluster, so that the
+// chart's demo and its backups run on a node that cannot pull images. It prints the values
 // for Helm's --set that select these images and those of Mnemo.
 func loadDemo(ctx context.Context, o options) error {
 	cache, err := devenv.OpenCache(devenv.NewProgress(os.Stderr))
@@ -27,7 +27,9 @@ func loadDemo(ctx context.Context, o options) error {
 		if err := node.ImportImage(ctx, devenv.Options{Dir: o.dir, Cache: cache}, s.Name, s.Image); err != nil {
 			return err
 		}
-		values = append(values, s.Value+"="+s.Name)
+		for _, value := range s.Values {
+			values = append(values, value+"="+s.Name)
+		}
 	}
 	fmt.Println(strings.Join(values, ","))
 	return nil

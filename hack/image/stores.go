@@ -1,6 +1,7 @@
 package image
 
 import (
+	"debug/elf"
 	_ "embed"
 	"fmt"
 	"os"
@@ -10,7 +11,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// Images of the stores in the chart's demo, for a node that cannot pull images:
+// Images of the stores in the chart's demo and of its backups, for a node that cannot pull images:
 // real programs with the interface of the official images, as far as the chart
 // uses it. Like those they run as root by default.
 
@@ -19,9 +20,9 @@ const root = "0:0"
 //go:embed postgres.sh
 var postgresEntrypoint []byte
 
-// Postgres builds an image of a server from its directory with bin, lib and share,
-// and from a system directory with bash and psql.
-func Postgres(system, server string) (v1.Image, error) {
+// Postgres builds an image of a server from its directory with bin, lib and share, from a directory with pg_dump and
+// pg_restore of its version or newer, and from a system directory with bash and psql.
+func Postgres(system, server, clients string) (v1.Image, error) {
 	base, err := systemTree(system)
 	if err != nil {
 		return nil, err
@@ -36,9 +37,9 @@ func Postgres(system, server string) (v1.Image, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the server's settings: %w", err)
 	}
-	clients, err := filepath.Glob(filepath.Join(system, "usr/lib/postgresql/*/bin"))
-	if err != nil || len(clients) != 1 {
-		return nil, fmt.Errorf("%s contains %d versions of psql instead of one", system, len(clients))
+	psql, err := filepath.Glob(filepath.Join(system, "usr/lib/postgresql/*/bin"))
+	if err != nil || len(psql) != 1 {
+		return nil, fmt.Errorf("%s contains %d versions of psql instead of one", system, len(psql))
 	}
 	const dir, link = os.ModeDir | 0o755, os.ModeSymlink | 0o777
 	own := Layer{
@@ -53,9 +54,14 @@ func Postgres(system, server string) (v1.Image, error) {
 		{Path: prefix + sample, Mode: 0o644, Content: append(settings, "listen_addresses = '*'\nunix_socket_directories = '/var/run/postgresql'\n"...)},
 	}
 	for _, name := range []string{"psql", "pg_isready"} {
-		target := strings.TrimPrefix(filepath.Join(clients[0], name), system)
+		target := strings.TrimPrefix(filepath.Join(psql[0], name), system)
 		own = append(own, File{Path: "/usr/local/bin/" + name, Mode: link, Content: []byte(target)})
 	}
+	dump, err := dumpPrograms(system, clients)
+	if err != nil {
+		return nil, err
+	}
+	own = append(own, dump...)
 	return Local().New([]Layer{base, programs, own}, v1.Config{
 		User:         root,
 		Env:          []string{"PATH=" + prefix + "/bin:/usr/local/bin:/usr/bin:/bin", "LANG=C.UTF-8", "PGDATA=/var/lib/postgresql/data"},
@@ -64,6 +70,40 @@ func Postgres(system, server string) (v1.Image, error) {
 		ExposedPorts: map[string]struct{}{"5432/tcp": {}},
 		StopSignal:   "SIGINT", // "fast": does not wait for clients to disconnect
 	})
+}
+
+// dumpPrograms returns pg_dump and pg_restore, and the library that they load under another name than that of the system. The
+// library of their package cannot connect with TLS.
+func dumpPrograms(system, clients string) (Layer, error) {
+	found, err := filepath.Glob(filepath.Join(system, "usr/lib/*-linux-gnu/libpq.so.5"))
+	if err != nil || len(found) != 1 {
+		return nil, fmt.Errorf("%s contains %d libraries libpq.so.5 instead of one", system, len(found))
+	}
+	var files Layer
+	links := map[string]bool{}
+	for _, name := range []string{"pg_dump", "pg_restore"} {
+		from := filepath.Join(clients, name)
+		program, err := elf.Open(from)
+		if err != nil {
+			return nil, fmt.Errorf("read program of an image: %w", err)
+		}
+		libraries, err := program.ImportedLibraries()
+		_ = program.Close()
+		if err != nil {
+			return nil, fmt.Errorf("read libraries of %s: %w", name, err)
+		}
+		for _, library := range libraries {
+			links[library] = strings.HasPrefix(library, "libpq")
+		}
+		files = append(files, File{Path: "/usr/local/bin/" + name, Mode: 0o755, From: from})
+	}
+	for library, isLink := range links {
+		if isLink {
+			path := filepath.Join(filepath.Dir(strings.TrimPrefix(found[0], system)), library)
+			files = append(files, File{Path: path, Mode: os.ModeSymlink | 0o777, Content: []byte("libpq.so.5")})
+		}
+	}
+	return files, nil
 }
 
 // Milvus builds an image of a server from the directory of its program and

@@ -110,7 +110,7 @@ func (c *testCluster) down() error {
 // dump saves the state and the logs of the cluster for diagnosis before it is deleted.
 func (c *testCluster) dump() {
 	if c.env != nil {
-		_ = c.in(exec.Command(c.env["KUBECTL"], "cluster-info", "dump", "--namespaces", namespace+","+demoNamespace+",default",
+		_ = c.in(exec.Command(c.env["KUBECTL"], "cluster-info", "dump", "--namespaces", namespace+","+demoNamespace+","+olmNamespace+",default",
 			"--output-directory", filepath.Join(c.top, "dump"), "--output", "yaml")).Run()
 	}
 	_ = os.CopyFS(filepath.Join(c.top, "logs"), os.DirFS(filepath.Join(c.dir, "logs")))

@@ -18,6 +18,7 @@ const demoNamespace = "mnemo"
 
 // demo is an installation of the chart with `demo=true`.
 type demo struct {
+	namespace string
 	images    string // chart values of the locally built images, for --set
 	passwords string
 	user      *client.Client
@@ -30,13 +31,20 @@ func (d *demo) helm(t *testing.T, args ...string) {
 	}
 }
 
-// prepare uninstalls the release that exists if this test runs alone, creates a namespace
-// that enforces the restricted Pod Security Standard, and loads the images.
-func (d *demo) prepare(t *testing.T) {
+// uninstallRelease uninstalls the release of the cluster, which exists if a test runs alone: its operator manages the
+// Tenants of all namespaces.
+func uninstallRelease(t *testing.T) {
+	t.Helper()
 	if kubectl(t, "", "get", "deployments", "--namespace", namespace, "--output", "name") != "" {
 		kubectl(t, "", "annotate", "deployment", "mnemo-operator", "--namespace", namespace, controllers.ReleaseAnnotation+"=true")
 		helm(t, "uninstall", "mnemo", "--wait", "--timeout", "3m")
 	}
+}
+
+// prepare creates a namespace that enforces the restricted Pod Security Standard, and
+// loads the images.
+func (d *demo) prepare(t *testing.T) {
+	uninstallRelease(t)
 	kubectl(t, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"`+demoNamespace+`","labels":{
 		"pod-security.kubernetes.io/enforce":"restricted"}}}`, "create", "--filename", "-")
 	images, err := try(t.Context(), "", cluster.program, "demo", "-dir", cluster.dir)
@@ -49,17 +57,17 @@ func (d *demo) prepare(t *testing.T) {
 // createTenant creates a Tenant as the chart's notes say and connects as its user.
 func (d *demo) createTenant(t *testing.T) {
 	t.Helper()
-	kubectl(t, `{"apiVersion":"mnemo.dev/v1alpha1","kind":"Tenant","metadata":{"name":"acme","namespace":"`+demoNamespace+`"},
+	kubectl(t, `{"apiVersion":"mnemo.dev/v1alpha1","kind":"Tenant","metadata":{"name":"acme","namespace":"`+d.namespace+`"},
 		"spec":{"displayName":"Acme","users":[{"name":"alice","email":"alice@acme.test"}]}}`, "apply", "--filename", "-")
-	kubectl(t, "", "wait", "--namespace", demoNamespace, "--for=condition=Ready", "tenant/acme", "--timeout=3m")
+	kubectl(t, "", "wait", "--namespace", d.namespace, "--for=condition=Ready", "tenant/acme", "--timeout=3m")
 	d.connect(t)
 }
 
 // connect creates a client with the current token of the user's Secret.
 func (d *demo) connect(t *testing.T) {
 	t.Helper()
-	token := kubectl(t, "", "get", "secret", "acme-alice-access", "--namespace", demoNamespace, "--output", "go-template={{.data.token | base64decode}}")
-	address := kubectl(t, "", "get", "service", "mnemo", "--namespace", demoNamespace, "--output", "jsonpath={.spec.clusterIP}")
+	token := kubectl(t, "", "get", "secret", "acme-alice-access", "--namespace", d.namespace, "--output", "go-template={{.data.token | base64decode}}")
+	address := kubectl(t, "", "get", "service", "mnemo", "--namespace", d.namespace, "--output", "jsonpath={.spec.clusterIP}")
 	var err error
 	if d.user, err = client.New("http://"+address, token); err != nil {
 		t.Fatal(err)
@@ -114,7 +122,7 @@ func (d *demo) replaceWithoutVolume(t *testing.T) {
 		t.Error("search finds a memory of the lost database")
 	}
 	for i := range 2 {
-		d.createVolume(t, i)
+		createVolume(t, fmt.Sprint("demo-", i))
 	}
 	// A shorter resync interval recreates the Tenants sooner than the default of a minute.
 	d.helm(t, "upgrade", "mnemo", "charts/mnemo", "--reset-then-reuse-values", "--set", "demoStorage=1Gi,operator.resync=5s", "--wait", "--timeout", "3m")
@@ -160,15 +168,15 @@ func (d *demo) generatedPasswords(t *testing.T) string {
 }
 
 // createVolume creates a persistent volume, as a provisioner would.
-func (d *demo) createVolume(t *testing.T, i int) {
+func createVolume(t *testing.T, name string) {
 	t.Helper()
-	dir := filepath.Join(cluster.dir, "volumes", fmt.Sprint(i))
+	dir := filepath.Join(cluster.dir, "volumes", name)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	onNode := map[string]any{"key": "kubernetes.io/hostname", "operator": "In", "values": []string{"mnemo"}}
 	volume, err := json.Marshal(map[string]any{
-		"apiVersion": "v1", "kind": "PersistentVolume", "metadata": map[string]any{"name": fmt.Sprint("demo-", i)},
+		"apiVersion": "v1", "kind": "PersistentVolume", "metadata": map[string]any{"name": name},
 		"spec": map[string]any{
 			"capacity": map[string]string{"storage": "1Gi"}, "accessModes": []string{"ReadWriteOnce"}, "persistentVolumeReclaimPolicy": "Retain",
 			"local": map[string]string{"path": dir},

@@ -83,6 +83,7 @@ func TestLifecycle(t *testing.T) {
 		{"run the commands of the runbooks", func(t *testing.T) { runbooksWork(t, m) }},
 		{"limit the memory of the Go runtime", func(t *testing.T) { wantMemoryLimits(t, m) }},
 		{"trigger each alert", func(t *testing.T) { triggerAlerts(t, m, token) }},
+		{"back up and restore", backUpAndRestore},
 		{"uninstall", func(t *testing.T) {
 			uninstall(t)
 			m.wantAlert(t, "the release is uninstalled", "MnemoDown")
@@ -103,7 +104,7 @@ func TestLifecycle(t *testing.T) {
 // stores. It is in this file because Go runs tests in the order of their files: it
 // must run after TestLifecycle, whose cluster it uses and whose release it replaces.
 func TestDemo(t *testing.T) {
-	d := &demo{}
+	d := &demo{namespace: demoNamespace}
 	steps := []struct {
 		name string
 		run  func(t *testing.T)
@@ -123,6 +124,26 @@ func TestDemo(t *testing.T) {
 		{"without a volume, a replaced pod loses the data", d.replaceWithoutVolume},
 		{"with a volume, a replaced pod keeps the data", d.replaceWithVolume},
 		{"uninstall", d.uninstall},
+	}
+	for _, step := range steps {
+		if !t.Run(step.name, step.run) {
+			return // later steps depend on this one
+		}
+	}
+}
+
+// TestBundle installs the OLM bundle as OLM would do it: with its Deployments and permissions, and the Secrets of docs/install.md.
+func TestBundle(t *testing.T) {
+	b := &bundle{}
+	steps := []struct {
+		name string
+		run  func(t *testing.T)
+	}{
+		{"build the bundle and its image", b.build},
+		{"create a database and the Secrets", b.createSecrets},
+		{"install", b.apply},
+		{"store and search a memory", b.use},
+		{"uninstall", b.remove},
 	}
 	for _, step := range steps {
 		if !t.Run(step.name, step.run) {

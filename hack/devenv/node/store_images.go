@@ -19,11 +19,11 @@ import (
 	"github.com/mnemo-dev/mnemo/hack/image"
 )
 
-// StoreImage is an image of PostgreSQL or Milvus for the chart's demo, for a node that
-// cannot pull images.
+// StoreImage is an image of PostgreSQL or Milvus for the chart's demo and its backups,
+// for a node that cannot pull images.
 type StoreImage struct {
-	// Value is the name of the chart value that selects the image.
-	Value string
+	// Values are the names of the chart values that select the image.
+	Values []string
 	// Name has the form repository:tag.
 	Name  string
 	Image v1.Image
@@ -40,6 +40,10 @@ func StoreImages(ctx context.Context, cache *devenv.Cache) ([]StoreImage, error)
 	if err != nil {
 		return nil, err
 	}
+	clients, err := postgres.Clients(ctx, cache)
+	if err != nil {
+		return nil, err
+	}
 	milvusDir, err := milvus.Files(ctx, cache)
 	if err != nil {
 		return nil, err
@@ -49,13 +53,13 @@ func StoreImages(ctx context.Context, cache *devenv.Cache) ([]StoreImage, error)
 		return nil, err
 	}
 	done := cache.Progress.Step("images", "packing PostgreSQL and Milvus")
-	images, err := packStores(system, postgresDir, milvusDir, programs["entrypoint"])
+	images, err := packStores(system, postgresDir, clients, milvusDir, programs["entrypoint"])
 	done(err)
 	return images, err
 }
 
-func packStores(system, postgresDir, milvusDir, entrypoint string) ([]StoreImage, error) {
-	server, err := image.Postgres(system, postgresDir)
+func packStores(system, postgresDir, clients, milvusDir, entrypoint string) ([]StoreImage, error) {
+	server, err := image.Postgres(system, postgresDir, clients)
 	if err != nil {
 		return nil, err
 	}
@@ -73,8 +77,8 @@ func packStores(system, postgresDir, milvusDir, entrypoint string) ([]StoreImage
 	}
 	major, _, _ := strings.Cut(string(postgres.Version), ".")
 	return []StoreImage{
-		{Value: "demoImages.postgres", Name: "mnemo.local/postgres:" + major, Image: server},
-		{Value: "demoImages.milvus", Name: "mnemo.local/milvus:v" + milvus.Wheel.Version, Image: index},
+		{Values: []string{"demoImages.postgres", "backup.image"}, Name: "mnemo.local/postgres:" + major, Image: server},
+		{Values: []string{"demoImages.milvus"}, Name: "mnemo.local/milvus:v" + milvus.Wheel.Version, Image: index},
 	}, nil
 }
 
@@ -112,7 +116,7 @@ func writeImageConfig(milvusDir, dir string) error {
 
 // storePackages are a shell with its tools, PostgreSQL's clients, and libraries
 // that the servers need but do not include.
-var storePackages = []string{"bash", "coreutils", "libc-bin", "libstdc++6", "postgresql-client"}
+var storePackages = []string{"bash", "coreutils", "findutils", "libc-bin", "libstdc++6", "postgresql-client"}
 
 // notUnpacked are dependencies of those packages that the files we use do not need.
 // apt-get is made to believe that they are installed.
