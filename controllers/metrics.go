@@ -50,11 +50,16 @@ func outcome(err error) string {
 
 // collectors returns the metrics that a process with the reconciler registers.
 func (r *TenantReconciler) collectors() []prometheus.Collector {
-	return []prometheus.Collector{r.metrics.steps, r.metrics.issued, &tenantCollector{r.client}}
+	return []prometheus.Collector{r.metrics.steps, r.metrics.issued, &tenantCollector{r.client, r.config.Selector.String()}}
 }
 
 // tenantCollector describes the Tenants in the cache when Prometheus scrapes.
-type tenantCollector struct{ client client.Reader }
+type tenantCollector struct {
+	client client.Reader
+	// shard is the label selector of the Tenants. All replicas of an operator export the same values, and the operators
+	// of other shards export those of other Tenants: queries use the maximum of each shard.
+	shard string
+}
 
 // The states of a Tenant. A stalled one waits for its author, a failing one for the
 // platform: alerts distinguish them.
@@ -69,9 +74,9 @@ const (
 
 var (
 	tenantsDesc = prometheus.NewDesc("mnemo_tenants",
-		"Tenants by state: ready, suspended, progressing, failing (an error, will be retried), stalled (a user must act) or deleting.", []string{"state"}, nil)
+		"Tenants by state: ready, suspended, progressing, failing (an error, will be retried), stalled (a user must act) or deleting. shard is the label selector of the operator.", []string{"shard", "state"}, nil)
 	unreadyDesc = prometheus.NewDesc("mnemo_tenant_oldest_unready_age_seconds",
-		"Time since the first of the Tenants in a state became unready, by state: progressing, failing or stalled.", []string{"state"}, nil)
+		"Time since the first of the Tenants in a state became unready, by state: progressing, failing or stalled.", []string{"shard", "state"}, nil)
 )
 
 // Describe implements prometheus.Collector.
@@ -100,10 +105,10 @@ func (c *tenantCollector) Collect(out chan<- prometheus.Metric) {
 		}
 	}
 	for name, n := range counts {
-		out <- prometheus.MustNewConstMetric(tenantsDesc, prometheus.GaugeValue, float64(n), name)
+		out <- prometheus.MustNewConstMetric(tenantsDesc, prometheus.GaugeValue, float64(n), c.shard, name)
 	}
 	for name, age := range oldest {
-		out <- prometheus.MustNewConstMetric(unreadyDesc, prometheus.GaugeValue, age.Seconds(), name)
+		out <- prometheus.MustNewConstMetric(unreadyDesc, prometheus.GaugeValue, age.Seconds(), c.shard, name)
 	}
 }
 

@@ -100,7 +100,7 @@ func TestUnreadyAge(t *testing.T) {
 		t.Fatal(err)
 	}
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(&tenantCollector{fake.NewClientBuilder().WithScheme(scheme).WithObjects(stalled, fresh).Build()})
+	registry.MustRegister(&tenantCollector{fake.NewClientBuilder().WithScheme(scheme).WithObjects(stalled, fresh).Build(), "mnemo.dev/shard=a"})
 	families, err := registry.Gather()
 	if err != nil {
 		t.Fatal(err)
@@ -109,7 +109,10 @@ func TestUnreadyAge(t *testing.T) {
 	for _, f := range families {
 		for _, m := range f.GetMetric() {
 			if f.GetName() == "mnemo_tenant_oldest_unready_age_seconds" {
-				got[m.GetLabel()[0].GetValue()] = time.Duration(m.GetGauge().GetValue() * float64(time.Second)).Round(time.Minute)
+				if shard := m.GetLabel()[0].GetValue(); shard != "mnemo.dev/shard=a" {
+					t.Errorf("shard %q, want the operator's selector", shard)
+				}
+				got[m.GetLabel()[1].GetValue()] = time.Duration(m.GetGauge().GetValue() * float64(time.Second)).Round(time.Minute)
 			}
 		}
 	}
