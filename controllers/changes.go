@@ -2,8 +2,10 @@ package controllers
 
 import (
 	"context"
+	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -85,8 +87,12 @@ func (f *changeFollower) poll(ctx context.Context) {
 	if changes.Reset {
 		f.enqueueMatching(ctx, all)
 	}
+	found := true
 	for _, uid := range changes.Tenants {
-		f.enqueue(ctx, uid, 0)
+		found = f.enqueue(ctx, uid, 0) && found
+	}
+	if !found { // the data of a deleted Tenant was reassigned or purged: its name may be free now
+		f.enqueueMatching(ctx, waitsForName)
 	}
 	f.enqueueUsage(ctx, changes.Usage, time.Now())
 }
@@ -110,11 +116,13 @@ func (f *changeFollower) enqueueUsage(ctx context.Context, uids []tenant.ID, now
 	}
 }
 
-// enqueue enqueues the Tenant with the uid, if this operator watches it.
-func (f *changeFollower) enqueue(ctx context.Context, uid tenant.ID, after time.Duration) {
-	for _, key := range f.find(ctx, uid) {
+// enqueue enqueues the Tenant with the uid. It returns false if this operator watches no such Tenant.
+func (f *changeFollower) enqueue(ctx context.Context, uid tenant.ID, after time.Duration) bool {
+	keys := f.find(ctx, uid)
+	for _, key := range keys {
 		f.queue.AddAfter(reconcile.Request{NamespacedName: key}, after)
 	}
+	return len(keys) > 0
 }
 
 // enqueueSamples enqueues one Tenant of each collection.
@@ -145,6 +153,14 @@ func collectionOf(t *v1alpha1.Tenant) string {
 }
 
 func all(*v1alpha1.Tenant) bool { return true }
+
+// waitsForName reports whether data of another Tenant has the Tenant's name.
+func waitsForName(t *v1alpha1.Tenant) bool {
+	synced := meta.FindStatusCondition(t.Status.Conditions, v1alpha1.Synced)
+	return synced != nil && slices.Contains([]string{
+		v1alpha1.ReasonAdoptionRequired, v1alpha1.ReasonAdoptionRefused, v1alpha1.ReasonNameInUse, v1alpha1.ReasonNamePurging,
+	}, synced.Reason)
+}
 
 // enqueueMatching enqueues Tenants after those that are known to have changed.
 func (f *changeFollower) enqueueMatching(ctx context.Context, match func(*v1alpha1.Tenant) bool) {

@@ -8,7 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -176,4 +178,43 @@ func TestChangesTakeEffectOnTheDataPath(t *testing.T) { //nolint:paralleltest //
 		return again != "" && again != bob && l.answers(t, again, http.StatusOK) && l.record(t, tn().UID).Usage.Memories == stored
 	})
 	t.Logf("until both API servers applied a change:\n%s", table.String())
+}
+
+// TestReassignedDataIsAdoptedSoon: a Tenant that waits for retained data of its name adopts it within seconds of
+// `mnemo tenants reassign`, whose change is that of a tenant without a Tenant.
+func TestReassignedDataIsAdoptedSoon(t *testing.T) { //nolint:paralleltest // the operator's metrics are the process's
+	l := newLive(t, 1)
+	l.stores.Changes = l.db.ChangeReader()
+	l.operate(controllers.Config{Resync: time.Hour})
+	key := types.NamespacedName{Namespace: l.namespaces[0], Name: "acme"}
+	e := &env{Client: l.Client, ns: key.Namespace}
+	condition := func(name string) *metav1.Condition {
+		return meta.FindStatusCondition(e.tenant(t).Status.Conditions, name)
+	}
+	l.apply(t, key, `{"users":[{"name":"alice"}]}`)
+	waitFor(t, "a ready Tenant", func() bool {
+		c := condition(v1alpha1.Ready)
+		return c != nil && c.Status == metav1.ConditionTrue
+	})
+	l.remember(t, 0, l.token(t, key, "alice"), "The spare key is under the stone.")
+	tn := e.tenant(t)
+	id, owner := tenant.ID(tn.Status.ID), l.record(t, tn.UID).NamespaceUID
+	e.mustDelete(t, tn)
+	waitFor(t, "deletion", func() bool { return isGone(t, l.Client, tn) })
+	if err := l.db.Reassign(t.Context(), id, tenant.Owner{NamespaceUID: uuid.NewString()}); err != nil {
+		t.Fatal(err)
+	}
+	l.apply(t, key, `{"users":[{"name":"alice"}]}`)
+	waitFor(t, "refusal", func() bool {
+		c := condition(v1alpha1.Synced)
+		return c != nil && c.Reason == v1alpha1.ReasonAdoptionRefused
+	})
+	start := time.Now()
+	if err := l.db.Reassign(t.Context(), id, tenant.Owner{NamespaceUID: owner}); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "adoption", func() bool { return condition(v1alpha1.Synced).Status == metav1.ConditionTrue })
+	if took := time.Since(start); took > 20*time.Second {
+		t.Errorf("the data was adopted after %s, want seconds", took)
+	}
 }
