@@ -30,6 +30,7 @@ func generate(dir string) (string, error) {
 		Description string `yaml:"description"`
 		Version     string `yaml:"version"`
 		KubeVersion string `yaml:"kubeVersion"`
+		Home        string `yaml:"home"`
 	}
 	raw, err := os.ReadFile(filepath.Join(dir, "Chart.yaml"))
 	if err != nil {
@@ -47,7 +48,9 @@ func generate(dir string) (string, error) {
 		return "", fmt.Errorf("values.yaml: %w", err)
 	}
 	kubernetes := strings.TrimSuffix(strings.TrimPrefix(metadata.KubeVersion, ">="), "-0")
-	intro := fmt.Sprintf(header, metadata.Description, metadata.Version, kubernetes)
+	// Artifact Hub shows the README outside the repository, so links are absolute.
+	files := metadata.Home + "/blob/main/"
+	intro := fmt.Sprintf(header, metadata.Description, metadata.Version, kubernetes, files, files, files, files)
 	return intro + render(sections), nil
 }
 
@@ -63,9 +66,9 @@ Chart version %s, for Kubernetes %s or newer and Helm 3.17 or newer.
 helm install mnemo charts/mnemo -n mnemo --create-namespace -f mnemo.yaml
 ` + "```" + `
 
-[docs/install.md](../../docs/install.md) explains the installation, [docs/gitops.md](../../docs/gitops.md) Argo CD, Flux and
-parent charts. The files in [presets](presets) set sizes: pass one before your own values, as in
-` + "`-f charts/mnemo/presets/medium.yaml -f mnemo.yaml`" + `. [images.txt](images.txt) lists the images.
+[docs/install.md](%sdocs/install.md) explains the installation, [docs/gitops.md](%sdocs/gitops.md) Argo CD, Flux and
+parent charts. The files in [presets](%scharts/mnemo/presets) set sizes: pass one before your own values, as in
+` + "`-f charts/mnemo/presets/medium.yaml -f mnemo.yaml`" + `. [images.txt](%scharts/mnemo/images.txt) lists the images.
 
 ## Values
 `

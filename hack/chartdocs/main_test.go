@@ -2,6 +2,8 @@ package main
 
 import (
 	"os"
+	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -53,6 +55,27 @@ func TestReadSectionsRejectsOtherDocuments(t *testing.T) {
 	for name, values := range map[string]string{"list": "[a]", "empty": "", "invalid": "{"} {
 		if _, err := readSections([]byte(values)); err == nil {
 			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+// TestREADMELinksAreAbsolute: relative links are broken on Artifact Hub.
+func TestREADMELinksAreAbsolute(t *testing.T) {
+	t.Parallel()
+	readme, err := os.ReadFile("../../charts/mnemo/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	links := regexp.MustCompile(`\]\(([^)]+)\)`).FindAllStringSubmatch(string(readme), -1)
+	if len(links) < 4 {
+		t.Errorf("%d links, want at least 4", len(links))
+	}
+	for _, link := range links {
+		path, found := strings.CutPrefix(link[1], "https://github.com/mnemo-dev/mnemo/blob/main/")
+		if !found {
+			t.Errorf("link %s is relative", link[1])
+		} else if _, err := os.Stat("../../" + path); err != nil {
+			t.Errorf("link %s: %v", link[1], err)
 		}
 	}
 }
