@@ -61,14 +61,19 @@ type createBucketInput struct {
 
 type createBucketOutput struct {
 	Location string `header:"Location" doc:"The path of the new bucket."`
-	Body     confirmationBody
+	Body     createdBucketBody
+}
+
+type createdBucketBody struct {
+	Message string `json:"message"`
+	ID      string `json:"id"`
 }
 
 var docCreateBucket = doc{
 	id: "createBucket", tag: "Buckets", summary: "Create a bucket",
 	description: "Names are unique without regard to case. The Location header is the address of the new bucket.",
 	request:     example(`{"name":"Travel","description":"Trips and how I like them"}`),
-	response:    example(`{"message":"Bucket created successfully"}`),
+	response:    example(`{"message":"Bucket created successfully","id":"12"}`),
 	errors:      []int{http.StatusConflict},
 	idempotency: "bucket",
 }
@@ -80,9 +85,10 @@ func (s *Server) createBucket(ctx context.Context, who tenant.Identity, in *crea
 	if err != nil {
 		return nil, err
 	}
+	text := strconv.FormatInt(id, 10)
 	return &createBucketOutput{
-		Location: "/api/buckets/" + strconv.FormatInt(id, 10),
-		Body:     confirmationBody{Message: "Bucket created successfully"},
+		Location: "/api/buckets/" + text,
+		Body:     createdBucketBody{Message: "Bucket created successfully", ID: text},
 	}, nil
 }
 

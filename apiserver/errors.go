@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,6 +18,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
 // statuses maps each error kind to its HTTP status.
@@ -31,6 +33,42 @@ var statuses = map[fault.Kind]int{
 	fault.Unsupported:  http.StatusUnsupportedMediaType,
 	fault.RateLimited:  http.StatusTooManyRequests,
 	fault.Unavailable:  http.StatusServiceUnavailable,
+}
+
+// statusCodes are the codes of errors that have no more specific one, by status.
+var statusCodes = map[int]string{
+	http.StatusBadRequest:                  "invalid",
+	http.StatusUnauthorized:                "unauthorized",
+	http.StatusForbidden:                   "forbidden",
+	http.StatusNotFound:                    "not_found",
+	http.StatusMethodNotAllowed:            "method_not_allowed",
+	http.StatusRequestTimeout:              "timeout",
+	http.StatusConflict:                    "conflict",
+	http.StatusRequestEntityTooLarge:       "too_large",
+	http.StatusUnsupportedMediaType:        "unsupported_media_type",
+	http.StatusTooManyRequests:             "rate_limited",
+	http.StatusRequestHeaderFieldsTooLarge: "headers_too_large",
+	http.StatusInternalServerError:         "internal",
+	http.StatusServiceUnavailable:          "unavailable",
+}
+
+// errorCode returns the code of an error with a status.
+func errorCode(err error, status int) string {
+	if _, ok := errors.AsType[tenant.QuotaExceeded](err); ok {
+		return "quota_exceeded"
+	}
+	switch {
+	case errors.Is(err, tenant.ErrKeyReused):
+		return "idempotency_key_reused"
+	case errors.Is(err, suspended):
+		return "tenant_suspended"
+	}
+	return cmp.Or(statusCodes[status], "invalid")
+}
+
+// newError returns an error response without a more specific code.
+func newError(status int, message string) *Error {
+	return &Error{status: status, Message: message, Code: errorCode(nil, status)}
 }
 
 // incompleteBody is the message for a body that ends early.
@@ -48,6 +86,7 @@ type Error struct {
 	headers http.Header
 
 	Message     string   `json:"error" doc:"What went wrong and how to fix it." example:"text is required and must not be blank"`
+	Code        string   `json:"code" doc:"A stable name of the kind of error. New ones may be added." example:"invalid"`
 	RejectedIDs []string `json:"rejectedIds,omitempty" doc:"The ids rejected by a bulk operation."`
 	RequestID   string   `json:"requestId,omitempty" doc:"Identifies the request in the server log; status 500 only."`
 }
@@ -86,7 +125,8 @@ func (s *Server) toHTTPError(ctx context.Context, err error) *Error {
 		}
 	}
 	f = f.WithFieldNames(requestFields)
-	out := &Error{status: statuses[f.Kind], headers: http.Header{}, Message: f.Message, RejectedIDs: f.RejectedIDs}
+	status := statuses[f.Kind]
+	out := &Error{status: status, headers: http.Header{}, Message: f.Message, Code: errorCode(err, status), RejectedIDs: f.RejectedIDs}
 	switch f.Kind {
 	case fault.Internal:
 		out.Message, out.RequestID = internalError, requestIDOf(ctx)
@@ -141,7 +181,7 @@ func (s *Server) handleError(c *fiber.Ctx, err error) error {
 	if !errors.As(err, &fe) || fe.Code >= http.StatusInternalServerError {
 		return s.writeError(c, s.toHTTPError(c.UserContext(), err))
 	}
-	out := &Error{status: fe.Code}
+	out := newError(fe.Code, "")
 	switch fe.Code {
 	case http.StatusNotFound:
 		out.Message = "not found; see GET /openapi.json for all routes"
@@ -163,10 +203,11 @@ func (s *Server) handleError(c *fiber.Ctx, err error) error {
 // humaError replaces huma's errors with Error. ctx is nil when huma only needs
 // the type.
 func humaError(ctx huma.Context, status int, msg string, errs ...error) huma.StatusError {
-	out := &Error{status: status, Message: msg}
+	if status == http.StatusUnprocessableEntity {
+		status = http.StatusBadRequest
+	}
+	out := newError(status, msg)
 	switch status {
-	case http.StatusUnprocessableEntity:
-		out.status = http.StatusBadRequest
 	case http.StatusRequestEntityTooLarge:
 		out.Message = tooLarge(ctx.Operation().MaxBodyBytes - 1).Error()
 		return out
@@ -178,9 +219,9 @@ func humaError(ctx huma.Context, status int, msg string, errs ...error) huma.Sta
 		// server, or the client disconnected or sent malformed chunks.
 		if f, ok := errors.AsType[*fault.Error](errors.Join(errs...)); ok {
 			ctx.SetHeader(fiber.HeaderRetryAfter, retryAfter(f.RetryAfter)) // huma ignores the error's headers here
-			return &Error{status: statuses[f.Kind], Message: f.Message}
+			return newError(statuses[f.Kind], f.Message)
 		}
-		return &Error{status: http.StatusBadRequest, Message: incompleteBody}
+		return newError(http.StatusBadRequest, incompleteBody)
 	}
 	if len(errs) > 0 {
 		problems := make([]string, len(errs))

@@ -26,15 +26,21 @@ func TestErrorKinds(t *testing.T) {
 		body   string
 		header string // name of one that must be there
 	}{
-		"Internal":    {errors.New("secret detail"), 500, `{"error":"` + internalError + `","requestId":"r-1"}`, ""},
-		"Invalid":     {fault.New(fault.Invalid, "a is wrong"), 400, `{"error":"a is wrong"}`, ""},
-		"Forbidden":   {fault.New(fault.Forbidden, "quota used up"), 403, `{"error":"quota used up"}`, ""},
-		"Wrapped":     {fmt.Errorf("secret: %w", fault.New(fault.NotFound, "gone")), 404, `{"error":"gone"}`, ""},
-		"Cause":       {fault.Wrap(fault.Conflict, errors.New("secret"), "taken"), 409, `{"error":"taken"}`, ""},
-		"Rejected":    {&fault.Error{Kind: fault.NotFound, Message: "some are gone", RejectedIDs: []string{"x"}}, 404, `{"error":"some are gone","rejectedIds":["x"]}`, ""},
-		"RateLimited": {&fault.Error{Kind: fault.RateLimited, Message: "slow down", RetryAfter: 1500 * time.Millisecond}, 429, `{"error":"slow down"}`, "2"},
-		"Unavailable": {fault.New(fault.Unavailable, "the database is unavailable"), 503, `{"error":"the database is unavailable"}`, "5"},
-		"Late":        {fmt.Errorf("query: %w", context.DeadlineExceeded), 503, `{"error":"request timed out; try again"}`, "5"},
+		"Internal":    {errors.New("secret detail"), 500, `{"error":"` + internalError + `","code":"internal","requestId":"r-1"}`, ""},
+		"Invalid":     {fault.New(fault.Invalid, "a is wrong"), 400, `{"error":"a is wrong","code":"invalid"}`, ""},
+		"Forbidden":   {fault.New(fault.Forbidden, "quota used up"), 403, `{"error":"quota used up","code":"forbidden"}`, ""},
+		"Wrapped":     {fmt.Errorf("secret: %w", fault.New(fault.NotFound, "gone")), 404, `{"error":"gone","code":"not_found"}`, ""},
+		"Cause":       {fault.Wrap(fault.Conflict, errors.New("secret"), "taken"), 409, `{"error":"taken","code":"conflict"}`, ""},
+		"Rejected":    {&fault.Error{Kind: fault.NotFound, Message: "some are gone", RejectedIDs: []string{"x"}}, 404, `{"error":"some are gone","code":"not_found","rejectedIds":["x"]}`, ""},
+		"RateLimited": {&fault.Error{Kind: fault.RateLimited, Message: "slow down", RetryAfter: 1500 * time.Millisecond}, 429, `{"error":"slow down","code":"rate_limited"}`, "2"},
+		"Unavailable": {fault.New(fault.Unavailable, "the database is unavailable"), 503, `{"error":"the database is unavailable","code":"unavailable"}`, "5"},
+		"Quota": {
+			fmt.Errorf("reserve: %w", tenant.QuotaExceeded{Resource: tenant.ResourceMemories, Limit: 10}), 403,
+			`{"error":"memory quota exceeded (limit 10); delete some data or ask your administrator for a higher quota","code":"quota_exceeded"}`, "",
+		},
+		"KeyReused": {tenant.ErrKeyReused, 409, `{"error":"` + tenant.ErrKeyReused.Error() + `","code":"idempotency_key_reused"}`, ""},
+		"Suspended": {suspended, 403, `{"error":"` + suspended.Error() + `","code":"tenant_suspended"}`, ""},
+		"Late":      {fmt.Errorf("query: %w", context.DeadlineExceeded), 503, `{"error":"request timed out; try again","code":"unavailable"}`, "5"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

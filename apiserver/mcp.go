@@ -90,7 +90,7 @@ func (s *Server) serveMCP(endpoint *mcp.Endpoint) fiber.Handler {
 // sendMCP sends the endpoint's response.
 func (s *Server) sendMCP(c *fiber.Ctx, w *response) error {
 	if w.status >= http.StatusBadRequest && strings.HasPrefix(w.header.Get(fiber.HeaderContentType), "text/plain") {
-		return s.writeError(c, &Error{status: w.status, Message: strings.TrimSpace(w.body.String())})
+		return s.writeError(c, newError(w.status, strings.TrimSpace(w.body.String())))
 	}
 	for name, values := range w.header {
 		c.Set(name, strings.Join(values, ", "))

@@ -146,7 +146,7 @@ func finishOperation(op *huma.Operation, shared map[string]*huma.Response) {
 		default:
 			finishResponse(r, status, op)
 			if message := cmp.Or(examples[status], commonErrorExamples[status]); message != "" {
-				r.Content[fiber.MIMEApplicationJSON].Example = map[string]any{"error": message}
+				r.Content[fiber.MIMEApplicationJSON].Example = map[string]any{"error": message, "code": statusCodes[status]}
 			}
 		}
 	}

@@ -45,7 +45,7 @@ var commonErrorExamples = map[int]string{
 func sharedResponses(schemas huma.Registry) map[string]*huma.Response {
 	out := map[string]*huma.Response{}
 	for status, a := range errorResponses {
-		example := map[string]any{"error": a.example}
+		example := map[string]any{"error": a.example, "code": statusCodes[status]}
 		if status == http.StatusInternalServerError {
 			example["requestId"] = "5e0c8b1e-6b1f-4a35-9d4e-0f5a4b1c7d22"
 		}

@@ -39,7 +39,7 @@ var story = []step{
 	{"POST", "/api/v2/memory/update", `{"memoryId":"$m","bucketName":"general","bucketId":"1"}`, `{"message":"Memory updated","memoryId":"$m","version":1}`},
 	{"POST", "/api/v2/memory/update", `{"memoryIds":["$m","$m"],"bucketId":1,"memoryId":null}`, `{"message":"Memories moved","movedCount":1,"memoryIds":["$m"]}`},
 	{"GET", "/api/memories/$m/versions?count=5000&skip=0", "", `{"memoryId":"$m","versions":[{"version":1,"text":"2025-05-09 window seat","createdAt":"2025-05-09T12:00:00.123Z"}]}`},
-	{"POST", "/api/buckets", `{"name":"Travel","description":"Trips","source":"x"}`, `{"message":"Bucket created successfully"}`},
+	{"POST", "/api/buckets", `{"name":"Travel","description":"Trips","source":"x"}`, `{"message":"Bucket created successfully","id":"3"}`},
 	{"POST", "/api/memories/bulk-delete", `{"memoryIds":["never"]}`, `{"message":"Memories deleted","deletedCount":0,"errors":[]}`},
 	{"DELETE", "/api/memories/$m", "", `{"message":"Memory deleted"}`},
 	{"GET", "/api/v2/memory", "", `{"memories":[],"buckets":[{"id":"1","name":"General","description":"","memoryCount":1},{"id":"3","name":"Travel","description":"Trips","memoryCount":0}]}`},

@@ -449,6 +449,12 @@ type CreateMemoryRequest struct {
 	Text string `json:"text"`
 }
 
+// CreatedBucket defines model for CreatedBucket.
+type CreatedBucket struct {
+	ID      string `json:"id"`
+	Message string `json:"message"`
+}
+
 // CreatedMemory defines model for CreatedMemory.
 type CreatedMemory struct {
 	Done     CreatedMemoryDone `json:"done"`
@@ -517,6 +523,11 @@ type DeletedMemories struct {
 
 // Error defines model for Error.
 type Error struct {
+	// Code A stable name of the kind of error. New ones may be added.
+	//
+	// Examples: invalid
+	Code string `json:"code"`
+
 	// Error What went wrong and how to fix it.
 	//
 	// Examples: text is required and must not be blank
@@ -4141,9 +4152,9 @@ func (c *Client) ListBuckets(ctx context.Context, params *ListBucketsParams, edi
 }
 
 // CreateBucket: Create a bucket (POST /api/buckets).
-func (c *Client) CreateBucket(ctx context.Context, params *CreateBucketParams, body CreateBucketJSONRequestBody, editors ...RequestEditorFn) (*Answer[Confirmation], error) {
+func (c *Client) CreateBucket(ctx context.Context, params *CreateBucketParams, body CreateBucketJSONRequestBody, editors ...RequestEditorFn) (*Answer[CreatedBucket], error) {
 	response, err := c.requests.CreateBucket(ctx, params, body, editors...)
-	return decode[Confirmation](response, err)
+	return decode[CreatedBucket](response, err)
 }
 
 // DeleteBucket: Delete a bucket (DELETE /api/buckets/{bucketId}).
