@@ -127,7 +127,7 @@ bench: ## Run benchmarks with real dependencies
 bench-retrieval: ## Measure retrieval on LoCoMo and BEAM files (DATA=a.json,b.json URL= TOKEN= JSON=)
 	@go build -o bin/hacktest ./hack/test && exec bin/hacktest -only $(if $(URL),model,postgres,milvus,model) -- \
 		go test -count=1 -timeout 4h -v -run '^TestRetrieval$$' ./test/retrievalbench \
-		-args -data '$(DATA)' -url '$(URL)' -token '$(TOKEN)' -json '$(if $(JSON),$(abspath $(JSON)))' -threshold $(or $(THRESHOLD),0.5)
+		-args -data '$(DATA)' -url '$(URL)' -token '$(TOKEN)' -json '$(if $(JSON),$(abspath $(JSON)))' $(if $(THRESHOLD),-threshold $(THRESHOLD))
 
 .PHONY: bench-tenants
 bench-tenants: ## Reconcile a thousand Tenants at once, then measure idling (TENANTS=1000 IDLE=10m)

@@ -63,6 +63,7 @@ type listMemoriesInput struct {
 	Latest   string `query:"latest"`
 	Query    string `query:"query"`
 	Skip     string `query:"skip"`
+	MinScore string `query:"minScore"`
 }
 
 type listMemoriesOutput struct {
@@ -80,6 +81,7 @@ type memoryBody struct {
 	ID       string             `json:"id"`
 	Text     string             `json:"text"`
 	Metadata memoryMetadataBody `json:"metadata"`
+	Score    *float64           `json:"score,omitempty" minimum:"0" maximum:"1" doc:"With query: the probability that the memory is relevant. Comparable only within one response if X-Degraded is set."`
 }
 
 type memoryMetadataBody struct {
@@ -94,7 +96,7 @@ const exampleMemory = `{"id":"0196b2f4-6d1e-7c3a-9f5e-2b8d4c6a1e07","text":"2025
 
 var docListMemories = doc{
 	id: "listMemories", tag: "Memories", summary: "List or search memories",
-	description: "Sorted by relevance with `query`, newest first with `latest`, and otherwise oldest first, so that paging with `skip` is stable. " +
+	description: "Sorted by relevance with `query`, without irrelevant memories (see `minScore`), newest first with `latest`, and otherwise oldest first, so that paging with `skip` is stable. " +
 		"A response ends at the tenant's token limit, after at least one memory; `nextSkip` is the start of the next page. " +
 		"`X-Degraded: vector` means that the vector store was unavailable and the results are keyword matches.",
 	params: []*huma.Param{
@@ -103,6 +105,7 @@ var docListMemories = doc{
 		boolParam("all", "Return all memories, regardless of `count`."),
 		boolParam("latest", "Newest first; ignored with `query`."),
 		textParam("query", "A search query in natural language.", "where do I like to sit on trains?"),
+		scoreParam("minScore", "With `query`: the score below which memories are omitted. By default, irrelevant memories are omitted; 0 returns all."),
 		intParam("skip", "The number of memories to skip; with `query`, out of the 1,000 best matches.", 0, 0, 0),
 		ignoredParam("source", "The name of the client. It does not filter.", "cli"),
 		ignoredParam("contentType", "Accepted for older clients; only `text` exists.", "text"),
@@ -121,6 +124,8 @@ func (s *Server) listMemories(ctx context.Context, who tenant.Identity, in *list
 		Newest: p.boolean("latest", in.Latest),
 		Query:  in.Query,
 		Skip:   p.integer("skip", in.Skip, 0, 0),
+
+		MinScore: p.score("minScore", in.MinScore),
 	}
 	if err := fault.Join(p.Err(), input.Validate()); err != nil {
 		return nil, err
@@ -134,6 +139,9 @@ func (s *Server) listMemories(ctx context.Context, who tenant.Identity, in *list
 	}}
 	for i, m := range listing.Memories {
 		out.Body.Memories[i] = bodyOf(m)
+		if strings.TrimSpace(in.Query) != "" {
+			out.Body.Memories[i].Score = &listing.Memories[i].Score
+		}
 	}
 	return out, nil
 }

@@ -34,6 +34,19 @@ func (p *params) integer(name, text string, fallback, minimum int) int {
 	return int(n)
 }
 
+// score parses a number from 0 to 1, nil if absent.
+func (p *params) score(name, text string) *float64 {
+	if text == "" {
+		return nil
+	}
+	n, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(n >= 0 && n <= 1) {
+		p.Add(name, "must be a number from 0 to 1")
+		return nil
+	}
+	return &n
+}
+
 // boolean parses true, false, 1 or 0.
 func (p *params) boolean(name, text string) bool {
 	switch strings.ToLower(text) {
@@ -79,6 +92,11 @@ func param(name, description string, schema *huma.Schema, example any) *huma.Par
 func intParam(name, description string, fallback, minimum int, example any) *huma.Param {
 	least := float64(minimum)
 	return param(name, description, &huma.Schema{Type: huma.TypeInteger, Default: fallback, Minimum: &least}, example)
+}
+
+func scoreParam(name, description string) *huma.Param {
+	least, most := 0.0, 1.0
+	return param(name, description, &huma.Schema{Type: huma.TypeNumber, Minimum: &least, Maximum: &most}, 0.5)
 }
 
 // upTo sets the maximum of a parameter.

@@ -25,6 +25,7 @@ type recallRequest struct {
 	Queries             []recallQuery `json:"queries,omitempty" maxItems:"15" doc:"Up to 15 questions, answered in one response."`
 	MaxTokens           *tokenBudget  `json:"maxTokens,omitempty" doc:"The maximum length of the content in tokens, 1 to 2,000; default 600. Other values are clamped."`
 	Platform            *string       `json:"platform,omitempty" doc:"A hint: only conversations of this platform. Ignored if absent, all, or without active conversations. Case does not matter; openai means chatgpt and anthropic means claude."`
+	MinScore            *float64      `json:"minScore,omitempty" minimum:"0" maximum:"1" doc:"The score below which messages are omitted. By default, irrelevant messages are omitted, and the content is empty if nothing is relevant; 0 uses all."`
 	ConversationContext *string       `json:"conversationContext,omitempty" doc:"The topic of the current conversation, as context for a short question."`
 	ConversationHistory []recallTurn  `json:"conversationHistory,omitempty" doc:"The last messages of the current conversation, as context for a short question."`
 	Before              *string       `json:"before,omitempty" doc:"Only messages written before this ISO 8601 time, or before the start of this date."`
@@ -112,7 +113,7 @@ type recallSourceBody struct {
 	ConversationTitle string  `json:"conversationTitle"`
 	MessageID         string  `json:"messageId" doc:"The platform's id of the message."`
 	Date              string  `json:"date" format:"date-time"`
-	RelevanceScore    float64 `json:"relevanceScore" minimum:"0" maximum:"1" doc:"Comparable only within one response."`
+	RelevanceScore    float64 `json:"relevanceScore" minimum:"0" maximum:"1" doc:"The probability that the message is relevant. Comparable only within one response if X-Degraded is set."`
 }
 
 type recollectionsBody struct {
@@ -176,7 +177,7 @@ func (r recallRequest) input(p *params) chat.RecallInput {
 	tokens := r.MaxTokens.value(&p.Fields, "maxTokens", chat.DefaultRecallTokens)
 	input := chat.RecallInput{
 		Many: len(r.Queries) > 0, Platform: value(r.Platform, ""), Context: value(r.ConversationContext, ""),
-		After: p.from("after", value(r.After, "")), Before: p.from("before", value(r.Before, "")),
+		MinScore: r.MinScore, After: p.from("after", value(r.After, "")), Before: p.from("before", value(r.Before, "")),
 	}
 	for i, q := range r.Queries {
 		input.Queries = append(input.Queries, chat.RecallQuery{

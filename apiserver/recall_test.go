@@ -56,6 +56,7 @@ func (h *testServer) recalls(t *testing.T, s realStores) {
 			t.Errorf("platform %s: searched %v, want %s; content %q", platform, got["platform"], want, content)
 		}
 	}
+	h.findsNothing(t, token)
 	many, _ := ask(`{"queries":[{"query":"train 300"},{"query":"train 400","maxTokens":40}]}`)["results"].([]any)
 	if len(many) != 2 {
 		t.Errorf("two questions: %v", many)
@@ -63,6 +64,46 @@ func (h *testServer) recalls(t *testing.T, s realStores) {
 	search := `{"query":"Which night train did I take to Vienna in July 2025?","limit":1,"contextChunks":0}`
 	if got := h.ok(t, token, "POST", "/api/chat-history/search", search); !strings.Contains(got.body, `"timestamp":"2025-07`) {
 		t.Errorf("search for July: %s", got.body)
+	}
+}
+
+// findsNothing: no route returns noise for a query that matches nothing, unless
+// minScore asks for it.
+func (h *testServer) findsNothing(t *testing.T, token string) {
+	t.Helper()
+	for _, text := range []string{"2026-01-02 I am allergic to peanuts.", "2026-01-03 The spare key is under the blue pot.", "2026-01-04 My knee hurts after running."} {
+		h.ok(t, token, "POST", "/api/memory", fmt.Sprintf(`{"text":%q}`, text))
+	}
+	const nothing = `{"query":"kjqwx vbnzzt"`
+	for _, test := range []struct{ method, path, body, empty string }{
+		{"POST", "/api/chat-history/recall", nothing + `}`, `"content":""`},
+		{"POST", "/api/chat-history/search", nothing + `}`, `"results":[]`},
+		{"GET", "/api/v2/memory?query=kjqwx+vbnzzt", "", `"memories":[]`},
+	} {
+		if got := h.ok(t, token, test.method, test.path, test.body); !strings.Contains(got.body, test.empty) {
+			t.Errorf("%s finds %s", test.path, got.body)
+		}
+	}
+	for _, test := range []struct{ method, path, body, empty string }{
+		{"POST", "/api/chat-history/recall", nothing + `,"minScore":0}`, `"content":""`},
+		{"POST", "/api/chat-history/search", nothing + `,"minScore":0}`, `"results":[]`},
+		{"GET", "/api/v2/memory?minScore=0&query=kjqwx+vbnzzt", "", `"memories":[]`},
+	} {
+		if got := h.ok(t, token, test.method, test.path, test.body); strings.Contains(got.body, test.empty) {
+			t.Errorf("%s with minScore 0 finds %s", test.path, got.body)
+		}
+	}
+	allergy := h.ok(t, token, "GET", "/api/v2/memory?query=what+am+I+allergic+to%3F", "").json(t)
+	list, _ := allergy["memories"].([]any)
+	if len(list) == 0 {
+		t.Fatal("the allergy is not found")
+	}
+	first, _ := list[0].(map[string]any)
+	if text, _ := first["text"].(string); !strings.Contains(text, "peanuts") {
+		t.Errorf("first = %v, want the allergy", first)
+	}
+	if score, _ := first["score"].(float64); score < 0.5 {
+		t.Errorf("score of the allergy = %v, want at least 0.5", first["score"])
 	}
 }
 

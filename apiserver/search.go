@@ -17,6 +17,7 @@ type searchInput struct {
 		Provider      *string  `json:"provider,omitempty" doc:"The platform, or all. Case does not matter; openai means chatgpt and anthropic means claude."`
 		ContextChunks *integer `json:"contextChunks,omitempty" minimum:"0" maximum:"20" doc:"The number of messages of context on either side; default 4."`
 		SkipRerank    *bool    `json:"skipRerank,omitempty" doc:"Accepted for older clients."`
+		MinScore      *float64 `json:"minScore,omitempty" minimum:"0" maximum:"1" doc:"The score below which results are omitted. By default, irrelevant results are omitted; 0 returns all."`
 		Ranking       *string  `json:"ranking,omitempty" enum:"fused,lexical,dense" doc:"How passages are ranked: by keywords and meaning (fused, the default), by keywords (lexical), or by meaning (dense)."`
 		DateFrom      *string  `json:"dateFrom,omitempty" doc:"Only conversations created at or after this ISO 8601 date or time."`
 		DateTo        *string  `json:"dateTo,omitempty" doc:"Only conversations created at or before this ISO 8601 time; a date includes the whole day."`
@@ -40,7 +41,7 @@ type searchResultBody struct {
 	ConversationID string               `json:"conversationId"`
 	Title          string               `json:"title"`
 	Text           string               `json:"text"`
-	Score          float64              `json:"score" minimum:"0" maximum:"1" doc:"Comparable only within one response."`
+	Score          float64              `json:"score" minimum:"0" maximum:"1" doc:"The probability that the passage is relevant. Comparable only within one response if ranking is not fused or X-Degraded is set."`
 	Timestamp      string               `json:"timestamp" format:"date-time"`
 	Sender         string               `json:"sender" enum:"human,assistant,system,tool"`
 	MessageIndex   int                  `json:"messageIndex"`
@@ -55,7 +56,7 @@ type contextMessageBody struct {
 
 var docSearchConversations = doc{
 	id: "searchConversations", tag: tagChats, summary: "Search active conversations",
-	description: "`X-Degraded: vector` means that the vector store was unavailable and the results are keyword matches.",
+	description: "Returns relevant passages, best first, and none if nothing is relevant. See `minScore`. `X-Degraded: vector` means that the vector store was unavailable and the results are keyword matches.",
 	request:     example(`{"query":"where do I like to sit on trains?","limit":5,"provider":"all","contextChunks":1}`),
 	response: example(`{"results":[{"conversationId":"0196b2f5-0a77-7d21-b1c4-94e2f7a83d15","title":"Night train to Vienna",` +
 		`"text":"A window seat, as you like it.","score":0.87,"timestamp":"2025-05-09T14:30:04.000Z","sender":"assistant","messageIndex":1,` +
@@ -70,8 +71,8 @@ func (s *Server) searchConversations(ctx context.Context, who tenant.Identity, i
 	input := chat.SearchInput{
 		Query: in.Body.Query, Limit: int(value(in.Body.Limit, chat.DefaultResults)),
 		Platform: name, Around: int(value(in.Body.ContextChunks, chat.DefaultAround)),
-		Ranking: retrieve.Ranking(value(in.Body.Ranking, string(retrieve.Fused))),
-		From:    p.from("dateFrom", value(in.Body.DateFrom, "")), To: p.to("dateTo", value(in.Body.DateTo, "")),
+		MinScore: in.Body.MinScore, Ranking: retrieve.Ranking(value(in.Body.Ranking, string(retrieve.Fused))),
+		From: p.from("dateFrom", value(in.Body.DateFrom, "")), To: p.to("dateTo", value(in.Body.DateTo, "")),
 	}
 	if err := fault.Join(p.Err(), input.Validate()); err != nil {
 		return nil, err

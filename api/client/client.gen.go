@@ -680,7 +680,10 @@ type IngestedConversationStatus string
 type Memory struct {
 	ID       string         `json:"id"`
 	Metadata MemoryMetadata `json:"metadata"`
-	Text     string         `json:"text"`
+
+	// Score With query: the probability that the memory is relevant. Comparable only within one response if X-Degraded is set.
+	Score *float64 `json:"score,omitempty"`
+	Text  string   `json:"text"`
 }
 
 // MemoryList defines model for MemoryList.
@@ -756,6 +759,9 @@ type RecallRequest struct {
 	// MaxTokens The maximum length of the content in tokens, 1 to 2,000; default 600. Other values are clamped.
 	MaxTokens *float32 `json:"maxTokens,omitempty"`
 
+	// MinScore The score below which messages are omitted. By default, irrelevant messages are omitted, and the content is empty if nothing is relevant; 0 uses all.
+	MinScore *float64 `json:"minScore,omitempty"`
+
 	// Platform A hint: only conversations of this platform. Ignored if absent, all, or without active conversations. Case does not matter; openai means chatgpt and anthropic means claude.
 	Platform *string `json:"platform,omitempty"`
 
@@ -775,7 +781,7 @@ type RecallSource struct {
 	// MessageID The platform's id of the message.
 	MessageID string `json:"messageId"`
 
-	// RelevanceScore Comparable only within one response.
+	// RelevanceScore The probability that the message is relevant. Comparable only within one response if X-Degraded is set.
 	RelevanceScore float64 `json:"relevanceScore"`
 }
 
@@ -821,6 +827,9 @@ type SearchRequest struct {
 	// Limit The number of passages; default 20.
 	Limit *int64 `json:"limit,omitempty"`
 
+	// MinScore The score below which results are omitted. By default, irrelevant results are omitted; 0 returns all.
+	MinScore *float64 `json:"minScore,omitempty"`
+
 	// Provider The platform, or all. Case does not matter; openai means chatgpt and anthropic means claude.
 	Provider *string `json:"provider,omitempty"`
 
@@ -844,7 +853,7 @@ type SearchResult struct {
 	ConversationID string           `json:"conversationId"`
 	MessageIndex   int64            `json:"messageIndex"`
 
-	// Score Comparable only within one response.
+	// Score The probability that the passage is relevant. Comparable only within one response if ranking is not fused or X-Degraded is set.
 	Score     float64            `json:"score"`
 	Sender    SearchResultSender `json:"sender"`
 	Text      string             `json:"text"`
@@ -1088,6 +1097,9 @@ type ListMemoriesParams struct {
 	// Query A search query in natural language.
 	Query *string `form:"query,omitempty" json:"query,omitempty"`
 
+	// MinScore With `query`: the score below which memories are omitted. By default, irrelevant memories are omitted; 0 returns all.
+	MinScore *float32 `form:"minScore,omitempty" json:"minScore,omitempty"`
+
 	// Skip The number of memories to skip; with `query`, out of the 1,000 best matches.
 	Skip *int `form:"skip,omitempty" json:"skip,omitempty"`
 
@@ -1123,6 +1135,9 @@ type ListMemoriesV2Params struct {
 
 	// Query A search query in natural language.
 	Query *string `form:"query,omitempty" json:"query,omitempty"`
+
+	// MinScore With `query`: the score below which memories are omitted. By default, irrelevant memories are omitted; 0 returns all.
+	MinScore *float32 `form:"minScore,omitempty" json:"minScore,omitempty"`
 
 	// Skip The number of memories to skip; with `query`, out of the 1,000 best matches.
 	Skip *int `form:"skip,omitempty" json:"skip,omitempty"`
@@ -1477,7 +1492,7 @@ type ClientInterface interface {
 
 	// SearchConversationsWithBody Search active conversations
 	//
-	// `X-Degraded: vector` means that the vector store was unavailable and the results are keyword matches.
+	// Returns relevant passages, best first, and none if nothing is relevant. See `minScore`. `X-Degraded: vector` means that the vector store was unavailable and the results are keyword matches.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -1486,7 +1501,7 @@ type ClientInterface interface {
 
 	// SearchConversations Search active conversations
 	//
-	// `X-Degraded: vector` means that the vector store was unavailable and the results are keyword matches.
+	// Returns relevant passages, best first, and none if nothing is relevant. See `minScore`. `X-Degraded: vector` means that the vector store was unavailable and the results are keyword matches.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -1541,7 +1556,7 @@ type ClientInterface interface {
 
 	// ListMemories List or search memories
 	//
-	// Sorted by relevance with `query`, newest first with `latest`, and otherwise oldest first, so that paging with `skip` is stable. A response ends at the tenant's token limit, after at least one memory; `nextSkip` is the start of the next page. `X-Degraded: vector` means that the vector store was unavailable and the results are keyword matches.
+	// Sorted by relevance with `query`, without irrelevant memories (see `minScore`), newest first with `latest`, and otherwise oldest first, so that paging with `skip` is stable. A response ends at the tenant's token limit, after at least one memory; `nextSkip` is the start of the next page. `X-Degraded: vector` means that the vector store was unavailable and the results are keyword matches.
 	//
 	// Corresponds with GET /api/memory (the `ListMemories` operationId).
 	ListMemories(ctx context.Context, params *ListMemoriesParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -1566,7 +1581,7 @@ type ClientInterface interface {
 
 	// ListMemoriesV2 List or search memories
 	//
-	// Sorted by relevance with `query`, newest first with `latest`, and otherwise oldest first, so that paging with `skip` is stable. A response ends at the tenant's token limit, after at least one memory; `nextSkip` is the start of the next page. `X-Degraded: vector` means that the vector store was unavailable and the results are keyword matches.
+	// Sorted by relevance with `query`, without irrelevant memories (see `minScore`), newest first with `latest`, and otherwise oldest first, so that paging with `skip` is stable. A response ends at the tenant's token limit, after at least one memory; `nextSkip` is the start of the next page. `X-Degraded: vector` means that the vector store was unavailable and the results are keyword matches.
 	//
 	// Corresponds with GET /api/v2/memory (the `ListMemoriesV2` operationId).
 	ListMemoriesV2(ctx context.Context, params *ListMemoriesV2Params, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -2100,7 +2115,7 @@ func (c *Requests) Recall(ctx context.Context, body RecallJSONRequestBody, reqEd
 
 // SearchConversationsWithBody Search active conversations
 //
-// `X-Degraded: vector` means that the vector store was unavailable and the results are keyword matches.
+// Returns relevant passages, best first, and none if nothing is relevant. See `minScore`. `X-Degraded: vector` means that the vector store was unavailable and the results are keyword matches.
 //
 // Takes any type of body and a specified content type.
 //
@@ -2119,7 +2134,7 @@ func (c *Requests) SearchConversationsWithBody(ctx context.Context, contentType 
 
 // SearchConversations Search active conversations
 //
-// `X-Degraded: vector` means that the vector store was unavailable and the results are keyword matches.
+// Returns relevant passages, best first, and none if nothing is relevant. See `minScore`. `X-Degraded: vector` means that the vector store was unavailable and the results are keyword matches.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -2244,7 +2259,7 @@ func (c *Requests) ListMemoryVersions(ctx context.Context, memoryID string, para
 
 // ListMemories List or search memories
 //
-// Sorted by relevance with `query`, newest first with `latest`, and otherwise oldest first, so that paging with `skip` is stable. A response ends at the tenant's token limit, after at least one memory; `nextSkip` is the start of the next page. `X-Degraded: vector` means that the vector store was unavailable and the results are keyword matches.
+// Sorted by relevance with `query`, without irrelevant memories (see `minScore`), newest first with `latest`, and otherwise oldest first, so that paging with `skip` is stable. A response ends at the tenant's token limit, after at least one memory; `nextSkip` is the start of the next page. `X-Degraded: vector` means that the vector store was unavailable and the results are keyword matches.
 //
 // Corresponds with GET /api/memory (the `ListMemories` operationId).
 func (c *Requests) ListMemories(ctx context.Context, params *ListMemoriesParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2299,7 +2314,7 @@ func (c *Requests) CreateMemory(ctx context.Context, params *CreateMemoryParams,
 
 // ListMemoriesV2 List or search memories
 //
-// Sorted by relevance with `query`, newest first with `latest`, and otherwise oldest first, so that paging with `skip` is stable. A response ends at the tenant's token limit, after at least one memory; `nextSkip` is the start of the next page. `X-Degraded: vector` means that the vector store was unavailable and the results are keyword matches.
+// Sorted by relevance with `query`, without irrelevant memories (see `minScore`), newest first with `latest`, and otherwise oldest first, so that paging with `skip` is stable. A response ends at the tenant's token limit, after at least one memory; `nextSkip` is the start of the next page. `X-Degraded: vector` means that the vector store was unavailable and the results are keyword matches.
 //
 // Corresponds with GET /api/v2/memory (the `ListMemoriesV2` operationId).
 func (c *Requests) ListMemoriesV2(ctx context.Context, params *ListMemoriesV2Params, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3703,6 +3718,18 @@ func NewListMemoriesRequest(server string, params *ListMemoriesParams) (*http.Re
 
 		}
 
+		if params.MinScore != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "minScore", *params.MinScore, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "number", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
 		if params.Skip != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "skip", *params.Skip, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
@@ -3899,6 +3926,18 @@ func NewListMemoriesV2Request(server string, params *ListMemoriesV2Params) (*htt
 		if params.Query != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "query", *params.Query, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.MinScore != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "minScore", *params.MinScore, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "number", Format: ""}); err != nil {
 				return nil, err
 			} else {
 				for _, qp := range strings.Split(queryFrag, "&") {

@@ -28,7 +28,8 @@ const (
 type chatsView struct {
 	Filter
 	Query   string
-	Found   []found // search results
+	Found   []found // relevant search results
+	Less    []found // less relevant ones
 	Chats   []chat.Conversation
 	Total   int // matching the filter
 	Any     bool
@@ -130,10 +131,15 @@ func (d *Dashboard) listChats(c *fiber.Ctx, who *tenant.Session) error {
 func (d *Dashboard) searchChats(c *fiber.Ctx, who *tenant.Session, view *chatsView) (warning string, err error) {
 	view.Any, view.Here = true, "/chats?q="+url.QueryEscape(view.Query)
 	list, degraded, err := d.Chats.Search(c.UserContext(), who.Identity, chat.SearchInput{
-		Query: view.Query, Limit: foundPassages, Platform: view.Platform,
+		Query: view.Query, Limit: foundPassages, Platform: view.Platform, MinScore: new(float64(0)),
 	})
 	for _, r := range list {
-		view.Found = append(view.Found, found{r, passagePath(r.Conversation.ID, r.Message.Index, r.Start, r.Start+len(r.Text))})
+		f := found{r, passagePath(r.Conversation.ID, r.Message.Index, r.Start, r.Start+len(r.Text))}
+		if r.Irrelevant {
+			view.Less = append(view.Less, f)
+		} else {
+			view.Found = append(view.Found, f)
+		}
 	}
 	if degraded {
 		warning = degradedWarning

@@ -30,9 +30,10 @@ type memoriesView struct {
 	Bucket   *memory.Bucket // the selected bucket; nil for all
 	Total    int64          // all memories of the user
 	Query    string
-	Memories []memory.Memory
-	From     int    // position of the first memory, starting at 1
-	Newer    string // paths; "" for none
+	Memories []memory.Memory // all, or the relevant ones of a search
+	Less     []memory.Memory // less relevant ones
+	From     int             // position of the first memory, starting at 1
+	Newer    string          // paths; "" for none
 	Older    string
 	Here     string // path of this page
 	Draft    string // a text that was rejected
@@ -81,13 +82,16 @@ func (d *Dashboard) renderMemories(c *fiber.Ctx, who *tenant.Session, bucket int
 	skip := max(c.QueryInt("skip"), 0)
 	query := strings.TrimSpace(c.Query("q"))
 	listing, err := d.Memories.List(c.UserContext(), who.Identity, memory.ListInput{
-		Bucket: bucket, Count: memoryPage, Newest: true, Query: query, Skip: skip,
+		Bucket: bucket, Count: memoryPage, Newest: true, Query: query, Skip: skip, MinScore: new(float64(0)),
 	})
 	if err != nil {
 		return err
 	}
 	view := memoriesView{Buckets: listing.Buckets, Query: query, Memories: listing.Memories, From: skip + 1,
 		Here: memoriesPath(bucket, query, skip), Draft: draft}
+	if query != "" {
+		view.Memories, view.Less = listing.Memories[:listing.Relevant], listing.Memories[listing.Relevant:]
+	}
 	title := "Memories"
 	for i, b := range listing.Buckets {
 		view.Total += b.Memories

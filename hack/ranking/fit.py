@@ -171,7 +171,7 @@ def signs(question, names, message, text, label):
 
 
 def examples(history, embedder):
-    """For each question with sources, the features of its candidates and whether each is a source."""
+    """For each question with sources, the features of its candidates, whether each is a source, and their units."""
     units, convs, qs = history["units"], history["convs"], history["qs"]
     messages = [convs[u["c"]]["messages"][u["m"]] for u in units]
     labels = [(LABEL.match(u["t"]) or ["", ""])[1].lower() for u in units]
@@ -198,7 +198,7 @@ def examples(history, embedder):
         f["lexicalShort"], f["wordsShort"] = f["lexical"] * short[ix], f["words"] * short[ix]
         rest = [signs(q["q"], names[qi], messages[i], units[i]["t"], labels[i]) for i in ix]
         x = np.array([[f[n][k] if n in f else float(rest[k][n]) for n in NAMES] for k in range(len(ix))])
-        yield x, np.array([messages[i]["id"] in q["ev"] for i in ix]), [messages[i]["id"] for i in ix], q["ev"]
+        yield x, np.array([messages[i]["id"] in q["ev"] for i in ix]), ix, q["ev"]
 
 
 def fit(data):
@@ -229,11 +229,12 @@ def main():
         histories = json.load(file)
     embedder = Embedder(model, cache)
     data = {h["id"]: list(examples(h, embedder)) for h in histories}
+    ids = {h["id"]: [h["convs"][u["c"]]["messages"][u["m"]]["id"] for u in h["units"]] for h in histories}
     weight = {h["id"]: BEAM_WEIGHT if h["set"] == "beam" else 1.0 for h in histories}
     rows = lambda keys: [(x, y, weight[k]) for k in keys for x, y, _, _ in data[k]]
     for held in data:
         b = fit(rows(k for k in data if k != held))
-        mean = np.mean([recall(b, x, ids, sources) for x, _, ids, sources in data[held]])
+        mean = np.mean([recall(b, x, [ids[held][i] for i in ix], sources) for x, _, ix, sources in data[held]])
         print(f"{held}: recall@10 {100 * mean:.1f}", file=sys.stderr)
     b = fit(rows(data))
     json.dump({"features": NAMES, "weights": [round(float(w), 3) for w in b]}, sys.stdout, indent=2)

@@ -49,6 +49,8 @@ type RecallInput struct {
 	// After (inclusive) and Before (exclusive) limit the time of messages; zero for
 	// no limit.
 	After, Before time.Time
+	// MinScore omits messages with a lower score; nil for relevant messages only.
+	MinScore *float64
 }
 
 // RecallQuery is a question with the maximum length of its answer.
@@ -80,6 +82,7 @@ func (in RecallInput) Validate() error {
 		}
 		checkString(&f, name, q.Text)
 	}
+	retrieve.CheckMinScore(&f, in.MinScore)
 	checkString(&f, "platform", in.Platform)
 	checkString(&f, "recall context", in.Context)
 	for i, t := range in.History {
@@ -103,7 +106,7 @@ type Recollection struct {
 type RecallSource struct {
 	Conversation Conversation
 	Message      Message
-	Score        float64 // 0 to 1, comparable within one Recollection
+	Score        float64 // 0 to 1: the probability that it is relevant
 }
 
 // Recall answers each question, in order, from the user's active conversations,
@@ -156,7 +159,7 @@ func (s *Service) recall(ctx context.Context, who tenant.Identity, in RecallInpu
 	budget := min(max(q.MaxTokens, 1), MaxRecallTokens)
 	slots <- struct{}{}
 	found, degraded, err := s.find(ctx, who,
-		SearchInput{Query: q.Text, Platform: in.Platform, Limit: min(max(budget/turnTokens, 10), MaxResults)},
+		SearchInput{Query: q.Text, Platform: in.Platform, MinScore: in.MinScore, Limit: min(max(budget/turnTokens, 10), MaxResults)},
 		retrieve.Query{Text: in.searchText(q.Text), After: in.After, Before: in.Before})
 	<-slots
 	if err != nil {

@@ -31,6 +31,8 @@ type SearchInput struct {
 	Platform string    // "" for all
 	Around   int       // messages on either side, 0 to MaxAround
 	From, To time.Time // creation of conversations, To is exclusive; zero for no limit
+	// MinScore omits results with a lower score; nil for relevant results only.
+	MinScore *float64
 	// Ranking is "" for the fused ranking, or a part of it to measure.
 	Ranking retrieve.Ranking
 }
@@ -49,6 +51,7 @@ func (in SearchInput) Validate() error {
 	if in.Around < 0 || in.Around > MaxAround {
 		f.Add("context size", "must be 0 to %d, not %d", MaxAround, in.Around)
 	}
+	retrieve.CheckMinScore(&f, in.MinScore)
 	if !slices.Contains([]retrieve.Ranking{"", retrieve.Fused, retrieve.Lexical, retrieve.Dense}, in.Ranking) {
 		f.Add("ranking", "must be fused, lexical or dense")
 	}
@@ -58,9 +61,11 @@ func (in SearchInput) Validate() error {
 // SearchResult is a passage that matches a search.
 type SearchResult struct {
 	Passage
-	Text  string  // the matching part of the message
-	Start int     // its offset in the message, in bytes
-	Score float64 // 0 to 1, comparable within one answer
+	// Irrelevant passages are found only with a MinScore. They come last.
+	Irrelevant bool
+	Text       string  // the matching part of the message
+	Start      int     // its offset in the message, in bytes
+	Score      float64 // 0 to 1: the probability that it is relevant
 }
 
 // Search returns the best passages, best first, and reports whether the result is
@@ -75,7 +80,7 @@ func (s *Service) Search(ctx context.Context, who tenant.Identity, in SearchInpu
 // find runs the query and reads the passages. Messages from a time that the
 // question mentions rank first.
 func (s *Service) find(ctx context.Context, who tenant.Identity, in SearchInput, q retrieve.Query) ([]SearchResult, bool, error) {
-	q.Kind, q.Limit, q.Generation = retrieve.Chat, in.Limit, who.Generation
+	q.Kind, q.Limit, q.Generation, q.MinScore = retrieve.Chat, in.Limit, who.Generation, in.MinScore
 	if NormalizePlatform(in.Platform) != "" {
 		q.Group = groupOf(in.Platform)
 	}
@@ -84,13 +89,14 @@ func (s *Service) find(ctx context.Context, who tenant.Identity, in SearchInput,
 	if err != nil {
 		return nil, false, fmt.Errorf("search conversations: %w", err)
 	}
-	out, err := s.results(ctx, who.Scope, in, ranking.Found)
+	out, err := s.results(ctx, who.Scope, in, ranking)
 	return out, ranking.Degraded, err
 }
 
 // results reads the passages of a ranking, in its order. It omits messages that
 // no longer exist.
-func (s *Service) results(ctx context.Context, scope tenant.Scope, in SearchInput, found []retrieve.Found) ([]SearchResult, error) {
+func (s *Service) results(ctx context.Context, scope tenant.Scope, in SearchInput, ranking retrieve.Result) ([]SearchResult, error) {
+	found := ranking.Found
 	if len(found) == 0 {
 		return nil, nil
 	}
@@ -115,7 +121,7 @@ func (s *Service) results(ctx context.Context, scope tenant.Scope, in SearchInpu
 			continue
 		}
 		text, start := piece(p.Message.Text, f.Start, f.End)
-		out = append(out, SearchResult{Passage: p, Text: text, Start: start, Score: f.Score})
+		out = append(out, SearchResult{Passage: p, Irrelevant: i >= ranking.Relevant(), Text: text, Start: start, Score: f.Score})
 	}
 	return out, nil
 }

@@ -32,6 +32,8 @@ type ListInput struct {
 	Newest bool   // newest first, else oldest first; ignored with Query
 	Query  string // when not blank: best match first
 	Skip   int
+	// MinScore omits matches of Query with a lower score; nil for relevant ones only.
+	MinScore *float64
 }
 
 // Validate returns one Invalid error for all invalid fields.
@@ -43,6 +45,7 @@ func (in ListInput) Validate() error {
 	if in.Skip < 0 {
 		f.Add("skip", "must be at least 0, not %d", in.Skip)
 	}
+	retrieve.CheckMinScore(&f, in.MinScore)
 	checkString(&f, "query", in.Query)
 	return f.Err()
 }
@@ -62,6 +65,8 @@ type Listing struct {
 	Buckets  []Bucket
 	NextSkip int  // the skip of the next page; 0 on the last one
 	Degraded bool // the vector index was not fully searched
+	// Relevant is the number of Memories that are relevant to the query; they come first.
+	Relevant int
 }
 
 // List returns one page of memories in the requested order, within the tenant's
@@ -86,7 +91,7 @@ func (s *Service) List(ctx context.Context, who tenant.Identity, in ListInput) (
 	}
 	var more bool
 	if strings.TrimSpace(in.Query) != "" {
-		more, out.Degraded, err = s.ranked(ctx, who, in, pack)
+		more, err = s.ranked(ctx, who, in, pack, &out)
 	} else {
 		more, err = s.walk(ctx, who, in, pack)
 	}
@@ -94,6 +99,7 @@ func (s *Service) List(ctx context.Context, who tenant.Identity, in ListInput) (
 		return Listing{}, err
 	}
 	out.Memories = pack.out
+	out.Relevant = min(max(out.Relevant-in.Skip, 0), len(out.Memories))
 	if more {
 		out.NextSkip = in.Skip + pack.seen
 	}
@@ -121,35 +127,36 @@ func (s *Service) walk(ctx context.Context, who tenant.Identity, in ListInput, p
 	}
 }
 
-// ranked packs the best matches and reports whether more of the ranking
-// follow, and whether it was made without all of the vector store.
-func (s *Service) ranked(ctx context.Context, who tenant.Identity, in ListInput, pack *packer) (more, degraded bool, err error) {
+// ranked packs the best matches and reports whether more of the ranking follow. It
+// sets Degraded, and Relevant to the number of relevant matches in the ranking.
+func (s *Service) ranked(ctx context.Context, who tenant.Identity, in ListInput, pack *packer, out *Listing) (more bool, err error) {
 	res, err := s.Searcher.Search(ctx, who.Scope, who.Placement,
-		retrieve.Query{Kind: retrieve.Memory, Text: in.Query, Group: in.Bucket, Generation: who.Generation, Limit: in.depth()})
+		retrieve.Query{Kind: retrieve.Memory, Text: in.Query, Group: in.Bucket, Generation: who.Generation, Limit: in.depth(), MinScore: in.MinScore})
 	if err != nil {
-		return false, false, fmt.Errorf("search memories: %w", err)
+		return false, fmt.Errorf("search memories: %w", err)
 	}
-	ids := owners(res.Found)
-	ids = ids[min(in.Skip, len(ids)):]
-	for len(ids) > 0 && pack.room() > 0 {
-		batch := ids[:min(pack.room(), len(ids))]
-		found, err := s.byID(ctx, who, batch)
+	out.Degraded, out.Relevant = res.Degraded, res.Relevant()
+	ranking := res.Found[min(in.Skip, len(res.Found)):]
+	for len(ranking) > 0 && pack.room() > 0 {
+		batch := ranking[:min(pack.room(), len(ranking))]
+		found, err := s.byID(ctx, who, owners(batch))
 		if err != nil {
-			return false, false, err
+			return false, err
 		}
-		for _, id := range batch {
-			m, ok := found[id]
+		for _, f := range batch {
+			m, ok := found[f.Owner]
 			if !ok { // deleted after ranking
 				pack.seen++
 				continue
 			}
+			m.Score = f.Score
 			if !pack.add(m) {
-				return true, res.Degraded, nil
+				return true, nil
 			}
 		}
-		ids = ids[len(batch):]
+		ranking = ranking[len(batch):]
 	}
-	return len(ids) > 0, res.Degraded, nil
+	return len(ranking) > 0, nil
 }
 
 func (s *Service) byID(ctx context.Context, who tenant.Identity, ids []string) (map[string]Memory, error) {

@@ -33,6 +33,8 @@ type Memory struct {
 	Version    int
 	CreatedAt  time.Time
 	UpdatedAt  time.Time
+	// Score is the probability, 0 to 1, that it is relevant to the query of a search.
+	Score float64
 }
 
 // Bucket groups memories.

@@ -35,18 +35,38 @@ func (d *DB) Lexical(ctx context.Context, scope tenant.Scope, query retrieve.Que
 func (d *DB) Describe(ctx context.Context, scope tenant.Scope, query retrieve.Query, ids []retrieve.UnitID) ([]retrieve.Described, error) {
 	var out []retrieve.Described
 	err := d.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
-		rows, err := q.DescribeUnits(ctx, db.DescribeUnitsParams{
-			TenantID: string(scope.Tenant), UserID: int64(scope.User), Ids: int64s(ids), GroupID: query.Group, GenerationID: int16(query.Generation),
-			FromTime: optionalTime(query.From), ToTime: optionalTime(query.To),
-			AfterTime: optionalTime(query.After), BeforeTime: optionalTime(query.Before),
-		})
-		out = collect(rows, toDescribed)
+		var err error
+		if query.Kind == retrieve.Memory {
+			out, err = describeMemories(ctx, q, scope, query, ids)
+		} else {
+			out, err = describeMessages(ctx, q, scope, query, ids)
+		}
 		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("describe units: %w", err)
 	}
 	return out, nil
+}
+
+func describeMessages(ctx context.Context, q *db.Queries, scope tenant.Scope, query retrieve.Query, ids []retrieve.UnitID) ([]retrieve.Described, error) {
+	rows, err := q.DescribeUnits(ctx, db.DescribeUnitsParams{
+		TenantID: string(scope.Tenant), UserID: int64(scope.User), Ids: int64s(ids), GroupID: query.Group, GenerationID: int16(query.Generation),
+		FromTime: optionalTime(query.From), ToTime: optionalTime(query.To),
+		AfterTime: optionalTime(query.After), BeforeTime: optionalTime(query.Before),
+	})
+	return collect(rows, toDescribed), err
+}
+
+func describeMemories(ctx context.Context, q *db.Queries, scope tenant.Scope, query retrieve.Query, ids []retrieve.UnitID) ([]retrieve.Described, error) {
+	rows, err := q.DescribeMemoryUnits(ctx, db.DescribeMemoryUnitsParams{
+		TenantID: string(scope.Tenant), UserID: int64(scope.User), Ids: int64s(ids), GroupID: query.Group, GenerationID: int16(query.Generation),
+		FromTime: optionalTime(query.From), ToTime: optionalTime(query.To),
+	})
+	return collect(rows, func(r db.DescribeMemoryUnitsRow) retrieve.Described {
+		return retrieve.Described{ID: retrieve.UnitID(r.ID), Owner: r.Owner, Start: int(r.SpanStart), End: int(r.SpanEnd),
+			Human: true, Text: r.Piece, Vector: decodeHalf(r.Embedding)}
+	}), err
 }
 
 func toDescribed(r db.DescribeUnitsRow) retrieve.Described {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -42,9 +43,10 @@ type Config struct {
 // Engine searches units by words and by meaning.
 type Engine struct {
 	Config
-	mu        sync.Mutex
-	embedders map[placement.GenerationID]*breaker
-	indexes   map[string]*breaker // by collection
+	backgrounds backgrounds
+	mu          sync.Mutex
+	embedders   map[placement.GenerationID]*breaker
+	indexes     map[string]*breaker // by collection
 }
 
 // New returns an Engine.
@@ -57,7 +59,8 @@ func New(c Config) *Engine {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	return &Engine{Config: c, embedders: map[placement.GenerationID]*breaker{}, indexes: map[string]*breaker{}}
+	return &Engine{Config: c, embedders: map[placement.GenerationID]*breaker{}, indexes: map[string]*breaker{},
+		backgrounds: backgrounds{known: map[placement.GenerationID]*background{}, retry: map[placement.GenerationID]time.Time{}}}
 }
 
 // Search returns the q.Limit best units in the scope, best first, with at most one
@@ -98,28 +101,52 @@ func (e *Engine) Search(ctx context.Context, scope tenant.Scope, p placement.Loc
 		}
 		d.hits = append(d.hits, more...)
 	}
-	ranking, live, err := e.rank(ctx, scope, q, wanted, Fuse(words, d.hits, truncated), words, d.vector)
+	r, err := e.rank(ctx, scope, q, wanted, Fuse(words, d.hits, truncated), words, d.vector)
 	if err != nil {
 		return Result{}, err
 	}
-	found, err := e.resolve(ctx, scope, q, ranking, live, wanted)
+	found, err := e.resolve(ctx, scope, q, r.above(q.MinScore), r.live, wanted)
 	if err != nil {
 		return Result{}, err
 	}
-	return Result{Found: found, Degraded: d.degraded}, nil
+	return Result{Found: found, Calibrated: r.calibrated, Degraded: d.degraded}, nil
+}
+
+// ranked is a ranking, best first.
+type ranked struct {
+	hits []Hit
+	live map[UnitID]Found // the first hits, if PostgreSQL already confirmed that they are live
+	// calibrated reports that scores are probabilities of being relevant.
+	calibrated bool
+}
+
+// above returns the hits with at least the score. The default is DefaultMinScore if the
+// scores are calibrated, and else 0.
+func (r ranked) above(minScore *float64) []Hit {
+	least := 0.0
+	switch {
+	case minScore != nil:
+		least = *minScore
+	case r.calibrated:
+		least = DefaultMinScore
+	}
+	i := slices.IndexFunc(r.hits, func(h Hit) bool { return h.Score < least })
+	if i < 0 {
+		return r.hits
+	}
+	return r.hits[:i]
 }
 
 // rank applies what the searches do not know to their fused ranking. Without the
-// question's vector only the time it names counts. It returns the units that
-// PostgreSQL confirmed to be live in passing.
+// question's vector only the time it names counts.
 func (e *Engine) rank(
 	ctx context.Context, scope tenant.Scope, q Query, wanted int, fused, words []Hit, vector []float32,
-) ([]Hit, map[UnitID]Found, error) {
-	if q.Kind == Chat && vector != nil && (q.Ranking == "" || q.Ranking == Fused) {
-		return e.rerank(ctx, scope, q, wanted, fused, words, vector)
+) (ranked, error) {
+	if vector != nil && (q.Ranking == "" || q.Ranking == Fused) {
+		return e.compare(ctx, scope, q, wanted, fused, words, vector)
 	}
 	ranking, err := e.prefer(ctx, scope, q, fused)
-	return ranking, nil, err
+	return ranked{hits: ranking}, err
 }
 
 // dense is the result of the search by meaning.
@@ -282,7 +309,7 @@ func (e *Engine) resolve(ctx context.Context, scope tenant.Scope, q Query, ranki
 	}
 	seen := make(map[position]bool, wanted)
 	found := make([]Found, 0, wanted)
-	batch := ranking[:len(live)]
+	batch := ranking[:min(len(live), len(ranking))]
 	for {
 		for _, h := range batch {
 			f, ok := live[h.ID]

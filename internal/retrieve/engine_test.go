@@ -73,9 +73,16 @@ func (s *stores) Describe(_ context.Context, _ tenant.Scope, _ Query, ids []Unit
 		if s.dead[id] {
 			continue
 		}
-		out = append(out, Described{ID: id, Owner: string(rune('a' + id)), Text: "text", At: s.times[id], Vector: []float32{float32(cosines[id])}})
+		out = append(out, Described{ID: id, Owner: s.owner(id), Text: "text", At: s.times[id], Vector: []float32{float32(cosines[id])}})
 	}
 	return out, s.describeErr
+}
+
+func (s *stores) owner(id UnitID) string {
+	if owner := s.owners[id]; owner != "" {
+		return owner
+	}
+	return string(rune('a' + id))
 }
 
 func (s *stores) Resolve(_ context.Context, _ tenant.Scope, _ Query, ids []UnitID) ([]Found, error) {
@@ -85,11 +92,7 @@ func (s *stores) Resolve(_ context.Context, _ tenant.Scope, _ Query, ids []UnitI
 		if s.dead[id] {
 			continue
 		}
-		owner := s.owners[id]
-		if owner == "" {
-			owner = string(rune('a' + id))
-		}
-		out = append(out, Found{ID: id, Owner: owner, At: s.times[id]})
+		out = append(out, Found{ID: id, Owner: s.owner(id), At: s.times[id]})
 	}
 	return out, s.resolveErr
 }

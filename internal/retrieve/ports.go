@@ -89,9 +89,9 @@ type Searcher interface {
 	Exact(ctx context.Context, scope tenant.Scope, q Query, vector []float32) ([]Hit, Coverage, error)
 	// Score returns the cosine of each unit that has a vector of the generation.
 	Score(ctx context.Context, scope tenant.Scope, g placement.GenerationID, ids []UnitID, vector []float32) ([]Hit, error)
-	// Describe returns the chat units that are live in the scope and match the query's
-	// filters, and those of the message before and after each as neighbours, in no
-	// particular order.
+	// Describe returns the units that are live in the scope and match the query's
+	// filters, and, for a chat, those of the message before and after each as
+	// neighbours, in no particular order.
 	Describe(ctx context.Context, scope tenant.Scope, q Query, ids []UnitID) ([]Described, error)
 	// Resolve returns the units that are live in the scope and match the query's
 	// filters, in no particular order and without a Score.

@@ -20,16 +20,16 @@ const (
 	maxRerankDepth = 200
 )
 
-// Described is a chat unit as the ranking compares it. Neighbours, from the messages
-// before and after a candidate, have only their position and Vector.
+// Described is a unit as the ranking compares it. Neighbours, from the messages before
+// and after a candidate, have only their position and Vector.
 type Described struct {
 	ID         UnitID
 	Owner      string
 	Seq        int
 	Start, End int
-	Human      bool // written by the user
-	At         time.Time
-	Text       string // the piece; empty for a neighbour
+	Human      bool      // written by the user
+	At         time.Time // zero for a memory
+	Text       string    // the piece; empty for a neighbour
 	Vector     []float32
 }
 
@@ -55,22 +55,27 @@ func mustParseWeights(raw []byte) (w features) {
 	return w
 }
 
-// rerank sorts the best chat units of a fused ranking by the learned weights, and
-// returns those that are live. The others follow in their order, with lower scores.
-func (e *Engine) rerank(ctx context.Context, scope tenant.Scope, q Query, wanted int, ranking, words []Hit, vector []float32) ([]Hit, map[UnitID]Found, error) {
+// compare sorts the best chat units of a fused ranking by the learned weights, judges
+// the relevance of the best units, and returns those that are live. The others follow
+// in their order, with lower scores.
+func (e *Engine) compare(ctx context.Context, scope tenant.Scope, q Query, wanted int, ranking, words []Hit, vector []float32) (ranked, error) {
 	head := ranking[:min(len(ranking), max(rerankFactor*wanted, minRerankDepth), maxRerankDepth)]
 	described, err := e.describe(ctx, scope, q, head)
 	if err != nil || len(described) == 0 {
-		return ranking, nil, err
+		return ranked{hits: ranking}, err
 	}
 	c := comparison{query: q, lexical: scores(words), vector: vector, all: described}
-	c.speakers()
-	if len(c.names) > 0 {
-		if v := e.embed(ctx, q.Generation, perspective(q.Text, c.names)); v != nil {
-			c.vector = v
-		}
+	var out []Hit
+	if q.Kind == Chat {
+		e.takePerspective(ctx, &c)
+		out = c.rank()
+	} else {
+		out = c.confirmed(head)
 	}
-	out := c.rank()
+	background := e.background(ctx, q.Generation)
+	if background != nil {
+		c.judge(background, out)
+	}
 	worst := 1.0
 	for _, h := range out {
 		worst = min(worst, h.Score)
@@ -86,7 +91,27 @@ func (e *Engine) rerank(ctx context.Context, scope tenant.Scope, q Query, wanted
 			out = append(out, Hit{ID: h.ID, Score: worst * h.Score})
 		}
 	}
-	return out, live, nil
+	return ranked{hits: out, live: live, calibrated: background != nil}, nil
+}
+
+// takePerspective embeds the question as the speakers that it names would put it.
+func (e *Engine) takePerspective(ctx context.Context, c *comparison) {
+	c.speakers()
+	if len(c.names) == 0 {
+		return
+	}
+	if v := e.embed(ctx, c.query.Generation, perspective(c.query.Text, c.names)); v != nil {
+		c.vector = v
+	}
+}
+
+// confirmed returns the hits of a ranking that were described.
+func (c *comparison) confirmed(ranking []Hit) []Hit {
+	known := make(map[UnitID]bool, len(c.all))
+	for _, d := range c.all {
+		known[d.ID] = true
+	}
+	return slices.DeleteFunc(slices.Clone(ranking), func(h Hit) bool { return !known[h.ID] })
 }
 
 func (e *Engine) describe(ctx context.Context, scope tenant.Scope, q Query, hits []Hit) ([]Described, error) {

@@ -132,6 +132,9 @@ func bagOf(words []string, question map[string]bool) bag {
 	return b
 }
 
+// rarity returns the weight of a term that df of n texts contain.
+func rarity(n, df float64) float64 { return math.Log(1 + (n-df+0.5)/(df+0.5)) }
+
 // bm25 returns the score of each text for the distinct terms of a question. Terms are weighed by
 // their rarity among the texts.
 func bm25(question []string, texts []bag) []float64 {
@@ -149,7 +152,7 @@ func bm25(question []string, texts []bag) []float64 {
 				df++
 			}
 		}
-		idf := math.Log(1 + (n-df+0.5)/(df+0.5))
+		idf := rarity(n, df)
 		for i, t := range texts {
 			if tf := float64(t.counts[term]); tf > 0 {
 				out[i] += idf * tf * (k + 1) / (tf + k*(1-b+b*float64(t.size)/mean))

@@ -1,6 +1,7 @@
 package retrieve
 
 import (
+	"slices"
 	"time"
 
 	"github.com/mnemo-dev/mnemo/internal/placement"
@@ -71,7 +72,10 @@ type Query struct {
 	Generation placement.GenerationID
 	// Ranking selects the searches to run; "" for Fused. Only the Engine uses it.
 	Ranking Ranking
-	Limit   int // number of candidates, at least 1
+	// MinScore is the score below which results are omitted; nil for DefaultMinScore,
+	// which only applies to calibrated scores. Only the Engine uses it.
+	MinScore *float64
+	Limit    int // number of candidates, at least 1
 }
 
 // Ranking is a way to rank units. The parts of the fused ranking exist to measure it.
@@ -99,13 +103,27 @@ type Found struct {
 	Start int
 	End   int
 	At    time.Time // time of the message; zero for a memory
-	Score float64   // 0 to 1, comparable within one Result
+	Score float64   // 0 to 1; see Result.Calibrated
 }
 
 // Result is a fused ranking, best first.
 type Result struct {
 	Found []Found
+	// Calibrated reports that scores are probabilities of being relevant, comparable
+	// between queries. Otherwise they are comparable only within the Result: the
+	// ranking is not Fused, or the embedder was unavailable.
+	Calibrated bool
 	// Degraded reports that the vector index or the embedder was unavailable, that
 	// not all recent units were scored, or that some have no vector yet.
 	Degraded bool
+}
+
+// Relevant returns the number of results that are relevant; they come first. All are if
+// the scores are not calibrated.
+func (r Result) Relevant() int {
+	i := slices.IndexFunc(r.Found, func(f Found) bool { return r.Calibrated && f.Score < DefaultMinScore })
+	if i < 0 {
+		return len(r.Found)
+	}
+	return i
 }

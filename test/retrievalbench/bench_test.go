@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/mnemo-dev/mnemo/api/client"
+	"github.com/mnemo-dev/mnemo/internal/retrieve"
 )
 
 var (
@@ -18,7 +19,7 @@ var (
 	token     = flag.String("token", "", "the token of a user without conversations")
 	rankings  = flag.String("rankings", "lexical,dense,fused", "rankings to measure")
 	jsonFile  = flag.String("json", "", "file for the reports as JSON")
-	threshold = flag.Float64("threshold", 0.5, "score below which a passage counts as irrelevant")
+	threshold = flag.Float64("threshold", retrieve.DefaultMinScore, "score below which a passage counts as irrelevant")
 )
 
 // TestRetrieval measures retrieval, and holds it to limits on the generated set.
@@ -87,7 +88,7 @@ func answersOf(t *testing.T, u user, d dataset) map[string][]answer {
 			t.Fatal(err)
 		}
 		for name := range strings.SplitSeq(*rankings, ",") {
-			for _, q := range h.questions {
+			for _, q := range h.unanswerable().questions {
 				a, err := u.ask(t.Context(), s, q, client.SearchRequestRanking(name))
 				if err != nil {
 					t.Fatal(err)

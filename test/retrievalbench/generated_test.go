@@ -56,6 +56,17 @@ func checkGenerated(t *testing.T, r report) {
 		"dense":   {R10: 80, SessionHit1: 60},
 		"fused":   {R10: 100, SessionHit1: 90},
 	}
+	if r.Ranking == "fused" {
+		// The fillers are about general knowledge, like the off-topic questions.
+		for category, want := range map[string]float64{gibberish: 90, offTopic: 50, notMentioned: 90} {
+			if got := r.Extra[category+": nothing found, percent"]; got < want {
+				t.Errorf("nothing is found for %.0f %% of the questions that are %s, want at least %.0f %%", got, category, want)
+			}
+		}
+		if got := r.Extra["answerable: evidence of the first ten lost, percent"]; got > 0 {
+			t.Errorf("%.0f %% of the facts are not relevant", got)
+		}
+	}
 	if want := limits[r.Ranking]; r.All.R10 < want.R10 || r.All.SessionHit1 < want.SessionHit1 {
 		t.Errorf("%s: recall@10 %.0f and session Hit@1 %.0f, want at least %.0f and %.0f", r.Ranking, r.All.R10, r.All.SessionHit1, want.R10, want.SessionHit1)
 	}

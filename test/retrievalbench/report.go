@@ -85,13 +85,14 @@ func average(answers []answer, threshold float64) row {
 func (r *report) summarize(answers []answer) {
 	r.Categories, r.Extra = map[string]row{}, map[string]float64{}
 	var answerable []answer
-	var with, without []float64
+	var with []float64
+	without := map[string][]float64{} // by category
 	var took []time.Duration
 	by := map[string][]answer{}
 	for _, a := range answers {
 		took = append(took, a.took)
 		if len(a.sources) == 0 {
-			without = append(without, a.best())
+			without[a.category] = append(without[a.category], a.best())
 			continue
 		}
 		with = append(with, a.best())
@@ -110,11 +111,11 @@ func (r *report) summarize(answers []answer) {
 		r.Categories["five fact categories"] = average(facts, r.Threshold)
 	}
 	r.compareStatements(answerable)
-	if len(without) > 0 {
-		r.Extra["abstentionAUC"] = auc(with, without)
-		r.Extra["unanswerableRejectedPercent"] = percentBelow(without, r.Threshold)
-		r.Extra["answerableRejectedPercent"] = percentBelow(with, r.Threshold)
+	for category, scores := range without {
+		r.Extra[category+": AUC"] = auc(with, scores)
+		r.Extra[category+": nothing found, percent"] = percentBelow(scores, r.Threshold)
 	}
+	r.Extra["answerable: evidence of the first ten lost, percent"] = lost(answerable, r.Threshold)
 	r.LatencyP50, r.LatencyP95 = ms(quantile(took, 0.5)), ms(quantile(took, 0.95))
 }
 
@@ -142,6 +143,27 @@ func (r *report) compareStatements(answers []answer) {
 	if contradictions > 0 {
 		r.Extra["bothStatementsInTop10Percent"] = 100 * float64(both) / float64(contradictions)
 	}
+}
+
+// lost returns the percentage of questions with sources among the first ten passages of
+// which none reaches the threshold.
+func lost(answers []answer, threshold float64) float64 {
+	n, all := 0, 0
+	for _, a := range answers {
+		best := -1.0
+		for _, p := range a.passages[:min(10, len(a.passages))] {
+			if slices.Contains(a.sources, p.id) {
+				best = max(best, p.score)
+			}
+		}
+		if best >= 0 {
+			all++
+			if best < threshold {
+				n++
+			}
+		}
+	}
+	return 100 * float64(n) / float64(max(all, 1))
 }
 
 func percentBelow(scores []float64, threshold float64) float64 {

@@ -77,7 +77,11 @@ func serve(t *testing.T) (url, token string) {
 // makeTenant creates a tenant with one user, as the operator does.
 func makeTenant(t *testing.T, d postgrestest.Database) (token string) {
 	t.Helper()
-	db, err := postgres.Open(t.Context(), postgres.Config{URL: d.AppURL, Generation: placement.Generation{Model: model, Dimensions: dimensions}})
+	local, err := embed.FindModel(model)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, err := postgres.Open(t.Context(), postgres.Config{URL: d.AppURL, Generation: local.Generation()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -101,7 +101,7 @@ func (u user) indexed(ctx context.Context) error {
 // ask searches for a question.
 func (u user) ask(ctx context.Context, s stored, q question, ranking client.SearchRequestRanking) (answer, error) {
 	out := answer{question: q, sessions: s.session}
-	in := client.SearchRequest{Query: q.text, Limit: new(int64(mostResults)), ContextChunks: new(int64(0)), Ranking: &ranking}
+	in := client.SearchRequest{Query: q.text, Limit: new(int64(mostResults)), ContextChunks: new(int64(0)), Ranking: &ranking, MinScore: new(float64(0))}
 	found, err := retry(ctx, func() (*client.Answer[client.SearchResults], error) {
 		began := time.Now()
 		defer func() { out.took = time.Since(began) }()

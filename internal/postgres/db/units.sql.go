@@ -70,6 +70,72 @@ func (q *Queries) CountUnits(ctx context.Context, arg CountUnitsParams) (int64, 
 	return count, err
 }
 
+const describeMemoryUnits = `-- name: DescribeMemoryUnits :many
+select u.id, u.memory_id::text as owner, u.span_start, u.span_end,
+    case $1::smallint when u.generation_id then u.embedding when u.next_generation_id then u.next_embedding end::bytea as embedding,
+    convert_from(substring(convert_to(m.text, 'UTF8') from u.span_start + 1 for u.span_end - u.span_start), 'UTF8')::text as piece
+from units u join memories m on m.tenant_id = u.tenant_id and m.user_id = u.user_id and m.id = u.memory_id
+where u.tenant_id = $2 and u.user_id = $3 and u.id = any($4::bigint[]) and u.kind = 1 and u.active
+    and ($5::bigint = 0 or u.group_id = $5)
+    and ($6::timestamptz is null or m.created_at >= $6)
+    and ($7::timestamptz is null or m.created_at < $7)
+`
+
+type DescribeMemoryUnitsParams struct {
+	GenerationID int16
+	TenantID     string
+	UserID       int64
+	Ids          []int64
+	GroupID      int64
+	FromTime     *time.Time
+	ToTime       *time.Time
+}
+
+type DescribeMemoryUnitsRow struct {
+	ID        int64
+	Owner     string
+	SpanStart int32
+	SpanEnd   int32
+	Embedding []byte
+	Piece     string
+}
+
+// The units with their text.
+func (q *Queries) DescribeMemoryUnits(ctx context.Context, arg DescribeMemoryUnitsParams) ([]DescribeMemoryUnitsRow, error) {
+	rows, err := q.db.Query(ctx, describeMemoryUnits,
+		arg.GenerationID,
+		arg.TenantID,
+		arg.UserID,
+		arg.Ids,
+		arg.GroupID,
+		arg.FromTime,
+		arg.ToTime,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []DescribeMemoryUnitsRow{}
+	for rows.Next() {
+		var i DescribeMemoryUnitsRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.Owner,
+			&i.SpanStart,
+			&i.SpanEnd,
+			&i.Embedding,
+			&i.Piece,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const describeUnits = `-- name: DescribeUnits :many
 with found as materialized (
     select u.id, u.conversation_id, u.seq, u.span_start, u.span_end, u.embedding, g.sender, g.created_at as at,

@@ -112,3 +112,14 @@ cross join lateral (
         and n.kind = 2 and n.active and n.id <> all(@ids::bigint[])
     order by n.seq
 ) u;
+
+-- name: DescribeMemoryUnits :many
+-- The units with their text.
+select u.id, u.memory_id::text as owner, u.span_start, u.span_end,
+    case @generation_id::smallint when u.generation_id then u.embedding when u.next_generation_id then u.next_embedding end::bytea as embedding,
+    convert_from(substring(convert_to(m.text, 'UTF8') from u.span_start + 1 for u.span_end - u.span_start), 'UTF8')::text as piece
+from units u join memories m on m.tenant_id = u.tenant_id and m.user_id = u.user_id and m.id = u.memory_id
+where u.tenant_id = @tenant_id and u.user_id = @user_id and u.id = any(@ids::bigint[]) and u.kind = 1 and u.active
+    and (@group_id::bigint = 0 or u.group_id = @group_id)
+    and (sqlc.narg('from_time')::timestamptz is null or m.created_at >= sqlc.narg('from_time'))
+    and (sqlc.narg('to_time')::timestamptz is null or m.created_at < sqlc.narg('to_time'));

@@ -1,0 +1,203 @@
+package retrieve
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/mnemo-dev/mnemo/internal/fault"
+)
+
+// letters embeds a text by its letters, so that similar texts have similar vectors.
+type letters struct{ fails error }
+
+func (l letters) EmbedQuery(_ context.Context, text string) ([]float32, error) {
+	v := make([]float32, 26)
+	norm := 0.0
+	for _, r := range strings.ToLower(text) {
+		if r >= 'a' && r <= 'z' {
+			v[r-'a']++
+		}
+	}
+	for _, x := range v {
+		norm += float64(x) * float64(x)
+	}
+	for i := range v {
+		v[i] /= float32(max(math.Sqrt(norm), 1))
+	}
+	return v, l.fails
+}
+
+func (l letters) Embed(ctx context.Context, texts []string) ([][]float32, error) {
+	out := make([][]float32, len(texts))
+	for i, text := range texts {
+		out[i], _ = l.EmbedQuery(ctx, text)
+	}
+	return out, l.fails
+}
+func (letters) Model() string   { return "letters" }
+func (letters) Dimensions() int { return 26 }
+
+// distinctPairs are references that letters tells apart.
+var distinctPairs = references{
+	Pairs:     [][2]string{{"aaaa", "aaa"}, {"bbbb", "bbb"}},
+	Texts:     []string{"cccc", "dddd"},
+	Unrelated: []string{"eeee", "ffff", "gggg"},
+}
+
+func TestMarginIsComparable(t *testing.T) {
+	t.Parallel()
+	b, err := measure(t.Context(), letters{}, distinctPairs)
+	if err != nil || b == nil {
+		t.Fatalf("measure = %v, %v", b, err)
+	}
+	for _, kind := range []Kind{Memory, Chat} {
+		q, _ := letters{}.EmbedQuery(t.Context(), "aaa")
+		texts, _ := letters{}.Embed(t.Context(), formatted(kind, []string{"aaaaaaaaaaaaaa", "zzzzzzzzzzzzzz"}))
+		same, other := b.margin(kind, q, dot(q, texts[0])), b.margin(kind, q, dot(q, texts[1]))
+		if same < 0.5 {
+			t.Errorf("kind %d: margin of a match = %.2f, want at least half of the best", kind, same)
+		}
+		if other > 0.2 {
+			t.Errorf("kind %d: margin of another text = %.2f, want about 0", kind, other)
+		}
+		if noise := b.noise(kind, texts[:1]); noise > 0.2 {
+			t.Errorf("kind %d: noise = %.2f, want about 0", kind, noise)
+		}
+	}
+}
+
+// The scores of a model that does not tell the references apart are not calibrated.
+func TestMeasureFails(t *testing.T) {
+	t.Parallel()
+	same := references{Pairs: [][2]string{{"a", "a"}, {"a", "a"}}, Texts: []string{"a"}, Unrelated: []string{"a"}}
+	if b, err := measure(t.Context(), letters{}, same); b != nil || err != nil {
+		t.Errorf("measure of equal texts = %v, %v, want none", b, err)
+	}
+	failure := errors.New("unavailable")
+	if _, err := measure(t.Context(), letters{failure}, distinctPairs); !errors.Is(err, failure) {
+		t.Errorf("error = %v, want %v", err, failure)
+	}
+}
+
+// judged returns the scores of memories, in order, for a question.
+func judged(t testing.TB, q Query, list ...Described) []float64 {
+	t.Helper()
+	b, err := measure(t.Context(), letters{}, distinctPairs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := comparison{query: q, all: list}
+	c.vector, _ = letters{}.EmbedQuery(t.Context(), q.Text)
+	ranking := make([]Hit, len(list))
+	for i, d := range list {
+		ranking[i] = Hit{ID: d.ID, Score: 0.9 - 0.01*float64(i)}
+	}
+	c.judge(b, ranking)
+	out := make([]float64, len(ranking))
+	for i, h := range ranking {
+		if h.ID != list[i].ID {
+			t.Errorf("position %d is unit %d, want %d: judging keeps the order", i, h.ID, list[i].ID)
+		}
+		out[i] = h.Score
+	}
+	return out
+}
+
+func described(id UnitID, text string) Described {
+	v, _ := letters{}.EmbedQuery(context.Background(), text)
+	return Described{ID: id, Text: text, Vector: v}
+}
+
+func TestJudge(t *testing.T) {
+	t.Parallel()
+	may := Window{From: time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC), To: time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)}
+	inMay := described(1, "banana cake")
+	inMay.At = may.From
+	withoutVector := Described{ID: 1, Text: "xylophone lessons"}
+	for name, test := range map[string]struct {
+		reason   string
+		query    Query
+		unit     Described
+		relevant bool
+	}{
+		"Match":         {"similar in meaning", Query{Kind: Memory, Text: "aabb"}, described(1, "bbaa"), true},
+		"Gibberish":     {"nothing in common", Query{Kind: Memory, Text: "qxqx"}, described(1, "banana cake"), false},
+		"Chat":          {"nothing in common", Query{Kind: Chat, Text: "qxqx"}, described(1, "banana cake"), false},
+		"Keyword":       {"contains all words", Query{Kind: Memory, Text: "cake"}, described(1, "zzz zzz zzz zzz zzz zzz zzz cake"), true},
+		"Window":        {"from the time that the question is about", Query{Kind: Chat, Text: "qxqx", Window: may}, inMay, true},
+		"NoVector":      {"it cannot be judged before it is embedded", Query{Kind: Memory, Text: "wooden xylophone"}, withoutVector, true},
+		"NoVectorNoHit": {"nothing in common", Query{Kind: Memory, Text: "qxqx"}, withoutVector, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := judged(t, test.query, test.unit)[0]
+			if (got >= DefaultMinScore) != test.relevant {
+				t.Errorf("%s: score %.3f, threshold %.2f, want relevant %v", test.reason, got, DefaultMinScore, test.relevant)
+			}
+		})
+	}
+}
+
+// Scores are probabilities, and fall with the rank.
+func TestScoresFall(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(r *rapid.T) {
+		var list []Described
+		for i, text := range rapid.SliceOfN(rapid.StringMatching(`[a-h]{1,8}( [a-h]{1,8})?`), 1, 9).Draw(r, "texts") {
+			list = append(list, described(UnitID(i+1), text))
+		}
+		kind := rapid.SampledFrom([]Kind{Memory, Chat}).Draw(r, "kind")
+		got := judged(t, Query{Kind: kind, Text: rapid.StringMatching(`[a-h]{1,8}`).Draw(r, "question")}, list...)
+		rising := slices.Clone(got)
+		slices.Reverse(rising)
+		if !slices.IsSorted(rising) || got[0] > 1 || got[len(got)-1] < 0 {
+			r.Errorf("scores %v, want falling from 1 to 0", got)
+		}
+	})
+}
+
+func TestMinScore(t *testing.T) {
+	t.Parallel()
+	hits := []Hit{{1, 0.9}, {2, 0.5}, {3, DefaultMinScore / 2}}
+	for name, test := range map[string]struct {
+		reason     string
+		calibrated bool
+		minScore   *float64
+		want       int
+	}{
+		"Default":      {"irrelevant hits are omitted", true, nil, 2},
+		"All":          {"0 returns all", true, new(0.0), 3},
+		"High":         {"explicit", true, new(0.6), 1},
+		"Uncalibrated": {"the default does not apply", false, nil, 3},
+		"Explicit":     {"an explicit score applies", false, new(0.6), 1},
+	} {
+		if got := (ranked{hits: hits, calibrated: test.calibrated}).above(test.minScore); len(got) != test.want {
+			t.Errorf("%s: %s: %d hits, want %d", name, test.reason, len(got), test.want)
+		}
+	}
+	for minScore, valid := range map[float64]bool{0: true, 1: true, -0.1: false, 1.1: false, math.NaN(): false} {
+		var f fault.Fields
+		CheckMinScore(&f, &minScore)
+		if (f.Err() == nil) != valid {
+			t.Errorf("CheckMinScore(%v) = %v, want valid %v", minScore, f.Err(), valid)
+		}
+	}
+}
+
+func TestRelevantResults(t *testing.T) {
+	t.Parallel()
+	r := Result{Found: []Found{{Score: 0.9}, {Score: DefaultMinScore}, {Score: 0}}, Calibrated: true}
+	got := []int{r.Relevant()}
+	r.Calibrated = false
+	if diff := cmp.Diff([]int{2, 3}, append(got, r.Relevant())); diff != "" {
+		t.Errorf("relevant (-want +got):\n%s", diff)
+	}
+}
