@@ -55,7 +55,7 @@ func (c *exportAuditCommand) Run(ctx context.Context) error {
 	return file.Close()
 }
 
-// chain returns the id of the tenant. It prefers the tenant that is active.
+// chain returns the id of the tenant.
 func (c *exportAuditCommand) chain(ctx context.Context, db *postgres.DB) (tenant.ID, error) {
 	if c.Tenant == "" {
 		return audit.Installation, nil
@@ -64,22 +64,14 @@ func (c *exportAuditCommand) chain(ctx context.Context, db *postgres.DB) (tenant
 	if err != nil {
 		return "", err
 	}
-	var found []tenant.Record
-	for _, r := range records {
-		if c.Tenant == r.Namespace+"/"+r.Name || c.Tenant == string(r.Resource) || c.Tenant == string(r.ID) {
-			found = append(found, r)
-		}
-	}
-	switch {
-	case len(found) > 1:
-		return "", fault.New(fault.Conflict, "%d tenants are named %s; give the ID of one of them, as listed by `mnemo tenants list`", len(found), c.Tenant)
-	case len(found) == 1:
-		return found[0].ID, nil
+	found, err := findTenant(records, c.Tenant)
+	if !fault.Is(err, fault.NotFound) {
+		return found.ID, err
 	}
 	if id, err := uuid.Parse(c.Tenant); err == nil { // of a deleted tenant
 		return tenant.ID(id.String()), nil
 	}
-	return "", fault.New(fault.NotFound, "tenant %s not found; list tenants with `mnemo tenants list`", c.Tenant)
+	return "", err
 }
 
 type verifyAuditCommand struct {

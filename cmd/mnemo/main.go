@@ -27,6 +27,7 @@ type cli struct {
 	Tenants      tenantsCommand      `cmd:"" help:"List, retire and purge tenants in the database."`
 	Rotate       rotateCommand       `cmd:"" help:"Revoke all tokens and passwords of one tenant or of all tenants. The operator issues new ones."`
 	Erasures     erasuresCommand     `cmd:"" help:"Keep erased data erased after a restore of the database."`
+	Erase        eraseCommand        `cmd:"" help:"Permanently delete a user or a retained tenant, and print a receipt with the queries that prove it."`
 	Audit        auditCommand        `cmd:"" help:"Export and verify the audit log."`
 	SmokeTest    smokeTestCommand    `cmd:"" help:"Check that an API server is ready and requires authentication."`
 	PreUninstall preUninstallCommand `cmd:"" help:"Prepare to uninstall: fail while Tenants exist, or remove their finalizers."`

@@ -144,6 +144,23 @@ func findRetained(records []tenant.Record, name string) (tenant.Record, error) {
 	return retained[0], nil
 }
 
+// findTenant returns the tenant with a namespace/name, UID or ID, in any state.
+func findTenant(records []tenant.Record, name string) (tenant.Record, error) {
+	var found []tenant.Record
+	for _, r := range records {
+		if name == r.Namespace+"/"+r.Name || name == string(r.Resource) || name == string(r.ID) {
+			found = append(found, r)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return tenant.Record{}, fault.New(fault.NotFound, "tenant %s not found; list tenants with `mnemo tenants list`", name)
+	case 1:
+		return found[0], nil
+	}
+	return tenant.Record{}, fault.New(fault.Conflict, "%d tenants are named %s; give the ID of one of them, as listed by `mnemo tenants list`", len(found), name)
+}
+
 // confirm asks the user to type a word.
 func confirm(from io.Reader, to io.Writer, prompt, word string) error {
 	fmt.Fprint(to, prompt)

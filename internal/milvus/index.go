@@ -184,6 +184,30 @@ func (x *Index) deleteBatch(ctx context.Context, p placement.Location, ids []ret
 // earlier writes are visible, so that a comparison of the stores does not report a
 // late entry as missing.
 func (x *Index) List(ctx context.Context, _ tenant.ID, p placement.Location, after retrieve.UnitID, limit int) ([]retrieve.UnitID, error) {
+	return x.list(ctx, p, fieldID+" > "+strconv.FormatInt(int64(after), 10), limit)
+}
+
+// ListUser is List for the entries of one user, or of the whole location if the user is 0;
+// none if the partition does not exist.
+func (x *Index) ListUser(ctx context.Context, scope tenant.Scope, p placement.Location, after retrieve.UnitID, limit int) ([]retrieve.UnitID, error) {
+	name := x.collection(p)
+	if !p.Shared {
+		has, err := x.client.HasPartition(ctx, name, p.Partition)
+		if isCode(err, codeCollectionNotFound) || err == nil && !has {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, mapError(err, "find partition")
+		}
+	}
+	expr := fieldID + " > " + strconv.FormatInt(int64(after), 10)
+	if scope.User != 0 {
+		expr += " && " + fieldUser + " == " + strconv.FormatInt(int64(scope.User), 10)
+	}
+	return x.list(ctx, p, expr, limit)
+}
+
+func (x *Index) list(ctx context.Context, p placement.Location, expr string, limit int) ([]retrieve.UnitID, error) {
 	limit = min(max(limit, 1), maxRows)
 	ctx, cancel := context.WithTimeout(ctx, x.config.CallTimeout)
 	defer cancel()
@@ -191,7 +215,7 @@ func (x *Index) List(ctx context.Context, _ tenant.ID, p placement.Location, aft
 	// It uses the collection's consistency level, which is Strong.
 	page, err := x.client.QueryIterator(ctx, client.NewQueryIteratorOption(x.collection(p)).
 		WithPartitions(partitions(p)...).
-		WithExpr(within(p, fieldID+" > "+strconv.FormatInt(int64(after), 10))).
+		WithExpr(within(p, expr)).
 		WithOutputFields(fieldID).
 		WithBatchSize(limit))
 	var rows client.ResultSet

@@ -16,8 +16,10 @@ import (
 // uses. A literal outside of authentication would let code choose whose data it
 // accesses.
 var scopeCreators = map[string][]string{
+	"cmd/mnemo/erase.go":               {"JobScope"}, // of a tenant that an administrator erases
 	"internal/jobs/jobs.go":            {"JobScope"},
 	"internal/postgres/account.go":     {"JobScope"},
+	"internal/postgres/erase.go":       {"JobScope"}, // of a user whom an administrator erases
 	"internal/postgres/erasures.go":    {"JobScope"},
 	"internal/postgres/import_runs.go": {"ImportScope"},
 	// Authentication: each looks up a credential by its hash.

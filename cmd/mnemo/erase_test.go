@@ -1,0 +1,137 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/mnemo-dev/mnemo/internal/erasure"
+	"github.com/mnemo-dev/mnemo/internal/memory"
+	"github.com/mnemo-dev/mnemo/internal/placement"
+	"github.com/mnemo-dev/mnemo/internal/postgres/postgrestest"
+	"github.com/mnemo-dev/mnemo/internal/retrieve"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+	"github.com/mnemo-dev/mnemo/internal/tenant/tenanttest"
+)
+
+// erasable returns an environment with a tenant whose two users have rows and vectors.
+func erasable(t *testing.T) (*env, tenant.Tenant) {
+	t.Helper()
+	e := openEnv(t, postgrestest.Create(t))
+	tn := e.apply(t, tenanttest.NewSpec())
+	at := e.placement(t, tn.ID)
+	if _, err := placement.WaitLoaded(openIndex(t)).Ensure(t.Context(), placement.Placement{Location: at}); err != nil {
+		t.Fatal(err)
+	}
+	for _, u := range tn.Users {
+		e.issueToken(t, tn.ID, u.Name, 1)
+		text := "a note of " + u.Name
+		in := memory.NewMemory{CreateInput: memory.CreateInput{Text: text}, Tokens: 4, Units: retrieve.MemoryUnits(text)}
+		for i := range in.Units {
+			in.Units[i].Vector, in.Units[i].Generation = make([]float32, defaultGeneration.Dimensions), 1
+			in.Units[i].Vector[i] = 1
+		}
+		if _, err := e.db.Memories().Create(t.Context(), tenant.Scope{Tenant: tn.ID, User: u.ID}, in); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e.rebuildIndex(t, tn.ID, len(tn.Users))
+	return e, tn
+}
+
+// receipt runs an erasure and returns its receipt by store.
+func (e *env) receipt(t *testing.T, args ...string) (erasure.Receipt, map[string]erasure.Count) {
+	t.Helper()
+	var r erasure.Receipt
+	if err := json.Unmarshal([]byte(e.mnemo(t, append([]string{"erase", "--yes", "--format", "json"}, args...)...)), &r); err != nil {
+		t.Fatal(err)
+	}
+	byStore := map[string]erasure.Count{}
+	for _, c := range r.Stores {
+		byStore[c.Store] = c
+	}
+	return r, byStore
+}
+
+func TestEraseUser(t *testing.T) {
+	e, tn := erasable(t)
+	r, stores := e.receipt(t, "--tenant", string(tn.ID), "--user", "alice")
+	if r.Remaining() != 0 || r.User != tn.Users[0].ID {
+		t.Errorf("the receipt of user %d has %d remaining objects", r.User, r.Remaining())
+	}
+	for _, store := range []string{"memories", "memory_versions", "units", "tokens", "users", "audit pseudonym", "vectors", "buckets", "jobs"} {
+		c, ok := stores[store]
+		if !ok || c.After != 0 || c.Query == "" {
+			t.Errorf("%s: %+v, want a query and nothing left", store, c)
+		}
+		if c.Before == 0 && store != "jobs" {
+			t.Errorf("%s: nothing before the erasure", store)
+		}
+	}
+	// Anyone can repeat the queries, and the other user has everything.
+	conn, err := pgx.Connect(t.Context(), e.OwnerURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(t.Context()) }()
+	for _, c := range r.Stores {
+		var n int64
+		if c.Store == "vectors" {
+			continue
+		}
+		if err := conn.QueryRow(t.Context(), c.Query).Scan(&n); err != nil || n != 0 {
+			t.Errorf("%s returned %d, %v", c.Query, n, err)
+		}
+	}
+	e.expectIndexed(t, tn.ID, len(tn.Users)-1)
+	e.expectError(t, "has no user", "erase", "--yes", "--tenant", string(tn.ID), "--user", "alice")
+}
+
+func TestEraseTenant(t *testing.T) {
+	e, tn := erasable(t)
+	e.expectError(t, "only retained tenants", "erase", "--yes", "--tenant", string(tn.ID))
+	if _, err := e.db.Retire(t.Context(), tn.ID, tenant.Retain); err != nil {
+		t.Fatal(err)
+	}
+	r, stores := e.receipt(t, "--tenant", tn.Namespace+"/"+tn.Name)
+	if r.Remaining() != 0 {
+		t.Errorf("%d objects remain", r.Remaining())
+	}
+	for _, store := range []string{"tenants", "quotas", "usage", "placements", "users", "memories", "units", "vectors"} {
+		if c := stores[store]; c.Before == 0 || c.After != 0 {
+			t.Errorf("%s: %+v, want something before and nothing left", store, c)
+		}
+	}
+	if len(r.Kept) == 0 {
+		t.Error("the receipt does not say what is kept")
+	}
+}
+
+// A table that a later migration adds is found by its columns, and what remains in it fails
+// the erasure.
+func TestEraseFindsNewTables(t *testing.T) {
+	e, tn := erasable(t)
+	conn, err := pgx.Connect(t.Context(), e.OwnerURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(t.Context()) }()
+	for _, sql := range []string{
+		"create table forgotten (tenant_id uuid, user_id bigint)",
+		"grant select on forgotten to public",
+		"insert into forgotten select tenant_id, id from users",
+	} {
+		if _, err := conn.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out, err := e.tryMnemo(t, "erase", "--yes", "--tenant", string(tn.ID), "--user", "alice")
+	if err == nil || !strings.Contains(err.Error(), "1 objects remain") {
+		t.Errorf("erase: %v, want one remaining object", err)
+	}
+	if !strings.Contains(out, "select count(*) from \"forgotten\" where tenant_id") {
+		t.Errorf("the receipt lacks the table:\n%s", out)
+	}
+}

@@ -1,0 +1,39 @@
+package erasure
+
+import (
+	"time"
+
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+// Receipt proves that nothing remains of an erased user or tenant.
+type Receipt struct {
+	Tenant     tenant.ID     `json:"tenant"`
+	User       tenant.UserID `json:"user,omitempty"` // 0 for a whole tenant
+	BeganAt    time.Time     `json:"beganAt"`
+	FinishedAt time.Time     `json:"finishedAt"`
+	Stores     []Count       `json:"stores"`
+	Kept       []Kept        `json:"kept"`
+}
+
+// Count is the number of objects in a table or in the vector store.
+type Count struct {
+	Store  string `json:"store"`
+	Query  string `json:"query"`  // proves it; to be repeated by anyone
+	Before int64  `json:"before"` // the erasure
+	After  int64  `json:"after"`
+}
+
+// Kept is what is deliberately not erased.
+type Kept struct {
+	Store  string `json:"store"`
+	Reason string `json:"reason"`
+}
+
+// Remaining returns the number of objects that were not erased.
+func (r Receipt) Remaining() (n int64) {
+	for _, c := range r.Stores {
+		n += c.After
+	}
+	return n
+}
