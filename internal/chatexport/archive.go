@@ -2,8 +2,6 @@ package chatexport
 
 import (
 	"archive/zip"
-	"bufio"
-	"bytes"
 	"errors"
 	"io"
 	"strings"
@@ -134,29 +132,4 @@ func (z zipped) inner(rd *reading, f *zip.File) (zipped, error) {
 	}
 	in.r = &rewinder{open: entry.open, size: in.size}
 	return in, nil
-}
-
-// content is the detected type of a file.
-type content int
-
-const (
-	other content = iota
-	zipContent
-	jsonContent
-)
-
-// sniff detects the type from the first bytes of a file.
-func sniff(r *bufio.Reader) (content, error) {
-	start, err := r.Peek(512)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return other, err
-	}
-	if bytes.HasPrefix(start, []byte("PK\x03\x04")) || bytes.HasPrefix(start, []byte("PK\x05\x06")) {
-		return zipContent, nil
-	}
-	start = bytes.TrimLeft(bytes.TrimPrefix(start, []byte("\uFEFF")), " \t\r\n")
-	if len(start) > 0 && (start[0] == '[' || start[0] == '{') {
-		return jsonContent, nil
-	}
-	return other, nil
 }

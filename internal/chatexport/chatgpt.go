@@ -2,119 +2,52 @@ package chatexport
 
 import (
 	"strings"
-	"time"
 
 	"github.com/mnemo-dev/mnemo/internal/chat"
 )
 
-// chatgptConversation is an element of ChatGPT's conversations.json.
-type chatgptConversation struct {
-	title       string
-	id          string // conversation_id, or else id
-	created     time.Time
-	updated     time.Time
-	currentNode string
-	nodes       []node
-	index       map[string]int // of nodes by id
+// chatgptConversation reads an element of ChatGPT's conversations.json.
+type chatgptConversation struct{ mapping }
+
+func openChatGPT(limits Limits, c *Conversation) reader {
+	in := &chatgptConversation{mapping{thread: thread{limits: limits, c: c}, index: make(map[string]int)}}
+	in.message = func(s *scanner) (*message, error) { return readChatGPTMessage(s, &c.Notes) }
+	return in
 }
 
-// readChatGPT reads a conversation of a ChatGPT export.
-func readChatGPT(s *scanner, limits Limits, c *Conversation) error {
-	in := chatgptConversation{index: make(map[string]int)}
-	mapped := false
+func (in *chatgptConversation) element(s *scanner) error {
+	mapped, id := false, ""
 	err := s.object(func(name []byte) (err error) {
 		switch string(name) {
 		case "title":
-			in.title, err = s.text()
+			in.c.Title, err = s.text()
 		case "conversation_id":
-			c.ExternalID, err = s.text()
+			in.c.ExternalID, err = s.text()
 		case "id":
-			in.id, err = s.text()
+			id, err = s.text()
 		case "create_time":
-			in.created, err = s.time()
+			in.c.CreatedAt, err = s.time()
 		case "update_time":
-			in.updated, err = s.time()
+			in.c.UpdatedAt, err = s.time()
 		case "current_node":
-			in.currentNode, err = s.text()
+			in.leaf, err = s.text()
 		case "mapping":
 			if mapped, err = s.is('{'); err != nil {
 				return err
 			}
-			err = in.readMapping(s, limits, &c.Notes)
+			err = in.read(s)
 		default:
 			err = s.skip()
 		}
 		return err
 	})
-	if c.ExternalID == "" {
-		c.ExternalID = in.id
+	if in.c.ExternalID == "" {
+		in.c.ExternalID = id
 	}
-	c.Title, c.CreatedAt, c.UpdatedAt = in.title, in.created, in.updated
-	switch {
-	case err != nil:
-		return err
-	case !mapped:
-		return valueError("no messages in the format of ChatGPT (mapping)")
+	if err == nil && !mapped {
+		err = valueError("no messages in the format of ChatGPT (mapping)")
 	}
-	return in.settle(c)
-}
-
-// settle selects the branch that the platform shows.
-func (in *chatgptConversation) settle(c *Conversation) error {
-	path, err := branch(in.nodes, in.currentNode)
-	if err != nil {
-		return err
-	}
-	all := make([]message, 0, len(path))
-	for _, n := range path {
-		if n.message == nil {
-			continue
-		}
-		m := *n.message
-		if m.id == "" {
-			m.id = n.id
-		}
-		all = append(all, m)
-	}
-	for _, n := range in.nodes {
-		if n.message != nil && !n.message.hidden && strings.TrimSpace(n.message.text) != "" {
-			c.Notes.Branches++
-		}
-	}
-	c.Messages = settle(all, &c.Notes, in.created)
-	c.Notes.Branches -= len(c.Messages)
-	return nil
-}
-
-// readMapping reads the tree. The last of several nodes with one id wins.
-func (in *chatgptConversation) readMapping(s *scanner, limits Limits, notes *Notes) error {
-	return s.object(func(name []byte) error {
-		n := node{id: s.repair(string(name))}
-		err := s.object(func(name []byte) (err error) {
-			switch string(name) {
-			case "parent":
-				n.parent, err = s.text()
-			case "message":
-				n.message, err = readChatGPTMessage(s, notes)
-			default:
-				err = s.skip()
-			}
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		if i, ok := in.index[n.id]; ok {
-			in.nodes[i] = n
-			return nil
-		}
-		if len(in.nodes) >= limits.Messages {
-			return valueError("too many messages")
-		}
-		in.index[n.id] = len(in.nodes)
-		in.nodes = append(in.nodes, n)
-		return nil
-	})
+	return err
 }
 
 // readChatGPTMessage reads the message of a node, nil for null.

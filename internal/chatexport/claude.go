@@ -1,105 +1,51 @@
 package chatexport
 
-import (
-	"strings"
-	"time"
-)
+import "strings"
 
-// claudeConversation is an element of Claude's conversations.json.
-type claudeConversation struct {
-	created  time.Time
-	leaf     string // current_leaf_message_uuid
-	messages []node
+// claudeConversation reads an element of Claude's conversations.json.
+type claudeConversation struct{ thread }
+
+func openClaude(limits Limits, c *Conversation) reader {
+	return &claudeConversation{thread{limits: limits, c: c}}
 }
 
-// readClaude reads a conversation of a Claude export.
-func readClaude(s *scanner, limits Limits, c *Conversation) error {
-	var in claudeConversation
+func (in *claudeConversation) element(s *scanner) error {
 	listed := false
 	err := s.object(func(name []byte) (err error) {
 		switch string(name) {
 		case "uuid":
-			c.ExternalID, err = s.text()
+			in.c.ExternalID, err = s.text()
 		case "name":
-			c.Title, err = s.text()
+			in.c.Title, err = s.text()
 		case "created_at":
-			c.CreatedAt, err = s.time()
+			in.c.CreatedAt, err = s.time()
 		case "updated_at":
-			c.UpdatedAt, err = s.time()
+			in.c.UpdatedAt, err = s.time()
 		case "current_leaf_message_uuid":
 			in.leaf, err = s.text()
 		case "chat_messages":
 			if listed, err = s.is('['); err != nil {
 				return err
 			}
-			err = s.array(func() error { return in.readMessage(s, limits, &c.Notes) })
+			err = s.array(func() error { return in.readMessage(s) })
 		default:
 			err = s.skip()
 		}
 		return err
 	})
-	switch {
-	case err != nil:
-		return err
-	case !listed:
-		return valueError("no messages in the format of Claude (chat_messages)")
+	if err == nil && !listed {
+		err = valueError("no messages in the format of Claude (chat_messages)")
 	}
-	in.created = c.CreatedAt
-	return in.settle(c)
-}
-
-// settle selects the branch that the platform shows, or all messages in order if
-// the export has no branches.
-func (in *claudeConversation) settle(c *Conversation) error {
-	path := in.messages
-	if in.branches() {
-		var err error
-		if path, err = branch(in.messages, in.leaf); err != nil {
-			return err
-		}
-	}
-	all := make([]message, len(path))
-	for i, n := range path {
-		all[i] = *n.message
-	}
-	c.Messages = settle(all, &c.Notes, in.created)
-	c.Notes.Branches = len(in.messages) - len(path)
-	return nil
-}
-
-// branches reports whether the messages form a tree: each has a unique id and a
-// parent among them, except for roots, which share a missing parent. Anything else
-// is a list, so that no message is lost.
-func (in *claudeConversation) branches() bool {
-	ids := make(map[string]bool, len(in.messages))
-	for _, n := range in.messages {
-		if n.id == "" || ids[n.id] {
-			return false
-		}
-		ids[n.id] = true
-	}
-	roots := make(map[string]bool)
-	parents := false
-	for _, n := range in.messages {
-		if ids[n.parent] {
-			parents = true
-		} else {
-			roots[n.parent] = true
-		}
-	}
-	return parents && len(roots) <= 1
+	return err
 }
 
 // readMessage reads an element of chat_messages.
-func (in *claudeConversation) readMessage(s *scanner, limits Limits, notes *Notes) error {
-	if len(in.messages) >= limits.Messages {
-		return valueError("too many messages")
-	}
+func (in *claudeConversation) readMessage(s *scanner) error {
 	var (
 		m            message
 		parent, role string
 		plain        string
-		content      claudeContent
+		content      blocks
 		out          lines
 	)
 	err := s.object(func(name []byte) (err error) {
@@ -132,18 +78,28 @@ func (in *claudeConversation) readMessage(s *scanner, limits Limits, notes *Note
 	if err != nil {
 		return err
 	}
-	m.sender = sender(role, notes)
-	for _, kind := range content.unknown {
-		notes.unknown(label("content", kind), 1)
+	m.sender = sender(role, &in.c.Notes)
+	content.note(&in.c.Notes)
+	// The blocks contain all text, in newer exports more than "text". Some exports
+	// have blocks of reasoning and tools only.
+	out.add(content.texts.String())
+	if !content.spoken && !strings.Contains(content.texts.String(), plain) {
+		out.add(withoutPlaceholders(plain))
 	}
-	// The blocks contain all text, in newer exports more than "text".
-	if text := content.texts.String(); strings.TrimSpace(text) != "" {
-		plain = text
-	}
-	out.add(plain)
 	m.text = out.String()
-	in.messages = append(in.messages, node{id: m.id, parent: parent, message: &m})
-	return nil
+	return in.add(node{id: m.id, parent: parent, message: &m})
+}
+
+// placeholder replaces blocks in "text" that old apps cannot show.
+const placeholder = "This block is not supported on your current device yet."
+
+// withoutPlaceholders removes the placeholders of blocks, each in a code fence.
+func withoutPlaceholders(text string) string {
+	if !strings.Contains(text, placeholder) {
+		return text
+	}
+	text = strings.ReplaceAll(text, "```\n"+placeholder+"\n```", "")
+	return strings.TrimSpace(strings.ReplaceAll(text, placeholder, ""))
 }
 
 // readAttachment reads a file with extracted text.

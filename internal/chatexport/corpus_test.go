@@ -21,9 +21,14 @@ var update = flag.Bool("update", false, "write the results of the fixtures to te
 var corpus = []string{
 	"chatgpt/simple.json", "chatgpt/branches.json", "chatgpt/no-current-node.json", "chatgpt/hidden.json",
 	"chatgpt/nulls.json", "chatgpt/content-types.json", "chatgpt/oldest.json", "chatgpt/one-bad-apple.json",
-	"chatgpt/characters.json", "chatgpt/lines.jsonl", "chatgpt/sharded", "chatgpt/portal",
+	"chatgpt/characters.json", "chatgpt/lines.jsonl", "chatgpt/unlinked.json", "chatgpt/sharded", "chatgpt/portal",
 	"claude/simple.json", "claude/content-blocks.json", "claude/attachments.json", "claude/branches.json",
-	"claude/wrapped.json", "claude/bundle",
+	"claude/wrapped.json", "claude/text-only.json", "claude/bundle",
+	"gemini/MyActivity.json", "gemini/MyActivity.html", "grok/backend.json", "deepseek/tree.json",
+	"perplexity/conversations.json", "copilot/history.csv", "copilot/chat-activity.csv", "typingmind/export.json",
+	"claude-code/session.jsonl", "claude-code/projects", "codex/rollout.jsonl", "codex/old.jsonl",
+	"librechat/branches.json", "librechat/recursive.json", "openwebui/chats.json",
+	"openai/finetuning.jsonl", "openai/messages.json", "openai/request.json",
 }
 
 // golden is the representation of an export in golden files.
@@ -116,10 +121,18 @@ func TestPackingDoesNotMatter(t *testing.T) {
 				"nested in an uncompressed zip": archive(t, stored("renamed.bin", plain)),
 				"nested in two zips":            archive(t, deflated("a.zip", archive(t, deflated("b", plain)))),
 				"after white space":             append([]byte(" \n"), plain...),
+				"gzip":                          gzipped(t, plain),
+				"gzip in gzip":                  gzipped(t, gzipped(t, plain)),
+				"tar":                           tarred(t, entry{name: "a/renamed", data: plain}),
+				"tar.gz":                        gzipped(t, tarred(t, entry{name: "1.png", data: []byte("\x89PNG")}, entry{name: "x", data: plain})),
+				"gzip in a zip":                 archive(t, stored("x.gz", gzipped(t, plain))),
 				"between images":                archive(t, stored("1.png", []byte("\x89PNG")), deflated("x", plain), stored("2.dat", nil)),
 			}
 			if bytes.HasPrefix(plain, []byte("PK")) || bytes.HasPrefix(plain, []byte("\uFEFF")) {
 				delete(packings, "after white space")
+			}
+			if bytes.HasPrefix(plain, []byte("PK")) {
+				delete(packings, "gzip in a zip") // only files are decompressed in archives
 			}
 			for how, data := range packings {
 				got := describe(t, open(t, data, chatexport.Options{}))

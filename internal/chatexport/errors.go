@@ -1,8 +1,10 @@
 package chatexport
 
 import (
+	"archive/tar"
 	"archive/zip"
 	"compress/flate"
+	"compress/gzip"
 	"errors"
 	"fmt"
 	"io"
@@ -50,6 +52,8 @@ func inFile(name string, err error) error {
 		return fault.Wrap(fault.Invalid, err, "%s: the file is damaged", name)
 	case errors.Is(err, zip.ErrFormat), errors.As(err, &corrupt):
 		return fault.Wrap(fault.Invalid, err, "%s: the zip is damaged or incomplete", name)
+	case errors.Is(err, tar.ErrHeader), errors.Is(err, gzip.ErrHeader), errors.Is(err, gzip.ErrChecksum):
+		return fault.Wrap(fault.Invalid, err, "%s: the archive is damaged or incomplete", name)
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF), errors.Is(err, errTruncated):
 		return fault.Wrap(fault.Invalid, err, "%s: the file is incomplete", name)
 	case ofValue(err):

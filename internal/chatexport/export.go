@@ -1,21 +1,13 @@
 package chatexport
 
 import (
+	"errors"
 	"io"
 	"iter"
 
 	"github.com/mnemo-dev/mnemo/internal/chat"
 	"github.com/mnemo-dev/mnemo/internal/fault"
 )
-
-// The supported platforms, as in chat.Upsert.Platform.
-const (
-	ChatGPT = "chatgpt"
-	Claude  = "claude"
-)
-
-// platformNames are the display names of the platforms.
-var platformNames = map[string]string{ChatGPT: "ChatGPT", Claude: "Claude"}
 
 // Options configure Open. The zero value detects the platform.
 type Options struct {
@@ -58,8 +50,8 @@ type Conversation struct {
 // damaged, malicious or not an export; other errors are those of r. Reads are
 // small and mostly sequential: r should buffer.
 func Open(r io.ReaderAt, size int64, options Options) (*Export, error) {
-	if _, known := platformNames[options.Platform]; !known && options.Platform != "" {
-		return nil, fault.New(fault.Invalid, "platform must be %s or %s", ChatGPT, Claude)
+	if err := CheckPlatform(options.Platform); err != nil {
+		return nil, err
 	}
 	rd := &reading{limits: options.Limits.withDefaults(), size: size}
 	rd.start()
@@ -75,11 +67,12 @@ func Open(r io.ReaderAt, size int64, options Options) (*Export, error) {
 // mostly returns the platform with the most conversations, the first of equals.
 func mostly(sources []source) string {
 	counts := make(map[string]int)
-	best := sources[0].platform
+	best := sources[0].format.platform
 	for _, src := range sources {
-		counts[src.platform] += src.count
-		if counts[src.platform] > counts[best] {
-			best = src.platform
+		platform := src.format.platform
+		counts[platform] += src.count
+		if counts[platform] > counts[best] {
+			best = platform
 		}
 	}
 	return best
@@ -116,71 +109,41 @@ func (e *Export) read(src source, skip func(int) bool, yield func(Conversation, 
 	if err != nil {
 		return false, err
 	}
-	i, stopped := 0, false
+	in := &assembly{export: e, scanner: s, source: src}
+	stopped := false
 	err = src.elements(s, func() error {
-		ordinal := src.first + i
-		i++
-		if skip != nil && skip(ordinal) {
-			return s.skipElement()
+		if !in.started {
+			in.start(skip)
 		}
-		c, problem, err := e.conversation(s, src, ordinal)
-		if err != nil {
+		if err := in.element(); err != nil || in.left > 0 {
 			return err
 		}
-		if !yield(c, problem) {
+		if !in.skipped && !yield(in.finish()) {
 			stopped = true
-			return errStopped
+		}
+		if in.next(); stopped || in.index == src.count {
+			return errStopped // what follows is no conversation
 		}
 		return nil
 	})
 	switch {
 	case stopped:
 		return false, nil
-	case err != nil:
+	case err != nil && !errors.Is(err, errStopped):
 		return false, err
-	case i != src.count:
+	case in.index != src.count:
 		return false, fault.New(fault.Invalid, "%s: the file changed while it was read", src.file.name)
 	}
 	return true, nil
 }
 
-// conversation reads one conversation. problem is a *ConversationError or nil.
-func (e *Export) conversation(s *scanner, src source, ordinal int) (c Conversation, problem, err error) {
-	c = Conversation{Ordinal: ordinal, File: src.file.name}
-	reject := func(reason string, skipped bool) (Conversation, error, error) {
-		out := Conversation{Ordinal: ordinal, File: src.file.name, Notes: c.Notes}
-		out.ExternalID, out.Title, out.Platform = cut(c.ExternalID, maxID), cut(c.Title, maxTitle), src.platform
-		return out, &ConversationError{
-			File: src.file.name, Ordinal: ordinal, Place: ordinal - src.first + 1,
-			ID: out.ExternalID, Skipped: skipped, Reason: reason,
-		}, nil
-	}
-	if e.copies[ordinal] {
-		if err := s.skipElement(); err != nil {
-			return c, nil, err
-		}
-		return reject("duplicate of a newer copy in this export", true)
-	}
-	s.removed, s.replaced = 0, 0
-	wrong, err := s.value(e.reading.limits.Conversation, e.reading.limits.Depth, func() error {
-		return src.conversation(s, e.reading.limits, &c)
-	})
-	switch {
-	case err != nil:
-		return c, nil, err
-	case wrong != nil:
-		return reject(wrong.Error(), false)
-	case len(c.Messages) == 0:
-		return reject("no messages", true)
-	}
-	c.finish(src.platform, s)
-	return c, nil, nil
-}
-
 // finish completes the conversation and truncates its fields to the allowed length.
-func (c *Conversation) finish(platform string, s *scanner) {
+func (c *Conversation) finish(f *format, s *scanner) {
 	c.Notes.Removed, c.Notes.Replaced = s.removed, s.replaced
-	c.Platform, c.PlatformName = platform, platformNames[platform]
+	c.Platform, c.PlatformName = f.platform, f.name
+	if f.untitled && c.Title == "" {
+		c.Title = headline(c.Messages)
+	}
 	if c.ExternalID = bounded(c.ExternalID); c.ExternalID == "" {
 		// The oldest exports have no ids. The first message never changes, so that
 		// later exports yield the same id.

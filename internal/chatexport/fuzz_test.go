@@ -3,6 +3,8 @@ package chatexport_test
 import (
 	"archive/zip"
 	"bytes"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -14,8 +16,36 @@ import (
 // small are limits under which a fuzzer meets every limit.
 var small = chatexport.Limits{Conversation: 64 << 10, Conversations: 100, Messages: 200, Depth: 40, Entries: 50, Inflated: 1 << 20}
 
-func FuzzChatGPT(f *testing.F) { fuzz(f, "chatgpt/") }
-func FuzzClaude(f *testing.F)  { fuzz(f, "claude/") }
+func FuzzChatGPT(f *testing.F)    { fuzz(f, "chatgpt/") }
+func FuzzClaude(f *testing.F)     { fuzz(f, "claude/") }
+func FuzzGemini(f *testing.F)     { fuzz(f, "gemini/") }
+func FuzzGrok(f *testing.F)       { fuzz(f, "grok/") }
+func FuzzDeepSeek(f *testing.F)   { fuzz(f, "deepseek/") }
+func FuzzPerplexity(f *testing.F) { fuzz(f, "perplexity/") }
+func FuzzCopilot(f *testing.F)    { fuzz(f, "copilot/") }
+func FuzzTypingMind(f *testing.F) { fuzz(f, "typingmind/") }
+func FuzzClaudeCode(f *testing.F) { fuzz(f, "claude-code/") }
+func FuzzCodex(f *testing.F)      { fuzz(f, "codex/") }
+func FuzzLibreChat(f *testing.F)  { fuzz(f, "librechat/") }
+func FuzzOpenWebUI(f *testing.F)  { fuzz(f, "openwebui/") }
+func FuzzOpenAI(f *testing.F)     { fuzz(f, "openai/") }
+
+// Every platform has fixtures, and a fuzz target above.
+func TestEveryPlatformHasFixtures(t *testing.T) {
+	t.Parallel()
+	source, err := os.ReadFile("fuzz_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, platform := range chatexport.Platforms {
+		if !slices.ContainsFunc(corpus, func(name string) bool { return strings.HasPrefix(name, platform+"/") }) {
+			t.Errorf("corpus has no fixture of %s", platform)
+		}
+		if !bytes.Contains(source, []byte(`fuzz(f, "`+platform+`/")`)) {
+			t.Errorf("fuzz_test.go has no target for %s", platform)
+		}
+	}
+}
 
 // fuzz feeds the package with what fixtures turn into: whatever it is, it is
 // refused as Invalid, or gives Total conversations that can be stored, twice

@@ -35,15 +35,15 @@ func TestOpenRejects(t *testing.T) {
 		o      chatexport.Options
 		want   string
 	}{
-		"empty":        {"nothing was uploaded", nil, chatexport.Options{}, "neither a zip nor JSON"},
-		"text":         {"another kind of file", []byte("Dear diary"), chatexport.Options{}, "neither a zip nor JSON"},
-		"other json":   {"JSON that is not an export", []byte(`[{"name":"Alice"}]`), chatexport.Options{}, "no conversations of ChatGPT or Claude"},
+		"empty":        {"nothing was uploaded", nil, chatexport.Options{}, "looks like an empty file"},
+		"text":         {"another kind of file", []byte("Dear diary"), chatexport.Options{}, "looks like text"},
+		"other json":   {"JSON that is not an export", []byte(`[{"name":"Alice"}]`), chatexport.Options{}, "no conversations of ChatGPT, Claude, Gemini"},
 		"scalars":      {"JSON without objects", []byte(`[1,2,3]`), chatexport.Options{}, "no conversations"},
 		"empty list":   {"an empty export does not identify a platform", []byte(`[]`), chatexport.Options{}, "no conversations"},
-		"utf-16":       {"the wrong encoding", []byte("\xff\xfe[\x00"), chatexport.Options{}, "neither a zip nor JSON"},
-		"no platform":  {"an unknown platform", []byte(simple), chatexport.Options{Platform: "gemini"}, "platform must be chatgpt or claude"},
+		"utf-16":       {"the wrong encoding", []byte("\xff\xfe[\x00"), chatexport.Options{}, "text in UTF-16; save it as UTF-8"},
+		"no platform":  {"an unknown platform", []byte(simple), chatexport.Options{Platform: "eliza"}, "platform must be one of chatgpt, claude, gemini"},
 		"mismatch":     {"the zip is not from the requested platform", good, chatexport.Options{Platform: chatexport.Claude}, "no conversations of Claude"},
-		"manifest":     {"the list of zips instead of the zips", []byte(`{"files":[{"url":"https://example.test/conversations-000.zip"}]}`), chatexport.Options{}, "download the zips it lists"},
+		"manifest":     {"the list of zips instead of the zips", []byte(`{"files":[{"url":"https://example.test/conversations-000.zip"}]}`), chatexport.Options{}, "download the zips that it lists"},
 		"cut json":     {"a truncated upload", []byte(simple[:len(simple)-9]), chatexport.Options{}, "ends unexpectedly"},
 		"cut list":     {"an upload truncated between two conversations", []byte(strings.TrimSuffix(simple, "]") + ","), chatexport.Options{}, "ends unexpectedly after conversation 1"},
 		"broken list":  {"invalid data between two conversations", []byte(strings.TrimSuffix(simple, "]") + ` oops {}]`), chatexport.Options{}, "invalid JSON after conversation 1"},

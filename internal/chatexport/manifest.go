@@ -60,10 +60,51 @@ func (p *parts) missing() []string {
 	return slices.DeleteFunc(slices.Compact(p.list), func(name string) bool { return p.present[name] })
 }
 
-// manifest reports whether a JSON file lists zips to download.
+// manifest reports whether a JSON file is the list of the zips of an export: an
+// object with a list in which each element names a zip, and some have its address.
 func manifest(f file) bool {
-	text, err := texts(f)
-	return err == nil && strings.Contains(text, "://") && strings.Contains(text, ".zip")
+	r, err := f.open()
+	if err != nil {
+		return false
+	}
+	defer r.Close()
+	s := newScanner(io.LimitReader(r, 1<<20))
+	s.maxDepth = 8
+	found := false
+	err = s.object(func([]byte) error {
+		elements, zips, addresses := 0, 0, false
+		list, err := s.is('[')
+		if err != nil || !list {
+			return orSkip(s, err)
+		}
+		err = s.array(func() error {
+			elements++
+			var texts lines
+			err := s.flatten(&texts, "")
+			if zipName.MatchString(texts.String()) {
+				zips++
+			}
+			addresses = addresses || zipAddress.MatchString(texts.String())
+			return err
+		})
+		found = found || addresses && zips == elements
+		return err
+	})
+	return err == nil && found
+}
+
+// zipName matches the name or address of a zip as a text of its own, after the name
+// of its member, and zipAddress an address.
+var (
+	zipName    = regexp.MustCompile(`(?m)^(\w+: )?\S+\.zip(\?\S*)?$`)
+	zipAddress = regexp.MustCompile(`(?m)^(\w+: )?https?://\S+\.zip(\?\S*)?$`)
+)
+
+func orSkip(s *scanner, err error) error {
+	if err != nil {
+		return err
+	}
+	return s.skip()
 }
 
 // texts returns the texts in the first MiB of a JSON file, one per line.

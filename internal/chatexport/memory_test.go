@@ -2,6 +2,8 @@ package chatexport_test
 
 import (
 	"archive/zip"
+	"bytes"
+	"compress/gzip"
 	"fmt"
 	"io"
 	"os"
@@ -36,6 +38,15 @@ func TestMemoryDoesNotGrowWithTheFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	z, err := os.Open(packGzip(t, g))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer z.Close()
+	compressed, err := z.Stat()
+	if err != nil {
+		t.Fatal(err)
+	}
 	type export interface {
 		io.ReaderAt
 		size() int64
@@ -50,6 +61,11 @@ func TestMemoryDoesNotGrowWithTheFile(t *testing.T) {
 		"zip":      {"inflated while reading, from a nested zip", func() export { return file{f, info.Size()} }, heapLimit, 0},
 		"giant":    {"a conversation over the size limit is skipped, not buffered", func() export { return giant(large) }, heapLimit, 1},
 		"large":    {"the largest allowed conversation is buffered about twice", func() export { return giant(31 << 20) }, 3 * 32 << 20, 0},
+		"session":  {"a session over the limit is dropped when it exceeds it", func() export { return session() }, 3 * 32 << 20, 1},
+		"activity": {"groups of activities", func() export { return activities() }, heapLimit, 0},
+		"gzip":     {"decompressed while reading", func() export { return file{z, compressed.Size()} }, heapLimit, 0},
+		"csv":      {"converted while reading", func() export { return table() }, heapLimit, 0},
+		"html":     {"converted while reading", func() export { return page() }, heapLimit, 0},
 		"messages": {"many messages need no more", func() export { return generate(31<<20, 30<<20) }, 3 * 32 << 20, 0},
 	}
 	for name, tc := range cases {
@@ -82,6 +98,95 @@ func TestMemoryDoesNotGrowWithTheFile(t *testing.T) {
 			}
 		})
 	}
+}
+
+// numberedValues returns an export of values with a number in place of each mark.
+func numberedValues(record string) generated {
+	g := generated{record: []byte(record)}
+	for at := 0; ; {
+		i := bytes.Index(g.record[at:], []byte("########"))
+		if i < 0 {
+			break
+		}
+		g.at = append(g.at, at+i)
+		at += i + digits
+	}
+	g.n = large / len(g.record)
+	return g
+}
+
+// session is a session of Claude Code in one array.
+func session() generated {
+	return numberedValues(`,{"sessionId":"s","uuid":"u-########","type":"user","message":{"role":"user","content":"` + strings.Repeat("some text ", 500) + `"}}`)
+}
+
+// activities are activities of Gemini, each hours after the previous one.
+func activities() generated {
+	return numberedValues(`,{"header":"Gemini Apps","title":"Prompted ########","time":########0000,"safeHtmlItem":[{"html":"<p>` +
+		strings.Repeat("some <b>text</b> ", 500) + `</p>"}]}`)
+}
+
+// repeated is a file of a head, n copies of a part, and a tail.
+type repeated struct {
+	head, part, tail string
+	n                int64
+}
+
+func (r repeated) size() int64 {
+	return int64(len(r.head)) + r.n*int64(len(r.part)) + int64(len(r.tail))
+}
+
+func (r repeated) ReadAt(p []byte, off int64) (int, error) {
+	n, middle := 0, r.n*int64(len(r.part))
+	for n < len(p) && off < r.size() {
+		var part string
+		switch at := off - int64(len(r.head)); {
+		case at < 0:
+			part = r.head[off:]
+		case at < middle:
+			part = r.part[at%int64(len(r.part)):]
+		default:
+			part = r.tail[at-middle:]
+		}
+		k := copy(p[n:], part)
+		n, off = n+k, off+int64(k)
+	}
+	if n < len(p) {
+		return n, io.EOF
+	}
+	return n, nil
+}
+
+// table is an activity history of Copilot with small conversations.
+func table() repeated {
+	row := ",2025-01-01T00:00:00,Human,\"" + strings.Repeat("some \"\"text\"\"\n", 100) + "\"\n"
+	return repeated{head: "Conversation,Time,Author,Message\n", part: "A" + row + "B" + row, n: large / 4 / int64(2*len(row))}
+}
+
+// page is a page of activities without times, each a conversation.
+func page() repeated {
+	cell := `<div class="outer-cell"><div class="header-cell"><p>Gemini Apps</p></div><div class="content-cell">Prompted x<br>1 x 2025 10:00:00<br><p>` +
+		strings.Repeat("some <b>text</b> ", 500) + `</p></div></div>`
+	return repeated{head: "<html><body>", part: cell, tail: "</body></html>", n: large / int64(len(cell))}
+}
+
+// packGzip writes an export as gzip and returns its path.
+func packGzip(t *testing.T, g generated) string {
+	t.Helper()
+	f, err := os.Create(filepath.Join(t.TempDir(), "export.json.gz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := gzip.NewWriter(f)
+	if _, err := io.Copy(w, io.NewSectionReader(g, 0, g.size())); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []io.Closer{w, f} {
+		if err := c.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return f.Name()
 }
 
 // file is an export on disk.

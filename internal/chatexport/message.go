@@ -81,6 +81,22 @@ func date(messages []chat.Message, notes *Notes, created time.Time) {
 	}
 }
 
+// maxHeadline is the maximum number of characters of a title from a question.
+const maxHeadline = 80
+
+// headline returns the first line of the first question, for conversations without
+// a title.
+func headline(messages []chat.Message) string {
+	for _, m := range messages {
+		if m.Sender != chat.Human {
+			continue
+		}
+		line, _, _ := strings.Cut(strings.TrimSpace(m.Text), "\n")
+		return strings.TrimSpace(cut(line, maxHeadline))
+	}
+	return ""
+}
+
 // earliest returns the earliest time of the messages, zero if none has one.
 func earliest(messages []chat.Message) time.Time {
 	var first time.Time

@@ -19,6 +19,7 @@ type Notes struct {
 	Hidden   int // omitted messages that the platform does not show
 	Branches int // omitted messages of abandoned branches
 	Empty    int // omitted messages without text
+	Invalid  int `json:",omitempty"` // omitted records that are invalid, of a conversation of several records
 	Undated  int // messages without a time, which get that of a neighbor
 	Removed  int // U+0000 removed from texts
 	Replaced int // invalid bytes and escapes replaced by U+FFFD
@@ -32,6 +33,7 @@ func (n *Notes) Add(other Notes) {
 	n.Hidden += other.Hidden
 	n.Branches += other.Branches
 	n.Empty += other.Empty
+	n.Invalid += other.Invalid
 	n.Undated += other.Undated
 	n.Removed += other.Removed
 	n.Replaced += other.Replaced
@@ -64,6 +66,7 @@ func (n Notes) Warnings() []string {
 		{n.Hidden, "Skipped messages that the platform hides: %d."},
 		{n.Branches, "Skipped messages from abandoned branches: %d."},
 		{n.Empty, "Skipped messages without text: %d."},
+		{n.Invalid, "Skipped records that are unreadable or too large: %d."},
 		{n.Undated, "Messages without a date, imported with the date of a neighboring message: %d."},
 		{n.Removed, "Removed null characters: %d."},
 		{n.Replaced, "Replaced invalid characters: %d."},

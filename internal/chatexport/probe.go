@@ -3,36 +3,44 @@ package chatexport
 import (
 	"errors"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
 )
 
-// maxForeign is the number of elements without a conversation after which a file
-// is considered to be something else.
+// maxForeign is the number of values without a conversation after which a file is
+// considered to be something else.
 const maxForeign = 16
 
 // errOther is the error of a file that contains something else.
 var errOther = errors.New("no conversations")
 
-// probe reads a JSON file, detects the platform from the structure of the
-// conversations, counts them, and records their ids.
+// probe reads a JSON file, detects its format from the members of its values,
+// counts the conversations, and records their ids.
 type probe struct {
 	s        *scanner
 	limits   Limits
 	before   int    // conversations of other files
-	platform string // "" until the first conversation
-	wrapped  bool
-	heads    []head // of conversations, until the platform is known
-	count    int
-	known    func(i int, platform string, h head)
+	platform string // the requested platform; "" for any
+	format   *format
+	path     []string // members that contain the list of conversations
+	pending  []head   // values until the format is known
+	count    int      // conversations
+	sizes    []int32  // values of each conversation, if the format joins them
+	last     head
+	cut      bool // the last value is incomplete
+	known    func(i int, f *format, h head)
+	shape    shape
 }
 
-// head is the identity of a conversation.
+// head is what identifies a value and its conversation.
 type head struct {
-	platform string
-	id       string
-	updated  time.Time
+	signs   signs
+	id      string
+	updated time.Time
+	at      time.Time // of an activity
+	group   string    // conversation of a row
 }
 
 // run reads the file to its end; errOther if it contains something else.
@@ -48,61 +56,60 @@ func (p *probe) run(r io.Reader) error {
 			return err
 		}
 		if end {
-			break
+			return p.end()
 		}
 		c, err := s.peek()
 		switch {
 		case err != nil:
 			return err
 		case c == '[':
+			p.shape.list = true
 			err = s.array(p.element)
-		case c == '{' && !p.wrapped:
+		case c == '{' && p.path == nil:
 			err = p.element()
 		default:
 			return errOther
+		}
+		if errors.Is(err, errTruncated) && p.format != nil && p.format.joins != nil && p.count > 0 {
+			p.cut = true
+			return nil
 		}
 		if err != nil {
 			return err
 		}
 	}
-	if p.platform == "" {
+}
+
+// end detects the format of a file with a requested platform that has no signs.
+func (p *probe) end() error {
+	if p.format == nil && p.platform != "" {
+		return p.begin(formatOf(p.platform))
+	}
+	if p.format == nil {
 		return errOther
 	}
 	return nil
 }
 
-// element reads a conversation, or an object that wraps all of them.
+// element reads a value, or an object that wraps all of them.
 func (p *probe) element() error {
-	top := p.s.depth == 0
 	h, within := head{}, false
+	first := p.s.depth == 0 && p.count == 0 && len(p.pending) == 0
 	problem, err := p.s.value(p.limits.Conversation, p.limits.Depth, func() error {
-		return p.s.object(func(name []byte) (err error) {
+		return p.s.object(func(name []byte) error {
 			if within {
 				return p.s.skip()
 			}
-			switch string(name) {
-			case "mapping":
-				h.platform, err = p.found(ChatGPT, h.platform, '{')
-			case "chat_messages":
-				h.platform, err = p.found(Claude, h.platform, '[')
-			case "conversation_id", "uuid":
-				h.id, err = p.s.text()
-			case "id":
-				err = p.fallback(&h)
-			case "update_time", "updated_at":
-				h.updated, err = p.s.time()
-			case wrapper:
-				list, err := p.s.is('[')
-				if err != nil || !list || !top || p.count > 0 {
-					return orSkip(p.s, err)
-				}
-				within, p.wrapped = true, true
-				p.s.stop, p.s.maxDepth = 0, 0
-				return p.s.array(p.element)
-			default:
-				err = p.s.skip()
+			if p.count == 0 && len(p.pending) == 0 {
+				p.shape.add(name)
 			}
-			return err
+			if first {
+				consumed, err := p.list(name)
+				if within = p.path != nil; consumed || err != nil {
+					return err
+				}
+			}
+			return p.member(&h, name)
 		})
 	})
 	switch {
@@ -114,11 +121,144 @@ func (p *probe) element() error {
 	return p.note(h)
 }
 
-func orSkip(s *scanner, err error) error {
+// list reads the conversations if the member contains all of them, which sets the
+// path, and reports whether it consumed the member.
+func (p *probe) list(name []byte) (consumed bool, err error) {
+	opening, err := p.s.peek()
+	switch {
+	case err != nil:
+		return false, err
+	case opening == '[' && wrappers[string(name)]:
+		p.path = append(p.path, string(name))
+		p.s.stop, p.s.maxDepth = 0, 0
+		return true, p.s.array(p.element)
+	case opening == '{' && string(name) == container && p.s.depth == 1:
+		return true, p.s.object(func(name []byte) error {
+			if p.path == nil {
+				if consumed, err := p.list(name); consumed || err != nil {
+					if p.path != nil {
+						p.path = []string{container, p.path[0]}
+					}
+					return err
+				}
+			}
+			return p.s.skip()
+		})
+	}
+	return false, nil
+}
+
+// note records a value.
+func (p *probe) note(h head) error {
+	if p.format != nil {
+		return p.record(h)
+	}
+	p.pending = append(p.pending, h)
+	if f := detect(h.signs, p.platform); f != nil {
+		return p.begin(f)
+	}
+	if len(p.pending) < maxForeign {
+		return nil
+	}
+	if p.platform == "" {
+		return errOther
+	}
+	return p.begin(formatOf(p.platform))
+}
+
+// begin records the pending values once the format is known.
+func (p *probe) begin(f *format) error {
+	p.format = f
+	for _, h := range p.pending {
+		if err := p.record(h); err != nil {
+			return err
+		}
+	}
+	p.pending = nil
+	return nil
+}
+
+// record counts a value of the format.
+func (p *probe) record(h head) error {
+	if p.format.joins != nil && p.count > 0 && p.format.joins(p.last, h) {
+		p.sizes[p.count-1]++
+		p.last = h
+		return nil
+	}
+	p.last = h
+	p.count++
+	if p.before+p.count > p.limits.Conversations {
+		return &limitError{fault.New(fault.Invalid, "the file contains more than %d conversations", p.limits.Conversations)}
+	}
+	if p.format.joins != nil {
+		p.sizes = append(p.sizes, 1)
+	} else if detect(h.signs, p.format.platform) == p.format {
+		p.known(p.count-1, p.format, h)
+	}
+	return nil
+}
+
+// member reads a member of a value.
+func (p *probe) member(h *head, name []byte) (err error) {
+	opening, err := p.s.peek()
 	if err != nil {
 		return err
 	}
-	return s.skip()
+	h.signs |= signBits[string(append(name, opening))]
+	switch string(name) {
+	case "conversation_id", "uuid", "conversationId", "chatID", "context_uuid":
+		h.id, err = p.s.text()
+	case "id":
+		err = p.fallback(h)
+	case "update_time", "updated_at", "updatedAt", "modify_time":
+		h.updated, err = p.s.time()
+	case "time":
+		h.at, err = p.s.time()
+	case "Conversation", "ChatName":
+		h.group, err = p.s.text()
+	case "header":
+		var text string
+		text, err = p.s.text()
+		if isGemini(text) {
+			h.signs |= signBits["header=Gemini"]
+		}
+	case "conversation":
+		err = p.s.object(func(name []byte) error { return p.member(h, name) })
+	case "chat", "messages", "entries":
+		err = p.inner(h, string(name))
+	default:
+		err = p.s.skip()
+	}
+	return err
+}
+
+// inner reads the members of an object, or of the first element of a list, as
+// signs.
+func (p *probe) inner(h *head, outer string) error {
+	members := func() error {
+		return p.s.object(func(name []byte) error {
+			opening, err := p.s.peek()
+			if err != nil {
+				return err
+			}
+			h.signs |= signBits[outer+"."+string(append(name, opening))]
+			return p.s.skip()
+		})
+	}
+	if list, err := p.s.is('['); err != nil || !list {
+		if err != nil {
+			return err
+		}
+		return members()
+	}
+	first := true
+	return p.s.array(func() error {
+		if first {
+			first = false
+			return members()
+		}
+		return p.s.skip()
+	})
 }
 
 // fallback reads "id", which is used if there is no other id.
@@ -130,45 +270,8 @@ func (p *probe) fallback(h *head) error {
 	return err
 }
 
-// found skips a member that only conversations of the platform have.
-func (p *probe) found(platform, before string, opening byte) (string, error) {
-	is, err := p.s.is(opening)
-	if err != nil {
-		return before, err
-	}
-	if is && before == "" {
-		before = platform
-	}
-	return before, p.s.skip()
-}
-
-// note records a conversation.
-func (p *probe) note(h head) error {
-	p.count++
-	if p.before+p.count > p.limits.Conversations {
-		return &limitError{fault.New(fault.Invalid, "the file contains more than %d conversations", p.limits.Conversations)}
-	}
-	if p.platform == "" {
-		p.platform = h.platform
-	}
-	p.heads = append(p.heads, h)
-	if p.platform == "" {
-		if p.count >= maxForeign {
-			return errOther
-		}
-		return nil
-	}
-	p.flush()
-	return nil
-}
-
-// flush reports the recorded conversations once the platform is known.
-func (p *probe) flush() {
-	first := p.count - len(p.heads)
-	for i, h := range p.heads {
-		if h.platform == p.platform {
-			p.known(first+i, p.platform, h)
-		}
-	}
-	p.heads = p.heads[:0]
+// isGemini reports whether a product of Google is Gemini, formerly Bard. The names
+// of products are translated.
+func isGemini(product string) bool {
+	return strings.Contains(product, "Gemini") || strings.Contains(product, "Bard")
 }

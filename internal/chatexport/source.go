@@ -17,34 +17,26 @@ type file struct {
 	open func() (io.ReadCloser, error)
 }
 
-// source is a file with conversations: as elements of an array, as consecutive
-// objects, or as elements of the member "conversations" of an object.
+// source is a file with conversations: JSON values in an array, one after the
+// other, or in a list within an object.
 type source struct {
-	file     file
-	platform string
-	wrapped  bool
-	first    int // ordinal of its first conversation
-	count    int
+	file   file
+	format *format
+	path   []string // members that contain the list
+	first  int      // ordinal of its first conversation
+	count  int
+	sizes  []int32 // values of each conversation; nil if each is one
 }
 
-// conversation reads one conversation into c.
-func (src source) conversation(s *scanner, limits Limits, c *Conversation) error {
-	if object, err := s.is('{'); err != nil || !object {
-		if err == nil {
-			err = s.skip()
-		}
-		if err != nil {
-			return err
-		}
-		return valueError("not a JSON object")
+// size returns the number of values of conversation i.
+func (src source) size(i int) int {
+	if src.sizes == nil {
+		return 1
 	}
-	if src.platform == Claude {
-		return readClaude(s, limits, c)
-	}
-	return readChatGPT(s, limits, c)
+	return int(src.sizes[i])
 }
 
-// elements calls each before every conversation of the file.
+// elements calls each before every value of the file.
 func (src source) elements(s *scanner, each func() error) error {
 	for {
 		if end, err := s.ended(); err != nil || end {
@@ -56,8 +48,8 @@ func (src source) elements(s *scanner, each func() error) error {
 			return err
 		case list:
 			err = s.array(each)
-		case src.wrapped:
-			err = s.wrapped(each)
+		case src.path != nil:
+			err = s.wrapped(src.path, each)
 		default:
 			err = each()
 		}
@@ -67,23 +59,33 @@ func (src source) elements(s *scanner, each func() error) error {
 	}
 }
 
-// wrapped calls each for the elements of the first list named wrapper.
-func (s *scanner) wrapped(each func() error) error {
+// wrapped calls each for the elements of the first list at the path.
+func (s *scanner) wrapped(path []string, each func() error) error {
 	found := false
 	return s.object(func(name []byte) error {
-		if found || string(name) != wrapper {
+		if found || string(name) != path[0] {
 			return s.skip()
 		}
+		opening := byte('[')
+		if len(path) > 1 {
+			opening = '{'
+		}
 		var err error
-		if found, err = s.is('['); err != nil {
+		if found, err = s.is(opening); err != nil {
 			return err
+		}
+		if len(path) > 1 {
+			return s.wrapped(path[1:], each)
 		}
 		return s.array(each)
 	})
 }
 
-// wrapper is the member that contains the conversations of a wrapped list.
-const wrapper = "conversations"
+// wrappers are the members that contain the conversations of a wrapped list, which
+// may be in another object, the container.
+var wrappers = map[string]bool{"conversations": true, "chats": true, "threads": true}
+
+const container = "data"
 
 // newJSON returns a scanner positioned after an optional byte order mark.
 func newJSON(r io.Reader) (*scanner, error) {

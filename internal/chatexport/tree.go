@@ -6,6 +6,7 @@ import "slices"
 // creates a branch.
 type node struct {
 	id, parent string
+	children   []string
 	message    *message // nil if the node only forks the tree
 }
 

@@ -72,6 +72,24 @@ func (s *scanner) is(opening byte) (bool, error) {
 	return c == opening, err
 }
 
+// textOrValue consumes a text, or an object with the text in "value".
+func (s *scanner) textOrValue() (text string, err error) {
+	if object, err := s.is('{'); err != nil || !object {
+		if err != nil {
+			return "", err
+		}
+		return s.text()
+	}
+	err = s.object(func(name []byte) (err error) {
+		if string(name) != "value" {
+			return s.skip()
+		}
+		text, err = s.text()
+		return err
+	})
+	return text, err
+}
+
 // flag consumes a value and reports whether it is true.
 func (s *scanner) flag() (bool, error) {
 	if yes, err := s.is('t'); err != nil || !yes {

@@ -24,6 +24,8 @@ type walker struct {
 	total    int
 	warnings []string
 	parts    parts
+	// looksLike describes a file without conversations.
+	looksLike string
 }
 
 // upload is the name of the uploaded file in errors: its real name is unknown.
@@ -31,20 +33,17 @@ const upload = "the file"
 
 // root reads the uploaded file.
 func (w *walker) root(r io.ReaderAt, size int64) error {
-	kind, err := sniff(bufio.NewReaderSize(io.NewSectionReader(r, 0, size), 4<<10))
+	f := file{name: upload, open: func() (io.ReadCloser, error) {
+		return io.NopCloser(io.NewSectionReader(r, 0, size)), nil
+	}}
+	kind, start, err := sniff(bufio.NewReaderSize(io.NewSectionReader(r, 0, size), sniffed))
 	if err != nil {
 		return inFile(upload, err)
 	}
-	switch kind {
-	case zipContent:
+	if kind == zipContent {
 		err = w.zip(zipped{name: upload, r: r, size: size, depth: 1})
-	case jsonContent:
-		f := file{name: upload, open: func() (io.ReadCloser, error) {
-			return io.NopCloser(io.NewSectionReader(r, 0, size)), nil
-		}}
-		err = w.bare(f)
-	default:
-		return fault.New(fault.Invalid, "the file is neither a zip nor JSON")
+	} else {
+		err = w.file(f, r, kind, start, 1)
 	}
 	if err != nil {
 		return err
@@ -58,19 +57,40 @@ func (w *walker) root(r io.ReaderAt, size int64) error {
 	return nil
 }
 
-// noConversations returns the error of a file without conversations, with the
-// warnings as possible reasons.
+// file reads an upload that is not a zip, decompressed depth-1 times. r is its
+// content, and start the beginning of it.
+func (w *walker) file(f file, r io.ReaderAt, kind content, start []byte, depth int) error {
+	switch kind {
+	case gzipContent:
+		return w.gzip(f, depth+1)
+	case tarContent:
+		return w.tar(f, r)
+	case other:
+		w.looksLike = describe(start)
+		return nil
+	}
+	return w.bare(f, kind)
+}
+
+// noConversations returns the error of a file without conversations: what it looks
+// like, with the warnings as possible reasons, and what to do.
 func (w *walker) noConversations() error {
-	wanted := "ChatGPT or Claude"
+	wanted := names()
 	if w.platform != "" {
-		wanted = platformNames[w.platform]
+		wanted = PlatformName(w.platform)
 	}
 	message := "the file contains no conversations of " + wanted
-	if len(w.warnings) > 0 {
-		message += ": " + strings.Join(w.warnings, "; ")
+	if w.looksLike != "" {
+		message += "; it looks like " + w.looksLike
 	}
-	return fault.New(fault.Invalid, "%s", message)
+	if len(w.warnings) > 0 {
+		return fault.New(fault.Invalid, "%s: %s", message, strings.Join(w.warnings, "; "))
+	}
+	return fault.New(fault.Invalid, "%s. %s", message, otherChats)
 }
+
+// otherChats says how to store what cannot be imported.
+const otherChats = "To store other chats, send each conversation with its messages to POST /api/chat-history/ingest/custom-online."
 
 func (w *walker) warn(format string, args ...any) {
 	if len(w.warnings) < maxWarnings {
@@ -86,21 +106,33 @@ func (w *walker) warnInvalid(name, how string) {
 	}
 }
 
-// bare reads an upload that is a JSON file.
-func (w *walker) bare(f file) error {
+// bare reads an upload that is a single file with conversations.
+func (w *walker) bare(f file, kind content) error {
 	r, err := f.open()
 	if err != nil {
 		return inFile(f.name, err)
 	}
 	defer r.Close()
-	err = w.json(f, r, w.platform)
-	if errors.Is(err, errOther) {
-		if manifest(f) {
-			w.warn("this is the manifest of an export: download the zips it lists and upload them")
-		}
-		return nil
+	err = w.read(f, r, kind, w.platform)
+	if !errors.Is(err, errOther) {
+		return err
 	}
-	return err
+	if kind == htmlContent {
+		w.looksLike = "a web page"
+	}
+	if kind == jsonContent && manifest(f) {
+		w.looksLike = "the manifest of an export"
+		w.warn("download the zips that it lists and import them")
+	}
+	return nil
+}
+
+// read reads a file of a type with conversations from r.
+func (w *walker) read(f file, r io.Reader, kind content, platform string) error {
+	if convert := conversions[kind]; convert != nil {
+		f, r = f.asJSON(w.limits, convert), &converted{next: convert(r, w.limits)}
+	}
+	return w.json(f, r, platform)
 }
 
 // zip reads the conversations in a zip, or in its nested zips if it has none.
@@ -111,12 +143,13 @@ func (w *walker) zip(z zipped) error {
 		return err
 	}
 	before := len(w.sources)
+	w.looksLike = documentOf(zr.File)
 	var inner []*zip.File
 	for _, f := range zr.File {
 		if strings.HasSuffix(f.Name, "/") {
 			continue
 		}
-		nested, err := w.entry(z.entry(w.reading, f))
+		nested, err := w.zipEntry(z.entry(w.reading, f))
 		if err != nil {
 			return err
 		}
@@ -137,46 +170,100 @@ func (w *walker) zip(z zipped) error {
 	return nil
 }
 
-// entry reads a file of a zip and reports whether it is a nested zip.
-func (w *walker) entry(f file) (nested bool, err error) {
+// zipEntry opens and reads a file of a zip and reports whether it is a nested zip.
+func (w *walker) zipEntry(f file) (nested bool, err error) {
 	r, err := f.open()
 	if err != nil {
 		return false, inFile(f.name, err)
 	}
 	defer r.Close()
-	br := bufio.NewReaderSize(r, 4<<10)
-	kind, err := sniff(br)
+	return w.entry(f, r)
+}
+
+// entry reads a file of an archive from r and reports whether it is a nested zip.
+func (w *walker) entry(f file, r io.Reader) (nested bool, err error) {
+	br := bufio.NewReaderSize(r, sniffed)
+	kind, _, err := sniff(br)
 	if err != nil {
 		return false, inFile(f.name, err)
 	}
 	w.parts.addPresent(f.name)
-	if kind != jsonContent {
-		return kind == zipContent, nil
+	switch kind {
+	case other, tarContent:
+		return false, nil
+	case zipContent:
+		return true, nil
+	case gzipContent:
+		return false, w.gunzipEntry(f, br)
 	}
-	err = w.json(f, br, "")
+	err = w.read(f, br, kind, "")
 	if errors.Is(err, errOther) {
 		return false, w.parts.listed(f)
 	}
 	return false, err
 }
 
-// inner reads a nested zip. Errors of deeper ones are only warnings: they may be
-// attachments of messages.
+// gunzipEntry reads a compressed file of an archive, such as a session. Archives in
+// it are not opened.
+func (w *walker) gunzipEntry(f file, packed io.Reader) error {
+	r, err := w.gunzip(f.name, packed)
+	if err != nil {
+		return w.attachment(f.name, err)
+	}
+	br := bufio.NewReaderSize(r, sniffed)
+	kind, _, err := sniff(br)
+	if err != nil {
+		return w.attachment(f.name, err)
+	}
+	if kind != jsonContent && kind != htmlContent && kind != csvContent {
+		return nil
+	}
+	if err = w.read(f.gunzipped(w.reading), br, kind, ""); errors.Is(err, errOther) {
+		return nil
+	}
+	return err
+}
+
+// attachment turns the error of a damaged file, which may be attached to a message,
+// into a warning.
+func (w *walker) attachment(name string, err error) error {
+	err = inFile(name, err)
+	if _, limit := errors.AsType[*limitError](err); limit || !fault.Is(err, fault.Invalid) {
+		return err
+	}
+	w.warn("%v; skipped", err)
+	return nil
+}
+
+// inner reads a nested zip.
 func (w *walker) inner(z zipped, f *zip.File) error {
 	in, err := z.inner(w.reading, f)
-	if err == nil && in.depth > w.limits.Zips {
+	if err != nil {
+		return w.ignore(in, 0, err)
+	}
+	return w.nested(in)
+}
+
+// nested reads a nested zip. Errors of deeper ones are only warnings: they may be
+// attachments of messages.
+func (w *walker) nested(in zipped) error {
+	if in.depth > w.limits.Zips {
 		w.warn("%s: zips are nested more than %d deep; skipped", in.name, w.limits.Zips)
 		return nil
 	}
 	before := len(w.sources)
-	if err == nil {
-		err = w.zip(in)
-	}
+	err := w.zip(in)
 	if zr, ok := in.r.(*rewinder); ok {
 		zr.close()
 	}
+	return w.ignore(in, len(w.sources)-before, err)
+}
+
+// ignore turns the error of a nested zip in which n files were found into a warning
+// if it may be an attachment.
+func (w *walker) ignore(in zipped, n int, err error) error {
 	_, limit := errors.AsType[*limitError](err)
-	if err == nil || in.depth == 2 || limit || len(w.sources) > before || !fault.Is(err, fault.Invalid) {
+	if err == nil || in.depth == 2 || limit || n > 0 || !fault.Is(err, fault.Invalid) {
 		return err
 	}
 	w.warn("%v; skipped", err)
@@ -188,17 +275,20 @@ func (w *walker) inner(z zipped, f *zip.File) error {
 func (w *walker) json(f file, r io.Reader, platform string) error {
 	p := probe{limits: w.limits, platform: platform, before: w.total}
 	first := w.total
-	p.known = func(i int, platform string, h head) {
-		if w.platform == "" || w.platform == platform {
-			w.index.add(first+i, platform, h.id, h.updated)
+	p.known = func(i int, f *format, h head) {
+		if w.platform == "" || w.platform == f.platform {
+			w.index.add(first+i, f.platform, h.id, h.updated)
 		}
 	}
 	err := p.run(r)
+	if p.format == nil && f.name == upload {
+		w.looksLike = p.shape.String()
+	}
 	switch {
-	case p.platform == "" && ofValue(err):
+	case p.format == nil && ofValue(err):
 		w.warnInvalid(f.name, "is not JSON")
 		return errOther
-	case p.platform == "" && errors.Is(err, errTruncated):
+	case p.format == nil && errors.Is(err, errTruncated):
 		w.warnInvalid(f.name, "ends unexpectedly")
 		return errOther
 	case ofValue(err):
@@ -209,11 +299,14 @@ func (w *walker) json(f file, r io.Reader, platform string) error {
 		return err
 	case err != nil:
 		return inFile(f.name, err)
-	case w.platform != "" && w.platform != p.platform:
+	case w.platform != "" && w.platform != p.format.platform:
 		return errOther
 	}
+	if p.cut {
+		w.warn("%s ends in an incomplete record; skipped", f.name)
+	}
 	w.sources = append(w.sources, source{
-		file: f, platform: p.platform, wrapped: p.wrapped, first: first, count: p.count,
+		file: f, format: p.format, path: p.path, first: first, count: p.count, sizes: p.sizes,
 	})
 	w.total += p.count
 	return nil

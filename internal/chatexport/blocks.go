@@ -1,19 +1,31 @@
 package chatexport
 
-// claudeContent is the content of a message: blocks of text, reasoning, tool calls
-// and tool results.
-type claudeContent struct {
+import "strings"
+
+// blocks are the content of a message: text, reasoning, tool calls and tool
+// results.
+type blocks struct {
 	level   int // nesting level
 	texts   lines
+	spoken  bool // there is a block of text, or a plain text
+	results bool // there is a tool result
 	unknown []string
 }
 
-// claudeBlock is a block of any type.
-type claudeBlock struct {
+// note notes unknown types of blocks.
+func (c *blocks) note(notes *Notes) {
+	for _, kind := range c.unknown {
+		notes.unknown(label("content", kind), 1)
+	}
+}
+
+// block is a block of any type.
+type block struct {
 	kind, name string
 	text       lines // its own texts
 	input      lines // input of a tool call
-	inner      claudeContent
+	call       call
+	inner      blocks
 	rest       lines // texts of unknown fields
 }
 
@@ -21,7 +33,7 @@ type claudeBlock struct {
 const maxLevel = 4
 
 // read reads the blocks; a plain string is one block of text.
-func (c *claudeContent) read(s *scanner) error {
+func (c *blocks) read(s *scanner) error {
 	if c.level > maxLevel {
 		return s.flatten(&c.texts, "")
 	}
@@ -31,6 +43,7 @@ func (c *claudeContent) read(s *scanner) error {
 	}
 	if quoted {
 		text, err := s.text()
+		c.spoken = c.spoken || strings.TrimSpace(text) != ""
 		c.texts.add(text)
 		return err
 	}
@@ -46,18 +59,20 @@ func (c *claudeContent) read(s *scanner) error {
 }
 
 // readBlock reads a block.
-func (c *claudeContent) readBlock(s *scanner) error {
-	b := claudeBlock{inner: claudeContent{level: c.level + 1}}
+func (c *blocks) readBlock(s *scanner) error {
+	b := block{inner: blocks{level: c.level + 1}}
 	err := s.object(func(name []byte) (err error) {
 		switch string(name) {
 		case "type":
 			b.kind, err = s.text()
 		case "name":
 			b.name, err = s.text()
-		case "text", "thinking", "title", "url":
+		case "text", "thinking", "think", "title", "url", "refusal", "error":
 			var text string
-			text, err = s.text()
+			text, err = s.textOrValue()
 			b.text.add(text)
+		case "tool_call":
+			err = b.call.read(s)
 		case "input":
 			err = s.flatten(&b.input, "")
 		case "content":
@@ -66,7 +81,9 @@ func (c *claudeContent) readBlock(s *scanner) error {
 			"start_timestamp", "stop_timestamp", "flags", "signature", "display_content", "context",
 			"integration_name", "integration_icon_url", "icon_name", "approval_options", "approval_key",
 			"is_missing", "metadata", "structured_content", "meta", "truncated", "prompt_context_metadata",
-			"alternative_display_type", "hide_in_history", "is_mcp_app", "mcp_server_url", "source":
+			"alternative_display_type", "hide_in_history", "is_mcp_app", "mcp_server_url", "source",
+			"annotations", "logprobs", "image_url", "input_audio", "audio", "file", "image_file", "video_url", "detail",
+			"file_data", "file_id", "cache_control", "tool_call_ids", "agentId", "groupId":
 			err = s.skip()
 		default:
 			err = s.flatten(&b.rest, s.repair(string(name)))
@@ -81,25 +98,35 @@ func (c *claudeContent) readBlock(s *scanner) error {
 }
 
 // add adds the text of a block.
-func (c *claudeContent) add(b *claudeBlock) {
+func (c *blocks) add(b *block) {
 	c.unknown = append(c.unknown, b.inner.unknown...)
 	switch b.kind {
-	case "text", "":
+	case "text", "", "input_text", "output_text", "summary_text", "reasoning_text", "refusal", "error":
+		c.spoken = c.spoken || strings.TrimSpace(b.text.String()) != ""
 		c.texts.add(b.text.String())
-	case "thinking", "redacted_thinking":
+	case "thinking", "redacted_thinking", "think":
 		c.texts.labelled("thinking", b.text.String())
 	case "tool_use", "server_tool_use":
 		c.texts.add("[" + label("tool", b.name) + "]")
 		c.texts.add(b.input.String())
+	case "tool_call":
+		b.call.add(&c.texts)
 	case "tool_result":
+		c.results = true
 		c.texts.add("[" + label("result", b.name) + "]")
 		c.texts.add(b.text.String())
 		c.texts.add(b.inner.texts.String())
 	case "knowledge", "voice_note", "web_search_result":
 		c.texts.add(b.text.String())
 		c.texts.add(b.inner.texts.String())
-	case "image":
+	case "image", "image_url", "input_image", "image_file":
 		c.texts.add("[image]")
+	case "input_audio", "audio":
+		c.texts.add("[audio]")
+	case "video_url":
+		c.texts.add("[video]")
+	case "file", "input_file":
+		c.texts.add("[file]")
 	case "token_budget", "flag":
 		// Metadata for the model, not part of the dialogue.
 	default:

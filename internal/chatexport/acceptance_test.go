@@ -1,0 +1,57 @@
+package chatexport_test
+
+import (
+	"archive/zip"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/mnemo-dev/mnemo/internal/chatexport"
+)
+
+// acceptance is what each fixture contains, counted by hand: its conversations, and
+// those of them that are not imported because they are empty, duplicates or invalid.
+var acceptance = map[string]struct{ in, omitted int }{
+	"chatgpt/simple.json": {2, 0}, "chatgpt/branches.json": {1, 0}, "chatgpt/no-current-node.json": {5, 0},
+	"chatgpt/hidden.json": {1, 0}, "chatgpt/nulls.json": {3, 0}, "chatgpt/content-types.json": {1, 0},
+	"chatgpt/oldest.json": {2, 0}, "chatgpt/one-bad-apple.json": {16, 11}, "chatgpt/characters.json": {1, 0},
+	"chatgpt/lines.jsonl": {2, 0}, "chatgpt/unlinked.json": {3, 0}, "chatgpt/sharded": {3, 0}, "chatgpt/portal": {2, 0},
+	"claude/simple.json": {3, 1}, "claude/content-blocks.json": {1, 0}, "claude/attachments.json": {1, 0},
+	"claude/branches.json": {3, 0}, "claude/wrapped.json": {1, 0}, "claude/text-only.json": {1, 0}, "claude/bundle": {3, 1},
+	"gemini/MyActivity.json": {5, 1}, "gemini/MyActivity.html": {4, 1}, "grok/backend.json": {3, 1},
+	"deepseek/tree.json": {4, 1}, "perplexity/conversations.json": {3, 1}, "copilot/history.csv": {3, 0},
+	"copilot/chat-activity.csv": {1, 0}, "typingmind/export.json": {2, 1}, "claude-code/session.jsonl": {1, 0},
+	"claude-code/projects": {4, 1}, "codex/rollout.jsonl": {1, 0}, "codex/old.jsonl": {1, 0},
+	"librechat/branches.json": {1, 0}, "librechat/recursive.json": {1, 0}, "openwebui/chats.json": {3, 1},
+	"openai/finetuning.jsonl": {5, 1}, "openai/messages.json": {1, 0}, "openai/request.json": {1, 0},
+}
+
+// Every conversation of a fixture is imported, or reported with a reason. With -v
+// the test prints the table.
+func TestAcceptance(t *testing.T) {
+	t.Parallel()
+	var table strings.Builder
+	fmt.Fprintf(&table, "| %-30s | %-11s | in file | imported | omitted | difference |\n|---|---|---|---|---|---|\n", "fixture", "platform")
+	for _, name := range corpus {
+		e := open(t, fixture(t, name, zip.Deflate), chatexport.Options{})
+		want, listed := acceptance[name]
+		if !listed {
+			t.Errorf("%s is not in the table", name)
+		}
+		imported, omitted := 0, 0
+		for _, o := range all(t, e) {
+			switch {
+			case o.err == nil:
+				imported++
+			case o.err.Reason != "":
+				omitted++
+			}
+		}
+		difference := want.in - imported - omitted
+		fmt.Fprintf(&table, "| %-30s | %-11s | %d | %d | %d | %d |\n", name, e.Platform, want.in, imported, omitted, difference)
+		if difference != 0 || omitted != want.omitted {
+			t.Errorf("%s: %d imported and %d omitted of %d, want %d omitted", name, imported, omitted, want.in, want.omitted)
+		}
+	}
+	t.Logf("\n%s", &table)
+}
