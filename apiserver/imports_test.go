@@ -120,7 +120,7 @@ func TestImportRejectsInvalidForms(t *testing.T) {
 	twice, twiceType := form(t, field{"file", "[]"}, field{"file", "[]"})
 	none, noneType := form(t, field{"colour", "red"})
 	empty, emptyType := form(t, field{"file", ""})
-	other, otherType := form(t, field{"platform", "gemini"}, field{"file", "[]"})
+	other, otherType := form(t, field{"platform", "eliza"}, field{"file", "[]"})
 	large, largeType := form(t, field{"file", strings.Repeat("x", 1001)})
 	huge, hugeType := form(t, field{"file", strings.Repeat("x", 2<<20)})
 	for name, tc := range map[string]struct {
@@ -137,7 +137,7 @@ func TestImportRejectsInvalidForms(t *testing.T) {
 		"no file":            {none, noneType, 400, "file is required"},
 		"two files":          {twice, twiceType, 400, "file must not be repeated"},
 		"empty file":         {empty, emptyType, 400, "file must not be empty"},
-		"unknown platform":   {other, otherType, 400, "platform must be chatgpt or claude"},
+		"unknown platform":   {other, otherType, 400, "platform must be one of chatgpt, claude, gemini"},
 		"over the limit":     {large, largeType, 413, "at most 1000 bytes"},
 		"far over the limit": {huge, hugeType, 413, "at most 1000 bytes"},
 	} {

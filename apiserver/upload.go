@@ -43,9 +43,10 @@ type startedImportBody struct {
 }
 
 var docImportFile = doc{
-	id: "importFile", tag: tagChats, summary: "Import a ChatGPT, Claude or Mnemo export",
+	id: "importFile", tag: tagChats, summary: "Import an export of an assistant or of Mnemo",
 	links: map[string]string{"getImport.importId": "/importId", "followImport.importId": "/importId"},
-	description: "A .zip or .json export as downloaded, including multi-part exports and nested zips. The format is detected by content. " +
+	description: "The export as downloaded: JSON, JSON lines, CSV or HTML, alone or in a zip, gzip or tar, including multi-part exports and nested zips. " +
+		"Accepted are exports of " + chatexport.PlatformNames("and") + ". The format is detected by content. " +
 		"The response is sent when the file is stored; GET /api/chat-history/imports/{importId} returns the progress of the import. " +
 		"The newest state of each conversation wins, in any order of files; importing a file twice changes nothing. " +
 		"If the file exceeds the conversation quota, its newest conversations become active and the rest are blocked until quota is available. " +
@@ -55,7 +56,7 @@ var docImportFile = doc{
 		Type: huma.TypeObject, Required: []string{"file"},
 		Properties: map[string]*huma.Schema{
 			"file": {Type: huma.TypeString, Format: "binary", Description: "The export file, at most 4 GiB unless configured otherwise."},
-			"platform": {Type: huma.TypeString, Enum: []any{chatexport.ChatGPT, chatexport.Claude},
+			"platform": {Type: huma.TypeString, Enum: platformValues(),
 				Description: "Overrides the detected format: only conversations of this platform are imported."},
 		},
 	},
@@ -228,11 +229,17 @@ func (f *importForm) readPlatform(part *multipart.Part) error {
 	if err != nil {
 		return brokenForm(err)
 	}
-	switch f.platform = string(text); f.platform {
-	case "", chatexport.ChatGPT, chatexport.Claude:
-		return nil
+	f.platform = string(text)
+	return chatexport.CheckPlatform(f.platform)
+}
+
+// platformValues returns the values of the field platform.
+func platformValues() []any {
+	out := make([]any, len(chatexport.Platforms))
+	for i, platform := range chatexport.Platforms {
+		out[i] = platform
 	}
-	return fault.New(fault.Invalid, "platform must be %s or %s", chatexport.ChatGPT, chatexport.Claude)
+	return out
 }
 
 // request returns the idempotency record of the request.

@@ -317,8 +317,19 @@ func (e ListConversationsParamsStatus) Valid() bool {
 
 // Defines values for ImportFileMultipartBodyPlatform.
 const (
-	Chatgpt ImportFileMultipartBodyPlatform = "chatgpt"
-	Claude  ImportFileMultipartBodyPlatform = "claude"
+	Chatgpt        ImportFileMultipartBodyPlatform = "chatgpt"
+	Claude         ImportFileMultipartBodyPlatform = "claude"
+	ClaudeCode     ImportFileMultipartBodyPlatform = "claude-code"
+	Codex          ImportFileMultipartBodyPlatform = "codex"
+	Copilot        ImportFileMultipartBodyPlatform = "copilot"
+	Deepseek       ImportFileMultipartBodyPlatform = "deepseek"
+	Gemini         ImportFileMultipartBodyPlatform = "gemini"
+	Grok           ImportFileMultipartBodyPlatform = "grok"
+	Librechat      ImportFileMultipartBodyPlatform = "librechat"
+	OpenaiMessages ImportFileMultipartBodyPlatform = "openai-messages"
+	Openwebui      ImportFileMultipartBodyPlatform = "openwebui"
+	Perplexity     ImportFileMultipartBodyPlatform = "perplexity"
+	Typingmind     ImportFileMultipartBodyPlatform = "typingmind"
 )
 
 // Valid indicates whether the value is a known member of the ImportFileMultipartBodyPlatform enum.
@@ -327,6 +338,28 @@ func (e ImportFileMultipartBodyPlatform) Valid() bool {
 	case Chatgpt:
 		return true
 	case Claude:
+		return true
+	case ClaudeCode:
+		return true
+	case Codex:
+		return true
+	case Copilot:
+		return true
+	case Deepseek:
+		return true
+	case Gemini:
+		return true
+	case Grok:
+		return true
+	case Librechat:
+		return true
+	case OpenaiMessages:
+		return true
+	case Openwebui:
+		return true
+	case Perplexity:
+		return true
+	case Typingmind:
 		return true
 	default:
 		return false
@@ -1406,9 +1439,9 @@ type ClientInterface interface {
 	// Corresponds with GET /api/chat-history/count (the `CountConversations` operationId).
 	CountConversations(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ImportFileWithBody Import a ChatGPT, Claude or Mnemo export
+	// ImportFileWithBody Import an export of an assistant or of Mnemo
 	//
-	// A .zip or .json export as downloaded, including multi-part exports and nested zips. The format is detected by content. The response is sent when the file is stored; GET /api/chat-history/imports/{importId} returns the progress of the import. The newest state of each conversation wins, in any order of files; importing a file twice changes nothing. If the file exceeds the conversation quota, its newest conversations become active and the rest are blocked until quota is available. A file from GET /api/export restores ids, times, versions and states, and can only be imported into an empty account. With an `Idempotency-Key`, requests with the same file and platform have the same body.
+	// The export as downloaded: JSON, JSON lines, CSV or HTML, alone or in a zip, gzip or tar, including multi-part exports and nested zips. Accepted are exports of ChatGPT, Claude, Gemini, Grok, DeepSeek, Perplexity, Copilot, TypingMind, Claude Code, Codex, LibreChat, Open WebUI and OpenAI messages. The format is detected by content. The response is sent when the file is stored; GET /api/chat-history/imports/{importId} returns the progress of the import. The newest state of each conversation wins, in any order of files; importing a file twice changes nothing. If the file exceeds the conversation quota, its newest conversations become active and the rest are blocked until quota is available. A file from GET /api/export restores ids, times, versions and states, and can only be imported into an empty account. With an `Idempotency-Key`, requests with the same file and platform have the same body.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -1929,9 +1962,9 @@ func (c *Requests) CountConversations(ctx context.Context, reqEditors ...Request
 	return c.Client.Do(req)
 }
 
-// ImportFileWithBody Import a ChatGPT, Claude or Mnemo export
+// ImportFileWithBody Import an export of an assistant or of Mnemo
 //
-// A .zip or .json export as downloaded, including multi-part exports and nested zips. The format is detected by content. The response is sent when the file is stored; GET /api/chat-history/imports/{importId} returns the progress of the import. The newest state of each conversation wins, in any order of files; importing a file twice changes nothing. If the file exceeds the conversation quota, its newest conversations become active and the rest are blocked until quota is available. A file from GET /api/export restores ids, times, versions and states, and can only be imported into an empty account. With an `Idempotency-Key`, requests with the same file and platform have the same body.
+// The export as downloaded: JSON, JSON lines, CSV or HTML, alone or in a zip, gzip or tar, including multi-part exports and nested zips. Accepted are exports of ChatGPT, Claude, Gemini, Grok, DeepSeek, Perplexity, Copilot, TypingMind, Claude Code, Codex, LibreChat, Open WebUI and OpenAI messages. The format is detected by content. The response is sent when the file is stored; GET /api/chat-history/imports/{importId} returns the progress of the import. The newest state of each conversation wins, in any order of files; importing a file twice changes nothing. If the file exceeds the conversation quota, its newest conversations become active and the rest are blocked until quota is available. A file from GET /api/export restores ids, times, versions and states, and can only be imported into an empty account. With an `Idempotency-Key`, requests with the same file and platform have the same body.
 //
 // Takes any type of body and a specified content type.
 //
@@ -4238,7 +4271,7 @@ func (c *Client) CountConversations(ctx context.Context, editors ...RequestEdito
 	return decode[ConversationCount](response, err)
 }
 
-// ImportFile: Import a ChatGPT, Claude or Mnemo export (POST /api/chat-history/import).
+// ImportFile: Import an export of an assistant or of Mnemo (POST /api/chat-history/import).
 func (c *Client) ImportFile(ctx context.Context, params *ImportFileParams, contentType string, body io.Reader, editors ...RequestEditorFn) (*Answer[StartedImport], error) {
 	response, err := c.requests.ImportFileWithBody(ctx, params, contentType, body, editors...)
 	return decode[StartedImport](response, err)

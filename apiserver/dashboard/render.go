@@ -12,6 +12,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/mnemo-dev/mnemo/internal/chatexport"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
@@ -75,18 +76,20 @@ func (d *Dashboard) parsePages() map[string]*template.Template {
 
 func (d *Dashboard) functions() template.FuncMap {
 	return template.FuncMap{
-		"asset":    func(name string) string { return "/assets/" + name + "?v=" + d.assets[name].version },
-		"stamp":    func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
-		"day":      func(t time.Time) string { return t.UTC().Format("2 January 2006") },
-		"moment":   func(t time.Time) string { return t.UTC().Format("2 January 2006, 15:04 UTC") },
-		"ago":      func(t time.Time) string { return ago(d.Now().Sub(t)) },
-		"number":   number[int],
-		"number64": number[int64],
-		"plural":   plural,
-		"bytes":    byteSize,
-		"excerpt":  excerpt,
-		"dated":    dated,
-		"platform": platformName,
+		"asset":         func(name string) string { return "/assets/" + name + "?v=" + d.assets[name].version },
+		"stamp":         func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
+		"day":           func(t time.Time) string { return t.UTC().Format("2 January 2006") },
+		"moment":        func(t time.Time) string { return t.UTC().Format("2 January 2006, 15:04 UTC") },
+		"ago":           func(t time.Time) string { return ago(d.Now().Sub(t)) },
+		"number":        number[int],
+		"number64":      number[int64],
+		"plural":        plural,
+		"bytes":         byteSize,
+		"excerpt":       excerpt,
+		"dated":         dated,
+		"platform":      platformName,
+		"platforms":     func() []string { return chatexport.Platforms },
+		"platformNames": func() string { return chatexport.PlatformNames("or") },
 	}
 }
 

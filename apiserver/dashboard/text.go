@@ -1,11 +1,14 @@
 package dashboard
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/mnemo-dev/mnemo/internal/chatexport"
 )
 
 // ago formats an age approximately.
@@ -87,13 +90,5 @@ func dated(s string) datedText {
 
 // platformName returns the display name of a platform.
 func platformName(platform, shown string) string {
-	switch {
-	case shown != "":
-		return shown
-	case platform == "chatgpt":
-		return "ChatGPT"
-	case platform == "claude":
-		return "Claude"
-	}
-	return platform
+	return cmp.Or(shown, chatexport.PlatformName(platform), platform)
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,9 +11,14 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
+	"github.com/alecthomas/kong"
+
 	"github.com/mnemo-dev/mnemo/api/client"
+	"github.com/mnemo-dev/mnemo/internal/chatexport"
 )
 
 // Bounds of the polling interval, which is a tenth of the elapsed time: polls
@@ -24,21 +30,71 @@ const (
 
 type importCommand struct {
 	remoteFlags
-	Platform string `enum:",chatgpt,claude" default:"" help:"Platform of the export (chatgpt or claude). Default: detected from the file."`
-	Detach   bool   `help:"Return after the upload. The server continues the import."`
-	File     string `arg:"" type:"existingfile" help:"The .zip or .json file from the platform."`
+	Platform string   `enum:",${platforms}" default:"" help:"Platform of the exports (${platforms}). Default: detected from each file."`
+	Detach   bool     `help:"Return after the upload. The server continues the imports."`
+	Files    []string `arg:"" name:"file" help:"The files from the platform: .zip, .json, .jsonl, .csv, .html, .gz, .tar.gz. - reads standard input."`
 }
 
-// Run uploads a file and waits for its import to finish.
+// importVars are the variables of the tags of importCommand.
+func importVars() kong.Vars { return kong.Vars{"platforms": strings.Join(chatexport.Platforms, ",")} }
+
+// stdin is the name of standard input as a file.
+const stdin = "-"
+
+// Run uploads each file and waits for its import to finish. A file that fails does
+// not stop the others; the error is that of the first one.
 func (c *importCommand) Run(ctx context.Context, t terminal) error {
 	server, err := c.open()
 	if err != nil {
 		return err
 	}
+	if err := c.check(); err != nil {
+		return err
+	}
 	if c.JSON {
 		t = t.quiet()
 	}
-	id, err := c.upload(ctx, t, server)
+	var failed error
+	for _, name := range c.Files {
+		err := c.one(ctx, t, server, name)
+		if err == nil {
+			continue
+		}
+		if len(c.Files) > 1 {
+			err = fmt.Errorf("%s: %w", name, err)
+			t.note("%v", err)
+		}
+		failed = cmp.Or(failed, err)
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return failed
+}
+
+// check reports files that do not exist before anything is uploaded.
+func (c *importCommand) check() error {
+	for i, name := range c.Files {
+		if name == stdin {
+			if slices.Contains(c.Files[:i], stdin) {
+				return errors.New("- must not be repeated: standard input can be read once")
+			}
+			continue
+		}
+		info, err := os.Stat(name)
+		if err != nil {
+			return err
+		}
+		if info.IsDir() {
+			return fmt.Errorf("%s is a directory: pack it as a .zip or .tar.gz", name)
+		}
+	}
+	return nil
+}
+
+// one uploads a file and waits for its import to finish.
+func (c *importCommand) one(ctx context.Context, t terminal, server *client.Client, name string) error {
+	id, err := c.upload(ctx, t, server, name)
 	if err != nil {
 		return err
 	}
@@ -59,16 +115,12 @@ func (c *importCommand) Run(ctx context.Context, t terminal) error {
 }
 
 // upload streams the file to the server and returns the ID of the import.
-func (c *importCommand) upload(ctx context.Context, t terminal, server *client.Client) (string, error) {
-	file, err := os.Open(c.File)
+func (c *importCommand) upload(ctx context.Context, t terminal, server *client.Client, name string) (string, error) {
+	file, size, err := openImport(name)
 	if err != nil {
 		return "", err
 	}
 	defer file.Close()
-	info, err := file.Stat()
-	if err != nil {
-		return "", err
-	}
 	var frame bytes.Buffer
 	form := multipart.NewWriter(&frame)
 	if c.Platform != "" {
@@ -76,7 +128,7 @@ func (c *importCommand) upload(ctx context.Context, t terminal, server *client.C
 			return "", err
 		}
 	}
-	if _, err := form.CreateFormFile("file", filepath.Base(c.File)); err != nil {
+	if _, err := form.CreateFormFile("file", filepath.Base(name)); err != nil {
 		return "", err
 	}
 	before := bytes.Clone(frame.Bytes())
@@ -84,10 +136,13 @@ func (c *importCommand) upload(ctx context.Context, t terminal, server *client.C
 	if err := form.Close(); err != nil {
 		return "", err
 	}
-	p := t.progress("uploading", info.Size(), true)
+	p := t.progress("uploading", max(size, 0), true)
 	body := io.MultiReader(bytes.NewReader(before), &progressReader{file, p}, &frame)
 	// With a known length the server can reject a large file before it is sent.
-	length := int64(len(before)+frame.Len()) + info.Size()
+	length := int64(-1)
+	if size >= 0 {
+		length = int64(len(before)+frame.Len()) + size
+	}
 	started, err := server.ImportFile(ctx, nil, form.FormDataContentType(), body, func(_ context.Context, r *http.Request) error {
 		r.ContentLength = length
 		return nil
@@ -97,6 +152,23 @@ func (c *importCommand) upload(ctx context.Context, t terminal, server *client.C
 		return "", err
 	}
 	return started.Body.ImportID, nil
+}
+
+// openImport opens a file or standard input and returns its size, -1 if unknown.
+func openImport(name string) (io.ReadCloser, int64, error) {
+	if name == stdin {
+		return io.NopCloser(os.Stdin), -1, nil
+	}
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, 0, err
+	}
+	info, err := file.Stat()
+	if err != nil {
+		file.Close()
+		return nil, 0, err
+	}
+	return file, info.Size(), nil
 }
 
 // follow reports the progress of the import until it is finished and indexed.

@@ -33,7 +33,7 @@ type cli struct {
 	PreUninstall preUninstallCommand `cmd:"" help:"Prepare to uninstall: fail while Tenants exist, or remove their finalizers."`
 	Remember     rememberCommand     `cmd:"" group:"user" help:"Store a memory."`
 	Search       searchCommand       `cmd:"" group:"user" help:"Search memories or conversations by meaning."`
-	Import       importCommand       `cmd:"" group:"user" help:"Import a ChatGPT, Claude or Mnemo export."`
+	Import       importCommand       `cmd:"" group:"user" help:"Import exports of ChatGPT, Claude, Gemini and other assistants, or of Mnemo."`
 	Export       exportCommand       `cmd:"" group:"user" help:"Download all your data as a zip file."`
 	OpenAPI      openapiCommand      `cmd:"" name:"openapi" help:"Print the HTTP API as OpenAPI 3.1."`
 	Version      versionCommand      `cmd:"" help:"Print the version."`
@@ -58,7 +58,7 @@ func run(ctx context.Context, args []string) error {
 	parser, err := kong.New(&c, kong.Name("mnemo"),
 		kong.Description("Multi-tenant memory and chat history for AI assistants."),
 		kong.ExplicitGroups([]kong.Group{{Key: userGroup, Title: "User commands (set MNEMO_URL and MNEMO_TOKEN):"}}),
-		modelVars(), kong.UsageOnError(), kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(openTerminal()))
+		modelVars(), importVars(), kong.UsageOnError(), kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(openTerminal()))
 	if err != nil {
 		return err
 	}

@@ -23,7 +23,7 @@ var acceptance = map[string]struct{ in, omitted int }{
 	"copilot/chat-activity.csv": {1, 0}, "typingmind/export.json": {2, 1}, "claude-code/session.jsonl": {1, 0},
 	"claude-code/projects": {4, 1}, "codex/rollout.jsonl": {1, 0}, "codex/old.jsonl": {1, 0},
 	"librechat/branches.json": {1, 0}, "librechat/recursive.json": {1, 0}, "openwebui/chats.json": {3, 1},
-	"openai/finetuning.jsonl": {5, 1}, "openai/messages.json": {1, 0}, "openai/request.json": {1, 0},
+	"openai-messages/finetuning.jsonl": {5, 1}, "openai-messages/messages.json": {1, 0}, "openai-messages/request.json": {1, 0},
 }
 
 // Every conversation of a fixture is imported, or reported with a reason. With -v

@@ -166,10 +166,9 @@ func (p *activityPage) entry() (*activity, error) {
 // token, so that the scanner reports it as too large.
 func (p *activityPage) cell(a *activity) error {
 	var line strings.Builder
-	divs, open := 1, 0 // open elements
+	within := nesting{divs: 1}
 	for {
-		kind, err := p.next()
-		if err != nil {
+		if _, err := p.next(); err != nil {
 			return err
 		}
 		raw := p.z.Raw()
@@ -178,30 +177,38 @@ func (p *activityPage) cell(a *activity) error {
 		}
 		a.size += int64(len(raw))
 		line.Write(raw)
-		if kind != html.StartTagToken && kind != html.EndTagToken && kind != html.SelfClosingTagToken {
+		ends := within.token(p.z.Token())
+		if within.divs > 0 && !ends {
 			continue
 		}
-		tag := p.z.Token()
-		switch {
-		case tag.DataAtom == atom.Br && open == 0:
-			a.lines = append(a.lines, line.String())
-			line.Reset()
-		case void[tag.DataAtom] || kind == html.SelfClosingTagToken:
-		case kind == html.StartTagToken:
-			open++
-			if tag.DataAtom == atom.Div {
-				divs++
-			}
-		default:
-			open = max(0, open-1)
-			if tag.DataAtom == atom.Div {
-				if divs--; divs == 0 {
-					a.lines = append(a.lines, line.String())
-					return nil
-				}
-			}
+		a.lines = append(a.lines, line.String())
+		line.Reset()
+		if within.divs == 0 {
+			return nil
 		}
 	}
+}
+
+// nesting is the number of open elements, and of divs, which end a cell.
+type nesting struct{ divs, open int }
+
+// token counts an element and reports whether it is a line break outside of others.
+func (n *nesting) token(t html.Token) (ends bool) {
+	div := 0
+	if t.DataAtom == atom.Div {
+		div = 1
+	}
+	switch {
+	case t.DataAtom == atom.Br:
+		return n.open == 0
+	case t.Type == html.StartTagToken && !void[t.DataAtom]:
+		n.open++
+		n.divs += div
+	case t.Type == html.EndTagToken && !void[t.DataAtom]:
+		n.open = max(0, n.open-1)
+		n.divs -= div
+	}
+	return false
 }
 
 // void are the elements without an end.

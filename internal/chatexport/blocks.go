@@ -97,9 +97,19 @@ func (c *blocks) readBlock(s *scanner) error {
 	return nil
 }
 
+// media are the labels of blocks without text.
+var media = map[string]string{
+	"image": "[image]", "image_url": "[image]", "input_image": "[image]", "image_file": "[image]",
+	"input_audio": "[audio]", "audio": "[audio]", "video_url": "[video]", "file": "[file]", "input_file": "[file]",
+}
+
 // add adds the text of a block.
 func (c *blocks) add(b *block) {
 	c.unknown = append(c.unknown, b.inner.unknown...)
+	if label := media[b.kind]; label != "" {
+		c.texts.add(label)
+		return
+	}
 	switch b.kind {
 	case "text", "", "input_text", "output_text", "summary_text", "reasoning_text", "refusal", "error":
 		c.spoken = c.spoken || strings.TrimSpace(b.text.String()) != ""
@@ -119,14 +129,6 @@ func (c *blocks) add(b *block) {
 	case "knowledge", "voice_note", "web_search_result":
 		c.texts.add(b.text.String())
 		c.texts.add(b.inner.texts.String())
-	case "image", "image_url", "input_image", "image_file":
-		c.texts.add("[image]")
-	case "input_audio", "audio":
-		c.texts.add("[audio]")
-	case "video_url":
-		c.texts.add("[video]")
-	case "file", "input_file":
-		c.texts.add("[file]")
 	case "token_budget", "flag":
 		// Metadata for the model, not part of the dialogue.
 	default:

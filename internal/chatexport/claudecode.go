@@ -36,43 +36,52 @@ func (in *claudeCodeSession) element(s *scanner) error {
 	r.n.message = new(message)
 	err := s.object(func(name []byte) (err error) {
 		switch string(name) {
-		case "type":
-			r.kind, err = s.text()
 		case "sessionId":
 			err = in.setOnce(s, &in.session)
-		case "agentId":
-			r.agent, err = s.text()
-		case "uuid":
-			r.n.id, err = s.text()
-		case "parentUuid":
-			r.n.parent, err = s.text()
-		case "timestamp":
-			r.n.message.at, err = s.time()
-		case "isSidechain":
-			r.side, err = s.flag()
-		case "isMeta", "isVisibleInTranscriptOnly":
-			var yes bool
-			yes, err = s.flag()
-			r.n.message.hidden = r.n.message.hidden || yes
 		case "summary":
 			in.c.Title, err = s.text()
 		case "customTitle", "aiTitle":
 			in.title, err = s.text()
-		case "message":
-			err = r.readMessage(s)
 		default:
-			err = s.skip()
+			err = r.member(s, name)
 		}
 		return err
 	})
-	if err != nil || r.n.id == "" && !r.isMessage {
+	switch {
+	case err != nil || r.n.id == "" && !r.isMessage:
 		return err
+	case r.isMessage && (r.kind == "user" || r.kind == "assistant"):
+		return in.record(&r)
 	}
-	if !r.isMessage || r.kind != "user" && r.kind != "assistant" {
-		// Other records are links between messages.
-		return in.link(node{id: r.n.id, parent: r.n.parent}, false, r.side)
+	// Other records are links between messages.
+	return in.link(node{id: r.n.id, parent: r.n.parent}, false, r.side)
+}
+
+// member reads a member of a record.
+func (r *claudeCodeRecord) member(s *scanner, name []byte) (err error) {
+	switch string(name) {
+	case "type":
+		r.kind, err = s.text()
+	case "agentId":
+		r.agent, err = s.text()
+	case "uuid":
+		r.n.id, err = s.text()
+	case "parentUuid":
+		r.n.parent, err = s.text()
+	case "timestamp":
+		r.n.message.at, err = s.time()
+	case "isSidechain":
+		r.side, err = s.flag()
+	case "isMeta", "isVisibleInTranscriptOnly":
+		var yes bool
+		yes, err = s.flag()
+		r.n.message.hidden = r.n.message.hidden || yes
+	case "message":
+		err = r.readMessage(s)
+	default:
+		err = s.skip()
 	}
-	return in.record(&r)
+	return err
 }
 
 // link adds a node.

@@ -28,7 +28,7 @@ var corpus = []string{
 	"perplexity/conversations.json", "copilot/history.csv", "copilot/chat-activity.csv", "typingmind/export.json",
 	"claude-code/session.jsonl", "claude-code/projects", "codex/rollout.jsonl", "codex/old.jsonl",
 	"librechat/branches.json", "librechat/recursive.json", "openwebui/chats.json",
-	"openai/finetuning.jsonl", "openai/messages.json", "openai/request.json",
+	"openai-messages/finetuning.jsonl", "openai-messages/messages.json", "openai-messages/request.json",
 }
 
 // golden is the representation of an export in golden files.

@@ -79,7 +79,7 @@ func enumerate(texts []string, n int) string {
 // magic are the first bytes of files that users mistake for exports.
 var magic = []struct{ start, name string }{
 	{"%PDF", "a PDF"},
-	{"SQLite format 3\x00", "an SQLite database"},
+	{"SQLite format 3", "an SQLite database"},
 	{"Rar!", "a RAR archive; pack the files as a zip"},
 	{"7z\xbc\xaf", "a 7-Zip archive; pack the files as a zip"},
 	{"\xfd7zXZ", "a file compressed with xz; compress it with gzip"},

@@ -20,7 +20,7 @@ const (
 	Codex      = "codex"
 	LibreChat  = "librechat"
 	OpenWebUI  = "openwebui"
-	OpenAI     = "openai"
+	OpenAI     = "openai-messages" // "openai" is another name of ChatGPT in recalls
 )
 
 // format is the export format of a platform. A platform may have several.
@@ -114,14 +114,15 @@ func formatOf(platform string) *format {
 	return nil
 }
 
-// names returns the names of all platforms as an enumeration.
-func names() string {
+// PlatformNames returns the display names of all platforms as an enumeration with
+// "and" or "or" before the last one.
+func PlatformNames(conjunction string) string {
 	out := make([]string, len(Platforms))
 	for i, p := range Platforms {
 		out[i] = PlatformName(p)
 	}
 	last := len(out) - 1
-	return strings.Join(out[:last], ", ") + " or " + out[last]
+	return strings.Join(out[:last], ", ") + " " + conjunction + " " + out[last]
 }
 
 // signs is a set of signs.

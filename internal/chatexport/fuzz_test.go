@@ -28,7 +28,7 @@ func FuzzClaudeCode(f *testing.F) { fuzz(f, "claude-code/") }
 func FuzzCodex(f *testing.F)      { fuzz(f, "codex/") }
 func FuzzLibreChat(f *testing.F)  { fuzz(f, "librechat/") }
 func FuzzOpenWebUI(f *testing.F)  { fuzz(f, "openwebui/") }
-func FuzzOpenAI(f *testing.F)     { fuzz(f, "openai/") }
+func FuzzOpenAI(f *testing.F)     { fuzz(f, "openai-messages/") }
 
 // Every platform has fixtures, and a fuzz target above.
 func TestEveryPlatformHasFixtures(t *testing.T) {

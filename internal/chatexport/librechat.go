@@ -26,7 +26,7 @@ func (in *librechatConversation) element(s *scanner) error {
 		case "updatedAt":
 			in.c.UpdatedAt, err = s.time()
 		case "messages", "messagesTree":
-			err = s.array(func() error { return in.readMessage(s, "") })
+			err = s.array(func() error { return in.readMessage(s) })
 		default:
 			err = s.skip()
 		}
@@ -34,63 +34,68 @@ func (in *librechatConversation) element(s *scanner) error {
 	})
 }
 
-// readMessage reads a message and then its children, in any order of members.
-func (in *librechatConversation) readMessage(s *scanner, parent string) error {
-	var (
-		m       message
-		user    *bool
-		role    string
-		plain   string
-		content blocks
-		out     lines
-	)
+// librechatMessage is a message of the list or the tree.
+type librechatMessage struct {
+	message
+	parent  string
+	user    bool
+	plain   string
+	content blocks
+	files   lines
+}
+
+// readMessage reads a message. Nested ones are added before it.
+func (in *librechatConversation) readMessage(s *scanner) error {
+	var m librechatMessage
 	first := len(in.nodes)
-	err := s.object(func(name []byte) (err error) {
-		switch string(name) {
-		case "messageId":
-			m.id, err = s.text()
-		case "parentMessageId":
-			parent, err = s.text()
-		case "isCreatedByUser":
-			var yes bool
-			yes, err = s.flag()
-			user = &yes
-		case "sender":
-			role, err = s.text()
-		case "createdAt":
-			m.at, err = s.time()
-		case "text":
-			plain, err = s.text()
-		case "content":
-			err = content.read(s)
-		case "files", "attachments":
-			err = readLibreChatFiles(s, &out)
-		case "children":
-			err = s.array(func() error { return in.readMessage(s, "") })
-		default:
-			err = s.skip()
+	err := s.object(func(name []byte) error {
+		if string(name) == "children" {
+			return s.array(func() error { return in.readMessage(s) })
 		}
-		return err
+		return m.member(s, name)
 	})
 	if err != nil {
 		return err
 	}
-	content.note(&in.c.Notes)
+	m.content.note(&in.c.Notes)
 	m.sender = chat.Assistant
-	if user != nil && *user || user == nil && strings.EqualFold(role, "user") {
+	if m.user {
 		m.sender = chat.Human
 	}
-	out.add(content.texts.String())
-	if !content.spoken {
-		out.add(plain)
+	m.files.add(m.content.texts.String())
+	if !m.content.spoken {
+		m.files.add(m.plain)
 	}
-	m.text = out.String()
+	m.text = m.files.String()
 	for i := first; i < len(in.nodes); i++ {
 		if in.nodes[i].parent == "" {
 			in.nodes[i].parent = m.id
 		}
 	}
-	return in.add(node{id: m.id, parent: parent, message: &m})
+	return in.add(node{id: m.id, parent: m.parent, message: &m.message})
+}
+
+// member reads a member of a message.
+func (m *librechatMessage) member(s *scanner, name []byte) (err error) {
+	switch string(name) {
+	case "messageId":
+		m.id, err = s.text()
+	case "parentMessageId":
+		m.parent, err = s.text()
+	case "isCreatedByUser":
+		m.user, err = s.flag()
+	case "createdAt":
+		m.at, err = s.time()
+	case "text":
+		m.plain, err = s.text()
+	case "content":
+		err = m.content.read(s)
+	case "files", "attachments":
+		err = readLibreChatFiles(s, &m.files)
+	default:
+		err = s.skip()
+	}
+	return err
 }
 
 // readLibreChatFiles reads the names of a list of files.

@@ -91,17 +91,8 @@ func readRoleMessage(s *scanner, notes *Notes) (message, error) {
 			var text string
 			text, err = s.text()
 			rest.add(text)
-		case "tool_calls":
-			err = s.array(func() error {
-				var c call
-				err := c.read(s)
-				c.add(&calls)
-				return err
-			})
-		case "function_call":
-			var c call
-			err = c.read(s)
-			c.add(&calls)
+		case "tool_calls", "function_call":
+			err = readCalls(s, &calls)
 		case "files", "attachments":
 			err = readFiles(s, &files)
 		default:
@@ -125,6 +116,23 @@ func readRoleMessage(s *scanner, notes *Notes) (message, error) {
 	out.add(rest.String())
 	m.text = out.String()
 	return m, nil
+}
+
+// readCalls reads a list of tool calls, or one call.
+func readCalls(s *scanner, out *lines) error {
+	one := func() error {
+		var c call
+		err := c.read(s)
+		c.add(out)
+		return err
+	}
+	if list, err := s.is('['); err != nil || !list {
+		if err != nil {
+			return err
+		}
+		return one()
+	}
+	return s.array(one)
 }
 
 // roleSender returns the sender for a role of the API. Instructions of developers

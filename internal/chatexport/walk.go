@@ -75,7 +75,7 @@ func (w *walker) file(f file, r io.ReaderAt, kind content, start []byte, depth i
 // noConversations returns the error of a file without conversations: what it looks
 // like, with the warnings as possible reasons, and what to do.
 func (w *walker) noConversations() error {
-	wanted := names()
+	wanted := PlatformNames("or")
 	if w.platform != "" {
 		wanted = PlatformName(w.platform)
 	}
@@ -284,6 +284,25 @@ func (w *walker) json(f file, r io.Reader, platform string) error {
 	if p.format == nil && f.name == upload {
 		w.looksLike = p.shape.String()
 	}
+	if err != nil {
+		return w.jsonError(f, &p, err)
+	}
+	if w.platform != "" && w.platform != p.format.platform {
+		return errOther
+	}
+	if p.cut {
+		w.warn("%s ends in an incomplete record; skipped", f.name)
+	}
+	w.sources = append(w.sources, source{
+		file: f, format: p.format, path: p.path, first: first, count: p.count, sizes: p.sizes,
+	})
+	w.total += p.count
+	return nil
+}
+
+// jsonError returns the error of a JSON file: errOther if no conversation precedes
+// it.
+func (w *walker) jsonError(f file, p *probe, err error) error {
 	switch {
 	case p.format == nil && ofValue(err):
 		w.warnInvalid(f.name, "is not JSON")
@@ -297,17 +316,6 @@ func (w *walker) json(f file, r io.Reader, platform string) error {
 		return fault.New(fault.Invalid, "%s: the file ends unexpectedly after conversation %d", f.name, p.count)
 	case errors.Is(err, errOther):
 		return err
-	case err != nil:
-		return inFile(f.name, err)
-	case w.platform != "" && w.platform != p.format.platform:
-		return errOther
 	}
-	if p.cut {
-		w.warn("%s ends in an incomplete record; skipped", f.name)
-	}
-	w.sources = append(w.sources, source{
-		file: f, format: p.format, path: p.path, first: first, count: p.count, sizes: p.sizes,
-	})
-	w.total += p.count
-	return nil
+	return inFile(f.name, err)
 }
