@@ -33,7 +33,11 @@ func EnsureDebian(ctx context.Context, cache *Cache, e Entry, packages ...string
 		return "", err
 	}
 	e.Key += "-" + release + "-"
-	a := apt{filepath.Join(cache.Root, "apt-"+release)}
+	return apt{dir: filepath.Join(cache.Root, "apt-"+release)}.ensure(ctx, cache, e, packages)
+}
+
+// ensure returns the directory of an entry, to whose key it adds the versions.
+func (a apt) ensure(ctx context.Context, cache *Cache, e Entry, packages []string) (string, error) {
 	versions, err := a.resolve(ctx, cache, e.Key, packages)
 	if err != nil {
 		if dir := newestEntry(cache.Root, e.Key); dir != "" {
@@ -70,7 +74,20 @@ func newestEntry(root, prefix string) (newest string) {
 
 // apt downloads packages of the distribution. It has its own package lists in
 // dir, so it works for every user and does not modify the system.
-type apt struct{ dir string }
+type apt struct {
+	dir string
+	// foreign are the options for another system than this machine: packages are downloaded with
+	// all their dependencies, as none is installed.
+	foreign []string
+}
+
+// request returns the arguments of apt-get for downloading packages.
+func (a apt) request(packages []string, options ...string) []string {
+	if a.foreign == nil {
+		return slices.Concat([]string{"download"}, options, packages)
+	}
+	return slices.Concat([]string{"install", "--yes", "--no-install-recommends"}, options, packages)
+}
 
 // resolve returns the versions of packages; they are at most a day old.
 func (a apt) resolve(ctx context.Context, cache *Cache, key string, packages []string) (string, error) {
@@ -106,7 +123,7 @@ func (a apt) resolve(ctx context.Context, cache *Cache, key string, packages []s
 // versions identifies the package files: by the version of a single package, or
 // by a digest of several file names.
 func (a apt) versions(ctx context.Context, packages []string) (string, error) {
-	out, err := a.get(ctx, a.dir, append([]string{"download", "--print-uris"}, packages...)...)
+	out, err := a.get(ctx, a.dir, a.request(packages, "--print-uris")...)
 	if err != nil {
 		return "", err
 	}
@@ -116,7 +133,7 @@ func (a apt) versions(ctx context.Context, packages []string) (string, error) {
 			files = append(files, fields[1]) // name_version_architecture.deb
 		}
 	}
-	if len(files) != len(packages) {
+	if len(files) < len(packages) || a.foreign == nil && len(files) > len(packages) {
 		return "", fmt.Errorf("apt-get found %d of the packages %q:\n%s", len(files), packages, out)
 	}
 	if len(files) == 1 {
@@ -130,30 +147,35 @@ func (a apt) versions(ctx context.Context, packages []string) (string, error) {
 // unpack downloads packages and unpacks them into dir.
 func (a apt) unpack(ctx context.Context, dir string, packages []string) error {
 	archives := filepath.Join(dir, "archives")
-	if err := os.Mkdir(archives, 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Join(archives, "partial"), 0o755); err != nil {
 		return fmt.Errorf("create directory: %w", err)
 	}
-	if _, err := a.get(ctx, archives, append([]string{"download"}, packages...)...); err != nil {
+	if _, err := a.get(ctx, archives, a.request(packages, "--download-only", "-o", "Dir::Cache::Archives="+archives)...); err != nil {
 		return err
 	}
 	found, err := filepath.Glob(filepath.Join(archives, "*.deb"))
-	if err != nil || len(found) != len(packages) {
+	if err != nil || len(found) < len(packages) {
 		return fmt.Errorf("apt-get downloaded %d packages instead of %d", len(found), len(packages))
 	}
+	var list strings.Builder
 	for _, file := range found {
 		if _, err := RunIn(ctx, dir, "dpkg-deb", "-x", file, dir); err != nil {
 			return err
 		}
+		list.WriteString(filepath.Base(file) + "\n")
+	}
+	if err := WriteFile(filepath.Join(dir, packagesFile), []byte(list.String()), 0o644); err != nil {
+		return err
 	}
 	return os.RemoveAll(archives)
 }
 
 func (a apt) get(ctx context.Context, dir string, args ...string) (string, error) {
-	return RunIn(ctx, dir, "apt-get", append([]string{
+	return RunIn(ctx, dir, "apt-get", slices.Concat([]string{
 		"-qq", "-o", "Dir::State=" + filepath.Join(a.dir, "state"), "-o", "Dir::Cache=" + filepath.Join(a.dir, "cache"),
 		"-o", "Dir::State::status=/var/lib/dpkg/status", "-o", "APT::Sandbox::User=",
 		"-o", "Acquire::http::Timeout=30", "-o", "Acquire::https::Timeout=30",
-	}, args...)...)
+	}, a.foreign, args)...)
 }
 
 // RunIn runs a command in dir and returns its output.
@@ -210,13 +232,16 @@ func AptGet(ctx context.Context, dir string, options []string, args ...string) e
 	return nil
 }
 
-// DebianRelease returns the name and version of the distribution.
+// DebianRelease returns the name and version of the distribution in one word.
 func DebianRelease() (string, error) {
+	id, version, err := Distribution()
+	return id + version, err
+}
+
+// Distribution returns the name and the version of the distribution.
+func Distribution() (id, version string, err error) {
 	values, err := osRelease()
-	if err != nil {
-		return "", err
-	}
-	return values["ID"] + values["VERSION_ID"], nil
+	return values["ID"], values["VERSION_ID"], err
 }
 
 func osRelease() (map[string]string, error) {

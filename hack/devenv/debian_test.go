@@ -21,7 +21,7 @@ func fakeApt(t *testing.T) (version func(string)) {
 		"apt-get": `version=$(cat ` + file + `) || { echo "no network" >&2; exit 100; }
 case "$*" in
 *--print-uris*) echo "'http://x/thing.deb' thing_${version}_amd64.deb 7 SHA256:00" ;;
-*download*) echo "$version" > thing.deb ;;
+*download*) echo "$version" > "thing_${version}_amd64.deb" ;;
 esac`,
 		"dpkg-deb": `cp "$2" "$3/content"`,
 	}
@@ -87,6 +87,37 @@ func TestEnsureDebianCachesByVersion(t *testing.T) {
 	nextDay()
 	version("")
 	want("no network", "1.0-2")
+}
+
+// TestLibrariesCacheByVersion: an update of the distribution's libraries results in other images, also for another architecture.
+func TestLibrariesCacheByVersion(t *testing.T) {
+	version := fakeApt(t)
+	c := &Cache{Root: t.TempDir()}
+	dirs := map[string]bool{}
+	for _, v := range []string{"2.36-9+deb12u1", "1%3a2.36-9+deb12u2"} {
+		version(v)
+		a := apt{dir: filepath.Join(c.Root, "apt-of-"+v[:3])} // each has its own lists, which are valid for a day
+		var err error
+		if a.foreign, err = emptySystem(a.dir, map[string]string{"ID": "debian"}, "arm64"); err != nil {
+			t.Fatal(err)
+		}
+		dir, err := a.ensure(t.Context(), c, Entry{Key: "libraries-", Title: "Libraries", Fill: func(context.Context, string) error { return nil }}, []string{"thing"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		dirs[dir] = true
+		packages, err := Packages(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := []Package{{Name: "thing", Version: strings.ReplaceAll(v, "%3a", ":"), Arch: "amd64"}}
+		if diff := cmp.Diff(want, packages); diff != "" {
+			t.Errorf("packages (-want +got):\n%s", diff)
+		}
+	}
+	if len(dirs) != 2 {
+		t.Errorf("two versions are in %d directories", len(dirs))
+	}
 }
 
 // TestForeignSources checks from where the libraries of an image for another architecture are

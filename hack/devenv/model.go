@@ -24,6 +24,12 @@ func modelJar(name, sum string) Jar {
 	return Jar{Group: "dev.langchain4j", Name: "langchain4j-embeddings-" + name, Version: "1.11.0-beta19", SHA256: sum}
 }
 
+// ModelPackage returns the Maven package that contains a model in English.
+func ModelPackage(name string) (Jar, bool) {
+	jar, ok := modelJars[name]
+	return jar, ok
+}
+
 // Model returns the directory of a local embedding model, with model.onnx and
 // tokenizer.json. It downloads them if they are not cached.
 func Model(ctx context.Context, cache *Cache, name string) (string, error) {

@@ -4,10 +4,11 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"runtime"
 )
+
+// ONNXRuntimeVersion is the version of onnxruntime.
+const ONNXRuntimeVersion = "1.31.1"
 
 // onnxruntimeWheels contain the shared library, by architecture.
 var onnxruntimeWheels = map[string]Wheel{
@@ -16,7 +17,7 @@ var onnxruntimeWheels = map[string]Wheel{
 }
 
 func onnxruntimeWheel(platform, sum string) Wheel {
-	return Wheel{Name: "onnxruntime", Version: "1.31.1", Python: "3.11", Platform: platform, SHA256: sum}
+	return Wheel{Name: "onnxruntime", Version: ONNXRuntimeVersion, Python: "3.11", Platform: platform, SHA256: sum}
 }
 
 // ONNXRuntime returns a directory with the shared library libonnxruntime.so.1 and its
@@ -60,59 +61,4 @@ func fillONNXRuntime(ctx context.Context, dir string, wheel Wheel) error {
 		return err
 	}
 	return os.RemoveAll(download)
-}
-
-// ImageLibraries returns the directories of the libraries in an image of Mnemo, for an
-// architecture: one with the C and C++ libraries, and that of onnxruntime.
-func ImageLibraries(ctx context.Context, cache *Cache, arch string) (system, onnxruntime string, err error) {
-	release, err := DebianRelease()
-	if err != nil {
-		return "", "", err
-	}
-	system, err = cache.Ensure(ctx, Entry{
-		Key:   "libraries-" + release + "-" + arch,
-		Title: "C and C++ libraries",
-		Doing: "downloading from the distribution with apt-get, 4 MB, once",
-		Space: 200 << 20,
-		Fill:  func(ctx context.Context, dir string) error { return fillLibraries(ctx, dir, arch) },
-	})
-	if err != nil {
-		return "", "", err
-	}
-	onnxruntime, err = ONNXRuntime(ctx, cache, arch)
-	return system, onnxruntime, err
-}
-
-func fillLibraries(ctx context.Context, dir, arch string) error {
-	if _, err := exec.LookPath("apt-get"); err != nil {
-		return fmt.Errorf("%w: the image contains libraries of Debian", ErrNoPackages)
-	}
-	work := filepath.Join(dir, "apt")
-	if err := os.Mkdir(work, 0o755); err != nil {
-		return fmt.Errorf("create directory: %w", err)
-	}
-	// An empty system of that architecture, so that all packages are downloaded.
-	status := filepath.Join(work, "status")
-	if err := os.WriteFile(status, nil, 0o644); err != nil {
-		return fmt.Errorf("write list of packages: %w", err)
-	}
-	options := []string{
-		"-o", "APT::Sandbox::User=", "-o", "Dir::State=" + work, "-o", "Dir::State::status=" + status,
-		"-o", "APT::Architecture=" + arch, "-o", "APT::Architectures=" + arch,
-	}
-	release, err := osRelease()
-	if err != nil {
-		return err
-	}
-	if sources := foreignSources(release, runtime.GOARCH, arch); sources != "" {
-		list := filepath.Join(work, "sources.list")
-		if err := os.WriteFile(list, []byte(sources), 0o644); err != nil {
-			return fmt.Errorf("write package sources: %w", err)
-		}
-		options = append(options, "-o", "Dir::Etc::SourceList="+list, "-o", "Dir::Etc::SourceParts=-")
-	}
-	if err := UnpackWithDependencies(ctx, work, dir, options, []string{"libc6", "libgcc-s1", "libstdc++6"}); err != nil {
-		return err
-	}
-	return os.RemoveAll(work)
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -32,6 +33,7 @@ type binary struct {
 	target
 
 	path string
+	info *debug.BuildInfo
 }
 
 // buildBinaries builds the program for each target, and writes an archive and an SBOM of each.
@@ -46,11 +48,11 @@ func (r *release) buildBinaries(ctx context.Context) ([]binary, error) {
 		if err := r.writeArchive(r.file(t, "tar.gz"), b); err != nil {
 			return nil, err
 		}
-		info, err := buildinfo.ReadFile(b.path)
-		if err != nil {
+		var err error
+		if b.info, err = buildinfo.ReadFile(b.path); err != nil {
 			return nil, fmt.Errorf("read modules of the program: %w", err)
 		}
-		if err := writeSBOM(r.path(r.file(t, "cdx.json")), r.Version, info); err != nil {
+		if err := writeSBOM(r.path(r.file(t, "cdx.json")), programBOM(r.Version, b.info)); err != nil {
 			return nil, err
 		}
 		r.logf("built   %s", r.file(t, "tar.gz"))

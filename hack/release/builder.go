@@ -24,10 +24,14 @@ const (
 	bundled
 )
 
+// sbomSuffixes are the suffixes of the SBOM of each image.
+var sbomSuffixes = []string{product: "image.cdx.json", model: "model.cdx.json", bundled: "image-model.cdx.json"}
+
 // builder builds the images of every platform.
 type builder struct {
 	cache     *devenv.Cache
 	model     string // directory of the model
+	modelName string
 	modelPath string // its path in the image with both
 	images    []published
 }
@@ -41,7 +45,7 @@ func (r *release) newBuilder(ctx context.Context) (*builder, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &builder{cache: cache, modelPath: local.Path}
+	b := &builder{cache: cache, modelName: local.Model, modelPath: local.Path}
 	if b.model, err = devenv.Model(ctx, cache, local.Model); err != nil {
 		return nil, err
 	}
@@ -74,11 +78,20 @@ func (r *release) localModel() (localModel, error) {
 	return values.Embeddings.Local, nil
 }
 
-// add adds the images of one platform.
-func (b *builder) add(ctx context.Context, program binary) error {
+// add adds the images of one platform, and writes their SBOMs.
+func (b *builder) add(ctx context.Context, r *release, program binary) error {
 	system, onnxruntime, err := devenv.ImageLibraries(ctx, b.cache, program.arch)
 	if err != nil {
 		return err
+	}
+	boms, err := b.boms(r.Version, program, system)
+	if err != nil {
+		return err
+	}
+	for i, bom := range boms {
+		if err := writeSBOM(r.path(r.file(program.target, sbomSuffixes[i])), bom); err != nil {
+			return err
+		}
 	}
 	target := image.Release(program.arch)
 	images := make([]v1.Image, len(b.images))

@@ -47,7 +47,7 @@ func (r *release) buildImages(ctx context.Context, binaries []binary) ([]publish
 		if program.os != "linux" {
 			continue
 		}
-		if err := b.add(ctx, program); err != nil {
+		if err := b.add(ctx, r, program); err != nil {
 			return nil, err
 		}
 	}
@@ -55,7 +55,7 @@ func (r *release) buildImages(ctx context.Context, binaries []binary) ([]publish
 }
 
 // writeImages writes all images as one OCI layout. For signing, the file images.txt lists their references, and
-// sboms.txt each platform of the product's images with its SBOM.
+// sboms.txt each platform of those with an SBOM.
 func (r *release) writeImages(images []published) error {
 	if err := r.writeLayout(images); err != nil {
 		return err
@@ -72,7 +72,7 @@ func (r *release) writeImages(images []published) error {
 	if err := os.WriteFile(r.path("images.txt"), []byte(list.String()), 0o644); err != nil {
 		return fmt.Errorf("write image list: %w", err)
 	}
-	return r.writeSBOMList(images[product], images[bundled])
+	return r.writeSBOMList(images)
 }
 
 // writeLayout writes the images into one OCI layout. The reference of each is its tag.
@@ -90,15 +90,16 @@ func (r *release) writeLayout(images []published) error {
 	return nil
 }
 
-func (r *release) writeSBOMList(images ...published) error {
+func (r *release) writeSBOMList(images []published) error {
 	var list strings.Builder
-	for _, p := range images {
+	for i, suffix := range sbomSuffixes {
+		p := images[i]
 		manifest, err := p.index.IndexManifest()
 		if err != nil {
 			return fmt.Errorf("read manifest of %s: %w", p.name, err)
 		}
 		for _, m := range manifest.Manifests {
-			fmt.Fprintf(&list, "%s@%s %s\n", p.name.Repository, m.Digest, r.file(target{m.Platform.OS, m.Platform.Architecture}, "cdx.json"))
+			fmt.Fprintf(&list, "%s@%s %s\n", p.name.Repository, m.Digest, r.file(target{m.Platform.OS, m.Platform.Architecture}, suffix))
 		}
 	}
 	if err := os.WriteFile(r.path("sboms.txt"), []byte(list.String()), 0o644); err != nil {

@@ -8,9 +8,8 @@ import (
 	"github.com/CycloneDX/cyclonedx-go"
 )
 
-// writeSBOM writes a CycloneDX software bill of materials: the modules that the Go
-// linker recorded in a program.
-func writeSBOM(path, version string, info *debug.BuildInfo) (err error) {
+// writeSBOM writes a CycloneDX software bill of materials.
+func writeSBOM(path string, bom *cyclonedx.BOM) (err error) {
 	file, err := os.Create(path)
 	if err != nil {
 		return fmt.Errorf("write SBOM: %w", err)
@@ -21,21 +20,27 @@ func writeSBOM(path, version string, info *debug.BuildInfo) (err error) {
 		}
 	}()
 	encoder := cyclonedx.NewBOMEncoder(file, cyclonedx.BOMFileFormatJSON).SetPretty(true)
-	if err := encoder.Encode(sbom(version, info)); err != nil {
+	if err := encoder.Encode(bom); err != nil {
 		return fmt.Errorf("write SBOM %s: %w", path, err)
 	}
 	return nil
 }
 
-func sbom(version string, info *debug.BuildInfo) *cyclonedx.BOM {
-	main := component(cyclonedx.ComponentTypeApplication, info.Main.Path, version)
-	components := []cyclonedx.Component{component(cyclonedx.ComponentTypeLibrary, "std", info.GoVersion[len("go"):])}
-	for _, module := range info.Deps {
-		if module.Replace != nil {
-			module = module.Replace
+// programBOM describes a program by the modules that the Go linker recorded in it, and by what is in its image with it.
+func programBOM(version string, info *debug.BuildInfo, others ...cyclonedx.Component) *cyclonedx.BOM {
+	components := []cyclonedx.Component{module("std", info.GoVersion[len("go"):])}
+	for _, m := range info.Deps {
+		if m.Replace != nil {
+			m = m.Replace
 		}
-		components = append(components, component(cyclonedx.ComponentTypeLibrary, module.Path, module.Version))
+		components = append(components, module(m.Path, m.Version))
 	}
+	main := module(info.Main.Path, version)
+	main.Type = cyclonedx.ComponentTypeApplication
+	return newBOM(main, append(components, others...))
+}
+
+func newBOM(main cyclonedx.Component, components []cyclonedx.Component) *cyclonedx.BOM {
 	references := make([]string, len(components))
 	for i, c := range components {
 		references[i] = c.BOMRef
@@ -47,8 +52,11 @@ func sbom(version string, info *debug.BuildInfo) *cyclonedx.BOM {
 	return bom
 }
 
-// component identifies a module by its package URL, which vulnerability scanners read.
-func component(kind cyclonedx.ComponentType, path, version string) cyclonedx.Component {
-	purl := "pkg:golang/" + path + "@" + version
-	return cyclonedx.Component{BOMRef: purl, Type: kind, Name: path, Version: version, PackageURL: purl}
+func module(path, version string) cyclonedx.Component {
+	return component(cyclonedx.ComponentTypeLibrary, path, version, "pkg:golang/"+path+"@"+version)
+}
+
+// component identifies a component by its package URL, which vulnerability scanners read.
+func component(kind cyclonedx.ComponentType, name, version, purl string) cyclonedx.Component {
+	return cyclonedx.Component{BOMRef: purl, Type: kind, Name: name, Version: version, PackageURL: purl}
 }
