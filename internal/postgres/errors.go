@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -49,10 +48,16 @@ func explain(err error) error {
 func isUnavailable(err error) bool {
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
 		switch e.Code {
-		case "53300", "57P01", "57P02", "57P03", "53100", "25006": // too many connections, shut down, starting, disk full, read only
+		case "57P01", "57P02", "57P03", "25006": // shut down, crashed, starting, read only
+			return true
+		case "40001", "40P01": // every attempt of transact failed
 			return true
 		}
-		return strings.HasPrefix(e.Code, "08")
+		switch e.Code[:min(2, len(e.Code))] {
+		case "08", "53", "58": // connection, insufficient resources such as a full disk, I/O
+			return true
+		}
+		return false
 	}
 	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
 		return true
