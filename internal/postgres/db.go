@@ -31,6 +31,10 @@ const attempts = 5
 // the name may still lead to a host that does not even reject connections.
 const connectTimeout = 5 * time.Second
 
+// acquireTimeout is how long a transaction waits for a connection of the pool. Under
+// overload, requests are refused after this time instead of waiting for their deadline.
+const acquireTimeout = 2 * time.Second
+
 // allUsers is the value of mnemo.user in a transaction over all users of a
 // tenant.
 const allUsers = "*"
@@ -193,7 +197,12 @@ func beginQuery(id tenant.ID, user string) (string, error) {
 }
 
 func (d *DB) once(ctx context.Context, begin string, do work) error {
-	tx, err := d.pool.BeginTx(ctx, pgx.TxOptions{BeginQuery: begin})
+	conn, err := d.acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+	tx, err := conn.BeginTx(ctx, pgx.TxOptions{BeginQuery: begin})
 	if err != nil {
 		return err
 	}
@@ -203,6 +212,13 @@ func (d *DB) once(ctx context.Context, begin string, do work) error {
 		return err
 	}
 	return tx.Commit(ctx)
+}
+
+// acquire returns a connection of the pool.
+func (d *DB) acquire(ctx context.Context) (*pgxpool.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, acquireTimeout)
+	defer cancel()
+	return d.pool.Acquire(ctx)
 }
 
 // lost reports whether a transaction failed only because of a concurrent one.
