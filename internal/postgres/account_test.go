@@ -265,6 +265,27 @@ func TestPurge(t *testing.T) {
 	}
 }
 
+// TestPurgeAfterClockStep checks that a purge leaves nothing that was written while the
+// clock of the server was ahead.
+func TestPurgeAfterClockStep(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	alice := b.users[0]
+	b.fillAccount(t, alice, "alice")
+	for _, ahead := range []string{"conversations set imported_at", "buckets set created_at", "idempotency_keys set created_at"} {
+		if _, err := b.owner.Exec(t.Context(), "update "+ahead+" = now() + interval '90 seconds'"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.purge(t, alice)
+	for _, table := range b.userTables(t) {
+		n := b.count(t, fmt.Sprintf("select count(*) from %s where user_id = %d", table, alice.User))
+		if n != 0 && table != "tokens" {
+			t.Errorf("%d rows of %s are left", n, table)
+		}
+	}
+}
+
 // userTables returns the tables with rows of users.
 func (b *testBundle) userTables(t testing.TB) []string {
 	t.Helper()

@@ -103,7 +103,12 @@ func (q *Queries) EndImports(ctx context.Context, arg EndImportsParams) error {
 }
 
 const markAccount = `-- name: MarkAccount :one
-select memory_seq, clock_timestamp()::timestamptz as at from users where tenant_id = $1 and id = $2
+select u.memory_seq, greatest(clock_timestamp(),
+    (select max(c.imported_at) from conversations c where c.tenant_id = u.tenant_id and c.user_id = u.id),
+    (select max(b.created_at) from buckets b where b.tenant_id = u.tenant_id and b.user_id = u.id),
+    (select max(k.created_at) from idempotency_keys k where k.tenant_id = u.tenant_id and k.user_id = u.id),
+    (select max(g.created_at) from oauth_grants g where g.tenant_id = u.tenant_id and g.user_id = u.id))::timestamptz as at
+from users u where u.tenant_id = $1 and u.id = $2
 `
 
 type MarkAccountParams struct {
@@ -116,7 +121,8 @@ type MarkAccountRow struct {
 	At        time.Time
 }
 
-// clock_timestamp() is later than now(), which is before the lock was acquired.
+// The time is not before anything that exists, even if the clock was ahead when it was
+// written. clock_timestamp() is later than now(), which is before the lock was acquired.
 func (q *Queries) MarkAccount(ctx context.Context, arg MarkAccountParams) (MarkAccountRow, error) {
 	row := q.db.QueryRow(ctx, markAccount, arg.TenantID, arg.UserID)
 	var i MarkAccountRow

@@ -12,8 +12,14 @@ select (select count(*) from buckets b where b.tenant_id = @tenant_id and b.user
 delete from imports where tenant_id = @tenant_id and user_id = @user_id;
 
 -- name: MarkAccount :one
--- clock_timestamp() is later than now(), which is before the lock was acquired.
-select memory_seq, clock_timestamp()::timestamptz as at from users where tenant_id = @tenant_id and id = @user_id;
+-- The time is not before anything that exists, even if the clock was ahead when it was
+-- written. clock_timestamp() is later than now(), which is before the lock was acquired.
+select u.memory_seq, greatest(clock_timestamp(),
+    (select max(c.imported_at) from conversations c where c.tenant_id = u.tenant_id and c.user_id = u.id),
+    (select max(b.created_at) from buckets b where b.tenant_id = u.tenant_id and b.user_id = u.id),
+    (select max(k.created_at) from idempotency_keys k where k.tenant_id = u.tenant_id and k.user_id = u.id),
+    (select max(g.created_at) from oauth_grants g where g.tenant_id = u.tenant_id and g.user_id = u.id))::timestamptz as at
+from users u where u.tenant_id = @tenant_id and u.id = @user_id;
 
 -- name: ConversationsToPurge :many
 -- Inactive conversations first, so that none of them is activated in between.
