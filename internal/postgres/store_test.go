@@ -2,7 +2,6 @@ package postgres_test
 
 import (
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 
@@ -79,50 +78,13 @@ func (b *testBundle) setQuota(t *testing.T, change func(*tenant.Quota)) {
 // checkCounters compares every counter with the rows it counts.
 func (b *testBundle) checkCounters(t testing.TB) {
 	t.Helper()
-	const sql = `
-		select 'usage of ' || u.tenant_id, array[u.memories, u.conversations, u.blocked, u.storage], array[
-			(select count(*) from memories m where m.tenant_id = u.tenant_id),
-			(select count(*) from conversations c where c.tenant_id = u.tenant_id and status = 'active'),
-			(select count(*) from conversations c where c.tenant_id = u.tenant_id and status = 'blocked'),
-			(select coalesce(sum(octet_length(text)), 0) from memory_versions v where v.tenant_id = u.tenant_id)
-				+ (select coalesce(sum(octet_length(text)), 0) from messages m where m.tenant_id = u.tenant_id)]::bigint[]
-		from usage u
-		union all select 'user ' || u.name, array[u.memories, u.conversations], array[
-			(select count(*) from memories m where m.tenant_id = u.tenant_id and m.user_id = u.id),
-			(select count(*) from conversations c where c.tenant_id = u.tenant_id and c.user_id = u.id and status = 'active')]
-		from users u
-		union all select 'bucket ' || b.name, array[b.memories], array[
-			(select count(*) from memories m where m.tenant_id = b.tenant_id and m.user_id = b.user_id and m.bucket_id = b.id)]
-		from buckets b
-		union all select 'conversation ' || c.external_id, array[c.message_count, c.token_count, c.bytes],
-			(select array[count(*), coalesce(sum(tokens), 0), coalesce(sum(octet_length(text)), 0)] from messages m
-				where m.tenant_id = c.tenant_id and m.user_id = c.user_id and m.conversation_id = c.id)
-		from conversations c
-		union all select 'wrongly active units of ' || c.external_id, array[0], (select array[count(*)] from units u
-			where u.tenant_id = c.tenant_id and u.user_id = c.user_id and u.conversation_id = c.id and u.active <> (c.status = 'active'))
-		from conversations c
-		union all select 'file of import ' || i.id, array[i.chunk_bytes],
-			(select array[coalesce(sum(octet_length(k.data)), 0)] from import_chunks k
-				where k.tenant_id = i.tenant_id and k.user_id = i.user_id and k.import_id = i.id)
-		from imports i`
 	// The test's context is canceled before cleanups run.
-	ctx := contextWithoutCancel(t)
-	rows, err := b.owner.Query(ctx, sql)
+	wrong, err := postgrestest.WrongCounters(contextWithoutCancel(t), b.owner)
 	if err != nil {
 		t.Fatal(err)
 	}
-	type counter struct {
-		Name           string
-		Stored, Actual []int64
-	}
-	counters, err := pgx.CollectRows(rows, pgx.RowToStructByPos[counter])
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range counters {
-		if !slices.Equal(c.Stored, c.Actual) {
-			t.Errorf("counters of %s are %v, want %v", c.Name, c.Stored, c.Actual)
-		}
+	for _, w := range wrong {
+		t.Error(w)
 	}
 }
 
