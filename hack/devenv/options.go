@@ -20,6 +20,8 @@ type Options struct {
 	Durable bool
 	// Port is the port on 127.0.0.1; 0 selects a free one.
 	Port int
+	// Env is added to the environment of PostgreSQL.
+	Env []string
 	// TLS, if set, signs the certificates of PostgreSQL and Milvus, which then
 	// refuse plaintext connections.
 	TLS *Authority

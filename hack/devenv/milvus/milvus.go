@@ -148,6 +148,9 @@ func (m *Server) Kill() error {
 	return m.process.Kill()
 }
 
+// PID returns the process id.
+func (m *Server) PID() int { return m.process.PID() }
+
 // ping lists the collections: the health endpoint succeeds long before the server
 // answers queries. On a new server it replaces the default password.
 func (m *Server) ping(ctx context.Context) error {

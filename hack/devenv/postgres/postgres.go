@@ -75,6 +75,7 @@ func startPostgres(ctx context.Context, o devenv.Options, binaries string) (*Ser
 		Dir:     o.Dir,
 		Path:    filepath.Join(binaries, "bin", "postgres"),
 		Args:    args,
+		Env:     o.Env,
 		WorkDir: dir,
 		User:    postgresUser(),
 		Stop:    syscall.SIGINT, // "fast": ends sessions, writes a checkpoint
@@ -100,6 +101,12 @@ func (p *Server) Addr() (string, error) {
 
 // Stop shuts the server down.
 func (p *Server) Stop() error { return p.process.StopWithin(30 * time.Second) }
+
+// Kill kills the server, which simulates a crash. Its sessions end shortly after.
+func (p *Server) Kill() error { return p.process.Kill() }
+
+// PID returns the process id.
+func (p *Server) PID() int { return p.process.PID() }
 
 // Dir returns the data directory of the server of run directory dir. It is
 // outside dir if root runs the server and other users cannot access dir.
