@@ -6,22 +6,19 @@ import (
 	"math"
 	"math/rand/v2"
 	"net/http"
-	"net/http/httptest"
 	"regexp"
-	"testing"
 )
 
-// serveEmbeddings serves OpenAI's /embeddings with a fake model: words that end in
-// the same digits have the same meaning, and other words have none. A semantic
-// search for "blue17" finds "green17".
-func serveEmbeddings(tb testing.TB) string {
-	tb.Helper()
+// Embeddings serves OpenAI's /embeddings with a fake model: words that end in the
+// same digits have the same meaning, and other words have none. A semantic search
+// for "blue17" finds "green17".
+func Embeddings() http.Handler {
 	type embedding struct {
 		Object    string    `json:"object"`
 		Index     int       `json:"index"`
 		Embedding []float32 `json:"embedding"`
 	}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var request struct {
 			Model string   `json:"model"`
 			Input []string `json:"input"`
@@ -36,9 +33,7 @@ func serveEmbeddings(tb testing.TB) string {
 		}
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(map[string]any{"object": "list", "model": request.Model, "data": data})
-	}))
-	tb.Cleanup(server.Close)
-	return server.URL
+	})
 }
 
 var numbered = regexp.MustCompile(`\b[a-z]+([0-9]+)\b`)

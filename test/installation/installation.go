@@ -7,17 +7,21 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http/httptest"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/go-logr/logr"
 	"github.com/jackc/pgx/v5/pgxpool"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/mnemo-dev/mnemo/api/v1alpha1"
 	"github.com/mnemo-dev/mnemo/internal/milvus"
@@ -36,6 +40,7 @@ var program string
 
 // Main builds the program and runs the tests of a package.
 func Main(m *testing.M) {
+	log.SetLogger(logr.Discard()) // controller-runtime's
 	code, err := withProgram(m.Run)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -51,11 +56,20 @@ func withProgram(run func() int) (code int, err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	program = filepath.Join(dir, "mnemo")
-	build := exec.CommandContext(context.Background(), "go", "build", "-o", program, "github.com/mnemo-dev/mnemo/cmd/mnemo")
-	if out, err := build.CombinedOutput(); err != nil {
-		return 1, fmt.Errorf("build mnemo: %w\n%s", err, out)
+	if err := Build(context.Background(), program); err != nil {
+		return 1, err
 	}
 	return run(), nil
+}
+
+// Build builds the program with additional flags of `go build`.
+func Build(ctx context.Context, path string, flags ...string) error {
+	args := append([]string{"build", "-o", path}, flags...)
+	build := exec.CommandContext(ctx, "go", append(args, "github.com/mnemo-dev/mnemo/cmd/mnemo")...)
+	if out, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("build mnemo: %w\n%s", err, out)
+	}
+	return nil
 }
 
 // Installation is a namespace of Tenants with separate stores.
@@ -73,6 +87,7 @@ type Installation struct {
 	// the app's role.
 	Kubeconfig, AppURL string
 
+	program    string
 	generation placement.Generation
 	env        []string // of every process
 }
@@ -83,6 +98,12 @@ type Options struct {
 	Milvus testkit.MilvusAddr
 	// Through is the address at which processes reach Milvus. Default: its own.
 	Through string
+	// DatabaseThrough is the address at which processes reach PostgreSQL. Default: its own.
+	DatabaseThrough string
+	// Embeddings is the URL of the embedding endpoint. Default: Embeddings().
+	Embeddings string
+	// Program is the path of mnemo. Default: the one that Main built.
+	Program string
 }
 
 // New creates an installation without processes. It is removed after the test.
@@ -93,19 +114,36 @@ func New(tb testing.TB, o Options) *Installation {
 	}
 	i := &Installation{
 		Milvus:     o.Milvus,
+		program:    cmp.Or(o.Program, program),
 		generation: placement.Generation{Model: "test" + strings.ToLower(rand.Text()), Dimensions: dimensions},
 	}
 	i.open(tb)
 	i.join(tb)
 	i.Kubeconfig = i.kubeconfig(tb)
+	if o.Embeddings == "" {
+		server := httptest.NewServer(Embeddings())
+		tb.Cleanup(server.Close)
+		o.Embeddings = server.URL
+	}
 	i.env = []string{
-		"KUBECONFIG=" + i.Kubeconfig, "DATABASE_URL=" + i.AppURL,
+		"KUBECONFIG=" + i.Kubeconfig, "DATABASE_URL=" + through(tb, i.AppURL, o.DatabaseThrough),
 		"MILVUS_ADDRESS=" + cmp.Or(o.Through, o.Milvus.Addr), "MILVUS_USERNAME=" + o.Milvus.User, "MILVUS_PASSWORD=" + o.Milvus.Password,
-		"MNEMO_EMBEDDER=openai", "MNEMO_EMBEDDINGS_URL=" + serveEmbeddings(tb),
+		"MNEMO_EMBEDDER=openai", "MNEMO_EMBEDDINGS_URL=" + o.Embeddings,
 		"MNEMO_EMBEDDINGS_MODEL=" + i.generation.Model, fmt.Sprintf("MNEMO_EMBEDDINGS_DIMENSIONS=%d", dimensions),
 		"MNEMO_URL=https://mnemo.test", "MNEMO_WATCH_NAMESPACES=" + i.Namespace, "MNEMO_LEADER_ELECTION_NAMESPACE=" + i.Namespace,
 	}
 	return i
+}
+
+// through replaces the address in a database URL unless addr is empty.
+func through(tb testing.TB, database, addr string) string {
+	tb.Helper()
+	u, err := url.Parse(database)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	u.Host = cmp.Or(addr, u.Host)
+	return u.String()
 }
 
 // open creates the database and opens the stores.

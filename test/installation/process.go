@@ -38,8 +38,14 @@ type journal struct {
 func (j *journal) Write(p []byte) (int, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	if j.buffer.Len() > maxJournal {
+		j.buffer.Next(maxJournal / 2)
+	}
 	return j.buffer.Write(p)
 }
+
+// maxJournal is how much of the output is kept, in bytes.
+const maxJournal = 16 << 20
 
 func (j *journal) String() string {
 	j.mu.Lock()
@@ -57,9 +63,7 @@ func (i *Installation) Operate(tb testing.TB, env ...string) *Process {
 // Serve starts `mnemo serve` and waits until it is ready.
 func (i *Installation) Serve(tb testing.TB, env ...string) *Process {
 	tb.Helper()
-	address := testkit.FreeAddress(tb)
-	p := i.start(tb, "serve", append(env, "MNEMO_LISTEN="+address))
-	p.URL = "http://" + address
+	p := i.ServeAt(tb, testkit.FreeAddress(tb), env...)
 	Eventually(tb, Patience, func() string {
 		res, err := http.Get(p.URL + "/readyz") //nolint:noctx // it ends with the test
 		if err != nil {
@@ -74,11 +78,19 @@ func (i *Installation) Serve(tb testing.TB, env ...string) *Process {
 	return p
 }
 
+// ServeAt starts `mnemo serve` at an address, and does not wait for it.
+func (i *Installation) ServeAt(tb testing.TB, address string, env ...string) *Process {
+	tb.Helper()
+	p := i.start(tb, "serve", append(env, "MNEMO_LISTEN="+address))
+	p.URL = "http://" + address
+	return p
+}
+
 func (i *Installation) start(tb testing.TB, command string, env []string) *Process {
 	tb.Helper()
 	address := testkit.FreeAddress(tb)
 	p := &Process{Metrics: "http://" + address + "/metrics", Ended: make(chan struct{}), log: &journal{}}
-	p.cmd = exec.Command(program, command) //nolint:noctx // it is killed explicitly
+	p.cmd = exec.Command(i.program, command) //nolint:noctx // it is killed explicitly
 	p.cmd.Env = append(append(os.Environ(), i.env...), append(env, "MNEMO_METRICS_LISTEN="+address)...)
 	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
 	if err := p.cmd.Start(); err != nil {
@@ -103,6 +115,9 @@ func (p *Process) Kill() {
 	_ = p.cmd.Process.Kill()
 	<-p.Ended
 }
+
+// PID returns the process id.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
 
 // Signal sends a signal to the process.
 func (p *Process) Signal(tb testing.TB, s os.Signal) {
