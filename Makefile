@@ -135,6 +135,16 @@ bench-tenants: ## Reconcile a thousand Tenants at once, then measure idling (TEN
 		go test -count=1 -timeout 2h -v -run '^TestManyTenants$$' ./test/scale \
 		-args -tenants $(or $(TENANTS),1000) -idle $(or $(IDLE),10m) -ratio 1.5 -alone -patience 30m
 
+.PHONY: faults
+faults: ## Run the platform under load and faults and check that no data is lost (DURATION=1h SEED=1)
+	@go build -o bin/hacktest ./hack/test && exec bin/hacktest -only postgres,milvus,kube -- \
+		go test -count=1 -timeout 0 -v -run '^TestFaults$$' ./test/faults -args -duration $(or $(DURATION),1h) -seed $(or $(SEED),1) -users 6
+
+.PHONY: overload
+overload: ## Send twice the sustainable rate of requests (DURATION=30m)
+	@go build -o bin/hacktest ./hack/test && exec bin/hacktest -only postgres,milvus,kube -- \
+		go test -count=1 -timeout 0 -v -run '^TestOverload$$' ./test/faults -args -overload $(or $(DURATION),30m)
+
 .PHONY: vuln
 vuln: ## Check dependencies for known vulnerabilities (vuln.go.dev)
 	@$(TOOL) govulncheck ./...
