@@ -15,10 +15,10 @@ func (p *windowParser) date(lead string) (Window, int, bool) {
 	if m := isoDate.FindStringSubmatch(p.word(0)); m != nil {
 		if m[3] == "" {
 			t, err := time.ParseInLocation("2006-01", m[0], p.now.Location())
-			return calendar(t, "month"), 1, err == nil
+			return calendar(t, "month"), 1, err == nil && t.Year() > 0
 		}
 		t, err := time.ParseInLocation(time.DateOnly, m[0], p.now.Location())
-		return days(t, 1), 1, err == nil
+		return days(t, 1), 1, err == nil && t.Year() > 0
 	}
 	i := 0
 	if p.word(0) == "the" {
