@@ -33,7 +33,7 @@ func (r *TenantReconciler) oidc(ctx context.Context, t *v1alpha1.Tenant) (tenant
 	assigned := strings.FieldsFunc(strings.ToLower(ns.Annotations[v1alpha1.AnnotationOIDCDomains]), func(c rune) bool {
 		return c == ',' || unicode.IsSpace(c)
 	})
-	out := tenant.OIDC{Issuer: spec.Issuer}
+	out := tenant.OIDC{Issuer: spec.Issuer, Removed: spec.RemovedUsers}
 	for _, domain := range spec.EmailDomains {
 		if isAssigned(assigned, domain) {
 			out.Domains = append(out.Domains, domain)

@@ -311,4 +311,15 @@ type TenantOIDC struct {
 	// +listType=set
 	// +optional
 	EmailDomains []string `json:"emailDomains,omitempty"`
+
+	// removedUsers are the e-mail addresses of users who no longer have access, in
+	// lower case. Their sessions, tokens and connected apps end immediately, and
+	// their sign-ins are rejected. deletionPolicy decides about their data. Default:
+	// none. Mutable.
+	// +kubebuilder:validation:MaxItems=1000
+	// +kubebuilder:validation:items:MaxLength=320
+	// +kubebuilder:validation:items:XValidation:rule="self.matches('^[^@[:space:]A-Z]+@[^@[:space:]A-Z]+$')",message="removedUsers must be e-mail addresses in lower case such as ann@acme.test"
+	// +listType=set
+	// +optional
+	RemovedUsers []string `json:"removedUsers,omitempty"`
 }

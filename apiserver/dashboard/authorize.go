@@ -92,6 +92,17 @@ func (d *Dashboard) renderAuthorize(c *fiber.Ctx, status int, who *tenant.Sessio
 	return d.render(c, status, "authorize", page{Title: "Allow access", Data: view})
 }
 
+// requestOf returns the parameters of the authorization request in a consent form.
+func requestOf(form url.Values) url.Values {
+	v := url.Values{}
+	for _, name := range authorizeParams {
+		if form.Has(name) {
+			v[name] = form[name]
+		}
+	}
+	return v
+}
+
 // sourceOf returns the CSP source of a URL. CSP has no syntax for IPv6 addresses.
 func sourceOf(to *url.URL) string {
 	if to.Scheme != "https" && to.Scheme != "http" || strings.Contains(to.Host, "[") {
@@ -122,6 +133,9 @@ func (d *Dashboard) authorize(c *fiber.Ctx, who *tenant.Session) error {
 		return d.renderAuthorize(c, fiber.StatusConflict, who, ask, form, "You are now signed in as a different user. Check the account below and answer again.")
 	case form.Get("asked") == "": // two interactions, as protection against clickjacking
 		return d.renderAuthorize(c, fiber.StatusBadRequest, who, ask, form, "Tick the box if you just asked this app to connect. Otherwise, choose Deny.")
+	}
+	if !d.recent(who) {
+		return authenticateAgain(c, PathAuthorize+"?"+requestOf(form).Encode())
 	}
 	session, _ := sessionHash(c)
 	to, err := d.Programs.Approve(c.UserContext(), who.Scope, session, ask)

@@ -59,6 +59,9 @@ func (d *Dashboard) replaceToken(c *fiber.Ctx, who *tenant.Session) error {
 	if form.Get("confirmed") == "" {
 		return fault.New(fault.Invalid, "tick the box to confirm, then regenerate")
 	}
+	if !d.recent(who) {
+		return authenticateAgain(c, "/connect")
+	}
 	secret, err := tenant.NewToken(d.Random)
 	if err != nil {
 		return fmt.Errorf("create token: %w", err)

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
@@ -33,6 +34,9 @@ type attempt struct {
 	Nonce    string
 	Verifier string // of PKCE
 	Next     string
+	// Since is when the user was asked to authenticate again, in Unix seconds; 0 if any
+	// authentication of the provider suffices.
+	Since int64 `json:",omitempty"`
 }
 
 func (d *Dashboard) oauth(c *fiber.Ctx, p *Provider, found *oidc.Provider) *oauth2.Config {
@@ -55,6 +59,12 @@ func (d *Dashboard) startSignIn(c *fiber.Ctx) error {
 		return d.signInFailed(c, next, err)
 	}
 	a := attempt{Provider: n, Verifier: oauth2.GenerateVerifier(), Next: next}
+	// max_age also makes the provider state when it authenticated the user.
+	fresh := []oauth2.AuthCodeOption{oauth2.SetAuthURLParam("max_age", strconv.Itoa(int(sessionLife.Seconds())))}
+	if c.Query("again") != "" {
+		a.Since = d.Now().Unix()
+		fresh = []oauth2.AuthCodeOption{oauth2.SetAuthURLParam("max_age", "0"), oauth2.SetAuthURLParam("prompt", "login")}
+	}
 	for _, secret := range []*string{&a.State, &a.Nonce} {
 		if *secret, err = tenant.NewSession(d.Random); err != nil {
 			return err
@@ -65,7 +75,8 @@ func (d *Dashboard) startSignIn(c *fiber.Ctx) error {
 		return fmt.Errorf("encode sign-in: %w", err)
 	}
 	setCookie(c, attemptCookie, secureAttemptCookie, base64.RawURLEncoding.EncodeToString(value), d.Now().Add(attemptLife))
-	return c.Redirect(d.oauth(c, p, found).AuthCodeURL(a.State, oidc.Nonce(a.Nonce), oauth2.S256ChallengeOption(a.Verifier)), fiber.StatusSeeOther)
+	options := append(fresh, oidc.Nonce(a.Nonce), oauth2.S256ChallengeOption(a.Verifier))
+	return c.Redirect(d.oauth(c, p, found).AuthCodeURL(a.State, options...), fiber.StatusSeeOther)
 }
 
 // finishSignIn handles the provider's redirect and starts the session.
@@ -76,6 +87,9 @@ func (d *Dashboard) finishSignIn(c *fiber.Ctx) error {
 		return d.signInFailed(c, a.Next, fault.New(fault.Invalid, "this sign-in has expired or was started in another browser; try again"))
 	}
 	p := d.Providers[a.Provider]
+	if err := p.checkIssuer(c, d.Now); err != nil {
+		return d.signInFailed(c, a.Next, err)
+	}
 	if c.Query("error") != "" {
 		return d.signInFailed(c, a.Next, fault.New(fault.Forbidden, "%s denied the sign-in; try again", p.Name))
 	}
@@ -84,7 +98,7 @@ func (d *Dashboard) finishSignIn(c *fiber.Ctx) error {
 	if err := d.Sessions.CountSignIn(c.UserContext(), address); err != nil {
 		return d.signInFailed(c, a.Next, err)
 	}
-	person, err := d.verifyUser(c, p, a)
+	person, authenticated, err := d.verifyUser(c, p, a)
 	if err != nil {
 		return d.signInFailed(c, a.Next, err)
 	}
@@ -93,43 +107,103 @@ func (d *Dashboard) finishSignIn(c *fiber.Ctx) error {
 		return err
 	}
 	err = d.Sessions.SignInExternal(c.UserContext(), tenant.ExternalSignIn{
-		ExternalUser: person, Address: address, Session: tenant.HashSecret(secret), Lifetime: sessionLife,
+		ExternalUser: person, Address: address, Session: tenant.HashSecret(secret), Lifetime: sessionLife, AuthenticatedAt: authenticated,
 	})
 	if err != nil {
 		return d.signInFailed(c, a.Next, err)
+	}
+	if old, ok := sessionHash(c); ok { // of a user who authenticated again
+		if err := d.Sessions.EndSession(c.UserContext(), old); err != nil {
+			return err
+		}
 	}
 	d.startSession(c, secret)
 	return c.Redirect(a.Next, fiber.StatusSeeOther)
 }
 
-// verifyUser returns the user authenticated by the provider.
-func (d *Dashboard) verifyUser(c *fiber.Ctx, p *Provider, a attempt) (tenant.ExternalUser, error) {
+// verifyUser returns the user authenticated by the provider, and when it did; the zero
+// time if it does not tell.
+func (d *Dashboard) verifyUser(c *fiber.Ctx, p *Provider, a attempt) (tenant.ExternalUser, time.Time, error) {
+	none := tenant.ExternalUser{}
 	found, err := p.discover(c.UserContext(), d.Now)
 	if err != nil {
-		return tenant.ExternalUser{}, err
+		return none, time.Time{}, err
 	}
 	ctx := withClient(c.UserContext())
 	tokens, err := p.exchange(ctx, d.oauth(c, p, found), c.Query("code"), oauth2.VerifierOption(a.Verifier))
 	if err != nil {
-		return tenant.ExternalUser{}, err
+		return none, time.Time{}, err
 	}
 	raw, _ := tokens.Extra("id_token").(string)
 	id, err := found.Verifier(&oidc.Config{ClientID: p.ClientID, Now: d.Now}).Verify(ctx, raw)
 	if err != nil {
-		return tenant.ExternalUser{}, fmt.Errorf("verify ID token of %s: %w", p.Name, err)
+		return none, time.Time{}, fmt.Errorf("verify ID token of %s: %w", p.Name, err)
 	}
 	if subtle.ConstantTimeCompare([]byte(id.Nonce), []byte(a.Nonce)) != 1 {
-		return tenant.ExternalUser{}, fault.New(fault.Invalid, "%s confirmed a different sign-in; try again", p.Name)
+		return none, time.Time{}, fault.New(fault.Invalid, "%s confirmed a different sign-in; try again", p.Name)
 	}
-	var claims struct {
-		Email    string `json:"email"`
-		Verified bool   `json:"email_verified"`
-	}
+	var claims idClaims
 	if err := id.Claims(&claims); err != nil || !claims.Verified || claims.Email == "" {
-		return tenant.ExternalUser{}, &fault.Error{Kind: fault.Forbidden, Err: err,
+		return none, time.Time{}, &fault.Error{Kind: fault.Forbidden, Err: err,
 			Message: p.Name + " has no verified email address for you; verify it there and try again"}
 	}
-	return tenant.ExternalUser{Issuer: id.Issuer, Subject: id.Subject, Email: claims.Email}, nil
+	user := tenant.ExternalUser{Issuer: id.Issuer, Subject: id.Subject, Email: claims.Email}
+	if p.RequireHostedDomain && !strings.EqualFold(claims.HostedDomain, user.Domain()) {
+		return none, time.Time{}, fault.New(fault.Forbidden, "this is not an account of %s; sign in with the account of your organization", user.Domain())
+	}
+	authenticated, err := p.authenticatedAt(claims, a, d.Now())
+	return user, authenticated, err
+}
+
+// idClaims are the claims of an ID token besides the standard ones.
+type idClaims struct {
+	Email        string `json:"email"`
+	Verified     bool   `json:"email_verified"`
+	HostedDomain string `json:"hd"`
+	AuthTime     int64  `json:"auth_time"`
+}
+
+// authLeeway is the accepted difference between the clocks of the provider and this
+// server.
+const authLeeway = time.Minute
+
+// authenticatedAt returns when the provider authenticated the user. If the user was
+// asked to authenticate again, an earlier time is an error.
+func (p *Provider) authenticatedAt(claims idClaims, a attempt, now time.Time) (time.Time, error) {
+	switch {
+	case p.NoAuthTime:
+		return now, nil
+	case claims.AuthTime == 0 && a.Since == 0:
+		return time.Time{}, nil
+	case claims.AuthTime < a.Since-int64(authLeeway.Seconds()):
+		return time.Time{}, fault.New(fault.Forbidden, "%s did not ask you to sign in again; contact your administrator", p.Name)
+	}
+	at := time.Unix(claims.AuthTime, 0)
+	if at.After(now) {
+		at = now
+	}
+	return at, nil
+}
+
+// checkIssuer rejects a response that another provider sent (RFC 9207): all of them
+// redirect to the same address.
+func (p *Provider) checkIssuer(c *fiber.Ctx, now func() time.Time) error {
+	found, err := p.discover(c.UserContext(), now)
+	if err != nil {
+		return err
+	}
+	m, err := metadataOf(found)
+	if err != nil {
+		return err
+	}
+	given := c.Request().URI().QueryArgs().PeekMulti("iss")
+	if len(given) == 0 && !m.NamesIssuers {
+		return nil
+	}
+	if len(given) != 1 || string(given[0]) != p.Issuer {
+		return fault.New(fault.Invalid, "this response is not from %s; try again", p.Name)
+	}
+	return nil
 }
 
 // signInFailed renders the sign-in page with an error, keeping next.
@@ -137,11 +211,11 @@ func (d *Dashboard) signInFailed(c *fiber.Ctx, next string, err error) error {
 	return d.renderSignInError(c, signInView{Next: cmp.Or(next, "/memories")}, err)
 }
 
-func (d *Dashboard) providerNames() (names []string) {
-	for _, p := range d.Providers {
-		names = append(names, p.Name)
+func (d *Dashboard) providers() (links []providerLink) {
+	for i, p := range d.Providers {
+		links = append(links, providerLink{i, p.Name})
 	}
-	return names
+	return links
 }
 
 func (d *Dashboard) attempt(c *fiber.Ctx) (a attempt, ok bool) {

@@ -155,7 +155,7 @@ func rejectsForgedRedirects(t *testing.T, s *site, _ *browser) {
 		t.Errorf("somebody is signed in after that: %d", status)
 	}
 	v.get(t, "/sign-in/with/0")
-	if status, body := v.get(t, "/sign-in/callback?error=access_denied&state="+v.state(t)); status != http.StatusForbidden || !strings.Contains(body, "denied the sign-in") {
+	if status, body := v.get(t, "/sign-in/callback?error=access_denied&iss="+url.QueryEscape(s.issuer)+"&state="+v.state(t)); status != http.StatusForbidden || !strings.Contains(body, "denied the sign-in") {
 		t.Errorf("a person who changed their mind: %d", status)
 	}
 }

@@ -33,6 +33,14 @@ type Provider struct {
 	Issuer       string // its URL, as in the discovery document
 	ClientID     string
 	ClientSecret string
+	// RequireHostedDomain rejects users whose ID token has no claim hd with the domain of
+	// their address: Google sets it for accounts of an organization only.
+	RequireHostedDomain bool
+	// EndSession signs users out of the provider as well when they sign out.
+	EndSession bool
+	// NoAuthTime accepts a new sign-in as authentication, for providers that do not
+	// support max_age and auth_time.
+	NoAuthTime bool
 
 	discovery singleflight.Group
 	style     atomic.Int64 // the oauth2.AuthStyle that worked; 0 if unknown
@@ -120,6 +128,19 @@ func (p *Provider) failed(err error) error {
 
 func (p *Provider) unavailable(err error) error {
 	return &fault.Error{Kind: fault.Unavailable, Message: p.Name + " is unavailable; try again in a moment", Err: err}
+}
+
+// metadata are the members of the discovery document that go-oidc does not read.
+type metadata struct {
+	EndSession   string `json:"end_session_endpoint"`
+	NamesIssuers bool   `json:"authorization_response_iss_parameter_supported"`
+}
+
+func metadataOf(found *oidc.Provider) (m metadata, err error) {
+	if err := found.Claims(&m); err != nil {
+		return m, fmt.Errorf("read metadata: %w", err)
+	}
+	return m, nil
 }
 
 var providerClient = &http.Client{Timeout: providerTimeout}

@@ -16,6 +16,10 @@ type configuredProvider struct {
 	ClientID         string `json:"clientId"`
 	ClientSecret     string `json:"clientSecret"`
 	ClientSecretFile string `json:"clientSecretFile"` // alternative to ClientSecret
+
+	RequireHostedDomain bool `json:"requireHostedDomain"`
+	EndSession          bool `json:"endSession"`
+	NoAuthTime          bool `json:"noAuthTime"`
 }
 
 // ReadProviders reads a JSON array of providers from a file.
@@ -42,7 +46,8 @@ func ReadProviders(path string) ([]*Provider, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %s: %w", path, e.Name, err)
 		}
-		out = append(out, &Provider{Name: e.Name, Issuer: e.Issuer, ClientID: e.ClientID, ClientSecret: secret})
+		out = append(out, &Provider{Name: e.Name, Issuer: e.Issuer, ClientID: e.ClientID, ClientSecret: secret,
+			RequireHostedDomain: e.RequireHostedDomain, EndSession: e.EndSession, NoAuthTime: e.NoAuthTime})
 	}
 	return out, nil
 }

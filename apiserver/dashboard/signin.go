@@ -3,6 +3,7 @@ package dashboard
 import (
 	"errors"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,13 +13,20 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
+// providerLink is an identity provider on the sign-in page.
+type providerLink struct {
+	Number int
+	Name   string
+}
+
 // signInView is the sign-in page.
 type signInView struct {
-	Name string
-	Next string // path after sign-in
-	// Providers are the names of the identity providers.
-	Providers []string
+	Name      string
+	Next      string // path after sign-in
+	Password  bool   // show the form
+	Providers []providerLink
 	Problem   string
+	Again     bool // the user is signed in and must authenticate again
 }
 
 func (d *Dashboard) home(c *fiber.Ctx) error {
@@ -31,10 +39,28 @@ func (d *Dashboard) signInPage(c *fiber.Ctx) error {
 		return err
 	}
 	next := localPath(c.Query("next"), "/memories")
-	if who != nil {
+	again := c.Query("again") != ""
+	if who != nil && !again {
 		return c.Redirect(next, fiber.StatusSeeOther)
 	}
-	return d.render(c, fiber.StatusOK, "signin", page{Title: "Sign in", Data: signInView{Next: next, Providers: d.providerNames()}})
+	return d.render(c, fiber.StatusOK, "signin", page{Title: "Sign in", Data: d.signInViewOf(who, next)})
+}
+
+// signInViewOf returns the sign-in page. A user who must authenticate again sees only
+// the way in which they signed in.
+func (d *Dashboard) signInViewOf(who *tenant.Session, next string) signInView {
+	view := signInView{Next: next, Password: true, Providers: d.providers()}
+	if who == nil {
+		return view
+	}
+	view.Again = true
+	if own := d.providerOf(who); own != nil {
+		view.Password = false
+		view.Providers = slices.DeleteFunc(view.Providers, func(p providerLink) bool { return d.Providers[p.Number] != own })
+	} else {
+		view.Name, view.Providers = who.SignInName().String(), nil
+	}
+	return view
 }
 
 // askToSignIn redirects to the sign-in page and back; app.js gets an error instead.
@@ -68,7 +94,7 @@ func (d *Dashboard) renderSignInError(c *fiber.Ctx, view signInView, err error) 
 	if f, ok := errors.AsType[*fault.Error](err); !ok || f.Kind == fault.Internal {
 		return err
 	}
-	view.Providers = d.providerNames()
+	view.Password, view.Providers = true, d.providers()
 	status, message, retryAfter := d.Server.HTTPError(c.UserContext(), err)
 	if retryAfter != "" {
 		c.Set(fiber.HeaderRetryAfter, retryAfter)
@@ -100,11 +126,49 @@ func (d *Dashboard) authenticate(c *fiber.Ctx, signInName, password string) (str
 func secretName(n tenant.SignInName) string { return n.Tenant + "-" + n.User + "-access" }
 
 func (d *Dashboard) signOut(c *fiber.Ctx) error {
+	who, err := d.session(c)
+	if err != nil {
+		return err
+	}
 	if h, ok := sessionHash(c); ok {
 		if err := d.Sessions.EndSession(c.UserContext(), h); err != nil {
 			return err
 		}
 	}
 	d.setCookie(c, "", time.Unix(0, 0))
+	if to := d.endSession(c, who); to != "" {
+		// A redirect would be blocked, because forms may only lead to this site.
+		c.Set("Refresh", "0; url="+to)
+		return d.render(c, fiber.StatusOK, "signout", page{Title: "Signed out", Data: to})
+	}
 	return c.Redirect("/sign-in", fiber.StatusSeeOther)
+}
+
+// endSession returns the address that ends the provider's session too (OpenID Connect
+// RP-Initiated Logout); "" if there is none.
+func (d *Dashboard) endSession(c *fiber.Ctx, who *tenant.Session) string {
+	if who == nil {
+		return ""
+	}
+	p := d.providerOf(who)
+	if p == nil || !p.EndSession {
+		return ""
+	}
+	found, err := p.discover(c.UserContext(), d.Now)
+	if err != nil {
+		return "" // the session here has ended anyway
+	}
+	m, err := metadataOf(found)
+	if err != nil || m.EndSession == "" {
+		return ""
+	}
+	to, err := url.Parse(m.EndSession)
+	if err != nil {
+		return ""
+	}
+	q := to.Query()
+	q.Set("client_id", p.ClientID)
+	q.Set("post_logout_redirect_uri", origin(c)+"/sign-in")
+	to.RawQuery = q.Encode()
+	return to.String()
 }

@@ -83,6 +83,9 @@ func (d *Dashboard) erase(c *fiber.Ctx, who *tenant.Session) error {
 		return err
 	}
 	given := form.Get("confirm")
+	if given == account.Confirmation && !d.recent(who) {
+		return authenticateAgain(c, "/usage")
+	}
 	purged, err := d.Accounts.Delete(c.UserContext(), who.Identity, &given)
 	if fault.Is(err, fault.Invalid) {
 		return d.renderUsage(c, who, err)

@@ -25,6 +25,7 @@ type cli struct {
 	Wait         waitCommand         `cmd:"" help:"Wait until the database schema matches this version."`
 	Index        indexCommand        `cmd:"" help:"Maintain the vector index."`
 	Tenants      tenantsCommand      `cmd:"" help:"List, retire and purge tenants in the database."`
+	Users        usersCommand        `cmd:"" help:"List, remove and restore users of identity providers."`
 	Rotate       rotateCommand       `cmd:"" help:"Revoke all tokens and passwords of one tenant or of all tenants. The operator issues new ones."`
 	Erasures     erasuresCommand     `cmd:"" help:"Keep erased data erased after a restore of the database."`
 	Erase        eraseCommand        `cmd:"" help:"Permanently delete a user or a retained tenant, and print a receipt with the queries that prove it."`

@@ -12,6 +12,7 @@ const (
 	CodeLife    = time.Minute
 	AccessLife  = 30 * time.Minute
 	RefreshLife = 30 * 24 * time.Hour // since the last refresh
+	GrantLife   = 90 * 24 * time.Hour // since the user allowed access
 )
 
 // Scope is the only scope: the user's memories and chat history.

@@ -36,6 +36,9 @@ func newestToken(ctx context.Context, q *db.Queries, scope tenant.Scope) (*tenan
 	if row.LastUsedAt != nil {
 		out.LastUsedAt = *row.LastUsedAt
 	}
+	if row.ExpiresAt != nil {
+		out.ExpiresAt = *row.ExpiresAt
+	}
 	if row.Valid {
 		out.Fingerprint = tenant.Hash(row.Hash).Fingerprint()
 	}
@@ -60,6 +63,7 @@ func (d *DB) ReplaceToken(ctx context.Context, scope tenant.Scope, h tenant.Hash
 		}
 		err = q.InsertToken(ctx, db.InsertTokenParams{
 			TenantID: id, UserID: user, Generation: newest + 1, Hash: h[:], Issuer: string(tenant.IssuerUser),
+			ExternalLife: interval(tenant.ExternalTokenLife),
 		})
 		if err != nil {
 			return err

@@ -41,7 +41,7 @@ func (d *DB) CreateGrant(ctx context.Context, scope tenant.Scope, session tenant
 			return fault.New(fault.Forbidden, "your session has ended; sign in again")
 		}
 		err = q.InsertSecret(ctx, db.InsertSecretParams{
-			Hash: code[:], TenantID: id, UserID: user, GrantID: made[0], Kind: string(tenant.Code), Life: interval(life),
+			Hash: code[:], TenantID: id, UserID: user, GrantID: made[0], Kind: string(tenant.Code), Life: interval(life), GrantLife: interval(oauth.GrantLife),
 		})
 		if err != nil {
 			return err
@@ -126,6 +126,7 @@ func spend(ctx context.Context, q *db.Queries, scope tenant.Scope, kind tenant.T
 	}
 	access := db.InsertSecretParams{
 		Hash: issued.Access[:], TenantID: id, UserID: user, GrantID: g.ID, Kind: string(tenant.AccessToken), Life: interval(issued.AccessLife),
+		GrantLife: interval(oauth.GrantLife),
 	}
 	if err := q.InsertSecret(ctx, access); err != nil {
 		return false, err

@@ -182,6 +182,22 @@ func TestSecretsOfAGrantAreBounded(t *testing.T) {
 	g.identifies(t, 130, false)
 }
 
+// However often it is refreshed, the access of an app ends.
+func TestGrantsEnd(t *testing.T) {
+	t.Parallel()
+	g := newGrant(t)
+	exec(t, g.owner, "update oauth_grants set created_at = now() + interval '30 minutes' - $1::interval", oauth.GrantLife.String())
+	if err := g.refresh(t, 1, g.next()); err != nil {
+		t.Fatal(err)
+	}
+	if err := g.refresh(t, 2, g.next()); err != nil {
+		t.Fatal(err)
+	}
+	if n := g.count(t, "select count(*) from oauth_secrets where not used and kind = 'refresh' and expires_at > now() + interval '31 minutes'"); n != 0 {
+		t.Errorf("%d refresh tokens outlive their grant", n)
+	}
+}
+
 // Expired secrets are rejected and deleted.
 func TestSecretsExpire(t *testing.T) {
 	t.Parallel()

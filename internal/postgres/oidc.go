@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -41,10 +42,30 @@ func applyDomains(ctx context.Context, q *db.Queries, id string, spec tenant.OID
 	return q.ListTakenDomains(ctx, db.ListTakenDomainsParams{TenantID: id, Issuer: spec.Issuer, Domains: domains})
 }
 
+// applyRemoved stores the removed addresses of the spec, and returns all that are
+// removed from the tenant.
+func applyRemoved(ctx context.Context, q *db.Queries, id string, spec tenant.OIDC) (removed map[string]bool, err error) {
+	if _, err := q.LockUsage(ctx, id); err != nil { // serializes with sign-ins
+		return nil, err
+	}
+	if _, err := q.DeleteRemoved(ctx, db.DeleteRemovedParams{TenantID: id, Emails: spec.Removed}); err != nil {
+		return nil, err
+	}
+	if _, err := q.InsertRemoved(ctx, db.InsertRemovedParams{TenantID: id, Emails: spec.Removed}); err != nil {
+		return nil, err
+	}
+	rows, err := q.ListRemoved(ctx, id)
+	removed = make(map[string]bool, len(rows))
+	for _, r := range rows {
+		removed[r.Email] = true
+	}
+	return removed, err
+}
+
 // accepts reports whether the tenant accepts the identity of an external user.
-func accepts(spec tenant.OIDC, taken []string, u db.LockUsersRow) bool {
+func accepts(spec tenant.OIDC, taken []string, removed map[string]bool, u db.LockUsersRow) bool {
 	domain := tenant.ExternalUser{Email: u.Email}.Domain()
-	return *u.Issuer == spec.Issuer && slices.Contains(spec.Domains, domain) && !slices.Contains(taken, domain)
+	return !removed[strings.ToLower(u.Email)] && *u.Issuer == spec.Issuer && slices.Contains(spec.Domains, domain) && !slices.Contains(taken, domain)
 }
 
 // requests reports whether the spec asks for the domain of an external user, even
@@ -66,6 +87,12 @@ func ensureExternalUser(ctx context.Context, q *db.Queries, owner db.LockDomainO
 		return 0, fault.New(fault.Conflict, "your previous data is still being deleted; try again in a minute")
 	case known && u.Active && u.Email == p.Email:
 		return u.ID, nil
+	}
+	if known {
+		// The provider may have changed the address of a removed user.
+		if err := rejectRemoved(ctx, q, owner.ID, u.Email); err != nil {
+			return 0, err
+		}
 	}
 	if !known || !u.Active {
 		n, err := q.CountUsers(ctx, owner.ID)
@@ -98,6 +125,15 @@ func ensureExternalUser(ctx context.Context, q *db.Queries, owner db.LockDomainO
 	return id, auditUser(ctx, q, owner.ID, id, audit.UserCreate)
 }
 
+// rejectRemoved returns Forbidden for the address of a removed user.
+func rejectRemoved(ctx context.Context, q *db.Queries, id, email string) error {
+	removed, err := q.IsRemoved(ctx, db.IsRemovedParams{TenantID: id, Emails: []string{strings.ToLower(email)}})
+	if err == nil && removed {
+		err = fault.New(fault.Forbidden, "your access was removed; contact your administrator")
+	}
+	return err
+}
+
 // SignInExternal implements tenant.SessionStore.
 func (d *DB) SignInExternal(ctx context.Context, s tenant.ExternalSignIn) error {
 	actor := tenant.SessionActor(s.Session)
@@ -117,12 +153,15 @@ func (d *DB) SignInExternal(ctx context.Context, s tenant.ExternalSignIn) error 
 		if owner.Suspended {
 			return fault.New(fault.Forbidden, "this tenant is suspended and its data is retained; contact your administrator")
 		}
+		if err := rejectRemoved(ctx, q, owner.ID, s.Email); err != nil {
+			return err
+		}
 		user, err := ensureExternalUser(ctx, q, owner, s.ExternalUser)
 		if err != nil {
 			return err
 		}
 		err = q.InsertExternalSession(ctx, db.InsertExternalSessionParams{
-			Hash: s.Session[:], TenantID: owner.ID, UserID: user, Lifetime: interval(s.Lifetime),
+			Hash: s.Session[:], TenantID: owner.ID, UserID: user, Lifetime: interval(s.Lifetime), AuthenticatedAt: optionalTime(s.AuthenticatedAt),
 		})
 		if err != nil {
 			return err

@@ -27,6 +27,7 @@ var withoutPolicy = map[string]string{
 	"embedding_generations": "control data; names of models",
 	"user_placements":       "view with the caller's privileges of control data",
 	"users":                 "authentication; a scope is derived from it",
+	"removed_users":         "authentication; addresses that are rejected before there is a scope",
 	"oidc_domains":          "authentication; a scope is derived from it",
 	"tokens":                "authentication; hashes only, a scope is derived from it",
 	"sessions":              "authentication; hashes only, a scope is derived from it",

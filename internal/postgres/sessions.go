@@ -128,7 +128,11 @@ func (d *DB) Session(ctx context.Context, h tenant.Hash) (tenant.Session, error)
 	if err != nil {
 		return tenant.Session{}, fmt.Errorf("read session: %w", mapError(err))
 	}
-	return tenant.Session{Namespace: row.Namespace, DisplayName: row.DisplayName, Email: row.Email, Identity: tenant.Identity{
+	var authenticated time.Time
+	if row.AuthenticatedAt != nil {
+		authenticated = *row.AuthenticatedAt
+	}
+	return tenant.Session{Namespace: row.Namespace, DisplayName: row.DisplayName, Email: row.Email, Issuer: row.Issuer, AuthenticatedAt: authenticated, Identity: tenant.Identity{
 		Scope: tenant.Scope{Tenant: tenant.ID(row.TenantID), User: tenant.UserID(row.UserID)},
 		Actor: tenant.SessionActor(h), TenantName: row.TenantName, UserName: row.UserName,
 		Quota: tenant.Quota{

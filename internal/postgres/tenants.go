@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -54,7 +55,11 @@ func (d *DB) Apply(ctx context.Context, spec tenant.Spec) (tenant.Tenant, error)
 		if err != nil {
 			return err
 		}
-		if err := d.applyUsers(ctx, tx, q, id, spec, taken); err != nil {
+		removed, err := applyRemoved(ctx, q, id, spec.OIDC)
+		if err != nil {
+			return err
+		}
+		if err := d.applyUsers(ctx, tx, q, id, spec, taken, removed); err != nil {
 			return err
 		}
 		out, err = readTenant(ctx, q, id, spec)
@@ -90,7 +95,11 @@ func (d *DB) isUpToDate(ctx context.Context, spec tenant.Spec) (tenant.Tenant, b
 		return out, false, nil
 	}
 	domains, err := q.ListDomains(ctx, ids[0])
-	return out, equalDomains(spec.OIDC, domains), err
+	if err != nil || !equalDomains(spec.OIDC, domains) {
+		return out, false, err
+	}
+	removed, err := q.ListRemoved(ctx, ids[0])
+	return out, equalRemoved(spec.OIDC, removed), err
 }
 
 // equalUsers reports whether the stored users are those of the spec, except for
@@ -120,6 +129,21 @@ func equalDomains(spec tenant.OIDC, stored []db.ListDomainsRow) bool {
 		}
 	}
 	return len(desired) == len(stored)
+}
+
+// equalRemoved reports whether the removals of a tenant are exactly those of its spec,
+// except for those by administrators.
+func equalRemoved(spec tenant.OIDC, stored []db.ListRemovedRow) bool {
+	n := 0
+	for _, r := range stored {
+		if r.Administrator {
+			continue
+		}
+		if n++; !slices.Contains(spec.Removed, r.Email) {
+			return false
+		}
+	}
+	return n == len(spec.Removed)
 }
 
 func createTenant(ctx context.Context, q *db.Queries, spec tenant.Spec) (string, error) {

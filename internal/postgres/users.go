@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -16,7 +17,7 @@ const everyGeneration = int64(1) << 62
 // applyUsers activates the listed users, up to the quota, and the external users of
 // the tenant's domains. All tokens of other users are revoked. Users who are active
 // stay active, even if the quota was lowered.
-func (d *DB) applyUsers(ctx context.Context, tx pgx.Tx, q *db.Queries, id string, spec tenant.Spec, taken []string) error {
+func (d *DB) applyUsers(ctx context.Context, tx pgx.Tx, q *db.Queries, id string, spec tenant.Spec, taken []string, removed map[string]bool) error {
 	emails := make(map[string]string, len(spec.Users))
 	for _, s := range spec.Users {
 		emails[s.Name] = s.Email
@@ -35,11 +36,11 @@ func (d *DB) applyUsers(ctx context.Context, tx pgx.Tx, q *db.Queries, id string
 		email, listed := emails[u.Name]
 		delete(emails, u.Name)
 		switch {
-		case u.Issuer != nil && accepts(spec.OIDC, taken, u):
+		case u.Issuer != nil && accepts(spec.OIDC, taken, removed, u):
 		case listed:
 			err = setUser(ctx, q, id, u, email, &free)
 		case u.Active:
-			err = d.removeUser(ctx, tx, q, id, u, removalPolicy(spec, u))
+			err = d.removeUser(ctx, tx, q, id, u, removalPolicy(spec, removed, u))
 		}
 		if err != nil {
 			return err
@@ -49,8 +50,8 @@ func (d *DB) applyUsers(ctx context.Context, tx pgx.Tx, q *db.Queries, id string
 }
 
 // removalPolicy returns what happens to the data of a user who is no longer active.
-func removalPolicy(spec tenant.Spec, u db.LockUsersRow) tenant.DeletionPolicy {
-	if u.Issuer != nil && requests(spec.OIDC, u) {
+func removalPolicy(spec tenant.Spec, removed map[string]bool, u db.LockUsersRow) tenant.DeletionPolicy {
+	if u.Issuer != nil && requests(spec.OIDC, u) && !removed[strings.ToLower(u.Email)] {
 		return tenant.Retain // the spec did not remove the user
 	}
 	return spec.DeletionPolicy

@@ -15,6 +15,26 @@ type OIDC struct {
 	// Unassigned are domains that the platform administrator has not assigned. They
 	// admit nobody, but users who signed in before keep their data.
 	Unassigned []string
+	// Removed are the addresses of users who have no access, lower case.
+	Removed []string
+}
+
+// ExternalTokenLife is the lifetime of a token of a user of an identity provider.
+const ExternalTokenLife = 90 * 24 * time.Hour
+
+// RemovedUser is an address whose user has no access.
+type RemovedUser struct {
+	Email         string
+	Administrator bool // removed by an administrator, not by the Tenant resource
+	RemovedAt     time.Time
+}
+
+// ExternalUserInfo describes a user of an identity provider.
+type ExternalUserInfo struct {
+	Email, Name, Issuer string
+	Active, Purging     bool
+	CreatedAt           time.Time
+	Sessions, Tokens    int64 // that are valid
 }
 
 // ExternalUser is a user whom an identity provider has authenticated.
@@ -43,4 +63,6 @@ type ExternalSignIn struct {
 	Address  string // of the client
 	Session  Hash   // of the new session's secret
 	Lifetime time.Duration
+	// AuthenticatedAt is when the provider authenticated the user; zero if unknown.
+	AuthenticatedAt time.Time
 }

@@ -58,6 +58,9 @@ type Session struct {
 	Namespace   string
 	DisplayName string // of the tenant; may be ""
 	Email       string // of an external user; else ""
+	Issuer      string // the identity provider of an external user; else ""
+	// AuthenticatedAt is when the user proved their identity; zero if unknown.
+	AuthenticatedAt time.Time
 }
 
 // Who returns the name to display for the user.

@@ -59,6 +59,7 @@ type TokenInfo struct {
 	Issuer      Issuer
 	CreatedAt   time.Time
 	LastUsedAt  time.Time // zero if never used; accurate to a minute
+	ExpiresAt   time.Time // zero if it does not expire
 }
 
 // NewToken returns a new API token: "mn_", 32 random base62 digits and a

@@ -313,6 +313,14 @@ type RateWindow struct {
 	Granted  int64
 }
 
+// Addresses whose users of the identity provider have no access to the tenant
+type RemovedUser struct {
+	TenantID      string
+	Email         string
+	Administrator bool
+	RemovedAt     time.Time
+}
+
 // The oldest schema version that a binary may be built for and still run on this database
 type SchemaOldest struct {
 	Version int64
@@ -326,6 +334,8 @@ type Session struct {
 	PasswordHash []byte
 	CreatedAt    time.Time
 	ExpiresAt    time.Time
+	// When the user last proved their identity. Null if the identity provider does not tell
+	AuthenticatedAt *time.Time
 }
 
 // Failed sign-ins per account and per address, by hash. Unlogged: a crash resets the counts

@@ -243,26 +243,30 @@ func (q *Queries) InsertGrant(ctx context.Context, arg InsertGrantParams) ([]str
 
 const insertSecret = `-- name: InsertSecret :exec
 insert into oauth_secrets (hash, tenant_id, user_id, grant_id, kind, expires_at)
-values ($1, $2, $3, $4, $5, now() + $6::interval)
+select $1, g.tenant_id, g.user_id, g.id, $2, least(now() + $3::interval, g.created_at + $4::interval)
+from oauth_grants g where g.tenant_id = $5 and g.user_id = $6 and g.id = $7
 `
 
 type InsertSecretParams struct {
-	Hash     []byte
-	TenantID string
-	UserID   int64
-	GrantID  string
-	Kind     string
-	Life     pgtype.Interval
+	Hash      []byte
+	Kind      string
+	Life      pgtype.Interval
+	GrantLife pgtype.Interval
+	TenantID  string
+	UserID    int64
+	GrantID   string
 }
 
+// No secret outlives its grant, however often it is refreshed.
 func (q *Queries) InsertSecret(ctx context.Context, arg InsertSecretParams) error {
 	_, err := q.db.Exec(ctx, insertSecret,
 		arg.Hash,
+		arg.Kind,
+		arg.Life,
+		arg.GrantLife,
 		arg.TenantID,
 		arg.UserID,
 		arg.GrantID,
-		arg.Kind,
-		arg.Life,
 	)
 	return err
 }

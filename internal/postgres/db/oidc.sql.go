@@ -7,6 +7,7 @@ package db
 
 import (
 	"context"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgtype"
 )
@@ -75,22 +76,24 @@ func (q *Queries) DeleteDomains(ctx context.Context, arg DeleteDomainsParams) (i
 }
 
 const insertExternalSession = `-- name: InsertExternalSession :exec
-insert into sessions (hash, tenant_id, user_id, password_hash, expires_at)
-select $1, u.tenant_id, u.id, u.password_hash, now() + $2::interval
-from users u where u.tenant_id = $3 and u.id = $4
+insert into sessions (hash, tenant_id, user_id, password_hash, expires_at, authenticated_at)
+select $1, u.tenant_id, u.id, u.password_hash, now() + $2::interval, $3
+from users u where u.tenant_id = $4 and u.id = $5
 `
 
 type InsertExternalSessionParams struct {
-	Hash     []byte
-	Lifetime pgtype.Interval
-	TenantID string
-	UserID   int64
+	Hash            []byte
+	Lifetime        pgtype.Interval
+	AuthenticatedAt *time.Time
+	TenantID        string
+	UserID          int64
 }
 
 func (q *Queries) InsertExternalSession(ctx context.Context, arg InsertExternalSessionParams) error {
 	_, err := q.db.Exec(ctx, insertExternalSession,
 		arg.Hash,
 		arg.Lifetime,
+		arg.AuthenticatedAt,
 		arg.TenantID,
 		arg.UserID,
 	)

@@ -7,6 +7,7 @@ package db
 
 import (
 	"context"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgtype"
 )
@@ -175,7 +176,7 @@ func (q *Queries) ForgiveAttempt(ctx context.Context, key []byte) error {
 
 const getSession = `-- name: GetSession :one
 select s.hash, s.tenant_id, s.user_id, n.namespace, n.name as tenant_name, n.display_name, u.name as user_name,
-    case when u.issuer is null then '' else u.email end::text as email,
+    case when u.issuer is null then '' else u.email end::text as email, coalesce(u.issuer, '')::text as issuer, s.authenticated_at,
     q.memories, q.conversations, q.storage, q.users, q.requests_per_minute, q.list_tokens, q.user_memories, q.user_conversations,
     p.collection::text as collection, p.partition::text as partition, p.shared::boolean as shared, p.generation_id::smallint as generation_id
 from sessions s
@@ -196,6 +197,8 @@ type GetSessionRow struct {
 	DisplayName       string
 	UserName          string
 	Email             string
+	Issuer            string
+	AuthenticatedAt   *time.Time
 	Memories          int64
 	Conversations     int64
 	Storage           int64
@@ -222,6 +225,8 @@ func (q *Queries) GetSession(ctx context.Context, hash []byte) (GetSessionRow, e
 		&i.DisplayName,
 		&i.UserName,
 		&i.Email,
+		&i.Issuer,
+		&i.AuthenticatedAt,
 		&i.Memories,
 		&i.Conversations,
 		&i.Storage,
@@ -239,8 +244,8 @@ func (q *Queries) GetSession(ctx context.Context, hash []byte) (GetSessionRow, e
 }
 
 const insertSession = `-- name: InsertSession :execrows
-insert into sessions (hash, tenant_id, user_id, password_hash, expires_at)
-select $1, u.tenant_id, u.id, u.password_hash, now() + $2::interval
+insert into sessions (hash, tenant_id, user_id, password_hash, expires_at, authenticated_at)
+select $1, u.tenant_id, u.id, u.password_hash, now() + $2::interval, now()
 from users u where u.tenant_id = $3 and u.id = $4 and u.active and u.password_hash = $5::bytea
 `
 

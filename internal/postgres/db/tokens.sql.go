@@ -82,18 +82,22 @@ func (q *Queries) Identify(ctx context.Context, hash []byte) (IdentifyRow, error
 }
 
 const insertToken = `-- name: InsertToken :exec
-insert into tokens (tenant_id, user_id, generation, hash, issuer)
-values ($1, $2, $3, $4, $5)
+insert into tokens (tenant_id, user_id, generation, hash, issuer, expires_at)
+select $1, $2, $3, $4, $5, case when u.issuer is not null then now() + $6::interval end
+from users u where u.tenant_id = $1 and u.id = $2
 `
 
 type InsertTokenParams struct {
-	TenantID   string
-	UserID     int64
-	Generation int64
-	Hash       []byte
-	Issuer     string
+	TenantID     string
+	UserID       int64
+	Generation   int64
+	Hash         []byte
+	Issuer       string
+	ExternalLife pgtype.Interval
 }
 
+// A token of a user of an identity provider ends after a time, because the provider
+// does not tell when it removes the user.
 func (q *Queries) InsertToken(ctx context.Context, arg InsertTokenParams) error {
 	_, err := q.db.Exec(ctx, insertToken,
 		arg.TenantID,
@@ -101,6 +105,7 @@ func (q *Queries) InsertToken(ctx context.Context, arg InsertTokenParams) error 
 		arg.Generation,
 		arg.Hash,
 		arg.Issuer,
+		arg.ExternalLife,
 	)
 	return err
 }
@@ -158,7 +163,7 @@ func (q *Queries) NewestGeneration(ctx context.Context, arg NewestGenerationPara
 }
 
 const newestToken = `-- name: NewestToken :one
-select generation, hash, issuer, created_at, last_used_at, (expires_at is null or expires_at > now())::boolean as valid
+select generation, hash, issuer, created_at, last_used_at, expires_at, (expires_at is null or expires_at > now())::boolean as valid
 from tokens where tenant_id = $1 and user_id = $2 order by generation desc limit 1
 `
 
@@ -173,6 +178,7 @@ type NewestTokenRow struct {
 	Issuer     string
 	CreatedAt  time.Time
 	LastUsedAt *time.Time
+	ExpiresAt  *time.Time
 	Valid      bool
 }
 
@@ -185,6 +191,7 @@ func (q *Queries) NewestToken(ctx context.Context, arg NewestTokenParams) (Newes
 		&i.Issuer,
 		&i.CreatedAt,
 		&i.LastUsedAt,
+		&i.ExpiresAt,
 		&i.Valid,
 	)
 	return i, err

@@ -34,8 +34,10 @@ from (
 returning id;
 
 -- name: InsertSecret :exec
+-- No secret outlives its grant, however often it is refreshed.
 insert into oauth_secrets (hash, tenant_id, user_id, grant_id, kind, expires_at)
-values (@hash, @tenant_id, @user_id, @grant_id, @kind, now() + @life::interval);
+select @hash, g.tenant_id, g.user_id, g.id, @kind, least(now() + @life::interval, g.created_at + @grant_life::interval)
+from oauth_grants g where g.tenant_id = @tenant_id and g.user_id = @user_id and g.id = @grant_id;
 
 -- name: TidyGrants :exec
 -- Deletes expired grants, and all but the newest of the others.

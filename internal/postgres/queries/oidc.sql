@@ -36,8 +36,8 @@ values (@tenant_id, @name, @email, @issuer::text, @subject::text) returning id;
 select count(*) from users where tenant_id = @tenant_id and active and issuer is not null;
 
 -- name: InsertExternalSession :exec
-insert into sessions (hash, tenant_id, user_id, password_hash, expires_at)
-select @hash, u.tenant_id, u.id, u.password_hash, now() + @lifetime::interval
+insert into sessions (hash, tenant_id, user_id, password_hash, expires_at, authenticated_at)
+select @hash, u.tenant_id, u.id, u.password_hash, now() + @lifetime::interval, sqlc.narg('authenticated_at')
 from users u where u.tenant_id = @tenant_id and u.id = @user_id;
 
 -- name: ListDomains :many

@@ -24,13 +24,13 @@ join users u on u.tenant_id = n.id and u.name = @user_name and u.active and u.pa
 where n.namespace = @namespace and n.name = @tenant_name and n.state = 'active';
 
 -- name: InsertSession :execrows
-insert into sessions (hash, tenant_id, user_id, password_hash, expires_at)
-select @hash, u.tenant_id, u.id, u.password_hash, now() + @lifetime::interval
+insert into sessions (hash, tenant_id, user_id, password_hash, expires_at, authenticated_at)
+select @hash, u.tenant_id, u.id, u.password_hash, now() + @lifetime::interval, now()
 from users u where u.tenant_id = @tenant_id and u.id = @user_id and u.active and u.password_hash = @password_hash::bytea;
 
 -- name: GetSession :one
 select s.hash, s.tenant_id, s.user_id, n.namespace, n.name as tenant_name, n.display_name, u.name as user_name,
-    case when u.issuer is null then '' else u.email end::text as email,
+    case when u.issuer is null then '' else u.email end::text as email, coalesce(u.issuer, '')::text as issuer, s.authenticated_at,
     q.memories, q.conversations, q.storage, q.users, q.requests_per_minute, q.list_tokens, q.user_memories, q.user_conversations,
     p.collection::text as collection, p.partition::text as partition, p.shared::boolean as shared, p.generation_id::smallint as generation_id
 from sessions s

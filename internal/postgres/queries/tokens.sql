@@ -1,5 +1,5 @@
 -- name: NewestToken :one
-select generation, hash, issuer, created_at, last_used_at, (expires_at is null or expires_at > now())::boolean as valid
+select generation, hash, issuer, created_at, last_used_at, expires_at, (expires_at is null or expires_at > now())::boolean as valid
 from tokens where tenant_id = @tenant_id and user_id = @user_id order by generation desc limit 1;
 
 -- name: InstallToken :execrows
@@ -17,8 +17,11 @@ from t where u.tenant_id = t.tenant_id and u.id = t.user_id;
 select coalesce(max(generation), 0)::bigint from tokens where tenant_id = @tenant_id and user_id = @user_id;
 
 -- name: InsertToken :exec
-insert into tokens (tenant_id, user_id, generation, hash, issuer)
-values (@tenant_id, @user_id, @generation, @hash, @issuer);
+-- A token of a user of an identity provider ends after a time, because the provider
+-- does not tell when it removes the user.
+insert into tokens (tenant_id, user_id, generation, hash, issuer, expires_at)
+select @tenant_id, @user_id, @generation, @hash, @issuer, case when u.issuer is not null then now() + @external_life::interval end
+from users u where u.tenant_id = @tenant_id and u.id = @user_id;
 
 -- name: RevokeTokens :many
 -- Expires the user's tokens below a generation, an overlap after that generation

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"text/tabwriter"
+	"time"
+
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+// usersCommand groups the commands for users of identity providers. Listed users are
+// managed in their Tenant.
+type usersCommand struct {
+	List    listUsersCommand   `cmd:"" help:"List the users of a tenant who signed in with an identity provider, and the removed addresses."`
+	Remove  removeUserCommand  `cmd:"" help:"End the access of a user immediately and reject further sign-ins. The deletion policy of the Tenant decides about the data."`
+	Restore restoreUserCommand `cmd:"" help:"Permit a user who was removed with this command line to sign in again."`
+}
+
+type listUsersCommand struct {
+	databaseFlags
+	Tenant tenant.ID `required:"" help:"ID of the tenant, as in status.id of its Tenant."`
+}
+
+// Run prints a table of users.
+func (c *listUsersCommand) Run(ctx context.Context) error {
+	db, err := c.databaseFlags.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	users, removed, err := db.ListExternalUsers(ctx, c.Tenant)
+	if err != nil {
+		return err
+	}
+	w := tabwriter.NewWriter(os.Stdout, 0, 0, 3, ' ', 0)
+	fmt.Fprintln(w, "EMAIL\tSTATE\tSESSIONS\tTOKENS\tCREATED\tNAME\tISSUER")
+	for _, u := range users {
+		state := map[bool]string{true: "active", false: "inactive"}[u.Active]
+		if u.Purging {
+			state = "purging"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%s\t%s\t%s\n", u.Email, state, u.Sessions, u.Tokens, u.CreatedAt.UTC().Format(time.RFC3339), u.Name, u.Issuer)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	for _, r := range removed {
+		by := "spec.oidc.removedUsers"
+		if r.Administrator {
+			by = "mnemo users remove"
+		}
+		fmt.Printf("%s was removed by %s at %s\n", r.Email, by, r.RemovedAt.UTC().Format(time.RFC3339))
+	}
+	return nil
+}
+
+type removeUserCommand struct {
+	databaseFlags
+	Tenant tenant.ID `required:"" help:"ID of the tenant, as in status.id of its Tenant."`
+	Email  string    `arg:"" help:"E-mail address of the user."`
+}
+
+// Run removes the user.
+func (c *removeUserCommand) Run(ctx context.Context) error {
+	db, err := c.databaseFlags.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	ended, err := db.RemoveExternalUser(ctx, c.Tenant, c.Email)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Printf("removed %s: ended the access of %d users, and rejecting sign-ins\n", c.Email, ended)
+	return err
+}
+
+type restoreUserCommand struct {
+	databaseFlags
+	Tenant tenant.ID `required:"" help:"ID of the tenant, as in status.id of its Tenant."`
+	Email  string    `arg:"" help:"E-mail address of the user."`
+}
+
+// Run restores the user.
+func (c *restoreUserCommand) Run(ctx context.Context) error {
+	db, err := c.databaseFlags.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	if err := db.RestoreExternalUser(ctx, c.Tenant, c.Email); err != nil {
+		return err
+	}
+	_, err = fmt.Printf("restored %s\n", c.Email)
+	return err
+}
