@@ -66,6 +66,9 @@ func (h *testServer) exchange(t *testing.T, raw string) (out []answer) {
 		if err != nil {
 			t.Fatalf("body of the response to %q: %v", raw, err)
 		}
+		if resp.StatusCode == http.StatusContinue {
+			continue // the response follows
+		}
 		out = append(out, answer{resp.StatusCode, resp.Header, string(body), resp.Close})
 	}
 }
@@ -95,7 +98,8 @@ func (h *testServer) request(t *testing.T, method, path string, header http.Head
 		t.Fatalf("%q: the body %q is not UTF-8", raw.String(), got[0].body)
 	}
 	for name := range header {
-		if !httpguts.ValidHeaderFieldValue(header.Get(name)) && got[0].status != http.StatusBadRequest {
+		// Header.Write replaces line breaks.
+		if v := header.Get(name); !strings.ContainsAny(v, "\r\n") && !httpguts.ValidHeaderFieldValue(v) && got[0].status != http.StatusBadRequest {
 			t.Fatalf("%q: %d %s, want 400", raw.String(), got[0].status, got[0].body)
 		}
 	}
@@ -124,8 +128,8 @@ func FuzzRequest(f *testing.F) {
 	f.Fuzz(func(t *testing.T, route byte, parameter, query, key, body string) {
 		r := routes[int(route)%len(routes)]
 		path := pathParameter.ReplaceAllLiteralString(r.pattern, url.PathEscape(parameter))
-		if !r.form.MatchString(path) { // an empty parameter
-			return
+		if !r.form.MatchString(path) || strings.ContainsAny(parameter, `/\`) {
+			return // no route has an empty parameter or an encoded slash
 		}
 		if values, err := url.ParseQuery(query); err == nil && len(values) > 0 {
 			path += "?" + values.Encode()
