@@ -281,9 +281,9 @@ func (e *env) runJobs(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.close()
-	embedders, err := embedderFlags{
+	embedders, err := openEmbedders(t.Context(), s, nil, embedderFlags{
 		Embedder: "local", Model: defaultGeneration.Model, ModelDir: testkit.ModelDir(t), ONNXRuntime: testkit.ONNXRuntime(t),
-	}.embedders(t.Context(), s, nil)
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,6 +23,7 @@ type indexFlags struct {
 	databaseFlags
 	milvusFlags
 	embedderFlags
+	nextEmbedderFlags
 
 	Tenant tenant.ID `xor:"tenants" required:"" help:"ID of the tenant, as in status.id of its Tenant."`
 	All    bool      `xor:"tenants" required:"" help:"All active tenants."`
@@ -40,7 +41,7 @@ func (f indexFlags) forEach(ctx context.Context, log *slog.Logger, fn func(*retr
 		return 0, err
 	}
 	defer s.close()
-	embedders, err := f.embedders(ctx, s, nil)
+	embedders, err := openEmbedders(ctx, s, nil, f.embedderFlags, f.next(f.embedderFlags))
 	if err != nil {
 		return 0, err
 	}
@@ -80,13 +81,17 @@ func (c *rebuildCommand) Run(ctx context.Context, log *slog.Logger) error {
 const loadTimeout = 10 * time.Minute
 
 func rebuild(ctx context.Context, x *retrieve.Indexer, s *stores, id tenant.ID) error {
-	place, err := s.db.EnsurePlacement(ctx, id)
+	if _, err := s.db.EnsurePlacement(ctx, id); err != nil {
+		return err
+	}
+	state, err := s.db.GetPlacement(ctx, id)
 	if err != nil {
 		return err
 	}
+	place := placement.Placement{Location: state.Current.Location, Dimensions: state.Current.Dimensions}
 	load, cancel := context.WithTimeout(ctx, loadTimeout)
 	defer cancel()
-	if _, err := placement.EnsurePartition(load, s.db, placement.WaitLoaded(s.index), placement.Placement{Location: place}); err != nil {
+	if _, err := placement.EnsurePartition(load, s.db, placement.WaitLoaded(s.index), place); err != nil {
 		return err
 	}
 	return x.Rebuild(ctx, id)

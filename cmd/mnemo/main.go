@@ -24,6 +24,7 @@ type cli struct {
 	Migrate      migrateCommand      `cmd:"" help:"Migrate the database schema to this version. Run it before serve and operator."`
 	Wait         waitCommand         `cmd:"" help:"Wait until the database schema matches this version."`
 	Index        indexCommand        `cmd:"" help:"Maintain the vector index."`
+	Embeddings   embeddingsCommand   `cmd:"" help:"Replace the embedding model while the platform is in use."`
 	Tenants      tenantsCommand      `cmd:"" help:"List, retire and purge tenants in the database."`
 	Users        usersCommand        `cmd:"" help:"List, remove and restore users of identity providers."`
 	Rotate       rotateCommand       `cmd:"" help:"Revoke all tokens and passwords of one tenant or of all tenants. The operator issues new ones."`

@@ -27,6 +27,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/memory"
 	"github.com/mnemo-dev/mnemo/internal/oauth"
 	"github.com/mnemo-dev/mnemo/internal/postgres"
+	"github.com/mnemo-dev/mnemo/internal/reembed"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/telemetry"
 	"github.com/mnemo-dev/mnemo/internal/tokens"
@@ -39,6 +40,7 @@ type serveCommand struct {
 	databaseFlags
 	milvusFlags
 	embedderFlags
+	nextEmbedderFlags
 	chatFlags
 	telemetryFlags
 	URL            *url.URL       `name:"url" env:"MNEMO_URL" help:"URL at which users reach this server, such as https://mnemo.example.com. Without it, web pages cannot call /mcp; with https, apps can request access with OAuth."`
@@ -98,7 +100,7 @@ func (c *serveCommand) Run(ctx context.Context, log *slog.Logger) error {
 		}
 	}
 
-	embedders, err := c.embedderFlags.embedders(ctx, s, counts)
+	embedders, err := openEmbedders(ctx, s, counts, c.embedderFlags, c.next(c.embedderFlags))
 	if err != nil {
 		return err
 	}
@@ -213,8 +215,13 @@ func startJobs(ctx context.Context, s *stores, embedders retrieve.Embedders, cou
 		Archive: restore,
 		Leases:  imports, Files: counts.Imports(imports), CountTokens: tokens.Count, Stop: ctx.Done(), Log: log,
 	})
-	config, err := jobs.Config(retrieve.NewIndexer(s.db, s.index, embedders, log), s.db, importing, log)
+	indexer := retrieve.NewIndexer(s.db, s.index, embedders, log)
+	config, err := jobs.Config(indexer, s.db, importing, log)
 	if err != nil {
+		return nil, err
+	}
+	migrator := reembed.New(reembed.Config{Store: s.db, Indexer: indexer, Partitions: s.index, Embedders: embedders, Log: log})
+	if err := jobs.MigrateEmbeddings(config, migrator); err != nil {
 		return nil, err
 	}
 	jobs.Observe(config, counts)

@@ -3,10 +3,13 @@ package main
 import (
 	"context"
 	"log/slog"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/postgres"
+	"github.com/mnemo-dev/mnemo/internal/reembed"
 	"github.com/mnemo-dev/mnemo/internal/telemetry"
 )
 
@@ -38,8 +41,38 @@ func (f telemetryFlags) watch(ctx context.Context, s *stores, r prometheus.Regis
 func (f telemetryFlags) register(s *stores, r prometheus.Registerer, log *slog.Logger) error {
 	return r.Register(telemetry.NewStoreCollector(func(ctx context.Context) (telemetry.StoreStats, error) {
 		stats, err := s.db.Stats(ctx, f.MetricsTenants)
-		return f.storeStats(stats), err
+		if err != nil {
+			return telemetry.StoreStats{}, err
+		}
+		out := f.storeStats(stats)
+		m, err := s.db.LatestEmbeddingMigration(ctx)
+		if err != nil && !fault.Is(err, fault.NotFound) {
+			return telemetry.StoreStats{}, err
+		}
+		out.Embeddings = embeddingStats(m, time.Now())
+		return out, nil
 	}, func() telemetry.PoolStats { return telemetry.PoolStats(s.db.Pool()) }, log))
+}
+
+// embeddingStats describes a migration, which is zero if there was none.
+func embeddingStats(m reembed.Migration, now time.Time) telemetry.EmbeddingStats {
+	out := telemetry.EmbeddingStats{Previous: m.Scores.Source, Next: m.Scores.Target}
+	switch m.Phase {
+	case reembed.Canary:
+		out.CanaryPercent = m.CanaryPercent
+	case reembed.Completing, reembed.Completed:
+		out.CanaryPercent = 100
+	case reembed.RollingBack:
+		out.RolledBack = true
+	case reembed.RolledBack:
+		out.RolledBack = now.Sub(m.FinishedAt) < 24*time.Hour
+	case reembed.Copying:
+	}
+	if m.ID != 0 && !m.Phase.Finished() {
+		out.Idle = m.Idle
+		out.Pending, out.Ready, out.Migrated = m.Pending, m.Ready, m.Migrated
+	}
+	return out
 }
 
 func (f telemetryFlags) storeStats(s postgres.Stats) telemetry.StoreStats {

@@ -62,6 +62,11 @@ type Tenants interface {
 	Retention
 }
 
+// Migrator migrates the embeddings. reembed.Migrator implements it.
+type Migrator interface {
+	Run(ctx context.Context, until time.Time) (again bool, err error)
+}
+
 // Sweeps stores the progress of sweeps. postgres.DB implements it.
 type Sweeps interface {
 	// ListDueSweeps returns the tenants whose latest sweep began before a time, oldest

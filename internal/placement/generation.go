@@ -14,3 +14,10 @@ type Generation struct {
 	Settings   string
 	Dimensions int // length of the vectors
 }
+
+// UsedGeneration is a generation with stored vectors.
+type UsedGeneration struct {
+	Generation
+	ID      GenerationID
+	Tenants int64 // that are placed in it
+}

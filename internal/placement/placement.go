@@ -1,6 +1,9 @@
 package placement
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Location names a partition. Names never depend on user input, and no name is
 // assigned twice.
@@ -37,8 +40,21 @@ type Migration struct {
 type State struct {
 	Current   Placement // zero before the tenant has a placement
 	Migration Migration
-	// Generation is that of the vectors in the current placement.
+	// Generation is that of the vectors in the current placement, Model its model.
 	Generation GenerationID
+	Model      string
+	// Next is the placement in another generation that the tenant migrates to.
+	Next Next
+}
+
+// Next is a tenant's placement in the generation that it migrates to. The tenant's users
+// are served from either.
+type Next struct {
+	Placement  Placement // zero for no migration to another generation
+	Generation GenerationID
+	Model      string
+	Cursor     int64 // units up to this id are copied
+	Ready      bool  // all are copied
 }
 
 // StallTimeout is how long a run may go without progress before it is replaced.
@@ -76,11 +92,24 @@ type Target struct {
 	Generation GenerationID
 }
 
+// Locations returns every location that can contain units of the tenant.
+func (s State) Locations() (all []Location) {
+	for _, p := range []Placement{s.Current, s.Migration.Target, s.Next.Placement} {
+		if p.Location != (Location{}) && !slices.Contains(all, p.Location) {
+			all = append(all, p.Location)
+		}
+	}
+	return all
+}
+
 // Targets returns the targets that a changed unit is written to.
 func (s State) Targets() []Target {
 	targets := []Target{{s.Current.Location, s.Generation}}
 	if s.Migrating() && s.Writable() {
 		targets = append(targets, Target{s.Migration.Target.Location, s.Generation})
+	}
+	if s.Next.Placement.PartitionID != 0 {
+		targets = append(targets, Target{s.Next.Placement.Location, s.Next.Generation})
 	}
 	return targets
 }

@@ -73,14 +73,14 @@ func (d *DB) EraseJobs(ctx context.Context, scope tenant.Scope) error {
 	return nil
 }
 
-// Locations returns where the vectors of a tenant are: its location, and the target of a
-// migration.
+// Locations returns where the vectors of a tenant are: its location, and the targets of
+// migrations.
 func (d *DB) Locations(ctx context.Context, id tenant.ID) ([]placement.Location, error) {
 	placed, err := readPlacement(ctx, db.New(d.pool), id)
 	if err != nil {
 		return nil, fmt.Errorf("read placement: %w", mapError(err))
 	}
-	return locationsOf(placed), nil
+	return placed.Locations(), nil
 }
 
 // CountErasable counts the rows of a user, or of a tenant (user 0), in every table of the

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -15,14 +16,14 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 )
 
-// EnsureGeneration returns the id of a generation. The first one, or one that is ensured
-// before any tenant has a placement, becomes the active one.
-func (d *DB) EnsureGeneration(ctx context.Context, g placement.Generation) (id placement.GenerationID, err error) {
+// EnsureGeneration returns the id of a generation. The current model's becomes the active
+// one, in which new tenants are placed, while no tenant has a placement.
+func (d *DB) EnsureGeneration(ctx context.Context, g placement.Generation, current bool) (id placement.GenerationID, err error) {
 	err = d.inTx(ctx, func(_ pgx.Tx, q *db.Queries) error {
 		if err := q.LockCollections(ctx); err != nil {
 			return err
 		}
-		if id, err = ensureGeneration(ctx, q, g); err != nil {
+		if id, err = ensureGeneration(ctx, q, g); err != nil || !current {
 			return err
 		}
 		if err := q.DeactivateUnused(ctx, int16(id)); err != nil {
@@ -94,32 +95,42 @@ func (d *DB) activeGeneration(ctx context.Context, q *db.Queries) (name string, 
 	return active[0].Name, nil
 }
 
+// UsedGenerations returns the generations in which tenants are placed.
+func (d *DB) UsedGenerations(ctx context.Context) ([]placement.UsedGeneration, error) {
+	rows, err := db.New(d.pool).ListUsedGenerations(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list embedding generations: %w", mapError(err))
+	}
+	return collect(rows, func(r db.ListUsedGenerationsRow) placement.UsedGeneration {
+		return placement.UsedGeneration{
+			ID: placement.GenerationID(r.ID), Tenants: r.Tenants,
+			Generation: placement.Generation{Model: r.Model, Revision: r.Revision, Dimensions: int(r.Dimensions)},
+		}
+	}), nil
+}
+
 // CheckGenerations rejects a server without the model of stored vectors: it could neither
 // search them nor add comparable ones.
 func (d *DB) CheckGenerations(ctx context.Context, configured ...placement.GenerationID) error {
-	used, err := db.New(d.pool).ListUsedGenerations(ctx)
+	used, err := d.UsedGenerations(ctx)
 	if err != nil {
-		return fmt.Errorf("list embedding generations: %w", mapError(err))
-	}
-	has := make(map[placement.GenerationID]bool, len(configured))
-	for _, id := range configured {
-		has[id] = true
+		return err
 	}
 	var missing []string
 	for _, g := range used {
-		if !has[placement.GenerationID(g.ID)] {
-			missing = append(missing, fmt.Sprintf("the vectors of %d tenants were computed by %s", g.Tenants, describeModel(g)))
+		if !slices.Contains(configured, g.ID) {
+			missing = append(missing, fmt.Sprintf("the vectors of %d tenants were computed by %s", g.Tenants, describeModel(g.Generation)))
 		}
 	}
 	if len(missing) == 0 {
 		return nil
 	}
-	return fault.New(fault.Invalid, "%s, which is not configured; vectors of different models "+
-		"cannot be compared: configure that model (docs/models.md)", strings.Join(missing, "; "))
+	return fault.New(fault.Invalid, "%s, which is not configured; vectors of different models cannot be compared: "+
+		"configure that model, and to replace it the new one as the next model (embeddings.next, docs/models.md)", strings.Join(missing, "; "))
 }
 
 // describeModel names a model for an administrator.
-func describeModel(g db.ListUsedGenerationsRow) string {
+func describeModel(g placement.Generation) string {
 	text := fmt.Sprintf("model %s with %d dimensions", g.Model, g.Dimensions)
 	if g.Revision != "" {
 		text += " (revision " + g.Revision[:min(len(g.Revision), 12)] + ")"

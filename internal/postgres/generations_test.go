@@ -15,7 +15,7 @@ import (
 
 func (b *testBundle) ensureGeneration(t *testing.T, g placement.Generation) placement.GenerationID {
 	t.Helper()
-	id, err := b.EnsureGeneration(t.Context(), g)
+	id, err := b.EnsureGeneration(t.Context(), g, true)
 	if err != nil {
 		t.Fatal(err)
 	}

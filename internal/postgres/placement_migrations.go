@@ -106,6 +106,9 @@ func (d *DB) SetPartitionID(ctx context.Context, id tenant.ID, at placement.Loca
 		if err := q.LockPlacement(ctx, string(id)); err != nil {
 			return err
 		}
+		if next, err := setTargetPartition(ctx, q, id, at, partitionID); err != nil || next {
+			return err
+		}
 		state, err := readPlacement(ctx, q, id)
 		if err != nil {
 			return err

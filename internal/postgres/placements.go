@@ -74,7 +74,7 @@ func readPlacement(ctx context.Context, q *db.Queries, id tenant.ID) (placement.
 			Location:    placement.Location{Collection: r.Collection, Partition: r.Partition, Shared: r.Shared},
 			PartitionID: r.PartitionID, Dimensions: int(r.Dimensions),
 		},
-		Generation: placement.GenerationID(r.GenerationID),
+		Generation: placement.GenerationID(r.GenerationID), Model: r.Model,
 		Migration: placement.Migration{
 			Target: placement.Placement{
 				Location:    placement.Location{Collection: r.TargetCollection, Partition: r.TargetPartition, Shared: r.TargetShared},
@@ -82,6 +82,15 @@ func readPlacement(ctx context.Context, q *db.Queries, id tenant.ID) (placement.
 			},
 			Run: r.Run, Cursor: r.Cursor, Stalled: r.Stalled,
 		},
+	}
+	if r.NextPartition != "" {
+		state.Next = placement.Next{
+			Placement: placement.Placement{
+				Location:    placement.Location{Collection: r.NextCollection, Partition: r.NextPartition, Shared: r.NextShared},
+				PartitionID: r.NextPartitionID, Dimensions: int(r.NextDimensions),
+			},
+			Generation: placement.GenerationID(r.NextGenerationID), Model: r.NextModel, Cursor: r.NextCursor, Ready: r.NextState == "ready",
+		}
 	}
 	if r.TargetPartition == "" {
 		state.Migration = placement.Migration{}

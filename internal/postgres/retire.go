@@ -66,7 +66,7 @@ func (d *DB) Retire(ctx context.Context, resource tenant.ID, policy tenant.Delet
 			return err
 		}
 		out = tenant.Remaining{
-			Memories: left.Memories, Conversations: left.Conversations, Record: true, Locations: locationsOf(placed),
+			Memories: left.Memories, Conversations: left.Conversations, Record: true, Locations: placed.Locations(),
 		}
 		return d.insertPurge(ctx, tx, tenant.ID(row.ID))
 	})
@@ -104,7 +104,7 @@ func (d *DB) PurgeRows(ctx context.Context, id tenant.ID) ([]placement.Location,
 				return err
 			}
 			placed, err := readPlacement(ctx, q, id)
-			locations = locationsOf(placed)
+			locations = placed.Locations()
 			return err
 		})
 		if err != nil {
@@ -148,7 +148,7 @@ func (d *DB) deletePurged(ctx context.Context, tx pgx.Tx, q *db.Queries, id tena
 	if err != nil {
 		return err
 	}
-	for _, at := range locationsOf(placed) {
+	for _, at := range placed.Locations() {
 		if err := d.insertDrop(ctx, tx, at); err != nil {
 			return err
 		}
@@ -160,15 +160,4 @@ func (d *DB) deletePurged(ctx context.Context, tx pgx.Tx, q *db.Queries, id tena
 		return err
 	}
 	return q.DeletePurgedTenant(ctx, string(id))
-}
-
-// locationsOf returns the current location and the target of a migration.
-func locationsOf(s placement.State) (locations []placement.Location) {
-	if s.Assigned() {
-		locations = append(locations, s.Current.Location)
-	}
-	if s.Migrating() {
-		locations = append(locations, s.Migration.Target.Location)
-	}
-	return locations
 }

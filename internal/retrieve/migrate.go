@@ -88,6 +88,32 @@ func (x *Indexer) migrate(ctx context.Context, t tenant.ID, state placement.Stat
 	return nil
 }
 
+// Copy embeds the live units among ids with the model of the target and writes them to
+// it. Units that change meanwhile are written by their own jobs, too.
+func (x *Indexer) Copy(ctx context.Context, t tenant.ID, target placement.Target, ids []UnitID) error {
+	return x.settle(ctx, job{tenant: t, targets: []placement.Target{target}, embed: true}, ids)
+}
+
+// CompareTarget repairs the differences between a target and the database, and waits
+// until searches see earlier writes.
+func (x *Indexer) CompareTarget(ctx context.Context, t tenant.ID, target placement.Target) error {
+	_, err := x.compareAll(ctx, t, target.Location, func(ids []UnitID) error {
+		for batch := range slices.Chunk(ids, syncBatch) {
+			if err := x.Copy(ctx, t, target, batch); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if _, err := x.index.List(ctx, t, target.Location, math.MaxInt64-1, 1); err != nil {
+		return fmt.Errorf("wait for the index: %w", err)
+	}
+	return nil
+}
+
 // Drop removes all entries of a location that is no longer used.
 func (x *Indexer) Drop(ctx context.Context, p placement.Location) error {
 	if err := x.index.Drop(ctx, p); err != nil {

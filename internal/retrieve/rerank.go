@@ -183,6 +183,9 @@ func (c *comparison) rank() []Hit {
 	return out
 }
 
+// Cosine returns the cosine of two vectors of length 1.
+func Cosine(a, b []float32) float64 { return dot(a, b) }
+
 // dot returns the dot product over the shorter of both lengths.
 func dot(a, b []float32) float64 {
 	n := min(len(a), len(b))

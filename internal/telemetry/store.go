@@ -21,6 +21,7 @@ type StoreStats struct {
 	// DriftedSweeps are the consecutive sweeps with drift of the tenant with the most.
 	DriftedSweeps int
 	ErasureLag    time.Duration
+	Embeddings    EmbeddingStats
 	// BlockedConversations are the conversations over quota of all tenants.
 	BlockedConversations int64
 }
@@ -95,6 +96,7 @@ func (c *StoreCollector) Describe(out chan<- *prometheus.Desc) {
 	} {
 		out <- d
 	}
+	describeEmbeddings(out)
 }
 
 // Collect implements prometheus.Collector.
@@ -121,6 +123,7 @@ func (c *StoreCollector) Collect(out chan<- prometheus.Metric) {
 	gauge(sweepAgeDesc, s.SweepAge.Seconds())
 	gauge(driftedDesc, float64(s.DriftedSweeps))
 	gauge(erasureLagDesc, s.ErasureLag.Seconds())
+	s.Embeddings.collect(gauge)
 	for _, t := range s.Tenants {
 		for resource, n := range t.Used {
 			gauge(usedDesc, float64(n), t.Tenant, resource)

@@ -169,7 +169,9 @@ func (q *Queries) InsertGeneration(ctx context.Context, arg InsertGenerationPara
 
 const listUsedGenerations = `-- name: ListUsedGenerations :many
 select g.id, g.name, coalesce(g.model, g.name) as model, g.revision, g.dimensions, count(*) as tenants
-from placements p join embedding_generations g on g.name = p.generation group by g.id order by g.id
+from (select tenant_id, generation from placements
+    union select tenant_id, generation from embedding_targets where state <> 'cleaning') p
+join embedding_generations g on g.name = p.generation group by g.id order by g.id
 `
 
 type ListUsedGenerationsRow struct {
@@ -181,7 +183,7 @@ type ListUsedGenerationsRow struct {
 	Tenants    int64
 }
 
-// The generations of stored vectors, with the number of their tenants.
+// The generations in which tenants are placed or, during a migration, may be served.
 func (q *Queries) ListUsedGenerations(ctx context.Context) ([]ListUsedGenerationsRow, error) {
 	rows, err := q.db.Query(ctx, listUsedGenerations)
 	if err != nil {

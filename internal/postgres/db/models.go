@@ -95,6 +95,37 @@ type EmbeddingGeneration struct {
 	CreatedAt   time.Time
 }
 
+// Migrations to another embedding generation. One state machine, driven by a job
+type EmbeddingMigration struct {
+	ID            int64
+	TargetID      int16
+	Phase         string
+	Reason        string
+	CanaryPercent int32
+	CanarySeconds int64
+	Rate          int32
+	Forced        bool
+	Probes        int32
+	SourceScore   float64
+	TargetScore   float64
+	StartedAt     time.Time
+	PhaseAt       time.Time
+	HeartbeatAt   time.Time
+	FinishedAt    *time.Time
+}
+
+// The placement of each tenant in the generation it migrates to. Cleaning: the tenant has migrated or stayed, and its other vectors are being deleted
+type EmbeddingTarget struct {
+	TenantID    string
+	Generation  string
+	Collection  string
+	Partition   string
+	Shared      bool
+	PartitionID int64
+	Cursor      int64
+	State       string
+}
+
 // Erasures and revocations that are not in the erasure ledger yet
 type Erasure struct {
 	ID       string

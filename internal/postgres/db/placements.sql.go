@@ -13,6 +13,7 @@ const countCollectionTenants = `-- name: CountCollectionTenants :many
 select x.collection, count(*) as tenants from (
     select p.collection from placements p where p.generation = $1 and p.shared = $2::boolean
     union all select m.collection from placement_migrations m where m.generation = $1 and m.shared = $2::boolean
+    union all select n.collection from embedding_targets n where n.generation = $1 and n.shared = $2::boolean and n.state <> 'cleaning'
 ) x group by x.collection
 `
 
@@ -62,8 +63,14 @@ select p.collection, p.partition, p.shared, p.partition_id, p.generation, coales
     coalesce(m.collection, '')::text as target_collection, coalesce(m.partition, '')::text as target_partition,
     coalesce(m.shared, false)::boolean as target_shared, coalesce(m.partition_id, 0)::bigint as target_partition_id,
     coalesce(m.run, 0)::bigint as run, coalesce(m.cursor, 0)::bigint as cursor,
-    coalesce(m.heartbeat_at < now() - make_interval(secs => $1::float8), false)::boolean as stalled
+    coalesce(m.heartbeat_at < now() - make_interval(secs => $1::float8), false)::boolean as stalled,
+    coalesce(g.model, g.name, '')::text as model,
+    coalesce(n.collection, '')::text as next_collection, coalesce(n.partition, '')::text as next_partition,
+    coalesce(n.shared, false)::boolean as next_shared, coalesce(n.partition_id, 0)::bigint as next_partition_id,
+    coalesce(ng.id, 0)::smallint as next_generation_id, coalesce(ng.dimensions, 0)::integer as next_dimensions,
+    coalesce(n.cursor, 0)::bigint as next_cursor, coalesce(n.state, '')::text as next_state, coalesce(ng.model, ng.name, '')::text as next_model
 from placements p left join placement_migrations m on m.tenant_id = p.tenant_id left join embedding_generations g on g.name = p.generation
+left join embedding_targets n on n.tenant_id = p.tenant_id and n.state <> 'cleaning' left join embedding_generations ng on ng.name = n.generation
 where p.tenant_id = $2
 `
 
@@ -87,6 +94,16 @@ type GetPlacementRow struct {
 	Run               int64
 	Cursor            int64
 	Stalled           bool
+	Model             string
+	NextCollection    string
+	NextPartition     string
+	NextShared        bool
+	NextPartitionID   int64
+	NextGenerationID  int16
+	NextDimensions    int32
+	NextCursor        int64
+	NextState         string
+	NextModel         string
 }
 
 // Returns at most one row.
@@ -114,6 +131,16 @@ func (q *Queries) GetPlacement(ctx context.Context, arg GetPlacementParams) ([]G
 			&i.Run,
 			&i.Cursor,
 			&i.Stalled,
+			&i.Model,
+			&i.NextCollection,
+			&i.NextPartition,
+			&i.NextShared,
+			&i.NextPartitionID,
+			&i.NextGenerationID,
+			&i.NextDimensions,
+			&i.NextCursor,
+			&i.NextState,
+			&i.NextModel,
 		); err != nil {
 			return nil, err
 		}
@@ -187,6 +214,7 @@ select greatest(
         where p.shared and p.collection = $1 and t.state = 'active'),
     (select max(m.partition_id) from placement_migrations m join tenants t on t.id = m.tenant_id join placements p on p.tenant_id = m.tenant_id
         where m.shared and m.collection = $1 and t.state = 'active' and p.partition <> m.partition),
+    (select max(n.partition_id) from embedding_targets n where n.shared and n.collection = $1 and n.state <> 'cleaning'),
     0)::bigint
 `
 
@@ -204,6 +232,9 @@ where p.collection = $1 and p.partition_id = $2 and ($3::boolean or p.partition 
 union all
 select m.tenant_id, m.partition from placement_migrations m
 where m.collection = $1 and m.partition_id = $2 and ($3::boolean or m.partition = $4)
+union all
+select n.tenant_id, n.partition from embedding_targets n
+where n.collection = $1 and n.partition_id = $2 and ($3::boolean or n.partition = $4) and n.state <> 'cleaning'
 `
 
 type ListTenantsInPartitionParams struct {

@@ -27,9 +27,11 @@ where g.id = @id and not exists (select from embedding_generations o where o.act
 select id, name, dimensions from embedding_generations where active;
 
 -- name: ListUsedGenerations :many
--- The generations of stored vectors, with the number of their tenants.
+-- The generations in which tenants are placed or, during a migration, may be served.
 select g.id, g.name, coalesce(g.model, g.name) as model, g.revision, g.dimensions, count(*) as tenants
-from placements p join embedding_generations g on g.name = p.generation group by g.id order by g.id;
+from (select tenant_id, generation from placements
+    union select tenant_id, generation from embedding_targets where state <> 'cleaning') p
+join embedding_generations g on g.name = p.generation group by g.id order by g.id;
 
 -- name: GetFingerprint :one
 select fingerprint from embedding_generations where id = @id;

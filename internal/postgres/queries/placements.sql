@@ -4,8 +4,14 @@ select p.collection, p.partition, p.shared, p.partition_id, p.generation, coales
     coalesce(m.collection, '')::text as target_collection, coalesce(m.partition, '')::text as target_partition,
     coalesce(m.shared, false)::boolean as target_shared, coalesce(m.partition_id, 0)::bigint as target_partition_id,
     coalesce(m.run, 0)::bigint as run, coalesce(m.cursor, 0)::bigint as cursor,
-    coalesce(m.heartbeat_at < now() - make_interval(secs => @stall_seconds::float8), false)::boolean as stalled
+    coalesce(m.heartbeat_at < now() - make_interval(secs => @stall_seconds::float8), false)::boolean as stalled,
+    coalesce(g.model, g.name, '')::text as model,
+    coalesce(n.collection, '')::text as next_collection, coalesce(n.partition, '')::text as next_partition,
+    coalesce(n.shared, false)::boolean as next_shared, coalesce(n.partition_id, 0)::bigint as next_partition_id,
+    coalesce(ng.id, 0)::smallint as next_generation_id, coalesce(ng.dimensions, 0)::integer as next_dimensions,
+    coalesce(n.cursor, 0)::bigint as next_cursor, coalesce(n.state, '')::text as next_state, coalesce(ng.model, ng.name, '')::text as next_model
 from placements p left join placement_migrations m on m.tenant_id = p.tenant_id left join embedding_generations g on g.name = p.generation
+left join embedding_targets n on n.tenant_id = p.tenant_id and n.state <> 'cleaning' left join embedding_generations ng on ng.name = n.generation
 where p.tenant_id = @tenant_id;
 
 -- name: GetTenantLocation :one
@@ -28,6 +34,7 @@ select pg_advisory_xact_lock(hashtext('mnemo.place'));
 select x.collection, count(*) as tenants from (
     select p.collection from placements p where p.generation = @generation and p.shared = @shared::boolean
     union all select m.collection from placement_migrations m where m.generation = @generation and m.shared = @shared::boolean
+    union all select n.collection from embedding_targets n where n.generation = @generation and n.shared = @shared::boolean and n.state <> 'cleaning'
 ) x group by x.collection;
 
 -- name: InsertPlacement :exec
@@ -55,7 +62,10 @@ select p.tenant_id, p.partition from placements p
 where p.collection = @collection and p.partition_id = @partition_id and (@shared::boolean or p.partition = @partition)
 union all
 select m.tenant_id, m.partition from placement_migrations m
-where m.collection = @collection and m.partition_id = @partition_id and (@shared::boolean or m.partition = @partition);
+where m.collection = @collection and m.partition_id = @partition_id and (@shared::boolean or m.partition = @partition)
+union all
+select n.tenant_id, n.partition from embedding_targets n
+where n.collection = @collection and n.partition_id = @partition_id and (@shared::boolean or n.partition = @partition) and n.state <> 'cleaning';
 
 -- name: LatestPartitionID :one
 -- A rebuild has the id of its placement, so only migrations to another location count.
@@ -64,4 +74,5 @@ select greatest(
         where p.shared and p.collection = @collection and t.state = 'active'),
     (select max(m.partition_id) from placement_migrations m join tenants t on t.id = m.tenant_id join placements p on p.tenant_id = m.tenant_id
         where m.shared and m.collection = @collection and t.state = 'active' and p.partition <> m.partition),
+    (select max(n.partition_id) from embedding_targets n where n.shared and n.collection = @collection and n.state <> 'cleaning'),
     0)::bigint;

@@ -30,7 +30,7 @@ func (f *fixture) reconcilePlacement(t *testing.T) placement.State {
 
 // withoutModel removes what fakes do not know: the model of the vectors.
 func withoutModel(s placement.State) placement.State {
-	s.Generation, s.Current.Dimensions, s.Migration.Target.Dimensions = 0, 0, 0
+	s.Model, s.Generation, s.Current.Dimensions, s.Migration.Target.Dimensions = "", 0, 0, 0
 	return s
 }
 

@@ -150,6 +150,13 @@ func (f *Fake) Valid(id tenant.ID, name string) []tenant.Hash {
 	return valid
 }
 
+// SetNext sets the tenant's placement in the next generation; zero for none.
+func (f *Fake) SetNext(id tenant.ID, next placement.Next) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.rows[id].placement.Next = next
+}
+
 // LosePartition removes the partition, or the whole shared collection, like an index
 // that lost its data.
 func (f *Fake) LosePartition(p placement.Location) {

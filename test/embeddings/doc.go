@@ -1,0 +1,3 @@
+// Package embeddings contains tests that migrate tenants to another embedding model on
+// real stores, with real models.
+package embeddings
