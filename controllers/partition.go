@@ -88,6 +88,9 @@ func (p *pass) setIndexReady(state placement.State) {
 		p.unfinished = true
 		p.setCondition(v1alpha1.IndexReady, true, v1alpha1.ReasonMigrating,
 			"vectors are being copied to collection %s; the tenant stays usable", state.Migration.Target.Collection)
+	case state.Next != (placement.Next{}): // a notification follows each change
+		p.setCondition(v1alpha1.IndexReady, true, v1alpha1.ReasonReembedding,
+			"vectors are being computed with embedding model %s; the tenant stays usable", state.Next.Model)
 	default:
 		p.setCondition(v1alpha1.IndexReady, true, v1alpha1.ReasonAssigned, "the partition exists and is loaded")
 	}
@@ -135,6 +138,7 @@ func placementStatus(state placement.State) *v1alpha1.TenantPlacement {
 	s := &v1alpha1.TenantPlacement{
 		Collection: state.Current.Collection, Partition: state.Current.Partition,
 		Isolation: v1alpha1.Partition,
+		Model:     state.Model, NextModel: state.Next.Model,
 	}
 	if state.Migrating() {
 		s.MigratingTo = state.Migration.Target.Collection

@@ -192,3 +192,21 @@ func TestMigration(t *testing.T) {
 	e.expectCondition(t, v1alpha1.IndexReady, metav1.ConditionTrue, v1alpha1.ReasonAssigned, "")
 	expectEqual(t, "placement", placementOf(e.tenant(t)), at)
 }
+
+func TestMigrationToAnotherModel(t *testing.T) {
+	t.Parallel()
+	e := setup(t)
+	tn := e.expectReady(t, e.newTenant("alice"))
+	e.expectEvents(t, "Normal Ready")
+	next := placement.Next{Placement: placement.Placement{Location: placement.Location{Collection: "next_1", Partition: "n1"}}, Generation: 2, Model: "next-model"}
+	e.fake.SetNext(tenant.ID(tn.Status.ID), next)
+	e.expectReconciled(t)
+	e.expectCondition(t, v1alpha1.IndexReady, metav1.ConditionTrue, v1alpha1.ReasonReembedding, "next-model")
+	e.expectCondition(t, v1alpha1.Ready, metav1.ConditionTrue, v1alpha1.ReasonReady, "")
+	e.expectEvents(t, "Normal Reembedding")
+	expectEqual(t, "next model", e.tenant(t).Status.Placement.NextModel, "next-model")
+	e.fake.SetNext(tenant.ID(tn.Status.ID), placement.Next{})
+	e.expectReconciled(t)
+	e.expectCondition(t, v1alpha1.IndexReady, metav1.ConditionTrue, v1alpha1.ReasonAssigned, "")
+	expectEqual(t, "next model", e.tenant(t).Status.Placement.NextModel, "")
+}

@@ -27,7 +27,7 @@ var (
 	// transientReasons resolve without an action and are not worth an event.
 	transientReasons = []string{v1alpha1.ReasonNameInUse, v1alpha1.ReasonNamePurging, v1alpha1.ReasonWaiting, v1alpha1.ReasonLoading}
 	// expectedReasons are consequences of the spec and recorded as Normal events.
-	expectedReasons = []string{v1alpha1.ReasonSuspended, v1alpha1.ReasonPurging, v1alpha1.ReasonMigrating, v1alpha1.ReasonPaused}
+	expectedReasons = []string{v1alpha1.ReasonSuspended, v1alpha1.ReasonPurging, v1alpha1.ReasonMigrating, v1alpha1.ReasonReembedding, v1alpha1.ReasonPaused}
 )
 
 // event is an event to record at the end of the pass.

@@ -42,6 +42,7 @@ const (
 	ReasonApplied      = "Applied"      // Synced, OIDCReady
 	ReasonAssigned     = "Assigned"     // IndexReady
 	ReasonMigrating    = "Migrating"    // IndexReady: vectors are being copied to another collection; the tenant stays usable
+	ReasonReembedding  = "Reembedding"  // IndexReady: vectors are being computed with another embedding model; the tenant stays usable
 	ReasonRebuilding   = "Rebuilding"   // IndexReady: lost vectors are being rewritten; the tenant stays usable
 	ReasonIssued       = "Issued"       // TokensReady
 	ReasonSuspended    = "Suspended"    // Suspended: spec.suspended is true

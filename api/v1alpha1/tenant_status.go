@@ -85,6 +85,15 @@ type TenantPlacement struct {
 	// +kubebuilder:validation:MaxLength=255
 	// +optional
 	MigratingTo string `json:"migratingTo,omitempty"`
+	// model is the embedding model of the vectors.
+	// +kubebuilder:validation:MaxLength=255
+	// +optional
+	Model string `json:"model,omitempty"`
+	// nextModel is the embedding model that the vectors are being computed with
+	// again. Until all are, none or some of the users are served with it.
+	// +kubebuilder:validation:MaxLength=255
+	// +optional
+	NextModel string `json:"nextModel,omitempty"`
 }
 
 // TenantPurge counts the remaining data of a tenant that is being purged.
