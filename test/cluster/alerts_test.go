@@ -42,6 +42,14 @@ func triggerAlerts(t *testing.T, m *monitor, token string) {
 	execute(t, db, `insert into erasures (kind, tenant_id, at) values ('tenant', gen_random_uuid(), now() - interval '1 hour')`)
 	m.wantAlert(t, "no recorder runs, and an erasure was recorded in the database an hour ago", "MnemoErasureLedgerLag")
 	execute(t, db, "delete from erasures")
+	execute(t, db, `with absent as (
+			insert into embedding_generations (name, model, dimensions) values ('mnemo_absent_1', 'absent', 1) returning id
+		) insert into embedding_migrations (target_id, canary_percent, canary_seconds, rate, heartbeat_at)
+		select id, 0, 0, 0, now() - interval '1 hour' from absent`)
+	m.wantAlert(t, "a migration to a model that no API server is configured with was last worked on an hour ago", "MnemoEmbeddingMigrationStalled")
+	execute(t, db, "update embedding_migrations set phase = 'rolled back', finished_at = now()")
+	m.wantAlert(t, "a migration to another embedding model was rolled back", "MnemoEmbeddingMigrationRolledBack")
+	execute(t, db, "delete from embedding_migrations")
 	m.wantAlert(t, "the certificate of PostgreSQL is replaced by one that expires in 10 days, and all clients reconnect", "MnemoCertificateExpiring")
 	execute(t, db, "delete from river_job where metadata ? 'test'")
 	resume := suspend(t, "milvus")

@@ -195,6 +195,48 @@ for the migration, the erasure ledger, backups and CloudNativePG itself. */}}
 {{- end }}
 {{- end -}}
 
+{{/* The model that the embeddings migrate to. */}}
+{{- define "mnemo.nextModelEnv" -}}
+{{- $v := .Values.embeddings.next -}}
+{{- if eq $v.mode "local" }}
+- {name: MNEMO_NEXT_EMBEDDER, value: local}
+- {name: MNEMO_NEXT_MODEL, value: {{ $v.local.model | quote }}}
+- {name: MNEMO_NEXT_MODEL_DIR, value: {{ $v.local.path | quote }}}
+{{- else if eq $v.mode "external" }}
+- {name: MNEMO_NEXT_EMBEDDER, value: openai}
+- {name: MNEMO_NEXT_EMBEDDINGS_URL, value: {{ required "embeddings.next.external.url is required: set the base URL of an OpenAI-compatible endpoint" $v.external.url | quote }}}
+- {name: MNEMO_NEXT_EMBEDDINGS_MODEL, value: {{ required "embeddings.next.external.model is required: set the name of the model" $v.external.model | quote }}}
+- {name: MNEMO_NEXT_EMBEDDINGS_DIMENSIONS, value: {{ $v.external.dimensions | quote }}}
+{{- if lt (int $v.external.dimensions) 1 }}{{ fail "embeddings.next.external.dimensions is required: set the length of the model's vectors" }}{{ end }}
+{{- with $v.external.revision }}
+- {name: MNEMO_NEXT_EMBEDDINGS_REVISION, value: {{ . | quote }}}
+{{- end }}
+{{- with $v.external.existingSecret }}
+- name: MNEMO_NEXT_EMBEDDINGS_KEY
+  valueFrom: {secretKeyRef: {name: {{ . }}, key: {{ $v.external.key }}}}
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{- define "mnemo.nextModelVolume" -}}
+{{- $v := .Values.embeddings.next -}}
+{{- if eq $v.mode "local" }}
+{{- if eq $v.local.source "image" }}
+- name: next-model
+  image: {reference: {{ include "mnemo.fromRegistry" (dict "root" . "image" (required "embeddings.next.local.image.reference is required: set an image with the model's files" $v.local.image.reference)) | quote }}, pullPolicy: {{ $v.local.image.pullPolicy }}}
+{{- else }}
+- name: next-model
+  persistentVolumeClaim: {claimName: {{ required "embeddings.next.local.existingClaim is required: set the PersistentVolumeClaim with the model's files" $v.local.existingClaim }}, readOnly: true}
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{- define "mnemo.nextModelMount" -}}
+{{- if eq .Values.embeddings.next.mode "local" }}
+- {name: next-model, mountPath: {{ .Values.embeddings.next.local.path | quote }}, readOnly: true}
+{{- end }}
+{{- end -}}
+
 {{- define "mnemo.modelVolume" -}}
 {{- $v := .Values.embeddings -}}
 {{- if eq $v.mode "local" }}
