@@ -23,6 +23,7 @@ import (
 
 // readsOnly are routes other than GET that change nothing.
 var readsOnly = map[string]string{
+	"POST /api/search":              "a query",
 	"POST /api/chat-history/search": "a query",
 	"POST /api/chat-history/inject": "a query",
 	"POST /api/chat-history/recall": "a query",

@@ -46,12 +46,14 @@ var isolationCases = map[string][]isolationRequest{
 	"DELETE /api/chat-history/chats":                 {{body: `{"ids":["$c"]}`}},
 	"POST /api/chat-history/search":                  {{body: `{"query":"$q"}`}, {body: `{"query":"$q","provider":"$n"}`}},
 	"POST /api/chat-history/inject":                  {{body: `{"query":"$q"}`}},
-	"POST /api/chat-history/recall":                  {{body: `{"query":"$q"}`}, {body: `{"queries":[{"query":"$q"}],"conversationContext":"$t"}`}},
+	"POST /api/chat-history/recall":                  {{body: `{"query":"$q"}`}, {body: `{"queries":[{"query":"$q"}],"conversationContext":"$t"}`}, {body: `{"query":"$q","include":["memories","chats"],"minScore":0}`}},
 	"POST /api/chat-history/ingest/custom-online":    {{body: `{"conversation":{"id":"$e","title":"","messages":[]}}`}},
 	"POST /api/chat-history/import":                  {{body: "--b\r\nContent-Disposition: form-data; name=\"platform\"\r\n\r\nother\r\n--b--\r\n"}},
 	"GET /api/chat-history/imports":                  {{path: "?pageSize=100"}},
 	"GET /api/chat-history/imports/:importId":        {{path: "/$i"}},
 	"GET /api/chat-history/imports/:importId/events": {{path: "/$i/events"}, {path: "/$i/events", after: "1"}},
+
+	"POST /api/search": {{body: `{"query":"$q"}`}, {body: `{"query":"$q","minScore":0,"include":["memories"]}`}},
 
 	"GET /api/export":     {{}},
 	"DELETE /api/account": {{body: `{"confirm":"delete everything"}`}},

@@ -13,6 +13,7 @@ import (
 
 	"github.com/mnemo-dev/mnemo/internal/chat"
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/search"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
@@ -25,6 +26,7 @@ type recallRequest struct {
 	Queries             []recallQuery `json:"queries,omitempty" maxItems:"15" doc:"Up to 15 questions, answered in one response."`
 	MaxTokens           *tokenBudget  `json:"maxTokens,omitempty" doc:"The maximum length of the content in tokens, 1 to 2,000; default 600. Other values are clamped."`
 	Platform            *string       `json:"platform,omitempty" doc:"A hint: only conversations of this platform. Ignored if absent, all, or without active conversations. Case does not matter; openai means chatgpt and anthropic means claude."`
+	Include             []search.Kind `json:"include,omitempty" enum:"memories,chats" doc:"What to recall from; default chats."`
 	MinScore            *float64      `json:"minScore,omitempty" minimum:"0" maximum:"1" doc:"The score below which messages are omitted. By default, irrelevant messages are omitted, and the content is empty if nothing is relevant; 0 uses all."`
 	ConversationContext *string       `json:"conversationContext,omitempty" doc:"The topic of the current conversation, as context for a short question."`
 	ConversationHistory []recallTurn  `json:"conversationHistory,omitempty" doc:"The last messages of the current conversation, as context for a short question."`
@@ -109,10 +111,11 @@ type recollectionBody struct {
 }
 
 type recallSourceBody struct {
-	ConversationID    string  `json:"conversationId"`
-	ConversationTitle string  `json:"conversationTitle"`
-	MessageID         string  `json:"messageId" doc:"The platform's id of the message."`
-	Date              string  `json:"date" format:"date-time"`
+	ConversationID    string  `json:"conversationId" doc:"Empty for a memory."`
+	ConversationTitle string  `json:"conversationTitle" doc:"Empty for a memory."`
+	MessageID         string  `json:"messageId" doc:"The platform's id of the message. Empty for a memory."`
+	MemoryID          string  `json:"memoryId,omitempty" doc:"The memory's id. Absent for a message."`
+	Date              string  `json:"date" format:"date-time" doc:"The time of the message, or when the memory was stored."`
 	RelevanceScore    float64 `json:"relevanceScore" minimum:"0" maximum:"1" doc:"The probability that the message is relevant. Comparable only within one response if X-Degraded is set."`
 }
 
@@ -153,7 +156,11 @@ func (s *Server) recall(ctx context.Context, who tenant.Identity, in *recallInpu
 	if err := fault.Join(p.Err(), input.Validate()); err != nil {
 		return nil, err
 	}
-	list, isDegraded, err := s.Chats.Recall(ctx, who, input)
+	include := in.Body.Include
+	if len(include) == 0 {
+		include = []search.Kind{search.Chats}
+	}
+	list, isDegraded, err := s.both().Recall(ctx, who, input, include)
 	if err != nil {
 		return nil, err
 	}
@@ -200,6 +207,10 @@ func recollectionOf(r chat.Recollection, took string) recollectionBody {
 	out := recollectionBody{Content: r.Content, Sources: make([]recallSourceBody, len(r.Sources)),
 		TokenCount: r.Tokens, ProcessingTime: took, Platform: r.Platform, Model: r.Model}
 	for i, source := range r.Sources {
+		if m := source.Memory; m != nil {
+			out.Sources[i] = recallSourceBody{MemoryID: m.ID, Date: chat.Stamp(m.At), RelevanceScore: source.Score}
+			continue
+		}
 		out.Sources[i] = recallSourceBody{
 			ConversationID: source.Conversation.ID, ConversationTitle: source.Conversation.Title, MessageID: source.Message.ExternalID,
 			Date: chat.Stamp(source.Message.CreatedAt), RelevanceScore: source.Score,

@@ -93,6 +93,7 @@ func (h *testServer) findsNothing(t *testing.T, token string) {
 			t.Errorf("%s with minScore 0 finds %s", test.path, got.body)
 		}
 	}
+	h.searchesBoth(t, token)
 	allergy := h.ok(t, token, "GET", "/api/v2/memory?query=what+am+I+allergic+to%3F", "").json(t)
 	list, _ := allergy["memories"].([]any)
 	if len(list) == 0 {
@@ -104,6 +105,39 @@ func (h *testServer) findsNothing(t *testing.T, token string) {
 	}
 	if score, _ := first["score"].(float64); score < 0.5 {
 		t.Errorf("score of the allergy = %v, want at least 0.5", first["score"])
+	}
+}
+
+// searchesBoth: one ranking has memories and messages, and recall includes memories on
+// request.
+func (h *testServer) searchesBoth(t *testing.T, token string) {
+	t.Helper()
+	first := func(body string) (kind string) {
+		results, _ := h.ok(t, token, "POST", "/api/search", body).json(t)["results"].([]any)
+		if len(results) == 0 {
+			return ""
+		}
+		r, _ := results[0].(map[string]any)
+		kind, _ = r["type"].(string)
+		return kind
+	}
+	for body, want := range map[string]string{
+		`{"query":"what am I allergic to?"}`:                           "memory",
+		`{"query":"what am I allergic to?","include":["memories"]}`:    "memory",
+		`{"query":"which night train to Vienna?"}`:                     "chat",
+		`{"query":"kjqwx vbnzzt"}`:                                     "",
+		`{"query":"which night train to Vienna?","include":["chats"]}`: "chat",
+		`{"query":"kjqwx vbnzzt","minScore":0,"include":["memories"]}`: "memory",
+	} {
+		if got := first(body); got != want {
+			t.Errorf("first result of %s is of type %q, want %q", body, got, want)
+		}
+	}
+	for include, want := range map[string]bool{`["memories"]`: true, `["memories","chats"]`: true, `["chats"]`: false, `[]`: false} {
+		got := h.ok(t, token, "POST", "/api/chat-history/recall", `{"query":"what am I allergic to?","include":`+include+`}`)
+		if strings.Contains(got.body, "peanuts") != want || strings.Contains(got.body, `"memoryId":"`) != want {
+			t.Errorf("recall from %s: memory included %v, want %v: %s", include, !want, want, got.body)
+		}
 	}
 }
 

@@ -49,6 +49,8 @@ func (s *Server) routes() {
 	add(s, get, "/api/chat-history/imports/{importId}", docGetImport, s.getImport)
 	add(s, get, "/api/chat-history/imports/{importId}/events", docFollowImport, s.followImport)
 
+	add(s, post, "/api/search", docSearchAll, s.searchAll)
+
 	add(s, get, "/api/export", docExport, s.export)
 	add(s, del, "/api/account", docDeleteAccount, s.deleteAccount)
 	add(s, get, "/api/audit", docListAudit, s.listAudit)

@@ -18,6 +18,24 @@ import (
 	openapi_types "github.com/oapi-codegen/runtime/types"
 )
 
+// Defines values for AnyResultType.
+const (
+	AnyResultTypeChat   AnyResultType = "chat"
+	AnyResultTypeMemory AnyResultType = "memory"
+)
+
+// Valid indicates whether the value is a known member of the AnyResultType enum.
+func (e AnyResultType) Valid() bool {
+	switch e {
+	case AnyResultTypeChat:
+		return true
+	case AnyResultTypeMemory:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for ChatMessageSender.
 const (
 	ChatMessageSenderAssistant ChatMessageSender = "assistant"
@@ -228,6 +246,42 @@ func (e IngestedConversationStatus) Valid() bool {
 	}
 }
 
+// Defines values for RecallRequestInclude.
+const (
+	RecallRequestIncludeChats    RecallRequestInclude = "chats"
+	RecallRequestIncludeMemories RecallRequestInclude = "memories"
+)
+
+// Valid indicates whether the value is a known member of the RecallRequestInclude enum.
+func (e RecallRequestInclude) Valid() bool {
+	switch e {
+	case RecallRequestIncludeChats:
+		return true
+	case RecallRequestIncludeMemories:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for SearchAllRequestInclude.
+const (
+	SearchAllRequestIncludeChats    SearchAllRequestInclude = "chats"
+	SearchAllRequestIncludeMemories SearchAllRequestInclude = "memories"
+)
+
+// Valid indicates whether the value is a known member of the SearchAllRequestInclude enum.
+func (e SearchAllRequestInclude) Valid() bool {
+	switch e {
+	case SearchAllRequestIncludeChats:
+		return true
+	case SearchAllRequestIncludeMemories:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for SearchRequestRanking.
 const (
 	Dense   SearchRequestRanking = "dense"
@@ -365,6 +419,33 @@ func (e ImportFileMultipartBodyPlatform) Valid() bool {
 		return false
 	}
 }
+
+// AllResults defines model for AllResults.
+type AllResults struct {
+	// ProcessingTime Milliseconds.
+	ProcessingTime float64 `json:"processingTime"`
+	Query          string  `json:"query"`
+
+	// Results Best match first.
+	Results      []AnyResult `json:"results"`
+	TotalResults int64       `json:"totalResults"`
+}
+
+// AnyResult defines model for AnyResult.
+type AnyResult struct {
+	// Memory Present for type memory.
+	Memory *Memory `json:"memory,omitempty"`
+
+	// Passage Present for type chat.
+	Passage *SearchResult `json:"passage,omitempty"`
+
+	// Score The probability that the result is relevant. Comparable only within results of one type if X-Degraded is set.
+	Score float64       `json:"score"`
+	Type  AnyResultType `json:"type"`
+}
+
+// AnyResultType defines model for AnyResult.Type.
+type AnyResultType string
 
 // Bucket defines model for Bucket.
 type Bucket struct {
@@ -789,6 +870,9 @@ type RecallRequest struct {
 	// ConversationHistory The last messages of the current conversation, as context for a short question.
 	ConversationHistory []RecallTurn `json:"conversationHistory,omitempty"`
 
+	// Include What to recall from; default chats.
+	Include []RecallRequestInclude `json:"include,omitempty"`
+
 	// MaxTokens The maximum length of the content in tokens, 1 to 2,000; default 600. Other values are clamped.
 	MaxTokens *float32 `json:"maxTokens,omitempty"`
 
@@ -805,13 +889,24 @@ type RecallRequest struct {
 	Query *string `json:"query,omitempty"`
 }
 
+// RecallRequestInclude defines model for RecallRequest.Include.
+type RecallRequestInclude string
+
 // RecallSource defines model for RecallSource.
 type RecallSource struct {
-	ConversationID    string    `json:"conversationId"`
-	ConversationTitle string    `json:"conversationTitle"`
-	Date              time.Time `json:"date"`
+	// ConversationID Empty for a memory.
+	ConversationID string `json:"conversationId"`
 
-	// MessageID The platform's id of the message.
+	// ConversationTitle Empty for a memory.
+	ConversationTitle string `json:"conversationTitle"`
+
+	// Date The time of the message, or when the memory was stored.
+	Date time.Time `json:"date"`
+
+	// MemoryID The memory's id. Absent for a message.
+	MemoryID *string `json:"memoryId,omitempty"`
+
+	// MessageID The platform's id of the message. Empty for a memory.
 	MessageID string `json:"messageId"`
 
 	// RelevanceScore The probability that the message is relevant. Comparable only within one response if X-Degraded is set.
@@ -845,6 +940,27 @@ type Recollection struct {
 	// TokenCount The length of the content in tokens, at most maxTokens.
 	TokenCount *int64 `json:"tokenCount,omitempty"`
 }
+
+// SearchAllRequest defines model for SearchAllRequest.
+type SearchAllRequest struct {
+	// ContextChunks The number of messages of context on either side of a passage; default 4.
+	ContextChunks *int64 `json:"contextChunks,omitempty"`
+
+	// Include What to search; default both.
+	Include []SearchAllRequestInclude `json:"include,omitempty"`
+
+	// Limit The number of results; default 20.
+	Limit *int64 `json:"limit,omitempty"`
+
+	// MinScore The score below which results are omitted. By default, irrelevant results are omitted; 0 returns all.
+	MinScore *float64 `json:"minScore,omitempty"`
+
+	// Query A search query in natural language.
+	Query string `json:"query"`
+}
+
+// SearchAllRequestInclude defines model for SearchAllRequest.Include.
+type SearchAllRequestInclude string
 
 // SearchRequest defines model for SearchRequest.
 type SearchRequest struct {
@@ -1226,6 +1342,9 @@ type DeleteMemoriesJSONRequestBody = DeleteMemoriesRequest
 
 // CreateMemoryJSONRequestBody defines body for CreateMemory for application/json ContentType.
 type CreateMemoryJSONRequestBody = CreateMemoryRequest
+
+// SearchJSONRequestBody defines body for Search for application/json ContentType.
+type SearchJSONRequestBody = SearchAllRequest
 
 // CreateMemoryV2JSONRequestBody defines body for CreateMemoryV2 for application/json ContentType.
 type CreateMemoryV2JSONRequestBody = CreateMemoryRequest
@@ -1611,6 +1730,24 @@ type ClientInterface interface {
 	//
 	// Corresponds with POST /api/memory (the `CreateMemory` operationId).
 	CreateMemory(ctx context.Context, params *CreateMemoryParams, body CreateMemoryJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// SearchWithBody Search memories and conversations
+	//
+	// Ranks memories and passages of active conversations in one list, and returns none if nothing is relevant. `X-Degraded: vector` means that the vector store was unavailable and the results are keyword matches.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /api/search (the `Search` operationId).
+	SearchWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// Search Search memories and conversations
+	//
+	// Ranks memories and passages of active conversations in one list, and returns none if nothing is relevant. `X-Degraded: vector` means that the vector store was unavailable and the results are keyword matches.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /api/search (the `Search` operationId).
+	Search(ctx context.Context, body SearchJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListMemoriesV2 List or search memories
 	//
@@ -2335,6 +2472,44 @@ func (c *Requests) CreateMemoryWithBody(ctx context.Context, params *CreateMemor
 // Corresponds with POST /api/memory (the `CreateMemory` operationId).
 func (c *Requests) CreateMemory(ctx context.Context, params *CreateMemoryParams, body CreateMemoryJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewCreateMemoryRequest(c.Server, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// SearchWithBody Search memories and conversations
+//
+// Ranks memories and passages of active conversations in one list, and returns none if nothing is relevant. `X-Degraded: vector` means that the vector store was unavailable and the results are keyword matches.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /api/search (the `Search` operationId).
+func (c *Requests) SearchWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewSearchRequestWithBody(c.Server, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// Search Search memories and conversations
+//
+// Ranks memories and passages of active conversations in one list, and returns none if nothing is relevant. `X-Degraded: vector` means that the vector store was unavailable and the results are keyword matches.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /api/search (the `Search` operationId).
+func (c *Requests) Search(ctx context.Context, body SearchJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewSearchRequest(c.Server, body)
 	if err != nil {
 		return nil, err
 	}
@@ -3880,6 +4055,46 @@ func NewCreateMemoryRequestWithBody(server string, params *CreateMemoryParams, c
 	return req, nil
 }
 
+// NewSearchRequest calls the generic Search builder with application/json body
+func NewSearchRequest(server string, body SearchJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewSearchRequestWithBody(server, "application/json", bodyReader)
+}
+
+// NewSearchRequestWithBody constructs an http.Request for the Search method, with any body, and a specified content type
+func NewSearchRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/search")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
 // NewListMemoriesV2Request constructs an http.Request for the ListMemoriesV2 method
 func NewListMemoriesV2Request(server string, params *ListMemoriesV2Params) (*http.Request, error) {
 	var err error
@@ -4359,6 +4574,12 @@ func (c *Client) ListMemories(ctx context.Context, params *ListMemoriesParams, e
 func (c *Client) CreateMemory(ctx context.Context, params *CreateMemoryParams, body CreateMemoryJSONRequestBody, editors ...RequestEditorFn) (*Answer[CreatedMemory], error) {
 	response, err := c.requests.CreateMemory(ctx, params, body, editors...)
 	return decode[CreatedMemory](response, err)
+}
+
+// Search: Search memories and conversations (POST /api/search).
+func (c *Client) Search(ctx context.Context, body SearchJSONRequestBody, editors ...RequestEditorFn) (*Answer[AllResults], error) {
+	response, err := c.requests.Search(ctx, body, editors...)
+	return decode[AllResults](response, err)
 }
 
 // ListMemoriesV2: List or search memories (GET /api/v2/memory).

@@ -8,6 +8,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/mnemo-dev/mnemo/internal/chat"
+	"github.com/mnemo-dev/mnemo/internal/search"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
@@ -41,9 +42,9 @@ func (d *Dashboard) ask(c *fiber.Ctx, who *tenant.Session) error {
 	view := askView{Query: strings.TrimSpace(c.Query("q"))}
 	p := page{Title: "Ask", Section: "ask", Who: who}
 	if view.Query != "" {
-		list, degraded, err := d.Chats.Recall(c.UserContext(), who.Identity, chat.RecallInput{
+		list, degraded, err := d.both().Recall(c.UserContext(), who.Identity, chat.RecallInput{
 			Queries: []chat.RecallQuery{{Text: view.Query, MaxTokens: askTokens}},
-		})
+		}, search.Kinds)
 		if err != nil {
 			return err
 		}
@@ -62,9 +63,18 @@ func (v *askView) fill(r chat.Recollection) {
 		v.Model = r.Model
 	}
 	for i, s := range r.Sources {
+		if s.Memory != nil {
+			v.Sources = append(v.Sources, cited{Number: i + 1, RecallSource: s, Path: "/memories/" + s.Memory.ID})
+			continue
+		}
 		v.Sources = append(v.Sources, cited{Number: i + 1, RecallSource: s,
 			Path: passagePath(s.Conversation.ID, s.Message.Index, 0, len(s.Message.Text))})
 	}
+}
+
+// both returns the service that searches memories and conversations together.
+func (d *Dashboard) both() search.Service {
+	return search.Service{Memories: d.Memories, Chats: d.Chats}
 }
 
 // piecesOf splits an answer at its citations.

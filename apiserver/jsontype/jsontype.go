@@ -13,6 +13,8 @@ func Name(t reflect.Type) string {
 		return "true or false"
 	case reflect.Int, reflect.Int64, reflect.Int32:
 		return "an integer"
+	case reflect.Float64:
+		return "a number"
 	case reflect.Slice:
 		return "an array"
 	default:

@@ -49,6 +49,9 @@ type RecallInput struct {
 	// After (inclusive) and Before (exclusive) limit the time of messages; zero for
 	// no limit.
 	After, Before time.Time
+	// Memories finds memories to include; nil for none. OnlyMemories omits messages.
+	Memories     MemoryFinder
+	OnlyMemories bool
 	// MinScore omits messages with a lower score; nil for relevant messages only.
 	MinScore *float64
 }
@@ -102,8 +105,9 @@ type Recollection struct {
 	Model    string // Extractive, or the chat model that wrote Content
 }
 
-// RecallSource is a message that Content cites.
+// RecallSource is a message or a memory that Content cites.
 type RecallSource struct {
+	Memory       *RecalledMemory // nil for a message
 	Conversation Conversation
 	Message      Message
 	Score        float64 // 0 to 1: the probability that it is relevant
@@ -158,16 +162,10 @@ func (s *Service) Recall(ctx context.Context, who tenant.Identity, in RecallInpu
 func (s *Service) recall(ctx context.Context, who tenant.Identity, in RecallInput, q RecallQuery, slots chan struct{}) (Recollection, bool, error) {
 	budget := min(max(q.MaxTokens, 1), MaxRecallTokens)
 	slots <- struct{}{}
-	found, degraded, err := s.find(ctx, who,
-		SearchInput{Query: q.Text, Platform: in.Platform, MinScore: in.MinScore, Limit: min(max(budget/turnTokens, 10), MaxResults)},
-		retrieve.Query{Text: in.searchText(q.Text), After: in.After, Before: in.Before})
+	r, degraded, err := s.collect(ctx, who, in, q, min(max(budget/turnTokens, 10), MaxResults))
 	<-slots
 	if err != nil {
 		return Recollection{}, false, fmt.Errorf("recall: %w", err)
-	}
-	r := recollected{found: found, byPosition: make(map[Position]SearchResult, len(found))}
-	for _, f := range found {
-		r.byPosition[Position{f.Conversation.ID, f.Message.Index}] = f
 	}
 	out, ok := s.synthesize(ctx, in, q.Text, budget, r)
 	if !ok {
@@ -200,29 +198,3 @@ func (in RecallInput) searchText(question string) string {
 
 // count returns the exact number of tokens of a text.
 func (s *Service) count(text string) int { return s.CountTokens(text, math.MaxInt) }
-
-// recollected is the search result for a question.
-type recollected struct {
-	found      []SearchResult
-	byPosition map[Position]SearchResult
-}
-
-func (r recollected) excerpts() []retrieve.Excerpt {
-	out := make([]retrieve.Excerpt, len(r.found))
-	for i, f := range r.found {
-		out[i] = retrieve.Excerpt{
-			Owner: f.Conversation.ID, Title: f.Conversation.Title, Seq: f.Message.Index, Sender: string(f.Message.Sender),
-			At: f.Message.CreatedAt, Text: f.Message.Text, Start: f.Start, End: f.Start + len(f.Text), Score: f.Score,
-		}
-	}
-	return out
-}
-
-func (r recollected) sources(list []retrieve.Source) []RecallSource {
-	out := make([]RecallSource, len(list))
-	for i, source := range list {
-		f := r.byPosition[Position{source.Owner, source.Seq}]
-		out[i] = RecallSource{Conversation: f.Conversation, Message: f.Message, Score: source.Score}
-	}
-	return out
-}

@@ -52,7 +52,7 @@ type SynthesisExcerpt struct {
 // synthesize returns the answer of the chat model; false if there is none, or if
 // the answer is invalid.
 func (s *Service) synthesize(ctx context.Context, in RecallInput, question string, budget int, r recollected) (Recollection, bool) {
-	if s.Synthesizer == nil || len(r.found) == 0 || s.Now().UnixNano() < s.backoffUntil.Load() {
+	if s.Synthesizer == nil || r.empty() || s.Now().UnixNano() < s.backoffUntil.Load() {
 		return Recollection{}, false
 	}
 	_, end := trace.Begin(ctx, trace.Pack)
