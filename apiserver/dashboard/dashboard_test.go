@@ -85,6 +85,17 @@ func managesMemories(t *testing.T, s *site, b *browser) {
 	tab.sees("Best matches first")
 	tab.looks("memories-found")
 
+	tab.fill("[data-search]", "kjqwx vbnzzt")
+	tab.sees("Nothing found for “kjqwx vbnzzt”")
+	tab.until("document.querySelectorAll('details.less:not([open]) .text').length > 0 && !document.querySelector('[data-row]')", "find only less relevant memories, collapsed")
+	tab.looks("memories-less")
+	tab.open("/ask?q=where+do+I+like+to+sit+on+trains%3F")
+	tab.sees("memory: 20")
+	tab.looks("ask-memory")
+	tab.click(".sourced .title")
+	tab.sees("Not edited yet.")
+	tab.open("/memories?q=where+do+I+like+to+sit%3F")
+
 	tab.click("[data-row] .text")
 	tab.sees("Not edited yet.")
 	tab.fill("#text", "I prefer the aisle seat on trains, since my knee.")
