@@ -14,7 +14,7 @@ import (
 type exportCommand struct {
 	remoteFlags
 	Force bool   `short:"f" help:"Overwrite an existing file."`
-	File  string `arg:"" optional:"" type:"path" help:"Path of the zip file, or - for standard output. Default: the file name from the server, in the current directory."`
+	File  string `arg:"" optional:"" type:"path" help:"Path of the zip file, or - for standard output. Default: standard output if it is redirected to a file or pipe, otherwise the file name from the server, in the current directory."`
 }
 
 // Run saves the export. A file with the final name is always complete.
@@ -33,7 +33,7 @@ func (c *exportCommand) Run(ctx context.Context, t terminal) error {
 	defer answer.Body.Close()
 	p := t.progress("exporting", 0, true)
 	body := &progressReader{download{answer.Body}, p}
-	if c.File == "-" || filepath.Base(c.File) == "-" {
+	if c.File == "-" || c.File == "" && !c.JSON && t.redirected || filepath.Base(c.File) == "-" {
 		_, err := io.Copy(t.out, body)
 		p.end()
 		return err

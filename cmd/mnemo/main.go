@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/alecthomas/kong"
+	kongcompletion "github.com/jotaen/kong-completion"
 
 	"github.com/mnemo-dev/mnemo/internal/telemetry"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
@@ -19,26 +20,36 @@ import (
 type cli struct {
 	telemetry.LogConfig
 
-	Serve        serveCommand        `cmd:"" help:"Run the API server and the background workers."`
-	Operator     operatorCommand     `cmd:"" help:"Run the operator."`
-	Migrate      migrateCommand      `cmd:"" help:"Migrate the database schema to this version. Run it before serve and operator."`
-	Wait         waitCommand         `cmd:"" help:"Wait until the database schema matches this version."`
-	Index        indexCommand        `cmd:"" help:"Maintain the vector index."`
-	Embeddings   embeddingsCommand   `cmd:"" help:"Replace the embedding model while the platform is in use."`
-	Tenants      tenantsCommand      `cmd:"" help:"List, retire and purge tenants in the database."`
-	Users        usersCommand        `cmd:"" help:"List, remove and restore users of identity providers."`
-	Rotate       rotateCommand       `cmd:"" help:"Revoke all tokens and passwords of one tenant or of all tenants. The operator issues new ones."`
-	Erasures     erasuresCommand     `cmd:"" help:"Keep erased data erased after a restore of the database."`
-	Erase        eraseCommand        `cmd:"" help:"Permanently delete a user or a retained tenant, and print a receipt with the queries that prove it."`
-	Audit        auditCommand        `cmd:"" help:"Export and verify the audit log."`
-	SmokeTest    smokeTestCommand    `cmd:"" help:"Check that an API server is ready and requires authentication."`
-	PreUninstall preUninstallCommand `cmd:"" help:"Prepare to uninstall: fail while Tenants exist, or remove their finalizers."`
-	Remember     rememberCommand     `cmd:"" group:"user" help:"Store a memory."`
-	Search       searchCommand       `cmd:"" group:"user" help:"Search memories or conversations by meaning."`
-	Import       importCommand       `cmd:"" group:"user" help:"Import exports of ChatGPT, Claude, Gemini and other assistants, or of Mnemo."`
-	Export       exportCommand       `cmd:"" group:"user" help:"Download all your data as a zip file."`
-	OpenAPI      openapiCommand      `cmd:"" name:"openapi" help:"Print the HTTP API as OpenAPI 3.1."`
-	Version      versionCommand      `cmd:"" help:"Print the version."`
+	Serve         serveCommand              `cmd:"" help:"Run the API server and the background workers."`
+	Operator      operatorCommand           `cmd:"" help:"Run the operator."`
+	Migrate       migrateCommand            `cmd:"" help:"Migrate the database schema to this version. Run it before serve and operator."`
+	Wait          waitCommand               `cmd:"" help:"Wait until the database schema matches this version."`
+	Index         indexCommand              `cmd:"" help:"Maintain the vector index."`
+	Embeddings    embeddingsCommand         `cmd:"" help:"Replace the embedding model while the platform is in use."`
+	Tenants       tenantsCommand            `cmd:"" help:"List, retire and purge tenants in the database."`
+	Users         usersCommand              `cmd:"" help:"List, remove and restore users of identity providers."`
+	Rotate        rotateCommand             `cmd:"" help:"Revoke all tokens and passwords of one tenant or of all tenants. The operator issues new ones."`
+	Erasures      erasuresCommand           `cmd:"" help:"Keep erased data erased after a restore of the database."`
+	Erase         eraseCommand              `cmd:"" help:"Permanently delete a user or a retained tenant, and print a receipt with the queries that prove it."`
+	Audit         auditCommand              `cmd:"" help:"Export and verify the audit log."`
+	SmokeTest     smokeTestCommand          `cmd:"" help:"Check that an API server is ready and requires authentication."`
+	PreUninstall  preUninstallCommand       `cmd:"" help:"Prepare to uninstall: fail while Tenants exist, or remove their finalizers."`
+	Login         loginCommand              `cmd:"" group:"user" help:"Store the URL and token for the commands below."`
+	Logout        logoutCommand             `cmd:"" group:"user" help:"Delete the stored URL and token."`
+	Remember      rememberCommand           `cmd:"" group:"user" help:"Store a memory."`
+	List          listMemoriesCommand       `cmd:"" group:"user" help:"List memories, newest first."`
+	Conversations conversationsCommand      `cmd:"" group:"user" help:"List conversations, newest first."`
+	Get           getCommand                `cmd:"" group:"user" help:"Print a memory or a conversation."`
+	Delete        deleteCommand             `cmd:"" group:"user" help:"Delete memories and conversations."`
+	Search        searchCommand             `cmd:"" group:"user" help:"Search memories or conversations by meaning."`
+	Recall        recallCommand             `cmd:"" group:"user" help:"Print what conversations say about a question."`
+	Import        importCommand             `cmd:"" group:"user" help:"Import exports of ChatGPT, Claude, Gemini and other assistants, or of Mnemo."`
+	Export        exportCommand             `cmd:"" group:"user" help:"Download all your data as a zip file."`
+	OpenAPI       openapiCommand            `cmd:"" name:"openapi" help:"Print the HTTP API as OpenAPI 3.1."`
+	Version       versionCommand            `cmd:"" help:"Print the version."`
+	Completion    kongcompletion.Completion `cmd:"" help:"Print the code that enables completion in your shell."`
+
+	ShowVersion kong.VersionFlag `name:"version" help:"Print the version."`
 }
 
 func main() {
@@ -59,10 +70,14 @@ func run(ctx context.Context, args []string) error {
 	var c cli
 	parser, err := kong.New(&c, kong.Name("mnemo"),
 		kong.Description("Multi-tenant memory and chat history for AI assistants."),
-		kong.ExplicitGroups([]kong.Group{{Key: userGroup, Title: "User commands (set MNEMO_URL and MNEMO_TOKEN):"}}),
-		modelVars(), importVars(), kong.UsageOnError(), kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(openTerminal()))
+		kong.ExplicitGroups([]kong.Group{{Key: userGroup, Title: "User commands (run mnemo login, or set MNEMO_URL and MNEMO_TOKEN):"}}),
+		modelVars(), importVars(), kong.Vars{"version": versionText()}, kong.UsageOnError(), kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(openTerminal()))
 	if err != nil {
 		return err
+	}
+	kongcompletion.Register(parser)
+	if len(args) == 0 {
+		args = []string{"--help"}
 	}
 	command, err := parser.Parse(args)
 	if err != nil {
@@ -92,6 +107,10 @@ type versionCommand struct{}
 
 // Run prints the version, and the compiler and platform that bug reports need.
 func (versionCommand) Run() error {
-	_, err := fmt.Printf("mnemo %s (%s, %s/%s)\n", telemetry.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	_, err := fmt.Println(versionText())
 	return err
+}
+
+func versionText() string {
+	return fmt.Sprintf("mnemo %s (%s, %s/%s)", telemetry.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/alecthomas/kong"
+	"golang.org/x/term"
 
 	"github.com/mnemo-dev/mnemo/api/client"
 )
@@ -31,11 +32,20 @@ type terminal struct {
 	out, err io.Writer
 	// live means that err is an interactive terminal, where lines can be redrawn.
 	live bool
+	// redirected means that out is a file or pipe.
+	redirected bool
 }
 
 func openTerminal() terminal {
-	info, err := os.Stderr.Stat()
-	return terminal{out: os.Stdout, err: os.Stderr, live: err == nil && info.Mode()&os.ModeCharDevice != 0}
+	return terminal{
+		out: os.Stdout, err: os.Stderr,
+		live: term.IsTerminal(int(os.Stderr.Fd())), redirected: isFileOrPipe(os.Stdout),
+	}
+}
+
+func isFileOrPipe(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && (info.Mode().IsRegular() || info.Mode()&os.ModeNamedPipe != 0)
 }
 
 // quiet suppresses notes and progress.
@@ -50,17 +60,21 @@ func (t terminal) note(format string, args ...any) {
 
 // remoteFlags configure the server of user commands.
 type remoteFlags struct {
-	URL   string `name:"url" env:"MNEMO_URL" required:"" help:"URL of the API, such as https://mnemo.example.com."`
-	Token string `env:"MNEMO_TOKEN" required:"" help:"Your access token, from the dashboard or your administrator. Prefer the environment variable: other users of the machine can read command lines."`
+	URL   string `name:"url" env:"MNEMO_URL" help:"URL of the API, such as https://mnemo.example.com."`
+	Token string `env:"MNEMO_TOKEN" help:"Your access token, from the dashboard or your administrator. Prefer the environment variable: other users of the machine can read command lines."`
 	JSON  bool   `name:"json" help:"Print JSON."`
 }
 
 // open returns the client. Only the wait for response headers has a timeout:
 // uploads and downloads may take any time.
 func (f remoteFlags) open() (*client.Client, error) {
+	l, err := f.login()
+	if err != nil {
+		return nil, err
+	}
 	transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert,errcheck // documented to be one
 	transport.ResponseHeaderTimeout = 5 * time.Minute
-	c, err := client.New(f.URL, f.Token, client.WithHTTPClient(&http.Client{Transport: transport}))
+	c, err := client.New(l.URL, l.Token, client.WithHTTPClient(&http.Client{Transport: transport}))
 	if err != nil {
 		return nil, fmt.Errorf("--url: %w", err)
 	}
@@ -80,11 +94,19 @@ type remoteError struct{ error }
 
 func (e *remoteError) Unwrap() error { return e.error }
 
+// usageError says what is missing on the command line or in the environment.
+type usageError string
+
+func (e usageError) Error() string { return string(e) }
+
 // explain returns a message that says what to do about an error, and the exit
 // code.
 func explain(err error) (message string, code int) {
 	if parse, ok := errors.AsType[*kong.ParseError](err); ok {
 		return parse.Error(), exitUsage
+	}
+	if usage, ok := errors.AsType[usageError](err); ok {
+		return usage.Error(), exitUsage
 	}
 	if errors.Is(err, context.Canceled) {
 		return "interrupted", exitFailed

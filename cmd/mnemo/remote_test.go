@@ -45,3 +45,20 @@ func TestSaveDistinguishesReadAndWriteErrors(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestWithScheme(t *testing.T) {
+	t.Parallel()
+	for address, want := range map[string]string{
+		"localhost:8080":            "http://localhost:8080",
+		"127.0.0.1:8080":            "http://127.0.0.1:8080",
+		"[::1]:8080":                "http://[::1]:8080",
+		"mnemo.example.com":         "https://mnemo.example.com",
+		"mnemo.example.com:8443/a/": "https://mnemo.example.com:8443/a",
+		"http://mnemo.example.com/": "http://mnemo.example.com",
+		"":                          "",
+	} {
+		if got := withScheme(address); got != want {
+			t.Errorf("withScheme(%q) = %q, want %q", address, got, want)
+		}
+	}
+}

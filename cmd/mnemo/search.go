@@ -42,12 +42,7 @@ func (c *searchCommand) Run(ctx context.Context, t terminal) error {
 	if c.JSON {
 		return t.printJSON(found.Body)
 	}
-	for _, m := range found.Body.Memories {
-		if _, err := fmt.Fprintf(t.out, "%s  (%s, %s)\n", m.Text, m.Metadata.BucketName, m.ID); err != nil {
-			return err
-		}
-	}
-	return nil
+	return t.printMemories(found.Body.Memories)
 }
 
 func (c *searchCommand) searchChats(ctx context.Context, t terminal, server *client.Client, query string) error {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -95,7 +96,9 @@ func TestCommandLine(t *testing.T) {
 	}{
 		"UnknownToken": {url, "mn_unknown", []string{"search", "x"}, 3, "set MNEMO_TOKEN"},
 		"NoServer":     {"http://127.0.0.1:1", token, []string{"search", "x"}, 4, "cannot reach"},
-		"BadAddress":   {"mnemo", token, []string{"search", "x"}, 1, "must be like https://"},
+		"BadAddress":   {"ftp://mnemo", token, []string{"search", "x"}, 1, "must be like https://"},
+		"NoToken":      {url, "", []string{"search", "x"}, 2, "set MNEMO_TOKEN"},
+		"NothingToGet": {url, token, []string{"get", "nothing"}, 1, "no memory or conversation has the ID nothing"},
 		"NoCommand":    {url, token, []string{"search"}, 2, "expected \"<query> ...\""},
 		"NoBucket":     {url, token, []string{"search", "--bucket", "Nowhere", "x"}, 1, "existing buckets: General"},
 		"FileIsThere":  {url, token, []string{"export", saved}, 1, "--force"},
@@ -109,4 +112,82 @@ func TestCommandLine(t *testing.T) {
 			t.Errorf("%s: error output %q, want it to contain %q", name, errs, tc.message)
 		}
 	}
+}
+
+// TestCommandLineBrowses lists, reads and deletes what a user stored, with a stored
+// login.
+func TestCommandLineBrowses(t *testing.T) {
+	t.Parallel()
+	applyTenant(t, "browse", "")
+	url, token := platform.env["MNEMO_URL"], secret(t, "browse", "alice", "token")
+	home := t.TempDir()
+	run := func(input string, args ...string) string {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), mnemo, args...)
+		cmd.Env = []string{"XDG_CONFIG_HOME=" + home, "PATH=" + os.Getenv("PATH"), "SHELL=/bin/bash"}
+		cmd.Stdin = strings.NewReader(input)
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("mnemo %s: %v: %s", strings.Join(args, " "), err, out)
+		}
+		return string(out)
+	}
+	_, address, _ := strings.Cut(url, "://") // on loopback, so http is the default
+	if out := run(token+"\n", "login", address); !strings.HasPrefix(out, "logged in to "+url+";") {
+		t.Errorf("login printed %q", out)
+	}
+	if info, err := os.Stat(filepath.Join(home, "mnemo", "login.json")); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("stored login: %v, %v; want mode 0600", info, err)
+	}
+	run("", "remember", "2026-05-03 The spare key hangs in the shed.")
+	run("", "remember", "2026-05-04 The shed has a new lock.")
+	id := memoryID.FindStringSubmatch(run("", "list", "--count", "1"))
+	if id == nil || id[1] != "2026-05-04 The shed has a new lock." {
+		t.Fatalf("list printed %q, want the newest memory", id)
+	}
+	if out := run("", "get", id[2]); out != "2026-05-04 The shed has a new lock.\n" {
+		t.Errorf("get of a memory printed %q", out)
+	}
+	run("", "import", writeFile(t, claudeExport))
+	chat := memoryID.FindStringSubmatch(run("", "conversations", "--title", "glacier"))
+	if chat == nil {
+		t.Fatal("conversations printed no conversation")
+	}
+	if out := run("", "get", chat[2]); !strings.Contains(out, "assistant:\nCrampons and sun glasses.\n") {
+		t.Errorf("get of a conversation printed %q", out)
+	}
+	if out := run("", "recall", "what to wear on a glacier"); !strings.Contains(out, "Crampons") {
+		t.Errorf("recall printed %q", out)
+	}
+	if out := run("", "export"); !strings.HasPrefix(out, "PK") && !strings.Contains(out, "PK\x03\x04") {
+		t.Errorf("a redirected export printed %.100q, want a zip file", out)
+	}
+	if out := run("", "delete", id[2], chat[2]); out != "deleted 2\n" {
+		t.Errorf("delete printed %q", out)
+	}
+	if out := run("", "list"); strings.Contains(out, "new lock") || !strings.Contains(out, "spare key") {
+		t.Errorf("list after the deletion printed %q", out)
+	}
+	run("", "logout")
+	if out := run("", "--version"); !strings.HasPrefix(out, "mnemo ") {
+		t.Errorf("--version printed %q", out)
+	}
+	if out := run(""); !strings.Contains(out, "Usage: mnemo <command>") {
+		t.Errorf("mnemo without arguments printed %q", out)
+	}
+	if out := run("", "completion", "--code", "bash"); !strings.Contains(out, "complete") {
+		t.Errorf("completion printed %q", out)
+	}
+}
+
+// memoryID matches a line of list or conversations: text, id.
+var memoryID = regexp.MustCompile(`(?m)^(.*?)  .*?([^ (]+)\)$`)
+
+func writeFile(t *testing.T, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "conversations.json")
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
