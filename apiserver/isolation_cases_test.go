@@ -55,6 +55,7 @@ var isolationCases = map[string][]isolationRequest{
 
 	"POST /api/search": {{body: `{"query":"$q"}`}, {body: `{"query":"$q","minScore":0,"include":["memories"]}`}},
 
+	"GET /api/audit":      {{}},
 	"GET /api/export":     {{}},
 	"DELETE /api/account": {{body: `{"confirm":"delete everything"}`}},
 
