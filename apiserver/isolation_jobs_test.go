@@ -17,6 +17,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/importer"
 	"github.com/mnemo-dev/mnemo/internal/jobs"
 	"github.com/mnemo-dev/mnemo/internal/placement"
+	"github.com/mnemo-dev/mnemo/internal/reembed"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
@@ -60,6 +61,9 @@ var jobCases = map[string]jobCase{
 	},
 	"index.sweep": func(*participant, *participant, []retrieve.UnitID, placement.Location) job {
 		return jobs.SweepArgs{}
+	},
+	"embedding.migrate": func(*participant, *participant, []retrieve.UnitID, placement.Location) job {
+		return reembed.Args{}
 	},
 	"retention": func(*participant, *participant, []retrieve.UnitID, placement.Location) job {
 		return jobs.RetentionArgs{}

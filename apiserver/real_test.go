@@ -20,6 +20,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/postgres"
 	"github.com/mnemo-dev/mnemo/internal/postgres/postgrestest"
+	"github.com/mnemo-dev/mnemo/internal/reembed"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 	"github.com/mnemo-dev/mnemo/internal/testkit"
@@ -59,8 +60,14 @@ func openRealAt(t *testing.T, address string) realStores {
 	imports := s.db.Imports()
 	importing := importer.New(importer.Config{Leases: imports, Files: imports, CountTokens: tokens.Count,
 		Archive: importer.Restore(importer.RestoreConfig{Files: imports, Restorer: imports, CountTokens: tokens.Count})})
-	config, err := jobs.Config(retrieve.NewIndexer(s.db, index, retrieve.Embedders{1: embedder}, slog.New(slog.DiscardHandler)), s.db, importing, slog.New(slog.DiscardHandler))
+	log, embedders := slog.New(slog.DiscardHandler), retrieve.Embedders{1: embedder}
+	indexer := retrieve.NewIndexer(s.db, index, embedders, log)
+	config, err := jobs.Config(indexer, s.db, importing, log)
 	if err != nil {
+		t.Fatal(err)
+	}
+	migrator := reembed.New(reembed.Config{Store: s.db, Indexer: indexer, Partitions: index, Embedders: embedders, Log: log})
+	if err := jobs.MigrateEmbeddings(config, migrator); err != nil {
 		t.Fatal(err)
 	}
 	workers, err := s.db.Jobs(config)
