@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -75,7 +76,7 @@ func (d *Dashboard) startSignIn(c *fiber.Ctx) error {
 		return fmt.Errorf("encode sign-in: %w", err)
 	}
 	setCookie(c, attemptCookie, secureAttemptCookie, base64.RawURLEncoding.EncodeToString(value), d.Now().Add(attemptLife))
-	options := append(fresh, oidc.Nonce(a.Nonce), oauth2.S256ChallengeOption(a.Verifier))
+	options := slices.Concat(fresh, []oauth2.AuthCodeOption{oidc.Nonce(a.Nonce), oauth2.S256ChallengeOption(a.Verifier)})
 	return c.Redirect(d.oauth(c, p, found).AuthCodeURL(a.State, options...), fiber.StatusSeeOther)
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"text/tabwriter"
 	"time"
 
@@ -141,7 +142,7 @@ func (e *eraser) run(ctx context.Context) (erasure.Receipt, error) {
 		for i := range vectors {
 			vectors[i].After = after[i].Before
 		}
-		if r.Stores = append(rows[:len(rows):len(rows)], vectors...); r.Remaining() == 0 {
+		if r.Stores = slices.Concat(rows, vectors); r.Remaining() == 0 {
 			break
 		}
 	}

@@ -95,26 +95,12 @@ func ensureExternalUser(ctx context.Context, q *db.Queries, owner db.LockDomainO
 		}
 	}
 	if !known || !u.Active {
-		n, err := q.CountUsers(ctx, owner.ID)
-		if err != nil {
-			return 0, err
-		}
-		if n >= owner.Users {
-			return 0, tenant.QuotaExceeded{Resource: tenant.ResourceUsers, Limit: owner.Users, Used: n}
-		}
-		if err := q.NotifyOperator(ctx, owner.ID); err != nil { // which reports the usage
+		if err := reserveUser(ctx, q, owner); err != nil {
 			return 0, err
 		}
 	}
 	if known {
-		verb := audit.UserUpdate
-		if !u.Active {
-			verb = audit.UserActivate
-		}
-		if err := q.SetUser(ctx, db.SetUserParams{TenantID: owner.ID, ID: u.ID, Email: p.Email, Active: true}); err != nil {
-			return 0, err
-		}
-		return u.ID, auditUser(ctx, q, owner.ID, u.ID, verb)
+		return u.ID, activateUser(ctx, q, owner.ID, u, p.Email)
 	}
 	id, err := q.InsertExternalUser(ctx, db.InsertExternalUserParams{
 		TenantID: owner.ID, Name: p.UserName(), Email: p.Email, Issuer: p.Issuer, Subject: p.Subject,
@@ -123,6 +109,31 @@ func ensureExternalUser(ctx context.Context, q *db.Queries, owner db.LockDomainO
 		return 0, err
 	}
 	return id, auditUser(ctx, q, owner.ID, id, audit.UserCreate)
+}
+
+// reserveUser checks the quota for one more active user and notifies the operator,
+// which reports the usage.
+func reserveUser(ctx context.Context, q *db.Queries, owner db.LockDomainOwnerRow) error {
+	n, err := q.CountUsers(ctx, owner.ID)
+	if err != nil {
+		return err
+	}
+	if n >= owner.Users {
+		return tenant.QuotaExceeded{Resource: tenant.ResourceUsers, Limit: owner.Users, Used: n}
+	}
+	return q.NotifyOperator(ctx, owner.ID)
+}
+
+// activateUser sets the address of an existing user, who is active afterwards.
+func activateUser(ctx context.Context, q *db.Queries, id string, u db.LockExternalUserRow, email string) error {
+	verb := audit.UserUpdate
+	if !u.Active {
+		verb = audit.UserActivate
+	}
+	if err := q.SetUser(ctx, db.SetUserParams{TenantID: id, ID: u.ID, Email: email, Active: true}); err != nil {
+		return err
+	}
+	return auditUser(ctx, q, id, u.ID, verb)
 }
 
 // rejectRemoved returns Forbidden for the address of a removed user.

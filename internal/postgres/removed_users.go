@@ -60,7 +60,7 @@ func (d *DB) RemoveExternalUser(ctx context.Context, id tenant.ID, email string)
 			return err
 		}
 		for _, u := range stored {
-			if u.Issuer == nil || !u.Active || strings.ToLower(u.Email) != email {
+			if u.Issuer == nil || !u.Active || !strings.EqualFold(u.Email, email) {
 				continue
 			}
 			if err := d.removeUser(ctx, tx, q, string(id), u, tenant.DeletionPolicy(policy)); err != nil {

@@ -174,24 +174,7 @@ func (d *DB) applySettings(ctx context.Context, tx pgx.Tx, q *db.Queries, id str
 	}
 	changed := len(before)
 	if changed > 0 {
-		if err := auditTenant(ctx, q, id, settingsVerb(before[0], spec.Suspended)); err != nil {
-			return err
-		}
-		expired, err := q.ShortenOverlaps(ctx, db.ShortenOverlapsParams{TenantID: id, Overlap: interval(spec.TokenOverlap)})
-		if err != nil {
-			return err
-		}
-		if len(expired) > 0 {
-			if err := auditUser(ctx, q, id, 0, audit.TokenRevoke, fingerprints(expired)...); err != nil {
-				return err
-			}
-		}
-		if err := notifyTokens(ctx, q, expired); err != nil {
-			return err
-		}
-	}
-	if spec.Suspended && changed > 0 {
-		if err := q.DeleteTenantSessions(ctx, id); err != nil {
+		if err := settingsChanged(ctx, q, id, before[0], spec); err != nil {
 			return err
 		}
 	}
@@ -215,6 +198,27 @@ func (d *DB) applySettings(ctx context.Context, tx pgx.Tx, q *db.Queries, id str
 		return nil
 	}
 	return q.NotifyTenant(ctx, id)
+}
+
+// settingsChanged audits changed settings, and ends tokens and sessions that they no
+// longer permit.
+func settingsChanged(ctx context.Context, q *db.Queries, id string, suspendedBefore bool, spec tenant.Spec) error {
+	if err := auditTenant(ctx, q, id, settingsVerb(suspendedBefore, spec.Suspended)); err != nil {
+		return err
+	}
+	expired, err := q.ShortenOverlaps(ctx, db.ShortenOverlapsParams{TenantID: id, Overlap: interval(spec.TokenOverlap)})
+	if err != nil {
+		return err
+	}
+	if len(expired) > 0 {
+		if err := auditUser(ctx, q, id, 0, audit.TokenRevoke, fingerprints(expired)...); err != nil {
+			return err
+		}
+	}
+	if err := notifyTokens(ctx, q, expired); err != nil || !spec.Suspended {
+		return err
+	}
+	return q.DeleteTenantSessions(ctx, id)
 }
 
 // settingsVerb returns the verb of a change of a tenant's settings.

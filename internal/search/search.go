@@ -115,7 +115,7 @@ func (s Service) Search(ctx context.Context, who tenant.Identity, in Input) ([]R
 	if err := firstCause(memories.err, passages.err); err != nil {
 		return nil, false, err
 	}
-	out := append(memories.results, passages.results...)
+	out := slices.Concat(memories.results, passages.results)
 	slices.SortStableFunc(out, func(a, b Result) int { return cmp.Compare(b.Score, a.Score) })
 	return out[:min(in.Limit, len(out))], memories.degraded || passages.degraded, nil
 }
