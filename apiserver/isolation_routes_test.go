@@ -17,8 +17,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/exaring/otelpgx"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
@@ -273,10 +275,11 @@ func unzipped(t *testing.T, raw []byte) (out []byte) {
 }
 
 // work returns the statements, calls to Milvus and stages of a trace. How connections
-// are obtained depends on other requests, and jobs run afterwards.
+// are obtained depends on other requests, as does whether a connection has prepared a
+// statement, and jobs run afterwards.
 func (x *isolationServer) work(trace string) (out []string) {
 	for _, s := range x.spans.Ended() {
-		if s.SpanContext().TraceID().String() != trace || notWork.MatchString(s.Name()) {
+		if s.SpanContext().TraceID().String() != trace || notWork.MatchString(s.Name()) || slices.ContainsFunc(s.Attributes(), isPreparation) {
 			continue
 		}
 		name := s.Name()
@@ -290,6 +293,9 @@ func (x *isolationServer) work(trace string) (out []string) {
 	slices.Sort(out)
 	return out
 }
+
+// isPreparation reports whether a span with the attribute prepares a statement.
+func isPreparation(a attribute.KeyValue) bool { return a.Key == otelpgx.PrepareStmtNameKey }
 
 // everyRoute returns the route table, the tools and the resource templates of the
 // running server.

@@ -21,6 +21,7 @@ import (
 var changes = map[string]string{
 	"backup.restore":                 "",
 	"enabled":                        "",
+	"embeddings.next.mode":           "",
 	"global.imagePullSecrets":        "[mirror]",
 	"commonLabels":                   "{team: a}",
 	"image.pullSecrets":              "[{name: registry}]",

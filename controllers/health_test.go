@@ -102,6 +102,12 @@ var tenantStates = []tenantState{
 		e.expectReady(t, e.newTenant("alice"))
 		e.arrangeUpdate(t, func(tn *v1alpha1.Tenant) { tn.Spec.Isolation = v1alpha1.Shared })
 	}, status.InProgressStatus, progressing},
+	{"migrating to another embedding model", func(t *testing.T, e *env) {
+		tn := e.expectReady(t, e.newTenant("alice"))
+		next := placement.Placement{Location: placement.Location{Collection: "next_1", Partition: "n1"}}
+		e.fake.SetNext(tenant.ID(tn.Status.ID), placement.Next{Placement: next, Generation: 2, Model: "next-model"})
+		e.expectReconciled(t)
+	}, status.CurrentStatus, healthy},
 	{"rebuilding the index", func(t *testing.T, e *env) {
 		tn := e.expectReady(t, e.newTenant("alice"))
 		e.fake.Fill(tenant.ID(tn.UID), 5, 0)

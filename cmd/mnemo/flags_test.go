@@ -15,7 +15,7 @@ var otherSettings = []string{"--type", "--for", "--default-quota", "--max-quota"
 // TestTextsNameExistingSettings compares the flags and environment variables in all
 // texts with those of the commands.
 func TestTextsNameExistingSettings(t *testing.T) {
-	parser, err := kong.New(&cli{}, modelVars())
+	parser, err := kong.New(&cli{}, modelVars(), importVars())
 	if err != nil {
 		t.Fatal(err)
 	}

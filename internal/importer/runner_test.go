@@ -399,10 +399,10 @@ func TestBadFilesFail(t *testing.T) {
 	b := setup(t, nil)
 	good := string(export(t, conversations(3)))
 	for name, tc := range map[string]struct{ data, platform, says string }{
-		"text":       {"Dear diary", "", "the file is neither a zip nor JSON"},
+		"text":       {"Dear diary", "", "it looks like text"},
 		"cut":        {good[:len(good)-20], "", "ends unexpectedly"},
 		"zip":        {"PK\x03\x04............", "", "damaged or incomplete"},
-		"other JSON": {`[{"name":"Alice"}]`, "", "no conversations of ChatGPT or Claude"},
+		"other JSON": {`[{"name":"Alice"}]`, "", "it looks like a JSON list of objects with the member name"},
 	} {
 		got := b.run(t, b.alice, b.upload(t, b.alice, []byte(tc.data), tc.platform))
 		if got.Status != importer.Failed || len(got.Errors) != 1 || got.Errors[0].Conversation != "" || !strings.Contains(got.Errors[0].Error, tc.says) {
