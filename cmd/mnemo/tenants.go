@@ -161,6 +161,16 @@ func findTenant(records []tenant.Record, name string) (tenant.Record, error) {
 	return tenant.Record{}, fault.New(fault.Conflict, "%d tenants are named %s; give the ID of one of them, as listed by `mnemo tenants list`", len(found), name)
 }
 
+// tenantID returns the ID of a tenant, by namespace/name, UID or ID.
+func tenantID(ctx context.Context, db *postgres.DB, name string) (tenant.ID, error) {
+	records, err := db.Records(ctx, tenant.RecordsOf{})
+	if err != nil {
+		return "", err
+	}
+	found, err := findTenant(records, name)
+	return found.ID, err
+}
+
 // confirm asks the user to type a word.
 func confirm(from io.Reader, to io.Writer, prompt, word string) error {
 	fmt.Fprint(to, prompt)

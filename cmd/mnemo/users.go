@@ -2,13 +2,16 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"regexp"
 	"text/tabwriter"
 	"time"
-
-	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
+
+// emailPattern is that of spec.oidc.removedUsers.
+var emailPattern = regexp.MustCompile(`^[^@\s]+@[^@\s]+$`)
 
 // usersCommand groups the commands for users of identity providers. Listed users are
 // managed in their Tenant.
@@ -20,7 +23,7 @@ type usersCommand struct {
 
 type listUsersCommand struct {
 	databaseFlags
-	Tenant tenant.ID `required:"" help:"ID of the tenant, as in status.id of its Tenant."`
+	Tenant string `required:"" help:"Tenant: namespace/name, or its UID or ID."`
 }
 
 // Run prints a table of users.
@@ -30,7 +33,11 @@ func (c *listUsersCommand) Run(ctx context.Context) error {
 		return err
 	}
 	defer db.Close()
-	users, removed, err := db.ListExternalUsers(ctx, c.Tenant)
+	id, err := tenantID(ctx, db, c.Tenant)
+	if err != nil {
+		return err
+	}
+	users, removed, err := db.ListExternalUsers(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -58,8 +65,17 @@ func (c *listUsersCommand) Run(ctx context.Context) error {
 
 type removeUserCommand struct {
 	databaseFlags
-	Tenant tenant.ID `required:"" help:"ID of the tenant, as in status.id of its Tenant."`
-	Email  string    `arg:"" help:"E-mail address of the user."`
+	Tenant string `required:"" help:"Tenant: namespace/name, or its UID or ID."`
+	Email  string `arg:"" help:"E-mail address of the user."`
+}
+
+// Validate rejects an argument that is no address: it would be recorded, and nobody's
+// access would end.
+func (c *removeUserCommand) Validate() error {
+	if !emailPattern.MatchString(c.Email) {
+		return errors.New("<email> must be an e-mail address such as ann@acme.test")
+	}
+	return nil
 }
 
 // Run removes the user.
@@ -69,7 +85,11 @@ func (c *removeUserCommand) Run(ctx context.Context) error {
 		return err
 	}
 	defer db.Close()
-	ended, err := db.RemoveExternalUser(ctx, c.Tenant, c.Email)
+	id, err := tenantID(ctx, db, c.Tenant)
+	if err != nil {
+		return err
+	}
+	ended, err := db.RemoveExternalUser(ctx, id, c.Email)
 	if err != nil {
 		return err
 	}
@@ -79,8 +99,8 @@ func (c *removeUserCommand) Run(ctx context.Context) error {
 
 type restoreUserCommand struct {
 	databaseFlags
-	Tenant tenant.ID `required:"" help:"ID of the tenant, as in status.id of its Tenant."`
-	Email  string    `arg:"" help:"E-mail address of the user."`
+	Tenant string `required:"" help:"Tenant: namespace/name, or its UID or ID."`
+	Email  string `arg:"" help:"E-mail address of the user."`
 }
 
 // Run restores the user.
@@ -90,7 +110,11 @@ func (c *restoreUserCommand) Run(ctx context.Context) error {
 		return err
 	}
 	defer db.Close()
-	if err := db.RestoreExternalUser(ctx, c.Tenant, c.Email); err != nil {
+	id, err := tenantID(ctx, db, c.Tenant)
+	if err != nil {
+		return err
+	}
+	if err := db.RestoreExternalUser(ctx, id, c.Email); err != nil {
 		return err
 	}
 	_, err = fmt.Printf("restored %s\n", c.Email)

@@ -39,7 +39,19 @@ func TestUsers(t *testing.T) {
 	if out := e.mnemo(t, "users", "list", id); !strings.Contains(out, email+" was removed by mnemo users remove") {
 		t.Errorf("users list printed %q", out)
 	}
-	e.expectError(t, "no active tenant", "users", "remove", "--tenant="+uuid.NewString(), email)
+	for _, bad := range []string{"", "ann", " " + email, email + " ", "ann@a@b"} {
+		e.expectError(t, "must be an e-mail address", "users", "remove", id, bad)
+	}
+	for _, command := range []string{"list", "remove", "restore"} {
+		for _, unknown := range []string{"nope", uuid.NewString()} {
+			args := []string{"users", command, "--tenant=" + unknown, email}
+			if command == "list" {
+				args = args[:3]
+			}
+			e.expectError(t, "tenant "+unknown+" not found", args...)
+		}
+	}
+	id = "--tenant=" + spec.Namespace + "/" + spec.Name
 	e.expectOutput(t, "restored", "users", "restore", id, email)
 	e.expectError(t, "no administrator removed", "users", "restore", id, email)
 }
