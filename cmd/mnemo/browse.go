@@ -44,7 +44,7 @@ func (c *listMemoriesCommand) Run(ctx context.Context, t terminal) error {
 // printMemories prints one memory per line.
 func (t terminal) printMemories(memories []client.Memory) error {
 	for _, m := range memories {
-		if _, err := fmt.Fprintf(t.out, "%s  (%s, %s)\n", m.Text, m.Metadata.BucketName, m.ID); err != nil {
+		if _, err := fmt.Fprintf(t.out, "%s  (%s, %s)\n", oneLine(m.Text), oneLine(m.Metadata.BucketName), m.ID); err != nil {
 			return err
 		}
 	}
@@ -76,7 +76,7 @@ func (c *conversationsCommand) Run(ctx context.Context, t terminal) error {
 		return t.printJSON(page.Body)
 	}
 	for _, chat := range page.Body.Items {
-		_, err := fmt.Fprintf(t.out, "%s  %s  (%s, %d messages, %s)\n", chat.CreatedAt.Format("2006-01-02"), chat.Title, chat.Platform, chat.MessageCount, chat.ID)
+		_, err := fmt.Fprintf(t.out, "%s  %s  (%s, %d messages, %s)\n", chat.CreatedAt.Format("2006-01-02"), oneLine(chat.Title), chat.Platform, chat.MessageCount, chat.ID)
 		if err != nil {
 			return err
 		}

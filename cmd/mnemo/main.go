@@ -57,7 +57,7 @@ func main() {
 	defer stop()
 	if err := run(ctx, os.Args[1:]); err != nil {
 		message, code := explain(err)
-		fmt.Fprintln(os.Stderr, "mnemo:", message)
+		fmt.Fprintln(os.Stderr, "mnemo:", printable(message))
 		os.Exit(code) //nolint:gocritic // stop only unregisters the signal handler, and the process is exiting
 	}
 }

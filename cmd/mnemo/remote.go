@@ -37,10 +37,14 @@ type terminal struct {
 }
 
 func openTerminal() terminal {
-	return terminal{
+	t := terminal{
 		out: os.Stdout, err: os.Stderr,
 		live: term.IsTerminal(int(os.Stderr.Fd())), redirected: isFileOrPipe(os.Stdout),
 	}
+	if term.IsTerminal(int(os.Stdout.Fd())) {
+		t.out = printableWriter{os.Stdout}
+	}
+	return t
 }
 
 func isFileOrPipe(f *os.File) bool {
@@ -54,7 +58,7 @@ func (t terminal) quiet() terminal { return terminal{out: t.out} }
 // note prints a message to standard error.
 func (t terminal) note(format string, args ...any) {
 	if t.err != nil {
-		fmt.Fprintf(t.err, "mnemo: "+format+"\n", args...)
+		fmt.Fprintf(t.err, "mnemo: %s\n", printable(fmt.Sprintf(format, args...)))
 	}
 }
 

@@ -55,7 +55,7 @@ func (c *searchCommand) searchChats(ctx context.Context, t terminal, server *cli
 		return t.printJSON(found.Body)
 	}
 	for _, r := range found.Body.Results {
-		if _, err := fmt.Fprintf(t.out, "%s  %s: %s  (%s, %s)\n", r.Timestamp.Format("2006-01-02"), r.Sender, r.Text, r.Title, r.ConversationID); err != nil {
+		if _, err := fmt.Fprintf(t.out, "%s  %s: %s  (%s, %s)\n", r.Timestamp.Format("2006-01-02"), r.Sender, oneLine(r.Text), oneLine(r.Title), r.ConversationID); err != nil {
 			return err
 		}
 	}
