@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"iter"
 	"os"
 
 	"github.com/google/uuid"
@@ -68,10 +69,12 @@ func (c *exportAuditCommand) chain(ctx context.Context, db *postgres.DB) (tenant
 	if !fault.Is(err, fault.NotFound) {
 		return found.ID, err
 	}
-	if id, err := uuid.Parse(c.Tenant); err == nil { // of a deleted tenant
-		return tenant.ID(id.String()), nil
+	parsed, notID := uuid.Parse(c.Tenant)
+	if notID != nil {
+		return "", err
 	}
-	return "", err
+	id := tenant.ID(parsed.String()) // of a deleted tenant, if it has records
+	return id, db.TenantRecords(ctx, id, func(audit.Head, iter.Seq2[audit.Record, error]) error { return nil })
 }
 
 type verifyAuditCommand struct {

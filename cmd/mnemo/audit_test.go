@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/uuid"
+
 	"github.com/mnemo-dev/mnemo/internal/postgres/postgrestest"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 	"github.com/mnemo-dev/mnemo/internal/tenant/tenanttest"
@@ -64,4 +66,8 @@ func TestAuditCommands(t *testing.T) {
 	e.mnemo(t, "erasures", "stop")
 	e.expectOutput(t, `"verb":"erasures.stop"`, "audit", "export")
 	e.expectError(t, "not found", "audit", "export", "--tenant", "default/nobody")
+	unknown := uuid.NewString()
+	for range 2 { // the first attempt creates no chain
+		e.expectError(t, "tenant "+unknown+" not found", "audit", "export", "--tenant", unknown)
+	}
 }
