@@ -30,6 +30,7 @@ var tags = []*huma.Tag{
 	{Name: "Memories", Description: "Short notes."},
 	{Name: "Buckets", Description: "Groups of memories."},
 	{Name: "Chat history", Description: "Imported conversations."},
+	{Name: "Search", Description: "Memories and conversations together."},
 	{Name: "Account", Description: "All of the user's data."},
 	{Name: "Health", Description: "State of the server."},
 }

@@ -44,7 +44,7 @@ type anyResultBody struct {
 }
 
 var docSearchAll = doc{
-	id: "search", tag: "Search", summary: "Search memories and conversations",
+	id: "searchAll", tag: "Search", summary: "Search memories and conversations",
 	description: "Ranks memories and passages of active conversations in one list, and returns none if nothing is relevant. " +
 		"`X-Degraded: vector` means that the vector store was unavailable and the results are keyword matches.",
 	request: example(`{"query":"where do I like to sit on trains?","include":["memories","chats"],"limit":5,"contextChunks":1}`),

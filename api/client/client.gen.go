@@ -1343,8 +1343,8 @@ type DeleteMemoriesJSONRequestBody = DeleteMemoriesRequest
 // CreateMemoryJSONRequestBody defines body for CreateMemory for application/json ContentType.
 type CreateMemoryJSONRequestBody = CreateMemoryRequest
 
-// SearchJSONRequestBody defines body for Search for application/json ContentType.
-type SearchJSONRequestBody = SearchAllRequest
+// SearchAllJSONRequestBody defines body for SearchAll for application/json ContentType.
+type SearchAllJSONRequestBody = SearchAllRequest
 
 // CreateMemoryV2JSONRequestBody defines body for CreateMemoryV2 for application/json ContentType.
 type CreateMemoryV2JSONRequestBody = CreateMemoryRequest
@@ -1731,23 +1731,23 @@ type ClientInterface interface {
 	// Corresponds with POST /api/memory (the `CreateMemory` operationId).
 	CreateMemory(ctx context.Context, params *CreateMemoryParams, body CreateMemoryJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// SearchWithBody Search memories and conversations
+	// SearchAllWithBody Search memories and conversations
 	//
 	// Ranks memories and passages of active conversations in one list, and returns none if nothing is relevant. `X-Degraded: vector` means that the vector store was unavailable and the results are keyword matches.
 	//
 	// Takes any type of body and a specified content type.
 	//
-	// Corresponds with POST /api/search (the `Search` operationId).
-	SearchWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+	// Corresponds with POST /api/search (the `SearchAll` operationId).
+	SearchAllWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// Search Search memories and conversations
+	// SearchAll Search memories and conversations
 	//
 	// Ranks memories and passages of active conversations in one list, and returns none if nothing is relevant. `X-Degraded: vector` means that the vector store was unavailable and the results are keyword matches.
 	//
 	// Takes a body of the `application/json` content type.
 	//
-	// Corresponds with POST /api/search (the `Search` operationId).
-	Search(ctx context.Context, body SearchJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+	// Corresponds with POST /api/search (the `SearchAll` operationId).
+	SearchAll(ctx context.Context, body SearchAllJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListMemoriesV2 List or search memories
 	//
@@ -2482,15 +2482,15 @@ func (c *Requests) CreateMemory(ctx context.Context, params *CreateMemoryParams,
 	return c.Client.Do(req)
 }
 
-// SearchWithBody Search memories and conversations
+// SearchAllWithBody Search memories and conversations
 //
 // Ranks memories and passages of active conversations in one list, and returns none if nothing is relevant. `X-Degraded: vector` means that the vector store was unavailable and the results are keyword matches.
 //
 // Takes any type of body and a specified content type.
 //
-// Corresponds with POST /api/search (the `Search` operationId).
-func (c *Requests) SearchWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewSearchRequestWithBody(c.Server, contentType, body)
+// Corresponds with POST /api/search (the `SearchAll` operationId).
+func (c *Requests) SearchAllWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewSearchAllRequestWithBody(c.Server, contentType, body)
 	if err != nil {
 		return nil, err
 	}
@@ -2501,15 +2501,15 @@ func (c *Requests) SearchWithBody(ctx context.Context, contentType string, body 
 	return c.Client.Do(req)
 }
 
-// Search Search memories and conversations
+// SearchAll Search memories and conversations
 //
 // Ranks memories and passages of active conversations in one list, and returns none if nothing is relevant. `X-Degraded: vector` means that the vector store was unavailable and the results are keyword matches.
 //
 // Takes a body of the `application/json` content type.
 //
-// Corresponds with POST /api/search (the `Search` operationId).
-func (c *Requests) Search(ctx context.Context, body SearchJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewSearchRequest(c.Server, body)
+// Corresponds with POST /api/search (the `SearchAll` operationId).
+func (c *Requests) SearchAll(ctx context.Context, body SearchAllJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewSearchAllRequest(c.Server, body)
 	if err != nil {
 		return nil, err
 	}
@@ -4055,19 +4055,19 @@ func NewCreateMemoryRequestWithBody(server string, params *CreateMemoryParams, c
 	return req, nil
 }
 
-// NewSearchRequest calls the generic Search builder with application/json body
-func NewSearchRequest(server string, body SearchJSONRequestBody) (*http.Request, error) {
+// NewSearchAllRequest calls the generic SearchAll builder with application/json body
+func NewSearchAllRequest(server string, body SearchAllJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
 	buf, err := json.Marshal(body)
 	if err != nil {
 		return nil, err
 	}
 	bodyReader = bytes.NewReader(buf)
-	return NewSearchRequestWithBody(server, "application/json", bodyReader)
+	return NewSearchAllRequestWithBody(server, "application/json", bodyReader)
 }
 
-// NewSearchRequestWithBody constructs an http.Request for the Search method, with any body, and a specified content type
-func NewSearchRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+// NewSearchAllRequestWithBody constructs an http.Request for the SearchAll method, with any body, and a specified content type
+func NewSearchAllRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
 	var err error
 
 	serverURL, err := url.Parse(server)
@@ -4576,9 +4576,9 @@ func (c *Client) CreateMemory(ctx context.Context, params *CreateMemoryParams, b
 	return decode[CreatedMemory](response, err)
 }
 
-// Search: Search memories and conversations (POST /api/search).
-func (c *Client) Search(ctx context.Context, body SearchJSONRequestBody, editors ...RequestEditorFn) (*Answer[AllResults], error) {
-	response, err := c.requests.Search(ctx, body, editors...)
+// SearchAll: Search memories and conversations (POST /api/search).
+func (c *Client) SearchAll(ctx context.Context, body SearchAllJSONRequestBody, editors ...RequestEditorFn) (*Answer[AllResults], error) {
+	response, err := c.requests.SearchAll(ctx, body, editors...)
 	return decode[AllResults](response, err)
 }
 

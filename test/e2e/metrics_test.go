@@ -15,6 +15,7 @@ import (
 
 	"github.com/mnemo-dev/mnemo/api/client"
 	"github.com/mnemo-dev/mnemo/hack/devenv"
+	"github.com/mnemo-dev/mnemo/internal/postgres/postgrestest"
 	"github.com/mnemo-dev/mnemo/internal/testkit"
 	"github.com/mnemo-dev/mnemo/test/prometheustest"
 )
@@ -156,16 +157,19 @@ func fires(t *testing.T, p *prometheustest.Server, alert string, want bool) func
 }
 
 // TestEmbedderUnavailable checks that an API server with an unreachable embedder
-// stores memories, and that the alert fires.
-//
-// It does not run in parallel with other tests, whose jobs it would run and delay.
+// stores memories, and that the alert fires. It has stores of its own, because the
+// vectors in those of the platform are of another model.
 func TestEmbedderUnavailable(t *testing.T) {
-	metrics, unused := testkit.FreeAddress(t), testkit.FreeAddress(t)
-	applyTenant(t, "unembedded", "")
-	url := startReplica(t, "MNEMO_METRICS_LISTEN="+metrics, "MNEMO_EMBEDDER=openai", "MNEMO_EMBEDDINGS_URL=http://"+unused+"/v1",
+	t.Parallel()
+	metrics, unused, milvus := testkit.FreeAddress(t), testkit.FreeAddress(t), testkit.Milvus(t)
+	database := postgrestest.Create(t)
+	token := postgrestest.ApplyTenant(t, database)
+	url := startReplica(t, "DATABASE_URL="+database.AppURL,
+		"MILVUS_ADDRESS="+milvus.Addr, "MILVUS_USERNAME="+milvus.User, "MILVUS_PASSWORD="+milvus.Password,
+		"MNEMO_METRICS_LISTEN="+metrics, "MNEMO_EMBEDDER=openai", "MNEMO_EMBEDDINGS_URL=http://"+unused+"/v1",
 		"MNEMO_EMBEDDINGS_MODEL=e5-small-v2-int8", fmt.Sprintf("MNEMO_EMBEDDINGS_DIMENSIONS=%d", dimensions))
 	p := startPrometheus(t, map[string]string{"api": metrics})
-	alice := connectTo(t, url, secret(t, "unembedded", "alice", "token"))
+	alice := connectTo(t, url, token)
 	alice.remember(t, "2026-05-07 The kiln is at 1,240 degrees.")
 	eventually(t, time.Minute, fires(t, p, "MnemoEmbedderUnavailable", true))
 	found, degraded := alice.recall(t, "kiln degrees")

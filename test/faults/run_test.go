@@ -208,8 +208,10 @@ func (r *running) briefTenants(ctx context.Context) {
 			return
 		}
 		begun := r.now()
-		if err := r.Delete(ctx, tn); err != nil {
-			continue
+		// The end of the load must not interrupt the request, whose outcome would be unknown.
+		if err := r.Delete(context.WithoutCancel(ctx), tn); err != nil {
+			r.t.Errorf("delete Tenant %s: %v", name, err)
+			return
 		}
 		r.mu.Lock()
 		delete(r.accounts, l.String())

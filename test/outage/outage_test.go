@@ -2,7 +2,6 @@ package outage_test
 
 import (
 	"bytes"
-	"crypto/rand"
 	"fmt"
 	"io"
 	"net/http"
@@ -17,8 +16,6 @@ import (
 	"github.com/mnemo-dev/mnemo/hack/devenv"
 	"github.com/mnemo-dev/mnemo/hack/devenv/postgres"
 	"github.com/mnemo-dev/mnemo/internal/postgres/postgrestest"
-	"github.com/mnemo-dev/mnemo/internal/tenant"
-	"github.com/mnemo-dev/mnemo/internal/tenant/tenanttest"
 	"github.com/mnemo-dev/mnemo/internal/testkit"
 )
 
@@ -31,7 +28,7 @@ const outageTime = 16 * time.Second
 // forwards requests. A server that starts meanwhile does not become ready.
 func TestPostgreSQLStopped(t *testing.T) {
 	database := startPostgres(t)
-	token, unknown := applyTenant(t, database.Database), newToken(t)
+	token, unknown := postgrestest.ApplyTenant(t, database.Database), postgrestest.NewToken(t)
 	program := build(t)
 	s := start(t, program, database.Database)
 	s.wantReady(t)
@@ -108,30 +105,6 @@ func (p *ownPostgres) stop(t *testing.T) {
 	if err := p.server.Stop(); err != nil {
 		t.Error(err)
 	}
-}
-
-// applyTenant creates a tenant and returns the token of a user.
-func applyTenant(t *testing.T, d postgrestest.Database) string {
-	t.Helper()
-	db, spec := postgrestest.Open(t, d), tenanttest.NewSpec()
-	if _, err := db.Apply(t.Context(), spec); err != nil {
-		t.Fatal(err)
-	}
-	token := newToken(t)
-	credential := tenant.Credential{Generation: 1, TokenHash: tenant.HashSecret(token), Issuer: tenant.IssuerOperator}
-	if err := db.Install(t.Context(), spec.ID, spec.Users[0].Name, credential); err != nil {
-		t.Fatal(err)
-	}
-	return token
-}
-
-func newToken(t *testing.T) string {
-	t.Helper()
-	token, err := tenant.NewToken(rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return token
 }
 
 // server is a running `mnemo serve`.
