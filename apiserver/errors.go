@@ -110,7 +110,7 @@ var requestFields = map[string]string{
 	"messages[].id": "conversation.messages[].id", "messages[].sender": "conversation.messages[].role",
 	"messages[].text": "conversation.messages[].content", "messages[].time": "conversation.messages[].createdAt",
 
-	"platform filter": "provider", "import id": "importId", "page size": "pageSize", "context size": "contextChunks",
+	"platform filter": "provider", "import id": "importId", "page size": "pageSize", "context size": "contextChunks", "minimum score": "minScore",
 	"queries[].text": "queries[].query", "recall context": "conversationContext", "recall history[]": "conversationHistory[].content",
 }
 

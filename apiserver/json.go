@@ -31,7 +31,11 @@ func decodeJSON(data []byte, v any) error {
 		if e.Field == "" {
 			return fault.New(fault.Invalid, "the body must be %s, not %s", jsontype.Name(e.Type), article(given))
 		}
-		return fault.New(fault.Invalid, "%s must be %s, not %s", cmp.Or(pathTo(data, e.Offset), e.Field), jsontype.Name(e.Type), article(given))
+		field, want := cmp.Or(pathTo(data, e.Offset), e.Field), jsontype.Name(e.Type)
+		if want == article(given) { // such as 1e400
+			return fault.New(fault.Invalid, "%s is out of range", field)
+		}
+		return fault.New(fault.Invalid, "%s must be %s, not %s", field, want, article(given))
 	}
 	if e, ok := errors.AsType[*json.SyntaxError](err); ok {
 		return fault.New(fault.Invalid, "invalid JSON at byte %d", e.Offset)

@@ -16,6 +16,24 @@ func TestWholeNumbersAreReadOnce(t *testing.T) {
 	}
 }
 
+func TestNumberOutOfRange(t *testing.T) {
+	t.Parallel()
+	var v struct {
+		Score float64 `json:"score"`
+		Limit int64   `json:"limit"`
+	}
+	for body, want := range map[string]string{
+		`{"score":1e400}`: "score is out of range",
+		`{"score":"x"}`:   "score must be a number, not a string",
+		`{"limit":1.5}`:   "limit must be an integer, not a number",
+		`1e400`:           "the body must be an object, not a number",
+	} {
+		if err := decodeJSON([]byte(body), &v); err == nil || err.Error() != want {
+			t.Errorf("%s: %v, want %q", body, err, want)
+		}
+	}
+}
+
 func TestNullsInLists(t *testing.T) {
 	t.Parallel()
 	type inner struct {
