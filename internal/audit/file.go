@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"hash"
 	"io"
@@ -147,7 +148,11 @@ func Verify(r io.Reader, anchors ...Anchor) (Verified, error) {
 			return Verified{}, fault.New(fault.Invalid, "line %d: %v", v.n, err)
 		}
 	}
-	if err := lines.Err(); err != nil {
+	err := lines.Err()
+	if errors.Is(err, bufio.ErrTooLong) {
+		err = fmt.Errorf("not a line of an audit file: it is longer than %d bytes", maxLine)
+	}
+	if err != nil {
 		return Verified{}, fault.New(fault.Invalid, "line %d: %v", v.n+1, err)
 	}
 	return v.finish()

@@ -127,6 +127,7 @@ func TestVerifyDetects(t *testing.T) {
 		"lines after the last":         {lines(func(l []string) []string { return append(l, l[1]) }), nil, "line 9: the file continues"},
 		"no header":                    {lines(func(l []string) []string { return l[1:] }), nil, "line 1: "},
 		"a record of another tenant":   {lines(func(l []string) []string { l[0] = strings.Replace(l[0], "0001", "0002", 1); return l }), nil, "line 2: record 1 is of another tenant"},
+		"a long line":                  {whole[0] + strings.Repeat("x", 1<<20) + "\n", nil, "line 2: not a line of an audit file: it is longer than 65536 bytes"},
 		"an empty file":                {"", nil, "the file is incomplete"},
 		"a chain cut off at its end":   {file(t, audit.Header{}, all[:5]...), []audit.Anchor{last}, "does not contain record 6 of the anchor"},
 		"a rewritten chain":            {file(t, audit.Header{}, forged...), []audit.Anchor{last}, "line 7: record 6 differs from its anchor"},
