@@ -168,6 +168,9 @@ func openImport(name string) (io.ReadCloser, int64, error) {
 		file.Close()
 		return nil, 0, err
 	}
+	if !info.Mode().IsRegular() { // such as a pipe
+		return file, -1, nil
+	}
 	return file, info.Size(), nil
 }
 

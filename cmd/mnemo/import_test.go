@@ -79,6 +79,30 @@ func TestImportSeveralFiles(t *testing.T) {
 	}
 }
 
+// The shell passes the output of a command as a pipe: mnemo import <(zcat a.gz).
+func TestImportReadsPipes(t *testing.T) {
+	t.Parallel()
+	url, got := importServer(t)
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if _, err := w.WriteString("piped"); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	c := importCommand{remoteFlags: remoteFlags{URL: url, Token: "mn_x"}, Files: []string{fmt.Sprintf("/dev/fd/%d", r.Fd())}}
+	if err := c.Run(t.Context(), terminal{out: io.Discard}); err != nil {
+		t.Error(err)
+	}
+	if files := strings.Join(got(), "|"); !strings.HasSuffix(files, "=piped length=false") {
+		t.Errorf("the server received %q", files)
+	}
+}
+
 // Nothing is uploaded if a file is missing.
 func TestImportChecksFilesFirst(t *testing.T) {
 	t.Parallel()
