@@ -21,6 +21,8 @@ func TestUnknownFilesAreDescribed(t *testing.T) {
 		"telegram":    {`{"name":"Ada","type":"personal_chat","id":1,"messages":[{"id":1,"type":"message","from":"Ada","text":"hi"}]}`, "a Telegram chat"},
 		"slack":       {`[{"user":"U1","type":"message","ts":"1.2","text":"hi"}]`, "a Slack channel"},
 		"csv":         {"Date,Description,Amount\n2025-01-01,Coffee,3\n", "a spreadsheet (CSV) with the columns Date, Description and Amount"},
+		"broken csv":  {"Conversation,Time,Author,Message\n\"open,2025-01-01T00:00:00,Human,hi\n", "a spreadsheet (CSV) without complete rows"},
+		"empty csv":   {"Conversation,Time,Author,Message\n", "a spreadsheet (CSV) without complete rows"},
 		"excel":       {string(office("xl/workbook.xml")), "a spreadsheet (Excel)"},
 		"word":        {string(office("word/document.xml")), "a Word document"},
 		"pdf":         {"%PDF-1.7 …", "a PDF"},

@@ -117,10 +117,12 @@ func (w *walker) bare(f file, kind content) error {
 	if !errors.Is(err, errOther) {
 		return err
 	}
-	if kind == htmlContent {
+	switch {
+	case kind == htmlContent:
 		w.looksLike = "a web page"
-	}
-	if kind == jsonContent && manifest(f) {
+	case kind == csvContent: // with the columns of an export
+		w.looksLike = "a spreadsheet (CSV) without complete rows"
+	case kind == jsonContent && manifest(f):
 		w.looksLike = "the manifest of an export"
 		w.warn("download the zips that it lists and import them")
 	}
