@@ -105,7 +105,7 @@ type eraser struct {
 }
 
 func (e *eraser) run(ctx context.Context) (erasure.Receipt, error) {
-	r := erasure.Receipt{Tenant: e.scope.Tenant, User: e.scope.User, BeganAt: time.Now().UTC(), Kept: postgres.KeptAfterErasure()}
+	r := erasure.Receipt{Tenant: e.scope.Tenant, User: e.scope.User, BeganAt: time.Now().UTC(), Kept: postgres.KeptAfterErasure(e.scope)}
 	var err error
 	if r.Stores, err = e.db.CountErasable(ctx, e.scope); err != nil {
 		return r, err

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -69,6 +70,9 @@ func TestEraseUser(t *testing.T) {
 		if c.Before == 0 && store != "jobs" {
 			t.Errorf("%s: nothing before the erasure", store)
 		}
+	}
+	if !slices.ContainsFunc(r.Kept, func(k erasure.Kept) bool { return k.Store == "removed_users" }) {
+		t.Errorf("the receipt does not state that the address of a removed user is kept: %v", r.Kept)
 	}
 	// Anyone can repeat the queries, and the other user has everything.
 	conn, err := pgx.Connect(t.Context(), e.OwnerURL)

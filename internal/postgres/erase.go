@@ -183,12 +183,15 @@ func scopedTables(ctx context.Context, tx pgx.Tx) ([]scopedTable, error) {
 }
 
 // KeptAfterErasure returns what an erasure deliberately does not erase.
-func KeptAfterErasure() []erasure.Kept {
+func KeptAfterErasure(scope tenant.Scope) []erasure.Kept {
 	var out []erasure.Kept
 	for table, reason := range keptTables {
 		out = append(out, erasure.Kept{Store: table, Reason: reason})
 	}
 	out = append(out, erasure.Kept{Store: "sign_in_attempts", Reason: "hashes of failed sign-ins per account and address, for 10 minutes"})
+	if scope.User != 0 { // those of a tenant are erased
+		out = append(out, erasure.Kept{Store: "removed_users", Reason: "the address of a removed user of an identity provider, to reject sign-ins, until the user is restored"})
+	}
 	slices.SortFunc(out, func(a, b erasure.Kept) int { return strings.Compare(a.Store, b.Store) })
 	return out
 }
