@@ -180,6 +180,7 @@ func (x *auditedRun) changesByAPI(t *testing.T) {
 		return got
 	}
 	first := do("POST", "/api/memory", "/api/memory", `{"text":"one"}`, audit.MemoryCreate).json(t)["memoryId"].(string)
+	do("POST", "/api/memory", "/api/memory", `{"text":"one"}`) // a duplicate changes nothing
 	second := do("POST", "/api/v2/memory", "/api/v2/memory", `{"text":"two"}`, audit.MemoryCreate).json(t)["memoryId"].(string)
 	do("POST", "/api/v2/memory/update", "/api/v2/memory/update", `{"memoryId":"`+first+`","text":"three"}`, audit.MemoryUpdate)
 	created := do("POST", "/api/buckets", "/api/buckets", `{"name":"Travel"}`, audit.BucketCreate)

@@ -98,25 +98,30 @@ func (f *fakeStores) identified() int {
 
 type fakeMemories struct{ *fakeStores }
 
-func (f fakeMemories) Create(_ context.Context, scope tenant.Scope, m memory.NewMemory) (string, error) {
+func (f fakeMemories) Create(_ context.Context, scope tenant.Scope, m memory.NewMemory) (memory.Created, error) {
 	u, end, err := f.begin(scope)
 	defer end()
 	if err != nil {
-		return "", err
+		return memory.Created{}, err
 	}
 	i := 0
 	if m.Bucket != 0 {
 		i = slices.IndexFunc(u.buckets, func(b memory.Bucket) bool { return b.ID == m.Bucket })
 	}
 	if i < 0 {
-		return "", fault.New(fault.NotFound, "bucket not found")
+		return memory.Created{}, fault.New(fault.NotFound, "bucket not found")
+	}
+	for _, old := range u.memories {
+		if old.Text == m.Text && old.BucketID == u.buckets[i].ID {
+			return memory.Created{ID: old.ID, Duplicate: true}, nil
+		}
 	}
 	f.seq++
 	u.buckets[i].Memories++
 	id := "m-" + strconv.FormatInt(f.seq, 10)
 	u.memories = append(u.memories, memory.Memory{ID: id, Seq: f.seq, BucketID: u.buckets[i].ID, BucketName: u.buckets[i].Name,
 		Text: m.Text, Tokens: m.Tokens, Source: m.Source, Version: 1, CreatedAt: noon, UpdatedAt: noon})
-	return id, nil
+	return memory.Created{ID: id}, nil
 }
 
 func (f fakeMemories) List(_ context.Context, scope tenant.Scope, q memory.Filter) ([]memory.Memory, bool, error) {

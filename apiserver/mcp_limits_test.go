@@ -60,8 +60,8 @@ func TestMCPBudgets(t *testing.T) {
 	h := newTestServer(t)
 	a := h.assistant(t, h.alice, protocols[0])
 	text := "2025-05-09 " + strings.Repeat("window seat ", 60)
-	for range 20 {
-		a.ok(t, "store_memory", `{"text":"`+text+`"}`)
+	for i := range 20 {
+		a.ok(t, "store_memory", fmt.Sprintf(`{"text":"%s%d"}`, text, i))
 	}
 	for tool, arguments := range map[string]string{
 		"search_memories":          `{"query":"window","count":100,"maxTokens":500,"skip":%d}`,

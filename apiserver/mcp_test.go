@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/google/jsonschema-go/jsonschema"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -172,6 +173,10 @@ func (h *testServer) usesEveryTool(t *testing.T, a assistant, token string) {
 	t.Helper()
 	bucket := a.ok(t, "create_bucket", `{"name":"Travel","description":"Trips"}`)["bucketId"].(string)
 	memory := a.ok(t, "store_memory", `{"text":"2025-05-09 Prefers the window seat on trains <&>","bucketId":"`+bucket+`"}`)["memoryId"].(string)
+	again := a.ok(t, "store_memory", `{"text":"2025-05-09 Prefers the window seat on trains <&>","bucketId":`+bucket+`}`)
+	if diff := cmp.Diff(map[string]any{"memoryId": memory, "isDuplicate": true}, again); diff != "" {
+		t.Errorf("store_memory of the same text (-want +got):\n%s", diff)
+	}
 	found := fmt.Sprint(a.ok(t, "search_memories", `{"query":"where to sit on a train?"}`))
 	if !strings.Contains(found, memory) || !strings.Contains(found, "window seat on trains <&>") || !strings.Contains(found, "bucketName:Travel") {
 		t.Errorf("search_memories: %s", found)

@@ -27,15 +27,17 @@ type createMemoryOutput struct {
 }
 
 type createdMemoryBody struct {
-	Done     string `json:"done" enum:"ok"`
-	MemoryID string `json:"memoryId"`
+	Done        string `json:"done" enum:"ok"`
+	MemoryID    string `json:"memoryId"`
+	IsDuplicate bool   `json:"isDuplicate,omitempty" doc:"True if the bucket already has a memory with exactly this text: memoryId is that memory, and nothing was stored. Absent otherwise."`
 }
 
 var docCreateMemory = doc{
 	id: "createMemory", tag: "Memories", summary: "Store a memory",
 	links: map[string]string{"getMemory.memoryId": "/memoryId", "listMemoryVersions.memoryId": "/memoryId", "deleteMemory.memoryId": "/memoryId"},
 	description: "Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. " +
-		"The text is stored verbatim and is available to the user's next listing or search.",
+		"The text is stored verbatim and is available to the user's next listing or search. " +
+		"If the bucket already has a memory with exactly this text, nothing is stored and the response has its id and `isDuplicate`.",
 	request:     example(`{"text":"2025-05-09 Prefers the window seat on trains","bucketId":12,"source":"cli"}`),
 	response:    example(`{"done":"ok","memoryId":"0196b2f4-6d1e-7c3a-9f5e-2b8d4c6a1e07"}`),
 	errors:      []int{http.StatusNotFound},
@@ -49,11 +51,11 @@ func (s *Server) createMemory(ctx context.Context, who tenant.Identity, in *crea
 	if err := fault.Join(p.Err(), input.Validate()); err != nil {
 		return nil, err
 	}
-	id, err := s.Memories.Create(ctx, who, input)
+	created, err := s.Memories.Create(ctx, who, input)
 	if err != nil {
 		return nil, err
 	}
-	return &createMemoryOutput{Body: createdMemoryBody{Done: "ok", MemoryID: id}}, nil
+	return &createMemoryOutput{Body: createdMemoryBody{Done: "ok", MemoryID: created.ID, IsDuplicate: created.Duplicate}}, nil
 }
 
 type listMemoriesInput struct {

@@ -114,7 +114,7 @@ func TestChangesTakeEffectOnTheDataPath(t *testing.T) { //nolint:paralleltest //
 	writes := func(text string, status int) func() bool {
 		return func() bool {
 			for i := range l.replicas {
-				got := l.remember(t, i, bob, text)
+				got := l.remember(t, i, bob, fmt.Sprint(text, " ", stored))
 				if got == http.StatusOK {
 					stored++
 				}

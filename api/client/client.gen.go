@@ -571,8 +571,11 @@ type CreatedBucket struct {
 
 // CreatedMemory defines model for CreatedMemory.
 type CreatedMemory struct {
-	Done     CreatedMemoryDone `json:"done"`
-	MemoryID string            `json:"memoryId"`
+	Done CreatedMemoryDone `json:"done"`
+
+	// IsDuplicate True if the bucket already has a memory with exactly this text: memoryId is that memory, and nothing was stored. Absent otherwise.
+	IsDuplicate *bool  `json:"isDuplicate,omitempty"`
+	MemoryID    string `json:"memoryId"`
 }
 
 // CreatedMemoryDone defines model for CreatedMemory.Done.
@@ -1715,7 +1718,7 @@ type ClientInterface interface {
 
 	// CreateMemoryWithBody Store a memory
 	//
-	// Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. The text is stored verbatim and is available to the user's next listing or search.
+	// Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. The text is stored verbatim and is available to the user's next listing or search. If the bucket already has a memory with exactly this text, nothing is stored and the response has its id and `isDuplicate`.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -1724,7 +1727,7 @@ type ClientInterface interface {
 
 	// CreateMemory Store a memory
 	//
-	// Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. The text is stored verbatim and is available to the user's next listing or search.
+	// Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. The text is stored verbatim and is available to the user's next listing or search. If the bucket already has a memory with exactly this text, nothing is stored and the response has its id and `isDuplicate`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -1758,7 +1761,7 @@ type ClientInterface interface {
 
 	// CreateMemoryV2WithBody Store a memory
 	//
-	// Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. The text is stored verbatim and is available to the user's next listing or search.
+	// Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. The text is stored verbatim and is available to the user's next listing or search. If the bucket already has a memory with exactly this text, nothing is stored and the response has its id and `isDuplicate`.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -1767,7 +1770,7 @@ type ClientInterface interface {
 
 	// CreateMemoryV2 Store a memory
 	//
-	// Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. The text is stored verbatim and is available to the user's next listing or search.
+	// Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. The text is stored verbatim and is available to the user's next listing or search. If the bucket already has a memory with exactly this text, nothing is stored and the response has its id and `isDuplicate`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -2446,7 +2449,7 @@ func (c *Requests) ListMemories(ctx context.Context, params *ListMemoriesParams,
 
 // CreateMemoryWithBody Store a memory
 //
-// Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. The text is stored verbatim and is available to the user's next listing or search.
+// Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. The text is stored verbatim and is available to the user's next listing or search. If the bucket already has a memory with exactly this text, nothing is stored and the response has its id and `isDuplicate`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -2465,7 +2468,7 @@ func (c *Requests) CreateMemoryWithBody(ctx context.Context, params *CreateMemor
 
 // CreateMemory Store a memory
 //
-// Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. The text is stored verbatim and is available to the user's next listing or search.
+// Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. The text is stored verbatim and is available to the user's next listing or search. If the bucket already has a memory with exactly this text, nothing is stored and the response has its id and `isDuplicate`.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -2539,7 +2542,7 @@ func (c *Requests) ListMemoriesV2(ctx context.Context, params *ListMemoriesV2Par
 
 // CreateMemoryV2WithBody Store a memory
 //
-// Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. The text is stored verbatim and is available to the user's next listing or search.
+// Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. The text is stored verbatim and is available to the user's next listing or search. If the bucket already has a memory with exactly this text, nothing is stored and the response has its id and `isDuplicate`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -2558,7 +2561,7 @@ func (c *Requests) CreateMemoryV2WithBody(ctx context.Context, params *CreateMem
 
 // CreateMemoryV2 Store a memory
 //
-// Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. The text is stored verbatim and is available to the user's next listing or search.
+// Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. The text is stored verbatim and is available to the user's next listing or search. If the bucket already has a memory with exactly this text, nothing is stored and the response has its id and `isDuplicate`.
 //
 // Takes a body of the `application/json` content type.
 //

@@ -75,6 +75,9 @@ func managesMemories(t *testing.T, s *site, b *browser) {
 		tab.sees("Memory saved.")
 		tab.until("!document.querySelector('#text').value", "see the box emptied")
 	}
+	tab.fill("#text", memories[0])
+	tab.click("#add button.primary")
+	tab.sees("You already have this memory.")
 	tab.sees("Newest first")
 	tab.eval(`for (const t of document.querySelectorAll("[data-toasts] > *")) t.remove()`, nil)
 	tab.looks("memories")

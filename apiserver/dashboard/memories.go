@@ -128,7 +128,7 @@ func (d *Dashboard) addMemory(c *fiber.Ctx, who *tenant.Session) error {
 		return err
 	}
 	text := strings.TrimSpace(lines(form.Get("text")))
-	_, err = d.Memories.Create(c.UserContext(), who.Identity, memory.CreateInput{
+	created, err := d.Memories.Create(c.UserContext(), who.Identity, memory.CreateInput{
 		Text: d.withDate(text, form.Get("today")), Bucket: bucket, Source: source,
 	})
 	if fault.Is(err, fault.Invalid) || fault.Is(err, fault.Forbidden) {
@@ -137,7 +137,11 @@ func (d *Dashboard) addMemory(c *fiber.Ctx, who *tenant.Session) error {
 	if err != nil {
 		return err
 	}
-	return c.Redirect(withNotice(localPath(form.Get("back"), "/memories"), "added"), fiber.StatusSeeOther)
+	notice := "added"
+	if created.Duplicate {
+		notice = "duplicate"
+	}
+	return c.Redirect(withNotice(localPath(form.Get("back"), "/memories"), notice), fiber.StatusSeeOther)
 }
 
 // withDate adds a date to a text without one: the browser's date, or the current

@@ -33,6 +33,7 @@ type page struct {
 // links cannot inject text.
 var notices = map[string]string{
 	"added":          "Memory saved.",
+	"duplicate":      "You already have this memory.",
 	"saved":          "Saved.",
 	"unchanged":      "Nothing changed.",
 	"moved":          "Moved.",

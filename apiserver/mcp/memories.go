@@ -35,7 +35,8 @@ type storeIn struct {
 }
 
 type storeOut struct {
-	MemoryID string `json:"memoryId"`
+	MemoryID    string `json:"memoryId"`
+	IsDuplicate bool   `json:"isDuplicate,omitempty" jsonschema:"True if the bucket already has a memory with exactly this text: memoryId is that memory, and nothing was stored."`
 }
 
 type searchIn struct {
@@ -122,7 +123,7 @@ func (e *Endpoint) store(ctx context.Context, c call, in storeIn) (storeOut, err
 		return storeOut{}, err
 	}
 	created, err := e.Memories.Create(ctx, c.who, input)
-	return storeOut{MemoryID: created}, err
+	return storeOut{MemoryID: created.ID, IsDuplicate: created.Duplicate}, err
 }
 
 func (e *Endpoint) search(ctx context.Context, c call, in searchIn) (searchOut, error) {

@@ -109,7 +109,7 @@ func (p *populated) fill(ctx context.Context, id tenant.ID, user tenant.User, ma
 			return err
 		}
 		if i == 0 {
-			first = stored
+			first = stored.ID
 		}
 	}
 	text := "I love " + mark + "."
@@ -185,7 +185,7 @@ func (p *populated) addSingles(t *testing.T) (remove func(t *testing.T)) {
 	}
 	return func(t *testing.T) {
 		t.Helper()
-		if _, err := p.db.Memories().Delete(t.Context(), scope, []string{m}); err != nil {
+		if _, err := p.db.Memories().Delete(t.Context(), scope, []string{m.ID}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := p.db.Conversations().Delete(t.Context(), scope, []string{c.Conversation.ID}); err != nil {

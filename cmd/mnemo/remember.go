@@ -47,7 +47,11 @@ func (c *rememberCommand) Run(ctx context.Context, t terminal) error {
 	if c.JSON {
 		return t.printJSON(stored.Body)
 	}
-	_, err = fmt.Fprintf(t.out, "remembered as %s\n", stored.Body.MemoryID)
+	outcome := "remembered as"
+	if stored.Body.IsDuplicate != nil && *stored.Body.IsDuplicate {
+		outcome = "already remembered as"
+	}
+	_, err = fmt.Fprintf(t.out, "%s %s\n", outcome, stored.Body.MemoryID)
 	return err
 }
 

@@ -91,11 +91,12 @@ func (b *bundle) fill(t testing.TB, scope tenant.Scope, memories, conversations 
 	store := b.db.Memories()
 	for n := range memories {
 		text := fmt.Sprintf("2025-05-09 memory %d of the harbour \U0001f6a2", n)
-		id, err := store.Create(ctx, scope, memory.NewMemory{CreateInput: memory.CreateInput{Text: text, Source: "test", Bucket: []int64{0, buckets[dice(3)]}[dice(2)]},
+		created, err := store.Create(ctx, scope, memory.NewMemory{CreateInput: memory.CreateInput{Text: text, Source: "test", Bucket: []int64{0, buckets[dice(3)]}[dice(2)]},
 			Tokens: words(text), Units: retrieve.MemoryUnits(text)})
 		if err != nil {
 			t.Fatal(err)
 		}
+		id := created.ID
 		for v := range dice(3) {
 			text := fmt.Sprintf("memory %d, edited %d times", n, v+1)
 			e := memory.Edit{UpdateInput: memory.UpdateInput{ID: id, Text: &text}, Tokens: words(text), Units: retrieve.MemoryUnits(text)}

@@ -40,9 +40,9 @@ func newService(f *fakes) *Service {
 		CountTokens: func(text string) int { return len(strings.Fields(text)) }})
 }
 
-func (f *fakes) Create(_ context.Context, _ tenant.Scope, m NewMemory) (string, error) {
+func (f *fakes) Create(_ context.Context, _ tenant.Scope, m NewMemory) (Created, error) {
 	f.created = m
-	return "new", f.storeFails
+	return Created{ID: "new"}, f.storeFails
 }
 
 func (f *fakes) List(_ context.Context, _ tenant.Scope, q Filter) ([]Memory, bool, error) {

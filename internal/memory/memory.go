@@ -61,6 +61,14 @@ type NewMemory struct {
 	Units  []retrieve.Unit // the store sets Owner and Group
 }
 
+// Created is the result of Create.
+type Created struct {
+	ID string
+	// Duplicate is set if ID is an existing memory with exactly this text in the same
+	// bucket, and nothing was stored.
+	Duplicate bool
+}
+
 // Filter selects memories for List.
 type Filter struct {
 	Bucket int64 // 0 for all
@@ -79,9 +87,9 @@ type BucketInput struct {
 // Store stores memories. internal/postgres implements it. Each write commits the
 // rows, the quota usage and the index job in one transaction.
 type Store interface {
-	// Create stores a memory and returns its id. It returns ErrBucketNotFound, or
-	// Forbidden when a quota is exceeded.
-	Create(ctx context.Context, scope tenant.Scope, m NewMemory) (string, error)
+	// Create stores a memory, unless the bucket contains one with exactly this text. It
+	// returns ErrBucketNotFound, or Forbidden when a quota is exceeded.
+	Create(ctx context.Context, scope tenant.Scope, m NewMemory) (Created, error)
 	// List returns memories in order and reports whether more follow. It returns
 	// ErrBucketNotFound for an unknown bucket.
 	List(ctx context.Context, scope tenant.Scope, f Filter) ([]Memory, bool, error)

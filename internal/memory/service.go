@@ -66,20 +66,21 @@ func (in CreateInput) Validate() error {
 	return f.Err()
 }
 
-// Create stores a memory and returns its id. It returns Invalid for an invalid
-// input, NotFound for an unknown bucket and Forbidden when a quota is exceeded. If
-// the embedder is slow or unavailable, only semantic search of it is delayed.
-func (s *Service) Create(ctx context.Context, who tenant.Identity, in CreateInput) (string, error) {
+// Create stores a memory, unless the bucket contains one with exactly this text. It
+// returns Invalid for an invalid input, NotFound for an unknown bucket and Forbidden
+// when a quota is exceeded. If the embedder is slow or unavailable, only semantic
+// search of it is delayed.
+func (s *Service) Create(ctx context.Context, who tenant.Identity, in CreateInput) (Created, error) {
 	if err := in.Validate(); err != nil {
-		return "", err
+		return Created{}, err
 	}
 	units := retrieve.MemoryUnits(in.Text)
 	s.embed(ctx, who.Generation, units)
-	id, err := s.Store.Create(ctx, who.Scope, NewMemory{CreateInput: in, Tokens: s.CountTokens(in.Text), Units: units})
+	created, err := s.Store.Create(ctx, who.Scope, NewMemory{CreateInput: in, Tokens: s.CountTokens(in.Text), Units: units})
 	if err != nil {
-		return "", fmt.Errorf("store memory: %w", err)
+		return Created{}, fmt.Errorf("store memory: %w", err)
 	}
-	return id, nil
+	return created, nil
 }
 
 // embed sets the units' vectors if the embedder responds in time. Otherwise the

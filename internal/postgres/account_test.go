@@ -165,8 +165,8 @@ func TestSnapshotEndsWithContext(t *testing.T) {
 	b := setupIn(t, d, nil)
 	alice := b.users[0]
 	b.fillAccount(t, alice, "alice")
-	for range 500 { // more than the buffers between server and reader hold
-		m := memory.NewMemory{CreateInput: memory.CreateInput{Text: strings.Repeat("x", memory.MaxText)}}
+	for i := range 500 { // more than the buffers between server and reader hold
+		m := memory.NewMemory{CreateInput: memory.CreateInput{Text: fmt.Sprintf("%0*d", memory.MaxText, i)}}
 		if _, err := b.Memories().Create(t.Context(), alice, m); err != nil {
 			t.Fatal(err)
 		}

@@ -77,8 +77,12 @@ func TestAuditRecords(t *testing.T) {
 	ctx := tenant.WithActor(t.Context(), testActor)
 	before := len(b.auditOf(t, alice.Tenant))
 
-	id, err := b.Memories().Create(ctx, alice, newMemory("a secret note"))
+	created, err := b.Memories().Create(ctx, alice, newMemory("a secret note"))
 	if err != nil {
+		t.Fatal(err)
+	}
+	id := created.ID
+	if _, err := b.Memories().Create(ctx, alice, newMemory("a secret note")); err != nil { // changes nothing
 		t.Fatal(err)
 	}
 	text := "another text"

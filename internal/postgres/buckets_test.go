@@ -56,7 +56,7 @@ func TestDefaultBucketIsCreatedOnce(t *testing.T) {
 			if i%2 == 0 {
 				_, err = b.ListBuckets(t.Context(), b.users[0])
 			} else {
-				_, err = b.Memories().Create(t.Context(), b.users[0], newMemory("text"))
+				_, err = b.Memories().Create(t.Context(), b.users[0], newMemory(fmt.Sprint("text ", i)))
 			}
 			if err != nil {
 				t.Error(err)

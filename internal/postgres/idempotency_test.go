@@ -21,7 +21,8 @@ func (b *testBundle) keyed(t testing.TB, scope tenant.Scope, key, text string) (
 	t.Helper()
 	m := newMemory(text)
 	m.Request = request("memory", key, text)
-	return b.Memories().Create(t.Context(), scope, m)
+	created, err := b.Memories().Create(t.Context(), scope, m)
+	return created.ID, err
 }
 
 func TestRequestIsExecutedOnce(t *testing.T) {

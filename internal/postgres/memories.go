@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -27,37 +28,70 @@ func (d *DB) Memories() Memories { return Memories{d} }
 
 // Create implements memory.Store. Each version counts towards the storage quota;
 // the first version is the memory itself.
-func (m Memories) Create(ctx context.Context, scope tenant.Scope, in memory.NewMemory) (string, error) {
+func (m Memories) Create(ctx context.Context, scope tenant.Scope, in memory.NewMemory) (memory.Created, error) {
 	id, err := newID()
 	if err != nil {
-		return "", fmt.Errorf("generate id: %w", err)
+		return memory.Created{}, fmt.Errorf("generate id: %w", err)
 	}
 	var answer memoryAnswer
 	err = m.DB.inScope(ctx, scope, func(tx pgx.Tx, q *db.Queries) error {
 		answer = memoryAnswer{ID: id}
 		return answerOnce(ctx, q, scope, in.Request, &answer, func() error {
-			if err := reserve(ctx, q, scope, 1, int64(len(in.Text))); err != nil {
-				return err
-			}
-			units, err := createMemory(ctx, q, scope, id, in)
+			existing, err := findMemory(ctx, q, scope, in)
 			if err != nil {
 				return err
 			}
-			if err := m.DB.insertSync(ctx, tx, scope.Tenant, units); err != nil {
-				return err
+			if existing != "" {
+				answer = memoryAnswer{ID: existing, Duplicate: true}
+				return nil
 			}
-			return appendAudit(ctx, q, scope, audit.MemoryCreate, id)
+			return m.insert(ctx, tx, q, scope, id, in)
 		})
 	})
 	if err != nil {
-		return "", fmt.Errorf("create memory: %w", err)
+		return memory.Created{}, fmt.Errorf("create memory: %w", err)
 	}
-	return answer.ID, nil
+	return memory.Created(answer), nil
+}
+
+// insert stores a memory that is not a duplicate.
+func (m Memories) insert(ctx context.Context, tx pgx.Tx, q *db.Queries, scope tenant.Scope, id string, in memory.NewMemory) error {
+	if err := reserve(ctx, q, scope, 1, int64(len(in.Text))); err != nil {
+		return err
+	}
+	units, err := createMemory(ctx, q, scope, id, in)
+	if err != nil {
+		return err
+	}
+	if err := m.DB.insertSync(ctx, tx, scope.Tenant, units); err != nil {
+		return err
+	}
+	return appendAudit(ctx, q, scope, audit.MemoryCreate, id)
 }
 
 // memoryAnswer is the stored response of a request that created a memory.
 type memoryAnswer struct {
-	ID string `json:"id"`
+	ID        string `json:"id"`
+	Duplicate bool   `json:"duplicate,omitempty"`
+}
+
+// findMemory returns the id of the memory with exactly the text in the bucket, or ""
+// if there is none. It locks the usage row, so that a concurrent writer of the same
+// text has either committed or waits.
+func findMemory(ctx context.Context, q *db.Queries, scope tenant.Scope, in memory.NewMemory) (string, error) {
+	if _, err := q.LockUsage(ctx, string(scope.Tenant)); err != nil {
+		return "", orUnknown(err, scope.Tenant)
+	}
+	id, err := q.FindMemory(ctx, db.FindMemoryParams{
+		TenantID: string(scope.Tenant), UserID: int64(scope.User), BucketID: in.Bucket, Text: in.Text,
+	})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("find duplicate: %w", err)
+	}
+	return id, nil
 }
 
 // createMemory inserts the rows, and the default bucket if it does not exist.

@@ -276,10 +276,10 @@ func TestConcurrentDeletesAndWrites(t *testing.T) {
 	b := setup(t, nil)
 	ctx, scope := t.Context(), b.users[0]
 	var wg sync.WaitGroup
-	for range 8 {
+	for w := range 8 {
 		wg.Go(func() {
-			for range 10 {
-				if _, err := b.Memories().Create(ctx, scope, newMemory("text")); err != nil {
+			for i := range 10 {
+				if _, err := b.Memories().Create(ctx, scope, newMemory(fmt.Sprint("text ", w, i))); err != nil {
 					t.Errorf("Create: %v", err)
 				}
 				list, _, err := b.Memories().List(ctx, scope, memory.Filter{Limit: 2})

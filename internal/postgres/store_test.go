@@ -97,11 +97,14 @@ func (b *testBundle) remember(t testing.TB, scope tenant.Scope, text string, vec
 			m.Units[i].Vector = vector(m.Units[i].Dense)
 		}
 	}
-	id, err := b.Memories().Create(t.Context(), scope, m)
+	created, err := b.Memories().Create(t.Context(), scope, m)
 	if err != nil {
 		t.Fatalf("Create(%q): %v", text, err)
 	}
-	return id
+	if created.Duplicate {
+		t.Fatalf("Create(%q): duplicate", text)
+	}
+	return created.ID
 }
 
 func newMemory(text string) memory.NewMemory {

@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/url"
@@ -151,8 +152,8 @@ func TestTerminatedSessionsAreRetryable(t *testing.T) {
 	var writers sync.WaitGroup
 	for i := range 4 {
 		writers.Go(func() {
-			for {
-				_, err := b.Memories().Create(t.Context(), b.users[i], newMemory("some text"))
+			for n := 0; ; n++ {
+				_, err := b.Memories().Create(t.Context(), b.users[i], newMemory(fmt.Sprint("some text ", n)))
 				if err != nil && !fault.Is(err, fault.Unavailable) {
 					t.Errorf("while sessions were terminated: %v", err)
 				}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/mnemo-dev/mnemo/internal/postgres/postgrestest"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
 // planNode is a node of the JSON of EXPLAIN ANALYZE. Rows are per loop.
@@ -59,6 +60,29 @@ func TestDescribeReadsFewRows(t *testing.T) {
 			}
 		}
 	}
+	conn := session(t, d, scope)
+	exec(t, conn, "prepare described (uuid, bigint, bigint[], bigint) as "+namedQuery(t, "units.sql", "DescribeUnits", "tenant_id", "user_id", "ids", "group_id"))
+	for _, statistics := range []string{"without statistics", "with statistics"} {
+		if statistics == "with statistics" {
+			exec(t, b.owner, "analyze units, messages, conversations")
+		}
+		for _, mode := range []string{"force_custom_plan", "force_generic_plan"} {
+			exec(t, conn, "set plan_cache_mode = "+mode)
+			args := strings.ReplaceAll(strings.Trim(fmt.Sprint(ids), "[]"), " ", ",")
+			plan := explain(t, conn, fmt.Sprintf("execute described ('%s', %d, '{%s}', 0)", scope.Tenant, scope.User, args))
+			if least := float64(2 * len(ids)); plan.Rows < least {
+				t.Errorf("%s, %s: %v rows, want at least %v: units and neighbours", statistics, mode, plan.Rows, least)
+			}
+			if node, rows := plan.most(); rows > chats*length {
+				t.Errorf("%s, %s: %s of %s reads %v rows, want at most each unit once, %d", statistics, mode, node.Type, node.Relation, rows, chats*length)
+			}
+		}
+	}
+}
+
+// session returns a single connection of the application role with a user's scope.
+func session(t *testing.T, d postgrestest.Database, scope tenant.Scope) *pgxpool.Pool {
+	t.Helper()
 	config, err := pgxpool.ParseConfig(d.AppURL)
 	if err != nil {
 		t.Fatal(err)
@@ -68,34 +92,23 @@ func TestDescribeReadsFewRows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close()
+	t.Cleanup(conn.Close)
 	exec(t, conn, "select set_config('mnemo.tenant', $1, false), set_config('mnemo.user', $2, false)", string(scope.Tenant), fmt.Sprint(scope.User))
-	exec(t, conn, "prepare described (uuid, bigint, bigint[], bigint) as "+namedQuery(t, "units.sql", "DescribeUnits", "tenant_id", "user_id", "ids", "group_id"))
-	for _, statistics := range []string{"without statistics", "with statistics"} {
-		if statistics == "with statistics" {
-			exec(t, b.owner, "analyze units, messages, conversations")
-		}
-		for _, mode := range []string{"force_custom_plan", "force_generic_plan"} {
-			exec(t, conn, "set plan_cache_mode = "+mode)
-			args := strings.ReplaceAll(strings.Trim(fmt.Sprint(ids), "[]"), " ", ",")
-			var raw []byte
-			if err := conn.QueryRow(t.Context(), fmt.Sprintf("explain (analyze, format json) execute described ('%s', %d, '{%s}', 0)",
-				scope.Tenant, scope.User, args), pgx.QueryExecModeSimpleProtocol).Scan(&raw); err != nil {
-				t.Fatal(err)
-			}
-			var plans []struct{ Plan planNode }
-			if err := json.Unmarshal(raw, &plans); err != nil {
-				t.Fatal(err)
-			}
-			plan := plans[0].Plan
-			if least := float64(2 * len(ids)); plan.Rows < least {
-				t.Errorf("%s, %s: %v rows, want at least %v: units and neighbours", statistics, mode, plan.Rows, least)
-			}
-			if node, rows := plan.most(); rows > chats*length {
-				t.Errorf("%s, %s: %s of %s reads %v rows, want at most each unit once, %d", statistics, mode, node.Type, node.Relation, rows, chats*length)
-			}
-		}
+	return conn
+}
+
+// explain executes a statement and returns its plan.
+func explain(t *testing.T, conn *pgxpool.Pool, sql string) planNode {
+	t.Helper()
+	var raw []byte
+	if err := conn.QueryRow(t.Context(), "explain (analyze, format json) "+sql, pgx.QueryExecModeSimpleProtocol).Scan(&raw); err != nil {
+		t.Fatal(err)
 	}
+	var plans []struct{ Plan planNode }
+	if err := json.Unmarshal(raw, &plans); err != nil {
+		t.Fatal(err)
+	}
+	return plans[0].Plan
 }
 
 var optionalParameter = regexp.MustCompile(`sqlc\.narg\('\w+'\)`)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/uuid"
 	"golang.org/x/sync/errgroup"
 	"pgregory.net/rapid"
 
@@ -31,7 +32,7 @@ func TestPagesCoverEveryMemory(t *testing.T) {
 		var inserts errgroup.Group // concurrent with the listing
 		for i, words := range sizes.Draw(r, "inserted concurrently") {
 			inserts.Go(func() error {
-				_, err := b.Memories().Create(t.Context(), who.Scope, newMemory(strings.Repeat(fmt.Sprintf("m%d ", i), words)))
+				_, err := b.Memories().Create(t.Context(), who.Scope, newMemory(strings.Repeat(fmt.Sprintf("m%d ", i), words)+uuid.NewString()))
 				return err
 			})
 		}
@@ -68,11 +69,11 @@ func (b *testBundle) write(r *rapid.T, scope tenant.Scope, words []int) []string
 	r.Helper()
 	var ids []string
 	for _, n := range words {
-		id, err := b.Memories().Create(context.Background(), scope, newMemory(strings.Repeat("word ", n)+"."))
+		created, err := b.Memories().Create(context.Background(), scope, newMemory(strings.Repeat("word ", n)+uuid.NewString()))
 		if err != nil {
 			r.Fatal(err)
 		}
-		ids = append(ids, id)
+		ids = append(ids, created.ID)
 	}
 	return ids
 }

@@ -48,8 +48,12 @@ func TestCommandLine(t *testing.T) {
 		}
 		return out
 	}
-	if out := run("remember", "2026-05-03 The spare key hangs in the shed."); !strings.HasPrefix(out, "remembered as ") {
-		t.Errorf("remember printed %q", out)
+	remembered := run("remember", "2026-05-03 The spare key hangs in the shed.")
+	if !strings.HasPrefix(remembered, "remembered as ") {
+		t.Errorf("remember printed %q", remembered)
+	}
+	if out := run("remember", "2026-05-03 The spare key hangs in the shed."); out != "already "+remembered {
+		t.Errorf("remember of the same text printed %q after %q", out, remembered)
 	}
 	if out := run("search", "how do I get in without a key"); !strings.HasPrefix(out, "2026-05-03 The spare key hangs in the shed.  (General, ") {
 		t.Errorf("search printed %q", out)

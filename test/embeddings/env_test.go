@@ -240,7 +240,8 @@ func (e *env) remember(ctx context.Context, u user, text string) (string, error)
 	if err != nil {
 		return "", err
 	}
-	return e.memories.Create(ctx, who, memory.CreateInput{Text: text})
+	created, err := e.memories.Create(ctx, who, memory.CreateInput{Text: text})
+	return created.ID, err
 }
 
 func (e *env) forget(ctx context.Context, u user, id string) error {

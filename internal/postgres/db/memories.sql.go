@@ -234,6 +234,35 @@ func (q *Queries) EditMemory(ctx context.Context, arg EditMemoryParams) (EditMem
 	return i, err
 }
 
+const findMemory = `-- name: FindMemory :one
+select m.id from (select tenant_id, user_id, id, seq, bucket_id, text, tokens, source, version, created_at, updated_at from memories where text = $1::text offset 0) m
+join buckets b on b.tenant_id = m.tenant_id and b.user_id = m.user_id and b.id = m.bucket_id
+where b.tenant_id = $2 and b.user_id = $3
+    and case when $4::bigint = 0 then b.is_default else b.id = $4 end
+order by m.seq limit 1
+`
+
+type FindMemoryParams struct {
+	Text     string
+	TenantID string
+	UserID   int64
+	BucketID int64
+}
+
+// The oldest memory with exactly this text in the bucket. The text is compared first
+// (offset 0): the planner underestimates how many memories a bucket has.
+func (q *Queries) FindMemory(ctx context.Context, arg FindMemoryParams) (string, error) {
+	row := q.db.QueryRow(ctx, findMemory,
+		arg.Text,
+		arg.TenantID,
+		arg.UserID,
+		arg.BucketID,
+	)
+	var id string
+	err := row.Scan(&id)
+	return id, err
+}
+
 const hasMemory = `-- name: HasMemory :one
 select exists (select from memories where tenant_id = $1 and user_id = $2 and id = $3)
 `

@@ -28,6 +28,15 @@ with target as (
 )
 select coalesce((select array_agg(unit.id order by unit.id) from unit), '{}')::bigint[] as units from made;
 
+-- name: FindMemory :one
+-- The oldest memory with exactly this text in the bucket. The text is compared first
+-- (offset 0): the planner underestimates how many memories a bucket has.
+select m.id from (select * from memories where text = @text::text offset 0) m
+join buckets b on b.tenant_id = m.tenant_id and b.user_id = m.user_id and b.id = m.bucket_id
+where b.tenant_id = @tenant_id and b.user_id = @user_id
+    and case when @bucket_id::bigint = 0 then b.is_default else b.id = @bucket_id end
+order by m.seq limit 1;
+
 -- name: MemoriesByID :many
 select m.id, m.seq, m.bucket_id, b.name as bucket_name, m.text, m.tokens, m.source, m.version, m.created_at, m.updated_at
 from memories m join buckets b on b.tenant_id = m.tenant_id and b.user_id = m.user_id and b.id = m.bucket_id
