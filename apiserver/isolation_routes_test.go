@@ -167,8 +167,10 @@ type outcome struct {
 
 var (
 	volatile = regexp.MustCompile(`"processingTime":("[^"]*"|[0-9.e+-]+)|"jsonrpc"|\?v=[0-9a-f]+`)
-	// notWork are the spans of connections to the database and of jobs.
-	notWork = regexp.MustCompile(`^(pool\.acquire|prepare|connect|job )`)
+	// notWork are the spans of connections to the database, of jobs, and of a search in
+	// Milvus, which the exact search cancels if it covers all units, sometimes before it
+	// begins. The stage of both searches is work.
+	notWork = regexp.MustCompile(`^(pool\.acquire|prepare|connect|job |milvus\.proto\.milvus\.MilvusService/Search$)`)
 )
 
 // send sends the case of a route as a user, with values for the placeholders.
