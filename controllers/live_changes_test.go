@@ -158,7 +158,7 @@ func TestChangesTakeEffectOnTheDataPath(t *testing.T) { //nolint:paralleltest //
 		}
 		for i := range l.replicas {
 			// All pages: a slow machine stores many a "no" before the quota takes effect.
-			if _, body := l.request(t, i, again, http.MethodGet, "/api/v2/memory?count=1000", ""); !strings.Contains(body, `"yes"`) {
+			if _, body := l.request(t, i, again, http.MethodGet, "/api/v2/memory?count=1000", ""); !strings.Contains(body, `"yes `) {
 				return false
 			}
 		}
