@@ -1,6 +1,7 @@
 package controllers_test
 
 import (
+	"fmt"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,14 +24,14 @@ func (e *env) reassign(t *testing.T, resource types.UID, namespaceUID string) {
 }
 
 // remember stores a memory of alice.
-func (e *trustEnv) remember(t *testing.T) {
+func (e *trustEnv) remember(t *testing.T, text string) {
 	t.Helper()
 	token := e.secret(t, "acme-alice-access").Data[v1alpha1.SecretToken]
 	identity, err := e.db.Identify(t.Context(), tenant.HashSecret(string(token)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := memory.NewMemory{CreateInput: memory.CreateInput{Text: "The spare key is under the stone.", Source: "test"}}
+	m := memory.NewMemory{CreateInput: memory.CreateInput{Text: text, Source: "test"}}
 	if _, err = e.db.Memories().Create(t.Context(), identity.Scope, m); err != nil {
 		t.Fatal(err)
 	}
@@ -57,8 +58,8 @@ func TestDeletedAndAppliedAgain(t *testing.T) {
 			e := setupTrust(t, controllers.Config{})
 			e.expectReady(t, e.newTenant("alice"))
 			old := string(e.secret(t, "acme-alice-access").Data[v1alpha1.SecretToken])
-			for range memories {
-				e.remember(t)
+			for i := range memories {
+				e.remember(t, fmt.Sprintf("Spare key %d is under the stone.", i))
 			}
 			e.deleteTenant(t)
 			tn := e.expectReady(t, e.newTenant("alice"))
@@ -80,7 +81,7 @@ func TestRecreatedNamespaceAdoptsNothing(t *testing.T) {
 	t.Parallel()
 	e := setupTrust(t, controllers.Config{})
 	e.expectReady(t, e.newTenant("alice"))
-	e.remember(t)
+	e.remember(t, "The spare key is under the stone.")
 	id := tenant.ID(e.tenant(t).Status.ID)
 	e.deleteTenant(t)
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: e.ns}}
@@ -109,7 +110,7 @@ func TestAdoptionPolicyNever(t *testing.T) {
 	t.Parallel()
 	e := setupTrust(t, controllers.Config{})
 	e.expectReady(t, e.newTenant("alice"))
-	e.remember(t)
+	e.remember(t, "The spare key is under the stone.")
 	e.deleteTenant(t)
 	tn := e.newTenant("alice")
 	tn.Spec.Adoption.Policy = v1alpha1.AdoptNever

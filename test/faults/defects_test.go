@@ -31,7 +31,7 @@ var defects = map[string]defect{
 	"lost write": {
 		file: "internal/postgres/memories.go",
 		old:  "	var answer memoryAnswer\n	err = m.DB.inScope(",
-		new:  "	var answer memoryAnswer\n	if id[35] == '0' {\n		return id, nil\n	}\n	err = m.DB.inScope(",
+		new:  "	var answer memoryAnswer\n	if id[35] == '0' {\n		return memory.Created{ID: id}, nil\n	}\n	err = m.DB.inScope(",
 		want: []string{lost},
 	},
 	"orphaned vector": {
