@@ -229,8 +229,8 @@ func TestEndSession(t *testing.T) {
 	}
 }
 
-// Whoever finds a signed-in browser can neither create a token nor erase the data:
-// both require that the user authenticated within 10 minutes.
+// An unattended browser session does not suffice to create a token or to erase the
+// data: both require an authentication within the last 10 minutes.
 func TestRecentAuthentication(t *testing.T) {
 	t.Parallel()
 	s := newClaimsSite(t, nil, nil)

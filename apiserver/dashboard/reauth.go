@@ -10,9 +10,9 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// recentLife is how long ago users may have proved their identity when they create
-// a token, allow an app access or erase their data. A session alone does not suffice:
-// whoever finds an unlocked computer has one.
+// recentLife is the maximum age of the authentication when a user creates a token,
+// allows an app access or erases data. A session alone does not suffice, because an
+// unattended computer may have one.
 const recentLife = 10 * time.Minute
 
 // recent reports whether the user proved their identity recently.

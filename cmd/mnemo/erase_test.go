@@ -109,7 +109,7 @@ func TestEraseTenant(t *testing.T) {
 		}
 	}
 	if len(r.Kept) == 0 {
-		t.Error("the receipt does not say what is kept")
+		t.Error("the receipt does not list the retained data")
 	}
 }
 

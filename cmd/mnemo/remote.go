@@ -98,7 +98,7 @@ type remoteError struct{ error }
 
 func (e *remoteError) Unwrap() error { return e.error }
 
-// usageError says what is missing on the command line or in the environment.
+// usageError is an error for a missing setting.
 type usageError string
 
 func (e usageError) Error() string { return string(e) }

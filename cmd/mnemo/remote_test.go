@@ -62,3 +62,29 @@ func TestWithScheme(t *testing.T) {
 		}
 	}
 }
+
+// A stored token is sent only to the server that it was stored for.
+func TestStoredLogin(t *testing.T) {
+	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
+	stored := login{URL: "https://mnemo.example.com", Token: "mn_stored"}
+	if _, err := stored.save(); err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		flags remoteFlags
+		want  login
+	}{
+		"Stored":      {remoteFlags{}, stored},
+		"SameServer":  {remoteFlags{URL: "mnemo.example.com/"}, stored},
+		"OtherToken":  {remoteFlags{Token: "mn_other"}, login{URL: stored.URL, Token: "mn_other"}},
+		"OtherServer": {remoteFlags{URL: "https://other.example.com"}, login{}},
+	} {
+		got, err := tc.flags.login()
+		if got != tc.want {
+			t.Errorf("%s: login = %+v, want %+v", name, got, tc.want)
+		}
+		if _, refused := errors.AsType[usageError](err); refused != (tc.want == login{}) {
+			t.Errorf("%s: error %v", name, err)
+		}
+	}
+}

@@ -26,7 +26,8 @@ func writeSBOM(path string, bom *cyclonedx.BOM) (err error) {
 	return nil
 }
 
-// programBOM describes a program by the modules that the Go linker recorded in it, and by what is in its image with it.
+// programBOM describes a program by the modules that the Go linker recorded in it, and by the other
+// contents of its image.
 func programBOM(version string, info *debug.BuildInfo, others ...cyclonedx.Component) *cyclonedx.BOM {
 	components := []cyclonedx.Component{module("std", info.GoVersion[len("go"):])}
 	for _, m := range info.Deps {

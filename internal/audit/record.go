@@ -12,7 +12,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// Verb is what was done to which kind of object: "<kind>.<action>".
+// Verb is an action on a kind of object: "<kind>.<action>".
 type Verb string
 
 // The verbs, with their objects.

@@ -24,7 +24,7 @@ type Count struct {
 	After  int64  `json:"after"`
 }
 
-// Kept is what is deliberately not erased.
+// Kept is data that is retained on purpose.
 type Kept struct {
 	Store  string `json:"store"`
 	Reason string `json:"reason"`

@@ -18,7 +18,7 @@ import (
 
 // keptTables are the tables with a column tenant_id whose rows outlive an erasure, and why.
 var keptTables = map[string]string{
-	"erasures":      "ids of what was erased, until they are in the erasure ledger: a restored backup is erased again",
+	"erasures":      "ids of erased data, until they are in the erasure ledger, which repeats the erasure in a restored backup",
 	"audit_pending": "audit records: pseudonyms that nothing links to a person any more, kept for 365 days",
 	"audit_records": "audit records: pseudonyms that nothing links to a person any more, kept for 365 days",
 	"audit_chains":  "hash of the last audit record",

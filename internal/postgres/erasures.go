@@ -116,7 +116,7 @@ func (e Erasures) Attach(ctx context.Context, ledger string, position int64, ids
 	return nil
 }
 
-// StopErasures ends the recording and removes what is pending, after the ledger was
+// StopErasures ends the recording and removes pending records, after the ledger was
 // switched off. The database cannot be attached to the same ledger again.
 func (d *DB) StopErasures(ctx context.Context) error {
 	err := d.inTx(ctx, func(_ pgx.Tx, q *db.Queries) error {

@@ -132,7 +132,7 @@ func newDisk(t testing.TB, data string) *disk {
 	return d
 }
 
-// fill reduces the file system to what is used.
+// fill reduces the file system to its used size.
 func (d *disk) fill(t testing.TB) func() {
 	t.Helper()
 	resize := func(options string) {
