@@ -9,12 +9,14 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/yaml"
 
 	"github.com/mnemo-dev/mnemo/api/v1alpha1"
@@ -25,6 +27,7 @@ const fieldOwner = client.FieldOwner("mnemo-devenv")
 
 // Connect returns a client of a cluster.
 func Connect(kubeconfig string) (client.Client, error) {
+	log.SetLogger(logr.Discard()) // otherwise controller-runtime prints a stack trace after 30 seconds
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		return nil, fmt.Errorf("read kubeconfig: %w", err)
