@@ -59,7 +59,7 @@ var isolationCases = map[string][]isolationRequest{
 	"GET /api/export":     {{}},
 	"DELETE /api/account": {{body: `{"confirm":"delete everything"}`}},
 
-	"GET /healthz": {{}}, "GET /readyz": {{}}, "GET /openapi.json": {{}},
+	"GET /healthz": {{}}, "GET /readyz": {{}}, "GET /openapi.json": {{}}, "GET /docs": {{}}, "GET /docs/:file": {{path: "/reference.js"}},
 	"GET " + pathResource: {{}}, "GET " + pathIssuer: {{}},
 	"POST " + pathRegister: {{body: `{"client_name":"$s","redirect_uris":["x"]}`}},
 	"POST " + pathToken:    {{body: "grant_type=authorization_code&client_id=$g&code=mnc_x"}, {body: "grant_type=refresh_token&client_id=$g&refresh_token=mnr_x"}},

@@ -12,6 +12,8 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/gofiber/fiber/v2"
+
+	"github.com/mnemo-dev/mnemo/apiserver/reference"
 )
 
 const (
@@ -64,6 +66,11 @@ func (s *Server) serveOpenAPI() fiber.Handler {
 		c.Set(fiber.HeaderContentType, fiber.MIMEApplicationJSON)
 		return c.Send(spec)
 	}
+}
+
+func serveReference(c *fiber.Ctx) error {
+	c.Locals(localRoute, reference.Path)
+	return reference.Serve(c)
 }
 
 // finishOpenAPI adds what huma does not derive from types: examples, headers, and

@@ -2,7 +2,7 @@ package apiserver
 
 import "net/http"
 
-// routes is the route table of the API. /openapi.json and the pages of
+// routes is the route table of the API. /openapi.json, /docs and the pages of
 // apiserver/dashboard are registered separately; /metrics has its own port
 // (MetricsHandler).
 func (s *Server) routes() {

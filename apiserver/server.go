@@ -22,6 +22,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/mnemo-dev/mnemo/apiserver/dashboard"
+	"github.com/mnemo-dev/mnemo/apiserver/reference"
 	"github.com/mnemo-dev/mnemo/internal/account"
 	"github.com/mnemo-dev/mnemo/internal/audit"
 	"github.com/mnemo-dev/mnemo/internal/chat"
@@ -137,6 +138,8 @@ func New(c Config) *Server {
 	s.routes()
 	finishOpenAPI(s.api.OpenAPI())
 	s.app.Get("/openapi.json", s.serveOpenAPI())
+	s.app.Get(reference.Path, serveReference)
+	s.app.Get(reference.Path+"/:file", serveReference)
 	s.addDashboard()
 	return s
 }

@@ -23,7 +23,7 @@ func TestDashboard(t *testing.T) {
 		"Throttle": throttles, "Conversations": managesConversations, "Keyboard": worksByKeyboard, "Rate": countsRequests,
 		"ExternalUsers": signsInExternalUsers, "RejectedExternalUsers": rejectsExternalUsers, "ForgedRedirects": rejectsForgedRedirects, "Providers": showsProviders,
 		"GoProgram": connectsAGoProgram, "PythonProgram": connectsAPythonProgram, "Consent": allowsAnApp, "App": namesTheApp, "ExternalUsersApp": allowsAnAppOfAnExternalUser, "ForgedRequests": rejectsForgedRequests,
-		"Secrets": checksSecrets, "Revocation": revokesAppsEverywhere, "Refreshes": countsRefreshes, "TokenIsNotLost": losesNoToken, "Registration": limitsRegistration,
+		"Reference": showsTheReference, "Secrets": checksSecrets, "Revocation": revokesAppsEverywhere, "Refreshes": countsRefreshes, "TokenIsNotLost": losesNoToken, "Registration": limitsRegistration,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

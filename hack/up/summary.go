@@ -40,7 +40,7 @@ func (p *platform) printSummary(w io.Writer, took time.Duration) {
 Mnemo is up after %s.
 
   dashboard   %s   in a browser: sign in as %[12]s with password %[13]s
-  API         %[2]s   (its contract: %[2]s/openapi.json)
+  API         %[2]s   (reference: %[2]s/docs)
   token       %[3]s   (%[4]s of Tenant %[5]s)
   kubectl     export KUBECONFIG=%[6]s
   for scripts . %[7]s/%[8]s
