@@ -88,6 +88,7 @@ func (s *Server) jsonBody(ctx huma.Context, next func(huma.Context)) {
 		s.abort(ctx, err)
 		return
 	}
+	keyed, reader = keepBeginning(keyed, reader)
 	next(bodyContext{keyed, reader})
 }
 

@@ -30,17 +30,40 @@ type level struct {
 }
 
 // nullItem returns the offset of the first null in an array of a document that was
-// decoded into t, and the expected item type. It scans the bytes, because a
-// generic decode may need thirty times the memory of the document.
+// decoded into t, and the expected item type.
 func nullItem(data []byte, t reflect.Type) (at int, item reflect.Type) {
+	walk(data, t, visitor{null: func(offset int, expected reflect.Type) bool {
+		at, item = offset, expected
+		return false
+	}})
+	return at, item
+}
+
+// visitor is called for what a walk finds, and returns whether to continue.
+type visitor struct {
+	null    func(at int, item reflect.Type) bool // null in an array of item
+	unknown func(end int) bool                   // the name, which ends at end, of a member that is ignored
+}
+
+// walk visits a document, or the beginning of one, that is decoded into t. It scans
+// the bytes, because a generic decode may need thirty times the memory of the
+// document.
+func walk(data []byte, t reflect.Type, v visitor) {
 	var around []level
 	next, key := t, false // the type of the next value; whether a member name is next
 	for i := 0; i < len(data); i++ {
 		switch data[i] {
 		case '"':
 			end := stringEnd(data, i)
+			if end == len(data) {
+				return // of the beginning of a document
+			}
 			if key {
-				next, key = member(around[len(around)-1].t, data[i:end]), false
+				in := around[len(around)-1].t
+				next, key = member(in, data[i:end]), false
+				if next == nil && hasMembers(in) && v.unknown != nil && !v.unknown(end) {
+					return
+				}
 			}
 			i = end - 1
 		case '{', '[':
@@ -57,13 +80,17 @@ func nullItem(data []byte, t reflect.Type) (at int, item reflect.Type) {
 				next = element(l.t)
 			}
 		case 'n': // null is the only literal that starts with n
-			if len(around) > 0 && !around[len(around)-1].object && next != nil {
-				return i, next
+			if len(around) > 0 && !around[len(around)-1].object && next != nil && v.null != nil && !v.null(i, next) {
+				return
 			}
 			i += len("ull")
 		}
 	}
-	return 0, nil
+}
+
+// hasMembers reports whether encoding/json decodes an object into the fields of t.
+func hasMembers(t reflect.Type) bool {
+	return t != nil && t.Kind() == reflect.Struct && !reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]())
 }
 
 // stringEnd returns the offset after the string that begins at from.

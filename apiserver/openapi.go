@@ -25,7 +25,7 @@ const (
 )
 
 const apiDescription = "Memories and chat history of users, stored verbatim and searchable by meaning. " +
-	"Unknown query parameters and JSON fields are ignored. Ids are opaque; another user's id behaves like an id that does not exist. " +
+	"Unknown query parameters and JSON fields are ignored; `Warning` headers name the fields. Ids are opaque; another user's id behaves like an id that does not exist. " +
 	"Times are RFC 3339 in UTC with milliseconds."
 
 var tags = []*huma.Tag{

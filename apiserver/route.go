@@ -57,7 +57,9 @@ func add[I, O any](s *Server, method, path string, d doc, h handler[I, O]) {
 	case d.request != nil:
 		op.Middlewares = append(op.Middlewares, s.jsonBody)
 	}
+	body := bodyType[I]()
 	huma.Register(s.api, op, func(ctx context.Context, in *I) (*O, error) {
+		warnOfUnknown(ctx, body)
 		who, ok := ctx.Value(identityKey{}).(tenant.Identity)
 		if !ok {
 			return nil, s.toHTTPError(ctx, errors.New("handler reached without an identity"))

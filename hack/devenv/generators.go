@@ -63,14 +63,8 @@ func fillGenerators(ctx context.Context, python, dir string) error {
 	if err := fillNode(ctx, dir); err != nil {
 		return err
 	}
-	for _, name := range []string{"package.json", "package-lock.json", "requirements.txt"} {
-		content, err := generatorFiles.ReadFile("generators/" + name)
-		if err != nil {
-			return fmt.Errorf("read %s: %w", name, err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, name), content, 0o644); err != nil {
-			return fmt.Errorf("write %s: %w", name, err)
-		}
+	if err := writeEmbedded(dir, generatorFiles, "generators", "package.json", "package-lock.json", "requirements.txt"); err != nil {
+		return err
 	}
 	if err := npmInstall(ctx, dir); err != nil {
 		return err

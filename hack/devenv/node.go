@@ -2,6 +2,7 @@ package devenv
 
 import (
 	"context"
+	"embed"
 	"fmt"
 	"os"
 	"os/exec"
@@ -36,6 +37,20 @@ func fillNode(ctx context.Context, dir string) error {
 		return err
 	}
 	return os.Remove(file)
+}
+
+// writeEmbedded writes embedded files of a folder to dir.
+func writeEmbedded(dir string, files embed.FS, folder string, names ...string) error {
+	for _, name := range names {
+		content, err := files.ReadFile(folder + "/" + name)
+		if err != nil {
+			return fmt.Errorf("read %s: %w", name, err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o644); err != nil {
+			return fmt.Errorf("write %s: %w", name, err)
+		}
+	}
+	return nil
 }
 
 // npmInstall installs the packages of package-lock.json in dir and removes npm.

@@ -35,14 +35,8 @@ func fillOIDCProvider(ctx context.Context, dir string) error {
 	if err := fillNode(ctx, dir); err != nil {
 		return err
 	}
-	for _, name := range []string{"package.json", "package-lock.json", "provider.js"} {
-		content, err := oidcProviderFiles.ReadFile("oidcprovider/" + name)
-		if err != nil {
-			return fmt.Errorf("read %s: %w", name, err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, name), content, 0o644); err != nil {
-			return fmt.Errorf("write %s: %w", name, err)
-		}
+	if err := writeEmbedded(dir, oidcProviderFiles, "oidcprovider", "package.json", "package-lock.json", "provider.js"); err != nil {
+		return err
 	}
 	if err := os.WriteFile(filepath.Join(dir, "oidc-provider"), []byte(oidcProviderScript), 0o755); err != nil {
 		return fmt.Errorf("write start script: %w", err)

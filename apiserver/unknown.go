@@ -1,0 +1,96 @@
+package apiserver
+
+import (
+	"context"
+	"io"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/gofiber/fiber/v2"
+)
+
+const (
+	// inspected is how much of a body is searched for unknown fields, bytes.
+	inspected = 64 << 10
+	// maxWarnings is how many unknown fields a response names.
+	maxWarnings = 10
+	// maxUnknown is how many unknown fields are examined: each costs a scan.
+	maxUnknown = 100
+	// longestField is the length of a field's path in a warning, bytes.
+	longestField = 100
+)
+
+type beginningKey struct{}
+
+// beginning keeps the first bytes of a body.
+type beginning struct {
+	io.Reader
+	data  []byte
+	fiber *fiber.Ctx
+}
+
+// Read implements io.Reader.
+func (b *beginning) Read(p []byte) (int, error) {
+	n, err := b.Reader.Read(p)
+	b.data = append(b.data, p[:min(n, inspected-len(b.data))]...)
+	return n, err
+}
+
+// keepBeginning replaces the body by one whose first bytes warnOfUnknown inspects.
+func keepBeginning(ctx huma.Context, body io.Reader) (huma.Context, io.Reader) {
+	b := &beginning{Reader: body, fiber: fiberCtx(ctx)}
+	return huma.WithValue(ctx, beginningKey{}, b), b
+}
+
+// warnOfUnknown names the fields of the request's body that t does not have in
+// Warning headers (RFC 7234, code 299). Such fields are ignored, so a misspelled
+// optional field would otherwise go unnoticed.
+func warnOfUnknown(ctx context.Context, t reflect.Type) {
+	b, ok := ctx.Value(beginningKey{}).(*beginning)
+	if !ok {
+		return
+	}
+	for _, field := range unknownFields(b.data, t) {
+		b.fiber.Response().Header.Add(fiber.HeaderWarning, "299 - "+strconv.QuoteToASCII("unknown field "+field))
+	}
+}
+
+// unknownFields returns the paths of the first members of a document, or of its
+// beginning, that are ignored when it is decoded into t. Members of the items of a
+// list are named once.
+func unknownFields(data []byte, t reflect.Type) []string {
+	var fields []string
+	seen := 0
+	walk(data, t, visitor{unknown: func(end int) bool {
+		field := index.ReplaceAllString(pathTo(data, int64(end)), "[]")
+		if len(field) > longestField {
+			field = strings.ToValidUTF8(field[:longestField], "") + "..."
+		}
+		if !slices.Contains(fields, field) {
+			fields = append(fields, field)
+		}
+		seen++
+		return len(fields) < maxWarnings && seen < maxUnknown
+	}})
+	return fields
+}
+
+// index matches the position of an item in a path.
+var index = regexp.MustCompile(`\[\d+\]`)
+
+// bodyType returns the type of the body of an input, nil if it has none.
+func bodyType[I any]() reflect.Type {
+	t := reflect.TypeFor[I]()
+	if t.Kind() != reflect.Struct {
+		return nil
+	}
+	field, ok := t.FieldByName("Body")
+	if !ok {
+		return nil
+	}
+	return field.Type
+}
