@@ -203,6 +203,20 @@ func (h *testServer) usesEveryTool(t *testing.T, a assistant, token string) {
 	if !strings.Contains(recalled["content"].(string), "By the window.") || !strings.Contains(fmt.Sprint(recalled["sources"]), chatID) {
 		t.Errorf("recall_chat_history: %v", recalled)
 	}
+	several := a.ok(t, "recall_chat_history", `{"queries":[{"query":"by the window or not?","maxTokens":300},{"query":"which seat?"}],"maxTokens":100}`)
+	if results, _ := several["results"].([]any); len(results) != 2 || !strings.Contains(fmt.Sprint(results[0]), "By the window.") || !strings.Contains(fmt.Sprint(results[1]), "query:which seat?") || several["content"] != "" {
+		t.Errorf("recall_chat_history of two questions: %v", several)
+	}
+	for _, call := range [][2]string{{"search_memories", `{"query":"aisle","limit":1}`}, {"get_memories_and_buckets", `{"limit":1}`}, {"search_chat_history", `{"query":"window?","count":1}`}} {
+		got := a.ok(t, call[0], call[1])
+		list, _ := got["memories"].([]any)
+		if results, ok := got["results"].([]any); ok {
+			list = results
+		}
+		if len(list) != 1 {
+			t.Errorf("%s %s: %v", call[0], call[1], got)
+		}
+	}
 	passages := fmt.Sprint(a.ok(t, "search_chat_history", `{"query":"by the window or not?","contextMessages":2,"dateTo":"2099-01-01"}`))
 	if !strings.Contains(passages, chatID) || !strings.Contains(passages, "By the window.") || !strings.Contains(passages, "context:[map[") {
 		t.Errorf("search_chat_history: %s", passages)
@@ -289,6 +303,11 @@ func TestMCPErrors(t *testing.T) {
 		{"update_or_move_memories", `{"memoryIds":"x"}`, "memoryIds must be an array"},
 		{"recall_chat_history", `{"query":""}`, "query is required and must not be blank"},
 		{"recall_chat_history", `{"query":"a","after":"yesterday"}`, "after must be an ISO 8601 date or time"},
+		{"recall_chat_history", `{"query":"a","queries":[{"query":"b"}]}`, "query and queries must not be used together"},
+		{"recall_chat_history", `{"queries":[{"query":"a"},{}]}`, "queries[1].query is required"},
+		{"recall_chat_history", `{"queries":["a"]}`, "queries must be an object"},
+		{"search_memories", `{"query":"a","limit":1,"count":2}`, "limit is another name of count: use one of them"},
+		{"search_memories", `{"query":"a","limit":-1}`, "count must be"},
 		{"search_chat_history", `{"query":"a","limit":-1}`, "limit must be 1 to 100"},
 		{"search_chat_history", `{"query":"a","contextMessages":21}`, "contextMessages must be 0 to 20"},
 		{"search_chat_history", `{"query":"a","skip":100}`, "skip must be 0 to 99"},

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"time"
@@ -20,8 +21,9 @@ const (
 )
 
 type recallIn struct {
-	Query     string        `json:"query" jsonschema:"A question in natural language. Messages from a time it mentions, such as last May, are preferred."`
-	MaxTokens int           `json:"maxTokens,omitempty" jsonschema:"The maximum length of the content in tokens."`
+	Query     string        `json:"query,omitempty" jsonschema:"A question in natural language. Messages from a time it mentions, such as last May, are preferred. Use either query or queries."`
+	Queries   []queryIn     `json:"queries,omitempty" jsonschema:"Up to 15 questions, answered in one call."`
+	MaxTokens int           `json:"maxTokens,omitempty" jsonschema:"The maximum length of the content in tokens, for each question."`
 	Platform  string        `json:"platform,omitempty" jsonschema:"A hint: only conversations of this platform, such as chatgpt, claude or custom. Ignored if the user has none of it."`
 	Include   []search.Kind `json:"include,omitempty" jsonschema:"What to recall from: memories, chats or both. The default is both."`
 	MinScore  *float64      `json:"minScore,omitempty" jsonschema:"The score from 0 to 1 below which messages are omitted. By default, irrelevant messages are omitted; 0 uses all."`
@@ -30,13 +32,28 @@ type recallIn struct {
 	Before    string        `json:"before,omitempty" jsonschema:"Only messages written before this ISO 8601 time, or before the start of this date."`
 }
 
+type queryIn struct {
+	Query     string `json:"query"`
+	MaxTokens int    `json:"maxTokens,omitempty" jsonschema:"Overrides maxTokens for this question."`
+}
+
 type recallOut struct {
+	recollectionOut
+	Results  []queryOut `json:"results,omitempty" jsonschema:"The answers to queries, in order; content and sources are empty then."`
+	Degraded bool       `json:"degraded,omitempty" jsonschema:"True if the vector store was unavailable and only keywords were matched: try other words."`
+}
+
+type queryOut struct {
+	Query string `json:"query"`
+	recollectionOut
+}
+
+type recollectionOut struct {
 	Content    string      `json:"content" jsonschema:"Excerpts or an answer that cites its sources as [1], [2] and so on. Empty if nothing was found."`
 	Sources    []sourceOut `json:"sources"`
 	TokenCount int         `json:"tokenCount"`
 	Platform   string      `json:"platform" jsonschema:"The platform that was searched, or all."`
 	Model      string      `json:"model" jsonschema:"The chat model that wrote the content, or extractive if it consists of excerpts."`
-	Degraded   bool        `json:"degraded,omitempty" jsonschema:"True if the vector store was unavailable and only keywords were matched: try other words."`
 }
 
 type sourceOut struct {
@@ -97,6 +114,7 @@ func (e *Endpoint) addConversations() {
 		name: "search_chat_history", title: "Search chat history", reads: true,
 		description: "Search the user's past conversations by meaning and keywords. Returns relevant passages with their context, and none if nothing is relevant, to find a conversation or to compare several. " +
 			"To answer a question use recall_chat_history." + data,
+		aliases: map[string]string{"count": "limit"},
 		in: func(s *jsonschema.Schema) {
 			between(s, "limit", 1, chat.MaxResults, passageCount)
 			between(s, "skip", 0, chat.MaxResults-1, 0)
@@ -118,11 +136,8 @@ func (e *Endpoint) addConversations() {
 func (e *Endpoint) recall(ctx context.Context, c call, in recallIn) (recallOut, error) {
 	var f fault.Fields
 	input := chat.RecallInput{
-		Queries: []chat.RecallQuery{{Text: in.Query, MaxTokens: in.MaxTokens}}, Context: in.Context, Platform: in.Platform, MinScore: in.MinScore,
+		Queries: in.questions(&f), Many: len(in.Queries) > 0, Context: in.Context, Platform: in.Platform, MinScore: in.MinScore,
 		After: moment(&f, "after", in.After), Before: moment(&f, "before", in.Before),
-	}
-	if in.MaxTokens == 0 {
-		input.Queries[0].MaxTokens = chat.DefaultRecallTokens
 	}
 	if err := fault.Join(f.Err(), input.Validate()); err != nil {
 		return recallOut{}, err
@@ -131,8 +146,36 @@ func (e *Endpoint) recall(ctx context.Context, c call, in recallIn) (recallOut, 
 	if err != nil {
 		return recallOut{}, err
 	}
-	r := list[0]
-	out := recallOut{Content: r.Content, Sources: make([]sourceOut, len(r.Sources)), TokenCount: r.Tokens, Platform: r.Platform, Model: r.Model, Degraded: degraded}
+	if !input.Many {
+		return recallOut{recollectionOut: recollectionOf(list[0]), Degraded: degraded}, nil
+	}
+	out := recallOut{recollectionOut: recollectionOut{Sources: []sourceOut{}}, Degraded: degraded}
+	for _, r := range list {
+		out.TokenCount += r.Tokens
+		out.Platform, out.Model = r.Platform, r.Model
+		out.Results = append(out.Results, queryOut{r.Query, recollectionOf(r)})
+	}
+	return out, nil
+}
+
+// questions returns the questions with their token limits.
+func (in recallIn) questions(f *fault.Fields) []chat.RecallQuery {
+	limit := cmp.Or(in.MaxTokens, chat.DefaultRecallTokens)
+	if len(in.Queries) == 0 {
+		return []chat.RecallQuery{{Text: in.Query, MaxTokens: limit}}
+	}
+	if in.Query != "" {
+		f.Add("query", "and queries must not be used together")
+	}
+	questions := make([]chat.RecallQuery, len(in.Queries))
+	for i, q := range in.Queries {
+		questions[i] = chat.RecallQuery{Text: q.Query, MaxTokens: cmp.Or(q.MaxTokens, limit)}
+	}
+	return questions
+}
+
+func recollectionOf(r chat.Recollection) recollectionOut {
+	out := recollectionOut{Content: r.Content, Sources: make([]sourceOut, len(r.Sources)), TokenCount: r.Tokens, Platform: r.Platform, Model: r.Model}
 	for i, s := range r.Sources {
 		if m := s.Memory; m != nil {
 			out.Sources[i] = sourceOut{MemoryID: m.ID, Date: chat.Stamp(m.At), RelevanceScore: s.Score}
@@ -141,7 +184,7 @@ func (e *Endpoint) recall(ctx context.Context, c call, in recallIn) (recallOut, 
 		out.Sources[i] = sourceOut{ConversationID: s.Conversation.ID, ConversationTitle: s.Conversation.Title,
 			MessageIndex: s.Message.Index, Date: chat.Stamp(s.Message.CreatedAt), RelevanceScore: s.Score}
 	}
-	return out, nil
+	return out
 }
 
 func (e *Endpoint) searchChats(ctx context.Context, c call, in searchChatsIn) (searchChatsOut, error) {

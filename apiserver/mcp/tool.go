@@ -31,6 +31,8 @@ type tool struct {
 	name, title, description string
 	reads                    bool // read-only
 	repeatable               bool // idempotent
+	// aliases maps other names of arguments, which assistants use, to the arguments.
+	aliases map[string]string
 	// in adds constraints to the schema derived from the argument types.
 	in func(*jsonschema.Schema)
 }
@@ -50,7 +52,7 @@ func add[In, Out any](e *Endpoint, t tool, do func(ctx context.Context, c call, 
 	e.server.AddTool(definition, func(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		c := call{caller: callerOf(ctx), source: sourceOf(req)}
 		var in In
-		err := decode(req.Params.Arguments, &in, t.name, input)
+		err := decode(req.Params.Arguments, &in, t, input)
 		if err == nil {
 			c.request, err = requestOf(req.Params, in)
 		}
@@ -149,13 +151,17 @@ func (i *id) UnmarshalJSON(data []byte) error {
 // decode decodes the arguments of a tool; its errors name the argument and the
 // expected type. Unknown arguments are rejected: they are most likely misspelled,
 // and ignoring them would change the meaning of the call.
-func decode(raw json.RawMessage, in any, name string, schema *jsonschema.Schema) error {
+func decode(raw json.RawMessage, in any, t tool, schema *jsonschema.Schema) error {
 	if len(raw) == 0 || string(raw) == "null" {
 		raw = json.RawMessage("{}")
 	}
 	var given map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &given); err != nil {
 		return fault.New(fault.Invalid, "the arguments must be a JSON object")
+	}
+	raw, err := resolve(raw, given, t.aliases)
+	if err != nil {
+		return err
 	}
 	var unknown []string
 	for _, argument := range slices.Sorted(maps.Keys(given)) {
@@ -164,9 +170,9 @@ func decode(raw json.RawMessage, in any, name string, schema *jsonschema.Schema)
 		}
 	}
 	if len(unknown) > 0 {
-		return fault.New(fault.Invalid, "unknown arguments: %s; %s accepts %s", strings.Join(unknown, ", "), name, strings.Join(schema.PropertyOrder, ", "))
+		return fault.New(fault.Invalid, "unknown arguments: %s; %s accepts %s", strings.Join(unknown, ", "), t.name, strings.Join(schema.PropertyOrder, ", "))
 	}
-	err := json.Unmarshal(raw, in)
+	err = json.Unmarshal(raw, in)
 	if typeErr, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		field := typeErr.Field
 		if field == "" {
@@ -178,4 +184,26 @@ func decode(raw json.RawMessage, in any, name string, schema *jsonschema.Schema)
 		return fault.New(fault.Invalid, "the arguments are invalid")
 	}
 	return nil
+}
+
+// resolve renames arguments that are given by an alias, in given and in the result.
+func resolve(raw json.RawMessage, given map[string]json.RawMessage, aliases map[string]string) (json.RawMessage, error) {
+	renamed := false
+	for _, alias := range slices.Sorted(maps.Keys(aliases)) {
+		value, ok := given[alias]
+		if !ok {
+			continue
+		}
+		name := aliases[alias]
+		if _, both := given[name]; both {
+			return nil, fault.New(fault.Invalid, "%s is another name of %s: use one of them", alias, name)
+		}
+		delete(given, alias)
+		given[name] = value
+		renamed = true
+	}
+	if !renamed {
+		return raw, nil
+	}
+	return json.Marshal(given)
 }
