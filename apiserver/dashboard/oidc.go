@@ -131,7 +131,7 @@ func (d *Dashboard) verifyUser(c *fiber.Ctx, p *Provider, a attempt) (tenant.Ext
 		return none, time.Time{}, err
 	}
 	ctx := withClient(c.UserContext())
-	tokens, err := p.exchange(ctx, d.oauth(c, p, found), c.Query("code"), oauth2.VerifierOption(a.Verifier))
+	tokens, err := p.exchange(ctx, d.oauth(c, p, found), c.Query("code"), a.Verifier)
 	if err != nil {
 		return none, time.Time{}, err
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -87,7 +88,7 @@ func (p *Provider) cached(now time.Time) (*oidc.Provider, error) {
 
 // exchange redeems a code. Providers accept the client secret in a header or in the
 // form: both are tried until one works, except for rejected codes.
-func (p *Provider) exchange(ctx context.Context, c *oauth2.Config, code string, option oauth2.AuthCodeOption) (*oauth2.Token, error) {
+func (p *Provider) exchange(ctx context.Context, c *oauth2.Config, code, verifier string) (*oauth2.Token, error) {
 	styles := []oauth2.AuthStyle{oauth2.AuthStyleInHeader, oauth2.AuthStyleInParams}
 	if known := p.style.Load(); known != 0 {
 		styles = []oauth2.AuthStyle{oauth2.AuthStyle(known)}
@@ -96,7 +97,7 @@ func (p *Provider) exchange(ctx context.Context, c *oauth2.Config, code string, 
 	var err error
 	for _, style := range styles {
 		c.Endpoint.AuthStyle = style
-		if tokens, err = c.Exchange(ctx, code, option); err == nil {
+		if tokens, err = c.Exchange(ctx, code, oauth2.VerifierOption(verifier)); err == nil {
 			p.style.Store(int64(style))
 			return tokens, nil
 		}
@@ -105,16 +106,16 @@ func (p *Provider) exchange(ctx context.Context, c *oauth2.Config, code string, 
 			break
 		}
 	}
-	return nil, p.failed(err)
+	return nil, p.failed(err, code, verifier)
 }
 
 // failed classifies an exchange error: the code is invalid, the provider is
-// unavailable, or the configuration is wrong.
-func (p *Provider) failed(err error) error {
+// unavailable, or the configuration is wrong. The error is logged.
+func (p *Provider) failed(err error, code, verifier string) error {
 	_, unsent := errors.AsType[*url.Error](err)
 	rejection, responded := errors.AsType[*oauth2.RetrieveError](err)
-	if responded && rejection.ErrorCode == "" {
-		err = errors.New("response status " + rejection.Response.Status) // without the untrusted body
+	if responded {
+		err = errors.New(describe(rejection, p.ClientSecret, code, verifier))
 	}
 	switch {
 	case responded && rejection.ErrorCode == invalidGrant:
@@ -124,6 +125,24 @@ func (p *Provider) failed(err error) error {
 	default:
 		return fmt.Errorf("redeem code of %s: %w", p.Name, err)
 	}
+}
+
+// maxDescription limits how much of a provider's description an error repeats, in bytes.
+const maxDescription = 200
+
+// describe returns the status of a response and the provider's description, which may
+// quote the request, without the secrets. The rest of the body is not trusted.
+func describe(r *oauth2.RetrieveError, secrets ...string) string {
+	text := r.ErrorDescription
+	for _, secret := range secrets {
+		if secret != "" {
+			text = strings.NewReplacer(secret, "(secret)", url.QueryEscape(secret), "(secret)").Replace(text)
+		}
+	}
+	if len(text) > maxDescription {
+		text = strings.ToValidUTF8(text[:maxDescription], "") + "…"
+	}
+	return strings.TrimSpace(strings.Join([]string{"response status", r.Response.Status, r.ErrorCode, text}, " "))
 }
 
 func (p *Provider) unavailable(err error) error {

@@ -21,6 +21,8 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/postgres/postgrestest"
 )
 
+const clientSecret = "a client/secret"
+
 // faulty is an identity provider whose errors depend on the redeemed code.
 type faulty struct {
 	*httptest.Server
@@ -59,7 +61,8 @@ func (f *faulty) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, "<p>inner words")
 	case "unknown-client":
 		w.WriteHeader(http.StatusUnauthorized)
-		_, _ = io.WriteString(w, `{"error":"invalid_client"}`)
+		_ = json.NewEncoder(w).Encode(map[string]string{"error": "invalid_client", // it quotes the request
+			"error_description": "no client with " + r.Form.Encode() + strings.Repeat("…", 1000)})
 	case "in-the-form":
 		if _, _, header := r.BasicAuth(); header {
 			w.WriteHeader(http.StatusUnauthorized)
@@ -112,7 +115,7 @@ func signInServer(t *testing.T, p *faulty) (visitor, *journal) {
 	server := apiserver.New(apiserver.Config{
 		Tokens: db, Sessions: db, Access: db, Holdings: db.Holdings, Log: slog.New(slog.NewTextHandler(log, nil)),
 		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")},
-		Providers:      []*dashboard.Provider{{Name: "Example ID", Issuer: p.URL, ClientID: "mnemo", ClientSecret: "secret"}},
+		Providers:      []*dashboard.Provider{{Name: "Example ID", Issuer: p.URL, ClientID: "mnemo", ClientSecret: clientSecret}},
 	})
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(l) }()
@@ -133,7 +136,7 @@ func (v visitor) comesBack(t *testing.T, code, from string) (int, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	begun := base64.RawURLEncoding.EncodeToString([]byte(`{"Provider":0,"State":"s","Nonce":"n","Verifier":"v","Next":"/authorize?client_id=x"}`))
+	begun := base64.RawURLEncoding.EncodeToString([]byte(`{"Provider":0,"State":"s","Nonce":"n","Verifier":"the-verifier","Next":"/authorize?client_id=x"}`))
 	r.AddCookie(&http.Cookie{Name: "mnemo_sign_in", Value: begun})
 	r.Header.Set("X-Forwarded-For", from)
 	return do(t, v.Client, r)
@@ -154,7 +157,7 @@ func TestProviderFailures(t *testing.T) {
 		{"forged", http.StatusBadRequest, "Example ID did not confirm the sign-in; try again.", "", 1},
 		{"cut", http.StatusServiceUnavailable, "Example ID is unavailable; try again in a moment.", "level=WARN", 1},
 		{"away", http.StatusServiceUnavailable, "Example ID is unavailable; try again in a moment.", "502 Bad Gateway", 1},
-		{"unknown-client", http.StatusInternalServerError, "details are logged", "invalid_client", 2},
+		{"unknown-client", http.StatusInternalServerError, "details are logged", "401 Unauthorized invalid_client no client with client_id=mnemo&client_secret=(secret)&code=(secret)&code_verifier=(secret)", 2},
 		{"in-the-form", http.StatusInternalServerError, "details are logged", "malformed jwt", 2},
 		{"in-the-form", http.StatusInternalServerError, "details are logged", "malformed jwt", 3}, // the auth style is cached now
 	} {
