@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -42,6 +43,8 @@ func runTests(m *testing.M) (code int, err error) {
 	if err != nil {
 		return 1, err
 	}
+	recorder.Next = http.DefaultTransport
+	http.DefaultTransport = recorder
 	defer func() {
 		if stopErr := platform.stop(); stopErr != nil && err == nil {
 			err = stopErr
@@ -52,7 +55,11 @@ func runTests(m *testing.M) (code int, err error) {
 			fmt.Fprintln(os.Stderr, "e2e: logs are kept in", dir)
 		}
 	}()
-	return m.Run(), nil
+	code = m.Run()
+	if leaks := platform.leaks(); len(leaks) > 0 {
+		return 1, fmt.Errorf("the run left secrets behind:\n%s", strings.Join(leaks, "\n"))
+	}
+	return code, nil
 }
 
 // up is a running `hack/up up` with the variables from up.env.
@@ -175,6 +182,9 @@ func secret(t *testing.T, tenant, user, key string) string {
 	value, err := base64.StdEncoding.DecodeString(raw)
 	if err != nil {
 		t.Fatalf("decode secret: %v", err)
+	}
+	if key != "url" {
+		secrets.Add(key+" of "+tenant+"/"+user, string(value))
 	}
 	return string(value)
 }

@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
@@ -11,11 +12,14 @@ import (
 	"testing"
 )
 
+// program is an authorized app with its secrets.
+type program struct{ client, code, verifier, access, refresh string }
+
 // authorizeProgram signs a user in and authorizes a program through the dashboard's pages.
-// It returns the program's access token for /mcp.
-func authorizeProgram(t *testing.T, tenant, user string) (token string) {
+func authorizeProgram(t *testing.T, tenant, user string) program {
 	t.Helper()
-	const callback, verifier = "http://127.0.0.1:9/", "the PKCE code verifier of the program in this test"
+	const callback = "http://127.0.0.1:9/"
+	verifier := rand.Text() + rand.Text()
 	base := platform.env["MNEMO_URL"]
 	jar, err := cookiejar.New(nil)
 	if err != nil {
@@ -63,12 +67,14 @@ func authorizeProgram(t *testing.T, tenant, user string) (token string) {
 		t.Fatal(err)
 	}
 	var given struct {
-		Token string `json:"access_token"`
+		Access  string `json:"access_token"`
+		Refresh string `json:"refresh_token"`
 	}
+	code := to.Query().Get("code")
 	post("/token", form, url.Values{
-		"grant_type": {"authorization_code"}, "client_id": {client.ID}, "code": {to.Query().Get("code")}, "code_verifier": {verifier},
+		"grant_type": {"authorization_code"}, "client_id": {client.ID}, "code": {code}, "code_verifier": {verifier},
 	}.Encode(), http.StatusOK, &given)
-	return given.Token
+	return program{client.ID, code, verifier, given.Access, given.Refresh}
 }
 
 // usesMCP calls a tool with a token and returns the status.

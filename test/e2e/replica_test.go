@@ -46,6 +46,7 @@ func startReplica(t *testing.T, env ...string) string {
 		defer close(read)
 		for lines := bufio.NewScanner(output); lines.Scan(); {
 			log.add(lines.Text())
+			replicaLogs.add(lines.Text())
 			var line struct{ Msg, Address string }
 			if json.Unmarshal(lines.Bytes(), &line) == nil && line.Msg == "serving" {
 				address <- line.Address
@@ -84,8 +85,10 @@ func (j *journal) add(line string) {
 	j.lines = append(j.lines, line)
 }
 
-func (j *journal) String() string {
+func (j *journal) all() string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return fmt.Sprintf("%.8000s", strings.Join(j.lines, "\n"))
+	return strings.Join(j.lines, "\n")
 }
+
+func (j *journal) String() string { return fmt.Sprintf("%.8000s", j.all()) }

@@ -76,7 +76,7 @@ func TestStory(t *testing.T) {
 		return ""
 	})
 
-	program := authorizeProgram(t, "story", "alice")
+	program := authorizeProgram(t, "story", "alice").access
 	if status := usesMCP(t, program); status != http.StatusOK {
 		t.Errorf("request of an authorized program: %d", status)
 	}

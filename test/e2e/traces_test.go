@@ -22,6 +22,7 @@ type collected struct {
 
 	mu    sync.Mutex
 	names map[string][]string
+	raw   strings.Builder // everything that was exported
 }
 
 // collect starts a collector for OTLP over HTTP, which runs until the tests end.
@@ -44,6 +45,7 @@ func (c *collected) take(w http.ResponseWriter, r *http.Request) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.raw.Write(raw)
 	for _, resource := range sent.ResourceSpans {
 		for _, scope := range resource.ScopeSpans {
 			for _, span := range scope.Spans {
@@ -52,6 +54,13 @@ func (c *collected) take(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 	}
+}
+
+// all returns everything that was exported.
+func (c *collected) all() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.raw.String()
 }
 
 // TestOneTrace checks that a trace contains the spans of both stores and of the job
