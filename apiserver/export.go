@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -16,17 +14,11 @@ import (
 
 	"github.com/mnemo-dev/mnemo/internal/account"
 	"github.com/mnemo-dev/mnemo/internal/archive"
-	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
 const (
 	tagAccount = "Account"
-	// maxExports is the number of concurrent exports of a replica; each holds a
-	// database connection with a snapshot.
-	maxExports = 2
-	// exportRetry is the Retry-After of a rejected export.
-	exportRetry = 30 * time.Second
 
 	mediaZip   = "application/zip"
 	exportName = `attachment; filename="mnemo-export-%s.zip"`
@@ -35,8 +27,8 @@ const (
 var docExport = doc{
 	id: "export", tag: tagAccount, summary: "Export all data of the user",
 	description: "Returns a zip of JSON Lines with a consistent snapshot of buckets, memories with their versions, and conversations with their messages. " +
-		"`POST /api/chat-history/import` restores it into an empty account. A download may take up to an hour, and a user can run one export at a time. " +
-		"A response without its last chunk is incomplete.",
+		"`POST /api/chat-history/import` restores it into an empty account. A user can run one export at a time, and a tenant two per server. " +
+		"A download may take up to an hour, and ends early if the client reads less than 64 KiB/s. A response without its last chunk is incomplete.",
 	file: mediaZip,
 }
 
@@ -100,58 +92,6 @@ func (s *Server) writeArchive(ctx context.Context, w *io.PipeWriter, snapshot *a
 		s.Log.LogAttrs(ctx, slog.LevelWarn, "export incomplete", slog.String("request_id", requestIDOf(ctx)), slog.Any("error", err))
 	}
 	return err
-}
-
-// pacedBody is a response body that extends the write deadline with every read,
-// so that a slow client can finish its download.
-type pacedBody struct {
-	*io.PipeReader
-	conn    net.Conn
-	timeout time.Duration
-	ctx     context.Context //nolint:containedctx // the context of the response
-}
-
-// Read reads the next chunk. Its write must finish within the timeout and before
-// the deadline of the whole response.
-func (p *pacedBody) Read(b []byte) (int, error) {
-	n, err := p.PipeReader.Read(b)
-	until := time.Now().Add(p.timeout)
-	if end, ok := p.ctx.Deadline(); ok && end.Before(until) {
-		until = end
-	}
-	_ = p.conn.SetWriteDeadline(until) // on failure the write fails as well
-	return n, err                      //nolint:wrapcheck // io.Reader's contract
-}
-
-// exports limits the concurrent exports of a replica, so that slow clients do not
-// exhaust the database connections.
-type exports struct {
-	mu      sync.Mutex
-	running map[tenant.Scope]bool
-}
-
-// acquire reserves an export and returns its release function: RateLimited if the
-// user has a running export, Unavailable if the replica is at its limit.
-func (x *exports) acquire(scope tenant.Scope) (release func(), err error) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	switch {
-	case x.running[scope]:
-		return nil, &fault.Error{Kind: fault.RateLimited, RetryAfter: exportRetry,
-			Message: "an export of this account is already running; retry when it has finished"}
-	case len(x.running) >= maxExports:
-		return nil, &fault.Error{Kind: fault.Unavailable, RetryAfter: exportRetry,
-			Message: "too many exports are running; retry later"}
-	}
-	if x.running == nil {
-		x.running = make(map[tenant.Scope]bool)
-	}
-	x.running[scope] = true
-	return func() {
-		x.mu.Lock()
-		defer x.mu.Unlock()
-		delete(x.running, scope)
-	}, nil
 }
 
 type deleteAccountInput struct {

@@ -203,24 +203,33 @@ func newEndlessServer(t *testing.T, e *endless, change func(*Config)) *testServe
 	})
 }
 
-// A user can run one export at a time and a replica two. Others get Retry-After,
-// and a disconnected client releases its slot.
+// A user can run one export at a time, a tenant two and a replica three: a tenant cannot
+// keep the others from exporting. Rejected requests get Retry-After, and a disconnected
+// client releases its slot.
 func TestConcurrentExportsAreLimited(t *testing.T) {
 	t.Parallel()
 	e := &endless{}
 	h := newEndlessServer(t, e, func(*Config) {})
+	dave := h.user(t, tenant.Identity{Scope: tenant.Scope{Tenant: "one", User: 5}})
+	erin := h.user(t, tenant.Identity{Scope: tenant.Scope{Tenant: "four", User: 6}})
+	rejected := func(token string, status int, message string) {
+		t.Helper()
+		got := h.call(t, token, "GET", "/api/export", "")
+		if got.status != status || got.header.Get("Retry-After") != "30" || !strings.Contains(got.body, message) {
+			t.Errorf("%d %s, Retry-After %q; want %d %q, Retry-After 30", got.status, got.body, got.header.Get("Retry-After"), status, message)
+		}
+	}
 	alice := h.begun(t, h.alice)
-	if got := h.call(t, h.alice, "GET", "/api/export", ""); got.status != 429 || got.header.Get("Retry-After") == "" {
-		t.Errorf("a second one of the user: %d %s", got.status, got.body)
-	}
+	rejected(h.alice, 429, "an export of this account is already running")
 	bob := h.begun(t, h.bob)
-	if got := h.call(t, h.carol, "GET", "/api/export", ""); got.status != 503 || got.header.Get("Retry-After") == "" {
-		t.Errorf("a third one: %d %s", got.status, got.body)
+	rejected(dave, 429, "other users of this tenant are running exports")
+	carol := h.begun(t, h.carol)
+	rejected(erin, 503, "too many exports are running")
+	for _, open := range []*http.Response{alice, bob, carol} {
+		open.Body.Close()
 	}
-	alice.Body.Close()
-	bob.Body.Close()
 	e.ends(t, h, "the clients went away")
-	h.begun(t, h.alice).Body.Close()
+	h.begun(t, dave).Body.Close()
 	e.ends(t, h, "again")
 }
 
@@ -234,6 +243,12 @@ func TestSlowExportsTimeOut(t *testing.T) {
 		h := newEndlessServer(t, e, func(c *Config) { c.WriteTimeout = 200 * time.Millisecond })
 		h.begun(t, h.alice)
 		e.ends(t, h, "the client reads nothing")
+		h.eventually(t, func() string {
+			if !strings.Contains(h.log.String(), errSlowReader.Error()) {
+				return "the log does not say that the client is slow"
+			}
+			return ""
+		})
 	})
 	t.Run("Slow", func(t *testing.T) {
 		t.Parallel()

@@ -73,7 +73,7 @@ type Config struct {
 	ImportFile     int64         // size limit of an imported file, bytes; default 4 GiB
 	RequestTimeout time.Duration // deadline of a handler's context; default 30 s
 	ReadTimeout    time.Duration // for request headers, and again for the first bytes of the body; default 15 s
-	WriteTimeout   time.Duration // for a response, and for each chunk of an export; default 1 min
+	WriteTimeout   time.Duration // for a response, and a pause of a client during an export; default 1 min
 	ExportTimeout  time.Duration // for an entire export; default 1 h
 	IdleTimeout    time.Duration // between requests of a connection; default 75 s
 }
@@ -89,7 +89,7 @@ type Server struct {
 	intake  *intake
 	// stopping is closed when Shutdown begins, to end event streams.
 	stopping chan struct{}
-	exports  exports
+	exports  *exports
 	closing  context.Context // of responses that outlive their handlers
 	close    func()
 
@@ -112,6 +112,7 @@ func New(c Config) *Server {
 	s := &Server{Config: c, metrics: newMetrics(c.Registry, c.Cache), limiter: newLimiter(c.Rates, c.Log), stopping: make(chan struct{})}
 	s.conns = newConns(c.Registry, s.trusts)
 	s.intake = newIntake()
+	s.exports = newExports()
 	s.closing, s.close = context.WithCancel(context.Background())
 	s.app = fiber.New(fiber.Config{
 		AppName:      "Mnemo",

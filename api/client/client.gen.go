@@ -1665,7 +1665,7 @@ type ClientInterface interface {
 
 	// Export Export all data of the user
 	//
-	// Returns a zip of JSON Lines with a consistent snapshot of buckets, memories with their versions, and conversations with their messages. `POST /api/chat-history/import` restores it into an empty account. A download may take up to an hour, and a user can run one export at a time. A response without its last chunk is incomplete.
+	// Returns a zip of JSON Lines with a consistent snapshot of buckets, memories with their versions, and conversations with their messages. `POST /api/chat-history/import` restores it into an empty account. A user can run one export at a time, and a tenant two per server. A download may take up to an hour, and ends early if the client reads less than 64 KiB/s. A response without its last chunk is incomplete.
 	//
 	// Corresponds with GET /api/export (the `Export` operationId).
 	Export(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -2326,7 +2326,7 @@ func (c *Requests) SearchConversations(ctx context.Context, body SearchConversat
 
 // Export Export all data of the user
 //
-// Returns a zip of JSON Lines with a consistent snapshot of buckets, memories with their versions, and conversations with their messages. `POST /api/chat-history/import` restores it into an empty account. A download may take up to an hour, and a user can run one export at a time. A response without its last chunk is incomplete.
+// Returns a zip of JSON Lines with a consistent snapshot of buckets, memories with their versions, and conversations with their messages. `POST /api/chat-history/import` restores it into an empty account. A user can run one export at a time, and a tenant two per server. A download may take up to an hour, and ends early if the client reads less than 64 KiB/s. A response without its last chunk is incomplete.
 //
 // Corresponds with GET /api/export (the `Export` operationId).
 func (c *Requests) Export(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
