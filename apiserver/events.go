@@ -22,11 +22,6 @@ const (
 	eventStream       = "text/event-stream"
 	headerLastEventID = "Last-Event-ID"
 
-	// importPoll is the polling interval during an import, and indexingPoll the
-	// interval while only embeddings are missing. The state is in PostgreSQL, so
-	// any replica can serve the events.
-	importPoll   = 500 * time.Millisecond
-	indexingPoll = 2 * time.Second
 	// heartbeat is the interval of keep-alive comments and token checks.
 	heartbeat = 15 * time.Second
 	// maxStream is the maximum duration of a stream; clients reconnect.
@@ -44,7 +39,8 @@ type followImportInput struct {
 var docFollowImport = doc{
 	id: "followImport", tag: tagChats, summary: "Stream the status of an import as server-sent events",
 	description: "The data of each event is the response of GET /api/chat-history/imports/{importId}. The first event is sent immediately, the others on every change. " +
-		"The stream ends when the import has failed, or is done and indexed. Lines that start with a colon are keep-alive comments.",
+		"The stream ends when the import has failed, or is done and indexed. Lines that start with a colon are keep-alive comments. " +
+		"A user can have 10 streams open at a server; further requests return 429.",
 	params: []*huma.Param{{
 		Name: headerLastEventID, In: "header", Example: "12", Schema: &huma.Schema{Type: huma.TypeString},
 		Description: "The id of the last received event; only later events are sent. 204 if there will be none.",
@@ -58,16 +54,18 @@ func (s *Server) followImport(ctx context.Context, who tenant.Identity, in *foll
 	if err != nil {
 		return nil, err
 	}
-	f := &follower{server: s, who: who, authorization: in.Authorization, current: i}
+	f := &follower{server: s, authorization: in.Authorization}
 	// An invalid or outdated id counts as absent.
 	if last, err := strconv.ParseInt(in.LastEventID, 10, 64); err == nil && last == i.Version {
 		f.sent = last
 	}
+	if f.sent == i.Version && i.Settled() {
+		return &huma.StreamResponse{Body: func(ctx huma.Context) { ctx.SetStatus(http.StatusNoContent) }}, nil
+	}
+	if f.feed, err = s.feeds.join(who, i); err != nil {
+		return nil, err
+	}
 	return &huma.StreamResponse{Body: func(ctx huma.Context) {
-		if f.sent == i.Version && i.Settled() {
-			ctx.SetStatus(http.StatusNoContent)
-			return
-		}
 		ctx.SetHeader(fiber.HeaderContentType, eventStream)
 		ctx.SetHeader(fiber.HeaderCacheControl, "no-cache")
 		ctx.SetHeader("X-Accel-Buffering", "no") // disable buffering in nginx
@@ -80,16 +78,16 @@ func (s *Server) followImport(ctx context.Context, who tenant.Identity, in *foll
 // follower streams the status of an import to one client.
 type follower struct {
 	server        *Server
-	who           tenant.Identity
+	feed          *feed
 	authorization string
 	conn          net.Conn
-	current       importer.Import
 	sent          int64 // the version sent last
 }
 
 // run sends events until the import is settled, the client disconnects, its token
 // is revoked, or the server stops.
 func (f *follower) run(w *bufio.Writer) {
+	defer f.server.feeds.leave(f.feed)
 	ctx, cancel := context.WithTimeout(context.Background(), maxStream)
 	defer cancel()
 	heartbeats := time.NewTicker(heartbeat)
@@ -99,17 +97,12 @@ func (f *follower) run(w *bufio.Writer) {
 		return
 	}
 	for {
-		if f.sent != f.current.Version {
-			if f.send(w) != nil {
-				return
-			}
-		}
-		if f.current.Settled() {
+		current, deleted, changed := f.server.feeds.state(f.feed)
+		if deleted {
 			return
 		}
-		pause := importPoll
-		if f.current.Status == importer.Done {
-			pause = indexingPoll
+		if f.sent != current.Version && f.send(w, current) != nil || current.Settled() {
+			return
 		}
 		select {
 		case <-ctx.Done():
@@ -120,21 +113,18 @@ func (f *follower) run(w *bufio.Writer) {
 			if !f.authorized(ctx) || f.write(w, ":\n\n") != nil {
 				return
 			}
-		case <-time.After(pause):
-		}
-		if !f.refresh(ctx) {
-			return
+		case <-changed:
 		}
 	}
 }
 
-// send writes an event with the current status.
-func (f *follower) send(w *bufio.Writer) error {
-	data, err := json.Marshal(newImportBody(f.current))
+// send writes an event with a status.
+func (f *follower) send(w *bufio.Writer, i importer.Import) error {
+	data, err := json.Marshal(newImportBody(i))
 	if err != nil {
 		return fmt.Errorf("write event: %w", err)
 	}
-	f.sent = f.current.Version
+	f.sent = i.Version
 	return f.write(w, fmt.Sprintf("id: %d\ndata: %s\n\n", f.sent, data))
 }
 
@@ -147,18 +137,6 @@ func (f *follower) write(w *bufio.Writer, text string) error {
 		return err
 	}
 	return w.Flush()
-}
-
-// refresh reads the status and reports whether the import still exists. While the
-// store is unavailable the status does not change.
-func (f *follower) refresh(ctx context.Context) bool {
-	ctx, cancel := context.WithTimeout(ctx, eventTimeout)
-	defer cancel()
-	i, err := f.server.Imports.Get(ctx, f.who, f.current.ID)
-	if err == nil {
-		f.current = i
-	}
-	return !fault.Is(err, fault.NotFound)
 }
 
 // authorized reports whether the token of the stream is still valid.

@@ -90,6 +90,7 @@ type Server struct {
 	// stopping is closed when Shutdown begins, to end event streams.
 	stopping chan struct{}
 	exports  *exports
+	feeds    *feeds
 	closing  context.Context // of responses that outlive their handlers
 	close    func()
 
@@ -113,6 +114,7 @@ func New(c Config) *Server {
 	s.conns = newConns(c.Registry, s.trusts)
 	s.intake = newIntake()
 	s.exports = newExports()
+	s.feeds = newFeeds(c.Imports)
 	s.closing, s.close = context.WithCancel(context.Background())
 	s.app = fiber.New(fiber.Config{
 		AppName:      "Mnemo",

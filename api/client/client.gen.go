@@ -1586,7 +1586,7 @@ type ClientInterface interface {
 
 	// FollowImport Stream the status of an import as server-sent events
 	//
-	// The data of each event is the response of GET /api/chat-history/imports/{importId}. The first event is sent immediately, the others on every change. The stream ends when the import has failed, or is done and indexed. Lines that start with a colon are keep-alive comments.
+	// The data of each event is the response of GET /api/chat-history/imports/{importId}. The first event is sent immediately, the others on every change. The stream ends when the import has failed, or is done and indexed. Lines that start with a colon are keep-alive comments. A user can have 10 streams open at a server; further requests return 429.
 	//
 	// Corresponds with GET /api/chat-history/imports/{importId}/events (the `FollowImport` operationId).
 	FollowImport(ctx context.Context, importID string, params *FollowImportParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -2157,7 +2157,7 @@ func (c *Requests) GetImport(ctx context.Context, importID string, reqEditors ..
 
 // FollowImport Stream the status of an import as server-sent events
 //
-// The data of each event is the response of GET /api/chat-history/imports/{importId}. The first event is sent immediately, the others on every change. The stream ends when the import has failed, or is done and indexed. Lines that start with a colon are keep-alive comments.
+// The data of each event is the response of GET /api/chat-history/imports/{importId}. The first event is sent immediately, the others on every change. The stream ends when the import has failed, or is done and indexed. Lines that start with a colon are keep-alive comments. A user can have 10 streams open at a server; further requests return 429.
 //
 // Corresponds with GET /api/chat-history/imports/{importId}/events (the `FollowImport` operationId).
 func (c *Requests) FollowImport(ctx context.Context, importID string, params *FollowImportParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
