@@ -28,7 +28,7 @@ func plainWords(text string) []string {
 	text = strings.ToLower(text)
 	start := -1
 	for i, r := range text {
-		switch inWord := r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.Is(unicode.M, r); {
+		switch inWord := isWordRune(r); {
 		case inWord && start < 0:
 			start = i
 		case !inWord && start >= 0:
