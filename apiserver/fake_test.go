@@ -318,6 +318,18 @@ func (f fakeChats) Passages(_ context.Context, scope tenant.Scope, places []chat
 	return out, err
 }
 
+func (f fakeChats) Openings(_ context.Context, scope tenant.Scope, ids []string) (map[string]string, error) {
+	u, end, err := f.begin(scope)
+	defer end()
+	out := map[string]string{}
+	for _, id := range ids {
+		if list := u.messages[id]; len(list) > 0 {
+			out[id] = list[0].Text
+		}
+	}
+	return out, err
+}
+
 // fakeIndex and fakeEmbedder are there and do nothing.
 type fakeIndex struct{ retrieve.Index }
 

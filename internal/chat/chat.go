@@ -135,6 +135,9 @@ type PassageStore interface {
 	// Passages returns, for each position, the message with up to around
 	// messages on either side. Positions that no longer exist are omitted.
 	Passages(ctx context.Context, scope tenant.Scope, positions []Position, around int) ([]Passage, error)
+	// Openings returns the beginning of the first message of each conversation that
+	// exists, by id; of the user's first one if it is among the first messages.
+	Openings(ctx context.Context, scope tenant.Scope, ids []string) (map[string]string, error)
 }
 
 // Position is the position of a message.

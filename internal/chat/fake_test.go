@@ -109,6 +109,16 @@ func (f *fakes) Passages(_ context.Context, _ tenant.Scope, places []Position, _
 	return out, f.storeFails
 }
 
+func (f *fakes) Openings(_ context.Context, _ tenant.Scope, ids []string) (map[string]string, error) {
+	out := map[string]string{}
+	for _, id := range ids {
+		if list := f.messages[id]; len(list) > 0 {
+			out[id] = list[0].Text
+		}
+	}
+	return out, f.storeFails
+}
+
 func (f *fakes) Search(_ context.Context, _ tenant.Scope, _ placement.Location, q retrieve.Query) (retrieve.Result, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

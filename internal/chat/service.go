@@ -214,6 +214,16 @@ func (s *Service) List(ctx context.Context, who tenant.Identity, f ConversationF
 	return list, total, nil
 }
 
+// Openings returns how conversations begin, by id: the beginning of the user's first
+// message, or of the first message. Unknown and empty conversations are omitted.
+func (s *Service) Openings(ctx context.Context, who tenant.Identity, ids []string) (map[string]string, error) {
+	out, err := s.Passages.Openings(ctx, who.Scope, validIDs(ids))
+	if err != nil {
+		return nil, fmt.Errorf("read first messages: %w", err)
+	}
+	return out, nil
+}
+
 // Delete removes conversations with their messages and units and returns the ids
 // it removed. Unknown ids are ignored. Invalid for no ids or more than MaxBulk.
 func (s *Service) Delete(ctx context.Context, who tenant.Identity, ids []string) ([]string, error) {

@@ -315,3 +315,33 @@ func TestPassages(t *testing.T) {
 		t.Errorf("passages (-want +got):\n%s", diff)
 	}
 }
+
+// TestOpenings: a conversation begins with the user's first message, also if it is not
+// searchable, and nobody else can read it.
+func TestOpenings(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	var ids []string
+	for i, u := range b.users {
+		c := newConversation(fmt.Sprint("c", i), 0, 3)
+		c.Messages[0].Sender = chat.System
+		c.Messages[2].Sender, c.Messages[2].Text = chat.Human, fmt.Sprintf("%d ", i)+strings.Repeat("é", 500)
+		c.Messages[1].Sender = chat.Assistant
+		ids = append(ids, b.upsert(t, u, c).Conversation.ID)
+	}
+	if _, err := b.Conversations().SetFlags(t.Context(), b.users[0], ids[:1], chat.Flags{Excluded: new(true)}); err != nil {
+		t.Fatal(err)
+	}
+	empty := newConversation("empty", 0, 0)
+	all := append(slices.Clone(ids), b.upsert(t, b.users[0], empty).Conversation.ID, uuid.NewString(), "no-uuid")
+	for i, u := range b.users {
+		got, err := b.Openings(t.Context(), u, all)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := map[string]string{ids[i]: fmt.Sprintf("%d ", i) + strings.Repeat("é", 398)}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("openings of user %d (-want +got):\n%s", i, diff)
+		}
+	}
+}

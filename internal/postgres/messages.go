@@ -168,6 +168,22 @@ func (d *DB) Passages(ctx context.Context, scope tenant.Scope, positions []chat.
 	return out, nil
 }
 
+// Openings implements chat.PassageStore.
+func (d *DB) Openings(ctx context.Context, scope tenant.Scope, ids []string) (map[string]string, error) {
+	out := map[string]string{}
+	err := d.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
+		rows, err := q.Openings(ctx, db.OpeningsParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), Ids: parseIDs(ids)})
+		for _, r := range rows {
+			out[r.ConversationID] = r.Text
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read first messages: %w", err)
+	}
+	return out, nil
+}
+
 // toPassage returns the passage of the rows of one position, and false if they
 // do not include the message at the position.
 func toPassage(rows []db.PassagesRow) (chat.Passage, bool) {

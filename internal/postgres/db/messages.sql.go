@@ -237,6 +237,45 @@ func (q *Queries) ListMessages(ctx context.Context, arg ListMessagesParams) ([]L
 	return items, nil
 }
 
+const openings = `-- name: Openings :many
+select distinct on (conversation_id) conversation_id, left(text, 400)::text as text
+from messages
+where tenant_id = $1 and user_id = $2 and conversation_id = any($3::uuid[]) and seq < 5
+order by conversation_id, sender <> 'human', seq
+`
+
+type OpeningsParams struct {
+	TenantID string
+	UserID   int64
+	Ids      []string
+}
+
+type OpeningsRow struct {
+	ConversationID string
+	Text           string
+}
+
+// The beginning of the user's first message in each conversation, or of the first message.
+func (q *Queries) Openings(ctx context.Context, arg OpeningsParams) ([]OpeningsRow, error) {
+	rows, err := q.db.Query(ctx, openings, arg.TenantID, arg.UserID, arg.Ids)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []OpeningsRow{}
+	for rows.Next() {
+		var i OpeningsRow
+		if err := rows.Scan(&i.ConversationID, &i.Text); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const passages = `-- name: Passages :many
 select p.n::int as n, p.seq::int as position_seq, c.tenant_id, c.user_id, c.id, c.external_id, c.platform, c.platform_name, c.title, c.status, c.pinned, c.message_count, c.token_count, c.bytes, c.import_id, c.created_at, c.updated_at, c.imported_at, c.exported_at, m.seq, m.external_id, m.sender, m.text, m.tokens, m.created_at
 from (select generate_subscripts($1::uuid[], 1) as n, unnest($1::uuid[]) as id, unnest($2::int[]) as seq) p

@@ -54,3 +54,10 @@ join conversations c on c.tenant_id = @tenant_id and c.user_id = @user_id and c.
 join messages m on m.tenant_id = c.tenant_id and m.user_id = c.user_id and m.conversation_id = c.id
     and m.seq between p.seq - @around::int and p.seq + @around::int
 order by p.n, m.seq;
+
+-- name: Openings :many
+-- The beginning of the user's first message in each conversation, or of the first message.
+select distinct on (conversation_id) conversation_id, left(text, 400)::text as text
+from messages
+where tenant_id = @tenant_id and user_id = @user_id and conversation_id = any(@ids::uuid[]) and seq < 5
+order by conversation_id, sender <> 'human', seq;
