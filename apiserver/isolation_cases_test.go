@@ -90,6 +90,7 @@ var isolationCases = map[string][]isolationRequest{
 	"GET /chats/imports/:id":     {{path: "/$i"}},
 	"GET /chats/:id":             {{path: "/$c"}, {path: "/$c?m=0&start=0&end=3&part=1"}},
 	"GET /ask":                   {{path: "?q=$q"}},
+	"GET /search":                {{path: "?q=$q"}},
 	"GET /connect":               {{}},
 	"GET /connect/apps":          {{}},
 	"POST /connect/token":        {{body: "confirmed=yes"}},

@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"context"
 	"regexp"
 	"strconv"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/mnemo-dev/mnemo/internal/chat"
+	"github.com/mnemo-dev/mnemo/internal/memory"
 	"github.com/mnemo-dev/mnemo/internal/search"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
@@ -18,9 +20,9 @@ const askTokens = 600
 // askView is a question with its answer.
 type askView struct {
 	Query   string
-	Answer  []piece
+	Answer  []piece // of the chat model; none without one
 	Sources []cited
-	Model   string // "" if the answer consists of excerpts
+	Model   string // the chat model, "" for none
 }
 
 // piece is a part of the answer: text or a citation.
@@ -32,8 +34,7 @@ type piece struct {
 // cited is a source of the answer.
 type cited struct {
 	Number int
-	chat.RecallSource
-	Path string
+	result
 }
 
 var citation = regexp.MustCompile(`\[([0-9]{1,3})\]`)
@@ -51,30 +52,40 @@ func (d *Dashboard) ask(c *fiber.Ctx, who *tenant.Session) error {
 		if degraded {
 			p.Warning = degradedWarning
 		}
-		view.fill(list[0])
+		if err := d.fillAnswer(c.UserContext(), who, &view, list[0]); err != nil {
+			return err
+		}
 	}
 	p.Data = view
 	return d.render(c, fiber.StatusOK, "ask", p)
 }
 
-func (v *askView) fill(r chat.Recollection) {
-	v.Answer = piecesOf(r.Content, len(r.Sources))
+// fillAnswer adds the answer of a chat model, if there is one, and the sources.
+func (d *Dashboard) fillAnswer(ctx context.Context, who *tenant.Session, v *askView, r chat.Recollection) error {
 	if r.Model != chat.Extractive {
-		v.Model = r.Model
+		v.Model, v.Answer = r.Model, piecesOf(r.Content, len(r.Sources))
+	}
+	var conversations []chat.Conversation
+	for _, s := range r.Sources {
+		if s.Memory == nil {
+			conversations = append(conversations, s.Conversation)
+		}
+	}
+	titles, err := d.titles(ctx, who, conversations)
+	if err != nil {
+		return err
 	}
 	for i, s := range r.Sources {
-		if s.Memory != nil {
-			v.Sources = append(v.Sources, cited{Number: i + 1, RecallSource: s, Path: "/memories/" + s.Memory.ID})
-			continue
-		}
-		v.Sources = append(v.Sources, cited{Number: i + 1, RecallSource: s,
-			Path: passagePath(s.Conversation.ID, s.Message.Index, 0, len(s.Message.Text))})
+		v.Sources = append(v.Sources, cited{Number: i + 1, result: sourceResult(v.Query, titles, s)})
 	}
+	return nil
 }
 
-// both returns the service that searches memories and conversations together.
-func (d *Dashboard) both() search.Service {
-	return search.Service{Memories: d.Memories, Chats: d.Chats}
+func sourceResult(query string, titles map[string]string, s chat.RecallSource) result {
+	if m := s.Memory; m != nil {
+		return memoryResult(query, memory.Memory{ID: m.ID, Text: m.Text, CreatedAt: m.At})
+	}
+	return passageResult(query, titles, chat.SearchResult{Passage: chat.Passage{Conversation: s.Conversation, Message: s.Message}, Text: s.Message.Text})
 }
 
 // piecesOf splits an answer at its citations.

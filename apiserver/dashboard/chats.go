@@ -12,14 +12,13 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/chat"
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/importer"
+	"github.com/mnemo-dev/mnemo/internal/search"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
 const (
 	// chatPage is the number of conversations on a page.
 	chatPage = 25
-	// foundPassages is the number of search results.
-	foundPassages = 20
 	// recentImports is the number of imports shown.
 	recentImports = 3
 )
@@ -27,16 +26,20 @@ const (
 // chatsView is the list of conversations or of search results.
 type chatsView struct {
 	Filter
-	Query   string
-	Found   []found // relevant search results
-	Less    []found // less relevant ones
-	Chats   []chat.Conversation
+	searchView
+	Chats   []listed
 	Total   int // matching the filter
 	Any     bool
 	Imports []importer.Import // most recent
 	Newer   string            // paths; "" for none
 	Older   string
 	Here    string
+}
+
+// listed is a conversation in the list.
+type listed struct {
+	chat.Conversation
+	Title string
 }
 
 // Filter filters the list; its fields are query parameters.
@@ -102,14 +105,8 @@ func (f Filter) input() (chat.ConversationFilter, error) {
 	return out, problems.Err()
 }
 
-// found is a search result.
-type found struct {
-	chat.SearchResult
-	Path string // link to the passage
-}
-
 func (d *Dashboard) listChats(c *fiber.Ctx, who *tenant.Session) error {
-	view := chatsView{Filter: filterOf(c), Query: strings.TrimSpace(c.Query("q"))}
+	view := chatsView{Filter: filterOf(c), searchView: searchView{Query: strings.TrimSpace(c.Query("q"))}}
 	view.Here = view.path(view.Page)
 	p := page{Title: "Chat history", Section: "chats", Who: who}
 	var err error
@@ -131,20 +128,19 @@ func (d *Dashboard) listChats(c *fiber.Ctx, who *tenant.Session) error {
 func (d *Dashboard) searchChats(c *fiber.Ctx, who *tenant.Session, view *chatsView) (warning string, err error) {
 	view.Any, view.Here = true, "/chats?q="+url.QueryEscape(view.Query)
 	list, degraded, err := d.Chats.Search(c.UserContext(), who.Identity, chat.SearchInput{
-		Query: view.Query, Limit: foundPassages, Platform: view.Platform, MinScore: new(float64(0)),
+		Query: view.Query, Limit: foundResults, Platform: view.Platform, MinScore: new(float64(0)),
 	})
-	for _, r := range list {
-		f := found{r, passagePath(r.Conversation.ID, r.Message.Index, r.Start, r.Start+len(r.Text))}
-		if r.Irrelevant {
-			view.Less = append(view.Less, f)
-		} else {
-			view.Found = append(view.Found, f)
-		}
+	if err != nil {
+		return "", err
 	}
 	if degraded {
 		warning = degradedWarning
 	}
-	return warning, err
+	found := make([]search.Result, len(list))
+	for i := range list {
+		found[i] = search.Result{Passage: &list[i], Irrelevant: list[i].Irrelevant}
+	}
+	return warning, d.fillSearch(c.UserContext(), who, &view.searchView, found)
 }
 
 // fillChats adds the page of the filtered list.
@@ -153,9 +149,17 @@ func (d *Dashboard) fillChats(c *fiber.Ctx, who *tenant.Session, view *chatsView
 	if err != nil {
 		return err
 	}
-	view.Chats, view.Total, err = d.Chats.List(c.UserContext(), who.Identity, input)
+	list, total, err := d.Chats.List(c.UserContext(), who.Identity, input)
 	if err != nil {
 		return err
+	}
+	titles, err := d.titles(c.UserContext(), who, list)
+	if err != nil {
+		return err
+	}
+	view.Total = total
+	for _, conversation := range list {
+		view.Chats = append(view.Chats, listed{conversation, titles[conversation.ID]})
 	}
 	view.Any = view.Total > 0 || view.Narrow()
 	if view.Page > 1 {
@@ -165,11 +169,6 @@ func (d *Dashboard) fillChats(c *fiber.Ctx, who *tenant.Session, view *chatsView
 		view.Older = view.path(view.Page + 1)
 	}
 	return nil
-}
-
-// passagePath returns the path of a passage, a byte range of a message.
-func passagePath(id string, message, start, end int) string {
-	return fmt.Sprintf("/chats/%s?m=%d&start=%d&end=%d#found", url.PathEscape(id), message, start, end)
 }
 
 // flagButtons are the changes of the toolbar buttons.

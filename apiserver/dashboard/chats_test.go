@@ -140,6 +140,8 @@ func managesConversations(t *testing.T, s *site, b *browser) {
 	tab.fill("[data-search]", "why is the index on name not used?")
 	tab.click(".search button")
 	tab.sees("create index people_name")
+	tab.seesNot("Sources")
+	tab.until("document.body.innerText.split('create index people_name').length === 2", "see the passage once")
 	tab.looks("ask")
 	tab.click(".sourced .title")
 	tab.until(`document.querySelector("#found") && location.pathname.startsWith("/chats/")`, "be at the source")

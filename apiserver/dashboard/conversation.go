@@ -23,6 +23,7 @@ const (
 // conversationView is a page of a conversation.
 type conversationView struct {
 	chat.Conversation
+	Title       string
 	Parts       []part
 	Newer       string // path of the previous page; "" for none
 	Older       string // path of the next page
@@ -58,8 +59,12 @@ func (d *Dashboard) showChat(c *fiber.Ctx, who *tenant.Session) error {
 	if message >= 0 {
 		screen = screenWith(screens, message, start)
 	}
-	here := "/chats/" + url.PathEscape(id)
-	view := conversationView{Conversation: conversation, Screen: screen, Of: len(screens), Here: here}
+	titles, err := d.titles(c.UserContext(), who, []chat.Conversation{conversation})
+	if err != nil {
+		return err
+	}
+	here, title := "/chats/"+url.PathEscape(id), titles[conversation.ID]
+	view := conversationView{Conversation: conversation, Title: title, Screen: screen, Of: len(screens), Here: here}
 	if screen > 1 {
 		view.Newer = here + "?part=" + strconv.Itoa(screen-1)
 	}
@@ -76,10 +81,6 @@ func (d *Dashboard) showChat(c *fiber.Ctx, who *tenant.Session) error {
 			from, to = start-p.Start, end-p.Start
 		}
 		p.Blocks = blocksOf(p.Text, from, to)
-	}
-	title := conversation.Title
-	if title == "" {
-		title = "Conversation"
 	}
 	return d.render(c, fiber.StatusOK, "conversation", page{Title: title, Section: "chats", Who: who, Data: view})
 }

@@ -113,6 +113,7 @@ func (d *Dashboard) Register(app fiber.Router) {
 	app.Get("/chats/imports/:id", d.signedIn(d.showImport))
 	app.Get("/chats/:id", d.signedIn(d.showChat))
 	app.Get("/ask", d.signedIn(d.ask))
+	app.Get("/search", d.signedIn(d.search))
 
 	app.Get("/connect", d.signedIn(d.showAccess))
 	app.Get("/connect/apps", d.signedIn(d.showApps))

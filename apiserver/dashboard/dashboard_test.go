@@ -20,7 +20,7 @@ func TestDashboard(t *testing.T) {
 	for name, test := range map[string]func(*testing.T, *site, *browser){
 		"SignIn": signsIn, "Memories": managesMemories, "Buckets": managesBuckets, "Undo": undoesDeletion, "Token": replacesToken,
 		"Strangers": separatesUsers, "WithoutScripts": worksWithoutScripts, "Sessions": endsSessions, "Forms": rejectsForeignForms,
-		"Throttle": throttles, "Conversations": managesConversations, "Keyboard": worksByKeyboard, "Rate": countsRequests,
+		"Throttle": throttles, "Search": searchesEverything, "Conversations": managesConversations, "Keyboard": worksByKeyboard, "Rate": countsRequests,
 		"ExternalUsers": signsInExternalUsers, "RejectedExternalUsers": rejectsExternalUsers, "ForgedRedirects": rejectsForgedRedirects, "Providers": showsProviders,
 		"GoProgram": connectsAGoProgram, "PythonProgram": connectsAPythonProgram, "Consent": allowsAnApp, "App": namesTheApp, "ExternalUsersApp": allowsAnAppOfAnExternalUser, "ForgedRequests": rejectsForgedRequests,
 		"Reference": showsTheReference, "Secrets": checksSecrets, "Revocation": revokesAppsEverywhere, "Refreshes": countsRefreshes, "TokenIsNotLost": losesNoToken, "Registration": limitsRegistration,
@@ -89,13 +89,15 @@ func managesMemories(t *testing.T, s *site, b *browser) {
 	tab.looks("memories-found")
 
 	tab.fill("[data-search]", "kjqwx vbnzzt")
-	tab.sees("Nothing found for “kjqwx vbnzzt”")
+	tab.sees("Nothing relevant found for “kjqwx vbnzzt”")
+	tab.sees("Show less relevant results (6)")
 	tab.until("document.querySelectorAll('details.less:not([open]) .text').length > 0 && !document.querySelector('[data-row]')", "find only less relevant memories, collapsed")
 	tab.looks("memories-less")
 	tab.open("/ask?q=where+do+I+like+to+sit+on+trains%3F")
-	tab.sees("memory: 20")
+	tab.sees("Relevant passages")
+	tab.until("document.body.innerText.split('I prefer the window seat on trains.').length === 2", "see the memory once")
 	tab.looks("ask-memory")
-	tab.click(".sourced .title")
+	tab.click(".sourced .text")
 	tab.sees("Not edited yet.")
 	tab.open("/memories?q=where+do+I+like+to+sit%3F")
 
@@ -306,7 +308,7 @@ func separatesUsers(t *testing.T, s *site, b *browser) {
 		tab.signIn(who)
 		tab.sees("No memories yet")
 		tab.open("/memories?q=safe")
-		tab.sees("Nothing found")
+		tab.sees("No results for “safe”")
 		var theirs, nobodys string
 		tab.open("/memories/" + id)
 		tab.eval("document.querySelector('main').innerHTML", &theirs)
@@ -389,10 +391,12 @@ func worksByKeyboard(t *testing.T, s *site, b *browser) {
 	tab.do(chromedp.KeyEvent("Keys are enough."))
 	tab.do(chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Enter))
 	tab.sees("Keys are enough.")
-	tab.do(chromedp.KeyEvent("/"))
-	tab.until("document.activeElement.name === 'q'", "be in the search")
+	tab.do(chromedp.Evaluate("document.activeElement.blur()", nil), chromedp.KeyEvent("/"))
+	tab.until("document.activeElement.closest('dialog[open]')", "be in the search")
 	tab.do(chromedp.KeyEvent("keyboard"))
-	tab.until("location.search.endsWith('keyboard')", "have searched")
+	tab.until("document.querySelector('[data-hits] .card')", "have searched")
+	tab.do(chromedp.KeyEvent(kb.Escape))
+	tab.until("!document.querySelector('dialog[open]')", "have closed the search")
 }
 
 // focusOn presses the tab key until the element has focus.

@@ -30,10 +30,10 @@ type memoriesView struct {
 	Bucket   *memory.Bucket // the selected bucket; nil for all
 	Total    int64          // all memories of the user
 	Query    string
-	Memories []memory.Memory // all, or the relevant ones of a search
-	Less     []memory.Memory // less relevant ones
-	From     int             // position of the first memory, starting at 1
-	Newer    string          // paths; "" for none
+	Memories []result // all, or the relevant ones of a search
+	Less     []result // less relevant ones
+	From     int      // position of the first memory, starting at 1
+	Newer    string   // paths; "" for none
 	Older    string
 	Here     string // path of this page
 	Draft    string // a text that was rejected
@@ -87,10 +87,14 @@ func (d *Dashboard) renderMemories(c *fiber.Ctx, who *tenant.Session, bucket int
 	if err != nil {
 		return err
 	}
-	view := memoriesView{Buckets: listing.Buckets, Query: query, Memories: listing.Memories, From: skip + 1,
+	view := memoriesView{Buckets: listing.Buckets, Query: query, From: skip + 1,
 		Here: memoriesPath(bucket, query, skip), Draft: draft}
-	if query != "" {
-		view.Memories, view.Less = listing.Memories[:listing.Relevant], listing.Memories[listing.Relevant:]
+	for i, m := range listing.Memories {
+		if query != "" && i >= listing.Relevant {
+			view.Less = append(view.Less, memoryResult(query, m))
+		} else {
+			view.Memories = append(view.Memories, memoryResult(query, m))
+		}
 	}
 	title := "Memories"
 	for i, b := range listing.Buckets {

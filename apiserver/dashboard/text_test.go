@@ -25,6 +25,40 @@ func TestTexts(t *testing.T) {
 	}
 }
 
+func TestTitleOf(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"Which train?": "Which train?", "\n## **Plan**  for `May`\nmore": "Plan for May", "---\n> quoted": "quoted", " ": "", "***": "",
+		strings.Repeat("ab ", 40): strings.TrimSpace(strings.Repeat("ab ", 27)) + " …",
+	} {
+		if got := titleOf(text); got != want {
+			t.Errorf("titleOf(%q) = %q, want %q", text, got, want)
+		}
+	}
+}
+
+// Fragments contain the text around the matches, unchanged, and mark them.
+func TestFragments(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("nothing here ", 50) + "the train leaves " + strings.Repeat("later on ", 50)
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(40, 900).Draw(t, "bytes")
+		text, marked := "", ""
+		for _, f := range fragments("trains", long, n) {
+			text += f.Text
+			if f.Match {
+				marked += f.Text
+			}
+		}
+		if marked != "train" || len(text) > n+len("… ")+len(" …") || !strings.Contains(long, strings.Trim(text, "… ")) {
+			t.Fatalf("fragments of %d bytes: %q, marked %q", n, text, marked)
+		}
+	})
+	if diff := cmp.Diff([]fragment{{Text: "No "}, {"trains", true}, {Text: "."}}, fragments("train", "No trains.", 100)); diff != "" {
+		t.Errorf("fragments (-want +got):\n%s", diff)
+	}
+}
+
 func TestDated(t *testing.T) {
 	t.Parallel()
 	may := time.Date(2025, 5, 9, 0, 0, 0, 0, time.UTC)

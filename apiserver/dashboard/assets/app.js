@@ -130,13 +130,60 @@
 		form.addEventListener("input", () => { clearTimeout(typing); typing = setTimeout(search, 220, form); });
 		form.addEventListener("submit", (event) => { event.preventDefault(); clearTimeout(typing); search(form); });
 	}
-	document.addEventListener("keydown", (event) => {
-		const box = one("[data-search]");
-		if (event.key === "/" && box && !event.target.closest("input, textarea, select")) {
-			event.preventDefault();
-			box.focus();
-			box.select();
+	// Search from every page: Ctrl+K, Command+K or / opens a dialog with the results of the search page.
+	const palette = one("[data-palette]");
+	const apple = /Mac|iPhone|iPad/.test(navigator.platform);
+	for (const keys of all("[data-keys]")) keys.textContent = apple ? "⌘K" : "Ctrl K";
+	function openPalette() {
+		const here = location.pathname === "/search" ? one("main [data-search]") : null;
+		if (!here) palette.showModal();
+		const box = here ?? one("input", palette);
+		box.focus();
+		box.select();
+	}
+	let looking = null, lookup = 0;
+	async function look() {
+		const query = one("input", palette).value.trim(), hits = one("[data-hits]", palette);
+		looking?.abort();
+		if (!query) { hits.replaceChildren(); return; }
+		looking = new AbortController();
+		try {
+			const response = await fetch("/search?" + new URLSearchParams({ q: query }), { signal: looking.signal });
+			const page = new DOMParser().parseFromString(await response.text(), "text/html");
+			const fresh = one("[data-results]", page);
+			if (response.redirected || !fresh) { location.href = "/search?" + new URLSearchParams({ q: query }); return; }
+			hits.replaceChildren(...fresh.childNodes);
+		} catch (error) {
+			if (error.name !== "AbortError") hits.replaceChildren("Connection lost. Try again.");
 		}
+	}
+	palette?.addEventListener("input", () => { clearTimeout(lookup); lookup = setTimeout(look, 180); });
+	palette?.addEventListener("click", (event) => { if (event.target === palette) palette.close(); });
+	palette?.addEventListener("keydown", (event) => {
+		if (event.key === "Escape") { // a search box would only be emptied
+			event.preventDefault();
+			palette.close();
+		}
+		if (event.key !== "ArrowDown" && event.key !== "ArrowUp") return;
+		event.preventDefault();
+		const stops = [one("input", palette), ...all("[data-hits] .card a, [data-hits] summary", palette).filter((node) => node.checkVisibility())];
+		const next = stops.indexOf(document.activeElement) + (event.key === "ArrowDown" ? 1 : -1);
+		stops[(next + stops.length) % stops.length].focus();
+	});
+	for (const link of all("[data-open-palette]")) {
+		link.addEventListener("click", (event) => {
+			if (event.metaKey || event.ctrlKey || event.shiftKey) return;
+			event.preventDefault();
+			openPalette();
+		});
+	}
+	document.addEventListener("keydown", (event) => {
+		if (!palette || palette.open || one("dialog[open]")) return;
+		const command = event.key.toLowerCase() === "k" && (event.metaKey || event.ctrlKey) && !event.altKey && !event.shiftKey;
+		const slash = event.key === "/" && !event.metaKey && !event.ctrlKey && !event.altKey && !event.target.closest("input, textarea, select");
+		if (!command && !slash) return;
+		event.preventDefault();
+		openPalette();
 	});
 
 	// Import: drag and drop, and upload progress.
