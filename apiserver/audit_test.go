@@ -239,12 +239,12 @@ func (x *auditedRun) changesByForm(t *testing.T) {
 	do("/buckets/"+bucket, "/buckets/:id", url.Values{"name": {"Renamed"}}, audit.BucketUpdate)
 	do("/memories/move", "/memories/move", url.Values{"id": {memory}, "to": {x.defaultBucket(t)}}, audit.MemoryUpdate)
 	do("/buckets/"+bucket+"/delete", "/buckets/:id/delete", url.Values{"confirmed": {"1"}}, audit.BucketDelete)
-	do("/memories/delete", "/memories/delete", url.Values{"id": {memory}, "confirmed": {"1"}}, audit.MemoryDelete)
+	x.deletesAndUndeletes(t, "/memories", memory, audit.MemoryDelete, audit.MemoryUndelete)
 	x.ok(t, x.token, "POST", "/api/chat-history/ingest/custom-online", ingestText)
 	x.wrote(t, "POST /api/chat-history/ingest/custom-online", "token", audit.ConversationStore)
 	chat := x.objects(t, audit.ConversationStore)
 	do("/chats/mark", "/chats/mark", url.Values{"id": {chat}, "mark": {"pin"}}, audit.ConversationUpdate)
-	do("/chats/delete", "/chats/delete", url.Values{"id": {chat}, "confirmed": {"1"}}, audit.ConversationDelete)
+	x.deletesAndUndeletes(t, "/chats", chat, audit.ConversationDelete, audit.ConversationUndelete)
 	x.importsByForm(t)
 	do("/account/export", "/account/export", nil, audit.AccountExport)
 	do("/account/erase", "/account/erase", url.Values{"confirm": {"delete everything"}}, audit.AccountDelete)
@@ -252,6 +252,21 @@ func (x *auditedRun) changesByForm(t *testing.T) {
 	x.wrote(t, "POST /connect/token", "session", audit.TokenCreate, audit.TokenRevoke)
 	x.secrets["token of the dashboard"] = regexp.MustCompile(`mn_[0-9A-Za-z]{38}`).FindString(shown)
 	do("/sign-out", "/sign-out", nil, audit.SessionDelete)
+}
+
+// deletesAndUndeletes deletes an object, undoes it, and deletes it again.
+func (x *auditedRun) deletesAndUndeletes(t *testing.T, list, id string, deleted, undeleted audit.Verb) {
+	t.Helper()
+	resp, _ := x.page(t, list+"/delete", url.Values{"id": {id}})
+	x.wrote(t, "POST "+list+"/delete", "session", deleted)
+	to, err := url.Parse(resp.Header.Get("Location"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.page(t, list+"/undelete", url.Values{"deletion": {to.Query().Get("undo")}})
+	x.wrote(t, "POST "+list+"/undelete", "session", undeleted)
+	x.page(t, list+"/delete", url.Values{"id": {id}})
+	x.wrote(t, "POST "+list+"/delete", "session", deleted)
 }
 
 // importsByForm uploads a file with the form of the dashboard.

@@ -153,6 +153,15 @@ func (f fakeMemories) ByID(_ context.Context, scope tenant.Scope, ids []string) 
 	return out, err
 }
 
+func (f fakeMemories) DeleteUndoable(ctx context.Context, scope tenant.Scope, ids []string) (memory.Deleted, error) {
+	return f.Delete(ctx, scope, ids)
+}
+
+// Undelete finds no deletion: none can be undone here.
+func (f fakeMemories) Undelete(context.Context, tenant.Scope, string) ([]string, error) {
+	return nil, fault.New(fault.NotFound, "the deletion can no longer be undone")
+}
+
 func (f fakeMemories) Delete(_ context.Context, scope tenant.Scope, ids []string) (memory.Deleted, error) {
 	u, end, err := f.begin(scope)
 	defer end()
@@ -253,6 +262,15 @@ func (f fakeChats) List(_ context.Context, scope tenant.Scope, q chat.Conversati
 	defer end()
 	list := u.conversations[min(q.Offset, len(u.conversations)):]
 	return list[:min(q.Limit, len(list))], len(u.conversations), err
+}
+
+func (f fakeChats) DeleteUndoable(ctx context.Context, scope tenant.Scope, ids []string) (chat.Deleted, error) {
+	return f.Delete(ctx, scope, ids)
+}
+
+// Undelete finds no deletion: none can be undone here.
+func (f fakeChats) Undelete(context.Context, tenant.Scope, string) ([]string, error) {
+	return nil, fault.New(fault.NotFound, "the deletion can no longer be undone")
 }
 
 func (f fakeChats) Delete(_ context.Context, scope tenant.Scope, ids []string) (chat.Deleted, error) {

@@ -74,7 +74,9 @@ var isolationCases = map[string][]isolationRequest{
 
 	"GET /memories":              {{path: "?bucket=$b"}, {path: "?q=$q"}, {path: "?skip=0"}},
 	"POST /memories":             {{body: "text=a&bucket=$b"}},
-	"POST /memories/delete":      {{body: "id=$m&confirmed=yes"}, {body: "id=$m"}},
+	"POST /memories/delete":      {{body: "id=$m"}},
+	"POST /memories/undelete":    {{body: "deletion=$m"}},
+	"POST /chats/undelete":       {{body: "deletion=$c"}},
 	"POST /memories/move":        {{body: "id=$m&to=$b"}},
 	"GET /memories/:id":          {{path: "/$m"}, {path: "/$m?skip=0&version=1"}},
 	"POST /memories/:id":         {{path: "/$m", body: "text=b"}, {path: "/$m", body: "bucket=$b"}},
@@ -84,7 +86,7 @@ var isolationCases = map[string][]isolationRequest{
 	"POST /buckets/:id/delete":   {{path: "/$b/delete", body: "x=y"}},
 	"GET /chats":                 {{path: "?import=$i"}, {path: "?title=$t"}, {path: "?q=$q"}, {path: "?page=1"}},
 	"POST /chats/mark":           {{body: "id=$c&mark=exclude"}},
-	"POST /chats/delete":         {{body: "id=$c&confirmed=yes"}},
+	"POST /chats/delete":         {{body: "id=$c"}},
 	"POST /chats/import":         {{body: "--b\r\nContent-Disposition: form-data; name=\"platform\"\r\n\r\nother\r\n--b--\r\n"}},
 	"GET /chats/imports":         {{}},
 	"GET /chats/imports/:id":     {{path: "/$i"}},
@@ -132,5 +134,5 @@ var lastCases = map[string]bool{
 var sameForOwner = map[string]bool{
 	"POST /api/buckets": true, "POST /buckets": true, "tool create_bucket": true, "POST " + pathRegister: true, "POST " + pathToken: true, "POST " + pathRevoke: true,
 	"GET /assets/:name": true, "GET /sign-in": true, "POST /sign-in": true, "GET /sign-in/callback": true, "GET /authorize": true, "POST /authorize": true,
-	"POST /api/chat-history/ingest/custom-online": true, "POST /memories/delete": true, "POST /chats/delete": true, "POST /chats/mark": true,
+	"POST /api/chat-history/ingest/custom-online": true, "POST /memories/delete": true, "POST /chats/delete": true, "POST /memories/undelete": true, "POST /chats/undelete": true, "POST /chats/mark": true,
 }

@@ -59,6 +59,9 @@ var jobCases = map[string]jobCase{
 	"tenant.rebalance": func(_, stranger *participant, _ []retrieve.UnitID, _ placement.Location) job {
 		return tenant.RebalanceArgs{Tenant: stranger.Tenant}
 	},
+	"tenant.finish_deletions": func(_, stranger *participant, _ []retrieve.UnitID, _ placement.Location) job {
+		return tenant.FinishDeletionsArgs{Tenant: stranger.Tenant}
+	},
 	"index.sweep": func(*participant, *participant, []retrieve.UnitID, placement.Location) job {
 		return jobs.SweepArgs{}
 	},

@@ -1,7 +1,6 @@
 package dashboard
 
 import (
-	"fmt"
 	"net/url"
 	"strconv"
 	"strings"
@@ -189,30 +188,4 @@ func (d *Dashboard) markChats(c *fiber.Ctx, who *tenant.Session) error {
 		return err
 	}
 	return c.Redirect(withNotice(back, mark), fiber.StatusSeeOther)
-}
-
-// deleteChats deletes conversations, like deleteMemories.
-func (d *Dashboard) deleteChats(c *fiber.Ctx, who *tenant.Session) error {
-	form, err := d.form(c)
-	if err != nil {
-		return err
-	}
-	ids, back := chosen(form), localPath(form.Get("back"), "/chats")
-	if len(ids) == 0 {
-		return c.Redirect(withNotice(back, "unchanged"), fiber.StatusSeeOther)
-	}
-	if form.Get("confirmed") == "" {
-		return d.render(c, fiber.StatusOK, "confirm", page{Title: "Delete", Section: "chats", Who: who, Data: confirmView{
-			Heading: fmt.Sprintf("Delete %s?", plural(len(ids), "conversation")), Button: "Delete permanently",
-			Message: "All their messages are deleted. This can’t be undone. To only hide them from search, exclude them instead.",
-			Action:  "/chats/delete", Back: back, IDs: ids,
-		}})
-	}
-	if _, err := d.Chats.Delete(c.UserContext(), who.Identity, ids); err != nil {
-		return err
-	}
-	if isScript(c) {
-		return c.SendStatus(fiber.StatusNoContent)
-	}
-	return c.Redirect(withNotice(back, "deleted"), fiber.StatusSeeOther)
 }

@@ -1,6 +1,7 @@
 package dashboard_test
 
 import (
+	"fmt"
 	"net/url"
 	"strings"
 	"testing"
@@ -8,6 +9,7 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
@@ -174,57 +176,89 @@ func managesBuckets(t *testing.T, s *site, b *browser) {
 	tab.sees("The bread takes")
 }
 
-// undoesDeletion: deleted rows disappear immediately, return on undo, and are
-// deleted permanently when the page is left.
+// undoesDeletion: deletion takes effect on the server at once, counts and other tabs
+// follow, and for ten seconds it can be undone, also on the next page and without scripts.
 func undoesDeletion(t *testing.T, s *site, b *browser) {
 	alice := s.newTenant(t, nil, "alice")[0]
-	for _, text := range memories {
-		if status, body := s.api(t, 0, alice.token, "POST", "/api/memory", `{"text":`+quote("2025-05-09 "+text)+`}`); status != 200 {
-			t.Fatal(body)
-		}
-	}
+	s.store(t, alice, memories...)
 	tab := b.newPerson(t, s.urls[0])
 	tab.signIn(alice)
-	boxes := func(n int) {
-		t.Helper()
-		tab.eval(`[...document.querySelectorAll("[data-row]:not([hidden]) input[name=id]")].slice(0, `+string(rune('0'+n))+`).forEach((box) => box.click())`, nil)
-	}
-	boxes(2)
-	tab.sees("2 memories selected")
-	tab.click("button[data-undo]")
-	tab.sees("2 memories deleted.")
-	tab.seesNot("Miso")
-	tab.looks("memories-undo")
-	tab.click(".toast button")
-	tab.sees("Miso")
-	if got := s.stored(t, alice); got != len(memories) {
-		t.Errorf("%d memories are stored after undoing, want all", got)
-	}
-	boxes(1)
-	tab.click("button[data-undo]")
-	tab.seesNot("Miso")
-	boxes(1)
-	tab.click("button[data-undo]")
-	tab.sees("2 memories deleted.")
-	tab.click(".rail a[href='/connect']") // a link waits for it
-	tab.at("/connect")
-	if got := s.stored(t, alice); got != len(memories)-2 {
-		t.Errorf("%d memories are stored after the page was left, want two less", got)
-	}
 	other := tab.another()
 	other.open("/memories")
+	other.sees("Miso")
+	count := func(n int) string {
+		return fmt.Sprintf("[...document.querySelectorAll('.side .count')].every((c) => c.innerText === '%d')", n)
+	}
+	remove := func(n int) {
+		t.Helper()
+		tab.eval(`[...document.querySelectorAll("[data-row] input[name=id]")].slice(0, `+fmt.Sprint(n)+`).forEach((box) => box.click())`, nil)
+		tab.click("button[data-undo]")
+	}
+	before := s.memoriesOf(t, alice)
+	remove(2)
+	tab.sees("2 memories deleted.")
+	tab.until(count(len(memories)-2), "see the new count")
+	tab.seesNot("Miso")
+	if got := s.stored(t, alice); got != len(memories)-2 {
+		t.Errorf("%d memories are stored after the deletion, want two less", got)
+	}
+	other.until(count(len(memories)-2), "see the new count in another tab")
 	other.seesNot("Miso")
-	tab.open("/memories")
-	boxes(1)
-	tab.click("button[data-undo]")
+	tab.click(".toast button")
+	tab.sees("Deletion undone.")
+	tab.sees("Miso")
+	other.sees("Miso")
+	tab.until(count(len(memories)), "see the old count")
+	if diff := cmp.Diff(before, s.memoriesOf(t, alice)); diff != "" {
+		t.Errorf("memories after undoing (-before +after):\n%s", diff)
+	}
+
+	remove(1)
 	tab.sees("1 memory deleted.")
-	tab.do(chromedp.Navigate("about:blank")) // as closing the tab does
+	tab.click(".rail a[href='/usage']")
+	tab.at("/usage")
+	tab.click(".toast button") // also on the next page
+	tab.sees("Deletion undone.")
+	if got := s.stored(t, alice); got != len(memories) {
+		t.Errorf("%d memories are stored after undoing on the next page, want all", got)
+	}
+	tab.open("/memories")
+	remove(1)
+	tab.sees("1 memory deleted.")
+	tab.looks("memories-undo")
+	tab.click("[data-row] .text")
+	tab.click("button.danger")
+	tab.at("/memories")
+	tab.sees("Deleted.")
+	tab.until("document.querySelector('.toast form')", "be offered to undo it")
+	if got := s.stored(t, alice); got != len(memories)-2 {
+		t.Errorf("%d memories are stored, want two less", got)
+	}
+	s.finishesDeletions(t, alice)
+}
+
+// finishesDeletions waits until nothing of a user's deletions is kept.
+func (s *site) finishesDeletions(t *testing.T, u user) {
+	t.Helper()
 	eventually(t, func() string {
-		if got := s.stored(t, alice); got != len(memories)-3 {
-			return "the last deletion was lost"
+		counts, err := s.db.CountErasable(t.Context(), u.Scope)
+		if err != nil {
+			return err.Error()
+		}
+		for _, c := range counts {
+			if strings.Contains(c.Query, " deletions ") && c.Before > 0 {
+				return "deletions are still kept"
+			}
 		}
 		return ""
 	})
+}
+
+// memoriesOf returns the memories of a user, oldest first.
+func (s *site) memoriesOf(t *testing.T, u user) string {
+	t.Helper()
+	_, body := s.api(t, 1, u.token, "GET", "/api/v2/memory?all=true", "")
+	return body
 }
 
 // stored returns the number of a user's memories.
@@ -323,7 +357,7 @@ func separatesUsers(t *testing.T, s *site, b *browser) {
 		v.signIn(t, who)
 		for path, form := range map[string]url.Values{
 			"/memories/" + id:                {"text": {"mine now"}},
-			"/memories/delete":               {"id": {id}, "confirmed": {"yes"}},
+			"/memories/delete":               {"id": {id}},
 			"/memories/move":                 {"id": {id}, "to": {bucket}},
 			"/buckets/" + bucket:             {"name": {"mine"}},
 			"/buckets/" + bucket + "/delete": {},
@@ -366,12 +400,13 @@ func worksWithoutScripts(t *testing.T, s *site, b *browser) {
 	tab.sees("The boiler was serviced.")
 	tab.click("[data-row] input[name=id]")
 	tab.click("button[data-undo]")
-	tab.sees("Delete 1 memory?")
-	tab.click("button.danger")
 	tab.sees("Deleted.")
 	if got := s.stored(t, alice); got != 0 {
 		t.Errorf("%d memories are left, want none", got)
 	}
+	tab.click(".toast button")
+	tab.sees("Deletion undone.")
+	tab.sees("The boiler was serviced.")
 }
 
 // worksByKeyboard: from sign-in to a stored and found memory by keyboard, with

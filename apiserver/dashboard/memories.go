@@ -1,9 +1,7 @@
 package dashboard
 
 import (
-	"fmt"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -158,45 +156,6 @@ func (d *Dashboard) withDate(text, today string) string {
 		today = d.Now().UTC().Format(time.DateOnly)
 	}
 	return today + " " + text
-}
-
-// confirmView asks for confirmation of a deletion.
-type confirmView struct {
-	Heading, Message, Button string
-	Action, Back             string
-	IDs                      []string
-}
-
-// deleteMemories deletes memories after confirmation. app.js sends confirmed
-// requests, because it offers an undo first.
-func (d *Dashboard) deleteMemories(c *fiber.Ctx, who *tenant.Session) error {
-	form, err := d.form(c)
-	if err != nil {
-		return err
-	}
-	ids, back := chosen(form), localPath(form.Get("back"), "/memories")
-	if len(ids) == 0 {
-		return c.Redirect(withNotice(back, "unchanged"), fiber.StatusSeeOther)
-	}
-	if form.Get("confirmed") == "" {
-		return d.render(c, fiber.StatusOK, "confirm", page{Title: "Delete", Section: "memories", Who: who, Data: confirmView{
-			Heading: fmt.Sprintf("Delete %s?", plural(len(ids), "memory")), Button: "Delete permanently",
-			Message: "Their text and history are deleted. This can’t be undone.",
-			Action:  "/memories/delete", Back: back, IDs: ids,
-		}})
-	}
-	bulk, err := d.Memories.DeleteMany(c.UserContext(), who.Identity, ids)
-	if err != nil {
-		return err
-	}
-	// A committed job deletes the remaining vectors.
-	if slices.ContainsFunc(bulk.Errors, func(e memory.BulkError) bool { return e.MemoryID == memory.BulkDatabase }) {
-		return fault.Wrap(fault.Unavailable, bulk.Cause, "the service is temporarily unavailable and nothing was deleted; try again")
-	}
-	if isScript(c) {
-		return c.SendStatus(fiber.StatusNoContent)
-	}
-	return c.Redirect(withNotice(back, "deleted"), fiber.StatusSeeOther)
 }
 
 func (d *Dashboard) moveMemories(c *fiber.Ctx, who *tenant.Session) error {

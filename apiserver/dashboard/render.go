@@ -25,6 +25,7 @@ type page struct {
 	Section string          // the current navigation entry
 	Who     *tenant.Session // nil if not signed in
 	Notice  string          // confirmation of the last action
+	Undo    *undo           // nil if it cannot be undone
 	Warning string          // shown above the page
 	Data    any
 }
@@ -38,6 +39,7 @@ var notices = map[string]string{
 	"unchanged":      "Nothing changed.",
 	"moved":          "Moved.",
 	"deleted":        "Deleted.",
+	"undeleted":      "Deletion undone.",
 	"pin":            "Pinned.",
 	"unpin":          "Unpinned.",
 	"exclude":        "Excluded from search.",
@@ -97,7 +99,7 @@ func (d *Dashboard) functions() template.FuncMap {
 // render sends a page.
 func (d *Dashboard) render(c *fiber.Ctx, status int, name string, p page) error {
 	if p.Notice == "" && c.Method() == fiber.MethodGet {
-		p.Notice = notices[c.Query("done")]
+		p.Notice, p.Undo = notices[c.Query("done")], undoOf(c)
 	}
 	var out bytes.Buffer
 	if err := d.pages[name].ExecuteTemplate(&out, "layout", p); err != nil {

@@ -114,6 +114,13 @@ type Store interface {
 	// Delete removes conversations with their messages and units and re-balances
 	// the quota. Unknown ids are ignored.
 	Delete(ctx context.Context, scope tenant.Scope, ids []string) (Deleted, error)
+	// DeleteUndoable is Delete, but what it removes is kept for tenant.UndoWindow, and
+	// the quota is re-balanced afterwards.
+	DeleteUndoable(ctx context.Context, scope tenant.Scope, ids []string) (Deleted, error)
+	// Undelete restores the conversations of a deletion, re-balances the quota and
+	// returns their ids. It returns NotFound if the deletion is final, Conflict if one
+	// of them was stored again, and Forbidden when the storage quota is exceeded.
+	Undelete(ctx context.Context, scope tenant.Scope, deletion string) ([]string, error)
 	// SetFlags sets flags on conversations, re-balances the quota, and returns
 	// the ids that exist, changed or not. Unknown ids are ignored.
 	SetFlags(ctx context.Context, scope tenant.Scope, ids []string, f Flags) ([]string, error)
@@ -123,6 +130,7 @@ type Store interface {
 type Deleted struct {
 	IDs   []string
 	Units []retrieve.UnitID
+	Undo  string // id of the deletion if it can be undone
 }
 
 // PassageStore reads the data of search results.

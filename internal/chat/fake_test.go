@@ -75,6 +75,20 @@ func (f *fakes) Delete(_ context.Context, _ tenant.Scope, ids []string) (Deleted
 	return out, nil
 }
 
+// DeleteUndoable deletes conversations; Undelete knows one deletion, "undo".
+func (f *fakes) DeleteUndoable(ctx context.Context, scope tenant.Scope, ids []string) (Deleted, error) {
+	out, err := f.Delete(ctx, scope, ids)
+	out.Undo = "undo"
+	return out, err
+}
+
+func (f *fakes) Undelete(_ context.Context, _ tenant.Scope, deletion string) ([]string, error) {
+	if deletion != "undo" {
+		return nil, fault.New(fault.NotFound, "no deletion %s", deletion)
+	}
+	return []string{"c1"}, f.storeFails
+}
+
 // SetFlags returns ids in the order of the store, not in the order given.
 func (f *fakes) SetFlags(_ context.Context, _ tenant.Scope, ids []string, _ Flags) ([]string, error) {
 	f.flagged = ids

@@ -234,13 +234,43 @@ func (s *Service) Delete(ctx context.Context, who tenant.Identity, ids []string)
 	if err != nil {
 		return nil, fmt.Errorf("delete conversations: %w", err)
 	}
-	if len(deleted.Units) > 0 {
-		ctx, cancel := context.WithTimeout(ctx, s.IndexTimeout)
-		defer cancel()
-		// The committed job retries on error.
-		_ = s.Index.Delete(ctx, who.Tenant, who.Placement, deleted.Units)
-	}
+	s.unindex(ctx, who, deleted.Units)
 	return deleted.IDs, nil
+}
+
+// DeleteUndoable deletes conversations, like Delete, and returns their number and the id
+// of the deletion, which Undelete undoes for tenant.UndoWindow.
+func (s *Service) DeleteUndoable(ctx context.Context, who tenant.Identity, ids []string) (n int, undo string, err error) {
+	if len(ids) == 0 || len(ids) > MaxBulk {
+		return 0, "", fault.New(fault.Invalid, "ids must contain 1 to %d ids, not %d", MaxBulk, len(ids))
+	}
+	deleted, err := s.Store.DeleteUndoable(ctx, who.Scope, validIDs(ids))
+	if err != nil {
+		return 0, "", fmt.Errorf("delete conversations: %w", err)
+	}
+	s.unindex(ctx, who, deleted.Units)
+	return len(deleted.IDs), deleted.Undo, nil
+}
+
+// Undelete restores the conversations of a deletion and returns their number. It returns
+// NotFound if the deletion is final, Conflict if a conversation was stored again, and
+// Forbidden when the storage quota is exceeded.
+func (s *Service) Undelete(ctx context.Context, who tenant.Identity, undo string) (int, error) {
+	ids, err := s.Store.Undelete(ctx, who.Scope, undo)
+	if err != nil {
+		return 0, fmt.Errorf("undelete conversations: %w", err)
+	}
+	return len(ids), nil
+}
+
+// unindex tries to remove units from the index. The committed job retries on error.
+func (s *Service) unindex(ctx context.Context, who tenant.Identity, units []retrieve.UnitID) {
+	if len(units) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.IndexTimeout)
+	defer cancel()
+	_ = s.Index.Delete(ctx, who.Tenant, who.Placement, units)
 }
 
 // validIDs drops strings that cannot be ids and that the database would reject.

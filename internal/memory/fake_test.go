@@ -81,6 +81,20 @@ func (f *fakes) Delete(_ context.Context, _ tenant.Scope, ids []string) (Deleted
 	return out, nil
 }
 
+// DeleteUndoable deletes memories; Undelete knows one deletion, "undo".
+func (f *fakes) DeleteUndoable(ctx context.Context, scope tenant.Scope, ids []string) (Deleted, error) {
+	out, err := f.Delete(ctx, scope, ids)
+	out.Undo = "undo"
+	return out, err
+}
+
+func (f *fakes) Undelete(_ context.Context, _ tenant.Scope, deletion string) ([]string, error) {
+	if deletion != "undo" {
+		return nil, fault.New(fault.NotFound, "no deletion %s", deletion)
+	}
+	return []string{"m1", "m2"}, f.storeFails
+}
+
 func (f *fakes) ListBuckets(context.Context, tenant.Scope) ([]Bucket, error) { return f.buckets, nil }
 
 func (f *fakes) CreateBucket(_ context.Context, _ tenant.Scope, b BucketInput) (int64, error) {

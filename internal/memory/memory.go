@@ -110,12 +110,19 @@ type Store interface {
 	// Delete removes memories with their versions and units, and returns the ids
 	// of both. Unknown ids are skipped.
 	Delete(ctx context.Context, scope tenant.Scope, ids []string) (Deleted, error)
+	// DeleteUndoable is Delete, but what it removes is kept for tenant.UndoWindow.
+	DeleteUndoable(ctx context.Context, scope tenant.Scope, ids []string) (Deleted, error)
+	// Undelete restores the memories of a deletion with their versions and units, and
+	// returns their ids. It returns NotFound if the deletion is final, and Forbidden
+	// when a quota is exceeded.
+	Undelete(ctx context.Context, scope tenant.Scope, deletion string) ([]string, error)
 }
 
 // Deleted lists what a deletion removed.
 type Deleted struct {
 	IDs   []string
 	Units []retrieve.UnitID
+	Undo  string // id of the deletion if it can be undone
 }
 
 // BucketUpdate changes a bucket; nil fields are unchanged.

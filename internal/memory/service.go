@@ -169,6 +169,33 @@ func (s *Service) DeleteMany(ctx context.Context, who tenant.Identity, ids []str
 	return out, nil
 }
 
+// DeleteUndoable deletes memories, like Delete, and returns their number and the id of
+// the deletion, which Undelete undoes for tenant.UndoWindow. Unknown ids are skipped.
+func (s *Service) DeleteUndoable(ctx context.Context, who tenant.Identity, ids []string) (n int, undo string, err error) {
+	if n := len(ids); n == 0 || n > MaxBulk {
+		var f fault.Fields
+		f.Add("memory ids", "must contain 1 to %d ids, not %d", MaxBulk, n)
+		return 0, "", f.Err()
+	}
+	deleted, err := s.Store.DeleteUndoable(ctx, who.Scope, resolvable(ids))
+	if err != nil {
+		return 0, "", fmt.Errorf("delete memories: %w", err)
+	}
+	// On failure the index job removes them.
+	_ = s.unindex(ctx, who, deleted.Units)
+	return len(deleted.IDs), deleted.Undo, nil
+}
+
+// Undelete restores the memories of a deletion and returns their number. It returns
+// NotFound if the deletion is final, and Forbidden when a quota is exceeded.
+func (s *Service) Undelete(ctx context.Context, who tenant.Identity, undo string) (int, error) {
+	ids, err := s.Store.Undelete(ctx, who.Scope, undo)
+	if err != nil {
+		return 0, fmt.Errorf("undelete memories: %w", err)
+	}
+	return len(ids), nil
+}
+
 // unindex tries to remove units from the index synchronously.
 func (s *Service) unindex(ctx context.Context, who tenant.Identity, units []retrieve.UnitID) error {
 	if len(units) == 0 {

@@ -53,6 +53,9 @@ func (a Accounts) BeginPurge(ctx context.Context, scope tenant.Scope) (account.P
 		if err := appendAudit(ctx, q, scope, audit.AccountDelete); err != nil {
 			return err
 		}
+		if err := dropDeletions(ctx, q, scope); err != nil {
+			return err
+		}
 		row, err := q.MarkAccount(ctx, db.MarkAccountParams{TenantID: string(scope.Tenant), UserID: int64(scope.User)})
 		if err != nil {
 			return orUnknown(err, scope.Tenant)
@@ -123,6 +126,9 @@ func (a Accounts) purgeBatch(ctx context.Context, tx pgx.Tx, q *db.Queries, scop
 
 // purgeRest removes the buckets, idempotency keys and grants, and cancels the job.
 func (a Accounts) purgeRest(ctx context.Context, tx pgx.Tx, q *db.Queries, scope tenant.Scope, upTo account.PurgeCutoff) error {
+	if err := dropDeletions(ctx, q, scope); err != nil {
+		return err
+	}
 	p := db.PurgeBucketsParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), UpTo: upTo.At}
 	if err := q.PurgeBuckets(ctx, p); err != nil {
 		return fmt.Errorf("delete buckets: %w", err)
@@ -142,6 +148,19 @@ func (a Accounts) purgeRest(ctx context.Context, tx pgx.Tx, q *db.Queries, scope
 	_, err := a.jobs.JobDeleteTx(ctx, tx, upTo.Job)
 	if err != nil && !errors.Is(err, rivertype.ErrNotFound) && !errors.Is(err, rivertype.ErrJobRunning) {
 		return fmt.Errorf("cancel purge job: %w", err)
+	}
+	return nil
+}
+
+// dropDeletions makes the deletions of a user final. The erasure of the account includes
+// them.
+func dropDeletions(ctx context.Context, q *db.Queries, scope tenant.Scope) error {
+	err := q.SkipObjectErasures(ctx)
+	if err == nil {
+		err = q.DropDeletions(ctx, db.DropDeletionsParams{TenantID: string(scope.Tenant), UserID: int64(scope.User)})
+	}
+	if err != nil {
+		return fmt.Errorf("finish deletions: %w", err)
 	}
 	return nil
 }

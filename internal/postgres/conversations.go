@@ -236,6 +236,14 @@ func (c Conversations) Delete(ctx context.Context, scope tenant.Scope, ids []str
 // delete deletes conversations, adds them to out and re-balances the quota. The
 // transaction must hold the lock of the usage row.
 func (c Conversations) delete(ctx context.Context, tx pgx.Tx, q *db.Queries, scope tenant.Scope, ids []string, out *chat.Deleted) error {
+	if err := c.remove(ctx, tx, q, scope, ids, out); err != nil || len(out.IDs) == 0 {
+		return err
+	}
+	return c.DB.rebalanceOrEnqueue(ctx, tx, q, scope.Tenant)
+}
+
+// remove deletes conversations and adds them to out.
+func (c Conversations) remove(ctx context.Context, tx pgx.Tx, q *db.Queries, scope tenant.Scope, ids []string, out *chat.Deleted) error {
 	var storage int64
 	var counts chat.StatusCounts
 	for batch := range slices.Chunk(ids, deleteBatch) {
@@ -264,10 +272,7 @@ func (c Conversations) delete(ctx context.Context, tx pgx.Tx, q *db.Queries, sco
 	if err := addConversations(ctx, q, scope, counts); err != nil {
 		return err
 	}
-	if err := c.DB.insertSync(ctx, tx, scope.Tenant, out.Units); err != nil {
-		return err
-	}
-	return c.DB.rebalanceOrEnqueue(ctx, tx, q, scope.Tenant)
+	return c.DB.insertSync(ctx, tx, scope.Tenant, out.Units)
 }
 
 func toConversation(r db.Conversation) chat.Conversation {

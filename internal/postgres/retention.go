@@ -44,6 +44,9 @@ func (d *DB) ExpireRecords(ctx context.Context, id tenant.ID) error {
 		"idempotency keys": func(q *db.Queries) (int64, error) {
 			return q.ExpireTenantRequests(ctx, db.ExpireTenantRequestsParams{TenantID: t, Age: interval(keepRequests), Batch: expireBatch})
 		},
+		"deletions": func(q *db.Queries) (int64, error) {
+			return q.ExpireDeletions(ctx, db.ExpireDeletionsParams{TenantID: t, Batch: expireBatch})
+		},
 		"audit records": func(q *db.Queries) (int64, error) {
 			return q.ExpireAudit(ctx, db.ExpireAuditParams{Age: interval(keepAudit), Batch: expireBatch})
 		},

@@ -1,5 +1,7 @@
 package tenant
 
+import "time"
+
 // RebalanceArgs are the arguments of the job that activates and blocks
 // conversations after a quota change.
 type RebalanceArgs struct {
@@ -16,6 +18,17 @@ type PurgeArgs struct {
 
 // Kind returns the kind of the job.
 func (PurgeArgs) Kind() string { return "tenant.purge" }
+
+// UndoWindow is how long a deletion in the dashboard can be undone.
+const UndoWindow = 10 * time.Second
+
+// FinishDeletionsArgs are the arguments of the job that makes deletions final.
+type FinishDeletionsArgs struct {
+	Tenant ID `json:"tenant"`
+}
+
+// Kind returns the kind of the job.
+func (FinishDeletionsArgs) Kind() string { return "tenant.finish_deletions" }
 
 // PurgeUserArgs are the arguments of the job that deletes the data of a user
 // who is no longer listed.

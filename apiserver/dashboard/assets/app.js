@@ -5,8 +5,12 @@
 	const all = (selector, root = document) => [...root.querySelectorAll(selector)];
 	const own = { "X-Requested-With": "mnemo" };
 
-	// toast shows a message; with a button, until the button is pressed.
-	function toast(text, label, act) {
+	const parse = async (response) => new DOMParser().parseFromString(await response.text(), "text/html");
+	const post = (url, fields) => fetch(url, { method: "POST", body: new URLSearchParams(fields), headers: own });
+	const plural = (n, form) => n + " " + (n === 1 ? form.dataset.one : form.dataset.many);
+
+	// toast shows a message, with a button if it has a label.
+	function toast(text, label, act, time = 5000) {
 		const p = document.createElement("p");
 		p.className = "toast";
 		p.append(text);
@@ -16,69 +20,78 @@
 			button.textContent = label;
 			button.addEventListener("click", () => { p.remove(); act(); });
 			p.append(button);
-		} else {
-			fade(p);
 		}
+		setTimeout(() => p.remove(), time);
 		one("[data-toasts]").append(p);
 		return p;
 	}
-	const fade = (p) => setTimeout(() => p.remove(), 5000);
-	const plural = (n, form) => n + " " + (n === 1 ? form.dataset.one : form.dataset.many);
 
-	// Deletion: rows are hidden immediately and deleted when the user leaves the page, which allows an undo.
-	const leaving = { url: "", ids: [], rows: [], toast: null };
-	function sendDeletions() {
-		if (!leaving.ids.length) return Promise.resolve();
-		const body = new URLSearchParams([["confirmed", "yes"], ...leaving.ids.map((id) => ["id", id])]);
-		leaving.ids = [];
-		return fetch(leaving.url, { method: "POST", body, headers: own, keepalive: true });
-	}
-	function deleteLater(form) {
-		const rows = all("[data-row]", form).filter((row) => one("input[name=id]", row)?.checked);
-		if (!rows.length) return;
-		leaving.url = form.getAttribute("action");
-		for (const row of rows) {
-			const box = one("input[name=id]", row);
-			leaving.ids.push(box.value);
-			leaving.rows.push(row);
-			box.checked = false;
-			box.disabled = true;
-			row.hidden = true;
+	// refresh shows the current results and counts. It keeps the selection and the focus.
+	async function refresh() {
+		const results = one("main [data-results]");
+		if (!results) return;
+		const response = await fetch(location.href).catch(() => null);
+		if (!response?.ok || response.redirected) return;
+		const page = await parse(response);
+		const checked = new Set(all("input[name=id]:checked", results).map((box) => box.value));
+		const at = all("[data-row]", results).indexOf(document.activeElement?.closest("[data-row]"));
+		const inside = results.contains(document.activeElement);
+		for (const part of ["main [data-results]", "main [data-side]"]) {
+			const fresh = one(part, page);
+			if (fresh) one(part)?.replaceChildren(...fresh.childNodes);
 		}
-		tally(form);
-		leaving.toast?.remove();
-		leaving.toast = toast(plural(leaving.ids.length, form) + " deleted.", "Undo", () => {
-			for (const row of leaving.rows) {
-				row.hidden = false;
-				one("input[name=id]", row).disabled = false;
-			}
-			leaving.ids = [];
-			leaving.rows = [];
-			tally(form);
-		});
+		for (const box of all("input[name=id]", results)) box.checked = checked.has(box.value);
+		dress(results);
+		const rows = all("[data-row]", results);
+		if (inside) (one("input", rows[Math.min(Math.max(at, 0), rows.length - 1)] ?? document.createElement("p")) ?? one("main")).focus();
 	}
-	// The next page must not show deleted rows, so navigation waits for the deletion. Closing the tab also sends it.
-	addEventListener("pagehide", sendDeletions);
-	async function finish(event, go) {
-		if (!leaving.ids.length || event.defaultPrevented) return;
-		event.preventDefault();
-		await sendDeletions().catch(() => {});
-		go();
+
+	// Other tabs of the browser show changes at once, and every tab when it is looked at.
+	const tabs = new BroadcastChannel("mnemo");
+	tabs.addEventListener("message", refresh);
+	document.addEventListener("visibilitychange", () => { if (!document.hidden) refresh(); });
+	async function changed() {
+		tabs.postMessage("changed");
+		await refresh();
 	}
-	document.addEventListener("click", (event) => {
-		const link = event.target.closest("a[href]");
-		if (!link || event.button || event.metaKey || event.ctrlKey || event.shiftKey || link.target) return;
-		if (link.getAttribute("href").startsWith("#")) return;
-		finish(event, () => { location.href = link.href; });
-	});
-	document.addEventListener("submit", (event) => {
-		const { target, submitter } = event;
-		if (submitter?.hasAttribute("data-undo")) {
-			event.preventDefault();
-			deleteLater(target);
+
+	// A deletion takes effect at once. For ten seconds a message offers to undo it, also on the next page.
+	const undoTime = 9500; // the server counts ten seconds from the deletion
+	function offerUndo(last) {
+		const left = last.until - Date.now();
+		if (left <= 0) return;
+		toast(last.text, "Undo", async () => {
+			sessionStorage.removeItem("undo");
+			const response = await post(last.action, [["deletion", last.deletion]]).catch(() => null);
+			toast(!response ? "Connection lost. Nothing was restored." : response.ok ? "Deletion undone." : await response.text());
+			await changed();
+		}, left);
+	}
+	async function deleteChosen(form) {
+		const rows = all("[data-row]", form).filter((row) => one("input[name=id]", row).checked);
+		if (!rows.length) return;
+		const text = plural(rows.length, form) + " deleted.";
+		const show = (on) => { for (const row of rows) { row.hidden = !on; one("input[name=id]", row).checked = on; } tally(form); };
+		const ids = rows.map((row) => ["id", one("input[name=id]", row).value]);
+		show(false);
+		const response = await post(form.getAttribute("action"), ids).catch(() => null);
+		if (!response?.ok || response.redirected) {
+			show(true);
+			toast(response && !response.redirected ? await response.text() : "Nothing was deleted. Reload the page and try again.");
 			return;
 		}
-		finish(event, () => target.requestSubmit(submitter));
+		const deletion = response.headers.get("X-Undo");
+		if (deletion) {
+			const last = { action: form.getAttribute("action").replace("/delete", "/undelete"), deletion, text, until: Date.now() + undoTime };
+			sessionStorage.setItem("undo", JSON.stringify(last));
+			offerUndo(last);
+		}
+		await changed();
+	}
+	document.addEventListener("submit", (event) => {
+		if (!event.submitter?.hasAttribute("data-undo")) return;
+		event.preventDefault();
+		deleteChosen(event.target);
 	});
 
 	// Selection of rows.
@@ -110,14 +123,11 @@
 		pending?.abort();
 		pending = new AbortController();
 		try {
-			await sendDeletions();
 			const response = await fetch(url, { signal: pending.signal });
 			if (response.redirected) { location.href = url; return; }
-			const page = new DOMParser().parseFromString(await response.text(), "text/html");
+			const page = await parse(response);
 			const fresh = one("[data-results]", page);
 			if (!fresh) { location.href = url; return; }
-			leaving.toast?.remove();
-			leaving.rows = [];
 			one("[data-results]").replaceChildren(...fresh.childNodes);
 			history.replaceState(null, "", url);
 			dress(one("[data-results]"));
@@ -149,7 +159,7 @@
 		looking = new AbortController();
 		try {
 			const response = await fetch("/search?" + new URLSearchParams({ q: query }), { signal: looking.signal });
-			const page = new DOMParser().parseFromString(await response.text(), "text/html");
+			const page = await parse(response);
 			const fresh = one("[data-results]", page);
 			if (response.redirected || !fresh) { location.href = "/search?" + new URLSearchParams({ q: query }); return; }
 			hits.replaceChildren(...fresh.childNodes);
@@ -226,7 +236,7 @@
 		const part = one("[data-poll]");
 		if (!part || part.dataset.poll === "settled") return;
 		try {
-			const page = new DOMParser().parseFromString(await (await fetch(location.href)).text(), "text/html");
+			const page = await parse(await fetch(location.href));
 			const fresh = one("[data-poll]", page);
 			if (fresh) {
 				dress(fresh);
@@ -262,14 +272,18 @@
 	const now = new Date();
 	const today = [now.getFullYear(), now.getMonth() + 1, now.getDate()].map((n) => String(n).padStart(2, "0")).join("-");
 	for (const field of all("[data-today]")) field.value = today;
-	for (const text of all("[data-fleeting]")) fade(text);
+	for (const text of all("[data-fleeting]")) setTimeout(() => text.remove(), one("form", text) ? undoTime : 5000);
 	one("[data-reveal]")?.focus();
 	// Shows a notice only once, not after a reload.
 	const here = new URL(location.href);
 	if (here.searchParams.has("done")) {
 		here.searchParams.delete("done");
+		here.searchParams.delete("undo");
 		history.replaceState(null, "", here);
+		tabs.postMessage("changed");
 	}
+	const last = sessionStorage.getItem("undo");
+	if (last) offerUndo(JSON.parse(last));
 	dress(document);
 	setTimeout(poll, 500);
 })();

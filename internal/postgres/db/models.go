@@ -82,6 +82,17 @@ type Conversation struct {
 	ExportedAt *time.Time
 }
 
+// Rows of deleted memories and conversations while the deletion can be undone
+type Deletion struct {
+	TenantID  string
+	UserID    int64
+	ID        string
+	Object    string
+	Kind      string
+	Content   []byte
+	ExpiresAt time.Time
+}
+
 // The embedding models whose vectors are stored. Vectors of two generations are not comparable
 type EmbeddingGeneration struct {
 	ID          int16

@@ -1,0 +1,271 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/riverqueue/river"
+
+	"github.com/mnemo-dev/mnemo/internal/audit"
+	"github.com/mnemo-dev/mnemo/internal/chat"
+	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/memory"
+	"github.com/mnemo-dev/mnemo/internal/postgres/db"
+	"github.com/mnemo-dev/mnemo/internal/queue"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+// Values of mnemo.erasing, which the triggers in 00015_deletions.sql read.
+const (
+	erasingUndoable = "undoable"
+	erasingUndo     = "undo"
+)
+
+var errFinal = fault.New(fault.NotFound, "the deletion can no longer be undone")
+
+// DeleteUndoable implements memory.Store.
+func (m Memories) DeleteUndoable(ctx context.Context, scope tenant.Scope, ids []string) (memory.Deleted, error) {
+	var out memory.Deleted
+	err := m.DB.deleteUndoable(ctx, scope, func(tx pgx.Tx, q *db.Queries, deletion string) (int, error) {
+		out = memory.Deleted{Undo: deletion}
+		err := q.KeepMemories(ctx, db.KeepMemoriesParams{TenantID: string(scope.Tenant), UserID: int64(scope.User),
+			Deletion: deletion, UndoWindow: interval(tenant.UndoWindow), Ids: parseIDs(ids)})
+		if err != nil {
+			return 0, fmt.Errorf("keep rows: %w", err)
+		}
+		if err := m.remove(ctx, tx, q, scope, parseIDs(ids), &out); err != nil || len(out.IDs) == 0 {
+			return 0, err
+		}
+		return len(out.IDs), appendAudit(ctx, q, scope, audit.MemoryDelete, out.IDs...)
+	})
+	if err != nil {
+		return memory.Deleted{}, fmt.Errorf("delete memories: %w", err)
+	}
+	return out, nil
+}
+
+// DeleteUndoable implements chat.Store.
+func (c Conversations) DeleteUndoable(ctx context.Context, scope tenant.Scope, ids []string) (chat.Deleted, error) {
+	var out chat.Deleted
+	err := c.DB.deleteUndoable(ctx, scope, func(tx pgx.Tx, q *db.Queries, deletion string) (int, error) {
+		out = chat.Deleted{Undo: deletion}
+		err := q.KeepConversations(ctx, db.KeepConversationsParams{TenantID: string(scope.Tenant), UserID: int64(scope.User),
+			Deletion: deletion, UndoWindow: interval(tenant.UndoWindow), Ids: parseIDs(ids)})
+		if err != nil {
+			return 0, fmt.Errorf("keep rows: %w", err)
+		}
+		// Others become searchable in its place when the deletion is final.
+		if err := c.remove(ctx, tx, q, scope, parseIDs(ids), &out); err != nil || len(out.IDs) == 0 {
+			return 0, err
+		}
+		return len(out.IDs), appendAudit(ctx, q, scope, audit.ConversationDelete, out.IDs...)
+	})
+	if err != nil {
+		return chat.Deleted{}, fmt.Errorf("delete conversations: %w", err)
+	}
+	return out, nil
+}
+
+// deleteUndoable runs a deletion, which returns the number of its objects, and commits
+// the job that makes it final.
+func (d *DB) deleteUndoable(ctx context.Context, scope tenant.Scope, remove func(tx pgx.Tx, q *db.Queries, deletion string) (int, error)) error {
+	deletion, err := newID()
+	if err != nil {
+		return fmt.Errorf("generate id: %w", err)
+	}
+	return d.inScope(ctx, scope, func(tx pgx.Tx, q *db.Queries) error {
+		if _, err := q.LockUsage(ctx, string(scope.Tenant)); err != nil {
+			return orUnknown(err, scope.Tenant)
+		}
+		if err := q.MarkErasing(ctx, erasingUndoable); err != nil {
+			return err
+		}
+		n, err := remove(tx, q, deletion)
+		if err != nil || n == 0 {
+			return err
+		}
+		_, err = d.jobs.InsertTx(ctx, tx, tenant.FinishDeletionsArgs{Tenant: scope.Tenant},
+			&river.InsertOpts{Queue: queue.Recent, MaxAttempts: maxAttempts, ScheduledAt: time.Now().Add(tenant.UndoWindow + time.Second)})
+		if err != nil {
+			return fmt.Errorf("commit job: %w", err)
+		}
+		return nil
+	})
+}
+
+// FinishDeletions makes the deletions of a tenant final whose time to undo them is over.
+func (d *DB) FinishDeletions(ctx context.Context, id tenant.ID) error {
+	err := d.expire(ctx, id, func(q *db.Queries) (int64, error) {
+		return q.ExpireDeletions(ctx, db.ExpireDeletionsParams{TenantID: string(id), Batch: expireBatch})
+	})
+	if err != nil {
+		return fmt.Errorf("finish deletions: %w", err)
+	}
+	return d.Rebalance(ctx, id)
+}
+
+// undelete restores what a deletion removed, in a transaction that holds the lock of the
+// usage row. It returns NotFound if the deletion is final or unknown.
+func (d *DB) undelete(ctx context.Context, scope tenant.Scope, deletion, kind string, restore func(tx pgx.Tx, q *db.Queries, contents [][]byte) error) error {
+	id, ok := parseID(deletion)
+	if !ok {
+		return errFinal
+	}
+	return d.inScope(ctx, scope, func(tx pgx.Tx, q *db.Queries) error {
+		if _, err := q.LockUsage(ctx, string(scope.Tenant)); err != nil {
+			return orUnknown(err, scope.Tenant)
+		}
+		if err := q.MarkErasing(ctx, erasingUndo); err != nil {
+			return err
+		}
+		contents, err := q.TakeDeletion(ctx, db.TakeDeletionParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), ID: id, Kind: kind})
+		if err != nil {
+			return err
+		}
+		if len(contents) == 0 {
+			return errFinal
+		}
+		return restore(tx, q, contents)
+	})
+}
+
+// Undelete implements memory.Store.
+func (m Memories) Undelete(ctx context.Context, scope tenant.Scope, deletion string) ([]string, error) {
+	var ids []string
+	err := m.DB.undelete(ctx, scope, deletion, "memory", func(tx pgx.Tx, q *db.Queries, contents [][]byte) error {
+		var err error
+		if ids, err = restoreMemories(ctx, tx, q, scope, contents); err != nil {
+			return err
+		}
+		if err := m.DB.restoreUnits(ctx, tx, scope, contents); err != nil {
+			return err
+		}
+		return appendAudit(ctx, q, scope, audit.MemoryUndelete, ids...)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("undelete memories: %w", err)
+	}
+	return ids, nil
+}
+
+// restoreMemories inserts the rows of memories with their versions, and counts them. A
+// memory whose bucket was deleted in the meantime is then in the default bucket.
+func restoreMemories(ctx context.Context, tx pgx.Tx, q *db.Queries, scope tenant.Scope, contents [][]byte) ([]string, error) {
+	rows, err := tx.Query(ctx, `
+		insert into memories select r.* from unnest($1::jsonb[]) as c (content)
+		cross join lateral (
+			select b.id from buckets b where b.tenant_id = $2 and b.user_id = $3
+				and (b.is_default or b.id = (c.content -> 'row' ->> 'bucket_id')::bigint)
+			order by b.id = (c.content -> 'row' ->> 'bucket_id')::bigint desc limit 1) home
+		cross join lateral jsonb_populate_record(null::memories, c.content -> 'row' || jsonb_build_object('bucket_id', home.id)) r
+		returning id::text, bucket_id`, contents, string(scope.Tenant), int64(scope.User))
+	if err != nil {
+		return nil, fmt.Errorf("insert memories: %w", err)
+	}
+	var ids []string
+	var id string
+	var bucket int64
+	deltas := map[int64]int64{}
+	_, err = pgx.ForEachRow(rows, []any{&id, &bucket}, func() error {
+		ids = append(ids, id)
+		deltas[bucket]++
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("insert memories: %w", err)
+	}
+	if _, err := tx.Exec(ctx, `insert into memory_versions select r.* from unnest($1::jsonb[]) as c (content)
+		cross join lateral jsonb_populate_recordset(null::memory_versions, c.content -> 'versions') r`, contents); err != nil {
+		return nil, fmt.Errorf("insert versions: %w", err)
+	}
+	bytes, err := q.VersionBytes(ctx, db.VersionBytesParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), Ids: ids})
+	if err != nil {
+		return nil, fmt.Errorf("count bytes: %w", err)
+	}
+	if err := reserve(ctx, q, scope, int64(len(ids)), bytes); err != nil {
+		return nil, err
+	}
+	return ids, addToBuckets(ctx, q, scope, deltas)
+}
+
+// Undelete implements chat.Store.
+func (c Conversations) Undelete(ctx context.Context, scope tenant.Scope, deletion string) ([]string, error) {
+	var ids []string
+	err := c.DB.undelete(ctx, scope, deletion, "conversation", func(tx pgx.Tx, q *db.Queries, contents [][]byte) error {
+		var err error
+		if ids, err = restoreConversations(ctx, tx, q, scope, contents); err != nil {
+			return err
+		}
+		if err := c.DB.restoreUnits(ctx, tx, scope, contents); err != nil {
+			return err
+		}
+		if err := appendAudit(ctx, q, scope, audit.ConversationUndelete, ids...); err != nil {
+			return err
+		}
+		return c.DB.rebalanceOrEnqueue(ctx, tx, q, scope.Tenant)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("undelete conversations: %w", err)
+	}
+	return ids, nil
+}
+
+// restoreConversations inserts the rows of conversations with their messages, and counts
+// them.
+func restoreConversations(ctx context.Context, tx pgx.Tx, q *db.Queries, scope tenant.Scope, contents [][]byte) ([]string, error) {
+	rows, err := tx.Query(ctx, `insert into conversations select r.* from unnest($1::jsonb[]) as c (content)
+		cross join lateral jsonb_populate_record(null::conversations, c.content -> 'row') r
+		on conflict (tenant_id, user_id, platform, external_id) do nothing
+		returning id::text, status, bytes`, contents)
+	if err != nil {
+		return nil, fmt.Errorf("insert conversations: %w", err)
+	}
+	var ids []string
+	var id, status string
+	var bytes, storage int64
+	var counts chat.StatusCounts
+	_, err = pgx.ForEachRow(rows, []any{&id, &status, &bytes}, func() error {
+		ids = append(ids, id)
+		storage += bytes
+		counts.Move("", chat.Status(status))
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("insert conversations: %w", err)
+	}
+	if len(ids) < len(contents) {
+		return nil, fault.New(fault.Conflict, "a conversation was stored again after its deletion, which can therefore not be undone")
+	}
+	if _, err := tx.Exec(ctx, `insert into messages select r.* from unnest($1::jsonb[]) as c (content)
+		cross join lateral jsonb_populate_recordset(null::messages, c.content -> 'messages') r`, contents); err != nil {
+		return nil, fmt.Errorf("insert messages: %w", err)
+	}
+	if err := reserve(ctx, q, scope, 0, storage); err != nil {
+		return nil, err
+	}
+	return ids, addConversations(ctx, q, scope, counts)
+}
+
+// restoreUnits inserts copies of the units with new ids, as after every change: the index
+// may still delete the old ones. Their vectors need not be computed again.
+func (d *DB) restoreUnits(ctx context.Context, tx pgx.Tx, scope tenant.Scope, contents [][]byte) error {
+	rows, err := tx.Query(ctx, `
+		insert into units (tenant_id, user_id, kind, group_id, memory_id, conversation_id, seq, span_start, span_end, active, tsv, embedding,
+			created_at, generation_id, next_embedding, next_generation_id)
+		select u.tenant_id, u.user_id, u.kind, coalesce(m.bucket_id, u.group_id), u.memory_id, u.conversation_id, u.seq, u.span_start, u.span_end,
+			u.active, u.tsv, u.embedding, u.created_at, u.generation_id, u.next_embedding, u.next_generation_id
+		from unnest($1::jsonb[]) as c (content)
+		cross join lateral jsonb_populate_recordset(null::units, c.content -> 'units') u
+		left join memories m on m.tenant_id = u.tenant_id and m.user_id = u.user_id and m.id = u.memory_id
+		order by u.id returning id`, contents)
+	if err != nil {
+		return fmt.Errorf("insert units: %w", err)
+	}
+	ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+	if err != nil {
+		return fmt.Errorf("insert units: %w", err)
+	}
+	return d.insertSync(ctx, tx, scope.Tenant, unitIDs(ids))
+}
