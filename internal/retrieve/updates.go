@@ -1,0 +1,168 @@
+package retrieve
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+const (
+	// updateDepth is the number of messages among which a newer statement is looked for.
+	updateDepth = 10
+	// leastAbout is the share of the question's terms that a statement must contain, weighed
+	// by rarity, and equallyAbout the share of what the older statement contains.
+	leastAbout   = 0.15
+	equallyAbout = 0.5
+	// statementClauses is the number of adjacent clauses that a statement consists of.
+	statementClauses = 3
+)
+
+var (
+	asksValue = regexp.MustCompile(`(?i)\b(?:how (?:many|much|long|often|old|far|big|large)|when|what|which)\b`)
+	asksPast  = regexp.MustCompile(`(?i)\b(?:original\w*|initial\w*|before|previous\w*|used to|did|was|were|had|first|order)\b`)
+	// changeCue is a word by which a statement says that it replaces another one.
+	changeCue = regexp.MustCompile(`(?i)\b(?:now|new|newly|recently|updat\w+|chang\w+|mov(?:ed|ing)|resched\w+|increas\w+|decreas\w+|` +
+		`improv\w+|extend\w+|adjust\w+|no longer|instead|switch\w+|raised|reduced|grown|postponed|latest)\b`)
+	clauseEnd = regexp.MustCompile(`[.!?;]\s+|\n+|,\s|\s[-–—]\s|\b(?:and|but|so|which|since|especially|because)\b`)
+	valueForm = regexp.MustCompile(`(?i)\b(?:(?:january|february|march|april|may|june|july|august|september|october|november|december)\b(?: \d{1,2}\b)?|` +
+		`\d[\d,.:]*|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|(?:mon|tues|wednes|thurs|fri|satur|sun)day)`)
+)
+
+// statement is the part of a message that may answer the question with a value.
+type statement struct {
+	message Described
+	rank    int
+	about   float64 // share of the question's terms
+	values  []string
+	cue     bool // it says that something changed
+}
+
+// replaces reports whether a newer statement about the same thing gives another value.
+func (s statement) replaces(older statement) bool {
+	return s.cue && older.about >= leastAbout && s.about >= max(leastAbout, equallyAbout*older.about) && !slices.Equal(s.values, older.values)
+}
+
+// newerFirst moves a message of the user in front of an older one that it updates: both
+// answer the question with a value, and the newer one says that it changed. Only
+// questions about the user's present are affected, and at most one message moves.
+func (c *comparison) newerFirst(ranking []Hit) []Hit {
+	question := c.query.Text
+	if !asksMe.MatchString(question) || !asksValue.MatchString(question) || asksYou.MatchString(question) || asksPast.MatchString(question) {
+		return ranking
+	}
+	stated := c.statements(ranking)
+	for i, older := range stated {
+		for _, newer := range stated[i+1:] {
+			if newer.message.after(older.message) && newer.replaces(older) {
+				return moveUp(ranking, newer.rank, older.rank)
+			}
+		}
+	}
+	return ranking
+}
+
+// statements returns what the user states in the best messages, best first.
+func (c *comparison) statements(ranking []Hit) (out []statement) {
+	units, pieces := map[UnitID]Described{}, map[place][]Described{}
+	for _, d := range c.all {
+		if !d.neighbour() {
+			units[d.ID] = d
+			pieces[place{d.Owner, d.Seq}] = append(pieces[place{d.Owner, d.Seq}], d)
+		}
+	}
+	weights := c.termWeights()
+	seen := map[place]bool{}
+	for i, h := range ranking {
+		d := units[h.ID]
+		at := place{d.Owner, d.Seq}
+		if seen[at] {
+			continue
+		}
+		if len(seen) == updateDepth {
+			break
+		}
+		seen[at] = true
+		if s, ok := bestStatement(pieces[at], weights); ok && d.Human && c.speaker[d.ID] == "" {
+			s.rank, s.message = i, d
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// after reports whether the message is newer than the other one.
+func (d Described) after(other Described) bool {
+	if d.Owner == other.Owner {
+		return d.Seq > other.Seq
+	}
+	return d.At.After(other.At)
+}
+
+// moveUp returns the ranking with one hit in front of a better one, with its score.
+func moveUp(ranking []Hit, from, to int) []Hit {
+	moved := Hit{ID: ranking[from].ID, Score: ranking[to].Score}
+	return slices.Insert(slices.Delete(slices.Clone(ranking), from, from+1), to, moved)
+}
+
+// termWeights returns the share that each term of the question has in its meaning, by
+// its rarity among the candidates.
+func (c *comparison) termWeights() map[string]float64 {
+	asked := map[string]bool{}
+	for _, t := range c.terms() {
+		asked[t] = true
+	}
+	n, found := 0.0, map[string]float64{}
+	for _, d := range c.all {
+		if d.neighbour() {
+			continue
+		}
+		n++
+		for t := range bagOf(plainWords(d.Text), asked).counts {
+			found[t]++
+		}
+	}
+	weights, total := map[string]float64{}, 0.0
+	for _, t := range slices.Sorted(maps.Keys(asked)) {
+		weights[t] = rarity(n, found[t])
+		total += weights[t]
+	}
+	for t := range weights {
+		weights[t] /= total
+	}
+	return weights
+}
+
+// bestStatement returns the statement of a message that contains a value and most of the
+// question's terms. Code is not searched.
+func bestStatement(pieces []Described, weights map[string]float64) (best statement, ok bool) {
+	asked := make(map[string]bool, len(weights))
+	for t := range weights {
+		asked[t] = true
+	}
+	for _, d := range pieces {
+		text, _, _ := strings.Cut(d.Text, "```")
+		clauses := slices.DeleteFunc(clauseEnd.Split(text, -1), func(s string) bool { return strings.TrimSpace(s) == "" })
+		for i := range clauses {
+			part := strings.Join(clauses[i:min(len(clauses), i+statementClauses)], " ; ")
+			s := statement{values: valuesOf(part), cue: changeCue.MatchString(part)}
+			for t := range bagOf(plainWords(part), asked).counts {
+				s.about += weights[t]
+			}
+			if len(s.values) > 0 && (!ok || s.about > best.about) {
+				best, ok = s, true
+			}
+		}
+	}
+	return best, ok
+}
+
+// valuesOf returns the distinct numbers, weekdays and dates of a text, sorted.
+func valuesOf(text string) []string {
+	var out []string
+	for _, v := range valueForm.FindAllString(text, -1) {
+		out = append(out, strings.TrimRight(strings.ToLower(v), ".,:"))
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}

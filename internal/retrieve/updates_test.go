@@ -1,0 +1,91 @@
+package retrieve
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// updateAt is when the first of the messages of a test was written.
+var updateAt = time.Date(2026, time.March, 1, 0, 0, 0, 0, time.UTC)
+
+// said returns the messages of the user as candidates, in the order of writing, and a
+// ranking with the same order.
+func said(question string, texts ...string) (*comparison, []Hit) {
+	c := &comparison{query: Query{Kind: Chat, Text: question}}
+	var ranking []Hit
+	for i, text := range texts {
+		c.all = append(c.all, Described{ID: UnitID(i), Owner: "o", Seq: i, Human: true, At: updateAt.AddDate(0, 0, i), Text: text})
+		ranking = append(ranking, Hit{ID: UnitID(i), Score: 1 - float64(i)/100})
+	}
+	c.speakers()
+	return c, ranking
+}
+
+func TestNewerFirst(t *testing.T) {
+	t.Parallel()
+	const older, newer = "I have to write 1,200 words a week for my writing goal.", "My weekly writing goal was adjusted to 1,350 words, is that realistic?"
+	tests := map[string]struct {
+		reason, question string
+		texts            []string
+		first            UnitID
+	}{
+		"Update":    {"the newer value answers the question", "What is my weekly writing goal in words?", []string{older, newer}, 1},
+		"Further":   {"messages about something else stay between", "What is my weekly writing goal in words?", []string{older, "I like tea.", newer}, 2},
+		"Past":      {"the question is about the past", "What was my weekly writing goal in words before?", []string{older, newer}, 0},
+		"Other":     {"the question is not about the user", "What is the weekly writing goal in words?", []string{older, newer}, 0},
+		"Assistant": {"the question is about an answer", "Which weekly writing goal did you recommend to me?", []string{older, newer}, 0},
+		"Same":      {"the value is the same", "What is my weekly writing goal in words?", []string{older, strings.ReplaceAll(newer, "1,350", "1,200")}, 0},
+		"No cue":    {"the newer message does not say that anything changed", "What is my weekly writing goal in words?", []string{older, "I wrote 1,350 words for my weekly goal."}, 0},
+		"No value":  {"the newer message states no value", "What is my weekly writing goal in words?", []string{older, "My weekly writing goal was adjusted."}, 0},
+		"Unrelated": {"the newer message is about something else", "What is my weekly writing goal in words?", []string{older, "I recently bought 12 apples."}, 0},
+		"Code":      {"numbers in code are not statements", "What is my weekly writing goal in words?", []string{older, "My new script:\n```\nweekly_writing_goal_words = 99\n```"}, 0},
+		"Speaker":   {"the message of another speaker is not the user's", "What is my weekly writing goal in words?", []string{older, "Anna: " + newer}, 0},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c, ranking := said(tc.question, tc.texts...)
+			got := c.newerFirst(ranking)
+			if got[0].ID != tc.first {
+				t.Errorf("%s: message %d is first, want %d", tc.reason, got[0].ID, tc.first)
+			}
+			if len(got) != len(ranking) {
+				t.Errorf("%d results of %d", len(got), len(ranking))
+			}
+		})
+	}
+}
+
+// The older statement never moves in front of the newer one.
+func TestNewerFirstKeepsTheNewest(t *testing.T) {
+	t.Parallel()
+	c, ranking := said("How many pages does my draft have?", "My draft now has 12 pages.", "My draft now has 20 pages.")
+	ranking[0], ranking[1] = Hit{1, 0.9}, Hit{0, 0.8}
+	if got := c.newerFirst(ranking); got[0].ID != 1 {
+		t.Errorf("message %d is first, want the newest", got[0].ID)
+	}
+}
+
+// For any messages, the results stay the same and their scores remain in descending order.
+func TestNewerFirstProperties(t *testing.T) {
+	t.Parallel()
+	words := rapid.SampledFrom(strings.Fields("my draft has now 12 pages, 20 words. and changed ``` new goal is March 5"))
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.Custom(func(t *rapid.T) string { return strings.Join(rapid.SliceOfN(words, 1, 15).Draw(t, "words"), " ") })
+		c, ranking := said("How many pages does my draft have?", rapid.SliceOfN(text, 1, 20).Draw(t, "texts")...)
+		got := c.newerFirst(ranking)
+		seen := map[UnitID]bool{}
+		for i, h := range got {
+			if seen[h.ID] || i > 0 && h.Score > got[i-1].Score {
+				t.Fatalf("result %d of %v: repeated or out of order", i, got)
+			}
+			seen[h.ID] = true
+		}
+		if len(got) != len(ranking) {
+			t.Fatalf("%d results of %d", len(got), len(ranking))
+		}
+	})
+}
