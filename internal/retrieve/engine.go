@@ -166,6 +166,11 @@ func (e *Engine) dense(ctx context.Context, scope tenant.Scope, p placement.Loca
 	if vector == nil {
 		return dense{degraded: true}, nil
 	}
+	return e.near(ctx, scope, p, q, vector)
+}
+
+// near searches the database and the index in parallel.
+func (e *Engine) near(ctx context.Context, scope tenant.Scope, p placement.Location, q Query, vector []float32) (dense, error) {
 	indexCtx, cancel := context.WithTimeout(ctx, e.IndexTimeout)
 	defer cancel()
 	var indexed []Hit

@@ -106,6 +106,13 @@ type Found struct {
 	Score float64   // 0 to 1; see Result.Calibrated
 }
 
+// Similar is a unit that is similar to a text.
+type Similar struct {
+	Owner      string
+	Text       string
+	Similarity float64 // 0 for unrelated and 1 for equal texts, with any model
+}
+
 // Result is a fused ranking, best first.
 type Result struct {
 	Found []Found

@@ -1,0 +1,39 @@
+package retrieve
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/mnemo-dev/mnemo/internal/placement"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+// Similar returns the q.Limit live units of q.Kind that are most similar to a passage
+// with the vector, best first. It searches as Search does, without the words.
+func (e *Engine) Similar(ctx context.Context, scope tenant.Scope, p placement.Location, q Query, vector []float32) ([]Similar, error) {
+	wanted := max(q.Limit, 1)
+	q.Limit = overfetch * wanted // entries of the index may be stale
+	d, err := e.near(ctx, scope, p, q, vector)
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(d.hits, func(a, b Hit) int { return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(b.ID, a.ID)) })
+	head := d.hits[:min(len(d.hits), q.Limit)]
+	described, err := e.describe(ctx, scope, q, head)
+	if err != nil {
+		return nil, err
+	}
+	base := 0.0
+	if b := e.background(ctx, q.Generation); b != nil {
+		base = dot(vector, b.mean[q.Kind])
+	}
+	var out []Similar
+	for _, d := range described {
+		if !d.neighbour() {
+			out = append(out, Similar{Owner: d.Owner, Text: d.Text, Similarity: (dot(d.Vector, vector) - base) / max(1-base, leastScale)})
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Similar) int { return cmp.Compare(b.Similarity, a.Similarity) })
+	return out[:min(len(out), wanted)], nil
+}
