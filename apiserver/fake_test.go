@@ -141,7 +141,7 @@ func (f fakeMemories) List(_ context.Context, scope tenant.Scope, q memory.Filte
 	return list[:n], len(list) > n, err
 }
 
-func (f fakeMemories) ByID(_ context.Context, scope tenant.Scope, ids []string) ([]memory.Memory, error) {
+func (f fakeMemories) ByID(_ context.Context, scope tenant.Scope, ids []string, _ time.Time) ([]memory.Memory, error) {
 	u, end, err := f.begin(scope)
 	defer end()
 	var out []memory.Memory
@@ -160,6 +160,10 @@ func (f fakeMemories) DeleteUndoable(ctx context.Context, scope tenant.Scope, id
 // Undelete finds no deletion: none can be undone here.
 func (f fakeMemories) Undelete(context.Context, tenant.Scope, string) ([]string, error) {
 	return nil, fault.New(fault.NotFound, "the deletion can no longer be undone")
+}
+
+func (f fakeMemories) Newer(context.Context, tenant.Scope, []string, int64, time.Time) (map[string]string, error) {
+	return nil, f.fails
 }
 
 func (f fakeMemories) Delete(_ context.Context, scope tenant.Scope, ids []string) (memory.Deleted, error) {
@@ -200,6 +204,10 @@ func (f fakeMemories) CreateBucket(_ context.Context, scope tenant.Scope, b memo
 }
 
 // Search returns everything, newest first.
+func (f fakeMemories) Similar(context.Context, tenant.Scope, placement.Location, retrieve.Query, []float32) ([]retrieve.Similar, error) {
+	return nil, nil
+}
+
 func (f fakeMemories) Search(_ context.Context, scope tenant.Scope, _ placement.Location, q retrieve.Query) (retrieve.Result, error) {
 	u, end, err := f.begin(scope)
 	defer end()

@@ -66,6 +66,7 @@ type listMemoriesInput struct {
 	Query    string `query:"query"`
 	Skip     string `query:"skip"`
 	MinScore string `query:"minScore"`
+	AsOf     string `query:"asOf"`
 }
 
 type listMemoriesOutput struct {
@@ -83,7 +84,14 @@ type memoryBody struct {
 	ID       string             `json:"id"`
 	Text     string             `json:"text"`
 	Metadata memoryMetadataBody `json:"metadata"`
-	Score    *float64           `json:"score,omitempty" minimum:"0" maximum:"1" doc:"With query: the probability that the memory is relevant. Comparable only within one response if X-Degraded is set."`
+	MemoryLinks
+	Score *float64 `json:"score,omitempty" minimum:"0" maximum:"1" doc:"With query: the probability that the memory is relevant. Comparable only within one response if X-Degraded is set."`
+}
+
+// MemoryLinks are the links between an outdated memory and the one that replaces it.
+type MemoryLinks struct {
+	SupersededBy string   `json:"supersededBy,omitempty" doc:"The id of the newer memory that replaces this one. Both are kept."`
+	Supersedes   []string `json:"supersedes,omitempty" doc:"The ids of the memories that this one replaces."`
 }
 
 type memoryMetadataBody struct {
@@ -99,6 +107,7 @@ const exampleMemory = `{"id":"0196b2f4-6d1e-7c3a-9f5e-2b8d4c6a1e07","text":"2025
 var docListMemories = doc{
 	id: "listMemories", tag: "Memories", summary: "List or search memories",
 	description: "Sorted by relevance with `query`, without irrelevant memories (see `minScore`), newest first with `latest`, and otherwise oldest first, so that paging with `skip` is stable. " +
+		"A memory that a newer one replaces follows it in a search and has `supersededBy`. " +
 		"A response ends at the tenant's token limit, after at least one memory; `nextSkip` is the start of the next page. " +
 		"`X-Degraded: vector` means that the vector store was unavailable and the results are keyword matches.",
 	params: []*huma.Param{
@@ -108,6 +117,7 @@ var docListMemories = doc{
 		boolParam("latest", "Newest first; ignored with `query`."),
 		textParam("query", "A search query in natural language.", "where do I like to sit on trains?"),
 		scoreParam("minScore", "With `query`: the score below which memories are omitted. By default, irrelevant memories are omitted; 0 returns all."),
+		param("asOf", "Return what was known at this ISO 8601 time: memories stored until then, with the text and links of then; a date includes the whole day. Deleted memories are not returned, and the ranking compares the current texts.", &huma.Schema{Type: huma.TypeString}, "2025-05-09"),
 		intParam("skip", "The number of memories to skip; with `query`, out of the 1,000 best matches.", 0, 0, 0),
 		ignoredParam("source", "The name of the client. It does not filter.", "cli"),
 		ignoredParam("contentType", "Accepted for older clients; only `text` exists.", "text"),
@@ -128,6 +138,7 @@ func (s *Server) listMemories(ctx context.Context, who tenant.Identity, in *list
 		Skip:   p.integer("skip", in.Skip, 0, 0),
 
 		MinScore: p.score("minScore", in.MinScore),
+		AsOf:     p.to("asOf", in.AsOf),
 	}
 	if err := fault.Join(p.Err(), input.Validate()); err != nil {
 		return nil, err
@@ -149,7 +160,7 @@ func (s *Server) listMemories(ctx context.Context, who tenant.Identity, in *list
 }
 
 func bodyOf(m memory.Memory) memoryBody {
-	return memoryBody{ID: m.ID, Text: m.Text, Metadata: memoryMetadataBody{
+	return memoryBody{ID: m.ID, Text: m.Text, MemoryLinks: MemoryLinks{m.SupersededBy, m.Supersedes}, Metadata: memoryMetadataBody{
 		Text: m.Text, CreatedAt: chat.Stamp(m.CreatedAt), BucketID: m.BucketID, BucketName: m.BucketName,
 	}}
 }
@@ -177,6 +188,7 @@ type fullMemoryBody struct {
 	Version   int                `json:"version" doc:"Starts at 1 and increases with each edit of the text."`
 	Source    string             `json:"source"`
 	UpdatedAt string             `json:"updatedAt" format:"date-time"`
+	MemoryLinks
 }
 
 var docGetMemory = doc{
@@ -195,7 +207,7 @@ func (s *Server) getMemory(ctx context.Context, who tenant.Identity, in *memoryI
 	}
 	b := bodyOf(m)
 	return &getMemoryOutput{Body: fullMemoryBody{ID: b.ID, Text: b.Text, Metadata: b.Metadata,
-		Version: m.Version, Source: m.Source, UpdatedAt: chat.Stamp(m.UpdatedAt)}}, nil
+		Version: m.Version, Source: m.Source, UpdatedAt: chat.Stamp(m.UpdatedAt), MemoryLinks: b.MemoryLinks}}, nil
 }
 
 type confirmationOutput struct {

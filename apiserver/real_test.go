@@ -195,6 +195,10 @@ func TestReal(t *testing.T) {
 		t.Parallel()
 		h.findsWhatWasJustStored(t, s)
 	})
+	t.Run("Updates", func(t *testing.T) {
+		t.Parallel()
+		h.ranksUpdatesFirst(t, s)
+	})
 	t.Run("ImportOnce", func(t *testing.T) {
 		t.Parallel()
 		h.importsOnce(t, s)

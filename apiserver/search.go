@@ -19,6 +19,7 @@ type searchInput struct {
 		SkipRerank    *bool    `json:"skipRerank,omitempty" doc:"Accepted for older clients."`
 		MinScore      *float64 `json:"minScore,omitempty" minimum:"0" maximum:"1" doc:"The score below which results are omitted. By default, irrelevant results are omitted; 0 returns all."`
 		Ranking       *string  `json:"ranking,omitempty" enum:"fused,lexical,dense" doc:"How passages are ranked: by keywords and meaning (fused, the default), by keywords (lexical), or by meaning (dense)."`
+		AsOf          *string  `json:"asOf,omitempty" doc:"Answer from what was known at this ISO 8601 time: only messages written until then; a date includes the whole day."`
 		DateFrom      *string  `json:"dateFrom,omitempty" doc:"Only conversations created at or after this ISO 8601 date or time."`
 		DateTo        *string  `json:"dateTo,omitempty" doc:"Only conversations created at or before this ISO 8601 time; a date includes the whole day."`
 	} `nameHint:"SearchRequest"`
@@ -72,6 +73,7 @@ func (s *Server) searchConversations(ctx context.Context, who tenant.Identity, i
 		Query: in.Body.Query, Limit: int(value(in.Body.Limit, chat.DefaultResults)),
 		Platform: name, Around: int(value(in.Body.ContextChunks, chat.DefaultAround)),
 		MinScore: in.Body.MinScore, Ranking: retrieve.Ranking(value(in.Body.Ranking, string(retrieve.Fused))),
+		AsOf: p.to("asOf", value(in.Body.AsOf, "")),
 		From: p.from("dateFrom", value(in.Body.DateFrom, "")), To: p.to("dateTo", value(in.Body.DateTo, "")),
 	}
 	if err := fault.Join(p.Err(), input.Validate()); err != nil {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/mnemo-dev/mnemo/internal/chat"
+	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/search"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
@@ -20,6 +21,7 @@ type searchAllInput struct {
 		Include       []search.Kind `json:"include,omitempty" enum:"memories,chats" doc:"What to search; default both."`
 		Limit         *integer      `json:"limit,omitempty" minimum:"1" maximum:"100" doc:"The number of results; default 20."`
 		ContextChunks *integer      `json:"contextChunks,omitempty" minimum:"0" maximum:"20" doc:"The number of messages of context on either side of a passage; default 4."`
+		AsOf          *string       `json:"asOf,omitempty" doc:"Answer from what was known at this ISO 8601 time: only memories stored and messages written until then; a date includes the whole day."`
 		MinScore      *float64      `json:"minScore,omitempty" minimum:"0" maximum:"1" doc:"The score below which results are omitted. By default, irrelevant results are omitted; 0 returns all."`
 	} `nameHint:"SearchAllRequest"`
 }
@@ -57,10 +59,16 @@ var docSearchAll = doc{
 
 func (s *Server) searchAll(ctx context.Context, who tenant.Identity, in *searchAllInput) (*searchAllOutput, error) {
 	begin := time.Now()
-	found, isDegraded, err := s.both().Search(ctx, who, search.Input{
+	var p params
+	input := search.Input{
 		Query: in.Body.Query, Include: in.Body.Include, Limit: int(value(in.Body.Limit, chat.DefaultResults)),
 		Around: int(value(in.Body.ContextChunks, chat.DefaultAround)), MinScore: in.Body.MinScore,
-	})
+		AsOf: p.to("asOf", value(in.Body.AsOf, "")),
+	}
+	if err := fault.Join(p.Err(), input.Validate()); err != nil {
+		return nil, err
+	}
+	found, isDegraded, err := s.both().Search(ctx, who, input)
 	if err != nil {
 		return nil, err
 	}

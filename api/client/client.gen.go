@@ -659,11 +659,17 @@ type Error struct {
 
 // FullMemory defines model for FullMemory.
 type FullMemory struct {
-	ID        string         `json:"id"`
-	Metadata  MemoryMetadata `json:"metadata"`
-	Source    string         `json:"source"`
-	Text      string         `json:"text"`
-	UpdatedAt time.Time      `json:"updatedAt"`
+	ID       string         `json:"id"`
+	Metadata MemoryMetadata `json:"metadata"`
+	Source   string         `json:"source"`
+
+	// SupersededBy The id of the newer memory that replaces this one. Both are kept.
+	SupersededBy *string `json:"supersededBy,omitempty"`
+
+	// Supersedes The ids of the memories that this one replaces.
+	Supersedes []string  `json:"supersedes,omitempty"`
+	Text       string    `json:"text"`
+	UpdatedAt  time.Time `json:"updatedAt"`
 
 	// Version Starts at 1 and increases with each edit of the text.
 	Version int64 `json:"version"`
@@ -800,7 +806,13 @@ type Memory struct {
 
 	// Score With query: the probability that the memory is relevant. Comparable only within one response if X-Degraded is set.
 	Score *float64 `json:"score,omitempty"`
-	Text  string   `json:"text"`
+
+	// SupersededBy The id of the newer memory that replaces this one. Both are kept.
+	SupersededBy *string `json:"supersededBy,omitempty"`
+
+	// Supersedes The ids of the memories that this one replaces.
+	Supersedes []string `json:"supersedes,omitempty"`
+	Text       string   `json:"text"`
 }
 
 // MemoryList defines model for MemoryList.
@@ -946,6 +958,9 @@ type Recollection struct {
 
 // SearchAllRequest defines model for SearchAllRequest.
 type SearchAllRequest struct {
+	// AsOf Answer from what was known at this ISO 8601 time: only memories stored and messages written until then; a date includes the whole day.
+	AsOf *string `json:"asOf,omitempty"`
+
 	// ContextChunks The number of messages of context on either side of a passage; default 4.
 	ContextChunks *int64 `json:"contextChunks,omitempty"`
 
@@ -967,6 +982,9 @@ type SearchAllRequestInclude string
 
 // SearchRequest defines model for SearchRequest.
 type SearchRequest struct {
+	// AsOf Answer from what was known at this ISO 8601 time: only messages written until then; a date includes the whole day.
+	AsOf *string `json:"asOf,omitempty"`
+
 	// ContextChunks The number of messages of context on either side; default 4.
 	ContextChunks *int64 `json:"contextChunks,omitempty"`
 
@@ -1252,6 +1270,9 @@ type ListMemoriesParams struct {
 	// MinScore With `query`: the score below which memories are omitted. By default, irrelevant memories are omitted; 0 returns all.
 	MinScore *float32 `form:"minScore,omitempty" json:"minScore,omitempty"`
 
+	// AsOf Return what was known at this ISO 8601 time: memories stored until then, with the text and links of then; a date includes the whole day. Deleted memories are not returned, and the ranking compares the current texts.
+	AsOf *string `form:"asOf,omitempty" json:"asOf,omitempty"`
+
 	// Skip The number of memories to skip; with `query`, out of the 1,000 best matches.
 	Skip *int `form:"skip,omitempty" json:"skip,omitempty"`
 
@@ -1290,6 +1311,9 @@ type ListMemoriesV2Params struct {
 
 	// MinScore With `query`: the score below which memories are omitted. By default, irrelevant memories are omitted; 0 returns all.
 	MinScore *float32 `form:"minScore,omitempty" json:"minScore,omitempty"`
+
+	// AsOf Return what was known at this ISO 8601 time: memories stored until then, with the text and links of then; a date includes the whole day. Deleted memories are not returned, and the ranking compares the current texts.
+	AsOf *string `form:"asOf,omitempty" json:"asOf,omitempty"`
 
 	// Skip The number of memories to skip; with `query`, out of the 1,000 best matches.
 	Skip *int `form:"skip,omitempty" json:"skip,omitempty"`
@@ -1711,7 +1735,7 @@ type ClientInterface interface {
 
 	// ListMemories List or search memories
 	//
-	// Sorted by relevance with `query`, without irrelevant memories (see `minScore`), newest first with `latest`, and otherwise oldest first, so that paging with `skip` is stable. A response ends at the tenant's token limit, after at least one memory; `nextSkip` is the start of the next page. `X-Degraded: vector` means that the vector store was unavailable and the results are keyword matches.
+	// Sorted by relevance with `query`, without irrelevant memories (see `minScore`), newest first with `latest`, and otherwise oldest first, so that paging with `skip` is stable. A memory that a newer one replaces follows it in a search and has `supersededBy`. A response ends at the tenant's token limit, after at least one memory; `nextSkip` is the start of the next page. `X-Degraded: vector` means that the vector store was unavailable and the results are keyword matches.
 	//
 	// Corresponds with GET /api/memory (the `ListMemories` operationId).
 	ListMemories(ctx context.Context, params *ListMemoriesParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -1754,7 +1778,7 @@ type ClientInterface interface {
 
 	// ListMemoriesV2 List or search memories
 	//
-	// Sorted by relevance with `query`, without irrelevant memories (see `minScore`), newest first with `latest`, and otherwise oldest first, so that paging with `skip` is stable. A response ends at the tenant's token limit, after at least one memory; `nextSkip` is the start of the next page. `X-Degraded: vector` means that the vector store was unavailable and the results are keyword matches.
+	// Sorted by relevance with `query`, without irrelevant memories (see `minScore`), newest first with `latest`, and otherwise oldest first, so that paging with `skip` is stable. A memory that a newer one replaces follows it in a search and has `supersededBy`. A response ends at the tenant's token limit, after at least one memory; `nextSkip` is the start of the next page. `X-Degraded: vector` means that the vector store was unavailable and the results are keyword matches.
 	//
 	// Corresponds with GET /api/v2/memory (the `ListMemoriesV2` operationId).
 	ListMemoriesV2(ctx context.Context, params *ListMemoriesV2Params, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -2432,7 +2456,7 @@ func (c *Requests) ListMemoryVersions(ctx context.Context, memoryID string, para
 
 // ListMemories List or search memories
 //
-// Sorted by relevance with `query`, without irrelevant memories (see `minScore`), newest first with `latest`, and otherwise oldest first, so that paging with `skip` is stable. A response ends at the tenant's token limit, after at least one memory; `nextSkip` is the start of the next page. `X-Degraded: vector` means that the vector store was unavailable and the results are keyword matches.
+// Sorted by relevance with `query`, without irrelevant memories (see `minScore`), newest first with `latest`, and otherwise oldest first, so that paging with `skip` is stable. A memory that a newer one replaces follows it in a search and has `supersededBy`. A response ends at the tenant's token limit, after at least one memory; `nextSkip` is the start of the next page. `X-Degraded: vector` means that the vector store was unavailable and the results are keyword matches.
 //
 // Corresponds with GET /api/memory (the `ListMemories` operationId).
 func (c *Requests) ListMemories(ctx context.Context, params *ListMemoriesParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2525,7 +2549,7 @@ func (c *Requests) SearchAll(ctx context.Context, body SearchAllJSONRequestBody,
 
 // ListMemoriesV2 List or search memories
 //
-// Sorted by relevance with `query`, without irrelevant memories (see `minScore`), newest first with `latest`, and otherwise oldest first, so that paging with `skip` is stable. A response ends at the tenant's token limit, after at least one memory; `nextSkip` is the start of the next page. `X-Degraded: vector` means that the vector store was unavailable and the results are keyword matches.
+// Sorted by relevance with `query`, without irrelevant memories (see `minScore`), newest first with `latest`, and otherwise oldest first, so that paging with `skip` is stable. A memory that a newer one replaces follows it in a search and has `supersededBy`. A response ends at the tenant's token limit, after at least one memory; `nextSkip` is the start of the next page. `X-Degraded: vector` means that the vector store was unavailable and the results are keyword matches.
 //
 // Corresponds with GET /api/v2/memory (the `ListMemoriesV2` operationId).
 func (c *Requests) ListMemoriesV2(ctx context.Context, params *ListMemoriesV2Params, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3941,6 +3965,18 @@ func NewListMemoriesRequest(server string, params *ListMemoriesParams) (*http.Re
 
 		}
 
+		if params.AsOf != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "asOf", *params.AsOf, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
 		if params.Skip != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "skip", *params.Skip, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
@@ -4189,6 +4225,18 @@ func NewListMemoriesV2Request(server string, params *ListMemoriesV2Params) (*htt
 		if params.MinScore != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "minScore", *params.MinScore, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "number", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.AsOf != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "asOf", *params.AsOf, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
 				for _, qp := range strings.Split(queryFrag, "&") {

@@ -74,6 +74,7 @@ type searchChatsIn struct {
 	Around    *int     `json:"contextMessages,omitempty" jsonschema:"The number of messages of context before and after each passage."`
 	DateFrom  string   `json:"dateFrom,omitempty" jsonschema:"Only conversations created at or after this ISO 8601 date or time."`
 	DateTo    string   `json:"dateTo,omitempty" jsonschema:"Only conversations created at or before this ISO 8601 time; a date includes the whole day."`
+	AsOf      string   `json:"asOf,omitempty" jsonschema:"Search the messages written until this ISO 8601 time or date, instead of until now."`
 	MaxTokens int      `json:"maxTokens,omitempty" jsonschema:"The approximate maximum size of the result in tokens. The first passage is always included."`
 }
 
@@ -208,6 +209,7 @@ func (e *Endpoint) searchChats(ctx context.Context, c call, in searchChatsIn) (s
 	input := chat.SearchInput{
 		// One more than returned, to detect whether there are more.
 		Query: in.Query, Limit: min(max(in.Skip+in.Limit+1, 1), chat.MaxResults), Platform: in.Platform, MinScore: in.MinScore, Around: max(min(around, chat.MaxAround), 0),
+		AsOf: momentAfter(&f, "asOf", in.AsOf),
 		From: moment(&f, "dateFrom", in.DateFrom), To: momentAfter(&f, "dateTo", in.DateTo),
 	}
 	if err := fault.Join(f.Err(), input.Validate()); err != nil {

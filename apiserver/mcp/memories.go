@@ -21,12 +21,14 @@ const (
 )
 
 type memoryOut struct {
-	MemoryID   string  `json:"memoryId"`
-	Text       string  `json:"text"`
-	BucketID   string  `json:"bucketId"`
-	BucketName string  `json:"bucketName"`
-	CreatedAt  string  `json:"createdAt" jsonschema:"The time it was stored: RFC 3339 in UTC."`
-	Score      float64 `json:"score,omitempty" jsonschema:"The probability, 0 to 1, that it is relevant to the query of a search."`
+	MemoryID     string   `json:"memoryId"`
+	Text         string   `json:"text"`
+	BucketID     string   `json:"bucketId"`
+	BucketName   string   `json:"bucketName"`
+	CreatedAt    string   `json:"createdAt" jsonschema:"The time it was stored: RFC 3339 in UTC."`
+	SupersededBy string   `json:"supersededBy,omitempty" jsonschema:"The id of the newer memory that replaces this one: prefer that one."`
+	Supersedes   []string `json:"supersedes,omitempty" jsonschema:"The ids of the outdated memories that this one replaces."`
+	Score        float64  `json:"score,omitempty" jsonschema:"The probability, 0 to 1, that it is relevant to the query of a search."`
 }
 
 type storeIn struct {
@@ -45,6 +47,7 @@ type searchIn struct {
 	Skip      int      `json:"skip,omitempty" jsonschema:"The number of best matches to skip: nextSkip of the previous result."`
 	BucketID  id       `json:"bucketId,omitempty" jsonschema:"Only memories of this bucket."`
 	MinScore  *float64 `json:"minScore,omitempty" jsonschema:"The score from 0 to 1 below which memories are omitted. By default, irrelevant memories are omitted; 0 returns all."`
+	AsOf      string   `json:"asOf,omitempty" jsonschema:"Search what was known at this ISO 8601 time or on this date, instead of now."`
 	MaxTokens int      `json:"maxTokens,omitempty" jsonschema:"The approximate maximum size of the result in tokens. The first memory is always complete."`
 }
 
@@ -134,7 +137,7 @@ func (e *Endpoint) search(ctx context.Context, c call, in searchIn) (searchOut, 
 		f.Add("query", "is required and must not be blank; to list without one use get_memories_and_buckets")
 	}
 	input := memory.ListInput{Query: in.Query, Skip: in.Skip, MinScore: in.MinScore,
-		Count: count(&f, in.Count, foundCount), Bucket: in.BucketID.bucket(&f)}
+		Count: count(&f, in.Count, foundCount), Bucket: in.BucketID.bucket(&f), AsOf: momentAfter(&f, "asOf", in.AsOf)}
 	listing, err := e.list(ctx, c.who, &f, input, in.MaxTokens)
 	return searchOut{Memories: memoriesOut(listing.Memories), NextSkip: listing.NextSkip, Degraded: listing.Degraded}, err
 }
@@ -190,7 +193,8 @@ func (e *Endpoint) update(ctx context.Context, c call, in updateIn) (updateOut, 
 func memoriesOut(list []memory.Memory) []memoryOut {
 	out := make([]memoryOut, len(list))
 	for i, m := range list {
-		out[i] = memoryOut{MemoryID: m.ID, Text: m.Text, BucketID: strconv.FormatInt(m.BucketID, 10), BucketName: m.BucketName, CreatedAt: chat.Stamp(m.CreatedAt), Score: m.Score}
+		out[i] = memoryOut{MemoryID: m.ID, Text: m.Text, BucketID: strconv.FormatInt(m.BucketID, 10), BucketName: m.BucketName, CreatedAt: chat.Stamp(m.CreatedAt),
+			SupersededBy: m.SupersededBy, Supersedes: m.Supersedes, Score: m.Score}
 	}
 	return out
 }

@@ -29,6 +29,10 @@ type Memory struct {
 	CreatedAt time.Time
 	UpdatedAt time.Time
 	EditedAt  time.Time // when the current text was written
+	// SupersededBy is the newer memory that replaces this one, "" if none does, and
+	// SupersededAt when that was recorded.
+	SupersededBy string
+	SupersededAt time.Time
 }
 
 // Version is an earlier text of a memory.

@@ -139,6 +139,9 @@ func anyBox(t *rapid.T) box {
 		m := account.Memory{ID: mid, Bucket: b.buckets[rapid.IntRange(0, len(b.buckets)-1).Draw(t, "bucket")].ID, Text: filled.Draw(t, "text"),
 			Source: text.Draw(t, "source"), Version: rapid.IntRange(1, 4).Draw(t, "version"),
 			CreatedAt: when.Draw(t, "created"), UpdatedAt: when.Draw(t, "updated"), EditedAt: when.Draw(t, "edited")}
+		if rapid.Bool().Draw(t, "superseded") {
+			m.SupersededBy, m.SupersededAt = id.Draw(t, "newer"), when.Draw(t, "supersededAt")
+		}
 		b.memories = append(b.memories, m)
 		for v := 1; v < m.Version; v++ {
 			b.versions = append(b.versions, account.Version{Memory: mid, Version: v, Text: filled.Draw(t, "text"), CreatedAt: when.Draw(t, "created")})

@@ -45,6 +45,10 @@ func checkMemory(m memory, f *fault.Fields) {
 	when(f, "createdAt", m.CreatedAt)
 	when(f, "updatedAt", m.UpdatedAt)
 	when(f, "editedAt", m.EditedAt)
+	if m.SupersededBy != "" {
+		id(f, "supersededBy", m.SupersededBy)
+		when(f, "supersededAt", m.SupersededAt)
+	}
 }
 
 func checkVersion(v memoryVersion, f *fault.Fields) {

@@ -68,6 +68,9 @@ type memory struct {
 	CreatedAt time.Time `json:"createdAt"`
 	UpdatedAt time.Time `json:"updatedAt"`
 	EditedAt  time.Time `json:"editedAt"`
+
+	SupersededBy string    `json:"supersededBy,omitempty"`
+	SupersededAt time.Time `json:"supersededAt,omitzero"`
 }
 
 func fromMemory(m account.Memory) any { return memory(m) }

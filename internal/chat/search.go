@@ -31,6 +31,7 @@ type SearchInput struct {
 	Platform string    // "" for all
 	Around   int       // messages on either side, 0 to MaxAround
 	From, To time.Time // creation of conversations, To is exclusive; zero for no limit
+	AsOf     time.Time // only messages written before it; zero for now
 	// MinScore omits results with a lower score; nil for relevant results only.
 	MinScore *float64
 	// Ranking is "" for the fused ranking, or a part of it to measure.
@@ -74,7 +75,7 @@ func (s *Service) Search(ctx context.Context, who tenant.Identity, in SearchInpu
 	if err := in.Validate(); err != nil {
 		return nil, false, err
 	}
-	return s.find(ctx, who, in, retrieve.Query{Text: in.Query, From: in.From, To: in.To, Ranking: in.Ranking})
+	return s.find(ctx, who, in, retrieve.Query{Text: in.Query, From: in.From, To: in.To, Before: in.AsOf, Ranking: in.Ranking})
 }
 
 // find runs the query and reads the passages. Messages from a time that the
@@ -84,7 +85,11 @@ func (s *Service) find(ctx context.Context, who tenant.Identity, in SearchInput,
 	if NormalizePlatform(in.Platform) != "" {
 		q.Group = groupOf(in.Platform)
 	}
-	q.Window, _ = retrieve.ParseWindow(in.Query, s.Now().UTC())
+	now := s.Now().UTC()
+	if !in.AsOf.IsZero() && in.AsOf.Before(now) {
+		now = in.AsOf.UTC()
+	}
+	q.Window, _ = retrieve.ParseWindow(in.Query, now)
 	ranking, err := s.Searcher.Search(ctx, who.Scope, who.Placement, q)
 	if err != nil {
 		return nil, false, fmt.Errorf("search conversations: %w", err)
@@ -111,6 +116,9 @@ func (s *Service) results(ctx context.Context, scope tenant.Scope, in SearchInpu
 	platform := NormalizePlatform(in.Platform)
 	at := make(map[Position]Passage, len(list))
 	for _, p := range list {
+		if !in.AsOf.IsZero() {
+			p.Context = slices.DeleteFunc(p.Context, func(m Message) bool { return !m.CreatedAt.Before(in.AsOf) })
+		}
 		at[Position{p.Conversation.ID, p.Message.Index}] = p
 	}
 	out := make([]SearchResult, 0, len(found))

@@ -89,14 +89,18 @@ func (b *bundle) fill(t testing.TB, scope tenant.Scope, memories, conversations 
 		buckets = append(buckets, id)
 	}
 	store := b.db.Memories()
+	var older []string // the previous memory, which every third one supersedes
 	for n := range memories {
 		text := fmt.Sprintf("2025-05-09 memory %d of the harbour \U0001f6a2", n)
 		created, err := store.Create(ctx, scope, memory.NewMemory{CreateInput: memory.CreateInput{Text: text, Source: "test", Bucket: []int64{0, buckets[dice(3)]}[dice(2)]},
-			Tokens: words(text), Units: retrieve.MemoryUnits(text)})
+			Tokens: words(text), Units: retrieve.MemoryUnits(text), Links: memory.Links{Supersedes: older}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		id := created.ID
+		if older = nil; n%3 == 1 {
+			older = []string{id}
+		}
 		for v := range dice(3) {
 			text := fmt.Sprintf("memory %d, edited %d times", n, v+1)
 			e := memory.Edit{UpdateInput: memory.UpdateInput{ID: id, Text: &text}, Tokens: words(text), Units: retrieve.MemoryUnits(text)}

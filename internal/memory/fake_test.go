@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/placement"
@@ -31,8 +32,10 @@ type fakes struct {
 	edited   Edit
 	moved    MoveInput
 	renamed  BucketUpdate
+	similar  []retrieve.Similar
+	newer    map[string]string
 
-	storeFails, indexFails, embedFails error
+	storeFails, indexFails, embedFails, searchFails error
 }
 
 func newService(f *fakes) *Service {
@@ -55,7 +58,7 @@ func (f *fakes) List(_ context.Context, _ tenant.Scope, q Filter) ([]Memory, boo
 	return list[:n], len(list) > n, f.storeFails
 }
 
-func (f *fakes) ByID(_ context.Context, _ tenant.Scope, ids []string) ([]Memory, error) {
+func (f *fakes) ByID(_ context.Context, _ tenant.Scope, ids []string, _ time.Time) ([]Memory, error) {
 	var out []Memory
 	for _, m := range f.memories {
 		if slices.Contains(ids, m.ID) {
@@ -63,6 +66,15 @@ func (f *fakes) ByID(_ context.Context, _ tenant.Scope, ids []string) ([]Memory,
 		}
 	}
 	return out, f.storeFails
+}
+
+func (f *fakes) Newer(context.Context, tenant.Scope, []string, int64, time.Time) (map[string]string, error) {
+	return f.newer, f.storeFails
+}
+
+func (f *fakes) Similar(_ context.Context, _ tenant.Scope, _ placement.Location, q retrieve.Query, _ []float32) ([]retrieve.Similar, error) {
+	f.asked = q
+	return f.similar, f.searchFails
 }
 
 func (f *fakes) Delete(_ context.Context, _ tenant.Scope, ids []string) (Deleted, error) {

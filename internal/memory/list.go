@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
@@ -32,6 +33,8 @@ type ListInput struct {
 	Newest bool   // newest first, else oldest first; ignored with Query
 	Query  string // when not blank: best match first
 	Skip   int
+	// AsOf restricts the result to what was known before it; zero for now.
+	AsOf time.Time
 	// MinScore omits matches of Query with a lower score; nil for relevant ones only.
 	MinScore *float64
 }
@@ -108,7 +111,7 @@ func (s *Service) List(ctx context.Context, who tenant.Identity, in ListInput) (
 
 // walk packs memories in the order of writing and reports whether more follow.
 func (s *Service) walk(ctx context.Context, who tenant.Identity, in ListInput, pack *packer) (bool, error) {
-	f := Filter{Bucket: in.Bucket, Newest: in.Newest, Skip: in.Skip}
+	f := Filter{Bucket: in.Bucket, Newest: in.Newest, AsOf: in.AsOf, Skip: in.Skip}
 	for {
 		f.Limit = pack.room()
 		batch, more, err := s.Store.List(ctx, who.Scope, f)
@@ -131,15 +134,18 @@ func (s *Service) walk(ctx context.Context, who tenant.Identity, in ListInput, p
 // sets Degraded, and Relevant to the number of relevant matches in the ranking.
 func (s *Service) ranked(ctx context.Context, who tenant.Identity, in ListInput, pack *packer, out *Listing) (more bool, err error) {
 	res, err := s.Searcher.Search(ctx, who.Scope, who.Placement,
-		retrieve.Query{Kind: retrieve.Memory, Text: in.Query, Group: in.Bucket, Generation: who.Generation, Limit: in.depth(), MinScore: in.MinScore})
+		retrieve.Query{Kind: retrieve.Memory, Text: in.Query, Group: in.Bucket, To: in.AsOf, Generation: who.Generation, Limit: in.depth(), MinScore: in.MinScore})
 	if err != nil {
 		return false, fmt.Errorf("search memories: %w", err)
+	}
+	if err := s.newerFirst(ctx, who, in, &res); err != nil {
+		return false, err
 	}
 	out.Degraded, out.Relevant = res.Degraded, res.Relevant()
 	ranking := res.Found[min(in.Skip, len(res.Found)):]
 	for len(ranking) > 0 && pack.room() > 0 {
 		batch := ranking[:min(pack.room(), len(ranking))]
-		found, err := s.byID(ctx, who, owners(batch))
+		found, err := s.byID(ctx, who, owners(batch), in.AsOf)
 		if err != nil {
 			return false, err
 		}
@@ -159,10 +165,10 @@ func (s *Service) ranked(ctx context.Context, who tenant.Identity, in ListInput,
 	return len(ranking) > 0, nil
 }
 
-func (s *Service) byID(ctx context.Context, who tenant.Identity, ids []string) (map[string]Memory, error) {
+func (s *Service) byID(ctx context.Context, who tenant.Identity, ids []string, asOf time.Time) (map[string]Memory, error) {
 	ctx, end := trace.Begin(ctx, trace.Hydrate)
 	defer end()
-	list, err := s.Store.ByID(ctx, who.Scope, ids)
+	list, err := s.Store.ByID(ctx, who.Scope, ids, asOf)
 	if err != nil {
 		return nil, fmt.Errorf("read memories: %w", err)
 	}

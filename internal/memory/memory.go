@@ -33,6 +33,10 @@ type Memory struct {
 	Version    int
 	CreatedAt  time.Time
 	UpdatedAt  time.Time
+	// SupersededBy is the newer memory that replaces this one, "" if none does; Supersedes
+	// are the memories that this one replaces.
+	SupersededBy string
+	Supersedes   []string
 	// Score is the probability, 0 to 1, that it is relevant to the query of a search.
 	Score float64
 }
@@ -59,6 +63,14 @@ type NewMemory struct {
 	CreateInput
 	Tokens int
 	Units  []retrieve.Unit // the store sets Owner and Group
+	Links  Links
+}
+
+// Links are the memories that a new text replaces, and the one that replaces it, "" if
+// none does.
+type Links struct {
+	Supersedes   []string
+	SupersededBy string
 }
 
 // Created is the result of Create.
@@ -73,8 +85,10 @@ type Created struct {
 type Filter struct {
 	Bucket int64 // 0 for all
 	Newest bool  // newest first, else oldest first
-	Skip   int
-	Limit  int // at least 1
+	// AsOf restricts the result to what was known before it; zero for now.
+	AsOf  time.Time
+	Skip  int
+	Limit int // at least 1
 }
 
 // BucketInput is a bucket to create.
@@ -93,8 +107,12 @@ type Store interface {
 	// List returns memories in order and reports whether more follow. It returns
 	// ErrBucketNotFound for an unknown bucket.
 	List(ctx context.Context, scope tenant.Scope, f Filter) ([]Memory, bool, error)
-	// ByID returns the memories that exist, in no particular order.
-	ByID(ctx context.Context, scope tenant.Scope, ids []string) ([]Memory, error)
+	// ByID returns the memories that exist, in no particular order, as they were known
+	// before asOf; zero for now.
+	ByID(ctx context.Context, scope tenant.Scope, ids []string, asOf time.Time) ([]Memory, error)
+	// Newer returns, for those of the memories that are superseded, the memory that
+	// supersedes it, if it is in the bucket (0 for any) and was known before asOf.
+	Newer(ctx context.Context, scope tenant.Scope, ids []string, bucket int64, asOf time.Time) (map[string]string, error)
 	// Update changes a memory and returns its version. Text that differs is
 	// appended as a new version with new units; identical text changes nothing.
 	// It returns ErrMemoryNotFound, ErrBucketNotFound, or Forbidden when the

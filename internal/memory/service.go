@@ -24,6 +24,8 @@ const (
 // Searcher searches units by meaning and by words. retrieve.Engine implements it.
 type Searcher interface {
 	Search(ctx context.Context, scope tenant.Scope, p placement.Location, q retrieve.Query) (retrieve.Result, error)
+	// Similar returns the live units of the query's kind that are most similar to a text.
+	Similar(ctx context.Context, scope tenant.Scope, p placement.Location, q retrieve.Query, vector []float32) ([]retrieve.Similar, error)
 }
 
 // Config holds the dependencies of a Service. All but the timeouts are required.
@@ -76,7 +78,8 @@ func (s *Service) Create(ctx context.Context, who tenant.Identity, in CreateInpu
 	}
 	units := retrieve.MemoryUnits(in.Text)
 	s.embed(ctx, who.Generation, units)
-	created, err := s.Store.Create(ctx, who.Scope, NewMemory{CreateInput: in, Tokens: s.CountTokens(in.Text), Units: units})
+	created, err := s.Store.Create(ctx, who.Scope, NewMemory{CreateInput: in, Tokens: s.CountTokens(in.Text), Units: units,
+		Links: s.links(ctx, who, in.Text, "", units)})
 	if err != nil {
 		return Created{}, fmt.Errorf("store memory: %w", err)
 	}
@@ -103,7 +106,7 @@ func (s *Service) embed(ctx context.Context, g placement.GenerationID, units []r
 
 // Get returns a memory, or NotFound.
 func (s *Service) Get(ctx context.Context, who tenant.Identity, id string) (Memory, error) {
-	found, err := s.Store.ByID(ctx, who.Scope, resolvable([]string{id}))
+	found, err := s.Store.ByID(ctx, who.Scope, resolvable([]string{id}), time.Time{})
 	if err != nil {
 		return Memory{}, fmt.Errorf("read memory: %w", err)
 	}

@@ -46,6 +46,7 @@ type Edit struct {
 	UpdateInput
 	Tokens int
 	Units  []retrieve.Unit // the store sets Owner and Group
+	Links  Links           // replace those of the old text
 }
 
 // MoveInput moves memories into a bucket.
@@ -130,6 +131,7 @@ func (s *Service) Update(ctx context.Context, who tenant.Identity, in UpdateInpu
 	if in.Text != nil {
 		edit.Tokens, edit.Units = s.CountTokens(*in.Text), retrieve.MemoryUnits(*in.Text)
 		s.embed(ctx, who.Generation, edit.Units)
+		edit.Links = s.links(ctx, who, *in.Text, in.ID, edit.Units)
 	}
 	version, err := s.Store.Update(ctx, who.Scope, edit)
 	if err != nil {

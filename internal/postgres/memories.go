@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -61,6 +62,9 @@ func (m Memories) insert(ctx context.Context, tx pgx.Tx, q *db.Queries, scope te
 	}
 	units, err := createMemory(ctx, q, scope, id, in)
 	if err != nil {
+		return err
+	}
+	if err := link(ctx, q, scope, id, in.Links); err != nil {
 		return err
 	}
 	if err := m.DB.insertSync(ctx, tx, scope.Tenant, units); err != nil {
@@ -146,12 +150,10 @@ func (m Memories) List(ctx context.Context, scope tenant.Scope, f memory.Filter)
 // listMemories returns up to one memory more than the limit. Each combination of
 // filter and order is a separate statement, so that each uses an index.
 func listMemories(ctx context.Context, tx pgx.Tx, scope tenant.Scope, f memory.Filter) ([]memory.Memory, error) {
-	sql := `select m.id, m.seq, m.bucket_id, b.name, m.text, m.tokens, m.source, m.version, m.created_at, m.updated_at
-		from memories m join buckets b on b.tenant_id = m.tenant_id and b.user_id = m.user_id and b.id = m.bucket_id
-		where m.tenant_id = $1 and m.user_id = $2`
-	args := []any{string(scope.Tenant), int64(scope.User), f.Skip, f.Limit + 1}
+	sql := selectMemories
+	args := []any{string(scope.Tenant), int64(scope.User), optionalTime(f.AsOf), f.Skip, f.Limit + 1}
 	if f.Bucket != 0 {
-		sql += " and m.bucket_id = $5"
+		sql += " and m.bucket_id = $6"
 		args = append(args, f.Bucket)
 	}
 	if f.Newest {
@@ -159,35 +161,51 @@ func listMemories(ctx context.Context, tx pgx.Tx, scope tenant.Scope, f memory.F
 	} else {
 		sql += " order by m.seq"
 	}
-	rows, err := tx.Query(ctx, sql+" offset $3 limit $4", args...)
+	return queryMemories(ctx, tx, sql+" offset $4 limit $5", args...)
+}
+
+// selectMemories selects the memories of a user ($2) as they were known before a time
+// ($3, null for now): with the text, version and links of then.
+const selectMemories = `select m.id, m.seq, m.bucket_id, b.name, coalesce(v.text, m.text), m.tokens, m.source, coalesce(v.version, m.version),
+		m.created_at, coalesce(v.created_at, m.updated_at), coalesce(n.id::text, ''),
+		array(select o.id::text from memories o where o.tenant_id = m.tenant_id and o.user_id = m.user_id and o.superseded_by = m.id
+			and ($3::timestamptz is null or o.superseded_at < $3) order by o.seq)
+	from memories m join buckets b on b.tenant_id = m.tenant_id and b.user_id = m.user_id and b.id = m.bucket_id
+	left join memories n on n.tenant_id = m.tenant_id and n.user_id = m.user_id and n.id = m.superseded_by
+		and ($3::timestamptz is null or m.superseded_at < $3)
+	left join lateral (select e.text, e.version, e.created_at from memory_versions e
+		where m.updated_at >= $3 and e.tenant_id = m.tenant_id and e.user_id = m.user_id and e.memory_id = m.id and e.created_at < $3
+		order by e.version desc limit 1) v on true
+	where m.tenant_id = $1 and m.user_id = $2 and ($3::timestamptz is null or m.created_at < $3)`
+
+func queryMemories(ctx context.Context, tx pgx.Tx, sql string, args ...any) ([]memory.Memory, error) {
+	rows, err := tx.Query(ctx, sql, args...)
 	if err != nil {
 		return nil, err
 	}
-	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[db.MemoriesByIDRow])
-	return collect(list, toMemory), err
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (m memory.Memory, err error) {
+		err = row.Scan(&m.ID, &m.Seq, &m.BucketID, &m.BucketName, &m.Text, &m.Tokens, &m.Source, &m.Version,
+			&m.CreatedAt, &m.UpdatedAt, &m.SupersededBy, &m.Supersedes)
+		m.CreatedAt, m.UpdatedAt = m.CreatedAt.UTC(), m.UpdatedAt.UTC()
+		if len(m.Supersedes) == 0 {
+			m.Supersedes = nil
+		}
+		return m, err
+	})
 }
 
 // ByID implements memory.Store.
-func (m Memories) ByID(ctx context.Context, scope tenant.Scope, ids []string) ([]memory.Memory, error) {
+func (m Memories) ByID(ctx context.Context, scope tenant.Scope, ids []string, asOf time.Time) ([]memory.Memory, error) {
 	var out []memory.Memory
-	err := m.DB.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
-		rows, err := q.MemoriesByID(ctx, db.MemoriesByIDParams{
-			TenantID: string(scope.Tenant), UserID: int64(scope.User), Ids: parseIDs(ids),
-		})
-		out = collect(rows, toMemory)
+	err := m.DB.inScope(ctx, scope, func(tx pgx.Tx, _ *db.Queries) (err error) {
+		out, err = queryMemories(ctx, tx, selectMemories+" and m.id = any($4::uuid[])",
+			string(scope.Tenant), int64(scope.User), optionalTime(asOf), parseIDs(ids))
 		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read memories: %w", err)
 	}
 	return out, nil
-}
-
-func toMemory(r db.MemoriesByIDRow) memory.Memory {
-	return memory.Memory{
-		ID: r.ID, Seq: r.Seq, BucketID: r.BucketID, BucketName: r.BucketName, Text: r.Text, Tokens: int(r.Tokens),
-		Source: r.Source, Version: int(r.Version), CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(),
-	}
 }
 
 // Delete implements memory.Store.

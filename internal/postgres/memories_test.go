@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
@@ -21,7 +22,7 @@ func TestMemoryIsStored(t *testing.T) {
 	b := setup(t, nil)
 	text := "2025-05-09 Zoë planted tomatoes. " + strings.Repeat("It rained on the garden. ", 100)
 	id := b.remember(t, b.users[0], text, nil)
-	got, err := b.Memories().ByID(t.Context(), b.users[0], []string{id, id, strings.ToUpper(id)})
+	got, err := b.Memories().ByID(t.Context(), b.users[0], []string{id, id, strings.ToUpper(id)}, time.Time{})
 	if err != nil || len(got) != 1 {
 		t.Fatalf("ByID = %v, %v", got, err)
 	}
@@ -57,7 +58,7 @@ func TestMemoriesAreIsolated(t *testing.T) {
 		if err != nil || more || len(list) != 1 || list[0].ID != ids[i] {
 			t.Errorf("user %d lists %v, %v, %v", i, list, more, err)
 		}
-		got, err := b.Memories().ByID(t.Context(), u, ids)
+		got, err := b.Memories().ByID(t.Context(), u, ids, time.Time{})
 		if err != nil {
 			t.Fatalf("user %d: %v", i, err)
 		}

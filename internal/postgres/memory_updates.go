@@ -66,6 +66,12 @@ func (m Memories) update(ctx context.Context, tx pgx.Tx, q *db.Queries, scope te
 	if err != nil {
 		return 0, fmt.Errorf("edit memory: %w", err)
 	}
+	if err := q.Unlink(ctx, db.UnlinkParams{TenantID: p.TenantID, UserID: p.UserID, ID: id}); err != nil {
+		return 0, fmt.Errorf("remove links: %w", err)
+	}
+	if err := link(ctx, q, scope, id, e.Links); err != nil {
+		return 0, err
+	}
 	if bucket != before.BucketID {
 		if err := addToBuckets(ctx, q, scope, map[int64]int64{before.BucketID: -1, bucket: 1}); err != nil {
 			return 0, err

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -38,7 +39,7 @@ func (b *testBundle) createBucket(t testing.TB, scope tenant.Scope, name string)
 // get returns one memory.
 func (b *testBundle) get(t testing.TB, scope tenant.Scope, id string) memory.Memory {
 	t.Helper()
-	got, err := b.Memories().ByID(t.Context(), scope, []string{id})
+	got, err := b.Memories().ByID(t.Context(), scope, []string{id}, time.Time{})
 	if err != nil || len(got) != 1 {
 		t.Fatalf("ByID = %v, %v", got, err)
 	}

@@ -168,6 +168,7 @@ func (x *restoring) memories(ctx context.Context, batch []importer.RestoredMemor
 		p.Texts, p.Tokens = append(p.Texts, m.Text), append(p.Tokens, int32(m.Tokens))
 		p.Sources, p.Versions = append(p.Sources, m.Source), append(p.Versions, int32(m.Version))
 		p.Created, p.Updated = append(p.Created, storedTime(m.CreatedAt)), append(p.Updated, storedTime(m.UpdatedAt))
+		p.SupersededBy, p.SupersededAt = append(p.SupersededBy, m.SupersededBy), append(p.SupersededAt, storedTime(m.SupersededAt))
 	}
 	ids, err := x.q.RestoreMemories(ctx, p)
 	if err != nil {

@@ -52,6 +52,7 @@ type Input struct {
 	Limit    int    // 1 to chat.MaxResults
 	Around   int    // messages of context around a passage, 0 to chat.MaxAround
 	MinScore *float64
+	AsOf     time.Time // only what was known before it; zero for now
 }
 
 // Validate returns one Invalid error that lists every invalid field.
@@ -73,7 +74,7 @@ func CheckKinds(f *fault.Fields, kinds []Kind) {
 func (in Input) includes(k Kind) bool { return len(in.Include) == 0 || slices.Contains(in.Include, k) }
 
 func (in Input) chats() chat.SearchInput {
-	return chat.SearchInput{Query: in.Query, Limit: in.Limit, Around: in.Around, MinScore: in.MinScore}
+	return chat.SearchInput{Query: in.Query, Limit: in.Limit, Around: in.Around, MinScore: in.MinScore, AsOf: in.AsOf}
 }
 
 // Result is a memory or a passage; the other one is nil.
@@ -131,7 +132,7 @@ func (s Service) memories(ctx context.Context, who tenant.Identity, in Input) (o
 	if !in.includes(Memories) {
 		return out
 	}
-	listing, err := s.Memories.List(ctx, who, memory.ListInput{Query: strings.TrimSpace(in.Query), Count: in.Limit, MinScore: in.MinScore})
+	listing, err := s.Memories.List(ctx, who, memory.ListInput{Query: strings.TrimSpace(in.Query), Count: in.Limit, MinScore: in.MinScore, AsOf: in.AsOf})
 	if err != nil {
 		return found{err: fmt.Errorf("search memories: %w", err)}
 	}

@@ -235,7 +235,7 @@ func (q *Queries) EditMemory(ctx context.Context, arg EditMemoryParams) (EditMem
 }
 
 const findMemory = `-- name: FindMemory :one
-select m.id from (select tenant_id, user_id, id, seq, bucket_id, text, tokens, source, version, created_at, updated_at from memories where text = $1::text offset 0) m
+select m.id from (select tenant_id, user_id, id, seq, bucket_id, text, tokens, source, version, created_at, updated_at, superseded_by, superseded_at from memories where text = $1::text offset 0) m
 join buckets b on b.tenant_id = m.tenant_id and b.user_id = m.user_id and b.id = m.bucket_id
 where b.tenant_id = $2 and b.user_id = $3
     and case when $4::bigint = 0 then b.is_default else b.id = $4 end
@@ -384,62 +384,6 @@ func (q *Queries) LockMemory(ctx context.Context, arg LockMemoryParams) (LockMem
 	return i, err
 }
 
-const memoriesByID = `-- name: MemoriesByID :many
-select m.id, m.seq, m.bucket_id, b.name as bucket_name, m.text, m.tokens, m.source, m.version, m.created_at, m.updated_at
-from memories m join buckets b on b.tenant_id = m.tenant_id and b.user_id = m.user_id and b.id = m.bucket_id
-where m.tenant_id = $1 and m.user_id = $2 and m.id = any($3::uuid[])
-`
-
-type MemoriesByIDParams struct {
-	TenantID string
-	UserID   int64
-	Ids      []string
-}
-
-type MemoriesByIDRow struct {
-	ID         string
-	Seq        int64
-	BucketID   int64
-	BucketName string
-	Text       string
-	Tokens     int32
-	Source     string
-	Version    int32
-	CreatedAt  time.Time
-	UpdatedAt  time.Time
-}
-
-func (q *Queries) MemoriesByID(ctx context.Context, arg MemoriesByIDParams) ([]MemoriesByIDRow, error) {
-	rows, err := q.db.Query(ctx, memoriesByID, arg.TenantID, arg.UserID, arg.Ids)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []MemoriesByIDRow{}
-	for rows.Next() {
-		var i MemoriesByIDRow
-		if err := rows.Scan(
-			&i.ID,
-			&i.Seq,
-			&i.BucketID,
-			&i.BucketName,
-			&i.Text,
-			&i.Tokens,
-			&i.Source,
-			&i.Version,
-			&i.CreatedAt,
-			&i.UpdatedAt,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const memoryVersions = `-- name: MemoryVersions :many
 select version, text, created_at from memory_versions
 where tenant_id = $1 and user_id = $2 and memory_id = $3
@@ -555,6 +499,96 @@ func (q *Queries) MoveMemoryUnits(ctx context.Context, arg MoveMemoryUnitsParams
 		return nil, err
 	}
 	return items, nil
+}
+
+const newerMemories = `-- name: NewerMemories :many
+select m.id, n.id as newer from memories m
+join memories n on n.tenant_id = m.tenant_id and n.user_id = m.user_id and n.id = m.superseded_by
+where m.tenant_id = $1 and m.user_id = $2 and m.id = any($3::uuid[])
+    and ($4::bigint = 0 or n.bucket_id = $4)
+    and ($5::timestamptz is null or m.superseded_at < $5)
+`
+
+type NewerMemoriesParams struct {
+	TenantID string
+	UserID   int64
+	Ids      []string
+	BucketID int64
+	AsOf     *time.Time
+}
+
+type NewerMemoriesRow struct {
+	ID    string
+	Newer string
+}
+
+// The existing memories that supersede others, if that was known before a time.
+func (q *Queries) NewerMemories(ctx context.Context, arg NewerMemoriesParams) ([]NewerMemoriesRow, error) {
+	rows, err := q.db.Query(ctx, newerMemories,
+		arg.TenantID,
+		arg.UserID,
+		arg.Ids,
+		arg.BucketID,
+		arg.AsOf,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []NewerMemoriesRow{}
+	for rows.Next() {
+		var i NewerMemoriesRow
+		if err := rows.Scan(&i.ID, &i.Newer); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const supersede = `-- name: Supersede :exec
+update memories m set superseded_by = $1::uuid, superseded_at = now()
+where m.tenant_id = $2 and m.user_id = $3 and m.id = any($4::uuid[]) and m.id <> $1::uuid
+    and exists (select from memories n where n.tenant_id = $2 and n.user_id = $3 and n.id = $1::uuid)
+    and not exists (select from memories n where n.tenant_id = m.tenant_id and n.user_id = m.user_id and n.id = m.superseded_by)
+`
+
+type SupersedeParams struct {
+	Newer    string
+	TenantID string
+	UserID   int64
+	Older    []string
+}
+
+// Marks memories as superseded by a newer one, unless another existing memory already supersedes them.
+func (q *Queries) Supersede(ctx context.Context, arg SupersedeParams) error {
+	_, err := q.db.Exec(ctx, supersede,
+		arg.Newer,
+		arg.TenantID,
+		arg.UserID,
+		arg.Older,
+	)
+	return err
+}
+
+const unlink = `-- name: Unlink :exec
+update memories set superseded_by = null, superseded_at = null
+where tenant_id = $1 and user_id = $2 and (id = $3::uuid or superseded_by = $3::uuid)
+`
+
+type UnlinkParams struct {
+	TenantID string
+	UserID   int64
+	ID       string
+}
+
+// Removes the links from and to a memory, whose text changes.
+func (q *Queries) Unlink(ctx context.Context, arg UnlinkParams) error {
+	_, err := q.db.Exec(ctx, unlink, arg.TenantID, arg.UserID, arg.ID)
+	return err
 }
 
 const versionBytes = `-- name: VersionBytes :one

@@ -243,6 +243,10 @@ type Memory struct {
 	Version   int32
 	CreatedAt time.Time
 	UpdatedAt time.Time
+	// The newer memory that replaces this one; both are kept
+	SupersededBy *string
+	// When the link was recorded
+	SupersededAt *time.Time
 }
 
 // Every version of each memory, including the current one

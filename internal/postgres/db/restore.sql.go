@@ -194,26 +194,31 @@ with numbered as (
     update users u set memory_seq = u.memory_seq + cardinality($3::uuid[]) where u.tenant_id = $1 and u.id = $2
     returning u.memory_seq - cardinality($3::uuid[]) as base
 )
-insert into memories (tenant_id, user_id, id, seq, bucket_id, text, tokens, source, version, created_at, updated_at)
-select $1, $2, m.id, numbered.base + m.n, m.bucket_id, m.text, m.tokens, m.source, m.version, m.created_at, m.updated_at
+insert into memories (tenant_id, user_id, id, seq, bucket_id, text, tokens, source, version, created_at, updated_at,
+    superseded_by, superseded_at)
+select $1, $2, m.id, numbered.base + m.n, m.bucket_id, m.text, m.tokens, m.source, m.version, m.created_at, m.updated_at,
+    nullif(m.superseded_by, '')::uuid, case when m.superseded_by <> '' then m.superseded_at end
 from numbered, (select generate_subscripts($3::uuid[], 1) as n, unnest($3::uuid[]) as id, unnest($4::bigint[]) as bucket_id,
     unnest($5::text[]) as text, unnest($6::int[]) as tokens, unnest($7::text[]) as source,
-    unnest($8::int[]) as version, unnest($9::timestamptz[]) as created_at, unnest($10::timestamptz[]) as updated_at) m
+    unnest($8::int[]) as version, unnest($9::timestamptz[]) as created_at, unnest($10::timestamptz[]) as updated_at,
+    unnest($11::text[]) as superseded_by, unnest($12::timestamptz[]) as superseded_at) m
 on conflict (tenant_id, user_id, id) do nothing
 returning id
 `
 
 type RestoreMemoriesParams struct {
-	TenantID string
-	UserID   int64
-	Ids      []string
-	Buckets  []int64
-	Texts    []string
-	Tokens   []int32
-	Sources  []string
-	Versions []int32
-	Created  []time.Time
-	Updated  []time.Time
+	TenantID     string
+	UserID       int64
+	Ids          []string
+	Buckets      []int64
+	Texts        []string
+	Tokens       []int32
+	Sources      []string
+	Versions     []int32
+	Created      []time.Time
+	Updated      []time.Time
+	SupersededBy []string
+	SupersededAt []time.Time
 }
 
 // In the order given, after existing memories. Skips memories that exist.
@@ -229,6 +234,8 @@ func (q *Queries) RestoreMemories(ctx context.Context, arg RestoreMemoriesParams
 		arg.Versions,
 		arg.Created,
 		arg.Updated,
+		arg.SupersededBy,
+		arg.SupersededAt,
 	)
 	if err != nil {
 		return nil, err

@@ -37,10 +37,25 @@ where b.tenant_id = @tenant_id and b.user_id = @user_id
     and case when @bucket_id::bigint = 0 then b.is_default else b.id = @bucket_id end
 order by m.seq limit 1;
 
--- name: MemoriesByID :many
-select m.id, m.seq, m.bucket_id, b.name as bucket_name, m.text, m.tokens, m.source, m.version, m.created_at, m.updated_at
-from memories m join buckets b on b.tenant_id = m.tenant_id and b.user_id = m.user_id and b.id = m.bucket_id
-where m.tenant_id = @tenant_id and m.user_id = @user_id and m.id = any(@ids::uuid[]);
+-- name: Supersede :exec
+-- Marks memories as superseded by a newer one, unless another existing memory already supersedes them.
+update memories m set superseded_by = @newer::uuid, superseded_at = now()
+where m.tenant_id = @tenant_id and m.user_id = @user_id and m.id = any(@older::uuid[]) and m.id <> @newer::uuid
+    and exists (select from memories n where n.tenant_id = @tenant_id and n.user_id = @user_id and n.id = @newer::uuid)
+    and not exists (select from memories n where n.tenant_id = m.tenant_id and n.user_id = m.user_id and n.id = m.superseded_by);
+
+-- name: Unlink :exec
+-- Removes the links from and to a memory, whose text changes.
+update memories set superseded_by = null, superseded_at = null
+where tenant_id = @tenant_id and user_id = @user_id and (id = @id::uuid or superseded_by = @id::uuid);
+
+-- name: NewerMemories :many
+-- The existing memories that supersede others, if that was known before a time.
+select m.id, n.id as newer from memories m
+join memories n on n.tenant_id = m.tenant_id and n.user_id = m.user_id and n.id = m.superseded_by
+where m.tenant_id = @tenant_id and m.user_id = @user_id and m.id = any(@ids::uuid[])
+    and (@bucket_id::bigint = 0 or n.bucket_id = @bucket_id)
+    and (sqlc.narg('as_of')::timestamptz is null or m.superseded_at < sqlc.narg('as_of'));
 
 -- name: VersionBytes :one
 select coalesce(sum(octet_length(text)), 0)::bigint from memory_versions

@@ -37,11 +37,14 @@ with numbered as (
     update users u set memory_seq = u.memory_seq + cardinality(@ids::uuid[]) where u.tenant_id = @tenant_id and u.id = @user_id
     returning u.memory_seq - cardinality(@ids::uuid[]) as base
 )
-insert into memories (tenant_id, user_id, id, seq, bucket_id, text, tokens, source, version, created_at, updated_at)
-select @tenant_id, @user_id, m.id, numbered.base + m.n, m.bucket_id, m.text, m.tokens, m.source, m.version, m.created_at, m.updated_at
+insert into memories (tenant_id, user_id, id, seq, bucket_id, text, tokens, source, version, created_at, updated_at,
+    superseded_by, superseded_at)
+select @tenant_id, @user_id, m.id, numbered.base + m.n, m.bucket_id, m.text, m.tokens, m.source, m.version, m.created_at, m.updated_at,
+    nullif(m.superseded_by, '')::uuid, case when m.superseded_by <> '' then m.superseded_at end
 from numbered, (select generate_subscripts(@ids::uuid[], 1) as n, unnest(@ids::uuid[]) as id, unnest(@buckets::bigint[]) as bucket_id,
     unnest(@texts::text[]) as text, unnest(@tokens::int[]) as tokens, unnest(@sources::text[]) as source,
-    unnest(@versions::int[]) as version, unnest(@created::timestamptz[]) as created_at, unnest(@updated::timestamptz[]) as updated_at) m
+    unnest(@versions::int[]) as version, unnest(@created::timestamptz[]) as created_at, unnest(@updated::timestamptz[]) as updated_at,
+    unnest(@superseded_by::text[]) as superseded_by, unnest(@superseded_at::timestamptz[]) as superseded_at) m
 on conflict (tenant_id, user_id, id) do nothing
 returning id;
 

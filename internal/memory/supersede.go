@@ -1,0 +1,102 @@
+package memory
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+
+	"github.com/mnemo-dev/mnemo/internal/retrieve"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+const (
+	// maxStatement is the maximum length in bytes of a text that can supersede another
+	// one, or be superseded. Longer texts contain more than one statement.
+	maxStatement = 300
+	// similarLimit is the number of similar memories that a new one is compared with.
+	similarLimit = 10
+)
+
+// links returns the links of a text. id is its memory, "" for a new one. There are none if
+// the embedder or the database fails: a memory is stored in any case.
+func (s *Service) links(ctx context.Context, who tenant.Identity, text, id string, units []retrieve.Unit) (out Links) {
+	if len(text) > maxStatement || len(units) != 1 || units[0].Vector == nil {
+		return Links{}
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.IndexTimeout)
+	defer cancel()
+	list, err := s.Searcher.Similar(ctx, who.Scope, who.Placement,
+		retrieve.Query{Kind: retrieve.Memory, Generation: who.Generation, Limit: similarLimit}, units[0].Vector)
+	if err != nil {
+		return Links{}
+	}
+	for _, other := range list {
+		switch {
+		case other.Owner == id || len(other.Text) > maxStatement:
+		case statedEarlier(text, other.Text):
+			if out.SupersededBy == "" && retrieve.Supersedes(text, other.Text, other.Similarity) {
+				out.SupersededBy = other.Owner
+			}
+		case retrieve.Supersedes(other.Text, text, other.Similarity):
+			out.Supersedes = append(out.Supersedes, other.Owner)
+		}
+	}
+	return out
+}
+
+var leadingDate = regexp.MustCompile(`^\d{4}-\d{2}-\d{2}`)
+
+// statedEarlier reports whether both texts start with a date and that of the first is
+// earlier. Otherwise the order of storing counts.
+func statedEarlier(text, than string) bool {
+	a, b := leadingDate.FindString(text), leadingDate.FindString(than)
+	return a != "" && b != "" && a < b
+}
+
+// newerFirst moves each memory that supersedes another one in front of it, also if the
+// search did not find it.
+func (s *Service) newerFirst(ctx context.Context, who tenant.Identity, in ListInput, res *retrieve.Result) error {
+	if len(res.Found) == 0 {
+		return nil
+	}
+	newer, err := s.Store.Newer(ctx, who.Scope, owners(res.Found), in.Bucket, in.AsOf)
+	if err != nil {
+		return fmt.Errorf("read superseding memories: %w", err)
+	}
+	res.Found = withNewer(res.Found, newer)
+	return nil
+}
+
+// withNewer inserts the superseding memories in front of those that they supersede, with
+// at least their score. A chain of updates becomes newest first.
+func withNewer(found []retrieve.Found, newer map[string]string) []retrieve.Found {
+	if len(newer) == 0 {
+		return found
+	}
+	position := make(map[string]int, len(found))
+	for i, f := range found {
+		position[f.Owner] = i
+	}
+	out := make([]retrieve.Found, 0, len(found)+len(newer))
+	added := map[string]bool{}
+	for _, f := range found {
+		var chain []retrieve.Found
+		for next := f; !added[next.Owner]; {
+			added[next.Owner] = true
+			next.Score = max(next.Score, f.Score)
+			chain = append(chain, next)
+			id, ok := newer[next.Owner]
+			if !ok {
+				break
+			}
+			next = retrieve.Found{Owner: id}
+			if i, ok := position[id]; ok {
+				next = found[i]
+			}
+		}
+		slices.Reverse(chain)
+		out = append(out, chain...)
+	}
+	return out
+}

@@ -1,0 +1,130 @@
+package memory
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mnemo-dev/mnemo/internal/retrieve"
+)
+
+// vectors implements retrieve.Embedder with a vector for every text.
+type vectors struct{ *fakes }
+
+func (vectors) Embed(_ context.Context, texts []string) ([][]float32, error) {
+	out := make([][]float32, len(texts))
+	for i := range out {
+		out[i] = []float32{1}
+	}
+	return out, nil
+}
+
+func embeddingService(f *fakes) *Service {
+	s := newService(f)
+	s.Embedders = retrieve.Embedders{0: vectors{f}}
+	return s
+}
+
+func TestCreateLinksUpdates(t *testing.T) {
+	t.Parallel()
+	similar := func(text string) []retrieve.Similar {
+		return []retrieve.Similar{{Owner: "old", Text: text, Similarity: 0.8}}
+	}
+	long := strings.Repeat("x", maxStatement)
+	tests := map[string]struct {
+		reason string
+		found  []retrieve.Similar
+		text   string
+		want   Links
+	}{
+		"Update":     {"the new text gives another value", similar("Lives in Berlin"), "Lives in Munich", Links{Supersedes: []string{"old"}}},
+		"Dates":      {"the dates agree with the order of storing", similar("2025-01-01 Lives in Berlin"), "2025-02-01 Lives in Munich", Links{Supersedes: []string{"old"}}},
+		"Backdated":  {"the stored text has a later date", similar("2025-02-01 Lives in Berlin"), "2025-01-01 Lives in Munich", Links{SupersededBy: "old"}},
+		"Other":      {"it is about something else", similar("Lives in Berlin"), "Likes jazz", Links{}},
+		"Dissimilar": {"the vectors differ", []retrieve.Similar{{Owner: "old", Text: "Lives in Berlin", Similarity: 0.1}}, "Lives in Munich", Links{}},
+		"Long":       {"a long text holds more than one statement", similar("Lives in Berlin"), "Lives in Munich. " + long, Links{}},
+		"LongOld":    {"a long text holds more than one statement", similar("Lives in Berlin. " + long), "Lives in Munich", Links{}},
+		"None":       {"there is no other memory", nil, "Lives in Munich", Links{}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := filled(0)
+			f.similar = tc.found
+			if _, err := embeddingService(f).Create(t.Context(), alice, CreateInput{Text: tc.text}); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, f.created.Links); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// A memory is stored even if similar ones cannot be searched.
+func TestCreateWithoutSimilar(t *testing.T) {
+	t.Parallel()
+	f := filled(0)
+	f.searchFails = errUnavailable
+	if _, err := embeddingService(f).Create(t.Context(), alice, CreateInput{Text: "Lives in Munich"}); err != nil {
+		t.Fatal(err)
+	}
+	if f.created.Text == "" {
+		t.Error("nothing was stored")
+	}
+}
+
+// An edited memory does not supersede itself.
+func TestUpdateLinksOthersOnly(t *testing.T) {
+	t.Parallel()
+	f := filled(0)
+	f.similar = []retrieve.Similar{{Owner: "m", Text: "Lives in Berlin", Similarity: 1}, {Owner: "old", Text: "Lives in Bonn", Similarity: 1}}
+	text := "Lives in Munich"
+	if _, err := embeddingService(f).Update(t.Context(), alice, UpdateInput{ID: "m", Text: &text}); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(Links{Supersedes: []string{"old"}}, f.edited.Links); diff != "" {
+		t.Errorf("links (-want +got):\n%s", diff)
+	}
+}
+
+func TestListRanksNewerFirst(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		reason string
+		newer  map[string]string
+		want   []string
+	}{
+		"None":     {"the ranking stays", nil, []string{"m3", "m2", "m1"}},
+		"Below":    {"the newer one moves up", map[string]string{"m3": "m1"}, []string{"m1", "m3", "m2"}},
+		"Above":    {"it is in front already", map[string]string{"m1": "m3"}, []string{"m3", "m2", "m1"}},
+		"NotFound": {"the search did not find it", map[string]string{"m2": "m0"}, []string{"m3", "m0", "m2", "m1"}},
+		"Chain":    {"the newest is first", map[string]string{"m3": "m2", "m2": "m0"}, []string{"m0", "m2", "m3", "m1"}},
+		"Cycle":    {"each is returned once", map[string]string{"m3": "m2", "m2": "m3"}, []string{"m2", "m3", "m1"}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := filled(4)
+			f.ranking.Found = f.ranking.Found[:3]
+			for i := range f.ranking.Found {
+				f.ranking.Found[i].Score = 0.9 - float64(i)/10
+			}
+			f.newer = tc.newer
+			listing, err := newService(f).List(t.Context(), alice, ListInput{Query: "x", Count: 9})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, ids(listing.Memories)); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+			for i := 1; i < len(listing.Memories); i++ {
+				if listing.Memories[i].Score > listing.Memories[i-1].Score {
+					t.Errorf("the scores are not in descending order: %v", listing.Memories)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,49 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/mnemo-dev/mnemo/internal/memory"
+	"github.com/mnemo-dev/mnemo/internal/postgres/db"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+// link records what a memory supersedes and what supersedes it.
+func link(ctx context.Context, q *db.Queries, scope tenant.Scope, id string, links memory.Links) error {
+	pairs := map[string][]string{} // the older ones, by the newer one
+	if len(links.Supersedes) > 0 {
+		pairs[id] = parseIDs(links.Supersedes)
+	}
+	if newer, ok := parseID(links.SupersededBy); ok {
+		pairs[newer] = []string{id}
+	}
+	for newer, older := range pairs {
+		err := q.Supersede(ctx, db.SupersedeParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), Newer: newer, Older: older})
+		if err != nil {
+			return fmt.Errorf("link memories: %w", err)
+		}
+	}
+	return nil
+}
+
+// Newer implements memory.Store.
+func (m Memories) Newer(ctx context.Context, scope tenant.Scope, ids []string, bucket int64, asOf time.Time) (map[string]string, error) {
+	out := map[string]string{}
+	err := m.DB.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
+		rows, err := q.NewerMemories(ctx, db.NewerMemoriesParams{
+			TenantID: string(scope.Tenant), UserID: int64(scope.User), Ids: parseIDs(ids), BucketID: bucket, AsOf: optionalTime(asOf),
+		})
+		for _, r := range rows {
+			out[r.ID] = r.Newer
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read links of memories: %w", err)
+	}
+	return out, nil
+}
