@@ -1,0 +1,115 @@
+"""Measures the rule of internal/retrieve/updates.go, which ranks a newer statement of the user before the one it updates.
+
+    python hack/ranking/updates.py UNITS MODEL CACHE
+
+UNITS, MODEL and CACHE are those of fit.py; each question of BEAM also has "cat" and "groups" (original_info and updated_info, lists of
+ids). Histories are ranked with weights learned without them. It prints the recall of the fact categories and the share of the
+updates whose newer statement ranks first, without the rule, with it, and with one of its constants changed.
+"""
+
+import collections
+import json
+import math
+import re
+import sys
+
+import numpy as np
+
+import fit
+
+FACTS = {"information_extraction", "knowledge_update", "multi_session_reasoning", "temporal_reasoning", "contradiction_resolution"}
+DEPTH, ABOUT, EQUALLY, CLAUSES = 10, 0.15, 0.5, 3
+VALUE = re.compile(r"\b(?:how (?:many|much|long|often|old|far|big|large)|when|what|which)\b", re.I)
+PAST = re.compile(r"\b(?:original\w*|initial\w*|before|previous\w*|used to|did|was|were|had|first|order)\b", re.I)
+CUE = re.compile(
+    r"\b(?:now|new|newly|recently|updat\w+|chang\w+|mov(?:ed|ing)|resched\w+|increas\w+|decreas\w+|improv\w+|extend\w+|adjust\w+|"
+    r"no longer|instead|switch\w+|raised|reduced|grown|postponed|latest)\b", re.I)
+END = re.compile(r"[.!?;]\s+|\n+|,\s|\s[-–—]\s|\b(?:and|but|so|which|since|especially|because)\b")
+FORM = re.compile(
+    r"\b(?:(?:" + "|".join(fit.MONTHS) + r")\b(?: \d{1,2}\b)?|\d[\d,.:]*|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|"
+    r"(?:mon|tues|wednes|thurs|fri|satur|sun)day)", re.I)
+
+
+def statement(texts, weights, clauses):
+    """The share of the question's terms, the values and whether there is a cue, of the best statement with a value."""
+    best = None
+    for text in texts:
+        parts = [p for p in END.split(text.split("```")[0]) if p.strip()]
+        for i in range(len(parts)):
+            part = " ; ".join(parts[i:i + clauses])
+            values = {v.lower().rstrip(".,:") for v in FORM.findall(part)}
+            about = sum(weights.get(t, 0) for t in set(fit.terms(part)))
+            if values and (not best or about > best[0]):
+                best = about, values, bool(CUE.search(part))
+    return best
+
+
+def newer_first(history, question, ranking, units, depth=DEPTH, about=ABOUT, equally=EQUALLY, clauses=CLAUSES):
+    """The ranking of messages (conversation, index) with the first newer statement in front of the older one."""
+    if not fit.ME.search(question) or not VALUE.search(question) or fit.YOU.search(question) or PAST.search(question):
+        return ranking
+    asked, df, texts = set(fit.terms(question)), collections.Counter(), collections.defaultdict(list)
+    for i in units:
+        u = history["units"][i]
+        texts[u["c"], u["m"]].append(u["t"])
+        df.update(asked & set(fit.terms(u["t"])))
+    idf = {t: math.log(1 + (len(units) - df[t] + 0.5) / (df[t] + 0.5)) for t in asked}
+    weights = {t: v / sum(idf.values()) for t, v in idf.items()}
+    stated = []
+    for m in ranking[:depth]:
+        message = history["convs"][m[0]]["messages"][m[1]]
+        s = statement(texts[m], weights, clauses)
+        if s and message["role"] == "human" and not fit.LABEL.match(message["text"]):
+            stated.append((m, message["time"], *s))
+    for k, (old, old_time, old_about, old_values, _) in enumerate(stated):
+        for new, time, new_about, values, cue in stated[k + 1:]:
+            after = new[1] > old[1] if new[0] == old[0] else time > old_time
+            if after and cue and old_about >= about and new_about >= max(about, equally * old_about) and values != old_values:
+                rest = [m for m in ranking if m != new]
+                rest.insert(rest.index(old), new)
+                return rest
+    return ranking
+
+
+def measure(data, histories, **constants):
+    found, ordered = collections.defaultdict(list), []
+    for history in histories:
+        for question, scores, units in data[history["id"]]:
+            places = [(history["units"][units[k]]["c"], history["units"][units[k]]["m"]) for k in np.argsort(-scores, kind="stable")]
+            ranking = list(dict.fromkeys(places))
+            if constants.get("depth") != 0:
+                ranking = newer_first(history, question["q"], ranking, units, **constants)
+            ids = [history["convs"][c]["messages"][m]["id"] for c, m in ranking]
+            if history["set"] == "locomo" or question["cat"] in FACTS:
+                for n in (5, 10):
+                    found[history["set"], n].append(len(set(ids[:n]) & set(question["ev"])) / len(set(question["ev"])))
+            groups = question.get("groups") or {}
+            old, new = ([str(i) for i in groups.get(k, [])] for k in ("original_info", "updated_info"))
+            if new and new != old:
+                first = lambda wanted: next((k for k, i in enumerate(ids) if i in wanted), len(ids))
+                ordered.append(first(new) < first(old))
+    recall = ", ".join(f"{name} R@{n} {100 * np.mean(v):.1f}" for (name, n), v in sorted(found.items()))
+    return f"{recall}, newer first {100 * np.mean(ordered):.1f} % of {len(ordered)}"
+
+
+def main():
+    units, model, cache = sys.argv[1:]
+    with open(units) as file:
+        histories = json.load(file)
+    embedder = fit.Embedder(model, cache)
+    examples = {h["id"]: list(fit.examples(h, embedder)) for h in histories}
+    weight = {h["id"]: fit.BEAM_WEIGHT if h["set"] == "beam" else 1.0 for h in histories}
+    data = {}
+    for h in histories:
+        b = fit.fit([(x, y, weight[k]) for k in examples if k != h["id"] for x, y, _, _ in examples[k]])
+        asked = [q for q in h["qs"] if q["ev"]]
+        data[h["id"]] = [(q, x @ b, ix) for q, (x, _, ix, _) in zip(asked, examples[h["id"]])]
+    print("without the rule:", measure(data, histories, depth=0))
+    print("with the rule:", measure(data, histories))
+    for name, values in {"depth": (5, 15), "about": (0.1, 0.2), "equally": (0.4, 0.6), "clauses": (2, 4)}.items():
+        for value in values:
+            print(f"{name} {value}:", measure(data, histories, **{name: value}))
+
+
+if __name__ == "__main__":
+    main()
