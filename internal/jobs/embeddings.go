@@ -33,7 +33,7 @@ func MigrateEmbeddings(c *river.Config, m Migrator) error {
 
 // embeddingArgs starts a job unless another one is unfinished.
 func embeddingArgs() (river.JobArgs, *river.InsertOpts) {
-	return reembed.Args{}, &river.InsertOpts{Queue: queue.Backlog, MaxAttempts: 1, UniqueOpts: river.UniqueOpts{
+	return reembed.Args{}, &river.InsertOpts{Queue: queue.Periodic, MaxAttempts: 1, UniqueOpts: river.UniqueOpts{
 		ByState: []rivertype.JobState{
 			rivertype.JobStateAvailable, rivertype.JobStatePending, rivertype.JobStateRetryable,
 			rivertype.JobStateRunning, rivertype.JobStateScheduled,

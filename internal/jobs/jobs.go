@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/rivertype"
 
 	"github.com/mnemo-dev/mnemo/internal/account"
 	"github.com/mnemo-dev/mnemo/internal/importer"
@@ -18,9 +19,12 @@ import (
 
 // Workers per queue and replica.
 const (
-	recentWorkers  = 8
-	backlogWorkers = 2
-	importWorkers  = 1
+	recentWorkers    = 8
+	backlogWorkers   = 2
+	importWorkers    = 1
+	purgeWorkers     = 2
+	placementWorkers = 2
+	periodicWorkers  = 2
 )
 
 const (
@@ -61,6 +65,7 @@ type Tenants interface {
 	FinishDeletions(ctx context.Context, t tenant.ID) error
 	Sweeps
 	Retention
+	Fairness
 }
 
 // Migrator migrates the embeddings. reembed.Migrator implements it.
@@ -120,10 +125,14 @@ func Config(indexer Indexer, tenants Tenants, imports *importer.Runner, log *slo
 		RetryPolicy:          retryPolicy{},
 		ErrorHandler:         logErrors{log},
 		PeriodicJobs:         []*river.PeriodicJob{sweepJob(), retentionJob()},
+		Middleware:           []rivertype.Middleware{newTurns(tenants, log)},
 		Queues: map[string]river.QueueConfig{
-			queue.Recent:  {MaxWorkers: recentWorkers},
-			queue.Backlog: {MaxWorkers: backlogWorkers},
-			queue.Imports: {MaxWorkers: importWorkers},
+			queue.Recent:     {MaxWorkers: recentWorkers},
+			queue.Backlog:    {MaxWorkers: backlogWorkers},
+			queue.Imports:    {MaxWorkers: importWorkers},
+			queue.Purges:     {MaxWorkers: purgeWorkers},
+			queue.Placements: {MaxWorkers: placementWorkers},
+			queue.Periodic:   {MaxWorkers: periodicWorkers},
 		},
 		// PostgreSQL announces new jobs; polling is the fallback.
 		FetchCooldown:     20 * time.Millisecond,

@@ -35,7 +35,7 @@ type Retention interface {
 // unfinished.
 func retentionJob() *river.PeriodicJob {
 	return river.NewPeriodicJob(river.PeriodicInterval(retentionEvery), func() (river.JobArgs, *river.InsertOpts) {
-		return RetentionArgs{}, &river.InsertOpts{Queue: queue.Backlog, MaxAttempts: 1, UniqueOpts: river.UniqueOpts{
+		return RetentionArgs{}, &river.InsertOpts{Queue: queue.Periodic, MaxAttempts: 1, UniqueOpts: river.UniqueOpts{
 			ByState: []rivertype.JobState{
 				rivertype.JobStateAvailable, rivertype.JobStatePending, rivertype.JobStateRetryable,
 				rivertype.JobStateRunning, rivertype.JobStateScheduled,

@@ -30,7 +30,7 @@ func sweepJob() *river.PeriodicJob {
 }
 
 func sweepArgs() (river.JobArgs, *river.InsertOpts) {
-	return SweepArgs{}, &river.InsertOpts{Queue: queue.Backlog, MaxAttempts: 1, UniqueOpts: river.UniqueOpts{
+	return SweepArgs{}, &river.InsertOpts{Queue: queue.Periodic, MaxAttempts: 1, UniqueOpts: river.UniqueOpts{
 		ByState: []rivertype.JobState{
 			rivertype.JobStateAvailable, rivertype.JobStatePending, rivertype.JobStateRetryable,
 			rivertype.JobStateRunning, rivertype.JobStateScheduled,

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/rivertype"
 
 	"github.com/mnemo-dev/mnemo/internal/account"
@@ -61,8 +60,9 @@ func (a Accounts) BeginPurge(ctx context.Context, scope tenant.Scope) (account.P
 			return orUnknown(err, scope.Tenant)
 		}
 		cutoff = account.PurgeCutoff{Memory: row.MemorySeq, At: row.At.UTC()}
-		job, err := a.jobs.InsertTx(ctx, tx, account.PurgeArgs{Tenant: scope.Tenant, User: scope.User, Cutoff: cutoff},
-			&river.InsertOpts{Queue: queue.Backlog, MaxAttempts: maxAttempts, ScheduledAt: time.Now().Add(purgeJobDelay)})
+		opts := insertOpts(queue.Purges)
+		opts.ScheduledAt = time.Now().Add(purgeJobDelay)
+		job, err := a.jobs.InsertTx(ctx, tx, account.PurgeArgs{Tenant: scope.Tenant, User: scope.User, Cutoff: cutoff}, opts)
 		if err != nil {
 			return fmt.Errorf("enqueue purge job: %w", err)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/chat"
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/postgres/db"
+	"github.com/mnemo-dev/mnemo/internal/queue"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
@@ -203,7 +204,7 @@ func (d *DB) rebalanceOrEnqueue(ctx context.Context, tx pgx.Tx, q *db.Queries, i
 	if err != nil || n < rebalanceBatch {
 		return err
 	}
-	return d.insertJob(ctx, tx, tenant.RebalanceArgs{Tenant: id})
+	return d.insertJob(ctx, tx, queue.Backlog, tenant.RebalanceArgs{Tenant: id})
 }
 
 // rebalance activates or blocks one batch of the tenant's conversations and

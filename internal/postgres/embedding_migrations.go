@@ -63,7 +63,7 @@ func (d *DB) RollBackEmbeddingMigration(ctx context.Context, reason string) erro
 // insertEmbeddingJob inserts the job that drives the migration, unless one is unfinished.
 func (d *DB) insertEmbeddingJob(ctx context.Context, tx pgx.Tx) error {
 	_, err := d.jobs.InsertTx(ctx, tx, reembed.Args{}, &river.InsertOpts{
-		Queue: queue.Backlog, MaxAttempts: 1,
+		Queue: queue.Periodic, MaxAttempts: 1,
 		UniqueOpts: river.UniqueOpts{ByState: []rivertype.JobState{
 			rivertype.JobStateAvailable, rivertype.JobStatePending, rivertype.JobStateRetryable,
 			rivertype.JobStateRunning, rivertype.JobStateScheduled,

@@ -36,7 +36,7 @@ func (d *DB) insertSync(ctx context.Context, tx pgx.Tx, id tenant.ID, units []re
 	var params []river.InsertManyParams
 	for batch := range slices.Chunk(units, syncBatch) {
 		params = append(params, river.InsertManyParams{
-			Args: retrieve.SyncArgs{Tenant: id, Units: batch}, InsertOpts: &river.InsertOpts{Queue: name, MaxAttempts: maxAttempts},
+			Args: retrieve.SyncArgs{Tenant: id, Units: batch}, InsertOpts: insertOpts(name),
 		})
 	}
 	if _, err := d.jobs.InsertManyFastTx(ctx, tx, params); err != nil {
@@ -45,14 +45,18 @@ func (d *DB) insertSync(ctx context.Context, tx pgx.Tx, id tenant.ID, units []re
 	return nil
 }
 
-// insertJob inserts a background job in the transaction, unless an equal one is
-// queued.
-func (d *DB) insertJob(ctx context.Context, tx pgx.Tx, args river.JobArgs) error {
-	_, err := d.jobs.InsertTx(ctx, tx, args, &river.InsertOpts{Queue: queue.Backlog, MaxAttempts: maxAttempts})
+// insertJob inserts a background job in the transaction.
+func (d *DB) insertJob(ctx context.Context, tx pgx.Tx, name string, args river.JobArgs) error {
+	_, err := d.jobs.InsertTx(ctx, tx, args, insertOpts(name))
 	if err != nil {
 		return fmt.Errorf("commit job %s: %w", args.Kind(), err)
 	}
 	return nil
+}
+
+// insertOpts returns the options of a job that waits for its tenant's turn.
+func insertOpts(name string) *river.InsertOpts {
+	return &river.InsertOpts{Queue: name, MaxAttempts: maxAttempts, Priority: queue.Waiting}
 }
 
 // maxAttempts lets a job outlast an outage of several days: retries are at most
@@ -72,13 +76,12 @@ func (d *DB) Jobs(c *river.Config) (*river.Client[pgx.Tx], error) {
 // insertPurge inserts the job that purges a tenant, unless one is queued or
 // running.
 func (d *DB) insertPurge(ctx context.Context, tx pgx.Tx, id tenant.ID) error {
-	_, err := d.jobs.InsertTx(ctx, tx, tenant.PurgeArgs{Tenant: id}, &river.InsertOpts{
-		Queue: queue.Backlog, MaxAttempts: maxAttempts,
-		UniqueOpts: river.UniqueOpts{ByArgs: true, ByState: []rivertype.JobState{
-			rivertype.JobStateAvailable, rivertype.JobStatePending, rivertype.JobStateRetryable,
-			rivertype.JobStateRunning, rivertype.JobStateScheduled,
-		}},
-	})
+	opts := insertOpts(queue.Purges)
+	opts.UniqueOpts = river.UniqueOpts{ByArgs: true, ByState: []rivertype.JobState{
+		rivertype.JobStateAvailable, rivertype.JobStatePending, rivertype.JobStateRetryable,
+		rivertype.JobStateRunning, rivertype.JobStateScheduled,
+	}}
+	_, err := d.jobs.InsertTx(ctx, tx, tenant.PurgeArgs{Tenant: id}, opts)
 	if err != nil {
 		return fmt.Errorf("commit purge job: %w", err)
 	}

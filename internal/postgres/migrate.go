@@ -150,6 +150,9 @@ func migrateJobs(ctx context.Context, pool *pgxpool.Pool) error {
 	if _, err := migrator.Migrate(ctx, rivermigrate.DirectionUp, nil); err != nil {
 		return fmt.Errorf("migrate job queue: %w", mapError(err))
 	}
+	if _, err := pool.Exec(ctx, tenantIndex); err != nil {
+		return fmt.Errorf("index job queue: %w", mapError(err))
+	}
 	return nil
 }
 

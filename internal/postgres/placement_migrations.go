@@ -83,7 +83,7 @@ func (d *DB) restartMigration(ctx context.Context, tx pgx.Tx, q *db.Queries, id 
 	if err != nil {
 		return err
 	}
-	return d.insertJob(ctx, tx, retrieve.MigrateArgs{Tenant: id, Run: run})
+	return d.insertJob(ctx, tx, queue.Placements, retrieve.MigrateArgs{Tenant: id, Run: run})
 }
 
 func (d *DB) startMigration(ctx context.Context, q *db.Queries, id tenant.ID, target placement.Location, partitionID int64) (run int64, err error) {
@@ -155,7 +155,7 @@ func (d *DB) copyUnits(ctx context.Context, tx pgx.Tx, q *db.Queries, id tenant.
 	if err != nil {
 		return err
 	}
-	return d.insertJob(ctx, tx, retrieve.MigrateArgs{Tenant: id, Run: run})
+	return d.insertJob(ctx, tx, queue.Placements, retrieve.MigrateArgs{Tenant: id, Run: run})
 }
 
 // AdvanceMigration implements retrieve.Placements.
@@ -203,7 +203,7 @@ func (d *DB) insertDrop(ctx context.Context, tx pgx.Tx, at placement.Location) e
 	for _, delay := range []time.Duration{placement.DropDelay, placement.FinalDropDelay} {
 		params = append(params, river.InsertManyParams{
 			Args:       retrieve.DropArgs{Collection: at.Collection, Partition: at.Partition, Shared: at.Shared},
-			InsertOpts: &river.InsertOpts{Queue: queue.Backlog, MaxAttempts: maxAttempts, ScheduledAt: time.Now().Add(delay)},
+			InsertOpts: &river.InsertOpts{Queue: queue.Purges, MaxAttempts: maxAttempts, ScheduledAt: time.Now().Add(delay)},
 		})
 	}
 	if _, err := d.jobs.InsertManyFastTx(ctx, tx, params); err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/audit"
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/postgres/db"
+	"github.com/mnemo-dev/mnemo/internal/queue"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
@@ -190,7 +191,7 @@ func (d *DB) applySettings(ctx context.Context, tx pgx.Tx, q *db.Queries, id str
 		if err := auditTenant(ctx, q, id, audit.TenantQuota); err != nil {
 			return err
 		}
-		if err := d.insertJob(ctx, tx, tenant.RebalanceArgs{Tenant: tenant.ID(id)}); err != nil {
+		if err := d.insertJob(ctx, tx, queue.Backlog, tenant.RebalanceArgs{Tenant: tenant.ID(id)}); err != nil {
 			return err
 		}
 	}

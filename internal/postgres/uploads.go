@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/riverqueue/river"
 
 	"github.com/mnemo-dev/mnemo/internal/audit"
 	"github.com/mnemo-dev/mnemo/internal/importer"
@@ -18,8 +17,6 @@ import (
 const (
 	// uploadLease is how long an upload may pause before it expires.
 	uploadLease = 5 * time.Minute
-	// checkPriority is the priority of jobs that check on others: the lowest.
-	checkPriority = 4
 )
 
 // BeginUpload implements importer.UploadStore. Each chunk has its own transaction,
@@ -161,9 +158,9 @@ func (i Imports) DeleteUpload(ctx context.Context, scope tenant.Scope, id string
 // insertImportJob inserts a job that imports a file after a delay. An import may
 // have several jobs; the lease ensures that one of them works on it.
 func (d *DB) insertImportJob(ctx context.Context, tx pgx.Tx, scope tenant.Scope, id string, delay time.Duration) error {
-	opts := &river.InsertOpts{Queue: queue.Imports, MaxAttempts: maxAttempts}
+	opts := insertOpts(queue.Imports)
 	if delay > 0 {
-		opts.ScheduledAt, opts.Priority = time.Now().Add(delay), checkPriority
+		opts.ScheduledAt, opts.Priority = time.Now().Add(delay), queue.Check
 	}
 	_, err := d.jobs.InsertTx(ctx, tx, importer.Args{Tenant: scope.Tenant, User: scope.User, Import: id}, opts)
 	if err != nil {

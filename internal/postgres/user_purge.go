@@ -11,6 +11,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/memory"
 	"github.com/mnemo-dev/mnemo/internal/postgres/db"
+	"github.com/mnemo-dev/mnemo/internal/queue"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
@@ -47,7 +48,7 @@ func (d *DB) removeUser(ctx context.Context, tx pgx.Tx, q *db.Queries, id string
 	if err != nil || policy != tenant.Delete {
 		return err
 	}
-	return d.insertJob(ctx, tx, tenant.PurgeUserArgs{Tenant: tenant.ID(id), User: tenant.UserID(u.ID)})
+	return d.insertJob(ctx, tx, queue.Purges, tenant.PurgeUserArgs{Tenant: tenant.ID(id), User: tenant.UserID(u.ID)})
 }
 
 // PurgeUser deletes all data of a user who is no longer listed, in batches, and

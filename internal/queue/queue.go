@@ -2,10 +2,21 @@
 // and internal/jobs runs them.
 package queue
 
-// Queues. Jobs of a user's write have their own queue, so that bulk jobs do not delay
-// them.
+// Queues. Each has its own workers, so that long jobs of one kind do not delay jobs of
+// another kind.
 const (
-	Recent  = "default"
-	Backlog = "backlog"
-	Imports = "imports" // each job runs long and keeps part of a file in memory
+	Recent     = "default"    // index jobs of small writes
+	Backlog    = "backlog"    // index jobs of large writes, and rebalancing
+	Imports    = "imports"    // each job runs long and keeps part of a file in memory
+	Purges     = "purges"     // of tenants, users and accounts, and of abandoned locations
+	Placements = "placements" // each job copies all vectors of a tenant
+	Periodic   = "periodic"   // sweeps, retention and migrations of the embeddings
+)
+
+// Priorities. Queued jobs wait with the priority Waiting until it is their tenant's turn;
+// see internal/postgres/fairness.go.
+const (
+	Turn    = 1
+	Waiting = 2
+	Check   = 4 // jobs that check on others
 )

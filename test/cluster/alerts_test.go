@@ -154,7 +154,7 @@ func causeIndexDrift(t *testing.T, m *monitor, db *pgx.Conn) {
 		}
 		var id int64
 		if err := db.QueryRow(t.Context(), `insert into river_job (kind, args, max_attempts, queue, state, metadata)
-			values ('index.sweep', '{}', 1, 'backlog', 'available', '{"test": 1}') returning id`).Scan(&id); err != nil {
+			values ('index.sweep', '{}', 1, 'periodic', 'available', '{"test": 1}') returning id`).Scan(&id); err != nil {
 			t.Fatal(err)
 		}
 		eventually(t, time.Minute, func() string {

@@ -1,0 +1,84 @@
+package jobs
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/rivertype"
+
+	"github.com/mnemo-dev/mnemo/internal/queue"
+)
+
+// turnTimeout bounds how long the end of a job is delayed.
+const turnTimeout = 5 * time.Second
+
+// turnLength is the number of jobs of a tenant's turn in a queue, and the shortest time
+// between the beginnings of turns on a replica.
+type turnLength struct {
+	jobs  int
+	every time.Duration
+}
+
+// turnLengths contains the queues with turns. Small jobs are so many that not each of
+// them can begin turns.
+var turnLengths = map[string]turnLength{
+	queue.Recent:     {recentWorkers, 100 * time.Millisecond},
+	queue.Backlog:    {jobs: 1},
+	queue.Imports:    {jobs: 1},
+	queue.Purges:     {jobs: 1},
+	queue.Placements: {jobs: 1},
+}
+
+// Fairness divides the workers of a queue among tenants. postgres.DB implements it.
+type Fairness interface {
+	// PromoteJobs gives a turn to each tenant with queued jobs and no running ones: its
+	// oldest jobs run before all jobs without a turn.
+	PromoteJobs(ctx context.Context, queue string, perTenant int) error
+}
+
+// turns is the middleware that begins the next turns when a job ends, before the worker
+// fetches another one: a tenant with many jobs does not delay those of other tenants.
+type turns struct {
+	river.MiddlewareDefaults
+	fairness Fairness
+	log      *slog.Logger
+
+	mu   sync.Mutex
+	last map[string]time.Time // of each queue
+}
+
+func newTurns(fairness Fairness, log *slog.Logger) *turns {
+	return &turns{fairness: fairness, log: log, last: map[string]time.Time{}}
+}
+
+// Work implements rivertype.WorkerMiddleware.
+func (m *turns) Work(ctx context.Context, job *rivertype.JobRow, do func(context.Context) error) error {
+	defer m.begin(ctx, job.Queue)
+	return do(ctx)
+}
+
+// begin begins the next turns of a queue, unless they began recently.
+func (m *turns) begin(ctx context.Context, name string) {
+	length, ok := turnLengths[name]
+	if !ok || !m.due(name, length.every) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), turnTimeout)
+	defer cancel()
+	if err := m.fairness.PromoteJobs(ctx, name, length.jobs); err != nil {
+		m.log.WarnContext(ctx, "jobs run in the order of their creation instead of by tenant", "queue", name, "error", err)
+	}
+}
+
+func (m *turns) due(name string, every time.Duration) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if now := time.Now(); now.Sub(m.last[name]) >= every {
+		m.last[name] = now
+		return true
+	}
+	return false
+}
