@@ -18,7 +18,7 @@ func (s *Server) addDashboard() {
 	}
 	dashboard.New(dashboard.Config{
 		Memories: s.Memories, Chats: s.Chats, Imports: s.Imports, Sessions: s.Sessions, Access: s.Access, Holdings: s.Holdings,
-		Accounts: s.Accounts, Server: dashboardServer{s}, Files: dashboardServer{s}, Providers: s.Providers, Programs: s.Programs,
+		Accounts: s.Accounts, Audit: s.Audit, Server: dashboardServer{s}, Files: dashboardServer{s}, Providers: s.Providers, Programs: s.Programs,
 	}).Register(s.app)
 }
 

@@ -23,6 +23,10 @@ func (f fakeAudit) UserRecords(_ context.Context, scope tenant.Scope, _ int64, _
 	return nil, err
 }
 
+func (f fakeAudit) RecentRecords(ctx context.Context, scope tenant.Scope, _ int64, limit int) ([]audit.Record, error) {
+	return f.UserRecords(ctx, scope, 0, limit)
+}
+
 func (f fakeAudit) TenantRecords(context.Context, tenant.ID, func(audit.Head, iter.Seq2[audit.Record, error]) error) error {
 	return nil
 }

@@ -100,8 +100,9 @@ var isolationCases = map[string][]isolationRequest{
 	"GET /authorize":             {{path: "?client_id=$g"}},
 	"POST /authorize":            {{body: "client_id=$g&for=$s"}},
 	"GET /usage":                 {{}},
-	"POST /account/export":       {{body: "x=y"}},
-	"POST /account/erase":        {{body: "confirm=delete+everything"}},
+	"GET /activity":              {{}, {path: "?before=5"}}, "GET /privacy": {{}},
+	"POST /account/export": {{body: "x=y"}},
+	"POST /account/erase":  {{body: "confirm=delete+everything"}},
 
 	"POST /mcp": {
 		{body: `{"jsonrpc":"2.0","id":1,"method":"resources/list"}`},

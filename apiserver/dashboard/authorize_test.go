@@ -59,6 +59,15 @@ func allowsAnApp(t *testing.T, s *site, b *browser) {
 	got := p.redeem(q.Get("code"), "redirect_uri", theirs.URL+"/callback")
 	s.accepted(t, got.Access, http.StatusOK)
 
+	const store = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"store_memory","arguments":{"text":"2026-05-03 Likes tea"}}}`
+	status, body := s.send(t, 0, "/mcp", store, "Authorization", "Bearer "+got.Access, "Content-Type", "application/json", "Accept", "application/json, text/event-stream")
+	if status != http.StatusOK || !strings.Contains(body, "memoryId") {
+		t.Fatalf("memory of the app: %d %s", status, body)
+	}
+	tab.open("/activity")
+	tab.sees("Notebook Added 1 memory")
+	tab.looks("activity-app")
+
 	tab.open("/connect")
 	tab.sees("Notebook")
 	tab.sees("Connected just now, last active just now")
@@ -67,6 +76,8 @@ func allowsAnApp(t *testing.T, s *site, b *browser) {
 	tab.sees("App disconnected.")
 	tab.seesNot("Notebook")
 	s.accepted(t, got.Access, http.StatusUnauthorized)
+	tab.open("/activity")
+	tab.sees("A disconnected app Added 1 memory")
 }
 
 // rejectsForgedRequests: requests that do not match the client or the user fail.
@@ -375,7 +386,7 @@ func revokesAppsEverywhere(t *testing.T, s *site, _ *browser) {
 			}
 		}, http.StatusUnauthorized},
 		"account erased": {func(t *testing.T, _ *user, v visitor) {
-			if status, body := v.post(t, "/account/erase", url.Values{"confirm": {"delete everything"}}); status != http.StatusSeeOther {
+			if status, body := v.post(t, "/account/erase", url.Values{"confirm": {"delete everything"}}); status != http.StatusOK {
 				t.Fatalf("erase: %d %s", status, body)
 			}
 		}, http.StatusUnauthorized},

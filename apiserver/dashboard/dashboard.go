@@ -12,6 +12,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/mnemo-dev/mnemo/internal/account"
+	"github.com/mnemo-dev/mnemo/internal/audit"
 	"github.com/mnemo-dev/mnemo/internal/chat"
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/importer"
@@ -30,6 +31,7 @@ type Config struct {
 	Access   tenant.AccessStore
 	Holdings func(context.Context, tenant.Scope) (tenant.Holdings, error)
 	Accounts *account.Service
+	Audit    audit.Store
 	Server   Server
 	Files    Files
 	// Providers are the identity providers for signing in.
@@ -127,6 +129,8 @@ func (d *Dashboard) Register(app fiber.Router) {
 	}
 
 	app.Get("/usage", d.signedIn(d.showUsage))
+	app.Get("/activity", d.signedIn(d.showActivity))
+	app.Get("/privacy", d.signedIn(d.showPrivacy))
 	app.Post("/account/export", d.signedIn(d.export))
 	app.Post("/account/erase", d.signedIn(d.erase))
 

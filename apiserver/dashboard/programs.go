@@ -72,5 +72,9 @@ func (d *Dashboard) disconnect(c *fiber.Ctx, who *tenant.Session) error {
 	if err := d.Programs.Disconnect(c.UserContext(), who.Scope, form.Get("id")); err != nil {
 		return err
 	}
-	return c.Redirect(withNotice("/connect", "disconnected"), fiber.StatusSeeOther)
+	to := "/connect"
+	if form.Get("back") == "activity" {
+		to = "/activity"
+	}
+	return c.Redirect(withNotice(to, "disconnected"), fiber.StatusSeeOther)
 }

@@ -44,8 +44,6 @@ var notices = map[string]string{
 	"unpin":          "Unpinned.",
 	"exclude":        "Excluded from search.",
 	"include":        "Included in search, if your quota allows.",
-	"erased":         "All your data has been erased.",
-	"erasing":        "Your data is being erased.",
 	"bucket-added":   "Bucket created.",
 	"disconnected":   "App disconnected.",
 	"bucket-deleted": "Bucket deleted. Its memories are now in General.",

@@ -5,20 +5,16 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
-	"github.com/mnemo-dev/mnemo/internal/account"
 	"github.com/mnemo-dev/mnemo/internal/chat"
-	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
 // usageView is the usage of the tenant's quotas.
 type usageView struct {
-	Tenant       string
-	Bars         []bar
-	Requests     int64
-	Blocked      int // over-quota conversations of the user
-	Confirmation string
-	Problem      string
+	Tenant   string
+	Bars     []bar
+	Requests int64
+	Blocked  int // over-quota conversations of the user
 }
 
 // bar is the usage of a quota.
@@ -42,10 +38,6 @@ func ownShare(used, hard int64) string {
 }
 
 func (d *Dashboard) showUsage(c *fiber.Ctx, who *tenant.Session) error {
-	return d.renderUsage(c, who, nil)
-}
-
-func (d *Dashboard) renderUsage(c *fiber.Ctx, who *tenant.Session, problem error) error {
 	ctx := c.UserContext()
 	held, err := d.Holdings(ctx, who.Scope)
 	if err != nil {
@@ -56,7 +48,7 @@ func (d *Dashboard) renderUsage(c *fiber.Ctx, who *tenant.Session, problem error
 		return err
 	}
 	q, count := who.Quota, number[int64]
-	view := usageView{Tenant: who.DisplayName, Requests: q.RequestsPerMinute, Blocked: blocked, Confirmation: account.Confirmation, Bars: []bar{
+	view := usageView{Tenant: who.DisplayName, Requests: q.RequestsPerMinute, Blocked: blocked, Bars: []bar{
 		newBar("memories", "Memories", held.Tenant.Memories, q.Memories, count, ownShare(held.Memories, q.UserMemories)),
 		newBar("conversations", "Conversations", held.Tenant.Conversations, q.Conversations, count, ownShare(held.Conversations, q.UserConversations)),
 		newBar("storage", "Storage", held.Tenant.Storage, q.Storage, byteSize, ""),
@@ -65,37 +57,5 @@ func (d *Dashboard) renderUsage(c *fiber.Ctx, who *tenant.Session, problem error
 	if view.Tenant == "" {
 		view.Tenant = who.TenantName
 	}
-	status := fiber.StatusOK
-	if problem != nil {
-		status, _, _ = d.Server.HTTPError(ctx, problem)
-		view.Problem = fmt.Sprintf("Type “%s” to confirm. Nothing was deleted.", account.Confirmation)
-	}
-	return d.render(c, status, "usage", page{Title: "Usage", Section: "usage", Who: who, Data: view})
-}
-
-func (d *Dashboard) export(c *fiber.Ctx, who *tenant.Session) error {
-	return d.Files.Export(c, who.Identity)
-}
-
-func (d *Dashboard) erase(c *fiber.Ctx, who *tenant.Session) error {
-	form, err := d.form(c)
-	if err != nil {
-		return err
-	}
-	given := form.Get("confirm")
-	if given == account.Confirmation && !d.recent(who) {
-		return authenticateAgain(c, "/usage")
-	}
-	purged, err := d.Accounts.Delete(c.UserContext(), who.Identity, &given)
-	if fault.Is(err, fault.Invalid) {
-		return d.renderUsage(c, who, err)
-	}
-	if err != nil {
-		return err
-	}
-	notice := "erased"
-	if !purged.Done {
-		notice = "erasing"
-	}
-	return c.Redirect(withNotice("/usage", notice), fiber.StatusSeeOther)
+	return d.render(c, fiber.StatusOK, "usage", page{Title: "Usage", Section: "account", Who: who, Data: view})
 }

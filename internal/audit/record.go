@@ -137,6 +137,9 @@ type Store interface {
 	// UserRecords returns up to limit sealed records of a user after a sequence number,
 	// oldest first.
 	UserRecords(ctx context.Context, scope tenant.Scope, after int64, limit int) ([]Record, error)
+	// RecentRecords returns up to limit sealed records of a user before a sequence number,
+	// newest first and without hashes; 0 begins with the newest.
+	RecentRecords(ctx context.Context, scope tenant.Scope, before int64, limit int) ([]Record, error)
 	// TenantRecords calls fn with the head of the chain and then iterates over all sealed
 	// records up to it, oldest first.
 	TenantRecords(ctx context.Context, id tenant.ID, fn func(Head, iter.Seq2[Record, error]) error) error

@@ -59,6 +59,7 @@ type Grant struct {
 // Program is a client with access, as shown to its user.
 type Program struct {
 	ID          string // id of the grant
+	Client      string // id of the client
 	Name        string
 	RedirectURI string
 	GivenAt     time.Time

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"strconv"
 
 	"github.com/jackc/pgx/v5"
@@ -170,6 +171,28 @@ func listAudit(ctx context.Context, q *db.Queries, id tenant.ID, after int64, li
 			Previous: hex.EncodeToString(r.Prev), Hash: hex.EncodeToString(r.Hash),
 		}
 	}), err
+}
+
+// RecentRecords implements audit.Store.
+func (d *DB) RecentRecords(ctx context.Context, scope tenant.Scope, before int64, limit int) ([]audit.Record, error) {
+	if before == 0 {
+		before = math.MaxInt64
+	}
+	var out []audit.Record
+	err := d.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
+		rows, err := q.ListRecentAudit(ctx, db.ListRecentAuditParams{TenantID: string(scope.Tenant), Before: before, Page: int32(limit)})
+		out = collect(rows, func(r db.ListRecentAuditRow) audit.Record {
+			return audit.Record{
+				Sequence: r.Seq, At: r.At.UTC(), Tenant: scope.Tenant, User: r.Subject, Actor: r.Actor, Via: r.Via,
+				Fingerprint: r.Fingerprint, App: r.App, Verb: audit.Verb(r.Verb), Objects: r.Objects,
+			}
+		})
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list recent audit records: %w", err)
+	}
+	return out, nil
 }
 
 // TenantRecords implements audit.Store. The lock keeps the chain from growing and from

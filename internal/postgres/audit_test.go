@@ -232,6 +232,25 @@ func TestAuditIsolation(t *testing.T) {
 		if diff := cmp.Diff(want[u], got); diff != "" {
 			t.Errorf("memories in the records of %v (-want +got):\n%s", u, diff)
 		}
+		var recent []string
+		for before := int64(0); ; {
+			page, err := b.RecentRecords(t.Context(), u, before, 2)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(page) == 0 {
+				break
+			}
+			for _, r := range page {
+				before = r.Sequence
+				if r.Verb == audit.MemoryCreate {
+					recent = slices.Insert(recent, 0, r.Objects...)
+				}
+			}
+		}
+		if diff := cmp.Diff(want[u], recent); diff != "" {
+			t.Errorf("memories in the recent records of %v (-want +got):\n%s", u, diff)
+		}
 	}
 }
 

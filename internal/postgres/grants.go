@@ -193,7 +193,7 @@ func (d *DB) Programs(ctx context.Context, scope tenant.Scope) ([]oauth.Program,
 	err := d.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
 		rows, err := q.ListGrants(ctx, db.ListGrantsParams{TenantID: string(scope.Tenant), UserID: int64(scope.User)})
 		out = collect(rows, func(r db.ListGrantsRow) oauth.Program {
-			return oauth.Program{ID: r.ID, Name: r.Name, RedirectURI: r.RedirectUri, GivenAt: r.CreatedAt, RefreshedAt: r.RefreshedAt}
+			return oauth.Program{ID: r.ID, Client: r.ClientID, Name: r.Name, RedirectURI: r.RedirectUri, GivenAt: r.CreatedAt, RefreshedAt: r.RefreshedAt}
 		})
 		return err
 	})

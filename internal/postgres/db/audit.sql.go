@@ -163,6 +163,60 @@ func (q *Queries) ListAudit(ctx context.Context, arg ListAuditParams) ([]ListAud
 	return items, nil
 }
 
+const listRecentAudit = `-- name: ListRecentAudit :many
+select seq, coalesce(subject::text, '')::text as subject, at, actor, via, fingerprint, app, verb, objects
+from audit_records where tenant_id = $1 and seq < $2 order by seq desc limit $3
+`
+
+type ListRecentAuditParams struct {
+	TenantID string
+	Before   int64
+	Page     int32
+}
+
+type ListRecentAuditRow struct {
+	Seq         int64
+	Subject     string
+	At          time.Time
+	Actor       string
+	Via         string
+	Fingerprint string
+	App         string
+	Verb        string
+	Objects     []string
+}
+
+// Newest first. Row-level security restricts it to the user.
+func (q *Queries) ListRecentAudit(ctx context.Context, arg ListRecentAuditParams) ([]ListRecentAuditRow, error) {
+	rows, err := q.db.Query(ctx, listRecentAudit, arg.TenantID, arg.Before, arg.Page)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []ListRecentAuditRow{}
+	for rows.Next() {
+		var i ListRecentAuditRow
+		if err := rows.Scan(
+			&i.Seq,
+			&i.Subject,
+			&i.At,
+			&i.Actor,
+			&i.Via,
+			&i.Fingerprint,
+			&i.App,
+			&i.Verb,
+			&i.Objects,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const lockAuditChain = `-- name: LockAuditChain :one
 select seq, hash from audit_chains where tenant_id = $1 for update
 `

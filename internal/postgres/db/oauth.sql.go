@@ -272,7 +272,7 @@ func (q *Queries) InsertSecret(ctx context.Context, arg InsertSecretParams) erro
 }
 
 const listGrants = `-- name: ListGrants :many
-select g.id::text as id, c.name, g.redirect_uri, g.created_at, g.refreshed_at
+select g.id::text as id, c.id::text as client_id, c.name, g.redirect_uri, g.created_at, g.refreshed_at
 from oauth_grants g
 join oauth_clients c on c.id = g.client_id
 join users u on u.tenant_id = g.tenant_id and u.id = g.user_id and u.password_hash is not distinct from g.password_hash
@@ -289,6 +289,7 @@ type ListGrantsParams struct {
 
 type ListGrantsRow struct {
 	ID          string
+	ClientID    string
 	Name        string
 	RedirectUri string
 	CreatedAt   time.Time
@@ -307,6 +308,7 @@ func (q *Queries) ListGrants(ctx context.Context, arg ListGrantsParams) ([]ListG
 		var i ListGrantsRow
 		if err := rows.Scan(
 			&i.ID,
+			&i.ClientID,
 			&i.Name,
 			&i.RedirectUri,
 			&i.CreatedAt,

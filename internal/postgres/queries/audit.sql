@@ -37,5 +37,10 @@ update audit_chains set seq = @seq, hash = @hash where tenant_id = @tenant_id;
 select seq, prev, hash, coalesce(subject::text, '')::text as subject, at, actor, via, fingerprint, app, verb, objects
 from audit_records where tenant_id = @tenant_id and seq > @after order by seq limit @page;
 
+-- name: ListRecentAudit :many
+-- Newest first. Row-level security restricts it to the user.
+select seq, coalesce(subject::text, '')::text as subject, at, actor, via, fingerprint, app, verb, objects
+from audit_records where tenant_id = @tenant_id and seq < @before order by seq desc limit @page;
+
 -- name: ExpireAudit :one
 select audit_expire(@age, @batch) as expired;

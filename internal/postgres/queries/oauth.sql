@@ -89,7 +89,7 @@ delete from oauth_grants where tenant_id = @tenant_id and user_id = @user_id and
 
 -- name: ListGrants :many
 -- Grants that can still be used, newest first.
-select g.id::text as id, c.name, g.redirect_uri, g.created_at, g.refreshed_at
+select g.id::text as id, c.id::text as client_id, c.name, g.redirect_uri, g.created_at, g.refreshed_at
 from oauth_grants g
 join oauth_clients c on c.id = g.client_id
 join users u on u.tenant_id = g.tenant_id and u.id = g.user_id and u.password_hash is not distinct from g.password_hash

@@ -1,0 +1,121 @@
+package dashboard
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/mnemo-dev/mnemo/internal/audit"
+	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+const (
+	// activityPage is the number of audit records of a page.
+	activityPage = 200
+	// together is the time within which equal changes are one entry.
+	together = 30 * time.Minute
+)
+
+// activityView is Account → Activity: what happened to the user's data, newest first.
+type activityView struct {
+	Entries  []activity
+	Older    int64 // the sequence number before which the next page begins; 0 on the last page
+	First    bool  // this is the first page
+	Programs []program
+}
+
+// activity is a change, or several equal ones in a row.
+type activity struct {
+	At        time.Time // of the newest
+	Who, What string
+	Program   *program // the connected app that made it, nil for others
+
+	record audit.Record
+	count  int
+}
+
+func (d *Dashboard) showActivity(c *fiber.Ctx, who *tenant.Session) error {
+	ctx := c.UserContext()
+	before, err := sequence(c.Query("before"))
+	if err != nil {
+		return err
+	}
+	programs, err := d.programs(ctx, who.Scope)
+	if err != nil {
+		return err
+	}
+	if err := d.Audit.SealRecords(ctx, who.Tenant, true); err != nil {
+		return err
+	}
+	records, err := d.Audit.RecentRecords(ctx, who.Scope, before, activityPage)
+	if err != nil {
+		return err
+	}
+	view := activityView{Entries: activities(records, programs), First: before == 0, Programs: programs}
+	if len(records) == activityPage {
+		view.Older = records[len(records)-1].Sequence
+	}
+	return d.render(c, fiber.StatusOK, "activity", page{Title: "Activity", Section: "account", Who: who, Data: view})
+}
+
+// sequence parses the sequence number in a link; "" is 0.
+func sequence(text string) (int64, error) {
+	if text == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 1 {
+		return 0, fault.New(fault.Invalid, "before must be a positive number")
+	}
+	return n, nil
+}
+
+// activities describes records, and combines equal ones in a row.
+func activities(records []audit.Record, programs []program) []activity {
+	var out []activity
+	for _, r := range records {
+		if last := len(out) - 1; last >= 0 && same(out[last].record, r) {
+			out[last].count += len(r.Objects)
+			out[last].record.At = r.At
+			continue
+		}
+		a := activity{At: r.At, record: r, count: len(r.Objects)}
+		a.Who, a.Program = actorOf(r, programs)
+		out = append(out, a)
+	}
+	for i := range out {
+		out[i].What = phrase(out[i].record.Verb, out[i].count)
+	}
+	return out
+}
+
+// same reports whether two records describe the same kind of change by the same
+// credential at about the same time. earlier is the older one.
+func same(later, earlier audit.Record) bool {
+	return later.Verb == earlier.Verb && later.Actor == earlier.Actor && later.Via == earlier.Via && later.App == earlier.App &&
+		later.Fingerprint == earlier.Fingerprint && later.At.Sub(earlier.At) < together
+}
+
+// actorOf returns who made a change, in the words of the user, and the connected app.
+func actorOf(r audit.Record, programs []program) (string, *program) {
+	switch tenant.ActorKind(r.Actor) {
+	case tenant.ActorOperator, tenant.ActorAdministrator:
+		return "Your administrator", nil
+	case tenant.ActorSystem:
+		return "Mnemo", nil
+	}
+	switch r.Via {
+	case tenant.ViaToken:
+		return "Your token", nil
+	case tenant.ViaApp:
+		for i := range programs {
+			if programs[i].Client == r.App {
+				return programs[i].Name, &programs[i]
+			}
+		}
+		return "A disconnected app", nil
+	}
+	return "You", nil
+}
