@@ -49,43 +49,66 @@ type visitor struct {
 // the bytes, because a generic decode may need thirty times the memory of the
 // document.
 func walk(data []byte, t reflect.Type, v visitor) {
-	var around []level
-	next, key := t, false // the type of the next value; whether a member name is next
-	for i := 0; i < len(data); i++ {
+	w := walker{data: data, next: t, visitor: v}
+	for i, more := 0, true; more && i < len(data); i++ {
 		switch data[i] {
 		case '"':
-			end := stringEnd(data, i)
-			if end == len(data) {
-				return // of the beginning of a document
-			}
-			if key {
-				in := around[len(around)-1].t
-				next, key = member(in, data[i:end]), false
-				if next == nil && hasMembers(in) && v.unknown != nil && !v.unknown(end) {
-					return
-				}
-			}
-			i = end - 1
+			i, more = w.text(i)
 		case '{', '[':
-			l := level{t: dereferenced(next), object: data[i] == '{'}
-			around = append(around, l)
-			if key = l.object; !key {
-				next = element(l.t)
-			}
+			w.around = append(w.around, level{t: dereferenced(w.next), object: data[i] == '{'})
+			w.item()
 		case '}', ']':
-			around, key = around[:len(around)-1], false
+			w.around, w.key = w.around[:len(w.around)-1], false
 		case ',':
-			l := around[len(around)-1]
-			if key = l.object; !key {
-				next = element(l.t)
-			}
+			w.item()
 		case 'n': // null is the only literal that starts with n
-			if len(around) > 0 && !around[len(around)-1].object && next != nil && v.null != nil && !v.null(i, next) {
-				return
-			}
+			more = w.nothing(i)
 			i += len("ull")
 		}
 	}
+}
+
+// walker is the state of a walk.
+type walker struct {
+	visitor
+	data   []byte
+	around []level
+	next   reflect.Type // the type of the next value
+	key    bool         // a member name is next
+}
+
+// item begins the next member or item of the innermost object or array.
+func (w *walker) item() {
+	l := w.around[len(w.around)-1]
+	if w.key = l.object; !w.key {
+		w.next = element(l.t)
+	}
+}
+
+// text visits the string at from. It returns the offset of its last byte, and whether
+// to continue.
+func (w *walker) text(from int) (last int, more bool) {
+	end := stringEnd(w.data, from)
+	if end == len(w.data) {
+		return end, false // of the beginning of a document
+	}
+	if !w.key {
+		return end - 1, true
+	}
+	in := w.around[len(w.around)-1].t
+	w.next, w.key = member(in, w.data[from:end]), false
+	if w.next != nil || w.unknown == nil || !hasMembers(in) {
+		return end - 1, true
+	}
+	return end - 1, w.unknown(end)
+}
+
+// nothing visits null at an offset, and returns whether to continue.
+func (w *walker) nothing(at int) bool {
+	if w.null == nil || w.next == nil || len(w.around) == 0 || w.around[len(w.around)-1].object {
+		return true
+	}
+	return w.null(at, w.next)
 }
 
 // hasMembers reports whether encoding/json decodes an object into the fields of t.

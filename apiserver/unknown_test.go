@@ -21,7 +21,7 @@ func TestUnknownFields(t *testing.T) {
 	for data, want := range map[string][]string{
 		`{"text":"a","bucketid":1,"labels":{"x":"y"}}`:                           nil, // names match regardless of case
 		`{"txt":"a","bucketId":{"of":1},"text":"\"x\":1"}`:                       {"txt"},
-		`{"messages":[{"role":"a","nmae":1},{"nmae":2,"role":"b"}],"skip":[{}]}`: {"messages[].nmae", "skip"},
+		`{"messages":[{"role":"a","naam":1},{"naam":2,"role":"b"}],"skip":[{}]}`: {"messages[].naam", "skip"},
 		`{"text":"a","tru`:                      nil, // the beginning of a larger body
 		`{"text":"a","x":{"y"`:                  {"x"},
 		`[{"x":1}]`:                             nil,
