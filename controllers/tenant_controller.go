@@ -178,7 +178,7 @@ func (r *TenantReconciler) nextPass(p *pass) time.Duration {
 		interval = min(interval, retryStalled)
 	}
 	// Jitter spreads the Tenants that an operator reconciled at its start.
-	jitter := time.Duration(rand.Int64N(int64(interval)/5 + 1))
+	jitter := time.Duration(rand.Int64N(int64(interval)/5 + 1)) //nolint:gosec // no secret
 	return interval - jitter/2
 }
 

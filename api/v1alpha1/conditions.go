@@ -103,11 +103,11 @@ const (
 
 	// AnnotationTokenGeneration is the spec's tokenGeneration that the token was
 	// issued for.
-	AnnotationTokenGeneration = "mnemo.dev/token-generation"
+	AnnotationTokenGeneration = "mnemo.dev/token-generation" //nolint:gosec // a name, no credential
 	// AnnotationFingerprint identifies the token, and AnnotationPasswordFingerprint
 	// the password, by the first digits of the SHA-256.
 	AnnotationFingerprint         = "mnemo.dev/fingerprint"
-	AnnotationPasswordFingerprint = "mnemo.dev/password-fingerprint"
+	AnnotationPasswordFingerprint = "mnemo.dev/password-fingerprint" //nolint:gosec // a name, no credential
 	// AnnotationRotated is the value of AnnotationRotate that the token was last
 	// replaced for.
 	AnnotationRotated = "mnemo.dev/rotated"

@@ -64,7 +64,7 @@ func (p *progress) end() {
 func (p *progress) line() {
 	count := humanize.Comma
 	if p.bytes {
-		count = func(n int64) string { return humanize.IBytes(uint64(max(n, 0))) } //nolint:gosec // not negative
+		count = func(n int64) string { return humanize.IBytes(uint64(max(n, 0))) }
 	}
 	if p.total > 0 {
 		fmt.Fprintf(p.lines, "%s: %s of %s\n", p.title, count(p.at), count(p.total))

@@ -4,6 +4,7 @@ import (
 	"archive/zip"
 	"errors"
 	"io"
+	"math"
 	"strings"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
@@ -115,10 +116,10 @@ type inflated struct {
 // through a rewinder.
 func (z zipped) inner(rd *reading, f *zip.File) (zipped, error) {
 	entry := z.entry(rd, f)
-	in := zipped{name: entry.name, size: int64(f.UncompressedSize64), depth: z.depth + 1}
-	if in.size < 0 {
-		return in, fault.New(fault.Invalid, "%s: the size in its header is invalid", in.name)
+	if f.UncompressedSize64 > math.MaxInt64 {
+		return zipped{}, fault.New(fault.Invalid, "%s: the size in its header is invalid", entry.name)
 	}
+	in := zipped{name: entry.name, size: int64(f.UncompressedSize64), depth: z.depth + 1}
 	if f.Method == zip.Store {
 		at, err := f.DataOffset()
 		if err != nil {

@@ -143,7 +143,7 @@ func (s *scanner) hex() (r rune, ok bool, err error) {
 			return 0, false, nil
 		}
 		s.pos++
-		r = r<<4 | rune(d)
+		r = r<<4 | rune(d) //nolint:gosec // a digit
 	}
 	return r, true, nil
 }

@@ -17,7 +17,7 @@ import (
 // The files of a model.
 const (
 	weightsFile   = "model.onnx"
-	tokenizerFile = "tokenizer.json"
+	tokenizerFile = "tokenizer.json" //nolint:gosec // a file name, no credential
 )
 
 var errClosed = errors.New("the embedder is closed")

@@ -3,6 +3,7 @@ package onnx
 import (
 	"errors"
 	"fmt"
+	"math"
 	"path/filepath"
 	"runtime"
 	"sync"
@@ -58,7 +59,7 @@ func (s *Session) open(model []byte, dir string, threads int) error {
 	defer a.releaseOptions(options)
 	steps := []func() error{
 		func() error { return a.check(a.setLogLevel(options, logLevelError)) },
-		func() error { return a.check(a.setIntraOpThreads(options, int32(threads))) },
+		func() error { return a.check(a.setIntraOpThreads(options, int32(min(max(threads, 0), math.MaxInt32)))) },
 		func() error { return a.check(a.setInterOpThreads(options, 1)) },
 		// An arena would keep the memory of the longest text for each concurrent pass.
 		func() error { return a.check(a.createRunOptions(&s.shrink)) },

@@ -43,7 +43,7 @@ func (r *retry) delay(attempt int) (time.Duration, bool) {
 		return max(d, 0), d <= maxRetryAfter
 	}
 	d := min(firstDelay<<min(attempt, 10), lastDelay)
-	return d - rand.N(d/4), true
+	return d - rand.N(d/4), true //nolint:gosec // no secret
 }
 
 // demanded returns the delay that the headers demand, if they do.

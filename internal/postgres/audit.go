@@ -163,7 +163,7 @@ func (d *DB) UserRecords(ctx context.Context, scope tenant.Scope, after int64, l
 }
 
 func listAudit(ctx context.Context, q *db.Queries, id tenant.ID, after int64, limit int) ([]audit.Record, error) {
-	rows, err := q.ListAudit(ctx, db.ListAuditParams{TenantID: string(id), After: after, Page: int32(limit)})
+	rows, err := q.ListAudit(ctx, db.ListAuditParams{TenantID: string(id), After: after, Page: integer(limit)})
 	return collect(rows, func(r db.ListAuditRow) audit.Record {
 		return audit.Record{
 			Sequence: r.Seq, At: r.At.UTC(), Tenant: id, User: r.Subject, Actor: r.Actor, Via: r.Via, Fingerprint: r.Fingerprint,

@@ -254,10 +254,10 @@ func nextTransitions(ctx context.Context, q *db.Queries, id tenant.ID, active in
 	n := chat.Rebalance(active, quota.Conversations, rebalanceBatch)
 	switch {
 	case n < 0:
-		rows, err := q.OldestActive(ctx, db.OldestActiveParams{TenantID: string(id), Batch: int32(-n)})
+		rows, err := q.OldestActive(ctx, db.OldestActiveParams{TenantID: string(id), Batch: integer(-n)})
 		return collect(rows, func(r db.OldestActiveRow) transition { return block(r.UserID, r.ID) }), err
 	case n > 0:
-		rows, err := q.NewestBlocked(ctx, db.NewestBlockedParams{TenantID: string(id), Hard: quota.UserConversations, Batch: int32(n)})
+		rows, err := q.NewestBlocked(ctx, db.NewestBlockedParams{TenantID: string(id), Hard: quota.UserConversations, Batch: integer(n)})
 		return collect(rows, func(r db.NewestBlockedRow) transition { return activate(r.UserID, r.ID) }), err
 	}
 	return nil, nil

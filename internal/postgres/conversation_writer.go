@@ -98,7 +98,7 @@ func (w *conversationWriter) write(ctx context.Context, changes ...chat.Change) 
 func (w *conversationWriter) update(ctx context.Context, c chat.Conversation) error {
 	return w.q.UpdateConversation(ctx, db.UpdateConversationParams{
 		TenantID: string(w.scope.Tenant), UserID: int64(w.scope.User), ID: c.ID, PlatformName: c.PlatformName, Title: c.Title,
-		MessageCount: int32(c.MessageCount), TokenCount: int64(c.TokenCount), Bytes: c.Bytes, ImportID: w.importID,
+		MessageCount: integer(c.MessageCount), TokenCount: int64(c.TokenCount), Bytes: c.Bytes, ImportID: w.importID,
 		CreatedAt: c.CreatedAt, UpdatedAt: c.UpdatedAt, ExportedAt: optionalTime(c.ExportedAt),
 	})
 }
@@ -116,7 +116,7 @@ func (w *conversationWriter) insert(ctx context.Context, list []chat.Conversatio
 		p.Titles = append(p.Titles, c.Title)
 		p.Statuses = append(p.Statuses, string(c.Status))
 		p.Pinned = append(p.Pinned, c.Pinned)
-		p.MessageCounts = append(p.MessageCounts, int32(c.MessageCount))
+		p.MessageCounts = append(p.MessageCounts, integer(c.MessageCount))
 		p.TokenCounts = append(p.TokenCounts, int64(c.TokenCount))
 		p.Bytes = append(p.Bytes, c.Bytes)
 		p.Created = append(p.Created, c.CreatedAt)

@@ -186,7 +186,7 @@ func (c Conversations) List(ctx context.Context, scope tenant.Scope, f chat.Conv
 	p := db.ListConversationsParams{
 		TenantID: string(scope.Tenant), UserID: int64(scope.User), Platforms: chat.PlatformNames(f.Platform), Title: literalPattern(f.Title),
 		FromTime: optionalTime(f.From), ToTime: optionalTime(f.To), PinnedOnly: f.PinnedOnly, Status: string(f.Status),
-		Skip: int32(f.Offset), Page: int32(f.Limit),
+		Skip: integer(f.Offset), Page: integer(f.Limit),
 	}
 	if f.ImportID != "" {
 		id, ok := parseID(f.ImportID)

@@ -26,8 +26,8 @@ var _ reembed.Store = (*DB)(nil)
 func (d *DB) StartEmbeddingMigration(ctx context.Context, target placement.GenerationID, o reembed.Options) error {
 	err := d.inTx(ctx, func(tx pgx.Tx, q *db.Queries) error {
 		_, err := q.StartEmbeddingMigration(ctx, db.StartEmbeddingMigrationParams{
-			TargetID: int16(target), CanaryPercent: int32(o.CanaryPercent), CanarySeconds: int64(o.CanaryFor / time.Second),
-			Rate: int32(o.Rate), Forced: o.Force,
+			TargetID: int16(target), CanaryPercent: integer(o.CanaryPercent), CanarySeconds: int64(o.CanaryFor / time.Second),
+			Rate: integer(o.Rate), Forced: o.Force,
 		})
 		if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == "23505" {
 			return fault.New(fault.Conflict, "a migration is in progress: see `mnemo embeddings status`")
@@ -111,7 +111,7 @@ func (d *DB) BeatEmbeddingMigration(ctx context.Context) error {
 // ScoreEmbeddingMigration implements reembed.Store.
 func (d *DB) ScoreEmbeddingMigration(ctx context.Context, id int64, s reembed.Scores) error {
 	err := db.New(d.pool).ScoreEmbeddingMigration(ctx, db.ScoreEmbeddingMigrationParams{
-		ID: id, Probes: int32(s.Probes), SourceScore: s.Source, TargetScore: s.Target,
+		ID: id, Probes: integer(s.Probes), SourceScore: s.Source, TargetScore: s.Target,
 	})
 	if err != nil {
 		return fmt.Errorf("store scores of the models: %w", mapError(err))

@@ -49,7 +49,7 @@ func (d *DB) CheckErasures(ctx context.Context) error {
 
 // Pending implements erasure.Store.
 func (e Erasures) Pending(ctx context.Context, limit int) ([]erasure.Entry, error) {
-	rows, err := db.New(e.pool).PendingErasures(ctx, int32(limit))
+	rows, err := db.New(e.pool).PendingErasures(ctx, integer(limit))
 	if err != nil {
 		return nil, fmt.Errorf("list pending erasures: %w", mapError(err))
 	}

@@ -42,7 +42,7 @@ func (d *DB) EnsureGeneration(ctx context.Context, g placement.Generation, curre
 func ensureGeneration(ctx context.Context, q *db.Queries, g placement.Generation) (placement.GenerationID, error) {
 	name := g.Prefix()
 	found, err := q.FindGeneration(ctx, db.FindGenerationParams{
-		Model: g.Model, Revision: g.Revision, Settings: g.Settings, Dimensions: int32(g.Dimensions), Name: name,
+		Model: g.Model, Revision: g.Revision, Settings: g.Settings, Dimensions: integer(g.Dimensions), Name: name,
 	})
 	if err != nil {
 		return 0, err
@@ -51,7 +51,7 @@ func ensureGeneration(ctx context.Context, q *db.Queries, g placement.Generation
 		id := found[0].ID
 		if !found[0].Known {
 			err = q.AdoptGeneration(ctx, db.AdoptGenerationParams{
-				ID: id, Model: g.Model, Revision: g.Revision, Settings: g.Settings, Dimensions: int32(g.Dimensions),
+				ID: id, Model: g.Model, Revision: g.Revision, Settings: g.Settings, Dimensions: integer(g.Dimensions),
 			})
 		}
 		return placement.GenerationID(id), err
@@ -65,7 +65,7 @@ func ensureGeneration(ctx context.Context, q *db.Queries, g placement.Generation
 		name += "_" + hex.EncodeToString(sum[:4])
 	}
 	id, err := q.InsertGeneration(ctx, db.InsertGenerationParams{
-		Name: name, Model: g.Model, Revision: g.Revision, Settings: g.Settings, Dimensions: int32(g.Dimensions),
+		Name: name, Model: g.Model, Revision: g.Revision, Settings: g.Settings, Dimensions: integer(g.Dimensions),
 	})
 	return placement.GenerationID(id), err
 }

@@ -126,7 +126,7 @@ func (i Imports) ReadChunk(ctx context.Context, run importer.Run, n int) ([]byte
 	var data []byte
 	err := i.inScope(ctx, run.Scope, func(_ pgx.Tx, q *db.Queries) error {
 		var err error
-		data, err = q.ReadChunk(ctx, db.ReadChunkParams{TenantID: string(run.Tenant), UserID: int64(run.User), ImportID: run.ID, N: int32(n)})
+		data, err = q.ReadChunk(ctx, db.ReadChunkParams{TenantID: string(run.Tenant), UserID: int64(run.User), ImportID: run.ID, N: integer(n)})
 		if errors.Is(err, pgx.ErrNoRows) {
 			return fault.New(fault.NotFound, "chunk %d of the file not found", n)
 		}

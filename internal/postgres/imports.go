@@ -75,7 +75,7 @@ func (i Imports) ListImports(ctx context.Context, scope tenant.Scope, offset, li
 	err := i.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
 		out = out[:0]
 		rows, err := q.ListImports(ctx, db.ListImportsParams{
-			TenantID: string(scope.Tenant), UserID: int64(scope.User), Skip: int32(offset), Page: int32(limit),
+			TenantID: string(scope.Tenant), UserID: int64(scope.User), Skip: integer(offset), Page: integer(limit),
 		})
 		if err != nil {
 			return err
@@ -143,7 +143,7 @@ func insertImport(ctx context.Context, q *db.Queries, scope tenant.Scope, platfo
 func insertLedger(ctx context.Context, q *db.Queries, scope tenant.Scope, importID string, results []importer.Result) error {
 	p := db.InsertLedgerParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), ImportID: importID}
 	for _, r := range results {
-		p.Ordinals = append(p.Ordinals, int32(r.Ordinal))
+		p.Ordinals = append(p.Ordinals, integer(r.Ordinal))
 		p.Outcomes = append(p.Outcomes, string(r.Outcome))
 		p.ConversationIds = append(p.ConversationIds, r.Conversation)
 		p.Reasons = append(p.Reasons, r.Reason)

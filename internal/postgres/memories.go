@@ -102,11 +102,11 @@ func findMemory(ctx context.Context, q *db.Queries, scope tenant.Scope, in memor
 func createMemory(ctx context.Context, q *db.Queries, scope tenant.Scope, id string, in memory.NewMemory) ([]retrieve.UnitID, error) {
 	p := db.CreateMemoryParams{
 		TenantID: string(scope.Tenant), UserID: int64(scope.User), ID: id, BucketID: in.Bucket,
-		Text: in.Text, Tokens: int32(in.Tokens), Source: in.Source,
+		Text: in.Text, Tokens: integer(in.Tokens), Source: in.Source,
 	}
 	for _, u := range in.Units {
-		p.Starts = append(p.Starts, int32(u.Start))
-		p.Ends = append(p.Ends, int32(u.End))
+		p.Starts = append(p.Starts, integer(u.Start))
+		p.Ends = append(p.Ends, integer(u.End))
 		p.Lexicals = append(p.Lexicals, indexedWords(u.Lexical))
 		p.Embeddings = append(p.Embeddings, encodeHalf(u.Vector))
 		p.Generations = append(p.Generations, int16(u.Generation))

@@ -85,11 +85,11 @@ func (m Memories) update(ctx context.Context, tx pgx.Tx, q *db.Queries, scope te
 
 func editParams(scope tenant.Scope, id string, bucket int64, e memory.Edit) db.EditMemoryParams {
 	p := db.EditMemoryParams{
-		TenantID: string(scope.Tenant), UserID: int64(scope.User), ID: id, BucketID: bucket, Text: *e.Text, Tokens: int32(e.Tokens),
+		TenantID: string(scope.Tenant), UserID: int64(scope.User), ID: id, BucketID: bucket, Text: *e.Text, Tokens: integer(e.Tokens),
 	}
 	for _, u := range e.Units {
-		p.Starts = append(p.Starts, int32(u.Start))
-		p.Ends = append(p.Ends, int32(u.End))
+		p.Starts = append(p.Starts, integer(u.Start))
+		p.Ends = append(p.Ends, integer(u.End))
 		p.Lexicals = append(p.Lexicals, indexedWords(u.Lexical))
 		p.Embeddings = append(p.Embeddings, encodeHalf(u.Vector))
 		p.Generations = append(p.Generations, int16(u.Generation))
@@ -182,7 +182,7 @@ func (m Memories) Versions(ctx context.Context, scope tenant.Scope, id string, s
 	var out []memory.Version
 	err := m.DB.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
 		rows, err := q.MemoryVersions(ctx, db.MemoryVersionsParams{
-			TenantID: string(scope.Tenant), UserID: int64(scope.User), MemoryID: key, Skip: int32(skip), Page: int32(limit + 1),
+			TenantID: string(scope.Tenant), UserID: int64(scope.User), MemoryID: key, Skip: integer(skip), Page: integer(limit + 1),
 		})
 		if err != nil {
 			return err

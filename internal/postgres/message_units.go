@@ -29,7 +29,7 @@ func (w *conversationWriter) writeUnits(ctx context.Context, changes ...chat.Cha
 		if !c.Created() {
 			old, err := w.q.DeleteMessageUnits(ctx, db.DeleteMessageUnitsParams{
 				TenantID: string(w.scope.Tenant), UserID: int64(w.scope.User), ConversationID: &c.After.ID, Seqs: int32s(indexes),
-				Kept: int32(c.Kept),
+				Kept: integer(c.Kept),
 			})
 			if err != nil {
 				return nil, fmt.Errorf("delete units: %w", err)
@@ -82,9 +82,9 @@ func (r *unitRows) add(ctx context.Context, c chat.Conversation, u retrieve.Unit
 	}
 	r.p.ConversationIds = append(r.p.ConversationIds, c.ID)
 	r.p.Groups = append(r.p.Groups, u.Group)
-	r.p.Seqs = append(r.p.Seqs, int32(u.Seq))
-	r.p.Starts = append(r.p.Starts, int32(u.Start))
-	r.p.Ends = append(r.p.Ends, int32(u.End))
+	r.p.Seqs = append(r.p.Seqs, integer(u.Seq))
+	r.p.Starts = append(r.p.Starts, integer(u.Start))
+	r.p.Ends = append(r.p.Ends, integer(u.End))
 	r.p.Embeddings = append(r.p.Embeddings, encodeHalf(u.Vector))
 	r.p.Generations = append(r.p.Generations, int16(u.Generation))
 	if r.bytes >= insertBytes || len(r.p.Seqs) >= insertRows {
@@ -103,7 +103,7 @@ func (r *unitRows) text(text string) int32 {
 	}
 	r.p.Texts = append(r.p.Texts, indexedWords(text))
 	r.bytes += len(text)
-	n := int32(len(r.p.Texts))
+	n := integer(len(r.p.Texts))
 	r.texts[text] = n
 	return n
 }

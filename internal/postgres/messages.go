@@ -46,7 +46,7 @@ func (w *conversationWriter) writeMessages(ctx context.Context, changes []chat.C
 	for _, c := range changes {
 		if c.Cuts() {
 			if err := w.q.CutMessages(ctx, db.CutMessagesParams{
-				TenantID: string(w.scope.Tenant), UserID: int64(w.scope.User), ConversationID: c.After.ID, Kept: int32(c.Kept),
+				TenantID: string(w.scope.Tenant), UserID: int64(w.scope.User), ConversationID: c.After.ID, Kept: integer(c.Kept),
 			}); err != nil {
 				return err
 			}
@@ -76,11 +76,11 @@ func (r *messageRows) add(ctx context.Context, scope tenant.Scope, c chat.Change
 	for _, i := range indexes {
 		m := c.Messages[i]
 		r.p.ConversationIds = append(r.p.ConversationIds, c.After.ID)
-		r.p.Seqs = append(r.p.Seqs, int32(i))
+		r.p.Seqs = append(r.p.Seqs, integer(i))
 		r.p.ExternalIds = append(r.p.ExternalIds, m.ExternalID)
 		r.p.Senders = append(r.p.Senders, string(m.Sender))
 		r.p.Texts = append(r.p.Texts, m.Text)
-		r.p.Tokens = append(r.p.Tokens, int32(m.Tokens))
+		r.p.Tokens = append(r.p.Tokens, integer(m.Tokens))
 		r.p.Times = append(r.p.Times, m.CreatedAt)
 		r.p.Exported = append(r.p.Exported, m.Exported)
 		if r.bytes += len(m.Text); r.bytes >= insertBytes || len(r.p.Seqs) >= insertRows {
@@ -139,10 +139,10 @@ func (d *DB) HasPlatform(ctx context.Context, scope tenant.Scope, names []string
 // Passages implements chat.PassageStore. It omits positions in conversations
 // that are not active.
 func (d *DB) Passages(ctx context.Context, scope tenant.Scope, positions []chat.Position, around int) ([]chat.Passage, error) {
-	p := db.PassagesParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), Around: int32(around)}
+	p := db.PassagesParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), Around: integer(around)}
 	for _, at := range positions {
 		if id, ok := parseID(at.Conversation); ok {
-			p.Ids, p.Seqs = append(p.Ids, id), append(p.Seqs, int32(at.Index))
+			p.Ids, p.Seqs = append(p.Ids, id), append(p.Seqs, integer(at.Index))
 		}
 	}
 	var rows []db.PassagesRow
@@ -201,4 +201,4 @@ func toPassage(rows []db.PassagesRow) (chat.Passage, bool) {
 	return out, found
 }
 
-func int32s(in []int) []int32 { return collect(in, func(i int) int32 { return int32(i) }) }
+func int32s(in []int) []int32 { return collect(in, integer[int]) }

@@ -165,8 +165,8 @@ func (x *restoring) memories(ctx context.Context, batch []importer.RestoredMemor
 	p := db.RestoreMemoriesParams{TenantID: string(x.run.Tenant), UserID: int64(x.run.User)}
 	for _, m := range batch {
 		p.Ids, p.Buckets = append(p.Ids, m.ID), append(p.Buckets, bucketOf(m.Bucket))
-		p.Texts, p.Tokens = append(p.Texts, m.Text), append(p.Tokens, int32(m.Tokens))
-		p.Sources, p.Versions = append(p.Sources, m.Source), append(p.Versions, int32(m.Version))
+		p.Texts, p.Tokens = append(p.Texts, m.Text), append(p.Tokens, integer(m.Tokens))
+		p.Sources, p.Versions = append(p.Sources, m.Source), append(p.Versions, integer(m.Version))
 		p.Created, p.Updated = append(p.Created, storedTime(m.CreatedAt)), append(p.Updated, storedTime(m.UpdatedAt))
 		p.SupersededBy, p.SupersededAt = append(p.SupersededBy, m.SupersededBy), append(p.SupersededAt, storedTime(m.SupersededAt))
 	}
@@ -189,13 +189,13 @@ func (x *restoring) memories(ctx context.Context, batch []importer.RestoredMemor
 		bucket := bucketOf(m.Bucket)
 		deltas[bucket]++
 		for _, e := range append(m.Earlier, account.Version{Version: m.Version, Text: m.Text, CreatedAt: m.EditedAt}) {
-			v.MemoryIds, v.Versions = append(v.MemoryIds, m.ID), append(v.Versions, int32(e.Version))
+			v.MemoryIds, v.Versions = append(v.MemoryIds, m.ID), append(v.Versions, integer(e.Version))
 			v.Texts, v.Times = append(v.Texts, e.Text), append(v.Times, storedTime(e.CreatedAt))
 			bytes += int64(len(e.Text))
 		}
 		for _, unit := range m.Units {
 			u.MemoryIds, u.Groups = append(u.MemoryIds, m.ID), append(u.Groups, bucket)
-			u.Starts, u.Ends = append(u.Starts, int32(unit.Start)), append(u.Ends, int32(unit.End))
+			u.Starts, u.Ends = append(u.Starts, integer(unit.Start)), append(u.Ends, integer(unit.End))
 			u.Lexicals = append(u.Lexicals, indexedWords(unit.Lexical))
 		}
 	}

@@ -80,7 +80,7 @@ func (d *DB) Confirm(ctx context.Context, t tenant.ID, ids []retrieve.UnitID) er
 func (d *DB) Live(ctx context.Context, t tenant.ID, after retrieve.UnitID, limit int) ([]retrieve.UnitID, error) {
 	var out []retrieve.UnitID
 	err := d.inTenant(ctx, t, func(_ pgx.Tx, q *db.Queries) error {
-		ids, err := q.LiveUnits(ctx, db.LiveUnitsParams{TenantID: string(t), After: int64(after), Count: int32(limit)})
+		ids, err := q.LiveUnits(ctx, db.LiveUnitsParams{TenantID: string(t), After: int64(after), Count: integer(limit)})
 		out = unitIDs(ids)
 		return err
 	})

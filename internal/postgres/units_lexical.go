@@ -20,7 +20,7 @@ func (d *DB) Lexical(ctx context.Context, scope tenant.Scope, query retrieve.Que
 		rows, err := q.Lexical(ctx, db.LexicalParams{
 			TenantID: string(scope.Tenant), UserID: int64(scope.User), Kind: int16(query.Kind), GroupID: query.Group,
 			FromTime: optionalTime(query.From), ToTime: optionalTime(query.To),
-			AfterTime: optionalTime(query.After), BeforeTime: optionalTime(query.Before), Query: queriedWords(query.Text), Count: int32(query.Limit),
+			AfterTime: optionalTime(query.After), BeforeTime: optionalTime(query.Before), Query: queriedWords(query.Text), Count: integer(query.Limit),
 		})
 		out = collect(rows, func(r db.LexicalRow) retrieve.Hit { return retrieve.Hit{ID: retrieve.UnitID(r.ID), Score: r.Score} })
 		return err

@@ -80,7 +80,7 @@ func (i Imports) AppendChunk(ctx context.Context, scope tenant.Scope, id string,
 			return importer.ErrUploadExpired
 		}
 		err = q.InsertChunk(ctx, db.InsertChunkParams{
-			TenantID: string(scope.Tenant), UserID: int64(scope.User), ImportID: id, N: int32(c.N), Data: c.Data,
+			TenantID: string(scope.Tenant), UserID: int64(scope.User), ImportID: id, N: integer(c.N), Data: c.Data,
 		})
 		if err != nil {
 			return err
@@ -169,4 +169,4 @@ func (d *DB) insertImportJob(ctx context.Context, tx pgx.Tx, scope tenant.Scope,
 	return nil
 }
 
-func seconds(d time.Duration) int32 { return int32(d / time.Second) }
+func seconds(d time.Duration) int32 { return integer(d / time.Second) }

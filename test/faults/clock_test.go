@@ -27,7 +27,7 @@ func newClock(t testing.TB, cache *devenv.Cache, dir string) (*clock, []string) 
 	c, library := &clock{file: filepath.Join(dir, "clock")}, filepath.Join(dir, "libfaketime.so.1")
 	run(t, "cp", libraries[0], library)
 	c.step(t, "+0s")
-	if err := os.Chmod(library, 0o755); err != nil { //nolint:gosec // as above
+	if err := os.Chmod(library, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	return c, []string{

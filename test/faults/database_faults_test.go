@@ -76,7 +76,7 @@ type clock struct{ file string }
 func (c *clock) step(t testing.TB, offset string) func() {
 	t.Helper()
 	set := func(offset string) {
-		if err := os.WriteFile(c.file, []byte(offset+"\n"), 0o644); err != nil { //nolint:gosec // read by PostgreSQL's user
+		if err := os.WriteFile(c.file, []byte(offset+"\n"), 0o644); err != nil { // read by PostgreSQL's user
 			t.Errorf("step clock: %v", err)
 		}
 	}
@@ -145,6 +145,6 @@ func (d *disk) fill(t testing.TB) func() {
 		t.Errorf("statfs: %v", err)
 		return func() {}
 	}
-	resize(fmt.Sprintf("size=%d", (stat.Blocks-stat.Bfree+16)*uint64(stat.Bsize))) //nolint:gosec // not negative
+	resize(fmt.Sprintf("size=%d", (stat.Blocks-stat.Bfree+16)*uint64(stat.Bsize)))
 	return func() { resize(diskSize) }
 }

@@ -94,7 +94,7 @@ func (s *stack) startStores(t *testing.T) {
 	}
 	dir, err := os.MkdirTemp("", "mnemo-faults-") //nolint:usetesting // PostgreSQL's user must be able to traverse it
 	if err == nil {
-		err = os.Chmod(dir, 0o711) //nolint:gosec // as above
+		err = os.Chmod(dir, 0o711)
 	}
 	if err != nil {
 		t.Fatal(err)

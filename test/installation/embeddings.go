@@ -45,7 +45,7 @@ func meaning(text string) []float32 {
 	for _, word := range numbered.FindAllStringSubmatch(text, -1) {
 		h := fnv.New64a()
 		_, _ = h.Write([]byte(word[1]))
-		r := rand.New(rand.NewPCG(h.Sum64(), 1)) //nolint:gosec // the same for the same word
+		r := rand.New(rand.NewPCG(h.Sum64(), 1)) // the same for the same word
 		for i := range sum {
 			sum[i] += r.NormFloat64()
 		}

@@ -73,7 +73,7 @@ func TestRetrieval(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(*jsonFile, append(raw, '\n'), 0o644); err != nil { //nolint:gosec // measurements are not secret
+	if err := os.WriteFile(*jsonFile, append(raw, '\n'), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -32,7 +32,7 @@ var aboutThings = []string{
 
 // unanswerable returns the history with questions that it does not answer.
 func (h history) unanswerable() history {
-	r := rand.New(rand.NewPCG(1, uint64(len(h.chats)))) //nolint:gosec // reproducible
+	r := rand.New(rand.NewPCG(1, uint64(len(h.chats)))) // reproducible
 	var text strings.Builder
 	for _, c := range h.chats {
 		for _, m := range c.messages {
