@@ -22,6 +22,13 @@ type Stats struct {
 	// DriftedSweeps are the consecutive sweeps with drift of the tenant with the most.
 	DriftedSweeps int
 	ErasureLag    time.Duration // age of the oldest erasure that is not in the ledger
+	Unsealed      AuditStats
+}
+
+// AuditStats are the audit records that are not sealed yet, of all tenants.
+type AuditStats struct {
+	Records int64
+	Oldest  time.Duration // age of the oldest of them
 }
 
 // JobStats counts the unfinished jobs of a kind.
@@ -87,6 +94,11 @@ func (d *DB) Stats(ctx context.Context, most int) (Stats, error) {
 			return fmt.Errorf("read age of pending erasures: %w", err)
 		}
 		s.ErasureLag = max(0, time.Duration(erasureLag*float64(time.Second)))
+		backlog, err := q.AuditBacklog(ctx)
+		if err != nil {
+			return fmt.Errorf("count unsealed audit records: %w", err)
+		}
+		s.Unsealed = AuditStats{Records: backlog.Records, Oldest: max(0, time.Duration(backlog.Age*float64(time.Second)))}
 		tenants, err := q.TenantStats(ctx, int64(most))
 		if err != nil {
 			return fmt.Errorf("read usage: %w", err)

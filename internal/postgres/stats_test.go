@@ -81,6 +81,26 @@ func TestStats(t *testing.T) {
 	if stats, err = store.Stats(t.Context(), 0); err != nil || stats.SweepAge < time.Hour || stats.SweepAge > 2*time.Hour {
 		t.Errorf("the oldest sweep is %s old (%v), want an hour", stats.SweepAge, err)
 	}
+	// The records of the changes above are not sealed yet. One is an hour old.
+	exec(t, owner, "update audit_pending set at = now() - interval '1 hour' where id = (select min(id) from audit_pending)")
+	var pending int64
+	if err := owner.QueryRow(t.Context(), "select count(*) from audit_pending").Scan(&pending); err != nil {
+		t.Fatal(err)
+	}
+	if stats, err = store.Stats(t.Context(), 0); err != nil || stats.Unsealed.Records != pending || pending == 0 {
+		t.Errorf("%d unsealed records (%v), want %d", stats.Unsealed.Records, err, pending)
+	}
+	if age := stats.Unsealed.Oldest; age < time.Hour || age > 2*time.Hour {
+		t.Errorf("the oldest unsealed record is %s old, want an hour", age)
+	}
+	for _, s := range specs {
+		if err := store.SealRecords(t.Context(), s.ID, true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if stats, err = store.Stats(t.Context(), 0); err != nil || stats.Unsealed != (postgres.AuditStats{}) {
+		t.Errorf("after sealing: %+v, %v, want none", stats.Unsealed, err)
+	}
 	for most, want := range map[int]int{0: 0, 1: 1} {
 		if stats, err = store.Stats(t.Context(), most); err != nil || len(stats.Tenants) != want {
 			t.Errorf("limit %d: %d tenants, %v", most, len(stats.Tenants), err)

@@ -21,6 +21,10 @@ type StoreStats struct {
 	// DriftedSweeps are the consecutive sweeps with drift of the tenant with the most.
 	DriftedSweeps int
 	ErasureLag    time.Duration
+	// UnsealedRecords are the audit records that are not sealed yet, and UnsealedAge is the
+	// age of the oldest.
+	UnsealedRecords int64
+	UnsealedAge     time.Duration
 	Embeddings    EmbeddingStats
 	// BlockedConversations are the conversations over quota of all tenants.
 	BlockedConversations int64
@@ -60,6 +64,8 @@ var (
 	sweepAgeDesc      = prometheus.NewDesc("mnemo_index_sweep_oldest_age_seconds", "Time since the vector index of a tenant was last compared with the database, for the tenant that was not compared for longest.", nil, nil)
 	driftedDesc       = prometheus.NewDesc("mnemo_index_drift_consecutive_sweeps", "Consecutive sweeps of a tenant that found units lost from the vector index or orphaned in it, for the tenant with the most.", nil, nil)
 	erasureLagDesc    = prometheus.NewDesc("mnemo_erasure_ledger_lag_seconds", "Age of the oldest erasure or revocation that is not in the erasure ledger.", nil, nil)
+	unsealedDesc      = prometheus.NewDesc("mnemo_audit_unsealed_records", "Audit records that are not sealed in the hash chain of their tenant.", nil, nil)
+	unsealedAgeDesc   = prometheus.NewDesc("mnemo_audit_unsealed_oldest_age_seconds", "Age of the oldest audit record that is not sealed.", nil, nil)
 	usedDesc          = prometheus.NewDesc("mnemo_tenant_quota_used", "Usage of a quota, for the tenants with the highest relative usage.", []string{"tenant", "resource"}, nil)
 	limitDesc         = prometheus.NewDesc("mnemo_tenant_quota_limit", "Quota of a tenant, for the tenants with the highest relative usage.", []string{"tenant", "resource"}, nil)
 	tenantBlockedDesc = prometheus.NewDesc("mnemo_tenant_blocked_conversations", "Conversations of a tenant that are stored but not searchable because they are over quota.", []string{"tenant"}, nil)
@@ -92,7 +98,7 @@ func NewStoreCollector(query func(context.Context) (StoreStats, error), pool fun
 // Describe implements prometheus.Collector.
 func (c *StoreCollector) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		jobsDesc, oldestDesc, lagDesc, sweepAgeDesc, driftedDesc, erasureLagDesc, usedDesc, limitDesc, tenantBlockedDesc, blockedDesc, poolDesc, poolMaxDesc, poolWaitsDesc, poolWaitDesc,
+		jobsDesc, oldestDesc, lagDesc, sweepAgeDesc, driftedDesc, erasureLagDesc, unsealedDesc, unsealedAgeDesc, usedDesc, limitDesc, tenantBlockedDesc, blockedDesc, poolDesc, poolMaxDesc, poolWaitsDesc, poolWaitDesc,
 	} {
 		out <- d
 	}
@@ -123,6 +129,8 @@ func (c *StoreCollector) Collect(out chan<- prometheus.Metric) {
 	gauge(sweepAgeDesc, s.SweepAge.Seconds())
 	gauge(driftedDesc, float64(s.DriftedSweeps))
 	gauge(erasureLagDesc, s.ErasureLag.Seconds())
+	gauge(unsealedDesc, float64(s.UnsealedRecords))
+	gauge(unsealedAgeDesc, s.UnsealedAge.Seconds())
 	s.Embeddings.collect(gauge)
 	for _, t := range s.Tenants {
 		for resource, n := range t.Used {

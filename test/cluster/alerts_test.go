@@ -44,6 +44,7 @@ func triggerAlerts(t *testing.T, m *monitor, token string) {
 	execute(t, db, `insert into erasures (kind, tenant_id, at) values ('tenant', gen_random_uuid(), now() - interval '1 hour')`)
 	m.wantAlert(t, "no recorder runs, and an erasure was recorded in the database an hour ago", "MnemoErasureLedgerLag")
 	execute(t, db, "delete from erasures")
+	leaveAuditUnsealed(t, m, db)
 	execute(t, db, `with absent as (
 			insert into embedding_generations (name, model, dimensions) values ('mnemo_absent_1', 'absent', 1) returning id
 		) insert into embedding_migrations (target_id, canary_percent, canary_seconds, rate, heartbeat_at)
@@ -64,6 +65,20 @@ func triggerAlerts(t *testing.T, m *monitor, token string) {
 	isolateReplica(t, m)
 	suspendPostgreSQL(t, m, token)
 	kubectl(t, "", "delete", "tenants", "taken", "full", "blocked", "--timeout=60s")
+}
+
+// leaveAuditUnsealed damages the hash chain of a tenant that does not exist, so that its
+// record cannot be sealed.
+func leaveAuditUnsealed(t *testing.T, m *monitor, db *pgx.Conn) {
+	t.Helper()
+	const tenant = "'0196b2f4-0000-7000-8000-00000000aaaa'"
+	execute(t, db, `insert into audit_records (tenant_id, seq, prev, hash, at, actor, via, fingerprint, app, verb, objects)
+		values (`+tenant+`, 1, '', '', now(), 'system', 'test', '', '', 'test', '{}')`)
+	execute(t, db, `insert into audit_pending (tenant_id, at, actor, via, fingerprint, app, verb, objects)
+		values (`+tenant+`, now() - interval '1 hour', 'system', 'test', '', '', 'test', '{}')`)
+	m.wantAlert(t, "a sealed record that is not part of its tenant's chain blocks the next one, which is an hour old", "MnemoAuditUnsealed")
+	execute(t, db, "delete from audit_pending where tenant_id = "+tenant)
+	execute(t, db, "delete from audit_records where tenant_id = "+tenant)
 }
 
 // reconcileErrors returns the number of failed reconciliations.

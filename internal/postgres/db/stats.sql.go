@@ -9,6 +9,22 @@ import (
 	"context"
 )
 
+const auditBacklog = `-- name: AuditBacklog :one
+select b.records::bigint as records, b.age::float8 as age from audit_backlog() b
+`
+
+type AuditBacklogRow struct {
+	Records int64
+	Age     float64
+}
+
+func (q *Queries) AuditBacklog(ctx context.Context) (AuditBacklogRow, error) {
+	row := q.db.QueryRow(ctx, auditBacklog)
+	var i AuditBacklogRow
+	err := row.Scan(&i.Records, &i.Age)
+	return i, err
+}
+
 const blockedConversations = `-- name: BlockedConversations :one
 select coalesce(sum(blocked), 0)::bigint from usage
 `
