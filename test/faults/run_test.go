@@ -98,7 +98,11 @@ func newRun(t *testing.T, s *stack, h *history, seed uint64, names ...string) *r
 			users = append(users, fmt.Sprint("u", i))
 		}
 		tn := s.Tenant(name, users...)
+		// An hour of load must not reach the quotas of any tenant but the tight one: searches
+		// do not find conversations over the quota.
 		tn.Spec.Quota.RequestsPerMinute = new(int64(1_000_000))
+		tn.Spec.Quota.Memories, tn.Spec.Quota.Conversations = new(int64(100_000)), new(int64(100_000))
+		tn.Spec.Quota.Storage = new(resource.MustParse("10Gi"))
 		tenants[name](tn)
 		s.MustCreate(t, tn)
 	}
