@@ -202,6 +202,9 @@ func namesTheApp(t *testing.T, s *site, b *browser) {
 	tab.sees("an app that handles " + theirs)
 	tab.looks("authorize-app")
 	_, body := v.get(t, p.request("redirect_uri", theirs))
+	if !strings.Contains(body, "<h1>Allow <bdi>Editor</bdi> to access") { // a name in Arabic must not reorder the sentence
+		t.Errorf("the name is not isolated from the text around it: %s", body)
+	}
 	if !strings.Contains(body, "an app that handles <strong>"+theirs+"</strong>") || strings.Contains(body, "this computer") {
 		t.Errorf("the page says %s", body)
 	}

@@ -165,12 +165,24 @@ func (s *Service) Register(ctx context.Context, r Registration, address string) 
 	return c, nil
 }
 
+// maxMarks is the number of combining marks that a character of a name may have. Scripts
+// need up to three; more cover the text above and below.
+const maxMarks = 3
+
 // cleanName returns a name that is safe to display: without characters that
-// change the direction of text, and limited in length.
+// change the direction of text or are invisible, and limited in length.
 func cleanName(name string) string {
+	marks := maxMarks // none before the first character
 	name = strings.Join(strings.Fields(strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
+		switch {
+		case !unicode.IsPrint(r) || isBlank(r):
 			return ' '
+		case !unicode.Is(unicode.M, r):
+			marks = 0
+		case marks == maxMarks:
+			return -1
+		default:
+			marks++
 		}
 		return r
 	}, strings.ToValidUTF8(name, ""))), " ")
@@ -182,6 +194,10 @@ func cleanName(name string) string {
 	}
 	return name
 }
+
+// isBlank reports whether a printable character has no glyph: the fillers of Hangul, and
+// the empty Braille pattern.
+func isBlank(r rune) bool { return strings.ContainsRune("\u115f\u1160\u3164\uffa0\u2800", r) }
 
 var errNoClient = &Error{InvalidClient, "this client is not registered, or no longer is; register it again"}
 

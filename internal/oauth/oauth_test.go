@@ -132,7 +132,14 @@ func TestRegisterValidatesRedirectURIs(t *testing.T) {
 		wantCode(t, name, err, oauth.InvalidMetadata)
 	}
 	// The name is displayed on the consent page.
-	for given, want := range map[string]string{" My\u202eApp\n\x00 ": "My App", "": "Unnamed app", strings.Repeat("é", 101): strings.Repeat("é", 100) + "…"} {
+	for given, want := range map[string]string{
+		" My\u202eApp\n\x00 ": "My App", "": "Unnamed app", strings.Repeat("é", 101): strings.Repeat("é", 100) + "…",
+		"\u3164\uffa0\u115f\u1160\u2800":          "Unnamed app", // letters without a glyph
+		"Claude\u3164\u3164Desktop":               "Claude Desktop",
+		"\u0301\u0302App":                         "App",                                    // marks that would change the text before the name
+		"A" + strings.Repeat("\u030d", 90) + "pp": "A" + strings.Repeat("\u030d", 3) + "pp", // marks that would cover the text above it
+		"हिन्दी ภาษาไทยที่ Việt":                  "हिन्दी ภาษาไทยที่ Việt",
+	} {
 		if c, err := s.Register(t.Context(), oauth.Registration{Name: given, RedirectURIs: []string{callback}}, ""); err != nil || c.Name != want {
 			t.Errorf("%q became %q, %v", given, c.Name, err)
 		}
