@@ -113,13 +113,7 @@ func (d *Dashboard) finishSignIn(c *fiber.Ctx) error {
 	if err != nil {
 		return d.signInFailed(c, a.Next, err)
 	}
-	if old, ok := sessionHash(c); ok { // of a user who authenticated again
-		if err := d.Sessions.EndSession(c.UserContext(), old); err != nil {
-			return err
-		}
-	}
-	d.startSession(c, secret)
-	return c.Redirect(a.Next, fiber.StatusSeeOther)
+	return d.replaceSession(c, secret, a.Next)
 }
 
 // verifyUser returns the user authenticated by the provider, and when it did; the zero

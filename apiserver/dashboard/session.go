@@ -20,9 +20,16 @@ const (
 	secureCookie = "__Host-mnemo_session"
 )
 
-// startSession sets the cookie of a new session.
-func (d *Dashboard) startSession(c *fiber.Ctx, secret string) {
+// replaceSession sets the cookie of a new session, ends the one that the browser had, for
+// example of a user who authenticated again, and redirects.
+func (d *Dashboard) replaceSession(c *fiber.Ctx, secret, next string) error {
+	if old, ok := sessionHash(c); ok {
+		if err := d.Sessions.EndSession(c.UserContext(), old); err != nil {
+			return err
+		}
+	}
 	d.setCookie(c, secret, d.Now().Add(sessionLife))
+	return c.Redirect(next, fiber.StatusSeeOther)
 }
 
 func (d *Dashboard) setCookie(c *fiber.Ctx, value string, expires time.Time) {

@@ -56,6 +56,43 @@ func endsSessions(t *testing.T, s *site, _ *browser) {
 	}
 }
 
+// replacesSessions: signing in again, as before a dangerous action, ends the session that
+// the browser had. Otherwise a stolen cookie would survive, and no sign-out could end it.
+func replacesSessions(t *testing.T, s *site, _ *browser) {
+	users := s.newTenant(t, nil, "alice", "bob")
+	for _, next := range users {
+		v := s.signedIn(t, 0, users[0])
+		stolen := s.visitor(t, 1)
+		address, err := url.Parse(s.urls[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		other, err := url.Parse(s.urls[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		stolen.Jar.SetCookies(other, v.Jar.Cookies(address))
+		if status, _ := stolen.get(t, "/memories"); status != http.StatusOK {
+			t.Fatalf("with the cookie: %d", status)
+		}
+		if status, _ := v.post(t, "/sign-in", url.Values{"name": {next.name.String()}, "password": {"wrong"}}); status != http.StatusUnauthorized {
+			t.Errorf("wrong password: %d", status)
+		}
+		if status, _ := stolen.get(t, "/memories"); status != http.StatusOK {
+			t.Errorf("after a wrong password: %d, want that the session continues", status)
+		}
+		if status := v.signIn(t, next); status != http.StatusSeeOther {
+			t.Fatalf("sign in again: %d", status)
+		}
+		if status, _ := stolen.get(t, "/memories"); status != http.StatusSeeOther {
+			t.Errorf("the session before signing in as %s is still valid: %d", next.name, status)
+		}
+		if status, _ := v.get(t, "/memories"); status != http.StatusOK {
+			t.Errorf("the new session: %d", status)
+		}
+	}
+}
+
 func (s *site) apply(t *testing.T, spec tenant.Spec) {
 	t.Helper()
 	if _, err := s.db.Apply(t.Context(), spec); err != nil {

@@ -82,11 +82,10 @@ func (d *Dashboard) signIn(c *fiber.Ctx) error {
 	}
 	view := signInView{Name: strings.TrimSpace(form.Get("name")), Next: localPath(form.Get("next"), "/memories")}
 	secret, err := d.authenticate(c, view.Name, form.Get("password"))
-	if err == nil {
-		d.startSession(c, secret)
-		return c.Redirect(view.Next, fiber.StatusSeeOther)
+	if err != nil {
+		return d.renderSignInError(c, view, err)
 	}
-	return d.renderSignInError(c, view, err)
+	return d.replaceSession(c, secret, view.Next)
 }
 
 // renderSignInError renders the sign-in page with an error.
