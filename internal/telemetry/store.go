@@ -25,7 +25,7 @@ type StoreStats struct {
 	// age of the oldest.
 	UnsealedRecords int64
 	UnsealedAge     time.Duration
-	Embeddings    EmbeddingStats
+	Embeddings      EmbeddingStats
 	// BlockedConversations are the conversations over quota of all tenants.
 	BlockedConversations int64
 }
