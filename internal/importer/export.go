@@ -84,16 +84,27 @@ func (r *Runner) store(ctx context.Context, run Run, export *chatexport.Export, 
 			return nil
 		})
 	}
+	over := false
 	group.Go(func() error {
 		defer close(batches)
-		return sendBatches(ctx, export, done, batches)
+		err := sendBatches(ctx, run.turn, export, done, batches)
+		if over = errors.Is(err, errTurnOver); over {
+			return nil // the batches that were sent are stored
+		}
+		return err
 	})
-	return group.Wait()
+	if err := group.Wait(); err != nil || !over {
+		return err
+	}
+	return errTurnOver
 }
 
-// sendBatches sends the conversations of an export in batches.
-func sendBatches(ctx context.Context, export *chatexport.Export, done func(int) bool, to chan<- Batch) error {
+// sendBatches sends the conversations of an export in batches until the turn is over.
+func sendBatches(ctx context.Context, turn *turn, export *chatexport.Export, done func(int) bool, to chan<- Batch) error {
 	send := func(b Batch) error {
+		if turn.over(ctx) {
+			return errTurnOver
+		}
 		select {
 		case to <- b:
 			return nil

@@ -147,6 +147,9 @@ func (r restore) memories(ctx context.Context, done Progress) (Progress, error) 
 		if len(batch) == 0 {
 			return nil
 		}
+		if r.run.turn.over(ctx) {
+			return errTurnOver
+		}
 		var err error
 		if done, err = r.storeMemories(ctx, done, batch); err != nil {
 			return fmt.Errorf("restore memories: %w", err)
@@ -208,6 +211,9 @@ func (r restore) conversations(ctx context.Context) error {
 	store := func() error {
 		if len(b.Entries) == 0 {
 			return nil
+		}
+		if r.run.turn.over(ctx) {
+			return errTurnOver
 		}
 		err := storeBatch(ctx, r.Files, r.run, b.Batch, r.CountTokens)
 		b = batchBuilder{}

@@ -37,6 +37,8 @@ type Run struct {
 	// since it last made progress.
 	Attempts  int
 	StartedAt time.Time
+
+	turn *turn
 }
 
 // Claim is the result of claiming an import.
@@ -60,6 +62,8 @@ type Leases interface {
 	Claim(ctx context.Context, a Args, worker string, lease time.Duration) (Run, Claim, error)
 	// Renew extends the lease; ErrLeaseLost.
 	Renew(ctx context.Context, run Run, lease time.Duration) error
+	// Waiting reports whether imports of other users can run and have no worker.
+	Waiting(ctx context.Context, run Run) (bool, error)
 	// Release ends the lease so that another worker can resume. failed counts
 	// the attempt against the import.
 	Release(ctx context.Context, run Run, failed bool) error

@@ -44,7 +44,10 @@ type Config struct {
 	// released for another replica. May be nil.
 	Stop  <-chan struct{}
 	Lease time.Duration // whole seconds; default 15 s
-	Log   *slog.Logger
+	// Turn is how long an import runs before it yields to those of other users; default
+	// 10 s.
+	Turn time.Duration
+	Log  *slog.Logger
 }
 
 // Runner runs imports.
@@ -52,15 +55,15 @@ type Runner struct{ Config }
 
 // New returns a Runner.
 func New(c Config) *Runner {
-	c.Lease = cmp.Or(c.Lease, defaultLease)
+	c.Lease, c.Turn = cmp.Or(c.Lease, defaultLease), cmp.Or(c.Turn, defaultTurn)
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	return &Runner{c}
 }
 
-// Run runs an import until it is done or failed. If work remains, for this worker
-// or another one, it returns the time after which to call it again. Errors are
+// Run runs an import until it is done or failed, or yields to imports of other users. If
+// work remains, for this worker or another one, it returns the time after which to call it again. Errors are
 // temporary.
 func (r *Runner) Run(ctx context.Context, a Args) (again time.Duration, err error) {
 	run, claim, err := r.Leases.Claim(ctx, a, uuid.NewString(), r.Lease)
@@ -74,6 +77,7 @@ func (r *Runner) Run(ctx context.Context, a Args) (again time.Duration, err erro
 	}
 	log := r.Log.With("import", run.ID, "tenant", string(run.Tenant))
 	log.InfoContext(ctx, "resuming import", "bytes", run.Size, "attempt", run.Attempts, "stored", run.Stored)
+	run.turn = newTurn(r.Leases, run, r.Turn)
 	err = r.runLeased(ctx, run)
 	switch {
 	case err == nil:
@@ -82,6 +86,11 @@ func (r *Runner) Run(ctx context.Context, a Args) (again time.Duration, err erro
 	case errors.Is(err, ErrLeaseLost):
 		log.WarnContext(ctx, "import lease lost", "error", err)
 		return r.Lease, nil
+	}
+	if errors.Is(err, errTurnOver) {
+		log.InfoContext(ctx, "import yields to others")
+		r.release(ctx, run, false, log)
+		return turnPause, nil
 	}
 	stopped := errors.Is(err, errStopped) || ctx.Err() != nil
 	r.release(ctx, run, !stopped && !fault.Is(err, fault.Unavailable), log)

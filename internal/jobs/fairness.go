@@ -35,8 +35,8 @@ var turnLengths = map[string]turnLength{
 // Fairness divides the workers of a queue among tenants. postgres.DB implements it.
 type Fairness interface {
 	// PromoteJobs gives a turn to each tenant with queued jobs and no running ones: its
-	// oldest jobs run before all jobs without a turn.
-	PromoteJobs(ctx context.Context, queue string, perTenant int) error
+	// oldest jobs run before all jobs without a turn. The turn of the job that ends is over.
+	PromoteJobs(ctx context.Context, queue string, perTenant int, ended int64) error
 }
 
 // turns is the middleware that begins the next turns when a job ends, before the worker
@@ -56,20 +56,20 @@ func newTurns(fairness Fairness, log *slog.Logger) *turns {
 
 // Work implements rivertype.WorkerMiddleware.
 func (m *turns) Work(ctx context.Context, job *rivertype.JobRow, do func(context.Context) error) error {
-	defer m.begin(ctx, job.Queue)
+	defer m.begin(ctx, job)
 	return do(ctx)
 }
 
-// begin begins the next turns of a queue, unless they began recently.
-func (m *turns) begin(ctx context.Context, name string) {
-	length, ok := turnLengths[name]
-	if !ok || !m.due(name, length.every) {
+// begin begins the next turns of the queue of a job that ends, unless they began recently.
+func (m *turns) begin(ctx context.Context, ended *rivertype.JobRow) {
+	length, ok := turnLengths[ended.Queue]
+	if !ok || !m.due(ended.Queue, length.every) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), turnTimeout)
 	defer cancel()
-	if err := m.fairness.PromoteJobs(ctx, name, length.jobs); err != nil {
-		m.log.WarnContext(ctx, "jobs run in the order of their creation instead of by tenant", "queue", name, "error", err)
+	if err := m.fairness.PromoteJobs(ctx, ended.Queue, length.jobs, ended.ID); err != nil {
+		m.log.WarnContext(ctx, "jobs run in the order of their creation instead of by tenant", "queue", ended.Queue, "error", err)
 	}
 }
 

@@ -4,14 +4,17 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/riverqueue/river"
 
 	"github.com/mnemo-dev/mnemo/internal/account"
+	"github.com/mnemo-dev/mnemo/internal/importer"
 	"github.com/mnemo-dev/mnemo/internal/memory"
 	"github.com/mnemo-dev/mnemo/internal/postgres"
 	"github.com/mnemo-dev/mnemo/internal/postgres/postgrestest"
@@ -32,8 +35,12 @@ type fairEnv struct {
 	proceed chan struct{}
 	started chan tenant.ID // the tenants of syncs
 	purging chan tenant.UserID
-	swept   chan tenant.ID
-	writes  int
+
+	importing chan tenant.Scope // the users of imports that end
+	storing   chan struct{}     // an import stores a batch
+	uploaded  chan struct{}     // closed when imports may store batches
+	swept     chan tenant.ID
+	writes    int
 }
 
 func (e *fairEnv) Sync(ctx context.Context, t tenant.ID, _ []retrieve.UnitID) error {
@@ -60,12 +67,57 @@ func (e *fairEnv) wait(ctx context.Context) error {
 	}
 }
 
+// heldImports are the files of imports that end when the test lets them.
+type heldImports struct {
+	postgres.Imports
+	*fairEnv
+}
+
+func (f heldImports) Finish(ctx context.Context, run importer.Run, failure string, warnings []string) error {
+	f.importing <- run.Scope
+	if err := f.wait(ctx); err != nil {
+		return err
+	}
+	return f.Imports.Finish(ctx, run, failure, warnings)
+}
+
+// StoreBatch signals that conversations are stored and waits until the test has uploaded
+// other files.
+func (f heldImports) StoreBatch(ctx context.Context, run importer.Run, b importer.Batch) (importer.Batch, error) {
+	select {
+	case f.storing <- struct{}{}:
+	default:
+	}
+	select {
+	case <-f.uploaded:
+	case <-ctx.Done():
+		return importer.Batch{}, ctx.Err()
+	}
+	return f.Imports.StoreBatch(ctx, run, b)
+}
+
+// upload commits the import of a file.
+func (e *fairEnv) upload(t *testing.T, scope tenant.Scope, file string) {
+	t.Helper()
+	u, err := (&importer.Service{Uploads: e.Imports()}).BeginUpload(t.Context(), tenant.Identity{Scope: scope})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := u.ReadFrom(t.Context(), strings.NewReader(file)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := u.Finish(t.Context(), "", tenant.Request{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func setupFair(t *testing.T) *fairEnv {
 	t.Helper()
 	d := postgrestest.Create(t)
 	e := &fairEnv{
 		DB: postgrestest.Open(t, d), proceed: make(chan struct{}),
-		started: make(chan tenant.ID, 1000), purging: make(chan tenant.UserID, 1000), swept: make(chan tenant.ID, 1000),
+		started: make(chan tenant.ID, 1000), importing: make(chan tenant.Scope, 1000), storing: make(chan struct{}, 1), uploaded: make(chan struct{}),
+		purging: make(chan tenant.UserID, 1000), swept: make(chan tenant.ID, 1000),
 	}
 	var err error
 	if e.owner, err = pgxpool.New(t.Context(), d.OwnerURL); err != nil {
@@ -88,7 +140,9 @@ func setupFair(t *testing.T) *fairEnv {
 			e.busy = append(e.busy, tenant.Scope{Tenant: got.ID, User: u.ID})
 		}
 	}
-	config, err := Config(e, e, nil, slog.New(slog.DiscardHandler))
+	held := heldImports{e.Imports(), e}
+	imports := importer.New(importer.Config{Leases: held, Files: held, CountTokens: func(string) int { return 1 }, Turn: time.Nanosecond})
+	config, err := Config(e, e, imports, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -222,5 +276,54 @@ func TestTenantsTakeTurns(t *testing.T) {
 				t.Errorf("%d jobs of another tenant ran before the %d of this one", waited, done)
 			}
 		})
+	}
+}
+
+// A user with many imports delays those of other tenants, and of other users of the tenant,
+// by about one.
+func TestImportsTakeTurns(t *testing.T) {
+	t.Parallel()
+	e := setupFair(t)
+	greedy, colleague := e.busy[0], e.busy[1]
+	for range 4 {
+		e.upload(t, greedy, "[]")
+	}
+	got := []tenant.Scope{next(t, e.importing, "the first import")}
+	e.upload(t, colleague, "[]")
+	e.upload(t, e.other, "[]")
+	for len(got) < 6 {
+		e.proceed <- struct{}{}
+		got = append(got, next(t, e.importing, "the next import"))
+		e.settle(t, importWorkers)
+	}
+	e.proceed <- struct{}{}
+	if diff := cmp.Diff([]tenant.Scope{greedy, e.other, colleague, greedy, greedy, greedy}, got); diff != "" {
+		t.Errorf("order of imports (-want +got):\n%s", diff)
+	}
+}
+
+// An import of many conversations yields to those of other tenants and users, and then
+// continues.
+func TestLongImportYields(t *testing.T) {
+	t.Parallel()
+	e := setupFair(t)
+	greedy, colleague := e.busy[0], e.busy[1]
+	list := make([]string, 500)
+	for i := range list {
+		list[i] = fmt.Sprintf(`{"uuid":"c-%d","name":"Boats","created_at":"2025-03-03T09:00:00Z","updated_at":"2025-03-03T09:00:00Z",
+			"chat_messages":[{"uuid":"m-%d","sender":"human","created_at":"2025-03-03T09:00:00Z","text":"What is in boat %d?"}]}`, i, i, i)
+	}
+	e.upload(t, greedy, "["+strings.Join(list, ",")+"]")
+	next(t, e.storing, "the long import")
+	e.upload(t, colleague, "[]")
+	e.upload(t, e.other, "[]")
+	close(e.uploaded)
+	close(e.proceed)
+	var got []tenant.Scope
+	for range 3 {
+		got = append(got, next(t, e.importing, "an import that ends"))
+	}
+	if diff := cmp.Diff([]tenant.Scope{e.other, colleague, greedy}, got); diff != "" {
+		t.Errorf("order in which imports end (-want +got):\n%s", diff)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/importer"
 	"github.com/mnemo-dev/mnemo/internal/postgres/db"
+	"github.com/mnemo-dev/mnemo/internal/queue"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
@@ -52,7 +53,7 @@ func (i Imports) Claim(ctx context.Context, a importer.Args, worker string, leas
 		if err := json.Unmarshal(row.Warnings, &run.Warnings); err != nil {
 			return fmt.Errorf("read warnings: %w", err)
 		}
-		return i.insertImportJob(ctx, tx, scope, a.Import, lease+checkDelay)
+		return i.insertImportJob(ctx, tx, scope, a.Import, queue.Check, lease+checkDelay)
 	})
 	if err != nil {
 		return importer.Run{}, importer.ClaimBusy, fmt.Errorf("claim import: %w", err)
@@ -90,6 +91,20 @@ func (i Imports) Renew(ctx context.Context, run importer.Run, lease time.Duratio
 			TenantID: string(run.Tenant), UserID: int64(run.User), ID: run.ID, Worker: &run.Worker, Lease: seconds(lease),
 		})
 	})
+}
+
+// Waiting implements importer.Leases.
+func (i Imports) Waiting(ctx context.Context, run importer.Run) (bool, error) {
+	var waiting bool
+	err := i.inScope(ctx, run.Scope, func(_ pgx.Tx, q *db.Queries) error {
+		var err error
+		waiting, err = q.ImportsWait(ctx)
+		return err
+	})
+	if err != nil {
+		return false, fmt.Errorf("look for waiting imports: %w", err)
+	}
+	return waiting, nil
 }
 
 // Release implements importer.Leases.

@@ -35,7 +35,7 @@ func (i Imports) BeginUpload(ctx context.Context, scope tenant.Scope) (string, e
 		if err := q.BeginUpload(ctx, p); err != nil {
 			return err
 		}
-		return i.insertImportJob(ctx, tx, scope, id, uploadLease)
+		return i.insertImportJob(ctx, tx, scope, id, queue.Check, uploadLease)
 	})
 	if err != nil {
 		return "", fmt.Errorf("begin upload: %w", err)
@@ -129,7 +129,7 @@ func (i Imports) FinishUpload(ctx context.Context, scope tenant.Scope, id string
 				return importer.ErrUploadExpired
 			}
 			answer.ImportID = id
-			if err := i.insertImportJob(ctx, tx, scope, id, 0); err != nil {
+			if err := i.insertFirstImportJob(ctx, tx, q, scope, id); err != nil {
 				return err
 			}
 			return appendAudit(ctx, q, scope, audit.ImportCreate, id)
@@ -155,12 +155,27 @@ func (i Imports) DeleteUpload(ctx context.Context, scope tenant.Scope, id string
 	return nil
 }
 
+// insertFirstImportJob inserts the job that imports a file. The first file of each user of
+// a tenant is imported before further ones.
+func (d *DB) insertFirstImportJob(ctx context.Context, tx pgx.Tx, q *db.Queries, scope tenant.Scope, id string) error {
+	n, err := q.CountUnfinishedImports(ctx, db.CountUnfinishedImportsParams{TenantID: string(scope.Tenant), UserID: int64(scope.User)})
+	if err != nil {
+		return fmt.Errorf("count imports: %w", err)
+	}
+	priority := queue.Waiting
+	if n > 1 {
+		priority = queue.Later
+	}
+	return d.insertImportJob(ctx, tx, scope, id, priority, 0)
+}
+
 // insertImportJob inserts a job that imports a file after a delay. An import may
 // have several jobs; the lease ensures that one of them works on it.
-func (d *DB) insertImportJob(ctx context.Context, tx pgx.Tx, scope tenant.Scope, id string, delay time.Duration) error {
+func (d *DB) insertImportJob(ctx context.Context, tx pgx.Tx, scope tenant.Scope, id string, priority int, delay time.Duration) error {
 	opts := insertOpts(queue.Imports)
+	opts.Priority = priority
 	if delay > 0 {
-		opts.ScheduledAt, opts.Priority = time.Now().Add(delay), queue.Check
+		opts.ScheduledAt = time.Now().Add(delay)
 	}
 	_, err := d.jobs.InsertTx(ctx, tx, importer.Args{Tenant: scope.Tenant, User: scope.User, Import: id}, opts)
 	if err != nil {

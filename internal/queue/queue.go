@@ -18,5 +18,6 @@ const (
 const (
 	Turn    = 1
 	Waiting = 2
+	Later   = 3 // further imports of a user
 	Check   = 4 // jobs that check on others
 )

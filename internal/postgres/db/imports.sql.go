@@ -285,6 +285,17 @@ func (q *Queries) ImportStatus(ctx context.Context, arg ImportStatusParams) (str
 	return status, err
 }
 
+const importsWait = `-- name: ImportsWait :one
+select imports_wait()
+`
+
+func (q *Queries) ImportsWait(ctx context.Context) (bool, error) {
+	row := q.db.QueryRow(ctx, importsWait)
+	var imports_wait bool
+	err := row.Scan(&imports_wait)
+	return imports_wait, err
+}
+
 const insertImport = `-- name: InsertImport :exec
 insert into imports (tenant_id, user_id, id, platform, status, total, imported, updated, skipped, unchanged, failed, indexed, errors,
     version, finished_at)

@@ -38,6 +38,9 @@ select status from imports where tenant_id = @tenant_id and user_id = @user_id a
 update imports set leased_until = now() + make_interval(secs => @lease::int)
 where tenant_id = @tenant_id and user_id = @user_id and id = @id and worker = @worker and status = 'running';
 
+-- name: ImportsWait :one
+select imports_wait();
+
 -- name: ReleaseImport :exec
 -- Only failed attempts count.
 update imports set leased_until = null, worker = null, attempts = greatest(0, attempts - case when @failed::boolean then 0 else 1 end)
