@@ -30,6 +30,14 @@ func link(ctx context.Context, q *db.Queries, scope tenant.Scope, id string, lin
 	return nil
 }
 
+// relink replaces the links of a memory.
+func relink(ctx context.Context, q *db.Queries, scope tenant.Scope, id string, links memory.Links) error {
+	if err := q.Unlink(ctx, db.UnlinkParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), ID: id}); err != nil {
+		return fmt.Errorf("remove links: %w", err)
+	}
+	return link(ctx, q, scope, id, links)
+}
+
 // Newer implements memory.Store.
 func (m Memories) Newer(ctx context.Context, scope tenant.Scope, ids []string, bucket int64, asOf time.Time) (map[string]string, error) {
 	out := map[string]string{}

@@ -66,10 +66,7 @@ func (m Memories) update(ctx context.Context, tx pgx.Tx, q *db.Queries, scope te
 	if err != nil {
 		return 0, fmt.Errorf("edit memory: %w", err)
 	}
-	if err := q.Unlink(ctx, db.UnlinkParams{TenantID: p.TenantID, UserID: p.UserID, ID: id}); err != nil {
-		return 0, fmt.Errorf("remove links: %w", err)
-	}
-	if err := link(ctx, q, scope, id, e.Links); err != nil {
+	if err := relink(ctx, q, scope, id, e.Links); err != nil {
 		return 0, err
 	}
 	if bucket != before.BucketID {

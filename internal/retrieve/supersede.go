@@ -60,24 +60,42 @@ func Supersedes(older, newer string, similarity float64) bool {
 	if similarity < leastSimilar || len(a.terms) == 0 || len(b.terms) == 0 || a.otherSubject(b) {
 		return false
 	}
-	shared := share(a.terms, b.terms)
-	switch {
-	case b.ended && !a.ended:
-		return shared >= mostlyShared
-	case a.ended != b.ended:
-		return shared >= mostlyShared && share(b.terms, a.terms) >= mostlyShared
-	case a.isEvent() || b.isEvent() && !b.changed:
-		return false
-	case b.changed && shared >= mostlyShared:
-		return !slices.Equal(a.terms, b.terms) || !slices.Equal(a.values, b.values)
-	case a.said && b.said && len(a.about) > 0 && slices.Equal(a.about, b.about) && (b.changed || a.isSingle()):
-		return !slices.Equal(a.words, b.words)
-	case a.frame != "" && a.frame == b.frame:
-		return share(a.rest, b.rest) < 1 && share(b.rest, a.rest) < 1 || !slices.Equal(a.values, b.values)
-	case len(a.values) > 0 && len(b.values) > 0 && slices.Equal(a.terms, b.terms):
-		return !slices.Equal(a.values, b.values)
+	if a.ended || b.ended {
+		return a.isEnded(b)
 	}
-	return a.prefers(b)
+	if a.isEvent() || b.isEvent() && !b.changed {
+		return false
+	}
+	return a.differs(b) && (b.changed && share(a.terms, b.terms) >= mostlyShared || a.sameAttribute(b) || a.sameFrame(b) || a.sameTerms(b) || a.prefers(b))
+}
+
+// isEnded reports whether only one of the statements is negated, and both are about the same.
+func (c claim) isEnded(newer claim) bool {
+	if c.ended == newer.ended || share(c.terms, newer.terms) < mostlyShared {
+		return false
+	}
+	return newer.ended || share(newer.terms, c.terms) >= mostlyShared
+}
+
+// differs reports whether the statements are not the same.
+func (c claim) differs(newer claim) bool { return !slices.Equal(c.words, newer.words) }
+
+// sameAttribute reports whether both say what the same attribute is.
+func (c claim) sameAttribute(newer claim) bool {
+	return c.said && newer.said && len(c.about) > 0 && slices.Equal(c.about, newer.about) && (newer.changed || c.isSingle())
+}
+
+// sameFrame reports whether both begin alike and neither only adds details.
+func (c claim) sameFrame(newer claim) bool {
+	if c.frame == "" || c.frame != newer.frame {
+		return false
+	}
+	return share(c.rest, newer.rest) < 1 && share(newer.rest, c.rest) < 1 || !slices.Equal(c.values, newer.values)
+}
+
+// sameTerms reports whether both have the same terms with other values.
+func (c claim) sameTerms(newer claim) bool {
+	return len(c.values) > 0 && len(newer.values) > 0 && slices.Equal(c.terms, newer.terms) && !slices.Equal(c.values, newer.values)
 }
 
 func newClaim(text string) claim {
@@ -150,7 +168,7 @@ func (c claim) prefers(newer claim) bool {
 	for _, verb := range []string{"prefers", "prefer", "should"} {
 		if slices.Contains(c.words, verb) && slices.Contains(newer.words, verb) {
 			most := max(len(c.terms), len(newer.terms))
-			return most >= 3 && share(c.terms, newer.terms)*float64(len(c.terms)) >= float64(most)-1 && !slices.Equal(c.words, newer.words)
+			return most >= 3 && share(c.terms, newer.terms)*float64(len(c.terms)) >= float64(most)-1
 		}
 	}
 	return false
