@@ -3,11 +3,14 @@ package apiserver
 import (
 	"context"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/trace"
+
+	stages "github.com/mnemo-dev/mnemo/internal/trace"
 )
 
 // metrics are the metrics of HTTP requests. The route table bounds their labels.
@@ -16,6 +19,7 @@ type metrics struct {
 	duration *prometheus.HistogramVec
 	calls    *prometheus.CounterVec
 	degraded *prometheus.CounterVec
+	unranked *prometheus.CounterVec
 }
 
 func newMetrics(r prometheus.Registerer, cache *Cache) *metrics {
@@ -35,10 +39,14 @@ func newMetrics(r prometheus.Registerer, cache *Cache) *metrics {
 		}, []string{"call", "outcome"}),
 		degraded: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "mnemo_http_degraded_responses_total",
-			Help: "Responses with X-Degraded, computed without the complete vector index, by route pattern.",
+			Help: "Responses with X-Degraded: vector, computed without the complete vector index, by route pattern.",
+		}, []string{"route"}),
+		unranked: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "mnemo_http_unreranked_responses_total",
+			Help: "Responses with X-Degraded: rerank, in the order without the configured reranking model, by route pattern.",
 		}, []string{"route"}),
 	}
-	r.MustRegister(m.requests, m.duration, m.calls, m.degraded)
+	r.MustRegister(m.requests, m.duration, m.calls, m.degraded, m.unranked)
 	cache.register(r)
 	return m
 }
@@ -78,8 +86,12 @@ func (m *metrics) observe(ctx context.Context, c *fiber.Ctx, route string, took 
 		method = unmatched // the client can send any method
 	}
 	m.requests.WithLabelValues(method, route, strconv.Itoa(c.Response().StatusCode())).Inc()
-	if len(c.Response().Header.Peek(headerDegraded)) > 0 {
+	missing := string(c.Response().Header.Peek(headerDegraded))
+	if strings.Contains(missing, degradedVector) {
 		m.degraded.WithLabelValues(route).Inc()
+	}
+	if strings.Contains(missing, stages.Rerank) {
+		m.unranked.WithLabelValues(route).Inc()
 	}
 	duration := m.duration.WithLabelValues(method, route)
 	span := trace.SpanContextFromContext(ctx)

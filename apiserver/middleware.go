@@ -45,6 +45,8 @@ func (s *Server) middleware(c *fiber.Ctx) error {
 	if s.Stages != nil {
 		ctx = trace.With(ctx, s.Stages)
 	}
+	var failed trace.Degraded
+	ctx = trace.WithDegraded(ctx, &failed)
 	ctx, span := startSpan(ctx, c)
 	defer span.End()
 	c.SetUserContext(ctx)
@@ -54,6 +56,7 @@ func (s *Server) middleware(c *fiber.Ctx) error {
 			return err
 		}
 	}
+	setDegraded(c, failed.Stages())
 	closeUnread(c)
 
 	route, ok := c.Locals(localRoute).(string)
@@ -173,4 +176,15 @@ func requestIDOf(ctx context.Context) string {
 func setRoute(ctx huma.Context, next func(huma.Context)) {
 	fiberCtx(ctx).Locals(localRoute, ctx.Operation().Path)
 	next(ctx)
+}
+
+// setDegraded adds stages to X-Degraded.
+func setDegraded(c *fiber.Ctx, stages []string) {
+	if len(stages) == 0 {
+		return
+	}
+	if already := string(c.Response().Header.Peek(headerDegraded)); already != "" {
+		stages = append([]string{already}, stages...)
+	}
+	c.Set(headerDegraded, strings.Join(stages, ", "))
 }

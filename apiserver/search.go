@@ -16,7 +16,7 @@ type searchInput struct {
 		Limit         *integer `json:"limit,omitempty" minimum:"1" maximum:"100" doc:"The number of passages; default 20."`
 		Provider      *string  `json:"provider,omitempty" doc:"The platform, or all. Case does not matter; openai means chatgpt and anthropic means claude."`
 		ContextChunks *integer `json:"contextChunks,omitempty" minimum:"0" maximum:"20" doc:"The number of messages of context on either side; default 4."`
-		SkipRerank    *bool    `json:"skipRerank,omitempty" doc:"Accepted for older clients."`
+		SkipRerank    *bool    `json:"skipRerank,omitempty" doc:"Do not sort the results again with the reranker, if one is configured."`
 		MinScore      *float64 `json:"minScore,omitempty" minimum:"0" maximum:"1" doc:"The score below which results are omitted. By default, irrelevant results are omitted; 0 returns all."`
 		Ranking       *string  `json:"ranking,omitempty" enum:"fused,lexical,dense" doc:"How passages are ranked: by keywords and meaning (fused, the default), by keywords (lexical), or by meaning (dense)."`
 		AsOf          *string  `json:"asOf,omitempty" doc:"Answer from what was known at this ISO 8601 time: only messages written until then; a date includes the whole day."`
@@ -57,7 +57,7 @@ type contextMessageBody struct {
 
 var docSearchConversations = doc{
 	id: "searchConversations", tag: tagChats, summary: "Search active conversations",
-	description: "Returns relevant passages, best first, and none if nothing is relevant. See `minScore`. `X-Degraded: vector` means that the vector store was unavailable and the results are keyword matches.",
+	description: "Returns relevant passages, best first, and none if nothing is relevant. See `minScore`. `X-Degraded: vector` means that the vector store was unavailable and the results are keyword matches; `rerank` that the configured reranker did not answer in time, so that the order is the one without it.",
 	request:     example(`{"query":"where do I like to sit on trains?","limit":5,"provider":"all","contextChunks":1}`),
 	response: example(`{"results":[{"conversationId":"0196b2f5-0a77-7d21-b1c4-94e2f7a83d15","title":"Night train to Vienna",` +
 		`"text":"A window seat, as you like it.","score":0.87,"timestamp":"2025-05-09T14:30:04.000Z","sender":"assistant","messageIndex":1,` +
@@ -72,7 +72,7 @@ func (s *Server) searchConversations(ctx context.Context, who tenant.Identity, i
 	input := chat.SearchInput{
 		Query: in.Body.Query, Limit: int(value(in.Body.Limit, chat.DefaultResults)),
 		Platform: name, Around: int(value(in.Body.ContextChunks, chat.DefaultAround)),
-		MinScore: in.Body.MinScore, Ranking: retrieve.Ranking(value(in.Body.Ranking, string(retrieve.Fused))),
+		SkipRerank: value(in.Body.SkipRerank, false), MinScore: in.Body.MinScore, Ranking: retrieve.Ranking(value(in.Body.Ranking, string(retrieve.Fused))),
 		AsOf: p.to("asOf", value(in.Body.AsOf, "")),
 		From: p.from("dateFrom", value(in.Body.DateFrom, "")), To: p.to("dateTo", value(in.Body.DateTo, "")),
 	}

@@ -78,6 +78,8 @@ func TestInvalidValuesAreRejected(t *testing.T) {
 		"no dimensions":                  {args: []string{"-f", external, "--set", "embeddings.external.dimensions=0"}, want: "embeddings.external.dimensions is required"},
 		"no claim":                       {args: []string{"-f", external, "--set", "embeddings.mode=local,embeddings.local.source=claim"}, want: "embeddings.local.existingClaim is required"},
 		"chat without a model":           {args: []string{"-f", external, "--set", "chat.url=https://x"}, want: "chat.model is required"},
+		"reranker without a model":       {args: []string{"-f", external, "--set", "rerank.url=https://x,rerank.dialect=jina"}, want: "rerank.model is required"},
+		"unknown reranking dialect":      {args: []string{"-f", external, "--set", "rerank.dialect=own"}, want: "/rerank/dialect"},
 		"ingress without a host":         {args: []string{"-f", external, "--set", "ingress.enabled=true"}, want: "ingress.host is required"},
 		"ingress without TLS":            {args: []string{"-f", external, "--set", "ingress.enabled=true,ingress.host=x.test"}, want: "ingress.tls.existingSecret is required"},
 		"route without a gateway":        {args: []string{"-f", external, "--set", "gateway.enabled=true"}, want: "gateway.parentRefs is required"},
@@ -120,7 +122,7 @@ func TestNetworkPolicyAllowsConfiguredURLs(t *testing.T) {
 		"https://models.example.com:8443/services/svc": {"8443"},
 	} {
 		for _, set := range []string{
-			"embeddings.external.url=" + url, "chat.model=big,chat.url=" + url, "tracing.endpoint=" + url,
+			"embeddings.external.url=" + url, "chat.model=big,chat.url=" + url, "rerank.url=" + url, "tracing.endpoint=" + url,
 			"oidc.providers[0].name=A,oidc.providers[0].clientId=a,oidc.providers[0].issuer=" + url,
 		} {
 			args := []string{"-n", "mnemo-system", "-f", "testdata/values/external.yaml", "-s", "templates/networkpolicy.yaml"}

@@ -1009,7 +1009,7 @@ type SearchRequest struct {
 	// Ranking How passages are ranked: by keywords and meaning (fused, the default), by keywords (lexical), or by meaning (dense).
 	Ranking *SearchRequestRanking `json:"ranking,omitempty"`
 
-	// SkipRerank Accepted for older clients.
+	// SkipRerank Do not sort the results again with the reranker, if one is configured.
 	SkipRerank *bool `json:"skipRerank,omitempty"`
 }
 
@@ -1671,7 +1671,7 @@ type ClientInterface interface {
 
 	// SearchConversationsWithBody Search active conversations
 	//
-	// Returns relevant passages, best first, and none if nothing is relevant. See `minScore`. `X-Degraded: vector` means that the vector store was unavailable and the results are keyword matches.
+	// Returns relevant passages, best first, and none if nothing is relevant. See `minScore`. `X-Degraded: vector` means that the vector store was unavailable and the results are keyword matches; `rerank` that the configured reranker did not answer in time, so that the order is the one without it.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -1680,7 +1680,7 @@ type ClientInterface interface {
 
 	// SearchConversations Search active conversations
 	//
-	// Returns relevant passages, best first, and none if nothing is relevant. See `minScore`. `X-Degraded: vector` means that the vector store was unavailable and the results are keyword matches.
+	// Returns relevant passages, best first, and none if nothing is relevant. See `minScore`. `X-Degraded: vector` means that the vector store was unavailable and the results are keyword matches; `rerank` that the configured reranker did not answer in time, so that the order is the one without it.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -2312,7 +2312,7 @@ func (c *Requests) Recall(ctx context.Context, body RecallJSONRequestBody, reqEd
 
 // SearchConversationsWithBody Search active conversations
 //
-// Returns relevant passages, best first, and none if nothing is relevant. See `minScore`. `X-Degraded: vector` means that the vector store was unavailable and the results are keyword matches.
+// Returns relevant passages, best first, and none if nothing is relevant. See `minScore`. `X-Degraded: vector` means that the vector store was unavailable and the results are keyword matches; `rerank` that the configured reranker did not answer in time, so that the order is the one without it.
 //
 // Takes any type of body and a specified content type.
 //
@@ -2331,7 +2331,7 @@ func (c *Requests) SearchConversationsWithBody(ctx context.Context, contentType 
 
 // SearchConversations Search active conversations
 //
-// Returns relevant passages, best first, and none if nothing is relevant. See `minScore`. `X-Degraded: vector` means that the vector store was unavailable and the results are keyword matches.
+// Returns relevant passages, best first, and none if nothing is relevant. See `minScore`. `X-Degraded: vector` means that the vector store was unavailable and the results are keyword matches; `rerank` that the configured reranker did not answer in time, so that the order is the one without it.
 //
 // Takes a body of the `application/json` content type.
 //

@@ -42,6 +42,7 @@ type serveCommand struct {
 	embedderFlags
 	nextEmbedderFlags
 	chatFlags
+	rerankFlags
 	telemetryFlags
 	URL            *url.URL       `name:"url" env:"MNEMO_URL" help:"URL at which users reach this server, such as https://mnemo.example.com. Without it, web pages cannot call /mcp; with https, apps can request access with OAuth."`
 	Listen         string         `env:"MNEMO_LISTEN" default:":8080" help:"Address of the HTTP server, host:port."`
@@ -85,6 +86,10 @@ func (c *serveCommand) Run(ctx context.Context, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
+	reranker, err := c.rerankFlags.open()
+	if err != nil {
+		return err
+	}
 	providers, err := c.providers()
 	if err != nil {
 		return err
@@ -109,7 +114,7 @@ func (c *serveCommand) Run(ctx context.Context, log *slog.Logger) error {
 		return err
 	}
 	cache := apiserver.NewCache()
-	config := c.serverConfig(s, embedders, model, cache, log)
+	config := c.serverConfig(s, c.engine(s, embedders, reranker, log), embedders, model, cache, log)
 	config.Registry, config.Stages = registry, counts
 	config.Providers, config.Programs = providers, c.oauthService(ctx, s.db, log)
 	server := apiserver.New(config)
@@ -162,8 +167,14 @@ func (c *serveCommand) providers() ([]*dashboard.Provider, error) {
 	return dashboard.ReadProviders(c.OIDCProviders)
 }
 
-func (c *serveCommand) serverConfig(s *stores, embedders retrieve.Embedders, model chat.Synthesizer, cache *apiserver.Cache, log *slog.Logger) apiserver.Config {
-	engine := retrieve.New(retrieve.Config{Searcher: s.db, Index: s.index, Embedders: embedders, Log: log})
+func (c *serveCommand) engine(s *stores, embedders retrieve.Embedders, reranker retrieve.Reranker, log *slog.Logger) *retrieve.Engine {
+	return retrieve.New(retrieve.Config{Searcher: s.db, Index: s.index, Embedders: embedders, Log: log,
+		Reranker: reranker, RerankTimeout: c.RerankTimeout, RerankPassages: c.RerankPassages})
+}
+
+func (c *serveCommand) serverConfig(
+	s *stores, engine *retrieve.Engine, embedders retrieve.Embedders, model chat.Synthesizer, cache *apiserver.Cache, log *slog.Logger,
+) apiserver.Config {
 	memories, conversations := s.db.Memories(), s.db.Conversations()
 	return apiserver.Config{
 		Memories: memory.NewService(memory.Config{

@@ -33,7 +33,8 @@ type SearchInput struct {
 	From, To time.Time // creation of conversations, To is exclusive; zero for no limit
 	AsOf     time.Time // only messages written before it; zero for now
 	// MinScore omits results with a lower score; nil for relevant results only.
-	MinScore *float64
+	MinScore   *float64
+	SkipRerank bool // do not ask the reranker
 	// Ranking is "" for the fused ranking, or a part of it to measure.
 	Ranking retrieve.Ranking
 }
@@ -81,7 +82,7 @@ func (s *Service) Search(ctx context.Context, who tenant.Identity, in SearchInpu
 // find runs the query and reads the passages. Messages from a time that the
 // question mentions rank first.
 func (s *Service) find(ctx context.Context, who tenant.Identity, in SearchInput, q retrieve.Query) ([]SearchResult, bool, error) {
-	q.Kind, q.Limit, q.Generation, q.MinScore = retrieve.Chat, in.Limit, who.Generation, in.MinScore
+	q.Kind, q.Limit, q.Generation, q.MinScore, q.SkipRerank = retrieve.Chat, in.Limit, who.Generation, in.MinScore, in.SkipRerank
 	if NormalizePlatform(in.Platform) != "" {
 		q.Group = groupOf(in.Platform)
 	}

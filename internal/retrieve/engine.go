@@ -38,12 +38,18 @@ type Config struct {
 	// IndexTimeout bounds the wait for the index (default 1 s).
 	EmbedTimeout time.Duration
 	IndexTimeout time.Duration
+	// Reranker sorts the best RerankPassages results (default 20) again; optional.
+	// RerankTimeout bounds the wait for it (default 300 ms).
+	Reranker       Reranker
+	RerankTimeout  time.Duration
+	RerankPassages int
 }
 
 // Engine searches units by words and by meaning.
 type Engine struct {
 	Config
 	backgrounds backgrounds
+	reranker    breaker
 	mu          sync.Mutex
 	embedders   map[placement.GenerationID]*breaker
 	indexes     map[string]*breaker // by collection
@@ -53,6 +59,8 @@ type Engine struct {
 func New(c Config) *Engine {
 	c.EmbedTimeout = cmp.Or(c.EmbedTimeout, defaultEmbedTimeout)
 	c.IndexTimeout = cmp.Or(c.IndexTimeout, defaultIndexTimeout)
+	c.RerankTimeout = cmp.Or(c.RerankTimeout, defaultRerankTimeout)
+	c.RerankPassages = cmp.Or(c.RerankPassages, defaultRerankPassages)
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
@@ -109,13 +117,15 @@ func (e *Engine) Search(ctx context.Context, scope tenant.Scope, p placement.Loc
 	if err != nil {
 		return Result{}, err
 	}
+	e.rerank(ctx, q, found, r.texts)
 	return Result{Found: found, Calibrated: r.calibrated, Degraded: d.degraded}, nil
 }
 
 // ranked is a ranking, best first.
 type ranked struct {
-	hits []Hit
-	live map[UnitID]Found // the first hits, if PostgreSQL already confirmed that they are live
+	hits  []Hit
+	live  map[UnitID]Found  // the first hits, if PostgreSQL already confirmed that they are live
+	texts map[UnitID]string // of the live ones
 	// calibrated reports that scores are probabilities of being relevant.
 	calibrated bool
 }

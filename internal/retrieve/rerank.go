@@ -80,10 +80,10 @@ func (e *Engine) compare(ctx context.Context, scope tenant.Scope, q Query, wante
 	for _, h := range out {
 		worst = min(worst, h.Score)
 	}
-	live := make(map[UnitID]Found, len(out))
+	live, texts := make(map[UnitID]Found, len(out)), make(map[UnitID]string, len(out))
 	for _, d := range described {
 		if !d.neighbour() {
-			live[d.ID] = d.found()
+			live[d.ID], texts[d.ID] = d.found(), d.Text
 		}
 	}
 	for _, h := range ranking {
@@ -91,7 +91,7 @@ func (e *Engine) compare(ctx context.Context, scope tenant.Scope, q Query, wante
 			out = append(out, Hit{ID: h.ID, Score: worst * h.Score})
 		}
 	}
-	return ranked{hits: out, live: live, calibrated: background != nil}, nil
+	return ranked{hits: out, live: live, texts: texts, calibrated: background != nil}, nil
 }
 
 // takePerspective embeds the question as the speakers that it names would put it.

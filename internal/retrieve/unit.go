@@ -72,6 +72,8 @@ type Query struct {
 	Generation placement.GenerationID
 	// Ranking selects the searches to run; "" for Fused. Only the Engine uses it.
 	Ranking Ranking
+	// SkipRerank keeps the order of the reranker's input. Only the Engine uses it.
+	SkipRerank bool
 	// MinScore is the score below which results are omitted; nil for DefaultMinScore,
 	// which only applies to calibrated scores. Only the Engine uses it.
 	MinScore *float64

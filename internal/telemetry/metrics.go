@@ -57,7 +57,7 @@ var durationBuckets = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 
 func NewMetrics(r prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		stageDuration: newHistogram("mnemo_request_stage_duration_seconds",
-			"Duration of a request stage: auth, embed, dense, exact, lexical, hydrate, pack or synthesize.", durationBuckets, "stage"),
+			"Duration of a request stage: auth, embed, dense, exact, lexical, hydrate, rerank, pack or synthesize.", durationBuckets, "stage"),
 		jobDuration: newHistogram("mnemo_job_duration_seconds",
 			"Duration of a job attempt, by kind and outcome: success, error, snoozed (continues later, or a dependency is unavailable) or canceled.",
 			append(durationBuckets, 300, 1800), "kind", "outcome"),

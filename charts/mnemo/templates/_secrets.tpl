@@ -19,7 +19,7 @@ of `helm template` stay the same. Argument: (dict "root" $ "component" "api"). *
 {{- $names = concat $names (list $v.postgres.app.existingSecret $v.milvus.auth.existingSecret) -}}
 {{- end -}}
 {{- if eq .component "api" -}}
-{{- $names = concat $names (list $v.embeddings.external.existingSecret $v.embeddings.next.external.existingSecret $v.chat.existingSecret $v.tracing.existingSecret $v.extraCA.existingSecret) -}}
+{{- $names = concat $names (list $v.embeddings.external.existingSecret $v.embeddings.next.external.existingSecret $v.chat.existingSecret $v.rerank.existingSecret $v.tracing.existingSecret $v.extraCA.existingSecret) -}}
 {{- range $v.oidc.providers -}}{{- $names = append $names (default "" .existingSecret) -}}{{- end -}}
 {{- end -}}
 {{- toJson $names -}}
