@@ -13,8 +13,10 @@ import (
 const root = ".."
 
 var (
-	link = regexp.MustCompile(`\]\(([^)\s]+)\)`)
-	code = regexp.MustCompile("`([a-z][a-zA-Z0-9_.-]*(?:/[a-zA-Z0-9_.-]+)+)`")
+	link     = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	named    = regexp.MustCompile("`(Test[A-Z][A-Za-z0-9]*)`")
+	declared = regexp.MustCompile(`(?m)^func (Test[A-Z][A-Za-z0-9]*)\(`)
+	code     = regexp.MustCompile("`([a-z][a-zA-Z0-9_.-]*(?:/[a-zA-Z0-9_.-]+)+)`")
 )
 
 func TestLinksResolve(t *testing.T) {
@@ -35,7 +37,7 @@ func TestLinksResolve(t *testing.T) {
 // Paths in the documents that explain the tree must exist.
 func TestPathsExist(t *testing.T) {
 	t.Parallel()
-	for _, file := range []string{"README.md", "CONTRIBUTING.md", "docs/architecture.md"} {
+	for _, file := range []string{"README.md", "CONTRIBUTING.md", "docs/architecture.md", "docs/security.md", "docs/reliability.md", "docs/trust-model.md"} {
 		for _, m := range code.FindAllStringSubmatch(read(t, filepath.Join(root, file)), -1) {
 			path := m[1]
 			first, _, _ := strings.Cut(path, "/")
@@ -47,6 +49,47 @@ func TestPathsExist(t *testing.T) {
 			}
 		}
 	}
+}
+
+// The tests that documents name as evidence must exist.
+func TestNamedTestsExist(t *testing.T) {
+	t.Parallel()
+	names := map[string]bool{}
+	for _, file := range testFiles(t) {
+		for _, m := range declared.FindAllStringSubmatch(read(t, file), -1) {
+			names[m[1]] = true
+		}
+	}
+	found := 0
+	for _, file := range markdownFiles(t) {
+		for _, m := range named.FindAllStringSubmatch(read(t, file), -1) {
+			if found++; !names[m[1]] {
+				t.Errorf("%s names %s, which does not exist", file, m[1])
+			}
+		}
+	}
+	if found == 0 {
+		t.Error("no document names a test")
+	}
+}
+
+func testFiles(t *testing.T) (files []string) {
+	t.Helper()
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (d.Name() == "bin" || strings.HasPrefix(d.Name(), ".") && path != root):
+			return fs.SkipDir
+		case strings.HasSuffix(path, "_test.go"):
+			files = append(files, path)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
 }
 
 func markdownFiles(t *testing.T) []string {

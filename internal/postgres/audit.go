@@ -180,7 +180,7 @@ func (d *DB) RecentRecords(ctx context.Context, scope tenant.Scope, before int64
 	}
 	var out []audit.Record
 	err := d.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
-		rows, err := q.ListRecentAudit(ctx, db.ListRecentAuditParams{TenantID: string(scope.Tenant), Before: before, Page: int32(limit)})
+		rows, err := q.ListRecentAudit(ctx, db.ListRecentAuditParams{TenantID: string(scope.Tenant), Before: before, Page: integer(limit)})
 		out = collect(rows, func(r db.ListRecentAuditRow) audit.Record {
 			return audit.Record{
 				Sequence: r.Seq, At: r.At.UTC(), Tenant: scope.Tenant, User: r.Subject, Actor: r.Actor, Via: r.Via,

@@ -184,6 +184,23 @@ func wantDenied(t *testing.T, app *pgxpool.Pool, name string) {
 	}
 }
 
+// The application role cannot change the schema, nor what restricts it.
+func TestSchemaBelongsToTheOwner(t *testing.T) {
+	t.Parallel()
+	app := appPool(t, postgrestest.Create(t))
+	for _, sql := range []string{
+		"create table x (id int)", "create function x() returns int language sql as 'select 1'", "create schema x", "drop table memories",
+		"alter table memories disable row level security", "drop policy scope on memories", "create policy x on memories using (true)",
+		"alter table memories owner to current_user", "truncate memories", "alter function audit_expire security invoker",
+		"alter role current_user bypassrls", "set session_replication_role = replica",
+	} {
+		_, err := app.Exec(t.Context(), sql)
+		if e, ok := errors.AsType[*pgconn.PgError](err); !ok || e.Code != "42501" {
+			t.Errorf("%s: %v, want permission denied", sql, err)
+		}
+	}
+}
+
 // Every function that the application role can call has an entry that explains
 // why it exposes no other user's data.
 func TestReachableFunctions(t *testing.T) {
