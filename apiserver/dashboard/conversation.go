@@ -23,21 +23,24 @@ const (
 // conversationView is a page of a conversation.
 type conversationView struct {
 	chat.Conversation
-	Title       string
-	Parts       []part
-	Newer       string // path of the previous page; "" for none
-	Older       string // path of the next page
-	Screen, Of  int    // page number, starting at 1, and number of pages
-	Here, Found string
+	Title  string
+	Parts  []part
+	Newer  string // path of the previous page; "" for none
+	Older  string // path of the next page
+	Here   string
+	Source bool   // messages are shown as they were written
+	Other  string // path of this page as source, or rendered
 }
 
 // part is a message, or a part of a long message.
 type part struct {
 	chat.Message
 	Text      string
-	Start     int  // byte offset in the message
-	Continued bool // not the first part of the message
-	Blocks    []block
+	Start     int    // byte offset in the message
+	Continued bool   // not the first part of the message
+	Fence     string // the line that began the code in which the part begins; "" for none
+	HTML      template.HTML
+	Blocks    []block // instead of HTML: the text as it was written
 }
 
 // block is text or code, part of which may be highlighted.
@@ -64,25 +67,73 @@ func (d *Dashboard) showChat(c *fiber.Ctx, who *tenant.Session) error {
 		return err
 	}
 	here, title := "/chats/"+url.PathEscape(id), titles[conversation.ID]
-	view := conversationView{Conversation: conversation, Title: title, Screen: screen, Of: len(screens), Here: here}
+	source := c.Query("source") != ""
+	view := conversationView{Conversation: conversation, Title: title, Source: source, Here: here}
 	if screen > 1 {
-		view.Newer = here + "?part=" + strconv.Itoa(screen-1)
+		view.Newer = view.path(screen-1, source)
 	}
 	if screen < len(screens) {
-		view.Older = here + "?part=" + strconv.Itoa(screen+1)
+		view.Older = view.path(screen+1, source)
 	}
 	if len(screens) > 0 {
 		view.Parts = screens[screen-1]
 	}
+	view.Other = view.path(screen, !source)
 	for i := range view.Parts {
-		p := &view.Parts[i]
 		from, to := -1, -1
-		if p.Index == message {
+		if p := view.Parts[i]; p.Index == message {
 			from, to = start-p.Start, end-p.Start
 		}
-		p.Blocks = blocksOf(p.Text, from, to)
+		if err := view.Parts[i].render(from, to, source); err != nil {
+			return err
+		}
 	}
 	return d.render(c, fiber.StatusOK, "conversation", page{Title: title, Section: "chats", Who: who, Data: view})
+}
+
+// path returns the path of a page.
+func (v conversationView) path(screen int, source bool) string {
+	q := url.Values{}
+	if screen > 1 {
+		q.Set("part", strconv.Itoa(screen))
+	}
+	if source {
+		q.Set("source", "yes")
+	}
+	if len(q) == 0 {
+		return v.Here
+	}
+	return v.Here + "?" + q.Encode()
+}
+
+// render sets the HTML of what was written in Markdown, or else the blocks, with the byte
+// range from..to highlighted.
+func (p *part) render(from, to int, source bool) (err error) {
+	if source || p.Sender == chat.Tool || p.Sender == chat.System {
+		p.Blocks = blocksOf(p.Text, from, to)
+		return nil
+	}
+	if from >= 0 {
+		from, to = from+len(p.Fence), to+len(p.Fence)
+	}
+	p.HTML, err = renderMarkdown(p.Fence+p.Text, from, to)
+	return err
+}
+
+// openFence returns the line that begins the code in which a text ends, "" for none.
+func openFence(text string) string {
+	open := ""
+	for line := range strings.Lines(text) {
+		if !strings.HasPrefix(strings.TrimLeft(line, " "), "```") {
+			continue
+		}
+		if open == "" {
+			open = line
+		} else {
+			open = ""
+		}
+	}
+	return open
 }
 
 // screensOf splits a conversation into pages of bounded size.
@@ -101,7 +152,7 @@ func screensOf(messages []chat.Message) [][]part {
 			}
 			free -= size
 			last := &screens[len(screens)-1]
-			*last = append(*last, part{Message: m, Text: text, Start: start, Continued: start > 0})
+			*last = append(*last, part{Message: m, Text: text, Start: start, Continued: start > 0, Fence: openFence(m.Text[:start])})
 			if start += len(text); start >= len(m.Text) {
 				break
 			}

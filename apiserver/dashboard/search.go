@@ -77,12 +77,7 @@ func (d *Dashboard) fillSearch(ctx context.Context, who *tenant.Session, view *s
 		return err
 	}
 	for _, r := range found {
-		item := result{}
-		if r.Memory != nil {
-			item = memoryResult(view.Query, *r.Memory)
-		} else {
-			item = passageResult(view.Query, titles, *r.Passage)
-		}
+		item := resultOf(view.Query, titles, r)
 		if r.Irrelevant {
 			view.Less = append(view.Less, item)
 		} else {
@@ -90,6 +85,13 @@ func (d *Dashboard) fillSearch(ctx context.Context, who *tenant.Session, view *s
 		}
 	}
 	return nil
+}
+
+func resultOf(query string, titles map[string]string, r search.Result) result {
+	if r.Memory != nil {
+		return memoryResult(query, *r.Memory)
+	}
+	return passageResult(query, titles, *r.Passage)
 }
 
 func memoryResult(query string, m memory.Memory) result {

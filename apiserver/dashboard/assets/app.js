@@ -247,11 +247,11 @@
 		setTimeout(poll, Math.min(Math.max((Date.now() - began) / 10, 1000), 10000));
 	}
 
-	// Copy buttons.
+	// Copy buttons, of an element by its id or of the code next to the button.
 	document.addEventListener("click", async (event) => {
 		const button = event.target.closest("[data-copy]");
 		if (!button) return;
-		const source = document.getElementById(button.dataset.copy);
+		const source = button.dataset.copy ? document.getElementById(button.dataset.copy) : one("code", button.parentElement);
 		try {
 			await navigator.clipboard.writeText(source.textContent);
 			button.textContent = "Copied";
@@ -287,3 +287,28 @@
 	dress(document);
 	setTimeout(poll, 500);
 })();
+	// Long conversations: the next messages are loaded before the reader gets there, earlier ones on request.
+	async function loadMore(place) {
+		const link = one("a", place), after = place.dataset.more === "after";
+		if (place.dataset.loading) return;
+		place.dataset.loading = "yes";
+		const response = await fetch(link.href).catch(() => null);
+		if (!response?.ok || response.redirected) { delete place.dataset.loading; return; }
+		const page = await parse(response);
+		const talk = one("[data-talk]"), fresh = one("[data-talk]", page), next = one(`[data-more="${place.dataset.more}"]`, page);
+		dress(fresh);
+		const height = document.documentElement.scrollHeight;
+		if (after) talk.append(...fresh.childNodes);
+		else talk.prepend(...fresh.childNodes);
+		if (next) { place.replaceWith(next); watchMore(next); } else place.remove();
+		if (!after) scrollBy(0, document.documentElement.scrollHeight - height);
+	}
+	const coming = new IntersectionObserver((entries) => {
+		for (const entry of entries) if (entry.isIntersecting) loadMore(entry.target);
+	}, { rootMargin: "600px" });
+	function watchMore(place) {
+		if (place.dataset.more === "after") coming.observe(place);
+		one("a", place).addEventListener("click", (event) => { event.preventDefault(); loadMore(place); });
+	}
+	for (const place of all("[data-more]")) watchMore(place);
+

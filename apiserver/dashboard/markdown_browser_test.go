@@ -1,0 +1,60 @@
+package dashboard_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+const formatted = "# Night trains\n\nThe **fastest** way to *Vienna*:\n\n1. Book a seat at [ÖBB](https://oebb.test/tickets).\n2. Or a couchette:\n   - lower\n   - upper\n\n" +
+	"| Train | From | Price |\n|---|---|--:|\n| NJ 490 | Hamburg | 59 € |\n| NJ 40490 | Amsterdam | 79 € |\n\n> Seats sell out in summer.\n\n" +
+	"### Code\n\n```sql\nselect price from trains\nwhere city = 'Vienna';\n```\n\nInline `code`, <b>HTML</b> and ![a map](https://evil.test/map.png).\n\n---\n\nDone."
+
+// readsMarkdown: messages are formatted, HTML and images are harmless, code can be copied,
+// the source can be seen, and a long conversation is loaded in parts.
+func readsMarkdown(t *testing.T, s *site, b *browser) {
+	alice := s.newTenant(t, nil, "alice")[0]
+	s.ingest(t, alice, "f", "Night trains", "How do I get to **Vienna**?", formatted)
+	tab := b.newPerson(t, s.urls[0])
+	tab.signIn(alice)
+	tab.open("/chats")
+	tab.click(".card .title")
+	tab.sees("Seats sell out in summer.")
+	for what, expression := range map[string]string{
+		"a heading":         `document.querySelector(".prose [role=heading].h1").innerText === "Night trains"`,
+		"a table":           `document.querySelectorAll(".prose tbody tr").length === 2`,
+		"a nested list":     `document.querySelectorAll(".prose ol > li > ul > li").length === 2`,
+		"a safe link":       `document.querySelector(".prose a[href='https://oebb.test/tickets']").rel === "noopener noreferrer nofollow"`,
+		"HTML as text":      `document.querySelector(".talk").innerText.includes("<b>HTML</b>")`,
+		"no image":          `!document.querySelector(".talk img") && document.querySelector("a[href='https://evil.test/map.png']").innerText === "a map"`,
+		"the user's format": `document.querySelector(".says.human strong").innerText === "Vienna"`,
+	} {
+		tab.until(expression, "see "+what)
+	}
+	tab.looks("conversation-formatted")
+	tab.eval(`document.querySelector(".prose .snippet button").focus()`, nil)
+	tab.click(".prose .snippet button")
+	tab.sees("Copied")
+	tab.click("form.actions a.quiet")
+	tab.sees("| NJ 490 | Hamburg | 59 € |")
+	tab.click("form.actions a.quiet")
+	tab.seesNot("| NJ 490 | Hamburg")
+
+	var long strings.Builder
+	for i := range 3000 {
+		fmt.Fprintf(&long, "%d. A line of a long answer about the night train.\n", i+1)
+	}
+	s.ingest(t, alice, "l", "A long answer", "List everything.", long.String()+"\nThe penguin is at the end.")
+	tab.open("/search?q=penguin+at+the+end")
+	tab.sees("The penguin is at the end.")
+	tab.eval(`[...document.querySelectorAll(".card")].find((c) => c.innerText.includes("penguin is")).querySelector(".title").click()`, nil)
+	tab.at("/chats/")
+	tab.until(`(() => { const r = document.querySelector("#found")?.getBoundingClientRect(); return r && r.bottom > 0 && r.top < innerHeight; })()`, "be at the passage")
+	tab.sees("The penguin is at the end.")
+	tab.click("[data-more=before] a")
+	tab.until(`document.querySelectorAll(".says").length >= 3`, "see earlier messages above")
+	tab.open("/chats")
+	tab.click(".card .title")
+	tab.until(`(scrollTo(0, document.documentElement.scrollHeight), document.querySelector(".talk").innerText.includes("The penguin is at the end."))`, "see the end after scrolling")
+	tab.until(`!document.querySelector("[data-more=after]")`, "see that there is no more")
+}
