@@ -66,12 +66,15 @@ func exported(t *testing.T, n int) string {
 	return string(text)
 }
 
-// drop drops a file on the form.
-func (b *tab) drop(name, content string) {
+// drop drops files on the page, whose names and contents alternate.
+func (b *tab) drop(files ...string) {
 	b.t.Helper()
-	b.eval(`(() => { const data = new DataTransfer();
-		data.items.add(new File([`+quote(content)+`], `+quote(name)+`, {type: "application/json"}));
-		document.querySelector("[data-drop]").dispatchEvent(new DragEvent("drop", {dataTransfer: data, bubbles: true, cancelable: true})); })()`, nil)
+	add := ""
+	for i := 0; i < len(files); i += 2 {
+		add += `data.items.add(new File([` + quote(files[i+1]) + `], ` + quote(files[i]) + `, {type: "application/json"}));`
+	}
+	b.eval(`(() => { const data = new DataTransfer(); `+add+`
+		document.querySelector("h1").dispatchEvent(new DragEvent("drop", {dataTransfer: data, bubbles: true, cancelable: true})); })()`, nil)
 }
 
 // managesConversations: import by drag and drop with progress and over-quota
@@ -88,6 +91,13 @@ func managesConversations(t *testing.T, s *site, b *browser) {
 	tab.at("/chats/imports/")
 	tab.sees("Import failed.")
 	tab.sees("Errors")
+	tab.sees("Accepted are .zip")
+	tab.looks("import-failed")
+	tab.click("a.primary")
+	tab.at("/chats")
+	tab.drop("one.json", `{"hello": "there"}`, "two.json", `[]`)
+	tab.at("/chats/imports")
+	tab.until(`document.querySelectorAll(".cards .card").length === 3`, "see three imports")
 	tab.open("/chats")
 
 	tab.drop("conversations.json", exported(t, 40))

@@ -3,6 +3,7 @@ package dashboard
 import (
 	"net/url"
 	"strconv"
+	"time"
 
 	"github.com/gofiber/fiber/v2"
 
@@ -10,10 +11,32 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
+// minEstimate is the time after which the progress of an import says how long it takes.
+const minEstimate = 2 * time.Second
+
 // importView is the status of an import.
 type importView struct {
 	importer.Import
+	Age time.Duration // since the import began
 }
+
+// Left estimates how long the import still takes, from its progress so far; "" if that
+// says nothing yet.
+func (v importView) Left() string {
+	done, total := v.Done(), v.Total
+	if v.Status == importer.Done {
+		done, total = v.Searchable(), v.WithinQuota()
+	} else if v.Status != importer.Running {
+		return ""
+	}
+	if done == 0 || done >= total || v.Age < minEstimate {
+		return ""
+	}
+	return remaining(time.Duration(float64(v.Age) / float64(done) * float64(total-done)))
+}
+
+// Final reports whether the number of conversations over quota no longer changes.
+func (v importView) Final() bool { return v.Status == importer.Done }
 
 // Done returns the number of processed conversations.
 func (v importView) Done() int { return v.Imported + v.Updated + v.Skipped + v.Failed }
@@ -47,7 +70,7 @@ func (d *Dashboard) showImport(c *fiber.Ctx, who *tenant.Session) error {
 	if err != nil {
 		return err
 	}
-	return d.render(c, fiber.StatusOK, "import", page{Title: "Import", Section: "chats", Who: who, Data: importView{i}})
+	return d.render(c, fiber.StatusOK, "import", page{Title: "Import", Section: "chats", Who: who, Data: importView{i, d.Now().Sub(i.StartedAt)}})
 }
 
 // importsView is the list of imports.

@@ -24,6 +24,19 @@ func ago(d time.Duration) string {
 	return plural(int(d/(24*time.Hour)), "day") + " ago"
 }
 
+// remaining formats an estimated duration.
+func remaining(d time.Duration) string {
+	switch {
+	case d < 10*time.Second:
+		return "a few seconds left"
+	case d < 55*time.Second:
+		return "less than a minute left"
+	case d < time.Hour:
+		return "about " + plural(int(d.Round(time.Minute)/time.Minute), "minute") + " left"
+	}
+	return "about " + plural(int(d.Round(time.Hour)/time.Hour), "hour") + " left"
+}
+
 // plural formats a count: 1 memory, 2 memories.
 func plural(n int, one string) string {
 	if n == 1 {

@@ -17,6 +17,8 @@ func TestTexts(t *testing.T) {
 		number(-1234567): "-1,234,567", number(999): "999", number(100): "100",
 		byteSize(1): "1 byte", byteSize(10 << 30): "10 GiB", byteSize(1536): "1.5 KiB",
 		ago(3 * time.Second): "just now", ago(-time.Second): "just now", ago(61 * time.Second): "1 minute ago", ago(50 * time.Hour): "2 days ago",
+		remaining(time.Second): "a few seconds left", remaining(40 * time.Second): "less than a minute left", remaining(56 * time.Second): "about 1 minute left",
+		remaining(150 * time.Second): "about 3 minutes left", remaining(2 * time.Hour): "about 2 hours left",
 		sentence("érable"): "Érable.", sentence("Done."): "Done.", sentence(""): ".",
 	} {
 		if got != want {

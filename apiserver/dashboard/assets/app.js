@@ -196,39 +196,73 @@
 		openPalette();
 	});
 
-	// Import: drag and drop, and upload progress.
-	for (const form of all("[data-drop]")) {
-		const input = one("input[type=file]", form);
-		const over = (on) => (event) => { event.preventDefault(); form.classList.toggle("over", on); };
-		form.addEventListener("dragover", over(true));
-		form.addEventListener("dragleave", over(false));
-		form.addEventListener("drop", (event) => {
-			over(false)(event);
-			if (!event.dataTransfer.files.length) return;
-			input.files = event.dataTransfer.files;
-			send(form, input.files[0]);
+	// Import: choose several files or drop them anywhere on the page. They are uploaded one after another.
+	const drop = one("[data-drop]");
+	if (drop) {
+		const input = one("input[type=file]", drop), zone = one("[data-dropzone]");
+		const hasFiles = (event) => [...event.dataTransfer?.types ?? []].includes("Files");
+		input.multiple = true;
+		for (const node of all("[data-unscripted]", drop)) node.hidden = true;
+		addEventListener("dragover", (event) => { if (hasFiles(event)) { event.preventDefault(); zone.hidden = false; } });
+		addEventListener("dragleave", (event) => { if (!event.relatedTarget) zone.hidden = true; });
+		addEventListener("drop", (event) => {
+			if (!hasFiles(event)) return;
+			event.preventDefault();
+			zone.hidden = true;
+			uploadAll(drop, [...event.dataTransfer.files]);
 		});
-		form.addEventListener("submit", (event) => { event.preventDefault(); send(form, input.files[0]); });
+		input.addEventListener("change", () => { uploadAll(drop, [...input.files]); input.value = ""; });
+		drop.addEventListener("submit", (event) => event.preventDefault());
+		for (const link of all("[data-choose-file]")) link.addEventListener("click", () => input.click());
 	}
-	function send(form, file) {
-		const bar = one("progress", form), text = one("[data-sent]", form);
-		one("[data-sending]", form).hidden = false;
-		const body = new FormData();
+	// uploadAll uploads the files, and opens the import, or the list of imports if there are several.
+	async function uploadAll(form, files) {
+		const imports = [];
+		const rows = files.map((file) => uploadRow(form, file));
+		for (const [i, file] of files.entries()) {
+			const to = await upload(form, file, rows[i]);
+			if (to) imports.push(to);
+		}
+		if (!imports.length || imports.length < files.length) return; // the reasons are shown
+		location.href = imports.length === 1 ? imports[0] : "/chats/imports";
+	}
+	function uploadRow(form, file) {
+		const row = document.createElement("li"), line = document.createElement("p"), name = document.createElement("strong");
+		const state = document.createElement("span"), bar = document.createElement("progress");
+		name.textContent = file.name;
+		state.className = "hint";
+		state.textContent = "Waiting";
+		bar.max = 100;
+		bar.value = 0;
+		bar.setAttribute("aria-label", "Upload of " + file.name);
+		line.append(name, state);
+		row.append(line, bar);
+		one("[data-uploads]", form).append(row);
+		return { state, bar };
+	}
+	// upload returns the address of the import, or nothing if the file was rejected.
+	function upload(form, file, { state, bar }) {
+		const body = new FormData(), request = new XMLHttpRequest(), began = Date.now();
+		const fail = (text, done) => { state.textContent = text; state.className = "failed"; bar.remove(); done(null); };
 		body.append("file", file);
-		const request = new XMLHttpRequest();
-		request.open("POST", form.action);
-		request.setRequestHeader("X-Requested-With", "mnemo");
-		request.upload.addEventListener("progress", (event) => {
-			const percent = Math.floor(100 * event.loaded / event.total);
-			bar.value = percent;
-			text.textContent = percent < 100 ? "Uploading… " + percent + "%" : "Processing…";
+		return new Promise((done) => {
+			request.open("POST", form.action);
+			request.setRequestHeader("X-Requested-With", "mnemo");
+			request.upload.addEventListener("progress", ({ loaded, total }) => {
+				bar.value = 100 * loaded / total;
+				const seconds = (Date.now() - began) / 1000 * (total - loaded) / Math.max(loaded, 1);
+				const left = seconds < 60 ? Math.ceil(seconds) + " s" : Math.ceil(seconds / 60) + " min";
+				state.textContent = loaded < total ? Math.floor(bar.value) + "%, about " + left + " left" : "Processing…";
+			});
+			request.addEventListener("load", () => {
+				if (request.status !== 201) { fail(request.responseText, done); return; }
+				state.textContent = "Uploaded";
+				bar.value = 100;
+				done(request.getResponseHeader("Location"));
+			});
+			request.addEventListener("error", () => fail("Connection lost. Try again.", done));
+			request.send(body);
 		});
-		request.addEventListener("load", () => {
-			if (request.status === 201) location.href = request.getResponseHeader("Location");
-			else text.textContent = request.responseText;
-		});
-		request.addEventListener("error", () => { text.textContent = "Connection lost. Try again."; });
-		request.send(body);
 	}
 	// Polls the status of an import until it is settled, at increasing intervals.
 	const began = Date.now();
@@ -262,31 +296,6 @@
 		}
 	});
 
-	// Local times, in the same format as the server.
-	const local = new Intl.DateTimeFormat("en-GB", { dateStyle: "long", timeStyle: "short" });
-	function dress(root) {
-		for (const node of all("[data-scripted]", root)) node.hidden = false;
-		for (const time of all("time[data-local]", root)) time.textContent = local.format(new Date(time.dateTime));
-		for (const form of all("[data-pick]", root)) tally(form);
-	}
-	const now = new Date();
-	const today = [now.getFullYear(), now.getMonth() + 1, now.getDate()].map((n) => String(n).padStart(2, "0")).join("-");
-	for (const field of all("[data-today]")) field.value = today;
-	for (const text of all("[data-fleeting]")) setTimeout(() => text.remove(), one("form", text) ? undoTime : 5000);
-	one("[data-reveal]")?.focus();
-	// Shows a notice only once, not after a reload.
-	const here = new URL(location.href);
-	if (here.searchParams.has("done")) {
-		here.searchParams.delete("done");
-		here.searchParams.delete("undo");
-		history.replaceState(null, "", here);
-		tabs.postMessage("changed");
-	}
-	const last = sessionStorage.getItem("undo");
-	if (last) offerUndo(JSON.parse(last));
-	dress(document);
-	setTimeout(poll, 500);
-})();
 	// Long conversations: the next messages are loaded before the reader gets there, earlier ones on request.
 	async function loadMore(place) {
 		const link = one("a", place), after = place.dataset.more === "after";
@@ -312,3 +321,28 @@
 	}
 	for (const place of all("[data-more]")) watchMore(place);
 
+	// Local times, in the same format as the server.
+	const local = new Intl.DateTimeFormat("en-GB", { dateStyle: "long", timeStyle: "short" });
+	function dress(root) {
+		for (const node of all("[data-scripted]", root)) node.hidden = false;
+		for (const time of all("time[data-local]", root)) time.textContent = local.format(new Date(time.dateTime));
+		for (const form of all("[data-pick]", root)) tally(form);
+	}
+	const now = new Date();
+	const today = [now.getFullYear(), now.getMonth() + 1, now.getDate()].map((n) => String(n).padStart(2, "0")).join("-");
+	for (const field of all("[data-today]")) field.value = today;
+	for (const text of all("[data-fleeting]")) setTimeout(() => text.remove(), one("form", text) ? undoTime : 5000);
+	one("[data-reveal]")?.focus();
+	// Shows a notice only once, not after a reload.
+	const here = new URL(location.href);
+	if (here.searchParams.has("done")) {
+		here.searchParams.delete("done");
+		here.searchParams.delete("undo");
+		history.replaceState(null, "", here);
+		tabs.postMessage("changed");
+	}
+	const last = sessionStorage.getItem("undo");
+	if (last) offerUndo(JSON.parse(last));
+	dress(document);
+	setTimeout(poll, 500);
+})();
