@@ -67,6 +67,7 @@ var isolationCases = map[string][]isolationRequest{
 
 	"GET /assets/:name": {{path: "/app.js"}, {path: "/$m"}},
 	"GET /":             {{}}, "GET /sign-in": {{path: "?next=/chats/$c"}},
+	"GET /t/:tenant": {{path: "/acme"}}, "GET /t/:namespace/:tenant": {{path: "/default/acme"}},
 	"POST /sign-in":               {{body: "name=$s&password=wrong"}},
 	"GET /sign-in/with/:provider": {{path: "/0"}},
 	"GET /sign-in/callback":       {{path: "?state=$m&code=$c"}},

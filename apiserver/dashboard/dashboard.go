@@ -91,6 +91,8 @@ func (d *Dashboard) Register(app fiber.Router) {
 	app.Get("/assets/:name", d.public(d.serveAsset))
 	app.Get("/", d.public(d.home))
 	app.Get("/sign-in", d.public(d.signInPage))
+	app.Get("/t/:tenant", d.public(d.tenantSignInPage))
+	app.Get("/t/:namespace/:tenant", d.public(d.tenantSignInPage))
 	app.Post("/sign-in", d.public(d.signIn))
 	app.Get("/sign-in/with/:provider", d.public(d.startSignIn))
 	app.Get("/sign-in/callback", d.public(d.finishSignIn))

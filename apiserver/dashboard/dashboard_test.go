@@ -48,7 +48,7 @@ func signsIn(t *testing.T, s *site, b *browser) {
 	tab.fill("input[name=name]", "alice")
 	tab.fill("input[name=password]", "wrong")
 	tab.click("button.primary")
-	tab.sees("The name must have three parts")
+	tab.sees("The name must be tenant/user, such as acme/alice.")
 	tab.fill("input[name=name]", alice.name.String())
 	tab.fill("input[name=password]", "wrong")
 	tab.click("button.primary")
@@ -62,6 +62,20 @@ func signsIn(t *testing.T, s *site, b *browser) {
 	tab.at("/sign-in")
 	tab.open("/memories")
 	tab.at("/sign-in")
+
+	tab.open("/t/" + alice.name.Tenant + "?next=/usage")
+	tab.sees("Sign in to " + alice.name.Tenant)
+	tab.looks("sign-in-tenant")
+	tab.fill("input[name=name]", "alice")
+	tab.fill("input[name=password]", "wrong")
+	tab.click("button.primary")
+	tab.sees("Incorrect name or password.")
+	tab.sees("Sign in to " + alice.name.Tenant)
+	tab.fill("input[name=password]", alice.password)
+	tab.click("button.primary")
+	tab.at("/usage")
+	tab.open("/t/Not_a_name")
+	tab.sees("Page not found")
 }
 
 // managesMemories: empty list, add, search while typing, edit with history, move.

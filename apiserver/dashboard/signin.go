@@ -22,6 +22,7 @@ type providerLink struct {
 // signInView is the sign-in page.
 type signInView struct {
 	Name      string
+	Tenant    string // of the address, tenant or namespace/tenant; its users enter their own name only
 	Next      string // path after sign-in
 	Password  bool   // show the form
 	Providers []providerLink
@@ -43,7 +44,27 @@ func (d *Dashboard) signInPage(c *fiber.Ctx) error {
 	if who != nil && !again {
 		return c.Redirect(next, fiber.StatusSeeOther)
 	}
-	return d.render(c, fiber.StatusOK, "signin", page{Title: "Sign in", Data: d.signInViewOf(who, next)})
+	view := d.signInViewOf(who, next)
+	view.Tenant = tenantOf(c)
+	return d.render(c, fiber.StatusOK, "signin", page{Title: "Sign in", Data: view})
+}
+
+// tenantSignInPage is the sign-in page of a tenant. It is the same for a tenant that does
+// not exist, so that nobody learns the names of tenants.
+func (d *Dashboard) tenantSignInPage(c *fiber.Ctx) error {
+	if _, ok := tenant.ParseSignInName(tenantOf(c) + "/user"); !ok {
+		return fault.New(fault.NotFound, "check the address; a tenant has a name of lower-case letters, digits, dots and hyphens")
+	}
+	return d.signInPage(c)
+}
+
+// tenantOf returns the tenant in the address of a sign-in page, "" if it has none.
+func tenantOf(c *fiber.Ctx) string {
+	name := c.Params("tenant")
+	if namespace := c.Params("namespace"); namespace != "" {
+		name = namespace + "/" + name
+	}
+	return name
 }
 
 // signInViewOf returns the sign-in page. A user who must authenticate again sees only
@@ -80,8 +101,12 @@ func (d *Dashboard) signIn(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	view := signInView{Name: strings.TrimSpace(form.Get("name")), Next: localPath(form.Get("next"), "/memories")}
-	secret, err := d.authenticate(c, view.Name, form.Get("password"))
+	view := signInView{Name: strings.TrimSpace(form.Get("name")), Tenant: form.Get("tenant"), Next: localPath(form.Get("next"), "/memories")}
+	name := view.Name
+	if view.Tenant != "" && !strings.Contains(name, "/") {
+		name = view.Tenant + "/" + name
+	}
+	secret, err := d.authenticate(c, name, form.Get("password"))
 	if err != nil {
 		return d.renderSignInError(c, view, err)
 	}
@@ -106,7 +131,7 @@ func (d *Dashboard) renderSignInError(c *fiber.Ctx, view signInView, err error) 
 func (d *Dashboard) authenticate(c *fiber.Ctx, signInName, password string) (string, error) {
 	name, ok := tenant.ParseSignInName(signInName)
 	if !ok {
-		return "", fault.New(fault.Invalid, "the name must have three parts, such as default/acme/alice")
+		return "", fault.New(fault.Invalid, "the name must be tenant/user, such as acme/alice")
 	}
 	if password == "" {
 		return "", fault.New(fault.Invalid, "enter your password")

@@ -12,27 +12,37 @@ import (
 // sessionSize is the number of base62 digits of a session's secret, 190 bits.
 const sessionSize = 32
 
-// SignInName is the name with which a user signs in to the dashboard.
+// SignInName is the name with which a user signs in to the dashboard. Namespace is empty
+// if the user did not enter one: the password then decides between tenants of one name.
 type SignInName struct {
 	Namespace, Tenant, User string
 }
 
-// ParseSignInName parses namespace/tenant/user.
+// ParseSignInName parses namespace/tenant/user or tenant/user.
 func ParseSignInName(s string) (SignInName, bool) {
 	parts := strings.Split(strings.TrimSpace(s), "/")
-	if len(parts) != 3 {
-		return SignInName{}, false
-	}
 	for _, part := range parts {
 		if part == "" || len(part) > 253 || strings.Trim(part, "abcdefghijklmnopqrstuvwxyz0123456789-.") != "" {
 			return SignInName{}, false
 		}
 	}
-	return SignInName{parts[0], parts[1], parts[2]}, true
+	switch len(parts) {
+	case 2:
+		return SignInName{Tenant: parts[0], User: parts[1]}, true
+	case 3:
+		return SignInName{parts[0], parts[1], parts[2]}, true
+	default:
+		return SignInName{}, false
+	}
 }
 
-// String returns namespace/tenant/user.
-func (n SignInName) String() string { return n.Namespace + "/" + n.Tenant + "/" + n.User }
+// String returns namespace/tenant/user, or tenant/user without a namespace.
+func (n SignInName) String() string {
+	if n.Namespace == "" {
+		return n.Tenant + "/" + n.User
+	}
+	return n.Namespace + "/" + n.Tenant + "/" + n.User
+}
 
 // NewSession returns a new secret for a session cookie.
 func NewSession(random io.Reader) (string, error) {

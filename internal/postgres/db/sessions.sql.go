@@ -114,7 +114,7 @@ const findAccounts = `-- name: FindAccounts :many
 select u.tenant_id, u.id, u.password_hash, n.suspended
 from tenants n
 join users u on u.tenant_id = n.id and u.name = $1 and u.active and u.password_hash is not null
-where n.namespace = $2 and n.name = $3 and n.state = 'active'
+where (n.namespace = $2 or $2 = '') and n.name = $3 and n.state = 'active'
 `
 
 type FindAccountsParams struct {
@@ -130,7 +130,8 @@ type FindAccountsRow struct {
 	Suspended    bool
 }
 
-// Several clusters may have a tenant with this namespace and name.
+// Several clusters may have a tenant with this namespace and name, and several namespaces
+// one with this name.
 func (q *Queries) FindAccounts(ctx context.Context, arg FindAccountsParams) ([]FindAccountsRow, error) {
 	rows, err := q.db.Query(ctx, findAccounts, arg.UserName, arg.Namespace, arg.TenantName)
 	if err != nil {

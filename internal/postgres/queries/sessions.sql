@@ -17,11 +17,12 @@ delete from sign_in_attempts where key in (
     select o.key from sign_in_attempts o where o.began_at <= now() - @span::interval limit 100 for update skip locked);
 
 -- name: FindAccounts :many
--- Several clusters may have a tenant with this namespace and name.
+-- Several clusters may have a tenant with this namespace and name, and several namespaces
+-- one with this name.
 select u.tenant_id, u.id, u.password_hash, n.suspended
 from tenants n
 join users u on u.tenant_id = n.id and u.name = @user_name and u.active and u.password_hash is not null
-where n.namespace = @namespace and n.name = @tenant_name and n.state = 'active';
+where (n.namespace = @namespace or @namespace = '') and n.name = @tenant_name and n.state = 'active';
 
 -- name: InsertSession :execrows
 insert into sessions (hash, tenant_id, user_id, password_hash, expires_at, authenticated_at)
