@@ -181,10 +181,11 @@ func (m *monitor) wantNoActiveAlerts(t *testing.T) {
 	})
 }
 
-// wantNoAlertFired checks that no alert has fired since the monitor started.
+// wantNoAlertFired checks that no alert has fired since the monitor started. The alerts on
+// latency depend on the speed of the machine: charts/testdata tests them.
 func (m *monitor) wantNoAlertFired(t *testing.T) {
 	t.Helper()
-	for _, a := range m.Query(t, `max by (alertname) (max_over_time(ALERTS{alertstate="firing"}[1h]))`) {
+	for _, a := range m.Query(t, `max by (alertname) (max_over_time(ALERTS{alertstate="firing",alertname!~"MnemoLatency.*"}[1h]))`) {
 		t.Errorf("%s fired although the installation was healthy", a.Labels["alertname"])
 	}
 }
