@@ -53,19 +53,29 @@ func writeEmbedded(dir string, files embed.FS, folder string, names ...string) e
 	return nil
 }
 
+// npmScript is the path of npm below the directory of fillNode.
+const npmScript = "npm/bin/npm-cli.js"
+
 // npmInstall installs the packages of package-lock.json in dir and removes npm.
-// npm uses the machine's configured registry; the lock file contains the hashes.
 func npmInstall(ctx context.Context, dir string) error {
-	cmd := exec.CommandContext(ctx, filepath.Join(dir, "node"), filepath.Join(dir, "npm", "bin", "npm-cli.js"),
-		"ci", "--no-audit", "--no-fund", "--ignore-scripts")
+	if err := npmCI(ctx, filepath.Join(dir, "node"), filepath.Join(dir, npmScript), dir); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(filepath.Join(dir, "npm")); err != nil {
+		return fmt.Errorf("remove npm: %w", err)
+	}
+	return nil
+}
+
+// npmCI installs the packages of package-lock.json in dir with the given programs.
+// npm uses the machine's configured registry; the lock file contains the hashes.
+func npmCI(ctx context.Context, node, npm, dir string) error {
+	cmd := exec.CommandContext(ctx, node, npm, "ci", "--no-audit", "--no-fund", "--ignore-scripts")
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), systemCAs()...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("npm could not install %s (is the package registry reachable?): %w\n%s",
 			filepath.Base(dir), err, strings.TrimSpace(string(out)))
-	}
-	if err := os.RemoveAll(filepath.Join(dir, "npm")); err != nil {
-		return fmt.Errorf("remove npm: %w", err)
 	}
 	return nil
 }

@@ -1,0 +1,2 @@
+// Package sdk generates and builds the packages in the directory sdk.
+package sdk
