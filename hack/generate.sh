@@ -26,3 +26,6 @@ cp "$fresh/openapi.json" api/openapi.json
 
 # The client of the contract.
 hack/tool.sh oapi-codegen -config api/client/oapi-codegen.yaml -templates api/client/templates api/openapi.json
+
+# The models and clients of the SDKs.
+go run ./hack/sdk/generate

@@ -4,7 +4,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 
-generated="api config internal/postgres/db charts/mnemo/files charts/mnemo/README.md"
+generated="api config internal/postgres/db charts/mnemo/files charts/mnemo/README.md sdk"
 index=$(mktemp)
 trap 'rm -f "$index"' EXIT INT TERM
 

@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+from typing import List
+
+from pydantic import RootModel
+
+from .. import models
+from .._call import Call, path
+from .transport import AsyncTransport
+
+
+class _Buckets(RootModel[List[models.Bucket]]):
+    pass
+
+
+class AsyncBuckets:
+    """Groups of memories."""
+
+    def __init__(self, transport: AsyncTransport) -> None:
+        self._transport = transport
+
+    async def create(
+        self, name: str, *, description: str | None = None, idempotency_key: str | None = None
+    ) -> models.CreatedBucket:
+        """Creates a bucket."""
+        body = models.CreateBucketRequest(name=name, description=description)
+        call = Call("POST", "/api/buckets", body=body, idempotency_key=idempotency_key)
+        return await self._transport.call(models.CreatedBucket, call)
+
+    async def list(self) -> List[models.Bucket]:
+        """Returns all buckets."""
+        return (await self._transport.call(_Buckets, Call("GET", "/api/buckets"))).root
+
+    async def update(self, bucket_id: int | str, *, name: str | None = None, description: str | None = None) -> None:
+        """Changes the name or the description of a bucket."""
+        body = models.UpdateBucketRequest(name=name, description=description)
+        await self._transport.send(Call("PATCH", path("/api/buckets/{}", bucket_id), body=body))
+
+    async def delete(self, bucket_id: int | str) -> models.DeletedBucket:
+        """Deletes a bucket and moves its memories to the default bucket."""
+        return await self._transport.call(models.DeletedBucket, Call("DELETE", path("/api/buckets/{}", bucket_id)))

@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+from itertools import count
+from typing import TypeVar
+
+import anyio
+import httpx
+from pydantic import BaseModel
+
+from .._call import Call, connection_error, decode, delay, error_of
+from .._config import Config
+
+M = TypeVar("M", bound=BaseModel)
+
+
+class AsyncTransport:
+    """Sends calls and retries them."""
+
+    def __init__(self, config: Config, http: httpx.AsyncClient) -> None:
+        self.config = config
+        self.http = http
+
+    async def call(self, model: type[M], call: Call) -> M:
+        """Returns the response as a model."""
+        return decode(model, await self.send(call))
+
+    async def send(self, call: Call) -> httpx.Response:
+        """Returns a successful response with its body."""
+        response = await self.stream(call)
+        try:
+            await response.aread()
+        except httpx.TransportError as e:
+            raise connection_error(e) from e
+        finally:
+            await response.aclose()
+        return response
+
+    async def stream(self, call: Call) -> httpx.Response:
+        """Returns a successful response whose body is still to be read. The caller closes it."""
+        for attempt in count():
+            try:
+                response = await self._attempt(call)
+            except httpx.TransportError as e:
+                pause = delay(call, attempt, self.config.max_retries, None)
+                if pause is None:
+                    raise connection_error(e) from e
+            else:
+                if response.is_success:
+                    return response
+                pause = delay(call, attempt, self.config.max_retries, response)
+                if pause is None:
+                    raise error_of(response)
+            await anyio.sleep(pause)
+        raise AssertionError("unreachable")
+
+    async def _attempt(self, call: Call) -> httpx.Response:
+        request = self.http.build_request(
+            call.method, self.config.url + call.path, timeout=self.config.timeout, **call.arguments()
+        )
+        request.headers.update(self.config.headers())
+        response = await self.http.send(request, stream=True)
+        if not response.is_success:
+            try:
+                await response.aread()
+            finally:
+                await response.aclose()
+        return response

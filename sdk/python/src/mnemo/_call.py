@@ -1,0 +1,114 @@
+"""Calls of the API without I/O: what to send, what to retry, and what a response means."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+from urllib.parse import quote
+from uuid import uuid4
+
+import httpx
+from pydantic import BaseModel
+
+from ._upload import Upload
+from .errors import APIConnectionError, APITimeoutError, MnemoError, error_for
+
+M = TypeVar("M", bound=BaseModel)
+
+_RETRIED = frozenset({408, 429, 502, 503, 504})
+_FIRST_DELAY, _LONGEST_DELAY = 0.5, 8.0
+_LONGEST_RETRY_AFTER = 120.0
+
+
+@dataclass
+class Call:
+    """One logical request. All its attempts have the same Idempotency-Key."""
+
+    method: str
+    path: str
+    params: Mapping[str, Any] = field(default_factory=dict)
+    body: BaseModel | None = None
+    upload: Upload | None = None
+    form: Mapping[str, str] = field(default_factory=dict)
+    headers: dict[str, str] = field(default_factory=dict)
+    idempotency_key: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.method == "POST":
+            self.headers["Idempotency-Key"] = self.idempotency_key or str(uuid4())
+
+    def arguments(self) -> dict[str, Any]:
+        """Returns the arguments of the next attempt for httpx."""
+        params = {name: _text(value) for name, value in self.params.items() if value is not None}
+        arguments: dict[str, Any] = {"params": params, "headers": self.headers}
+        if self.body is not None:
+            arguments["json"] = self.body.model_dump(mode="json", by_alias=True, exclude_none=True)
+        if self.upload is not None:
+            arguments["files"] = {"file": self.upload.next_attempt()}
+            arguments["data"] = dict(self.form)
+        return arguments
+
+    def repeatable(self) -> bool:
+        return self.upload is None or self.upload.repeatable
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def path(template: str, *ids: str | int) -> str:
+    """Returns a path with escaped ids."""
+    return template.format(*(quote(str(i), safe="") for i in ids))
+
+
+def decode(model: type[M], response: httpx.Response) -> M:
+    """Returns the body of a response."""
+    try:
+        return model.model_validate_json(response.content)
+    except ValueError as e:
+        raise MnemoError(f"unexpected response to {response.request.url}: {e}") from e
+
+
+def error_of(response: httpx.Response) -> MnemoError:
+    """Returns the error of a response whose body was read."""
+    try:
+        body = response.json()
+    except ValueError:
+        body = {}
+    return error_for(
+        response.status_code,
+        body if isinstance(body, dict) else {},
+        response.headers.get("X-Request-Id"),
+        retry_after(response),
+    )
+
+
+def connection_error(e: httpx.TransportError) -> MnemoError:
+    """Returns the error of a request without a response."""
+    if isinstance(e, httpx.TimeoutException):
+        return APITimeoutError(f"the server did not respond in time ({type(e).__name__})")
+    return APIConnectionError(f"connection failed: {e or type(e).__name__}")
+
+
+def retry_after(response: httpx.Response) -> float | None:
+    try:
+        return float(response.headers["Retry-After"])
+    except (KeyError, ValueError):
+        return None
+
+
+def delay(call: Call, attempt: int, max_retries: int, response: httpx.Response | None) -> float | None:
+    """Returns the seconds before the next attempt, or None if there is none. response is None after a connection error."""
+    if attempt >= max_retries or not call.repeatable():
+        return None
+    backoff: float = min(_FIRST_DELAY * 2**attempt, _LONGEST_DELAY) * random.uniform(0.5, 1)
+    if response is None:
+        return backoff
+    if response.status_code not in _RETRIED:
+        return None
+    told = retry_after(response)
+    if told is None:
+        return backoff
+    return told if told <= _LONGEST_RETRY_AFTER else None

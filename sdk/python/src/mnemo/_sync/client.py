@@ -1,0 +1,88 @@
+# Generated from mnemo/_async/client.py by hack/sdk/generate.py. DO NOT EDIT.
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from types import TracebackType
+from typing import List, Literal
+
+import httpx
+
+from .. import models
+from .._call import Call
+from .._config import Config
+from .account import Account
+from .buckets import Buckets
+from .chats import Chats
+from .imports import Imports
+from .memories import Memories
+from .transport import Transport
+
+
+class Mnemo:
+    """A client of a Mnemo server.
+
+    url and api_key default to the environment variables MNEMO_URL and MNEMO_API_KEY. With the key of an application,
+    user is the id of the user on whose behalf it acts.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        api_key: str | None = None,
+        *,
+        user: str | None = None,
+        timeout: float = 60.0,
+        max_retries: int = 4,
+        http_client: httpx.Client | None = None,
+    ) -> None:
+        config = Config.load(url, api_key, user, timeout, max_retries)
+        self._owned = http_client is None
+        self._use(Transport(config, http_client or httpx.Client()))
+
+    def _use(self, transport: Transport) -> None:
+        self._transport = transport
+        self.memories = Memories(transport)
+        self.buckets = Buckets(transport)
+        self.chats = Chats(transport)
+        self.imports = Imports(transport)
+        self.account = Account(transport)
+
+    def for_user(self, user: str) -> Mnemo:
+        """Returns a client that acts for a user and shares the connections of this one."""
+        client = Mnemo.__new__(Mnemo)
+        client._owned = False
+        client._use(Transport(replace(self._transport.config, user=user), self._transport.http))
+        return client
+
+    def search(
+        self,
+        query: str,
+        *,
+        limit: int = 10,
+        include: Sequence[Literal["memories", "chats"]] | None = None,
+        context_chunks: int | None = None,
+        min_score: float | None = None,
+    ) -> List[models.AnyResult]:
+        """Returns memories and passages of conversations in one list, best first."""
+        body = models.SearchAllRequest(
+            query=query,
+            limit=limit,
+            include=None if include is None else [*include],
+            context_chunks=context_chunks,
+            min_score=min_score,
+        )
+        return (self._transport.call(models.AllResults, Call("POST", "/api/search", body=body))).results
+
+    def close(self) -> None:
+        """Closes the connections, unless they are shared."""
+        if self._owned:
+            self._transport.http.close()
+
+    def __enter__(self) -> Mnemo:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

@@ -1,0 +1,97 @@
+# Generated from mnemo/_async/memories.py by hack/sdk/generate.py. DO NOT EDIT.
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import List
+
+from .. import models
+from .._call import Call, path
+from .transport import Transport
+
+
+class Memories:
+    """Short texts about a user."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def create(
+        self,
+        text: str,
+        *,
+        bucket: int | str | None = None,
+        source: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> models.CreatedMemory:
+        """Stores a memory. Begin the text with the date, YYYY-MM-DD. bucket is the id of a bucket."""
+        body = models.CreateMemoryRequest(text=text, bucket_id=_bucket(bucket), source=source)
+        call = Call("POST", "/api/v2/memory", body=body, idempotency_key=idempotency_key)
+        return self._transport.call(models.CreatedMemory, call)
+
+    def search(
+        self, query: str, *, limit: int = 10, bucket: int | str | None = None, min_score: float | None = None
+    ) -> List[models.Memory]:
+        """Returns the memories that match a question, best first."""
+        params = {"query": query, "count": limit, "bucketId": bucket, "minScore": min_score}
+        found = self._transport.call(models.MemoryList, Call("GET", "/api/v2/memory", params))
+        return found.memories
+
+    def list(
+        self, *, bucket: int | str | None = None, latest: bool = False, page_size: int = 100
+    ) -> Iterator[models.Memory]:
+        """Yields all memories, oldest first or latest first, and requests pages as needed."""
+        skip: int | None = 0
+        while skip is not None:
+            params = {"bucketId": bucket, "latest": latest, "count": page_size, "skip": skip}
+            page = self._transport.call(models.MemoryList, Call("GET", "/api/v2/memory", params))
+            for memory in page.memories:
+                yield memory
+            skip = page.next_skip
+
+    def get(self, memory_id: str) -> models.FullMemory:
+        """Returns a memory."""
+        return self._transport.call(models.FullMemory, Call("GET", path("/api/memories/{}", memory_id)))
+
+    def update(
+        self,
+        memory_id: str,
+        *,
+        text: str | None = None,
+        bucket: int | str | None = None,
+        bucket_name: str | None = None,
+    ) -> models.UpdatedMemory:
+        """Changes the text of a memory, or moves it to a bucket by id or name. A changed text is a new version."""
+        body = models.UpdateMemoryRequest(
+            memory_id=memory_id, text=text, bucket_id=_bucket(bucket), bucket_name=bucket_name
+        )
+        return self._transport.call(models.UpdatedMemory, Call("POST", "/api/v2/memory/update", body=body))
+
+    def move(
+        self, memory_ids: Sequence[str], *, bucket: int | str | None = None, bucket_name: str | None = None
+    ) -> models.UpdatedMemory:
+        """Moves up to 100 memories to a bucket: all of them, or none if an id does not exist."""
+        body = models.UpdateMemoryRequest(memory_ids=[*memory_ids], bucket_id=_bucket(bucket), bucket_name=bucket_name)
+        return self._transport.call(models.UpdatedMemory, Call("POST", "/api/v2/memory/update", body=body))
+
+    def delete(self, memory_id: str) -> None:
+        """Deletes a memory with its versions."""
+        self._transport.send(Call("DELETE", path("/api/memories/{}", memory_id)))
+
+    def delete_many(self, memory_ids: Sequence[str]) -> models.DeletedMemories:
+        """Deletes up to 10,000 memories. Ids that do not exist are skipped."""
+        body = models.DeleteMemoriesRequest(memory_ids=[*memory_ids])
+        return self._transport.call(models.DeletedMemories, Call("POST", "/api/memories/bulk-delete", body=body))
+
+    def versions(self, memory_id: str, *, page_size: int = 100) -> Iterator[models.MemoryVersion]:
+        """Yields the versions of a memory, newest first."""
+        skip: int | None = 0
+        while skip is not None:
+            call = Call("GET", path("/api/memories/{}/versions", memory_id), {"count": page_size, "skip": skip})
+            page = self._transport.call(models.MemoryVersions, call)
+            for version in page.versions:
+                yield version
+            skip = page.next_skip
+
+
+def _bucket(bucket: int | str | None) -> int | None:
+    return None if bucket is None else int(bucket)

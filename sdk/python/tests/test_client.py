@@ -1,0 +1,130 @@
+"""The synchronous client against the server at MNEMO_URL."""
+
+import io
+import json
+import pathlib
+import tempfile
+import unittest
+import zipfile
+
+import mnemo
+from mnemo import Mnemo
+
+EXPORT = json.dumps(
+    [
+        {
+            "uuid": "sdk-claude-1",
+            "name": "Night train",
+            "created_at": "2025-05-09T14:30:00Z",
+            "updated_at": "2025-05-09T14:31:00Z",
+            "chat_messages": [
+                {"uuid": "a", "sender": "human", "text": "Which seat on the night train to Vienna?", "created_at": "2025-05-09T14:30:00Z"},
+                {"uuid": "b", "sender": "assistant", "text": "A window seat.", "created_at": "2025-05-09T14:30:05Z"},
+            ],
+        }
+    ]
+).encode()
+
+
+class ClientTest(unittest.TestCase):
+    def setUp(self):
+        self.client = self.enterContext(Mnemo())
+
+    def test_memories(self):
+        created = self.client.memories.create("2026-05-03 I adopted a grey cat called Miso.")
+        again = self.client.memories.create("2026-05-03 I adopted a grey cat called Miso.")
+        self.assertEqual(again.memory_id, created.memory_id)
+        self.assertTrue(again.is_duplicate)
+        found = self.client.memories.search("what pet do I have", limit=3)
+        self.assertEqual(found[0].id, created.memory_id)
+        self.assertGreater(found[0].score, 0)
+        updated = self.client.memories.update(created.memory_id, text="2026-05-03 I adopted a black cat called Miso.")
+        self.assertEqual(updated.version, 2)
+        versions = list(self.client.memories.versions(created.memory_id, page_size=1))
+        self.assertEqual([v.version for v in versions], [2, 1])
+        self.assertEqual(self.client.memories.get(created.memory_id).version, 2)
+        self.client.memories.delete(created.memory_id)
+        with self.assertRaises(mnemo.NotFoundError):
+            self.client.memories.get(created.memory_id)
+
+    def test_pages_and_buckets(self):
+        bucket = self.client.buckets.create("Pages", description="numbered")
+        ids = [self.client.memories.create(f"2026-01-0{i} Fact number {i}", bucket=bucket.id).memory_id for i in range(1, 6)]
+        listed = [m.id for m in self.client.memories.list(bucket=bucket.id, page_size=2)]
+        self.assertEqual(listed, ids)
+        latest = [m.id for m in self.client.memories.list(bucket=bucket.id, page_size=2, latest=True)]
+        self.assertEqual(latest, ids[::-1])
+        self.client.buckets.update(bucket.id, name="Numbered pages")
+        self.assertEqual(self.client.memories.move(ids[:2], bucket_name="General").moved_count, 2)
+        counts = {b.name: b.memory_count for b in self.client.buckets.list()}
+        self.assertEqual(counts["Numbered pages"], 3)
+        self.assertEqual(self.client.buckets.delete(bucket.id).moved_count, 3)
+        self.assertEqual(self.client.memories.delete_many(ids).deleted_count, 5)
+
+    def test_chats(self):
+        stored = self.client.chats.ingest(
+            [
+                {"role": "user", "content": "Where should we go in May?"},
+                {"role": "assistant", "content": "Lisbon is warm and not yet crowded in May."},
+            ],
+            title="Trip to Portugal",
+        )
+        conversation = self.client.chats.get(stored.conversation_id)
+        self.assertEqual([m.sender for m in conversation.messages], ["human", "assistant"])
+        found = self.client.chats.search("which city is warm in spring", limit=5)
+        self.assertEqual(found[0].conversation_id, stored.conversation_id)
+        recalled = self.client.chats.recall("where should we travel in May", max_tokens=200)
+        self.assertIn("Lisbon", recalled.content)
+        self.assertEqual(recalled.sources[0].conversation_id, stored.conversation_id)
+        self.assertIn("chat", {r.type for r in self.client.search("which city is warm in May")})
+        self.assertEqual(self.client.chats.update([stored.conversation_id], pinned=True).count, 1)
+        pinned = [c.id for c in self.client.chats.list(pinned_only=True, page_size=1)]
+        self.assertEqual(pinned, [stored.conversation_id])
+        before = self.client.chats.count()
+        self.assertEqual(self.client.chats.delete([stored.conversation_id]).deleted, [stored.conversation_id])
+        self.assertEqual(self.client.chats.count(), before - 1)
+
+    def test_import_progress_and_export(self):
+        started = self.client.imports.create(io.BytesIO(EXPORT), platform="claude")
+        states = list(self.client.imports.follow(started.import_id))
+        self.assertEqual((states[-1].status, states[-1].imported, states[-1].indexed), ("done", 1, 1))
+        self.assertEqual(self.client.imports.wait(started.import_id, indexed=True).imported, 1)
+        self.assertIn(started.import_id, [i.import_id for i in self.client.imports.list()])
+        with tempfile.TemporaryDirectory() as directory:
+            target = pathlib.Path(directory, "export.zip")
+            self.client.account.export(target)
+            self.assertIn("Night train", "".join(text(target)))
+        self.client.chats.delete([c.id for c in self.client.chats.list(import_id=started.import_id)])
+
+    def test_failed_import(self):
+        with self.assertRaises((mnemo.ImportFailedError, mnemo.BadRequestError)):
+            self.client.imports.wait(self.client.imports.create(b"not an export").import_id)
+
+    def test_errors(self):
+        with self.assertRaises(mnemo.BadRequestError) as raised:
+            self.client.memories.create("")
+        self.assertEqual((raised.exception.status, raised.exception.code), (400, "invalid"))
+        self.assertTrue(raised.exception.request_id)
+        self.assertIn(raised.exception.request_id, str(raised.exception))
+        with self.assertRaises(mnemo.NotFoundError) as raised:
+            self.client.memories.move(["unknown"], bucket_name="General")
+        self.assertEqual(raised.exception.rejected_ids, ["unknown"])
+        with Mnemo(api_key="mn_wrong") as stranger, self.assertRaises(mnemo.AuthenticationError):
+            stranger.buckets.list()
+
+    def test_idempotency_key(self):
+        first = self.client.memories.create("2026-02-02 Same key", idempotency_key="sdk-python-1")
+        self.assertEqual(self.client.memories.create("2026-02-02 Same key", idempotency_key="sdk-python-1"), first)
+        with self.assertRaises(mnemo.ConflictError) as raised:
+            self.client.memories.create("2026-02-02 Other text", idempotency_key="sdk-python-1")
+        self.assertEqual(raised.exception.code, "idempotency_key_reused")
+        self.client.memories.delete(first.memory_id)
+
+
+def text(path):
+    with zipfile.ZipFile(path) as archive:
+        return [archive.read(name).decode() for name in archive.namelist()]
+
+
+if __name__ == "__main__":
+    unittest.main()

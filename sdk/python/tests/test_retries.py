@@ -1,0 +1,128 @@
+"""Retries, timeouts and headers, against a scripted server."""
+
+import http.server
+import threading
+import time
+import unittest
+from unittest import mock
+
+import mnemo
+from mnemo import Mnemo
+
+CREATED = '{"done": "ok", "memoryId": "m1"}'
+
+
+class Scripted(http.server.ThreadingHTTPServer):
+    """Answers each request with the next step: (status, headers, body), "close" or "hang"."""
+
+    def __init__(self, *steps):
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.steps, self.requests = list(steps), []
+        self.released = threading.Event()
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        self.server.requests.append((self.headers, body))
+        step = self.server.steps.pop(0)
+        if step == "hang":
+            self.server.released.wait(10)
+        if isinstance(step, str):
+            self.close_connection = True
+            return
+        status, headers, text = step
+        self.send_response(status)
+        for name, value in {**headers, "Content-Length": str(len(text))}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(text.encode())
+
+    do_GET = do_POST
+
+    def log_message(self, *_):
+        pass
+
+
+class RetryTest(unittest.TestCase):
+    def serve(self, *steps, **options):
+        server = Scripted(*steps)
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        self.addCleanup(thread.join)
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        self.addCleanup(server.released.set)
+        client = self.enterContext(Mnemo(f"127.0.0.1:{server.server_port}", "mn_key", **options))
+        return server, client
+
+    def test_one_idempotency_key_for_all_attempts(self):
+        server, client = self.serve("close", (503, {"Retry-After": "0"}, "{}"), (429, {"Retry-After": "0"}, "{}"), (200, {}, CREATED))
+        self.assertEqual(client.memories.create("text").memory_id, "m1")
+        keys = {headers["Idempotency-Key"] for headers, _ in server.requests}
+        self.assertEqual((len(server.requests), len(keys)), (4, 1))
+        server.steps.append((200, {}, CREATED))
+        client.memories.create("text")
+        self.assertNotIn(server.requests[-1][0]["Idempotency-Key"], keys)
+
+    def test_upload_is_sent_again_from_its_start(self):
+        server, client = self.serve((503, {"Retry-After": "0"}, ""), (202, {}, '{"importId": "i1"}'))
+        self.assertEqual(client.imports.create(b"exported").import_id, "i1")
+        self.assertTrue(all(b"exported" in body for _, body in server.requests))
+
+    def test_waits_for_retry_after(self):
+        _, client = self.serve((429, {"Retry-After": "1"}, "{}"), (200, {}, CREATED))
+        start = time.monotonic()
+        client.memories.create("text")
+        self.assertGreaterEqual(time.monotonic() - start, 1)
+
+    def test_gives_up(self):
+        body = '{"error": "request rate limit exceeded", "code": "rate_limited"}'
+        server, client = self.serve(*[(429, {"Retry-After": "0", "X-Request-Id": "r1"}, body)] * 3, max_retries=2)
+        with self.assertRaises(mnemo.RateLimitError) as raised:
+            client.memories.create("text")
+        e = raised.exception
+        self.assertEqual((e.code, e.request_id, e.retry_after, len(server.requests)), ("rate_limited", "r1", 0, 3))
+
+    def test_long_retry_after_is_left_to_the_caller(self):
+        server, client = self.serve((429, {"Retry-After": "3600"}, "{}"))
+        with self.assertRaises(mnemo.RateLimitError):
+            client.memories.create("text")
+        self.assertEqual(len(server.requests), 1)
+
+    def test_errors_of_input_are_not_retried(self):
+        server, client = self.serve((403, {}, '{"error": "memory quota exceeded", "code": "quota_exceeded"}'))
+        with self.assertRaises(mnemo.QuotaExceededError):
+            client.memories.create("text")
+        self.assertEqual(len(server.requests), 1)
+
+    def test_timeout(self):
+        _, client = self.serve("hang", timeout=0.2, max_retries=0)
+        with self.assertRaises(mnemo.APITimeoutError):
+            client.memories.create("text")
+
+    def test_headers(self):
+        server, client = self.serve((200, {}, "[]"), (200, {}, "[]"), user="alice")
+        client.buckets.list()
+        client.for_user("bob").buckets.list()
+        (first, _), (second, _) = server.requests
+        self.assertEqual((first["X-Mnemo-User"], second["X-Mnemo-User"]), ("alice", "bob"))
+        self.assertEqual(first["Authorization"], "Bearer mn_key")
+        self.assertRegex(first["User-Agent"], r"^mnemo-python/\d")
+
+    def test_response_of_a_proxy(self):
+        _, client = self.serve((404, {}, "<html>"))
+        with self.assertRaises(mnemo.NotFoundError) as raised:
+            client.memories.get("m1")
+        self.assertEqual(raised.exception.code, "")
+
+    def test_settings(self):
+        with mock.patch.dict("os.environ", {"MNEMO_URL": "", "MNEMO_API_KEY": "", "MNEMO_TOKEN": ""}):
+            with self.assertRaisesRegex(mnemo.MnemoError, "MNEMO_URL"):
+                Mnemo()
+            with self.assertRaisesRegex(mnemo.MnemoError, "MNEMO_API_KEY"):
+                Mnemo("https://mnemo.example.com")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,107 @@
+import type { Transport } from "./transport.js";
+import type {
+  Conversation,
+  ConversationSummary,
+  DeletedConversations,
+  Ingested,
+  IngestMessage,
+  Recollection,
+  Schemas,
+  SearchResult,
+  UpdatedConversations,
+} from "./types.js";
+
+/** A message to store. id defaults to its number and createdAt to a time after the previous message. */
+export type Message = Pick<IngestMessage, "role" | "content"> & { id?: string; createdAt?: string | Date };
+
+export interface IngestOptions {
+  /** Sending an id again adds the messages whose ids are new and replaces the others. Default: a new id. */
+  conversationId?: string;
+  title?: string;
+  platform?: string;
+  createdAt?: Date;
+  idempotencyKey?: string;
+}
+
+export interface ListOptions {
+  provider?: string;
+  title?: string;
+  dateFrom?: string;
+  dateTo?: string;
+  pinnedOnly?: boolean;
+  importId?: string;
+  status?: "active" | "excluded" | "blocked" | "all";
+  pageSize?: number;
+}
+
+const chats = "/api/chat-history/chats";
+
+/** Conversations. */
+export class Chats {
+  constructor(private readonly transport: Transport) {}
+
+  /** Returns the messages that match a question, best first, with their surroundings. */
+  async search(query: string, options: Omit<Schemas["SearchRequest"], "query"> = {}): Promise<SearchResult[]> {
+    const body: Schemas["SearchRequest"] = { query, ...options };
+    const path = "/api/chat-history/search";
+    return (await this.transport.call<Schemas["SearchResults"]>({ method: "POST", path, body })).results;
+  }
+
+  /** Returns cited excerpts for a question, to be inserted into a prompt. */
+  recall(query: string, options: Omit<Schemas["RecallRequest"], "query" | "queries"> = {}): Promise<Recollection> {
+    return this.transport.call({ method: "POST", path: "/api/chat-history/recall", body: { query, ...options } });
+  }
+
+  /** Stores a conversation. */
+  ingest(messages: Message[], options: IngestOptions = {}): Promise<Ingested> {
+    const start = options.createdAt ?? new Date();
+    const conversation: Schemas["IngestConversation"] = {
+      id: options.conversationId ?? `${start.getTime()}-${Math.random().toString(36).slice(2)}`,
+      title: options.title ?? messages[0]?.content.slice(0, 80) ?? "",
+      createdAt: start.toISOString(),
+      messages: messages.map((m, i) => ({
+        id: m.id ?? String(i),
+        role: m.role,
+        content: m.content,
+        createdAt: new Date(m.createdAt ?? start.getTime() + i).toISOString(),
+      })),
+    };
+    return this.transport.call({
+      method: "POST",
+      path: "/api/chat-history/ingest/custom-online",
+      body: { conversation, platform: options.platform ?? "custom" },
+      idempotencyKey: options.idempotencyKey,
+    });
+  }
+
+  /** Yields conversations, and requests pages as needed. */
+  async *list(options: ListOptions = {}): AsyncGenerator<ConversationSummary, void> {
+    for (let page = 1, last = 1; page <= last; page++) {
+      const query = { pageSize: 100, ...options, page };
+      const found: Schemas["ConversationPage"] = await this.transport.call({ method: "GET", path: chats, query });
+      yield* found.items;
+      last = found.totalPages;
+    }
+  }
+
+  /** Returns a conversation with its messages. */
+  get(conversationId: string): Promise<Conversation> {
+    return this.transport.call({ method: "GET", path: "/api/chat-history/conversation", query: { conversationId } });
+  }
+
+  /** Returns the number of active conversations. */
+  async count(): Promise<number> {
+    const path = "/api/chat-history/count";
+    return (await this.transport.call<Schemas["ConversationCount"]>({ method: "GET", path })).count;
+  }
+
+  /** Excludes conversations from search, or pins them. */
+  update(ids: string[], changes: { excluded?: boolean; pinned?: boolean }): Promise<UpdatedConversations> {
+    return this.transport.call({ method: "PATCH", path: chats, body: { ids, ...changes } });
+  }
+
+  /** Deletes conversations with their messages. This cannot be undone. */
+  delete(ids: string[]): Promise<DeletedConversations> {
+    return this.transport.call({ method: "DELETE", path: chats, body: { ids } });
+  }
+}

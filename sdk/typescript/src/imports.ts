@@ -1,0 +1,82 @@
+import { APIConnectionError, ImportFailedError } from "./errors.js";
+import { readEvents } from "./events.js";
+import { sleep, type Transport } from "./transport.js";
+import type { Import, Schemas, StartedImport } from "./types.js";
+
+/** Imports of chat exports. */
+export class Imports {
+  constructor(private readonly transport: Transport) {}
+
+  /** Uploads an export of an assistant or of Mnemo. The server continues with the import. */
+  create(file: Blob, options: { platform?: string; name?: string; idempotencyKey?: string } = {}): Promise<StartedImport> {
+    const form = new FormData();
+    if (options.platform) form.set("platform", options.platform);
+    form.set("file", file, options.name ?? "export");
+    return this.transport.call({
+      method: "POST",
+      path: "/api/chat-history/import",
+      form,
+      idempotencyKey: options.idempotencyKey,
+    });
+  }
+
+  /** Returns the status of an import. */
+  get(importId: string): Promise<Import> {
+    return this.transport.call({ method: "GET", path: path(importId) });
+  }
+
+  /** Yields imports, newest first. */
+  async *list(options: { pageSize?: number } = {}): AsyncGenerator<Import, void> {
+    for (let page = 1, last = 1; page <= last; page++) {
+      const query = { pageSize: 100, ...options, page };
+      const found: Schemas["ImportPage"] = await this.transport.call({ method: "GET", path: "/api/chat-history/imports", query });
+      yield* found.items;
+      last = found.totalPages;
+    }
+  }
+
+  /** Yields the status of an import now and after each change, until it failed or is done and indexed. */
+  async *follow(importId: string): AsyncGenerator<Import, void> {
+    for (let last = "", failures = 0; ; ) {
+      const headers: Record<string, string> = last ? { "Last-Event-ID": last } : {};
+      const response = await this.transport.send({ method: "GET", path: `${path(importId)}/events`, headers });
+      if (response.status === 204 || !response.body) return;
+      try {
+        for await (const event of readEvents(response.body)) {
+          const status = JSON.parse(event.data) as Import;
+          [last, failures] = [event.id, 0];
+          yield status;
+          if (isSettled(status)) return;
+        }
+      } catch (e) {
+        if (!(e instanceof APIConnectionError)) throw e;
+        const pause = this.transport.delay(failures++);
+        if (pause === undefined) throw e;
+        await sleep(pause);
+      }
+    }
+  }
+
+  /**
+   * Waits until an import is done: its conversations are found by keyword, or with indexed also by meaning.
+   * Throws ImportFailedError if the file cannot be imported.
+   */
+  async wait(importId: string, options: { indexed?: boolean } = {}): Promise<Import> {
+    let status = await this.get(importId);
+    for await (status of this.follow(importId)) {
+      if (status.status === "done" && !options.indexed) break;
+    }
+    if (status.status === "failed") {
+      throw new ImportFailedError(`import ${importId} failed: ${status.errors[0]?.error ?? "no reason was given"}`);
+    }
+    return status;
+  }
+}
+
+function path(importId: string): string {
+  return `/api/chat-history/imports/${encodeURIComponent(importId)}`;
+}
+
+function isSettled(status: Import): boolean {
+  return status.status === "failed" || (status.status === "done" && status.indexed >= status.total);
+}

@@ -1,0 +1,151 @@
+import { APIConnectionError, APITimeoutError, errorOf, MnemoError, retryAfter } from "./errors.js";
+
+/** The settings of a client. */
+export interface Options {
+  /** The address of the server. Default: the environment variable MNEMO_URL. */
+  url?: string;
+  /** The API key. Default: the environment variable MNEMO_API_KEY. */
+  apiKey?: string;
+  /** With the key of an application: the id of the user on whose behalf it acts. */
+  user?: string;
+  /** Milliseconds to wait for a response. Default: 60,000. */
+  timeout?: number;
+  /** The number of retries after a connection error and the statuses 408, 429, 502, 503 and 504. Default: 4. */
+  maxRetries?: number;
+  /** Replaces the global fetch. */
+  fetch?: typeof fetch;
+}
+
+/** One logical request. All its attempts have the same Idempotency-Key. */
+export interface Call {
+  method: "GET" | "POST" | "PATCH" | "DELETE";
+  path: string;
+  query?: Record<string, string | number | boolean | undefined>;
+  body?: object;
+  form?: FormData;
+  headers?: Record<string, string>;
+  idempotencyKey?: string;
+}
+
+const retried = new Set([408, 429, 502, 503, 504]);
+const longestRetryAfter = 120;
+
+/** Sends calls and retries them. */
+export class Transport {
+  readonly #options: Options;
+  readonly #url: string;
+  readonly #apiKey: string;
+  readonly maxRetries: number;
+
+  constructor(options: Options) {
+    const url = options.url || environment("MNEMO_URL");
+    const apiKey = options.apiKey || environment("MNEMO_API_KEY") || environment("MNEMO_TOKEN");
+    if (!url) throw new MnemoError("url is required: pass url or set MNEMO_URL, for example to https://mnemo.example.com");
+    if (!apiKey) throw new MnemoError("apiKey is required: pass apiKey or set MNEMO_API_KEY");
+    this.#options = { ...options, url, apiKey };
+    this.#url = withScheme(url).replace(/\/+$/, "");
+    this.#apiKey = apiKey;
+    this.maxRetries = options.maxRetries ?? 4;
+  }
+
+  /** Returns a transport that acts for a user. */
+  forUser(user: string): Transport {
+    return new Transport({ ...this.#options, user });
+  }
+
+  /** Returns the body of the response. */
+  async call<T>(call: Call): Promise<T> {
+    const response = await this.send(call);
+    try {
+      return (await response.json()) as T;
+    } catch (e) {
+      throw new APIConnectionError(`incomplete response to ${call.method} ${call.path}`, { cause: e });
+    }
+  }
+
+  /** Returns a successful response whose body is still to be read. */
+  async send(call: Call): Promise<Response> {
+    const headers = this.#headers(call);
+    for (let attempt = 0; ; attempt++) {
+      let pause: number | undefined;
+      try {
+        const response = await this.#attempt(call, headers);
+        if (response.ok) return response;
+        pause = this.delay(attempt, response);
+        if (pause === undefined) throw await errorOf(response);
+        await response.body?.cancel();
+      } catch (e) {
+        if (!(e instanceof APIConnectionError)) throw e;
+        pause = this.delay(attempt);
+        if (pause === undefined) throw e;
+      }
+      await sleep(pause);
+    }
+  }
+
+  /** Returns the milliseconds before the next attempt, or undefined if there is none. */
+  delay(attempt: number, response?: Response): number | undefined {
+    if (attempt >= this.maxRetries) return undefined;
+    const backoff = Math.min(500 * 2 ** attempt, 8000) * (0.5 + Math.random() / 2);
+    if (!response) return backoff;
+    if (!retried.has(response.status)) return undefined;
+    const told = retryAfter(response);
+    if (told === undefined) return backoff;
+    return told <= longestRetryAfter ? told * 1000 : undefined;
+  }
+
+  #headers(call: Call): Record<string, string> {
+    const headers: Record<string, string> = { Authorization: `Bearer ${this.#apiKey}`, ...call.headers };
+    if (this.#options.user !== undefined) headers["X-Mnemo-User"] = this.#options.user;
+    if (call.body) headers["Content-Type"] = "application/json";
+    if (call.method === "POST") headers["Idempotency-Key"] = call.idempotencyKey ?? randomKey();
+    return headers;
+  }
+
+  async #attempt(call: Call, headers: Record<string, string>): Promise<Response> {
+    const url = new URL(this.#url + call.path);
+    for (const [name, value] of Object.entries(call.query ?? {})) {
+      if (value !== undefined) url.searchParams.set(name, String(value));
+    }
+    const abort = new AbortController();
+    const timer = setTimeout(() => abort.abort(), this.#options.timeout ?? 60_000);
+    const send = this.#options.fetch ?? fetch;
+    try {
+      const body = call.form ?? (call.body && JSON.stringify(call.body));
+      return await send(url, { method: call.method, headers, body, signal: abort.signal });
+    } catch (e) {
+      if (abort.signal.aborted) throw new APITimeoutError("the server did not respond in time", { cause: e });
+      throw new APIConnectionError(`connection failed: ${reason(e)}`, { cause: e });
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+}
+
+/** Waits. */
+export function sleep(milliseconds: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, milliseconds));
+}
+
+/** Returns the message of a failed fetch, which hides the reason in its cause. */
+function reason(e: unknown): string {
+  if (!(e instanceof Error)) return String(e);
+  return e.cause instanceof Error && e.cause.message ? e.cause.message : e.message;
+}
+
+/** Returns an environment variable, if the runtime has them. */
+function environment(name: string): string | undefined {
+  const runtime = globalThis as { process?: { env?: Record<string, string | undefined> } };
+  return runtime.process?.env?.[name];
+}
+
+/** Adds http for this machine and https for any other one, like the command line. */
+function withScheme(url: string): string {
+  if (url.includes("://")) return url;
+  return (/^(localhost|127\.0\.0\.1|\[::1\])/.test(url) ? "http://" : "https://") + url;
+}
+
+/** Returns a random key. Unlike randomUUID, getRandomValues also exists in pages without https. */
+function randomKey(): string {
+  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+}

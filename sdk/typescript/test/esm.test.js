@@ -1,0 +1,91 @@
+import assert from "node:assert/strict";
+import { createServer } from "node:http";
+import test from "node:test";
+
+import * as mnemo from "mnemo-client";
+
+import { scenarios } from "./scenarios.js";
+
+for (const [title, run] of Object.entries(scenarios)) {
+  test(title, () => run({ client: new mnemo.Mnemo(), name: "esm", ...mnemo }));
+}
+
+/** Starts a server that answers each request with the next step: [status, headers, body], "close" or "hang". */
+async function serve(t, ...steps) {
+  const requests = [];
+  const server = createServer((request, response) => {
+    const chunks = [];
+    request.on("data", (chunk) => chunks.push(chunk));
+    request.on("end", () => {
+      requests.push({ headers: request.headers, body: Buffer.concat(chunks).toString() });
+      const step = steps.shift();
+      if (step === "hang") return;
+      if (step === "close") return request.socket.destroy();
+      response.writeHead(step[0], step[1]).end(step[2]);
+    });
+  });
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  t.after(() => (server.closeAllConnections(), server.close()));
+  const client = (options) => new mnemo.Mnemo({ url: `127.0.0.1:${server.address().port}`, apiKey: "mn_key", ...options });
+  return { requests, client };
+}
+
+const created = '{"done":"ok","memoryId":"m1"}';
+const soon = { "Retry-After": "0" };
+
+test("all attempts have one idempotency key", async (t) => {
+  const { requests, client } = await serve(t, "close", [503, soon, "{}"], [429, soon, "{}"], [200, {}, created], [200, {}, created]);
+  assert.equal((await client().memories.create("text")).memoryId, "m1");
+  await client().memories.create("text");
+  const keys = requests.map((r) => r.headers["idempotency-key"]);
+  assert.equal(new Set(keys.slice(0, 4)).size, 1);
+  assert.notEqual(keys[4], keys[0]);
+});
+
+test("an upload is sent again", async (t) => {
+  const { requests, client } = await serve(t, [503, soon, ""], [202, {}, '{"importId":"i1"}']);
+  assert.equal((await client().imports.create(new Blob(["exported"]))).importId, "i1");
+  assert.ok(requests.every((r) => r.body.includes("exported")));
+});
+
+test("Retry-After is honoured", async (t) => {
+  const { client } = await serve(t, [429, { "Retry-After": "1" }, "{}"], [200, {}, created]);
+  const start = performance.now();
+  await client().memories.create("text");
+  assert.ok(performance.now() - start >= 990);
+});
+
+test("retries end", async (t) => {
+  const body = '{"error":"request rate limit exceeded","code":"rate_limited"}';
+  const limited = [429, { ...soon, "X-Request-Id": "r1" }, body];
+  const { requests, client } = await serve(t, limited, limited, limited);
+  const expected = { name: "RateLimitError", code: "rate_limited", requestId: "r1", retryAfter: 0, status: 429 };
+  await assert.rejects(client({ maxRetries: 2 }).memories.create("text"), expected);
+  assert.equal(requests.length, 3);
+});
+
+test("a long Retry-After and errors of input are not retried", async (t) => {
+  const { requests, client } = await serve(t, [429, { "Retry-After": "3600" }, "{}"], [403, {}, '{"code":"quota_exceeded"}']);
+  await assert.rejects(client().memories.create("text"), mnemo.RateLimitError);
+  await assert.rejects(client().memories.create("text"), mnemo.QuotaExceededError);
+  assert.equal(requests.length, 2);
+});
+
+test("timeout", async (t) => {
+  const { client } = await serve(t, "hang");
+  await assert.rejects(client({ timeout: 200, maxRetries: 0 }).buckets.list(), mnemo.APITimeoutError);
+});
+
+test("headers", async (t) => {
+  const { requests, client } = await serve(t, [200, {}, "[]"], [200, {}, "[]"]);
+  const alice = client({ user: "alice" });
+  await alice.buckets.list();
+  await alice.forUser("bob").buckets.list();
+  assert.deepEqual(requests.map((r) => r.headers["x-mnemo-user"]), ["alice", "bob"]);
+  assert.equal(requests[0].headers.authorization, "Bearer mn_key");
+});
+
+test("a response of a proxy", async (t) => {
+  const { client } = await serve(t, [404, {}, "<html>"]);
+  await assert.rejects(client().memories.get("m1"), { name: "NotFoundError", code: "" });
+});
