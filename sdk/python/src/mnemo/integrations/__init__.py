@@ -1,0 +1,1 @@
+"""Adapters for other packages. Each module requires the extra of its name."""

@@ -1,0 +1,81 @@
+"""Texts with a key, one memory each, in a bucket."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from .. import ConflictError, Mnemo, models
+
+
+@dataclass(frozen=True)
+class Record:
+    """A memory whose first line is its key."""
+
+    memory_id: str
+    key: str
+    content: str
+    created_at: datetime
+    score: float | None
+
+
+def _record(memory: models.Memory) -> Record:
+    key, _, content = memory.text.partition("\n")
+    return Record(memory.id, key, content, memory.metadata.created_at, memory.score)
+
+
+class Records:
+    """The records of a bucket, which is created when the first one is stored."""
+
+    def __init__(self, client: Mnemo, bucket: str) -> None:
+        self._client = client
+        self._name = bucket
+
+    def _bucket(self) -> str | None:
+        return next((b.id for b in self._client.buckets.list() if b.name == self._name), None)
+
+    def _ensure_bucket(self) -> str:
+        found = self._bucket()
+        if found is not None:
+            return found
+        try:
+            return self._client.buckets.create(self._name).id
+        except ConflictError:
+            found = self._bucket()
+            if found is None:
+                raise
+            return found
+
+    def all(self) -> Iterator[Record]:
+        """Yields all records, oldest first."""
+        bucket = self._bucket()
+        if bucket is not None:
+            for memory in self._client.memories.list(bucket=bucket):
+                yield _record(memory)
+
+    def search(self, query: str, limit: int) -> list[Record]:
+        """Returns the records that match a question, best first."""
+        bucket = self._bucket()
+        if bucket is None:
+            return []
+        return [_record(m) for m in self._client.memories.search(query, bucket=bucket, limit=limit)]
+
+    def find(self, key: str) -> Record | None:
+        """Returns the record with a key. It reads the records of the bucket up to that one."""
+        return next((r for r in self.all() if r.key == key), None)
+
+    def put(self, key: str, content: str) -> None:
+        """Creates or replaces a record."""
+        text, bucket = f"{key}\n{content}", self._ensure_bucket()
+        found = self.find(key)
+        if found is None:
+            self._client.memories.create(text, bucket=bucket)
+        elif found.content != content:
+            self._client.memories.update(found.memory_id, text=text)
+
+    def delete(self, key: str) -> None:
+        """Deletes a record, if it exists."""
+        found = self.find(key)
+        if found is not None:
+            self._client.memories.delete(found.memory_id)
