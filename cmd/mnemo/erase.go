@@ -36,6 +36,8 @@ type eraseCommand struct {
 	User   string `help:"User of the tenant: the name or e-mail address. Remove the user from the Tenant first, or the operator creates an empty one."`
 	Format string `enum:"text,json" default:"text" help:"Format of the receipt: ${enum}."`
 	Yes    bool   `help:"Skip the confirmation."`
+
+	IndexLost bool `help:"Erase although Milvus has none of the vectors that PostgreSQL records, because Milvus lost its data."`
 }
 
 // Run erases a user or a tenant and prints the receipt. It fails if anything remains.
@@ -63,7 +65,7 @@ func (c *eraseCommand) Run(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = index.Close() }()
-	e := eraser{db: db, index: index, scope: scope, resource: resource}
+	e := eraser{db: db, index: index, scope: scope, resource: resource, indexLost: c.IndexLost}
 	receipt, err := e.run(ctx)
 	if err != nil {
 		return err
@@ -102,6 +104,7 @@ type eraser struct {
 	scope     tenant.Scope
 	resource  tenant.ID
 	locations []placement.Location
+	indexLost bool
 }
 
 func (e *eraser) run(ctx context.Context) (erasure.Receipt, error) {
@@ -116,6 +119,11 @@ func (e *eraser) run(ctx context.Context) (erasure.Receipt, error) {
 	vectors, err := e.countVectors(ctx)
 	if err != nil {
 		return r, err
+	}
+	if !e.indexLost {
+		if err := e.checkIndex(ctx, vectors); err != nil {
+			return r, err
+		}
 	}
 	if err := e.erase(ctx); err != nil {
 		return r, err
@@ -148,6 +156,22 @@ func (e *eraser) run(ctx context.Context) (erasure.Receipt, error) {
 	}
 	r.FinishedAt = time.Now().UTC()
 	return r, nil
+}
+
+// checkIndex returns an error if Milvus has none of the vectors that PostgreSQL records:
+// it is another one, and the receipt would not prove anything.
+func (e *eraser) checkIndex(ctx context.Context, vectors []erasure.Count) error {
+	for _, c := range vectors {
+		if c.Before > 0 {
+			return nil
+		}
+	}
+	n, err := e.db.IndexedUnits(ctx, e.scope)
+	if err != nil || n == 0 {
+		return err
+	}
+	return fault.New(fault.Conflict, "PostgreSQL records %d vectors, but Milvus has none of them; nothing was erased: "+
+		"check --milvus-address, and add --index-lost only if Milvus lost its data", n)
 }
 
 // erase deletes the rows, and the vectors of a tenant.

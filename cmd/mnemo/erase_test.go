@@ -139,3 +139,36 @@ func TestEraseFindsNewTables(t *testing.T) {
 		t.Errorf("the receipt lacks the table:\n%s", out)
 	}
 }
+
+// An erasure with the address of another Milvus, or after the index was lost, would leave
+// the vectors and state that there were none. It is refused before anything is erased.
+func TestEraseRefusesOtherMilvus(t *testing.T) {
+	e, tn := erasable(t)
+	at := e.placement(t, tn.ID)
+	if err := openIndex(t).Drop(t.Context(), at); err != nil {
+		t.Fatal(err)
+	}
+	e.expectError(t, "1 vectors, but Milvus has none", "erase", "--yes", "--tenant", string(tn.ID), "--user", "alice")
+	e.rebuildIndex(t, tn.ID, len(tn.Users))
+	r, stores := e.receipt(t, "--tenant", string(tn.ID), "--user", "alice")
+	if r.Remaining() != 0 || stores["memories"].Before != 1 || stores["vectors"].Before != 1 {
+		t.Errorf("after the refusal: memories %+v, vectors %+v; want both untouched before", stores["memories"], stores["vectors"])
+	}
+	if _, err := e.db.Retire(t.Context(), tn.ID, tenant.Retain); err != nil {
+		t.Fatal(err)
+	}
+	if err := openIndex(t).Drop(t.Context(), at); err != nil {
+		t.Fatal(err)
+	}
+	e.expectError(t, "nothing was erased", "erase", "--yes", "--tenant", string(tn.ID))
+	records, err := e.db.Records(t.Context(), tenant.RecordsOf{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(records) != 1 || records[0].State != tenant.Retained {
+		t.Fatalf("after the refusal: %+v, want the retained tenant", records)
+	}
+	if r, _ := e.receipt(t, "--tenant", string(tn.ID), "--index-lost"); r.Remaining() != 0 {
+		t.Errorf("with --index-lost, %d objects remain", r.Remaining())
+	}
+}

@@ -83,6 +83,20 @@ func (d *DB) Locations(ctx context.Context, id tenant.ID) ([]placement.Location,
 	return placed.Locations(), nil
 }
 
+// IndexedUnits returns how many units of a user, or of a tenant (user 0), the vector store
+// contains according to the database.
+func (d *DB) IndexedUnits(ctx context.Context, scope tenant.Scope) (int64, error) {
+	var n int64
+	err := d.inTenant(ctx, scope.Tenant, func(tx pgx.Tx, _ *db.Queries) error {
+		return tx.QueryRow(ctx, `select count(*) from units where tenant_id = $1 and ($2 = 0 or user_id = $2)
+			and active and indexed_at is not null`, string(scope.Tenant), int64(scope.User)).Scan(&n)
+	})
+	if err != nil {
+		return 0, fmt.Errorf("count indexed units: %w", err)
+	}
+	return n, nil
+}
+
 // CountErasable counts the rows of a user, or of a tenant (user 0), in every table of the
 // schema that has any, and in the job queue, and sets Before.
 func (d *DB) CountErasable(ctx context.Context, scope tenant.Scope) ([]erasure.Count, error) {
