@@ -162,7 +162,7 @@ func (f fakeMemories) Undelete(context.Context, tenant.Scope, string) ([]string,
 	return nil, fault.New(fault.NotFound, "the deletion can no longer be undone")
 }
 
-func (f fakeMemories) Newer(context.Context, tenant.Scope, []string, int64, time.Time) (map[string]string, error) {
+func (f fakeMemories) Newer(context.Context, tenant.Scope, []string, memory.Filter) (map[string]string, error) {
 	return nil, f.fails
 }
 

@@ -2,6 +2,7 @@ package account
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"iter"
 	"time"
@@ -33,6 +34,11 @@ type Memory struct {
 	// SupersededAt when that was recorded.
 	SupersededBy string
 	SupersededAt time.Time
+	// The attributes of memory.Attributes.
+	AgentID  string
+	RunID    string
+	Tags     []string
+	Metadata json.RawMessage
 }
 
 // Version is an earlier text of a memory.

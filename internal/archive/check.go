@@ -49,6 +49,7 @@ func checkMemory(m memory, f *fault.Fields) {
 		id(f, "supersededBy", m.SupersededBy)
 		when(f, "supersededAt", m.SupersededAt)
 	}
+	attributes(m).Normalize(f)
 }
 
 func checkVersion(v memoryVersion, f *fault.Fields) {

@@ -1,10 +1,13 @@
 package archive
 
 import (
+	"encoding/json"
 	"time"
 
 	"github.com/mnemo-dev/mnemo/internal/account"
 	"github.com/mnemo-dev/mnemo/internal/chat"
+	"github.com/mnemo-dev/mnemo/internal/fault"
+	memories "github.com/mnemo-dev/mnemo/internal/memory"
 )
 
 const (
@@ -71,11 +74,22 @@ type memory struct {
 
 	SupersededBy string    `json:"supersededBy,omitempty"`
 	SupersededAt time.Time `json:"supersededAt,omitzero"`
+
+	AgentID  string          `json:"agentId,omitempty"`
+	RunID    string          `json:"runId,omitempty"`
+	Tags     []string        `json:"tags,omitempty"`
+	Metadata json.RawMessage `json:"customMetadata,omitempty"`
 }
 
 func fromMemory(m account.Memory) any { return memory(m) }
 func toMemory(m memory) account.Memory {
+	a := attributes(m).Normalize(&fault.Fields{}) // checkMemory reports the problems
+	m.AgentID, m.RunID, m.Tags, m.Metadata = a.AgentID, a.RunID, a.Tags, a.Metadata
 	return account.Memory(m)
+}
+
+func attributes(m memory) memories.Attributes {
+	return memories.Attributes{AgentID: m.AgentID, RunID: m.RunID, Tags: m.Tags, Metadata: m.Metadata}
 }
 
 type memoryVersion struct {

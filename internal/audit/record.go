@@ -18,7 +18,7 @@ type Verb string
 // The verbs, with their objects.
 const (
 	MemoryCreate         Verb = "memory.create"         // ids
-	MemoryUpdate         Verb = "memory.update"         // ids: text or bucket
+	MemoryUpdate         Verb = "memory.update"         // ids: text, bucket or attributes
 	MemoryDelete         Verb = "memory.delete"         // ids
 	MemoryUndelete       Verb = "memory.undelete"       // ids: a deletion was undone
 	MemoryRestore        Verb = "memory.restore"        // ids, from an export of Mnemo

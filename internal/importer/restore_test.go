@@ -75,6 +75,17 @@ func (b *bundle) empty(t testing.TB, scope tenant.Scope) {
 	}
 }
 
+// attributes returns some or no attributes.
+func attributes(n int, dice func(n int) int) (a memory.Attributes) {
+	if dice(2) == 0 {
+		a.AgentID, a.RunID = "planner", fmt.Sprint("run ", n)
+	}
+	if dice(2) == 0 {
+		a.Tags, a.Metadata = []string{"harbour", "ship"}, []byte(`{"deep":{"list":[1,null,"ä"]},"n":`+fmt.Sprint(n)+`.50}`)
+	}
+	return a
+}
+
 // fill fills an account with memories, some of which are edited and moved, and
 // conversations in all states.
 func (b *bundle) fill(t testing.TB, scope tenant.Scope, memories, conversations int, dice func(n int) int) {
@@ -92,7 +103,8 @@ func (b *bundle) fill(t testing.TB, scope tenant.Scope, memories, conversations 
 	var older []string // the previous memory, which every third one supersedes
 	for n := range memories {
 		text := fmt.Sprintf("2025-05-09 memory %d of the harbour \U0001f6a2", n)
-		created, err := store.Create(ctx, scope, memory.NewMemory{CreateInput: memory.CreateInput{Text: text, Source: "test", Bucket: []int64{0, buckets[dice(3)]}[dice(2)]},
+		created, err := store.Create(ctx, scope, memory.NewMemory{CreateInput: memory.CreateInput{Text: text, Source: "test", Bucket: []int64{0, buckets[dice(3)]}[dice(2)],
+			Attributes: attributes(n, dice)},
 			Tokens: words(text), Units: retrieve.MemoryUnits(text), Links: memory.Links{Supersedes: older}})
 		if err != nil {
 			t.Fatal(err)
@@ -185,6 +197,7 @@ func (b *bundle) checkMemoryCounters(t testing.TB) {
 		select 'memories of the tenant' as name from usage u where memories <> (select count(*) from memories m where m.tenant_id = u.tenant_id)
 		union all select 'storage' from usage u where storage <>
 			(select coalesce(sum(octet_length(text)), 0) from memory_versions v where v.tenant_id = u.tenant_id)
+			+ (select coalesce(sum(attribute_bytes), 0) from memories a where a.tenant_id = u.tenant_id)
 			+ (select coalesce(sum(octet_length(text)), 0) from messages m where m.tenant_id = u.tenant_id)
 		union all select 'memories of user ' || u.name from users u where memories <> (select count(*) from memories m where m.tenant_id = u.tenant_id and m.user_id = u.id)
 		union all select 'bucket ' || b.name from buckets b where memories <> (select count(*) from memories m

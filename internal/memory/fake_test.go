@@ -68,7 +68,7 @@ func (f *fakes) ByID(_ context.Context, _ tenant.Scope, ids []string, _ time.Tim
 	return out, f.storeFails
 }
 
-func (f *fakes) Newer(context.Context, tenant.Scope, []string, int64, time.Time) (map[string]string, error) {
+func (f *fakes) Newer(context.Context, tenant.Scope, []string, Filter) (map[string]string, error) {
 	return f.newer, f.storeFails
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/filter"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 	"github.com/mnemo-dev/mnemo/internal/trace"
@@ -27,7 +28,8 @@ const (
 
 // ListInput selects memories.
 type ListInput struct {
-	Bucket int64  // 0 for all
+	Bucket int64 // 0 for all
+	Where  filter.Filter
 	Count  int    // maximum number of memories; clamped to MaxCount
 	All    bool   // no maximum: Count is ignored
 	Newest bool   // newest first, else oldest first; ignored with Query
@@ -111,7 +113,7 @@ func (s *Service) List(ctx context.Context, who tenant.Identity, in ListInput) (
 
 // walk packs memories in the order of writing and reports whether more follow.
 func (s *Service) walk(ctx context.Context, who tenant.Identity, in ListInput, pack *packer) (bool, error) {
-	f := Filter{Bucket: in.Bucket, Newest: in.Newest, AsOf: in.AsOf, Skip: in.Skip}
+	f := Filter{Bucket: in.Bucket, Where: in.Where, Newest: in.Newest, AsOf: in.AsOf, Skip: in.Skip}
 	for {
 		f.Limit = pack.room()
 		batch, more, err := s.Store.List(ctx, who.Scope, f)
@@ -134,7 +136,8 @@ func (s *Service) walk(ctx context.Context, who tenant.Identity, in ListInput, p
 // sets Degraded, and Relevant to the number of relevant matches in the ranking.
 func (s *Service) ranked(ctx context.Context, who tenant.Identity, in ListInput, pack *packer, out *Listing) (more bool, err error) {
 	res, err := s.Searcher.Search(ctx, who.Scope, who.Placement,
-		retrieve.Query{Kind: retrieve.Memory, Text: in.Query, Group: in.Bucket, To: in.AsOf, Generation: who.Generation, Limit: in.depth(), MinScore: in.MinScore})
+		retrieve.Query{Kind: retrieve.Memory, Text: in.Query, Group: in.Bucket, Where: in.Where, To: in.AsOf,
+			Generation: who.Generation, Limit: in.depth(), MinScore: in.MinScore})
 	if err != nil {
 		return false, fmt.Errorf("search memories: %w", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/mnemo-dev/mnemo/internal/filter"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
@@ -30,9 +31,10 @@ type Memory struct {
 	Text       string
 	Tokens     int
 	Source     string
-	Version    int
-	CreatedAt  time.Time
-	UpdatedAt  time.Time
+	Attributes
+	Version   int
+	CreatedAt time.Time
+	UpdatedAt time.Time
 	// SupersededBy is the newer memory that replaces this one, "" if none does; Supersedes
 	// are the memories that this one replaces.
 	SupersededBy string
@@ -52,9 +54,10 @@ type Bucket struct {
 
 // CreateInput is a memory to store.
 type CreateInput struct {
-	Text    string
-	Bucket  int64 // 0 for the default bucket
-	Source  string
+	Text   string
+	Bucket int64 // 0 for the default bucket
+	Source string
+	Attributes
 	Request tenant.Request // makes a retry idempotent; optional
 }
 
@@ -76,15 +79,16 @@ type Links struct {
 // Created is the result of Create.
 type Created struct {
 	ID string
-	// Duplicate is set if ID is an existing memory with exactly this text in the same
-	// bucket, and nothing was stored.
+	// Duplicate is set if ID is an existing memory with exactly this text and these
+	// attributes in the same bucket, and nothing was stored.
 	Duplicate bool
 }
 
 // Filter selects memories for List.
 type Filter struct {
 	Bucket int64 // 0 for all
-	Newest bool  // newest first, else oldest first
+	Where  filter.Filter
+	Newest bool // newest first, else oldest first
 	// AsOf restricts the result to what was known before it; zero for now.
 	AsOf  time.Time
 	Skip  int
@@ -101,7 +105,8 @@ type BucketInput struct {
 // Store stores memories. internal/postgres implements it. Each write commits the
 // rows, the quota usage and the index job in one transaction.
 type Store interface {
-	// Create stores a memory, unless the bucket contains one with exactly this text. It
+	// Create stores a memory, unless the bucket contains one with exactly this text and
+	// these attributes. It
 	// returns ErrBucketNotFound, or Forbidden when a quota is exceeded.
 	Create(ctx context.Context, scope tenant.Scope, m NewMemory) (Created, error)
 	// List returns memories in order and reports whether more follow. It returns
@@ -111,10 +116,11 @@ type Store interface {
 	// before asOf; zero for now.
 	ByID(ctx context.Context, scope tenant.Scope, ids []string, asOf time.Time) ([]Memory, error)
 	// Newer returns, for those of the memories that are superseded, the memory that
-	// supersedes it, if it is in the bucket (0 for any) and was known before asOf.
-	Newer(ctx context.Context, scope tenant.Scope, ids []string, bucket int64, asOf time.Time) (map[string]string, error)
+	// supersedes it, if it is in f.Bucket, matches f.Where and was known before f.AsOf.
+	Newer(ctx context.Context, scope tenant.Scope, ids []string, f Filter) (map[string]string, error)
 	// Update changes a memory and returns its version. Text that differs is
-	// appended as a new version with new units; identical text changes nothing.
+	// appended as a new version with new units; identical text changes nothing, and
+	// attributes have no versions.
 	// It returns ErrMemoryNotFound, ErrBucketNotFound, or Forbidden when the
 	// storage quota is exceeded.
 	Update(ctx context.Context, scope tenant.Scope, e Edit) (int, error)

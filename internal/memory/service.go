@@ -65,17 +65,19 @@ func (in CreateInput) Validate() error {
 		f.Add("source", "must be at most %d characters", maxSource)
 	}
 	checkString(&f, "source", in.Source)
+	in.Normalize(&f)
 	return f.Err()
 }
 
-// Create stores a memory, unless the bucket contains one with exactly this text. It
-// returns Invalid for an invalid input, NotFound for an unknown bucket and Forbidden
+// Create stores a memory, unless the bucket contains one with exactly this text and
+// these attributes. It returns Invalid for an invalid input, NotFound for an unknown bucket and Forbidden
 // when a quota is exceeded. If the embedder is slow or unavailable, only semantic
 // search of it is delayed.
 func (s *Service) Create(ctx context.Context, who tenant.Identity, in CreateInput) (Created, error) {
 	if err := in.Validate(); err != nil {
 		return Created{}, err
 	}
+	in.Attributes = in.Normalize(&fault.Fields{})
 	units := retrieve.MemoryUnits(in.Text)
 	s.embed(ctx, who.Generation, units)
 	created, err := s.Store.Create(ctx, who.Scope, NewMemory{CreateInput: in, Tokens: s.CountTokens(in.Text), Units: units,

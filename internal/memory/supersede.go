@@ -60,7 +60,7 @@ func (s *Service) newerFirst(ctx context.Context, who tenant.Identity, in ListIn
 	if len(res.Found) == 0 {
 		return nil
 	}
-	newer, err := s.Store.Newer(ctx, who.Scope, owners(res.Found), in.Bucket, in.AsOf)
+	newer, err := s.Store.Newer(ctx, who.Scope, owners(res.Found), Filter{Bucket: in.Bucket, Where: in.Where, AsOf: in.AsOf})
 	if err != nil {
 		return fmt.Errorf("read superseding memories: %w", err)
 	}

@@ -34,11 +34,12 @@ type BucketRef struct {
 	Name string
 }
 
-// UpdateInput changes one memory: its text, its bucket or both.
+// UpdateInput changes one memory: its text, its bucket, its attributes or all of them.
 type UpdateInput struct {
 	ID     string
 	Text   *string   // nil if unchanged
 	Bucket BucketRef // zero if unchanged
+	AttributeChanges
 }
 
 // Edit is an UpdateInput with the token count and units of its text.
@@ -75,13 +76,14 @@ func MissingMemories(ids []string) error {
 // Validate returns one Invalid error for all invalid fields.
 func (in UpdateInput) Validate() error {
 	var f fault.Fields
-	if in.Text == nil && in.Bucket == (BucketRef{}) {
-		f.Add("text or bucket", "is required; there is nothing to change")
+	if in.Text == nil && in.Bucket == (BucketRef{}) && in.AttributeChanges.IsZero() {
+		f.Add("text, bucket or attribute", "is required; there is nothing to change")
 	}
 	if in.Text != nil {
 		checkText(&f, *in.Text)
 	}
 	in.Bucket.check(&f)
+	in.Normalize(&f)
 	return f.Err()
 }
 
@@ -127,6 +129,7 @@ func (s *Service) Update(ctx context.Context, who tenant.Identity, in UpdateInpu
 		return 0, err
 	}
 	in.Bucket.Name = strings.TrimSpace(in.Bucket.Name)
+	in.AttributeChanges = in.Normalize(&fault.Fields{})
 	edit := Edit{UpdateInput: in}
 	if in.Text != nil {
 		edit.Tokens, edit.Units = s.CountTokens(*in.Text), retrieve.MemoryUnits(*in.Text)

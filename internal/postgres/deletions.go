@@ -180,7 +180,7 @@ func restoreMemories(ctx context.Context, tx pgx.Tx, q *db.Queries, scope tenant
 		cross join lateral jsonb_populate_recordset(null::memory_versions, c.content -> 'versions') r`, contents); err != nil {
 		return nil, fmt.Errorf("insert versions: %w", err)
 	}
-	bytes, err := q.VersionBytes(ctx, db.VersionBytesParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), Ids: ids})
+	bytes, err := q.MemoryBytes(ctx, db.MemoryBytesParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), Ids: ids})
 	if err != nil {
 		return nil, fmt.Errorf("count bytes: %w", err)
 	}

@@ -57,7 +57,7 @@ func (m Memories) Create(ctx context.Context, scope tenant.Scope, in memory.NewM
 
 // insert stores a memory that is not a duplicate.
 func (m Memories) insert(ctx context.Context, tx pgx.Tx, q *db.Queries, scope tenant.Scope, id string, in memory.NewMemory) error {
-	if err := reserve(ctx, q, scope, 1, int64(len(in.Text))); err != nil {
+	if err := reserve(ctx, q, scope, 1, int64(len(in.Text)+in.Size())); err != nil {
 		return err
 	}
 	units, err := createMemory(ctx, q, scope, id, in)
@@ -79,8 +79,8 @@ type memoryAnswer struct {
 	Duplicate bool   `json:"duplicate,omitempty"`
 }
 
-// findMemory returns the id of the memory with exactly the text in the bucket, or ""
-// if there is none. It locks the usage row, so that a concurrent writer of the same
+// findMemory returns the id of the memory with exactly the text and the attributes in the
+// bucket, or "" if there is none. It locks the usage row, so that a concurrent writer of the same
 // text has either committed or waits.
 func findMemory(ctx context.Context, q *db.Queries, scope tenant.Scope, in memory.NewMemory) (string, error) {
 	if _, err := q.LockUsage(ctx, string(scope.Tenant)); err != nil {
@@ -88,6 +88,7 @@ func findMemory(ctx context.Context, q *db.Queries, scope tenant.Scope, in memor
 	}
 	id, err := q.FindMemory(ctx, db.FindMemoryParams{
 		TenantID: string(scope.Tenant), UserID: int64(scope.User), BucketID: in.Bucket, Text: in.Text,
+		AgentID: in.AgentID, RunID: in.RunID, Tags: orEmpty(in.Tags), Metadata: metadataColumn(in.Metadata),
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
 		return "", nil
@@ -103,6 +104,7 @@ func createMemory(ctx context.Context, q *db.Queries, scope tenant.Scope, id str
 	p := db.CreateMemoryParams{
 		TenantID: string(scope.Tenant), UserID: int64(scope.User), ID: id, BucketID: in.Bucket,
 		Text: in.Text, Tokens: integer(in.Tokens), Source: in.Source,
+		AgentID: in.AgentID, RunID: in.RunID, Tags: orEmpty(in.Tags), Metadata: metadataColumn(in.Metadata), AttributeBytes: integer(in.Size()),
 	}
 	for _, u := range in.Units {
 		p.Starts = append(p.Starts, integer(u.Start))
@@ -156,6 +158,9 @@ func listMemories(ctx context.Context, tx pgx.Tx, scope tenant.Scope, f memory.F
 		sql += " and m.bucket_id = $6"
 		args = append(args, f.Bucket)
 	}
+	if !f.Where.IsZero() {
+		sql += " and " + whereSQL(f.Where, &args)
+	}
 	if f.Newest {
 		sql += " order by m.seq desc"
 	} else {
@@ -169,7 +174,8 @@ func listMemories(ctx context.Context, tx pgx.Tx, scope tenant.Scope, f memory.F
 const selectMemories = `select m.id, m.seq, m.bucket_id, b.name, coalesce(v.text, m.text), m.tokens, m.source, coalesce(v.version, m.version),
 		m.created_at, coalesce(v.created_at, m.updated_at), coalesce(n.id::text, ''),
 		array(select o.id::text from memories o where o.tenant_id = m.tenant_id and o.user_id = m.user_id and o.superseded_by = m.id
-			and ($3::timestamptz is null or o.superseded_at < $3) order by o.seq)
+			and ($3::timestamptz is null or o.superseded_at < $3) order by o.seq),
+		m.agent_id, m.run_id, m.tags, m.metadata
 	from memories m join buckets b on b.tenant_id = m.tenant_id and b.user_id = m.user_id and b.id = m.bucket_id
 	left join memories n on n.tenant_id = m.tenant_id and n.user_id = m.user_id and n.id = m.superseded_by
 		and ($3::timestamptz is null or m.superseded_at < $3)
@@ -184,12 +190,17 @@ func queryMemories(ctx context.Context, tx pgx.Tx, sql string, args ...any) ([]m
 		return nil, err
 	}
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (m memory.Memory, err error) {
+		var metadata []byte
 		err = row.Scan(&m.ID, &m.Seq, &m.BucketID, &m.BucketName, &m.Text, &m.Tokens, &m.Source, &m.Version,
-			&m.CreatedAt, &m.UpdatedAt, &m.SupersededBy, &m.Supersedes)
+			&m.CreatedAt, &m.UpdatedAt, &m.SupersededBy, &m.Supersedes, &m.AgentID, &m.RunID, &m.Tags, &metadata)
+		if err != nil {
+			return m, err
+		}
 		m.CreatedAt, m.UpdatedAt = m.CreatedAt.UTC(), m.UpdatedAt.UTC()
 		if len(m.Supersedes) == 0 {
 			m.Supersedes = nil
 		}
+		m.Attributes, err = toAttributes(m.AgentID, m.RunID, m.Tags, metadata)
 		return m, err
 	})
 }
@@ -257,7 +268,7 @@ func deleteMemories(
 	ctx context.Context, q *db.Queries, scope tenant.Scope, ids []string, out *memory.Deleted, deltas map[int64]int64,
 ) (int64, error) {
 	p := db.DeleteMemoriesParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), Ids: ids}
-	bytes, err := q.VersionBytes(ctx, db.VersionBytesParams(p))
+	bytes, err := q.MemoryBytes(ctx, db.MemoryBytesParams(p))
 	if err != nil {
 		return 0, err
 	}

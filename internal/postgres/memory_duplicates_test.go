@@ -190,11 +190,12 @@ func TestDuplicatesAreFoundWithIndex(t *testing.T) {
 	defer exec(t, b.owner, "delete from memories where text like 'note %'") // before the counters are compared
 	exec(t, b.owner, "analyze memories, buckets")
 	conn := session(t, d, scope)
-	exec(t, conn, "prepare find (uuid, bigint, text, bigint) as "+namedQuery(t, "memories.sql", "FindMemory", "tenant_id", "user_id", "text", "bucket_id"))
+	exec(t, conn, "prepare find (uuid, bigint, text, bigint, text, text, text[], jsonb) as "+namedQuery(t, "memories.sql", "FindMemory",
+		"tenant_id", "user_id", "text", "bucket_id", "agent_id", "run_id", "tags", "metadata"))
 	for _, mode := range []string{"force_custom_plan", "force_generic_plan"} {
 		exec(t, conn, "set plan_cache_mode = "+mode)
 		for text, want := range map[string]float64{seat: 1, "never stored": 0} {
-			plan := explain(t, conn, fmt.Sprintf("execute find ('%s', %d, '%s', 0)", scope.Tenant, scope.User, text))
+			plan := explain(t, conn, fmt.Sprintf("execute find ('%s', %d, '%s', 0, '', '', '{}', '{}')", scope.Tenant, scope.User, text))
 			if plan.Rows != want {
 				t.Errorf("%s: %v rows for %q, want %v", mode, plan.Rows, text, want)
 			}

@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -39,14 +38,20 @@ func relink(ctx context.Context, q *db.Queries, scope tenant.Scope, id string, l
 }
 
 // Newer implements memory.Store.
-func (m Memories) Newer(ctx context.Context, scope tenant.Scope, ids []string, bucket int64, asOf time.Time) (map[string]string, error) {
+func (m Memories) Newer(ctx context.Context, scope tenant.Scope, ids []string, f memory.Filter) (map[string]string, error) {
 	out := map[string]string{}
-	err := m.DB.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
+	err := m.DB.inScope(ctx, scope, func(tx pgx.Tx, q *db.Queries) error {
 		rows, err := q.NewerMemories(ctx, db.NewerMemoriesParams{
-			TenantID: string(scope.Tenant), UserID: int64(scope.User), Ids: parseIDs(ids), BucketID: bucket, AsOf: optionalTime(asOf),
+			TenantID: string(scope.Tenant), UserID: int64(scope.User), Ids: parseIDs(ids), BucketID: f.Bucket, AsOf: optionalTime(f.AsOf),
 		})
+		if err != nil {
+			return err
+		}
+		match, err := matching(ctx, tx, scope, f.Where, collect(rows, func(r db.NewerMemoriesRow) string { return r.Newer }))
 		for _, r := range rows {
-			out[r.ID] = r.Newer
+			if match[r.Newer] {
+				out[r.ID] = r.Newer
+			}
 		}
 		return err
 	})

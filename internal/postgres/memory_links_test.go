@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mnemo-dev/mnemo/internal/filter"
 	"github.com/mnemo-dev/mnemo/internal/memory"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
@@ -25,7 +26,7 @@ func (b *testBundle) superseding(t *testing.T, scope tenant.Scope, text string, 
 // newer returns what supersedes a memory before a time.
 func (b *testBundle) newer(t *testing.T, scope tenant.Scope, id string, bucket int64, asOf time.Time) string {
 	t.Helper()
-	got, err := b.Memories().Newer(t.Context(), scope, []string{id, "not-an-id"}, bucket, asOf)
+	got, err := b.Memories().Newer(t.Context(), scope, []string{id, "not-an-id"}, memory.Filter{Bucket: bucket, AsOf: asOf})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,6 +140,28 @@ func TestMemoriesAsOf(t *testing.T) {
 		byID, err := b.Memories().ByID(t.Context(), scope, []string{id}, tc.at)
 		if err != nil || len(byID) != min(1, len(tc.want.Texts)) {
 			t.Errorf("%s: ByID returns %d memories, %v", reason, len(byID), err)
+		}
+	}
+}
+
+// A memory that does not match the filter of a search is not added to its result, although
+// it supersedes one that does.
+func TestNewerMemoriesMatchTheFilter(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	scope := b.users[0]
+	old := b.remember(t, scope, "lives in Berlin", nil)
+	m := newMemory("lives in Munich")
+	m.Links, m.AgentID = memory.Links{Supersedes: []string{old}}, "planner"
+	created, err := b.Memories().Create(t.Context(), scope, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for agent, want := range map[string]string{"planner": created.ID, "other": ""} {
+		where := filter.Filter{Op: filter.Eq, Field: filter.AgentID, Values: []filter.Value{{Kind: filter.String, Text: agent}}}
+		got, err := b.Memories().Newer(t.Context(), scope, []string{old}, memory.Filter{Where: where})
+		if err != nil || got[old] != want {
+			t.Errorf("Newer for the agent %s = %v, %v, want %q", agent, got, err, want)
 		}
 	}
 }

@@ -47,6 +47,10 @@ func (m Memories) update(ctx context.Context, tx pgx.Tx, q *db.Queries, scope te
 	if err != nil {
 		return 0, fmt.Errorf("lock memory: %w", err)
 	}
+	changed, err := setAttributes(ctx, q, scope, id, before, e.AttributeChanges)
+	if err != nil {
+		return 0, err
+	}
 	bucket := before.BucketID
 	if e.Bucket != (memory.BucketRef{}) {
 		if bucket, err = findBucket(ctx, q, scope, e.Bucket); err != nil {
@@ -55,10 +59,18 @@ func (m Memories) update(ctx context.Context, tx pgx.Tx, q *db.Queries, scope te
 	}
 	if e.Text == nil || before.SameText {
 		if bucket == before.BucketID {
-			return int(before.Version), nil
+			if changed {
+				err = appendAudit(ctx, q, scope, audit.MemoryUpdate, id)
+			}
+			return int(before.Version), err
 		}
 		return int(before.Version), m.move(ctx, tx, q, scope, bucket, map[int64][]string{before.BucketID: {id}})
 	}
+	return m.edit(ctx, tx, q, scope, id, before.BucketID, bucket, e)
+}
+
+// edit replaces the text of a memory and moves it to the bucket.
+func (m Memories) edit(ctx context.Context, tx pgx.Tx, q *db.Queries, scope tenant.Scope, id string, from, bucket int64, e memory.Edit) (int, error) {
 	if err := reserve(ctx, q, scope, 0, int64(len(*e.Text))); err != nil {
 		return 0, err
 	}
@@ -69,8 +81,8 @@ func (m Memories) update(ctx context.Context, tx pgx.Tx, q *db.Queries, scope te
 	if err := relink(ctx, q, scope, id, e.Links); err != nil {
 		return 0, err
 	}
-	if bucket != before.BucketID {
-		if err := addToBuckets(ctx, q, scope, map[int64]int64{before.BucketID: -1, bucket: 1}); err != nil {
+	if bucket != from {
+		if err := addToBuckets(ctx, q, scope, map[int64]int64{from: -1, bucket: 1}); err != nil {
 			return 0, err
 		}
 	}

@@ -169,6 +169,9 @@ func (x *restoring) memories(ctx context.Context, batch []importer.RestoredMemor
 		p.Sources, p.Versions = append(p.Sources, m.Source), append(p.Versions, integer(m.Version))
 		p.Created, p.Updated = append(p.Created, storedTime(m.CreatedAt)), append(p.Updated, storedTime(m.UpdatedAt))
 		p.SupersededBy, p.SupersededAt = append(p.SupersededBy, m.SupersededBy), append(p.SupersededAt, storedTime(m.SupersededAt))
+		if err := addAttributes(&p, memoryAttributes(m)); err != nil {
+			return err
+		}
 	}
 	ids, err := x.q.RestoreMemories(ctx, p)
 	if err != nil {
@@ -193,6 +196,7 @@ func (x *restoring) memories(ctx context.Context, batch []importer.RestoredMemor
 			v.Texts, v.Times = append(v.Texts, e.Text), append(v.Times, storedTime(e.CreatedAt))
 			bytes += int64(len(e.Text))
 		}
+		bytes += int64(memoryAttributes(m).Size())
 		for _, unit := range m.Units {
 			u.MemoryIds, u.Groups = append(u.MemoryIds, m.ID), append(u.Groups, bucket)
 			u.Starts, u.Ends = append(u.Starts, integer(unit.Start)), append(u.Ends, integer(unit.End))
@@ -203,6 +207,22 @@ func (x *restoring) memories(ctx context.Context, batch []importer.RestoredMemor
 		return err
 	}
 	return appendAudit(ctx, x.q, x.run.Scope, audit.MemoryRestore, ids...)
+}
+
+func memoryAttributes(m importer.RestoredMemory) memory.Attributes {
+	return memory.Attributes{AgentID: m.AgentID, RunID: m.RunID, Tags: m.Tags, Metadata: m.Metadata}
+}
+
+// addAttributes adds the attributes of the next memory.
+func addAttributes(p *db.RestoreMemoriesParams, a memory.Attributes) error {
+	tags, err := json.Marshal(orEmpty(a.Tags))
+	if err != nil {
+		return fmt.Errorf("encode tags: %w", err)
+	}
+	p.AgentIds, p.RunIds = append(p.AgentIds, a.AgentID), append(p.RunIds, a.RunID)
+	p.Tags, p.Metadata = append(p.Tags, string(tags)), append(p.Metadata, string(metadataColumn(a.Metadata)))
+	p.AttributeBytes = append(p.AttributeBytes, integer(a.Size()))
+	return nil
 }
 
 // addMemories writes the versions and units of new memories and charges them.

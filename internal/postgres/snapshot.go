@@ -92,17 +92,25 @@ func (s snapshot) Buckets() iter.Seq2[account.Bucket, error] {
 // Memories implements account.Content.
 func (s snapshot) Memories() iter.Seq2[account.Memory, error] {
 	return stream(s, `select m.id, m.bucket_id, m.text, m.source, m.version, m.created_at, m.updated_at, v.created_at,
-			coalesce(n.id::text, ''), case when n.id is null then 'epoch' else m.superseded_at end
+			coalesce(n.id::text, ''), case when n.id is null then 'epoch' else m.superseded_at end, m.agent_id, m.run_id, m.tags, m.metadata
 		from memories m join memory_versions v
 			on v.tenant_id = m.tenant_id and v.user_id = m.user_id and v.memory_id = m.id and v.version = m.version
 		left join memories n on n.tenant_id = m.tenant_id and n.user_id = m.user_id and n.id = m.superseded_by
 		where m.tenant_id = $1 and m.user_id = $2 order by m.seq`,
 		func(row pgx.Rows) (m account.Memory, err error) {
-			err = row.Scan(&m.ID, &m.Bucket, &m.Text, &m.Source, &m.Version, &m.CreatedAt, &m.UpdatedAt, &m.EditedAt, &m.SupersededBy, &m.SupersededAt)
+			var tags []string
+			var metadata []byte
+			err = row.Scan(&m.ID, &m.Bucket, &m.Text, &m.Source, &m.Version, &m.CreatedAt, &m.UpdatedAt, &m.EditedAt,
+				&m.SupersededBy, &m.SupersededAt, &m.AgentID, &m.RunID, &tags, &metadata)
+			if err != nil {
+				return m, err
+			}
 			if m.SupersededAt = m.SupersededAt.UTC(); m.SupersededBy == "" {
 				m.SupersededAt = time.Time{}
 			}
 			m.CreatedAt, m.UpdatedAt, m.EditedAt = m.CreatedAt.UTC(), m.UpdatedAt.UTC(), m.EditedAt.UTC()
+			a, err := toAttributes(m.AgentID, m.RunID, tags, metadata)
+			m.Tags, m.Metadata = a.Tags, a.Metadata
 			return m, err
 		})
 }

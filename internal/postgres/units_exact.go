@@ -21,6 +21,8 @@ const (
 	// recentUnconfirmed is the maximum number of scored units that the index may not
 	// return yet.
 	recentUnconfirmed = 5000
+	// matchedUnits is the maximum number of scored units of the memories that match a filter.
+	matchedUnits = 50_000
 )
 
 // Exact implements retrieve.Searcher.
@@ -30,6 +32,12 @@ func (d *DB) Exact(
 	var hits []retrieve.Hit
 	var coverage retrieve.Coverage
 	err := d.inScope(ctx, scope, func(tx pgx.Tx, q *db.Queries) error {
+		if query.Owners != nil {
+			coverage.All = true
+			var err error
+			hits, err = scoreUnits(ctx, tx, scope, query, liveUnits, matchedUnits+1, vector, &coverage)
+			return err
+		}
 		n, err := countUnits(ctx, tx, q, scope, query)
 		if err != nil {
 			return err
@@ -114,8 +122,13 @@ func scoreUnits(
 	} else {
 		sql += ` and ($8::timestamptz is null or true) and ($9::timestamptz is null or true)`
 	}
-	rows, err := tx.Query(ctx, sql+` order by u.id desc limit $7::bigint`, string(scope.Tenant), int64(scope.User), int16(query.Kind),
-		query.Group, optionalTime(query.From), optionalTime(query.To), limit, optionalTime(query.After), optionalTime(query.Before), int16(query.Generation))
+	args := []any{string(scope.Tenant), int64(scope.User), int16(query.Kind),
+		query.Group, optionalTime(query.From), optionalTime(query.To), limit, optionalTime(query.After), optionalTime(query.Before), int16(query.Generation)}
+	if query.Owners != nil {
+		sql += ` and u.memory_id = any($11::uuid[])`
+		args = append(args, query.Owners)
+	}
+	rows, err := tx.Query(ctx, sql+` order by u.id desc limit $7::bigint`, args...)
 	if err != nil {
 		return nil, err
 	}

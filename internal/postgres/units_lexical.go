@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -13,7 +14,7 @@ import (
 
 var _ retrieve.Searcher = (*DB)(nil)
 
-// Lexical implements retrieve.Searcher, by the function lexical_search.
+// Lexical implements retrieve.Searcher, by the function lexical_ranking.
 func (d *DB) Lexical(ctx context.Context, scope tenant.Scope, query retrieve.Query) ([]retrieve.Hit, error) {
 	var out []retrieve.Hit
 	err := d.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
@@ -21,6 +22,7 @@ func (d *DB) Lexical(ctx context.Context, scope tenant.Scope, query retrieve.Que
 			TenantID: string(scope.Tenant), UserID: int64(scope.User), Kind: int16(query.Kind), GroupID: query.Group,
 			FromTime: optionalTime(query.From), ToTime: optionalTime(query.To),
 			AfterTime: optionalTime(query.After), BeforeTime: optionalTime(query.Before), Query: queriedWords(query.Text), Count: integer(query.Limit),
+			Memories: query.Owners,
 		})
 		out = collect(rows, func(r db.LexicalRow) retrieve.Hit { return retrieve.Hit{ID: retrieve.UnitID(r.ID), Score: r.Score} })
 		return err
@@ -77,9 +79,14 @@ func toDescribed(r db.DescribeUnitsRow) retrieve.Described {
 // Resolve implements retrieve.Searcher.
 func (d *DB) Resolve(ctx context.Context, scope tenant.Scope, query retrieve.Query, ids []retrieve.UnitID) ([]retrieve.Found, error) {
 	var found []retrieve.Found
-	err := d.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
+	err := d.inScope(ctx, scope, func(tx pgx.Tx, q *db.Queries) error {
 		var err error
 		found, err = resolveUnits(ctx, q, scope, query, int64s(ids))
+		if err != nil || query.Where.IsZero() {
+			return err
+		}
+		match, err := matching(ctx, tx, scope, query.Where, collect(found, func(f retrieve.Found) string { return f.Owner }))
+		found = slices.DeleteFunc(found, func(f retrieve.Found) bool { return !match[f.Owner] })
 		return err
 	})
 	if err != nil {

@@ -81,6 +81,10 @@ func (e *Engine) Search(ctx context.Context, scope tenant.Scope, p placement.Loc
 	// When one side fails, the other is cancelled.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	q, err := e.restrict(ctx, scope, q)
+	if err != nil || q.matchesNothing() {
+		return Result{}, err
+	}
 
 	var words []Hit
 	var truncated bool
@@ -109,7 +113,11 @@ func (e *Engine) Search(ctx context.Context, scope tenant.Scope, p placement.Loc
 		}
 		d.hits = append(d.hits, more...)
 	}
-	r, err := e.rank(ctx, scope, q, wanted, Fuse(words, d.hits, truncated), words, d.vector)
+	fused, err := e.matching(ctx, scope, q, Fuse(words, d.hits, truncated))
+	if err != nil {
+		return Result{}, err
+	}
+	r, err := e.rank(ctx, scope, q, wanted, fused, words, d.vector)
 	if err != nil {
 		return Result{}, err
 	}
@@ -189,6 +197,7 @@ func (e *Engine) near(ctx context.Context, scope tenant.Scope, p placement.Locat
 	wait.Go(func() { indexed, answered = e.index(indexCtx, scope, p, q, vector) })
 	staged, end := trace.Begin(ctx, trace.Exact)
 	exact, coverage, err := e.Searcher.Exact(staged, scope, q, vector)
+	coverage = q.limit(coverage)
 	if err != nil || coverage.All {
 		cancel() // the index's result is not needed
 	}
@@ -238,10 +247,10 @@ func (e *Engine) embed(ctx context.Context, g placement.GenerationID, text strin
 	return vector
 }
 
-// index searches the index; answered is false if it is unavailable or the tenant has
-// no placement.
+// index searches the index; answered is false if it is unavailable, the tenant has no
+// placement, or the filter is resolved.
 func (e *Engine) index(ctx context.Context, scope tenant.Scope, p placement.Location, q Query, vector []float32) (hits []Hit, answered bool) {
-	if p == (placement.Location{}) {
+	if p == (placement.Location{}) || q.Owners != nil && !q.broad {
 		return nil, false
 	}
 	b := breakerOf(e, e.indexes, p.Collection)

@@ -33,6 +33,11 @@ type stores struct {
 	lexicalErr, exactErr, scoreErr, describeErr, resolveErr, indexErr, embedErr error
 	indexHangs                                                                  bool
 
+	matched  []string // of Match
+	broad    bool
+	matchErr error
+	queried  Query // the last of Exact
+
 	indexCalls, embedCalls int
 	limit                  int
 	scored, described      []UnitID
@@ -50,7 +55,8 @@ func (s *stores) Lexical(_ context.Context, _ tenant.Scope, q Query) ([]Hit, err
 	return s.lexical, s.lexicalErr
 }
 
-func (s *stores) Exact(context.Context, tenant.Scope, Query, []float32) ([]Hit, Coverage, error) {
+func (s *stores) Exact(_ context.Context, _ tenant.Scope, q Query, _ []float32) ([]Hit, Coverage, error) {
+	s.queried = q
 	return s.exact, s.coverage, s.exactErr
 }
 
@@ -95,6 +101,10 @@ func (s *stores) Resolve(_ context.Context, _ tenant.Scope, _ Query, ids []UnitI
 		out = append(out, Found{ID: id, Owner: s.owner(id), At: s.times[id]})
 	}
 	return out, s.resolveErr
+}
+
+func (s *stores) Match(context.Context, tenant.Scope, Query) (ids []string, more bool, err error) {
+	return s.matched, s.broad, s.matchErr
 }
 
 func (s *stores) Search(ctx context.Context, _ tenant.Scope, _ placement.Location, _ Query, _ []float32) ([]Hit, error) {

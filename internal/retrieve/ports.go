@@ -81,10 +81,14 @@ type Index interface {
 
 // Searcher is the database side of a search. internal/postgres implements it.
 type Searcher interface {
-	// Lexical returns the best units by words, best first.
+	// Match returns the newest memories that match q.Where and q.Group, and reports
+	// whether there are more than it returns.
+	Match(ctx context.Context, scope tenant.Scope, q Query) (ids []string, more bool, err error)
+	// Lexical returns the best units by words, best first. Unless q.Owners is nil, it
+	// returns only units of these memories, as does Exact.
 	Lexical(ctx context.Context, scope tenant.Scope, q Query) ([]Hit, error)
 	// Exact scores units against the vector without the index, best first: all of the
-	// user's units if there are few, otherwise the best q.Limit of those that were not,
+	// user's units if there are few, all of q.Owners unless it is nil, otherwise the best q.Limit of those that were not,
 	// or only recently, confirmed to be in the index. See Coverage.
 	Exact(ctx context.Context, scope tenant.Scope, q Query, vector []float32) ([]Hit, Coverage, error)
 	// Score returns the cosine of each unit that has a vector of the generation.
@@ -94,7 +98,7 @@ type Searcher interface {
 	// neighbours, in no particular order.
 	Describe(ctx context.Context, scope tenant.Scope, q Query, ids []UnitID) ([]Described, error)
 	// Resolve returns the units that are live in the scope and match the query's
-	// filters, in no particular order and without a Score.
+	// filters, including Where, in no particular order and without a Score.
 	Resolve(ctx context.Context, scope tenant.Scope, q Query, ids []UnitID) ([]Found, error)
 }
 

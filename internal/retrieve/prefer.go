@@ -37,6 +37,9 @@ func (e *Engine) words(ctx context.Context, scope tenant.Scope, q Query) (hits [
 	}
 	ctx, end := trace.Begin(ctx, trace.Lexical)
 	defer end()
+	if q.broad {
+		q.Owners = nil // matching drops those that do not match
+	}
 	hits, err = e.Searcher.Lexical(ctx, scope, q)
 	if err != nil {
 		return nil, false, err

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/mnemo-dev/mnemo/internal/filter"
 	"github.com/mnemo-dev/mnemo/internal/placement"
 )
 
@@ -62,6 +63,11 @@ type Query struct {
 	Group int64     // 0 for all
 	From  time.Time // owner created at or after; zero for unbounded
 	To    time.Time // owner created before; zero for unbounded
+	// Where selects memories. The Engine resolves it to Owners, if they are not too many.
+	Where filter.Filter
+	// Owners restricts Lexical and Exact to units of these memories, unless it is nil.
+	Owners []string
+	broad  bool // Where matches more memories than Owners; only the Engine uses it
 	// After and Before restrict chats to messages written at or after the first and
 	// before the second; zero for unbounded. Memories ignore them.
 	After, Before time.Time

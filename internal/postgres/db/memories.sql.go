@@ -21,8 +21,9 @@ with target as (
     where u.tenant_id = $1 and u.id = $2
     returning u.memory_seq
 ), made as (
-    insert into memories (tenant_id, user_id, id, seq, bucket_id, text, tokens, source)
-    select $1, $2, $4, numbered.memory_seq, target.id, $5::text, $6::int, $7::text
+    insert into memories (tenant_id, user_id, id, seq, bucket_id, text, tokens, source, agent_id, run_id, tags, metadata, attribute_bytes)
+    select $1, $2, $4, numbered.memory_seq, target.id, $5::text, $6::int, $7::text,
+        $8::text, $9::text, $10::text[], $11::jsonb, $12::int
     from target, numbered
     returning id, bucket_id, created_at
 ), version as (
@@ -31,27 +32,32 @@ with target as (
 ), unit as (
     insert into units (tenant_id, user_id, kind, group_id, memory_id, span_start, span_end, tsv, embedding, generation_id)
     select $1, $2, 1, made.bucket_id, made.id, p.span_start, p.span_end, to_tsvector('english', p.lexical), p.embedding, p.generation_id
-    from made, (select unnest($8::int[]) as span_start, unnest($9::int[]) as span_end,
-        unnest($10::text[]) as lexical, unnest($11::bytea[]) as embedding,
-        unnest($12::smallint[]) as generation_id) p
+    from made, (select unnest($13::int[]) as span_start, unnest($14::int[]) as span_end,
+        unnest($15::text[]) as lexical, unnest($16::bytea[]) as embedding,
+        unnest($17::smallint[]) as generation_id) p
     returning id
 )
 select coalesce((select array_agg(unit.id order by unit.id) from unit), '{}')::bigint[] as units from made
 `
 
 type CreateMemoryParams struct {
-	TenantID    string
-	UserID      int64
-	BucketID    int64
-	ID          string
-	Text        string
-	Tokens      int32
-	Source      string
-	Starts      []int32
-	Ends        []int32
-	Lexicals    []string
-	Embeddings  [][]byte
-	Generations []int16
+	TenantID       string
+	UserID         int64
+	BucketID       int64
+	ID             string
+	Text           string
+	Tokens         int32
+	Source         string
+	AgentID        string
+	RunID          string
+	Tags           []string
+	Metadata       []byte
+	AttributeBytes int32
+	Starts         []int32
+	Ends           []int32
+	Lexicals       []string
+	Embeddings     [][]byte
+	Generations    []int16
 }
 
 // Inserts a memory with its first version and its units, and returns the ids of the
@@ -65,6 +71,11 @@ func (q *Queries) CreateMemory(ctx context.Context, arg CreateMemoryParams) ([][
 		arg.Text,
 		arg.Tokens,
 		arg.Source,
+		arg.AgentID,
+		arg.RunID,
+		arg.Tags,
+		arg.Metadata,
+		arg.AttributeBytes,
 		arg.Starts,
 		arg.Ends,
 		arg.Lexicals,
@@ -235,10 +246,11 @@ func (q *Queries) EditMemory(ctx context.Context, arg EditMemoryParams) (EditMem
 }
 
 const findMemory = `-- name: FindMemory :one
-select m.id from (select tenant_id, user_id, id, seq, bucket_id, text, tokens, source, version, created_at, updated_at, superseded_by, superseded_at from memories where text = $1::text offset 0) m
+select m.id from (select tenant_id, user_id, id, seq, bucket_id, text, tokens, source, version, created_at, updated_at, superseded_by, superseded_at, agent_id, run_id, tags, metadata, attribute_bytes from memories where text = $1::text offset 0) m
 join buckets b on b.tenant_id = m.tenant_id and b.user_id = m.user_id and b.id = m.bucket_id
 where b.tenant_id = $2 and b.user_id = $3
     and case when $4::bigint = 0 then b.is_default else b.id = $4 end
+    and m.agent_id = $5::text and m.run_id = $6::text and m.tags = $7::text[] and m.metadata = $8::jsonb
 order by m.seq limit 1
 `
 
@@ -247,9 +259,13 @@ type FindMemoryParams struct {
 	TenantID string
 	UserID   int64
 	BucketID int64
+	AgentID  string
+	RunID    string
+	Tags     []string
+	Metadata []byte
 }
 
-// The oldest memory with exactly this text in the bucket. The text is compared first
+// The oldest memory with exactly this text and these attributes in the bucket. The text is compared first
 // (offset 0): the planner underestimates how many memories a bucket has.
 func (q *Queries) FindMemory(ctx context.Context, arg FindMemoryParams) (string, error) {
 	row := q.db.QueryRow(ctx, findMemory,
@@ -257,6 +273,10 @@ func (q *Queries) FindMemory(ctx context.Context, arg FindMemoryParams) (string,
 		arg.TenantID,
 		arg.UserID,
 		arg.BucketID,
+		arg.AgentID,
+		arg.RunID,
+		arg.Tags,
+		arg.Metadata,
 	)
 	var id string
 	err := row.Scan(&id)
@@ -354,7 +374,7 @@ func (q *Queries) LockMemoriesOfBucket(ctx context.Context, arg LockMemoriesOfBu
 }
 
 const lockMemory = `-- name: LockMemory :one
-select bucket_id, version, (text = $1::text)::boolean as same_text from memories
+select bucket_id, version, (text = $1::text)::boolean as same_text, agent_id, run_id, tags, metadata, attribute_bytes from memories
 where tenant_id = $2 and user_id = $3 and id = $4
 for update
 `
@@ -367,9 +387,14 @@ type LockMemoryParams struct {
 }
 
 type LockMemoryRow struct {
-	BucketID int64
-	Version  int32
-	SameText bool
+	BucketID       int64
+	Version        int32
+	SameText       bool
+	AgentID        string
+	RunID          string
+	Tags           []string
+	Metadata       []byte
+	AttributeBytes int32
 }
 
 func (q *Queries) LockMemory(ctx context.Context, arg LockMemoryParams) (LockMemoryRow, error) {
@@ -380,8 +405,38 @@ func (q *Queries) LockMemory(ctx context.Context, arg LockMemoryParams) (LockMem
 		arg.ID,
 	)
 	var i LockMemoryRow
-	err := row.Scan(&i.BucketID, &i.Version, &i.SameText)
+	err := row.Scan(
+		&i.BucketID,
+		&i.Version,
+		&i.SameText,
+		&i.AgentID,
+		&i.RunID,
+		&i.Tags,
+		&i.Metadata,
+		&i.AttributeBytes,
+	)
 	return i, err
+}
+
+const memoryBytes = `-- name: MemoryBytes :one
+select ((select coalesce(sum(octet_length(v.text)), 0) from memory_versions v
+        where v.tenant_id = $1 and v.user_id = $2 and v.memory_id = any($3::uuid[]))
+    + (select coalesce(sum(m.attribute_bytes), 0) from memories m
+        where m.tenant_id = $1 and m.user_id = $2 and m.id = any($3::uuid[])))::bigint
+`
+
+type MemoryBytesParams struct {
+	TenantID string
+	UserID   int64
+	Ids      []string
+}
+
+// What memories count towards the storage quota: all versions and the attributes.
+func (q *Queries) MemoryBytes(ctx context.Context, arg MemoryBytesParams) (int64, error) {
+	row := q.db.QueryRow(ctx, memoryBytes, arg.TenantID, arg.UserID, arg.Ids)
+	var column_1 int64
+	err := row.Scan(&column_1)
+	return column_1, err
 }
 
 const memoryVersions = `-- name: MemoryVersions :many
@@ -549,6 +604,37 @@ func (q *Queries) NewerMemories(ctx context.Context, arg NewerMemoriesParams) ([
 	return items, nil
 }
 
+const setMemoryAttributes = `-- name: SetMemoryAttributes :exec
+update memories set agent_id = $1, run_id = $2, tags = $3::text[], metadata = $4::jsonb,
+    attribute_bytes = $5, updated_at = now()
+where tenant_id = $6 and user_id = $7 and id = $8
+`
+
+type SetMemoryAttributesParams struct {
+	AgentID        string
+	RunID          string
+	Tags           []string
+	Metadata       []byte
+	AttributeBytes int32
+	TenantID       string
+	UserID         int64
+	ID             string
+}
+
+func (q *Queries) SetMemoryAttributes(ctx context.Context, arg SetMemoryAttributesParams) error {
+	_, err := q.db.Exec(ctx, setMemoryAttributes,
+		arg.AgentID,
+		arg.RunID,
+		arg.Tags,
+		arg.Metadata,
+		arg.AttributeBytes,
+		arg.TenantID,
+		arg.UserID,
+		arg.ID,
+	)
+	return err
+}
+
 const supersede = `-- name: Supersede :exec
 update memories m set superseded_by = $1::uuid, superseded_at = now()
 where m.tenant_id = $2 and m.user_id = $3 and m.id = any($4::uuid[]) and m.id <> $1::uuid
@@ -589,22 +675,4 @@ type UnlinkParams struct {
 func (q *Queries) Unlink(ctx context.Context, arg UnlinkParams) error {
 	_, err := q.db.Exec(ctx, unlink, arg.TenantID, arg.UserID, arg.ID)
 	return err
-}
-
-const versionBytes = `-- name: VersionBytes :one
-select coalesce(sum(octet_length(text)), 0)::bigint from memory_versions
-where tenant_id = $1 and user_id = $2 and memory_id = any($3::uuid[])
-`
-
-type VersionBytesParams struct {
-	TenantID string
-	UserID   int64
-	Ids      []string
-}
-
-func (q *Queries) VersionBytes(ctx context.Context, arg VersionBytesParams) (int64, error) {
-	row := q.db.QueryRow(ctx, versionBytes, arg.TenantID, arg.UserID, arg.Ids)
-	var column_1 int64
-	err := row.Scan(&column_1)
-	return column_1, err
 }

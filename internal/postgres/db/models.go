@@ -246,7 +246,12 @@ type Memory struct {
 	// The newer memory that replaces this one; both are kept
 	SupersededBy *string
 	// When the link was recorded
-	SupersededAt *time.Time
+	SupersededAt   *time.Time
+	AgentID        string
+	RunID          string
+	Tags           []string
+	Metadata       []byte
+	AttributeBytes int32
 }
 
 // Every version of each memory, including the current one

@@ -195,30 +195,38 @@ with numbered as (
     returning u.memory_seq - cardinality($3::uuid[]) as base
 )
 insert into memories (tenant_id, user_id, id, seq, bucket_id, text, tokens, source, version, created_at, updated_at,
-    superseded_by, superseded_at)
+    superseded_by, superseded_at, agent_id, run_id, tags, metadata, attribute_bytes)
 select $1, $2, m.id, numbered.base + m.n, m.bucket_id, m.text, m.tokens, m.source, m.version, m.created_at, m.updated_at,
-    nullif(m.superseded_by, '')::uuid, case when m.superseded_by <> '' then m.superseded_at end
+    nullif(m.superseded_by, '')::uuid, case when m.superseded_by <> '' then m.superseded_at end,
+    m.agent_id, m.run_id, array(select jsonb_array_elements_text(m.tags::jsonb)), m.metadata::jsonb, m.attribute_bytes
 from numbered, (select generate_subscripts($3::uuid[], 1) as n, unnest($3::uuid[]) as id, unnest($4::bigint[]) as bucket_id,
     unnest($5::text[]) as text, unnest($6::int[]) as tokens, unnest($7::text[]) as source,
     unnest($8::int[]) as version, unnest($9::timestamptz[]) as created_at, unnest($10::timestamptz[]) as updated_at,
-    unnest($11::text[]) as superseded_by, unnest($12::timestamptz[]) as superseded_at) m
+    unnest($11::text[]) as superseded_by, unnest($12::timestamptz[]) as superseded_at,
+    unnest($13::text[]) as agent_id, unnest($14::text[]) as run_id, unnest($15::text[]) as tags, unnest($16::text[]) as metadata,
+    unnest($17::int[]) as attribute_bytes) m
 on conflict (tenant_id, user_id, id) do nothing
 returning id
 `
 
 type RestoreMemoriesParams struct {
-	TenantID     string
-	UserID       int64
-	Ids          []string
-	Buckets      []int64
-	Texts        []string
-	Tokens       []int32
-	Sources      []string
-	Versions     []int32
-	Created      []time.Time
-	Updated      []time.Time
-	SupersededBy []string
-	SupersededAt []time.Time
+	TenantID       string
+	UserID         int64
+	Ids            []string
+	Buckets        []int64
+	Texts          []string
+	Tokens         []int32
+	Sources        []string
+	Versions       []int32
+	Created        []time.Time
+	Updated        []time.Time
+	SupersededBy   []string
+	SupersededAt   []time.Time
+	AgentIds       []string
+	RunIds         []string
+	Tags           []string
+	Metadata       []string
+	AttributeBytes []int32
 }
 
 // In the order given, after existing memories. Skips memories that exist.
@@ -236,6 +244,11 @@ func (q *Queries) RestoreMemories(ctx context.Context, arg RestoreMemoriesParams
 		arg.Updated,
 		arg.SupersededBy,
 		arg.SupersededAt,
+		arg.AgentIds,
+		arg.RunIds,
+		arg.Tags,
+		arg.Metadata,
+		arg.AttributeBytes,
 	)
 	if err != nil {
 		return nil, err

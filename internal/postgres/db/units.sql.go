@@ -290,9 +290,9 @@ func (q *Queries) Embeddings(ctx context.Context, arg EmbeddingsParams) ([]Embed
 }
 
 const lexical = `-- name: Lexical :many
-select unit_id::bigint as id, score::float8 as score from lexical_search($1::uuid, $2::bigint, $3::smallint, $4::bigint,
+select unit_id::bigint as id, score::float8 as score from lexical_ranking($1::uuid, $2::bigint, $3::smallint, $4::bigint,
     $5::timestamptz, $6::timestamptz,
-    $7::timestamptz, $8::timestamptz, $9::text, $10::int)
+    $7::timestamptz, $8::timestamptz, $9::text, $10::int, $11::uuid[])
 `
 
 type LexicalParams struct {
@@ -306,6 +306,7 @@ type LexicalParams struct {
 	BeforeTime *time.Time
 	Query      string
 	Count      int32
+	Memories   []string
 }
 
 type LexicalRow struct {
@@ -325,6 +326,7 @@ func (q *Queries) Lexical(ctx context.Context, arg LexicalParams) ([]LexicalRow,
 		arg.BeforeTime,
 		arg.Query,
 		arg.Count,
+		arg.Memories,
 	)
 	if err != nil {
 		return nil, err

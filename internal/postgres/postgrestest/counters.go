@@ -17,6 +17,7 @@ const counters = `
 		(select count(*) from conversations c where c.tenant_id = u.tenant_id and status = 'active'),
 		(select count(*) from conversations c where c.tenant_id = u.tenant_id and status = 'blocked'),
 		(select coalesce(sum(octet_length(text)), 0) from memory_versions v where v.tenant_id = u.tenant_id)
+			+ (select coalesce(sum(attribute_bytes), 0) from memories a where a.tenant_id = u.tenant_id)
 			+ (select coalesce(sum(octet_length(text)), 0) from messages m where m.tenant_id = u.tenant_id)]::bigint[]
 	from usage u where u.tenant_id not in (select id from tenants where state = 'purging')
 	union all select 'user ' || u.name, array[u.memories, u.conversations], array[

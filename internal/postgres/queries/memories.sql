@@ -11,8 +11,9 @@ with target as (
     where u.tenant_id = @tenant_id and u.id = @user_id
     returning u.memory_seq
 ), made as (
-    insert into memories (tenant_id, user_id, id, seq, bucket_id, text, tokens, source)
-    select @tenant_id, @user_id, @id, numbered.memory_seq, target.id, @text::text, @tokens::int, @source::text
+    insert into memories (tenant_id, user_id, id, seq, bucket_id, text, tokens, source, agent_id, run_id, tags, metadata, attribute_bytes)
+    select @tenant_id, @user_id, @id, numbered.memory_seq, target.id, @text::text, @tokens::int, @source::text,
+        @agent_id::text, @run_id::text, @tags::text[], @metadata::jsonb, @attribute_bytes::int
     from target, numbered
     returning id, bucket_id, created_at
 ), version as (
@@ -29,12 +30,13 @@ with target as (
 select coalesce((select array_agg(unit.id order by unit.id) from unit), '{}')::bigint[] as units from made;
 
 -- name: FindMemory :one
--- The oldest memory with exactly this text in the bucket. The text is compared first
+-- The oldest memory with exactly this text and these attributes in the bucket. The text is compared first
 -- (offset 0): the planner underestimates how many memories a bucket has.
 select m.id from (select * from memories where text = @text::text offset 0) m
 join buckets b on b.tenant_id = m.tenant_id and b.user_id = m.user_id and b.id = m.bucket_id
 where b.tenant_id = @tenant_id and b.user_id = @user_id
     and case when @bucket_id::bigint = 0 then b.is_default else b.id = @bucket_id end
+    and m.agent_id = @agent_id::text and m.run_id = @run_id::text and m.tags = @tags::text[] and m.metadata = @metadata::jsonb
 order by m.seq limit 1;
 
 -- name: Supersede :exec
@@ -57,9 +59,12 @@ where m.tenant_id = @tenant_id and m.user_id = @user_id and m.id = any(@ids::uui
     and (@bucket_id::bigint = 0 or n.bucket_id = @bucket_id)
     and (sqlc.narg('as_of')::timestamptz is null or m.superseded_at < sqlc.narg('as_of'));
 
--- name: VersionBytes :one
-select coalesce(sum(octet_length(text)), 0)::bigint from memory_versions
-where tenant_id = @tenant_id and user_id = @user_id and memory_id = any(@ids::uuid[]);
+-- name: MemoryBytes :one
+-- What memories count towards the storage quota: all versions and the attributes.
+select ((select coalesce(sum(octet_length(v.text)), 0) from memory_versions v
+        where v.tenant_id = @tenant_id and v.user_id = @user_id and v.memory_id = any(@ids::uuid[]))
+    + (select coalesce(sum(m.attribute_bytes), 0) from memories m
+        where m.tenant_id = @tenant_id and m.user_id = @user_id and m.id = any(@ids::uuid[])))::bigint;
 
 -- name: DeleteMemoryUnits :many
 -- Explicit instead of cascading: the index needs the ids.
@@ -74,7 +79,7 @@ delete from memories where tenant_id = @tenant_id and user_id = @user_id and id 
 returning id, bucket_id;
 
 -- name: LockMemory :one
-select bucket_id, version, (text = @text::text)::boolean as same_text from memories
+select bucket_id, version, (text = @text::text)::boolean as same_text, agent_id, run_id, tags, metadata, attribute_bytes from memories
 where tenant_id = @tenant_id and user_id = @user_id and id = @id
 for update;
 
@@ -108,6 +113,11 @@ with edited as (
     returning id
 )
 select edited.version, array(select id from old union all select id from unit)::bigint[] as units from edited;
+
+-- name: SetMemoryAttributes :exec
+update memories set agent_id = @agent_id, run_id = @run_id, tags = @tags::text[], metadata = @metadata::jsonb,
+    attribute_bytes = @attribute_bytes, updated_at = now()
+where tenant_id = @tenant_id and user_id = @user_id and id = @id;
 
 -- name: MoveMemories :exec
 update memories set bucket_id = @bucket_id, updated_at = now()

@@ -38,13 +38,16 @@ with numbered as (
     returning u.memory_seq - cardinality(@ids::uuid[]) as base
 )
 insert into memories (tenant_id, user_id, id, seq, bucket_id, text, tokens, source, version, created_at, updated_at,
-    superseded_by, superseded_at)
+    superseded_by, superseded_at, agent_id, run_id, tags, metadata, attribute_bytes)
 select @tenant_id, @user_id, m.id, numbered.base + m.n, m.bucket_id, m.text, m.tokens, m.source, m.version, m.created_at, m.updated_at,
-    nullif(m.superseded_by, '')::uuid, case when m.superseded_by <> '' then m.superseded_at end
+    nullif(m.superseded_by, '')::uuid, case when m.superseded_by <> '' then m.superseded_at end,
+    m.agent_id, m.run_id, array(select jsonb_array_elements_text(m.tags::jsonb)), m.metadata::jsonb, m.attribute_bytes
 from numbered, (select generate_subscripts(@ids::uuid[], 1) as n, unnest(@ids::uuid[]) as id, unnest(@buckets::bigint[]) as bucket_id,
     unnest(@texts::text[]) as text, unnest(@tokens::int[]) as tokens, unnest(@sources::text[]) as source,
     unnest(@versions::int[]) as version, unnest(@created::timestamptz[]) as created_at, unnest(@updated::timestamptz[]) as updated_at,
-    unnest(@superseded_by::text[]) as superseded_by, unnest(@superseded_at::timestamptz[]) as superseded_at) m
+    unnest(@superseded_by::text[]) as superseded_by, unnest(@superseded_at::timestamptz[]) as superseded_at,
+    unnest(@agent_ids::text[]) as agent_id, unnest(@run_ids::text[]) as run_id, unnest(@tags::text[]) as tags, unnest(@metadata::text[]) as metadata,
+    unnest(@attribute_bytes::int[]) as attribute_bytes) m
 on conflict (tenant_id, user_id, id) do nothing
 returning id;
 

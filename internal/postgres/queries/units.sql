@@ -1,7 +1,7 @@
 -- name: Lexical :many
-select unit_id::bigint as id, score::float8 as score from lexical_search(@tenant_id::uuid, @user_id::bigint, @kind::smallint, @group_id::bigint,
+select unit_id::bigint as id, score::float8 as score from lexical_ranking(@tenant_id::uuid, @user_id::bigint, @kind::smallint, @group_id::bigint,
     sqlc.narg('from_time')::timestamptz, sqlc.narg('to_time')::timestamptz,
-    sqlc.narg('after_time')::timestamptz, sqlc.narg('before_time')::timestamptz, @query::text, @count::int);
+    sqlc.narg('after_time')::timestamptz, sqlc.narg('before_time')::timestamptz, @query::text, @count::int, sqlc.narg('memories')::uuid[]);
 
 -- name: ResolveMemoryUnits :many
 select u.id, u.memory_id::text as owner, u.seq, u.span_start, u.span_end

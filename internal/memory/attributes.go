@@ -1,0 +1,229 @@
+package memory
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/filter"
+)
+
+// Limits of the attributes of a memory.
+const (
+	MaxMetadata      = 4096 // bytes of the encoded object
+	maxMetadataDepth = 8
+	MaxAgentID       = 256 // bytes, also of RunID
+	MaxTags          = 32
+	MaxTag           = 64 // characters
+)
+
+// Attributes describe a memory. Filters select memories by them.
+type Attributes struct {
+	AgentID string // the assistant that stored it; "" for none
+	RunID   string // the session or run in which it was stored; "" for none
+	Tags    []string
+	// Metadata is a JSON object, nil if it has no members. Numbers have no exponent.
+	Metadata json.RawMessage
+}
+
+// Equal reports whether a and b, both of Normalize, are the same.
+func (a Attributes) Equal(b Attributes) bool {
+	return a.AgentID == b.AgentID && a.RunID == b.RunID && slices.Equal(a.Tags, b.Tags) && bytes.Equal(a.Metadata, b.Metadata)
+}
+
+// Size is the number of bytes that count towards the storage quota.
+func (a Attributes) Size() int {
+	n := len(a.AgentID) + len(a.RunID) + len(a.Metadata)
+	for _, t := range a.Tags {
+		n += len(t)
+	}
+	return n
+}
+
+// Normalize returns the attributes as they are stored: tags sorted and without
+// duplicates, metadata in canonical form. It adds the problems to f.
+func (a Attributes) Normalize(f *fault.Fields) Attributes {
+	a.AgentID, a.RunID = reference(f, "agent id", a.AgentID), reference(f, "run id", a.RunID)
+	a.Tags = normalizeTags(f, a.Tags)
+	a.Metadata = normalizeMetadata(f, a.Metadata)
+	return a
+}
+
+// reference checks an id that the caller chose.
+func reference(f *fault.Fields, field, id string) string {
+	if len(id) > MaxAgentID {
+		f.Add(field, "must be at most %d bytes, not %d", MaxAgentID, len(id))
+	}
+	checkString(f, field, id)
+	return id
+}
+
+func normalizeTags(f *fault.Fields, tags []string) []string {
+	if len(tags) > MaxTags {
+		f.Add("tags", "must contain at most %d tags, not %d", MaxTags, len(tags))
+		return nil
+	}
+	for _, t := range tags {
+		if strings.TrimSpace(t) == "" || utf8.RuneCountInString(t) > MaxTag {
+			f.Add("tags", "must be strings of 1 to %d characters, not all of them spaces", MaxTag)
+			return nil
+		}
+		if strings.ContainsRune(t, 0) || !utf8.ValidString(t) {
+			checkString(f, "tags", t)
+			return nil
+		}
+	}
+	if len(tags) == 0 {
+		return nil
+	}
+	tags = slices.Clone(tags)
+	slices.Sort(tags)
+	return slices.Compact(tags)
+}
+
+// normalizeMetadata returns the canonical form of a JSON object.
+func normalizeMetadata(f *fault.Fields, raw json.RawMessage) json.RawMessage {
+	// Larger input may fit after whitespace is removed, but is not parsed.
+	if len(raw) > 16*MaxMetadata {
+		f.Add("metadata", "must be at most %d bytes of JSON, not %d", MaxMetadata, len(raw))
+		return nil
+	}
+	out, err := CanonicalMetadata(raw)
+	switch {
+	case err != nil:
+		f.Add("metadata", "%s", err)
+	case len(out) > MaxMetadata:
+		f.Add("metadata", "must be at most %d bytes of JSON, not %d", MaxMetadata, len(out))
+	}
+	return out
+}
+
+var errNoObject = errors.New("must be a JSON object")
+
+// CanonicalMetadata returns a JSON object without whitespace, with sorted keys and with
+// numbers without an exponent; nil if it has no members. The error continues the name of
+// the field.
+func CanonicalMetadata(raw []byte) (json.RawMessage, error) {
+	if len(raw) == 0 || string(raw) == "null" {
+		return nil, nil
+	}
+	if !utf8.Valid(raw) {
+		return nil, errNoObject
+	}
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	var v any
+	if err := dec.Decode(&v); err != nil {
+		return nil, errNoObject
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return nil, errNoObject
+	}
+	object, ok := v.(map[string]any)
+	if !ok {
+		return nil, errNoObject
+	}
+	if len(object) == 0 {
+		return nil, nil
+	}
+	for key := range object {
+		if key == "" || len(key) > filter.MaxKey {
+			return nil, errors.New("must have keys of 1 to 128 bytes")
+		}
+	}
+	if _, err := canonical(object, 1); err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(object); err != nil {
+		return nil, errNoObject
+	}
+	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
+}
+
+// canonical returns a value with its numbers in decimal notation. It changes lists and
+// objects in place.
+func canonical(v any, depth int) (any, error) {
+	if depth > maxMetadataDepth {
+		return nil, errors.New("must not be nested more than 8 levels deep")
+	}
+	var err error
+	switch v := v.(type) {
+	case string:
+		if strings.ContainsRune(v, 0) {
+			return nil, errNUL
+		}
+	case json.Number:
+		text, ok := filter.Decimal(v.String())
+		if !ok {
+			return nil, errors.New("must contain only numbers of " + filter.NumberLimits)
+		}
+		return json.Number(text), nil
+	case []any:
+		for i := range v {
+			if v[i], err = canonical(v[i], depth+1); err != nil {
+				return nil, err
+			}
+		}
+	case map[string]any:
+		for key := range v {
+			if strings.ContainsRune(key, 0) {
+				return nil, errNUL
+			}
+			if v[key], err = canonical(v[key], depth+1); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return v, nil
+}
+
+var errNUL = errors.New("must not contain the character U+0000")
+
+// AttributeChanges changes attributes; nil fields are unchanged. Empty values remove the
+// attribute. Metadata and Tags are replaced, not merged.
+type AttributeChanges struct {
+	AgentID  *string
+	RunID    *string
+	Tags     *[]string
+	Metadata *json.RawMessage
+}
+
+// IsZero reports whether nothing changes.
+func (c AttributeChanges) IsZero() bool { return c == AttributeChanges{} }
+
+// Normalize returns the changes as they are stored. It adds the problems to f.
+func (c AttributeChanges) Normalize(f *fault.Fields) AttributeChanges {
+	to := c.Apply(Attributes{}).Normalize(f)
+	if c.Tags != nil {
+		c.Tags = &to.Tags
+	}
+	if c.Metadata != nil {
+		c.Metadata = &to.Metadata
+	}
+	return c
+}
+
+// Apply returns the attributes after the changes.
+func (c AttributeChanges) Apply(to Attributes) Attributes {
+	if c.AgentID != nil {
+		to.AgentID = *c.AgentID
+	}
+	if c.RunID != nil {
+		to.RunID = *c.RunID
+	}
+	if c.Tags != nil {
+		to.Tags = *c.Tags
+	}
+	if c.Metadata != nil {
+		to.Metadata = *c.Metadata
+	}
+	return to
+}

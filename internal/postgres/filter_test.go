@@ -1,0 +1,265 @@
+package postgres_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/big"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/filter"
+	"github.com/mnemo-dev/mnemo/internal/memory"
+	"github.com/mnemo-dev/mnemo/internal/retrieve"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+// The values that generated filters and memories share, so that conditions match often.
+var (
+	filterWords  = []string{"a", "b", "ab", "B", "ä", `"`, `\`, "%", "_", "1", "true", "' or true --", "$1"}
+	filterScalar = []string{`"a"`, `"b"`, `"ab"`, `"B"`, `"ä"`, `"%"`, `"\""`, `"1"`, `"true"`, `"' or true --"`,
+		`1`, `1.0`, `-2`, `0`, `1e2`, `100`, `0.1`, `9007199254740993`, `true`, `false`}
+	filterKeys = []string{"k", "K", "a.b", "ä", "x'y", "$1", "?"}
+)
+
+// A filter in SQL selects the same memories as the definition of its operators.
+func TestFiltersSelectByTheirDefinition(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	scope, foreign := b.users[0], b.users[1]
+	work := b.createBucket(t, scope, "Work")
+	matched := 0
+	rapid.Check(t, func(r *rapid.T) {
+		b.deleteAll(r, scope)
+		for i := range rapid.IntRange(1, 8).Draw(r, "memories") {
+			b.storeRandom(r, scope, i, []int64{0, work})
+		}
+		b.storeRandom(r, foreign, matched, []int64{0})
+		all, _, err := b.Memories().List(t.Context(), scope, memory.Filter{Limit: 99})
+		if err != nil {
+			r.Fatal(err)
+		}
+		for range 12 {
+			raw := drawFilter(r, 1, all)
+			var f fault.Fields
+			where := filter.Parse(&f, "filter", []byte(raw))
+			if err := f.Err(); err != nil {
+				r.Fatalf("Parse(%s): %v", raw, err)
+			}
+			matched += b.checkFilter(t.Context(), r, scope, raw, where, all)
+		}
+	})
+	if matched == 0 {
+		t.Error("no filter matched a memory")
+	}
+}
+
+// checkFilter compares the listing and the search with the definition, and returns the
+// number of memories that match.
+func (b *testBundle) checkFilter(ctx context.Context, r *rapid.T, scope tenant.Scope, raw string, where filter.Filter, all []memory.Memory) int {
+	var want []string
+	for _, m := range all {
+		if defined(where, m) {
+			want = append(want, m.ID)
+		}
+	}
+	listed, _, err := b.Memories().List(ctx, scope, memory.Filter{Where: where, Limit: 99})
+	if err != nil {
+		r.Fatalf("List with %s: %v", raw, err)
+	}
+	var got []string
+	for _, m := range listed {
+		got = append(got, m.ID)
+	}
+	if !slices.Equal(got, want) {
+		r.Fatalf("%s lists %d of %d memories, want %d: %+v", raw, len(got), len(all), len(want), all)
+	}
+	owners, more, err := b.Match(ctx, scope, retrieve.Query{Kind: retrieve.Memory, Where: where})
+	slices.Reverse(owners) // newest first
+	if err != nil || more || !slices.Equal(owners, want) && len(want) > 0 {
+		r.Fatalf("Match of %s = %v, %v, %v, want %v", raw, owners, more, err, want)
+	}
+	return len(want)
+}
+
+func (b *testBundle) storeRandom(r *rapid.T, scope tenant.Scope, n int, buckets []int64) {
+	m := newMemory(fmt.Sprint("memory ", n, " of ", scope.User, time.Now()))
+	m.Source = rapid.SampledFrom(append(filterWords, "")).Draw(r, "source")
+	m.Bucket = rapid.SampledFrom(buckets).Draw(r, "bucket")
+	m.AgentID = rapid.SampledFrom(append(filterWords, "")).Draw(r, "agent")
+	m.RunID = rapid.SampledFrom(append(filterWords, "")).Draw(r, "run")
+	m.Tags = rapid.SliceOfN(rapid.SampledFrom(filterWords), 0, 3).Draw(r, "tags")
+	var members []string
+	for _, key := range rapid.SliceOfNDistinct(rapid.SampledFrom(filterKeys), 0, 4, rapid.ID).Draw(r, "keys") {
+		value := rapid.SampledFrom(append([]string{"null", "{}", `{"a":1}`, "[[1]]"}, filterScalar...)).Draw(r, "value")
+		if rapid.Bool().Draw(r, "list") {
+			value = "[" + value + "," + rapid.SampledFrom(filterScalar).Draw(r, "second") + "]"
+		}
+		members = append(members, strconv.Quote(key)+":"+value)
+	}
+	m.Metadata = []byte("{" + strings.Join(members, ",") + "}")
+	var f fault.Fields
+	m.Attributes = m.Normalize(&f)
+	if err := f.Err(); err != nil {
+		r.Fatal(err)
+	}
+	if _, err := b.Memories().Create(context.Background(), scope, m); err != nil {
+		r.Fatal(err)
+	}
+}
+
+// drawFilter returns a random filter in JSON.
+func drawFilter(r *rapid.T, depth int, all []memory.Memory) string {
+	if depth < 4 && rapid.IntRange(0, 2).Draw(r, "group") == 0 {
+		var list []string
+		for range rapid.IntRange(1, 3).Draw(r, "operands") {
+			list = append(list, drawFilter(r, depth+1, all))
+		}
+		return fmt.Sprintf(`{"%s":[%s]}`, rapid.SampledFrom([]string{"AND", "OR", "NOT"}).Draw(r, "operator"), strings.Join(list, ","))
+	}
+	condition := func(field, op, value string) string {
+		if op == "in" {
+			value = "[" + value + "]"
+		}
+		if op == "exists" {
+			value = strconv.FormatBool(rapid.Bool().Draw(r, "exists"))
+		}
+		return fmt.Sprintf(`{%s:{"%s":%s}}`, quoted(field), op, value)
+	}
+	op := func(ops ...string) string { return rapid.SampledFrom(ops).Draw(r, "op") }
+	switch field := rapid.SampledFrom([]string{"metadata", "agentId", "runId", "source", "tags", "bucketId", "createdAt", "updatedAt"}).Draw(r, "field"); field {
+	case "metadata":
+		field += "." + rapid.SampledFrom(filterKeys).Draw(r, "key")
+		switch o := op("eq", "ne", "in", "gt", "gte", "lt", "lte", "contains", "exists"); o {
+		case "gt", "gte", "lt", "lte":
+			return condition(field, o, rapid.SampledFrom(filterScalar[:18]).Draw(r, "value"))
+		default:
+			return condition(field, o, rapid.SampledFrom(filterScalar).Draw(r, "value"))
+		}
+	case "tags":
+		return condition(field, op("contains", "in", "exists"), quoted(rapid.SampledFrom(filterWords).Draw(r, "value")))
+	case "bucketId":
+		return condition(field, op("eq", "ne", "in"), fmt.Sprint(rapid.SampledFrom(all).Draw(r, "memory").BucketID))
+	case "createdAt", "updatedAt":
+		at := rapid.SampledFrom(all).Draw(r, "memory").CreatedAt
+		return condition(field, op("eq", "ne", "gt", "gte", "lt", "lte"), quoted(at.Format(time.RFC3339Nano)))
+	default:
+		return condition(field, op("eq", "ne", "in", "contains", "exists"), quoted(rapid.SampledFrom(filterWords).Draw(r, "value")))
+	}
+}
+
+func quoted(s string) string {
+	out, _ := json.Marshal(s)
+	return string(out)
+}
+
+// defined evaluates a filter by the definition of its operators.
+func defined(f filter.Filter, m memory.Memory) bool {
+	matches := func(o filter.Filter) bool { return defined(o, m) }
+	switch f.Op {
+	case "":
+		return true
+	case filter.And:
+		return !slices.ContainsFunc(f.Operands, func(o filter.Filter) bool { return !matches(o) })
+	case filter.Or:
+		return slices.ContainsFunc(f.Operands, matches)
+	case filter.Not:
+		return !slices.ContainsFunc(f.Operands, matches)
+	case filter.Ne:
+		f.Op = filter.Eq
+		return !matches(f)
+	}
+	value, ok := attribute(f, m)
+	switch f.Op {
+	case filter.Exists:
+		return ok == (f.Values[0].Text == "true")
+	case filter.Eq, filter.In:
+		if f.Field == filter.Tags {
+			return slices.ContainsFunc(f.Values, func(v filter.Value) bool { return contains(value, v) })
+		}
+		return ok && slices.ContainsFunc(f.Values, func(v filter.Value) bool { return compare(value, v) == 0 })
+	case filter.Contains:
+		return ok && contains(value, f.Values[0])
+	}
+	c := compare(value, f.Values[0])
+	switch f.Op {
+	case filter.Gt:
+		return c == 1
+	case filter.Gte:
+		return c == 1 || c == 0
+	case filter.Lt:
+		return c == -1
+	default:
+		return c == -1 || c == 0
+	}
+}
+
+// attribute returns the value of a condition's field, and whether there is one.
+func attribute(f filter.Filter, m memory.Memory) (any, bool) {
+	switch f.Field {
+	case filter.AgentID:
+		return m.AgentID, m.AgentID != ""
+	case filter.RunID:
+		return m.RunID, m.RunID != ""
+	case filter.Source:
+		return m.Source, m.Source != ""
+	case filter.BucketID:
+		return json.Number(strconv.FormatInt(m.BucketID, 10)), true
+	case filter.CreatedAt:
+		return m.CreatedAt, true
+	case filter.UpdatedAt:
+		return m.UpdatedAt, true
+	case filter.Tags:
+		tags := make([]any, len(m.Tags))
+		for i, t := range m.Tags {
+			tags[i] = t
+		}
+		return tags, len(tags) > 0
+	}
+	dec := json.NewDecoder(bytes.NewReader(m.Metadata))
+	dec.UseNumber()
+	var object map[string]any
+	_ = dec.Decode(&object) // empty without metadata
+	v, ok := object[f.Key]
+	return v, ok
+}
+
+func contains(value any, v filter.Value) bool {
+	switch value := value.(type) {
+	case string:
+		return v.Kind == filter.String && strings.Contains(value, v.Text)
+	case []any:
+		return slices.ContainsFunc(value, func(item any) bool { return compare(item, v) == 0 })
+	}
+	return false
+}
+
+// compare returns -1, 0 or 1, and 2 for values of different kinds.
+func compare(value any, v filter.Value) int {
+	switch value := value.(type) {
+	case string:
+		if v.Kind == filter.String {
+			return strings.Compare(value, v.Text)
+		}
+	case bool:
+		if v.Kind == filter.Bool && strconv.FormatBool(value) == v.Text {
+			return 0
+		}
+	case json.Number:
+		a, _ := new(big.Rat).SetString(value.String())
+		b, ok := new(big.Rat).SetString(v.Text)
+		if v.Kind == filter.Number && ok {
+			return a.Cmp(b)
+		}
+	case time.Time:
+		return value.Compare(v.Time)
+	}
+	return 2
+}
