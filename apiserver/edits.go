@@ -22,6 +22,21 @@ type updateMemoryRequest struct {
 	Text       *string   `json:"text,omitempty" minLength:"1" maxLength:"32768" doc:"The new text, with memoryId only. At most 32,768 bytes."`
 	BucketID   *bucketID `json:"bucketId,omitempty" doc:"The bucket to move to."`
 	BucketName *string   `json:"bucketName,omitempty" doc:"The case-insensitive name of the bucket to move to. If bucketId is given as well, both must refer to the same bucket."`
+
+	AgentID        *string   `json:"agentId,omitempty" doc:"The new agentId, with memoryId only; empty removes it. At most 256 bytes."`
+	RunID          *string   `json:"runId,omitempty" doc:"The new runId, with memoryId only; empty removes it. At most 256 bytes."`
+	Tags           *[]string `json:"tags,omitempty" maxItems:"32" doc:"The new tags, with memoryId only; they replace all earlier ones."`
+	CustomMetadata *object   `json:"customMetadata,omitempty" doc:"The new metadata, with memoryId only. It replaces the earlier object; {} removes it. At most 4,096 bytes."`
+}
+
+// attributes returns the changes of attributes.
+func (b updateMemoryRequest) attributes() memory.AttributeChanges {
+	c := memory.AttributeChanges{AgentID: b.AgentID, RunID: b.RunID, Tags: b.Tags}
+	if b.CustomMetadata != nil {
+		raw := b.CustomMetadata.raw()
+		c.Metadata = &raw
+	}
+	return c
 }
 
 type updateMemoryOutput struct {
@@ -38,7 +53,7 @@ type updatedMemoryBody struct {
 
 var docUpdateMemory = doc{
 	id: "updateMemory", tag: "Memories", summary: "Edit a memory or move memories to another bucket",
-	description: "With `memoryId`, changes the text, the bucket or both. A changed text creates a new version; earlier versions are kept. " +
+	description: "With `memoryId`, changes the text, the bucket, `agentId`, `runId`, `tags` and `customMetadata`, or some of them. A changed text creates a new version; earlier versions are kept. Only texts have versions. " +
 		"With `memoryIds`, moves up to 100 memories, all or none: ids that do not exist are returned as `rejectedIds`.",
 	request:  example(`{"memoryId":"0196b2f4-6d1e-7c3a-9f5e-2b8d4c6a1e07","text":"2025-05-09 Prefers the aisle seat on trains"}`),
 	response: example(`{"message":"Memory updated","memoryId":"0196b2f4-6d1e-7c3a-9f5e-2b8d4c6a1e07","version":2}`),
@@ -54,6 +69,8 @@ func (s *Server) updateMemory(ctx context.Context, who tenant.Identity, in *upda
 		return nil, fault.New(fault.Invalid, "memoryId and memoryIds must not be used together")
 	case b.MemoryIDs != nil && b.Text != nil:
 		return nil, fault.New(fault.Invalid, "text requires memoryId instead of memoryIds")
+	case b.MemoryIDs != nil && !b.attributes().IsZero():
+		return nil, fault.New(fault.Invalid, "agentId, runId, tags and customMetadata require memoryId instead of memoryIds")
 	}
 	var p params
 	bucket := memory.BucketRef{
@@ -62,7 +79,7 @@ func (s *Server) updateMemory(ctx context.Context, who tenant.Identity, in *upda
 	if b.MemoryID == nil {
 		return s.moveMemories(ctx, who, &p, memory.MoveInput{IDs: b.MemoryIDs, Bucket: bucket})
 	}
-	input := memory.UpdateInput{ID: *b.MemoryID, Text: b.Text, Bucket: bucket}
+	input := memory.UpdateInput{ID: *b.MemoryID, Text: b.Text, Bucket: bucket, AttributeChanges: b.attributes()}
 	if err := p.orInvalid(input.Validate()); err != nil {
 		return nil, err
 	}

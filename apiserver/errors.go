@@ -103,7 +103,7 @@ func (e *Error) GetHeaders() http.Header { return e.headers }
 // requestFields maps fields of domain inputs to their names in requests.
 var requestFields = map[string]string{
 	"memory ids": "memoryIds", "target bucket": "bucketId or bucketName", "bucket name": "bucketName",
-	"text or bucket": "text, bucketId or bucketName",
+	"text, bucket or attribute": "text, bucketId, bucketName, agentId, runId, tags or customMetadata", "agent id": "agentId", "run id": "runId", "metadata": "customMetadata",
 
 	"platform name": "platformDisplayName", "conversation id": "conversation.id", "conversation title": "conversation.title",
 	"creation time": "conversation.createdAt", "update time": "conversation.updatedAt", "messages": "conversation.messages",

@@ -27,6 +27,7 @@ func (f fakeMemories) Update(_ context.Context, scope tenant.Scope, e memory.Edi
 		}
 		m.BucketID, m.BucketName = to.ID, to.Name
 	}
+	m.Attributes = e.Apply(m.Attributes)
 	if e.Text != nil && *e.Text != m.Text {
 		m.Text = *e.Text
 		m.Version++

@@ -112,7 +112,7 @@ func (f fakeMemories) Create(_ context.Context, scope tenant.Scope, m memory.New
 		return memory.Created{}, fault.New(fault.NotFound, "bucket not found")
 	}
 	for _, old := range u.memories {
-		if old.Text == m.Text && old.BucketID == u.buckets[i].ID {
+		if old.Text == m.Text && old.BucketID == u.buckets[i].ID && old.Equal(m.Attributes) {
 			return memory.Created{ID: old.ID, Duplicate: true}, nil
 		}
 	}
@@ -120,7 +120,7 @@ func (f fakeMemories) Create(_ context.Context, scope tenant.Scope, m memory.New
 	u.buckets[i].Memories++
 	id := "m-" + strconv.FormatInt(f.seq, 10)
 	u.memories = append(u.memories, memory.Memory{ID: id, Seq: f.seq, BucketID: u.buckets[i].ID, BucketName: u.buckets[i].Name,
-		Text: m.Text, Tokens: m.Tokens, Source: m.Source, Version: 1, CreatedAt: noon, UpdatedAt: noon})
+		Text: m.Text, Tokens: m.Tokens, Source: m.Source, Attributes: m.Attributes, Version: 1, CreatedAt: noon, UpdatedAt: noon})
 	return memory.Created{ID: id}, nil
 }
 

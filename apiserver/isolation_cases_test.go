@@ -17,16 +17,18 @@ type isolationRequest struct {
 // template. TestIsolationOfEveryRoute fails for one that has none. A route that names
 // nothing has one request, whose answer must not contain another user's data.
 var isolationCases = map[string][]isolationRequest{
-	"POST /api/memory":                     {{body: `{"text":"a","bucketId":$b}`}, {body: `{"text":"a","bucketId":$b}`, key: "$k"}},
-	"POST /api/v2/memory":                  {{body: `{"text":"a","bucketId":"$b"}`}},
-	"GET /api/memory":                      {{path: "?bucketId=$b"}, {path: "?query=$q"}, {path: "?bucketId=$b&skip=1&all=1"}, {path: "?all=1&count=1000&includeIds=1"}},
-	"GET /api/v2/memory":                   {{path: "?bucketId=$b&query=$q"}, {path: "?query=$q&latest=1"}, {path: "?latest=1&skip=0"}},
+	"POST /api/memory":    {{body: `{"text":"a","bucketId":$b}`}, {body: `{"text":"a","bucketId":$b}`, key: "$k"}},
+	"POST /api/v2/memory": {{body: `{"text":"a","bucketId":"$b"}`}},
+	"GET /api/memory":     {{path: "?bucketId=$b"}, {path: "?query=$q"}, {path: "?bucketId=$b&skip=1&all=1"}, {path: "?all=1&count=1000&includeIds=1"}},
+	"GET /api/v2/memory": {{path: "?bucketId=$b&query=$q"}, {path: "?query=$q&latest=1"}, {path: "?latest=1&skip=0"},
+		{path: "?filter=%7B%22bucketId%22:%22$b%22%7D"}, {path: "?query=$q&minScore=0&filter=%7B%22metadata.k%22:%7B%22exists%22:false%7D%7D"}},
 	"GET /api/memories/:memoryId":          {{path: "/$m"}},
 	"DELETE /api/memories/:memoryId":       {{path: "/$m"}},
 	"POST /api/memories/bulk-delete":       {{body: `{"memoryIds":["$m"]}`}},
 	"GET /api/memories/:memoryId/versions": {{path: "/$m/versions"}},
 	"POST /api/v2/memory/update": {
 		{body: `{"memoryId":"$m","text":"b"}`},
+		{body: `{"memoryId":"$m","agentId":"a","customMetadata":{"a":1}}`},
 		{body: `{"memoryId":"$m","bucketName":"General"}`},
 		{body: `{"memoryIds":["$m"],"bucketName":"General"}`},
 		{body: `{"memoryIds":["$m"],"bucketId":$b}`},
@@ -53,7 +55,8 @@ var isolationCases = map[string][]isolationRequest{
 	"GET /api/chat-history/imports/:importId":        {{path: "/$i"}},
 	"GET /api/chat-history/imports/:importId/events": {{path: "/$i/events"}, {path: "/$i/events", after: "1"}},
 
-	"POST /api/search": {{body: `{"query":"$q"}`}, {body: `{"query":"$q","minScore":0,"include":["memories"]}`}},
+	"POST /api/search": {{body: `{"query":"$q"}`}, {body: `{"query":"$q","minScore":0,"include":["memories"]}`},
+		{body: `{"query":"$q","minScore":0,"filter":{"NOT":[{"tags":"x"}]}}`}},
 
 	"GET /api/audit":      {{}},
 	"GET /api/export":     {{}},

@@ -10,15 +10,20 @@ import (
 
 	"github.com/mnemo-dev/mnemo/internal/chat"
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/filter"
 	"github.com/mnemo-dev/mnemo/internal/memory"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
 type createMemoryInput struct {
 	Body struct {
-		Text     string    `json:"text" minLength:"1" maxLength:"32768" doc:"The text to store verbatim. Start it with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. At most 32,768 bytes."`
-		BucketID *bucketID `json:"bucketId,omitempty" doc:"The bucket of the memory; defaults to the user's default bucket."`
-		Source   *string   `json:"source,omitempty" maxLength:"200" doc:"The name of the client."`
+		Text           string    `json:"text" minLength:"1" maxLength:"32768" doc:"The text to store verbatim. Start it with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. At most 32,768 bytes."`
+		BucketID       *bucketID `json:"bucketId,omitempty" doc:"The bucket of the memory; defaults to the user's default bucket."`
+		Source         *string   `json:"source,omitempty" maxLength:"200" doc:"The name of the client."`
+		AgentID        *string   `json:"agentId,omitempty" doc:"The assistant that stores it, at most 256 bytes."`
+		RunID          *string   `json:"runId,omitempty" doc:"The session or run in which it is stored, at most 256 bytes."`
+		Tags           []string  `json:"tags,omitempty" maxItems:"32" doc:"At most 32 tags of 1 to 64 characters. Order and duplicates do not matter."`
+		CustomMetadata *object   `json:"customMetadata,omitempty" doc:"Any JSON object of at most 4,096 bytes. It counts towards the storage quota. Filters select by its members as metadata.<key>."`
 	} `nameHint:"CreateMemoryRequest"`
 }
 
@@ -29,7 +34,7 @@ type createMemoryOutput struct {
 type createdMemoryBody struct {
 	Done        string `json:"done" enum:"ok"`
 	MemoryID    string `json:"memoryId"`
-	IsDuplicate bool   `json:"isDuplicate,omitempty" doc:"True if the bucket already has a memory with exactly this text: memoryId is that memory, and nothing was stored. Absent otherwise."`
+	IsDuplicate bool   `json:"isDuplicate,omitempty" doc:"True if the bucket already has a memory with exactly this text, agentId, runId, tags and customMetadata: memoryId is that memory, and nothing was stored. Absent otherwise."`
 }
 
 var docCreateMemory = doc{
@@ -37,8 +42,8 @@ var docCreateMemory = doc{
 	links: map[string]string{"getMemory.memoryId": "/memoryId", "listMemoryVersions.memoryId": "/memoryId", "deleteMemory.memoryId": "/memoryId"},
 	description: "Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. " +
 		"The text is stored verbatim and is available to the user's next listing or search. " +
-		"If the bucket already has a memory with exactly this text, nothing is stored and the response has its id and `isDuplicate`.",
-	request:     example(`{"text":"2025-05-09 Prefers the window seat on trains","bucketId":12,"source":"cli"}`),
+		"If the bucket already has a memory with exactly this text, `agentId`, `runId`, `tags` and `customMetadata`, nothing is stored and the response has its id and `isDuplicate`.",
+	request:     example(`{"text":"2025-05-09 Prefers the window seat on trains","bucketId":12,"source":"cli","agentId":"travel-planner","tags":["travel"],"customMetadata":{"confidence":0.9}}`),
 	response:    example(`{"done":"ok","memoryId":"0196b2f4-6d1e-7c3a-9f5e-2b8d4c6a1e07"}`),
 	errors:      []int{http.StatusNotFound},
 	idempotency: "memory",
@@ -47,7 +52,8 @@ var docCreateMemory = doc{
 func (s *Server) createMemory(ctx context.Context, who tenant.Identity, in *createMemoryInput) (*createMemoryOutput, error) {
 	var p params
 	bucket := value(in.Body.BucketID, bucketID{}).value(&p.Fields, "bucketId")
-	input := memory.CreateInput{Text: in.Body.Text, Bucket: bucket, Source: value(in.Body.Source, ""), Request: requestOf(ctx)}
+	input := memory.CreateInput{Text: in.Body.Text, Bucket: bucket, Source: value(in.Body.Source, ""), Request: requestOf(ctx),
+		Attributes: memory.Attributes{AgentID: value(in.Body.AgentID, ""), RunID: value(in.Body.RunID, ""), Tags: in.Body.Tags, Metadata: in.Body.CustomMetadata.raw()}}
 	if err := fault.Join(p.Err(), input.Validate()); err != nil {
 		return nil, err
 	}
@@ -67,6 +73,7 @@ type listMemoriesInput struct {
 	Skip     string `query:"skip"`
 	MinScore string `query:"minScore"`
 	AsOf     string `query:"asOf"`
+	Filter   string `query:"filter"`
 }
 
 type listMemoriesOutput struct {
@@ -85,6 +92,7 @@ type memoryBody struct {
 	Text     string             `json:"text"`
 	Metadata memoryMetadataBody `json:"metadata"`
 	MemoryLinks
+	MemoryAttributes
 	Score *float64 `json:"score,omitempty" minimum:"0" maximum:"1" doc:"With query: the probability that the memory is relevant. Comparable only within one response if X-Degraded is set."`
 }
 
@@ -102,7 +110,7 @@ type memoryMetadataBody struct {
 }
 
 const exampleMemory = `{"id":"0196b2f4-6d1e-7c3a-9f5e-2b8d4c6a1e07","text":"2025-05-09 Prefers the window seat on trains",` +
-	`"metadata":{"text":"2025-05-09 Prefers the window seat on trains","createdAt":"2025-05-09T14:30:00.000Z","bucketId":12,"bucketName":"Travel"}}`
+	`"metadata":{"text":"2025-05-09 Prefers the window seat on trains","createdAt":"2025-05-09T14:30:00.000Z","bucketId":12,"bucketName":"Travel"},"agentId":"travel-planner","tags":["travel"],"customMetadata":{"confidence":0.9}}`
 
 var docListMemories = doc{
 	id: "listMemories", tag: "Memories", summary: "List or search memories",
@@ -118,6 +126,7 @@ var docListMemories = doc{
 		textParam("query", "A search query in natural language.", "where do I like to sit on trains?"),
 		scoreParam("minScore", "With `query`: the score below which memories are omitted. By default, irrelevant memories are omitted; 0 returns all."),
 		param("asOf", "Return what was known at this ISO 8601 time: memories stored until then, with the text and links of then; a date includes the whole day. Deleted memories are not returned, and the ranking compares the current texts.", &huma.Schema{Type: huma.TypeString}, "2025-05-09"),
+		filterParam("filter"),
 		intParam("skip", "The number of memories to skip; with `query`, out of the 1,000 best matches.", 0, 0, 0),
 		ignoredParam("source", "The name of the client. It does not filter.", "cli"),
 		ignoredParam("contentType", "Accepted for older clients; only `text` exists.", "text"),
@@ -139,6 +148,7 @@ func (s *Server) listMemories(ctx context.Context, who tenant.Identity, in *list
 
 		MinScore: p.score("minScore", in.MinScore),
 		AsOf:     p.to("asOf", in.AsOf),
+		Where:    filter.Parse(&p.Fields, "filter", []byte(in.Filter)),
 	}
 	if err := fault.Join(p.Err(), input.Validate()); err != nil {
 		return nil, err
@@ -162,7 +172,7 @@ func (s *Server) listMemories(ctx context.Context, who tenant.Identity, in *list
 func bodyOf(m memory.Memory) memoryBody {
 	return memoryBody{ID: m.ID, Text: m.Text, MemoryLinks: MemoryLinks{m.SupersededBy, m.Supersedes}, Metadata: memoryMetadataBody{
 		Text: m.Text, CreatedAt: chat.Stamp(m.CreatedAt), BucketID: m.BucketID, BucketName: m.BucketName,
-	}}
+	}, MemoryAttributes: attributesOf(m.Attributes)}
 }
 
 // degraded returns the value of X-Degraded; huma omits empty headers.
@@ -182,12 +192,13 @@ type getMemoryOutput struct {
 }
 
 type fullMemoryBody struct {
-	ID        string             `json:"id"`
-	Text      string             `json:"text"`
-	Metadata  memoryMetadataBody `json:"metadata"`
-	Version   int                `json:"version" doc:"Starts at 1 and increases with each edit of the text."`
-	Source    string             `json:"source"`
-	UpdatedAt string             `json:"updatedAt" format:"date-time"`
+	ID       string             `json:"id"`
+	Text     string             `json:"text"`
+	Metadata memoryMetadataBody `json:"metadata"`
+	MemoryAttributes
+	Version   int    `json:"version" doc:"Starts at 1 and increases with each edit of the text."`
+	Source    string `json:"source"`
+	UpdatedAt string `json:"updatedAt" format:"date-time"`
 	MemoryLinks
 }
 
@@ -195,7 +206,7 @@ var docGetMemory = doc{
 	id: "getMemory", tag: "Memories", summary: "Get a memory",
 	description: "The memory with its version, source and times.",
 	response: example(`{"id":"0196b2f4-6d1e-7c3a-9f5e-2b8d4c6a1e07","text":"2025-05-09 Prefers the window seat on trains",` +
-		`"metadata":{"text":"2025-05-09 Prefers the window seat on trains","createdAt":"2025-05-09T14:30:00.000Z","bucketId":12,"bucketName":"Travel"},` +
+		`"metadata":{"text":"2025-05-09 Prefers the window seat on trains","createdAt":"2025-05-09T14:30:00.000Z","bucketId":12,"bucketName":"Travel"},"agentId":"travel-planner","tags":["travel"],"customMetadata":{"confidence":0.9},` +
 		`"version":1,"source":"cli","updatedAt":"2025-05-09T14:30:00.000Z"}`),
 	errors: []int{http.StatusNotFound},
 }
@@ -206,7 +217,7 @@ func (s *Server) getMemory(ctx context.Context, who tenant.Identity, in *memoryI
 		return nil, err
 	}
 	b := bodyOf(m)
-	return &getMemoryOutput{Body: fullMemoryBody{ID: b.ID, Text: b.Text, Metadata: b.Metadata,
+	return &getMemoryOutput{Body: fullMemoryBody{ID: b.ID, Text: b.Text, Metadata: b.Metadata, MemoryAttributes: b.MemoryAttributes,
 		Version: m.Version, Source: m.Source, UpdatedAt: chat.Stamp(m.UpdatedAt), MemoryLinks: b.MemoryLinks}}, nil
 }
 

@@ -25,6 +25,8 @@ const (
 // forms are the patterns of properties, by schema.property.
 var forms = map[string]string{
 	"CreateMemoryRequest.text": notBlank, "CreateMemoryRequest.source": anyText,
+	"CreateMemoryRequest.agentId": anyText, "CreateMemoryRequest.runId": anyText,
+	"UpdateMemoryRequest.agentId": anyText, "UpdateMemoryRequest.runId": anyText,
 	"UpdateMemoryRequest.text": notBlank, "UpdateMemoryRequest.bucketName": `^$|` + anySeen,
 	"CreateBucketRequest.name": oneLine, "CreateBucketRequest.description": anyText,
 	"UpdateBucketRequest.name": oneLine, "UpdateBucketRequest.description": anyText,

@@ -11,6 +11,7 @@ import (
 
 	"github.com/mnemo-dev/mnemo/internal/chat"
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/filter"
 )
 
 // params parses query parameters and collects their errors. An empty parameter
@@ -117,6 +118,12 @@ func ignoredParam(name, description string, example any) *huma.Param {
 
 func textParam(name, description string, example any) *huma.Param {
 	return param(name, description, &huma.Schema{Type: huma.TypeString, Pattern: anyText}, example)
+}
+
+// filterParam documents a filter of memories, encoded as JSON.
+func filterParam(name string) *huma.Param {
+	return param(name, "A filter of memories, as JSON of at most 8,192 bytes. "+filter.Grammar, &huma.Schema{Type: huma.TypeString},
+		`{"tags":"travel","metadata.confidence":{"gte":0.5}}`)
 }
 
 func bucketParam(name, description string) *huma.Param {

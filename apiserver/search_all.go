@@ -6,6 +6,7 @@ import (
 
 	"github.com/mnemo-dev/mnemo/internal/chat"
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/filter"
 	"github.com/mnemo-dev/mnemo/internal/search"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
@@ -18,7 +19,8 @@ func (s *Server) both() search.Service {
 type searchAllInput struct {
 	Body struct {
 		Query         string        `json:"query" minLength:"1" doc:"A search query in natural language."`
-		Include       []search.Kind `json:"include,omitempty" enum:"memories,chats" doc:"What to search; default both."`
+		Include       []search.Kind `json:"include,omitempty" enum:"memories,chats" doc:"What to search; default both, or only memories with a filter."`
+		Filter        *object       `json:"filter,omitempty" doc:"Only memories that match this filter. Conversations have none of its fields, so include must not contain chats."`
 		Limit         *integer      `json:"limit,omitempty" minimum:"1" maximum:"100" doc:"The number of results; default 20."`
 		ContextChunks *integer      `json:"contextChunks,omitempty" minimum:"0" maximum:"20" doc:"The number of messages of context on either side of a passage; default 4."`
 		AsOf          *string       `json:"asOf,omitempty" doc:"Answer from what was known at this ISO 8601 time: only memories stored and messages written until then; a date includes the whole day."`
@@ -48,6 +50,7 @@ type anyResultBody struct {
 var docSearchAll = doc{
 	id: "searchAll", tag: "Search", summary: "Search memories and conversations",
 	description: "Ranks memories and passages of active conversations in one list, and returns none if nothing is relevant. " +
+		"With `filter`, only memories are searched. " + filter.Grammar + " " +
 		"`X-Degraded: vector` means that the vector store was unavailable and the results are keyword matches.",
 	request: example(`{"query":"where do I like to sit on trains?","include":["memories","chats"],"limit":5,"contextChunks":1}`),
 	response: example(`{"results":[{"type":"memory","score":0.93,"memory":` + exampleMemory + `},` +
@@ -63,7 +66,7 @@ func (s *Server) searchAll(ctx context.Context, who tenant.Identity, in *searchA
 	input := search.Input{
 		Query: in.Body.Query, Include: in.Body.Include, Limit: int(value(in.Body.Limit, chat.DefaultResults)),
 		Around: int(value(in.Body.ContextChunks, chat.DefaultAround)), MinScore: in.Body.MinScore,
-		AsOf: p.to("asOf", value(in.Body.AsOf, "")),
+		AsOf: p.to("asOf", value(in.Body.AsOf, "")), Where: filter.Parse(&p.Fields, "filter", in.Body.Filter.raw()),
 	}
 	if err := fault.Join(p.Err(), input.Validate()); err != nil {
 		return nil, err

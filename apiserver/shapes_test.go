@@ -33,6 +33,9 @@ const wantSources = `{"conversationId":"$c","conversationTitle":"Trains","messag
 var story = []step{
 	{"POST", "/api/memory", `{"text":"2025-05-09 window seat","bucketId":null,"source":"cli","unknown":1}`, `{"done":"ok","memoryId":"$m"}`},
 	{"POST", "/api/v2/memory", `{"text":"2025-05-09 window seat"}`, `{"done":"ok","memoryId":"$m","isDuplicate":true}`},
+	{"POST", "/api/v2/memory/update", `{"memoryId":"$m","agentId":"a","runId":"r","tags":["z","b","z"],"customMetadata":{"z":1e2,"a":[null,"<"]}}`, `{"message":"Memory updated","memoryId":"$m","version":1}`},
+	{"GET", "/api/memories/$m", "", `{"id":"$m","text":"2025-05-09 window seat","metadata":{"text":"2025-05-09 window seat","createdAt":"2025-05-09T12:00:00.123Z","bucketId":1,"bucketName":"General"},"agentId":"a","runId":"r","tags":["b","z"],"customMetadata":{"a":[null,"<"],"z":100},"version":1,"source":"cli","updatedAt":"2025-05-09T12:00:00.123Z"}`},
+	{"POST", "/api/v2/memory/update", `{"memoryId":"$m","agentId":"","runId":"","tags":[],"customMetadata":{}}`, `{"message":"Memory updated","memoryId":"$m","version":1}`},
 	{"GET", "/api/memory", "", `{"memories":[` + wantMemory + `],"buckets":[` + wantBucket + `]}`},
 	{"GET", "/api/v2/memory?query=seat&bucketId=1&count=5000&all=1&latest=false&skip=0&source=x&contentType=text&includeIds=true&client=y", "", `{"memories":[` + strings.TrimSuffix(wantMemory, "}") + `,"score":0.5}],"buckets":[` + wantBucket + `]}`},
 	{"GET", "/api/memories/$m", "", `{"id":"$m","text":"2025-05-09 window seat","metadata":{"text":"2025-05-09 window seat","createdAt":"2025-05-09T12:00:00.123Z","bucketId":1,"bucketName":"General"},"version":1,"source":"cli","updatedAt":"2025-05-09T12:00:00.123Z"}`},

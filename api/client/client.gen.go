@@ -553,11 +553,23 @@ type CreateBucketRequest struct {
 
 // CreateMemoryRequest defines model for CreateMemoryRequest.
 type CreateMemoryRequest struct {
+	// AgentID The assistant that stores it, at most 256 bytes.
+	AgentID *string `json:"agentId,omitempty"`
+
 	// BucketID The bucket of the memory; defaults to the user's default bucket.
 	BucketID *int64 `json:"bucketId,omitempty"`
 
+	// CustomMetadata Any JSON object of at most 4,096 bytes. It counts towards the storage quota. Filters select by its members as metadata.<key>.
+	CustomMetadata map[string]interface{} `json:"customMetadata,omitempty"`
+
+	// RunID The session or run in which it is stored, at most 256 bytes.
+	RunID *string `json:"runId,omitempty"`
+
 	// Source The name of the client.
 	Source *string `json:"source,omitempty"`
+
+	// Tags At most 32 tags of 1 to 64 characters. Order and duplicates do not matter.
+	Tags []string `json:"tags,omitempty"`
 
 	// Text The text to store verbatim. Start it with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. At most 32,768 bytes.
 	Text string `json:"text"`
@@ -573,7 +585,7 @@ type CreatedBucket struct {
 type CreatedMemory struct {
 	Done CreatedMemoryDone `json:"done"`
 
-	// IsDuplicate True if the bucket already has a memory with exactly this text: memoryId is that memory, and nothing was stored. Absent otherwise.
+	// IsDuplicate True if the bucket already has a memory with exactly this text, agentId, runId, tags and customMetadata: memoryId is that memory, and nothing was stored. Absent otherwise.
 	IsDuplicate *bool  `json:"isDuplicate,omitempty"`
 	MemoryID    string `json:"memoryId"`
 }
@@ -659,17 +671,28 @@ type Error struct {
 
 // FullMemory defines model for FullMemory.
 type FullMemory struct {
-	ID       string         `json:"id"`
-	Metadata MemoryMetadata `json:"metadata"`
-	Source   string         `json:"source"`
+	// AgentID The assistant that stored it.
+	AgentID *string `json:"agentId,omitempty"`
+
+	// CustomMetadata The metadata that the client stored with the memory.
+	CustomMetadata map[string]interface{} `json:"customMetadata,omitempty"`
+	ID             string                 `json:"id"`
+	Metadata       MemoryMetadata         `json:"metadata"`
+
+	// RunID The session or run in which it was stored.
+	RunID  *string `json:"runId,omitempty"`
+	Source string  `json:"source"`
 
 	// SupersededBy The id of the newer memory that replaces this one. Both are kept.
 	SupersededBy *string `json:"supersededBy,omitempty"`
 
 	// Supersedes The ids of the memories that this one replaces.
-	Supersedes []string  `json:"supersedes,omitempty"`
-	Text       string    `json:"text"`
-	UpdatedAt  time.Time `json:"updatedAt"`
+	Supersedes []string `json:"supersedes,omitempty"`
+
+	// Tags In alphabetical order.
+	Tags      []string  `json:"tags,omitempty"`
+	Text      string    `json:"text"`
+	UpdatedAt time.Time `json:"updatedAt"`
 
 	// Version Starts at 1 and increases with each edit of the text.
 	Version int64 `json:"version"`
@@ -801,8 +824,16 @@ type IngestedConversationStatus string
 
 // Memory defines model for Memory.
 type Memory struct {
-	ID       string         `json:"id"`
-	Metadata MemoryMetadata `json:"metadata"`
+	// AgentID The assistant that stored it.
+	AgentID *string `json:"agentId,omitempty"`
+
+	// CustomMetadata The metadata that the client stored with the memory.
+	CustomMetadata map[string]interface{} `json:"customMetadata,omitempty"`
+	ID             string                 `json:"id"`
+	Metadata       MemoryMetadata         `json:"metadata"`
+
+	// RunID The session or run in which it was stored.
+	RunID *string `json:"runId,omitempty"`
 
 	// Score With query: the probability that the memory is relevant. Comparable only within one response if X-Degraded is set.
 	Score *float64 `json:"score,omitempty"`
@@ -812,7 +843,10 @@ type Memory struct {
 
 	// Supersedes The ids of the memories that this one replaces.
 	Supersedes []string `json:"supersedes,omitempty"`
-	Text       string   `json:"text"`
+
+	// Tags In alphabetical order.
+	Tags []string `json:"tags,omitempty"`
+	Text string   `json:"text"`
 }
 
 // MemoryList defines model for MemoryList.
@@ -964,7 +998,10 @@ type SearchAllRequest struct {
 	// ContextChunks The number of messages of context on either side of a passage; default 4.
 	ContextChunks *int64 `json:"contextChunks,omitempty"`
 
-	// Include What to search; default both.
+	// Filter Only memories that match this filter. Conversations have none of its fields, so include must not contain chats.
+	Filter map[string]interface{} `json:"filter,omitempty"`
+
+	// Include What to search; default both, or only memories with a filter.
 	Include []SearchAllRequestInclude `json:"include,omitempty"`
 
 	// Limit The number of results; default 20.
@@ -1069,17 +1106,29 @@ type UpdateConversationsRequest struct {
 
 // UpdateMemoryRequest defines model for UpdateMemoryRequest.
 type UpdateMemoryRequest struct {
+	// AgentID The new agentId, with memoryId only; empty removes it. At most 256 bytes.
+	AgentID *string `json:"agentId,omitempty"`
+
 	// BucketID The bucket to move to.
 	BucketID *int64 `json:"bucketId,omitempty"`
 
 	// BucketName The case-insensitive name of the bucket to move to. If bucketId is given as well, both must refer to the same bucket.
 	BucketName *string `json:"bucketName,omitempty"`
 
+	// CustomMetadata The new metadata, with memoryId only. It replaces the earlier object; {} removes it. At most 4,096 bytes.
+	CustomMetadata map[string]interface{} `json:"customMetadata,omitempty"`
+
 	// MemoryID The memory to edit. Either memoryId or memoryIds is required.
 	MemoryID *string `json:"memoryId,omitempty"`
 
 	// MemoryIds The memories to move, all or none.
 	MemoryIds []string `json:"memoryIds,omitempty"`
+
+	// RunID The new runId, with memoryId only; empty removes it. At most 256 bytes.
+	RunID *string `json:"runId,omitempty"`
+
+	// Tags The new tags, with memoryId only; they replace all earlier ones.
+	Tags []string `json:"tags,omitempty"`
 
 	// Text The new text, with memoryId only. At most 32,768 bytes.
 	Text *string `json:"text,omitempty"`
@@ -1273,6 +1322,9 @@ type ListMemoriesParams struct {
 	// AsOf Return what was known at this ISO 8601 time: memories stored until then, with the text and links of then; a date includes the whole day. Deleted memories are not returned, and the ranking compares the current texts.
 	AsOf *string `form:"asOf,omitempty" json:"asOf,omitempty"`
 
+	// Filter A filter of memories, as JSON of at most 8,192 bytes. A filter is an object of conditions that must all be true, such as {"agentId": "planner", "metadata.year": {"gte": 2024}}. AND, OR and NOT combine lists of filters. Fields: metadata.<key>, agentId, runId, tags, source, bucketId, createdAt, updatedAt. Operators: eq, ne, in, gt, gte, lt, lte, contains, exists.
+	Filter *string `form:"filter,omitempty" json:"filter,omitempty"`
+
 	// Skip The number of memories to skip; with `query`, out of the 1,000 best matches.
 	Skip *int `form:"skip,omitempty" json:"skip,omitempty"`
 
@@ -1314,6 +1366,9 @@ type ListMemoriesV2Params struct {
 
 	// AsOf Return what was known at this ISO 8601 time: memories stored until then, with the text and links of then; a date includes the whole day. Deleted memories are not returned, and the ranking compares the current texts.
 	AsOf *string `form:"asOf,omitempty" json:"asOf,omitempty"`
+
+	// Filter A filter of memories, as JSON of at most 8,192 bytes. A filter is an object of conditions that must all be true, such as {"agentId": "planner", "metadata.year": {"gte": 2024}}. AND, OR and NOT combine lists of filters. Fields: metadata.<key>, agentId, runId, tags, source, bucketId, createdAt, updatedAt. Operators: eq, ne, in, gt, gte, lt, lte, contains, exists.
+	Filter *string `form:"filter,omitempty" json:"filter,omitempty"`
 
 	// Skip The number of memories to skip; with `query`, out of the 1,000 best matches.
 	Skip *int `form:"skip,omitempty" json:"skip,omitempty"`
@@ -1742,7 +1797,7 @@ type ClientInterface interface {
 
 	// CreateMemoryWithBody Store a memory
 	//
-	// Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. The text is stored verbatim and is available to the user's next listing or search. If the bucket already has a memory with exactly this text, nothing is stored and the response has its id and `isDuplicate`.
+	// Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. The text is stored verbatim and is available to the user's next listing or search. If the bucket already has a memory with exactly this text, `agentId`, `runId`, `tags` and `customMetadata`, nothing is stored and the response has its id and `isDuplicate`.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -1751,7 +1806,7 @@ type ClientInterface interface {
 
 	// CreateMemory Store a memory
 	//
-	// Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. The text is stored verbatim and is available to the user's next listing or search. If the bucket already has a memory with exactly this text, nothing is stored and the response has its id and `isDuplicate`.
+	// Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. The text is stored verbatim and is available to the user's next listing or search. If the bucket already has a memory with exactly this text, `agentId`, `runId`, `tags` and `customMetadata`, nothing is stored and the response has its id and `isDuplicate`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -1760,7 +1815,7 @@ type ClientInterface interface {
 
 	// SearchAllWithBody Search memories and conversations
 	//
-	// Ranks memories and passages of active conversations in one list, and returns none if nothing is relevant. `X-Degraded: vector` means that the vector store was unavailable and the results are keyword matches.
+	// Ranks memories and passages of active conversations in one list, and returns none if nothing is relevant. With `filter`, only memories are searched. A filter is an object of conditions that must all be true, such as {"agentId": "planner", "metadata.year": {"gte": 2024}}. AND, OR and NOT combine lists of filters. Fields: metadata.<key>, agentId, runId, tags, source, bucketId, createdAt, updatedAt. Operators: eq, ne, in, gt, gte, lt, lte, contains, exists. `X-Degraded: vector` means that the vector store was unavailable and the results are keyword matches.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -1769,7 +1824,7 @@ type ClientInterface interface {
 
 	// SearchAll Search memories and conversations
 	//
-	// Ranks memories and passages of active conversations in one list, and returns none if nothing is relevant. `X-Degraded: vector` means that the vector store was unavailable and the results are keyword matches.
+	// Ranks memories and passages of active conversations in one list, and returns none if nothing is relevant. With `filter`, only memories are searched. A filter is an object of conditions that must all be true, such as {"agentId": "planner", "metadata.year": {"gte": 2024}}. AND, OR and NOT combine lists of filters. Fields: metadata.<key>, agentId, runId, tags, source, bucketId, createdAt, updatedAt. Operators: eq, ne, in, gt, gte, lt, lte, contains, exists. `X-Degraded: vector` means that the vector store was unavailable and the results are keyword matches.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -1785,7 +1840,7 @@ type ClientInterface interface {
 
 	// CreateMemoryV2WithBody Store a memory
 	//
-	// Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. The text is stored verbatim and is available to the user's next listing or search. If the bucket already has a memory with exactly this text, nothing is stored and the response has its id and `isDuplicate`.
+	// Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. The text is stored verbatim and is available to the user's next listing or search. If the bucket already has a memory with exactly this text, `agentId`, `runId`, `tags` and `customMetadata`, nothing is stored and the response has its id and `isDuplicate`.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -1794,7 +1849,7 @@ type ClientInterface interface {
 
 	// CreateMemoryV2 Store a memory
 	//
-	// Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. The text is stored verbatim and is available to the user's next listing or search. If the bucket already has a memory with exactly this text, nothing is stored and the response has its id and `isDuplicate`.
+	// Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. The text is stored verbatim and is available to the user's next listing or search. If the bucket already has a memory with exactly this text, `agentId`, `runId`, `tags` and `customMetadata`, nothing is stored and the response has its id and `isDuplicate`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -1803,7 +1858,7 @@ type ClientInterface interface {
 
 	// UpdateMemoryWithBody Edit a memory or move memories to another bucket
 	//
-	// With `memoryId`, changes the text, the bucket or both. A changed text creates a new version; earlier versions are kept. With `memoryIds`, moves up to 100 memories, all or none: ids that do not exist are returned as `rejectedIds`.
+	// With `memoryId`, changes the text, the bucket, `agentId`, `runId`, `tags` and `customMetadata`, or some of them. A changed text creates a new version; earlier versions are kept. Only texts have versions. With `memoryIds`, moves up to 100 memories, all or none: ids that do not exist are returned as `rejectedIds`.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -1812,7 +1867,7 @@ type ClientInterface interface {
 
 	// UpdateMemory Edit a memory or move memories to another bucket
 	//
-	// With `memoryId`, changes the text, the bucket or both. A changed text creates a new version; earlier versions are kept. With `memoryIds`, moves up to 100 memories, all or none: ids that do not exist are returned as `rejectedIds`.
+	// With `memoryId`, changes the text, the bucket, `agentId`, `runId`, `tags` and `customMetadata`, or some of them. A changed text creates a new version; earlier versions are kept. Only texts have versions. With `memoryIds`, moves up to 100 memories, all or none: ids that do not exist are returned as `rejectedIds`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -2473,7 +2528,7 @@ func (c *Requests) ListMemories(ctx context.Context, params *ListMemoriesParams,
 
 // CreateMemoryWithBody Store a memory
 //
-// Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. The text is stored verbatim and is available to the user's next listing or search. If the bucket already has a memory with exactly this text, nothing is stored and the response has its id and `isDuplicate`.
+// Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. The text is stored verbatim and is available to the user's next listing or search. If the bucket already has a memory with exactly this text, `agentId`, `runId`, `tags` and `customMetadata`, nothing is stored and the response has its id and `isDuplicate`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -2492,7 +2547,7 @@ func (c *Requests) CreateMemoryWithBody(ctx context.Context, params *CreateMemor
 
 // CreateMemory Store a memory
 //
-// Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. The text is stored verbatim and is available to the user's next listing or search. If the bucket already has a memory with exactly this text, nothing is stored and the response has its id and `isDuplicate`.
+// Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. The text is stored verbatim and is available to the user's next listing or search. If the bucket already has a memory with exactly this text, `agentId`, `runId`, `tags` and `customMetadata`, nothing is stored and the response has its id and `isDuplicate`.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -2511,7 +2566,7 @@ func (c *Requests) CreateMemory(ctx context.Context, params *CreateMemoryParams,
 
 // SearchAllWithBody Search memories and conversations
 //
-// Ranks memories and passages of active conversations in one list, and returns none if nothing is relevant. `X-Degraded: vector` means that the vector store was unavailable and the results are keyword matches.
+// Ranks memories and passages of active conversations in one list, and returns none if nothing is relevant. With `filter`, only memories are searched. A filter is an object of conditions that must all be true, such as {"agentId": "planner", "metadata.year": {"gte": 2024}}. AND, OR and NOT combine lists of filters. Fields: metadata.<key>, agentId, runId, tags, source, bucketId, createdAt, updatedAt. Operators: eq, ne, in, gt, gte, lt, lte, contains, exists. `X-Degraded: vector` means that the vector store was unavailable and the results are keyword matches.
 //
 // Takes any type of body and a specified content type.
 //
@@ -2530,7 +2585,7 @@ func (c *Requests) SearchAllWithBody(ctx context.Context, contentType string, bo
 
 // SearchAll Search memories and conversations
 //
-// Ranks memories and passages of active conversations in one list, and returns none if nothing is relevant. `X-Degraded: vector` means that the vector store was unavailable and the results are keyword matches.
+// Ranks memories and passages of active conversations in one list, and returns none if nothing is relevant. With `filter`, only memories are searched. A filter is an object of conditions that must all be true, such as {"agentId": "planner", "metadata.year": {"gte": 2024}}. AND, OR and NOT combine lists of filters. Fields: metadata.<key>, agentId, runId, tags, source, bucketId, createdAt, updatedAt. Operators: eq, ne, in, gt, gte, lt, lte, contains, exists. `X-Degraded: vector` means that the vector store was unavailable and the results are keyword matches.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -2566,7 +2621,7 @@ func (c *Requests) ListMemoriesV2(ctx context.Context, params *ListMemoriesV2Par
 
 // CreateMemoryV2WithBody Store a memory
 //
-// Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. The text is stored verbatim and is available to the user's next listing or search. If the bucket already has a memory with exactly this text, nothing is stored and the response has its id and `isDuplicate`.
+// Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. The text is stored verbatim and is available to the user's next listing or search. If the bucket already has a memory with exactly this text, `agentId`, `runId`, `tags` and `customMetadata`, nothing is stored and the response has its id and `isDuplicate`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -2585,7 +2640,7 @@ func (c *Requests) CreateMemoryV2WithBody(ctx context.Context, params *CreateMem
 
 // CreateMemoryV2 Store a memory
 //
-// Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. The text is stored verbatim and is available to the user's next listing or search. If the bucket already has a memory with exactly this text, nothing is stored and the response has its id and `isDuplicate`.
+// Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. The text is stored verbatim and is available to the user's next listing or search. If the bucket already has a memory with exactly this text, `agentId`, `runId`, `tags` and `customMetadata`, nothing is stored and the response has its id and `isDuplicate`.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -2604,7 +2659,7 @@ func (c *Requests) CreateMemoryV2(ctx context.Context, params *CreateMemoryV2Par
 
 // UpdateMemoryWithBody Edit a memory or move memories to another bucket
 //
-// With `memoryId`, changes the text, the bucket or both. A changed text creates a new version; earlier versions are kept. With `memoryIds`, moves up to 100 memories, all or none: ids that do not exist are returned as `rejectedIds`.
+// With `memoryId`, changes the text, the bucket, `agentId`, `runId`, `tags` and `customMetadata`, or some of them. A changed text creates a new version; earlier versions are kept. Only texts have versions. With `memoryIds`, moves up to 100 memories, all or none: ids that do not exist are returned as `rejectedIds`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -2623,7 +2678,7 @@ func (c *Requests) UpdateMemoryWithBody(ctx context.Context, contentType string,
 
 // UpdateMemory Edit a memory or move memories to another bucket
 //
-// With `memoryId`, changes the text, the bucket or both. A changed text creates a new version; earlier versions are kept. With `memoryIds`, moves up to 100 memories, all or none: ids that do not exist are returned as `rejectedIds`.
+// With `memoryId`, changes the text, the bucket, `agentId`, `runId`, `tags` and `customMetadata`, or some of them. A changed text creates a new version; earlier versions are kept. Only texts have versions. With `memoryIds`, moves up to 100 memories, all or none: ids that do not exist are returned as `rejectedIds`.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -3977,6 +4032,18 @@ func NewListMemoriesRequest(server string, params *ListMemoriesParams) (*http.Re
 
 		}
 
+		if params.Filter != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "filter", *params.Filter, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
 		if params.Skip != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "skip", *params.Skip, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
@@ -4237,6 +4304,18 @@ func NewListMemoriesV2Request(server string, params *ListMemoriesV2Params) (*htt
 		if params.AsOf != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "asOf", *params.AsOf, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Filter != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "filter", *params.Filter, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
 				for _, qp := range strings.Split(queryFrag, "&") {

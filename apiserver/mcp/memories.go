@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"encoding/json"
 	"math"
 	"strconv"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/mnemo-dev/mnemo/internal/chat"
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/filter"
 	"github.com/mnemo-dev/mnemo/internal/memory"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
@@ -28,17 +30,25 @@ type memoryOut struct {
 	CreatedAt    string   `json:"createdAt" jsonschema:"The time it was stored: RFC 3339 in UTC."`
 	SupersededBy string   `json:"supersededBy,omitempty" jsonschema:"The id of the newer memory that replaces this one: prefer that one."`
 	Supersedes   []string `json:"supersedes,omitempty" jsonschema:"The ids of the outdated memories that this one replaces."`
+	AgentID      string   `json:"agentId,omitempty"`
+	RunID        string   `json:"runId,omitempty"`
+	Tags         []string `json:"tags,omitempty"`
+	Metadata     object   `json:"customMetadata,omitempty" jsonschema:"The metadata stored with it."`
 	Score        float64  `json:"score,omitempty" jsonschema:"The probability, 0 to 1, that it is relevant to the query of a search."`
 }
 
 type storeIn struct {
-	Text     string `json:"text" jsonschema:"The self-contained text to store, starting with the date: '2025-05-09 Prefers the window seat on trains'. Stored verbatim; at most 32768 bytes."`
-	BucketID id     `json:"bucketId,omitempty" jsonschema:"The bucket of the memory, from list_buckets. Defaults to the user's default bucket."`
+	Text     string   `json:"text" jsonschema:"The self-contained text to store, starting with the date: '2025-05-09 Prefers the window seat on trains'. Stored verbatim; at most 32768 bytes."`
+	BucketID id       `json:"bucketId,omitempty" jsonschema:"The bucket of the memory, from list_buckets. Defaults to the user's default bucket."`
+	AgentID  string   `json:"agentId,omitempty" jsonschema:"The assistant that stores it, at most 256 bytes."`
+	RunID    string   `json:"runId,omitempty" jsonschema:"The session in which it is stored, at most 256 bytes."`
+	Tags     []string `json:"tags,omitempty" jsonschema:"Up to 32 tags of 1 to 64 characters."`
+	Metadata object   `json:"customMetadata,omitempty" jsonschema:"An object of at most 4096 bytes of JSON. Filters select by its members as metadata.<key>."`
 }
 
 type storeOut struct {
 	MemoryID    string `json:"memoryId"`
-	IsDuplicate bool   `json:"isDuplicate,omitempty" jsonschema:"True if the bucket already has a memory with exactly this text: memoryId is that memory, and nothing was stored."`
+	IsDuplicate bool   `json:"isDuplicate,omitempty" jsonschema:"True if the bucket already has a memory with exactly this text, agentId, runId, tags and customMetadata: memoryId is that memory, and nothing was stored."`
 }
 
 type searchIn struct {
@@ -46,6 +56,7 @@ type searchIn struct {
 	Count     int      `json:"count,omitempty" jsonschema:"The maximum number of memories."`
 	Skip      int      `json:"skip,omitempty" jsonschema:"The number of best matches to skip: nextSkip of the previous result."`
 	BucketID  id       `json:"bucketId,omitempty" jsonschema:"Only memories of this bucket."`
+	Filter    object   `json:"filter,omitempty"`
 	MinScore  *float64 `json:"minScore,omitempty" jsonschema:"The score from 0 to 1 below which memories are omitted. By default, irrelevant memories are omitted; 0 returns all."`
 	AsOf      string   `json:"asOf,omitempty" jsonschema:"Search what was known at this ISO 8601 time or on this date, instead of now."`
 	MaxTokens int      `json:"maxTokens,omitempty" jsonschema:"The approximate maximum size of the result in tokens. The first memory is always complete."`
@@ -58,11 +69,12 @@ type searchOut struct {
 }
 
 type getIn struct {
-	BucketID    id   `json:"bucketId,omitempty" jsonschema:"Only memories of this bucket."`
-	Count       int  `json:"count,omitempty" jsonschema:"The maximum number of memories."`
-	Skip        int  `json:"skip,omitempty" jsonschema:"The number of memories to skip: nextSkip of the previous result."`
-	OldestFirst bool `json:"oldestFirst,omitempty" jsonschema:"Return the oldest memories first, for reading all of them. The default is newest first."`
-	MaxTokens   int  `json:"maxTokens,omitempty" jsonschema:"The approximate maximum size of the result in tokens. The first memory is always complete."`
+	BucketID    id     `json:"bucketId,omitempty" jsonschema:"Only memories of this bucket."`
+	Filter      object `json:"filter,omitempty"`
+	Count       int    `json:"count,omitempty" jsonschema:"The maximum number of memories."`
+	Skip        int    `json:"skip,omitempty" jsonschema:"The number of memories to skip: nextSkip of the previous result."`
+	OldestFirst bool   `json:"oldestFirst,omitempty" jsonschema:"Return the oldest memories first, for reading all of them. The default is newest first."`
+	MaxTokens   int    `json:"maxTokens,omitempty" jsonschema:"The approximate maximum size of the result in tokens. The first memory is always complete."`
 }
 
 type getOut struct {
@@ -73,11 +85,15 @@ type getOut struct {
 }
 
 type updateIn struct {
-	MemoryID   id     `json:"memoryId,omitempty" jsonschema:"The memory to edit or move. Use either memoryId or memoryIds."`
-	Text       string `json:"text,omitempty" jsonschema:"The complete new text, starting with the date. Requires memoryId. The old text is kept as a version."`
-	MemoryIDs  []id   `json:"memoryIds,omitempty" jsonschema:"Up to 100 memories to move, all or none."`
-	BucketID   id     `json:"bucketId,omitempty" jsonschema:"The bucket to move to."`
-	BucketName string `json:"bucketName,omitempty" jsonschema:"The case-insensitive name of the bucket to move to, instead of bucketId."`
+	MemoryID   id        `json:"memoryId,omitempty" jsonschema:"The memory to edit or move. Use either memoryId or memoryIds."`
+	Text       string    `json:"text,omitempty" jsonschema:"The complete new text, starting with the date. Requires memoryId. The old text is kept as a version."`
+	MemoryIDs  []id      `json:"memoryIds,omitempty" jsonschema:"Up to 100 memories to move, all or none."`
+	BucketID   id        `json:"bucketId,omitempty" jsonschema:"The bucket to move to."`
+	BucketName string    `json:"bucketName,omitempty" jsonschema:"The case-insensitive name of the bucket to move to, instead of bucketId."`
+	AgentID    *string   `json:"agentId,omitempty" jsonschema:"The new agentId; empty removes it. Requires memoryId."`
+	RunID      *string   `json:"runId,omitempty" jsonschema:"The new runId; empty removes it. Requires memoryId."`
+	Tags       *[]string `json:"tags,omitempty" jsonschema:"The new tags, which replace all earlier ones. Requires memoryId."`
+	Metadata   *object   `json:"customMetadata,omitempty" jsonschema:"The new metadata, which replaces the earlier object. Requires memoryId."`
 }
 
 type updateOut struct {
@@ -101,6 +117,7 @@ func (e *Endpoint) addMemories() {
 			between(s, "count", 1, mostCount, foundCount)
 			between(s, "maxTokens", leastTokens, mostTokens, listTokens)
 			between(s, "skip", 0, memory.MaxRanked, 0)
+			s.Properties["filter"].Description = filter.Grammar
 		},
 	}, e.search)
 	add(e, tool{
@@ -112,18 +129,20 @@ func (e *Endpoint) addMemories() {
 			between(s, "count", 1, mostCount, listedCount)
 			between(s, "maxTokens", leastTokens, mostTokens, listTokens)
 			between(s, "skip", 0, math.MaxInt32, 0)
+			s.Properties["filter"].Description = filter.Grammar
 		},
 	}, e.get)
 	add(e, tool{
 		name: "update_or_move_memories", title: "Edit or move memories", repeatable: true,
-		description: "Edit the text of one memory (memoryId with text), or move one or more memories to another bucket (memoryId or memoryIds with bucketId or bucketName). " +
+		description: "Edit the text, agentId, runId, tags or customMetadata of one memory (memoryId with text), or move one or more memories to another bucket (memoryId or memoryIds with bucketId or bucketName). " +
 			"Earlier texts are kept as versions.",
 	}, e.update)
 }
 
 func (e *Endpoint) store(ctx context.Context, c call, in storeIn) (storeOut, error) {
 	var f fault.Fields
-	input := memory.CreateInput{Text: in.Text, Bucket: in.BucketID.bucket(&f), Source: c.source, Request: c.request}
+	input := memory.CreateInput{Text: in.Text, Bucket: in.BucketID.bucket(&f), Source: c.source, Request: c.request,
+		Attributes: memory.Attributes{AgentID: in.AgentID, RunID: in.RunID, Tags: in.Tags, Metadata: json.RawMessage(in.Metadata)}}
 	if err := fault.Join(f.Err(), input.Validate()); err != nil {
 		return storeOut{}, err
 	}
@@ -137,7 +156,8 @@ func (e *Endpoint) search(ctx context.Context, c call, in searchIn) (searchOut, 
 		f.Add("query", "is required and must not be blank; to list without one use get_memories_and_buckets")
 	}
 	input := memory.ListInput{Query: in.Query, Skip: in.Skip, MinScore: in.MinScore,
-		Count: count(&f, in.Count, foundCount), Bucket: in.BucketID.bucket(&f), AsOf: momentAfter(&f, "asOf", in.AsOf)}
+		Count: count(&f, in.Count, foundCount), Bucket: in.BucketID.bucket(&f),
+		AsOf: momentAfter(&f, "asOf", in.AsOf), Where: filter.Parse(&f, "filter", in.Filter)}
 	listing, err := e.list(ctx, c.who, &f, input, in.MaxTokens)
 	return searchOut{Memories: memoriesOut(listing.Memories), NextSkip: listing.NextSkip, Degraded: listing.Degraded}, err
 }
@@ -145,7 +165,7 @@ func (e *Endpoint) search(ctx context.Context, c call, in searchIn) (searchOut, 
 func (e *Endpoint) get(ctx context.Context, c call, in getIn) (getOut, error) {
 	var f fault.Fields
 	input := memory.ListInput{Newest: !in.OldestFirst, Skip: in.Skip,
-		Count: count(&f, in.Count, listedCount), Bucket: in.BucketID.bucket(&f)}
+		Count: count(&f, in.Count, listedCount), Bucket: in.BucketID.bucket(&f), Where: filter.Parse(&f, "filter", in.Filter)}
 	listing, err := e.list(ctx, c.who, &f, input, in.MaxTokens)
 	shown, next := bucketPage(listing.Buckets, 0)
 	return getOut{Memories: memoriesOut(listing.Memories), Buckets: shown, MoreBuckets: next > 0, NextSkip: listing.NextSkip}, err
@@ -170,6 +190,8 @@ func (e *Endpoint) update(ctx context.Context, c call, in updateIn) (updateOut, 
 		f.Add("memoryId", "and memoryIds must not be used together")
 	case in.Text != "" && in.MemoryID == "":
 		f.Add("text", "requires memoryId instead of memoryIds")
+	case in.MemoryID == "" && !in.attributes().IsZero():
+		f.Add("agentId, runId, tags and customMetadata", "require memoryId instead of memoryIds")
 	}
 	if err := f.Err(); err != nil {
 		return updateOut{}, err
@@ -182,7 +204,7 @@ func (e *Endpoint) update(ctx context.Context, c call, in updateIn) (updateOut, 
 		moved, err := e.Memories.Move(ctx, c.who, memory.MoveInput{IDs: ids, Bucket: bucket})
 		return updateOut{MemoryIDs: moved}, err
 	}
-	input := memory.UpdateInput{ID: string(in.MemoryID), Bucket: bucket}
+	input := memory.UpdateInput{ID: string(in.MemoryID), Bucket: bucket, AttributeChanges: in.attributes()}
 	if in.Text != "" {
 		input.Text = &in.Text
 	}
@@ -190,11 +212,22 @@ func (e *Endpoint) update(ctx context.Context, c call, in updateIn) (updateOut, 
 	return updateOut{MemoryIDs: []string{input.ID}, Version: version}, err
 }
 
+// attributes returns the changes of attributes.
+func (in updateIn) attributes() memory.AttributeChanges {
+	c := memory.AttributeChanges{AgentID: in.AgentID, RunID: in.RunID, Tags: in.Tags}
+	if in.Metadata != nil {
+		raw := json.RawMessage(*in.Metadata)
+		c.Metadata = &raw
+	}
+	return c
+}
+
 func memoriesOut(list []memory.Memory) []memoryOut {
 	out := make([]memoryOut, len(list))
 	for i, m := range list {
 		out[i] = memoryOut{MemoryID: m.ID, Text: m.Text, BucketID: strconv.FormatInt(m.BucketID, 10), BucketName: m.BucketName, CreatedAt: chat.Stamp(m.CreatedAt),
-			SupersededBy: m.SupersededBy, Supersedes: m.Supersedes, Score: m.Score}
+			SupersededBy: m.SupersededBy, Supersedes: m.Supersedes, Score: m.Score,
+			AgentID: m.AgentID, RunID: m.RunID, Tags: m.Tags, Metadata: object(m.Metadata)}
 	}
 	return out
 }

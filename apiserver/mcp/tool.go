@@ -99,7 +99,8 @@ func sourceOf(req *sdk.CallToolRequest) string {
 // schemaOf returns the schema of a type from its tags.
 func schemaOf[T any]() *jsonschema.Schema {
 	s, err := jsonschema.For[T](&jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{
-		reflect.TypeFor[id](): {Type: "string"},
+		reflect.TypeFor[id]():     {Type: "string"},
+		reflect.TypeFor[object](): {Type: "object"},
 	}})
 	if err != nil {
 		panic("schema: " + err.Error()) // a programming error
@@ -147,6 +148,21 @@ func (i *id) UnmarshalJSON(data []byte) error {
 	*i = id(n)
 	return nil
 }
+
+// object is a JSON object that the domain parses.
+type object json.RawMessage
+
+// UnmarshalJSON accepts an object.
+func (o *object) UnmarshalJSON(data []byte) error {
+	if data[0] != '{' {
+		return &json.UnmarshalTypeError{Value: "value", Type: reflect.TypeFor[map[string]any]()}
+	}
+	*o = append((*o)[:0], data...)
+	return nil
+}
+
+// MarshalJSON returns the object.
+func (o object) MarshalJSON() ([]byte, error) { return json.RawMessage(o).MarshalJSON() }
 
 // decode decodes the arguments of a tool; its errors name the argument and the
 // expected type. Unknown arguments are rejected: they are most likely misspelled,

@@ -12,6 +12,7 @@ import (
 
 	"github.com/mnemo-dev/mnemo/internal/chat"
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/filter"
 	"github.com/mnemo-dev/mnemo/internal/memory"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
@@ -53,12 +54,17 @@ type Input struct {
 	Around   int    // messages of context around a passage, 0 to chat.MaxAround
 	MinScore *float64
 	AsOf     time.Time // only what was known before it; zero for now
+	// Where selects memories. Conversations have none of its fields.
+	Where filter.Filter
 }
 
 // Validate returns one Invalid error that lists every invalid field.
 func (in Input) Validate() error {
 	var f fault.Fields
 	CheckKinds(&f, in.Include)
+	if !in.Where.IsZero() && slices.Contains(in.Include, Chats) {
+		f.Add("include", "must not contain chats with a filter, which selects memories only")
+	}
 	return fault.Join(f.Err(), in.chats().Validate())
 }
 
@@ -71,7 +77,12 @@ func CheckKinds(f *fault.Fields, kinds []Kind) {
 	}
 }
 
-func (in Input) includes(k Kind) bool { return len(in.Include) == 0 || slices.Contains(in.Include, k) }
+func (in Input) includes(k Kind) bool {
+	if k == Chats && !in.Where.IsZero() {
+		return false
+	}
+	return len(in.Include) == 0 || slices.Contains(in.Include, k)
+}
 
 func (in Input) chats() chat.SearchInput {
 	return chat.SearchInput{Query: in.Query, Limit: in.Limit, Around: in.Around, MinScore: in.MinScore, AsOf: in.AsOf}
@@ -132,7 +143,8 @@ func (s Service) memories(ctx context.Context, who tenant.Identity, in Input) (o
 	if !in.includes(Memories) {
 		return out
 	}
-	listing, err := s.Memories.List(ctx, who, memory.ListInput{Query: strings.TrimSpace(in.Query), Count: in.Limit, MinScore: in.MinScore, AsOf: in.AsOf})
+	listing, err := s.Memories.List(ctx, who, memory.ListInput{Query: strings.TrimSpace(in.Query), Count: in.Limit, MinScore: in.MinScore,
+		AsOf: in.AsOf, Where: in.Where})
 	if err != nil {
 		return found{err: fmt.Errorf("search memories: %w", err)}
 	}
