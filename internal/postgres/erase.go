@@ -47,7 +47,10 @@ func (d *DB) EraseUser(ctx context.Context, scope tenant.Scope) error {
 		}
 		for _, u := range users {
 			if u.ID == int64(scope.User) {
-				return d.removeUser(ctx, tx, q, string(scope.Tenant), u, tenant.Delete)
+				if err := d.removeUser(ctx, tx, q, string(scope.Tenant), u, tenant.Delete); err != nil {
+					return err
+				}
+				return q.NotifyOperator(ctx, string(scope.Tenant)) // the user may still be in the Tenant
 			}
 		}
 		return nil // already being purged
