@@ -38,6 +38,7 @@ class ClientTest(unittest.TestCase):
         found = self.client.memories.search("what pet do I have", limit=3)
         self.assertEqual(found[0].id, created.memory_id)
         self.assertGreater(found[0].score, 0)
+        self.assertEqual(self.client.memories.search("what pet do I have", as_of="2020-01-01"), [])
         updated = self.client.memories.update(created.memory_id, text="2026-05-03 I adopted a black cat called Miso.")
         self.assertEqual(updated.version, 2)
         versions = list(self.client.memories.versions(created.memory_id, page_size=1))

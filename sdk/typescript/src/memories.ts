@@ -3,6 +3,14 @@ import type { CreatedMemory, DeletedMemories, FullMemory, Memory, MemoryVersion,
 
 type Id = number | string;
 
+export interface SearchOptions {
+  limit?: number;
+  bucket?: Id;
+  minScore?: number;
+  /** A time: later memories are ignored. */
+  asOf?: string;
+}
+
 /** Short texts about a user. */
 export class Memories {
   constructor(private readonly transport: Transport) {}
@@ -14,11 +22,17 @@ export class Memories {
   }
 
   /** Returns the memories that match a question, best first. */
-  async search(query: string, options: { limit?: number; bucket?: Id; minScore?: number } = {}): Promise<Memory[]> {
+  async search(query: string, options: SearchOptions = {}): Promise<Memory[]> {
     const found = await this.transport.call<Schemas["MemoryList"]>({
       method: "GET",
       path: "/api/v2/memory",
-      query: { query, count: options.limit ?? 10, bucketId: options.bucket, minScore: options.minScore },
+      query: {
+        query,
+        count: options.limit ?? 10,
+        bucketId: options.bucket,
+        minScore: options.minScore,
+        asOf: options.asOf,
+      },
     });
     return found.memories;
   }

@@ -311,7 +311,7 @@ export interface paths {
         put?: never;
         /**
          * Search active conversations
-         * @description Returns relevant passages, best first, and none if nothing is relevant. See `minScore`. `X-Degraded: vector` means that the vector store was unavailable and the results are keyword matches.
+         * @description Returns relevant passages, best first, and none if nothing is relevant. See `minScore`. `X-Degraded: vector` means that the vector store was unavailable and the results are keyword matches; `rerank` that the configured reranker did not answer in time, so that the order is the one without it.
          */
         post: operations["searchConversations"];
         delete?: never;
@@ -1067,7 +1067,7 @@ export interface components {
              * @enum {string}
              */
             ranking?: "fused" | "lexical" | "dense";
-            /** @description Accepted for older clients. */
+            /** @description Do not sort the results again with the reranker, if one is configured. */
             skipRerank?: boolean;
         };
         SearchResult: {

@@ -354,7 +354,7 @@ class SearchRequest(Model):
     """
     skip_rerank: bool | None = None
     """
-    Accepted for older clients.
+    Do not sort the results again with the reranker, if one is configured.
     """
 
 

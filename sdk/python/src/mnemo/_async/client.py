@@ -62,6 +62,7 @@ class AsyncMnemo:
         include: Sequence[Literal["memories", "chats"]] | None = None,
         context_chunks: int | None = None,
         min_score: float | None = None,
+        as_of: str | None = None,
     ) -> List[models.AnyResult]:
         """Returns memories and passages of conversations in one list, best first."""
         body = models.SearchAllRequest(
@@ -70,6 +71,7 @@ class AsyncMnemo:
             include=None if include is None else [*include],
             context_chunks=context_chunks,
             min_score=min_score,
+            as_of=as_of,
         )
         return (await self._transport.call(models.AllResults, Call("POST", "/api/search", body=body))).results
 

@@ -29,6 +29,7 @@ class Chats:
         date_from: str | None = None,
         date_to: str | None = None,
         min_score: float | None = None,
+        as_of: str | None = None,
     ) -> List[models.SearchResult]:
         """Returns the messages that match a question, best first, with their surroundings."""
         body = models.SearchRequest(
@@ -39,6 +40,7 @@ class Chats:
             date_from=date_from,
             date_to=date_to,
             min_score=min_score,
+            as_of=as_of,
         )
         found = self._transport.call(models.SearchResults, Call("POST", "/api/chat-history/search", body=body))
         return found.results

@@ -63,6 +63,7 @@ class Mnemo:
         include: Sequence[Literal["memories", "chats"]] | None = None,
         context_chunks: int | None = None,
         min_score: float | None = None,
+        as_of: str | None = None,
     ) -> List[models.AnyResult]:
         """Returns memories and passages of conversations in one list, best first."""
         body = models.SearchAllRequest(
@@ -71,6 +72,7 @@ class Mnemo:
             include=None if include is None else [*include],
             context_chunks=context_chunks,
             min_score=min_score,
+            as_of=as_of,
         )
         return (self._transport.call(models.AllResults, Call("POST", "/api/search", body=body))).results
 

@@ -29,10 +29,16 @@ class Memories:
         return self._transport.call(models.CreatedMemory, call)
 
     def search(
-        self, query: str, *, limit: int = 10, bucket: int | str | None = None, min_score: float | None = None
+        self,
+        query: str,
+        *,
+        limit: int = 10,
+        bucket: int | str | None = None,
+        min_score: float | None = None,
+        as_of: str | None = None,
     ) -> List[models.Memory]:
-        """Returns the memories that match a question, best first."""
-        params = {"query": query, "count": limit, "bucketId": bucket, "minScore": min_score}
+        """Returns the memories that match a question, best first. as_of is a time: later memories are ignored."""
+        params = {"query": query, "count": limit, "bucketId": bucket, "minScore": min_score, "asOf": as_of}
         found = self._transport.call(models.MemoryList, Call("GET", "/api/v2/memory", params))
         return found.memories
 
