@@ -21,10 +21,8 @@ import (
 //go:embed sdktools sdkpackages
 var sdkFiles embed.FS
 
-// pinned are the names of the files that pin packages.
-var pinned = []string{"package.json", "package-lock.json", "requirements.txt"}
-
-// SDKTools are the programs that generate and build the SDKs, in one directory.
+// SDKTools are the programs that generate and build the SDKs, and the npm packages
+// that the adapters of the TypeScript SDK are for, in one directory.
 type SDKTools struct{ dir string }
 
 // OpenSDKTools returns the tools of the SDKs, which are installed if they are not
@@ -32,13 +30,13 @@ type SDKTools struct{ dir string }
 func OpenSDKTools(ctx context.Context, cache *Cache) (SDKTools, error) {
 	dir, err := ensureSDK(ctx, cache, "sdktools", Entry{
 		Title: "generators of the SDKs",
-		Doing: "downloading 80 MB with npm and pip, once",
-		Space: 500 << 20,
+		Doing: "downloading 90 MB with npm and pip, once",
+		Space: 600 << 20,
 	}, func(ctx context.Context, python, dir string) error {
 		if err := fillNode(ctx, dir); err != nil {
 			return err
 		}
-		if err := writeEmbedded(dir, sdkFiles, "sdktools", pinned...); err != nil {
+		if err := writeEmbedded(dir, sdkFiles, "sdktools", "package.json", "package-lock.json", "requirements.txt"); err != nil {
 			return err
 		}
 		if err := npmCI(ctx, filepath.Join(dir, "node"), filepath.Join(dir, npmScript), dir); err != nil {
@@ -75,21 +73,18 @@ func (s SDKTools) Program(ctx context.Context, args ...string) *exec.Cmd {
 // Modules returns the directory of the npm packages of the tools.
 func (s SDKTools) Modules() string { return filepath.Join(s.dir, "node_modules") }
 
-// SDKPackages are the packages that the SDKs require and that their adapters are
-// tested with, in one directory.
+// SDKPackages are the packages that the Python SDK requires and that its adapters
+// are for, in one directory.
 type SDKPackages struct{ dir string }
 
 // OpenSDKPackages returns the packages, which are installed if they are not cached.
-func OpenSDKPackages(ctx context.Context, cache *Cache, tools SDKTools) (SDKPackages, error) {
+func OpenSDKPackages(ctx context.Context, cache *Cache) (SDKPackages, error) {
 	dir, err := ensureSDK(ctx, cache, "sdkpackages", Entry{
-		Title: "packages that the SDKs are tested with",
-		Doing: "downloading 120 MB with npm and pip, once",
+		Title: "packages that the Python SDK is tested with",
+		Doing: "downloading 100 MB with pip, once",
 		Space: 1 << 30,
 	}, func(ctx context.Context, python, dir string) error {
-		if err := writeEmbedded(dir, sdkFiles, "sdkpackages", pinned...); err != nil {
-			return err
-		}
-		if err := npmCI(ctx, filepath.Join(tools.dir, "node"), filepath.Join(tools.dir, npmScript), dir); err != nil {
+		if err := writeEmbedded(dir, sdkFiles, "sdkpackages", "requirements.txt"); err != nil {
 			return err
 		}
 		p := SDKPackages{dir}
@@ -109,9 +104,6 @@ func (p SDKPackages) Wheels() string { return filepath.Join(p.dir, "wheels") }
 // Python returns the directory of the installed Python packages.
 func (p SDKPackages) Python() string { return filepath.Join(p.dir, "python") }
 
-// Modules returns the directory of the npm packages.
-func (p SDKPackages) Modules() string { return filepath.Join(p.dir, "node_modules") }
-
 // ensureSDK returns the directory of the packages that the files in folder pin, for
 // the installed version of Python.
 func ensureSDK(ctx context.Context, cache *Cache, folder string, e Entry, fill func(ctx context.Context, python, dir string) error) (string, error) {
@@ -124,10 +116,14 @@ func ensureSDK(ctx context.Context, cache *Cache, folder string, e Entry, fill f
 		return "", fmt.Errorf("get the version of python3: %w", err)
 	}
 	sum := sha256.New()
-	for _, name := range pinned {
-		content, err := sdkFiles.ReadFile(folder + "/" + name)
+	entries, err := sdkFiles.ReadDir(folder)
+	if err != nil {
+		return "", fmt.Errorf("read %s: %w", folder, err)
+	}
+	for _, file := range entries {
+		content, err := sdkFiles.ReadFile(folder + "/" + file.Name())
 		if err != nil {
-			return "", fmt.Errorf("read %s: %w", name, err)
+			return "", fmt.Errorf("read %s: %w", file.Name(), err)
 		}
 		sum.Write(content)
 	}

@@ -33,10 +33,10 @@ func BuildPython(ctx context.Context, tools devenv.SDKTools, root, version, out 
 }
 
 // BuildTypeScript writes the npm package of a version to out. It does not use the
-// network. modules is a directory with the packages that the adapters import.
-func BuildTypeScript(ctx context.Context, tools devenv.SDKTools, modules, root, version, out string) error {
+// network.
+func BuildTypeScript(ctx context.Context, tools devenv.SDKTools, root, version, out string) error {
 	return inCopy(filepath.Join(root, "sdk/typescript"), version, "package.json", func(dir string) error {
-		if err := os.Symlink(modules, filepath.Join(dir, "node_modules")); err != nil {
+		if err := os.Symlink(tools.Modules(), filepath.Join(dir, "node_modules")); err != nil {
 			return fmt.Errorf("link packages: %w", err)
 		}
 		cjs := filepath.Join(dir, "dist/cjs")

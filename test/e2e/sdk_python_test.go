@@ -20,7 +20,8 @@ const packagesVersion = "1.2.3-rc.1"
 // the tests of the package and the documented examples with it.
 func TestPythonSDK(t *testing.T) {
 	t.Parallel()
-	tools, packages := openSDK(t)
+	tools := openSDKTools(t)
+	packages := openSDKPackages(t)
 	wheel := buildWheel(t, tools)
 	applyTenant(t, "python", "")
 	env := []string{"MNEMO_URL=" + platform.env["MNEMO_URL"], "MNEMO_API_KEY=" + secret(t, "python", "alice", "token")}
@@ -54,7 +55,7 @@ func TestPythonSDK(t *testing.T) {
 	})
 }
 
-func openSDK(t *testing.T) (devenv.SDKTools, devenv.SDKPackages) {
+func openSDKTools(t *testing.T) devenv.SDKTools {
 	t.Helper()
 	cache, err := devenv.OpenCache(nil)
 	if err != nil {
@@ -64,11 +65,20 @@ func openSDK(t *testing.T) (devenv.SDKTools, devenv.SDKPackages) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	packages, err := devenv.OpenSDKPackages(t.Context(), cache, tools)
+	return tools
+}
+
+func openSDKPackages(t *testing.T) devenv.SDKPackages {
+	t.Helper()
+	cache, err := devenv.OpenCache(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return tools, packages
+	packages, err := devenv.OpenSDKPackages(t.Context(), cache)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return packages
 }
 
 // buildWheel builds the wheel twice and compares the files.

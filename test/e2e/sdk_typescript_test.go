@@ -22,8 +22,8 @@ import (
 // of the package and the documented examples with it.
 func TestTypeScriptSDK(t *testing.T) {
 	t.Parallel()
-	tools, packages := openSDK(t)
-	dir := newProject(t, packages, buildNpm(t, tools, packages))
+	tools := openSDKTools(t)
+	dir := newProject(t, tools, buildNpm(t, tools))
 	applyTenant(t, "typescript", "")
 	env := append(os.Environ(), "MNEMO_URL="+platform.env["MNEMO_URL"], "MNEMO_API_KEY="+secret(t, "typescript", "alice", "token"))
 
@@ -41,7 +41,7 @@ func TestTypeScriptSDK(t *testing.T) {
 		files = append(files, name)
 	}
 	types := tools.Node(t.Context(), "typescript/bin/tsc", append([]string{"--noEmit", "--strict", "--skipLibCheck", "--target", "es2022",
-		"--module", "nodenext", "--types", "node", "--typeRoots", filepath.Join(tools.Modules(), "@types")}, files...)...)
+		"--module", "nodenext", "--types", "node"}, files...)...)
 	types.Dir = dir
 	output(t, types)
 	writeExport(t, dir)
@@ -53,12 +53,12 @@ func TestTypeScriptSDK(t *testing.T) {
 }
 
 // buildNpm builds the npm package twice, compares the files and returns one.
-func buildNpm(t *testing.T, tools devenv.SDKTools, packages devenv.SDKPackages) []byte {
+func buildNpm(t *testing.T, tools devenv.SDKTools) []byte {
 	t.Helper()
 	var built [2][]byte
 	for i := range built {
 		dir := t.TempDir()
-		if err := sdk.BuildTypeScript(t.Context(), tools, packages.Modules(), absolute("../.."), packagesVersion, dir); err != nil {
+		if err := sdk.BuildTypeScript(t.Context(), tools, absolute("../.."), packagesVersion, dir); err != nil {
 			t.Fatal(err)
 		}
 		built[i] = readFile(t, filepath.Join(dir, "mnemo-client-"+packagesVersion+".tgz"))
@@ -71,17 +71,17 @@ func buildNpm(t *testing.T, tools devenv.SDKTools, packages devenv.SDKPackages) 
 
 // newProject returns a directory in which the package and those of its adapters are
 // installed, with the tests of the package.
-func newProject(t *testing.T, packages devenv.SDKPackages, tarball []byte) string {
+func newProject(t *testing.T, tools devenv.SDKTools, tarball []byte) string {
 	t.Helper()
 	dir := t.TempDir()
 	modules := filepath.Join(dir, "node_modules")
 	unpack(t, tarball, filepath.Join(modules, "mnemo-client"))
-	entries, err := os.ReadDir(packages.Modules())
+	entries, err := os.ReadDir(tools.Modules())
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, e := range entries {
-		if err := os.Symlink(filepath.Join(packages.Modules(), e.Name()), filepath.Join(modules, e.Name())); err != nil {
+		if err := os.Symlink(filepath.Join(tools.Modules(), e.Name()), filepath.Join(modules, e.Name())); err != nil {
 			t.Fatal(err)
 		}
 	}
