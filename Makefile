@@ -75,7 +75,7 @@ check: lint unit ## Run the fast part of `make test`, for every commit
 ##@ Release
 
 .PHONY: release
-release: ## Build the files, images, chart and OLM bundle of a release into dist (VERSION=1.2.3 PUSH=true REGISTRY=ghcr.io/mnemo-dev)
+release: ## Build the files, images, chart, OLM bundle and SDKs of a release into dist (VERSION=1.2.3 PUSH=true REGISTRY=ghcr.io/mnemo-dev)
 	@rm -rf dist && go run ./hack/release --version "$(VERSION)" $(if $(REGISTRY),--registry "$(REGISTRY)") $(if $(filter true,$(PUSH)),--push)
 
 ##@ Test

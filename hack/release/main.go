@@ -31,7 +31,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	r := release{log: os.Stdout}
-	kong.Parse(&r, kong.Name("release"), kong.Description("Build the files, images, chart and OLM bundle of a release."))
+	kong.Parse(&r, kong.Name("release"), kong.Description("Build the files, images, chart, OLM bundle and SDKs of a release."))
 	if err := r.run(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "release:", err)
 		os.Exit(1) //nolint:gocritic // stop only unregisters the signal handler, and the process is exiting
@@ -67,6 +67,9 @@ func (r *release) run(ctx context.Context) (err error) {
 		return err
 	}
 	images = append(images, bundle)
+	if err := r.buildSDKs(ctx); err != nil {
+		return err
+	}
 	if err := r.writeImages(images); err != nil {
 		return err
 	}

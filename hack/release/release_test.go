@@ -49,12 +49,12 @@ func TestRelease(t *testing.T) {
 	t.Run("Files", func(t *testing.T) {
 		t.Parallel()
 		want := []string{
-			"bundle", "chart.txt", "checksums.txt", "images", "images.txt", "mnemo-0.0.1-rc.1.tgz",
+			"bundle", "chart.txt", "checksums.txt", "images", "images.txt", "mnemo-0.0.1-rc.1.tgz", "mnemo-client-0.0.1-rc.1.tgz",
 			"mnemo_0.0.1-rc.1_linux_amd64.cdx.json", "mnemo_0.0.1-rc.1_linux_amd64.image-model.cdx.json",
 			"mnemo_0.0.1-rc.1_linux_amd64.image.cdx.json", "mnemo_0.0.1-rc.1_linux_amd64.model.cdx.json", "mnemo_0.0.1-rc.1_linux_amd64.tar.gz",
 			"mnemo_0.0.1-rc.1_linux_arm64.cdx.json", "mnemo_0.0.1-rc.1_linux_arm64.image-model.cdx.json",
 			"mnemo_0.0.1-rc.1_linux_arm64.image.cdx.json", "mnemo_0.0.1-rc.1_linux_arm64.model.cdx.json", "mnemo_0.0.1-rc.1_linux_arm64.tar.gz",
-			"notes.md", "sboms.txt",
+			"mnemo_client-0.0.1rc1-py3-none-any.whl", "mnemo_client-0.0.1rc1.tar.gz", "notes.md", "sboms.txt",
 		}
 		if diff := cmp.Diff(want, names(t, r.Out)); diff != "" {
 			t.Errorf("files (-want +got):\n%s", diff)
@@ -63,8 +63,8 @@ func TestRelease(t *testing.T) {
 	t.Run("Checksums", func(t *testing.T) {
 		t.Parallel()
 		sums := strings.Split(strings.TrimSpace(read(t, r.path("checksums.txt"))), "\n")
-		if len(sums) != 12 {
-			t.Errorf("%d checksums, want 12", len(sums))
+		if len(sums) != 15 {
+			t.Errorf("%d checksums, want 15", len(sums))
 		}
 		for _, line := range sums {
 			sum, file, _ := strings.Cut(line, "  ")
