@@ -41,6 +41,7 @@ var (
 // claim is a statement, taken apart.
 type claim struct {
 	words   []string // in lower case
+	ordered []string // stems of all words
 	terms   []string // distinct stems without values and words of change, sorted
 	values  []string
 	about   []string // terms before "is"
@@ -77,8 +78,16 @@ func (c claim) isEnded(newer claim) bool {
 	return newer.ended || share(newer.terms, c.terms) >= mostlyShared
 }
 
-// differs reports whether the statements are not the same.
-func (c claim) differs(newer claim) bool { return !slices.Equal(c.words, newer.words) }
+// differs reports whether the statements have other terms or values, or the same ones in
+// another order, as in "prefers tea to coffee".
+func (c claim) differs(newer claim) bool {
+	return !slices.Equal(c.ordered, newer.ordered) && (!slices.Equal(c.terms, newer.terms) || !slices.Equal(c.values, newer.values) || c.compares())
+}
+
+// compares reports whether the order of the terms matters.
+func (c claim) compares() bool {
+	return slices.Contains(c.words, "to") || slices.Contains(c.words, "over")
+}
 
 // sameAttribute reports whether both say what the same attribute is.
 func (c claim) sameAttribute(newer claim) bool {
@@ -107,7 +116,7 @@ func newClaim(text string) claim {
 			c.frame = "home"
 		}
 	}
-	c.terms = contents(text)
+	c.ordered, c.terms = stems(c.words), contents(text)
 	if at := states.FindStringIndex(text); at != nil {
 		c.said, c.about = true, contents(text[:at[0]])
 	}
