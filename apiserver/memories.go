@@ -35,6 +35,14 @@ type createdMemoryBody struct {
 	Done        string `json:"done" enum:"ok"`
 	MemoryID    string `json:"memoryId"`
 	IsDuplicate bool   `json:"isDuplicate,omitempty" doc:"True if the bucket already has a memory with exactly this text, agentId, runId, tags and customMetadata: memoryId is that memory, and nothing was stored. Absent otherwise."`
+
+	Similar []similarMemoryBody `json:"similar,omitempty" doc:"Existing memories that say nearly the same, most similar first. The new memory is stored; delete what is not needed. Absent if there are none."`
+}
+
+type similarMemoryBody struct {
+	MemoryID string  `json:"memoryId"`
+	Text     string  `json:"text"`
+	Score    float64 `json:"score" minimum:"0" maximum:"1" doc:"0 for unrelated and 1 for equal texts."`
 }
 
 var docCreateMemory = doc{
@@ -42,7 +50,7 @@ var docCreateMemory = doc{
 	links: map[string]string{"getMemory.memoryId": "/memoryId", "listMemoryVersions.memoryId": "/memoryId", "deleteMemory.memoryId": "/memoryId"},
 	description: "Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. " +
 		"The text is stored verbatim and is available to the user's next listing or search. " +
-		"If the bucket already has a memory with exactly this text, `agentId`, `runId`, `tags` and `customMetadata`, nothing is stored and the response has its id and `isDuplicate`.",
+		"If the bucket already has a memory with exactly this text, `agentId`, `runId`, `tags` and `customMetadata`, nothing is stored and the response has its id and `isDuplicate`. `similar` lists existing memories that say nearly the same.",
 	request:     example(`{"text":"2025-05-09 Prefers the window seat on trains","bucketId":12,"source":"cli","agentId":"travel-planner","tags":["travel"],"customMetadata":{"confidence":0.9}}`),
 	response:    example(`{"done":"ok","memoryId":"0196b2f4-6d1e-7c3a-9f5e-2b8d4c6a1e07"}`),
 	errors:      []int{http.StatusNotFound},
@@ -61,7 +69,11 @@ func (s *Server) createMemory(ctx context.Context, who tenant.Identity, in *crea
 	if err != nil {
 		return nil, err
 	}
-	return &createMemoryOutput{Body: createdMemoryBody{Done: "ok", MemoryID: created.ID, IsDuplicate: created.Duplicate}}, nil
+	out := createdMemoryBody{Done: "ok", MemoryID: created.ID, IsDuplicate: created.Duplicate}
+	for _, m := range created.Similar {
+		out.Similar = append(out.Similar, similarMemoryBody{m.ID, m.Text, m.Score})
+	}
+	return &createMemoryOutput{Body: out}, nil
 }
 
 type listMemoriesInput struct {

@@ -65,6 +65,11 @@ func (h *testServer) ranksUpdatesFirst(t *testing.T, s realStores) {
 	if got := h.ok(t, token, "POST", "/api/search", `{"query":"Where does the user live?","minScore":0,"asOf":"`+between+`"}`); strings.Contains(got.body, updated) || !strings.Contains(got.body, old) {
 		t.Errorf("search of everything as of %s: %s", between, got.body)
 	}
+	again := h.ok(t, token, "POST", "/api/memory", `{"text":"2025-07-01 Lives in Munich"}`).json(t)
+	if got := fmt.Sprint(again["similar"]); !strings.Contains(got, updated) || again["memoryId"] == updated {
+		t.Errorf("near-duplicate: similar %v, stored as %v", got, again["memoryId"])
+	}
+	h.ok(t, token, "DELETE", "/api/memories/"+again["memoryId"].(string), "")
 	h.ok(t, token, "DELETE", "/api/memories/"+updated, "")
 	if got := h.ok(t, token, "GET", "/api/memories/"+old, "").json(t)["supersededBy"]; got != nil {
 		t.Errorf("after the newer memory was deleted: superseded by %v", got)

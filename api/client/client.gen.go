@@ -588,6 +588,9 @@ type CreatedMemory struct {
 	// IsDuplicate True if the bucket already has a memory with exactly this text, agentId, runId, tags and customMetadata: memoryId is that memory, and nothing was stored. Absent otherwise.
 	IsDuplicate *bool  `json:"isDuplicate,omitempty"`
 	MemoryID    string `json:"memoryId"`
+
+	// Similar Existing memories that say nearly the same, most similar first. The new memory is stored; delete what is not needed. Absent if there are none.
+	Similar []SimilarMemory `json:"similar,omitempty"`
 }
 
 // CreatedMemoryDone defines model for CreatedMemory.Done.
@@ -1079,6 +1082,15 @@ type SearchResults struct {
 	Query          string         `json:"query"`
 	Results        []SearchResult `json:"results"`
 	TotalResults   int64          `json:"totalResults"`
+}
+
+// SimilarMemory defines model for SimilarMemory.
+type SimilarMemory struct {
+	MemoryID string `json:"memoryId"`
+
+	// Score 0 for unrelated and 1 for equal texts.
+	Score float64 `json:"score"`
+	Text  string  `json:"text"`
 }
 
 // StartedImport defines model for StartedImport.
@@ -1797,7 +1809,7 @@ type ClientInterface interface {
 
 	// CreateMemoryWithBody Store a memory
 	//
-	// Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. The text is stored verbatim and is available to the user's next listing or search. If the bucket already has a memory with exactly this text, `agentId`, `runId`, `tags` and `customMetadata`, nothing is stored and the response has its id and `isDuplicate`.
+	// Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. The text is stored verbatim and is available to the user's next listing or search. If the bucket already has a memory with exactly this text, `agentId`, `runId`, `tags` and `customMetadata`, nothing is stored and the response has its id and `isDuplicate`. `similar` lists existing memories that say nearly the same.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -1806,7 +1818,7 @@ type ClientInterface interface {
 
 	// CreateMemory Store a memory
 	//
-	// Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. The text is stored verbatim and is available to the user's next listing or search. If the bucket already has a memory with exactly this text, `agentId`, `runId`, `tags` and `customMetadata`, nothing is stored and the response has its id and `isDuplicate`.
+	// Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. The text is stored verbatim and is available to the user's next listing or search. If the bucket already has a memory with exactly this text, `agentId`, `runId`, `tags` and `customMetadata`, nothing is stored and the response has its id and `isDuplicate`. `similar` lists existing memories that say nearly the same.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -1840,7 +1852,7 @@ type ClientInterface interface {
 
 	// CreateMemoryV2WithBody Store a memory
 	//
-	// Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. The text is stored verbatim and is available to the user's next listing or search. If the bucket already has a memory with exactly this text, `agentId`, `runId`, `tags` and `customMetadata`, nothing is stored and the response has its id and `isDuplicate`.
+	// Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. The text is stored verbatim and is available to the user's next listing or search. If the bucket already has a memory with exactly this text, `agentId`, `runId`, `tags` and `customMetadata`, nothing is stored and the response has its id and `isDuplicate`. `similar` lists existing memories that say nearly the same.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -1849,7 +1861,7 @@ type ClientInterface interface {
 
 	// CreateMemoryV2 Store a memory
 	//
-	// Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. The text is stored verbatim and is available to the user's next listing or search. If the bucket already has a memory with exactly this text, `agentId`, `runId`, `tags` and `customMetadata`, nothing is stored and the response has its id and `isDuplicate`.
+	// Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. The text is stored verbatim and is available to the user's next listing or search. If the bucket already has a memory with exactly this text, `agentId`, `runId`, `tags` and `customMetadata`, nothing is stored and the response has its id and `isDuplicate`. `similar` lists existing memories that say nearly the same.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -2528,7 +2540,7 @@ func (c *Requests) ListMemories(ctx context.Context, params *ListMemoriesParams,
 
 // CreateMemoryWithBody Store a memory
 //
-// Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. The text is stored verbatim and is available to the user's next listing or search. If the bucket already has a memory with exactly this text, `agentId`, `runId`, `tags` and `customMetadata`, nothing is stored and the response has its id and `isDuplicate`.
+// Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. The text is stored verbatim and is available to the user's next listing or search. If the bucket already has a memory with exactly this text, `agentId`, `runId`, `tags` and `customMetadata`, nothing is stored and the response has its id and `isDuplicate`. `similar` lists existing memories that say nearly the same.
 //
 // Takes any type of body and a specified content type.
 //
@@ -2547,7 +2559,7 @@ func (c *Requests) CreateMemoryWithBody(ctx context.Context, params *CreateMemor
 
 // CreateMemory Store a memory
 //
-// Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. The text is stored verbatim and is available to the user's next listing or search. If the bucket already has a memory with exactly this text, `agentId`, `runId`, `tags` and `customMetadata`, nothing is stored and the response has its id and `isDuplicate`.
+// Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. The text is stored verbatim and is available to the user's next listing or search. If the bucket already has a memory with exactly this text, `agentId`, `runId`, `tags` and `customMetadata`, nothing is stored and the response has its id and `isDuplicate`. `similar` lists existing memories that say nearly the same.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -2621,7 +2633,7 @@ func (c *Requests) ListMemoriesV2(ctx context.Context, params *ListMemoriesV2Par
 
 // CreateMemoryV2WithBody Store a memory
 //
-// Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. The text is stored verbatim and is available to the user's next listing or search. If the bucket already has a memory with exactly this text, `agentId`, `runId`, `tags` and `customMetadata`, nothing is stored and the response has its id and `isDuplicate`.
+// Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. The text is stored verbatim and is available to the user's next listing or search. If the bucket already has a memory with exactly this text, `agentId`, `runId`, `tags` and `customMetadata`, nothing is stored and the response has its id and `isDuplicate`. `similar` lists existing memories that say nearly the same.
 //
 // Takes any type of body and a specified content type.
 //
@@ -2640,7 +2652,7 @@ func (c *Requests) CreateMemoryV2WithBody(ctx context.Context, params *CreateMem
 
 // CreateMemoryV2 Store a memory
 //
-// Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. The text is stored verbatim and is available to the user's next listing or search. If the bucket already has a memory with exactly this text, `agentId`, `runId`, `tags` and `customMetadata`, nothing is stored and the response has its id and `isDuplicate`.
+// Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. The text is stored verbatim and is available to the user's next listing or search. If the bucket already has a memory with exactly this text, `agentId`, `runId`, `tags` and `customMetadata`, nothing is stored and the response has its id and `isDuplicate`. `similar` lists existing memories that say nearly the same.
 //
 // Takes a body of the `application/json` content type.
 //

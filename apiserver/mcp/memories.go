@@ -47,8 +47,14 @@ type storeIn struct {
 }
 
 type storeOut struct {
-	MemoryID    string `json:"memoryId"`
-	IsDuplicate bool   `json:"isDuplicate,omitempty" jsonschema:"True if the bucket already has a memory with exactly this text, agentId, runId, tags and customMetadata: memoryId is that memory, and nothing was stored."`
+	MemoryID    string      `json:"memoryId"`
+	IsDuplicate bool        `json:"isDuplicate,omitempty" jsonschema:"True if the bucket already has a memory with exactly this text, agentId, runId, tags and customMetadata: memoryId is that memory, and nothing was stored."`
+	Similar     []memoryRef `json:"similar,omitempty" jsonschema:"Existing memories that say nearly the same. Tell the user if the new one is not needed."`
+}
+
+type memoryRef struct {
+	MemoryID string `json:"memoryId"`
+	Text     string `json:"text"`
 }
 
 type searchIn struct {
@@ -147,7 +153,11 @@ func (e *Endpoint) store(ctx context.Context, c call, in storeIn) (storeOut, err
 		return storeOut{}, err
 	}
 	created, err := e.Memories.Create(ctx, c.who, input)
-	return storeOut{MemoryID: created.ID, IsDuplicate: created.Duplicate}, err
+	out := storeOut{MemoryID: created.ID, IsDuplicate: created.Duplicate}
+	for _, m := range created.Similar {
+		out.Similar = append(out.Similar, memoryRef{m.ID, m.Text})
+	}
+	return out, err
 }
 
 func (e *Endpoint) search(ctx context.Context, c call, in searchIn) (searchOut, error) {

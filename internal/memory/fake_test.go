@@ -45,7 +45,7 @@ func newService(f *fakes) *Service {
 
 func (f *fakes) Create(_ context.Context, _ tenant.Scope, m NewMemory) (Created, error) {
 	f.created = m
-	return Created{ID: "new"}, f.storeFails
+	return Created{ID: "new", Similar: m.Similar}, f.storeFails
 }
 
 func (f *fakes) List(_ context.Context, _ tenant.Scope, q Filter) ([]Memory, bool, error) {

@@ -67,6 +67,15 @@ type NewMemory struct {
 	Tokens int
 	Units  []retrieve.Unit // the store sets Owner and Group
 	Links  Links
+	// Similar are reported in Created, also to a retry.
+	Similar []SimilarMemory
+}
+
+// SimilarMemory is a memory that says nearly the same as a new one.
+type SimilarMemory struct {
+	ID    string  `json:"id"`
+	Text  string  `json:"text"`
+	Score float64 `json:"score"` // 0 for unrelated and 1 for equal texts
 }
 
 // Links are the memories that a new text replaces, and the one that replaces it, "" if
@@ -82,6 +91,8 @@ type Created struct {
 	// Duplicate is set if ID is an existing memory with exactly this text and these
 	// attributes in the same bucket, and nothing was stored.
 	Duplicate bool
+	// Similar are existing memories that say nearly the same, most similar first.
+	Similar []SimilarMemory
 }
 
 // Filter selects memories for List.

@@ -18,28 +18,43 @@ const (
 	similarLimit = 10
 )
 
-// links returns the links of a text. id is its memory, "" for a new one. There are none if
-// the embedder or the database fails: a memory is stored in any case.
-func (s *Service) links(ctx context.Context, who tenant.Identity, text, id string, units []retrieve.Unit) (out Links) {
+// similar returns the memories that are most similar to a text, except for id, its own
+// memory. There are none if the text is too long to be one statement, or if the embedder or
+// the database fails: a memory is stored in any case.
+func (s *Service) similar(ctx context.Context, who tenant.Identity, text, id string, units []retrieve.Unit) []retrieve.Similar {
 	if len(text) > maxStatement || len(units) != 1 || units[0].Vector == nil {
-		return Links{}
+		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.IndexTimeout)
 	defer cancel()
 	list, err := s.Searcher.Similar(ctx, who.Scope, who.Placement,
 		retrieve.Query{Kind: retrieve.Memory, Generation: who.Generation, Limit: similarLimit}, units[0].Vector)
 	if err != nil {
-		return Links{}
+		return nil
 	}
-	for _, other := range list {
+	return slices.DeleteFunc(list, func(m retrieve.Similar) bool { return m.Owner == id || len(m.Text) > maxStatement })
+}
+
+// links returns the links between a text and those of similar memories.
+func links(text string, found []retrieve.Similar) (out Links) {
+	for _, other := range found {
 		switch {
-		case other.Owner == id || len(other.Text) > maxStatement:
 		case statedEarlier(text, other.Text):
 			if out.SupersededBy == "" && retrieve.Supersedes(text, other.Text, other.Similarity) {
 				out.SupersededBy = other.Owner
 			}
 		case retrieve.Supersedes(other.Text, text, other.Similarity):
 			out.Supersedes = append(out.Supersedes, other.Owner)
+		}
+	}
+	return out
+}
+
+// nearDuplicates returns the similar memories that say nearly the same as a text.
+func nearDuplicates(text string, found []retrieve.Similar) (out []SimilarMemory) {
+	for _, other := range found {
+		if retrieve.NearDuplicate(text, other.Text) {
+			out = append(out, SimilarMemory{ID: other.Owner, Text: other.Text, Score: min(max(other.Similarity, 0), 1)})
 		}
 	}
 	return out

@@ -128,3 +128,25 @@ func TestListRanksNewerFirst(t *testing.T) {
 		})
 	}
 }
+
+// Near-duplicates are stored and reported; updates and other similar texts are not.
+func TestCreateReportsNearDuplicates(t *testing.T) {
+	t.Parallel()
+	f := filled(0)
+	f.similar = []retrieve.Similar{
+		{Owner: "same", Text: "2025-01-01 Lives in Munich", Similarity: 1.01},
+		{Owner: "old", Text: "Lives in Berlin", Similarity: 0.9},
+		{Owner: "other", Text: "Munich has a river", Similarity: 0.8},
+	}
+	got, err := embeddingService(f).Create(t.Context(), alice, CreateInput{Text: "2025-02-02 Lives in Munich"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []SimilarMemory{{ID: "same", Text: "2025-01-01 Lives in Munich", Score: 1}}
+	if diff := cmp.Diff(want, got.Similar); diff != "" {
+		t.Errorf("similar memories (-want +got):\n%s", diff)
+	}
+	if f.created.Text == "" {
+		t.Error("nothing was stored")
+	}
+}

@@ -134,7 +134,7 @@ func (s *Service) Update(ctx context.Context, who tenant.Identity, in UpdateInpu
 	if in.Text != nil {
 		edit.Tokens, edit.Units = s.CountTokens(*in.Text), retrieve.MemoryUnits(*in.Text)
 		s.embed(ctx, who.Generation, edit.Units)
-		edit.Links = s.links(ctx, who, *in.Text, in.ID, edit.Units)
+		edit.Links = links(*in.Text, s.similar(ctx, who, *in.Text, in.ID, edit.Units))
 	}
 	version, err := s.Store.Update(ctx, who.Scope, edit)
 	if err != nil {

@@ -46,6 +46,7 @@ func (m Memories) Create(ctx context.Context, scope tenant.Scope, in memory.NewM
 				answer = memoryAnswer{ID: existing, Duplicate: true}
 				return nil
 			}
+			answer.Similar = in.Similar
 			return m.insert(ctx, tx, q, scope, id, in)
 		})
 	})
@@ -77,6 +78,8 @@ func (m Memories) insert(ctx context.Context, tx pgx.Tx, q *db.Queries, scope te
 type memoryAnswer struct {
 	ID        string `json:"id"`
 	Duplicate bool   `json:"duplicate,omitempty"`
+
+	Similar []memory.SimilarMemory `json:"similar,omitempty"`
 }
 
 // findMemory returns the id of the memory with exactly the text and the attributes in the

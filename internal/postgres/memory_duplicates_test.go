@@ -6,6 +6,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/memory"
 	"github.com/mnemo-dev/mnemo/internal/postgres/postgrestest"
@@ -78,8 +80,11 @@ func TestDuplicateChangesNothing(t *testing.T) {
 	b.jobUnits(t)
 	records := len(b.auditOf(t, scope.Tenant))
 	got, err := b.Memories().Create(t.Context(), scope, newMemory(seat))
-	if want := (memory.Created{ID: first, Duplicate: true}); err != nil || got != want {
-		t.Fatalf("Create with a full quota = %+v, %v, want %+v", got, err, want)
+	if err != nil {
+		t.Fatalf("Create with a full quota: %v", err)
+	}
+	if diff := cmp.Diff(memory.Created{ID: first, Duplicate: true}, got); diff != "" {
+		t.Fatalf("Create with a full quota (-want +got):\n%s", diff)
 	}
 	if n := len(b.auditOf(t, scope.Tenant)); n != records {
 		t.Errorf("%d audit records, want %d", n, records)

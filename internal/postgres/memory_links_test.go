@@ -165,3 +165,24 @@ func TestNewerMemoriesMatchTheFilter(t *testing.T) {
 		}
 	}
 }
+
+// A retry reports the near-duplicates that the first request found.
+func TestSimilarMemoriesOfARetry(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	m := newMemory("lives in Munich")
+	m.Request = request("memory", "k", "body")
+	m.Similar = []memory.SimilarMemory{{ID: "x", Text: "Lives in Munich", Score: 0.9}}
+	first, err := b.Memories().Create(t.Context(), b.users[0], m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Similar = nil
+	again, err := b.Memories().Create(t.Context(), b.users[0], m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(first, again); diff != "" || len(first.Similar) != 1 {
+		t.Errorf("%d similar memories; the retry (-first +retry):\n%s", len(first.Similar), diff)
+	}
+}
