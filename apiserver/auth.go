@@ -12,7 +12,11 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/trace"
 )
 
-const bearer = "bearer"
+// The security schemes: a token, and with an application key also the user.
+const (
+	bearer     = "bearer"
+	actingUser = "user"
+)
 
 // identityKey is the context key of the caller's identity.
 type identityKey struct{}
@@ -54,7 +58,7 @@ func (s *Server) identify(ctx context.Context, header string, programs bool) (te
 		return tenant.Identity{}, unauthorized(nil)
 	case programs && s.Programs != nil && tenant.AccessToken.Is(token):
 		find = s.Programs.Identify
-	case !tenant.IsToken(token):
+	case !tenant.IsToken(token) && !tenant.KeyToken.Is(token):
 		return tenant.Identity{}, unauthorized(nil)
 	}
 	hash := tenant.HashSecret(token)

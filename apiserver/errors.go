@@ -57,7 +57,12 @@ func errorCode(err error, status int) string {
 	if _, ok := errors.AsType[tenant.QuotaExceeded](err); ok {
 		return "quota_exceeded"
 	}
+	if _, ok := errors.AsType[tenant.InsufficientScope](err); ok {
+		return "insufficient_scope"
+	}
 	switch {
+	case errors.Is(err, errUserRequired):
+		return "user_required"
 	case errors.Is(err, tenant.ErrKeyReused):
 		return "idempotency_key_reused"
 	case errors.Is(err, suspended):

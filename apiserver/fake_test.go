@@ -28,6 +28,8 @@ type fakeStores struct {
 	users map[tenant.Scope]*fakeUser
 	known map[tenant.Hash]tenant.Identity
 	asked int // calls of Identify
+	// acting are the names of the users of applications.
+	acting []string
 
 	chunks    map[string][]byte // of uploads, by their import
 	requested tenant.Request    // the one that finished the last upload

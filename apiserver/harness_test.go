@@ -54,6 +54,7 @@ func newTestServer(t testing.TB, change ...func(*Config)) *testServer {
 		Accounts: account.NewService(account.Config{Store: fakeAccounts{h.stores}}),
 		Audit:    fakeAudit{h.stores},
 		Tokens:   h.stores,
+		Users:    fakeUsers{h.stores},
 	}
 	for _, f := range change {
 		f(&config)
@@ -120,7 +121,7 @@ func (h *testServer) user(t testing.TB, who tenant.Identity) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	who.Quota.ListTokens = 25000
+	who.Quota.ListTokens, who.Access = 25000, tenant.FullAccess
 	if who.Quota.RequestsPerMinute == 0 {
 		who.Quota.RequestsPerMinute = 1000000
 	}

@@ -30,7 +30,7 @@ func checkHead(h *fasthttp.RequestHeader) error {
 		}
 		given[strings.ToLower(string(name))]++
 	}
-	for _, name := range []string{fiber.HeaderHost, fiber.HeaderAuthorization, fiber.HeaderContentLength, fiber.HeaderTransferEncoding} {
+	for _, name := range []string{fiber.HeaderHost, fiber.HeaderAuthorization, headerUser, fiber.HeaderContentLength, fiber.HeaderTransferEncoding} {
 		if given[strings.ToLower(name)] > 1 {
 			return fault.New(fault.Invalid, "header %s must not be sent more than once", name)
 		}

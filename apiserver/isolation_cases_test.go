@@ -4,6 +4,7 @@ package apiserver
 //
 //	$m  memory            $c  conversation       $b  bucket         $i  import
 //	$g  connected app     $n  name of a bucket   $t  title          $e  external id of a conversation
+//	$u  user of an application
 //	$k  idempotency key   $s  sign-in name       $q  a word that only the user's data contains
 //
 // The body is JSON, a form if it does not begin with a brace, or a message for MCP.
@@ -61,6 +62,10 @@ var isolationCases = map[string][]isolationRequest{
 	"GET /api/audit":      {{}},
 	"GET /api/export":     {{}},
 	"DELETE /api/account": {{body: `{"confirm":"delete everything"}`}},
+
+	"GET /api/users":          {{}, {path: "?after=$u"}},
+	"GET /api/users/:user":    {{path: "/$u"}},
+	"DELETE /api/users/:user": {{path: "/$u"}},
 
 	"GET /healthz": {{}}, "GET /readyz": {{}}, "GET /openapi.json": {{}}, "GET /docs": {{}}, "GET /docs/:file": {{path: "/reference.js"}},
 	"GET " + pathResource: {{}}, "GET " + pathIssuer: {{}},
@@ -139,5 +144,7 @@ var lastCases = map[string]bool{
 var sameForOwner = map[string]bool{
 	"POST /api/buckets": true, "POST /buckets": true, "tool create_bucket": true, "POST " + pathRegister: true, "POST " + pathToken: true, "POST " + pathRevoke: true,
 	"GET /assets/:name": true, "GET /sign-in": true, "POST /sign-in": true, "GET /sign-in/callback": true, "GET /authorize": true, "POST /authorize": true,
+	// Users have no access to them; TestUsersOfApplications is about applications.
+	"GET /api/users": true, "GET /api/users/:user": true, "DELETE /api/users/:user": true,
 	"POST /api/chat-history/ingest/custom-online": true, "POST /memories/delete": true, "POST /chats/delete": true, "POST /memories/undelete": true, "POST /chats/undelete": true, "POST /chats/mark": true,
 }

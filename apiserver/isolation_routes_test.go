@@ -3,6 +3,7 @@ package apiserver
 import (
 	"archive/zip"
 	"bytes"
+	"cmp"
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
@@ -38,10 +39,12 @@ type isolationServer struct {
 	people int
 }
 
-// participant is a user with a token and a session of the dashboard.
+// participant is a user with a token and a session of the dashboard, or a user of an
+// application with its key.
 type participant struct {
 	tenant.Scope
 	name, token, cookie string
+	acting              string            // the user of an application
 	ids                 *strings.Replacer // of what the user has
 	secrets             map[string]string // by placeholder: values that no other user may see
 }
@@ -50,7 +53,7 @@ type participant struct {
 var absent = map[string]string{
 	"$m": "0196b2f4-6d1e-7c3a-9f5e-2b8d4c6a1e07", "$c": "0196b2f5-0a77-7d21-b1c4-94e2f7a83d15", "$b": "987654321",
 	"$i": "0196b2f5-09d2-7e6b-8a41-5c3f9b7d2e60", "$g": "0196b2f5-09d2-7e6b-8a41-5c3f9b7d2e61", "$n": "Nothing7", "$t": "Notrain8",
-	"$e": "x-none", "$k": "key-none", "$s": "test/isol/nobody", "$q": "zyxwvut",
+	"$e": "x-none", "$k": "key-none", "$s": "test/isol/nobody", "$q": "zyxwvut", "$u": "no-customer",
 }
 
 func newIsolationServer(t *testing.T) *isolationServer {
@@ -102,18 +105,29 @@ func (x *isolationServer) fillParticipant(t *testing.T, m *participant) {
 	t.Helper()
 	x.people++
 	n := fmt.Sprint(x.people)
-	v := map[string]string{"$n": "Travel" + n, "$t": "Trains" + n, "$e": "ext-" + n, "$k": "key-" + n, "$s": m.name, "$q": "marmalade" + n}
-	created := x.call(t, m.token, "POST", "/api/buckets", `{"name":"`+v["$n"]+`"}`)
+	v := map[string]string{"$n": "Travel" + n, "$t": "Trains" + n, "$e": "ext-" + n, "$k": "key-" + n, "$s": m.name, "$q": "marmalade" + n, "$u": cmp.Or(m.acting, "customer-"+n)}
+	created := x.call(t, m.token, "POST", "/api/buckets", `{"name":"`+v["$n"]+`"}`, m.headers()...)
 	v["$b"] = strings.TrimPrefix(created.header.Get("Location"), "/api/buckets/")
 	body := `{"text":"2025-05-09 likes ` + v["$q"] + `","bucketId":` + v["$b"] + `}`
-	stored := x.call(t, m.token, "POST", "/api/memory", body, "Idempotency-Key", v["$k"])
+	stored := x.call(t, m.token, "POST", "/api/memory", body, append(m.headers(), "Idempotency-Key", v["$k"])...)
 	v["$m"], _ = stored.json(t)["memoryId"].(string)
 	chat := strings.NewReplacer("x-1", v["$e"], "Trains", v["$t"], "By the window.", "By the window, with "+v["$q"]).Replace(ingestText)
-	ingested := x.ok(t, m.token, "POST", "/api/chat-history/ingest/custom-online", strings.Replace(chat, "}]}}", `}]},"platform":"`+v["$n"]+`"}`, 1)).json(t)
+	ingested := x.call(t, m.token, "POST", "/api/chat-history/ingest/custom-online", strings.Replace(chat, "}]}}", `}]},"platform":"`+v["$n"]+`"}`, 1), m.headers()...).json(t)
 	v["$c"], _ = ingested["conversationId"].(string)
 	v["$i"], _ = ingested["importId"].(string)
-	v["$g"] = x.connect(t, m)
+	v["$g"] = absent["$g"]
+	if m.acting == "" {
+		v["$g"] = x.connect(t, m)
+	}
 	m.secrets, m.ids = v, replacerOf(v)
+}
+
+// headers are the headers of the participant's requests besides the token.
+func (m *participant) headers() []string {
+	if m.acting == "" {
+		return nil
+	}
+	return []string{headerUser, m.acting}
 }
 
 // connect connects an app and returns the id of its grant.
@@ -181,7 +195,11 @@ func (x *isolationServer) send(t *testing.T, who *participant, route string, r i
 	_, _ = rand.Read(trace)
 	req.Header.Set("Traceparent", "00-"+hex.EncodeToString(trace[:16])+"-"+hex.EncodeToString(trace[16:])+"-01")
 	req.Header.Set("Authorization", "Bearer "+who.token)
-	req.Header.Set("Cookie", cookieName+"="+who.cookie)
+	if who.acting != "" {
+		req.Header.Set(headerUser, who.acting)
+	} else {
+		req.Header.Set("Cookie", cookieName+"="+who.cookie)
+	}
 	resp, err := http.DefaultTransport.RoundTrip(req)
 	if err != nil {
 		t.Fatalf("%s %s: %v", route, r.path, err)
@@ -338,7 +356,6 @@ func TestIsolationOfEveryRoute(t *testing.T) {
 	owner := x.participant(t, "isol", "alice", true)
 	strangers := map[string]*participant{"another user": x.participant(t, "isol", "bob", false), "another tenant": x.participant(t, "isol2", "carol", false)}
 	x.warm(t, owner)
-	before := x.everything(t, owner)
 	routes := x.everyRoute(t, owner)
 	for _, route := range routes {
 		if len(isolationCases[route]) == 0 {
@@ -350,6 +367,16 @@ func TestIsolationOfEveryRoute(t *testing.T) {
 			t.Errorf("isolationCases has %s, which does not exist", route)
 		}
 	}
+	x.isolatesFrom(t, owner, strangers, routes)
+	x.isolatesApplications(t, owner, routes)
+	x.isolatesJobs(t, owner, strangers)
+	x.casesMatter(t, routes)
+}
+
+// isolatesFrom sends every case as each of the strangers.
+func (x *isolationServer) isolatesFrom(t *testing.T, owner *participant, strangers map[string]*participant, routes []string) {
+	t.Helper()
+	before := x.everything(t, owner)
 	for _, last := range []bool{false, true} {
 		for _, route := range routes {
 			for _, r := range isolationCases[route] {
@@ -364,15 +391,51 @@ func TestIsolationOfEveryRoute(t *testing.T) {
 	if after := x.everything(t, owner); after != before {
 		t.Errorf("the owner's data changed:\n%s\nbefore:\n%s", after, before)
 	}
-	x.isolatesJobs(t, owner, strangers)
-	x.casesMatter(t, routes)
+}
+
+// isolatesApplications isolates a listed user from an application of the tenant that acts
+// for a user of the same name, and a user of an application from its other users, from
+// listed users and from another tenant's application that acts for a user of the same name.
+// The other routes, such as the dashboard's, have no keys.
+func (x *isolationServer) isolatesApplications(t *testing.T, listed *participant, routes []string) {
+	t.Helper()
+	routes = slices.DeleteFunc(slices.Clone(routes), func(route string) bool {
+		return !strings.Contains(route, " /api/") && !strings.Contains(route, pathMCP) && strings.Contains(route, " /")
+	})
+	x.isolatesFrom(t, listed, map[string]*participant{"an application": x.acting(t, "isol", "alice")}, routes)
+	owner := x.acting(t, "isol", "customer-1")
+	x.fillParticipant(t, owner)
+	who, err := x.stores.db.Identify(t.Context(), tenant.HashSecret(owner.token))
+	if err != nil {
+		t.Fatal(err)
+	}
+	acting, err := x.stores.db.ActFor(t.Context(), who, owner.acting, false)
+	if err != nil || acting.User == tenant.NoUser {
+		t.Fatalf("the user of the application is %+v, %v", acting, err)
+	}
+	owner.Scope = acting.Scope
+	x.warm(t, owner)
+	x.isolatesFrom(t, owner, map[string]*participant{
+		"another user of the application":    x.acting(t, "isol", "customer-2"),
+		"an unknown user of the application": x.acting(t, "isol", "nobody"),
+		"an application of another tenant":   x.acting(t, "isol2", "customer-1"),
+		"a listed user of the tenant":        x.participant(t, "isol", "dave", false),
+	}, routes)
+}
+
+// acting creates an application of a tenant and returns a user of it, who does not exist
+// yet.
+func (x *isolationServer) acting(t *testing.T, tenantName, user string) *participant {
+	t.Helper()
+	key := x.stores.application(t, tenantName)
+	return &participant{token: key, acting: user, name: tenantName + "/" + user}
 }
 
 // warm waits until the owner's data is indexed, so that searches do not score it exactly.
 func (x *isolationServer) warm(t *testing.T, owner *participant) {
 	t.Helper()
 	x.eventually(t, func() string {
-		if got := x.ok(t, owner.token, "GET", "/api/chat-history/imports/"+owner.secrets["$i"], ""); !strings.Contains(got.body, `"indexed":1`) {
+		if got := x.call(t, owner.token, "GET", "/api/chat-history/imports/"+owner.secrets["$i"], "", owner.headers()...); !strings.Contains(got.body, `"indexed":1`) {
 			return "not indexed: " + got.body
 		}
 		return ""
@@ -382,9 +445,9 @@ func (x *isolationServer) warm(t *testing.T, owner *participant) {
 // everything returns all data of a user, as exported, and what search finds.
 func (x *isolationServer) everything(t *testing.T, owner *participant) string {
 	t.Helper()
-	export := unzipped(t, []byte(x.call(t, owner.token, "GET", "/api/export", "").body))
+	export := unzipped(t, []byte(x.call(t, owner.token, "GET", "/api/export", "", owner.headers()...).body))
 	text := regexp.MustCompile(`"exportedAt": *"[^"]*"`).ReplaceAllString(string(export), "")
-	found := x.ok(t, owner.token, "GET", "/api/memory?query="+owner.secrets["$q"], "").body
+	found := x.call(t, owner.token, "GET", "/api/memory?query="+owner.secrets["$q"], "", owner.headers()...).body
 	apps, err := x.Programs.Programs(t.Context(), owner.Scope)
 	if err != nil {
 		t.Fatal(err)

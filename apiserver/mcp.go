@@ -30,12 +30,18 @@ const (
 func (s *Server) newMCP() *mcp.Endpoint {
 	return mcp.New(mcp.Config{
 		Memories: s.Memories, Chats: s.Chats, Explain: s.explain, Observe: s.metrics.observeCall, Version: s.Version,
-		Permit: func(ctx context.Context, who tenant.Identity) error {
+		Permit: func(ctx context.Context, who tenant.Identity, required tenant.Access) (tenant.Identity, error) {
 			v, err := s.permit(ctx, who)
 			if used, ok := ctx.Value(verdictKey{}).(*verdict); ok {
 				*used = v
 			}
-			return err
+			if err == nil {
+				err = who.Access.Require(required)
+			}
+			if err != nil {
+				return tenant.Identity{}, err
+			}
+			return s.actForHeader(ctx, who, required, required == tenant.AccessWrite)
 		},
 	})
 }
@@ -59,6 +65,10 @@ func (s *Server) serveMCP(endpoint *mcp.Endpoint) fiber.Handler {
 		if err != nil {
 			return err
 		}
+		ctx, err := withUser(c.UserContext(), who, c.Get(headerUser))
+		if err != nil {
+			return err
+		}
 		body, err := readJSON(c, defaultBody)
 		if err != nil {
 			return err
@@ -69,7 +79,7 @@ func (s *Server) serveMCP(endpoint *mcp.Endpoint) fiber.Handler {
 		waiting, stop := whileConnected(context.WithoutCancel(c.UserContext()), c.Context().Conn())
 		defer stop()
 		used := &verdict{hard: -1}
-		work, cancel := context.WithCancelCause(context.WithValue(tenant.WithActor(c.UserContext(), who.Actor), verdictKey{}, used))
+		work, cancel := context.WithCancelCause(context.WithValue(tenant.WithActor(ctx, who.Actor), verdictKey{}, used))
 		defer cancel(nil)
 		defer context.AfterFunc(waiting, func() { cancel(mcp.ErrCanceled) })()
 

@@ -79,7 +79,7 @@ func (s *Server) next(c *fiber.Ctx) (err error) {
 		closeConnection(c.Context()) // the start of the next request is unknown
 		return err
 	}
-	if hasEncodedSlash(&c.Request().Header) {
+	if !keepUserEncoded(c) && hasEncodedSlash(&c.Request().Header) {
 		return fiber.ErrNotFound
 	}
 	return c.Next()

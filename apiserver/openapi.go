@@ -34,6 +34,7 @@ var tags = []*huma.Tag{
 	{Name: "Chat history", Description: "Imported conversations."},
 	{Name: "Search", Description: "Memories and conversations together."},
 	{Name: "Account", Description: "All of the user's data."},
+	{Name: "Users", Description: "The users of a tenant's applications, for application keys with the scope admin."},
 	{Name: "Health", Description: "State of the server."},
 }
 

@@ -28,7 +28,7 @@ const (
 	maxWindows = 10000
 )
 
-// limiter enforces each tenant's requests per minute. It leases permits in
+// limiter enforces the requests per minute of tenants and applications. It leases permits in
 // batches from a store shared by all replicas, so that few requests cost a round
 // trip (docs/adr/0004-request-rate.md). If the store is unavailable it counts
 // locally: the limiter never fails a request that could otherwise be served.
@@ -38,10 +38,10 @@ type limiter struct {
 	log   *slog.Logger
 
 	mu      sync.Mutex
-	windows map[tenant.ID]*rateWindow
+	windows map[tenant.RateLimited]*rateWindow
 }
 
-// rateWindow is the current minute of a tenant on this replica. Its lock is held
+// rateWindow is the current minute of a tenant or application on this replica. Its lock is held
 // while permits are leased, because concurrent requests need them too.
 type rateWindow struct {
 	mu    sync.Mutex
@@ -52,7 +52,7 @@ type rateWindow struct {
 }
 
 func newLimiter(store tenant.RateStore, log *slog.Logger) *limiter {
-	return &limiter{store: store, now: time.Now, log: log, windows: map[tenant.ID]*rateWindow{}}
+	return &limiter{store: store, now: time.Now, log: log, windows: map[tenant.RateLimited]*rateWindow{}}
 }
 
 // verdict is the limiter's decision on a request, with the remaining requests
@@ -64,9 +64,9 @@ type verdict struct {
 	reset     time.Duration
 }
 
-// take consumes one of the tenant's requests per minute.
-func (l *limiter) take(ctx context.Context, id tenant.ID, hard int64) verdict {
-	w := l.window(id)
+// take consumes one of the requests per minute.
+func (l *limiter) take(ctx context.Context, of tenant.RateLimited, hard int64) verdict {
+	w := l.window(of)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch begun := w.until; {
@@ -78,7 +78,7 @@ func (l *limiter) take(ctx context.Context, id tenant.ID, hard int64) verdict {
 	}
 	w.hard = hard
 	if w.local == 0 && w.rest > 0 {
-		l.lease(ctx, id, w)
+		l.lease(ctx, of, w)
 	}
 	ok := w.local > 0 && hard > 0
 	if ok {
@@ -89,14 +89,14 @@ func (l *limiter) take(ctx context.Context, id tenant.ID, hard int64) verdict {
 
 // lease fetches permits from the store, or all remaining ones if the store is
 // unavailable.
-func (l *limiter) lease(ctx context.Context, id tenant.ID, w *rateWindow) {
+func (l *limiter) lease(ctx context.Context, of tenant.RateLimited, w *rateWindow) {
 	err := errNoStore
 	var p tenant.Permits
 	if l.store != nil {
 		// The permits serve other requests too, even if this one is canceled.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), permitTimeout)
 		defer cancel()
-		p, err = l.store.TakePermits(ctx, id, w.hard)
+		p, err = l.store.TakePermits(ctx, of, w.hard)
 	}
 	if err == nil {
 		w.local, w.rest, w.until = p.Granted, p.Remaining, l.now().Add(p.Reset)
@@ -110,11 +110,11 @@ func (l *limiter) lease(ctx context.Context, id tenant.ID, w *rateWindow) {
 
 var errNoStore = errors.New("no store")
 
-// window returns a tenant's window.
-func (l *limiter) window(id tenant.ID) *rateWindow {
+// window returns the window of a tenant or application.
+func (l *limiter) window(of tenant.RateLimited) *rateWindow {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	w := l.windows[id]
+	w := l.windows[of]
 	if w != nil {
 		return w
 	}
@@ -122,7 +122,7 @@ func (l *limiter) window(id tenant.ID) *rateWindow {
 		l.evict()
 	}
 	w = &rateWindow{}
-	l.windows[id] = w
+	l.windows[of] = w
 	return w
 }
 
@@ -157,10 +157,19 @@ func (s *Server) limitRate(ctx huma.Context, next func(huma.Context)) {
 	next(ctx)
 }
 
-// permit consumes one of the tenant's requests per minute; RateLimited if none
-// is left.
+// permit consumes one of the requests per minute of the application, if it has a rate of
+// its own, and of the tenant; RateLimited if none is left. The verdict is that of the
+// lower rest.
 func (s *Server) permit(ctx context.Context, who tenant.Identity) (verdict, error) {
-	v := s.limiter.take(ctx, who.Tenant, who.Quota.RequestsPerMinute)
+	v := verdict{ok: true, remaining: math.MaxInt64}
+	if a := who.Application; a != nil && a.RequestsPerMinute < tenant.NoLimit {
+		v = s.limiter.take(ctx, tenant.RateLimited{Tenant: who.Tenant, Application: a.ID}, a.RequestsPerMinute)
+	}
+	if v.ok {
+		if t := s.limiter.take(ctx, tenant.RateLimited{Tenant: who.Tenant}, who.Quota.RequestsPerMinute); !t.ok || t.remaining < v.remaining {
+			v = t
+		}
+	}
 	if v.ok {
 		return v, nil
 	}

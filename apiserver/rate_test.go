@@ -23,7 +23,7 @@ type fakeRates struct {
 	fails error
 }
 
-func (f *fakeRates) TakePermits(_ context.Context, _ tenant.ID, hard int64) (tenant.Permits, error) {
+func (f *fakeRates) TakePermits(_ context.Context, _ tenant.RateLimited, hard int64) (tenant.Permits, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.trips++
@@ -45,7 +45,7 @@ func allowed(t *testing.T, l *limiter, hard int64, requests int) int {
 	t.Helper()
 	n := 0
 	for range requests {
-		if l.take(t.Context(), "one", hard).ok {
+		if l.take(t.Context(), tenant.RateLimited{Tenant: "one"}, hard).ok {
 			n++
 		}
 	}
@@ -58,7 +58,7 @@ func TestLimiterLeasesInBatches(t *testing.T) {
 	store := &fakeRates{reset: 30 * time.Second}
 	l := newTestLimiter(store, &clock)
 	for i := range 600 {
-		v := l.take(t.Context(), "one", 600)
+		v := l.take(t.Context(), tenant.RateLimited{Tenant: "one"}, 600)
 		if want := int64(600 - i - 1); !v.ok || v.remaining != want || v.reset != 30*time.Second {
 			t.Fatalf("request %d: %+v, want %d remaining", i, v, want)
 		}
@@ -111,10 +111,10 @@ func TestLimiterEvictsExpiredWindows(t *testing.T) {
 	clock := noon
 	l := newTestLimiter(nil, &clock)
 	for i := range maxWindows {
-		l.take(t.Context(), tenant.ID(fmt.Sprint(i)), 10)
+		l.take(t.Context(), tenant.RateLimited{Tenant: tenant.ID(fmt.Sprint(i))}, 10)
 	}
 	clock = clock.Add(time.Minute)
-	l.take(t.Context(), "one more", 10)
+	l.take(t.Context(), tenant.RateLimited{Tenant: "one more"}, 10)
 	if n := len(l.windows); n != 1 {
 		t.Errorf("%d tenants are remembered", n)
 	}
@@ -162,7 +162,7 @@ func (h *testServer) limitsTogether(t *testing.T, s realStores) {
 	for w := range 8 {
 		wg.Go(func() {
 			for range hard / 2 {
-				if replicas[w%2].take(t.Context(), id, hard).ok {
+				if replicas[w%2].take(t.Context(), tenant.RateLimited{Tenant: id}, hard).ok {
 					n.Add(1)
 				}
 			}

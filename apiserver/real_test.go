@@ -126,6 +126,7 @@ func newRealServerOn(t *testing.T, s realStores, change ...func(*Config)) (*test
 		Audit:    s.db,
 		Tokens:   s.db,
 		Rates:    s.db,
+		Users:    s.db,
 	}
 	for _, f := range change {
 		f(&config)
@@ -136,6 +137,20 @@ func newRealServerOn(t *testing.T, s realStores, change ...func(*Config)) (*test
 
 // tenant creates a tenant of two users if necessary and returns the token of a user.
 func (s realStores) tenant(t *testing.T, name, user string, suspended bool) string {
+	t.Helper()
+	id := s.apply(t, name, suspended)
+	token, err := tenant.NewToken(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.db.Install(t.Context(), id, user, tenant.Credential{Generation: 1, TokenHash: tenant.HashSecret(token), Issuer: tenant.IssuerOperator}); err != nil {
+		t.Fatal(err)
+	}
+	return token
+}
+
+// apply creates a tenant if necessary.
+func (s realStores) apply(t *testing.T, name string, suspended bool) tenant.ID {
 	t.Helper()
 	spec := s.spec(name)
 	spec.Suspended = suspended
@@ -150,14 +165,25 @@ func (s realStores) tenant(t *testing.T, name, user string, suspended bool) stri
 	if _, err := placement.WaitLoaded(s.index).Ensure(t.Context(), placement.Placement{Location: place}); err != nil {
 		t.Fatal(err)
 	}
-	token, err := tenant.NewToken(rand.Reader)
+	return id
+}
+
+// application creates a tenant if necessary, gives it an application with the scopes read and
+// write, and returns a key of it.
+func (s realStores) application(t *testing.T, name string) string {
+	t.Helper()
+	id := s.apply(t, name, false)
+	key, err := tenant.NewTokenOf(tenant.KeyToken, rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.db.Install(t.Context(), id, user, tenant.Credential{Generation: 1, TokenHash: tenant.HashSecret(token), Issuer: tenant.IssuerOperator}); err != nil {
+	err = s.db.Install(t.Context(), id, tenant.KeyHolder("web"), tenant.Credential{
+		Generation: time.Now().UnixNano(), TokenHash: tenant.HashSecret(key), Issuer: tenant.IssuerOperator,
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
-	return token
+	return key
 }
 
 // spec returns the spec that tenant applies.
@@ -167,7 +193,8 @@ func (realStores) spec(name string) tenant.Spec {
 		DeletionPolicy: tenant.Delete, Isolation: tenant.Partition,
 		Quota: tenant.Quota{Memories: 1000, Conversations: 10, Storage: 10 << 20, Users: 10, RequestsPerMinute: 1000000, ListTokens: 25000,
 			UserMemories: tenant.NoLimit, UserConversations: tenant.NoLimit},
-		Users: []tenant.UserSpec{{Name: "alice"}, {Name: "bob"}, {Name: "carol"}, {Name: "dave"}},
+		Users:        []tenant.UserSpec{{Name: "alice"}, {Name: "bob"}, {Name: "carol"}, {Name: "dave"}},
+		Applications: []tenant.ApplicationSpec{{Name: "web", Scopes: []string{"read", "write"}, RequestsPerMinute: tenant.NoLimit}},
 	}
 }
 
@@ -238,6 +265,10 @@ func TestReal(t *testing.T) {
 	t.Run("Account", func(t *testing.T) {
 		t.Parallel()
 		h.exportsAndDeletesAccounts(t, s)
+	})
+	t.Run("Applications", func(t *testing.T) {
+		t.Parallel()
+		h.actsForUsers(t, s)
 	})
 	t.Run("Recall", func(t *testing.T) {
 		t.Parallel()

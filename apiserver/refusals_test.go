@@ -39,6 +39,9 @@ var requests = []struct{ method, path, body string }{
 	{"GET", "/api/export", ""},
 	{"GET", "/api/audit", ""},
 	{"DELETE", "/api/account", `{"confirm":"delete everything"}`},
+	{"GET", "/api/users", ""},
+	{"GET", "/api/users/x", ""},
+	{"DELETE", "/api/users/x", ""},
 }
 
 // The list of requests covers the route table.

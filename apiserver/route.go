@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -39,18 +40,30 @@ type doc struct {
 	// idempotency is the scope of the route's Idempotency-Key; empty for routes
 	// that do not support one. Two paths may share a scope.
 	idempotency string
+	// access is the scope that the route requires: by default, read for GET and write for
+	// other methods. With the scope admin, an application key does not act for a user.
+	access tenant.Access
 }
 
 // handler handles an authenticated request.
 type handler[I, O any] func(ctx context.Context, who tenant.Identity, in *I) (*O, error)
 
 // add registers a route that requires a token. The order is: authentication, rate
-// limit, body, handler.
+// limit, scope, body, user of an application key, handler.
 func add[I, O any](s *Server, method, path string, d doc, h handler[I, O]) {
 	op := d.operation(method, path)
 	op.Security = []map[string][]string{{bearer: {}}}
-	op.Errors = append(op.Errors, http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests, http.StatusServiceUnavailable)
-	op.Middlewares = huma.Middlewares{setRoute, s.authenticate, s.limitRate}
+	for _, status := range everyRoute {
+		if !slices.Contains(op.Errors, status) {
+			op.Errors = append(op.Errors, status)
+		}
+	}
+	required := d.requires(method)
+	op.Middlewares = huma.Middlewares{setRoute, s.authenticate, s.limitRate, s.checkAccess(required)}
+	op.Description = strings.TrimSpace(op.Description + "\n\n" + scopeText(required))
+	if required != tenant.AccessAdmin {
+		op.Security = append(op.Security, map[string][]string{bearer: {}, actingUser: {}})
+	}
 	switch {
 	case d.form != nil:
 		op.Middlewares = append(op.Middlewares, s.formBody)
@@ -64,12 +77,34 @@ func add[I, O any](s *Server, method, path string, d doc, h handler[I, O]) {
 		if !ok {
 			return nil, s.toHTTPError(ctx, errors.New("handler reached without an identity"))
 		}
+		// A deletion creates no user, and nor does a read.
+		who, err := s.actForHeader(ctx, who, required, required == tenant.AccessWrite && method != http.MethodDelete)
+		if err != nil {
+			return nil, s.toHTTPError(ctx, err)
+		}
 		out, err := h(ctx, who, in)
 		if err != nil {
 			return nil, s.toHTTPError(ctx, err)
 		}
 		return out, nil
 	})
+}
+
+// everyRoute are the error statuses of every route with a token; 400 is for the user of an
+// application key.
+var everyRoute = []int{
+	http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests, http.StatusServiceUnavailable,
+}
+
+// requires returns the scope that the route requires.
+func (d doc) requires(method string) tenant.Access {
+	switch {
+	case d.access != 0:
+		return d.access
+	case method == http.MethodGet:
+		return tenant.AccessRead
+	}
+	return tenant.AccessWrite
 }
 
 // addPublic registers a route that requires no token.

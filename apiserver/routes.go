@@ -55,6 +55,10 @@ func (s *Server) routes() {
 	add(s, del, "/api/account", docDeleteAccount, s.deleteAccount)
 	add(s, get, "/api/audit", docListAudit, s.listAudit)
 
+	add(s, get, "/api/users", docListUsers, s.listUsers)
+	add(s, get, "/api/users/{user}", docGetUser, s.getUser)
+	add(s, del, "/api/users/{user}", docDeleteUser, s.deleteUser)
+
 	addPublic(s, get, pathHealthz, docHealthz, s.health)
 	addPublic(s, get, pathReadyz, docReadyz, s.health)
 }

@@ -48,7 +48,8 @@ type anyResultBody struct {
 }
 
 var docSearchAll = doc{
-	id: "searchAll", tag: "Search", summary: "Search memories and conversations",
+	access: tenant.AccessRead,
+	id:     "searchAll", tag: "Search", summary: "Search memories and conversations",
 	description: "Ranks memories and passages of active conversations in one list, and returns none if nothing is relevant. " +
 		"With `filter`, only memories are searched. " + filter.Grammar + " " +
 		"`X-Degraded: vector` means that the vector store was unavailable and the results are keyword matches.",

@@ -42,6 +42,8 @@ type Config struct {
 	Accounts *account.Service
 	Audit    audit.Store
 	Tokens   tenant.TokenStore
+	// Users are the users of application keys; required if there are applications.
+	Users tenant.ApplicationUserStore
 	// Rates counts requests across replicas; if nil, each replica counts its own.
 	Rates tenant.RateStore
 	// Cache caches identities; a new one if nil. The listener for database
@@ -164,7 +166,10 @@ func apiConfig() huma.Config {
 	c.Tags = tags
 	c.Components.Schemas = huma.NewMapRegistry("#/components/schemas/", schemaName)
 	c.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
-		bearer: {Type: "http", Scheme: "bearer", Description: "The user's API token, from the dashboard or the administrator."},
+		bearer: {Type: "http", Scheme: "bearer", Description: "The user's API token, from the dashboard or the administrator, or the key of an application."},
+		actingUser: {Type: "apiKey", In: "header", Name: headerUser, Description: "The user for whom an application acts with its key: UTF-8 text of 1 to 256 bytes " +
+			"without control characters. Required with an application key, and refused with a user's token. The first write creates the user; " +
+			"a read for an unknown user behaves like an empty account."},
 	}
 	return c
 }

@@ -150,7 +150,7 @@ func (l *live) serve(t *testing.T, db *postgres.DB, embedder retrieve.Embedder) 
 			Index: l.index, Embedders: retrieve.Embedders{1: embedder}, CountTokens: tokens.CountUpTo, Log: quiet,
 		}),
 		Imports: &importer.Service{Imports: db.Imports(), Uploads: db.Imports()},
-		Tokens:  db, Rates: db, Cache: cache, Log: quiet,
+		Tokens:  db, Rates: db, Users: db, Cache: cache, Log: quiet,
 	})
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

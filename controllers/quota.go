@@ -100,6 +100,9 @@ func (r *TenantReconciler) spec(t *v1alpha1.Tenant) tenant.Spec {
 	for _, u := range t.Spec.Users {
 		spec.Users = append(spec.Users, tenant.UserSpec{Name: u.Name, Email: u.Email})
 	}
+	for _, a := range t.Spec.Applications {
+		spec.Applications = append(spec.Applications, applicationSpec(a))
+	}
 	return spec
 }
 

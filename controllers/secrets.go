@@ -23,9 +23,12 @@ import (
 // this Tenant.
 var errSecretConflict = errors.New("the Secret is not owned by this Tenant")
 
-// secretName returns the name of a user's Secret. It is unique within the
-// namespace because user names contain no dash.
+// secretName returns the name of a user's or application's Secret. It is unique within
+// the namespace because names of users and applications contain no dash.
 func secretName(t *v1alpha1.Tenant, user string) string {
+	if name, ok := tenant.ApplicationOf(user); ok {
+		return t.Name + "-" + name + "-key"
+	}
 	return t.Name + "-" + user + "-access"
 }
 
@@ -66,11 +69,11 @@ func (r *TenantReconciler) readSecret(ctx context.Context, t *v1alpha1.Tenant, u
 	return secret, nil
 }
 
-// access is the content of a user's Secret and what it was issued for.
+// access is the content of a Secret and what it was issued for.
 type access struct {
 	generation      int64  // the spec's tokenGeneration
 	rotation        string // see rotation; "" if none was requested
-	token, password string
+	token, password string // no password for an application
 }
 
 // secretWith returns a copy of the Secret, or a new one if nil, with the content.
@@ -87,7 +90,9 @@ func (r *TenantReconciler) secretWith(t *v1alpha1.Tenant, user string, secret *c
 		desired.Data = map[string][]byte{}
 	}
 	desired.Data[v1alpha1.SecretToken] = []byte(a.token)
-	desired.Data[v1alpha1.SecretPassword] = []byte(a.password)
+	if hasPassword(user) {
+		desired.Data[v1alpha1.SecretPassword] = []byte(a.password)
+	}
 	desired.Data[v1alpha1.SecretURL] = []byte(r.config.URL)
 	if err := controllerutil.SetControllerReference(t, desired, r.client.Scheme()); err != nil {
 		return nil, fmt.Errorf("own Secret: %w", err)
@@ -98,11 +103,13 @@ func (r *TenantReconciler) secretWith(t *v1alpha1.Tenant, user string, secret *c
 // applyMetadata sets the labels and annotations of a user's Secret.
 func applyMetadata(t *v1alpha1.Tenant, user string, s *corev1.Secret, generation int64, rotation, token, password string) {
 	setAll(&s.Labels, map[string]string{
-		v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue, v1alpha1.LabelTenant: t.Name, v1alpha1.LabelUser: user,
+		v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue, v1alpha1.LabelTenant: t.Name,
 	})
-	setAll(&s.Annotations, map[string]string{
-		v1alpha1.AnnotationTokenGeneration: strconv.FormatInt(generation, 10), v1alpha1.AnnotationPasswordFingerprint: password,
-	})
+	setSubjectLabel(s, user)
+	setAll(&s.Annotations, map[string]string{v1alpha1.AnnotationTokenGeneration: strconv.FormatInt(generation, 10)})
+	if hasPassword(user) {
+		s.Annotations[v1alpha1.AnnotationPasswordFingerprint] = password
+	}
 	if rotation != "" {
 		s.Annotations[v1alpha1.AnnotationRotated] = rotation
 	}

@@ -41,7 +41,9 @@ func (r *TenantReconciler) ensureTokens(ctx context.Context, p *pass) error {
 		failed = errors.Join(failed, err)
 	}
 	stopped := r.changeDue(ctx, p, users)
-	p.setUsers(users)
+	listedUsers := min(len(p.stored.Users), len(users)) // none if the Secrets could not be listed
+	p.setUsers(users[:listedUsers])
+	p.setApplications(users[listedUsers:])
 	p.continues = !stopped && failed == nil && slices.ContainsFunc(users, userAccess.isDue)
 	if p.continues {
 		p.setIssuing(users)
@@ -54,7 +56,7 @@ func (r *TenantReconciler) ensureTokens(ctx context.Context, p *pass) error {
 		case errors.Is(u.err, errSecretConflict):
 			conflicts = append(conflicts, secretName(p.tenant, u.Name))
 		case u.err != nil:
-			failed = errors.Join(failed, fmt.Errorf("user %s: %w", u.Name, u.err))
+			failed = errors.Join(failed, fmt.Errorf("%s: %w", subject(u.Name), u.err))
 		}
 	}
 	if failed == nil && len(conflicts) == 0 {
@@ -63,7 +65,8 @@ func (r *TenantReconciler) ensureTokens(ctx context.Context, p *pass) error {
 	return p.setTokensReady(conflicts, failed)
 }
 
-// inspect compares the users' Secrets in the cache with the desired state.
+// inspect compares the Secrets of the users, and then of the applications, in the cache
+// with the desired state.
 func (r *TenantReconciler) inspect(ctx context.Context, p *pass) ([]userAccess, error) {
 	list, err := r.listSecrets(ctx, p.tenant)
 	if err != nil {
@@ -73,8 +76,9 @@ func (r *TenantReconciler) inspect(ctx context.Context, p *pass) ([]userAccess, 
 	for i := range list {
 		secrets[list[i].Name] = withoutValues(&list[i])
 	}
-	users := make([]userAccess, 0, len(p.stored.Users))
-	for _, u := range p.stored.Users {
+	holders := slices.Concat(p.stored.Users, p.stored.Applications)
+	users := make([]userAccess, 0, len(holders))
+	for _, u := range holders {
 		a := userAccess{User: u, secret: secrets[secretName(p.tenant, u.Name)]}
 		a.desired = access{generation: p.tokenGeneration(u.Name), rotation: rotation(p.tenant)}
 		if a.priority = r.priority(p.tenant, a); a.isDue() {
@@ -117,7 +121,7 @@ func (p *pass) setRotated() {
 		return
 	}
 	p.tenant.Status.Rotated = value
-	p.recordNormal("Rotated", "replaced the token and password of every user for %s=%s", v1alpha1.AnnotationRotate, value)
+	p.recordNormal("Rotated", "replaced the credentials of every user and application for %s=%s", v1alpha1.AnnotationRotate, value)
 }
 
 // setTokensReady sets the condition from the results of all users.
@@ -142,7 +146,7 @@ func (p *pass) setTokensReady(conflicts []string, failed error) error {
 			p.stored.Quota.Users, listSome(refused, maxNamedUsers))
 		return errStalled
 	}
-	p.setCondition(v1alpha1.TokensReady, true, v1alpha1.ReasonIssued, "every user's Secret holds the current credentials")
+	p.setCondition(v1alpha1.TokensReady, true, v1alpha1.ReasonIssued, "the Secret of every user and application holds the current credentials")
 	return nil
 }
 
@@ -185,7 +189,7 @@ func (r *TenantReconciler) ensureToken(ctx context.Context, p *pass, a userAcces
 	if err != nil {
 		return v1alpha1.UserStatus{}, err
 	}
-	if reason := issueReason(withoutValues(secret), token, a.desired); reason != "" {
+	if reason := issueReason(u.Name, withoutValues(secret), token, a.desired); reason != "" {
 		token, err = r.issueAndRecord(ctx, p, u, secret, a.desired, reason)
 	} else if err = r.repairSecret(ctx, p.tenant, u, secret); err == nil {
 		err = r.finishRotation(ctx, p, u)
@@ -198,7 +202,7 @@ func (r *TenantReconciler) ensureToken(ctx context.Context, p *pass, a userAcces
 
 // issueReason says why the user needs a new token, "" if not. The Secret is one
 // without values.
-func issueReason(secret *corev1.Secret, token *tenant.TokenInfo, desired access) string {
+func issueReason(user string, secret *corev1.Secret, token *tenant.TokenInfo, desired access) string {
 	switch {
 	case secret == nil && token == nil:
 		return "first token"
@@ -214,6 +218,8 @@ func issueReason(secret *corev1.Secret, token *tenant.TokenInfo, desired access)
 		return "" // only the user has it
 	case secret.StringData[v1alpha1.SecretToken] != token.Fingerprint:
 		return "the Secret did not hold the current token"
+	case !hasPassword(user):
+		return ""
 	case secret.StringData[v1alpha1.SecretPassword] == "",
 		secret.StringData[v1alpha1.SecretPassword] != secret.Annotations[v1alpha1.AnnotationPasswordFingerprint]:
 		return "the Secret did not hold the password issued with the token"
@@ -235,7 +241,11 @@ func (r *TenantReconciler) issueAndRecord(
 	}
 	// First tokens and a rotation of all users would record an event per user.
 	if u.Token != nil && !strings.HasPrefix(reason, v1alpha1.AnnotationRotate) {
-		p.recordNormal("TokenIssued", "issued a new token and password for user %s: %s", u.Name, reason)
+		what := "token and password"
+		if !hasPassword(u.Name) {
+			what = "key"
+		}
+		p.recordNormal("TokenIssued", "issued a new %s for %s: %s", what, subject(u.Name), reason)
 	}
 	return token, nil
 }
@@ -245,11 +255,13 @@ func (r *TenantReconciler) issueAndRecord(
 // withdrawn, so the older hashes are then revoked before the write.
 func (r *TenantReconciler) issue(ctx context.Context, p *pass, u tenant.User, secret *corev1.Secret, a access) (*tenant.TokenInfo, error) {
 	var err error
-	if a.token, err = tenant.NewToken(r.config.Random); err != nil {
+	if a.token, err = tenant.NewTokenOf(tokenKind(u.Name), r.config.Random); err != nil {
 		return nil, err
 	}
-	if a.password, err = tenant.NewPassword(r.config.Random); err != nil {
-		return nil, err
+	if hasPassword(u.Name) {
+		if a.password, err = tenant.NewPassword(r.config.Random); err != nil {
+			return nil, err
+		}
 	}
 	desired, err := r.secretWith(p.tenant, u.Name, secret, a)
 	if err != nil {
@@ -264,9 +276,9 @@ func (r *TenantReconciler) issue(ctx context.Context, p *pass, u tenant.User, se
 			return nil, err
 		}
 	}
-	c := tenant.Credential{
-		Generation: 1, TokenHash: tenant.HashSecret(a.token), PasswordHash: tenant.HashSecret(a.password),
-		Issuer: tenant.IssuerOperator,
+	c := tenant.Credential{Generation: 1, TokenHash: tenant.HashSecret(a.token), Issuer: tenant.IssuerOperator}
+	if a.password != "" {
+		c.PasswordHash = tenant.HashSecret(a.password)
 	}
 	if u.Token != nil {
 		c.Generation = u.Token.Generation + 1

@@ -47,7 +47,7 @@ func (u userAccess) hasAccess() bool {
 }
 
 func (r *TenantReconciler) priority(t *v1alpha1.Tenant, u userAccess) priority {
-	reason := issueReason(u.secret, u.Token, u.desired)
+	reason := issueReason(u.Name, u.secret, u.Token, u.desired)
 	switch {
 	case reason == "" && u.Unrevoked:
 		return withdraw
@@ -150,6 +150,9 @@ func (p *pass) setUsers(users []userAccess) {
 
 // userStatus returns the user's status, with only the name if there is none.
 func (p *pass) userStatus(name string) v1alpha1.UserStatus {
+	if s, ok := p.applicationStatus(name); ok {
+		return s
+	}
 	for _, s := range p.tenant.Status.Users {
 		if s.Name == name {
 			return s
@@ -158,8 +161,14 @@ func (p *pass) userStatus(name string) v1alpha1.UserStatus {
 	return v1alpha1.UserStatus{Name: name}
 }
 
-// tokenGeneration returns the tokenGeneration of the user in the spec, at least 1.
+// tokenGeneration returns the tokenGeneration of the user or application in the spec, at
+// least 1.
 func (p *pass) tokenGeneration(name string) int64 {
+	for _, a := range p.tenant.Spec.Applications {
+		if tenant.KeyHolder(a.Name) == name {
+			return max(a.TokenGeneration, 1)
+		}
+	}
 	for _, u := range p.tenant.Spec.Users {
 		if u.Name == name {
 			return max(u.TokenGeneration, 1)
@@ -168,11 +177,14 @@ func (p *pass) tokenGeneration(name string) int64 {
 	return 1
 }
 
-// secretNames returns the names of the Secrets of all listed users.
+// secretNames returns the names of the Secrets of all listed users and applications.
 func (p *pass) secretNames() map[string]bool {
 	names := make(map[string]bool, len(p.tenant.Spec.Users))
 	for _, u := range p.tenant.Spec.Users {
 		names[secretName(p.tenant, u.Name)] = true
+	}
+	for _, a := range p.tenant.Spec.Applications {
+		names[secretName(p.tenant, tenant.KeyHolder(a.Name))] = true
 	}
 	return names
 }

@@ -11,7 +11,7 @@ const (
 	// IndexReady is True when the tenant's partition of the vector index exists
 	// and is loaded.
 	IndexReady = "IndexReady"
-	// TokensReady is True when each user's Secret holds the user's current
+	// TokensReady is True when the Secret of each user and application holds its current
 	// credentials.
 	TokensReady = "TokensReady"
 	// OIDCReady is True when every domain of spec.oidc belongs to this Tenant.
@@ -87,7 +87,7 @@ const AnnotationOIDCDomains = "mnemo.dev/oidc-domains"
 const (
 	// AnnotationPaused stops reconciliation, including deletion, while it is "true".
 	AnnotationPaused = "mnemo.dev/paused"
-	// AnnotationRotate replaces the token and password of every user once for
+	// AnnotationRotate replaces the credentials of every user and application once for
 	// each new value, for example a date. status.rotated holds the last value
 	// that was completed.
 	AnnotationRotate = "mnemo.dev/rotate"
@@ -97,6 +97,8 @@ const (
 const (
 	LabelTenant = "mnemo.dev/tenant" // the Tenant's name
 	LabelUser   = "mnemo.dev/user"
+	// LabelApplication replaces LabelUser on the Secret of an application.
+	LabelApplication = "mnemo.dev/application"
 	// LabelManagedBy selects the Secrets that the operator watches.
 	LabelManagedBy = "app.kubernetes.io/managed-by"
 	ManagedByValue = "mnemo"
@@ -113,7 +115,7 @@ const (
 	AnnotationRotated = "mnemo.dev/rotated"
 )
 
-// The keys of a user's Secret.
+// The keys of a Secret. That of an application has no password.
 const (
 	SecretToken    = "token"
 	SecretPassword = "password"

@@ -66,6 +66,39 @@ type TenantStatus struct {
 	// +kubebuilder:validation:MaxItems=50
 	// +optional
 	Users []UserStatus `json:"users,omitempty"`
+
+	// applications lists every application of spec.applications.
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=20
+	// +optional
+	Applications []ApplicationStatus `json:"applications,omitempty"`
+}
+
+// ApplicationStatus describes an application's Secret and key. It never holds the key.
+type ApplicationStatus struct {
+	// name is the application's name.
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name"`
+	// secret is the name of the application's Secret.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	Secret string `json:"secret,omitempty"`
+	// fingerprint is the first 12 digits of the key's SHA-256.
+	// +kubebuilder:validation:MaxLength=12
+	// +optional
+	Fingerprint string `json:"fingerprint,omitempty"`
+	// tokenGeneration is the tokenGeneration of the spec that the key was issued for.
+	// +optional
+	TokenGeneration int64 `json:"tokenGeneration,omitempty"`
+	// issued is the number of keys issued to the application so far. All but the last
+	// are revoked or about to expire.
+	// +optional
+	Issued int64 `json:"issued,omitempty"`
+	// message says why the key is not ready. Empty if it is.
+	// +kubebuilder:validation:MaxLength=256
+	// +optional
+	Message string `json:"message,omitempty"`
 }
 
 // TenantPlacement is the location of a tenant's vectors in the index.
@@ -118,7 +151,8 @@ type TenantUsage struct {
 	// storage is the usage of quota.storage. The used size is rounded down to two
 	// significant digits or better.
 	Storage StorageUsage `json:"storage"`
-	// users is the usage of quota.users.
+	// users is the usage of quota.users: listed users, users of spec.oidc and users of
+	// applications.
 	Users CountUsage `json:"users"`
 	// blocked is the number of conversations over quota. They are stored but not
 	// searched.

@@ -137,6 +137,18 @@ type TenantSpec struct {
 	// +optional
 	Users []TenantUser `json:"users,omitempty"`
 
+	// applications are the backends that act for users of their own with an API key.
+	// Each gets Secret <tenant>-<application>-key with keys token and url. The users are
+	// created by the first write for them, count towards quota.users and are no objects
+	// of Kubernetes. All applications of the tenant share them; no application can access
+	// the data of spec.users or of users of spec.oidc. Removing an application revokes
+	// its key at once and keeps the data. At most 20. Default: none. Mutable.
+	// +kubebuilder:validation:MaxItems=20
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Applications []TenantApplication `json:"applications,omitempty"`
+
 	// quota limits what the tenant may store. The platform administrator sets the
 	// maximum, which applies if the spec asks for more (condition QuotaLimited).
 	// Default: see each field; the platform administrator may set other defaults.
@@ -211,6 +223,58 @@ type TenantUser struct {
 	TokenGeneration int64 `json:"tokenGeneration,omitempty"`
 }
 
+// ApplicationScope is what an application may do.
+//
+// +kubebuilder:validation:Enum=read;write;admin
+type ApplicationScope string
+
+// TenantApplication is a backend with an API key of its own.
+type TenantApplication struct {
+	// name is unique among the tenant's applications: lower-case letters and digits,
+	// separated by single dots. Dashes are not allowed, as in user names. Required, no
+	// default. Immutable: another name is another application.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]+([.][a-z0-9]+)*$')",message="an application name must consist of lower-case letters and digits, separated by single dots; dashes are not allowed"
+	// +required
+	Name string `json:"name"`
+
+	// scopes are what the key may do: read reads, searches and exports data of the
+	// applications' users, write creates, changes and deletes it, admin lists and erases
+	// the users themselves. None includes another. Required, no default. Mutable.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=3
+	// +listType=set
+	// +required
+	Scopes []ApplicationScope `json:"scopes"`
+
+	// allowedOrigins are the origins of web pages whose scripts may call the API with
+	// this key, such as https://app.acme.test. A page can read the key that its script
+	// uses. Default: none, browsers refuse it. Mutable.
+	// +kubebuilder:validation:MaxItems=20
+	// +kubebuilder:validation:items:MaxLength=262
+	// +kubebuilder:validation:items:XValidation:rule="self.matches('^https?://[a-z0-9]([-a-z0-9.]*[a-z0-9])?(:[1-9][0-9]{0,4})?$')",message="an origin is a scheme and a host in lower case without a path, such as https://app.acme.test"
+	// +listType=set
+	// +optional
+	AllowedOrigins []string `json:"allowedOrigins,omitempty"`
+
+	// requestsPerMinute is the maximum request rate of the application, in addition to
+	// quota.requestsPerMinute. Default: no limit of its own. Mutable.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000000
+	// +optional
+	RequestsPerMinute *int64 `json:"requestsPerMinute,omitempty"`
+
+	// tokenGeneration replaces the key when it is raised. Default: 1. Mutable: must not
+	// decrease.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=9007199254740991
+	// +kubebuilder:validation:XValidation:rule="self >= oldSelf",message="tokenGeneration must not decrease"
+	// +kubebuilder:default=1
+	// +optional
+	TokenGeneration int64 `json:"tokenGeneration,omitempty"`
+}
+
 // TenantQuota limits what a tenant may store. 0 allows none.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.memories) || !has(self.perUser) || !has(self.perUser.memories) || self.perUser.memories <= self.memories",message="perUser.memories must not exceed memories"
@@ -245,7 +309,7 @@ type TenantQuota struct {
 	// +optional
 	Storage *resource.Quantity `json:"storage,omitempty"`
 
-	// users is the maximum number of users. Default: 50, unless the platform
+	// users is the maximum number of users, including those of applications. Default: 50, unless the platform
 	// administrator set another default, or the number of listed users if that is
 	// greater; the value in effect is status.usage.users.hard. Mutable.
 	// +kubebuilder:validation:Minimum=0

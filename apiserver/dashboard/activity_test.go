@@ -59,7 +59,7 @@ func TestVerbsHavePhrases(t *testing.T) {
 		verb := audit.Verb(found[1])
 		kind, _, _ := strings.Cut(string(verb), ".")
 		_, ok := phrases[verb]
-		if ofUser := kind != "tenant" && kind != "index" && kind != "audit" && kind != "erasure" && kind != "erasures"; ok != ofUser {
+		if ofUser := kind != "tenant" && kind != "application" && kind != "index" && kind != "audit" && kind != "erasure" && kind != "erasures"; ok != ofUser {
 			t.Errorf("%s: has a phrase %v, want %v", verb, ok, ofUser)
 		}
 	}

@@ -25,9 +25,9 @@ const instructions = "Mnemo is this user's long-term memory and searchable chat 
 type Config struct {
 	Memories *memory.Service
 	Chats    *chat.Service
-	// Permit consumes one of the tenant's requests per minute; RateLimited if none
-	// is left.
-	Permit func(ctx context.Context, who tenant.Identity) error
+	// Permit consumes one of the tenant's requests per minute and returns the user of the
+	// work: RateLimited if no request is left, Forbidden without the required scope.
+	Permit func(ctx context.Context, who tenant.Identity, required tenant.Access) (tenant.Identity, error)
 	// Explain returns the message for an error and logs server errors.
 	Explain func(ctx context.Context, err error) string
 	// Observe counts a tool call or a resource request.
@@ -41,11 +41,12 @@ type Endpoint struct {
 	server  *sdk.Server
 	http    http.Handler
 	running running
+	access  map[string]tenant.Access // by tool
 }
 
 // New returns an Endpoint.
 func New(c Config) *Endpoint {
-	e := &Endpoint{Config: c, running: running{calls: map[callKey]context.CancelCauseFunc{}}}
+	e := &Endpoint{Config: c, access: map[string]tenant.Access{}, running: running{calls: map[callKey]context.CancelCauseFunc{}}}
 	e.server = sdk.NewServer(
 		&sdk.Implementation{Name: "mnemo", Title: "Mnemo", Version: c.Version},
 		&sdk.ServerOptions{
@@ -129,14 +130,18 @@ func (e *Endpoint) receive(next sdk.MethodHandler) sdk.MethodHandler {
 		switch method {
 		case "tools/call":
 			c := callerOf(ctx)
-			if err := e.Permit(c.work, c.who); err != nil {
+			var err error
+			if c.who, err = e.Permit(c.work, c.who, e.required(req)); err != nil {
 				return e.toolError(c.work, err), nil
 			}
+			ctx = context.WithValue(ctx, callerKey{}, c)
 		case "resources/list", "resources/read":
 			c := callerOf(ctx)
-			if err := e.Permit(c.work, c.who); err != nil {
+			var err error
+			if c.who, err = e.Permit(c.work, c.who, tenant.AccessRead); err != nil {
 				return nil, e.protocolError(c.work, err)
 			}
+			ctx = context.WithValue(ctx, callerKey{}, c)
 			if method == "resources/list" {
 				return e.listResources(c, req)
 			}
@@ -145,6 +150,14 @@ func (e *Endpoint) receive(next sdk.MethodHandler) sdk.MethodHandler {
 		}
 		return next(ctx, method, req)
 	}
+}
+
+// required returns the scope that a tool call requires. The SDK rejects unknown tools.
+func (e *Endpoint) required(req sdk.Request) tenant.Access {
+	if p, ok := req.GetParams().(*sdk.CallToolParamsRaw); ok && e.access[p.Name] != 0 {
+		return e.access[p.Name]
+	}
+	return tenant.AccessRead
 }
 
 // protocolError returns a JSON-RPC error, for methods other than tool calls.

@@ -43,6 +43,9 @@ func add[In, Out any](e *Endpoint, t tool, do func(ctx context.Context, c call, 
 	if t.in != nil {
 		t.in(input)
 	}
+	if e.access[t.name] = tenant.AccessWrite; t.reads {
+		e.access[t.name] = tenant.AccessRead
+	}
 	no := false
 	definition := &sdk.Tool{
 		Name: t.name, Title: t.title, Description: t.description, InputSchema: input, OutputSchema: output,

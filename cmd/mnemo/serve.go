@@ -192,6 +192,7 @@ func (c *serveCommand) serverConfig(
 		Audit:    s.db,
 		Tokens:   s.db,
 		Rates:    s.db,
+		Users:    s.db,
 		Cache:    cache,
 		Sessions: s.db, Access: s.db, Holdings: s.db.Holdings, TrustedProxies: c.TrustedProxies,
 		ImportFile: c.ImportLimit,

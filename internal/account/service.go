@@ -55,6 +55,9 @@ func (s *Service) Delete(ctx context.Context, who tenant.Identity, confirm *stri
 	case *confirm != Confirmation:
 		return Purged{}, fault.New(fault.Invalid, "confirm must be %q; nothing was deleted", Confirmation)
 	}
+	if who.User == tenant.NoUser {
+		return Purged{Done: true}, nil
+	}
 	cutoff, err := s.Store.BeginPurge(ctx, who.Scope)
 	if err != nil {
 		return Purged{}, fmt.Errorf("begin purge: %w", err)

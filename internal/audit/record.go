@@ -47,6 +47,9 @@ const (
 	UserDeactivate       Verb = "user.deactivate"       // no objects: access ends, data is retained
 	UserDelete           Verb = "user.delete"           // no objects: access ends, deletion of the data begins
 	UserErase            Verb = "user.erase"            // no objects: no data of the user remains
+	ApplicationCreate    Verb = "application.create"    // name
+	ApplicationUpdate    Verb = "application.update"    // name: scopes, origins or rate
+	ApplicationDelete    Verb = "application.delete"    // no objects: its keys are revoked
 	TenantCreate         Verb = "tenant.create"         // id
 	TenantUpdate         Verb = "tenant.update"         // id: settings
 	TenantSuspend        Verb = "tenant.suspend"        // id

@@ -22,6 +22,9 @@ var _ memory.BucketStore = (*DB)(nil)
 
 // ListBuckets implements memory.BucketStore.
 func (d *DB) ListBuckets(ctx context.Context, scope tenant.Scope) ([]memory.Bucket, error) {
+	if scope.User == tenant.NoUser {
+		return []memory.Bucket{{Name: memory.DefaultBucket, Default: true}}, nil
+	}
 	out := []memory.Bucket{}
 	err := d.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
 		p := db.ListBucketsParams{TenantID: string(scope.Tenant), UserID: int64(scope.User)}

@@ -41,19 +41,17 @@ func (d *DB) FindUser(ctx context.Context, id tenant.ID, name string) (tenant.Sc
 // EraseUser ends the access of a user and deletes all rows.
 func (d *DB) EraseUser(ctx context.Context, scope tenant.Scope) error {
 	err := d.inTx(ctx, func(tx pgx.Tx, q *db.Queries) error {
-		users, err := q.LockUsers(ctx, string(scope.Tenant))
-		if err != nil {
+		if _, err := q.LockUsage(ctx, string(scope.Tenant)); err != nil { // which counts the applications' users
+			return orUnknown(err, scope.Tenant)
+		}
+		users, err := q.LockErasableUser(ctx, db.LockErasableUserParams{TenantID: string(scope.Tenant), ID: int64(scope.User)})
+		if err != nil || len(users) == 0 { // already being purged
 			return err
 		}
-		for _, u := range users {
-			if u.ID == int64(scope.User) {
-				if err := d.removeUser(ctx, tx, q, string(scope.Tenant), u, tenant.Delete); err != nil {
-					return err
-				}
-				return q.NotifyOperator(ctx, string(scope.Tenant)) // the user may still be in the Tenant
-			}
+		if err := d.removeUser(ctx, tx, q, string(scope.Tenant), db.LockUsersRow(users[0]), tenant.Delete); err != nil {
+			return err
 		}
-		return nil // already being purged
+		return q.NotifyOperator(ctx, string(scope.Tenant)) // the user may still be in the Tenant
 	})
 	if err != nil {
 		return fmt.Errorf("erase user: %w", err)

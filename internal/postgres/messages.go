@@ -114,7 +114,7 @@ func (d *DB) Count(ctx context.Context, scope tenant.Scope) (int64, error) {
 	err := d.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
 		var err error
 		n, err = q.CountActiveConversations(ctx, db.CountActiveConversationsParams{TenantID: string(scope.Tenant), UserID: int64(scope.User)})
-		return orUnknown(err, scope.Tenant)
+		return err
 	})
 	if err != nil {
 		return 0, fmt.Errorf("count conversations: %w", err)

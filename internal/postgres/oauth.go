@@ -74,7 +74,7 @@ func (d *DB) IdentifyHolder(ctx context.Context, kind tenant.TokenKind, h tenant
 	}
 	return tenant.Identity{
 		Scope: tenant.Scope{Tenant: tenant.ID(row.TenantID), User: tenant.UserID(row.UserID)},
-		Actor: tenant.AppActor(h, row.App), TenantName: row.TenantName, UserName: row.UserName, Suspended: row.Suspended,
+		Actor: tenant.AppActor(h, row.App), Access: tenant.AccessRead | tenant.AccessWrite, TenantName: row.TenantName, UserName: row.UserName, Suspended: row.Suspended,
 		Quota: tenant.Quota{
 			Memories: row.Memories, Conversations: row.Conversations, Storage: row.Storage, Users: row.Users,
 			RequestsPerMinute: row.RequestsPerMinute, ListTokens: row.ListTokens,

@@ -12,7 +12,7 @@ import (
 // take takes permits of a tenant and checks the invariants of every result.
 func (b *testBundle) take(t testing.TB, id tenant.ID, hard int64) tenant.Permits {
 	t.Helper()
-	p, err := b.TakePermits(t.Context(), id, hard)
+	p, err := b.TakePermits(t.Context(), tenant.RateLimited{Tenant: id}, hard)
 	if err != nil {
 		t.Fatal(err)
 	}

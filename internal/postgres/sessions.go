@@ -134,7 +134,7 @@ func (d *DB) Session(ctx context.Context, h tenant.Hash) (tenant.Session, error)
 	}
 	return tenant.Session{Namespace: row.Namespace, DisplayName: row.DisplayName, Email: row.Email, Issuer: row.Issuer, AuthenticatedAt: authenticated, Identity: tenant.Identity{
 		Scope: tenant.Scope{Tenant: tenant.ID(row.TenantID), User: tenant.UserID(row.UserID)},
-		Actor: tenant.SessionActor(h), TenantName: row.TenantName, UserName: row.UserName,
+		Actor: tenant.SessionActor(h), Access: tenant.FullAccess, TenantName: row.TenantName, UserName: row.UserName,
 		Quota: tenant.Quota{
 			Memories: row.Memories, Conversations: row.Conversations, Storage: row.Storage, Users: row.Users,
 			RequestsPerMinute: row.RequestsPerMinute, ListTokens: row.ListTokens,

@@ -43,9 +43,11 @@ func (a Accounts) Snapshot(ctx context.Context, scope tenant.Scope) (*account.Sn
 		return nil, err
 	}
 	// The snapshot is read-only, so the export is recorded before it begins.
-	err = a.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error { return appendAudit(ctx, q, scope, audit.AccountExport) })
-	if err != nil {
-		return nil, err
+	if scope.User != tenant.NoUser {
+		err = a.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error { return appendAudit(ctx, q, scope, audit.AccountExport) })
+		if err != nil {
+			return nil, err
+		}
 	}
 	begin = strings.Replace(begin, "begin", "begin isolation level repeatable read, read only", 1) +
 		fmt.Sprintf("; select set_config(name, '%d', true) from pg_settings where name in "+

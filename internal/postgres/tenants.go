@@ -43,9 +43,9 @@ func (d *DB) Apply(ctx context.Context, spec tenant.Spec) (tenant.Tenant, error)
 				return err
 			}
 		}
-		if created && spec.OIDC.Issuer == "" {
+		if created && spec.OIDC.Issuer == "" && len(spec.Applications) == 0 {
 			out = newTenant(id, spec)
-			out.Users, err = readUsers(ctx, q, id)
+			out.Users, _, err = readUsers(ctx, q, id)
 			out.RefusedUsers = spec.Refused(out.Users)
 			return err
 		}
@@ -61,6 +61,9 @@ func (d *DB) Apply(ctx context.Context, spec tenant.Spec) (tenant.Tenant, error)
 			return err
 		}
 		if err := d.applyUsers(ctx, tx, q, id, spec, taken, removed); err != nil {
+			return err
+		}
+		if err := applyApplications(ctx, q, id, spec); err != nil {
 			return err
 		}
 		out, err = readTenant(ctx, q, id, spec)
@@ -94,6 +97,10 @@ func (d *DB) isUpToDate(ctx context.Context, spec tenant.Spec) (tenant.Tenant, b
 	}
 	if !equalUsers(spec, out.Users) {
 		return out, false, nil
+	}
+	applications, err := q.ListApplications(ctx, ids[0])
+	if err != nil || !equalApplications(spec, applications) {
+		return out, false, err
 	}
 	domains, err := q.ListDomains(ctx, ids[0])
 	if err != nil || !equalDomains(spec.OIDC, domains) {
@@ -238,7 +245,7 @@ func auditCreated(ctx context.Context, q *db.Queries, id string) error {
 	if err := auditTenant(ctx, q, id, audit.TenantCreate); err != nil {
 		return err
 	}
-	users, err := readUsers(ctx, q, id)
+	users, _, err := readUsers(ctx, q, id)
 	if err != nil {
 		return err
 	}
@@ -267,7 +274,7 @@ func readTenant(ctx context.Context, q *db.Queries, id string, spec tenant.Spec)
 	if out.ExternalUsers, err = q.CountExternalUsers(ctx, id); err != nil {
 		return out, err
 	}
-	out.Users, err = readUsers(ctx, q, id)
+	out.Users, out.Applications, err = readUsers(ctx, q, id)
 	out.RefusedUsers = spec.Refused(out.Users)
 	return out, err
 }

@@ -115,9 +115,11 @@ func (d *DB) Identify(ctx context.Context, h tenant.Hash) (tenant.Identity, erro
 		// The response does not wait for it, and losing it is harmless.
 		go d.touch(context.WithoutCancel(ctx), db.TouchTokenParams{TenantID: row.TenantID, UserID: row.UserID, Generation: row.Generation})
 	}
+	access, application := applicationOf(row)
 	out := tenant.Identity{
 		Scope: tenant.Scope{Tenant: tenant.ID(row.TenantID), User: tenant.UserID(row.UserID)},
 		Actor: tenant.TokenActor(h), TenantName: row.TenantName, UserName: row.UserName, Suspended: row.Suspended,
+		Access: access, Application: application,
 		Quota: tenant.Quota{
 			Memories: row.Memories, Conversations: row.Conversations, Storage: row.Storage, Users: row.Users,
 			RequestsPerMinute: row.RequestsPerMinute, ListTokens: row.ListTokens,
@@ -125,6 +127,9 @@ func (d *DB) Identify(ctx context.Context, h tenant.Hash) (tenant.Identity, erro
 		},
 		Placement:  placement.Location{Collection: row.Collection, Partition: row.Partition, Shared: row.Shared},
 		Generation: placement.GenerationID(row.GenerationID),
+	}
+	if application != nil {
+		out.Actor = tenant.KeyActor(h, application.Name)
 	}
 	if row.ExpiresIn > 0 {
 		// Relative to the local clock, which the caller uses too, not the

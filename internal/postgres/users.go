@@ -91,13 +91,13 @@ func insertUsers(ctx context.Context, q *db.Queries, id string, listed []tenant.
 	return nil
 }
 
-// readUsers returns the active listed users by name, each with its newest token.
-func readUsers(ctx context.Context, q *db.Queries, id string) ([]tenant.User, error) {
+// readUsers returns the active listed users and the holders of applications' keys by
+// name, each with its newest token.
+func readUsers(ctx context.Context, q *db.Queries, id string) (users, applications []tenant.User, err error) {
 	rows, err := q.ListUsers(ctx, id)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var users []tenant.User
 	for _, r := range rows {
 		u := tenant.User{ID: tenant.UserID(r.ID), Name: r.Name, Email: r.Email, Unrevoked: r.Unrevoked}
 		if r.Generation > 0 {
@@ -109,7 +109,11 @@ func readUsers(ctx context.Context, q *db.Queries, id string) ([]tenant.User, er
 				u.Token.Fingerprint = tenant.Hash(r.Hash).Fingerprint()
 			}
 		}
-		users = append(users, u)
+		if r.Application {
+			applications = append(applications, u)
+		} else {
+			users = append(users, u)
+		}
 	}
-	return users, nil
+	return users, applications, nil
 }

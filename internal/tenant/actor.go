@@ -8,6 +8,7 @@ type ActorKind string
 // The kinds of actors.
 const (
 	ActorUser          ActorKind = "user"
+	ActorApplication   ActorKind = "application" // with its key, for one of its users
 	ActorOperator      ActorKind = "operator"
 	ActorAdministrator ActorKind = "administrator" // on the command line
 	ActorSystem        ActorKind = "system"        // background work without a request
@@ -16,6 +17,7 @@ const (
 // The ways in which a user acts, in Actor.Via.
 const (
 	ViaToken    = "token"
+	ViaKey      = "key" // of an application
 	ViaSession  = "session"
 	ViaApp      = "app"      // a connected app with an OAuth secret
 	ViaPassword = "password" // of a sign-in
@@ -31,7 +33,7 @@ type Actor struct {
 	// Fingerprint identifies the token, session or secret of a user; see
 	// Hash.Fingerprint.
 	Fingerprint string
-	// App is the client id of a connected app.
+	// App is the client id of a connected app, or the name of an application.
 	App string
 }
 
@@ -59,6 +61,11 @@ func userActor(via string, h Hash) Actor {
 
 // TokenActor returns the user who acts with an API token.
 func TokenActor(h Hash) Actor { return userActor(ViaToken, h) }
+
+// KeyActor returns the application that acts with a key.
+func KeyActor(h Hash, application string) Actor {
+	return Actor{Kind: ActorApplication, Via: ViaKey, Fingerprint: h.Fingerprint(), App: application}
+}
 
 // SessionActor returns the user who acts with a session of the dashboard.
 func SessionActor(h Hash) Actor { return userActor(ViaSession, h) }

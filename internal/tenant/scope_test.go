@@ -16,12 +16,13 @@ import (
 // uses. A literal outside of authentication would let code choose whose data it
 // accesses.
 var scopeCreators = map[string][]string{
-	"cmd/mnemo/erase.go":               {"JobScope"}, // of a tenant that an administrator erases
-	"internal/jobs/jobs.go":            {"JobScope"},
-	"internal/postgres/account.go":     {"JobScope"},
-	"internal/postgres/erase.go":       {"JobScope"}, // of a user whom an administrator erases
-	"internal/postgres/erasures.go":    {"JobScope"},
-	"internal/postgres/import_runs.go": {"ImportScope"},
+	"cmd/mnemo/erase.go":                {"JobScope"}, // of a tenant that an administrator erases
+	"internal/jobs/jobs.go":             {"JobScope"},
+	"internal/postgres/account.go":      {"JobScope"},
+	"internal/postgres/erase.go":        {"JobScope"}, // of a user whom an administrator erases
+	"internal/postgres/erasures.go":     {"JobScope"},
+	"internal/postgres/import_runs.go":  {"ImportScope"},
+	"internal/postgres/applications.go": {"literal"}, // of a user of the application's tenant, by name
 	// Authentication: each looks up a credential by its hash.
 	"internal/postgres/grants.go":   {"literal"},
 	"internal/postgres/oauth.go":    {"literal"},

@@ -73,6 +73,7 @@ type Spec struct {
 	NamespaceUID string
 	Adopt        bool // adopt the retained data of the same name and namespace
 	Users        []UserSpec
+	Applications []ApplicationSpec
 }
 
 // UserSpec is a user the Tenant resource lists.
@@ -102,6 +103,8 @@ type Tenant struct {
 	Quota     Quota
 	Placement placement.State // zero before EnsurePlacement
 	Users     []User          // listed ones, by name
+	// Applications are the holders of applications' keys, by name; see KeyHolder.
+	Applications []User
 	// RefusedUsers are listed users over Quota.Users, who have no access.
 	RefusedUsers []string
 	// ExternalUsers counts the users of the identity provider.
@@ -115,13 +118,17 @@ type Tenant struct {
 // requests with 403.
 type Identity struct {
 	Scope
-	Actor      Actor // the user with the credential, for the audit log
-	TenantName string
-	UserName   string
-	Suspended  bool
-	Quota      Quota
-	Placement  placement.Location
-	Generation placement.GenerationID // of the vectors that serve the user
+	Actor  Actor  // the user or application with the credential, for the audit log
+	Access Access // what the credential may do
+	// Application is the application of an application key; nil for a user. The scope of a
+	// key is that of an empty account until ApplicationUserStore.ActFor replaces it.
+	Application *Application
+	TenantName  string
+	UserName    string
+	Suspended   bool
+	Quota       Quota
+	Placement   placement.Location
+	Generation  placement.GenerationID // of the vectors that serve the user
 	// ExpiresAt is the expiry of an older token during the overlap; zero for
 	// the current one.
 	ExpiresAt time.Time

@@ -17,13 +17,14 @@ type TokenKind string
 // The kinds of secrets.
 const (
 	APIToken     TokenKind = "api"     // a user's token for the whole API
+	KeyToken     TokenKind = "key"     // an application's key
 	AccessToken  TokenKind = "access"  // short-lived token of an app
 	RefreshToken TokenKind = "refresh" // exchanged for new tokens
 	Code         TokenKind = "code"    // exchanged for the first tokens
 )
 
 // prefixes are the prefixes of secrets.
-var prefixes = map[TokenKind]string{APIToken: "mn_", AccessToken: "mna_", RefreshToken: "mnr_", Code: "mnc_"}
+var prefixes = map[TokenKind]string{APIToken: "mn_", KeyToken: "mnk_", AccessToken: "mna_", RefreshToken: "mnr_", Code: "mnc_"}
 
 const (
 	tokenRandom  = 32 // base62 digits, 190 bits

@@ -11,7 +11,7 @@ import (
 )
 
 const countActiveConversations = `-- name: CountActiveConversations :one
-select conversations from users where tenant_id = $1 and id = $2
+select coalesce(max(conversations), 0)::bigint from users where tenant_id = $1 and id = $2
 `
 
 type CountActiveConversationsParams struct {
@@ -19,11 +19,12 @@ type CountActiveConversationsParams struct {
 	UserID   int64
 }
 
+// 0 for a user who does not exist.
 func (q *Queries) CountActiveConversations(ctx context.Context, arg CountActiveConversationsParams) (int64, error) {
 	row := q.db.QueryRow(ctx, countActiveConversations, arg.TenantID, arg.UserID)
-	var conversations int64
-	err := row.Scan(&conversations)
-	return conversations, err
+	var column_1 int64
+	err := row.Scan(&column_1)
+	return column_1, err
 }
 
 const countConversations = `-- name: CountConversations :one

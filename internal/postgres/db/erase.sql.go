@@ -10,7 +10,7 @@ import (
 )
 
 const findUsers = `-- name: FindUsers :many
-select u.id from users u where u.tenant_id = $1 and (u.name = $2 or u.email = $2
+select u.id from users u where u.tenant_id = $1 and u.kind <> 'application' and (u.name = $2 or u.email = $2
     and not exists (select from users o where o.tenant_id = $1 and o.name = $2))
 `
 

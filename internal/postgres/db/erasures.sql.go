@@ -300,7 +300,7 @@ func (q *Queries) RepeatTokenRevocation(ctx context.Context, arg RepeatTokenRevo
 }
 
 const repeatUserErasure = `-- name: RepeatUserErasure :execrows
-update users set active = false, purging = true, name = name || '#' || id where tenant_id = $1 and id = $2 and not purging
+update users set active = false, purging = true, name = 'purging-' || id where tenant_id = $1 and id = $2 and not purging
 `
 
 type RepeatUserErasureParams struct {

@@ -10,6 +10,23 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
+// Settings of the applications of each tenant, copied from its resource
+type Application struct {
+	TenantID          string
+	UserID            int64
+	Scopes            []string
+	AllowedOrigins    []string
+	RequestsPerMinute int64
+}
+
+// rate_windows for each application with a rate of its own
+type ApplicationRateWindow struct {
+	UserID  int64
+	Minute  time.Time
+	Used    int64
+	Granted int64
+}
+
 // The end of each tenant's chain of audit records
 type AuditChain struct {
 	TenantID string
@@ -452,11 +469,12 @@ type Unit struct {
 
 // The consumption of each tenant. Writers lock this row first, then the row in users
 type Usage struct {
-	TenantID      string
-	Memories      int64
-	Conversations int64
-	Blocked       int64
-	Storage       int64
+	TenantID         string
+	Memories         int64
+	Conversations    int64
+	Blocked          int64
+	Storage          int64
+	ApplicationUsers int64
 }
 
 // Users of a tenant: those in its resource, and those who signed in with an identity provider
@@ -475,6 +493,8 @@ type User struct {
 	Conversations int64
 	CreatedAt     time.Time
 	AuditID       string
+	// user: in the Tenant resource or of an identity provider; application: holds the keys of an application; application_user: created by an application
+	Kind string
 }
 
 type UserPlacement struct {

@@ -46,14 +46,15 @@ func (q *Queries) CountExternalUsers(ctx context.Context, tenantID string) (int6
 }
 
 const countUsers = `-- name: CountUsers :one
-select count(*) from users where tenant_id = $1 and active
+select ((select count(*) from users u where u.tenant_id = $1 and u.kind = 'user' and u.active)
+    + coalesce((select s.application_users from usage s where s.tenant_id = $1), 0))::bigint
 `
 
 func (q *Queries) CountUsers(ctx context.Context, tenantID string) (int64, error) {
 	row := q.db.QueryRow(ctx, countUsers, tenantID)
-	var count int64
-	err := row.Scan(&count)
-	return count, err
+	var column_1 int64
+	err := row.Scan(&column_1)
+	return column_1, err
 }
 
 const deleteDomains = `-- name: DeleteDomains :execrows

@@ -223,7 +223,7 @@ func (q *Queries) GetQuota(ctx context.Context, tenantID string) (Quota, error) 
 
 const getUsage = `-- name: GetUsage :one
 select u.memories, u.conversations, u.blocked, u.storage,
-    (select count(*) from users x where x.tenant_id = u.tenant_id and x.active) as users
+    ((select count(*) from users x where x.tenant_id = u.tenant_id and x.kind = 'user' and x.active) + u.application_users)::bigint as users
 from usage u join tenants t on t.id = u.tenant_id
 where t.id = $1 and t.state = 'active'
 `
@@ -322,7 +322,7 @@ func (q *Queries) PurgeMemories(ctx context.Context, arg PurgeMemoriesParams) (i
 
 const purgeUsers = `-- name: PurgeUsers :execrows
 with emptied as (
-    update usage s set memories = 0, conversations = 0, blocked = 0, storage = 0 where s.tenant_id = $1
+    update usage s set memories = 0, conversations = 0, blocked = 0, storage = 0, application_users = 0 where s.tenant_id = $1
 )
 delete from users u where u.tenant_id = $1
 `

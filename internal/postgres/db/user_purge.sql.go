@@ -102,7 +102,7 @@ func (q *Queries) MemoriesOfUser(ctx context.Context, arg MemoriesOfUserParams) 
 }
 
 const purgeUser = `-- name: PurgeUser :exec
-update users set active = false, purging = true, name = name || '#' || id where tenant_id = $1 and id = $2
+update users set active = false, purging = true, name = 'purging-' || id where tenant_id = $1 and id = $2
 `
 
 type PurgeUserParams struct {
@@ -111,7 +111,7 @@ type PurgeUserParams struct {
 }
 
 // Renames and deactivates a user whose data is purged, so that the name is
-// available at once: no listed name contains a number sign.
+// available at once: no listed name contains a dash.
 func (q *Queries) PurgeUser(ctx context.Context, arg PurgeUserParams) error {
 	_, err := q.db.Exec(ctx, purgeUser, arg.TenantID, arg.ID)
 	return err

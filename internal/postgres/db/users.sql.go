@@ -28,7 +28,7 @@ func (q *Queries) InsertUser(ctx context.Context, arg InsertUserParams) (int64, 
 }
 
 const listUsers = `-- name: ListUsers :many
-select u.id, u.name, u.email,
+select u.id, u.name, u.email, u.kind = 'application' as application,
     coalesce(t.generation, 0)::bigint as generation, coalesce(t.hash, '')::bytea as hash, coalesce(t.issuer, '')::text as issuer,
     coalesce(t.created_at, now())::timestamptz as created_at, t.last_used_at,
     (t.hash is not null and (t.expires_at is null or t.expires_at > now()))::boolean as valid,
@@ -40,20 +40,21 @@ from users u
 left join lateral (
     select tenant_id, user_id, generation, hash, issuer, created_at, expires_at, last_used_at from tokens x where x.tenant_id = u.tenant_id and x.user_id = u.id order by x.generation desc limit 1
 ) t on true
-where u.tenant_id = $1 and u.active and u.issuer is null order by u.name
+where u.tenant_id = $1 and u.kind <> 'application_user' and u.active and u.issuer is null order by u.name
 `
 
 type ListUsersRow struct {
-	ID         int64
-	Name       string
-	Email      string
-	Generation int64
-	Hash       []byte
-	Issuer     string
-	CreatedAt  time.Time
-	LastUsedAt *time.Time
-	Valid      bool
-	Unrevoked  bool
+	ID          int64
+	Name        string
+	Email       string
+	Application bool
+	Generation  int64
+	Hash        []byte
+	Issuer      string
+	CreatedAt   time.Time
+	LastUsedAt  *time.Time
+	Valid       bool
+	Unrevoked   bool
 }
 
 func (q *Queries) ListUsers(ctx context.Context, tenantID string) ([]ListUsersRow, error) {
@@ -69,6 +70,7 @@ func (q *Queries) ListUsers(ctx context.Context, tenantID string) ([]ListUsersRo
 			&i.ID,
 			&i.Name,
 			&i.Email,
+			&i.Application,
 			&i.Generation,
 			&i.Hash,
 			&i.Issuer,
@@ -76,6 +78,51 @@ func (q *Queries) ListUsers(ctx context.Context, tenantID string) ([]ListUsersRo
 			&i.LastUsedAt,
 			&i.Valid,
 			&i.Unrevoked,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const lockErasableUser = `-- name: LockErasableUser :many
+select id, name, email, active, issuer from users
+where tenant_id = $1 and id = $2 and kind <> 'application' and not purging for no key update
+`
+
+type LockErasableUserParams struct {
+	TenantID string
+	ID       int64
+}
+
+type LockErasableUserRow struct {
+	ID     int64
+	Name   string
+	Email  string
+	Active bool
+	Issuer *string
+}
+
+// The user unless its data is being purged, also one of an application.
+func (q *Queries) LockErasableUser(ctx context.Context, arg LockErasableUserParams) ([]LockErasableUserRow, error) {
+	rows, err := q.db.Query(ctx, lockErasableUser, arg.TenantID, arg.ID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []LockErasableUserRow{}
+	for rows.Next() {
+		var i LockErasableUserRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.Name,
+			&i.Email,
+			&i.Active,
+			&i.Issuer,
 		); err != nil {
 			return nil, err
 		}
@@ -104,7 +151,7 @@ func (q *Queries) LockUserByName(ctx context.Context, arg LockUserByNameParams) 
 }
 
 const lockUsers = `-- name: LockUsers :many
-select id, name, email, active, issuer from users where tenant_id = $1 and not purging order by name for no key update
+select id, name, email, active, issuer from users where tenant_id = $1 and kind = 'user' and not purging order by name for no key update
 `
 
 type LockUsersRow struct {

@@ -20,6 +20,9 @@ const counters = `
 			+ (select coalesce(sum(attribute_bytes), 0) from memories a where a.tenant_id = u.tenant_id)
 			+ (select coalesce(sum(octet_length(text)), 0) from messages m where m.tenant_id = u.tenant_id)]::bigint[]
 	from usage u where u.tenant_id not in (select id from tenants where state = 'purging')
+	union all select 'users of applications of ' || u.tenant_id, array[u.application_users],
+		(select array[count(*)] from users x where x.tenant_id = u.tenant_id and x.kind = 'application_user' and x.active)
+	from usage u where u.tenant_id not in (select id from tenants where state = 'purging')
 	union all select 'user ' || u.name, array[u.memories, u.conversations], array[
 		(select count(*) from memories m where m.tenant_id = u.tenant_id and m.user_id = u.id),
 		(select count(*) from conversations c where c.tenant_id = u.tenant_id and c.user_id = u.id and status = 'active')]

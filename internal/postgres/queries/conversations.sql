@@ -71,7 +71,8 @@ select exists (
 );
 
 -- name: CountActiveConversations :one
-select conversations from users where tenant_id = @tenant_id and id = @user_id;
+-- 0 for a user who does not exist.
+select coalesce(max(conversations), 0)::bigint from users where tenant_id = @tenant_id and id = @user_id;
 
 -- name: DeleteConversationUnits :many
 -- Explicit instead of by cascade, because the index needs the ids.

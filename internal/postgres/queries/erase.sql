@@ -1,6 +1,6 @@
 -- name: FindUsers :many
 -- By name, which is unique, or else by e-mail address.
-select u.id from users u where u.tenant_id = @tenant_id and (u.name = @name or u.email = @name
+select u.id from users u where u.tenant_id = @tenant_id and u.kind <> 'application' and (u.name = @name or u.email = @name
     and not exists (select from users o where o.tenant_id = @tenant_id and o.name = @name));
 
 -- name: Pseudonym :one

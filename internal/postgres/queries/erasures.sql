@@ -65,7 +65,7 @@ update tenants set state = 'purging', deletion_policy = 'Delete', retired_at = c
 where id = @id and state <> 'purging';
 
 -- name: RepeatUserErasure :execrows
-update users set active = false, purging = true, name = name || '#' || id where tenant_id = @tenant_id and id = @id and not purging;
+update users set active = false, purging = true, name = 'purging-' || id where tenant_id = @tenant_id and id = @id and not purging;
 
 -- name: RepeatDeactivation :exec
 update users set active = false where tenant_id = @tenant_id and id = @id and active;

@@ -26,7 +26,8 @@ for update of s for share of o;
 select id, email, active, purging from users where tenant_id = @tenant_id and issuer = @issuer::text and subject = @subject::text for update;
 
 -- name: CountUsers :one
-select count(*) from users where tenant_id = @tenant_id and active;
+select ((select count(*) from users u where u.tenant_id = @tenant_id and u.kind = 'user' and u.active)
+    + coalesce((select s.application_users from usage s where s.tenant_id = @tenant_id), 0))::bigint;
 
 -- name: InsertExternalUser :one
 insert into users (tenant_id, name, email, issuer, subject)

@@ -46,7 +46,7 @@ select * from quotas where tenant_id = @tenant_id;
 
 -- name: GetUsage :one
 select u.memories, u.conversations, u.blocked, u.storage,
-    (select count(*) from users x where x.tenant_id = u.tenant_id and x.active) as users
+    ((select count(*) from users x where x.tenant_id = u.tenant_id and x.kind = 'user' and x.active) + u.application_users)::bigint as users
 from usage u join tenants t on t.id = u.tenant_id
 where t.id = @tenant_id and t.state = 'active';
 
@@ -78,7 +78,7 @@ delete from memories m where m.tenant_id = @tenant_id and (m.user_id = @user_id 
 -- name: PurgeUsers :execrows
 -- Users without data. Their names and addresses do not wait for the index.
 with emptied as (
-    update usage s set memories = 0, conversations = 0, blocked = 0, storage = 0 where s.tenant_id = @tenant_id
+    update usage s set memories = 0, conversations = 0, blocked = 0, storage = 0, application_users = 0 where s.tenant_id = @tenant_id
 )
 delete from users u where u.tenant_id = @tenant_id;
 

@@ -48,12 +48,15 @@ select t.tenant_id, t.user_id, t.hash, t.generation, t.last_used_at,
     coalesce(extract(epoch from t.expires_at - now()), 0)::float8 as expires_in, n.name as tenant_name, u.name as user_name, n.suspended,
     q.memories, q.conversations, q.storage, q.users, q.requests_per_minute, q.list_tokens, q.user_memories, q.user_conversations,
     p.collection::text as collection, p.partition::text as partition, p.shared::boolean as shared, p.generation_id::smallint as generation_id,
-    (t.last_used_at is null or t.last_used_at < now() - interval '1 minute')::boolean as stale
+    (t.last_used_at is null or t.last_used_at < now() - interval '1 minute')::boolean as stale,
+    u.kind = 'application' as application, coalesce(a.scopes, '{}')::text[] as scopes, coalesce(a.allowed_origins, '{}')::text[] as allowed_origins,
+    coalesce(a.requests_per_minute, 0)::bigint as application_requests_per_minute
 from tokens t
 join users u on u.tenant_id = t.tenant_id and u.id = t.user_id and u.active
 join tenants n on n.id = t.tenant_id and n.state = 'active'
 join quotas q on q.tenant_id = t.tenant_id
 join user_placements p on p.tenant_id = t.tenant_id and p.user_id = t.user_id
+left join applications a on a.tenant_id = t.tenant_id and a.user_id = t.user_id
 where t.hash = @hash and (t.expires_at is null or t.expires_at > now());
 
 -- name: TouchToken :exec

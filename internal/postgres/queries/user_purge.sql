@@ -1,7 +1,7 @@
 -- name: PurgeUser :exec
 -- Renames and deactivates a user whose data is purged, so that the name is
--- available at once: no listed name contains a number sign.
-update users set active = false, purging = true, name = name || '#' || id where tenant_id = @tenant_id and id = @id;
+-- available at once: no listed name contains a dash.
+update users set active = false, purging = true, name = 'purging-' || id where tenant_id = @tenant_id and id = @id;
 
 -- name: IsPurgingUser :one
 select exists (select from users where tenant_id = @tenant_id and id = @id and purging);

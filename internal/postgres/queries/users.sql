@@ -1,8 +1,13 @@
 -- name: LockUsers :many
-select id, name, email, active, issuer from users where tenant_id = @tenant_id and not purging order by name for no key update;
+select id, name, email, active, issuer from users where tenant_id = @tenant_id and kind = 'user' and not purging order by name for no key update;
+
+-- name: LockErasableUser :many
+-- The user unless its data is being purged, also one of an application.
+select id, name, email, active, issuer from users
+where tenant_id = @tenant_id and id = @id and kind <> 'application' and not purging for no key update;
 
 -- name: ListUsers :many
-select u.id, u.name, u.email,
+select u.id, u.name, u.email, u.kind = 'application' as application,
     coalesce(t.generation, 0)::bigint as generation, coalesce(t.hash, '')::bytea as hash, coalesce(t.issuer, '')::text as issuer,
     coalesce(t.created_at, now())::timestamptz as created_at, t.last_used_at,
     (t.hash is not null and (t.expires_at is null or t.expires_at > now()))::boolean as valid,
@@ -14,7 +19,7 @@ from users u
 left join lateral (
     select * from tokens x where x.tenant_id = u.tenant_id and x.user_id = u.id order by x.generation desc limit 1
 ) t on true
-where u.tenant_id = @tenant_id and u.active and u.issuer is null order by u.name;
+where u.tenant_id = @tenant_id and u.kind <> 'application_user' and u.active and u.issuer is null order by u.name;
 
 -- name: InsertUser :one
 insert into users (tenant_id, name, email) values (@tenant_id, @name, @email) returning id;

@@ -41,6 +41,7 @@ func Exercise(t *testing.T, open func(t *testing.T) Backend) {
 		"apply creates":                 applyCreates,
 		"apply twice writes nothing":    applyTwice,
 		"apply changes":                 applyChanges,
+		"apply applications":            applyApplications,
 		"a domain has one tenant":       applyDomains,
 		"apply keeps users apart":       applyUsers,
 		"a taken name is a conflict":    takenName,

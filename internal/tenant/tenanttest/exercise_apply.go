@@ -182,3 +182,39 @@ func applyDomains(c check) {
 	}
 	apply(first, nil, "globex.test", "acme.example")
 }
+
+func applyApplications(c check) {
+	t, b := c.t, c.Backend
+	f := &fixture{Backend: b, spec: NewSpec()}
+	web := tenant.ApplicationSpec{Name: "alice", Scopes: []string{"read", "admin"}, Origins: []string{"https://a.test"}, RequestsPerMinute: 7}
+	f.spec.Applications = []tenant.ApplicationSpec{web}
+	f.apply(t)
+	if len(f.got.Applications) != 1 || f.got.Applications[0].Name != tenant.KeyHolder("alice") || len(f.got.Users) != 2 {
+		t.Fatalf("Apply = %+v, want two users and an application", f.got)
+	}
+	if used, err := b.Store.Usage(t.Context(), f.got.ID); err != nil || used.Users != 2 {
+		t.Errorf("usage %+v, %v, want 2 users", used, err)
+	}
+	f.install(t, "alice", 1)
+	key := f.install(t, tenant.KeyHolder("alice"), 1)
+	who := f.wantValid(t, key)
+	if who.Access != tenant.AccessRead|tenant.AccessAdmin || who.Application == nil || who.Application.Name != "alice" || who.Scope == f.scope(t, "alice") {
+		t.Errorf("Identify = %+v, want the application", who)
+	}
+	first, version := f.got, f.Version(t, f.got.ID)
+	f.apply(t)
+	if now := f.Version(t, f.got.ID); now != version {
+		t.Errorf("the second Apply wrote: version %s became %s", version, now)
+	}
+	f.spec.Applications[0].Scopes = []string{"write"}
+	f.apply(t)
+	if who := f.wantValid(t, key); who.Access != tenant.AccessWrite {
+		t.Errorf("with another scope: %+v", who)
+	}
+	f.spec.Applications, f.spec.DeletionPolicy = nil, tenant.Delete
+	f.apply(t)
+	f.wantRevoked(t, key)
+	if len(f.got.Applications) != 0 || len(f.got.Users) != len(first.Users) {
+		t.Errorf("Apply without applications = %+v", f.got)
+	}
+}

@@ -244,7 +244,7 @@ func identify(c check) {
 	}
 	hash := f.install(t, "alice", 1)
 	want := tenant.Identity{
-		Scope: f.scope(t, "alice"), Actor: tenant.TokenActor(hash), TenantName: "acme", UserName: "alice",
+		Scope: f.scope(t, "alice"), Actor: tenant.TokenActor(hash), Access: tenant.FullAccess, TenantName: "acme", UserName: "alice",
 		Quota: f.spec.Quota, Placement: placement, Generation: 1,
 	}
 	if diff := cmp.Diff(want, f.wantValid(t, hash)); diff != "" {

@@ -239,12 +239,24 @@ func (f *Fake) applyUsers(r *row, spec tenant.Spec) {
 			r.version++
 		}
 	}
+	for _, a := range spec.Applications {
+		name := tenant.KeyHolder(a.Name)
+		listed[name] = true
+		if r.users[name] == nil {
+			f.users++
+			r.users[name] = &user{id: f.users}
+		}
+		if u := r.users[name]; !u.listed {
+			u.listed = true
+			r.version++
+		}
+	}
 	r.usage.Users = 0
 	for name, u := range r.users {
 		if u.listed && !listed[name] {
 			r.remove(name, spec.DeletionPolicy)
 		}
-		if u.listed {
+		if _, application := tenant.ApplicationOf(name); u.listed && !application {
 			r.usage.Users++
 		}
 	}
@@ -287,9 +299,15 @@ func (r *row) tenant(id tenant.ID) tenant.Tenant {
 				stored.Token.Fingerprint = t.TokenHash.Fingerprint()
 			}
 		}
-		got.Users = append(got.Users, stored)
+		if _, application := tenant.ApplicationOf(name); application {
+			got.Applications = append(got.Applications, stored)
+		} else {
+			got.Users = append(got.Users, stored)
+		}
 	}
-	slices.SortFunc(got.Users, func(a, b tenant.User) int { return cmp.Compare(a.Name, b.Name) })
+	byName := func(a, b tenant.User) int { return cmp.Compare(a.Name, b.Name) }
+	slices.SortFunc(got.Users, byName)
+	slices.SortFunc(got.Applications, byName)
 	return got
 }
 

@@ -166,12 +166,24 @@ func (f *Fake) Identify(_ context.Context, h tenant.Hash) (got tenant.Identity, 
 	}
 	for id, r := range f.rows {
 		if r == t.row {
-			return tenant.Identity{
-				Actor: tenant.TokenActor(h), Scope: tenant.Scope{Tenant: id, User: r.users[t.user].id},
+			who := tenant.Identity{
+				Actor: tenant.TokenActor(h), Access: tenant.FullAccess, Scope: tenant.Scope{Tenant: id, User: r.users[t.user].id},
 				TenantName: r.spec.Name, UserName: t.user, Suspended: r.spec.Suspended,
 				Quota: r.spec.Quota, Placement: r.placement.Current.Location, Generation: 1, ExpiresAt: t.ends,
-			}, nil
+			}
+			r.setApplication(&who, h)
+			return who, nil
 		}
 	}
 	return tenant.Identity{}, fault.New(fault.Unauthorized, "the tenant of the token does not exist")
+}
+
+// setApplication makes the identity of a key that of its application.
+func (r *row) setApplication(who *tenant.Identity, h tenant.Hash) {
+	for _, a := range r.spec.Applications {
+		if tenant.KeyHolder(a.Name) == who.UserName {
+			who.Actor, who.Access = tenant.KeyActor(h, a.Name), tenant.AccessOf(a.Scopes)
+			who.Application = &tenant.Application{ID: who.User, Name: a.Name, Origins: a.Origins, RequestsPerMinute: a.RequestsPerMinute}
+		}
+	}
 }

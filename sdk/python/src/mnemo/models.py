@@ -3,8 +3,28 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from mnemo._base import Model
 from pydantic import AwareDatetime, Field
+
+
+class ApplicationUser(Model):
+    conversations: int
+    """
+    Active conversations; those over the quota do not count.
+    """
+    created_at: AwareDatetime
+    memories: int
+    user: str
+
+
+class ApplicationUsers(Model):
+    next: str | None = None
+    """
+    The value of after for the next page; absent on the last page.
+    """
+    users: list[ApplicationUser]
 
 
 class Bucket(Model):
@@ -87,13 +107,29 @@ class CreateBucketRequest(Model):
 
 
 class CreateMemoryRequest(Model):
+    agent_id: str | None = None
+    """
+    The assistant that stores it, at most 256 bytes.
+    """
     bucket_id: int | None = None
     """
     The bucket of the memory; defaults to the user's default bucket.
     """
+    custom_metadata: dict[str, Any] | None = None
+    """
+    Any JSON object of at most 4,096 bytes. It counts towards the storage quota. Filters select by its members as metadata.<key>.
+    """
+    run_id: str | None = None
+    """
+    The session or run in which it is stored, at most 256 bytes.
+    """
     source: str | None = None
     """
     The name of the client.
+    """
+    tags: list[str] | None = None
+    """
+    At most 32 tags of 1 to 64 characters. Order and duplicates do not matter.
     """
     text: str
     """
@@ -104,15 +140,6 @@ class CreateMemoryRequest(Model):
 class CreatedBucket(Model):
     id: str
     message: str
-
-
-class CreatedMemory(Model):
-    done: str
-    is_duplicate: bool | None = None
-    """
-    True if the bucket already has a memory with exactly this text: memoryId is that memory, and nothing was stored. Absent otherwise.
-    """
-    memory_id: str
 
 
 class DeleteAccountRequest(Model):
@@ -173,6 +200,10 @@ class DeletedMemories(Model):
     """
     Failed deletions; the memoryId milvus_bulk or postgres_bulk stands for the whole batch.
     """
+    message: str
+
+
+class DeletedUser(Model):
     message: str
 
 
@@ -297,9 +328,13 @@ class SearchAllRequest(Model):
     """
     The number of messages of context on either side of a passage; default 4.
     """
+    filter: dict[str, Any] | None = None
+    """
+    Only memories that match this filter. Conversations have none of its fields, so include must not contain chats.
+    """
     include: list[str] | None = None
     """
-    What to search; default both.
+    What to search; default both, or only memories with a filter.
     """
     limit: int | None = None
     """
@@ -386,6 +421,15 @@ class SearchResults(Model):
     total_results: int
 
 
+class SimilarMemory(Model):
+    memory_id: str
+    score: float
+    """
+    0 for unrelated and 1 for equal texts.
+    """
+    text: str
+
+
 class StartedImport(Model):
     import_id: str
 
@@ -411,6 +455,10 @@ class UpdateConversationsRequest(Model):
 
 
 class UpdateMemoryRequest(Model):
+    agent_id: str | None = None
+    """
+    The new agentId, with memoryId only; empty removes it. At most 256 bytes.
+    """
     bucket_id: int | None = None
     """
     The bucket to move to.
@@ -419,6 +467,10 @@ class UpdateMemoryRequest(Model):
     """
     The case-insensitive name of the bucket to move to. If bucketId is given as well, both must refer to the same bucket.
     """
+    custom_metadata: dict[str, Any] | None = None
+    """
+    The new metadata, with memoryId only. It replaces the earlier object; {} removes it. At most 4,096 bytes.
+    """
     memory_id: str | None = None
     """
     The memory to edit. Either memoryId or memoryIds is required.
@@ -426,6 +478,14 @@ class UpdateMemoryRequest(Model):
     memory_ids: list[str] | None = None
     """
     The memories to move, all or none.
+    """
+    run_id: str | None = None
+    """
+    The new runId, with memoryId only; empty removes it. At most 256 bytes.
+    """
+    tags: list[str] | None = None
+    """
+    The new tags, with memoryId only; they replace all earlier ones.
     """
     text: str | None = None
     """
@@ -469,9 +529,34 @@ class ConversationPage(Model):
     total_pages: int
 
 
+class CreatedMemory(Model):
+    done: str
+    is_duplicate: bool | None = None
+    """
+    True if the bucket already has a memory with exactly this text, agentId, runId, tags and customMetadata: memoryId is that memory, and nothing was stored. Absent otherwise.
+    """
+    memory_id: str
+    similar: list[SimilarMemory] | None = None
+    """
+    Existing memories that say nearly the same, most similar first. The new memory is stored; delete what is not needed. Absent if there are none.
+    """
+
+
 class FullMemory(Model):
+    agent_id: str | None = None
+    """
+    The assistant that stored it.
+    """
+    custom_metadata: dict[str, Any] | None = None
+    """
+    The metadata that the client stored with the memory.
+    """
     id: str
     metadata: MemoryMetadata
+    run_id: str | None = None
+    """
+    The session or run in which it was stored.
+    """
     source: str
     superseded_by: str | None = None
     """
@@ -480,6 +565,10 @@ class FullMemory(Model):
     supersedes: list[str] | None = None
     """
     The ids of the memories that this one replaces.
+    """
+    tags: list[str] | None = None
+    """
+    In alphabetical order.
     """
     text: str
     updated_at: AwareDatetime
@@ -583,8 +672,20 @@ class Ingested(Model):
 
 
 class Memory(Model):
+    agent_id: str | None = None
+    """
+    The assistant that stored it.
+    """
+    custom_metadata: dict[str, Any] | None = None
+    """
+    The metadata that the client stored with the memory.
+    """
     id: str
     metadata: MemoryMetadata
+    run_id: str | None = None
+    """
+    The session or run in which it was stored.
+    """
     score: float | None = None
     """
     With query: the probability that the memory is relevant. Comparable only within one response if X-Degraded is set.
@@ -596,6 +697,10 @@ class Memory(Model):
     supersedes: list[str] | None = None
     """
     The ids of the memories that this one replaces.
+    """
+    tags: list[str] | None = None
+    """
+    In alphabetical order.
     """
     text: str
 
