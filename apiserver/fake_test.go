@@ -155,6 +155,8 @@ func (f fakeMemories) ByID(_ context.Context, scope tenant.Scope, ids []string, 
 	return out, err
 }
 
+func (f fakeMemories) Sources(context.Context, tenant.Scope) ([]string, error) { return nil, nil }
+
 func (f fakeMemories) DeleteUndoable(ctx context.Context, scope tenant.Scope, ids []string) (memory.Deleted, error) {
 	return f.Delete(ctx, scope, ids)
 }

@@ -28,7 +28,7 @@ func (d *Dashboard) addBucket(c *fiber.Ctx, who *tenant.Session) error {
 	if err != nil {
 		return d.renderBucket(c, who, bucketView{New: true, Bucket: memory.Bucket{Name: in.Name, Description: in.Description}}, err)
 	}
-	return c.Redirect(withNotice(memoriesPath(id, "", 0), "bucket-added"), fiber.StatusSeeOther)
+	return c.Redirect(withNotice(memoryFilter{bucket: id}.path(0), "bucket-added"), fiber.StatusSeeOther)
 }
 
 // renderBucket renders the form with a validation error; other errors are returned.

@@ -83,21 +83,23 @@ func (f Filter) path(page int) string {
 	return "/chats?" + q.Encode()
 }
 
+// day parses a date, zero for none.
+func day(problems *fault.Fields, name, text string) time.Time {
+	if text == "" {
+		return time.Time{}
+	}
+	t, err := time.Parse(time.DateOnly, text)
+	if err != nil {
+		problems.Add(name, "must be a date, such as 2025-05-09")
+	}
+	return t
+}
+
 // input converts the filter for the domain. Days are in UTC; To is inclusive.
 func (f Filter) input() (chat.ConversationFilter, error) {
 	var problems fault.Fields
-	day := func(name, text string) time.Time {
-		if text == "" {
-			return time.Time{}
-		}
-		t, err := time.Parse(time.DateOnly, text)
-		if err != nil {
-			problems.Add(name, "must be a date, such as 2025-05-09")
-		}
-		return t
-	}
 	out := chat.ConversationFilter{Platform: f.Platform, Title: f.Title, Status: chat.Status(f.Status), PinnedOnly: f.Pinned,
-		ImportID: f.Import, From: day("from", f.From), To: day("to", f.To), Offset: min(f.Page-1, 1_000_000) * chatPage, Limit: chatPage}
+		ImportID: f.Import, From: day(&problems, "from", f.From), To: day(&problems, "to", f.To), Offset: min(f.Page-1, 1_000_000) * chatPage, Limit: chatPage}
 	if !out.To.IsZero() {
 		out.To = out.To.AddDate(0, 0, 1)
 	}

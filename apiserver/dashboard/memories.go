@@ -5,10 +5,12 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/filter"
 	"github.com/mnemo-dev/mnemo/internal/memory"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
@@ -24,14 +26,14 @@ const (
 
 // memoriesView is the list of memories.
 type memoriesView struct {
+	memoryFilter
 	Buckets  []memory.Bucket
 	Bucket   *memory.Bucket // the selected bucket; nil for all
+	Sources  []string       // to filter by
 	Total    int64          // all memories of the user
-	Query    string
-	Memories []result // all, or the relevant ones of a search
-	Less     []result // less relevant ones
-	From     int      // position of the first memory, starting at 1
-	Newer    string   // paths; "" for none
+	Memories []result       // all, or the relevant ones of a search
+	Less     []result       // less relevant ones
+	Newer    string         // paths; "" for none
 	Older    string
 	Here     string // path of this page
 	Draft    string // a text that was rejected
@@ -49,14 +51,25 @@ func (v memoriesView) BucketID() int64 {
 	return v.Bucket.ID
 }
 
-// memoriesPath returns the path of a page of the list.
-func memoriesPath(bucket int64, query string, skip int) string {
+// memoryFilter selects memories; its fields are query parameters.
+type memoryFilter struct {
+	Query, Source, From, To string
+	bucket                  int64
+}
+
+// Narrow reports whether the memories are filtered by source or date.
+func (f memoryFilter) Narrow() bool { return f.Source != "" || f.From != "" || f.To != "" }
+
+// path returns the path of a page of the list.
+func (f memoryFilter) path(skip int) string {
 	q := url.Values{}
-	if bucket != 0 {
-		q.Set("bucket", strconv.FormatInt(bucket, 10))
+	for name, value := range map[string]string{"q": f.Query, "source": f.Source, "from": f.From, "to": f.To} {
+		if value != "" {
+			q.Set(name, value)
+		}
 	}
-	if query != "" {
-		q.Set("q", query)
+	if f.bucket != 0 {
+		q.Set("bucket", strconv.FormatInt(f.bucket, 10))
 	}
 	if skip > 0 {
 		q.Set("skip", strconv.Itoa(skip))
@@ -65,6 +78,36 @@ func memoriesPath(bucket int64, query string, skip int) string {
 		return "/memories"
 	}
 	return "/memories?" + q.Encode()
+}
+
+// input converts the filter for the domain. Days are in UTC; To is inclusive.
+func (f memoryFilter) input(skip int) (memory.ListInput, error) {
+	var problems fault.Fields
+	if strings.ContainsRune(f.Source, 0) || !utf8.ValidString(f.Source) {
+		problems.Add("source", "must be valid UTF-8 without the character U+0000")
+	}
+	var conditions []filter.Filter
+	if f.Source != "" {
+		conditions = append(conditions, filter.Filter{Op: filter.Eq, Field: filter.Source, Values: []filter.Value{{Kind: filter.String, Text: f.Source}}})
+	}
+	stored := func(op filter.Op, at time.Time) {
+		conditions = append(conditions, filter.Filter{Op: op, Field: filter.CreatedAt, Values: []filter.Value{{Kind: filter.Time, Time: at}}})
+	}
+	if from := day(&problems, "from", f.From); !from.IsZero() {
+		stored(filter.Gte, from)
+	}
+	if to := day(&problems, "to", f.To); !to.IsZero() {
+		stored(filter.Lt, to.AddDate(0, 0, 1))
+	}
+	in := memory.ListInput{Bucket: f.bucket, Count: memoryPage, Newest: true, Query: f.Query, Skip: skip, MinScore: new(float64(0))}
+	if len(conditions) > 0 {
+		in.Where = filter.Filter{Op: filter.And, Operands: conditions}
+	}
+	return in, problems.Err()
+}
+
+func memoryFilterOf(c *fiber.Ctx, bucket int64) memoryFilter {
+	return memoryFilter{Query: strings.TrimSpace(c.Query("q")), Source: c.Query("source"), From: c.Query("from"), To: c.Query("to"), bucket: bucket}
 }
 
 func (d *Dashboard) listMemories(c *fiber.Ctx, who *tenant.Session) error {
@@ -78,36 +121,30 @@ func (d *Dashboard) listMemories(c *fiber.Ctx, who *tenant.Session) error {
 // renderMemories renders the list, with a rejected draft and the problem.
 func (d *Dashboard) renderMemories(c *fiber.Ctx, who *tenant.Session, bucket int64, draft string, problem error) error {
 	skip := max(c.QueryInt("skip"), 0)
-	query := strings.TrimSpace(c.Query("q"))
-	listing, err := d.Memories.List(c.UserContext(), who.Identity, memory.ListInput{
-		Bucket: bucket, Count: memoryPage, Newest: true, Query: query, Skip: skip, MinScore: new(float64(0)),
-	})
+	selected := memoryFilterOf(c, bucket)
+	input, err := selected.input(skip)
 	if err != nil {
 		return err
 	}
-	view := memoriesView{Buckets: listing.Buckets, Query: query, From: skip + 1,
-		Here: memoriesPath(bucket, query, skip), Draft: draft}
-	for i, m := range listing.Memories {
-		if query != "" && i >= listing.Relevant {
-			view.Less = append(view.Less, memoryResult(query, m))
-		} else {
-			view.Memories = append(view.Memories, memoryResult(query, m))
-		}
+	listing, err := d.Memories.List(c.UserContext(), who.Identity, input)
+	if err != nil {
+		return err
 	}
-	title := "Memories"
-	for i, b := range listing.Buckets {
-		view.Total += b.Memories
-		if b.ID == bucket {
-			view.Bucket, title = &listing.Buckets[i], b.Name
-		}
+	view := memoriesView{memoryFilter: selected, Buckets: listing.Buckets, Here: selected.path(skip), Draft: draft}
+	if view.Sources, err = d.Memories.Sources(c.UserContext(), who.Identity); err != nil {
+		return err
 	}
+	view.fill(listing, bucket)
 	if skip > 0 {
-		view.Newer = memoriesPath(bucket, query, max(skip-memoryPage, 0))
+		view.Newer = selected.path(max(skip-memoryPage, 0))
 	}
 	if listing.NextSkip > 0 {
-		view.Older = memoriesPath(bucket, query, listing.NextSkip)
+		view.Older = selected.path(listing.NextSkip)
 	}
-	p := page{Title: title, Section: "memories", Who: who}
+	p := page{Title: "Memories", Section: "memories", Who: who}
+	if view.Bucket != nil {
+		p.Title = view.Bucket.Name
+	}
 	if listing.Degraded {
 		p.Warning = degradedWarning
 	}
@@ -118,6 +155,23 @@ func (d *Dashboard) renderMemories(c *fiber.Ctx, who *tenant.Session, bucket int
 	}
 	p.Data = view
 	return d.render(c, status, "memories", p)
+}
+
+// fill adds the memories and the selected bucket.
+func (v *memoriesView) fill(listing memory.Listing, bucket int64) {
+	for i, m := range listing.Memories {
+		if v.Query != "" && i >= listing.Relevant {
+			v.Less = append(v.Less, memoryResult(v.Query, m))
+		} else {
+			v.Memories = append(v.Memories, memoryResult(v.Query, m))
+		}
+	}
+	for i, b := range listing.Buckets {
+		v.Total += b.Memories
+		if b.ID == bucket {
+			v.Bucket = &listing.Buckets[i]
+		}
+	}
 }
 
 func (d *Dashboard) addMemory(c *fiber.Ctx, who *tenant.Session) error {

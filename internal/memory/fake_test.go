@@ -68,6 +68,10 @@ func (f *fakes) ByID(_ context.Context, _ tenant.Scope, ids []string, _ time.Tim
 	return out, f.storeFails
 }
 
+func (f *fakes) Sources(context.Context, tenant.Scope) ([]string, error) {
+	return []string{"test"}, f.storeFails
+}
+
 func (f *fakes) Newer(context.Context, tenant.Scope, []string, Filter) (map[string]string, error) {
 	return f.newer, f.storeFails
 }

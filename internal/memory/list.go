@@ -168,6 +168,15 @@ func (s *Service) ranked(ctx context.Context, who tenant.Identity, in ListInput,
 	return len(ranking) > 0, nil
 }
 
+// Sources returns the most frequent sources of the user's memories, in order of name.
+func (s *Service) Sources(ctx context.Context, who tenant.Identity) ([]string, error) {
+	list, err := s.Store.Sources(ctx, who.Scope)
+	if err != nil {
+		return nil, fmt.Errorf("list sources: %w", err)
+	}
+	return list, nil
+}
+
 func (s *Service) byID(ctx context.Context, who tenant.Identity, ids []string, asOf time.Time) (map[string]Memory, error) {
 	ctx, end := trace.Begin(ctx, trace.Hydrate)
 	defer end()

@@ -123,6 +123,8 @@ type Store interface {
 	// List returns memories in order and reports whether more follow. It returns
 	// ErrBucketNotFound for an unknown bucket.
 	List(ctx context.Context, scope tenant.Scope, f Filter) ([]Memory, bool, error)
+	// Sources returns the most frequent sources of the user's memories, in order of name.
+	Sources(ctx context.Context, scope tenant.Scope) ([]string, error)
 	// ByID returns the memories that exist, in no particular order, as they were known
 	// before asOf; zero for now.
 	ByID(ctx context.Context, scope tenant.Scope, ids []string, asOf time.Time) ([]Memory, error)

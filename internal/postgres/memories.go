@@ -208,6 +208,20 @@ func queryMemories(ctx context.Context, tx pgx.Tx, sql string, args ...any) ([]m
 	})
 }
 
+// Sources implements memory.Store.
+func (m Memories) Sources(ctx context.Context, scope tenant.Scope) ([]string, error) {
+	var out []string
+	err := m.DB.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
+		var err error
+		out, err = q.MemorySources(ctx, db.MemorySourcesParams{TenantID: string(scope.Tenant), UserID: int64(scope.User)})
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list sources: %w", err)
+	}
+	return out, nil
+}
+
 // ByID implements memory.Store.
 func (m Memories) ByID(ctx context.Context, scope tenant.Scope, ids []string, asOf time.Time) ([]memory.Memory, error) {
 	var out []memory.Memory

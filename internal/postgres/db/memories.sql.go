@@ -439,6 +439,38 @@ func (q *Queries) MemoryBytes(ctx context.Context, arg MemoryBytesParams) (int64
 	return column_1, err
 }
 
+const memorySources = `-- name: MemorySources :many
+select source from (select source, count(*) as n from memories where tenant_id = $1 and user_id = $2 and source <> ''
+    group by source order by n desc, source limit 50) s
+order by lower(source), source
+`
+
+type MemorySourcesParams struct {
+	TenantID string
+	UserID   int64
+}
+
+// The most frequent sources, without the empty one.
+func (q *Queries) MemorySources(ctx context.Context, arg MemorySourcesParams) ([]string, error) {
+	rows, err := q.db.Query(ctx, memorySources, arg.TenantID, arg.UserID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []string{}
+	for rows.Next() {
+		var source string
+		if err := rows.Scan(&source); err != nil {
+			return nil, err
+		}
+		items = append(items, source)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const memoryVersions = `-- name: MemoryVersions :many
 select version, text, created_at from memory_versions
 where tenant_id = $1 and user_id = $2 and memory_id = $3

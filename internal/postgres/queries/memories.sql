@@ -146,3 +146,9 @@ order by version desc offset @skip::int limit @page::int;
 
 -- name: HasMemory :one
 select exists (select from memories where tenant_id = @tenant_id and user_id = @user_id and id = @id);
+
+-- name: MemorySources :many
+-- The most frequent sources, without the empty one.
+select source from (select source, count(*) as n from memories where tenant_id = @tenant_id and user_id = @user_id and source <> ''
+    group by source order by n desc, source limit 50) s
+order by lower(source), source;
