@@ -176,7 +176,7 @@ func showsProviders(t *testing.T, s *site, b *browser) {
 	tab.click("button[type=submit]")
 	tab.at("/memories")
 	tab.sees("gavin@hooli.test")
-	tab.click("header button.plain")
+	tab.click(".me form button")
 	tab.at("/sign-in")
 	tab.open("/memories")
 	tab.at("/sign-in")

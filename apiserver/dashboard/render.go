@@ -27,6 +27,7 @@ type page struct {
 	Notice  string          // confirmation of the last action
 	Undo    *undo           // nil if it cannot be undone
 	Warning string          // shown above the page
+	Theme   string          // light or dark; "" for that of the system
 	Data    any
 }
 
@@ -48,6 +49,9 @@ var notices = map[string]string{
 	"disconnected":   "App disconnected.",
 	"bucket-deleted": "Bucket deleted. Its memories are now in General.",
 }
+
+// themeCookie is the cookie of the theme that the user chose, written by app.js.
+const themeCookie = "mnemo_theme"
 
 // withNotice returns a path whose page shows a notice.
 func withNotice(to, notice string) string {
@@ -98,6 +102,9 @@ func (d *Dashboard) functions() template.FuncMap {
 func (d *Dashboard) render(c *fiber.Ctx, status int, name string, p page) error {
 	if p.Notice == "" && c.Method() == fiber.MethodGet {
 		p.Notice, p.Undo = notices[c.Query("done")], undoOf(c)
+	}
+	if theme := c.Cookies(themeCookie); theme == "light" || theme == "dark" {
+		p.Theme = theme
 	}
 	var out bytes.Buffer
 	if err := d.pages[name].ExecuteTemplate(&out, "layout", p); err != nil {

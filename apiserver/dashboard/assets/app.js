@@ -321,11 +321,35 @@
 	}
 	for (const place of all("[data-more]")) watchMore(place);
 
-	// Local times, in the same format as the server.
-	const local = new Intl.DateTimeFormat("en-GB", { dateStyle: "long", timeStyle: "short" });
+	// Theme: as the system, light or dark. The server reads the cookie, so that pages do not flash.
+	const themes = ["system", "light", "dark"];
+	for (const button of all("[data-theme-switch]")) {
+		const name = () => document.documentElement.dataset.theme ?? "system";
+		const label = () => { button.textContent = { system: "System theme", light: "Light theme", dark: "Dark theme" }[name()]; };
+		button.addEventListener("click", () => {
+			const next = themes[(themes.indexOf(name()) + 1) % themes.length];
+			if (next === "system") delete document.documentElement.dataset.theme;
+			else document.documentElement.dataset.theme = next;
+			const secure = location.protocol === "https:" ? "; Secure" : "";
+			document.cookie = "mnemo_theme=" + next + "; Path=/; SameSite=Lax; Max-Age=" + (next === "system" ? 0 : 31536000) + secure;
+			label();
+		});
+		label();
+	}
+
+	// Dates and times in the reader's zone and format. A date without a time is the same everywhere.
+	const local = new Intl.DateTimeFormat(undefined, { dateStyle: "long", timeStyle: "short" });
+	const localDay = new Intl.DateTimeFormat(undefined, { dateStyle: "long" });
+	const sameDay = new Intl.DateTimeFormat(undefined, { dateStyle: "long", timeZone: "UTC" });
+	function localize(time) {
+		const at = new Date(time.dateTime);
+		if (time.hasAttribute("data-local")) time.textContent = local.format(at);
+		else if (time.title) time.title = local.format(at);
+		else time.textContent = (time.dateTime.length === 10 ? sameDay : localDay).format(at);
+	}
 	function dress(root) {
 		for (const node of all("[data-scripted]", root)) node.hidden = false;
-		for (const time of all("time[data-local]", root)) time.textContent = local.format(new Date(time.dateTime));
+		for (const time of all("time[datetime]", root)) localize(time);
 		for (const form of all("[data-pick]", root)) tally(form);
 	}
 	const now = new Date();
