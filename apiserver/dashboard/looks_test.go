@@ -15,10 +15,13 @@ var views = []struct {
 	width, height int64
 	scheme        string
 	phone         bool
+	visual        bool // only for looksEverywhere
 }{
-	{"light", 1280, 860, "light", false},
-	{"dark", 1280, 860, "dark", false},
-	{"phone", 390, 844, "light", true},
+	{"light", 1280, 860, "light", false, false},
+	{"dark", 1280, 860, "dark", false, false},
+	{"phone", 390, 844, "light", true, false},
+	{"phone-dark", 390, 844, "dark", true, true},
+	{"wide", 1920, 1080, "light", false, true},
 }
 
 // looks checks that the page is accessible in each view, not wider than the screen,
@@ -26,7 +29,34 @@ var views = []struct {
 func (b *tab) looks(name string) {
 	b.t.Helper()
 	b.weighs(name)
+	b.views(name, false)
+}
+
+// looksEverywhere is looks in further views.
+func (b *tab) looksEverywhere(name string) {
+	b.t.Helper()
+	b.weighs(name)
+	b.views(name, true)
+}
+
+// clipped returns the controls that are cut off at the side of the page, or whose text is,
+// except in parts that scroll and texts that end with an ellipsis.
+const clipped = `[...document.querySelectorAll("button, .button, input, select, textarea, summary, h1, h2, nav a")].filter((e) => {
+	if (!e.checkVisibility() || e.closest("[hidden], .sr, .skip, dialog:not([open])")) return false;
+	for (let p = e; p; p = p.parentElement) {
+		const style = getComputedStyle(p);
+		if (p !== e && (style.overflowX === "auto" || style.overflowX === "scroll") || style.textOverflow === "ellipsis" || style.clipPath !== "none") return false;
+	}
+	const r = e.getBoundingClientRect();
+	return r.width > 1 && (r.left < -1 || r.right > innerWidth + 1 || e.matches("button, .button, h1, h2") && e.scrollWidth > e.clientWidth + 1 && getComputedStyle(e).display !== "inline");
+}).map((e) => e.outerHTML.slice(0, 120))`
+
+func (b *tab) views(name string, visual bool) {
+	b.t.Helper()
 	for _, v := range views {
+		if v.visual && !visual {
+			continue
+		}
 		b.do(emulation.SetDeviceMetricsOverride(v.width, v.height, 1, v.phone),
 			emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{
 				{Name: "prefers-color-scheme", Value: v.scheme}, {Name: "prefers-reduced-motion", Value: "reduce"},
@@ -36,6 +66,11 @@ func (b *tab) looks(name string) {
 		b.eval("document.scrollingElement.scrollWidth", &width)
 		if width > v.width {
 			b.t.Errorf("%s, %s: %d px wide, the screen has %d", name, v.name, width, v.width)
+		}
+		var cut []string
+		b.eval(clipped, &cut)
+		if len(cut) > 0 {
+			b.t.Errorf("%s, %s: controls are cut off: %s", name, v.name, strings.Join(cut, "\n"))
 		}
 		var picture []byte
 		b.do(chromedp.FullScreenshot(&picture, 100))
