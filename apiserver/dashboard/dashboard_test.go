@@ -22,7 +22,7 @@ func TestDashboard(t *testing.T) {
 	for name, test := range map[string]func(*testing.T, *site, *browser){
 		"SignIn": signsIn, "Memories": managesMemories, "Buckets": managesBuckets, "Undo": undoesDeletion, "Token": replacesToken,
 		"Strangers": separatesUsers, "WithoutScripts": worksWithoutScripts, "Sessions": endsSessions, "SignInAgain": replacesSessions, "Forms": rejectsForeignForms,
-		"Throttle": throttles, "Search": searchesEverything, "Markdown": readsMarkdown, "Conversations": managesConversations, "Keyboard": worksByKeyboard, "Rate": countsRequests,
+		"Throttle": throttles, "Search": searchesEverything, "Markdown": readsMarkdown, "Visual": looksRight, "Themes": changesTheme, "Conversations": managesConversations, "Keyboard": worksByKeyboard, "Rate": countsRequests,
 		"ExternalUsers": signsInExternalUsers, "RejectedExternalUsers": rejectsExternalUsers, "ForgedRedirects": rejectsForgedRedirects, "Providers": showsProviders,
 		"GoProgram": connectsAGoProgram, "PythonProgram": connectsAPythonProgram, "Consent": allowsAnApp, "App": namesTheApp, "ExternalUsersApp": allowsAnAppOfAnExternalUser, "ForgedRequests": rejectsForgedRequests,
 		"Reference": showsTheReference, "Secrets": checksSecrets, "Revocation": revokesAppsEverywhere, "Refreshes": countsRefreshes, "TokenIsNotLost": losesNoToken, "Registration": limitsRegistration,
@@ -58,7 +58,7 @@ func signsIn(t *testing.T, s *site, b *browser) {
 	tab.at("/connect/apps")
 	tab.sees("/mcp")
 	tab.looks("apps")
-	tab.click("button.plain")
+	tab.click(".me form button")
 	tab.at("/sign-in")
 	tab.open("/memories")
 	tab.at("/sign-in")

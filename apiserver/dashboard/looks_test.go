@@ -48,7 +48,7 @@ const clipped = `[...document.querySelectorAll("button, .button, input, select, 
 		if (p !== e && (style.overflowX === "auto" || style.overflowX === "scroll") || style.textOverflow === "ellipsis" || style.clipPath !== "none") return false;
 	}
 	const r = e.getBoundingClientRect();
-	return r.width > 1 && (r.left < -1 || r.right > innerWidth + 1 || e.matches("button, .button, h1, h2") && e.scrollWidth > e.clientWidth + 1 && getComputedStyle(e).display !== "inline");
+	return r.width > 1 && (r.left < -1 || r.right > innerWidth + 1 || e.matches("nav a") && r.right > e.closest("nav").getBoundingClientRect().right + 1 || e.matches("button, .button, h1, h2") && e.scrollWidth > e.clientWidth + 1 && getComputedStyle(e).display !== "inline");
 }).map((e) => e.outerHTML.slice(0, 120))`
 
 func (b *tab) views(name string, visual bool) {

@@ -106,6 +106,35 @@
 		every.checked = n > 0 && n === boxes.length;
 		every.indeterminate = n > 0 && n < boxes.length;
 	}
+	// Shift selects all rows from the one that was clicked before.
+	let before = null;
+	document.addEventListener("click", (event) => {
+		if (!event.target.matches("[data-pick] input[name=id]")) return;
+		const boxes = all("input[name=id]", event.target.form), ends = [boxes.indexOf(before), boxes.indexOf(event.target)].sort((a, b) => a - b);
+		if (event.shiftKey && ends[0] >= 0) for (const box of boxes.slice(ends[0], ends[1])) box.checked = event.target.checked;
+		before = event.target;
+		tally(event.target.form);
+	});
+	// The page after a form was sent has the focus and the position of this one.
+	document.addEventListener("submit", (event) => {
+		const { target: form, submitter } = event, to = one("[data-move-to]", form);
+		if (event.defaultPrevented) return;
+		if (submitter?.getAttribute("formaction") === "/memories/move" && !to.value) {
+			event.preventDefault();
+			to.focus();
+			return;
+		}
+		const at = document.activeElement, row = all("[data-row]").indexOf(at?.closest("[data-row]"));
+		const focus = form.closest(".compose") ? "#text" : at?.id ? "#" + CSS.escape(at.id) : row >= 0 || at?.closest("[data-pick]") ? "[data-row] input" : "";
+		sessionStorage.setItem("place", JSON.stringify({ path: location.pathname, focus, row: Math.max(row, 0), y: scrollY }));
+	});
+	function returnToPlace() {
+		const place = JSON.parse(sessionStorage.getItem("place") ?? "null");
+		sessionStorage.removeItem("place");
+		if (place?.path !== location.pathname || location.hash) return;
+		scrollTo(0, place.y);
+		if (place.focus) (all(place.focus)[place.row] ?? one(place.focus))?.focus({ preventScroll: true });
+	}
 	document.addEventListener("change", (event) => {
 		const form = event.target.closest("[data-pick]");
 		if (!form) return;
@@ -143,7 +172,7 @@
 	// Search from every page: Ctrl+K, Command+K or / opens a dialog with the results of the search page.
 	const palette = one("[data-palette]");
 	const apple = /Mac|iPhone|iPad/.test(navigator.platform);
-	for (const keys of all("[data-keys]")) keys.textContent = apple ? "⌘K" : "Ctrl K";
+	for (const keys of all("[data-keys]")) keys.textContent = (apple ? "⌘ " : "Ctrl ") + keys.dataset.keys;
 	function openPalette() {
 		const here = location.pathname === "/search" ? one("main [data-search]") : null;
 		if (!here) palette.showModal();
@@ -162,6 +191,7 @@
 			const page = await parse(response);
 			const fresh = one("[data-results]", page);
 			if (response.redirected || !fresh) { location.href = "/search?" + new URLSearchParams({ q: query }); return; }
+			dress(fresh);
 			hits.replaceChildren(...fresh.childNodes);
 		} catch (error) {
 			if (error.name !== "AbortError") hits.replaceChildren("Connection lost. Try again.");
@@ -190,11 +220,18 @@
 	document.addEventListener("keydown", (event) => {
 		if (!palette || palette.open || one("dialog[open]")) return;
 		const command = event.key.toLowerCase() === "k" && (event.metaKey || event.ctrlKey) && !event.altKey && !event.shiftKey;
-		const slash = event.key === "/" && !event.metaKey && !event.ctrlKey && !event.altKey && !event.target.closest("input, textarea, select");
-		if (!command && !slash) return;
+		const plain = !event.metaKey && !event.ctrlKey && !event.altKey && !event.target.closest("input:not([type=checkbox]), textarea, select");
+		if (!command && !(plain && (event.key === "/" || event.key === "?"))) return;
 		event.preventDefault();
-		openPalette();
+		if (event.key === "?") one("[data-help]").showModal();
+		else openPalette();
 	});
+	document.addEventListener("keydown", (event) => {
+		if (event.key !== "Enter" || !(event.metaKey || event.ctrlKey) || !event.target.matches("textarea")) return;
+		event.preventDefault();
+		event.target.form.requestSubmit();
+	});
+	one("[data-help]")?.addEventListener("click", (event) => { if (event.target.matches("dialog")) event.target.close(); });
 
 	// Import: choose several files or drop them anywhere on the page. They are uploaded one after another.
 	const drop = one("[data-drop]");
@@ -368,5 +405,6 @@
 	const last = sessionStorage.getItem("undo");
 	if (last) offerUndo(JSON.parse(last));
 	dress(document);
+	returnToPlace();
 	setTimeout(poll, 500);
 })();
