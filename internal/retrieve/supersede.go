@@ -67,7 +67,12 @@ func Supersedes(older, newer string, similarity float64) bool {
 	if a.isEvent() || b.isEvent() && !b.changed {
 		return false
 	}
-	return a.differs(b) && (b.changed && share(a.terms, b.terms) >= mostlyShared || a.sameAttribute(b) || a.sameFrame(b) || a.sameTerms(b) || a.prefers(b))
+	return a.differs(b) && a.isReplaced(b)
+}
+
+// isReplaced reports whether the newer statement says something else about the same thing.
+func (c claim) isReplaced(newer claim) bool {
+	return newer.changed && share(c.terms, newer.terms) >= mostlyShared || c.sameAttribute(newer) || c.sameFrame(newer) || c.sameTerms(newer) || c.prefers(newer)
 }
 
 // isEnded reports whether only one of the statements is negated, and both are about the same.
