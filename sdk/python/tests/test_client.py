@@ -48,6 +48,22 @@ class ClientTest(unittest.TestCase):
         with self.assertRaises(mnemo.NotFoundError):
             self.client.memories.get(created.memory_id)
 
+    def test_filters(self):
+        paris = self.client.memories.create(
+            "2026-06-01 Booked a hotel in Paris", tags=["travel"], agent_id="planner", run_id="r1", metadata={"year": 2026}
+        )
+        other = self.client.memories.create("2026-06-02 Booked a hotel for the cat", metadata={"year": 2020})
+        wanted = {"tags": "travel", "metadata.year": {"gte": 2024}}
+        self.assertEqual([m.id for m in self.client.memories.search("hotel", filter=wanted)], [paris.memory_id])
+        self.assertEqual([m.id for m in self.client.memories.list(filter={"agentId": "planner"})], [paris.memory_id])
+        found = self.client.search("hotel", filter=wanted)
+        self.assertEqual([r.memory.id for r in found], [paris.memory_id])
+        self.assertEqual(found[0].memory.custom_metadata, {"year": 2026})
+        self.client.memories.update(paris.memory_id, tags=["work"], metadata={"year": 2021})
+        self.assertEqual(self.client.memories.search("hotel", filter=wanted), [])
+        self.assertEqual(self.client.memories.get(paris.memory_id).tags, ["work"])
+        self.client.memories.delete_many([paris.memory_id, other.memory_id])
+
     def test_pages_and_buckets(self):
         bucket = self.client.buckets.create("Pages", description="numbered")
         ids = [self.client.memories.create(f"2026-01-0{i} Fact number {i}", bucket=bucket.id).memory_id for i in range(1, 6)]

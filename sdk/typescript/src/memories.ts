@@ -3,12 +3,44 @@ import type { CreatedMemory, DeletedMemories, FullMemory, Memory, MemoryVersion,
 
 type Id = number | string;
 
+/** A condition of memories, such as `{ tags: "travel" }`. */
+export type Filter = Record<string, unknown>;
+
+export interface CreateOptions {
+  bucket?: Id;
+  source?: string;
+  tags?: string[];
+  agentId?: string;
+  runId?: string;
+  /** Any JSON object of at most 4 KiB, which filters select by. */
+  metadata?: Record<string, unknown>;
+  idempotencyKey?: string;
+}
+
+export interface MemoryChanges {
+  text?: string;
+  bucket?: Id;
+  bucketName?: string;
+  tags?: string[];
+  agentId?: string;
+  runId?: string;
+  metadata?: Record<string, unknown>;
+}
+
+export interface ListMemoriesOptions {
+  bucket?: Id;
+  latest?: boolean;
+  filter?: Filter;
+  pageSize?: number;
+}
+
 export interface SearchOptions {
   limit?: number;
   bucket?: Id;
   minScore?: number;
   /** A time: later memories are ignored. */
   asOf?: string;
+  filter?: Filter;
 }
 
 /** Short texts about a user. */
@@ -16,9 +48,10 @@ export class Memories {
   constructor(private readonly transport: Transport) {}
 
   /** Stores a memory. Begin the text with the date, YYYY-MM-DD. */
-  create(text: string, options: { bucket?: Id; source?: string; idempotencyKey?: string } = {}): Promise<CreatedMemory> {
-    const body: Schemas["CreateMemoryRequest"] = { text, bucketId: number(options.bucket), source: options.source };
-    return this.transport.call({ method: "POST", path: "/api/v2/memory", body, idempotencyKey: options.idempotencyKey });
+  create(text: string, options: CreateOptions = {}): Promise<CreatedMemory> {
+    const { bucket, metadata, idempotencyKey, ...attributes } = options;
+    const body: Schemas["CreateMemoryRequest"] = { text, bucketId: number(bucket), customMetadata: metadata, ...attributes };
+    return this.transport.call({ method: "POST", path: "/api/v2/memory", body, idempotencyKey });
   }
 
   /** Returns the memories that match a question, best first. */
@@ -32,18 +65,25 @@ export class Memories {
         bucketId: options.bucket,
         minScore: options.minScore,
         asOf: options.asOf,
+        filter: options.filter && JSON.stringify(options.filter),
       },
     });
     return found.memories;
   }
 
-  /** Yields all memories, oldest first or latest first, and requests pages as needed. */
-  async *list(options: { bucket?: Id; latest?: boolean; pageSize?: number } = {}): AsyncGenerator<Memory, void> {
+  /** Yields all memories, or those that match a filter, oldest first or latest first, and requests pages as needed. */
+  async *list(options: ListMemoriesOptions = {}): AsyncGenerator<Memory, void> {
     for (let skip: number | undefined = 0; skip !== undefined; ) {
       const page: Schemas["MemoryList"] = await this.transport.call({
         method: "GET",
         path: "/api/v2/memory",
-        query: { bucketId: options.bucket, latest: options.latest, count: options.pageSize ?? 100, skip },
+        query: {
+          bucketId: options.bucket,
+          latest: options.latest,
+          filter: options.filter && JSON.stringify(options.filter),
+          count: options.pageSize ?? 100,
+          skip,
+        },
       });
       yield* page.memories;
       skip = page.nextSkip;
@@ -55,14 +95,10 @@ export class Memories {
     return this.transport.call({ method: "GET", path: `/api/memories/${encodeURIComponent(memoryId)}` });
   }
 
-  /** Changes the text of a memory, or moves it to a bucket by id or name. A changed text is a new version. */
-  update(memoryId: string, changes: { text?: string; bucket?: Id; bucketName?: string }): Promise<UpdatedMemory> {
-    return this.#update({
-      memoryId,
-      text: changes.text,
-      bucketId: number(changes.bucket),
-      bucketName: changes.bucketName,
-    });
+  /** Changes the given fields of a memory, or moves it to a bucket by id or name. A changed text is a new version. */
+  update(memoryId: string, changes: MemoryChanges): Promise<UpdatedMemory> {
+    const { bucket, metadata, ...rest } = changes;
+    return this.#update({ memoryId, bucketId: number(bucket), customMetadata: metadata, ...rest });
   }
 
   /** Moves up to 100 memories to a bucket: all of them, or none if an id does not exist. */

@@ -30,6 +30,19 @@ export const scenarios = {
     check(error instanceof NotFoundError && error.code === "not_found" && error.name === "NotFoundError", String(error));
   },
 
+  async filters({ client, name }) {
+    const metadata = { year: 2026 };
+    const paris = await client.memories.create(`2026-06-01 Booked a hotel in Paris (${name})`, { tags: [name], agentId: "planner", metadata });
+    const filter = { tags: name, "metadata.year": { gte: 2024 } };
+    const found = await client.memories.search("hotel", { filter });
+    check(found.map((m) => m.id).join() === paris.memoryId, "search");
+    check((await Array.fromAsync(client.memories.list({ filter }))).length === 1, "list");
+    check((await client.search("hotel", { filter }))[0].memory.customMetadata.year === 2026, "search of both");
+    await client.memories.update(paris.memoryId, { tags: ["work"] });
+    check((await client.memories.search("hotel", { filter })).length === 0, "updated");
+    await client.memories.delete(paris.memoryId);
+  },
+
   async pages({ client, name }) {
     const bucket = await client.buckets.create(`Pages ${name}`);
     const ids = [];

@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from types import TracebackType
-from typing import List, Literal
+from typing import Any, Dict, List, Literal
 
 import httpx
 
@@ -63,8 +63,9 @@ class AsyncMnemo:
         context_chunks: int | None = None,
         min_score: float | None = None,
         as_of: str | None = None,
+        filter: Dict[str, Any] | None = None,
     ) -> List[models.AnyResult]:
-        """Returns memories and passages of conversations in one list, best first."""
+        """Returns memories and passages of conversations in one list, best first. With a filter, only memories."""
         body = models.SearchAllRequest(
             query=query,
             limit=limit,
@@ -72,6 +73,7 @@ class AsyncMnemo:
             context_chunks=context_chunks,
             min_score=min_score,
             as_of=as_of,
+            filter=filter,
         )
         return (await self._transport.call(models.AllResults, Call("POST", "/api/search", body=body))).results
 

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
-from typing import List
+import json
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any, Dict, List
 
 from .. import models
 from .._call import Call, path
 from .transport import AsyncTransport
+
+Filter = Dict[str, Any]
 
 
 class AsyncMemories:
@@ -15,10 +18,30 @@ class AsyncMemories:
         self._transport = transport
 
     async def create(
-        self, text: str, *, bucket: int | str | None = None, source: str | None = None, idempotency_key: str | None = None
+        self,
+        text: str,
+        *,
+        bucket: int | str | None = None,
+        source: str | None = None,
+        tags: Sequence[str] | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        idempotency_key: str | None = None,
     ) -> models.CreatedMemory:
-        """Stores a memory. Begin the text with the date, YYYY-MM-DD. bucket is the id of a bucket."""
-        body = models.CreateMemoryRequest(text=text, bucket_id=_bucket(bucket), source=source)
+        """Stores a memory. Begin the text with the date, YYYY-MM-DD. bucket is the id of a bucket.
+
+        Filters select memories by tags, agent_id, run_id and metadata, which has at most 4 KiB.
+        """
+        body = models.CreateMemoryRequest(
+            text=text,
+            bucket_id=_bucket(bucket),
+            source=source,
+            tags=None if tags is None else [*tags],
+            agent_id=agent_id,
+            run_id=run_id,
+            custom_metadata=None if metadata is None else {**metadata},
+        )
         call = Call("POST", "/api/v2/memory", body=body, idempotency_key=idempotency_key)
         return await self._transport.call(models.CreatedMemory, call)
 
@@ -30,19 +53,36 @@ class AsyncMemories:
         bucket: int | str | None = None,
         min_score: float | None = None,
         as_of: str | None = None,
+        filter: Filter | None = None,
     ) -> List[models.Memory]:
-        """Returns the memories that match a question, best first. as_of is a time: later memories are ignored."""
-        params = {"query": query, "count": limit, "bucketId": bucket, "minScore": min_score, "asOf": as_of}
+        """Returns the memories that match a question, best first.
+
+        as_of is a time: later memories are ignored. filter is a condition such as {"tags": "travel"}.
+        """
+        params = {
+            "query": query,
+            "count": limit,
+            "bucketId": bucket,
+            "minScore": min_score,
+            "asOf": as_of,
+            "filter": _json(filter),
+        }
         found = await self._transport.call(models.MemoryList, Call("GET", "/api/v2/memory", params))
         return found.memories
 
     async def list(
-        self, *, bucket: int | str | None = None, latest: bool = False, page_size: int = 100
+        self,
+        *,
+        bucket: int | str | None = None,
+        latest: bool = False,
+        filter: Filter | None = None,
+        page_size: int = 100,
     ) -> AsyncIterator[models.Memory]:
-        """Yields all memories, oldest first or latest first, and requests pages as needed."""
+        """Yields all memories, or those that match a filter, oldest first or latest first, and requests pages as needed."""
+        base = {"bucketId": bucket, "latest": latest, "count": page_size, "filter": _json(filter)}
         skip: int | None = 0
         while skip is not None:
-            params = {"bucketId": bucket, "latest": latest, "count": page_size, "skip": skip}
+            params = {**base, "skip": skip}
             page = await self._transport.call(models.MemoryList, Call("GET", "/api/v2/memory", params))
             for memory in page.memories:
                 yield memory
@@ -53,11 +93,27 @@ class AsyncMemories:
         return await self._transport.call(models.FullMemory, Call("GET", path("/api/memories/{}", memory_id)))
 
     async def update(
-        self, memory_id: str, *, text: str | None = None, bucket: int | str | None = None, bucket_name: str | None = None
+        self,
+        memory_id: str,
+        *,
+        text: str | None = None,
+        bucket: int | str | None = None,
+        bucket_name: str | None = None,
+        tags: Sequence[str] | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
     ) -> models.UpdatedMemory:
-        """Changes the text of a memory, or moves it to a bucket by id or name. A changed text is a new version."""
+        """Changes the given fields of a memory, or moves it to a bucket by id or name. A changed text is a new version."""
         body = models.UpdateMemoryRequest(
-            memory_id=memory_id, text=text, bucket_id=_bucket(bucket), bucket_name=bucket_name
+            memory_id=memory_id,
+            text=text,
+            bucket_id=_bucket(bucket),
+            bucket_name=bucket_name,
+            tags=None if tags is None else [*tags],
+            agent_id=agent_id,
+            run_id=run_id,
+            custom_metadata=None if metadata is None else {**metadata},
         )
         return await self._transport.call(models.UpdatedMemory, Call("POST", "/api/v2/memory/update", body=body))
 
@@ -88,6 +144,10 @@ class AsyncMemories:
             for version in page.versions:
                 yield version
             skip = page.next_skip
+
+
+def _json(filter: Filter | None) -> str | None:
+    return None if filter is None else json.dumps(filter)
 
 
 def _bucket(bucket: int | str | None) -> int | None:

@@ -1,12 +1,15 @@
 # Generated from mnemo/_async/memories.py by hack/sdk/generate.py. DO NOT EDIT.
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import List
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Dict, List
 
 from .. import models
 from .._call import Call, path
 from .transport import Transport
+
+Filter = Dict[str, Any]
 
 
 class Memories:
@@ -21,10 +24,25 @@ class Memories:
         *,
         bucket: int | str | None = None,
         source: str | None = None,
+        tags: Sequence[str] | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
         idempotency_key: str | None = None,
     ) -> models.CreatedMemory:
-        """Stores a memory. Begin the text with the date, YYYY-MM-DD. bucket is the id of a bucket."""
-        body = models.CreateMemoryRequest(text=text, bucket_id=_bucket(bucket), source=source)
+        """Stores a memory. Begin the text with the date, YYYY-MM-DD. bucket is the id of a bucket.
+
+        Filters select memories by tags, agent_id, run_id and metadata, which has at most 4 KiB.
+        """
+        body = models.CreateMemoryRequest(
+            text=text,
+            bucket_id=_bucket(bucket),
+            source=source,
+            tags=None if tags is None else [*tags],
+            agent_id=agent_id,
+            run_id=run_id,
+            custom_metadata=None if metadata is None else {**metadata},
+        )
         call = Call("POST", "/api/v2/memory", body=body, idempotency_key=idempotency_key)
         return self._transport.call(models.CreatedMemory, call)
 
@@ -36,19 +54,36 @@ class Memories:
         bucket: int | str | None = None,
         min_score: float | None = None,
         as_of: str | None = None,
+        filter: Filter | None = None,
     ) -> List[models.Memory]:
-        """Returns the memories that match a question, best first. as_of is a time: later memories are ignored."""
-        params = {"query": query, "count": limit, "bucketId": bucket, "minScore": min_score, "asOf": as_of}
+        """Returns the memories that match a question, best first.
+
+        as_of is a time: later memories are ignored. filter is a condition such as {"tags": "travel"}.
+        """
+        params = {
+            "query": query,
+            "count": limit,
+            "bucketId": bucket,
+            "minScore": min_score,
+            "asOf": as_of,
+            "filter": _json(filter),
+        }
         found = self._transport.call(models.MemoryList, Call("GET", "/api/v2/memory", params))
         return found.memories
 
     def list(
-        self, *, bucket: int | str | None = None, latest: bool = False, page_size: int = 100
+        self,
+        *,
+        bucket: int | str | None = None,
+        latest: bool = False,
+        filter: Filter | None = None,
+        page_size: int = 100,
     ) -> Iterator[models.Memory]:
-        """Yields all memories, oldest first or latest first, and requests pages as needed."""
+        """Yields all memories, or those that match a filter, oldest first or latest first, and requests pages as needed."""
+        base = {"bucketId": bucket, "latest": latest, "count": page_size, "filter": _json(filter)}
         skip: int | None = 0
         while skip is not None:
-            params = {"bucketId": bucket, "latest": latest, "count": page_size, "skip": skip}
+            params = {**base, "skip": skip}
             page = self._transport.call(models.MemoryList, Call("GET", "/api/v2/memory", params))
             for memory in page.memories:
                 yield memory
@@ -65,10 +100,21 @@ class Memories:
         text: str | None = None,
         bucket: int | str | None = None,
         bucket_name: str | None = None,
+        tags: Sequence[str] | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
     ) -> models.UpdatedMemory:
-        """Changes the text of a memory, or moves it to a bucket by id or name. A changed text is a new version."""
+        """Changes the given fields of a memory, or moves it to a bucket by id or name. A changed text is a new version."""
         body = models.UpdateMemoryRequest(
-            memory_id=memory_id, text=text, bucket_id=_bucket(bucket), bucket_name=bucket_name
+            memory_id=memory_id,
+            text=text,
+            bucket_id=_bucket(bucket),
+            bucket_name=bucket_name,
+            tags=None if tags is None else [*tags],
+            agent_id=agent_id,
+            run_id=run_id,
+            custom_metadata=None if metadata is None else {**metadata},
         )
         return self._transport.call(models.UpdatedMemory, Call("POST", "/api/v2/memory/update", body=body))
 
@@ -97,6 +143,10 @@ class Memories:
             for version in page.versions:
                 yield version
             skip = page.next_skip
+
+
+def _json(filter: Filter | None) -> str | None:
+    return None if filter is None else json.dumps(filter)
 
 
 def _bucket(bucket: int | str | None) -> int | None:
