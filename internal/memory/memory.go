@@ -144,6 +144,11 @@ type Store interface {
 	// Versions returns a memory's versions, newest first, and reports whether
 	// more follow. It returns ErrMemoryNotFound for an unknown memory.
 	Versions(ctx context.Context, scope tenant.Scope, id string, skip, limit int) ([]Version, bool, error)
+	Deleter
+}
+
+// Deleter is the part of a Store that deletes memories.
+type Deleter interface {
 	// Delete removes memories with their versions and units, and returns the ids
 	// of both. Unknown ids are skipped.
 	Delete(ctx context.Context, scope tenant.Scope, ids []string) (Deleted, error)
