@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"bytes"
+	"encoding/base64"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,14 +24,15 @@ func TestPythonSDK(t *testing.T) {
 	tools := openSDKTools(t)
 	packages := openSDKPackages(t)
 	wheel := buildWheel(t, tools)
-	applyTenant(t, "python", "")
-	env := []string{"MNEMO_URL=" + platform.env["MNEMO_URL"], "MNEMO_API_KEY=" + secret(t, "python", "alice", "token")}
+	applyTenant(t, "python", "  applications: [{name: shop, scopes: [read, write]}]\n")
+	env := []string{"MNEMO_URL=" + platform.env["MNEMO_URL"], "MNEMO_API_KEY=" + secret(t, "python", "alice", "token"),
+		"MNEMO_APPLICATION_KEY=" + applicationKey(t, "python", "shop")}
 
 	t.Run("Client", func(t *testing.T) {
 		t.Parallel()
 		v := newVenv(t, "")
 		v.install(t, packages, wheel)
-		v.test(t, env, 20, "test_*.py")
+		v.test(t, env, 22, "test_*.py")
 	})
 	t.Run("Adapters", func(t *testing.T) {
 		t.Parallel()
@@ -53,6 +55,18 @@ func TestPythonSDK(t *testing.T) {
 			t.Errorf("mypy: %v\n%s", err, out)
 		}
 	})
+}
+
+// applicationKey returns the key of an application.
+func applicationKey(t *testing.T, tenant, application string) string {
+	t.Helper()
+	raw := kubectl(t, "", "get", "secret", tenant+"-"+application+"-key", "-o", "jsonpath={.data.token}")
+	value, err := base64.StdEncoding.DecodeString(raw)
+	if err != nil || len(value) == 0 {
+		t.Fatalf("decode key: %q, %v", raw, err)
+	}
+	secrets.Add("key of "+tenant+"/"+application, string(value))
+	return string(value)
 }
 
 func openSDKTools(t *testing.T) devenv.SDKTools {

@@ -79,7 +79,11 @@ func (p *up) learn() error {
 		return fmt.Errorf("decode Secrets: %w", err)
 	}
 	for _, item := range list.Items {
-		for _, key := range []string{"token", "password"} {
+		keys := []string{"token", "password"}
+		if strings.HasSuffix(item.Metadata.Name, "-key") { // of an application, which does not sign in
+			keys = keys[:1]
+		}
+		for _, key := range keys {
 			value, err := base64.StdEncoding.DecodeString(item.Data[key])
 			if err != nil || !secrets.Add(key+" in "+item.Metadata.Name, string(value)) {
 				return fmt.Errorf("Secret %s has no %s: %w", item.Metadata.Name, key, err)
