@@ -27,6 +27,9 @@ func (s *Server) authenticate(ctx huma.Context, next func(huma.Context)) {
 	staged, end := trace.Begin(ctx.Context(), trace.Auth)
 	who, err := s.authorize(staged, ctx.Header("Authorization"), false)
 	end()
+	if err == nil {
+		s.keepOrigin(fiberCtx(ctx), who)
+	}
 	if err != nil {
 		s.abort(ctx, err)
 		return

@@ -82,6 +82,9 @@ func (s *Server) next(c *fiber.Ctx) (err error) {
 	if !keepUserEncoded(c) && hasEncodedSlash(&c.Request().Header) {
 		return fiber.ErrNotFound
 	}
+	if s.cors(c) {
+		return nil
+	}
 	return c.Next()
 }
 

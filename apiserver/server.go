@@ -58,6 +58,9 @@ type Config struct {
 	Providers []*dashboard.Provider
 	// TrustedProxies are the proxies whose X-Forwarded-For is trusted.
 	TrustedProxies []netip.Prefix
+	// AllowedOrigins are the origins of web pages whose scripts may call the API, in addition to those
+	// of each application.
+	AllowedOrigins []string
 	// URL is the public URL of the server, such as https://mnemo.example.com;
 	// nil if unknown.
 	URL *url.URL
@@ -89,6 +92,7 @@ type Server struct {
 	limiter *limiter
 	conns   *conns
 	intake  *intake
+	origin  allowedOrigins
 	// stopping is closed when Shutdown begins, to end event streams.
 	stopping chan struct{}
 	exports  *exports

@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"regexp"
 	"runtime/debug"
 	"time"
 
@@ -51,11 +52,20 @@ type serveCommand struct {
 	MetricsListen  string         `env:"MNEMO_METRICS_LISTEN" default:":9090" help:"Address of the metrics server, host:port."`
 	OIDCProviders  string         `env:"MNEMO_OIDC_PROVIDERS" name:"oidc-providers" type:"existingfile" help:"JSON file with the identity providers for signing in to the dashboard (docs/sso.md)."`
 	ErasureLedger  bool           `env:"MNEMO_ERASURE_LEDGER" help:"Serve only while the erasure ledger is applied to the database (docs/backup.md)."`
+	AllowedOrigins []string       `env:"MNEMO_ALLOWED_ORIGINS" help:"Origins of web pages whose scripts may call the API with any token, such as https://app.example.com. Applications may allow more for their own keys."`
 	TrustedProxies []netip.Prefix `env:"MNEMO_TRUSTED_PROXIES" help:"Networks of trusted proxies, such as 10.0.0.0/8. Their X-Forwarded-For is used for rate limits of sign-ins and registrations."`
 }
 
 // Validate reports invalid flags.
+// originForm is the form of an origin, as in the Tenant resource.
+var originForm = regexp.MustCompile(`^https?://[a-z0-9]([-a-z0-9.]*[a-z0-9])?(:[1-9][0-9]{0,4})?$`)
+
 func (c *serveCommand) Validate() error {
+	for _, origin := range c.AllowedOrigins {
+		if !originForm.MatchString(origin) {
+			return fmt.Errorf("--allowed-origins: %q must be a scheme and a host in lower case without a path, such as https://app.example.com", origin)
+		}
+	}
 	if u := c.URL; u != nil && (u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "") {
 		return errors.New("--url must be the URL at which users reach this server, such as https://mnemo.example.com")
 	}
@@ -194,7 +204,7 @@ func (c *serveCommand) serverConfig(
 		Rates:    s.db,
 		Users:    s.db,
 		Cache:    cache,
-		Sessions: s.db, Access: s.db, Holdings: s.db.Holdings, TrustedProxies: c.TrustedProxies,
+		Sessions: s.db, Access: s.db, Holdings: s.db.Holdings, TrustedProxies: c.TrustedProxies, AllowedOrigins: c.AllowedOrigins,
 		ImportFile: c.ImportLimit,
 		URL:        c.URL,
 		Version:    telemetry.Version(),

@@ -1,0 +1,97 @@
+package apiserver
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+const (
+	// originsAge is how long the origins of applications are cached.
+	originsAge = 10 * time.Second
+	// preflightAge is how long browsers may cache the response to a preflight, seconds.
+	preflightAge = "600"
+)
+
+// corsHeaders are the request headers that scripts of other origins may send, and
+// exposedHeaders the response headers that they may read.
+var (
+	corsHeaders = strings.Join([]string{fiber.HeaderAuthorization, fiber.HeaderContentType, headerUser, headerIdempotencyKey,
+		headerRequestID, headerLastEventID}, ", ")
+	exposedHeaders = strings.Join([]string{headerRequestID, headerRateLimit, headerRateRemaining, headerRateReset,
+		fiber.HeaderRetryAfter, fiber.HeaderLocation, headerDegraded}, ", ")
+)
+
+// allowedOrigins are the origins of applications, from the store.
+type allowedOrigins struct {
+	mu      sync.Mutex
+	origins []string
+	until   time.Time
+}
+
+// cors sets the headers of the response to a script of another origin, and reports whether
+// the request is a preflight of an allowed origin, which it has answered. Scripts send
+// tokens themselves, so credentials are never allowed, and only configured origins are
+// repeated. The origins of an application are allowed until authentication knows the key,
+// so that its pages can read the error of a revoked one; see keepOrigin.
+func (s *Server) cors(c *fiber.Ctx) (answered bool) {
+	if !strings.HasPrefix(c.Path(), "/api/") {
+		return false
+	}
+	c.Vary(fiber.HeaderOrigin)
+	origin := c.Get(fiber.HeaderOrigin)
+	if origin == "" || !slices.Contains(s.AllowedOrigins, origin) && !slices.Contains(s.applicationOrigins(c.UserContext()), origin) {
+		return false
+	}
+	c.Set(fiber.HeaderAccessControlAllowOrigin, origin)
+	if c.Method() != http.MethodOptions || c.Get(fiber.HeaderAccessControlRequestMethod) == "" {
+		c.Set(fiber.HeaderAccessControlExposeHeaders, exposedHeaders)
+		return false
+	}
+	c.Vary(fiber.HeaderAccessControlRequestMethod, fiber.HeaderAccessControlRequestHeaders)
+	c.Set(fiber.HeaderAccessControlAllowMethods, "GET, POST, PATCH, DELETE")
+	c.Set(fiber.HeaderAccessControlAllowHeaders, corsHeaders)
+	c.Set(fiber.HeaderAccessControlMaxAge, preflightAge)
+	c.Status(http.StatusNoContent)
+	return true
+}
+
+// applicationOrigins returns the origins that the applications of all tenants allow. If
+// the store is unavailable, the last ones apply.
+func (s *Server) applicationOrigins(ctx context.Context) []string {
+	if s.Users == nil {
+		return nil
+	}
+	s.origin.mu.Lock()
+	defer s.origin.mu.Unlock()
+	if time.Now().Before(s.origin.until) {
+		return s.origin.origins
+	}
+	s.origin.until = time.Now().Add(originsAge)
+	origins, err := s.Users.AllowedOrigins(ctx)
+	if err != nil {
+		s.Log.LogAttrs(ctx, slog.LevelWarn, "allowed origins not updated", slog.Any("error", err))
+		return s.origin.origins
+	}
+	s.origin.origins = origins
+	return origins
+}
+
+// keepOrigin withdraws the permission of an origin that neither the server nor the
+// application of the key allows: that of another application.
+func (s *Server) keepOrigin(c *fiber.Ctx, who tenant.Identity) {
+	origin := c.Get(fiber.HeaderOrigin)
+	if slices.Contains(s.AllowedOrigins, origin) || who.Application != nil && slices.Contains(who.Application.Origins, origin) {
+		return
+	}
+	c.Response().Header.Del(fiber.HeaderAccessControlAllowOrigin)
+	c.Response().Header.Del(fiber.HeaderAccessControlExposeHeaders)
+}
