@@ -81,14 +81,14 @@ func TestPreflight(t *testing.T) {
 		return resp
 	}
 	got := preflight("/api/memory", "https://app.test")
-	if got.StatusCode != 204 || got.Header.Get("Access-Control-Allow-Origin") != "https://app.test" || got.Header.Get("Access-Control-Allow-Credentials") != "" {
+	if got.StatusCode != http.StatusNoContent || got.Header.Get("Access-Control-Allow-Origin") != "https://app.test" || got.Header.Get("Access-Control-Allow-Credentials") != "" {
 		t.Errorf("preflight: %d %v", got.StatusCode, got.Header)
 	}
 	if vary := strings.Join(got.Header.Values("Vary"), ", "); !strings.Contains(vary, "Origin") || !strings.Contains(got.Header.Get("Access-Control-Allow-Headers"), headerUser) {
 		t.Errorf("preflight: %v", got.Header)
 	}
 	for _, origin := range []string{"https://other.test", "null", "https://app.test.evil.test", "http://app.test"} {
-		if got := preflight("/api/memory", origin); got.StatusCode != 405 || got.Header.Get("Access-Control-Allow-Origin") != "" {
+		if got := preflight("/api/memory", origin); got.StatusCode != http.StatusMethodNotAllowed || got.Header.Get("Access-Control-Allow-Origin") != "" {
 			t.Errorf("preflight of %s: %d %v", origin, got.StatusCode, got.Header)
 		}
 	}

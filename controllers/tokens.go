@@ -255,13 +255,8 @@ func (r *TenantReconciler) issueAndRecord(
 // withdrawn, so the older hashes are then revoked before the write.
 func (r *TenantReconciler) issue(ctx context.Context, p *pass, u tenant.User, secret *corev1.Secret, a access) (*tenant.TokenInfo, error) {
 	var err error
-	if a.token, err = tenant.NewTokenOf(tokenKind(u.Name), r.config.Random); err != nil {
+	if a.token, a.password, err = r.newCredentials(u.Name); err != nil {
 		return nil, err
-	}
-	if hasPassword(u.Name) {
-		if a.password, err = tenant.NewPassword(r.config.Random); err != nil {
-			return nil, err
-		}
 	}
 	desired, err := r.secretWith(p.tenant, u.Name, secret, a)
 	if err != nil {
@@ -301,6 +296,14 @@ func (r *TenantReconciler) issue(ctx context.Context, p *pass, u tenant.User, se
 	}
 	r.metrics.issued.Inc()
 	return &tenant.TokenInfo{Generation: c.Generation, Fingerprint: c.TokenHash.Fingerprint(), Issuer: c.Issuer}, nil
+}
+
+// newCredentials returns a token, and a password for a user who has one.
+func (r *TenantReconciler) newCredentials(user string) (token, password string, err error) {
+	if token, err = tenant.NewTokenOf(tokenKind(user), r.config.Random); err == nil && hasPassword(user) {
+		password, err = tenant.NewPassword(r.config.Random)
+	}
+	return token, password, err
 }
 
 // publish writes the Secret. If the API server refuses a user's first Secret,

@@ -17,6 +17,14 @@ import (
 
 var _ tenant.ApplicationUserStore = (*DB)(nil)
 
+// applyMembers stores the users and applications of the spec.
+func (d *DB) applyMembers(ctx context.Context, tx pgx.Tx, q *db.Queries, id string, spec tenant.Spec, taken []string, removed map[string]bool) error {
+	if err := d.applyUsers(ctx, tx, q, id, spec, taken, removed); err != nil {
+		return err
+	}
+	return applyApplications(ctx, q, id, spec)
+}
+
 // applyApplications stores the listed applications. The keys of others are revoked; the
 // users that they created stay, because all applications of a tenant have the same users.
 func applyApplications(ctx context.Context, q *db.Queries, id string, spec tenant.Spec) error {
@@ -197,7 +205,7 @@ func (d *DB) ApplicationUsers(ctx context.Context, key tenant.Identity, after st
 	if after != "" {
 		after = tenant.StoredUser(after)
 	}
-	rows, err := db.New(d.pool).ListApplicationUsers(ctx, db.ListApplicationUsersParams{TenantID: string(key.Tenant), After: after, Most: int32(limit)})
+	rows, err := db.New(d.pool).ListApplicationUsers(ctx, db.ListApplicationUsersParams{TenantID: string(key.Tenant), After: after, Most: int64(limit)})
 	if err != nil {
 		return nil, fmt.Errorf("list the applications' users: %w", mapError(err))
 	}

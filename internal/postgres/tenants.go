@@ -60,10 +60,7 @@ func (d *DB) Apply(ctx context.Context, spec tenant.Spec) (tenant.Tenant, error)
 		if err != nil {
 			return err
 		}
-		if err := d.applyUsers(ctx, tx, q, id, spec, taken, removed); err != nil {
-			return err
-		}
-		if err := applyApplications(ctx, q, id, spec); err != nil {
+		if err := d.applyMembers(ctx, tx, q, id, spec, taken, removed); err != nil {
 			return err
 		}
 		out, err = readTenant(ctx, q, id, spec)

@@ -137,13 +137,13 @@ func (q *Queries) InsertApplicationUser(ctx context.Context, arg InsertApplicati
 
 const listApplicationUsers = `-- name: ListApplicationUsers :many
 select name, memories, conversations, created_at from users
-where tenant_id = $1 and kind = 'application_user' and active and name > $2 order by name limit $3
+where tenant_id = $1 and kind = 'application_user' and active and name > $2 order by name limit $3::bigint
 `
 
 type ListApplicationUsersParams struct {
 	TenantID string
 	After    string
-	Most     int32
+	Most     int64
 }
 
 type ListApplicationUsersRow struct {

@@ -42,7 +42,7 @@ insert into users (tenant_id, name, kind) values (@tenant_id, @name, 'applicatio
 
 -- name: ListApplicationUsers :many
 select name, memories, conversations, created_at from users
-where tenant_id = @tenant_id and kind = 'application_user' and active and name > @after order by name limit @most;
+where tenant_id = @tenant_id and kind = 'application_user' and active and name > @after order by name limit @most::bigint;
 
 -- name: GetApplicationUser :one
 select name, memories, conversations, created_at from users

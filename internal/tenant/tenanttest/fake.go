@@ -239,6 +239,20 @@ func (f *Fake) applyUsers(r *row, spec tenant.Spec) {
 			r.version++
 		}
 	}
+	f.applyApplications(r, spec, listed)
+	r.usage.Users = 0
+	for name, u := range r.users {
+		if u.listed && !listed[name] {
+			r.remove(name, spec.DeletionPolicy)
+		}
+		if _, application := tenant.ApplicationOf(name); u.listed && !application {
+			r.usage.Users++
+		}
+	}
+}
+
+// applyApplications creates the holders of the applications' keys and lists them.
+func (f *Fake) applyApplications(r *row, spec tenant.Spec, listed map[string]bool) {
 	for _, a := range spec.Applications {
 		name := tenant.KeyHolder(a.Name)
 		listed[name] = true
@@ -249,15 +263,6 @@ func (f *Fake) applyUsers(r *row, spec tenant.Spec) {
 		if u := r.users[name]; !u.listed {
 			u.listed = true
 			r.version++
-		}
-	}
-	r.usage.Users = 0
-	for name, u := range r.users {
-		if u.listed && !listed[name] {
-			r.remove(name, spec.DeletionPolicy)
-		}
-		if _, application := tenant.ApplicationOf(name); u.listed && !application {
-			r.usage.Users++
 		}
 	}
 }
