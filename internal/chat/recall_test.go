@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
@@ -116,7 +117,7 @@ func TestRecallQuery(t *testing.T) {
 			s.Now = func() time.Time { return askedAt }
 			recallOne(t, s, test.in)
 			test.want.Kind = retrieve.Chat
-			if diff := cmp.Diff(test.want, f.asked); diff != "" {
+			if diff := cmp.Diff(test.want, f.asked, cmpopts.IgnoreUnexported(retrieve.Query{})); diff != "" {
 				t.Errorf("query (-want +got):\n%s", diff)
 			}
 		})

@@ -1,4 +1,4 @@
--- Application keys (docs/adr/0021-application-users.md).
+-- Application keys (docs/adr/0022-application-users.md).
 --
 -- An application has a row in users, which holds its keys (tokens) like those of a user, with
 -- the same revocation and erasure records. It owns no data. The users that it acts for are rows

@@ -240,10 +240,15 @@ func (f *Fake) applyUsers(r *row, spec tenant.Spec) {
 		}
 	}
 	f.applyApplications(r, spec, listed)
+	r.removeOthers(listed, spec.DeletionPolicy)
+}
+
+// removeOthers ends the access of users who are not listed, and counts the others.
+func (r *row) removeOthers(listed map[string]bool, policy tenant.DeletionPolicy) {
 	r.usage.Users = 0
 	for name, u := range r.users {
 		if u.listed && !listed[name] {
-			r.remove(name, spec.DeletionPolicy)
+			r.remove(name, policy)
 		}
 		if _, application := tenant.ApplicationOf(name); u.listed && !application {
 			r.usage.Users++
