@@ -12,11 +12,9 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/trace"
 )
 
-// The security schemes: a token, and with an application key also the user.
-const (
-	bearer     = "bearer"
-	actingUser = "user"
-)
+// bearer is the security scheme. The header of an application's user is not one: clients
+// that generators write send the token in every scheme.
+const bearer = "bearer"
 
 // identityKey is the context key of the caller's identity.
 type identityKey struct{}

@@ -22,11 +22,11 @@ const (
 	oneLine = `^[^` + control + `]*[^` + control + unseen + `0-9][^` + control + `]*$`
 )
 
-// forms are the patterns of properties, by schema.property.
+// forms are the patterns of properties, or of the items of lists, by schema.property.
 var forms = map[string]string{
 	"CreateMemoryRequest.text": notBlank, "CreateMemoryRequest.source": anyText,
-	"CreateMemoryRequest.agentId": anyText, "CreateMemoryRequest.runId": anyText,
-	"UpdateMemoryRequest.agentId": anyText, "UpdateMemoryRequest.runId": anyText,
+	"CreateMemoryRequest.agentId": anyText, "CreateMemoryRequest.runId": anyText, "CreateMemoryRequest.tags": notBlank,
+	"UpdateMemoryRequest.agentId": anyText, "UpdateMemoryRequest.runId": anyText, "UpdateMemoryRequest.tags": notBlank,
 	"UpdateMemoryRequest.text": notBlank, "UpdateMemoryRequest.bucketName": `^$|` + anySeen,
 	"CreateBucketRequest.name": oneLine, "CreateBucketRequest.description": anyText,
 	"UpdateBucketRequest.name": oneLine, "UpdateBucketRequest.description": anyText,
@@ -43,6 +43,10 @@ func limit(name string, s *huma.Schema) {
 	for property, p := range s.Properties {
 		form, ok := forms[name+"."+property]
 		if !ok {
+			continue
+		}
+		if p.Items != nil {
+			p.Items.Pattern = form
 			continue
 		}
 		p.Pattern = form

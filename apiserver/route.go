@@ -61,9 +61,6 @@ func add[I, O any](s *Server, method, path string, d doc, h handler[I, O]) {
 	required := d.requires(method)
 	op.Middlewares = huma.Middlewares{setRoute, s.authenticate, s.limitRate, s.checkAccess(required)}
 	op.Description = strings.TrimSpace(op.Description + "\n\n" + scopeText(required))
-	if required != tenant.AccessAdmin {
-		op.Security = append(op.Security, map[string][]string{bearer: {}, actingUser: {}})
-	}
 	switch {
 	case d.form != nil:
 		op.Middlewares = append(op.Middlewares, s.formBody)
