@@ -40,9 +40,11 @@ func TestCORS(t *testing.T) {
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(testkit.Chromium(t)), chromedp.NoSandbox,
 		chromedp.DisableGPU, chromedp.UserDataDir(t.TempDir()), chromedp.Flag("disable-dev-shm-usage", true))
 	allocator, cancel := chromedp.NewExecAllocator(context.Background(), options...)
-	t.Cleanup(cancel)
-	ctx, stop := chromedp.NewContext(allocator)
-	t.Cleanup(stop)
+	ctx, _ := chromedp.NewContext(allocator)
+	t.Cleanup(func() {
+		_ = chromedp.Cancel(ctx) // waits until Chromium writes no more files
+		cancel()
+	})
 	for _, tc := range []struct{ name, page, token, user, want string }{
 		{"a configured origin with a token", configured, h.alice, "", "200 id:true rate:1000000"},
 		{"a configured origin with a key", configured, key, "c", "200 id:true rate:1000000"},
