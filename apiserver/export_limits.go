@@ -28,7 +28,7 @@ const (
 var errSlowReader = errors.New("the client reads too slowly")
 
 // pacedBody is a response body that ends unless its client reads at the speed of
-// exportPace, apart from a pause. A client does not save up time for a longer pause.
+// exportPace, except during a pause. Reading fast does not extend the pause.
 type pacedBody struct {
 	*io.PipeReader
 	conn    net.Conn

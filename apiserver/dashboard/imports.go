@@ -20,7 +20,7 @@ type importView struct {
 	Age time.Duration // since the import began
 }
 
-// Left estimates how long the import still takes, from its progress so far; "" if that
+// Left estimates the remaining time of the import from its progress; "" if that
 // says nothing yet.
 func (v importView) Left() string {
 	done, total := v.Done(), v.Total

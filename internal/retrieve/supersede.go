@@ -38,7 +38,7 @@ var (
 	home = regexp.MustCompile(`(?i)^(?:lives? in|resides? in|(?:is|am) based in|moved to)$`)
 )
 
-// claim is a statement, taken apart.
+// claim is a parsed statement.
 type claim struct {
 	words   []string // in lower case
 	ordered []string // stems of all words
