@@ -31,6 +31,10 @@ everything = $(if $(filter 0,$(shell id -u)),./...,$(filter-out %/test/cluster,$
 up: ## Run Mnemo and its dependencies on this machine until Ctrl-C (PORT=8080)
 	@go build -o bin/up ./hack/up && exec bin/up up $(if $(PORT),-port $(PORT))
 
+.PHONY: sign-in
+sign-in: ## Print another one-time link that signs in to the dashboard of make up
+	@. .mnemo/up.env && DATABASE_URL=$$DATABASE_APP_URL bin/mnemo sign-in-link --tenant default/acme --user alice
+
 .PHONY: down
 down: ## Stop processes that `make up` left after a crash
 	@go run ./hack/up down

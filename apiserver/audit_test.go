@@ -227,6 +227,7 @@ func (x *auditedRun) changesByForm(t *testing.T) {
 			x.cookie, x.secrets["session"] = c.Value, c.Value
 		}
 	}
+	x.signsInWithLink(t)
 	do := func(path, route string, form url.Values, want ...audit.Verb) {
 		t.Helper()
 		x.page(t, path, form)
@@ -253,6 +254,26 @@ func (x *auditedRun) changesByForm(t *testing.T) {
 	x.wrote(t, "POST /connect/token", "session", audit.TokenCreate, audit.TokenRevoke)
 	x.secrets["token of the dashboard"] = regexp.MustCompile(`mn_[0-9A-Za-z]{38}`).FindString(shown)
 	do("/sign-out", "/sign-out", nil, audit.SessionDelete)
+}
+
+// signsInWithLink uses a one-time link, which an administrator created.
+func (x *auditedRun) signsInWithLink(t *testing.T) {
+	t.Helper()
+	code, err := tenant.NewSession(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.secrets["sign-in link"] = code
+	ctx := tenant.WithActor(t.Context(), tenant.Actor{Kind: tenant.ActorAdministrator, Via: "sign-in-link"})
+	if err := x.s.db.CreateSignInLink(ctx, tenant.SignInLink{Scope: x.scope, Secret: tenant.HashSecret(code), Lifetime: time.Minute}); err != nil {
+		t.Fatal(err)
+	}
+	x.seen = len(x.records(t))
+	before := x.cookie
+	x.cookie = ""
+	x.page(t, "/sign-in/link", url.Values{"code": {code}})
+	x.wrote(t, "POST /sign-in/link", "link", audit.SessionCreate)
+	x.cookie = before
 }
 
 // deletesAndUndeletes deletes an object, undoes it, and deletes it again.

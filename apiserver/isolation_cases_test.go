@@ -77,6 +77,8 @@ var isolationCases = map[string][]isolationRequest{
 	"GET /":             {{}}, "GET /sign-in": {{path: "?next=/chats/$c"}},
 	"GET /t/:tenant": {{path: "/acme"}}, "GET /t/:namespace/:tenant": {{path: "/default/acme"}},
 	"POST /sign-in":               {{body: "name=$s&password=wrong"}},
+	"GET /sign-in/link":           {{}},
+	"POST /sign-in/link":          {{body: "code=$s"}},
 	"GET /sign-in/with/:provider": {{path: "/0"}},
 	"GET /sign-in/callback":       {{path: "?state=$m&code=$c"}},
 	"POST /sign-out":              {{}},
@@ -143,7 +145,7 @@ var lastCases = map[string]bool{
 // exists, even for its owner.
 var sameForOwner = map[string]bool{
 	"POST /api/buckets": true, "POST /buckets": true, "tool create_bucket": true, "POST " + pathRegister: true, "POST " + pathToken: true, "POST " + pathRevoke: true,
-	"GET /assets/:name": true, "GET /sign-in": true, "POST /sign-in": true, "GET /sign-in/callback": true, "GET /authorize": true, "POST /authorize": true,
+	"GET /assets/:name": true, "GET /sign-in": true, "POST /sign-in": true, "GET /sign-in/link": true, "POST /sign-in/link": true, "GET /sign-in/callback": true, "GET /authorize": true, "POST /authorize": true,
 	// Users have no access to them; TestUsersOfApplications is about applications.
 	"GET /api/users": true, "GET /api/users/:user": true, "DELETE /api/users/:user": true,
 	"POST /api/chat-history/ingest/custom-online": true, "POST /memories/delete": true, "POST /chats/delete": true, "POST /memories/undelete": true, "POST /chats/undelete": true, "POST /chats/mark": true,

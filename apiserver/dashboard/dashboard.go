@@ -94,6 +94,8 @@ func (d *Dashboard) Register(app fiber.Router) {
 	app.Get("/t/:tenant", d.public(d.tenantSignInPage))
 	app.Get("/t/:namespace/:tenant", d.public(d.tenantSignInPage))
 	app.Post("/sign-in", d.public(d.signIn))
+	app.Get(PathLink, d.public(d.linkPage))
+	app.Post(PathLink, d.public(d.signInWithLink))
 	app.Get("/sign-in/with/:provider", d.public(d.startSignIn))
 	app.Get("/sign-in/callback", d.public(d.finishSignIn))
 	app.Post("/sign-out", d.public(d.signOut))

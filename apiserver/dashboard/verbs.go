@@ -27,6 +27,7 @@ var phrases = map[audit.Verb]struct{ text, noun string }{
 	audit.AccountDelete:        {"Erased all data", ""},
 	audit.SessionCreate:        {"Signed in", ""},
 	audit.SessionDelete:        {"Signed out", ""},
+	audit.SessionLink:          {"Created a one-time sign-in link", ""},
 	audit.TokenCreate:          {"Created a token", ""},
 	audit.TokenRevoke:          {"Revoked ", "token"},
 	audit.AppConnect:           {"Connected an app", ""},

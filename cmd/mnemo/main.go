@@ -28,6 +28,7 @@ type cli struct {
 	Embeddings    embeddingsCommand         `cmd:"" help:"Replace the embedding model while the platform is in use."`
 	Tenants       tenantsCommand            `cmd:"" help:"List, retire and purge tenants in the database."`
 	Users         usersCommand              `cmd:"" help:"List, remove and restore users of identity providers."`
+	SignInLink    signInLinkCommand         `cmd:"" name:"sign-in-link" help:"Print a link that signs a user in to the dashboard once."`
 	Rotate        rotateCommand             `cmd:"" help:"Revoke all tokens and passwords of one tenant or of all tenants. The operator issues new ones."`
 	Erasures      erasuresCommand           `cmd:"" help:"Keep erased data erased after a restore of the database."`
 	Erase         eraseCommand              `cmd:"" help:"Permanently delete a user or a retained tenant, and print a receipt with the queries that prove it."`

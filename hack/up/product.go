@@ -165,6 +165,17 @@ func (p *platform) startOperator(ctx context.Context) (err error) {
 	return err
 }
 
+// signInLink returns a one-time link that signs the first user in.
+func (p *platform) signInLink(ctx context.Context) (string, error) {
+	cmd := exec.CommandContext(ctx, p.binary, "sign-in-link", "--tenant", p.sample.Namespace+"/"+p.sample.Name, "--user", p.sample.Users[0].Name)
+	cmd.Env = append(os.Environ(), "DATABASE_URL="+p.product.appURL, "MNEMO_URL="+p.product.url())
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("mnemo sign-in-link: %w", err)
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
 // run starts a command of bin/mnemo and waits until url returns status 200.
 func (p *platform) run(ctx context.Context, title, command, url string, env []string) (running *devenv.Process, err error) {
 	done := p.progress.Step(title, "starting")

@@ -33,13 +33,14 @@ func (p *platform) writeEnv(path string) error {
 }
 
 // printSummary prints addresses, credentials and example commands.
-func (p *platform) printSummary(w io.Writer, took time.Duration) {
+func (p *platform) printSummary(w io.Writer, took time.Duration, signInLink string) {
 	url, user := p.product.url(), p.sample.Users[0]
 	auth := `-H "Authorization: Bearer ` + user.Token + `"`
 	_, _ = fmt.Fprintf(w, `
-Mnemo is up after %s.
+Mnemo is up after %[1]s.
 
-  dashboard   %s   in a browser: sign in as %[12]s with password %[13]s
+  dashboard   %[14]s   in a browser: signs %[4]s in, once within 10 minutes
+              (later %[2]s as %[12]s with password %[13]s, or a new link with make sign-in)
   API         %[2]s   (reference: %[2]s/docs)
   token       %[3]s   (%[4]s of Tenant %[5]s)
   kubectl     export KUBECONFIG=%[6]s
@@ -56,7 +57,7 @@ Try, in another terminal: store a memory, find it by other words, see the Tenant
 
 Ctrl-C stops everything; the data stays, and the next start is quick.
 `, took.Round(100*time.Millisecond), url, user.Token, user.Name, p.sample.Name, p.kube.Kubeconfig, p.dir, envFile,
-		auth, time.Now().Format(time.DateOnly), p.kube.Kubectl, p.sample.SignInName(), user.Password)
+		auth, time.Now().Format(time.DateOnly), p.kube.Kubectl, p.sample.SignInName(), user.Password, signInLink)
 	if p.milvus.Open() {
 		_, _ = fmt.Fprint(w, `
 Note: Milvus' internal ports require no password and listen on every address of this machine; only root can isolate them.

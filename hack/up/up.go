@@ -33,12 +33,16 @@ func up(ctx context.Context, o options) (err error) {
 		}
 		return err
 	}
+	link, err := p.signInLink(ctx)
+	if err != nil {
+		return err
+	}
 	env := filepath.Join(o.dir, envFile)
 	if err := p.writeEnv(env); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.Remove(env)) }()
-	p.printSummary(os.Stdout, time.Since(begin))
+	p.printSummary(os.Stdout, time.Since(begin), link)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var kubectl sync.WaitGroup

@@ -61,8 +61,8 @@ func TestSummary(t *testing.T) {
 	t.Parallel()
 	p := testPlatform(t)
 	var b strings.Builder
-	p.printSummary(&b, 0)
-	for _, want := range []string{p.product.url(), "tok1", "sign in as default/acme/a with password pw", "export KUBECONFIG=/a dir/config", "get tenants", "/api/memory", "query="} {
+	p.printSummary(&b, 0, "http://link/#code")
+	for _, want := range []string{p.product.url(), "tok1", "http://link/#code   in a browser", "as default/acme/a with password pw", "export KUBECONFIG=/a dir/config", "get tenants", "/api/memory", "query="} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("the summary does not contain %q:\n%s", want, &b)
 		}

@@ -36,6 +36,7 @@ const (
 	AccountDelete        Verb = "account.delete"        // no objects: everything the user owned
 	SessionCreate        Verb = "session.create"        // fingerprint: a sign-in
 	SessionDelete        Verb = "session.delete"        // fingerprint: a sign-out
+	SessionLink          Verb = "session.link"          // fingerprint: an administrator created a one-time sign-in link
 	TokenCreate          Verb = "token.create"          // fingerprint
 	TokenRevoke          Verb = "token.revoke"          // fingerprints
 	AppConnect           Verb = "app.connect"           // id of the grant, client id

@@ -22,6 +22,7 @@ const (
 	ViaApp      = "app"      // a connected app with an OAuth secret
 	ViaPassword = "password" // of a sign-in
 	ViaProvider = "provider" // an identity provider, of a sign-in
+	ViaLink     = "link"     // a one-time link, of a sign-in
 )
 
 // Actor is who makes a change, for the audit log.

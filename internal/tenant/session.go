@@ -62,6 +62,21 @@ type SignIn struct {
 	Lifetime time.Duration
 }
 
+// SignInLink is a one-time link that signs a user in.
+type SignInLink struct {
+	Scope
+	Secret   Hash
+	Lifetime time.Duration
+}
+
+// LinkSignIn is an attempt to sign in with a one-time link.
+type LinkSignIn struct {
+	Link     Hash
+	Address  string // of the client; attempts are counted per address
+	Session  Hash   // of the new session's secret
+	Lifetime time.Duration
+}
+
 // Session is a signed-in user of the dashboard.
 type Session struct {
 	Identity
@@ -92,6 +107,9 @@ type SessionStore interface {
 	// CountSignIn counts a sign-in attempt from an address before its outcome
 	// is known; RateLimited with the time to wait after too many failures.
 	CountSignIn(ctx context.Context, address string) error
+	// SignInWithLink creates a session and ends the link. Unauthorized if it was used,
+	// has expired or never existed.
+	SignInWithLink(ctx context.Context, s LinkSignIn) error
 	// SignInExternal begins a session of a user of an identity provider and
 	// creates the user at the first sign-in. Forbidden if no tenant accepts the
 	// domain, the tenant is suspended, or its user quota is exceeded. It resets the

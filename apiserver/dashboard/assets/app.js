@@ -374,6 +374,14 @@
 		label();
 	}
 
+	// A one-time sign-in link has its code in the fragment, which no server sees. It does not stay in the history.
+	const link = one("form[data-link]");
+	if (link && location.hash.length > 1) {
+		one("input[name=code]", link).value = location.hash.slice(1);
+		history.replaceState(null, "", location.pathname);
+		link.requestSubmit();
+	}
+
 	// Dates and times in the reader's zone and format. A date without a time is the same everywhere.
 	const local = new Intl.DateTimeFormat(undefined, { dateStyle: "long", timeStyle: "short" });
 	const localDay = new Intl.DateTimeFormat(undefined, { dateStyle: "long" });

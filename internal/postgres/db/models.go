@@ -404,6 +404,8 @@ type Session struct {
 	ExpiresAt    time.Time
 	// When the user last proved their identity. Null if the identity provider does not tell
 	AuthenticatedAt *time.Time
+	// The secret is that of a one-time sign-in link, not of a cookie
+	OneTime bool
 }
 
 // Failed sign-ins per account and per address, by hash. Unlogged: a crash resets the counts

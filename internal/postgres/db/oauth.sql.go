@@ -198,7 +198,7 @@ from (
     join users u on u.tenant_id = s.tenant_id and u.id = s.user_id and u.active
         and u.password_hash is not distinct from s.password_hash
     join tenants n on n.id = s.tenant_id and n.state = 'active' and not n.suspended
-    where s.hash = $4 and s.tenant_id = $5 and s.user_id = $6 and s.expires_at > now()
+    where s.hash = $4 and s.tenant_id = $5 and s.user_id = $6 and not s.one_time and s.expires_at > now()
     for share of u, n
 ) h
 returning id

@@ -186,7 +186,7 @@ join users u on u.tenant_id = s.tenant_id and u.id = s.user_id and u.active
 join tenants n on n.id = s.tenant_id and n.state = 'active' and not n.suspended
 join quotas q on q.tenant_id = s.tenant_id
 join user_placements p on p.tenant_id = s.tenant_id and p.user_id = s.user_id
-where s.hash = $1 and s.expires_at > now()
+where s.hash = $1 and not s.one_time and s.expires_at > now()
 `
 
 type GetSessionRow struct {
@@ -244,6 +244,37 @@ func (q *Queries) GetSession(ctx context.Context, hash []byte) (GetSessionRow, e
 	return i, err
 }
 
+const insertLinkedSession = `-- name: InsertLinkedSession :execrows
+insert into sessions (hash, tenant_id, user_id, password_hash, expires_at, authenticated_at)
+select $1, u.tenant_id, u.id, u.password_hash, now() + $2::interval, now()
+from users u
+join tenants n on n.id = u.tenant_id and n.state = 'active' and not n.suspended
+where u.tenant_id = $3 and u.id = $4 and u.active and u.password_hash is not distinct from $5
+`
+
+type InsertLinkedSessionParams struct {
+	Hash         []byte
+	Lifetime     pgtype.Interval
+	TenantID     string
+	UserID       int64
+	PasswordHash []byte
+}
+
+// No rows if the user's password has been replaced or the access has ended.
+func (q *Queries) InsertLinkedSession(ctx context.Context, arg InsertLinkedSessionParams) (int64, error) {
+	result, err := q.db.Exec(ctx, insertLinkedSession,
+		arg.Hash,
+		arg.Lifetime,
+		arg.TenantID,
+		arg.UserID,
+		arg.PasswordHash,
+	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
 const insertSession = `-- name: InsertSession :execrows
 insert into sessions (hash, tenant_id, user_id, password_hash, expires_at, authenticated_at)
 select $1, u.tenant_id, u.id, u.password_hash, now() + $2::interval, now()
@@ -270,4 +301,62 @@ func (q *Queries) InsertSession(ctx context.Context, arg InsertSessionParams) (i
 		return 0, err
 	}
 	return result.RowsAffected(), nil
+}
+
+const insertSignInLink = `-- name: InsertSignInLink :execrows
+insert into sessions (hash, tenant_id, user_id, password_hash, expires_at, one_time)
+select $1, u.tenant_id, u.id, u.password_hash, now() + $2::interval, true
+from users u
+join tenants n on n.id = u.tenant_id and n.state = 'active' and not n.suspended
+where u.tenant_id = $3 and u.id = $4 and u.active and u.kind = 'user'
+`
+
+type InsertSignInLinkParams struct {
+	Hash     []byte
+	Lifetime pgtype.Interval
+	TenantID string
+	UserID   int64
+}
+
+func (q *Queries) InsertSignInLink(ctx context.Context, arg InsertSignInLinkParams) (int64, error) {
+	result, err := q.db.Exec(ctx, insertSignInLink,
+		arg.Hash,
+		arg.Lifetime,
+		arg.TenantID,
+		arg.UserID,
+	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const useSignInLink = `-- name: UseSignInLink :many
+delete from sessions where hash = $1 and one_time and expires_at > now() returning tenant_id, user_id, password_hash
+`
+
+type UseSignInLinkRow struct {
+	TenantID     string
+	UserID       int64
+	PasswordHash []byte
+}
+
+func (q *Queries) UseSignInLink(ctx context.Context, hash []byte) ([]UseSignInLinkRow, error) {
+	rows, err := q.db.Query(ctx, useSignInLink, hash)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []UseSignInLinkRow{}
+	for rows.Next() {
+		var i UseSignInLinkRow
+		if err := rows.Scan(&i.TenantID, &i.UserID, &i.PasswordHash); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }

@@ -28,7 +28,7 @@ from (
     join users u on u.tenant_id = s.tenant_id and u.id = s.user_id and u.active
         and u.password_hash is not distinct from s.password_hash
     join tenants n on n.id = s.tenant_id and n.state = 'active' and not n.suspended
-    where s.hash = @session and s.tenant_id = @tenant_id and s.user_id = @user_id and s.expires_at > now()
+    where s.hash = @session and s.tenant_id = @tenant_id and s.user_id = @user_id and not s.one_time and s.expires_at > now()
     for share of u, n
 ) h
 returning id;

@@ -40,7 +40,25 @@ join users u on u.tenant_id = s.tenant_id and u.id = s.user_id and u.active
 join tenants n on n.id = s.tenant_id and n.state = 'active' and not n.suspended
 join quotas q on q.tenant_id = s.tenant_id
 join user_placements p on p.tenant_id = s.tenant_id and p.user_id = s.user_id
-where s.hash = @hash and s.expires_at > now();
+where s.hash = @hash and not s.one_time and s.expires_at > now();
+
+-- name: InsertSignInLink :execrows
+insert into sessions (hash, tenant_id, user_id, password_hash, expires_at, one_time)
+select @hash, u.tenant_id, u.id, u.password_hash, now() + @lifetime::interval, true
+from users u
+join tenants n on n.id = u.tenant_id and n.state = 'active' and not n.suspended
+where u.tenant_id = @tenant_id and u.id = @user_id and u.active and u.kind = 'user';
+
+-- name: UseSignInLink :many
+delete from sessions where hash = @hash and one_time and expires_at > now() returning tenant_id, user_id, password_hash;
+
+-- name: InsertLinkedSession :execrows
+-- No rows if the user's password has been replaced or the access has ended.
+insert into sessions (hash, tenant_id, user_id, password_hash, expires_at, authenticated_at)
+select @hash, u.tenant_id, u.id, u.password_hash, now() + @lifetime::interval, now()
+from users u
+join tenants n on n.id = u.tenant_id and n.state = 'active' and not n.suspended
+where u.tenant_id = @tenant_id and u.id = @user_id and u.active and u.password_hash is not distinct from @password_hash;
 
 -- name: DeleteSession :many
 delete from sessions where hash = @hash returning tenant_id, user_id;
