@@ -13,12 +13,13 @@ import (
 	"strings"
 )
 
-// sdkFiles pin, by hash, the packages that generate, build and test the SDKs.
+// sdkFiles pin, by hash, the packages that generate, build and test the SDKs, and clients of
+// others.
 // To update requirements.txt, run uv pip compile --universal --python-version 3.11
 // --generate-hashes --no-annotate --no-header; to update package-lock.json, run npm
 // install --package-lock-only --omit-lockfile-registry-resolved --ignore-scripts.
 //
-//go:embed sdktools sdkpackages
+//go:embed sdktools sdkpackages clients
 var sdkFiles embed.FS
 
 // SDKTools are the programs that generate and build the SDKs, and the npm packages
