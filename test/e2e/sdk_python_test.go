@@ -31,7 +31,7 @@ func TestPythonSDK(t *testing.T) {
 	t.Run("Client", func(t *testing.T) {
 		t.Parallel()
 		v := newVenv(t, "")
-		v.install(t, packages, wheel)
+		v.installDocumented(t, packages, wheel)
 		v.test(t, env, 22, "test_*.py")
 	})
 	t.Run("Adapters", func(t *testing.T) {
@@ -39,7 +39,7 @@ func TestPythonSDK(t *testing.T) {
 		v := newVenv(t, packages.Python())
 		// The other packages are present, so that this also compares their versions with those in pyproject.toml.
 		v.install(t, packages, wheel+"[langgraph,openai-agents,anthropic,llama-index]")
-		v.test(t, env, 16, "adapter_*.py")
+		v.test(t, env, 22, "adapter_*.py")
 		for i, block := range snippets(t, "python.md", "python") {
 			cmd := exec.CommandContext(t.Context(), v.python, "-")
 			cmd.Stdin = strings.NewReader(block)
@@ -135,6 +135,17 @@ func (v venv) install(t *testing.T, packages devenv.SDKPackages, name string) {
 	t.Helper()
 	output(t, exec.CommandContext(t.Context(), "python3", "-m", "pip", "--python", v.python, "install", "--quiet",
 		"--no-index", "--find-links", packages.Wheels(), name))
+}
+
+// installDocumented executes the documented commands with the cached wheels and the built
+// one instead of the package index.
+func (v venv) installDocumented(t *testing.T, packages devenv.SDKPackages, wheel string) {
+	t.Helper()
+	for _, block := range snippets(t, "python.md", "sh") {
+		cmd := exec.CommandContext(t.Context(), "sh", "-ec", "pip() { python3 -m pip --python "+v.python+` "$@"; }`+"\n"+block)
+		cmd.Env = append(os.Environ(), "PIP_NO_INDEX=1", "PIP_FIND_LINKS="+packages.Wheels()+" "+filepath.Dir(wheel))
+		output(t, cmd)
+	}
 }
 
 var testsRun = regexp.MustCompile(`Ran (\d+) tests? in`)

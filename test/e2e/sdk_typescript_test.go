@@ -4,8 +4,13 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
+	"crypto/sha512"
+	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,7 +28,8 @@ import (
 func TestTypeScriptSDK(t *testing.T) {
 	t.Parallel()
 	tools := openSDKTools(t)
-	dir := newProject(t, tools, buildNpm(t, tools))
+	tarball := buildNpm(t, tools)
+	dir := newProject(t, tools, tarball)
 	applyTenant(t, "typescript", "")
 	env := append(os.Environ(), "MNEMO_URL="+platform.env["MNEMO_URL"], "MNEMO_API_KEY="+secret(t, "typescript", "alice", "token"))
 
@@ -50,6 +56,49 @@ func TestTypeScriptSDK(t *testing.T) {
 		cmd.Dir, cmd.Env = dir, env
 		output(t, cmd)
 	}
+
+	installed := npmInstall(t, tools, tarball)
+	writeText(t, filepath.Join(installed, files[0]), string(readFile(t, filepath.Join(dir, files[0]))))
+	first := tools.Program(t.Context(), files[0])
+	first.Dir, first.Env = installed, env
+	output(t, first)
+}
+
+// npmInstall executes the documented commands with a registry that has only the package,
+// and returns the directory.
+func npmInstall(t *testing.T, tools devenv.SDKTools, tarball []byte) string {
+	t.Helper()
+	unpacked := t.TempDir()
+	unpack(t, tarball, unpacked)
+	var manifest map[string]any
+	if err := json.Unmarshal(readFile(t, filepath.Join(unpacked, "package.json")), &manifest); err != nil {
+		t.Fatal(err)
+	}
+	var registry *httptest.Server
+	registry = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/mnemo-client":
+			sum := sha512.Sum512(tarball)
+			manifest["dist"] = map[string]any{"tarball": registry.URL + "/package.tgz", "integrity": "sha512-" + base64.StdEncoding.EncodeToString(sum[:])}
+			_ = json.NewEncoder(w).Encode(map[string]any{"name": "mnemo-client", "dist-tags": map[string]string{"latest": packagesVersion},
+				"versions": map[string]any{packagesVersion: manifest}})
+		case "/package.tgz":
+			_, _ = w.Write(tarball)
+		default:
+			http.NotFound(w, r)
+		}
+	}))
+	t.Cleanup(registry.Close)
+	dir := t.TempDir()
+	npm := tools.Npm(t.Context())
+	for _, block := range snippets(t, "typescript.md", "sh") {
+		cmd := exec.CommandContext(t.Context(), "sh", "-ec", `npm() { `+strings.Join(npm.Args, " ")+` "$@"; }`+"\n"+block)
+		cmd.Dir = dir
+		cmd.Env = append(os.Environ(), "npm_config_registry="+registry.URL, "npm_config_cache="+t.TempDir(), "npm_config_audit=false",
+			"npm_config_update_notifier=false")
+		output(t, cmd)
+	}
+	return dir
 }
 
 // buildNpm builds the npm package twice, compares the files and returns one.
@@ -123,8 +172,8 @@ func snippets(t *testing.T, file, language string) []string {
 	for _, m := range regexp.MustCompile("(?s)```"+language+"\n(.*?)```").FindAllSubmatch(text, -1) {
 		blocks = append(blocks, string(m[1]))
 	}
-	if len(blocks) < 2 {
-		t.Fatalf("%s has %d blocks", file, len(blocks))
+	if len(blocks) == 0 {
+		t.Fatalf("%s has no blocks of %s", file, language)
 	}
 	return blocks
 }
