@@ -54,13 +54,7 @@ func TestPathsExist(t *testing.T) {
 // The tests that documents name as evidence must exist.
 func TestNamedTestsExist(t *testing.T) {
 	t.Parallel()
-	names := map[string]bool{}
-	for _, file := range testFiles(t) {
-		for _, m := range declared.FindAllStringSubmatch(read(t, file), -1) {
-			names[m[1]] = true
-		}
-	}
-	found := 0
+	names, found := testNames(t), 0
 	for _, file := range markdownFiles(t) {
 		for _, m := range named.FindAllStringSubmatch(read(t, file), -1) {
 			if found++; !names[m[1]] {
@@ -71,6 +65,18 @@ func TestNamedTestsExist(t *testing.T) {
 	if found == 0 {
 		t.Error("no document names a test")
 	}
+}
+
+// testNames returns the names of all tests.
+func testNames(t *testing.T) map[string]bool {
+	t.Helper()
+	names := map[string]bool{}
+	for _, file := range testFiles(t) {
+		for _, m := range declared.FindAllStringSubmatch(read(t, file), -1) {
+			names[m[1]] = true
+		}
+	}
+	return names
 }
 
 func testFiles(t *testing.T) (files []string) {
