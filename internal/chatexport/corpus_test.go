@@ -15,7 +15,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/chatexport"
 )
 
-var update = flag.Bool("update", false, "write the results of the fixtures to testdata/golden")
+var update = flag.Bool("update", false, "write the results of the fixtures to testdata/golden, and their table to docs/clients.md")
 
 // corpus lists the fixtures, which testdata/README.md describes.
 var corpus = []string{
