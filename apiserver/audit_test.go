@@ -248,6 +248,8 @@ func (x *auditedRun) changesByForm(t *testing.T) {
 	do("/chats/mark", "/chats/mark", url.Values{"id": {chat}, "mark": {"pin"}}, audit.ConversationUpdate)
 	x.deletesAndUndeletes(t, "/chats", chat, audit.ConversationDelete, audit.ConversationUndelete)
 	x.importsByForm(t)
+	do("/sample", "/sample", url.Values{"back": {"/chats"}}, slices.Concat(slices.Repeat([]audit.Verb{audit.MemoryCreate}, 8), slices.Repeat([]audit.Verb{audit.ConversationStore}, 3))...)
+	do("/sample/remove", "/sample/remove", url.Values{"back": {"/chats"}}, audit.MemoryDelete, audit.ConversationDelete)
 	do("/account/export", "/account/export", nil, audit.AccountExport)
 	do("/account/erase", "/account/erase", url.Values{"confirm": {"delete everything"}}, audit.AccountDelete)
 	_, shown := x.page(t, "/connect/token", url.Values{"confirmed": {"1"}})

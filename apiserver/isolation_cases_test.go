@@ -112,6 +112,7 @@ var isolationCases = map[string][]isolationRequest{
 	"POST /authorize":            {{body: "client_id=$g&for=$s"}},
 	"GET /usage":                 {{}},
 	"GET /activity":              {{}, {path: "?before=5"}}, "GET /privacy": {{}},
+	"POST /sample": {{body: "back=/chats/$c"}}, "POST /sample/remove": {{body: "back=/chats/$c"}},
 	"POST /account/export": {{body: "x=y"}},
 	"POST /account/erase":  {{body: "confirm=delete+everything"}},
 
@@ -145,7 +146,7 @@ var lastCases = map[string]bool{
 // exists, even for its owner.
 var sameForOwner = map[string]bool{
 	"POST /api/buckets": true, "POST /buckets": true, "tool create_bucket": true, "POST " + pathRegister: true, "POST " + pathToken: true, "POST " + pathRevoke: true,
-	"GET /assets/:name": true, "GET /sign-in": true, "POST /sign-in": true, "GET /sign-in/link": true, "POST /sign-in/link": true, "GET /sign-in/callback": true, "GET /authorize": true, "POST /authorize": true,
+	"GET /assets/:name": true, "GET /sign-in": true, "POST /sign-in": true, "GET /sign-in/link": true, "POST /sign-in/link": true, "POST /sample": true, "POST /sample/remove": true, "GET /sign-in/callback": true, "GET /authorize": true, "POST /authorize": true,
 	// Users have no access to them; TestUsersOfApplications is about applications.
 	"GET /api/users": true, "GET /api/users/:user": true, "DELETE /api/users/:user": true,
 	"POST /api/chat-history/ingest/custom-online": true, "POST /memories/delete": true, "POST /chats/delete": true, "POST /memories/undelete": true, "POST /chats/undelete": true, "POST /chats/mark": true,

@@ -100,6 +100,8 @@ func (d *Dashboard) Register(app fiber.Router) {
 	app.Get("/sign-in/callback", d.public(d.finishSignIn))
 	app.Post("/sign-out", d.public(d.signOut))
 
+	app.Post("/sample", d.signedIn(d.addSample))
+	app.Post("/sample/remove", d.signedIn(d.removeSample))
 	app.Get("/memories", d.signedIn(d.listMemories))
 	app.Post("/memories", d.signedIn(d.addMemory))
 	app.Post("/memories/delete", d.signedIn(d.deleteMemories))

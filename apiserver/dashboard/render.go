@@ -47,6 +47,8 @@ var notices = map[string]string{
 	"include":        "Included in search, if your quota allows.",
 	"bucket-added":   "Bucket created.",
 	"disconnected":   "App disconnected.",
+	"sample-added":   "Sample data added.",
+	"sample-removed": "Sample data removed.",
 	"bucket-deleted": "Bucket deleted. Its memories are now in General.",
 }
 
