@@ -35,6 +35,12 @@ up: ## Run Mnemo and its dependencies on this machine until Ctrl-C (PORT=8080)
 sign-in: ## Print another one-time link that signs in to the dashboard of make up
 	@. .mnemo/up.env && DATABASE_URL=$$DATABASE_APP_URL bin/mnemo sign-in-link --tenant default/acme --user alice
 
+.PHONY: tour
+tour: ## Take a picture of each step of docs/tour.md and write bin/tour/index.html
+	@go build -o bin/hacktest ./hack/test && MNEMO_SCREENSHOTS=$(CURDIR)/bin bin/hacktest -only postgres,milvus,model,chromium,oidc -- \
+		go test -count=1 ./apiserver/dashboard -run '^TestDashboard$$/^Tour$$'
+	@echo "bin/tour/index.html"
+
 .PHONY: down
 down: ## Stop processes that `make up` left after a crash
 	@go run ./hack/up down
