@@ -47,6 +47,7 @@ func (s *Server) middleware(c *fiber.Ctx) error {
 	}
 	var failed trace.Degraded
 	ctx = trace.WithDegraded(ctx, &failed)
+	ctx, metered := withMetered(ctx)
 	ctx, span := startSpan(ctx, c)
 	defer span.End()
 	c.SetUserContext(ctx)
@@ -58,6 +59,7 @@ func (s *Server) middleware(c *fiber.Ctx) error {
 	}
 	setDegraded(c, failed.Stages())
 	closeUnread(c)
+	s.countRequest(ctx, c, metered)
 
 	route, ok := c.Locals(localRoute).(string)
 	if !ok {

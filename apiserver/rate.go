@@ -171,6 +171,7 @@ func (s *Server) permit(ctx context.Context, who tenant.Identity) (verdict, erro
 		}
 	}
 	if v.ok {
+		setMetered(ctx, who.Tenant)
 		return v, nil
 	}
 	return v, &fault.Error{Kind: fault.RateLimited, RetryAfter: max(v.reset, time.Second),

@@ -46,6 +46,8 @@ type Config struct {
 	Users tenant.ApplicationUserStore
 	// Rates counts requests across replicas; if nil, each replica counts its own.
 	Rates tenant.RateStore
+	// Requests counts answered requests for billing; optional.
+	Requests RequestCounter
 	// Cache caches identities; a new one if nil. The listener for database
 	// notifications must invalidate the same cache.
 	Cache *Cache

@@ -26,6 +26,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/importer"
 	"github.com/mnemo-dev/mnemo/internal/jobs"
 	"github.com/mnemo-dev/mnemo/internal/memory"
+	"github.com/mnemo-dev/mnemo/internal/metering"
 	"github.com/mnemo-dev/mnemo/internal/oauth"
 	"github.com/mnemo-dev/mnemo/internal/postgres"
 	"github.com/mnemo-dev/mnemo/internal/reembed"
@@ -53,6 +54,7 @@ type serveCommand struct {
 	OIDCProviders  string         `env:"MNEMO_OIDC_PROVIDERS" name:"oidc-providers" type:"existingfile" help:"JSON file with the identity providers for signing in to the dashboard (docs/sso.md)."`
 	ErasureLedger  bool           `env:"MNEMO_ERASURE_LEDGER" help:"Serve only while the erasure ledger is applied to the database (docs/backup.md)."`
 	AllowedOrigins []string       `env:"MNEMO_ALLOWED_ORIGINS" help:"Origins of web pages whose scripts may call the API with any token, such as https://app.example.com. Applications may allow more for their own keys."`
+	UsageDir       string         `env:"MNEMO_USAGE_DIR" type:"path" help:"Directory for counted requests until they are stored in the database (docs/metering.md). It must survive a restart of the process, and belong to this database. Without it, a process that is killed loses what it counted within 5 seconds."`
 	TrustedProxies []netip.Prefix `env:"MNEMO_TRUSTED_PROXIES" help:"Networks of trusted proxies, such as 10.0.0.0/8. Their X-Forwarded-For is used for rate limits of sign-ins and registrations."`
 }
 
@@ -125,9 +127,15 @@ func (c *serveCommand) Run(ctx context.Context, log *slog.Logger) error {
 	}
 	cache := apiserver.NewCache()
 	config := c.serverConfig(s, c.engine(s, embedders, reranker, log), embedders, model, cache, log)
-	config.Registry, config.Stages = registry, counts
+	requests, err := metering.OpenJournal(c.UsageDir, log)
+	if err != nil {
+		return err
+	}
+	config.Registry, config.Stages, config.Requests = registry, counts, requests
 	config.Providers, config.Programs = providers, c.oauthService(ctx, s.db, log)
 	server := apiserver.New(config)
+	stopReporting := inBackground(ctx, func(ctx context.Context) { requests.Run(ctx, s.db) })
+	defer stopReporting()
 	workers, err := startJobs(ctx, s, embedders, counts, log)
 	if err != nil {
 		return err
@@ -136,8 +144,10 @@ func (c *serveCommand) Run(ctx context.Context, log *slog.Logger) error {
 	if c.ErasureLedger {
 		listen = untilRestored(s.db, listen)
 	}
-	return c.serve(ctx, server, listen,
-		func(ctx context.Context) error { return errors.Join(workers.Stop(ctx), stopTracing(ctx)) }, log)
+	return c.serve(ctx, server, listen, func(ctx context.Context) error {
+		stopReporting()
+		return errors.Join(workers.Stop(ctx), stopTracing(ctx))
+	}, log)
 }
 
 // serve serves HTTP and metrics and runs listen, which receives database
@@ -267,6 +277,21 @@ func whileSealing(db *postgres.DB, log *slog.Logger, fn func(context.Context) er
 			return nil
 		})
 		return g.Wait()
+	}
+}
+
+// inBackground runs fn with a context that does not end with ctx, and returns a function that
+// ends it and waits for fn.
+func inBackground(ctx context.Context, fn func(context.Context)) (stop func()) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		fn(ctx)
+	}()
+	return func() {
+		cancel()
+		<-done
 	}
 }
 

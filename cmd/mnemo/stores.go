@@ -18,6 +18,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/postgres"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/telemetry"
+	"github.com/mnemo-dev/mnemo/internal/tokens"
 )
 
 // databaseFlags configure the connection to PostgreSQL as the application role.
@@ -137,7 +138,8 @@ type stores struct {
 
 // openStores connects to PostgreSQL and prepares Milvus.
 func openStores(ctx context.Context, d databaseFlags, m milvusFlags, g placement.Generation) (*stores, error) {
-	config := postgres.Config{URL: d.DatabaseURL, DirectURL: d.DatabaseDirectURL, MaxConns: d.DatabaseConnections, Generation: g, RestoreID: d.RestoreID}
+	config := postgres.Config{URL: d.DatabaseURL, DirectURL: d.DatabaseDirectURL, MaxConns: d.DatabaseConnections, Generation: g, RestoreID: d.RestoreID,
+		CountTokens: tokens.Count}
 	if d.metrics != nil {
 		config.Certificate = d.metrics.Certificate("postgresql")
 	}

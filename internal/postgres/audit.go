@@ -126,6 +126,9 @@ func sealRecords(ctx context.Context, q *db.Queries, id tenant.ID, wait bool) (i
 	if err := q.SealAudit(ctx, p); err != nil {
 		return 0, err
 	}
+	if err := countChanges(ctx, q, id, pending); err != nil {
+		return 0, err
+	}
 	return len(pending), q.ExtendAuditChain(ctx, db.ExtendAuditChainParams{
 		TenantID: string(id), Seq: head.Sequence, Hash: p.Hashes[len(p.Hashes)-1],
 	})

@@ -266,7 +266,7 @@ func (c Conversations) remove(ctx context.Context, tx pgx.Tx, q *db.Queries, sco
 	if len(out.IDs) == 0 {
 		return nil
 	}
-	if err := reserve(ctx, q, scope, 0, storage); err != nil {
+	if err := reserve(ctx, q, scope, 0, storage, 0); err != nil {
 		return err
 	}
 	if err := addConversations(ctx, q, scope, counts); err != nil {

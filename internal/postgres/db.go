@@ -52,6 +52,8 @@ type Config struct {
 	// without pg_restore, for example from a snapshot.
 	RestoreID string
 	Log       *slog.Logger // slog.Default() if nil
+	// CountTokens counts the tokens of embedded texts, for metering; none are counted if nil.
+	CountTokens func(text string) int
 	// Certificate is called for every TLS connection; may be nil.
 	Certificate func(tls.ConnectionState) error
 }

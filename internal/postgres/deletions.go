@@ -184,7 +184,7 @@ func restoreMemories(ctx context.Context, tx pgx.Tx, q *db.Queries, scope tenant
 	if err != nil {
 		return nil, fmt.Errorf("count bytes: %w", err)
 	}
-	if err := reserve(ctx, q, scope, int64(len(ids)), bytes); err != nil {
+	if err := reserve(ctx, q, scope, int64(len(ids)), bytes, 0); err != nil {
 		return nil, err
 	}
 	return ids, addToBuckets(ctx, q, scope, deltas)
@@ -242,7 +242,7 @@ func restoreConversations(ctx context.Context, tx pgx.Tx, q *db.Queries, scope t
 		cross join lateral jsonb_populate_recordset(null::messages, c.content -> 'messages') r`, contents); err != nil {
 		return nil, fmt.Errorf("insert messages: %w", err)
 	}
-	if err := reserve(ctx, q, scope, 0, storage); err != nil {
+	if err := reserve(ctx, q, scope, 0, storage, 0); err != nil {
 		return nil, err
 	}
 	return ids, addConversations(ctx, q, scope, counts)

@@ -22,6 +22,7 @@ var keptTables = map[string]string{
 	"audit_pending": "audit records: pseudonyms that nothing links to a person any more, kept for 365 days",
 	"audit_records": "audit records: pseudonyms that nothing links to a person any more, kept for 365 days",
 	"audit_chains":  "hash of the last audit record",
+	"usage_days":    "numbers for billing per tenant and day, without users, kept for 400 days",
 }
 
 // FindUser returns the user with a name or e-mail address, active or not.

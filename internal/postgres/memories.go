@@ -58,7 +58,7 @@ func (m Memories) Create(ctx context.Context, scope tenant.Scope, in memory.NewM
 
 // insert stores a memory that is not a duplicate.
 func (m Memories) insert(ctx context.Context, tx pgx.Tx, q *db.Queries, scope tenant.Scope, id string, in memory.NewMemory) error {
-	if err := reserve(ctx, q, scope, 1, int64(len(in.Text)+in.Size())); err != nil {
+	if err := reserve(ctx, q, scope, 1, int64(len(in.Text)+in.Size()), m.embeddedTokens(in.Units)); err != nil {
 		return err
 	}
 	units, err := createMemory(ctx, q, scope, id, in)
@@ -270,7 +270,7 @@ func (m Memories) remove(ctx context.Context, tx pgx.Tx, q *db.Queries, scope te
 	if len(out.IDs) == 0 {
 		return nil
 	}
-	if err := reserve(ctx, q, scope, -int64(len(out.IDs)), -bytes); err != nil {
+	if err := reserve(ctx, q, scope, -int64(len(out.IDs)), -bytes, 0); err != nil {
 		return err
 	}
 	if err := addToBuckets(ctx, q, scope, deltas); err != nil {

@@ -51,7 +51,7 @@ func setAttributes(ctx context.Context, q *db.Queries, scope tenant.Scope, id st
 	if to.Equal(old) {
 		return false, nil
 	}
-	if err := reserve(ctx, q, scope, 0, int64(to.Size())-int64(before.AttributeBytes)); err != nil {
+	if err := reserve(ctx, q, scope, 0, int64(to.Size())-int64(before.AttributeBytes), 0); err != nil {
 		return false, err
 	}
 	err = q.SetMemoryAttributes(ctx, db.SetMemoryAttributesParams{

@@ -71,7 +71,7 @@ func (m Memories) update(ctx context.Context, tx pgx.Tx, q *db.Queries, scope te
 
 // edit replaces the text of a memory and moves it to the bucket.
 func (m Memories) edit(ctx context.Context, tx pgx.Tx, q *db.Queries, scope tenant.Scope, id string, from, bucket int64, e memory.Edit) (int, error) {
-	if err := reserve(ctx, q, scope, 0, int64(len(*e.Text))); err != nil {
+	if err := reserve(ctx, q, scope, 0, int64(len(*e.Text)), m.embeddedTokens(e.Units)); err != nil {
 		return 0, err
 	}
 	row, err := q.EditMemory(ctx, editParams(scope, id, bucket, e))

@@ -21,6 +21,7 @@ const unitWindow = 100
 func (w *conversationWriter) writeUnits(ctx context.Context, changes ...chat.Change) ([]retrieve.UnitID, error) {
 	var out []retrieve.UnitID
 	rows := unitRows{q: w.q, scope: w.scope}
+	var tokens int64
 	for _, c := range changes {
 		indexes := c.Reindexed()
 		if len(indexes) == 0 && !c.Cuts() {
@@ -39,6 +40,7 @@ func (w *conversationWriter) writeUnits(ctx context.Context, changes ...chat.Cha
 		units := c.Units()
 		for window := range slices.Chunk(indexes, unitWindow) {
 			for _, u := range units(window) {
+				tokens += w.db.tokensOf(u)
 				if err := rows.add(ctx, c.After, u); err != nil {
 					return nil, fmt.Errorf("insert units: %w", err)
 				}
@@ -47,6 +49,9 @@ func (w *conversationWriter) writeUnits(ctx context.Context, changes ...chat.Cha
 	}
 	if err := rows.flush(ctx); err != nil {
 		return nil, fmt.Errorf("insert units: %w", err)
+	}
+	if err := reserve(ctx, w.q, w.scope, 0, 0, tokens); err != nil {
+		return nil, err
 	}
 	return append(out, rows.active...), nil
 }

@@ -9,14 +9,15 @@ import (
 )
 
 // reserve adds memories and bytes of storage to the usage of the tenant and the
-// user; negative numbers release them. It returns tenant.QuotaExceeded if a
+// user; negative numbers release them. embedded are the tokens of the vectors that the
+// transaction stores. It returns tenant.QuotaExceeded if a
 // quota would be exceeded. It locks the usage row, which every writer locks
 // first.
-func reserve(ctx context.Context, q *db.Queries, scope tenant.Scope, memories, storage int64) error {
-	if memories == 0 && storage == 0 {
+func reserve(ctx context.Context, q *db.Queries, scope tenant.Scope, memories, storage, embedded int64) error {
+	if memories == 0 && storage == 0 && embedded == 0 {
 		return nil
 	}
-	n, err := q.ReserveUsage(ctx, db.ReserveUsageParams{TenantID: string(scope.Tenant), Memories: memories, Storage: storage})
+	n, err := q.ReserveUsage(ctx, db.ReserveUsageParams{TenantID: string(scope.Tenant), Memories: memories, Storage: storage, Embedded: embedded})
 	if err == nil && n > 0 && memories != 0 {
 		n, err = q.ReserveUserMemories(ctx, db.ReserveUserMemoriesParams{
 			TenantID: string(scope.Tenant), UserID: int64(scope.User), Memories: memories,

@@ -243,7 +243,7 @@ func (x *restoring) addMemories(
 	for _, d := range deltas {
 		n += d
 	}
-	if err := reserve(ctx, x.q, x.run.Scope, n, bytes); err != nil {
+	if err := reserve(ctx, x.q, x.run.Scope, n, bytes, 0); err != nil {
 		return err
 	}
 	if err := addToBuckets(ctx, x.q, x.run.Scope, deltas); err != nil {

@@ -17,6 +17,8 @@ const (
 	keepTokens   = 30 * 24 * time.Hour
 	keepRequests = 24 * time.Hour
 	keepAudit    = 365 * 24 * time.Hour
+	keepUsage    = 400 // days
+	keepReports  = 7 * 24 * time.Hour
 )
 
 // expireBatch is the number of rows that a retention transaction deletes.
@@ -49,6 +51,9 @@ func (d *DB) ExpireRecords(ctx context.Context, id tenant.ID) error {
 		},
 		"audit records": func(q *db.Queries) (int64, error) {
 			return q.ExpireAudit(ctx, db.ExpireAuditParams{Age: interval(keepAudit), Batch: expireBatch})
+		},
+		"usage": func(q *db.Queries) (int64, error) {
+			return q.ExpireUsage(ctx, db.ExpireUsageParams{TenantID: t, Days: keepUsage, Batch: expireBatch})
 		},
 	} {
 		if err := d.expire(ctx, id, expire); err != nil {

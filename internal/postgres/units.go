@@ -58,7 +58,12 @@ func (d *DB) SaveVectors(ctx context.Context, t tenant.ID, g placement.Generatio
 	for id, v := range vectors {
 		p.Ids, p.Embeddings = append(p.Ids, int64(id)), append(p.Embeddings, encodeHalf(v))
 	}
-	err := d.inTenant(ctx, t, func(_ pgx.Tx, q *db.Queries) error { return q.SaveVectors(ctx, p) })
+	err := d.inTenant(ctx, t, func(_ pgx.Tx, q *db.Queries) error {
+		if err := d.countFirstVectors(ctx, q, t, p.Ids); err != nil {
+			return err
+		}
+		return q.SaveVectors(ctx, p)
+	})
 	if err != nil {
 		return fmt.Errorf("save vectors: %w", err)
 	}

@@ -110,6 +110,20 @@ func (i *Installation) start(tb testing.TB, command string, env []string) *Proce
 	return p
 }
 
+// Run runs a command of mnemo that must succeed, and returns its standard output.
+func (i *Installation) Run(tb testing.TB, args ...string) string {
+	tb.Helper()
+	command := exec.CommandContext(tb.Context(), i.program, args...)
+	command.Env = append(os.Environ(), i.env...)
+	var failure bytes.Buffer
+	command.Stderr = &failure
+	out, err := command.Output()
+	if err != nil {
+		tb.Fatalf("mnemo %s: %v\n%s", strings.Join(args, " "), err, &failure)
+	}
+	return string(out)
+}
+
 // Kill kills the process and returns when it has ended.
 func (p *Process) Kill() {
 	_ = p.cmd.Process.Kill()

@@ -477,6 +477,31 @@ type Usage struct {
 	Blocked          int64
 	Storage          int64
 	ApplicationUsers int64
+	EmbeddedTokens   int64
+	// The day in UTC of the last change of storage or embedded_tokens
+	MeteredOn pgtype.Date
+}
+
+// Usage of each tenant and day, without users
+type UsageDay struct {
+	TenantID string
+	Day      pgtype.Date
+	Requests int64
+	Changes  int64
+	Storage  *int64
+	Embedded *int64
+}
+
+// The latest day whose usage was exported and does not change any more
+type UsageExport struct {
+	Singleton bool
+	Closed    pgtype.Date
+}
+
+// Journals that are counted in usage_days, so that none is counted twice
+type UsageReport struct {
+	ID         string
+	ReportedAt time.Time
 }
 
 // Users of a tenant: those in its resource, and those who signed in with an identity provider

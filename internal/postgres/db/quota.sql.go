@@ -33,8 +33,9 @@ func (q *Queries) LockUsage(ctx context.Context, tenantID string) (LockUsageRow,
 }
 
 const reserveUsage = `-- name: ReserveUsage :execrows
-update usage u set memories = u.memories + $1, storage = u.storage + $2
-from quotas q where u.tenant_id = $3 and q.tenant_id = u.tenant_id
+update usage u set memories = u.memories + $1, storage = u.storage + $2,
+    embedded_tokens = u.embedded_tokens + $3
+from quotas q where u.tenant_id = $4 and q.tenant_id = u.tenant_id
     and (u.memories + $1 <= q.memories or $1::bigint <= 0)
     and (u.storage + $2 <= q.storage or $2::bigint <= 0)
 `
@@ -42,12 +43,18 @@ from quotas q where u.tenant_id = $3 and q.tenant_id = u.tenant_id
 type ReserveUsageParams struct {
 	Memories int64
 	Storage  int64
+	Embedded int64
 	TenantID string
 }
 
 // Adds to the usage unless that would exceed a quota.
 func (q *Queries) ReserveUsage(ctx context.Context, arg ReserveUsageParams) (int64, error) {
-	result, err := q.db.Exec(ctx, reserveUsage, arg.Memories, arg.Storage, arg.TenantID)
+	result, err := q.db.Exec(ctx, reserveUsage,
+		arg.Memories,
+		arg.Storage,
+		arg.Embedded,
+		arg.TenantID,
+	)
 	if err != nil {
 		return 0, err
 	}

@@ -86,10 +86,10 @@ func (q *Queries) ExpireTokens(ctx context.Context, arg ExpireTokensParams) (int
 }
 
 const listTenantIDs = `-- name: ListTenantIDs :many
-select id from tenants union select a.id from audit_tenants(true) as a (id) order by id
+select id from tenants union select a.id from audit_tenants(true) as a (id) union select d.tenant_id from usage_days d order by id
 `
 
-// Deleted tenants as well, as long as they have audit records.
+// Deleted tenants as well, as long as they have audit records or metered usage.
 func (q *Queries) ListTenantIDs(ctx context.Context) ([]string, error) {
 	rows, err := q.db.Query(ctx, listTenantIDs)
 	if err != nil {

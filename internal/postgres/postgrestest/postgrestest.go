@@ -51,13 +51,16 @@ func New(t testing.TB) *postgres.DB {
 // Open opens a database as the app's role until the test ends.
 func Open(t testing.TB, d Database) *postgres.DB {
 	t.Helper()
-	db, err := postgres.Open(t.Context(), postgres.Config{URL: d.AppURL, MaxConns: 24, Generation: Generation})
+	db, err := postgres.Open(t.Context(), postgres.Config{URL: d.AppURL, MaxConns: 24, Generation: Generation, CountTokens: countWords})
 	if err != nil {
 		t.Fatalf("open test database: %v", err)
 	}
 	t.Cleanup(db.Close)
 	return db
 }
+
+// countWords is the tokenizer of tests.
+func countWords(text string) int { return len(strings.Fields(text)) }
 
 // Create makes a migrated database that is dropped when the test ends.
 func Create(t testing.TB) Database {

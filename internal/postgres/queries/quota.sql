@@ -3,7 +3,8 @@ select u.memories, u.conversations, u.blocked, u.storage from usage u where u.te
 
 -- name: ReserveUsage :execrows
 -- Adds to the usage unless that would exceed a quota.
-update usage u set memories = u.memories + @memories, storage = u.storage + @storage
+update usage u set memories = u.memories + @memories, storage = u.storage + @storage,
+    embedded_tokens = u.embedded_tokens + @embedded
 from quotas q where u.tenant_id = @tenant_id and q.tenant_id = u.tenant_id
     and (u.memories + @memories <= q.memories or @memories::bigint <= 0)
     and (u.storage + @storage <= q.storage or @storage::bigint <= 0);

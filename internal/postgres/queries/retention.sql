@@ -1,6 +1,6 @@
 -- name: ListTenantIDs :many
--- Deleted tenants as well, as long as they have audit records.
-select id from tenants union select a.id from audit_tenants(true) as a (id) order by id;
+-- Deleted tenants as well, as long as they have audit records or metered usage.
+select id from tenants union select a.id from audit_tenants(true) as a (id) union select d.tenant_id from usage_days d order by id;
 
 -- name: ExpireImports :execrows
 -- Deletes some finished imports with their ledgers.

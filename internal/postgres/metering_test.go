@@ -1,0 +1,217 @@
+package postgres_test
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	"github.com/mnemo-dev/mnemo/internal/memory"
+	"github.com/mnemo-dev/mnemo/internal/metering"
+	"github.com/mnemo-dev/mnemo/internal/retrieve"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+// yesterday makes everything that was metered until now one day older.
+func (b *testBundle) yesterday(t *testing.T) {
+	t.Helper()
+	exec(t, b.owner, "update usage set metered_on = metered_on - 1")
+	exec(t, b.owner, "update usage_days set day = day - 1000")
+	exec(t, b.owner, "update usage_days set day = day + 999")
+}
+
+func (b *testBundle) today(t *testing.T) metering.Day {
+	t.Helper()
+	now, err := b.Now(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return metering.DayOf(now)
+}
+
+func before(d metering.Day, days int) metering.Day { return metering.Day{Time: d.AddDate(0, 0, -days)} }
+
+// usageOf returns the usage of a tenant on a day, which it closes; zero if the day has none.
+func (b *testBundle) usageOf(t *testing.T, id tenant.ID, day metering.Day) metering.Usage {
+	t.Helper()
+	if err := b.CloseDay(t.Context(), day); err != nil {
+		t.Fatal(err)
+	}
+	all, err := b.UsageOf(t.Context(), day)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, u := range all {
+		if u.Tenant == id {
+			return u
+		}
+	}
+	return metering.Usage{}
+}
+
+func (b *testBundle) report(t *testing.T, journal uuid.UUID, id tenant.ID, day metering.Day, n int64) {
+	t.Helper()
+	err := b.ReportRequests(t.Context(), journal, map[metering.TenantDay]int64{{Tenant: id, Day: day}: n})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// words returns the tokens that are embedded for a memory of one unit, as these tests count.
+func words(text string) int64 {
+	return int64(len(strings.Fields(retrieve.MemoryUnits(text)[0].Dense)))
+}
+
+// A day contains the storage at its end and what was embedded on it, although the values
+// change later, and nothing of other tenants.
+func TestUsageOfDays(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	alice, other := b.users[0], b.users[2]
+	v := randomUnit(rand.New(rand.NewPCG(1, 1)))
+	as := tenant.WithActor(t.Context(), tenant.Actor{Kind: tenant.ActorUser, Via: "token"})
+	create := func(scope tenant.Scope, text string, vector []float32) string {
+		units := retrieve.MemoryUnits(text)
+		for i := range units {
+			units[i].Vector = vector
+		}
+		created, err := b.Memories().Create(as, scope, memory.NewMemory{CreateInput: memory.CreateInput{Text: text}, Tokens: 1, Units: units})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return created.ID
+	}
+
+	first := create(alice, "one two three", v)
+	b.remember(t, alice, "not embedded yet", nil)
+	create(other, "of another tenant", v)
+	if err := b.SealRecords(t.Context(), alice.Tenant, true); err != nil {
+		t.Fatal(err)
+	}
+	b.yesterday(t)
+	b.yesterday(t) // a day without changes
+	if _, err := b.Memories().Delete(as, alice, []string{first}); err != nil {
+		t.Fatal(err)
+	}
+	late := b.unitsOf(t, b.remember(t, alice, "embedded by a job", nil))[0]
+	for range 2 { // a job may run twice
+		if err := b.SaveVectors(t.Context(), alice.Tenant, 0, map[retrieve.UnitID][]float32{late: v}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := b.SealRecords(t.Context(), alice.Tenant, true); err != nil {
+		t.Fatal(err)
+	}
+
+	today := b.today(t)
+	stored := int64(len("one two three") + len("not embedded yet"))
+	want := map[int]metering.Usage{
+		3: {},
+		2: {Changes: 1, Storage: stored, Embedded: words("one two three")},
+		1: {Storage: stored},
+		0: {Changes: 1, Storage: int64(len("not embedded yet") + len("embedded by a job")), Embedded: words("embedded by a job")},
+	}
+	for days, w := range want {
+		got := b.usageOf(t, alice.Tenant, before(today, days))
+		if days < 3 {
+			w.Tenant, w.Namespace, w.Name = alice.Tenant, b.specs[0].Namespace, b.specs[0].Name
+		}
+		if diff := cmp.Diff(w, got); diff != "" {
+			t.Errorf("usage %d days ago (-want +got):\n%s", days, diff)
+		}
+	}
+	if got := b.usageOf(t, other.Tenant, before(today, 2)).Embedded; got != words("of another tenant") {
+		t.Errorf("the other tenant embedded %d tokens, want %d", got, words("of another tenant"))
+	}
+}
+
+// A journal counts once, and what is reported for a day that was exported counts on the next.
+func TestReportedRequests(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	id, day := b.users[0].Tenant, before(b.today(t), 1)
+	b.yesterday(t)
+	journal := uuid.New()
+	for range 2 {
+		b.report(t, journal, id, day, 5)
+	}
+	b.report(t, uuid.New(), id, day, 1)
+	if got := b.usageOf(t, id, day).Requests; got != 6 {
+		t.Errorf("%d requests, want 6", got)
+	}
+	b.report(t, uuid.New(), id, day, 2)
+	if got := b.usageOf(t, id, day).Requests; got != 6 {
+		t.Errorf("%d requests after the export, want 6", got)
+	}
+	if got := b.usageOf(t, id, b.today(t)).Requests; got != 2 {
+		t.Errorf("%d requests on the next day, want 2", got)
+	}
+	if got := b.usageOf(t, b.users[2].Tenant, day).Requests; got != 0 {
+		t.Errorf("%d requests of another tenant", got)
+	}
+}
+
+// The export of a day waits for the transactions that changed the usage on it.
+func TestExportWaitsForWrites(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	tx, err := b.owner.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(t.Context(), "update usage set storage = storage where tenant_id = $1", string(b.users[0].Tenant)); err != nil {
+		t.Fatal(err)
+	}
+	closed := make(chan error, 1)
+	go func() { closed <- b.CloseDay(t.Context(), b.today(t)) }()
+	select {
+	case err := <-closed:
+		t.Fatalf("the day was closed during a write: %v", err)
+	case <-time.After(200 * time.Millisecond):
+	}
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-closed; err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The usage of a deleted tenant stays until it expires. Then the values of a tenant that does
+// not change stay as well.
+func TestUsageExpires(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	id, kept := b.users[0].Tenant, b.users[2].Tenant
+	b.remember(t, b.users[0], "some text", nil)
+	b.remember(t, b.users[2], "some text", nil)
+	b.yesterday(t)
+	if _, err := b.Retire(t.Context(), b.specs[0].ID, tenant.Delete); err != nil {
+		t.Fatal(err)
+	}
+	workJobs(t, b.DB, b.owner)
+	today := b.today(t)
+	if got := b.usageOf(t, id, before(today, 1)); got.Storage != int64(len("some text")) || got.Name != "" {
+		t.Errorf("usage on the day before the deletion: %+v", got)
+	}
+	if got := b.usageOf(t, id, today); got.Storage != 0 {
+		t.Errorf("usage after the deletion: %+v", got)
+	}
+	exec(t, b.owner, "update usage_days set day = day - 2000")
+	exec(t, b.owner, "update usage_days set day = day + 1500")
+	exec(t, b.owner, "update usage set metered_on = metered_on - 500")
+	for _, tn := range []tenant.ID{id, kept} {
+		if err := b.ExpireRecords(t.Context(), tn); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := b.count(t, "select count(*) from usage_days where tenant_id = $1", id); n != 0 {
+		t.Errorf("%d days of a deleted tenant are kept", n)
+	}
+	if got := b.usageOf(t, kept, before(today, 1)).Storage; got != int64(len("some text")) {
+		t.Errorf("storage of a tenant that did not change is %d", got)
+	}
+}
