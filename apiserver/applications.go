@@ -126,5 +126,11 @@ func userOf(encoded string) (string, error) {
 
 // scopeText documents the scope that a route requires.
 func scopeText(required tenant.Access) string {
+	switch required {
+	case tenant.AccessAdmin:
+		return "Scope: `admin` of an application key."
+	case tenant.AccessTokens:
+		return "Scope: `admin` of a user's token."
+	}
 	return "Scope: `" + strings.Join(required.Names(), "`, `") + "`."
 }

@@ -51,6 +51,8 @@ var requiredScopes = map[string]tenant.Access{
 	"POST /api/chat-history/ingest/custom-online": tenant.AccessWrite, "POST /api/chat-history/import": tenant.AccessWrite,
 	"DELETE /api/account": tenant.AccessWrite,
 
+	"GET /api/tokens": tenant.AccessTokens, "POST /api/tokens": tenant.AccessTokens, "DELETE /api/tokens/{tokenId}": tenant.AccessTokens,
+
 	"GET /api/users": tenant.AccessAdmin, "GET /api/users/{user}": tenant.AccessAdmin, "DELETE /api/users/{user}": tenant.AccessAdmin,
 
 	"tool store_memory": tenant.AccessWrite, "tool create_bucket": tenant.AccessWrite, "tool update_or_move_memories": tenant.AccessWrite,
@@ -124,7 +126,7 @@ func TestUserHeader(t *testing.T) {
 	h := newTestServer(t)
 	key := h.application(t, 50, tenant.AccessRead|tenant.AccessWrite|tenant.AccessAdmin)
 	for _, r := range requests {
-		admin := strings.HasPrefix(r.path, "/api/users")
+		admin := strings.HasPrefix(r.path, "/api/users") || strings.HasPrefix(r.path, "/api/tokens")
 		got := h.call(t, key, r.method, r.path, r.body)
 		if missing := strings.Contains(got.body, `"code":"user_required"`); missing == admin || missing && (got.status != 400 || !strings.Contains(got.body, headerUser)) {
 			t.Errorf("%s %s without the header: %d %s", r.method, r.path, got.status, got.body)

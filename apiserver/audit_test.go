@@ -61,7 +61,7 @@ func newAuditedRun(t *testing.T) *auditedRun {
 	t.Helper()
 	h, s := newRealServer(t)
 	config := h.Config
-	config.Sessions, config.Access, config.Holdings = s.db, s.db, s.db.Holdings
+	config.Sessions, config.Access, config.UserTokens, config.Holdings = s.db, s.db, s.db, s.db.Holdings
 	config.Programs = oauth.NewService(oauth.Config{
 		Clients: s.db, Grants: s.db, Access: s.db, URL: &url.URL{Scheme: "https", Host: "mnemo.example.com"}, Random: rand.Reader, Now: time.Now,
 	})
@@ -200,6 +200,9 @@ func (x *auditedRun) changesByAPI(t *testing.T) {
 	x.wrote(t, "POST /api/chat-history/import", "token", audit.ImportCreate)
 	do("GET", "/api/export", "/api/export", "", audit.AccountExport)
 	x.listsOwnRecords(t)
+	made := do("POST", "/api/tokens", "/api/tokens", `{"name":"Laptop"}`, audit.TokenCreate)
+	x.secrets["created token"], _ = made.json(t)["token"].(string)
+	do("DELETE", made.header.Get("Location"), "/api/tokens/:tokenId", "", audit.TokenRevoke)
 	do("DELETE", "/api/account", "/api/account", `{"confirm":"delete everything"}`, audit.AccountDelete)
 }
 

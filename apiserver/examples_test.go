@@ -21,6 +21,7 @@ const (
 	exampleConversationID = "0196b2f5-0a77-7d21-b1c4-94e2f7a83d15"
 	exampleImportID       = "0196b2f5-09d2-7e6b-8a41-5c3f9b7d2e60"
 	exampleBucketID       = 12
+	exampleTokenID        = "0196b2f4-6d1e-7c3a-9f5e-2b8d4c6a1e08"
 )
 
 // Every route of the contract has examples of its parameters, body and responses.
@@ -52,6 +53,7 @@ func TestExamples(t *testing.T) {
 				token = h.application(t, 50, tenant.AccessAdmin)
 				h.stores.acting = []string{"customer-42"}
 			}
+			h.stores.tokens[tenant.Scope{Tenant: "one", User: 1}] = []tenant.UserToken{{ID: exampleTokenID, Name: "Phone", Access: tenant.AccessRead}}
 			if got := h.call(t, token, route.method, path, body, headers...); got.status >= 300 {
 				t.Errorf("the example request %s %s %s: %d %s", route.method, path, body, got.status, got.body)
 			}

@@ -114,7 +114,7 @@ type deletedAccountBody struct {
 var docDeleteAccount = doc{
 	id: "deleteAccount", tag: tagAccount, summary: "Delete all data of the user",
 	description: "Permanently deletes memories with their versions, buckets, conversations, messages, imports and vectors. " +
-		"The user and its token remain valid; OAuth clients are disconnected. Freed quota is given to blocked conversations of the tenant's other users. " +
+		"The user and the issued token remain valid; OAuth clients are disconnected, and tokens that the user created are revoked. Freed quota is given to blocked conversations of the tenant's other users. " +
 		"If the deletion takes longer than a request, the response is 202 and it continues in the background.",
 	request:   example(`{"confirm":"` + account.Confirmation + `"}`),
 	response:  example(`{"message":"Account deleted","memories":2,"conversations":1}`),

@@ -30,6 +30,8 @@ type fakeStores struct {
 	asked int // calls of Identify
 	// acting are the names of the users of applications.
 	acting []string
+	// tokens are those that users created.
+	tokens map[tenant.Scope][]tenant.UserToken
 
 	chunks    map[string][]byte // of uploads, by their import
 	requested tenant.Request    // the one that finished the last upload
@@ -46,7 +48,7 @@ type fakeUser struct {
 var noon = time.Date(2025, 5, 9, 12, 0, 0, 123456789, time.UTC)
 
 func newFakeStores() *fakeStores {
-	return &fakeStores{users: map[tenant.Scope]*fakeUser{}, known: map[tenant.Hash]tenant.Identity{}, chunks: map[string][]byte{}}
+	return &fakeStores{users: map[tenant.Scope]*fakeUser{}, known: map[tenant.Hash]tenant.Identity{}, tokens: map[tenant.Scope][]tenant.UserToken{}, chunks: map[string][]byte{}}
 }
 
 // begin locks the stores and returns the user, with a default bucket.

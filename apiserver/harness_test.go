@@ -50,11 +50,12 @@ func newTestServer(t testing.TB, change ...func(*Config)) *testServer {
 			Index: fakeIndex{}, Embedders: retrieve.Embedders{0: fakeEmbedder{}}, CountTokens: tokens.Count}),
 		Chats: chat.NewService(chat.Config{Store: chats, Passages: chats, Searcher: memories,
 			Index: fakeIndex{}, Embedders: retrieve.Embedders{0: fakeEmbedder{}}, CountTokens: tokens.CountUpTo}),
-		Imports:  &importer.Service{Imports: chats, Uploads: chats},
-		Accounts: account.NewService(account.Config{Store: fakeAccounts{h.stores}}),
-		Audit:    fakeAudit{h.stores},
-		Tokens:   h.stores,
-		Users:    fakeUsers{h.stores},
+		Imports:    &importer.Service{Imports: chats, Uploads: chats},
+		Accounts:   account.NewService(account.Config{Store: fakeAccounts{h.stores}}),
+		Audit:      fakeAudit{h.stores},
+		Tokens:     h.stores,
+		Users:      fakeUsers{h.stores},
+		UserTokens: fakeUserTokens{h.stores},
 	}
 	for _, f := range change {
 		f(&config)

@@ -4,7 +4,7 @@ package apiserver
 //
 //	$m  memory            $c  conversation       $b  bucket         $i  import
 //	$g  connected app     $n  name of a bucket   $t  title          $e  external id of a conversation
-//	$u  user of an application
+//	$u  user of an application   $a  token that the user created
 //	$k  idempotency key   $s  sign-in name       $q  a word that only the user's data contains
 //
 // The body is JSON, a form if it does not begin with a brace, or a message for MCP.
@@ -62,6 +62,10 @@ var isolationCases = map[string][]isolationRequest{
 	"GET /api/audit":      {{}},
 	"GET /api/export":     {{}},
 	"DELETE /api/account": {{body: `{"confirm":"delete everything"}`}},
+
+	"GET /api/tokens":             {{}},
+	"POST /api/tokens":            {{body: `{"name":"$a","scopes":[]}`}},
+	"DELETE /api/tokens/:tokenId": {{path: "/$a"}},
 
 	"GET /api/users":          {{}, {path: "?after=$u"}},
 	"GET /api/users/:user":    {{path: "/$u"}},
@@ -145,7 +149,7 @@ var lastCases = map[string]bool{
 // sameForOwner are requests whose answer does not depend on whether what they name
 // exists, even for its owner.
 var sameForOwner = map[string]bool{
-	"POST /api/buckets": true, "POST /buckets": true, "tool create_bucket": true, "POST " + pathRegister: true, "POST " + pathToken: true, "POST " + pathRevoke: true,
+	"POST /api/buckets": true, "POST /api/tokens": true, "POST /buckets": true, "tool create_bucket": true, "POST " + pathRegister: true, "POST " + pathToken: true, "POST " + pathRevoke: true,
 	"GET /assets/:name": true, "GET /sign-in": true, "POST /sign-in": true, "GET /sign-in/link": true, "POST /sign-in/link": true, "POST /sample": true, "POST /sample/remove": true, "GET /sign-in/callback": true, "GET /authorize": true, "POST /authorize": true,
 	// Users have no access to them; TestUsersOfApplications is about applications.
 	"GET /api/users": true, "GET /api/users/:user": true, "DELETE /api/users/:user": true,

@@ -53,7 +53,7 @@ type participant struct {
 var absent = map[string]string{
 	"$m": "0196b2f4-6d1e-7c3a-9f5e-2b8d4c6a1e07", "$c": "0196b2f5-0a77-7d21-b1c4-94e2f7a83d15", "$b": "987654321",
 	"$i": "0196b2f5-09d2-7e6b-8a41-5c3f9b7d2e60", "$g": "0196b2f5-09d2-7e6b-8a41-5c3f9b7d2e61", "$n": "Nothing7", "$t": "Notrain8",
-	"$e": "x-none", "$k": "key-none", "$s": "test/isol/nobody", "$q": "zyxwvut", "$u": "no-customer",
+	"$e": "x-none", "$k": "key-none", "$s": "test/isol/nobody", "$q": "zyxwvut", "$u": "no-customer", "$a": "0196b2f5-09d2-7e6b-8a41-5c3f9b7d2e62",
 }
 
 func newIsolationServer(t *testing.T) *isolationServer {
@@ -66,7 +66,7 @@ func newIsolationServer(t *testing.T) *isolationServer {
 	}
 	db := x.stores.db
 	x.testServer, _ = newRealServerOn(t, x.stores, func(c *Config) {
-		c.Sessions, c.Access, c.Holdings, c.URL = db, db, db.Holdings, public
+		c.Sessions, c.Access, c.UserTokens, c.Holdings, c.URL = db, db, db, db.Holdings, public
 		c.Stages = telemetry.NewMetrics(prometheus.NewRegistry())
 		c.Programs = oauth.NewService(oauth.Config{Clients: db, Grants: db, Access: db, URL: public, Random: rand.Reader, Now: time.Now})
 		c.RequestTimeout = 2 * time.Minute // the machine may be busy
@@ -115,8 +115,9 @@ func (x *isolationServer) fillParticipant(t *testing.T, m *participant) {
 	ingested := x.call(t, m.token, "POST", "/api/chat-history/ingest/custom-online", strings.Replace(chat, "}]}}", `}]},"platform":"`+v["$n"]+`"}`, 1), m.headers()...).json(t)
 	v["$c"], _ = ingested["conversationId"].(string)
 	v["$i"], _ = ingested["importId"].(string)
-	v["$g"] = absent["$g"]
+	v["$g"], v["$a"] = absent["$g"], absent["$a"]
 	if m.acting == "" {
+		v["$a"], _ = x.call(t, m.token, "POST", "/api/tokens", `{"name":"Laptop"}`).json(t)["id"].(string)
 		v["$g"] = x.connect(t, m)
 	}
 	m.secrets, m.ids = v, replacerOf(v)

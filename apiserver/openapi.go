@@ -34,6 +34,7 @@ var tags = []*huma.Tag{
 	{Name: "Chat history", Description: "Imported conversations."},
 	{Name: "Search", Description: "Memories and conversations together."},
 	{Name: "Account", Description: "All of the user's data."},
+	{Name: "Tokens", Description: "The tokens that a user created, for tokens of the user with the scope admin."},
 	{Name: "Users", Description: "The users of a tenant's applications, for application keys with the scope admin."},
 	{Name: "Health", Description: "State of the server."},
 }

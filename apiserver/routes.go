@@ -55,6 +55,10 @@ func (s *Server) routes() {
 	add(s, del, "/api/account", docDeleteAccount, s.deleteAccount)
 	add(s, get, "/api/audit", docListAudit, s.listAudit)
 
+	add(s, get, "/api/tokens", docListTokens, s.listTokens)
+	add(s, post, "/api/tokens", docCreateToken, s.createToken)
+	add(s, del, "/api/tokens/{tokenId}", docRevokeToken, s.revokeToken)
+
 	add(s, get, "/api/users", docListUsers, s.listUsers)
 	add(s, get, "/api/users/{user}", docGetUser, s.getUser)
 	add(s, del, "/api/users/{user}", docDeleteUser, s.deleteUser)

@@ -44,6 +44,8 @@ type Config struct {
 	Tokens   tenant.TokenStore
 	// Users are the users of application keys; required if there are applications.
 	Users tenant.ApplicationUserStore
+	// UserTokens are the tokens that users create; required by their routes and the dashboard.
+	UserTokens tenant.UserTokenStore
 	// Rates counts requests across replicas; if nil, each replica counts its own.
 	Rates tenant.RateStore
 	// Requests counts answered requests for billing; optional.

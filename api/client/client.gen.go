@@ -126,6 +126,27 @@ func (e ConversationSummaryStatus) Valid() bool {
 	}
 }
 
+// Defines values for CreateTokenRequestScopes.
+const (
+	Admin CreateTokenRequestScopes = "admin"
+	Read  CreateTokenRequestScopes = "read"
+	Write CreateTokenRequestScopes = "write"
+)
+
+// Valid indicates whether the value is a known member of the CreateTokenRequestScopes enum.
+func (e CreateTokenRequestScopes) Valid() bool {
+	switch e {
+	case Admin:
+		return true
+	case Read:
+		return true
+	case Write:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for CreatedMemoryDone.
 const (
 	CreatedMemoryDoneOk CreatedMemoryDone = "ok"
@@ -591,6 +612,21 @@ type CreateMemoryRequest struct {
 	Text string `json:"text"`
 }
 
+// CreateTokenRequest defines model for CreateTokenRequest.
+type CreateTokenRequest struct {
+	// ExpiresAt In the future. Without it, the token does not expire.
+	ExpiresAt *time.Time `json:"expiresAt,omitempty"`
+
+	// Name 1 to 100 characters, unique among the user's tokens ignoring case.
+	Name string `json:"name"`
+
+	// Scopes read: read, search and export data. write: create, change and delete data. admin: manage tokens. Defaults to read and write.
+	Scopes []CreateTokenRequestScopes `json:"scopes,omitempty"`
+}
+
+// CreateTokenRequestScopes defines model for CreateTokenRequest.Scopes.
+type CreateTokenRequestScopes string
+
 // CreatedBucket defines model for CreatedBucket.
 type CreatedBucket struct {
 	ID      string `json:"id"`
@@ -611,6 +647,28 @@ type CreatedMemory struct {
 
 // CreatedMemoryDone defines model for CreatedMemory.Done.
 type CreatedMemoryDone string
+
+// CreatedToken defines model for CreatedToken.
+type CreatedToken struct {
+	CreatedAt time.Time `json:"createdAt"`
+
+	// ExpiresAt Absent if it does not expire.
+	ExpiresAt *time.Time `json:"expiresAt,omitempty"`
+
+	// Fingerprint The first 12 hexadecimal digits of the token's SHA-256, as in audit records.
+	Fingerprint string `json:"fingerprint"`
+	ID          string `json:"id"`
+
+	// LastUsedAt Accurate to a minute; absent if never used.
+	LastUsedAt *time.Time `json:"lastUsedAt,omitempty"`
+	Name       string     `json:"name"`
+
+	// Scopes read, write and admin: see the request to create a token.
+	Scopes []string `json:"scopes"`
+
+	// Token The token. It is not shown again.
+	Token string `json:"token"`
+}
 
 // DeleteAccountRequest defines model for DeleteAccountRequest.
 type DeleteAccountRequest struct {
@@ -1014,6 +1072,11 @@ type Recollection struct {
 	TokenCount *int64 `json:"tokenCount,omitempty"`
 }
 
+// RevokedToken defines model for RevokedToken.
+type RevokedToken struct {
+	Message string `json:"message"`
+}
+
 // SearchAllRequest defines model for SearchAllRequest.
 type SearchAllRequest struct {
 	// AsOf Answer from what was known at this ISO 8601 time: only memories stored and messages written until then; a date includes the whole day.
@@ -1117,6 +1180,30 @@ type SimilarMemory struct {
 // StartedImport defines model for StartedImport.
 type StartedImport struct {
 	ImportID string `json:"importId"`
+}
+
+// Token defines model for Token.
+type Token struct {
+	CreatedAt time.Time `json:"createdAt"`
+
+	// ExpiresAt Absent if it does not expire.
+	ExpiresAt *time.Time `json:"expiresAt,omitempty"`
+
+	// Fingerprint The first 12 hexadecimal digits of the token's SHA-256, as in audit records.
+	Fingerprint string `json:"fingerprint"`
+	ID          string `json:"id"`
+
+	// LastUsedAt Accurate to a minute; absent if never used.
+	LastUsedAt *time.Time `json:"lastUsedAt,omitempty"`
+	Name       string     `json:"name"`
+
+	// Scopes read, write and admin: see the request to create a token.
+	Scopes []string `json:"scopes"`
+}
+
+// Tokens defines model for Tokens.
+type Tokens struct {
+	Tokens []Token `json:"tokens"`
 }
 
 // UpdateBucketRequest defines model for UpdateBucketRequest.
@@ -1470,6 +1557,9 @@ type CreateMemoryJSONRequestBody = CreateMemoryRequest
 // SearchAllJSONRequestBody defines body for SearchAll for application/json ContentType.
 type SearchAllJSONRequestBody = SearchAllRequest
 
+// CreateTokenJSONRequestBody defines body for CreateToken for application/json ContentType.
+type CreateTokenJSONRequestBody = CreateTokenRequest
+
 // CreateMemoryV2JSONRequestBody defines body for CreateMemoryV2 for application/json ContentType.
 type CreateMemoryV2JSONRequestBody = CreateMemoryRequest
 
@@ -1552,7 +1642,7 @@ type ClientInterface interface {
 
 	// DeleteAccountWithBody Delete all data of the user
 	//
-	// Permanently deletes memories with their versions, buckets, conversations, messages, imports and vectors. The user and its token remain valid; OAuth clients are disconnected. Freed quota is given to blocked conversations of the tenant's other users. If the deletion takes longer than a request, the response is 202 and it continues in the background.
+	// Permanently deletes memories with their versions, buckets, conversations, messages, imports and vectors. The user and the issued token remain valid; OAuth clients are disconnected, and tokens that the user created are revoked. Freed quota is given to blocked conversations of the tenant's other users. If the deletion takes longer than a request, the response is 202 and it continues in the background.
 	//
 	// Scope: `write`.
 	//
@@ -1563,7 +1653,7 @@ type ClientInterface interface {
 
 	// DeleteAccount Delete all data of the user
 	//
-	// Permanently deletes memories with their versions, buckets, conversations, messages, imports and vectors. The user and its token remain valid; OAuth clients are disconnected. Freed quota is given to blocked conversations of the tenant's other users. If the deletion takes longer than a request, the response is 202 and it continues in the background.
+	// Permanently deletes memories with their versions, buckets, conversations, messages, imports and vectors. The user and the issued token remain valid; OAuth clients are disconnected, and tokens that the user created are revoked. Freed quota is given to blocked conversations of the tenant's other users. If the deletion takes longer than a request, the response is 202 and it continues in the background.
 	//
 	// Scope: `write`.
 	//
@@ -1951,11 +2041,51 @@ type ClientInterface interface {
 	// Corresponds with POST /api/search (the `SearchAll` operationId).
 	SearchAll(ctx context.Context, body SearchAllJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// ListTokens List the tokens that the user created
+	//
+	// Valid tokens, newest first. The token that the administrator issued, or that replaced it in the dashboard, is not among them. No token can be read again.
+	//
+	// Scope: `admin` of a user's token.
+	//
+	// Corresponds with GET /api/tokens (the `ListTokens` operationId).
+	ListTokens(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// CreateTokenWithBody Create a token
+	//
+	// The new token acts for the same user. It has no scope that the token of the request lacks, and expires no later; `expiresAt` of the response is decisive. A user has at most 50 valid tokens. The route supports no Idempotency-Key, because the response is not stored: after a response that was lost, the name is taken (409). Revoke that token, and create another.
+	//
+	// Scope: `admin` of a user's token.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /api/tokens (the `CreateToken` operationId).
+	CreateTokenWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// CreateToken Create a token
+	//
+	// The new token acts for the same user. It has no scope that the token of the request lacks, and expires no later; `expiresAt` of the response is decisive. A user has at most 50 valid tokens. The route supports no Idempotency-Key, because the response is not stored: after a response that was lost, the name is taken (409). Revoke that token, and create another.
+	//
+	// Scope: `admin` of a user's token.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /api/tokens (the `CreateToken` operationId).
+	CreateToken(ctx context.Context, body CreateTokenJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RevokeToken Revoke a token
+	//
+	// The token is invalid immediately, on every replica. A token can revoke itself.
+	//
+	// Scope: `admin` of a user's token.
+	//
+	// Corresponds with DELETE /api/tokens/{tokenId} (the `RevokeToken` operationId).
+	RevokeToken(ctx context.Context, tokenID string, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// ListUsers List the users of the tenant's applications
 	//
 	// In the order of their names. Users of the administrator's list and of an identity provider are not among them.
 	//
-	// Scope: `admin`.
+	// Scope: `admin` of an application key.
 	//
 	// Corresponds with GET /api/users (the `ListUsers` operationId).
 	ListUsers(ctx context.Context, params *ListUsersParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -1964,14 +2094,14 @@ type ClientInterface interface {
 	//
 	// Ends access to the user's data immediately. A job then deletes memories with their versions, buckets, conversations, messages, imports and vectors, and the user, in batches. The name is available at once: the next write for it creates a new, empty user.
 	//
-	// Scope: `admin`.
+	// Scope: `admin` of an application key.
 	//
 	// Corresponds with DELETE /api/users/{user} (the `DeleteUser` operationId).
 	DeleteUser(ctx context.Context, user string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetUser Get the usage of a user of the tenant's applications
 	//
-	// Scope: `admin`.
+	// Scope: `admin` of an application key.
 	//
 	// Corresponds with GET /api/users/{user} (the `GetUser` operationId).
 	GetUser(ctx context.Context, user string, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -2046,7 +2176,7 @@ type ClientInterface interface {
 
 // DeleteAccountWithBody Delete all data of the user
 //
-// Permanently deletes memories with their versions, buckets, conversations, messages, imports and vectors. The user and its token remain valid; OAuth clients are disconnected. Freed quota is given to blocked conversations of the tenant's other users. If the deletion takes longer than a request, the response is 202 and it continues in the background.
+// Permanently deletes memories with their versions, buckets, conversations, messages, imports and vectors. The user and the issued token remain valid; OAuth clients are disconnected, and tokens that the user created are revoked. Freed quota is given to blocked conversations of the tenant's other users. If the deletion takes longer than a request, the response is 202 and it continues in the background.
 //
 // Scope: `write`.
 //
@@ -2067,7 +2197,7 @@ func (c *Requests) DeleteAccountWithBody(ctx context.Context, contentType string
 
 // DeleteAccount Delete all data of the user
 //
-// Permanently deletes memories with their versions, buckets, conversations, messages, imports and vectors. The user and its token remain valid; OAuth clients are disconnected. Freed quota is given to blocked conversations of the tenant's other users. If the deletion takes longer than a request, the response is 202 and it continues in the background.
+// Permanently deletes memories with their versions, buckets, conversations, messages, imports and vectors. The user and the issued token remain valid; OAuth clients are disconnected, and tokens that the user created are revoked. Freed quota is given to blocked conversations of the tenant's other users. If the deletion takes longer than a request, the response is 202 and it continues in the background.
 //
 // Scope: `write`.
 //
@@ -2835,11 +2965,91 @@ func (c *Requests) SearchAll(ctx context.Context, body SearchAllJSONRequestBody,
 	return c.Client.Do(req)
 }
 
+// ListTokens List the tokens that the user created
+//
+// Valid tokens, newest first. The token that the administrator issued, or that replaced it in the dashboard, is not among them. No token can be read again.
+//
+// Scope: `admin` of a user's token.
+//
+// Corresponds with GET /api/tokens (the `ListTokens` operationId).
+func (c *Requests) ListTokens(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListTokensRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// CreateTokenWithBody Create a token
+//
+// The new token acts for the same user. It has no scope that the token of the request lacks, and expires no later; `expiresAt` of the response is decisive. A user has at most 50 valid tokens. The route supports no Idempotency-Key, because the response is not stored: after a response that was lost, the name is taken (409). Revoke that token, and create another.
+//
+// Scope: `admin` of a user's token.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /api/tokens (the `CreateToken` operationId).
+func (c *Requests) CreateTokenWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCreateTokenRequestWithBody(c.Server, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// CreateToken Create a token
+//
+// The new token acts for the same user. It has no scope that the token of the request lacks, and expires no later; `expiresAt` of the response is decisive. A user has at most 50 valid tokens. The route supports no Idempotency-Key, because the response is not stored: after a response that was lost, the name is taken (409). Revoke that token, and create another.
+//
+// Scope: `admin` of a user's token.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /api/tokens (the `CreateToken` operationId).
+func (c *Requests) CreateToken(ctx context.Context, body CreateTokenJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCreateTokenRequest(c.Server, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RevokeToken Revoke a token
+//
+// The token is invalid immediately, on every replica. A token can revoke itself.
+//
+// Scope: `admin` of a user's token.
+//
+// Corresponds with DELETE /api/tokens/{tokenId} (the `RevokeToken` operationId).
+func (c *Requests) RevokeToken(ctx context.Context, tokenID string, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRevokeTokenRequest(c.Server, tokenID)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // ListUsers List the users of the tenant's applications
 //
 // In the order of their names. Users of the administrator's list and of an identity provider are not among them.
 //
-// Scope: `admin`.
+// Scope: `admin` of an application key.
 //
 // Corresponds with GET /api/users (the `ListUsers` operationId).
 func (c *Requests) ListUsers(ctx context.Context, params *ListUsersParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2858,7 +3068,7 @@ func (c *Requests) ListUsers(ctx context.Context, params *ListUsersParams, reqEd
 //
 // Ends access to the user's data immediately. A job then deletes memories with their versions, buckets, conversations, messages, imports and vectors, and the user, in batches. The name is available at once: the next write for it creates a new, empty user.
 //
-// Scope: `admin`.
+// Scope: `admin` of an application key.
 //
 // Corresponds with DELETE /api/users/{user} (the `DeleteUser` operationId).
 func (c *Requests) DeleteUser(ctx context.Context, user string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2875,7 +3085,7 @@ func (c *Requests) DeleteUser(ctx context.Context, user string, reqEditors ...Re
 
 // GetUser Get the usage of a user of the tenant's applications
 //
-// Scope: `admin`.
+// Scope: `admin` of an application key.
 //
 // Corresponds with GET /api/users/{user} (the `GetUser` operationId).
 func (c *Requests) GetUser(ctx context.Context, user string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -4499,6 +4709,107 @@ func NewSearchAllRequestWithBody(server string, contentType string, body io.Read
 	return req, nil
 }
 
+// NewListTokensRequest constructs an http.Request for the ListTokens method
+func NewListTokensRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/tokens")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewCreateTokenRequest calls the generic CreateToken builder with application/json body
+func NewCreateTokenRequest(server string, body CreateTokenJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewCreateTokenRequestWithBody(server, "application/json", bodyReader)
+}
+
+// NewCreateTokenRequestWithBody constructs an http.Request for the CreateToken method, with any body, and a specified content type
+func NewCreateTokenRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/tokens")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewRevokeTokenRequest constructs an http.Request for the RevokeToken method
+func NewRevokeTokenRequest(server string, tokenID string) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "tokenId", tokenID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/tokens/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewListUsersRequest constructs an http.Request for the ListUsers method
 func NewListUsersRequest(server string, params *ListUsersParams) (*http.Request, error) {
 	var err error
@@ -5142,6 +5453,24 @@ func (c *Client) CreateMemory(ctx context.Context, params *CreateMemoryParams, b
 func (c *Client) SearchAll(ctx context.Context, body SearchAllJSONRequestBody, editors ...RequestEditorFn) (*Answer[AllResults], error) {
 	response, err := c.requests.SearchAll(ctx, body, editors...)
 	return decode[AllResults](response, err)
+}
+
+// ListTokens: List the tokens that the user created (GET /api/tokens).
+func (c *Client) ListTokens(ctx context.Context, editors ...RequestEditorFn) (*Answer[Tokens], error) {
+	response, err := c.requests.ListTokens(ctx, editors...)
+	return decode[Tokens](response, err)
+}
+
+// CreateToken: Create a token (POST /api/tokens).
+func (c *Client) CreateToken(ctx context.Context, body CreateTokenJSONRequestBody, editors ...RequestEditorFn) (*Answer[CreatedToken], error) {
+	response, err := c.requests.CreateToken(ctx, body, editors...)
+	return decode[CreatedToken](response, err)
+}
+
+// RevokeToken: Revoke a token (DELETE /api/tokens/{tokenId}).
+func (c *Client) RevokeToken(ctx context.Context, tokenID string, editors ...RequestEditorFn) (*Answer[RevokedToken], error) {
+	response, err := c.requests.RevokeToken(ctx, tokenID, editors...)
+	return decode[RevokedToken](response, err)
 }
 
 // ListUsers: List the users of the tenant's applications (GET /api/users).

@@ -32,13 +32,8 @@ func newestToken(ctx context.Context, q *db.Queries, scope tenant.Scope) (*tenan
 	if err != nil {
 		return nil, err
 	}
-	out := &tenant.TokenInfo{Generation: row.Generation, Issuer: tenant.Issuer(row.Issuer), CreatedAt: row.CreatedAt}
-	if row.LastUsedAt != nil {
-		out.LastUsedAt = *row.LastUsedAt
-	}
-	if row.ExpiresAt != nil {
-		out.ExpiresAt = *row.ExpiresAt
-	}
+	out := &tenant.TokenInfo{Generation: row.Generation, Issuer: tenant.Issuer(row.Issuer), CreatedAt: row.CreatedAt,
+		LastUsedAt: orZero(row.LastUsedAt), ExpiresAt: orZero(row.ExpiresAt)}
 	if row.Valid {
 		out.Fingerprint = tenant.Hash(row.Hash).Fingerprint()
 	}

@@ -43,8 +43,11 @@ func (a Accounts) BeginPurge(ctx context.Context, scope tenant.Scope) (account.P
 		if err := q.DeleteGrants(ctx, db.DeleteGrantsParams{TenantID: string(scope.Tenant), UserID: int64(scope.User)}); err != nil {
 			return fmt.Errorf("revoke connected apps: %w", err)
 		}
+		if err := q.DeleteUserTokens(ctx, db.DeleteUserTokensParams{TenantID: string(scope.Tenant), UserID: int64(scope.User)}); err != nil {
+			return fmt.Errorf("revoke tokens: %w", err)
+		}
 		if err := q.NotifyUser(ctx, db.NotifyUserParams{TenantID: string(scope.Tenant), UserID: int64(scope.User)}); err != nil {
-			return fmt.Errorf("revoke connected apps: %w", err)
+			return fmt.Errorf("notify replicas: %w", err)
 		}
 		if err := q.RecordAccountErasure(ctx, db.RecordAccountErasureParams{TenantID: string(scope.Tenant), UserID: int64(scope.User)}); err != nil {
 			return fmt.Errorf("record erasure: %w", err)

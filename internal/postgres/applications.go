@@ -133,15 +133,16 @@ func sorted(in []string) []string {
 	return out
 }
 
-// applicationOf returns the access and the application of a key; full access for a
-// user's token.
+// applicationOf returns the access of a token, and the application of a key.
 func applicationOf(row db.IdentifyRow) (tenant.Access, *tenant.Application) {
-	if !row.Application {
+	switch {
+	case !row.Application && row.TokenID == "":
 		return tenant.FullAccess, nil
+	case !row.Application:
+		return tenant.TokenAccess(row.Scopes), nil
 	}
 	name, _ := tenant.ApplicationOf(row.UserName)
-	// A user's own tokens are no business of an application, whatever is stored.
-	return tenant.AccessOf(row.Scopes) &^ tenant.AccessTokens, &tenant.Application{
+	return tenant.KeyAccess(row.Scopes), &tenant.Application{
 		ID: tenant.UserID(row.UserID), Name: name, Origins: row.AllowedOrigins, RequestsPerMinute: row.ApplicationRequestsPerMinute,
 	}
 }

@@ -303,3 +303,11 @@ func optionalTime(t time.Time) *time.Time {
 	}
 	return &t
 }
+
+// orZero is the reverse of optionalTime.
+func orZero(t *time.Time) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return *t
+}

@@ -277,6 +277,9 @@ func (e Erasures) replayRevocation(ctx context.Context, x erasure.Entry) error {
 			if x.Until == nil {
 				return errors.New("the entry has no expiry")
 			}
+			if err := q.RepeatUserTokenRevocation(ctx, db.RepeatUserTokenRevocationParams{TenantID: id, Hashes: hashes, Until: x.Until}); err != nil {
+				return err
+			}
 			return q.RepeatTokenRevocation(ctx, db.RepeatTokenRevocationParams{Hashes: hashes, Until: x.Until})
 		case erasure.Password:
 			return q.RepeatPasswordChange(ctx, db.RepeatPasswordChangeParams{TenantID: id, ID: user, Hashes: hashes})

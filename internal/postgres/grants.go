@@ -157,10 +157,13 @@ func endGrant(ctx context.Context, q *db.Queries, scope tenant.Scope, id string)
 	return ended, q.NotifyUser(ctx, db.NotifyUserParams{TenantID: string(scope.Tenant), UserID: int64(scope.User)})
 }
 
-// endGrants removes all grants of a user, or of all users of the tenant (0). It
-// widens the transaction's scope to the whole tenant.
-func endGrants(ctx context.Context, q *db.Queries, id string, user int64) error {
+// endDelegated ends all grants, and the tokens that users created, of a user, or of all
+// users of the tenant (0). It widens the transaction's scope to the whole tenant.
+func endDelegated(ctx context.Context, q *db.Queries, id string, user int64) error {
 	if err := q.SetScope(ctx, db.SetScopeParams{Tenant: id, UserID: allUsers}); err != nil {
+		return err
+	}
+	if err := q.EndUserTokens(ctx, db.EndUserTokensParams{TenantID: id, UserID: user}); err != nil {
 		return err
 	}
 	return q.DeleteGrants(ctx, db.DeleteGrantsParams{TenantID: id, UserID: user})

@@ -16,19 +16,22 @@ import (
 // ListExternalUsers returns the users of a tenant who signed in with an identity
 // provider, by address, and the removed addresses.
 func (d *DB) ListExternalUsers(ctx context.Context, id tenant.ID) (users []tenant.ExternalUserInfo, removed []tenant.RemovedUser, err error) {
-	q := db.New(d.pool)
-	rows, err := q.ListExternalUsers(ctx, string(id))
+	var rows []db.ListExternalUsersRow
+	var list []db.ListRemovedRow
+	err = d.inTenant(ctx, id, func(_ pgx.Tx, q *db.Queries) error {
+		if rows, err = q.ListExternalUsers(ctx, string(id)); err != nil {
+			return err
+		}
+		list, err = q.ListRemoved(ctx, string(id))
+		return err
+	})
 	if err != nil {
-		return nil, nil, fmt.Errorf("list users: %w", mapError(err))
+		return nil, nil, fmt.Errorf("list users: %w", err)
 	}
 	users = collect(rows, func(r db.ListExternalUsersRow) tenant.ExternalUserInfo {
 		return tenant.ExternalUserInfo{Email: r.Email, Name: r.Name, Issuer: r.Issuer, Active: r.Active, Purging: r.Purging,
 			CreatedAt: r.CreatedAt, Sessions: r.Sessions, Tokens: r.Tokens}
 	})
-	list, err := q.ListRemoved(ctx, string(id))
-	if err != nil {
-		return nil, nil, fmt.Errorf("list removed users: %w", mapError(err))
-	}
 	removed = collect(list, func(r db.ListRemovedRow) tenant.RemovedUser {
 		return tenant.RemovedUser{Email: r.Email, Administrator: r.Administrator, RemovedAt: r.RemovedAt}
 	})

@@ -43,6 +43,9 @@ func (d *DB) ExpireRecords(ctx context.Context, id tenant.ID) error {
 		"tokens": func(q *db.Queries) (int64, error) {
 			return q.ExpireTokens(ctx, db.ExpireTokensParams{TenantID: t, Age: interval(keepTokens), Batch: expireBatch})
 		},
+		"tokens of users": func(q *db.Queries) (int64, error) {
+			return q.ExpireUserTokens(ctx, db.ExpireUserTokensParams{TenantID: t, Age: interval(keepTokens), Batch: expireBatch})
+		},
 		"idempotency keys": func(q *db.Queries) (int64, error) {
 			return q.ExpireTenantRequests(ctx, db.ExpireTenantRequestsParams{TenantID: t, Age: interval(keepRequests), Batch: expireBatch})
 		},

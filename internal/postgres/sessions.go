@@ -166,10 +166,10 @@ func (d *DB) EndSession(ctx context.Context, h tenant.Hash) error {
 	return nil
 }
 
-// endAccess deletes the sessions and grants of all users of a tenant.
+// endAccess ends the sessions, grants and created tokens of all users of a tenant.
 func endAccess(ctx context.Context, q *db.Queries, id string) error {
 	if err := q.DeleteTenantSessions(ctx, id); err != nil {
 		return err
 	}
-	return endGrants(ctx, q, id, 0)
+	return endDelegated(ctx, q, id, 0)
 }

@@ -111,10 +111,6 @@ func (d *DB) Identify(ctx context.Context, h tenant.Hash) (tenant.Identity, erro
 	if err != nil {
 		return tenant.Identity{}, fmt.Errorf("identify token: %w", mapError(err))
 	}
-	if row.Stale {
-		// The response does not wait for it, and losing it is harmless.
-		go d.touch(context.WithoutCancel(ctx), db.TouchTokenParams{TenantID: row.TenantID, UserID: row.UserID, Generation: row.Generation})
-	}
 	access, application := applicationOf(row)
 	out := tenant.Identity{
 		Scope: tenant.Scope{Tenant: tenant.ID(row.TenantID), User: tenant.UserID(row.UserID)},
@@ -128,6 +124,10 @@ func (d *DB) Identify(ctx context.Context, h tenant.Hash) (tenant.Identity, erro
 		Placement:  placement.Location{Collection: row.Collection, Partition: row.Partition, Shared: row.Shared},
 		Generation: placement.GenerationID(row.GenerationID),
 	}
+	if row.Stale {
+		// The response does not wait for it, and losing it is harmless.
+		go d.touch(context.WithoutCancel(ctx), out.Scope, row)
+	}
 	if application != nil {
 		out.Actor = tenant.KeyActor(h, application.Name)
 	}
@@ -139,10 +139,18 @@ func (d *DB) Identify(ctx context.Context, h tenant.Hash) (tenant.Identity, erro
 	return out, nil
 }
 
-func (d *DB) touch(ctx context.Context, p db.TouchTokenParams) {
+func (d *DB) touch(ctx context.Context, scope tenant.Scope, row db.IdentifyRow) {
 	ctx, cancel := context.WithTimeout(ctx, touchTimeout)
 	defer cancel()
-	if err := db.New(d.pool).TouchToken(ctx, p); err != nil {
+	var err error
+	if row.TokenID == "" {
+		err = db.New(d.pool).TouchToken(ctx, db.TouchTokenParams{TenantID: row.TenantID, UserID: row.UserID, Generation: row.Generation})
+	} else {
+		err = d.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
+			return q.TouchUserToken(ctx, db.TouchUserTokenParams{TenantID: row.TenantID, UserID: row.UserID, ID: row.TokenID})
+		})
+	}
+	if err != nil {
 		d.log.DebugContext(ctx, "note use of token", "error", err)
 	}
 }

@@ -38,7 +38,7 @@ func (d *DB) removeUser(ctx context.Context, tx pgx.Tx, q *db.Queries, id string
 	if err != nil {
 		return err
 	}
-	if err := endGrants(ctx, q, id, u.ID); err != nil {
+	if err := endDelegated(ctx, q, id, u.ID); err != nil {
 		return err
 	}
 	if err := q.NotifyUser(ctx, db.NotifyUserParams{TenantID: id, UserID: u.ID}); err != nil {

@@ -101,10 +101,7 @@ func readUsers(ctx context.Context, q *db.Queries, id string) (users, applicatio
 	for _, r := range rows {
 		u := tenant.User{ID: tenant.UserID(r.ID), Name: r.Name, Email: r.Email, Unrevoked: r.Unrevoked}
 		if r.Generation > 0 {
-			u.Token = &tenant.TokenInfo{Generation: r.Generation, Issuer: tenant.Issuer(r.Issuer), CreatedAt: r.CreatedAt}
-			if r.LastUsedAt != nil {
-				u.Token.LastUsedAt = *r.LastUsedAt
-			}
+			u.Token = &tenant.TokenInfo{Generation: r.Generation, Issuer: tenant.Issuer(r.Issuer), CreatedAt: r.CreatedAt, LastUsedAt: orZero(r.LastUsedAt)}
 			if r.Valid {
 				u.Token.Fingerprint = tenant.Hash(r.Hash).Fingerprint()
 			}

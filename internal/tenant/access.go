@@ -2,7 +2,8 @@ package tenant
 
 import "context"
 
-// AccessStore manages a user's own token. internal/postgres implements it.
+// AccessStore manages the token that each user has from the start; UserTokenStore is about others.
+// internal/postgres implements it.
 type AccessStore interface {
 	// Token describes the user's newest token. Its fingerprint is empty if it
 	// was revoked. Token returns nil if the user never had one.

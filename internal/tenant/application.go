@@ -20,21 +20,28 @@ type Access uint8
 const (
 	AccessRead   Access = 1 << iota // read, search and export data
 	AccessWrite                     // create, change and delete data
-	AccessAdmin                     // list, measure and erase the users of applications
-	AccessTokens                    // manage the user's own tokens; never given to an application
+	AccessAdmin                     // list, measure and erase the users of applications, with an application key
+	AccessTokens                    // manage the user's own tokens, with a token of the user
 )
 
 // FullAccess is the access of a user.
 const FullAccess = AccessRead | AccessWrite | AccessTokens
 
-// accessNames are the names of the scopes in resources, requests and errors, in order.
+// accessNames are the names of the scopes in resources, requests and errors, in order. The scope
+// admin is about users with an application key, and about tokens with a user's token.
 var accessNames = []struct {
 	access Access
 	name   string
-}{{AccessRead, "read"}, {AccessWrite, "write"}, {AccessAdmin, "admin"}, {AccessTokens, "tokens"}}
+}{{AccessRead, "read"}, {AccessWrite, "write"}, {AccessAdmin | AccessTokens, "admin"}}
 
-// AccessOf returns the access with the named scopes. Unknown names give none.
-func AccessOf(names []string) (a Access) {
+// KeyAccess returns the access of an application key with the named scopes.
+func KeyAccess(names []string) Access { return accessOf(names) &^ AccessTokens }
+
+// TokenAccess returns the access of a user's token with the named scopes.
+func TokenAccess(names []string) Access { return accessOf(names) &^ AccessAdmin }
+
+// accessOf returns the access with the named scopes. Unknown names give none.
+func accessOf(names []string) (a Access) {
 	for _, n := range accessNames {
 		if slices.Contains(names, n.name) {
 			a |= n.access
@@ -60,6 +67,12 @@ type InsufficientScope struct{ Required Access }
 
 // Error implements error.
 func (e InsufficientScope) Error() string {
+	switch {
+	case e.Required&AccessAdmin != 0:
+		return "an application key with the scope admin is required"
+	case e.Required&AccessTokens != 0:
+		return "a user's token with the scope admin is required"
+	}
 	return fmt.Sprintf("the key or token does not have the scope %s", strings.Join(e.Required.Names(), " and "))
 }
 

@@ -12,6 +12,7 @@ const (
 	ResourceUserMemories = "per-user memory"
 	ResourceStorage      = "storage"
 	ResourceUsers        = "user"
+	ResourceTokens       = "token"
 	ResourceUploads      = "upload"
 	ResourceUserUploads  = "per-user upload"
 )
@@ -31,6 +32,9 @@ func (e QuotaExceeded) Error() string {
 	}
 	if e.Resource == ResourceUploads || e.Resource == ResourceUserUploads {
 		return fmt.Sprintf("%s quota exceeded (limit %d bytes, used %d by unfinished imports); %s", e.Resource, e.Limit, e.Used, uploadHint)
+	}
+	if e.Resource == ResourceTokens {
+		return fmt.Sprintf("token quota exceeded (limit %d); revoke a token that you no longer use", e.Limit)
 	}
 	if e.Resource == ResourceUsers {
 		return fmt.Sprintf("user quota exceeded (limit %d); contact your administrator", e.Limit)

@@ -532,3 +532,17 @@ type UserPlacement struct {
 	Shared       bool
 	GenerationID int16
 }
+
+// Named API tokens that users created, by hash
+type UserToken struct {
+	TenantID     string
+	UserID       int64
+	ID           string
+	Hash         []byte
+	Name         string
+	Scopes       []string
+	PasswordHash []byte
+	CreatedAt    time.Time
+	ExpiresAt    *time.Time
+	LastUsedAt   *time.Time
+}

@@ -85,8 +85,10 @@ func (q *Queries) IsRemoved(ctx context.Context, arg IsRemovedParams) (bool, err
 const listExternalUsers = `-- name: ListExternalUsers :many
 select u.email, u.name, u.issuer::text as issuer, u.active, u.purging, u.created_at,
     (select count(*) from sessions s where s.tenant_id = u.tenant_id and s.user_id = u.id and not s.one_time and s.expires_at > now()) as sessions,
-    (select count(*) from tokens t where t.tenant_id = u.tenant_id and t.user_id = u.id
-        and (t.expires_at is null or t.expires_at > now())) as tokens
+    ((select count(*) from tokens t where t.tenant_id = u.tenant_id and t.user_id = u.id
+        and (t.expires_at is null or t.expires_at > now()))
+    + (select count(*) from user_tokens t where t.tenant_id = u.tenant_id and t.user_id = u.id
+        and (t.expires_at is null or t.expires_at > now())))::bigint as tokens
 from users u where u.tenant_id = $1 and u.issuer is not null order by u.email, u.id
 `
 

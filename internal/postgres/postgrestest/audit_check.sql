@@ -46,6 +46,8 @@ create constraint trigger test_audit after update of status on imports
     deferrable initially deferred for each row when (old.status = 'uploading' and new.status = 'queued') execute function test_check_audit();
 create constraint trigger test_audit after insert or update of expires_at on tokens
     deferrable initially deferred for each row execute function test_check_audit();
+create constraint trigger test_audit after insert or update of expires_at on user_tokens
+    deferrable initially deferred for each row execute function test_check_audit();
 create constraint trigger test_audit after insert on sessions
     deferrable initially deferred for each row execute function test_check_audit();
 create constraint trigger test_audit_end after delete on sessions

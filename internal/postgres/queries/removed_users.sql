@@ -20,8 +20,10 @@ select exists (select from removed_users where tenant_id = @tenant_id and email 
 -- name: ListExternalUsers :many
 select u.email, u.name, u.issuer::text as issuer, u.active, u.purging, u.created_at,
     (select count(*) from sessions s where s.tenant_id = u.tenant_id and s.user_id = u.id and not s.one_time and s.expires_at > now()) as sessions,
-    (select count(*) from tokens t where t.tenant_id = u.tenant_id and t.user_id = u.id
-        and (t.expires_at is null or t.expires_at > now())) as tokens
+    ((select count(*) from tokens t where t.tenant_id = u.tenant_id and t.user_id = u.id
+        and (t.expires_at is null or t.expires_at > now()))
+    + (select count(*) from user_tokens t where t.tenant_id = u.tenant_id and t.user_id = u.id
+        and (t.expires_at is null or t.expires_at > now())))::bigint as tokens
 from users u where u.tenant_id = @tenant_id and u.issuer is not null order by u.email, u.id;
 
 -- name: TenantPolicy :one

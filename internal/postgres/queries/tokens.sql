@@ -44,20 +44,28 @@ select pg_notify('mnemo_identity', 'token:' || encode(@hash::bytea, 'hex'));
 update tokens set expires_at = now() where tenant_id = @tenant_id and (expires_at is null or expires_at > now());
 
 -- name: Identify :one
-select t.tenant_id, t.user_id, t.hash, t.generation, t.last_used_at,
+-- Of a token of either kind: one of generations, or one that the user created, which has an id
+-- and scopes of its own.
+with t as (
+    select o.tenant_id, o.user_id, o.hash, o.generation, ''::text as id, '{}'::text[] as scopes, o.expires_at, o.last_used_at
+    from tokens o where o.hash = @hash and (o.expires_at is null or o.expires_at > now())
+    union all
+    select h.tenant_id, h.user_id, h.hash, 0, h.id::text, h.scopes, h.expires_at, h.last_used_at
+    from user_token_holder(@hash) h
+)
+select t.tenant_id::uuid as tenant_id, t.user_id::bigint as user_id, t.hash::bytea as hash, t.generation::bigint as generation, t.id::text as token_id,
     coalesce(extract(epoch from t.expires_at - now()), 0)::float8 as expires_in, n.name as tenant_name, u.name as user_name, n.suspended,
     q.memories, q.conversations, q.storage, q.users, q.requests_per_minute, q.list_tokens, q.user_memories, q.user_conversations,
     p.collection::text as collection, p.partition::text as partition, p.shared::boolean as shared, p.generation_id::smallint as generation_id,
     (t.last_used_at is null or t.last_used_at < now() - interval '1 minute')::boolean as stale,
-    u.kind = 'application' as application, coalesce(a.scopes, '{}')::text[] as scopes, coalesce(a.allowed_origins, '{}')::text[] as allowed_origins,
+    u.kind = 'application' as application, coalesce(a.scopes, t.scopes)::text[] as scopes, coalesce(a.allowed_origins, '{}')::text[] as allowed_origins,
     coalesce(a.requests_per_minute, 0)::bigint as application_requests_per_minute
-from tokens t
+from t
 join users u on u.tenant_id = t.tenant_id and u.id = t.user_id and u.active
 join tenants n on n.id = t.tenant_id and n.state = 'active'
 join quotas q on q.tenant_id = t.tenant_id
 join user_placements p on p.tenant_id = t.tenant_id and p.user_id = t.user_id
-left join applications a on a.tenant_id = t.tenant_id and a.user_id = t.user_id
-where t.hash = @hash and (t.expires_at is null or t.expires_at > now());
+left join applications a on a.tenant_id = t.tenant_id and a.user_id = t.user_id;
 
 -- name: TouchToken :exec
 -- Of several concurrent replicas, only one writes.

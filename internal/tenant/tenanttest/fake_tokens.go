@@ -182,7 +182,7 @@ func (f *Fake) Identify(_ context.Context, h tenant.Hash) (got tenant.Identity, 
 func (r *row) setApplication(who *tenant.Identity, h tenant.Hash) {
 	for _, a := range r.spec.Applications {
 		if tenant.KeyHolder(a.Name) == who.UserName {
-			who.Actor, who.Access = tenant.KeyActor(h, a.Name), tenant.AccessOf(a.Scopes)
+			who.Actor, who.Access = tenant.KeyActor(h, a.Name), tenant.KeyAccess(a.Scopes)
 			who.Application = &tenant.Application{ID: who.User, Name: a.Name, Origins: a.Origins, RequestsPerMinute: a.RequestsPerMinute}
 		}
 	}

@@ -16,7 +16,7 @@ export interface paths {
         post?: never;
         /**
          * Delete all data of the user
-         * @description Permanently deletes memories with their versions, buckets, conversations, messages, imports and vectors. The user and its token remain valid; OAuth clients are disconnected. Freed quota is given to blocked conversations of the tenant's other users. If the deletion takes longer than a request, the response is 202 and it continues in the background.
+         * @description Permanently deletes memories with their versions, buckets, conversations, messages, imports and vectors. The user and the issued token remain valid; OAuth clients are disconnected, and tokens that the user created are revoked. Freed quota is given to blocked conversations of the tenant's other users. If the deletion takes longer than a request, the response is 202 and it continues in the background.
          *
          *     Scope: `write`.
          */
@@ -502,6 +502,56 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/tokens": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the tokens that the user created
+         * @description Valid tokens, newest first. The token that the administrator issued, or that replaced it in the dashboard, is not among them. No token can be read again.
+         *
+         *     Scope: `admin` of a user's token.
+         */
+        get: operations["listTokens"];
+        put?: never;
+        /**
+         * Create a token
+         * @description The new token acts for the same user. It has no scope that the token of the request lacks, and expires no later; `expiresAt` of the response is decisive. A user has at most 50 valid tokens. The route supports no Idempotency-Key, because the response is not stored: after a response that was lost, the name is taken (409). Revoke that token, and create another.
+         *
+         *     Scope: `admin` of a user's token.
+         */
+        post: operations["createToken"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/tokens/{tokenId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Revoke a token
+         * @description The token is invalid immediately, on every replica. A token can revoke itself.
+         *
+         *     Scope: `admin` of a user's token.
+         */
+        delete: operations["revokeToken"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/users": {
         parameters: {
             query?: never;
@@ -513,7 +563,7 @@ export interface paths {
          * List the users of the tenant's applications
          * @description In the order of their names. Users of the administrator's list and of an identity provider are not among them.
          *
-         *     Scope: `admin`.
+         *     Scope: `admin` of an application key.
          */
         get: operations["listUsers"];
         put?: never;
@@ -533,7 +583,7 @@ export interface paths {
         };
         /**
          * Get the usage of a user of the tenant's applications
-         * @description Scope: `admin`.
+         * @description Scope: `admin` of an application key.
          */
         get: operations["getUser"];
         put?: never;
@@ -542,7 +592,7 @@ export interface paths {
          * Erase a user of the tenant's applications
          * @description Ends access to the user's data immediately. A job then deletes memories with their versions, buckets, conversations, messages, imports and vectors, and the user, in batches. The name is available at once: the next write for it creates a new, empty user.
          *
-         *     Scope: `admin`.
+         *     Scope: `admin` of an application key.
          */
         delete: operations["deleteUser"];
         options?: never;
@@ -797,6 +847,17 @@ export interface components {
             /** @description The text to store verbatim. Start it with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. At most 32,768 bytes. */
             text: string;
         };
+        CreateTokenRequest: {
+            /**
+             * Format: date-time
+             * @description In the future. Without it, the token does not expire.
+             */
+            expiresAt?: string;
+            /** @description 1 to 100 characters, unique among the user's tokens ignoring case. */
+            name: string;
+            /** @description read: read, search and export data. write: create, change and delete data. admin: manage tokens. Defaults to read and write. */
+            scopes?: ("read" | "write" | "admin")[];
+        };
         CreatedBucket: {
             id: string;
             message: string;
@@ -809,6 +870,28 @@ export interface components {
             memoryId: string;
             /** @description Existing memories that say nearly the same, most similar first. The new memory is stored; delete what is not needed. Absent if there are none. */
             similar?: components["schemas"]["SimilarMemory"][];
+        };
+        CreatedToken: {
+            /** Format: date-time */
+            createdAt: string;
+            /**
+             * Format: date-time
+             * @description Absent if it does not expire.
+             */
+            expiresAt?: string;
+            /** @description The first 12 hexadecimal digits of the token's SHA-256, as in audit records. */
+            fingerprint: string;
+            id: string;
+            /**
+             * Format: date-time
+             * @description Accurate to a minute; absent if never used.
+             */
+            lastUsedAt?: string;
+            name: string;
+            /** @description read, write and admin: see the request to create a token. */
+            scopes: string[];
+            /** @description The token. It is not shown again. */
+            token: string;
         };
         DeleteAccountRequest: {
             /**
@@ -1173,6 +1256,9 @@ export interface components {
              */
             tokenCount?: number;
         };
+        RevokedToken: {
+            message: string;
+        };
         SearchAllRequest: {
             /** @description Answer from what was known at this ISO 8601 time: only memories stored and messages written until then; a date includes the whole day. */
             asOf?: string;
@@ -1275,6 +1361,29 @@ export interface components {
         };
         StartedImport: {
             importId: string;
+        };
+        Token: {
+            /** Format: date-time */
+            createdAt: string;
+            /**
+             * Format: date-time
+             * @description Absent if it does not expire.
+             */
+            expiresAt?: string;
+            /** @description The first 12 hexadecimal digits of the token's SHA-256, as in audit records. */
+            fingerprint: string;
+            id: string;
+            /**
+             * Format: date-time
+             * @description Accurate to a minute; absent if never used.
+             */
+            lastUsedAt?: string;
+            name: string;
+            /** @description read, write and admin: see the request to create a token. */
+            scopes: string[];
+        };
+        Tokens: {
+            tokens: components["schemas"]["Token"][];
         };
         UpdateBucketRequest: {
             description?: string;
@@ -4054,6 +4163,253 @@ export interface operations {
             408: components["responses"]["TooSlow"];
             413: components["responses"]["TooLarge"];
             415: components["responses"]["UnsupportedType"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listTokens: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "tokens": [
+                     *         {
+                     *           "createdAt": "2026-05-03T09:00:00.000Z",
+                     *           "expiresAt": "2126-11-03T09:00:00.000Z",
+                     *           "fingerprint": "4be1ac03f6d2",
+                     *           "id": "0196b2f4-6d1e-7c3a-9f5e-2b8d4c6a1e08",
+                     *           "lastUsedAt": "2026-05-03T09:01:00.000Z",
+                     *           "name": "Laptop",
+                     *           "scopes": [
+                     *             "read",
+                     *             "write"
+                     *           ]
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Tokens"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid",
+                     *       "error": "text is required and must not be blank"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    createToken: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "expiresAt": "2126-11-03T09:00:00Z",
+                 *       "name": "Laptop",
+                 *       "scopes": [
+                 *         "read",
+                 *         "write"
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["CreateTokenRequest"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "Cache-Control"?: string;
+                    Location?: string;
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "createdAt": "2026-05-03T09:00:00.000Z",
+                     *       "expiresAt": "2126-11-03T09:00:00.000Z",
+                     *       "fingerprint": "4be1ac03f6d2",
+                     *       "id": "0196b2f4-6d1e-7c3a-9f5e-2b8d4c6a1e08",
+                     *       "name": "Laptop",
+                     *       "scopes": [
+                     *         "read",
+                     *         "write"
+                     *       ],
+                     *       "token": "mn_EXAMPLE"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["CreatedToken"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid",
+                     *       "error": "text is required and must not be blank"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            408: components["responses"]["TooSlow"];
+            /** @description Conflict */
+            409: {
+                headers: {
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "conflict",
+                     *       "error": "this idempotency key was already used for a different request within the last 24 hours; use a new key"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedType"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    revokeToken: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The token's id.
+                 * @example 0196b2f4-6d1e-7c3a-9f5e-2b8d4c6a1e08
+                 */
+                tokenId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "message": "Token revoked"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["RevokedToken"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid",
+                     *       "error": "text is required and must not be blank"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            /** @description Not Found */
+            404: {
+                headers: {
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "not_found",
+                     *       "error": "memory not found"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
             429: components["responses"]["TooManyRequests"];
             431: components["responses"]["HeadersTooLarge"];
             500: components["responses"]["Internal"];

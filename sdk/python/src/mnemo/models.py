@@ -137,9 +137,50 @@ class CreateMemoryRequest(Model):
     """
 
 
+class CreateTokenRequest(Model):
+    expires_at: AwareDatetime | None = None
+    """
+    In the future. Without it, the token does not expire.
+    """
+    name: str
+    """
+    1 to 100 characters, unique among the user's tokens ignoring case.
+    """
+    scopes: list[str] | None = None
+    """
+    read: read, search and export data. write: create, change and delete data. admin: manage tokens. Defaults to read and write.
+    """
+
+
 class CreatedBucket(Model):
     id: str
     message: str
+
+
+class CreatedToken(Model):
+    created_at: AwareDatetime
+    expires_at: AwareDatetime | None = None
+    """
+    Absent if it does not expire.
+    """
+    fingerprint: str
+    """
+    The first 12 hexadecimal digits of the token's SHA-256, as in audit records.
+    """
+    id: str
+    last_used_at: AwareDatetime | None = None
+    """
+    Accurate to a minute; absent if never used.
+    """
+    name: str
+    scopes: list[str]
+    """
+    read, write and admin: see the request to create a token.
+    """
+    token: str
+    """
+    The token. It is not shown again.
+    """
 
 
 class DeleteAccountRequest(Model):
@@ -319,6 +360,10 @@ class RecallTurn(Model):
     role: str | None = None
 
 
+class RevokedToken(Model):
+    message: str
+
+
 class SearchAllRequest(Model):
     as_of: str | None = None
     """
@@ -432,6 +477,32 @@ class SimilarMemory(Model):
 
 class StartedImport(Model):
     import_id: str
+
+
+class Token(Model):
+    created_at: AwareDatetime
+    expires_at: AwareDatetime | None = None
+    """
+    Absent if it does not expire.
+    """
+    fingerprint: str
+    """
+    The first 12 hexadecimal digits of the token's SHA-256, as in audit records.
+    """
+    id: str
+    last_used_at: AwareDatetime | None = None
+    """
+    Accurate to a minute; absent if never used.
+    """
+    name: str
+    scopes: list[str]
+    """
+    read, write and admin: see the request to create a token.
+    """
+
+
+class Tokens(Model):
+    tokens: list[Token]
 
 
 class UpdateBucketRequest(Model):
