@@ -68,7 +68,7 @@ func (logoutCommand) Run(t terminal) error {
 	} else if err != nil {
 		return fmt.Errorf("delete login: %w", err)
 	}
-	_, err = fmt.Fprintln(t.out, "logged out; to revoke the token, create a new one in the dashboard")
+	_, err = fmt.Fprintln(t.out, "logged out; the token stays valid until you revoke it in the dashboard")
 	return err
 }
 

@@ -47,6 +47,7 @@ type cli struct {
 	Recall        recallCommand             `cmd:"" group:"user" help:"Print what conversations say about a question."`
 	Import        importCommand             `cmd:"" group:"user" help:"Import exports of ChatGPT, Claude, Gemini and other assistants, or of Mnemo."`
 	Export        exportCommand             `cmd:"" group:"user" help:"Download all your data as a zip file."`
+	Tokens        tokensCommand             `cmd:"" group:"user" help:"List, create and revoke your tokens."`
 	OpenAPI       openapiCommand            `cmd:"" name:"openapi" help:"Print the HTTP API as OpenAPI 3.1."`
 	Version       versionCommand            `cmd:"" help:"Print the version."`
 	Completion    kongcompletion.Completion `cmd:"" help:"Print the code that enables completion in your shell."`

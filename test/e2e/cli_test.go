@@ -172,6 +172,19 @@ func TestCommandLineBrowses(t *testing.T) {
 	if out := run("", "list"); strings.Contains(out, "new lock") || !strings.Contains(out, "spare key") {
 		t.Errorf("list after the deletion printed %q", out)
 	}
+	if out := run("", "tokens", "create", "Laptop", "--scopes", "read", "--expires", "24h"); !regexp.MustCompile(`^mn_[0-9A-Za-z]{38}\n$`).MatchString(out) {
+		t.Errorf("tokens create printed %q", out)
+	}
+	listed := memoryID.FindStringSubmatch(run("", "tokens", "list"))
+	if listed == nil || listed[1] != "Laptop" || !strings.Contains(listed[0], "(read, never used, expires 2") {
+		t.Fatalf("tokens list printed %q", listed)
+	}
+	if out := run("", "tokens", "revoke", listed[2]); out != "revoked 1\n" {
+		t.Errorf("tokens revoke printed %q", out)
+	}
+	if out := run("", "tokens", "list"); out != "" {
+		t.Errorf("tokens list after the revocation printed %q", out)
+	}
 	run("", "logout")
 	if out := run("", "--version"); !strings.HasPrefix(out, "mnemo ") {
 		t.Errorf("--version printed %q", out)
