@@ -130,7 +130,12 @@ fuzz: ## Fuzz every parser, one after the other (TIME=10m NAME=FuzzHTTP)
 	@go build -o bin/hacktest ./hack/test && exec bin/hacktest -only postgres,model -- hack/fuzz.sh $(or $(TIME),10m) $(NAME)
 
 .PHONY: bench
-bench: ## Run benchmarks with real dependencies
+bench: ## Compare Mnemo with raw calls, mem0 and LangGraph (SIZES=200,2000 N=200 JSON=)
+	@go build -o bin/hacktest ./hack/test && exec bin/hacktest -only postgres,milvus,model -- \
+		go test -count=1 -timeout 0 -v -run '^TestBench$$' ./test/bench -args -full $(if $(SIZES),-sizes $(SIZES)) $(if $(N),-n $(N)) $(if $(JSON),-json $(abspath $(JSON)))
+
+.PHONY: bench-go
+bench-go: ## Run the Go benchmarks with real dependencies
 	@go build -o bin/hacktest ./hack/test && exec bin/hacktest -- go test -run '^$$' -bench . -benchmem ./internal/... ./test/retrievalbench
 
 .PHONY: bench-retrieval

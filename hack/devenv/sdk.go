@@ -13,13 +13,13 @@ import (
 	"strings"
 )
 
-// sdkFiles pin, by hash, the packages that generate, build and test the SDKs, and clients of
-// others.
+// sdkFiles pin, by hash, the packages that generate, build and test the SDKs, clients of others,
+// and what `make bench` compares with.
 // To update requirements.txt, run uv pip compile --universal --python-version 3.11
 // --generate-hashes --no-annotate --no-header; to update package-lock.json, run npm
 // install --package-lock-only --omit-lockfile-registry-resolved --ignore-scripts.
 //
-//go:embed sdktools sdkpackages clients
+//go:embed sdktools sdkpackages clients benchpeers
 var sdkFiles embed.FS
 
 // SDKTools are the programs that generate and build the SDKs, and the npm packages
@@ -97,6 +97,22 @@ func OpenSDKPackages(ctx context.Context, cache *Cache) (SDKPackages, error) {
 			"--target", p.Python(), "--requirement", filepath.Join(dir, "requirements.txt"))
 	})
 	return SDKPackages{dir}, err
+}
+
+// OpenBenchPeers returns a directory for PYTHONPATH with the software that Mnemo is
+// compared with. It is installed if it is not cached.
+func OpenBenchPeers(ctx context.Context, cache *Cache) (string, error) {
+	return ensureSDK(ctx, cache, "benchpeers", Entry{
+		Title: "software to compare with",
+		Doing: "downloading 150 MB with pip, once",
+		Space: 1 << 30,
+	}, func(ctx context.Context, python, dir string) error {
+		if err := writeEmbedded(dir, sdkFiles, "benchpeers", "requirements.txt"); err != nil {
+			return err
+		}
+		return pip(ctx, python, "install", "--no-deps", "--only-binary=:all:", "--require-hashes",
+			"--target", dir, "--requirement", filepath.Join(dir, "requirements.txt"))
+	})
 }
 
 // Wheels returns the directory of the wheels of the Python packages.

@@ -15,6 +15,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 	"github.com/mnemo-dev/mnemo/internal/tenant/tenanttest"
+	"github.com/mnemo-dev/mnemo/test/installation"
 )
 
 // chatLength is the number of messages per conversation of an account.
@@ -62,7 +63,7 @@ func newChat(first, n int, text func(i int) string) chat.Upsert {
 // confirm copies an account's units into the index, as the job does.
 func confirm(tb testing.TB, db *postgres.DB, index *milvus.Index, who tenant.Identity) {
 	tb.Helper()
-	ensurePartition(tb, who.Placement)
+	installation.EnsurePartition(tb, who.Placement)
 	for after := retrieve.UnitID(0); ; {
 		ids, err := db.Live(tb.Context(), who.Tenant, after, 1000)
 		if err != nil {

@@ -4,13 +4,17 @@ import (
 	"cmp"
 	"encoding/json"
 	"flag"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mnemo-dev/mnemo/api/client"
+	"github.com/mnemo-dev/mnemo/internal/embed"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
+	"github.com/mnemo-dev/mnemo/test/installation"
 )
 
 var (
@@ -21,6 +25,9 @@ var (
 	jsonFile  = flag.String("json", "", "file for the reports as JSON")
 	threshold = flag.Float64("threshold", retrieve.DefaultMinScore, "score below which a passage counts as irrelevant")
 )
+
+// dimensions is the length of the vectors.
+const dimensions = installation.ModelDimensions
 
 // TestRetrieval measures retrieval, and holds it to limits on the generated set.
 func TestRetrieval(t *testing.T) {
@@ -41,7 +48,8 @@ func TestRetrieval(t *testing.T) {
 	}
 	url, secret := *server, *token
 	if url == "" {
-		url, secret = serve(t)
+		s := installation.ServeLocal(t, "reader")
+		url, secret = s.URL, s.Tokens["reader"]
 	}
 	u := connect(t, url, secret)
 	var reports []report
@@ -49,7 +57,7 @@ func TestRetrieval(t *testing.T) {
 		answers := answersOf(t, u, d)
 		for ranking := range strings.SplitSeq(*rankings, ",") {
 			r := report{Dataset: d.name, Format: d.format, Hash: d.hash, Ranking: ranking, Threshold: *threshold,
-				Server: cmp.Or(*server, "started for the test"), Model: model}
+				Server: cmp.Or(*server, "started for the test"), Model: embed.DefaultModel}
 			if *server != "" {
 				r.Model = "of the server"
 			}
@@ -101,4 +109,14 @@ func answersOf(t *testing.T, u user, d dataset) map[string][]answer {
 		}
 	}
 	return out
+}
+
+// connect returns a user of a server.
+func connect(t *testing.T, url, token string) user {
+	t.Helper()
+	c, err := client.New(url, token, client.WithHTTPClient(&http.Client{Timeout: time.Minute}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return user{c}
 }

@@ -1,0 +1,95 @@
+package bench
+
+import (
+	"context"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/milvus-io/milvus-sdk-go/v2/entity"
+
+	"github.com/mnemo-dev/mnemo/test/installation"
+)
+
+// batches are rows and vectors to delete with raw calls.
+type batches struct {
+	*floor
+	rows [][]string // ids by batch
+	keys [][]int64
+}
+
+// collection holds vectors without structures of ours.
+const collection = "bench_raw"
+
+// fill creates n rows and n vectors in batches of a page.
+func (f *floor) fill(t *testing.T, n int) batches {
+	t.Helper()
+	f.makeCollection(t)
+	out := batches{floor: f}
+	r := rand.New(rand.NewPCG(2, 1))
+	for first := 0; first < n; first += page {
+		size := min(page, n-first)
+		keys, vectors := make([]int64, size), make([][]float32, size)
+		for i := range keys {
+			keys[i], vectors[i] = int64(first+i+1), make([]float32, installation.ModelDimensions)
+			for j := range vectors[i] {
+				vectors[i][j] = r.Float32()
+			}
+		}
+		if _, err := f.milvus.Insert(t.Context(), collection, "", entity.NewColumnInt64("id", keys),
+			entity.NewColumnFloatVector("embedding", installation.ModelDimensions, vectors)); err != nil {
+			t.Fatal(err)
+		}
+		var ids []string
+		if err := f.server.Owner.QueryRow(t.Context(), `with made as (insert into bench_rows (id, user_id, text, embedding)
+			select gen_random_uuid(), 'batch', repeat('text ', 30), decode(repeat('00', 768), 'hex') from generate_series(1, $1) returning id)
+			select array_agg(id::text) from made`, size).Scan(&ids); err != nil {
+			t.Fatal(err)
+		}
+		out.rows, out.keys = append(out.rows, ids), append(out.keys, keys)
+	}
+	return out
+}
+
+func (f *floor) makeCollection(t *testing.T) {
+	t.Helper()
+	_ = f.milvus.DropCollection(t.Context(), collection) // of an earlier run that was killed
+	schema := entity.NewSchema().WithName(collection).
+		WithField(entity.NewField().WithName("id").WithDataType(entity.FieldTypeInt64).WithIsPrimaryKey(true)).
+		WithField(entity.NewField().WithName("embedding").WithDataType(entity.FieldTypeFloatVector).WithDim(installation.ModelDimensions))
+	if err := f.milvus.CreateCollection(t.Context(), schema, 1); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.milvus.DropCollection(context.Background(), collection) })
+	index, err := entity.NewIndexHNSW(entity.COSINE, 16, 200)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.milvus.CreateIndex(t.Context(), collection, "embedding", index, false); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.milvus.LoadCollection(t.Context(), collection, false); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// deleteBatch deletes the rows and vectors of a batch.
+func (b batches) deleteBatch(t *testing.T, i int) (rows, vectors time.Duration) {
+	t.Helper()
+	began := time.Now()
+	if _, err := b.server.Owner.Exec(t.Context(), "delete from bench_rows where id = any($1::uuid[])", b.rows[i]); err != nil {
+		t.Fatal(err)
+	}
+	rows = time.Since(began)
+	keys := make([]string, len(b.keys[i]))
+	for j, k := range b.keys[i] {
+		keys[j] = strconv.FormatInt(k, 10)
+	}
+	began = time.Now()
+	if err := b.milvus.Delete(t.Context(), collection, "", "id in ["+strings.Join(keys, ",")+"]"); err != nil {
+		t.Fatal(err)
+	}
+	return rows, time.Since(began)
+}

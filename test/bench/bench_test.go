@@ -1,0 +1,332 @@
+package bench
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mnemo-dev/mnemo/test/installation"
+)
+
+var (
+	full     = flag.Bool("full", false, "measure with all sizes and compare with other software")
+	sizes    = flag.String("sizes", "200,2000,5000,20000", "memories of the users to measure with")
+	repeat   = flag.Int("n", 200, "repetitions of each operation")
+	jsonFile = flag.String("json", "", "file for the report as JSON")
+)
+
+// bench is a run.
+type bench struct {
+	*testing.T
+	report report
+	server *installation.Server
+	floor  *floor
+	peers  *peers // nil in a short run
+	http   *http.Client
+	writer writer
+	n      int
+}
+
+// TestBench measures every operation, or checks the answers of each with few repetitions.
+func TestBench(t *testing.T) {
+	list, n := "40", 5
+	if *full {
+		list, n = *sizes, *repeat
+	} else {
+		t.Parallel()
+	}
+	var users []string
+	var counts []int
+	for s := range strings.SplitSeq(list, ",") {
+		count, err := strconv.Atoi(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		users, counts = append(users, "u"+s), append(counts, count)
+	}
+	b := &bench{T: t, report: report{Machine: thisMachine()}, http: &http.Client{Timeout: 5 * time.Minute}, writer: newWriter(1), n: n}
+	b.server = installation.ServeLocal(t, append(users, "chats")...)
+	b.resident("API server, idle, with the local model")
+	b.floor = newFloor(t, b.server)
+	if *full {
+		b.peers = startPeers(t)
+	}
+	b.embedding()
+	for i, user := range users {
+		b.load(user, counts[i])
+		b.search(user, counts[i])
+	}
+	last := len(users) - 1
+	b.write(users[last], counts[last])
+	b.read(users[last], counts[last])
+	b.bulkDelete(users[last], counts[last])
+	b.ingest()
+	b.resident("API server, after the run")
+	b.ratios(counts)
+	t.Logf("\n%s", &b.report)
+	b.save()
+}
+
+func (b *bench) save() {
+	b.Helper()
+	if *jsonFile == "" {
+		return
+	}
+	raw, err := json.MarshalIndent(&b.report, "", "  ")
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := os.WriteFile(*jsonFile, append(raw, '\n'), 0o644); err != nil {
+		b.Fatal(err)
+	}
+}
+
+func (b *bench) as(user string) api { return api{b.server.URL, b.server.Tokens[user], b.http} }
+
+func (b *bench) usage() usage {
+	b.Helper()
+	u, err := measure(b.server.Metrics)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return u
+}
+
+func (b *bench) resident(name string) {
+	b.Helper()
+	b.report.Memory = append(b.report.Memory, memory{name, b.usage().resident})
+}
+
+// alternate does n rounds of operations, which add to their series, and adds the server's usage to one of them.
+func (b *bench) alternate(n int, own *series, round func(i int)) {
+	b.Helper()
+	before := b.usage()
+	for i := range n {
+		round(i)
+	}
+	own.cost = own.cost.plus(b.usage().since(before))
+}
+
+// embedding compares the embedder with onnxruntime in Python.
+func (b *bench) embedding() {
+	b.Helper()
+	own, peer := b.report.row("embed query", "embedder", 0), b.report.row("embed query", "onnxruntime", 0)
+	for range b.n {
+		text := b.writer.text(8)
+		_, took := b.floor.query(b.T, text)
+		own.add(took)
+		if b.peers != nil {
+			peer.add(b.peers.do(b.T, "embed", map[string]any{"text": text}, nil))
+		}
+	}
+}
+
+// loaders is the number of clients that fill an account.
+const loaders = 8
+
+// load fills an account of Mnemo and of mem0 with the same memories, and waits until they are indexed.
+func (b *bench) load(user string, count int) {
+	b.Helper()
+	texts := make([]string, count)
+	for i := range texts {
+		texts[i] = b.writer.memory()
+	}
+	var clients sync.WaitGroup
+	for part := range slices.Chunk(texts, (count+loaders-1)/loaders) {
+		clients.Go(func() {
+			for _, text := range part {
+				b.as(user).create(b.T, text)
+			}
+		})
+	}
+	clients.Wait()
+	b.settle(user)
+	if b.peers != nil {
+		b.peers.do(b.T, "mem0_load", map[string]any{"user": user, "texts": texts}, nil)
+	}
+}
+
+// settle waits until all units of a user are indexed.
+func (b *bench) settle(user string) {
+	b.Helper()
+	installation.Eventually(b, time.Hour, func() string {
+		var left int
+		if err := b.server.Owner.QueryRow(b.Context(), "select count(*) from units where tenant_id = $1 and user_id = $2 and indexed_at is null",
+			b.server.Tenant, b.server.Users[user]).Scan(&left); err != nil {
+			return err.Error()
+		}
+		if left > 0 {
+			return fmt.Sprintf("%d units are not indexed", left)
+		}
+		return ""
+	})
+}
+
+// results is the number of results of a search.
+const results = 10
+
+func (b *bench) search(user string, size int) {
+	b.Helper()
+	row := func(subject string) *series { return b.report.row("search", subject, size) }
+	own := row("Mnemo")
+	b.alternate(b.n, own, func(int) {
+		query := b.writer.text(8)
+		found, took := b.as(user).texts(b.T, query, results)
+		own.add(took)
+		if len(found) == 0 && !*full {
+			b.Errorf("no memory was found for %q", query)
+		}
+		vector, took := b.floor.query(b.T, query)
+		row("embedder").add(took)
+		index, fetch := b.floor.search(b.T, user, vector)
+		row("Milvus").add(index)
+		row("PostgreSQL").add(fetch)
+		row("empty handler").add(api{b.floor.empty, "", b.http}.do(b.T, http.MethodGet, "", nil, nil))
+		if b.peers != nil {
+			var texts []string
+			row("mem0").add(b.peers.do(b.T, "mem0_search", map[string]any{"user": user, "text": query, "limit": results}, &texts))
+		}
+	})
+}
+
+// write creates and deletes memories, and counts searches that did not see it.
+func (b *bench) write(user string, size int) {
+	b.Helper()
+	row := func(operation, subject string) *series { return b.report.row(operation, subject, size) }
+	stale := map[string]int{}
+	b.alternate(b.n, row("create", "Mnemo"), func(i int) {
+		text := b.writer.memory()
+		id, took := b.as(user).create(b.T, text)
+		row("create", "Mnemo").add(took)
+		stale["Mnemo"] += b.missing(user, text)
+		vector, took := b.floor.passage(b.T, text)
+		row("create", "embedder").add(took)
+		row("create", "PostgreSQL").add(b.floor.insert(b.T, user, text, vector))
+		row("delete", "Mnemo").add(b.as(user).do(b.T, http.MethodDelete, "/api/memories/"+id, nil, nil))
+		stale["Mnemo"] += 1 - b.missing(user, text)
+		if b.peers != nil {
+			stale["mem0"] += b.writePeers(user, size, fmt.Sprint(i), text)
+		}
+	})
+	b.report.Facts = append(b.report.Facts, fmt.Sprintf("stale searches after %d creations and deletions: Mnemo %d", 2*b.n, stale["Mnemo"]))
+	if stale["Mnemo"] > 0 {
+		b.Errorf("%d of %d searches were stale, want 0", stale["Mnemo"], 2*b.n)
+	}
+	if b.peers != nil {
+		b.report.Facts = append(b.report.Facts, fmt.Sprintf("stale searches after %d creations and deletions: mem0 %d", 2*b.n, stale["mem0"]))
+	}
+}
+
+// missing returns 1 if a search for the text does not find it.
+func (b *bench) missing(user, text string) int {
+	b.Helper()
+	found, _ := b.as(user).texts(b.T, text, results)
+	if slices.Contains(found, text) {
+		return 0
+	}
+	return 1
+}
+
+func (b *bench) writePeers(user string, size int, key, text string) (stale int) {
+	b.Helper()
+	args := map[string]any{"user": user, "text": text, "limit": results}
+	find := func() int {
+		var texts []string
+		b.peers.do(b.T, "mem0_search", args, &texts)
+		if slices.Contains(texts, text) {
+			return 1
+		}
+		return 0
+	}
+	row := func(operation, subject string) *series { return b.report.row(operation, subject, size) }
+	var id string
+	row("create", "mem0").add(b.peers.do(b.T, "mem0_add", args, &id))
+	stale = 1 - find()
+	row("delete", "mem0").add(b.peers.do(b.T, "mem0_delete", map[string]any{"id": id}, nil))
+	stale += find()
+	args = map[string]any{"user": user, "id": key, "text": text}
+	row("create", "LangGraph (no vectors)").add(b.peers.do(b.T, "langgraph_put", args, nil))
+	row("delete", "LangGraph (no vectors)").add(b.peers.do(b.T, "langgraph_delete", map[string]any{"user": user, "id": key}, nil))
+	return stale
+}
+
+// page is the number of memories of a listing.
+const page = 1000
+
+func (b *bench) read(user string, size int) {
+	b.Helper()
+	row := func(operation, subject string) *series { return b.report.row(operation, subject, size) }
+	if b.peers != nil {
+		for i := range page {
+			b.peers.do(b.T, "langgraph_put", map[string]any{"user": user, "id": fmt.Sprint(i), "text": b.writer.memory()}, nil)
+		}
+	}
+	b.alternate(b.n, row("list 1000", "Mnemo"), func(int) {
+		found, took := b.as(user).texts(b.T, "", page)
+		row("list 1000", "Mnemo").add(took)
+		if want := min(page, size); len(found) != want {
+			b.Fatalf("%d memories are listed, want %d", len(found), want)
+		}
+		row("list 1000", "PostgreSQL").add(b.floor.list(b.T, user, page))
+		if b.peers != nil {
+			args := map[string]any{"user": user, "limit": page}
+			row("list 1000", "mem0").add(b.peers.do(b.T, "mem0_list", args, nil))
+			row("list 1000", "LangGraph (no vectors)").add(b.peers.do(b.T, "langgraph_list", args, nil))
+		}
+	})
+	b.alternate(b.n, row("list 10", "Mnemo"), func(int) {
+		_, took := b.as(user).texts(b.T, "", 10)
+		row("list 10", "Mnemo").add(took)
+		row("list 10", "PostgreSQL").add(b.floor.list(b.T, user, 10))
+	})
+	b.alternate(b.n, row("count", "Mnemo"), func(int) {
+		row("count", "Mnemo").add(b.as(user).do(b.T, http.MethodGet, "/api/chat-history/count", nil, nil))
+		row("count", "PostgreSQL").add(b.floor.pick(b.T, user))
+		row("count", "empty handler").add(api{b.floor.empty, "", b.http}.do(b.T, http.MethodGet, "", nil, nil))
+	})
+}
+
+// bulkDelete deletes the memories of a user in batches, and as many rows and vectors with raw calls.
+func (b *bench) bulkDelete(user string, size int) {
+	b.Helper()
+	row := func(subject string) *series { return b.report.row("bulk delete 1000", subject, size) }
+	raw := b.floor.fill(b.T, size)
+	b.alternate((size+page-1)/page, row("Mnemo"), func(i int) {
+		ids := b.as(user).ids(b.T, page)
+		var out struct{ DeletedCount int }
+		row("Mnemo").add(b.as(user).do(b.T, http.MethodPost, "/api/memories/bulk-delete", map[string]any{"memoryIds": ids}, &out))
+		if out.DeletedCount != len(ids) {
+			b.Fatalf("%d memories were deleted, want %d", out.DeletedCount, len(ids))
+		}
+		rows, vectors := raw.deleteBatch(b.T, i)
+		row("PostgreSQL").add(rows)
+		row("Milvus").add(vectors)
+	})
+}
+
+func (b *bench) ratios(counts []int) {
+	r := &b.report
+	r.compare("embed query ÷ onnxruntime in Python", 1.0, r.row("embed query", "embedder", 0), r.row("embed query", "onnxruntime", 0))
+	for _, n := range counts {
+		search := func(subject string) *series { return r.row("search", subject, n) }
+		r.compare(fmt.Sprintf("search, %d ÷ mem0", n), 0.7, search("Mnemo"), search("mem0"))
+		r.compare(fmt.Sprintf("search, %d ÷ (embed + Milvus + rows)", n), 1.4, search("Mnemo"), search("embedder"), search("Milvus"), search("PostgreSQL"))
+	}
+	last := counts[len(counts)-1]
+	row := func(operation, subject string) *series { return r.row(operation, subject, last) }
+	r.compare("create ÷ (embed + insert)", 1.4, row("create", "Mnemo"), row("create", "embedder"), row("create", "PostgreSQL"))
+	r.compare("create ÷ mem0", 1.0, row("create", "Mnemo"), row("create", "mem0"))
+	r.compare("delete ÷ mem0", 1.0, row("delete", "Mnemo"), row("delete", "mem0"))
+	r.compare("list 1000 ÷ select", 2.0, row("list 1000", "Mnemo"), row("list 1000", "PostgreSQL"))
+	r.compare("list 1000 ÷ LangGraph", 1.0, row("list 1000", "Mnemo"), row("list 1000", "LangGraph (no vectors)"))
+	r.compare("bulk delete 1000 ÷ (delete + Milvus)", 2.0, row("bulk delete 1000", "Mnemo"), row("bulk delete 1000", "PostgreSQL"), row("bulk delete 1000", "Milvus"))
+	r.compare("count ÷ primary key + empty handler", 1.5, row("count", "Mnemo"), row("count", "PostgreSQL"), row("count", "empty handler"))
+}

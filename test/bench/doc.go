@@ -1,0 +1,10 @@
+// Package bench measures Mnemo beside the calls it consists of and beside other software:
+//
+//	make bench
+//
+// It starts `mnemo serve` with PostgreSQL, Milvus and the local model, and does each operation in turn with Mnemo
+// through HTTP, with raw calls (pgx, the Milvus SDK, the embedder, an empty Fiber handler), with mem0 and with
+// LangGraph's PostgreSQL store, on the same texts, stores and model. Operations alternate, so that a slow minute of
+// the machine affects all of them, and results are ratios of medians. A short run without other software
+// is part of `make test`: it checks the answers, not the times.
+package bench

@@ -1,0 +1,158 @@
+package bench
+
+import (
+	"net"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/google/uuid"
+	"github.com/milvus-io/milvus-sdk-go/v2/client"
+	"github.com/milvus-io/milvus-sdk-go/v2/entity"
+
+	"github.com/mnemo-dev/mnemo/internal/embed"
+	"github.com/mnemo-dev/mnemo/internal/milvus/milvustest"
+	"github.com/mnemo-dev/mnemo/internal/testkit"
+	"github.com/mnemo-dev/mnemo/test/installation"
+)
+
+// floor are the raw calls that Mnemo's operations consist of.
+type floor struct {
+	server   *installation.Server
+	embedder *embed.Local
+	milvus   milvustest.Client
+	empty    string // URL of an empty handler
+}
+
+// scratch is a table without index structures of ours.
+const scratch = `create table bench_rows (id uuid primary key, user_id text not null, text text not null, embedding bytea,
+	created_at timestamptz not null default now());
+create index on bench_rows (user_id, created_at)`
+
+func newFloor(t *testing.T, s *installation.Server) *floor {
+	t.Helper()
+	f := &floor{server: s, milvus: milvustest.Open(t), empty: serveEmpty(t)}
+	var err error
+	if f.embedder, err = embed.OpenLocal(embed.LocalConfig{Dir: testkit.ModelDir(t), Library: testkit.ONNXRuntime(t)}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.embedder.Close() })
+	if _, err := s.Owner.Exec(t.Context(), scratch); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// serveEmpty serves an empty handler as the server does.
+func serveEmpty(t *testing.T) string {
+	t.Helper()
+	app := fiber.New(fiber.Config{DisableStartupMessage: true})
+	app.Get("/", func(c *fiber.Ctx) error { return c.SendStatus(fiber.StatusOK) })
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = app.Listener(listener) }()
+	t.Cleanup(func() { _ = app.Shutdown() })
+	return "http://" + listener.Addr().String() + "/"
+}
+
+// query embeds a query.
+func (f *floor) query(t *testing.T, text string) (vector []float32, took time.Duration) {
+	t.Helper()
+	began := time.Now()
+	vector, err := f.embedder.EmbedQuery(t.Context(), text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return vector, time.Since(began)
+}
+
+// passage embeds a memory.
+func (f *floor) passage(t *testing.T, text string) (vector []float32, took time.Duration) {
+	t.Helper()
+	began := time.Now()
+	vectors, err := f.embedder.Embed(t.Context(), []string{text})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return vectors[0], time.Since(began)
+}
+
+// insert commits a row.
+func (f *floor) insert(t *testing.T, user, text string, vector []float32) time.Duration {
+	t.Helper()
+	content := make([]byte, 2*len(vector))
+	began := time.Now()
+	if _, err := f.server.Owner.Exec(t.Context(), "insert into bench_rows (id, user_id, text, embedding) values ($1, $2, $3, $4)",
+		uuid.New(), user, text, content); err != nil {
+		t.Fatal(err)
+	}
+	return time.Since(began)
+}
+
+// search asks Milvus for the ten best units of a user and PostgreSQL for their texts.
+func (f *floor) search(t *testing.T, user string, vector []float32) (index, fetch time.Duration) {
+	t.Helper()
+	params, err := entity.NewIndexHNSWSearchParam(64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	place := f.server.Placement
+	began := time.Now()
+	found, err := f.milvus.Search(t.Context(), place.Collection, []string{place.Partition},
+		"user_id == "+strconv.FormatInt(int64(f.server.Users[user]), 10)+" && kind == 1", nil,
+		[]entity.Vector{entity.FloatVector(vector)}, "embedding", entity.COSINE, 10, params, client.WithSearchQueryConsistencyLevel(entity.ClBounded))
+	if err != nil {
+		t.Fatal(err)
+	}
+	index = time.Since(began)
+	ids := found[0].IDs.(*entity.ColumnInt64).Data()
+	began = time.Now()
+	rows, err := f.server.Owner.Query(t.Context(), `select m.id, m.text from units u join memories m on m.tenant_id = u.tenant_id and m.user_id = u.user_id
+		and m.id = u.memory_id where u.tenant_id = $1 and u.user_id = $2 and u.id = any($3)`, f.server.Tenant, f.server.Users[user], ids)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for rows.Next() {
+		n++
+	}
+	if rows.Err() != nil || n != len(ids) {
+		t.Fatalf("%d rows of %d, %v", n, len(ids), rows.Err())
+	}
+	return index, time.Since(began)
+}
+
+// list selects the oldest memories of a user.
+func (f *floor) list(t *testing.T, user string, limit int) time.Duration {
+	t.Helper()
+	began := time.Now()
+	rows, err := f.server.Owner.Query(t.Context(), "select id, text, bucket_id, created_at from memories where tenant_id = $1 and user_id = $2 order by seq limit $3",
+		f.server.Tenant, f.server.Users[user], limit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for rows.Next() {
+		if _, err := rows.Values(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if rows.Err() != nil {
+		t.Fatal(rows.Err())
+	}
+	return time.Since(began)
+}
+
+// pick selects one row by its primary key.
+func (f *floor) pick(t *testing.T, user string) time.Duration {
+	t.Helper()
+	began := time.Now()
+	var n int64
+	if err := f.server.Owner.QueryRow(t.Context(), "select memory_seq from users where tenant_id = $1 and id = $2",
+		f.server.Tenant, f.server.Users[user]).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return time.Since(began)
+}

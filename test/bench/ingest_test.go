@@ -1,0 +1,49 @@
+package bench
+
+import (
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/mnemo-dev/mnemo/internal/chat"
+)
+
+// chatMessages is the number of messages per conversation.
+const chatMessages = 50
+
+// ingest compares the time until conversations are stored, embedded and indexed with that of embedding the same texts.
+func (b *bench) ingest() {
+	b.Helper()
+	chats := 1
+	if *full {
+		chats = 40
+	}
+	at := time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
+	var dense []string
+	began := time.Now()
+	for i := range chats {
+		var sent []map[string]any
+		var messages []chat.Message
+		var indexes []int
+		for j := range chatMessages {
+			id, role, text, when := fmt.Sprint(j), []string{"user", "assistant"}[j%2], b.writer.text(10+b.writer.IntN(60)), at.Add(time.Duration(j)*time.Minute)
+			sent = append(sent, map[string]any{"id": id, "role": role, "content": text, "createdAt": when})
+			messages = append(messages, chat.Message{ExternalID: id, Sender: []chat.Sender{chat.Human, chat.Assistant}[j%2], Text: text, CreatedAt: when})
+			indexes = append(indexes, j)
+		}
+		b.as("chats").do(b.T, http.MethodPost, "/api/chat-history/ingest/custom-online", map[string]any{"platform": "bench",
+			"conversation": map[string]any{"id": fmt.Sprint(i), "title": "Chat", "createdAt": at, "messages": sent}}, nil)
+		for _, u := range chat.Units("bench", messages, indexes) {
+			dense = append(dense, u.Dense)
+		}
+	}
+	b.settle("chats")
+	took := time.Since(began)
+	began = time.Now()
+	if _, err := b.floor.embedder.Embed(b.Context(), dense); err != nil {
+		b.Fatal(err)
+	}
+	raw := time.Since(began)
+	b.report.Facts = append(b.report.Facts, fmt.Sprintf("ingest of %d messages (%d texts): %.1f s until indexed, %.0f texts/s; the embedder alone %.1f s; share %.0f %% (at least 90)",
+		chats*chatMessages, len(dense), took.Seconds(), float64(len(dense))/took.Seconds(), raw.Seconds(), 100*raw.Seconds()/took.Seconds()))
+}
