@@ -53,7 +53,7 @@ func newChat(first, n int, text func(i int) string) chat.Upsert {
 		u.Messages = append(u.Messages, chat.Message{ExternalID: fmt.Sprint(i), Sender: []chat.Sender{chat.Human, chat.Assistant}[i%2],
 			Text: text(first + i), CreatedAt: at.Add(time.Duration(i) * time.Minute)})
 	}
-	u.Vectors = map[string][]float32{}
+	u.Generation, u.Vectors = 1, map[string][]float32{}
 	for _, unit := range chat.Units(platform, u.Messages, indexes) {
 		u.Vectors[unit.Dense] = randomVector(unit.Dense)
 	}
@@ -79,7 +79,7 @@ func confirm(tb testing.TB, db *postgres.DB, index *milvus.Index, who tenant.Ide
 		}
 		entries := make([]retrieve.Entry, len(units))
 		for i, u := range units {
-			entries[i] = retrieve.Entry{ID: u.ID, User: int64(u.User), Kind: u.Kind, Group: u.Group, Vector: u.Vector}
+			entries[i] = retrieve.Entry{ID: u.ID, User: int64(u.User), Kind: u.Kind, Group: u.Group, Vector: u.Vectors[who.Generation]}
 		}
 		if err := index.Upsert(tb.Context(), who.Tenant, who.Placement, entries); err != nil {
 			tb.Fatal(err)
