@@ -120,6 +120,25 @@ func TestRankPrefersTheNamedSpeaker(t *testing.T) {
 	}
 }
 
+// A message that has no vector yet, because it was stored a moment ago or the embedder is
+// unavailable, is found by its words. Its neighbours have none either.
+func TestRankFindsMessagesWithoutVectors(t *testing.T) {
+	t.Parallel()
+	c := comparison{query: Query{Text: "item10100069"}, vector: []float32{1}, lexical: map[UnitID]float64{101: 1, 102: 1, 103: 1}}
+	for i := range 97 {
+		vector := []float32{0.8 + float32(i%10)/100}
+		c.all = append(c.all, Described{ID: UnitID(i + 1), Owner: "other", Seq: i, Text: "item10100018 river garden travel", Vector: vector})
+	}
+	for i := range 3 {
+		c.all = append(c.all, Described{ID: UnitID(101 + i), Owner: "new", Seq: i, Text: "item10100069 market ladder summer"})
+	}
+	for i, h := range c.rank()[:3] {
+		if h.ID < 101 {
+			t.Errorf("result %d is %d, want the messages with the word", i, h.ID)
+		}
+	}
+}
+
 func BenchmarkRank(b *testing.B) {
 	text := strings.Repeat("We talked about the garden, and planned to plant three apple trees last week. ", 10)
 	c := comparison{query: Query{Text: "When did we plan to plant apple trees in the garden?"}, vector: make([]float32, 384)}

@@ -16,7 +16,8 @@ const flatCosine = 0.01
 //
 // A unit that is not in the lexical result gets the lowest possible score: 0 if that
 // result is complete, otherwise (truncated) the lowest score in it. A unit without a
-// vector counts as average. The order of the inputs does not matter; ties are
+// cosine, which was found by its words, has no vector yet: it gets the best cosine, so
+// that its words decide. The order of the inputs does not matter; ties are
 // ordered by id, newest first.
 func Fuse(lexical, dense []Hit, truncated bool) []Hit {
 	words, floor := scores(lexical), lowest(lexical)
@@ -36,9 +37,17 @@ func Fuse(lexical, dense []Hit, truncated bool) []Hit {
 	}
 	slices.Sort(ids) // sums of floats depend on the order
 	zWords, zCosines := standard(ids, words, 0), standard(ids, cosines, flatCosine)
+	most := 0.0
+	for id := range cosines {
+		most = max(most, zCosines(id))
+	}
 	fused := make([]Hit, len(ids))
 	for i, id := range ids {
-		fused[i] = Hit{ID: id, Score: logistic(zWords(id) + zCosines(id))}
+		meaning := most
+		if _, ok := cosines[id]; ok {
+			meaning = zCosines(id)
+		}
+		fused[i] = Hit{ID: id, Score: logistic(zWords(id) + meaning)}
 	}
 	slices.SortFunc(fused, func(a, b Hit) int {
 		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(b.ID, a.ID))
@@ -64,9 +73,8 @@ func lowest(hits []Hit) float64 {
 	return slices.MinFunc(hits, func(a, b Hit) int { return cmp.Compare(a.Score, b.Score) }).Score
 }
 
-// standard returns a function that maps a unit to its score in standard deviations
-// from the mean: 0 for a unit without a score, and for all if they are equal. The
-// deviation is at least least.
+// standard returns a function that maps a unit with a score to it in standard deviations
+// from the mean: 0 for all if they are equal. The deviation is at least least.
 func standard(ids []UnitID, score map[UnitID]float64, least float64) func(UnitID) float64 {
 	n := float64(len(score))
 	mean, variance := 0.0, 0.0

@@ -23,7 +23,7 @@ func TestFuse(t *testing.T) {
 		"LexicalOnly":  {"without the embedder, ordered by lexical score", []Hit{{1, 4}, {2, 9}}, nil, false, []UnitID{2, 1}},
 		"BothAgree":    {"a unit found by both ranks first", []Hit{{1, 5}}, []Hit{{1, 0.6}, {2, 0.6}, {3, 0.1}}, false, []UnitID{1, 2, 3}},
 		"SingleWord":   {"a single lexical match gets the full lexical weight", []Hit{{2, 1}}, []Hit{{1, 0.50}, {2, 0.49}, {3, 0.2}}, false, []UnitID{2, 1, 3}},
-		"NoVector":     {"a unit without a vector gets the average cosine", []Hit{{9, 5}}, []Hit{{1, 0.6}, {2, 0.1}}, false, []UnitID{9, 1, 2}},
+		"NoVector":     {"the words decide where a unit without a vector ranks", []Hit{{9, 5}, {1, 4}}, []Hit{{1, 0.6}, {2, 0.1}}, false, []UnitID{9, 1, 2}},
 		"Truncated":    {"units missing from a truncated lexical list get its lowest score, not 0", []Hit{{1, 10}, {2, 10}}, []Hit{{1, 0.3}, {2, 0.2}, {3, 0.9}}, true, []UnitID{3, 1, 2}},
 		"Ties":         {"newest first", []Hit{{1, 5}, {2, 5}}, []Hit{{1, 0.5}, {2, 0.5}}, false, []UnitID{2, 1}},
 		"FlatCosines":  {"nearly equal cosines do not outweigh lexical scores", []Hit{{1, 3}, {2, 1}}, []Hit{{1, 0.5001}, {2, 0.5002}, {3, 0.4999}}, false, []UnitID{1, 2, 3}},

@@ -163,11 +163,15 @@ type place struct {
 func (c *comparison) rank() []Hit {
 	var candidates []candidate
 	best := map[place]float64{}
+	unknown := c.unknown()
 	for _, d := range c.all {
-		cosine := dot(d.Vector, c.vector)
-		at := place{d.Owner, d.Seq}
-		if most, ok := best[at]; !ok || cosine > most {
-			best[at] = cosine
+		cosine := unknown
+		if len(d.Vector) > 0 {
+			cosine = dot(d.Vector, c.vector)
+			at := place{d.Owner, d.Seq}
+			if most, ok := best[at]; !ok || cosine > most {
+				best[at] = cosine
+			}
 		}
 		if !d.neighbour() {
 			candidates = append(candidates, candidate{d, cosine})
@@ -181,6 +185,19 @@ func (c *comparison) rank() []Hit {
 	}
 	slices.SortFunc(out, func(a, b Hit) int { return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(b.ID, a.ID)) })
 	return out
+}
+
+// unknown returns the cosine assumed for a candidate without a vector: that of the best
+// one, so that its words decide where it ranks. It was stored a moment ago, or while the
+// embedder was unavailable, and must be found by its words as without any vectors.
+func (c *comparison) unknown() float64 {
+	most := -1.0
+	for _, d := range c.all {
+		if !d.neighbour() && len(d.Vector) > 0 {
+			most = max(most, dot(d.Vector, c.vector))
+		}
+	}
+	return most
 }
 
 // Cosine returns the cosine of two vectors of length 1.
