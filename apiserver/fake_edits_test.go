@@ -90,6 +90,9 @@ func (f fakeMemories) UpdateBucket(_ context.Context, scope tenant.Scope, id int
 	if i < 0 {
 		return memory.ErrBucketNotFound
 	}
+	if err := memory.CheckBucketUpdate(u.buckets[i], b); err != nil {
+		return err
+	}
 	if b.Name != nil {
 		u.buckets[i].Name = *b.Name
 	}
@@ -102,10 +105,13 @@ func (f fakeMemories) DeleteBucket(_ context.Context, scope tenant.Scope, id int
 	if err != nil {
 		return 0, err
 	}
-	before := len(u.buckets)
-	u.buckets = slices.DeleteFunc(u.buckets, func(o memory.Bucket) bool { return o.ID == id })
-	if len(u.buckets) == before {
+	i := slices.IndexFunc(u.buckets, func(o memory.Bucket) bool { return o.ID == id })
+	if i < 0 {
 		return 0, memory.ErrBucketNotFound
 	}
+	if err := memory.CheckBucketDelete(u.buckets[i]); err != nil {
+		return 0, err
+	}
+	u.buckets = slices.Delete(u.buckets, i, i+1)
 	return 0, nil
 }
