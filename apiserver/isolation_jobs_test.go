@@ -20,6 +20,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/reembed"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
+	"github.com/mnemo-dev/mnemo/internal/webhook"
 )
 
 // job is the arguments of a job.
@@ -61,6 +62,9 @@ var jobCases = map[string]jobCase{
 	},
 	"tenant.finish_deletions": func(_, stranger *participant, _ []retrieve.UnitID, _ placement.Location) job {
 		return tenant.FinishDeletionsArgs{Tenant: stranger.Tenant}
+	},
+	"webhook.deliver": func(_, stranger *participant, _ []retrieve.UnitID, _ placement.Location) job {
+		return webhook.Args{Tenant: stranger.Tenant, Webhook: "a"}
 	},
 	"index.sweep": func(*participant, *participant, []retrieve.UnitID, placement.Location) job {
 		return jobs.SweepArgs{}

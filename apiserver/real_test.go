@@ -25,6 +25,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 	"github.com/mnemo-dev/mnemo/internal/testkit"
 	"github.com/mnemo-dev/mnemo/internal/tokens"
+	"github.com/mnemo-dev/mnemo/internal/webhook"
 )
 
 // realStores are PostgreSQL, Milvus, the model and the workers.
@@ -68,6 +69,9 @@ func openRealAt(t *testing.T, address string) realStores {
 	}
 	migrator := reembed.New(reembed.Config{Store: s.db, Indexer: indexer, Partitions: index, Embedders: embedders, Log: log})
 	if err := jobs.MigrateEmbeddings(config, migrator); err != nil {
+		t.Fatal(err)
+	}
+	if err := jobs.DeliverWebhooks(config, &webhook.Deliverer{Store: s.db, Sender: webhook.NewSender(nil, time.Now), Log: log}, log); err != nil {
 		t.Fatal(err)
 	}
 	workers, err := s.db.Jobs(config)

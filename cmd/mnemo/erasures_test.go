@@ -288,7 +288,7 @@ func (e *env) runJobs(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, counts := newMetrics()
-	workers, err := startJobs(t.Context(), s, embedders, counts, telemetry.NewLogger(os.Stderr, telemetry.LogConfig{}))
+	workers, err := startJobs(t.Context(), s, embedders, counts, nil, telemetry.NewLogger(os.Stderr, telemetry.LogConfig{}))
 	if err != nil {
 		t.Fatal(err)
 	}

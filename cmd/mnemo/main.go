@@ -33,6 +33,7 @@ type cli struct {
 	Erasures      erasuresCommand           `cmd:"" help:"Keep erased data erased after a restore of the database."`
 	Erase         eraseCommand              `cmd:"" help:"Permanently delete a user or a retained tenant, and print a receipt with the queries that prove it."`
 	Audit         auditCommand              `cmd:"" help:"Export and verify the audit log."`
+	Webhooks      webhooksCommand           `cmd:"" help:"Deliver the events of a tenant to URLs."`
 	Usage         usageCommand              `cmd:"" help:"Export the usage of tenants for billing."`
 	SmokeTest     smokeTestCommand          `cmd:"" help:"Check that an API server is ready and requires authentication."`
 	PreUninstall  preUninstallCommand       `cmd:"" help:"Prepare to uninstall: fail while Tenants exist, or remove their finalizers."`

@@ -33,6 +33,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/telemetry"
 	"github.com/mnemo-dev/mnemo/internal/tokens"
+	"github.com/mnemo-dev/mnemo/internal/webhook"
 )
 
 // shutdownTimeout is how long running requests and jobs may take to finish.
@@ -46,16 +47,18 @@ type serveCommand struct {
 	chatFlags
 	rerankFlags
 	telemetryFlags
-	URL            *url.URL       `name:"url" env:"MNEMO_URL" help:"URL at which users reach this server, such as https://mnemo.example.com. Without it, web pages cannot call /mcp; with https, apps can request access with OAuth."`
-	Listen         string         `env:"MNEMO_LISTEN" default:":8080" help:"Address of the HTTP server, host:port."`
-	ImportLimit    int64          `env:"MNEMO_IMPORT_LIMIT" default:"4294967296" help:"Maximum size of an import file in bytes."`
-	UploadLimit    int64          `env:"MNEMO_UPLOAD_LIMIT" default:"68719476736" help:"Maximum size in bytes of all files together that are stored until they are imported."`
-	MetricsListen  string         `env:"MNEMO_METRICS_LISTEN" default:":9090" help:"Address of the metrics server, host:port."`
-	OIDCProviders  string         `env:"MNEMO_OIDC_PROVIDERS" name:"oidc-providers" type:"existingfile" help:"JSON file with the identity providers for signing in to the dashboard (docs/sso.md)."`
-	ErasureLedger  bool           `env:"MNEMO_ERASURE_LEDGER" help:"Serve only while the erasure ledger is applied to the database (docs/backup.md)."`
-	AllowedOrigins []string       `env:"MNEMO_ALLOWED_ORIGINS" help:"Origins of web pages whose scripts may call the API with any token, such as https://app.example.com. Applications may allow more for their own keys."`
-	UsageDir       string         `env:"MNEMO_USAGE_DIR" type:"path" help:"Directory for counted requests until they are stored in the database (docs/metering.md). It must survive a restart of the process, and belong to this database. Without it, a process that is killed loses what it counted within 5 seconds."`
-	TrustedProxies []netip.Prefix `env:"MNEMO_TRUSTED_PROXIES" help:"Networks of trusted proxies, such as 10.0.0.0/8. Their X-Forwarded-For is used for rate limits of sign-ins and registrations."`
+	URL             *url.URL       `name:"url" env:"MNEMO_URL" help:"URL at which users reach this server, such as https://mnemo.example.com. Without it, web pages cannot call /mcp; with https, apps can request access with OAuth."`
+	Listen          string         `env:"MNEMO_LISTEN" default:":8080" help:"Address of the HTTP server, host:port."`
+	ImportLimit     int64          `env:"MNEMO_IMPORT_LIMIT" default:"4294967296" help:"Maximum size of an import file in bytes."`
+	UploadLimit     int64          `env:"MNEMO_UPLOAD_LIMIT" default:"68719476736" help:"Maximum size in bytes of all files together that are stored until they are imported."`
+	MetricsListen   string         `env:"MNEMO_METRICS_LISTEN" default:":9090" help:"Address of the metrics server, host:port."`
+	OIDCProviders   string         `env:"MNEMO_OIDC_PROVIDERS" name:"oidc-providers" type:"existingfile" help:"JSON file with the identity providers for signing in to the dashboard (docs/sso.md)."`
+	ErasureLedger   bool           `env:"MNEMO_ERASURE_LEDGER" help:"Serve only while the erasure ledger is applied to the database (docs/backup.md)."`
+	AllowedOrigins  []string       `env:"MNEMO_ALLOWED_ORIGINS" help:"Origins of web pages whose scripts may call the API with any token, such as https://app.example.com. Applications may allow more for their own keys."`
+	Webhooks        bool           `env:"MNEMO_WEBHOOKS" default:"true" negatable:"" help:"Deliver events to the webhooks of tenants."`
+	WebhookNetworks []netip.Prefix `env:"MNEMO_WEBHOOK_NETWORKS" help:"Networks to which webhooks may connect although their addresses are not public, also with plain HTTP, such as 10.1.0.0/16."`
+	UsageDir        string         `env:"MNEMO_USAGE_DIR" type:"path" help:"Directory for counted requests until they are stored in the database (docs/metering.md). It must survive a restart of the process, and belong to this database. Without it, a process that is killed loses what it counted within 5 seconds."`
+	TrustedProxies  []netip.Prefix `env:"MNEMO_TRUSTED_PROXIES" help:"Networks of trusted proxies, such as 10.0.0.0/8. Their X-Forwarded-For is used for rate limits of sign-ins and registrations."`
 }
 
 // Validate reports invalid flags.
@@ -136,11 +139,11 @@ func (c *serveCommand) Run(ctx context.Context, log *slog.Logger) error {
 	server := apiserver.New(config)
 	stopReporting := inBackground(ctx, func(ctx context.Context) { requests.Run(ctx, s.db) })
 	defer stopReporting()
-	workers, err := startJobs(ctx, s, embedders, counts, log)
+	workers, err := startJobs(ctx, s, embedders, counts, c.deliverer(s.db, log), log)
 	if err != nil {
 		return err
 	}
-	listen := whileSealing(s.db, log, func(ctx context.Context) error { return s.db.Listen(ctx, cache) })
+	listen := whileSealing(s.db, log, c.Webhooks, func(ctx context.Context) error { return s.db.Listen(ctx, cache) })
 	if c.ErasureLedger {
 		listen = untilRestored(s.db, listen)
 	}
@@ -240,7 +243,7 @@ type stopper interface {
 // startJobs starts the job workers. Jobs survive the end of the context until the
 // workers are stopped, so that running ones can finish. Imports take long and are
 // interrupted instead; another worker resumes them.
-func startJobs(ctx context.Context, s *stores, embedders retrieve.Embedders, counts *telemetry.Metrics, log *slog.Logger) (stopper, error) {
+func startJobs(ctx context.Context, s *stores, embedders retrieve.Embedders, counts *telemetry.Metrics, webhooks jobs.Webhooks, log *slog.Logger) (stopper, error) {
 	imports := s.db.Imports()
 	restore := importer.Restore(importer.RestoreConfig{Files: imports, Restorer: imports, CountTokens: tokens.Count})
 	importing := importer.New(importer.Config{
@@ -256,6 +259,11 @@ func startJobs(ctx context.Context, s *stores, embedders retrieve.Embedders, cou
 	if err := jobs.MigrateEmbeddings(config, migrator); err != nil {
 		return nil, err
 	}
+	if webhooks != nil {
+		if err := jobs.DeliverWebhooks(config, webhooks, log); err != nil {
+			return nil, err
+		}
+	}
 	jobs.Observe(config, counts)
 	client, err := s.db.Jobs(config)
 	if err != nil {
@@ -267,8 +275,17 @@ func startJobs(ctx context.Context, s *stores, embedders retrieve.Embedders, cou
 	return client, nil
 }
 
-// whileSealing returns a function that runs fn and seals audit records meanwhile.
-func whileSealing(db *postgres.DB, log *slog.Logger, fn func(context.Context) error) func(context.Context) error {
+// deliverer returns the deliverer of webhooks, or nil if they are disabled.
+func (c *serveCommand) deliverer(db *postgres.DB, log *slog.Logger) jobs.Webhooks {
+	if !c.Webhooks {
+		return nil
+	}
+	return &webhook.Deliverer{Store: db, Sender: webhook.NewSender(c.WebhookNetworks, time.Now), Log: log}
+}
+
+// whileSealing returns a function that runs fn, seals audit records meanwhile, and queues their
+// delivery to webhooks.
+func whileSealing(db *postgres.DB, log *slog.Logger, webhooks bool, fn func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		g, ctx := errgroup.WithContext(ctx)
 		g.Go(func() error { return fn(ctx) })
@@ -276,6 +293,12 @@ func whileSealing(db *postgres.DB, log *slog.Logger, fn func(context.Context) er
 			audit.Seal(ctx, db, log)
 			return nil
 		})
+		if webhooks {
+			g.Go(func() error {
+				webhook.Queue(ctx, db, log)
+				return nil
+			})
+		}
 		return g.Wait()
 	}
 }

@@ -63,6 +63,10 @@ const (
 	TenantDomains        Verb = "tenant.domains"        // id: domains of users who sign in with an identity provider
 	TenantReassign       Verb = "tenant.reassign"       // id: another namespace may adopt the data
 	TenantRevoke         Verb = "tenant.revoke"         // id: all tokens, passwords, sessions and apps
+	WebhookCreate        Verb = "webhook.create"        // name
+	WebhookUpdate        Verb = "webhook.update"        // name: the secret was replaced
+	WebhookReplay        Verb = "webhook.replay"        // name: events are delivered again
+	WebhookDelete        Verb = "webhook.delete"        // name
 	IndexRebuild         Verb = "index.rebuild"         // id of the tenant
 	IndexRepair          Verb = "index.repair"          // id of the tenant
 	AuditExport          Verb = "audit.export"          // id of the tenant

@@ -30,6 +30,7 @@ var turnLengths = map[string]turnLength{
 	queue.Imports:    {jobs: 1},
 	queue.Purges:     {jobs: 1},
 	queue.Placements: {jobs: 1},
+	queue.Webhooks:   {jobs: 1},
 }
 
 // Fairness divides the workers of a queue among tenants. postgres.DB implements it.

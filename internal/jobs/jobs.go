@@ -24,6 +24,7 @@ const (
 	importWorkers    = 1
 	purgeWorkers     = 2
 	placementWorkers = 2
+	webhookWorkers   = 16
 	periodicWorkers  = 2
 )
 

@@ -69,6 +69,8 @@ var reachableFunctions = map[string]string{
 	"audit_append":               "runs as the owner; only writes, and in a scope only records of its user",
 	"audit_expire":               "runs as the owner; deletes old records of the transaction's tenant and returns their number",
 	"audit_tenants":              "runs as the owner; returns ids of tenants",
+	"webhooks_claim":             "runs as the owner; delays deliveries and returns ids of tenants and names of their webhooks",
+	"webhooks_failing":           "runs as the owner; has no arguments and returns counts only",
 	"audit_backlog":              "runs as the owner; returns a count and an age",
 	"imports_wait":               "runs as the owner; has no arguments and returns whether any other user waits",
 	"lexical_ranking":            "runs as the owner; compares its arguments with the transaction's scope",
@@ -90,9 +92,13 @@ const scopePolicy = `((tenant_id = (NULLIF(current_setting('mnemo.tenant'::text,
 var otherPolicies = map[string]string{
 	"audit_pending": auditPolicy,
 	"audit_records": auditPolicy,
-	"audit_chains": `((tenant_id = (NULLIF(current_setting('mnemo.tenant'::text, true), ''::text))::uuid) AND ` +
-		`(current_setting('mnemo.user'::text, true) = '*'::text))`,
+	"audit_chains":  tenantPolicy,
+	"webhooks":      tenantPolicy,
 }
+
+// tenantPolicy is the policy of rows that belong to no user.
+const tenantPolicy = `((tenant_id = (NULLIF(current_setting('mnemo.tenant'::text, true), ''::text))::uuid) AND ` +
+	`(current_setting('mnemo.user'::text, true) = '*'::text))`
 
 const auditPolicy = `((tenant_id = (NULLIF(current_setting('mnemo.tenant'::text, true), ''::text))::uuid) AND ` +
 	`((current_setting('mnemo.user'::text, true) = '*'::text) OR ` +

@@ -23,6 +23,13 @@ type Stats struct {
 	DriftedSweeps int
 	ErasureLag    time.Duration // age of the oldest erasure that is not in the ledger
 	Unsealed      AuditStats
+	Webhooks      WebhookStats
+}
+
+// WebhookStats counts the webhooks of all tenants that deliver nothing.
+type WebhookStats struct {
+	Failing  int64 // for more than 15 minutes
+	Disabled int64
 }
 
 // AuditStats are the audit records that are not sealed yet, of all tenants.
@@ -99,6 +106,11 @@ func (d *DB) Stats(ctx context.Context, most int) (Stats, error) {
 			return fmt.Errorf("count unsealed audit records: %w", err)
 		}
 		s.Unsealed = AuditStats{Records: backlog.Records, Oldest: max(0, time.Duration(backlog.Age*float64(time.Second)))}
+		webhooks, err := q.FailingWebhooks(ctx)
+		if err != nil {
+			return fmt.Errorf("count failing webhooks: %w", err)
+		}
+		s.Webhooks = WebhookStats(webhooks)
 		tenants, err := q.TenantStats(ctx, int64(most))
 		if err != nil {
 			return fmt.Errorf("read usage: %w", err)

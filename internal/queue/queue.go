@@ -10,6 +10,7 @@ const (
 	Imports    = "imports"    // each job runs long and keeps part of a file in memory
 	Purges     = "purges"     // of tenants, users and accounts, and of abandoned locations
 	Placements = "placements" // each job copies all vectors of a tenant
+	Webhooks   = "webhooks"   // each job waits for an endpoint of a tenant
 	Periodic   = "periodic"   // sweeps, retention and migrations of the embeddings
 )
 

@@ -3,6 +3,7 @@ package events_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -41,6 +42,31 @@ func (c *client) call(ctx context.Context, method, url, body string) (int, error
 	defer res.Body.Close()
 	_, err = io.Copy(io.Discard, res.Body)
 	return res.StatusCode, err
+}
+
+// create stores a memory and returns its id.
+func (c *client) create(t *testing.T, url, text string) string {
+	t.Helper()
+	body, err := json.Marshal(map[string]string{"text": text})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/api/memory", bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+c.token)
+	r.Header.Set("Content-Type", "application/json")
+	res, err := c.http.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	var created struct{ MemoryID string }
+	if err := json.NewDecoder(res.Body).Decode(&created); err != nil || created.MemoryID == "" {
+		t.Fatalf("create memory: %s, %v", res.Status, err)
+	}
+	return created.MemoryID
 }
 
 // tokenOf waits for the token of a user.

@@ -546,3 +546,22 @@ type UserToken struct {
 	ExpiresAt    *time.Time
 	LastUsedAt   *time.Time
 }
+
+// Endpoints of each tenant, their signing secrets and their position in the audit log
+type Webhook struct {
+	TenantID       string
+	Name           string
+	Url            string
+	Events         []string
+	Secret         string
+	PreviousSecret string
+	PreviousUntil  time.Time
+	Position       int64
+	Attempts       int32
+	DueAt          time.Time
+	FailingSince   *time.Time
+	Disabled       bool
+	Skipped        int64
+	Message        string
+	CreatedAt      time.Time
+}

@@ -68,3 +68,5 @@ create constraint trigger test_audit after update on quotas
     deferrable initially deferred for each row execute function test_check_audit();
 create constraint trigger test_audit after insert or delete on oidc_domains
     deferrable initially deferred for each row execute function test_check_audit();
+create constraint trigger test_audit after insert or delete or update of url, events, secret on webhooks
+    deferrable initially deferred for each row execute function test_check_audit();

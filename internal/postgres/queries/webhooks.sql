@@ -1,0 +1,50 @@
+-- name: InsertWebhook :execrows
+insert into webhooks (tenant_id, name, url, events, secret, position)
+select t.id, @name, @url, @events::text[], @secret, coalesce((select c.seq from audit_chains c where c.tenant_id = t.id), 0)
+from tenants t where t.id = @tenant_id and t.state = 'active'
+on conflict do nothing;
+
+-- name: ListWebhooks :many
+select w.*, coalesce(c.seq, 0)::bigint as head from webhooks w left join audit_chains c on c.tenant_id = w.tenant_id
+where w.tenant_id = @tenant_id order by w.name;
+
+-- name: GetWebhook :one
+select * from webhooks where tenant_id = @tenant_id and name = @name;
+
+-- name: RotateWebhook :execrows
+update webhooks set previous_secret = secret, previous_until = now() + @overlap::interval, secret = @secret
+where tenant_id = @tenant_id and name = @name;
+
+-- name: MoveWebhook :execrows
+-- Without a time, delivery continues where it stopped.
+update webhooks w set attempts = 0, due_at = now(), failing_since = null, disabled = false, message = '',
+    position = case when sqlc.narg('since')::timestamptz is null then w.position
+        else coalesce((select min(r.seq) - 1 from audit_records r where r.tenant_id = w.tenant_id and r.at >= sqlc.narg('since')), w.position) end
+where w.tenant_id = @tenant_id and w.name = @name;
+
+-- name: DeleteWebhook :execrows
+delete from webhooks where tenant_id = @tenant_id and name = @name;
+
+-- name: ClaimWebhooks :many
+select tenant_id::text as tenant_id, name::text as name from webhooks_claim(@most::int, @lease::interval);
+
+-- name: ReleaseWebhook :exec
+-- Not while it waits for the next attempt.
+update webhooks set due_at = now() where tenant_id = @tenant_id and name = @name and attempts = 0 and due_at > now();
+
+-- name: FailingWebhooks :one
+select w.failing::bigint as failing, w.disabled::bigint as disabled from webhooks_failing() w;
+
+-- name: NextWebhookRecords :many
+-- The name of the user, as the administrator and the applications know it, while the user exists.
+select r.seq, r.hash, coalesce(r.subject::text, '')::text as subject, coalesce(u.name, '')::text as user_name, coalesce(u.kind, '')::text as user_kind,
+    r.at, r.actor, r.via, r.app, r.verb, r.objects
+from audit_records r left join users u on u.tenant_id = r.tenant_id and u.audit_id = r.subject
+where r.tenant_id = @tenant_id and r.seq > @after order by r.seq limit @page;
+
+-- name: SaveWebhookProgress :execrows
+-- Nothing if a replay changed the position meanwhile, or another job works on the webhook.
+update webhooks set position = @to_position, attempts = @attempts, due_at = now() + @wait::interval, disabled = @disabled,
+    failing_since = case when @attempts::int = 0 then null else coalesce(failing_since, now()) end,
+    skipped = skipped + @skipped, message = @message
+where tenant_id = @tenant_id and name = @name and position = @from_position and not disabled;

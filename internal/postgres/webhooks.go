@@ -1,0 +1,209 @@
+package postgres
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/riverqueue/river"
+
+	"github.com/mnemo-dev/mnemo/internal/audit"
+	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/postgres/db"
+	"github.com/mnemo-dev/mnemo/internal/queue"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+	"github.com/mnemo-dev/mnemo/internal/webhook"
+)
+
+var _ webhook.Store = (*DB)(nil)
+
+// dueWebhooks is the maximum number of webhooks whose deliveries are queued at a time.
+const dueWebhooks = 1000
+
+// CreateWebhook stores a webhook that receives the events from now on; Conflict if the name
+// exists.
+func (d *DB) CreateWebhook(ctx context.Context, id tenant.ID, s webhook.Spec, secret string) error {
+	if err := s.Validate(); err != nil {
+		return err
+	}
+	if err := d.SealRecords(ctx, id, true); err != nil { // earlier changes are no events
+		return err
+	}
+	return d.changeWebhook(ctx, id, audit.WebhookCreate, s.Name, func(q *db.Queries) error {
+		n, err := q.InsertWebhook(ctx, db.InsertWebhookParams{TenantID: string(id), Name: s.Name, Url: s.URL, Events: s.Events, Secret: secret})
+		if err == nil && n == 0 {
+			err = fault.New(fault.Conflict, "the tenant has a webhook %s already, or is deleted", s.Name)
+		}
+		return err
+	})
+}
+
+// RotateWebhook replaces the secret. The previous one signs as well for the overlap.
+func (d *DB) RotateWebhook(ctx context.Context, id tenant.ID, name, secret string, overlap time.Duration) error {
+	return d.changeWebhook(ctx, id, audit.WebhookUpdate, name, func(q *db.Queries) error {
+		n, err := q.RotateWebhook(ctx, db.RotateWebhookParams{TenantID: string(id), Name: name, Secret: secret, Overlap: interval(overlap)})
+		return oneWebhook(n, err, name)
+	})
+}
+
+// ReplayWebhook delivers the events since a time again. If it is zero, delivery continues where
+// it stopped. It also enables a disabled webhook.
+func (d *DB) ReplayWebhook(ctx context.Context, id tenant.ID, name string, since time.Time) error {
+	return d.changeWebhook(ctx, id, audit.WebhookReplay, name, func(q *db.Queries) error {
+		n, err := q.MoveWebhook(ctx, db.MoveWebhookParams{TenantID: string(id), Name: name, Since: optionalTime(since)})
+		return oneWebhook(n, err, name)
+	})
+}
+
+// DeleteWebhook deletes a webhook.
+func (d *DB) DeleteWebhook(ctx context.Context, id tenant.ID, name string) error {
+	return d.changeWebhook(ctx, id, audit.WebhookDelete, name, func(q *db.Queries) error {
+		n, err := q.DeleteWebhook(ctx, db.DeleteWebhookParams{TenantID: string(id), Name: name})
+		return oneWebhook(n, err, name)
+	})
+}
+
+// changeWebhook changes a webhook and writes the audit record.
+func (d *DB) changeWebhook(ctx context.Context, id tenant.ID, verb audit.Verb, name string, change func(*db.Queries) error) error {
+	err := d.inTenant(ctx, id, func(_ pgx.Tx, q *db.Queries) error {
+		if err := change(q); err != nil {
+			return err
+		}
+		return auditUser(ctx, q, string(id), 0, verb, name)
+	})
+	if err != nil {
+		return fmt.Errorf("change webhook: %w", err)
+	}
+	return nil
+}
+
+func oneWebhook(n int64, err error, name string) error {
+	if err == nil && n == 0 {
+		return fault.New(fault.NotFound, "the tenant has no webhook %s", name)
+	}
+	return err
+}
+
+// Webhooks returns the webhooks of a tenant, by name.
+func (d *DB) Webhooks(ctx context.Context, id tenant.ID) ([]webhook.Webhook, error) {
+	var out []webhook.Webhook
+	err := d.inTenant(ctx, id, func(_ pgx.Tx, q *db.Queries) error {
+		rows, err := q.ListWebhooks(ctx, string(id))
+		out = collect(rows, func(r db.ListWebhooksRow) webhook.Webhook {
+			w := toWebhook(db.Webhook{TenantID: r.TenantID, Name: r.Name, Url: r.Url, Events: r.Events, Secret: r.Secret,
+				Position: r.Position, Attempts: r.Attempts, FailingSince: r.FailingSince, Disabled: r.Disabled, Skipped: r.Skipped, Message: r.Message})
+			w.Head = r.Head
+			return w
+		})
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list webhooks: %w", err)
+	}
+	return out, nil
+}
+
+func toWebhook(r db.Webhook) webhook.Webhook {
+	w := webhook.Webhook{
+		Spec: webhook.Spec{Name: r.Name, URL: r.Url, Events: r.Events}, Tenant: tenant.ID(r.TenantID), Secrets: []string{r.Secret},
+		Position: r.Position, Attempts: int(r.Attempts), Disabled: r.Disabled, Skipped: r.Skipped, Message: r.Message,
+	}
+	if r.FailingSince != nil {
+		w.FailingSince = *r.FailingSince
+	}
+	if r.PreviousSecret != "" && r.PreviousUntil.After(time.Now()) {
+		w.Secrets = append(w.Secrets, r.PreviousSecret)
+	}
+	return w
+}
+
+// NextRecords implements webhook.Store.
+func (d *DB) NextRecords(ctx context.Context, id tenant.ID, name string, limit int) (webhook.Webhook, []webhook.Record, error) {
+	var (
+		w   webhook.Webhook
+		out []webhook.Record
+	)
+	err := d.inTenant(ctx, id, func(_ pgx.Tx, q *db.Queries) error {
+		row, err := q.GetWebhook(ctx, db.GetWebhookParams{TenantID: string(id), Name: name})
+		if errors.Is(err, pgx.ErrNoRows) {
+			return fault.New(fault.NotFound, "the tenant has no webhook %s", name)
+		}
+		if err != nil {
+			return err
+		}
+		w = toWebhook(row)
+		rows, err := q.NextWebhookRecords(ctx, db.NextWebhookRecordsParams{TenantID: string(id), After: w.Position, Page: integer(limit)})
+		out = collect(rows, func(r db.NextWebhookRecordsRow) webhook.Record { return webhookRecord(id, r) })
+		return err
+	})
+	if err != nil {
+		return webhook.Webhook{}, nil, fmt.Errorf("read events: %w", err)
+	}
+	return w, out, nil
+}
+
+func webhookRecord(id tenant.ID, r db.NextWebhookRecordsRow) webhook.Record {
+	name := r.UserName
+	switch r.UserKind {
+	case "application_user":
+		name = tenant.UserOfApplication(name)
+	case "application":
+		name = "" // app has its name
+	}
+	return webhook.Record{UserName: name, Record: audit.Record{
+		Sequence: r.Seq, At: r.At, Tenant: id, User: r.Subject, Actor: r.Actor, Via: r.Via, App: r.App,
+		Verb: audit.Verb(r.Verb), Objects: r.Objects, Hash: hex.EncodeToString(r.Hash),
+	}}
+}
+
+// SaveProgress implements webhook.Store.
+func (d *DB) SaveProgress(ctx context.Context, id tenant.ID, name string, p webhook.Progress) (bool, error) {
+	var n int64
+	err := d.inTenant(ctx, id, func(_ pgx.Tx, q *db.Queries) error {
+		var err error
+		n, err = q.SaveWebhookProgress(ctx, db.SaveWebhookProgressParams{
+			TenantID: string(id), Name: name, FromPosition: p.From, ToPosition: p.To, Attempts: integer(p.Attempts),
+			Wait: interval(p.Wait), Disabled: p.Disabled, Skipped: p.Skipped, Message: p.Message,
+		})
+		return err
+	})
+	if err != nil {
+		return false, fmt.Errorf("save progress of webhook: %w", err)
+	}
+	return n > 0, nil
+}
+
+// ReleaseWebhook implements webhook.Store.
+func (d *DB) ReleaseWebhook(ctx context.Context, id tenant.ID, name string) error {
+	err := d.inTenant(ctx, id, func(_ pgx.Tx, q *db.Queries) error {
+		return q.ReleaseWebhook(ctx, db.ReleaseWebhookParams{TenantID: string(id), Name: name})
+	})
+	if err != nil {
+		return fmt.Errorf("release webhook: %w", err)
+	}
+	return nil
+}
+
+// QueueDeliveries implements webhook.Store. Unlike a unique job, a claim ends soon after the
+// process that runs the job has died.
+func (d *DB) QueueDeliveries(ctx context.Context, lease time.Duration) error {
+	err := d.inTx(ctx, func(tx pgx.Tx, q *db.Queries) error {
+		due, err := q.ClaimWebhooks(ctx, db.ClaimWebhooksParams{Most: dueWebhooks, Lease: interval(lease)})
+		if err != nil || len(due) == 0 {
+			return err
+		}
+		opts := insertOpts(queue.Webhooks)
+		opts.MaxAttempts = 1 // another one is queued
+		_, err = d.jobs.InsertManyFastTx(ctx, tx, collect(due, func(r db.ClaimWebhooksRow) river.InsertManyParams {
+			return river.InsertManyParams{Args: webhook.Args{Tenant: tenant.ID(r.TenantID), Webhook: r.Name}, InsertOpts: opts}
+		}))
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("queue deliveries: %w", err)
+	}
+	return nil
+}

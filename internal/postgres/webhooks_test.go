@@ -1,0 +1,217 @@
+package postgres_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mnemo-dev/mnemo/internal/audit"
+	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+	"github.com/mnemo-dev/mnemo/internal/webhook"
+)
+
+const hookSecret = "whsec_c2VjcmV0IG9mIGEgdGVzdCwgMzIgYnl0ZXMgbG9uZyE="
+
+// hook creates a webhook of a tenant that receives everything.
+func (b *testBundle) hook(t *testing.T, id tenant.ID, name string) {
+	t.Helper()
+	spec := webhook.Spec{Name: name, URL: "https://example.com/events", Events: []string{"*"}}
+	if err := b.CreateWebhook(t.Context(), id, spec, hookSecret); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// nextEvents seals the records of a tenant and returns what the webhook has to deliver.
+func (b *testBundle) nextEvents(t *testing.T, id tenant.ID, name string) (webhook.Webhook, []webhook.Record) {
+	t.Helper()
+	if err := b.SealRecords(t.Context(), id, true); err != nil {
+		t.Fatal(err)
+	}
+	w, records, err := b.NextRecords(t.Context(), id, name, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w, records
+}
+
+func verbsOf(records []webhook.Record) (out []string) {
+	for _, r := range records {
+		out = append(out, string(r.Verb)+" of "+r.UserName)
+	}
+	return out
+}
+
+// A webhook receives the changes of its tenant after its creation, with the name of the user
+// while the user exists, and nothing of other tenants.
+func TestWebhookRecords(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	id := b.users[0].Tenant
+	b.remember(t, b.users[0], "before the webhook", nil)
+	b.hook(t, id, "a")
+	b.hook(t, b.users[2].Tenant, "other")
+	memory := b.remember(t, b.users[0], "after it", nil)
+	b.remember(t, b.users[2], "of another tenant", nil)
+
+	_, records := b.nextEvents(t, id, "a")
+	if diff := cmp.Diff([]string{"webhook.create of ", "memory.create of alice"}, verbsOf(records)); diff != "" {
+		t.Errorf("records (-want +got):\n%s", diff)
+	}
+	created := records[1]
+	if diff := cmp.Diff([]string{memory}, created.Objects); diff != "" || created.Tenant != id {
+		t.Errorf("objects of tenant %s (-want +got):\n%s", created.Tenant, diff)
+	}
+	if _, again := b.nextEvents(t, id, "a"); again[1].ID() != created.ID() {
+		t.Errorf("the id is %s and then %s", created.ID(), again[1].ID())
+	}
+	if err := b.EraseUser(t.Context(), b.users[0]); err != nil {
+		t.Fatal(err)
+	}
+	_, records = b.nextEvents(t, id, "a")
+	if records[1].UserName != "" || records[1].Record.User != created.Record.User {
+		t.Errorf("after the erasure of the user, the record is %+v", records[1])
+	}
+	if _, _, err := b.NextRecords(t.Context(), b.users[2].Tenant, "a", 10); !fault.Is(err, fault.NotFound) {
+		t.Errorf("another tenant's webhook: %v, want NotFound", err)
+	}
+}
+
+// A job is queued for a webhook while it has something to deliver and its wait is over, and only
+// one at a time.
+func TestWebhookJobs(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	id := b.users[0].Tenant
+	b.hook(t, id, "a")
+	w, records := b.nextEvents(t, id, "a")
+	queued := func(want int) {
+		t.Helper()
+		for range 2 {
+			if err := b.QueueDeliveries(t.Context(), time.Minute); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n := b.count(t, "select count(*) from river_job where kind = 'webhook.deliver' and args ->> 'tenant' = $1", id); n != want {
+			t.Errorf("%d jobs, want %d", n, want)
+		}
+		exec(t, b.owner, "delete from river_job where kind = 'webhook.deliver'")
+	}
+	save := func(p webhook.Progress, want bool) {
+		t.Helper()
+		if saved, err := b.SaveProgress(t.Context(), id, "a", p); err != nil || saved != want {
+			t.Errorf("SaveProgress(%+v) = %t, %v, want %t", p, saved, err, want)
+		}
+	}
+	queued(1)
+	save(webhook.Progress{From: w.Position, To: w.Position, Attempts: 1, Wait: time.Hour, Message: "status 500"}, true)
+	queued(0)
+	exec(t, b.owner, "update webhooks set due_at = now()")
+	queued(1)
+	save(webhook.Progress{From: w.Position + 100, To: w.Position + 101}, false) // changed meanwhile
+	last := records[len(records)-1].Sequence
+	save(webhook.Progress{From: w.Position, To: last, Wait: time.Minute}, true)
+	queued(0)
+	b.remember(t, b.users[0], "more", nil)
+	w, _ = b.nextEvents(t, id, "a")
+	queued(0) // a job works on it
+	if err := b.ReleaseWebhook(t.Context(), id, "a"); err != nil {
+		t.Fatal(err)
+	}
+	queued(1)
+	save(webhook.Progress{From: w.Position, To: w.Position, Attempts: 10, Disabled: true, Message: "status 500"}, true)
+	queued(0)
+	stats, err := b.Stats(t.Context(), 1)
+	if err != nil || stats.Webhooks.Disabled != 1 {
+		t.Errorf("stats %+v, %v, want 1 disabled webhook", stats.Webhooks, err)
+	}
+}
+
+// A replay begins at a time and enables the webhook; without a time it continues.
+func TestWebhookReplay(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	id := b.users[0].Tenant
+	b.hook(t, id, "a")
+	b.remember(t, b.users[0], "old", nil)
+	w, records := b.nextEvents(t, id, "a")
+	exec(t, b.owner, "update audit_records set at = at - interval '2 hours'")
+	b.remember(t, b.users[0], "new", nil)
+	_, all := b.nextEvents(t, id, "a")
+	end := all[len(all)-1].Sequence
+	if _, err := b.SaveProgress(t.Context(), id, "a", webhook.Progress{From: w.Position, To: end, Attempts: 10, Disabled: true}); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		since time.Time
+		want  []string
+	}{
+		"without a time": {time.Time{}, nil},
+		"since an hour":  {time.Now().Add(-time.Hour), []string{"memory.create of alice"}},
+		"since a day":    {time.Now().Add(-24 * time.Hour), verbsOf(append(records[:0:0], all...))},
+		"in the future":  {time.Now().Add(time.Hour), nil},
+	} {
+		exec(t, b.owner, "update webhooks set disabled = true, position = $1", end)
+		if err := b.ReplayWebhook(t.Context(), id, "a", c.since); err != nil {
+			t.Fatal(err)
+		}
+		got, list, err := b.NextRecords(t.Context(), id, "a", 100)
+		if err != nil || got.Disabled {
+			t.Errorf("%s: disabled %t, %v", name, got.Disabled, err)
+		}
+		if name == "since a day" {
+			list = list[len(list)-len(all):] // also what precedes the webhook
+		}
+		if diff := cmp.Diff(c.want, verbsOf(list)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+	_, list := b.nextEvents(t, id, "a")
+	if n := len(list); n == 0 || list[n-1].Verb != audit.WebhookReplay {
+		t.Errorf("the last record is not a replay: %v", verbsOf(list))
+	}
+}
+
+// The previous secret signs during the overlap. A webhook is deleted with its tenant.
+func TestWebhookSecrets(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	id := b.users[0].Tenant
+	b.hook(t, id, "a")
+	const next = "whsec_YW5vdGhlciBzZWNyZXQgb2YgYSB0ZXN0LCAzMiBieXRlcw=="
+	if err := b.RotateWebhook(t.Context(), id, "a", next, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	w, _ := b.nextEvents(t, id, "a")
+	if diff := cmp.Diff([]string{next, hookSecret}, w.Secrets); diff != "" {
+		t.Errorf("secrets (-want +got):\n%s", diff)
+	}
+	exec(t, b.owner, "update webhooks set previous_until = now()")
+	if w, _ = b.nextEvents(t, id, "a"); len(w.Secrets) != 1 {
+		t.Errorf("%d secrets after the overlap", len(w.Secrets))
+	}
+	spec := webhook.Spec{Name: "a", URL: "https://example.com", Events: []string{"*"}}
+	if err := b.CreateWebhook(t.Context(), id, spec, next); !fault.Is(err, fault.Conflict) {
+		t.Errorf("a second webhook of the name: %v, want Conflict", err)
+	}
+	for _, err := range []error{
+		b.RotateWebhook(t.Context(), b.users[2].Tenant, "a", next, 0), b.ReplayWebhook(t.Context(), b.users[2].Tenant, "a", time.Time{}),
+		b.DeleteWebhook(t.Context(), b.users[2].Tenant, "a"),
+	} {
+		if !fault.Is(err, fault.NotFound) {
+			t.Errorf("a change by another tenant: %v, want NotFound", err)
+		}
+	}
+	b.hook(t, id, "b")
+	if err := b.DeleteWebhook(t.Context(), id, "b"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Retire(t.Context(), b.specs[0].ID, tenant.Delete); err != nil {
+		t.Fatal(err)
+	}
+	workJobs(t, b.DB, b.owner)
+	if n := b.count(t, "select count(*) from webhooks"); n != 0 {
+		t.Errorf("%d webhooks remain after the deletion of the tenant", n)
+	}
+}

@@ -1,0 +1,163 @@
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+)
+
+const (
+	// sendTimeout bounds an attempt, from the resolution of the name to the response.
+	sendTimeout = 15 * time.Second
+	// maxResponse is read of a response, so that the connection can be used again.
+	maxResponse = 16 << 10
+)
+
+// Sender posts events. It refuses addresses that are not public, unless their network is
+// allowed, and checks the address to which it connects, not the name.
+type Sender struct {
+	public *http.Client // for https: public and allowed addresses
+	inside *http.Client // for http: allowed addresses only
+	now    func() time.Time
+}
+
+// NewSender returns a sender that may also reach addresses in the allowed networks, and those with
+// plain HTTP.
+func NewSender(allowed []netip.Prefix, now func() time.Time) *Sender {
+	inside := func(a netip.Addr) bool {
+		return slices.ContainsFunc(allowed, func(p netip.Prefix) bool { return p.Contains(a) })
+	}
+	return &Sender{
+		public: newClient(func(a netip.Addr) bool { return isPublic(a) || inside(a) }),
+		inside: newClient(inside),
+		now:    now,
+	}
+}
+
+// newClient returns a client that connects to permitted addresses only, without a proxy, and
+// follows no redirects.
+func newClient(permitted func(netip.Addr) bool) *http.Client {
+	dialer := &net.Dialer{Timeout: sendTimeout, Control: func(_, address string, _ syscall.RawConn) error {
+		to, err := netip.ParseAddrPort(address)
+		if err != nil || !permitted(to.Addr().Unmap()) {
+			return errForbidden
+		}
+		return nil
+	}}
+	return &http.Client{
+		Timeout:       sendTimeout,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Transport: &http.Transport{DialContext: dialer.DialContext, ForceAttemptHTTP2: true, MaxResponseHeaderBytes: maxResponse,
+			TLSHandshakeTimeout: sendTimeout, IdleConnTimeout: time.Minute, MaxIdleConnsPerHost: 1},
+	}
+}
+
+var errForbidden = errors.New("the address is not public and not in the allowed networks")
+
+// reserved are networks that are not public although netip does not say so: shared and benchmark
+// addresses, those with an IPv4 address inside, and documentation.
+var reserved = []netip.Prefix{
+	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"),
+	netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("198.51.100.0/24"),
+	netip.MustParsePrefix("203.0.113.0/24"), netip.MustParsePrefix("240.0.0.0/4"),
+	netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("64:ff9b:1::/48"), netip.MustParsePrefix("2002::/16"),
+	netip.MustParsePrefix("2001::/32"), netip.MustParsePrefix("2001:db8::/32"), netip.MustParsePrefix("::/96"), netip.MustParsePrefix("fec0::/10"),
+}
+
+// isPublic reports whether an address is reachable on the internet.
+func isPublic(a netip.Addr) bool {
+	return a.IsGlobalUnicast() && !a.IsPrivate() && !slices.ContainsFunc(reserved, func(p netip.Prefix) bool { return p.Contains(a) })
+}
+
+// refusedError means that the endpoint refuses this event, whatever happens later.
+type refusedError struct{ error }
+
+// goneError means that the endpoint wants no events any more.
+type goneError struct{ error }
+
+// Send posts an event and returns an error unless the response is 2xx. Its text is shown to
+// administrators and contains nothing of the response.
+func (s *Sender) Send(ctx context.Context, w Webhook, r Record) error {
+	body, err := r.body()
+	if err != nil {
+		return err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.URL, bytes.NewReader(body))
+	if err != nil {
+		return errors.New("the URL is invalid")
+	}
+	now := s.now()
+	signature, err := sign(w.Secrets, r.ID(), now, body)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("User-Agent", "Mnemo")
+	req.Header.Set(standardwebhooks.HeaderWebhookID, r.ID())
+	req.Header.Set(standardwebhooks.HeaderWebhookTimestamp, fmt.Sprint(now.Unix()))
+	req.Header.Set(standardwebhooks.HeaderWebhookSignature, signature)
+	client := s.public
+	if req.URL.Scheme == "http" {
+		client = s.inside
+	}
+	res, err := client.Do(req)
+	if err != nil {
+		return describe(err)
+	}
+	defer res.Body.Close()
+	_, _ = io.Copy(io.Discard, io.LimitReader(res.Body, maxResponse)) // the status decides
+	return outcome(res.StatusCode)
+}
+
+// sign returns a signature with each secret.
+func sign(secrets []string, id string, at time.Time, body []byte) (string, error) {
+	var all []string
+	for _, secret := range secrets {
+		signer, err := standardwebhooks.NewWebhook(secret)
+		if err != nil {
+			return "", errors.New("the secret is invalid")
+		}
+		signature, err := signer.Sign(id, at, body)
+		if err != nil {
+			return "", fmt.Errorf("sign event: %w", err)
+		}
+		all = append(all, signature)
+	}
+	return strings.Join(all, " "), nil
+}
+
+// describe returns the cause of a failed request without the URL, which may contain a secret.
+func describe(err error) error {
+	if e, ok := errors.AsType[*url.Error](err); ok {
+		err = e.Err
+	}
+	if errors.Is(err, errForbidden) {
+		return errForbidden
+	}
+	return fmt.Errorf("no response: %w", err)
+}
+
+func outcome(status int) error {
+	failure := fmt.Errorf("status %d", status)
+	switch {
+	case status/100 == 2:
+		return nil
+	case status == http.StatusGone:
+		return goneError{failure}
+	case status == http.StatusBadRequest, status == http.StatusRequestEntityTooLarge, status == http.StatusUnprocessableEntity:
+		return refusedError{failure}
+	}
+	return failure
+}

@@ -1,0 +1,127 @@
+package webhook
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mnemo-dev/mnemo/internal/audit"
+	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+// Kinds are the kinds of objects in the verbs of audit records.
+var Kinds = []string{"memory", "bucket", "conversation", "import", "account", "session", "token", "app", "user", "application",
+	"tenant", "index", "audit", "erasure", "erasures", "webhook"}
+
+// Spec is the configuration of a webhook.
+type Spec struct {
+	Name   string // unique within the tenant
+	URL    string
+	Events []string // verbs of audit records, such as memory.create, memory.* or *
+}
+
+var (
+	nameForm  = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
+	eventForm = regexp.MustCompile(`^([a-z]+)\.(\*|[a-z]+)$`)
+)
+
+// maxURL is the maximum length of a URL.
+const maxURL = 2000
+
+// Validate returns one Invalid error for all invalid fields.
+func (s Spec) Validate() error {
+	var f fault.Fields
+	if !nameForm.MatchString(s.Name) {
+		f.Add("name", "must have 1 to 63 lower-case letters, digits and dashes, and begin and end with a letter or digit")
+	}
+	u, err := url.Parse(s.URL)
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" || u.User != nil || u.Fragment != "" || len(s.URL) > maxURL {
+		f.Add("url", "must be a URL such as https://example.com/events, without user and fragment")
+	}
+	if len(s.Events) == 0 {
+		f.Add("events", "is required: for example memory.create, memory.* or *")
+	}
+	for _, e := range s.Events {
+		if form := eventForm.FindStringSubmatch(e); e != "*" && (form == nil || !slices.Contains(Kinds, form[1])) {
+			f.Add("events", "%q must be * or KIND.ACTION or KIND.*, where the kind is one of %s", e, strings.Join(Kinds, ", "))
+		}
+	}
+	return f.Err()
+}
+
+// Matches reports whether the webhook receives records of the verb.
+func (s Spec) Matches(verb audit.Verb) bool {
+	kind, _, _ := strings.Cut(string(verb), ".")
+	return slices.ContainsFunc(s.Events, func(e string) bool { return e == "*" || e == string(verb) || e == kind+".*" })
+}
+
+// Webhook is a webhook as stored.
+type Webhook struct {
+	Spec
+	Tenant       tenant.ID
+	Secrets      []string // current ones; the first is the newest
+	Position     int64    // sequence number of the record before the next event
+	Head         int64    // of the last record of the tenant
+	Attempts     int      // failed ones of the next event
+	FailingSince time.Time
+	Disabled     bool
+	Skipped      int64  // events that the endpoint refused
+	Message      string // of the last failure
+}
+
+// Record is an audit record to deliver.
+type Record struct {
+	audit.Record
+	UserName string // as applications and administrators know the user; "" without one
+}
+
+// Progress is the result of attempts.
+type Progress struct {
+	From, To int64 // position before and after
+	Attempts int   // failed ones of the next event; 0 after a success
+	Wait     time.Duration
+	Disabled bool
+	Skipped  int64
+	Message  string
+}
+
+// Store stores webhooks. internal/postgres implements it.
+type Store interface {
+	// NextRecords returns a webhook and up to limit records after its position; NotFound.
+	NextRecords(ctx context.Context, t tenant.ID, name string, limit int) (Webhook, []Record, error)
+	// SaveProgress returns false if the position changed meanwhile.
+	SaveProgress(ctx context.Context, t tenant.ID, name string, p Progress) (bool, error)
+	// ReleaseWebhook ends the claim of a job, unless the webhook waits for the next attempt.
+	ReleaseWebhook(ctx context.Context, t tenant.ID, name string) error
+	// QueueDeliveries commits a job for each webhook that has something to deliver, and
+	// claims the webhook for it.
+	QueueDeliveries(ctx context.Context, lease time.Duration) error
+}
+
+// Args are the arguments of the job that delivers events to a webhook.
+type Args struct {
+	Tenant  tenant.ID `json:"tenant"`
+	Webhook string    `json:"webhook"`
+}
+
+// Kind returns the job kind.
+func (Args) Kind() string { return "webhook.deliver" }
+
+// secretSize is the number of random bytes of a secret.
+const secretSize = 32
+
+// NewSecret returns a secret in the form of the specification.
+func NewSecret(random io.Reader) (string, error) {
+	raw := make([]byte, secretSize)
+	if _, err := io.ReadFull(random, raw); err != nil {
+		return "", fmt.Errorf("generate webhook secret: %w", err)
+	}
+	return "whsec_" + base64.StdEncoding.EncodeToString(raw), nil
+}

@@ -1,0 +1,309 @@
+package webhook
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"github.com/mnemo-dev/mnemo/internal/audit"
+	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+const (
+	testTenant tenant.ID = "018f0000-0000-7000-8000-000000000001"
+	testSecret           = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+)
+
+var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+
+// The signature is that of the example of the specification.
+func TestSignature(t *testing.T) {
+	t.Parallel()
+	got, err := sign([]string{testSecret}, "msg_p5jXN8AQM9LWM0D4loKWxJek", time.Unix(1614265330, 0), []byte(`{"test": 2432232314}`))
+	if want := "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="; err != nil || got != want {
+		t.Errorf("signature %s, %v, want %s", got, err, want)
+	}
+}
+
+// Every verb of the audit log can be selected.
+func TestKindsAreComplete(t *testing.T) {
+	t.Parallel()
+	source, err := os.ReadFile("../audit/record.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	verbs := regexp.MustCompile(`Verb = "([a-z]+)\.([a-z]+)"`).FindAllStringSubmatch(string(source), -1)
+	if len(verbs) < 40 {
+		t.Fatalf("%d verbs found", len(verbs))
+	}
+	for _, v := range verbs {
+		for _, e := range []string{v[1] + ".*", v[1] + "." + v[2]} {
+			s := Spec{Name: "a", URL: "https://example.com", Events: []string{e}}
+			if err := s.Validate(); err != nil || !s.Matches(audit.Verb(v[1]+"."+v[2])) {
+				t.Errorf("%s does not select %s.%s: %v", e, v[1], v[2], err)
+			}
+		}
+	}
+}
+
+func TestValidate(t *testing.T) {
+	t.Parallel()
+	good := Spec{Name: "billing-1", URL: "https://example.com/hook?a=b", Events: []string{"memory.*", "user.erase"}}
+	if err := good.Validate(); err != nil {
+		t.Error(err)
+	}
+	for reason, change := range map[string]func(*Spec){
+		"no name":      func(s *Spec) { s.Name = "" },
+		"capital":      func(s *Spec) { s.Name = "A" },
+		"no host":      func(s *Spec) { s.URL = "https:///x" },
+		"scheme":       func(s *Spec) { s.URL = "ftp://example.com" },
+		"password":     func(s *Spec) { s.URL = "https://a:b@example.com" },
+		"long URL":     func(s *Spec) { s.URL += strings.Repeat("x", maxURL) },
+		"no events":    func(s *Spec) { s.Events = nil },
+		"unknown kind": func(s *Spec) { s.Events = []string{"memories.*"} },
+		"no action":    func(s *Spec) { s.Events = []string{"memory"} },
+	} {
+		s := good
+		if change(&s); !fault.Is(s.Validate(), fault.Invalid) {
+			t.Errorf("%s: %+v is valid", reason, s)
+		}
+	}
+}
+
+func TestPublicAddresses(t *testing.T) {
+	t.Parallel()
+	for address, want := range map[string]bool{
+		"93.184.216.34": true, "2606:2800:220:1::1": true,
+		"127.0.0.1": false, "10.0.0.1": false, "172.16.0.1": false, "192.168.1.1": false, "169.254.169.254": false, "100.64.0.1": false,
+		"0.0.0.0": false, "224.0.0.1": false, "255.255.255.255": false, "198.18.0.1": false,
+		"::1": false, "::": false, "fe80::1": false, "fd00::1": false, "ff02::1": false, "64:ff9b::7f00:1": false, "2002:7f00:1::": false,
+		"::ffff:127.0.0.1": false, "::7f00:1": false,
+	} {
+		if got := isPublic(netip.MustParseAddr(address).Unmap()); got != want {
+			t.Errorf("isPublic(%s) = %t, want %t", address, got, want)
+		}
+	}
+}
+
+// fakeStore has one webhook.
+type fakeStore struct {
+	Webhook
+	records []Record
+	saved   []Progress
+}
+
+func (f *fakeStore) NextRecords(context.Context, tenant.ID, string, int) (Webhook, []Record, error) {
+	i := slices.IndexFunc(f.records, func(r Record) bool { return r.Sequence > f.Position })
+	if i < 0 {
+		return f.Webhook, nil, nil
+	}
+	return f.Webhook, f.records[i:], nil
+}
+
+func (f *fakeStore) SaveProgress(_ context.Context, _ tenant.ID, _ string, p Progress) (bool, error) {
+	if p.From != f.Position {
+		return false, nil
+	}
+	f.Position, f.Attempts, f.Disabled, f.Skipped = p.To, p.Attempts, p.Disabled, f.Skipped+p.Skipped
+	f.saved = append(f.saved, p)
+	return true, nil
+}
+
+func (*fakeStore) ReleaseWebhook(context.Context, tenant.ID, string) error { return nil }
+
+func (*fakeStore) QueueDeliveries(context.Context, time.Duration) error { return nil }
+
+// endpoint records verified requests, and answers with a status.
+type endpoint struct {
+	*httptest.Server
+	mu     sync.Mutex
+	status int
+	got    []string // webhook-id, type and objects
+}
+
+func newEndpoint(t *testing.T) *endpoint {
+	t.Helper()
+	e := &endpoint{status: http.StatusNoContent}
+	e.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		verifier, err := standardwebhooks.NewWebhook(testSecret)
+		if err != nil {
+			t.Error(err)
+		}
+		if err := verifier.Verify(body, r.Header); err != nil {
+			t.Errorf("verify: %v", err)
+		}
+		var v event
+		if err := json.Unmarshal(body, &v); err != nil {
+			t.Error(err)
+		}
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.got = append(e.got, r.Header.Get("webhook-id")+" "+string(v.Type)+" "+strings.Join(v.Data.Objects, ","))
+		if e.status == http.StatusFound {
+			w.Header().Set("Location", e.URL+"/elsewhere")
+		}
+		w.WriteHeader(e.status)
+	}))
+	t.Cleanup(e.Close)
+	return e
+}
+
+func (e *endpoint) setStatus(status int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.status = status
+}
+
+// newDelivery returns a webhook for memories of the endpoint, with two memories and another
+// record.
+func newDelivery(e *endpoint) (*fakeStore, *Deliverer) {
+	s := &fakeStore{Webhook: Webhook{Tenant: testTenant, Spec: Spec{Name: "a", URL: e.URL, Events: []string{"memory.*"}}, Secrets: []string{testSecret}}}
+	var head audit.Head
+	for _, v := range []struct {
+		verb   audit.Verb
+		object string
+	}{{audit.MemoryCreate, "m1"}, {audit.BucketCreate, "b1"}, {audit.MemoryDelete, "m2"}, {audit.BucketDelete, "b1"}} {
+		r := audit.Record{Tenant: testTenant, At: time.Unix(1e9, 0), Actor: "user", Verb: v.verb, Objects: []string{v.object}}
+		if err := head.Seal(&r); err != nil {
+			panic(err)
+		}
+		s.records = append(s.records, Record{Record: r, UserName: "alice"})
+	}
+	return s, &Deliverer{Store: s, Sender: NewSender(loopback, time.Now), Log: slog.New(slog.DiscardHandler)}
+}
+
+func deliver(t *testing.T, d *Deliverer) {
+	t.Helper()
+	if err := d.Deliver(t.Context(), Args{Tenant: testTenant, Webhook: "a"}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Matching events are delivered in order, once, with a valid signature.
+func TestDeliver(t *testing.T) {
+	t.Parallel()
+	e := newEndpoint(t)
+	s, d := newDelivery(e)
+	deliver(t, d)
+	deliver(t, d)
+	want := []string{s.records[0].ID() + " memory.create m1", s.records[2].ID() + " memory.delete m2"}
+	if diff := cmp.Diff(want, e.got); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+	if s.Position != 4 {
+		t.Errorf("position %d, want 4", s.Position)
+	}
+}
+
+// An event that fails is tried again with the same id and growing waits, keeps those behind it,
+// and disables the webhook in the end, without losing its place.
+func TestRetries(t *testing.T) {
+	t.Parallel()
+	for status, attempts := range map[int]int{
+		http.StatusInternalServerError: len(schedule) + 1, http.StatusTooManyRequests: len(schedule) + 1,
+		http.StatusFound: len(schedule) + 1, http.StatusNotFound: len(schedule) + 1, http.StatusGone: 1,
+	} {
+		e := newEndpoint(t)
+		s, d := newDelivery(e)
+		e.setStatus(status)
+		for range attempts + 3 {
+			deliver(t, d)
+		}
+		if len(e.got) != attempts || !s.Disabled || s.Position != 0 {
+			t.Errorf("status %d: %d attempts, disabled %t at %d, want %d attempts", status, len(e.got), s.Disabled, s.Position, attempts)
+		}
+		if len(slices.Compact(e.got)) != 1 {
+			t.Errorf("status %d: the attempts differ: %v", status, e.got)
+		}
+		var total time.Duration
+		for _, p := range s.saved {
+			total += p.Wait
+		}
+		if attempts > 1 && (total < 75*time.Hour || total > 85*time.Hour) {
+			t.Errorf("the attempts of status %d take %s", status, total)
+		}
+	}
+}
+
+// The endpoint recovers: everything is delivered.
+func TestRecovery(t *testing.T) {
+	t.Parallel()
+	e := newEndpoint(t)
+	s, d := newDelivery(e)
+	e.setStatus(http.StatusServiceUnavailable)
+	deliver(t, d)
+	e.setStatus(http.StatusOK)
+	deliver(t, d)
+	if len(e.got) != 3 || s.Position != 4 || s.Attempts != 0 {
+		t.Errorf("requests %v, position %d, attempts %d", e.got, s.Position, s.Attempts)
+	}
+}
+
+// An event that the endpoint refuses does not stop those behind it.
+func TestRefusedEvent(t *testing.T) {
+	t.Parallel()
+	e := newEndpoint(t)
+	s, d := newDelivery(e)
+	e.setStatus(http.StatusUnprocessableEntity)
+	for range 2 * refusals {
+		deliver(t, d)
+	}
+	if len(e.got) != 2*refusals || s.Skipped != 2 || s.Disabled {
+		t.Errorf("%d requests, %d skipped, disabled %t", len(e.got), s.Skipped, s.Disabled)
+	}
+}
+
+// Addresses inside the network are refused when connecting, whatever the name, unless they are
+// allowed.
+func TestForbiddenAddress(t *testing.T) {
+	t.Parallel()
+	e := newEndpoint(t)
+	secure := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a refused address was called") }))
+	t.Cleanup(secure.Close)
+	s, _ := newDelivery(e)
+	for _, target := range []string{e.URL, strings.Replace(e.URL, "127.0.0.1", "localhost", 1), secure.URL} {
+		w := s.Webhook
+		w.URL = target
+		if err := NewSender(nil, time.Now).Send(t.Context(), w, s.records[0]); err != errForbidden { //nolint:errorlint // not wrapped
+			t.Errorf("Send to %s = %v, want %v", target, err, errForbidden)
+		}
+	}
+	if len(e.got) != 0 {
+		t.Errorf("a refused address received %v", e.got)
+	}
+}
+
+// During the overlap of a rotation both secrets sign.
+func TestTwoSecrets(t *testing.T) {
+	t.Parallel()
+	e := newEndpoint(t)
+	s, d := newDelivery(e)
+	other, err := NewSecret(strings.NewReader(strings.Repeat("x", secretSize)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Secrets = []string{other, testSecret}
+	deliver(t, d)
+	if len(e.got) != 2 {
+		t.Errorf("events %v, want 2", e.got)
+	}
+}
