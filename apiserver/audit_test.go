@@ -258,6 +258,14 @@ func (x *auditedRun) changesByForm(t *testing.T) {
 	_, shown := x.page(t, "/connect/token", url.Values{"confirmed": {"1"}})
 	x.wrote(t, "POST /connect/token", "session", audit.TokenCreate, audit.TokenRevoke)
 	x.secrets["token of the dashboard"] = regexp.MustCompile(`mn_[0-9A-Za-z]{38}`).FindString(shown)
+	_, shown = x.page(t, "/connect/tokens", url.Values{"name": {"Laptop"}, "scopes": {"read write"}})
+	x.wrote(t, "POST /connect/tokens", "session", audit.TokenCreate)
+	x.secrets["token created in the dashboard"] = regexp.MustCompile(`mn_[0-9A-Za-z]{38}`).FindString(shown)
+	created, err := x.s.db.UserTokens(t.Context(), x.scope)
+	if err != nil || len(created) != 1 {
+		t.Fatalf("tokens: %v, %v", created, err)
+	}
+	do("/connect/tokens/revoke", "/connect/tokens/revoke", url.Values{"id": {created[0].ID}}, audit.TokenRevoke)
 	do("/sign-out", "/sign-out", nil, audit.SessionDelete)
 }
 

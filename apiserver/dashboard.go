@@ -17,7 +17,7 @@ func (s *Server) addDashboard() {
 		return
 	}
 	dashboard.New(dashboard.Config{
-		Memories: s.Memories, Chats: s.Chats, Imports: s.Imports, Sessions: s.Sessions, Access: s.Access, Holdings: s.Holdings,
+		Memories: s.Memories, Chats: s.Chats, Imports: s.Imports, Sessions: s.Sessions, Access: s.Access, UserTokens: s.UserTokens, Holdings: s.Holdings,
 		Accounts: s.Accounts, Audit: s.Audit, Server: dashboardServer{s}, Files: dashboardServer{s}, Providers: s.Providers, Programs: s.Programs,
 	}).Register(s.app)
 }

@@ -112,10 +112,13 @@ var isolationCases = map[string][]isolationRequest{
 	"GET /connect/apps":          {{}},
 	"POST /connect/token":        {{body: "confirmed=yes"}},
 	"POST /connect/programs/end": {{body: "id=$g"}},
-	"GET /authorize":             {{path: "?client_id=$g"}},
-	"POST /authorize":            {{body: "client_id=$g&for=$s"}},
-	"GET /usage":                 {{}},
-	"GET /activity":              {{}, {path: "?before=5"}}, "GET /privacy": {{}},
+
+	"POST /connect/tokens": {{body: "name=$a&scopes=none"}}, "POST /connect/tokens/revoke": {{body: "id=$a"}},
+
+	"GET /authorize":  {{path: "?client_id=$g"}},
+	"POST /authorize": {{body: "client_id=$g&for=$s"}},
+	"GET /usage":      {{}},
+	"GET /activity":   {{}, {path: "?before=5"}}, "GET /privacy": {{}},
 	"POST /sample": {{body: "back=/chats/$c"}}, "POST /sample/remove": {{body: "back=/chats/$c"}},
 	"POST /account/export": {{body: "x=y"}},
 	"POST /account/erase":  {{body: "confirm=delete+everything"}},
@@ -149,7 +152,7 @@ var lastCases = map[string]bool{
 // sameForOwner are requests whose answer does not depend on whether what they name
 // exists, even for its owner.
 var sameForOwner = map[string]bool{
-	"POST /api/buckets": true, "POST /api/tokens": true, "POST /buckets": true, "tool create_bucket": true, "POST " + pathRegister: true, "POST " + pathToken: true, "POST " + pathRevoke: true,
+	"POST /api/buckets": true, "POST /api/tokens": true, "POST /connect/tokens": true, "POST /buckets": true, "tool create_bucket": true, "POST " + pathRegister: true, "POST " + pathToken: true, "POST " + pathRevoke: true,
 	"GET /assets/:name": true, "GET /sign-in": true, "POST /sign-in": true, "GET /sign-in/link": true, "POST /sign-in/link": true, "POST /sample": true, "POST /sample/remove": true, "GET /sign-in/callback": true, "GET /authorize": true, "POST /authorize": true,
 	// Users have no access to them; TestUsersOfApplications is about applications.
 	"GET /api/users": true, "GET /api/users/:user": true, "DELETE /api/users/:user": true,

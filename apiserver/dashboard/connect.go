@@ -11,8 +11,9 @@ import (
 
 // accessView is Connect → Access.
 type accessView struct {
-	Token     *tenant.TokenInfo // nil if none was ever created
-	Secret    string            // the Kubernetes Secret of a token issued by the operator
+	Token     *tenant.TokenInfo  // nil if none was ever created
+	Tokens    []tenant.UserToken // that the user created, newest first
+	Secret    string             // the Kubernetes Secret of a token issued by the operator
 	Namespace string
 	New       string    // a new token, shown only once
 	Programs  []program // connected clients, newest first
@@ -32,21 +33,31 @@ func (d *Dashboard) showAccess(c *fiber.Ctx, who *tenant.Session) error {
 	if err != nil {
 		return err
 	}
-	programs, err := d.programs(c.UserContext(), who.Scope)
+	view, err := d.accessOf(c, who)
 	if err != nil {
 		return err
 	}
-	return d.renderAccess(c, who, token, "", programs)
+	view.Token = token
+	return d.renderAccess(c, who, view)
 }
 
-func (d *Dashboard) renderAccess(c *fiber.Ctx, who *tenant.Session, token *tenant.TokenInfo, secret string, programs []program) error {
-	return d.render(c, fiber.StatusOK, "access", page{
-		Title: "Access", Section: "connect", Who: who,
-		Data: accessView{
-			Token: token, Secret: secretName(who.SignInName()), Namespace: who.Namespace, New: secret,
-			Programs: programs, Address: d.address(),
-		},
-	})
+// accessOf returns the view without the issued token.
+func (d *Dashboard) accessOf(c *fiber.Ctx, who *tenant.Session) (accessView, error) {
+	programs, err := d.programs(c.UserContext(), who.Scope)
+	if err != nil {
+		return accessView{}, err
+	}
+	created, err := d.UserTokens.UserTokens(c.UserContext(), who.Scope)
+	if err != nil {
+		return accessView{}, err
+	}
+	return accessView{
+		Tokens: created, Secret: secretName(who.SignInName()), Namespace: who.Namespace, Programs: programs, Address: d.address(),
+	}, nil
+}
+
+func (d *Dashboard) renderAccess(c *fiber.Ctx, who *tenant.Session, view accessView) error {
+	return d.render(c, fiber.StatusOK, "access", page{Title: "Access", Section: "connect", Who: who, Data: view})
 }
 
 // replaceToken creates a new token and shows it in the response, because it cannot
@@ -67,7 +78,7 @@ func (d *Dashboard) replaceToken(c *fiber.Ctx, who *tenant.Session) error {
 		return fmt.Errorf("create token: %w", err)
 	}
 	// Load everything for the page first: a token that is not shown is lost.
-	programs, err := d.programs(c.UserContext(), who.Scope)
+	view, err := d.accessOf(c, who)
 	if err != nil {
 		return err
 	}
@@ -75,18 +86,6 @@ func (d *Dashboard) replaceToken(c *fiber.Ctx, who *tenant.Session) error {
 	if err != nil {
 		return err
 	}
-	return d.renderAccess(c, who, &token, secret, programs)
-}
-
-// appsView is Connect → Apps: configuration snippets.
-type appsView struct {
-	URL   string
-	Token string // placeholder of the token
-	// Address is the MCP URL for OAuth clients, which need no token; "" if OAuth is
-	// disabled.
-	Address string
-}
-
-func (d *Dashboard) showApps(c *fiber.Ctx, who *tenant.Session) error {
-	return d.render(c, fiber.StatusOK, "apps", page{Title: "Apps", Section: "connect", Who: who, Data: appsView{URL: origin(c), Token: "YOUR_TOKEN", Address: d.address()}})
+	view.Token, view.New = &token, secret
+	return d.renderAccess(c, who, view)
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// Config configures a Dashboard. Memories, Chats, Imports, Sessions, Access,
+// Config configures a Dashboard. Memories, Chats, Imports, Sessions, Access, UserTokens,
 // Holdings and Server are required.
 type Config struct {
 	Memories *memory.Service
@@ -29,11 +29,13 @@ type Config struct {
 	Imports  *importer.Service
 	Sessions tenant.SessionStore
 	Access   tenant.AccessStore
-	Holdings func(context.Context, tenant.Scope) (tenant.Holdings, error)
-	Accounts *account.Service
-	Audit    audit.Store
-	Server   Server
-	Files    Files
+	// UserTokens are the tokens that users create.
+	UserTokens tenant.UserTokenStore
+	Holdings   func(context.Context, tenant.Scope) (tenant.Holdings, error)
+	Accounts   *account.Service
+	Audit      audit.Store
+	Server     Server
+	Files      Files
 	// Providers are the identity providers for signing in.
 	Providers []*Provider
 	// Programs lets users grant access to OAuth clients; if nil, there is no consent page.
@@ -128,6 +130,8 @@ func (d *Dashboard) Register(app fiber.Router) {
 	app.Get("/connect", d.signedIn(d.showAccess))
 	app.Get("/connect/apps", d.signedIn(d.showApps))
 	app.Post("/connect/token", d.signedIn(d.replaceToken))
+	app.Post("/connect/tokens", d.signedIn(d.createToken))
+	app.Post("/connect/tokens/revoke", d.signedIn(d.revokeToken))
 	if d.Programs != nil {
 		app.Post("/connect/programs/end", d.signedIn(d.disconnect))
 		app.Get(PathAuthorize, d.public(d.authorizePage))

@@ -20,7 +20,7 @@ func TestDashboard(t *testing.T) {
 	t.Parallel()
 	s, b := newSite(t), newBrowser(t)
 	for name, test := range map[string]func(*testing.T, *site, *browser){
-		"SignIn": signsIn, "Link": signsInWithLink, "Sample": triesSampleData, "Tour": showsTheTour, "Memories": managesMemories, "Buckets": managesBuckets, "Undo": undoesDeletion, "Token": replacesToken,
+		"SignIn": signsIn, "Link": signsInWithLink, "Sample": triesSampleData, "Tour": showsTheTour, "Memories": managesMemories, "Buckets": managesBuckets, "Undo": undoesDeletion, "Token": replacesToken, "Tokens": managesTokens, "OwnTokens": guardsTokens,
 		"Strangers": separatesUsers, "WithoutScripts": worksWithoutScripts, "Sessions": endsSessions, "SignInAgain": replacesSessions, "Forms": rejectsForeignForms,
 		"Throttle": throttles, "Search": searchesEverything, "Markdown": readsMarkdown, "Visual": looksRight, "Themes": changesTheme, "Conversations": managesConversations, "Keyboard": worksByKeyboard, "Rate": countsRequests,
 		"ExternalUsers": signsInExternalUsers, "RejectedExternalUsers": rejectsExternalUsers, "ForgedRedirects": rejectsForgedRedirects, "Providers": showsProviders,
@@ -56,7 +56,7 @@ func signsIn(t *testing.T, s *site, b *browser) {
 	tab.fill("input[name=password]", alice.password)
 	tab.click("button.primary")
 	tab.at("/connect/apps")
-	tab.sees("/mcp")
+	tab.sees("Open WebUI")
 	tab.looks("apps")
 	tab.click(".me form button")
 	tab.at("/sign-in")
@@ -302,7 +302,8 @@ func replacesToken(t *testing.T, s *site, b *browser) {
 	alice := s.newTenant(t, nil, "alice")[0]
 	tab := b.newPerson(t, s.urls[0])
 	tab.signIn(alice)
-	tab.click(".rail a[href='/connect']")
+	tab.click(".rail a[href='/connect/apps']")
+	tab.click(".tabs a[href='/connect']")
 	tab.sees(tenant.HashSecret(alice.token).Fingerprint())
 	tab.sees(alice.spec.Name + "-alice-access")
 	tab.sees("never")

@@ -115,7 +115,7 @@ func newClaimsSite(t *testing.T, metadata map[string]any, change func(*dashboard
 		t.Fatal(err)
 	}
 	s.url = "http://" + l.Addr().String()
-	server := apiserver.New(apiserver.Config{Tokens: db, Sessions: db, Access: db, Holdings: db.Holdings, Providers: []*dashboard.Provider{provider}})
+	server := apiserver.New(apiserver.Config{Tokens: db, Sessions: db, Access: db, UserTokens: db, Holdings: db.Holdings, Providers: []*dashboard.Provider{provider}})
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(l) }()
 	t.Cleanup(func() {
@@ -239,6 +239,9 @@ func TestRecentAuthentication(t *testing.T) {
 		t.Helper()
 		if status, body := v.post(t, "/connect/token", token); status != http.StatusSeeOther {
 			t.Errorf("%s: creating a token: %d %.200s, want the sign-in page", how, status, body)
+		}
+		if status, body := v.post(t, "/connect/tokens", url.Values{"name": {"a"}, "scopes": {"read"}}); status != http.StatusSeeOther {
+			t.Errorf("%s: creating a named token: %d %.200s, want the sign-in page", how, status, body)
 		}
 		if status, body := v.post(t, "/account/erase", url.Values{"confirm": {"delete everything"}}); status != http.StatusSeeOther || strings.Contains(body, "erased") {
 			t.Errorf("%s: erasing: %d %.200s, want the sign-in page", how, status, body)

@@ -113,7 +113,7 @@ func signInServer(t *testing.T, p *faulty) (visitor, *journal) {
 	}
 	db, log := postgrestest.New(t), &journal{}
 	server := apiserver.New(apiserver.Config{
-		Tokens: db, Sessions: db, Access: db, Holdings: db.Holdings, Log: slog.New(slog.NewTextHandler(log, nil)),
+		Tokens: db, Sessions: db, Access: db, UserTokens: db, Holdings: db.Holdings, Log: slog.New(slog.NewTextHandler(log, nil)),
 		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")},
 		Providers:      []*dashboard.Provider{{Name: "Example ID", Issuer: p.URL, ClientID: "mnemo", ClientSecret: clientSecret}},
 	})

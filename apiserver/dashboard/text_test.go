@@ -118,8 +118,10 @@ func TestPagesHaveNoInlineCode(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		// A link to the settings of an app loads nothing into the page.
+		page := strings.NewReplacer(`<a href="https://claude.ai/`, "", `<a href="https://chatgpt.com/`, "").Replace(string(text))
 		for _, bad := range []string{" style=", "<style", "onclick", "onsubmit", "javascript:", "src=\"http", "href=\"http"} {
-			if strings.Contains(string(text), bad) {
+			if strings.Contains(page, bad) {
 				t.Errorf("%s holds %s", f.Name(), bad)
 			}
 		}

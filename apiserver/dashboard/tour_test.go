@@ -55,6 +55,7 @@ func showsTheTour(t *testing.T, s *site, b *browser) {
 		}},
 		{"Connect an assistant", func() {
 			tab.open("/connect/apps")
+			tab.click(".app:nth-child(3) summary")
 			tab.sees("/mcp")
 		}},
 		{"See what changed", func() {
