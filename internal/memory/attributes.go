@@ -36,6 +36,22 @@ func (a Attributes) Equal(b Attributes) bool {
 	return a.AgentID == b.AgentID && a.RunID == b.RunID && slices.Equal(a.Tags, b.Tags) && bytes.Equal(a.Metadata, b.Metadata)
 }
 
+// The members of the metadata that Groups counts.
+const (
+	KeyUser = "user_id" // the person whom the memory is about
+	KeyApp  = "app_id"
+)
+
+// Subject returns the person whom the memory is about, if the account stores memories about
+// several: the member user_id of the metadata, as JSON. It is "" if there is none.
+func (a Attributes) Subject() string {
+	var members map[string]json.RawMessage
+	if len(a.Metadata) == 0 || json.Unmarshal(a.Metadata, &members) != nil {
+		return ""
+	}
+	return string(members[KeyUser])
+}
+
 // Size is the number of bytes that count towards the storage quota.
 func (a Attributes) Size() int {
 	n := len(a.AgentID) + len(a.RunID) + len(a.Metadata)

@@ -80,7 +80,7 @@ func (s *Service) Create(ctx context.Context, who tenant.Identity, in CreateInpu
 	in.Attributes = in.Normalize(&fault.Fields{})
 	units := retrieve.MemoryUnits(in.Text)
 	s.embed(ctx, who.Generation, units)
-	found := s.similar(ctx, who, in.Text, "", units)
+	found := s.similar(ctx, who, in.Text, "", in.Subject(), units)
 	created, err := s.Store.Create(ctx, who.Scope, NewMemory{CreateInput: in, Tokens: s.CountTokens(in.Text), Units: units,
 		Links: links(in.Text, found), Similar: nearDuplicates(in.Text, found)})
 	if err != nil {
@@ -117,6 +117,21 @@ func (s *Service) Get(ctx context.Context, who tenant.Identity, id string) (Memo
 		return Memory{}, ErrMemoryNotFound
 	}
 	return found[0], nil
+}
+
+// Find returns those of the memories that exist, in the order of the ids.
+func (s *Service) Find(ctx context.Context, who tenant.Identity, ids []string) ([]Memory, error) {
+	found, err := s.byID(ctx, who, resolvable(ids), time.Time{})
+	if err != nil {
+		return nil, err
+	}
+	var out []Memory
+	for _, id := range ids {
+		if m, ok := found[id]; ok {
+			out = append(out, m)
+		}
+	}
+	return out, nil
 }
 
 // Delete deletes a memory from the database and, if it is available, from the

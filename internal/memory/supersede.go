@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"time"
 
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
@@ -18,10 +19,10 @@ const (
 	similarLimit = 10
 )
 
-// similar returns the memories that are most similar to a text, except for id, its own
-// memory. There are none if the text is too long to be one statement, or if the embedder or
-// the database fails: a memory is stored in any case.
-func (s *Service) similar(ctx context.Context, who tenant.Identity, text, id string, units []retrieve.Unit) []retrieve.Similar {
+// similar returns the memories about the same subject that are most similar to a text,
+// except for id, its own memory. There are none if the text is too long to be one
+// statement, or if the embedder or the database fails: a memory is stored in any case.
+func (s *Service) similar(ctx context.Context, who tenant.Identity, text, id, subject string, units []retrieve.Unit) []retrieve.Similar {
 	if len(text) > maxStatement || len(units) != 1 || units[0].Vector == nil {
 		return nil
 	}
@@ -32,7 +33,28 @@ func (s *Service) similar(ctx context.Context, who tenant.Identity, text, id str
 	if err != nil {
 		return nil
 	}
-	return slices.DeleteFunc(list, func(m retrieve.Similar) bool { return m.Owner == id || len(m.Text) > maxStatement })
+	list = slices.DeleteFunc(list, func(m retrieve.Similar) bool { return m.Owner == id || len(m.Text) > maxStatement })
+	return s.aboutSubject(ctx, who, subject, list)
+}
+
+// aboutSubject keeps the memories about a subject. Statements about different people do
+// not replace each other.
+func (s *Service) aboutSubject(ctx context.Context, who tenant.Identity, subject string, list []retrieve.Similar) []retrieve.Similar {
+	if len(list) == 0 {
+		return nil
+	}
+	ids := make([]string, len(list))
+	for i, m := range list {
+		ids[i] = m.Owner
+	}
+	found, err := s.byID(ctx, who, ids, time.Time{})
+	if err != nil {
+		return nil
+	}
+	return slices.DeleteFunc(list, func(m retrieve.Similar) bool {
+		other, ok := found[m.Owner]
+		return !ok || other.Subject() != subject
+	})
 }
 
 // links returns the links between a text and those of similar memories.

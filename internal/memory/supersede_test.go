@@ -2,6 +2,8 @@ package memory
 
 import (
 	"context"
+	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -52,6 +54,7 @@ func TestCreateLinksUpdates(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := filled(0)
+			f.memories = stored("old")
 			f.similar = tc.found
 			if _, err := embeddingService(f).Create(t.Context(), alice, CreateInput{Text: tc.text}); err != nil {
 				t.Fatal(err)
@@ -60,6 +63,53 @@ func TestCreateLinksUpdates(t *testing.T) {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
 		})
+	}
+}
+
+func stored(ids ...string) []Memory {
+	out := make([]Memory, len(ids))
+	for i, id := range ids {
+		out[i].ID = id
+	}
+	return out
+}
+
+// Statements about different people neither replace each other nor are near-duplicates.
+func TestLinksStayWithTheSubject(t *testing.T) {
+	t.Parallel()
+	ofBob := Attributes{Metadata: []byte(`{"user_id":"bob"}`)}
+	found := []retrieve.Similar{{Owner: "nobody's", Text: "Lives in Bonn", Similarity: 0.9}, {Owner: "bob's", Text: "Lives in Berlin", Similarity: 0.8},
+		{Owner: "ann's", Text: "Lives in Munich", Similarity: 1}, {Owner: "deleted", Text: "Lives in Berlin", Similarity: 0.8}}
+	setup := func() *fakes {
+		f := filled(0)
+		f.memories = stored("nobody's", "bob's", "ann's", "m")
+		f.memories[1].Attributes, f.memories[3].Attributes = ofBob, ofBob
+		f.memories[2].Metadata = []byte(`{"user_id":"ann","k":1}`)
+		f.similar = slices.Clone(found)
+		return f
+	}
+	text, want := "Lives in Munich", Links{Supersedes: []string{"bob's"}}
+	f := setup()
+	created, err := embeddingService(f).Create(t.Context(), alice, CreateInput{Text: text, Attributes: ofBob})
+	if err != nil || created.Similar != nil {
+		t.Errorf("created %+v, %v, want no near-duplicates", created, err)
+	}
+	if diff := cmp.Diff(want, f.created.Links); diff != "" {
+		t.Errorf("links of a new memory (-want +got):\n%s", diff)
+	}
+	f = setup()
+	if _, err := embeddingService(f).Update(t.Context(), alice, UpdateInput{ID: "m", Text: &text}); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, f.edited.Links); diff != "" {
+		t.Errorf("links of a changed memory (-want +got):\n%s", diff)
+	}
+	f, none := setup(), json.RawMessage(`{}`)
+	if _, err := embeddingService(f).Update(t.Context(), alice, UpdateInput{ID: "m", Text: &text, AttributeChanges: AttributeChanges{Metadata: &none}}); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(Links{Supersedes: []string{"nobody's"}}, f.edited.Links); diff != "" {
+		t.Errorf("links after a change of the subject (-want +got):\n%s", diff)
 	}
 }
 
@@ -80,6 +130,7 @@ func TestCreateWithoutSimilar(t *testing.T) {
 func TestUpdateLinksOthersOnly(t *testing.T) {
 	t.Parallel()
 	f := filled(0)
+	f.memories = stored("m", "old")
 	f.similar = []retrieve.Similar{{Owner: "m", Text: "Lives in Berlin", Similarity: 1}, {Owner: "old", Text: "Lives in Bonn", Similarity: 1}}
 	text := "Lives in Munich"
 	if _, err := embeddingService(f).Update(t.Context(), alice, UpdateInput{ID: "m", Text: &text}); err != nil {
@@ -133,6 +184,7 @@ func TestListRanksNewerFirst(t *testing.T) {
 func TestCreateReportsNearDuplicates(t *testing.T) {
 	t.Parallel()
 	f := filled(0)
+	f.memories = stored("same", "old", "other")
 	f.similar = []retrieve.Similar{
 		{Owner: "same", Text: "2025-01-01 Lives in Munich", Similarity: 1.01},
 		{Owner: "old", Text: "Lives in Berlin", Similarity: 0.9},

@@ -134,13 +134,26 @@ func (s *Service) Update(ctx context.Context, who tenant.Identity, in UpdateInpu
 	if in.Text != nil {
 		edit.Tokens, edit.Units = s.CountTokens(*in.Text), retrieve.MemoryUnits(*in.Text)
 		s.embed(ctx, who.Generation, edit.Units)
-		edit.Links = links(*in.Text, s.similar(ctx, who, *in.Text, in.ID, edit.Units))
+		subject, err := s.subjectAfter(ctx, who, in)
+		if err != nil {
+			return 0, err
+		}
+		edit.Links = links(*in.Text, s.similar(ctx, who, *in.Text, in.ID, subject, edit.Units))
 	}
 	version, err := s.Store.Update(ctx, who.Scope, edit)
 	if err != nil {
 		return 0, fmt.Errorf("update memory: %w", describeMissingBucket(err, in.Bucket))
 	}
 	return version, nil
+}
+
+// subjectAfter returns the subject of a memory after an update.
+func (s *Service) subjectAfter(ctx context.Context, who tenant.Identity, in UpdateInput) (string, error) {
+	if in.Metadata != nil {
+		return Attributes{Metadata: *in.Metadata}.Subject(), nil
+	}
+	m, err := s.Get(ctx, who, in.ID)
+	return m.Subject(), err
 }
 
 // Move moves up to MaxMove memories into a bucket, all of them or none, and returns
