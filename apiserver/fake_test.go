@@ -12,6 +12,7 @@ import (
 
 	"github.com/mnemo-dev/mnemo/internal/chat"
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/filter"
 	"github.com/mnemo-dev/mnemo/internal/importer"
 	"github.com/mnemo-dev/mnemo/internal/memory"
 	"github.com/mnemo-dev/mnemo/internal/placement"
@@ -155,6 +156,23 @@ func (f fakeMemories) ByID(_ context.Context, scope tenant.Scope, ids []string, 
 		}
 	}
 	return out, err
+}
+
+func (f fakeMemories) Count(_ context.Context, scope tenant.Scope, _ filter.Filter) (int, error) {
+	u, end, err := f.begin(scope)
+	defer end()
+	return len(u.memories), err
+}
+
+func (f fakeMemories) Groups(_ context.Context, scope tenant.Scope, _, _ int) (groups []memory.Group, n int, err error) {
+	u, end, err := f.begin(scope)
+	defer end()
+	for _, m := range u.memories {
+		if m.AgentID != "" {
+			groups = append(groups, memory.Group{Kind: "agent", Name: m.AgentID, Memories: 1, CreatedAt: m.CreatedAt, UpdatedAt: m.UpdatedAt})
+		}
+	}
+	return groups, len(groups), err
 }
 
 func (f fakeMemories) Sources(context.Context, tenant.Scope) ([]string, error) { return nil, nil }

@@ -60,6 +60,24 @@ func (f fakeUsers) EraseApplicationUser(_ context.Context, _ tenant.Identity, na
 	return f.fails
 }
 
+func (f fakeUsers) MemoryOwners(_ context.Context, key tenant.Identity, ids []string) (map[string]string, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	owners := map[string]string{}
+	for i, name := range f.acting {
+		u := f.users[tenant.Scope{Tenant: key.Tenant, User: tenant.UserID(1000 + i)}]
+		if u == nil || name == "" {
+			continue
+		}
+		for _, m := range u.memories {
+			if slices.Contains(ids, m.ID) {
+				owners[m.ID] = name
+			}
+		}
+	}
+	return owners, f.fails
+}
+
 func (f fakeUsers) AllowedOrigins(context.Context) (origins []string, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/filter"
 	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
@@ -66,6 +67,14 @@ func (f *fakes) ByID(_ context.Context, _ tenant.Scope, ids []string, _ time.Tim
 		}
 	}
 	return out, f.storeFails
+}
+
+func (f *fakes) Count(context.Context, tenant.Scope, filter.Filter) (int, error) {
+	return len(f.memories), f.storeFails
+}
+
+func (f *fakes) Groups(context.Context, tenant.Scope, int, int) ([]Group, int, error) {
+	return []Group{{Kind: "user", Name: "u"}}, 1, f.storeFails
 }
 
 func (f *fakes) Sources(context.Context, tenant.Scope) ([]string, error) {

@@ -95,6 +95,16 @@ type Created struct {
 	Similar []SimilarMemory
 }
 
+// Group is a user, app, agent or run that memories name: the member user_id or app_id of
+// the metadata, the agent id or the run id.
+type Group struct {
+	Kind      string // "user", "app", "agent" or "run"
+	Name      string
+	Memories  int64     // number of memories that name it
+	CreatedAt time.Time // of the oldest memory
+	UpdatedAt time.Time // of the memory changed last
+}
+
 // Filter selects memories for List.
 type Filter struct {
 	Bucket int64 // 0 for all
@@ -144,7 +154,17 @@ type Store interface {
 	// Versions returns a memory's versions, newest first, and reports whether
 	// more follow. It returns ErrMemoryNotFound for an unknown memory.
 	Versions(ctx context.Context, scope tenant.Scope, id string, skip, limit int) ([]Version, bool, error)
+	Counter
 	Deleter
+}
+
+// Counter is the part of a Store that counts memories.
+type Counter interface {
+	// Count returns the number of memories that match the filter.
+	Count(ctx context.Context, scope tenant.Scope, where filter.Filter) (int, error)
+	// Groups returns a page of the groups of the user's memories, in order of kind and
+	// name, and the number of all groups.
+	Groups(ctx context.Context, scope tenant.Scope, skip, limit int) ([]Group, int, error)
 }
 
 // Deleter is the part of a Store that deletes memories.

@@ -251,6 +251,22 @@ func (d *DB) EraseApplicationUser(ctx context.Context, key tenant.Identity, name
 	return nil
 }
 
+// MemoryOwners implements tenant.ApplicationUserStore.
+func (d *DB) MemoryOwners(ctx context.Context, key tenant.Identity, ids []string) (map[string]string, error) {
+	owners := map[string]string{}
+	err := d.inTenant(ctx, key.Tenant, func(_ pgx.Tx, q *db.Queries) error {
+		rows, err := q.MemoryOwners(ctx, db.MemoryOwnersParams{TenantID: string(key.Tenant), Ids: parseIDs(ids)})
+		for _, r := range rows {
+			owners[r.ID] = tenant.UserOfApplication(r.Name)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("find the owners of memories: %w", err)
+	}
+	return owners, nil
+}
+
 // AllowedOrigins implements tenant.ApplicationUserStore.
 func (d *DB) AllowedOrigins(ctx context.Context) ([]string, error) {
 	origins, err := db.New(d.pool).AllowedOrigins(ctx)

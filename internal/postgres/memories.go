@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/mnemo-dev/mnemo/internal/audit"
+	"github.com/mnemo-dev/mnemo/internal/filter"
 	"github.com/mnemo-dev/mnemo/internal/memory"
 	"github.com/mnemo-dev/mnemo/internal/postgres/db"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
@@ -206,6 +207,44 @@ func queryMemories(ctx context.Context, tx pgx.Tx, sql string, args ...any) ([]m
 		m.Attributes, err = toAttributes(m.AgentID, m.RunID, m.Tags, metadata)
 		return m, err
 	})
+}
+
+// Count implements memory.Store.
+func (m Memories) Count(ctx context.Context, scope tenant.Scope, where filter.Filter) (int, error) {
+	var n int
+	err := m.DB.inScope(ctx, scope, func(tx pgx.Tx, _ *db.Queries) error {
+		args := []any{string(scope.Tenant), int64(scope.User)}
+		sql := "select count(*) from memories m where m.tenant_id = $1 and m.user_id = $2 and " + whereSQL(where, &args)
+		return tx.QueryRow(ctx, sql, args...).Scan(&n)
+	})
+	if err != nil {
+		return 0, fmt.Errorf("count memories: %w", err)
+	}
+	return n, nil
+}
+
+// Groups implements memory.Store.
+func (m Memories) Groups(ctx context.Context, scope tenant.Scope, skip, limit int) ([]memory.Group, int, error) {
+	var out []memory.Group
+	var all int
+	err := m.DB.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
+		rows, err := q.MemoryGroups(ctx, db.MemoryGroupsParams{
+			TenantID: string(scope.Tenant), UserID: int64(scope.User), Skip: integer(skip), Page: integer(limit),
+		})
+		if err != nil {
+			return err
+		}
+		n, err := q.CountMemoryGroups(ctx, db.CountMemoryGroupsParams{TenantID: string(scope.Tenant), UserID: int64(scope.User)})
+		all = int(n)
+		out = collect(rows, func(r db.MemoryGroupsRow) memory.Group {
+			return memory.Group{Kind: r.Kind, Name: r.Name, Memories: r.Memories, CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC()}
+		})
+		return err
+	})
+	if err != nil {
+		return nil, 0, fmt.Errorf("list groups of memories: %w", err)
+	}
+	return out, all, nil
 }
 
 // Sources implements memory.Store.

@@ -10,6 +10,26 @@ import (
 	"time"
 )
 
+const countMemoryGroups = `-- name: CountMemoryGroups :one
+select count(distinct (g.kind, g.name)) from memories m cross join lateral (values
+    ('user', case jsonb_typeof(m.metadata -> 'user_id') when 'string' then m.metadata ->> 'user_id' end),
+    ('app', case jsonb_typeof(m.metadata -> 'app_id') when 'string' then m.metadata ->> 'app_id' end),
+    ('agent', m.agent_id), ('run', m.run_id)) g (kind, name)
+where m.tenant_id = $1 and m.user_id = $2 and g.name <> ''
+`
+
+type CountMemoryGroupsParams struct {
+	TenantID string
+	UserID   int64
+}
+
+func (q *Queries) CountMemoryGroups(ctx context.Context, arg CountMemoryGroupsParams) (int64, error) {
+	row := q.db.QueryRow(ctx, countMemoryGroups, arg.TenantID, arg.UserID)
+	var count int64
+	err := row.Scan(&count)
+	return count, err
+}
+
 const createMemory = `-- name: CreateMemory :many
 with target as (
     update buckets b set memories = b.memories + 1
@@ -437,6 +457,99 @@ func (q *Queries) MemoryBytes(ctx context.Context, arg MemoryBytesParams) (int64
 	var column_1 int64
 	err := row.Scan(&column_1)
 	return column_1, err
+}
+
+const memoryGroups = `-- name: MemoryGroups :many
+select g.kind::text as kind, g.name::text as name, count(*) as memories, min(m.created_at)::timestamptz as created_at, max(m.updated_at)::timestamptz as updated_at
+from memories m cross join lateral (values
+    ('user', case jsonb_typeof(m.metadata -> 'user_id') when 'string' then m.metadata ->> 'user_id' end),
+    ('app', case jsonb_typeof(m.metadata -> 'app_id') when 'string' then m.metadata ->> 'app_id' end),
+    ('agent', m.agent_id), ('run', m.run_id)) g (kind, name)
+where m.tenant_id = $1 and m.user_id = $2 and g.name <> ''
+group by g.kind, g.name order by g.kind, g.name offset $3::int limit $4::int
+`
+
+type MemoryGroupsParams struct {
+	TenantID string
+	UserID   int64
+	Skip     int32
+	Page     int32
+}
+
+type MemoryGroupsRow struct {
+	Kind      string
+	Name      string
+	Memories  int64
+	CreatedAt time.Time
+	UpdatedAt time.Time
+}
+
+// What memories name in agent_id, run_id and the members user_id and app_id of their metadata.
+func (q *Queries) MemoryGroups(ctx context.Context, arg MemoryGroupsParams) ([]MemoryGroupsRow, error) {
+	rows, err := q.db.Query(ctx, memoryGroups,
+		arg.TenantID,
+		arg.UserID,
+		arg.Skip,
+		arg.Page,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []MemoryGroupsRow{}
+	for rows.Next() {
+		var i MemoryGroupsRow
+		if err := rows.Scan(
+			&i.Kind,
+			&i.Name,
+			&i.Memories,
+			&i.CreatedAt,
+			&i.UpdatedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const memoryOwners = `-- name: MemoryOwners :many
+select m.id, u.name from memories m join users u on u.tenant_id = m.tenant_id and u.id = m.user_id
+where m.tenant_id = $1 and m.id = any($2::uuid[]) and u.kind = 'application_user' and u.active
+`
+
+type MemoryOwnersParams struct {
+	TenantID string
+	Ids      []string
+}
+
+type MemoryOwnersRow struct {
+	ID   string
+	Name string
+}
+
+// The users of applications who own these memories.
+func (q *Queries) MemoryOwners(ctx context.Context, arg MemoryOwnersParams) ([]MemoryOwnersRow, error) {
+	rows, err := q.db.Query(ctx, memoryOwners, arg.TenantID, arg.Ids)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []MemoryOwnersRow{}
+	for rows.Next() {
+		var i MemoryOwnersRow
+		if err := rows.Scan(&i.ID, &i.Name); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const memorySources = `-- name: MemorySources :many

@@ -152,3 +152,25 @@ select exists (select from memories where tenant_id = @tenant_id and user_id = @
 select source from (select source, count(*) as n from memories where tenant_id = @tenant_id and user_id = @user_id and source <> ''
     group by source order by n desc, source limit 50) s
 order by lower(source), source;
+
+-- name: MemoryGroups :many
+-- What memories name in agent_id, run_id and the members user_id and app_id of their metadata.
+select g.kind::text as kind, g.name::text as name, count(*) as memories, min(m.created_at)::timestamptz as created_at, max(m.updated_at)::timestamptz as updated_at
+from memories m cross join lateral (values
+    ('user', case jsonb_typeof(m.metadata -> 'user_id') when 'string' then m.metadata ->> 'user_id' end),
+    ('app', case jsonb_typeof(m.metadata -> 'app_id') when 'string' then m.metadata ->> 'app_id' end),
+    ('agent', m.agent_id), ('run', m.run_id)) g (kind, name)
+where m.tenant_id = @tenant_id and m.user_id = @user_id and g.name <> ''
+group by g.kind, g.name order by g.kind, g.name offset @skip::int limit @page::int;
+
+-- name: CountMemoryGroups :one
+select count(distinct (g.kind, g.name)) from memories m cross join lateral (values
+    ('user', case jsonb_typeof(m.metadata -> 'user_id') when 'string' then m.metadata ->> 'user_id' end),
+    ('app', case jsonb_typeof(m.metadata -> 'app_id') when 'string' then m.metadata ->> 'app_id' end),
+    ('agent', m.agent_id), ('run', m.run_id)) g (kind, name)
+where m.tenant_id = @tenant_id and m.user_id = @user_id and g.name <> '';
+
+-- name: MemoryOwners :many
+-- The users of applications who own these memories.
+select m.id, u.name from memories m join users u on u.tenant_id = m.tenant_id and u.id = m.user_id
+where m.tenant_id = @tenant_id and m.id = any(@ids::uuid[]) and u.kind = 'application_user' and u.active;
