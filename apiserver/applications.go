@@ -104,13 +104,18 @@ func (s *Server) actFor(ctx context.Context, who tenant.Identity, user string, c
 // pathUsers are the routes that name a user in the path.
 const pathUsers = "/api/users/"
 
-// keepUserEncoded leaves the name of a user in the path encoded, because it may contain a
-// slash, and reports whether the path has one. userOf decodes it.
+// keepUserEncoded leaves the name of a user or of an entity of mem0 in the path encoded,
+// because it may contain a slash, and reports whether the path has one. The handlers decode
+// it.
 func keepUserEncoded(c *fiber.Ctx) bool {
 	path, _, _ := bytes.Cut(c.Request().Header.RequestURI(), []byte("?"))
-	name, ok := bytes.CutPrefix(path, []byte(pathUsers))
+	before, name, ok := entityName(path)
+	if !ok {
+		before = []byte(pathUsers)
+		name, ok = bytes.CutPrefix(path, before)
+	}
 	if ok {
-		c.Path(pathUsers + string(fasthttp.AppendQuotedArg(nil, name)))
+		c.Path(string(fasthttp.AppendQuotedArg(before, name)))
 	}
 	return ok && !bytes.Contains(name, []byte("/"))
 }

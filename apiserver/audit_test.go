@@ -27,6 +27,11 @@ var readsOnly = map[string]string{
 	"POST /api/chat-history/search": "a query",
 	"POST /api/chat-history/inject": "a query",
 	"POST /api/chat-history/recall": "a query",
+	"POST /mem0/v3/memories":        "a query",
+	"POST /mem0/v2/memories":        "a query",
+	"POST /mem0/v3/memories/search": "a query",
+	"POST /mem0/v2/memories/search": "a query",
+	"POST /mem0/v1/memories/search": "a query",
 	"POST /mcp":                     "each tool is a case of its own",
 	"POST /register":                "a client belongs to no tenant and has no access",
 }
@@ -190,6 +195,7 @@ func (x *auditedRun) changesByAPI(t *testing.T) {
 	do("DELETE", bucket, "/api/buckets/:bucketId", "", audit.BucketDelete)
 	do("DELETE", "/api/memories/"+first, "/api/memories/:memoryId", "", audit.MemoryDelete)
 	do("POST", "/api/memories/bulk-delete", "/api/memories/bulk-delete", `{"memoryIds":["`+second+`"]}`, audit.MemoryDelete)
+	x.changesByMem0(t, do)
 	chat := do("POST", "/api/chat-history/ingest/custom-online", "/api/chat-history/ingest/custom-online", ingestText, audit.ConversationStore).
 		json(t)["conversationId"].(string)
 	do("PATCH", "/api/chat-history/chats", "/api/chat-history/chats", `{"ids":["`+chat+`"],"pinned":true}`, audit.ConversationUpdate)
@@ -204,6 +210,29 @@ func (x *auditedRun) changesByAPI(t *testing.T) {
 	x.secrets["created token"], _ = made.json(t)["token"].(string)
 	do("DELETE", made.header.Get("Location"), "/api/tokens/:tokenId", "", audit.TokenRevoke)
 	do("DELETE", "/api/account", "/api/account", `{"confirm":"delete everything"}`, audit.AccountDelete)
+}
+
+// changesByMem0 makes every change of the API of mem0.
+func (x *auditedRun) changesByMem0(t *testing.T, do func(method, path, route, body string, want ...audit.Verb) answer) {
+	t.Helper()
+	add := func(path string) string {
+		t.Helper()
+		added := do("POST", path, path, `{"messages":"a memory","user_id":"u"}`, audit.MemoryCreate)
+		return regexp.MustCompile(`"id":"([^"]+)"`).FindStringSubmatch(added.body)[1]
+	}
+	const one, all, add3 = "/mem0/v1/memories/:memory", "/mem0/v1/memories", "/mem0/v3/memories/add"
+	memory := add(add3)
+	do("PUT", all+"/"+memory, one, `{"text":"changed"}`, audit.MemoryUpdate)
+	do("PUT", "/mem0/v1/batch", "/mem0/v1/batch", `{"memories":[{"memory_id":"`+memory+`","metadata":{"a":1}}]}`, audit.MemoryUpdate)
+	do("DELETE", all+"/"+memory, one, "", audit.MemoryDelete)
+	memory = add(all)
+	do("DELETE", "/mem0/v1/batch", "/mem0/v1/batch", `{"memories":[{"memory_id":"`+memory+`"}]}`, audit.MemoryDelete)
+	add(add3)
+	do("DELETE", all+"?user_id=u", all, "", audit.MemoryDelete)
+	for _, version := range []string{"v1", "v2"} {
+		add(add3)
+		do("DELETE", "/mem0/"+version+"/entities/user/u", "/mem0/"+version+"/entities/:type/:name", "", audit.MemoryDelete)
+	}
 }
 
 // listsOwnRecords: GET /api/audit returns pages of a verifiable file.

@@ -30,6 +30,9 @@ var (
 		fiber.HeaderRetryAfter, fiber.HeaderLocation, headerDegraded}, ", ")
 )
 
+// mem0Headers are the further request headers of mem0's clients. They have no effect.
+const mem0Headers = "Mem0-User-Id, X-Mem0-Client, X-Mem0-Source, X-Application"
+
 // allowedOrigins are the origins of applications, from the store.
 type allowedOrigins struct {
 	mu      sync.Mutex
@@ -43,7 +46,7 @@ type allowedOrigins struct {
 // repeated. The origins of an application are allowed until authentication knows the key,
 // so that its pages can read the error of a revoked one; see keepOrigin.
 func (s *Server) cors(c *fiber.Ctx) (answered bool) {
-	if !strings.HasPrefix(c.Path(), "/api/") {
+	if !strings.HasPrefix(c.Path(), "/api/") && !isMem0(c.Path()) {
 		return false
 	}
 	c.Vary(fiber.HeaderOrigin)
@@ -57,8 +60,12 @@ func (s *Server) cors(c *fiber.Ctx) (answered bool) {
 		return false
 	}
 	c.Vary(fiber.HeaderAccessControlRequestMethod, fiber.HeaderAccessControlRequestHeaders)
-	c.Set(fiber.HeaderAccessControlAllowMethods, "GET, POST, PATCH, DELETE")
-	c.Set(fiber.HeaderAccessControlAllowHeaders, corsHeaders)
+	methods, headers := "GET, POST, PATCH, DELETE", corsHeaders
+	if isMem0(c.Path()) {
+		methods, headers = "GET, POST, PUT, DELETE", corsHeaders+", "+mem0Headers
+	}
+	c.Set(fiber.HeaderAccessControlAllowMethods, methods)
+	c.Set(fiber.HeaderAccessControlAllowHeaders, headers)
 	c.Set(fiber.HeaderAccessControlMaxAge, preflightAge)
 	c.Status(http.StatusNoContent)
 	return true

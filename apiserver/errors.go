@@ -17,6 +17,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/mnemo-dev/mnemo/apiserver/mem0"
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
@@ -61,7 +62,7 @@ func errorCode(err error, status int) string {
 		return "insufficient_scope"
 	}
 	switch {
-	case errors.Is(err, errUserRequired):
+	case errors.Is(err, errUserRequired), errors.Is(err, mem0.ErrUserRequired):
 		return "user_required"
 	case errors.Is(err, tenant.ErrKeyReused):
 		return "idempotency_key_reused"
@@ -122,6 +123,11 @@ var requestFields = map[string]string{
 // toHTTPError maps an error to its response and logs server errors. It is the
 // only place where error kinds become statuses.
 func (s *Server) toHTTPError(ctx context.Context, err error) *Error {
+	return s.httpError(ctx, err, requestFields)
+}
+
+// httpError is toHTTPError for an API with other names of fields.
+func (s *Server) httpError(ctx context.Context, err error, names map[string]string) *Error {
 	var f *fault.Error
 	if !errors.As(err, &f) {
 		f = &fault.Error{Kind: fault.Internal, Err: err}
@@ -129,7 +135,7 @@ func (s *Server) toHTTPError(ctx context.Context, err error) *Error {
 			f = &fault.Error{Kind: fault.Unavailable, Message: "request timed out; try again", Err: err}
 		}
 	}
-	f = f.WithFieldNames(requestFields)
+	f = f.WithFieldNames(names)
 	status := statuses[f.Kind]
 	out := &Error{status: status, headers: http.Header{}, Message: f.Message, Code: errorCode(err, status), RejectedIDs: f.RejectedIDs}
 	switch f.Kind {
@@ -166,14 +172,23 @@ func (s *Server) writeError(c *fiber.Ctx, e *Error) error {
 	for name, values := range e.headers {
 		c.Set(name, strings.Join(values, ", "))
 	}
+	var body any = e
+	if isMem0(c.Path()) {
+		body = mem0Error{Detail: e.Message, Code: e.Code, RequestID: e.RequestID}
+	}
+	return sendJSON(c, e.status, body)
+}
+
+// sendJSON sends a body that is not one of huma's.
+func sendJSON(c *fiber.Ctx, status int, body any) error {
 	var b bytes.Buffer
 	encode := json.NewEncoder(&b)
 	encode.SetEscapeHTML(false) // keep <API_TOKEN> readable
-	if err := encode.Encode(e); err != nil {
-		return fmt.Errorf("encode error response: %w", err)
+	if err := encode.Encode(body); err != nil {
+		return fmt.Errorf("encode response: %w", err)
 	}
 	c.Set(fiber.HeaderContentType, fiber.MIMEApplicationJSON)
-	return c.Status(e.status).Send(b.Bytes())
+	return c.Status(status).Send(b.Bytes())
 }
 
 // handleError is Fiber's error handler: unknown paths and methods, requests that
@@ -190,6 +205,9 @@ func (s *Server) handleError(c *fiber.Ctx, err error) error {
 	switch fe.Code {
 	case http.StatusNotFound:
 		out.Message = "not found; see GET /openapi.json for all routes"
+		if isMem0(c.Path()) {
+			out.Message = "not found; this route of the mem0 API is not supported"
+		}
 	case http.StatusMethodNotAllowed:
 		out.Message = methodNotAllowed
 		if allowed := s.allowedMethods(c.Path()); allowed != "" {

@@ -240,6 +240,7 @@ func (f fakeMemories) Search(_ context.Context, scope tenant.Scope, _ placement.
 		for _, m := range slices.Backward(u.memories) {
 			out.Found = append(out.Found, retrieve.Found{Owner: m.ID, Score: .5})
 		}
+		out.Degraded = q.Text == "degraded"
 		return out, err
 	}
 	for _, c := range slices.Backward(u.conversations) {

@@ -5,6 +5,7 @@ package apiserver
 //	$m  memory            $c  conversation       $b  bucket         $i  import
 //	$g  connected app     $n  name of a bucket   $t  title          $e  external id of a conversation
 //	$u  user of an application   $a  token that the user created
+//	$x  agent that stored a memory
 //	$k  idempotency key   $s  sign-in name       $q  a word that only the user's data contains
 //
 // The body is JSON, a form if it does not begin with a brace, or a message for MCP.
@@ -58,6 +59,26 @@ var isolationCases = map[string][]isolationRequest{
 
 	"POST /api/search": {{body: `{"query":"$q"}`}, {body: `{"query":"$q","minScore":0,"include":["memories"]}`},
 		{body: `{"query":"$q","minScore":0,"filter":{"NOT":[{"tags":"x"}]}}`}},
+
+	"GET /mem0/v1/ping":                     {{}},
+	"POST /mem0/v3/memories/add":            {{body: `{"messages":"a","metadata":{"user_id":"$q"}}`}}, // refused: it could only store
+	"POST /mem0/v1/memories":                {{body: `{"messages":[],"agent_id":"$q"}`}},
+	"POST /mem0/v3/memories/search":         {{body: `{"query":"$q"}`}, {body: `{"query":"$q","filters":{"NOT":[{"agent_id":"x"}]},"threshold":0}`}},
+	"POST /mem0/v2/memories/search":         {{body: `{"query":"$q"}`}},
+	"POST /mem0/v1/memories/search":         {{body: `{"query":"$q","output_format":"v1.1"}`}},
+	"POST /mem0/v3/memories":                {{body: `{}`}, {body: `{"filters":{"agent_id":null}}`}},
+	"POST /mem0/v2/memories":                {{body: `{}`}, {path: "?page=1", body: `{}`}},
+	"GET /mem0/v1/memories":                 {{}, {path: "?page=1&page_size=2"}},
+	"DELETE /mem0/v1/memories":              {{path: "?agent_id=$x"}},
+	"GET /mem0/v1/memories/:memory":         {{path: "/$m"}},
+	"PUT /mem0/v1/memories/:memory":         {{path: "/$m", body: `{"text":"b"}`}, {path: "/$m", body: `{"metadata":{"a":1}}`}},
+	"DELETE /mem0/v1/memories/:memory":      {{path: "/$m"}, {path: "/$m?delete_linked=true"}},
+	"GET /mem0/v1/memories/:memory/history": {{path: "/$m/history"}},
+	"PUT /mem0/v1/batch":                    {{body: `{"memories":[{"memory_id":"$m","text":"b"}]}`}},
+	"DELETE /mem0/v1/batch":                 {{body: `{"memories":[{"memory_id":"$m"}]}`}},
+	"GET /mem0/v1/entities":                 {{}},
+	"DELETE /mem0/v1/entities/:type/:name":  {{path: "/agent/$x"}},
+	"DELETE /mem0/v2/entities/:type/:name":  {{path: "/agent/$x"}},
 
 	"GET /api/audit":      {{}},
 	"GET /api/export":     {{}},
@@ -154,6 +175,7 @@ var lastCases = map[string]bool{
 var sameForOwner = map[string]bool{
 	"POST /api/buckets": true, "POST /api/tokens": true, "POST /connect/tokens": true, "POST /buckets": true, "tool create_bucket": true, "POST " + pathRegister: true, "POST " + pathToken: true, "POST " + pathRevoke: true,
 	"GET /assets/:name": true, "GET /sign-in": true, "POST /sign-in": true, "GET /sign-in/link": true, "POST /sign-in/link": true, "POST /sample": true, "POST /sample/remove": true, "GET /sign-in/callback": true, "GET /authorize": true, "POST /authorize": true,
+	"DELETE /mem0/v1/memories": true, "POST /mem0/v3/memories/add": true, "POST /mem0/v1/memories": true,
 	// Users have no access to them; TestUsersOfApplications is about applications.
 	"GET /api/users": true, "GET /api/users/:user": true, "DELETE /api/users/:user": true,
 	"POST /api/chat-history/ingest/custom-online": true, "POST /memories/delete": true, "POST /chats/delete": true, "POST /memories/undelete": true, "POST /chats/undelete": true, "POST /chats/mark": true,

@@ -10,6 +10,7 @@ func (s *Server) routes() {
 
 	// Not in /openapi.json: MCP describes itself.
 	s.app.Post(pathMCP, s.serveMCP(s.newMCP()))
+	s.addMem0()
 	// Nor the OAuth endpoints, which clients discover by RFC 9728 and 8414. The
 	// consent page is part of the dashboard.
 	if s.Programs != nil {

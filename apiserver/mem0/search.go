@@ -1,0 +1,102 @@
+package mem0
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+
+	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/memory"
+)
+
+// defaultTop is the number of results if the request sets none.
+const defaultTop = 10
+
+type searchIn struct {
+	Query string `json:"query"`
+	entities
+	Filters      json.RawMessage `json:"filters"`
+	Metadata     json.RawMessage `json:"metadata"` // members that must be equal
+	TopK         int             `json:"top_k"`
+	Limit        int             `json:"limit"` // the former name of top_k
+	Threshold    *float64        `json:"threshold"`
+	OutputFormat string          `json:"output_format"`
+}
+
+type resultsOut struct {
+	Results []memoryOut `json:"results"`
+}
+
+// notSearched are the options of search and list that are refused, because ignoring them
+// would change what is found.
+var notSearched = map[string]string{
+	"categories":     "is not supported: there are no categories",
+	"latest_only":    "is not supported: a memory that replaces another one is sorted before it",
+	"reference_date": "is not supported",
+}
+
+func (e *Endpoint) search(ctx context.Context, r Request) (any, error) {
+	_, out, err := e.matches(ctx, r)
+	return out, err
+}
+
+// searchV1 returns a list unless the request asks for the later form.
+func (e *Endpoint) searchV1(ctx context.Context, r Request) (any, error) {
+	in, out, err := e.matches(ctx, r)
+	if err != nil || in.OutputFormat == outputV11 {
+		return out, err
+	}
+	return out.Results, nil
+}
+
+// matches searches the memories that match all filters.
+func (e *Endpoint) matches(ctx context.Context, r Request) (searchIn, resultsOut, error) {
+	var in searchIn
+	if err := errors.Join(e.Decode(r.Body, &in), refuse(r.Body, notSearched)); err != nil {
+		return in, resultsOut{}, firstOf(err)
+	}
+	if strings.TrimSpace(in.Query) == "" {
+		return in, resultsOut{}, fault.New(fault.Invalid, "query is required and must not be blank")
+	}
+	selected, err := in.selection(r)
+	if err != nil {
+		return in, resultsOut{}, err
+	}
+	who, err := e.actor(ctx, r, selected.user, false)
+	if err != nil {
+		return in, resultsOut{}, err
+	}
+	listing, err := e.Memories.List(ctx, who, memory.ListInput{
+		Query: in.Query, Where: selected.where, Count: cmp.Or(in.TopK, in.Limit, defaultTop), MinScore: in.Threshold,
+	})
+	if err != nil {
+		return in, resultsOut{}, err
+	}
+	if listing.Degraded {
+		r.Degraded()
+	}
+	out := resultsOut{Results: make([]memoryOut, len(listing.Memories))}
+	for i, m := range listing.Memories {
+		out.Results[i] = toOut(who, m)
+		out.Results[i].Score = &listing.Memories[i].Score
+	}
+	return in, out, nil
+}
+
+func (in searchIn) selection(r Request) (selection, error) {
+	filters, err := parseObject("filters", in.Filters)
+	if err != nil {
+		return selection{}, err
+	}
+	metadata, err := parseObject("metadata", in.Metadata)
+	if err != nil {
+		return selection{}, err
+	}
+	equal := map[string]any{}
+	if len(metadata) > 0 {
+		equal["metadata"] = any(metadata)
+	}
+	return selectBy(r, filters, in.conditions(), equal)
+}

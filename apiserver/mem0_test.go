@@ -1,0 +1,254 @@
+package apiserver
+
+import (
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+// mem0Requests has a valid request of each route of the API of mem0, with its scope, which
+// is spelled out so that no change of a default changes what a key may do.
+var mem0Requests = []struct {
+	method, path, body, route string
+	access                    tenant.Access
+}{
+	{"GET", "/v1/ping/", "", "/v1/ping", tenant.AccessRead},
+	{"POST", "/v3/memories/add/", `{"messages":"a","user_id":"customer-1"}`, "/v3/memories/add", tenant.AccessWrite},
+	{"POST", "/v1/memories/", `{"messages":[{"role":"user","content":"a"}],"user_id":"customer-1"}`, "/v1/memories", tenant.AccessWrite},
+	{"POST", "/v3/memories/search/", `{"query":"a","filters":{"user_id":"customer-1"}}`, "/v3/memories/search", tenant.AccessRead},
+	{"POST", "/v2/memories/search/", `{"query":"a","filters":{"user_id":"customer-1"}}`, "/v2/memories/search", tenant.AccessRead},
+	{"POST", "/v1/memories/search/", `{"query":"a","user_id":"customer-1"}`, "/v1/memories/search", tenant.AccessRead},
+	{"POST", "/v3/memories/", `{"filters":{"user_id":"customer-1"}}`, "/v3/memories", tenant.AccessRead},
+	{"POST", "/v2/memories/", `{"filters":{"user_id":"customer-1"}}`, "/v2/memories", tenant.AccessRead},
+	{"GET", "/v1/memories/?user_id=customer-1", "", "/v1/memories", tenant.AccessRead},
+	{"DELETE", "/v1/memories/?user_id=customer-1", "", "/v1/memories", tenant.AccessWrite},
+	{"GET", "/v1/memories/x/", "", "/v1/memories/:memory", tenant.AccessRead},
+	{"PUT", "/v1/memories/x/", `{"text":"b"}`, "/v1/memories/:memory", tenant.AccessWrite},
+	{"DELETE", "/v1/memories/x/", "", "/v1/memories/:memory", tenant.AccessWrite},
+	{"GET", "/v1/memories/x/history/", "", "/v1/memories/:memory/history", tenant.AccessRead},
+	{"PUT", "/v1/batch/", `{"memories":[{"memory_id":"x","text":"b"}]}`, "/v1/batch", tenant.AccessWrite},
+	{"DELETE", "/v1/batch/", `{"memories":[{"memory_id":"x"}]}`, "/v1/batch", tenant.AccessWrite},
+	{"GET", "/v1/entities/", "", "/v1/entities", tenant.AccessRead},
+	{"DELETE", "/v1/entities/user/customer-1/", "", "/v1/entities/:type/:name", tenant.AccessWrite},
+	{"DELETE", "/v2/entities/user/customer-1/", "", "/v2/entities/:type/:name", tenant.AccessWrite},
+}
+
+// Each route of the API of mem0 checks the credential, its scope, the user and the rate
+// before it does anything, and reports errors in the form of mem0.
+func TestMem0AuthorizationOfEveryRoute(t *testing.T) {
+	t.Parallel()
+	h := newTestServer(t)
+	seen := map[string]bool{}
+	for _, r := range mem0Requests {
+		seen[r.method+" "+pathMem0+r.route] = true
+		name := r.method + " " + r.path
+		for authorization, want := range map[string]int{"": 401, "Token x": 401, "Basic " + h.alice: 401, "Token " + h.alice: 0, "bearer " + h.alice: 0} {
+			got := h.call(t, "", r.method, pathMem0+r.path, r.body, "Authorization", authorization)
+			if refused := got.status == 401; refused != (want == 401) || refused && !strings.Contains(got.body, `{"detail":"a valid token is required`) {
+				t.Errorf("%s with %.10q: %d %s", name, authorization, got.status, got.body)
+			}
+			if want == 0 && got.header.Get(headerRateLimit) == "" {
+				t.Errorf("%s has no headers of the rate", name)
+			}
+		}
+		for i, scope := range allScopes {
+			got := h.call(t, h.application(t, tenant.UserID(50+i), scope), r.method, pathMem0+r.path, r.body)
+			if refused := got.status == 403 && strings.Contains(got.body, "scope "+r.access.Names()[0]); refused == (scope == r.access) {
+				t.Errorf("%s with scope %v: %d %s", name, scope.Names(), got.status, got.body)
+			}
+		}
+		if got := h.call(t, h.alice, r.method, pathMem0+r.path, r.body, headerUser, "alice"); got.status != 400 || !strings.Contains(got.body, "only be sent with an application key") {
+			t.Errorf("%s with a user's token and the header: %d %s", name, got.status, got.body)
+		}
+	}
+	for _, r := range h.app.GetRoutes(true) {
+		if route := r.Method + " " + r.Path; strings.HasPrefix(r.Path, pathMem0) && r.Method != http.MethodHead && !seen[route] {
+			t.Errorf("%s has no entry in mem0Requests", route)
+		}
+	}
+}
+
+var mem0Ids = regexp.MustCompile(`"id":"(m-[0-9]+)"`)
+
+// The forms of requests and responses, with the attributes that mem0's entities become.
+func TestMem0Story(t *testing.T) {
+	t.Parallel()
+	h := newTestServer(t)
+	const out = `{"id":"$m","memory":"I like tea","user_id":"u","agent_id":"a","app_id":"p","run_id":"r","metadata":{"k":1},"categories":null,"created_at":"2025-05-09T12:00:00.123Z","updated_at":"2025-05-09T12:00:00.123Z"}`
+	const listed = `{"count":1,"next":null,"previous":null,"results":[` + out + `]}`
+	scored := strings.TrimSuffix(out, "}") + `,"score":0.5}`
+	all := `"user_id":"u","agent_id":"a","app_id":"p","run_id":"r"`
+	memory := ""
+	for _, s := range []step{
+		{"GET", "/v1/ping", "", `{"status":"ok","org_id":"one","project_id":"one","user_email":null}`},
+		{"POST", "/v3/memories/add/", `{"messages":[{"role":"system","content":"Be kind."},{"role":"user","content":"I like tea"},{"role":"assistant","content":null}],` + all + `,"metadata":{"k":1},"infer":false,"output_format":"v1.1"}`,
+			`{"results":[{"id":"$m","memory":"I like tea","event":"ADD","data":{"memory":"I like tea"}}]}`},
+		{"POST", "/v1/memories/", `{"messages":[{"role":"user","content":[{"type":"text","text":"I like tea"}]}],"filters":{` + all + `},"metadata":{"k":1},"infer":false}`,
+			`[{"id":"$m","memory":"I like tea","event":"NONE","data":{"memory":"I like tea"}}]`},
+		{"POST", "/v1/memories/", `{"messages":"I like tea",` + all + `,"metadata":{"k":1},"output_format":"v1.1"}`,
+			`{"results":[{"id":"$m","memory":"I like tea","event":"NONE","data":{"memory":"I like tea"}}]}`},
+		{"GET", "/v1/memories/$m/?source=CLI", "", out},
+		{"POST", "/v3/memories/", `{"filters":{"AND":[{"user_id":"u"}]}}`, listed},
+		{"POST", "/v3/memories/?page=2&page_size=1", `{}`, `{"count":1,"next":null,"previous":"/mem0/v3/memories/?page=1&page_size=1","results":[]}`},
+		{"POST", "/v2/memories/", `{"user_id":"u"}`, `[` + out + `]`},
+		{"POST", "/v2/memories/?page=1&page_size=50", `{"user_id":"u"}`, listed},
+		{"GET", "/v1/memories/?user_id=u", "", `[` + out + `]`},
+		{"GET", "/v1/memories/?user_id=u&page=1", "", listed},
+		{"POST", "/v3/memories/search/", `{"query":"tea","filters":{"user_id":"u"},"top_k":3,"threshold":0.1,"rerank":true}`, `{"results":[` + scored + `]}`},
+		{"POST", "/v2/memories/search/", `{"query":"tea","filters":{"user_id":"u"}}`, `[` + scored + `]`},
+		{"POST", "/v1/memories/search/", `{"query":"tea","user_id":"u","limit":2,"output_format":"v1.1"}`, `{"results":[` + scored + `]}`},
+		{"PUT", "/v1/memories/$m/", `{"text":"I like tea","metadata":{"k":1}}`, strings.TrimSuffix(out, "}") + `,"text":"I like tea"}`},
+		{"GET", "/v1/memories/$m/history/", "", `[{"id":"$m.1","memory_id":"$m","old_memory":null,"new_memory":"I like tea","event":"ADD","user_id":"u","created_at":"2025-05-09T12:00:00.123Z","updated_at":"2025-05-09T12:00:00.123Z"}]`},
+		{"PUT", "/v1/batch/", `{"memories":[{"memory_id":"$m","text":"I like tea"}]}`, `{"message":"Successfully updated 1 memories"}`},
+		{"GET", "/v1/entities/", "", `{"count":1,"next":null,"previous":null,"results":[{"id":"a","name":"a","type":"agent","total_memories":1,"created_at":"2025-05-09T12:00:00.123Z","updated_at":"2025-05-09T12:00:00.123Z"}]}`},
+		{"DELETE", "/v1/batch/", `{"memories":[{"memory_id":"$m"},{"memory_id":"never"}]}`, `{"message":"Successfully deleted 1 memories"}`},
+		{"POST", "/v3/memories/add/", `{"messages":"one","agent_id":"a/b"}`, `{"results":[{"id":"$m","memory":"one","event":"ADD","data":{"memory":"one"}}]}`},
+		{"DELETE", "/v1/memories/$m/?delete_linked=True", "", `{"message":"Memory deleted successfully!"}`},
+		{"POST", "/v3/memories/add/", `{"messages":"two","agent_id":"a/b"}`, `{"results":[{"id":"$m","memory":"two","event":"ADD","data":{"memory":"two"}}]}`},
+		{"DELETE", "/v2/entities/agent/a%2Fb/", "", `{"message":"Entity deleted successfully!"}`},
+		{"DELETE", "/v1/memories/?user_id=u", "", `{"message":"Memories deleted successfully!"}`},
+		{"GET", "/v1/memories/", "", `[]`},
+	} {
+		got := h.call(t, h.alice, s.method, pathMem0+strings.ReplaceAll(s.path, "$m", memory), strings.ReplaceAll(s.body, "$m", memory))
+		if id := mem0Ids.FindStringSubmatch(got.body); id != nil && s.method == "POST" {
+			memory = id[1]
+		}
+		if want := strings.ReplaceAll(s.want, "$m", memory); got.status != 200 || strings.TrimSpace(got.body) != want {
+			t.Errorf("%s %s %s: %d\n%s\nwant\n%s", s.method, s.path, s.body, got.status, got.body, want)
+		}
+	}
+}
+
+// A search without the vector index says so, as in the rest of the API.
+func TestMem0Degraded(t *testing.T) {
+	t.Parallel()
+	h := newTestServer(t)
+	for query, want := range map[string]string{"tea": "", "degraded": degradedVector} {
+		got := h.call(t, h.alice, "POST", "/mem0/v3/memories/search/", `{"query":"`+query+`"}`)
+		if got.status != 200 || got.header.Get(headerDegraded) != want {
+			t.Errorf("search for %s: %d, degraded %q, want %q", query, got.status, got.header.Get(headerDegraded), want)
+		}
+	}
+}
+
+func TestMem0Refusals(t *testing.T) {
+	t.Parallel()
+	h := newTestServer(t)
+	long := strings.Repeat("x", 32769)
+	for _, s := range []struct {
+		method, path, body string
+		status             int
+		detail             string
+	}{
+		{"POST", "/v3/memories/add/", `{`, 400, "JSON"},
+		{"POST", "/v3/memories/add/", `{}`, 400, "messages is required"},
+		{"POST", "/v3/memories/add/", `{"messages":[]}`, 400, "at least one message"},
+		{"POST", "/v3/memories/add/", `{"messages":[{"role":"system","content":"a"}]}`, 400, "at least one message"},
+		{"POST", "/v3/memories/add/", `{"messages":[1]}`, 400, "messages[0] must be an object, not a number"},
+		{"POST", "/v3/memories/add/", `{"messages":[{"content":[{"type":"image_url"}]}]}`, 400, "messages[0].content[0].type must be text"},
+		{"POST", "/v3/memories/add/", `{"messages":[{"content":1}]}`, 400, "messages[0].content must be a string"},
+		{"POST", "/v3/memories/add/", `{"messages":[{"role":"system","content":"a"},{"content":"` + long + `"}]}`, 400, "messages[1].content must be at most 32768 bytes"},
+		{"POST", "/v3/memories/add/", `{"messages":[` + strings.Repeat(`{"content":"a"},`, 100) + `{}]}`, 400, "at most 100 messages, not 101"},
+		{"POST", "/v3/memories/add/", `{"messages":"a","metadata":{"user_id":"x"}}`, 400, "metadata must not contain user_id"},
+		{"POST", "/v3/memories/add/", `{"messages":"a","metadata":[]}`, 400, "metadata must be a JSON object"},
+		{"POST", "/v3/memories/add/", `{"messages":"a","agent_id":"` + long + `"}`, 400, "agent_id must be at most 256 bytes"},
+		{"POST", "/v3/memories/add/", `{"messages":"a","user_id":5}`, 400, "user_id must be a string"},
+		{"POST", "/v3/memories/add/", `{"messages":"a","expiration_date":"2030-01-01"}`, 400, "expiration_date is not supported"},
+		{"POST", "/v3/memories/add/", `{"messages":"a","timestamp":1}`, 400, "timestamp is not supported"},
+		{"POST", "/v3/memories/search/", `{"query":" "}`, 400, "query is required"},
+		{"POST", "/v3/memories/search/", `{"query":"a","top_k":-1}`, 400, "top_k must be at least 1"},
+		{"POST", "/v3/memories/search/", `{"query":"a","threshold":2}`, 400, "threshold must be"},
+		{"POST", "/v3/memories/search/", `{"query":"a","filters":[]}`, 400, "filters must be a JSON object"},
+		{"POST", "/v3/memories/search/", `{"query":"a","latest_only":true}`, 400, "latest_only is not supported"},
+		{"POST", "/v3/memories/", `{"filters":[]}`, 400, "filters must be a JSON object"},
+		{"POST", "/v3/memories/?page=0&page_size=x", `{}`, 400, "page_size must be an integer of at least 1; page must be an integer of at least 1"},
+		{"GET", "/v1/memories/never/", "", 404, "memory not found"},
+		{"PUT", "/v1/memories/never/", `{"text":"a"}`, 404, "memory not found"},
+		{"DELETE", "/v1/memories/never/", "", 404, "memory not found"},
+		{"GET", "/v1/memories/never/history/", "", 404, "memory not found"},
+		{"DELETE", "/v1/memories/", "", 400, "one of user_id, agent_id, app_id and run_id is required"},
+		{"GET", "/v1/memories/?user_id=%zz", "", 400, "must be percent-encoded"},
+		{"PUT", "/v1/batch/", `{"memories":[]}`, 400, "1 to 1000 memories, not 0"},
+		{"PUT", "/v1/batch/", `{"memories":[{"memory_id":"x","text":"a"}]}`, 404, "1 of the memories were not found; nothing was changed"},
+		{"PUT", "/v1/batch/", `{"memories":[{"memory_id":"x","text":" "}]}`, 400, "memories[0]: text is required"},
+		{"PUT", "/v1/batch/", `{"memories":[{"memory_id":"x"},{"memory_id":"x"}]}`, 400, "memories[1].memory_id"},
+		{"DELETE", "/v2/entities/team/x/", "", 400, "must be user, agent, app or run"},
+		{"DELETE", "/v2/entities/user/*/", "", 400, "not be *"},
+		{"DELETE", "/v2/entities/user/never/", "", 404, "entity not found"},
+		{"POST", "/v1/exports/", `{}`, 404, "this route of the mem0 API is not supported"},
+		{"PATCH", "/v1/ping/", "", 405, "method not allowed"},
+		{"POST", "/v3/memories/add/", `"` + strings.Repeat("x", 1<<20) + `"`, 413, "at most 1048576 bytes"},
+	} {
+		got := h.call(t, h.alice, s.method, pathMem0+s.path, s.body)
+		detail, _ := got.json(t)["detail"].(string)
+		if got.status != s.status || !strings.Contains(detail, s.detail) || strings.Contains(got.body, `"error"`) {
+			t.Errorf("%s %s %.80s: %d %s, want %d %q", s.method, s.path, s.body, got.status, got.body, s.status, s.detail)
+		}
+	}
+	h.stores.fail(fault.New(fault.Unavailable, "the database is unavailable"))
+	if got := h.call(t, h.alice, "POST", "/mem0/v3/memories/", `{}`); got.status != 503 || got.header.Get("Retry-After") == "" || !strings.Contains(got.body, `{"detail":"the database is unavailable","code":"unavailable"`) {
+		t.Errorf("without a database: %d %s", got.status, got.body)
+	}
+}
+
+// With an application key, user_id names the user, and a memory is found without it.
+func TestMem0Applications(t *testing.T) {
+	t.Parallel()
+	h := newTestServer(t)
+	key := h.application(t, 50, tenant.AccessRead|tenant.AccessWrite)
+	h.call(t, h.alice, "POST", "/mem0/v3/memories/add/", `{"messages":"of a listed user"}`)
+	mem0 := func(method, path, body string, headers ...string) answer {
+		t.Helper()
+		return h.call(t, key, method, pathMem0+path, body, headers...)
+	}
+	ids := map[string]string{}
+	for _, user := range []string{"ann", "ben"} {
+		added := mem0("POST", "/v3/memories/add/", `{"messages":"about `+user+`","user_id":"`+user+`","app_id":"p"}`)
+		ids[user] = mem0Ids.FindStringSubmatch(added.body)[1]
+		got := mem0("GET", "/v1/memories/"+ids[user]+"/", "")
+		if !strings.Contains(got.body, `"memory":"about `+user+`","user_id":"`+user+`","agent_id":null,"app_id":"p","run_id":null,"metadata":null`) {
+			t.Errorf("memory of %s: %d %s", user, got.status, got.body)
+		}
+		if got := mem0("POST", "/v3/memories/", `{"filters":{"AND":[{"user_id":"`+user+`"}]}}`); !strings.Contains(got.body, `"count":1`) || !strings.Contains(got.body, ids[user]) {
+			t.Errorf("memories of %s: %s", user, got.body)
+		}
+	}
+	for _, r := range []struct{ method, path, body, want string }{
+		{"POST", "/v3/memories/add/", `{"messages":"a"}`, `"code":"user_required"`},
+		{"POST", "/v3/memories/search/", `{"query":"a"}`, `"code":"user_required"`},
+		{"POST", "/v3/memories/", `{"filters":{"user_id":"*"}}`, "exactly one user"},
+		{"POST", "/v3/memories/", `{"filters":{"user_id":"ann"},"user_id":"ben"}`, "exactly one user"},
+		{"DELETE", "/v1/memories/?app_id=p", "", `"code":"user_required"`},
+		{"DELETE", "/v2/entities/app/p/", "", `"code":"user_required"`},
+		{"GET", "/v1/entities/", "", "scope admin"},
+	} {
+		if got := mem0(r.method, r.path, r.body); !strings.Contains(got.body, r.want) {
+			t.Errorf("%s %s %s: %d %s, want %s", r.method, r.path, r.body, got.status, got.body, r.want)
+		}
+	}
+	if got := mem0("GET", "/v1/memories/"+ids["ann"]+"/", "", headerUser, "ben"); got.status != 404 {
+		t.Errorf("another user by header: %d %s", got.status, got.body)
+	}
+	if got := mem0("POST", "/v3/memories/search/", `{"query":"a","user_id":"ann"}`, headerUser, "ben"); got.status != 400 {
+		t.Errorf("two users: %d %s", got.status, got.body)
+	}
+	if got := mem0("PUT", "/v1/batch/", `{"memories":[{"memory_id":"`+ids["ann"]+`","text":"x"},{"memory_id":"`+ids["ben"]+`","text":"y"}]}`); got.status != 200 {
+		t.Errorf("batch for two users: %d %s", got.status, got.body)
+	}
+	if got := mem0("DELETE", "/v2/entities/user/ann/", ""); got.status != 200 {
+		t.Errorf("delete: %d %s", got.status, got.body)
+	}
+	admin := h.application(t, 51, tenant.AccessRead|tenant.AccessAdmin)
+	if got := h.call(t, admin, "GET", "/mem0/v1/entities/?page_size=1", ""); !strings.Contains(got.body, `{"count":2,"next":"/mem0/v1/entities/?page=2&page_size=1"`) && !strings.Contains(got.body, `\u0026page_size`) {
+		t.Errorf("users: %s", got.body)
+	}
+	for user, want := range map[string]int{"ann": 404, "ben": 200} {
+		if got := mem0("GET", "/v1/memories/"+ids[user]+"/", ""); got.status != want {
+			t.Errorf("memory of %s after the deletion of ann: %d %s", user, got.status, got.body)
+		}
+	}
+}
