@@ -13,7 +13,8 @@ var (
 	module    = regexp.MustCompile(`(?m)^(?:require)?\s*(github\.com/\S+) v(\S+)`)
 	generator = regexp.MustCompile(`Name:\s+"(openapi-generator-cli)",\s+Version: "([^"]+)"`)
 	quoted    = regexp.MustCompile("`([^`]+)`")
-	version   = regexp.MustCompile(`\d+(?:\.\d+)+`)
+	version   = regexp.MustCompile(`\d+(?:\.\d+)+(?:[ab]\d+)?`)
+	alias     = regexp.MustCompile(`^npm:(.+)@(.+)$`)
 )
 
 // The versions in clients.md are those that the tests use.
@@ -65,10 +66,13 @@ func pinnedVersions(t *testing.T) map[string]map[string]bool {
 			t.Fatalf("%s: %v", file, err)
 		}
 		for name, version := range manifest.Dependencies {
+			if of := alias.FindStringSubmatch(version); of != nil {
+				name, version = of[1], of[2]
+			}
 			add(name, version)
 		}
 	}
-	files := append(glob(t, "hack/devenv/*.txt"), glob(t, "hack/devenv/*/requirements.txt")...)
+	files := append(glob(t, "hack/devenv/*.txt"), glob(t, "hack/devenv/*/*.txt")...)
 	for pattern, files := range map[*regexp.Regexp][]string{
 		required: files, module: {root + "/go.mod", root + "/hack/tools/oapi-codegen/go.mod"}, generator: {root + "/hack/devenv/generators.go"},
 	} {

@@ -13,6 +13,8 @@ var executed = map[string]string{
 	"README.md sh":        "TestConnectShellBlocks", // and those below it
 	"README.md toml":      "TestConnectCodex",
 	"README.md yaml":      "TestConnectLibreChat",
+	"mem0.md js":          "TestMem0Packages",
+	"mem0.md python":      "TestMem0Packages",
 	"python.md python":    "TestPythonSDK",
 	"python.md sh":        "TestPythonSDK",
 	"typescript.md sh":    "TestTypeScriptSDK",

@@ -19,7 +19,7 @@ import (
 // --generate-hashes --no-annotate --no-header; to update package-lock.json, run npm
 // install --package-lock-only --omit-lockfile-registry-resolved --ignore-scripts.
 //
-//go:embed sdktools sdkpackages clients benchpeers
+//go:embed sdktools sdkpackages clients benchpeers mem0packages
 var sdkFiles embed.FS
 
 // SDKTools are the programs that generate and build the SDKs, and the npm packages

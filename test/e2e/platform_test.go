@@ -165,13 +165,19 @@ func kubectl(t *testing.T, input string, args ...string) string {
 // applyTenant applies a Tenant with one user, alice, and waits until it is Ready.
 func applyTenant(t *testing.T, name, spec string) {
 	t.Helper()
+	applyUsers(t, name, spec, "alice")
+}
+
+// applyUsers applies a Tenant with the users.
+func applyUsers(t *testing.T, name, spec string, users ...string) {
+	t.Helper()
 	kubectl(t, fmt.Sprintf(`
 apiVersion: mnemo.dev/v1alpha1
 kind: Tenant
 metadata: {name: %s, namespace: default}
 spec:
-  users: [{name: alice}]
-%s`, name, spec), "apply", "-f", "-")
+  users: [{name: %s}]
+%s`, name, strings.Join(users, "}, {name: "), spec), "apply", "-f", "-")
 	kubectl(t, "", "wait", "--for=condition=Ready", "tenant/"+name, "--timeout=60s")
 }
 
