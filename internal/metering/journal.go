@@ -128,16 +128,21 @@ func (j *Journal) Run(ctx context.Context, s RequestStore) {
 		failing = err != nil
 		select {
 		case <-ctx.Done():
-			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
-			defer cancel()
-			if err := j.Report(last, s); err != nil {
-				j.log.WarnContext(last, "counted requests wait for the next server that uses the directory", "directory", j.dir, "error", err)
-			}
-			j.close()
+			j.finish(ctx, s)
 			return
 		case <-tick.C:
 		}
 	}
+}
+
+// finish reports once more, although the context has ended.
+func (j *Journal) finish(ctx context.Context, s RequestStore) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+	defer cancel()
+	if err := j.Report(ctx, s); err != nil {
+		j.log.WarnContext(ctx, "counted requests wait for the next server that uses the directory", "directory", j.dir, "error", err)
+	}
+	j.close()
 }
 
 // close deletes the current file if it is empty. Requests are not counted any more.

@@ -29,7 +29,7 @@ type Spec struct {
 
 var (
 	nameForm  = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
-	eventForm = regexp.MustCompile(`^([a-z]+)\.(\*|[a-z]+)$`)
+	eventForm = regexp.MustCompile(`^[a-z]+\.(\*|[a-z]+)$`)
 )
 
 // maxURL is the maximum length of a URL.
@@ -49,7 +49,7 @@ func (s Spec) Validate() error {
 		f.Add("events", "is required: for example memory.create, memory.* or *")
 	}
 	for _, e := range s.Events {
-		if form := eventForm.FindStringSubmatch(e); e != "*" && (form == nil || !slices.Contains(Kinds, form[1])) {
+		if kind, _, _ := strings.Cut(e, "."); e != "*" && (!eventForm.MatchString(e) || !slices.Contains(Kinds, kind)) {
 			f.Add("events", "%q must be * or KIND.ACTION or KIND.*, where the kind is one of %s", e, strings.Join(Kinds, ", "))
 		}
 	}

@@ -26,7 +26,7 @@ import (
 
 const (
 	testTenant tenant.ID = "018f0000-0000-7000-8000-000000000001"
-	testSecret           = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+	testSecret string    = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 )
 
 var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
