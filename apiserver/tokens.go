@@ -52,7 +52,7 @@ var docListTokens = doc{
 	id: "listTokens", tag: tagTokens, summary: "List the tokens that the user created", access: tenant.AccessTokens,
 	description: "Valid tokens, newest first. The token that the administrator issued, or that replaced it in the dashboard, is not among them. No token can be read again.",
 	response:    example(`{"tokens":[{` + exampleToken + `,"lastUsedAt":"2026-05-03T09:01:00.000Z","expiresAt":"2126-11-03T09:00:00.000Z"}]}`),
-	links:       map[string]string{"revokeToken.tokenId": "/tokens/0/id"},
+	links:       map[string]string{"revokeToken.tokenId": "/tokens/0/id"}, //nolint:gosec // a JSON pointer
 }
 
 func (s *Server) listTokens(ctx context.Context, who tenant.Identity, _ *struct{}) (*listTokensOutput, error) {
