@@ -60,12 +60,16 @@ func (e dashboardServer) HTTPError(ctx context.Context, err error) (status int, 
 }
 
 // Import implements dashboard.Files.
-func (e dashboardServer) Import(c *fiber.Ctx, who tenant.Identity) (string, error) {
+func (e dashboardServer) Import(c *fiber.Ctx, who tenant.Identity) ([]string, error) {
 	parts, err := e.formParts(c)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	return e.storeUpload(c.UserContext(), who, parts)
+	f, err := e.storeUploads(c.UserContext(), who, parts)
+	if err != nil {
+		return nil, err
+	}
+	return f.ids, nil
 }
 
 // Export implements dashboard.Files.

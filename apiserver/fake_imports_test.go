@@ -52,15 +52,18 @@ func (f fakeChats) AppendChunk(_ context.Context, scope tenant.Scope, id string,
 	return err
 }
 
-func (f fakeChats) FinishUpload(_ context.Context, scope tenant.Scope, id string, file importer.UploadedFile) (string, error) {
+func (f fakeChats) FinishUploads(_ context.Context, scope tenant.Scope, r importer.UploadRequest) (ids []string, err error) {
 	u, end, err := f.begin(scope)
 	defer end()
-	if int(file.Size) != len(f.chunks[id]) {
-		return "", fault.New(fault.Internal, "%d bytes of %d", len(f.chunks[id]), file.Size)
+	f.requested = r.Request
+	for _, file := range r.Files {
+		if int(file.Size) != len(f.chunks[file.ID]) {
+			return nil, fault.New(fault.Internal, "%d bytes of %d", len(f.chunks[file.ID]), file.Size)
+		}
+		ids = append(ids, file.ID)
+		u.imports = append(u.imports, importer.Import{ID: file.ID, File: file.Name, Platform: r.Platform, Status: importer.Queued, StartedAt: noon, Version: 1})
 	}
-	f.requested = file.Request
-	u.imports = append(u.imports, importer.Import{ID: id, Platform: file.Platform, Status: importer.Queued, StartedAt: noon, Version: 1})
-	return id, err
+	return ids, err
 }
 
 func (f fakeChats) DeleteUpload(_ context.Context, scope tenant.Scope, id string) error {

@@ -28,6 +28,7 @@ type importBody struct {
 	Unchanged  int               `json:"unchanged" doc:"Skipped conversations that were already stored without changes."`
 	Indexed    int               `json:"indexed" doc:"Conversations that need no further embedding; it approaches total after the import is done. Failed, skipped and blocked conversations need none."`
 	Warnings   []string          `json:"warnings" doc:"Content that was omitted or inferred."`
+	File       string            `json:"file" doc:"The name of the file as it was sent; empty if it is unknown, and for an ingested conversation."`
 }
 
 type importErrorBody struct {
@@ -39,7 +40,7 @@ func newImportBody(i importer.Import) importBody {
 	out := importBody{
 		ImportID: i.ID, Platform: i.Platform, Status: string(i.Status), Total: i.Total, Imported: i.Imported, Updated: i.Updated,
 		Skipped: i.Skipped, Blocked: i.Blocked, Failed: i.Failed, Errors: make([]importErrorBody, len(i.Errors)),
-		StartedAt: chat.Stamp(i.StartedAt), Unchanged: i.Unchanged, Indexed: i.Indexed, Warnings: orEmpty(i.Warnings),
+		StartedAt: chat.Stamp(i.StartedAt), Unchanged: i.Unchanged, Indexed: i.Indexed, Warnings: orEmpty(i.Warnings), File: i.File,
 	}
 	for n, e := range i.Errors {
 		out.Errors[n] = importErrorBody(e)
@@ -54,7 +55,7 @@ func newImportBody(i importer.Import) importBody {
 const importExample = `{"importId":"0196b2f5-09d2-7e6b-8a41-5c3f9b7d2e60","platform":"chatgpt","status":"done","total":120,"imported":100,` +
 	`"updated":4,"skipped":15,"blocked":10,"failed":1,"errors":[{"conversation":"c-7","error":"JSON is nested too deeply"}],` +
 	`"startedAt":"2025-05-09T14:30:00.000Z","finishedAt":"2025-05-09T14:30:08.000Z","unchanged":12,"indexed":97,` +
-	`"warnings":["Skipped messages from abandoned branches: 31."]}`
+	`"warnings":["Skipped messages from abandoned branches: 31."],"file":"chatgpt-export.zip"}`
 
 type getImportInput struct {
 	ImportID string `path:"importId" doc:"The import's id." example:"0196b2f5-09d2-7e6b-8a41-5c3f9b7d2e60"`

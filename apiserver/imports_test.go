@@ -4,11 +4,13 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"mime/multipart"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -75,7 +77,7 @@ func TestImportAcceptsForms(t *testing.T) {
 		}
 		read := h.ok(t, h.alice, "GET", "/api/chat-history/imports/"+id, "")
 		want := fmt.Sprintf(`{"importId":%q,"platform":%q,"status":"queued","total":0,"imported":0,"updated":0,"skipped":0,"blocked":0,"failed":0,`+
-			`"errors":[],"startedAt":"2025-05-09T12:00:00.123Z","finishedAt":null,"unchanged":0,"indexed":0,"warnings":[]}`, id, tc.platform)
+			`"errors":[],"startedAt":"2025-05-09T12:00:00.123Z","finishedAt":null,"unchanged":0,"indexed":0,"warnings":[],"file":"export.json"}`, id, tc.platform)
 		if strings.TrimSpace(read.body) != want {
 			t.Errorf("%s: it reads\n%s, want\n%s", name, read.body, want)
 		}
@@ -83,6 +85,49 @@ func TestImportAcceptsForms(t *testing.T) {
 	list := h.ok(t, h.alice, "GET", "/api/chat-history/imports?pageSize=2", "")
 	if !strings.Contains(list.body, `"page":1,"pageSize":2,"total":5,"totalPages":3`) || strings.Count(list.body, "importId") != 2 {
 		t.Errorf("the list: %s", list.body)
+	}
+}
+
+// Each file of a request has an import with its name.
+func TestImportSeveralFiles(t *testing.T) {
+	t.Parallel()
+	h := newTestServer(t)
+	const part = "--b\r\nContent-Disposition: form-data; name=\"%s\"; filename=\"%s\"\r\n\r\n%s\r\n"
+	long := strings.Repeat("é", 200) + ".zip"
+	body := fmt.Sprintf(part, "file", "a.json", "[1]") + fmt.Sprintf(part, "files", "C:\\\\chats\\\\b.json", "[2]") + fmt.Sprintf(part, "file", "../c.json", "[3]") +
+		fmt.Sprintf(part, "files", long, "[4]") + "--b\r\nContent-Disposition: form-data; name=\"file\"\r\n\r\n[5]\r\n--b--\r\n"
+	got := h.call(t, h.alice, "POST", importPath, body, "Content-Type", "multipart/form-data; boundary=b")
+	var started startedImportBody
+	if err := json.Unmarshal([]byte(got.body), &started); err != nil || got.status != http.StatusAccepted {
+		t.Fatalf("%d %s, %v", got.status, got.body, err)
+	}
+	names := []string{"a.json", "b.json", "c.json", strings.Repeat("é", 127), ""}
+	if len(started.Imports) != len(names) {
+		t.Fatalf("%d imports, want %d", len(started.Imports), len(names))
+	}
+	if started.ImportID != started.Imports[0].ImportID {
+		t.Errorf("importId %s is not that of the first file", started.ImportID)
+	}
+	for i, name := range names {
+		one := started.Imports[i]
+		if want := fmt.Sprintf("[%d]", i+1); one.File != name || h.stores.chunk(one.ImportID) != want {
+			t.Errorf("%q: %s of %q, want %s", one.File, h.stores.chunk(one.ImportID), name, want)
+		}
+		if read := h.ok(t, h.alice, "GET", "/api/chat-history/imports/"+one.ImportID, "").json(t); read["file"] != name {
+			t.Errorf("%q reads as %q", name, read["file"])
+		}
+	}
+}
+
+// Names of files are stored without paths and control characters.
+func TestFileNames(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{
+		"a.json": "a.json", `C:\fakepath\a.json`: "a.json", " \x07a\n.json ": "a.json", "\xff日本.zip": "日本.zip", "": "", "\u202ea": "a",
+	} {
+		if got := fileName(name); got != want {
+			t.Errorf("fileName(%q) = %q, want %q", name, got, want)
+		}
 	}
 }
 
@@ -117,7 +162,9 @@ func TestImportRejectsInvalidForms(t *testing.T) {
 	t.Parallel()
 	h := newTestServer(t, func(c *Config) { c.ImportFile = 1000 })
 	good, contentType := form(t, field{"file", "[]"})
-	twice, twiceType := form(t, field{"file", "[]"}, field{"file", "[]"})
+	second, secondType := form(t, field{"file", "[]"}, field{"files", ""})
+	together, togetherType := form(t, field{"file", strings.Repeat("x", 600)}, field{"file", strings.Repeat("x", 600)})
+	many, manyType := form(t, slices.Repeat([]field{{"file", "[]"}}, importer.MaxUnfinished+1)...)
 	none, noneType := form(t, field{"colour", "red"})
 	empty, emptyType := form(t, field{"file", ""})
 	other, otherType := form(t, field{"platform", "eliza"}, field{"file", "[]"})
@@ -135,8 +182,10 @@ func TestImportRejectsInvalidForms(t *testing.T) {
 		"wrong boundary":     {good, "multipart/form-data; boundary=other", 400, "incomplete or invalid form"},
 		"truncated":          {good[:len(good)-30], contentType, 400, "incomplete or invalid form"},
 		"no file":            {none, noneType, 400, "file is required"},
-		"two files":          {twice, twiceType, 400, "file must not be repeated"},
 		"empty file":         {empty, emptyType, 400, "file must not be empty"},
+		"empty second file":  {second, secondType, 400, "export.json: file must not be empty"},
+		"too many files":     {many, manyType, 400, "a request must contain at most 10 files"},
+		"together too large": {together, togetherType, 413, "export.json: the upload must be at most 1000 bytes"},
 		"unknown platform":   {other, otherType, 400, "platform must be one of chatgpt, claude, gemini"},
 		"over the limit":     {large, largeType, 413, "at most 1000 bytes"},
 		"far over the limit": {huge, hugeType, 413, "at most 1000 bytes"},
@@ -193,7 +242,7 @@ func TestImportIsRepeatable(t *testing.T) {
 	key := []string{"Idempotency-Key", "k"}
 	var seen []tenant.Request
 	for _, fields := range [][]field{
-		{{"file", "[]"}}, {{"colour", "red"}, {"file", "[]"}}, {{"file", "[1]"}}, {{"file", "[]"}, {"platform", "claude"}},
+		{{"file", "[]"}}, {{"colour", "red"}, {"file", "[]"}}, {{"file", "[1]"}}, {{"file", "[]"}, {"platform", "claude"}}, {{"file", "[]"}, {"files", "[1]"}},
 	} {
 		if got := h.send(t, h.alice, key, fields...); got.status != http.StatusAccepted {
 			t.Fatalf("%d %s", got.status, got.body)
@@ -203,7 +252,7 @@ func TestImportIsRepeatable(t *testing.T) {
 	if seen[0] != seen[1] || seen[0].Route != "import" || seen[0].Key == (tenant.Hash{}) {
 		t.Errorf("the same file sent twice is %v and %v", seen[0], seen[1])
 	}
-	if seen[0] == seen[2] || seen[0] == seen[3] || seen[2] == seen[3] {
+	if seen[0] == seen[2] || seen[0] == seen[3] || seen[2] == seen[3] || seen[0] == seen[4] || seen[2] == seen[4] {
 		t.Errorf("other files or platforms are the same: %v", seen)
 	}
 }

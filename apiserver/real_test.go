@@ -233,6 +233,7 @@ func TestReal(t *testing.T) {
 	t.Run("ImportOnce", func(t *testing.T) {
 		t.Parallel()
 		h.importsOnce(t, s)
+		h.importsSeveral(t, s)
 	})
 	t.Run("ImportQuota", func(t *testing.T) {
 		t.Parallel()

@@ -1,7 +1,9 @@
 package apiserver
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -144,6 +146,39 @@ func (h *testServer) importsOnce(t *testing.T, s realStores) {
 	}
 	if other.status != 409 {
 		t.Errorf("other.status = %d, want 409", other.status)
+	}
+}
+
+// importsSeveral: each file of a request has its own outcome and name, and a repetition of
+// the request returns the same imports.
+func (h *testServer) importsSeveral(t *testing.T, s realStores) {
+	t.Helper()
+	token := s.tenant(t, "imany", "alice", false)
+	files := []field{{"file", talksText(2)}, {"files", `{"hello":"there"}`}, {"files", strings.ReplaceAll(talksText(3), "talk-", "other-")}}
+	key := []string{"Idempotency-Key", "k-1"}
+	first, again := h.send(t, token, key, files...), h.send(t, token, key, files...)
+	if first.status != 202 {
+		t.Fatalf("%d %s", first.status, first.body)
+	}
+	if first.body != again.body {
+		t.Errorf("a repetition is %s, want %s", again.body, first.body)
+	}
+	var started startedImportBody
+	if err := json.Unmarshal([]byte(first.body), &started); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"done 2 export.json", "failed 0 export.json", "done 3 export.json"}
+	for i, one := range started.Imports {
+		h.eventually(t, func() string {
+			read := h.ok(t, token, "GET", "/api/chat-history/imports/"+one.ImportID, "").json(t)
+			if got := fmt.Sprint(read["status"], " ", read["imported"], " ", read["file"]); got != want[i] {
+				return fmt.Sprintf("file %d is %s, want %s", i, got, want[i])
+			}
+			return ""
+		})
+	}
+	if list := h.ok(t, token, "GET", "/api/chat-history/imports", "").json(t); list["total"] != 3.0 {
+		t.Errorf("%v imports, want 3", list["total"])
 	}
 }
 

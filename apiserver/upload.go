@@ -10,7 +10,10 @@ import (
 	"net"
 	"net/http"
 	"regexp"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/gofiber/fiber/v2"
@@ -32,6 +35,8 @@ const (
 	formData          = "multipart/form-data"
 	// maxField is the length limit of a field other than the file, bytes.
 	maxField = 1000
+	// maxFileName is the length limit of the stored name of a file, bytes.
+	maxFileName = 255
 )
 
 type importFileOutput struct {
@@ -39,7 +44,13 @@ type importFileOutput struct {
 }
 
 type startedImportBody struct {
+	ImportID string            `json:"importId" doc:"The import of the first file."`
+	Imports  []startedFileBody `json:"imports" doc:"The import of each file, in order."`
+}
+
+type startedFileBody struct {
 	ImportID string `json:"importId"`
+	File     string `json:"file" doc:"The name of the file; empty if the request does not contain it."`
 }
 
 var docImportFile = doc{
@@ -49,20 +60,24 @@ var docImportFile = doc{
 		"Accepted are exports of " + chatexport.PlatformNames("and") + ". The format is detected by content. " +
 		"The response is sent when the file is stored; GET /api/chat-history/imports/{importId} returns the progress of the import. " +
 		"The newest state of each conversation wins, in any order of files; importing a file twice changes nothing. " +
+		"Each file of a request has an import of its own. An error rejects all of them and names the file. " +
 		"If the file exceeds the conversation quota, its newest conversations become active and the rest are blocked until quota is available. " +
 		"A file from GET /api/export restores ids, times, versions and states, and can only be imported into an empty account. " +
-		"With an `Idempotency-Key`, requests with the same file and platform have the same body.",
+		"With an `Idempotency-Key`, requests with the same files and platform have the same body.",
 	form: &huma.Schema{
 		Type: huma.TypeObject, Required: []string{"file"},
 		Properties: map[string]*huma.Schema{
-			"file": {Type: huma.TypeString, Format: "binary", Description: "The export file, at most 4 GiB unless configured otherwise."},
+			"file": {Type: huma.TypeString, Format: "binary", Description: "The export file. All files of a request are at most 4 GiB unless configured otherwise."},
+			"files": {Type: huma.TypeArray, MaxItems: new(importer.MaxUnfinished - 1), Items: &huma.Schema{Type: huma.TypeString, Format: "binary"},
+				Description: "Further export files."},
 			"platform": {Type: huma.TypeString, Enum: platformValues(),
 				Description: "Overrides the detected format: only conversations of this platform are imported."},
 		},
 	},
-	request:     example(`{"file":"[{\"uuid\":\"0196b2f5-0a77-7d21-b1c4-94e2f7a83d15\",\"name\":\"Night train\",\"chat_messages\":[]}]","platform":"claude"}`),
-	status:      http.StatusAccepted,
-	response:    example(`{"importId":"0196b2f5-09d2-7e6b-8a41-5c3f9b7d2e60"}`),
+	request: example(`{"file":"[{\"uuid\":\"0196b2f5-0a77-7d21-b1c4-94e2f7a83d15\",\"name\":\"Night train\",\"chat_messages\":[]}]","platform":"claude"}`),
+	status:  http.StatusAccepted,
+	response: example(`{"importId":"0196b2f5-09d2-7e6b-8a41-5c3f9b7d2e60",` +
+		`"imports":[{"importId":"0196b2f5-09d2-7e6b-8a41-5c3f9b7d2e60","file":"conversations.json"}]}`),
 	idempotency: "import",
 }
 
@@ -101,7 +116,7 @@ func (s *Server) formParts(c *fiber.Ctx) (*multipart.Reader, error) {
 		return nil, fault.New(fault.Unsupported, "the body must be multipart/form-data with a boundary, not compressed")
 	}
 	if int64(b.left) > s.ImportFile+formOverhead {
-		return nil, fileTooLarge(s.ImportFile)
+		return nil, uploadTooLarge(s.ImportFile)
 	}
 	return multipart.NewReader(&idleTimeoutReader{r: b, conn: c.Context().Conn()}, params["boundary"]), nil
 }
@@ -124,90 +139,132 @@ func (s *Server) importFile(ctx context.Context, who tenant.Identity, _ *struct{
 	if !ok {
 		return nil, errors.New("handler reached without a form")
 	}
-	id, err := s.storeUpload(ctx, who, parts)
+	f, err := s.storeUploads(ctx, who, parts)
 	if err != nil {
 		return nil, err
 	}
-	return &importFileOutput{Body: startedImportBody{ImportID: id}}, nil
+	out := startedImportBody{ImportID: f.ids[0]}
+	for i, id := range f.ids {
+		out.Imports = append(out.Imports, startedFileBody{ImportID: id, File: f.uploads[i].Name})
+	}
+	return &importFileOutput{Body: out}, nil
 }
 
-// storeUpload stores the file of a form and returns the id of its import.
-func (s *Server) storeUpload(ctx context.Context, who tenant.Identity, parts *multipart.Reader) (string, error) {
+// storeUploads stores the files of a form and starts their imports.
+func (s *Server) storeUploads(ctx context.Context, who tenant.Identity, parts *multipart.Reader) (*importForm, error) {
 	// The upload may take longer than a request; each statement has its own deadline.
 	ctx = context.WithoutCancel(ctx)
-	f := importForm{server: s, who: who}
-	id, err := f.read(ctx, parts)
-	if err != nil && f.upload != nil {
-		if dropped := f.upload.Abort(ctx); dropped != nil {
+	f := &importForm{server: s, who: who, left: s.ImportFile}
+	err := f.read(ctx, parts)
+	if err == nil {
+		return f, nil
+	}
+	for _, u := range f.uploads {
+		if dropped := u.Abort(ctx); dropped != nil {
 			s.Log.WarnContext(ctx, "remove incomplete upload; will be retried by a job", "error", dropped)
 		}
 	}
-	return id, err
+	return nil, err
 }
 
 // importForm is an import form that is being read.
 type importForm struct {
 	server   *Server
 	who      tenant.Identity
-	upload   *importer.Upload
+	uploads  []*importer.Upload
 	platform string
-	sum      tenant.Hash // of the file
+	sums     []byte // hashes of the files
+	left     int64  // bytes that further files may have
+	ids      []string
 }
 
-// read reads the form and starts the import.
-func (f *importForm) read(ctx context.Context, parts *multipart.Reader) (string, error) {
+// read reads the form and starts the imports.
+func (f *importForm) read(ctx context.Context, parts *multipart.Reader) error {
 	for {
 		part, err := parts.NextPart()
 		if err == io.EOF { //nolint:errorlint // a wrapped io.EOF means a truncated form
 			break
 		}
 		if err != nil {
-			return "", brokenForm(err)
+			return brokenForm(err)
 		}
 		switch part.FormName() {
-		case "file":
+		case "file", "files":
 			err = f.file(ctx, part)
 		case "platform":
 			err = f.readPlatform(part)
 		default:
 			if !fieldName.MatchString(part.FormName()) {
-				return "", fault.New(fault.Invalid, "unknown form field: the fields are file and platform, and other names must be 1 to 100 letters, digits, dots, dashes or underscores")
+				return fault.New(fault.Invalid, "unknown form field: the fields are file, files and platform, and other names must be 1 to 100 letters, digits, dots, dashes or underscores")
 			}
 			_, err = io.Copy(io.Discard, io.LimitReader(part, formOverhead))
 			err = brokenForm(err)
 		}
 		if err != nil {
-			return "", err
+			return err
 		}
 	}
-	if f.upload == nil {
-		return "", fault.New(fault.Invalid, "file is required and must contain the export")
-	}
-	return f.upload.Finish(ctx, f.platform, f.request(ctx))
-}
-
-// file stores the file while it is received.
-func (f *importForm) file(ctx context.Context, part *multipart.Part) error {
-	if f.upload != nil {
-		return fault.New(fault.Invalid, "file must not be repeated; import one file at a time or a zip of them")
+	if len(f.uploads) == 0 {
+		return fault.New(fault.Invalid, "file is required and must contain the export")
 	}
 	var err error
-	if f.upload, err = f.server.Imports.BeginUpload(ctx, f.who); err != nil {
+	f.ids, err = f.server.Imports.FinishUploads(ctx, f.who, f.platform, f.request(ctx), f.uploads...)
+	return err
+}
+
+// file stores a file while it is received. Errors of one of several files name it.
+func (f *importForm) file(ctx context.Context, part *multipart.Part) error {
+	if len(f.uploads) == importer.MaxUnfinished {
+		return fault.New(fault.Invalid, "a request must contain at most %d files", importer.MaxUnfinished)
+	}
+	name := fileName(part.FileName())
+	err := f.store(ctx, name, part)
+	if refused, ok := errors.AsType[*fault.Error](err); ok && len(f.uploads) > 1 && name != "" {
+		named := *refused
+		named.Message = name + ": " + named.Message
+		return &named
+	}
+	return err
+}
+
+func (f *importForm) store(ctx context.Context, name string, part *multipart.Part) error {
+	u, err := f.server.Imports.BeginUpload(ctx, f.who, f.uploads...)
+	if err != nil {
 		return err
 	}
-	limit, sum := f.server.ImportFile, sha256.New()
-	in := &clientReader{r: io.TeeReader(io.LimitReader(part, limit+1), sum)}
-	n, err := f.upload.ReadFrom(ctx, in)
+	u.Name = name
+	f.uploads = append(f.uploads, u)
+	sum := sha256.New()
+	in := &clientReader{r: io.TeeReader(io.LimitReader(part, f.left+1), sum)}
+	n, err := u.ReadFrom(ctx, in)
+	f.left -= n
 	switch {
 	case in.err != nil:
 		return brokenForm(in.err)
+	case f.left < 0:
+		return uploadTooLarge(f.server.ImportFile)
 	case err != nil:
 		return err
-	case n > limit:
-		return fileTooLarge(limit)
 	}
-	f.sum = tenant.Hash(sum.Sum(nil))
+	f.sums = sum.Sum(f.sums)
 	return nil
+}
+
+// fileName returns a name as it is stored: without its path and control characters, and
+// shortened.
+func fileName(name string) string {
+	name = name[strings.LastIndexByte(name, '\\')+1:]
+	name = strings.TrimSpace(strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return -1
+	}, strings.ToValidUTF8(name, "")))
+	for len(name) > maxFileName {
+		_, size := utf8.DecodeLastRuneInString(name)
+		name = name[:len(name)-size]
+	}
+	return name
 }
 
 // clientReader records read errors, which are the client's.
@@ -248,7 +305,7 @@ func (f *importForm) request(ctx context.Context) tenant.Request {
 	if !ok {
 		return tenant.Request{}
 	}
-	_, _ = r.body.Write(f.sum[:]) // a hash never returns an error
+	_, _ = r.body.Write(f.sums) // a hash never returns an error
 	_, _ = r.body.Write([]byte(f.platform))
 	return requestOf(ctx)
 }
@@ -258,6 +315,6 @@ func brokenForm(err error) error {
 	return fault.Wrap(fault.Invalid, err, "incomplete or invalid form: the body must be multipart/form-data with the export in the field file")
 }
 
-func fileTooLarge(limit int64) error {
-	return fault.New(fault.TooLarge, "the file must be at most %d bytes; split it or ask your administrator for a higher limit", limit)
+func uploadTooLarge(limit int64) error {
+	return fault.New(fault.TooLarge, "the upload must be at most %d bytes; split it or ask your administrator for a higher limit", limit)
 }

@@ -797,6 +797,9 @@ type Import struct {
 	Errors []ImportError `json:"errors"`
 	Failed int64         `json:"failed"`
 
+	// File The name of the file as it was sent; empty if it is unknown, and for an ingested conversation.
+	File string `json:"file"`
+
 	// FinishedAt Null until the import is done or failed.
 	FinishedAt *time.Time `json:"finishedAt"`
 	ImportID   string     `json:"importId"`
@@ -1177,9 +1180,20 @@ type SimilarMemory struct {
 	Text  string  `json:"text"`
 }
 
+// StartedFile defines model for StartedFile.
+type StartedFile struct {
+	// File The name of the file; empty if the request does not contain it.
+	File     string `json:"file"`
+	ImportID string `json:"importId"`
+}
+
 // StartedImport defines model for StartedImport.
 type StartedImport struct {
+	// ImportID The import of the first file.
 	ImportID string `json:"importId"`
+
+	// Imports The import of each file, in order.
+	Imports []StartedFile `json:"imports"`
 }
 
 // Token defines model for Token.
@@ -1373,8 +1387,11 @@ type GetConversationParams struct {
 
 // ImportFileMultipartBody defines parameters for ImportFile.
 type ImportFileMultipartBody struct {
-	// File The export file, at most 4 GiB unless configured otherwise.
+	// File The export file. All files of a request are at most 4 GiB unless configured otherwise.
 	File openapi_types.File `json:"file"`
+
+	// Files Further export files.
+	Files []openapi_types.File `json:"files,omitempty"`
 
 	// Platform Overrides the detected format: only conversations of this platform are imported.
 	Platform *ImportFileMultipartBodyPlatform `json:"platform,omitempty"`
@@ -1806,7 +1823,7 @@ type ClientInterface interface {
 
 	// ImportFileWithBody Import an export of an assistant or of Mnemo
 	//
-	// The export as downloaded: JSON, JSON lines, CSV or HTML, alone or in a zip, gzip or tar, including multi-part exports and nested zips. Accepted are exports of ChatGPT, Claude, Gemini, Grok, DeepSeek, Perplexity, Copilot, TypingMind, Claude Code, Codex, LibreChat, Open WebUI and OpenAI messages. The format is detected by content. The response is sent when the file is stored; GET /api/chat-history/imports/{importId} returns the progress of the import. The newest state of each conversation wins, in any order of files; importing a file twice changes nothing. If the file exceeds the conversation quota, its newest conversations become active and the rest are blocked until quota is available. A file from GET /api/export restores ids, times, versions and states, and can only be imported into an empty account. With an `Idempotency-Key`, requests with the same file and platform have the same body.
+	// The export as downloaded: JSON, JSON lines, CSV or HTML, alone or in a zip, gzip or tar, including multi-part exports and nested zips. Accepted are exports of ChatGPT, Claude, Gemini, Grok, DeepSeek, Perplexity, Copilot, TypingMind, Claude Code, Codex, LibreChat, Open WebUI and OpenAI messages. The format is detected by content. The response is sent when the file is stored; GET /api/chat-history/imports/{importId} returns the progress of the import. The newest state of each conversation wins, in any order of files; importing a file twice changes nothing. Each file of a request has an import of its own. An error rejects all of them and names the file. If the file exceeds the conversation quota, its newest conversations become active and the rest are blocked until quota is available. A file from GET /api/export restores ids, times, versions and states, and can only be imported into an empty account. With an `Idempotency-Key`, requests with the same files and platform have the same body.
 	//
 	// Scope: `write`.
 	//
@@ -2500,7 +2517,7 @@ func (c *Requests) CountConversations(ctx context.Context, reqEditors ...Request
 
 // ImportFileWithBody Import an export of an assistant or of Mnemo
 //
-// The export as downloaded: JSON, JSON lines, CSV or HTML, alone or in a zip, gzip or tar, including multi-part exports and nested zips. Accepted are exports of ChatGPT, Claude, Gemini, Grok, DeepSeek, Perplexity, Copilot, TypingMind, Claude Code, Codex, LibreChat, Open WebUI and OpenAI messages. The format is detected by content. The response is sent when the file is stored; GET /api/chat-history/imports/{importId} returns the progress of the import. The newest state of each conversation wins, in any order of files; importing a file twice changes nothing. If the file exceeds the conversation quota, its newest conversations become active and the rest are blocked until quota is available. A file from GET /api/export restores ids, times, versions and states, and can only be imported into an empty account. With an `Idempotency-Key`, requests with the same file and platform have the same body.
+// The export as downloaded: JSON, JSON lines, CSV or HTML, alone or in a zip, gzip or tar, including multi-part exports and nested zips. Accepted are exports of ChatGPT, Claude, Gemini, Grok, DeepSeek, Perplexity, Copilot, TypingMind, Claude Code, Codex, LibreChat, Open WebUI and OpenAI messages. The format is detected by content. The response is sent when the file is stored; GET /api/chat-history/imports/{importId} returns the progress of the import. The newest state of each conversation wins, in any order of files; importing a file twice changes nothing. Each file of a request has an import of its own. An error rejects all of them and names the file. If the file exceeds the conversation quota, its newest conversations become active and the rest are blocked until quota is available. A file from GET /api/export restores ids, times, versions and states, and can only be imported into an empty account. With an `Idempotency-Key`, requests with the same files and platform have the same body.
 //
 // Scope: `write`.
 //

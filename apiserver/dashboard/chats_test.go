@@ -90,7 +90,9 @@ func managesConversations(t *testing.T, s *site, b *browser) {
 	tab.drop("notes.json", `{"hello": "there"}`)
 	tab.at("/chats/imports/")
 	tab.sees("Import failed.")
-	tab.sees("Errors")
+	tab.sees("notes.json")
+	tab.sees("it looks like JSON with the member hello. Request an export in the settings of your assistant")
+	tab.seesNot("ingest/custom-online")
 	tab.sees("Accepted are .zip")
 	tab.looks("import-failed")
 	tab.click("a.primary")
@@ -98,6 +100,9 @@ func managesConversations(t *testing.T, s *site, b *browser) {
 	tab.drop("one.json", `{"hello": "there"}`, "two.json", `[]`)
 	tab.at("/chats/imports")
 	tab.until(`document.querySelectorAll(".cards .card").length === 3`, "see three imports")
+	tab.sees("one.json")
+	tab.sees("two.json")
+	s.importsWithoutScript(t, alice)
 	tab.open("/chats")
 
 	tab.drop("conversations.json", exported(t, 40))
@@ -182,6 +187,31 @@ func managesConversations(t *testing.T, s *site, b *browser) {
 	tab.looks("receipt")
 	tab.open("/chats")
 	tab.sees("No conversations yet")
+}
+
+// importsWithoutScript sends two files as a browser without scripts does.
+func (s *site) importsWithoutScript(t *testing.T, u user) {
+	t.Helper()
+	v := s.signedIn(t, 1, u)
+	part := "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"%d.json\"\r\n\r\n[]\r\n"
+	body := fmt.Sprintf(part, 1) + fmt.Sprintf(part, 2) + "--b--\r\n"
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, v.url+"/chats/import", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "multipart/form-data; boundary=b")
+	r.Header.Set("Sec-Fetch-Site", "same-origin")
+	res, err := v.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	if to := res.Header.Get("Location"); res.StatusCode != http.StatusSeeOther || to != "/chats/imports" {
+		t.Errorf("two files: %d to %q", res.StatusCode, to)
+	}
+	if _, page := v.get(t, "/chats/imports"); strings.Count(page, "</li>") < 5 || !strings.Contains(page, "1.json") || !strings.Contains(page, "2.json") {
+		t.Errorf("the imports are\n%s", page)
+	}
 }
 
 // exports exports the account and looks for a conversation in it.

@@ -63,7 +63,7 @@ type Server interface {
 // Files imports and exports files.
 type Files interface {
 	// Import stores the file of a form and returns the id of its import.
-	Import(c *fiber.Ctx, who tenant.Identity) (string, error)
+	Import(c *fiber.Ctx, who tenant.Identity) (ids []string, err error)
 	// Export sends all data of the user as a zip.
 	Export(c *fiber.Ctx, who tenant.Identity) error
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/mnemo-dev/mnemo/internal/chatexport"
 	"github.com/mnemo-dev/mnemo/internal/importer"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
@@ -51,13 +52,17 @@ func (v importView) Stored() int { return max(v.Total-v.Blocked-v.Failed, 0) }
 // further indexing. Indexed includes the blocked ones, which have nothing to embed.
 func (v importView) Searchable() int { return min(max(v.Indexed-v.Blocked, 0), v.WithinQuota()) }
 
-// importFile stores an uploaded file and redirects to its import.
+// importFile stores uploaded files and redirects to their import, or to the list of
+// imports if there are several.
 func (d *Dashboard) importFile(c *fiber.Ctx, who *tenant.Session) error {
-	id, err := d.Files.Import(c, who.Identity)
+	ids, err := d.Files.Import(c, who.Identity)
 	if err != nil {
 		return err
 	}
-	path := "/chats/imports/" + url.PathEscape(id)
+	path := "/chats/imports"
+	if len(ids) == 1 {
+		path += "/" + url.PathEscape(ids[0])
+	}
 	if isScript(c) {
 		c.Set(fiber.HeaderLocation, path)
 		return c.SendStatus(fiber.StatusCreated)
@@ -69,6 +74,9 @@ func (d *Dashboard) showImport(c *fiber.Ctx, who *tenant.Session) error {
 	i, err := d.Imports.Get(c.UserContext(), who.Identity, c.Params("id"))
 	if err != nil {
 		return err
+	}
+	for n := range i.Errors {
+		i.Errors[n].Error = chatexport.ForEndUsers(i.Errors[n].Error)
 	}
 	return d.render(c, fiber.StatusOK, "import", page{Title: "Import", Section: "chats", Who: who, Data: importView{i, d.Now().Sub(i.StartedAt)}})
 }

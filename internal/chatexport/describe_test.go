@@ -9,6 +9,26 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/fault"
 )
 
+// Developers are told of a route, and end users of the export that they need.
+func TestForEndUsers(t *testing.T) {
+	t.Parallel()
+	data := []byte("Dear diary")
+	_, err := chatexport.Open(bytes.NewReader(data), int64(len(data)), chatexport.Options{})
+	if err == nil {
+		t.Fatal("opened")
+	}
+	reason := err.Error()
+	if !strings.Contains(reason, "ingest/custom-online") {
+		t.Errorf("developers are told %s", reason)
+	}
+	if got := chatexport.ForEndUsers(reason); strings.Contains(got, "/api/") || !strings.Contains(got, "it looks like text. Request an export") {
+		t.Errorf("end users are told %s", got)
+	}
+	if got := chatexport.ForEndUsers("the zip is damaged"); got != "the zip is damaged" {
+		t.Errorf("another reason became %s", got)
+	}
+}
+
 // The error of an unknown file says what it looks like and what to do.
 func TestUnknownFilesAreDescribed(t *testing.T) {
 	t.Parallel()

@@ -89,8 +89,21 @@ func (w *walker) noConversations() error {
 	return fault.New(fault.Invalid, "%s. %s", message, otherChats)
 }
 
-// otherChats says how to store what cannot be imported.
-const otherChats = "To store other chats, send each conversation with its messages to POST /api/chat-history/ingest/custom-online."
+// otherChats says to developers how to store what cannot be imported, and howToExport to
+// end users what to import instead.
+const (
+	otherChats  = "To store other chats, send each conversation with its messages to POST /api/chat-history/ingest/custom-online."
+	howToExport = "Request an export in the settings of your assistant, and import the file as you downloaded it."
+)
+
+// ForEndUsers returns the reason why a file was not imported with a suggestion for end
+// users instead of developers.
+func ForEndUsers(reason string) string {
+	if rest, ok := strings.CutSuffix(reason, otherChats); ok {
+		return rest + howToExport
+	}
+	return reason
+}
 
 func (w *walker) warn(format string, args ...any) {
 	if len(w.warnings) < maxWarnings {

@@ -156,11 +156,11 @@ func (b *bundle) upload(t *testing.T, scope tenant.Scope, data []byte, platform 
 	if _, err := u.ReadFrom(t.Context(), bytes.NewReader(data)); err != nil {
 		t.Fatal(err)
 	}
-	id, err := u.Finish(t.Context(), platform, tenant.Request{})
+	ids, err := service.FinishUploads(t.Context(), tenant.Identity{Scope: scope}, platform, tenant.Request{}, u)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return id
+	return ids[0]
 }
 
 // runner returns a Runner.

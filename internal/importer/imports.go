@@ -26,6 +26,7 @@ const (
 // Imported, Updated, Skipped and Failed add up to Total when it is done.
 type Import struct {
 	ID         string
+	File       string // the name of the file; "" if unknown
 	Platform   string // "" until detected
 	Status     Status
 	Total      int // conversations in the file; 0 until they are counted

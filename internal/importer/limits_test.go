@@ -147,6 +147,57 @@ func TestUploadLimits(t *testing.T) {
 	}
 }
 
+// A complete file of a request does not expire while the next one is received. If it has,
+// the request fails.
+func TestEarlierFilesOfARequest(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	service, who := &importer.Service{Uploads: b.imports}, tenant.Identity{Scope: b.alice}
+	data := export(t, conversations(1))
+	begin := func(earlier ...*importer.Upload) *importer.Upload {
+		t.Helper()
+		u, err := service.BeginUpload(t.Context(), who, earlier...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return u
+	}
+	expire := func() {
+		t.Helper()
+		if _, err := b.owner.Exec(t.Context(), "update imports set leased_until = now() - interval '1 second' where status = 'uploading'"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first := begin()
+	if _, err := first.ReadFrom(t.Context(), bytes.NewReader(data)); err != nil {
+		t.Fatal(err)
+	}
+	second := begin(first)
+	expire()
+	if _, err := second.ReadFrom(t.Context(), bytes.NewReader(data)); err != nil {
+		t.Fatal(err)
+	}
+	var left int
+	if err := b.owner.QueryRow(t.Context(), "select count(*) from imports where leased_until > now()").Scan(&left); err != nil || left != 2 {
+		t.Errorf("%d uploads are extended, %v, want 2", left, err)
+	}
+	ids, err := service.FinishUploads(t.Context(), who, "", tenant.Request{}, first, second)
+	if err != nil || len(ids) != 2 {
+		t.Fatalf("FinishUploads = %v, %v", ids, err)
+	}
+	third := begin()
+	if _, err := third.ReadFrom(t.Context(), bytes.NewReader(data)); err != nil {
+		t.Fatal(err)
+	}
+	fourth := begin(third)
+	if err := third.Abort(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := fourth.ReadFrom(t.Context(), bytes.NewReader(data)); !errors.Is(err, importer.ErrUploadExpired) {
+		t.Errorf("ReadFrom after an earlier file expired: %v", err)
+	}
+}
+
 // An import releases the bytes of its file.
 func TestImportReleasesItsFile(t *testing.T) {
 	t.Parallel()
@@ -161,11 +212,11 @@ func TestImportReleasesItsFile(t *testing.T) {
 		if _, err := u.ReadFrom(t.Context(), bytes.NewReader(data)); err != nil {
 			t.Fatal(err)
 		}
-		id, err := u.Finish(t.Context(), "", tenant.Request{})
+		ids, err := service.FinishUploads(t.Context(), tenant.Identity{Scope: b.alice}, "", tenant.Request{}, u)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := b.run(t, b.alice, id); got.Status != importer.Done {
+		if got := b.run(t, b.alice, ids[0]); got.Status != importer.Done {
 			t.Errorf("the import is %s", got.Status)
 		}
 	}

@@ -41,51 +41,69 @@ type UploadStore interface {
 	// when the storage quota is exceeded; see CheckUnfinished.
 	BeginUpload(ctx context.Context, scope tenant.Scope) (string, error)
 	// AppendChunk stores a chunk, unless the stored files then exceed the limits;
-	// see UploadLimits.Check. ErrUploadExpired.
+	// see UploadLimits.Check. ErrUploadExpired, also if an earlier upload expired.
 	AppendChunk(ctx context.Context, scope tenant.Scope, id string, c Chunk, limits UploadLimits) error
-	// FinishUpload commits the file and the job that imports it, and returns the
-	// id of the import: that of the earlier one if the request is a repetition.
-	FinishUpload(ctx context.Context, scope tenant.Scope, id string, f UploadedFile) (string, error)
+	// FinishUploads commits the files of a request and the jobs that import them, and
+	// returns the ids of the imports: those of the earlier request if it is a
+	// repetition.
+	FinishUploads(ctx context.Context, scope tenant.Scope, r UploadRequest) ([]string, error)
 	// DeleteUpload removes an unfinished upload.
 	DeleteUpload(ctx context.Context, scope tenant.Scope, id string) error
 }
 
 // Chunk is a piece of an uploaded file.
 type Chunk struct {
-	N    int // from 0
-	Data []byte
+	N       int // from 0
+	Data    []byte
+	Earlier []string // complete uploads of the same request, which must not expire
 }
 
-// UploadedFile describes a complete upload.
-type UploadedFile struct {
-	Size     int64
+// UploadRequest describes the complete uploads of a request.
+type UploadRequest struct {
+	Files    []UploadedFile
 	Platform string         // "" to detect it
 	Request  tenant.Request // for idempotency
 }
 
-// Upload is a file that is being uploaded. It is not safe for concurrent use,
-// and ends with Finish or Discard.
-type Upload struct {
-	store  UploadStore
-	limits UploadLimits
-	scope  tenant.Scope
-	id     string
-	chunks int
-	size   int64
+// UploadedFile describes a complete upload.
+type UploadedFile struct {
+	ID   string // of its import
+	Name string // "" if unknown
+	Size int64
 }
 
-// BeginUpload starts an upload. Forbidden when the storage quota is exceeded,
-// RateLimited when the user has too many unfinished imports.
-func (s *Service) BeginUpload(ctx context.Context, who tenant.Identity) (*Upload, error) {
+// Upload is a file that is being uploaded. It is not safe for concurrent use,
+// and ends with FinishUploads or Abort.
+type Upload struct {
+	// Name is the name of the file; "" if unknown.
+	Name string
+
+	store   UploadStore
+	limits  UploadLimits
+	scope   tenant.Scope
+	id      string
+	earlier []string // ids
+	chunks  int
+	size    int64
+}
+
+// BeginUpload starts an upload. earlier are the complete uploads of the same request,
+// which do not expire while this one is received. Forbidden when the storage quota is
+// exceeded, RateLimited when the user has too many unfinished imports.
+func (s *Service) BeginUpload(ctx context.Context, who tenant.Identity, earlier ...*Upload) (*Upload, error) {
 	id, err := s.Uploads.BeginUpload(ctx, who.Scope)
 	if err != nil {
 		return nil, fmt.Errorf("begin upload: %w", err)
 	}
-	return &Upload{store: s.Uploads, limits: s.Limits.withDefaults(), scope: who.Scope, id: id}, nil
+	u := &Upload{store: s.Uploads, limits: s.Limits.withDefaults(), scope: who.Scope, id: id}
+	for _, e := range earlier {
+		u.earlier = append(u.earlier, e.id)
+	}
+	return u, nil
 }
 
 // ReadFrom stores everything that it reads from r, buffering one chunk. It
-// returns errors of r unchanged.
+// returns errors of r unchanged, and Invalid if r is empty.
 func (u *Upload) ReadFrom(ctx context.Context, r io.Reader) (int64, error) {
 	buffer := make([]byte, ChunkSize)
 	for {
@@ -97,6 +115,9 @@ func (u *Upload) ReadFrom(ctx context.Context, r io.Reader) (int64, error) {
 			if err := u.append(ctx, buffer[:n]); err != nil {
 				return u.size, fmt.Errorf("store upload: %w", err)
 			}
+		}
+		if end && u.size == 0 {
+			return 0, fault.New(fault.Invalid, "file must not be empty")
 		}
 		if end {
 			return u.size, nil
@@ -123,7 +144,7 @@ func readChunk(r io.Reader, buffer []byte) (n int, end bool, err error) {
 func (u *Upload) append(ctx context.Context, data []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	if err := u.store.AppendChunk(ctx, u.scope, u.id, Chunk{N: u.chunks, Data: data}, u.limits); err != nil {
+	if err := u.store.AppendChunk(ctx, u.scope, u.id, Chunk{N: u.chunks, Data: data, Earlier: u.earlier}, u.limits); err != nil {
 		return err
 	}
 	u.chunks++
@@ -131,19 +152,21 @@ func (u *Upload) append(ctx context.Context, data []byte) error {
 	return nil
 }
 
-// Finish commits the file and the job that imports it, and returns the id of the
-// import. platform overrides detection unless it is "".
-func (u *Upload) Finish(ctx context.Context, platform string, r tenant.Request) (string, error) {
-	if u.size == 0 {
-		return "", fault.New(fault.Invalid, "file must not be empty")
+// FinishUploads commits the files of a request and the jobs that import them, all or
+// none, and returns the ids of the imports in order. platform overrides detection unless
+// it is "".
+func (s *Service) FinishUploads(ctx context.Context, who tenant.Identity, platform string, r tenant.Request, uploads ...*Upload) ([]string, error) {
+	request := UploadRequest{Platform: platform, Request: r}
+	for _, u := range uploads {
+		request.Files = append(request.Files, UploadedFile{ID: u.id, Name: u.Name, Size: u.size})
 	}
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	id, err := u.store.FinishUpload(ctx, u.scope, u.id, UploadedFile{Size: u.size, Platform: platform, Request: r})
+	ids, err := s.Uploads.FinishUploads(ctx, who.Scope, request)
 	if err != nil {
-		return "", fmt.Errorf("finish upload: %w", err)
+		return nil, fmt.Errorf("finish uploads: %w", err)
 	}
-	return id, nil
+	return ids, nil
 }
 
 // Abort removes an unfinished upload.

@@ -99,14 +99,15 @@ func (f heldImports) StoreBatch(ctx context.Context, run importer.Run, b importe
 // upload commits the import of a file.
 func (e *fairEnv) upload(t *testing.T, scope tenant.Scope, file string) {
 	t.Helper()
-	u, err := (&importer.Service{Uploads: e.Imports()}).BeginUpload(t.Context(), tenant.Identity{Scope: scope})
+	service := &importer.Service{Uploads: e.Imports()}
+	u, err := service.BeginUpload(t.Context(), tenant.Identity{Scope: scope})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := u.ReadFrom(t.Context(), strings.NewReader(file)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := u.Finish(t.Context(), "", tenant.Request{}); err != nil {
+	if _, err := service.FinishUploads(t.Context(), tenant.Identity{Scope: scope}, "", tenant.Request{}, u); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -98,7 +98,7 @@ func (i Imports) ListImports(ctx context.Context, scope tenant.Scope, offset, li
 
 func toImport(r db.Import, blocked int64) (importer.Import, error) {
 	out := importer.Import{
-		ID: r.ID, Platform: r.Platform, Status: importer.Status(r.Status), Total: int(r.Total),
+		ID: r.ID, File: r.File, Platform: r.Platform, Status: importer.Status(r.Status), Total: int(r.Total),
 		Imported: int(r.Imported), Updated: int(r.Updated), Skipped: int(r.Skipped), Unchanged: int(r.Unchanged),
 		Blocked: int(blocked), Failed: int(r.Failed), Indexed: int(r.Indexed), StartedAt: r.StartedAt.UTC(), Version: r.Version,
 	}

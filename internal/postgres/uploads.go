@@ -71,12 +71,12 @@ func checkUpload(ctx context.Context, q *db.Queries, scope tenant.Scope) error {
 func (i Imports) AppendChunk(ctx context.Context, scope tenant.Scope, id string, c importer.Chunk, limits importer.UploadLimits) error {
 	err := i.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
 		n, err := q.ExtendUpload(ctx, db.ExtendUploadParams{
-			TenantID: string(scope.Tenant), UserID: int64(scope.User), ID: id, Bytes: int64(len(c.Data)), Lease: seconds(uploadLease),
+			TenantID: string(scope.Tenant), UserID: int64(scope.User), ID: id, Bytes: int64(len(c.Data)), Lease: seconds(uploadLease), Earlier: c.Earlier,
 		})
 		if err != nil {
 			return err
 		}
-		if n == 0 {
+		if n != int64(1+len(c.Earlier)) {
 			return importer.ErrUploadExpired
 		}
 		err = q.InsertChunk(ctx, db.InsertChunkParams{
@@ -110,38 +110,67 @@ func checkUploads(ctx context.Context, q *db.Queries, scope tenant.Scope, c impo
 
 // uploadAnswer is the stored answer of an upload request.
 type uploadAnswer struct {
-	ImportID string `json:"import"`
+	ImportID string   `json:"import"`
+	More     []string `json:"more,omitempty"` // of further files
 }
 
-// FinishUpload implements importer.UploadStore.
-func (i Imports) FinishUpload(ctx context.Context, scope tenant.Scope, id string, f importer.UploadedFile) (string, error) {
+// FinishUploads implements importer.UploadStore.
+func (i Imports) FinishUploads(ctx context.Context, scope tenant.Scope, r importer.UploadRequest) ([]string, error) {
 	var answer uploadAnswer
 	err := i.inScope(ctx, scope, func(tx pgx.Tx, q *db.Queries) error {
 		answer = uploadAnswer{}
-		return answerOnce(ctx, q, scope, f.Request, &answer, func() error {
-			n, err := q.FinishUpload(ctx, db.FinishUploadParams{
-				TenantID: string(scope.Tenant), UserID: int64(scope.User), ID: id, Platform: f.Platform, Size: f.Size,
-			})
-			if err != nil {
+		return answerOnce(ctx, q, scope, r.Request, &answer, func() error {
+			if err := i.finishUploads(ctx, tx, q, scope, r); err != nil {
 				return err
 			}
-			if n == 0 {
-				return importer.ErrUploadExpired
+			answer.ImportID = r.Files[0].ID
+			for _, f := range r.Files[1:] {
+				answer.More = append(answer.More, f.ID)
 			}
-			answer.ImportID = id
-			if err := i.insertFirstImportJob(ctx, tx, q, scope, id); err != nil {
-				return err
-			}
-			return appendAudit(ctx, q, scope, audit.ImportCreate, id)
+			return nil
 		})
 	})
-	if err == nil && answer.ImportID != id { // the request is a repetition
-		err = i.DeleteUpload(ctx, scope, id)
+	for _, f := range r.Files {
+		if err == nil && answer.ImportID != r.Files[0].ID { // the request is a repetition
+			err = i.DeleteUpload(ctx, scope, f.ID)
+		}
 	}
 	if err != nil {
-		return "", fmt.Errorf("finish upload: %w", err)
+		return nil, fmt.Errorf("finish uploads: %w", err)
 	}
-	return answer.ImportID, nil
+	return append([]string{answer.ImportID}, answer.More...), nil
+}
+
+// finishUploads queues the imports of files. The first file of each user of a tenant is
+// imported before further ones.
+func (i Imports) finishUploads(ctx context.Context, tx pgx.Tx, q *db.Queries, scope tenant.Scope, r importer.UploadRequest) error {
+	unfinished, err := q.CountUnfinishedImports(ctx, db.CountUnfinishedImportsParams{TenantID: string(scope.Tenant), UserID: int64(scope.User)})
+	if err != nil {
+		return fmt.Errorf("count imports: %w", err)
+	}
+	priority := queue.Waiting
+	if unfinished > int64(len(r.Files)) {
+		priority = queue.Later
+	}
+	for _, f := range r.Files {
+		n, err := q.FinishUpload(ctx, db.FinishUploadParams{
+			TenantID: string(scope.Tenant), UserID: int64(scope.User), ID: f.ID, Platform: r.Platform, File: f.Name, Size: f.Size,
+		})
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return importer.ErrUploadExpired
+		}
+		if err := i.insertImportJob(ctx, tx, scope, f.ID, priority, 0); err != nil {
+			return err
+		}
+		if err := appendAudit(ctx, q, scope, audit.ImportCreate, f.ID); err != nil {
+			return err
+		}
+		priority = queue.Later
+	}
+	return nil
 }
 
 // DeleteUpload implements importer.UploadStore.
@@ -153,20 +182,6 @@ func (i Imports) DeleteUpload(ctx context.Context, scope tenant.Scope, id string
 		return fmt.Errorf("delete upload: %w", err)
 	}
 	return nil
-}
-
-// insertFirstImportJob inserts the job that imports a file. The first file of each user of
-// a tenant is imported before further ones.
-func (d *DB) insertFirstImportJob(ctx context.Context, tx pgx.Tx, q *db.Queries, scope tenant.Scope, id string) error {
-	n, err := q.CountUnfinishedImports(ctx, db.CountUnfinishedImportsParams{TenantID: string(scope.Tenant), UserID: int64(scope.User)})
-	if err != nil {
-		return fmt.Errorf("count imports: %w", err)
-	}
-	priority := queue.Waiting
-	if n > 1 {
-		priority = queue.Later
-	}
-	return d.insertImportJob(ctx, tx, scope, id, priority, 0)
 }
 
 // insertImportJob inserts a job that imports a file after a delay. An import may

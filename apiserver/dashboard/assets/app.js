@@ -238,7 +238,6 @@
 	if (drop) {
 		const input = one("input[type=file]", drop), zone = one("[data-dropzone]");
 		const hasFiles = (event) => [...event.dataTransfer?.types ?? []].includes("Files");
-		input.multiple = true;
 		for (const node of all("[data-unscripted]", drop)) node.hidden = true;
 		addEventListener("dragover", (event) => { if (hasFiles(event)) { event.preventDefault(); zone.hidden = false; } });
 		addEventListener("dragleave", (event) => { if (!event.relatedTarget) zone.hidden = true; });

@@ -216,7 +216,7 @@ func (q *Queries) EndImport(ctx context.Context, arg EndImportParams) (int64, er
 }
 
 const getImport = `-- name: GetImport :one
-select i.tenant_id, i.user_id, i.id, i.kind, i.platform, i.requested_platform, i.status, i.failure, i.version, i.size, i.total, i.imported, i.updated, i.skipped, i.unchanged, i.failed, i.indexed, i.errors, i.warnings, i.notes, i.stored, i.attempts, i.worker, i.leased_until, i.started_at, i.finished_at, i.chunk_bytes, (select count(*) from conversations c where c.tenant_id = $1 and c.user_id = $2
+select i.tenant_id, i.user_id, i.id, i.kind, i.platform, i.requested_platform, i.status, i.failure, i.version, i.size, i.total, i.imported, i.updated, i.skipped, i.unchanged, i.failed, i.indexed, i.errors, i.warnings, i.notes, i.stored, i.attempts, i.worker, i.leased_until, i.started_at, i.finished_at, i.chunk_bytes, i.file, (select count(*) from conversations c where c.tenant_id = $1 and c.user_id = $2
     and c.import_id = i.id and c.status = 'blocked' and i.stored) as blocked
 from imports i where i.tenant_id = $1 and i.user_id = $2 and i.id = $3 and i.status <> 'uploading'
 `
@@ -263,6 +263,7 @@ func (q *Queries) GetImport(ctx context.Context, arg GetImportParams) (GetImport
 		&i.Import.StartedAt,
 		&i.Import.FinishedAt,
 		&i.Import.ChunkBytes,
+		&i.Import.File,
 		&i.Blocked,
 	)
 	return i, err
@@ -398,7 +399,7 @@ func (q *Queries) LedgerOrdinals(ctx context.Context, arg LedgerOrdinalsParams) 
 }
 
 const listImports = `-- name: ListImports :many
-select i.tenant_id, i.user_id, i.id, i.kind, i.platform, i.requested_platform, i.status, i.failure, i.version, i.size, i.total, i.imported, i.updated, i.skipped, i.unchanged, i.failed, i.indexed, i.errors, i.warnings, i.notes, i.stored, i.attempts, i.worker, i.leased_until, i.started_at, i.finished_at, i.chunk_bytes, (select count(*) from conversations c where c.tenant_id = $1 and c.user_id = $2
+select i.tenant_id, i.user_id, i.id, i.kind, i.platform, i.requested_platform, i.status, i.failure, i.version, i.size, i.total, i.imported, i.updated, i.skipped, i.unchanged, i.failed, i.indexed, i.errors, i.warnings, i.notes, i.stored, i.attempts, i.worker, i.leased_until, i.started_at, i.finished_at, i.chunk_bytes, i.file, (select count(*) from conversations c where c.tenant_id = $1 and c.user_id = $2
     and c.import_id = i.id and c.status = 'blocked' and i.stored) as blocked
 from imports i where i.tenant_id = $1 and i.user_id = $2 and i.kind = 'file' and i.status <> 'uploading'
 order by i.id desc limit $4 offset $3
@@ -458,6 +459,7 @@ func (q *Queries) ListImports(ctx context.Context, arg ListImportsParams) ([]Lis
 			&i.Import.StartedAt,
 			&i.Import.FinishedAt,
 			&i.Import.ChunkBytes,
+			&i.Import.File,
 			&i.Blocked,
 		); err != nil {
 			return nil, err

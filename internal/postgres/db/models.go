@@ -212,6 +212,7 @@ type Import struct {
 	StartedAt         time.Time
 	FinishedAt        *time.Time
 	ChunkBytes        int64
+	File              string
 }
 
 // The content of an uploaded file until the import has finished

@@ -82,25 +82,29 @@ func (q *Queries) DeleteUpload(ctx context.Context, arg DeleteUploadParams) erro
 }
 
 const extendUpload = `-- name: ExtendUpload :execrows
-update imports set chunk_bytes = chunk_bytes + $1, leased_until = now() + make_interval(secs => $2::int)
-where tenant_id = $3 and user_id = $4 and id = $5 and status = 'uploading'
+update imports set chunk_bytes = chunk_bytes + case when id = $1 then $2::bigint else 0 end,
+    leased_until = now() + make_interval(secs => $3::int)
+where tenant_id = $4 and user_id = $5 and (id = $1 or id = any($6::uuid[])) and status = 'uploading'
 `
 
 type ExtendUploadParams struct {
+	ID       string
 	Bytes    int64
 	Lease    int32
 	TenantID string
 	UserID   int64
-	ID       string
+	Earlier  []string
 }
 
+// Adds the bytes to an upload, and extends it and the earlier ones of its request.
 func (q *Queries) ExtendUpload(ctx context.Context, arg ExtendUploadParams) (int64, error) {
 	result, err := q.db.Exec(ctx, extendUpload,
+		arg.ID,
 		arg.Bytes,
 		arg.Lease,
 		arg.TenantID,
 		arg.UserID,
-		arg.ID,
+		arg.Earlier,
 	)
 	if err != nil {
 		return 0, err
@@ -109,12 +113,14 @@ func (q *Queries) ExtendUpload(ctx context.Context, arg ExtendUploadParams) (int
 }
 
 const finishUpload = `-- name: FinishUpload :execrows
-update imports set status = 'queued', requested_platform = $1, platform = $1, size = $2, leased_until = null, version = 1
-where tenant_id = $3 and user_id = $4 and id = $5 and status = 'uploading'
+update imports set status = 'queued', requested_platform = $1, platform = $1, file = $2, size = $3, leased_until = null,
+    version = 1
+where tenant_id = $4 and user_id = $5 and id = $6 and status = 'uploading'
 `
 
 type FinishUploadParams struct {
 	Platform string
+	File     string
 	Size     int64
 	TenantID string
 	UserID   int64
@@ -124,6 +130,7 @@ type FinishUploadParams struct {
 func (q *Queries) FinishUpload(ctx context.Context, arg FinishUploadParams) (int64, error) {
 	result, err := q.db.Exec(ctx, finishUpload,
 		arg.Platform,
+		arg.File,
 		arg.Size,
 		arg.TenantID,
 		arg.UserID,

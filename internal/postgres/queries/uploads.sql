@@ -15,8 +15,10 @@ insert into imports (tenant_id, user_id, id, kind, platform, status, stored, lea
 values (@tenant_id, @user_id, @id, 'file', '', 'uploading', false, now() + make_interval(secs => @lease::int));
 
 -- name: ExtendUpload :execrows
-update imports set chunk_bytes = chunk_bytes + @bytes, leased_until = now() + make_interval(secs => @lease::int)
-where tenant_id = @tenant_id and user_id = @user_id and id = @id and status = 'uploading';
+-- Adds the bytes to an upload, and extends it and the earlier ones of its request.
+update imports set chunk_bytes = chunk_bytes + case when id = @id then @bytes::bigint else 0 end,
+    leased_until = now() + make_interval(secs => @lease::int)
+where tenant_id = @tenant_id and user_id = @user_id and (id = @id or id = any(@earlier::uuid[])) and status = 'uploading';
 
 -- name: InsertChunk :exec
 insert into import_chunks (tenant_id, user_id, import_id, n, data) values (@tenant_id, @user_id, @import_id, @n, @data);
@@ -32,7 +34,8 @@ from usage u join quotas q on q.tenant_id = u.tenant_id, upload_bytes() b
 where u.tenant_id = @tenant_id;
 
 -- name: FinishUpload :execrows
-update imports set status = 'queued', requested_platform = @platform, platform = @platform, size = @size, leased_until = null, version = 1
+update imports set status = 'queued', requested_platform = @platform, platform = @platform, file = @file, size = @size, leased_until = null,
+    version = 1
 where tenant_id = @tenant_id and user_id = @user_id and id = @id and status = 'uploading';
 
 -- name: DeleteUpload :exec

@@ -111,6 +111,13 @@ class ClientTest(unittest.TestCase):
             target = pathlib.Path(directory, "export.zip")
             self.client.account.export(target)
             self.assertIn("Night train", "".join(text(target)))
+            source = pathlib.Path(directory, "conversations.json")
+            source.write_bytes(EXPORT)
+            first, second = self.client.imports.create_many([source, io.BytesIO(b"not an export")], platform="claude")
+        self.assertEqual(first.file, "conversations.json")
+        self.assertEqual(self.client.imports.wait(first.import_id).unchanged, 1)
+        with self.assertRaises(mnemo.ImportFailedError):
+            self.client.imports.wait(second.import_id)
         self.client.chats.delete([c.id for c in self.client.chats.list(import_id=started.import_id)])
 
     def test_failed_import(self):

@@ -66,7 +66,7 @@ class RetryTest(unittest.TestCase):
         self.assertNotIn(server.requests[-1][0]["Idempotency-Key"], keys)
 
     def test_upload_is_sent_again_from_its_start(self):
-        server, client = self.serve((503, {"Retry-After": "0"}, ""), (202, {}, '{"importId": "i1"}'))
+        server, client = self.serve((503, {"Retry-After": "0"}, ""), (202, {}, '{"importId": "i1", "imports": []}'))
         self.assertEqual(client.imports.create(b"exported").import_id, "i1")
         self.assertTrue(all(b"exported" in body for _, body in server.requests))
 

@@ -1,7 +1,7 @@
 import { APIConnectionError, ImportFailedError } from "./errors.js";
 import { readEvents } from "./events.js";
 import { sleep, type Transport } from "./transport.js";
-import type { Import, Schemas, StartedImport } from "./types.js";
+import type { Import, Schemas, StartedFile, StartedImport } from "./types.js";
 
 /** Imports of chat exports. */
 export class Imports {
@@ -9,9 +9,24 @@ export class Imports {
 
   /** Uploads an export of an assistant or of Mnemo. The server continues with the import. */
   create(file: Blob, options: { platform?: string; name?: string; idempotencyKey?: string } = {}): Promise<StartedImport> {
+    return this.#create([{ file, name: options.name }], options);
+  }
+
+  /** Uploads up to 10 exports in one request, all or none. Each has an import of its own. */
+  async createMany(
+    files: { file: Blob; name?: string }[],
+    options: { platform?: string; idempotencyKey?: string } = {},
+  ): Promise<StartedFile[]> {
+    return (await this.#create(files, options)).imports;
+  }
+
+  #create(
+    files: { file: Blob; name?: string }[],
+    options: { platform?: string; idempotencyKey?: string },
+  ): Promise<StartedImport> {
     const form = new FormData();
     if (options.platform) form.set("platform", options.platform);
-    form.set("file", file, options.name ?? "export");
+    files.forEach(({ file, name }, i) => form.append(i ? "files" : "file", file, name ?? nameOf(file)));
     return this.transport.call({
       method: "POST",
       path: "/api/chat-history/import",
@@ -71,6 +86,11 @@ export class Imports {
     }
     return status;
   }
+}
+
+/** Returns the name of a file that was chosen in a browser, or of any other content. */
+function nameOf(file: Blob): string {
+  return "name" in file && typeof file.name === "string" && file.name ? file.name : "export";
 }
 
 function path(importId: string): string {

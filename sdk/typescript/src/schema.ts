@@ -193,7 +193,7 @@ export interface paths {
         put?: never;
         /**
          * Import an export of an assistant or of Mnemo
-         * @description The export as downloaded: JSON, JSON lines, CSV or HTML, alone or in a zip, gzip or tar, including multi-part exports and nested zips. Accepted are exports of ChatGPT, Claude, Gemini, Grok, DeepSeek, Perplexity, Copilot, TypingMind, Claude Code, Codex, LibreChat, Open WebUI and OpenAI messages. The format is detected by content. The response is sent when the file is stored; GET /api/chat-history/imports/{importId} returns the progress of the import. The newest state of each conversation wins, in any order of files; importing a file twice changes nothing. If the file exceeds the conversation quota, its newest conversations become active and the rest are blocked until quota is available. A file from GET /api/export restores ids, times, versions and states, and can only be imported into an empty account. With an `Idempotency-Key`, requests with the same file and platform have the same body.
+         * @description The export as downloaded: JSON, JSON lines, CSV or HTML, alone or in a zip, gzip or tar, including multi-part exports and nested zips. Accepted are exports of ChatGPT, Claude, Gemini, Grok, DeepSeek, Perplexity, Copilot, TypingMind, Claude Code, Codex, LibreChat, Open WebUI and OpenAI messages. The format is detected by content. The response is sent when the file is stored; GET /api/chat-history/imports/{importId} returns the progress of the import. The newest state of each conversation wins, in any order of files; importing a file twice changes nothing. Each file of a request has an import of its own. An error rejects all of them and names the file. If the file exceeds the conversation quota, its newest conversations become active and the rest are blocked until quota is available. A file from GET /api/export restores ids, times, versions and states, and can only be imported into an empty account. With an `Idempotency-Key`, requests with the same files and platform have the same body.
          *
          *     Scope: `write`.
          */
@@ -1005,6 +1005,8 @@ export interface components {
             errors: components["schemas"]["ImportError"][];
             /** Format: int64 */
             failed: number;
+            /** @description The name of the file as it was sent; empty if it is unknown, and for an ingested conversation. */
+            file: string;
             /**
              * Format: date-time
              * @description Null until the import is done or failed.
@@ -1359,8 +1361,16 @@ export interface components {
             score: number;
             text: string;
         };
-        StartedImport: {
+        StartedFile: {
+            /** @description The name of the file; empty if the request does not contain it. */
+            file: string;
             importId: string;
+        };
+        StartedImport: {
+            /** @description The import of the first file. */
+            importId: string;
+            /** @description The import of each file, in order. */
+            imports: components["schemas"]["StartedFile"][];
         };
         Token: {
             /** Format: date-time */
@@ -2601,9 +2611,11 @@ export interface operations {
                 "multipart/form-data": {
                     /**
                      * Format: binary
-                     * @description The export file, at most 4 GiB unless configured otherwise.
+                     * @description The export file. All files of a request are at most 4 GiB unless configured otherwise.
                      */
                     file: string;
+                    /** @description Further export files. */
+                    files?: string[];
                     /**
                      * @description Overrides the detected format: only conversations of this platform are imported.
                      * @enum {string}
@@ -2625,7 +2637,13 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "importId": "0196b2f5-09d2-7e6b-8a41-5c3f9b7d2e60"
+                     *       "importId": "0196b2f5-09d2-7e6b-8a41-5c3f9b7d2e60",
+                     *       "imports": [
+                     *         {
+                     *           "file": "conversations.json",
+                     *           "importId": "0196b2f5-09d2-7e6b-8a41-5c3f9b7d2e60"
+                     *         }
+                     *       ]
                      *     }
                      */
                     "application/json": components["schemas"]["StartedImport"];
@@ -2722,6 +2740,7 @@ export interface operations {
                      *             }
                      *           ],
                      *           "failed": 1,
+                     *           "file": "chatgpt-export.zip",
                      *           "finishedAt": "2025-05-09T14:30:08.000Z",
                      *           "importId": "0196b2f5-09d2-7e6b-8a41-5c3f9b7d2e60",
                      *           "imported": 100,
@@ -2809,6 +2828,7 @@ export interface operations {
                      *         }
                      *       ],
                      *       "failed": 1,
+                     *       "file": "chatgpt-export.zip",
                      *       "finishedAt": "2025-05-09T14:30:08.000Z",
                      *       "importId": "0196b2f5-09d2-7e6b-8a41-5c3f9b7d2e60",
                      *       "imported": 100,
@@ -2907,7 +2927,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "data": "{\"importId\":\"0196b2f5-09d2-7e6b-8a41-5c3f9b7d2e60\",\"platform\":\"chatgpt\",\"status\":\"done\",\"total\":120,\"imported\":100,\"updated\":4,\"skipped\":15,\"blocked\":10,\"failed\":1,\"errors\":[{\"conversation\":\"c-7\",\"error\":\"JSON is nested too deeply\"}],\"startedAt\":\"2025-05-09T14:30:00.000Z\",\"finishedAt\":\"2025-05-09T14:30:08.000Z\",\"unchanged\":12,\"indexed\":97,\"warnings\":[\"Skipped messages from abandoned branches: 31.\"]}",
+                     *       "data": "{\"importId\":\"0196b2f5-09d2-7e6b-8a41-5c3f9b7d2e60\",\"platform\":\"chatgpt\",\"status\":\"done\",\"total\":120,\"imported\":100,\"updated\":4,\"skipped\":15,\"blocked\":10,\"failed\":1,\"errors\":[{\"conversation\":\"c-7\",\"error\":\"JSON is nested too deeply\"}],\"startedAt\":\"2025-05-09T14:30:00.000Z\",\"finishedAt\":\"2025-05-09T14:30:08.000Z\",\"unchanged\":12,\"indexed\":97,\"warnings\":[\"Skipped messages from abandoned branches: 31.\"],\"file\":\"chatgpt-export.zip\"}",
                      *       "id": "12"
                      *     }
                      */

@@ -20,6 +20,7 @@ export type Memory = Schemas["Memory"];
 export type MemoryVersion = Schemas["MemoryVersion"];
 export type Recollection = Schemas["Recollection"];
 export type SearchResult = Schemas["SearchResult"];
+export type StartedFile = Schemas["StartedFile"];
 export type StartedImport = Schemas["StartedImport"];
 export type UpdatedConversations = Schemas["UpdatedConversations"];
 export type UpdatedMemory = Schemas["UpdatedMemory"];

@@ -78,7 +78,7 @@ export const scenarios = {
     check((await client.chats.delete([stored.conversationId])).count === 1, "deleted");
   },
 
-  async imports({ client, name }) {
+  async imports({ client, ImportFailedError, name }) {
     const file = new Blob([JSON.stringify([{ ...conversation, uuid: `sdk-${name}` }])]);
     const { importId } = await client.imports.create(file, { platform: "claude", name: "conversations.json" });
     const states = await Array.fromAsync(client.imports.follow(importId));
@@ -88,6 +88,12 @@ export const scenarios = {
     check((await Array.fromAsync(client.imports.list())).some((i) => i.importId === importId), "list");
     const zip = await new Response(await client.account.export()).arrayBuffer();
     check(new TextDecoder().decode(zip.slice(0, 2)) === "PK", "the export is not a zip file");
+    const files = [{ file, name: "first.json" }, { file: new File(["not an export"], "second.json") }];
+    const [first, second] = await client.imports.createMany(files, { platform: "claude" });
+    check(first.file === "first.json" && second.file === "second.json", "names of files");
+    check((await client.imports.wait(first.importId)).unchanged === 1, "the first file");
+    const failed = await client.imports.wait(second.importId).catch((e) => e);
+    check(failed instanceof ImportFailedError, `the second file: ${failed}`);
     const chats = await Array.fromAsync(client.chats.list({ importId }));
     check((await client.chats.delete(chats.map((c) => c.id))).count === 1, "deleted");
   },

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -30,7 +30,7 @@ class Call:
     path: str
     params: Mapping[str, Any] = field(default_factory=dict)
     body: BaseModel | None = None
-    upload: Upload | None = None
+    uploads: Sequence[Upload] = ()
     form: Mapping[str, str] = field(default_factory=dict)
     headers: dict[str, str] = field(default_factory=dict)
     idempotency_key: str | None = None
@@ -45,13 +45,14 @@ class Call:
         arguments: dict[str, Any] = {"params": params, "headers": self.headers}
         if self.body is not None:
             arguments["json"] = self.body.model_dump(mode="json", by_alias=True, exclude_none=True)
-        if self.upload is not None:
-            arguments["files"] = {"file": self.upload.next_attempt()}
+        if self.uploads:
+            names = ["file", *["files"] * (len(self.uploads) - 1)]
+            arguments["files"] = [(name, upload.next_attempt()) for name, upload in zip(names, self.uploads)]
             arguments["data"] = dict(self.form)
         return arguments
 
     def repeatable(self) -> bool:
-        return self.upload is None or self.upload.repeatable
+        return all(upload.repeatable for upload in self.uploads)
 
 
 def _text(value: Any) -> str:

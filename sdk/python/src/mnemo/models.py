@@ -475,8 +475,23 @@ class SimilarMemory(Model):
     text: str
 
 
+class StartedFile(Model):
+    file: str
+    """
+    The name of the file; empty if the request does not contain it.
+    """
+    import_id: str
+
+
 class StartedImport(Model):
     import_id: str
+    """
+    The import of the first file.
+    """
+    imports: list[StartedFile]
+    """
+    The import of each file, in order.
+    """
 
 
 class Token(Model):
@@ -659,6 +674,10 @@ class Import(Model):
     The first 100 errors of conversations, and the error of the file.
     """
     failed: int
+    file: str
+    """
+    The name of the file as it was sent; empty if it is unknown, and for an ingested conversation.
+    """
     finished_at: AwareDatetime | None
     """
     Null until the import is done or failed.

@@ -1,8 +1,9 @@
 # Generated from mnemo/_async/imports.py by hack/sdk/generate.py. DO NOT EDIT.
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
+from typing import List
 
 import time
 import httpx
@@ -25,13 +26,26 @@ class Imports:
         self, file: FileSource, *, platform: str | None = None, idempotency_key: str | None = None
     ) -> models.StartedImport:
         """Uploads an export of an assistant or of Mnemo. The server continues with the import."""
-        upload = Upload(file)
+        return self._create([file], platform, idempotency_key)
+
+    def create_many(
+        self, files: Sequence[FileSource], *, platform: str | None = None, idempotency_key: str | None = None
+    ) -> List[models.StartedFile]:
+        """Uploads up to 10 exports in one request, all or none. Each has an import of its own."""
+        return (self._create(files, platform, idempotency_key)).imports
+
+    def _create(
+        self, files: Sequence[FileSource], platform: str | None, idempotency_key: str | None
+    ) -> models.StartedImport:
         form = {} if platform is None else {"platform": platform}
-        call = Call("POST", "/api/chat-history/import", upload=upload, form=form, idempotency_key=idempotency_key)
+        uploads: List[Upload] = []
         try:
+            uploads.extend(map(Upload, files))
+            call = Call("POST", "/api/chat-history/import", uploads=uploads, form=form, idempotency_key=idempotency_key)
             return self._transport.call(models.StartedImport, call)
         finally:
-            upload.close()
+            for upload in uploads:
+                upload.close()
 
     def get(self, import_id: str) -> models.Import:
         """Returns the status of an import."""
