@@ -100,7 +100,7 @@ func TestLifecycle(t *testing.T) {
 	}
 }
 
-// TestDemo follows "Demo" in docs/install.md, which installs the chart with bundled
+// TestDemo follows "Deploy" in README.md, which installs the chart with bundled
 // stores. It is in this file because Go runs tests in the order of their files: it
 // must run after TestLifecycle, whose cluster it uses and whose release it replaces.
 func TestDemo(t *testing.T) {
@@ -110,16 +110,7 @@ func TestDemo(t *testing.T) {
 		run  func(t *testing.T)
 	}{
 		{"prepare a namespace and images", d.prepare},
-		{"install", func(t *testing.T) {
-			d.helm(t, "install", "mnemo", "charts/mnemo", "--take-ownership", "--set", "demo=true", "--set", "embeddings.mode=local", "--set", d.images,
-				"--wait", "--timeout", "5m")
-			d.passwords = d.generatedPasswords(t)
-		}},
-		{"store and search a memory", func(t *testing.T) {
-			d.createTenant(t)
-			d.storeAndSearch(t)
-		}},
-		{"helm test", func(t *testing.T) { d.helm(t, "test", "mnemo") }},
+		{"install as in README.md, and store and search a memory", d.readme},
 		{"the superuser cannot connect over the network", d.superuserRejected},
 		{"without a volume, a replaced pod loses the data", d.replaceWithoutVolume},
 		{"with a volume, a replaced pod keeps the data", d.replaceWithVolume},
