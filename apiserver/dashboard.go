@@ -18,7 +18,7 @@ func (s *Server) addDashboard() {
 	}
 	dashboard.New(dashboard.Config{
 		Memories: s.Memories, Chats: s.Chats, Imports: s.Imports, Sessions: s.Sessions, Access: s.Access, UserTokens: s.UserTokens, Holdings: s.Holdings,
-		Accounts: s.Accounts, Audit: s.Audit, Server: dashboardServer{s}, Files: dashboardServer{s}, Providers: s.Providers, Programs: s.Programs,
+		Accounts: s.Accounts, Audit: s.Audit, Administration: s.Administration, Server: dashboardServer{s}, Files: dashboardServer{s}, Providers: s.Providers, Programs: s.Programs,
 	}).Register(s.app)
 }
 
@@ -75,6 +75,16 @@ func (e dashboardServer) Import(c *fiber.Ctx, who tenant.Identity) ([]string, er
 // Export implements dashboard.Files.
 func (e dashboardServer) Export(c *fiber.Ctx, who tenant.Identity) error {
 	send, err := e.openExport(c.UserContext(), who)
+	if err != nil {
+		return err
+	}
+	send(c)
+	return nil
+}
+
+// ExportAudit implements dashboard.Files.
+func (e dashboardServer) ExportAudit(c *fiber.Ctx, who tenant.Identity) error {
+	send, err := e.openAuditExport(c.UserContext(), who)
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/mnemo-dev/mnemo/internal/account"
 	"github.com/mnemo-dev/mnemo/internal/archive"
+	"github.com/mnemo-dev/mnemo/internal/audit"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
@@ -62,29 +63,51 @@ func (s *Server) openExport(ctx context.Context, who tenant.Identity) (send func
 		return nil, err
 	}
 	return func(c *fiber.Ctx) {
-		r, w := io.Pipe()
-		go func() {
-			err := s.writeArchive(ctx, w, snapshot)
-			// Before the response ends, so that the client can start the next export.
-			snapshot.Close()
-			done()
-			_ = w.CloseWithError(err) // an error ends the response without its last chunk
-		}()
 		c.Set(fiber.HeaderContentType, mediaZip)
 		c.Set(fiber.HeaderContentDisposition, fmt.Sprintf(exportName, snapshot.At.Format(time.DateOnly)))
-		c.Set(fiber.HeaderCacheControl, "no-store")
-		c.Status(http.StatusOK)
-		c.Context().SetBodyStream(&pacedBody{PipeReader: r, conn: c.Context().Conn(), timeout: s.WriteTimeout, ctx: ctx}, -1)
+		s.stream(ctx, c, func(w io.Writer) error {
+			return archive.Write(w, snapshot.At, snapshot.Counts, snapshot)
+		}, func() { snapshot.Close(); done() })
 	}, nil
 }
 
-// writeArchive writes a snapshot until it is complete, the reader is closed or the
-// context ends.
-func (s *Server) writeArchive(ctx context.Context, w *io.PipeWriter, snapshot *account.Snapshot) error {
+// openAuditExport returns the function that sends the audit log of the user's tenant. It
+// shares the limits of exports.
+func (s *Server) openAuditExport(ctx context.Context, who tenant.Identity) (send func(c *fiber.Ctx), err error) {
+	release, err := s.exports.acquire(who.Scope)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(context.WithValue(s.closing, requestIDKey{}, requestIDOf(ctx)), s.ExportTimeout)
+	return func(c *fiber.Ctx) {
+		c.Set(fiber.HeaderContentType, mediaLines)
+		c.Set(fiber.HeaderContentDisposition, `attachment; filename="mnemo-audit.jsonl"`)
+		s.stream(ctx, c, func(w io.Writer) error { return audit.Export(ctx, s.Audit, who.Tenant, w) }, func() { cancel(); release() })
+	}, nil
+}
+
+// stream sends what write writes while the client reads fast enough, and calls done before
+// the response ends, so that the client can start the next export. An error ends the
+// response without its last chunk.
+func (s *Server) stream(ctx context.Context, c *fiber.Ctx, write func(io.Writer) error, done func()) {
+	r, w := io.Pipe()
+	go func() {
+		err := s.writeExport(ctx, w, write)
+		done()
+		_ = w.CloseWithError(err)
+	}()
+	c.Set(fiber.HeaderCacheControl, "no-store")
+	c.Status(http.StatusOK)
+	c.Context().SetBodyStream(&pacedBody{PipeReader: r, conn: c.Context().Conn(), timeout: s.WriteTimeout, ctx: ctx}, -1)
+}
+
+// writeExport writes an export until it is complete, the reader is closed or the context
+// ends.
+func (s *Server) writeExport(ctx context.Context, w *io.PipeWriter, write func(io.Writer) error) error {
 	stop := context.AfterFunc(ctx, func() { _ = w.CloseWithError(ctx.Err()) })
 	defer stop()
 	buffer := bufio.NewWriterSize(w, 64<<10)
-	err := archive.Write(buffer, snapshot.At, snapshot.Counts, snapshot)
+	err := write(buffer)
 	if err == nil {
 		err = buffer.Flush()
 	}

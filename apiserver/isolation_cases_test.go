@@ -142,6 +142,8 @@ var isolationCases = map[string][]isolationRequest{
 	"GET /activity":   {{}, {path: "?before=5"}}, "GET /privacy": {{}},
 	// Rejected, because what they store changes the work of the next request.
 	"POST /sample": {{body: "back=/chats/$c&x=%zz"}}, "POST /sample/remove": {{body: "back=/chats/$c&x=%zz"}},
+	"GET /admin": {{}, {path: "?after=$u"}}, "POST /admin/audit": {{body: "x=y"}},
+	"POST /admin/members/remove": {{body: "email=$s"}}, "POST /admin/members/restore": {{body: "email=$s"}},
 	"POST /account/export": {{body: "x=y"}},
 	"POST /account/erase":  {{body: "confirm=delete+everything"}},
 
@@ -177,6 +179,8 @@ var sameForOwner = map[string]bool{
 	"POST /api/buckets": true, "POST /api/tokens": true, "POST /connect/tokens": true, "POST /buckets": true, "tool create_bucket": true, "POST " + pathRegister: true, "POST " + pathToken: true, "POST " + pathRevoke: true,
 	"GET /assets/:name": true, "GET /sign-in": true, "POST /sign-in": true, "GET /sign-in/link": true, "POST /sign-in/link": true, "POST /sample": true, "POST /sample/remove": true, "GET /sign-in/callback": true, "GET /authorize": true, "POST /authorize": true,
 	"DELETE /mem0/v1/memories": true, "POST /mem0/v3/memories/add": true, "POST /mem0/v1/memories": true,
+	// These users are no administrators; TestDashboard/Administration is about them.
+	"GET /admin": true, "POST /admin/members/remove": true, "POST /admin/members/restore": true,
 	// Users have no access to them; TestUsersOfApplications is about applications.
 	"GET /api/users": true, "GET /api/users/:user": true, "DELETE /api/users/:user": true,
 	"POST /api/chat-history/ingest/custom-online": true, "POST /memories/delete": true, "POST /chats/delete": true, "POST /memories/undelete": true, "POST /chats/undelete": true, "POST /chats/mark": true,

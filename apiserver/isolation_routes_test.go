@@ -66,7 +66,7 @@ func newIsolationServer(t *testing.T) *isolationServer {
 	}
 	db := x.stores.db
 	x.testServer, _ = newRealServerOn(t, x.stores, func(c *Config) {
-		c.Sessions, c.Access, c.UserTokens, c.Holdings, c.URL = db, db, db, db.Holdings, public
+		c.Sessions, c.Access, c.UserTokens, c.Holdings, c.Administration, c.URL = db, db, db, db.Holdings, db, public
 		c.Stages = telemetry.NewMetrics(prometheus.NewRegistry())
 		c.Programs = oauth.NewService(oauth.Config{Clients: db, Grants: db, Access: db, URL: public, Random: rand.Reader, Now: time.Now})
 		c.RequestTimeout = 2 * time.Minute // the machine may be busy

@@ -58,6 +58,8 @@ type Config struct {
 	Sessions tenant.SessionStore
 	Access   tenant.AccessStore
 	Holdings func(context.Context, tenant.Scope) (tenant.Holdings, error)
+	// Administration is for the administrators of tenants. Required with Sessions.
+	Administration dashboard.Administration
 	// Providers are the identity providers for signing in to the dashboard.
 	Providers []*dashboard.Provider
 	// TrustedProxies are the proxies whose X-Forwarded-For is trusted.

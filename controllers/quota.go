@@ -99,6 +99,12 @@ func (r *TenantReconciler) spec(t *v1alpha1.Tenant) tenant.Spec {
 	}
 	for _, u := range t.Spec.Users {
 		spec.Users = append(spec.Users, tenant.UserSpec{Name: u.Name, Email: u.Email})
+		if u.Role == v1alpha1.Administrator {
+			spec.Administrators = append(spec.Administrators, u.Name)
+		}
+	}
+	if t.Spec.OIDC != nil {
+		spec.Administrators = append(spec.Administrators, t.Spec.OIDC.Administrators...)
 	}
 	for _, a := range t.Spec.Applications {
 		spec.Applications = append(spec.Applications, applicationSpec(a))

@@ -213,6 +213,13 @@ type TenantUser struct {
 	// +optional
 	Email string `json:"email,omitempty"`
 
+	// role is Administrator for a user who sees the members of the tenant, their usage
+	// and the keys of applications in the dashboard, and exports the audit log. No role
+	// gives access to the data of other users. Default: Member. Mutable.
+	// +kubebuilder:default=Member
+	// +optional
+	Role UserRole `json:"role,omitempty"`
+
 	// tokenGeneration replaces the token and password when it is raised. Default:
 	// 1. Mutable: must not decrease.
 	// +kubebuilder:validation:Minimum=1
@@ -222,6 +229,17 @@ type TenantUser struct {
 	// +optional
 	TokenGeneration int64 `json:"tokenGeneration,omitempty"`
 }
+
+// UserRole is what a user may do besides using their own data.
+//
+// +kubebuilder:validation:Enum=Member;Administrator
+type UserRole string
+
+// The roles.
+const (
+	Member        UserRole = "Member"
+	Administrator UserRole = "Administrator"
+)
 
 // ApplicationScope is what an application may do.
 //
@@ -386,4 +404,13 @@ type TenantOIDC struct {
 	// +listType=set
 	// +optional
 	RemovedUsers []string `json:"removedUsers,omitempty"`
+
+	// administrators are the e-mail addresses, in lower case, of users of the identity
+	// provider with the role Administrator; see users. Default: none. Mutable.
+	// +kubebuilder:validation:MaxItems=100
+	// +kubebuilder:validation:items:MaxLength=320
+	// +kubebuilder:validation:items:XValidation:rule="self.matches('^[^@[:space:]A-Z]+@[^@[:space:]A-Z]+$')",message="administrators must be e-mail addresses in lower case such as ann@acme.test"
+	// +listType=set
+	// +optional
+	Administrators []string `json:"administrators,omitempty"`
 }

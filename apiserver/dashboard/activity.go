@@ -57,7 +57,7 @@ func (d *Dashboard) showActivity(c *fiber.Ctx, who *tenant.Session) error {
 	if len(records) == activityPage {
 		view.Older = records[len(records)-1].Sequence
 	}
-	return d.render(c, fiber.StatusOK, "activity", page{Title: "Activity", Section: "account", Who: who, Data: view})
+	return d.render(c, fiber.StatusOK, "activity", page{Title: "Activity", Section: "account", Tab: "activity", Who: who, Data: view})
 }
 
 // sequence parses the sequence number in a link; "" is 0.

@@ -34,8 +34,10 @@ type Config struct {
 	Holdings   func(context.Context, tenant.Scope) (tenant.Holdings, error)
 	Accounts   *account.Service
 	Audit      audit.Store
-	Server     Server
-	Files      Files
+	// Administration is for users who are administrators of their tenant.
+	Administration Administration
+	Server         Server
+	Files          Files
 	// Providers are the identity providers for signing in.
 	Providers []*Provider
 	// Programs lets users grant access to OAuth clients; if nil, there is no consent page.
@@ -66,6 +68,8 @@ type Files interface {
 	Import(c *fiber.Ctx, who tenant.Identity) (ids []string, err error)
 	// Export sends all data of the user as a zip.
 	Export(c *fiber.Ctx, who tenant.Identity) error
+	// ExportAudit sends the audit log of the user's tenant as JSON Lines.
+	ExportAudit(c *fiber.Ctx, who tenant.Identity) error
 }
 
 // Dashboard serves the pages.
@@ -144,7 +148,16 @@ func (d *Dashboard) Register(app fiber.Router) {
 	app.Post("/account/export", d.signedIn(d.export))
 	app.Post("/account/erase", d.signedIn(d.erase))
 
+	d.registerAdmin(app)
 	app.Use(d.notFound)
+}
+
+// registerAdmin adds the pages for administrators of a tenant.
+func (d *Dashboard) registerAdmin(app fiber.Router) {
+	app.Get("/admin", d.administrator(d.showAdmin))
+	app.Post("/admin/members/remove", d.administrator(d.removeMember))
+	app.Post("/admin/members/restore", d.administrator(d.restoreMember))
+	app.Post("/admin/audit", d.administrator(d.exportAudit))
 }
 
 // notFound renders a page for browsers; other clients get the error of the API.

@@ -52,7 +52,7 @@ func (d *Dashboard) renderPrivacy(c *fiber.Ctx, who *tenant.Session, done *recei
 		status, _, _ = d.Server.HTTPError(ctx, problem)
 		view.Problem = fmt.Sprintf("Type “%s” to confirm. Nothing was deleted.", account.Confirmation)
 	}
-	return d.render(c, status, "privacy", page{Title: "Privacy", Section: "account", Who: who, Data: view})
+	return d.render(c, status, "privacy", page{Title: "Privacy", Section: "account", Tab: "privacy", Who: who, Data: view})
 }
 
 func (d *Dashboard) export(c *fiber.Ctx, who *tenant.Session) error {

@@ -23,6 +23,7 @@ var templates embed.FS
 type page struct {
 	Title   string          // of the browser tab
 	Section string          // the current navigation entry
+	Tab     string          // the current tab of the section
 	Who     *tenant.Session // nil if not signed in
 	Notice  string          // confirmation of the last action
 	Undo    *undo           // nil if it cannot be undone
@@ -34,23 +35,25 @@ type page struct {
 // notices are the confirmations of actions. The URL contains only the key, so that
 // links cannot inject text.
 var notices = map[string]string{
-	"added":          "Memory saved.",
-	"duplicate":      "You already have this memory.",
-	"saved":          "Saved.",
-	"unchanged":      "Nothing changed.",
-	"moved":          "Moved.",
-	"deleted":        "Deleted.",
-	"undeleted":      "Deletion undone.",
-	"pin":            "Pinned.",
-	"unpin":          "Unpinned.",
-	"exclude":        "Excluded from search.",
-	"include":        "Included in search, if your quota allows.",
-	"bucket-added":   "Bucket created.",
-	"token-revoked":  "Token revoked.",
-	"disconnected":   "App disconnected.",
-	"sample-added":   "Sample data added.",
-	"sample-removed": "Sample data removed.",
-	"bucket-deleted": "Bucket deleted. Its memories are now in General.",
+	"added":           "Memory saved.",
+	"duplicate":       "You already have this memory.",
+	"saved":           "Saved.",
+	"unchanged":       "Nothing changed.",
+	"moved":           "Moved.",
+	"deleted":         "Deleted.",
+	"undeleted":       "Deletion undone.",
+	"pin":             "Pinned.",
+	"unpin":           "Unpinned.",
+	"exclude":         "Excluded from search.",
+	"include":         "Included in search, if your quota allows.",
+	"bucket-added":    "Bucket created.",
+	"token-revoked":   "Token revoked.",
+	"disconnected":    "App disconnected.",
+	"member-removed":  "Access removed.",
+	"member-restored": "Access permitted again.",
+	"sample-added":    "Sample data added.",
+	"sample-removed":  "Sample data removed.",
+	"bucket-deleted":  "Bucket deleted. Its memories are now in General.",
 }
 
 // themeCookie is the cookie of the theme that the user chose, written by app.js.
@@ -91,7 +94,8 @@ func (d *Dashboard) functions() template.FuncMap {
 		"ago":           func(t time.Time) string { return ago(d.Now().Sub(t)) },
 		"number":        number[int],
 		"number64":      number[int64],
-		"plural":        plural,
+		"plural":        plural[int],
+		"plural64":      plural[int64],
 		"bytes":         byteSize,
 		"excerpt":       excerpt,
 		"dated":         dated,

@@ -38,7 +38,7 @@ func remaining(d time.Duration) string {
 }
 
 // plural formats a count: 1 memory, 2 memories.
-func plural(n int, one string) string {
+func plural[N int | int64](n N, one string) string {
 	if n == 1 {
 		return "1 " + one
 	}

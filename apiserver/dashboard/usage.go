@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/gofiber/fiber/v2"
@@ -25,9 +26,23 @@ type bar struct {
 	Own                  string // the user's share
 }
 
-func newBar(id, name string, used, hard int64, write func(int64) string, own string) bar {
-	return bar{ID: id, Name: name, Used: write(used), Hard: write(hard), Value: min(used, max(hard, 1)), Max: max(hard, 1), Full: used >= hard, Own: own}
+func newBar(id, name string, used, hard int64, write func(int64) string) bar {
+	return bar{ID: id, Name: name, Used: write(used), Hard: write(hard), Value: min(used, max(hard, 1)), Max: max(hard, 1), Full: used >= hard}
 }
+
+// bars returns the usage of the tenant's quotas: memories, conversations, storage and users.
+func bars(held tenant.Holdings, q tenant.Quota) []bar {
+	count := number[int64]
+	return []bar{
+		newBar("memories", "Memories", held.Tenant.Memories, q.Memories, count),
+		newBar("conversations", "Conversations", held.Tenant.Conversations, q.Conversations, count),
+		newBar("storage", "Storage", held.Tenant.Storage, q.Storage, byteSize),
+		newBar("users", "Users", held.Tenant.Users, q.Users, count),
+	}
+}
+
+// organization returns the name of the user's tenant.
+func organization(who *tenant.Session) string { return cmp.Or(who.DisplayName, who.TenantName) }
 
 // ownShare formats the user's share of a quota and its limit.
 func ownShare(used, hard int64) string {
@@ -47,15 +62,8 @@ func (d *Dashboard) showUsage(c *fiber.Ctx, who *tenant.Session) error {
 	if err != nil {
 		return err
 	}
-	q, count := who.Quota, number[int64]
-	view := usageView{Tenant: who.DisplayName, Requests: q.RequestsPerMinute, Blocked: blocked, Bars: []bar{
-		newBar("memories", "Memories", held.Tenant.Memories, q.Memories, count, ownShare(held.Memories, q.UserMemories)),
-		newBar("conversations", "Conversations", held.Tenant.Conversations, q.Conversations, count, ownShare(held.Conversations, q.UserConversations)),
-		newBar("storage", "Storage", held.Tenant.Storage, q.Storage, byteSize, ""),
-		newBar("users", "Users", held.Tenant.Users, q.Users, count, ""),
-	}}
-	if view.Tenant == "" {
-		view.Tenant = who.TenantName
-	}
-	return d.render(c, fiber.StatusOK, "usage", page{Title: "Usage", Section: "account", Who: who, Data: view})
+	view := usageView{Tenant: organization(who), Requests: who.Quota.RequestsPerMinute, Blocked: blocked, Bars: bars(held, who.Quota)}
+	view.Bars[0].Own = ownShare(held.Memories, who.Quota.UserMemories)
+	view.Bars[1].Own = ownShare(held.Conversations, who.Quota.UserConversations)
+	return d.render(c, fiber.StatusOK, "usage", page{Title: "Usage", Section: "account", Tab: "usage", Who: who, Data: view})
 }

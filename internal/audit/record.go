@@ -61,6 +61,7 @@ const (
 	TenantDelete         Verb = "tenant.delete"         // id: access ends, deletion of the data begins
 	TenantErase          Verb = "tenant.erase"          // id: no data of the tenant remains
 	TenantDomains        Verb = "tenant.domains"        // id: domains of users who sign in with an identity provider
+	TenantReadmit        Verb = "tenant.readmit"        // id: a removed address may sign in again
 	TenantReassign       Verb = "tenant.reassign"       // id: another namespace may adopt the data
 	TenantRevoke         Verb = "tenant.revoke"         // id: all tokens, passwords, sessions and apps
 	WebhookCreate        Verb = "webhook.create"        // name

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/mnemo-dev/mnemo/internal/audit"
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/postgres/db"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
@@ -82,12 +83,18 @@ func (d *DB) RemoveExternalUser(ctx context.Context, id tenant.ID, email string)
 // RestoreExternalUser permits the address to sign in again. NotFound unless an
 // administrator removed it.
 func (d *DB) RestoreExternalUser(ctx context.Context, id tenant.ID, email string) error {
-	n, err := db.New(d.pool).DeleteRemovedUser(ctx, db.DeleteRemovedUserParams{TenantID: string(id), Email: strings.ToLower(email)})
-	if err == nil && n == 0 {
-		err = fault.New(fault.NotFound, "no administrator removed %s", email)
-	}
+	err := d.inTx(ctx, func(_ pgx.Tx, q *db.Queries) error {
+		n, err := q.DeleteRemovedUser(ctx, db.DeleteRemovedUserParams{TenantID: string(id), Email: strings.ToLower(email)})
+		if err == nil && n == 0 {
+			err = fault.New(fault.NotFound, "no administrator removed %s", email)
+		}
+		if err != nil {
+			return err
+		}
+		return auditTenant(ctx, q, string(id), audit.TenantReadmit)
+	})
 	if err != nil {
-		return fmt.Errorf("restore user: %w", mapError(err))
+		return fmt.Errorf("restore user: %w", err)
 	}
 	return nil
 }

@@ -132,7 +132,7 @@ func (d *DB) Session(ctx context.Context, h tenant.Hash) (tenant.Session, error)
 	if row.AuthenticatedAt != nil {
 		authenticated = *row.AuthenticatedAt
 	}
-	return tenant.Session{Namespace: row.Namespace, DisplayName: row.DisplayName, Email: row.Email, Issuer: row.Issuer, AuthenticatedAt: authenticated, Identity: tenant.Identity{
+	return tenant.Session{Namespace: row.Namespace, DisplayName: row.DisplayName, Email: row.Email, Issuer: row.Issuer, Administrator: row.Administrator, AuthenticatedAt: authenticated, Identity: tenant.Identity{
 		Scope: tenant.Scope{Tenant: tenant.ID(row.TenantID), User: tenant.UserID(row.UserID)},
 		Actor: tenant.SessionActor(h), Access: tenant.FullAccess, TenantName: row.TenantName, UserName: row.UserName,
 		Quota: tenant.Quota{

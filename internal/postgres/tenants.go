@@ -81,6 +81,7 @@ func (d *DB) isUpToDate(ctx context.Context, spec tenant.Spec) (tenant.Tenant, b
 	ids, err := q.FindUpToDateTenant(ctx, db.FindUpToDateTenantParams{
 		Resource: string(spec.ID), DisplayName: spec.DisplayName, Suspended: spec.Suspended,
 		DeletionPolicy: string(spec.DeletionPolicy), Isolation: string(spec.Isolation), TokenOverlap: interval(spec.TokenOverlap),
+		Administrators: sorted(spec.Administrators),
 		Memories: spec.Quota.Memories, Conversations: spec.Quota.Conversations, Storage: spec.Quota.Storage,
 		Users: spec.Quota.Users, RequestsPerMinute: spec.Quota.RequestsPerMinute, ListTokens: spec.Quota.ListTokens,
 		UserMemories: spec.Quota.UserMemories, UserConversations: spec.Quota.UserConversations,
@@ -156,8 +157,8 @@ func createTenant(ctx context.Context, q *db.Queries, spec tenant.Spec) (string,
 	p := db.CreateTenantParams{
 		ID: id, Cluster: spec.Cluster, Namespace: spec.Namespace, NamespaceUid: &spec.NamespaceUID, Name: spec.Name, DisplayName: spec.DisplayName,
 		Suspended: spec.Suspended, DeletionPolicy: string(spec.DeletionPolicy), Isolation: string(spec.Isolation),
-		TokenOverlap: interval(spec.TokenOverlap),
-		Memories:     spec.Quota.Memories, Conversations: spec.Quota.Conversations, Storage: spec.Quota.Storage,
+		TokenOverlap: interval(spec.TokenOverlap), Administrators: sorted(spec.Administrators),
+		Memories: spec.Quota.Memories, Conversations: spec.Quota.Conversations, Storage: spec.Quota.Storage,
 		Users: spec.Quota.Users, RequestsPerMinute: spec.Quota.RequestsPerMinute, ListTokens: spec.Quota.ListTokens,
 		UserMemories: spec.Quota.UserMemories, UserConversations: spec.Quota.UserConversations,
 	}
@@ -172,7 +173,7 @@ func createTenant(ctx context.Context, q *db.Queries, spec tenant.Spec) (string,
 func (d *DB) applySettings(ctx context.Context, tx pgx.Tx, q *db.Queries, id string, spec tenant.Spec) error {
 	before, err := q.UpdateTenant(ctx, db.UpdateTenantParams{
 		ID: id, DisplayName: spec.DisplayName, Suspended: spec.Suspended, DeletionPolicy: string(spec.DeletionPolicy),
-		Isolation: string(spec.Isolation), TokenOverlap: interval(spec.TokenOverlap),
+		Isolation: string(spec.Isolation), TokenOverlap: interval(spec.TokenOverlap), Administrators: sorted(spec.Administrators),
 	})
 	if err != nil {
 		return err

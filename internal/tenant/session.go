@@ -84,6 +84,8 @@ type Session struct {
 	DisplayName string // of the tenant; may be ""
 	Email       string // of an external user; else ""
 	Issuer      string // the identity provider of an external user; else ""
+	// Administrator is set if the user administers the tenant.
+	Administrator bool
 	// AuthenticatedAt is when the user proved their identity; zero if unknown.
 	AuthenticatedAt time.Time
 }

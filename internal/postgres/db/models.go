@@ -434,6 +434,8 @@ type Tenant struct {
 	RetiredAt      *time.Time
 	// UID of the Namespace whose Tenants may adopt the data once it is retained
 	NamespaceUid *string
+	// Names of listed users, and e-mail addresses in lower case of users of an identity provider
+	Administrators []string
 }
 
 // API tokens, by hash

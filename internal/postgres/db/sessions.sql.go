@@ -178,6 +178,7 @@ func (q *Queries) ForgiveAttempt(ctx context.Context, key []byte) error {
 const getSession = `-- name: GetSession :one
 select s.hash, s.tenant_id, s.user_id, n.namespace, n.name as tenant_name, n.display_name, u.name as user_name,
     case when u.issuer is null then '' else u.email end::text as email, coalesce(u.issuer, '')::text as issuer, s.authenticated_at,
+    (case when u.issuer is null then u.name else lower(u.email) end = any(n.administrators))::boolean as administrator,
     q.memories, q.conversations, q.storage, q.users, q.requests_per_minute, q.list_tokens, q.user_memories, q.user_conversations,
     p.collection::text as collection, p.partition::text as partition, p.shared::boolean as shared, p.generation_id::smallint as generation_id
 from sessions s
@@ -200,6 +201,7 @@ type GetSessionRow struct {
 	Email             string
 	Issuer            string
 	AuthenticatedAt   *time.Time
+	Administrator     bool
 	Memories          int64
 	Conversations     int64
 	Storage           int64
@@ -228,6 +230,7 @@ func (q *Queries) GetSession(ctx context.Context, hash []byte) (GetSessionRow, e
 		&i.Email,
 		&i.Issuer,
 		&i.AuthenticatedAt,
+		&i.Administrator,
 		&i.Memories,
 		&i.Conversations,
 		&i.Storage,

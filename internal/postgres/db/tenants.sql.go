@@ -65,14 +65,14 @@ func (q *Queries) CountRemaining(ctx context.Context, tenantID string) (CountRem
 
 const createTenant = `-- name: CreateTenant :exec
 with t as (
-    insert into tenants (id, resource, cluster, namespace, namespace_uid, name, display_name, suspended, deletion_policy, isolation, token_overlap)
-    values ($3, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+    insert into tenants (id, resource, cluster, namespace, namespace_uid, name, display_name, suspended, deletion_policy, isolation, token_overlap, administrators)
+    values ($3, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
     returning id
 ), u as (
     insert into usage (tenant_id) select id from t
 ), q as (
     insert into quotas (tenant_id, memories, conversations, storage, users, requests_per_minute, list_tokens, user_memories, user_conversations)
-    select id, $13, $14, $15, $16, $17, $18, $19, $20 from t
+    select id, $14, $15, $16, $17, $18, $19, $20, $21 from t
 )
 insert into users (tenant_id, name, email) select id, unnest($1::text[]), unnest($2::text[]) from t
 `
@@ -90,6 +90,7 @@ type CreateTenantParams struct {
 	DeletionPolicy    string
 	Isolation         string
 	TokenOverlap      pgtype.Interval
+	Administrators    []string
 	Memories          int64
 	Conversations     int64
 	Storage           int64
@@ -116,6 +117,7 @@ func (q *Queries) CreateTenant(ctx context.Context, arg CreateTenantParams) erro
 		arg.DeletionPolicy,
 		arg.Isolation,
 		arg.TokenOverlap,
+		arg.Administrators,
 		arg.Memories,
 		arg.Conversations,
 		arg.Storage,
@@ -140,11 +142,11 @@ func (q *Queries) DeletePurgedTenant(ctx context.Context, id string) error {
 const findUpToDateTenant = `-- name: FindUpToDateTenant :many
 select t.id from tenants t join quotas q on q.tenant_id = t.id
 where t.resource = $1 and t.state = 'active' and t.namespace_uid is not null
-    and (t.display_name, t.suspended, t.deletion_policy, t.isolation, t.token_overlap)
-        is not distinct from ($2::text, $3::boolean, $4::text, $5::text, $6::interval)
+    and (t.display_name, t.suspended, t.deletion_policy, t.isolation, t.token_overlap, t.administrators)
+        is not distinct from ($2::text, $3::boolean, $4::text, $5::text, $6::interval, $7::text[])
     and (q.memories, q.conversations, q.storage, q.users, q.requests_per_minute, q.list_tokens, q.user_memories, q.user_conversations)
-        is not distinct from ($7::bigint, $8::bigint, $9::bigint, $10::bigint,
-            $11::bigint, $12::bigint, $13::bigint, $14::bigint)
+        is not distinct from ($8::bigint, $9::bigint, $10::bigint, $11::bigint,
+            $12::bigint, $13::bigint, $14::bigint, $15::bigint)
 `
 
 type FindUpToDateTenantParams struct {
@@ -154,6 +156,7 @@ type FindUpToDateTenantParams struct {
 	DeletionPolicy    string
 	Isolation         string
 	TokenOverlap      pgtype.Interval
+	Administrators    []string
 	Memories          int64
 	Conversations     int64
 	Storage           int64
@@ -173,6 +176,7 @@ func (q *Queries) FindUpToDateTenant(ctx context.Context, arg FindUpToDateTenant
 		arg.DeletionPolicy,
 		arg.Isolation,
 		arg.TokenOverlap,
+		arg.Administrators,
 		arg.Memories,
 		arg.Conversations,
 		arg.Storage,
@@ -415,9 +419,9 @@ func (q *Queries) UnindexTenant(ctx context.Context, tenantID string) error {
 
 const updateTenant = `-- name: UpdateTenant :many
 update tenants t set display_name = $1, suspended = $2, deletion_policy = $3,
-    isolation = $4, token_overlap = $5, updated_at = now()
-where t.id = $6 and (t.display_name, t.suspended, t.deletion_policy, t.isolation, t.token_overlap)
-    is distinct from ($1::text, $2::boolean, $3::text, $4::text, $5::interval)
+    isolation = $4, token_overlap = $5, administrators = $6, updated_at = now()
+where t.id = $7 and (t.display_name, t.suspended, t.deletion_policy, t.isolation, t.token_overlap, t.administrators)
+    is distinct from ($1::text, $2::boolean, $3::text, $4::text, $5::interval, $6::text[])
 returning (select o.suspended from tenants o where o.id = t.id) as was_suspended
 `
 
@@ -427,6 +431,7 @@ type UpdateTenantParams struct {
 	DeletionPolicy string
 	Isolation      string
 	TokenOverlap   pgtype.Interval
+	Administrators []string
 	ID             string
 }
 
@@ -438,6 +443,7 @@ func (q *Queries) UpdateTenant(ctx context.Context, arg UpdateTenantParams) ([]b
 		arg.DeletionPolicy,
 		arg.Isolation,
 		arg.TokenOverlap,
+		arg.Administrators,
 		arg.ID,
 	)
 	if err != nil {

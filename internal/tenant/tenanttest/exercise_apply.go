@@ -55,8 +55,9 @@ func applyChanges(c check) {
 		"email": func(s *tenant.Spec) {
 			s.Users = []tenant.UserSpec{{Name: "alice"}, {Name: "bob", Email: "b@acme.test"}}
 		},
-		"more users": func(s *tenant.Spec) { s.Users = append(s.Users, tenant.UserSpec{Name: "carol"}) },
-		"no users":   func(s *tenant.Spec) { s.Users = nil },
+		"administrators": func(s *tenant.Spec) { s.Administrators = []string{"alice", "ann@acme.test"} },
+		"more users":     func(s *tenant.Spec) { s.Users = append(s.Users, tenant.UserSpec{Name: "carol"}) },
+		"no users":       func(s *tenant.Spec) { s.Users = nil },
 	} {
 		f := applied(t, b)
 		version := f.Version(t, f.got.ID)
