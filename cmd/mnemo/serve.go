@@ -61,10 +61,10 @@ type serveCommand struct {
 	TrustedProxies  []netip.Prefix `env:"MNEMO_TRUSTED_PROXIES" help:"Networks of trusted proxies, such as 10.0.0.0/8. Their X-Forwarded-For is used for rate limits of sign-ins and registrations."`
 }
 
-// Validate reports invalid flags.
 // originForm is the form of an origin, as in the Tenant resource.
 var originForm = regexp.MustCompile(`^https?://[a-z0-9]([-a-z0-9.]*[a-z0-9])?(:[1-9][0-9]{0,4})?$`)
 
+// Validate reports invalid flags.
 func (c *serveCommand) Validate() error {
 	for _, origin := range c.AllowedOrigins {
 		if !originForm.MatchString(origin) {
@@ -81,12 +81,17 @@ func (c *serveCommand) Validate() error {
 // pointers: frequent collections are cheap, and twice the memory is not.
 const garbagePercent = 15
 
-// Run serves HTTP and works on jobs until the context ends.
-func (c *serveCommand) Run(ctx context.Context, log *slog.Logger) error {
+// configureRuntime sets how often the Go runtime collects garbage, and its memory limit.
+func configureRuntime(ctx context.Context, log *slog.Logger) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(garbagePercent)
 	}
 	limitMemory(ctx, memlimit.FromCgroup, serverMemoryRatio, log)
+}
+
+// Run serves HTTP and works on jobs until the context ends.
+func (c *serveCommand) Run(ctx context.Context, log *slog.Logger) error {
+	configureRuntime(ctx, log)
 	stopTracing, err := telemetry.StartTracing(ctx, c.TraceConfig, "mnemo-serve", log)
 	if err != nil {
 		return err
@@ -114,12 +119,9 @@ func (c *serveCommand) Run(ctx context.Context, log *slog.Logger) error {
 		return err
 	}
 	defer s.close()
-	if c.ErasureLedger {
-		if err := retry(ctx, log, erasureTimeout, s.db.CheckErasures); err != nil {
-			return err
-		}
+	if err := c.awaitErasures(ctx, s, log); err != nil {
+		return err
 	}
-
 	embedders, err := openEmbedders(ctx, s, counts, c.embedderFlags, c.next(c.embedderFlags))
 	if err != nil {
 		return err
@@ -143,14 +145,27 @@ func (c *serveCommand) Run(ctx context.Context, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	listen := whileSealing(s.db, log, c.Webhooks, func(ctx context.Context) error { return s.db.Listen(ctx, cache) })
-	if c.ErasureLedger {
-		listen = untilRestored(s.db, listen)
-	}
-	return c.serve(ctx, server, listen, func(ctx context.Context) error {
+	return c.serve(ctx, server, c.listener(s.db, cache, log), func(ctx context.Context) error {
 		stopReporting()
 		return errors.Join(workers.Stop(ctx), stopTracing(ctx))
 	}, log)
+}
+
+// listener returns the receiver of database notifications, which drop entries of the cache.
+func (c *serveCommand) listener(db *postgres.DB, cache *apiserver.Cache, log *slog.Logger) func(context.Context) error {
+	listen := whileSealing(db, log, c.Webhooks, func(ctx context.Context) error { return db.Listen(ctx, cache) })
+	if c.ErasureLedger {
+		listen = untilRestored(db, listen)
+	}
+	return listen
+}
+
+// awaitErasures waits until the erasure ledger is applied to the database, if there is one.
+func (c *serveCommand) awaitErasures(ctx context.Context, s *stores, log *slog.Logger) error {
+	if !c.ErasureLedger {
+		return nil
+	}
+	return retry(ctx, log, erasureTimeout, s.db.CheckErasures)
 }
 
 // serve serves HTTP and metrics and runs listen, which receives database

@@ -64,18 +64,9 @@ const jobStats = `select kind, count(*) filter (where state <> 'running'), count
 func (d *DB) Stats(ctx context.Context, most int) (Stats, error) {
 	var s Stats
 	err := d.inTx(ctx, func(tx pgx.Tx, q *db.Queries) error {
-		rows, err := tx.Query(ctx, jobStats)
-		if err != nil {
-			return fmt.Errorf("count jobs: %w", err)
-		}
 		s = Stats{}
-		s.Jobs, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (j JobStats, err error) {
-			var age float64
-			err = row.Scan(&j.Kind, &j.Queued, &j.Running, &age)
-			j.Oldest = max(0, time.Duration(age*float64(time.Second)))
-			return j, err
-		})
-		if err != nil {
+		var err error
+		if s.Jobs, err = readJobStats(ctx, tx); err != nil {
 			return fmt.Errorf("count jobs: %w", err)
 		}
 		for _, j := range s.Jobs {
@@ -112,19 +103,34 @@ func (d *DB) Stats(ctx context.Context, most int) (Stats, error) {
 		}
 		s.Webhooks = WebhookStats(webhooks)
 		tenants, err := q.TenantStats(ctx, int64(most))
+		s.Tenants = collect(tenants, toTenantStats)
 		if err != nil {
 			return fmt.Errorf("read usage: %w", err)
-		}
-		for _, t := range tenants {
-			s.Tenants = append(s.Tenants, TenantStats{
-				ID: tenant.ID(t.ID), Namespace: t.Namespace, Name: t.Name,
-				Usage: tenant.Usage{Memories: t.Memories, Conversations: t.Conversations, Blocked: t.Blocked, Storage: t.Storage, Users: t.Users},
-				Hard:  tenant.Quota{Memories: t.MemoriesHard, Conversations: t.ConversationsHard, Storage: t.StorageHard, Users: t.UsersHard},
-			})
 		}
 		return nil
 	})
 	return s, err
+}
+
+func readJobStats(ctx context.Context, tx pgx.Tx) ([]JobStats, error) {
+	rows, err := tx.Query(ctx, jobStats)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (j JobStats, err error) {
+		var age float64
+		err = row.Scan(&j.Kind, &j.Queued, &j.Running, &age)
+		j.Oldest = max(0, time.Duration(age*float64(time.Second)))
+		return j, err
+	})
+}
+
+func toTenantStats(t db.TenantStatsRow) TenantStats {
+	return TenantStats{
+		ID: tenant.ID(t.ID), Namespace: t.Namespace, Name: t.Name,
+		Usage: tenant.Usage{Memories: t.Memories, Conversations: t.Conversations, Blocked: t.Blocked, Storage: t.Storage, Users: t.Users},
+		Hard:  tenant.Quota{Memories: t.MemoriesHard, Conversations: t.ConversationsHard, Storage: t.StorageHard, Users: t.UsersHard},
+	}
 }
 
 // PoolStats describes the connection pool of this process.
