@@ -82,7 +82,7 @@ func (d *DB) isUpToDate(ctx context.Context, spec tenant.Spec) (tenant.Tenant, b
 		Resource: string(spec.ID), DisplayName: spec.DisplayName, Suspended: spec.Suspended,
 		DeletionPolicy: string(spec.DeletionPolicy), Isolation: string(spec.Isolation), TokenOverlap: interval(spec.TokenOverlap),
 		Administrators: sorted(spec.Administrators),
-		Memories: spec.Quota.Memories, Conversations: spec.Quota.Conversations, Storage: spec.Quota.Storage,
+		Memories:       spec.Quota.Memories, Conversations: spec.Quota.Conversations, Storage: spec.Quota.Storage,
 		Users: spec.Quota.Users, RequestsPerMinute: spec.Quota.RequestsPerMinute, ListTokens: spec.Quota.ListTokens,
 		UserMemories: spec.Quota.UserMemories, UserConversations: spec.Quota.UserConversations,
 	})
