@@ -166,6 +166,8 @@ func TestImportRejectsInvalidForms(t *testing.T) {
 	together, togetherType := form(t, field{"file", strings.Repeat("x", 600)}, field{"file", strings.Repeat("x", 600)})
 	many, manyType := form(t, slices.Repeat([]field{{"file", "[]"}}, importer.MaxUnfinished+1)...)
 	none, noneType := form(t, field{"colour", "red"})
+	unnamed, unnamedType := form(t, field{"files", "{}"})
+	unnamed = strings.Replace(unnamed, `; filename="export.json"`, "", 1)
 	empty, emptyType := form(t, field{"file", ""})
 	other, otherType := form(t, field{"platform", "eliza"}, field{"file", "[]"})
 	large, largeType := form(t, field{"file", strings.Repeat("x", 1001)})
@@ -181,6 +183,7 @@ func TestImportRejectsInvalidForms(t *testing.T) {
 		"no boundary":        {good, "multipart/form-data", 415, "with a boundary"},
 		"wrong boundary":     {good, "multipart/form-data; boundary=other", 400, "incomplete or invalid form"},
 		"truncated":          {good[:len(good)-30], contentType, 400, "incomplete or invalid form"},
+		"no file name":       {unnamed, unnamedType, 400, "each part must have a file name"},
 		"no file":            {none, noneType, 400, "file is required"},
 		"empty file":         {empty, emptyType, 400, "file must not be empty"},
 		"empty second file":  {second, secondType, 400, "export.json: file must not be empty"},

@@ -15,11 +15,12 @@ const (
 	anyText   = `^[^\x00]*$`
 	notBlank  = `^[^\x00]*[^\s\x00\x85][^\x00]*$` // as in strings.TrimSpace
 	blankNone = `^$|` + notBlank                  // empty counts as absent
-	// oneLine is a name: no control characters, and at least one visible non-digit.
-	control = `\x00-\x1f\x7f-\x9f\u2028\u2029`
-	unseen  = `\s\u00ad\u034f\u0600-\u0605\u061c\u06dd\u070f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\uffff`
-	anySeen = `^[^\x00]*[^` + control + unseen + `][^\x00]*$`
-	oneLine = `^[^` + control + `]*[^` + control + unseen + `0-9][^` + control + `]*$`
+	// lineSeen is a name: no control characters, and at least one visible one. In oneLine it is no digit.
+	control  = `\x00-\x1f\x7f-\x9f\u2028\u2029`
+	unseen   = `\s\u00ad\u034f\u0600-\u0605\u061c\u06dd\u070f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\uffff`
+	anySeen  = `^[^\x00]*[^` + control + unseen + `][^\x00]*$`
+	lineSeen = `^[^` + control + `]*[^` + control + unseen + `][^` + control + `]*$`
+	oneLine  = `^[^` + control + `]*[^` + control + unseen + `0-9][^` + control + `]*$`
 )
 
 // forms are the patterns of properties, or of the items of lists, by schema.property.
@@ -30,7 +31,7 @@ var forms = map[string]string{
 	"UpdateMemoryRequest.text": notBlank, "UpdateMemoryRequest.bucketName": `^$|` + anySeen,
 	"CreateBucketRequest.name": oneLine, "CreateBucketRequest.description": anyText,
 	"UpdateBucketRequest.name": oneLine, "UpdateBucketRequest.description": anyText,
-	"CreateTokenRequest.name": anySeen,
+	"CreateTokenRequest.name": lineSeen,
 	"SearchRequest.query":     notBlank, "SearchRequest.provider": anyText,
 	"SearchAllRequest.query": notBlank,
 	"RecallRequest.query":    blankNone, "RecallRequest.platform": anyText, "RecallRequest.conversationContext": anyText,

@@ -100,6 +100,9 @@ var docCreateToken = doc{
 func (s *Server) createToken(ctx context.Context, who tenant.Identity, in *createTokenInput) (*createTokenOutput, error) {
 	var p params
 	expires := p.from("expiresAt", value(in.Body.ExpiresAt, ""))
+	if in.Body.ExpiresAt != nil && *in.Body.ExpiresAt == "" {
+		p.Add("expiresAt", "must be a time in the future, or absent")
+	}
 	if err := p.Err(); err != nil {
 		return nil, err
 	}

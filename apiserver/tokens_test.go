@@ -92,6 +92,8 @@ func TestCreateTokenRefusals(t *testing.T) {
 		`{"name":"a","scopes":[]}`:                    "scopes must be one or more of read, write and admin",
 		`{"name":"a","scopes":["read","tokens"]}`:     "scopes must be one or more of",
 		`{"name":"a","scopes":"read"}`:                "scopes must be",
+		`{"name":"a","expiresAt":""}`:                 "expiresAt must be a time in the future, or absent",
+		`{"name":"\n1"}`:                              "name must not contain line breaks",
 		`{"name":"a","expiresAt":"soon"}`:             "expiresAt must be an ISO 8601",
 		`{"name":"a","expiresAt":"2020-01-01"}`:       "expiresAt must be in the future",
 	} {

@@ -189,7 +189,12 @@ func (f *importForm) read(ctx context.Context, parts *multipart.Reader) error {
 			return brokenForm(err)
 		}
 		switch part.FormName() {
-		case "file", "files":
+		case "file":
+			err = f.file(ctx, part)
+		case "files":
+			if part.FileName() == "" {
+				return fault.New(fault.Invalid, "files must be files: each part must have a file name")
+			}
 			err = f.file(ctx, part)
 		case "platform":
 			err = f.readPlatform(part)

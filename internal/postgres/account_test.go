@@ -172,8 +172,8 @@ func TestSnapshotEndsWithContext(t *testing.T) {
 		}
 	}
 	if _, err := b.owner.Exec(t.Context(), `do $$ begin
-		execute format('alter database %I set statement_timeout = ''50ms''', current_database());
-		execute format('alter database %I set idle_in_transaction_session_timeout = ''50ms''', current_database()); end $$`); err != nil {
+		execute format('alter database %I set statement_timeout = ''1s''', current_database());
+		execute format('alter database %I set idle_in_transaction_session_timeout = ''1s''', current_database()); end $$`); err != nil {
 		t.Fatal(err)
 	}
 	strict := postgrestest.Open(t, d) // its connections are new
@@ -189,10 +189,10 @@ func TestSnapshotEndsWithContext(t *testing.T) {
 			t.Fatal(err)
 		}
 		if n++; n == 2 {
-			<-time.After(300 * time.Millisecond) // the reader is slow
+			<-time.After(1500 * time.Millisecond) // the reader is slow
 		}
 	}
-	<-time.After(300 * time.Millisecond)
+	<-time.After(1500 * time.Millisecond)
 	for _, err := range s.Messages() {
 		cancel()
 		if err != nil {

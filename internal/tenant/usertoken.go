@@ -46,7 +46,7 @@ func (in TokenInput) validate(now time.Time) error {
 	switch n := utf8.RuneCountInString(name); {
 	case !strings.ContainsFunc(name, unicode.IsPrint):
 		f.Add("name", "is required and must not be blank")
-	case !utf8.ValidString(name) || strings.ContainsFunc(name, breaksLine):
+	case !utf8.ValidString(name) || strings.ContainsFunc(in.Name, breaksLine):
 		f.Add("name", "must not contain line breaks or control characters")
 	case n > maxTokenName:
 		f.Add("name", "must be at most %d characters, not %d", maxTokenName, n)

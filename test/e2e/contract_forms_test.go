@@ -49,8 +49,9 @@ const properties = `{
 const booleanText = `^([01]|[Tt][Rr][Uu][Ee]|[Ff][Aa][Ll][Ss][Ee])?$`
 
 // undescribed are properties and parameters whose rules a schema cannot describe: limits
-// in bytes of JSON, and a grammar. TestInvalidFilters, TestInvalidAttributes and FuzzParse test them.
-var undescribed = []string{"customMetadata", "filter"}
+// in bytes of JSON, a grammar, and a time in the future. TestInvalidFilters, TestInvalidAttributes, FuzzParse and
+// TestCreateTokenRefusals test them.
+var undescribed = []string{"customMetadata", "filter", "expiresAt"}
 
 type object = map[string]any
 
@@ -88,7 +89,9 @@ func accepted(t *testing.T, raw []byte) []byte {
 			if media, ok := content["multipart/form-data"].(object); ok {
 				schema := media["schema"].(object)
 				schema["propertyNames"] = object{"pattern": "^[A-Za-z0-9_.-]{1,100}$"}
-				maps.Copy(schema["properties"].(object)["file"].(object), forms["file"].(object))
+				fields := schema["properties"].(object)
+				maps.Copy(fields["file"].(object), forms["file"].(object))
+				maps.Copy(fields["files"].(object)["items"].(object), forms["file"].(object))
 			}
 		}
 	}
