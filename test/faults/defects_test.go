@@ -49,8 +49,8 @@ var defects = map[string]defect{
 	},
 	"wrong counter": {
 		file: "internal/postgres/memories.go",
-		old:  "reserve(ctx, q, scope, -int64(len(out.IDs)), -bytes)",
-		new:  "reserve(ctx, q, scope, -int64(len(out.IDs)), -bytes+1)",
+		old:  "reserve(ctx, q, scope, -int64(len(out.IDs)), -bytes, 0)",
+		new:  "reserve(ctx, q, scope, -int64(len(out.IDs)), -bytes+1, 0)",
 		want: []string{counter},
 	},
 	"repeated audit record": {
