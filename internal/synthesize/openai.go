@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"strings"
 	"time"
 
 	"github.com/mnemo-dev/mnemo/internal/chat"
@@ -22,7 +21,6 @@ const (
 	maxAnswer = 1 << 20
 	// thinking is the token budget for reasoning, in addition to the answer.
 	thinking = 1000
-	route    = "chat/completions"
 )
 
 // Config configures an endpoint.
@@ -90,48 +88,12 @@ func (o *OpenAI) Synthesize(ctx context.Context, s chat.Synthesis) (string, erro
 	return "", fmt.Errorf("ask chat model %s: %w", o.config.Model, err)
 }
 
-// completionRequest is the body of POST /chat/completions.
-type completionRequest struct {
-	Model               string    `json:"model"`
-	Messages            []message `json:"messages"`
-	MaxCompletionTokens int       `json:"max_completion_tokens"`
-}
-
-type message struct {
-	Role    string `json:"role"`
-	Content string `json:"content"`
-}
-
-type completionResponse struct {
-	Choices []struct {
-		FinishReason string  `json:"finish_reason"`
-		Message      message `json:"message"`
-	} `json:"choices"`
-}
-
 func (o *OpenAI) ask(ctx context.Context, s chat.Synthesis) (string, error) {
 	user, err := json.Marshal(newQuestion(s))
 	if err != nil {
 		return "", fmt.Errorf("encode question: %w", err)
 	}
-	var answer completionResponse // stays empty for "null"
-	err = o.client.Post(ctx, route, completionRequest{
-		Model:               o.config.Model,
-		Messages:            []message{{"system", instructions(s.MaxTokens)}, {"user", string(user)}},
-		MaxCompletionTokens: 2*s.MaxTokens + thinking,
-	}, &answer)
-	if err != nil {
-		return "", err
-	}
-	if len(answer.Choices) == 0 {
-		return "", errors.New("the answer is empty")
-	}
-	choice := answer.Choices[0]
-	if choice.FinishReason != "" && choice.FinishReason != "stop" {
-		return "", fmt.Errorf("the answer is incomplete: finish reason %.40q", choice.FinishReason)
-	}
-	if strings.TrimSpace(choice.Message.Content) == "" {
-		return "", errors.New("the answer is empty")
-	}
-	return choice.Message.Content, nil
+	return o.client.Complete(ctx, openai.Prompt{
+		Model: o.config.Model, System: instructions(s.MaxTokens), User: string(user), MaxTokens: 2*s.MaxTokens + thinking,
+	})
 }
