@@ -5,7 +5,7 @@ package apiserver
 //	$m  memory            $c  conversation       $b  bucket         $i  import
 //	$g  connected app     $n  name of a bucket   $t  title          $e  external id of a conversation
 //	$u  user of an application   $a  token that the user created
-//	$x  agent that stored a memory
+//	$x  agent that stored a memory   $f  event: messages from which facts are extracted
 //	$k  idempotency key   $s  sign-in name       $q  a word that only the user's data contains
 //
 // The body is JSON, a form if it does not begin with a brace, or a message for MCP.
@@ -76,6 +76,7 @@ var isolationCases = map[string][]isolationRequest{
 	"GET /mem0/v1/memories/:memory/history": {{path: "/$m/history"}},
 	"PUT /mem0/v1/batch":                    {{body: `{"memories":[{"memory_id":"$m","text":"b"}]}`}},
 	"DELETE /mem0/v1/batch":                 {{body: `{"memories":[{"memory_id":"$m"}]}`}},
+	"GET /mem0/v1/event/:event":             {{path: "/$f"}},
 	"GET /mem0/v1/entities":                 {{}},
 	"DELETE /mem0/v1/entities/:type/:name":  {{path: "/agent/$x"}},
 	"DELETE /mem0/v2/entities/:type/:name":  {{path: "/agent/$x"}},

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/mnemo-dev/mnemo/internal/account"
+	"github.com/mnemo-dev/mnemo/internal/extract"
 	"github.com/mnemo-dev/mnemo/internal/importer"
 	"github.com/mnemo-dev/mnemo/internal/jobs"
 	"github.com/mnemo-dev/mnemo/internal/placement"
@@ -43,6 +44,9 @@ var jobCases = map[string]jobCase{
 	},
 	"chat.import": func(owner, stranger *participant, _ []retrieve.UnitID, _ placement.Location) job {
 		return importer.Args{Tenant: stranger.Tenant, User: stranger.User, Import: owner.secrets["$i"]}
+	},
+	"memory.extract": func(owner, stranger *participant, _ []retrieve.UnitID, _ placement.Location) job {
+		return extract.Args{Tenant: stranger.Tenant, User: stranger.User, Extraction: owner.secrets["$f"]}
 	},
 	"account.purge": func(owner, stranger *participant, _ []retrieve.UnitID, _ placement.Location) job {
 		user := owner.User

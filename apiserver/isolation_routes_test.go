@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/exaring/otelpgx"
+	"github.com/jackc/pgx/v5"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
@@ -54,6 +55,7 @@ var absent = map[string]string{
 	"$m": "0196b2f4-6d1e-7c3a-9f5e-2b8d4c6a1e07", "$c": "0196b2f5-0a77-7d21-b1c4-94e2f7a83d15", "$b": "987654321",
 	"$i": "0196b2f5-09d2-7e6b-8a41-5c3f9b7d2e60", "$g": "0196b2f5-09d2-7e6b-8a41-5c3f9b7d2e61", "$n": "Nothing7", "$t": "Notrain8",
 	"$e": "x-none", "$k": "key-none", "$s": "test/isol/nobody", "$q": "zyxwvut", "$u": "no-customer", "$a": "0196b2f5-09d2-7e6b-8a41-5c3f9b7d2e62", "$x": "no-agent",
+	"$f": "0196b2f5-09d2-7e6b-8a41-5c3f9b7d2e63",
 }
 
 func newIsolationServer(t *testing.T) *isolationServer {
@@ -66,6 +68,7 @@ func newIsolationServer(t *testing.T) *isolationServer {
 	}
 	db := x.stores.db
 	x.testServer, _ = newRealServerOn(t, x.stores, func(c *Config) {
+		c.Extractions = db
 		c.Sessions, c.Access, c.UserTokens, c.Holdings, c.Administration, c.URL = db, db, db, db.Holdings, db, public
 		c.Stages = telemetry.NewMetrics(prometheus.NewRegistry())
 		c.Programs = oauth.NewService(oauth.Config{Clients: db, Grants: db, Access: db, URL: public, Random: rand.Reader, Now: time.Now})
@@ -115,12 +118,29 @@ func (x *isolationServer) fillParticipant(t *testing.T, m *participant) {
 	ingested := x.call(t, m.token, "POST", "/api/chat-history/ingest/custom-online", strings.Replace(chat, "}]}}", `}]},"platform":"`+v["$n"]+`"}`, 1), m.headers()...).json(t)
 	v["$c"], _ = ingested["conversationId"].(string)
 	v["$i"], _ = ingested["importId"].(string)
+	v["$f"] = x.extraction(t, v["$m"])
 	v["$g"], v["$a"] = absent["$g"], absent["$a"]
 	if m.acting == "" {
 		v["$a"], _ = x.call(t, m.token, "POST", "/api/tokens", `{"name":"Laptop"}`).json(t)["id"].(string)
 		v["$g"] = x.connect(t, m)
 	}
 	m.secrets, m.ids = v, replacerOf(v)
+}
+
+// extraction stores messages of the user of a memory, without a job, and returns their id.
+func (x *isolationServer) extraction(t *testing.T, memory string) (id string) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), x.stores.ownerURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	err = conn.QueryRow(t.Context(), `insert into extractions (tenant_id, user_id, id, input)
+		select tenant_id, user_id, gen_random_uuid(), '{"Messages":[{"text":"a"}]}' from memories where id = $1 returning id`, memory).Scan(&id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
 }
 
 // headers are the headers of the participant's requests besides the token.

@@ -24,7 +24,7 @@ const (
 // addMem0 registers the API of mem0. It is not in /openapi.json: its clients are those of
 // mem0, which documents it.
 func (s *Server) addMem0() {
-	endpoint := &mem0.Endpoint{Config: mem0.Config{Memories: s.Memories, Users: s.Users, ActFor: s.actFor, Decode: decodeJSON}}
+	endpoint := &mem0.Endpoint{Config: mem0.Config{Memories: s.Memories, Users: s.Users, ActFor: s.actFor, Decode: decodeJSON, Extractions: s.Extractions}}
 	for _, r := range endpoint.Routes() {
 		s.app.Add(r.Method, pathMem0+r.Path, s.serveMem0(r))
 	}

@@ -1,12 +1,20 @@
 package apiserver
 
 import (
+	"context"
+	"encoding/json"
+	"fmt"
 	"net/http"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mnemo-dev/mnemo/internal/extract"
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/memory"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
@@ -32,6 +40,7 @@ var mem0Requests = []struct {
 	{"GET", "/v1/memories/x/history/", "", "/v1/memories/:memory/history", tenant.AccessRead},
 	{"PUT", "/v1/batch/", `{"memories":[{"memory_id":"x","text":"b"}]}`, "/v1/batch", tenant.AccessWrite},
 	{"DELETE", "/v1/batch/", `{"memories":[{"memory_id":"x"}]}`, "/v1/batch", tenant.AccessWrite},
+	{"GET", "/v1/event/x/", "", "/v1/event/:event", tenant.AccessRead},
 	{"GET", "/v1/entities/", "", "/v1/entities", tenant.AccessRead},
 	{"DELETE", "/v1/entities/user/customer-1/", "", "/v1/entities/:type/:name", tenant.AccessWrite},
 	{"DELETE", "/v2/entities/user/customer-1/", "", "/v2/entities/:type/:name", tenant.AccessWrite},
@@ -250,5 +259,93 @@ func TestMem0Applications(t *testing.T) {
 		if got := mem0("GET", "/v1/memories/"+ids[user]+"/", ""); got.status != want {
 			t.Errorf("memory of %s after the deletion of ann: %d %s", user, got.status, got.body)
 		}
+	}
+}
+
+// fakeExtractions record the messages from which facts are to be extracted.
+type fakeExtractions struct {
+	created map[tenant.UserID][]extract.Input
+	state   extract.State
+	asked   []string
+}
+
+func (f *fakeExtractions) CreateExtraction(_ context.Context, scope tenant.Scope, in extract.Input) (string, error) {
+	f.created[scope.User] = append(f.created[scope.User], in)
+	return "e1", nil
+}
+
+func (f *fakeExtractions) ExtractionState(_ context.Context, scope tenant.Scope, ofApplications bool, id string) (extract.State, error) {
+	f.asked = append(f.asked, fmt.Sprintf("%d %t %s", scope.User, ofApplications, id))
+	if f.state.ID != id {
+		return extract.State{}, extract.ErrUnknown
+	}
+	return f.state, nil
+}
+
+// With a chat model, facts are extracted unless the request has infer: false.
+func TestMem0Extraction(t *testing.T) {
+	t.Parallel()
+	f := &fakeExtractions{created: map[tenant.UserID][]extract.Input{}}
+	h := newTestServer(t, func(c *Config) { c.Extractions = f })
+	const pending = `{"message":"Facts are extracted from the messages in the background","status":"PENDING","event_id":"e1"}`
+	const messages = `"messages":[{"role":"system","content":"Be kind."},{"role":"user","content":"I like tea"},{"role":"tool","content":"x"}],"agent_id":"a","metadata":{"k":1}`
+	for _, r := range []struct{ path, body, want string }{
+		{"/v3/memories/add/", `{` + messages + `}`, pending},
+		{"/v3/memories/add/", `{` + messages + `,"infer":true}`, pending},
+		{"/v1/memories/", `{` + messages + `}`, "[" + pending + "]"},
+		{"/v1/memories/", `{` + messages + `,"output_format":"v1.1"}`, `{"results":[` + pending + `]}`},
+		{"/v3/memories/add/", `{"messages":" "}`, "at least one message"},
+		{"/v3/memories/add/", `{"messages":"a","timestamp":1}`, "timestamp is not supported"},
+	} {
+		if got := h.call(t, h.alice, "POST", pathMem0+r.path, r.body); !strings.Contains(got.body, r.want) {
+			t.Errorf("%s %s: %d %s, want %s", r.path, r.body, got.status, got.body, r.want)
+		}
+	}
+	if got := h.ok(t, h.alice, "POST", "/mem0/v3/memories/add/", `{`+messages+`,"infer":false}`); strings.Count(got.body, `"event":"ADD"`) != 2 {
+		t.Errorf("infer: false: %s", got.body)
+	}
+	if got := h.call(t, h.application(t, 50, tenant.AccessWrite), "POST", "/mem0/v3/memories/add/", `{"messages":"a","user_id":"ann"}`); strings.TrimSpace(got.body) != pending {
+		t.Errorf("with an application key: %s", got.body)
+	}
+	if len(f.created) != 2 {
+		t.Errorf("extractions of %d users, want 2", len(f.created))
+	}
+	want := extract.Input{Messages: []extract.Message{{Role: "user", Text: "I like tea"}, {Text: "x"}}, Source: "mem0",
+		Attributes: memory.Attributes{AgentID: "a", Metadata: json.RawMessage(`{"k":1}`)}}
+	for user, created := range f.created {
+		if len(created) == 4 {
+			if diff := cmp.Diff(want, created[0]); diff != "" {
+				t.Errorf("extraction of user %d (-want +got):\n%s", user, diff)
+			}
+		} else if len(created) != 1 {
+			t.Errorf("user %d has %d extractions", user, len(created))
+		}
+	}
+}
+
+func TestMem0Events(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2025, 5, 9, 12, 0, 0, 0, time.UTC)
+	f := &fakeExtractions{}
+	h := newTestServer(t, func(c *Config) { c.Extractions = f })
+	for want, state := range map[string]extract.State{
+		`{"id":"e1","event_type":"ADD","status":"PENDING","error":null,"created_at":"2025-05-09T12:00:00.000Z","updated_at":"2025-05-09T12:00:00.000Z","latency":0}`:      {ID: "e1", CreatedAt: at},
+		`{"id":"e1","event_type":"ADD","status":"SUCCEEDED","error":null,"created_at":"2025-05-09T12:00:00.000Z","updated_at":"2025-05-09T12:00:02.000Z","latency":2000}`: {ID: "e1", CreatedAt: at, FinishedAt: at.Add(2 * time.Second)},
+		`"status":"FAILED","error":"quota"`: {ID: "e1", CreatedAt: at, FinishedAt: at, Failure: "quota"},
+	} {
+		f.state = state
+		if got := h.call(t, h.alice, "GET", "/mem0/v1/event/e1/", ""); got.status != 200 || !strings.Contains(got.body, want) {
+			t.Errorf("event: %d %s, want %s", got.status, got.body, want)
+		}
+	}
+	if got := h.call(t, h.alice, "GET", "/mem0/v1/event/e2/", ""); got.status != 404 {
+		t.Errorf("unknown event: %d %s", got.status, got.body)
+	}
+	key := h.application(t, 50, tenant.AccessRead)
+	f.asked = nil
+	h.call(t, key, "GET", "/mem0/v1/event/e1/", "")
+	h.call(t, key, "GET", "/mem0/v1/event/e1/", "", headerUser, "nobody")
+	if len(f.asked) != 2 || !strings.HasSuffix(f.asked[0], "true e1") || !strings.HasSuffix(f.asked[1], "false e1") {
+		t.Errorf("asked for %q, want an event of any user of applications and one of the user", f.asked)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/account"
 	"github.com/mnemo-dev/mnemo/internal/chat"
 	"github.com/mnemo-dev/mnemo/internal/embed"
+	"github.com/mnemo-dev/mnemo/internal/extract"
 	"github.com/mnemo-dev/mnemo/internal/importer"
 	"github.com/mnemo-dev/mnemo/internal/jobs"
 	"github.com/mnemo-dev/mnemo/internal/memory"
@@ -72,6 +73,11 @@ func openRealAt(t *testing.T, address string) realStores {
 		t.Fatal(err)
 	}
 	if err := jobs.DeliverWebhooks(config, &webhook.Deliverer{Store: s.db, Sender: webhook.NewSender(nil, time.Now), Log: log}, log); err != nil {
+		t.Fatal(err)
+	}
+	memories := memory.NewService(memory.Config{Store: s.db.Memories(), Buckets: s.db, Index: index, Embedders: embedders, CountTokens: tokens.Count,
+		Searcher: retrieve.New(retrieve.Config{Searcher: s.db, Index: index, Embedders: embedders})})
+	if err := jobs.ExtractFacts(config, &extract.Runner{Store: s.db, Memories: memories, Log: log}, log); err != nil {
 		t.Fatal(err)
 	}
 	workers, err := s.db.Jobs(config)

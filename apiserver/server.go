@@ -22,6 +22,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/mnemo-dev/mnemo/apiserver/dashboard"
+	"github.com/mnemo-dev/mnemo/apiserver/mem0"
 	"github.com/mnemo-dev/mnemo/apiserver/reference"
 	"github.com/mnemo-dev/mnemo/internal/account"
 	"github.com/mnemo-dev/mnemo/internal/audit"
@@ -73,6 +74,9 @@ type Config struct {
 	// Programs lets users grant OAuth clients access to /mcp; if nil, clients
 	// need the user's token.
 	Programs *oauth.Service
+	// Extractions extract facts from messages of the API of mem0; if nil, messages are stored
+	// as they are.
+	Extractions mem0.Extractions
 	// Version is the build version reported to MCP clients.
 	Version string
 	// Stages records the stages of requests; optional.

@@ -5,15 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/memory"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
-
-// maxMessages is the maximum number of messages of a request.
-const maxMessages = 100
 
 type addIn struct {
 	Messages json.RawMessage `json:"messages"`
@@ -24,13 +20,9 @@ type addIn struct {
 	OutputFormat string          `json:"output_format"`
 }
 
-type message struct {
-	Role    string          `json:"role"`
-	Content json.RawMessage `json:"content"`
-}
-
 type addOut struct {
-	Results []addedOut `json:"results"`
+	Results []addedOut  `json:"results"`
+	pending *pendingOut // instead of results
 }
 
 type addedOut struct {
@@ -56,14 +48,24 @@ var notAdded = map[string]string{
 
 func (e *Endpoint) add(ctx context.Context, r Request) (any, error) {
 	_, out, err := e.addMessages(ctx, r)
+	if out.pending != nil {
+		return out.pending, err
+	}
 	return out, err
 }
 
 // addV1 returns a list unless the request asks for the later form.
 func (e *Endpoint) addV1(ctx context.Context, r Request) (any, error) {
 	in, out, err := e.addMessages(ctx, r)
-	if err != nil || in.OutputFormat == outputV11 {
-		return out, err
+	switch {
+	case err != nil:
+		return nil, err
+	case out.pending != nil && in.OutputFormat == outputV11:
+		return map[string]any{"results": []pendingOut{*out.pending}}, nil
+	case out.pending != nil:
+		return []pendingOut{*out.pending}, nil
+	case in.OutputFormat == outputV11:
+		return out, nil
 	}
 	return out.Results, nil
 }
@@ -71,35 +73,48 @@ func (e *Endpoint) addV1(ctx context.Context, r Request) (any, error) {
 // outputV11 is the output format with an object around the results.
 const outputV11 = "v1.1"
 
-// addMessages stores each message as a memory.
+// addMessages stores each message as a memory, or extracts facts from all of them.
 func (e *Endpoint) addMessages(ctx context.Context, r Request) (addIn, addOut, error) {
 	var in addIn
 	if err := errors.Join(e.Decode(r.Body, &in), refuse(r.Body, notAdded)); err != nil {
 		return in, addOut{}, firstOf(err)
 	}
-	texts, err := e.texts(in.Messages)
-	if err != nil {
-		return in, addOut{}, err
-	}
 	named := in.entities
 	named.fill(in.Filters)
-	attributes, err := named.attributes(r.Who, in.Metadata)
+	texts, inputs, err := e.inputs(r.Who, in, named)
 	if err != nil {
 		return in, addOut{}, err
-	}
-	inputs := make([]memory.CreateInput, len(texts))
-	for i, t := range texts {
-		inputs[i] = memory.CreateInput{Text: t.text, Source: source, Attributes: attributes}
-		if err := inputs[i].Validate(); err != nil {
-			return in, addOut{}, ofMessage(err, t.message)
-		}
 	}
 	who, err := e.actor(ctx, r, named.UserID, true)
 	if err != nil {
 		return in, addOut{}, err
 	}
+	if e.infers(in) {
+		pending, err := e.extract(ctx, who, texts, inputs[0].Attributes)
+		return in, addOut{pending: &pending}, err
+	}
 	out, err := e.store(ctx, who, inputs)
 	return in, out, err
+}
+
+// inputs returns the texts of a request, and the memories that have them.
+func (e *Endpoint) inputs(who tenant.Identity, in addIn, named entities) ([]indexedText, []memory.CreateInput, error) {
+	texts, err := e.texts(in.Messages)
+	if err != nil {
+		return nil, nil, err
+	}
+	attributes, err := named.attributes(who, in.Metadata)
+	if err != nil {
+		return nil, nil, err
+	}
+	inputs := make([]memory.CreateInput, len(texts))
+	for i, t := range texts {
+		inputs[i] = memory.CreateInput{Text: t.text, Source: source, Attributes: attributes}
+		if err := inputs[i].Validate(); err != nil {
+			return nil, nil, ofMessage(err, t.message)
+		}
+	}
+	return texts, inputs, nil
 }
 
 // store stores memories. What is stored before an error stays, and is a duplicate in the
@@ -135,80 +150,4 @@ func (n *entities) fill(from entities) {
 			*to = value
 		}
 	}
-}
-
-// indexedText is the text of a message, with its index.
-type indexedText struct {
-	message int
-	text    string
-}
-
-// texts returns the texts of messages, except for those of the system and those without a
-// text. A string is one message.
-func (e *Endpoint) texts(raw json.RawMessage) ([]indexedText, error) {
-	messages, err := e.messages(raw)
-	if err != nil {
-		return nil, err
-	}
-	var out []indexedText
-	for i, m := range messages {
-		if m.Role == "system" {
-			continue
-		}
-		text, err := m.text(i)
-		if err != nil {
-			return nil, err
-		}
-		if strings.TrimSpace(text) != "" {
-			out = append(out, indexedText{i, text})
-		}
-	}
-	if len(out) == 0 {
-		return nil, fault.New(fault.Invalid, "messages must contain at least one message with a text and another role than system")
-	}
-	return out, nil
-}
-
-func (e *Endpoint) messages(raw json.RawMessage) ([]message, error) {
-	var text string
-	if json.Unmarshal(raw, &text) == nil && text != "" {
-		raw, _ = json.Marshal(text) //nolint:errchkjson // a string
-		return []message{{Content: raw}}, nil
-	}
-	var in struct {
-		Messages []message `json:"messages"`
-	}
-	if len(raw) == 0 {
-		return nil, fault.New(fault.Invalid, "messages is required")
-	}
-	if err := e.Decode(append(append([]byte(`{"messages":`), raw...), '}'), &in); err != nil {
-		return nil, err
-	}
-	if len(in.Messages) > maxMessages {
-		return nil, fault.New(fault.Invalid, "messages must contain at most %d messages, not %d", maxMessages, len(in.Messages))
-	}
-	return in.Messages, nil
-}
-
-// text returns the text of a message: its content, or the text parts of it.
-func (m message) text(i int) (string, error) {
-	var text string // "" for null
-	if len(m.Content) == 0 || json.Unmarshal(m.Content, &text) == nil {
-		return text, nil
-	}
-	var parts []struct {
-		Type string `json:"type"`
-		Text string `json:"text"`
-	}
-	if json.Unmarshal(m.Content, &parts) != nil {
-		return "", fault.New(fault.Invalid, "messages[%d].content must be a string or a list of text parts", i)
-	}
-	var texts []string
-	for j, p := range parts {
-		if p.Type != "text" {
-			return "", fault.New(fault.Invalid, "messages[%d].content[%d].type must be text; other content is not supported", i, j)
-		}
-		texts = append(texts, p.Text)
-	}
-	return strings.Join(texts, "\n"), nil
 }

@@ -22,6 +22,8 @@ type Config struct {
 	ActFor func(ctx context.Context, application tenant.Identity, user string, create bool) (tenant.Identity, error)
 	// Decode decodes a JSON body. Its errors name the field.
 	Decode func(data []byte, into any) error
+	// Extractions extract facts from messages; nil stores all messages as they are.
+	Extractions Extractions
 }
 
 // Endpoint serves the API.
@@ -69,6 +71,7 @@ func (e *Endpoint) Routes() []Route {
 		{get, "/v1/memories/:memory/history", read, false, e.history},
 		{put, "/v1/batch", write, true, e.updateBatch},
 		{del, "/v1/batch", write, true, e.deleteBatch},
+		{get, "/v1/event/:event", read, false, e.event},
 		{get, "/v1/entities", read, false, e.listEntities},
 		{del, "/v1/entities/:type/:name", write, false, e.deleteEntity},
 		{del, "/v2/entities/:type/:name", write, false, e.deleteEntity},

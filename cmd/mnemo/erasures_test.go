@@ -16,6 +16,7 @@ import (
 
 	"github.com/mnemo-dev/mnemo/internal/account"
 	"github.com/mnemo-dev/mnemo/internal/chat"
+	"github.com/mnemo-dev/mnemo/internal/extract"
 	"github.com/mnemo-dev/mnemo/internal/memory"
 	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/postgres/postgrestest"
@@ -288,7 +289,7 @@ func (e *env) runJobs(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, counts := newMetrics()
-	workers, err := startJobs(t.Context(), s, embedders, counts, nil, telemetry.NewLogger(os.Stderr, telemetry.LogConfig{}))
+	workers, err := startJobs(t.Context(), s, embedders, counts, nil, &extract.Runner{Store: s.db}, telemetry.NewLogger(os.Stderr, telemetry.LogConfig{}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/account"
 	"github.com/mnemo-dev/mnemo/internal/audit"
 	"github.com/mnemo-dev/mnemo/internal/chat"
+	"github.com/mnemo-dev/mnemo/internal/extract"
 	"github.com/mnemo-dev/mnemo/internal/importer"
 	"github.com/mnemo-dev/mnemo/internal/jobs"
 	"github.com/mnemo-dev/mnemo/internal/memory"
@@ -102,7 +103,7 @@ func (c *serveCommand) Run(ctx context.Context, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	model, err := c.chatFlags.open()
+	models, err := c.chatFlags.open()
 	if err != nil {
 		return err
 	}
@@ -131,17 +132,18 @@ func (c *serveCommand) Run(ctx context.Context, log *slog.Logger) error {
 		return err
 	}
 	cache := apiserver.NewCache()
-	config := c.serverConfig(s, c.engine(s, embedders, reranker, log), embedders, model, cache, log)
+	config := c.serverConfig(s, c.engine(s, embedders, reranker, log), embedders, models.recalls, cache, log)
 	requests, err := metering.OpenJournal(c.UsageDir, log)
 	if err != nil {
 		return err
 	}
 	config.Registry, config.Stages, config.Requests = registry, counts, requests
 	config.Providers, config.Programs = providers, c.oauthService(ctx, s.db, log)
+	extracting := extractions(&config, s.db, models.facts, log)
 	server := apiserver.New(config)
 	stopReporting := inBackground(ctx, func(ctx context.Context) { requests.Run(ctx, s.db) })
 	defer stopReporting()
-	workers, err := startJobs(ctx, s, embedders, counts, c.deliverer(s.db, log), log)
+	workers, err := startJobs(ctx, s, embedders, counts, c.deliverer(s.db, log), extracting, log)
 	if err != nil {
 		return err
 	}
@@ -258,7 +260,7 @@ type stopper interface {
 // startJobs starts the job workers. Jobs survive the end of the context until the
 // workers are stopped, so that running ones can finish. Imports take long and are
 // interrupted instead; another worker resumes them.
-func startJobs(ctx context.Context, s *stores, embedders retrieve.Embedders, counts *telemetry.Metrics, webhooks jobs.Webhooks, log *slog.Logger) (stopper, error) {
+func startJobs(ctx context.Context, s *stores, embedders retrieve.Embedders, counts *telemetry.Metrics, webhooks jobs.Webhooks, extracting *extract.Runner, log *slog.Logger) (stopper, error) {
 	imports := s.db.Imports()
 	restore := importer.Restore(importer.RestoreConfig{Files: imports, Restorer: imports, CountTokens: tokens.Count})
 	importing := importer.New(importer.Config{
@@ -272,6 +274,9 @@ func startJobs(ctx context.Context, s *stores, embedders retrieve.Embedders, cou
 	}
 	migrator := reembed.New(reembed.Config{Store: s.db, Indexer: indexer, Partitions: s.index, Embedders: embedders, Log: log})
 	if err := jobs.MigrateEmbeddings(config, migrator); err != nil {
+		return nil, err
+	}
+	if err := jobs.ExtractFacts(config, extracting, log); err != nil {
 		return nil, err
 	}
 	if webhooks != nil {
@@ -288,6 +293,15 @@ func startJobs(ctx context.Context, s *stores, embedders retrieve.Embedders, cou
 		return nil, fmt.Errorf("start workers: %w", err)
 	}
 	return client, nil
+}
+
+// extractions returns the runner of extractions, and configures the server to accept them if
+// there is a chat model. Without one, the runner stores the messages of earlier requests.
+func extractions(config *apiserver.Config, db *postgres.DB, model extract.Model, log *slog.Logger) *extract.Runner {
+	if model != nil {
+		config.Extractions = db
+	}
+	return &extract.Runner{Store: db, Memories: config.Memories, Model: model, Log: log}
 }
 
 // deliverer returns the deliverer of webhooks, or nil if they are disabled.

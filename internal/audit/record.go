@@ -22,6 +22,7 @@ const (
 	MemoryDelete         Verb = "memory.delete"         // ids
 	MemoryUndelete       Verb = "memory.undelete"       // ids: a deletion was undone
 	MemoryRestore        Verb = "memory.restore"        // ids, from an export of Mnemo
+	MemoryExtract        Verb = "memory.extract"        // id of the extraction: messages were received to extract facts from them
 	BucketCreate         Verb = "bucket.create"         // ids
 	BucketUpdate         Verb = "bucket.update"         // id
 	BucketDelete         Verb = "bucket.delete"         // id

@@ -25,12 +25,13 @@ type turnLength struct {
 // turnLengths contains the queues with turns. Small jobs are so many that not each of
 // them can begin turns.
 var turnLengths = map[string]turnLength{
-	queue.Recent:     {recentWorkers, 100 * time.Millisecond},
-	queue.Backlog:    {jobs: 1},
-	queue.Imports:    {jobs: 1},
-	queue.Purges:     {jobs: 1},
-	queue.Placements: {jobs: 1},
-	queue.Webhooks:   {jobs: 1},
+	queue.Recent:      {recentWorkers, 100 * time.Millisecond},
+	queue.Backlog:     {jobs: 1},
+	queue.Imports:     {jobs: 1},
+	queue.Purges:      {jobs: 1},
+	queue.Placements:  {jobs: 1},
+	queue.Webhooks:    {jobs: 1},
+	queue.Extractions: {jobs: 1},
 }
 
 // Fairness divides the workers of a queue among tenants. postgres.DB implements it.

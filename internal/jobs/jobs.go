@@ -19,13 +19,14 @@ import (
 
 // Workers per queue and replica.
 const (
-	recentWorkers    = 8
-	backlogWorkers   = 2
-	importWorkers    = 1
-	purgeWorkers     = 2
-	placementWorkers = 2
-	webhookWorkers   = 16
-	periodicWorkers  = 2
+	recentWorkers     = 8
+	backlogWorkers    = 2
+	importWorkers     = 1
+	purgeWorkers      = 2
+	placementWorkers  = 2
+	webhookWorkers    = 16
+	extractionWorkers = 4
+	periodicWorkers   = 2
 )
 
 const (

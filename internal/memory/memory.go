@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/filter"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
@@ -59,7 +60,18 @@ type CreateInput struct {
 	Source string
 	Attributes
 	Request tenant.Request // makes a retry idempotent; optional
+	Result  Result         // optional
 }
+
+// Result is a result of an extraction of facts. It is stored once, and only while the
+// extraction exists: otherwise Create returns ErrExtractionEnded.
+type Result struct {
+	Extraction string
+	Index      int // results are stored in order, from 0
+}
+
+// ErrExtractionEnded rejects a Result.
+var ErrExtractionEnded error = fault.New(fault.NotFound, "the extraction has ended")
 
 // NewMemory is a CreateInput with its token count and units.
 type NewMemory struct {

@@ -35,9 +35,12 @@ func (a Accounts) BeginPurge(ctx context.Context, scope tenant.Scope) (account.P
 		if _, err := q.LockUsage(ctx, string(scope.Tenant)); err != nil {
 			return orUnknown(err, scope.Tenant)
 		}
-		// Imports end first, so that they store nothing after the cutoff.
+		// Imports and extractions end first, so that they store nothing after the cutoff.
 		if err := q.EndImports(ctx, db.EndImportsParams{TenantID: string(scope.Tenant), UserID: int64(scope.User)}); err != nil {
 			return fmt.Errorf("delete imports: %w", err)
+		}
+		if err := q.DeleteExtractions(ctx, db.DeleteExtractionsParams{TenantID: string(scope.Tenant), UserID: int64(scope.User)}); err != nil {
+			return fmt.Errorf("delete extractions: %w", err)
 		}
 		// Connected apps must not read the account while it is being purged.
 		if err := q.DeleteGrants(ctx, db.DeleteGrantsParams{TenantID: string(scope.Tenant), UserID: int64(scope.User)}); err != nil {

@@ -138,8 +138,8 @@ func (d *DB) StopErasures(ctx context.Context) error {
 // interruptedImport is shown to the user.
 const interruptedImport = "the import was interrupted; import the file again"
 
-// BeginReplay implements erasure.Store. Unfinished imports end, because their files
-// may contain conversations that were deleted later.
+// BeginReplay implements erasure.Store. Unfinished imports and extractions end, because they
+// may contain conversations and memories that were deleted later.
 func (e Erasures) BeginReplay(ctx context.Context) error {
 	var tenants []string
 	err := e.inTx(ctx, func(_ pgx.Tx, q *db.Queries) error {
@@ -158,6 +158,9 @@ func (e Erasures) BeginReplay(ctx context.Context) error {
 			break
 		}
 		err = e.inTenant(ctx, tenant.ID(id), func(_ pgx.Tx, q *db.Queries) error {
+			if err := q.DeletePendingExtractions(ctx, id); err != nil {
+				return err
+			}
 			return q.FailUnfinishedImports(ctx, db.FailUnfinishedImportsParams{TenantID: id, Failure: interruptedImport})
 		})
 	}

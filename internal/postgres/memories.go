@@ -45,10 +45,13 @@ func (m Memories) Create(ctx context.Context, scope tenant.Scope, in memory.NewM
 			}
 			if existing != "" {
 				answer = memoryAnswer{ID: existing, Duplicate: true}
-				return nil
+				return advanceExtraction(ctx, q, scope, in.Result)
 			}
 			answer.Similar = in.Similar
-			return m.insert(ctx, tx, q, scope, id, in)
+			if err := m.insert(ctx, tx, q, scope, id, in); err != nil {
+				return err
+			}
+			return advanceExtraction(ctx, q, scope, in.Result)
 		})
 	})
 	if err != nil {

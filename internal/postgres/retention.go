@@ -19,6 +19,7 @@ const (
 	keepAudit    = 365 * 24 * time.Hour
 	keepUsage    = 400 // days
 	keepReports  = 7 * 24 * time.Hour
+	keepEvents   = 7 * 24 * time.Hour
 )
 
 // expireBatch is the number of rows that a retention transaction deletes.
@@ -48,6 +49,9 @@ func (d *DB) ExpireRecords(ctx context.Context, id tenant.ID) error {
 		},
 		"idempotency keys": func(q *db.Queries) (int64, error) {
 			return q.ExpireTenantRequests(ctx, db.ExpireTenantRequestsParams{TenantID: t, Age: interval(keepRequests), Batch: expireBatch})
+		},
+		"extractions": func(q *db.Queries) (int64, error) {
+			return q.ExpireExtractions(ctx, db.ExpireExtractionsParams{TenantID: t, Age: interval(keepEvents), Batch: expireBatch})
 		},
 		"deletions": func(q *db.Queries) (int64, error) {
 			return q.ExpireDeletions(ctx, db.ExpireDeletionsParams{TenantID: t, Batch: expireBatch})

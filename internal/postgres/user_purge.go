@@ -29,6 +29,9 @@ func (d *DB) removeUser(ctx context.Context, tx pgx.Tx, q *db.Queries, id string
 	}
 	if policy == tenant.Delete {
 		err = q.PurgeUser(ctx, db.PurgeUserParams{TenantID: id, ID: u.ID})
+		if err == nil {
+			err = q.DeleteExtractions(ctx, db.DeleteExtractionsParams{TenantID: id, UserID: u.ID})
+		}
 	} else {
 		err = q.SetUser(ctx, db.SetUserParams{TenantID: id, ID: u.ID, Email: u.Email, Active: false})
 	}

@@ -5,13 +5,14 @@ package queue
 // Queues. Each has its own workers, so that long jobs of one kind do not delay jobs of
 // another kind.
 const (
-	Recent     = "default"    // index jobs of small writes
-	Backlog    = "backlog"    // index jobs of large writes, and rebalancing
-	Imports    = "imports"    // each job runs long and keeps part of a file in memory
-	Purges     = "purges"     // of tenants, users and accounts, and of abandoned locations
-	Placements = "placements" // each job copies all vectors of a tenant
-	Webhooks   = "webhooks"   // each job waits for an endpoint of a tenant
-	Periodic   = "periodic"   // sweeps, retention and migrations of the embeddings
+	Recent      = "default"     // index jobs of small writes
+	Backlog     = "backlog"     // index jobs of large writes, and rebalancing
+	Imports     = "imports"     // each job runs long and keeps part of a file in memory
+	Purges      = "purges"      // of tenants, users and accounts, and of abandoned locations
+	Placements  = "placements"  // each job copies all vectors of a tenant
+	Webhooks    = "webhooks"    // each job waits for an endpoint of a tenant
+	Extractions = "extractions" // each job waits for the chat model
+	Periodic    = "periodic"    // sweeps, retention and migrations of the embeddings
 )
 
 // Priorities. Queued jobs wait with the priority Waiting until it is their tenant's turn;

@@ -21,6 +21,7 @@ var scopeCreators = map[string][]string{
 	"internal/postgres/account.go":      {"JobScope"},
 	"internal/postgres/erase.go":        {"JobScope"}, // of a user whom an administrator erases
 	"internal/postgres/erasures.go":     {"JobScope"},
+	"internal/postgres/extractions.go":  {"JobScope"},
 	"internal/postgres/import_runs.go":  {"ImportScope"},
 	"internal/postgres/applications.go": {"literal"}, // of a user of the application's tenant, by name
 	// Authentication: each looks up a credential by its hash.

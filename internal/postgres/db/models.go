@@ -172,6 +172,19 @@ type ErasureLedger struct {
 	Database string
 }
 
+// Messages until facts are extracted from them, and the outcome
+type Extraction struct {
+	TenantID   string
+	UserID     int64
+	ID         string
+	Input      []byte
+	Facts      []byte
+	Stored     int32
+	Failure    string
+	CreatedAt  time.Time
+	FinishedAt *time.Time
+}
+
 // Responses for retried requests, written in the transaction of the request. They contain ids, numbers and hashes, never text
 type IdempotencyKey struct {
 	TenantID  string
