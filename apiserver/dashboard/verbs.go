@@ -9,6 +9,7 @@ import (
 // phrases describe verbs to the user. A noun follows those that end with a space.
 var phrases = map[audit.Verb]struct{ text, noun string }{
 	audit.MemoryCreate:         {"Added ", "memory"},
+	audit.MemoryExtract:        {"Sent a conversation to remember", ""},
 	audit.MemoryUpdate:         {"Edited or moved ", "memory"},
 	audit.MemoryDelete:         {"Deleted ", "memory"},
 	audit.MemoryRestore:        {"Imported ", "memory"},

@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"regexp"
@@ -91,7 +92,7 @@ func statedEarlier(text, than string) bool {
 	return a != "" && b != "" && a < b
 }
 
-// newerFirst moves each memory that supersedes another one in front of it, also if the
+// newerFirst ranks each memory that supersedes another one before it, also if the
 // search did not find it.
 func (s *Service) newerFirst(ctx context.Context, who tenant.Identity, in ListInput, res *retrieve.Result) error {
 	if len(res.Found) == 0 {
@@ -105,35 +106,44 @@ func (s *Service) newerFirst(ctx context.Context, who tenant.Identity, in ListIn
 	return nil
 }
 
-// withNewer inserts the superseding memories in front of those that they supersede, with
-// at least their score. A chain of updates becomes newest first.
+// withNewer sorts the memories of each chain of updates newest first, on the positions that
+// they have together, so that other memories keep theirs. The newest one is inserted if the
+// search did not find it. Scores stay with the positions.
 func withNewer(found []retrieve.Found, newer map[string]string) []retrieve.Found {
 	if len(newer) == 0 {
 		return found
 	}
-	position := make(map[string]int, len(found))
+	chains, steps, owned := map[string][]retrieve.Found{}, map[string]int{}, map[string]bool{}
+	newest := make([]string, len(found))
 	for i, f := range found {
-		position[f.Owner] = i
+		newest[i], steps[f.Owner] = endOf(f.Owner, newer)
+		chains[newest[i]] = append(chains[newest[i]], f)
+		owned[f.Owner] = true
+	}
+	for _, chain := range chains {
+		slices.SortStableFunc(chain, func(a, b retrieve.Found) int { return cmp.Compare(steps[a.Owner], steps[b.Owner]) })
 	}
 	out := make([]retrieve.Found, 0, len(found)+len(newer))
-	added := map[string]bool{}
-	for _, f := range found {
-		var chain []retrieve.Found
-		for next := f; !added[next.Owner]; {
-			added[next.Owner] = true
-			next.Score = max(next.Score, f.Score)
-			chain = append(chain, next)
-			id, ok := newer[next.Owner]
-			if !ok {
-				break
-			}
-			next = retrieve.Found{Owner: id}
-			if i, ok := position[id]; ok {
-				next = found[i]
-			}
+	for i, f := range found {
+		id := newest[i]
+		if !owned[id] {
+			owned[id] = true
+			out = append(out, retrieve.Found{Owner: id, Score: f.Score})
 		}
-		slices.Reverse(chain)
-		out = append(out, chain...)
+		next := chains[id][0]
+		next.Score = f.Score
+		out = append(out, next)
+		chains[id] = chains[id][1:]
 	}
 	return out
+}
+
+// endOf follows a chain of updates and returns its newest memory and the number of steps.
+func endOf(start string, newer map[string]string) (end string, steps int) {
+	end = start
+	for next, ok := newer[end]; ok && next != start && steps <= len(newer); next, ok = newer[end] {
+		end = next
+		steps++
+	}
+	return end, steps
 }

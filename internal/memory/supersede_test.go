@@ -149,11 +149,11 @@ func TestListRanksNewerFirst(t *testing.T) {
 		want   []string
 	}{
 		"None":     {"the ranking stays", nil, []string{"m3", "m2", "m1"}},
-		"Below":    {"the newer one moves up", map[string]string{"m3": "m1"}, []string{"m1", "m3", "m2"}},
+		"Below":    {"both change places, and others keep theirs", map[string]string{"m3": "m1"}, []string{"m1", "m2", "m3"}},
 		"Above":    {"it is in front already", map[string]string{"m1": "m3"}, []string{"m3", "m2", "m1"}},
 		"NotFound": {"the search did not find it", map[string]string{"m2": "m0"}, []string{"m3", "m0", "m2", "m1"}},
 		"Chain":    {"the newest is first", map[string]string{"m3": "m2", "m2": "m0"}, []string{"m0", "m2", "m3", "m1"}},
-		"Cycle":    {"each is returned once", map[string]string{"m3": "m2", "m2": "m3"}, []string{"m2", "m3", "m1"}},
+		"Cycle":    {"each is returned once", map[string]string{"m3": "m2", "m2": "m3"}, []string{"m3", "m2", "m1"}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

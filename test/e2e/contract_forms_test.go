@@ -89,7 +89,11 @@ func accepted(t *testing.T, raw []byte) []byte {
 			if media, ok := content["multipart/form-data"].(object); ok {
 				schema := media["schema"].(object)
 				schema["propertyNames"] = object{"pattern": "^[A-Za-z0-9_.-]{1,100}$"}
+				// A form may have only files.
+				delete(schema, "required")
+				schema["anyOf"] = []object{{"required": []string{"file"}}, {"required": []string{"files"}}}
 				fields := schema["properties"].(object)
+				fields["files"].(object)["minItems"] = 1
 				maps.Copy(fields["file"].(object), forms["file"].(object))
 				maps.Copy(fields["files"].(object)["items"].(object), forms["file"].(object))
 			}
