@@ -34,12 +34,27 @@ func (x *Index) Ensure(ctx context.Context, p placement.Placement) (made int64, 
 		if !isGone(err) || try == ensureTries {
 			return made, err
 		}
+		if try == ensureTries/2 && !p.Shared && isCode(err, codePartitionNotFound) {
+			_ = x.refresh(ctx, p.Location) // the next try reports what is wrong
+		}
 		select {
 		case <-ctx.Done():
 			return 0, err
 		case <-time.After(time.Duration(try) * ensureWait):
 		}
 	}
+}
+
+// refresh makes the proxies of Milvus read the partitions of a collection again, which they
+// do whenever one is created. A proxy that was asked for a partition while another process
+// created it may answer "partition not found" from its cache until then, although
+// Milvus lists the partition (seen with 2.3.5, after the creating process was killed).
+func (x *Index) refresh(ctx context.Context, p placement.Location) error {
+	p.Partition += "_refresh"
+	if err := x.client.CreatePartition(ctx, x.collection(p), p.Partition); err != nil {
+		return mapError(err, "create marker partition")
+	}
+	return x.Drop(context.WithoutCancel(ctx), p)
 }
 
 // ensurePartition makes few calls if the partition is loaded, because its collection then
