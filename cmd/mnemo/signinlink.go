@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/mnemo-dev/mnemo/apiserver/dashboard"
+	"github.com/mnemo-dev/mnemo/internal/postgres"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
@@ -17,9 +18,8 @@ import (
 const maxLinkLifetime = time.Hour
 
 type signInLinkCommand struct {
-	databaseFlags
+	tenantFlags
 	URL      *url.URL      `name:"url" env:"MNEMO_URL" required:"" help:"URL at which users reach the API server, such as https://mnemo.example.com."`
-	Tenant   string        `required:"" help:"Tenant: namespace/name, or its UID or ID."`
 	User     string        `required:"" help:"User of the tenant: the name or e-mail address."`
 	Lifetime time.Duration `default:"10m" help:"Time until the link expires, at most 1h."`
 }
@@ -34,28 +34,21 @@ func (c *signInLinkCommand) Validate() error {
 
 // Run prints a link that signs the user in once. Only its hash is stored.
 func (c *signInLinkCommand) Run(ctx context.Context) error {
-	db, err := c.databaseFlags.open(ctx)
-	if err != nil {
+	return c.run(ctx, func(db *postgres.DB, id tenant.ID) error {
+		scope, err := db.FindUser(ctx, id, c.User)
+		if err != nil {
+			return err
+		}
+		secret, err := tenant.NewSession(rand.Reader)
+		if err != nil {
+			return err
+		}
+		link := tenant.SignInLink{Scope: scope, Secret: tenant.HashSecret(secret), Lifetime: c.Lifetime}
+		if err := db.CreateSignInLink(ctx, link); err != nil {
+			return err
+		}
+		fmt.Fprintf(os.Stderr, "the link works once and expires in %s\n", c.Lifetime)
+		_, err = fmt.Printf("%s#%s\n", c.URL.JoinPath(dashboard.PathLink), secret)
 		return err
-	}
-	defer db.Close()
-	id, err := tenantID(ctx, db, c.Tenant)
-	if err != nil {
-		return err
-	}
-	scope, err := db.FindUser(ctx, id, c.User)
-	if err != nil {
-		return err
-	}
-	secret, err := tenant.NewSession(rand.Reader)
-	if err != nil {
-		return err
-	}
-	link := tenant.SignInLink{Scope: scope, Secret: tenant.HashSecret(secret), Lifetime: c.Lifetime}
-	if err := db.CreateSignInLink(ctx, link); err != nil {
-		return err
-	}
-	fmt.Fprintf(os.Stderr, "works once, within %s\n", c.Lifetime)
-	_, err = fmt.Printf("%s#%s\n", c.URL.JoinPath(dashboard.PathLink), secret)
-	return err
+	})
 }

@@ -161,6 +161,26 @@ func findTenant(records []tenant.Record, name string) (tenant.Record, error) {
 	return tenant.Record{}, fault.New(fault.Conflict, "%d tenants are named %s; give the ID of one of them, as listed by `mnemo tenants list`", len(found), name)
 }
 
+// tenantFlags select a tenant in the database.
+type tenantFlags struct {
+	databaseFlags
+	Tenant string `required:"" help:"Tenant: namespace/name, or its UID or ID."`
+}
+
+// run calls fn with the database and the ID of the tenant.
+func (f tenantFlags) run(ctx context.Context, fn func(*postgres.DB, tenant.ID) error) error {
+	db, err := f.databaseFlags.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	id, err := tenantID(ctx, db, f.Tenant)
+	if err != nil {
+		return err
+	}
+	return fn(db, id)
+}
+
 // tenantID returns the ID of a tenant, by namespace/name, UID or ID.
 func tenantID(ctx context.Context, db *postgres.DB, name string) (tenant.ID, error) {
 	records, err := db.Records(ctx, tenant.RecordsOf{})

@@ -149,7 +149,7 @@ func (c *exportUsageCommand) post(ctx context.Context, batch []metering.Event) e
 		return err
 	}
 	if response.StatusCode/100 != 2 {
-		return errors.New("the sink answered " + response.Status)
+		return errors.New("the sink responded with " + response.Status)
 	}
 	return nil
 }

@@ -8,6 +8,9 @@ import (
 	"regexp"
 	"text/tabwriter"
 	"time"
+
+	"github.com/mnemo-dev/mnemo/internal/postgres"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
 // emailPattern is that of spec.oidc.removedUsers.
@@ -21,52 +24,41 @@ type usersCommand struct {
 	Restore restoreUserCommand `cmd:"" help:"Permit a user who was removed with this command line to sign in again."`
 }
 
-type listUsersCommand struct {
-	databaseFlags
-	Tenant string `required:"" help:"Tenant: namespace/name, or its UID or ID."`
-}
+type listUsersCommand struct{ tenantFlags }
 
 // Run prints a table of users.
 func (c *listUsersCommand) Run(ctx context.Context) error {
-	db, err := c.databaseFlags.open(ctx)
-	if err != nil {
-		return err
-	}
-	defer db.Close()
-	id, err := tenantID(ctx, db, c.Tenant)
-	if err != nil {
-		return err
-	}
-	users, removed, err := db.ListExternalUsers(ctx, id)
-	if err != nil {
-		return err
-	}
-	w := tabwriter.NewWriter(os.Stdout, 0, 0, 3, ' ', 0)
-	fmt.Fprintln(w, "EMAIL\tSTATE\tSESSIONS\tTOKENS\tCREATED\tNAME\tISSUER")
-	for _, u := range users {
-		state := map[bool]string{true: "active", false: "inactive"}[u.Active]
-		if u.Purging {
-			state = "purging"
+	return c.run(ctx, func(db *postgres.DB, id tenant.ID) error {
+		users, removed, err := db.ListExternalUsers(ctx, id)
+		if err != nil {
+			return err
 		}
-		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%s\t%s\t%s\n", u.Email, state, u.Sessions, u.Tokens, u.CreatedAt.UTC().Format(time.RFC3339), u.Name, u.Issuer)
-	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	for _, r := range removed {
-		by := "spec.oidc.removedUsers"
-		if r.Administrator {
-			by = "mnemo users remove"
+		w := tabwriter.NewWriter(os.Stdout, 0, 0, 3, ' ', 0)
+		fmt.Fprintln(w, "EMAIL\tSTATE\tSESSIONS\tTOKENS\tCREATED\tNAME\tISSUER")
+		for _, u := range users {
+			state := map[bool]string{true: "active", false: "inactive"}[u.Active]
+			if u.Purging {
+				state = "purging"
+			}
+			fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%s\t%s\t%s\n", u.Email, state, u.Sessions, u.Tokens, u.CreatedAt.UTC().Format(time.RFC3339), u.Name, u.Issuer)
 		}
-		fmt.Printf("%s was removed by %s at %s\n", r.Email, by, r.RemovedAt.UTC().Format(time.RFC3339))
-	}
-	return nil
+		if err := w.Flush(); err != nil {
+			return err
+		}
+		for _, r := range removed {
+			by := "spec.oidc.removedUsers"
+			if r.Administrator {
+				by = "mnemo users remove"
+			}
+			fmt.Printf("%s was removed by %s at %s\n", r.Email, by, r.RemovedAt.UTC().Format(time.RFC3339))
+		}
+		return nil
+	})
 }
 
 type removeUserCommand struct {
-	databaseFlags
-	Tenant string `required:"" help:"Tenant: namespace/name, or its UID or ID."`
-	Email  string `arg:"" help:"E-mail address of the user."`
+	tenantFlags
+	Email string `arg:"" help:"E-mail address of the user."`
 }
 
 // Validate rejects an argument that is no address: it would be recorded, and nobody's
@@ -80,43 +72,28 @@ func (c *removeUserCommand) Validate() error {
 
 // Run removes the user.
 func (c *removeUserCommand) Run(ctx context.Context) error {
-	db, err := c.databaseFlags.open(ctx)
-	if err != nil {
+	return c.run(ctx, func(db *postgres.DB, id tenant.ID) error {
+		ended, err := db.RemoveExternalUser(ctx, id, c.Email)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Printf("removed %s: ended the access of %d users, and rejecting sign-ins\n", c.Email, ended)
 		return err
-	}
-	defer db.Close()
-	id, err := tenantID(ctx, db, c.Tenant)
-	if err != nil {
-		return err
-	}
-	ended, err := db.RemoveExternalUser(ctx, id, c.Email)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Printf("removed %s: ended the access of %d users, and rejecting sign-ins\n", c.Email, ended)
-	return err
+	})
 }
 
 type restoreUserCommand struct {
-	databaseFlags
-	Tenant string `required:"" help:"Tenant: namespace/name, or its UID or ID."`
-	Email  string `arg:"" help:"E-mail address of the user."`
+	tenantFlags
+	Email string `arg:"" help:"E-mail address of the user."`
 }
 
 // Run restores the user.
 func (c *restoreUserCommand) Run(ctx context.Context) error {
-	db, err := c.databaseFlags.open(ctx)
-	if err != nil {
+	return c.run(ctx, func(db *postgres.DB, id tenant.ID) error {
+		if err := db.RestoreExternalUser(ctx, id, c.Email); err != nil {
+			return err
+		}
+		_, err := fmt.Printf("restored %s\n", c.Email)
 		return err
-	}
-	defer db.Close()
-	id, err := tenantID(ctx, db, c.Tenant)
-	if err != nil {
-		return err
-	}
-	if err := db.RestoreExternalUser(ctx, id, c.Email); err != nil {
-		return err
-	}
-	_, err = fmt.Printf("restored %s\n", c.Email)
-	return err
+	})
 }

@@ -26,23 +26,8 @@ type webhooksCommand struct {
 
 // webhookFlags select a webhook.
 type webhookFlags struct {
-	databaseFlags
-	Tenant string `required:"" help:"Tenant: namespace/name, or its UID or ID."`
-	Name   string `required:"" help:"Name of the webhook, unique within the tenant."`
-}
-
-// run calls fn with the database and the id of the tenant.
-func (f webhookFlags) run(ctx context.Context, fn func(*postgres.DB, tenant.ID) error) error {
-	db, err := f.databaseFlags.open(ctx)
-	if err != nil {
-		return err
-	}
-	defer db.Close()
-	id, err := tenantID(ctx, db, f.Tenant)
-	if err != nil {
-		return err
-	}
-	return fn(db, id)
+	tenantFlags
+	Name string `required:"" help:"Name of the webhook, unique within the tenant."`
 }
 
 type createWebhookCommand struct {
@@ -103,14 +88,11 @@ func (c *deleteWebhookCommand) Run(ctx context.Context) error {
 	return c.run(ctx, func(db *postgres.DB, id tenant.ID) error { return db.DeleteWebhook(ctx, id, c.Name) })
 }
 
-type listWebhooksCommand struct {
-	databaseFlags
-	Tenant string `required:"" help:"Tenant: namespace/name, or its UID or ID."`
-}
+type listWebhooksCommand struct{ tenantFlags }
 
 // Run prints the webhooks.
 func (c *listWebhooksCommand) Run(ctx context.Context) error {
-	return webhookFlags{databaseFlags: c.databaseFlags, Tenant: c.Tenant}.run(ctx, func(db *postgres.DB, id tenant.ID) error {
+	return c.run(ctx, func(db *postgres.DB, id tenant.ID) error {
 		all, err := db.Webhooks(ctx, id)
 		if err != nil {
 			return err

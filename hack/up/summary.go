@@ -39,8 +39,8 @@ func (p *platform) printSummary(w io.Writer, took time.Duration, signInLink stri
 	_, _ = fmt.Fprintf(w, `
 Mnemo is up after %[1]s.
 
-  dashboard   %[14]s   in a browser: signs %[4]s in, once within 10 minutes
-              (later %[2]s as %[12]s with password %[13]s, or a new link with make sign-in)
+  dashboard   %[14]s   in a browser: signs in %[4]s once, within 10 minutes
+              (after that, sign in at %[2]s as %[12]s with password %[13]s, or run make sign-in)
   API         %[2]s   (reference: %[2]s/docs)
   token       %[3]s   (%[4]s of Tenant %[5]s)
   kubectl     export KUBECONFIG=%[6]s

@@ -29,7 +29,7 @@ const (
 var instructions string
 
 // ErrInvalid is the cause of errors about an answer that is not a JSON list of short strings.
-var ErrInvalid = errors.New("the model returned no list of facts")
+var ErrInvalid = errors.New("the model did not return a list of facts")
 
 // OpenAI extracts facts with a chat model at an OpenAI-compatible endpoint.
 type OpenAI struct {
@@ -83,7 +83,7 @@ func parse(answer string) ([]string, error) {
 	facts := make([]string, len(items))
 	for i, item := range items {
 		if item == nil || len(*item) > maxFact || (memory.CreateInput{Text: *item}).Validate() != nil {
-			return nil, fmt.Errorf("%w: element %d is no short text", ErrInvalid, i)
+			return nil, fmt.Errorf("%w: element %d is not a short text", ErrInvalid, i)
 		}
 		facts[i] = *item
 	}

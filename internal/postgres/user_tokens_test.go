@@ -3,7 +3,7 @@ package postgres_test
 import (
 	"context"
 	"fmt"
-	"slices"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -142,45 +142,13 @@ func TestUserTokenOfAnotherCredential(t *testing.T) {
 // Created tokens end as connected apps do, except with their own revocation.
 func TestUserTokensEndWithAccess(t *testing.T) {
 	t.Parallel()
-	for name, tc := range map[string]struct {
-		end   func(t *testing.T, g *grantEnv)
-		valid bool
-	}{
-		"new password": {func(t *testing.T, g *grantEnv) { g.install(t, 2, tenant.Hash{98, 2}) }, false},
-		"token replaced in the dashboard": {func(t *testing.T, g *grantEnv) {
-			if _, err := g.ReplaceToken(t.Context(), g.scope, tenant.Hash{97}); err != nil {
-				t.Error(err)
-			}
-		}, true},
-		"signed out": {func(t *testing.T, g *grantEnv) {
-			if err := g.EndSession(t.Context(), g.session); err != nil {
-				t.Error(err)
-			}
-		}, true},
-		"user removed and added again": {func(t *testing.T, g *grantEnv) {
-			spec := g.specs[0]
-			spec.Users = slices.DeleteFunc(slices.Clone(spec.Users), func(u tenant.UserSpec) bool { return u.Name == g.name })
-			g.apply(t, spec)
-			g.tokenWorks(t, 1, false)
-			g.apply(t, g.specs[0])
-		}, false},
-		"another user removed": {func(t *testing.T, g *grantEnv) {
-			spec := g.specs[0]
-			spec.Users = []tenant.UserSpec{{Name: g.name}}
-			g.apply(t, spec)
-		}, true},
+	tests := endings((*grantEnv).tokenWorks)
+	maps.Copy(tests, map[string]ending{
 		"tenant retired": {func(t *testing.T, g *grantEnv) {
 			if _, err := g.Retire(t.Context(), g.specs[0].ID, tenant.Retain); err != nil {
 				t.Error(err)
 			}
 		}, false},
-		"tenant revoked": {func(t *testing.T, g *grantEnv) {
-			if _, err := g.Revoke(t.Context(), g.scope.Tenant); err != nil {
-				t.Error(err)
-			}
-		}, false},
-		"account purged":       {func(t *testing.T, g *grantEnv) { g.purge(t, g.scope) }, false},
-		"other account purged": {func(t *testing.T, g *grantEnv) { g.purge(t, g.users[1]) }, true},
 		"user erased": {func(t *testing.T, g *grantEnv) {
 			if err := g.EraseUser(t.Context(), g.scope); err != nil {
 				t.Error(err)
@@ -189,7 +157,8 @@ func TestUserTokensEndWithAccess(t *testing.T) {
 				t.Errorf("%d tokens are left", n)
 			}
 		}, false},
-	} {
+	})
+	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			g := newGrant(t)

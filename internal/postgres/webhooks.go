@@ -35,7 +35,7 @@ func (d *DB) CreateWebhook(ctx context.Context, id tenant.ID, s webhook.Spec, se
 	return d.changeWebhook(ctx, id, audit.WebhookCreate, s.Name, func(q *db.Queries) error {
 		n, err := q.InsertWebhook(ctx, db.InsertWebhookParams{TenantID: string(id), Name: s.Name, Url: s.URL, Events: s.Events, Secret: secret})
 		if err == nil && n == 0 {
-			err = fault.New(fault.Conflict, "the tenant has a webhook %s already, or is deleted", s.Name)
+			err = fault.New(fault.Conflict, "webhook %s already exists, or the tenant is deleted", s.Name)
 		}
 		return err
 	})

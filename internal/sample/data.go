@@ -51,7 +51,7 @@ var conversations = []conversation{
 		"My sourdough bread stays flat. What am I doing wrong?",
 		"Most often the starter is too cold. Keep it at 24 to 26 °C and use it when it has doubled, 4 to 6 hours after feeding.\n\n| Sign | Meaning |\n|---|---|\n| few bubbles | feed it again and wait |\n| doubled, domed | ready to bake |\n| collapsed | used too late |",
 		"And how long should the dough rest?",
-		"Let it rise for 4 to 5 hours at room temperature until it is half larger again, then overnight in the fridge. The cold rest improves the taste, too.",
+		"Let it rise for 4 to 5 hours at room temperature until it has grown by half, then overnight in the fridge. The cold rest improves the taste, too.",
 	}},
 }
 
