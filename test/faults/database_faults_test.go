@@ -135,16 +135,24 @@ func newDisk(t testing.TB, data string) *disk {
 // fill reduces the file system to its used size.
 func (d *disk) fill(t testing.TB) func() {
 	t.Helper()
-	resize := func(options string) {
-		if err := syscall.Mount("tmpfs", d.path, "tmpfs", syscall.MS_REMOUNT, options); err != nil {
-			t.Errorf("resize to %s: %v", options, err)
-		}
-	}
 	var stat syscall.Statfs_t
 	if err := syscall.Statfs(d.path, &stat); err != nil {
 		t.Errorf("statfs: %v", err)
 		return func() {}
 	}
-	resize(fmt.Sprintf("size=%d", (stat.Blocks-stat.Bfree+16)*uint64(stat.Bsize)))
-	return func() { resize(diskSize) }
+	d.resize(t, fmt.Sprintf("size=%d", (stat.Blocks-stat.Bfree+16)*uint64(stat.Bsize)))
+	return func() { d.free(t) }
+}
+
+// free restores the size of the file system.
+func (d *disk) free(t testing.TB) {
+	t.Helper()
+	d.resize(t, diskSize)
+}
+
+func (d *disk) resize(t testing.TB, options string) {
+	t.Helper()
+	if err := syscall.Mount("tmpfs", d.path, "tmpfs", syscall.MS_REMOUNT, options); err != nil {
+		t.Errorf("resize to %s: %v", options, err)
+	}
 }

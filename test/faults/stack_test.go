@@ -120,10 +120,14 @@ func (s *stack) startStores(t *testing.T) {
 	t.Setenv("MNEMO_TEST_POSTGRES", s.postgres.URL)
 }
 
-// startPostgres starts PostgreSQL; after a crash, when its sessions have ended.
+// startPostgres starts PostgreSQL; after a crash, when its sessions have ended. It frees
+// the disk first: recovery needs space.
 func (s *stack) startPostgres() {
 	s.t.Helper()
 	installation.Eventually(s.t, time.Minute, func() string {
+		if s.disk != nil {
+			s.disk.free(s.t)
+		}
 		server, err := postgres.Start(context.Background(), s.options)
 		if err != nil {
 			return err.Error()
