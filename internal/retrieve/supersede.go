@@ -139,7 +139,7 @@ func contents(text string) []string {
 // otherSubject reports whether the statements are about different people or things with
 // different numbers.
 func (c claim) otherSubject(other claim) bool {
-	return !slices.Equal(c.relatives(), other.relatives()) || c.identifier() != other.identifier()
+	return !slices.Equal(c.relatives(), other.relatives()) || !slices.Equal(c.identifier(), other.identifier())
 }
 
 func (c claim) relatives() (out []string) {
@@ -152,19 +152,21 @@ func (c claim) relatives() (out []string) {
 	return slices.Compact(out)
 }
 
-// identifier returns the number or letter that follows the first word, as in "Chapter 3".
-func (c claim) identifier() string {
+// identifier returns the numbers or letters that name the subject at the beginning, as in
+// "Chapter 3" and "Client 2, note 7".
+func (c claim) identifier() (out []string) {
 	words := c.words
 	if len(words) > 0 && words[0] == "the" {
 		words = words[1:]
 	}
-	if len(words) < 3 || pastEvents[words[0]] || frames.MatchString(words[0]) {
-		return ""
+	for ; len(words) > 2 && !pastEvents[words[0]] && !frames.MatchString(words[0]) && isLabel(words[1]); words = words[2:] {
+		out = append(out, words[1])
 	}
-	if w := words[1]; w[0] >= '0' && w[0] <= '9' || len(w) == 1 && unicode.IsLetter(rune(w[0])) && w != "a" && w != "i" {
-		return w
-	}
-	return ""
+	return out
+}
+
+func isLabel(word string) bool {
+	return word[0] >= '0' && word[0] <= '9' || len(word) == 1 && unicode.IsLetter(rune(word[0])) && word != "a" && word != "i"
 }
 
 // isEvent reports whether the statement tells what happened once.

@@ -57,3 +57,22 @@ func TestSupersedesPrecision(t *testing.T) {
 		}
 	}
 }
+
+// Numbers that name the subject make statements distinct, those that say something of it
+// make them updates.
+func TestSupersedesNumbered(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		older, newer string
+		want         bool
+	}{
+		{"Client 2, memory 7 of 100: the parcel weighs 3 kg", "Client 2, memory 8 of 100: the parcel weighs 5 kg", false},
+		{"Client 2, memory 7 of 100: the parcel weighs 3 kg", "Client 3, memory 7 of 100: the parcel weighs 5 kg", false},
+		{"Client 2, memory 7 of 100: the parcel weighs 3 kg", "Client 2, memory 7 of 100: the parcel weighs 5 kg", true},
+		{"The parcel weighs 3 kg", "The parcel weighs 5 kg", true},
+	} {
+		if got := Supersedes(tc.older, tc.newer, 1); got != tc.want {
+			t.Errorf("%q, then %q: %t, want %t", tc.older, tc.newer, got, tc.want)
+		}
+	}
+}
