@@ -28,9 +28,10 @@ type activityView struct {
 
 // activity is a change, or several equal ones in a row.
 type activity struct {
-	At        time.Time // of the newest
-	Who, What string
-	Program   *program // the connected app that made it, nil for others
+	At      time.Time // of the newest
+	Who     message
+	Program *program // the connected app that made it, instead of Who; nil for others
+	What    message
 
 	record audit.Record
 	count  int
@@ -57,7 +58,7 @@ func (d *Dashboard) showActivity(c *fiber.Ctx, who *tenant.Session) error {
 	if len(records) == activityPage {
 		view.Older = records[len(records)-1].Sequence
 	}
-	return d.render(c, fiber.StatusOK, "activity", page{Title: "Activity", Section: "account", Tab: "activity", Who: who, Data: view})
+	return d.render(c, fiber.StatusOK, "activity", page{Title: msg("Activity"), Section: "account", Tab: "activity", Who: who, Data: view})
 }
 
 // sequence parses the sequence number in a link; "" is 0.
@@ -98,24 +99,24 @@ func same(later, earlier audit.Record) bool {
 		later.Fingerprint == earlier.Fingerprint && later.At.Sub(earlier.At) < together
 }
 
-// actorOf returns who made a change, in the words of the user, and the connected app.
-func actorOf(r audit.Record, programs []program) (string, *program) {
+// actorOf returns who made a change, in the words of the user, or the connected app.
+func actorOf(r audit.Record, programs []program) (message, *program) {
 	switch tenant.ActorKind(r.Actor) {
 	case tenant.ActorOperator, tenant.ActorAdministrator:
-		return "Your administrator", nil
+		return msg("Your administrator"), nil
 	case tenant.ActorSystem:
-		return "Mnemo", nil
+		return msg("Mnemo"), nil
 	}
 	switch r.Via {
 	case tenant.ViaToken:
-		return "Your token", nil
+		return msg("Your token"), nil
 	case tenant.ViaApp:
 		for i := range programs {
 			if programs[i].Client == r.App {
-				return programs[i].Name, &programs[i]
+				return message{}, &programs[i]
 			}
 		}
-		return "A disconnected app", nil
+		return msg("A disconnected app"), nil
 	}
-	return "You", nil
+	return msg("You"), nil
 }

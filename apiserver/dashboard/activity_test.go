@@ -39,7 +39,11 @@ func TestActivities(t *testing.T) {
 		t.Fatalf("%d entries, want %d: %v", len(got), len(want), got)
 	}
 	for i, a := range got {
-		if text := a.Who + ": " + a.What; text != want[i] {
+		who := inEnglish.say(a.Who)
+		if a.Program != nil {
+			who = a.Program.Name
+		}
+		if text := who + ": " + inEnglish.say(a.What); text != want[i] {
 			t.Errorf("entry %d is %q, want %q", i, text, want[i])
 		}
 	}

@@ -79,7 +79,7 @@ func (d *Dashboard) showAdmin(c *fiber.Ctx, who *tenant.Session) error {
 		return err
 	}
 	view.Bars = bars(held, who.Quota)
-	return d.render(c, fiber.StatusOK, "admin", page{Title: "Organization", Section: "account", Tab: "admin", Who: who, Data: view})
+	return d.render(c, fiber.StatusOK, "admin", page{Title: msg("Organization"), Section: "account", Tab: "admin", Who: who, Data: view})
 }
 
 // removeMember ends the access of a user of the identity provider. Other users are

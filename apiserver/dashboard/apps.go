@@ -31,7 +31,7 @@ type appsView struct {
 	// Cursor and Code are links that install the server in an app; "" without a token that
 	// they could contain and without OAuth.
 	Cursor, Code   template.URL
-	Scopes, Expiry []struct{ Value, Label string }
+	Scopes, Expiry []choice
 }
 
 func (d *Dashboard) showApps(c *fiber.Ctx, who *tenant.Session) error {
@@ -49,7 +49,7 @@ func (d *Dashboard) renderApps(c *fiber.Ctx, who *tenant.Session, status int, vi
 	if err := view.installLinks(); err != nil {
 		return err
 	}
-	return d.render(c, status, "apps", page{Title: "Apps", Section: "connect", Who: who, Data: view})
+	return d.render(c, status, "apps", page{Title: msg("Apps"), Section: "connect", Who: who, Data: view})
 }
 
 // installLinks sets the links: with the new token, or without any if the app can ask for

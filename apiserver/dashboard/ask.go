@@ -41,7 +41,7 @@ var citation = regexp.MustCompile(`\[([0-9]{1,3})\]`)
 
 func (d *Dashboard) ask(c *fiber.Ctx, who *tenant.Session) error {
 	view := askView{Query: strings.TrimSpace(c.Query("q"))}
-	p := page{Title: "Ask", Section: "ask", Who: who}
+	p := page{Title: msg("Ask"), Section: "ask", Who: who}
 	if view.Query != "" {
 		list, degraded, err := d.both().Recall(c.UserContext(), who.Identity, chat.RecallInput{
 			Queries: []chat.RecallQuery{{Text: view.Query, MaxTokens: askTokens}},

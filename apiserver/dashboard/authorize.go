@@ -69,18 +69,18 @@ func (d *Dashboard) authorizePage(c *fiber.Ctx) error {
 	if who == nil {
 		return d.askToSignIn(c)
 	}
-	return d.renderAuthorize(c, fiber.StatusOK, who, ask, v, "")
+	return d.renderAuthorize(c, fiber.StatusOK, who, ask, v, message{})
 }
 
 // renderAuthorize renders the consent page, with a problem of the submitted form.
-func (d *Dashboard) renderAuthorize(c *fiber.Ctx, status int, who *tenant.Session, ask oauth.Ask, v url.Values, problem string) error {
+func (d *Dashboard) renderAuthorize(c *fiber.Ctx, status int, who *tenant.Session, ask oauth.Ask, v url.Values, problem message) error {
 	to, err := url.Parse(ask.RedirectURI)
 	if err != nil {
 		return err
 	}
 	view := authorizeView{
 		Program: ask.Client.Name, Goes: destinationOf(to), As: who.Who(), Of: cmp.Or(who.DisplayName, who.TenantName),
-		Fields: []field{{forUser, who.SignInName().String()}}, Problem: problem,
+		Fields: []field{{forUser, who.SignInName().String()}}, Problem: d.languages.of(c).say(problem),
 	}
 	for _, name := range authorizeParams {
 		for _, value := range v[name] {
@@ -89,7 +89,7 @@ func (d *Dashboard) renderAuthorize(c *fiber.Ctx, status int, who *tenant.Sessio
 	}
 	// Browsers apply form-action to redirects as well.
 	c.Set(fiber.HeaderContentSecurityPolicy, policy("'self' "+sourceOf(to)))
-	return d.render(c, status, "authorize", page{Title: "Allow access", Data: view})
+	return d.render(c, status, "authorize", page{Title: msg("Allow access"), Data: view})
 }
 
 // requestOf returns the parameters of the authorization request in a consent form.
@@ -130,9 +130,9 @@ func (d *Dashboard) authorize(c *fiber.Ctx, who *tenant.Session) error {
 	}
 	switch {
 	case form.Get(forUser) != who.SignInName().String():
-		return d.renderAuthorize(c, fiber.StatusConflict, who, ask, form, "You are now signed in as a different user. Check the account below and answer again.")
+		return d.renderAuthorize(c, fiber.StatusConflict, who, ask, form, msg("You are now signed in as a different user. Check the account below and answer again."))
 	case form.Get("asked") == "": // two interactions, as protection against clickjacking
-		return d.renderAuthorize(c, fiber.StatusBadRequest, who, ask, form, "Tick the box if you just asked this app to connect. Otherwise, choose Deny.")
+		return d.renderAuthorize(c, fiber.StatusBadRequest, who, ask, form, msg("Tick the box if you just asked this app to connect. Otherwise, choose Deny."))
 	}
 	if !d.recent(who) {
 		return authenticateAgain(c, PathAuthorize+"?"+requestOf(form).Encode())

@@ -38,14 +38,13 @@ func (d *Dashboard) renderBucket(c *fiber.Ctx, who *tenant.Session, view bucketV
 		if !fault.Is(problem, fault.Invalid) && !fault.Is(problem, fault.Conflict) {
 			return problem
 		}
-		status, view.Problem, _ = d.Server.HTTPError(c.UserContext(), problem)
-		view.Problem = sentence(view.Problem)
+		status, view.Problem = d.problem(c, problem)
 	}
-	title := view.Name
-	if view.New {
-		title = "New bucket"
+	p := page{Title: msg("New bucket"), Section: "memories", Who: who, Data: view}
+	if !view.New {
+		p.Name = view.Name
 	}
-	return d.render(c, status, "bucket", page{Title: title, Section: "memories", Who: who, Data: view})
+	return d.render(c, status, "bucket", p)
 }
 
 func (d *Dashboard) showBucket(c *fiber.Ctx, who *tenant.Session) error {

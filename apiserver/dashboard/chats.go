@@ -109,7 +109,7 @@ func (f Filter) input() (chat.ConversationFilter, error) {
 func (d *Dashboard) listChats(c *fiber.Ctx, who *tenant.Session) error {
 	view := chatsView{Filter: filterOf(c), searchView: searchView{Query: strings.TrimSpace(c.Query("q"))}}
 	view.Here = view.path(view.Page)
-	p := page{Title: "Chat history", Section: "chats", Who: who}
+	p := page{Title: msg("Chat history"), Section: "chats", Who: who}
 	var err error
 	if view.Query != "" {
 		if p.Warning, err = d.searchChats(c, who, &view); err != nil {
@@ -126,13 +126,13 @@ func (d *Dashboard) listChats(c *fiber.Ctx, who *tenant.Session) error {
 }
 
 // searchChats adds the search results and returns a warning.
-func (d *Dashboard) searchChats(c *fiber.Ctx, who *tenant.Session, view *chatsView) (warning string, err error) {
+func (d *Dashboard) searchChats(c *fiber.Ctx, who *tenant.Session, view *chatsView) (warning message, err error) {
 	view.Any, view.Here = true, "/chats?q="+url.QueryEscape(view.Query)
 	list, degraded, err := d.Chats.Search(c.UserContext(), who.Identity, chat.SearchInput{
 		Query: view.Query, Limit: foundResults, Platform: view.Platform, MinScore: new(float64(0)),
 	})
 	if err != nil {
-		return "", err
+		return message{}, err
 	}
 	if degraded {
 		warning = degradedWarning

@@ -57,7 +57,7 @@ func (d *Dashboard) accessOf(c *fiber.Ctx, who *tenant.Session) (accessView, err
 }
 
 func (d *Dashboard) renderAccess(c *fiber.Ctx, who *tenant.Session, view accessView) error {
-	return d.render(c, fiber.StatusOK, "access", page{Title: "Access", Section: "connect", Who: who, Data: view})
+	return d.render(c, fiber.StatusOK, "access", page{Title: msg("Access"), Section: "connect", Who: who, Data: view})
 }
 
 // replaceToken creates a new token and shows it in the response, because it cannot

@@ -84,11 +84,11 @@ func (d *Dashboard) showChat(c *fiber.Ctx, who *tenant.Session) error {
 		if p := view.Parts[i]; p.Index == message {
 			from, to = start-p.Start, end-p.Start
 		}
-		if err := view.Parts[i].render(from, to, source); err != nil {
+		if err := view.Parts[i].render(d.languages.of(c), from, to, source); err != nil {
 			return err
 		}
 	}
-	return d.render(c, fiber.StatusOK, "conversation", page{Title: title, Section: "chats", Who: who, Data: view})
+	return d.render(c, fiber.StatusOK, "conversation", page{Title: msg("Untitled conversation"), Name: title, Section: "chats", Who: who, Data: view})
 }
 
 // path returns the path of a page.
@@ -108,7 +108,7 @@ func (v conversationView) path(screen int, source bool) string {
 
 // render sets the HTML of what was written in Markdown, or else the blocks, with the byte
 // range from..to highlighted.
-func (p *part) render(from, to int, source bool) (err error) {
+func (p *part) render(l *locale, from, to int, source bool) (err error) {
 	if source || p.Sender == chat.Tool || p.Sender == chat.System {
 		p.Blocks = blocksOf(p.Text, from, to)
 		return nil
@@ -116,7 +116,7 @@ func (p *part) render(from, to int, source bool) (err error) {
 	if from >= 0 {
 		from, to = from+len(p.Fence), to+len(p.Fence)
 	}
-	p.HTML, err = renderMarkdown(p.Fence+p.Text, from, to)
+	p.HTML, err = renderMarkdown(l, p.Fence+p.Text, from, to)
 	return err
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"html/template"
 	"io"
 	"strings"
 	"time"
@@ -75,8 +74,8 @@ type Files interface {
 // Dashboard serves the pages.
 type Dashboard struct {
 	Config
-	pages  map[string]*template.Template
-	assets map[string]asset
+	languages languages
+	assets    map[string]asset
 }
 
 // New returns a Dashboard. It does no I/O.
@@ -88,7 +87,10 @@ func New(c Config) *Dashboard {
 		c.Now = time.Now
 	}
 	d := &Dashboard{Config: c, assets: readAssets()}
-	d.pages = d.parsePages()
+	d.languages = newLanguages(scriptMessages(d.assets["app.js"].content))
+	for _, l := range d.languages.byName {
+		l.pages = d.parsePages(l)
+	}
 	return d
 }
 

@@ -22,7 +22,7 @@ func TestDashboard(t *testing.T) {
 	for name, test := range map[string]func(*testing.T, *site, *browser){
 		"SignIn": signsIn, "Link": signsInWithLink, "Sample": triesSampleData, "Tour": showsTheTour, "Administration": administers, "Memories": managesMemories, "Buckets": managesBuckets, "Undo": undoesDeletion, "Token": replacesToken, "Tokens": managesTokens, "OwnTokens": guardsTokens,
 		"Strangers": separatesUsers, "WithoutScripts": worksWithoutScripts, "Sessions": endsSessions, "SignInAgain": replacesSessions, "Forms": rejectsForeignForms,
-		"Throttle": throttles, "Search": searchesEverything, "Markdown": readsMarkdown, "Visual": looksRight, "Themes": changesTheme, "Conversations": managesConversations, "Keyboard": worksByKeyboard, "Rate": countsRequests,
+		"Throttle": throttles, "Search": searchesEverything, "Markdown": readsMarkdown, "Visual": looksRight, "Themes": changesTheme, "German": speaksGerman, "Conversations": managesConversations, "Keyboard": worksByKeyboard, "Rate": countsRequests,
 		"ExternalUsers": signsInExternalUsers, "RejectedExternalUsers": rejectsExternalUsers, "ForgedRedirects": rejectsForgedRedirects, "Providers": showsProviders,
 		"GoProgram": connectsAGoProgram, "PythonProgram": connectsAPythonProgram, "Consent": allowsAnApp, "App": namesTheApp, "ExternalUsersApp": allowsAnAppOfAnExternalUser, "ForgedRequests": rejectsForgedRequests,
 		"Reference": showsTheReference, "Secrets": checksSecrets, "Revocation": revokesAppsEverywhere, "Refreshes": countsRefreshes, "TokenIsNotLost": losesNoToken, "Registration": limitsRegistration,

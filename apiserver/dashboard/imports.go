@@ -21,17 +21,17 @@ type importView struct {
 	Age time.Duration // since the import began
 }
 
-// Left estimates the remaining time of the import from its progress; "" if that
-// says nothing yet.
-func (v importView) Left() string {
+// Left estimates the remaining time of the import from its progress; the zero message if
+// that says nothing yet.
+func (v importView) Left() message {
 	done, total := v.Done(), v.Total
 	if v.Status == importer.Done {
 		done, total = v.Searchable(), v.WithinQuota()
 	} else if v.Status != importer.Running {
-		return ""
+		return message{}
 	}
 	if done == 0 || done >= total || v.Age < minEstimate {
-		return ""
+		return message{}
 	}
 	return remaining(time.Duration(float64(v.Age) / float64(done) * float64(total-done)))
 }
@@ -78,7 +78,7 @@ func (d *Dashboard) showImport(c *fiber.Ctx, who *tenant.Session) error {
 	for n := range i.Errors {
 		i.Errors[n].Error = chatexport.ForEndUsers(i.Errors[n].Error)
 	}
-	return d.render(c, fiber.StatusOK, "import", page{Title: "Import", Section: "chats", Who: who, Data: importView{i, d.Now().Sub(i.StartedAt)}})
+	return d.render(c, fiber.StatusOK, "import", page{Title: msg("Import (noun)"), Section: "chats", Who: who, Data: importView{i, d.Now().Sub(i.StartedAt)}})
 }
 
 // importsView is the list of imports.
@@ -100,5 +100,5 @@ func (d *Dashboard) listImports(c *fiber.Ctx, who *tenant.Session) error {
 	if n*chatPage < total {
 		view.Older = "/chats/imports?page=" + strconv.Itoa(n+1)
 	}
-	return d.render(c, fiber.StatusOK, "imports", page{Title: "Imports", Section: "chats", Who: who, Data: view})
+	return d.render(c, fiber.StatusOK, "imports", page{Title: msg("Imports"), Section: "chats", Who: who, Data: view})
 }

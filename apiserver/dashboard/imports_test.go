@@ -21,7 +21,7 @@ func TestEstimate(t *testing.T) {
 		"failed":     {importView{importer.Import{Status: importer.Failed, Total: 3, Imported: 1}, time.Minute}, ""},
 		"everything": {importView{importer.Import{Status: importer.Done, Total: 3, Indexed: 3}, time.Minute}, ""},
 	} {
-		if got := tt.view.Left(); got != tt.want {
+		if got := inEnglish.say(tt.view.Left()); got != tt.want {
 			t.Errorf("%s: %q, want %q", name, got, tt.want)
 		}
 	}

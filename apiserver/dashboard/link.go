@@ -18,7 +18,7 @@ type linkView struct{ Problem string }
 
 // linkPage renders the form that app.js fills with the code and sends.
 func (d *Dashboard) linkPage(c *fiber.Ctx) error {
-	return d.render(c, fiber.StatusOK, "link", page{Title: "Sign in", Data: linkView{}})
+	return d.render(c, fiber.StatusOK, "link", page{Title: msg("Sign in"), Data: linkView{}})
 }
 
 func (d *Dashboard) signInWithLink(c *fiber.Ctx) error {
@@ -35,11 +35,8 @@ func (d *Dashboard) signInWithLink(c *fiber.Ctx) error {
 		Session: tenant.HashSecret(secret), Lifetime: sessionLife,
 	})
 	if fault.Is(err, fault.Unauthorized) || fault.Is(err, fault.RateLimited) {
-		status, message, retryAfter := d.Server.HTTPError(c.UserContext(), err)
-		if retryAfter != "" {
-			c.Set(fiber.HeaderRetryAfter, retryAfter)
-		}
-		return d.render(c, status, "link", page{Title: "Sign in", Data: linkView{sentence(message)}})
+		status, text := d.problem(c, err)
+		return d.render(c, status, "link", page{Title: msg("Sign in"), Data: linkView{text}})
 	}
 	if err != nil {
 		return err

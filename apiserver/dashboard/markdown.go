@@ -17,14 +17,17 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// markdown renders messages: headings, lists, tables, code and links. HTML in a message
-// is shown as text, and nothing is loaded from other hosts.
-var markdown = goldmark.New(
-	goldmark.WithExtensions(extension.NewTable(extension.WithTableCellAlignMethod(extension.TableCellAlignAttribute)),
-		extension.Strikethrough, extension.Linkify),
-	goldmark.WithParserOptions(parser.WithASTTransformers(util.Prioritized(messageTransformer{}, 1000))),
-	goldmark.WithRendererOptions(html.WithHardWraps(), renderer.WithNodeRenderers(util.Prioritized(messageRenderer{}, 1))),
-)
+// newMarkdown returns the renderer of messages in a language: headings, lists, tables,
+// code and links. HTML in a message is shown as text, and nothing is loaded from other
+// hosts.
+func newMarkdown(l *locale) goldmark.Markdown {
+	return goldmark.New(
+		goldmark.WithExtensions(extension.NewTable(extension.WithTableCellAlignMethod(extension.TableCellAlignAttribute)),
+			extension.Strikethrough, extension.Linkify),
+		goldmark.WithParserOptions(parser.WithASTTransformers(util.Prioritized(messageTransformer{l}, 1000))),
+		goldmark.WithRendererOptions(html.WithHardWraps(), renderer.WithNodeRenderers(util.Prioritized(messageRenderer{l}, 1))),
+	)
+}
 
 // Context keys of the range to highlight.
 var (
@@ -35,22 +38,22 @@ var (
 // render returns a message as HTML, with the blocks highlighted that overlap the byte
 // range from..to. The first one has the id "found". A text without a valid range, such as
 // -1..-1, has no highlight.
-func renderMarkdown(message string, from, to int) (template.HTML, error) {
+func renderMarkdown(l *locale, text string, from, to int) (template.HTML, error) {
 	ctx := parser.NewContext()
 	ctx.Set(keyFrom, from)
 	ctx.Set(keyTo, to)
 	var out bytes.Buffer
-	if err := markdown.Convert([]byte(message), &out, parser.WithContext(ctx)); err != nil {
+	if err := l.markdown.Convert([]byte(text), &out, parser.WithContext(ctx)); err != nil {
 		return "", err
 	}
 	return template.HTML(out.String()), nil //nolint:gosec // only elements of messageRenderer and goldmark, which omits HTML
 }
 
 // messageTransformer makes links safe, replaces images by links, and highlights blocks.
-type messageTransformer struct{}
+type messageTransformer struct{ *locale }
 
 // Transform implements parser.ASTTransformer.
-func (messageTransformer) Transform(doc *ast.Document, reader text.Reader, ctx parser.Context) {
+func (t messageTransformer) Transform(doc *ast.Document, reader text.Reader, ctx parser.Context) {
 	var images []*ast.Image
 	var links []ast.Node
 	var blocks []ast.Node
@@ -72,7 +75,7 @@ func (messageTransformer) Transform(doc *ast.Document, reader text.Reader, ctx p
 		return ast.WalkContinue, nil
 	})
 	for _, n := range images {
-		links = append(links, imageLink(n))
+		links = append(links, imageLink(n, t.text("Image")))
 	}
 	for _, n := range links {
 		secureLink(n, reader.Source())
@@ -97,15 +100,15 @@ func overlaps(n ast.Node, from, to int) bool {
 	return lines.At(0).Start < to && lines.At(lines.Len()-1).Stop > from
 }
 
-// imageLink replaces an image by a link to it.
-func imageLink(image *ast.Image) ast.Node {
+// imageLink replaces an image by a link to it, with a text if the image has none.
+func imageLink(image *ast.Image, text string) ast.Node {
 	link := ast.NewLink()
 	link.Destination = image.Destination
 	for image.FirstChild() != nil {
 		link.AppendChild(link, image.FirstChild())
 	}
 	if link.FirstChild() == nil {
-		link.AppendChild(link, ast.NewString([]byte("Image")))
+		link.AppendChild(link, ast.NewString([]byte(text)))
 	}
 	image.Parent().ReplaceChild(image.Parent(), image, link)
 	return link

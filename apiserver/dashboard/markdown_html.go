@@ -12,7 +12,7 @@ import (
 )
 
 // messageRenderer renders what differs from a document: a message is a part of a page.
-type messageRenderer struct{}
+type messageRenderer struct{ *locale }
 
 // RegisterFuncs implements renderer.NodeRenderer.
 func (r messageRenderer) RegisterFuncs(to renderer.NodeRendererFuncRegisterer) {
@@ -45,11 +45,11 @@ func (messageRenderer) heading(w util.BufWriter, _ []byte, node ast.Node, enteri
 }
 
 // code renders a block of code with a button that copies it.
-func (messageRenderer) code(w util.BufWriter, source []byte, node ast.Node, entering bool) (ast.WalkStatus, error) {
+func (r messageRenderer) code(w util.BufWriter, source []byte, node ast.Node, entering bool) (ast.WalkStatus, error) {
 	if !entering {
 		return ast.WalkContinue, nil
 	}
-	_, _ = w.WriteString(`<div class="snippet"><button type="button" data-copy data-scripted hidden>Copy</button><pre tabindex="0"`)
+	_, _ = w.WriteString(`<div class="snippet"><button type="button" data-copy data-scripted hidden>` + r.text("Copy") + `</button><pre tabindex="0"`)
 	html.RenderAttributes(w, node, html.ParagraphAttributeFilter)
 	_, _ = w.WriteString("><code>")
 	writeLines(w, source, node)
@@ -86,9 +86,9 @@ func (messageRenderer) rawHTML(w util.BufWriter, source []byte, node ast.Node, e
 }
 
 // table renders a table that scrolls if it is wider than the page.
-func (messageRenderer) table(w util.BufWriter, _ []byte, node ast.Node, entering bool) (ast.WalkStatus, error) {
+func (r messageRenderer) table(w util.BufWriter, _ []byte, node ast.Node, entering bool) (ast.WalkStatus, error) {
 	if entering {
-		_, _ = w.WriteString(`<div class="scroll" role="group" aria-label="Table" tabindex="0"><table`)
+		_, _ = w.WriteString(`<div class="scroll" role="group" aria-label="` + r.text("Table") + `" tabindex="0"><table`)
 		html.RenderAttributes(w, node, extension.TableAttributeFilter)
 		_, _ = w.WriteString(">\n")
 	} else {

@@ -38,7 +38,7 @@ func TestRenderMarkdown(t *testing.T) {
 		"table": {"| a | b |\n|---|--:|\n| 1 | 2 |", -1, -1, `<div class="scroll" role="group" aria-label="Table" tabindex="0"><table>` + "\n<thead>\n<tr>\n<th>a</th>\n" +
 			`<th align="right">b</th>` + "\n</tr>\n</thead>\n<tbody>\n<tr>\n<td>1</td>\n" + `<td align="right">2</td>` + "\n</tr>\n</tbody>\n</table></div>"},
 	} {
-		got, err := renderMarkdown(tt.text, tt.from, tt.to)
+		got, err := renderMarkdown(inEnglish, tt.text, tt.from, tt.to)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -66,7 +66,7 @@ func FuzzMarkdown(f *testing.F) {
 		f.Add(seed, 0, len(seed))
 	}
 	f.Fuzz(func(t *testing.T, text string, from, to int) {
-		got, err := renderMarkdown(text, from, to)
+		got, err := renderMarkdown(inEnglish, text, from, to)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -116,7 +116,7 @@ func TestPartsWithinCode(t *testing.T) {
 	if len(parts) < 2 || parts[1].Fence != "```sql\n" {
 		t.Fatalf("%d parts, the second is within %q", len(parts), parts[1].Fence)
 	}
-	if err := parts[1].render(0, 10, false); err != nil {
+	if err := parts[1].render(inEnglish, 0, 10, false); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(string(parts[1].HTML), `<pre tabindex="0" class="hit" id="found"><code>select`) {

@@ -20,9 +20,9 @@ const (
 	memoryPage = 25
 	// source is the source of memories created here.
 	source = "dashboard"
-
-	degradedWarning = "Semantic search is temporarily unavailable. Showing keyword matches."
 )
+
+var degradedWarning = msg("Semantic search is temporarily unavailable. Showing keyword matches.")
 
 // memoriesView is the list of memories.
 type memoriesView struct {
@@ -141,17 +141,16 @@ func (d *Dashboard) renderMemories(c *fiber.Ctx, who *tenant.Session, bucket int
 	if listing.NextSkip > 0 {
 		view.Older = selected.path(listing.NextSkip)
 	}
-	p := page{Title: "Memories", Section: "memories", Who: who}
+	p := page{Title: msg("Memories"), Section: "memories", Who: who}
 	if view.Bucket != nil {
-		p.Title = view.Bucket.Name
+		p.Name = view.Bucket.Name
 	}
 	if listing.Degraded {
 		p.Warning = degradedWarning
 	}
 	status := fiber.StatusOK
 	if problem != nil {
-		status, view.Problem, _ = d.Server.HTTPError(c.UserContext(), problem)
-		view.Problem = sentence(view.Problem)
+		status, view.Problem = d.problem(c, problem)
 	}
 	p.Data = view
 	return d.render(c, status, "memories", p)

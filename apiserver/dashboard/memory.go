@@ -65,10 +65,9 @@ func (d *Dashboard) renderMemory(c *fiber.Ctx, who *tenant.Session, draft *strin
 	status := fiber.StatusOK
 	if problem != nil {
 		view.Draft = *draft
-		status, view.Problem, _ = d.Server.HTTPError(ctx, problem)
-		view.Problem = sentence(view.Problem)
+		status, view.Problem = d.problem(c, problem)
 	}
-	return d.render(c, status, "memory", page{Title: excerpt(40, dated(m.Text).Text), Section: "memories", Who: who, Data: view})
+	return d.render(c, status, "memory", page{Name: excerpt(40, dated(m.Text).Text), Section: "memories", Who: who, Data: view})
 }
 
 func (d *Dashboard) editMemory(c *fiber.Ctx, who *tenant.Session) error {

@@ -140,7 +140,7 @@ func (d *Dashboard) verifyUser(c *fiber.Ctx, p *Provider, a attempt) (tenant.Ext
 	var claims idClaims
 	if err := id.Claims(&claims); err != nil || !claims.Verified || claims.Email == "" {
 		return none, time.Time{}, &fault.Error{Kind: fault.Forbidden, Err: err,
-			Message: p.Name + " has no verified email address for you; verify it there and try again"}
+			Message: fmt.Sprintf("%s has no verified email address for you; verify it there and try again", p.Name)}
 	}
 	user := tenant.ExternalUser{Issuer: id.Issuer, Subject: id.Subject, Email: claims.Email}
 	if p.RequireHostedDomain && !strings.EqualFold(claims.HostedDomain, user.Domain()) {

@@ -1,7 +1,6 @@
 package dashboard
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
@@ -50,9 +49,9 @@ func (d *Dashboard) renderPrivacy(c *fiber.Ctx, who *tenant.Session, done *recei
 	status := fiber.StatusOK
 	if problem != nil {
 		status, _, _ = d.Server.HTTPError(ctx, problem)
-		view.Problem = fmt.Sprintf("Type “%s” to confirm. Nothing was deleted.", account.Confirmation)
+		view.Problem = d.languages.of(c).text("Type “%s” to confirm. Nothing was deleted.", account.Confirmation)
 	}
-	return d.render(c, status, "privacy", page{Title: "Privacy", Section: "account", Tab: "privacy", Who: who, Data: view})
+	return d.render(c, status, "privacy", page{Title: msg("Privacy"), Section: "account", Tab: "privacy", Who: who, Data: view})
 }
 
 func (d *Dashboard) export(c *fiber.Ctx, who *tenant.Session) error {

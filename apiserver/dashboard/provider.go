@@ -146,7 +146,7 @@ func describe(r *oauth2.RetrieveError, secrets ...string) string {
 }
 
 func (p *Provider) unavailable(err error) error {
-	return &fault.Error{Kind: fault.Unavailable, Message: p.Name + " is unavailable; try again in a moment", Err: err}
+	return &fault.Error{Kind: fault.Unavailable, Message: fmt.Sprintf("%s is unavailable; try again in a moment", p.Name), Err: err}
 }
 
 // metadata are the members of the discovery document that go-oidc does not read.

@@ -21,39 +21,41 @@ var templates embed.FS
 
 // page is the data of every template.
 type page struct {
-	Title   string          // of the browser tab
+	Title   message         // of the browser tab
+	Name    string          // of the object that the page shows, instead of the title; "" for none
 	Section string          // the current navigation entry
 	Tab     string          // the current tab of the section
 	Who     *tenant.Session // nil if not signed in
-	Notice  string          // confirmation of the last action
+	Notice  message         // confirmation of the last action
 	Undo    *undo           // nil if it cannot be undone
-	Warning string          // shown above the page
+	Warning message         // shown above the page
 	Theme   string          // light or dark; "" for that of the system
+	Others  []*locale       // the languages that the user can choose instead
 	Data    any
 }
 
 // notices are the confirmations of actions. The URL contains only the key, so that
 // links cannot inject text.
-var notices = map[string]string{
-	"added":           "Memory saved.",
-	"duplicate":       "You already have this memory.",
-	"saved":           "Saved.",
-	"unchanged":       "Nothing changed.",
-	"moved":           "Moved.",
-	"deleted":         "Deleted.",
-	"undeleted":       "Deletion undone.",
-	"pin":             "Pinned.",
-	"unpin":           "Unpinned.",
-	"exclude":         "Excluded from search.",
-	"include":         "Included in search, if your quota allows.",
-	"bucket-added":    "Bucket created.",
-	"token-revoked":   "Token revoked.",
-	"disconnected":    "App disconnected.",
-	"member-removed":  "Access removed.",
-	"member-restored": "Access permitted again.",
-	"sample-added":    "Sample data added.",
-	"sample-removed":  "Sample data removed.",
-	"bucket-deleted":  "Bucket deleted. Its memories are now in General.",
+var notices = map[string]message{
+	"added":           msg("Memory saved."),
+	"duplicate":       msg("You already have this memory."),
+	"saved":           msg("Saved."),
+	"unchanged":       msg("Nothing changed."),
+	"moved":           msg("Moved."),
+	"deleted":         msg("Deleted."),
+	"undeleted":       msg("Deletion undone."),
+	"pin":             msg("Pinned."),
+	"unpin":           msg("Unpinned."),
+	"exclude":         msg("Excluded from search."),
+	"include":         msg("Included in search, if your quota allows."),
+	"bucket-added":    msg("Bucket created."),
+	"token-revoked":   msg("Token revoked."),
+	"disconnected":    msg("App disconnected."),
+	"member-removed":  msg("Access removed."),
+	"member-restored": msg("Access permitted again."),
+	"sample-added":    msg("Sample data added."),
+	"sample-removed":  msg("Sample data removed."),
+	"bucket-deleted":  msg("Bucket deleted. Its memories are now in General."),
 }
 
 // themeCookie is the cookie of the theme that the user chose, written by app.js.
@@ -67,9 +69,9 @@ func withNotice(to, notice string) string {
 	return to + "?done=" + notice
 }
 
-// parsePages parses the templates: each page with the shared ones.
-func (d *Dashboard) parsePages() map[string]*template.Template {
-	shared := template.Must(template.New("shared").Funcs(d.functions()).ParseFS(templates, "templates/layout.html", "templates/parts.html"))
+// parsePages parses the templates for a language: each page with the shared ones.
+func (d *Dashboard) parsePages(l *locale) map[string]*template.Template {
+	shared := template.Must(template.New("shared").Funcs(d.functions(l)).ParseFS(templates, "templates/layout.html", "templates/parts.html"))
 	files, err := fs.Glob(templates, "templates/*.html")
 	if err != nil {
 		panic(err) // the pattern is constant
@@ -85,37 +87,45 @@ func (d *Dashboard) parsePages() map[string]*template.Template {
 	return out
 }
 
-func (d *Dashboard) functions() template.FuncMap {
+func (d *Dashboard) functions(l *locale) template.FuncMap {
 	return template.FuncMap{
+		"t":             l.text,
+		"tHTML":         l.markup,
+		"say":           l.say,
+		"lang":          func() string { return l.lang },
+		"script":        func() map[string]entry { return l.script },
 		"asset":         func(name string) string { return "/assets/" + name + "?v=" + d.assets[name].version },
-		"stamp":         func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
-		"day":           func(t time.Time) string { return t.UTC().Format("2 January 2006") },
-		"moment":        func(t time.Time) string { return t.UTC().Format("2 January 2006, 15:04 UTC") },
-		"ago":           func(t time.Time) string { return ago(d.Now().Sub(t)) },
-		"number":        number[int],
-		"number64":      number[int64],
-		"plural":        plural[int],
-		"plural64":      plural[int64],
-		"bytes":         byteSize,
+		"stamp":         stamp,
+		"day":           l.day,
+		"dayTag":        l.dayTag,
+		"moment":        l.moment,
+		"momentTag":     l.momentTag,
+		"ago":           func(t time.Time) string { return l.say(ago(d.Now().Sub(t))) },
+		"number":        l.number,
+		"bytes":         l.byteSize,
+		"reason":        l.reason,
 		"excerpt":       excerpt,
 		"dated":         dated,
-		"scopesLabel":   scopesLabel,
+		"scopesLabel":   l.scopesLabel,
 		"platform":      platformName,
 		"platforms":     func() []string { return chatexport.Platforms },
-		"platformNames": func() string { return chatexport.PlatformNames("or") },
+		"platformNames": func() string { return chatexport.PlatformNames(l.text("or")) },
 	}
 }
 
 // render sends a page.
 func (d *Dashboard) render(c *fiber.Ctx, status int, name string, p page) error {
-	if p.Notice == "" && c.Method() == fiber.MethodGet {
+	l := d.languages.of(c)
+	vary(c, l)
+	if c.Method() == fiber.MethodGet {
 		p.Notice, p.Undo = notices[c.Query("done")], undoOf(c)
+		p.Others = d.languages.besides(l) // the answer to a form could not be loaded again
 	}
 	if theme := c.Cookies(themeCookie); theme == "light" || theme == "dark" {
 		p.Theme = theme
 	}
 	var out bytes.Buffer
-	if err := d.pages[name].ExecuteTemplate(&out, "layout", p); err != nil {
+	if err := l.pages[name].ExecuteTemplate(&out, "layout", p); err != nil {
 		return fmt.Errorf("render %s: %w", name, err)
 	}
 	c.Set(fiber.HeaderContentType, fiber.MIMETextHTMLCharsetUTF8)
@@ -125,32 +135,29 @@ func (d *Dashboard) render(c *fiber.Ctx, status int, name string, p page) error 
 // failure is an error page.
 type failure struct {
 	Status  int
-	Heading string
+	Heading message
 	Message string
 }
 
 // headings are the titles of error pages by status.
-var headings = map[int]string{
-	fiber.StatusNotFound:           "Page not found",
-	fiber.StatusForbidden:          "Not allowed",
-	fiber.StatusTooManyRequests:    "Too many requests",
-	fiber.StatusServiceUnavailable: "Temporarily unavailable",
+var headings = map[int]message{
+	fiber.StatusNotFound:           msg("Page not found"),
+	fiber.StatusForbidden:          msg("Not allowed"),
+	fiber.StatusTooManyRequests:    msg("Too many requests"),
+	fiber.StatusServiceUnavailable: msg("Temporarily unavailable"),
 }
 
 // fail sends an error: a page for browsers, text for app.js.
 func (d *Dashboard) fail(c *fiber.Ctx, who *tenant.Session, err error) error {
-	status, message, retryAfter := d.Server.HTTPError(c.UserContext(), err)
-	if retryAfter != "" {
-		c.Set(fiber.HeaderRetryAfter, retryAfter)
-	}
-	message = sentence(message)
+	status, text := d.problem(c, err)
 	if isScript(c) {
+		vary(c, d.languages.of(c))
 		c.Set(fiber.HeaderContentType, fiber.MIMETextPlainCharsetUTF8)
-		return c.Status(status).SendString(message)
+		return c.Status(status).SendString(text)
 	}
-	heading := headings[status]
-	if heading == "" {
-		heading = "Something went wrong"
+	heading, ok := headings[status]
+	if !ok {
+		heading = msg("Something went wrong")
 	}
-	return d.render(c, status, "failure", page{Title: heading, Who: who, Data: failure{status, heading, message}})
+	return d.render(c, status, "failure", page{Title: heading, Who: who, Data: failure{status, heading, text}})
 }

@@ -46,7 +46,7 @@ func (d *Dashboard) both() search.Service {
 
 func (d *Dashboard) search(c *fiber.Ctx, who *tenant.Session) error {
 	view := searchView{Query: strings.TrimSpace(c.Query("q"))}
-	p := page{Title: "Search", Section: "search", Who: who}
+	p := page{Title: msg("Search (noun)"), Section: "search", Who: who}
 	if view.Query != "" {
 		found, degraded, err := d.both().Search(c.UserContext(), who.Identity, search.Input{
 			Query: view.Query, Limit: foundResults, MinScore: new(float64(0)),

@@ -46,7 +46,7 @@ func (d *Dashboard) signInPage(c *fiber.Ctx) error {
 	}
 	view := d.signInViewOf(who, next)
 	view.Tenant = tenantOf(c)
-	return d.render(c, fiber.StatusOK, "signin", page{Title: "Sign in", Data: view})
+	return d.render(c, fiber.StatusOK, "signin", page{Title: msg("Sign in"), Data: view})
 }
 
 // tenantSignInPage is the sign-in page of a tenant. It is the same for a tenant that does
@@ -119,12 +119,9 @@ func (d *Dashboard) renderSignInError(c *fiber.Ctx, view signInView, err error) 
 		return err
 	}
 	view.Password, view.Providers = true, d.providers()
-	status, message, retryAfter := d.Server.HTTPError(c.UserContext(), err)
-	if retryAfter != "" {
-		c.Set(fiber.HeaderRetryAfter, retryAfter)
-	}
-	view.Problem = sentence(message)
-	return d.render(c, status, "signin", page{Title: "Sign in", Data: view})
+	var status int
+	status, view.Problem = d.problem(c, err)
+	return d.render(c, status, "signin", page{Title: msg("Sign in"), Data: view})
 }
 
 // authenticate starts a session with name and password and returns its secret.
@@ -163,7 +160,7 @@ func (d *Dashboard) signOut(c *fiber.Ctx) error {
 	if to := d.endSession(c, who); to != "" {
 		// A redirect would be blocked, because forms may only lead to this site.
 		c.Set("Refresh", "0; url="+to)
-		return d.render(c, fiber.StatusOK, "signout", page{Title: "Signed out", Data: to})
+		return d.render(c, fiber.StatusOK, "signout", page{Title: msg("Signed out"), Data: to})
 	}
 	return c.Redirect("/sign-in", fiber.StatusSeeOther)
 }

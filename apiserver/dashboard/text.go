@@ -2,75 +2,89 @@ package dashboard
 
 import (
 	"cmp"
-	"fmt"
-	"strconv"
+	"html/template"
 	"strings"
 	"time"
 	"unicode/utf8"
 
+	"golang.org/x/text/number"
+
 	"github.com/mnemo-dev/mnemo/internal/chatexport"
 )
 
-// ago formats an age approximately.
-func ago(d time.Duration) string {
+// ago describes an age approximately.
+func ago(d time.Duration) message {
 	switch {
 	case d < time.Minute:
-		return "just now"
+		return msg("just now")
 	case d < time.Hour:
-		return plural(int(d/time.Minute), "minute") + " ago"
+		return msg("%d minutes ago", int(d/time.Minute))
 	case d < 48*time.Hour:
-		return plural(int(d/time.Hour), "hour") + " ago"
+		return msg("%d hours ago", int(d/time.Hour))
 	}
-	return plural(int(d/(24*time.Hour)), "day") + " ago"
+	return msg("%d days ago", int(d/(24*time.Hour)))
 }
 
-// remaining formats an estimated duration.
-func remaining(d time.Duration) string {
+// remaining describes an estimated duration.
+func remaining(d time.Duration) message {
 	switch {
 	case d < 10*time.Second:
-		return "a few seconds left"
+		return msg("a few seconds left")
 	case d < 55*time.Second:
-		return "less than a minute left"
+		return msg("less than a minute left")
 	case d < time.Hour:
-		return "about " + plural(int(d.Round(time.Minute)/time.Minute), "minute") + " left"
+		return msg("about %d minutes left", int(d.Round(time.Minute)/time.Minute))
 	}
-	return "about " + plural(int(d.Round(time.Hour)/time.Hour), "hour") + " left"
+	return msg("about %d hours left", int(d.Round(time.Hour)/time.Hour))
 }
 
-// plural formats a count: 1 memory, 2 memories.
-func plural[N int | int64](n N, one string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	if root, ok := strings.CutSuffix(one, "y"); ok && !strings.HasSuffix(root, "a") {
-		return number(n) + " " + root + "ies"
-	}
-	return number(n) + " " + one + "s"
-}
-
-// number formats a number with thousands separators.
-func number[N int | int64](n N) string {
-	s := strconv.FormatInt(int64(n), 10)
-	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
-}
+// number formats a number with the separators of the language.
+func (l *locale) number(n any) string { return l.printer.Sprint(number.Decimal(n)) }
 
 // byteSize formats a number of bytes.
-func byteSize(n int64) string {
+func (l *locale) byteSize(n int64) string {
 	const unit = 1024
 	if n < unit {
-		return plural(int(n), "byte")
+		return l.text("%d bytes", n)
 	}
 	value, suffix := float64(n)/unit, 0
 	for value >= unit && suffix < 3 {
 		value /= unit
 		suffix++
 	}
-	text := strings.TrimSuffix(fmt.Sprintf("%.1f", value), ".0")
-	return text + " " + []string{"KiB", "MiB", "GiB", "TiB"}[suffix]
+	return l.printer.Sprint(number.Decimal(value, number.MaxFractionDigits(1))) + " " + []string{"KiB", "MiB", "GiB", "TiB"}[suffix]
 }
+
+// months are the names of the months.
+var months = [...]message{
+	msg("January"), msg("February"), msg("March"), msg("April"), msg("May"), msg("June"),
+	msg("July"), msg("August"), msg("September"), msg("October"), msg("November"), msg("December"),
+}
+
+// date formats a time by a layout, whose month is spelled out in English.
+func (l *locale) date(layout string, t time.Time) string {
+	t = t.UTC()
+	return strings.Replace(t.Format(layout), t.Month().String(), l.say(months[t.Month()-1]), 1)
+}
+
+// day formats the day of a time in UTC; app.js shows it in the reader's zone.
+func (l *locale) day(t time.Time) string { return l.date(l.text("2 January 2006"), t) }
+
+// moment formats a time in UTC; app.js shows it in the reader's zone.
+func (l *locale) moment(t time.Time) string { return l.date(l.text("2 January 2006, 15:04 UTC"), t) }
+
+// dayTag returns the element of a day.
+func (l *locale) dayTag(t time.Time) template.HTML {
+	return template.HTML(`<time datetime="` + stamp(t) + `">` + l.day(t) + `</time>`) //nolint:gosec // numbers and a text of the catalogue
+}
+
+// momentTag returns the element of a time.
+func (l *locale) momentTag(t time.Time) template.HTML {
+	return template.HTML(`<time datetime="` + stamp(t) + `" data-local>` + l.moment(t) + `</time>`) //nolint:gosec // as above
+}
+
+// stamp formats a time for the attribute datetime.
+func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 // excerpt truncates a text to at most n bytes and adds an ellipsis.
 func excerpt(n int, s string) string {

@@ -12,13 +12,14 @@ import (
 
 func TestTexts(t *testing.T) {
 	t.Parallel()
+	say := inEnglish.say
 	for got, want := range map[string]string{
-		plural(1, "memory"): "1 memory", plural(1200, "memory"): "1,200 memories", plural(0, "day"): "0 days",
-		number(-1234567): "-1,234,567", number(999): "999", number(100): "100",
-		byteSize(1): "1 byte", byteSize(10 << 30): "10 GiB", byteSize(1536): "1.5 KiB",
-		ago(3 * time.Second): "just now", ago(-time.Second): "just now", ago(61 * time.Second): "1 minute ago", ago(50 * time.Hour): "2 days ago",
-		remaining(time.Second): "a few seconds left", remaining(40 * time.Second): "less than a minute left", remaining(56 * time.Second): "about 1 minute left",
-		remaining(150 * time.Second): "about 3 minutes left", remaining(2 * time.Hour): "about 2 hours left",
+		say(msg("%d memories", 1)): "1 memory", say(msg("%d memories", 1200)): "1,200 memories", say(msg("%d memories", 0)): "0 memories",
+		inEnglish.number(-1234567): "-1,234,567", inEnglish.number(999): "999", inEnglish.number(int64(100)): "100",
+		inEnglish.byteSize(1): "1 byte", inEnglish.byteSize(10 << 30): "10 GiB", inEnglish.byteSize(1536): "1.5 KiB",
+		say(ago(3 * time.Second)): "just now", say(ago(-time.Second)): "just now", say(ago(61 * time.Second)): "1 minute ago", say(ago(50 * time.Hour)): "2 days ago",
+		say(remaining(time.Second)): "a few seconds left", say(remaining(40 * time.Second)): "less than a minute left", say(remaining(56 * time.Second)): "about 1 minute left",
+		say(remaining(150 * time.Second)): "about 3 minutes left", say(remaining(2 * time.Hour)): "about 2 hours left",
 		sentence("érable"): "Érable.", sentence("Done."): "Done.", sentence(""): ".",
 	} {
 		if got != want {

@@ -12,7 +12,7 @@ import (
 const titleText = 80
 
 // titles returns the title of each conversation by id. An untitled conversation is named
-// after its first message.
+// after its first message; it has no title if that has no words.
 func (d *Dashboard) titles(ctx context.Context, who *tenant.Session, list []chat.Conversation) (map[string]string, error) {
 	out := make(map[string]string, len(list))
 	var untitled []string
@@ -21,7 +21,6 @@ func (d *Dashboard) titles(ctx context.Context, who *tenant.Session, list []chat
 			continue
 		}
 		if out[c.ID] = strings.TrimSpace(c.Title); out[c.ID] == "" {
-			out[c.ID] = "Untitled conversation"
 			untitled = append(untitled, c.ID)
 		}
 	}

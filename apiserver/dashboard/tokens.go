@@ -19,14 +19,20 @@ type tokenForm struct {
 	Problem string
 }
 
+// choice is an option of a form.
+type choice struct {
+	Value string
+	Label message
+}
+
 // tokenScopes are the choices of the form.
-var tokenScopes = []struct{ Value, Label string }{
-	{"read write", "Read and write"}, {"read", "Read only"}, {"read write admin", "Read, write and manage tokens"},
+var tokenScopes = []choice{
+	{"read write", msg("Read and write")}, {"read", msg("Read only")}, {"read write admin", msg("Read, write and manage tokens")},
 }
 
 // tokenLives are the choices of the form, in days.
-var tokenLives = []struct{ Value, Label string }{
-	{"30", "After 30 days"}, {"90", "After 90 days"}, {"365", "After a year"}, {"", "Never"},
+var tokenLives = []choice{
+	{"30", msg("After 30 days")}, {"90", msg("After 90 days")}, {"365", msg("After a year")}, {"", msg("Never")},
 }
 
 // newTokenForm returns the form with its defaults.
@@ -64,8 +70,8 @@ func (d *Dashboard) rejectToken(c *fiber.Ctx, who *tenant.Session, form tokenFor
 	if !fault.Is(problem, fault.Invalid) && !fault.Is(problem, fault.Conflict) && !fault.Is(problem, fault.Forbidden) {
 		return problem
 	}
-	status, message, _ := d.Server.HTTPError(c.UserContext(), problem)
-	form.Problem = sentence(message)
+	var status int
+	status, form.Problem = d.problem(c, problem)
 	return d.renderApps(c, who, status, appsView{Form: form})
 }
 
@@ -82,12 +88,16 @@ func (d *Dashboard) revokeToken(c *fiber.Ctx, who *tenant.Session) error {
 }
 
 // scopesLabel describes the access of a token.
-func scopesLabel(a tenant.Access) string {
-	names := strings.Join(a.Names(), " ")
+func (l *locale) scopesLabel(a tenant.Access) string {
+	names := a.Names()
+	joined := strings.Join(names, " ")
 	for _, s := range tokenScopes {
-		if s.Value == names {
-			return s.Label
+		if s.Value == joined {
+			return l.say(s.Label)
 		}
 	}
-	return strings.Join(a.Names(), ", ")
+	for i := range names {
+		names[i] = l.term(names[i])
+	}
+	return strings.Join(names, ", ")
 }

@@ -2,7 +2,6 @@ package dashboard
 
 import (
 	"cmp"
-	"fmt"
 
 	"github.com/gofiber/fiber/v2"
 
@@ -20,36 +19,40 @@ type usageView struct {
 
 // bar is the usage of a quota.
 type bar struct {
-	ID, Name, Used, Hard string
-	Value, Max           int64
-	Full                 bool
-	Own                  string // the user's share
+	ID         string
+	Name       message
+	Used, Hard int64
+	Bytes      bool // of Used and Hard
+	Value, Max int64
+	Full       bool
+	Own        message // the user's share
 }
 
-func newBar(id, name string, used, hard int64, write func(int64) string) bar {
-	return bar{ID: id, Name: name, Used: write(used), Hard: write(hard), Value: min(used, max(hard, 1)), Max: max(hard, 1), Full: used >= hard}
+func newBar(id string, name message, used, hard int64) bar {
+	return bar{ID: id, Name: name, Used: used, Hard: hard, Value: min(used, max(hard, 1)), Max: max(hard, 1), Full: used >= hard}
 }
 
 // bars returns the usage of the tenant's quotas: memories, conversations, storage and users.
 func bars(held tenant.Holdings, q tenant.Quota) []bar {
-	count := number[int64]
+	storage := newBar("storage", msg("Storage"), held.Tenant.Storage, q.Storage)
+	storage.Bytes = true
 	return []bar{
-		newBar("memories", "Memories", held.Tenant.Memories, q.Memories, count),
-		newBar("conversations", "Conversations", held.Tenant.Conversations, q.Conversations, count),
-		newBar("storage", "Storage", held.Tenant.Storage, q.Storage, byteSize),
-		newBar("users", "Users", held.Tenant.Users, q.Users, count),
+		newBar("memories", msg("Memories"), held.Tenant.Memories, q.Memories),
+		newBar("conversations", msg("Conversations"), held.Tenant.Conversations, q.Conversations),
+		storage,
+		newBar("users", msg("Users"), held.Tenant.Users, q.Users),
 	}
 }
 
 // organization returns the name of the user's tenant.
 func organization(who *tenant.Session) string { return cmp.Or(who.DisplayName, who.TenantName) }
 
-// ownShare formats the user's share of a quota and its limit.
-func ownShare(used, hard int64) string {
+// ownShare describes the user's share of a quota and its limit.
+func ownShare(used, hard int64) message {
 	if hard >= tenant.NoLimit {
-		return "Yours: " + number(used)
+		return msg("Yours: %d", used)
 	}
-	return fmt.Sprintf("Yours: %s of %s", number(used), number(hard))
+	return msg("Yours: %d of %d", used, hard)
 }
 
 func (d *Dashboard) showUsage(c *fiber.Ctx, who *tenant.Session) error {
@@ -65,5 +68,5 @@ func (d *Dashboard) showUsage(c *fiber.Ctx, who *tenant.Session) error {
 	view := usageView{Tenant: organization(who), Requests: who.Quota.RequestsPerMinute, Blocked: blocked, Bars: bars(held, who.Quota)}
 	view.Bars[0].Own = ownShare(held.Memories, who.Quota.UserMemories)
 	view.Bars[1].Own = ownShare(held.Conversations, who.Quota.UserConversations)
-	return d.render(c, fiber.StatusOK, "usage", page{Title: "Usage", Section: "account", Tab: "usage", Who: who, Data: view})
+	return d.render(c, fiber.StatusOK, "usage", page{Title: msg("Usage"), Section: "account", Tab: "usage", Who: who, Data: view})
 }

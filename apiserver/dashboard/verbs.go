@@ -6,52 +6,52 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/audit"
 )
 
-// phrases describe verbs to the user. A noun follows those that end with a space.
-var phrases = map[audit.Verb]struct{ text, noun string }{
-	audit.MemoryCreate:         {"Added ", "memory"},
-	audit.MemoryExtract:        {"Sent a conversation to remember", ""},
-	audit.MemoryUpdate:         {"Edited or moved ", "memory"},
-	audit.MemoryDelete:         {"Deleted ", "memory"},
-	audit.MemoryRestore:        {"Imported ", "memory"},
-	audit.MemoryUndelete:       {"Restored ", "memory"},
-	audit.ConversationUndelete: {"Restored ", "conversation"},
-	audit.BucketCreate:         {"Created ", "bucket"},
-	audit.BucketUpdate:         {"Changed ", "bucket"},
-	audit.BucketDelete:         {"Deleted ", "bucket"},
-	audit.ConversationStore:    {"Stored ", "conversation"},
-	audit.ConversationUpdate:   {"Pinned, excluded or included ", "conversation"},
-	audit.ConversationDelete:   {"Deleted ", "conversation"},
-	audit.ImportCreate:         {"Uploaded a file to import", ""},
-	audit.ImportReject:         {"Skipped a conversation that is too large", ""},
-	audit.ImportFinish:         {"Finished an import", ""},
-	audit.AccountExport:        {"Exported all data", ""},
-	audit.AccountDelete:        {"Erased all data", ""},
-	audit.SessionCreate:        {"Signed in", ""},
-	audit.SessionDelete:        {"Signed out", ""},
-	audit.SessionLink:          {"Created a one-time sign-in link", ""},
-	audit.TokenCreate:          {"Created a token", ""},
-	audit.TokenRevoke:          {"Revoked ", "token"},
-	audit.AppConnect:           {"Connected an app", ""},
-	audit.AppToken:             {"Renewed an app’s access", ""},
-	audit.AppDisconnect:        {"Disconnected an app", ""},
-	audit.UserCreate:           {"Created this account", ""},
-	audit.UserUpdate:           {"Changed the email address of this account", ""},
-	audit.UserActivate:         {"Enabled this account", ""},
-	audit.UserDeactivate:       {"Disabled this account", ""},
-	audit.UserDelete:           {"Removed this account", ""},
-	audit.UserErase:            {"Erased this account", ""},
+// phrases describe verbs to the user, some with the number of objects.
+var phrases = map[audit.Verb]message{
+	audit.MemoryCreate:         msg("Added %d memories"),
+	audit.MemoryExtract:        msg("Sent a conversation to remember"),
+	audit.MemoryUpdate:         msg("Edited or moved %d memories"),
+	audit.MemoryDelete:         msg("Deleted %d memories"),
+	audit.MemoryRestore:        msg("Imported %d memories"),
+	audit.MemoryUndelete:       msg("Restored %d memories"),
+	audit.ConversationUndelete: msg("Restored %d conversations"),
+	audit.BucketCreate:         msg("Created %d buckets"),
+	audit.BucketUpdate:         msg("Changed %d buckets"),
+	audit.BucketDelete:         msg("Deleted %d buckets"),
+	audit.ConversationStore:    msg("Stored %d conversations"),
+	audit.ConversationUpdate:   msg("Pinned, excluded or included %d conversations"),
+	audit.ConversationDelete:   msg("Deleted %d conversations"),
+	audit.ImportCreate:         msg("Uploaded a file to import"),
+	audit.ImportReject:         msg("Skipped a conversation that is too large"),
+	audit.ImportFinish:         msg("Finished an import"),
+	audit.AccountExport:        msg("Exported all data"),
+	audit.AccountDelete:        msg("Erased all data"),
+	audit.SessionCreate:        msg("Signed in"),
+	audit.SessionDelete:        msg("Signed out"),
+	audit.SessionLink:          msg("Created a one-time sign-in link"),
+	audit.TokenCreate:          msg("Created a token"),
+	audit.TokenRevoke:          msg("Revoked %d tokens"),
+	audit.AppConnect:           msg("Connected an app"),
+	audit.AppToken:             msg("Renewed an app’s access"),
+	audit.AppDisconnect:        msg("Disconnected an app"),
+	audit.UserCreate:           msg("Created this account"),
+	audit.UserUpdate:           msg("Changed the email address of this account"),
+	audit.UserActivate:         msg("Enabled this account"),
+	audit.UserDeactivate:       msg("Disabled this account"),
+	audit.UserDelete:           msg("Removed this account"),
+	audit.UserErase:            msg("Erased this account"),
 }
 
 // phrase returns what a change did to n objects. Verbs of the tenant, which have no
 // phrase, are not in the records of a user.
-func phrase(verb audit.Verb, n int) string {
+func phrase(verb audit.Verb, n int) message {
 	p, ok := phrases[verb]
 	if !ok {
 		kind, action, _ := strings.Cut(string(verb), ".")
-		return "Changed " + kind + " (" + action + ")"
+		return msg("Changed %s (%s)", kind, action)
 	}
-	if p.noun == "" {
-		return p.text
+	if strings.Contains(p.key, "%d") {
+		p.args = []any{n}
 	}
-	return p.text + plural(n, p.noun)
+	return p
 }

@@ -74,9 +74,9 @@ func changesTheme(t *testing.T, s *site, b *browser) {
 	alice := s.newTenant(t, nil, "alice")[0]
 	s.store(t, alice, memories...)
 	tab := b.newPerson(t, s.urls[0])
-	tab.do(emulation.SetLocaleOverride().WithLocale("de-DE"), emulation.SetTimezoneOverride("Asia/Tokyo"))
+	tab.do(emulation.SetLocaleOverride().WithLocale("en-GB"), emulation.SetTimezoneOverride("Asia/Tokyo"))
 	tab.signIn(alice)
-	tab.sees("9. Mai 2025")
+	tab.sees("9 May 2025")
 	for _, theme := range []string{"Light theme", "Dark theme"} {
 		tab.click(".rail [data-theme-switch]")
 		tab.sees(theme)

@@ -19,6 +19,7 @@ func collectFiles(root string, texts *Texts) error {
 		{"api/openapi.json", "OpenAPI", document("summary", "description", "title")},
 		{"apiserver/dashboard/templates/*.html", "page", page},
 		{"apiserver/dashboard/assets/*.js", "page", script},
+		{"apiserver/dashboard/messages/en.json", "page", document("one")},
 		{"charts/mnemo/files/rules.yaml", "alert", document("summary", "description")},
 		{"charts/mnemo/files/dashboards/*.json", "Grafana dashboard", document("title", "description", "legendFormat")},
 		{"charts/mnemo/files/*tenants.yaml", "admission error", document("message")},
@@ -87,12 +88,13 @@ func walk(node any, found func(key, text string)) {
 
 var (
 	comment   = regexp.MustCompile(`(?s){{/\*.*?\*/}}`)
+	message   = regexp.MustCompile("{{-? *t(?:HTML)? (?:\"((?:[^\"\\\\]|\\\\.)*)\"|`([^`]*)`)[^}]*}}")
 	otherwise = regexp.MustCompile(`{{-? *else[^}]*}}`)
 	control   = regexp.MustCompile(`{{-? *(if|end|range|with|template|define|\$\w+ :?=)[^}]*}}`)
 	action    = regexp.MustCompile(`{{[^}]*}}`)
 	code      = regexp.MustCompile(`(?s)<(pre|svg)[ >].*?</(pre|svg)>`)
 	label     = regexp.MustCompile(`(?:aria-label|placeholder|title|alt)="([^"]*)"`)
-	inline    = regexp.MustCompile(`</?(a|b|code|em|strong|time)( [^>]*)?>`)
+	inline    = regexp.MustCompile(`</?(a|b|bdi|code|em|strong|time)( [^>]*)?>`)
 	tag       = regexp.MustCompile(`<[^>]*>`)
 	spaces    = regexp.MustCompile(`\s+`)
 	quoted    = regexp.MustCompile(`"([^"\n]*)"`)
@@ -100,10 +102,11 @@ var (
 	failure   = regexp.MustCompile(`fail (?:\(printf )?"((?:[^"\\]|\\.)*)"`)
 )
 
-// page collects the text nodes and labels of an HTML template. Alternatives are
-// separated by a slash, and values are shown as {…}.
+// page collects the text nodes, labels and messages of an HTML template. Alternatives
+// are separated by a slash, and values are shown as {…}, or as a verb in messages.
 func page(t *Texts, kind, name string, content []byte) error {
 	text := code.ReplaceAllString(comment.ReplaceAllString(string(content), ""), "\x00")
+	text = message.ReplaceAllString(text, "$1$2")
 	text = otherwise.ReplaceAllString(text, " / ")
 	text = action.ReplaceAllString(control.ReplaceAllString(text, ""), "{…}")
 	for _, m := range label.FindAllStringSubmatch(text, -1) {

@@ -116,6 +116,10 @@ var logMethods = []string{"Debug", "Info", "Warn", "Error", "DebugContext", "Inf
 func (s *source) call(c *ast.CallExpr) {
 	f, ok := c.Fun.(*ast.SelectorExpr)
 	if !ok {
+		if name, ok := c.Fun.(*ast.Ident); ok && name.Name == "msg" && len(c.Args) > 0 { // of the dashboard
+			s.texts.add("page", s.file, literal(c.Args[0]))
+			return
+		}
 		if len(c.Args) > 1 && len(c.Args) < 6 {
 			s.args(c.Args)
 		}

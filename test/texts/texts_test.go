@@ -71,13 +71,17 @@ func TestPageTexts(t *testing.T) {
 	t.Parallel()
 	texts := &Texts{byKind: map[string]map[string]bool{}}
 	const template = `{{define "main"}}<h2 id="x">{{plural .N "memory"}} {{if eq .N 1}}isn’t{{else}}aren’t{{end}} <b>searchable</b></h2>` +
-		`<input aria-label="Search {{.Name}}"><pre>code</pre>{{end}}`
+		`<input aria-label="Search {{.Name}}"><pre>code</pre>` +
+		"<p title=\"{{t \"Hint\"}}\">{{t \"Created %s\" (ago .At)}}</p><p>{{tHTML `<a href=\"/x\">Read</a> more.`}}</p>{{end}}"
 	if err := page(texts, "page", "a.html", []byte(template)); err != nil {
 		t.Fatal(err)
 	}
 	want := map[string]map[string]bool{"page": {
 		"a.html: {…} isn’t / aren’t searchable": true,
 		"a.html: Search {…}":                    true,
+		"a.html: Hint":                          true,
+		"a.html: Created %s":                    true,
+		"a.html: Read more.":                    true,
 	}}
 	if diff := cmp.Diff(want, texts.byKind); diff != "" {
 		t.Errorf("texts (-want +got):\n%s", diff)

@@ -7,7 +7,22 @@
 
 	const parse = async (response) => new DOMParser().parseFromString(await response.text(), "text/html");
 	const post = (url, fields) => fetch(url, { method: "POST", body: new URLSearchParams(fields), headers: own });
-	const plural = (n, form) => n + " " + (n === 1 ? form.dataset.one : form.dataset.many);
+
+	// t returns a message in the language of the page, as Go formats it. The first argument selects the plural form.
+	const messages = JSON.parse(one("[data-messages]").textContent), language = document.documentElement.lang;
+	const plurals = new Intl.PluralRules(language), digits = new Intl.NumberFormat(language);
+	function t(key, ...args) {
+		const forms = messages[key] ?? key, text = forms[plurals.select(args[0])] ?? forms.other ?? forms;
+		let next = 0;
+		return text.replace(/%(?:\[(\d)\])?([ds%])/g, (_, number, verb) => {
+			if (verb === "%") return verb;
+			const value = args[number ? number - 1 : next++];
+			return verb === "d" ? digits.format(value) : value;
+		});
+	}
+	// The rows that a form selects.
+	const selected = (form, n) => form.dataset.pick === "memories" ? t("%d memories selected", n) : t("%d conversations selected", n);
+	const deleted = (form, n) => form.dataset.pick === "memories" ? t("%d memories deleted.", n) : t("%d conversations deleted.", n);
 
 	// toast shows a message, with a button if it has a label.
 	function toast(text, label, act, time = 5000) {
@@ -60,24 +75,24 @@
 	function offerUndo(last) {
 		const left = last.until - Date.now();
 		if (left <= 0) return;
-		toast(last.text, "Undo", async () => {
+		toast(last.text, t("Undo"), async () => {
 			sessionStorage.removeItem("undo");
 			const response = await post(last.action, [["deletion", last.deletion]]).catch(() => null);
-			toast(!response ? "Connection lost. Nothing was restored." : response.ok ? "Deletion undone." : await response.text());
+			toast(!response ? t("Connection lost. Nothing was restored.") : response.ok ? t("Deletion undone.") : await response.text());
 			await changed();
 		}, left);
 	}
 	async function deleteChosen(form) {
 		const rows = all("[data-row]", form).filter((row) => one("input[name=id]", row).checked);
 		if (!rows.length) return;
-		const text = plural(rows.length, form) + " deleted.";
+		const text = deleted(form, rows.length);
 		const show = (on) => { for (const row of rows) { row.hidden = !on; one("input[name=id]", row).checked = on; } tally(form); };
 		const ids = rows.map((row) => ["id", one("input[name=id]", row).value]);
 		show(false);
 		const response = await post(form.getAttribute("action"), ids).catch(() => null);
 		if (!response?.ok || response.redirected) {
 			show(true);
-			toast(response && !response.redirected ? await response.text() : "Nothing was deleted. Reload the page and try again.");
+			toast(response && !response.redirected ? await response.text() : t("Nothing was deleted. Reload the page and try again."));
 			return;
 		}
 		const deletion = response.headers.get("X-Undo");
@@ -100,7 +115,7 @@
 		const n = boxes.filter((box) => box.checked).length;
 		const text = one("[data-tally]", form);
 		text.dataset.idle ??= text.textContent;
-		text.textContent = n ? plural(n, form) + " selected" : text.dataset.idle;
+		text.textContent = n ? selected(form, n) : text.dataset.idle;
 		for (const control of all("[data-act]", form)) control.disabled = !n;
 		const every = one("[data-all]", form);
 		every.checked = n > 0 && n === boxes.length;
@@ -172,7 +187,7 @@
 	// Search from every page: Ctrl+K, Command+K or / opens a dialog with the results of the search page.
 	const palette = one("[data-palette]");
 	const apple = /Mac|iPhone|iPad/.test(navigator.platform);
-	for (const keys of all("[data-keys]")) keys.textContent = (apple ? "⌘ " : "Ctrl ") + keys.dataset.keys;
+	for (const keys of all("[data-keys]")) keys.textContent = apple ? "⌘ " + keys.dataset.keys : t("Ctrl %s", keys.dataset.keys);
 	function openPalette() {
 		const here = location.pathname === "/search" ? one("main [data-search]") : null;
 		if (!here) palette.showModal();
@@ -194,7 +209,7 @@
 			dress(fresh);
 			hits.replaceChildren(...fresh.childNodes);
 		} catch (error) {
-			if (error.name !== "AbortError") hits.replaceChildren("Connection lost. Try again.");
+			if (error.name !== "AbortError") hits.replaceChildren(t("Connection lost. Try again."));
 		}
 	}
 	palette?.addEventListener("input", () => { clearTimeout(lookup); lookup = setTimeout(look, 180); });
@@ -267,10 +282,10 @@
 		const state = document.createElement("span"), bar = document.createElement("progress");
 		name.textContent = file.name;
 		state.className = "hint";
-		state.textContent = "Waiting";
+		state.textContent = t("Waiting");
 		bar.max = 100;
 		bar.value = 0;
-		bar.setAttribute("aria-label", "Upload of " + file.name);
+		bar.setAttribute("aria-label", t("Upload of %s", file.name));
 		line.append(name, state);
 		row.append(line, bar);
 		one("[data-uploads]", form).append(row);
@@ -287,16 +302,17 @@
 			request.upload.addEventListener("progress", ({ loaded, total }) => {
 				bar.value = 100 * loaded / total;
 				const seconds = (Date.now() - began) / 1000 * (total - loaded) / Math.max(loaded, 1);
-				const left = seconds < 60 ? Math.ceil(seconds) + " s" : Math.ceil(seconds / 60) + " min";
-				state.textContent = loaded < total ? Math.floor(bar.value) + "%, about " + left + " left" : "Processing…";
+				const percent = Math.floor(bar.value);
+				state.textContent = loaded === total ? t("Processing…") :
+					seconds < 60 ? t("%d%%, about %d s left", percent, Math.ceil(seconds)) : t("%d%%, about %d min left", percent, Math.ceil(seconds / 60));
 			});
 			request.addEventListener("load", () => {
 				if (request.status !== 201) { fail(request.responseText, done); return; }
-				state.textContent = "Uploaded";
+				state.textContent = t("Uploaded");
 				bar.value = 100;
 				done(request.getResponseHeader("Location"));
 			});
-			request.addEventListener("error", () => fail("Connection lost. Try again.", done));
+			request.addEventListener("error", () => fail(t("Connection lost. Try again."), done));
 			request.send(body);
 		});
 	}
@@ -324,11 +340,11 @@
 		const source = button.dataset.copy ? document.getElementById(button.dataset.copy) : one("code", button.parentElement);
 		try {
 			await navigator.clipboard.writeText(source.textContent);
-			button.textContent = "Copied";
-			setTimeout(() => { button.textContent = "Copy"; }, 2000);
+			button.textContent = t("Copied");
+			setTimeout(() => { button.textContent = t("Copy"); }, 2000);
 		} catch {
 			getSelection().selectAllChildren(source);
-			toast("Press Ctrl+C to copy the selected text.");
+			toast(t("Press Ctrl+C to copy the selected text."));
 		}
 	});
 
@@ -361,16 +377,26 @@
 	const themes = ["system", "light", "dark"];
 	for (const button of all("[data-theme-switch]")) {
 		const name = () => document.documentElement.dataset.theme ?? "system";
-		const label = () => { button.textContent = { system: "System theme", light: "Light theme", dark: "Dark theme" }[name()]; };
+		const label = () => { button.textContent = { system: t("System theme"), light: t("Light theme"), dark: t("Dark theme") }[name()]; };
 		button.addEventListener("click", () => {
 			const next = themes[(themes.indexOf(name()) + 1) % themes.length];
 			if (next === "system") delete document.documentElement.dataset.theme;
 			else document.documentElement.dataset.theme = next;
-			const secure = location.protocol === "https:" ? "; Secure" : "";
-			document.cookie = "mnemo_theme=" + next + "; Path=/; SameSite=Lax; Max-Age=" + (next === "system" ? 0 : 31536000) + secure;
+			remember("mnemo_theme", next, next === "system" ? 0 : 31536000);
 			label();
 		});
 		label();
+	}
+	function remember(name, value, seconds) {
+		document.cookie = name + "=" + value + "; Path=/; SameSite=Lax; Max-Age=" + seconds + (location.protocol === "https:" ? "; Secure" : "");
+	}
+
+	// Language: that of the browser, until the reader chooses one.
+	for (const button of all("[data-language]")) {
+		button.addEventListener("click", () => {
+			remember("mnemo_language", button.dataset.language, 31536000);
+			if (document.cookie.includes(button.dataset.language)) location.reload(); // reading waits until it is stored
+		});
 	}
 
 	// A one-time sign-in link has its code in the fragment, which no server sees. It does not stay in the history.
@@ -381,10 +407,11 @@
 		link.requestSubmit();
 	}
 
-	// Dates and times in the reader's zone and format. A date without a time is the same everywhere.
-	const local = new Intl.DateTimeFormat(undefined, { dateStyle: "long", timeStyle: "short" });
-	const localDay = new Intl.DateTimeFormat(undefined, { dateStyle: "long" });
-	const sameDay = new Intl.DateTimeFormat(undefined, { dateStyle: "long", timeZone: "UTC" });
+	// Dates and times in the reader's zone, and in the reader's format of the language. A date without a time is the same everywhere.
+	const format = [new Intl.DateTimeFormat().resolvedOptions().locale, ...navigator.languages].find((l) => l.split("-")[0] === language.split("-")[0]) ?? language;
+	const local = new Intl.DateTimeFormat(format, { dateStyle: "long", timeStyle: "short" });
+	const localDay = new Intl.DateTimeFormat(format, { dateStyle: "long" });
+	const sameDay = new Intl.DateTimeFormat(format, { dateStyle: "long", timeZone: "UTC" });
 	function localize(time) {
 		const at = new Date(time.dateTime);
 		if (time.hasAttribute("data-local")) time.textContent = local.format(at);

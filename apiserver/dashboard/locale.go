@@ -1,0 +1,109 @@
+package dashboard
+
+import (
+	"html/template"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/yuin/goldmark"
+	"golang.org/x/text/language"
+	printing "golang.org/x/text/message"
+)
+
+// languageCookie is the cookie of the language that the user chose, written by app.js.
+const languageCookie = "mnemo_language"
+
+// english is the language of the keys of the catalogues, and the default.
+const english = "en"
+
+// locale is a language of the dashboard with all that is rendered in it.
+type locale struct {
+	catalogue
+	lang     string // of the html element
+	printer  *printing.Printer
+	pages    map[string]*template.Template
+	markdown goldmark.Markdown
+	errors   []pattern
+	script   map[string]entry // the messages of app.js that differ from their keys
+}
+
+// scriptMessage is a message of app.js.
+var scriptMessage = regexp.MustCompile(`\bt\(("(?:[^"\\]|\\.)*")`)
+
+func newLocale(lang string, c catalogue, script []string) *locale {
+	tag := language.MustParse(lang)
+	l := &locale{catalogue: c, lang: lang, printer: printing.NewPrinter(tag, printing.Catalog(c.build(tag))),
+		errors: patternsOf(c.Errors), script: map[string]entry{}}
+	l.markdown = newMarkdown(l)
+	for _, key := range script {
+		if e, ok := c.Messages[key]; ok {
+			l.script[key] = e
+		}
+	}
+	return l
+}
+
+// scriptMessages returns the keys of the messages of app.js.
+func scriptMessages(source []byte) []string {
+	var out []string
+	for _, found := range scriptMessage.FindAllSubmatch(source, -1) {
+		key, err := strconv.Unquote(string(found[1]))
+		if err != nil {
+			panic(err) // the file is embedded
+		}
+		out = append(out, key)
+	}
+	return out
+}
+
+// languages chooses the locale of a request.
+type languages struct {
+	byName  map[string]*locale
+	offered []*locale // the default is first
+	matcher language.Matcher
+}
+
+func newLanguages(script []string) languages {
+	out := languages{byName: map[string]*locale{}}
+	var tags []language.Tag
+	others := slices.DeleteFunc(slices.Sorted(maps.Keys(catalogues)), func(lang string) bool { return lang == english })
+	for _, lang := range append([]string{english}, others...) {
+		l := newLocale(lang, catalogues[lang], script)
+		out.byName[lang] = l
+		if l.Name != "" {
+			out.offered, tags = append(out.offered, l), append(tags, language.MustParse(lang))
+		}
+	}
+	out.matcher = language.NewMatcher(tags)
+	return out
+}
+
+// of returns the locale that the user chose, or else the best one for the browser.
+func (l languages) of(c *fiber.Ctx) *locale {
+	if chosen, ok := l.byName[c.Cookies(languageCookie)]; ok {
+		return chosen
+	}
+	tags, _, err := language.ParseAcceptLanguage(c.Get(fiber.HeaderAcceptLanguage))
+	if err != nil {
+		return l.offered[0]
+	}
+	_, i, _ := l.matcher.Match(tags...)
+	return l.offered[i]
+}
+
+// besides returns the other languages.
+func (l languages) besides(current *locale) []*locale {
+	return slices.DeleteFunc(slices.Clone(l.offered), func(o *locale) bool { return o == current })
+}
+
+// Lang returns the language tag.
+func (l *locale) Lang() string { return l.lang }
+
+// vary says that a response depends on the language.
+func vary(c *fiber.Ctx, l *locale) {
+	c.Vary(fiber.HeaderCookie, fiber.HeaderAcceptLanguage)
+	c.Set(fiber.HeaderContentLanguage, l.lang)
+}
