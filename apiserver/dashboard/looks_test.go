@@ -51,6 +51,22 @@ const clipped = `[...document.querySelectorAll("button, .button, input, select, 
 	return r.width > 1 && (r.left < -1 || r.right > innerWidth + 1 || e.matches("nav a") && r.right > e.closest("nav").getBoundingClientRect().right + 1 || e.matches("button, .button, h1, h2") && e.scrollWidth > e.clientWidth + 1 && getComputedStyle(e).display !== "inline");
 }).map((e) => e.outerHTML.slice(0, 120))`
 
+// broken returns the words of the navigation, of headings and of buttons that continue on the
+// next line, except those of users.
+const broken = `[...document.querySelectorAll("nav a, button, .button, h1, h2, th, dt")].flatMap((e) => {
+	if (!e.checkVisibility() || e.offsetWidth <= 1 || e.closest("[hidden], .sr, .skip, dialog:not([open]), [dir=auto], [translate=no]")) return [];
+	const found = [], walk = document.createTreeWalker(e, NodeFilter.SHOW_TEXT), range = document.createRange();
+	for (let node = walk.nextNode(); node; node = walk.nextNode()) {
+		if (node.parentElement.closest("bdi, code, .sr, .count, [dir=auto], [translate=no]")) continue;
+		for (const word of node.data.matchAll(/[\p{L}]+/gu)) {
+			range.setStart(node, word.index);
+			range.setEnd(node, word.index + word[0].length);
+			if (new Set([...range.getClientRects()].map((r) => Math.round(r.top))).size > 1) found.push(word[0]);
+		}
+	}
+	return found;
+})`
+
 func (b *tab) views(name string, visual bool) {
 	b.t.Helper()
 	for _, v := range views {
@@ -71,6 +87,11 @@ func (b *tab) views(name string, visual bool) {
 		b.eval(clipped, &cut)
 		if len(cut) > 0 {
 			b.t.Errorf("%s, %s: controls are cut off: %s", name, v.name, strings.Join(cut, "\n"))
+		}
+		var words []string
+		b.eval(broken, &words)
+		if len(words) > 0 {
+			b.t.Errorf("%s, %s: words continue on the next line: %s", name, v.name, strings.Join(words, ", "))
 		}
 		var picture []byte
 		b.do(chromedp.FullScreenshot(&picture, 100))
