@@ -62,7 +62,10 @@ type Config struct {
 
 	// Logger is the logger. Default: slog.Default().
 	Logger *slog.Logger
-	// Random is the source of tokens and passwords. Default: crypto/rand.
+	// WebhooksDisabled means that the API servers deliver no events, which Tenants with
+	// webhooks report.
+	WebhooksDisabled bool
+	// Random is the source of tokens, passwords and signing secrets. Default: crypto/rand.
 	Random io.Reader
 	// Now is the clock. Default: time.Now.
 	Now func() time.Time

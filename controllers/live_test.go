@@ -96,7 +96,7 @@ func newLive(t *testing.T, namespaces int) *live {
 	addr.Addr = l.mv.Addr
 	db, index := through(l.pg), openIndex(t, addr, prefix, embedder.Dimensions())
 	l.work(t, index, embedder)
-	l.stores = controllers.Stores{Tenants: db, Tokens: db, Records: db, Partitions: index}
+	l.stores = controllers.Stores{Tenants: db, Tokens: db, Records: db, Webhooks: db, Partitions: index}
 	return l
 }
 

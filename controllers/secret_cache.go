@@ -32,9 +32,10 @@ func withoutValues(s *corev1.Secret) *corev1.Secret {
 // fingerprints returns the URL and the fingerprints of the credentials.
 func fingerprints(s *corev1.Secret) map[string]string {
 	return map[string]string{
-		v1alpha1.SecretToken:    fingerprint(string(s.Data[v1alpha1.SecretToken])),
-		v1alpha1.SecretPassword: fingerprint(string(s.Data[v1alpha1.SecretPassword])),
-		v1alpha1.SecretURL:      string(s.Data[v1alpha1.SecretURL]),
+		v1alpha1.SecretToken:         fingerprint(string(s.Data[v1alpha1.SecretToken])),
+		v1alpha1.SecretPassword:      fingerprint(string(s.Data[v1alpha1.SecretPassword])),
+		v1alpha1.SecretURL:           string(s.Data[v1alpha1.SecretURL]),
+		v1alpha1.SecretSigningSecret: fingerprint(string(s.Data[v1alpha1.SecretSigningSecret])),
 	}
 }
 

@@ -46,10 +46,10 @@ func (r *TenantReconciler) checkConflict(ctx context.Context, t *v1alpha1.Tenant
 	return nil
 }
 
-// readSecret returns the user's Secret from the API server. It reads a Secret's data
+// readSecret returns a Secret from the API server, nil if there is none. It reads a Secret's data
 // only after its metadata shows that the Tenant owns it.
-func (r *TenantReconciler) readSecret(ctx context.Context, t *v1alpha1.Tenant, user string) (*corev1.Secret, error) {
-	key := client.ObjectKey{Namespace: t.Namespace, Name: secretName(t, user)}
+func (r *TenantReconciler) readSecret(ctx context.Context, t *v1alpha1.Tenant, name string) (*corev1.Secret, error) {
+	key := client.ObjectKey{Namespace: t.Namespace, Name: name}
 	found := &metav1.PartialObjectMetadata{}
 	found.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
 	if err := r.live.Get(ctx, key, found); apierrors.IsNotFound(err) {
@@ -201,6 +201,16 @@ func (r *TenantReconciler) listSecrets(ctx context.Context, t *v1alpha1.Tenant) 
 	return slices.DeleteFunc(list.Items, func(s corev1.Secret) bool { return !metav1.IsControlledBy(&s, t) }), nil
 }
 
+// secretsByName returns the Secrets that the Tenant owns, from the cache and without values.
+func (r *TenantReconciler) secretsByName(ctx context.Context, t *v1alpha1.Tenant) (map[string]*corev1.Secret, error) {
+	list, err := r.listSecrets(ctx, t)
+	secrets := make(map[string]*corev1.Secret, len(list))
+	for i := range list {
+		secrets[list[i].Name] = withoutValues(&list[i])
+	}
+	return secrets, err
+}
+
 // deleteSecrets deletes the Tenant's Secrets that match.
 func (r *TenantReconciler) deleteSecrets(ctx context.Context, t *v1alpha1.Tenant, match func(*corev1.Secret) bool) error {
 	secrets, err := r.listSecrets(ctx, t)
@@ -224,7 +234,11 @@ func (r *TenantReconciler) deleteSecrets(ctx context.Context, t *v1alpha1.Tenant
 // annotatedGeneration returns the tokenGeneration that the Secret was written
 // for, 0 without a valid annotation.
 func annotatedGeneration(s *corev1.Secret) int64 {
-	n, err := strconv.ParseInt(s.Annotations[v1alpha1.AnnotationTokenGeneration], 10, 64)
+	return generationIn(s, v1alpha1.AnnotationTokenGeneration)
+}
+
+func generationIn(s *corev1.Secret, annotation string) int64 {
+	n, err := strconv.ParseInt(s.Annotations[annotation], 10, 64)
 	if err != nil {
 		return 0
 	}

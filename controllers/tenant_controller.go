@@ -20,6 +20,7 @@ import (
 	"github.com/mnemo-dev/mnemo/api/v1alpha1"
 	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
+	"github.com/mnemo-dev/mnemo/internal/webhook"
 )
 
 // +kubebuilder:rbac:groups=mnemo.dev,resources=tenants,verbs=get;list;watch;patch
@@ -39,6 +40,7 @@ type TenantReconciler struct {
 	store      tenant.Store
 	tokens     tenant.TokenStore
 	records    tenant.RecordStore
+	webhooks   webhook.DeclaredStore
 	partitions placement.Partitions
 	metrics    *metrics
 	rounds     *rounds
@@ -51,6 +53,7 @@ type Stores struct {
 	Tenants    tenant.Store
 	Tokens     tenant.TokenStore
 	Records    tenant.RecordStore
+	Webhooks   webhook.DeclaredStore
 	Partitions placement.Partitions
 	// Changes finds tenants that changed in the store, which are then reconciled before
 	// the next resync. Optional.
@@ -63,7 +66,7 @@ func NewTenantReconciler(c client.Client, live client.Reader, recorder events.Ev
 	config = config.withDefaults()
 	return &TenantReconciler{
 		client: c, live: live, recorder: recorder, config: config,
-		store: s.Tenants, tokens: s.Tokens, records: s.Records, partitions: s.Partitions,
+		store: s.Tenants, tokens: s.Tokens, records: s.Records, webhooks: s.Webhooks, partitions: s.Partitions,
 		metrics: newMetrics(), rounds: &rounds{failed: map[types.UID]map[string]error{}}, changes: s.Changes, lost: make(chan string, 1),
 	}
 }
@@ -147,6 +150,7 @@ func (r *TenantReconciler) reconcileSteps(ctx context.Context, p *pass) (ctrl.Re
 		wait := r.runConcurrently(ctx, p, step{"partition", r.ensurePartition})
 		for _, e := range []error{
 			r.run(ctx, p, step{"tokens", r.ensureTokens}),
+			r.run(ctx, p, step{"webhooks", r.ensureWebhooks}),
 			wait(),
 			r.run(ctx, p, step{"usage", r.refreshUsage}),
 		} {
@@ -187,10 +191,11 @@ func (r *TenantReconciler) nextPass(p *pass) time.Duration {
 const retryStalled = time.Minute
 
 // isBlocked reports whether the Tenant waits for a change of another object: a tenant
-// that has its name or domain, or a Secret.
+// that has its name or domain, or a Secret. The state of webhooks is read again as often.
 func (p *pass) isBlocked() bool {
 	return slices.ContainsFunc(p.tenant.Status.Conditions, func(c metav1.Condition) bool {
-		return c.Status == metav1.ConditionFalse && (slices.Contains(readyConditions, c.Type) || c.Type == v1alpha1.OIDCReady)
+		return c.Status == metav1.ConditionFalse &&
+			(slices.Contains(readyConditions, c.Type) || c.Type == v1alpha1.OIDCReady || c.Type == v1alpha1.WebhooksReady)
 	})
 }
 

@@ -68,13 +68,9 @@ func (r *TenantReconciler) ensureTokens(ctx context.Context, p *pass) error {
 // inspect compares the Secrets of the users, and then of the applications, in the cache
 // with the desired state.
 func (r *TenantReconciler) inspect(ctx context.Context, p *pass) ([]userAccess, error) {
-	list, err := r.listSecrets(ctx, p.tenant)
+	secrets, err := r.secretsByName(ctx, p.tenant)
 	if err != nil {
 		return nil, err
-	}
-	secrets := make(map[string]*corev1.Secret, len(list))
-	for i := range list {
-		secrets[list[i].Name] = withoutValues(&list[i])
 	}
 	holders := slices.Concat(p.stored.Users, p.stored.Applications)
 	users := make([]userAccess, 0, len(holders))
@@ -181,7 +177,7 @@ func (r *TenantReconciler) ensureToken(ctx context.Context, p *pass, a userAcces
 	var err error
 	if a.secret != nil || token != nil {
 		// The cache may be stale, which is no reason to issue a token, and it holds no values.
-		secret, err = r.readSecret(ctx, p.tenant, u.Name)
+		secret, err = r.readSecret(ctx, p.tenant, secretName(p.tenant, u.Name))
 	} else {
 		// Creating the first Secret fails if there is one that is not cached.
 		err = r.checkConflict(ctx, p.tenant, u.Name)
@@ -232,7 +228,7 @@ func (r *TenantReconciler) issueAndRecord(
 ) (*tenant.TokenInfo, error) {
 	token, err := r.issue(ctx, p, u, secret, desired)
 	if secret == nil && apierrors.IsAlreadyExists(err) {
-		if _, conflict := r.readSecret(ctx, p.tenant, u.Name); conflict != nil {
+		if _, conflict := r.readSecret(ctx, p.tenant, secretName(p.tenant, u.Name)); conflict != nil {
 			err = conflict
 		}
 	}

@@ -27,7 +27,7 @@ type trustEnv struct {
 func setupTrust(t *testing.T, config controllers.Config) *trustEnv {
 	t.Helper()
 	e := &trustEnv{env: setup(t), db: postgrestest.Open(t, postgrestest.Create(t))}
-	e.stores = controllers.Stores{Tenants: e.db, Tokens: e.db, Records: e.db, Partitions: e.fake}
+	e.stores = controllers.Stores{Tenants: e.db, Tokens: e.db, Records: e.db, Webhooks: e.db, Partitions: e.fake}
 	e.use(t, config)
 	return e
 }

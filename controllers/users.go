@@ -177,7 +177,7 @@ func (p *pass) tokenGeneration(name string) int64 {
 	return 1
 }
 
-// secretNames returns the names of the Secrets of all listed users and applications.
+// secretNames returns the names of the Secrets of all listed users, applications and webhooks.
 func (p *pass) secretNames() map[string]bool {
 	names := make(map[string]bool, len(p.tenant.Spec.Users))
 	for _, u := range p.tenant.Spec.Users {
@@ -185,6 +185,9 @@ func (p *pass) secretNames() map[string]bool {
 	}
 	for _, a := range p.tenant.Spec.Applications {
 		names[secretName(p.tenant, tenant.KeyHolder(a.Name))] = true
+	}
+	for _, w := range p.tenant.Spec.Webhooks {
+		names[webhookSecretName(p.tenant, w.Name)] = true
 	}
 	return names
 }

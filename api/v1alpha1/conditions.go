@@ -17,6 +17,10 @@ const (
 	// OIDCReady is True when every domain of spec.oidc belongs to this Tenant.
 	// Absent without spec.oidc. Ready does not depend on it.
 	OIDCReady = "OIDCReady"
+	// WebhooksReady is True when every webhook of spec.webhooks is stored with the secret
+	// in its Secret, and its events are delivered. Absent without spec.webhooks. Ready does
+	// not depend on it.
+	WebhooksReady = "WebhooksReady"
 )
 
 // The condition types that are present only while they are True.
@@ -39,7 +43,7 @@ const (
 // The reasons of conditions that report a normal state.
 const (
 	ReasonReady        = "Ready"
-	ReasonApplied      = "Applied"      // Synced, OIDCReady
+	ReasonApplied      = "Applied"      // Synced, OIDCReady, WebhooksReady
 	ReasonAssigned     = "Assigned"     // IndexReady
 	ReasonMigrating    = "Migrating"    // IndexReady: vectors are being copied to another collection; the tenant stays usable
 	ReasonReembedding  = "Reembedding"  // IndexReady: vectors are being computed with another embedding model; the tenant stays usable
@@ -66,11 +70,13 @@ const (
 	ReasonAdoptionRefused   = "AdoptionRefused"   // Synced: the retained data of the name belongs to another namespace
 	ReasonNameInUse         = "NameInUse"         // Synced: the name belongs to a Tenant that is not finalized yet
 	ReasonNamePurging       = "NamePurging"       // Synced: the data of the deleted Tenant of the name is being purged
-	ReasonSecretConflict    = "SecretConflict"    // TokensReady: a Secret with a user's Secret name is not owned by this Tenant
+	ReasonSecretConflict    = "SecretConflict"    // TokensReady, WebhooksReady: a Secret of the name is not owned by this Tenant
 	ReasonTooManyUsers      = "TooManyUsers"      // TokensReady: spec.users lists more users than the platform's maximum
 	ReasonDomainConflict    = "DomainConflict"    // OIDCReady: a domain belongs to another Tenant
 	ReasonDomainNotAssigned = "DomainNotAssigned" // OIDCReady: the platform administrator has not assigned a domain
 	ReasonNoDomains         = "NoDomains"         // OIDCReady: spec.oidc.emailDomains is empty
+	ReasonDeliveryFailing   = "DeliveryFailing"   // WebhooksReady: an endpoint does not accept events, or is disabled
+	ReasonWebhooksDisabled  = "WebhooksDisabled"  // WebhooksReady: the platform administrator has not enabled webhooks
 	ReasonDeletionPrevented = "DeletionPrevented" // Ready: spec.preventDeletion blocks the deletion
 	ReasonPurging           = "Purging"           // Ready: the data is being purged
 )
@@ -87,9 +93,9 @@ const AnnotationOIDCDomains = "mnemo.dev/oidc-domains"
 const (
 	// AnnotationPaused stops reconciliation, including deletion, while it is "true".
 	AnnotationPaused = "mnemo.dev/paused"
-	// AnnotationRotate replaces the credentials of every user and application once for
-	// each new value, for example a date. status.rotated holds the last value
-	// that was completed.
+	// AnnotationRotate replaces the credentials of every user and application, and the
+	// signing secrets of webhooks, once for each new value, for example a date.
+	// status.rotated holds the last value that was completed.
 	AnnotationRotate = "mnemo.dev/rotate"
 )
 
@@ -99,6 +105,8 @@ const (
 	LabelUser   = "mnemo.dev/user"
 	// LabelApplication replaces LabelUser on the Secret of an application.
 	LabelApplication = "mnemo.dev/application"
+	// LabelWebhook replaces LabelUser on the Secret of a webhook.
+	LabelWebhook = "mnemo.dev/webhook"
 	// LabelManagedBy selects the Secrets that the operator watches.
 	LabelManagedBy = "app.kubernetes.io/managed-by"
 	ManagedByValue = "mnemo"
@@ -106,18 +114,23 @@ const (
 	// AnnotationTokenGeneration is the spec's tokenGeneration that the token was
 	// issued for.
 	AnnotationTokenGeneration = "mnemo.dev/token-generation" //nolint:gosec // a name, no credential
-	// AnnotationFingerprint identifies the token, and AnnotationPasswordFingerprint
+	// AnnotationSecretGeneration is the spec's secretGeneration that the signing secret of
+	// a webhook was generated for.
+	AnnotationSecretGeneration = "mnemo.dev/secret-generation" //nolint:gosec // a name, no credential
+	// AnnotationFingerprint identifies the token or signing secret, and AnnotationPasswordFingerprint
 	// the password, by the first digits of the SHA-256.
 	AnnotationFingerprint         = "mnemo.dev/fingerprint"
 	AnnotationPasswordFingerprint = "mnemo.dev/password-fingerprint" //nolint:gosec // a name, no credential
-	// AnnotationRotated is the value of AnnotationRotate that the token was last
-	// replaced for.
+	// AnnotationRotated is the value of AnnotationRotate that the token or signing secret
+	// was last replaced for.
 	AnnotationRotated = "mnemo.dev/rotated"
 )
 
-// The keys of a Secret. That of an application has no password.
+// The keys of a Secret. That of an application has no password, and that of a webhook only
+// the signing secret.
 const (
-	SecretToken    = "token"
-	SecretPassword = "password"
-	SecretURL      = "url"
+	SecretToken         = "token"
+	SecretPassword      = "password"
+	SecretURL           = "url"
+	SecretSigningSecret = "signingSecret"
 )

@@ -17,7 +17,7 @@ type TenantStatus struct {
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
 	// conditions are Ready, Synced, IndexReady and TokensReady; OIDCReady if
-	// spec.oidc is set; and Reconciling, Stalled, Suspended, QuotaLimited and
+	// spec.oidc is set; WebhooksReady if spec.webhooks is set; and Reconciling, Stalled, Suspended, QuotaLimited and
 	// Paused, which are present only while True.
 	// +listType=map
 	// +listMapKey=type
@@ -73,6 +73,13 @@ type TenantStatus struct {
 	// +kubebuilder:validation:MaxItems=20
 	// +optional
 	Applications []ApplicationStatus `json:"applications,omitempty"`
+
+	// webhooks lists every webhook of spec.webhooks.
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=20
+	// +optional
+	Webhooks []WebhookStatus `json:"webhooks,omitempty"`
 }
 
 // ApplicationStatus describes an application's Secret and key. It never holds the key.

@@ -114,7 +114,8 @@ type TenantSpec struct {
 
 	// tokenOverlap is how long an old token stays valid after tokenGeneration was
 	// raised or annotation mnemo.dev/rotate was set, for example 10m, so that
-	// clients can switch to the new one without errors. At most 720h. Lowering it
+	// clients can switch to the new one without errors. The old signing secret of a
+	// webhook signs as well for so long. At most 720h. Lowering it
 	// also shortens overlaps that are in progress. Deleting a user's Secret
 	// revokes the token without overlap. Default: 0s. Mutable.
 	// +kubebuilder:validation:Type=string
@@ -147,6 +148,17 @@ type TenantSpec struct {
 	// +listMapKey=name
 	// +optional
 	Applications []TenantApplication `json:"applications,omitempty"`
+
+	// webhooks are the endpoints that receive the changes of the tenant as signed events.
+	// Each gets Secret <tenant>-<webhook>-webhook with key signingSecret. Removing a webhook
+	// ends the delivery and deletes the Secret. Events are delivered only if the platform
+	// administrator has enabled webhooks. Condition WebhooksReady reports failures; Ready
+	// does not depend on it. At most 20. Default: none. Mutable.
+	// +kubebuilder:validation:MaxItems=20
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Webhooks []TenantWebhook `json:"webhooks,omitempty"`
 
 	// quota limits what the tenant may store. The platform administrator sets the
 	// maximum, which applies if the spec asks for more (condition QuotaLimited).

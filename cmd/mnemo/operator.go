@@ -35,6 +35,7 @@ type operatorCommand struct {
 	Resync                  time.Duration     `env:"MNEMO_RESYNC" default:"15m" help:"Interval at which every Tenant is compared with PostgreSQL and Milvus. Changes in PostgreSQL are found within seconds."`
 	DefaultQuota            defaultQuotaFlags `embed:"" prefix:"default-quota-" envprefix:"MNEMO_DEFAULT_QUOTA_"`
 	MaxQuota                maxQuotaFlags     `embed:"" prefix:"max-quota-" envprefix:"MNEMO_MAX_QUOTA_"`
+	Webhooks                bool              `env:"MNEMO_WEBHOOKS" default:"true" negatable:"" help:"The API servers deliver events to the webhooks of tenants. If not, Tenants with webhooks report it."`
 	HealthListen            string            `env:"MNEMO_HEALTH_LISTEN" default:":8081" help:"Address of the health probes /healthz and /readyz, host:port; 0 to disable them."`
 }
 
@@ -103,6 +104,6 @@ func (c *operatorCommand) reconcile(ctx context.Context, cluster *rest.Config, s
 		URL: c.URL, Namespaces: c.WatchNamespaces, Changes: changes,
 		MetricsAddress: c.MetricsListen, HealthAddress: c.HealthListen,
 		LeaderElection: c.LeaderElect, LeaderElectionNamespace: c.LeaderElectionNamespace,
-		OrphanGrace: c.OrphanGrace, Resync: c.Resync, Workers: c.Workers, Logger: log,
-	}, controllers.Stores{Tenants: s.db, Tokens: s.db, Records: s.db, Partitions: s.index, Changes: s.db.ChangeReader()})
+		OrphanGrace: c.OrphanGrace, Resync: c.Resync, Workers: c.Workers, WebhooksDisabled: !c.Webhooks, Logger: log,
+	}, controllers.Stores{Tenants: s.db, Tokens: s.db, Records: s.db, Webhooks: s.db, Partitions: s.index, Changes: s.db.ChangeReader()})
 }

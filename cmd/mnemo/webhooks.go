@@ -15,13 +15,14 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/webhook"
 )
 
-// webhooksCommand groups the commands of webhooks (docs/webhooks.md).
+// webhooksCommand groups the commands of webhooks (docs/webhooks.md). Those that a Tenant declares
+// can be listed and replayed.
 type webhooksCommand struct {
 	Create createWebhookCommand `cmd:"" help:"Deliver the events of a tenant to a URL from now on, and print the secret that signs them."`
 	List   listWebhooksCommand  `cmd:"" help:"List the webhooks of a tenant and their state."`
-	Rotate rotateWebhookCommand `cmd:"" help:"Replace the secret of a webhook, and print the new one."`
+	Rotate rotateWebhookCommand `cmd:"" help:"Replace the secret of a webhook that no Tenant declares, and print the new one."`
 	Replay replayWebhookCommand `cmd:"" help:"Deliver events again, or continue after a webhook was disabled."`
-	Delete deleteWebhookCommand `cmd:"" help:"Delete a webhook."`
+	Delete deleteWebhookCommand `cmd:"" help:"Delete a webhook that no Tenant declares."`
 }
 
 // webhookFlags select a webhook.
@@ -98,13 +99,21 @@ func (c *listWebhooksCommand) Run(ctx context.Context) error {
 			return err
 		}
 		out := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-		_, _ = fmt.Fprintln(out, "NAME\tSTATE\tWAITING\tSKIPPED\tEVENTS\tURL\tMESSAGE") // Flush returns the error
+		_, _ = fmt.Fprintln(out, "NAME\tOWNER\tSTATE\tWAITING\tSKIPPED\tEVENTS\tURL\tMESSAGE") // Flush returns the error
 		for _, w := range all {
-			_, _ = fmt.Fprintf(out, "%s\t%s\t%d\t%d\t%s\t%s\t%s\n", w.Name, webhookState(w), w.Head-w.Position, w.Skipped,
+			_, _ = fmt.Fprintf(out, "%s\t%s\t%s\t%d\t%d\t%s\t%s\t%s\n", w.Name, webhookOwner(w), webhookState(w), w.Head-w.Position, w.Skipped,
 				strings.Join(w.Events, ","), printable(w.URL), cmp.Or(w.Message, "-"))
 		}
 		return out.Flush()
 	})
+}
+
+// webhookOwner says where the webhook is changed: in spec.webhooks of the Tenant, or by commands.
+func webhookOwner(w webhook.Webhook) string {
+	if w.Declared {
+		return "Tenant"
+	}
+	return "command"
 }
 
 func webhookState(w webhook.Webhook) string {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/mnemo-dev/mnemo/internal/postgres/postgrestest"
 	"github.com/mnemo-dev/mnemo/internal/tenant/tenanttest"
+	"github.com/mnemo-dev/mnemo/internal/webhook"
 )
 
 // An administrator creates a webhook, rotates its secret and deletes it. Only the commands that
@@ -38,4 +39,24 @@ func TestWebhookCommands(t *testing.T) {
 	e.mnemo(t, command("replay", "--since", "2026-05-04T09:00:00Z")...)
 	e.mnemo(t, command("delete")...)
 	e.expectError(t, "has no webhook backend", command("replay")...)
+}
+
+// Webhooks of the Tenant are listed and replayed, and changed only there.
+func TestDeclaredWebhookCommands(t *testing.T) {
+	e := openEnv(t, postgrestest.Create(t))
+	tn := e.apply(t, tenanttest.NewSpec())
+	spec := webhook.Spec{Name: "backend", URL: "https://acme.example.com", Events: []string{"*"}}
+	if err := e.db.DeclareWebhook(t.Context(), tn.ID, spec, "whsec_c2VjcmV0IG9mIGEgdGVzdCwgMzIgYnl0ZXMgbG9uZyE=", 0); err != nil {
+		t.Fatal(err)
+	}
+	e.mnemo(t, "webhooks", "create", "--tenant", string(tn.ID), "--name", "own", "--url", "https://acme.example.com")
+	list := e.mnemo(t, "webhooks", "list", "--tenant", string(tn.ID))
+	if !regexp.MustCompile(`(?m)^backend +Tenant +active .*\n^own +command +active `).MatchString(list) {
+		t.Errorf("the list is\n%s", list)
+	}
+	of := []string{"--tenant", string(tn.ID), "--name", "backend"}
+	for _, command := range []string{"rotate", "delete"} {
+		e.expectError(t, "the Tenant declares webhook backend: change its spec.webhooks", append([]string{"webhooks", command}, of...)...)
+	}
+	e.mnemo(t, append([]string{"webhooks", "replay"}, of...)...)
 }

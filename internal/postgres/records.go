@@ -58,6 +58,9 @@ func (d *DB) MarkOrphaned(ctx context.Context, id tenant.ID) error {
 		if _, err := applyDomains(ctx, q, string(id), tenant.OIDC{}); err != nil {
 			return err
 		}
+		if err := endDeclaredWebhooks(ctx, q, string(id)); err != nil {
+			return err
+		}
 		return q.NotifyTenant(ctx, string(id))
 	})
 	if err != nil {

@@ -51,10 +51,7 @@ func (d *DB) Retire(ctx context.Context, resource tenant.ID, policy tenant.Delet
 		if err := q.NotifyTenant(ctx, row.ID); err != nil {
 			return err
 		}
-		if row.State != "purging" {
-			return nil
-		}
-		if err := q.SetScope(ctx, db.SetScopeParams{Tenant: row.ID, UserID: allUsers}); err != nil {
+		if err := endDeclaredWebhooks(ctx, q, row.ID); err != nil || row.State != "purging" {
 			return err
 		}
 		left, err := q.CountRemaining(ctx, row.ID)

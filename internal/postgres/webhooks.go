@@ -18,7 +18,10 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/webhook"
 )
 
-var _ webhook.Store = (*DB)(nil)
+var (
+	_ webhook.Store         = (*DB)(nil)
+	_ webhook.DeclaredStore = (*DB)(nil)
+)
 
 // dueWebhooks is the maximum number of webhooks whose deliveries are queued at a time.
 const dueWebhooks = 1000
@@ -45,7 +48,7 @@ func (d *DB) CreateWebhook(ctx context.Context, id tenant.ID, s webhook.Spec, se
 func (d *DB) RotateWebhook(ctx context.Context, id tenant.ID, name, secret string, overlap time.Duration) error {
 	return d.changeWebhook(ctx, id, audit.WebhookUpdate, name, func(q *db.Queries) error {
 		n, err := q.RotateWebhook(ctx, db.RotateWebhookParams{TenantID: string(id), Name: name, Secret: secret, Overlap: interval(overlap)})
-		return oneWebhook(n, err, name)
+		return oneUndeclared(ctx, q, n, err, id, name)
 	})
 }
 
@@ -58,11 +61,11 @@ func (d *DB) ReplayWebhook(ctx context.Context, id tenant.ID, name string, since
 	})
 }
 
-// DeleteWebhook deletes a webhook.
+// DeleteWebhook deletes a webhook that is not declared.
 func (d *DB) DeleteWebhook(ctx context.Context, id tenant.ID, name string) error {
 	return d.changeWebhook(ctx, id, audit.WebhookDelete, name, func(q *db.Queries) error {
 		n, err := q.DeleteWebhook(ctx, db.DeleteWebhookParams{TenantID: string(id), Name: name})
-		return oneWebhook(n, err, name)
+		return oneUndeclared(ctx, q, n, err, id, name)
 	})
 }
 
@@ -80,6 +83,17 @@ func (d *DB) changeWebhook(ctx context.Context, id tenant.ID, verb audit.Verb, n
 	return nil
 }
 
+// oneUndeclared returns Conflict if nothing was changed because the Tenant declares the webhook.
+func oneUndeclared(ctx context.Context, q *db.Queries, n int64, err error, id tenant.ID, name string) error {
+	if err != nil || n > 0 {
+		return err
+	}
+	if w, err := q.GetWebhook(ctx, db.GetWebhookParams{TenantID: string(id), Name: name}); err == nil && w.Declared {
+		return fault.New(fault.Conflict, "the Tenant declares webhook %s: change its spec.webhooks", name)
+	}
+	return oneWebhook(n, nil, name)
+}
+
 func oneWebhook(n int64, err error, name string) error {
 	if err == nil && n == 0 {
 		return fault.New(fault.NotFound, "the tenant has no webhook %s", name)
@@ -94,7 +108,8 @@ func (d *DB) Webhooks(ctx context.Context, id tenant.ID) ([]webhook.Webhook, err
 		rows, err := q.ListWebhooks(ctx, string(id))
 		out = collect(rows, func(r db.ListWebhooksRow) webhook.Webhook {
 			w := toWebhook(db.Webhook{TenantID: r.TenantID, Name: r.Name, Url: r.Url, Events: r.Events, Secret: r.Secret,
-				Position: r.Position, Attempts: r.Attempts, FailingSince: r.FailingSince, Disabled: r.Disabled, Skipped: r.Skipped, Message: r.Message})
+				Position: r.Position, Attempts: r.Attempts, FailingSince: r.FailingSince, Disabled: r.Disabled, Skipped: r.Skipped, Message: r.Message,
+				PreviousSecret: r.PreviousSecret, PreviousUntil: r.PreviousUntil, Declared: r.Declared})
 			w.Head = r.Head
 			return w
 		})
@@ -110,6 +125,7 @@ func toWebhook(r db.Webhook) webhook.Webhook {
 	w := webhook.Webhook{
 		Spec: webhook.Spec{Name: r.Name, URL: r.Url, Events: r.Events}, Tenant: tenant.ID(r.TenantID), Secrets: []string{r.Secret},
 		Position: r.Position, Attempts: int(r.Attempts), Disabled: r.Disabled, Skipped: r.Skipped, Message: r.Message,
+		Declared: r.Declared,
 	}
 	if r.FailingSince != nil {
 		w.FailingSince = *r.FailingSince
@@ -161,19 +177,21 @@ func webhookRecord(id tenant.ID, r db.NextWebhookRecordsRow) webhook.Record {
 
 // SaveProgress implements webhook.Store.
 func (d *DB) SaveProgress(ctx context.Context, id tenant.ID, name string, p webhook.Progress) (bool, error) {
-	var n int64
+	saved := false
 	err := d.inTenant(ctx, id, func(_ pgx.Tx, q *db.Queries) error {
-		var err error
-		n, err = q.SaveWebhookProgress(ctx, db.SaveWebhookProgressParams{
+		rows, err := q.SaveWebhookProgress(ctx, db.SaveWebhookProgressParams{
 			TenantID: string(id), Name: name, FromPosition: p.From, ToPosition: p.To, Attempts: integer(p.Attempts),
-			Wait: interval(p.Wait), Disabled: p.Disabled, Skipped: p.Skipped, Message: p.Message,
+			Wait: interval(p.Wait), Disabled: p.Disabled, Skipped: p.Skipped, Message: p.Message, Failing: webhook.FailingAttempts,
 		})
+		if saved = len(rows) > 0; err == nil && saved && rows[0] {
+			err = q.NotifyOperator(ctx, string(id)) // of the new state
+		}
 		return err
 	})
 	if err != nil {
 		return false, fmt.Errorf("save progress of webhook: %w", err)
 	}
-	return n > 0, nil
+	return saved, nil
 }
 
 // ReleaseWebhook implements webhook.Store.

@@ -3,6 +3,7 @@ package webhook
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -138,6 +139,9 @@ func sign(secrets []string, id string, at time.Time, body []byte) (string, error
 	return strings.Join(all, " "), nil
 }
 
+// NoResponse begins the message of a failed request. The rest may contain internal addresses.
+const NoResponse = "no response"
+
 // describe returns the cause of a failed request without the URL, which may contain a secret.
 func describe(err error) error {
 	if e, ok := errors.AsType[*url.Error](err); ok {
@@ -146,7 +150,10 @@ func describe(err error) error {
 	if errors.Is(err, errForbidden) {
 		return errForbidden
 	}
-	return fmt.Errorf("no response: %w", err)
+	if e, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return e
+	}
+	return fmt.Errorf(NoResponse+": %w", err)
 }
 
 func outcome(status int) error {

@@ -28,7 +28,7 @@ type Spec struct {
 }
 
 var (
-	nameForm  = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
+	nameForm  = regexp.MustCompile(`^[a-z0-9]([-.a-z0-9]{0,61}[a-z0-9])?$`)
 	eventForm = regexp.MustCompile(`^[a-z]+\.(\*|[a-z]+)$`)
 )
 
@@ -39,7 +39,7 @@ const maxURL = 2000
 func (s Spec) Validate() error {
 	var f fault.Fields
 	if !nameForm.MatchString(s.Name) {
-		f.Add("name", "must have 1 to 63 lower-case letters, digits and dashes, and begin and end with a letter or digit")
+		f.Add("name", "must have 1 to 63 lower-case letters, digits, dashes and dots, and begin and end with a letter or digit")
 	}
 	u, err := url.Parse(s.URL)
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" || u.User != nil || u.Fragment != "" || len(s.URL) > maxURL {
@@ -74,7 +74,15 @@ type Webhook struct {
 	Disabled     bool
 	Skipped      int64  // events that the endpoint refused
 	Message      string // of the last failure
+	Declared     bool   // in the Tenant, and not created by a command
 }
+
+// FailingAttempts is the number of failed attempts of an event from which the webhook counts as
+// failing in the status of its Tenant.
+const FailingAttempts = 2
+
+// Failing reports whether the webhook delivers nothing at present.
+func (w Webhook) Failing() bool { return w.Disabled || w.Attempts >= FailingAttempts }
 
 // Record is an audit record to deliver.
 type Record struct {
@@ -105,6 +113,18 @@ type Store interface {
 	QueueDeliveries(ctx context.Context, lease time.Duration) error
 }
 
+// DeclaredStore stores the webhooks that Tenants declare. internal/postgres implements it.
+type DeclaredStore interface {
+	// DeclaredWebhooks returns the declared webhooks of a tenant, by name.
+	DeclaredWebhooks(ctx context.Context, t tenant.ID) ([]Webhook, error)
+	// DeclareWebhook creates or updates a webhook, or nothing if it is stored like this. A replaced
+	// secret signs as well for the overlap. A webhook of the name that a command created becomes a
+	// declared one. Any change enables it and tries the next event again at once.
+	DeclareWebhook(ctx context.Context, t tenant.ID, s Spec, secret string, overlap time.Duration) error
+	// DeleteDeclaredWebhook deletes a declared webhook, if there is one.
+	DeleteDeclaredWebhook(ctx context.Context, t tenant.ID, name string) error
+}
+
 // Args are the arguments of the job that delivers events to a webhook.
 type Args struct {
 	Tenant  tenant.ID `json:"tenant"`
@@ -114,8 +134,13 @@ type Args struct {
 // Kind returns the job kind.
 func (Args) Kind() string { return "webhook.deliver" }
 
-// secretSize is the number of random bytes of a secret.
-const secretSize = 32
+const (
+	secretPrefix = "whsec_"
+	// secretSize is the number of random bytes of a secret.
+	secretSize = 32
+	// minSecret and maxSecret are the limits of the specification, in bytes.
+	minSecret, maxSecret = 24, 64
+)
 
 // NewSecret returns a secret in the form of the specification.
 func NewSecret(random io.Reader) (string, error) {
@@ -123,5 +148,12 @@ func NewSecret(random io.Reader) (string, error) {
 	if _, err := io.ReadFull(random, raw); err != nil {
 		return "", fmt.Errorf("generate webhook secret: %w", err)
 	}
-	return "whsec_" + base64.StdEncoding.EncodeToString(raw), nil
+	return secretPrefix + base64.StdEncoding.EncodeToString(raw), nil
+}
+
+// IsSecret reports whether s is a secret in the form of the specification.
+func IsSecret(s string) bool {
+	encoded, ok := strings.CutPrefix(s, secretPrefix)
+	raw, err := base64.StdEncoding.DecodeString(encoded)
+	return ok && err == nil && len(raw) >= minSecret && len(raw) <= maxSecret
 }

@@ -20,10 +20,10 @@ import (
 // receiver is an endpoint that verifies each request.
 type receiver struct {
 	*httptest.Server
-	t      *testing.T
-	secret string // set before the first event
+	t *testing.T
 
 	mu      sync.Mutex
+	secret  string // set before the first event
 	status  int
 	entered chan string    // ids of requests that wait for hold
 	hold    chan struct{}  // nil to answer at once
@@ -79,6 +79,13 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	w.WriteHeader(r.status)
 }
 
+// setSecret changes the secret with which requests are verified.
+func (r *receiver) setSecret(secret string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.secret = secret
+}
+
 // set changes the answer.
 func (r *receiver) set(status int, hold chan struct{}) {
 	r.mu.Lock()
@@ -130,7 +137,7 @@ func TestWebhooksSurviveKill(t *testing.T) {
 	env := "MNEMO_WEBHOOK_NETWORKS=127.0.0.0/8"
 	name := []string{"--tenant", i.Namespace + "/hooked", "--name", "a"}
 	begin := time.Now()
-	r.secret = strings.TrimSpace(i.Run(t, append([]string{"webhooks", "create", "--url", r.URL, "--events", "memory.*"}, name...)...))
+	r.setSecret(strings.TrimSpace(i.Run(t, append([]string{"webhooks", "create", "--url", r.URL, "--events", "memory.*"}, name...)...)))
 
 	events := map[string]bool{}
 	server := i.Serve(t, env, "MNEMO_WEBHOOKS=false")

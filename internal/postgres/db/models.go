@@ -580,4 +580,5 @@ type Webhook struct {
 	Skipped        int64
 	Message        string
 	CreatedAt      time.Time
+	Declared       bool
 }

@@ -46,17 +46,75 @@ func (q *Queries) ClaimWebhooks(ctx context.Context, arg ClaimWebhooksParams) ([
 	return items, nil
 }
 
+const declareWebhook = `-- name: DeclareWebhook :execrows
+update webhooks set url = $1, events = $2::text[], secret = $3, declared = true,
+    previous_secret = case when secret = $3 then previous_secret else secret end,
+    previous_until = case when secret = $3 then previous_until else now() + $4::interval end,
+    attempts = 0, due_at = now(), failing_since = null, disabled = false, message = ''
+where tenant_id = $5 and name = $6 and (url <> $1 or events <> $2::text[] or secret <> $3 or not declared)
+`
+
+type DeclareWebhookParams struct {
+	Url      string
+	Events   []string
+	Secret   string
+	Overlap  pgtype.Interval
+	TenantID string
+	Name     string
+}
+
+// Delivery is tried again at once, and continues if it was disabled. Nothing if nothing changes.
+func (q *Queries) DeclareWebhook(ctx context.Context, arg DeclareWebhookParams) (int64, error) {
+	result, err := q.db.Exec(ctx, declareWebhook,
+		arg.Url,
+		arg.Events,
+		arg.Secret,
+		arg.Overlap,
+		arg.TenantID,
+		arg.Name,
+	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const deleteDeclaredWebhooks = `-- name: DeleteDeclaredWebhooks :many
+delete from webhooks where tenant_id = $1 and declared returning name
+`
+
+func (q *Queries) DeleteDeclaredWebhooks(ctx context.Context, tenantID string) ([]string, error) {
+	rows, err := q.db.Query(ctx, deleteDeclaredWebhooks, tenantID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []string{}
+	for rows.Next() {
+		var name string
+		if err := rows.Scan(&name); err != nil {
+			return nil, err
+		}
+		items = append(items, name)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const deleteWebhook = `-- name: DeleteWebhook :execrows
-delete from webhooks where tenant_id = $1 and name = $2
+delete from webhooks where tenant_id = $1 and name = $2 and declared = $3
 `
 
 type DeleteWebhookParams struct {
 	TenantID string
 	Name     string
+	Declared bool
 }
 
 func (q *Queries) DeleteWebhook(ctx context.Context, arg DeleteWebhookParams) (int64, error) {
-	result, err := q.db.Exec(ctx, deleteWebhook, arg.TenantID, arg.Name)
+	result, err := q.db.Exec(ctx, deleteWebhook, arg.TenantID, arg.Name, arg.Declared)
 	if err != nil {
 		return 0, err
 	}
@@ -80,7 +138,7 @@ func (q *Queries) FailingWebhooks(ctx context.Context) (FailingWebhooksRow, erro
 }
 
 const getWebhook = `-- name: GetWebhook :one
-select tenant_id, name, url, events, secret, previous_secret, previous_until, position, attempts, due_at, failing_since, disabled, skipped, message, created_at from webhooks where tenant_id = $1 and name = $2
+select tenant_id, name, url, events, secret, previous_secret, previous_until, position, attempts, due_at, failing_since, disabled, skipped, message, created_at, declared from webhooks where tenant_id = $1 and name = $2
 `
 
 type GetWebhookParams struct {
@@ -107,14 +165,15 @@ func (q *Queries) GetWebhook(ctx context.Context, arg GetWebhookParams) (Webhook
 		&i.Skipped,
 		&i.Message,
 		&i.CreatedAt,
+		&i.Declared,
 	)
 	return i, err
 }
 
 const insertWebhook = `-- name: InsertWebhook :execrows
-insert into webhooks (tenant_id, name, url, events, secret, position)
-select t.id, $1, $2, $3::text[], $4, coalesce((select c.seq from audit_chains c where c.tenant_id = t.id), 0)
-from tenants t where t.id = $5 and t.state = 'active'
+insert into webhooks (tenant_id, name, url, events, secret, declared, position)
+select t.id, $1, $2, $3::text[], $4, $5, coalesce((select c.seq from audit_chains c where c.tenant_id = t.id), 0)
+from tenants t where t.id = $6 and t.state = 'active'
 on conflict do nothing
 `
 
@@ -123,6 +182,7 @@ type InsertWebhookParams struct {
 	Url      string
 	Events   []string
 	Secret   string
+	Declared bool
 	TenantID string
 }
 
@@ -132,6 +192,7 @@ func (q *Queries) InsertWebhook(ctx context.Context, arg InsertWebhookParams) (i
 		arg.Url,
 		arg.Events,
 		arg.Secret,
+		arg.Declared,
 		arg.TenantID,
 	)
 	if err != nil {
@@ -141,7 +202,7 @@ func (q *Queries) InsertWebhook(ctx context.Context, arg InsertWebhookParams) (i
 }
 
 const listWebhooks = `-- name: ListWebhooks :many
-select w.tenant_id, w.name, w.url, w.events, w.secret, w.previous_secret, w.previous_until, w.position, w.attempts, w.due_at, w.failing_since, w.disabled, w.skipped, w.message, w.created_at, coalesce(c.seq, 0)::bigint as head from webhooks w left join audit_chains c on c.tenant_id = w.tenant_id
+select w.tenant_id, w.name, w.url, w.events, w.secret, w.previous_secret, w.previous_until, w.position, w.attempts, w.due_at, w.failing_since, w.disabled, w.skipped, w.message, w.created_at, w.declared, coalesce(c.seq, 0)::bigint as head from webhooks w left join audit_chains c on c.tenant_id = w.tenant_id
 where w.tenant_id = $1 order by w.name
 `
 
@@ -161,6 +222,7 @@ type ListWebhooksRow struct {
 	Skipped        int64
 	Message        string
 	CreatedAt      time.Time
+	Declared       bool
 	Head           int64
 }
 
@@ -189,6 +251,7 @@ func (q *Queries) ListWebhooks(ctx context.Context, tenantID string) ([]ListWebh
 			&i.Skipped,
 			&i.Message,
 			&i.CreatedAt,
+			&i.Declared,
 			&i.Head,
 		); err != nil {
 			return nil, err
@@ -300,7 +363,7 @@ func (q *Queries) ReleaseWebhook(ctx context.Context, arg ReleaseWebhookParams) 
 
 const rotateWebhook = `-- name: RotateWebhook :execrows
 update webhooks set previous_secret = secret, previous_until = now() + $1::interval, secret = $2
-where tenant_id = $3 and name = $4
+where tenant_id = $3 and name = $4 and not declared
 `
 
 type RotateWebhookParams struct {
@@ -323,11 +386,15 @@ func (q *Queries) RotateWebhook(ctx context.Context, arg RotateWebhookParams) (i
 	return result.RowsAffected(), nil
 }
 
-const saveWebhookProgress = `-- name: SaveWebhookProgress :execrows
-update webhooks set position = $1, attempts = $2, due_at = now() + $3::interval, disabled = $4,
-    failing_since = case when $2::int = 0 then null else coalesce(failing_since, now()) end,
-    skipped = skipped + $5, message = $6
-where tenant_id = $7 and name = $8 and position = $9 and not disabled
+const saveWebhookProgress = `-- name: SaveWebhookProgress :many
+with before as (
+    select x.attempts from webhooks x where x.tenant_id = $7 and x.name = $8 and x.position = $10 and not x.disabled for update
+)
+update webhooks w set position = $1, attempts = $2, due_at = now() + $3::interval, disabled = $4,
+    failing_since = case when $2::int = 0 then null else coalesce(w.failing_since, now()) end,
+    skipped = w.skipped + $5, message = $6
+from before b where w.tenant_id = $7 and w.name = $8
+returning (w.declared and (w.disabled or (b.attempts >= $9::int) <> (w.attempts >= $9::int)))::boolean as changed
 `
 
 type SaveWebhookProgressParams struct {
@@ -339,12 +406,14 @@ type SaveWebhookProgressParams struct {
 	Message      string
 	TenantID     string
 	Name         string
+	Failing      int32
 	FromPosition int64
 }
 
-// Nothing if a replay changed the position meanwhile, or another job works on the webhook.
-func (q *Queries) SaveWebhookProgress(ctx context.Context, arg SaveWebhookProgressParams) (int64, error) {
-	result, err := q.db.Exec(ctx, saveWebhookProgress,
+// Nothing if a replay changed the position meanwhile, or another job works on the webhook. changed
+// means that the state in the status of the Tenant is another one.
+func (q *Queries) SaveWebhookProgress(ctx context.Context, arg SaveWebhookProgressParams) ([]bool, error) {
+	rows, err := q.db.Query(ctx, saveWebhookProgress,
 		arg.ToPosition,
 		arg.Attempts,
 		arg.Wait,
@@ -353,10 +422,23 @@ func (q *Queries) SaveWebhookProgress(ctx context.Context, arg SaveWebhookProgre
 		arg.Message,
 		arg.TenantID,
 		arg.Name,
+		arg.Failing,
 		arg.FromPosition,
 	)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	return result.RowsAffected(), nil
+	defer rows.Close()
+	items := []bool{}
+	for rows.Next() {
+		var changed bool
+		if err := rows.Scan(&changed); err != nil {
+			return nil, err
+		}
+		items = append(items, changed)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }

@@ -1,6 +1,6 @@
 -- name: InsertWebhook :execrows
-insert into webhooks (tenant_id, name, url, events, secret, position)
-select t.id, @name, @url, @events::text[], @secret, coalesce((select c.seq from audit_chains c where c.tenant_id = t.id), 0)
+insert into webhooks (tenant_id, name, url, events, secret, declared, position)
+select t.id, @name, @url, @events::text[], @secret, @declared, coalesce((select c.seq from audit_chains c where c.tenant_id = t.id), 0)
 from tenants t where t.id = @tenant_id and t.state = 'active'
 on conflict do nothing;
 
@@ -8,12 +8,20 @@ on conflict do nothing;
 select w.*, coalesce(c.seq, 0)::bigint as head from webhooks w left join audit_chains c on c.tenant_id = w.tenant_id
 where w.tenant_id = @tenant_id order by w.name;
 
+-- name: DeclareWebhook :execrows
+-- Delivery is tried again at once, and continues if it was disabled. Nothing if nothing changes.
+update webhooks set url = @url, events = @events::text[], secret = @secret, declared = true,
+    previous_secret = case when secret = @secret then previous_secret else secret end,
+    previous_until = case when secret = @secret then previous_until else now() + @overlap::interval end,
+    attempts = 0, due_at = now(), failing_since = null, disabled = false, message = ''
+where tenant_id = @tenant_id and name = @name and (url <> @url or events <> @events::text[] or secret <> @secret or not declared);
+
 -- name: GetWebhook :one
 select * from webhooks where tenant_id = @tenant_id and name = @name;
 
 -- name: RotateWebhook :execrows
 update webhooks set previous_secret = secret, previous_until = now() + @overlap::interval, secret = @secret
-where tenant_id = @tenant_id and name = @name;
+where tenant_id = @tenant_id and name = @name and not declared;
 
 -- name: MoveWebhook :execrows
 -- Without a time, delivery continues where it stopped.
@@ -23,7 +31,10 @@ update webhooks w set attempts = 0, due_at = now(), failing_since = null, disabl
 where w.tenant_id = @tenant_id and w.name = @name;
 
 -- name: DeleteWebhook :execrows
-delete from webhooks where tenant_id = @tenant_id and name = @name;
+delete from webhooks where tenant_id = @tenant_id and name = @name and declared = @declared;
+
+-- name: DeleteDeclaredWebhooks :many
+delete from webhooks where tenant_id = @tenant_id and declared returning name;
 
 -- name: ClaimWebhooks :many
 select tenant_id::text as tenant_id, name::text as name from webhooks_claim(@most::int, @lease::interval);
@@ -42,9 +53,14 @@ select r.seq, r.hash, coalesce(r.subject::text, '')::text as subject, coalesce(u
 from audit_records r left join users u on u.tenant_id = r.tenant_id and u.audit_id = r.subject
 where r.tenant_id = @tenant_id and r.seq > @after order by r.seq limit @page;
 
--- name: SaveWebhookProgress :execrows
--- Nothing if a replay changed the position meanwhile, or another job works on the webhook.
-update webhooks set position = @to_position, attempts = @attempts, due_at = now() + @wait::interval, disabled = @disabled,
-    failing_since = case when @attempts::int = 0 then null else coalesce(failing_since, now()) end,
-    skipped = skipped + @skipped, message = @message
-where tenant_id = @tenant_id and name = @name and position = @from_position and not disabled;
+-- name: SaveWebhookProgress :many
+-- Nothing if a replay changed the position meanwhile, or another job works on the webhook. changed
+-- means that the state in the status of the Tenant is another one.
+with before as (
+    select x.attempts from webhooks x where x.tenant_id = @tenant_id and x.name = @name and x.position = @from_position and not x.disabled for update
+)
+update webhooks w set position = @to_position, attempts = @attempts, due_at = now() + @wait::interval, disabled = @disabled,
+    failing_since = case when @attempts::int = 0 then null else coalesce(w.failing_since, now()) end,
+    skipped = w.skipped + @skipped, message = @message
+from before b where w.tenant_id = @tenant_id and w.name = @name
+returning (w.declared and (w.disabled or (b.attempts >= @failing::int) <> (w.attempts >= @failing::int)))::boolean as changed;

@@ -14,10 +14,11 @@ import (
 // Backend is the implementation under test: the stores and hooks to prepare and
 // inspect their data.
 type Backend struct {
-	Store   tenant.Store
-	Tokens  tenant.TokenStore
-	Access  tenant.AccessStore
-	Records tenant.RecordStore
+	Store    tenant.Store
+	Tokens   tenant.TokenStore
+	Access   tenant.AccessStore
+	Records  tenant.RecordStore
+	Webhooks WebhookStore
 	// Fill adds memories and active conversations to a user.
 	Fill func(t *testing.T, scope tenant.Scope, memories, conversations int)
 	// Work runs all committed jobs to completion.
@@ -78,6 +79,8 @@ func Exercise(t *testing.T, open func(t *testing.T) Backend) {
 		"orphaned and purged":           orphanedPurge,
 		"reassignment":                  reassigns,
 		"revoke all of a tenant":        revokeTenant,
+		"declared webhooks":             declaresWebhooks,
+		"webhooks end with the Tenant":  endsWebhooks,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -11,6 +11,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
+	"github.com/mnemo-dev/mnemo/internal/webhook"
 )
 
 // Fake implements the stores of package tenant that the operator uses, and
@@ -38,11 +39,12 @@ type Fake struct {
 }
 
 var (
-	_ tenant.Store         = (*Fake)(nil)
-	_ tenant.TokenStore    = (*Fake)(nil)
-	_ tenant.AccessStore   = (*Fake)(nil)
-	_ tenant.RecordStore   = (*Fake)(nil)
-	_ placement.Partitions = (*Fake)(nil)
+	_ tenant.Store          = (*Fake)(nil)
+	_ tenant.TokenStore     = (*Fake)(nil)
+	_ tenant.AccessStore    = (*Fake)(nil)
+	_ tenant.RecordStore    = (*Fake)(nil)
+	_ webhook.DeclaredStore = (*Fake)(nil)
+	_ placement.Partitions  = (*Fake)(nil)
 )
 
 type row struct {
@@ -52,6 +54,7 @@ type row struct {
 	placement placement.State
 	lost      bool // the partition was lost and not created again yet
 	usage     tenant.Usage
+	webhooks  map[string]webhook.Webhook
 	retired   bool
 	retiredAt time.Time
 	purging   bool
@@ -179,7 +182,7 @@ func (f *Fake) findOrCreate(spec tenant.Spec) (tenant.ID, *row, error) {
 			return id, r, err
 		}
 	}
-	r := &row{uid: spec.ID, users: map[string]*user{}}
+	r := &row{uid: spec.ID, users: map[string]*user{}, webhooks: map[string]webhook.Webhook{}}
 	f.rows[spec.ID] = r
 	return spec.ID, r, nil
 }
@@ -354,6 +357,7 @@ func (f *Fake) Retire(_ context.Context, id tenant.ID, policy tenant.DeletionPol
 			u.revoke(u.newest + 1)
 		}
 		f.applyDomains(key, tenant.OIDC{})
+		r.endDeclaredWebhooks()
 		if policy == tenant.Retain {
 			return tenant.Remaining{}, nil
 		}

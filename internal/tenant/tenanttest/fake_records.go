@@ -54,6 +54,7 @@ func (f *Fake) MarkOrphaned(_ context.Context, id tenant.ID) (err error) {
 	if r := f.rows[id]; r != nil && !r.retired {
 		r.retired, r.retiredAt = true, time.Now()
 		r.revokeAll()
+		r.endDeclaredWebhooks()
 	}
 	return nil
 }
