@@ -20,6 +20,8 @@ const (
 // shape is the structure of a JSON file.
 type shape struct {
 	list    bool     // it is a list
+	wrapper string   // the member whose list contains all values
+	values  int      // until the format is known
 	members []string // of the file, or of the first element
 }
 
@@ -47,6 +49,14 @@ func (sh *shape) String() string {
 		if !slices.ContainsFunc(app.members, func(m string) bool { return !slices.Contains(sh.members, m) }) {
 			return app.name
 		}
+	}
+	switch {
+	case sh.values == 0 && sh.wrapper != "":
+		return "JSON with an empty list " + sh.wrapper
+	case sh.values == 0 && sh.list:
+		return "an empty JSON list"
+	case sh.values == 1 && !sh.list && len(sh.members) == 0:
+		return "an empty JSON object"
 	}
 	what := "JSON"
 	if sh.list {

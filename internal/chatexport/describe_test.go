@@ -52,6 +52,9 @@ func TestUnknownFilesAreDescribed(t *testing.T) {
 		"members":     {`{"a":1,"b":[2],"c":{"d":3}}`, "JSON with the members a, b and c"},
 		"one member":  {`[{"name":"Alice"}]`, "a JSON list of objects with the member name"},
 		"list":        {`[1,2,3]`, "a JSON list without objects"},
+		"empty list":  {`[]`, "an empty JSON list"},
+		"empty JSON":  {`{}`, "an empty JSON object"},
+		"wrapped":     {`{"conversations":[]}`, "JSON with an empty list conversations"},
 		"many":        {`{"a":1,"b":1,"c":1,"d":1,"e":1,"f":1,"g":1,"h":1,"i":1}`, "a, b, c, d, e, f, g, h and others"},
 		"hostile":     {`{"` + strings.Repeat("x", 100_000) + "\u0007" + `":1}`, "xxx"},
 		"text":        {"Dear diary", "it looks like text"},
@@ -78,6 +81,29 @@ func TestUnknownFilesAreDescribed(t *testing.T) {
 				t.Errorf("Open = %v, want a short message without a manifest", err)
 			}
 		})
+	}
+}
+
+// A requested platform does not turn a file without any conversation into an empty export: the
+// user would take it for imported.
+func TestEmptyFilesOfAPlatformAreDescribed(t *testing.T) {
+	t.Parallel()
+	for data, want := range map[string]string{
+		`[]`:                                    "an empty JSON list",
+		`{}`:                                    "an empty JSON object",
+		`[{},{}]`:                               "a JSON list without objects",
+		`[1,2]`:                                 "a JSON list without objects",
+		"[" + strings.Repeat("{},", 20) + "{}]": "a JSON list without objects",
+		`{"conversations":[]}`:                  "JSON with an empty list conversations",
+		`{"data":{"conversations":[]}}`:         "JSON with an empty list conversations",
+	} {
+		for _, platform := range []string{"", "chatgpt", "claude"} {
+			_, err := chatexport.Open(strings.NewReader(data), int64(len(data)), chatexport.Options{Platform: platform})
+			if !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), "the file contains no conversations of "+chatexport.PlatformName(platform)) ||
+				!strings.Contains(err.Error(), "it looks like "+want+". To store other chats") {
+				t.Errorf("Open of %.40s for platform %q = %v, want Invalid and %q", data, platform, err, want)
+			}
+		}
 	}
 }
 

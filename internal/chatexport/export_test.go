@@ -22,11 +22,10 @@ func TestPlatformOverrulesDetection(t *testing.T) {
 		want     string
 		total    int
 	}{
-		"detected":   {"both are read, the name is that of most", both, "", chatexport.ChatGPT, 3},
-		"chatgpt":    {"only what was asked for", both, chatexport.ChatGPT, chatexport.ChatGPT, 2},
-		"claude":     {"only what was asked for", both, chatexport.Claude, chatexport.Claude, 1},
-		"empty list": {"an export of nothing, when we are told whose", []byte(" []\n"), chatexport.Claude, chatexport.Claude, 0},
-		"mistaken":   {"each conversation says what is wrong", []byte(simple), chatexport.Claude, chatexport.Claude, 1},
+		"detected": {"both are read, the name is that of most", both, "", chatexport.ChatGPT, 3},
+		"chatgpt":  {"only what was asked for", both, chatexport.ChatGPT, chatexport.ChatGPT, 2},
+		"claude":   {"only what was asked for", both, chatexport.Claude, chatexport.Claude, 1},
+		"mistaken": {"each conversation says what is wrong", []byte(simple), chatexport.Claude, chatexport.Claude, 1},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -82,13 +82,19 @@ func (p *probe) run(r io.Reader) error {
 
 // end detects the format of a file with a requested platform that has no signs.
 func (p *probe) end() error {
-	if p.format == nil && p.platform != "" {
-		return p.begin(formatOf(p.platform))
-	}
 	if p.format == nil {
-		return errOther
+		return p.beginRequested()
 	}
 	return nil
+}
+
+// beginRequested begins with the requested platform; errOther if there is none, or no value
+// that could be a conversation: an empty list may be anything.
+func (p *probe) beginRequested() error {
+	if p.platform == "" || len(p.pending) == 0 || len(p.shape.members) == 0 {
+		return errOther
+	}
+	return p.begin(formatOf(p.platform))
 }
 
 // element reads a value, or an object that wraps all of them.
@@ -130,6 +136,7 @@ func (p *probe) list(name []byte) (consumed bool, err error) {
 		return false, err
 	case opening == '[' && wrappers[string(name)]:
 		p.path = append(p.path, string(name))
+		p.shape.wrapper = string(name)
 		p.s.stop, p.s.maxDepth = 0, 0
 		return true, p.s.array(p.element)
 	case opening == '{' && string(name) == container && p.s.depth == 1:
@@ -154,16 +161,14 @@ func (p *probe) note(h head) error {
 		return p.record(h)
 	}
 	p.pending = append(p.pending, h)
+	p.shape.values++
 	if f := detect(h.signs, p.platform); f != nil {
 		return p.begin(f)
 	}
 	if len(p.pending) < maxForeign {
 		return nil
 	}
-	if p.platform == "" {
-		return errOther
-	}
-	return p.begin(formatOf(p.platform))
+	return p.beginRequested()
 }
 
 // begin records the pending values once the format is known.
