@@ -61,7 +61,7 @@ var isolationCases = map[string][]isolationRequest{
 		{body: `{"query":"$q","minScore":0,"filter":{"NOT":[{"tags":"x"}]}}`}},
 
 	"GET /mem0/v1/ping":                     {{}},
-	"POST /mem0/v3/memories/add":            {{body: `{"messages":"a","metadata":{"user_id":"$q"}}`}}, // refused: it could only store
+	"POST /mem0/v3/memories/add":            {{body: `{"messages":"a","metadata":{"user_id":"$q"}}`}}, // refused; isolatesWrites sends accepted ones
 	"POST /mem0/v1/memories":                {{body: `{"messages":[],"agent_id":"$q"}`}},
 	"POST /mem0/v3/memories/search":         {{body: `{"query":"$q"}`}, {body: `{"query":"$q","filters":{"NOT":[{"agent_id":"x"}]},"threshold":0}`}},
 	"POST /mem0/v2/memories/search":         {{body: `{"query":"$q"}`}},

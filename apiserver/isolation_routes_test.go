@@ -392,6 +392,7 @@ func TestIsolationOfEveryRoute(t *testing.T) {
 	x.isolatesApplications(t, owner, routes)
 	x.isolatesJobs(t, owner, strangers)
 	x.casesMatter(t, routes)
+	x.isolatesWrites(t)
 }
 
 // isolatesFrom sends every case as each of the strangers.
@@ -466,14 +467,19 @@ func (x *isolationServer) warm(t *testing.T, owner *participant) {
 // everything returns all data of a user, as exported, and what search finds.
 func (x *isolationServer) everything(t *testing.T, owner *participant) string {
 	t.Helper()
-	export := unzipped(t, []byte(x.call(t, owner.token, "GET", "/api/export", "", owner.headers()...).body))
-	text := regexp.MustCompile(`"exportedAt": *"[^"]*"`).ReplaceAllString(string(export), "")
 	found := x.call(t, owner.token, "GET", "/api/memory?query="+owner.secrets["$q"], "", owner.headers()...).body
 	apps, err := x.Programs.Programs(t.Context(), owner.Scope)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return text + found + fmt.Sprint(len(apps))
+	return x.exported(t, owner) + found + fmt.Sprint(len(apps))
+}
+
+// exported returns the export of a user without its time.
+func (x *isolationServer) exported(t *testing.T, who *participant) string {
+	t.Helper()
+	export := unzipped(t, []byte(x.call(t, who.token, "GET", "/api/export", "", who.headers()...).body))
+	return regexp.MustCompile(`"exportedAt": *"[^"]*"`).ReplaceAllString(string(export), "")
 }
 
 // isolated compares a request that names the owner's things with one that names
