@@ -20,6 +20,16 @@ func (f fakeUserTokens) UserTokens(_ context.Context, scope tenant.Scope) ([]ten
 	return slices.Clone(f.tokens[scope]), f.fails
 }
 
+func (f fakeUserTokens) UserTokenNames(_ context.Context, scope tenant.Scope) (map[string]string, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	out := map[string]string{}
+	for _, t := range f.tokens[scope] {
+		out[t.Fingerprint] = t.Name
+	}
+	return out, f.fails
+}
+
 func (f fakeUserTokens) CreateUserToken(_ context.Context, scope tenant.Scope, in tenant.NewUserToken) (tenant.UserToken, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -54,7 +54,11 @@ func (d *Dashboard) showActivity(c *fiber.Ctx, who *tenant.Session) error {
 	if err != nil {
 		return err
 	}
-	view := activityView{Entries: activities(records, programs), First: before == 0, Programs: programs}
+	tokens, err := d.UserTokens.UserTokenNames(ctx, who.Scope)
+	if err != nil {
+		return err
+	}
+	view := activityView{Entries: activities(records, programs, tokens), First: before == 0, Programs: programs}
 	if len(records) == activityPage {
 		view.Older = records[len(records)-1].Sequence
 	}
@@ -73,8 +77,9 @@ func sequence(text string) (int64, error) {
 	return n, nil
 }
 
-// activities describes records, and combines equal ones in a row.
-func activities(records []audit.Record, programs []program) []activity {
+// activities describes records, and combines equal ones in a row. tokens are the names of the
+// user's tokens by their fingerprints.
+func activities(records []audit.Record, programs []program, tokens map[string]string) []activity {
 	var out []activity
 	for _, r := range records {
 		if last := len(out) - 1; last >= 0 && same(out[last].record, r) {
@@ -83,7 +88,7 @@ func activities(records []audit.Record, programs []program) []activity {
 			continue
 		}
 		a := activity{At: r.At, record: r, count: len(r.Objects)}
-		a.Who, a.Program = actorOf(r, programs)
+		a.Who, a.Program = actorOf(r, programs, tokens)
 		out = append(out, a)
 	}
 	for i := range out {
@@ -100,7 +105,7 @@ func same(later, earlier audit.Record) bool {
 }
 
 // actorOf returns who made a change, in the words of the user, or the connected app.
-func actorOf(r audit.Record, programs []program) (message, *program) {
+func actorOf(r audit.Record, programs []program, tokens map[string]string) (message, *program) {
 	switch tenant.ActorKind(r.Actor) {
 	case tenant.ActorOperator, tenant.ActorAdministrator:
 		return msg("Your administrator"), nil
@@ -109,7 +114,10 @@ func actorOf(r audit.Record, programs []program) (message, *program) {
 	}
 	switch r.Via {
 	case tenant.ViaToken:
-		return msg("Your token"), nil
+		if name, ok := tokens[r.Fingerprint]; ok {
+			return msg("Token %s", name), nil
+		}
+		return msg("Your token"), nil // issued by the administrator, or ended long ago
 	case tenant.ViaApp:
 		for i := range programs {
 			if programs[i].Client == r.App {

@@ -20,6 +20,8 @@ func TestActivities(t *testing.T) {
 	record := func(before time.Duration, verb audit.Verb, actor, via, app string, objects int) audit.Record {
 		return audit.Record{At: at.Add(-before), Verb: verb, Actor: actor, Via: via, App: app, Objects: make([]string, objects)}
 	}
+	laptop := record(7*time.Hour, audit.MemoryCreate, user, tenant.ViaToken, "", 1)
+	laptop.Fingerprint = "0123456789ab"
 	got := activities([]audit.Record{
 		record(0, audit.ConversationStore, user, tenant.ViaApp, "c1", 100),
 		record(time.Minute, audit.ConversationStore, user, tenant.ViaApp, "c1", 20),
@@ -30,10 +32,12 @@ func TestActivities(t *testing.T) {
 		record(4*time.Hour, audit.UserCreate, string(tenant.ActorOperator), "", "", 0),
 		record(5*time.Hour, audit.ImportFinish, string(tenant.ActorSystem), "import", "", 1),
 		record(6*time.Hour, "memory.fold", user, tenant.ViaSession, "", 1),
-	}, []program{{Program: oauth.Program{Client: "c1", Name: "Claude"}}})
+		laptop,
+	}, []program{{Program: oauth.Program{Client: "c1", Name: "Claude"}}}, map[string]string{"0123456789ab": "Laptop"})
 	want := []string{
 		"Claude: Stored 120 conversations", "A disconnected app: Stored 1 conversation", "You: Added 1 memory", "You: Added 1 memory",
 		"Your token: Deleted 2 memories", "Your administrator: Created this account", "Mnemo: Finished an import", "You: Changed memory (fold)",
+		"Token Laptop: Added 1 memory",
 	}
 	if len(got) != len(want) {
 		t.Fatalf("%d entries, want %d: %v", len(got), len(want), got)

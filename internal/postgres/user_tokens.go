@@ -42,6 +42,22 @@ func listUserTokens(ctx context.Context, q *db.Queries, scope tenant.Scope) ([]t
 	}), nil
 }
 
+// UserTokenNames implements tenant.UserTokenStore.
+func (d *DB) UserTokenNames(ctx context.Context, scope tenant.Scope) (map[string]string, error) {
+	names := map[string]string{}
+	err := d.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
+		rows, err := q.UserTokenNames(ctx, db.UserTokenNamesParams{TenantID: string(scope.Tenant), UserID: int64(scope.User)})
+		for _, r := range rows {
+			names[tenant.Hash(r.Hash).Fingerprint()] = r.Name
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read names of tokens: %w", err)
+	}
+	return names, nil
+}
+
 // CreateUserToken implements tenant.UserTokenStore. The user is locked, so that concurrent
 // requests neither exceed the limit nor use a name twice, and none outlives the end of the
 // user's access.

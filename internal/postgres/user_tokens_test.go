@@ -102,6 +102,20 @@ func TestUserTokens(t *testing.T) {
 			t.Errorf("revoke %q: %v, want NotFound", id, err)
 		}
 	}
+	// The names of revoked tokens stay known, to the user only.
+	known := map[string]string{first.Fingerprint: "token 1", tenant.Hash{2, 33}.Fingerprint(): "token 2"}
+	for i, scope := range append([]tenant.Scope{g.scope}, g.users[1:]...) {
+		got, err := g.UserTokenNames(t.Context(), scope)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i > 0 {
+			known = map[string]string{}
+		}
+		if diff := cmp.Diff(known, got); diff != "" {
+			t.Errorf("names of the tokens of user %d (-want +got):\n%s", i, diff)
+		}
+	}
 }
 
 // A token ends no later than the credential that creates it, and none is created with one

@@ -77,6 +77,9 @@ type NewUserToken struct {
 type UserTokenStore interface {
 	// UserTokens returns the user's valid tokens, newest first.
 	UserTokens(ctx context.Context, scope Scope) ([]UserToken, error)
+	// UserTokenNames returns the names of the user's tokens by their fingerprints, also of
+	// those that ended within the last 30 days.
+	UserTokenNames(ctx context.Context, scope Scope) (map[string]string, error)
 	// CreateUserToken stores a token that expires no later than the credential of the
 	// context's actor. Unauthorized if that credential has ended, Forbidden if the user has
 	// no access; see CheckNewToken for others.

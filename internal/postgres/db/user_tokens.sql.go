@@ -240,3 +240,38 @@ func (q *Queries) TouchUserToken(ctx context.Context, arg TouchUserTokenParams) 
 	_, err := q.db.Exec(ctx, touchUserToken, arg.TenantID, arg.UserID, arg.ID)
 	return err
 }
+
+const userTokenNames = `-- name: UserTokenNames :many
+select t.hash, t.name from user_tokens t where t.tenant_id = $1 and t.user_id = $2
+`
+
+type UserTokenNamesParams struct {
+	TenantID string
+	UserID   int64
+}
+
+type UserTokenNamesRow struct {
+	Hash []byte
+	Name string
+}
+
+// Also of tokens that have ended.
+func (q *Queries) UserTokenNames(ctx context.Context, arg UserTokenNamesParams) ([]UserTokenNamesRow, error) {
+	rows, err := q.db.Query(ctx, userTokenNames, arg.TenantID, arg.UserID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []UserTokenNamesRow{}
+	for rows.Next() {
+		var i UserTokenNamesRow
+		if err := rows.Scan(&i.Hash, &i.Name); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}

@@ -6,6 +6,10 @@ join users u on u.tenant_id = t.tenant_id and u.id = t.user_id and u.password_ha
 where t.tenant_id = @tenant_id and t.user_id = @user_id and (t.expires_at is null or t.expires_at > now())
 order by t.created_at desc, t.id;
 
+-- name: UserTokenNames :many
+-- Also of tokens that have ended.
+select t.hash, t.name from user_tokens t where t.tenant_id = @tenant_id and t.user_id = @user_id;
+
 -- name: InsertUserToken :one
 -- No rows if the token or session that creates it has ended. A token expires no later than the
 -- one that creates it. One of a user of an identity provider ends after a time, because the
