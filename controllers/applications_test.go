@@ -2,6 +2,8 @@ package controllers_test
 
 import (
 	"errors"
+	"maps"
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -28,7 +30,7 @@ func (e *env) expectKey(t *testing.T) string {
 		t.Fatal("the Secret holds no key")
 	}
 	expectEqual(t, "valid keys", e.fake.Valid(e.id(t), tenant.KeyHolder("web")), []tenant.Hash{tenant.HashSecret(key)})
-	expectEqual(t, "keys of the Secret", len(s.Data), 2) // no password
+	expectEqual(t, "keys of the Secret", slices.Sorted(maps.Keys(s.Data)), []string{"mcpUrl", "token", "url"}) // no password
 	expectEqual(t, "label", s.Labels[v1alpha1.LabelApplication], "web")
 	expectEqual(t, "label of a user", s.Labels[v1alpha1.LabelUser], "")
 	expectEqual(t, "status", e.tenant(t).Status.Applications, []v1alpha1.ApplicationStatus{{

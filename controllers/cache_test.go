@@ -38,7 +38,7 @@ func TestForeignSecretsAreNotCached(t *testing.T) {
 	createForeignSecrets(t, c, ns.Name)
 	ours := secretWithLabels(ns.Name, "ours", map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue})
 	ours.Data = map[string][]byte{"token": []byte("s3cret-t0ken"), "password": []byte("s3cret-passw0rd"), "url": []byte("https://mnemo.test"),
-		"signingSecret": []byte("s3cret-signing"), "other": []byte("s3cret-other")}
+		"mcpUrl": []byte("https://mnemo.test/mcp"), "signInName": []byte("acme/alice"), "signingSecret": []byte("s3cret-signing"), "other": []byte("s3cret-other")}
 	if err := c.Create(t.Context(), ours); err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +89,8 @@ func expectNoValues(t *testing.T, s *corev1.Secret) {
 	}
 	want := map[string]string{
 		"token": tenant.HashSecret("s3cret-t0ken").Fingerprint(), "password": tenant.HashSecret("s3cret-passw0rd").Fingerprint(),
-		"url": "https://mnemo.test", "signingSecret": tenant.HashSecret("s3cret-signing").Fingerprint(),
+		"url": "https://mnemo.test", "mcpUrl": "https://mnemo.test/mcp", "signInName": "acme/alice",
+		"signingSecret": tenant.HashSecret("s3cret-signing").Fingerprint(),
 	}
 	if !maps.Equal(s.StringData, want) {
 		t.Errorf("the cache holds %v, want %v", s.StringData, want)

@@ -29,14 +29,20 @@ func withoutValues(s *corev1.Secret) *corev1.Secret {
 	return out
 }
 
-// fingerprints returns the URL and the fingerprints of the credentials.
+// fingerprints returns the values that are no credentials, as far as there are any, and
+// the fingerprints of the credentials.
 func fingerprints(s *corev1.Secret) map[string]string {
-	return map[string]string{
+	out := map[string]string{
 		v1alpha1.SecretToken:         fingerprint(string(s.Data[v1alpha1.SecretToken])),
 		v1alpha1.SecretPassword:      fingerprint(string(s.Data[v1alpha1.SecretPassword])),
-		v1alpha1.SecretURL:           string(s.Data[v1alpha1.SecretURL]),
 		v1alpha1.SecretSigningSecret: fingerprint(string(s.Data[v1alpha1.SecretSigningSecret])),
 	}
+	for _, key := range []string{v1alpha1.SecretURL, v1alpha1.SecretMCPURL, v1alpha1.SecretSignInName} {
+		if value, ok := s.Data[key]; ok {
+			out[key] = string(value)
+		}
+	}
+	return out
 }
 
 // fingerprint returns the fingerprint of a credential, "" for an empty one.

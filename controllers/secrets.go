@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -93,11 +94,22 @@ func (r *TenantReconciler) secretWith(t *v1alpha1.Tenant, user string, secret *c
 	if hasPassword(user) {
 		desired.Data[v1alpha1.SecretPassword] = []byte(a.password)
 	}
-	desired.Data[v1alpha1.SecretURL] = []byte(r.config.URL)
+	for key, value := range r.addresses(t, user) {
+		desired.Data[key] = []byte(value)
+	}
 	if err := controllerutil.SetControllerReference(t, desired, r.client.Scheme()); err != nil {
 		return nil, fmt.Errorf("own Secret: %w", err)
 	}
 	return desired, nil
+}
+
+// addresses returns the values of a Secret that are not credentials.
+func (r *TenantReconciler) addresses(t *v1alpha1.Tenant, user string) map[string]string {
+	values := map[string]string{v1alpha1.SecretURL: r.config.URL, v1alpha1.SecretMCPURL: strings.TrimSuffix(r.config.URL, "/") + "/mcp"}
+	if hasPassword(user) {
+		values[v1alpha1.SecretSignInName] = tenant.SignInName{Tenant: t.Name, User: user}.String()
+	}
+	return values
 }
 
 // applyMetadata sets the labels and annotations of a user's Secret.
@@ -165,7 +177,8 @@ func (r *TenantReconciler) isCurrent(t *v1alpha1.Tenant, u tenant.User, secret *
 	if u.Token.Issuer == tenant.IssuerUser {
 		token = ""
 	}
-	desired.StringData[v1alpha1.SecretToken], desired.StringData[v1alpha1.SecretURL] = token, r.config.URL
+	desired.StringData[v1alpha1.SecretToken] = token
+	maps.Copy(desired.StringData, r.addresses(t, u.Name))
 	applyMetadata(t, u.Name, desired, annotatedGeneration(secret), secret.Annotations[v1alpha1.AnnotationRotated],
 		token, desired.StringData[v1alpha1.SecretPassword])
 	return equality.Semantic.DeepEqual(secret, desired)

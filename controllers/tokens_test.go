@@ -225,7 +225,13 @@ func TestDriftOfSecretsIsRepaired(t *testing.T) {
 		"url":      {func(s *corev1.Secret) { s.Data["url"] = []byte("https://elsewhere.test") }, false},
 		"token":    {func(s *corev1.Secret) { s.Data["token"] = []byte("mine") }, true},
 		"password": {func(s *corev1.Secret) { s.Data["password"] = []byte("mine") }, true},
-		"no data":  {func(s *corev1.Secret) { s.Data = nil }, true},
+		"mcpUrl":   {func(s *corev1.Secret) { s.Data["mcpUrl"] = nil }, false},
+		"name":     {func(s *corev1.Secret) { s.Data["signInName"] = []byte("acme/bob") }, false},
+		"keys of an earlier version": {func(s *corev1.Secret) {
+			delete(s.Data, "mcpUrl")
+			delete(s.Data, "signInName")
+		}, false},
+		"no data": {func(s *corev1.Secret) { s.Data = nil }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -241,7 +247,9 @@ func TestDriftOfSecretsIsRepaired(t *testing.T) {
 			token := e.expectOneToken(t, "alice")
 			after := e.secret(t, "acme-alice-access")
 			expectEqual(t, "labels", after.Labels, before.Labels)
-			expectEqual(t, "url", string(after.Data["url"]), apiURL)
+			for key, want := range map[string]string{"url": apiURL, "mcpUrl": apiURL + "/mcp", "signInName": "acme/alice"} {
+				expectEqual(t, key, string(after.Data[key]), want)
+			}
 			if reissued := token != string(before.Data["token"]); reissued != test.reissue {
 				t.Errorf("a new token was issued: %v, want %v", reissued, test.reissue)
 			}
@@ -293,6 +301,7 @@ func TestTokenRegeneratedByTheUser(t *testing.T) {
 	now := e.secret(t, "acme-alice-access")
 	expectEqual(t, "data", now.Data, map[string][]byte{
 		"token": {}, "password": secret.Data["password"], "url": secret.Data["url"],
+		"mcpUrl": secret.Data["mcpUrl"], "signInName": secret.Data["signInName"],
 	})
 	expectEqual(t, "valid tokens", e.fake.Valid(id, "alice"), []tenant.Hash{mine})
 	expectEqual(t, "managedBy", e.tenant(t).Status.Users[0].ManagedBy, v1alpha1.ManagedByUser)

@@ -126,11 +126,13 @@ const (
 	AnnotationRotated = "mnemo.dev/rotated"
 )
 
-// The keys of a Secret. That of an application has no password, and that of a webhook only
-// the signing secret.
+// The keys of a Secret. That of an application has no password and no name to sign in with,
+// and that of a webhook only the signing secret.
 const (
 	SecretToken         = "token"
 	SecretPassword      = "password"
+	SecretSignInName    = "signInName" // <tenant>/<user>
 	SecretURL           = "url"
+	SecretMCPURL        = "mcpUrl"
 	SecretSigningSecret = "signingSecret"
 )

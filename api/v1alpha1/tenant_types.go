@@ -127,10 +127,11 @@ type TenantSpec struct {
 	TokenOverlap metav1.Duration `json:"tokenOverlap,omitempty"`
 
 	// users are the tenant's users. Each gets Secret <tenant>-<user>-access with
-	// keys token, password and url. Removing a user revokes access at once; with
-	// deletionPolicy Retain the data is kept and is available again if the same
-	// name is listed again, with Delete it is purged. At most 1000. Default: none.
-	// Mutable.
+	// keys token (for the API), url, mcpUrl (of the MCP server), and signInName and
+	// password (for the dashboard). token and password are empty once the user has
+	// replaced them. Removing a user revokes access at once; with deletionPolicy Retain
+	// the data is kept and is available again if the same name is listed again, with
+	// Delete it is purged. At most 1000. Default: none. Mutable.
 	// +kubebuilder:validation:MaxItems=1000
 	// +listType=map
 	// +listMapKey=name
@@ -138,7 +139,7 @@ type TenantSpec struct {
 	Users []TenantUser `json:"users,omitempty"`
 
 	// applications are the backends that act for users of their own with an API key.
-	// Each gets Secret <tenant>-<application>-key with keys token and url. The users are
+	// Each gets Secret <tenant>-<application>-key with keys token, url and mcpUrl. The users are
 	// created by the first write for them, count towards quota.users and are no objects
 	// of Kubernetes. All applications of the tenant share them; no application can access
 	// the data of spec.users or of users of spec.oidc. Removing an application revokes
