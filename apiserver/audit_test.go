@@ -298,6 +298,9 @@ func (x *auditedRun) changesByForm(t *testing.T) {
 		t.Fatalf("tokens: %v, %v", created, err)
 	}
 	do("/connect/tokens/revoke", "/connect/tokens/revoke", url.Values{"id": {created[0].ID}}, audit.TokenRevoke)
+	_, shown = x.page(t, "/connect/password", url.Values{"confirmed": {"1"}})
+	x.wrote(t, "POST /connect/password", "session", audit.PasswordUpdate)
+	x.secrets["password of the dashboard"] = regexp.MustCompile(`id="new-password">([0-9A-Za-z]{24})<`).FindStringSubmatch(shown)[1]
 	do("/sign-out", "/sign-out", nil, audit.SessionDelete)
 }
 

@@ -133,6 +133,7 @@ var isolationCases = map[string][]isolationRequest{
 	"GET /connect":               {{}},
 	"GET /connect/apps":          {{}},
 	"POST /connect/token":        {{body: "confirmed=yes"}},
+	"POST /connect/password":     {{body: "confirmed=yes"}},
 	"POST /connect/programs/end": {{body: "id=$g"}},
 
 	"POST /connect/tokens": {{body: "name=$a&scopes=none"}}, "POST /connect/tokens/revoke": {{body: "id=$a"}},
@@ -171,7 +172,7 @@ var isolationCases = map[string][]isolationRequest{
 
 // lastCases end the sessions, tokens or data of the user who sends them.
 var lastCases = map[string]bool{
-	"POST /connect/token": true, "DELETE /api/account": true, "POST /account/erase": true, "POST /sign-out": true,
+	"POST /connect/token": true, "POST /connect/password": true, "DELETE /api/account": true, "POST /account/erase": true, "POST /sign-out": true,
 }
 
 // sameForOwner are requests whose answer does not depend on whether what they name

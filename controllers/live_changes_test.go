@@ -109,6 +109,15 @@ func TestChangesTakeEffectOnTheDataPath(t *testing.T) { //nolint:paralleltest //
 		return token("alice") == "" && tn().Status.Users[0].ManagedBy == v1alpha1.ManagedByUser
 	})
 
+	session := l.signIn(t, key, "bob")
+	measure("password replaced by its user: the Secret's password is empty", func() {
+		if err := l.db.ReplacePassword(t.Context(), l.scope(t, token("bob")), session, tenant.HashSecret("mine")); err != nil {
+			t.Fatal(err)
+		}
+	}, func() bool {
+		return l.secretValue(t, key, "bob", v1alpha1.SecretPassword) == "" && l.answers(t, token("bob"), http.StatusOK)
+	})
+
 	bob, stored := token("bob"), int64(0)
 	// Writes succeed until the quota takes effect.
 	writes := func(text string, status int) func() bool {

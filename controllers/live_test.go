@@ -235,11 +235,29 @@ func (l *live) patch(t *testing.T, key types.NamespacedName, patch string) {
 // token returns the token in a user's Secret, "" without a Secret.
 func (l *live) token(t *testing.T, key types.NamespacedName, user string) string {
 	t.Helper()
+	return l.secretValue(t, key, user, v1alpha1.SecretToken)
+}
+
+// signIn begins a session with the name and password in a user's Secret.
+func (l *live) signIn(t *testing.T, key types.NamespacedName, user string) tenant.Hash {
+	t.Helper()
+	name, _ := tenant.ParseSignInName(l.secretValue(t, key, user, v1alpha1.SecretSignInName))
+	session := tenant.HashSecret("session of " + user)
+	if err := l.db.SignIn(t.Context(), tenant.SignIn{Name: name, Address: "192.0.2.1", Session: session, Lifetime: time.Hour,
+		Password: tenant.HashSecret(l.secretValue(t, key, user, v1alpha1.SecretPassword))}); err != nil {
+		t.Fatalf("sign in as %v: %v", name, err)
+	}
+	return session
+}
+
+// secretValue returns the value of a key of a user's Secret, "" without a Secret.
+func (l *live) secretValue(t *testing.T, key types.NamespacedName, user, name string) string {
+	t.Helper()
 	secret := secretNamed(key.Namespace, key.Name+"-"+user+"-access")
 	if err := l.Get(t.Context(), client.ObjectKeyFromObject(secret), secret); client.IgnoreNotFound(err) != nil {
 		t.Fatalf("get Secret: %v", err)
 	}
-	return string(secret.Data[v1alpha1.SecretToken])
+	return string(secret.Data[name])
 }
 
 // request sends a request to a replica and returns the status and the body.

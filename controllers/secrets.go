@@ -119,14 +119,17 @@ func applyMetadata(t *v1alpha1.Tenant, user string, s *corev1.Secret, generation
 	})
 	setSubjectLabel(s, user)
 	setAll(&s.Annotations, map[string]string{v1alpha1.AnnotationTokenGeneration: strconv.FormatInt(generation, 10)})
-	if hasPassword(user) {
-		s.Annotations[v1alpha1.AnnotationPasswordFingerprint] = password
-	}
 	if rotation != "" {
 		s.Annotations[v1alpha1.AnnotationRotated] = rotation
 	}
-	if delete(s.Annotations, v1alpha1.AnnotationFingerprint); token != "" {
-		s.Annotations[v1alpha1.AnnotationFingerprint] = token
+	setFingerprint(s, v1alpha1.AnnotationFingerprint, token)
+	setFingerprint(s, v1alpha1.AnnotationPasswordFingerprint, password)
+}
+
+// setFingerprint sets an annotation, or removes it if the Secret holds no such credential.
+func setFingerprint(s *corev1.Secret, annotation, fingerprint string) {
+	if delete(s.Annotations, annotation); fingerprint != "" {
+		s.Annotations[annotation] = fingerprint
 	}
 }
 
@@ -173,27 +176,33 @@ func (r *TenantReconciler) writeSecret(ctx context.Context, create bool, secret 
 // isCurrent reports whether repairSecret would leave a Secret as it is. The Secret is
 // one without values whose token is valid.
 func (r *TenantReconciler) isCurrent(t *v1alpha1.Tenant, u tenant.User, secret *corev1.Secret) bool {
-	desired, token := secret.DeepCopy(), secret.StringData[v1alpha1.SecretToken]
-	if u.Token.Issuer == tenant.IssuerUser {
-		token = ""
-	}
-	desired.StringData[v1alpha1.SecretToken] = token
+	desired := secret.DeepCopy()
+	token, password := held(u, secret.StringData[v1alpha1.SecretToken], secret.StringData[v1alpha1.SecretPassword])
+	desired.StringData[v1alpha1.SecretToken], desired.StringData[v1alpha1.SecretPassword] = token, password
 	maps.Copy(desired.StringData, r.addresses(t, u.Name))
-	applyMetadata(t, u.Name, desired, annotatedGeneration(secret), secret.Annotations[v1alpha1.AnnotationRotated],
-		token, desired.StringData[v1alpha1.SecretPassword])
+	applyMetadata(t, u.Name, desired, annotatedGeneration(secret), secret.Annotations[v1alpha1.AnnotationRotated], token, password)
 	return equality.Semantic.DeepEqual(secret, desired)
 }
 
-// repairSecret restores labels, annotations and data of a Secret whose token is
-// valid, and clears the token if the user regenerated it.
-func (r *TenantReconciler) repairSecret(ctx context.Context, t *v1alpha1.Tenant, u tenant.User, secret *corev1.Secret) error {
-	token := string(secret.Data[v1alpha1.SecretToken])
+// held returns the credentials, or their fingerprints, that the Secret may hold: not
+// those that the user has replaced.
+func held(u tenant.User, token, password string) (heldToken, heldPassword string) {
 	if u.Token.Issuer == tenant.IssuerUser {
 		token = ""
 	}
+	if u.PasswordReplaced {
+		password = ""
+	}
+	return token, password
+}
+
+// repairSecret restores labels, annotations and data of a Secret whose token is
+// valid, and clears the credentials that the user replaced.
+func (r *TenantReconciler) repairSecret(ctx context.Context, t *v1alpha1.Tenant, u tenant.User, secret *corev1.Secret) error {
+	token, password := held(u, string(secret.Data[v1alpha1.SecretToken]), string(secret.Data[v1alpha1.SecretPassword]))
 	desired, err := r.secretWith(t, u.Name, secret, access{
 		generation: annotatedGeneration(secret), rotation: secret.Annotations[v1alpha1.AnnotationRotated],
-		token: token, password: string(secret.Data[v1alpha1.SecretPassword]),
+		token: token, password: password,
 	})
 	if err != nil {
 		return err

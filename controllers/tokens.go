@@ -185,7 +185,7 @@ func (r *TenantReconciler) ensureToken(ctx context.Context, p *pass, a userAcces
 	if err != nil {
 		return v1alpha1.UserStatus{}, err
 	}
-	if reason := issueReason(u.Name, withoutValues(secret), token, a.desired); reason != "" {
+	if reason := issueReason(u, withoutValues(secret), a.desired); reason != "" {
 		token, err = r.issueAndRecord(ctx, p, u, secret, a.desired, reason)
 	} else if err = r.repairSecret(ctx, p.tenant, u, secret); err == nil {
 		err = r.finishRotation(ctx, p, u)
@@ -198,8 +198,8 @@ func (r *TenantReconciler) ensureToken(ctx context.Context, p *pass, a userAcces
 
 // issueReason says why the user needs a new token, "" if not. The Secret is one
 // without values.
-func issueReason(user string, secret *corev1.Secret, token *tenant.TokenInfo, desired access) string {
-	switch {
+func issueReason(u tenant.User, secret *corev1.Secret, desired access) string {
+	switch token := u.Token; {
 	case secret == nil && token == nil:
 		return "first token"
 	case secret == nil:
@@ -214,7 +214,7 @@ func issueReason(user string, secret *corev1.Secret, token *tenant.TokenInfo, de
 		return "" // only the user has it
 	case secret.StringData[v1alpha1.SecretToken] != token.Fingerprint:
 		return "the Secret did not hold the current token"
-	case !hasPassword(user):
+	case !hasPassword(u.Name), u.PasswordReplaced: // as above
 		return ""
 	case secret.StringData[v1alpha1.SecretPassword] == "",
 		secret.StringData[v1alpha1.SecretPassword] != secret.Annotations[v1alpha1.AnnotationPasswordFingerprint]:

@@ -1,6 +1,7 @@
 package controllers_test
 
 import (
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -313,4 +314,71 @@ func TestTokenRegeneratedByTheUser(t *testing.T) {
 	e.expectReconciled(t)
 	e.expectOneToken(t, "alice")
 	expectEqual(t, "managedBy", e.tenant(t).Status.Users[0].ManagedBy, v1alpha1.ManagedByOperator)
+}
+
+func TestPasswordReplacedByTheUser(t *testing.T) {
+	t.Parallel()
+	e := setup(t)
+	e.expectReady(t, e.newTenant("alice"))
+	secret, token := e.secret(t, "acme-alice-access"), e.expectOneToken(t, "alice")
+	e.replacePassword(t, "mine")
+	e.expectReconciled(t)
+	now := e.secret(t, "acme-alice-access")
+	want := maps.Clone(secret.Data)
+	want["password"] = []byte{}
+	expectEqual(t, "data", now.Data, want)
+	annotations := maps.Clone(secret.Annotations)
+	delete(annotations, v1alpha1.AnnotationPasswordFingerprint)
+	expectEqual(t, "annotations", now.Annotations, annotations)
+	expectEqual(t, "token", e.expectOneToken(t, "alice"), token)
+	before := e.versions(t)
+	e.expectReconciled(t)
+	expectEqual(t, "resource versions", e.versions(t), before)
+
+	changed := now.DeepCopy()
+	changed.Data["password"] = []byte("s3cret")
+	if err := e.Update(t.Context(), changed); err != nil {
+		t.Fatalf("change Secret: %v", err)
+	}
+	e.expectReconciled(t)
+	expectEqual(t, "data after a change", e.secret(t, "acme-alice-access").Data, want)
+
+	e.mustUpdate(t, func(tn *v1alpha1.Tenant) { tn.Spec.Users[0].TokenGeneration = 2 })
+	e.expectReconciled(t)
+	e.signIn(t, tenant.HashSecret("session"))
+	if e.expectOneToken(t, "alice") == token {
+		t.Error("tokenGeneration was raised, and the token was not replaced")
+	}
+
+	e.replacePassword(t, "mine again")
+	e.expectReconciled(t)
+	e.mustDelete(t, e.secret(t, "acme-alice-access"))
+	e.expectReconciled(t)
+	e.signIn(t, tenant.HashSecret("session"))
+}
+
+// signIn begins a session of alice with the password in her Secret.
+func (e *env) signIn(t *testing.T, session tenant.Hash) {
+	t.Helper()
+	s := e.secret(t, "acme-alice-access")
+	expectEqual(t, "fingerprint of the password", s.Annotations[v1alpha1.AnnotationPasswordFingerprint],
+		tenant.HashSecret(string(s.Data["password"])).Fingerprint())
+	name, ok := tenant.ParseSignInName(string(s.Data["signInName"]))
+	if !ok {
+		t.Fatalf("signInName is %q", s.Data["signInName"])
+	}
+	err := e.fake.SignIn(t.Context(), tenant.SignIn{Name: name, Password: tenant.HashSecret(string(s.Data["password"])), Session: session})
+	if err != nil {
+		t.Fatalf("sign in with the Secret's password: %v", err)
+	}
+}
+
+// replacePassword replaces alice's password, as the dashboard does.
+func (e *env) replacePassword(t *testing.T, password string) {
+	t.Helper()
+	session := tenant.HashSecret(password + " session")
+	e.signIn(t, session)
+	if err := e.fake.ReplacePassword(t.Context(), e.fake.Scope(e.id(t), "alice"), session, tenant.HashSecret(password)); err != nil {
+		t.Fatalf("ReplacePassword: %v", err)
+	}
 }

@@ -47,7 +47,7 @@ func (u userAccess) hasAccess() bool {
 }
 
 func (r *TenantReconciler) priority(t *v1alpha1.Tenant, u userAccess) priority {
-	reason := issueReason(u.Name, u.secret, u.Token, u.desired)
+	reason := issueReason(u.User, u.secret, u.desired)
 	switch {
 	case reason == "" && u.Unrevoked:
 		return withdraw

@@ -393,6 +393,11 @@ func revokesAppsEverywhere(t *testing.T, s *site, _ *browser) {
 				t.Fatalf("erase: %d %s", status, body)
 			}
 		}, http.StatusUnauthorized},
+		"password replaced by the user": {func(t *testing.T, _ *user, v visitor) {
+			if status, _ := v.post(t, "/connect/password", url.Values{"confirmed": {"yes"}}); status != http.StatusOK {
+				t.Fatalf("replace the password: %d", status)
+			}
+		}, http.StatusUnauthorized},
 		"token replaced": {func(t *testing.T, _ *user, v visitor) {
 			if status, _ := v.post(t, "/connect/token", url.Values{"confirmed": {"yes"}}); status != http.StatusOK {
 				t.Fatalf("regenerate: %d", status)

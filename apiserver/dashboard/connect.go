@@ -18,6 +18,9 @@ type accessView struct {
 	New       string    // a new token, shown only once
 	Programs  []program // connected clients, newest first
 	Address   string    // MCP URL for OAuth clients; "" if OAuth is disabled
+	// SignInName is the name to sign in with; "" without a password.
+	SignInName  string
+	NewPassword string // shown only once
 }
 
 // Valid reports whether there is an active token.
@@ -51,9 +54,13 @@ func (d *Dashboard) accessOf(c *fiber.Ctx, who *tenant.Session) (accessView, err
 	if err != nil {
 		return accessView{}, err
 	}
-	return accessView{
+	view := accessView{
 		Tokens: created, Secret: secretName(who.SignInName()), Namespace: who.Namespace, Programs: programs, Address: d.address(),
-	}, nil
+	}
+	if hasPassword(who) {
+		view.SignInName = tenant.SignInName{Tenant: who.TenantName, User: who.UserName}.String()
+	}
+	return view, nil
 }
 
 func (d *Dashboard) renderAccess(c *fiber.Ctx, who *tenant.Session, view accessView) error {

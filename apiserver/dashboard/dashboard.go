@@ -133,17 +133,7 @@ func (d *Dashboard) Register(app fiber.Router) {
 	app.Get("/ask", d.signedIn(d.ask))
 	app.Get("/search", d.signedIn(d.search))
 
-	app.Get("/connect", d.signedIn(d.showAccess))
-	app.Get("/connect/apps", d.signedIn(d.showApps))
-	app.Post("/connect/token", d.signedIn(d.replaceToken))
-	app.Post("/connect/tokens", d.signedIn(d.createToken))
-	app.Post("/connect/tokens/revoke", d.signedIn(d.revokeToken))
-	if d.Programs != nil {
-		app.Post("/connect/programs/end", d.signedIn(d.disconnect))
-		app.Get(PathAuthorize, d.public(d.authorizePage))
-		app.Post(PathAuthorize, d.signedIn(d.authorize))
-	}
-
+	d.registerConnect(app)
 	app.Get("/usage", d.signedIn(d.showUsage))
 	app.Get("/activity", d.signedIn(d.showActivity))
 	app.Get("/privacy", d.signedIn(d.showPrivacy))
@@ -152,6 +142,21 @@ func (d *Dashboard) Register(app fiber.Router) {
 
 	d.registerAdmin(app)
 	app.Use(d.notFound)
+}
+
+// registerConnect adds the pages about tokens, the password and connected apps.
+func (d *Dashboard) registerConnect(app fiber.Router) {
+	app.Get("/connect", d.signedIn(d.showAccess))
+	app.Get("/connect/apps", d.signedIn(d.showApps))
+	app.Post("/connect/token", d.signedIn(d.replaceToken))
+	app.Post("/connect/password", d.signedIn(d.replacePassword))
+	app.Post("/connect/tokens", d.signedIn(d.createToken))
+	app.Post("/connect/tokens/revoke", d.signedIn(d.revokeToken))
+	if d.Programs != nil {
+		app.Post("/connect/programs/end", d.signedIn(d.disconnect))
+		app.Get(PathAuthorize, d.public(d.authorizePage))
+		app.Post(PathAuthorize, d.signedIn(d.authorize))
+	}
 }
 
 // registerAdmin adds the pages for administrators of a tenant.

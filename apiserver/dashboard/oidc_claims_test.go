@@ -271,6 +271,12 @@ func TestRecentAuthentication(t *testing.T) {
 	if status != http.StatusOK || !strings.Contains(body, "new-token") {
 		t.Fatalf("creating a token after authenticating: %d %.300s", status, body)
 	}
+	if strings.Contains(body, "Create new password") {
+		t.Error("the page offers a password to a user of an identity provider")
+	}
+	if status, body := v.post(t, "/connect/password", token); status != http.StatusForbidden || strings.Contains(body, "new-password") {
+		t.Errorf("creating a password: %d %.300s, want 403", status, body)
+	}
 	if !strings.Contains(body, time.Now().Add(tenant.ExternalTokenLife).UTC().Format("2 January 2006")) {
 		t.Error("the page does not say when the token expires")
 	}

@@ -41,6 +41,7 @@ const patience = 60 * time.Second
 
 // site consists of two replicas of the API server on real stores.
 type site struct {
+	database postgrestest.Database
 	db       *postgres.DB
 	index    *milvus.Index
 	embedder *embed.Local
@@ -77,7 +78,8 @@ func newSite(t *testing.T) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &site{db: postgrestest.New(t), index: index, embedder: embedder}
+	database := postgrestest.Create(t)
+	s := &site{database: database, db: postgrestest.Open(t, database), index: index, embedder: embedder}
 	s.work(t)
 	s.chooseIssuer(t)
 	var listeners [len(s.urls)]net.Listener

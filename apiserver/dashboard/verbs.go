@@ -31,6 +31,7 @@ var phrases = map[audit.Verb]message{
 	audit.SessionLink:          msg("Created a one-time sign-in link"),
 	audit.TokenCreate:          msg("Created a token"),
 	audit.TokenRevoke:          msg("Revoked %d tokens"),
+	audit.PasswordUpdate:       msg("Created a new password"),
 	audit.AppConnect:           msg("Connected an app"),
 	audit.AppToken:             msg("Renewed an app’s access"),
 	audit.AppDisconnect:        msg("Disconnected an app"),

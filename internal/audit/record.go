@@ -40,6 +40,7 @@ const (
 	SessionLink          Verb = "session.link"          // fingerprint: an administrator created a one-time sign-in link
 	TokenCreate          Verb = "token.create"          // fingerprint
 	TokenRevoke          Verb = "token.revoke"          // fingerprints
+	PasswordUpdate       Verb = "password.update"       // no objects: the user replaced the password
 	AppConnect           Verb = "app.connect"           // id of the grant, client id
 	AppToken             Verb = "app.token"             // id of the grant, client id: tokens were issued
 	AppDisconnect        Verb = "app.disconnect"        // id of the grant

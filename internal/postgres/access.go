@@ -45,11 +45,7 @@ func (d *DB) ReplaceToken(ctx context.Context, scope tenant.Scope, h tenant.Hash
 	var out tenant.TokenInfo
 	err := d.inTx(ctx, func(_ pgx.Tx, q *db.Queries) error {
 		id, user := string(scope.Tenant), int64(scope.User)
-		_, err := q.LockActiveUser(ctx, db.LockActiveUserParams{TenantID: id, UserID: user})
-		if errors.Is(err, pgx.ErrNoRows) {
-			return fault.New(fault.Forbidden, "this user no longer has access")
-		}
-		if err != nil {
+		if err := lockActiveUser(ctx, q, scope); err != nil {
 			return err
 		}
 		newest, err := q.NewestGeneration(ctx, db.NewestGenerationParams{TenantID: id, UserID: user})
@@ -83,4 +79,43 @@ func (d *DB) ReplaceToken(ctx context.Context, scope tenant.Scope, h tenant.Hash
 		return tenant.TokenInfo{}, fmt.Errorf("replace token: %w", err)
 	}
 	return out, nil
+}
+
+// ReplacePassword implements tenant.AccessStore.
+func (d *DB) ReplacePassword(ctx context.Context, scope tenant.Scope, session, password tenant.Hash) error {
+	err := d.inTx(ctx, func(_ pgx.Tx, q *db.Queries) error {
+		if err := lockActiveUser(ctx, q, scope); err != nil {
+			return err
+		}
+		id, user := string(scope.Tenant), int64(scope.User)
+		n, err := q.ReplacePassword(ctx, db.ReplacePasswordParams{
+			TenantID: id, UserID: user, Session: session[:], PasswordHash: password[:],
+		})
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return fault.New(fault.Unauthorized, "the session has ended; sign in again")
+		}
+		if err := appendAudit(ctx, q, scope, audit.PasswordUpdate); err != nil {
+			return err
+		}
+		if err := q.NotifyUser(ctx, db.NotifyUserParams{TenantID: id, UserID: user}); err != nil {
+			return err
+		}
+		return q.NotifyOperator(ctx, id)
+	})
+	if err != nil {
+		return fmt.Errorf("replace password: %w", err)
+	}
+	return nil
+}
+
+// lockActiveUser locks a user who has access; Forbidden without.
+func lockActiveUser(ctx context.Context, q *db.Queries, scope tenant.Scope) error {
+	_, err := q.LockActiveUser(ctx, db.LockActiveUserParams{TenantID: string(scope.Tenant), UserID: int64(scope.User)})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return fault.New(fault.Forbidden, "this user no longer has access")
+	}
+	return err
 }

@@ -18,6 +18,11 @@ type ending struct {
 func endings(works func(g *grantEnv, t *testing.T, n byte, want bool)) map[string]ending {
 	return map[string]ending{
 		"new password": {func(t *testing.T, g *grantEnv) { g.install(t, 2, tenant.Hash{98, 2}) }, false},
+		"password replaced in the dashboard": {func(t *testing.T, g *grantEnv) {
+			if err := g.ReplacePassword(t.Context(), g.scope, g.session, tenant.Hash{98, 2}); err != nil {
+				t.Error(err)
+			}
+		}, false},
 		"token replaced in the dashboard": {func(t *testing.T, g *grantEnv) {
 			if _, err := g.ReplaceToken(t.Context(), g.scope, tenant.Hash{97}); err != nil {
 				t.Error(err)

@@ -1,7 +1,9 @@
 package postgres_test
 
 import (
+	"fmt"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -97,6 +99,38 @@ func TestAccessEndsAgain(t *testing.T) {
 	}
 	if n := restored.count(t, "select count(*) from imports where status not in ('done', 'failed')"); n != 0 {
 		t.Errorf("%d imports continue", n)
+	}
+}
+
+// A password that its user replaced after the backup is unknown to everybody after the
+// restore: the operator must not assume that the user has one.
+func TestReplacedPasswordAfterRestore(t *testing.T) {
+	t.Parallel()
+	d := postgrestest.Create(t)
+	g := newGrantIn(t, setupIn(t, d, nil))
+	attachLedger(t, g.DB)
+	replace := func(password tenant.Hash) {
+		t.Helper()
+		if err := g.ReplacePassword(t.Context(), g.scope, g.session, password); err != nil {
+			t.Fatal(err)
+		}
+	}
+	replace(tenant.Hash{98, 2})
+	dump := postgrestest.Dump(t, d)
+	replace(tenant.Hash{98, 3})
+	restored := restore(t, dump, pendingErasures(t, g.DB))
+	for n := byte(1); n <= 3; n++ {
+		err := restored.SignIn(t.Context(), tenant.SignIn{
+			Name:     tenant.SignInName{Namespace: g.specs[0].Namespace, Tenant: g.specs[0].Name, User: g.name},
+			Password: tenant.Hash{98, n}, Address: "192.0.2.1", Session: tenant.Hash{202, n}, Lifetime: time.Hour,
+		})
+		wantKind(t, fmt.Sprint("password ", n), err, fault.Unauthorized)
+	}
+	if _, err := restored.Session(t.Context(), g.session); !fault.Is(err, fault.Unauthorized) {
+		t.Errorf("the session that began under the replaced password: %v, want Unauthorized", err)
+	}
+	if n := restored.count(t, "select count(*) from users where password_replaced"); n != 0 {
+		t.Errorf("%d users count as having replaced the password", n)
 	}
 }
 

@@ -64,11 +64,7 @@ func (d *DB) UserTokenNames(ctx context.Context, scope tenant.Scope) (map[string
 func (d *DB) CreateUserToken(ctx context.Context, scope tenant.Scope, in tenant.NewUserToken) (tenant.UserToken, error) {
 	var out tenant.UserToken
 	err := d.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
-		_, err := q.LockActiveUser(ctx, db.LockActiveUserParams{TenantID: string(scope.Tenant), UserID: int64(scope.User)})
-		if errors.Is(err, pgx.ErrNoRows) {
-			return fault.New(fault.Forbidden, "this user no longer has access")
-		}
-		if err != nil {
+		if err := lockActiveUser(ctx, q, scope); err != nil {
 			return err
 		}
 		stored, err := listUserTokens(ctx, q, scope)

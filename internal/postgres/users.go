@@ -99,7 +99,7 @@ func readUsers(ctx context.Context, q *db.Queries, id string) (users, applicatio
 		return nil, nil, err
 	}
 	for _, r := range rows {
-		u := tenant.User{ID: tenant.UserID(r.ID), Name: r.Name, Email: r.Email, Unrevoked: r.Unrevoked}
+		u := tenant.User{ID: tenant.UserID(r.ID), Name: r.Name, Email: r.Email, Unrevoked: r.Unrevoked, PasswordReplaced: r.PasswordReplaced}
 		if r.Generation > 0 {
 			u.Token = &tenant.TokenInfo{Generation: r.Generation, Issuer: tenant.Issuer(r.Issuer), CreatedAt: r.CreatedAt, LastUsedAt: orZero(r.LastUsedAt)}
 			if r.Valid {

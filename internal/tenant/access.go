@@ -2,7 +2,8 @@ package tenant
 
 import "context"
 
-// AccessStore manages the token that each user has from the start; UserTokenStore is about others.
+// AccessStore manages the token and the password that each user has from the start;
+// UserTokenStore is about other tokens.
 // internal/postgres implements it.
 type AccessStore interface {
 	// Token describes the user's newest token. Its fingerprint is empty if it
@@ -14,4 +15,11 @@ type AccessStore interface {
 	// Tenant's status that the user manages the token. Forbidden if the user
 	// has no access.
 	ReplaceToken(ctx context.Context, scope Scope, h Hash) (TokenInfo, error)
+	// ReplacePassword installs a password that was generated for the user. The
+	// session stays valid; everything else that began under the old password
+	// ends immediately, on every replica: other sessions, created tokens and
+	// grants. It notifies the operator, which removes the password from the user's
+	// Secret. Unauthorized if the session has ended or the user has no password,
+	// Forbidden if the user has no access.
+	ReplacePassword(ctx context.Context, scope Scope, session, password Hash) error
 }

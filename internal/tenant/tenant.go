@@ -95,6 +95,9 @@ type User struct {
 	// Unrevoked reports that an older token is valid without an expiry:
 	// RevokeOlder has not run since the newest token was installed.
 	Unrevoked bool
+	// PasswordReplaced reports that the user replaced the password that was last
+	// installed.
+	PasswordReplaced bool
 }
 
 // Tenant is a tenant as stored.

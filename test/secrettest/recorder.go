@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -43,7 +44,7 @@ func (r *Recorder) RoundTrip(q *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	r.learnRedirect(resp)
-	issues := q.Method == http.MethodPost && (q.URL.Path == "/token" || q.URL.Path == "/connect/token")
+	issues := q.Method == http.MethodPost && slices.Contains([]string{"/token", "/connect/token", "/connect/password"}, q.URL.Path)
 	if issues || resp.StatusCode >= http.StatusBadRequest {
 		body, err := peek(resp)
 		if err != nil {
@@ -122,13 +123,19 @@ func (r *Recorder) learnAttempt(cookie string) {
 	}
 }
 
-var issued = regexp.MustCompile(`\bmn([arc]?)_[0-9A-Za-z]{38}\b`)
+var (
+	issued      = regexp.MustCompile(`\bmn([arc]?)_[0-9A-Za-z]{38}\b`)
+	newPassword = regexp.MustCompile(`id="new-password">([0-9A-Za-z]{24})<`)
+)
 
-// learnBody adds the tokens that a response issues.
+// learnBody adds the tokens and the password that a response issues.
 func (r *Recorder) learnBody(body []byte) {
 	names := map[string]string{"": "token", "a": "access token", "r": "refresh token", "c": "authorization code"}
 	for _, m := range issued.FindAllSubmatch(body, -1) {
 		r.Secrets.Add(names[string(m[1])], string(m[0]))
+	}
+	if m := newPassword.FindSubmatch(body); m != nil {
+		r.Secrets.Add("password", string(m[1]))
 	}
 }
 

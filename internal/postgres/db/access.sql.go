@@ -35,3 +35,36 @@ func (q *Queries) NotifyOperator(ctx context.Context, tenantID string) error {
 	_, err := q.db.Exec(ctx, notifyOperator, tenantID)
 	return err
 }
+
+const replacePassword = `-- name: ReplacePassword :execrows
+with s as (
+    update sessions o set password_hash = $1::bytea from users u
+    where o.hash = $2 and not o.one_time and o.expires_at > now() and o.tenant_id = $3 and o.user_id = $4
+        and u.tenant_id = o.tenant_id and u.id = o.user_id and u.password_hash = o.password_hash
+    returning o.tenant_id, o.user_id
+)
+update users u set password_hash = $1::bytea, password_replaced = true
+from s where u.tenant_id = s.tenant_id and u.id = s.user_id
+`
+
+type ReplacePasswordParams struct {
+	PasswordHash []byte
+	Session      []byte
+	TenantID     string
+	UserID       int64
+}
+
+// The session stays valid, and everything else under the old password ends. No rows if the
+// session has ended or the user has no password.
+func (q *Queries) ReplacePassword(ctx context.Context, arg ReplacePasswordParams) (int64, error) {
+	result, err := q.db.Exec(ctx, replacePassword,
+		arg.PasswordHash,
+		arg.Session,
+		arg.TenantID,
+		arg.UserID,
+	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}

@@ -234,7 +234,8 @@ func (q *Queries) RepeatGrantRevocation(ctx context.Context, arg RepeatGrantRevo
 }
 
 const repeatPasswordChange = `-- name: RepeatPasswordChange :exec
-update users set password_hash = null where tenant_id = $1 and id = $2 and password_hash = any($3::bytea[])
+update users set password_hash = null, password_replaced = false
+where tenant_id = $1 and id = $2 and password_hash = any($3::bytea[])
 `
 
 type RepeatPasswordChangeParams struct {
@@ -243,6 +244,7 @@ type RepeatPasswordChangeParams struct {
 	Hashes   [][]byte
 }
 
+// The operator then issues a password, also to a user who had replaced it.
 func (q *Queries) RepeatPasswordChange(ctx context.Context, arg RepeatPasswordChangeParams) error {
 	_, err := q.db.Exec(ctx, repeatPasswordChange, arg.TenantID, arg.ID, arg.Hashes)
 	return err

@@ -538,6 +538,8 @@ type User struct {
 	AuditID       string
 	// user: in the Tenant resource or of an identity provider; application: holds the keys of an application; application_user: created by an application
 	Kind string
+	// The user created the password; false again when the operator issues one
+	PasswordReplaced bool
 }
 
 type UserPlacement struct {

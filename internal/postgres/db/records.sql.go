@@ -11,7 +11,7 @@ import (
 )
 
 const forgetPasswords = `-- name: ForgetPasswords :exec
-update users set password_hash = null where tenant_id = $1 and password_hash is not null
+update users set password_hash = null, password_replaced = false where tenant_id = $1 and password_hash is not null
 `
 
 func (q *Queries) ForgetPasswords(ctx context.Context, tenantID string) error {

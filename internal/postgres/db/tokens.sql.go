@@ -136,7 +136,8 @@ with t as (
     where $4 > (select coalesce(max(x.generation), 0) from tokens x where x.tenant_id = $2 and x.user_id = $3)
     returning tenant_id, user_id
 )
-update users u set password_hash = coalesce($1::bytea, u.password_hash)
+update users u set password_hash = coalesce($1::bytea, u.password_hash),
+    password_replaced = u.password_replaced and $1::bytea is null
 from t where u.tenant_id = t.tenant_id and u.id = t.user_id
 `
 

@@ -28,7 +28,7 @@ func (q *Queries) InsertUser(ctx context.Context, arg InsertUserParams) (int64, 
 }
 
 const listUsers = `-- name: ListUsers :many
-select u.id, u.name, u.email, u.kind = 'application' as application,
+select u.id, u.name, u.email, u.kind = 'application' as application, u.password_replaced,
     coalesce(t.generation, 0)::bigint as generation, coalesce(t.hash, '')::bytea as hash, coalesce(t.issuer, '')::text as issuer,
     coalesce(t.created_at, now())::timestamptz as created_at, t.last_used_at,
     (t.hash is not null and (t.expires_at is null or t.expires_at > now()))::boolean as valid,
@@ -44,17 +44,18 @@ where u.tenant_id = $1 and u.kind <> 'application_user' and u.active and u.issue
 `
 
 type ListUsersRow struct {
-	ID          int64
-	Name        string
-	Email       string
-	Application bool
-	Generation  int64
-	Hash        []byte
-	Issuer      string
-	CreatedAt   time.Time
-	LastUsedAt  *time.Time
-	Valid       bool
-	Unrevoked   bool
+	ID               int64
+	Name             string
+	Email            string
+	Application      bool
+	PasswordReplaced bool
+	Generation       int64
+	Hash             []byte
+	Issuer           string
+	CreatedAt        time.Time
+	LastUsedAt       *time.Time
+	Valid            bool
+	Unrevoked        bool
 }
 
 func (q *Queries) ListUsers(ctx context.Context, tenantID string) ([]ListUsersRow, error) {
@@ -71,6 +72,7 @@ func (q *Queries) ListUsers(ctx context.Context, tenantID string) ([]ListUsersRo
 			&i.Name,
 			&i.Email,
 			&i.Application,
+			&i.PasswordReplaced,
 			&i.Generation,
 			&i.Hash,
 			&i.Issuer,

@@ -74,7 +74,9 @@ update users set active = false where tenant_id = @tenant_id and id = @id and ac
 update tokens set expires_at = @until where hash = any(@hashes::bytea[]) and (expires_at is null or expires_at > @until);
 
 -- name: RepeatPasswordChange :exec
-update users set password_hash = null where tenant_id = @tenant_id and id = @id and password_hash = any(@hashes::bytea[]);
+-- The operator then issues a password, also to a user who had replaced it.
+update users set password_hash = null, password_replaced = false
+where tenant_id = @tenant_id and id = @id and password_hash = any(@hashes::bytea[]);
 
 -- name: RepeatSignOut :exec
 delete from sessions where hash = any(@hashes::bytea[]);

@@ -17,4 +17,4 @@ order by t.namespace, t.name, t.retired_at;
 update tenants set state = 'retained', retired_at = now(), updated_at = now() where id = @id and state = 'active';
 
 -- name: ForgetPasswords :exec
-update users set password_hash = null where tenant_id = @tenant_id and password_hash is not null;
+update users set password_hash = null, password_replaced = false where tenant_id = @tenant_id and password_hash is not null;

@@ -10,7 +10,8 @@ with t as (
     where @generation > (select coalesce(max(x.generation), 0) from tokens x where x.tenant_id = @tenant_id and x.user_id = @user_id)
     returning tenant_id, user_id
 )
-update users u set password_hash = coalesce(sqlc.narg('password_hash')::bytea, u.password_hash)
+update users u set password_hash = coalesce(sqlc.narg('password_hash')::bytea, u.password_hash),
+    password_replaced = u.password_replaced and sqlc.narg('password_hash')::bytea is null
 from t where u.tenant_id = t.tenant_id and u.id = t.user_id;
 
 -- name: NewestGeneration :one

@@ -7,7 +7,7 @@ select id, name, email, active, issuer from users
 where tenant_id = @tenant_id and id = @id and kind <> 'application' and not purging for no key update;
 
 -- name: ListUsers :many
-select u.id, u.name, u.email, u.kind = 'application' as application,
+select u.id, u.name, u.email, u.kind = 'application' as application, u.password_replaced,
     coalesce(t.generation, 0)::bigint as generation, coalesce(t.hash, '')::bytea as hash, coalesce(t.issuer, '')::text as issuer,
     coalesce(t.created_at, now())::timestamptz as created_at, t.last_used_at,
     (t.hash is not null and (t.expires_at is null or t.expires_at > now()))::boolean as valid,

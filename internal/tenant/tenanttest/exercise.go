@@ -19,6 +19,11 @@ type Backend struct {
 	Access   tenant.AccessStore
 	Records  tenant.RecordStore
 	Webhooks WebhookStore
+	// Sessions are used to sign in and to look up sessions.
+	Sessions interface {
+		SignIn(ctx context.Context, s tenant.SignIn) error
+		Session(ctx context.Context, h tenant.Hash) (tenant.Session, error)
+	}
 	// Fill adds memories and active conversations to a user.
 	Fill func(t *testing.T, scope tenant.Scope, memories, conversations int)
 	// Work runs all committed jobs to completion.
@@ -67,6 +72,9 @@ func Exercise(t *testing.T, open func(t *testing.T) Backend) {
 		"a user issues a token":         userIssues,
 		"a user replaces the token":     userReplaces,
 		"replace without access":        replaceForbidden,
+		"a user replaces the password":  replacesPassword,
+		"a replacement has one winner":  replacesPasswordOnce,
+		"no password without access":    replacePasswordForbidden,
 		"retire and retain":             retireRetain,
 		"adoption":                      adopts,
 		"adoption policy":               adoptsByPolicy,

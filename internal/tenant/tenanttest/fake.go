@@ -28,6 +28,7 @@ type Fake struct {
 	mu              sync.Mutex
 	rows            map[tenant.ID]*row
 	hashes          map[tenant.Hash]*token
+	sessions        map[tenant.Hash]*session
 	partitions      map[placement.Location]bool
 	partitionIDs    map[placement.Location]int64 // by idKey
 	lastPartitionID int64
@@ -67,6 +68,9 @@ type user struct {
 	listed bool
 	tokens []*token // by generation
 	newest int64    // generation
+
+	password         tenant.Hash
+	passwordReplaced bool // by the user
 }
 
 type token struct {
@@ -81,7 +85,7 @@ type token struct {
 // NewFake returns an empty Fake.
 func NewFake() *Fake {
 	return &Fake{
-		rows: map[tenant.ID]*row{}, hashes: map[tenant.Hash]*token{}, calls: map[string]int{},
+		rows: map[tenant.ID]*row{}, hashes: map[tenant.Hash]*token{}, sessions: map[tenant.Hash]*session{}, calls: map[string]int{},
 		partitions: map[placement.Location]bool{}, partitionIDs: map[placement.Location]int64{}, reindexed: map[tenant.ID]int{},
 		domains: map[[2]string]tenant.ID{},
 	}
@@ -303,7 +307,7 @@ func (r *row) tenant(id tenant.ID) tenant.Tenant {
 		if !u.listed {
 			continue
 		}
-		stored := tenant.User{ID: u.id, Name: name, Email: u.email}
+		stored := tenant.User{ID: u.id, Name: name, Email: u.email, PasswordReplaced: u.passwordReplaced}
 		if n := len(u.tokens); n > 0 {
 			t := u.tokens[n-1]
 			stored.Token = &tenant.TokenInfo{Generation: t.Generation, Issuer: t.Issuer, CreatedAt: t.created}

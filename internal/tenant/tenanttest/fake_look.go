@@ -120,7 +120,7 @@ func (f *Fake) Work() {
 // Backend returns the fake as the backend of Exercise.
 func (f *Fake) Backend() Backend {
 	return Backend{
-		Store: f, Tokens: f, Access: f, Records: f, Webhooks: f,
+		Store: f, Tokens: f, Access: f, Records: f, Sessions: f, Webhooks: f,
 		Fill: func(_ *testing.T, s tenant.Scope, memories, conversations int) {
 			f.Fill(s.Tenant, memories, conversations)
 		},

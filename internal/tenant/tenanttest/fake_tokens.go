@@ -28,6 +28,9 @@ func (f *Fake) Install(_ context.Context, id tenant.ID, name string, c tenant.Cr
 	t := &token{Credential: c, row: r, user: name, created: time.Now()}
 	u.tokens, u.newest = append(u.tokens, t), c.Generation
 	f.hashes[c.TokenHash] = t
+	if c.PasswordHash != (tenant.Hash{}) {
+		u.password, u.passwordReplaced = c.PasswordHash, false
+	}
 	r.version++
 	return nil
 }
