@@ -25,27 +25,27 @@ func (d *DB) ListBuckets(ctx context.Context, scope tenant.Scope) ([]memory.Buck
 	if scope.User == tenant.NoUser {
 		return []memory.Bucket{{Name: memory.DefaultBucket, Default: true}}, nil
 	}
-	out := []memory.Bucket{}
-	err := d.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
-		p := db.ListBucketsParams{TenantID: string(scope.Tenant), UserID: int64(scope.User)}
-		rows, err := q.ListBuckets(ctx, p)
-		if err == nil && (len(rows) == 0 || !rows[0].IsDefault) {
-			if err = ensureDefaultBucket(ctx, q, scope); err == nil {
+	var rows []db.ListBucketsRow
+	p := db.ListBucketsParams{TenantID: string(scope.Tenant), UserID: int64(scope.User)}
+	err := d.readScope(ctx, scope, func(_ db.DBTX, q *db.Queries) (err error) {
+		rows, err = q.ListBuckets(ctx, p)
+		return err
+	})
+	if err == nil && (len(rows) == 0 || !rows[0].IsDefault) {
+		err = d.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
+			err := ensureDefaultBucket(ctx, q, scope)
+			if err == nil {
 				rows, err = q.ListBuckets(ctx, p)
 			}
-		}
-		if err != nil {
 			return err
-		}
-		out = collect(rows, func(r db.ListBucketsRow) memory.Bucket {
-			return memory.Bucket{ID: r.ID, Name: r.Name, Description: r.Description, Memories: r.Memories, Default: r.IsDefault}
 		})
-		return nil
-	})
+	}
 	if err != nil {
 		return nil, fmt.Errorf("list buckets: %w", err)
 	}
-	return out, nil
+	return collect(rows, func(r db.ListBucketsRow) memory.Bucket {
+		return memory.Bucket{ID: r.ID, Name: r.Name, Description: r.Description, Memories: r.Memories, Default: r.IsDefault}
+	}), nil
 }
 
 // CreateBucket implements memory.BucketStore.

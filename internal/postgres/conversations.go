@@ -159,7 +159,7 @@ func recordFailure(ctx context.Context, q *db.Queries, scope tenant.Scope, u cha
 func (c Conversations) Get(ctx context.Context, scope tenant.Scope, id string) (chat.Conversation, []chat.Message, error) {
 	var out chat.Conversation
 	var messages map[string][]chat.Message
-	err := c.DB.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
+	err := c.DB.readScope(ctx, scope, func(_ db.DBTX, q *db.Queries) error {
 		key, ok := parseID(id)
 		if !ok {
 			return unknownConversation(id)
@@ -197,7 +197,7 @@ func (c Conversations) List(ctx context.Context, scope tenant.Scope, f chat.Conv
 	}
 	var rows []db.Conversation
 	var total int64
-	err := c.DB.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
+	err := c.DB.readScope(ctx, scope, func(_ db.DBTX, q *db.Queries) error {
 		var err error
 		if rows, err = q.ListConversations(ctx, p); err != nil {
 			return err

@@ -19,7 +19,7 @@ const maxMatched = 20_000
 
 // Match implements retrieve.Searcher.
 func (d *DB) Match(ctx context.Context, scope tenant.Scope, query retrieve.Query) (ids []string, more bool, err error) {
-	err = d.inScope(ctx, scope, func(tx pgx.Tx, _ *db.Queries) error {
+	err = d.readScope(ctx, scope, func(tx db.DBTX, _ *db.Queries) error {
 		args := []any{string(scope.Tenant), int64(scope.User)}
 		sql := "select m.id::text from memories m where m.tenant_id = $1 and m.user_id = $2"
 		if query.Group != 0 {
@@ -38,7 +38,7 @@ func (d *DB) Match(ctx context.Context, scope tenant.Scope, query retrieve.Query
 }
 
 // matching returns which of these memories match a filter.
-func matching(ctx context.Context, tx pgx.Tx, scope tenant.Scope, where filter.Filter, ids []string) (map[string]bool, error) {
+func matching(ctx context.Context, tx db.DBTX, scope tenant.Scope, where filter.Filter, ids []string) (map[string]bool, error) {
 	out := make(map[string]bool, len(ids))
 	if where.IsZero() {
 		for _, id := range ids {
@@ -55,7 +55,7 @@ func matching(ctx context.Context, tx pgx.Tx, scope tenant.Scope, where filter.F
 	return out, err
 }
 
-func collectIDs(ctx context.Context, tx pgx.Tx, sql string, args []any) ([]string, error) {
+func collectIDs(ctx context.Context, tx db.DBTX, sql string, args []any) ([]string, error) {
 	rows, err := tx.Query(ctx, sql, args...)
 	if err != nil {
 		return nil, err

@@ -138,7 +138,7 @@ func createMemory(ctx context.Context, q *db.Queries, scope tenant.Scope, id str
 // List implements memory.Store.
 func (m Memories) List(ctx context.Context, scope tenant.Scope, f memory.Filter) ([]memory.Memory, bool, error) {
 	var out []memory.Memory
-	err := m.DB.inScope(ctx, scope, func(tx pgx.Tx, q *db.Queries) error {
+	err := m.DB.readScope(ctx, scope, func(tx db.DBTX, q *db.Queries) error {
 		var err error
 		if out, err = listMemories(ctx, tx, scope, f); err != nil || len(out) > 0 || f.Bucket == 0 {
 			return err
@@ -158,7 +158,7 @@ func (m Memories) List(ctx context.Context, scope tenant.Scope, f memory.Filter)
 
 // listMemories returns up to one memory more than the limit. Each combination of
 // filter and order is a separate statement, so that each uses an index.
-func listMemories(ctx context.Context, tx pgx.Tx, scope tenant.Scope, f memory.Filter) ([]memory.Memory, error) {
+func listMemories(ctx context.Context, tx db.DBTX, scope tenant.Scope, f memory.Filter) ([]memory.Memory, error) {
 	sql := selectMemories
 	args := []any{string(scope.Tenant), int64(scope.User), optionalTime(f.AsOf), f.Skip, f.Limit + 1}
 	if f.Bucket != 0 {
@@ -191,7 +191,7 @@ const selectMemories = `select m.id, m.seq, m.bucket_id, b.name, coalesce(v.text
 		order by e.version desc limit 1) v on true
 	where m.tenant_id = $1 and m.user_id = $2 and ($3::timestamptz is null or m.created_at < $3)`
 
-func queryMemories(ctx context.Context, tx pgx.Tx, sql string, args ...any) ([]memory.Memory, error) {
+func queryMemories(ctx context.Context, tx db.DBTX, sql string, args ...any) ([]memory.Memory, error) {
 	rows, err := tx.Query(ctx, sql, args...)
 	if err != nil {
 		return nil, err
@@ -215,7 +215,7 @@ func queryMemories(ctx context.Context, tx pgx.Tx, sql string, args ...any) ([]m
 // Count implements memory.Store.
 func (m Memories) Count(ctx context.Context, scope tenant.Scope, where filter.Filter) (int, error) {
 	var n int
-	err := m.DB.inScope(ctx, scope, func(tx pgx.Tx, _ *db.Queries) error {
+	err := m.DB.readScope(ctx, scope, func(tx db.DBTX, _ *db.Queries) error {
 		args := []any{string(scope.Tenant), int64(scope.User)}
 		sql := "select count(*) from memories m where m.tenant_id = $1 and m.user_id = $2 and " + whereSQL(where, &args)
 		return tx.QueryRow(ctx, sql, args...).Scan(&n)
@@ -230,7 +230,7 @@ func (m Memories) Count(ctx context.Context, scope tenant.Scope, where filter.Fi
 func (m Memories) Groups(ctx context.Context, scope tenant.Scope, skip, limit int) ([]memory.Group, int, error) {
 	var out []memory.Group
 	var all int
-	err := m.DB.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
+	err := m.DB.readScope(ctx, scope, func(_ db.DBTX, q *db.Queries) error {
 		rows, err := q.MemoryGroups(ctx, db.MemoryGroupsParams{
 			TenantID: string(scope.Tenant), UserID: int64(scope.User), Skip: integer(skip), Page: integer(limit),
 		})
@@ -253,7 +253,7 @@ func (m Memories) Groups(ctx context.Context, scope tenant.Scope, skip, limit in
 // Sources implements memory.Store.
 func (m Memories) Sources(ctx context.Context, scope tenant.Scope) ([]string, error) {
 	var out []string
-	err := m.DB.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
+	err := m.DB.readScope(ctx, scope, func(_ db.DBTX, q *db.Queries) error {
 		var err error
 		out, err = q.MemorySources(ctx, db.MemorySourcesParams{TenantID: string(scope.Tenant), UserID: int64(scope.User)})
 		return err
@@ -267,7 +267,7 @@ func (m Memories) Sources(ctx context.Context, scope tenant.Scope) ([]string, er
 // ByID implements memory.Store.
 func (m Memories) ByID(ctx context.Context, scope tenant.Scope, ids []string, asOf time.Time) ([]memory.Memory, error) {
 	var out []memory.Memory
-	err := m.DB.inScope(ctx, scope, func(tx pgx.Tx, _ *db.Queries) (err error) {
+	err := m.DB.readScope(ctx, scope, func(tx db.DBTX, _ *db.Queries) (err error) {
 		out, err = queryMemories(ctx, tx, selectMemories+" and m.id = any($4::uuid[])",
 			string(scope.Tenant), int64(scope.User), optionalTime(asOf), parseIDs(ids))
 		return err

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/mnemo-dev/mnemo/internal/memory"
 	"github.com/mnemo-dev/mnemo/internal/postgres/db"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
@@ -40,7 +38,7 @@ func relink(ctx context.Context, q *db.Queries, scope tenant.Scope, id string, l
 // Newer implements memory.Store.
 func (m Memories) Newer(ctx context.Context, scope tenant.Scope, ids []string, f memory.Filter) (map[string]string, error) {
 	out := map[string]string{}
-	err := m.DB.inScope(ctx, scope, func(tx pgx.Tx, q *db.Queries) error {
+	err := m.DB.readScope(ctx, scope, func(tx db.DBTX, q *db.Queries) error {
 		rows, err := q.NewerMemories(ctx, db.NewerMemoriesParams{
 			TenantID: string(scope.Tenant), UserID: int64(scope.User), Ids: parseIDs(ids), BucketID: f.Bucket, AsOf: optionalTime(f.AsOf),
 		})

@@ -189,7 +189,7 @@ func (m Memories) Versions(ctx context.Context, scope tenant.Scope, id string, s
 		return nil, false, fmt.Errorf("list versions: %w", memory.ErrMemoryNotFound)
 	}
 	var out []memory.Version
-	err := m.DB.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
+	err := m.DB.readScope(ctx, scope, func(_ db.DBTX, q *db.Queries) error {
 		rows, err := q.MemoryVersions(ctx, db.MemoryVersionsParams{
 			TenantID: string(scope.Tenant), UserID: int64(scope.User), MemoryID: key, Skip: integer(skip), Page: integer(limit + 1),
 		})

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/mnemo-dev/mnemo/internal/chat"
 	"github.com/mnemo-dev/mnemo/internal/postgres/db"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
@@ -111,7 +109,7 @@ func toMessage(r db.ListMessagesRow) chat.Message {
 // Count implements chat.PassageStore.
 func (d *DB) Count(ctx context.Context, scope tenant.Scope) (int64, error) {
 	var n int64
-	err := d.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
+	err := d.readScope(ctx, scope, func(_ db.DBTX, q *db.Queries) error {
 		var err error
 		n, err = q.CountActiveConversations(ctx, db.CountActiveConversationsParams{TenantID: string(scope.Tenant), UserID: int64(scope.User)})
 		return err
@@ -125,7 +123,7 @@ func (d *DB) Count(ctx context.Context, scope tenant.Scope) (int64, error) {
 // HasPlatform implements chat.PassageStore.
 func (d *DB) HasPlatform(ctx context.Context, scope tenant.Scope, names []string) (bool, error) {
 	var known bool
-	err := d.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
+	err := d.readScope(ctx, scope, func(_ db.DBTX, q *db.Queries) error {
 		var err error
 		known, err = q.HasPlatform(ctx, db.HasPlatformParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), Names: names})
 		return err
@@ -146,7 +144,7 @@ func (d *DB) Passages(ctx context.Context, scope tenant.Scope, positions []chat.
 		}
 	}
 	var rows []db.PassagesRow
-	err := d.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
+	err := d.readScope(ctx, scope, func(_ db.DBTX, q *db.Queries) error {
 		var err error
 		rows, err = q.Passages(ctx, p)
 		return err
@@ -171,7 +169,7 @@ func (d *DB) Passages(ctx context.Context, scope tenant.Scope, positions []chat.
 // Openings implements chat.PassageStore.
 func (d *DB) Openings(ctx context.Context, scope tenant.Scope, ids []string) (map[string]string, error) {
 	out := map[string]string{}
-	err := d.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
+	err := d.readScope(ctx, scope, func(_ db.DBTX, q *db.Queries) error {
 		rows, err := q.Openings(ctx, db.OpeningsParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), Ids: parseIDs(ids)})
 		for _, r := range rows {
 			out[r.ConversationID] = r.Text

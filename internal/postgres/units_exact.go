@@ -31,7 +31,7 @@ func (d *DB) Exact(
 ) ([]retrieve.Hit, retrieve.Coverage, error) {
 	var hits []retrieve.Hit
 	var coverage retrieve.Coverage
-	err := d.inScope(ctx, scope, func(tx pgx.Tx, q *db.Queries) error {
+	err := d.readScope(ctx, scope, func(tx db.DBTX, q *db.Queries) error {
 		if query.Owners != nil {
 			coverage.All = true
 			var err error
@@ -62,7 +62,7 @@ func (d *DB) Exact(
 // countUnits counts the user's units, up to exactUnits + 1. With a time filter it
 // counts only the matching units: the index has no times, so scoring as many of
 // them here as possible improves the result.
-func countUnits(ctx context.Context, tx pgx.Tx, q *db.Queries, scope tenant.Scope, query retrieve.Query) (int64, error) {
+func countUnits(ctx context.Context, tx db.DBTX, q *db.Queries, scope tenant.Scope, query retrieve.Query) (int64, error) {
 	if !byMessage(query) {
 		return q.CountUnits(ctx, db.CountUnitsParams{
 			TenantID: string(scope.Tenant), UserID: int64(scope.User), Kind: int16(query.Kind), AtMost: exactUnits + 1,
@@ -103,7 +103,7 @@ const (
 // sets coverage.Truncated if the limit, which is one more than are scored, is
 // reached, and coverage.Missing if a unit has no vector.
 func scoreUnits(
-	ctx context.Context, tx pgx.Tx, scope tenant.Scope, query retrieve.Query, source string, limit int,
+	ctx context.Context, tx db.DBTX, scope tenant.Scope, query retrieve.Query, source string, limit int,
 	vector []float32, coverage *retrieve.Coverage,
 ) ([]retrieve.Hit, error) {
 	owners, owner := "memories", "memory_id"
@@ -154,7 +154,7 @@ func scoreUnits(
 // Score implements retrieve.Searcher.
 func (d *DB) Score(ctx context.Context, scope tenant.Scope, g placement.GenerationID, ids []retrieve.UnitID, vector []float32) ([]retrieve.Hit, error) {
 	var out []retrieve.Hit
-	err := d.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
+	err := d.readScope(ctx, scope, func(_ db.DBTX, q *db.Queries) error {
 		rows, err := q.Embeddings(ctx, db.EmbeddingsParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), Ids: int64s(ids), GenerationID: int16(g)})
 		out = collect(rows, func(r db.EmbeddingsRow) retrieve.Hit {
 			return retrieve.Hit{ID: retrieve.UnitID(r.ID), Score: dotHalf(vector, r.Embedding)}

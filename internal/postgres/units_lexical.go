@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/mnemo-dev/mnemo/internal/postgres/db"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
@@ -17,7 +15,7 @@ var _ retrieve.Searcher = (*DB)(nil)
 // Lexical implements retrieve.Searcher, by the function lexical_ranking.
 func (d *DB) Lexical(ctx context.Context, scope tenant.Scope, query retrieve.Query) ([]retrieve.Hit, error) {
 	var out []retrieve.Hit
-	err := d.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
+	err := d.readScope(ctx, scope, func(_ db.DBTX, q *db.Queries) error {
 		rows, err := q.Lexical(ctx, db.LexicalParams{
 			TenantID: string(scope.Tenant), UserID: int64(scope.User), Kind: int16(query.Kind), GroupID: query.Group,
 			FromTime: optionalTime(query.From), ToTime: optionalTime(query.To),
@@ -36,7 +34,7 @@ func (d *DB) Lexical(ctx context.Context, scope tenant.Scope, query retrieve.Que
 // Describe implements retrieve.Searcher.
 func (d *DB) Describe(ctx context.Context, scope tenant.Scope, query retrieve.Query, ids []retrieve.UnitID) ([]retrieve.Described, error) {
 	var out []retrieve.Described
-	err := d.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
+	err := d.readScope(ctx, scope, func(_ db.DBTX, q *db.Queries) error {
 		var err error
 		if query.Kind == retrieve.Memory {
 			out, err = describeMemories(ctx, q, scope, query, ids)
@@ -79,7 +77,7 @@ func toDescribed(r db.DescribeUnitsRow) retrieve.Described {
 // Resolve implements retrieve.Searcher.
 func (d *DB) Resolve(ctx context.Context, scope tenant.Scope, query retrieve.Query, ids []retrieve.UnitID) ([]retrieve.Found, error) {
 	var found []retrieve.Found
-	err := d.inScope(ctx, scope, func(tx pgx.Tx, q *db.Queries) error {
+	err := d.readScope(ctx, scope, func(tx db.DBTX, q *db.Queries) error {
 		var err error
 		found, err = resolveUnits(ctx, q, scope, query, int64s(ids))
 		if err != nil || query.Where.IsZero() {

@@ -1,0 +1,7 @@
+package postgres
+
+// What tests need of the transactions.
+var (
+	ReadScope = (*DB).readScope
+	InTx      = (*DB).inTx
+)

@@ -1,0 +1,125 @@
+package postgres
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/mnemo-dev/mnemo/internal/postgres/db"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+// reads is the body of readScope.
+type reads func(tx db.DBTX, q *db.Queries) error
+
+// readScope runs statements that only read and see the rows of one user. Each is sent together with
+// its scope as a transaction of its own: one round trip instead of the three of inScope, and the
+// same snapshots, because a transaction of inScope also has one for each statement.
+func (d *DB) readScope(ctx context.Context, scope tenant.Scope, do reads) error {
+	id, ok := parseID(string(scope.Tenant))
+	if !ok {
+		return unknownTenant(scope.Tenant)
+	}
+	var err error
+	for range attempts {
+		err = d.readOnce(ctx, reader{tenant: id, user: strconv.FormatInt(int64(scope.User), 10)}, do)
+		if !lost(err) {
+			break
+		}
+	}
+	return mapError(err)
+}
+
+func (d *DB) readOnce(ctx context.Context, r reader, do reads) error {
+	conn, err := d.acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+	r.conn = conn.Conn()
+	return do(r, db.New(r))
+}
+
+// reader implements db.DBTX. The rows of a query must be closed before the next.
+type reader struct {
+	conn         *pgx.Conn
+	tenant, user string
+}
+
+// enterScope sets the scope of a transaction that must not write.
+const enterScope = "select set_config('mnemo.tenant', $1, true), set_config('mnemo.user', $2, true), set_config('transaction_read_only', 'on', true)"
+
+// Query implements db.DBTX. PostgreSQL runs the statements of a batch in one transaction.
+func (r reader) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
+	var batch pgx.Batch
+	batch.Queue(enterScope, r.tenant, r.user)
+	batch.Queue(sql, args...)
+	results := r.conn.SendBatch(ctx, &batch)
+	if _, err := results.Exec(); err != nil {
+		_ = results.Close()
+		return nil, err
+	}
+	rows, err := results.Query()
+	if err != nil {
+		rows.Close()
+		_ = results.Close()
+		return nil, err
+	}
+	return scopedRows{rows, results}, nil
+}
+
+// QueryRow implements db.DBTX.
+func (r reader) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
+	rows, err := r.Query(ctx, sql, args...)
+	return scopedRow{rows, err}
+}
+
+// Exec implements db.DBTX.
+func (r reader) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
+	rows, err := r.Query(ctx, sql, args...)
+	if err != nil {
+		return pgconn.CommandTag{}, err
+	}
+	rows.Close()
+	return rows.CommandTag(), rows.Err()
+}
+
+// scopedRows ends the transaction with the rows.
+type scopedRows struct {
+	pgx.Rows
+	batch pgx.BatchResults
+}
+
+// Close implements pgx.Rows. If the transaction cannot end, the connection is closed; the rows
+// were read.
+func (r scopedRows) Close() {
+	r.Rows.Close()
+	_ = r.batch.Close()
+}
+
+// scopedRow is the first row.
+type scopedRow struct {
+	rows pgx.Rows
+	err  error
+}
+
+// Scan implements pgx.Row.
+func (r scopedRow) Scan(into ...any) error {
+	if r.err != nil {
+		return r.err
+	}
+	defer r.rows.Close()
+	if !r.rows.Next() {
+		if err := r.rows.Err(); err != nil {
+			return err
+		}
+		return pgx.ErrNoRows
+	}
+	if err := r.rows.Scan(into...); err != nil {
+		return err
+	}
+	r.rows.Close()
+	return r.rows.Err()
+}
