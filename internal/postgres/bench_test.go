@@ -71,7 +71,7 @@ func BenchmarkExact(b *testing.B) {
 			s.insertUnits(b, s.users[0], s.remember(b, s.users[0], "start", nil), n, "now() - interval '1 hour'")
 			v := randomUnit(rand.New(rand.NewPCG(1, 1)))
 			percentiles(b, func(int) {
-				if _, _, err := s.Exact(b.Context(), s.users[0], retrieve.Query{Kind: retrieve.Memory, Limit: 100}, v); err != nil {
+				if _, _, err := s.exact(b.Context(), s.users[0], retrieve.Query{Kind: retrieve.Memory, Limit: 100}, v); err != nil {
 					b.Fatal(err)
 				}
 			})

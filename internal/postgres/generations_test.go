@@ -98,7 +98,7 @@ func TestVectorsOfGenerationsAreSeparate(t *testing.T) {
 	wantScores := func(g placement.GenerationID, want []float64) {
 		t.Helper()
 		q := retrieve.Query{Kind: retrieve.Chat, Generation: g, Limit: 5}
-		exact, coverage, err := b.Exact(ctx, alice, q, first)
+		exact, coverage, err := b.exact(ctx, alice, q, first)
 		if err != nil {
 			t.Fatal(err)
 		}

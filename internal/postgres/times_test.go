@@ -49,7 +49,7 @@ func TestSearchByMessageTime(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			exact, coverage, err := b.Exact(t.Context(), alice, q, vector)
+			exact, coverage, err := b.exact(t.Context(), alice, q, vector)
 			if err != nil || !coverage.All {
 				t.Fatalf("Exact: %+v, %v", coverage, err)
 			}
@@ -106,7 +106,7 @@ func TestMessageTimeDoesNotApplyToMemories(t *testing.T) {
 	if err != nil || len(words) != 1 {
 		t.Fatalf("words: %v, %v", words, err)
 	}
-	exact, _, err := b.Exact(t.Context(), b.users[0], q, make([]float32, 384))
+	exact, _, err := b.exact(t.Context(), b.users[0], q, make([]float32, 384))
 	if err != nil || len(exact) != 1 {
 		t.Fatalf("exact: %v, %v", exact, err)
 	}

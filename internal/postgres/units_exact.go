@@ -25,29 +25,40 @@ const (
 	matchedUnits = 50_000
 )
 
+// Few implements retrieve.Searcher.
+func (d *DB) Few(ctx context.Context, scope tenant.Scope, query retrieve.Query) (bool, error) {
+	var n int64
+	err := d.readScope(ctx, scope, func(tx db.DBTX, q *db.Queries) (err error) {
+		n, err = countUnits(ctx, tx, q, scope, query)
+		return err
+	})
+	if err != nil {
+		return false, fmt.Errorf("count units: %w", err)
+	}
+	return n <= exactUnits, nil
+}
+
 // Exact implements retrieve.Searcher.
 func (d *DB) Exact(
 	ctx context.Context, scope tenant.Scope, query retrieve.Query, vector []float32,
 ) ([]retrieve.Hit, retrieve.Coverage, error) {
 	var hits []retrieve.Hit
 	var coverage retrieve.Coverage
-	err := d.readScope(ctx, scope, func(tx db.DBTX, q *db.Queries) error {
+	err := d.readScope(ctx, scope, func(tx db.DBTX, _ *db.Queries) error {
+		coverage = retrieve.Coverage{All: true}
+		var err error
 		if query.Owners != nil {
-			coverage.All = true
-			var err error
 			hits, err = scoreUnits(ctx, tx, scope, query, liveUnits, matchedUnits+1, vector, &coverage)
 			return err
 		}
-		n, err := countUnits(ctx, tx, q, scope, query)
-		if err != nil {
-			return err
+		if query.Few {
+			hits, err = scoreUnits(ctx, tx, scope, query, liveUnits, exactUnits+1, vector, &coverage)
+			if err != nil || !coverage.Truncated {
+				return err
+			}
 		}
-		coverage = retrieve.Coverage{All: n <= exactUnits}
-		from, limit := liveUnits, exactUnits+1
-		if !coverage.All {
-			from, limit = unconfirmedUnits, recentUnconfirmed+1
-		}
-		hits, err = scoreUnits(ctx, tx, scope, query, from, limit, vector, &coverage)
+		coverage = retrieve.Coverage{}
+		hits, err = scoreUnits(ctx, tx, scope, query, unconfirmedUnits, recentUnconfirmed+1, vector, &coverage)
 		return err
 	})
 	if err != nil {

@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -56,7 +57,7 @@ func TestExactScoresAllUnitsOfSmallUser(t *testing.T) {
 	slices.SortFunc(want, func(a, b scored) int { return cmp.Compare(b.score, a.score) })
 
 	q := retrieve.Query{Kind: retrieve.Memory, Limit: 20}
-	hits, coverage, err := b.Exact(t.Context(), b.users[0], q, query)
+	hits, coverage, err := b.exact(t.Context(), b.users[0], q, query)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,10 +74,19 @@ func TestExactScoresAllUnitsOfSmallUser(t *testing.T) {
 		}
 	}
 	b.remember(t, b.users[0], "not embedded yet", nil)
-	_, coverage, err = b.Exact(t.Context(), b.users[0], q, query)
+	_, coverage, err = b.exact(t.Context(), b.users[0], q, query)
 	if err != nil || coverage != (retrieve.Coverage{All: true, Missing: true}) {
 		t.Errorf("coverage with a missing vector: %+v, %v", coverage, err)
 	}
+}
+
+// exact counts the units and scores them, as the engine does.
+func (b *testBundle) exact(ctx context.Context, scope tenant.Scope, q retrieve.Query, vector []float32) ([]retrieve.Hit, retrieve.Coverage, error) {
+	var err error
+	if q.Few, err = b.Few(ctx, scope, q); err != nil {
+		return nil, retrieve.Coverage{}, err
+	}
+	return b.Exact(ctx, scope, q, vector)
 }
 
 func (b *testBundle) load(t testing.TB, id tenant.ID, hits []retrieve.Hit) map[retrieve.UnitID]retrieve.Unit {
@@ -114,7 +124,7 @@ func TestExactFilters(t *testing.T) {
 		"to earlier":  {retrieve.Query{To: start}, 0},
 	} {
 		test.query.Kind, test.query.Limit = retrieve.Memory, 10
-		hits, _, err := b.Exact(t.Context(), b.users[0], test.query, v)
+		hits, _, err := b.exact(t.Context(), b.users[0], test.query, v)
 		if err != nil || len(hits) != test.want {
 			t.Errorf("%s: %v, %v, want %d hits", name, hits, err, test.want)
 		}
@@ -122,7 +132,7 @@ func TestExactFilters(t *testing.T) {
 	if _, err := b.Memories().Delete(t.Context(), b.users[0], []string{id}); err != nil {
 		t.Fatal(err)
 	}
-	hits, _, err := b.Exact(t.Context(), b.users[0], retrieve.Query{Kind: retrieve.Memory, Limit: 1}, v)
+	hits, _, err := b.exact(t.Context(), b.users[0], retrieve.Query{Kind: retrieve.Memory, Limit: 1}, v)
 	if err != nil || len(hits) != 0 {
 		t.Errorf("after the deletion: %v, %v, want no hits", hits, err)
 	}
@@ -147,7 +157,7 @@ func TestExactScoresUnconfirmedUnitsOfLargeUser(t *testing.T) {
 	q := retrieve.Query{Kind: retrieve.Memory, Limit: 9000}
 	exact := func() ([]retrieve.UnitID, retrieve.Coverage) {
 		t.Helper()
-		hits, coverage, err := b.Exact(t.Context(), scope, q, randomUnit(r))
+		hits, coverage, err := b.exact(t.Context(), scope, q, randomUnit(r))
 		if err != nil {
 			t.Fatal(err)
 		}

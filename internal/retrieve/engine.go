@@ -180,36 +180,52 @@ func (e *Engine) dense(ctx context.Context, scope tenant.Scope, p placement.Loca
 	if q.Ranking == Lexical {
 		return dense{}, nil
 	}
+	var counted Query
+	var err error
+	var wait sync.WaitGroup
+	wait.Go(func() { counted, err = e.count(ctx, scope, q) })
 	vector := e.embed(ctx, q.Generation, q.Text)
+	wait.Wait()
 	if vector == nil {
 		return dense{degraded: true}, nil
 	}
-	return e.near(ctx, scope, p, q, vector)
+	if err != nil {
+		return dense{}, err
+	}
+	return e.near(ctx, scope, p, counted, vector)
 }
 
-// near searches the database and the index in parallel.
+// count sets q.Few.
+func (e *Engine) count(ctx context.Context, scope tenant.Scope, q Query) (Query, error) {
+	if q.Owners != nil {
+		return q, nil
+	}
+	var err error
+	if q.Few, err = e.Searcher.Few(ctx, scope, q); err != nil {
+		return q, fmt.Errorf("count units: %w", err)
+	}
+	return q, nil
+}
+
+// near searches the database and, unless it scores all units, the index in parallel. The query
+// must be counted.
 func (e *Engine) near(ctx context.Context, scope tenant.Scope, p placement.Location, q Query, vector []float32) (dense, error) {
 	indexCtx, cancel := context.WithTimeout(ctx, e.IndexTimeout)
 	defer cancel()
 	var indexed []Hit
 	var answered bool
 	var wait sync.WaitGroup
-	wait.Go(func() { indexed, answered = e.index(indexCtx, scope, p, q, vector) })
-	staged, end := trace.Begin(ctx, trace.Exact)
-	exact, coverage, err := e.Searcher.Exact(staged, scope, q, vector)
-	coverage = q.limit(coverage)
-	if err != nil || coverage.All {
+	search := func() { indexed, answered = e.index(indexCtx, scope, p, q, vector) }
+	if !q.Few {
+		wait.Go(search)
+	}
+	exact, rest, coverage, err := e.exact(ctx, scope, q, vector)
+	switch {
+	case err != nil || coverage.All:
 		cancel() // the index's result is not needed
+	case q.Few: // the user has more units now
+		search()
 	}
-	head := min(len(exact), q.Limit)
-	exact, rest := exact[:head:head], exact[head:]
-	if within, ok := q.within(); ok && err == nil {
-		var more []Hit
-		// Its coverage only concerns the window, so it is ignored.
-		more, _, err = e.Searcher.Exact(staged, scope, within, vector)
-		exact = append(exact, more[:min(len(more), q.Limit)]...)
-	}
-	end()
 	wait.Wait()
 	if err != nil {
 		return dense{}, fmt.Errorf("search recent units: %w", err)
@@ -226,6 +242,33 @@ func (e *Engine) near(ctx context.Context, scope tenant.Scope, p placement.Locat
 		}
 	}
 	return d, nil
+}
+
+// exact searches the database, without restriction and again within the query's window. rest are
+// the hits of the former beyond the limit.
+func (e *Engine) exact(ctx context.Context, scope tenant.Scope, q Query, vector []float32) (hits, rest []Hit, coverage Coverage, err error) {
+	ctx, end := trace.Begin(ctx, trace.Exact)
+	defer end()
+	hits, coverage, err = e.Searcher.Exact(ctx, scope, q, vector)
+	if err != nil {
+		return nil, nil, coverage, err
+	}
+	head := min(len(hits), q.Limit)
+	hits, rest = hits[:head:head], hits[head:]
+	if within, ok := q.within(); ok {
+		if !within.Few {
+			if within, err = e.count(ctx, scope, within); err != nil {
+				return nil, nil, coverage, err
+			}
+		}
+		// Its coverage only concerns the window, so it is ignored.
+		more, _, err := e.Searcher.Exact(ctx, scope, within, vector)
+		if err != nil {
+			return nil, nil, coverage, err
+		}
+		hits = append(hits, more[:min(len(more), q.Limit)]...)
+	}
+	return hits, rest, q.limit(coverage), nil
 }
 
 // embed returns the query's vector, or nil if the embedder is missing, unavailable or

@@ -32,6 +32,8 @@ type stores struct {
 
 	lexicalErr, exactErr, scoreErr, describeErr, resolveErr, indexErr, embedErr error
 	indexHangs                                                                  bool
+	fewErr                                                                      error
+	grows                                                                       bool // has few units only when counted
 
 	matched  []string // of Match
 	broad    bool
@@ -58,6 +60,10 @@ func (s *stores) Lexical(_ context.Context, _ tenant.Scope, q Query) ([]Hit, err
 func (s *stores) Exact(_ context.Context, _ tenant.Scope, q Query, _ []float32) ([]Hit, Coverage, error) {
 	s.queried = q
 	return s.exact, s.coverage, s.exactErr
+}
+
+func (s *stores) Few(context.Context, tenant.Scope, Query) (bool, error) {
+	return s.coverage.All || s.grows, s.fewErr
 }
 
 func (s *stores) Score(_ context.Context, _ tenant.Scope, _ placement.GenerationID, ids []UnitID, _ []float32) ([]Hit, error) {
@@ -182,6 +188,7 @@ func TestSearch(t *testing.T) {
 		"All":            {reason: "what the database scored completely needs no index", stores: &stores{exact: []Hit{{1, .1}, {2, .9}}, index: []Hit{{7, 1}}, coverage: Coverage{All: true}}, want: []UnitID{2, 1}},
 		"AllNoIndex":     {reason: "nor a placement", stores: &stores{exact: []Hit{{1, .1}}, coverage: Coverage{All: true}}, unplaced: true, want: []UnitID{1}},
 		"AllIndexHangs":  {reason: "nor waits for an index that hangs", stores: &stores{exact: []Hit{{1, .1}}, coverage: Coverage{All: true}, indexHangs: true}, want: []UnitID{1}},
+		"Grown":          {reason: "a user who has more units than when they were counted needs the index", stores: &stores{grows: true, exact: []Hit{{1, .5}}, index: []Hit{{2, .9}}}, want: []UnitID{2, 1}},
 		"Merged":         {reason: "recent ones beside the index's; the database's cosine counts", stores: &stores{exact: []Hit{{1, .5}}, index: []Hit{{2, .9}, {1, .99}}}, want: []UnitID{2, 1}},
 		"NoPlacement":    {reason: "a tenant without a placement is searched by words", stores: &stores{lexical: []Hit{{1, 1}}, index: []Hit{{2, .9}}}, unplaced: true, want: []UnitID{1}, degraded: true},
 		"IndexAway":      {reason: "answered without it, and reported as degraded", stores: &stores{lexical: []Hit{{1, 1}}, exact: []Hit{{2, .9}}, indexErr: errUnavailable}, want: []UnitID{1, 2}, degraded: true},
@@ -218,11 +225,24 @@ func TestSearch(t *testing.T) {
 	}
 }
 
+func TestSearchOfFewUnitsDoesNotAskTheIndex(t *testing.T) {
+	t.Parallel()
+	for name, calls := range map[string]int{"few": 0, "many": 1} {
+		s := &stores{exact: []Hit{{1, .5}}, coverage: Coverage{All: calls == 0}}
+		now := time.Now()
+		search(t, s.engine(&now), homeLocation, 10)
+		if s.indexCalls != calls {
+			t.Errorf("%s: %d calls to the index, want %d", name, s.indexCalls, calls)
+		}
+	}
+}
+
 func TestSearchFailsOnlyWithTheDatabase(t *testing.T) {
 	t.Parallel()
 	broken := fault.New(fault.Unavailable, "the database is unavailable")
 	for name, s := range map[string]*stores{
 		"Lexical":  {lexicalErr: broken},
+		"Few":      {fewErr: broken},
 		"Exact":    {exactErr: broken},
 		"Score":    {lexical: []Hit{{1, 1}}, scoreErr: broken},
 		"Describe": {lexical: []Hit{{1, 1}}, describeErr: broken},

@@ -87,8 +87,10 @@ type Searcher interface {
 	// Lexical returns the best units by words, best first. Unless q.Owners is nil, it
 	// returns only units of these memories, as does Exact.
 	Lexical(ctx context.Context, scope tenant.Scope, q Query) ([]Hit, error)
+	// Few reports whether the user has so few units that Exact scores all of them.
+	Few(ctx context.Context, scope tenant.Scope, q Query) (bool, error)
 	// Exact scores units against the vector without the index, best first: all of the
-	// user's units if there are few, all of q.Owners unless it is nil, otherwise the best q.Limit of those that were not,
+	// user's units if q.Few, all of q.Owners unless it is nil, otherwise the best q.Limit of those that were not,
 	// or only recently, confirmed to be in the index. See Coverage.
 	Exact(ctx context.Context, scope tenant.Scope, q Query, vector []float32) ([]Hit, Coverage, error)
 	// Score returns the cosine of each unit that has a vector of the generation.

@@ -68,6 +68,8 @@ type Query struct {
 	// Owners restricts Lexical and Exact to units of these memories, unless it is nil.
 	Owners []string
 	broad  bool // Where matches more memories than Owners; only the Engine uses it
+	// Few makes Exact score all units, which Searcher.Few must have allowed. The Engine sets it.
+	Few bool
 	// After and Before restrict chats to messages written at or after the first and
 	// before the second; zero for unbounded. Memories ignore them.
 	After, Before time.Time
