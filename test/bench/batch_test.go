@@ -24,7 +24,7 @@ type batches struct {
 const collection = "bench_raw"
 
 // fill creates n rows and n vectors in batches of a page.
-func (f *floor) fill(t *testing.T, n int) batches {
+func (f *floor) fill(t testing.TB, n int) batches {
 	t.Helper()
 	f.makeCollection(t)
 	out := batches{floor: f}
@@ -53,7 +53,7 @@ func (f *floor) fill(t *testing.T, n int) batches {
 	return out
 }
 
-func (f *floor) makeCollection(t *testing.T) {
+func (f *floor) makeCollection(t testing.TB) {
 	t.Helper()
 	_ = f.milvus.DropCollection(t.Context(), collection) // of an earlier run that was killed
 	schema := entity.NewSchema().WithName(collection).
@@ -76,7 +76,7 @@ func (f *floor) makeCollection(t *testing.T) {
 }
 
 // deleteBatch deletes the rows and vectors of a batch.
-func (b batches) deleteBatch(t *testing.T, i int) (rows, vectors time.Duration) {
+func (b batches) deleteBatch(t testing.TB, i int) (rows, vectors time.Duration) {
 	t.Helper()
 	began := time.Now()
 	if _, err := b.server.Owner.Exec(t.Context(), "delete from bench_rows where id = any($1::uuid[])", b.rows[i]); err != nil {

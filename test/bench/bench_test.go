@@ -25,7 +25,7 @@ var (
 
 // bench is a run.
 type bench struct {
-	*testing.T
+	testing.TB
 	report report
 	server *installation.Server
 	floor  *floor
@@ -52,7 +52,7 @@ func TestBench(t *testing.T) {
 		}
 		users, counts = append(users, "u"+s), append(counts, count)
 	}
-	b := &bench{T: t, report: report{Machine: thisMachine()}, http: &http.Client{Timeout: 5 * time.Minute}, writer: newWriter(1), n: n}
+	b := &bench{TB: t, report: report{Machine: thisMachine()}, http: newHTTP(), writer: newWriter(1), n: n}
 	b.server = installation.ServeLocal(t, append(users, "chats")...)
 	b.resident("API server, idle, with the local model")
 	b.floor = newFloor(t, b.server)
@@ -74,6 +74,8 @@ func TestBench(t *testing.T) {
 	t.Logf("\n%s", &b.report)
 	b.save()
 }
+
+func newHTTP() *http.Client { return &http.Client{Timeout: 5 * time.Minute} }
 
 func (b *bench) save() {
 	b.Helper()
@@ -102,7 +104,7 @@ func (b *bench) usage() usage {
 
 func (b *bench) resident(name string) {
 	b.Helper()
-	b.report.Memory = append(b.report.Memory, memory{name, b.usage().resident})
+	b.report.Memory = append(b.report.Memory, footprint{name, b.usage().resident})
 }
 
 // alternate does n rounds of operations, which add to their series, and adds the server's usage to one of them.
@@ -121,10 +123,10 @@ func (b *bench) embedding() {
 	own, peer := b.report.row("embed query", "embedder", 0), b.report.row("embed query", "onnxruntime", 0)
 	for range b.n {
 		text := b.writer.text(8)
-		_, took := b.floor.query(b.T, text)
+		_, took := b.floor.query(b.TB, text)
 		own.add(took)
 		if b.peers != nil {
-			peer.add(b.peers.do(b.T, "embed", map[string]any{"text": text}, nil))
+			peer.add(b.peers.do(b.TB, "embed", map[string]any{"text": text}, nil))
 		}
 	}
 }
@@ -143,14 +145,14 @@ func (b *bench) load(user string, count int) {
 	for part := range slices.Chunk(texts, (count+loaders-1)/loaders) {
 		clients.Go(func() {
 			for _, text := range part {
-				b.as(user).create(b.T, text)
+				b.as(user).create(b.TB, text)
 			}
 		})
 	}
 	clients.Wait()
 	b.settle(user)
 	if b.peers != nil {
-		b.peers.do(b.T, "mem0_load", map[string]any{"user": user, "texts": texts}, nil)
+		b.peers.do(b.TB, "mem0_load", map[string]any{"user": user, "texts": texts}, nil)
 	}
 }
 
@@ -179,20 +181,20 @@ func (b *bench) search(user string, size int) {
 	own := row("Mnemo")
 	b.alternate(b.n, own, func(int) {
 		query := b.writer.text(8)
-		found, took := b.as(user).texts(b.T, query, results)
+		found, took := b.as(user).texts(b.TB, query, results)
 		own.add(took)
 		if len(found) == 0 && !*full {
 			b.Errorf("no memory was found for %q", query)
 		}
-		vector, took := b.floor.query(b.T, query)
+		vector, took := b.floor.query(b.TB, query)
 		row("embedder").add(took)
-		index, fetch := b.floor.search(b.T, user, vector)
+		index, fetch := b.floor.search(b.TB, user, vector)
 		row("Milvus").add(index)
 		row("PostgreSQL").add(fetch)
-		row("empty handler").add(api{b.floor.empty, "", b.http}.do(b.T, http.MethodGet, "", nil, nil))
+		row("empty handler").add(api{b.floor.empty, "", b.http}.do(b.TB, http.MethodGet, "", nil, nil))
 		if b.peers != nil {
 			var texts []string
-			row("mem0").add(b.peers.do(b.T, "mem0_search", map[string]any{"user": user, "text": query, "limit": results}, &texts))
+			row("mem0").add(b.peers.do(b.TB, "mem0_search", map[string]any{"user": user, "text": query, "limit": results}, &texts))
 		}
 	})
 }
@@ -204,13 +206,13 @@ func (b *bench) write(user string, size int) {
 	stale := map[string]int{}
 	b.alternate(b.n, row("create", "Mnemo"), func(i int) {
 		text := b.writer.memory()
-		id, took := b.as(user).create(b.T, text)
+		id, took := b.as(user).create(b.TB, text)
 		row("create", "Mnemo").add(took)
 		stale["Mnemo"] += b.missing(user, text)
-		vector, took := b.floor.passage(b.T, text)
+		vector, took := b.floor.passage(b.TB, text)
 		row("create", "embedder").add(took)
-		row("create", "PostgreSQL").add(b.floor.insert(b.T, user, text, vector))
-		row("delete", "Mnemo").add(b.as(user).do(b.T, http.MethodDelete, "/api/memories/"+id, nil, nil))
+		row("create", "PostgreSQL").add(b.floor.insert(b.TB, user, text, vector))
+		row("delete", "Mnemo").add(b.as(user).do(b.TB, http.MethodDelete, "/api/memories/"+id, nil, nil))
 		stale["Mnemo"] += 1 - b.missing(user, text)
 		if b.peers != nil {
 			stale["mem0"] += b.writePeers(user, size, fmt.Sprint(i), text)
@@ -228,7 +230,7 @@ func (b *bench) write(user string, size int) {
 // missing returns 1 if a search for the text does not find it.
 func (b *bench) missing(user, text string) int {
 	b.Helper()
-	found, _ := b.as(user).texts(b.T, text, results)
+	found, _ := b.as(user).texts(b.TB, text, results)
 	if slices.Contains(found, text) {
 		return 0
 	}
@@ -240,7 +242,7 @@ func (b *bench) writePeers(user string, size int, key, text string) (stale int) 
 	args := map[string]any{"user": user, "text": text, "limit": results}
 	find := func() int {
 		var texts []string
-		b.peers.do(b.T, "mem0_search", args, &texts)
+		b.peers.do(b.TB, "mem0_search", args, &texts)
 		if slices.Contains(texts, text) {
 			return 1
 		}
@@ -248,13 +250,13 @@ func (b *bench) writePeers(user string, size int, key, text string) (stale int) 
 	}
 	row := func(operation, subject string) *series { return b.report.row(operation, subject, size) }
 	var id string
-	row("create", "mem0").add(b.peers.do(b.T, "mem0_add", args, &id))
+	row("create", "mem0").add(b.peers.do(b.TB, "mem0_add", args, &id))
 	stale = 1 - find()
-	row("delete", "mem0").add(b.peers.do(b.T, "mem0_delete", map[string]any{"id": id}, nil))
+	row("delete", "mem0").add(b.peers.do(b.TB, "mem0_delete", map[string]any{"id": id}, nil))
 	stale += find()
 	args = map[string]any{"user": user, "id": key, "text": text}
-	row("create", "LangGraph (no vectors)").add(b.peers.do(b.T, "langgraph_put", args, nil))
-	row("delete", "LangGraph (no vectors)").add(b.peers.do(b.T, "langgraph_delete", map[string]any{"user": user, "id": key}, nil))
+	row("create", "LangGraph (no vectors)").add(b.peers.do(b.TB, "langgraph_put", args, nil))
+	row("delete", "LangGraph (no vectors)").add(b.peers.do(b.TB, "langgraph_delete", map[string]any{"user": user, "id": key}, nil))
 	return stale
 }
 
@@ -266,31 +268,31 @@ func (b *bench) read(user string, size int) {
 	row := func(operation, subject string) *series { return b.report.row(operation, subject, size) }
 	if b.peers != nil {
 		for i := range page {
-			b.peers.do(b.T, "langgraph_put", map[string]any{"user": user, "id": fmt.Sprint(i), "text": b.writer.memory()}, nil)
+			b.peers.do(b.TB, "langgraph_put", map[string]any{"user": user, "id": fmt.Sprint(i), "text": b.writer.memory()}, nil)
 		}
 	}
 	b.alternate(b.n, row("list 1000", "Mnemo"), func(int) {
-		found, took := b.as(user).texts(b.T, "", page)
+		found, took := b.as(user).texts(b.TB, "", page)
 		row("list 1000", "Mnemo").add(took)
 		if want := min(page, size); len(found) != want {
 			b.Fatalf("%d memories are listed, want %d", len(found), want)
 		}
-		row("list 1000", "PostgreSQL").add(b.floor.list(b.T, user, page))
+		row("list 1000", "PostgreSQL").add(b.floor.list(b.TB, user, page))
 		if b.peers != nil {
 			args := map[string]any{"user": user, "limit": page}
-			row("list 1000", "mem0").add(b.peers.do(b.T, "mem0_list", args, nil))
-			row("list 1000", "LangGraph (no vectors)").add(b.peers.do(b.T, "langgraph_list", args, nil))
+			row("list 1000", "mem0").add(b.peers.do(b.TB, "mem0_list", args, nil))
+			row("list 1000", "LangGraph (no vectors)").add(b.peers.do(b.TB, "langgraph_list", args, nil))
 		}
 	})
 	b.alternate(b.n, row("list 10", "Mnemo"), func(int) {
-		_, took := b.as(user).texts(b.T, "", 10)
+		_, took := b.as(user).texts(b.TB, "", 10)
 		row("list 10", "Mnemo").add(took)
-		row("list 10", "PostgreSQL").add(b.floor.list(b.T, user, 10))
+		row("list 10", "PostgreSQL").add(b.floor.list(b.TB, user, 10))
 	})
 	b.alternate(b.n, row("count", "Mnemo"), func(int) {
-		row("count", "Mnemo").add(b.as(user).do(b.T, http.MethodGet, "/api/chat-history/count", nil, nil))
-		row("count", "PostgreSQL").add(b.floor.pick(b.T, user))
-		row("count", "empty handler").add(api{b.floor.empty, "", b.http}.do(b.T, http.MethodGet, "", nil, nil))
+		row("count", "Mnemo").add(b.as(user).do(b.TB, http.MethodGet, "/api/chat-history/count", nil, nil))
+		row("count", "PostgreSQL").add(b.floor.pick(b.TB, user))
+		row("count", "empty handler").add(api{b.floor.empty, "", b.http}.do(b.TB, http.MethodGet, "", nil, nil))
 	})
 }
 
@@ -298,15 +300,15 @@ func (b *bench) read(user string, size int) {
 func (b *bench) bulkDelete(user string, size int) {
 	b.Helper()
 	row := func(subject string) *series { return b.report.row("bulk delete 1000", subject, size) }
-	raw := b.floor.fill(b.T, size)
+	raw := b.floor.fill(b.TB, size)
 	b.alternate((size+page-1)/page, row("Mnemo"), func(i int) {
-		ids := b.as(user).ids(b.T, page)
+		ids := b.as(user).ids(b.TB, page)
 		var out struct{ DeletedCount int }
-		row("Mnemo").add(b.as(user).do(b.T, http.MethodPost, "/api/memories/bulk-delete", map[string]any{"memoryIds": ids}, &out))
+		row("Mnemo").add(b.as(user).do(b.TB, http.MethodPost, "/api/memories/bulk-delete", map[string]any{"memoryIds": ids}, &out))
 		if out.DeletedCount != len(ids) {
 			b.Fatalf("%d memories were deleted, want %d", out.DeletedCount, len(ids))
 		}
-		rows, vectors := raw.deleteBatch(b.T, i)
+		rows, vectors := raw.deleteBatch(b.TB, i)
 		row("PostgreSQL").add(rows)
 		row("Milvus").add(vectors)
 	})

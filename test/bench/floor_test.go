@@ -30,7 +30,7 @@ const scratch = `create table bench_rows (id uuid primary key, user_id text not 
 	created_at timestamptz not null default now());
 create index on bench_rows (user_id, created_at)`
 
-func newFloor(t *testing.T, s *installation.Server) *floor {
+func newFloor(t testing.TB, s *installation.Server) *floor {
 	t.Helper()
 	f := &floor{server: s, milvus: milvustest.Open(t), empty: serveEmpty(t)}
 	var err error
@@ -45,7 +45,7 @@ func newFloor(t *testing.T, s *installation.Server) *floor {
 }
 
 // serveEmpty serves an empty handler as the server does.
-func serveEmpty(t *testing.T) string {
+func serveEmpty(t testing.TB) string {
 	t.Helper()
 	app := fiber.New(fiber.Config{DisableStartupMessage: true})
 	app.Get("/", func(c *fiber.Ctx) error { return c.SendStatus(fiber.StatusOK) })
@@ -59,7 +59,7 @@ func serveEmpty(t *testing.T) string {
 }
 
 // query embeds a query.
-func (f *floor) query(t *testing.T, text string) (vector []float32, took time.Duration) {
+func (f *floor) query(t testing.TB, text string) (vector []float32, took time.Duration) {
 	t.Helper()
 	began := time.Now()
 	vector, err := f.embedder.EmbedQuery(t.Context(), text)
@@ -70,7 +70,7 @@ func (f *floor) query(t *testing.T, text string) (vector []float32, took time.Du
 }
 
 // passage embeds a memory.
-func (f *floor) passage(t *testing.T, text string) (vector []float32, took time.Duration) {
+func (f *floor) passage(t testing.TB, text string) (vector []float32, took time.Duration) {
 	t.Helper()
 	began := time.Now()
 	vectors, err := f.embedder.Embed(t.Context(), []string{text})
@@ -81,7 +81,7 @@ func (f *floor) passage(t *testing.T, text string) (vector []float32, took time.
 }
 
 // insert commits a row.
-func (f *floor) insert(t *testing.T, user, text string, vector []float32) time.Duration {
+func (f *floor) insert(t testing.TB, user, text string, vector []float32) time.Duration {
 	t.Helper()
 	content := make([]byte, 2*len(vector))
 	began := time.Now()
@@ -93,7 +93,7 @@ func (f *floor) insert(t *testing.T, user, text string, vector []float32) time.D
 }
 
 // search asks Milvus for the ten best units of a user and PostgreSQL for their texts.
-func (f *floor) search(t *testing.T, user string, vector []float32) (index, fetch time.Duration) {
+func (f *floor) search(t testing.TB, user string, vector []float32) (index, fetch time.Duration) {
 	t.Helper()
 	params, err := entity.NewIndexHNSWSearchParam(64)
 	if err != nil {
@@ -126,7 +126,7 @@ func (f *floor) search(t *testing.T, user string, vector []float32) (index, fetc
 }
 
 // list selects the oldest memories of a user.
-func (f *floor) list(t *testing.T, user string, limit int) time.Duration {
+func (f *floor) list(t testing.TB, user string, limit int) time.Duration {
 	t.Helper()
 	began := time.Now()
 	rows, err := f.server.Owner.Query(t.Context(), "select id, text, bucket_id, created_at from memories where tenant_id = $1 and user_id = $2 order by seq limit $3",
@@ -146,7 +146,7 @@ func (f *floor) list(t *testing.T, user string, limit int) time.Duration {
 }
 
 // pick selects one row by its primary key.
-func (f *floor) pick(t *testing.T, user string) time.Duration {
+func (f *floor) pick(t testing.TB, user string) time.Duration {
 	t.Helper()
 	began := time.Now()
 	var n int64

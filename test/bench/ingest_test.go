@@ -31,7 +31,7 @@ func (b *bench) ingest() {
 			messages = append(messages, chat.Message{ExternalID: id, Sender: []chat.Sender{chat.Human, chat.Assistant}[j%2], Text: text, CreatedAt: when})
 			indexes = append(indexes, j)
 		}
-		b.as("chats").do(b.T, http.MethodPost, "/api/chat-history/ingest/custom-online", map[string]any{"platform": "bench",
+		b.as("chats").do(b.TB, http.MethodPost, "/api/chat-history/ingest/custom-online", map[string]any{"platform": "bench",
 			"conversation": map[string]any{"id": fmt.Sprint(i), "title": "Chat", "createdAt": at, "messages": sent}}, nil)
 		for _, u := range chat.Units("bench", messages, indexes) {
 			dense = append(dense, u.Dense)

@@ -34,7 +34,7 @@ type answer struct {
 }
 
 // startPeers starts the process, which ends with the test.
-func startPeers(t *testing.T) *peers {
+func startPeers(t testing.TB) *peers {
 	t.Helper()
 	cache, err := devenv.OpenCache(devenv.NewProgress(os.Stderr))
 	if err != nil {
@@ -82,7 +82,7 @@ func startPeers(t *testing.T) *peers {
 }
 
 // do runs an operation and returns the time it took inside the process.
-func (p *peers) do(t *testing.T, op string, args map[string]any, result any) time.Duration {
+func (p *peers) do(t testing.TB, op string, args map[string]any, result any) time.Duration {
 	t.Helper()
 	request := map[string]any{"op": op}
 	maps.Copy(request, args)
@@ -102,7 +102,7 @@ func (p *peers) do(t *testing.T, op string, args map[string]any, result any) tim
 	return time.Duration(a.Seconds * 1e9)
 }
 
-func (p *peers) read(t *testing.T, op string) (a answer) {
+func (p *peers) read(t testing.TB, op string) (a answer) {
 	t.Helper()
 	if !p.answers.Scan() {
 		t.Fatalf("%s: the peers' process ended: %v", op, p.answers.Err())

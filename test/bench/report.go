@@ -21,12 +21,12 @@ type report struct {
 	Rows    []*series
 	Ratios  []ratio
 	// Memory is the resident memory of processes in bytes, by description.
-	Memory []memory
+	Memory []footprint
 	// Facts are results that are no durations, such as stale reads.
 	Facts []string
 }
 
-type memory struct {
+type footprint struct {
 	Name  string `json:"name"`
 	Bytes int64  `json:"bytes"`
 }
@@ -107,11 +107,11 @@ func (r *report) MarshalJSON() ([]byte, error) {
 		Allocations float64 `json:"allocations,omitempty"`
 	}
 	out := struct {
-		Machine machine  `json:"machine"`
-		Rows    []row    `json:"rows"`
-		Ratios  []ratio  `json:"ratios"`
-		Memory  []memory `json:"memory"`
-		Facts   []string `json:"facts"`
+		Machine machine     `json:"machine"`
+		Rows    []row       `json:"rows"`
+		Ratios  []ratio     `json:"ratios"`
+		Memory  []footprint `json:"memory"`
+		Facts   []string    `json:"facts"`
 	}{Machine: r.Machine, Ratios: r.Ratios, Memory: r.Memory, Facts: r.Facts}
 	for _, s := range r.Rows {
 		if n := float64(len(s.took)); n > 0 {

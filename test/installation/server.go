@@ -39,8 +39,9 @@ type Server struct {
 	// Tenant is the tenant of the users, and Placement the location of its vectors.
 	Tenant    tenant.ID
 	Placement placement.Location
-	// Owner is the database as the role that sees everything.
-	Owner *pgxpool.Pool
+	// Owner is the database as the role that sees everything, AppURL that of the server's role.
+	Owner  *pgxpool.Pool
+	AppURL string
 }
 
 // ServeLocal starts a Server with the users, and stops it after the test.
@@ -51,7 +52,7 @@ func ServeLocal(tb testing.TB, users ...string) *Server {
 		tb.Fatal(err)
 	}
 	d := postgrestest.Create(tb)
-	s := &Server{Tokens: map[string]string{}, Users: map[string]tenant.UserID{}}
+	s := &Server{Tokens: map[string]string{}, Users: map[string]tenant.UserID{}, AppURL: d.AppURL}
 	s.makeTenant(tb, d, users)
 	var err error
 	if s.Owner, err = pgxpool.New(tb.Context(), d.OwnerURL); err != nil {
