@@ -141,6 +141,10 @@ func (f fakeMemories) List(_ context.Context, scope tenant.Scope, q memory.Filte
 	if q.Newest {
 		slices.Reverse(list)
 	}
+	if q.After != 0 {
+		last := slices.IndexFunc(list, func(m memory.Memory) bool { return m.Seq == q.After })
+		list = list[last+1:]
+	}
 	list = list[min(q.Skip, len(list)):]
 	n := min(q.Limit, len(list))
 	return list[:n], len(list) > n, err

@@ -125,7 +125,7 @@ var errNoObject = errors.New("must be a JSON object")
 // numbers without an exponent; nil if it has no members. The error continues the name of
 // the field.
 func CanonicalMetadata(raw []byte) (json.RawMessage, error) {
-	if len(raw) == 0 || string(raw) == "null" {
+	if len(raw) == 0 || string(raw) == "null" || string(raw) == "{}" {
 		return nil, nil
 	}
 	if !utf8.Valid(raw) {

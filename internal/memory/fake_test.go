@@ -54,6 +54,10 @@ func (f *fakes) List(_ context.Context, _ tenant.Scope, q Filter) ([]Memory, boo
 	if q.Newest {
 		slices.Reverse(list)
 	}
+	if q.After != 0 {
+		last := slices.IndexFunc(list, func(m Memory) bool { return m.Seq == q.After })
+		list = list[last+1:]
+	}
 	list = list[min(q.Skip, len(list)):]
 	n := min(q.Limit, len(list))
 	return list[:n], len(list) > n, f.storeFails

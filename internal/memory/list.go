@@ -120,6 +120,7 @@ func (s *Service) walk(ctx context.Context, who tenant.Identity, in ListInput, p
 		if err != nil {
 			return false, fmt.Errorf("list memories: %w", err)
 		}
+		pack.out = slices.Grow(pack.out, min(len(batch), pack.room()))
 		for _, m := range batch {
 			if !pack.add(m) {
 				return true, nil
@@ -128,7 +129,8 @@ func (s *Service) walk(ctx context.Context, who tenant.Identity, in ListInput, p
 		if !more || len(batch) == 0 || pack.room() == 0 {
 			return more && len(batch) > 0, nil
 		}
-		f.Skip += len(batch)
+		// Skipping the memories that were read would cost as much as reading them.
+		f.After, f.Skip = batch[len(batch)-1].Seq, 0
 	}
 }
 

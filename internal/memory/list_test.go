@@ -51,6 +51,25 @@ func TestList(t *testing.T) {
 	}
 }
 
+func TestListReadsEveryPageOnce(t *testing.T) {
+	t.Parallel()
+	who := alice
+	who.Quota.ListTokens = 1e6
+	want := idsUpTo(2*page + 50)
+	for _, newest := range []bool{false, true} {
+		got, err := newService(filled(len(want))).List(t.Context(), who, ListInput{All: true, Newest: newest, Skip: 10})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if newest {
+			slices.Reverse(want)
+		}
+		if d := cmp.Diff(want[10:], ids(got.Memories)); d != "" {
+			t.Errorf("newest %t: -want +got\n%s", newest, d)
+		}
+	}
+}
+
 func idsUpTo(n int) []string { return ids(filled(n).memories) }
 
 func TestListRejectsInvalidInput(t *testing.T) {

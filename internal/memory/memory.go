@@ -124,6 +124,7 @@ type Filter struct {
 	Newest bool // newest first, else oldest first
 	// AsOf restricts the result to what was known before it; zero for now.
 	AsOf  time.Time
+	After int64 // only those that follow the memory with this sequence number; 0 for all
 	Skip  int
 	Limit int // at least 1
 }

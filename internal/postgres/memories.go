@@ -168,21 +168,24 @@ func listMemories(ctx context.Context, tx db.DBTX, scope tenant.Scope, f memory.
 	if !f.Where.IsZero() {
 		sql += " and " + whereSQL(f.Where, &args)
 	}
+	comes, order := ">", ""
 	if f.Newest {
-		sql += " order by m.seq desc"
-	} else {
-		sql += " order by m.seq"
+		comes, order = "<", " desc"
 	}
-	return queryMemories(ctx, tx, sql+" offset $4 limit $5", args...)
+	if f.After != 0 {
+		args = append(args, f.After)
+		sql += fmt.Sprintf(" and m.seq %s $%d", comes, len(args))
+	}
+	return queryMemories(ctx, tx, f.Limit+1, sql+" order by m.seq"+order+" offset $4 limit $5", args...)
 }
 
 // selectMemories selects the memories of a user ($2) as they were known before a time
-// ($3, null for now): with the text, version and links of then.
+// ($3, null for now): with the text, version and links of then. Null is cheaper to read than an empty array or object.
 const selectMemories = `select m.id, m.seq, m.bucket_id, b.name, coalesce(v.text, m.text), m.tokens, m.source, coalesce(v.version, m.version),
 		m.created_at, coalesce(v.created_at, m.updated_at), coalesce(n.id::text, ''),
-		array(select o.id::text from memories o where o.tenant_id = m.tenant_id and o.user_id = m.user_id and o.superseded_by = m.id
-			and ($3::timestamptz is null or o.superseded_at < $3) order by o.seq),
-		m.agent_id, m.run_id, m.tags, m.metadata
+		nullif(array(select o.id::text from memories o where o.tenant_id = m.tenant_id and o.user_id = m.user_id and o.superseded_by = m.id
+			and ($3::timestamptz is null or o.superseded_at < $3) order by o.seq), '{}'),
+		m.agent_id, m.run_id, nullif(m.tags, '{}'), nullif(m.metadata, '{}')
 	from memories m join buckets b on b.tenant_id = m.tenant_id and b.user_id = m.user_id and b.id = m.bucket_id
 	left join memories n on n.tenant_id = m.tenant_id and n.user_id = m.user_id and n.id = m.superseded_by
 		and ($3::timestamptz is null or m.superseded_at < $3)
@@ -191,25 +194,24 @@ const selectMemories = `select m.id, m.seq, m.bucket_id, b.name, coalesce(v.text
 		order by e.version desc limit 1) v on true
 	where m.tenant_id = $1 and m.user_id = $2 and ($3::timestamptz is null or m.created_at < $3)`
 
-func queryMemories(ctx context.Context, tx db.DBTX, sql string, args ...any) ([]memory.Memory, error) {
+// queryMemories returns the memories of a query that has at most so many.
+func queryMemories(ctx context.Context, tx db.DBTX, most int, sql string, args ...any) ([]memory.Memory, error) {
 	rows, err := tx.Query(ctx, sql, args...)
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (m memory.Memory, err error) {
-		var metadata []byte
-		err = row.Scan(&m.ID, &m.Seq, &m.BucketID, &m.BucketName, &m.Text, &m.Tokens, &m.Source, &m.Version,
-			&m.CreatedAt, &m.UpdatedAt, &m.SupersededBy, &m.Supersedes, &m.AgentID, &m.RunID, &m.Tags, &metadata)
-		if err != nil {
-			return m, err
-		}
+	out := make([]memory.Memory, 0, most)
+	var m memory.Memory
+	var metadata []byte
+	_, err = pgx.ForEachRow(rows, []any{&m.ID, &m.Seq, &m.BucketID, &m.BucketName, &m.Text, &m.Tokens, &m.Source, &m.Version,
+		&m.CreatedAt, &m.UpdatedAt, &m.SupersededBy, &m.Supersedes, &m.AgentID, &m.RunID, &m.Tags, &metadata}, func() error {
 		m.CreatedAt, m.UpdatedAt = m.CreatedAt.UTC(), m.UpdatedAt.UTC()
-		if len(m.Supersedes) == 0 {
-			m.Supersedes = nil
-		}
+		var err error
 		m.Attributes, err = toAttributes(m.AgentID, m.RunID, m.Tags, metadata)
-		return m, err
+		out = append(out, m)
+		return err
 	})
+	return out, err
 }
 
 // Count implements memory.Store.
@@ -268,7 +270,7 @@ func (m Memories) Sources(ctx context.Context, scope tenant.Scope) ([]string, er
 func (m Memories) ByID(ctx context.Context, scope tenant.Scope, ids []string, asOf time.Time) ([]memory.Memory, error) {
 	var out []memory.Memory
 	err := m.DB.readScope(ctx, scope, func(tx db.DBTX, _ *db.Queries) (err error) {
-		out, err = queryMemories(ctx, tx, selectMemories+" and m.id = any($4::uuid[])",
+		out, err = queryMemories(ctx, tx, len(ids), selectMemories+" and m.id = any($4::uuid[])",
 			string(scope.Tenant), int64(scope.User), optionalTime(asOf), parseIDs(ids))
 		return err
 	})

@@ -65,7 +65,9 @@ func TestReadScopeEndsWithItsStatement(t *testing.T) {
 	if !errors.Is(err, pgx.ErrNoRows) {
 		t.Errorf("no row: %v, want ErrNoRows", err)
 	}
-	err = read(func(tx db.DBTX) error { return tx.QueryRow(t.Context(), "select 1 / (count(*) - count(*)) from buckets").Scan(&n) })
+	err = read(func(tx db.DBTX) error {
+		return tx.QueryRow(t.Context(), "select 1 / (count(*) - count(*)) from buckets").Scan(&n)
+	})
 	if e, ok := errors.AsType[*pgconn.PgError](err); !ok || e.Code != "22012" {
 		t.Errorf("a division by zero: %v, want division_by_zero", err)
 	}
