@@ -3,6 +3,7 @@ package retrieve
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -199,5 +200,19 @@ func TestRelevantResults(t *testing.T) {
 	r.Calibrated = false
 	if diff := cmp.Diff([]int{2, 3}, append(got, r.Relevant())); diff != "" {
 		t.Errorf("relevant (-want +got):\n%s", diff)
+	}
+}
+
+// BenchmarkCoverage compares the terms of a question with those of a hundred memories, as every search does.
+func BenchmarkCoverage(b *testing.B) {
+	units, ranking := map[UnitID]Described{}, []Hit{}
+	for id := range UnitID(100) {
+		units[id] = Described{ID: id, Text: fmt.Sprintf("2025-05-09 Planted %d tulips in the garden behind the house and prefers the window seat on trains", id)}
+		ranking = append(ranking, Hit{ID: id})
+	}
+	c := comparison{query: Query{Text: "where do I like to sit on trains?"}}
+	b.ReportAllocs()
+	for b.Loop() {
+		c.coverage(units, ranking)
 	}
 }

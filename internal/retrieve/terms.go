@@ -24,7 +24,8 @@ func setOf(list string) map[string]bool {
 
 // plainWords returns the words of a text in lower case, without genitive endings.
 func plainWords(text string) []string {
-	var out []string
+	const letters = 5 // of a typical word with its space
+	out := make([]string, 0, len(text)/letters+1)
 	text = strings.ToLower(text)
 	start := -1
 	for i, r := range text {
@@ -54,15 +55,25 @@ func appendWord(out []string, before, word string) []string {
 func terms(text string) []string { return stems(plainWords(text)) }
 
 func stems(words []string) []string {
-	var out []string
+	if len(words) == 0 {
+		return nil
+	}
+	out := make([]string, 0, len(words))
+	eachStem(words, func(term string) { out = append(out, term) })
+	return out
+}
+
+// eachStem calls do with the terms of words, in order.
+func eachStem(words []string, do func(term string)) {
 	for _, w := range words {
 		if r, _ := utf8.DecodeRuneInString(w); isLetterAlone(r) {
-			out = append(out, pairs(w)...)
+			for _, pair := range pairs(w) {
+				do(pair)
+			}
 		} else if s := stem(w); s != "" {
-			out = append(out, s)
+			do(s)
 		}
 	}
-	return out
 }
 
 func pairs(word string) []string {
@@ -117,18 +128,21 @@ func undouble(rest, ending string) string {
 
 // bag is a text as counted terms, of which only those of a question are kept.
 type bag struct {
-	counts map[string]int
-	size   int // of all terms
+	counts map[string]int // nil if there are none
+	size   int            // of all terms
 }
 
-func bagOf(words []string, question map[string]bool) bag {
-	b := bag{counts: map[string]int{}}
-	for _, t := range stems(words) {
-		if question[t] {
-			b.counts[t]++
-		}
+func bagOf(words []string, question map[string]bool) (b bag) {
+	eachStem(words, func(t string) {
 		b.size++
-	}
+		if !question[t] {
+			return
+		}
+		if b.counts == nil {
+			b.counts = map[string]int{}
+		}
+		b.counts[t]++
+	})
 	return b
 }
 
