@@ -46,10 +46,7 @@ func TestDescribeReadsFewRows(t *testing.T) {
 	t.Parallel()
 	d := postgrestest.Create(t)
 	b := setupIn(t, d, nil)
-	exec(t, b.owner, `do $$ declare name text; begin
-		for name in select oid::regclass::text from pg_class where relkind = 'r' and (relname like 'units\_%' or relname in ('messages', 'conversations')) loop
-			execute 'alter table ' || name || ' set (autovacuum_enabled = off)';
-		end loop; end $$`)
+	disableAutovacuum(t, b)
 	scope := b.users[0]
 	const chats, length, every = 40, 50, 20
 	var ids []retrieve.UnitID
@@ -78,6 +75,56 @@ func TestDescribeReadsFewRows(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Describing and resolving memories reads no row twice either.
+func TestDescribeMemoriesReadsFewRows(t *testing.T) {
+	t.Parallel()
+	d := postgrestest.Create(t)
+	b := setupIn(t, d, nil)
+	disableAutovacuum(t, b)
+	scope := b.users[0]
+	first := b.remember(t, scope, "first", nil)
+	const memories, every = 1000, 10
+	defer exec(t, b.owner, "delete from memories where id <> $1", first) // the counters do not include them
+	exec(t, b.owner, `with m as (insert into memories (tenant_id, user_id, id, seq, bucket_id, text, tokens, source)
+		select tenant_id, user_id, gen_random_uuid(), seq + n, bucket_id, 'text ' || n, 1, '' from memories, generate_series(1, $2::int) n where id = $1 returning *)
+		insert into units (tenant_id, user_id, kind, group_id, memory_id, span_start, span_end, tsv, embedding, generation_id)
+		select tenant_id, user_id, 1, bucket_id, id, 0, 4, to_tsvector('english', text), decode(repeat('0028', 384), 'hex'), 1 from m order by seq`, first, memories)
+	var ids string
+	if err := b.owner.QueryRow(t.Context(), "select string_agg(id::text, ',') from units where kind = 1 and id % $1::int = 0", every).Scan(&ids); err != nil {
+		t.Fatal(err)
+	}
+	conn := session(t, d, scope)
+	exec(t, conn, "prepare described (uuid, bigint, bigint[], bigint, smallint) as "+
+		namedQuery(t, "units.sql", "DescribeMemoryUnits", "tenant_id", "user_id", "ids", "group_id", "generation_id"))
+	exec(t, conn, "prepare resolved (uuid, bigint, bigint[], bigint) as "+namedQuery(t, "units.sql", "ResolveMemoryUnits", "tenant_id", "user_id", "ids", "group_id"))
+	for _, statistics := range []string{"without statistics", "with statistics"} {
+		if statistics == "with statistics" {
+			exec(t, b.owner, "analyze units, memories")
+		}
+		for _, mode := range []string{"force_custom_plan", "force_generic_plan"} {
+			exec(t, conn, "set plan_cache_mode = "+mode)
+			for query, more := range map[string]string{"described": ", 1", "resolved": ""} {
+				plan := explain(t, conn, fmt.Sprintf("execute %s ('%s', %d, '{%s}', 0%s)", query, scope.Tenant, scope.User, ids, more))
+				if least := float64(memories/every - 1); plan.Rows < least {
+					t.Errorf("%s %s, %s: %v rows, want at least %v", query, statistics, mode, plan.Rows, least)
+				}
+				if node, rows := plan.most(); rows > memories+1 {
+					t.Errorf("%s %s, %s: %s of %s reads %v rows, want at most each unit once, %d", query, statistics, mode, node.Type, node.Relation, rows, memories)
+				}
+			}
+		}
+	}
+}
+
+// disableAutovacuum keeps the tables of memories and conversations without statistics.
+func disableAutovacuum(t *testing.T, b *testBundle) {
+	t.Helper()
+	exec(t, b.owner, `do $$ declare name text; begin
+		for name in select oid::regclass::text from pg_class where relkind = 'r' and (relname like 'units\_%' or relname in ('messages', 'conversations', 'memories')) loop
+			execute 'alter table ' || name || ' set (autovacuum_enabled = off)';
+		end loop; end $$`)
 }
 
 // session returns a single connection of the application role with a user's scope.

@@ -71,21 +71,30 @@ func (q *Queries) CountUnits(ctx context.Context, arg CountUnitsParams) (int64, 
 }
 
 const describeMemoryUnits = `-- name: DescribeMemoryUnits :many
-select u.id, u.memory_id::text as owner, u.span_start, u.span_end,
-    case $1::smallint when u.generation_id then u.embedding when u.next_generation_id then u.next_embedding end::bytea as embedding,
+select u.id, u.memory_id::text as owner, u.span_start, u.span_end, u.embedding,
     convert_from(substring(convert_to(m.text, 'UTF8') from u.span_start + 1 for u.span_end - u.span_start), 'UTF8')::text as piece
-from units u join memories m on m.tenant_id = u.tenant_id and m.user_id = u.user_id and m.id = u.memory_id
-where u.tenant_id = $2 and u.user_id = $3 and u.id = any($4::bigint[]) and u.kind = 1 and u.active
-    and ($5::bigint = 0 or u.group_id = $5)
-    and ($6::timestamptz is null or m.created_at >= $6)
-    and ($7::timestamptz is null or m.created_at < $7)
+from unnest($1::bigint[]) w(id)
+cross join lateral (
+    select n.id, n.memory_id, n.span_start, n.span_end,
+        case $2::smallint when n.generation_id then n.embedding when n.next_generation_id then n.next_embedding end::bytea as embedding
+    from units n
+    where n.tenant_id = $3 and n.user_id = $4 and n.id = w.id and n.kind = 1 and n.active
+        and ($5::bigint = 0 or n.group_id = $5)
+    limit 1
+) u
+cross join lateral (
+    select m.text from memories m where m.tenant_id = $3 and m.user_id = $4 and m.id = u.memory_id
+        and ($6::timestamptz is null or m.created_at >= $6)
+        and ($7::timestamptz is null or m.created_at < $7)
+    limit 1
+) m
 `
 
 type DescribeMemoryUnitsParams struct {
+	Ids          []int64
 	GenerationID int16
 	TenantID     string
 	UserID       int64
-	Ids          []int64
 	GroupID      int64
 	FromTime     *time.Time
 	ToTime       *time.Time
@@ -100,13 +109,13 @@ type DescribeMemoryUnitsRow struct {
 	Piece     string
 }
 
-// The units with their text.
+// The units with their text, looked up as in ResolveMemoryUnits.
 func (q *Queries) DescribeMemoryUnits(ctx context.Context, arg DescribeMemoryUnitsParams) ([]DescribeMemoryUnitsRow, error) {
 	rows, err := q.db.Query(ctx, describeMemoryUnits,
+		arg.Ids,
 		arg.GenerationID,
 		arg.TenantID,
 		arg.UserID,
-		arg.Ids,
 		arg.GroupID,
 		arg.FromTime,
 		arg.ToTime,
@@ -516,17 +525,25 @@ func (q *Queries) ResolveChatUnits(ctx context.Context, arg ResolveChatUnitsPara
 
 const resolveMemoryUnits = `-- name: ResolveMemoryUnits :many
 select u.id, u.memory_id::text as owner, u.seq, u.span_start, u.span_end
-from units u join memories m on m.tenant_id = u.tenant_id and m.user_id = u.user_id and m.id = u.memory_id
-where u.tenant_id = $1 and u.user_id = $2 and u.id = any($3::bigint[]) and u.kind = 1 and u.active
-    and ($4::bigint = 0 or u.group_id = $4)
-    and ($5::timestamptz is null or m.created_at >= $5)
-    and ($6::timestamptz is null or m.created_at < $6)
+from unnest($1::bigint[]) w(id)
+cross join lateral (
+    select n.id, n.memory_id, n.seq, n.span_start, n.span_end from units n
+    where n.tenant_id = $2 and n.user_id = $3 and n.id = w.id and n.kind = 1 and n.active
+        and ($4::bigint = 0 or n.group_id = $4)
+    limit 1
+) u
+cross join lateral (
+    select from memories m where m.tenant_id = $2 and m.user_id = $3 and m.id = u.memory_id
+        and ($5::timestamptz is null or m.created_at >= $5)
+        and ($6::timestamptz is null or m.created_at < $6)
+    limit 1
+) m
 `
 
 type ResolveMemoryUnitsParams struct {
+	Ids      []int64
 	TenantID string
 	UserID   int64
-	Ids      []int64
 	GroupID  int64
 	FromTime *time.Time
 	ToTime   *time.Time
@@ -540,11 +557,13 @@ type ResolveMemoryUnitsRow struct {
 	SpanEnd   int32
 }
 
+// Each unit is looked up by its id, and then its memory. Without statistics, as after an import, the
+// planner would read all units and memories of the user for each. See DescribeUnits.
 func (q *Queries) ResolveMemoryUnits(ctx context.Context, arg ResolveMemoryUnitsParams) ([]ResolveMemoryUnitsRow, error) {
 	rows, err := q.db.Query(ctx, resolveMemoryUnits,
+		arg.Ids,
 		arg.TenantID,
 		arg.UserID,
-		arg.Ids,
 		arg.GroupID,
 		arg.FromTime,
 		arg.ToTime,

@@ -4,12 +4,22 @@ select unit_id::bigint as id, score::float8 as score from lexical_ranking(@tenan
     sqlc.narg('after_time')::timestamptz, sqlc.narg('before_time')::timestamptz, @query::text, @count::int, sqlc.narg('memories')::uuid[]);
 
 -- name: ResolveMemoryUnits :many
+-- Each unit is looked up by its id, and then its memory. Without statistics, as after an import, the
+-- planner would read all units and memories of the user for each. See DescribeUnits.
 select u.id, u.memory_id::text as owner, u.seq, u.span_start, u.span_end
-from units u join memories m on m.tenant_id = u.tenant_id and m.user_id = u.user_id and m.id = u.memory_id
-where u.tenant_id = @tenant_id and u.user_id = @user_id and u.id = any(@ids::bigint[]) and u.kind = 1 and u.active
-    and (@group_id::bigint = 0 or u.group_id = @group_id)
-    and (sqlc.narg('from_time')::timestamptz is null or m.created_at >= sqlc.narg('from_time'))
-    and (sqlc.narg('to_time')::timestamptz is null or m.created_at < sqlc.narg('to_time'));
+from unnest(@ids::bigint[]) w(id)
+cross join lateral (
+    select n.id, n.memory_id, n.seq, n.span_start, n.span_end from units n
+    where n.tenant_id = @tenant_id and n.user_id = @user_id and n.id = w.id and n.kind = 1 and n.active
+        and (@group_id::bigint = 0 or n.group_id = @group_id)
+    limit 1
+) u
+cross join lateral (
+    select from memories m where m.tenant_id = @tenant_id and m.user_id = @user_id and m.id = u.memory_id
+        and (sqlc.narg('from_time')::timestamptz is null or m.created_at >= sqlc.narg('from_time'))
+        and (sqlc.narg('to_time')::timestamptz is null or m.created_at < sqlc.narg('to_time'))
+    limit 1
+) m;
 
 -- name: ResolveChatUnits :many
 select u.id, u.conversation_id::text as owner, u.seq, u.span_start, u.span_end, g.created_at as at
@@ -114,12 +124,21 @@ cross join lateral (
 ) u;
 
 -- name: DescribeMemoryUnits :many
--- The units with their text.
-select u.id, u.memory_id::text as owner, u.span_start, u.span_end,
-    case @generation_id::smallint when u.generation_id then u.embedding when u.next_generation_id then u.next_embedding end::bytea as embedding,
+-- The units with their text, looked up as in ResolveMemoryUnits.
+select u.id, u.memory_id::text as owner, u.span_start, u.span_end, u.embedding,
     convert_from(substring(convert_to(m.text, 'UTF8') from u.span_start + 1 for u.span_end - u.span_start), 'UTF8')::text as piece
-from units u join memories m on m.tenant_id = u.tenant_id and m.user_id = u.user_id and m.id = u.memory_id
-where u.tenant_id = @tenant_id and u.user_id = @user_id and u.id = any(@ids::bigint[]) and u.kind = 1 and u.active
-    and (@group_id::bigint = 0 or u.group_id = @group_id)
-    and (sqlc.narg('from_time')::timestamptz is null or m.created_at >= sqlc.narg('from_time'))
-    and (sqlc.narg('to_time')::timestamptz is null or m.created_at < sqlc.narg('to_time'));
+from unnest(@ids::bigint[]) w(id)
+cross join lateral (
+    select n.id, n.memory_id, n.span_start, n.span_end,
+        case @generation_id::smallint when n.generation_id then n.embedding when n.next_generation_id then n.next_embedding end::bytea as embedding
+    from units n
+    where n.tenant_id = @tenant_id and n.user_id = @user_id and n.id = w.id and n.kind = 1 and n.active
+        and (@group_id::bigint = 0 or n.group_id = @group_id)
+    limit 1
+) u
+cross join lateral (
+    select m.text from memories m where m.tenant_id = @tenant_id and m.user_id = @user_id and m.id = u.memory_id
+        and (sqlc.narg('from_time')::timestamptz is null or m.created_at >= sqlc.narg('from_time'))
+        and (sqlc.narg('to_time')::timestamptz is null or m.created_at < sqlc.narg('to_time'))
+    limit 1
+) m;
