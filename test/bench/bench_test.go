@@ -199,32 +199,49 @@ func (b *bench) search(user string, size int) {
 	})
 }
 
-// write creates and deletes memories, and counts searches that did not see it.
+// write creates and deletes memories, each apart so that the server's usage is that of one operation, and counts
+// searches that do not see a change.
 func (b *bench) write(user string, size int) {
 	b.Helper()
 	row := func(operation, subject string) *series { return b.report.row(operation, subject, size) }
-	stale := map[string]int{}
+	texts, ids := make([]string, b.n), make([]string, b.n)
 	b.alternate(b.n, row("create", "Mnemo"), func(i int) {
-		text := b.writer.memory()
-		id, took := b.as(user).create(b.TB, text)
+		var took time.Duration
+		texts[i] = b.writer.memory()
+		ids[i], took = b.as(user).create(b.TB, texts[i])
 		row("create", "Mnemo").add(took)
-		stale["Mnemo"] += b.missing(user, text)
-		vector, took := b.floor.passage(b.TB, text)
+		vector, took := b.floor.passage(b.TB, texts[i])
 		row("create", "embedder").add(took)
-		row("create", "PostgreSQL").add(b.floor.insert(b.TB, user, text, vector))
-		row("delete", "Mnemo").add(b.as(user).do(b.TB, http.MethodDelete, "/api/memories/"+id, nil, nil))
-		stale["Mnemo"] += 1 - b.missing(user, text)
-		if b.peers != nil {
-			stale["mem0"] += b.writePeers(user, size, fmt.Sprint(i), text)
-		}
+		row("create", "PostgreSQL").add(b.floor.insert(b.TB, user, texts[i], vector))
 	})
-	b.report.Facts = append(b.report.Facts, fmt.Sprintf("stale searches after %d creations and deletions: Mnemo %d", 2*b.n, stale["Mnemo"]))
-	if stale["Mnemo"] > 0 {
-		b.Errorf("%d of %d searches were stale, want 0", stale["Mnemo"], 2*b.n)
+	b.alternate(b.n, row("delete", "Mnemo"), func(i int) {
+		row("delete", "Mnemo").add(b.as(user).do(b.TB, http.MethodDelete, "/api/memories/"+ids[i], nil, nil))
+	})
+	stale := b.countStale(user, texts)
+	b.report.Facts = append(b.report.Facts, fmt.Sprintf("stale searches after %d creations and deletions: Mnemo %d", 2*b.n, stale))
+	if stale > 0 {
+		b.Errorf("%d of %d searches were stale, want 0", stale, 2*b.n)
 	}
-	if b.peers != nil {
-		b.report.Facts = append(b.report.Facts, fmt.Sprintf("stale searches after %d creations and deletions: mem0 %d", 2*b.n, stale["mem0"]))
+	if b.peers == nil {
+		return
 	}
+	stale = 0
+	for i, text := range texts {
+		stale += b.writePeers(user, size, fmt.Sprint(i), text)
+	}
+	b.report.Facts = append(b.report.Facts, fmt.Sprintf("stale searches after %d creations and deletions: mem0 %d", 2*b.n, stale))
+}
+
+// countStale creates and deletes memories, and counts the searches after each that do not see it.
+func (b *bench) countStale(user string, texts []string) (stale int) {
+	b.Helper()
+	for _, text := range texts {
+		id, _ := b.as(user).create(b.TB, text)
+		stale += b.missing(user, text)
+		b.as(user).do(b.TB, http.MethodDelete, "/api/memories/"+id, nil, nil)
+		stale += 1 - b.missing(user, text)
+	}
+	return stale
 }
 
 // missing returns 1 if a search for the text does not find it.
@@ -301,8 +318,9 @@ func (b *bench) bulkDelete(user string, size int) {
 	b.Helper()
 	row := func(subject string) *series { return b.report.row("bulk delete 1000", subject, size) }
 	raw := b.floor.fill(b.TB, size)
-	b.alternate((size+page-1)/page, row("Mnemo"), func(i int) {
-		ids := b.as(user).ids(b.TB, page)
+	batches := slices.Collect(slices.Chunk(b.as(user).ids(b.TB), page))
+	b.alternate(len(batches), row("Mnemo"), func(i int) {
+		ids := batches[i]
 		var out struct{ DeletedCount int }
 		row("Mnemo").add(b.as(user).do(b.TB, http.MethodPost, "/api/memories/bulk-delete", map[string]any{"memoryIds": ids}, &out))
 		if out.DeletedCount != len(ids) {

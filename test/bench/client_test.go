@@ -76,11 +76,11 @@ func (a api) texts(tb testing.TB, query string, count int) (texts []string, took
 	return texts, took
 }
 
-// ids returns the ids of a page of the oldest memories.
-func (a api) ids(tb testing.TB, count int) (ids []string) {
+// ids returns the ids of all memories.
+func (a api) ids(tb testing.TB) (ids []string) {
 	tb.Helper()
 	var out struct{ Memories []struct{ ID string } }
-	a.do(tb, http.MethodGet, fmt.Sprintf("/api/v2/memory?count=%d", count), nil, &out)
+	a.do(tb, http.MethodGet, "/api/v2/memory?all=true", nil, &out)
 	for _, m := range out.Memories {
 		ids = append(ids, m.ID)
 	}
