@@ -136,7 +136,7 @@ bench: ## Compare Mnemo with raw calls, mem0 and LangGraph (SIZES=200,2000 N=200
 
 .PHONY: bench-go
 bench-go: ## Run the Go benchmarks with real dependencies
-	@go build -o bin/hacktest ./hack/test && exec bin/hacktest -- go test -run '^$$' -bench . -benchmem ./internal/... ./test/retrievalbench
+	@go build -o bin/hacktest ./hack/test && exec bin/hacktest -- go test -run '^$$' -bench . -benchmem ./internal/... ./test/bench ./test/retrievalbench
 
 .PHONY: bench-retrieval
 bench-retrieval: ## Measure retrieval on LoCoMo and BEAM files (DATA=a.json,b.json URL= TOKEN= JSON=)
