@@ -34,7 +34,7 @@ func TestWebhookCommands(t *testing.T) {
 	if rotated := strings.TrimSpace(e.mnemo(t, command("rotate")...)); rotated == secret {
 		t.Error("the secret was not replaced")
 	}
-	e.expectError(t, "has a webhook backend already", command("create", "--url", "https://acme.example.com")...)
+	e.expectError(t, "webhook backend already exists", command("create", "--url", "https://acme.example.com")...)
 	e.expectError(t, "must be a URL", "webhooks", "create", "--tenant", string(tn.ID), "--name", "other", "--url", "acme")
 	e.mnemo(t, command("replay", "--since", "2026-05-04T09:00:00Z")...)
 	e.mnemo(t, command("delete")...)
