@@ -20,11 +20,8 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// maxNamedSecrets and maxNamedUsers bound what a condition message names.
-const (
-	maxNamedSecrets = 5
-	maxNamedUsers   = 5
-)
+// maxNamed bounds what a condition message names.
+const maxNamed = 5
 
 // maxChanged bounds the users whose credentials a pass changes.
 const maxChanged = 50
@@ -133,13 +130,13 @@ func (p *pass) setTokensReady(conflicts []string, failed error) error {
 		return failed
 	case len(conflicts) > 0:
 		p.setCondition(v1alpha1.TokensReady, false, v1alpha1.ReasonSecretConflict,
-			"not owned by this Tenant and therefore not changed: Secret %s; delete or rename it", listSome(conflicts, maxNamedSecrets))
+			"not owned by this Tenant and therefore not changed: Secret %s; delete or rename it", listSome(conflicts))
 		return errStalled
 	}
 	if refused := p.stored.RefusedUsers; len(refused) > 0 {
 		p.setCondition(v1alpha1.TokensReady, false, v1alpha1.ReasonTooManyUsers,
 			"spec.users lists more users than the platform's maximum of %d; without access: %s; remove users, or ask the platform administrator for a higher maximum",
-			p.stored.Quota.Users, listSome(refused, maxNamedUsers))
+			p.stored.Quota.Users, listSome(refused))
 		return errStalled
 	}
 	p.setCondition(v1alpha1.TokensReady, true, v1alpha1.ReasonIssued, "the Secret of every user and application holds the current credentials")
@@ -158,13 +155,13 @@ func (p *pass) setIssuing(users []userAccess) {
 	}
 }
 
-// listSome joins at most n names and says how many more there are.
-func listSome(names []string, n int) string {
+// listSome joins at most maxNamed names and says how many more there are.
+func listSome(names []string) string {
 	names = slices.Sorted(slices.Values(names))
-	if len(names) <= n {
+	if len(names) <= maxNamed {
 		return strings.Join(names, ", ")
 	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:n], ", "), len(names)-n)
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:maxNamed], ", "), len(names)-maxNamed)
 }
 
 // ensureToken brings one user's Secret up to date. A crash between the three

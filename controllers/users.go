@@ -110,10 +110,10 @@ func (p *pass) statusOf(u userAccess) v1alpha1.UserStatus {
 	switch old := p.userStatus(u.Name); {
 	case errors.Is(u.err, errSecretConflict):
 		old.Secret, old.Fingerprint = "", ""
-		old.Message = truncate("Secret "+secretName(p.tenant, u.Name)+" is not owned by this Tenant", maxUserMessage)
+		old.Message = truncate("Secret " + secretName(p.tenant, u.Name) + " is not owned by this Tenant")
 		return old
 	case u.err != nil && !isConflict(u.err): // a conflict is retried at once and changes nothing
-		old.Message = truncate(publicMessage(u.err), maxUserMessage)
+		old.Message = truncate(publicMessage(u.err))
 		return old
 	case u.status.Name != "":
 		return u.status
@@ -124,8 +124,9 @@ func (p *pass) statusOf(u userAccess) v1alpha1.UserStatus {
 	}
 }
 
-func truncate(s string, n int) string {
-	return strings.ToValidUTF8(s[:min(len(s), n)], "")
+// truncate cuts a message of the status.
+func truncate(s string) string {
+	return strings.ToValidUTF8(s[:min(len(s), maxUserMessage)], "")
 }
 
 func isReadyUser(u v1alpha1.UserStatus) bool { return u.Secret != "" && u.Message == "" }

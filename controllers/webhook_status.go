@@ -25,7 +25,7 @@ func (a webhookAccess) status(t *v1alpha1.Tenant, old []v1alpha1.WebhookStatus) 
 	out := v1alpha1.WebhookStatus{Name: a.Name}
 	if a.err == nil {
 		out.Secret, out.Fingerprint = webhookSecretName(t, a.Name), fingerprint(a.stored.Secrets[0])
-		out.SecretGeneration, out.Message = a.generation(), truncate(a.failure(), maxUserMessage)
+		out.SecretGeneration, out.Message = a.generation(), truncate(a.failure())
 		return out
 	}
 	if i := slices.IndexFunc(old, func(s v1alpha1.WebhookStatus) bool { return s.Name == a.Name }); i >= 0 {
@@ -34,9 +34,9 @@ func (a webhookAccess) status(t *v1alpha1.Tenant, old []v1alpha1.WebhookStatus) 
 	switch {
 	case errors.Is(a.err, errSecretConflict):
 		out.Secret, out.Fingerprint = "", ""
-		out.Message = truncate("Secret "+webhookSecretName(t, a.Name)+" is not owned by this Tenant", maxUserMessage)
+		out.Message = truncate("Secret " + webhookSecretName(t, a.Name) + " is not owned by this Tenant")
 	case !isConflict(a.err): // a conflict is retried at once and changes nothing
-		out.Message = truncate(publicMessage(a.err), maxUserMessage)
+		out.Message = truncate(publicMessage(a.err))
 	}
 	return out
 }
@@ -78,7 +78,7 @@ func (p *pass) setWebhooksReady(all []webhookAccess, disabled bool) error {
 		p.setFailed(v1alpha1.WebhooksReady, failed)
 	case len(conflicts) > 0:
 		p.setCondition(v1alpha1.WebhooksReady, false, v1alpha1.ReasonSecretConflict,
-			"not owned by this Tenant and therefore not changed: Secret %s; delete or rename it", listSome(conflicts, maxNamedSecrets))
+			"not owned by this Tenant and therefore not changed: Secret %s; delete or rename it", listSome(conflicts))
 	default:
 		p.setDelivery(failing, disabled)
 	}
@@ -92,7 +92,7 @@ func (p *pass) setDelivery(failing []string, disabled bool) {
 		p.setCondition(v1alpha1.WebhooksReady, false, v1alpha1.ReasonWebhooksDisabled,
 			"no events are delivered, because the platform administrator has not enabled webhooks; events since the webhook was added are kept until then")
 	case len(failing) > 0:
-		p.setCondition(v1alpha1.WebhooksReady, false, v1alpha1.ReasonDeliveryFailing, "not delivered: %s", listSome(failing, maxNamedSecrets))
+		p.setCondition(v1alpha1.WebhooksReady, false, v1alpha1.ReasonDeliveryFailing, "not delivered: %s", listSome(failing))
 	default:
 		p.setCondition(v1alpha1.WebhooksReady, true, v1alpha1.ReasonApplied, "every webhook is stored, and no delivery is failing")
 	}

@@ -63,6 +63,7 @@ func processorTime(b *testing.B) time.Duration {
 }
 
 func (m memories) search(b *testing.B) {
+	b.Helper()
 	var took series
 	for b.Loop() {
 		began := time.Now()
@@ -76,6 +77,7 @@ func (m memories) search(b *testing.B) {
 }
 
 func (m memories) list(b *testing.B) {
+	b.Helper()
 	for b.Loop() {
 		if _, err := m.service.List(b.Context(), m.who, memory.ListInput{Count: page}); err != nil {
 			b.Fatal(err)
@@ -84,6 +86,7 @@ func (m memories) list(b *testing.B) {
 }
 
 func (m memories) create(b *testing.B) {
+	b.Helper()
 	for b.Loop() {
 		if _, err := m.service.Create(b.Context(), m.who, memory.CreateInput{Text: m.writer.memory()}); err != nil {
 			b.Fatal(err)

@@ -116,13 +116,7 @@ var logMethods = []string{"Debug", "Info", "Warn", "Error", "DebugContext", "Inf
 func (s *source) call(c *ast.CallExpr) {
 	f, ok := c.Fun.(*ast.SelectorExpr)
 	if !ok {
-		if name, ok := c.Fun.(*ast.Ident); ok && name.Name == "msg" && len(c.Args) > 0 { // of the dashboard
-			s.texts.add("page", s.file, literal(c.Args[0]))
-			return
-		}
-		if len(c.Args) > 1 && len(c.Args) < 6 {
-			s.args(c.Args)
-		}
+		s.plainCall(c)
 		return
 	}
 	name := f.Sel.Name
@@ -143,6 +137,17 @@ func (s *source) call(c *ast.CallExpr) {
 			}
 		}
 	default:
+		s.args(c.Args)
+	}
+}
+
+// plainCall collects the texts in a call of a function of the package.
+func (s *source) plainCall(c *ast.CallExpr) {
+	name, ok := c.Fun.(*ast.Ident)
+	switch {
+	case ok && name.Name == "msg" && len(c.Args) > 0: // of the dashboard
+		s.texts.add("page", s.file, literal(c.Args[0]))
+	case len(c.Args) > 1 && len(c.Args) < 6, ok && name.Name == "truncate":
 		s.args(c.Args)
 	}
 }

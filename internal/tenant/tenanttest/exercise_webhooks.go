@@ -82,7 +82,7 @@ func declaresWebhooks(c check) {
 // endsWebhooks checks that declared webhooks end with the Tenant, and that the others stay.
 func endsWebhooks(c check) {
 	for name, end := range map[string]func(*fixture){
-		"retired":  func(f *fixture) { f.retire(c.t, tenant.Retain) },
+		"retired": func(f *fixture) { f.retire(c.t, tenant.Retain) },
 		"orphaned": func(f *fixture) {
 			if err := c.Records.MarkOrphaned(c.t.Context(), f.got.ID); err != nil {
 				c.t.Fatalf("MarkOrphaned: %v", err)
