@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	lua "github.com/yuin/gopher-lua"
@@ -25,6 +26,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
+	"github.com/mnemo-dev/mnemo/internal/webhook"
 )
 
 // The health statuses of Argo CD.
@@ -121,6 +123,17 @@ var tenantStates = []tenantState{
 		e.arrangeOIDC(t, "acme.test")
 	}, status.CurrentStatus, healthy},
 	{"OIDC without domains", func(t *testing.T, e *env) { e.arrangeOIDC(t) }, status.CurrentStatus, healthy},
+	{"webhook failing", func(t *testing.T, e *env) {
+		e.expectReady(t, e.newTenantWithWebhook())
+		w := e.webhook(t)
+		w.Attempts, w.FailingSince, w.Message = webhook.FailingAttempts, time.Now(), "status 500"
+		e.fake.SaveWebhook(e.id(t), w)
+		e.expectReconciled(t)
+	}, status.CurrentStatus, healthy},
+	{"webhooks not enabled", func(t *testing.T, e *env) {
+		e.use(t, controllers.Config{WebhooksDisabled: true})
+		e.arrangeTenant(t, e.newTenantWithWebhook())
+	}, status.CurrentStatus, healthy},
 	{"quota above the platform's maximum", func(t *testing.T, e *env) {
 		e.arrangeMaximum(t, func(maximum *tenant.Quota) { maximum.Memories = 5 })
 		tn := e.newTenant("alice")
