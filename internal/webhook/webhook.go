@@ -17,7 +17,7 @@ import (
 )
 
 // Kinds are the kinds of objects in the verbs of audit records.
-var Kinds = []string{"memory", "bucket", "conversation", "import", "account", "session", "token", "app", "user", "application",
+var Kinds = []string{"memory", "bucket", "conversation", "import", "account", "session", "password", "token", "app", "user", "application",
 	"tenant", "index", "audit", "erasure", "erasures", "webhook"}
 
 // Spec is the configuration of a webhook.
