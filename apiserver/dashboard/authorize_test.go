@@ -175,7 +175,7 @@ func (s *site) asksTwice(t *testing.T, v visitor, other user, p *prog) url.Value
 	}
 	yes.Set("asked", "yes")
 	status, body := s.signedIn(t, 0, other).post(t, "/authorize", yes)
-	if status != http.StatusConflict || !strings.Contains(body, "signed in as a different user") || !strings.Contains(body, "<strong>bob</strong>") ||
+	if status != http.StatusConflict || !strings.Contains(body, "signed in as a different user") || !strings.Contains(body, "<strong><bdi>bob</bdi></strong>") ||
 		hiddenFields(body).Get("for") != other.name.String() || !strings.Contains(body, `name="asked" value="yes" required>`) {
 		t.Errorf("authorized by a different user than the page named: %d %s", status, body)
 	}
@@ -215,7 +215,7 @@ func namesTheApp(t *testing.T, s *site, b *browser) {
 	if got := p.redeem(to.Query().Get("code"), "redirect_uri", theirs); got.status != http.StatusOK {
 		t.Errorf("redeemed: %+v", got)
 	}
-	if _, body := v.get(t, "/connect"); !strings.Contains(body, "redirects to "+theirs) {
+	if _, body := v.get(t, "/connect"); !strings.Contains(body, "redirects to <bdi>"+theirs) {
 		t.Errorf("Connect lists %s", body)
 	}
 }
