@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -52,13 +53,21 @@ func vectorsOf(r db.LoadUnitsRow) map[placement.GenerationID][]float32 {
 	return vectors
 }
 
-// SaveVectors implements retrieve.Units.
+// SaveVectors implements retrieve.Units. It holds the placement, so that a tenant does not leave a
+// generation, and DeleteOtherVectors does not run, between the check and the write.
 func (d *DB) SaveVectors(ctx context.Context, t tenant.ID, g placement.GenerationID, vectors map[retrieve.UnitID][]float32) error {
 	p := db.SaveVectorsParams{TenantID: string(t), GenerationID: int16(g)}
 	for id, v := range vectors {
 		p.Ids, p.Embeddings = append(p.Ids, int64(id)), append(p.Embeddings, encodeHalf(v))
 	}
 	err := d.inTenant(ctx, t, func(_ pgx.Tx, q *db.Queries) error {
+		if err := q.SharePlacement(ctx, string(t)); err != nil {
+			return err
+		}
+		state, err := readPlacement(ctx, q, t)
+		if err != nil || state.Assigned() && !serves(state, g) {
+			return err
+		}
 		if err := d.countFirstVectors(ctx, q, t, p.Ids); err != nil {
 			return err
 		}
@@ -68,6 +77,11 @@ func (d *DB) SaveVectors(ctx context.Context, t tenant.ID, g placement.Generatio
 		return fmt.Errorf("save vectors: %w", err)
 	}
 	return nil
+}
+
+// serves reports whether a tenant has vectors of a generation, or will have them.
+func serves(state placement.State, g placement.GenerationID) bool {
+	return slices.ContainsFunc(state.Targets(), func(t placement.Target) bool { return t.Generation == g })
 }
 
 // Confirm implements retrieve.Units.

@@ -342,6 +342,14 @@ func TestMigrationResumes(t *testing.T) {
 		t.Fatal(err)
 	}
 	e.runUntil(t, reembed.Completed)
+	units, err := e.db.Live(t.Context(), u.scope.Tenant, 0, 1)
+	if err != nil || len(units) != 1 {
+		t.Fatalf("units: %v, %v", units, err)
+	}
+	late := map[retrieve.UnitID][]float32{units[0]: make([]float32, 384)} // of a job that began before the end
+	if err := e.db.SaveVectors(t.Context(), u.scope.Tenant, e.source, late); err != nil {
+		t.Fatal(err)
+	}
 	e.wantOnly(t, u, target)
 }
 

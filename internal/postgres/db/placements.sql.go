@@ -336,3 +336,12 @@ func (q *Queries) SetPartitionID(ctx context.Context, arg SetPartitionIDParams) 
 	_, err := q.db.Exec(ctx, setPartitionID, arg.PartitionID, arg.TenantID)
 	return err
 }
+
+const sharePlacement = `-- name: SharePlacement :exec
+select from placements where tenant_id = $1 for share
+`
+
+func (q *Queries) SharePlacement(ctx context.Context, tenantID string) error {
+	_, err := q.db.Exec(ctx, sharePlacement, tenantID)
+	return err
+}

@@ -23,6 +23,9 @@ where t.id = @tenant_id and t.state = 'active' for share of t;
 -- name: LockPlacement :exec
 select from placements where tenant_id = @tenant_id for update;
 
+-- name: SharePlacement :exec
+select from placements where tenant_id = @tenant_id for share;
+
 -- name: GetIsolation :one
 select isolation from tenants where id = @id and state = 'active' for share;
 
