@@ -198,14 +198,14 @@ func applyApplications(c check) {
 	}
 	f.install(t, "alice", 1)
 	key := f.install(t, tenant.KeyHolder("alice"), 1)
-	who := f.wantValid(t, key)
-	if who.Access != tenant.AccessRead|tenant.AccessAdmin || who.Application == nil || who.Application.Name != "alice" || who.Scope == f.scope(t, "alice") {
-		t.Errorf("Identify = %+v, want the application", who)
-	}
-	first, version := f.got, f.Version(t, f.got.ID)
+	first, version := f.got, f.Version(t, f.got.ID) // before a use of the key, which is recorded later
 	f.apply(t)
 	if now := f.Version(t, f.got.ID); now != version {
 		t.Errorf("the second Apply wrote: version %s became %s", version, now)
+	}
+	who := f.wantValid(t, key)
+	if who.Access != tenant.AccessRead|tenant.AccessAdmin || who.Application == nil || who.Application.Name != "alice" || who.Scope == f.scope(t, "alice") {
+		t.Errorf("Identify = %+v, want the application", who)
 	}
 	f.spec.Applications[0].Scopes = []string{"write"}
 	f.apply(t)
