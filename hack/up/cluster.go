@@ -48,7 +48,9 @@ func (p *platform) waitEstablished(ctx context.Context, name string) error {
 		if err := p.client.Get(ctx, client.ObjectKey{Name: name}, crd); err != nil {
 			return false, err
 		}
-		conditions, _, err := unstructured.NestedSlice(crd.Object, "status", "conditions")
+		// The conditions of a CRD that was just created are null, which NestedSlice rejects.
+		value, _, err := unstructured.NestedFieldNoCopy(crd.Object, "status", "conditions")
+		conditions, _ := value.([]any)
 		for _, c := range conditions {
 			if c, ok := c.(map[string]any); ok && c["type"] == "Established" && c["status"] == "True" {
 				return true, err
