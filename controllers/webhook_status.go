@@ -90,7 +90,7 @@ func (p *pass) setDelivery(failing []string, disabled bool) {
 	switch {
 	case disabled:
 		p.setCondition(v1alpha1.WebhooksReady, false, v1alpha1.ReasonWebhooksDisabled,
-			"no events are delivered, because the platform administrator has not enabled webhooks; events since the webhook was added are kept until then")
+			"webhooks are not enabled in this installation; events are kept and are delivered when the platform administrator enables webhooks")
 	case len(failing) > 0:
 		p.setCondition(v1alpha1.WebhooksReady, false, v1alpha1.ReasonDeliveryFailing, "not delivered: %s", listSome(failing))
 	default:

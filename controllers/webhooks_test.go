@@ -207,7 +207,7 @@ func TestWebhooksAreDisabled(t *testing.T) {
 	e := setup(t)
 	e.use(t, controllers.Config{WebhooksDisabled: true})
 	e.expectReady(t, e.newTenantWithWebhook())
-	e.expectCondition(t, v1alpha1.WebhooksReady, metav1.ConditionFalse, v1alpha1.ReasonWebhooksDisabled, "has not enabled webhooks")
+	e.expectCondition(t, v1alpha1.WebhooksReady, metav1.ConditionFalse, v1alpha1.ReasonWebhooksDisabled, "webhooks are not enabled in this installation")
 	e.webhook(t) // it is stored
 }
 

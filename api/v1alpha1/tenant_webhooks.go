@@ -25,7 +25,7 @@ type TenantWebhook struct {
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=50
 	// +kubebuilder:validation:items:MaxLength=63
-	// +kubebuilder:validation:items:XValidation:rule="self == '*' || self.matches('^(memory|bucket|conversation|import|account|session|password|token|app|user|application|tenant|index|audit|erasure|erasures|webhook)[.]([*]|[a-z]+)$')",message="an event is * or KIND.ACTION or KIND.*, such as memory.create or memory.*; docs/audit.md lists the kinds"
+	// +kubebuilder:validation:items:XValidation:rule="self == '*' || self.matches('^(memory|bucket|conversation|import|account|session|password|token|app|user|application|tenant|index|audit|erasure|erasures|webhook)[.]([*]|[a-z]+)$')",message="events must be *, a kind such as memory.*, or a verb such as memory.create; docs/audit.md lists them"
 	// +kubebuilder:default={"*"}
 	// +listType=set
 	// +optional

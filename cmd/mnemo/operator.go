@@ -35,7 +35,7 @@ type operatorCommand struct {
 	Resync                  time.Duration     `env:"MNEMO_RESYNC" default:"15m" help:"Interval at which every Tenant is compared with PostgreSQL and Milvus. Changes in PostgreSQL are found within seconds."`
 	DefaultQuota            defaultQuotaFlags `embed:"" prefix:"default-quota-" envprefix:"MNEMO_DEFAULT_QUOTA_"`
 	MaxQuota                maxQuotaFlags     `embed:"" prefix:"max-quota-" envprefix:"MNEMO_MAX_QUOTA_"`
-	Webhooks                bool              `env:"MNEMO_WEBHOOKS" default:"true" negatable:"" help:"The API servers deliver events to the webhooks of tenants. If not, Tenants with webhooks report it."`
+	Webhooks                bool              `env:"MNEMO_WEBHOOKS" default:"true" negatable:"" help:"Webhooks are enabled in the API servers. If false, the status of Tenants with webhooks says so."`
 	HealthListen            string            `env:"MNEMO_HEALTH_LISTEN" default:":8081" help:"Address of the health probes /healthz and /readyz, host:port; 0 to disable them."`
 }
 

@@ -56,7 +56,7 @@ func TestDeclaredWebhookCommands(t *testing.T) {
 	}
 	of := []string{"--tenant", string(tn.ID), "--name", "backend"}
 	for _, command := range []string{"rotate", "delete"} {
-		e.expectError(t, "the Tenant declares webhook backend: change its spec.webhooks", append([]string{"webhooks", command}, of...)...)
+		e.expectError(t, "the Tenant declares webhook backend; change spec.webhooks instead", append([]string{"webhooks", command}, of...)...)
 	}
 	e.mnemo(t, append([]string{"webhooks", "replay"}, of...)...)
 }

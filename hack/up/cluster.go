@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -48,20 +49,23 @@ func (p *platform) waitEstablished(ctx context.Context, name string) error {
 		if err := p.client.Get(ctx, client.ObjectKey{Name: name}, crd); err != nil {
 			return false, err
 		}
-		// The conditions of a CRD that was just created are null, which NestedSlice rejects.
-		value, _, err := unstructured.NestedFieldNoCopy(crd.Object, "status", "conditions")
-		conditions, _ := value.([]any)
-		for _, c := range conditions {
-			if c, ok := c.(map[string]any); ok && c["type"] == "Established" && c["status"] == "True" {
-				return true, err
-			}
-		}
-		return false, err
+		return isEstablished(crd), nil
 	})
 	if err != nil {
 		return fmt.Errorf("wait until %s is established: %w", name, err)
 	}
 	return nil
+}
+
+// isEstablished reports whether the API server serves the resources of a CRD. Its conditions are
+// null when it was just created.
+func isEstablished(crd *unstructured.Unstructured) bool {
+	value, _, _ := unstructured.NestedFieldNoCopy(crd.Object, "status", "conditions") // false for another type, too
+	conditions, _ := value.([]any)
+	return slices.ContainsFunc(conditions, func(c any) bool {
+		condition, ok := c.(map[string]any)
+		return ok && condition["type"] == "Established" && condition["status"] == "True"
+	})
 }
 
 // buildKubectl builds kubectl, which only users of the platform need. A failure does

@@ -59,22 +59,16 @@ func TestDescribeReadsFewRows(t *testing.T) {
 	}
 	conn := session(t, d, scope)
 	exec(t, conn, "prepare described (uuid, bigint, bigint[], bigint) as "+namedQuery(t, "units.sql", "DescribeUnits", "tenant_id", "user_id", "ids", "group_id"))
-	for _, statistics := range []string{"without statistics", "with statistics"} {
-		if statistics == "with statistics" {
-			exec(t, b.owner, "analyze units, messages, conversations")
+	forEachPlan(t, b, conn, "units, messages, conversations", func(plans string) {
+		args := strings.ReplaceAll(strings.Trim(fmt.Sprint(ids), "[]"), " ", ",")
+		plan := explain(t, conn, fmt.Sprintf("execute described ('%s', %d, '{%s}', 0)", scope.Tenant, scope.User, args))
+		if least := float64(2 * len(ids)); plan.Rows < least {
+			t.Errorf("%s: %v rows, want at least %v: units and neighbours", plans, plan.Rows, least)
 		}
-		for _, mode := range []string{"force_custom_plan", "force_generic_plan"} {
-			exec(t, conn, "set plan_cache_mode = "+mode)
-			args := strings.ReplaceAll(strings.Trim(fmt.Sprint(ids), "[]"), " ", ",")
-			plan := explain(t, conn, fmt.Sprintf("execute described ('%s', %d, '{%s}', 0)", scope.Tenant, scope.User, args))
-			if least := float64(2 * len(ids)); plan.Rows < least {
-				t.Errorf("%s, %s: %v rows, want at least %v: units and neighbours", statistics, mode, plan.Rows, least)
-			}
-			if node, rows := plan.most(); rows > chats*length {
-				t.Errorf("%s, %s: %s of %s reads %v rows, want at most each unit once, %d", statistics, mode, node.Type, node.Relation, rows, chats*length)
-			}
+		if node, rows := plan.most(); rows > chats*length {
+			t.Errorf("%s: %s of %s reads %v rows, want at most each unit once, %d", plans, node.Type, node.Relation, rows, chats*length)
 		}
-	}
+	})
 }
 
 // Describing and resolving memories reads no row twice either.
@@ -99,21 +93,30 @@ func TestDescribeMemoriesReadsFewRows(t *testing.T) {
 	exec(t, conn, "prepare described (uuid, bigint, bigint[], bigint, smallint) as "+
 		namedQuery(t, "units.sql", "DescribeMemoryUnits", "tenant_id", "user_id", "ids", "group_id", "generation_id"))
 	exec(t, conn, "prepare resolved (uuid, bigint, bigint[], bigint) as "+namedQuery(t, "units.sql", "ResolveMemoryUnits", "tenant_id", "user_id", "ids", "group_id"))
+	forEachPlan(t, b, conn, "units, memories", func(plans string) {
+		for query, more := range map[string]string{"described": ", 1", "resolved": ""} {
+			plan := explain(t, conn, fmt.Sprintf("execute %s ('%s', %d, '{%s}', 0%s)", query, scope.Tenant, scope.User, ids, more))
+			if least := float64(memories/every - 1); plan.Rows < least {
+				t.Errorf("%s, %s: %v rows, want at least %v", query, plans, plan.Rows, least)
+			}
+			if node, rows := plan.most(); rows > memories+1 {
+				t.Errorf("%s, %s: %s of %s reads %v rows, want at most each unit once, %d", query, plans, node.Type, node.Relation, rows, memories)
+			}
+		}
+	})
+}
+
+// forEachPlan calls fn for the custom and the generic plans of a session, without and then with
+// statistics of the tables.
+func forEachPlan(t *testing.T, b *testBundle, conn *pgxpool.Pool, tables string, fn func(plans string)) {
+	t.Helper()
 	for _, statistics := range []string{"without statistics", "with statistics"} {
 		if statistics == "with statistics" {
-			exec(t, b.owner, "analyze units, memories")
+			exec(t, b.owner, "analyze "+tables)
 		}
 		for _, mode := range []string{"force_custom_plan", "force_generic_plan"} {
 			exec(t, conn, "set plan_cache_mode = "+mode)
-			for query, more := range map[string]string{"described": ", 1", "resolved": ""} {
-				plan := explain(t, conn, fmt.Sprintf("execute %s ('%s', %d, '{%s}', 0%s)", query, scope.Tenant, scope.User, ids, more))
-				if least := float64(memories/every - 1); plan.Rows < least {
-					t.Errorf("%s %s, %s: %v rows, want at least %v", query, statistics, mode, plan.Rows, least)
-				}
-				if node, rows := plan.most(); rows > memories+1 {
-					t.Errorf("%s %s, %s: %s of %s reads %v rows, want at most each unit once, %d", query, statistics, mode, node.Type, node.Relation, rows, memories)
-				}
-			}
+			fn(statistics + ", " + mode)
 		}
 	}
 }

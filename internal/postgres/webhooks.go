@@ -89,7 +89,7 @@ func oneUndeclared(ctx context.Context, q *db.Queries, n int64, err error, id te
 		return err
 	}
 	if w, err := q.GetWebhook(ctx, db.GetWebhookParams{TenantID: string(id), Name: name}); err == nil && w.Declared {
-		return fault.New(fault.Conflict, "the Tenant declares webhook %s: change its spec.webhooks", name)
+		return fault.New(fault.Conflict, "the Tenant declares webhook %s; change spec.webhooks instead", name)
 	}
 	return oneWebhook(n, nil, name)
 }

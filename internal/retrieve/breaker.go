@@ -1,6 +1,8 @@
 package retrieve
 
 import (
+	"context"
+	"errors"
 	"sync"
 	"time"
 )
@@ -56,4 +58,29 @@ func (b *breaker) unknown(now time.Time) {
 	if b.failures > 0 {
 		b.until = now
 	}
+}
+
+// note records the outcome of a call and logs changes of availability.
+func (e *Engine) note(ctx context.Context, b *breaker, err error, what string) {
+	switch {
+	case errors.Is(ctx.Err(), context.Canceled):
+		b.unknown(e.Now())
+	case !b.done(e.Now(), err == nil):
+	case err == nil:
+		e.Log.InfoContext(ctx, "dependency available", "dependency", what)
+	default:
+		e.Log.WarnContext(ctx, "dependency unavailable; search is degraded", "dependency", what, "error", err)
+	}
+}
+
+// breakerOf returns the breaker of a dependency, which it creates at its first use.
+func breakerOf[K comparable](e *Engine, of map[K]*breaker, dependency K) *breaker {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	b := of[dependency]
+	if b == nil {
+		b = &breaker{}
+		of[dependency] = b
+	}
+	return b
 }
