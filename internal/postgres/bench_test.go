@@ -7,7 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
 // percentiles reports the median and the 95th percentile, in milliseconds.
@@ -32,6 +35,41 @@ func BenchmarkCreate(b *testing.B) {
 		s.remember(b, s.users[0], fmt.Sprintf("2025-05-09 The %dth thing I want to remember about gardening in May", i),
 			func(string) []float32 { return v })
 	})
+}
+
+// BenchmarkDelete deletes 1,000 of 2,000 memories at once, without statistics, as after an import.
+func BenchmarkDelete(b *testing.B) {
+	s := setup(b, nil)
+	disableAutovacuum(b, s)
+	scope := s.users[0]
+	b.ReportAllocs()
+	for n := 0; b.Loop(); {
+		b.StopTimer()
+		for have := len(s.memoryIDs(b, scope, 2000)); have < 2000; have++ {
+			n++
+			s.remember(b, scope, fmt.Sprintf("2025-05-09 The %dth thing I want to remember about gardening in May", n), nil)
+		}
+		ids := s.memoryIDs(b, scope, 1000)
+		b.StartTimer()
+		if _, err := s.Memories().Delete(b.Context(), scope, ids); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// memoryIDs returns the ids of the oldest memories of a user.
+func (b *testBundle) memoryIDs(t testing.TB, scope tenant.Scope, limit int) []string {
+	t.Helper()
+	rows, err := b.owner.Query(t.Context(), "select id::text from memories where tenant_id = $1 and user_id = $2 order by seq limit $3",
+		string(scope.Tenant), int64(scope.User), limit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ids
 }
 
 func BenchmarkUpsert(b *testing.B) {

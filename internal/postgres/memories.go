@@ -328,28 +328,16 @@ func (m Memories) remove(ctx context.Context, tx pgx.Tx, q *db.Queries, scope te
 func deleteMemories(
 	ctx context.Context, q *db.Queries, scope tenant.Scope, ids []string, out *memory.Deleted, deltas map[int64]int64,
 ) (int64, error) {
-	p := db.DeleteMemoriesParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), Ids: ids}
-	bytes, err := q.MemoryBytes(ctx, db.MemoryBytesParams(p))
+	row, err := q.DeleteMemories(ctx, db.DeleteMemoriesParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), Ids: ids})
 	if err != nil {
 		return 0, err
 	}
-	units, err := q.DeleteMemoryUnits(ctx, db.DeleteMemoryUnitsParams(p))
-	if err != nil {
-		return 0, err
+	out.Units = append(out.Units, unitIDs(row.Units)...)
+	out.IDs = append(out.IDs, row.Ids...)
+	for _, bucket := range row.Buckets {
+		deltas[bucket]--
 	}
-	if err := q.DeleteMemoryVersions(ctx, db.DeleteMemoryVersionsParams(p)); err != nil {
-		return 0, err
-	}
-	deleted, err := q.DeleteMemories(ctx, p)
-	if err != nil {
-		return 0, err
-	}
-	out.Units = append(out.Units, unitIDs(units)...)
-	for _, d := range deleted {
-		out.IDs = append(out.IDs, d.ID)
-		deltas[d.BucketID]--
-	}
-	return bytes, nil
+	return row.Bytes, nil
 }
 
 func unitIDs(ids []int64) []retrieve.UnitID {

@@ -122,10 +122,10 @@ func forEachPlan(t *testing.T, b *testBundle, conn *pgxpool.Pool, tables string,
 }
 
 // disableAutovacuum keeps the tables of memories and conversations without statistics.
-func disableAutovacuum(t *testing.T, b *testBundle) {
+func disableAutovacuum(t testing.TB, b *testBundle) {
 	t.Helper()
 	exec(t, b.owner, `do $$ declare name text; begin
-		for name in select oid::regclass::text from pg_class where relkind = 'r' and (relname like 'units\_%' or relname in ('messages', 'conversations', 'memories')) loop
+		for name in select oid::regclass::text from pg_class where relkind = 'r' and (relname like 'units\_%' or relname in ('messages', 'conversations', 'memories', 'memory_versions')) loop
 			execute 'alter table ' || name || ' set (autovacuum_enabled = off)';
 		end loop; end $$`)
 }

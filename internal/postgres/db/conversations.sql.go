@@ -79,7 +79,7 @@ type DeleteConversationUnitsParams struct {
 	Ids      []string
 }
 
-// Explicit instead of by cascade, because the index needs the ids.
+// Explicit instead of by the trigger, because the index needs the ids.
 func (q *Queries) DeleteConversationUnits(ctx context.Context, arg DeleteConversationUnitsParams) ([]int64, error) {
 	rows, err := q.db.Query(ctx, deleteConversationUnits, arg.TenantID, arg.UserID, arg.Ids)
 	if err != nil {

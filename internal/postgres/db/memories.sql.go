@@ -120,9 +120,21 @@ func (q *Queries) CreateMemory(ctx context.Context, arg CreateMemoryParams) ([][
 	return items, nil
 }
 
-const deleteMemories = `-- name: DeleteMemories :many
-delete from memories where tenant_id = $1 and user_id = $2 and id = any($3::uuid[])
-returning id, bucket_id
+const deleteMemories = `-- name: DeleteMemories :one
+with unit as (
+    delete from units u where u.tenant_id = $1 and u.user_id = $2 and u.memory_id = any($3::uuid[])
+    returning u.id
+), version as (
+    delete from memory_versions v where v.tenant_id = $1 and v.user_id = $2 and v.memory_id = any($3::uuid[])
+    returning octet_length(v.text) as bytes
+), memory as (
+    delete from memories m where m.tenant_id = $1 and m.user_id = $2 and m.id = any($3::uuid[])
+    returning m.id, m.bucket_id, m.attribute_bytes
+)
+select array(select id from unit)::bigint[] as units, coalesce(array_agg(memory.id::text), '{}')::text[] as ids,
+    coalesce(array_agg(memory.bucket_id), '{}')::bigint[] as buckets,
+    (coalesce(sum(memory.attribute_bytes), 0) + (select coalesce(sum(bytes), 0) from version))::bigint as bytes
+from memory
 `
 
 type DeleteMemoriesParams struct {
@@ -132,75 +144,23 @@ type DeleteMemoriesParams struct {
 }
 
 type DeleteMemoriesRow struct {
-	ID       string
-	BucketID int64
+	Units   []int64
+	Ids     []string
+	Buckets []int64
+	Bytes   int64
 }
 
-func (q *Queries) DeleteMemories(ctx context.Context, arg DeleteMemoriesParams) ([]DeleteMemoriesRow, error) {
-	rows, err := q.db.Query(ctx, deleteMemories, arg.TenantID, arg.UserID, arg.Ids)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []DeleteMemoriesRow{}
-	for rows.Next() {
-		var i DeleteMemoriesRow
-		if err := rows.Scan(&i.ID, &i.BucketID); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const deleteMemoryUnits = `-- name: DeleteMemoryUnits :many
-delete from units where tenant_id = $1 and user_id = $2 and memory_id = any($3::uuid[])
-returning id
-`
-
-type DeleteMemoryUnitsParams struct {
-	TenantID string
-	UserID   int64
-	Ids      []string
-}
-
-// Explicit instead of cascading: the index needs the ids.
-func (q *Queries) DeleteMemoryUnits(ctx context.Context, arg DeleteMemoryUnitsParams) ([]int64, error) {
-	rows, err := q.db.Query(ctx, deleteMemoryUnits, arg.TenantID, arg.UserID, arg.Ids)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []int64{}
-	for rows.Next() {
-		var id int64
-		if err := rows.Scan(&id); err != nil {
-			return nil, err
-		}
-		items = append(items, id)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const deleteMemoryVersions = `-- name: DeleteMemoryVersions :exec
-delete from memory_versions where tenant_id = $1 and user_id = $2 and memory_id = any($3::uuid[])
-`
-
-type DeleteMemoryVersionsParams struct {
-	TenantID string
-	UserID   int64
-	Ids      []string
-}
-
-func (q *Queries) DeleteMemoryVersions(ctx context.Context, arg DeleteMemoryVersionsParams) error {
-	_, err := q.db.Exec(ctx, deleteMemoryVersions, arg.TenantID, arg.UserID, arg.Ids)
-	return err
+// Deletes memories with their units and versions. The index needs the ids of the units, and the storage quota the bytes.
+func (q *Queries) DeleteMemories(ctx context.Context, arg DeleteMemoriesParams) (DeleteMemoriesRow, error) {
+	row := q.db.QueryRow(ctx, deleteMemories, arg.TenantID, arg.UserID, arg.Ids)
+	var i DeleteMemoriesRow
+	err := row.Scan(
+		&i.Units,
+		&i.Ids,
+		&i.Buckets,
+		&i.Bytes,
+	)
+	return i, err
 }
 
 const editMemory = `-- name: EditMemory :one

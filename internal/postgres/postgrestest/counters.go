@@ -37,6 +37,12 @@ const counters = `
 	union all select 'wrongly active units of ' || c.external_id, array[0], (select array[count(*)] from units u
 		where u.tenant_id = c.tenant_id and u.user_id = c.user_id and u.conversation_id = c.id and u.active <> (c.status = 'active'))
 	from conversations c where c.tenant_id not in (select id from tenants where state = 'purging')
+	union all select 'parts without a memory or conversation', array[0, 0], array[
+		(select count(*) from memory_versions v where not exists (
+			select from memories m where m.tenant_id = v.tenant_id and m.user_id = v.user_id and m.id = v.memory_id)),
+		(select count(*) from units u where not exists (
+			select from memories m where m.tenant_id = u.tenant_id and m.user_id = u.user_id and m.id = u.memory_id)
+			and not exists (select from conversations c where c.tenant_id = u.tenant_id and c.user_id = u.user_id and c.id = u.conversation_id))]
 	union all select 'file of import ' || i.id, array[i.chunk_bytes],
 		(select array[coalesce(sum(octet_length(k.data)), 0)] from import_chunks k
 			where k.tenant_id = i.tenant_id and k.user_id = i.user_id and k.import_id = i.id)

@@ -75,7 +75,7 @@ select exists (
 select coalesce(max(conversations), 0)::bigint from users where tenant_id = @tenant_id and id = @user_id;
 
 -- name: DeleteConversationUnits :many
--- Explicit instead of by cascade, because the index needs the ids.
+-- Explicit instead of by the trigger, because the index needs the ids.
 delete from units where tenant_id = @tenant_id and user_id = @user_id and conversation_id = any(@ids::uuid[])
 returning id;
 

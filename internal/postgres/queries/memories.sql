@@ -66,17 +66,22 @@ select ((select coalesce(sum(octet_length(v.text)), 0) from memory_versions v
     + (select coalesce(sum(m.attribute_bytes), 0) from memories m
         where m.tenant_id = @tenant_id and m.user_id = @user_id and m.id = any(@ids::uuid[])))::bigint;
 
--- name: DeleteMemoryUnits :many
--- Explicit instead of cascading: the index needs the ids.
-delete from units where tenant_id = @tenant_id and user_id = @user_id and memory_id = any(@ids::uuid[])
-returning id;
-
--- name: DeleteMemoryVersions :exec
-delete from memory_versions where tenant_id = @tenant_id and user_id = @user_id and memory_id = any(@ids::uuid[]);
-
--- name: DeleteMemories :many
-delete from memories where tenant_id = @tenant_id and user_id = @user_id and id = any(@ids::uuid[])
-returning id, bucket_id;
+-- name: DeleteMemories :one
+-- Deletes memories with their units and versions. The index needs the ids of the units, and the storage quota the bytes.
+with unit as (
+    delete from units u where u.tenant_id = @tenant_id and u.user_id = @user_id and u.memory_id = any(@ids::uuid[])
+    returning u.id
+), version as (
+    delete from memory_versions v where v.tenant_id = @tenant_id and v.user_id = @user_id and v.memory_id = any(@ids::uuid[])
+    returning octet_length(v.text) as bytes
+), memory as (
+    delete from memories m where m.tenant_id = @tenant_id and m.user_id = @user_id and m.id = any(@ids::uuid[])
+    returning m.id, m.bucket_id, m.attribute_bytes
+)
+select array(select id from unit)::bigint[] as units, coalesce(array_agg(memory.id::text), '{}')::text[] as ids,
+    coalesce(array_agg(memory.bucket_id), '{}')::bigint[] as buckets,
+    (coalesce(sum(memory.attribute_bytes), 0) + (select coalesce(sum(bytes), 0) from version))::bigint as bytes
+from memory;
 
 -- name: LockMemory :one
 select bucket_id, version, (text = @text::text)::boolean as same_text, agent_id, run_id, tags, metadata, attribute_bytes from memories
