@@ -30,8 +30,9 @@ func TestTypeScriptSDK(t *testing.T) {
 	tools := openSDKTools(t)
 	tarball := buildNpm(t, tools)
 	dir := newProject(t, tools, tarball)
-	applyTenant(t, "typescript", "")
-	env := append(os.Environ(), "MNEMO_URL="+platform.env["MNEMO_URL"], "MNEMO_API_KEY="+secret(t, "typescript", "alice", "token"))
+	applyTenant(t, "typescript", "  applications: [{name: shop, scopes: [read, write]}]\n")
+	env := append(os.Environ(), "MNEMO_URL="+platform.env["MNEMO_URL"], "MNEMO_API_KEY="+secret(t, "typescript", "alice", "token"),
+		"MNEMO_APPLICATION_KEY="+applicationKey(t, "typescript", "shop"))
 
 	tests := tools.Program(t.Context(), "--test", "--test-reporter=tap")
 	tests.Dir, tests.Env = dir, env

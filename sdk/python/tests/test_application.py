@@ -18,6 +18,11 @@ class ApplicationTest(unittest.TestCase):
             with self.assertRaises(mnemo.NotFoundError):
                 second.memories.get(created.memory_id)
 
+    def test_names_are_utf8(self):
+        with Mnemo(api_key=os.environ["MNEMO_APPLICATION_KEY"], user="Zoë 日本") as zoe:
+            created = zoe.memories.create("2026-06-01 Prefers aisle seats")
+            self.assertEqual([m.id for m in zoe.memories.list()], [created.memory_id])
+
 
 if __name__ == "__main__":
     unittest.main()

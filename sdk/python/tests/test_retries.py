@@ -1,6 +1,7 @@
 """Retries, timeouts and headers, against a scripted server."""
 
 import http.server
+import json
 import threading
 import time
 import unittest
@@ -122,6 +123,32 @@ class RetryTest(unittest.TestCase):
                 Mnemo()
             with self.assertRaisesRegex(mnemo.MnemoError, "MNEMO_API_KEY"):
                 Mnemo("https://mnemo.example.com")
+            for key in ("Bearer mn_key", "mn_key\nmn_other", "mn_…"):
+                with self.assertRaisesRegex(mnemo.MnemoError, "must be a token") as raised:
+                    Mnemo("https://mnemo.example.com", key)
+                self.assertNotIn(key, str(raised.exception))
+
+    def test_settings_are_trimmed(self):
+        server, client = self.serve((200, {}, "[]"))
+        with Mnemo(f" {client._transport.config.url}\n", "mn_key\n") as other:
+            other.buckets.list()
+        self.assertEqual(server.requests[0][0]["Authorization"], "Bearer mn_key")
+
+    def test_connection_errors_name_the_address(self):
+        server, client = self.serve("hang", timeout=0.2, max_retries=0)
+        address = client._transport.config.url
+        with self.assertRaisesRegex(mnemo.APITimeoutError, address):
+            client.buckets.list()
+        with Mnemo("http://127.0.0.1:9", "mn_key", max_retries=0) as other:
+            with self.assertRaisesRegex(mnemo.APIConnectionError, "http://127.0.0.1:9 failed"):
+                other.buckets.list()
+
+    def test_a_string_is_one_value(self):
+        server, client = self.serve((200, {}, CREATED), (200, {}, '{"message": "", "deletedCount": 1, "errors": []}'))
+        client.memories.create("text", tags="travel")
+        client.memories.delete_many("m1")
+        self.assertEqual(json.loads(server.requests[0][1])["tags"], ["travel"])
+        self.assertEqual(json.loads(server.requests[1][1])["memoryIds"], ["m1"])
 
 
 if __name__ == "__main__":

@@ -38,10 +38,11 @@ export class Transport {
   readonly maxRetries: number;
 
   constructor(options: Options) {
-    const url = options.url || environment("MNEMO_URL");
-    const apiKey = options.apiKey || environment("MNEMO_API_KEY") || environment("MNEMO_TOKEN");
+    const url = (options.url || environment("MNEMO_URL"))?.trim();
+    const apiKey = (options.apiKey || environment("MNEMO_API_KEY") || environment("MNEMO_TOKEN"))?.trim();
     if (!url) throw new MnemoError("url is required: pass url or set MNEMO_URL, for example to https://mnemo.example.com");
-    if (!apiKey) throw new MnemoError("apiKey is required: pass apiKey or set MNEMO_API_KEY");
+    if (!apiKey) throw new MnemoError("apiKey is required: pass apiKey or set MNEMO_API_KEY to a token, which the dashboard creates under Connect");
+    if (!/^[!-~]+$/.test(apiKey)) throw new MnemoError('apiKey must be a token without spaces, and without "Bearer"');
     this.#options = { ...options, url, apiKey };
     this.#url = withScheme(url).replace(/\/+$/, "");
     this.#apiKey = apiKey;
@@ -96,7 +97,7 @@ export class Transport {
 
   #headers(call: Call): Record<string, string> {
     const headers: Record<string, string> = { Authorization: `Bearer ${this.#apiKey}`, ...call.headers };
-    if (this.#options.user !== undefined) headers["X-Mnemo-User"] = this.#options.user;
+    if (this.#options.user !== undefined) headers["X-Mnemo-User"] = asBytes(this.#options.user);
     if (call.body) headers["Content-Type"] = "application/json";
     if (call.method === "POST") headers["Idempotency-Key"] = call.idempotencyKey ?? randomKey();
     return headers;
@@ -114,12 +115,17 @@ export class Transport {
       const body = call.form ?? (call.body && JSON.stringify(call.body));
       return await send(url, { method: call.method, headers, body, signal: abort.signal });
     } catch (e) {
-      if (abort.signal.aborted) throw new APITimeoutError("the server did not respond in time", { cause: e });
-      throw new APIConnectionError(`connection failed: ${reason(e)}`, { cause: e });
+      if (abort.signal.aborted) throw new APITimeoutError(`${this.#url} did not respond in time`, { cause: e });
+      throw new APIConnectionError(`connection to ${this.#url} failed: ${reason(e)}`, { cause: e });
     } finally {
       clearTimeout(timer);
     }
   }
+}
+
+/** Returns a header whose bytes are UTF-8: fetch sends each character as a byte and refuses others. */
+function asBytes(value: string): string {
+  return Array.from(new TextEncoder().encode(value), (byte) => String.fromCharCode(byte)).join("");
 }
 
 /** Waits. */

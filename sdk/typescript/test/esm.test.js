@@ -73,7 +73,23 @@ test("a long Retry-After and errors of input are not retried", async (t) => {
 
 test("timeout", async (t) => {
   const { client } = await serve(t, "hang");
-  await assert.rejects(client({ timeout: 200, maxRetries: 0 }).buckets.list(), mnemo.APITimeoutError);
+  const late = { name: "APITimeoutError", message: /^http:\/\/127\.0\.0\.1:\d+ did not respond/ };
+  await assert.rejects(client({ timeout: 200, maxRetries: 0 }).buckets.list(), late);
+});
+
+test("connection errors name the address", async () => {
+  const client = new mnemo.Mnemo({ url: "http://127.0.0.1:1", apiKey: "mn_key", maxRetries: 0 });
+  await assert.rejects(client.buckets.list(), { name: "APIConnectionError", message: /^connection to http:\/\/127\.0\.0\.1:1 failed/ });
+});
+
+test("settings", async (t) => {
+  const { requests, client } = await serve(t, [200, {}, "[]"]);
+  await client({ apiKey: " mn_key\n" }).buckets.list();
+  assert.equal(requests[0].headers.authorization, "Bearer mn_key");
+  for (const apiKey of ["Bearer mn_key", "mn_key\nmn_other", "mn_…"]) {
+    assert.throws(() => client({ apiKey }), (e) => /must be a token/.test(e.message) && !e.message.includes(apiKey));
+  }
+  assert.throws(() => client({ apiKey: " " }), /apiKey is required/);
 });
 
 test("headers", async (t) => {
@@ -83,6 +99,12 @@ test("headers", async (t) => {
   await alice.forUser("bob").buckets.list();
   assert.deepEqual(requests.map((r) => r.headers["x-mnemo-user"]), ["alice", "bob"]);
   assert.equal(requests[0].headers.authorization, "Bearer mn_key");
+});
+
+test("names of users are UTF-8", async (t) => {
+  const { requests, client } = await serve(t, [200, {}, "[]"]);
+  await client({ user: "Zoë 日本" }).buckets.list();
+  assert.equal(Buffer.from(requests[0].headers["x-mnemo-user"], "latin1").toString(), "Zoë 日本");
 });
 
 test("a response of a proxy", async (t) => {

@@ -55,6 +55,11 @@ class Call:
         return all(upload.repeatable for upload in self.uploads)
 
 
+def listed(values: Sequence[str]) -> list[str]:
+    """Returns a list. A single string is one value, not a sequence of characters."""
+    return [values] if isinstance(values, str) else [*values]
+
+
 def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
@@ -86,11 +91,11 @@ def error_of(response: httpx.Response) -> MnemoError:
     )
 
 
-def connection_error(e: httpx.TransportError) -> MnemoError:
+def connection_error(url: str, e: httpx.TransportError) -> MnemoError:
     """Returns the error of a request without a response."""
     if isinstance(e, httpx.TimeoutException):
-        return APITimeoutError(f"the server did not respond in time ({type(e).__name__})")
-    return APIConnectionError(f"connection failed: {e or type(e).__name__}")
+        return APITimeoutError(f"{url} did not respond in time ({type(e).__name__})")
+    return APIConnectionError(f"connection to {url} failed: {str(e) or type(e).__name__}")
 
 
 def retry_after(response: httpx.Response) -> float | None:

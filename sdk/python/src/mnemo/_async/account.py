@@ -30,7 +30,7 @@ class AsyncAccount:
             async for chunk in response.aiter_bytes():
                 file.write(chunk)
         except httpx.TransportError as e:
-            raise connection_error(e) from e
+            raise connection_error(self._transport.config.url, e) from e
         finally:
             await response.aclose()
 

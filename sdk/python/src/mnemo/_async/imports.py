@@ -77,7 +77,7 @@ class AsyncImports:
             except httpx.TransportError as e:
                 pause = delay(call, failures, self._transport.config.max_retries, None)
                 if pause is None:
-                    raise connection_error(e) from e
+                    raise connection_error(self._transport.config.url, e) from e
                 failures += 1
                 await anyio.sleep(pause)
             finally:

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, Dict, List
 
 from .. import models
-from .._call import Call, path
+from .._call import Call, listed, path
 from .transport import AsyncTransport
 
 Filter = Dict[str, Any]
@@ -37,7 +37,7 @@ class AsyncMemories:
             text=text,
             bucket_id=_bucket(bucket),
             source=source,
-            tags=None if tags is None else [*tags],
+            tags=None if tags is None else listed(tags),
             agent_id=agent_id,
             run_id=run_id,
             custom_metadata=None if metadata is None else {**metadata},
@@ -110,7 +110,7 @@ class AsyncMemories:
             text=text,
             bucket_id=_bucket(bucket),
             bucket_name=bucket_name,
-            tags=None if tags is None else [*tags],
+            tags=None if tags is None else listed(tags),
             agent_id=agent_id,
             run_id=run_id,
             custom_metadata=None if metadata is None else {**metadata},
@@ -122,7 +122,7 @@ class AsyncMemories:
     ) -> models.UpdatedMemory:
         """Moves up to 100 memories to a bucket: all of them, or none if an id does not exist."""
         body = models.UpdateMemoryRequest(
-            memory_ids=[*memory_ids], bucket_id=_bucket(bucket), bucket_name=bucket_name
+            memory_ids=listed(memory_ids), bucket_id=_bucket(bucket), bucket_name=bucket_name
         )
         return await self._transport.call(models.UpdatedMemory, Call("POST", "/api/v2/memory/update", body=body))
 
@@ -132,7 +132,7 @@ class AsyncMemories:
 
     async def delete_many(self, memory_ids: Sequence[str]) -> models.DeletedMemories:
         """Deletes up to 10,000 memories. Ids that do not exist are skipped."""
-        body = models.DeleteMemoriesRequest(memory_ids=[*memory_ids])
+        body = models.DeleteMemoriesRequest(memory_ids=listed(memory_ids))
         return await self._transport.call(models.DeletedMemories, Call("POST", "/api/memories/bulk-delete", body=body))
 
     async def versions(self, memory_id: str, *, page_size: int = 100) -> AsyncIterator[models.MemoryVersion]:

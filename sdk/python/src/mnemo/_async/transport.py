@@ -30,7 +30,7 @@ class AsyncTransport:
         try:
             await response.aread()
         except httpx.TransportError as e:
-            raise connection_error(e) from e
+            raise connection_error(self.config.url, e) from e
         finally:
             await response.aclose()
         return response
@@ -43,7 +43,7 @@ class AsyncTransport:
             except httpx.TransportError as e:
                 pause = delay(call, attempt, self.config.max_retries, None)
                 if pause is None:
-                    raise connection_error(e) from e
+                    raise connection_error(self.config.url, e) from e
             else:
                 if response.is_success:
                     return response
@@ -57,6 +57,7 @@ class AsyncTransport:
         request = self.http.build_request(
             call.method, self.config.url + call.path, timeout=self.config.timeout, **call.arguments()
         )
+        request.headers.encoding = "utf-8"  # of the name of the user
         request.headers.update(self.config.headers())
         response = await self.http.send(request, stream=True)
         if not response.is_success:

@@ -31,7 +31,7 @@ class Account:
             for chunk in response.iter_bytes():
                 file.write(chunk)
         except httpx.TransportError as e:
-            raise connection_error(e) from e
+            raise connection_error(self._transport.config.url, e) from e
         finally:
             response.close()
 

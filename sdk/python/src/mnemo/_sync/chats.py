@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import List, Literal
 
 from .. import models
-from .._call import Call
+from .._call import Call, listed
 from .._conversation import Message, ingest_request
 from .transport import Transport
 
@@ -134,10 +134,10 @@ class Chats:
         self, conversation_ids: Sequence[str], *, excluded: bool | None = None, pinned: bool | None = None
     ) -> models.UpdatedConversations:
         """Excludes conversations from search, or pins them."""
-        body = models.UpdateConversationsRequest(ids=[*conversation_ids], excluded=excluded, pinned=pinned)
+        body = models.UpdateConversationsRequest(ids=listed(conversation_ids), excluded=excluded, pinned=pinned)
         return self._transport.call(models.UpdatedConversations, Call("PATCH", _CHATS, body=body))
 
     def delete(self, conversation_ids: Sequence[str]) -> models.DeletedConversations:
         """Deletes conversations with their messages. This cannot be undone."""
-        body = models.DeleteConversationsRequest(ids=[*conversation_ids])
+        body = models.DeleteConversationsRequest(ids=listed(conversation_ids))
         return self._transport.call(models.DeletedConversations, Call("DELETE", _CHATS, body=body))

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Dict, List
 
 from .. import models
-from .._call import Call, path
+from .._call import Call, listed, path
 from .transport import Transport
 
 Filter = Dict[str, Any]
@@ -38,7 +38,7 @@ class Memories:
             text=text,
             bucket_id=_bucket(bucket),
             source=source,
-            tags=None if tags is None else [*tags],
+            tags=None if tags is None else listed(tags),
             agent_id=agent_id,
             run_id=run_id,
             custom_metadata=None if metadata is None else {**metadata},
@@ -111,7 +111,7 @@ class Memories:
             text=text,
             bucket_id=_bucket(bucket),
             bucket_name=bucket_name,
-            tags=None if tags is None else [*tags],
+            tags=None if tags is None else listed(tags),
             agent_id=agent_id,
             run_id=run_id,
             custom_metadata=None if metadata is None else {**metadata},
@@ -122,7 +122,9 @@ class Memories:
         self, memory_ids: Sequence[str], *, bucket: int | str | None = None, bucket_name: str | None = None
     ) -> models.UpdatedMemory:
         """Moves up to 100 memories to a bucket: all of them, or none if an id does not exist."""
-        body = models.UpdateMemoryRequest(memory_ids=[*memory_ids], bucket_id=_bucket(bucket), bucket_name=bucket_name)
+        body = models.UpdateMemoryRequest(
+            memory_ids=listed(memory_ids), bucket_id=_bucket(bucket), bucket_name=bucket_name
+        )
         return self._transport.call(models.UpdatedMemory, Call("POST", "/api/v2/memory/update", body=body))
 
     def delete(self, memory_id: str) -> None:
@@ -131,7 +133,7 @@ class Memories:
 
     def delete_many(self, memory_ids: Sequence[str]) -> models.DeletedMemories:
         """Deletes up to 10,000 memories. Ids that do not exist are skipped."""
-        body = models.DeleteMemoriesRequest(memory_ids=[*memory_ids])
+        body = models.DeleteMemoriesRequest(memory_ids=listed(memory_ids))
         return self._transport.call(models.DeletedMemories, Call("POST", "/api/memories/bulk-delete", body=body))
 
     def versions(self, memory_id: str, *, page_size: int = 100) -> Iterator[models.MemoryVersion]:

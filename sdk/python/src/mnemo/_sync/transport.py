@@ -31,7 +31,7 @@ class Transport:
         try:
             response.read()
         except httpx.TransportError as e:
-            raise connection_error(e) from e
+            raise connection_error(self.config.url, e) from e
         finally:
             response.close()
         return response
@@ -44,7 +44,7 @@ class Transport:
             except httpx.TransportError as e:
                 pause = delay(call, attempt, self.config.max_retries, None)
                 if pause is None:
-                    raise connection_error(e) from e
+                    raise connection_error(self.config.url, e) from e
             else:
                 if response.is_success:
                     return response
@@ -58,6 +58,7 @@ class Transport:
         request = self.http.build_request(
             call.method, self.config.url + call.path, timeout=self.config.timeout, **call.arguments()
         )
+        request.headers.encoding = "utf-8"  # of the name of the user
         request.headers.update(self.config.headers())
         response = self.http.send(request, stream=True)
         if not response.is_success:
