@@ -204,7 +204,7 @@ func (s *Server) handleError(c *fiber.Ctx, err error) error {
 	out := newError(fe.Code, "")
 	switch fe.Code {
 	case http.StatusNotFound:
-		out.Message = "not found; see GET /openapi.json for all routes"
+		out.Message = fmt.Sprintf("not found: %s %.200s is not a route; see GET /openapi.json", c.Method(), c.Path())
 		if isMem0(c.Path()) {
 			out.Message = "not found; this route of the mem0 API is not supported"
 		}

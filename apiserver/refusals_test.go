@@ -359,7 +359,7 @@ func TestLenientInput(t *testing.T) {
 func TestUnknownPathsAndMethods(t *testing.T) {
 	t.Parallel()
 	h := newTestServer(t)
-	if got := h.call(t, h.alice, "GET", "/api/nothing", ""); got.status != 404 || !strings.Contains(got.body, `{"error":"not found`) {
+	if got := h.call(t, h.alice, "GET", "/api/nothing", ""); got.status != 404 || !strings.Contains(got.body, `{"error":"not found: GET /api/nothing is not a route`) {
 		t.Errorf("unknown path: %d %s", got.status, got.body)
 	}
 	got := h.call(t, h.alice, "PUT", "/api/memory", "{}")
