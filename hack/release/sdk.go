@@ -17,10 +17,7 @@ func (r *release) buildSDKs(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := sdk.BuildPython(ctx, tools, r.Root, r.Version, r.Out); err != nil {
-		return err
-	}
-	if err := sdk.BuildTypeScript(ctx, tools, r.Root, r.Version, r.Out); err != nil {
+	if err := sdk.Build(ctx, tools, r.Root, r.Version, r.Out); err != nil {
 		return err
 	}
 	r.logf("built   the Python and npm packages")

@@ -21,6 +21,18 @@ const epoch = "SOURCE_DATE_EPOCH=315532800"
 // buildPython builds with the backend of pyproject.toml.
 const buildPython = "import sys, flit_core.buildapi as b; b.build_wheel(sys.argv[1]); b.build_sdist(sys.argv[1])"
 
+// Build writes the packages of a version to out.
+func Build(ctx context.Context, tools devenv.SDKTools, root, version, out string) error {
+	out, err := filepath.Abs(out) // the builds run in directories of their own
+	if err != nil {
+		return fmt.Errorf("output directory: %w", err)
+	}
+	if err := BuildPython(ctx, tools, root, version, out); err != nil {
+		return err
+	}
+	return BuildTypeScript(ctx, tools, root, version, out)
+}
+
 // BuildPython writes the wheel and the source distribution of a version to out. It
 // does not use the network.
 func BuildPython(ctx context.Context, tools devenv.SDKTools, root, version, out string) error {
