@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -82,15 +81,7 @@ func TestMilvusUnavailable(t *testing.T) {
 	before := alice.remember(t, "2026-05-03 The beehives stand behind the barn.")
 	eventually(t, time.Minute, func() string { return unindexed(t, "filled") })
 
-	signalMilvus(t, syscall.SIGSTOP)
-	stopped := true
-	resume := func() {
-		if stopped {
-			signalMilvus(t, syscall.SIGCONT)
-			stopped = false
-		}
-	}
-	t.Cleanup(resume)
+	resume := suspendMilvus(t)
 	during := alice.remember(t, "2026-05-04 The canoe is stored under the bridge.")
 	for query, id := range map[string]string{"beehives barn": before, "canoe bridge": during} {
 		found, degraded := alice.recall(t, query)

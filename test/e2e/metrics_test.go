@@ -9,7 +9,6 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
-	"syscall"
 	"testing"
 	"time"
 
@@ -131,16 +130,9 @@ func TestDashboardsAndAlerts(t *testing.T) {
 		t.Error("there are no alerts")
 	}
 
-	signalMilvus(t, syscall.SIGSTOP)
-	resumed := false
-	defer func() {
-		if !resumed {
-			signalMilvus(t, syscall.SIGCONT)
-		}
-	}()
+	resume := suspendMilvus(t)
 	eventually(t, 2*time.Minute, fires(t, p, "MnemoMilvusUnavailable", true))
-	signalMilvus(t, syscall.SIGCONT)
-	resumed = true
+	resume()
 	eventually(t, 2*time.Minute, fires(t, p, "MnemoMilvusUnavailable", false))
 }
 

@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -195,12 +196,35 @@ func secret(t *testing.T, tenant, user, key string) string {
 	return string(value)
 }
 
-// signalMilvus sends a signal to the Milvus process of the platform.
-func signalMilvus(t *testing.T, s syscall.Signal) {
+// suspendMilvus stops all threads of the platform's Milvus, like a machine that hangs, and
+// returns when they have stopped. resume, or the end of the test, continues them.
+func suspendMilvus(t *testing.T) (resume func()) {
 	t.Helper()
-	if err := syscall.Kill(milvusPID(t), s); err != nil {
-		t.Fatalf("signal Milvus: %v", err)
+	pid := milvusPID(t)
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		t.Fatalf("suspend Milvus: %v", err)
 	}
+	resume = sync.OnceFunc(func() {
+		if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
+			t.Errorf("resume Milvus: %v", err)
+		}
+	})
+	t.Cleanup(resume)
+	// A thread stops when it is scheduled, and may answer a request before.
+	eventually(t, time.Minute, func() string {
+		states, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+		if err != nil || len(states) == 0 {
+			t.Fatalf("list the threads of Milvus: %v, %v", states, err)
+		}
+		for _, path := range states {
+			stat, err := os.ReadFile(path)
+			if err == nil && !strings.Contains(string(stat), ") T ") {
+				return "a thread of Milvus is running: " + string(stat)
+			}
+		}
+		return ""
+	})
+	return resume
 }
 
 // eventually polls until check returns "", and fails with its last result.
