@@ -77,7 +77,8 @@ const (
 	ErasuresStop         Verb = "erasures.stop"         // recording of erasures ended, of the Installation
 )
 
-// Installation is the chain of changes that belong to no tenant.
+// Installation is the chain of changes that belong to no tenant, and of sessions of platform
+// administrators, whose objects are the fingerprint, and the issuer and subject of the user.
 const Installation tenant.ID = "00000000-0000-0000-0000-000000000000"
 
 // MaxObjects is the number of objects of a record. A change of more objects has several

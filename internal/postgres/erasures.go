@@ -139,7 +139,8 @@ func (d *DB) StopErasures(ctx context.Context) error {
 const interruptedImport = "the import was interrupted; import the file again"
 
 // BeginReplay implements erasure.Store. Unfinished imports and extractions end, because they
-// may contain conversations and memories that were deleted later.
+// may contain conversations and memories that were deleted later. Sessions of platform
+// administrators end, because their ends are not in the ledger.
 func (e Erasures) BeginReplay(ctx context.Context) error {
 	var tenants []string
 	err := e.inTx(ctx, func(_ pgx.Tx, q *db.Queries) error {
@@ -147,6 +148,9 @@ func (e Erasures) BeginReplay(ctx context.Context) error {
 			return err
 		}
 		if err := q.SkipIDs(ctx); err != nil {
+			return err
+		}
+		if err := q.DeletePlatformSessions(ctx); err != nil {
 			return err
 		}
 		var err error

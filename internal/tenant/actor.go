@@ -10,7 +10,7 @@ const (
 	ActorUser          ActorKind = "user"
 	ActorApplication   ActorKind = "application" // with its key, for one of its users
 	ActorOperator      ActorKind = "operator"
-	ActorAdministrator ActorKind = "administrator" // on the command line
+	ActorAdministrator ActorKind = "administrator" // on the command line, or of the platform
 	ActorSystem        ActorKind = "system"        // background work without a request
 )
 

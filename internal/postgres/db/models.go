@@ -374,6 +374,15 @@ type PlacementMigration struct {
 	StartedAt   time.Time
 }
 
+// Sessions of platform administrators. They belong to no tenant and give no access to its data
+type PlatformSession struct {
+	Hash      []byte
+	Issuer    string
+	Subject   string
+	Email     string
+	ExpiresAt time.Time
+}
+
 // The limits of each tenant, copied from its resource
 type Quota struct {
 	TenantID          string

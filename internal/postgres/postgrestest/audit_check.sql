@@ -52,6 +52,8 @@ create constraint trigger test_audit after insert on sessions
     deferrable initially deferred for each row execute function test_check_audit();
 create constraint trigger test_audit_end after delete on sessions
     deferrable initially deferred for each row when (old.expires_at > now()) execute function test_check_audit();
+create constraint trigger test_audit after insert on platform_sessions
+    deferrable initially deferred for each row execute function test_check_audit();
 create constraint trigger test_audit after insert or delete on oauth_grants -- not after the expiry of the client
     deferrable initially deferred for each row execute function test_check_audit();
 create constraint trigger test_audit after update of used on oauth_secrets
