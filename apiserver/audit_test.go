@@ -16,6 +16,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/mnemo-dev/mnemo/apiserver/dashboard"
 	"github.com/mnemo-dev/mnemo/internal/audit"
 	"github.com/mnemo-dev/mnemo/internal/oauth"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
@@ -47,6 +48,7 @@ var checkedElsewhere = map[string]string{
 	"POST /admin/members/remove":  "dashboard: admin_test.go",
 	"POST /admin/members/restore": "dashboard: admin_test.go",
 	"POST /admin/audit":           "dashboard: admin_test.go",
+	"POST /platform/sign-out":     "internal/postgres: platform_test.go",
 }
 
 // auditedReads are GET routes that leave a record.
@@ -69,7 +71,8 @@ func newAuditedRun(t *testing.T) *auditedRun {
 	t.Helper()
 	h, s := newRealServer(t)
 	config := h.Config
-	config.Sessions, config.Access, config.UserTokens, config.Holdings, config.Administration = s.db, s.db, s.db, s.db.Holdings, s.db
+	config.Sessions, config.Access, config.UserTokens, config.Holdings, config.Administration, config.Platform = s.db, s.db, s.db, s.db.Holdings, s.db, s.db
+	config.Providers = []*dashboard.Provider{{Name: "ID", Issuer: "https://id.test", PlatformAdministrators: []string{"ops@id.test"}}}
 	config.Programs = oauth.NewService(oauth.Config{
 		Clients: s.db, Grants: s.db, Access: s.db, URL: &url.URL{Scheme: "https", Host: "mnemo.example.com"}, Random: rand.Reader, Now: time.Now,
 	})

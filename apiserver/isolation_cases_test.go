@@ -146,6 +146,8 @@ var isolationCases = map[string][]isolationRequest{
 	"POST /sample": {{body: "back=/chats/$c&x=%zz"}}, "POST /sample/remove": {{body: "back=/chats/$c&x=%zz"}},
 	"GET /admin": {{}, {path: "?after=$u"}}, "POST /admin/audit": {{body: "x=y"}},
 	"POST /admin/members/remove": {{body: "email=$s"}}, "POST /admin/members/restore": {{body: "email=$s"}},
+	// TestDashboard/Platform is about sessions of platform administrators.
+	"GET /platform": {{path: "?q=$s"}}, "GET /platform/sign-in": {{}}, "GET /platform/sign-in/:provider": {{path: "/1"}}, "POST /platform/sign-out": {{body: "x=$s"}},
 	"POST /account/export": {{body: "x=y"}},
 	"POST /account/erase":  {{body: "confirm=delete+everything"}},
 
@@ -181,6 +183,7 @@ var sameForOwner = map[string]bool{
 	"POST /api/buckets": true, "POST /api/tokens": true, "POST /connect/tokens": true, "POST /buckets": true, "tool create_bucket": true, "POST " + pathRegister: true, "POST " + pathToken: true, "POST " + pathRevoke: true,
 	"GET /assets/:name": true, "GET /sign-in": true, "POST /sign-in": true, "GET /sign-in/link": true, "POST /sign-in/link": true, "POST /sample": true, "POST /sample/remove": true, "GET /sign-in/callback": true, "GET /authorize": true, "POST /authorize": true,
 	"DELETE /mem0/v1/memories": true, "POST /mem0/v3/memories/add": true, "POST /mem0/v1/memories": true,
+	"GET /platform": true, "POST /platform/sign-out": true,
 	// These users are no administrators; TestDashboard/Administration is about them.
 	"GET /admin": true, "POST /admin/members/remove": true, "POST /admin/members/restore": true,
 	// Users have no access to them; TestUsersOfApplications is about applications.

@@ -26,6 +26,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
+	"github.com/mnemo-dev/mnemo/apiserver/dashboard"
 	"github.com/mnemo-dev/mnemo/internal/oauth"
 	"github.com/mnemo-dev/mnemo/internal/telemetry"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
@@ -69,7 +70,8 @@ func newIsolationServer(t *testing.T) *isolationServer {
 	db := x.stores.db
 	x.testServer, _ = newRealServerOn(t, x.stores, func(c *Config) {
 		c.Extractions = db
-		c.Sessions, c.Access, c.UserTokens, c.Holdings, c.Administration, c.URL = db, db, db, db.Holdings, db, public
+		c.Sessions, c.Access, c.UserTokens, c.Holdings, c.Administration, c.Platform, c.URL = db, db, db, db.Holdings, db, db, public
+		c.Providers = []*dashboard.Provider{{Name: "ID", Issuer: "http://127.0.0.1:1", PlatformAdministrators: []string{"ops@id.test"}}}
 		c.Stages = telemetry.NewMetrics(prometheus.NewRegistry())
 		c.Programs = oauth.NewService(oauth.Config{Clients: db, Grants: db, Access: db, URL: public, Random: rand.Reader, Now: time.Now})
 		c.RequestTimeout = 2 * time.Minute // the machine may be busy

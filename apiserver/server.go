@@ -61,6 +61,8 @@ type Config struct {
 	Holdings func(context.Context, tenant.Scope) (tenant.Holdings, error)
 	// Administration is for the administrators of tenants. Required with Sessions.
 	Administration dashboard.Administration
+	// Platform is for platform administrators. Required if a provider has some.
+	Platform dashboard.Platform
 	// Providers are the identity providers for signing in to the dashboard.
 	Providers []*dashboard.Provider
 	// TrustedProxies are the proxies whose X-Forwarded-For is trusted.

@@ -35,8 +35,10 @@ type Config struct {
 	Audit      audit.Store
 	// Administration is for users who are administrators of their tenant.
 	Administration Administration
-	Server         Server
-	Files          Files
+	// Platform is for platform administrators. Required if a provider has some.
+	Platform Platform
+	Server   Server
+	Files    Files
 	// Providers are the identity providers for signing in.
 	Providers []*Provider
 	// Programs lets users grant access to OAuth clients; if nil, there is no consent page.
@@ -141,6 +143,7 @@ func (d *Dashboard) Register(app fiber.Router) {
 	app.Post("/account/erase", d.signedIn(d.erase))
 
 	d.registerAdmin(app)
+	d.registerPlatform(app)
 	app.Use(d.notFound)
 }
 

@@ -6,7 +6,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -35,6 +34,8 @@ type attempt struct {
 	Nonce    string
 	Verifier string // of PKCE
 	Next     string
+	// Platform is set for a sign-in to the platform overview.
+	Platform bool `json:",omitempty"`
 	// Since is when the user was asked to authenticate again, in Unix seconds; 0 if any
 	// authentication of the provider suffices.
 	Since int64 `json:",omitempty"`
@@ -49,23 +50,33 @@ func (d *Dashboard) oauth(c *fiber.Ctx, p *Provider, found *oidc.Provider) *oaut
 
 // startSignIn redirects to an identity provider.
 func (d *Dashboard) startSignIn(c *fiber.Ctx) error {
-	n, err := strconv.Atoi(c.Params("provider"))
-	if err != nil || n < 0 || n >= len(d.Providers) {
-		return fault.New(fault.NotFound, "unknown sign-in provider")
-	}
-	p := d.Providers[n]
-	next := localPath(c.Query("next"), "/memories")
-	found, err := p.discover(c.UserContext(), d.Now)
-	if err != nil {
-		return d.signInFailed(c, next, err)
-	}
-	a := attempt{Provider: n, Verifier: oauth2.GenerateVerifier(), Next: next}
+	a := attempt{Next: localPath(c.Query("next"), "/memories")}
 	// max_age also makes the provider state when it authenticated the user.
-	fresh := []oauth2.AuthCodeOption{oauth2.SetAuthURLParam("max_age", strconv.Itoa(int(sessionLife.Seconds())))}
+	fresh := []oauth2.AuthCodeOption{maxAge(sessionLife)}
 	if c.Query("again") != "" {
 		a.Since = d.Now().Unix()
-		fresh = []oauth2.AuthCodeOption{oauth2.SetAuthURLParam("max_age", "0"), oauth2.SetAuthURLParam("prompt", "login")}
+		fresh = []oauth2.AuthCodeOption{maxAge(0), oauth2.SetAuthURLParam("prompt", "login")}
 	}
+	return d.redirectToProvider(c, a, fresh...)
+}
+
+// maxAge asks the provider to authenticate the user again if it did so longer ago.
+func maxAge(age time.Duration) oauth2.AuthCodeOption {
+	return oauth2.SetAuthURLParam("max_age", strconv.Itoa(int(age.Seconds())))
+}
+
+// redirectToProvider begins a sign-in at the provider that the path names.
+func (d *Dashboard) redirectToProvider(c *fiber.Ctx, a attempt, options ...oauth2.AuthCodeOption) error {
+	var err error
+	if a.Provider, err = strconv.Atoi(c.Params("provider")); err != nil || !d.offers(a) {
+		return fault.New(fault.NotFound, "unknown sign-in provider")
+	}
+	p := d.Providers[a.Provider]
+	found, err := p.discover(c.UserContext(), d.Now)
+	if err != nil {
+		return d.signInFailed(c, a, err)
+	}
+	a.Verifier = oauth2.GenerateVerifier()
 	for _, secret := range []*string{&a.State, &a.Nonce} {
 		if *secret, err = tenant.NewSession(d.Random); err != nil {
 			return err
@@ -76,7 +87,7 @@ func (d *Dashboard) startSignIn(c *fiber.Ctx) error {
 		return fmt.Errorf("encode sign-in: %w", err)
 	}
 	setCookie(c, attemptCookie, secureAttemptCookie, base64.RawURLEncoding.EncodeToString(value), d.Now().Add(attemptLife))
-	options := slices.Concat(fresh, []oauth2.AuthCodeOption{oidc.Nonce(a.Nonce), oauth2.S256ChallengeOption(a.Verifier)})
+	options = append(options, oidc.Nonce(a.Nonce), oauth2.S256ChallengeOption(a.Verifier))
 	return c.Redirect(d.oauth(c, p, found).AuthCodeURL(a.State, options...), fiber.StatusSeeOther)
 }
 
@@ -85,23 +96,26 @@ func (d *Dashboard) finishSignIn(c *fiber.Ctx) error {
 	a, ok := d.attempt(c)
 	setCookie(c, attemptCookie, secureAttemptCookie, "", time.Unix(0, 0))
 	if !ok || subtle.ConstantTimeCompare([]byte(a.State), []byte(c.Query("state"))) != 1 {
-		return d.signInFailed(c, a.Next, fault.New(fault.Invalid, "this sign-in has expired or was started in another browser; try again"))
+		return d.signInFailed(c, a, fault.New(fault.Invalid, "this sign-in has expired or was started in another browser; try again"))
 	}
 	p := d.Providers[a.Provider]
 	if err := p.checkIssuer(c, d.Now); err != nil {
-		return d.signInFailed(c, a.Next, err)
+		return d.signInFailed(c, a, err)
 	}
 	if c.Query("error") != "" {
-		return d.signInFailed(c, a.Next, fault.New(fault.Forbidden, "%s denied the sign-in; try again", p.Name))
+		return d.signInFailed(c, a, fault.New(fault.Forbidden, "%s denied the sign-in; try again", p.Name))
 	}
 	// Anyone can forge a redirect, so the requests to the provider are limited.
 	address := d.Server.ClientAddress(c)
 	if err := d.Sessions.CountSignIn(c.UserContext(), address); err != nil {
-		return d.signInFailed(c, a.Next, err)
+		return d.signInFailed(c, a, err)
 	}
 	person, authenticated, err := d.verifyUser(c, p, a)
 	if err != nil {
-		return d.signInFailed(c, a.Next, err)
+		return d.signInFailed(c, a, err)
+	}
+	if a.Platform {
+		return d.startPlatformSession(c, a, person, authenticated)
 	}
 	secret, err := tenant.NewSession(d.Random)
 	if err != nil {
@@ -111,7 +125,7 @@ func (d *Dashboard) finishSignIn(c *fiber.Ctx) error {
 		ExternalUser: person, Address: address, Session: tenant.HashSecret(secret), Lifetime: sessionLife, AuthenticatedAt: authenticated,
 	})
 	if err != nil {
-		return d.signInFailed(c, a.Next, err)
+		return d.signInFailed(c, a, err)
 	}
 	return d.replaceSession(c, secret, a.Next)
 }
@@ -202,8 +216,13 @@ func (p *Provider) checkIssuer(c *fiber.Ctx, now func() time.Time) error {
 }
 
 // signInFailed renders the sign-in page with an error, keeping next.
-func (d *Dashboard) signInFailed(c *fiber.Ctx, next string, err error) error {
-	return d.renderSignInError(c, signInView{Next: cmp.Or(next, "/memories")}, err)
+func (d *Dashboard) signInFailed(c *fiber.Ctx, a attempt, err error) error {
+	return d.renderSignInError(c, signInView{Next: cmp.Or(a.Next, "/memories"), Platform: a.Platform}, err)
+}
+
+// offers reports whether the provider of a sign-in exists, and may be used for it.
+func (d *Dashboard) offers(a attempt) bool {
+	return a.Provider >= 0 && a.Provider < len(d.Providers) && (!a.Platform || len(d.Providers[a.Provider].PlatformAdministrators) > 0)
 }
 
 func (d *Dashboard) providers() (links []providerLink) {
@@ -223,5 +242,5 @@ func (d *Dashboard) attempt(c *fiber.Ctx) (a attempt, ok bool) {
 		return attempt{}, false
 	}
 	a.Next = localPath(a.Next, "/memories")
-	return a, a.Provider >= 0 && a.Provider < len(d.Providers)
+	return a, d.offers(a)
 }

@@ -115,7 +115,7 @@ func newClaimsSite(t *testing.T, metadata map[string]any, change func(*dashboard
 		t.Fatal(err)
 	}
 	s.url = "http://" + l.Addr().String()
-	server := apiserver.New(apiserver.Config{Tokens: db, Sessions: db, Access: db, UserTokens: db, Holdings: db.Holdings, Providers: []*dashboard.Provider{provider}})
+	server := apiserver.New(apiserver.Config{Tokens: db, Sessions: db, Access: db, UserTokens: db, Holdings: db.Holdings, Platform: db, Providers: []*dashboard.Provider{provider}})
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(l) }()
 	t.Cleanup(func() {
@@ -145,7 +145,13 @@ func (s *claimsSite) visitor(t *testing.T) visitor {
 // the additional parameters.
 func (s *claimsSite) signIn(t *testing.T, v visitor, query, response string) (status int, where string) {
 	t.Helper()
-	_, to := v.follow(t, "/sign-in/with/0"+query)
+	return s.signInFrom(t, v, "/sign-in/with/0"+query, response)
+}
+
+// signInFrom is signIn from the path that redirects to the provider.
+func (s *claimsSite) signInFrom(t *testing.T, v visitor, path, response string) (status int, where string) {
+	t.Helper()
+	_, to := v.follow(t, path)
 	u, err := url.Parse(to)
 	if err != nil {
 		t.Fatal(err)

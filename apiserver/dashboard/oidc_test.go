@@ -25,7 +25,7 @@ func (s *site) chooseIssuer(t *testing.T) {
 
 // provider returns the configuration of the identity provider.
 func (s *site) provider() *dashboard.Provider {
-	return &dashboard.Provider{Name: "Example ID", Issuer: s.issuer, ClientID: "mnemo", ClientSecret: "secret"}
+	return &dashboard.Provider{Name: "Example ID", Issuer: s.issuer, ClientID: "mnemo", ClientSecret: "secret", PlatformAdministrators: []string{"Ops@platform.test"}}
 }
 
 // startProvider starts a certified identity provider that redirects to the replicas.
@@ -210,7 +210,13 @@ func (v visitor) signInAt(t *testing.T, login, next string) (status int, where s
 // walk follows the provider's pages until it redirects back.
 func (v visitor) walk(t *testing.T, login, next string) (status int, callback string) {
 	t.Helper()
-	where := v.url + "/sign-in/with/0?next=" + url.QueryEscape(next)
+	return v.walkFrom(t, "/sign-in/with/0?next="+url.QueryEscape(next), login)
+}
+
+// walkFrom is walk from the path that redirects to the provider.
+func (v visitor) walkFrom(t *testing.T, path, login string) (status int, callback string) {
+	t.Helper()
+	where := v.url + path
 	for range 12 {
 		var body string
 		if status, body = v.follow(t, where); status == http.StatusSeeOther || status == http.StatusFound {

@@ -42,6 +42,8 @@ type Provider struct {
 	// NoAuthTime accepts a new sign-in as authentication, for providers that do not
 	// support max_age and auth_time.
 	NoAuthTime bool
+	// PlatformAdministrators are the addresses of users who see the platform overview.
+	PlatformAdministrators []string
 
 	discovery singleflight.Group
 	style     atomic.Int64 // the oauth2.AuthStyle that worked; 0 if unknown

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 )
 
@@ -20,6 +21,8 @@ type configuredProvider struct {
 	RequireHostedDomain bool `json:"requireHostedDomain"`
 	EndSession          bool `json:"endSession"`
 	NoAuthTime          bool `json:"noAuthTime"`
+
+	PlatformAdministrators []string `json:"platformAdministrators"`
 }
 
 // ReadProviders reads a JSON array of providers from a file.
@@ -42,12 +45,16 @@ func ReadProviders(path string) ([]*Provider, error) {
 		if u, err := url.Parse(e.Issuer); err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" {
 			return nil, fmt.Errorf("%s: issuer of %s must be the https:// URL of the identity provider", path, e.Name)
 		}
+		if i := slices.IndexFunc(e.PlatformAdministrators, func(a string) bool { return strings.Count(a, "@") != 1 }); i >= 0 {
+			return nil, fmt.Errorf("%s: platformAdministrators of %s must be email addresses, not %q", path, e.Name, e.PlatformAdministrators[i])
+		}
 		secret, err := e.secret()
 		if err != nil {
 			return nil, fmt.Errorf("%s: %s: %w", path, e.Name, err)
 		}
 		out = append(out, &Provider{Name: e.Name, Issuer: e.Issuer, ClientID: e.ClientID, ClientSecret: secret,
-			RequireHostedDomain: e.RequireHostedDomain, EndSession: e.EndSession, NoAuthTime: e.NoAuthTime})
+			RequireHostedDomain: e.RequireHostedDomain, EndSession: e.EndSession, NoAuthTime: e.NoAuthTime,
+			PlatformAdministrators: e.PlatformAdministrators})
 	}
 	return out, nil
 }

@@ -33,6 +33,11 @@ func TestReadProviders(t *testing.T) {
 				{"name":"C","issuer":"http://c.test:8080","clientId":"c"}]`,
 			got: []string{"A https://a.test a said", "B https://b.test b from a file", "C http://c.test:8080 c "},
 		},
+		"administrators": {
+			file: `[{"name":"A","issuer":"https://a.test","clientId":"a","platformAdministrators":["ops@a.test","eve@a.test"]}]`,
+			got:  []string{"A https://a.test a  ops@a.test eve@a.test"},
+		},
+		"no address":              {file: `[{"name":"A","issuer":"https://a.test","clientId":"a","platformAdministrators":["ops"]}]`, want: "platformAdministrators of A must be email addresses"},
 		"no providers":            {file: `[]`},
 		"not an array":            {file: `{}`, want: "must be a JSON array"},
 		"unknown field":           {file: `[{"name":"A","issuer":"https://a.test","clientId":"a","clientsecretfil":"x"}]`, want: "clientsecretfil"},
@@ -51,7 +56,7 @@ func TestReadProviders(t *testing.T) {
 		}
 		var got []string
 		for _, p := range providers {
-			got = append(got, strings.Join([]string{p.Name, p.Issuer, p.ClientID, p.ClientSecret}, " "))
+			got = append(got, strings.Join(append([]string{p.Name, p.Issuer, p.ClientID, p.ClientSecret}, p.PlatformAdministrators...), " "))
 		}
 		if diff := cmp.Diff(tt.got, got); diff != "" {
 			t.Errorf("%s: -want +got\n%s", name, diff)

@@ -26,12 +26,14 @@ type page struct {
 	Section string          // the current navigation entry
 	Tab     string          // the current tab of the section
 	Who     *tenant.Session // nil if not signed in
-	Notice  message         // confirmation of the last action
-	Undo    *undo           // nil if it cannot be undone
-	Warning message         // shown above the page
-	Theme   string          // light or dark; "" for that of the system
-	Others  []*locale       // the languages that the user can choose instead
-	Data    any
+	// Platform is the platform administrator, who has no Who.
+	Platform *tenant.PlatformAdministrator
+	Notice   message   // confirmation of the last action
+	Undo     *undo     // nil if it cannot be undone
+	Warning  message   // shown above the page
+	Theme    string    // light or dark; "" for that of the system
+	Others   []*locale // the languages that the user can choose instead
+	Data     any
 }
 
 // notices are the confirmations of actions. The URL contains only the key, so that

@@ -63,10 +63,12 @@ func (d *Dashboard) session(c *fiber.Ctx) (*tenant.Session, error) {
 	return &who, nil
 }
 
-func sessionHash(c *fiber.Ctx) (tenant.Hash, bool) {
-	name := cookieName
+func sessionHash(c *fiber.Ctx) (tenant.Hash, bool) { return cookieHash(c, cookieName, secureCookie) }
+
+// cookieHash returns the hash of the secret in a cookie, which has its secure name over TLS.
+func cookieHash(c *fiber.Ctx, name, secure string) (tenant.Hash, bool) {
 	if overTLS(c) {
-		name = secureCookie
+		name = secure
 	}
 	value := c.Cookies(name)
 	return tenant.HashSecret(value), value != ""

@@ -28,6 +28,7 @@ type signInView struct {
 	Providers []providerLink
 	Problem   string
 	Again     bool // the user is signed in and must authenticate again
+	Platform  bool // of the platform overview
 }
 
 func (d *Dashboard) home(c *fiber.Ctx) error {
@@ -118,7 +119,11 @@ func (d *Dashboard) renderSignInError(c *fiber.Ctx, view signInView, err error) 
 	if f, ok := errors.AsType[*fault.Error](err); !ok || f.Kind == fault.Internal {
 		return err
 	}
-	view.Password, view.Providers = true, d.providers()
+	if view.Platform {
+		view.Providers = d.platformProviders()
+	} else {
+		view.Password, view.Providers = true, d.providers()
+	}
 	var status int
 	status, view.Problem = d.problem(c, err)
 	return d.render(c, status, "signin", page{Title: msg("Sign in"), Data: view})

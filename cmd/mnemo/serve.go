@@ -234,7 +234,7 @@ func (c *serveCommand) serverConfig(
 		Rates:    s.db,
 		Users:    s.db,
 		Cache:    cache,
-		Sessions: s.db, Access: s.db, UserTokens: s.db, Holdings: s.db.Holdings, Administration: s.db, TrustedProxies: c.TrustedProxies, AllowedOrigins: c.AllowedOrigins,
+		Sessions: s.db, Access: s.db, UserTokens: s.db, Holdings: s.db.Holdings, Administration: s.db, Platform: s.db, TrustedProxies: c.TrustedProxies, AllowedOrigins: c.AllowedOrigins,
 		ImportFile: c.ImportLimit,
 		URL:        c.URL,
 		Version:    telemetry.Version(),

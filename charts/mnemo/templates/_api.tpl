@@ -45,7 +45,7 @@
 {{- define "mnemo.oidcProviders" -}}
 {{- $all := list }}
 {{- range $i, $provider := .Values.oidc.providers }}
-{{- $entry := pick $provider "name" "issuer" "clientId" "requireHostedDomain" "endSession" "noAuthTime" }}
+{{- $entry := pick $provider "name" "issuer" "clientId" "requireHostedDomain" "endSession" "noAuthTime" "platformAdministrators" }}
 {{- if $provider.existingSecret }}{{ $_ := set $entry "clientSecretFile" (printf "/etc/mnemo/oidc/secret-%d" $i) }}{{ end }}
 {{- $all = append $all $entry }}
 {{- end }}
