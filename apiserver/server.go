@@ -67,6 +67,8 @@ type Config struct {
 	Providers []*dashboard.Provider
 	// TrustedProxies are the proxies whose X-Forwarded-For is trusted.
 	TrustedProxies []netip.Prefix
+	// SecretDetails lets the dashboard tell users where Kubernetes stores their token.
+	SecretDetails bool
 	// AllowedOrigins are the origins of web pages whose scripts may call the API, in addition to those
 	// of each application.
 	AllowedOrigins []string

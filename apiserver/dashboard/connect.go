@@ -13,11 +13,11 @@ import (
 type accessView struct {
 	Token     *tenant.TokenInfo  // nil if none was ever created
 	Tokens    []tenant.UserToken // that the user created, newest first
-	Secret    string             // the Kubernetes Secret of a token issued by the operator
-	Namespace string
-	New       string    // a new token, shown only once
-	Programs  []program // connected clients, newest first
-	Address   string    // MCP URL for OAuth clients; "" if OAuth is disabled
+	Secret    string             // the name of the Kubernetes Secret of a token issued by the operator
+	Namespace string             // of the Secret; "" if the page must not mention Kubernetes
+	New       string             // a new token, shown only once
+	Programs  []program          // connected clients, newest first
+	Address   string             // MCP URL for OAuth clients; "" if OAuth is disabled
 	// SignInName is the name to sign in with; "" without a password.
 	SignInName  string
 	NewPassword string // shown only once
@@ -55,7 +55,10 @@ func (d *Dashboard) accessOf(c *fiber.Ctx, who *tenant.Session) (accessView, err
 		return accessView{}, err
 	}
 	view := accessView{
-		Tokens: created, Secret: secretName(who.SignInName()), Namespace: who.Namespace, Programs: programs, Address: d.address(),
+		Tokens: created, Secret: secretName(who.SignInName()), Programs: programs, Address: d.address(),
+	}
+	if d.SecretDetails {
+		view.Namespace = who.Namespace
 	}
 	if hasPassword(who) {
 		view.SignInName = tenant.SignInName{Tenant: who.TenantName, User: who.UserName}.String()

@@ -41,6 +41,9 @@ type Config struct {
 	Files    Files
 	// Providers are the identity providers for signing in.
 	Providers []*Provider
+	// SecretDetails tells users the namespace of the Kubernetes Secret with their token, and the
+	// command that reads it, for installations whose users are administrators.
+	SecretDetails bool
 	// Programs lets users grant access to OAuth clients; if nil, there is no consent page.
 	Programs *oauth.Service
 	Random   io.Reader        // source of secrets; crypto/rand if nil

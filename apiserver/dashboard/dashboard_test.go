@@ -296,6 +296,25 @@ func (s *site) stored(t *testing.T, u user) int {
 	return strings.Count(body, `"createdAt"`)
 }
 
+// mentionsSecrets: users see the name of the Secret with their token. Its namespace and the
+// command that reads it are shown only where they are configured, on the second replica.
+func (s *site) mentionsSecrets(t *testing.T, u user) {
+	t.Helper()
+	for replica, detailed := range []bool{false, true} {
+		v := s.visitor(t, replica)
+		v.signIn(t, u)
+		_, page := v.get(t, "/connect")
+		if !strings.Contains(page, u.spec.Name+"-alice-access</code>") {
+			t.Errorf("replica %d does not name the Secret", replica)
+		}
+		for _, word := range []string{"in Secret", "kubectl", "namespace"} {
+			if strings.Contains(page, word) != detailed {
+				t.Errorf("replica %d: the page contains %q: %t, want %t", replica, word, !detailed, detailed)
+			}
+		}
+	}
+}
+
 // replacesToken: the page describes the operator's token; a new token is shown
 // once, and every replica rejects the old one immediately.
 func replacesToken(t *testing.T, s *site, b *browser) {
@@ -307,6 +326,7 @@ func replacesToken(t *testing.T, s *site, b *browser) {
 	tab.sees(tenant.HashSecret(alice.token).Fingerprint())
 	tab.sees(alice.spec.Name + "-alice-access")
 	tab.sees("never")
+	s.mentionsSecrets(t, alice)
 	for replica := range s.urls { // and both know it well
 		if status, body := s.api(t, replica, alice.token, "GET", "/api/buckets", ""); status != 200 {
 			t.Fatalf("the operator's token: %d %s", status, body)

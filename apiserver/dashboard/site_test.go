@@ -144,7 +144,7 @@ func (s *site) serve(t *testing.T, l net.Listener, replica int) {
 		Imports:  &importer.Service{Imports: s.db.Imports(), Uploads: s.db.Imports()},
 		Accounts: account.NewService(account.Config{Store: s.db.Accounts()}), Audit: s.db,
 		Tokens: s.db, Rates: s.db, Cache: cache, Sessions: s.db, Access: s.db, UserTokens: s.db, Holdings: s.db.Holdings, Administration: s.db, Platform: s.db, Providers: []*dashboard.Provider{s.provider()},
-		URL: public, TrustedProxies: proxies,
+		URL: public, TrustedProxies: proxies, SecretDetails: replica == 1,
 		Programs: oauth.NewService(oauth.Config{Clients: s.db, Grants: grants{s.db, &s.away}, Access: s.db, URL: public, Random: rand.Reader, Now: time.Now}),
 	})
 	ctx, cancel := context.WithCancel(context.Background())

@@ -58,6 +58,7 @@ type serveCommand struct {
 	AllowedOrigins  []string       `env:"MNEMO_ALLOWED_ORIGINS" help:"Origins of web pages whose scripts may call the API with any token, such as https://app.example.com. Applications may allow more for their own keys."`
 	Webhooks        bool           `env:"MNEMO_WEBHOOKS" default:"true" negatable:"" help:"Deliver events to the webhooks of tenants."`
 	WebhookNetworks []netip.Prefix `env:"MNEMO_WEBHOOK_NETWORKS" help:"Networks to which webhooks may connect although their addresses are not public, also with plain HTTP, such as 10.1.0.0/16."`
+	SecretDetails   bool           `env:"MNEMO_SECRET_DETAILS" help:"Tell users of the dashboard the namespace of the Secret with their token, and the command that reads it. By default, they see only its name, as a reference for their administrator."`
 	UsageDir        string         `env:"MNEMO_USAGE_DIR" type:"path" help:"Directory for counted requests until they are stored in the database (docs/metering.md). It must survive a restart of the process, and belong to this database. Without it, a process that is killed loses what it counted within 5 seconds."`
 	TrustedProxies  []netip.Prefix `env:"MNEMO_TRUSTED_PROXIES" help:"Networks of trusted proxies, such as 10.0.0.0/8. Their X-Forwarded-For is used for rate limits of sign-ins and registrations."`
 }
@@ -235,10 +236,10 @@ func (c *serveCommand) serverConfig(
 		Users:    s.db,
 		Cache:    cache,
 		Sessions: s.db, Access: s.db, UserTokens: s.db, Holdings: s.db.Holdings, Administration: s.db, Platform: s.db, TrustedProxies: c.TrustedProxies, AllowedOrigins: c.AllowedOrigins,
-		ImportFile: c.ImportLimit,
-		URL:        c.URL,
-		Version:    telemetry.Version(),
-		Log:        log,
+		ImportFile: c.ImportLimit, SecretDetails: c.SecretDetails,
+		URL:     c.URL,
+		Version: telemetry.Version(),
+		Log:     log,
 	}
 }
 
