@@ -28,7 +28,7 @@ const (
 	maxConnsPerAddress = 1024
 )
 
-// listener wraps its connections in conn, and closes those above the limits.
+// listener wraps its connections in conn, and rejects those above the limits.
 type listener struct {
 	net.Listener
 
@@ -46,7 +46,7 @@ func (l listener) Accept() (net.Conn, error) {
 		if l.conns.add(addr) {
 			return &conn{Conn: c, closed: func() { l.conns.remove(addr) }}, nil
 		}
-		_ = c.Close()
+		l.conns.reject(c)
 	}
 }
 

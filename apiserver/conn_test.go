@@ -1,9 +1,11 @@
 package apiserver
 
 import (
+	"bufio"
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"net/netip"
 	"strings"
 	"testing"
@@ -77,7 +79,7 @@ func TestReadDeadlineIsExtended(t *testing.T) {
 	}
 }
 
-// Connections above a limit are closed, and a closed one makes room for another.
+// Connections above a limit are rejected, and a closed one makes room for another.
 func TestConnectionsAreLimited(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -97,7 +99,7 @@ func TestConnectionsAreLimited(t *testing.T) {
 			h.conns.mu.Unlock()
 			var open []net.Conn
 			for range tc.want + 3 {
-				if c := h.dial(t); answers(c) {
+				if c := h.dial(t); serves(t, c) {
 					open = append(open, c)
 				}
 			}
@@ -108,7 +110,7 @@ func TestConnectionsAreLimited(t *testing.T) {
 				t.Fatal(err)
 			}
 			h.eventually(t, func() string { // the server has seen the close
-				if !answers(h.dial(t)) {
+				if !serves(t, h.dial(t)) {
 					return "a closed connection makes no room for another"
 				}
 				return ""
@@ -117,9 +119,54 @@ func TestConnectionsAreLimited(t *testing.T) {
 	}
 }
 
-// answers reports whether the server answers on a connection.
-func answers(c net.Conn) bool {
-	_, _ = io.WriteString(c, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n") // fails if the server has closed it
-	n, _ := c.Read(make([]byte, 1))
-	return n == 1
+// serves reports whether the server serves a connection. Otherwise it must reject the request
+// and close the connection.
+func serves(t *testing.T, c net.Conn) bool {
+	t.Helper()
+	if _, err := io.WriteString(c, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	in := bufio.NewReader(c)
+	response, err := http.ReadResponse(in, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode != http.StatusServiceUnavailable {
+		return err == nil
+	}
+	const want = `{"error":"too many connections; try again","code":"unavailable"}`
+	if string(body) != want || response.Header.Get("Retry-After") == "" {
+		t.Errorf("rejected with %q, Retry-After %q; want %q with Retry-After", body, response.Header.Get("Retry-After"), want)
+	}
+	if _, err := in.ReadByte(); err != io.EOF {
+		t.Errorf("after the rejection: %v, want a closed connection", err)
+	}
+	return false
+}
+
+// A rejected connection that sends nothing is closed, and no more connections wait than the
+// limit allows.
+func TestRejectedConnectionsDoNotWait(t *testing.T) {
+	t.Parallel()
+	h := newTestServer(t)
+	h.conns.mu.Lock()
+	h.conns.total = 0
+	h.conns.mu.Unlock()
+	h.conns.rejecting.Add(maxRejecting)
+	c := h.dial(t)
+	if _, err := c.Read(make([]byte, 1)); err != io.EOF {
+		t.Errorf("while too many connections are rejected: %v, want a closed connection", err)
+	}
+	h.conns.rejecting.Add(-maxRejecting)
+	c = h.dial(t)
+	if _, err := c.Read(make([]byte, 1)); err != io.EOF {
+		t.Errorf("a rejected connection that sends nothing: %v, want a closed connection", err)
+	}
+	h.eventually(t, func() string {
+		if n := h.conns.rejecting.Load(); n != 0 {
+			return fmt.Sprintf("%d connections are still being rejected", n)
+		}
+		return ""
+	})
 }
