@@ -179,7 +179,9 @@ func (f fakeMemories) Groups(_ context.Context, scope tenant.Scope, _, _ int) (g
 	return groups, len(groups), err
 }
 
-func (f fakeMemories) Sources(context.Context, tenant.Scope) ([]string, error) { return nil, nil }
+func (f fakeMemories) Labels(context.Context, tenant.Scope) (memory.Labels, error) {
+	return memory.Labels{}, nil
+}
 
 func (f fakeMemories) DeleteUndoable(ctx context.Context, scope tenant.Scope, ids []string) (memory.Deleted, error) {
 	return f.Delete(ctx, scope, ids)

@@ -27,17 +27,17 @@ var degradedWarning = msg("Semantic search is temporarily unavailable. Showing k
 // memoriesView is the list of memories.
 type memoriesView struct {
 	memoryFilter
-	Buckets  []memory.Bucket
-	Bucket   *memory.Bucket // the selected bucket; nil for all
-	Sources  []string       // to filter by
-	Total    int64          // all memories of the user
-	Memories []result       // all, or the relevant ones of a search
-	Less     []result       // less relevant ones
-	Newer    string         // paths; "" for none
-	Older    string
-	Here     string // path of this page
-	Draft    string // a text that was rejected
-	Problem  string // the reason
+	Buckets       []memory.Bucket
+	Bucket        *memory.Bucket // the selected bucket; nil for all
+	memory.Labels                // to filter by
+	Total         int64          // all memories of the user
+	Memories      []result       // all, or the relevant ones of a search
+	Less          []result       // less relevant ones
+	Newer         string         // paths; "" for none
+	Older         string
+	Here          string // path of this page
+	Draft         string // a text that was rejected
+	Problem       string // the reason
 }
 
 // Empty reports whether the user has no memories.
@@ -53,17 +53,19 @@ func (v memoriesView) BucketID() int64 {
 
 // memoryFilter selects memories; its fields are query parameters.
 type memoryFilter struct {
-	Query, Source, From, To string
-	bucket                  int64
+	Query, Source, Tag, From, To string
+	bucket                       int64
 }
 
-// Narrow reports whether the memories are filtered by source or date.
-func (f memoryFilter) Narrow() bool { return f.Source != "" || f.From != "" || f.To != "" }
+// Narrow reports whether the memories are filtered by source, tag or date.
+func (f memoryFilter) Narrow() bool {
+	return f.Source != "" || f.Tag != "" || f.From != "" || f.To != ""
+}
 
 // path returns the path of a page of the list.
 func (f memoryFilter) path(skip int) string {
 	q := url.Values{}
-	for name, value := range map[string]string{"q": f.Query, "source": f.Source, "from": f.From, "to": f.To} {
+	for name, value := range map[string]string{"q": f.Query, "source": f.Source, "tag": f.Tag, "from": f.From, "to": f.To} {
 		if value != "" {
 			q.Set(name, value)
 		}
@@ -83,13 +85,17 @@ func (f memoryFilter) path(skip int) string {
 // input converts the filter for the domain. Days are in UTC; To is inclusive.
 func (f memoryFilter) input(skip int) (memory.ListInput, error) {
 	var problems fault.Fields
-	if strings.ContainsRune(f.Source, 0) || !utf8.ValidString(f.Source) {
-		problems.Add("source", "must be valid UTF-8 without the character U+0000")
-	}
 	var conditions []filter.Filter
-	if f.Source != "" {
-		conditions = append(conditions, filter.Filter{Op: filter.Eq, Field: filter.Source, Values: []filter.Value{{Kind: filter.String, Text: f.Source}}})
+	labeled := func(name, label string, op filter.Op, field filter.Field) {
+		if strings.ContainsRune(label, 0) || !utf8.ValidString(label) {
+			problems.Add(name, "must be valid UTF-8 without the character U+0000")
+		}
+		if label != "" {
+			conditions = append(conditions, filter.Filter{Op: op, Field: field, Values: []filter.Value{{Kind: filter.String, Text: label}}})
+		}
 	}
+	labeled("source", f.Source, filter.Eq, filter.Source)
+	labeled("tag", f.Tag, filter.Contains, filter.Tags)
 	stored := func(op filter.Op, at time.Time) {
 		conditions = append(conditions, filter.Filter{Op: op, Field: filter.CreatedAt, Values: []filter.Value{{Kind: filter.Time, Time: at}}})
 	}
@@ -107,7 +113,7 @@ func (f memoryFilter) input(skip int) (memory.ListInput, error) {
 }
 
 func memoryFilterOf(c *fiber.Ctx, bucket int64) memoryFilter {
-	return memoryFilter{Query: strings.TrimSpace(c.Query("q")), Source: c.Query("source"), From: c.Query("from"), To: c.Query("to"), bucket: bucket}
+	return memoryFilter{Query: strings.TrimSpace(c.Query("q")), Source: c.Query("source"), Tag: c.Query("tag"), From: c.Query("from"), To: c.Query("to"), bucket: bucket}
 }
 
 func (d *Dashboard) listMemories(c *fiber.Ctx, who *tenant.Session) error {
@@ -131,7 +137,7 @@ func (d *Dashboard) renderMemories(c *fiber.Ctx, who *tenant.Session, bucket int
 		return err
 	}
 	view := memoriesView{memoryFilter: selected, Buckets: listing.Buckets, Here: selected.path(skip), Draft: draft}
-	if view.Sources, err = d.Memories.Sources(c.UserContext(), who.Identity); err != nil {
+	if view.Labels, err = d.Memories.Labels(c.UserContext(), who.Identity); err != nil {
 		return err
 	}
 	view.fill(listing, bucket)

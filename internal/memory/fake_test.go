@@ -81,8 +81,8 @@ func (f *fakes) Groups(context.Context, tenant.Scope, int, int) ([]Group, int, e
 	return []Group{{Kind: "user", Name: "u"}}, 1, f.storeFails
 }
 
-func (f *fakes) Sources(context.Context, tenant.Scope) ([]string, error) {
-	return []string{"test"}, f.storeFails
+func (f *fakes) Labels(context.Context, tenant.Scope) (Labels, error) {
+	return Labels{Sources: []string{"test"}}, f.storeFails
 }
 
 func (f *fakes) Newer(context.Context, tenant.Scope, []string, Filter) (map[string]string, error) {

@@ -170,13 +170,13 @@ func (s *Service) ranked(ctx context.Context, who tenant.Identity, in ListInput,
 	return len(ranking) > 0, nil
 }
 
-// Sources returns the most frequent sources of the user's memories, in order of name.
-func (s *Service) Sources(ctx context.Context, who tenant.Identity) ([]string, error) {
-	list, err := s.Store.Sources(ctx, who.Scope)
+// Labels returns the most frequent sources and tags of the user's memories.
+func (s *Service) Labels(ctx context.Context, who tenant.Identity) (Labels, error) {
+	l, err := s.Store.Labels(ctx, who.Scope)
 	if err != nil {
-		return nil, fmt.Errorf("list sources: %w", err)
+		return Labels{}, fmt.Errorf("list labels: %w", err)
 	}
-	return list, nil
+	return l, nil
 }
 
 func (s *Service) byID(ctx context.Context, who tenant.Identity, ids []string, asOf time.Time) (map[string]Memory, error) {

@@ -136,6 +136,11 @@ type BucketInput struct {
 	Request     tenant.Request // makes a retry idempotent; optional
 }
 
+// Labels are names by which a user finds memories, in alphabetical order.
+type Labels struct {
+	Sources, Tags []string
+}
+
 // Store stores memories. internal/postgres implements it. Each write commits the
 // rows, the quota usage and the index job in one transaction.
 type Store interface {
@@ -146,8 +151,8 @@ type Store interface {
 	// List returns memories in order and reports whether more follow. It returns
 	// ErrBucketNotFound for an unknown bucket.
 	List(ctx context.Context, scope tenant.Scope, f Filter) ([]Memory, bool, error)
-	// Sources returns the most frequent sources of the user's memories, in order of name.
-	Sources(ctx context.Context, scope tenant.Scope) ([]string, error)
+	// Labels returns the most frequent sources and tags of the user's memories.
+	Labels(ctx context.Context, scope tenant.Scope) (Labels, error)
 	// ByID returns the memories that exist, in no particular order, as they were known
 	// before asOf; zero for now.
 	ByID(ctx context.Context, scope tenant.Scope, ids []string, asOf time.Time) ([]Memory, error)

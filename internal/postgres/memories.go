@@ -252,16 +252,23 @@ func (m Memories) Groups(ctx context.Context, scope tenant.Scope, skip, limit in
 	return out, all, nil
 }
 
-// Sources implements memory.Store.
-func (m Memories) Sources(ctx context.Context, scope tenant.Scope) ([]string, error) {
-	var out []string
+// Labels implements memory.Store.
+func (m Memories) Labels(ctx context.Context, scope tenant.Scope) (memory.Labels, error) {
+	var out memory.Labels
 	err := m.DB.readScope(ctx, scope, func(_ db.DBTX, q *db.Queries) error {
-		var err error
-		out, err = q.MemorySources(ctx, db.MemorySourcesParams{TenantID: string(scope.Tenant), UserID: int64(scope.User)})
+		rows, err := q.MemoryLabels(ctx, db.MemoryLabelsParams{TenantID: string(scope.Tenant), UserID: int64(scope.User)})
+		out = memory.Labels{}
+		for _, row := range rows {
+			if row.IsTag {
+				out.Tags = append(out.Tags, row.Name)
+			} else {
+				out.Sources = append(out.Sources, row.Name)
+			}
+		}
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("list sources: %w", err)
+		return memory.Labels{}, fmt.Errorf("list labels: %w", err)
 	}
 	return out, nil
 }

@@ -301,26 +301,30 @@ func TestConcurrentDeletesAndWrites(t *testing.T) {
 	wg.Wait()
 }
 
-// Only the user's own sources are offered, without the empty one.
-func TestSources(t *testing.T) {
+// Only the user's own sources and tags are offered, without the empty source.
+func TestLabels(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	for i, u := range b.users {
 		for _, source := range []string{"Claude", "cli", "cli", "", fmt.Sprint("own", i)} {
 			m := newMemory(fmt.Sprintf("2025-05-09 %s %s", source, uuid.NewString()))
 			m.Source = source
+			if source != "" {
+				m.Tags = []string{"Common", "by " + source}
+			}
 			if _, err := b.Memories().Create(t.Context(), u, m); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
 	for i, u := range b.users {
-		sources, err := b.Memories().Sources(t.Context(), u)
+		labels, err := b.Memories().Labels(t.Context(), u)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff([]string{"Claude", "cli", fmt.Sprint("own", i)}, sources); diff != "" {
-			t.Errorf("sources of user %d (-want +got):\n%s", i, diff)
+		want := memory.Labels{Sources: []string{"Claude", "cli", fmt.Sprint("own", i)}, Tags: []string{"by Claude", "by cli", fmt.Sprint("by own", i), "Common"}}
+		if diff := cmp.Diff(want, labels); diff != "" {
+			t.Errorf("labels of user %d (-want +got):\n%s", i, diff)
 		}
 	}
 }

@@ -476,6 +476,47 @@ func (q *Queries) MemoryGroups(ctx context.Context, arg MemoryGroupsParams) ([]M
 	return items, nil
 }
 
+const memoryLabels = `-- name: MemoryLabels :many
+select l.is_tag::boolean as is_tag, l.name::text as name from (
+    (select false as is_tag, s.source as name, count(*) as n from memories s where s.tenant_id = $1 and s.user_id = $2 and s.source <> ''
+        group by s.source order by n desc, s.source limit 50)
+    union all
+    (select true, t.tag, count(*) as n from memories m cross join unnest(m.tags) t (tag) where m.tenant_id = $1 and m.user_id = $2
+        group by t.tag order by n desc, t.tag limit 50)) l
+order by l.is_tag, lower(l.name), l.name
+`
+
+type MemoryLabelsParams struct {
+	TenantID string
+	UserID   int64
+}
+
+type MemoryLabelsRow struct {
+	IsTag bool
+	Name  string
+}
+
+// The most frequent sources, without the empty one, and tags.
+func (q *Queries) MemoryLabels(ctx context.Context, arg MemoryLabelsParams) ([]MemoryLabelsRow, error) {
+	rows, err := q.db.Query(ctx, memoryLabels, arg.TenantID, arg.UserID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []MemoryLabelsRow{}
+	for rows.Next() {
+		var i MemoryLabelsRow
+		if err := rows.Scan(&i.IsTag, &i.Name); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const memoryOwners = `-- name: MemoryOwners :many
 select m.id, u.name from memories m join users u on u.tenant_id = m.tenant_id and u.id = m.user_id
 where m.tenant_id = $1 and m.id = any($2::uuid[]) and u.kind = 'application_user' and u.active
@@ -505,38 +546,6 @@ func (q *Queries) MemoryOwners(ctx context.Context, arg MemoryOwnersParams) ([]M
 			return nil, err
 		}
 		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const memorySources = `-- name: MemorySources :many
-select source from (select source, count(*) as n from memories where tenant_id = $1 and user_id = $2 and source <> ''
-    group by source order by n desc, source limit 50) s
-order by lower(source), source
-`
-
-type MemorySourcesParams struct {
-	TenantID string
-	UserID   int64
-}
-
-// The most frequent sources, without the empty one.
-func (q *Queries) MemorySources(ctx context.Context, arg MemorySourcesParams) ([]string, error) {
-	rows, err := q.db.Query(ctx, memorySources, arg.TenantID, arg.UserID)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []string{}
-	for rows.Next() {
-		var source string
-		if err := rows.Scan(&source); err != nil {
-			return nil, err
-		}
-		items = append(items, source)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err

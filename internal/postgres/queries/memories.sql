@@ -152,11 +152,15 @@ order by version desc offset @skip::int limit @page::int;
 -- name: HasMemory :one
 select exists (select from memories where tenant_id = @tenant_id and user_id = @user_id and id = @id);
 
--- name: MemorySources :many
--- The most frequent sources, without the empty one.
-select source from (select source, count(*) as n from memories where tenant_id = @tenant_id and user_id = @user_id and source <> ''
-    group by source order by n desc, source limit 50) s
-order by lower(source), source;
+-- name: MemoryLabels :many
+-- The most frequent sources, without the empty one, and tags.
+select l.is_tag::boolean as is_tag, l.name::text as name from (
+    (select false as is_tag, s.source as name, count(*) as n from memories s where s.tenant_id = @tenant_id and s.user_id = @user_id and s.source <> ''
+        group by s.source order by n desc, s.source limit 50)
+    union all
+    (select true, t.tag, count(*) as n from memories m cross join unnest(m.tags) t (tag) where m.tenant_id = @tenant_id and m.user_id = @user_id
+        group by t.tag order by n desc, t.tag limit 50)) l
+order by l.is_tag, lower(l.name), l.name;
 
 -- name: MemoryGroups :many
 -- What memories name in agent_id, run_id and the members user_id and app_id of their metadata.
