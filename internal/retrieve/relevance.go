@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
 )
@@ -92,7 +93,7 @@ func (c *comparison) judge(b *background, ranking []Hit) {
 	if c.query.Kind == Chat {
 		c.judgeTogether(ranking, noise, margin, coverage)
 	} else {
-		judgeEach(ranking, noise, margin, coverage)
+		judgeEach(ranking, noiseWithoutFragments(b, units, noise), margin, coverage)
 	}
 	for i, h := range ranking {
 		d, w := units[h.ID], c.query.Window
@@ -127,13 +128,47 @@ func (c *comparison) judgeTogether(ranking []Hit, noise float64, margin func(Hit
 
 // judgeEach judges every memory alone. One that ranks above another is at least as
 // relevant.
-func judgeEach(ranking []Hit, noise float64, margin func(Hit) float64, coverage []float64) {
+func judgeEach(ranking []Hit, noise, margin func(Hit) float64, coverage []float64) {
 	best := 0.0
 	for i, h := range slices.Backward(ranking) {
-		f := [relevanceCount]float64{relBest: margin(h), relNoise: noise, relCovered: coverage[i], relAll: number(coverage[i] == 1)}
+		f := [relevanceCount]float64{relBest: margin(h), relNoise: noise(h), relCovered: coverage[i], relAll: number(coverage[i] == 1)}
 		best = max(best, logistic(learnedRelevance.logit(f)))
 		ranking[i].Score = best
 	}
+}
+
+// noiseWithoutFragments returns the noise for each memory: that of all memories for a
+// fragment, and that of the others for the others.
+func noiseWithoutFragments(b *background, units map[UnitID]Described, noise float64) func(Hit) float64 {
+	var others [][]float32
+	for _, d := range units {
+		if !isFragment(d.Text) {
+			others = append(others, d.Vector)
+		}
+	}
+	quiet := noise
+	if len(others) > 0 && len(others) < len(units) {
+		quiet = b.noise(Memory, others)
+	}
+	return func(h Hit) float64 {
+		if isFragment(units[h.ID].Text) {
+			return noise
+		}
+		return quiet
+	}
+}
+
+// longestFragment is the number of bytes of the longest fragment.
+const longestFragment = 16
+
+// isFragment reports whether a memory is a single short word, such as "test". It is similar
+// to many questions and answers none, so it must not make other memories less relevant.
+func isFragment(text string) bool {
+	if len(text) > len("2006-01-02 ")+longestFragment {
+		return false
+	}
+	text = leadingDate.ReplaceAllString(strings.TrimSpace(text), "")
+	return len(text) <= longestFragment && !strings.ContainsAny(text, " \t\n")
 }
 
 // coverage returns the share of the question's terms that each candidate contains, weighed by

@@ -147,6 +147,28 @@ func TestJudge(t *testing.T) {
 	}
 }
 
+// A single word, such as that of a first try, is similar to all questions. It neither hides the answer
+// nor becomes one.
+func TestJudgeFragments(t *testing.T) {
+	t.Parallel()
+	question := Query{Kind: Memory, Text: "aabb"}
+	answer := described(1, "abab abab")
+	alone := judged(t, question, answer)[0]
+	for _, text := range []string{"efg", "2026-05-03 efg", " efg\n"} {
+		fragment := described(2, text)
+		got := judged(t, question, answer, fragment)
+		if got[0] != alone {
+			t.Errorf("with %q the answer has score %.3f, want %.3f as alone", text, got[0], alone)
+		}
+		if got[1] >= DefaultMinScore {
+			t.Errorf("%q has score %.3f, want that it is not relevant", text, got[1])
+		}
+	}
+	if got := judged(t, question, answer, described(2, "efg efg efg efg efg efg")); got[0] == alone {
+		t.Error("a longer text has no influence on the score")
+	}
+}
+
 // Scores are probabilities, and fall with the rank.
 func TestScoresFall(t *testing.T) {
 	t.Parallel()
