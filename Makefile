@@ -154,6 +154,13 @@ bench-tenants: ## Reconcile a thousand Tenants at once, then measure idling (TEN
 		go test -count=1 -timeout 2h -v -run '^TestManyTenants$$' ./test/scale \
 		-args -tenants $(or $(TENANTS),1000) -idle $(or $(IDLE),10m) -ratio 1.5 -alone -patience 30m
 
+.PHONY: bench-users
+bench-users: USERS ?= 10,1000,100000
+bench-users: ## Compare few and many users of an application (USERS=10,1000,100000 WRITES=200)
+	@go build -o bin/hacktest ./hack/test && exec bin/hacktest -only postgres,milvus,kube -- \
+		go test -count=1 -timeout 2h -v -run '^TestApplicationUsers$$' ./test/scale \
+		-args -users $(USERS) -first-writes $(or $(WRITES),200) -patience 5m
+
 .PHONY: faults
 faults: ## Run the platform under load and faults and check that no data is lost (DURATION=1h SEED=1)
 	@go build -o bin/hacktest ./hack/test && exec bin/hacktest -only postgres,milvus,kube -- \

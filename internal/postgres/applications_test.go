@@ -257,15 +257,47 @@ func TestPurgedTenantWithApplicationUsers(t *testing.T) {
 	}
 }
 
+// fillUsers adds users of an application, as first writes do, without one transaction each.
+func (b *testBundle) fillUsers(t testing.TB, who tenant.Identity, count int) {
+	t.Helper()
+	exec(t, b.owner, "alter table users disable trigger count_insert") // it would update one row for each user
+	exec(t, b.owner, `insert into users (tenant_id, name, kind) select $1, 'app-user-' || lpad(i::text, 7, '0'), 'application_user'
+		from generate_series(1, $2::int) i`, who.Tenant, count)
+	exec(t, b.owner, "update usage set application_users = application_users + $2 where tenant_id = $1", who.Tenant, count)
+	exec(t, b.owner, "alter table users enable trigger count_insert")
+}
+
+// A page of users is read without the others, also before PostgreSQL has statistics.
+func TestListApplicationUsersReadsFewRows(t *testing.T) {
+	t.Parallel()
+	d := postgrestest.Create(t)
+	b := setupIn(t, d, nil)
+	exec(t, b.owner, "alter table users set (autovacuum_enabled = off)")
+	who := b.application(t, 0, webApplication())
+	const users, page = 5000, 100
+	b.fillUsers(t, who, users)
+	conn := session(t, d, who.Scope)
+	exec(t, conn, "prepare listed (uuid, text, bigint) as "+namedQuery(t, "applications.sql", "ListApplicationUsers", "tenant_id", "after", "most"))
+	forEachPlan(t, b, conn, "users", func(plans string) {
+		for _, after := range []string{"", "app-user-0002500"} {
+			plan := explain(t, conn, fmt.Sprintf("execute listed ('%s', '%s', %d)", who.Tenant, after, page))
+			if plan.Rows != page {
+				t.Errorf("%s, after %q: %v rows, want %d", plans, after, plan.Rows, page)
+			}
+			if node, rows := plan.most(); rows > page {
+				t.Errorf("%s, after %q: %s of %s reads %v rows, want at most the page of %d", plans, after, node.Type, node.Relation, rows, page)
+			}
+		}
+	})
+}
+
 // BenchmarkApplicationUsers measures the first write for a user, and a later lookup, in a
 // tenant with few and with many users.
 func BenchmarkApplicationUsers(b *testing.B) {
-	for _, users := range []int{10, 100_000} {
+	for _, users := range []int{10, 1_000, 100_000} {
 		d := setupIn(b, postgrestest.Create(b), func(q *tenant.Quota) { q.Users = 1 << 40 })
 		who := d.application(b, 0, webApplication())
-		if _, err := d.owner.Exec(b.Context(), `insert into users (tenant_id, name, kind) select $1, 'app-user-' || i, 'application_user' from generate_series(1, $2) i`, who.Tenant, users); err != nil {
-			b.Fatal(err)
-		}
+		d.fillUsers(b, who, users)
 		if _, err := d.owner.Exec(b.Context(), "vacuum analyze users"); err != nil {
 			b.Fatal(err)
 		}
