@@ -39,6 +39,38 @@ type isolationServer struct {
 	stores realStores
 	spans  *tracetest.SpanRecorder
 	people int
+	sent   map[string]*tally // by owner and stranger
+}
+
+// tally counts what was tried as one kind of stranger.
+type tally struct {
+	routes   map[string]bool
+	requests int
+	compared int // with the same request about something that does not exist
+}
+
+func (x *isolationServer) count(owner *participant, kind, route string, r isolationRequest) {
+	name := kind + " → a listed user"
+	if owner.acting != "" {
+		name = kind + " → a user of an application"
+	}
+	if x.sent[name] == nil {
+		x.sent[name] = &tally{routes: map[string]bool{}}
+	}
+	x.sent[name].routes[route] = true
+	x.sent[name].requests++
+	if strings.Contains(r.path+r.body+r.key, "$") {
+		x.sent[name].compared++
+	}
+}
+
+// logTallies writes the table of docs/security.md.
+func (x *isolationServer) logTallies(t *testing.T) {
+	t.Helper()
+	for _, name := range slices.Sorted(maps.Keys(x.sent)) {
+		n := x.sent[name]
+		t.Logf("%s: %d routes, tools and templates, %d requests, %d of them compared", name, len(n.routes), n.requests, n.compared)
+	}
 }
 
 // participant is a user with a token and a session of the dashboard, or a user of an
@@ -61,7 +93,7 @@ var absent = map[string]string{
 
 func newIsolationServer(t *testing.T) *isolationServer {
 	t.Helper()
-	x := &isolationServer{stores: openReal(t), spans: tracetest.NewSpanRecorder()}
+	x := &isolationServer{stores: openReal(t), spans: tracetest.NewSpanRecorder(), sent: map[string]*tally{}}
 	otel.SetTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(x.spans), sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.NeverSample()))))
 	public, err := url.Parse("https://mnemo.test")
 	if err != nil {
@@ -395,6 +427,7 @@ func TestIsolationOfEveryRoute(t *testing.T) {
 	x.isolatesJobs(t, owner, strangers)
 	x.casesMatter(t, routes)
 	x.isolatesWrites(t)
+	x.logTallies(t)
 }
 
 // isolatesFrom sends every case as each of the strangers.
@@ -489,6 +522,7 @@ func (x *isolationServer) exported(t *testing.T, who *participant) string {
 // counts if it repeats.
 func (x *isolationServer) isolated(t *testing.T, kind string, stranger, owner *participant, route string, r isolationRequest) {
 	t.Helper()
+	x.count(owner, kind, route, r)
 	request := r.path + r.body + r.key
 	var got, want outcome
 	for range 3 {
