@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -11,6 +13,7 @@ import (
 
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
+	"github.com/mnemo-dev/mnemo/internal/tenant/tenanttest"
 )
 
 // percentiles reports the median and the 95th percentile, in milliseconds.
@@ -35,6 +38,52 @@ func BenchmarkCreate(b *testing.B) {
 		s.remember(b, s.users[0], fmt.Sprintf("2025-05-09 The %dth thing I want to remember about gardening in May", i),
 			func(string) []float32 { return v })
 	})
+}
+
+// BenchmarkCreateConcurrently creates memories of eight users at the same time, in one tenant and in eight.
+func BenchmarkCreateConcurrently(b *testing.B) {
+	const writers = 8
+	for _, tenants := range []int{1, writers} {
+		b.Run(fmt.Sprint("tenants=", tenants), func(b *testing.B) {
+			s := setup(b, nil)
+			scopes := s.scopes(b, tenants, writers/tenants)
+			v := randomUnit(rand.New(rand.NewPCG(1, 1)))
+			var next atomic.Int64
+			b.ResetTimer()
+			var wg sync.WaitGroup
+			for _, scope := range scopes {
+				wg.Go(func() {
+					for i := next.Add(1); i <= int64(b.N); i = next.Add(1) {
+						s.remember(b, scope, fmt.Sprintf("2025-05-09 The %dth thing I want to remember about gardening in May", i),
+							func(string) []float32 { return v })
+					}
+				})
+			}
+			wg.Wait()
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "writes/s")
+		})
+	}
+}
+
+// scopes creates tenants with users.
+func (b *testBundle) scopes(t testing.TB, tenants, users int) (out []tenant.Scope) {
+	t.Helper()
+	for range tenants {
+		spec := tenanttest.NewSpec()
+		spec.Quota = b.specs[0].Quota
+		spec.Users = nil
+		for i := range users {
+			spec.Users = append(spec.Users, tenant.UserSpec{Name: fmt.Sprint("user", i)})
+		}
+		got, err := b.Apply(t.Context(), spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, u := range got.Users {
+			out = append(out, tenant.Scope{Tenant: got.ID, User: u.ID})
+		}
+	}
+	return out
 }
 
 // BenchmarkDelete deletes 1,000 of 2,000 memories at once, without statistics, as after an import.

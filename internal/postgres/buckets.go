@@ -9,7 +9,6 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/mnemo-dev/mnemo/internal/audit"
-	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/memory"
 	"github.com/mnemo-dev/mnemo/internal/postgres/db"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
@@ -91,7 +90,7 @@ func createBucket(ctx context.Context, q *db.Queries, scope tenant.Scope, b memo
 			return 0, err
 		} // a concurrent request used the id
 	}
-	return 0, fault.New(fault.Unavailable, "too many concurrent updates; retry")
+	return 0, errChanged
 }
 
 // UpdateBucket implements memory.BucketStore.

@@ -8,7 +8,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/mnemo-dev/mnemo/internal/chat"
-	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/postgres/db"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
@@ -25,7 +24,7 @@ func retryInserts(store func() error) error {
 			return err
 		}
 	}
-	return fault.New(fault.Unavailable, "too many concurrent updates; retry")
+	return errChanged
 }
 
 // conversationWriter writes changes of one user's conversations in a

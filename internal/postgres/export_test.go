@@ -2,6 +2,7 @@ package postgres
 
 // What tests need of the transactions.
 var (
-	ReadScope = (*DB).readScope
-	InTx      = (*DB).inTx
+	ReadScope  = (*DB).readScope
+	WriteScope = (*DB).writeScope
+	InTx       = (*DB).inTx
 )

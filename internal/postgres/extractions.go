@@ -138,11 +138,14 @@ func (d *DB) ExtractionState(ctx context.Context, scope tenant.Scope, ofApplicat
 }
 
 // advanceExtraction records that a result of an extraction is stored, and returns
-// memory.ErrExtractionEnded if it must not be. The transaction holds the lock on the usage
-// row before, as the deletion of an account does.
+// memory.ErrExtractionEnded if it must not be. It locks the usage row first, as the deletion
+// of an account does.
 func advanceExtraction(ctx context.Context, q *db.Queries, scope tenant.Scope, r memory.Result) error {
 	if r.Extraction == "" {
 		return nil
+	}
+	if err := q.AwaitUsage(ctx, string(scope.Tenant)); err != nil {
+		return err
 	}
 	n, err := q.AdvanceExtraction(ctx, db.AdvanceExtractionParams{
 		TenantID: string(scope.Tenant), UserID: int64(scope.User), ID: r.Extraction, Index: integer(r.Index),

@@ -39,7 +39,7 @@ func (d *DB) insertSync(ctx context.Context, tx pgx.Tx, id tenant.ID, units []re
 			Args: retrieve.SyncArgs{Tenant: id, Units: batch}, InsertOpts: insertOpts(name),
 		})
 	}
-	if _, err := d.jobs.InsertManyFastTx(ctx, tx, params); err != nil {
+	if _, err := d.jobs.InsertManyTx(ctx, tx, params); err != nil {
 		return fmt.Errorf("commit index job: %w", err)
 	}
 	return nil

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -36,19 +35,19 @@ func (m Memories) Create(ctx context.Context, scope tenant.Scope, in memory.NewM
 		return memory.Created{}, fmt.Errorf("generate id: %w", err)
 	}
 	var answer memoryAnswer
-	err = m.DB.inScope(ctx, scope, func(tx pgx.Tx, q *db.Queries) error {
+	err = m.DB.writeScope(ctx, scope, func(tx pgx.Tx, q *db.Queries) error {
 		answer = memoryAnswer{ID: id}
 		return answerOnce(ctx, q, scope, in.Request, &answer, func() error {
-			existing, err := findMemory(ctx, q, scope, in)
+			p, err := prepareMemory(ctx, q, scope, in)
 			if err != nil {
 				return err
 			}
-			if existing != "" {
-				answer = memoryAnswer{ID: existing, Duplicate: true}
+			if p.Duplicate != "" {
+				answer = memoryAnswer{ID: p.Duplicate, Duplicate: true}
 				return advanceExtraction(ctx, q, scope, in.Result)
 			}
 			answer.Similar = in.Similar
-			if err := m.insert(ctx, tx, q, scope, id, in); err != nil {
+			if err := m.insert(ctx, tx, q, scope, id, in, p); err != nil {
 				return err
 			}
 			return advanceExtraction(ctx, q, scope, in.Result)
@@ -60,24 +59,6 @@ func (m Memories) Create(ctx context.Context, scope tenant.Scope, in memory.NewM
 	return memory.Created(answer), nil
 }
 
-// insert stores a memory that is not a duplicate.
-func (m Memories) insert(ctx context.Context, tx pgx.Tx, q *db.Queries, scope tenant.Scope, id string, in memory.NewMemory) error {
-	if err := reserve(ctx, q, scope, 1, int64(len(in.Text)+in.Size()), m.embeddedTokens(in.Units)); err != nil {
-		return err
-	}
-	units, err := createMemory(ctx, q, scope, id, in)
-	if err != nil {
-		return err
-	}
-	if err := link(ctx, q, scope, id, in.Links); err != nil {
-		return err
-	}
-	if err := m.DB.insertSync(ctx, tx, scope.Tenant, units); err != nil {
-		return err
-	}
-	return appendAudit(ctx, q, scope, audit.MemoryCreate, id)
-}
-
 // memoryAnswer is the stored response of a request that created a memory.
 type memoryAnswer struct {
 	ID        string `json:"id"`
@@ -86,32 +67,64 @@ type memoryAnswer struct {
 	Similar []memory.SimilarMemory `json:"similar,omitempty"`
 }
 
-// findMemory returns the id of the memory with exactly the text and the attributes in the
-// bucket, or "" if there is none. It locks the usage row, so that a concurrent writer of the same
-// text has either committed or waits.
-func findMemory(ctx context.Context, q *db.Queries, scope tenant.Scope, in memory.NewMemory) (string, error) {
-	if _, err := q.LockUsage(ctx, string(scope.Tenant)); err != nil {
-		return "", orUnknown(err, scope.Tenant)
-	}
-	id, err := q.FindMemory(ctx, db.FindMemoryParams{
+// prepareMemory reads what a new memory needs, without the lock on the usage row. It creates the default
+// bucket if that does not exist.
+func prepareMemory(ctx context.Context, q *db.Queries, scope tenant.Scope, in memory.NewMemory) (db.PrepareMemoryRow, error) {
+	p := db.PrepareMemoryParams{
 		TenantID: string(scope.Tenant), UserID: int64(scope.User), BucketID: in.Bucket, Text: in.Text,
-		AgentID: in.AgentID, RunID: in.RunID, Tags: orEmpty(in.Tags), Metadata: metadataColumn(in.Metadata),
-	})
-	if errors.Is(err, pgx.ErrNoRows) {
-		return "", nil
+		AgentID: in.AgentID, RunID: in.RunID, Tags: orEmpty(in.Tags), Metadata: metadataColumn(in.Metadata), Units: integer(len(in.Units)),
 	}
-	if err != nil {
-		return "", fmt.Errorf("find duplicate: %w", err)
+	row, err := q.PrepareMemory(ctx, p)
+	if err != nil || row.Bucket != 0 {
+		return row, err
 	}
-	return id, nil
+	if in.Bucket != 0 {
+		return row, memory.ErrBucketNotFound
+	}
+	if _, err := q.LockUsage(ctx, p.TenantID); err != nil {
+		return row, orUnknown(err, scope.Tenant)
+	}
+	if err := ensureDefaultBucket(ctx, q, scope); err != nil {
+		return row, err
+	}
+	return q.PrepareMemory(ctx, p)
 }
 
-// createMemory inserts the rows, and the default bucket if it does not exist.
-func createMemory(ctx context.Context, q *db.Queries, scope tenant.Scope, id string, in memory.NewMemory) ([]retrieve.UnitID, error) {
-	p := db.CreateMemoryParams{
-		TenantID: string(scope.Tenant), UserID: int64(scope.User), ID: id, BucketID: in.Bucket,
+// insert stores a memory that is not a duplicate. All writers of the tenant wait for the lock on the usage row, so
+// everything else is written before.
+func (m Memories) insert(
+	ctx context.Context, tx pgx.Tx, q *db.Queries, scope tenant.Scope, id string, in memory.NewMemory, prepared db.PrepareMemoryRow,
+) error {
+	if err := q.CreateMemoryParts(ctx, memoryParts(scope, id, in, prepared)); err != nil {
+		return err
+	}
+	if err := m.DB.insertSync(ctx, tx, scope.Tenant, unitIDs(prepared.Units)); err != nil {
+		return err
+	}
+	if err := appendAudit(ctx, q, scope, audit.MemoryCreate, id); err != nil {
+		return err
+	}
+	if err := q.AwaitUsage(ctx, string(scope.Tenant)); err != nil {
+		return err
+	}
+	created, err := q.CreateMemory(ctx, db.CreateMemoryParams{
+		TenantID: string(scope.Tenant), UserID: int64(scope.User), ID: id, BucketID: prepared.Bucket,
 		Text: in.Text, Tokens: integer(in.Tokens), Source: in.Source,
 		AgentID: in.AgentID, RunID: in.RunID, Tags: orEmpty(in.Tags), Metadata: metadataColumn(in.Metadata), AttributeBytes: integer(in.Size()),
+		Storage: int64(len(in.Text) + in.Size()), Embedded: m.embeddedTokens(in.Units),
+	})
+	if err != nil {
+		return err
+	}
+	if len(created) == 0 {
+		return notCreated(ctx, q, scope, in)
+	}
+	return link(ctx, q, scope, id, in.Links)
+}
+
+func memoryParts(scope tenant.Scope, id string, in memory.NewMemory, prepared db.PrepareMemoryRow) db.CreateMemoryPartsParams {
+	p := db.CreateMemoryPartsParams{
+		TenantID: string(scope.Tenant), UserID: int64(scope.User), MemoryID: id, BucketID: prepared.Bucket, Text: in.Text, UnitIds: prepared.Units,
 	}
 	for _, u := range in.Units {
 		p.Starts = append(p.Starts, integer(u.Start))
@@ -120,19 +133,20 @@ func createMemory(ctx context.Context, q *db.Queries, scope tenant.Scope, id str
 		p.Embeddings = append(p.Embeddings, encodeHalf(u.Vector))
 		p.Generations = append(p.Generations, int16(u.Generation))
 	}
-	created, err := q.CreateMemory(ctx, p)
-	if err == nil && len(created) == 0 && in.Bucket == 0 {
-		if err = ensureDefaultBucket(ctx, q, scope); err == nil {
-			created, err = q.CreateMemory(ctx, p)
-		}
-	}
+	return p
+}
+
+// notCreated returns why a memory was not created: errChanged if a concurrent transaction stored the same text,
+// memory.ErrBucketNotFound if one deleted the bucket, or else the exceeded quota.
+func notCreated(ctx context.Context, q *db.Queries, scope tenant.Scope, in memory.NewMemory) error {
+	now, err := prepareMemory(ctx, q, scope, in)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if len(created) == 0 {
-		return nil, memory.ErrBucketNotFound
+	if now.Duplicate != "" {
+		return errChanged
 	}
-	return unitIDs(created[0]), nil
+	return quotaExceeded(ctx, q, scope, 1, int64(len(in.Text)+in.Size()))
 }
 
 // List implements memory.Store.

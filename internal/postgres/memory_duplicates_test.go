@@ -195,17 +195,30 @@ func TestDuplicatesAreFoundWithIndex(t *testing.T) {
 	defer exec(t, b.owner, "delete from memories where text like 'note %'") // before the counters are compared
 	exec(t, b.owner, "analyze memories, buckets")
 	conn := session(t, d, scope)
-	exec(t, conn, "prepare find (uuid, bigint, text, bigint, text, text, text[], jsonb) as "+namedQuery(t, "memories.sql", "FindMemory",
-		"tenant_id", "user_id", "text", "bucket_id", "agent_id", "run_id", "tags", "metadata"))
+	exec(t, conn, "prepare find (uuid, bigint, text, bigint, text, text, text[], jsonb, int) as "+namedQuery(t, "memories.sql", "PrepareMemory",
+		"tenant_id", "user_id", "text", "bucket_id", "agent_id", "run_id", "tags", "metadata", "units"))
+	exec(t, conn, "prepare store as "+namedQuery(t, "memories.sql", "CreateMemory", "tenant_id", "user_id", "text", "bucket_id", "agent_id", "run_id",
+		"tags", "metadata", "storage", "embedded", "id", "tokens", "source", "attribute_bytes"))
+	var bucket int64
+	if err := conn.QueryRow(t.Context(), "select id from buckets").Scan(&bucket); err != nil {
+		t.Fatal(err)
+	}
+	args := fmt.Sprintf("'%s', %d, '%s', %d, '', '', '{}', '{}'", scope.Tenant, scope.User, seat, bucket)
 	for _, mode := range []string{"force_custom_plan", "force_generic_plan"} {
 		exec(t, conn, "set plan_cache_mode = "+mode)
-		for text, want := range map[string]float64{seat: 1, "never stored": 0} {
-			plan := explain(t, conn, fmt.Sprintf("execute find ('%s', %d, '%s', 0, '', '', '{}', '{}')", scope.Tenant, scope.User, text))
-			if plan.Rows != want {
-				t.Errorf("%s: %v rows for %q, want %v", mode, plan.Rows, text, want)
+		for query, test := range map[string]struct {
+			args string
+			rows float64
+		}{
+			"find":  {args + ", 1", 1},
+			"store": {args + ", 1, 0, gen_random_uuid(), 1, '', 0", 0}, // it is stored already
+		} {
+			plan := explain(t, conn, fmt.Sprintf("execute %s (%s)", query, test.args))
+			if plan.Rows != test.rows {
+				t.Errorf("%s, %s: %v rows, want %v", query, mode, plan.Rows, test.rows)
 			}
 			if node, rows := plan.most(); rows > 10 {
-				t.Errorf("%s: %s of %s reads %v rows for %q", mode, node.Type, node.Relation, rows, text)
+				t.Errorf("%s, %s: %s of %s reads %v rows", query, mode, node.Type, node.Relation, rows)
 			}
 		}
 	}

@@ -56,10 +56,17 @@ func (r reader) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, e
 	var batch pgx.Batch
 	batch.Queue(enterScope, r.tenant, r.user)
 	batch.Queue(sql, args...)
-	results := r.conn.SendBatch(ctx, &batch)
-	if _, err := results.Exec(); err != nil {
-		_ = results.Close()
-		return nil, err
+	return send(ctx, r.conn, &batch)
+}
+
+// send sends statements in one round trip and returns the rows of the last.
+func send(ctx context.Context, conn *pgx.Conn, batch *pgx.Batch) (pgx.Rows, error) {
+	results := conn.SendBatch(ctx, batch)
+	for range batch.Len() - 1 {
+		if _, err := results.Exec(); err != nil {
+			_ = results.Close()
+			return nil, err
+		}
 	}
 	rows, err := results.Query()
 	if err != nil {
@@ -67,13 +74,13 @@ func (r reader) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, e
 		_ = results.Close()
 		return nil, err
 	}
-	return scopedRows{rows, results}, nil
+	return batchRows{rows, results}, nil
 }
 
 // QueryRow implements db.DBTX.
 func (r reader) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
 	rows, err := r.Query(ctx, sql, args...)
-	return scopedRow{rows, err}
+	return batchRow{rows, err}
 }
 
 // Exec implements db.DBTX.
@@ -86,27 +93,27 @@ func (r reader) Exec(ctx context.Context, sql string, args ...any) (pgconn.Comma
 	return rows.CommandTag(), rows.Err()
 }
 
-// scopedRows ends the transaction with the rows.
-type scopedRows struct {
+// batchRows are the rows of the last statement of a batch, which ends with them.
+type batchRows struct {
 	pgx.Rows
 	batch pgx.BatchResults
 }
 
 // Close implements pgx.Rows. If the transaction cannot end, the connection is closed; the rows
 // were read.
-func (r scopedRows) Close() {
+func (r batchRows) Close() {
 	r.Rows.Close()
 	_ = r.batch.Close()
 }
 
-// scopedRow is the first row.
-type scopedRow struct {
+// batchRow is the first row.
+type batchRow struct {
 	rows pgx.Rows
 	err  error
 }
 
 // Scan implements pgx.Row.
-func (r scopedRow) Scan(into ...any) error {
+func (r batchRow) Scan(into ...any) error {
 	if r.err != nil {
 		return r.err
 	}

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -30,6 +31,9 @@ type flakyConn struct {
 	mu       sync.Mutex
 	listener net.Listener
 	conns    []net.Conn
+
+	answered   atomic.Bool  // PostgreSQL sent something after the last request
+	roundTrips atomic.Int64 // of all connections, one after the other
 }
 
 // newFlakyConn returns a proxy and the database as reached through it.
@@ -70,16 +74,28 @@ func (c *flakyConn) restore(t *testing.T) {
 			c.mu.Lock()
 			c.conns = append(c.conns, near, far)
 			c.mu.Unlock()
-			go pass(near, far)
-			go pass(far, near)
+			go pass(near, far, func() { c.answered.Store(true) })
+			go pass(far, near, func() {
+				if c.answered.Swap(false) {
+					c.roundTrips.Add(1)
+				}
+			})
 		}
 	}()
 }
 
-func pass(to, from net.Conn) {
-	_, _ = io.Copy(to, from)
+// pass copies bytes and calls each for every piece, before it arrives.
+func pass(to, from net.Conn, each func()) {
+	_, _ = io.Copy(writerFunc(func(p []byte) (int, error) {
+		each()
+		return to.Write(p)
+	}), from)
 	_ = to.Close()
 }
+
+type writerFunc func(p []byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
 // cut closes every connection and rejects new ones.
 func (c *flakyConn) cut() {

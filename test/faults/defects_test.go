@@ -31,8 +31,8 @@ type defect struct {
 var defects = map[string]defect{
 	"lost write": {
 		file: "internal/postgres/memories.go",
-		old:  "	var answer memoryAnswer\n	err = m.DB.inScope(",
-		new:  "	var answer memoryAnswer\n	if id[35] < '8' {\n		return memory.Created{ID: id}, nil\n	}\n	err = m.DB.inScope(",
+		old:  "	var answer memoryAnswer\n	err = m.DB.writeScope(",
+		new:  "	var answer memoryAnswer\n	if id[35] < '8' {\n		return memory.Created{ID: id}, nil\n	}\n	err = m.DB.writeScope(",
 		want: []string{lost},
 	},
 	"orphaned vector": {
@@ -66,9 +66,9 @@ var defects = map[string]defect{
 		want: []string{stuck},
 	},
 	"quota overrun": {
-		file:   "internal/postgres/db/quota.sql.go",
-		old:    "(u.memories + $1 <= q.user_memories or",
-		new:    "(u.memories + $1 <= q.user_memories + 1 or",
+		file:   "internal/postgres/db/memories.sql.go",
+		old:    "x.memories + 1 <= q.user_memories",
+		new:    "x.memories <= q.user_memories",
 		want:   []string{overQuota},
 		tenant: "tight",
 		steps:  func(l *lane) []step { return []step{{1, l.createMemory}} },

@@ -31,93 +31,130 @@ func (q *Queries) CountMemoryGroups(ctx context.Context, arg CountMemoryGroupsPa
 }
 
 const createMemory = `-- name: CreateMemory :many
-with target as (
-    update buckets b set memories = b.memories + 1
-    where b.tenant_id = $1 and b.user_id = $2
-        and case when $3::bigint = 0 then b.is_default else b.id = $3 end
-    returning b.id
+with allowed as (
+    select from usage u
+    join quotas q on q.tenant_id = u.tenant_id
+    join users x on x.tenant_id = u.tenant_id and x.id = $1
+    join buckets b on b.tenant_id = u.tenant_id and b.user_id = x.id and b.id = $2
+    where u.tenant_id = $3 and u.memories + 1 <= q.memories and u.storage + $4::bigint <= q.storage and x.memories + 1 <= q.user_memories
+        and not exists (select from (select tenant_id, user_id, id, seq, bucket_id, text, tokens, source, version, created_at, updated_at, superseded_by, superseded_at, agent_id, run_id, tags, metadata, attribute_bytes from memories where text = $5::text offset 0) m
+            where m.tenant_id = $3 and m.user_id = $1 and m.bucket_id = $2
+                and m.agent_id = $6::text and m.run_id = $7::text and m.tags = $8::text[] and m.metadata = $9::jsonb)
+), charged as (
+    update usage u set memories = u.memories + 1, storage = u.storage + $4::bigint, embedded_tokens = u.embedded_tokens + $10::bigint
+    from allowed where u.tenant_id = $3
 ), numbered as (
-    update users u set memory_seq = u.memory_seq + 1 from target
-    where u.tenant_id = $1 and u.id = $2
+    update users u set memories = u.memories + 1, memory_seq = u.memory_seq + 1
+    from allowed where u.tenant_id = $3 and u.id = $1
     returning u.memory_seq
+), counted as (
+    update buckets b set memories = b.memories + 1
+    from allowed where b.tenant_id = $3 and b.user_id = $1 and b.id = $2
 ), made as (
     insert into memories (tenant_id, user_id, id, seq, bucket_id, text, tokens, source, agent_id, run_id, tags, metadata, attribute_bytes)
-    select $1, $2, $4, numbered.memory_seq, target.id, $5::text, $6::int, $7::text,
-        $8::text, $9::text, $10::text[], $11::jsonb, $12::int
-    from target, numbered
-    returning id, bucket_id, created_at
-), version as (
-    insert into memory_versions (tenant_id, user_id, memory_id, version, text)
-    select $1, $2, made.id, 1, $5::text from made
-), unit as (
-    insert into units (tenant_id, user_id, kind, group_id, memory_id, span_start, span_end, tsv, embedding, generation_id)
-    select $1, $2, 1, made.bucket_id, made.id, p.span_start, p.span_end, to_tsvector('english', p.lexical), p.embedding, p.generation_id
-    from made, (select unnest($13::int[]) as span_start, unnest($14::int[]) as span_end,
-        unnest($15::text[]) as lexical, unnest($16::bytea[]) as embedding,
-        unnest($17::smallint[]) as generation_id) p
+    select $3, $1, $11, numbered.memory_seq, $2, $5::text, $12::int, $13::text,
+        $6::text, $7::text, $8::text[], $9::jsonb, $14::int
+    from numbered
     returning id
 )
-select coalesce((select array_agg(unit.id order by unit.id) from unit), '{}')::bigint[] as units from made
+select id from made
 `
 
 type CreateMemoryParams struct {
-	TenantID       string
 	UserID         int64
 	BucketID       int64
-	ID             string
+	TenantID       string
+	Storage        int64
 	Text           string
-	Tokens         int32
-	Source         string
 	AgentID        string
 	RunID          string
 	Tags           []string
 	Metadata       []byte
+	Embedded       int64
+	ID             string
+	Tokens         int32
+	Source         string
 	AttributeBytes int32
-	Starts         []int32
-	Ends           []int32
-	Lexicals       []string
-	Embeddings     [][]byte
-	Generations    []int16
 }
 
-// Inserts a memory with its first version and its units, and returns the ids of the
-// units. Returns no row if the bucket does not exist.
-func (q *Queries) CreateMemory(ctx context.Context, arg CreateMemoryParams) ([][]int64, error) {
+// Inserts and counts a memory. The transaction holds the lock on the usage row. Returns no row and changes nothing if a
+// quota would be exceeded, the bucket contains the text, or it does not exist.
+func (q *Queries) CreateMemory(ctx context.Context, arg CreateMemoryParams) ([]string, error) {
 	rows, err := q.db.Query(ctx, createMemory,
-		arg.TenantID,
 		arg.UserID,
 		arg.BucketID,
-		arg.ID,
+		arg.TenantID,
+		arg.Storage,
 		arg.Text,
-		arg.Tokens,
-		arg.Source,
 		arg.AgentID,
 		arg.RunID,
 		arg.Tags,
 		arg.Metadata,
+		arg.Embedded,
+		arg.ID,
+		arg.Tokens,
+		arg.Source,
 		arg.AttributeBytes,
-		arg.Starts,
-		arg.Ends,
-		arg.Lexicals,
-		arg.Embeddings,
-		arg.Generations,
 	)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	items := [][]int64{}
+	items := []string{}
 	for rows.Next() {
-		var units []int64
-		if err := rows.Scan(&units); err != nil {
+		var id string
+		if err := rows.Scan(&id); err != nil {
 			return nil, err
 		}
-		items = append(items, units)
+		items = append(items, id)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err
 	}
 	return items, nil
+}
+
+const createMemoryParts = `-- name: CreateMemoryParts :exec
+with version as (
+    insert into memory_versions (tenant_id, user_id, memory_id, version, text) values ($1, $2, $4::uuid, 1, $11)
+)
+insert into units (tenant_id, user_id, id, kind, group_id, memory_id, span_start, span_end, tsv, embedding, generation_id)
+select $1, $2, p.id, 1, $3::bigint, $4::uuid, p.span_start, p.span_end, to_tsvector('english', p.lexical), p.embedding,
+    p.generation_id
+from (select unnest($5::bigint[]) as id, unnest($6::int[]) as span_start, unnest($7::int[]) as span_end,
+    unnest($8::text[]) as lexical, unnest($9::bytea[]) as embedding, unnest($10::smallint[]) as generation_id) p
+`
+
+type CreateMemoryPartsParams struct {
+	TenantID    string
+	UserID      int64
+	BucketID    int64
+	MemoryID    string
+	UnitIds     []int64
+	Starts      []int32
+	Ends        []int32
+	Lexicals    []string
+	Embeddings  [][]byte
+	Generations []int16
+	Text        string
+}
+
+// Inserts the first version and the units of a memory that the transaction inserts with CreateMemory.
+func (q *Queries) CreateMemoryParts(ctx context.Context, arg CreateMemoryPartsParams) error {
+	_, err := q.db.Exec(ctx, createMemoryParts,
+		arg.TenantID,
+		arg.UserID,
+		arg.BucketID,
+		arg.MemoryID,
+		arg.UnitIds,
+		arg.Starts,
+		arg.Ends,
+		arg.Lexicals,
+		arg.Embeddings,
+		arg.Generations,
+		arg.Text,
+	)
+	return err
 }
 
 const deleteMemories = `-- name: DeleteMemories :one
@@ -223,44 +260,6 @@ func (q *Queries) EditMemory(ctx context.Context, arg EditMemoryParams) (EditMem
 	var i EditMemoryRow
 	err := row.Scan(&i.Version, &i.Units)
 	return i, err
-}
-
-const findMemory = `-- name: FindMemory :one
-select m.id from (select tenant_id, user_id, id, seq, bucket_id, text, tokens, source, version, created_at, updated_at, superseded_by, superseded_at, agent_id, run_id, tags, metadata, attribute_bytes from memories where text = $1::text offset 0) m
-join buckets b on b.tenant_id = m.tenant_id and b.user_id = m.user_id and b.id = m.bucket_id
-where b.tenant_id = $2 and b.user_id = $3
-    and case when $4::bigint = 0 then b.is_default else b.id = $4 end
-    and m.agent_id = $5::text and m.run_id = $6::text and m.tags = $7::text[] and m.metadata = $8::jsonb
-order by m.seq limit 1
-`
-
-type FindMemoryParams struct {
-	Text     string
-	TenantID string
-	UserID   int64
-	BucketID int64
-	AgentID  string
-	RunID    string
-	Tags     []string
-	Metadata []byte
-}
-
-// The oldest memory with exactly this text and these attributes in the bucket. The text is compared first
-// (offset 0): the planner underestimates how many memories a bucket has.
-func (q *Queries) FindMemory(ctx context.Context, arg FindMemoryParams) (string, error) {
-	row := q.db.QueryRow(ctx, findMemory,
-		arg.Text,
-		arg.TenantID,
-		arg.UserID,
-		arg.BucketID,
-		arg.AgentID,
-		arg.RunID,
-		arg.Tags,
-		arg.Metadata,
-	)
-	var id string
-	err := row.Scan(&id)
-	return id, err
 }
 
 const hasMemory = `-- name: HasMemory :one
@@ -716,6 +715,55 @@ func (q *Queries) NewerMemories(ctx context.Context, arg NewerMemoriesParams) ([
 		return nil, err
 	}
 	return items, nil
+}
+
+const prepareMemory = `-- name: PrepareMemory :one
+select coalesce((select b.id from buckets b where b.tenant_id = $1 and b.user_id = $2
+        and case when $3::bigint = 0 then b.is_default else b.id = $3 end), 0)::bigint as bucket,
+    coalesce((select m.id from (select tenant_id, user_id, id, seq, bucket_id, text, tokens, source, version, created_at, updated_at, superseded_by, superseded_at, agent_id, run_id, tags, metadata, attribute_bytes from memories where text = $4::text offset 0) m
+        join buckets b on b.tenant_id = m.tenant_id and b.user_id = m.user_id and b.id = m.bucket_id
+        where b.tenant_id = $1 and b.user_id = $2
+            and case when $3::bigint = 0 then b.is_default else b.id = $3 end
+            and m.agent_id = $5::text and m.run_id = $6::text and m.tags = $7::text[] and m.metadata = $8::jsonb
+        order by m.seq limit 1)::text, '')::text as duplicate,
+    array(select nextval('unit_ids') from generate_series(1, $9::int))::bigint[] as units
+`
+
+type PrepareMemoryParams struct {
+	TenantID string
+	UserID   int64
+	BucketID int64
+	Text     string
+	AgentID  string
+	RunID    string
+	Tags     []string
+	Metadata []byte
+	Units    int32
+}
+
+type PrepareMemoryRow struct {
+	Bucket    int64
+	Duplicate string
+	Units     []int64
+}
+
+// The bucket of a new memory, 0 if it does not exist, the oldest memory with exactly this text and these attributes in it, and ids
+// for the units. The text is compared first (offset 0): the planner underestimates how many memories a bucket has.
+func (q *Queries) PrepareMemory(ctx context.Context, arg PrepareMemoryParams) (PrepareMemoryRow, error) {
+	row := q.db.QueryRow(ctx, prepareMemory,
+		arg.TenantID,
+		arg.UserID,
+		arg.BucketID,
+		arg.Text,
+		arg.AgentID,
+		arg.RunID,
+		arg.Tags,
+		arg.Metadata,
+		arg.Units,
+	)
+	var i PrepareMemoryRow
+	err := row.Scan(&i.Bucket, &i.Duplicate, &i.Units)
+	return i, err
 }
 
 const setMemoryAttributes = `-- name: SetMemoryAttributes :exec

@@ -9,6 +9,16 @@ import (
 	"context"
 )
 
+const awaitUsage = `-- name: AwaitUsage :exec
+select from usage where tenant_id = $1 for update
+`
+
+// Waits for the lock of LockUsage.
+func (q *Queries) AwaitUsage(ctx context.Context, tenantID string) error {
+	_, err := q.db.Exec(ctx, awaitUsage, tenantID)
+	return err
+}
+
 const lockUsage = `-- name: LockUsage :one
 select u.memories, u.conversations, u.blocked, u.storage from usage u where u.tenant_id = $1 for update
 `

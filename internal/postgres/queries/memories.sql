@@ -1,43 +1,57 @@
+-- name: PrepareMemory :one
+-- The bucket of a new memory, 0 if it does not exist, the oldest memory with exactly this text and these attributes in it, and ids
+-- for the units. The text is compared first (offset 0): the planner underestimates how many memories a bucket has.
+select coalesce((select b.id from buckets b where b.tenant_id = @tenant_id and b.user_id = @user_id
+        and case when @bucket_id::bigint = 0 then b.is_default else b.id = @bucket_id end), 0)::bigint as bucket,
+    coalesce((select m.id from (select * from memories where text = @text::text offset 0) m
+        join buckets b on b.tenant_id = m.tenant_id and b.user_id = m.user_id and b.id = m.bucket_id
+        where b.tenant_id = @tenant_id and b.user_id = @user_id
+            and case when @bucket_id::bigint = 0 then b.is_default else b.id = @bucket_id end
+            and m.agent_id = @agent_id::text and m.run_id = @run_id::text and m.tags = @tags::text[] and m.metadata = @metadata::jsonb
+        order by m.seq limit 1)::text, '')::text as duplicate,
+    array(select nextval('unit_ids') from generate_series(1, @units::int))::bigint[] as units;
+
+-- name: CreateMemoryParts :exec
+-- Inserts the first version and the units of a memory that the transaction inserts with CreateMemory.
+with version as (
+    insert into memory_versions (tenant_id, user_id, memory_id, version, text) values (@tenant_id, @user_id, @memory_id::uuid, 1, @text)
+)
+insert into units (tenant_id, user_id, id, kind, group_id, memory_id, span_start, span_end, tsv, embedding, generation_id)
+select @tenant_id, @user_id, p.id, 1, @bucket_id::bigint, @memory_id::uuid, p.span_start, p.span_end, to_tsvector('english', p.lexical), p.embedding,
+    p.generation_id
+from (select unnest(@unit_ids::bigint[]) as id, unnest(@starts::int[]) as span_start, unnest(@ends::int[]) as span_end,
+    unnest(@lexicals::text[]) as lexical, unnest(@embeddings::bytea[]) as embedding, unnest(@generations::smallint[]) as generation_id) p;
+
 -- name: CreateMemory :many
--- Inserts a memory with its first version and its units, and returns the ids of the
--- units. Returns no row if the bucket does not exist.
-with target as (
-    update buckets b set memories = b.memories + 1
-    where b.tenant_id = @tenant_id and b.user_id = @user_id
-        and case when @bucket_id::bigint = 0 then b.is_default else b.id = @bucket_id end
-    returning b.id
+-- Inserts and counts a memory. The transaction holds the lock on the usage row. Returns no row and changes nothing if a
+-- quota would be exceeded, the bucket contains the text, or it does not exist.
+with allowed as (
+    select from usage u
+    join quotas q on q.tenant_id = u.tenant_id
+    join users x on x.tenant_id = u.tenant_id and x.id = @user_id
+    join buckets b on b.tenant_id = u.tenant_id and b.user_id = x.id and b.id = @bucket_id
+    where u.tenant_id = @tenant_id and u.memories + 1 <= q.memories and u.storage + @storage::bigint <= q.storage and x.memories + 1 <= q.user_memories
+        and not exists (select from (select * from memories where text = @text::text offset 0) m
+            where m.tenant_id = @tenant_id and m.user_id = @user_id and m.bucket_id = @bucket_id
+                and m.agent_id = @agent_id::text and m.run_id = @run_id::text and m.tags = @tags::text[] and m.metadata = @metadata::jsonb)
+), charged as (
+    update usage u set memories = u.memories + 1, storage = u.storage + @storage::bigint, embedded_tokens = u.embedded_tokens + @embedded::bigint
+    from allowed where u.tenant_id = @tenant_id
 ), numbered as (
-    update users u set memory_seq = u.memory_seq + 1 from target
-    where u.tenant_id = @tenant_id and u.id = @user_id
+    update users u set memories = u.memories + 1, memory_seq = u.memory_seq + 1
+    from allowed where u.tenant_id = @tenant_id and u.id = @user_id
     returning u.memory_seq
+), counted as (
+    update buckets b set memories = b.memories + 1
+    from allowed where b.tenant_id = @tenant_id and b.user_id = @user_id and b.id = @bucket_id
 ), made as (
     insert into memories (tenant_id, user_id, id, seq, bucket_id, text, tokens, source, agent_id, run_id, tags, metadata, attribute_bytes)
-    select @tenant_id, @user_id, @id, numbered.memory_seq, target.id, @text::text, @tokens::int, @source::text,
+    select @tenant_id, @user_id, @id, numbered.memory_seq, @bucket_id, @text::text, @tokens::int, @source::text,
         @agent_id::text, @run_id::text, @tags::text[], @metadata::jsonb, @attribute_bytes::int
-    from target, numbered
-    returning id, bucket_id, created_at
-), version as (
-    insert into memory_versions (tenant_id, user_id, memory_id, version, text)
-    select @tenant_id, @user_id, made.id, 1, @text::text from made
-), unit as (
-    insert into units (tenant_id, user_id, kind, group_id, memory_id, span_start, span_end, tsv, embedding, generation_id)
-    select @tenant_id, @user_id, 1, made.bucket_id, made.id, p.span_start, p.span_end, to_tsvector('english', p.lexical), p.embedding, p.generation_id
-    from made, (select unnest(@starts::int[]) as span_start, unnest(@ends::int[]) as span_end,
-        unnest(@lexicals::text[]) as lexical, unnest(@embeddings::bytea[]) as embedding,
-        unnest(@generations::smallint[]) as generation_id) p
+    from numbered
     returning id
 )
-select coalesce((select array_agg(unit.id order by unit.id) from unit), '{}')::bigint[] as units from made;
-
--- name: FindMemory :one
--- The oldest memory with exactly this text and these attributes in the bucket. The text is compared first
--- (offset 0): the planner underestimates how many memories a bucket has.
-select m.id from (select * from memories where text = @text::text offset 0) m
-join buckets b on b.tenant_id = m.tenant_id and b.user_id = m.user_id and b.id = m.bucket_id
-where b.tenant_id = @tenant_id and b.user_id = @user_id
-    and case when @bucket_id::bigint = 0 then b.is_default else b.id = @bucket_id end
-    and m.agent_id = @agent_id::text and m.run_id = @run_id::text and m.tags = @tags::text[] and m.metadata = @metadata::jsonb
-order by m.seq limit 1;
+select id from made;
 
 -- name: Supersede :exec
 -- Marks memories as superseded by a newer one, unless another existing memory already supersedes them.

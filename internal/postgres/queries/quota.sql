@@ -1,6 +1,10 @@
 -- name: LockUsage :one
 select u.memories, u.conversations, u.blocked, u.storage from usage u where u.tenant_id = @tenant_id for update;
 
+-- name: AwaitUsage :exec
+-- Waits for the lock of LockUsage.
+select from usage where tenant_id = @tenant_id for update;
+
 -- name: ReserveUsage :execrows
 -- Adds to the usage unless that would exceed a quota.
 update usage u set memories = u.memories + @memories, storage = u.storage + @storage,

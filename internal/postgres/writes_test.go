@@ -1,0 +1,88 @@
+package postgres_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/mnemo-dev/mnemo/internal/postgres"
+	"github.com/mnemo-dev/mnemo/internal/postgres/db"
+	"github.com/mnemo-dev/mnemo/internal/postgres/postgrestest"
+)
+
+// A creation waits for PostgreSQL four times, and other writers of the tenant for the last two of them.
+func TestCreateMemoryRoundTrips(t *testing.T) {
+	t.Parallel()
+	proxy, d := newFlakyConn(t, postgrestest.Create(t))
+	b := setupIn(t, d, nil)
+	for _, text := range []string{"creates the bucket", "prepares the statements", "uses them"} {
+		b.remember(t, b.users[0], text, nil)
+	}
+	before := proxy.roundTrips.Load()
+	b.remember(t, b.users[0], "counted", nil)
+	if n := proxy.roundTrips.Load() - before; n != 4 {
+		t.Errorf("%d round trips, want 4", n)
+	}
+}
+
+func TestWriteScope(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	scope := b.users[0]
+	bucket := db.EnsureDefaultBucketParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), Name: "General", NameKey: "general"}
+	count := func() (n int) {
+		t.Helper()
+		if err := b.owner.QueryRow(t.Context(), "select count(*) from buckets").Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	refused := errors.New("refused")
+	tests := map[string]struct {
+		reason string
+		do     func(tx pgx.Tx, q *db.Queries) error
+		code   string // of the error
+		err    error
+	}{
+		"nothing": {"no transaction begins", func(pgx.Tx, *db.Queries) error { return refused }, "", refused},
+		"rollback": {"an error rolls back what was sent", func(tx pgx.Tx, q *db.Queries) error {
+			if err := q.EnsureDefaultBucket(t.Context(), bucket); err != nil {
+				return err
+			}
+			_, err := tx.Exec(t.Context(), "select 1")
+			return errors.Join(err, refused)
+		}, "", refused},
+		"postponed": {"the commit returns the error of a statement without results", func(_ pgx.Tx, q *db.Queries) error {
+			if err := q.EnsureDefaultBucket(t.Context(), bucket); err != nil {
+				return err
+			}
+			foreign := bucket
+			foreign.UserID = int64(b.users[1].User)
+			return q.EnsureDefaultBucket(t.Context(), foreign)
+		}, "42501", nil},
+		"failed query": {"the next statements fail", func(tx pgx.Tx, q *db.Queries) error {
+			if _, err := tx.Exec(t.Context(), "select 1 / (count(*) - count(*)) from buckets"); err == nil {
+				t.Error("no error of a division by zero")
+			}
+			return q.EnsureDefaultBucket(t.Context(), bucket)
+		}, "25P02", nil},
+	}
+	for name, test := range tests {
+		err := postgres.WriteScope(b.DB, t.Context(), scope, test.do)
+		if e, ok := errors.AsType[*pgconn.PgError](err); ok != (test.code != "") || ok && e.Code != test.code {
+			t.Errorf("%s (%s): %v, want code %q", name, test.reason, err, test.code)
+		}
+		if test.err != nil && !errors.Is(err, test.err) {
+			t.Errorf("%s (%s): %v, want %v", name, test.reason, err, test.err)
+		}
+		if n := count(); n != 0 {
+			t.Errorf("%s (%s): %d buckets, want none", name, test.reason, n)
+		}
+	}
+	err := postgres.WriteScope(b.DB, t.Context(), scope, func(_ pgx.Tx, q *db.Queries) error { return q.EnsureDefaultBucket(t.Context(), bucket) })
+	if n := count(); err != nil || n != 1 {
+		t.Errorf("%d buckets, %v, want one", n, err)
+	}
+}
