@@ -22,8 +22,11 @@ const (
 	// fewRanked is the number of matches ranked for the first pages. Most requests
 	// need no more, and ranking fewer is cheaper.
 	fewRanked = 50
-	// page is the number of memories read at a time; each has up to 32 KiB.
-	page = 200
+	// page is the number of memories read at a time; each has up to 32 KiB. After short ones,
+	// which have fewer than shortTokens on average, longPage are read.
+	page        = 200
+	longPage    = 1000
+	shortTokens = 256
 )
 
 // ListInput selects memories.
@@ -213,10 +216,14 @@ type packer struct {
 
 // room returns the number of memories to read next.
 func (p *packer) room() int {
-	if p.count < 0 {
-		return page
+	n := page
+	if p.tokens < shortTokens*int64(len(p.out)) {
+		n = longPage
 	}
-	return min(page, p.count-len(p.out))
+	if p.count < 0 {
+		return n
+	}
+	return min(n, p.count-len(p.out))
 }
 
 // add adds the memory unless it would exceed the token limit. The first memory is

@@ -5,4 +5,9 @@ var (
 	ReadScope  = (*DB).readScope
 	WriteScope = (*DB).writeScope
 	InTx       = (*DB).inTx
+
+	SelectMemories = selectMemories
 )
+
+// MemoriesByID is memoriesByID.
+const MemoriesByID = memoriesByID

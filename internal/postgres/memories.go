@@ -173,7 +173,7 @@ func (m Memories) List(ctx context.Context, scope tenant.Scope, f memory.Filter)
 // listMemories returns up to one memory more than the limit. Each combination of
 // filter and order is a separate statement, so that each uses an index.
 func listMemories(ctx context.Context, tx db.DBTX, scope tenant.Scope, f memory.Filter) ([]memory.Memory, error) {
-	sql := selectMemories
+	sql := "select m.* from memories m where m.tenant_id = $1 and m.user_id = $2 and ($3::timestamptz is null or m.created_at < $3)"
 	args := []any{string(scope.Tenant), int64(scope.User), optionalTime(f.AsOf), f.Skip, f.Limit + 1}
 	if f.Bucket != 0 {
 		sql += " and m.bucket_id = $6"
@@ -182,31 +182,38 @@ func listMemories(ctx context.Context, tx db.DBTX, scope tenant.Scope, f memory.
 	if !f.Where.IsZero() {
 		sql += " and " + whereSQL(f.Where, &args)
 	}
-	comes, order := ">", ""
+	comes, order := ">", " order by m.seq"
 	if f.Newest {
-		comes, order = "<", " desc"
+		comes, order = "<", " order by m.seq desc"
 	}
 	if f.After != 0 {
 		args = append(args, f.After)
 		sql += fmt.Sprintf(" and m.seq %s $%d", comes, len(args))
 	}
-	return queryMemories(ctx, tx, f.Limit+1, sql+" order by m.seq"+order+" offset $4 limit $5", args...)
+	return queryMemories(ctx, tx, f.Limit+1, selectMemories(sql+order+" offset $4 limit $5")+order, args...)
 }
 
-// selectMemories selects the memories of a user ($2) as they were known before a time
-// ($3, null for now): with the text, version and links of then. Null is cheaper to read than an empty array or object.
-const selectMemories = `select m.id, m.seq, m.bucket_id, b.name, coalesce(v.text, m.text), m.tokens, m.source, coalesce(v.version, m.version),
-		m.created_at, coalesce(v.created_at, m.updated_at), coalesce(n.id::text, ''),
-		nullif(array(select o.id::text from memories o where o.tenant_id = m.tenant_id and o.user_id = m.user_id and o.superseded_by = m.id
-			and ($3::timestamptz is null or o.superseded_at < $3) order by o.seq), '{}'),
+// selectMemories selects the memories of a query as they were known before a time ($3, null for now): with the text, version and
+// links of then. The tenant is $1 and the user $2. Null is cheaper to read than an empty array or object. The query has a limit, so that
+// PostgreSQL executes it first: links are looked up only for its rows, and only if the user has any.
+func selectMemories(query string) string {
+	return `select m.id, m.seq, m.bucket_id, b.name, coalesce(v.text, m.text), m.tokens, m.source, coalesce(v.version, m.version),
+		m.created_at, coalesce(v.created_at, m.updated_at),
+		coalesce(case when m.superseded_by is not null and ($3::timestamptz is null or m.superseded_at < $3) then (
+			select n.id::text from memories n where n.tenant_id = m.tenant_id and n.user_id = m.user_id and n.id = m.superseded_by limit 1) end, ''),
+		case when exists (select from memories l where l.tenant_id = $1 and l.user_id = $2 and l.superseded_by is not null) then
+			nullif(array(select o.id::text from memories o where o.tenant_id = m.tenant_id and o.user_id = m.user_id and o.superseded_by = m.id
+				and ($3::timestamptz is null or o.superseded_at < $3) order by o.seq), '{}') end,
 		m.agent_id, m.run_id, nullif(m.tags, '{}'), nullif(m.metadata, '{}')
-	from memories m join buckets b on b.tenant_id = m.tenant_id and b.user_id = m.user_id and b.id = m.bucket_id
-	left join memories n on n.tenant_id = m.tenant_id and n.user_id = m.user_id and n.id = m.superseded_by
-		and ($3::timestamptz is null or m.superseded_at < $3)
+	from (` + query + `) m join buckets b on b.tenant_id = $1 and b.user_id = $2 and b.id = m.bucket_id
 	left join lateral (select e.text, e.version, e.created_at from memory_versions e
 		where m.updated_at >= $3 and e.tenant_id = m.tenant_id and e.user_id = m.user_id and e.memory_id = m.id and e.created_at < $3
-		order by e.version desc limit 1) v on true
-	where m.tenant_id = $1 and m.user_id = $2 and ($3::timestamptz is null or m.created_at < $3)`
+		order by e.version desc limit 1) v on true`
+}
+
+// memoriesByID is the query of memories with these ids. Each is looked up apart, which needs no statistics.
+const memoriesByID = `select m.* from unnest($4::uuid[]) w(id) cross join lateral (select * from memories m where m.tenant_id = $1 and m.user_id = $2
+	and m.id = w.id and ($3::timestamptz is null or m.created_at < $3) limit 1) m`
 
 // queryMemories returns the memories of a query that has at most so many.
 func queryMemories(ctx context.Context, tx db.DBTX, most int, sql string, args ...any) ([]memory.Memory, error) {
@@ -291,7 +298,7 @@ func (m Memories) Labels(ctx context.Context, scope tenant.Scope) (memory.Labels
 func (m Memories) ByID(ctx context.Context, scope tenant.Scope, ids []string, asOf time.Time) ([]memory.Memory, error) {
 	var out []memory.Memory
 	err := m.DB.readScope(ctx, scope, func(tx db.DBTX, _ *db.Queries) (err error) {
-		out, err = queryMemories(ctx, tx, len(ids), selectMemories+" and m.id = any($4::uuid[])",
+		out, err = queryMemories(ctx, tx, len(ids), selectMemories(memoriesByID),
 			string(scope.Tenant), int64(scope.User), optionalTime(asOf), parseIDs(ids))
 		return err
 	})
