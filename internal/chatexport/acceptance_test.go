@@ -21,11 +21,11 @@ var acceptance = map[string]struct{ in, omitted int }{
 	"chatgpt/lines.jsonl": {2, 0}, "chatgpt/unlinked.json": {3, 0}, "chatgpt/sharded": {3, 0}, "chatgpt/portal": {2, 0},
 	"claude/simple.json": {3, 1}, "claude/content-blocks.json": {1, 0}, "claude/attachments.json": {1, 0},
 	"claude/branches.json": {3, 0}, "claude/wrapped.json": {1, 0}, "claude/text-only.json": {1, 0}, "claude/bundle": {3, 1},
-	"gemini/MyActivity.json": {5, 1}, "gemini/MyActivity.html": {4, 1}, "grok/backend.json": {3, 1},
+	"gemini/MyActivity.json": {5, 1}, "gemini/MyActivity.html": {4, 1}, "grok/backend.json": {3, 1}, "grok/flat.json": {1, 0},
 	"deepseek/tree.json": {4, 1}, "perplexity/conversations.json": {3, 1}, "copilot/history.csv": {3, 0},
 	"copilot/chat-activity.csv": {1, 0}, "typingmind/export.json": {2, 1}, "claude-code/session.jsonl": {1, 0},
-	"claude-code/projects": {4, 1}, "codex/rollout.jsonl": {1, 0}, "codex/old.jsonl": {1, 0},
-	"librechat/branches.json": {1, 0}, "librechat/recursive.json": {1, 0}, "openwebui/chats.json": {3, 1},
+	"claude-code/broken-lines.jsonl": {1, 0}, "claude-code/projects": {4, 1}, "codex/rollout.jsonl": {1, 0}, "codex/old.jsonl": {1, 0}, "codex/untimed.jsonl": {1, 0},
+	"librechat/branches.json": {1, 0}, "librechat/recursive.json": {1, 0}, "openwebui/chats.json": {3, 1}, "openwebui/bare.json": {1, 0},
 	"openai-messages/finetuning.jsonl": {5, 1}, "openai-messages/messages.json": {1, 0}, "openai-messages/request.json": {1, 0},
 }
 

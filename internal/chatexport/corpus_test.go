@@ -24,10 +24,11 @@ var corpus = []string{
 	"chatgpt/characters.json", "chatgpt/lines.jsonl", "chatgpt/unlinked.json", "chatgpt/sharded", "chatgpt/portal",
 	"claude/simple.json", "claude/content-blocks.json", "claude/attachments.json", "claude/branches.json",
 	"claude/wrapped.json", "claude/text-only.json", "claude/bundle",
-	"gemini/MyActivity.json", "gemini/MyActivity.html", "grok/backend.json", "deepseek/tree.json",
+	"gemini/MyActivity.json", "gemini/MyActivity.html", "grok/backend.json", "grok/flat.json", "deepseek/tree.json",
 	"perplexity/conversations.json", "copilot/history.csv", "copilot/chat-activity.csv", "typingmind/export.json",
-	"claude-code/session.jsonl", "claude-code/projects", "codex/rollout.jsonl", "codex/old.jsonl",
-	"librechat/branches.json", "librechat/recursive.json", "openwebui/chats.json",
+	"claude-code/session.jsonl", "claude-code/broken-lines.jsonl", "claude-code/projects",
+	"codex/rollout.jsonl", "codex/old.jsonl", "codex/untimed.jsonl",
+	"librechat/branches.json", "librechat/recursive.json", "openwebui/chats.json", "openwebui/bare.json",
 	"openai-messages/finetuning.jsonl", "openai-messages/messages.json", "openai-messages/request.json",
 }
 

@@ -19,14 +19,7 @@ func (in *grokConversation) element(s *scanner) error {
 		case "conversation":
 			return s.object(func(name []byte) error { return in.readHead(s, name) })
 		case "responses":
-			return s.array(func() error {
-				return s.object(func(name []byte) error {
-					if string(name) == "response" {
-						return in.readResponse(s)
-					}
-					return s.skip()
-				})
-			})
+			return s.array(func() error { return in.readResponse(s) })
 		}
 		return s.skip()
 	})
@@ -50,55 +43,67 @@ func (in *grokConversation) readHead(s *scanner, name []byte) (err error) {
 	return err
 }
 
-// readResponse reads a message.
+// grokResponse is a message.
+type grokResponse struct {
+	m                    message
+	parent, role         string
+	reasoning, text      string
+	files, images, links lines
+}
+
+// readResponse reads a message, which is in the member "response" or, in exports of other
+// tools, the element itself.
 func (in *grokConversation) readResponse(s *scanner) error {
-	var (
-		m                    message
-		parent, role         string
-		reasoning, text      string
-		files, images, links lines
-	)
-	err := s.object(func(name []byte) (err error) {
-		switch string(name) {
-		case "_id":
-			m.id, err = s.text()
-		case "parent_response_id":
-			parent, err = s.text()
-		case "sender":
-			role, err = s.text()
-		case "create_time":
-			m.at, err = s.mongoTime()
-		case "message":
-			text, err = s.text()
-		case "thinking_trace":
-			reasoning, err = s.text()
-		case "file_attachments":
-			err = readFiles(s, &files)
-		case "generated_image_urls":
-			err = s.array(func() error { images.add("[image]"); return s.skip() })
-		case "cited_web_search_results":
-			err = s.array(func() error { return readLink(s, &links) })
-		default:
-			err = s.skip()
+	var r grokResponse
+	err := s.object(func(name []byte) error {
+		if string(name) == "response" {
+			return s.object(func(name []byte) error { return r.read(s, name) })
 		}
-		return err
+		return r.read(s, name)
 	})
 	if err != nil {
 		return err
 	}
 	// The sender of an answer is sometimes the name of the model.
-	if role = strings.ToLower(role); strings.Contains(role, "grok") {
-		role = "assistant"
+	if r.role = strings.ToLower(r.role); strings.Contains(r.role, "grok") {
+		r.role = "assistant"
 	}
-	m.sender = sender(role, &in.c.Notes)
+	r.m.sender = sender(r.role, &in.c.Notes)
 	var out lines
-	out.add(files.String())
-	out.labelled("thinking", reasoning)
-	out.add(text)
-	out.add(images.String())
-	out.labelled("sources", links.String())
-	m.text = out.String()
-	return in.add(node{id: m.id, parent: parent, message: &m})
+	out.add(r.files.String())
+	out.labelled("thinking", r.reasoning)
+	out.add(r.text)
+	out.add(r.images.String())
+	out.labelled("sources", r.links.String())
+	r.m.text = out.String()
+	return in.add(node{id: r.m.id, parent: r.parent, message: &r.m})
+}
+
+// read reads a member of a message.
+func (r *grokResponse) read(s *scanner, name []byte) (err error) {
+	switch string(name) {
+	case "_id":
+		r.m.id, err = s.text()
+	case "parent_response_id":
+		r.parent, err = s.text()
+	case "sender":
+		r.role, err = s.text()
+	case "create_time":
+		r.m.at, err = s.mongoTime()
+	case "message":
+		r.text, err = s.text()
+	case "thinking_trace":
+		r.reasoning, err = s.text()
+	case "file_attachments":
+		err = readFiles(s, &r.files)
+	case "generated_image_urls":
+		err = s.array(func() error { r.images.add("[image]"); return s.skip() })
+	case "cited_web_search_results":
+		err = s.array(func() error { return readLink(s, &r.links) })
+	default:
+		err = s.skip()
+	}
+	return err
 }
 
 // mongoTime consumes a time, also in the form of MongoDB: {"$date": {"$numberLong":

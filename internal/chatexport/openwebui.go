@@ -30,6 +30,8 @@ func (in *openwebuiChat) element(s *scanner) error {
 			in.c.UpdatedAt, err = s.time()
 		case "chat":
 			err = s.object(func(name []byte) error { return in.readChat(s, name) })
+		case "history", "messages": // of a chat without the record that contains it
+			err = in.readChat(s, name)
 		default:
 			err = s.skip()
 		}

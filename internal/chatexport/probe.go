@@ -67,6 +67,10 @@ func (p *probe) run(r io.Reader) error {
 			err = s.array(p.element)
 		case c == '{' && p.path == nil:
 			err = p.element()
+		case p.format != nil && p.path == nil && !strings.ContainsRune("]},:", rune(c)):
+			err = p.element() // a record that is invalid
+		case p.format != nil && p.path == nil:
+			return errSyntax
 		default:
 			return errOther
 		}
@@ -229,7 +233,7 @@ func (p *probe) member(h *head, name []byte) (err error) {
 		}
 	case "conversation":
 		err = p.s.object(func(name []byte) error { return p.member(h, name) })
-	case "chat", "messages", "entries":
+	case "chat", "messages", "entries", "payload":
 		err = p.inner(h, string(name))
 	default:
 		err = p.s.skip()
