@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/mnemo-dev/mnemo/internal/memory"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 	"github.com/mnemo-dev/mnemo/internal/tenant/tenanttest"
@@ -84,6 +85,20 @@ func (b *testBundle) scopes(t testing.TB, tenants, users int) (out []tenant.Scop
 		}
 	}
 	return out
+}
+
+// BenchmarkList reads the 1,000 oldest of 2,000 memories.
+func BenchmarkList(b *testing.B) {
+	s := setup(b, nil)
+	for i := range 2000 {
+		s.remember(b, s.users[0], fmt.Sprintf("2025-05-09 The %dth thing I want to remember about gardening in May", i), nil)
+	}
+	b.ReportAllocs()
+	percentiles(b, func(int) {
+		if _, _, err := s.Memories().List(b.Context(), s.users[0], memory.Filter{Limit: 1000}); err != nil {
+			b.Fatal(err)
+		}
+	})
 }
 
 // BenchmarkDelete deletes 1,000 of 2,000 memories at once, without statistics, as after an import.

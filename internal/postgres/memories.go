@@ -195,9 +195,11 @@ func listMemories(ctx context.Context, tx db.DBTX, scope tenant.Scope, f memory.
 
 // selectMemories selects the memories of a query as they were known before a time ($3, null for now): with the text, version and
 // links of then. The tenant is $1 and the user $2. Null is cheaper to read than an empty array or object. The query has a limit, so that
-// PostgreSQL executes it first: links are looked up only for its rows, and only if the user has any.
+// PostgreSQL executes it first: links are looked up only for its rows, and only if the user has any. The names of buckets are read once,
+// while a join without statistics would look them up for each row.
 func selectMemories(query string) string {
-	return `select m.id, m.seq, m.bucket_id, b.name, coalesce(v.text, m.text), m.tokens, m.source, coalesce(v.version, m.version),
+	return `select m.id, m.seq, m.bucket_id,
+		(select jsonb_object_agg(b.id, b.name) from buckets b where b.tenant_id = $1 and b.user_id = $2) ->> m.bucket_id::text, coalesce(v.text, m.text), m.tokens, m.source, coalesce(v.version, m.version),
 		m.created_at, coalesce(v.created_at, m.updated_at),
 		coalesce(case when m.superseded_by is not null and ($3::timestamptz is null or m.superseded_at < $3) then (
 			select n.id::text from memories n where n.tenant_id = m.tenant_id and n.user_id = m.user_id and n.id = m.superseded_by limit 1) end, ''),
@@ -205,8 +207,7 @@ func selectMemories(query string) string {
 			nullif(array(select o.id::text from memories o where o.tenant_id = m.tenant_id and o.user_id = m.user_id and o.superseded_by = m.id
 				and ($3::timestamptz is null or o.superseded_at < $3) order by o.seq), '{}') end,
 		m.agent_id, m.run_id, nullif(m.tags, '{}'), nullif(m.metadata, '{}')
-	from (` + query + `) m join buckets b on b.tenant_id = $1 and b.user_id = $2 and b.id = m.bucket_id
-	left join lateral (select e.text, e.version, e.created_at from memory_versions e
+	from (` + query + `) m left join lateral (select e.text, e.version, e.created_at from memory_versions e
 		where m.updated_at >= $3 and e.tenant_id = m.tenant_id and e.user_id = m.user_id and e.memory_id = m.id and e.created_at < $3
 		order by e.version desc limit 1) v on true`
 }
