@@ -312,7 +312,7 @@ func (m Memories) ByID(ctx context.Context, scope tenant.Scope, ids []string, as
 // Delete implements memory.Store.
 func (m Memories) Delete(ctx context.Context, scope tenant.Scope, ids []string) (memory.Deleted, error) {
 	var out memory.Deleted
-	err := m.DB.inScope(ctx, scope, func(tx pgx.Tx, q *db.Queries) error {
+	err := m.DB.writeScope(ctx, scope, func(tx pgx.Tx, q *db.Queries) error {
 		out = memory.Deleted{}
 		if _, err := q.LockUsage(ctx, string(scope.Tenant)); err != nil {
 			return orUnknown(err, scope.Tenant)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -12,18 +13,32 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/postgres/postgrestest"
 )
 
-// A creation waits for PostgreSQL four times, and other writers of the tenant for the last two of them.
-func TestCreateMemoryRoundTrips(t *testing.T) {
+// Other writers of the tenant wait for the last two of a creation, and for all of a deletion.
+func TestMemoryRoundTrips(t *testing.T) {
 	t.Parallel()
 	proxy, d := newFlakyConn(t, postgrestest.Create(t))
 	b := setupIn(t, d, nil)
-	for _, text := range []string{"creates the bucket", "prepares the statements", "uses them"} {
-		b.remember(t, b.users[0], text, nil)
+	var id string
+	create := func() { id = b.remember(t, b.users[0], uuid.NewString(), nil) }
+	remove := func() {
+		if _, err := b.Memories().Delete(t.Context(), b.users[0], []string{id}); err != nil {
+			t.Fatal(err)
+		}
 	}
-	before := proxy.roundTrips.Load()
-	b.remember(t, b.users[0], "counted", nil)
-	if n := proxy.roundTrips.Load() - before; n != 4 {
-		t.Errorf("%d round trips, want 4", n)
+	for range 3 { // creates the bucket, and prepares the statements
+		create()
+		remove()
+	}
+	for _, step := range []struct {
+		name string
+		do   func()
+		want int64
+	}{{"creation", create, 4}, {"deletion", remove, 6}} {
+		before := proxy.roundTrips.Load()
+		step.do()
+		if n := proxy.roundTrips.Load() - before; n != step.want {
+			t.Errorf("%s: %d round trips, want %d", step.name, n, step.want)
+		}
 	}
 }
 
