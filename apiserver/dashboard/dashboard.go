@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gofiber/fiber/v2"
+	"github.com/gofiber/fiber/v2/middleware/compress"
 
 	"github.com/mnemo-dev/mnemo/internal/account"
 	"github.com/mnemo-dev/mnemo/internal/audit"
@@ -101,7 +102,8 @@ func New(c Config) *Dashboard {
 
 // Register adds the pages to a router and renders its 404 errors for browsers.
 func (d *Dashboard) Register(app fiber.Router) {
-	app.Get("/assets/:name", d.public(d.serveAsset))
+	// Only these responses are compressed: their length reveals no secret.
+	app.Get("/assets/:name", compress.New(), d.public(d.serveAsset))
 	app.Get("/", d.public(d.home))
 	app.Get("/sign-in", d.public(d.signInPage))
 	app.Get("/t/:tenant", d.public(d.tenantSignInPage))
