@@ -36,8 +36,9 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tokens"
 )
 
-// patience is the timeout of waiting for expected states.
-const patience = 60 * time.Second
+// patience is the timeout of waiting for expected states. Beside 70 other processes on 4 cores, a check
+// of a page has needed more than a minute.
+const patience = 3 * time.Minute
 
 // site consists of two replicas of the API server on real stores.
 type site struct {
