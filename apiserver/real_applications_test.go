@@ -53,8 +53,49 @@ func (h *testServer) actsForUsers(t *testing.T, s realStores) {
 	if now := usage(); now != before {
 		t.Errorf("reads created %d users", now-before)
 	}
+	h.createsUsersAfterChecks(t, key, usage)
 	h.auditsApplications(t, s, key)
 	h.limitsUsers(t, s, key)
+}
+
+// createsUsersAfterChecks: a request that is refused before the service receives it creates nobody. One
+// that the service or the store refuses leaves an empty user, whom a retry uses (ADR 22).
+func (h *testServer) createsUsersAfterChecks(t *testing.T, key string, usage func() int64) {
+	t.Helper()
+	before := usage()
+	for reason, r := range map[string]struct {
+		path, body, user string
+		headers          []string
+		status           int
+	}{
+		"JSON is invalid":        {"/api/memory", `{"text":`, "refused", nil, 400},
+		"a type is wrong":        {"/api/memory", `{"text":7}`, "refused", nil, 400},
+		"not JSON":               {"/api/memory", `text`, "refused", []string{"Content-Type", "text/plain"}, 415},
+		"the name is invalid":    {"/api/memory", `{"text":"a"}`, "..", nil, 400},
+		"the route is missing":   {"/api/memory/x", `{"text":"a"}`, "refused", nil, 404},
+		"the scope is missing":   {"/api/users", "", "refused", nil, 403},
+		"the token is not a key": {"/api/memory", `{"text":"a"}`, "refused", []string{"Authorization", "Bearer mn_x"}, 401},
+	} {
+		method := "POST"
+		if r.path == "/api/users" {
+			method = "GET"
+		}
+		got := h.call(t, key, method, r.path, r.body, append([]string{headerUser, r.user}, r.headers...)...)
+		if got.status != r.status {
+			t.Errorf("%s: %d %s, want status %d", reason, got.status, got.body, r.status)
+		}
+		if now := usage(); now != before {
+			t.Errorf("%s: %d users were created", reason, now-before)
+		}
+	}
+	for _, body := range []string{`{"text":" "}`, `{"text":"a","bucketId":987654321}`} {
+		if got := h.call(t, key, "POST", "/api/memory", body, headerUser, "refused"); got.status < 400 || got.status >= 500 {
+			t.Errorf("%s: %d %s, want a refusal", body, got.status, got.body)
+		}
+		if now := usage(); now != before+1 {
+			t.Errorf("requests that the service refused for one user created %d users, want 1", now-before)
+		}
+	}
 }
 
 // text is the body, with the files of an export.
