@@ -58,22 +58,7 @@ func (p *probe) run(r io.Reader) error {
 		if end {
 			return p.end()
 		}
-		c, err := s.peek()
-		switch {
-		case err != nil:
-			return err
-		case c == '[':
-			p.shape.list = true
-			err = s.array(p.element)
-		case c == '{' && p.path == nil:
-			err = p.element()
-		case p.format != nil && p.path == nil && !strings.ContainsRune("]},:", rune(c)):
-			err = p.element() // a record that is invalid
-		case p.format != nil && p.path == nil:
-			return errSyntax
-		default:
-			return errOther
-		}
+		err = p.top()
 		if errors.Is(err, errTruncated) && p.format != nil && p.format.joins != nil && p.count > 0 {
 			p.cut = true
 			return nil
@@ -82,6 +67,26 @@ func (p *probe) run(r io.Reader) error {
 			return err
 		}
 	}
+}
+
+// top reads a value that is in no other one: a list of values, or a value alone. Of a known
+// format, one that is no object is an invalid record.
+func (p *probe) top() error {
+	c, err := p.s.peek()
+	switch {
+	case err != nil:
+		return err
+	case c == '[':
+		p.shape.list = true
+		return p.s.array(p.element)
+	case c == '{' && p.path == nil:
+		return p.element()
+	case p.format == nil || p.path != nil:
+		return errOther
+	case strings.ContainsRune("]},:", rune(c)):
+		return errSyntax
+	}
+	return p.element()
 }
 
 // end detects the format of a file with a requested platform that has no signs.
