@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -139,7 +140,7 @@ func serves(t *testing.T, c net.Conn) bool {
 	if string(body) != want || response.Header.Get("Retry-After") == "" {
 		t.Errorf("rejected with %q, Retry-After %q; want %q with Retry-After", body, response.Header.Get("Retry-After"), want)
 	}
-	if _, err := in.ReadByte(); err != io.EOF {
+	if _, err := in.ReadByte(); !errors.Is(err, io.EOF) {
 		t.Errorf("after the rejection: %v, want a closed connection", err)
 	}
 	return false
@@ -155,12 +156,12 @@ func TestRejectedConnectionsDoNotWait(t *testing.T) {
 	h.conns.mu.Unlock()
 	h.conns.rejecting.Add(maxRejecting)
 	c := h.dial(t)
-	if _, err := c.Read(make([]byte, 1)); err != io.EOF {
+	if _, err := c.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 		t.Errorf("while too many connections are rejected: %v, want a closed connection", err)
 	}
 	h.conns.rejecting.Add(-maxRejecting)
 	c = h.dial(t)
-	if _, err := c.Read(make([]byte, 1)); err != io.EOF {
+	if _, err := c.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 		t.Errorf("a rejected connection that sends nothing: %v, want a closed connection", err)
 	}
 	h.eventually(t, func() string {
