@@ -76,7 +76,7 @@ func (p *pass) setOIDCReady(unassigned []string) {
 			strings.Join(p.stored.DomainsTaken, ", "))
 	case len(oidc.EmailDomains) == 0:
 		p.setCondition(v1alpha1.OIDCReady, false, v1alpha1.ReasonNoDomains,
-			"no user can sign in: list the users' e-mail domains in spec.oidc.emailDomains")
+			"no user can sign in: list the users' email domains in spec.oidc.emailDomains")
 	default: // only the API servers know which issuers are trusted
 		p.setCondition(v1alpha1.OIDCReady, true, v1alpha1.ReasonApplied,
 			"the domains belong to this Tenant; users can sign in if the installation trusts the issuer (docs/sso.md)")

@@ -50,7 +50,7 @@ func TestValidation(t *testing.T) {
 		`{"users":[{}]}`:                                         "spec.users[0].name",
 		`{"users":[{"name":"` + strings.Repeat("a", 64) + `"}]}`: "spec.users[0].name",
 		`{"users":[{"name":"a"},{"name":"a"}]}`:                  "Duplicate value",
-		`{"users":[{"name":"a","email":"nobody"}]}`:              "an e-mail address such as alice@acme.test",
+		`{"users":[{"name":"a","email":"nobody"}]}`:              "an email address such as alice@acme.test",
 		`{"users":[{"name":"a","tokenGeneration":0}]}`:           "spec.users[0].tokenGeneration",
 		`{"applications":[{"name":"web.1","scopes":["read","write","admin"],"allowedOrigins":["https://app.acme.test","http://localhost:3000"],"requestsPerMinute":0}]}`: "",
 		`{"applications":[{"name":"web"}]}`:                                                                          "spec.applications[0].scopes",

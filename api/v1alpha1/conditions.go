@@ -84,7 +84,7 @@ const (
 // Finalizer blocks the removal of a Tenant until its data is retained or purged.
 const Finalizer = "mnemo.dev/tenant"
 
-// AnnotationOIDCDomains lists, on a Namespace, the e-mail domains that the platform
+// AnnotationOIDCDomains lists, on a Namespace, the email domains that the platform
 // administrator assigns to its Tenants, separated by commas. "*" assigns every domain
 // except those of public mail providers.
 const AnnotationOIDCDomains = "mnemo.dev/oidc-domains"

@@ -219,9 +219,9 @@ type TenantUser struct {
 	// +required
 	Name string `json:"name"`
 
-	// email is the user's e-mail address. Default: none. Mutable.
+	// email is the user's email address. Default: none. Mutable.
 	// +kubebuilder:validation:MaxLength=254
-	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[^@[:space:]]+@[^@[:space:]]+$')",message="email must be an e-mail address such as alice@acme.test"
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[^@[:space:]]+@[^@[:space:]]+$')",message="email must be an email address such as alice@acme.test"
 	// +optional
 	Email string `json:"email,omitempty"`
 
@@ -325,22 +325,22 @@ type TenantOIDC struct {
 	// +optional
 	EmailDomains []string `json:"emailDomains,omitempty"`
 
-	// removedUsers are the e-mail addresses of users who no longer have access, in
+	// removedUsers are the email addresses of users who no longer have access, in
 	// lower case. Their sessions, tokens and connected apps end immediately, and
 	// their sign-ins are rejected. deletionPolicy decides about their data. Default:
 	// none. Mutable.
 	// +kubebuilder:validation:MaxItems=1000
 	// +kubebuilder:validation:items:MaxLength=320
-	// +kubebuilder:validation:items:XValidation:rule="self.matches('^[^@[:space:]A-Z]+@[^@[:space:]A-Z]+$')",message="removedUsers must be e-mail addresses in lower case such as ann@acme.test"
+	// +kubebuilder:validation:items:XValidation:rule="self.matches('^[^@[:space:]A-Z]+@[^@[:space:]A-Z]+$')",message="removedUsers must be email addresses in lower case such as ann@acme.test"
 	// +listType=set
 	// +optional
 	RemovedUsers []string `json:"removedUsers,omitempty"`
 
-	// administrators are the e-mail addresses, in lower case, of users of the identity
+	// administrators are the email addresses, in lower case, of users of the identity
 	// provider with the role Administrator; see users. Default: none. Mutable.
 	// +kubebuilder:validation:MaxItems=100
 	// +kubebuilder:validation:items:MaxLength=320
-	// +kubebuilder:validation:items:XValidation:rule="self.matches('^[^@[:space:]A-Z]+@[^@[:space:]A-Z]+$')",message="administrators must be e-mail addresses in lower case such as ann@acme.test"
+	// +kubebuilder:validation:items:XValidation:rule="self.matches('^[^@[:space:]A-Z]+@[^@[:space:]A-Z]+$')",message="administrators must be email addresses in lower case such as ann@acme.test"
 	// +listType=set
 	// +optional
 	Administrators []string `json:"administrators,omitempty"`

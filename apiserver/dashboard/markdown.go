@@ -115,7 +115,7 @@ func imageLink(image *ast.Image, text string) ast.Node {
 }
 
 // secureLink makes a link open another tab that learns nothing of this one. A link to
-// anything but a web page or an e-mail address becomes text.
+// anything but a web page or an email address becomes text.
 func secureLink(n ast.Node, source []byte) {
 	destination := ""
 	switch link := n.(type) {

@@ -20,7 +20,7 @@ const maxLinkLifetime = time.Hour
 type signInLinkCommand struct {
 	tenantFlags
 	URL      *url.URL      `name:"url" env:"MNEMO_URL" required:"" help:"URL at which users reach the API server, such as https://mnemo.example.com."`
-	User     string        `required:"" help:"User of the tenant: the name or e-mail address."`
+	User     string        `required:"" help:"User of the tenant: the name or email address."`
 	Lifetime time.Duration `default:"10m" help:"Time until the link expires, at most 1h."`
 }
 

@@ -58,14 +58,14 @@ func (c *listUsersCommand) Run(ctx context.Context) error {
 
 type removeUserCommand struct {
 	tenantFlags
-	Email string `arg:"" help:"E-mail address of the user."`
+	Email string `arg:"" help:"Email address of the user."`
 }
 
 // Validate rejects an argument that is no address: it would be recorded, and nobody's
 // access would end.
 func (c *removeUserCommand) Validate() error {
 	if !emailPattern.MatchString(c.Email) {
-		return errors.New("<email> must be an e-mail address such as ann@acme.test")
+		return errors.New("<email> must be an email address such as ann@acme.test")
 	}
 	return nil
 }
@@ -84,7 +84,7 @@ func (c *removeUserCommand) Run(ctx context.Context) error {
 
 type restoreUserCommand struct {
 	tenantFlags
-	Email string `arg:"" help:"E-mail address of the user."`
+	Email string `arg:"" help:"Email address of the user."`
 }
 
 // Run restores the user.

@@ -40,7 +40,7 @@ func TestUsers(t *testing.T) {
 		t.Errorf("users list printed %q", out)
 	}
 	for _, bad := range []string{"", "ann", " " + email, email + " ", "ann@a@b"} {
-		e.expectError(t, "must be an e-mail address", "users", "remove", id, bad)
+		e.expectError(t, "must be an email address", "users", "remove", id, bad)
 	}
 	for _, command := range []string{"list", "remove", "restore"} {
 		for _, unknown := range []string{"nope", uuid.NewString()} {

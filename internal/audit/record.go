@@ -45,7 +45,7 @@ const (
 	AppToken             Verb = "app.token"             // id of the grant, client id: tokens were issued
 	AppDisconnect        Verb = "app.disconnect"        // id of the grant
 	UserCreate           Verb = "user.create"           // no objects
-	UserUpdate           Verb = "user.update"           // no objects: the e-mail address
+	UserUpdate           Verb = "user.update"           // no objects: the email address
 	UserActivate         Verb = "user.activate"         // no objects
 	UserDeactivate       Verb = "user.deactivate"       // no objects: access ends, data is retained
 	UserDelete           Verb = "user.delete"           // no objects: access ends, deletion of the data begins

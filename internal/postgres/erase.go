@@ -25,7 +25,7 @@ var keptTables = map[string]string{
 	"usage_days":    "numbers for billing per tenant and day, without users, kept for 400 days",
 }
 
-// FindUser returns the user with a name or e-mail address, active or not.
+// FindUser returns the user with a name or email address, active or not.
 func (d *DB) FindUser(ctx context.Context, id tenant.ID, name string) (tenant.Scope, error) {
 	rows, err := db.New(d.pool).FindUsers(ctx, db.FindUsersParams{TenantID: string(id), Name: name})
 	switch {
@@ -34,7 +34,7 @@ func (d *DB) FindUser(ctx context.Context, id tenant.ID, name string) (tenant.Sc
 	case len(rows) == 0:
 		return tenant.Scope{}, fault.New(fault.NotFound, "tenant %s has no user %s", id, name)
 	case len(rows) > 1:
-		return tenant.Scope{}, fault.New(fault.Conflict, "%d users have the e-mail address %s; give the name of one of them", len(rows), name)
+		return tenant.Scope{}, fault.New(fault.Conflict, "%d users have the email address %s; give the name of one of them", len(rows), name)
 	}
 	return tenant.JobScope(id, tenant.UserID(rows[0])), nil
 }

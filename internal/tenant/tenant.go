@@ -74,7 +74,7 @@ type Spec struct {
 	Adopt        bool // adopt the retained data of the same name and namespace
 	Users        []UserSpec
 	Applications []ApplicationSpec
-	// Administrators are names of listed users, and e-mail addresses in lower case of users
+	// Administrators are names of listed users, and email addresses in lower case of users
 	// of the identity provider.
 	Administrators []string
 }

@@ -19,7 +19,7 @@ type FindUsersParams struct {
 	Name     string
 }
 
-// By name, which is unique, or else by e-mail address.
+// By name, which is unique, or else by email address.
 func (q *Queries) FindUsers(ctx context.Context, arg FindUsersParams) ([]int64, error) {
 	rows, err := q.db.Query(ctx, findUsers, arg.TenantID, arg.Name)
 	if err != nil {
