@@ -51,9 +51,9 @@ const clipped = `[...document.querySelectorAll("button, .button, input, select, 
 	return r.width > 1 && (r.left < -1 || r.right > innerWidth + 1 || e.matches("nav a") && r.right > e.closest("nav").getBoundingClientRect().right + 1 || e.matches("button, .button, h1, h2") && e.scrollWidth > e.clientWidth + 1 && getComputedStyle(e).display !== "inline");
 }).map((e) => e.outerHTML.slice(0, 120))`
 
-// broken returns the words of the navigation, of headings and of buttons that continue on the
+// broken returns the words of the navigation, headings, buttons and labels that continue on the
 // next line, except those of users.
-const broken = `[...document.querySelectorAll("nav a, button, .button, h1, h2, th, dt")].flatMap((e) => {
+const broken = `[...document.querySelectorAll("nav a, button, .button, h1, h2, th, dt, label")].flatMap((e) => {
 	if (!e.checkVisibility() || e.offsetWidth <= 1 || e.closest("[hidden], .sr, .skip, dialog:not([open]), [dir=auto], [translate=no]")) return [];
 	const found = [], walk = document.createTreeWalker(e, NodeFilter.SHOW_TEXT), range = document.createRange();
 	for (let node = walk.nextNode(); node; node = walk.nextNode()) {
