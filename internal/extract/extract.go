@@ -107,8 +107,8 @@ func (r *Runner) Run(ctx context.Context, a Args) error {
 			return err
 		}
 		if x.Facts != nil {
-			if err = r.store(ctx, who, a.Extraction, x); errors.Is(err, memory.ErrExtractionEnded) {
-				continue // it was deleted, or another worker stored a fact
+			if err = r.store(ctx, who, a.Extraction, x); fault.Is(err, fault.NotFound) {
+				continue // it or its user was deleted, or another worker stored a fact
 			}
 			return err
 		}

@@ -2,9 +2,12 @@ package postgres_test
 
 import (
 	"context"
+	"fmt"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/postgres/postgrestest"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 	"github.com/mnemo-dev/mnemo/internal/tenant/tenanttest"
@@ -43,4 +46,35 @@ func TestEraseUserNotifiesOperator(t *testing.T) {
 	case <-time.After(5 * time.Second):
 		t.Error("the operator was not notified")
 	}
+}
+
+// A user who is erased while memories are created has none afterwards, nor parts of them, which
+// the end of the test checks.
+func TestEraseUserWhileMemoriesAreCreated(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	scope := b.users[0]
+	var writers sync.WaitGroup
+	started := make(chan struct{}, 8)
+	for w := range cap(started) {
+		writers.Go(func() {
+			var err error
+			for n := 0; err == nil; n++ {
+				_, err = b.Memories().Create(t.Context(), scope, newMemory(fmt.Sprintf("%s %d %d", seat, w, n)))
+				if n == 0 {
+					started <- struct{}{}
+				}
+			}
+			wantKind(t, "Create for an erased user", err, fault.NotFound)
+		})
+	}
+	for range cap(started) {
+		<-started
+	}
+	if err := b.EraseUser(t.Context(), scope); err != nil {
+		t.Error(err)
+	}
+	writers.Wait()
+	_, err := b.Memories().Create(t.Context(), scope, newMemory(seat))
+	wantKind(t, "Create for an erased user", err, fault.NotFound)
 }

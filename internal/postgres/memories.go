@@ -87,7 +87,10 @@ func prepareMemory(ctx context.Context, q *db.Queries, scope tenant.Scope, in me
 	if err := ensureDefaultBucket(ctx, q, scope); err != nil {
 		return row, err
 	}
-	return q.PrepareMemory(ctx, p)
+	if row, err = q.PrepareMemory(ctx, p); err == nil && row.Bucket == 0 { // the user has been erased
+		err = unknownTenant(scope.Tenant)
+	}
+	return row, err
 }
 
 // insert stores a memory that is not a duplicate. All writers of the tenant wait for the lock on the usage row, so
