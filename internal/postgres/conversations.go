@@ -49,6 +49,9 @@ func (c Conversations) upsert(ctx context.Context, w *conversationWriter, u chat
 	if _, err := w.q.LockUsage(ctx, string(w.scope.Tenant)); err != nil {
 		return chat.Outcome{}, orUnknown(err, w.scope.Tenant)
 	}
+	if err := w.requireUser(ctx); err != nil {
+		return chat.Outcome{}, err
+	}
 	change, err := w.plan(ctx, u)
 	if err != nil {
 		return chat.Outcome{}, err

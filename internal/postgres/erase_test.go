@@ -48,24 +48,34 @@ func TestEraseUserNotifiesOperator(t *testing.T) {
 	}
 }
 
-// A user who is erased while memories are created has none afterwards, nor parts of them, which
-// the end of the test checks.
-func TestEraseUserWhileMemoriesAreCreated(t *testing.T) {
+// A user who is erased while data is stored has none afterwards, nor parts of it, which the end of the test checks.
+func TestEraseUserWhileDataIsStored(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	scope := b.users[0]
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	store := func(w, n int) error {
+		var err error
+		if w%2 == 0 {
+			_, err = b.Memories().Create(ctx, scope, newMemory(fmt.Sprintf("%s %d %d", seat, w, n)))
+		} else {
+			_, err = b.Conversations().Upsert(ctx, scope, newConversation(fmt.Sprintf("%d-%d", w, n), 0, 2))
+		}
+		return err
+	}
 	var writers sync.WaitGroup
 	started := make(chan struct{}, 8)
 	for w := range cap(started) {
 		writers.Go(func() {
 			var err error
 			for n := 0; err == nil; n++ {
-				_, err = b.Memories().Create(t.Context(), scope, newMemory(fmt.Sprintf("%s %d %d", seat, w, n)))
+				err = store(w, n)
 				if n == 0 {
 					started <- struct{}{}
 				}
 			}
-			wantKind(t, "Create for an erased user", err, fault.NotFound)
+			wantKind(t, "data for an erased user", err, fault.NotFound)
 		})
 	}
 	for range cap(started) {
@@ -73,8 +83,10 @@ func TestEraseUserWhileMemoriesAreCreated(t *testing.T) {
 	}
 	if err := b.EraseUser(t.Context(), scope); err != nil {
 		t.Error(err)
+		cancel()
 	}
 	writers.Wait()
-	_, err := b.Memories().Create(t.Context(), scope, newMemory(seat))
-	wantKind(t, "Create for an erased user", err, fault.NotFound)
+	for w := range 2 {
+		wantKind(t, "data for an erased user", store(w, 0), fault.NotFound)
+	}
 }

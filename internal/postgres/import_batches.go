@@ -10,6 +10,7 @@ import (
 
 	"github.com/mnemo-dev/mnemo/internal/audit"
 	"github.com/mnemo-dev/mnemo/internal/chat"
+	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/importer"
 	"github.com/mnemo-dev/mnemo/internal/postgres/db"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
@@ -178,6 +179,11 @@ func (x *importBatch) account(ctx context.Context) error {
 		counts.Move("", c.After.Status)
 	}
 	if err := x.charge(ctx, x.storage, counts); err != nil || len(x.stored) == 0 {
+		return err
+	}
+	if err := x.requireUser(ctx); fault.Is(err, fault.NotFound) {
+		return importer.ErrLeaseLost
+	} else if err != nil {
 		return err
 	}
 	return appendAudit(ctx, x.q, x.scope, audit.ConversationStore, x.stored...)

@@ -72,38 +72,57 @@ func (d *DB) PurgeUser(ctx context.Context, scope tenant.Scope) error {
 // purgeUserBatch deletes a batch of conversations; once there are none, a batch
 // of memories; and then the row. more reports whether data may remain.
 func (d *DB) purgeUserBatch(ctx context.Context, scope tenant.Scope) (more bool, err error) {
-	id, user := string(scope.Tenant), int64(scope.User)
 	var conversations, memories []string
 	err = d.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
 		var err error
-		conversations, err = q.ConversationsOfUser(ctx, db.ConversationsOfUserParams{TenantID: id, UserID: user, Batch: purgeBatch})
-		if err != nil {
-			return err
-		}
-		memories, err = q.MemoriesOfUser(ctx, db.MemoriesOfUserParams{TenantID: id, UserID: user, Batch: purgeBatch})
+		conversations, memories, err = dataOfUser(ctx, q, scope, purgeBatch)
 		return err
 	})
 	switch {
 	case err != nil:
 		return false, err
 	case len(conversations) > 0:
-		err = d.purgeConversations(ctx, scope, conversations)
+		more, err = true, d.purgeConversations(ctx, scope, conversations)
 	case len(memories) > 0:
-		err = d.purgeMemories(ctx, scope, memories)
+		more, err = true, d.purgeMemories(ctx, scope, memories)
 	default:
-		// The delete cascades to buckets, imports, tokens and idempotency keys.
-		return false, d.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
-			// Before the row, which has the pseudonym. Nothing links the record to the user afterwards.
-			if err := appendAudit(ctx, q, scope, audit.UserErase); err != nil {
-				return err
-			}
-			return q.DeletePurgedUser(ctx, db.DeletePurgedUserParams{TenantID: id, ID: user})
-		})
+		more, err = d.deletePurgedUser(ctx, scope)
 	}
 	if fault.Is(err, fault.NotFound) {
 		return false, nil // the tenant was deleted concurrently
 	}
-	return true, err
+	return more, err
+}
+
+// deletePurgedUser deletes the row of a user without data. more reports that a transaction which began
+// before the purge has stored data meanwhile.
+func (d *DB) deletePurgedUser(ctx context.Context, scope tenant.Scope) (more bool, err error) {
+	err = d.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
+		if _, err := q.LockUsage(ctx, string(scope.Tenant)); err != nil {
+			return orUnknown(err, scope.Tenant)
+		}
+		conversations, memories, err := dataOfUser(ctx, q, scope, 1)
+		if more = len(conversations)+len(memories) > 0; err != nil || more {
+			return err
+		}
+		// Before the row, which has the pseudonym. Nothing links the record to the user afterwards.
+		if err := appendAudit(ctx, q, scope, audit.UserErase); err != nil {
+			return err
+		}
+		// The delete cascades to buckets, imports, tokens and idempotency keys.
+		return q.DeletePurgedUser(ctx, db.DeletePurgedUserParams{TenantID: string(scope.Tenant), ID: int64(scope.User)})
+	})
+	return more, err
+}
+
+// dataOfUser returns the ids of at most n conversations and n memories.
+func dataOfUser(ctx context.Context, q *db.Queries, scope tenant.Scope, n int32) (conversations, memories []string, err error) {
+	p := db.ConversationsOfUserParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), Batch: n}
+	if conversations, err = q.ConversationsOfUser(ctx, p); err != nil {
+		return nil, nil, err
+	}
+	memories, err = q.MemoriesOfUser(ctx, db.MemoriesOfUserParams(p))
+	return conversations, memories, err
 }
 
 // purgeConversations deletes conversations of a user who is being erased. The audit log

@@ -67,7 +67,7 @@ const ensureDefaultBucket = `-- name: EnsureDefaultBucket :exec
 insert into buckets (tenant_id, user_id, id, name, name_key, is_default) overriding system value
 select $1, $2, greatest(n.id, (select max(b.id) + 1 from buckets b where b.tenant_id = $1 and b.user_id = $2)),
     $3, $4, true from (select nextval(pg_get_serial_sequence('buckets', 'id')) as id) n
-where exists (select from users x where x.tenant_id = $1 and x.id = $2)
+where exists (select from users x where x.tenant_id = $1 and x.id = $2 and not x.purging)
 on conflict do nothing
 `
 
@@ -78,7 +78,7 @@ type EnsureDefaultBucketParams struct {
 	NameKey  string
 }
 
-// Does nothing for a user who has been erased.
+// Does nothing for a user who has been or is being erased.
 func (q *Queries) EnsureDefaultBucket(ctx context.Context, arg EnsureDefaultBucketParams) error {
 	_, err := q.db.Exec(ctx, ensureDefaultBucket,
 		arg.TenantID,

@@ -34,7 +34,7 @@ const createMemory = `-- name: CreateMemory :many
 with allowed as (
     select from usage u
     join quotas q on q.tenant_id = u.tenant_id
-    join users x on x.tenant_id = u.tenant_id and x.id = $1
+    join users x on x.tenant_id = u.tenant_id and x.id = $1 and not x.purging
     join buckets b on b.tenant_id = u.tenant_id and b.user_id = x.id and b.id = $2
     where u.tenant_id = $3 and u.memories + 1 <= q.memories and u.storage + $4::bigint <= q.storage and x.memories + 1 <= q.user_memories
         and not exists (select from (select tenant_id, user_id, id, seq, bucket_id, text, tokens, source, version, created_at, updated_at, superseded_by, superseded_at, agent_id, run_id, tags, metadata, attribute_bytes from memories where text = $5::text offset 0) m
@@ -78,7 +78,7 @@ type CreateMemoryParams struct {
 }
 
 // Inserts and counts a memory. The transaction holds the lock on the usage row. Returns no row and changes nothing if a
-// quota would be exceeded, the bucket contains the text, or it does not exist.
+// quota would be exceeded, the bucket contains the text or does not exist, or the user is being erased.
 func (q *Queries) CreateMemory(ctx context.Context, arg CreateMemoryParams) ([]string, error) {
 	rows, err := q.db.Query(ctx, createMemory,
 		arg.UserID,
@@ -718,8 +718,9 @@ func (q *Queries) NewerMemories(ctx context.Context, arg NewerMemoriesParams) ([
 }
 
 const prepareMemory = `-- name: PrepareMemory :one
-select coalesce((select b.id from buckets b where b.tenant_id = $1 and b.user_id = $2
-        and case when $3::bigint = 0 then b.is_default else b.id = $3 end), 0)::bigint as bucket,
+select coalesce((select b.id from buckets b join users x on x.tenant_id = b.tenant_id and x.id = b.user_id and not x.purging
+        where b.tenant_id = $1 and b.user_id = $2
+            and case when $3::bigint = 0 then b.is_default else b.id = $3 end), 0)::bigint as bucket,
     coalesce((select m.id from (select tenant_id, user_id, id, seq, bucket_id, text, tokens, source, version, created_at, updated_at, superseded_by, superseded_at, agent_id, run_id, tags, metadata, attribute_bytes from memories where text = $4::text offset 0) m
         join buckets b on b.tenant_id = m.tenant_id and b.user_id = m.user_id and b.id = m.bucket_id
         where b.tenant_id = $1 and b.user_id = $2
@@ -747,7 +748,7 @@ type PrepareMemoryRow struct {
 	Units     []int64
 }
 
-// The bucket of a new memory, 0 if it does not exist, the oldest memory with exactly this text and these attributes in it, and ids
+// The bucket of a new memory, 0 if it does not exist or the user is being erased, the oldest memory with exactly this text and these attributes in it, and ids
 // for the units. The text is compared first (offset 0): the planner underestimates how many memories a bucket has.
 func (q *Queries) PrepareMemory(ctx context.Context, arg PrepareMemoryParams) (PrepareMemoryRow, error) {
 	row := q.db.QueryRow(ctx, prepareMemory,

@@ -10,6 +10,23 @@ import (
 	"time"
 )
 
+const hasUser = `-- name: HasUser :one
+select exists (select from users where tenant_id = $1 and id = $2 and not purging)
+`
+
+type HasUserParams struct {
+	TenantID string
+	ID       int64
+}
+
+// Whether the user exists and is not being erased.
+func (q *Queries) HasUser(ctx context.Context, arg HasUserParams) (bool, error) {
+	row := q.db.QueryRow(ctx, hasUser, arg.TenantID, arg.ID)
+	var exists bool
+	err := row.Scan(&exists)
+	return exists, err
+}
+
 const insertUser = `-- name: InsertUser :one
 insert into users (tenant_id, name, email) values ($1, $2, $3) returning id
 `

@@ -4,11 +4,11 @@ where tenant_id = @tenant_id and user_id = @user_id
 order by is_default desc, lower(name), id;
 
 -- name: EnsureDefaultBucket :exec
--- Does nothing for a user who has been erased.
+-- Does nothing for a user who has been or is being erased.
 insert into buckets (tenant_id, user_id, id, name, name_key, is_default) overriding system value
 select @tenant_id, @user_id, greatest(n.id, (select max(b.id) + 1 from buckets b where b.tenant_id = @tenant_id and b.user_id = @user_id)),
     @name, @name_key, true from (select nextval(pg_get_serial_sequence('buckets', 'id')) as id) n
-where exists (select from users x where x.tenant_id = @tenant_id and x.id = @user_id)
+where exists (select from users x where x.tenant_id = @tenant_id and x.id = @user_id and not x.purging)
 on conflict do nothing;
 
 -- name: InsertBucket :one

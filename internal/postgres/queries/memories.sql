@@ -1,8 +1,9 @@
 -- name: PrepareMemory :one
--- The bucket of a new memory, 0 if it does not exist, the oldest memory with exactly this text and these attributes in it, and ids
+-- The bucket of a new memory, 0 if it does not exist or the user is being erased, the oldest memory with exactly this text and these attributes in it, and ids
 -- for the units. The text is compared first (offset 0): the planner underestimates how many memories a bucket has.
-select coalesce((select b.id from buckets b where b.tenant_id = @tenant_id and b.user_id = @user_id
-        and case when @bucket_id::bigint = 0 then b.is_default else b.id = @bucket_id end), 0)::bigint as bucket,
+select coalesce((select b.id from buckets b join users x on x.tenant_id = b.tenant_id and x.id = b.user_id and not x.purging
+        where b.tenant_id = @tenant_id and b.user_id = @user_id
+            and case when @bucket_id::bigint = 0 then b.is_default else b.id = @bucket_id end), 0)::bigint as bucket,
     coalesce((select m.id from (select * from memories where text = @text::text offset 0) m
         join buckets b on b.tenant_id = m.tenant_id and b.user_id = m.user_id and b.id = m.bucket_id
         where b.tenant_id = @tenant_id and b.user_id = @user_id
@@ -24,11 +25,11 @@ from (select unnest(@unit_ids::bigint[]) as id, unnest(@starts::int[]) as span_s
 
 -- name: CreateMemory :many
 -- Inserts and counts a memory. The transaction holds the lock on the usage row. Returns no row and changes nothing if a
--- quota would be exceeded, the bucket contains the text, or it does not exist.
+-- quota would be exceeded, the bucket contains the text or does not exist, or the user is being erased.
 with allowed as (
     select from usage u
     join quotas q on q.tenant_id = u.tenant_id
-    join users x on x.tenant_id = u.tenant_id and x.id = @user_id
+    join users x on x.tenant_id = u.tenant_id and x.id = @user_id and not x.purging
     join buckets b on b.tenant_id = u.tenant_id and b.user_id = x.id and b.id = @bucket_id
     where u.tenant_id = @tenant_id and u.memories + 1 <= q.memories and u.storage + @storage::bigint <= q.storage and x.memories + 1 <= q.user_memories
         and not exists (select from (select * from memories where text = @text::text offset 0) m

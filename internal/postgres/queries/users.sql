@@ -29,3 +29,7 @@ update users set email = @email, active = @active where tenant_id = @tenant_id a
 
 -- name: LockUserByName :one
 select id from users where tenant_id = @tenant_id and name = @name and active for no key update;
+
+-- name: HasUser :one
+-- Whether the user exists and is not being erased.
+select exists (select from users where tenant_id = @tenant_id and id = @id and not purging);
