@@ -84,10 +84,15 @@ var reachableFunctions = map[string]string{
 	"river_job_state_in_bitmask": "pure function of River",
 }
 
+// The scope of the transaction, which PostgreSQL evaluates once per statement.
+const (
+	scopeTenant = `( SELECT (NULLIF(current_setting('mnemo.tenant'::text, true), ''::text))::uuid AS "nullif")`
+	everyUser   = `( SELECT (current_setting('mnemo.user'::text, true) = '*'::text))`
+	scopeUser   = `( SELECT (NULLIF(NULLIF(current_setting('mnemo.user'::text, true), ''::text), '*'::text))::bigint AS "nullif")`
+)
+
 // scopePolicy must be the policy of every relation that is not in withoutPolicy.
-const scopePolicy = `((tenant_id = (NULLIF(current_setting('mnemo.tenant'::text, true), ''::text))::uuid) AND ` +
-	`((current_setting('mnemo.user'::text, true) = '*'::text) OR ` +
-	`(user_id = (NULLIF(NULLIF(current_setting('mnemo.user'::text, true), ''::text), '*'::text))::bigint)))`
+const scopePolicy = `((tenant_id = ` + scopeTenant + `) AND (` + everyUser + ` OR (user_id = ` + scopeUser + `)))`
 
 // otherPolicies replace scopePolicy for the audit log, whose records have a pseudonym
 // instead of the user.
@@ -99,13 +104,10 @@ var otherPolicies = map[string]string{
 }
 
 // tenantPolicy is the policy of rows that belong to no user.
-const tenantPolicy = `((tenant_id = (NULLIF(current_setting('mnemo.tenant'::text, true), ''::text))::uuid) AND ` +
-	`(current_setting('mnemo.user'::text, true) = '*'::text))`
+const tenantPolicy = `((tenant_id = ` + scopeTenant + `) AND ` + everyUser + `)`
 
-const auditPolicy = `((tenant_id = (NULLIF(current_setting('mnemo.tenant'::text, true), ''::text))::uuid) AND ` +
-	`((current_setting('mnemo.user'::text, true) = '*'::text) OR ` +
-	`(subject = ( SELECT u.audit_id FROM users u WHERE ((u.tenant_id = (NULLIF(current_setting('mnemo.tenant'::text, true), ''::text))::uuid) AND ` +
-	`(u.id = (NULLIF(NULLIF(current_setting('mnemo.user'::text, true), ''::text), '*'::text))::bigint))))))`
+const auditPolicy = `((tenant_id = ` + scopeTenant + `) AND (` + everyUser + ` OR ` +
+	`(subject = ( SELECT u.audit_id FROM users u WHERE ((u.tenant_id = ` + scopeTenant + `) AND (u.id = ` + scopeUser + `))))))`
 
 // relation is what the application role finds in the catalog. Views and foreign
 // tables cannot have a policy, so each would need an entry in withoutPolicy.
