@@ -2,11 +2,13 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/mnemo-dev/mnemo/internal/audit"
 	"github.com/mnemo-dev/mnemo/internal/filter"
@@ -34,8 +36,24 @@ func (m Memories) Create(ctx context.Context, scope tenant.Scope, in memory.NewM
 	if err != nil {
 		return memory.Created{}, fmt.Errorf("generate id: %w", err)
 	}
+	for range attempts {
+		var answer memoryAnswer
+		if answer, err = m.create(ctx, scope, id, in); err == nil {
+			return memory.Created(answer), nil
+		}
+		if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == notCreated {
+			err = m.whyNotCreated(ctx, scope, in)
+		}
+		if !errors.Is(err, errChanged) {
+			break
+		}
+	}
+	return memory.Created{}, fmt.Errorf("create memory: %w", err)
+}
+
+func (m Memories) create(ctx context.Context, scope tenant.Scope, id string, in memory.NewMemory) (memoryAnswer, error) {
 	var answer memoryAnswer
-	err = m.DB.writeScope(ctx, scope, func(tx pgx.Tx, q *db.Queries) error {
+	err := m.DB.writeScope(ctx, scope, func(tx pgx.Tx, q *db.Queries) error {
 		answer = memoryAnswer{ID: id}
 		return answerOnce(ctx, q, scope, in.Request, &answer, func() error {
 			p, err := prepareMemory(ctx, q, scope, in)
@@ -53,10 +71,7 @@ func (m Memories) Create(ctx context.Context, scope tenant.Scope, in memory.NewM
 			return advanceExtraction(ctx, q, scope, in.Result)
 		})
 	})
-	if err != nil {
-		return memory.Created{}, fmt.Errorf("create memory: %w", err)
-	}
-	return memory.Created(answer), nil
+	return answer, err
 }
 
 // memoryAnswer is the stored response of a request that created a memory.
@@ -110,7 +125,7 @@ func (m Memories) insert(
 	if err := q.AwaitUsage(ctx, string(scope.Tenant)); err != nil {
 		return err
 	}
-	created, err := q.CreateMemory(ctx, db.CreateMemoryParams{
+	err := q.CreateMemory(ctx, db.CreateMemoryParams{
 		TenantID: string(scope.Tenant), UserID: int64(scope.User), ID: id, BucketID: prepared.Bucket,
 		Text: in.Text, Tokens: integer(in.Tokens), Source: in.Source,
 		AgentID: in.AgentID, RunID: in.RunID, Tags: orEmpty(in.Tags), Metadata: metadataColumn(in.Metadata), AttributeBytes: integer(in.Size()),
@@ -118,9 +133,6 @@ func (m Memories) insert(
 	})
 	if err != nil {
 		return err
-	}
-	if len(created) == 0 {
-		return notCreated(ctx, q, scope, in)
 	}
 	return link(ctx, q, scope, id, in.Links)
 }
@@ -139,17 +151,24 @@ func memoryParts(scope tenant.Scope, id string, in memory.NewMemory, prepared db
 	return p
 }
 
-// notCreated returns why a memory was not created: errChanged if a concurrent transaction stored the same text,
-// memory.ErrBucketNotFound if one deleted the bucket, or else the exceeded quota.
-func notCreated(ctx context.Context, q *db.Queries, scope tenant.Scope, in memory.NewMemory) error {
-	now, err := prepareMemory(ctx, q, scope, in)
-	if err != nil {
-		return err
-	}
-	if now.Duplicate != "" {
-		return errChanged
-	}
-	return quotaExceeded(ctx, q, scope, 1, int64(len(in.Text)+in.Size()))
+// notCreated is the SQLSTATE of CreateMemory if it refuses the memory.
+const notCreated = "MN001"
+
+// whyNotCreated returns the reason why CreateMemory refused a memory, or errChanged if that is no longer so.
+func (m Memories) whyNotCreated(ctx context.Context, scope tenant.Scope, in memory.NewMemory) error {
+	return m.DB.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
+		if _, err := q.LockUsage(ctx, string(scope.Tenant)); err != nil {
+			return orUnknown(err, scope.Tenant)
+		}
+		now, err := prepareMemory(ctx, q, scope, in)
+		if err != nil {
+			return err
+		}
+		if now.Duplicate != "" {
+			return errChanged
+		}
+		return quotaExceeded(ctx, q, scope, 1, int64(len(in.Text)+in.Size()))
+	})
 }
 
 // List implements memory.Store.

@@ -197,8 +197,9 @@ func TestDuplicatesAreFoundWithIndex(t *testing.T) {
 	conn := session(t, d, scope)
 	exec(t, conn, "prepare find (uuid, bigint, text, bigint, text, text, text[], jsonb, int) as "+namedQuery(t, "memories.sql", "PrepareMemory",
 		"tenant_id", "user_id", "text", "bucket_id", "agent_id", "run_id", "tags", "metadata", "units"))
-	exec(t, conn, "prepare store as "+namedQuery(t, "memories.sql", "CreateMemory", "tenant_id", "user_id", "text", "bucket_id", "agent_id", "run_id",
-		"tags", "metadata", "storage", "embedded", "id", "tokens", "source", "attribute_bytes"))
+	store := namedQuery(t, "memories.sql", "CreateMemory", "tenant_id", "user_id", "text", "bucket_id", "agent_id", "run_id",
+		"tags", "metadata", "storage", "embedded", "id", "tokens", "source", "attribute_bytes")
+	exec(t, conn, "prepare store as "+strings.Replace(store, "require_created(exists (select from made))", "from made", 1)) // which would fail
 	var bucket int64
 	if err := conn.QueryRow(t.Context(), "select id from buckets").Scan(&bucket); err != nil {
 		t.Fatal(err)

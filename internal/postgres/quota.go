@@ -33,7 +33,7 @@ func reserve(ctx context.Context, q *db.Queries, scope tenant.Scope, memories, s
 }
 
 // quotaExceeded returns a tenant.QuotaExceeded for the quota that a reservation
-// would exceed.
+// would exceed, or errChanged.
 func quotaExceeded(ctx context.Context, q *db.Queries, scope tenant.Scope, memories, storage int64) error {
 	row, err := q.UsageAndQuota(ctx, db.UsageAndQuotaParams{TenantID: string(scope.Tenant), UserID: int64(scope.User)})
 	if err != nil {
@@ -44,8 +44,10 @@ func quotaExceeded(ctx context.Context, q *db.Queries, scope tenant.Scope, memor
 		return storageExceeded(row.StorageHard, row.Storage)
 	case row.Memories+memories > row.MemoriesHard:
 		return tenant.QuotaExceeded{Resource: tenant.ResourceMemories, Limit: row.MemoriesHard, Used: row.Memories}
+	case row.UserMemories+memories > row.UserMemoriesHard:
+		return tenant.QuotaExceeded{Resource: tenant.ResourceUserMemories, Limit: row.UserMemoriesHard, Used: row.UserMemories}
 	}
-	return tenant.QuotaExceeded{Resource: tenant.ResourceUserMemories, Limit: row.UserMemoriesHard, Used: row.UserMemories}
+	return errChanged // a concurrent deletion released what was missing
 }
 
 func storageExceeded(limit, used int64) error {

@@ -33,7 +33,7 @@ func TestMemoryRoundTrips(t *testing.T) {
 		name string
 		do   func()
 		want int64
-	}{{"creation", create, 4}, {"deletion", remove, 6}} {
+	}{{"creation", create, 3}, {"deletion", remove, 6}} {
 		before := proxy.roundTrips.Load()
 		step.do()
 		if n := proxy.roundTrips.Load() - before; n != step.want {

@@ -30,7 +30,7 @@ func (q *Queries) CountMemoryGroups(ctx context.Context, arg CountMemoryGroupsPa
 	return count, err
 }
 
-const createMemory = `-- name: CreateMemory :many
+const createMemory = `-- name: CreateMemory :exec
 with allowed as (
     select from usage u
     join quotas q on q.tenant_id = u.tenant_id
@@ -57,7 +57,7 @@ with allowed as (
     from numbered
     returning id
 )
-select id from made
+select require_created(exists (select from made))
 `
 
 type CreateMemoryParams struct {
@@ -77,10 +77,10 @@ type CreateMemoryParams struct {
 	AttributeBytes int32
 }
 
-// Inserts and counts a memory. The transaction holds the lock on the usage row. Returns no row and changes nothing if a
+// Inserts and counts a memory. The transaction holds the lock on the usage row. Fails (SQLSTATE MN001) if a
 // quota would be exceeded, the bucket contains the text or does not exist, or the user is being erased.
-func (q *Queries) CreateMemory(ctx context.Context, arg CreateMemoryParams) ([]string, error) {
-	rows, err := q.db.Query(ctx, createMemory,
+func (q *Queries) CreateMemory(ctx context.Context, arg CreateMemoryParams) error {
+	_, err := q.db.Exec(ctx, createMemory,
 		arg.UserID,
 		arg.BucketID,
 		arg.TenantID,
@@ -96,22 +96,7 @@ func (q *Queries) CreateMemory(ctx context.Context, arg CreateMemoryParams) ([]s
 		arg.Source,
 		arg.AttributeBytes,
 	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []string{}
-	for rows.Next() {
-		var id string
-		if err := rows.Scan(&id); err != nil {
-			return nil, err
-		}
-		items = append(items, id)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return err
 }
 
 const createMemoryParts = `-- name: CreateMemoryParts :exec

@@ -23,8 +23,8 @@ select @tenant_id, @user_id, p.id, 1, @bucket_id::bigint, @memory_id::uuid, p.sp
 from (select unnest(@unit_ids::bigint[]) as id, unnest(@starts::int[]) as span_start, unnest(@ends::int[]) as span_end,
     unnest(@lexicals::text[]) as lexical, unnest(@embeddings::bytea[]) as embedding, unnest(@generations::smallint[]) as generation_id) p;
 
--- name: CreateMemory :many
--- Inserts and counts a memory. The transaction holds the lock on the usage row. Returns no row and changes nothing if a
+-- name: CreateMemory :exec
+-- Inserts and counts a memory. The transaction holds the lock on the usage row. Fails (SQLSTATE MN001) if a
 -- quota would be exceeded, the bucket contains the text or does not exist, or the user is being erased.
 with allowed as (
     select from usage u
@@ -52,7 +52,7 @@ with allowed as (
     from numbered
     returning id
 )
-select id from made;
+select require_created(exists (select from made));
 
 -- name: Supersede :exec
 -- Marks memories as superseded by a newer one, unless another existing memory already supersedes them.
