@@ -296,7 +296,7 @@ func (e *env) runJobs(t *testing.T) {
 	defer func() { _ = workers.Stop(context.WithoutCancel(t.Context())) }()
 	// A partition is dropped after a delay.
 	const due = "finalized_at is null and scheduled_at <= now()"
-	deadline := time.After(90 * time.Second)
+	deadline := time.After(5 * time.Minute)
 	for tick := time.Tick(200 * time.Millisecond); e.number(t, "select count(*) from river_job where "+due) > 0; {
 		select {
 		case <-tick:
