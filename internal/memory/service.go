@@ -80,9 +80,9 @@ func (s *Service) Create(ctx context.Context, who tenant.Identity, in CreateInpu
 	in.Attributes = in.Normalize(&fault.Fields{})
 	units := retrieve.MemoryUnits(in.Text)
 	s.embed(ctx, who.Generation, units)
-	found := s.similar(ctx, who, in.Text, "", in.Subject(), units)
+	links, duplicates := compare(in.Text, s.similar(ctx, who, in.Text, "", in.Subject(), units))
 	created, err := s.Store.Create(ctx, who.Scope, NewMemory{CreateInput: in, Tokens: s.CountTokens(in.Text), Units: units,
-		Links: links(in.Text, found), Similar: nearDuplicates(in.Text, found)})
+		Links: links, Similar: duplicates})
 	if err != nil {
 		return Created{}, fmt.Errorf("store memory: %w", err)
 	}

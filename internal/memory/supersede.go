@@ -20,8 +20,8 @@ const (
 	similarLimit = 10
 )
 
-// similar returns the memories about the same subject that are most similar to a text,
-// except for id, its own memory. There are none if the text is too long to be one
+// similar returns the memories about the same subject, among those most similar to a text, that replace it, are replaced by it
+// or say nearly the same, except for id, its own memory. There are none if the text is too long to be one
 // statement, or if the embedder or the database fails: a memory is stored in any case.
 func (s *Service) similar(ctx context.Context, who tenant.Identity, text, id, subject string, units []retrieve.Unit) []retrieve.Similar {
 	if len(text) > maxStatement || len(units) != 1 || units[0].Vector == nil {
@@ -34,8 +34,15 @@ func (s *Service) similar(ctx context.Context, who tenant.Identity, text, id, su
 	if err != nil {
 		return nil
 	}
-	list = slices.DeleteFunc(list, func(m retrieve.Similar) bool { return m.Owner == id || len(m.Text) > maxStatement })
+	statement := retrieve.ParseStatement(text)
+	list = slices.DeleteFunc(list, func(m retrieve.Similar) bool {
+		return m.Owner == id || len(m.Text) > maxStatement || !related(statement, retrieve.ParseStatement(m.Text), m.Similarity)
+	})
 	return s.aboutSubject(ctx, who, subject, list)
+}
+
+func related(a, b retrieve.Statement, similarity float64) bool {
+	return a.Supersedes(b, similarity) || b.Supersedes(a, similarity) || a.NearDuplicate(b)
 }
 
 // aboutSubject keeps the memories about a subject. Statements about different people do
@@ -58,29 +65,27 @@ func (s *Service) aboutSubject(ctx context.Context, who tenant.Identity, subject
 	})
 }
 
-// links returns the links between a text and those of similar memories.
-func links(text string, found []retrieve.Similar) (out Links) {
-	for _, other := range found {
+// compare returns the links between a text and similar memories, and those that say nearly the same.
+func compare(text string, found []retrieve.Similar) (out Links, duplicates []SimilarMemory) {
+	if len(found) == 0 {
+		return out, nil
+	}
+	statement := retrieve.ParseStatement(text)
+	for _, m := range found {
+		other := retrieve.ParseStatement(m.Text)
 		switch {
-		case statedEarlier(text, other.Text):
-			if out.SupersededBy == "" && retrieve.Supersedes(text, other.Text, other.Similarity) {
-				out.SupersededBy = other.Owner
+		case statedEarlier(text, m.Text):
+			if out.SupersededBy == "" && other.Supersedes(statement, m.Similarity) {
+				out.SupersededBy = m.Owner
 			}
-		case retrieve.Supersedes(other.Text, text, other.Similarity):
-			out.Supersedes = append(out.Supersedes, other.Owner)
+		case statement.Supersedes(other, m.Similarity):
+			out.Supersedes = append(out.Supersedes, m.Owner)
+		}
+		if statement.NearDuplicate(other) {
+			duplicates = append(duplicates, SimilarMemory{ID: m.Owner, Text: m.Text, Score: min(max(m.Similarity, 0), 1)})
 		}
 	}
-	return out
-}
-
-// nearDuplicates returns the similar memories that say nearly the same as a text.
-func nearDuplicates(text string, found []retrieve.Similar) (out []SimilarMemory) {
-	for _, other := range found {
-		if retrieve.NearDuplicate(text, other.Text) {
-			out = append(out, SimilarMemory{ID: other.Owner, Text: other.Text, Score: min(max(other.Similarity, 0), 1)})
-		}
-	}
-	return out
+	return out, duplicates
 }
 
 var leadingDate = regexp.MustCompile(`^\d{4}-\d{2}-\d{2}`)

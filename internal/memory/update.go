@@ -138,7 +138,7 @@ func (s *Service) Update(ctx context.Context, who tenant.Identity, in UpdateInpu
 		if err != nil {
 			return 0, err
 		}
-		edit.Links = links(*in.Text, s.similar(ctx, who, *in.Text, in.ID, subject, edit.Units))
+		edit.Links, _ = compare(*in.Text, s.similar(ctx, who, *in.Text, in.ID, subject, edit.Units))
 	}
 	version, err := s.Store.Update(ctx, who.Scope, edit)
 	if err != nil {

@@ -5,15 +5,14 @@ import "slices"
 // leastShared is the share of the terms that near-duplicates have in common.
 const leastShared = 0.8
 
-// NearDuplicate reports whether two short texts say the same in other words or with
+// NearDuplicate reports whether two statements say the same in other words or with
 // another date at the beginning: both have the same numbers and dates, neither negates
-// the other, and nearly all terms are the same. A text that Supersedes another one is
+// the other, and nearly all terms are the same. A statement that Supersedes another one is
 // not its duplicate.
-func NearDuplicate(a, b string) bool {
-	x, y := newClaim(a), newClaim(b)
-	if x.ended != y.ended || x.otherSubject(y) || !slices.Equal(x.values, y.values) || len(x.terms)+len(y.terms) == 0 {
+func (s Statement) NearDuplicate(other Statement) bool {
+	if s.ended != other.ended || s.otherSubject(other) || !slices.Equal(s.values, other.values) || len(s.terms)+len(other.terms) == 0 {
 		return false
 	}
-	both := share(x.terms, y.terms) * float64(len(x.terms))
-	return 2*both/float64(len(x.terms)+len(y.terms)) >= leastShared && !Supersedes(a, b, 1) && !Supersedes(b, a, 1)
+	both := share(s.terms, other.terms) * float64(len(s.terms))
+	return 2*both/float64(len(s.terms)+len(other.terms)) >= leastShared && !s.Supersedes(other, 1) && !other.Supersedes(s, 1)
 }

@@ -38,8 +38,8 @@ var (
 	home = regexp.MustCompile(`(?i)^(?:lives? in|resides? in|(?:is|am) based in|moved to)$`)
 )
 
-// claim is a parsed statement.
-type claim struct {
+// Statement is a parsed short text.
+type Statement struct {
 	words   []string // in lower case
 	ordered []string // stems of all words
 	terms   []string // distinct stems without values and words of change, sorted
@@ -52,80 +52,80 @@ type claim struct {
 	rest    []string // terms after the frame
 }
 
-// Supersedes reports whether the newer of two short texts replaces the older one: it is
+// Supersedes reports whether the statement replaces an older one: it is
 // about the same subject and gives another value, or says that the older one is no
 // longer true. It prefers none over a wrong answer, and knows English; the rule about
 // numbers applies to any language. similarity is 0 for unrelated and 1 for equal texts.
-func Supersedes(older, newer string, similarity float64) bool {
-	a, b := newClaim(older), newClaim(newer)
-	if similarity < leastSimilar || len(a.terms) == 0 || len(b.terms) == 0 || a.otherSubject(b) {
+func (s Statement) Supersedes(older Statement, similarity float64) bool {
+	if similarity < leastSimilar || len(older.terms) == 0 || len(s.terms) == 0 || older.otherSubject(s) {
 		return false
 	}
-	if a.ended || b.ended {
-		return a.isEnded(b)
+	if older.ended || s.ended {
+		return older.isEnded(s)
 	}
-	if a.isEvent() || b.isEvent() && !b.changed {
+	if older.isEvent() || s.isEvent() && !s.changed {
 		return false
 	}
-	return a.differs(b) && a.isReplaced(b)
+	return older.differs(s) && older.isReplaced(s)
 }
 
 // isReplaced reports whether the newer statement says something else about the same thing.
-func (c claim) isReplaced(newer claim) bool {
-	return newer.changed && share(c.terms, newer.terms) >= mostlyShared || c.sameAttribute(newer) || c.sameFrame(newer) || c.sameTerms(newer) || c.prefers(newer)
+func (s Statement) isReplaced(newer Statement) bool {
+	return newer.changed && share(s.terms, newer.terms) >= mostlyShared || s.sameAttribute(newer) || s.sameFrame(newer) || s.sameTerms(newer) || s.prefers(newer)
 }
 
 // isEnded reports whether only one of the statements is negated, and both are about the same.
-func (c claim) isEnded(newer claim) bool {
-	if c.ended == newer.ended || share(c.terms, newer.terms) < mostlyShared {
+func (s Statement) isEnded(newer Statement) bool {
+	if s.ended == newer.ended || share(s.terms, newer.terms) < mostlyShared {
 		return false
 	}
-	return newer.ended || share(newer.terms, c.terms) >= mostlyShared
+	return newer.ended || share(newer.terms, s.terms) >= mostlyShared
 }
 
 // differs reports whether the statements have other terms or values, or the same ones in
 // another order, as in "prefers tea to coffee".
-func (c claim) differs(newer claim) bool {
-	return !slices.Equal(c.ordered, newer.ordered) && (!slices.Equal(c.terms, newer.terms) || !slices.Equal(c.values, newer.values) || c.compares())
+func (s Statement) differs(newer Statement) bool {
+	return !slices.Equal(s.ordered, newer.ordered) && (!slices.Equal(s.terms, newer.terms) || !slices.Equal(s.values, newer.values) || s.compares())
 }
 
 // compares reports whether the order of the terms matters.
-func (c claim) compares() bool {
-	return slices.Contains(c.words, "to") || slices.Contains(c.words, "over")
+func (s Statement) compares() bool {
+	return slices.Contains(s.words, "to") || slices.Contains(s.words, "over")
 }
 
 // sameAttribute reports whether both say what the same attribute is.
-func (c claim) sameAttribute(newer claim) bool {
-	return c.said && newer.said && len(c.about) > 0 && slices.Equal(c.about, newer.about) && (newer.changed || c.isSingle())
+func (s Statement) sameAttribute(newer Statement) bool {
+	return s.said && newer.said && len(s.about) > 0 && slices.Equal(s.about, newer.about) && (newer.changed || s.isSingle())
 }
 
 // sameFrame reports whether both begin alike and neither only adds details.
-func (c claim) sameFrame(newer claim) bool {
-	if c.frame == "" || c.frame != newer.frame {
+func (s Statement) sameFrame(newer Statement) bool {
+	if s.frame == "" || s.frame != newer.frame {
 		return false
 	}
-	return share(c.rest, newer.rest) < 1 && share(newer.rest, c.rest) < 1 || !slices.Equal(c.values, newer.values)
+	return share(s.rest, newer.rest) < 1 && share(newer.rest, s.rest) < 1 || !slices.Equal(s.values, newer.values)
 }
 
 // sameTerms reports whether both have the same terms with other values.
-func (c claim) sameTerms(newer claim) bool {
-	return len(c.values) > 0 && len(newer.values) > 0 && slices.Equal(c.terms, newer.terms) && !slices.Equal(c.values, newer.values)
+func (s Statement) sameTerms(newer Statement) bool {
+	return len(s.values) > 0 && len(newer.values) > 0 && slices.Equal(s.terms, newer.terms) && !slices.Equal(s.values, newer.values)
 }
 
-func newClaim(text string) claim {
+// ParseStatement parses a short text.
+func ParseStatement(text string) Statement {
 	text = opener.ReplaceAllString(strings.TrimSpace(leadingDate.ReplaceAllString(text, "")), "")
-	c := claim{words: plainWords(text), values: valuesOf(text), changed: changes.MatchString(text), ended: ends.MatchString(text)}
+	s := Statement{words: plainWords(text), values: valuesOf(text), changed: changes.MatchString(text), ended: ends.MatchString(text)}
 	if f := frames.FindStringSubmatch(text); f != nil {
-		c.frame, c.rest = strings.ToLower(f[1]), contents(text[len(f[0]):])
-		if home.MatchString(c.frame) {
-			c.frame = "home"
+		s.frame, s.rest = strings.ToLower(f[1]), contents(text[len(f[0]):])
+		if home.MatchString(s.frame) {
+			s.frame = "home"
 		}
 	}
-	c.ordered, c.terms = stems(c.words), contents(text)
+	s.ordered, s.terms = stems(s.words), contents(text)
 	if at := states.FindStringIndex(text); at != nil {
-		c.said, c.about = true, contents(text[:at[0]])
+		s.said, s.about = true, contents(text[:at[0]])
 	}
-	return c
+	return s
 }
 
 // contents returns the terms of a text without values and words of change.
@@ -138,12 +138,12 @@ func contents(text string) []string {
 
 // otherSubject reports whether the statements are about different people or things with
 // different numbers.
-func (c claim) otherSubject(other claim) bool {
-	return !slices.Equal(c.relatives(), other.relatives()) || !slices.Equal(c.identifier(), other.identifier())
+func (s Statement) otherSubject(other Statement) bool {
+	return !slices.Equal(s.relatives(), other.relatives()) || !slices.Equal(s.identifier(), other.identifier())
 }
 
-func (c claim) relatives() (out []string) {
-	for _, w := range c.words {
+func (s Statement) relatives() (out []string) {
+	for _, w := range s.words {
 		if relatives[w] {
 			out = append(out, w)
 		}
@@ -154,8 +154,8 @@ func (c claim) relatives() (out []string) {
 
 // identifier returns the numbers or letters that name the subject at the beginning, as in
 // "Chapter 3" and "Client 2, note 7".
-func (c claim) identifier() (out []string) {
-	words := c.words
+func (s Statement) identifier() (out []string) {
+	words := s.words
 	if len(words) > 0 && words[0] == "the" {
 		words = words[1:]
 	}
@@ -170,21 +170,21 @@ func isLabel(word string) bool {
 }
 
 // isEvent reports whether the statement tells what happened once.
-func (c claim) isEvent() bool {
-	return len(c.words) > 0 && (pastEvents[c.words[0]] || len(c.words[0]) > 4 && strings.HasSuffix(c.words[0], "ed"))
+func (s Statement) isEvent() bool {
+	return len(s.words) > 0 && (pastEvents[s.words[0]] || len(s.words[0]) > 4 && strings.HasSuffix(s.words[0], "ed"))
 }
 
 // isSingle reports whether the statement is about an attribute of which there is only one.
-func (c claim) isSingle() bool {
-	return slices.ContainsFunc(c.words[:min(len(c.words), 8)], func(w string) bool { return single[w] && slices.Contains(c.about, stem(w)) })
+func (s Statement) isSingle() bool {
+	return slices.ContainsFunc(s.words[:min(len(s.words), 8)], func(w string) bool { return single[w] && slices.Contains(s.about, stem(w)) })
 }
 
 // prefers reports whether both state a preference, or a rule, of which most is equal.
-func (c claim) prefers(newer claim) bool {
+func (s Statement) prefers(newer Statement) bool {
 	for _, verb := range []string{"prefers", "prefer", "should"} {
-		if slices.Contains(c.words, verb) && slices.Contains(newer.words, verb) {
-			most := max(len(c.terms), len(newer.terms))
-			return most >= 3 && share(c.terms, newer.terms)*float64(len(c.terms)) >= float64(most)-1
+		if slices.Contains(s.words, verb) && slices.Contains(newer.words, verb) {
+			most := max(len(s.terms), len(newer.terms))
+			return most >= 3 && share(s.terms, newer.terms)*float64(len(s.terms)) >= float64(most)-1
 		}
 	}
 	return false

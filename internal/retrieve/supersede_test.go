@@ -36,7 +36,7 @@ func TestSupersedesPrecision(t *testing.T) {
 		updates, distinct := statements(t, file)
 		found, wrong := 0.0, 0.0
 		for _, p := range updates {
-			if Supersedes(p[0], p[1], 1) {
+			if supersedes(p[0], p[1]) {
 				found++
 			} else {
 				t.Logf("missed: %s → %s", p[0], p[1])
@@ -44,7 +44,7 @@ func TestSupersedesPrecision(t *testing.T) {
 		}
 		for _, p := range distinct {
 			for _, q := range [][2]string{p, {p[1], p[0]}} {
-				if Supersedes(q[0], q[1], 1) {
+				if supersedes(q[0], q[1]) {
 					wrong++
 					t.Logf("wrong: %s → %s", q[0], q[1])
 				}
@@ -71,8 +71,12 @@ func TestSupersedesNumbered(t *testing.T) {
 		{"Client 2, memory 7 of 100: the parcel weighs 3 kg", "Client 2, memory 7 of 100: the parcel weighs 5 kg", true},
 		{"The parcel weighs 3 kg", "The parcel weighs 5 kg", true},
 	} {
-		if got := Supersedes(tc.older, tc.newer, 1); got != tc.want {
+		if got := supersedes(tc.older, tc.newer); got != tc.want {
 			t.Errorf("%q, then %q: %t, want %t", tc.older, tc.newer, got, tc.want)
 		}
 	}
+}
+
+func supersedes(older, newer string) bool {
+	return ParseStatement(newer).Supersedes(ParseStatement(older), 1)
 }
