@@ -65,16 +65,6 @@ func (w *conversationWriter) lock(ctx context.Context, keys ...chat.Key) (map[ch
 	return out, nil
 }
 
-// requireUser returns NotFound if the user has been or is being erased. The transaction must hold the lock of the usage
-// row, which an erasure waits for.
-func (w *conversationWriter) requireUser(ctx context.Context) error {
-	active, err := w.q.HasUser(ctx, db.HasUserParams{TenantID: string(w.scope.Tenant), ID: int64(w.scope.User)})
-	if err == nil && !active {
-		err = unknownTenant(w.scope.Tenant)
-	}
-	return err
-}
-
 // charge adds the storage and the new conversations of changes to the tenant's
 // usage; Forbidden when that exceeds the storage quota.
 func (w *conversationWriter) charge(ctx context.Context, storage int64, counts chat.StatusCounts) error {

@@ -49,7 +49,7 @@ func (c Conversations) upsert(ctx context.Context, w *conversationWriter, u chat
 	if _, err := w.q.LockUsage(ctx, string(w.scope.Tenant)); err != nil {
 		return chat.Outcome{}, orUnknown(err, w.scope.Tenant)
 	}
-	if err := w.requireUser(ctx); err != nil {
+	if err := requireUser(ctx, w.q, w.scope); err != nil {
 		return chat.Outcome{}, err
 	}
 	change, err := w.plan(ctx, u)

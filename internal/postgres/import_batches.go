@@ -14,6 +14,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/importer"
 	"github.com/mnemo-dev/mnemo/internal/postgres/db"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
 // readBytes limits the stored message text that a batch reads at a time.
@@ -181,12 +182,19 @@ func (x *importBatch) account(ctx context.Context) error {
 	if err := x.charge(ctx, x.storage, counts); err != nil || len(x.stored) == 0 {
 		return err
 	}
-	if err := x.requireUser(ctx); fault.Is(err, fault.NotFound) {
-		return importer.ErrLeaseLost
-	} else if err != nil {
+	if err := requireImporter(ctx, x.q, x.scope); err != nil {
 		return err
 	}
 	return appendAudit(ctx, x.q, x.scope, audit.ConversationStore, x.stored...)
+}
+
+// requireImporter is requireUser for imports, whose work ends with the user: ErrLeaseLost.
+func requireImporter(ctx context.Context, q *db.Queries, scope tenant.Scope) error {
+	err := requireUser(ctx, q, scope)
+	if fault.Is(err, fault.NotFound) {
+		return importer.ErrLeaseLost
+	}
+	return err
 }
 
 // addToImport adds the batch to the counts of the import; ErrLeaseLost.

@@ -43,6 +43,9 @@ func (i Imports) restoreStep(ctx context.Context, run importer.Run, step func(*r
 		if _, err := q.LockUsage(ctx, string(run.Tenant)); err != nil {
 			return orUnknown(err, run.Tenant)
 		}
+		if err := requireImporter(ctx, q, run.Scope); err != nil {
+			return err
+		}
 		x := &restoring{db: i.DB, tx: tx, q: q, run: run, begun: row.Platform == importer.ArchivePlatform}
 		if x.begun {
 			if err := json.Unmarshal(row.Notes, &x.done); err != nil {
