@@ -72,7 +72,7 @@ export const scenarios = {
     check(recalled.content.includes("Lisbon"), recalled.content);
     check((await client.search("which city is warm in May")).some((r) => r.type === "chat"), "search");
     await client.chats.update([stored.conversationId], { pinned: true });
-    const pinned = await Array.fromAsync(client.chats.list({ pinnedOnly: true, pageSize: 1 }));
+    const pinned = await Array.fromAsync(client.chats.list({ pinnedOnly: true, title: name, pageSize: 1 }));
     check(pinned.some((c) => c.id === stored.conversationId), "pinned");
     check((await client.chats.count()) > 0, "count");
     check((await client.chats.delete([stored.conversationId])).count === 1, "deleted");
