@@ -31,8 +31,8 @@ type defect struct {
 var defects = map[string]defect{
 	"lost write": {
 		file: "internal/postgres/memories.go",
-		old:  "	var answer memoryAnswer\n	err = m.DB.writeScope(",
-		new:  "	var answer memoryAnswer\n	if id[35] < '8' {\n		return memory.Created{ID: id}, nil\n	}\n	err = m.DB.writeScope(",
+		old:  "	for range attempts {\n		var answer memoryAnswer\n",
+		new:  "	if id[35] < '8' {\n		return memory.Created{ID: id}, nil\n	}\n	for range attempts {\n		var answer memoryAnswer\n",
 		want: []string{lost},
 	},
 	"orphaned vector": {
