@@ -81,7 +81,10 @@ func TestEraseUserWhileDataIsStored(t *testing.T) {
 	for range cap(started) {
 		<-started
 	}
-	if err := b.EraseUser(t.Context(), scope); err != nil {
+	// A purge that does not stop the writers would never finish.
+	erasing, stop := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer stop()
+	if err := b.EraseUser(erasing, scope); err != nil {
 		t.Error(err)
 		cancel()
 	}

@@ -154,7 +154,7 @@ func memoryParts(scope tenant.Scope, id string, in memory.NewMemory, prepared db
 // notCreated is the SQLSTATE of CreateMemory if it refuses the memory.
 const notCreated = "MN001"
 
-// whyNotCreated returns the reason why CreateMemory refused a memory, or errChanged if that is no longer so.
+// whyNotCreated returns the reason why CreateMemory refused a memory, or errChanged if the reason no longer applies.
 func (m Memories) whyNotCreated(ctx context.Context, scope tenant.Scope, in memory.NewMemory) error {
 	return m.DB.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
 		if _, err := q.LockUsage(ctx, string(scope.Tenant)); err != nil {
