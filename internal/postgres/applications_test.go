@@ -257,6 +257,36 @@ func TestPurgedTenantWithApplicationUsers(t *testing.T) {
 	}
 }
 
+// TestPurgeDeletesUsersInBatches: the users of a large tenant do not fit into one attempt of the job, and the
+// next attempt continues the work.
+func TestPurgeDeletesUsersInBatches(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	who := b.application(t, 0, webApplication())
+	b.fillUsers(t, who, 4500)
+	exec(t, b.owner, "create table deletions_of_users (users bigint)")
+	exec(t, b.owner, `create function note_deletion() returns trigger language plpgsql security definer as $$
+		begin insert into deletions_of_users select count(*) from gone; return null; end $$`)
+	exec(t, b.owner, `create trigger note_deletion after delete on users referencing old table as gone
+		for each statement execute function note_deletion()`)
+	if _, err := b.Retire(t.Context(), who.Tenant, tenant.Delete); err != nil {
+		t.Fatal(err)
+	}
+	if err := tenant.Purge(t.Context(), b.DB, droppedAtOnce{}, who.Tenant); err != nil {
+		t.Fatal(err)
+	}
+	var most, all int64
+	if err := b.owner.QueryRow(t.Context(), "select max(users), sum(users)::bigint from deletions_of_users").Scan(&most, &all); err != nil {
+		t.Fatal(err)
+	}
+	if most > 2000 {
+		t.Errorf("a statement deletes %d users, want at most 2000", most)
+	}
+	if want := int64(4500 + 3); all != want { // and two listed ones, and the application
+		t.Errorf("%d users were deleted, want %d", all, want)
+	}
+}
+
 // fillUsers adds users of an application, as first writes do, without one transaction each.
 func (b *testBundle) fillUsers(t testing.TB, who tenant.Identity, count int) {
 	t.Helper()

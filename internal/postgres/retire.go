@@ -13,9 +13,13 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// purgeBatch is the number of conversations or memories that a purge deletes
-// per transaction, with their messages and units.
-const purgeBatch = 200
+const (
+	// purgeBatch is the number of conversations or memories that a purge deletes
+	// per transaction, with their messages and units.
+	purgeBatch = 200
+	// purgeUsersBatch is the number of users without data that a purge deletes per transaction.
+	purgeUsersBatch = 2000
+)
 
 // Retire implements tenant.Store.
 func (d *DB) Retire(ctx context.Context, resource tenant.ID, policy tenant.DeletionPolicy) (tenant.Remaining, error) {
@@ -122,7 +126,7 @@ func purgeBatchOf(ctx context.Context, q *db.Queries, id tenant.ID) (removed int
 	if removed, err = q.PurgeMemories(ctx, db.PurgeMemoriesParams(p)); err != nil || removed > 0 {
 		return removed, err
 	}
-	return q.PurgeUsers(ctx, string(id))
+	return q.PurgeUsers(ctx, db.PurgeUsersParams{TenantID: string(id), Batch: purgeUsersBatch})
 }
 
 // DeletePurged implements tenant.PurgeStore. It notifies the operator, whose

@@ -328,12 +328,17 @@ const purgeUsers = `-- name: PurgeUsers :execrows
 with emptied as (
     update usage s set memories = 0, conversations = 0, blocked = 0, storage = 0, application_users = 0 where s.tenant_id = $1
 )
-delete from users u where u.tenant_id = $1
+delete from users u where u.tenant_id = $1 and u.id in (select x.id from users x where x.tenant_id = $1 limit $2)
 `
 
-// Users without data. Their names and addresses do not wait for the index.
-func (q *Queries) PurgeUsers(ctx context.Context, tenantID string) (int64, error) {
-	result, err := q.db.Exec(ctx, purgeUsers, tenantID)
+type PurgeUsersParams struct {
+	TenantID string
+	Batch    int32
+}
+
+// Deletes some users, who have no data any more. Their names and addresses do not wait for the index.
+func (q *Queries) PurgeUsers(ctx context.Context, arg PurgeUsersParams) (int64, error) {
+	result, err := q.db.Exec(ctx, purgeUsers, arg.TenantID, arg.Batch)
 	if err != nil {
 		return 0, err
 	}

@@ -76,11 +76,11 @@ delete from memories m where m.tenant_id = @tenant_id and (m.user_id = @user_id 
     and m.id in (select x.id from memories x where x.tenant_id = @tenant_id and (x.user_id = @user_id or @user_id = 0) limit @batch);
 
 -- name: PurgeUsers :execrows
--- Users without data. Their names and addresses do not wait for the index.
+-- Deletes some users, who have no data any more. Their names and addresses do not wait for the index.
 with emptied as (
     update usage s set memories = 0, conversations = 0, blocked = 0, storage = 0, application_users = 0 where s.tenant_id = @tenant_id
 )
-delete from users u where u.tenant_id = @tenant_id;
+delete from users u where u.tenant_id = @tenant_id and u.id in (select x.id from users x where x.tenant_id = @tenant_id limit @batch);
 
 -- name: DeletePurgedTenant :exec
 delete from tenants where id = @id and state = 'purging';
