@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -9,6 +10,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/importer"
 	"github.com/mnemo-dev/mnemo/internal/placement"
+	"github.com/mnemo-dev/mnemo/internal/postgres/postgrestest"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
@@ -77,6 +79,30 @@ func TestPurgeDeletesOneTenantInBatches(t *testing.T) {
 	if diff := cmp.Diff(before, b.rows(t, kept)); diff != "" {
 		t.Errorf("rows of the other tenant (-want +got):\n%s", diff)
 	}
+}
+
+// A batch of a purge is found by an index, also if the tenant has most rows of the table: a sequential scan would read the space
+// of all earlier batches again.
+func TestPurgeReadsNoDeletedRows(t *testing.T) {
+	t.Parallel()
+	d := postgrestest.Create(t)
+	b := setupIn(t, d, nil)
+	disableAutovacuum(t, b)
+	scope := b.users[0]
+	fill(t, b.owner, scope, 2000, 2000)
+	exec(t, b.owner, "update tenants set state = 'purging' where id = $1", scope.Tenant)
+	conn := session(t, d, scope)
+	for _, name := range []string{"PurgeConversations", "PurgeMemories"} {
+		exec(t, conn, "prepare "+name+" (uuid, int) as "+namedQuery(t, "tenants.sql", name, "tenant_id", "batch"))
+	}
+	forEachPlan(t, b, conn, "memories, conversations", func(plans string) {
+		for _, name := range []string{"PurgeConversations", "PurgeMemories"} {
+			plan := explain(t, conn, fmt.Sprintf("execute %s ('%s', 200)", name, scope.Tenant))
+			if node, found := plan.find("Seq Scan"); found {
+				t.Errorf("%s, %s: %s of %s", name, plans, node.Type, node.Relation)
+			}
+		}
+	})
 }
 
 func TestPurgeKeepsRetainedTenants(t *testing.T) {

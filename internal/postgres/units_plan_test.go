@@ -40,6 +40,19 @@ func (n planNode) most() (planNode, float64) {
 	return node, rows
 }
 
+// find returns the first node of a type.
+func (n planNode) find(kind string) (planNode, bool) {
+	if n.Type == kind {
+		return n, true
+	}
+	for _, child := range n.Plans {
+		if found, ok := child.find(kind); ok {
+			return found, true
+		}
+	}
+	return planNode{}, false
+}
+
 // Describing units reads no row twice, also without statistics, as after an import, and
 // with a generic plan.
 func TestDescribeReadsFewRows(t *testing.T) {
@@ -159,6 +172,25 @@ func explain(t *testing.T, conn *pgxpool.Pool, sql string) planNode {
 		t.Fatal(err)
 	}
 	return plans[0].Plan
+}
+
+// readRows executes a statement, without its changes, and returns the number of rows that it reads from a table, also in functions.
+func readRows(t *testing.T, conn *pgxpool.Pool, table, sql string) (rows int64) {
+	t.Helper()
+	tx, err := conn.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(t.Context(), sql, pgx.QueryExecModeSimpleProtocol); err != nil {
+		t.Fatal(err)
+	}
+	if err := tx.QueryRow(t.Context(), "select seq_tup_read + idx_tup_fetch from pg_stat_xact_user_tables where relname = $1", table).Scan(&rows); err != nil {
+		t.Fatal(err)
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return rows
 }
 
 var optionalParameter = regexp.MustCompile(`sqlc\.narg\('\w+'\)`)

@@ -287,18 +287,19 @@ func (q *Queries) NotifyTenant(ctx context.Context, tenantID string) error {
 }
 
 const purgeConversations = `-- name: PurgeConversations :execrows
-delete from conversations c where c.tenant_id = $1 and (c.user_id = $2 or $2 = 0)
-    and c.id in (select x.id from conversations x where x.tenant_id = $1 and (x.user_id = $2 or $2 = 0) limit $3)
+delete from conversations c where c.tenant_id = $1
+    and c.ctid = any(array(select x.ctid from conversations x where x.tenant_id = $1 order by x.user_id, x.id limit $2))
 `
 
 type PurgeConversationsParams struct {
 	TenantID string
-	UserID   int64
 	Batch    int32
 }
 
+// A batch in the order of an index: PostgreSQL would otherwise scan a table that mostly contains this tenant, and read the space of all earlier
+// batches again.
 func (q *Queries) PurgeConversations(ctx context.Context, arg PurgeConversationsParams) (int64, error) {
-	result, err := q.db.Exec(ctx, purgeConversations, arg.TenantID, arg.UserID, arg.Batch)
+	result, err := q.db.Exec(ctx, purgeConversations, arg.TenantID, arg.Batch)
 	if err != nil {
 		return 0, err
 	}
@@ -306,18 +307,18 @@ func (q *Queries) PurgeConversations(ctx context.Context, arg PurgeConversations
 }
 
 const purgeMemories = `-- name: PurgeMemories :execrows
-delete from memories m where m.tenant_id = $1 and (m.user_id = $2 or $2 = 0)
-    and m.id in (select x.id from memories x where x.tenant_id = $1 and (x.user_id = $2 or $2 = 0) limit $3)
+delete from memories m where m.tenant_id = $1
+    and m.ctid = any(array(select x.ctid from memories x where x.tenant_id = $1 order by x.user_id, x.id limit $2))
 `
 
 type PurgeMemoriesParams struct {
 	TenantID string
-	UserID   int64
 	Batch    int32
 }
 
+// See PurgeConversations.
 func (q *Queries) PurgeMemories(ctx context.Context, arg PurgeMemoriesParams) (int64, error) {
-	result, err := q.db.Exec(ctx, purgeMemories, arg.TenantID, arg.UserID, arg.Batch)
+	result, err := q.db.Exec(ctx, purgeMemories, arg.TenantID, arg.Batch)
 	if err != nil {
 		return 0, err
 	}
@@ -328,7 +329,8 @@ const purgeUsers = `-- name: PurgeUsers :execrows
 with emptied as (
     update usage s set memories = 0, conversations = 0, blocked = 0, storage = 0, application_users = 0 where s.tenant_id = $1
 )
-delete from users u where u.tenant_id = $1 and u.id in (select x.id from users x where x.tenant_id = $1 limit $2)
+delete from users u where u.tenant_id = $1
+    and u.ctid = any(array(select x.ctid from users x where x.tenant_id = $1 order by x.id limit $2))
 `
 
 type PurgeUsersParams struct {

@@ -68,19 +68,23 @@ select (select count(*) from memories m where m.tenant_id = @tenant_id) as memor
     (select count(*) from conversations c where c.tenant_id = @tenant_id) as conversations;
 
 -- name: PurgeConversations :execrows
-delete from conversations c where c.tenant_id = @tenant_id and (c.user_id = @user_id or @user_id = 0)
-    and c.id in (select x.id from conversations x where x.tenant_id = @tenant_id and (x.user_id = @user_id or @user_id = 0) limit @batch);
+-- A batch in the order of an index: PostgreSQL would otherwise scan a table that mostly contains this tenant, and read the space of all earlier
+-- batches again.
+delete from conversations c where c.tenant_id = @tenant_id
+    and c.ctid = any(array(select x.ctid from conversations x where x.tenant_id = @tenant_id order by x.user_id, x.id limit @batch));
 
 -- name: PurgeMemories :execrows
-delete from memories m where m.tenant_id = @tenant_id and (m.user_id = @user_id or @user_id = 0)
-    and m.id in (select x.id from memories x where x.tenant_id = @tenant_id and (x.user_id = @user_id or @user_id = 0) limit @batch);
+-- See PurgeConversations.
+delete from memories m where m.tenant_id = @tenant_id
+    and m.ctid = any(array(select x.ctid from memories x where x.tenant_id = @tenant_id order by x.user_id, x.id limit @batch));
 
 -- name: PurgeUsers :execrows
 -- Deletes some users, who have no data any more. Their names and addresses do not wait for the index.
 with emptied as (
     update usage s set memories = 0, conversations = 0, blocked = 0, storage = 0, application_users = 0 where s.tenant_id = @tenant_id
 )
-delete from users u where u.tenant_id = @tenant_id and u.id in (select x.id from users x where x.tenant_id = @tenant_id limit @batch);
+delete from users u where u.tenant_id = @tenant_id
+    and u.ctid = any(array(select x.ctid from users x where x.tenant_id = @tenant_id order by x.id limit @batch));
 
 -- name: DeletePurgedTenant :exec
 delete from tenants where id = @id and state = 'purging';
