@@ -40,3 +40,44 @@ func TestListReadsFewRows(t *testing.T) {
 		}
 	})
 }
+
+// Storing a memory reads no memories of other users, also if they have the same text, as many users of an application do.
+func TestCreateReadsNoMemoriesOfOthers(t *testing.T) {
+	t.Parallel()
+	d := postgrestest.Create(t)
+	b := setupIn(t, d, nil)
+	disableAutovacuum(t, b)
+	scope := b.users[0]
+	b.remember(t, scope, "Has finished the tour", nil)
+	who := b.application(t, 0, webApplication())
+	const others, few = 2000, 10
+	b.fillUsers(t, who, others)
+	defer exec(t, b.owner, "delete from memories where user_id <> $1", int64(scope.User)) // the counters do not include them
+	exec(t, b.owner, `with b as (insert into buckets (tenant_id, user_id, name, name_key, is_default)
+			select tenant_id, id, 'General', 'general', true from users where kind = 'application_user' returning *)
+		insert into memories (tenant_id, user_id, id, seq, bucket_id, text, tokens)
+		select tenant_id, user_id, gen_random_uuid(), 1, id, 'Has finished the tour', 1 from b`)
+	conn := session(t, d, scope)
+	exec(t, conn, "prepare prepared (uuid, bigint, bigint, text, text, text, text[], jsonb, int) as "+
+		namedQuery(t, "memories.sql", "PrepareMemory", "tenant_id", "user_id", "bucket_id", "text", "agent_id", "run_id", "tags", "metadata", "units"))
+	exec(t, conn, "prepare created (uuid, bigint, uuid, bigint, text, int, text, text, text, text[], jsonb, int, bigint, bigint) as "+
+		namedQuery(t, "memories.sql", "CreateMemory", "tenant_id", "user_id", "id", "bucket_id", "text", "tokens", "source", "agent_id", "run_id",
+			"tags", "metadata", "attribute_bytes", "storage", "embedded"))
+	var bucket int64
+	if err := b.owner.QueryRow(t.Context(), "select id from buckets where user_id = $1", int64(scope.User)).Scan(&bucket); err != nil {
+		t.Fatal(err)
+	}
+	forEachPlan(t, b, conn, "memories, buckets, users", func(plans string) {
+		for query, test := range map[string]struct {
+			statement string
+			least     int64
+		}{
+			"prepared": {"execute prepared ('%s', %d, 0, 'Has finished the tour', '', '', '{}', '{}', 1)", 1},
+			"created":  {"execute created ('%s', %d, gen_random_uuid(), " + fmt.Sprint(bucket) + ", 'Likes the tour', 1, '', '', '', '{}', '{}', 0, 1, 1)", 0},
+		} {
+			if rows := readRows(t, conn, "memories", fmt.Sprintf(test.statement, scope.Tenant, scope.User)); rows < test.least || rows > few {
+				t.Errorf("%s, %s: %d memories are read, want %d to %d", query, plans, rows, test.least, few)
+			}
+		}
+	})
+}

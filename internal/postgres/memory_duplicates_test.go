@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/memory"
@@ -214,12 +215,44 @@ func TestDuplicatesAreFoundWithIndex(t *testing.T) {
 			"find":  {args + ", 1", 1},
 			"store": {args + ", 1, 0, gen_random_uuid(), 1, '', 0", 0}, // it is stored already
 		} {
-			plan := explain(t, conn, fmt.Sprintf("execute %s (%s)", query, test.args))
+			statement := fmt.Sprintf("execute %s (%s)", query, test.args)
+			plan := explain(t, conn, statement)
 			if plan.Rows != test.rows {
 				t.Errorf("%s, %s: %v rows, want %v", query, mode, plan.Rows, test.rows)
 			}
 			if node, rows := plan.most(); rows > 10 {
 				t.Errorf("%s, %s: %s of %s reads %v rows", query, mode, node.Type, node.Relation, rows)
+			}
+			if rows := readRows(t, conn, "memories", statement); rows > 10 {
+				t.Errorf("%s, %s: %d memories are read", query, mode, rows)
+			}
+		}
+	}
+}
+
+// The function that finds them runs as the owner, and only for its scope.
+func TestMemoriesWithTextOnlyInScope(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	for _, u := range b.users {
+		b.remember(t, u, seat, nil)
+	}
+	target := b.users[0]
+	for i, u := range b.users {
+		for _, user := range []string{fmt.Sprint(u.User), "*", ""} {
+			var n int
+			err := pgx.BeginFunc(t.Context(), b.owner, func(tx pgx.Tx) error {
+				if _, err := tx.Exec(t.Context(), "select set_config('mnemo.tenant', $1, true), set_config('mnemo.user', $2, true)", u.Tenant, user); err != nil {
+					return err
+				}
+				return tx.QueryRow(t.Context(), "select count(*) from memories_with_text($1, $2, $3)", target.Tenant, target.User, seat).Scan(&n)
+			})
+			want := 0
+			if i == 0 && user != "*" && user != "" {
+				want = 1
+			}
+			if err != nil || n != want {
+				t.Errorf("as user %q in the tenant of user %d: found %d, want %d, %v", user, i, n, want, err)
 			}
 		}
 	}

@@ -77,6 +77,7 @@ var reachableFunctions = map[string]string{
 	"imports_wait":               "runs as the owner; has no arguments and returns whether any other user waits",
 	"lexical_ranking":            "runs as the owner; compares its arguments with the transaction's scope",
 	"lexical_search":             "runs as the owner; compares its arguments with the transaction's scope",
+	"memories_with_text":         "runs as the owner; compares its arguments with the transaction's scope",
 	"oauth_app":                  "runs as the owner; requires the hash of a secret and returns the id of a program",
 	"oauth_holder":               "runs as the owner; requires the hash of a secret and returns ids only",
 	"require_created":            "pure function",

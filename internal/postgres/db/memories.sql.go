@@ -37,8 +37,8 @@ with allowed as (
     join users x on x.tenant_id = u.tenant_id and x.id = $1 and not x.purging
     join buckets b on b.tenant_id = u.tenant_id and b.user_id = x.id and b.id = $2
     where u.tenant_id = $3 and u.memories + 1 <= q.memories and u.storage + $4::bigint <= q.storage and x.memories + 1 <= q.user_memories
-        and not exists (select from (select tenant_id, user_id, id, seq, bucket_id, text, tokens, source, version, created_at, updated_at, superseded_by, superseded_at, agent_id, run_id, tags, metadata, attribute_bytes from memories where text = $5::text offset 0) m
-            where m.tenant_id = $3 and m.user_id = $1 and m.bucket_id = $2
+        and not exists (select from memories_with_text($3, $1, $5::text) m
+            where m.bucket_id = $2
                 and m.agent_id = $6::text and m.run_id = $7::text and m.tags = $8::text[] and m.metadata = $9::jsonb)
 ), charged as (
     update usage u set memories = u.memories + 1, storage = u.storage + $4::bigint, embedded_tokens = u.embedded_tokens + $10::bigint
@@ -706,10 +706,9 @@ const prepareMemory = `-- name: PrepareMemory :one
 select coalesce((select b.id from buckets b join users x on x.tenant_id = b.tenant_id and x.id = b.user_id and not x.purging
         where b.tenant_id = $1 and b.user_id = $2
             and case when $3::bigint = 0 then b.is_default else b.id = $3 end), 0)::bigint as bucket,
-    coalesce((select m.id from (select tenant_id, user_id, id, seq, bucket_id, text, tokens, source, version, created_at, updated_at, superseded_by, superseded_at, agent_id, run_id, tags, metadata, attribute_bytes from memories where text = $4::text offset 0) m
-        join buckets b on b.tenant_id = m.tenant_id and b.user_id = m.user_id and b.id = m.bucket_id
-        where b.tenant_id = $1 and b.user_id = $2
-            and case when $3::bigint = 0 then b.is_default else b.id = $3 end
+    coalesce((select m.id from memories_with_text($1, $2, $4::text) m
+        join buckets b on b.tenant_id = $1 and b.user_id = $2 and b.id = m.bucket_id
+        where case when $3::bigint = 0 then b.is_default else b.id = $3 end
             and m.agent_id = $5::text and m.run_id = $6::text and m.tags = $7::text[] and m.metadata = $8::jsonb
         order by m.seq limit 1)::text, '')::text as duplicate,
     array(select nextval('unit_ids') from generate_series(1, $9::int))::bigint[] as units
@@ -734,7 +733,7 @@ type PrepareMemoryRow struct {
 }
 
 // The bucket of a new memory, 0 if it does not exist or the user is being erased, the oldest memory with exactly this text and these attributes in it, and ids
-// for the units. The text is compared first (offset 0): the planner underestimates how many memories a bucket has.
+// for the units.
 func (q *Queries) PrepareMemory(ctx context.Context, arg PrepareMemoryParams) (PrepareMemoryRow, error) {
 	row := q.db.QueryRow(ctx, prepareMemory,
 		arg.TenantID,

@@ -1,13 +1,12 @@
 -- name: PrepareMemory :one
 -- The bucket of a new memory, 0 if it does not exist or the user is being erased, the oldest memory with exactly this text and these attributes in it, and ids
--- for the units. The text is compared first (offset 0): the planner underestimates how many memories a bucket has.
+-- for the units.
 select coalesce((select b.id from buckets b join users x on x.tenant_id = b.tenant_id and x.id = b.user_id and not x.purging
         where b.tenant_id = @tenant_id and b.user_id = @user_id
             and case when @bucket_id::bigint = 0 then b.is_default else b.id = @bucket_id end), 0)::bigint as bucket,
-    coalesce((select m.id from (select * from memories where text = @text::text offset 0) m
-        join buckets b on b.tenant_id = m.tenant_id and b.user_id = m.user_id and b.id = m.bucket_id
-        where b.tenant_id = @tenant_id and b.user_id = @user_id
-            and case when @bucket_id::bigint = 0 then b.is_default else b.id = @bucket_id end
+    coalesce((select m.id from memories_with_text(@tenant_id, @user_id, @text::text) m
+        join buckets b on b.tenant_id = @tenant_id and b.user_id = @user_id and b.id = m.bucket_id
+        where case when @bucket_id::bigint = 0 then b.is_default else b.id = @bucket_id end
             and m.agent_id = @agent_id::text and m.run_id = @run_id::text and m.tags = @tags::text[] and m.metadata = @metadata::jsonb
         order by m.seq limit 1)::text, '')::text as duplicate,
     array(select nextval('unit_ids') from generate_series(1, @units::int))::bigint[] as units;
@@ -32,8 +31,8 @@ with allowed as (
     join users x on x.tenant_id = u.tenant_id and x.id = @user_id and not x.purging
     join buckets b on b.tenant_id = u.tenant_id and b.user_id = x.id and b.id = @bucket_id
     where u.tenant_id = @tenant_id and u.memories + 1 <= q.memories and u.storage + @storage::bigint <= q.storage and x.memories + 1 <= q.user_memories
-        and not exists (select from (select * from memories where text = @text::text offset 0) m
-            where m.tenant_id = @tenant_id and m.user_id = @user_id and m.bucket_id = @bucket_id
+        and not exists (select from memories_with_text(@tenant_id, @user_id, @text::text) m
+            where m.bucket_id = @bucket_id
                 and m.agent_id = @agent_id::text and m.run_id = @run_id::text and m.tags = @tags::text[] and m.metadata = @metadata::jsonb)
 ), charged as (
     update usage u set memories = u.memories + 1, storage = u.storage + @storage::bigint, embedded_tokens = u.embedded_tokens + @embedded::bigint
