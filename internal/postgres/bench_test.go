@@ -87,6 +87,63 @@ func (b *testBundle) scopes(t testing.TB, tenants, users int) (out []tenant.Scop
 	return out
 }
 
+// BenchmarkTenants measures what reads a row of every tenant: the metrics, the poll of the operator, the platform overview and
+// the placement of a new tenant.
+func BenchmarkTenants(b *testing.B) {
+	for _, tenants := range []int{1_000, 10_000, 100_000} {
+		s := setup(b, nil)
+		s.fillTenants(b, tenants)
+		poll := s.ChangeReader()
+		for name, do := range map[string]func() error{
+			"Stats": func() error { _, err := s.Stats(b.Context(), 100); return err },
+			"Poll":  func() error { _, err := poll.Poll(b.Context()); return err },
+			"Overview": func() error {
+				_, err := s.Overview(b.Context(), tenant.OverviewFilter{Limit: 50})
+				return err
+			},
+			"EnsurePlacement": func() error {
+				spec := tenanttest.NewSpec()
+				if _, err := s.Apply(b.Context(), spec); err != nil {
+					return err
+				}
+				_, err := s.EnsurePlacement(b.Context(), spec.ID)
+				return err
+			},
+		} {
+			b.Run(fmt.Sprintf("%s/%d", name, tenants), func(b *testing.B) {
+				percentiles(b, func(int) {
+					if err := do(); err != nil {
+						b.Fatal(err)
+					}
+				})
+			})
+		}
+	}
+}
+
+// fillTenants adds tenants with a user and a placement each, without one transaction each.
+func (b *testBundle) fillTenants(t testing.TB, count int) {
+	t.Helper()
+	if _, err := b.EnsurePlacement(t.Context(), b.specs[0].ID); err != nil { // in the generation of the others
+		t.Fatal(err)
+	}
+	for _, statement := range []string{
+		fmt.Sprintf("create table made as select gen_random_uuid() as id, n from generate_series(1, %d) n", count),
+		`insert into tenants (id, resource, cluster, namespace, namespace_uid, name) select id, id, 'cluster-1', 'many', 'uid-many', 't' || n from made`,
+		`insert into usage (tenant_id) select id from made`,
+		`insert into quotas (tenant_id, memories, conversations, storage, users, requests_per_minute, list_tokens, user_memories, user_conversations)
+			select id, 100, 100, 1000, 10, 100, 1000, 100, 100 from made`,
+		`insert into users (tenant_id, name) select id, 'alice' from made`,
+		`insert into placements (tenant_id, generation, collection, partition)
+			select m.id, p.generation, p.generation || '_' || 1 + n / 256, 't' || n from made m, placements p`,
+		`analyze tenants, usage, quotas, users, placements`,
+	} {
+		if _, err := b.owner.Exec(t.Context(), statement); err != nil {
+			t.Fatalf("%.60s: %v", statement, err)
+		}
+	}
+}
+
 // BenchmarkList reads the 1,000 oldest of 2,000 memories.
 func BenchmarkList(b *testing.B) {
 	s := setup(b, nil)
