@@ -24,8 +24,9 @@ import (
 func main() {
 	only := flag.String("only", strings.Join(dependencies, ","), "dependencies to start, separated by commas")
 	node := flag.Bool("node", false, "build the programs of a Kubernetes node first, so that no test competes with their compilation")
+	durable := flag.Bool("durable", false, "write data to the disk as in production, for measurements of writes")
 	flag.Usage = func() {
-		fmt.Fprintln(os.Stderr, "usage: go run ./hack/test [-only postgres,milvus,kube,model,chromium,oidc] [-node] -- command [argument...]")
+		fmt.Fprintln(os.Stderr, "usage: go run ./hack/test [-only postgres,milvus,kube,model,chromium,oidc] [-node] [-durable] -- command [argument...]")
 	}
 	flag.Parse()
 	if flag.NArg() == 0 {
@@ -33,7 +34,7 @@ func main() {
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	code, err := run(ctx, strings.Split(*only, ","), *node, flag.Args())
+	code, err := run(ctx, config{strings.Split(*only, ","), *node, *durable}, flag.Args())
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "hack/test:", err)
@@ -42,8 +43,14 @@ func main() {
 	os.Exit(code)
 }
 
+// config says what to start.
+type config struct {
+	names         []string // of dependencies
+	node, durable bool
+}
+
 // run starts the dependencies, runs the command and returns its exit code.
-func run(ctx context.Context, names []string, node bool, command []string) (code int, err error) {
+func run(ctx context.Context, c config, command []string) (code int, err error) {
 	dir, err := os.MkdirTemp("", "mnemo-test-")
 	if err != nil {
 		return 1, fmt.Errorf("create run directory: %w", err)
@@ -56,15 +63,15 @@ func run(ctx context.Context, names []string, node bool, command []string) (code
 	progress.Printf("==> Logs: %s/logs (kept if the run fails)", dir)
 	s := &started{}
 	defer func() { err = errors.Join(err, s.stop(), clean(dir, code == 0 && err == nil)) }()
-	if err := s.start(ctx, dir, progress, names); err != nil {
+	if err := s.start(ctx, dir, progress, c); err != nil {
 		return 1, err
 	}
-	if node {
+	if c.node {
 		if err := prepareNode(ctx, progress); err != nil {
 			return 1, err
 		}
 	}
-	progress.Printf("==> %d dependencies are ready: %s", len(names), strings.Join(names, ", "))
+	progress.Printf("==> %d dependencies are ready: %s", len(c.names), strings.Join(c.names, ", "))
 	return execute(ctx, command, s.env)
 }
 

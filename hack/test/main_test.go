@@ -54,7 +54,7 @@ func TestExecuteStopsCommandOnCancel(t *testing.T) {
 
 func TestStartRejectsUnknownDependency(t *testing.T) {
 	t.Parallel()
-	err := new(started).start(t.Context(), t.TempDir(), nil, []string{"oracle"})
+	err := new(started).start(t.Context(), t.TempDir(), nil, config{names: []string{"oracle"}})
 	if err == nil || !strings.Contains(err.Error(), "choose from postgres,milvus,kube,model,chromium") {
 		t.Errorf("start: %v, want the list of dependencies", err)
 	}

@@ -29,15 +29,15 @@ type started struct {
 	stops []func() error
 }
 
-// start starts the named dependencies concurrently.
-func (s *started) start(ctx context.Context, dir string, progress *devenv.Progress, names []string) error {
+// start starts the dependencies concurrently.
+func (s *started) start(ctx context.Context, dir string, progress *devenv.Progress, c config) error {
 	cache, err := devenv.OpenCache(progress)
 	if err != nil {
 		return err
 	}
-	o := devenv.Options{Dir: dir, Cache: cache}
+	o := devenv.Options{Dir: dir, Cache: cache, Durable: c.durable}
 	g, ctx := errgroup.WithContext(ctx)
-	for _, name := range names {
+	for _, name := range c.names {
 		if !slices.Contains(dependencies, name) {
 			return fmt.Errorf("unknown dependency %q: choose from %s", name, strings.Join(dependencies, ","))
 		}
