@@ -8,8 +8,6 @@ import (
 
 	"github.com/mnemo-dev/mnemo/internal/embed"
 	"github.com/mnemo-dev/mnemo/internal/memory"
-	"github.com/mnemo-dev/mnemo/internal/milvus"
-	"github.com/mnemo-dev/mnemo/internal/postgres"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 	"github.com/mnemo-dev/mnemo/internal/testkit"
@@ -113,7 +111,7 @@ func (m memories) delete(b *testing.B) {
 	}
 }
 
-// openService opens the stores of a server, and identifies its users.
+// openService returns the memory service on the stores of a server, and identifies its users.
 func openService(b *testing.B, server *installation.Server) (*memory.Service, func(user string) tenant.Identity) {
 	b.Helper()
 	model, err := embed.OpenLocal(embed.LocalConfig{Dir: testkit.ModelDir(b), Library: testkit.ONNXRuntime(b)})
@@ -121,23 +119,8 @@ func openService(b *testing.B, server *installation.Server) (*memory.Service, fu
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { _ = model.Close() })
-	local, err := embed.FindModel(embed.DefaultModel)
-	if err != nil {
-		b.Fatal(err)
-	}
-	db, err := postgres.Open(b.Context(), postgres.Config{URL: server.AppURL, Generation: local.Generation()})
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(db.Close)
-	at := testkit.Milvus(b)
-	index, err := milvus.Open(b.Context(), milvus.Config{Address: at.Addr, Username: at.User, Password: at.Password, Dimensions: installation.ModelDimensions})
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { _ = index.Close() })
 	identify := func(user string) tenant.Identity {
-		who, err := db.Identify(b.Context(), tenant.HashSecret(server.Tokens[user]))
+		who, err := server.DB.Identify(b.Context(), tenant.HashSecret(server.Tokens[user]))
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -145,7 +128,7 @@ func openService(b *testing.B, server *installation.Server) (*memory.Service, fu
 	}
 	generation := identify("u200").Generation
 	embedders := retrieve.Embedders{generation: model}
-	engine := retrieve.New(retrieve.Config{Searcher: db, Index: index, Embedders: embedders})
-	return memory.NewService(memory.Config{Store: db.Memories(), Buckets: db.Memories(), Searcher: engine, Index: index, Embedders: embedders,
+	engine := retrieve.New(retrieve.Config{Searcher: server.DB, Index: server.Index, Embedders: embedders})
+	return memory.NewService(memory.Config{Store: server.DB.Memories(), Buckets: server.DB.Memories(), Searcher: engine, Index: server.Index, Embedders: embedders,
 		CountTokens: tokens.Count}), identify
 }

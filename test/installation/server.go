@@ -3,7 +3,7 @@ package installation
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
+	"fmt"
 	"net/http"
 	"os"
 	"os/exec"
@@ -17,59 +17,102 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/postgres"
 	"github.com/mnemo-dev/mnemo/internal/postgres/postgrestest"
-	"github.com/mnemo-dev/mnemo/internal/tenant"
-	"github.com/mnemo-dev/mnemo/internal/tenant/tenanttest"
 	"github.com/mnemo-dev/mnemo/internal/testkit"
 )
 
 // ModelDimensions is the length of the vectors of the default local model.
 const ModelDimensions = 384
 
-// Server is `mnemo serve` with the default local model on a new database, without
-// Kubernetes. Its tenant has ample quotas.
+// Server is `mnemo serve` on a new database, without Kubernetes.
 type Server struct {
 	// URL is the address of the API, Metrics that of /metrics.
 	URL, Metrics string
 	// PID is the process.
 	PID int
-	// Tokens are those of the users by name.
-	Tokens map[string]string
-	// Users are the ids of the users by name.
-	Users map[string]tenant.UserID
-	// Tenant is the tenant of the users, and Placement the location of its vectors.
-	Tenant    tenant.ID
-	Placement placement.Location
-	// Owner is the database as the role that sees everything, AppURL that of the server's role.
+	// ServedTenant is the first tenant, if ServeLocal started the server.
+	ServedTenant
+	// DB and Index are the stores, as the server opens them. Owner is the database as the role that sees
+	// everything, AppURL that of the server's role.
+	DB     *postgres.DB
+	Index  *milvus.Index
 	Owner  *pgxpool.Pool
 	AppURL string
 }
 
-// ServeLocal starts a Server with the users, and stops it after the test.
+// ServerOptions configure a Server.
+type ServerOptions struct {
+	// Embeddings is the URL of an embedding endpoint with vectors of ModelDimensions. Default: the local model.
+	Embeddings string
+}
+
+// ServeLocal starts a Server with the default local model and a tenant with the users, and stops it after the test.
 func ServeLocal(tb testing.TB, users ...string) *Server {
 	tb.Helper()
-	path := filepath.Join(tb.TempDir(), "mnemo")
-	if err := Build(tb.Context(), path); err != nil {
+	s := Serve(tb, ServerOptions{})
+	s.ServedTenant = s.AddTenant(tb, TenantOptions{Users: users, Partition: true})
+	return s
+}
+
+// Serve starts a Server without tenants, and stops it after the test.
+func Serve(tb testing.TB, o ServerOptions) *Server {
+	tb.Helper()
+	path := program
+	if path == "" { // without Main
+		path = filepath.Join(tb.TempDir(), "mnemo")
+		if err := Build(tb.Context(), path); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	generation, model := o.model(tb)
+	d := postgrestest.Create(tb)
+	s := &Server{AppURL: d.AppURL}
+	s.open(tb, d, generation)
+	s.run(tb, path, model)
+	return s
+}
+
+// model returns the generation of the vectors and the environment that selects the embedder.
+func (o ServerOptions) model(tb testing.TB) (placement.Generation, []string) {
+	tb.Helper()
+	if o.Embeddings != "" {
+		g := placement.Generation{Model: "endpoint", Dimensions: ModelDimensions}
+		return g, []string{"MNEMO_EMBEDDER=openai", "MNEMO_EMBEDDINGS_URL=" + o.Embeddings, "MNEMO_EMBEDDINGS_MODEL=" + g.Model,
+			fmt.Sprintf("MNEMO_EMBEDDINGS_DIMENSIONS=%d", g.Dimensions)}
+	}
+	local, err := embed.FindModel(embed.DefaultModel)
+	if err != nil {
 		tb.Fatal(err)
 	}
-	d := postgrestest.Create(tb)
-	s := &Server{Tokens: map[string]string{}, Users: map[string]tenant.UserID{}, AppURL: d.AppURL}
-	s.makeTenant(tb, d, users)
+	return local.Generation(), []string{"MNEMO_MODEL_DIR=" + testkit.ModelDir(tb), "MNEMO_ONNXRUNTIME=" + testkit.ONNXRuntime(tb)}
+}
+
+// open opens the stores until the test ends.
+func (s *Server) open(tb testing.TB, d postgrestest.Database, g placement.Generation) {
+	tb.Helper()
 	var err error
+	if s.DB, err = postgres.Open(tb.Context(), postgres.Config{URL: d.AppURL, Generation: g}); err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(s.DB.Close)
 	if s.Owner, err = pgxpool.New(tb.Context(), d.OwnerURL); err != nil {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(s.Owner.Close)
-	s.run(tb, path, d)
-	return s
+	at := testkit.Milvus(tb)
+	s.Index, err = milvus.Open(tb.Context(), milvus.Config{Address: at.Addr, Username: at.User, Password: at.Password, Dimensions: ModelDimensions})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = s.Index.Close() })
 }
 
 // run starts the program and waits until it is ready.
-func (s *Server) run(tb testing.TB, path string, d postgrestest.Database) {
+func (s *Server) run(tb testing.TB, path string, model []string) {
 	tb.Helper()
 	at, address, metrics, log := testkit.Milvus(tb), testkit.FreeAddress(tb), testkit.FreeAddress(tb), &bytes.Buffer{}
 	cmd := exec.CommandContext(context.WithoutCancel(tb.Context()), path, "serve")
-	cmd.Env = append(os.Environ(), "DATABASE_URL="+d.AppURL, "MILVUS_ADDRESS="+at.Addr, "MILVUS_USERNAME="+at.User, "MILVUS_PASSWORD="+at.Password,
-		"MNEMO_MODEL_DIR="+testkit.ModelDir(tb), "MNEMO_ONNXRUNTIME="+testkit.ONNXRuntime(tb), "MNEMO_LISTEN="+address, "MNEMO_METRICS_LISTEN="+metrics)
+	cmd.Env = append(append(os.Environ(), model...), "DATABASE_URL="+s.AppURL, "MILVUS_ADDRESS="+at.Addr, "MILVUS_USERNAME="+at.User,
+		"MILVUS_PASSWORD="+at.Password, "MNEMO_LISTEN="+address, "MNEMO_METRICS_LISTEN="+metrics)
 	cmd.Stdout, cmd.Stderr = log, log
 	if err := cmd.Start(); err != nil {
 		tb.Fatal(err)
@@ -92,69 +135,5 @@ func (s *Server) run(tb testing.TB, path string, d postgrestest.Database) {
 			return response.Status
 		}
 		return ""
-	})
-}
-
-// makeTenant creates a tenant with users, as the operator does.
-func (s *Server) makeTenant(tb testing.TB, d postgrestest.Database, users []string) {
-	tb.Helper()
-	local, err := embed.FindModel(embed.DefaultModel)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	db, err := postgres.Open(tb.Context(), postgres.Config{URL: d.AppURL, Generation: local.Generation()})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	defer db.Close()
-	spec := tenanttest.NewSpec()
-	spec.Quota = tenant.Quota{Memories: 100_000_000, Conversations: 1_000_000, Storage: 100 << 30, Users: 1000, RequestsPerMinute: 10_000_000,
-		ListTokens: 10_000_000, UserMemories: tenant.NoLimit, UserConversations: tenant.NoLimit}
-	spec.Users = nil
-	for _, name := range users {
-		spec.Users = append(spec.Users, tenant.UserSpec{Name: name})
-	}
-	applied, err := db.Apply(tb.Context(), spec)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	s.Tenant = applied.ID
-	if s.Placement, err = db.EnsurePlacement(tb.Context(), spec.ID); err != nil {
-		tb.Fatal(err)
-	}
-	EnsurePartition(tb, s.Placement)
-	for _, u := range applied.Users {
-		token, err := tenant.NewToken(rand.Reader)
-		if err != nil {
-			tb.Fatal(err)
-		}
-		s.Tokens[u.Name], s.Users[u.Name] = token, u.ID
-		credential := tenant.Credential{Generation: 1, TokenHash: tenant.HashSecret(token), Issuer: tenant.IssuerOperator}
-		if err := db.Install(tb.Context(), spec.ID, u.Name, credential); err != nil {
-			tb.Fatal(err)
-		}
-	}
-}
-
-// EnsurePartition creates the partition of a placement for vectors of the default
-// local model. It is dropped after the test.
-func EnsurePartition(tb testing.TB, place placement.Location) {
-	tb.Helper()
-	at := testkit.Milvus(tb)
-	index, err := milvus.Open(tb.Context(), milvus.Config{Address: at.Addr, Username: at.User, Password: at.Password, Dimensions: ModelDimensions})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	Eventually(tb, Patience, func() string {
-		if _, err := placement.WaitLoaded(index).Ensure(tb.Context(), placement.Placement{Location: place}); err != nil {
-			return err.Error()
-		}
-		return ""
-	})
-	tb.Cleanup(func() {
-		if err := index.Drop(context.WithoutCancel(tb.Context()), place); err != nil {
-			tb.Errorf("drop partition: %v", err)
-		}
-		_ = index.Close()
 	})
 }
