@@ -23,6 +23,8 @@ var (
 	jsonFile = flag.String("json", "", "file for the report as JSON")
 )
 
+func TestMain(m *testing.M) { installation.Main(m) }
+
 // bench is a run.
 type bench struct {
 	testing.TB
@@ -72,26 +74,32 @@ func TestBench(t *testing.T) {
 	b.resident("API server, after the run")
 	b.ratios(counts)
 	t.Logf("\n%s", &b.report)
-	b.save()
+	save(t, &b.report)
 }
 
-func newHTTP() *http.Client { return &http.Client{Timeout: 5 * time.Minute} }
-
-func (b *bench) save() {
-	b.Helper()
+// save writes a report to the file of -json, if there is one.
+func save(tb testing.TB, r *report) {
+	tb.Helper()
 	if *jsonFile == "" {
 		return
 	}
-	raw, err := json.MarshalIndent(&b.report, "", "  ")
+	raw, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
-		b.Fatal(err)
+		tb.Fatal(err)
 	}
 	if err := os.WriteFile(*jsonFile, append(raw, '\n'), 0o644); err != nil {
-		b.Fatal(err)
+		tb.Fatal(err)
 	}
 }
 
-func (b *bench) as(user string) api { return api{b.server.URL, b.server.Tokens[user], b.http} }
+// newHTTP returns a client that keeps the connections of all clients of a curve.
+func newHTTP() *http.Client {
+	return &http.Client{Timeout: 5 * time.Minute, Transport: &http.Transport{MaxIdleConnsPerHost: 128}}
+}
+
+func (b *bench) as(user string) api {
+	return api{url: b.server.URL, token: b.server.Tokens[user], http: b.http}
+}
 
 func (b *bench) usage() usage {
 	b.Helper()
@@ -191,7 +199,7 @@ func (b *bench) search(user string, size int) {
 		index, fetch := b.floor.search(b.TB, user, vector)
 		row("Milvus").add(index)
 		row("PostgreSQL").add(fetch)
-		row("empty handler").add(api{b.floor.empty, "", b.http}.do(b.TB, http.MethodGet, "", nil, nil))
+		row("empty handler").add(api{url: b.floor.empty, http: b.http}.do(b.TB, http.MethodGet, "", nil, nil))
 		if b.peers != nil {
 			var texts []string
 			row("mem0").add(b.peers.do(b.TB, "mem0_search", map[string]any{"user": user, "text": query, "limit": results}, &texts))
@@ -309,7 +317,7 @@ func (b *bench) read(user string, size int) {
 	b.alternate(b.n, row("count", "Mnemo"), func(int) {
 		row("count", "Mnemo").add(b.as(user).do(b.TB, http.MethodGet, "/api/chat-history/count", nil, nil))
 		row("count", "PostgreSQL").add(b.floor.pick(b.TB, user))
-		row("count", "empty handler").add(api{b.floor.empty, "", b.http}.do(b.TB, http.MethodGet, "", nil, nil))
+		row("count", "empty handler").add(api{url: b.floor.empty, http: b.http}.do(b.TB, http.MethodGet, "", nil, nil))
 	})
 }
 

@@ -17,6 +17,7 @@ import (
 type api struct {
 	url, token string
 	http       *http.Client
+	user       string // for whom an application acts, if the token is its key
 }
 
 // do sends a request, decodes the response into out and returns the time until its body was read.
@@ -36,6 +37,9 @@ func (a api) do(tb testing.TB, method, path string, body, out any) time.Duration
 	}
 	request.Header.Set("Authorization", "Bearer "+a.token)
 	request.Header.Set("Content-Type", "application/json")
+	if a.user != "" {
+		request.Header.Set("X-Mnemo-User", a.user)
+	}
 	response, err := a.http.Do(request)
 	if err != nil {
 		tb.Fatal(err)

@@ -7,4 +7,10 @@
 // LangGraph's PostgreSQL store, on the same texts, stores and model. Operations alternate, so that a slow minute of
 // the machine affects all of them, and results are ratios of medians. A short run without other software
 // is part of `make test`: it checks the answers, not the times.
+//
+//	make bench-scale CURVE=units LIMIT=20000
+//
+// It measures the same operations at growing sizes: units of a user, tenants, users of a tenant, clients, and writers of one
+// or of many tenants. One generator with a seed loads the rows directly; the index is written by the product. Points of a curve
+// alternate, and a ratio is the median of five rounds. docs/scale.md has the results.
 package bench

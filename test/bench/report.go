@@ -3,16 +3,43 @@ package bench
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
 )
 
-// ratio compares two medians of one run.
+// ratio compares two results of one run.
 type ratio struct {
-	Name   string  `json:"name"`
-	Value  float64 `json:"value"`
-	AtMost float64 `json:"atMost"`
+	Name  string  `json:"name"`
+	Value float64 `json:"value"`
+	// Least and Most are those of the rounds of which Value is the median; 0 if there was one.
+	Least float64 `json:"least,omitempty"`
+	Most  float64 `json:"most,omitempty"`
+	// AtMost and AtLeast are the target; 0 if there is none.
+	AtMost  float64 `json:"atMost,omitempty"`
+	AtLeast float64 `json:"atLeast,omitempty"`
+}
+
+// cells are the range of the rounds, the target and whether it was met.
+func (r ratio) cells() string {
+	rounds, target, verdict := "", "", ""
+	if r.Most > 0 {
+		rounds = fmt.Sprintf("%.2f–%.2f", r.Least, r.Most)
+	}
+	switch {
+	case r.AtMost > 0:
+		target = fmt.Sprintf("≤ %.2f", r.AtMost)
+	case r.AtLeast > 0:
+		target = fmt.Sprintf("≥ %.2f", r.AtLeast)
+	}
+	if target != "" {
+		verdict = "met"
+		if r.AtMost > 0 && r.Value > r.AtMost || r.Value < r.AtLeast {
+			verdict = "missed"
+		}
+	}
+	return rounds + "\t" + target + "\t" + verdict
 }
 
 // report is the result of a run.
@@ -53,8 +80,51 @@ func (r *report) compare(name string, atMost float64, of *series, to ...*series)
 		sum += s.quantile(0.5)
 	}
 	if len(of.took) > 0 && sum > 0 {
-		r.Ratios = append(r.Ratios, ratio{name, float64(of.quantile(0.5)) / float64(sum), atMost})
+		r.Ratios = append(r.Ratios, ratio{Name: name, Value: float64(of.quantile(0.5)) / float64(sum), AtMost: atMost})
 	}
+}
+
+// compareAt adds the median of the ratios of a quantile in each round. The operations of both series alternated.
+func (r *report) compareAt(q float64, target ratio, of, to *series) {
+	if len(of.took) == 0 || len(to.took) == 0 {
+		return
+	}
+	var values []float64
+	n := rounds(len(of.took))
+	below := to.parts(n)
+	for i, part := range of.parts(n) {
+		values = append(values, float64(part.quantile(q))/float64(below[i].quantile(q)))
+	}
+	r.addRatio(target, values)
+}
+
+// compareRates adds the median of the ratios of the operations per second in each round.
+func (r *report) compareRates(target ratio, of, to *series) {
+	var values []float64
+	for i, rate := range of.rates {
+		values = append(values, rate/to.rates[i])
+	}
+	r.addRatio(target, values)
+}
+
+func (r *report) addRatio(target ratio, values []float64) {
+	slices.Sort(values)
+	target.Value = values[len(values)/2]
+	if len(values) > 1 {
+		target.Least, target.Most = values[0], values[len(values)-1]
+	}
+	r.Ratios = append(r.Ratios, target)
+}
+
+// allRounds is the number of rounds of which a ratio is the median.
+const allRounds = 5
+
+// rounds returns the number of rounds into which n operations are divided: a quantile needs some operations.
+func rounds(n int) int {
+	if n < 20*allRounds {
+		return 1
+	}
+	return allRounds
 }
 
 // String returns the report as tables.
@@ -62,23 +132,19 @@ func (r *report) String() string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "%s\n\n", r.Machine)
 	w := tabwriter.NewWriter(&out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "operation\tmemories\tsubject\tn\tp50 ms\tp95 ms\tp99 ms\t1/s\tCPU ms\tKiB\tallocations\t")
+	fmt.Fprintln(w, "operation\tsize\tsubject\tn\tp50 ms\tp95 ms\tp99 ms\t1/s\tCPU ms\tKiB\tallocations\t")
 	for _, s := range r.Rows {
 		if len(s.took) == 0 {
 			continue
 		}
-		fmt.Fprintf(w, "%s\t%d\t%s\t%d\t%s\t%s\t%s\t%.0f\t%s\t\n", s.Operation, s.Size, s.Subject, len(s.took),
-			ms(s.quantile(0.5)), ms(s.quantile(0.95)), ms(s.quantile(0.99)), s.perSecond(), s.cost.per(len(s.took)))
+		fmt.Fprintf(w, "%s\t%d\t%s\t%d\t%s\t%.0f\t%s\t\n", s.Operation, s.Size, s.Subject, len(s.took), s.latency(), s.perSecond(),
+			s.cost.per(len(s.took)))
 	}
 	_ = w.Flush()
 	out.WriteString("\n")
-	fmt.Fprintln(w, "ratio of medians\tvalue\tat most\t\t")
+	fmt.Fprintln(w, "ratio\tvalue\trounds\ttarget\t\t")
 	for _, x := range r.Ratios {
-		verdict := "met"
-		if x.Value > x.AtMost {
-			verdict = "missed"
-		}
-		fmt.Fprintf(w, "%s\t%.2f\t%.2f\t%s\t\n", x.Name, x.Value, x.AtMost, verdict)
+		fmt.Fprintf(w, "%s\t%.2f\t%s\t\n", x.Name, x.Value, x.cells())
 	}
 	_ = w.Flush()
 	out.WriteString("\n")
@@ -96,11 +162,11 @@ func (r *report) MarshalJSON() ([]byte, error) {
 	type row struct {
 		Operation   string  `json:"operation"`
 		Subject     string  `json:"subject"`
-		Size        int     `json:"memories"`
+		Size        int     `json:"size"`
 		N           int     `json:"n"`
-		P50         float64 `json:"p50Milliseconds"`
-		P95         float64 `json:"p95Milliseconds"`
-		P99         float64 `json:"p99Milliseconds"`
+		P50         float64 `json:"p50Milliseconds,omitempty"`
+		P95         float64 `json:"p95Milliseconds,omitempty"`
+		P99         float64 `json:"p99Milliseconds,omitempty"`
 		PerSecond   float64 `json:"perSecond"`
 		CPU         float64 `json:"cpuMilliseconds,omitempty"`
 		Bytes       float64 `json:"allocatedBytes,omitempty"`
@@ -115,11 +181,23 @@ func (r *report) MarshalJSON() ([]byte, error) {
 	}{Machine: r.Machine, Ratios: r.Ratios, Memory: r.Memory, Facts: r.Facts}
 	for _, s := range r.Rows {
 		if n := float64(len(s.took)); n > 0 {
-			out.Rows = append(out.Rows, row{s.Operation, s.Subject, s.Size, len(s.took), toMS(s.quantile(0.5)), toMS(s.quantile(0.95)),
-				toMS(s.quantile(0.99)), s.perSecond(), toMS(s.cost.cpu) / n, s.cost.bytes / n, s.cost.allocations / n})
+			x := row{Operation: s.Operation, Subject: s.Subject, Size: s.Size, N: len(s.took), PerSecond: s.perSecond(),
+				CPU: toMS(s.cost.cpu) / n, Bytes: s.cost.bytes / n, Allocations: s.cost.allocations / n}
+			if !s.throughput {
+				x.P50, x.P95, x.P99 = toMS(s.quantile(0.5)), toMS(s.quantile(0.95)), toMS(s.quantile(0.99))
+			}
+			out.Rows = append(out.Rows, x)
 		}
 	}
 	return json.Marshal(out)
+}
+
+// latency returns the cells of the quantiles.
+func (s *series) latency() string {
+	if s.throughput {
+		return "\t\t"
+	}
+	return ms(s.quantile(0.5)) + "\t" + ms(s.quantile(0.95)) + "\t" + ms(s.quantile(0.99))
 }
 
 func ms(d time.Duration) string { return fmt.Sprintf("%.2f", toMS(d)) }
