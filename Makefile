@@ -96,7 +96,7 @@ release: ## Build the files, images, chart, OLM bundle and SDKs of a release int
 
 .PHONY: test
 test: verify race ## Run everything that CI runs: verify, then all tests with real dependencies; as root on a real node too
-	@go build -o bin/hacktest ./hack/test && exec bin/hacktest $(if $(filter 0,$(shell id -u)),-node) -- $(TESTSUM) -count=1 -timeout 20m $(everything)
+	@go build -o bin/hacktest ./hack/test && exec bin/hacktest $(if $(filter 0,$(shell id -u)),-node) -- $(TESTSUM) -count=1 -timeout 40m $(everything)
 
 .PHONY: cluster-test
 cluster-test: ## Test an installation on a real node, from helm install to uninstall; needs root
