@@ -36,8 +36,9 @@ var turnLengths = map[string]turnLength{
 
 // Fairness divides the workers of a queue among tenants. postgres.DB implements it.
 type Fairness interface {
-	// PromoteJobs gives a turn to each tenant with queued jobs and no running ones: its
-	// oldest jobs run before all jobs without a turn. The turn of the job that ends is over.
+	// PromoteJobs gives a turn to tenants with queued jobs and no running ones: their
+	// oldest jobs run before all jobs without a turn. If very many tenants wait, it gives one to some
+	// of them. The turn of the job that ends is over.
 	PromoteJobs(ctx context.Context, queue string, perTenant int, ended int64) error
 }
 

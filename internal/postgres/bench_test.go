@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/mnemo-dev/mnemo/internal/memory"
+	"github.com/mnemo-dev/mnemo/internal/queue"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 	"github.com/mnemo-dev/mnemo/internal/tenant/tenanttest"
@@ -88,36 +89,44 @@ func (b *testBundle) scopes(t testing.TB, tenants, users int) (out []tenant.Scop
 }
 
 // BenchmarkTenants measures what reads a row of every tenant: the metrics, the poll of the operator, the platform overview and
-// the placement of a new tenant.
+// the placement of a new tenant; without queued jobs, and with one of each tenant. The end of a job must not.
 func BenchmarkTenants(b *testing.B) {
 	for _, tenants := range []int{1_000, 10_000, 100_000} {
 		s := setup(b, nil)
 		s.fillTenants(b, tenants)
-		poll := s.ChangeReader()
-		for name, do := range map[string]func() error{
-			"Stats": func() error { _, err := s.Stats(b.Context(), 100); return err },
-			"Poll":  func() error { _, err := poll.Poll(b.Context()); return err },
-			"Overview": func() error {
-				_, err := s.Overview(b.Context(), tenant.OverviewFilter{Limit: 50})
-				return err
-			},
-			"EnsurePlacement": func() error {
-				spec := tenanttest.NewSpec()
-				if _, err := s.Apply(b.Context(), spec); err != nil {
-					return err
-				}
-				_, err := s.EnsurePlacement(b.Context(), spec.ID)
-				return err
-			},
-		} {
-			b.Run(fmt.Sprintf("%s/%d", name, tenants), func(b *testing.B) {
-				percentiles(b, func(int) {
-					if err := do(); err != nil {
-						b.Fatal(err)
-					}
-				})
-			})
+		s.readTenants(b, fmt.Sprint("tenants=", tenants))
+		if _, err := s.owner.Exec(b.Context(), `insert into river_job (state, queue, kind, args, max_attempts, priority)
+			select 'available', 'backlog', 'index.sync', jsonb_build_object('tenant', id), 10, 2 from tenants`); err != nil {
+			b.Fatal(err)
 		}
+		s.readTenants(b, fmt.Sprint("jobs=", tenants))
+	}
+}
+
+func (b *testBundle) readTenants(t *testing.B, name string) {
+	t.Helper()
+	poll := b.ChangeReader()
+	for operation, do := range map[string]func() error{
+		"Stats":       func() error { _, err := b.Stats(t.Context(), 100); return err },
+		"Poll":        func() error { _, err := poll.Poll(t.Context()); return err },
+		"Overview":    func() error { _, err := b.Overview(t.Context(), tenant.OverviewFilter{Limit: 50}); return err },
+		"PromoteJobs": func() error { return b.PromoteJobs(t.Context(), queue.Backlog, 1, 0) },
+		"EnsurePlacement": func() error {
+			spec := tenanttest.NewSpec()
+			if _, err := b.Apply(t.Context(), spec); err != nil {
+				return err
+			}
+			_, err := b.EnsurePlacement(t.Context(), spec.ID)
+			return err
+		},
+	} {
+		t.Run(name+"/"+operation, func(t *testing.B) {
+			percentiles(t, func(int) {
+				if err := do(); err != nil {
+					t.Fatal(err)
+				}
+			})
+		})
 	}
 }
 

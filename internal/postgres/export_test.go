@@ -9,5 +9,9 @@ var (
 	SelectMemories = selectMemories
 )
 
-// MemoriesByID is memoriesByID.
-const MemoriesByID = memoriesByID
+// Statements whose plans are tested.
+const (
+	MemoriesByID = memoriesByID
+	PromoteJobs  = promoteJobs
+	PromotePlan  = promotePlan
+)
