@@ -265,7 +265,7 @@ func (s *Service) Undelete(ctx context.Context, who tenant.Identity, undo string
 
 // unindex tries to remove units from the index. The committed job retries on error.
 func (s *Service) unindex(ctx context.Context, who tenant.Identity, units []retrieve.UnitID) {
-	if len(units) == 0 {
+	if len(units) == 0 || !who.Placement.Indexed() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.IndexTimeout)

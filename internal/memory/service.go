@@ -219,7 +219,7 @@ func (s *Service) Undelete(ctx context.Context, who tenant.Identity, undo string
 
 // unindex tries to remove units from the index synchronously.
 func (s *Service) unindex(ctx context.Context, who tenant.Identity, units []retrieve.UnitID) error {
-	if len(units) == 0 {
+	if len(units) == 0 || !who.Placement.Indexed() {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.IndexTimeout)

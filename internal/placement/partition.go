@@ -58,10 +58,13 @@ func (w waitLoaded) Ensure(ctx context.Context, p Placement) (partitionID int64,
 }
 
 // EnsurePartition creates the partition of a placement unless it exists, and
-// returns its id. A lost partition is recorded as lost before it is created
+// returns its id; 0 for a placement in no index, which needs none. A lost partition is recorded as lost before it is created
 // again. In a shared collection, other tenants may have recorded an id that
 // this tenant has not seen yet; then that one is the id to compare with.
 func EnsurePartition(ctx context.Context, store Store, partitions Partitions, p Placement) (partitionID int64, err error) {
+	if !p.Indexed() {
+		return 0, nil
+	}
 	for known := p.PartitionID; ; known = 0 {
 		if known == 0 && p.Shared {
 			if known, err = store.LatestPartitionID(ctx, p.Location); err != nil {

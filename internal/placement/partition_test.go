@@ -89,6 +89,7 @@ func TestEnsurePartition(t *testing.T) {
 		want    int64
 		wantLog []placement.Placement // marked as lost
 	}{
+		"in no index, none is needed":                       {},
 		"a new partition is created":                        {ensure: at(own, 0), want: 9},
 		"an existing partition keeps its id":                {ensure: at(own, 4), exists: 4, want: 4},
 		"a lost partition is recorded, then created":        {ensure: at(own, 4), want: 9, wantLog: []placement.Placement{at(own, 4)}},

@@ -8,22 +8,51 @@ import (
 // Location names a partition. Names never depend on user input, and no name is
 // assigned twice.
 type Location struct {
-	Collection string
+	Collection string // empty for a location in no index
 	Partition  string
 	// Shared is true for a collection with a partition key; Partition is then
 	// the value of the key.
 	Shared bool
 }
 
+// Kind is the kind of a location.
+type Kind int
+
+// The kinds of locations.
+const (
+	Unindexed Kind = iota // no index contains the vectors; PostgreSQL scores them
+	Own                   // a partition of the tenant
+	Shared                // a key in a collection of many tenants
+)
+
+// Kind returns the kind of the location.
+func (l Location) Kind() Kind {
+	switch {
+	case l.Collection == "":
+		return Unindexed
+	case l.Shared:
+		return Shared
+	}
+	return Own
+}
+
+// Indexed reports whether an index contains the vectors.
+func (l Location) Indexed() bool { return l.Kind() != Unindexed }
+
 // Placement is a location and the partition that exists there.
 type Placement struct {
 	Location
 	// PartitionID is the vector store's id of the partition, or of the
-	// collection for a shared location; 0 before it exists. A different id means
-	// that the partition was lost and created again.
+	// collection for a shared location; 0 before it exists, and for a location in no
+	// index. A different id means that the partition was lost and created again.
 	PartitionID int64
 	// Dimensions is the length of the vectors in a collection that Ensure creates.
 	Dimensions int
+}
+
+// writable reports whether units can be written to the placement.
+func (p Placement) writable() bool {
+	return p.PartitionID != 0 || p.Location != (Location{}) && !p.Indexed()
 }
 
 // Migration copies a tenant's units into a partition: the current one after it
@@ -92,10 +121,10 @@ type Target struct {
 	Generation GenerationID
 }
 
-// Locations returns every location that can contain units of the tenant.
+// Locations returns every location in an index that can contain units of the tenant.
 func (s State) Locations() (all []Location) {
 	for _, p := range []Placement{s.Current, s.Migration.Target, s.Next.Placement} {
-		if p.Location != (Location{}) && !slices.Contains(all, p.Location) {
+		if p.Indexed() && !slices.Contains(all, p.Location) {
 			all = append(all, p.Location)
 		}
 	}
@@ -108,7 +137,7 @@ func (s State) Targets() []Target {
 	if s.Migrating() && s.Writable() {
 		targets = append(targets, Target{s.Migration.Target.Location, s.Generation})
 	}
-	if s.Next.Placement.PartitionID != 0 {
+	if s.Next.Placement.writable() {
 		targets = append(targets, Target{s.Next.Placement.Location, s.Next.Generation})
 	}
 	return targets

@@ -62,20 +62,24 @@ const (
 	None    Action = iota
 	Begin          // begin a migration to another location
 	Cancel         // cancel the migration; the tenant stays where it is
+	Leave          // leave the index, without copying anything
 	Restart        // replace the run of the migration, which has stalled
 	Rebuild        // fill the current partition again, instead of any migration
 	Copy           // start copying into the target, which now exists
 )
 
 // Reconcile returns the action that brings the tenant to a location of the
-// requested kind. A rebuild finishes before a migration begins.
-func (s State) Reconcile(shared bool) Action {
-	matches := s.Current.Shared == shared
+// requested kind. A rebuild finishes before a migration begins, but leaving the
+// index waits for nothing.
+func (s State) Reconcile(want Kind) Action {
+	matches := s.Current.Kind() == want
 	switch {
 	case !s.Assigned():
 		return None
 	case s.Migrating() && matches:
 		return Cancel
+	case !matches && want == Unindexed:
+		return Leave
 	case !s.active() && !matches:
 		return Begin
 	case s.Writable() && s.Migration.Stalled:

@@ -45,8 +45,9 @@ func TestSelectCollection(t *testing.T) {
 }
 
 var (
-	own    = placement.Placement{Location: placement.Location{Collection: "c", Partition: "p"}, PartitionID: 1}
-	shared = placement.Placement{Location: placement.Location{Collection: "s", Partition: "p_2", Shared: true}, PartitionID: 2}
+	own     = placement.Placement{Location: placement.Location{Collection: "c", Partition: "p"}, PartitionID: 1}
+	nowhere = placement.Placement{Location: placement.Location{Partition: "p"}}
+	shared  = placement.Placement{Location: placement.Location{Collection: "s", Partition: "p_2", Shared: true}, PartitionID: 2}
 )
 
 func uncreated(p placement.Placement) placement.Placement {
@@ -58,23 +59,39 @@ func TestReconcile(t *testing.T) {
 	t.Parallel()
 	type migration = placement.Migration
 	for reason, tc := range map[string]struct {
-		state  placement.State
-		shared bool
-		want   placement.Action
+		state placement.State
+		kind  placement.Kind
+		want  placement.Action
 	}{
-		"no placement yet":                            {shared: true},
-		"the requested kind":                          {state: placement.State{Current: own}},
-		"another kind":                                {state: placement.State{Current: own}, shared: true, want: placement.Begin},
-		"a migration in progress":                     {state: placement.State{Current: own, Migration: migration{Target: shared}}, shared: true},
-		"the isolation was changed back":              {state: placement.State{Current: own, Migration: migration{Target: shared}}, want: placement.Cancel},
-		"a stalled run":                               {state: placement.State{Current: own, Migration: migration{Target: shared, Stalled: true}}, shared: true, want: placement.Restart},
-		"a run cannot stall before its target exists": {state: placement.State{Current: own, Migration: migration{Target: uncreated(shared), Stalled: true}}, shared: true},
-		"a rebuild comes before a migration":          {state: placement.State{Current: own, Migration: migration{Target: own}}, shared: true},
-		"a stalled rebuild":                           {state: placement.State{Current: own, Migration: migration{Target: own, Stalled: true}}, want: placement.Restart},
+		"no placement yet":                            {kind: placement.Shared},
+		"the requested kind":                          {state: placement.State{Current: own}, kind: placement.Own},
+		"another kind":                                {state: placement.State{Current: own}, kind: placement.Shared, want: placement.Begin},
+		"a migration in progress":                     {state: placement.State{Current: own, Migration: migration{Target: shared}}, kind: placement.Shared},
+		"the isolation was changed back":              {state: placement.State{Current: own, Migration: migration{Target: shared}}, kind: placement.Own, want: placement.Cancel},
+		"a stalled run":                               {state: placement.State{Current: own, Migration: migration{Target: shared, Stalled: true}}, kind: placement.Shared, want: placement.Restart},
+		"a run cannot stall before its target exists": {state: placement.State{Current: own, Migration: migration{Target: uncreated(shared), Stalled: true}}, kind: placement.Shared},
+		"a rebuild comes before a migration":          {state: placement.State{Current: own, Migration: migration{Target: own}}, kind: placement.Shared},
+		"a stalled rebuild":                           {state: placement.State{Current: own, Migration: migration{Target: own, Stalled: true}}, kind: placement.Own, want: placement.Restart},
+
+		"no index is requested":                  {state: placement.State{Current: own}, want: placement.Leave},
+		"leaving does not wait for a migration":  {state: placement.State{Current: own, Migration: migration{Target: shared}}, want: placement.Leave},
+		"nor for a rebuild":                      {state: placement.State{Current: own, Migration: migration{Target: own}}, want: placement.Leave},
+		"already in no index":                    {state: placement.State{Current: nowhere}},
+		"an index is requested":                  {state: placement.State{Current: nowhere}, kind: placement.Own, want: placement.Begin},
+		"a migration into an index":              {state: placement.State{Current: nowhere, Migration: migration{Target: own}}, kind: placement.Own},
+		"the index was disabled again meanwhile": {state: placement.State{Current: nowhere, Migration: migration{Target: own}}, want: placement.Cancel},
 	} {
-		if got := tc.state.Reconcile(tc.shared); got != tc.want {
+		if got := tc.state.Reconcile(tc.kind); got != tc.want {
 			t.Errorf("%s: Reconcile = %d, want %d", reason, got, tc.want)
 		}
+	}
+}
+
+func TestLocationsAreInAnIndex(t *testing.T) {
+	t.Parallel()
+	state := placement.State{Current: nowhere, Migration: placement.Migration{Target: own}, Next: placement.Next{Placement: nowhere}}
+	if diff := cmp.Diff([]placement.Location{own.Location}, state.Locations()); diff != "" {
+		t.Errorf("Locations (-want +got):\n%s", diff)
 	}
 }
 
@@ -112,6 +129,7 @@ func TestTargets(t *testing.T) {
 		"a rebuild":                 {placement.State{Current: own, Migration: placement.Migration{Target: own}}, []placement.Target{{Location: own.Location, Generation: 3}}},
 		"a migration":               {placement.State{Current: own, Migration: placement.Migration{Target: shared}}, []placement.Target{{Location: own.Location, Generation: 3}, {Location: shared.Location, Generation: 3}}},
 		"the target does not exist": {placement.State{Current: own, Migration: placement.Migration{Target: uncreated(shared)}}, []placement.Target{{Location: own.Location, Generation: 3}}},
+		"in no index":               {placement.State{Current: nowhere, Next: placement.Next{Placement: nowhere, Generation: 4}}, []placement.Target{{Location: nowhere.Location, Generation: 3}, {Location: nowhere.Location, Generation: 4}}},
 	} {
 		tc.state.Generation = 3
 		if diff := cmp.Diff(tc.want, tc.state.Targets()); diff != "" {

@@ -48,6 +48,8 @@ type Config struct {
 	// Generation is that of this process's embedder. It becomes the active one, in
 	// which new tenants are placed, if the database has none.
 	Generation placement.Generation
+	// Unindexed places tenants in no index: PostgreSQL scores their units.
+	Unindexed bool
 	// RestoreID is changed by the administrator when the database was restored
 	// without pg_restore, for example from a snapshot.
 	RestoreID string

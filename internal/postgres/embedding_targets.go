@@ -40,7 +40,8 @@ func (d *DB) EnsureEmbeddingTarget(ctx context.Context, m reembed.Migration, id 
 			return err
 		}
 		if !has {
-			if err := insertEmbeddingTarget(ctx, q, m, id, p.Shared); err != nil {
+			kind := placement.Location{Collection: p.Collection, Shared: p.Shared}.Kind()
+			if err := insertEmbeddingTarget(ctx, q, m, id, kind); err != nil {
 				return err
 			}
 		}
@@ -54,7 +55,7 @@ func (d *DB) EnsureEmbeddingTarget(ctx context.Context, m reembed.Migration, id 
 	return next, nil
 }
 
-func insertEmbeddingTarget(ctx context.Context, q *db.Queries, m reembed.Migration, id tenant.ID, shared bool) error {
+func insertEmbeddingTarget(ctx context.Context, q *db.Queries, m reembed.Migration, id tenant.ID, kind placement.Kind) error {
 	generation, err := q.GenerationName(ctx, int16(m.Target))
 	if err != nil {
 		return err
@@ -63,7 +64,7 @@ func insertEmbeddingTarget(ctx context.Context, q *db.Queries, m reembed.Migrati
 	if err != nil {
 		return err
 	}
-	at, err := assignLocation(ctx, q, generation, shared, placement.PartitionName(string(id), number))
+	at, err := assignLocation(ctx, q, generation, kind, placement.PartitionName(string(id), number))
 	if err != nil {
 		return err
 	}

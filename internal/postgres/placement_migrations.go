@@ -31,12 +31,14 @@ func (d *DB) ReconcilePlacement(ctx context.Context, id tenant.ID) (placement.St
 		if out, err = readPlacement(ctx, q, id); err != nil {
 			return err
 		}
-		shared := isolation == string(tenant.Shared)
-		switch out.Reconcile(shared) {
+		kind := d.wantedKind(isolation)
+		switch out.Reconcile(kind) {
 		case placement.Cancel:
 			err = d.cancelMigration(ctx, tx, q, id, out)
+		case placement.Leave:
+			err = d.leaveIndex(ctx, tx, q, id, out)
 		case placement.Begin:
-			err = d.beginMigration(ctx, q, id, shared)
+			err = d.beginMigration(ctx, q, id, kind)
 		case placement.Restart:
 			err = d.restartMigration(ctx, tx, q, id)
 		case placement.None, placement.Rebuild, placement.Copy:
@@ -54,7 +56,7 @@ func (d *DB) ReconcilePlacement(ctx context.Context, id tenant.ID) (placement.St
 	return out, nil
 }
 
-func (d *DB) beginMigration(ctx context.Context, q *db.Queries, id tenant.ID, shared bool) error {
+func (d *DB) beginMigration(ctx context.Context, q *db.Queries, id tenant.ID, kind placement.Kind) error {
 	number, err := q.NextPartitionNumber(ctx)
 	if err != nil {
 		return err
@@ -63,7 +65,7 @@ func (d *DB) beginMigration(ctx context.Context, q *db.Queries, id tenant.ID, sh
 	if err != nil {
 		return err
 	}
-	target, err := assignLocation(ctx, q, generation, shared, placement.PartitionName(string(id), number))
+	target, err := assignLocation(ctx, q, generation, kind, placement.PartitionName(string(id), number))
 	if err != nil {
 		return err
 	}
@@ -76,6 +78,27 @@ func (d *DB) cancelMigration(ctx context.Context, tx pgx.Tx, q *db.Queries, id t
 		return err
 	}
 	return d.insertDrop(ctx, tx, s.Migration.Target.Location)
+}
+
+// leaveIndex makes the tenant's placements unindexed, also that in the next generation, and commits
+// the jobs that drop their locations. It keeps the names, which are never assigned twice, and
+// the progress of a migration to the next generation, because PostgreSQL has the vectors.
+func (d *DB) leaveIndex(ctx context.Context, tx pgx.Tx, q *db.Queries, id tenant.ID, s placement.State) error {
+	if err := q.LeaveIndex(ctx, string(id)); err != nil {
+		return err
+	}
+	if err := q.LeaveIndexOfTarget(ctx, string(id)); err != nil {
+		return err
+	}
+	if err := q.DeleteMigration(ctx, string(id)); err != nil {
+		return err
+	}
+	for _, at := range s.Locations() {
+		if err := d.insertDrop(ctx, tx, at); err != nil {
+			return err
+		}
+	}
+	return q.NotifyTenant(ctx, string(id)) // replicas stop searching the location
 }
 
 func (d *DB) restartMigration(ctx context.Context, tx pgx.Tx, q *db.Queries, id tenant.ID) error {
@@ -118,7 +141,7 @@ func (d *DB) SetPartitionID(ctx context.Context, id tenant.ID, at placement.Loca
 			return d.rebuild(ctx, tx, q, id, state, partitionID)
 		case placement.Copy:
 			return d.copyUnits(ctx, tx, q, id, at, partitionID)
-		case placement.None, placement.Begin, placement.Cancel, placement.Restart:
+		case placement.None, placement.Begin, placement.Cancel, placement.Leave, placement.Restart:
 		}
 		return nil
 	})
@@ -197,8 +220,12 @@ func (d *DB) CompleteMigration(ctx context.Context, id tenant.ID, run int64) err
 	return nil
 }
 
-// insertDrop commits the jobs that drop a location that the tenant has left.
+// insertDrop commits the jobs that drop a location that the tenant has left. In no index, there
+// is nothing to drop.
 func (d *DB) insertDrop(ctx context.Context, tx pgx.Tx, at placement.Location) error {
+	if !at.Indexed() {
+		return nil
+	}
 	var params []river.InsertManyParams
 	for _, delay := range []time.Duration{placement.DropDelay, placement.FinalDropDelay} {
 		params = append(params, river.InsertManyParams{

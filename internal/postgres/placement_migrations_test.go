@@ -9,6 +9,8 @@ import (
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/placement"
+	"github.com/mnemo-dev/mnemo/internal/postgres/postgrestest"
+	"github.com/mnemo-dev/mnemo/internal/reembed"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
@@ -221,6 +223,14 @@ func TestPurgeDropsBothLocations(t *testing.T) {
 	if err := tenant.Purge(t.Context(), b.DB, droppedAtOnce{}, id); err != nil {
 		t.Fatal(err)
 	}
+	if diff := cmp.Diff(map[placement.Location]int{p: 2, next: 2}, b.drops(t)); diff != "" {
+		t.Errorf("locations to drop (-want +got):\n%s", diff)
+	}
+}
+
+// drops counts the jobs that drop a location later.
+func (b *testBundle) drops(t *testing.T) map[placement.Location]int {
+	t.Helper()
 	got := map[placement.Location]int{}
 	rows, err := b.owner.Query(t.Context(), `select args->>'collection', args->>'partition', (args->>'shared')::boolean
 		from river_job where kind = 'placement.drop' and scheduled_at > now()`)
@@ -235,9 +245,7 @@ func TestPurgeDropsBothLocations(t *testing.T) {
 		}
 		got[p]++
 	}
-	if diff := cmp.Diff(map[placement.Location]int{p: 2, next: 2}, got); diff != "" {
-		t.Errorf("locations to drop (-want +got):\n%s", diff)
-	}
+	return got
 }
 
 // TestApplyWithoutChangesTakesNoLocks locks the tables, so that a write would wait.
@@ -263,4 +271,103 @@ func TestApplyWithoutChangesTakesNoLocks(t *testing.T) {
 	if len(got.Users) != 2 {
 		t.Errorf("Apply returned users %+v, want 2", got.Users)
 	}
+}
+
+// TestLeaveIndexDuringMigrationToAnotherModel: the progress remains, because the vectors are in
+// PostgreSQL, and every location is dropped.
+func TestLeaveIndexDuringMigrationToAnotherModel(t *testing.T) {
+	t.Parallel()
+	d := postgrestest.Create(t)
+	b, unindexed := setupIn(t, d, nil), postgrestest.OpenUnindexed(t, d)
+	id, p := assignPlacement(t, b)
+	generation, err := b.EnsureGeneration(t.Context(), placement.Generation{Model: "next", Dimensions: 8}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.StartEmbeddingMigration(t.Context(), generation, reembed.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	m, err := b.LatestEmbeddingMigration(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	target, err := b.EnsureEmbeddingTarget(t.Context(), m, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.setPartitionID(t, target.Placement.Location, 5)
+	target.Placement.PartitionID = 5
+	if valid, err := b.AdvanceEmbeddingTarget(t.Context(), id, target.Placement, 77, false); err != nil || !valid {
+		t.Fatalf("AdvanceEmbeddingTarget = %t, %v", valid, err)
+	}
+	state, err := unindexed.ReconcilePlacement(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	nowhere := state.Next.Placement
+	if state.Current.Indexed() || nowhere.Indexed() || state.Next.Cursor != 77 {
+		t.Errorf("placement is %+v, want no index and the same progress", state)
+	}
+	if diff := cmp.Diff(map[placement.Location]int{p: 2, target.Placement.Location: 2}, b.drops(t)); diff != "" {
+		t.Errorf("locations to drop (-want +got):\n%s", diff)
+	}
+	if valid, err := b.AdvanceEmbeddingTarget(t.Context(), id, target.Placement, 99, true); err != nil || valid {
+		t.Errorf("AdvanceEmbeddingTarget of the location that was left = %t, %v", valid, err)
+	}
+	if valid, err := b.AdvanceEmbeddingTarget(t.Context(), id, nowhere, 99, true); err != nil || !valid {
+		t.Errorf("AdvanceEmbeddingTarget = %t, %v", valid, err)
+	}
+	if err := b.CutOver(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	if state := b.getPlacement(t, id); state.Current.Location != nowhere.Location || state.Generation != generation {
+		t.Errorf("placement is %+v, want %+v in the next generation", state, nowhere)
+	}
+	if n := b.jobs(t, "placement.drop"); n != 4 {
+		t.Errorf("%d jobs drop locations, want none in addition to the 4", n)
+	}
+}
+
+func (b *testBundle) getPlacement(t *testing.T, id tenant.ID) placement.State {
+	t.Helper()
+	state, err := b.GetPlacement(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return state
+}
+
+// TestMigrateToAnotherModelWithoutIndex: the second placement is in no index either, and units are
+// written to it.
+func TestMigrateToAnotherModelWithoutIndex(t *testing.T) {
+	t.Parallel()
+	d := postgrestest.Create(t)
+	b, unindexed := setupIn(t, d, nil), postgrestest.OpenUnindexed(t, d)
+	id := b.users[0].Tenant
+	if _, err := unindexed.EnsurePlacement(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	generation, err := b.EnsureGeneration(t.Context(), placement.Generation{Model: "next", Dimensions: 8}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.StartEmbeddingMigration(t.Context(), generation, reembed.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	m, err := b.LatestEmbeddingMigration(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	next, err := b.EnsureEmbeddingTarget(t.Context(), m, id)
+	if err != nil || next.Placement.Indexed() {
+		t.Fatalf("EnsureEmbeddingTarget = %+v, %v, want no index", next, err)
+	}
+	want := []placement.Target{{Location: b.getPlacement(t, id).Current.Location, Generation: 1}, {Location: next.Placement.Location, Generation: generation}}
+	if diff := cmp.Diff(want, b.getPlacement(t, id).Targets()); diff != "" {
+		t.Errorf("targets (-want +got):\n%s", diff)
+	}
+	if err := b.DiscardTarget(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	b.wantJobCount(t, "placement.drop", 0)
 }

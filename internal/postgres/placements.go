@@ -30,7 +30,7 @@ func (d *DB) EnsurePlacement(ctx context.Context, id tenant.ID) (placement.Locat
 		if err != nil {
 			return err
 		}
-		out, err = assignLocation(ctx, q, generation, r.Isolation == string(tenant.Shared), placement.PartitionName(string(id), 0))
+		out, err = assignLocation(ctx, q, generation, d.wantedKind(r.Isolation), placement.PartitionName(string(id), 0))
 		if err != nil {
 			return err
 		}
@@ -43,9 +43,21 @@ func (d *DB) EnsurePlacement(ctx context.Context, id tenant.ID) (placement.Locat
 	return out, nil
 }
 
-// assignLocation returns a location in a collection of the generation with capacity.
-// The transaction holds the capacity until it ends.
-func assignLocation(ctx context.Context, q *db.Queries, generation string, shared bool, partition string) (placement.Location, error) {
+// wantedKind returns the kind of location for tenants with an isolation.
+func (d *DB) wantedKind(isolation string) placement.Kind {
+	if d.config.Unindexed {
+		return placement.Unindexed
+	}
+	return tenant.Isolation(isolation).Kind()
+}
+
+// assignLocation returns a location in a collection of the generation with capacity, or in no
+// index. The transaction holds the capacity until it ends.
+func assignLocation(ctx context.Context, q *db.Queries, generation string, kind placement.Kind, partition string) (placement.Location, error) {
+	if kind == placement.Unindexed {
+		return placement.Location{Partition: partition}, nil
+	}
+	shared := kind == placement.Shared
 	if err := q.LockCollections(ctx); err != nil {
 		return placement.Location{}, err
 	}

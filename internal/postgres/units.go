@@ -109,6 +109,20 @@ func (d *DB) Live(ctx context.Context, t tenant.ID, after retrieve.UnitID, limit
 	return out, nil
 }
 
+// Unconfirmed implements retrieve.Units.
+func (d *DB) Unconfirmed(ctx context.Context, t tenant.ID, after retrieve.UnitID, limit int) ([]retrieve.UnitID, error) {
+	var out []retrieve.UnitID
+	err := d.inTenant(ctx, t, func(_ pgx.Tx, q *db.Queries) error {
+		ids, err := q.UnconfirmedUnits(ctx, db.UnconfirmedUnitsParams{TenantID: string(t), After: int64(after), Count: integer(limit)})
+		out = unitIDs(ids)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list unconfirmed units: %w", err)
+	}
+	return out, nil
+}
+
 // CountConfirmed implements retrieve.Units.
 func (d *DB) CountConfirmed(ctx context.Context, t tenant.ID, ids []retrieve.UnitID) (int, error) {
 	var n int64

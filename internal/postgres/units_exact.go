@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -23,6 +24,8 @@ const (
 	recentUnconfirmed = 5000
 	// matchedUnits is the maximum number of scored units of the memories that match a filter.
 	matchedUnits = 50_000
+	// everyUnit is the limit if no index contains the units.
+	everyUnit = math.MaxInt32
 )
 
 // Few implements retrieve.Searcher.
@@ -47,6 +50,10 @@ func (d *DB) Exact(
 	err := d.readScope(ctx, scope, func(tx db.DBTX, _ *db.Queries) error {
 		coverage = retrieve.Coverage{All: true}
 		var err error
+		if query.Unindexed {
+			hits, err = scoreUnits(ctx, tx, scope, query, liveUnits, everyUnit, vector, &coverage)
+			return err
+		}
 		if query.Owners != nil {
 			hits, err = scoreUnits(ctx, tx, scope, query, liveUnits, matchedUnits+1, vector, &coverage)
 			return err

@@ -204,3 +204,28 @@ func TestExactScoresUnconfirmedUnitsOfLargeUser(t *testing.T) {
 		t.Error("the oldest unconfirmed unit was scored, want the newest")
 	}
 }
+
+// TestExactScoresAllUnitsWithoutIndex: no limit applies if no index contains the units, also of the
+// memories that match a filter.
+func TestExactScoresAllUnitsWithoutIndex(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	scope := b.users[0]
+	embed := func(string) []float32 { return randomUnit(rand.New(rand.NewPCG(9, 10))) }
+	first := b.remember(t, scope, "the first of many", embed)
+	b.insertUnits(t, scope, first, 7000, "now() - interval '1 hour'")
+	b.remember(t, b.users[1], "memory of another user", embed)
+	for name, q := range map[string]retrieve.Query{
+		"all":    {},
+		"filter": {Owners: []string{first}},
+	} {
+		q.Kind, q.Limit, q.Unindexed = retrieve.Memory, 10, true
+		hits, coverage, err := b.Exact(t.Context(), scope, q, embed(""))
+		if want := (retrieve.Coverage{All: true}); err != nil || coverage != want {
+			t.Errorf("%s: coverage = %+v, %v, want %+v", name, coverage, err, want)
+		}
+		if len(hits) != 7001 {
+			t.Errorf("%s: %d hits, want 7001", name, len(hits))
+		}
+	}
+}

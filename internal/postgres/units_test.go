@@ -178,6 +178,12 @@ func TestConfirm(t *testing.T) {
 		t.Errorf("%d units are confirmed, want 2 of the tenant", n)
 	}
 	expectConfirmed(t, b, b.users[0].Tenant, ids, 0) // a job may have just written them
+	for i, want := range map[int][]retrieve.UnitID{0: nil, 2: ids[2:], 3: ids[2:]} {
+		got, err := b.Unconfirmed(ctx, b.users[i].Tenant, 0, 10)
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("Unconfirmed of the tenant of user %d = %v, %v, want %v", i, got, err, want)
+		}
+	}
 	exec(t, b.owner, "update units set indexed_at = '2020-01-01' where indexed_at is not null")
 	if err := b.Confirm(ctx, b.users[0].Tenant, ids); err != nil {
 		t.Fatal(err)

@@ -42,7 +42,7 @@ func (e *Engine) dense(ctx context.Context, scope tenant.Scope, p placement.Loca
 
 // count sets q.Few.
 func (e *Engine) count(ctx context.Context, scope tenant.Scope, q Query) (Query, error) {
-	if q.Owners != nil {
+	if q.Owners != nil || q.Unindexed {
 		return q, nil
 	}
 	var err error
@@ -61,14 +61,14 @@ func (e *Engine) near(ctx context.Context, scope tenant.Scope, p placement.Locat
 	var answered bool
 	var wait sync.WaitGroup
 	search := func() { indexed, answered = e.index(indexCtx, scope, p, q, vector) }
-	if !q.Few {
+	if !q.scoresAll() {
 		wait.Go(search)
 	}
 	exact, rest, coverage, err := e.exact(ctx, scope, q, vector)
 	switch {
 	case err != nil || coverage.All:
 		cancel() // the index's result is not needed
-	case q.Few: // the user has more units now
+	case q.scoresAll(): // the user has more units now
 		search()
 	}
 	wait.Wait()
@@ -88,6 +88,9 @@ func (e *Engine) near(ctx context.Context, scope tenant.Scope, p placement.Locat
 	}
 	return d, nil
 }
+
+// scoresAll reports whether the index is not needed, unless the user has more units than when they were counted.
+func (q Query) scoresAll() bool { return q.Few || q.Unindexed && !q.broad }
 
 // exact searches the database, without restriction and again within the query's window. rest are
 // the hits of the former beyond the limit.
@@ -135,11 +138,14 @@ func (e *Engine) embed(ctx context.Context, g placement.GenerationID, text strin
 	return vector
 }
 
-// index searches the index; answered is false if it is unavailable, the tenant has no
-// placement, or the filter is resolved.
+// index searches the index, or without one the database; answered is false if it is unavailable, or
+// the filter is resolved.
 func (e *Engine) index(ctx context.Context, scope tenant.Scope, p placement.Location, q Query, vector []float32) (hits []Hit, answered bool) {
-	if p == (placement.Location{}) || q.Owners != nil && !q.broad {
+	if q.Owners != nil && !q.broad {
 		return nil, false
+	}
+	if q.Unindexed {
+		return e.unrestricted(ctx, scope, q, vector)
 	}
 	b := breakerOf(e, e.indexes, p.Collection)
 	if !b.allow(e.Now()) {
@@ -157,4 +163,11 @@ func (e *Engine) index(ctx context.Context, scope tenant.Scope, p placement.Loca
 		e.Log.WarnContext(ctx, "search without the vector index", "tenant", scope.Tenant, "error", err)
 	}
 	return hits, err == nil
+}
+
+// unrestricted searches all units of the user in the database, for a broad filter.
+func (e *Engine) unrestricted(ctx context.Context, scope tenant.Scope, q Query, vector []float32) (hits []Hit, answered bool) {
+	q.Owners = nil
+	hits, _, err := e.Searcher.Exact(ctx, scope, q, vector)
+	return hits[:min(len(hits), q.Limit)], err == nil
 }

@@ -26,10 +26,10 @@ const (
 	maxOverfetch  = 400
 )
 
-// Config holds the dependencies of an Engine. Searcher, Index and Embedders are required.
+// Config holds the dependencies of an Engine. Searcher and Embedders are required.
 type Config struct {
 	Searcher  Searcher
-	Index     Index
+	Index     Index // nil in a process without one: the database scores all units
 	Embedders Embedders
 	Log       *slog.Logger     // logs availability changes of the index and embedder; may be nil
 	Now       func() time.Time // time.Now when nil
@@ -80,6 +80,7 @@ func (e *Engine) Search(ctx context.Context, scope tenant.Scope, p placement.Loc
 	// When one side fails, the other is cancelled.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	q.Unindexed = e.Index == nil || !p.Indexed()
 	q, err := e.restrict(ctx, scope, q)
 	if err != nil || q.matchesNothing() {
 		return Result{}, err

@@ -40,6 +40,8 @@ type stores struct {
 	matchErr error
 	queried  Query // the last of Exact
 
+	unrestricted []Query // of Exact
+
 	indexCalls, embedCalls int
 	limit                  int
 	scored, described      []UnitID
@@ -58,7 +60,12 @@ func (s *stores) Lexical(_ context.Context, _ tenant.Scope, q Query) ([]Hit, err
 }
 
 func (s *stores) Exact(_ context.Context, _ tenant.Scope, q Query, _ []float32) ([]Hit, Coverage, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.queried = q
+	if q.Owners == nil {
+		s.unrestricted = append(s.unrestricted, q)
+	}
 	return s.exact, s.coverage, s.exactErr
 }
 
@@ -190,7 +197,6 @@ func TestSearch(t *testing.T) {
 		"AllIndexHangs":  {reason: "nor waits for an index that hangs", stores: &stores{exact: []Hit{{1, .1}}, coverage: Coverage{All: true}, indexHangs: true}, want: []UnitID{1}},
 		"Grown":          {reason: "a user who has more units than when they were counted needs the index", stores: &stores{grows: true, exact: []Hit{{1, .5}}, index: []Hit{{2, .9}}}, want: []UnitID{2, 1}},
 		"Merged":         {reason: "recent ones beside the index's; the database's cosine counts", stores: &stores{exact: []Hit{{1, .5}}, index: []Hit{{2, .9}, {1, .99}}}, want: []UnitID{2, 1}},
-		"NoPlacement":    {reason: "a tenant without a placement is searched by words", stores: &stores{lexical: []Hit{{1, 1}}, index: []Hit{{2, .9}}}, unplaced: true, want: []UnitID{1}, degraded: true},
 		"IndexAway":      {reason: "answered without it, and reported as degraded", stores: &stores{lexical: []Hit{{1, 1}}, exact: []Hit{{2, .9}}, indexErr: errUnavailable}, want: []UnitID{1, 2}, degraded: true},
 		"IndexHangs":     {reason: "not awaited beyond its deadline", stores: &stores{lexical: []Hit{{1, 1}}, indexHangs: true}, want: []UnitID{1}, degraded: true},
 		"IndexBroken":    {reason: "a bug in the index does not fail a search", stores: &stores{lexical: []Hit{{1, 1}}, indexErr: errors.New("bug")}, want: []UnitID{1}, degraded: true},

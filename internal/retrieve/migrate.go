@@ -97,6 +97,9 @@ func (x *Indexer) Copy(ctx context.Context, t tenant.ID, target placement.Target
 // CompareTarget repairs the differences between a target and the database, and waits
 // until searches see earlier writes.
 func (x *Indexer) CompareTarget(ctx context.Context, t tenant.ID, target placement.Target) error {
+	if !target.Indexed() {
+		return nil // Copy has completed it
+	}
 	_, err := x.compareAll(ctx, t, target.Location, func(ids []UnitID) error {
 		for batch := range slices.Chunk(ids, syncBatch) {
 			if err := x.Copy(ctx, t, target, batch); err != nil {

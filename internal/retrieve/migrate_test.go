@@ -181,6 +181,7 @@ func TestMigrateInAnyOrder(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		e := newEnv()
+		e.at.Current.Location = rapid.SampledFrom([]placement.Location{homeLocation, nowhere}).Draw(t, "from")
 		x := e.indexer()
 		var jobs [][]UnitID
 		depth, changes, begun, migrating := 0, 80, false, false

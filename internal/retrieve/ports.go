@@ -65,7 +65,8 @@ func (e Embedders) EmbedQuery(ctx context.Context, g placement.GenerationID, tex
 var ErrNoPartition = errors.New("partition not found in the vector store")
 
 // Index is the vector store, read at bounded staleness. internal/milvus
-// implements it. Every error is of kind Unavailable unless it is a bug.
+// implements it. Every error is of kind Unavailable unless it is a bug. It is not called
+// with locations in no index.
 type Index interface {
 	// Search returns the best entries of the scope's user, best first.
 	Search(ctx context.Context, scope tenant.Scope, p placement.Location, q Query, vector []float32) ([]Hit, error)
@@ -90,7 +91,7 @@ type Searcher interface {
 	// Few reports whether the user has so few units that Exact scores all of them.
 	Few(ctx context.Context, scope tenant.Scope, q Query) (bool, error)
 	// Exact scores units against the vector without the index, best first: all of the
-	// user's units if q.Few, all of q.Owners unless it is nil, otherwise the best q.Limit of those that were not,
+	// user's units if q.Few or q.Unindexed, all of q.Owners unless it is nil, otherwise the best q.Limit of those that were not,
 	// or only recently, confirmed to be in the index. See Coverage.
 	Exact(ctx context.Context, scope tenant.Scope, q Query, vector []float32) ([]Hit, Coverage, error)
 	// Score returns the cosine of each unit that has a vector of the generation.
@@ -119,8 +120,12 @@ type Units interface {
 	Load(ctx context.Context, t tenant.ID, ids []UnitID) ([]OwnedUnit, error)
 	// SaveVectors stores missing embeddings of a generation.
 	SaveVectors(ctx context.Context, t tenant.ID, g placement.GenerationID, vectors map[UnitID][]float32) error
-	// Confirm records the database time at which the index contained these units.
+	// Confirm records the database time at which the index contained these units, or at
+	// which they had a vector if the tenant is in no index.
 	Confirm(ctx context.Context, t tenant.ID, ids []UnitID) error
+	// Unconfirmed returns up to limit ids of live units above after that were not
+	// confirmed, in order.
+	Unconfirmed(ctx context.Context, t tenant.ID, after UnitID, limit int) ([]UnitID, error)
 	// CountConfirmed counts the live ones of these units that were confirmed more than a minute ago.
 	CountConfirmed(ctx context.Context, t tenant.ID, ids []UnitID) (int, error)
 	// Live returns up to limit ids of live units above after, in order.

@@ -14,6 +14,7 @@ import (
 func (e *Engine) Similar(ctx context.Context, scope tenant.Scope, p placement.Location, q Query, vector []float32) ([]Similar, error) {
 	wanted := max(q.Limit, 1)
 	q.Limit = overfetch * wanted // entries of the index may be stale
+	q.Unindexed = e.Index == nil || !p.Indexed()
 	q, err := e.count(ctx, scope, q)
 	if err != nil {
 		return nil, err

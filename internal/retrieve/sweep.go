@@ -126,10 +126,13 @@ func (x *Indexer) compareAll(ctx context.Context, t tenant.ID, p placement.Locat
 }
 
 // comparePage compares a page of a location with the database; repair settles the
-// differences.
+// differences. In no index, the differences are the units without a vector.
 func (x *Indexer) comparePage(
 	ctx context.Context, t tenant.ID, p placement.Location, after UnitID, repair func([]UnitID) error,
 ) (drift Drift, next UnitID, err error) {
+	if !p.Indexed() {
+		return x.completePage(ctx, t, after, repair)
+	}
 	indexed, err := x.index.List(ctx, t, p, after, sweepPage)
 	if err != nil {
 		return drift, after, fmt.Errorf("list the index: %w", err)
@@ -151,6 +154,19 @@ func (x *Indexer) comparePage(
 		return drift, after, fmt.Errorf("repair drift: %w", err)
 	}
 	return drift, until, nil
+}
+
+// completePage calls repair with the units of a page that have no vector.
+func (x *Indexer) completePage(ctx context.Context, t tenant.ID, after UnitID, repair func([]UnitID) error) (Drift, UnitID, error) {
+	missing, err := x.units.Unconfirmed(ctx, t, after, sweepPage)
+	if err != nil {
+		return Drift{}, after, fmt.Errorf("list units without a vector: %w", err)
+	}
+	drift := Drift{Missing: len(missing)}
+	if err := repair(missing); err != nil {
+		return drift, after, fmt.Errorf("complete units: %w", err)
+	}
+	return drift, reach(missing), nil
 }
 
 // reach returns the last id that a page covers.

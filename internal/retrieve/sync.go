@@ -223,7 +223,8 @@ func (x *Indexer) skip(ctx context.Context, b batchOf, u *OwnedUnit, refused err
 }
 
 // write adds the live units with a vector to each target and removes the ids that are
-// not live. It returns the ids it added to every target.
+// not live. It returns the ids it added to every target; one in no index contains every
+// unit with a vector.
 func (x *Indexer) write(ctx context.Context, j job, ids []UnitID, live []OwnedUnit) (map[UnitID]bool, error) {
 	written := make(map[UnitID]bool, len(live))
 	for _, u := range live {
@@ -237,6 +238,9 @@ func (x *Indexer) write(ctx context.Context, j job, ids []UnitID, live []OwnedUn
 	}
 	for _, target := range j.targets {
 		entries := entriesOf(live, target.Generation, written)
+		if !target.Indexed() {
+			continue
+		}
 		if len(entries) > 0 {
 			if err := x.index.Upsert(ctx, j.tenant, target.Location, entries); err != nil {
 				return nil, fmt.Errorf("index units: %w", err)

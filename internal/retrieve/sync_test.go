@@ -79,6 +79,14 @@ func (e *env) Confirm(_ context.Context, _ tenant.ID, ids []UnitID) error {
 	return nil
 }
 
+func (e *env) Unconfirmed(_ context.Context, _ tenant.ID, after UnitID, limit int) ([]UnitID, error) {
+	if err := e.onCall("unconfirmed"); err != nil {
+		return nil, err
+	}
+	ids := slices.DeleteFunc(slices.Sorted(maps.Keys(e.live)), func(id UnitID) bool { return e.confirmed[id] })
+	return pageOf(ids, after, limit), nil
+}
+
 func (e *env) CountConfirmed(_ context.Context, _ tenant.ID, ids []UnitID) (n int, err error) {
 	for _, id := range ids {
 		if e.confirmed[id] {
@@ -133,6 +141,9 @@ func (e *env) CompleteMigration(_ context.Context, _ tenant.ID, run int64) error
 
 // entries returns the entries of a location. Writes to an unused location are lost.
 func (e *env) entries(p placement.Location) map[UnitID]Entry {
+	if !p.Indexed() {
+		panic("the index was called with a location in no index")
+	}
 	switch p {
 	case e.at.Current.Location:
 		return e.indexed

@@ -70,6 +70,8 @@ type Query struct {
 	broad  bool // Where matches more memories than Owners; only the Engine uses it
 	// Few makes Exact score all units, which Searcher.Few must have allowed. The Engine sets it.
 	Few bool
+	// Unindexed makes Exact score all units, however many: no index contains them. The Engine sets it.
+	Unindexed bool
 	// After and Before restrict chats to messages written at or after the first and
 	// before the second; zero for unbounded. Memories ignore them.
 	After, Before time.Time

@@ -10,11 +10,12 @@ import (
 // implements it with the rules of internal/placement.
 type PlacementStore interface {
 	placement.Store
-	// EnsurePlacement assigns a location to the tenant and returns it. Later
-	// calls return the same one until the tenant has migrated.
+	// EnsurePlacement assigns a location to the tenant and returns it: one of the
+	// tenant's isolation, or in no index if the store is configured so. Later calls
+	// return the same one until the tenant has migrated.
 	EnsurePlacement(ctx context.Context, id ID) (placement.Location, error)
-	// ReconcilePlacement applies placement.State.Reconcile with the tenant's
-	// isolation and returns the resulting state. Writes nothing if there is
+	// ReconcilePlacement applies placement.State.Reconcile with the kind of location
+	// that EnsurePlacement would assign, and returns the resulting state. Writes nothing if there is
 	// nothing to do.
 	ReconcilePlacement(ctx context.Context, id ID) (placement.State, error)
 	// SetPartitionID applies placement.State.Observe: it records the id of the

@@ -30,6 +30,14 @@ const (
 	Shared    Isolation = "Shared"    // a shared collection with a partition key, for small tenants
 )
 
+// Kind returns the kind of location in an index that provides the isolation.
+func (i Isolation) Kind() placement.Kind {
+	if i == Shared {
+		return placement.Shared
+	}
+	return placement.Own
+}
+
 // Quota limits the usage of a tenant. 0 allows nothing.
 type Quota struct {
 	Memories          int64

@@ -565,17 +565,17 @@ func (q *Queries) StartEmbeddingMigration(ctx context.Context, arg StartEmbeddin
 }
 
 const tenantPlacementKind = `-- name: TenantPlacementKind :one
-select p.shared, p.generation from placements p join tenants t on t.id = p.tenant_id and t.state <> 'purging' where p.tenant_id = $1 for update of p
+select p.collection, p.shared from placements p join tenants t on t.id = p.tenant_id and t.state <> 'purging' where p.tenant_id = $1 for update of p
 `
 
 type TenantPlacementKindRow struct {
+	Collection string
 	Shared     bool
-	Generation string
 }
 
 func (q *Queries) TenantPlacementKind(ctx context.Context, tenantID string) (TenantPlacementKindRow, error) {
 	row := q.db.QueryRow(ctx, tenantPlacementKind, tenantID)
 	var i TenantPlacementKindRow
-	err := row.Scan(&i.Shared, &i.Generation)
+	err := row.Scan(&i.Collection, &i.Shared)
 	return i, err
 }

@@ -47,6 +47,24 @@ func (q *Queries) HasUnits(ctx context.Context, tenantID string) (bool, error) {
 	return exists, err
 }
 
+const leaveIndex = `-- name: LeaveIndex :exec
+update placements set collection = '', shared = false, partition_id = 0 where tenant_id = $1
+`
+
+func (q *Queries) LeaveIndex(ctx context.Context, tenantID string) error {
+	_, err := q.db.Exec(ctx, leaveIndex, tenantID)
+	return err
+}
+
+const leaveIndexOfTarget = `-- name: LeaveIndexOfTarget :exec
+update embedding_targets set collection = '', shared = false, partition_id = 0 where tenant_id = $1 and state <> 'cleaning'
+`
+
+func (q *Queries) LeaveIndexOfTarget(ctx context.Context, tenantID string) error {
+	_, err := q.db.Exec(ctx, leaveIndexOfTarget, tenantID)
+	return err
+}
+
 const movePlacementToTarget = `-- name: MovePlacementToTarget :exec
 update placements p set generation = m.generation, collection = m.collection, partition = m.partition, shared = m.shared, partition_id = m.partition_id
 from placement_migrations m where p.tenant_id = $1 and m.tenant_id = p.tenant_id

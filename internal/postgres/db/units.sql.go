@@ -621,3 +621,33 @@ func (q *Queries) SaveVectors(ctx context.Context, arg SaveVectorsParams) error 
 	)
 	return err
 }
+
+const unconfirmedUnits = `-- name: UnconfirmedUnits :many
+select id from units where tenant_id = $1 and id > $2 and active and indexed_at is null order by id limit $3
+`
+
+type UnconfirmedUnitsParams struct {
+	TenantID string
+	After    int64
+	Count    int32
+}
+
+func (q *Queries) UnconfirmedUnits(ctx context.Context, arg UnconfirmedUnitsParams) ([]int64, error) {
+	rows, err := q.db.Query(ctx, unconfirmedUnits, arg.TenantID, arg.After, arg.Count)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []int64{}
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}

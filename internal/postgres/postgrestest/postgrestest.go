@@ -51,7 +51,18 @@ func New(t testing.TB) *postgres.DB {
 // Open opens a database as the app's role until the test ends.
 func Open(t testing.TB, d Database) *postgres.DB {
 	t.Helper()
-	db, err := postgres.Open(t.Context(), postgres.Config{URL: d.AppURL, MaxConns: 24, Generation: Generation, CountTokens: countWords})
+	return open(t, postgres.Config{URL: d.AppURL, MaxConns: 24, Generation: Generation, CountTokens: countWords})
+}
+
+// OpenUnindexed is Open for a process that places tenants in no index.
+func OpenUnindexed(t testing.TB, d Database) *postgres.DB {
+	t.Helper()
+	return open(t, postgres.Config{URL: d.AppURL, MaxConns: 24, Generation: Generation, CountTokens: countWords, Unindexed: true})
+}
+
+func open(t testing.TB, c postgres.Config) *postgres.DB {
+	t.Helper()
+	db, err := postgres.Open(t.Context(), c)
 	if err != nil {
 		t.Fatalf("open test database: %v", err)
 	}

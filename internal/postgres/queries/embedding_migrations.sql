@@ -46,7 +46,7 @@ select n.tenant_id, n.state from embedding_targets n order by n.state desc, n.te
 select name from embedding_generations where id = @id;
 
 -- name: TenantPlacementKind :one
-select p.shared, p.generation from placements p join tenants t on t.id = p.tenant_id and t.state <> 'purging' where p.tenant_id = @tenant_id for update of p;
+select p.collection, p.shared from placements p join tenants t on t.id = p.tenant_id and t.state <> 'purging' where p.tenant_id = @tenant_id for update of p;
 
 -- name: LockEmbeddingPhase :many
 -- Returns a row while tenants migrate to the target.

@@ -24,6 +24,12 @@ update placement_migrations set cursor = greatest(cursor, @cursor), heartbeat_at
 update placements p set generation = m.generation, collection = m.collection, partition = m.partition, shared = m.shared, partition_id = m.partition_id
 from placement_migrations m where p.tenant_id = @tenant_id and m.tenant_id = p.tenant_id;
 
+-- name: LeaveIndex :exec
+update placements set collection = '', shared = false, partition_id = 0 where tenant_id = @tenant_id;
+
+-- name: LeaveIndexOfTarget :exec
+update embedding_targets set collection = '', shared = false, partition_id = 0 where tenant_id = @tenant_id and state <> 'cleaning';
+
 -- name: DeleteMigration :exec
 delete from placement_migrations where tenant_id = @tenant_id;
 

@@ -62,6 +62,9 @@ where tenant_id = @tenant_id and id = any(@ids::bigint[]) and active and indexed
 -- name: LiveUnits :many
 select id from units where tenant_id = @tenant_id and id > @after and active order by id limit @count;
 
+-- name: UnconfirmedUnits :many
+select id from units where tenant_id = @tenant_id and id > @after and active and indexed_at is null order by id limit @count;
+
 -- name: CountConfirmed :one
 -- Those that the index contained before now. A margin excludes units that a job is writing.
 select count(*) from units

@@ -14,11 +14,13 @@ import (
 // Backend is the implementation under test: the stores and hooks to prepare and
 // inspect their data.
 type Backend struct {
-	Store    tenant.Store
-	Tokens   tenant.TokenStore
-	Access   tenant.AccessStore
-	Records  tenant.RecordStore
-	Webhooks WebhookStore
+	Store  tenant.Store
+	Tokens tenant.TokenStore
+	// Unindexed is Store configured to place tenants in no index.
+	Unindexed tenant.PlacementStore
+	Access    tenant.AccessStore
+	Records   tenant.RecordStore
+	Webhooks  WebhookStore
 	// Sessions are used to sign in and to look up sessions.
 	Sessions interface {
 		SignIn(ctx context.Context, s tenant.SignIn) error
@@ -59,6 +61,7 @@ func Exercise(t *testing.T, open func(t *testing.T) Backend) {
 		"a lost shared collection":      lostForSome,
 		"migration":                     migrates,
 		"shared isolation":              assignsShared,
+		"no index":                      leavesIndex,
 		"install is monotonic":          installMonotonic,
 		"install has one winner":        installConcurrent,
 		"revoke older":                  revokeOlder,

@@ -229,3 +229,61 @@ func assignsShared(c check) {
 		t.Errorf("two shared tenants are at %+v and %+v, want one collection and a key each", ours, theirs)
 	}
 }
+
+// leavesIndex moves a tenant into the index and out of it.
+func leavesIndex(c check) {
+	t, b := c.t, c.Backend
+	f, other := applied(t, b), applied(t, b)
+	first, err := b.Unindexed.EnsurePlacement(t.Context(), f.got.ID)
+	if err != nil || first.Indexed() || first.Partition == "" {
+		t.Fatalf("EnsurePlacement = %+v, %v, want a name in no index", first, err)
+	}
+	nowhere := placement.State{Current: placement.Placement{Location: first}}
+	f.wantPlacement(t, nowhere)
+	f.wantUnindexed(t, nowhere)
+	b.Fill(t, tenant.Scope{Tenant: f.got.ID, User: f.got.Users[0].ID}, 2, 0)
+
+	target := f.reconcilePlacement(t).Migration.Target
+	if !target.Indexed() || target.Shared || target.Partition == first.Partition {
+		t.Fatalf("ReconcilePlacement gives %+v as the target, want a partition", target)
+	}
+	f.wantUnindexed(t, nowhere) // disabled before the migration has finished
+	target = f.reconcilePlacement(t).Migration.Target
+	target.PartitionID = 7
+	f.setPartitionID(t, target.Location, target.PartitionID)
+	f.wantPlacement(t, placement.State{Current: nowhere.Current, Migration: placement.Migration{Target: target}})
+	b.Work(t)
+	f.wantPlacement(t, placement.State{Current: target})
+
+	theirs := placement.Placement{Location: other.ensurePlacement(t), PartitionID: 8}
+	other.setPartitionID(t, theirs.Location, theirs.PartitionID)
+	f.setPartitionID(t, target.Location, 9) // the partition was lost and is being filled again
+	left := placement.State{Current: placement.Placement{Location: placement.Location{Partition: target.Partition}}}
+	f.wantUnindexed(t, left)
+	b.Work(t)
+	f.wantPlacement(t, left)
+	other.wantPlacement(t, placement.State{Current: theirs})
+
+	if again := f.reconcilePlacement(t).Migration.Target; !again.Indexed() || again.Location == target.Location {
+		t.Errorf("ReconcilePlacement gives %+v, want a partition that was never assigned before", again)
+	}
+	f.wantUnindexed(t, left)
+	rest, err := b.Store.Retire(t.Context(), f.spec.ID, tenant.Delete)
+	if err != nil || len(rest.Locations) > 0 {
+		t.Errorf("Retire = %+v, %v, want no location to drop", rest, err)
+	}
+}
+
+// wantUnindexed checks what ReconcilePlacement returns without an index, twice.
+func (f *fixture) wantUnindexed(t *testing.T, want placement.State) {
+	t.Helper()
+	for range 2 {
+		got, err := f.Unindexed.ReconcilePlacement(t.Context(), f.got.ID)
+		if err != nil {
+			t.Fatalf("ReconcilePlacement without an index: %v", err)
+		}
+		if diff := cmp.Diff(want, withoutModel(got)); diff != "" {
+			t.Errorf("placement without an index (-want +got):\n%s", diff)
+		}
+	}
+}

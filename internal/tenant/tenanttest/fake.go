@@ -37,6 +37,7 @@ type Fake struct {
 	domains         map[[2]string]tenant.ID // by issuer and domain
 	calls           map[string]int
 	reindexed       map[tenant.ID]int
+	unindexed       bool // tenants are placed in no index
 }
 
 var (

@@ -117,10 +117,17 @@ func (f *Fake) Work() {
 	}
 }
 
+// SetUnindexed sets whether tenants are placed in no index.
+func (f *Fake) SetUnindexed(unindexed bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.unindexed = unindexed
+}
+
 // Backend returns the fake as the backend of Exercise.
 func (f *Fake) Backend() Backend {
 	return Backend{
-		Store: f, Tokens: f, Access: f, Records: f, Sessions: f, Webhooks: f,
+		Store: f, Unindexed: unindexedFake{f}, Tokens: f, Access: f, Records: f, Sessions: f, Webhooks: f,
 		Fill: func(_ *testing.T, s tenant.Scope, memories, conversations int) {
 			f.Fill(s.Tenant, memories, conversations)
 		},
@@ -164,4 +171,21 @@ func (f *Fake) LosePartition(p placement.Location) {
 	defer f.mu.Unlock()
 	delete(f.partitionIDs, idKey(p))
 	maps.DeleteFunc(f.partitions, func(other placement.Location, _ bool) bool { return idKey(other) == idKey(p) })
+}
+
+// unindexedFake places tenants in no index.
+type unindexedFake struct{ *Fake }
+
+// EnsurePlacement implements tenant.PlacementStore.
+func (f unindexedFake) EnsurePlacement(ctx context.Context, id tenant.ID) (placement.Location, error) {
+	f.SetUnindexed(true)
+	defer f.SetUnindexed(false)
+	return f.Fake.EnsurePlacement(ctx, id)
+}
+
+// ReconcilePlacement implements tenant.PlacementStore.
+func (f unindexedFake) ReconcilePlacement(ctx context.Context, id tenant.ID) (placement.State, error) {
+	f.SetUnindexed(true)
+	defer f.SetUnindexed(false)
+	return f.Fake.ReconcilePlacement(ctx, id)
 }

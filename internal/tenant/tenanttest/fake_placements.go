@@ -19,20 +19,41 @@ func (f *Fake) EnsurePlacement(_ context.Context, id tenant.ID) (got placement.L
 		return placement.Location{}, err
 	}
 	if !r.placement.Assigned() {
-		r.placement.Current.Location = f.newLocation(r)
+		r.placement.Current.Location = f.newLocation(f.wantedKind(r))
 		r.version++
 	}
 	return r.placement.Current.Location, nil
 }
 
-// newLocation returns an unused location for the isolation of the row.
-func (f *Fake) newLocation(r *row) placement.Location {
+func (f *Fake) wantedKind(r *row) placement.Kind {
+	if f.unindexed {
+		return placement.Unindexed
+	}
+	return r.spec.Isolation.Kind()
+}
+
+// newLocation returns an unused location.
+func (f *Fake) newLocation(kind placement.Kind) placement.Location {
 	f.locations++
-	at := placement.Location{Collection: "units_1", Partition: fmt.Sprintf("t%d", f.locations)}
-	if r.spec.Isolation == tenant.Shared {
+	at := placement.Location{Partition: fmt.Sprintf("t%d", f.locations)}
+	switch kind {
+	case placement.Own:
+		at.Collection = "units_1"
+	case placement.Shared:
 		at.Collection, at.Shared = "units_shared_1", true
+	case placement.Unindexed:
 	}
 	return at
+}
+
+// leaveIndex makes the placement of the row unindexed.
+func (f *Fake) leaveIndex(r *row) {
+	for _, at := range r.placement.Locations() {
+		f.drop(at)
+	}
+	r.placement = placement.State{Current: placement.Placement{Location: placement.Location{Partition: r.placement.Current.Partition}}}
+	r.lost = false
+	r.version++
 }
 
 // ReconcilePlacement implements tenant.PlacementStore.
@@ -45,14 +66,16 @@ func (f *Fake) ReconcilePlacement(_ context.Context, id tenant.ID) (got placemen
 	if err != nil {
 		return placement.State{}, err
 	}
-	switch r.placement.Reconcile(r.spec.Isolation == tenant.Shared) {
+	switch kind := f.wantedKind(r); r.placement.Reconcile(kind) {
 	case placement.Cancel:
 		f.drop(r.placement.Migration.Target.Location)
 		r.placement.Migration = placement.Migration{}
 		r.version++
 	case placement.Begin:
-		r.placement.Migration.Target.Location = f.newLocation(r)
+		r.placement.Migration.Target.Location = f.newLocation(kind)
 		r.version++
+	case placement.Leave:
+		f.leaveIndex(r)
 	case placement.None, placement.Restart, placement.Rebuild, placement.Copy:
 	}
 	return r.placement, nil
@@ -75,7 +98,7 @@ func (f *Fake) SetPartitionID(_ context.Context, id tenant.ID, at placement.Loca
 		r.placement.Migration = placement.Migration{}
 	case placement.Copy:
 		recorded = &r.placement.Migration.Target
-	case placement.None, placement.Begin, placement.Cancel, placement.Restart:
+	case placement.None, placement.Begin, placement.Cancel, placement.Leave, placement.Restart:
 		return nil
 	}
 	if r.hasUnits() || recorded.PartitionID != 0 || r.lost {

@@ -112,7 +112,7 @@ func (f *Fake) DeletePurged(_ context.Context, id tenant.ID) (err error) {
 // locations returns the current location and the target of a migration.
 func (r *row) locations() (locations []placement.Location) {
 	for _, at := range []placement.Location{r.placement.Current.Location, r.placement.Migration.Target.Location} {
-		if at != (placement.Location{}) {
+		if at.Indexed() {
 			locations = append(locations, at)
 		}
 	}
