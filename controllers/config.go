@@ -65,6 +65,9 @@ type Config struct {
 	// WebhooksDisabled means that the API servers deliver no events, which Tenants with
 	// webhooks report.
 	WebhooksDisabled bool
+	// Unindexed means that tenants are placed in no index. The store must be configured
+	// so, too.
+	Unindexed bool
 	// Random is the source of tokens, passwords and signing secrets. Default: crypto/rand.
 	Random io.Reader
 	// Now is the clock. Default: time.Now.

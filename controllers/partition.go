@@ -91,6 +91,8 @@ func (p *pass) setIndexReady(state placement.State) {
 	case state.Next != (placement.Next{}): // a notification follows each change
 		p.setCondition(v1alpha1.IndexReady, true, v1alpha1.ReasonReembedding,
 			"vectors are being computed with embedding model %s; the tenant stays usable", state.Next.Model)
+	case !state.Current.Indexed():
+		p.setCondition(v1alpha1.IndexReady, true, v1alpha1.ReasonUnindexed, "PostgreSQL searches all vectors; no index is used")
 	default:
 		p.setCondition(v1alpha1.IndexReady, true, v1alpha1.ReasonAssigned, "the partition exists and is loaded")
 	}
@@ -104,7 +106,7 @@ func (r *TenantReconciler) placementState(ctx context.Context, p *pass) (placeme
 		if _, err := r.store.EnsurePlacement(ctx, p.stored.ID); err != nil {
 			return state, fmt.Errorf("ensure placement: %w", err)
 		}
-	} else if state.Current.Shared == (isolation(p.tenant) == tenant.Shared) && !state.Migrating() && !state.Rebuilding() {
+	} else if state.Current.Kind() == r.wantedKind(p.tenant) && !state.Migrating() && !state.Rebuilding() {
 		return state, nil
 	}
 	state, err := r.store.ReconcilePlacement(ctx, p.stored.ID)
@@ -127,6 +129,14 @@ func (r *TenantReconciler) ensurePlacement(ctx context.Context, p *pass, at plac
 	return true, nil
 }
 
+// wantedKind returns the kind of location that the Tenant is to be placed in.
+func (r *TenantReconciler) wantedKind(t *v1alpha1.Tenant) placement.Kind {
+	if r.config.Unindexed {
+		return placement.Unindexed
+	}
+	return isolation(t).Kind()
+}
+
 func isolation(t *v1alpha1.Tenant) tenant.Isolation {
 	if t.Spec.Isolation == v1alpha1.Shared {
 		return tenant.Shared
@@ -135,16 +145,18 @@ func isolation(t *v1alpha1.Tenant) tenant.Isolation {
 }
 
 func placementStatus(state placement.State) *v1alpha1.TenantPlacement {
-	s := &v1alpha1.TenantPlacement{
-		Collection: state.Current.Collection, Partition: state.Current.Partition,
-		Isolation: v1alpha1.Partition,
-		Model:     state.Model, NextModel: state.Next.Model,
-	}
+	s := &v1alpha1.TenantPlacement{Model: state.Model, NextModel: state.Next.Model}
 	if state.Migrating() {
 		s.MigratingTo = state.Migration.Target.Collection
 	}
-	if state.Current.Shared {
+	switch state.Current.Kind() {
+	case placement.Unindexed:
+		return s
+	case placement.Shared:
 		s.Isolation = v1alpha1.Shared
+	case placement.Own:
+		s.Isolation = v1alpha1.Partition
 	}
+	s.Collection, s.Partition = state.Current.Collection, state.Current.Partition
 	return s
 }

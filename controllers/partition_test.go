@@ -210,3 +210,58 @@ func TestMigrationToAnotherModel(t *testing.T) {
 	e.expectCondition(t, v1alpha1.IndexReady, metav1.ConditionTrue, v1alpha1.ReasonAssigned, "")
 	expectEqual(t, "next model", e.tenant(t).Status.Placement.NextModel, "")
 }
+
+// TestNoIndex: a Tenant is Ready without Milvus, enters the index while it stays usable, and leaves
+// it without waiting for Milvus.
+func TestNoIndex(t *testing.T) {
+	t.Parallel()
+	e := setup(t)
+	e.fake.Fail(errMilvusUnavailable, "Ensure", "Drop")
+	e.noIndex(t, true)
+	tn := e.newTenant("alice")
+	tn.Spec.DeletionPolicy = v1alpha1.Delete
+	tn = e.expectReady(t, tn)
+	e.expectEvents(t, "Normal Ready")
+	e.expectCondition(t, v1alpha1.IndexReady, metav1.ConditionTrue, v1alpha1.ReasonUnindexed, "")
+	expectEqual(t, "placement", placementOf(tn), placement.Location{})
+	e.fake.Fill(tenant.ID(tn.UID), 5, 0)
+
+	e.fake.Heal()
+	e.noIndex(t, false)
+	e.expectReconciled(t)
+	e.expectCondition(t, v1alpha1.IndexReady, metav1.ConditionTrue, v1alpha1.ReasonMigrating, "units_1")
+	e.expectCondition(t, v1alpha1.Ready, metav1.ConditionTrue, v1alpha1.ReasonReady, "")
+	e.expectEvents(t, "Normal Migrating")
+	e.fake.Work()
+	e.expectReconciled(t)
+	e.expectCondition(t, v1alpha1.IndexReady, metav1.ConditionTrue, v1alpha1.ReasonAssigned, "")
+	if p := placementOf(e.tenant(t)); p.Collection == "" || !e.fake.HasPartition(p) {
+		t.Errorf("the placement is %+v, want a partition", p)
+	}
+
+	e.fake.Fail(errMilvusUnavailable, "Ensure", "Drop")
+	if _, err := e.reconcile(t); !fault.Is(err, fault.Unavailable) {
+		t.Fatalf("Reconcile: got error %v, want Unavailable", err)
+	}
+	e.noIndex(t, true)
+	e.expectReconciled(t)
+	e.expectCondition(t, v1alpha1.IndexReady, metav1.ConditionTrue, v1alpha1.ReasonUnindexed, "")
+	e.expectCondition(t, v1alpha1.Ready, metav1.ConditionTrue, v1alpha1.ReasonReady, "")
+	expectEqual(t, "placement", placementOf(e.tenant(t)), placement.Location{})
+	e.expectReconciled(t)
+	e.expectNoWrites(t)
+
+	e.mustDelete(t, tn)
+	e.expectReconciled(t)
+	expectEqual(t, "purge", e.tenant(t).Status.Purge, &v1alpha1.TenantPurge{Memories: 5})
+	e.fake.Work()
+	e.expectReconciled(t)
+	e.expectGone(t)
+}
+
+// noIndex starts an operator that places tenants in no index, or in one.
+func (e *env) noIndex(t *testing.T, unindexed bool) {
+	t.Helper()
+	e.fake.SetUnindexed(unindexed)
+	e.use(t, controllers.Config{Unindexed: unindexed})
+}

@@ -110,11 +110,12 @@ type ApplicationStatus struct {
 
 // TenantPlacement is the location of a tenant's vectors in the index.
 type TenantPlacement struct {
-	// collection is the Milvus collection.
+	// collection is the Milvus collection. Empty if no index is used: PostgreSQL
+	// searches all vectors.
 	// +kubebuilder:validation:MaxLength=255
 	Collection string `json:"collection"`
 	// partition is the partition of the collection, or the tenant's partition key
-	// in a shared collection.
+	// in a shared collection. Empty if no index is used.
 	// +kubebuilder:validation:MaxLength=255
 	Partition string `json:"partition"`
 	// isolation is the isolation of the current placement. It differs from

@@ -181,7 +181,7 @@ func openIndex(t *testing.T) *milvus.Index {
 	t.Helper()
 	addr := testkit.Milvus(t)
 	index, err := milvusFlags{MilvusAddress: addr.Addr, MilvusUsername: addr.User, MilvusPassword: addr.Password}.
-		open(context.WithoutCancel(t.Context()), defaultGeneration.Dimensions)
+		connect(context.WithoutCancel(t.Context()), defaultGeneration.Dimensions)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"slices"
 	"text/tabwriter"
@@ -13,7 +14,6 @@ import (
 
 	"github.com/mnemo-dev/mnemo/internal/erasure"
 	"github.com/mnemo-dev/mnemo/internal/fault"
-	"github.com/mnemo-dev/mnemo/internal/milvus"
 	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/postgres"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
@@ -41,7 +41,7 @@ type eraseCommand struct {
 }
 
 // Run erases a user or a tenant and prints the receipt. It fails if anything remains.
-func (c *eraseCommand) Run(ctx context.Context) error {
+func (c *eraseCommand) Run(ctx context.Context, log *slog.Logger) error {
 	db, err := c.databaseFlags.open(ctx)
 	if err != nil {
 		return err
@@ -60,7 +60,7 @@ func (c *eraseCommand) Run(ctx context.Context) error {
 			return err
 		}
 	}
-	index, err := c.milvusFlags.open(ctx, defaultGeneration.Dimensions)
+	index, err := c.milvusFlags.open(ctx, defaultGeneration.Dimensions, log)
 	if err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func (c *eraseCommand) find(ctx context.Context, db *postgres.DB) (tenant.Scope,
 // eraser erases one user, or a tenant if the user of the scope is 0.
 type eraser struct {
 	db        *postgres.DB
-	index     *milvus.Index
+	index     vectorIndex
 	scope     tenant.Scope
 	resource  tenant.ID
 	locations []placement.Location
@@ -158,9 +158,9 @@ func (e *eraser) run(ctx context.Context) (erasure.Receipt, error) {
 
 // checkIndex returns an error if Milvus has none of the vectors that PostgreSQL records:
 // it is another one, and the receipt would not prove anything. It does nothing if the
-// index was lost.
+// index was lost, or if the tenant is in no index.
 func (e *eraser) checkIndex(ctx context.Context, vectors []erasure.Count) error {
-	if e.indexLost {
+	if e.indexLost || len(vectors) == 0 {
 		return nil
 	}
 	for _, c := range vectors {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"strings"
 	"testing"
@@ -277,7 +278,7 @@ func (e *env) runJobs(t *testing.T) {
 	t.Helper()
 	addr := testkit.Milvus(t)
 	s, err := openStores(t.Context(), databaseFlags{DatabaseURL: e.AppURL, DatabaseConnections: 20},
-		milvusFlags{MilvusAddress: addr.Addr, MilvusUsername: addr.User, MilvusPassword: addr.Password}, defaultGeneration)
+		milvusFlags{MilvusAddress: addr.Addr, MilvusUsername: addr.User, MilvusPassword: addr.Password}, defaultGeneration, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -36,7 +36,7 @@ func (f indexFlags) forEach(ctx context.Context, log *slog.Logger, fn func(*retr
 	if err != nil {
 		return 0, err
 	}
-	s, err := openStores(ctx, f.databaseFlags, f.milvusFlags, g)
+	s, err := openStores(ctx, f.databaseFlags, f.milvusFlags, g, log)
 	if err != nil {
 		return 0, err
 	}

@@ -57,7 +57,7 @@ func (c *operatorCommand) Run(ctx context.Context, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	s, err := openStores(ctx, c.databaseFlags, c.milvusFlags, g)
+	s, err := openStores(ctx, c.databaseFlags, c.milvusFlags, g, log)
 	if err != nil {
 		return err
 	}
@@ -104,6 +104,6 @@ func (c *operatorCommand) reconcile(ctx context.Context, cluster *rest.Config, s
 		URL: c.URL, Namespaces: c.WatchNamespaces, Changes: changes,
 		MetricsAddress: c.MetricsListen, HealthAddress: c.HealthListen,
 		LeaderElection: c.LeaderElect, LeaderElectionNamespace: c.LeaderElectionNamespace,
-		OrphanGrace: c.OrphanGrace, Resync: c.Resync, Workers: c.Workers, WebhooksDisabled: !c.Webhooks, Logger: log,
+		OrphanGrace: c.OrphanGrace, Resync: c.Resync, Workers: c.Workers, WebhooksDisabled: !c.Webhooks, Unindexed: c.unindexed(), Logger: log,
 	}, controllers.Stores{Tenants: s.db, Tokens: s.db, Records: s.db, Webhooks: s.db, Partitions: s.index, Changes: s.db.ChangeReader()})
 }

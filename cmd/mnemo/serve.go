@@ -116,7 +116,7 @@ func (c *serveCommand) Run(ctx context.Context, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	s, err := openStores(ctx, c.databaseFlags, c.milvusFlags, g)
+	s, err := openStores(ctx, c.databaseFlags, c.milvusFlags, g, log)
 	if err != nil {
 		return err
 	}
@@ -209,8 +209,12 @@ func (c *serveCommand) providers() ([]*dashboard.Provider, error) {
 }
 
 func (c *serveCommand) engine(s *stores, embedders retrieve.Embedders, reranker retrieve.Reranker, log *slog.Logger) *retrieve.Engine {
-	return retrieve.New(retrieve.Config{Searcher: s.db, Index: s.index, Embedders: embedders, Log: log,
-		Reranker: reranker, RerankTimeout: c.RerankTimeout, RerankPassages: c.RerankPassages})
+	config := retrieve.Config{Searcher: s.db, Embedders: embedders, Log: log,
+		Reranker: reranker, RerankTimeout: c.RerankTimeout, RerankPassages: c.RerankPassages}
+	if m := s.milvus(); m != nil {
+		config.Index = m
+	}
+	return retrieve.New(config)
 }
 
 func (c *serveCommand) serverConfig(

@@ -4,7 +4,9 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"strings"
 	"time"
@@ -18,6 +20,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/postgres"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/telemetry"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
 	"github.com/mnemo-dev/mnemo/internal/tokens"
 )
 
@@ -31,9 +34,10 @@ type databaseFlags struct {
 	metrics *telemetry.Metrics // records the expiry of the server's certificate; may be nil
 }
 
-// milvusFlags configure the connection to Milvus.
+// milvusFlags configure the vector index.
 type milvusFlags struct {
-	MilvusAddress  string `env:"MILVUS_ADDRESS" required:"" help:"Address of Milvus: host:port, or https://host:port for TLS."`
+	Index          string `env:"MNEMO_INDEX" enum:"milvus,none" default:"milvus" help:"Index of the vectors: milvus, or none. With none, searches score all vectors of the user in PostgreSQL (docs/install.md)."`
+	MilvusAddress  string `env:"MILVUS_ADDRESS" help:"Address of Milvus: host:port, or https://host:port for TLS. Required with --index=milvus. With --index=none, it is used to drop the partitions that tenants left."`
 	MilvusUsername string `env:"MILVUS_USERNAME" help:"Milvus user, if authentication is enabled."`
 	MilvusPassword string `env:"MILVUS_PASSWORD" help:"Password of the Milvus user."`
 	MilvusCA       string `env:"MILVUS_CA" type:"existingfile" help:"PEM file of the CA that signed Milvus' certificate. Default: the system's CAs."`
@@ -105,8 +109,30 @@ func (f embedderFlags) open() (retrieve.Embedder, error) {
 	})
 }
 
-// open prepares the connection to Milvus, which need not be available yet.
-func (f milvusFlags) open(ctx context.Context, dimensions int) (*milvus.Index, error) {
+// vectorIndex is what a process uses as the vector index.
+type vectorIndex interface {
+	retrieve.Index
+	placement.Partitions
+	ListUser(ctx context.Context, scope tenant.Scope, p placement.Location, after retrieve.UnitID, limit int) ([]retrieve.UnitID, error)
+	Close() error
+}
+
+// unindexed reports whether tenants are placed in no index.
+func (f milvusFlags) unindexed() bool { return f.Index == "none" }
+
+// open prepares the connection to Milvus, which need not be available yet. Without an index and
+// an address, it returns retrieve.NoIndex.
+func (f milvusFlags) open(ctx context.Context, dimensions int, log *slog.Logger) (vectorIndex, error) {
+	switch {
+	case f.MilvusAddress != "":
+		return f.connect(ctx, dimensions)
+	case f.unindexed():
+		return retrieve.NoIndex{Log: log}, nil
+	}
+	return nil, errors.New("--milvus-address (MILVUS_ADDRESS) is required unless --index=none")
+}
+
+func (f milvusFlags) connect(ctx context.Context, dimensions int) (*milvus.Index, error) {
 	config := milvus.Config{
 		Address: f.MilvusAddress, Username: f.MilvusUsername, Password: f.MilvusPassword, Dimensions: dimensions,
 	}
@@ -130,16 +156,22 @@ func (f milvusFlags) open(ctx context.Context, dimensions int) (*milvus.Index, e
 	return milvus.Open(ctx, config)
 }
 
-// stores are the connections to PostgreSQL and Milvus.
+// stores are the connections to PostgreSQL and to the vector index.
 type stores struct {
 	db    *postgres.DB
-	index *milvus.Index
+	index vectorIndex
 }
 
-// openStores connects to PostgreSQL and prepares Milvus.
-func openStores(ctx context.Context, d databaseFlags, m milvusFlags, g placement.Generation) (*stores, error) {
+// milvus returns the connection to Milvus, or nil if there is none.
+func (s *stores) milvus() *milvus.Index {
+	m, _ := s.index.(*milvus.Index)
+	return m
+}
+
+// openStores connects to PostgreSQL and prepares the vector index.
+func openStores(ctx context.Context, d databaseFlags, m milvusFlags, g placement.Generation, log *slog.Logger) (*stores, error) {
 	config := postgres.Config{URL: d.DatabaseURL, DirectURL: d.DatabaseDirectURL, MaxConns: d.DatabaseConnections, Generation: g, RestoreID: d.RestoreID,
-		CountTokens: tokens.Count}
+		CountTokens: tokens.Count, Unindexed: m.unindexed()}
 	if d.metrics != nil {
 		config.Certificate = d.metrics.Certificate("postgresql")
 	}
@@ -147,7 +179,7 @@ func openStores(ctx context.Context, d databaseFlags, m milvusFlags, g placement
 	if err != nil {
 		return nil, err
 	}
-	index, err := m.open(ctx, g.Dimensions)
+	index, err := m.open(ctx, g.Dimensions, log)
 	if err != nil {
 		db.Close()
 		return nil, err

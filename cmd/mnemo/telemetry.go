@@ -33,7 +33,11 @@ func (f telemetryFlags) watch(ctx context.Context, s *stores, r prometheus.Regis
 	if err := f.register(s, r, log); err != nil {
 		return err
 	}
-	go m.Watch(ctx, 0, map[string]func(context.Context) error{"postgresql": s.db.Ping, "milvus": s.index.Ping}, log)
+	checks := map[string]func(context.Context) error{"postgresql": s.db.Ping}
+	if index := s.milvus(); index != nil {
+		checks["milvus"] = index.Ping
+	}
+	go m.Watch(ctx, 0, checks, log)
 	return nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"strings"
 	"text/tabwriter"
@@ -86,7 +87,7 @@ type purgeCommand struct {
 }
 
 // Run deletes the rows and the Milvus partition of a retained tenant.
-func (c *purgeCommand) Run(ctx context.Context) error {
+func (c *purgeCommand) Run(ctx context.Context, log *slog.Logger) error {
 	db, err := c.databaseFlags.open(ctx)
 	if err != nil {
 		return err
@@ -108,7 +109,7 @@ func (c *purgeCommand) Run(ctx context.Context) error {
 			return err
 		}
 	}
-	index, err := c.milvusFlags.open(ctx, defaultGeneration.Dimensions)
+	index, err := c.milvusFlags.open(ctx, defaultGeneration.Dimensions, log)
 	if err != nil {
 		return err
 	}
