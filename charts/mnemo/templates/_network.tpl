@@ -44,7 +44,8 @@ Argument: (dict "root" $ "to" "host:port"). */}}
 {{- end -}}
 {{- end }}
 {{- define "mnemo.milvusEgress" -}}
-{{- if or .Values.demo (eq .Values.milvus.mode "operator") -}}
+{{- if not (include "mnemo.usesMilvus" .) -}}
+{{- else if or .Values.demo (eq .Values.milvus.mode "operator") -}}
 - ports: [{protocol: TCP, port: {{ include "mnemo.milvusHost" . | splitList ":" | last }}}]
 {{- else -}}
 {{ include "mnemo.egressTo" (dict "root" . "to" .Values.milvus.address) }}

@@ -6,7 +6,7 @@ of `helm template` stay the same. Argument: (dict "root" $ "component" "api"). *
 {{- with lookup "v1" "Secret" $.root.Release.Namespace . -}}{{- $_ := set $data .metadata.name .data -}}{{- end -}}
 {{- end -}}
 {{- if .root.Values.demo -}}
-{{- range list "app" "milvus" -}}{{- $_ := set $data . (include "mnemo.demoSecret" (dict "root" $.root "role" .)) -}}{{- end -}}
+{{- range list "app" (ternary "milvus" "" (eq (include "mnemo.usesMilvus" .root) "true")) | compact -}}{{- $_ := set $data . (include "mnemo.demoSecret" (dict "root" $.root "role" .)) -}}{{- end -}}
 {{- end -}}
 {{- with $data -}}checksum/secrets: {{ toJson . | sha256sum | trunc 16 | quote }}{{- end -}}
 {{- end -}}
@@ -14,9 +14,11 @@ of `helm template` stay the same. Argument: (dict "root" $ "component" "api"). *
 {{/* The Secrets in these values that the pods of a component use, as JSON. */}}
 {{- define "mnemo.secretNames" -}}
 {{- $v := .root.Values -}}
-{{- $names := list $v.milvus.tls.existingSecret $v.postgres.ca.existingSecret -}}
-{{- if not $v.demo -}}
-{{- $names = concat $names (list $v.postgres.app.existingSecret $v.milvus.auth.existingSecret) -}}
+{{- $names := list $v.postgres.ca.existingSecret -}}
+{{- if not $v.demo -}}{{- $names = append $names $v.postgres.app.existingSecret -}}{{- end -}}
+{{- if include "mnemo.usesMilvus" .root -}}
+{{- $names = append $names $v.milvus.tls.existingSecret -}}
+{{- if not $v.demo -}}{{- $names = append $names $v.milvus.auth.existingSecret -}}{{- end -}}
 {{- end -}}
 {{- if eq .component "api" -}}
 {{- $names = concat $names (list $v.embeddings.external.existingSecret $v.embeddings.next.external.existingSecret $v.chat.existingSecret $v.rerank.existingSecret $v.tracing.existingSecret $v.extraCA.existingSecret) -}}

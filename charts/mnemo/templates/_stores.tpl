@@ -87,16 +87,24 @@ for the migration, the erasure ledger, backups and CloudNativePG itself. */}}
 {{- if or .Values.postgres.ca.existingSecret .Values.postgres.ca.existingConfigMap -}}{{ .Values.postgres.ca.key }}{{- else -}}ca.crt{{- end -}}
 {{- end -}}
 
+{{/* "true" if the pods connect to Milvus: without an index, as long as it is configured. */}}
+{{- define "mnemo.usesMilvus" -}}
+{{- if eq .Values.index.mode "milvus" -}}true
+{{- else if .Values.demo -}}
+{{- else if or .Values.milvus.address (eq .Values.milvus.mode "operator") -}}true
+{{- end -}}
+{{- end -}}
+
 {{- define "mnemo.milvusHost" -}}
 {{- if .Values.demo -}}{{ include "mnemo.fullname" . }}-demo-milvus:19530
 {{- else if eq .Values.milvus.mode "operator" -}}{{ include "mnemo.fullname" . }}-milvus:19530
-{{- else -}}{{ required "milvus.address is required: set the host:port of Milvus, or set milvus.mode to operator" .Values.milvus.address }}
+{{- else -}}{{ required "milvus.address is required: set the host:port of Milvus, or set milvus.mode to operator, or index.mode to none" .Values.milvus.address }}
 {{- end -}}
 {{- end -}}
 
 {{/* Only an external Milvus uses TLS. The operator's and the demo's are inside the namespace. */}}
 {{- define "mnemo.milvusTLS" -}}
-{{- if and (not .Values.demo) (eq .Values.milvus.mode "external") .Values.milvus.tls.enabled -}}true{{- end -}}
+{{- if and (include "mnemo.usesMilvus" .) (not .Values.demo) (eq .Values.milvus.mode "external") .Values.milvus.tls.enabled -}}true{{- end -}}
 {{- end -}}
 
 {{- define "mnemo.milvusCA" -}}
@@ -115,7 +123,9 @@ for the migration, the erasure ledger, backups and CloudNativePG itself. */}}
 {{- end -}}
 {{- end -}}
 
-{{- define "mnemo.milvusEnv" -}}
+{{- define "mnemo.indexEnv" -}}
+- {name: MNEMO_INDEX, value: {{ .Values.index.mode }}}
+{{- if include "mnemo.usesMilvus" . }}
 - name: MILVUS_ADDRESS
   value: {{ if include "mnemo.milvusTLS" . }}https://{{ end }}{{ include "mnemo.milvusHost" . }}
 {{- with include "mnemo.milvusSecret" . }}
@@ -126,6 +136,7 @@ for the migration, the erasure ledger, backups and CloudNativePG itself. */}}
 {{- end }}
 {{- if include "mnemo.milvusCA" . }}
 - {name: MILVUS_CA, value: /etc/mnemo/milvus/{{ .Values.milvus.tls.key }}}
+{{- end }}
 {{- end }}
 {{- end -}}
 
@@ -140,7 +151,7 @@ for the migration, the erasure ledger, backups and CloudNativePG itself. */}}
 {{ $env }}
 {{- end }}
 - {name: MNEMO_DATABASE_CONNECTIONS, value: {{ .Values.postgres.connections | quote }}}
-{{ include "mnemo.milvusEnv" . }}
+{{ include "mnemo.indexEnv" . }}
 {{- end -}}
 
 {{- define "mnemo.storesVolumes" -}}
