@@ -15,13 +15,20 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/testkit"
 )
 
-// vectors returns the number of vectors of a tenant.
+// vectors returns the units of a tenant in the index, or those of PostgreSQL without one.
 func (s realStores) vectors(t *testing.T, name string) ([]retrieve.UnitID, error) {
 	t.Helper()
 	id := tenant.ID(fmt.Sprintf("0196b2f4-0000-7000-8000-%012x", name))
 	place, err := s.db.EnsurePlacement(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if !place.Indexed() {
+		missing, err := s.db.Unconfirmed(t.Context(), id, 0, 1000)
+		if err != nil || len(missing) > 0 {
+			return nil, fmt.Errorf("%d units have no vector: %w", len(missing), err)
+		}
+		return s.db.Live(t.Context(), id, 0, 1000)
 	}
 	return s.index.List(t.Context(), id, place, 0, 1000)
 }

@@ -29,11 +29,18 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/webhook"
 )
 
-// realStores are PostgreSQL, Milvus, the model and the workers.
+// realIndex is Milvus, or retrieve.NoIndex.
+type realIndex interface {
+	retrieve.Index
+	placement.Partitions
+	Close() error
+}
+
+// realStores are PostgreSQL, the index, the model and the workers.
 type realStores struct {
 	ownerURL string // of the database
 	db       *postgres.DB
-	index    *milvus.Index
+	index    realIndex
 	embedder *embed.Local
 	// run runs a job and returns its last state.
 	run func(context.Context, interface{ Kind() string }) (state string, err error)
@@ -47,18 +54,46 @@ func openReal(t *testing.T) realStores {
 // openRealAt opens the stores with Milvus at an address.
 func openRealAt(t *testing.T, address string) realStores {
 	t.Helper()
-	embedder, err := embed.OpenLocal(embed.LocalConfig{Dir: testkit.ModelDir(t), Library: testkit.ONNXRuntime(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := testkit.Milvus(t)
+	embedder, addr := openRealModel(t), testkit.Milvus(t)
 	index, err := milvus.Open(t.Context(), milvus.Config{Address: address, Username: addr.User, Password: addr.Password,
 		Prefix: "api" + strings.ToLower(rand.Text()) + "_", Dimensions: embedder.Dimensions()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	d := postgrestest.Create(t)
-	s := realStores{ownerURL: d.OwnerURL, db: postgrestest.Open(t, d), index: index, embedder: embedder}
+	return realStores{ownerURL: d.OwnerURL, db: postgrestest.Open(t, d), index: index, embedder: embedder}.work(t)
+}
+
+// openUnindexed opens the stores of an installation without Milvus.
+func openUnindexed(t *testing.T) realStores {
+	t.Helper()
+	d := postgrestest.Create(t)
+	return realStores{ownerURL: d.OwnerURL, db: postgrestest.OpenUnindexed(t, d), index: retrieve.NoIndex{Log: slog.New(slog.DiscardHandler)},
+		embedder: openRealModel(t)}.work(t)
+}
+
+func openRealModel(t *testing.T) *embed.Local {
+	t.Helper()
+	embedder, err := embed.OpenLocal(embed.LocalConfig{Dir: testkit.ModelDir(t), Library: testkit.ONNXRuntime(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return embedder
+}
+
+// engine returns the engine of a server. One without Milvus has no index.
+func (s realStores) engine() *retrieve.Engine {
+	config := retrieve.Config{Searcher: s.db, Embedders: retrieve.Embedders{1: s.embedder}}
+	if m, ok := s.index.(*milvus.Index); ok {
+		config.Index = m
+	}
+	return retrieve.New(config)
+}
+
+// work starts the workers. The stores are closed when the test ends.
+func (s realStores) work(t *testing.T) realStores {
+	t.Helper()
+	index, embedder := s.index, s.embedder
 	imports := s.db.Imports()
 	importing := importer.New(importer.Config{Leases: imports, Files: imports, CountTokens: tokens.Count,
 		Archive: importer.Restore(importer.RestoreConfig{Files: imports, Restorer: imports, CountTokens: tokens.Count})})
@@ -76,7 +111,7 @@ func openRealAt(t *testing.T, address string) realStores {
 		t.Fatal(err)
 	}
 	memories := memory.NewService(memory.Config{Store: s.db.Memories(), Buckets: s.db, Index: index, Embedders: embedders, CountTokens: tokens.Count,
-		Searcher: retrieve.New(retrieve.Config{Searcher: s.db, Index: index, Embedders: embedders})})
+		Searcher: s.engine()})
 	if err := jobs.ExtractFacts(config, &extract.Runner{Store: s.db, Memories: memories, Log: log}, log); err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +152,7 @@ func newRealServer(t *testing.T) (*testServer, realStores) {
 
 func newRealServerOn(t *testing.T, s realStores, change ...func(*Config)) (*testServer, realStores) {
 	t.Helper()
-	engine := retrieve.New(retrieve.Config{Searcher: s.db, Index: s.index, Embedders: retrieve.Embedders{1: s.embedder}})
+	engine := s.engine()
 	h := &testServer{log: &journal{}}
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -172,7 +207,7 @@ func (s realStores) apply(t *testing.T, name string, suspended bool) tenant.ID {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := placement.WaitLoaded(s.index).Ensure(t.Context(), placement.Placement{Location: place}); err != nil {
+	if _, err := placement.EnsurePartition(t.Context(), s.db, placement.WaitLoaded(s.index), placement.Placement{Location: place}); err != nil {
 		t.Fatal(err)
 	}
 	return id
@@ -213,6 +248,18 @@ func (realStores) spec(name string) tenant.Spec {
 func TestReal(t *testing.T) {
 	t.Parallel()
 	h, s := newRealServer(t)
+	h.fulfilsContract(t, s)
+}
+
+// TestRealWithoutIndex is TestReal on PostgreSQL alone.
+func TestRealWithoutIndex(t *testing.T) {
+	t.Parallel()
+	h, s := newRealServerOn(t, openUnindexed(t))
+	h.fulfilsContract(t, s)
+}
+
+func (h *testServer) fulfilsContract(t *testing.T, s realStores) {
+	t.Helper()
 	t.Run("MCP", func(t *testing.T) {
 		t.Parallel()
 		token := s.tenant(t, "mcp", "alice", false)
@@ -309,7 +356,7 @@ func (h *testServer) findsWhatWasJustStored(t *testing.T, s realStores) {
 		}
 		ids = append(ids, id)
 	}
-	if degraded > 50 {
+	if _, indexed := s.index.(*milvus.Index); degraded > 50 || degraded > 0 && !indexed {
 		t.Errorf("%d of 100 searches were degraded", degraded)
 	}
 	got := h.ok(t, token, "POST", "/api/memories/bulk-delete", `{"memoryIds":["`+strings.Join(ids, `","`)+`"]}`)
@@ -319,18 +366,7 @@ func (h *testServer) findsWhatWasJustStored(t *testing.T, s realStores) {
 	if got := h.ok(t, token, "GET", "/api/v2/memory?query=flea+market", ""); !strings.Contains(got.body, `"memories":[]`) {
 		t.Errorf("deleted memories are found: %s", got.body)
 	}
-	id := tenant.ID(fmt.Sprintf("0196b2f4-0000-7000-8000-%012x", "fresh"))
-	place, err := s.db.EnsurePlacement(t.Context(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	h.eventually(t, func() string {
-		left, err := s.index.List(t.Context(), id, place, 0, 1000)
-		if err != nil || len(left) > 0 {
-			return fmt.Sprintf("the index holds %v, %v", left, err)
-		}
-		return ""
-	})
+	h.holds(t, s, "fresh", 0)
 }
 
 // ingestsConversations: repeated ingestion adds and replaces without duplicates; a
