@@ -232,6 +232,23 @@ func BenchmarkLexical(b *testing.B) {
 	}
 }
 
+// BenchmarkExactWithoutIndex measures what a search costs in addition if Milvus is not used.
+func BenchmarkExactWithoutIndex(b *testing.B) {
+	for _, n := range []int{2000, 20000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			s := setup(b, nil)
+			s.insertUnits(b, s.users[0], s.remember(b, s.users[0], "start", nil), n, "now() - interval '1 hour'")
+			v := randomUnit(rand.New(rand.NewPCG(1, 1)))
+			percentiles(b, func(int) {
+				q := retrieve.Query{Kind: retrieve.Memory, Limit: 100, Unindexed: true}
+				if hits, _, err := s.Exact(b.Context(), s.users[0], q, v); err != nil || len(hits) < n {
+					b.Fatalf("%d hits, %v", len(hits), err)
+				}
+			})
+		})
+	}
+}
+
 func BenchmarkExact(b *testing.B) {
 	for _, n := range []int{1999, 20000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

@@ -27,7 +27,9 @@ func (NoIndex) Search(context.Context, tenant.Scope, placement.Location, Query, 
 }
 
 // Upsert returns Unavailable.
-func (NoIndex) Upsert(context.Context, tenant.ID, placement.Location, []Entry) error { return errNoIndex }
+func (NoIndex) Upsert(context.Context, tenant.ID, placement.Location, []Entry) error {
+	return errNoIndex
+}
 
 // Delete returns Unavailable.
 func (NoIndex) Delete(context.Context, tenant.ID, placement.Location, []UnitID) error {
