@@ -51,6 +51,10 @@ type tenantState struct {
 var tenantStates = []tenantState{
 	{"created, not observed", func(t *testing.T, e *env) { e.mustCreate(t, e.newTenant("alice")) }, status.InProgressStatus, progressing},
 	{"Ready", func(t *testing.T, e *env) { e.expectReady(t, e.newTenant("alice")) }, status.CurrentStatus, healthy},
+	{"in no index", func(t *testing.T, e *env) {
+		e.noIndex(t, true)
+		e.expectReady(t, e.newTenant("alice"))
+	}, status.CurrentStatus, healthy},
 	{"changed, not observed", func(t *testing.T, e *env) {
 		e.expectReady(t, e.newTenant("alice"))
 		e.mustUpdate(t, func(tn *v1alpha1.Tenant) { tn.Spec.DisplayName = "Acme GmbH" })
