@@ -162,7 +162,7 @@ bench-users: ## Compare few and many users of an application (USERS=10,1000,1000
 		-args -users $(USERS) -first-writes $(or $(WRITES),200) -patience 5m
 
 .PHONY: bench-scale
-bench-scale: ## Measure scaling curves (CURVE=units,tenants,users,concurrency,writes LIMIT=20000 N=500 JSON=)
+bench-scale: ## Measure scaling curves (CURVE=units,unindexed,tenants,users,concurrency,writes LIMIT=20000 N=500 JSON=)
 	@go build -o bin/hacktest ./hack/test && exec bin/hacktest -durable -only postgres,milvus,model -- \
 		go test -count=1 -timeout 0 -v -run '^TestScale$$' ./test/bench \
 		-args -full -n $(or $(N),500) $(if $(CURVE),-curve $(CURVE)) $(if $(LIMIT),-limit $(LIMIT)) $(if $(JSON),-json $(abspath $(JSON)))

@@ -42,6 +42,19 @@ func (s *scale) units(sizes []int) {
 	s.resident("units of the largest user", points[len(points)-1:])
 }
 
+// unindexed compares users with few and with many units in an installation without Milvus.
+func (s *scale) unindexed(sizes []int) {
+	server := s.serve(installation.ServerOptions{Unindexed: true})
+	var points []point
+	for _, size := range sizes {
+		t := server.AddTenant(s.TB, installation.TenantOptions{Users: []string{"user"}})
+		s.volume.load(s.TB, server, []holder{{t.Tenant, t.Users["user"], size}}, true)
+		points = append(points, point{size, server, func(int) api { return api{url: server.URL, token: t.Tokens["user"], http: s.http} }})
+	}
+	s.search("units of the user, without Milvus", points)
+	s.resident("units of the largest user, without Milvus", points[len(points)-1:])
+}
+
 // checkVolume compares the rows of a loaded memory with those of a memory that was created with the same text.
 func (s *scale) checkVolume(server *installation.Server, t installation.ServedTenant) {
 	s.Helper()

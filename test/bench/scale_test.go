@@ -25,6 +25,7 @@ type curve struct {
 
 var curves = []curve{
 	{"units", []int{200, 2_000, 20_000, 200_000, 1_000_000}, []int{50, 2_050}, (*scale).units},
+	{"unindexed", []int{200, 2_000, 20_000, 200_000}, []int{50}, (*scale).unindexed},
 	{"tenants", []int{10, 1_000, 10_000}, []int{2}, (*scale).tenants},
 	{"users", []int{1, 100, 1_000, 100_000, 1_000_000}, []int{20}, (*scale).users},
 	{"concurrency", []int{1, 2, 4, 8, 16, 32, 64}, []int{1, 4}, (*scale).concurrency},
@@ -90,7 +91,7 @@ func selectCurves(t *testing.T) []curve {
 	for name := range strings.SplitSeq(*curveNames, ",") {
 		i := slices.IndexFunc(curves, func(c curve) bool { return c.name == name })
 		if i < 0 {
-			t.Fatalf("unknown curve %q: choose from units, tenants, users, concurrency, writes", name)
+			t.Fatalf("unknown curve %q: choose from units, unindexed, tenants, users, concurrency, writes", name)
 		}
 		out = append(out, curves[i])
 	}

@@ -43,6 +43,8 @@ type Server struct {
 type ServerOptions struct {
 	// Embeddings is the URL of an embedding endpoint with vectors of ModelDimensions. Default: the local model.
 	Embeddings string
+	// Unindexed runs the server without Milvus.
+	Unindexed bool
 }
 
 // ServeLocal starts a Server with the default local model and a tenant with the users, and stops it after the test.
@@ -66,8 +68,8 @@ func Serve(tb testing.TB, o ServerOptions) *Server {
 	generation, model := o.model(tb)
 	d := postgrestest.Create(tb)
 	s := &Server{AppURL: d.AppURL}
-	s.open(tb, d, generation)
-	s.run(tb, path, model)
+	s.open(tb, postgres.Config{URL: d.AppURL, Generation: generation, Unindexed: o.Unindexed}, d)
+	s.run(tb, path, append(model, o.index(tb)...))
 	return s
 }
 
@@ -86,11 +88,21 @@ func (o ServerOptions) model(tb testing.TB) (placement.Generation, []string) {
 	return local.Generation(), []string{"MNEMO_MODEL_DIR=" + testkit.ModelDir(tb), "MNEMO_ONNXRUNTIME=" + testkit.ONNXRuntime(tb)}
 }
 
+// index returns the environment that selects the index.
+func (o ServerOptions) index(tb testing.TB) []string {
+	tb.Helper()
+	if o.Unindexed {
+		return []string{"MNEMO_INDEX=none"}
+	}
+	at := testkit.Milvus(tb)
+	return []string{"MILVUS_ADDRESS=" + at.Addr, "MILVUS_USERNAME=" + at.User, "MILVUS_PASSWORD=" + at.Password}
+}
+
 // open opens the stores until the test ends.
-func (s *Server) open(tb testing.TB, d postgrestest.Database, g placement.Generation) {
+func (s *Server) open(tb testing.TB, c postgres.Config, d postgrestest.Database) {
 	tb.Helper()
 	var err error
-	if s.DB, err = postgres.Open(tb.Context(), postgres.Config{URL: d.AppURL, Generation: g}); err != nil {
+	if s.DB, err = postgres.Open(tb.Context(), c); err != nil {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(s.DB.Close)
@@ -107,12 +119,11 @@ func (s *Server) open(tb testing.TB, d postgrestest.Database, g placement.Genera
 }
 
 // run starts the program and waits until it is ready.
-func (s *Server) run(tb testing.TB, path string, model []string) {
+func (s *Server) run(tb testing.TB, path string, env []string) {
 	tb.Helper()
-	at, address, metrics, log := testkit.Milvus(tb), testkit.FreeAddress(tb), testkit.FreeAddress(tb), &bytes.Buffer{}
+	address, metrics, log := testkit.FreeAddress(tb), testkit.FreeAddress(tb), &bytes.Buffer{}
 	cmd := exec.CommandContext(context.WithoutCancel(tb.Context()), path, "serve")
-	cmd.Env = append(append(os.Environ(), model...), "DATABASE_URL="+s.AppURL, "MILVUS_ADDRESS="+at.Addr, "MILVUS_USERNAME="+at.User,
-		"MILVUS_PASSWORD="+at.Password, "MNEMO_LISTEN="+address, "MNEMO_METRICS_LISTEN="+metrics)
+	cmd.Env = append(append(os.Environ(), env...), "DATABASE_URL="+s.AppURL, "MNEMO_LISTEN="+address, "MNEMO_METRICS_LISTEN="+metrics)
 	cmd.Stdout, cmd.Stderr = log, log
 	if err := cmd.Start(); err != nil {
 		tb.Fatal(err)

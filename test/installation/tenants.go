@@ -58,7 +58,7 @@ func (s *Server) AddTenant(tb testing.TB, o TenantOptions) ServedTenant {
 	if t.Placement, err = s.DB.EnsurePlacement(tb.Context(), spec.ID); err != nil {
 		tb.Fatal(err)
 	}
-	if o.Partition {
+	if o.Partition && t.Placement.Indexed() {
 		ensurePartition(tb, s.Index, t.Placement)
 	}
 	for _, u := range applied.Users {
