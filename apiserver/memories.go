@@ -34,7 +34,7 @@ type createMemoryOutput struct {
 type createdMemoryBody struct {
 	Done        string `json:"done" enum:"ok"`
 	MemoryID    string `json:"memoryId"`
-	IsDuplicate bool   `json:"isDuplicate,omitempty" doc:"True if the bucket already has a memory with exactly this text, agentId, runId, tags and customMetadata: memoryId is that memory, and nothing was stored. Absent otherwise."`
+	IsDuplicate bool   `json:"isDuplicate,omitempty" doc:"True if the bucket already has a memory with exactly this text, agentId, runId, tags and customMetadata, or if the text is an existing memory as it was recalled: memoryId is that memory, and nothing was stored. Absent otherwise."`
 
 	Similar []similarMemoryBody `json:"similar,omitempty" doc:"Existing memories that say nearly the same, most similar first. The new memory is stored; delete what is not needed. Absent if there are none."`
 }
@@ -50,7 +50,9 @@ var docCreateMemory = doc{
 	links: map[string]string{"getMemory.memoryId": "/memoryId", "listMemoryVersions.memoryId": "/memoryId", "deleteMemory.memoryId": "/memoryId"},
 	description: "Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. " +
 		"The text is stored verbatim and is available to the user's next listing or search. " +
-		"If the bucket already has a memory with exactly this text, `agentId`, `runId`, `tags` and `customMetadata`, nothing is stored and the response has its id and `isDuplicate`. `similar` lists existing memories that say nearly the same.",
+		"If the bucket already has a memory with exactly this text, `agentId`, `runId`, `tags` and `customMetadata`, nothing is stored and the response has its id and `isDuplicate`. " +
+		"The same applies to an existing memory with what a recall or a list adds: `[1] memory:`, a bullet, a number, quotation marks or the date on which it was stored. " +
+		"Then the bucket and the attributes only matter if the request has any. `similar` lists existing memories that say nearly the same.",
 	request:     example(`{"text":"2025-05-09 Prefers the window seat on trains","bucketId":12,"source":"cli","agentId":"travel-planner","tags":["travel"],"customMetadata":{"confidence":0.9}}`),
 	response:    example(`{"done":"ok","memoryId":"0196b2f4-6d1e-7c3a-9f5e-2b8d4c6a1e07"}`),
 	errors:      []int{http.StatusNotFound},

@@ -48,7 +48,7 @@ type storeIn struct {
 
 type storeOut struct {
 	MemoryID    string      `json:"memoryId"`
-	IsDuplicate bool        `json:"isDuplicate,omitempty" jsonschema:"True if the bucket already has a memory with exactly this text, agentId, runId, tags and customMetadata: memoryId is that memory, and nothing was stored."`
+	IsDuplicate bool        `json:"isDuplicate,omitempty" jsonschema:"True if the bucket already has a memory with exactly this text, agentId, runId, tags and customMetadata, or if the text is a memory as it was recalled: memoryId is that memory, and nothing was stored."`
 	Similar     []memoryRef `json:"similar,omitempty" jsonschema:"Existing memories that say nearly the same. Tell the user if the new one is not needed."`
 }
 

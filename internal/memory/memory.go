@@ -79,6 +79,9 @@ type NewMemory struct {
 	Tokens int
 	Units  []retrieve.Unit // the store sets Owner and Group
 	Links  Links
+	// Repeats are further texts of which the memory is a duplicate, in any bucket and with
+	// any attributes if it has none.
+	Repeats []Repeat
 	// Similar are reported in Created, also to a retry.
 	Similar []SimilarMemory
 }
@@ -101,7 +104,7 @@ type Links struct {
 type Created struct {
 	ID string
 	// Duplicate is set if ID is an existing memory with exactly this text and these
-	// attributes in the same bucket, and nothing was stored.
+	// attributes in the same bucket, or one that the text repeats, and nothing was stored.
 	Duplicate bool
 	// Similar are existing memories that say nearly the same, most similar first.
 	Similar []SimilarMemory
@@ -145,7 +148,7 @@ type Labels struct {
 // rows, the quota usage and the index job in one transaction.
 type Store interface {
 	// Create stores a memory, unless the bucket contains one with exactly this text and
-	// these attributes. It
+	// these attributes, or the user has one that it Repeats. It
 	// returns ErrBucketNotFound, or Forbidden when a quota is exceeded.
 	Create(ctx context.Context, scope tenant.Scope, m NewMemory) (Created, error)
 	// List returns memories in order and reports whether more follow. It returns

@@ -70,7 +70,7 @@ func (in CreateInput) Validate() error {
 }
 
 // Create stores a memory, unless the bucket contains one with exactly this text and
-// these attributes. It returns Invalid for an invalid input, NotFound for an unknown bucket and Forbidden
+// these attributes, or the text is that of a memory with the decorations of a recall. It returns Invalid for an invalid input, NotFound for an unknown bucket and Forbidden
 // when a quota is exceeded. If the embedder is slow or unavailable, only semantic
 // search of it is delayed.
 func (s *Service) Create(ctx context.Context, who tenant.Identity, in CreateInput) (Created, error) {
@@ -82,7 +82,7 @@ func (s *Service) Create(ctx context.Context, who tenant.Identity, in CreateInpu
 	s.embed(ctx, who.Generation, units)
 	links, duplicates := compare(in.Text, s.similar(ctx, who, in.Text, "", in.Subject(), units))
 	created, err := s.Store.Create(ctx, who.Scope, NewMemory{CreateInput: in, Tokens: s.CountTokens(in.Text), Units: units,
-		Links: links, Similar: duplicates})
+		Links: links, Repeats: repeats(in.Text), Similar: duplicates})
 	if err != nil {
 		return Created{}, fmt.Errorf("store memory: %w", err)
 	}

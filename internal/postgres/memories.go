@@ -89,6 +89,9 @@ func prepareMemory(ctx context.Context, q *db.Queries, scope tenant.Scope, in me
 		TenantID: string(scope.Tenant), UserID: int64(scope.User), BucketID: in.Bucket, Text: in.Text,
 		AgentID: in.AgentID, RunID: in.RunID, Tags: orEmpty(in.Tags), Metadata: metadataColumn(in.Metadata), Units: integer(len(in.Units)),
 	}
+	for _, r := range in.Repeats {
+		p.Repeats, p.Days = append(p.Repeats, r.Text), append(p.Days, r.Day)
+	}
 	row, err := q.PrepareMemory(ctx, p)
 	if err != nil || row.Bucket != 0 {
 		return row, err

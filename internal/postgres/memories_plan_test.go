@@ -58,8 +58,8 @@ func TestCreateReadsNoMemoriesOfOthers(t *testing.T) {
 		insert into memories (tenant_id, user_id, id, seq, bucket_id, text, tokens)
 		select tenant_id, user_id, gen_random_uuid(), 1, id, 'Has finished the tour', 1 from b`)
 	conn := session(t, d, scope)
-	exec(t, conn, "prepare prepared (uuid, bigint, bigint, text, text, text, text[], jsonb, int) as "+
-		namedQuery(t, "memories.sql", "PrepareMemory", "tenant_id", "user_id", "bucket_id", "text", "agent_id", "run_id", "tags", "metadata", "units"))
+	exec(t, conn, "prepare prepared (uuid, bigint, bigint, text, text, text, text[], jsonb, text[], text[], int) as "+
+		namedQuery(t, "memories.sql", "PrepareMemory", "tenant_id", "user_id", "bucket_id", "text", "agent_id", "run_id", "tags", "metadata", "repeats", "days", "units"))
 	exec(t, conn, "prepare created (uuid, bigint, uuid, bigint, text, int, text, text, text, text[], jsonb, int, bigint, bigint) as "+
 		namedQuery(t, "memories.sql", "CreateMemory", "tenant_id", "user_id", "id", "bucket_id", "text", "tokens", "source", "agent_id", "run_id",
 			"tags", "metadata", "attribute_bytes", "storage", "embedded"))
@@ -72,7 +72,8 @@ func TestCreateReadsNoMemoriesOfOthers(t *testing.T) {
 			statement string
 			least     int64
 		}{
-			"prepared": {"execute prepared ('%s', %d, 0, 'Has finished the tour', '', '', '{}', '{}', 1)", 1},
+			"prepared": {"execute prepared ('%s', %d, 0, 'Has finished the tour', '', '', '{}', '{}', '{}', '{}', 1)", 1},
+			"repeated": {"execute prepared ('%s', %d, 0, '2025-05-09 Has finished the tour', '', '', '{}', '{}', '{Has finished the tour}', '{2025-05-09}', 1)", 1},
 			"created":  {"execute created ('%s', %d, gen_random_uuid(), " + fmt.Sprint(bucket) + ", 'Likes the tour', 1, '', '', '', '{}', '{}', 0, 1, 1)", 0},
 		} {
 			if rows := readRows(t, conn, "memories", fmt.Sprintf(test.statement, scope.Tenant, scope.User)); rows < test.least || rows > few {

@@ -196,8 +196,8 @@ func TestDuplicatesAreFoundWithIndex(t *testing.T) {
 	defer exec(t, b.owner, "delete from memories where text like 'note %'") // before the counters are compared
 	exec(t, b.owner, "analyze memories, buckets")
 	conn := session(t, d, scope)
-	exec(t, conn, "prepare find (uuid, bigint, text, bigint, text, text, text[], jsonb, int) as "+namedQuery(t, "memories.sql", "PrepareMemory",
-		"tenant_id", "user_id", "text", "bucket_id", "agent_id", "run_id", "tags", "metadata", "units"))
+	exec(t, conn, "prepare find (uuid, bigint, text, bigint, text, text, text[], jsonb, text[], text[], int) as "+namedQuery(t, "memories.sql", "PrepareMemory",
+		"tenant_id", "user_id", "text", "bucket_id", "agent_id", "run_id", "tags", "metadata", "repeats", "days", "units"))
 	store := namedQuery(t, "memories.sql", "CreateMemory", "tenant_id", "user_id", "text", "bucket_id", "agent_id", "run_id",
 		"tags", "metadata", "storage", "embedded", "id", "tokens", "source", "attribute_bytes")
 	exec(t, conn, "prepare store as "+strings.Replace(store, "require_created(exists (select from made))", "from made", 1)) // which would fail
@@ -208,23 +208,24 @@ func TestDuplicatesAreFoundWithIndex(t *testing.T) {
 	args := fmt.Sprintf("'%s', %d, '%s', %d, '', '', '{}', '{}'", scope.Tenant, scope.User, seat, bucket)
 	for _, mode := range []string{"force_custom_plan", "force_generic_plan"} {
 		exec(t, conn, "set plan_cache_mode = "+mode)
-		for query, test := range map[string]struct {
-			args string
-			rows float64
+		for name, test := range map[string]struct {
+			query, args string
+			rows        float64
 		}{
-			"find":  {args + ", 1", 1},
-			"store": {args + ", 1, 0, gen_random_uuid(), 1, '', 0", 0}, // it is stored already
+			"same text":     {"find", args + ", '{}', '{}', 1", 1},
+			"repeated text": {"find", strings.Replace(args, seat, "- "+seat, 1) + ", array['none', '" + seat + "'], array['', ''], 1", 1},
+			"stored":        {"store", args + ", 1, 0, gen_random_uuid(), 1, '', 0", 0}, // it is stored already
 		} {
-			statement := fmt.Sprintf("execute %s (%s)", query, test.args)
+			statement := fmt.Sprintf("execute %s (%s)", test.query, test.args)
 			plan := explain(t, conn, statement)
 			if plan.Rows != test.rows {
-				t.Errorf("%s, %s: %v rows, want %v", query, mode, plan.Rows, test.rows)
+				t.Errorf("%s, %s: %v rows, want %v", name, mode, plan.Rows, test.rows)
 			}
 			if node, rows := plan.most(); rows > 10 {
-				t.Errorf("%s, %s: %s of %s reads %v rows", query, mode, node.Type, node.Relation, rows)
+				t.Errorf("%s, %s: %s of %s reads %v rows", name, mode, node.Type, node.Relation, rows)
 			}
 			if rows := readRows(t, conn, "memories", statement); rows > 10 {
-				t.Errorf("%s, %s: %d memories are read", query, mode, rows)
+				t.Errorf("%s, %s: %d memories are read", name, mode, rows)
 			}
 		}
 	}

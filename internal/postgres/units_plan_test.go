@@ -181,16 +181,22 @@ func readRows(t *testing.T, conn *pgxpool.Pool, table, sql string) (rows int64) 
 	if err != nil {
 		t.Fatal(err)
 	}
+	// The counters include transactions that the server has not reported yet.
+	const counters = "select seq_tup_read + idx_tup_fetch from pg_stat_xact_user_tables where relname = $1"
+	var before int64
+	if err := tx.QueryRow(t.Context(), counters, table).Scan(&before); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := tx.Exec(t.Context(), sql, pgx.QueryExecModeSimpleProtocol); err != nil {
 		t.Fatal(err)
 	}
-	if err := tx.QueryRow(t.Context(), "select seq_tup_read + idx_tup_fetch from pg_stat_xact_user_tables where relname = $1", table).Scan(&rows); err != nil {
+	if err := tx.QueryRow(t.Context(), counters, table).Scan(&rows); err != nil {
 		t.Fatal(err)
 	}
 	if err := tx.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	return rows
+	return rows - before
 }
 
 var optionalParameter = regexp.MustCompile(`sqlc\.narg\('\w+'\)`)

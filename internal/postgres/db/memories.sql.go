@@ -710,8 +710,16 @@ select coalesce((select b.id from buckets b join users x on x.tenant_id = b.tena
         join buckets b on b.tenant_id = $1 and b.user_id = $2 and b.id = m.bucket_id
         where case when $3::bigint = 0 then b.is_default else b.id = $3 end
             and m.agent_id = $5::text and m.run_id = $6::text and m.tags = $7::text[] and m.metadata = $8::jsonb
-        order by m.seq limit 1)::text, '')::text as duplicate,
-    array(select nextval('unit_ids') from generate_series(1, $9::int))::bigint[] as units
+        order by m.seq limit 1)::text,
+        (select m.id from (select generate_subscripts($9::text[], 1) as n, unnest($9::text[]) as text, unnest($10::text[]) as day) w
+        cross join lateral memories_with_text($1, $2, w.text) m
+        where (w.day = '' or w.day = (select to_char(o.created_at at time zone 'UTC', 'YYYY-MM-DD') from memories o
+                where o.tenant_id = $1 and o.user_id = $2 and o.id = m.id))
+            and $3 in (0, m.bucket_id)
+            and ($5 = '' and $6 = '' and $7 = '{}' and $8 = '{}'
+                or m.agent_id = $5 and m.run_id = $6 and m.tags = $7 and m.metadata = $8)
+        order by w.n, m.seq limit 1)::text, '')::text as duplicate,
+    array(select nextval('unit_ids') from generate_series(1, $11::int))::bigint[] as units
 `
 
 type PrepareMemoryParams struct {
@@ -723,6 +731,8 @@ type PrepareMemoryParams struct {
 	RunID    string
 	Tags     []string
 	Metadata []byte
+	Repeats  []string
+	Days     []string
 	Units    int32
 }
 
@@ -733,7 +743,8 @@ type PrepareMemoryRow struct {
 }
 
 // The bucket of a new memory, 0 if it does not exist or the user is being erased, the oldest memory with exactly this text and these attributes in it, and ids
-// for the units.
+// for the units. Without one, the oldest memory that repeats: with the first of these texts that exists, created on its day unless that is empty, in any bucket
+// (0) and, if all attributes are empty, with any attributes.
 func (q *Queries) PrepareMemory(ctx context.Context, arg PrepareMemoryParams) (PrepareMemoryRow, error) {
 	row := q.db.QueryRow(ctx, prepareMemory,
 		arg.TenantID,
@@ -744,6 +755,8 @@ func (q *Queries) PrepareMemory(ctx context.Context, arg PrepareMemoryParams) (P
 		arg.RunID,
 		arg.Tags,
 		arg.Metadata,
+		arg.Repeats,
+		arg.Days,
 		arg.Units,
 	)
 	var i PrepareMemoryRow

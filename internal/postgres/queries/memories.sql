@@ -1,6 +1,7 @@
 -- name: PrepareMemory :one
 -- The bucket of a new memory, 0 if it does not exist or the user is being erased, the oldest memory with exactly this text and these attributes in it, and ids
--- for the units.
+-- for the units. Without one, the oldest memory that repeats: with the first of these texts that exists, created on its day unless that is empty, in any bucket
+-- (0) and, if all attributes are empty, with any attributes.
 select coalesce((select b.id from buckets b join users x on x.tenant_id = b.tenant_id and x.id = b.user_id and not x.purging
         where b.tenant_id = @tenant_id and b.user_id = @user_id
             and case when @bucket_id::bigint = 0 then b.is_default else b.id = @bucket_id end), 0)::bigint as bucket,
@@ -8,7 +9,15 @@ select coalesce((select b.id from buckets b join users x on x.tenant_id = b.tena
         join buckets b on b.tenant_id = @tenant_id and b.user_id = @user_id and b.id = m.bucket_id
         where case when @bucket_id::bigint = 0 then b.is_default else b.id = @bucket_id end
             and m.agent_id = @agent_id::text and m.run_id = @run_id::text and m.tags = @tags::text[] and m.metadata = @metadata::jsonb
-        order by m.seq limit 1)::text, '')::text as duplicate,
+        order by m.seq limit 1)::text,
+        (select m.id from (select generate_subscripts(@repeats::text[], 1) as n, unnest(@repeats::text[]) as text, unnest(@days::text[]) as day) w
+        cross join lateral memories_with_text(@tenant_id, @user_id, w.text) m
+        where (w.day = '' or w.day = (select to_char(o.created_at at time zone 'UTC', 'YYYY-MM-DD') from memories o
+                where o.tenant_id = @tenant_id and o.user_id = @user_id and o.id = m.id))
+            and @bucket_id in (0, m.bucket_id)
+            and (@agent_id = '' and @run_id = '' and @tags = '{}' and @metadata = '{}'
+                or m.agent_id = @agent_id and m.run_id = @run_id and m.tags = @tags and m.metadata = @metadata)
+        order by w.n, m.seq limit 1)::text, '')::text as duplicate,
     array(select nextval('unit_ids') from generate_series(1, @units::int))::bigint[] as units;
 
 -- name: CreateMemoryParts :exec
