@@ -57,6 +57,7 @@ var docIngestConversation = doc{
 	id: "ingestConversation", tag: tagChats, summary: "Ingest a conversation",
 	links: map[string]string{"getConversation.conversationId": "/conversationId", "getImport.importId": "/importId"},
 	description: "Adds new messages and replaces changed ones by id; messages missing from the request are kept. " +
+		"Passages that a recall returned are stored, but searches find only their originals. " +
 		"A conversation over quota is stored but blocked until quota is available. A conversation of more than 100,000 tokens is accepted, but its import fails. At most 50 MiB.",
 	request: example(`{"conversation":{"id":"c-1","title":"Night train to Vienna","createdAt":"2025-05-09T14:30:00Z","messages":[` +
 		`{"id":"m-1","role":"user","content":"Which seat should I book?","createdAt":"2025-05-09T14:30:00Z"},` +

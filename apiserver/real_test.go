@@ -283,6 +283,10 @@ func (h *testServer) fulfilsContract(t *testing.T, s realStores) {
 		t.Parallel()
 		h.ranksUpdatesFirst(t, s)
 	})
+	t.Run("Quotations", func(t *testing.T) {
+		t.Parallel()
+		h.findsOriginals(t, s)
+	})
 	t.Run("ImportOnce", func(t *testing.T) {
 		t.Parallel()
 		h.importsOnce(t, s)

@@ -637,7 +637,7 @@ type CreatedBucket struct {
 type CreatedMemory struct {
 	Done CreatedMemoryDone `json:"done"`
 
-	// IsDuplicate True if the bucket already has a memory with exactly this text, agentId, runId, tags and customMetadata: memoryId is that memory, and nothing was stored. Absent otherwise.
+	// IsDuplicate True if the bucket already has a memory with exactly this text, agentId, runId, tags and customMetadata, or if the text is an existing memory as it was recalled: memoryId is that memory, and nothing was stored. Absent otherwise.
 	IsDuplicate *bool  `json:"isDuplicate,omitempty"`
 	MemoryID    string `json:"memoryId"`
 
@@ -1861,7 +1861,7 @@ type ClientInterface interface {
 
 	// IngestConversationWithBody Ingest a conversation
 	//
-	// Adds new messages and replaces changed ones by id; messages missing from the request are kept. A conversation over quota is stored but blocked until quota is available. A conversation of more than 100,000 tokens is accepted, but its import fails. At most 50 MiB.
+	// Adds new messages and replaces changed ones by id; messages missing from the request are kept. Passages that a recall returned are stored, but searches find only their originals. A conversation over quota is stored but blocked until quota is available. A conversation of more than 100,000 tokens is accepted, but its import fails. At most 50 MiB.
 	//
 	// Scope: `write`.
 	//
@@ -1872,7 +1872,7 @@ type ClientInterface interface {
 
 	// IngestConversation Ingest a conversation
 	//
-	// Adds new messages and replaces changed ones by id; messages missing from the request are kept. A conversation over quota is stored but blocked until quota is available. A conversation of more than 100,000 tokens is accepted, but its import fails. At most 50 MiB.
+	// Adds new messages and replaces changed ones by id; messages missing from the request are kept. Passages that a recall returned are stored, but searches find only their originals. A conversation over quota is stored but blocked until quota is available. A conversation of more than 100,000 tokens is accepted, but its import fails. At most 50 MiB.
 	//
 	// Scope: `write`.
 	//
@@ -2016,7 +2016,7 @@ type ClientInterface interface {
 
 	// CreateMemoryWithBody Store a memory
 	//
-	// Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. The text is stored verbatim and is available to the user's next listing or search. If the bucket already has a memory with exactly this text, `agentId`, `runId`, `tags` and `customMetadata`, nothing is stored and the response has its id and `isDuplicate`. `similar` lists existing memories that say nearly the same.
+	// Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. The text is stored verbatim and is available to the user's next listing or search. If the bucket already has a memory with exactly this text, `agentId`, `runId`, `tags` and `customMetadata`, nothing is stored and the response has its id and `isDuplicate`. The same applies to an existing memory with what a recall or a list adds: `[1] memory:`, a bullet, a number, quotation marks or the date on which it was stored. Then the bucket and the attributes only matter if the request has any. `similar` lists existing memories that say nearly the same.
 	//
 	// Scope: `write`.
 	//
@@ -2027,7 +2027,7 @@ type ClientInterface interface {
 
 	// CreateMemory Store a memory
 	//
-	// Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. The text is stored verbatim and is available to the user's next listing or search. If the bucket already has a memory with exactly this text, `agentId`, `runId`, `tags` and `customMetadata`, nothing is stored and the response has its id and `isDuplicate`. `similar` lists existing memories that say nearly the same.
+	// Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. The text is stored verbatim and is available to the user's next listing or search. If the bucket already has a memory with exactly this text, `agentId`, `runId`, `tags` and `customMetadata`, nothing is stored and the response has its id and `isDuplicate`. The same applies to an existing memory with what a recall or a list adds: `[1] memory:`, a bullet, a number, quotation marks or the date on which it was stored. Then the bucket and the attributes only matter if the request has any. `similar` lists existing memories that say nearly the same.
 	//
 	// Scope: `write`.
 	//
@@ -2134,7 +2134,7 @@ type ClientInterface interface {
 
 	// CreateMemoryV2WithBody Store a memory
 	//
-	// Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. The text is stored verbatim and is available to the user's next listing or search. If the bucket already has a memory with exactly this text, `agentId`, `runId`, `tags` and `customMetadata`, nothing is stored and the response has its id and `isDuplicate`. `similar` lists existing memories that say nearly the same.
+	// Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. The text is stored verbatim and is available to the user's next listing or search. If the bucket already has a memory with exactly this text, `agentId`, `runId`, `tags` and `customMetadata`, nothing is stored and the response has its id and `isDuplicate`. The same applies to an existing memory with what a recall or a list adds: `[1] memory:`, a bullet, a number, quotation marks or the date on which it was stored. Then the bucket and the attributes only matter if the request has any. `similar` lists existing memories that say nearly the same.
 	//
 	// Scope: `write`.
 	//
@@ -2145,7 +2145,7 @@ type ClientInterface interface {
 
 	// CreateMemoryV2 Store a memory
 	//
-	// Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. The text is stored verbatim and is available to the user's next listing or search. If the bucket already has a memory with exactly this text, `agentId`, `runId`, `tags` and `customMetadata`, nothing is stored and the response has its id and `isDuplicate`. `similar` lists existing memories that say nearly the same.
+	// Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. The text is stored verbatim and is available to the user's next listing or search. If the bucket already has a memory with exactly this text, `agentId`, `runId`, `tags` and `customMetadata`, nothing is stored and the response has its id and `isDuplicate`. The same applies to an existing memory with what a recall or a list adds: `[1] memory:`, a bullet, a number, quotation marks or the date on which it was stored. Then the bucket and the attributes only matter if the request has any. `similar` lists existing memories that say nearly the same.
 	//
 	// Scope: `write`.
 	//
@@ -2595,7 +2595,7 @@ func (c *Requests) FollowImport(ctx context.Context, importID string, params *Fo
 
 // IngestConversationWithBody Ingest a conversation
 //
-// Adds new messages and replaces changed ones by id; messages missing from the request are kept. A conversation over quota is stored but blocked until quota is available. A conversation of more than 100,000 tokens is accepted, but its import fails. At most 50 MiB.
+// Adds new messages and replaces changed ones by id; messages missing from the request are kept. Passages that a recall returned are stored, but searches find only their originals. A conversation over quota is stored but blocked until quota is available. A conversation of more than 100,000 tokens is accepted, but its import fails. At most 50 MiB.
 //
 // Scope: `write`.
 //
@@ -2616,7 +2616,7 @@ func (c *Requests) IngestConversationWithBody(ctx context.Context, params *Inges
 
 // IngestConversation Ingest a conversation
 //
-// Adds new messages and replaces changed ones by id; messages missing from the request are kept. A conversation over quota is stored but blocked until quota is available. A conversation of more than 100,000 tokens is accepted, but its import fails. At most 50 MiB.
+// Adds new messages and replaces changed ones by id; messages missing from the request are kept. Passages that a recall returned are stored, but searches find only their originals. A conversation over quota is stored but blocked until quota is available. A conversation of more than 100,000 tokens is accepted, but its import fails. At most 50 MiB.
 //
 // Scope: `write`.
 //
@@ -2900,7 +2900,7 @@ func (c *Requests) ListMemories(ctx context.Context, params *ListMemoriesParams,
 
 // CreateMemoryWithBody Store a memory
 //
-// Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. The text is stored verbatim and is available to the user's next listing or search. If the bucket already has a memory with exactly this text, `agentId`, `runId`, `tags` and `customMetadata`, nothing is stored and the response has its id and `isDuplicate`. `similar` lists existing memories that say nearly the same.
+// Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. The text is stored verbatim and is available to the user's next listing or search. If the bucket already has a memory with exactly this text, `agentId`, `runId`, `tags` and `customMetadata`, nothing is stored and the response has its id and `isDuplicate`. The same applies to an existing memory with what a recall or a list adds: `[1] memory:`, a bullet, a number, quotation marks or the date on which it was stored. Then the bucket and the attributes only matter if the request has any. `similar` lists existing memories that say nearly the same.
 //
 // Scope: `write`.
 //
@@ -2921,7 +2921,7 @@ func (c *Requests) CreateMemoryWithBody(ctx context.Context, params *CreateMemor
 
 // CreateMemory Store a memory
 //
-// Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. The text is stored verbatim and is available to the user's next listing or search. If the bucket already has a memory with exactly this text, `agentId`, `runId`, `tags` and `customMetadata`, nothing is stored and the response has its id and `isDuplicate`. `similar` lists existing memories that say nearly the same.
+// Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. The text is stored verbatim and is available to the user's next listing or search. If the bucket already has a memory with exactly this text, `agentId`, `runId`, `tags` and `customMetadata`, nothing is stored and the response has its id and `isDuplicate`. The same applies to an existing memory with what a recall or a list adds: `[1] memory:`, a bullet, a number, quotation marks or the date on which it was stored. Then the bucket and the attributes only matter if the request has any. `similar` lists existing memories that say nearly the same.
 //
 // Scope: `write`.
 //
@@ -3138,7 +3138,7 @@ func (c *Requests) ListMemoriesV2(ctx context.Context, params *ListMemoriesV2Par
 
 // CreateMemoryV2WithBody Store a memory
 //
-// Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. The text is stored verbatim and is available to the user's next listing or search. If the bucket already has a memory with exactly this text, `agentId`, `runId`, `tags` and `customMetadata`, nothing is stored and the response has its id and `isDuplicate`. `similar` lists existing memories that say nearly the same.
+// Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. The text is stored verbatim and is available to the user's next listing or search. If the bucket already has a memory with exactly this text, `agentId`, `runId`, `tags` and `customMetadata`, nothing is stored and the response has its id and `isDuplicate`. The same applies to an existing memory with what a recall or a list adds: `[1] memory:`, a bullet, a number, quotation marks or the date on which it was stored. Then the bucket and the attributes only matter if the request has any. `similar` lists existing memories that say nearly the same.
 //
 // Scope: `write`.
 //
@@ -3159,7 +3159,7 @@ func (c *Requests) CreateMemoryV2WithBody(ctx context.Context, params *CreateMem
 
 // CreateMemoryV2 Store a memory
 //
-// Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. The text is stored verbatim and is available to the user's next listing or search. If the bucket already has a memory with exactly this text, `agentId`, `runId`, `tags` and `customMetadata`, nothing is stored and the response has its id and `isDuplicate`. `similar` lists existing memories that say nearly the same.
+// Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. The text is stored verbatim and is available to the user's next listing or search. If the bucket already has a memory with exactly this text, `agentId`, `runId`, `tags` and `customMetadata`, nothing is stored and the response has its id and `isDuplicate`. The same applies to an existing memory with what a recall or a list adds: `[1] memory:`, a bullet, a number, quotation marks or the date on which it was stored. Then the bucket and the attributes only matter if the request has any. `similar` lists existing memories that say nearly the same.
 //
 // Scope: `write`.
 //

@@ -25,6 +25,8 @@ type Change struct {
 	Kept, Stored int
 	Vectors      map[string][]float32
 	Generation   placement.GenerationID // of Vectors
+	// Quoted are the parts of messages that repeat what a recall returned, by index.
+	Quoted map[int][]retrieve.Span
 }
 
 // Plan returns the change that an upsert makes to a stored conversation and its
@@ -93,6 +95,9 @@ func (c Change) Reindexed() []int {
 // indexes, with the vectors that are known. The messages are converted once.
 func (c Change) Units() func(indexes []int) []retrieve.Unit {
 	group, list := groupOf(c.After.Platform), chatMessages(c.Messages)
+	for i, spans := range c.Quoted {
+		list[i].Quoted = spans
+	}
 	return func(indexes []int) []retrieve.Unit {
 		units := retrieve.ChatUnits(group, list, indexes)
 		for i := range units {

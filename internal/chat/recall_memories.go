@@ -66,7 +66,7 @@ func (r recollected) empty() bool { return len(r.memories)+len(r.found) == 0 }
 func (r recollected) excerpts() []retrieve.Excerpt {
 	out := make([]retrieve.Excerpt, 0, len(r.memories)+len(r.found))
 	for i, m := range r.memories {
-		out = append(out, retrieve.Excerpt{Owner: memoriesOwner, Title: "Memories", Seq: i, Sender: "memory", Text: m.Text, End: len(m.Text), Score: m.Score})
+		out = append(out, retrieve.Excerpt{Owner: memoriesOwner, Title: retrieve.MemoryHeading, Seq: i, Sender: retrieve.MemorySender, Text: m.Text, End: len(m.Text), Score: m.Score})
 	}
 	for _, f := range r.found {
 		out = append(out, retrieve.Excerpt{

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mnemo-dev/mnemo/internal/chatexport"
+	"github.com/mnemo-dev/mnemo/internal/retrieve"
 )
 
 var update = flag.Bool("update", false, "write the results of the fixtures to testdata/golden, and their table to docs/clients.md")
@@ -152,5 +153,24 @@ func TestPackingDoesNotMatter(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Messages of exports repeat nothing that a recall returned, so that all of their text is searchable.
+func TestCorpusHasNoQuotations(t *testing.T) {
+	t.Parallel()
+	messages := 0
+	for _, name := range corpus {
+		for _, o := range all(t, open(t, fixture(t, name, zip.Deflate), chatexport.Options{})) {
+			for _, m := range o.Messages {
+				messages++
+				if q := retrieve.Quotations(m.Text); len(q) > 0 {
+					t.Errorf("%s: %q looks like recalled content: %+v", name, m.Text, q)
+				}
+			}
+		}
+	}
+	if messages < 100 {
+		t.Errorf("the corpus has %d messages", messages)
 	}
 }

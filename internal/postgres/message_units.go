@@ -15,7 +15,7 @@ import (
 // units are several times the size of their messages.
 const unitWindow = 100
 
-// writeUnits replaces the units of the changed messages and returns the ids to
+// writeUnits replaces the units of the changed messages, which must be written, and returns the ids to
 // synchronize with the index: all deleted units, and the new ones of active
 // conversations. Other units are indexed when their conversation is activated.
 func (w *conversationWriter) writeUnits(ctx context.Context, changes ...chat.Change) ([]retrieve.UnitID, error) {
@@ -26,6 +26,9 @@ func (w *conversationWriter) writeUnits(ctx context.Context, changes ...chat.Cha
 		indexes := c.Reindexed()
 		if len(indexes) == 0 && !c.Cuts() {
 			continue
+		}
+		if err := w.quote(ctx, &c); err != nil {
+			return nil, err
 		}
 		if !c.Created() {
 			old, err := w.q.DeleteMessageUnits(ctx, db.DeleteMessageUnitsParams{

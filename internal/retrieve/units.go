@@ -51,6 +51,48 @@ type ChatMessage struct {
 	Sender string
 	Text   string
 	At     time.Time // zero if unknown
+	// Quoted are the parts of Text that repeat what a recall returned, ascending. They
+	// are not in any unit: a search finds the original.
+	Quoted []Span
+}
+
+// own returns the parts of the text that are not Quoted.
+func (m ChatMessage) own() []Span {
+	var out []Span
+	at := 0
+	for _, s := range m.Quoted {
+		out = append(out, Span{at, max(s.Start, at)})
+		at = max(at, s.End)
+	}
+	return append(out, Span{at, len(m.Text)})
+}
+
+// ownText returns the text without what is Quoted.
+func (m ChatMessage) ownText() string {
+	if len(m.Quoted) == 0 {
+		return m.Text
+	}
+	var parts []string
+	for _, s := range m.own() {
+		if part := strings.TrimSpace(m.Text[s.Start:s.End]); part != "" {
+			parts = append(parts, part)
+		}
+	}
+	return strings.Join(parts, "\n")
+}
+
+// pieces returns the pieces of the text that are not Quoted.
+func (m ChatMessage) pieces() []Span {
+	if len(m.Quoted) == 0 {
+		return Split(m.Text)
+	}
+	var out []Span
+	for _, own := range m.own() {
+		for _, s := range Split(m.Text[own.Start:own.End]) {
+			out = append(out, Span{own.Start + s.Start, own.Start + s.End})
+		}
+	}
+	return out
 }
 
 // ChatUnits returns the units of the messages at the given indexes. messages are all
@@ -66,7 +108,7 @@ func ChatUnits(group int64, messages []ChatMessage, indexes []int) []Unit {
 		m := messages[i]
 		before, after := around(messages, i)
 		ahead, behind := strings.Join(append(before, ""), "\n"), strings.Join(append([]string{""}, after...), "\n")
-		for _, s := range Split(m.Text) {
+		for _, s := range m.pieces() {
 			piece := strings.TrimSpace(m.Text[s.Start:s.End])
 			if piece == "" {
 				continue
@@ -114,10 +156,10 @@ func ChatDense(at time.Time, sender, piece string) string {
 // around returns the texts of the neighbours before and after message i.
 func around(messages []ChatMessage, i int) (before, after []string) {
 	for _, m := range messages[max(0, i-Neighbours):i] {
-		before = append(before, tail(m.Text))
+		before = append(before, tail(m.ownText()))
 	}
 	for _, m := range messages[i+1 : min(len(messages), i+1+Neighbours)] {
-		after = append(after, head(m.Text))
+		after = append(after, head(m.ownText()))
 	}
 	return before, after
 }

@@ -358,6 +358,112 @@ func (q *Queries) Passages(ctx context.Context, arg PassagesParams) ([]PassagesR
 	return items, nil
 }
 
+const quotedMemories = `-- name: QuotedMemories :many
+select q.n::int as n, m.text
+from (select generate_subscripts($1::text[], 1) as n, unnest($1::text[]) as opening) q
+join memories m on m.tenant_id = $2 and m.user_id = $3 and starts_with(ltrim(m.text, E' \t\r\n'), q.opening)
+`
+
+type QuotedMemoriesParams struct {
+	Openings []string
+	TenantID string
+	UserID   int64
+}
+
+type QuotedMemoriesRow struct {
+	N    int32
+	Text string
+}
+
+// Memories that begin like a quotation.
+func (q *Queries) QuotedMemories(ctx context.Context, arg QuotedMemoriesParams) ([]QuotedMemoriesRow, error) {
+	rows, err := q.db.Query(ctx, quotedMemories, arg.Openings, arg.TenantID, arg.UserID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []QuotedMemoriesRow{}
+	for rows.Next() {
+		var i QuotedMemoriesRow
+		if err := rows.Scan(&i.N, &i.Text); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const quotedMessages = `-- name: QuotedMessages :many
+select q.n::int as n, c.title, m.text, coalesce(u.starts, '{}')::int[] as starts, coalesce(u.ends, '{}')::int[] as ends
+from (select generate_subscripts($1::timestamptz[], 1) as n, unnest($1::timestamptz[]) as day, unnest($2::text[]) as sender,
+    unnest($3::text[]) as opening, unnest($4::int[]) as seq) q
+cross join lateral (
+    select o.conversation_id, o.seq, o.text from messages o
+    where o.tenant_id = $5 and o.user_id = $6 and o.created_at >= q.day and o.created_at < q.day + interval '24 hours'
+        and o.sender = q.sender and strpos(o.text, q.opening) > 0 and (o.conversation_id <> $7 or o.seq <> q.seq)
+    order by o.created_at limit 10) m
+join conversations c on c.tenant_id = $5 and c.user_id = $6 and c.id = m.conversation_id
+left join lateral (
+    select array_agg(p.span_start order by p.span_start) as starts, array_agg(p.span_end order by p.span_start) as ends from units p
+    where p.tenant_id = $5 and p.user_id = $6 and p.conversation_id = m.conversation_id and p.seq = m.seq) u on true
+`
+
+type QuotedMessagesParams struct {
+	Days           []time.Time
+	Senders        []string
+	Openings       []string
+	Seqs           []int32
+	TenantID       string
+	UserID         int64
+	ConversationID string
+}
+
+type QuotedMessagesRow struct {
+	N      int32
+	Title  string
+	Text   string
+	Starts []int32
+	Ends   []int32
+}
+
+// Messages of a day that contain the beginning of a quotation, with their units. The text is compared first (offset 0).
+func (q *Queries) QuotedMessages(ctx context.Context, arg QuotedMessagesParams) ([]QuotedMessagesRow, error) {
+	rows, err := q.db.Query(ctx, quotedMessages,
+		arg.Days,
+		arg.Senders,
+		arg.Openings,
+		arg.Seqs,
+		arg.TenantID,
+		arg.UserID,
+		arg.ConversationID,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []QuotedMessagesRow{}
+	for rows.Next() {
+		var i QuotedMessagesRow
+		if err := rows.Scan(
+			&i.N,
+			&i.Title,
+			&i.Text,
+			&i.Starts,
+			&i.Ends,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const replaceMessages = `-- name: ReplaceMessages :exec
 update messages o set external_id = m.external_id, sender = m.sender, text = m.text, tokens = m.tokens, created_at = m.created_at,
     exported = m.exported

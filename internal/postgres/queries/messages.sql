@@ -61,3 +61,24 @@ select distinct on (conversation_id) conversation_id, left(text, 400)::text as t
 from messages
 where tenant_id = @tenant_id and user_id = @user_id and conversation_id = any(@ids::uuid[]) and seq < 5
 order by conversation_id, sender <> 'human', seq;
+
+-- name: QuotedMessages :many
+-- Messages of a day that contain the beginning of a quotation, with their units. The text is compared first (offset 0).
+select q.n::int as n, c.title, m.text, coalesce(u.starts, '{}')::int[] as starts, coalesce(u.ends, '{}')::int[] as ends
+from (select generate_subscripts(@days::timestamptz[], 1) as n, unnest(@days::timestamptz[]) as day, unnest(@senders::text[]) as sender,
+    unnest(@openings::text[]) as opening, unnest(@seqs::int[]) as seq) q
+cross join lateral (
+    select o.conversation_id, o.seq, o.text from messages o
+    where o.tenant_id = @tenant_id and o.user_id = @user_id and o.created_at >= q.day and o.created_at < q.day + interval '24 hours'
+        and o.sender = q.sender and strpos(o.text, q.opening) > 0 and (o.conversation_id <> @conversation_id or o.seq <> q.seq)
+    order by o.created_at limit 10) m
+join conversations c on c.tenant_id = @tenant_id and c.user_id = @user_id and c.id = m.conversation_id
+left join lateral (
+    select array_agg(p.span_start order by p.span_start) as starts, array_agg(p.span_end order by p.span_start) as ends from units p
+    where p.tenant_id = @tenant_id and p.user_id = @user_id and p.conversation_id = m.conversation_id and p.seq = m.seq) u on true;
+
+-- name: QuotedMemories :many
+-- Memories that begin like a quotation.
+select q.n::int as n, m.text
+from (select generate_subscripts(@openings::text[], 1) as n, unnest(@openings::text[]) as opening) q
+join memories m on m.tenant_id = @tenant_id and m.user_id = @user_id and starts_with(ltrim(m.text, E' \t\r\n'), q.opening);

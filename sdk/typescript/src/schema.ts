@@ -281,7 +281,7 @@ export interface paths {
         put?: never;
         /**
          * Ingest a conversation
-         * @description Adds new messages and replaces changed ones by id; messages missing from the request are kept. A conversation over quota is stored but blocked until quota is available. A conversation of more than 100,000 tokens is accepted, but its import fails. At most 50 MiB.
+         * @description Adds new messages and replaces changed ones by id; messages missing from the request are kept. Passages that a recall returned are stored, but searches find only their originals. A conversation over quota is stored but blocked until quota is available. A conversation of more than 100,000 tokens is accepted, but its import fails. At most 50 MiB.
          *
          *     Scope: `write`.
          */
@@ -469,7 +469,7 @@ export interface paths {
         put?: never;
         /**
          * Store a memory
-         * @description Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. The text is stored verbatim and is available to the user's next listing or search. If the bucket already has a memory with exactly this text, `agentId`, `runId`, `tags` and `customMetadata`, nothing is stored and the response has its id and `isDuplicate`. `similar` lists existing memories that say nearly the same.
+         * @description Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. The text is stored verbatim and is available to the user's next listing or search. If the bucket already has a memory with exactly this text, `agentId`, `runId`, `tags` and `customMetadata`, nothing is stored and the response has its id and `isDuplicate`. The same applies to an existing memory with what a recall or a list adds: `[1] memory:`, a bullet, a number, quotation marks or the date on which it was stored. Then the bucket and the attributes only matter if the request has any. `similar` lists existing memories that say nearly the same.
          *
          *     Scope: `write`.
          */
@@ -617,7 +617,7 @@ export interface paths {
         put?: never;
         /**
          * Store a memory
-         * @description Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. The text is stored verbatim and is available to the user's next listing or search. If the bucket already has a memory with exactly this text, `agentId`, `runId`, `tags` and `customMetadata`, nothing is stored and the response has its id and `isDuplicate`. `similar` lists existing memories that say nearly the same.
+         * @description Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. The text is stored verbatim and is available to the user's next listing or search. If the bucket already has a memory with exactly this text, `agentId`, `runId`, `tags` and `customMetadata`, nothing is stored and the response has its id and `isDuplicate`. The same applies to an existing memory with what a recall or a list adds: `[1] memory:`, a bullet, a number, quotation marks or the date on which it was stored. Then the bucket and the attributes only matter if the request has any. `similar` lists existing memories that say nearly the same.
          *
          *     Scope: `write`.
          */
@@ -865,7 +865,7 @@ export interface components {
         CreatedMemory: {
             /** @enum {string} */
             done: "ok";
-            /** @description True if the bucket already has a memory with exactly this text, agentId, runId, tags and customMetadata: memoryId is that memory, and nothing was stored. Absent otherwise. */
+            /** @description True if the bucket already has a memory with exactly this text, agentId, runId, tags and customMetadata, or if the text is an existing memory as it was recalled: memoryId is that memory, and nothing was stored. Absent otherwise. */
             isDuplicate?: boolean;
             memoryId: string;
             /** @description Existing memories that say nearly the same, most similar first. The new memory is stored; delete what is not needed. Absent if there are none. */

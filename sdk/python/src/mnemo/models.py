@@ -619,7 +619,7 @@ class CreatedMemory(Model):
     done: str
     is_duplicate: bool | None = None
     """
-    True if the bucket already has a memory with exactly this text, agentId, runId, tags and customMetadata: memoryId is that memory, and nothing was stored. Absent otherwise.
+    True if the bucket already has a memory with exactly this text, agentId, runId, tags and customMetadata, or if the text is an existing memory as it was recalled: memoryId is that memory, and nothing was stored. Absent otherwise.
     """
     memory_id: str
     similar: list[SimilarMemory] | None = None
