@@ -5,6 +5,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"go/types"
 	"io/fs"
 	"path/filepath"
 	"slices"
@@ -81,7 +82,7 @@ var jobCases = map[string]jobCase{
 	},
 }
 
-// jobKinds returns the kinds of jobs in the source: the results of all methods Kind.
+// jobKinds returns the kinds of jobs in the source: the results of all methods Kind that return a string.
 func jobKinds(t *testing.T) (kinds []string) {
 	t.Helper()
 	err := filepath.WalkDir("../internal", func(path string, _ fs.DirEntry, err error) error {
@@ -94,7 +95,7 @@ func jobKinds(t *testing.T) (kinds []string) {
 		}
 		for _, d := range file.Decls {
 			f, ok := d.(*ast.FuncDecl)
-			if !ok || f.Recv == nil || f.Name.Name != "Kind" || f.Type.Params.NumFields() > 0 {
+			if !ok || f.Recv == nil || f.Name.Name != "Kind" || f.Type.Params.NumFields() > 0 || types.ExprString(f.Type.Results.List[0].Type) != "string" {
 				continue
 			}
 			result, ok := f.Body.List[0].(*ast.ReturnStmt)
