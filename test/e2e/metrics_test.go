@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -109,19 +110,12 @@ func TestDashboardsAndAlerts(t *testing.T) {
 		// Work for the operator.
 		kubectl(t, "", "annotate", "tenant/filled", "--overwrite", "touched="+strconv.FormatInt(time.Now().UnixNano(), 10))
 		kubectl(t, "", "patch", "tenant/filled", "--type=merge", "-p", fmt.Sprintf(`{"spec":{"displayName":"%d"}}`, time.Now().UnixNano()))
-		return seen.Record(t, p, panels)
+		return cmp.Or(seen.Record(t, p, panels), missingMetric(t, p))
 	})
 	t.Logf("\n%s", seen.Table(panels))
 
-	names := p.Names(t)
 	alerts := p.Alerts(t)
 	for _, a := range alerts {
-		for _, name := range metricName.FindAllString(a.Query, -1) {
-			// Without TLS there is no certificate; the test on a real node has it.
-			if !slices.Contains(names, name) && name != "mnemo_certificate_expiry_timestamp_seconds" {
-				t.Errorf("%s uses the metric %s, which does not exist", a.Name, name)
-			}
-		}
 		if a.Health != "ok" || a.State == "firing" {
 			t.Errorf("%s: health %s (%s), %s; want it evaluated and not firing", a.Name, a.Health, a.LastError, a.State)
 		}
@@ -134,6 +128,22 @@ func TestDashboardsAndAlerts(t *testing.T) {
 	eventually(t, 2*time.Minute, fires(t, p, "MnemoMilvusUnavailable", true))
 	resume()
 	eventually(t, 2*time.Minute, fires(t, p, "MnemoMilvusUnavailable", false))
+}
+
+// missingMetric describes a metric that an alert uses and that does not exist; "" for none. Metrics
+// of jobs exist once a job was unfinished during a scrape.
+func missingMetric(t *testing.T, p *prometheustest.Server) string {
+	t.Helper()
+	names := p.Names(t)
+	for _, a := range p.Alerts(t) {
+		for _, name := range metricName.FindAllString(a.Query, -1) {
+			// Without TLS there is no certificate; the test on a real node has it.
+			if !slices.Contains(names, name) && name != "mnemo_certificate_expiry_timestamp_seconds" {
+				return fmt.Sprintf("%s uses the metric %s, which does not exist", a.Name, name)
+			}
+		}
+	}
+	return ""
 }
 
 // fires returns a check that the alert's expression returns a result, or none if want is
