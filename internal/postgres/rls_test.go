@@ -2,7 +2,9 @@ package postgres_test
 
 import (
 	"cmp"
+	"context"
 	"errors"
+	"os"
 	"strings"
 	"testing"
 
@@ -125,6 +127,37 @@ type relation struct {
 func (r relation) hasScopePolicy() bool {
 	want := cmp.Or(otherPolicies[r.Name], scopePolicy)
 	return r.Enabled && len(r.Policies) == 1 && strings.Join(strings.Fields(r.Policies[0]), " ") == "PERMISSIVE ALL "+want
+}
+
+// A table that a new migration protects as migrations/README.md says passes TestRowLevelSecurity.
+func TestPolicyOfTheReadme(t *testing.T) {
+	t.Parallel()
+	readme, err := os.ReadFile("migrations/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(readme), "Protect a table of user data")
+	_, rest, _ = strings.Cut(rest, "```sql\n")
+	sql, _, ok := strings.Cut(rest, "```")
+	if !ok {
+		t.Fatal("migrations/README.md contains no policy")
+	}
+	d := postgrestest.Create(t)
+	owner, err := pgx.Connect(t.Context(), d.OwnerURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer owner.Close(context.WithoutCancel(t.Context()))
+	const table = "create table notes (tenant_id uuid, user_id bigint); grant select on notes to public;"
+	if _, err := owner.Exec(t.Context(), table+strings.ReplaceAll(sql, "NAME", "notes")); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range listRelations(t, appPool(t, d)) {
+		if r.Name == "notes" && r.Reachable && r.hasScopePolicy() {
+			return
+		}
+	}
+	t.Error("a table with the policy of migrations/README.md lacks the scope policy")
 }
 
 func listRelations(t *testing.T, app *pgxpool.Pool) []relation {
