@@ -19,6 +19,7 @@ import (
 func (r *TenantReconciler) syncStore(ctx context.Context, p *pass) error {
 	spec := r.spec(p.tenant)
 	limited := limit(&spec.Quota, r.config.Maximum)
+	perUser := limitPerUser(&spec.Quota)
 	oidc, err := r.oidc(ctx, p.tenant)
 	if err != nil {
 		p.setFailed(v1alpha1.Synced, err)
@@ -36,7 +37,7 @@ func (r *TenantReconciler) syncStore(ctx context.Context, p *pass) error {
 	p.stored = stored
 	p.tenant.Status.ID = string(stored.ID)
 	p.setCondition(v1alpha1.Synced, true, v1alpha1.ReasonApplied, "tenant, users and quota are stored as specified")
-	p.setQuotaLimited(limited)
+	p.setQuotaLimited(limited, perUser)
 	p.setOIDCReady(spec.OIDC.Unassigned)
 	return nil
 }

@@ -149,6 +149,37 @@ func TestMaximumQuota(t *testing.T) {
 	e.expectNoCondition(t, v1alpha1.QuotaLimited)
 }
 
+// TestMaximumPerUser: the quota of a single user does not exceed the tenant's, also if
+// that is a default, which the validation of the Tenant does not know.
+func TestMaximumPerUser(t *testing.T) {
+	t.Parallel()
+	e := setup(t)
+	tn := e.newTenant("alice")
+	tn.Spec.Quota.PerUser = &v1alpha1.UserQuota{Memories: new(int64(20_000)), Conversations: new(int64(500))}
+	e.expectReady(t, tn)
+	e.expectCondition(t, v1alpha1.QuotaLimited, metav1.ConditionTrue, v1alpha1.ReasonAboveMaximum,
+		"spec.quota.perUser exceeds the tenant's quota; the tenant's quota is used instead: perUser.memories 10000 instead of 20000;")
+	spec, _ := e.fake.Spec(e.id(t))
+	expectEqual(t, "memories of a user", spec.Quota.UserMemories, controllers.DefaultQuota.Memories)
+	expectEqual(t, "conversations of a user", spec.Quota.UserConversations, controllers.DefaultQuota.Conversations)
+	e.expectNoWrites(t)
+
+	e.mustUpdate(t, func(tn *v1alpha1.Tenant) { tn.Spec.Quota.Memories = new(int64(30_000)) })
+	e.expectReconciled(t)
+	e.expectNoCondition(t, v1alpha1.QuotaLimited)
+	spec, _ = e.fake.Spec(e.id(t))
+	expectEqual(t, "memories of a user", spec.Quota.UserMemories, 20_000)
+
+	// A maximum that lowers the tenant's quota lowers that of a user as well.
+	maximum := controllers.DefaultQuota
+	maximum.Memories = 5
+	e.use(t, controllers.Config{Maximum: maximum})
+	e.expectReconciled(t)
+	e.expectCondition(t, v1alpha1.QuotaLimited, metav1.ConditionTrue, v1alpha1.ReasonAboveMaximum,
+		"the maximum is used instead: memories 5 instead of 30000; lower spec.quota, or ask the platform administrator for a higher maximum. "+
+			"spec.quota.perUser exceeds the tenant's quota; the tenant's quota is used instead: perUser.memories 5 instead of 20000;")
+}
+
 // TestMaximumUsers: listed users over the maximum get no access, and a lower maximum
 // takes it from nobody.
 func TestMaximumUsers(t *testing.T) {

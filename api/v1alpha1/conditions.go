@@ -33,8 +33,8 @@ const (
 	Stalled = "Stalled"
 	// Suspended means that spec.suspended refuses all data requests.
 	Suspended = "Suspended"
-	// QuotaLimited means that spec.quota exceeds the platform's maximum, which
-	// applies instead.
+	// QuotaLimited means that spec.quota exceeds the platform's maximum, or
+	// spec.quota.perUser the tenant's quota; the lower value is used instead.
 	QuotaLimited = "QuotaLimited"
 	// Paused means that annotation mnemo.dev/paused stops reconciliation.
 	Paused = "Paused"
@@ -51,7 +51,7 @@ const (
 	ReasonRebuilding   = "Rebuilding"   // IndexReady: lost vectors are being rewritten; the tenant stays usable
 	ReasonIssued       = "Issued"       // TokensReady
 	ReasonSuspended    = "Suspended"    // Suspended: spec.suspended is true
-	ReasonAboveMaximum = "AboveMaximum" // QuotaLimited: spec.quota exceeds the platform's maximum
+	ReasonAboveMaximum = "AboveMaximum" // QuotaLimited: a value of spec.quota exceeds its maximum
 	ReasonPaused       = "Paused"       // Paused: the annotation is "true"
 )
 
