@@ -41,12 +41,10 @@ func (s *Server) authenticate(ctx huma.Context, next func(huma.Context)) {
 func (s *Server) authorize(ctx context.Context, header string, programs bool) (tenant.Identity, error) {
 	who, err := s.identify(ctx, header, programs)
 	if err == nil && who.Suspended {
-		err = suspended
+		err = tenant.ErrSuspended
 	}
 	return who, err
 }
-
-var suspended = fault.New(fault.Forbidden, "this tenant is suspended and its data is retained; contact your administrator")
 
 // identify returns the owner of the token in an Authorization header. All
 // headers without a valid token get the same Unauthorized error.

@@ -66,7 +66,7 @@ func errorCode(err error, status int) string {
 		return "user_required"
 	case errors.Is(err, tenant.ErrKeyReused):
 		return "idempotency_key_reused"
-	case errors.Is(err, suspended):
+	case errors.Is(err, tenant.ErrSuspended):
 		return "tenant_suspended"
 	}
 	return cmp.Or(statusCodes[status], "invalid")

@@ -39,7 +39,7 @@ func TestErrorKinds(t *testing.T) {
 			`{"error":"memory quota exceeded (limit 10); delete some data or ask your administrator for a higher quota","code":"quota_exceeded"}`, "",
 		},
 		"KeyReused": {tenant.ErrKeyReused, 409, `{"error":"` + tenant.ErrKeyReused.Error() + `","code":"idempotency_key_reused"}`, ""},
-		"Suspended": {suspended, 403, `{"error":"` + suspended.Error() + `","code":"tenant_suspended"}`, ""},
+		"Suspended": {tenant.ErrSuspended, 403, `{"error":"` + tenant.ErrSuspended.Error() + `","code":"tenant_suspended"}`, ""},
 		"Late":      {fmt.Errorf("query: %w", context.DeadlineExceeded), 503, `{"error":"request timed out; try again","code":"unavailable"}`, "5"},
 	}
 	for name, tc := range tests {

@@ -186,7 +186,7 @@ func (s *Server) authorizeHolder(c *fiber.Ctx, form url.Values) error {
 	case err != nil:
 		return err
 	case who.Suspended:
-		return suspended
+		return tenant.ErrSuspended
 	case kind == tenant.Code: // the consent page already counted
 		return nil
 	}

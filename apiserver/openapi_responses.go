@@ -7,6 +7,8 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/gofiber/fiber/v2"
+
+	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
 // sharedResponse is an error response that routes have in common.
@@ -17,7 +19,7 @@ var errorResponses = map[int]sharedResponse{
 	http.StatusUnauthorized: {"Unauthorized", "The token is missing, unknown or revoked.",
 		"a valid token is required: Authorization: Bearer <API_TOKEN>"},
 	http.StatusForbidden: {"Forbidden", "The tenant is suspended, or a quota is exceeded.",
-		"this tenant is suspended and its data is retained; contact your administrator"},
+		tenant.ErrSuspended.Error()},
 	http.StatusRequestTimeout: {"TooSlow", "The request timed out.",
 		requestTimeout},
 	http.StatusRequestEntityTooLarge: {"TooLarge", "The body is too large.",
@@ -31,14 +33,14 @@ var errorResponses = map[int]sharedResponse{
 	http.StatusInternalServerError: {"Internal", "Internal error; the server log contains the requestId.",
 		internalError},
 	http.StatusServiceUnavailable: {"Unavailable", "A dependency is unavailable; retry later.",
-		"the database is unavailable; try again"},
+		tenant.DatabaseUnavailable},
 }
 
 // commonErrorExamples are example messages for routes that define none.
 var commonErrorExamples = map[int]string{
 	http.StatusBadRequest: "text is required and must not be blank",
 	http.StatusNotFound:   "memory not found",
-	http.StatusConflict:   "this idempotency key was already used for a different request within the last 24 hours; use a new key",
+	http.StatusConflict:   tenant.ErrKeyReused.Error(),
 }
 
 // sharedResponses returns the common error responses as OpenAPI components.

@@ -253,7 +253,8 @@ const (
 	Administrator UserRole = "Administrator"
 )
 
-// ApplicationScope is what an application may do.
+// ApplicationScope is what an application may do. Unlike other enumerations it is in lower
+// case: it is the scope that the API lists for tokens and that documents name.
 //
 // +kubebuilder:validation:Enum=read;write;admin
 type ApplicationScope string

@@ -8,7 +8,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/mnemo-dev/mnemo/internal/audit"
-	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/postgres/db"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
@@ -95,7 +94,7 @@ func (d *DB) ReplacePassword(ctx context.Context, scope tenant.Scope, session, p
 			return err
 		}
 		if n == 0 {
-			return fault.New(fault.Unauthorized, "the session has ended; sign in again")
+			return tenant.ErrSessionEnded
 		}
 		if err := appendAudit(ctx, q, scope, audit.PasswordUpdate); err != nil {
 			return err
@@ -115,7 +114,7 @@ func (d *DB) ReplacePassword(ctx context.Context, scope tenant.Scope, session, p
 func lockActiveUser(ctx context.Context, q *db.Queries, scope tenant.Scope) error {
 	_, err := q.LockActiveUser(ctx, db.LockActiveUserParams{TenantID: string(scope.Tenant), UserID: int64(scope.User)})
 	if errors.Is(err, pgx.ErrNoRows) {
-		return fault.New(fault.Forbidden, "this user no longer has access")
+		return tenant.ErrNoAccess
 	}
 	return err
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/mnemo-dev/mnemo/internal/audit"
-	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/postgres/db"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
@@ -219,15 +218,13 @@ func (d *DB) ApplicationUsers(ctx context.Context, key tenant.Identity, after st
 func (d *DB) ApplicationUser(ctx context.Context, key tenant.Identity, name string) (tenant.ApplicationUser, error) {
 	row, err := db.New(d.pool).GetApplicationUser(ctx, db.GetApplicationUserParams{TenantID: string(key.Tenant), Name: tenant.StoredUser(name)})
 	if errors.Is(err, pgx.ErrNoRows) {
-		return tenant.ApplicationUser{}, errNoApplicationUser
+		return tenant.ApplicationUser{}, tenant.ErrUserNotFound
 	}
 	if err != nil {
 		return tenant.ApplicationUser{}, fmt.Errorf("read the application's user: %w", mapError(err))
 	}
 	return tenant.ApplicationUser{Name: name, Memories: row.Memories, Conversations: row.Conversations, CreatedAt: row.CreatedAt}, nil
 }
-
-var errNoApplicationUser = fault.New(fault.NotFound, "user not found")
 
 // EraseApplicationUser implements tenant.ApplicationUserStore.
 func (d *DB) EraseApplicationUser(ctx context.Context, key tenant.Identity, name string) error {
@@ -238,7 +235,7 @@ func (d *DB) EraseApplicationUser(ctx context.Context, key tenant.Identity, name
 		}
 		user, err := q.LockApplicationUser(ctx, db.LockApplicationUserParams{TenantID: id, Name: tenant.StoredUser(name)})
 		if errors.Is(err, pgx.ErrNoRows) {
-			return errNoApplicationUser
+			return tenant.ErrUserNotFound
 		}
 		if err != nil {
 			return err

@@ -10,7 +10,6 @@ import (
 
 	"github.com/mnemo-dev/mnemo/internal/audit"
 	"github.com/mnemo-dev/mnemo/internal/chat"
-	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/memory"
 	"github.com/mnemo-dev/mnemo/internal/postgres/db"
 	"github.com/mnemo-dev/mnemo/internal/queue"
@@ -22,8 +21,6 @@ const (
 	erasingUndoable = "undoable"
 	erasingUndo     = "undo"
 )
-
-var errFinal = fault.New(fault.NotFound, "the deletion can no longer be undone")
 
 // DeleteUndoable implements memory.Store.
 func (m Memories) DeleteUndoable(ctx context.Context, scope tenant.Scope, ids []string) (memory.Deleted, error) {
@@ -111,7 +108,7 @@ func (d *DB) FinishDeletions(ctx context.Context, id tenant.ID) error {
 func (d *DB) undelete(ctx context.Context, scope tenant.Scope, deletion, kind string, restore func(tx pgx.Tx, q *db.Queries, contents [][]byte) error) error {
 	id, ok := parseID(deletion)
 	if !ok {
-		return errFinal
+		return tenant.ErrDeletionFinal
 	}
 	return d.inScope(ctx, scope, func(tx pgx.Tx, q *db.Queries) error {
 		if _, err := q.LockUsage(ctx, string(scope.Tenant)); err != nil {
@@ -125,7 +122,7 @@ func (d *DB) undelete(ctx context.Context, scope tenant.Scope, deletion, kind st
 			return err
 		}
 		if len(contents) == 0 {
-			return errFinal
+			return tenant.ErrDeletionFinal
 		}
 		return restore(tx, q, contents)
 	})
@@ -236,7 +233,7 @@ func restoreConversations(ctx context.Context, tx pgx.Tx, q *db.Queries, scope t
 		return nil, fmt.Errorf("insert conversations: %w", err)
 	}
 	if len(ids) < len(contents) {
-		return nil, fault.New(fault.Conflict, "a conversation was stored again after its deletion, which can therefore not be undone")
+		return nil, chat.ErrStoredAgain
 	}
 	if _, err := tx.Exec(ctx, `insert into messages select r.* from unnest($1::jsonb[]) as c (content)
 		cross join lateral jsonb_populate_recordset(null::messages, c.content -> 'messages') r`, contents); err != nil {

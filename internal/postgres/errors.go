@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
 // retryDelay is the Retry-After of responses while PostgreSQL is unavailable.
@@ -28,7 +29,7 @@ func mapError(err error) error {
 		return err
 	}
 	if isUnavailable(err) {
-		return &fault.Error{Kind: fault.Unavailable, Message: "the database is unavailable; retry", RetryAfter: retryDelay, Err: explain(err)}
+		return &fault.Error{Kind: fault.Unavailable, Message: tenant.DatabaseUnavailable, RetryAfter: retryDelay, Err: explain(err)}
 	}
 	return err
 }

@@ -38,7 +38,7 @@ func (d *DB) CreateGrant(ctx context.Context, scope tenant.Scope, session tenant
 			return err
 		}
 		if len(made) == 0 {
-			return fault.New(fault.Forbidden, "your session has ended; sign in again")
+			return oauth.ErrSessionEnded
 		}
 		err = q.InsertSecret(ctx, db.InsertSecretParams{
 			Hash: code[:], TenantID: id, UserID: user, GrantID: made[0], Kind: string(tenant.Code), Life: interval(life), GrantLife: interval(oauth.GrantLife),
@@ -68,13 +68,11 @@ func (d *DB) CreateGrant(ctx context.Context, scope tenant.Scope, session tenant
 func (d *DB) holder(ctx context.Context, kind tenant.TokenKind, h tenant.Hash) (context.Context, tenant.Scope, error) {
 	row, err := db.New(d.pool).HolderOf(ctx, db.HolderOfParams{Hash: h[:], Kind: string(kind)})
 	if errors.Is(err, pgx.ErrNoRows) {
-		return ctx, tenant.Scope{}, errUnheld
+		return ctx, tenant.Scope{}, oauth.ErrSecretUnknown
 	}
 	ctx = tenant.WithActor(ctx, tenant.AppActor(h, row.App))
 	return ctx, tenant.Scope{Tenant: tenant.ID(row.TenantID), User: tenant.UserID(row.UserID)}, mapError(err)
 }
-
-var errUnheld = fault.New(fault.NotFound, "it is unknown, has expired or was used before")
 
 // SpendSecret implements oauth.GrantStore.
 func (d *DB) SpendSecret(ctx context.Context, kind tenant.TokenKind, h tenant.Hash, check func(oauth.Grant) error, issued oauth.Issued) error {
@@ -88,7 +86,7 @@ func (d *DB) SpendSecret(ctx context.Context, kind tenant.TokenKind, h tenant.Ha
 		})
 	}
 	if err == nil && copied {
-		err = errUnheld
+		err = oauth.ErrSecretUnknown
 	}
 	if err != nil {
 		return fmt.Errorf("issue tokens: %w", err)
@@ -105,7 +103,7 @@ func spend(ctx context.Context, q *db.Queries, scope tenant.Scope, kind tenant.T
 	id, user := string(scope.Tenant), int64(scope.User)
 	g, err := q.LockSecret(ctx, db.LockSecretParams{TenantID: id, UserID: user, Hash: h[:], Kind: string(kind)})
 	if errors.Is(err, pgx.ErrNoRows) {
-		return false, errUnheld
+		return false, oauth.ErrSecretUnknown
 	}
 	if err != nil {
 		return false, err

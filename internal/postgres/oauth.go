@@ -34,7 +34,7 @@ const (
 func (d *DB) CreateClient(ctx context.Context, c oauth.Client, address string) error {
 	if err := d.countAttempt(ctx, attemptKey("registration", address), addressClients); err != nil {
 		if f, ok := errors.AsType[*fault.Error](err); ok && f.Kind == fault.RateLimited {
-			f.Message = "too many programs were registered from this address; try again in a few minutes"
+			return oauth.TooManyRegistrations(f.RetryAfter)
 		}
 		return err
 	}

@@ -10,7 +10,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/mnemo-dev/mnemo/internal/audit"
-	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/postgres/db"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
@@ -84,7 +83,7 @@ func ensureExternalUser(ctx context.Context, q *db.Queries, owner db.LockDomainO
 	case err != nil && !errors.Is(err, pgx.ErrNoRows):
 		return 0, err
 	case known && u.Purging:
-		return 0, fault.New(fault.Conflict, "your previous data is still being deleted; try again in a minute")
+		return 0, tenant.ErrPurging
 	case known && u.Active && u.Email == p.Email:
 		return u.ID, nil
 	}
@@ -140,7 +139,7 @@ func activateUser(ctx context.Context, q *db.Queries, id string, u db.LockExtern
 func rejectRemoved(ctx context.Context, q *db.Queries, id, email string) error {
 	removed, err := q.IsRemoved(ctx, db.IsRemovedParams{TenantID: id, Emails: []string{strings.ToLower(email)}})
 	if err == nil && removed {
-		err = fault.New(fault.Forbidden, "your access was removed; contact your administrator")
+		err = tenant.ErrAccessRemoved
 	}
 	return err
 }
@@ -156,13 +155,13 @@ func (d *DB) SignInExternal(ctx context.Context, s tenant.ExternalSignIn) error 
 		}
 		owner, err := q.LockDomainOwner(ctx, db.LockDomainOwnerParams{Issuer: s.Issuer, Domain: s.Domain()})
 		if errors.Is(err, pgx.ErrNoRows) {
-			return fault.New(fault.Forbidden, "sign-in is not enabled for %s; contact your administrator", s.Domain())
+			return tenant.SignInNotEnabled(s.Domain())
 		}
 		if err != nil {
 			return err
 		}
 		if owner.Suspended {
-			return fault.New(fault.Forbidden, "this tenant is suspended and its data is retained; contact your administrator")
+			return tenant.ErrSuspended
 		}
 		if err := rejectRemoved(ctx, q, owner.ID, s.Email); err != nil {
 			return err

@@ -10,7 +10,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/mnemo-dev/mnemo/internal/audit"
-	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/postgres/db"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
@@ -43,7 +42,7 @@ func (d *DB) SignInPlatform(ctx context.Context, s tenant.PlatformSignIn) error 
 func (d *DB) PlatformSession(ctx context.Context, h tenant.Hash) (tenant.PlatformAdministrator, error) {
 	row, err := db.New(d.pool).GetPlatformSession(ctx, h[:])
 	if errors.Is(err, pgx.ErrNoRows) || err == nil && subtle.ConstantTimeCompare(row.Hash, h[:]) != 1 {
-		return tenant.PlatformAdministrator{}, fault.New(fault.Unauthorized, "the session has ended; sign in again")
+		return tenant.PlatformAdministrator{}, tenant.ErrSessionEnded
 	}
 	if err != nil {
 		return tenant.PlatformAdministrator{}, fmt.Errorf("read session: %w", mapError(err))

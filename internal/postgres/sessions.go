@@ -11,7 +11,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/mnemo-dev/mnemo/internal/audit"
-	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/postgres/db"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
@@ -83,8 +82,7 @@ func (d *DB) countAttempt(ctx context.Context, key []byte, most int64) error {
 		return nil
 	}
 	wait := max(attemptSpan-time.Duration(row.Age*float64(time.Second)), time.Second)
-	return &fault.Error{Kind: fault.RateLimited, RetryAfter: wait,
-		Message: fmt.Sprintf("too many failed sign-ins; try again in %d min", int((wait+time.Minute-1)/time.Minute))}
+	return tenant.TooManySignIns(wait)
 }
 
 func beginSession(ctx context.Context, q *db.Queries, s tenant.SignIn) error {
@@ -102,7 +100,7 @@ func beginSession(ctx context.Context, q *db.Queries, s tenant.SignIn) error {
 			continue
 		}
 		if a.Suspended {
-			return fault.New(fault.Forbidden, "this tenant is suspended and its data is retained; contact your administrator")
+			return tenant.ErrSuspended
 		}
 		n, err := q.InsertSession(ctx, db.InsertSessionParams{
 			Hash: s.Session[:], TenantID: a.TenantID, UserID: a.ID, PasswordHash: s.Password[:], Lifetime: interval(s.Lifetime),
@@ -116,14 +114,14 @@ func beginSession(ctx context.Context, q *db.Queries, s tenant.SignIn) error {
 			return auditUser(tenant.WithActor(ctx, actor), q, a.TenantID, a.ID, audit.SessionCreate, actor.Fingerprint)
 		}
 	}
-	return fault.New(fault.Unauthorized, "incorrect name or password")
+	return tenant.ErrIncorrectPassword
 }
 
 // Session implements tenant.SessionStore.
 func (d *DB) Session(ctx context.Context, h tenant.Hash) (tenant.Session, error) {
 	row, err := db.New(d.pool).GetSession(ctx, h[:])
 	if errors.Is(err, pgx.ErrNoRows) || err == nil && subtle.ConstantTimeCompare(row.Hash, h[:]) != 1 {
-		return tenant.Session{}, fault.New(fault.Unauthorized, "the session has ended; sign in again")
+		return tenant.Session{}, tenant.ErrSessionEnded
 	}
 	if err != nil {
 		return tenant.Session{}, fmt.Errorf("read session: %w", mapError(err))

@@ -68,5 +68,5 @@ func useLink(ctx context.Context, q *db.Queries, s tenant.LinkSignIn) error {
 			return auditUser(tenant.WithActor(ctx, actor), q, l.TenantID, l.UserID, audit.SessionCreate, actor.Fingerprint)
 		}
 	}
-	return fault.New(fault.Unauthorized, "this link has been used or has expired; sign in with your password, or ask for a new link")
+	return tenant.ErrLinkUsed
 }

@@ -107,7 +107,7 @@ func insertUserToken(ctx context.Context, q *db.Queries, scope tenant.Scope, in 
 func (d *DB) RevokeUserToken(ctx context.Context, scope tenant.Scope, id string) error {
 	id, ok := parseID(id)
 	if !ok {
-		return errNoToken
+		return tenant.ErrTokenNotFound
 	}
 	err := d.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
 		revoked, err := q.RevokeUserToken(ctx, db.RevokeUserTokenParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), ID: id})
@@ -115,7 +115,7 @@ func (d *DB) RevokeUserToken(ctx context.Context, scope tenant.Scope, id string)
 			return err
 		}
 		if len(revoked) == 0 {
-			return errNoToken
+			return tenant.ErrTokenNotFound
 		}
 		if err := appendAudit(ctx, q, scope, audit.TokenRevoke, fingerprints(revoked)...); err != nil {
 			return err
@@ -127,5 +127,3 @@ func (d *DB) RevokeUserToken(ctx context.Context, scope tenant.Scope, id string)
 	}
 	return nil
 }
-
-var errNoToken = fault.New(fault.NotFound, "token not found")

@@ -48,7 +48,7 @@ func (f *Fake) Session(_ context.Context, h tenant.Hash) (got tenant.Session, er
 			}}, nil
 		}
 	}
-	return tenant.Session{}, errSessionEnded
+	return tenant.Session{}, tenant.ErrSessionEnded
 }
 
 // ReplacePassword implements tenant.AccessStore.
@@ -63,11 +63,9 @@ func (f *Fake) ReplacePassword(_ context.Context, scope tenant.Scope, h, passwor
 	}
 	s := f.sessions[h]
 	if s == nil || s.scope != scope || s.password != u.password {
-		return errSessionEnded
+		return tenant.ErrSessionEnded
 	}
 	s.password, u.password, u.passwordReplaced = password, password, true
 	r.version++
 	return nil
 }
-
-var errSessionEnded = fault.New(fault.Unauthorized, "the session has ended; sign in again")
