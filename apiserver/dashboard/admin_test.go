@@ -57,7 +57,7 @@ func administers(t *testing.T, s *site, b *browser) {
 		t.Error("a removed user signs in")
 	}
 	tab.click("form[action='/admin/members/restore'] button")
-	tab.sees("Access permitted again.")
+	tab.sees("Access restored.")
 	if err := s.external(t, "https://id.test", ann); err != nil {
 		t.Errorf("sign-in after the access was permitted again: %v", err)
 	}

@@ -130,7 +130,7 @@ func (d *Dashboard) authorize(c *fiber.Ctx, who *tenant.Session) error {
 	}
 	switch {
 	case form.Get(forUser) != who.SignInName().String():
-		return d.renderAuthorize(c, fiber.StatusConflict, who, ask, form, msg("You are now signed in as a different user. Check the account below and answer again."))
+		return d.renderAuthorize(c, fiber.StatusConflict, who, ask, form, msg("You are now signed in as a different user. Check the account below, then choose again."))
 	case form.Get("asked") == "": // two interactions, as protection against clickjacking
 		return d.renderAuthorize(c, fiber.StatusBadRequest, who, ask, form, msg("Tick the box if you just asked this app to connect. Otherwise, choose Deny."))
 	}

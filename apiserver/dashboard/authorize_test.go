@@ -45,7 +45,7 @@ func allowsAnApp(t *testing.T, s *site, b *browser) {
 	}
 	tab.open("/connect")
 	tab.sees("Connected apps")
-	tab.sees(s.urls[0] + "/mcp; it then asks you for access here.")
+	tab.sees(s.urls[0] + "/mcp. You then approve access here.")
 	tab.open(ask)
 	tab.click("button[value=allow]") // the box is not ticked: the browser asks for it
 	tab.until("document.querySelector('input[name=asked]:invalid') === document.activeElement", "be asked to tick the box")

@@ -178,10 +178,10 @@ func problemsOf(t tenant.OverviewTenant) (out []message) {
 		out = append(out, msg("The tenant has no index partition yet."))
 	}
 	if t.DriftedSweeps > 0 {
-		out = append(out, msg("Consecutive sweeps of the index with differences: %d.", t.DriftedSweeps))
+		out = append(out, msg("Consecutive index sweeps that found drift: %d.", t.DriftedSweeps))
 	}
 	if t.FailingWebhooks > 0 {
-		out = append(out, msg("%d webhooks deliver nothing.", t.FailingWebhooks))
+		out = append(out, msg("%d webhooks aren’t delivering.", t.FailingWebhooks))
 	}
 	return out
 }

@@ -54,7 +54,7 @@ var notices = map[string]message{
 	"token-revoked":   msg("Token revoked."),
 	"disconnected":    msg("App disconnected."),
 	"member-removed":  msg("Access removed."),
-	"member-restored": msg("Access permitted again."),
+	"member-restored": msg("Access restored."),
 	"sample-added":    msg("Sample data added."),
 	"sample-removed":  msg("Sample data removed."),
 	"bucket-deleted":  msg("Bucket deleted. Its memories are now in General."),

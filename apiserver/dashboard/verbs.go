@@ -9,7 +9,7 @@ import (
 // phrases describe verbs to the user, some with the number of objects.
 var phrases = map[audit.Verb]message{
 	audit.MemoryCreate:         msg("Added %d memories"),
-	audit.MemoryExtract:        msg("Sent a conversation to remember"),
+	audit.MemoryExtract:        msg("Sent a conversation for fact extraction"),
 	audit.MemoryUpdate:         msg("Edited or moved %d memories"),
 	audit.MemoryDelete:         msg("Deleted %d memories"),
 	audit.MemoryRestore:        msg("Imported %d memories"),
