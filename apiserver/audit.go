@@ -31,7 +31,7 @@ type listAuditOutput struct {
 var docListAudit = doc{
 	id: "listAuditRecords", tag: tagAccount, summary: "List the audit records of the user's data",
 	description: "Returns JSON Lines, oldest first: a header, one line per change (who, what, which ids and when), and a footer. " +
-		"Records contain no texts. `mnemo audit verify` checks the file offline for edited, dropped and reordered lines. " +
+		"Records contain no content. `mnemo audit verify` checks the file offline for edited, dropped and reordered lines. " +
 		"Records are kept for 365 days. The next page begins after the `last` of the footer; the last page has no records.",
 	params: []*huma.Param{
 		intParam("after", "Only records with a greater `seq`.", 0, 0, 0),

@@ -92,7 +92,7 @@ type Error struct {
 	headers http.Header
 
 	Message     string   `json:"error" doc:"What went wrong and how to fix it." example:"text is required and must not be blank"`
-	Code        string   `json:"code" doc:"A stable name of the kind of error. New ones may be added." example:"invalid"`
+	Code        string   `json:"code" doc:"A stable error code. New codes may be added." example:"invalid"`
 	RejectedIDs []string `json:"rejectedIds,omitempty" doc:"The ids rejected by a bulk operation."`
 	RequestID   string   `json:"requestId,omitempty" doc:"Identifies the request in the server log; status 500 only."`
 }

@@ -51,7 +51,7 @@ var docCreateMemory = doc{
 	description: "Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. " +
 		"The text is stored verbatim and is available to the user's next listing or search. " +
 		"If the bucket already has a memory with exactly this text, `agentId`, `runId`, `tags` and `customMetadata`, nothing is stored and the response has its id and `isDuplicate`. " +
-		"The same applies to an existing memory with what a recall or a list adds: `[1] memory:`, a bullet, a number, quotation marks or the date on which it was stored. " +
+		"The same applies if the text is an existing memory plus decorations added by a recall or a list: `[1] memory:`, a bullet, a number, quotation marks or the date on which it was stored. " +
 		"Then the bucket and the attributes only matter if the request has any. `similar` lists existing memories that say nearly the same.",
 	request:     example(`{"text":"2025-05-09 Prefers the window seat on trains","bucketId":12,"source":"cli","agentId":"travel-planner","tags":["travel"],"customMetadata":{"confidence":0.9}}`),
 	response:    example(`{"done":"ok","memoryId":"0196b2f4-6d1e-7c3a-9f5e-2b8d4c6a1e07"}`),
@@ -139,7 +139,7 @@ var docListMemories = doc{
 		boolParam("latest", "Newest first; ignored with `query`."),
 		textParam("query", "A search query in natural language.", "where do I like to sit on trains?"),
 		scoreParam("minScore", "With `query`: the score below which memories are omitted. By default, irrelevant memories are omitted; 0 returns all."),
-		param("asOf", "Return what was known at this ISO 8601 time: memories stored until then, with the text and links of then; a date includes the whole day. Deleted memories are not returned, and the ranking compares the current texts.", &huma.Schema{Type: huma.TypeString}, "2025-05-09"),
+		param("asOf", "Return what was known at this ISO 8601 time: memories stored by then, with the text and links they had at that time; a date includes the whole day. Deleted memories are not returned, and the ranking compares the current texts.", &huma.Schema{Type: huma.TypeString}, "2025-05-09"),
 		filterParam("filter"),
 		intParam("skip", "The number of memories to skip; with `query`, out of the 1,000 best matches.", 0, 0, 0),
 		ignoredParam("source", "The name of the client. It does not filter.", "cli"),

@@ -88,9 +88,9 @@ type createdTokenBody struct {
 
 var docCreateToken = doc{
 	id: "createToken", tag: tagTokens, summary: "Create a token", access: tenant.AccessTokens,
-	description: "The new token acts for the same user. It has no scope that the token of the request lacks, and expires no later; `expiresAt` of the response is " +
-		"decisive. A user has at most 50 valid tokens. The route supports no Idempotency-Key, because the response is not stored: after a " +
-		"response that was lost, the name is taken (409). Revoke that token, and create another.",
+	description: "The new token acts for the same user. It has no scope that the token of the request lacks, and expires no later: see `expiresAt` in the response. " +
+		"A user has at most 50 valid tokens. The route supports no Idempotency-Key, because the response is not stored. If the response is lost, " +
+		"a retry returns 409: revoke that token and create another.",
 	request:  example(`{"name":"Laptop","scopes":["read","write"],"expiresAt":"2126-11-03T09:00:00Z"}`),
 	response: example(`{` + exampleToken + `,"expiresAt":"2126-11-03T09:00:00.000Z","token":"mn_EXAMPLE"}`),
 	errors:   []int{http.StatusConflict},

@@ -193,7 +193,7 @@ func (f *importForm) read(ctx context.Context, parts *multipart.Reader) error {
 			err = f.file(ctx, part)
 		case "files":
 			if part.FileName() == "" {
-				return fault.New(fault.Invalid, "files must be files: each part must have a file name")
+				return fault.New(fault.Invalid, "each part named files must have a file name")
 			}
 			err = f.file(ctx, part)
 		case "platform":

@@ -40,7 +40,7 @@ type applicationUsersBody struct {
 
 var docListUsers = doc{
 	id: "listUsers", tag: tagUsers, summary: "List the users of the tenant's applications", access: tenant.AccessAdmin,
-	description: "In the order of their names. Users of the administrator's list and of an identity provider are not among them.",
+	description: "Sorted by name. Users listed in the Tenant and users of an identity provider are not included.",
 	params: []*huma.Param{
 		textParam("after", "Only users after this name.", "customer-41"),
 		upTo(intParam("count", "The number of users. Values above 1000 are treated as 1000.", 100, 1, 100), maxUserPage),

@@ -106,7 +106,7 @@ func purgeMessage(rest tenant.Remaining) string {
 
 // blockedMessage says what blocks the deletion and how to bypass it.
 func blockedMessage(t *v1alpha1.Tenant, err error) string {
-	return fmt.Sprintf("%s. Will be retried. To remove the Tenant without waiting, which leaves its data behind: "+
+	return fmt.Sprintf("%s. Will be retried. To remove the Tenant now and leave its data behind, run: "+
 		"kubectl -n %s patch tenant %s --type=merge -p '{\"metadata\":{\"finalizers\":null}}'",
 		strings.TrimSuffix(publicMessage(err), "."), t.Namespace, t.Name)
 }

@@ -145,7 +145,7 @@ func (p *pass) setTokensReady(conflicts []string, failed error) error {
 
 // setIssuing sets the condition while further passes change the remaining users.
 func (p *pass) setIssuing(users []userAccess) {
-	p.unfinished, p.progress = true, "credentials are being issued; status.userCounts has the progress"
+	p.unfinished, p.progress = true, "credentials are being issued; see status.userCounts for progress"
 	switch {
 	case slices.ContainsFunc(users, func(u userAccess) bool { return u.isDue() && !u.hasAccess() }):
 		p.setCondition(v1alpha1.TokensReady, false, v1alpha1.ReasonWaiting, "%s", p.progress)

@@ -130,8 +130,8 @@ type TenantPlacement struct {
 	// +kubebuilder:validation:MaxLength=255
 	// +optional
 	Model string `json:"model,omitempty"`
-	// nextModel is the embedding model that the vectors are being computed with
-	// again. Until all are, none or some of the users are served with it.
+	// nextModel is the embedding model to which the vectors are migrating. Until the
+	// migration completes, at most some users are served with it.
 	// +kubebuilder:validation:MaxLength=255
 	// +optional
 	NextModel string `json:"nextModel,omitempty"`

@@ -114,8 +114,8 @@ type TenantSpec struct {
 
 	// tokenOverlap is how long an old token stays valid after tokenGeneration was
 	// raised or annotation mnemo.dev/rotate was set, for example 10m, so that
-	// clients can switch to the new one without errors. The old signing secret of a
-	// webhook signs as well for so long. At most 720h. Lowering it
+	// clients can switch to the new one without errors. During the overlap, events
+	// are also signed with the webhook's previous secret. At most 720h. Lowering it
 	// also shortens overlaps that are in progress. Deleting a user's Secret
 	// revokes the token without overlap. Default: 0s. Mutable.
 	// +kubebuilder:validation:Type=string
@@ -140,8 +140,8 @@ type TenantSpec struct {
 
 	// applications are the backends that act for users of their own with an API key.
 	// Each gets Secret <tenant>-<application>-key with keys token, url and mcpUrl. The users are
-	// created by the first write for them, count towards quota.users and are no objects
-	// of Kubernetes. All applications of the tenant share them; no application can access
+	// created by the first write for them, count toward quota.users and are not Kubernetes
+	// objects. All applications of the tenant share them; no application can access
 	// the data of spec.users or of users of spec.oidc. Removing an application revokes
 	// its key at once and keeps the data. At most 20. Default: none. Mutable.
 	// +kubebuilder:validation:MaxItems=20
@@ -199,8 +199,8 @@ type TenantAdoption struct {
 	// name in the same namespace, and to issue new tokens for it. A namespace that
 	// was deleted and created again is another namespace: its data is adopted only
 	// after the platform administrator has reassigned it. Never makes the Tenant
-	// wait while there is such data; choose it if names are given to other
-	// customers again. Data of a Tenant with deletionPolicy Delete is purged and
+	// wait while there is such data; choose it if names are reused for other
+	// customers. Data of a Tenant with deletionPolicy Delete is purged and
 	// never adopted. Default: SameName. Mutable.
 	// +kubebuilder:default=SameName
 	// +optional
@@ -281,7 +281,7 @@ type TenantApplication struct {
 
 	// allowedOrigins are the origins of web pages whose scripts may call the API with
 	// this key, such as https://app.acme.test. A page can read the key that its script
-	// uses. Default: none, browsers refuse it. Mutable.
+	// uses. Default: none; browsers block cross-origin requests. Mutable.
 	// +kubebuilder:validation:MaxItems=20
 	// +kubebuilder:validation:items:MaxLength=262
 	// +kubebuilder:validation:items:XValidation:rule="self.matches('^https?://[a-z0-9]([-a-z0-9.]*[a-z0-9])?(:[1-9][0-9]{0,4})?$')",message="an origin is a scheme and a host in lower case without a path, such as https://app.acme.test"
@@ -328,7 +328,8 @@ type TenantOIDC struct {
 
 	// removedUsers are the email addresses of users who no longer have access, in
 	// lower case. Their sessions, tokens and connected apps end immediately, and
-	// their sign-ins are rejected. deletionPolicy decides about their data. Default:
+	// their sign-ins are rejected. deletionPolicy determines what happens to their
+	// data. Default:
 	// none. Mutable.
 	// +kubebuilder:validation:MaxItems=1000
 	// +kubebuilder:validation:items:MaxLength=320

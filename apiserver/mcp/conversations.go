@@ -24,7 +24,7 @@ type recallIn struct {
 	Query     string        `json:"query,omitempty" jsonschema:"A question in natural language. Messages from a time it mentions, such as last May, are preferred. Use either query or queries."`
 	Queries   []queryIn     `json:"queries,omitempty" jsonschema:"Up to 15 questions, answered in one call."`
 	MaxTokens int           `json:"maxTokens,omitempty" jsonschema:"The maximum length of the content in tokens, for each question."`
-	Platform  string        `json:"platform,omitempty" jsonschema:"A hint: only conversations of this platform, such as chatgpt, claude or custom. Ignored if the user has none of it."`
+	Platform  string        `json:"platform,omitempty" jsonschema:"A hint: only conversations of this platform, such as chatgpt, claude or custom. Ignored if the user has no conversations from it."`
 	Include   []search.Kind `json:"include,omitempty" jsonschema:"What to recall from: memories, chats or both. The default is both."`
 	MinScore  *float64      `json:"minScore,omitempty" jsonschema:"The score from 0 to 1 below which messages are omitted. By default, irrelevant messages are omitted; 0 uses all."`
 	Context   string        `json:"context,omitempty" jsonschema:"The topic of the current conversation, as context for a short question."`

@@ -47,7 +47,7 @@ func withKeys(metadata json.RawMessage, keys map[string]string) (json.RawMessage
 	}
 	for _, reserved := range []string{memory.KeyUser, memory.KeyApp} {
 		if _, ok := members[reserved]; ok {
-			return nil, fault.New(fault.Invalid, "metadata must not contain %s, which is a field of its own", reserved)
+			return nil, fault.New(fault.Invalid, "metadata must not contain %s, which is a separate field", reserved)
 		}
 	}
 	if members == nil { // null

@@ -31,7 +31,7 @@ func (e *Endpoint) batch(r Request) (map[string]updateIn, []string, error) {
 	var ids []string
 	for i, m := range in.Memories {
 		if _, twice := changes[m.MemoryID]; twice || m.MemoryID == "" {
-			return nil, nil, fault.New(fault.Invalid, "memories[%d].memory_id must be an id that is given once", i)
+			return nil, nil, fault.New(fault.Invalid, "memories[%d].memory_id must not be repeated", i)
 		}
 		changes[m.MemoryID] = m.updateIn
 		ids = append(ids, m.MemoryID)

@@ -42,7 +42,7 @@ func (e *Endpoint) texts(raw json.RawMessage) ([]indexedText, error) {
 		}
 	}
 	if len(out) == 0 {
-		return nil, fault.New(fault.Invalid, "messages must contain at least one message with a text and another role than system")
+		return nil, fault.New(fault.Invalid, "messages must contain at least one non-empty message whose role is not system")
 	}
 	return out, nil
 }

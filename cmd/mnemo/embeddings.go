@@ -68,7 +68,7 @@ func (c *embeddingsMigrateCommand) Run(ctx context.Context) error {
 		return err
 	}
 	if len(used) == 1 && used[0].ID == id {
-		return fault.New(fault.Conflict, "all vectors are of model %s already", g.Model)
+		return fault.New(fault.Conflict, "all vectors already use model %s", g.Model)
 	}
 	err = db.StartEmbeddingMigration(ctx, id, reembed.Options{
 		CanaryPercent: c.CanaryPercent, CanaryFor: c.CanaryFor, Rate: c.Rate, Force: c.Force,
@@ -125,7 +125,7 @@ func printMigration(to io.Writer, m reembed.Migration) error {
 	fmt.Fprintf(w, "Tenants\t%d to copy, %d copied, %d migrated\n", m.Pending, m.Ready, m.Migrated)
 	fmt.Fprintf(w, "Canary\t%d %% of the users for %s\n", m.CanaryPercent, m.CanaryFor)
 	if m.Scores.Probes > 0 {
-		fmt.Fprintf(w, "Found\t%.0f %% of %d texts by a part of them, %.0f %% with the previous model\n", 100*m.Scores.Target, m.Scores.Probes, 100*m.Scores.Source)
+		fmt.Fprintf(w, "Probe recall\t%.0f %% of %d texts (previous model: %.0f %%)\n", 100*m.Scores.Target, m.Scores.Probes, 100*m.Scores.Source)
 	}
 	if !m.Phase.Finished() {
 		fmt.Fprintf(w, "Progress\t%s ago\n", m.Idle.Round(time.Second))

@@ -17,7 +17,7 @@ import (
 type erasuresCommand struct {
 	Record recordErasuresCommand `cmd:"" help:"Copy erasures to the ledger until stopped. Repeats them first if the database was restored from a backup."`
 	Apply  applyErasuresCommand  `cmd:"" help:"Repeat the erasures of a ledger in a restored database once."`
-	Stop   stopErasuresCommand   `cmd:"" help:"Stop recording erasures after the ledger was switched off, and remove those that wait for it."`
+	Stop   stopErasuresCommand   `cmd:"" help:"Stop recording erasures after disabling the ledger, and discard pending ones."`
 }
 
 type ledgerFlags struct {

@@ -77,7 +77,7 @@ func (c *importCommand) check() error {
 	for i, name := range c.Files {
 		if name == stdin {
 			if slices.Contains(c.Files[:i], stdin) {
-				return errors.New("- must not be repeated: standard input can be read once")
+				return errors.New("- must not be repeated: standard input can be read only once")
 			}
 			continue
 		}

@@ -30,7 +30,7 @@ type cli struct {
 	Users         usersCommand              `cmd:"" help:"List, remove and restore users of identity providers."`
 	SignInLink    signInLinkCommand         `cmd:"" name:"sign-in-link" help:"Print a link that signs a user in to the dashboard once."`
 	Rotate        rotateCommand             `cmd:"" help:"Revoke all tokens and passwords of one tenant or of all tenants. The operator issues new ones."`
-	Erasures      erasuresCommand           `cmd:"" help:"Keep erased data erased after a restore of the database."`
+	Erasures      erasuresCommand           `cmd:"" help:"Prevent erased data from reappearing after a database restore."`
 	Erase         eraseCommand              `cmd:"" help:"Permanently delete a user or a retained tenant, and print a receipt with the queries that prove it."`
 	Audit         auditCommand              `cmd:"" help:"Export and verify the audit log."`
 	Webhooks      webhooksCommand           `cmd:"" help:"Deliver the events of a tenant to URLs."`
@@ -45,7 +45,7 @@ type cli struct {
 	Get           getCommand                `cmd:"" group:"user" help:"Print a memory or a conversation."`
 	Delete        deleteCommand             `cmd:"" group:"user" help:"Delete memories and conversations."`
 	Search        searchCommand             `cmd:"" group:"user" help:"Search memories or conversations by meaning."`
-	Recall        recallCommand             `cmd:"" group:"user" help:"Print what conversations say about a question."`
+	Recall        recallCommand             `cmd:"" group:"user" help:"Print conversation excerpts that answer a question."`
 	Import        importCommand             `cmd:"" group:"user" help:"Import exports of ChatGPT, Claude, Gemini and other assistants, or of Mnemo."`
 	Export        exportCommand             `cmd:"" group:"user" help:"Download all your data as a zip file."`
 	Tokens        tokensCommand             `cmd:"" group:"user" help:"List, create and revoke your tokens."`

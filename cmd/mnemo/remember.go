@@ -15,7 +15,7 @@ import (
 type rememberCommand struct {
 	remoteFlags
 	Bucket string   `help:"Name of the bucket. Default: the default bucket."`
-	Text   []string `arg:"" help:"Text of the memory, or - to read standard input. Today's date is added in front unless the text starts with a date."`
+	Text   []string `arg:"" help:"Text of the memory, or - to read standard input. Today's date is prepended unless the text starts with a date."`
 }
 
 // Run stores one memory.

@@ -14,7 +14,7 @@ type rerankFlags struct {
 	RerankDialect  rerank.Dialect `env:"MNEMO_RERANK_DIALECT" default:"tei" enum:"tei,cohere,jina" help:"Form of the requests: tei (text-embeddings-inference), cohere (also vLLM and Infinity) or jina."`
 	RerankModel    string         `env:"MNEMO_RERANK_MODEL" help:"Name of the model at the reranking endpoint. Not used by tei."`
 	RerankKey      string         `env:"MNEMO_RERANK_KEY" help:"Bearer token for the reranking endpoint, if it requires one."`
-	RerankTimeout  time.Duration  `env:"MNEMO_RERANK_TIMEOUT" default:"300ms" help:"Time budget of reranking, after which a search returns the order without it."`
+	RerankTimeout  time.Duration  `env:"MNEMO_RERANK_TIMEOUT" default:"300ms" help:"Time budget for reranking; on timeout, results are returned unreranked."`
 	RerankPassages int            `env:"MNEMO_RERANK_PASSAGES" default:"20" help:"Number of results that are sent to the reranking endpoint."`
 }
 

@@ -59,7 +59,7 @@ type serveCommand struct {
 	Webhooks        bool           `env:"MNEMO_WEBHOOKS" default:"true" negatable:"" help:"Deliver events to the webhooks of tenants."`
 	WebhookNetworks []netip.Prefix `env:"MNEMO_WEBHOOK_NETWORKS" help:"Networks to which webhooks may connect although their addresses are not public, also with plain HTTP, such as 10.1.0.0/16."`
 	SecretDetails   bool           `env:"MNEMO_SECRET_DETAILS" help:"Tell users of the dashboard the namespace of the Secret with their token, and the command that reads it. By default, they see only its name, as a reference for their administrator."`
-	UsageDir        string         `env:"MNEMO_USAGE_DIR" type:"path" help:"Directory for counted requests until they are stored in the database (docs/metering.md). It must survive a restart of the process, and belong to this database. Without it, a process that is killed loses what it counted within 5 seconds."`
+	UsageDir        string         `env:"MNEMO_USAGE_DIR" type:"path" help:"Directory for counted requests until they are stored in the database (docs/metering.md). It must survive a restart of the process, and belong to this database. Without it, a killed process loses up to 5 seconds of counts."`
 	TrustedProxies  []netip.Prefix `env:"MNEMO_TRUSTED_PROXIES" help:"Networks of trusted proxies, such as 10.0.0.0/8. Their X-Forwarded-For is used for rate limits of sign-ins and registrations."`
 }
 

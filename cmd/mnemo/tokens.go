@@ -56,7 +56,7 @@ func expiry(at *time.Time) string {
 type createTokenCommand struct {
 	remoteFlags
 	Name    string        `arg:"" help:"Name that tells you where the token is used, such as Laptop."`
-	Scopes  []string      `default:"read,write" enum:"read,write,admin" help:"What the token may do: read, write and admin (manage tokens)."`
+	Scopes  []string      `default:"read,write" enum:"read,write,admin" help:"Scopes of the token: read, write and admin (manage tokens)."`
 	Expires time.Duration `help:"Time after which the token expires, such as 720h. Without it, the token does not expire."`
 }
 

@@ -54,7 +54,7 @@ func (c *createWebhookCommand) Run(ctx context.Context) error {
 
 type rotateWebhookCommand struct {
 	webhookFlags
-	Overlap time.Duration `default:"24h" help:"How long the previous secret signs as well."`
+	Overlap time.Duration `default:"24h" help:"How long events are also signed with the previous secret."`
 }
 
 // Run replaces the secret and prints the new one.

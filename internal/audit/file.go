@@ -174,7 +174,7 @@ func (v *verifier) line(text []byte) error {
 	case v.n == 1:
 		return v.readHeader(text)
 	case v.end != nil:
-		return fmt.Errorf("the file continues after its last line")
+		return fmt.Errorf("the file has data after its footer")
 	case bytes.HasPrefix(text, []byte(`{"records":`)):
 		return v.readFooter(text)
 	}
@@ -218,7 +218,7 @@ func (v *verifier) check(r Record) error {
 	case r.Tenant != v.header.Tenant:
 		return fmt.Errorf("record %d is of another tenant", r.Sequence)
 	case r.Hash != sum:
-		return fmt.Errorf("record %d was edited: its hash is not that of its content", r.Sequence)
+		return fmt.Errorf("record %d was edited: its hash does not match its content", r.Sequence)
 	case r.Sequence <= v.last.Sequence:
 		return fmt.Errorf("record %d follows record %d: records were reordered or repeated", r.Sequence, v.last.Sequence)
 	case !v.header.User && r.Sequence != v.last.Sequence+1:
@@ -243,7 +243,7 @@ func (v *verifier) checkAnchor(a Anchor) error {
 
 func (v *verifier) finish() (Verified, error) {
 	if v.end == nil {
-		return Verified{}, fault.New(fault.Invalid, "the file is incomplete: it ends after line %d, without its last line", v.n)
+		return Verified{}, fault.New(fault.Invalid, "the file is incomplete: it ends after line %d without a footer", v.n)
 	}
 	for n := range v.anchors {
 		return Verified{}, fault.New(fault.Invalid, "the file does not contain record %d of the anchor: it has the records after %d up to %d", n, v.header.After, v.last.Sequence)

@@ -25,7 +25,7 @@ func Seal(ctx context.Context, s Store, log *slog.Logger) {
 		}
 		err := sealAll(ctx, s)
 		if err != nil && !failing && ctx.Err() == nil {
-			log.WarnContext(ctx, "audit records wait to be sealed", "error", err)
+			log.WarnContext(ctx, "audit records are waiting to be sealed", "error", err)
 		}
 		failing = err != nil
 	}

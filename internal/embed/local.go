@@ -94,7 +94,7 @@ func open(c LocalConfig, m Model, t tokenizer) (*Local, error) {
 
 // howToGet is appended to errors about the model's files.
 func (m Model) howToGet() string {
-	return "get model.onnx and tokenizer.json of " + m.Name + ": docs/models.md says how"
+	return "get model.onnx and tokenizer.json of " + m.Name + ": see docs/models.md"
 }
 
 // verify checks that a file is the model: a fine-tuned one has other vectors, which must

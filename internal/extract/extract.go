@@ -20,7 +20,7 @@ const MaxPending = 1000
 
 // ErrTooMany refuses an extraction of a user with MaxPending unfinished ones.
 var ErrTooMany error = &fault.Error{Kind: fault.RateLimited, RetryAfter: time.Minute,
-	Message: fmt.Sprintf("messages of %d requests of this user wait for the extraction of facts; try again later, or store messages as they are", MaxPending)}
+	Message: fmt.Sprintf("%d requests of this user are already waiting for fact extraction; try again later, or store messages as they are", MaxPending)}
 
 // ErrUnknown is returned for an extraction that does not exist.
 var ErrUnknown error = fault.New(fault.NotFound, "the event was not found; events are kept for 7 days")

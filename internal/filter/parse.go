@@ -130,7 +130,7 @@ func (p *parser) field(path, name string, v any) []Filter {
 	for _, op := range slices.Sorted(maps.Keys(object)) {
 		at := path + "." + clip(op)
 		if !slices.Contains(allowed, Op(op)) {
-			p.f.Add(at, "is not an operator of this field; it has %s", list(allowed))
+			p.f.Add(at, "is not a valid operator for this field; use one of %s", list(allowed))
 			continue
 		}
 		out = append(out, p.condition(at, Filter{Op: Op(op), Field: field, Key: key}, object[op]))

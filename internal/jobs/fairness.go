@@ -72,7 +72,7 @@ func (m *turns) begin(ctx context.Context, ended *rivertype.JobRow) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), turnTimeout)
 	defer cancel()
 	if err := m.fairness.PromoteJobs(ctx, ended.Queue, length.jobs, ended.ID); err != nil {
-		m.log.WarnContext(ctx, "jobs run in the order of their creation instead of by tenant", "queue", ended.Queue, "error", err)
+		m.log.WarnContext(ctx, "tenant fairness unavailable; running jobs in creation order", "queue", ended.Queue, "error", err)
 	}
 }
 

@@ -87,7 +87,7 @@ type slice struct {
 }
 
 // errSliceEnded ends a slice before all due tenants are swept.
-var errSliceEnded = errors.New("the time of the slice is over")
+var errSliceEnded = errors.New("time slice ended")
 
 // run sweeps due tenants, oldest first, until the slice ends. A failure does not stop
 // the others. again means that more tenants are due.

@@ -123,7 +123,7 @@ func (j *Journal) Run(ctx context.Context, s RequestStore) {
 	for {
 		err := j.Report(ctx, s)
 		if err != nil && !failing && ctx.Err() == nil {
-			j.log.WarnContext(ctx, "counted requests wait to be stored", "error", err)
+			j.log.WarnContext(ctx, "counted requests are waiting to be stored", "error", err)
 		}
 		failing = err != nil
 		select {
@@ -140,7 +140,7 @@ func (j *Journal) finish(ctx context.Context, s RequestStore) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 	defer cancel()
 	if err := j.Report(ctx, s); err != nil {
-		j.log.WarnContext(ctx, "counted requests wait for the next server that uses the directory", "directory", j.dir, "error", err)
+		j.log.WarnContext(ctx, "counted requests are waiting for the next server that uses the directory", "directory", j.dir, "error", err)
 	}
 	j.close()
 }

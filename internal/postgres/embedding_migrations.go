@@ -82,7 +82,7 @@ func (d *DB) LatestEmbeddingMigration(ctx context.Context) (reembed.Migration, e
 		return reembed.Migration{}, fmt.Errorf("get embedding migration: %w", mapError(err))
 	}
 	if len(rows) == 0 {
-		return reembed.Migration{}, fault.New(fault.NotFound, "the embeddings were never migrated")
+		return reembed.Migration{}, fault.New(fault.NotFound, "there has been no embedding migration")
 	}
 	r := rows[0]
 	m := reembed.Migration{

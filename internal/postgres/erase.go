@@ -19,8 +19,8 @@ import (
 // keptTables are the tables with a column tenant_id whose rows outlive an erasure, and why.
 var keptTables = map[string]string{
 	"erasures":      "ids of erased data, until they are in the erasure ledger, which repeats the erasure in a restored backup",
-	"audit_pending": "audit records: pseudonyms that nothing links to a person any more, kept for 365 days",
-	"audit_records": "audit records: pseudonyms that nothing links to a person any more, kept for 365 days",
+	"audit_pending": "audit records: pseudonyms that can no longer be linked to a person, kept for 365 days",
+	"audit_records": "audit records: pseudonyms that can no longer be linked to a person, kept for 365 days",
 	"audit_chains":  "hash of the last audit record",
 	"usage_days":    "numbers for billing per tenant and day, without users, kept for 400 days",
 }

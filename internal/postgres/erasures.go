@@ -42,7 +42,7 @@ func (d *DB) CheckErasures(ctx context.Context) error {
 		return err
 	}
 	if s.Ledger == "" {
-		return fault.New(fault.Unavailable, "no erasure ledger is in use yet: `mnemo erasures record` must run")
+		return fault.New(fault.Unavailable, "no erasure ledger is attached; start `mnemo erasures record`")
 	}
 	return fault.New(fault.Unavailable, "the database was restored and lacks erasures: `mnemo erasures record` or `mnemo erasures apply` must repeat them")
 }

@@ -125,8 +125,8 @@ func (d *DB) CheckGenerations(ctx context.Context, configured ...placement.Gener
 	if len(missing) == 0 {
 		return nil
 	}
-	return fault.New(fault.Invalid, "%s, which is not configured; vectors of different models cannot be compared: "+
-		"configure that model, and to replace it the new one as the next model (embeddings.next, docs/models.md)", strings.Join(missing, "; "))
+	return fault.New(fault.Invalid, "%s, which is not configured. Vectors of different models are not comparable: "+
+		"configure that model, and set the replacement as the next model (embeddings.next, docs/models.md)", strings.Join(missing, "; "))
 }
 
 // describeModel names a model for an administrator.

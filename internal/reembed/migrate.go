@@ -33,7 +33,7 @@ type Migrator struct{ Config }
 func New(c Config) *Migrator { return &Migrator{c} }
 
 // errSliceEnded ends a slice before its work is complete.
-var errSliceEnded = errors.New("the time of the slice is over")
+var errSliceEnded = errors.New("time slice ended")
 
 // Run works on the unfinished migration until nothing can be done now, or until the
 // time is over. again means that work remains.
@@ -102,7 +102,7 @@ func (m *Migrator) judge(ctx context.Context, current Migration, next Phase) err
 	reason := ""
 	if scores.Worse() && !current.Force {
 		next = RollingBack
-		reason = fmt.Sprintf("model %s finds less than the current one: %.0f %% instead of %.0f %% of %d texts by a part of them",
+		reason = fmt.Sprintf("probe recall of model %s is %.0f %%, below the current model's %.0f %% (%d texts)",
 			current.Model, 100*scores.Target, 100*scores.Source, scores.Probes)
 	}
 	m.Log.InfoContext(ctx, "embedding models compared", "model", current.Model, "next", string(next), "probes", scores.Probes,

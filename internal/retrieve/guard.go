@@ -88,7 +88,7 @@ func (g *guarded) check(ctx context.Context) error {
 		cosine = dot(stored, vectors[0])
 	}
 	if cosine < sameModel {
-		return fault.New(fault.Unavailable, "the endpoint of model %s serves another model than before (cosine %.2f): "+
+		return fault.New(fault.Unavailable, "the endpoint of model %s now serves a different model (cosine %.2f): "+
 			"its vectors are not stored; restore the model, or configure another revision (docs/models.md)", g.Model(), cosine)
 	}
 	g.checked = g.now()

@@ -19,7 +19,7 @@ var (
 	_ placement.Partitions = NoIndex{}
 )
 
-var errNoIndex = fault.New(fault.Unavailable, "Milvus is not configured, but the tenant's vectors are there")
+var errNoIndex = fault.New(fault.Unavailable, "the tenant's vectors are in Milvus, which is not configured")
 
 // Search returns Unavailable.
 func (NoIndex) Search(context.Context, tenant.Scope, placement.Location, Query, []float32) ([]Hit, error) {

@@ -68,7 +68,7 @@ var (
 	erasureLagDesc    = prometheus.NewDesc("mnemo_erasure_ledger_lag_seconds", "Age of the oldest erasure or revocation that is not in the erasure ledger.", nil, nil)
 	unsealedDesc      = prometheus.NewDesc("mnemo_audit_unsealed_records", "Audit records that are not sealed in the hash chain of their tenant.", nil, nil)
 	unsealedAgeDesc   = prometheus.NewDesc("mnemo_audit_unsealed_oldest_age_seconds", "Age of the oldest audit record that is not sealed.", nil, nil)
-	webhooksDesc      = prometheus.NewDesc("mnemo_webhooks", "Webhooks of all tenants that deliver nothing, by state: failing for more than 15 minutes, or disabled after the last attempt.", []string{"state"}, nil)
+	webhooksDesc      = prometheus.NewDesc("mnemo_webhooks", "Failing webhooks of all tenants, by state: failing for more than 15 minutes, or disabled after the last attempt.", []string{"state"}, nil)
 	usedDesc          = prometheus.NewDesc("mnemo_tenant_quota_used", "Usage of a quota, for the tenants with the highest relative usage.", []string{"tenant", "resource"}, nil)
 	limitDesc         = prometheus.NewDesc("mnemo_tenant_quota_limit", "Quota of a tenant, for the tenants with the highest relative usage.", []string{"tenant", "resource"}, nil)
 	tenantBlockedDesc = prometheus.NewDesc("mnemo_tenant_blocked_conversations", "Conversations of a tenant that are stored but not searchable because they are over quota.", []string{"tenant"}, nil)

@@ -129,7 +129,7 @@ func Queue(ctx context.Context, s Store, log *slog.Logger) {
 		}
 		err := s.QueueDeliveries(ctx, lease)
 		if err != nil && !failing && ctx.Err() == nil {
-			log.WarnContext(ctx, "webhooks wait for the job queue", "error", err)
+			log.WarnContext(ctx, "webhooks are waiting for the job queue", "error", err)
 		}
 		failing = err != nil
 	}
