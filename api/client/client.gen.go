@@ -734,7 +734,7 @@ type DeletedUser struct {
 
 // Error defines model for Error.
 type Error struct {
-	// Code A stable name of the kind of error. New ones may be added.
+	// Code A stable error code. New codes may be added.
 	//
 	// Examples: invalid
 	Code string `json:"code"`
@@ -1456,7 +1456,7 @@ type ListMemoriesParams struct {
 	// MinScore With `query`: the score below which memories are omitted. By default, irrelevant memories are omitted; 0 returns all.
 	MinScore *float32 `form:"minScore,omitempty" json:"minScore,omitempty"`
 
-	// AsOf Return what was known at this ISO 8601 time: memories stored until then, with the text and links of then; a date includes the whole day. Deleted memories are not returned, and the ranking compares the current texts.
+	// AsOf Return what was known at this ISO 8601 time: memories stored by then, with the text and links they had at that time; a date includes the whole day. Deleted memories are not returned, and the ranking compares the current texts.
 	AsOf *string `form:"asOf,omitempty" json:"asOf,omitempty"`
 
 	// Filter A filter of memories, as JSON of at most 8,192 bytes. A filter is an object of conditions that must all be true, such as {"agentId": "planner", "metadata.year": {"gte": 2024}}. AND, OR and NOT combine lists of filters. Fields: metadata.<key>, agentId, runId, tags, source, bucketId, createdAt, updatedAt. Operators: eq, ne, in, gt, gte, lt, lte, contains, exists.
@@ -1510,7 +1510,7 @@ type ListMemoriesV2Params struct {
 	// MinScore With `query`: the score below which memories are omitted. By default, irrelevant memories are omitted; 0 returns all.
 	MinScore *float32 `form:"minScore,omitempty" json:"minScore,omitempty"`
 
-	// AsOf Return what was known at this ISO 8601 time: memories stored until then, with the text and links of then; a date includes the whole day. Deleted memories are not returned, and the ranking compares the current texts.
+	// AsOf Return what was known at this ISO 8601 time: memories stored by then, with the text and links they had at that time; a date includes the whole day. Deleted memories are not returned, and the ranking compares the current texts.
 	AsOf *string `form:"asOf,omitempty" json:"asOf,omitempty"`
 
 	// Filter A filter of memories, as JSON of at most 8,192 bytes. A filter is an object of conditions that must all be true, such as {"agentId": "planner", "metadata.year": {"gte": 2024}}. AND, OR and NOT combine lists of filters. Fields: metadata.<key>, agentId, runId, tags, source, bucketId, createdAt, updatedAt. Operators: eq, ne, in, gt, gte, lt, lte, contains, exists.
@@ -1681,7 +1681,7 @@ type ClientInterface interface {
 
 	// ListAuditRecords List the audit records of the user's data
 	//
-	// Returns JSON Lines, oldest first: a header, one line per change (who, what, which ids and when), and a footer. Records contain no texts. `mnemo audit verify` checks the file offline for edited, dropped and reordered lines. Records are kept for 365 days. The next page begins after the `last` of the footer; the last page has no records.
+	// Returns JSON Lines, oldest first: a header, one line per change (who, what, which ids and when), and a footer. Records contain no content. `mnemo audit verify` checks the file offline for edited, dropped and reordered lines. Records are kept for 365 days. The next page begins after the `last` of the footer; the last page has no records.
 	//
 	// Scope: `read`.
 	//
@@ -1927,7 +1927,7 @@ type ClientInterface interface {
 
 	// SearchConversationsWithBody Search active conversations
 	//
-	// Returns relevant passages, best first, and none if nothing is relevant. See `minScore`. `X-Degraded: vector` means that the vector store was unavailable and the results are keyword matches; `rerank` that the configured reranker did not answer in time, so that the order is the one without it.
+	// Returns relevant passages, best first, and none if nothing is relevant. See `minScore`. `X-Degraded: vector` means that the vector store was unavailable and the results are keyword matches; `rerank` that the configured reranker did not respond in time and the results are unreranked.
 	//
 	// Scope: `read`.
 	//
@@ -1938,7 +1938,7 @@ type ClientInterface interface {
 
 	// SearchConversations Search active conversations
 	//
-	// Returns relevant passages, best first, and none if nothing is relevant. See `minScore`. `X-Degraded: vector` means that the vector store was unavailable and the results are keyword matches; `rerank` that the configured reranker did not answer in time, so that the order is the one without it.
+	// Returns relevant passages, best first, and none if nothing is relevant. See `minScore`. `X-Degraded: vector` means that the vector store was unavailable and the results are keyword matches; `rerank` that the configured reranker did not respond in time and the results are unreranked.
 	//
 	// Scope: `read`.
 	//
@@ -2016,7 +2016,7 @@ type ClientInterface interface {
 
 	// CreateMemoryWithBody Store a memory
 	//
-	// Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. The text is stored verbatim and is available to the user's next listing or search. If the bucket already has a memory with exactly this text, `agentId`, `runId`, `tags` and `customMetadata`, nothing is stored and the response has its id and `isDuplicate`. The same applies to an existing memory with what a recall or a list adds: `[1] memory:`, a bullet, a number, quotation marks or the date on which it was stored. Then the bucket and the attributes only matter if the request has any. `similar` lists existing memories that say nearly the same.
+	// Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. The text is stored verbatim and is available to the user's next listing or search. If the bucket already has a memory with exactly this text, `agentId`, `runId`, `tags` and `customMetadata`, nothing is stored and the response has its id and `isDuplicate`. The same applies if the text is an existing memory plus decorations added by a recall or a list: `[1] memory:`, a bullet, a number, quotation marks or the date on which it was stored. Then the bucket and the attributes only matter if the request has any. `similar` lists existing memories that say nearly the same.
 	//
 	// Scope: `write`.
 	//
@@ -2027,7 +2027,7 @@ type ClientInterface interface {
 
 	// CreateMemory Store a memory
 	//
-	// Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. The text is stored verbatim and is available to the user's next listing or search. If the bucket already has a memory with exactly this text, `agentId`, `runId`, `tags` and `customMetadata`, nothing is stored and the response has its id and `isDuplicate`. The same applies to an existing memory with what a recall or a list adds: `[1] memory:`, a bullet, a number, quotation marks or the date on which it was stored. Then the bucket and the attributes only matter if the request has any. `similar` lists existing memories that say nearly the same.
+	// Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. The text is stored verbatim and is available to the user's next listing or search. If the bucket already has a memory with exactly this text, `agentId`, `runId`, `tags` and `customMetadata`, nothing is stored and the response has its id and `isDuplicate`. The same applies if the text is an existing memory plus decorations added by a recall or a list: `[1] memory:`, a bullet, a number, quotation marks or the date on which it was stored. Then the bucket and the attributes only matter if the request has any. `similar` lists existing memories that say nearly the same.
 	//
 	// Scope: `write`.
 	//
@@ -2069,7 +2069,7 @@ type ClientInterface interface {
 
 	// CreateTokenWithBody Create a token
 	//
-	// The new token acts for the same user. It has no scope that the token of the request lacks, and expires no later; `expiresAt` of the response is decisive. A user has at most 50 valid tokens. The route supports no Idempotency-Key, because the response is not stored: after a response that was lost, the name is taken (409). Revoke that token, and create another.
+	// The new token acts for the same user. It has no scope that the token of the request lacks, and expires no later: see `expiresAt` in the response. A user has at most 50 valid tokens. The route supports no Idempotency-Key, because the response is not stored. If the response is lost, a retry returns 409: revoke that token and create another.
 	//
 	// Scope: `admin` of a user's token.
 	//
@@ -2080,7 +2080,7 @@ type ClientInterface interface {
 
 	// CreateToken Create a token
 	//
-	// The new token acts for the same user. It has no scope that the token of the request lacks, and expires no later; `expiresAt` of the response is decisive. A user has at most 50 valid tokens. The route supports no Idempotency-Key, because the response is not stored: after a response that was lost, the name is taken (409). Revoke that token, and create another.
+	// The new token acts for the same user. It has no scope that the token of the request lacks, and expires no later: see `expiresAt` in the response. A user has at most 50 valid tokens. The route supports no Idempotency-Key, because the response is not stored. If the response is lost, a retry returns 409: revoke that token and create another.
 	//
 	// Scope: `admin` of a user's token.
 	//
@@ -2100,7 +2100,7 @@ type ClientInterface interface {
 
 	// ListUsers List the users of the tenant's applications
 	//
-	// In the order of their names. Users of the administrator's list and of an identity provider are not among them.
+	// Sorted by name. Users listed in the Tenant and users of an identity provider are not included.
 	//
 	// Scope: `admin` of an application key.
 	//
@@ -2134,7 +2134,7 @@ type ClientInterface interface {
 
 	// CreateMemoryV2WithBody Store a memory
 	//
-	// Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. The text is stored verbatim and is available to the user's next listing or search. If the bucket already has a memory with exactly this text, `agentId`, `runId`, `tags` and `customMetadata`, nothing is stored and the response has its id and `isDuplicate`. The same applies to an existing memory with what a recall or a list adds: `[1] memory:`, a bullet, a number, quotation marks or the date on which it was stored. Then the bucket and the attributes only matter if the request has any. `similar` lists existing memories that say nearly the same.
+	// Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. The text is stored verbatim and is available to the user's next listing or search. If the bucket already has a memory with exactly this text, `agentId`, `runId`, `tags` and `customMetadata`, nothing is stored and the response has its id and `isDuplicate`. The same applies if the text is an existing memory plus decorations added by a recall or a list: `[1] memory:`, a bullet, a number, quotation marks or the date on which it was stored. Then the bucket and the attributes only matter if the request has any. `similar` lists existing memories that say nearly the same.
 	//
 	// Scope: `write`.
 	//
@@ -2145,7 +2145,7 @@ type ClientInterface interface {
 
 	// CreateMemoryV2 Store a memory
 	//
-	// Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. The text is stored verbatim and is available to the user's next listing or search. If the bucket already has a memory with exactly this text, `agentId`, `runId`, `tags` and `customMetadata`, nothing is stored and the response has its id and `isDuplicate`. The same applies to an existing memory with what a recall or a list adds: `[1] memory:`, a bullet, a number, quotation marks or the date on which it was stored. Then the bucket and the attributes only matter if the request has any. `similar` lists existing memories that say nearly the same.
+	// Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. The text is stored verbatim and is available to the user's next listing or search. If the bucket already has a memory with exactly this text, `agentId`, `runId`, `tags` and `customMetadata`, nothing is stored and the response has its id and `isDuplicate`. The same applies if the text is an existing memory plus decorations added by a recall or a list: `[1] memory:`, a bullet, a number, quotation marks or the date on which it was stored. Then the bucket and the attributes only matter if the request has any. `similar` lists existing memories that say nearly the same.
 	//
 	// Scope: `write`.
 	//
@@ -2235,7 +2235,7 @@ func (c *Requests) DeleteAccount(ctx context.Context, body DeleteAccountJSONRequ
 
 // ListAuditRecords List the audit records of the user's data
 //
-// Returns JSON Lines, oldest first: a header, one line per change (who, what, which ids and when), and a footer. Records contain no texts. `mnemo audit verify` checks the file offline for edited, dropped and reordered lines. Records are kept for 365 days. The next page begins after the `last` of the footer; the last page has no records.
+// Returns JSON Lines, oldest first: a header, one line per change (who, what, which ids and when), and a footer. Records contain no content. `mnemo audit verify` checks the file offline for edited, dropped and reordered lines. Records are kept for 365 days. The next page begins after the `last` of the footer; the last page has no records.
 //
 // Scope: `read`.
 //
@@ -2721,7 +2721,7 @@ func (c *Requests) Recall(ctx context.Context, body RecallJSONRequestBody, reqEd
 
 // SearchConversationsWithBody Search active conversations
 //
-// Returns relevant passages, best first, and none if nothing is relevant. See `minScore`. `X-Degraded: vector` means that the vector store was unavailable and the results are keyword matches; `rerank` that the configured reranker did not answer in time, so that the order is the one without it.
+// Returns relevant passages, best first, and none if nothing is relevant. See `minScore`. `X-Degraded: vector` means that the vector store was unavailable and the results are keyword matches; `rerank` that the configured reranker did not respond in time and the results are unreranked.
 //
 // Scope: `read`.
 //
@@ -2742,7 +2742,7 @@ func (c *Requests) SearchConversationsWithBody(ctx context.Context, contentType 
 
 // SearchConversations Search active conversations
 //
-// Returns relevant passages, best first, and none if nothing is relevant. See `minScore`. `X-Degraded: vector` means that the vector store was unavailable and the results are keyword matches; `rerank` that the configured reranker did not answer in time, so that the order is the one without it.
+// Returns relevant passages, best first, and none if nothing is relevant. See `minScore`. `X-Degraded: vector` means that the vector store was unavailable and the results are keyword matches; `rerank` that the configured reranker did not respond in time and the results are unreranked.
 //
 // Scope: `read`.
 //
@@ -2900,7 +2900,7 @@ func (c *Requests) ListMemories(ctx context.Context, params *ListMemoriesParams,
 
 // CreateMemoryWithBody Store a memory
 //
-// Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. The text is stored verbatim and is available to the user's next listing or search. If the bucket already has a memory with exactly this text, `agentId`, `runId`, `tags` and `customMetadata`, nothing is stored and the response has its id and `isDuplicate`. The same applies to an existing memory with what a recall or a list adds: `[1] memory:`, a bullet, a number, quotation marks or the date on which it was stored. Then the bucket and the attributes only matter if the request has any. `similar` lists existing memories that say nearly the same.
+// Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. The text is stored verbatim and is available to the user's next listing or search. If the bucket already has a memory with exactly this text, `agentId`, `runId`, `tags` and `customMetadata`, nothing is stored and the response has its id and `isDuplicate`. The same applies if the text is an existing memory plus decorations added by a recall or a list: `[1] memory:`, a bullet, a number, quotation marks or the date on which it was stored. Then the bucket and the attributes only matter if the request has any. `similar` lists existing memories that say nearly the same.
 //
 // Scope: `write`.
 //
@@ -2921,7 +2921,7 @@ func (c *Requests) CreateMemoryWithBody(ctx context.Context, params *CreateMemor
 
 // CreateMemory Store a memory
 //
-// Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. The text is stored verbatim and is available to the user's next listing or search. If the bucket already has a memory with exactly this text, `agentId`, `runId`, `tags` and `customMetadata`, nothing is stored and the response has its id and `isDuplicate`. The same applies to an existing memory with what a recall or a list adds: `[1] memory:`, a bullet, a number, quotation marks or the date on which it was stored. Then the bucket and the attributes only matter if the request has any. `similar` lists existing memories that say nearly the same.
+// Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. The text is stored verbatim and is available to the user's next listing or search. If the bucket already has a memory with exactly this text, `agentId`, `runId`, `tags` and `customMetadata`, nothing is stored and the response has its id and `isDuplicate`. The same applies if the text is an existing memory plus decorations added by a recall or a list: `[1] memory:`, a bullet, a number, quotation marks or the date on which it was stored. Then the bucket and the attributes only matter if the request has any. `similar` lists existing memories that say nearly the same.
 //
 // Scope: `write`.
 //
@@ -3003,7 +3003,7 @@ func (c *Requests) ListTokens(ctx context.Context, reqEditors ...RequestEditorFn
 
 // CreateTokenWithBody Create a token
 //
-// The new token acts for the same user. It has no scope that the token of the request lacks, and expires no later; `expiresAt` of the response is decisive. A user has at most 50 valid tokens. The route supports no Idempotency-Key, because the response is not stored: after a response that was lost, the name is taken (409). Revoke that token, and create another.
+// The new token acts for the same user. It has no scope that the token of the request lacks, and expires no later: see `expiresAt` in the response. A user has at most 50 valid tokens. The route supports no Idempotency-Key, because the response is not stored. If the response is lost, a retry returns 409: revoke that token and create another.
 //
 // Scope: `admin` of a user's token.
 //
@@ -3024,7 +3024,7 @@ func (c *Requests) CreateTokenWithBody(ctx context.Context, contentType string, 
 
 // CreateToken Create a token
 //
-// The new token acts for the same user. It has no scope that the token of the request lacks, and expires no later; `expiresAt` of the response is decisive. A user has at most 50 valid tokens. The route supports no Idempotency-Key, because the response is not stored: after a response that was lost, the name is taken (409). Revoke that token, and create another.
+// The new token acts for the same user. It has no scope that the token of the request lacks, and expires no later: see `expiresAt` in the response. A user has at most 50 valid tokens. The route supports no Idempotency-Key, because the response is not stored. If the response is lost, a retry returns 409: revoke that token and create another.
 //
 // Scope: `admin` of a user's token.
 //
@@ -3064,7 +3064,7 @@ func (c *Requests) RevokeToken(ctx context.Context, tokenID string, reqEditors .
 
 // ListUsers List the users of the tenant's applications
 //
-// In the order of their names. Users of the administrator's list and of an identity provider are not among them.
+// Sorted by name. Users listed in the Tenant and users of an identity provider are not included.
 //
 // Scope: `admin` of an application key.
 //
@@ -3138,7 +3138,7 @@ func (c *Requests) ListMemoriesV2(ctx context.Context, params *ListMemoriesV2Par
 
 // CreateMemoryV2WithBody Store a memory
 //
-// Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. The text is stored verbatim and is available to the user's next listing or search. If the bucket already has a memory with exactly this text, `agentId`, `runId`, `tags` and `customMetadata`, nothing is stored and the response has its id and `isDuplicate`. The same applies to an existing memory with what a recall or a list adds: `[1] memory:`, a bullet, a number, quotation marks or the date on which it was stored. Then the bucket and the attributes only matter if the request has any. `similar` lists existing memories that say nearly the same.
+// Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. The text is stored verbatim and is available to the user's next listing or search. If the bucket already has a memory with exactly this text, `agentId`, `runId`, `tags` and `customMetadata`, nothing is stored and the response has its id and `isDuplicate`. The same applies if the text is an existing memory plus decorations added by a recall or a list: `[1] memory:`, a bullet, a number, quotation marks or the date on which it was stored. Then the bucket and the attributes only matter if the request has any. `similar` lists existing memories that say nearly the same.
 //
 // Scope: `write`.
 //
@@ -3159,7 +3159,7 @@ func (c *Requests) CreateMemoryV2WithBody(ctx context.Context, params *CreateMem
 
 // CreateMemoryV2 Store a memory
 //
-// Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. The text is stored verbatim and is available to the user's next listing or search. If the bucket already has a memory with exactly this text, `agentId`, `runId`, `tags` and `customMetadata`, nothing is stored and the response has its id and `isDuplicate`. The same applies to an existing memory with what a recall or a list adds: `[1] memory:`, a bullet, a number, quotation marks or the date on which it was stored. Then the bucket and the attributes only matter if the request has any. `similar` lists existing memories that say nearly the same.
+// Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. The text is stored verbatim and is available to the user's next listing or search. If the bucket already has a memory with exactly this text, `agentId`, `runId`, `tags` and `customMetadata`, nothing is stored and the response has its id and `isDuplicate`. The same applies if the text is an existing memory plus decorations added by a recall or a list: `[1] memory:`, a bullet, a number, quotation marks or the date on which it was stored. Then the bucket and the attributes only matter if the request has any. `similar` lists existing memories that say nearly the same.
 //
 // Scope: `write`.
 //

@@ -35,7 +35,7 @@ export interface paths {
         };
         /**
          * List the audit records of the user's data
-         * @description Returns JSON Lines, oldest first: a header, one line per change (who, what, which ids and when), and a footer. Records contain no texts. `mnemo audit verify` checks the file offline for edited, dropped and reordered lines. Records are kept for 365 days. The next page begins after the `last` of the footer; the last page has no records.
+         * @description Returns JSON Lines, oldest first: a header, one line per change (who, what, which ids and when), and a footer. Records contain no content. `mnemo audit verify` checks the file offline for edited, dropped and reordered lines. Records are kept for 365 days. The next page begins after the `last` of the footer; the last page has no records.
          *
          *     Scope: `read`.
          */
@@ -347,7 +347,7 @@ export interface paths {
         put?: never;
         /**
          * Search active conversations
-         * @description Returns relevant passages, best first, and none if nothing is relevant. See `minScore`. `X-Degraded: vector` means that the vector store was unavailable and the results are keyword matches; `rerank` that the configured reranker did not answer in time, so that the order is the one without it.
+         * @description Returns relevant passages, best first, and none if nothing is relevant. See `minScore`. `X-Degraded: vector` means that the vector store was unavailable and the results are keyword matches; `rerank` that the configured reranker did not respond in time and the results are unreranked.
          *
          *     Scope: `read`.
          */
@@ -469,7 +469,7 @@ export interface paths {
         put?: never;
         /**
          * Store a memory
-         * @description Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. The text is stored verbatim and is available to the user's next listing or search. If the bucket already has a memory with exactly this text, `agentId`, `runId`, `tags` and `customMetadata`, nothing is stored and the response has its id and `isDuplicate`. The same applies to an existing memory with what a recall or a list adds: `[1] memory:`, a bullet, a number, quotation marks or the date on which it was stored. Then the bucket and the attributes only matter if the request has any. `similar` lists existing memories that say nearly the same.
+         * @description Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. The text is stored verbatim and is available to the user's next listing or search. If the bucket already has a memory with exactly this text, `agentId`, `runId`, `tags` and `customMetadata`, nothing is stored and the response has its id and `isDuplicate`. The same applies if the text is an existing memory plus decorations added by a recall or a list: `[1] memory:`, a bullet, a number, quotation marks or the date on which it was stored. Then the bucket and the attributes only matter if the request has any. `similar` lists existing memories that say nearly the same.
          *
          *     Scope: `write`.
          */
@@ -519,7 +519,7 @@ export interface paths {
         put?: never;
         /**
          * Create a token
-         * @description The new token acts for the same user. It has no scope that the token of the request lacks, and expires no later; `expiresAt` of the response is decisive. A user has at most 50 valid tokens. The route supports no Idempotency-Key, because the response is not stored: after a response that was lost, the name is taken (409). Revoke that token, and create another.
+         * @description The new token acts for the same user. It has no scope that the token of the request lacks, and expires no later: see `expiresAt` in the response. A user has at most 50 valid tokens. The route supports no Idempotency-Key, because the response is not stored. If the response is lost, a retry returns 409: revoke that token and create another.
          *
          *     Scope: `admin` of a user's token.
          */
@@ -561,7 +561,7 @@ export interface paths {
         };
         /**
          * List the users of the tenant's applications
-         * @description In the order of their names. Users of the administrator's list and of an identity provider are not among them.
+         * @description Sorted by name. Users listed in the Tenant and users of an identity provider are not included.
          *
          *     Scope: `admin` of an application key.
          */
@@ -617,7 +617,7 @@ export interface paths {
         put?: never;
         /**
          * Store a memory
-         * @description Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. The text is stored verbatim and is available to the user's next listing or search. If the bucket already has a memory with exactly this text, `agentId`, `runId`, `tags` and `customMetadata`, nothing is stored and the response has its id and `isDuplicate`. The same applies to an existing memory with what a recall or a list adds: `[1] memory:`, a bullet, a number, quotation marks or the date on which it was stored. Then the bucket and the attributes only matter if the request has any. `similar` lists existing memories that say nearly the same.
+         * @description Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. The text is stored verbatim and is available to the user's next listing or search. If the bucket already has a memory with exactly this text, `agentId`, `runId`, `tags` and `customMetadata`, nothing is stored and the response has its id and `isDuplicate`. The same applies if the text is an existing memory plus decorations added by a recall or a list: `[1] memory:`, a bullet, a number, quotation marks or the date on which it was stored. Then the bucket and the attributes only matter if the request has any. `similar` lists existing memories that say nearly the same.
          *
          *     Scope: `write`.
          */
@@ -950,7 +950,7 @@ export interface components {
         };
         Error: {
             /**
-             * @description A stable name of the kind of error. New ones may be added.
+             * @description A stable error code. New codes may be added.
              * @example invalid
              */
             code: string;
@@ -1602,7 +1602,7 @@ export interface components {
                 /**
                  * @example {
                  *       "code": "unavailable",
-                 *       "error": "the database is unavailable; try again"
+                 *       "error": "the database is unavailable; retry"
                  *     }
                  */
                 "application/json": components["schemas"]["Error"];
@@ -1948,7 +1948,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "conflict",
-                     *       "error": "this idempotency key was already used for a different request within the last 24 hours; use a new key"
+                     *       "error": "this idempotency key was used for another request within the last 24 hours; use a new key for a new request"
                      *     }
                      */
                     "application/json": components["schemas"]["Error"];
@@ -2049,7 +2049,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "conflict",
-                     *       "error": "this idempotency key was already used for a different request within the last 24 hours; use a new key"
+                     *       "error": "this idempotency key was used for another request within the last 24 hours; use a new key for a new request"
                      *     }
                      */
                     "application/json": components["schemas"]["Error"];
@@ -2158,7 +2158,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "conflict",
-                     *       "error": "this idempotency key was already used for a different request within the last 24 hours; use a new key"
+                     *       "error": "this idempotency key was used for another request within the last 24 hours; use a new key for a new request"
                      *     }
                      */
                     "application/json": components["schemas"]["Error"];
@@ -2684,7 +2684,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "conflict",
-                     *       "error": "this idempotency key was already used for a different request within the last 24 hours; use a new key"
+                     *       "error": "this idempotency key was used for another request within the last 24 hours; use a new key for a new request"
                      *     }
                      */
                     "application/json": components["schemas"]["Error"];
@@ -3104,7 +3104,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "conflict",
-                     *       "error": "this idempotency key was already used for a different request within the last 24 hours; use a new key"
+                     *       "error": "this idempotency key was used for another request within the last 24 hours; use a new key for a new request"
                      *     }
                      */
                     "application/json": components["schemas"]["Error"];
@@ -3823,7 +3823,7 @@ export interface operations {
                  */
                 minScore?: number;
                 /**
-                 * @description Return what was known at this ISO 8601 time: memories stored until then, with the text and links of then; a date includes the whole day. Deleted memories are not returned, and the ranking compares the current texts.
+                 * @description Return what was known at this ISO 8601 time: memories stored by then, with the text and links they had at that time; a date includes the whole day. Deleted memories are not returned, and the ranking compares the current texts.
                  * @example 2025-05-09
                  */
                 asOf?: string;
@@ -4057,7 +4057,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "conflict",
-                     *       "error": "this idempotency key was already used for a different request within the last 24 hours; use a new key"
+                     *       "error": "this idempotency key was used for another request within the last 24 hours; use a new key for a new request"
                      *     }
                      */
                     "application/json": components["schemas"]["Error"];
@@ -4343,7 +4343,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "conflict",
-                     *       "error": "this idempotency key was already used for a different request within the last 24 hours; use a new key"
+                     *       "error": "this idempotency key was used for another request within the last 24 hours; use a new key for a new request"
                      *     }
                      */
                     "application/json": components["schemas"]["Error"];
@@ -4704,7 +4704,7 @@ export interface operations {
                  */
                 minScore?: number;
                 /**
-                 * @description Return what was known at this ISO 8601 time: memories stored until then, with the text and links of then; a date includes the whole day. Deleted memories are not returned, and the ranking compares the current texts.
+                 * @description Return what was known at this ISO 8601 time: memories stored by then, with the text and links they had at that time; a date includes the whole day. Deleted memories are not returned, and the ranking compares the current texts.
                  * @example 2025-05-09
                  */
                 asOf?: string;
@@ -4938,7 +4938,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "conflict",
-                     *       "error": "this idempotency key was already used for a different request within the last 24 hours; use a new key"
+                     *       "error": "this idempotency key was used for another request within the last 24 hours; use a new key for a new request"
                      *     }
                      */
                     "application/json": components["schemas"]["Error"];

@@ -251,7 +251,7 @@ class DeletedUser(Model):
 class Error(Model):
     code: str = Field(..., examples=["invalid"])
     """
-    A stable name of the kind of error. New ones may be added.
+    A stable error code. New codes may be added.
     """
     error: str = Field(..., examples=["text is required and must not be blank"])
     """
