@@ -204,7 +204,7 @@ func TestImportRejectsInvalidForms(t *testing.T) {
 	if n := len(h.stores.chunks); n != 0 {
 		t.Errorf("%d uploads are left", n)
 	}
-	h.stores.fail(fault.New(fault.Forbidden, "the storage quota is used up"))
+	h.stores.fail(fault.New(fault.Forbidden, "storage quota exceeded"))
 	if got := h.send(t, h.alice, nil, field{"file", "[]"}); got.status != 403 {
 		t.Errorf("without storage: %d %s", got.status, got.body)
 	}

@@ -117,7 +117,7 @@ func (r *TenantReconciler) placementState(ctx context.Context, p *pass) (placeme
 }
 
 // ensurePlacement ensures the partition of a placement. recreated means that it is
-// another one than recorded; its content is then filled by a job.
+// a different one than recorded; its content is then filled by a job.
 func (r *TenantReconciler) ensurePlacement(ctx context.Context, p *pass, at placement.Placement) (recreated bool, err error) {
 	partitionID, err := placement.EnsurePartition(ctx, r.store, r.partitions, at)
 	if err != nil || partitionID == at.PartitionID {

@@ -78,7 +78,7 @@ async def tools(client):
 
 
 async def cancel(client):
-    """Gives up a call that the server is slow to answer, and goes on."""
+    """Gives up a call that the server is slow to answer, and continues."""
     with anyio.move_on_after(1) as scope:
         await client.call_tool("recall_chat_history", {"query": "a"})
     check(scope.cancelled_caught, "the call was answered")

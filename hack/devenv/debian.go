@@ -76,7 +76,7 @@ func newestEntry(root, prefix string) (newest string) {
 // dir, so it works for every user and does not modify the system.
 type apt struct {
 	dir string
-	// foreign are the options for another system than this machine: packages are downloaded with
+	// foreign are the options for a different system than this machine: packages are downloaded with
 	// all their dependencies, as none is installed.
 	foreign []string
 }

@@ -72,7 +72,7 @@ func Postgres(system, server, clients string) (v1.Image, error) {
 	})
 }
 
-// dumpPrograms returns pg_dump and pg_restore, and the library that they load under another name than that of the system. The
+// dumpPrograms returns pg_dump and pg_restore, and the library that they load under a name different from that of the system. The
 // library of their package cannot connect with TLS.
 func dumpPrograms(system, clients string) (Layer, error) {
 	found, err := filepath.Glob(filepath.Join(system, "usr/lib/*-linux-gnu/libpq.so.5"))

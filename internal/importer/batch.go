@@ -38,7 +38,7 @@ type Entry struct {
 	TokensCounted bool
 	// Restored is the identity of a restored conversation; nil for others.
 	Restored *Restored
-	// Notes are what the parser left out of the conversation. They are stored
+	// Notes are what the parser omitted from the conversation. They are stored
 	// with its ledger row, so that an interrupted import counts them once.
 	Notes chatexport.Notes
 }

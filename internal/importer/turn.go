@@ -11,7 +11,7 @@ const (
 	defaultTurn = 10 * time.Second
 	// turnCheck is the shortest time between two checks whether others wait.
 	turnCheck = time.Second
-	// turnPause is when an import that yielded is tried again. The jobs of the others
+	// turnPause is when an import that yielded is retried. The jobs of the others
 	// are older.
 	turnPause = time.Millisecond
 )

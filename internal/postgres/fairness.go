@@ -19,7 +19,7 @@ const turnTenants = 100
 
 // promoteJobs gives a turn ($3) to the oldest jobs of tenants that have no running job in the queue. River runs these
 // first, in the order in which they were promoted. Jobs that had a turn wait again ($4): the one that ends now ($5), which
-// may be tried again, and those that are not among the oldest of their tenant anymore, for example after an outage.
+// may be retried, and those that are not among the oldest of their tenant anymore, for example after an outage.
 //
 // The query visits at most $6 tenants with queued jobs, by the index, from a random one on. If more have queued jobs, each
 // gets a turn after about as many calls, and the time of a call does not grow with their number. That needs plans that

@@ -209,10 +209,10 @@ func TestMemoryQuotas(t *testing.T) {
 	}{
 		{"there is room", 0, "one", 0},
 		{"room for two per user", 0, "two", 0},
-		{"the user's quota is used up", 0, "three", fault.Forbidden},
+		{"the user's quota is exhausted", 0, "three", fault.Forbidden},
 		{"the tenant's storage would be passed", 1, strings.Repeat("x", 95), fault.Forbidden},
 		{"exactly full", 1, strings.Repeat("x", 94), 0},
-		{"the tenant's quota is used up", 1, "four", fault.Forbidden},
+		{"the tenant's quota is exhausted", 1, "four", fault.Forbidden},
 		{"the other tenant's is not", 2, "five", 0},
 	}
 	for _, s := range steps {

@@ -32,7 +32,7 @@ func (d *DB) CreateWebhook(ctx context.Context, id tenant.ID, s webhook.Spec, se
 	if err := s.Validate(); err != nil {
 		return err
 	}
-	if err := d.SealRecords(ctx, id, true); err != nil { // earlier changes are no events
+	if err := d.SealRecords(ctx, id, true); err != nil { // earlier changes are not events
 		return err
 	}
 	return d.changeWebhook(ctx, id, audit.WebhookCreate, s.Name, func(q *db.Queries) error {

@@ -25,7 +25,7 @@ func (d *DB) DeclareWebhook(ctx context.Context, id tenant.ID, s webhook.Spec, s
 	if err := s.Validate(); err != nil {
 		return err
 	}
-	if err := d.SealRecords(ctx, id, true); err != nil { // earlier changes are no events
+	if err := d.SealRecords(ctx, id, true); err != nil { // earlier changes are not events
 		return err
 	}
 	err := d.inTenant(ctx, id, func(_ pgx.Tx, q *db.Queries) error {

@@ -214,7 +214,7 @@ func TestDeliver(t *testing.T) {
 	}
 }
 
-// An event that fails is tried again with the same id and growing waits, keeps those behind it,
+// An event that fails is retried with the same id and growing waits, keeps those behind it,
 // and disables the webhook in the end, without losing its place.
 func TestRetries(t *testing.T) {
 	t.Parallel()

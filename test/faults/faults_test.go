@@ -20,7 +20,7 @@ type injector struct {
 	wait  sync.WaitGroup // for repairs that take long
 }
 
-// run injects the plan and repairs everything. Processes that end by themselves are
+// run injects the plan and repairs everything. Processes that exit are
 // started again, as Kubernetes does.
 func (n *injector) run(plan []fault) {
 	repairs := map[time.Duration]func(){} // by time

@@ -175,7 +175,7 @@ func (s *stack) awaitReady(i int) {
 	})
 }
 
-// restartEnded starts the processes again that ended by themselves, as Kubernetes does.
+// restartEnded starts the processes that exited, as Kubernetes does.
 func (s *stack) restartEnded() {
 	for i, p := range s.servers {
 		select {

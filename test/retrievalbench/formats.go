@@ -11,7 +11,7 @@ import (
 )
 
 // locomoCategories are the names of LoCoMo's numbered categories. Questions of the
-// fifth have sources but no answer; they are left out.
+// fifth have sources but no answer; they are omitted.
 var locomoCategories = map[int]string{1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop"}
 
 var (

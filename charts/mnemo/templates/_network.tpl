@@ -13,7 +13,7 @@
     {{- end }}
 {{- end }}
 
-{{/* Egress to a port of any address. The pods of a Service may listen on another port than the Service, and most network
+{{/* Egress to a port of any address. The pods of a Service may listen on a different port than the Service, and most network
 plugins match the pods' port: for a host that may be a Service of this cluster, all ports of its namespace are allowed.
 Argument: (dict "root" $ "to" "host:port"). */}}
 {{- define "mnemo.egressTo" -}}

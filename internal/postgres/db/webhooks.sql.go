@@ -63,7 +63,7 @@ type DeclareWebhookParams struct {
 	Name     string
 }
 
-// Delivery is tried again at once, and continues if it was disabled. Nothing if nothing changes.
+// Delivery is retried at once, and continues if it was disabled. Nothing if nothing changes.
 func (q *Queries) DeclareWebhook(ctx context.Context, arg DeclareWebhookParams) (int64, error) {
 	result, err := q.db.Exec(ctx, declareWebhook,
 		arg.Url,

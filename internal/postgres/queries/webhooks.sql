@@ -9,7 +9,7 @@ select w.*, coalesce(c.seq, 0)::bigint as head from webhooks w left join audit_c
 where w.tenant_id = @tenant_id order by w.name;
 
 -- name: DeclareWebhook :execrows
--- Delivery is tried again at once, and continues if it was disabled. Nothing if nothing changes.
+-- Delivery is retried at once, and continues if it was disabled. Nothing if nothing changes.
 update webhooks set url = @url, events = @events::text[], secret = @secret, declared = true,
     previous_secret = case when secret = @secret then previous_secret else secret end,
     previous_until = case when secret = @secret then previous_until else now() + @overlap::interval end,
