@@ -41,7 +41,7 @@ var jobCases = map[string]jobCase{
 		return retrieve.MigrateArgs{Tenant: stranger.Tenant, Run: 1}
 	},
 	"placement.drop": func(_, _ *participant, _ []retrieve.UnitID, at placement.Location) job {
-		return retrieve.DropArgs{Collection: at.Collection, Partition: at.Partition, Shared: at.Shared}
+		return retrieve.DropArgsOf(at)
 	},
 	"chat.import": func(owner, stranger *participant, _ []retrieve.UnitID, _ placement.Location) job {
 		return importer.Args{Tenant: stranger.Tenant, User: stranger.User, Import: owner.secrets["$i"]}

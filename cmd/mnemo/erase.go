@@ -211,6 +211,9 @@ func (e *eraser) countVectors(ctx context.Context) ([]erasure.Count, error) {
 	var out []erasure.Count
 	for _, at := range e.locations {
 		query := fmt.Sprintf("query collection %s partition %s", at.Collection, at.Partition)
+		if at.Cell != "" {
+			query += " of cell " + at.Cell
+		}
 		if e.scope.User != 0 {
 			query += fmt.Sprintf(" where user_id == %d", e.scope.User)
 		}

@@ -98,7 +98,7 @@ func Config(indexer Indexer, tenants Tenants, imports *importer.Runner, log *slo
 		// A migration whose replica died does not wait that long: the operator starts another run.
 		add(workers, log, wholeTimeout, func(ctx context.Context, a retrieve.MigrateArgs) error { return indexer.Migrate(ctx, a.Tenant, a.Run) }),
 		add(workers, log, jobTimeout, func(ctx context.Context, a retrieve.DropArgs) error {
-			return indexer.Drop(ctx, placement.Location{Collection: a.Collection, Partition: a.Partition, Shared: a.Shared})
+			return indexer.Drop(ctx, a.Location())
 		}),
 		add(workers, log, jobTimeout, func(ctx context.Context, a tenant.RebalanceArgs) error { return tenants.Rebalance(ctx, a.Tenant) }),
 		add(workers, log, jobTimeout, func(ctx context.Context, a tenant.PurgeArgs) error {

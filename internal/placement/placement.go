@@ -8,6 +8,9 @@ import (
 // Location names a partition. Names never depend on user input, and no name is
 // assigned twice.
 type Location struct {
+	// Cell names the vector store; empty for the default one, and for a location in
+	// no index.
+	Cell       string
 	Collection string // empty for a location in no index
 	Partition  string
 	// Shared is true for a collection with a partition key; Partition is then

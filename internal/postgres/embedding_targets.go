@@ -41,7 +41,7 @@ func (d *DB) EnsureEmbeddingTarget(ctx context.Context, m reembed.Migration, id 
 		}
 		if !has {
 			kind := placement.Location{Collection: p.Collection, Shared: p.Shared}.Kind()
-			if err := insertEmbeddingTarget(ctx, q, m, id, kind); err != nil {
+			if err := insertEmbeddingTarget(ctx, q, m, id, kind, p.Cell); err != nil {
 				return err
 			}
 		}
@@ -55,7 +55,7 @@ func (d *DB) EnsureEmbeddingTarget(ctx context.Context, m reembed.Migration, id 
 	return next, nil
 }
 
-func insertEmbeddingTarget(ctx context.Context, q *db.Queries, m reembed.Migration, id tenant.ID, kind placement.Kind) error {
+func insertEmbeddingTarget(ctx context.Context, q *db.Queries, m reembed.Migration, id tenant.ID, kind placement.Kind, cell string) error {
 	generation, err := q.GenerationName(ctx, int16(m.Target))
 	if err != nil {
 		return err
@@ -64,12 +64,12 @@ func insertEmbeddingTarget(ctx context.Context, q *db.Queries, m reembed.Migrati
 	if err != nil {
 		return err
 	}
-	at, err := assignLocation(ctx, q, generation, kind, placement.PartitionName(string(id), number))
+	at, err := assignLocation(ctx, q, generation, kind, cell, placement.PartitionName(string(id), number))
 	if err != nil {
 		return err
 	}
 	err = q.InsertEmbeddingTarget(ctx, db.InsertEmbeddingTargetParams{
-		TenantID: string(id), Generation: generation, Collection: at.Collection, Partition: at.Partition, Shared: at.Shared,
+		TenantID: string(id), Generation: generation, Cell: at.Cell, Collection: at.Collection, Partition: at.Partition, Shared: at.Shared,
 	})
 	if err != nil {
 		return err
@@ -80,12 +80,12 @@ func insertEmbeddingTarget(ctx context.Context, q *db.Queries, m reembed.Migrati
 // setTargetPartition records the partition id of the placement in the next generation. It
 // returns false if the location is not that placement.
 func setTargetPartition(ctx context.Context, q *db.Queries, id tenant.ID, at placement.Location, partitionID int64) (bool, error) {
-	is, err := q.IsEmbeddingTarget(ctx, db.IsEmbeddingTargetParams{TenantID: string(id), Collection: at.Collection, Partition: at.Partition})
+	is, err := q.IsEmbeddingTarget(ctx, db.IsEmbeddingTargetParams{TenantID: string(id), Cell: at.Cell, Collection: at.Collection, Partition: at.Partition})
 	if err != nil || !is {
 		return false, err
 	}
 	n, err := q.SetEmbeddingTargetPartition(ctx, db.SetEmbeddingTargetPartitionParams{
-		TenantID: string(id), Collection: at.Collection, Partition: at.Partition, PartitionID: partitionID,
+		TenantID: string(id), Cell: at.Cell, Collection: at.Collection, Partition: at.Partition, PartitionID: partitionID,
 	})
 	if err == nil && n > 0 {
 		err = q.NotifyTenant(ctx, string(id))
@@ -97,7 +97,7 @@ func setTargetPartition(ctx context.Context, q *db.Queries, id tenant.ID, at pla
 func (d *DB) AdvanceEmbeddingTarget(ctx context.Context, id tenant.ID, p placement.Placement, cursor retrieve.UnitID, ready bool) (valid bool, err error) {
 	err = d.inTx(ctx, func(_ pgx.Tx, q *db.Queries) error {
 		n, err := q.AdvanceEmbeddingTarget(ctx, db.AdvanceEmbeddingTargetParams{
-			TenantID: string(id), Collection: p.Collection, Partition: p.Partition, PartitionID: p.PartitionID, Cursor: int64(cursor), Ready: ready,
+			TenantID: string(id), Cell: p.Cell, Collection: p.Collection, Partition: p.Partition, PartitionID: p.PartitionID, Cursor: int64(cursor), Ready: ready,
 		})
 		if valid = n > 0; err != nil || !valid {
 			return err

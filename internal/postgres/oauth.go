@@ -80,7 +80,7 @@ func (d *DB) IdentifyHolder(ctx context.Context, kind tenant.TokenKind, h tenant
 			RequestsPerMinute: row.RequestsPerMinute, ListTokens: row.ListTokens,
 			UserMemories: row.UserMemories, UserConversations: row.UserConversations,
 		},
-		Placement:  placement.Location{Collection: row.Collection, Partition: row.Partition, Shared: row.Shared},
+		Placement:  placement.Location{Cell: row.Cell, Collection: row.Collection, Partition: row.Partition, Shared: row.Shared},
 		Generation: placement.GenerationID(row.GenerationID),
 		ExpiresAt:  asked.Add(time.Duration(row.ExpiresIn * float64(time.Second))),
 	}, nil

@@ -38,7 +38,7 @@ func (d *DB) ReconcilePlacement(ctx context.Context, id tenant.ID) (placement.St
 		case placement.Leave:
 			err = d.leaveIndex(ctx, tx, q, id, out)
 		case placement.Begin:
-			err = d.beginMigration(ctx, q, id, kind)
+			err = d.beginMigration(ctx, q, id, kind, out.Current.Cell)
 		case placement.Restart:
 			err = d.restartMigration(ctx, tx, q, id)
 		case placement.None, placement.Rebuild, placement.Copy:
@@ -56,7 +56,7 @@ func (d *DB) ReconcilePlacement(ctx context.Context, id tenant.ID) (placement.St
 	return out, nil
 }
 
-func (d *DB) beginMigration(ctx context.Context, q *db.Queries, id tenant.ID, kind placement.Kind) error {
+func (d *DB) beginMigration(ctx context.Context, q *db.Queries, id tenant.ID, kind placement.Kind, cell string) error {
 	number, err := q.NextPartitionNumber(ctx)
 	if err != nil {
 		return err
@@ -65,7 +65,7 @@ func (d *DB) beginMigration(ctx context.Context, q *db.Queries, id tenant.ID, ki
 	if err != nil {
 		return err
 	}
-	target, err := assignLocation(ctx, q, generation, kind, placement.PartitionName(string(id), number))
+	target, err := assignLocation(ctx, q, generation, kind, cell, placement.PartitionName(string(id), number))
 	if err != nil {
 		return err
 	}
@@ -111,14 +111,14 @@ func (d *DB) restartMigration(ctx context.Context, tx pgx.Tx, q *db.Queries, id 
 
 func (d *DB) startMigration(ctx context.Context, q *db.Queries, id tenant.ID, target placement.Location, partitionID int64) (run int64, err error) {
 	return q.StartMigration(ctx, db.StartMigrationParams{TenantID: string(id),
-		Collection: target.Collection, Partition: target.Partition, Shared: target.Shared, PartitionID: partitionID})
+		Cell: target.Cell, Collection: target.Collection, Partition: target.Partition, Shared: target.Shared, PartitionID: partitionID})
 }
 
 // SetPartitionID implements tenant.PlacementStore.
 func (d *DB) SetPartitionID(ctx context.Context, id tenant.ID, at placement.Location, partitionID int64) error {
 	err := d.inTenant(ctx, id, func(tx pgx.Tx, q *db.Queries) error {
 		first, err := q.SetFirstPartitionID(ctx, db.SetFirstPartitionIDParams{
-			TenantID: string(id), Collection: at.Collection, Partition: at.Partition, PartitionID: partitionID,
+			TenantID: string(id), Cell: at.Cell, Collection: at.Collection, Partition: at.Partition, PartitionID: partitionID,
 		})
 		if err != nil || first > 0 {
 			return err
@@ -229,7 +229,7 @@ func (d *DB) insertDrop(ctx context.Context, tx pgx.Tx, at placement.Location) e
 	var params []river.InsertManyParams
 	for _, delay := range []time.Duration{placement.DropDelay, placement.FinalDropDelay} {
 		params = append(params, river.InsertManyParams{
-			Args:       retrieve.DropArgs{Collection: at.Collection, Partition: at.Partition, Shared: at.Shared},
+			Args:       retrieve.DropArgsOf(at),
 			InsertOpts: &river.InsertOpts{Queue: queue.Purges, MaxAttempts: maxAttempts, ScheduledAt: time.Now().Add(delay)},
 		})
 	}

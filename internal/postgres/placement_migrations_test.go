@@ -232,7 +232,7 @@ func TestPurgeDropsBothLocations(t *testing.T) {
 func (b *testBundle) drops(t *testing.T) map[placement.Location]int {
 	t.Helper()
 	got := map[placement.Location]int{}
-	rows, err := b.owner.Query(t.Context(), `select args->>'collection', args->>'partition', (args->>'shared')::boolean
+	rows, err := b.owner.Query(t.Context(), `select coalesce(args->>'cell', ''), args->>'collection', args->>'partition', (args->>'shared')::boolean
 		from river_job where kind = 'placement.drop' and scheduled_at > now()`)
 	if err != nil {
 		t.Fatal(err)
@@ -240,7 +240,7 @@ func (b *testBundle) drops(t *testing.T) map[placement.Location]int {
 	defer rows.Close()
 	for rows.Next() {
 		var p placement.Location
-		if err := rows.Scan(&p.Collection, &p.Partition, &p.Shared); err != nil {
+		if err := rows.Scan(&p.Cell, &p.Collection, &p.Partition, &p.Shared); err != nil {
 			t.Fatal(err)
 		}
 		got[p]++

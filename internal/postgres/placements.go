@@ -22,7 +22,7 @@ func (d *DB) EnsurePlacement(ctx context.Context, id tenant.ID) (placement.Locat
 		if err != nil {
 			return orUnknown(err, id)
 		}
-		out = placement.Location{Collection: r.Collection, Partition: r.Partition, Shared: r.Shared}
+		out = placement.Location{Cell: r.Cell, Collection: r.Collection, Partition: r.Partition, Shared: r.Shared}
 		if out != (placement.Location{}) {
 			return nil
 		}
@@ -30,12 +30,12 @@ func (d *DB) EnsurePlacement(ctx context.Context, id tenant.ID) (placement.Locat
 		if err != nil {
 			return err
 		}
-		out, err = assignLocation(ctx, q, generation, d.wantedKind(r.Isolation), placement.PartitionName(string(id), 0))
+		out, err = assignLocation(ctx, q, generation, d.wantedKind(r.Isolation), "", placement.PartitionName(string(id), 0))
 		if err != nil {
 			return err
 		}
 		return q.InsertPlacement(ctx, db.InsertPlacementParams{TenantID: string(id), Generation: generation,
-			Collection: out.Collection, Partition: out.Partition, Shared: out.Shared})
+			Cell: out.Cell, Collection: out.Collection, Partition: out.Partition, Shared: out.Shared})
 	})
 	if err != nil {
 		return placement.Location{}, fmt.Errorf("ensure placement: %w", err)
@@ -51,9 +51,9 @@ func (d *DB) wantedKind(isolation string) placement.Kind {
 	return tenant.Isolation(isolation).Kind()
 }
 
-// assignLocation returns a location in a collection of the generation with capacity, or in no
+// assignLocation returns a location in a collection of the cell and generation with capacity, or in no
 // index. The transaction holds the capacity until it ends.
-func assignLocation(ctx context.Context, q *db.Queries, generation string, kind placement.Kind, partition string) (placement.Location, error) {
+func assignLocation(ctx context.Context, q *db.Queries, generation string, kind placement.Kind, cell, partition string) (placement.Location, error) {
 	if kind == placement.Unindexed {
 		return placement.Location{Partition: partition}, nil
 	}
@@ -61,7 +61,7 @@ func assignLocation(ctx context.Context, q *db.Queries, generation string, kind 
 	if err := q.LockCollections(ctx); err != nil {
 		return placement.Location{}, err
 	}
-	counts, err := q.CountCollectionTenants(ctx, db.CountCollectionTenantsParams{Generation: generation, Shared: shared})
+	counts, err := q.CountCollectionTenants(ctx, db.CountCollectionTenantsParams{Cell: cell, Generation: generation, Shared: shared})
 	if err != nil {
 		return placement.Location{}, err
 	}
@@ -70,7 +70,7 @@ func assignLocation(ctx context.Context, q *db.Queries, generation string, kind 
 		load[c.Collection] = c.Tenants
 	}
 	return placement.Location{
-		Collection: placement.SelectCollection(generation, shared, load), Partition: partition, Shared: shared,
+		Cell: cell, Collection: placement.SelectCollection(generation, shared, load), Partition: partition, Shared: shared,
 	}, nil
 }
 
@@ -83,13 +83,13 @@ func readPlacement(ctx context.Context, q *db.Queries, id tenant.ID) (placement.
 	r := rows[0]
 	state := placement.State{
 		Current: placement.Placement{
-			Location:    placement.Location{Collection: r.Collection, Partition: r.Partition, Shared: r.Shared},
+			Location:    placement.Location{Cell: r.Cell, Collection: r.Collection, Partition: r.Partition, Shared: r.Shared},
 			PartitionID: r.PartitionID, Dimensions: int(r.Dimensions),
 		},
 		Generation: placement.GenerationID(r.GenerationID), Model: r.Model,
 		Migration: placement.Migration{
 			Target: placement.Placement{
-				Location:    placement.Location{Collection: r.TargetCollection, Partition: r.TargetPartition, Shared: r.TargetShared},
+				Location:    placement.Location{Cell: r.TargetCell, Collection: r.TargetCollection, Partition: r.TargetPartition, Shared: r.TargetShared},
 				PartitionID: r.TargetPartitionID, Dimensions: int(r.Dimensions),
 			},
 			Run: r.Run, Cursor: r.Cursor, Stalled: r.Stalled,
@@ -98,7 +98,7 @@ func readPlacement(ctx context.Context, q *db.Queries, id tenant.ID) (placement.
 	if r.NextPartition != "" {
 		state.Next = placement.Next{
 			Placement: placement.Placement{
-				Location:    placement.Location{Collection: r.NextCollection, Partition: r.NextPartition, Shared: r.NextShared},
+				Location:    placement.Location{Cell: r.NextCell, Collection: r.NextCollection, Partition: r.NextPartition, Shared: r.NextShared},
 				PartitionID: r.NextPartitionID, Dimensions: int(r.NextDimensions),
 			},
 			Generation: placement.GenerationID(r.NextGenerationID), Model: r.NextModel, Cursor: r.NextCursor, Ready: r.NextState == "ready",
@@ -126,13 +126,13 @@ func (d *DB) GetPlacement(ctx context.Context, id tenant.ID) (placement.State, e
 // an id again.
 func (d *DB) MarkLost(ctx context.Context, p placement.Placement) error {
 	tenants, err := db.New(d.pool).ListTenantsInPartition(ctx, db.ListTenantsInPartitionParams{
-		Collection: p.Collection, Shared: p.Shared, Partition: p.Partition, PartitionID: p.PartitionID,
+		Cell: p.Cell, Collection: p.Collection, Shared: p.Shared, Partition: p.Partition, PartitionID: p.PartitionID,
 	})
 	if err != nil {
 		return fmt.Errorf("list tenants in partition: %w", mapError(err))
 	}
 	for _, t := range tenants {
-		at := placement.Location{Collection: p.Collection, Partition: t.Partition, Shared: p.Shared}
+		at := placement.Location{Cell: p.Cell, Collection: p.Collection, Partition: t.Partition, Shared: p.Shared}
 		if err := d.SetPartitionID(ctx, tenant.ID(t.TenantID), at, 0); err != nil && !fault.Is(err, fault.NotFound) {
 			return err
 		}
@@ -142,7 +142,7 @@ func (d *DB) MarkLost(ctx context.Context, p placement.Placement) error {
 
 // LatestPartitionID implements placement.Store.
 func (d *DB) LatestPartitionID(ctx context.Context, at placement.Location) (int64, error) {
-	id, err := db.New(d.pool).LatestPartitionID(ctx, at.Collection)
+	id, err := db.New(d.pool).LatestPartitionID(ctx, db.LatestPartitionIDParams{Cell: at.Cell, Collection: at.Collection})
 	if err != nil {
 		return 0, fmt.Errorf("get latest partition id: %w", mapError(err))
 	}

@@ -30,8 +30,8 @@ func toRecord(r db.ListRecordsRow) tenant.Record {
 		Usage: tenant.Usage{
 			Memories: r.Memories, Conversations: r.Conversations, Blocked: r.Blocked, Storage: r.Storage, Users: r.Users,
 		},
-		Placement: placement.Location{Collection: r.Collection, Partition: r.Partition, Shared: r.Shared},
-		Target:    placement.Location{Collection: r.TargetCollection, Partition: r.TargetPartition, Shared: r.TargetShared},
+		Placement: placement.Location{Cell: r.Cell, Collection: r.Collection, Partition: r.Partition, Shared: r.Shared},
+		Target:    placement.Location{Cell: r.TargetCell, Collection: r.TargetCollection, Partition: r.TargetPartition, Shared: r.TargetShared},
 	}
 	if r.RetiredAt != nil {
 		out.RetiredAt = r.RetiredAt.UTC()

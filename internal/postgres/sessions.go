@@ -138,7 +138,7 @@ func (d *DB) Session(ctx context.Context, h tenant.Hash) (tenant.Session, error)
 			RequestsPerMinute: row.RequestsPerMinute, ListTokens: row.ListTokens,
 			UserMemories: row.UserMemories, UserConversations: row.UserConversations,
 		},
-		Placement:  placement.Location{Collection: row.Collection, Partition: row.Partition, Shared: row.Shared},
+		Placement:  placement.Location{Cell: row.Cell, Collection: row.Collection, Partition: row.Partition, Shared: row.Shared},
 		Generation: placement.GenerationID(row.GenerationID),
 	}}, nil
 }

@@ -73,6 +73,9 @@ func (e *Engine) note(ctx context.Context, b *breaker, err error, what string) {
 	}
 }
 
+// collection identifies a collection among all cells.
+type collection struct{ cell, name string }
+
 // breakerOf returns the breaker of a dependency, which it creates at its first use.
 func breakerOf[K comparable](e *Engine, of map[K]*breaker, dependency K) *breaker {
 	e.mu.Lock()

@@ -147,7 +147,7 @@ func (e *Engine) index(ctx context.Context, scope tenant.Scope, p placement.Loca
 	if q.Unindexed {
 		return e.unrestricted(ctx, scope, q, vector)
 	}
-	b := breakerOf(e, e.indexes, p.Collection)
+	b := breakerOf(e, e.indexes, collection{p.Cell, p.Collection})
 	if !b.allow(e.Now()) {
 		return nil, false
 	}

@@ -51,7 +51,7 @@ type Engine struct {
 	reranker    breaker
 	mu          sync.Mutex
 	embedders   map[placement.GenerationID]*breaker
-	indexes     map[string]*breaker // by collection
+	indexes     map[collection]*breaker
 }
 
 // New returns an Engine.
@@ -66,7 +66,7 @@ func New(c Config) *Engine {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	return &Engine{Config: c, embedders: map[placement.GenerationID]*breaker{}, indexes: map[string]*breaker{},
+	return &Engine{Config: c, embedders: map[placement.GenerationID]*breaker{}, indexes: map[collection]*breaker{},
 		backgrounds: backgrounds{known: map[placement.GenerationID]*background{}, retry: map[placement.GenerationID]time.Time{}}}
 }
 

@@ -52,7 +52,7 @@ func (NoIndex) Ensure(context.Context, placement.Placement) (int64, error) { ret
 // Drop logs that the entries remain in the vector store: nothing waits for one that may have
 // been deleted.
 func (x NoIndex) Drop(ctx context.Context, p placement.Location) error {
-	x.Log.WarnContext(ctx, "vectors remain in Milvus, which is not configured; delete its data", "collection", p.Collection, "partition", p.Partition)
+	x.Log.WarnContext(ctx, "vectors remain in Milvus, which is not configured; delete its data", "cell", p.Cell, "collection", p.Collection, "partition", p.Partition)
 	return nil
 }
 

@@ -178,9 +178,20 @@ func (MigrateArgs) Kind() string { return "placement.migrate" }
 // DropArgs are the arguments of the job that drops a location that is no longer used.
 // Locations are never reused.
 type DropArgs struct {
+	Cell       string `json:"cell,omitempty"` // missing in jobs of releases without cells
 	Collection string `json:"collection"`
 	Partition  string `json:"partition"`
 	Shared     bool   `json:"shared"`
+}
+
+// DropArgsOf returns the arguments for a location.
+func DropArgsOf(at placement.Location) DropArgs {
+	return DropArgs{Cell: at.Cell, Collection: at.Collection, Partition: at.Partition, Shared: at.Shared}
+}
+
+// Location returns the location to drop.
+func (a DropArgs) Location() placement.Location {
+	return placement.Location{Cell: a.Cell, Collection: a.Collection, Partition: a.Partition, Shared: a.Shared}
 }
 
 // Kind returns the job kind.

@@ -117,7 +117,7 @@ func (c *checker) partitions(ctx context.Context) (out []violation) {
 	if err != nil {
 		return failed("list partitions", err)
 	}
-	rows, err := c.Owner.Query(ctx, "select collection, partition, shared from placements")
+	rows, err := c.Owner.Query(ctx, "select cell, collection, partition, shared from placements")
 	if err != nil {
 		return failed("list placements", err)
 	}

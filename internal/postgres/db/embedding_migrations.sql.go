@@ -12,7 +12,7 @@ import (
 
 const advanceEmbeddingTarget = `-- name: AdvanceEmbeddingTarget :execrows
 update embedding_targets n set cursor = greatest(n.cursor, $1), state = case when $2::boolean then 'ready' else n.state end
-where n.tenant_id = $3 and n.collection = $4 and n.partition = $5 and n.partition_id = $6 and n.state <> 'cleaning'
+where n.tenant_id = $3 and n.cell = $4 and n.collection = $5 and n.partition = $6 and n.partition_id = $7 and n.state <> 'cleaning'
     and exists (select from embedding_migrations m where m.finished_at is null and m.phase <> 'rolling back')
 `
 
@@ -20,6 +20,7 @@ type AdvanceEmbeddingTargetParams struct {
 	Cursor      int64
 	Ready       bool
 	TenantID    string
+	Cell        string
 	Collection  string
 	Partition   string
 	PartitionID int64
@@ -30,6 +31,7 @@ func (q *Queries) AdvanceEmbeddingTarget(ctx context.Context, arg AdvanceEmbeddi
 		arg.Cursor,
 		arg.Ready,
 		arg.TenantID,
+		arg.Cell,
 		arg.Collection,
 		arg.Partition,
 		arg.PartitionID,
@@ -155,12 +157,13 @@ func (q *Queries) HasEmbeddingTarget(ctx context.Context, tenantID string) (bool
 }
 
 const insertEmbeddingTarget = `-- name: InsertEmbeddingTarget :exec
-insert into embedding_targets (tenant_id, generation, collection, partition, shared) values ($1, $2, $3, $4, $5)
+insert into embedding_targets (tenant_id, generation, cell, collection, partition, shared) values ($1, $2, $3, $4, $5, $6)
 `
 
 type InsertEmbeddingTargetParams struct {
 	TenantID   string
 	Generation string
+	Cell       string
 	Collection string
 	Partition  string
 	Shared     bool
@@ -170,6 +173,7 @@ func (q *Queries) InsertEmbeddingTarget(ctx context.Context, arg InsertEmbedding
 	_, err := q.db.Exec(ctx, insertEmbeddingTarget,
 		arg.TenantID,
 		arg.Generation,
+		arg.Cell,
 		arg.Collection,
 		arg.Partition,
 		arg.Shared,
@@ -178,17 +182,23 @@ func (q *Queries) InsertEmbeddingTarget(ctx context.Context, arg InsertEmbedding
 }
 
 const isEmbeddingTarget = `-- name: IsEmbeddingTarget :one
-select exists (select from embedding_targets where tenant_id = $1 and collection = $2 and partition = $3 and state <> 'cleaning')
+select exists (select from embedding_targets where tenant_id = $1 and cell = $2 and collection = $3 and partition = $4 and state <> 'cleaning')
 `
 
 type IsEmbeddingTargetParams struct {
 	TenantID   string
+	Cell       string
 	Collection string
 	Partition  string
 }
 
 func (q *Queries) IsEmbeddingTarget(ctx context.Context, arg IsEmbeddingTargetParams) (bool, error) {
-	row := q.db.QueryRow(ctx, isEmbeddingTarget, arg.TenantID, arg.Collection, arg.Partition)
+	row := q.db.QueryRow(ctx, isEmbeddingTarget,
+		arg.TenantID,
+		arg.Cell,
+		arg.Collection,
+		arg.Partition,
+	)
 	var exists bool
 	err := row.Scan(&exists)
 	return exists, err
@@ -338,7 +348,7 @@ func (q *Queries) LockEmbeddingPhase(ctx context.Context, id int64) ([]int64, er
 }
 
 const movePlacementToGeneration = `-- name: MovePlacementToGeneration :exec
-update placements p set generation = n.generation, collection = n.collection, partition = n.partition, shared = n.shared, partition_id = n.partition_id
+update placements p set generation = n.generation, cell = n.cell, collection = n.collection, partition = n.partition, shared = n.shared, partition_id = n.partition_id
 from embedding_targets n where p.tenant_id = $1 and n.tenant_id = p.tenant_id
 `
 
@@ -514,12 +524,13 @@ func (q *Queries) ScoreEmbeddingMigration(ctx context.Context, arg ScoreEmbeddin
 
 const setEmbeddingTargetPartition = `-- name: SetEmbeddingTargetPartition :execrows
 update embedding_targets set partition_id = $1, cursor = 0, state = 'copying'
-where tenant_id = $2 and collection = $3 and partition = $4 and partition_id <> $1 and state <> 'cleaning'
+where tenant_id = $2 and cell = $3 and collection = $4 and partition = $5 and partition_id <> $1 and state <> 'cleaning'
 `
 
 type SetEmbeddingTargetPartitionParams struct {
 	PartitionID int64
 	TenantID    string
+	Cell        string
 	Collection  string
 	Partition   string
 }
@@ -529,6 +540,7 @@ func (q *Queries) SetEmbeddingTargetPartition(ctx context.Context, arg SetEmbedd
 	result, err := q.db.Exec(ctx, setEmbeddingTargetPartition,
 		arg.PartitionID,
 		arg.TenantID,
+		arg.Cell,
 		arg.Collection,
 		arg.Partition,
 	)
@@ -565,10 +577,11 @@ func (q *Queries) StartEmbeddingMigration(ctx context.Context, arg StartEmbeddin
 }
 
 const tenantPlacementKind = `-- name: TenantPlacementKind :one
-select p.collection, p.shared from placements p join tenants t on t.id = p.tenant_id and t.state <> 'purging' where p.tenant_id = $1 for update of p
+select p.cell, p.collection, p.shared from placements p join tenants t on t.id = p.tenant_id and t.state <> 'purging' where p.tenant_id = $1 for update of p
 `
 
 type TenantPlacementKindRow struct {
+	Cell       string
 	Collection string
 	Shared     bool
 }
@@ -576,6 +589,6 @@ type TenantPlacementKindRow struct {
 func (q *Queries) TenantPlacementKind(ctx context.Context, tenantID string) (TenantPlacementKindRow, error) {
 	row := q.db.QueryRow(ctx, tenantPlacementKind, tenantID)
 	var i TenantPlacementKindRow
-	err := row.Scan(&i.Collection, &i.Shared)
+	err := row.Scan(&i.Cell, &i.Collection, &i.Shared)
 	return i, err
 }

@@ -152,6 +152,7 @@ type EmbeddingTarget struct {
 	PartitionID int64
 	Cursor      int64
 	State       string
+	Cell        string
 }
 
 // Erasures and revocations that are not in the erasure ledger yet
@@ -358,6 +359,7 @@ type Placement struct {
 	Partition   string
 	Shared      bool
 	PartitionID int64
+	Cell        string
 }
 
 // Copies of a tenant's units into a partition: the lost partition of its placement, or the target of a migration
@@ -372,6 +374,7 @@ type PlacementMigration struct {
 	Cursor      int64
 	HeartbeatAt time.Time
 	StartedAt   time.Time
+	Cell        string
 }
 
 // Sessions of platform administrators. They belong to no tenant and give no access to its data
@@ -558,6 +561,7 @@ type UserPlacement struct {
 	Partition    string
 	Shared       bool
 	GenerationID int16
+	Cell         string
 }
 
 // Named API tokens that users created, by hash

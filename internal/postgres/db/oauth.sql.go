@@ -111,7 +111,7 @@ const identifyHolder = `-- name: IdentifyHolder :one
 select h.tenant_id::uuid as tenant_id, h.user_id::bigint as user_id, h.expires_in::float8 as expires_in,
     coalesce(oauth_app($1::bytea), '')::text as app, n.name as tenant_name, u.name as user_name, n.suspended,
     q.memories, q.conversations, q.storage, q.users, q.requests_per_minute, q.list_tokens, q.user_memories, q.user_conversations,
-    p.collection::text as collection, p.partition::text as partition, p.shared::boolean as shared, p.generation_id::smallint as generation_id
+    p.cell::text as cell, p.collection::text as collection, p.partition::text as partition, p.shared::boolean as shared, p.generation_id::smallint as generation_id
 from oauth_holder($1::bytea, $2::text) h
 join users u on u.tenant_id = h.tenant_id::uuid and u.id = h.user_id::bigint
 join tenants n on n.id = h.tenant_id::uuid and n.state = 'active'
@@ -141,6 +141,7 @@ type IdentifyHolderRow struct {
 	ListTokens        int64
 	UserMemories      int64
 	UserConversations int64
+	Cell              string
 	Collection        string
 	Partition         string
 	Shared            bool
@@ -166,6 +167,7 @@ func (q *Queries) IdentifyHolder(ctx context.Context, arg IdentifyHolderParams) 
 		&i.ListTokens,
 		&i.UserMemories,
 		&i.UserConversations,
+		&i.Cell,
 		&i.Collection,
 		&i.Partition,
 		&i.Shared,

@@ -48,7 +48,7 @@ func (q *Queries) HasUnits(ctx context.Context, tenantID string) (bool, error) {
 }
 
 const leaveIndex = `-- name: LeaveIndex :exec
-update placements set collection = '', shared = false, partition_id = 0 where tenant_id = $1
+update placements set cell = '', collection = '', shared = false, partition_id = 0 where tenant_id = $1
 `
 
 func (q *Queries) LeaveIndex(ctx context.Context, tenantID string) error {
@@ -57,7 +57,7 @@ func (q *Queries) LeaveIndex(ctx context.Context, tenantID string) error {
 }
 
 const leaveIndexOfTarget = `-- name: LeaveIndexOfTarget :exec
-update embedding_targets set collection = '', shared = false, partition_id = 0 where tenant_id = $1 and state <> 'cleaning'
+update embedding_targets set cell = '', collection = '', shared = false, partition_id = 0 where tenant_id = $1 and state <> 'cleaning'
 `
 
 func (q *Queries) LeaveIndexOfTarget(ctx context.Context, tenantID string) error {
@@ -66,7 +66,7 @@ func (q *Queries) LeaveIndexOfTarget(ctx context.Context, tenantID string) error
 }
 
 const movePlacementToTarget = `-- name: MovePlacementToTarget :exec
-update placements p set generation = m.generation, collection = m.collection, partition = m.partition, shared = m.shared, partition_id = m.partition_id
+update placements p set generation = m.generation, cell = m.cell, collection = m.collection, partition = m.partition, shared = m.shared, partition_id = m.partition_id
 from placement_migrations m where p.tenant_id = $1 and m.tenant_id = p.tenant_id
 `
 
@@ -110,15 +110,16 @@ func (q *Queries) RestartMigration(ctx context.Context, tenantID string) (int64,
 }
 
 const startMigration = `-- name: StartMigration :one
-insert into placement_migrations (tenant_id, generation, collection, partition, shared, partition_id)
-select p.tenant_id, p.generation, $1, $2, $3, $4 from placements p where p.tenant_id = $5
-on conflict (tenant_id) do update set generation = excluded.generation, collection = excluded.collection,
+insert into placement_migrations (tenant_id, generation, cell, collection, partition, shared, partition_id)
+select p.tenant_id, p.generation, $1, $2, $3, $4, $5 from placements p where p.tenant_id = $6
+on conflict (tenant_id) do update set generation = excluded.generation, cell = excluded.cell, collection = excluded.collection,
     partition = excluded.partition, shared = excluded.shared, partition_id = excluded.partition_id,
     cursor = 0, run = nextval('placement_ids'), heartbeat_at = now()
 returning run
 `
 
 type StartMigrationParams struct {
+	Cell        string
 	Collection  string
 	Partition   string
 	Shared      bool
@@ -129,6 +130,7 @@ type StartMigrationParams struct {
 // Starts over with a new run if the tenant has a migration.
 func (q *Queries) StartMigration(ctx context.Context, arg StartMigrationParams) (int64, error) {
 	row := q.db.QueryRow(ctx, startMigration,
+		arg.Cell,
 		arg.Collection,
 		arg.Partition,
 		arg.Shared,

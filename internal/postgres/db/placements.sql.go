@@ -11,13 +11,14 @@ import (
 
 const countCollectionTenants = `-- name: CountCollectionTenants :many
 select x.collection, count(*) as tenants from (
-    select p.collection from placements p where p.generation = $1 and p.shared = $2::boolean
-    union all select m.collection from placement_migrations m where m.generation = $1 and m.shared = $2::boolean
-    union all select n.collection from embedding_targets n where n.generation = $1 and n.shared = $2::boolean and n.state <> 'cleaning'
+    select p.collection from placements p where p.cell = $1 and p.generation = $2 and p.shared = $3::boolean
+    union all select m.collection from placement_migrations m where m.cell = $1 and m.generation = $2 and m.shared = $3::boolean
+    union all select n.collection from embedding_targets n where n.cell = $1 and n.generation = $2 and n.shared = $3::boolean and n.state <> 'cleaning'
 ) x group by x.collection
 `
 
 type CountCollectionTenantsParams struct {
+	Cell       string
 	Generation string
 	Shared     bool
 }
@@ -28,7 +29,7 @@ type CountCollectionTenantsRow struct {
 }
 
 func (q *Queries) CountCollectionTenants(ctx context.Context, arg CountCollectionTenantsParams) ([]CountCollectionTenantsRow, error) {
-	rows, err := q.db.Query(ctx, countCollectionTenants, arg.Generation, arg.Shared)
+	rows, err := q.db.Query(ctx, countCollectionTenants, arg.Cell, arg.Generation, arg.Shared)
 	if err != nil {
 		return nil, err
 	}
@@ -59,13 +60,13 @@ func (q *Queries) GetIsolation(ctx context.Context, id string) (string, error) {
 }
 
 const getPlacement = `-- name: GetPlacement :many
-select p.collection, p.partition, p.shared, p.partition_id, p.generation, coalesce(g.id, 0)::smallint as generation_id, coalesce(g.dimensions, 0)::integer as dimensions,
-    coalesce(m.collection, '')::text as target_collection, coalesce(m.partition, '')::text as target_partition,
+select p.cell, p.collection, p.partition, p.shared, p.partition_id, p.generation, coalesce(g.id, 0)::smallint as generation_id, coalesce(g.dimensions, 0)::integer as dimensions,
+    coalesce(m.cell, '')::text as target_cell, coalesce(m.collection, '')::text as target_collection, coalesce(m.partition, '')::text as target_partition,
     coalesce(m.shared, false)::boolean as target_shared, coalesce(m.partition_id, 0)::bigint as target_partition_id,
     coalesce(m.run, 0)::bigint as run, coalesce(m.cursor, 0)::bigint as cursor,
     coalesce(m.heartbeat_at < now() - make_interval(secs => $1::float8), false)::boolean as stalled,
     coalesce(g.model, g.name, '')::text as model,
-    coalesce(n.collection, '')::text as next_collection, coalesce(n.partition, '')::text as next_partition,
+    coalesce(n.cell, '')::text as next_cell, coalesce(n.collection, '')::text as next_collection, coalesce(n.partition, '')::text as next_partition,
     coalesce(n.shared, false)::boolean as next_shared, coalesce(n.partition_id, 0)::bigint as next_partition_id,
     coalesce(ng.id, 0)::smallint as next_generation_id, coalesce(ng.dimensions, 0)::integer as next_dimensions,
     coalesce(n.cursor, 0)::bigint as next_cursor, coalesce(n.state, '')::text as next_state, coalesce(ng.model, ng.name, '')::text as next_model
@@ -80,6 +81,7 @@ type GetPlacementParams struct {
 }
 
 type GetPlacementRow struct {
+	Cell              string
 	Collection        string
 	Partition         string
 	Shared            bool
@@ -87,6 +89,7 @@ type GetPlacementRow struct {
 	Generation        string
 	GenerationID      int16
 	Dimensions        int32
+	TargetCell        string
 	TargetCollection  string
 	TargetPartition   string
 	TargetShared      bool
@@ -95,6 +98,7 @@ type GetPlacementRow struct {
 	Cursor            int64
 	Stalled           bool
 	Model             string
+	NextCell          string
 	NextCollection    string
 	NextPartition     string
 	NextShared        bool
@@ -117,6 +121,7 @@ func (q *Queries) GetPlacement(ctx context.Context, arg GetPlacementParams) ([]G
 	for rows.Next() {
 		var i GetPlacementRow
 		if err := rows.Scan(
+			&i.Cell,
 			&i.Collection,
 			&i.Partition,
 			&i.Shared,
@@ -124,6 +129,7 @@ func (q *Queries) GetPlacement(ctx context.Context, arg GetPlacementParams) ([]G
 			&i.Generation,
 			&i.GenerationID,
 			&i.Dimensions,
+			&i.TargetCell,
 			&i.TargetCollection,
 			&i.TargetPartition,
 			&i.TargetShared,
@@ -132,6 +138,7 @@ func (q *Queries) GetPlacement(ctx context.Context, arg GetPlacementParams) ([]G
 			&i.Cursor,
 			&i.Stalled,
 			&i.Model,
+			&i.NextCell,
 			&i.NextCollection,
 			&i.NextPartition,
 			&i.NextShared,
@@ -153,7 +160,7 @@ func (q *Queries) GetPlacement(ctx context.Context, arg GetPlacementParams) ([]G
 }
 
 const getTenantLocation = `-- name: GetTenantLocation :one
-select t.isolation, coalesce(p.collection, '')::text as collection, coalesce(p.partition, '')::text as partition,
+select t.isolation, coalesce(p.cell, '')::text as cell, coalesce(p.collection, '')::text as collection, coalesce(p.partition, '')::text as partition,
     coalesce(p.shared, false)::boolean as shared, coalesce(g.dimensions, 0)::integer as dimensions
 from tenants t left join placements p on p.tenant_id = t.id left join embedding_generations g on g.name = p.generation
 where t.id = $1 and t.state = 'active' for share of t
@@ -161,6 +168,7 @@ where t.id = $1 and t.state = 'active' for share of t
 
 type GetTenantLocationRow struct {
 	Isolation  string
+	Cell       string
 	Collection string
 	Partition  string
 	Shared     bool
@@ -172,6 +180,7 @@ func (q *Queries) GetTenantLocation(ctx context.Context, tenantID string) (GetTe
 	var i GetTenantLocationRow
 	err := row.Scan(
 		&i.Isolation,
+		&i.Cell,
 		&i.Collection,
 		&i.Partition,
 		&i.Shared,
@@ -182,8 +191,8 @@ func (q *Queries) GetTenantLocation(ctx context.Context, tenantID string) (GetTe
 
 const insertPlacement = `-- name: InsertPlacement :exec
 with p as (
-    insert into placements (tenant_id, generation, collection, partition, shared)
-    values ($1, $2, $3, $4, $5) returning tenant_id
+    insert into placements (tenant_id, generation, cell, collection, partition, shared)
+    values ($1, $2, $3, $4, $5, $6) returning tenant_id
 )
 select pg_notify('mnemo_identity', 'tenant:' || tenant_id) from p
 `
@@ -191,6 +200,7 @@ select pg_notify('mnemo_identity', 'tenant:' || tenant_id) from p
 type InsertPlacementParams struct {
 	TenantID   string
 	Generation string
+	Cell       string
 	Collection string
 	Partition  string
 	Shared     bool
@@ -201,6 +211,7 @@ func (q *Queries) InsertPlacement(ctx context.Context, arg InsertPlacementParams
 	_, err := q.db.Exec(ctx, insertPlacement,
 		arg.TenantID,
 		arg.Generation,
+		arg.Cell,
 		arg.Collection,
 		arg.Partition,
 		arg.Shared,
@@ -211,16 +222,21 @@ func (q *Queries) InsertPlacement(ctx context.Context, arg InsertPlacementParams
 const latestPartitionID = `-- name: LatestPartitionID :one
 select greatest(
     (select max(p.partition_id) from placements p join tenants t on t.id = p.tenant_id
-        where p.shared and p.collection = $1 and t.state = 'active'),
+        where p.shared and p.cell = $1 and p.collection = $2 and t.state = 'active'),
     (select max(m.partition_id) from placement_migrations m join tenants t on t.id = m.tenant_id join placements p on p.tenant_id = m.tenant_id
-        where m.shared and m.collection = $1 and t.state = 'active' and p.partition <> m.partition),
-    (select max(n.partition_id) from embedding_targets n where n.shared and n.collection = $1 and n.state <> 'cleaning'),
+        where m.shared and m.cell = $1 and m.collection = $2 and t.state = 'active' and p.partition <> m.partition),
+    (select max(n.partition_id) from embedding_targets n where n.shared and n.cell = $1 and n.collection = $2 and n.state <> 'cleaning'),
     0)::bigint
 `
 
+type LatestPartitionIDParams struct {
+	Cell       string
+	Collection string
+}
+
 // A rebuild has the id of its placement, so only migrations to another location count.
-func (q *Queries) LatestPartitionID(ctx context.Context, collection string) (int64, error) {
-	row := q.db.QueryRow(ctx, latestPartitionID, collection)
+func (q *Queries) LatestPartitionID(ctx context.Context, arg LatestPartitionIDParams) (int64, error) {
+	row := q.db.QueryRow(ctx, latestPartitionID, arg.Cell, arg.Collection)
 	var column_1 int64
 	err := row.Scan(&column_1)
 	return column_1, err
@@ -228,16 +244,17 @@ func (q *Queries) LatestPartitionID(ctx context.Context, collection string) (int
 
 const listTenantsInPartition = `-- name: ListTenantsInPartition :many
 select p.tenant_id, p.partition from placements p
-where p.collection = $1 and p.partition_id = $2 and ($3::boolean or p.partition = $4)
+where p.cell = $1 and p.collection = $2 and p.partition_id = $3 and ($4::boolean or p.partition = $5)
 union all
 select m.tenant_id, m.partition from placement_migrations m
-where m.collection = $1 and m.partition_id = $2 and ($3::boolean or m.partition = $4)
+where m.cell = $1 and m.collection = $2 and m.partition_id = $3 and ($4::boolean or m.partition = $5)
 union all
 select n.tenant_id, n.partition from embedding_targets n
-where n.collection = $1 and n.partition_id = $2 and ($3::boolean or n.partition = $4) and n.state <> 'cleaning'
+where n.cell = $1 and n.collection = $2 and n.partition_id = $3 and ($4::boolean or n.partition = $5) and n.state <> 'cleaning'
 `
 
 type ListTenantsInPartitionParams struct {
+	Cell        string
 	Collection  string
 	PartitionID int64
 	Shared      bool
@@ -249,9 +266,10 @@ type ListTenantsInPartitionRow struct {
 	Partition string
 }
 
-// Tenants whose current or target partition has the id: one tenant, or all of a shared collection.
+// Tenants whose current or target partition has the id: one tenant, or all of a shared collection. Another cell can assign the same ids.
 func (q *Queries) ListTenantsInPartition(ctx context.Context, arg ListTenantsInPartitionParams) ([]ListTenantsInPartitionRow, error) {
 	rows, err := q.db.Query(ctx, listTenantsInPartition,
+		arg.Cell,
 		arg.Collection,
 		arg.PartitionID,
 		arg.Shared,
@@ -296,7 +314,7 @@ func (q *Queries) LockPlacement(ctx context.Context, tenantID string) error {
 
 const setFirstPartitionID = `-- name: SetFirstPartitionID :execrows
 update placements p set partition_id = $1
-where p.tenant_id = $2 and p.partition_id = 0 and p.collection = $3 and p.partition = $4
+where p.tenant_id = $2 and p.partition_id = 0 and p.cell = $3 and p.collection = $4 and p.partition = $5
     and exists (select from tenants t where t.id = p.tenant_id and t.state = 'active')
     and not exists (select from placement_migrations m where m.tenant_id = p.tenant_id)
     and not exists (select from units u where u.tenant_id = p.tenant_id)
@@ -305,6 +323,7 @@ where p.tenant_id = $2 and p.partition_id = 0 and p.collection = $3 and p.partit
 type SetFirstPartitionIDParams struct {
 	PartitionID int64
 	TenantID    string
+	Cell        string
 	Collection  string
 	Partition   string
 }
@@ -314,6 +333,7 @@ func (q *Queries) SetFirstPartitionID(ctx context.Context, arg SetFirstPartition
 	result, err := q.db.Exec(ctx, setFirstPartitionID,
 		arg.PartitionID,
 		arg.TenantID,
+		arg.Cell,
 		arg.Collection,
 		arg.Partition,
 	)

@@ -180,7 +180,7 @@ select s.hash, s.tenant_id, s.user_id, n.namespace, n.name as tenant_name, n.dis
     case when u.issuer is null then '' else u.email end::text as email, coalesce(u.issuer, '')::text as issuer, s.authenticated_at,
     (case when u.issuer is null then u.name else lower(u.email) end = any(n.administrators))::boolean as administrator,
     q.memories, q.conversations, q.storage, q.users, q.requests_per_minute, q.list_tokens, q.user_memories, q.user_conversations,
-    p.collection::text as collection, p.partition::text as partition, p.shared::boolean as shared, p.generation_id::smallint as generation_id
+    p.cell::text as cell, p.collection::text as collection, p.partition::text as partition, p.shared::boolean as shared, p.generation_id::smallint as generation_id
 from sessions s
 join users u on u.tenant_id = s.tenant_id and u.id = s.user_id and u.active
     and u.password_hash is not distinct from s.password_hash
@@ -210,6 +210,7 @@ type GetSessionRow struct {
 	ListTokens        int64
 	UserMemories      int64
 	UserConversations int64
+	Cell              string
 	Collection        string
 	Partition         string
 	Shared            bool
@@ -239,6 +240,7 @@ func (q *Queries) GetSession(ctx context.Context, hash []byte) (GetSessionRow, e
 		&i.ListTokens,
 		&i.UserMemories,
 		&i.UserConversations,
+		&i.Cell,
 		&i.Collection,
 		&i.Partition,
 		&i.Shared,

@@ -23,7 +23,7 @@ with t as (
 select t.tenant_id::uuid as tenant_id, t.user_id::bigint as user_id, t.hash::bytea as hash, t.generation::bigint as generation, t.id::text as token_id,
     coalesce(extract(epoch from t.expires_at - now()), 0)::float8 as expires_in, n.name as tenant_name, u.name as user_name, n.suspended,
     q.memories, q.conversations, q.storage, q.users, q.requests_per_minute, q.list_tokens, q.user_memories, q.user_conversations,
-    p.collection::text as collection, p.partition::text as partition, p.shared::boolean as shared, p.generation_id::smallint as generation_id,
+    p.cell::text as cell, p.collection::text as collection, p.partition::text as partition, p.shared::boolean as shared, p.generation_id::smallint as generation_id,
     (t.last_used_at is null or t.last_used_at < now() - interval '1 minute')::boolean as stale,
     u.kind = 'application' as application, coalesce(a.scopes, t.scopes)::text[] as scopes, coalesce(a.allowed_origins, '{}')::text[] as allowed_origins,
     coalesce(a.requests_per_minute, 0)::bigint as application_requests_per_minute
@@ -53,6 +53,7 @@ type IdentifyRow struct {
 	ListTokens                   int64
 	UserMemories                 int64
 	UserConversations            int64
+	Cell                         string
 	Collection                   string
 	Partition                    string
 	Shared                       bool
@@ -87,6 +88,7 @@ func (q *Queries) Identify(ctx context.Context, hash []byte) (IdentifyRow, error
 		&i.ListTokens,
 		&i.UserMemories,
 		&i.UserConversations,
+		&i.Cell,
 		&i.Collection,
 		&i.Partition,
 		&i.Shared,

@@ -46,7 +46,7 @@ select n.tenant_id, n.state from embedding_targets n order by n.state desc, n.te
 select name from embedding_generations where id = @id;
 
 -- name: TenantPlacementKind :one
-select p.collection, p.shared from placements p join tenants t on t.id = p.tenant_id and t.state <> 'purging' where p.tenant_id = @tenant_id for update of p;
+select p.cell, p.collection, p.shared from placements p join tenants t on t.id = p.tenant_id and t.state <> 'purging' where p.tenant_id = @tenant_id for update of p;
 
 -- name: LockEmbeddingPhase :many
 -- Returns a row while tenants migrate to the target.
@@ -56,23 +56,23 @@ select id from embedding_migrations where id = @id and phase in ('copying', 'can
 select exists (select from embedding_targets where tenant_id = @tenant_id);
 
 -- name: InsertEmbeddingTarget :exec
-insert into embedding_targets (tenant_id, generation, collection, partition, shared) values (@tenant_id, @generation, @collection, @partition, @shared);
+insert into embedding_targets (tenant_id, generation, cell, collection, partition, shared) values (@tenant_id, @generation, @cell, @collection, @partition, @shared);
 
 -- name: SetEmbeddingTargetPartition :execrows
 -- Another partition is empty: the copy starts again, and users are served with the other generation until it is complete.
 update embedding_targets set partition_id = @partition_id, cursor = 0, state = 'copying'
-where tenant_id = @tenant_id and collection = @collection and partition = @partition and partition_id <> @partition_id and state <> 'cleaning';
+where tenant_id = @tenant_id and cell = @cell and collection = @collection and partition = @partition and partition_id <> @partition_id and state <> 'cleaning';
 
 -- name: IsEmbeddingTarget :one
-select exists (select from embedding_targets where tenant_id = @tenant_id and collection = @collection and partition = @partition and state <> 'cleaning');
+select exists (select from embedding_targets where tenant_id = @tenant_id and cell = @cell and collection = @collection and partition = @partition and state <> 'cleaning');
 
 -- name: AdvanceEmbeddingTarget :execrows
 update embedding_targets n set cursor = greatest(n.cursor, @cursor), state = case when @ready::boolean then 'ready' else n.state end
-where n.tenant_id = @tenant_id and n.collection = @collection and n.partition = @partition and n.partition_id = @partition_id and n.state <> 'cleaning'
+where n.tenant_id = @tenant_id and n.cell = @cell and n.collection = @collection and n.partition = @partition and n.partition_id = @partition_id and n.state <> 'cleaning'
     and exists (select from embedding_migrations m where m.finished_at is null and m.phase <> 'rolling back');
 
 -- name: MovePlacementToGeneration :exec
-update placements p set generation = n.generation, collection = n.collection, partition = n.partition, shared = n.shared, partition_id = n.partition_id
+update placements p set generation = n.generation, cell = n.cell, collection = n.collection, partition = n.partition, shared = n.shared, partition_id = n.partition_id
 from embedding_targets n where p.tenant_id = @tenant_id and n.tenant_id = p.tenant_id;
 
 -- name: CleanEmbeddingTarget :exec

@@ -2,8 +2,8 @@
 select t.id, t.resource, t.cluster, t.namespace, coalesce(t.namespace_uid, '') as namespace_uid, t.name, t.state, t.deletion_policy, t.retired_at,
     u.memories, u.conversations, u.blocked, u.storage,
     ((select count(*) from users x where x.tenant_id = t.id and x.kind = 'user' and x.active) + u.application_users)::bigint as users,
-    coalesce(p.collection, '') as collection, coalesce(p.partition, '') as partition, coalesce(p.shared, false) as shared,
-    coalesce(m.collection, '') as target_collection, coalesce(m.partition, '') as target_partition, coalesce(m.shared, false) as target_shared
+    coalesce(p.cell, '') as cell, coalesce(p.collection, '') as collection, coalesce(p.partition, '') as partition, coalesce(p.shared, false) as shared,
+    coalesce(m.cell, '') as target_cell, coalesce(m.collection, '') as target_collection, coalesce(m.partition, '') as target_partition, coalesce(m.shared, false) as target_shared
 from tenants t
 join usage u on u.tenant_id = t.id
 left join placements p on p.tenant_id = t.id

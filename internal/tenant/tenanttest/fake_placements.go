@@ -121,7 +121,7 @@ func (f *Fake) MarkLost(_ context.Context, p placement.Placement) (err error) {
 		return err
 	}
 	matches := func(q placement.Placement) bool {
-		same := q.Location == p.Location || p.Shared && q.Shared && q.Collection == p.Collection
+		same := q.Location == p.Location || p.Shared && q.Shared && idKey(q.Location) == idKey(p.Location)
 		return same && q.PartitionID == p.PartitionID
 	}
 	for _, r := range f.rows {
@@ -151,7 +151,7 @@ func (f *Fake) LatestPartitionID(_ context.Context, at placement.Location) (part
 	}
 	for _, r := range f.rows {
 		for _, p := range []placement.Placement{r.placement.Current, r.placement.Migration.Target} {
-			if !r.retired && p.Shared && p.Collection == at.Collection {
+			if !r.retired && p.Shared && idKey(p.Location) == idKey(at) {
 				partitionID = max(partitionID, p.PartitionID)
 			}
 		}
