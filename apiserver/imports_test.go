@@ -183,7 +183,7 @@ func TestImportRejectsInvalidForms(t *testing.T) {
 		"no boundary":        {good, "multipart/form-data", 415, "with a boundary"},
 		"wrong boundary":     {good, "multipart/form-data; boundary=other", 400, "incomplete or invalid form"},
 		"truncated":          {good[:len(good)-30], contentType, 400, "incomplete or invalid form"},
-		"no file name":       {unnamed, unnamedType, 400, "each part must have a file name"},
+		"no file name":       {unnamed, unnamedType, 400, "each part named files must have a file name"},
 		"no file":            {none, noneType, 400, "file is required"},
 		"empty file":         {empty, emptyType, 400, "file must not be empty"},
 		"empty second file":  {second, secondType, 400, "export.json: file must not be empty"},

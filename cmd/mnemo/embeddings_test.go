@@ -31,7 +31,7 @@ func TestEmbeddings(t *testing.T) {
 
 	t.Setenv("MNEMO_NEXT_EMBEDDER", "local")
 	t.Setenv("MNEMO_NEXT_MODEL", "e5-small-v2-int8")
-	e.expectError(t, "all vectors are of model e5-small-v2-int8 already", migrate...)
+	e.expectError(t, "all vectors already use model e5-small-v2-int8", migrate...)
 	t.Setenv("MNEMO_NEXT_MODEL", "all-MiniLM-L6-v2-int8")
 	t.Setenv("MNEMO_NEXT_MODEL_DIR", testkit.ModelDirs(t)["all-MiniLM-L6-v2-int8"])
 	e.expectError(t, "--canary-percent", append(migrate, "--canary-percent", "101")...)

@@ -124,7 +124,7 @@ func TestVerifyDetects(t *testing.T) {
 		"a repeated record":            {lines(func(l []string) []string { return slices.Insert(l, 3, l[2]) }), nil, "line 4: record 2 follows record 2: records were reordered or repeated"},
 		"a cut-off file":               {lines(func(l []string) []string { return l[:4] }), nil, "the file is incomplete"},
 		"a cut-off line":               {lines(func(l []string) []string { return append(l[:3], l[3][:20]) }), nil, "line 4: not a line"},
-		"lines after the last":         {lines(func(l []string) []string { return append(l, l[1]) }), nil, "line 9: the file continues"},
+		"lines after the last":         {lines(func(l []string) []string { return append(l, l[1]) }), nil, "line 9: the file has data after its footer"},
 		"no header":                    {lines(func(l []string) []string { return l[1:] }), nil, "line 1: "},
 		"a record of another tenant":   {lines(func(l []string) []string { l[0] = strings.Replace(l[0], "0001", "0002", 1); return l }), nil, "line 2: record 1 is of another tenant"},
 		"a long line":                  {whole[0] + strings.Repeat("x", 1<<20) + "\n", nil, "line 2: not a line of an audit file: it is longer than 65536 bytes"},

@@ -54,8 +54,8 @@ func TestGuardRejectsReplacedModel(t *testing.T) {
 	now = now.Add(guardEvery + time.Second)
 	for name, g := range map[string]*guarded{"a running server": running, "a new server": open()} {
 		_, err := g.Embed(t.Context(), []string{"text"})
-		if !fault.Is(err, fault.Unavailable) || !strings.Contains(err.Error(), "another model") {
-			t.Errorf("%s: Embed = %v, want Unavailable: another model", name, err)
+		if !fault.Is(err, fault.Unavailable) || !strings.Contains(err.Error(), "a different model") {
+			t.Errorf("%s: Embed = %v, want Unavailable: a different model", name, err)
 		}
 		if _, err := g.EmbedQuery(t.Context(), "text"); !fault.Is(err, fault.Unavailable) {
 			t.Errorf("%s: EmbedQuery = %v, want Unavailable", name, err)
