@@ -34,7 +34,7 @@ func (w *conversationWriter) quotedMessages(ctx context.Context, conversation st
 		if q.Sender != retrieve.MemorySender {
 			of = append(of, i)
 			p.Days, p.Senders = append(p.Days, q.Day), append(p.Senders, q.Sender)
-			p.Openings, p.Seqs = append(p.Openings, q.Opening), append(p.Seqs, integer(q.Message))
+			p.Openings, p.Seqs = append(p.Openings, []byte(q.Opening)), append(p.Seqs, integer(q.Message))
 		}
 	}
 	if len(of) == 0 {

@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/mnemo-dev/mnemo/internal/chat"
 	"github.com/mnemo-dev/mnemo/internal/memory"
+	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
@@ -104,6 +106,29 @@ func TestRecalledTextIsNotFoundLater(t *testing.T) {
 	}
 	if n := b.count(t, "select count(*) from units where conversation_id = $1 and tsv @@ plainto_tsquery('english', 'says')", other.ID); n != 0 {
 		t.Errorf("%d units contain the words of a neighbour that were recalled", n)
+	}
+}
+
+// A recall may quote any piece of a long message, of which characters have several bytes.
+func TestRecalledPieceHasNoUnits(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	scope := b.users[0]
+	var text strings.Builder
+	for i := range 60 {
+		fmt.Fprintf(&text, "Größe %d: „Straße“ — naïve Übung, 日本語 %d.\n", i, i)
+	}
+	b.upsert(t, scope, pasted("long", text.String()))
+	pieces := retrieve.Split(text.String())
+	if len(pieces) < 3 {
+		t.Fatalf("%d pieces, want 3 or more", len(pieces))
+	}
+	for i, p := range pieces {
+		content := "Conversation long (2025-05-10)\n[1] human: " + strings.TrimSpace(text.String()[p.Start:p.End])
+		out := b.upsert(t, scope, pasted(fmt.Sprint("paste", i), content+"\nMore?"))
+		if diff := cmp.Diff([]string{"More?"}, b.searchable(t, out.Conversation.ID)); diff != "" {
+			t.Errorf("piece %d (-want +got):\n%s", i, diff)
+		}
 	}
 }
 

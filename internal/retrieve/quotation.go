@@ -12,15 +12,20 @@ const (
 	MemorySender  = "memory"
 )
 
-// maxOpening is the maximum length of Quotation.Opening, in bytes.
-const maxOpening = 40
+// Maximum length of Quotation.Opening, in bytes. That of a memory is longer, because many
+// memories begin with the same words; that of a message may exceed none of its pieces.
+const (
+	maxOpening       = 40
+	maxMemoryOpening = 100
+)
 
 // Quotation is a passage that looks like a line of Packed.Content: "[1] human: …" below
 // a heading.
 type Quotation struct {
 	Sender string    // MemorySender for a memory
 	Day    time.Time // that the heading names; zero for a memory
-	// Opening is the beginning of the quoted text. The original contains it.
+	// Opening is the beginning of the quoted text. A piece of the original begins with it,
+	// after white space.
 	Opening string
 
 	text    string // that contains the passage
@@ -47,7 +52,10 @@ func Quotations(text string) []Quotation {
 			q = next
 		}
 		q.Sender, q.start, q.quoted = text[at[2]:at[3]], at[0], at[1]
-		q.Opening = opening(text[at[1]:])
+		q.Opening = opening(text[at[1]:], maxOpening)
+		if q.Sender == MemorySender {
+			q.Opening = opening(text[at[1]:], maxMemoryOpening)
+		}
 		if q.Opening != "" && q.heading.End > 0 && q.Day.IsZero() == (q.Sender == MemorySender) {
 			out = append(out, q)
 		}
@@ -76,8 +84,8 @@ func headed(text string, line int) (Quotation, bool) {
 }
 
 // opening returns the beginning of the first line of a quoted text, up to an ellipsis that may be Pack's.
-func opening(text string) string {
-	text, _, _ = strings.Cut(text[:floor(text, min(len(text), maxOpening))], "\n")
+func opening(text string, limit int) string {
+	text, _, _ = strings.Cut(text[:floor(text, min(len(text), limit))], "\n")
 	own := len(text) - len(strings.TrimLeft(text, ellipsis+" "))
 	if n := strings.Index(text[own:], ellipsis); n > 0 {
 		text = text[:own+n]

@@ -359,9 +359,18 @@ func (q *Queries) Passages(ctx context.Context, arg PassagesParams) ([]PassagesR
 }
 
 const quotedMemories = `-- name: QuotedMemories :many
+with written as materialized (
+    select ltrim(e.text, E' \t\r\n') as start, e.text, e.seq from memories e where e.tenant_id = $2 and e.user_id = $3
+), openings as materialized (
+    select left(w.start, l.length) as opening, l.length, w.text, w.seq
+    from written w cross join (select distinct char_length(b) as length from unnest($1::text[]) b) l
+    where (left(w.start, l.length) in (select unnest($1::text[]))) is true
+), found as (
+    select o.opening, o.text, row_number() over (partition by o.opening order by o.seq) as place from openings o where char_length(o.opening) = o.length
+)
 select q.n::int as n, m.text
 from (select generate_subscripts($1::text[], 1) as n, unnest($1::text[]) as opening) q
-join memories m on m.tenant_id = $2 and m.user_id = $3 and starts_with(ltrim(m.text, E' \t\r\n'), q.opening)
+join found m on m.opening = q.opening and m.place <= 10
 `
 
 type QuotedMemoriesParams struct {
@@ -375,7 +384,7 @@ type QuotedMemoriesRow struct {
 	Text string
 }
 
-// Memories that begin like a quotation.
+// Memories that begin like a quotation, at most 10 for each beginning. They are read once, as in QuotedMessages.
 func (q *Queries) QuotedMemories(ctx context.Context, arg QuotedMemoriesParams) ([]QuotedMemoriesRow, error) {
 	rows, err := q.db.Query(ctx, quotedMemories, arg.Openings, arg.TenantID, arg.UserID)
 	if err != nil {
@@ -397,24 +406,42 @@ func (q *Queries) QuotedMemories(ctx context.Context, arg QuotedMemoriesParams) 
 }
 
 const quotedMessages = `-- name: QuotedMessages :many
+with written as materialized (
+    select d.day, d.sender, o.conversation_id, o.seq, o.created_at, o.text, ltrim(substring(o.raw from x.span_start + 1 for 60), '\x20090d0a'::bytea) as start
+    from (select distinct unnest($1::timestamptz[]) as day, unnest($2::text[]) as sender) d
+    cross join lateral (
+        select e.conversation_id, e.seq, e.created_at, e.text, convert_to(e.text, 'UTF8') as raw from messages e
+        where e.tenant_id = $5 and e.user_id = $6 and e.created_at >= d.day and e.created_at < d.day + interval '24 hours'
+            and e.sender = d.sender
+        offset 0) o
+    cross join lateral (
+        select i.span_start from units i
+        where i.tenant_id = $5 and i.user_id = $6 and i.conversation_id = o.conversation_id and i.seq = o.seq
+        union select 0) x
+), openings as materialized (
+    select w.day, w.sender, w.conversation_id, w.seq, w.created_at, w.text, substring(w.start from 1 for l.length) as opening, l.length
+    from written w cross join (select distinct octet_length(b) as length from unnest($3::bytea[]) b) l
+    where (substring(w.start from 1 for l.length) in (select unnest($3::bytea[]))) is true
+), found as (
+    select o.day, o.sender, o.conversation_id, o.seq, o.text, o.opening,
+        row_number() over (partition by o.day, o.sender, o.opening order by o.created_at, o.conversation_id, o.seq) as place
+    from openings o where octet_length(o.opening) = o.length
+)
 select q.n::int as n, c.title, m.text, coalesce(u.starts, '{}')::int[] as starts, coalesce(u.ends, '{}')::int[] as ends
 from (select generate_subscripts($1::timestamptz[], 1) as n, unnest($1::timestamptz[]) as day, unnest($2::text[]) as sender,
-    unnest($3::text[]) as opening, unnest($4::int[]) as seq) q
-cross join lateral (
-    select o.conversation_id, o.seq, o.text from messages o
-    where o.tenant_id = $5 and o.user_id = $6 and o.created_at >= q.day and o.created_at < q.day + interval '24 hours'
-        and o.sender = q.sender and strpos(o.text, q.opening) > 0 and (o.conversation_id <> $7 or o.seq <> q.seq)
-    order by o.created_at limit 10) m
+    unnest($3::bytea[]) as opening, unnest($4::int[]) as seq) q
+join found m on m.day = q.day and m.sender = q.sender and m.opening = q.opening and m.place <= 10
 join conversations c on c.tenant_id = $5 and c.user_id = $6 and c.id = m.conversation_id
 left join lateral (
     select array_agg(p.span_start order by p.span_start) as starts, array_agg(p.span_end order by p.span_start) as ends from units p
     where p.tenant_id = $5 and p.user_id = $6 and p.conversation_id = m.conversation_id and p.seq = m.seq) u on true
+where m.conversation_id <> $7::uuid or m.seq <> q.seq
 `
 
 type QuotedMessagesParams struct {
 	Days           []time.Time
 	Senders        []string
-	Openings       []string
+	Openings       [][]byte
 	Seqs           []int32
 	TenantID       string
 	UserID         int64
@@ -429,7 +456,9 @@ type QuotedMessagesRow struct {
 	Ends   []int32
 }
 
-// Messages of a day that contain the beginning of a quotation, with their units. The text is compared first (offset 0).
+// Messages of a day of which a unit begins like a quotation, with their units: at most 10 for each beginning. A message
+// without units begins with its text. The messages of the days are read once, however many quotations there are:
+// "is true" keeps the set of beginnings a hash table, with any plan.
 func (q *Queries) QuotedMessages(ctx context.Context, arg QuotedMessagesParams) ([]QuotedMessagesRow, error) {
 	rows, err := q.db.Query(ctx, quotedMessages,
 		arg.Days,

@@ -63,22 +63,51 @@ where tenant_id = @tenant_id and user_id = @user_id and conversation_id = any(@i
 order by conversation_id, sender <> 'human', seq;
 
 -- name: QuotedMessages :many
--- Messages of a day that contain the beginning of a quotation, with their units. The text is compared first (offset 0).
+-- Messages of a day of which a unit begins like a quotation, with their units: at most 10 for each beginning. A message
+-- without units begins with its text. The messages of the days are read once, however many quotations there are:
+-- "is true" keeps the set of beginnings a hash table, with any plan.
+with written as materialized (
+    select d.day, d.sender, o.conversation_id, o.seq, o.created_at, o.text, ltrim(substring(o.raw from x.span_start + 1 for 60), '\x20090d0a'::bytea) as start
+    from (select distinct unnest(@days::timestamptz[]) as day, unnest(@senders::text[]) as sender) d
+    cross join lateral (
+        select e.conversation_id, e.seq, e.created_at, e.text, convert_to(e.text, 'UTF8') as raw from messages e
+        where e.tenant_id = @tenant_id and e.user_id = @user_id and e.created_at >= d.day and e.created_at < d.day + interval '24 hours'
+            and e.sender = d.sender
+        offset 0) o
+    cross join lateral (
+        select i.span_start from units i
+        where i.tenant_id = @tenant_id and i.user_id = @user_id and i.conversation_id = o.conversation_id and i.seq = o.seq
+        union select 0) x
+), openings as materialized (
+    select w.day, w.sender, w.conversation_id, w.seq, w.created_at, w.text, substring(w.start from 1 for l.length) as opening, l.length
+    from written w cross join (select distinct octet_length(b) as length from unnest(@openings::bytea[]) b) l
+    where (substring(w.start from 1 for l.length) in (select unnest(@openings::bytea[]))) is true
+), found as (
+    select o.day, o.sender, o.conversation_id, o.seq, o.text, o.opening,
+        row_number() over (partition by o.day, o.sender, o.opening order by o.created_at, o.conversation_id, o.seq) as place
+    from openings o where octet_length(o.opening) = o.length
+)
 select q.n::int as n, c.title, m.text, coalesce(u.starts, '{}')::int[] as starts, coalesce(u.ends, '{}')::int[] as ends
 from (select generate_subscripts(@days::timestamptz[], 1) as n, unnest(@days::timestamptz[]) as day, unnest(@senders::text[]) as sender,
-    unnest(@openings::text[]) as opening, unnest(@seqs::int[]) as seq) q
-cross join lateral (
-    select o.conversation_id, o.seq, o.text from messages o
-    where o.tenant_id = @tenant_id and o.user_id = @user_id and o.created_at >= q.day and o.created_at < q.day + interval '24 hours'
-        and o.sender = q.sender and strpos(o.text, q.opening) > 0 and (o.conversation_id <> @conversation_id or o.seq <> q.seq)
-    order by o.created_at limit 10) m
+    unnest(@openings::bytea[]) as opening, unnest(@seqs::int[]) as seq) q
+join found m on m.day = q.day and m.sender = q.sender and m.opening = q.opening and m.place <= 10
 join conversations c on c.tenant_id = @tenant_id and c.user_id = @user_id and c.id = m.conversation_id
 left join lateral (
     select array_agg(p.span_start order by p.span_start) as starts, array_agg(p.span_end order by p.span_start) as ends from units p
-    where p.tenant_id = @tenant_id and p.user_id = @user_id and p.conversation_id = m.conversation_id and p.seq = m.seq) u on true;
+    where p.tenant_id = @tenant_id and p.user_id = @user_id and p.conversation_id = m.conversation_id and p.seq = m.seq) u on true
+where m.conversation_id <> @conversation_id::uuid or m.seq <> q.seq;
 
 -- name: QuotedMemories :many
--- Memories that begin like a quotation.
+-- Memories that begin like a quotation, at most 10 for each beginning. They are read once, as in QuotedMessages.
+with written as materialized (
+    select ltrim(e.text, E' \t\r\n') as start, e.text, e.seq from memories e where e.tenant_id = @tenant_id and e.user_id = @user_id
+), openings as materialized (
+    select left(w.start, l.length) as opening, l.length, w.text, w.seq
+    from written w cross join (select distinct char_length(b) as length from unnest(@openings::text[]) b) l
+    where (left(w.start, l.length) in (select unnest(@openings::text[]))) is true
+), found as (
+    select o.opening, o.text, row_number() over (partition by o.opening order by o.seq) as place from openings o where char_length(o.opening) = o.length
+)
 select q.n::int as n, m.text
 from (select generate_subscripts(@openings::text[], 1) as n, unnest(@openings::text[]) as opening) q
-join memories m on m.tenant_id = @tenant_id and m.user_id = @user_id and starts_with(ltrim(m.text, E' \t\r\n'), q.opening);
+join found m on m.opening = q.opening and m.place <= 10;
