@@ -155,8 +155,8 @@ func TestMem0Refusals(t *testing.T) {
 	}{
 		{"POST", "/v3/memories/add/", `{`, 400, "JSON"},
 		{"POST", "/v3/memories/add/", `{}`, 400, "messages is required"},
-		{"POST", "/v3/memories/add/", `{"messages":[]}`, 400, "at least one message"},
-		{"POST", "/v3/memories/add/", `{"messages":[{"role":"system","content":"a"}]}`, 400, "at least one message"},
+		{"POST", "/v3/memories/add/", `{"messages":[]}`, 400, "at least one non-empty message"},
+		{"POST", "/v3/memories/add/", `{"messages":[{"role":"system","content":"a"}]}`, 400, "at least one non-empty message"},
 		{"POST", "/v3/memories/add/", `{"messages":[1]}`, 400, "messages[0] must be an object, not a number"},
 		{"POST", "/v3/memories/add/", `{"messages":[{"content":[{"type":"image_url"}]}]}`, 400, "messages[0].content[0].type must be text"},
 		{"POST", "/v3/memories/add/", `{"messages":[{"content":1}]}`, 400, "messages[0].content must be a string"},
@@ -294,7 +294,7 @@ func TestMem0Extraction(t *testing.T) {
 		{"/v3/memories/add/", `{` + messages + `,"infer":true}`, pending},
 		{"/v1/memories/", `{` + messages + `}`, "[" + pending + "]"},
 		{"/v1/memories/", `{` + messages + `,"output_format":"v1.1"}`, `{"results":[` + pending + `]}`},
-		{"/v3/memories/add/", `{"messages":" "}`, "at least one message"},
+		{"/v3/memories/add/", `{"messages":" "}`, "at least one non-empty message"},
 		{"/v3/memories/add/", `{"messages":"a","timestamp":1}`, "timestamp is not supported"},
 	} {
 		if got := h.call(t, h.alice, "POST", pathMem0+r.path, r.body); !strings.Contains(got.body, r.want) {

@@ -96,7 +96,7 @@ func TestRefusedFilters(t *testing.T) {
 	}{
 		`{"categories":{"contains":"x"}}`:             {byToken, "filters.categories is not supported"},
 		`{"AND":[{"memory_ids":["x"]}]}`:              {byToken, "filters.AND[0].memory_ids is not supported"},
-		`{"user_id":{"icontains":"x"}}`:               {byToken, "icontains is not an operator"},
+		`{"user_id":{"icontains":"x"}}`:               {byToken, "icontains is not a valid operator"},
 		`{"OR":{"user_id":"x"}}`:                      {byToken, "filters.OR must be a list"},
 		`{"metadata":"x"}`:                            {byToken, "filters.metadata must be an object"},
 		`{"created_at":{"gte":"yesterday"}}`:          {byToken, "must be an RFC 3339 time or a date"},
