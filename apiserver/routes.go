@@ -8,18 +8,7 @@ import "net/http"
 func (s *Server) routes() {
 	const get, post, patch, del = http.MethodGet, http.MethodPost, http.MethodPatch, http.MethodDelete
 
-	// Not in /openapi.json: MCP describes itself.
-	s.app.Post(pathMCP, s.serveMCP(s.newMCP()))
-	s.addMem0()
-	// Nor the OAuth endpoints, which clients discover by RFC 9728 and 8414. The
-	// consent page is part of the dashboard.
-	if s.Programs != nil {
-		s.app.Get(pathResource, s.serveDocument(s.resourceMetadata()))
-		s.app.Get(pathIssuer, s.serveDocument(s.issuerMetadata()))
-		s.app.Post(pathRegister, s.oauthHandler(pathRegister, s.registerClient))
-		s.app.Post(pathToken, s.oauthHandler(pathToken, s.issueTokens))
-		s.app.Post(pathRevoke, s.oauthHandler(pathRevoke, s.revokeTokens))
-	}
+	s.protocols()
 
 	add(s, post, "/api/memory", docCreateMemory, s.createMemory)
 	add(s, post, "/api/v2/memory", docCreateMemory.as("createMemoryV2"), s.createMemory)
@@ -66,4 +55,19 @@ func (s *Server) routes() {
 
 	addPublic(s, get, pathHealthz, docHealthz, s.health)
 	addPublic(s, get, pathReadyz, docReadyz, s.health)
+}
+
+// protocols registers the routes that are not in /openapi.json: MCP describes itself, and clients
+// discover the OAuth endpoints by RFC 9728 and 8414. The consent page is part of the dashboard.
+func (s *Server) protocols() {
+	s.app.Post(pathMCP, s.serveMCP(s.newMCP()))
+	s.addMem0()
+	if s.Programs == nil {
+		return
+	}
+	s.app.Get(pathResource, s.serveDocument(s.resourceMetadata()))
+	s.app.Get(pathIssuer, s.serveDocument(s.issuerMetadata()))
+	s.app.Post(pathRegister, s.oauthHandler(pathRegister, s.registerClient))
+	s.app.Post(pathToken, s.oauthHandler(pathToken, s.issueTokens))
+	s.app.Post(pathRevoke, s.oauthHandler(pathRevoke, s.revokeTokens))
 }

@@ -91,6 +91,25 @@ func configureRuntime(ctx context.Context, log *slog.Logger) {
 	limitMemory(ctx, memlimit.FromCgroup, serverMemoryRatio, log)
 }
 
+// externalServices are the optional services that flags configure.
+type externalServices struct {
+	models    chatModels
+	reranker  retrieve.Reranker
+	providers []*dashboard.Provider
+}
+
+// openExternal returns the configured services. It connects to none of them.
+func (c *serveCommand) openExternal() (out externalServices, err error) {
+	if out.models, err = c.chatFlags.open(); err != nil {
+		return out, err
+	}
+	if out.reranker, err = c.rerankFlags.open(); err != nil {
+		return out, err
+	}
+	out.providers, err = c.providers()
+	return out, err
+}
+
 // Run serves HTTP and works on jobs until the context ends.
 func (c *serveCommand) Run(ctx context.Context, log *slog.Logger) error {
 	configureRuntime(ctx, log)
@@ -104,15 +123,7 @@ func (c *serveCommand) Run(ctx context.Context, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	models, err := c.chatFlags.open()
-	if err != nil {
-		return err
-	}
-	reranker, err := c.rerankFlags.open()
-	if err != nil {
-		return err
-	}
-	providers, err := c.providers()
+	external, err := c.openExternal()
 	if err != nil {
 		return err
 	}
@@ -133,14 +144,14 @@ func (c *serveCommand) Run(ctx context.Context, log *slog.Logger) error {
 		return err
 	}
 	cache := apiserver.NewCache()
-	config := c.serverConfig(s, c.engine(s, embedders, reranker, log), embedders, models.recalls, cache, log)
+	config := c.serverConfig(s, c.engine(s, embedders, external.reranker, log), embedders, external.models.recalls, cache, log)
 	requests, err := metering.OpenJournal(c.UsageDir, log)
 	if err != nil {
 		return err
 	}
 	config.Registry, config.Stages, config.Requests = registry, counts, requests
-	config.Providers, config.Programs = providers, c.oauthService(ctx, s.db, log)
-	extracting := extractions(&config, s.db, models.facts, log)
+	config.Providers, config.Programs = external.providers, c.oauthService(ctx, s.db, log)
+	extracting := extractions(&config, s.db, external.models.facts, log)
 	server := apiserver.New(config)
 	stopReporting := inBackground(ctx, func(ctx context.Context) { requests.Run(ctx, s.db) })
 	defer stopReporting()
