@@ -2,7 +2,6 @@ package apiserver
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"io"
 	"mime"
@@ -10,10 +9,7 @@ import (
 	"net"
 	"net/http"
 	"regexp"
-	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/gofiber/fiber/v2"
@@ -167,134 +163,6 @@ func (s *Server) storeUploads(ctx context.Context, who tenant.Identity, parts *m
 	return nil, err
 }
 
-// importForm is an import form that is being read.
-type importForm struct {
-	server   *Server
-	who      tenant.Identity
-	uploads  []*importer.Upload
-	platform string
-	sums     []byte // hashes of the files
-	left     int64  // bytes that further files may have
-	ids      []string
-}
-
-// read reads the form and starts the imports.
-func (f *importForm) read(ctx context.Context, parts *multipart.Reader) error {
-	for {
-		part, err := parts.NextPart()
-		if err == io.EOF { //nolint:errorlint // a wrapped io.EOF means a truncated form
-			break
-		}
-		if err != nil {
-			return brokenForm(err)
-		}
-		switch part.FormName() {
-		case "file":
-			err = f.file(ctx, part)
-		case "files":
-			if part.FileName() == "" {
-				return fault.New(fault.Invalid, "each part named files must have a file name")
-			}
-			err = f.file(ctx, part)
-		case "platform":
-			err = f.readPlatform(part)
-		default:
-			if !fieldName.MatchString(part.FormName()) {
-				return fault.New(fault.Invalid, "unknown form field: the fields are file, files and platform, and other names must be 1 to 100 letters, digits, dots, dashes or underscores")
-			}
-			_, err = io.Copy(io.Discard, io.LimitReader(part, formOverhead))
-			err = brokenForm(err)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	if len(f.uploads) == 0 {
-		return fault.New(fault.Invalid, "file is required and must contain the export")
-	}
-	var err error
-	f.ids, err = f.server.Imports.FinishUploads(ctx, f.who, f.platform, f.request(ctx), f.uploads...)
-	return err
-}
-
-// file stores a file while it is received. Errors of one of several files name it.
-func (f *importForm) file(ctx context.Context, part *multipart.Part) error {
-	if len(f.uploads) == importer.MaxUnfinished {
-		return fault.New(fault.Invalid, "a request must contain at most %d files", importer.MaxUnfinished)
-	}
-	name := fileName(part.FileName())
-	err := f.store(ctx, name, part)
-	if refused, ok := errors.AsType[*fault.Error](err); ok && len(f.uploads) > 1 && name != "" {
-		named := *refused
-		named.Message = name + ": " + named.Message
-		return &named
-	}
-	return err
-}
-
-func (f *importForm) store(ctx context.Context, name string, part *multipart.Part) error {
-	u, err := f.server.Imports.BeginUpload(ctx, f.who, f.uploads...)
-	if err != nil {
-		return err
-	}
-	u.Name = name
-	f.uploads = append(f.uploads, u)
-	sum := sha256.New()
-	in := &clientReader{r: io.TeeReader(io.LimitReader(part, f.left+1), sum)}
-	n, err := u.ReadFrom(ctx, in)
-	f.left -= n
-	switch {
-	case in.err != nil:
-		return brokenForm(in.err)
-	case f.left < 0:
-		return uploadTooLarge(f.server.ImportFile)
-	case err != nil:
-		return err
-	}
-	f.sums = sum.Sum(f.sums)
-	return nil
-}
-
-// fileName returns a name as it is stored: without its path and control characters, and
-// shortened.
-func fileName(name string) string {
-	name = name[strings.LastIndexByte(name, '\\')+1:]
-	name = strings.TrimSpace(strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return -1
-	}, strings.ToValidUTF8(name, "")))
-	for len(name) > maxFileName {
-		_, size := utf8.DecodeLastRuneInString(name)
-		name = name[:len(name)-size]
-	}
-	return name
-}
-
-// clientReader records read errors, which are the client's.
-type clientReader struct {
-	r   io.Reader
-	err error
-}
-
-func (c *clientReader) Read(p []byte) (int, error) {
-	n, err := c.r.Read(p)
-	if err != nil && !errors.Is(err, io.EOF) {
-		c.err = err
-	}
-	return n, err
-}
-
-func (f *importForm) readPlatform(part *multipart.Part) error {
-	text, err := io.ReadAll(io.LimitReader(part, maxField))
-	if err != nil {
-		return brokenForm(err)
-	}
-	f.platform = string(text)
-	return chatexport.CheckPlatform(f.platform)
-}
-
 // platformValues returns the values of the field platform.
 func platformValues() []any {
 	out := make([]any, len(chatexport.Platforms))
@@ -302,24 +170,4 @@ func platformValues() []any {
 		out[i] = platform
 	}
 	return out
-}
-
-// request returns the idempotency record of the request.
-func (f *importForm) request(ctx context.Context) tenant.Request {
-	r, ok := ctx.Value(idempotencyKey{}).(*idempotentRequest)
-	if !ok {
-		return tenant.Request{}
-	}
-	_, _ = r.body.Write(f.sums) // a hash never returns an error
-	_, _ = r.body.Write([]byte(f.platform))
-	return requestOf(ctx)
-}
-
-// brokenForm returns the error for a truncated or invalid form; nil for nil.
-func brokenForm(err error) error {
-	return fault.Wrap(fault.Invalid, err, "incomplete or invalid form: the body must be multipart/form-data with the export in the field file")
-}
-
-func uploadTooLarge(limit int64) error {
-	return fault.New(fault.TooLarge, "the upload must be at most %d bytes; split it or ask your administrator for a higher limit", limit)
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -19,22 +18,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/mnemo-dev/mnemo/apiserver"
-	"github.com/mnemo-dev/mnemo/apiserver/dashboard"
-	"github.com/mnemo-dev/mnemo/internal/account"
-	"github.com/mnemo-dev/mnemo/internal/audit"
-	"github.com/mnemo-dev/mnemo/internal/chat"
-	"github.com/mnemo-dev/mnemo/internal/extract"
-	"github.com/mnemo-dev/mnemo/internal/importer"
-	"github.com/mnemo-dev/mnemo/internal/jobs"
-	"github.com/mnemo-dev/mnemo/internal/memory"
 	"github.com/mnemo-dev/mnemo/internal/metering"
-	"github.com/mnemo-dev/mnemo/internal/oauth"
 	"github.com/mnemo-dev/mnemo/internal/postgres"
-	"github.com/mnemo-dev/mnemo/internal/reembed"
-	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/telemetry"
-	"github.com/mnemo-dev/mnemo/internal/tokens"
-	"github.com/mnemo-dev/mnemo/internal/webhook"
 )
 
 // shutdownTimeout is how long running requests and jobs may take to finish.
@@ -89,25 +75,6 @@ func configureRuntime(ctx context.Context, log *slog.Logger) {
 		debug.SetGCPercent(garbagePercent)
 	}
 	limitMemory(ctx, memlimit.FromCgroup, serverMemoryRatio, log)
-}
-
-// externalServices are the optional services that flags configure.
-type externalServices struct {
-	models    chatModels
-	reranker  retrieve.Reranker
-	providers []*dashboard.Provider
-}
-
-// openExternal returns the configured services. It connects to none of them.
-func (c *serveCommand) openExternal() (out externalServices, err error) {
-	if out.models, err = c.chatFlags.open(); err != nil {
-		return out, err
-	}
-	if out.reranker, err = c.rerankFlags.open(); err != nil {
-		return out, err
-	}
-	out.providers, err = c.providers()
-	return out, err
 }
 
 // Run serves HTTP and works on jobs until the context ends.
@@ -210,157 +177,6 @@ func (c *serveCommand) serve(ctx context.Context, server *apiserver.Server, list
 		return errors.Join(server.Shutdown(ctx), stop(ctx), metrics.Shutdown(ctx))
 	})
 	return group.Wait()
-}
-
-func (c *serveCommand) providers() ([]*dashboard.Provider, error) {
-	if c.OIDCProviders == "" {
-		return nil, nil
-	}
-	return dashboard.ReadProviders(c.OIDCProviders)
-}
-
-func (c *serveCommand) engine(s *stores, embedders retrieve.Embedders, reranker retrieve.Reranker, log *slog.Logger) *retrieve.Engine {
-	config := retrieve.Config{Searcher: s.db, Embedders: embedders, Log: log,
-		Reranker: reranker, RerankTimeout: c.RerankTimeout, RerankPassages: c.RerankPassages}
-	if m := s.milvus(); m != nil {
-		config.Index = m
-	}
-	return retrieve.New(config)
-}
-
-func (c *serveCommand) serverConfig(
-	s *stores, engine *retrieve.Engine, embedders retrieve.Embedders, model chat.Synthesizer, cache *apiserver.Cache, log *slog.Logger,
-) apiserver.Config {
-	memories, conversations := s.db.Memories(), s.db.Conversations()
-	return apiserver.Config{
-		Memories: memory.NewService(memory.Config{
-			Store: memories, Buckets: memories, Searcher: engine, Index: s.index, Embedders: embedders,
-			CountTokens: tokens.Count,
-		}),
-		Chats: chat.NewService(chat.Config{
-			Store: conversations, Passages: s.db,
-			Searcher: engine, Index: s.index, Embedders: embedders, CountTokens: tokens.CountUpTo, Synthesizer: model, Log: log,
-		}),
-		Imports: &importer.Service{
-			Imports: s.db.Imports(), Uploads: s.db.Imports(), Limits: importer.UploadLimits{User: 2 * c.ImportLimit, Total: c.UploadLimit},
-		},
-		Accounts: account.NewService(account.Config{Store: s.db.Accounts()}),
-		Audit:    s.db,
-		Tokens:   s.db,
-		Rates:    s.db,
-		Users:    s.db,
-		Cache:    cache,
-		Sessions: s.db, Access: s.db, UserTokens: s.db, Holdings: s.db.Holdings, Administration: s.db, Platform: s.db, TrustedProxies: c.TrustedProxies, AllowedOrigins: c.AllowedOrigins,
-		ImportFile: c.ImportLimit, SecretDetails: c.SecretDetails,
-		URL:     c.URL,
-		Version: telemetry.Version(),
-		Log:     log,
-	}
-}
-
-// oauthService returns the OAuth service, or nil if the server's URL does not support
-// OAuth.
-func (c *serveCommand) oauthService(ctx context.Context, db *postgres.DB, log *slog.Logger) *oauth.Service {
-	if !oauth.Serves(c.URL) {
-		log.InfoContext(ctx, "OAuth is disabled: it requires --url with https and without a path")
-		return nil
-	}
-	return oauth.NewService(oauth.Config{Clients: db, Grants: db, Access: db, URL: c.URL, Random: rand.Reader, Now: time.Now})
-}
-
-// stopper stops after finishing its current work.
-type stopper interface {
-	Stop(ctx context.Context) error
-}
-
-// startJobs starts the job workers. Jobs survive the end of the context until the
-// workers are stopped, so that running ones can finish. Imports take long and are
-// interrupted instead; another worker resumes them.
-func startJobs(ctx context.Context, s *stores, embedders retrieve.Embedders, counts *telemetry.Metrics, webhooks jobs.Webhooks, extracting *extract.Runner, log *slog.Logger) (stopper, error) {
-	imports := s.db.Imports()
-	restore := importer.Restore(importer.RestoreConfig{Files: imports, Restorer: imports, CountTokens: tokens.Count})
-	importing := importer.New(importer.Config{
-		Archive: restore,
-		Leases:  imports, Files: counts.Imports(imports), CountTokens: tokens.Count, Stop: ctx.Done(), Log: log,
-	})
-	indexer := retrieve.NewIndexer(s.db, s.index, embedders, log)
-	config, err := jobs.Config(indexer, s.db, importing, log)
-	if err != nil {
-		return nil, err
-	}
-	migrator := reembed.New(reembed.Config{Store: s.db, Indexer: indexer, Partitions: s.index, Embedders: embedders, Log: log})
-	if err := jobs.MigrateEmbeddings(config, migrator); err != nil {
-		return nil, err
-	}
-	if err := jobs.ExtractFacts(config, extracting, log); err != nil {
-		return nil, err
-	}
-	if webhooks != nil {
-		if err := jobs.DeliverWebhooks(config, webhooks, log); err != nil {
-			return nil, err
-		}
-	}
-	jobs.Observe(config, counts)
-	client, err := s.db.Jobs(config)
-	if err != nil {
-		return nil, err
-	}
-	if err := client.Start(context.WithoutCancel(ctx)); err != nil {
-		return nil, fmt.Errorf("start workers: %w", err)
-	}
-	return client, nil
-}
-
-// extractions returns the runner of extractions, and configures the server to accept them if
-// there is a chat model. Without one, the runner stores the messages of earlier requests.
-func extractions(config *apiserver.Config, db *postgres.DB, model extract.Model, log *slog.Logger) *extract.Runner {
-	if model != nil {
-		config.Extractions = db
-	}
-	return &extract.Runner{Store: db, Memories: config.Memories, Model: model, Log: log}
-}
-
-// deliverer returns the deliverer of webhooks, or nil if they are disabled.
-func (c *serveCommand) deliverer(db *postgres.DB, log *slog.Logger) jobs.Webhooks {
-	if !c.Webhooks {
-		return nil
-	}
-	return &webhook.Deliverer{Store: db, Sender: webhook.NewSender(c.WebhookNetworks, time.Now), Log: log}
-}
-
-// whileSealing returns a function that runs fn, seals audit records meanwhile, and queues their
-// delivery to webhooks.
-func whileSealing(db *postgres.DB, log *slog.Logger, webhooks bool, fn func(context.Context) error) func(context.Context) error {
-	return func(ctx context.Context) error {
-		g, ctx := errgroup.WithContext(ctx)
-		g.Go(func() error { return fn(ctx) })
-		g.Go(func() error {
-			audit.Seal(ctx, db, log)
-			return nil
-		})
-		if webhooks {
-			g.Go(func() error {
-				webhook.Queue(ctx, db, log)
-				return nil
-			})
-		}
-		return g.Wait()
-	}
-}
-
-// inBackground runs fn with a context that does not end with ctx, and returns a function that
-// ends it and waits for fn.
-func inBackground(ctx context.Context, fn func(context.Context)) (stop func()) {
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		fn(ctx)
-	}()
-	return func() {
-		cancel()
-		<-done
-	}
 }
 
 func ignoreClosed(err error) error {
