@@ -199,5 +199,5 @@ func isSentenceEnd(r rune) bool {
 // isLetterAlone reports whether the text may be split next to the character, because
 // its script is written without spaces.
 func isLetterAlone(r rune) bool {
-	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar)
+	return r >= utf8.RuneSelf && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar)
 }
