@@ -6,8 +6,9 @@ UNITS is a JSON list of histories: {"id", "set": "locomo" | "beam", "convs": [{"
 "units": [{"c": conversation, "m": message, "t": piece}], "qs": [{"q", "ev": [ids]}]}; the pieces are those of retrieve.Split.
 MODEL is a directory with model.onnx and tokenizer.json (e5-small-v2 int8), CACHE one for the embeddings.
 Needs numpy, scipy, onnxruntime, tokenizers and snowballstemmer. The features are those of internal/retrieve/features.go;
-a listwise softmax over the candidates of each question is fitted with L2 regularization. It prints the recall at 10 of each
-history with weights learned without it to stderr, and the weights learned from all to stdout.
+a listwise softmax over the candidates of each question is fitted with L2 regularization: first with the features in NAMES, then
+also with those in CONTEXT, of which near is the first score of a neighbour. It prints the recall at 10 of each history with
+weights learned without it to stderr, and the weights learned from all to stdout.
 """
 
 import collections
@@ -24,9 +25,10 @@ import snowballstemmer
 import tokenizers
 from scipy.optimize import minimize
 
-DEPTH, L2, BEAM_WEIGHT = 100, 5.0, 2.0
+# SEARCHED is the number of results of each search, DEPTH that of the candidates.
+SEARCHED, DEPTH, L2, BEAM_WEIGHT = 400, 200, 5.0, 2.0
 NAMES = "meaning before after lexical lexicalShort words wordsShort speaker human me you when month day question".split()
-STANDARD = {"meaning", "before", "after", "lexical", "words"}
+CONTEXT = "centred addressed exclaims near".split()
 STOP = set(
     "i me my myself we our ours ourselves you your yours yourself yourselves he him his himself she her hers herself it its itself they "
     "them their theirs themselves what which who whom this that these those am is are was were be been being have has had having do does "
@@ -128,7 +130,10 @@ def lexical(history):
         for t in sorted(rare, key=lambda t: -idf[t])[:6]:
             for i in inverted[t]:
                 out[qi, i] += idf[t] * rank[min(bags[i][t], 2000) - 1]
-    return out / (1 + np.log(np.maximum(1, [len(b) for b in bags])))
+    out /= 1 + np.log(np.maximum(1, [len(b) for b in bags]))
+    for row in out:
+        row[np.argsort(-row, kind="stable")[SEARCHED:]] = 0
+    return out
 
 
 def perspective(question, names):
@@ -170,38 +175,85 @@ def signs(question, names, message, text, label):
     }
 
 
+def standard(values, least=1e-9):
+    return (np.array(values, float) - np.mean(values)) / max(np.std(values), least)
+
+
+def fuse(lexical, cosines):
+    """The first units of both searches, best first, as Fuse in internal/retrieve/fuse.go."""
+    found = np.flatnonzero(lexical)
+    ix = np.array(sorted({*found, *np.argsort(-cosines, kind="stable")[:SEARCHED]}))
+    floor = min(lexical[found]) if len(found) == SEARCHED else 0.0
+    total = standard(np.maximum(lexical[ix], floor), 1e-12) + standard(cosines[ix], 0.01)
+    return ix[np.argsort(-total, kind="stable")][:DEPTH]
+
+
+def upper_median(values):
+    return float(np.sort(values)[len(values) // 2])
+
+
+def features(question, names, candidates, cosines, beside, lexical):
+    """The features in NAMES of candidates (message, piece, speaker). beside are the cosines of the messages before and after."""
+    skip, texts = {stem(n) for n in names}, [words(t) for _, t, _ in candidates]
+    asked = [t for t in terms(question) if t not in skip]
+    f = {"meaning": cosines, "before": beside[0], "after": beside[1], "lexical": lexical,
+         "words": bm25(asked, [collections.Counter(filter(None, map(stem, t))) for t in texts])}
+    f = {k: standard(v) for k, v in f.items()}
+    short = np.array([min(1, 40 / (len(t) + 20)) for t in texts])
+    f["lexicalShort"], f["wordsShort"] = f["lexical"] * short, f["words"] * short
+    rest = [signs(question, names, *c) for c in candidates]
+    return np.array([[f[n][k] if n in f else float(rest[k][n]) for n in NAMES] for k in range(len(candidates))])
+
+
+def context(candidates, vectors, question):
+    """The features in CONTEXT but near, of candidates (message, piece, speaker) with their vectors and that of the question."""
+    mean = vectors.mean(0)
+    length = np.linalg.norm(vectors - mean, axis=1)
+    centred = np.where(length > 1e-3, (vectors - mean) @ (question - mean) / np.maximum(length, 1e-3), 0)
+    addressed = [min(2, sum(w in ("you", "your") for w in words(t))) for _, t, _ in candidates]
+    exclaims = [float(bool(re.search(r"!(?:\s|$)", t))) for _, t, _ in candidates]
+    return np.column_stack([standard(centred), addressed, exclaims])
+
+
+def near(first, places):
+    """The feature near: the better first score of the messages before and after, or the median."""
+    best = collections.defaultdict(lambda: -math.inf)
+    for p, s in zip(places, first):
+        best[p] = max(best[p], s)
+    none = upper_median(first)
+    return standard([max((best[c, m + d] for d in (-1, 1) if (c, m + d) in best), default=none) for c, m in places])
+
+
+def second(x, places, first):
+    """The features of the second score. first are the weights of the first one, which ignores those in CONTEXT."""
+    return np.column_stack([x, near(x[:, :len(NAMES)] @ first, places)])
+
+
 def examples(history, embedder):
-    """For each question with sources, the features of its candidates, whether each is a source, and their units."""
+    """For each question with sources: features of its candidates, whether each is a source, their units, the sources, their places."""
     units, convs, qs = history["units"], history["convs"], history["qs"]
     messages = [convs[u["c"]]["messages"][u["m"]] for u in units]
     labels = [(LABEL.match(u["t"]) or ["", ""])[1].lower() for u in units]
     names = [set(words(q["q"])) & set(filter(None, labels)) for q in qs]
     own = embedder.embed(history["id"] + ".own", [f"passage: {m['time'][:10]} {m['role']}: {u['t']}" for u, m in zip(units, messages)])
     plain = embedder.embed(history["id"] + ".q", ["query: " + q["q"] for q in qs]) @ own.T
-    cosines = embedder.embed(history["id"] + ".perspective", ["query: " + perspective(q["q"], n) for q, n in zip(qs, names)]) @ own.T
-    words_of, lex = [collections.Counter(terms(u["t"])) for u in units], lexical(history)
-    short = np.array([min(1, 40 / (len(words(u["t"])) + 20)) for u in units])
+    asked = embedder.embed(history["id"] + ".perspective", ["query: " + perspective(q["q"], n) for q, n in zip(qs, names)])
+    cosines, lex, places = asked @ own.T, lexical(history), [(u["c"], u["m"]) for u in units]
     for qi, q in enumerate(qs):
         if not q["ev"]:
             continue
-        found = [i for i in np.argsort(-lex[qi])[:DEPTH] if lex[qi, i] > 0]
-        ix = sorted(set(found) | set(np.argsort(-plain[qi])[:DEPTH]))
-        best = collections.defaultdict(lambda: -1.0)
-        for i, u in enumerate(units):
-            best[u["c"], u["m"]] = max(best[u["c"], u["m"]], cosines[qi, i])
-        median = float(np.median(cosines[qi, ix]))
-        near = lambda i, d: best.get((units[i]["c"], units[i]["m"] + d), median)
-        skip = {stem(n) for n in names[qi]}
-        f = {"meaning": cosines[qi, ix], "before": [near(i, -1) for i in ix], "after": [near(i, 1) for i in ix], "lexical": lex[qi, ix],
-             "words": bm25([t for t in terms(q["q"]) if t not in skip], [words_of[i] for i in ix])}
-        f = {k: (np.array(v) - np.mean(v)) / max(np.std(v), 1e-9) for k, v in f.items()}
-        f["lexicalShort"], f["wordsShort"] = f["lexical"] * short[ix], f["words"] * short[ix]
-        rest = [signs(q["q"], names[qi], messages[i], units[i]["t"], labels[i]) for i in ix]
-        x = np.array([[f[n][k] if n in f else float(rest[k][n]) for n in NAMES] for k in range(len(ix))])
-        yield x, np.array([messages[i]["id"] in q["ev"] for i in ix]), ix, q["ev"]
+        ix, best = fuse(lex[qi], plain[qi]), collections.defaultdict(lambda: -1.0)
+        for p, c in zip(places, cosines[qi]):
+            best[p] = max(best[p], c)
+        median = upper_median(cosines[qi, ix])
+        beside = [[best.get((places[i][0], places[i][1] + d), median) for i in ix] for d in (-1, 1)]
+        candidates = [(messages[i], units[i]["t"], labels[i]) for i in ix]
+        x = features(q["q"], names[qi], candidates, cosines[qi, ix], beside, lex[qi, ix])
+        x = np.hstack([x, context(candidates, own[ix], asked[qi])])
+        yield x, np.array([messages[i]["id"] in q["ev"] for i in ix]), ix, q["ev"], [places[i] for i in ix]
 
 
-def fit(data):
+def softmax_fit(data):
     """Weights that maximize the listwise softmax likelihood of the sources. data has (features, is source, weight)."""
     data = [(x, y, w) for x, y, w in data if y.any()]
 
@@ -215,11 +267,22 @@ def fit(data):
             gradient = gradient - w * x.T @ (target - np.exp(log_p))
         return total, gradient
 
-    return minimize(loss, np.zeros(len(NAMES)), jac=True, method="L-BFGS-B", options={"maxiter": 200}).x
+    return minimize(loss, np.zeros(data[0][0].shape[1]), jac=True, method="L-BFGS-B", options={"maxiter": 200}).x
 
 
-def recall(b, x, ids, sources):
-    ranked = list(dict.fromkeys(ids[i] for i in np.argsort(-(x @ b))))
+def fit(data):
+    """The weights of the first and the second score. data has (features, is source, weight, places)."""
+    data = list(data)
+    first = softmax_fit([(x[:, :len(NAMES)], y, w) for x, y, w, _ in data])
+    return first, softmax_fit([(second(x, places, first), y, w) for x, y, w, places in data])
+
+
+def score(weights, x, places):
+    return second(x, places, weights[0]) @ weights[1]
+
+
+def recall(scores, ids, sources):
+    ranked = list(dict.fromkeys(ids[i] for i in np.argsort(-scores, kind="stable")))
     return len(set(ranked[:10]) & set(sources)) / len(sources)
 
 
@@ -231,13 +294,13 @@ def main():
     data = {h["id"]: list(examples(h, embedder)) for h in histories}
     ids = {h["id"]: [h["convs"][u["c"]]["messages"][u["m"]]["id"] for u in h["units"]] for h in histories}
     weight = {h["id"]: BEAM_WEIGHT if h["set"] == "beam" else 1.0 for h in histories}
-    rows = lambda keys: [(x, y, weight[k]) for k in keys for x, y, _, _ in data[k]]
+    rows = lambda keys: [(x, y, weight[k], places) for k in keys for x, y, _, _, places in data[k]]
     for held in data:
         b = fit(rows(k for k in data if k != held))
-        mean = np.mean([recall(b, x, [ids[held][i] for i in ix], sources) for x, _, ix, sources in data[held]])
+        mean = np.mean([recall(score(b, x, places), [ids[held][i] for i in ix], sources) for x, _, ix, sources, places in data[held]])
         print(f"{held}: recall@10 {100 * mean:.1f}", file=sys.stderr)
-    b = fit(rows(data))
-    json.dump({"features": NAMES, "weights": [round(float(w), 3) for w in b]}, sys.stdout, indent=2)
+    first, weights = ([round(float(w), 3) for w in b] for b in fit(rows(data)))
+    json.dump({"features": NAMES + CONTEXT, "first": first, "weights": weights}, sys.stdout, indent=2)
     print()
 
 

@@ -23,7 +23,7 @@ import fit
 
 FILE = pathlib.Path(__file__).parents[2] / "internal/retrieve/relevance.json"
 LOST = 0.03  # mean share of the answerable questions of each set that may fall below the threshold
-WEIGHTS = np.array(json.loads((FILE.parent / "weights.json").read_text())["weights"])
+WEIGHTS = [np.array(json.loads((FILE.parent / "weights.json").read_text())[k]) for k in ("first", "weights")]
 MODEL = json.loads(FILE.read_text())
 OFF_TOPIC = [
     "What is the capital of Mongolia?", "How do vaccines work?", "Who won the 1998 World Cup?", "Explain quantum entanglement",
@@ -100,8 +100,8 @@ def of_history(history, histories, embedder, background):
     found = list(fit.examples(copy, embedder))
     vectors = np.load(f"{embedder.cache}/{copy['id']}.perspective.npy")
     bags = [set(fit.terms(u["t"])) for u in units]
-    for (question, ev, kind), (x, _, candidates, _), v in zip(asked, found, vectors):
-        order = [candidates[k] for k in np.argsort(-(x @ WEIGHTS))]
+    for (question, ev, kind), (x, _, candidates, _, places), v in zip(asked, found, vectors):
+        order = [candidates[k] for k in np.argsort(-fit.score(WEIGHTS, x, places))]
         if ev and not ev & set(order[:10]):
             continue
         f = features(question, order, background.margin(v, own[candidates] @ v), bags, candidates, background.noise(own[candidates]))

@@ -101,9 +101,9 @@ def main():
     weight = {h["id"]: fit.BEAM_WEIGHT if h["set"] == "beam" else 1.0 for h in histories}
     data = {}
     for h in histories:
-        b = fit.fit([(x, y, weight[k]) for k in examples if k != h["id"] for x, y, _, _ in examples[k]])
+        b = fit.fit([(x, y, weight[k], places) for k in examples if k != h["id"] for x, y, _, _, places in examples[k]])
         asked = [q for q in h["qs"] if q["ev"]]
-        data[h["id"]] = [(q, x @ b, ix) for q, (x, _, ix, _) in zip(asked, examples[h["id"]])]
+        data[h["id"]] = [(q, fit.score(b, x, places), ix) for q, (x, _, ix, _, places) in zip(asked, examples[h["id"]])]
     print("without the rule:", measure(data, histories, depth=0))
     print("with the rule:", measure(data, histories))
     for name, values in {"depth": (5, 15), "about": (0.1, 0.2), "equally": (0.4, 0.6), "clauses": (2, 4)}.items():

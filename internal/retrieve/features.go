@@ -24,6 +24,10 @@ const (
 	featMonth               // 1 if written in the month or time that the question names
 	featDay                 // 1 if written within three days of the day that the question names
 	featQuestion            // 1 if it ends with a question mark
+	featCentred             // standard: cosine with the question after subtracting the mean of the candidates
+	featAddressed           // number of "you" and "your", at most 2
+	featExclaims            // 1 if a sentence ends with an exclamation mark
+	featNear                // standard: the better first score of the messages before and after
 	featureCount
 )
 

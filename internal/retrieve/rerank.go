@@ -3,8 +3,6 @@ package retrieve
 import (
 	"cmp"
 	"context"
-	_ "embed"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -37,22 +35,6 @@ func (d Described) neighbour() bool { return d.Text == "" }
 
 func (d Described) found() Found {
 	return Found{ID: d.ID, Owner: d.Owner, Seq: d.Seq, Start: d.Start, End: d.End, At: d.At}
-}
-
-// Learned weights, from hack/ranking. See docs/retrieval.md.
-//
-//go:embed weights.json
-var weightsFile []byte
-
-var learned = mustParseWeights(weightsFile)
-
-func mustParseWeights(raw []byte) (w features) {
-	var file struct{ Weights []float64 }
-	if err := json.Unmarshal(raw, &file); err != nil || len(file.Weights) != int(featureCount) {
-		panic(fmt.Sprintf("weights.json has %d weights instead of %d: %v", len(file.Weights), featureCount, err))
-	}
-	copy(w[:], file.Weights)
-	return w
 }
 
 // compare sorts the best chat units of a fused ranking by the learned weights, judges
@@ -161,13 +143,23 @@ type place struct {
 // rank returns the candidates, best first, with the logistic function of their sum of
 // weighted features.
 func (c *comparison) rank() []Hit {
-	var candidates []candidate
-	best := map[place]float64{}
-	unknown := c.unknown()
-	for _, d := range c.all {
+	candidates, list := c.compared()
+	out := make([]Hit, len(list))
+	for i, f := range list {
+		out[i] = Hit{ID: candidates[i].ID, Score: logistic(f.score(learned.second))}
+	}
+	slices.SortFunc(out, func(a, b Hit) int { return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(b.ID, a.ID)) })
+	return out
+}
+
+// compared returns the candidates, by id, and their features.
+func (c *comparison) compared() ([]candidate, []features) {
+	cosines, unknown := c.cosines()
+	candidates, best := make([]candidate, 0, len(c.all)), make(map[place]float64, len(c.all))
+	for i, d := range c.all {
 		cosine := unknown
 		if len(d.Vector) > 0 {
-			cosine = dot(d.Vector, c.vector)
+			cosine = cosines[i]
 			at := place{d.Owner, d.Seq}
 			if most, ok := best[at]; !ok || cosine > most {
 				best[at] = cosine
@@ -179,25 +171,24 @@ func (c *comparison) rank() []Hit {
 	}
 	slices.SortFunc(candidates, func(a, b candidate) int { return cmp.Compare(a.ID, b.ID) })
 	list := c.features(candidates, best)
-	out := make([]Hit, len(list))
-	for i, f := range list {
-		out[i] = Hit{ID: candidates[i].ID, Score: logistic(f.score(learned))}
-	}
-	slices.SortFunc(out, func(a, b Hit) int { return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(b.ID, a.ID)) })
-	return out
+	addCentred(candidates, list, c.vector)
+	addNear(candidates, list)
+	return candidates, list
 }
 
-// unknown returns the cosine assumed for a candidate without a vector: that of the best
-// one, so that its words decide where it ranks. It was stored a moment ago, or while the
-// embedder was unavailable, and must be found by its words as without any vectors.
-func (c *comparison) unknown() float64 {
-	most := -1.0
-	for _, d := range c.all {
+// cosines returns the cosine of each unit that has a vector, and the one assumed for a
+// candidate without a vector: that of the best one, so that its words decide where it
+// ranks. It was stored a moment ago, or while the embedder was unavailable, and must be
+// found by its words as without any vectors.
+func (c *comparison) cosines() (list []float64, unknown float64) {
+	list, unknown = make([]float64, len(c.all)), -1
+	for i, d := range c.all {
+		list[i] = dot(d.Vector, c.vector)
 		if !d.neighbour() && len(d.Vector) > 0 {
-			most = max(most, dot(d.Vector, c.vector))
+			unknown = max(unknown, list[i])
 		}
 	}
-	return most
+	return list, unknown
 }
 
 // Cosine returns the cosine of two vectors of length 1.
@@ -275,9 +266,5 @@ func medianCosine(candidates []candidate) float64 {
 	for i, d := range candidates {
 		cosines[i] = d.cosine
 	}
-	slices.Sort(cosines)
-	if len(cosines) == 0 {
-		return 0
-	}
-	return cosines[len(cosines)/2]
+	return median(cosines)
 }

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 )
 
 // addSigns adds the features that are not standardized.
@@ -34,7 +36,36 @@ func (c *comparison) addSigns(candidates []candidate, words [][]string, list []f
 		inside := !c.query.Window.IsZero() && !d.At.IsZero() && c.query.Window.Contains(d.At)
 		f[featMonth], f[featDay] = number(month || inside), number(day)
 		f[featQuestion] = number(strings.HasSuffix(strings.TrimSpace(d.Text), "?"))
+		f[featAddressed], f[featExclaims] = float64(addressed(words[i])), number(exclaims(d.Text))
 	}
+}
+
+// addressed counts the words that address the reader, up to 2. A message about the other
+// person is more often a reaction than a statement.
+func addressed(words []string) (n int) {
+	for _, w := range words {
+		if w == "you" || w == "your" {
+			n++
+		}
+	}
+	return min(n, 2)
+}
+
+// exclaims reports whether a sentence ends with an exclamation mark, as greetings,
+// thanks and congratulations do.
+func exclaims(text string) bool {
+	for i := strings.IndexByte(text, '!'); i >= 0; {
+		next, size := utf8.DecodeRuneInString(text[i+1:])
+		if size == 0 || unicode.IsSpace(next) {
+			return true
+		}
+		more := strings.IndexByte(text[i+1:], '!')
+		if more < 0 {
+			return false
+		}
+		i += 1 + more
+	}
+	return false
 }
 
 // timeWords occur in expressions of time.
