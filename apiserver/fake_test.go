@@ -41,6 +41,7 @@ type fakeStores struct {
 type fakeUser struct {
 	buckets       []memory.Bucket
 	memories      []memory.Memory
+	merged        []memory.Memory
 	conversations []chat.Conversation
 	messages      map[string][]chat.Message
 	imports       []importer.Import // newest last

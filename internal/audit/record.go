@@ -21,6 +21,8 @@ const (
 	MemoryUpdate         Verb = "memory.update"         // ids: text, bucket or attributes
 	MemoryDelete         Verb = "memory.delete"         // ids
 	MemoryUndelete       Verb = "memory.undelete"       // ids: a deletion was undone
+	MemoryMerge          Verb = "memory.merge"          // ids of the memories that were merged into another one
+	MemoryUnmerge        Verb = "memory.unmerge"        // ids: a merge was undone
 	MemoryRestore        Verb = "memory.restore"        // ids, from an export of Mnemo
 	MemoryExtract        Verb = "memory.extract"        // id of the extraction: messages were received to extract facts from them
 	BucketCreate         Verb = "bucket.create"         // ids

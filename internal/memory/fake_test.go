@@ -35,6 +35,8 @@ type fakes struct {
 	renamed  BucketUpdate
 	similar  []retrieve.Similar
 	newer    map[string]string
+	merged   MergeInput
+	unmerged UnmergeInput
 
 	storeFails, indexFails, embedFails, searchFails error
 }
@@ -122,6 +124,28 @@ func (f *fakes) Undelete(_ context.Context, _ tenant.Scope, deletion string) ([]
 		return nil, fault.New(fault.NotFound, "no deletion %s", deletion)
 	}
 	return []string{"m1", "m2"}, f.storeFails
+}
+
+func (f *fakes) Merge(_ context.Context, _ tenant.Scope, in MergeInput) (MergeResult, error) {
+	f.merged = in
+	return MergeResult{IDs: in.IDs, Units: []retrieve.UnitID{7}}, f.storeFails
+}
+
+func (f *fakes) Unmerge(_ context.Context, _ tenant.Scope, in UnmergeInput) ([]string, error) {
+	f.unmerged = in
+	return []string{"m1"}, f.storeFails
+}
+
+func (f *fakes) ListMerged(context.Context, tenant.Scope, string) ([]MergedMemory, error) {
+	return []MergedMemory{{ID: "m8", Text: "merged"}}, f.storeFails
+}
+
+// GetMerged knows one merged memory, "m9".
+func (f *fakes) GetMerged(_ context.Context, _ tenant.Scope, id string) (Memory, error) {
+	if id != "m9" {
+		return Memory{}, ErrMemoryNotFound
+	}
+	return Memory{ID: id, MergedInto: "m0"}, nil
 }
 
 func (f *fakes) ListBuckets(context.Context, tenant.Scope) ([]Bucket, error) { return f.buckets, nil }

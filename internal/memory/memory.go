@@ -40,6 +40,10 @@ type Memory struct {
 	// are the memories that this one replaces.
 	SupersededBy string
 	Supersedes   []string
+	// MergedInto is the memory that was kept when this one was merged, "" if it was not, and
+	// Merged the number of memories that were merged into this one.
+	MergedInto string
+	Merged     int
 	// Score is the probability, 0 to 1, that it is relevant to the query of a search.
 	Score float64
 }
@@ -154,8 +158,6 @@ type Store interface {
 	// List returns memories in order and reports whether more follow. It returns
 	// ErrBucketNotFound for an unknown bucket.
 	List(ctx context.Context, scope tenant.Scope, f Filter) ([]Memory, bool, error)
-	// Labels returns the most frequent sources and tags of the user's memories.
-	Labels(ctx context.Context, scope tenant.Scope) (Labels, error)
 	// ByID returns the memories that exist, in no particular order, as they were known
 	// before asOf; zero for now.
 	ByID(ctx context.Context, scope tenant.Scope, ids []string, asOf time.Time) ([]Memory, error)
@@ -177,6 +179,7 @@ type Store interface {
 	Versions(ctx context.Context, scope tenant.Scope, id string, skip, limit int) ([]Version, bool, error)
 	Counter
 	Deleter
+	Merger
 }
 
 // Counter is the part of a Store that counts memories.
@@ -186,14 +189,18 @@ type Counter interface {
 	// Groups returns a page of the groups of the user's memories, in order of kind and
 	// name, and the number of all groups.
 	Groups(ctx context.Context, scope tenant.Scope, skip, limit int) ([]Group, int, error)
+	// Labels returns the most frequent sources and tags of the user's memories.
+	Labels(ctx context.Context, scope tenant.Scope) (Labels, error)
 }
 
 // Deleter is the part of a Store that deletes memories.
 type Deleter interface {
 	// Delete removes memories with their versions and units, and returns the ids
-	// of both. Unknown ids are skipped.
+	// of both. Unknown ids are skipped. It removes what was merged into them, too, and merged
+	// memories among the ids.
 	Delete(ctx context.Context, scope tenant.Scope, ids []string) (Deleted, error)
-	// DeleteUndoable is Delete, but what it removes is kept for tenant.UndoWindow.
+	// DeleteUndoable is Delete, but what it removes is kept for tenant.UndoWindow, and
+	// merged memories among the ids are skipped.
 	DeleteUndoable(ctx context.Context, scope tenant.Scope, ids []string) (Deleted, error)
 	// Undelete restores the memories of a deletion with their versions and units, and
 	// returns their ids. It returns NotFound if the deletion is final, and Forbidden
@@ -203,9 +210,10 @@ type Deleter interface {
 
 // Deleted lists what a deletion removed.
 type Deleted struct {
-	IDs   []string
-	Units []retrieve.UnitID
-	Undo  string // id of the deletion if it can be undone
+	IDs    []string
+	Merged []string // what was merged into them
+	Units  []retrieve.UnitID
+	Undo   string // id of the deletion if it can be undone
 }
 
 // BucketUpdate changes a bucket; nil fields are unchanged.

@@ -66,11 +66,7 @@ type Version struct {
 // MissingMemories returns the error for a move that was rejected because of
 // unknown ids, or nil if there are none.
 func MissingMemories(ids []string) error {
-	if len(ids) == 0 {
-		return nil
-	}
-	return &fault.Error{Kind: fault.NotFound, RejectedIDs: ids,
-		Message: fmt.Sprintf("%d of the memories were not found; nothing was moved", len(ids))}
+	return rejected(ids, fmt.Sprintf("%d of the memories were not found; nothing was moved", len(ids)))
 }
 
 // Validate returns one Invalid error for all invalid fields.

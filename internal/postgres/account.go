@@ -135,6 +135,10 @@ func (a Accounts) purgeRest(ctx context.Context, tx pgx.Tx, q *db.Queries, scope
 	if err := dropDeletions(ctx, q, scope); err != nil {
 		return err
 	}
+	err := q.PurgeMerged(ctx, db.PurgeMergedParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), UpTo: upTo.Memory})
+	if err != nil {
+		return fmt.Errorf("delete merged memories: %w", err)
+	}
 	p := db.PurgeBucketsParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), UpTo: upTo.At}
 	if err := q.PurgeBuckets(ctx, p); err != nil {
 		return fmt.Errorf("delete buckets: %w", err)
@@ -151,7 +155,7 @@ func (a Accounts) purgeRest(ctx context.Context, tx pgx.Tx, q *db.Queries, scope
 	if upTo.Job == 0 {
 		return nil
 	}
-	_, err := a.jobs.JobDeleteTx(ctx, tx, upTo.Job)
+	_, err = a.jobs.JobDeleteTx(ctx, tx, upTo.Job)
 	if err != nil && !errors.Is(err, rivertype.ErrNotFound) && !errors.Is(err, rivertype.ErrJobRunning) {
 		return fmt.Errorf("cancel purge job: %w", err)
 	}

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -32,10 +33,15 @@ func (m Memories) DeleteUndoable(ctx context.Context, scope tenant.Scope, ids []
 		if err != nil {
 			return 0, fmt.Errorf("keep rows: %w", err)
 		}
+		err = q.KeepMerged(ctx, db.KeepMergedParams{TenantID: string(scope.Tenant), UserID: int64(scope.User),
+			Deletion: deletion, UndoWindow: interval(tenant.UndoWindow), Ids: parseIDs(ids)})
+		if err != nil {
+			return 0, fmt.Errorf("keep merged rows: %w", err)
+		}
 		if err := m.remove(ctx, tx, q, scope, parseIDs(ids), &out); err != nil || len(out.IDs) == 0 {
 			return 0, err
 		}
-		return len(out.IDs), appendAudit(ctx, q, scope, audit.MemoryDelete, out.IDs...)
+		return len(out.IDs), appendAudit(ctx, q, scope, audit.MemoryDelete, slices.Concat(out.IDs, out.Merged)...)
 	})
 	if err != nil {
 		return memory.Deleted{}, fmt.Errorf("delete memories: %w", err)
@@ -132,14 +138,15 @@ func (d *DB) undelete(ctx context.Context, scope tenant.Scope, deletion, kind st
 func (m Memories) Undelete(ctx context.Context, scope tenant.Scope, deletion string) ([]string, error) {
 	var ids []string
 	err := m.DB.undelete(ctx, scope, deletion, "memory", func(tx pgx.Tx, q *db.Queries, contents [][]byte) error {
+		var merged []string
 		var err error
-		if ids, err = restoreMemories(ctx, tx, q, scope, contents); err != nil {
+		if ids, merged, err = restoreMemories(ctx, tx, q, scope, contents); err != nil {
 			return err
 		}
 		if err := m.DB.restoreUnits(ctx, tx, scope, contents); err != nil {
 			return err
 		}
-		return appendAudit(ctx, q, scope, audit.MemoryUndelete, ids...)
+		return appendAudit(ctx, q, scope, audit.MemoryUndelete, slices.Concat(ids, merged)...)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("undelete memories: %w", err)
@@ -147,11 +154,11 @@ func (m Memories) Undelete(ctx context.Context, scope tenant.Scope, deletion str
 	return ids, nil
 }
 
-// restoreMemories inserts the rows of memories with their versions, and counts them. A
-// memory whose bucket was deleted in the meantime is then in the default bucket.
-func restoreMemories(ctx context.Context, tx pgx.Tx, q *db.Queries, scope tenant.Scope, contents [][]byte) ([]string, error) {
+// restoreMemories inserts the rows of memories, and of those that were merged into them, with their versions, and counts
+// them. It returns the ids of both. A memory whose bucket was deleted in the meantime is then in the default bucket.
+func restoreMemories(ctx context.Context, tx pgx.Tx, q *db.Queries, scope tenant.Scope, contents [][]byte) (ids, merged []string, err error) {
 	rows, err := tx.Query(ctx, `
-		insert into memories select r.* from unnest($1::jsonb[]) as c (content)
+		insert into memories select r.* from (select content from unnest($1::jsonb[]) as c (content) where content ? 'row') c
 		cross join lateral (
 			select b.id from buckets b where b.tenant_id = $2 and b.user_id = $3
 				and (b.is_default or b.id = (c.content -> 'row' ->> 'bucket_id')::bigint)
@@ -159,9 +166,8 @@ func restoreMemories(ctx context.Context, tx pgx.Tx, q *db.Queries, scope tenant
 		cross join lateral jsonb_populate_record(null::memories, c.content -> 'row' || jsonb_build_object('bucket_id', home.id)) r
 		returning id::text, bucket_id`, contents, string(scope.Tenant), int64(scope.User))
 	if err != nil {
-		return nil, fmt.Errorf("insert memories: %w", err)
+		return nil, nil, fmt.Errorf("insert memories: %w", err)
 	}
-	var ids []string
 	var id string
 	var bucket int64
 	deltas := map[int64]int64{}
@@ -171,20 +177,29 @@ func restoreMemories(ctx context.Context, tx pgx.Tx, q *db.Queries, scope tenant
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("insert memories: %w", err)
+		return nil, nil, fmt.Errorf("insert memories: %w", err)
+	}
+	rows, err = tx.Query(ctx, `insert into merged_memories select r.* from (select content from unnest($1::jsonb[]) as c (content) where content ? 'merged') c
+		cross join lateral jsonb_populate_record(null::merged_memories, c.content -> 'merged') r returning id::text`, contents)
+	if err == nil {
+		merged, err = pgx.CollectRows(rows, pgx.RowTo[string])
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("insert merged memories: %w", err)
 	}
 	if _, err := tx.Exec(ctx, `insert into memory_versions select r.* from unnest($1::jsonb[]) as c (content)
 		cross join lateral jsonb_populate_recordset(null::memory_versions, c.content -> 'versions') r`, contents); err != nil {
-		return nil, fmt.Errorf("insert versions: %w", err)
+		return nil, nil, fmt.Errorf("insert versions: %w", err)
 	}
-	bytes, err := q.MemoryBytes(ctx, db.MemoryBytesParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), Ids: ids})
+	all := slices.Concat(ids, merged)
+	bytes, err := q.MemoryBytes(ctx, db.MemoryBytesParams{TenantID: string(scope.Tenant), UserID: int64(scope.User), Ids: all})
 	if err != nil {
-		return nil, fmt.Errorf("count bytes: %w", err)
+		return nil, nil, fmt.Errorf("count bytes: %w", err)
 	}
-	if err := reserve(ctx, q, scope, int64(len(ids)), bytes, 0); err != nil {
-		return nil, err
+	if err := reserve(ctx, q, scope, int64(len(all)), bytes, 0); err != nil {
+		return nil, nil, err
 	}
-	return ids, addToBuckets(ctx, q, scope, deltas)
+	return ids, merged, addToBuckets(ctx, q, scope, deltas)
 }
 
 // Undelete implements chat.Store.

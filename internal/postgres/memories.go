@@ -231,7 +231,9 @@ func selectMemories(query string) string {
 		case when exists (select from memories l where l.tenant_id = $1 and l.user_id = $2 and l.superseded_by is not null) then
 			nullif(array(select o.id::text from memories o where o.tenant_id = m.tenant_id and o.user_id = m.user_id and o.superseded_by = m.id
 				and ($3::timestamptz is null or o.superseded_at < $3) order by o.seq), '{}') end,
-		m.agent_id, m.run_id, nullif(m.tags, '{}'), nullif(m.metadata, '{}')
+		m.agent_id, m.run_id, nullif(m.tags, '{}'), nullif(m.metadata, '{}'),
+		case when exists (select from merged_memories l where l.tenant_id = $1 and l.user_id = $2) then (select count(*) from merged_memories g
+			where g.tenant_id = m.tenant_id and g.user_id = m.user_id and g.merged_into = m.id) else 0 end
 	from (` + query + `) m left join lateral (select e.text, e.version, e.created_at from memory_versions e
 		where m.updated_at >= $3 and e.tenant_id = m.tenant_id and e.user_id = m.user_id and e.memory_id = m.id and e.created_at < $3
 		order by e.version desc limit 1) v on true`
@@ -251,7 +253,7 @@ func queryMemories(ctx context.Context, tx db.DBTX, most int, sql string, args .
 	var m memory.Memory
 	var metadata []byte
 	_, err = pgx.ForEachRow(rows, []any{&m.ID, &m.Seq, &m.BucketID, &m.BucketName, &m.Text, &m.Tokens, &m.Source, &m.Version,
-		&m.CreatedAt, &m.UpdatedAt, &m.SupersededBy, &m.Supersedes, &m.AgentID, &m.RunID, &m.Tags, &metadata}, func() error {
+		&m.CreatedAt, &m.UpdatedAt, &m.SupersededBy, &m.Supersedes, &m.AgentID, &m.RunID, &m.Tags, &metadata, &m.Merged}, func() error {
 		m.CreatedAt, m.UpdatedAt = m.CreatedAt.UTC(), m.UpdatedAt.UTC()
 		var err error
 		m.Attributes, err = toAttributes(m.AgentID, m.RunID, m.Tags, metadata)
@@ -342,10 +344,19 @@ func (m Memories) Delete(ctx context.Context, scope tenant.Scope, ids []string) 
 		if _, err := q.LockUsage(ctx, string(scope.Tenant)); err != nil {
 			return orUnknown(err, scope.Tenant)
 		}
-		if err := m.remove(ctx, tx, q, scope, parseIDs(ids), &out); err != nil || len(out.IDs) == 0 {
+		all := parseIDs(ids)
+		if err := m.remove(ctx, tx, q, scope, all, &out); err != nil {
 			return err
 		}
-		return appendAudit(ctx, q, scope, audit.MemoryDelete, out.IDs...)
+		if len(out.IDs) < len(all) {
+			if err := deleteMerged(ctx, q, scope, all, &out); err != nil {
+				return err
+			}
+		}
+		if len(out.IDs) == 0 {
+			return nil
+		}
+		return appendAudit(ctx, q, scope, audit.MemoryDelete, slices.Concat(out.IDs, out.Merged)...)
 	})
 	if err != nil {
 		return memory.Deleted{}, fmt.Errorf("delete memories: %w", err)
@@ -387,7 +398,7 @@ func deleteMemories(
 		return 0, err
 	}
 	out.Units = append(out.Units, unitIDs(row.Units)...)
-	out.IDs = append(out.IDs, row.Ids...)
+	out.IDs, out.Merged = append(out.IDs, row.Ids...), append(out.Merged, row.Merged...)
 	for _, bucket := range row.Buckets {
 		deltas[bucket]--
 	}

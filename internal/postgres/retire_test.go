@@ -15,7 +15,7 @@ import (
 )
 
 // tables are the tables with a tenant's rows.
-var tables = []string{"quotas", "usage", "placements", "users", "tokens", "user_tokens", "buckets", "memories", "memory_versions",
+var tables = []string{"quotas", "usage", "placements", "users", "tokens", "user_tokens", "buckets", "memories", "merged_memories", "memory_versions",
 	"imports", "import_chunks", "import_ledger", "conversations", "messages", "units"}
 
 // rows returns the number of a tenant's rows per table, without empty tables.

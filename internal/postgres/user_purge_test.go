@@ -12,7 +12,7 @@ import (
 func (b *testBundle) rowsOfUser(t *testing.T, scope tenant.Scope) map[string]int {
 	t.Helper()
 	out := map[string]int{}
-	for _, table := range []string{"tokens", "buckets", "memories", "memory_versions", "conversations", "messages", "units"} {
+	for _, table := range []string{"tokens", "buckets", "memories", "merged_memories", "memory_versions", "conversations", "messages", "units"} {
 		var n int
 		err := b.owner.QueryRow(t.Context(), "select count(*) from "+table+" where tenant_id = $1 and user_id = $2", scope.Tenant, scope.User).Scan(&n)
 		if err != nil {

@@ -143,17 +143,21 @@ func (q *Queries) CreateMemoryParts(ctx context.Context, arg CreateMemoryPartsPa
 }
 
 const deleteMemories = `-- name: DeleteMemories :one
-with unit as (
+with recursive unit as (
     delete from units u where u.tenant_id = $1 and u.user_id = $2 and u.memory_id = any($3::uuid[])
     returning u.id
-), version as (
-    delete from memory_versions v where v.tenant_id = $1 and v.user_id = $2 and v.memory_id = any($3::uuid[])
-    returning octet_length(v.text) as bytes
 ), memory as (
     delete from memories m where m.tenant_id = $1 and m.user_id = $2 and m.id = any($3::uuid[])
     returning m.id, m.bucket_id, m.attribute_bytes
+), version as (
+    delete from memory_versions v where v.tenant_id = $1 and v.user_id = $2 and v.memory_id = any(array(select memory.id from memory))
+    returning octet_length(v.text) as bytes
+), merged as (
+    select g.id from memory d join merged_memories g on g.tenant_id = $1 and g.user_id = $2 and g.merged_into = d.id
+    union all
+    select g.id from merged p join merged_memories g on g.tenant_id = $1 and g.user_id = $2 and g.merged_into = p.id
 )
-select array(select id from unit)::bigint[] as units, coalesce(array_agg(memory.id::text), '{}')::text[] as ids,
+select array(select id from unit)::bigint[] as units, array(select merged.id::text from merged)::text[] as merged, coalesce(array_agg(memory.id::text), '{}')::text[] as ids,
     coalesce(array_agg(memory.bucket_id), '{}')::bigint[] as buckets,
     (coalesce(sum(memory.attribute_bytes), 0) + (select coalesce(sum(bytes), 0) from version))::bigint as bytes
 from memory
@@ -167,17 +171,20 @@ type DeleteMemoriesParams struct {
 
 type DeleteMemoriesRow struct {
 	Units   []int64
+	Merged  []string
 	Ids     []string
 	Buckets []int64
 	Bytes   int64
 }
 
-// Deletes memories with their units and versions. The index needs the ids of the units, and the storage quota the bytes.
+// Deletes memories with their units and versions. The index needs the ids of the units, and the storage quota the bytes. Merged
+// memories among the ids keep their versions. The trigger delete_parts deletes what was merged into the memories, which the audit log needs.
 func (q *Queries) DeleteMemories(ctx context.Context, arg DeleteMemoriesParams) (DeleteMemoriesRow, error) {
 	row := q.db.QueryRow(ctx, deleteMemories, arg.TenantID, arg.UserID, arg.Ids)
 	var i DeleteMemoriesRow
 	err := row.Scan(
 		&i.Units,
+		&i.Merged,
 		&i.Ids,
 		&i.Buckets,
 		&i.Bytes,
@@ -386,7 +393,9 @@ const memoryBytes = `-- name: MemoryBytes :one
 select ((select coalesce(sum(octet_length(v.text)), 0) from memory_versions v
         where v.tenant_id = $1 and v.user_id = $2 and v.memory_id = any($3::uuid[]))
     + (select coalesce(sum(m.attribute_bytes), 0) from memories m
-        where m.tenant_id = $1 and m.user_id = $2 and m.id = any($3::uuid[])))::bigint
+        where m.tenant_id = $1 and m.user_id = $2 and m.id = any($3::uuid[]))
+    + (select coalesce(sum(g.attribute_bytes), 0) from merged_memories g
+        where g.tenant_id = $1 and g.user_id = $2 and g.id = any($3::uuid[])))::bigint
 `
 
 type MemoryBytesParams struct {
@@ -395,7 +404,7 @@ type MemoryBytesParams struct {
 	Ids      []string
 }
 
-// What memories count towards the storage quota: all versions and the attributes.
+// What memories, also merged ones, count towards the storage quota: all versions and the attributes.
 func (q *Queries) MemoryBytes(ctx context.Context, arg MemoryBytesParams) (int64, error) {
 	row := q.db.QueryRow(ctx, memoryBytes, arg.TenantID, arg.UserID, arg.Ids)
 	var column_1 int64

@@ -296,6 +296,31 @@ type MemoryVersion struct {
 	CreatedAt time.Time
 }
 
+// Memories that were merged into another one
+type MergedMemory struct {
+	TenantID       string
+	UserID         int64
+	ID             string
+	Seq            int64
+	BucketID       int64
+	Text           string
+	Tokens         int32
+	Source         string
+	Version        int32
+	CreatedAt      time.Time
+	UpdatedAt      time.Time
+	SupersededBy   *string
+	SupersededAt   *time.Time
+	AgentID        string
+	RunID          string
+	Tags           []string
+	Metadata       []byte
+	AttributeBytes int32
+	MergedInto     string
+	MergedAt       time.Time
+	Relinked       []string
+}
+
 // Messages of conversations
 type Message struct {
 	TenantID       string

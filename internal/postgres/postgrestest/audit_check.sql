@@ -32,6 +32,8 @@ revoke all on function test_note_audit(), test_check_audit() from public;
 
 create constraint trigger test_audit after insert or delete or update of text, bucket_id on memories
     deferrable initially deferred for each row execute function test_check_audit();
+create constraint trigger test_audit after insert or delete on merged_memories
+    deferrable initially deferred for each row execute function test_check_audit();
 -- A default bucket exists without anybody creating it.
 create constraint trigger test_audit after insert or update of name, description on buckets
     deferrable initially deferred for each row when (not new.is_default) execute function test_check_audit();

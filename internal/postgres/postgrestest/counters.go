@@ -13,18 +13,20 @@ import (
 // tenant that is being purged are deleted without counting.
 const counters = `
 	select 'usage of ' || u.tenant_id, array[u.memories, u.conversations, u.blocked, u.storage], array[
-		(select count(*) from memories m where m.tenant_id = u.tenant_id),
+		(select count(*) from memories m where m.tenant_id = u.tenant_id) + (select count(*) from merged_memories g where g.tenant_id = u.tenant_id),
 		(select count(*) from conversations c where c.tenant_id = u.tenant_id and status = 'active'),
 		(select count(*) from conversations c where c.tenant_id = u.tenant_id and status = 'blocked'),
 		(select coalesce(sum(octet_length(text)), 0) from memory_versions v where v.tenant_id = u.tenant_id)
 			+ (select coalesce(sum(attribute_bytes), 0) from memories a where a.tenant_id = u.tenant_id)
+			+ (select coalesce(sum(attribute_bytes), 0) from merged_memories g where g.tenant_id = u.tenant_id)
 			+ (select coalesce(sum(octet_length(text)), 0) from messages m where m.tenant_id = u.tenant_id)]::bigint[]
 	from usage u where u.tenant_id not in (select id from tenants where state = 'purging')
 	union all select 'users of applications of ' || u.tenant_id, array[u.application_users],
 		(select array[count(*)] from users x where x.tenant_id = u.tenant_id and x.kind = 'application_user' and x.active)
 	from usage u where u.tenant_id not in (select id from tenants where state = 'purging')
 	union all select 'user ' || u.name, array[u.memories, u.conversations], array[
-		(select count(*) from memories m where m.tenant_id = u.tenant_id and m.user_id = u.id),
+		(select count(*) from memories m where m.tenant_id = u.tenant_id and m.user_id = u.id)
+			+ (select count(*) from merged_memories g where g.tenant_id = u.tenant_id and g.user_id = u.id),
 		(select count(*) from conversations c where c.tenant_id = u.tenant_id and c.user_id = u.id and status = 'active')]
 	from users u where u.tenant_id not in (select id from tenants where state = 'purging')
 	union all select 'bucket ' || b.name, array[b.memories], array[
@@ -37,9 +39,13 @@ const counters = `
 	union all select 'wrongly active units of ' || c.external_id, array[0], (select array[count(*)] from units u
 		where u.tenant_id = c.tenant_id and u.user_id = c.user_id and u.conversation_id = c.id and u.active <> (c.status = 'active'))
 	from conversations c where c.tenant_id not in (select id from tenants where state = 'purging')
-	union all select 'parts without a memory or conversation', array[0, 0], array[
+	union all select 'parts without a memory or conversation', array[0, 0, 0], array[
+		(select count(*) from merged_memories v where not exists (
+			select from memories m where m.tenant_id = v.tenant_id and m.user_id = v.user_id and m.id = v.merged_into)
+			and not exists (select from merged_memories m where m.tenant_id = v.tenant_id and m.user_id = v.user_id and m.id = v.merged_into)),
 		(select count(*) from memory_versions v where not exists (
-			select from memories m where m.tenant_id = v.tenant_id and m.user_id = v.user_id and m.id = v.memory_id)),
+			select from memories m where m.tenant_id = v.tenant_id and m.user_id = v.user_id and m.id = v.memory_id)
+			and not exists (select from merged_memories m where m.tenant_id = v.tenant_id and m.user_id = v.user_id and m.id = v.memory_id)),
 		(select count(*) from units u where not exists (
 			select from memories m where m.tenant_id = u.tenant_id and m.user_id = u.user_id and m.id = u.memory_id)
 			and not exists (select from conversations c where c.tenant_id = u.tenant_id and c.user_id = u.user_id and c.id = u.conversation_id))]

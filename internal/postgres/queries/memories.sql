@@ -83,25 +83,32 @@ where m.tenant_id = @tenant_id and m.user_id = @user_id and m.id = any(@ids::uui
     and (sqlc.narg('as_of')::timestamptz is null or m.superseded_at < sqlc.narg('as_of'));
 
 -- name: MemoryBytes :one
--- What memories count towards the storage quota: all versions and the attributes.
+-- What memories, also merged ones, count towards the storage quota: all versions and the attributes.
 select ((select coalesce(sum(octet_length(v.text)), 0) from memory_versions v
         where v.tenant_id = @tenant_id and v.user_id = @user_id and v.memory_id = any(@ids::uuid[]))
     + (select coalesce(sum(m.attribute_bytes), 0) from memories m
-        where m.tenant_id = @tenant_id and m.user_id = @user_id and m.id = any(@ids::uuid[])))::bigint;
+        where m.tenant_id = @tenant_id and m.user_id = @user_id and m.id = any(@ids::uuid[]))
+    + (select coalesce(sum(g.attribute_bytes), 0) from merged_memories g
+        where g.tenant_id = @tenant_id and g.user_id = @user_id and g.id = any(@ids::uuid[])))::bigint;
 
 -- name: DeleteMemories :one
--- Deletes memories with their units and versions. The index needs the ids of the units, and the storage quota the bytes.
-with unit as (
+-- Deletes memories with their units and versions. The index needs the ids of the units, and the storage quota the bytes. Merged
+-- memories among the ids keep their versions. The trigger delete_parts deletes what was merged into the memories, which the audit log needs.
+with recursive unit as (
     delete from units u where u.tenant_id = @tenant_id and u.user_id = @user_id and u.memory_id = any(@ids::uuid[])
     returning u.id
-), version as (
-    delete from memory_versions v where v.tenant_id = @tenant_id and v.user_id = @user_id and v.memory_id = any(@ids::uuid[])
-    returning octet_length(v.text) as bytes
 ), memory as (
     delete from memories m where m.tenant_id = @tenant_id and m.user_id = @user_id and m.id = any(@ids::uuid[])
     returning m.id, m.bucket_id, m.attribute_bytes
+), version as (
+    delete from memory_versions v where v.tenant_id = @tenant_id and v.user_id = @user_id and v.memory_id = any(array(select memory.id from memory))
+    returning octet_length(v.text) as bytes
+), merged as (
+    select g.id from memory d join merged_memories g on g.tenant_id = @tenant_id and g.user_id = @user_id and g.merged_into = d.id
+    union all
+    select g.id from merged p join merged_memories g on g.tenant_id = @tenant_id and g.user_id = @user_id and g.merged_into = p.id
 )
-select array(select id from unit)::bigint[] as units, coalesce(array_agg(memory.id::text), '{}')::text[] as ids,
+select array(select id from unit)::bigint[] as units, array(select merged.id::text from merged)::text[] as merged, coalesce(array_agg(memory.id::text), '{}')::text[] as ids,
     coalesce(array_agg(memory.bucket_id), '{}')::bigint[] as buckets,
     (coalesce(sum(memory.attribute_bytes), 0) + (select coalesce(sum(bytes), 0) from version))::bigint as bytes
 from memory;
