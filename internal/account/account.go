@@ -34,6 +34,10 @@ type Memory struct {
 	// SupersededAt when that was recorded.
 	SupersededBy string
 	SupersededAt time.Time
+	// MergedInto is the memory that was kept when this one was merged, "" if it was not, and
+	// MergedAt when that was.
+	MergedInto string
+	MergedAt   time.Time
 	// The attributes of memory.Attributes.
 	AgentID  string
 	RunID    string
@@ -69,7 +73,8 @@ type Counts struct {
 type Content interface {
 	// Buckets yields the default bucket first.
 	Buckets() iter.Seq2[Bucket, error]
-	// Memories yields memories in the order they were written.
+	// Memories yields memories in the order they were written, and then merged ones, each after
+	// the memory that was kept.
 	Memories() iter.Seq2[Memory, error]
 	// Versions yields versions in the order of their memories, oldest first.
 	Versions() iter.Seq2[Version, error]

@@ -142,6 +142,9 @@ func anyBox(t *rapid.T) box {
 		if rapid.Bool().Draw(t, "superseded") {
 			m.SupersededBy, m.SupersededAt = id.Draw(t, "newer"), when.Draw(t, "supersededAt")
 		}
+		if rapid.Bool().Draw(t, "merged") {
+			m.MergedInto, m.MergedAt = id.Draw(t, "kept"), when.Draw(t, "mergedAt")
+		}
 		b.memories = append(b.memories, m)
 		for v := 1; v < m.Version; v++ {
 			b.versions = append(b.versions, account.Version{Memory: mid, Version: v, Text: filled.Draw(t, "text"), CreatedAt: when.Draw(t, "created")})

@@ -49,6 +49,10 @@ func checkMemory(m memory, f *fault.Fields) {
 		id(f, "supersededBy", m.SupersededBy)
 		when(f, "supersededAt", m.SupersededAt)
 	}
+	if m.MergedInto != "" {
+		id(f, "mergedInto", m.MergedInto)
+		when(f, "mergedAt", m.MergedAt)
+	}
 	attributes(m).Normalize(f)
 }
 

@@ -101,6 +101,8 @@ func TestChangedFiles(t *testing.T) {
 		"no id":                           {memoriesFile, m, "x", "memories.jsonl line 1: id must be a UUID"},
 		"id in upper case":                {memoriesFile, m, strings.ToUpper(m), "id must be a UUID in lower case"},
 		"no creation time":                {memoriesFile, `"createdAt"`, `"x"`, "createdAt is required"},
+		"merged into no id":               {memoriesFile, `"version":2`, `"version":2,"mergedInto":"x"`, "mergedInto must be a UUID"},
+		"merged at no time":               {memoriesFile, `"version":2`, `"version":2,"mergedInto":"` + m + `"`, "mergedAt is required"},
 		"version zero":                    {memoriesFile, `"version":2`, `"version":0`, "version must be 1 to"},
 		"unknown bucket":                  {memoriesFile, `"bucketId":7`, `"bucketId":8`, "is in bucket 8, which is not in buckets.jsonl"},
 		"bucket id zero":                  {bucketsFile, `"id":7`, `"id":0`, "buckets.jsonl line 1: id must be 1 to"},

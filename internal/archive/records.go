@@ -75,6 +75,9 @@ type memory struct {
 	SupersededBy string    `json:"supersededBy,omitempty"`
 	SupersededAt time.Time `json:"supersededAt,omitzero"`
 
+	MergedInto string    `json:"mergedInto,omitempty"`
+	MergedAt   time.Time `json:"mergedAt,omitzero"`
+
 	AgentID  string          `json:"agentId,omitempty"`
 	RunID    string          `json:"runId,omitempty"`
 	Tags     []string        `json:"tags,omitempty"`

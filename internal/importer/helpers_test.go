@@ -71,6 +71,7 @@ func (b *bundle) checkCounters(t *testing.T) {
 			(select count(*) from conversations c where c.tenant_id = u.tenant_id and status = 'blocked'),
 			(select coalesce(sum(octet_length(text)), 0) from messages m where m.tenant_id = u.tenant_id)
 				+ (select coalesce(sum(octet_length(text)), 0) from memory_versions v where v.tenant_id = u.tenant_id)
+				+ (select coalesce(sum(attribute_bytes), 0) from merged_memories g where g.tenant_id = u.tenant_id)
 			+ (select coalesce(sum(attribute_bytes), 0) from memories a where a.tenant_id = u.tenant_id)]::bigint[] from usage u
 		union all select format('user %s', id), array[conversations], array[
 			(select count(*) from conversations c where c.tenant_id = u.tenant_id and c.user_id = u.id and status = 'active')] from users u

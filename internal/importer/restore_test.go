@@ -100,6 +100,7 @@ func (b *bundle) fill(t testing.TB, scope tenant.Scope, memories, conversations 
 		buckets = append(buckets, id)
 	}
 	store := b.db.Memories()
+	var last string
 	var older []string // the previous memory, which every third one supersedes
 	for n := range memories {
 		text := fmt.Sprintf("2025-05-09 memory %d of the harbour \U0001f6a2", n)
@@ -120,6 +121,12 @@ func (b *bundle) fill(t testing.TB, scope tenant.Scope, memories, conversations 
 				t.Fatal(err)
 			}
 		}
+		if last != "" && dice(3) == 0 { // also of merged memories
+			if _, err := store.Merge(ctx, scope, memory.MergeInput{Kept: id, IDs: []string{last}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		last = id
 		if dice(4) == 0 {
 			if _, err := store.Move(ctx, scope, memory.MoveInput{IDs: []string{id}, Bucket: memory.BucketRef{ID: buckets[dice(3)]}}); err != nil {
 				t.Fatal(err)
@@ -195,11 +202,14 @@ func (b *bundle) checkMemoryCounters(t testing.TB) {
 	var wrong []string
 	err := b.owner.QueryRow(t.Context(), `select coalesce(array_agg(name), '{}') from (
 		select 'memories of the tenant' as name from usage u where memories <> (select count(*) from memories m where m.tenant_id = u.tenant_id)
+			+ (select count(*) from merged_memories m where m.tenant_id = u.tenant_id)
 		union all select 'storage' from usage u where storage <>
 			(select coalesce(sum(octet_length(text)), 0) from memory_versions v where v.tenant_id = u.tenant_id)
 			+ (select coalesce(sum(attribute_bytes), 0) from memories a where a.tenant_id = u.tenant_id)
+			+ (select coalesce(sum(attribute_bytes), 0) from merged_memories a where a.tenant_id = u.tenant_id)
 			+ (select coalesce(sum(octet_length(text)), 0) from messages m where m.tenant_id = u.tenant_id)
 		union all select 'memories of user ' || u.name from users u where memories <> (select count(*) from memories m where m.tenant_id = u.tenant_id and m.user_id = u.id)
+			+ (select count(*) from merged_memories m where m.tenant_id = u.tenant_id and m.user_id = u.id)
 		union all select 'bucket ' || b.name from buckets b where memories <> (select count(*) from memories m
 			where m.tenant_id = b.tenant_id and m.user_id = b.user_id and m.bucket_id = b.id)
 		union all select 'sequence of ' || u.name from users u where memory_seq < (select coalesce(max(seq), 0) from memories m where m.tenant_id = u.tenant_id and m.user_id = u.id)

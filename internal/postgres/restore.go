@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -209,7 +210,32 @@ func (x *restoring) memories(ctx context.Context, batch []importer.RestoredMemor
 	if err := x.addMemories(ctx, v, u, deltas, bytes); err != nil || len(ids) == 0 {
 		return err
 	}
+	if err := x.merge(ctx, batch, ids); err != nil {
+		return err
+	}
 	return appendAudit(ctx, x.q, x.run.Scope, audit.MemoryRestore, ids...)
+}
+
+// merge moves those of the new memories that the export has as merged to merged_memories. One that does not come after
+// the memory that was kept stays a memory.
+func (x *restoring) merge(ctx context.Context, batch []importer.RestoredMemory, added []string) error {
+	p := db.RestoreMergedMemoriesParams{TenantID: string(x.run.Tenant), UserID: int64(x.run.User)}
+	later := map[string]bool{} // reversed order
+	for _, m := range slices.Backward(batch) {
+		if later[m.ID] = true; m.MergedInto != "" && !later[m.MergedInto] && slices.Contains(added, m.ID) {
+			p.Ids, p.MergedInto = append(p.Ids, m.ID), append(p.MergedInto, m.MergedInto)
+			p.MergedAt = append(p.MergedAt, storedTime(m.MergedAt))
+		}
+	}
+	if len(p.Ids) == 0 {
+		return nil
+	}
+	ids, err := x.q.RestoreMergedMemories(ctx, p)
+	if err != nil {
+		return fmt.Errorf("write merged memories: %w", err)
+	}
+	_, err = removeMerged(ctx, x.q, x.run.Scope, ids)
+	return err
 }
 
 func memoryAttributes(m importer.RestoredMemory) memory.Attributes {

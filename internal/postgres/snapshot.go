@@ -93,41 +93,72 @@ func (s snapshot) Buckets() iter.Seq2[account.Bucket, error] {
 
 // Memories implements account.Content.
 func (s snapshot) Memories() iter.Seq2[account.Memory, error] {
-	return stream(s, `select m.id, m.bucket_id, m.text, m.source, m.version, m.created_at, m.updated_at, v.created_at,
-			coalesce(n.id::text, ''), case when n.id is null then 'epoch' else m.superseded_at end, m.agent_id, m.run_id, m.tags, m.metadata
-		from memories m join memory_versions v
-			on v.tenant_id = m.tenant_id and v.user_id = m.user_id and v.memory_id = m.id and v.version = m.version
-		left join memories n on n.tenant_id = m.tenant_id and n.user_id = m.user_id and n.id = m.superseded_by
-		where m.tenant_id = $1 and m.user_id = $2 order by m.seq`,
-		func(row pgx.Rows) (m account.Memory, err error) {
-			var tags []string
-			var metadata []byte
-			err = row.Scan(&m.ID, &m.Bucket, &m.Text, &m.Source, &m.Version, &m.CreatedAt, &m.UpdatedAt, &m.EditedAt,
-				&m.SupersededBy, &m.SupersededAt, &m.AgentID, &m.RunID, &tags, &metadata)
-			if err != nil {
-				return m, err
-			}
-			if m.SupersededAt = m.SupersededAt.UTC(); m.SupersededBy == "" {
-				m.SupersededAt = time.Time{}
-			}
-			m.CreatedAt, m.UpdatedAt, m.EditedAt = m.CreatedAt.UTC(), m.UpdatedAt.UTC(), m.EditedAt.UTC()
-			a, err := toAttributes(m.AgentID, m.RunID, tags, metadata)
-			m.Tags, m.Metadata = a.Tags, a.Metadata
-			return m, err
-		})
+	return concat(stream(s, exportedMemories("memories m", "m.bucket_id", "'', 'epoch'::timestamptz", "m.seq"), scanMemory),
+		stream(s, mergedTree+exportedMemories(mergedInOrder, homeBucket, "m.merged_into::text, m.merged_at", "t.depth, m.seq"), scanMemory))
 }
 
 // Versions implements account.Content.
 func (s snapshot) Versions() iter.Seq2[account.Version, error] {
-	return stream(s, `select v.memory_id, v.version, v.text, v.created_at
-		from memories m join memory_versions v
+	return concat(stream(s, exportedVersions("memories m", "m.seq"), scanVersion),
+		stream(s, mergedTree+exportedVersions(mergedInOrder, "t.depth, m.seq"), scanVersion))
+}
+
+const (
+	// mergedTree has the merged memories with their distance from a memory.
+	mergedTree = `with recursive tree as (
+		select g.id, 1 as depth from memories m join merged_memories g on g.tenant_id = $1 and g.user_id = $2 and g.merged_into = m.id
+		where m.tenant_id = $1 and m.user_id = $2
+		union all
+		select g.id, t.depth + 1 from tree t join merged_memories g on g.tenant_id = $1 and g.user_id = $2 and g.merged_into = t.id
+	) `
+	mergedInOrder = "tree t join merged_memories m on m.id = t.id"
+	// homeBucket is the bucket of a merged memory, or the default bucket if that was deleted.
+	homeBucket = `(select b.id from buckets b where b.tenant_id = $1 and b.user_id = $2 and (b.id = m.bucket_id or b.is_default)
+		order by b.id = m.bucket_id desc limit 1)`
+)
+
+// exportedMemories is the query of memories or merged memories.
+func exportedMemories(from, bucket, merged, order string) string {
+	return `select m.id, ` + bucket + `, m.text, m.source, m.version, m.created_at, m.updated_at, v.created_at,
+			coalesce(n.id::text, ''), case when n.id is null then 'epoch' else m.superseded_at end, ` + merged + `, m.agent_id, m.run_id, m.tags, m.metadata
+		from ` + from + ` join memory_versions v
+			on v.tenant_id = m.tenant_id and v.user_id = m.user_id and v.memory_id = m.id and v.version = m.version
+		left join memories n on n.tenant_id = m.tenant_id and n.user_id = m.user_id and n.id = m.superseded_by
+		where m.tenant_id = $1 and m.user_id = $2 order by ` + order
+}
+
+func scanMemory(row pgx.Rows) (m account.Memory, err error) {
+	var tags []string
+	var metadata []byte
+	err = row.Scan(&m.ID, &m.Bucket, &m.Text, &m.Source, &m.Version, &m.CreatedAt, &m.UpdatedAt, &m.EditedAt,
+		&m.SupersededBy, &m.SupersededAt, &m.MergedInto, &m.MergedAt, &m.AgentID, &m.RunID, &tags, &metadata)
+	if err != nil {
+		return m, err
+	}
+	if m.SupersededAt = m.SupersededAt.UTC(); m.SupersededBy == "" {
+		m.SupersededAt = time.Time{}
+	}
+	if m.MergedAt = m.MergedAt.UTC(); m.MergedInto == "" {
+		m.MergedAt = time.Time{}
+	}
+	m.CreatedAt, m.UpdatedAt, m.EditedAt = m.CreatedAt.UTC(), m.UpdatedAt.UTC(), m.EditedAt.UTC()
+	a, err := toAttributes(m.AgentID, m.RunID, tags, metadata)
+	m.Tags, m.Metadata = a.Tags, a.Metadata
+	return m, err
+}
+
+// exportedVersions is the query of the earlier versions of memories or merged memories.
+func exportedVersions(from, order string) string {
+	return `select v.memory_id, v.version, v.text, v.created_at
+		from ` + from + ` join memory_versions v
 			on v.tenant_id = m.tenant_id and v.user_id = m.user_id and v.memory_id = m.id and v.version < m.version
-		where m.tenant_id = $1 and m.user_id = $2 order by m.seq, v.version`,
-		func(row pgx.Rows) (v account.Version, err error) {
-			err = row.Scan(&v.Memory, &v.Version, &v.Text, &v.CreatedAt)
-			v.CreatedAt = v.CreatedAt.UTC()
-			return v, err
-		})
+		where m.tenant_id = $1 and m.user_id = $2 order by ` + order + `, v.version`
+}
+
+func scanVersion(row pgx.Rows) (v account.Version, err error) {
+	err = row.Scan(&v.Memory, &v.Version, &v.Text, &v.CreatedAt)
+	v.CreatedAt = v.CreatedAt.UTC()
+	return v, err
 }
 
 // Conversations implements account.Content.
@@ -176,5 +207,17 @@ func stream[T any](s snapshot, sql string, scan func(pgx.Rows) (T, error)) iter.
 		if err := rows.Err(); err != nil {
 			yield(none, fmt.Errorf("read snapshot: %w", mapError(err)))
 		}
+	}
+}
+
+// concat yields the records of one sequence and then those of another. It ends after the first error.
+func concat[T any](first, second iter.Seq2[T, error]) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for v, err := range first {
+			if !yield(v, err) || err != nil {
+				return
+			}
+		}
+		second(yield)
 	}
 }
