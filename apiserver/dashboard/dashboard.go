@@ -124,6 +124,8 @@ func (d *Dashboard) Register(app fiber.Router) {
 	app.Post("/memories/move", d.signedIn(d.moveMemories))
 	app.Get("/memories/:id", d.signedIn(d.showMemory))
 	app.Post("/memories/:id", d.signedIn(d.editMemory))
+	app.Post("/memories/:id/merge", d.signedIn(d.mergeMemories))
+	app.Post("/memories/:id/unmerge", d.signedIn(d.unmergeMemories))
 	app.Post("/buckets", d.signedIn(d.addBucket))
 	app.Get("/buckets/:id", d.signedIn(d.showBucket))
 	app.Post("/buckets/:id", d.signedIn(d.editBucket))

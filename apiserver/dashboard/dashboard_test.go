@@ -20,7 +20,7 @@ func TestDashboard(t *testing.T) {
 	t.Parallel()
 	s, b := newSite(t), newBrowser(t)
 	for name, test := range map[string]func(*testing.T, *site, *browser){
-		"SignIn": signsIn, "Link": signsInWithLink, "Sample": triesSampleData, "Tour": showsTheTour, "Administration": administers, "Platform": overseesThePlatform, "Journey": findsAnImportedChat, "Memories": managesMemories, "Buckets": managesBuckets, "Undo": undoesDeletion, "Token": replacesToken, "Password": replacesPassword, "OwnPassword": guardsPassword, "Tokens": managesTokens, "OwnTokens": guardsTokens,
+		"SignIn": signsIn, "Link": signsInWithLink, "Sample": triesSampleData, "Tour": showsTheTour, "Administration": administers, "Platform": overseesThePlatform, "Journey": findsAnImportedChat, "Memories": managesMemories, "Buckets": managesBuckets, "Undo": undoesDeletion, "Merge": mergesDuplicates, "Token": replacesToken, "Password": replacesPassword, "OwnPassword": guardsPassword, "Tokens": managesTokens, "OwnTokens": guardsTokens,
 		"Strangers": separatesUsers, "WithoutScripts": worksWithoutScripts, "Sessions": endsSessions, "SignInAgain": replacesSessions, "Forms": rejectsForeignForms,
 		"Throttle": throttles, "Search": searchesEverything, "Markdown": readsMarkdown, "Visual": looksRight, "Themes": changesTheme, "German": speaksGerman, "Conversations": managesConversations, "Keyboard": worksByKeyboard, "Rate": countsRequests,
 		"ExternalUsers": signsInExternalUsers, "RejectedExternalUsers": rejectsExternalUsers, "ForgedRedirects": rejectsForgedRedirects, "Providers": showsProviders,
@@ -468,6 +468,15 @@ func worksWithoutScripts(t *testing.T, s *site, b *browser) {
 	tab.click(".toast button")
 	tab.sees("Deletion undone.")
 	tab.sees("The boiler was serviced.")
+	tab.fill("#text", "Our boiler was serviced.")
+	tab.click("#add button.primary")
+	tab.click(".similar button.primary")
+	tab.sees("1 merged memory")
+	tab.click(".toast button")
+	tab.sees("Restored.")
+	if got := s.stored(t, alice); got != 2 {
+		t.Errorf("%d memories are stored after the undo of the merge, want 2", got)
+	}
 }
 
 // worksByKeyboard: from sign-in to a stored and found memory by keyboard, with

@@ -3,6 +3,7 @@ package dashboard
 import (
 	"context"
 	"net/url"
+	"strings"
 
 	"github.com/gofiber/fiber/v2"
 
@@ -12,11 +13,12 @@ import (
 // undoHeader is the response header with the id of a deletion, for app.js.
 const undoHeader = "X-Undo"
 
-// undo is the offer to undo the last deletion.
+// undo is the offer to undo the last deletion or merge.
 type undo struct {
-	Action   string // path of the form
-	Deletion string
-	Back     string // path of the page
+	Action string // path of the form
+	Name   string // of the fields
+	Values []string
+	Back   string // path of the page
 }
 
 // deleter deletes objects and returns their number and the id of the deletion.
@@ -82,12 +84,18 @@ func (d *Dashboard) undelete(c *fiber.Ctx, who *tenant.Session, list string, res
 	return c.Redirect(withNotice(localPath(form.Get("back"), list), "undeleted"), fiber.StatusSeeOther)
 }
 
-// undoOf returns the offer to undo the deletion that the page follows, nil for none.
+// undoOf returns the offer to undo the deletion or merge that the page follows, nil for none.
 func undoOf(c *fiber.Ctx) *undo {
-	deletion := c.Query("undo")
+	value, done := c.Query("undo"), c.Query("done")
 	action, known := map[string]string{"/memories": "/memories/undelete", "/chats": "/chats/undelete"}[c.Path()]
-	if deletion == "" || !known || c.Query("done") != "deleted" {
+	ids := strings.Split(value, ",")
+	switch {
+	case value == "" || !known:
 		return nil
+	case done == "deleted":
+		return &undo{Action: action, Name: "deletion", Values: []string{value}, Back: c.Path()}
+	case done == "merged" && len(ids) > 1: // the kept memory and the merged ones
+		return &undo{Action: memoryPath(ids[0]) + "/unmerge", Name: "id", Values: ids[1:], Back: c.Path()}
 	}
-	return &undo{Action: action, Deletion: deletion, Back: c.Path()}
+	return nil
 }

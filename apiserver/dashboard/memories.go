@@ -33,6 +33,7 @@ type memoriesView struct {
 	Total         int64          // all memories of the user
 	Memories      []result       // all, or the relevant ones of a search
 	Less          []result       // less relevant ones
+	Similar       *similarView   // nil for none
 	Newer         string         // paths; "" for none
 	Older         string
 	Here          string // path of this page
@@ -140,6 +141,9 @@ func (d *Dashboard) renderMemories(c *fiber.Ctx, who *tenant.Session, bucket int
 	if view.Labels, err = d.Memories.Labels(c.UserContext(), who.Identity); err != nil {
 		return err
 	}
+	if view.Similar, err = d.similarOf(c, who); err != nil {
+		return err
+	}
 	view.fill(listing, bucket)
 	if skip > 0 {
 		view.Newer = selected.path(max(skip-memoryPage, 0))
@@ -202,7 +206,7 @@ func (d *Dashboard) addMemory(c *fiber.Ctx, who *tenant.Session) error {
 	if created.Duplicate {
 		notice = "duplicate"
 	}
-	return c.Redirect(withNotice(localPath(form.Get("back"), "/memories"), notice), fiber.StatusSeeOther)
+	return c.Redirect(withNotice(localPath(form.Get("back"), "/memories"), notice)+similarTo(created), fiber.StatusSeeOther)
 }
 
 // withDate adds a date to a text without one: the browser's date, or the current

@@ -28,6 +28,8 @@ type memoryView struct {
 	Whole    int              // the version shown in full, 0 for none
 	Older    string           // path; "" for none
 	Problem  string
+	// Duplicates were merged into it.
+	Duplicates []memory.MergedMemory
 }
 
 func (d *Dashboard) showMemory(c *fiber.Ctx, who *tenant.Session) error {
@@ -37,9 +39,12 @@ func (d *Dashboard) showMemory(c *fiber.Ctx, who *tenant.Session) error {
 // renderMemory renders a memory, with a rejected draft and the problem.
 func (d *Dashboard) renderMemory(c *fiber.Ctx, who *tenant.Session, draft *string, problem error) error {
 	ctx, id := c.UserContext(), c.Params("id")
-	m, err := d.Memories.Get(ctx, who.Identity, id)
+	m, merged, err := d.Memories.GetMerged(ctx, who.Identity, id)
 	if err != nil {
 		return err
+	}
+	if m.MergedInto != "" {
+		return c.Redirect(memoryPath(m.MergedInto)+"#merged", fiber.StatusSeeOther)
 	}
 	buckets, err := d.Memories.ListBuckets(ctx, who.Identity)
 	if err != nil {
@@ -50,7 +55,7 @@ func (d *Dashboard) renderMemory(c *fiber.Ctx, who *tenant.Session, draft *strin
 	if err != nil {
 		return err
 	}
-	view := memoryView{Memory: m, Draft: m.Text, Buckets: buckets, Whole: c.QueryInt("version")}
+	view := memoryView{Memory: m, Draft: m.Text, Buckets: buckets, Whole: c.QueryInt("version"), Duplicates: merged}
 	if m.Version > 1 {
 		view.Versions = versions
 	}

@@ -46,6 +46,8 @@ var notices = map[string]message{
 	"moved":           msg("Moved."),
 	"deleted":         msg("Deleted."),
 	"undeleted":       msg("Deletion undone."),
+	"merged":          msg("Merged."),
+	"unmerged":        msg("Restored."),
 	"pin":             msg("Pinned."),
 	"unpin":           msg("Unpinned."),
 	"exclude":         msg("Excluded from search."),

@@ -14,6 +14,8 @@ var phrases = map[audit.Verb]message{
 	audit.MemoryDelete:         msg("Deleted %d memories"),
 	audit.MemoryRestore:        msg("Imported %d memories"),
 	audit.MemoryUndelete:       msg("Restored %d memories"),
+	audit.MemoryMerge:          msg("Merged %d memories"),
+	audit.MemoryUnmerge:        msg("Restored %d merged memories"),
 	audit.ConversationUndelete: msg("Restored %d conversations"),
 	audit.BucketCreate:         msg("Created %d buckets"),
 	audit.BucketUpdate:         msg("Changed %d buckets"),
