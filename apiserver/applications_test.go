@@ -45,6 +45,7 @@ var requiredScopes = map[string]tenant.Access{
 	"POST /api/search": tenant.AccessRead, "GET /api/export": tenant.AccessRead, "GET /api/audit": tenant.AccessRead,
 
 	"POST /api/memory": tenant.AccessWrite, "POST /api/v2/memory": tenant.AccessWrite, "POST /api/v2/memory/update": tenant.AccessWrite,
+	"POST /api/memories/{memoryId}/merge": tenant.AccessWrite, "POST /api/memories/{memoryId}/unmerge": tenant.AccessWrite,
 	"DELETE /api/memories/{memoryId}": tenant.AccessWrite, "POST /api/memories/bulk-delete": tenant.AccessWrite,
 	"POST /api/buckets": tenant.AccessWrite, "PATCH /api/buckets/{bucketId}": tenant.AccessWrite, "DELETE /api/buckets/{bucketId}": tenant.AccessWrite,
 	"PATCH /api/chat-history/chats": tenant.AccessWrite, "DELETE /api/chat-history/chats": tenant.AccessWrite,

@@ -195,6 +195,9 @@ func (x *auditedRun) changesByAPI(t *testing.T) {
 	do("POST", "/api/memory", "/api/memory", `{"text":"one"}`) // a duplicate changes nothing
 	second := do("POST", "/api/v2/memory", "/api/v2/memory", `{"text":"two"}`, audit.MemoryCreate).json(t)["memoryId"].(string)
 	do("POST", "/api/v2/memory/update", "/api/v2/memory/update", `{"memoryId":"`+first+`","text":"three"}`, audit.MemoryUpdate)
+	do("POST", "/api/memories/"+first+"/merge", "/api/memories/:memoryId/merge", `{"memoryIds":["`+second+`"]}`, audit.MemoryMerge)
+	do("POST", "/api/memories/"+first+"/merge", "/api/memories/:memoryId/merge", `{"memoryIds":["`+second+`"]}`) // again changes nothing
+	do("POST", "/api/memories/"+first+"/unmerge", "/api/memories/:memoryId/unmerge", `{}`, audit.MemoryUnmerge)
 	created := do("POST", "/api/buckets", "/api/buckets", `{"name":"Travel"}`, audit.BucketCreate)
 	bucket := created.header.Get("Location")
 	do("PATCH", bucket, "/api/buckets/:bucketId", `{"description":"d"}`, audit.BucketUpdate)
@@ -279,6 +282,10 @@ func (x *auditedRun) changesByForm(t *testing.T) {
 	do("/buckets/"+bucket, "/buckets/:id", url.Values{"name": {"Renamed"}}, audit.BucketUpdate)
 	do("/memories/move", "/memories/move", url.Values{"id": {memory}, "to": {x.defaultBucket(t)}}, audit.MemoryUpdate)
 	do("/buckets/"+bucket+"/delete", "/buckets/:id/delete", url.Values{"confirmed": {"1"}}, audit.BucketDelete)
+	do("/memories", "/memories", url.Values{"text": {"another note, twice"}}, audit.MemoryCreate)
+	other := x.objects(t, audit.MemoryCreate)
+	do("/memories/"+memory+"/merge", "/memories/:id/merge", url.Values{"id": {other}}, audit.MemoryMerge)
+	do("/memories/"+memory+"/unmerge", "/memories/:id/unmerge", url.Values{"id": {other}}, audit.MemoryUnmerge)
 	x.deletesAndUndeletes(t, "/memories", memory, audit.MemoryDelete, audit.MemoryUndelete)
 	x.ok(t, x.token, "POST", "/api/chat-history/ingest/custom-online", ingestText)
 	x.wrote(t, "POST /api/chat-history/ingest/custom-online", "token", audit.ConversationStore)

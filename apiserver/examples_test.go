@@ -18,6 +18,8 @@ import (
 // The ids in the examples of the contract.
 const (
 	exampleMemoryID       = "0196b2f4-6d1e-7c3a-9f5e-2b8d4c6a1e07"
+	exampleSimilarID      = "0196b2f6-1f4c-7aa0-8c55-7d3e1b9f2a44"
+	exampleMergedID       = "0196b2f6-2c7d-7e15-9b30-1a4c8f6d0e52"
 	exampleConversationID = "0196b2f5-0a77-7d21-b1c4-94e2f7a83d15"
 	exampleImportID       = "0196b2f5-09d2-7e6b-8a41-5c3f9b7d2e60"
 	exampleBucketID       = 12
@@ -157,7 +159,8 @@ func (f *fakeStores) holdExamples(scope tenant.Scope) {
 	defer end()
 	u.buckets = append(u.buckets, memory.Bucket{ID: exampleBucketID, Name: "Trips", Memories: 1})
 	u.memories = []memory.Memory{{ID: exampleMemoryID, Seq: 1, BucketID: exampleBucketID, BucketName: "Trips",
-		Text: "2025-05-09 Prefers the window seat on trains", Version: 1, Source: "cli", CreatedAt: noon, UpdatedAt: noon}}
+		Text: "2025-05-09 Prefers the window seat on trains", Version: 1, Source: "cli", CreatedAt: noon, UpdatedAt: noon}, {ID: exampleSimilarID, Seq: 2}}
+	u.merged = []memory.Memory{{ID: exampleMergedID, Seq: 3, MergedInto: exampleMemoryID}}
 	u.conversations = []chat.Conversation{{ID: exampleConversationID, ExternalID: "c-0", Platform: "custom", Title: "Night train to Vienna",
 		Status: chat.Active, MessageCount: 1, CreatedAt: noon, UpdatedAt: noon}}
 	u.imports = []importer.Import{{ID: exampleImportID, Platform: "chatgpt", Status: importer.Done, StartedAt: noon, FinishedAt: noon, Version: 1}}

@@ -28,6 +28,8 @@ var isolationCases = map[string][]isolationRequest{
 	"DELETE /api/memories/:memoryId":       {{path: "/$m"}},
 	"POST /api/memories/bulk-delete":       {{body: `{"memoryIds":["$m"]}`}},
 	"GET /api/memories/:memoryId/versions": {{path: "/$m/versions"}},
+	"POST /api/memories/:memoryId/merge":   {{path: "/$m/merge", body: `{"memoryIds":["0196b2f4-6d1e-7c3a-9f5e-2b8d4c6a1e08"]}`}},
+	"POST /api/memories/:memoryId/unmerge": {{path: "/$m/unmerge", body: `{}`}, {path: "/$m/unmerge", body: `{"memoryIds":["$m"]}`}},
 	"POST /api/v2/memory/update": {
 		{body: `{"memoryId":"$m","text":"b"}`},
 		{body: `{"memoryId":"$m","agentId":"a","customMetadata":{"a":1}}`},
@@ -109,7 +111,7 @@ var isolationCases = map[string][]isolationRequest{
 	"GET /sign-in/callback":       {{path: "?state=$m&code=$c"}},
 	"POST /sign-out":              {{}},
 
-	"GET /memories":              {{path: "?bucket=$b"}, {path: "?q=$q"}, {path: "?skip=0"}},
+	"GET /memories":              {{path: "?bucket=$b"}, {path: "?q=$q"}, {path: "?skip=0"}, {path: "?done=added&similar=$m,$m"}},
 	"POST /memories":             {{body: "text=a&bucket=$b"}},
 	"POST /memories/delete":      {{body: "id=$m"}},
 	"POST /memories/undelete":    {{body: "deletion=$m"}},
@@ -117,6 +119,8 @@ var isolationCases = map[string][]isolationRequest{
 	"POST /memories/move":        {{body: "id=$m&to=$b"}},
 	"GET /memories/:id":          {{path: "/$m"}, {path: "/$m?skip=0&version=1"}},
 	"POST /memories/:id":         {{path: "/$m", body: "text=b"}, {path: "/$m", body: "bucket=$b"}},
+	"POST /memories/:id/merge":   {{path: "/$m/merge", body: "id=0196b2f4-6d1e-7c3a-9f5e-2b8d4c6a1e08"}},
+	"POST /memories/:id/unmerge": {{path: "/$m/unmerge", body: "id=$m"}, {path: "/$m/unmerge", body: "x=y"}},
 	"POST /buckets":              {{body: "name=General&description=$n"}},
 	"GET /buckets/:id":           {{path: "/$b"}},
 	"POST /buckets/:id":          {{path: "/$b", body: "name=General"}},

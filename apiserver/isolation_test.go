@@ -16,6 +16,8 @@ var namingRequests = []struct{ method, path, body string }{
 	{"POST", "/api/v2/memory/update", `{"memoryIds":["$m"],"bucketId":$b}`},
 	{"PATCH", "/api/buckets/$b", `{"description":"b"}`},
 	{"DELETE", "/api/buckets/$b", ""},
+	{"POST", "/api/memories/$m/merge", `{"memoryIds":["0196b2f4-6d1e-7c3a-9f5e-2b8d4c6a1e08"]}`},
+	{"POST", "/api/memories/$m/unmerge", `{}`},
 	{"DELETE", "/api/memories/$m", ""},
 	{"POST", "/api/memories/bulk-delete", `{"memoryIds":["$m"]}`},
 	{"POST", "/api/memory", `{"text":"a","bucketId":$b}`},

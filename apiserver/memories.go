@@ -36,7 +36,7 @@ type createdMemoryBody struct {
 	MemoryID    string `json:"memoryId"`
 	IsDuplicate bool   `json:"isDuplicate,omitempty" doc:"True if the bucket already has a memory with exactly this text, agentId, runId, tags and customMetadata, or if the text is an existing memory as it was recalled: memoryId is that memory, and nothing was stored. Absent otherwise."`
 
-	Similar []similarMemoryBody `json:"similar,omitempty" doc:"Existing memories that say nearly the same, most similar first. The new memory is stored; delete what is not needed. Absent if there are none."`
+	Similar []similarMemoryBody `json:"similar,omitempty" doc:"Existing memories that say nearly the same, most similar first. The new memory is stored; mergeMemories merges them into it. Absent if there are none."`
 }
 
 type similarMemoryBody struct {
@@ -47,7 +47,7 @@ type similarMemoryBody struct {
 
 var docCreateMemory = doc{
 	id: "createMemory", tag: "Memories", summary: "Store a memory",
-	links: map[string]string{"getMemory.memoryId": "/memoryId", "listMemoryVersions.memoryId": "/memoryId", "deleteMemory.memoryId": "/memoryId"},
+	links: map[string]string{"getMemory.memoryId": "/memoryId", "listMemoryVersions.memoryId": "/memoryId", "deleteMemory.memoryId": "/memoryId", "mergeMemories.memoryId": "/memoryId"},
 	description: "Start the text with the date, YYYY-MM-DD, in the user's time zone if known, else UTC. " +
 		"The text is stored verbatim and is available to the user's next listing or search. " +
 		"If the bucket already has a memory with exactly this text, `agentId`, `runId`, `tags` and `customMetadata`, nothing is stored and the response has its id and `isDuplicate`. " +
@@ -106,6 +106,7 @@ type memoryBody struct {
 	Text     string             `json:"text"`
 	Metadata memoryMetadataBody `json:"metadata"`
 	MemoryLinks
+	MemoryMerges
 	MemoryAttributes
 	Score *float64 `json:"score,omitempty" minimum:"0" maximum:"1" doc:"With query: the probability that the memory is relevant. Comparable only within one response if X-Degraded is set."`
 }
@@ -139,7 +140,7 @@ var docListMemories = doc{
 		boolParam("latest", "Newest first; ignored with `query`."),
 		textParam("query", "A search query in natural language.", "where do I like to sit on trains?"),
 		scoreParam("minScore", "With `query`: the score below which memories are omitted. By default, irrelevant memories are omitted; 0 returns all."),
-		param("asOf", "Return what was known at this ISO 8601 time: memories stored by then, with the text and links they had at that time; a date includes the whole day. Deleted memories are not returned, and the ranking compares the current texts.", &huma.Schema{Type: huma.TypeString}, "2025-05-09"),
+		param("asOf", "Return what was known at this ISO 8601 time: memories stored by then, with the text and links they had at that time; a date includes the whole day. Deleted and merged memories are not returned, and the ranking compares the current texts.", &huma.Schema{Type: huma.TypeString}, "2025-05-09"),
 		filterParam("filter"),
 		intParam("skip", "The number of memories to skip; with `query`, out of the 1,000 best matches.", 0, 0, 0),
 		ignoredParam("source", "The name of the client. It does not filter.", "cli"),
@@ -184,7 +185,7 @@ func (s *Server) listMemories(ctx context.Context, who tenant.Identity, in *list
 }
 
 func bodyOf(m memory.Memory) memoryBody {
-	return memoryBody{ID: m.ID, Text: m.Text, MemoryLinks: MemoryLinks{m.SupersededBy, m.Supersedes}, Metadata: memoryMetadataBody{
+	return memoryBody{ID: m.ID, Text: m.Text, MemoryLinks: MemoryLinks{m.SupersededBy, m.Supersedes}, MemoryMerges: MemoryMerges{m.Merged}, Metadata: memoryMetadataBody{
 		Text: m.Text, CreatedAt: chat.Stamp(m.CreatedAt), BucketID: m.BucketID, BucketName: m.BucketName,
 	}, MemoryAttributes: attributesOf(m.Attributes)}
 }
@@ -214,11 +215,14 @@ type fullMemoryBody struct {
 	Source    string `json:"source"`
 	UpdatedAt string `json:"updatedAt" format:"date-time"`
 	MemoryLinks
+	MemoryMerges
+	MergedInto string             `json:"mergedInto,omitempty" doc:"The memory into which this one was merged. Absent otherwise."`
+	Merged     []mergedMemoryBody `json:"merged,omitempty" maxItems:"100" doc:"The memories that were merged into this one, those merged last first. Absent if there are none."`
 }
 
 var docGetMemory = doc{
 	id: "getMemory", tag: "Memories", summary: "Get a memory",
-	description: "The memory with its version, source and times.",
+	description: "The memory with its version, source and times. `merged` lists the memories that were merged into it. A merged memory has `mergedInto`.",
 	response: example(`{"id":"0196b2f4-6d1e-7c3a-9f5e-2b8d4c6a1e07","text":"2025-05-09 Prefers the window seat on trains",` +
 		`"metadata":{"text":"2025-05-09 Prefers the window seat on trains","createdAt":"2025-05-09T14:30:00.000Z","bucketId":12,"bucketName":"Travel"},"agentId":"travel-planner","tags":["travel"],"customMetadata":{"confidence":0.9},` +
 		`"version":1,"source":"cli","updatedAt":"2025-05-09T14:30:00.000Z"}`),
@@ -226,13 +230,14 @@ var docGetMemory = doc{
 }
 
 func (s *Server) getMemory(ctx context.Context, who tenant.Identity, in *memoryIDInput) (*getMemoryOutput, error) {
-	m, err := s.Memories.Get(ctx, who, in.MemoryID)
+	m, merged, err := s.Memories.GetMerged(ctx, who, in.MemoryID)
 	if err != nil {
 		return nil, err
 	}
 	b := bodyOf(m)
 	return &getMemoryOutput{Body: fullMemoryBody{ID: b.ID, Text: b.Text, Metadata: b.Metadata, MemoryAttributes: b.MemoryAttributes,
-		Version: m.Version, Source: m.Source, UpdatedAt: chat.Stamp(m.UpdatedAt), MemoryLinks: b.MemoryLinks}}, nil
+		Version: m.Version, Source: m.Source, UpdatedAt: chat.Stamp(m.UpdatedAt), MemoryLinks: b.MemoryLinks,
+		MemoryMerges: b.MemoryMerges, MergedInto: m.MergedInto, Merged: mergedBodies(merged)}}, nil
 }
 
 type confirmationOutput struct {
@@ -245,7 +250,7 @@ type confirmationBody struct {
 
 var docDeleteMemory = doc{
 	id: "deleteMemory", tag: "Memories", summary: "Delete a memory",
-	description: "Permanently deletes the memory from the database and the vector store.",
+	description: "Permanently deletes the memory, and the memories that were merged into it, from the database and the vector store.",
 	response:    example(`{"message":"Memory deleted"}`),
 	errors:      []int{http.StatusNotFound},
 }

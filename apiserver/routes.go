@@ -17,6 +17,8 @@ func (s *Server) routes() {
 	add(s, post, "/api/v2/memory/update", docUpdateMemory, s.updateMemory)
 	add(s, get, "/api/memories/{memoryId}", docGetMemory, s.getMemory)
 	add(s, get, "/api/memories/{memoryId}/versions", docListVersions, s.listVersions)
+	add(s, post, "/api/memories/{memoryId}/merge", docMergeMemories, s.mergeMemories)
+	add(s, post, "/api/memories/{memoryId}/unmerge", docUnmergeMemories, s.unmergeMemories)
 	add(s, del, "/api/memories/{memoryId}", docDeleteMemory, s.deleteMemory)
 	add(s, post, "/api/memories/bulk-delete", docDeleteMemories, s.deleteMemories)
 

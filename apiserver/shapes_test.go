@@ -26,6 +26,8 @@ const (
 	wantItem   = `{"id":"$c","title":"Trains","platform":"custom","messageCount":2,"tokenCount":7,"createdAt":"2025-05-09T12:00:00.000Z","updatedAt":"2025-05-09T12:00:00.123Z","pinned":false,"status":"active"}`
 )
 
+const wantNoon = `"metadata":{"text":"aisle seat","createdAt":"2025-05-09T12:00:00.123Z","bucketId":1,"bucketName":"General"}`
+
 // Sources of a recall: the two messages of the conversation.
 const wantSources = `{"conversationId":"$c","conversationTitle":"Trains","messageId":"1","date":"2025-05-09T12:00:00.000Z","relevanceScore":0.5},` +
 	`{"conversationId":"$c","conversationTitle":"Trains","messageId":"2","date":"2025-05-09T12:00:01.500Z","relevanceScore":0.5}`
@@ -70,6 +72,14 @@ var story = []step{
 	{"GET", "/api/tokens", "", `{"tokens":[{"id":"t-5","name":"Laptop","scopes":["read","write"],"fingerprint":"$f","createdAt":"2025-05-09T12:00:00.123Z","expiresAt":"2126-05-09T00:00:00.000Z"}]}`},
 	{"DELETE", "/api/tokens/t-5", "", `{"message":"Token revoked"}`},
 	{"GET", "/api/tokens", "", `{"tokens":[]}`},
+	{"POST", "/api/memory", `{"text":"aisle seat"}`, `{"done":"ok","memoryId":"m-6"}`},
+	{"POST", "/api/memory", `{"text":"an aisle seat"}`, `{"done":"ok","memoryId":"m-7"}`},
+	{"POST", "/api/memories/m-6/merge", `{"memoryIds":["m-7"]}`, `{"message":"Memories merged","memoryId":"m-6","mergedCount":1,"memoryIds":["m-7"]}`},
+	{"GET", "/api/memories/m-6", "", `{"id":"m-6","text":"aisle seat",` + wantNoon + `,"version":1,"source":"","updatedAt":"2025-05-09T12:00:00.123Z","mergedCount":1,"merged":[{"memoryId":"m-7","text":"an aisle seat","createdAt":"2025-05-09T12:00:00.123Z","mergedAt":"2025-05-09T12:00:00.123Z"}]}`},
+	{"GET", "/api/memories/m-7", "", `{"id":"m-7","text":"an aisle seat",` + strings.Replace(wantNoon, "aisle", "an aisle", 1) + `,"version":1,"source":"","updatedAt":"2025-05-09T12:00:00.123Z","mergedInto":"m-6"}`},
+	{"GET", "/api/memory", "", `{"memories":[{"id":"m-6","text":"aisle seat",` + wantNoon + `,"mergedCount":1}],"buckets":[` + strings.Replace(wantBucket, `"memoryCount":1`, `"memoryCount":3`, 1) + `]}`},
+	{"POST", "/api/memories/m-6/unmerge", `{"memoryIds":["m-7"]}`, `{"message":"Memories restored","restoredCount":1,"memoryIds":["m-7"]}`},
+	{"POST", "/api/memories/m-6/unmerge", `{}`, `{"message":"Memories restored","restoredCount":0,"memoryIds":[]}`},
 	{"GET", "/healthz", "", `{"status":"ok"}`},
 	{"GET", "/readyz", "", `{"status":"ok"}`},
 }

@@ -641,7 +641,7 @@ type CreatedMemory struct {
 	IsDuplicate *bool  `json:"isDuplicate,omitempty"`
 	MemoryID    string `json:"memoryId"`
 
-	// Similar Existing memories that say nearly the same, most similar first. The new memory is stored; delete what is not needed. Absent if there are none.
+	// Similar Existing memories that say nearly the same, most similar first. The new memory is stored; mergeMemories merges them into it. Absent if there are none.
 	Similar []SimilarMemory `json:"similar,omitempty"`
 }
 
@@ -759,7 +759,16 @@ type FullMemory struct {
 	// CustomMetadata The metadata that the client stored with the memory.
 	CustomMetadata map[string]interface{} `json:"customMetadata,omitempty"`
 	ID             string                 `json:"id"`
-	Metadata       MemoryMetadata         `json:"metadata"`
+
+	// Merged The memories that were merged into this one, those merged last first. Absent if there are none.
+	Merged []MergedMemory `json:"merged,omitempty"`
+
+	// MergedCount The number of memories that were merged into this one. Absent if there are none.
+	MergedCount *int64 `json:"mergedCount,omitempty"`
+
+	// MergedInto The memory into which this one was merged. Absent otherwise.
+	MergedInto *string        `json:"mergedInto,omitempty"`
+	Metadata   MemoryMetadata `json:"metadata"`
 
 	// RunID The session or run in which it was stored.
 	RunID  *string `json:"runId,omitempty"`
@@ -915,7 +924,10 @@ type Memory struct {
 	// CustomMetadata The metadata that the client stored with the memory.
 	CustomMetadata map[string]interface{} `json:"customMetadata,omitempty"`
 	ID             string                 `json:"id"`
-	Metadata       MemoryMetadata         `json:"metadata"`
+
+	// MergedCount The number of memories that were merged into this one. Absent if there are none.
+	MergedCount *int64         `json:"mergedCount,omitempty"`
+	Metadata    MemoryMetadata `json:"metadata"`
 
 	// RunID The session or run in which it was stored.
 	RunID *string `json:"runId,omitempty"`
@@ -968,6 +980,33 @@ type MemoryVersions struct {
 
 	// Versions Newest first.
 	Versions []MemoryVersion `json:"versions"`
+}
+
+// MergeMemoriesRequest defines model for MergeMemoriesRequest.
+type MergeMemoriesRequest struct {
+	// MemoryIds The memories to merge into this one, all or none.
+	MemoryIds []string `json:"memoryIds"`
+}
+
+// MergedMemories defines model for MergedMemories.
+type MergedMemories struct {
+	// MemoryID The memory that was kept.
+	MemoryID string `json:"memoryId"`
+
+	// MemoryIds The ids without duplicates.
+	MemoryIds []string `json:"memoryIds"`
+
+	// MergedCount The number of memories merged.
+	MergedCount int64  `json:"mergedCount"`
+	Message     string `json:"message"`
+}
+
+// MergedMemory defines model for MergedMemory.
+type MergedMemory struct {
+	CreatedAt time.Time `json:"createdAt"`
+	MemoryID  string    `json:"memoryId"`
+	MergedAt  time.Time `json:"mergedAt"`
+	Text      string    `json:"text"`
 }
 
 // QueryRecollection defines model for QueryRecollection.
@@ -1220,6 +1259,21 @@ type Tokens struct {
 	Tokens []Token `json:"tokens"`
 }
 
+// UnmergeMemoriesRequest defines model for UnmergeMemoriesRequest.
+type UnmergeMemoriesRequest struct {
+	// MemoryIds The memories to restore, all or none; by default all that were merged into this one.
+	MemoryIds []string `json:"memoryIds,omitempty"`
+}
+
+// UnmergedMemories defines model for UnmergedMemories.
+type UnmergedMemories struct {
+	MemoryIds []string `json:"memoryIds"`
+	Message   string   `json:"message"`
+
+	// RestoredCount The number of memories restored.
+	RestoredCount int64 `json:"restoredCount"`
+}
+
 // UpdateBucketRequest defines model for UpdateBucketRequest.
 type UpdateBucketRequest struct {
 	Description *string `json:"description,omitempty"`
@@ -1456,7 +1510,7 @@ type ListMemoriesParams struct {
 	// MinScore With `query`: the score below which memories are omitted. By default, irrelevant memories are omitted; 0 returns all.
 	MinScore *float32 `form:"minScore,omitempty" json:"minScore,omitempty"`
 
-	// AsOf Return what was known at this ISO 8601 time: memories stored by then, with the text and links they had at that time; a date includes the whole day. Deleted memories are not returned, and the ranking compares the current texts.
+	// AsOf Return what was known at this ISO 8601 time: memories stored by then, with the text and links they had at that time; a date includes the whole day. Deleted and merged memories are not returned, and the ranking compares the current texts.
 	AsOf *string `form:"asOf,omitempty" json:"asOf,omitempty"`
 
 	// Filter A filter of memories, as JSON of at most 8,192 bytes. A filter is an object of conditions that must all be true, such as {"agentId": "planner", "metadata.year": {"gte": 2024}}. AND, OR and NOT combine lists of filters. Fields: metadata.<key>, agentId, runId, tags, source, bucketId, createdAt, updatedAt. Operators: eq, ne, in, gt, gte, lt, lte, contains, exists.
@@ -1510,7 +1564,7 @@ type ListMemoriesV2Params struct {
 	// MinScore With `query`: the score below which memories are omitted. By default, irrelevant memories are omitted; 0 returns all.
 	MinScore *float32 `form:"minScore,omitempty" json:"minScore,omitempty"`
 
-	// AsOf Return what was known at this ISO 8601 time: memories stored by then, with the text and links they had at that time; a date includes the whole day. Deleted memories are not returned, and the ranking compares the current texts.
+	// AsOf Return what was known at this ISO 8601 time: memories stored by then, with the text and links they had at that time; a date includes the whole day. Deleted and merged memories are not returned, and the ranking compares the current texts.
 	AsOf *string `form:"asOf,omitempty" json:"asOf,omitempty"`
 
 	// Filter A filter of memories, as JSON of at most 8,192 bytes. A filter is an object of conditions that must all be true, such as {"agentId": "planner", "metadata.year": {"gte": 2024}}. AND, OR and NOT combine lists of filters. Fields: metadata.<key>, agentId, runId, tags, source, bucketId, createdAt, updatedAt. Operators: eq, ne, in, gt, gte, lt, lte, contains, exists.
@@ -1567,6 +1621,12 @@ type SearchConversationsJSONRequestBody = SearchRequest
 
 // DeleteMemoriesJSONRequestBody defines body for DeleteMemories for application/json ContentType.
 type DeleteMemoriesJSONRequestBody = DeleteMemoriesRequest
+
+// MergeMemoriesJSONRequestBody defines body for MergeMemories for application/json ContentType.
+type MergeMemoriesJSONRequestBody = MergeMemoriesRequest
+
+// UnmergeMemoriesJSONRequestBody defines body for UnmergeMemories for application/json ContentType.
+type UnmergeMemoriesJSONRequestBody = UnmergeMemoriesRequest
 
 // CreateMemoryJSONRequestBody defines body for CreateMemory for application/json ContentType.
 type CreateMemoryJSONRequestBody = CreateMemoryRequest
@@ -1980,7 +2040,7 @@ type ClientInterface interface {
 
 	// DeleteMemory Delete a memory
 	//
-	// Permanently deletes the memory from the database and the vector store.
+	// Permanently deletes the memory, and the memories that were merged into it, from the database and the vector store.
 	//
 	// Scope: `write`.
 	//
@@ -1989,12 +2049,56 @@ type ClientInterface interface {
 
 	// GetMemory Get a memory
 	//
-	// The memory with its version, source and times.
+	// The memory with its version, source and times. `merged` lists the memories that were merged into it. A merged memory has `mergedInto`.
 	//
 	// Scope: `read`.
 	//
 	// Corresponds with GET /api/memories/{memoryId} (the `GetMemory` operationId).
 	GetMemory(ctx context.Context, memoryID string, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// MergeMemoriesWithBody Merge near-duplicates into a memory
+	//
+	// Keeps this memory unchanged and merges up to 100 others into it, all or none: ids that do not exist are returned as `rejectedIds`. Merged memories are in no list, search or count. They still count towards the quota, `getMemory` lists them, and `unmergeMemories` restores them at any time. They are deleted with this memory. Memories whose `user_id` in `customMetadata` differs cannot be merged. Merging a memory again changes nothing.
+	//
+	// Scope: `write`.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /api/memories/{memoryId}/merge (the `MergeMemories` operationId).
+	MergeMemoriesWithBody(ctx context.Context, memoryID string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// MergeMemories Merge near-duplicates into a memory
+	//
+	// Keeps this memory unchanged and merges up to 100 others into it, all or none: ids that do not exist are returned as `rejectedIds`. Merged memories are in no list, search or count. They still count towards the quota, `getMemory` lists them, and `unmergeMemories` restores them at any time. They are deleted with this memory. Memories whose `user_id` in `customMetadata` differs cannot be merged. Merging a memory again changes nothing.
+	//
+	// Scope: `write`.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /api/memories/{memoryId}/merge (the `MergeMemories` operationId).
+	MergeMemories(ctx context.Context, memoryID string, body MergeMemoriesJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// UnmergeMemoriesWithBody Undo a merge
+	//
+	// Restores memories that were merged into this one, with their ids, texts, versions, buckets and times. A memory whose bucket was deleted is then in the default bucket. Ids that are not merged into this memory are returned as `rejectedIds`, and nothing is restored.
+	//
+	// Scope: `write`.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /api/memories/{memoryId}/unmerge (the `UnmergeMemories` operationId).
+	UnmergeMemoriesWithBody(ctx context.Context, memoryID string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// UnmergeMemories Undo a merge
+	//
+	// Restores memories that were merged into this one, with their ids, texts, versions, buckets and times. A memory whose bucket was deleted is then in the default bucket. Ids that are not merged into this memory are returned as `rejectedIds`, and nothing is restored.
+	//
+	// Scope: `write`.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /api/memories/{memoryId}/unmerge (the `UnmergeMemories` operationId).
+	UnmergeMemories(ctx context.Context, memoryID string, body UnmergeMemoriesJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListMemoryVersions List the versions of a memory
 	//
@@ -2824,7 +2928,7 @@ func (c *Requests) DeleteMemories(ctx context.Context, body DeleteMemoriesJSONRe
 
 // DeleteMemory Delete a memory
 //
-// Permanently deletes the memory from the database and the vector store.
+// Permanently deletes the memory, and the memories that were merged into it, from the database and the vector store.
 //
 // Scope: `write`.
 //
@@ -2843,13 +2947,97 @@ func (c *Requests) DeleteMemory(ctx context.Context, memoryID string, reqEditors
 
 // GetMemory Get a memory
 //
-// The memory with its version, source and times.
+// The memory with its version, source and times. `merged` lists the memories that were merged into it. A merged memory has `mergedInto`.
 //
 // Scope: `read`.
 //
 // Corresponds with GET /api/memories/{memoryId} (the `GetMemory` operationId).
 func (c *Requests) GetMemory(ctx context.Context, memoryID string, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewGetMemoryRequest(c.Server, memoryID)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// MergeMemoriesWithBody Merge near-duplicates into a memory
+//
+// Keeps this memory unchanged and merges up to 100 others into it, all or none: ids that do not exist are returned as `rejectedIds`. Merged memories are in no list, search or count. They still count towards the quota, `getMemory` lists them, and `unmergeMemories` restores them at any time. They are deleted with this memory. Memories whose `user_id` in `customMetadata` differs cannot be merged. Merging a memory again changes nothing.
+//
+// Scope: `write`.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /api/memories/{memoryId}/merge (the `MergeMemories` operationId).
+func (c *Requests) MergeMemoriesWithBody(ctx context.Context, memoryID string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewMergeMemoriesRequestWithBody(c.Server, memoryID, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// MergeMemories Merge near-duplicates into a memory
+//
+// Keeps this memory unchanged and merges up to 100 others into it, all or none: ids that do not exist are returned as `rejectedIds`. Merged memories are in no list, search or count. They still count towards the quota, `getMemory` lists them, and `unmergeMemories` restores them at any time. They are deleted with this memory. Memories whose `user_id` in `customMetadata` differs cannot be merged. Merging a memory again changes nothing.
+//
+// Scope: `write`.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /api/memories/{memoryId}/merge (the `MergeMemories` operationId).
+func (c *Requests) MergeMemories(ctx context.Context, memoryID string, body MergeMemoriesJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewMergeMemoriesRequest(c.Server, memoryID, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// UnmergeMemoriesWithBody Undo a merge
+//
+// Restores memories that were merged into this one, with their ids, texts, versions, buckets and times. A memory whose bucket was deleted is then in the default bucket. Ids that are not merged into this memory are returned as `rejectedIds`, and nothing is restored.
+//
+// Scope: `write`.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /api/memories/{memoryId}/unmerge (the `UnmergeMemories` operationId).
+func (c *Requests) UnmergeMemoriesWithBody(ctx context.Context, memoryID string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewUnmergeMemoriesRequestWithBody(c.Server, memoryID, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// UnmergeMemories Undo a merge
+//
+// Restores memories that were merged into this one, with their ids, texts, versions, buckets and times. A memory whose bucket was deleted is then in the default bucket. Ids that are not merged into this memory are returned as `rejectedIds`, and nothing is restored.
+//
+// Scope: `write`.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /api/memories/{memoryId}/unmerge (the `UnmergeMemories` operationId).
+func (c *Requests) UnmergeMemories(ctx context.Context, memoryID string, body UnmergeMemoriesJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewUnmergeMemoriesRequest(c.Server, memoryID, body)
 	if err != nil {
 		return nil, err
 	}
@@ -4372,6 +4560,100 @@ func NewGetMemoryRequest(server string, memoryID string) (*http.Request, error) 
 	return req, nil
 }
 
+// NewMergeMemoriesRequest calls the generic MergeMemories builder with application/json body
+func NewMergeMemoriesRequest(server string, memoryID string, body MergeMemoriesJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewMergeMemoriesRequestWithBody(server, memoryID, "application/json", bodyReader)
+}
+
+// NewMergeMemoriesRequestWithBody constructs an http.Request for the MergeMemories method, with any body, and a specified content type
+func NewMergeMemoriesRequestWithBody(server string, memoryID string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "memoryId", memoryID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/memories/%s/merge", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewUnmergeMemoriesRequest calls the generic UnmergeMemories builder with application/json body
+func NewUnmergeMemoriesRequest(server string, memoryID string, body UnmergeMemoriesJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewUnmergeMemoriesRequestWithBody(server, memoryID, "application/json", bodyReader)
+}
+
+// NewUnmergeMemoriesRequestWithBody constructs an http.Request for the UnmergeMemories method, with any body, and a specified content type
+func NewUnmergeMemoriesRequestWithBody(server string, memoryID string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "memoryId", memoryID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/memories/%s/unmerge", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
 // NewListMemoryVersionsRequest constructs an http.Request for the ListMemoryVersions method
 func NewListMemoryVersionsRequest(server string, memoryID string, params *ListMemoryVersionsParams) (*http.Request, error) {
 	var err error
@@ -5446,6 +5728,18 @@ func (c *Client) DeleteMemory(ctx context.Context, memoryID string, editors ...R
 func (c *Client) GetMemory(ctx context.Context, memoryID string, editors ...RequestEditorFn) (*Answer[FullMemory], error) {
 	response, err := c.requests.GetMemory(ctx, memoryID, editors...)
 	return decode[FullMemory](response, err)
+}
+
+// MergeMemories: Merge near-duplicates into a memory (POST /api/memories/{memoryId}/merge).
+func (c *Client) MergeMemories(ctx context.Context, memoryID string, body MergeMemoriesJSONRequestBody, editors ...RequestEditorFn) (*Answer[MergedMemories], error) {
+	response, err := c.requests.MergeMemories(ctx, memoryID, body, editors...)
+	return decode[MergedMemories](response, err)
+}
+
+// UnmergeMemories: Undo a merge (POST /api/memories/{memoryId}/unmerge).
+func (c *Client) UnmergeMemories(ctx context.Context, memoryID string, body UnmergeMemoriesJSONRequestBody, editors ...RequestEditorFn) (*Answer[UnmergedMemories], error) {
+	response, err := c.requests.UnmergeMemories(ctx, memoryID, body, editors...)
+	return decode[UnmergedMemories](response, err)
 }
 
 // ListMemoryVersions: List the versions of a memory (GET /api/memories/{memoryId}/versions).

@@ -48,6 +48,19 @@ class ClientTest(unittest.TestCase):
         with self.assertRaises(mnemo.NotFoundError):
             self.client.memories.get(created.memory_id)
 
+    def test_merges(self):
+        old = self.client.memories.create("2026-05-04 My cat Miso likes tuna").memory_id
+        new = self.client.memories.create("2026-05-04 My cat Miso likes tuna best").memory_id
+        merged = self.client.memories.merge(new, [old])
+        self.assertEqual((merged.merged_count, merged.memory_ids), (1, [old]))
+        kept = self.client.memories.get(new)
+        self.assertEqual((kept.merged_count, [m.memory_id for m in kept.merged]), (1, [old]))
+        self.assertEqual(self.client.memories.get(old).merged_into, new)
+        self.assertNotIn(old, [m.id for m in self.client.memories.list()])
+        self.assertEqual(self.client.memories.unmerge(new, [old]).restored_count, 1)
+        self.assertEqual(self.client.memories.unmerge(new).memory_ids, [])
+        self.assertEqual(self.client.memories.delete_many([old, new]).deleted_count, 2)
+
     def test_filters(self):
         paris = self.client.memories.create(
             "2026-06-01 Booked a hotel in Paris", tags=["travel"], agent_id="planner", run_id="r1", metadata={"year": 2026}

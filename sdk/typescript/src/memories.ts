@@ -1,5 +1,5 @@
 import type { Transport } from "./transport.js";
-import type { CreatedMemory, DeletedMemories, FullMemory, Memory, MemoryVersion, Schemas, UpdatedMemory } from "./types.js";
+import type { CreatedMemory, DeletedMemories, FullMemory, Memory, MemoryVersion, MergedMemories, Schemas, UnmergedMemories, UpdatedMemory } from "./types.js";
 
 type Id = number | string;
 
@@ -106,7 +106,17 @@ export class Memories {
     return this.#update({ memoryIds, bucketId: number(target.bucket), bucketName: target.bucketName });
   }
 
-  /** Deletes a memory with its versions. */
+  /** Merges up to 100 near-duplicates into a memory: all of them, or none if an id does not exist. */
+  merge(memoryId: string, memoryIds: string[]): Promise<MergedMemories> {
+    return this.transport.call({ method: "POST", path: `/api/memories/${encodeURIComponent(memoryId)}/merge`, body: { memoryIds } });
+  }
+
+  /** Restores memories that were merged into one, by default all of them. */
+  unmerge(memoryId: string, memoryIds?: string[]): Promise<UnmergedMemories> {
+    return this.transport.call({ method: "POST", path: `/api/memories/${encodeURIComponent(memoryId)}/unmerge`, body: { memoryIds } });
+  }
+
+  /** Deletes a memory with its versions, and the memories that were merged into it. */
   async delete(memoryId: string): Promise<void> {
     await this.transport.call({ method: "DELETE", path: `/api/memories/${encodeURIComponent(memoryId)}` });
   }

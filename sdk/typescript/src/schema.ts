@@ -411,7 +411,7 @@ export interface paths {
         };
         /**
          * Get a memory
-         * @description The memory with its version, source and times.
+         * @description The memory with its version, source and times. `merged` lists the memories that were merged into it. A merged memory has `mergedInto`.
          *
          *     Scope: `read`.
          */
@@ -420,11 +420,55 @@ export interface paths {
         post?: never;
         /**
          * Delete a memory
-         * @description Permanently deletes the memory from the database and the vector store.
+         * @description Permanently deletes the memory, and the memories that were merged into it, from the database and the vector store.
          *
          *     Scope: `write`.
          */
         delete: operations["deleteMemory"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/memories/{memoryId}/merge": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Merge near-duplicates into a memory
+         * @description Keeps this memory unchanged and merges up to 100 others into it, all or none: ids that do not exist are returned as `rejectedIds`. Merged memories are in no list, search or count. They still count towards the quota, `getMemory` lists them, and `unmergeMemories` restores them at any time. They are deleted with this memory. Memories whose `user_id` in `customMetadata` differs cannot be merged. Merging a memory again changes nothing.
+         *
+         *     Scope: `write`.
+         */
+        post: operations["mergeMemories"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/memories/{memoryId}/unmerge": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Undo a merge
+         * @description Restores memories that were merged into this one, with their ids, texts, versions, buckets and times. A memory whose bucket was deleted is then in the default bucket. Ids that are not merged into this memory are returned as `rejectedIds`, and nothing is restored.
+         *
+         *     Scope: `write`.
+         */
+        post: operations["unmergeMemories"];
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -868,7 +912,7 @@ export interface components {
             /** @description True if the bucket already has a memory with exactly this text, agentId, runId, tags and customMetadata, or if the text is an existing memory as it was recalled: memoryId is that memory, and nothing was stored. Absent otherwise. */
             isDuplicate?: boolean;
             memoryId: string;
-            /** @description Existing memories that say nearly the same, most similar first. The new memory is stored; delete what is not needed. Absent if there are none. */
+            /** @description Existing memories that say nearly the same, most similar first. The new memory is stored; mergeMemories merges them into it. Absent if there are none. */
             similar?: components["schemas"]["SimilarMemory"][];
         };
         CreatedToken: {
@@ -972,6 +1016,15 @@ export interface components {
                 [key: string]: unknown;
             };
             id: string;
+            /** @description The memories that were merged into this one, those merged last first. Absent if there are none. */
+            merged?: components["schemas"]["MergedMemory"][];
+            /**
+             * Format: int64
+             * @description The number of memories that were merged into this one. Absent if there are none.
+             */
+            mergedCount?: number;
+            /** @description The memory into which this one was merged. Absent otherwise. */
+            mergedInto?: string;
             metadata: components["schemas"]["MemoryMetadata"];
             /** @description The session or run in which it was stored. */
             runId?: string;
@@ -1124,6 +1177,11 @@ export interface components {
                 [key: string]: unknown;
             };
             id: string;
+            /**
+             * Format: int64
+             * @description The number of memories that were merged into this one. Absent if there are none.
+             */
+            mergedCount?: number;
             metadata: components["schemas"]["MemoryMetadata"];
             /** @description The session or run in which it was stored. */
             runId?: string;
@@ -1174,6 +1232,30 @@ export interface components {
             nextSkip?: number;
             /** @description Newest first. */
             versions: components["schemas"]["MemoryVersion"][];
+        };
+        MergeMemoriesRequest: {
+            /** @description The memories to merge into this one, all or none. */
+            memoryIds: string[];
+        };
+        MergedMemories: {
+            /** @description The memory that was kept. */
+            memoryId: string;
+            /** @description The ids without duplicates. */
+            memoryIds: string[];
+            /**
+             * Format: int64
+             * @description The number of memories merged.
+             */
+            mergedCount: number;
+            message: string;
+        };
+        MergedMemory: {
+            /** Format: date-time */
+            createdAt: string;
+            memoryId: string;
+            /** Format: date-time */
+            mergedAt: string;
+            text: string;
         };
         QueryRecollection: {
             content: string;
@@ -1394,6 +1476,19 @@ export interface components {
         };
         Tokens: {
             tokens: components["schemas"]["Token"][];
+        };
+        UnmergeMemoriesRequest: {
+            /** @description The memories to restore, all or none; by default all that were merged into this one. */
+            memoryIds?: string[];
+        };
+        UnmergedMemories: {
+            memoryIds: string[];
+            message: string;
+            /**
+             * Format: int64
+             * @description The number of memories restored.
+             */
+            restoredCount: number;
         };
         UpdateBucketRequest: {
             description?: string;
@@ -3687,6 +3782,220 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    mergeMemories: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The memory that is kept.
+                 * @example 0196b2f4-6d1e-7c3a-9f5e-2b8d4c6a1e07
+                 */
+                memoryId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "memoryIds": [
+                 *         "0196b2f6-1f4c-7aa0-8c55-7d3e1b9f2a44"
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["MergeMemoriesRequest"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "memoryId": "0196b2f4-6d1e-7c3a-9f5e-2b8d4c6a1e07",
+                     *       "memoryIds": [
+                     *         "0196b2f6-1f4c-7aa0-8c55-7d3e1b9f2a44"
+                     *       ],
+                     *       "mergedCount": 1,
+                     *       "message": "Memories merged"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["MergedMemories"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid",
+                     *       "error": "text is required and must not be blank"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            /** @description Not Found */
+            404: {
+                headers: {
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "not_found",
+                     *       "error": "memory not found"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            408: components["responses"]["TooSlow"];
+            /** @description Conflict */
+            409: {
+                headers: {
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "conflict",
+                     *       "error": "at most 100 memories can be merged into one, and 100 are already"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedType"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    unmergeMemories: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The memory that is kept.
+                 * @example 0196b2f4-6d1e-7c3a-9f5e-2b8d4c6a1e07
+                 */
+                memoryId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "memoryIds": [
+                 *         "0196b2f6-2c7d-7e15-9b30-1a4c8f6d0e52"
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["UnmergeMemoriesRequest"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "memoryIds": [
+                     *         "0196b2f6-2c7d-7e15-9b30-1a4c8f6d0e52"
+                     *       ],
+                     *       "message": "Memories restored",
+                     *       "restoredCount": 1
+                     *     }
+                     */
+                    "application/json": components["schemas"]["UnmergedMemories"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid",
+                     *       "error": "text is required and must not be blank"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            /** @description Not Found */
+            404: {
+                headers: {
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "not_found",
+                     *       "error": "memory not found"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            408: components["responses"]["TooSlow"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedType"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     listMemoryVersions: {
         parameters: {
             query?: {
@@ -3823,7 +4132,7 @@ export interface operations {
                  */
                 minScore?: number;
                 /**
-                 * @description Return what was known at this ISO 8601 time: memories stored by then, with the text and links they had at that time; a date includes the whole day. Deleted memories are not returned, and the ranking compares the current texts.
+                 * @description Return what was known at this ISO 8601 time: memories stored by then, with the text and links they had at that time; a date includes the whole day. Deleted and merged memories are not returned, and the ranking compares the current texts.
                  * @example 2025-05-09
                  */
                 asOf?: string;
@@ -4704,7 +5013,7 @@ export interface operations {
                  */
                 minScore?: number;
                 /**
-                 * @description Return what was known at this ISO 8601 time: memories stored by then, with the text and links they had at that time; a date includes the whole day. Deleted memories are not returned, and the ranking compares the current texts.
+                 * @description Return what was known at this ISO 8601 time: memories stored by then, with the text and links they had at that time; a date includes the whole day. Deleted and merged memories are not returned, and the ranking compares the current texts.
                  * @example 2025-05-09
                  */
                 asOf?: string;

@@ -30,6 +30,16 @@ export const scenarios = {
     check(error instanceof NotFoundError && error.code === "not_found" && error.name === "NotFoundError", String(error));
   },
 
+  async merges({ client, name }) {
+    const old = (await client.memories.create(`2026-05-04 My cat Miso likes tuna (${name})`)).memoryId;
+    const kept = (await client.memories.create(`2026-05-04 My cat Miso likes tuna best (${name})`)).memoryId;
+    check((await client.memories.merge(kept, [old])).mergedCount === 1, "merged");
+    check((await client.memories.get(kept)).merged[0].memoryId === old, "the merged memory is not listed");
+    check((await client.memories.get(old)).mergedInto === kept, "mergedInto");
+    check((await client.memories.unmerge(kept)).memoryIds.join() === old, "restored");
+    check((await client.memories.deleteMany([old, kept])).deletedCount === 2, "deleted");
+  },
+
   async filters({ client, name }) {
     const metadata = { year: 2026 };
     const paris = await client.memories.create(`2026-06-01 Booked a hotel in Paris (${name})`, { tags: [name], agentId: "planner", metadata });

@@ -320,6 +320,36 @@ class MemoryVersions(Model):
     """
 
 
+class MergeMemoriesRequest(Model):
+    memory_ids: list[str]
+    """
+    The memories to merge into this one, all or none.
+    """
+
+
+class MergedMemories(Model):
+    memory_id: str
+    """
+    The memory that was kept.
+    """
+    memory_ids: list[str]
+    """
+    The ids without duplicates.
+    """
+    merged_count: int
+    """
+    The number of memories merged.
+    """
+    message: str
+
+
+class MergedMemory(Model):
+    created_at: AwareDatetime
+    memory_id: str
+    merged_at: AwareDatetime
+    text: str
+
+
 class RecallQuery(Model):
     max_tokens: float | None = None
     """
@@ -520,6 +550,22 @@ class Tokens(Model):
     tokens: list[Token]
 
 
+class UnmergeMemoriesRequest(Model):
+    memory_ids: list[str] | None = None
+    """
+    The memories to restore, all or none; by default all that were merged into this one.
+    """
+
+
+class UnmergedMemories(Model):
+    memory_ids: list[str]
+    message: str
+    restored_count: int
+    """
+    The number of memories restored.
+    """
+
+
 class UpdateBucketRequest(Model):
     description: str | None = None
     name: str | None = None
@@ -624,7 +670,7 @@ class CreatedMemory(Model):
     memory_id: str
     similar: list[SimilarMemory] | None = None
     """
-    Existing memories that say nearly the same, most similar first. The new memory is stored; delete what is not needed. Absent if there are none.
+    Existing memories that say nearly the same, most similar first. The new memory is stored; mergeMemories merges them into it. Absent if there are none.
     """
 
 
@@ -638,6 +684,18 @@ class FullMemory(Model):
     The metadata that the client stored with the memory.
     """
     id: str
+    merged: list[MergedMemory] | None = None
+    """
+    The memories that were merged into this one, those merged last first. Absent if there are none.
+    """
+    merged_count: int | None = None
+    """
+    The number of memories that were merged into this one. Absent if there are none.
+    """
+    merged_into: str | None = None
+    """
+    The memory into which this one was merged. Absent otherwise.
+    """
     metadata: MemoryMetadata
     run_id: str | None = None
     """
@@ -771,6 +829,10 @@ class Memory(Model):
     The metadata that the client stored with the memory.
     """
     id: str
+    merged_count: int | None = None
+    """
+    The number of memories that were merged into this one. Absent if there are none.
+    """
     metadata: MemoryMetadata
     run_id: str | None = None
     """

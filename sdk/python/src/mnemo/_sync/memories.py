@@ -127,8 +127,20 @@ class Memories:
         )
         return self._transport.call(models.UpdatedMemory, Call("POST", "/api/v2/memory/update", body=body))
 
+    def merge(self, memory_id: str, memory_ids: Sequence[str]) -> models.MergedMemories:
+        """Merges up to 100 near-duplicates into a memory: all of them, or none if an id does not exist."""
+        body = models.MergeMemoriesRequest(memory_ids=listed(memory_ids))
+        call = Call("POST", path("/api/memories/{}/merge", memory_id), body=body)
+        return self._transport.call(models.MergedMemories, call)
+
+    def unmerge(self, memory_id: str, memory_ids: Sequence[str] | None = None) -> models.UnmergedMemories:
+        """Restores memories that were merged into one, by default all of them."""
+        body = models.UnmergeMemoriesRequest(memory_ids=None if memory_ids is None else listed(memory_ids))
+        call = Call("POST", path("/api/memories/{}/unmerge", memory_id), body=body)
+        return self._transport.call(models.UnmergedMemories, call)
+
     def delete(self, memory_id: str) -> None:
-        """Deletes a memory with its versions."""
+        """Deletes a memory with its versions, and the memories that were merged into it."""
         self._transport.send(Call("DELETE", path("/api/memories/{}", memory_id)))
 
     def delete_many(self, memory_ids: Sequence[str]) -> models.DeletedMemories:
