@@ -33,9 +33,10 @@ const (
 // trip (docs/adr/0004-request-rate.md). If the store is unavailable it counts
 // locally: the limiter never fails a request that could otherwise be served.
 type limiter struct {
-	store tenant.RateStore // nil: count locally
-	now   func() time.Time
-	log   *slog.Logger
+	store   tenant.RateStore // nil: count locally
+	timeout time.Duration    // of the store, permitTimeout
+	now     func() time.Time
+	log     *slog.Logger
 
 	mu      sync.Mutex
 	windows map[tenant.RateLimited]*rateWindow
@@ -52,7 +53,7 @@ type rateWindow struct {
 }
 
 func newLimiter(store tenant.RateStore, log *slog.Logger) *limiter {
-	return &limiter{store: store, now: time.Now, log: log, windows: map[tenant.RateLimited]*rateWindow{}}
+	return &limiter{store: store, timeout: permitTimeout, now: time.Now, log: log, windows: map[tenant.RateLimited]*rateWindow{}}
 }
 
 // verdict is the limiter's decision on a request, with the remaining requests
@@ -94,7 +95,7 @@ func (l *limiter) lease(ctx context.Context, of tenant.RateLimited, w *rateWindo
 	var p tenant.Permits
 	if l.store != nil {
 		// The permits serve other requests too, even if this one is canceled.
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), permitTimeout)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.timeout)
 		defer cancel()
 		p, err = l.store.TakePermits(ctx, of, w.hard)
 	}
