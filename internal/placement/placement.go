@@ -39,6 +39,11 @@ func (l Location) Kind() Kind {
 	return Own
 }
 
+// is reports whether the location is of a kind and, in an index, in a cell.
+func (l Location) is(kind Kind, cell string) bool {
+	return l.Kind() == kind && (kind == Unindexed || l.Cell == cell)
+}
+
 // Indexed reports whether an index contains the vectors.
 func (l Location) Indexed() bool { return l.Kind() != Unindexed }
 
@@ -110,6 +115,14 @@ func (s State) Rebuilding() bool {
 // Migrating reports whether the tenant is moving to another location.
 func (s State) Migrating() bool {
 	return s.active() && s.Migration.Target.Location != s.Current.Location
+}
+
+// Destination returns the location that the tenant is in, or is moving to.
+func (s State) Destination() Location {
+	if s.Migrating() {
+		return s.Migration.Target.Location
+	}
+	return s.Current.Location
 }
 
 // Writable reports whether the target of the migration exists, so that units

@@ -69,15 +69,17 @@ const (
 )
 
 // Reconcile returns the action that brings the tenant to a location of the
-// requested kind. A rebuild finishes before a migration begins, but leaving the
-// index waits for nothing.
-func (s State) Reconcile(want Kind) Action {
-	matches := s.Current.Kind() == want
+// requested kind, in a cell. A rebuild finishes before a migration begins, but leaving
+// the index waits for nothing.
+func (s State) Reconcile(want Kind, cell string) Action {
+	matches := s.Current.is(want, cell)
 	switch {
 	case !s.Assigned():
 		return None
 	case s.Migrating() && matches:
 		return Cancel
+	case s.Migrating() && want != Unindexed && s.Migration.Target.Cell != cell:
+		return Cancel // another migration begins
 	case !matches && want == Unindexed:
 		return Leave
 	case !s.active() && !matches:

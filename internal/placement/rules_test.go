@@ -47,6 +47,7 @@ func TestSelectCollection(t *testing.T) {
 var (
 	own     = placement.Placement{Location: placement.Location{Collection: "c", Partition: "p"}, PartitionID: 1}
 	nowhere = placement.Placement{Location: placement.Location{Partition: "p"}}
+	inEU    = placement.Placement{Location: placement.Location{Cell: "eu", Collection: "c", Partition: "p_3"}, PartitionID: 1}
 	shared  = placement.Placement{Location: placement.Location{Collection: "s", Partition: "p_2", Shared: true}, PartitionID: 2}
 )
 
@@ -61,6 +62,7 @@ func TestReconcile(t *testing.T) {
 	for reason, tc := range map[string]struct {
 		state placement.State
 		kind  placement.Kind
+		cell  string
 		want  placement.Action
 	}{
 		"no placement yet":                            {kind: placement.Shared},
@@ -79,9 +81,17 @@ func TestReconcile(t *testing.T) {
 		"already in no index":                    {state: placement.State{Current: nowhere}},
 		"an index is requested":                  {state: placement.State{Current: nowhere}, kind: placement.Own, want: placement.Begin},
 		"a migration into an index":              {state: placement.State{Current: nowhere, Migration: migration{Target: own}}, kind: placement.Own},
+		"another cell":                           {state: placement.State{Current: own}, kind: placement.Own, cell: "eu", want: placement.Begin},
+		"the default cell":                       {state: placement.State{Current: inEU}, kind: placement.Own, want: placement.Begin},
+		"the requested cell":                     {state: placement.State{Current: inEU}, kind: placement.Own, cell: "eu"},
+		"moving to the requested cell":           {state: placement.State{Current: own, Migration: migration{Target: inEU}}, kind: placement.Own, cell: "eu"},
+		"the cell was changed back":              {state: placement.State{Current: own, Migration: migration{Target: inEU}}, kind: placement.Own, want: placement.Cancel},
+		"moving to another cell":                 {state: placement.State{Current: own, Migration: migration{Target: inEU}}, kind: placement.Own, cell: "us", want: placement.Cancel},
+		"a rebuild comes before a move":          {state: placement.State{Current: own, Migration: migration{Target: own}}, kind: placement.Own, cell: "eu"},
+		"no index is in no cell":                 {state: placement.State{Current: nowhere}, cell: "eu"},
 		"the index was disabled again meanwhile": {state: placement.State{Current: nowhere, Migration: migration{Target: own}}, want: placement.Cancel},
 	} {
-		if got := tc.state.Reconcile(tc.kind); got != tc.want {
+		if got := tc.state.Reconcile(tc.kind, tc.cell); got != tc.want {
 			t.Errorf("%s: Reconcile = %d, want %d", reason, got, tc.want)
 		}
 	}

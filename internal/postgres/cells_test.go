@@ -7,17 +7,22 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/reembed"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
-// inCell assigns a placement to the first tenant and puts it in a cell.
+// inCell assigns a placement to the first tenant and puts it in a cell, which it requests.
 func (b *testBundle) inCell(t *testing.T, cell string) (tenant.ID, placement.Location) {
 	t.Helper()
 	id, p := assignPlacement(t, b)
 	exec(t, b.owner, "update placements set cell = $2 where tenant_id = $1", id, cell)
+	if err := b.ApplyCell(t.Context(), placement.Cell{Name: cell}); err != nil {
+		t.Fatal(err)
+	}
+	b.specs[0].Placement = placement.Preference{Cell: cell}
 	p.Cell = cell
 	return id, p
 }
@@ -152,5 +157,47 @@ func TestDropJobWithoutACell(t *testing.T) {
 	}
 	if diff := cmp.Diff(placement.Location{Collection: "c", Partition: "p", Shared: true}, args.Location()); diff != "" {
 		t.Errorf("location (-want +got):\n%s", diff)
+	}
+}
+
+func (b *testBundle) wantUsage(t *testing.T, cell string, want placement.CellUsage, leaving int64) {
+	t.Helper()
+	usage, left, err := b.CellUsage(t.Context(), cell)
+	if err != nil || usage != want || left != leaving {
+		t.Errorf("CellUsage = %+v, %d, %v, want %+v and %d locations to be dropped", usage, left, err, want, leaving)
+	}
+}
+
+// Units are counted once an hour, those of other tenants not at all.
+func TestUnitsOfACellAreCounted(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	b.inCell(t, "eu")
+	b.wantUsage(t, "eu", placement.CellUsage{Tenants: 1, Units: 2}, 0)
+	b.remember(t, b.users[0], "The attic was insulated.", nil)
+	b.wantUsage(t, "eu", placement.CellUsage{Tenants: 1, Units: 2}, 0)
+	exec(t, b.owner, "update tenant_units set counted_at = now() - interval '2 hours'")
+	b.wantUsage(t, "eu", placement.CellUsage{Tenants: 1, Units: 3}, 0)
+}
+
+// A cell is not deleted before the locations that tenants left are dropped.
+func TestCellWithLocationsToDropIsNotDeleted(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	id, _ := b.inCell(t, "eu")
+	b.specs[0].Placement = placement.Preference{}
+	next := b.setIsolation(t, tenant.Partition).Migration.Target.Location
+	b.setPartitionID(t, next, 5)
+	if err := b.CompleteMigration(t.Context(), id, b.placement(t).Migration.Run); err != nil {
+		t.Fatal(err)
+	}
+	b.wantUsage(t, "eu", placement.CellUsage{}, 1)
+	wantKind(t, "DeleteCell", b.DeleteCell(t.Context(), "eu"), fault.Conflict)
+	exec(t, b.owner, "update river_job set state = 'completed', finalized_at = now() where kind = 'placement.drop'")
+	if err := b.DeleteCell(t.Context(), "eu"); err != nil {
+		t.Errorf("DeleteCell: %v", err)
+	}
+	if n := b.number(t, "select count(*) from cells"); n != 0 {
+		t.Errorf("%d cells remain, want none", n)
 	}
 }

@@ -17,45 +17,6 @@ import (
 
 var _ retrieve.Placements = (*DB)(nil)
 
-// ReconcilePlacement implements tenant.PlacementStore.
-func (d *DB) ReconcilePlacement(ctx context.Context, id tenant.ID) (placement.State, error) {
-	var out placement.State
-	err := d.inTx(ctx, func(tx pgx.Tx, q *db.Queries) error {
-		isolation, err := q.GetIsolation(ctx, string(id))
-		if err != nil {
-			return orUnknown(err, id)
-		}
-		if err := q.LockPlacement(ctx, string(id)); err != nil {
-			return err
-		}
-		if out, err = readPlacement(ctx, q, id); err != nil {
-			return err
-		}
-		kind := d.wantedKind(isolation)
-		switch out.Reconcile(kind) {
-		case placement.Cancel:
-			err = d.cancelMigration(ctx, tx, q, id, out)
-		case placement.Leave:
-			err = d.leaveIndex(ctx, tx, q, id, out)
-		case placement.Begin:
-			err = d.beginMigration(ctx, q, id, kind, out.Current.Cell)
-		case placement.Restart:
-			err = d.restartMigration(ctx, tx, q, id)
-		case placement.None, placement.Rebuild, placement.Copy:
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		out, err = readPlacement(ctx, q, id)
-		return err
-	})
-	if err != nil {
-		return placement.State{}, fmt.Errorf("reconcile placement: %w", err)
-	}
-	return out, nil
-}
-
 func (d *DB) beginMigration(ctx context.Context, q *db.Queries, id tenant.ID, kind placement.Kind, cell string) error {
 	number, err := q.NextPartitionNumber(ctx)
 	if err != nil {

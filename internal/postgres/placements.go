@@ -30,7 +30,12 @@ func (d *DB) EnsurePlacement(ctx context.Context, id tenant.ID) (placement.Locat
 		if err != nil {
 			return err
 		}
-		out, err = assignLocation(ctx, q, generation, d.wantedKind(r.Isolation), "", placement.PartitionName(string(id), 0))
+		kind := d.wantedKind(r.Isolation)
+		cell, err := selectCell(ctx, q, kind, placement.Preference{Cell: r.RequestedCell, Region: r.RequestedRegion}, placement.State{})
+		if err != nil {
+			return err
+		}
+		out, err = assignLocation(ctx, q, generation, kind, cell, placement.PartitionName(string(id), 0))
 		if err != nil {
 			return err
 		}
@@ -147,4 +152,64 @@ func (d *DB) LatestPartitionID(ctx context.Context, at placement.Location) (int6
 		return 0, fmt.Errorf("get latest partition id: %w", mapError(err))
 	}
 	return id, nil
+}
+
+// ReconcilePlacement implements tenant.PlacementStore.
+func (d *DB) ReconcilePlacement(ctx context.Context, id tenant.ID) (placement.State, error) {
+	var out placement.State
+	var refused error // the tenant stays
+	err := d.inTx(ctx, func(tx pgx.Tx, q *db.Queries) error {
+		r, err := q.GetPlacementRequest(ctx, string(id))
+		if err != nil {
+			return orUnknown(err, id)
+		}
+		if err := q.LockPlacement(ctx, string(id)); err != nil {
+			return err
+		}
+		if out, err = readPlacement(ctx, q, id); err != nil {
+			return err
+		}
+		kind := d.wantedKind(r.Isolation)
+		cell, err := selectCell(ctx, q, kind, placement.Preference{Cell: r.Cell, Region: r.Region}, out)
+		if refused = nil; isRefused(err) && out.Assigned() {
+			refused, kind, cell = err, out.Destination().Kind(), out.Destination().Cell
+		} else if err != nil {
+			return err
+		}
+		for range 2 { // a canceled migration is followed by another one
+			changed, err := d.reconcilePlacement(ctx, tx, q, id, out, kind, cell)
+			if err != nil || !changed {
+				return err
+			}
+			if out, err = readPlacement(ctx, q, id); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return placement.State{}, fmt.Errorf("reconcile placement: %w", err)
+	}
+	if refused != nil {
+		return out, fmt.Errorf("reconcile placement: %w", refused)
+	}
+	return out, nil
+}
+
+// reconcilePlacement performs the action that brings the tenant to a location of a kind in a cell.
+func (d *DB) reconcilePlacement(
+	ctx context.Context, tx pgx.Tx, q *db.Queries, id tenant.ID, s placement.State, kind placement.Kind, cell string,
+) (changed bool, err error) {
+	switch s.Reconcile(kind, cell) {
+	case placement.Cancel:
+		return true, d.cancelMigration(ctx, tx, q, id, s)
+	case placement.Leave:
+		return true, d.leaveIndex(ctx, tx, q, id, s)
+	case placement.Begin:
+		return true, d.beginMigration(ctx, q, id, kind, cell)
+	case placement.Restart:
+		return true, d.restartMigration(ctx, tx, q, id)
+	case placement.None, placement.Rebuild, placement.Copy:
+	}
+	return false, nil
 }

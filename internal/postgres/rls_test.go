@@ -30,6 +30,8 @@ var withoutPolicy = map[string]string{
 	"applications":             "control data; scopes, origins and rates",
 	"placements":               "control data; names of collections and partitions",
 	"placement_migrations":     "control data; names of collections and partitions",
+	"cells":                    "control data; names and capacities of vector stores",
+	"tenant_units":             "control data; numbers of units of tenants",
 	"index_sweeps":             "control data; times and the id of a unit",
 	"embedding_migrations":     "control data; phases and scores of models",
 	"embedding_targets":        "control data; names of collections and partitions",

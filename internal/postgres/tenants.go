@@ -81,6 +81,7 @@ func (d *DB) isUpToDate(ctx context.Context, spec tenant.Spec) (tenant.Tenant, b
 	ids, err := q.FindUpToDateTenant(ctx, db.FindUpToDateTenantParams{
 		Resource: string(spec.ID), DisplayName: spec.DisplayName, Suspended: spec.Suspended,
 		DeletionPolicy: string(spec.DeletionPolicy), Isolation: string(spec.Isolation), TokenOverlap: interval(spec.TokenOverlap),
+		Cell: spec.Placement.Cell, Region: spec.Placement.Region,
 		Administrators: sorted(spec.Administrators),
 		Memories:       spec.Quota.Memories, Conversations: spec.Quota.Conversations, Storage: spec.Quota.Storage,
 		Users: spec.Quota.Users, RequestsPerMinute: spec.Quota.RequestsPerMinute, ListTokens: spec.Quota.ListTokens,
@@ -157,6 +158,7 @@ func createTenant(ctx context.Context, q *db.Queries, spec tenant.Spec) (string,
 	p := db.CreateTenantParams{
 		ID: id, Cluster: spec.Cluster, Namespace: spec.Namespace, NamespaceUid: &spec.NamespaceUID, Name: spec.Name, DisplayName: spec.DisplayName,
 		Suspended: spec.Suspended, DeletionPolicy: string(spec.DeletionPolicy), Isolation: string(spec.Isolation),
+		Cell: spec.Placement.Cell, Region: spec.Placement.Region,
 		TokenOverlap: interval(spec.TokenOverlap), Administrators: sorted(spec.Administrators),
 		Memories: spec.Quota.Memories, Conversations: spec.Quota.Conversations, Storage: spec.Quota.Storage,
 		Users: spec.Quota.Users, RequestsPerMinute: spec.Quota.RequestsPerMinute, ListTokens: spec.Quota.ListTokens,
@@ -173,7 +175,8 @@ func createTenant(ctx context.Context, q *db.Queries, spec tenant.Spec) (string,
 func (d *DB) applySettings(ctx context.Context, tx pgx.Tx, q *db.Queries, id string, spec tenant.Spec) error {
 	before, err := q.UpdateTenant(ctx, db.UpdateTenantParams{
 		ID: id, DisplayName: spec.DisplayName, Suspended: spec.Suspended, DeletionPolicy: string(spec.DeletionPolicy),
-		Isolation: string(spec.Isolation), TokenOverlap: interval(spec.TokenOverlap), Administrators: sorted(spec.Administrators),
+		Isolation: string(spec.Isolation), Cell: spec.Placement.Cell, Region: spec.Placement.Region,
+		TokenOverlap: interval(spec.TokenOverlap), Administrators: sorted(spec.Administrators),
 	})
 	if err != nil {
 		return err

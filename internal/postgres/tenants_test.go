@@ -45,7 +45,7 @@ func TestStoreConforms(t *testing.T) {
 		d := postgrestest.Create(t)
 		store, owner := postgrestest.Open(t, d), ownerPool(t, d)
 		return tenanttest.Backend{
-			Store: store, Unindexed: postgrestest.OpenUnindexed(t, d), Tokens: store, Access: store, Records: store, Sessions: store, Webhooks: store,
+			Store: store, Unindexed: postgrestest.OpenUnindexed(t, d), Tokens: store, Cells: store, Access: store, Records: store, Sessions: store, Webhooks: store,
 			Fill: func(t *testing.T, scope tenant.Scope, memories, conversations int) {
 				fill(t, owner, scope, memories, conversations)
 			},

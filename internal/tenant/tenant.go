@@ -73,6 +73,7 @@ type Spec struct {
 	Suspended      bool
 	DeletionPolicy DeletionPolicy
 	Isolation      Isolation
+	Placement      placement.Preference
 	TokenOverlap   time.Duration
 	Quota          Quota
 	OIDC           OIDC

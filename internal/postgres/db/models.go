@@ -77,6 +77,15 @@ type Bucket struct {
 	CreatedAt   time.Time
 }
 
+// Vector stores other than the default one. The operator writes them from the Cell resources; connections are not stored
+type Cell struct {
+	Name       string
+	Region     string
+	MaxTenants int64
+	MaxUnits   int64
+	Cordoned   bool
+}
+
 // Imported conversations. Only active ones are searchable and count against the quota
 type Conversation struct {
 	TenantID     string
@@ -486,6 +495,15 @@ type Tenant struct {
 	NamespaceUid *string
 	// Names of listed users, and e-mail addresses in lower case of users of an identity provider
 	Administrators []string
+	Cell           string
+	Region         string
+}
+
+// Number of active units of each tenant in a cell, counted once an hour for its capacity
+type TenantUnit struct {
+	TenantID  string
+	Units     int64
+	CountedAt time.Time
 }
 
 // API tokens, by hash

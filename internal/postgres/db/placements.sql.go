@@ -48,17 +48,6 @@ func (q *Queries) CountCollectionTenants(ctx context.Context, arg CountCollectio
 	return items, nil
 }
 
-const getIsolation = `-- name: GetIsolation :one
-select isolation from tenants where id = $1 and state = 'active' for share
-`
-
-func (q *Queries) GetIsolation(ctx context.Context, id string) (string, error) {
-	row := q.db.QueryRow(ctx, getIsolation, id)
-	var isolation string
-	err := row.Scan(&isolation)
-	return isolation, err
-}
-
 const getPlacement = `-- name: GetPlacement :many
 select p.cell, p.collection, p.partition, p.shared, p.partition_id, p.generation, coalesce(g.id, 0)::smallint as generation_id, coalesce(g.dimensions, 0)::integer as dimensions,
     coalesce(m.cell, '')::text as target_cell, coalesce(m.collection, '')::text as target_collection, coalesce(m.partition, '')::text as target_partition,
@@ -159,20 +148,39 @@ func (q *Queries) GetPlacement(ctx context.Context, arg GetPlacementParams) ([]G
 	return items, nil
 }
 
+const getPlacementRequest = `-- name: GetPlacementRequest :one
+select isolation, cell, region from tenants where id = $1 and state = 'active' for share
+`
+
+type GetPlacementRequestRow struct {
+	Isolation string
+	Cell      string
+	Region    string
+}
+
+func (q *Queries) GetPlacementRequest(ctx context.Context, id string) (GetPlacementRequestRow, error) {
+	row := q.db.QueryRow(ctx, getPlacementRequest, id)
+	var i GetPlacementRequestRow
+	err := row.Scan(&i.Isolation, &i.Cell, &i.Region)
+	return i, err
+}
+
 const getTenantLocation = `-- name: GetTenantLocation :one
-select t.isolation, coalesce(p.cell, '')::text as cell, coalesce(p.collection, '')::text as collection, coalesce(p.partition, '')::text as partition,
+select t.isolation, t.cell as requested_cell, t.region as requested_region, coalesce(p.cell, '')::text as cell, coalesce(p.collection, '')::text as collection, coalesce(p.partition, '')::text as partition,
     coalesce(p.shared, false)::boolean as shared, coalesce(g.dimensions, 0)::integer as dimensions
 from tenants t left join placements p on p.tenant_id = t.id left join embedding_generations g on g.name = p.generation
 where t.id = $1 and t.state = 'active' for share of t
 `
 
 type GetTenantLocationRow struct {
-	Isolation  string
-	Cell       string
-	Collection string
-	Partition  string
-	Shared     bool
-	Dimensions int32
+	Isolation       string
+	RequestedCell   string
+	RequestedRegion string
+	Cell            string
+	Collection      string
+	Partition       string
+	Shared          bool
+	Dimensions      int32
 }
 
 func (q *Queries) GetTenantLocation(ctx context.Context, tenantID string) (GetTenantLocationRow, error) {
@@ -180,6 +188,8 @@ func (q *Queries) GetTenantLocation(ctx context.Context, tenantID string) (GetTe
 	var i GetTenantLocationRow
 	err := row.Scan(
 		&i.Isolation,
+		&i.RequestedCell,
+		&i.RequestedRegion,
 		&i.Cell,
 		&i.Collection,
 		&i.Partition,

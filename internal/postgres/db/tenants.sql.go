@@ -65,14 +65,14 @@ func (q *Queries) CountRemaining(ctx context.Context, tenantID string) (CountRem
 
 const createTenant = `-- name: CreateTenant :exec
 with t as (
-    insert into tenants (id, resource, cluster, namespace, namespace_uid, name, display_name, suspended, deletion_policy, isolation, token_overlap, administrators)
-    values ($3, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+    insert into tenants (id, resource, cluster, namespace, namespace_uid, name, display_name, suspended, deletion_policy, isolation, cell, region, token_overlap, administrators)
+    values ($3, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
     returning id
 ), u as (
     insert into usage (tenant_id) select id from t
 ), q as (
     insert into quotas (tenant_id, memories, conversations, storage, users, requests_per_minute, list_tokens, user_memories, user_conversations)
-    select id, $14, $15, $16, $17, $18, $19, $20, $21 from t
+    select id, $16, $17, $18, $19, $20, $21, $22, $23 from t
 )
 insert into users (tenant_id, name, email) select id, unnest($1::text[]), unnest($2::text[]) from t
 `
@@ -89,6 +89,8 @@ type CreateTenantParams struct {
 	Suspended         bool
 	DeletionPolicy    string
 	Isolation         string
+	Cell              string
+	Region            string
 	TokenOverlap      pgtype.Interval
 	Administrators    []string
 	Memories          int64
@@ -116,6 +118,8 @@ func (q *Queries) CreateTenant(ctx context.Context, arg CreateTenantParams) erro
 		arg.Suspended,
 		arg.DeletionPolicy,
 		arg.Isolation,
+		arg.Cell,
+		arg.Region,
 		arg.TokenOverlap,
 		arg.Administrators,
 		arg.Memories,
@@ -142,11 +146,11 @@ func (q *Queries) DeletePurgedTenant(ctx context.Context, id string) error {
 const findUpToDateTenant = `-- name: FindUpToDateTenant :many
 select t.id from tenants t join quotas q on q.tenant_id = t.id
 where t.resource = $1 and t.state = 'active' and t.namespace_uid is not null
-    and (t.display_name, t.suspended, t.deletion_policy, t.isolation, t.token_overlap, t.administrators)
-        is not distinct from ($2::text, $3::boolean, $4::text, $5::text, $6::interval, $7::text[])
+    and (t.display_name, t.suspended, t.deletion_policy, t.isolation, t.cell, t.region, t.token_overlap, t.administrators)
+        is not distinct from ($2::text, $3::boolean, $4::text, $5::text, $6::text, $7::text, $8::interval, $9::text[])
     and (q.memories, q.conversations, q.storage, q.users, q.requests_per_minute, q.list_tokens, q.user_memories, q.user_conversations)
-        is not distinct from ($8::bigint, $9::bigint, $10::bigint, $11::bigint,
-            $12::bigint, $13::bigint, $14::bigint, $15::bigint)
+        is not distinct from ($10::bigint, $11::bigint, $12::bigint, $13::bigint,
+            $14::bigint, $15::bigint, $16::bigint, $17::bigint)
 `
 
 type FindUpToDateTenantParams struct {
@@ -155,6 +159,8 @@ type FindUpToDateTenantParams struct {
 	Suspended         bool
 	DeletionPolicy    string
 	Isolation         string
+	Cell              string
+	Region            string
 	TokenOverlap      pgtype.Interval
 	Administrators    []string
 	Memories          int64
@@ -175,6 +181,8 @@ func (q *Queries) FindUpToDateTenant(ctx context.Context, arg FindUpToDateTenant
 		arg.Suspended,
 		arg.DeletionPolicy,
 		arg.Isolation,
+		arg.Cell,
+		arg.Region,
 		arg.TokenOverlap,
 		arg.Administrators,
 		arg.Memories,
@@ -426,9 +434,9 @@ func (q *Queries) UnindexTenant(ctx context.Context, tenantID string) error {
 
 const updateTenant = `-- name: UpdateTenant :many
 update tenants t set display_name = $1, suspended = $2, deletion_policy = $3,
-    isolation = $4, token_overlap = $5, administrators = $6, updated_at = now()
-where t.id = $7 and (t.display_name, t.suspended, t.deletion_policy, t.isolation, t.token_overlap, t.administrators)
-    is distinct from ($1::text, $2::boolean, $3::text, $4::text, $5::interval, $6::text[])
+    isolation = $4, cell = $5, region = $6, token_overlap = $7, administrators = $8, updated_at = now()
+where t.id = $9 and (t.display_name, t.suspended, t.deletion_policy, t.isolation, t.cell, t.region, t.token_overlap, t.administrators)
+    is distinct from ($1::text, $2::boolean, $3::text, $4::text, $5::text, $6::text, $7::interval, $8::text[])
 returning (select o.suspended from tenants o where o.id = t.id) as was_suspended
 `
 
@@ -437,6 +445,8 @@ type UpdateTenantParams struct {
 	Suspended      bool
 	DeletionPolicy string
 	Isolation      string
+	Cell           string
+	Region         string
 	TokenOverlap   pgtype.Interval
 	Administrators []string
 	ID             string
@@ -449,6 +459,8 @@ func (q *Queries) UpdateTenant(ctx context.Context, arg UpdateTenantParams) ([]b
 		arg.Suspended,
 		arg.DeletionPolicy,
 		arg.Isolation,
+		arg.Cell,
+		arg.Region,
 		arg.TokenOverlap,
 		arg.Administrators,
 		arg.ID,

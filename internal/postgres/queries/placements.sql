@@ -15,7 +15,7 @@ left join embedding_targets n on n.tenant_id = p.tenant_id and n.state <> 'clean
 where p.tenant_id = @tenant_id;
 
 -- name: GetTenantLocation :one
-select t.isolation, coalesce(p.cell, '')::text as cell, coalesce(p.collection, '')::text as collection, coalesce(p.partition, '')::text as partition,
+select t.isolation, t.cell as requested_cell, t.region as requested_region, coalesce(p.cell, '')::text as cell, coalesce(p.collection, '')::text as collection, coalesce(p.partition, '')::text as partition,
     coalesce(p.shared, false)::boolean as shared, coalesce(g.dimensions, 0)::integer as dimensions
 from tenants t left join placements p on p.tenant_id = t.id left join embedding_generations g on g.name = p.generation
 where t.id = @tenant_id and t.state = 'active' for share of t;
@@ -26,8 +26,8 @@ select from placements where tenant_id = @tenant_id for update;
 -- name: SharePlacement :exec
 select from placements where tenant_id = @tenant_id for share;
 
--- name: GetIsolation :one
-select isolation from tenants where id = @id and state = 'active' for share;
+-- name: GetPlacementRequest :one
+select isolation, cell, region from tenants where id = @id and state = 'active' for share;
 
 -- name: LockCollections :exec
 -- Serializes the assignment of locations, so that no collection exceeds its capacity.

@@ -2,8 +2,8 @@
 -- The tenant of a resource if its settings and quota equal the parameters.
 select t.id from tenants t join quotas q on q.tenant_id = t.id
 where t.resource = @resource and t.state = 'active' and t.namespace_uid is not null
-    and (t.display_name, t.suspended, t.deletion_policy, t.isolation, t.token_overlap, t.administrators)
-        is not distinct from (@display_name::text, @suspended::boolean, @deletion_policy::text, @isolation::text, @token_overlap::interval, @administrators::text[])
+    and (t.display_name, t.suspended, t.deletion_policy, t.isolation, t.cell, t.region, t.token_overlap, t.administrators)
+        is not distinct from (@display_name::text, @suspended::boolean, @deletion_policy::text, @isolation::text, @cell::text, @region::text, @token_overlap::interval, @administrators::text[])
     and (q.memories, q.conversations, q.storage, q.users, q.requests_per_minute, q.list_tokens, q.user_memories, q.user_conversations)
         is not distinct from (@memories::bigint, @conversations::bigint, @storage::bigint, @users::bigint,
             @requests_per_minute::bigint, @list_tokens::bigint, @user_memories::bigint, @user_conversations::bigint);
@@ -12,8 +12,8 @@ where t.resource = @resource and t.state = 'active' and t.namespace_uid is not n
 -- Inserts the tenant, its usage, quota and users in one round trip, because
 -- a thousand tenants may be created at once.
 with t as (
-    insert into tenants (id, resource, cluster, namespace, namespace_uid, name, display_name, suspended, deletion_policy, isolation, token_overlap, administrators)
-    values (@id, @id, @cluster, @namespace, @namespace_uid, @name, @display_name, @suspended, @deletion_policy, @isolation, @token_overlap, @administrators)
+    insert into tenants (id, resource, cluster, namespace, namespace_uid, name, display_name, suspended, deletion_policy, isolation, cell, region, token_overlap, administrators)
+    values (@id, @id, @cluster, @namespace, @namespace_uid, @name, @display_name, @suspended, @deletion_policy, @isolation, @cell, @region, @token_overlap, @administrators)
     returning id
 ), u as (
     insert into usage (tenant_id) select id from t
@@ -26,9 +26,9 @@ insert into users (tenant_id, name, email) select id, unnest(@names::text[]), un
 -- name: UpdateTenant :many
 -- Returns whether the tenant was suspended before; no row if nothing changed.
 update tenants t set display_name = @display_name, suspended = @suspended, deletion_policy = @deletion_policy,
-    isolation = @isolation, token_overlap = @token_overlap, administrators = @administrators, updated_at = now()
-where t.id = @id and (t.display_name, t.suspended, t.deletion_policy, t.isolation, t.token_overlap, t.administrators)
-    is distinct from (@display_name::text, @suspended::boolean, @deletion_policy::text, @isolation::text, @token_overlap::interval, @administrators::text[])
+    isolation = @isolation, cell = @cell, region = @region, token_overlap = @token_overlap, administrators = @administrators, updated_at = now()
+where t.id = @id and (t.display_name, t.suspended, t.deletion_policy, t.isolation, t.cell, t.region, t.token_overlap, t.administrators)
+    is distinct from (@display_name::text, @suspended::boolean, @deletion_policy::text, @isolation::text, @cell::text, @region::text, @token_overlap::interval, @administrators::text[])
 returning (select o.suspended from tenants o where o.id = t.id) as was_suspended;
 
 -- name: SetQuota :execrows

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
@@ -19,6 +20,7 @@ type Backend struct {
 	// Unindexed is Store configured to place tenants in no index.
 	Unindexed tenant.PlacementStore
 	Access    tenant.AccessStore
+	Cells     placement.CellStore
 	Records   tenant.RecordStore
 	Webhooks  WebhookStore
 	// Sessions are used to sign in and to look up sessions.
@@ -59,6 +61,8 @@ var exercises = map[string]func(check){
 	"migration":                     migrates,
 	"shared isolation":              assignsShared,
 	"no index":                      leavesIndex,
+	"cells":                         placesInCells,
+	"a full cell":                   refusesCell,
 	"install is monotonic":          installMonotonic,
 	"install has one winner":        installConcurrent,
 	"revoke older":                  revokeOlder,

@@ -28,6 +28,7 @@ type Fake struct {
 	rows            map[tenant.ID]*row
 	hashes          map[tenant.Hash]*token
 	sessions        map[tenant.Hash]*session
+	cells           map[string]placement.Cell
 	partitions      map[placement.Location]bool
 	partitionIDs    map[placement.Location]int64 // by idKey
 	lastPartitionID int64
@@ -46,6 +47,7 @@ var (
 	_ tenant.RecordStore    = (*Fake)(nil)
 	_ webhook.DeclaredStore = (*Fake)(nil)
 	_ placement.Partitions  = (*Fake)(nil)
+	_ placement.CellStore   = (*Fake)(nil)
 )
 
 type row struct {
@@ -86,7 +88,7 @@ type token struct {
 func NewFake() *Fake {
 	return &Fake{
 		rows: map[tenant.ID]*row{}, hashes: map[tenant.Hash]*token{}, sessions: map[tenant.Hash]*session{}, calls: map[string]int{},
-		partitions: map[placement.Location]bool{}, partitionIDs: map[placement.Location]int64{}, reindexed: map[tenant.ID]int{},
+		cells: map[string]placement.Cell{}, partitions: map[placement.Location]bool{}, partitionIDs: map[placement.Location]int64{}, reindexed: map[tenant.ID]int{},
 		domains: map[[2]string]tenant.ID{},
 	}
 }

@@ -127,7 +127,7 @@ func (f *Fake) SetUnindexed(unindexed bool) {
 // Backend returns the fake as the backend of Exercise.
 func (f *Fake) Backend() Backend {
 	return Backend{
-		Store: f, Unindexed: unindexedFake{f}, Tokens: f, Access: f, Records: f, Sessions: f, Webhooks: f,
+		Store: f, Unindexed: unindexedFake{f}, Tokens: f, Access: f, Cells: f, Records: f, Sessions: f, Webhooks: f,
 		Fill: func(_ *testing.T, s tenant.Scope, memories, conversations int) {
 			f.Fill(s.Tenant, memories, conversations)
 		},

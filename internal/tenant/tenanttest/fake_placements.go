@@ -19,7 +19,11 @@ func (f *Fake) EnsurePlacement(_ context.Context, id tenant.ID) (got placement.L
 		return placement.Location{}, err
 	}
 	if !r.placement.Assigned() {
-		r.placement.Current.Location = f.newLocation(f.wantedKind(r))
+		cell, err := f.selectCell(r)
+		if err != nil {
+			return placement.Location{}, err
+		}
+		r.placement.Current.Location = f.newLocation(f.wantedKind(r), cell)
 		r.version++
 	}
 	return r.placement.Current.Location, nil
@@ -33,14 +37,14 @@ func (f *Fake) wantedKind(r *row) placement.Kind {
 }
 
 // newLocation returns an unused location.
-func (f *Fake) newLocation(kind placement.Kind) placement.Location {
+func (f *Fake) newLocation(kind placement.Kind, cell string) placement.Location {
 	f.locations++
 	at := placement.Location{Partition: fmt.Sprintf("t%d", f.locations)}
 	switch kind {
 	case placement.Own:
-		at.Collection = "units_1"
+		at.Cell, at.Collection = cell, "units_1"
 	case placement.Shared:
-		at.Collection, at.Shared = "units_shared_1", true
+		at.Cell, at.Collection, at.Shared = cell, "units_shared_1", true
 	case placement.Unindexed:
 	}
 	return at
@@ -66,19 +70,29 @@ func (f *Fake) ReconcilePlacement(_ context.Context, id tenant.ID) (got placemen
 	if err != nil {
 		return placement.State{}, err
 	}
-	switch kind := f.wantedKind(r); r.placement.Reconcile(kind) {
-	case placement.Cancel:
-		f.drop(r.placement.Migration.Target.Location)
-		r.placement.Migration = placement.Migration{}
-		r.version++
-	case placement.Begin:
-		r.placement.Migration.Target.Location = f.newLocation(kind)
-		r.version++
-	case placement.Leave:
-		f.leaveIndex(r)
-	case placement.None, placement.Restart, placement.Rebuild, placement.Copy:
+	kind := f.wantedKind(r)
+	cell, refused := f.selectCell(r)
+	if refused != nil {
+		if !r.placement.Assigned() {
+			return placement.State{}, refused
+		}
+		kind, cell = r.placement.Destination().Kind(), r.placement.Destination().Cell
 	}
-	return r.placement, nil
+	for range 2 {
+		switch r.placement.Reconcile(kind, cell) {
+		case placement.Cancel:
+			f.drop(r.placement.Migration.Target.Location)
+			r.placement.Migration = placement.Migration{}
+			r.version++
+		case placement.Begin:
+			r.placement.Migration.Target.Location = f.newLocation(kind, cell)
+			r.version++
+		case placement.Leave:
+			f.leaveIndex(r)
+		case placement.None, placement.Restart, placement.Rebuild, placement.Copy:
+		}
+	}
+	return r.placement, refused
 }
 
 // SetPartitionID implements tenant.PlacementStore.
