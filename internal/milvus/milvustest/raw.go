@@ -7,6 +7,7 @@ import (
 	"github.com/milvus-io/milvus-sdk-go/v2/client"
 	"github.com/milvus-io/milvus-sdk-go/v2/entity"
 
+	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/testkit"
 )
 
@@ -44,4 +45,19 @@ func Collection(ctx context.Context, c Client, name string, dimensions int64) er
 		return fmt.Errorf("load collection: %w", err)
 	}
 	return nil
+}
+
+// IDs returns the ids of a partition with duplicates, which the product's own list hides. It reads at
+// most 16,384.
+func IDs(ctx context.Context, c Client, at placement.Location) ([]int64, error) {
+	rows, err := c.Query(ctx, at.Collection, []string{at.Partition}, "id > 0", []string{"id"},
+		client.WithSearchQueryConsistencyLevel(entity.ClStrong), client.WithLimit(16384))
+	if err != nil {
+		return nil, fmt.Errorf("query partition: %w", err)
+	}
+	ids, ok := rows.GetColumn("id").(*entity.ColumnInt64)
+	if !ok {
+		return nil, fmt.Errorf("query partition: ids are not numbers")
+	}
+	return ids.Data(), nil
 }

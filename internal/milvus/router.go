@@ -1,0 +1,200 @@
+package milvus
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/placement"
+	"github.com/mnemo-dev/mnemo/internal/retrieve"
+	"github.com/mnemo-dev/mnemo/internal/tenant"
+)
+
+// closeDelay is how long calls on a replaced connection may take.
+const closeDelay = 2 * time.Minute
+
+// Backend is a vector store to which Router passes calls.
+type Backend interface {
+	retrieve.Index
+	placement.Partitions
+	// ListUser is Index.ListUser.
+	ListUser(ctx context.Context, scope tenant.Scope, p placement.Location, after retrieve.UnitID, limit int) ([]retrieve.UnitID, error)
+	Close() error
+}
+
+var (
+	_ Backend = (*Index)(nil)
+	_ Backend = (*Router)(nil)
+)
+
+// Router is the vector index of an installation with cells: it passes each call to the
+// vector store of the location's cell. It connects on first use. While a cell does not
+// respond, calls to it fail at once, except for one at a time, so that jobs of its tenants
+// do not occupy the workers.
+type Router struct {
+	home       Backend
+	dimensions int
+	log        *slog.Logger
+	now        func() time.Time
+
+	mu    sync.Mutex
+	cells map[string]*cell // by name; "" is the default one
+}
+
+// cell is a vector store of a Router.
+type cell struct {
+	gate
+	connection placement.Connection
+	index      Backend // nil before the first use
+}
+
+// NewRouter returns a Router with a default cell. dimensions is Config.Dimensions of the
+// other cells, which Load adds.
+func NewRouter(home Backend, dimensions int, log *slog.Logger) *Router {
+	return &Router{home: home, dimensions: dimensions, log: log, now: time.Now, cells: map[string]*cell{"": {index: home}}}
+}
+
+// Home returns the vector store of the default cell.
+func (r *Router) Home() Backend { return r.home }
+
+// find returns a connected cell, and whether it is the only one.
+func (r *Router) find(name string) (c *cell, alone bool, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c, alone = r.cells[name], len(r.cells) == 1
+	if c == nil {
+		return nil, false, fault.Wrap(fault.Unavailable, placement.ErrNotConnected, "the connection to cell %s has not reached this process", name)
+	}
+	if c.index != nil {
+		return c, alone, nil
+	}
+	config, err := configOf(c.connection)
+	if err != nil {
+		return nil, false, err
+	}
+	config.Dimensions = r.dimensions
+	// The connection outlives the call that needs it first.
+	index, err := Open(context.Background(), config)
+	if err != nil {
+		return nil, false, fault.Wrap(fault.Unavailable, err, "connect to cell %s", name)
+	}
+	c.index = index
+	return c, alone, nil
+}
+
+// call calls fn with the vector store of a cell, unless the cell does not respond.
+func (r *Router) call(ctx context.Context, name string, fn func(Backend) error) error {
+	c, alone, err := r.find(name)
+	switch {
+	case err != nil:
+		return err
+	case alone: // there are no other tenants to protect
+		return fn(c.index)
+	}
+	admitted, probe := c.enter(r.now())
+	if !admitted {
+		return fault.New(fault.Unavailable, "the vector store of %s does not respond", describe(name))
+	}
+	err = fn(c.index)
+	c.leave(r.now(), probe, responded(ctx, err))
+	return err
+}
+
+func describe(name string) string {
+	if name == "" {
+		return "the default cell"
+	}
+	return "cell " + name
+}
+
+// responded returns what a result says about the store: that it responded, that it did
+// not, or nothing.
+func responded(ctx context.Context, err error) outcome {
+	_, status := errors.AsType[*statusError](err)
+	switch {
+	case err == nil || status || !fault.Is(err, fault.Unavailable) || errors.Is(err, placement.ErrLoading):
+		return alive
+	case ctx.Err() != nil: // the caller gave up
+		return unknown
+	}
+	return dead
+}
+
+// Ping returns an error if a cell cannot be reached.
+func (r *Router) Ping(ctx context.Context, name string) error {
+	c, _, err := r.find(name)
+	if err != nil {
+		return err
+	}
+	if x, ok := c.index.(*Index); ok {
+		return x.Ping(ctx)
+	}
+	return nil
+}
+
+// Search implements retrieve.Index.
+func (r *Router) Search(ctx context.Context, scope tenant.Scope, p placement.Location, q retrieve.Query, vector []float32) (hits []retrieve.Hit, err error) {
+	err = r.call(ctx, p.Cell, func(x Backend) error {
+		hits, err = x.Search(ctx, scope, p, q, vector)
+		return err
+	})
+	return hits, err
+}
+
+// Upsert implements retrieve.Index.
+func (r *Router) Upsert(ctx context.Context, t tenant.ID, p placement.Location, entries []retrieve.Entry) error {
+	return r.call(ctx, p.Cell, func(x Backend) error { return x.Upsert(ctx, t, p, entries) })
+}
+
+// Delete implements retrieve.Index.
+func (r *Router) Delete(ctx context.Context, t tenant.ID, p placement.Location, ids []retrieve.UnitID) error {
+	return r.call(ctx, p.Cell, func(x Backend) error { return x.Delete(ctx, t, p, ids) })
+}
+
+// List implements retrieve.Index.
+func (r *Router) List(ctx context.Context, t tenant.ID, p placement.Location, after retrieve.UnitID, limit int) (ids []retrieve.UnitID, err error) {
+	err = r.call(ctx, p.Cell, func(x Backend) error {
+		ids, err = x.List(ctx, t, p, after, limit)
+		return err
+	})
+	return ids, err
+}
+
+// ListUser implements Backend.
+func (r *Router) ListUser(ctx context.Context, scope tenant.Scope, p placement.Location, after retrieve.UnitID, limit int) (ids []retrieve.UnitID, err error) {
+	err = r.call(ctx, p.Cell, func(x Backend) error {
+		ids, err = x.ListUser(ctx, scope, p, after, limit)
+		return err
+	})
+	return ids, err
+}
+
+// Ensure implements placement.Partitions.
+func (r *Router) Ensure(ctx context.Context, p placement.Placement) (partitionID int64, err error) {
+	err = r.call(ctx, p.Cell, func(x Backend) error {
+		partitionID, err = x.Ensure(ctx, p)
+		return err
+	})
+	return partitionID, err
+}
+
+// Drop implements retrieve.Index and placement.Partitions.
+func (r *Router) Drop(ctx context.Context, p placement.Location) error {
+	return r.call(ctx, p.Cell, func(x Backend) error { return x.Drop(ctx, p) })
+}
+
+// Close ends all connections.
+func (r *Router) Close() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var errs []error
+	for _, c := range r.cells {
+		if c.index != nil {
+			errs = append(errs, c.index.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
