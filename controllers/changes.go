@@ -149,7 +149,15 @@ func collectionOf(t *v1alpha1.Tenant) string {
 	if t.Status.Placement == nil {
 		return ""
 	}
-	return t.Status.Placement.Collection
+	return collectionKey(t.Status.Placement.Cell, t.Status.Placement.Collection)
+}
+
+// collectionKey identifies a collection among all cells; "" for none.
+func collectionKey(cell, name string) string {
+	if name == "" {
+		return ""
+	}
+	return cell + "/" + name
 }
 
 func all(*v1alpha1.Tenant) bool { return true }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
@@ -68,6 +69,11 @@ type Config struct {
 	// Unindexed means that tenants are placed in no index. The store must be configured
 	// so, too.
 	Unindexed bool
+	// CellsSecret is the Secret to which the connections of Cells are written. Their
+	// credentials are in the same namespace. Default: Cells are not reconciled.
+	CellsSecret types.NamespacedName
+	// CellsSelector selects the Cells by label. Default: all.
+	CellsSelector labels.Selector
 	// Random is the source of tokens, passwords and signing secrets. Default: crypto/rand.
 	Random io.Reader
 	// Now is the clock. Default: time.Now.
@@ -84,6 +90,9 @@ var DefaultQuota = tenant.Quota{
 func (c Config) withDefaults() Config {
 	if c.Selector == nil {
 		c.Selector = labels.Everything()
+	}
+	if c.CellsSelector == nil {
+		c.CellsSelector = labels.Everything()
 	}
 	if c.Defaults == (tenant.Quota{}) {
 		c.Defaults = DefaultQuota

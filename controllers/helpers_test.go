@@ -76,7 +76,7 @@ func (e *env) use(t *testing.T, config controllers.Config) {
 
 // stores returns the fake as every store.
 func stores(f *tenanttest.Fake) controllers.Stores {
-	return controllers.Stores{Tenants: f, Tokens: f, Records: f, Webhooks: f, Partitions: f}
+	return controllers.Stores{Tenants: f, Tokens: f, Records: f, Webhooks: f, Partitions: f, Cells: f, CellPinger: f}
 }
 
 func (e *env) interceptCreate(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {

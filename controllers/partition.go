@@ -18,44 +18,54 @@ import (
 // recreated and filled from PostgreSQL.
 func (r *TenantReconciler) ensurePartition(ctx context.Context, p *pass) error {
 	state, err := r.placementState(ctx, p)
-	if err != nil {
-		p.setFailed(v1alpha1.IndexReady, err)
-		return err
+	refused := err // the Tenant stays where it is
+	if err != nil && (refusedCell(err) == "" || !state.Assigned()) {
+		return p.failPlacement(err)
 	}
 	p.tenant.Status.Placement = placementStatus(state)
-	recreated, err := r.ensurePlacement(ctx, p, state.Current)
-	switch {
-	case errors.Is(err, placement.ErrLoading):
+	state, err = r.ensureLocations(ctx, p, state)
+	if errors.Is(err, placement.ErrLoading) {
 		p.unfinished = true
 		p.setCondition(v1alpha1.IndexReady, false, v1alpha1.ReasonLoading,
 			"Milvus is loading the partition; until then, writes work and searches use keywords only")
 		return nil
-	case err == nil && recreated && p.stored.Placement.Assigned():
-		if state.Current.PartitionID != 0 || state.Rebuilding() { // lost now, or in an earlier pass
-			p.recordWarning("PartitionLost", "the partition was lost; it was recreated and its content is being indexed")
-			r.reportLost(state.Current.Collection)
-		}
-		state, err = r.store.ReconcilePlacement(ctx, p.stored.ID) // now includes what has to be filled
-	case err == nil && state.Migrating():
-		if _, err = r.ensurePlacement(ctx, p, state.Migration.Target); errors.Is(err, placement.ErrLoading) {
-			err = nil // the next pass continues the migration
-		}
 	}
 	if err != nil {
 		p.setFailed(v1alpha1.IndexReady, err)
 		return err
+	}
+	if refused != nil {
+		return p.failPlacement(refused)
+	}
+	if p.tenant.Spec.Placement != nil && !r.hasCells() && !r.config.Unindexed {
+		p.setCondition(v1alpha1.IndexReady, false, v1alpha1.ReasonCellsDisabled,
+			"remove spec.placement, or ask the platform administrator to enable cells; until then, the default Milvus is used")
+		return errStalled
 	}
 	p.setIndexReady(state)
 	return nil
 }
 
-// reportLost has the other Tenants of the collection reconciled, which may be lost as
-// a whole.
-func (r *TenantReconciler) reportLost(collection string) {
-	select {
-	case r.lost <- collection:
-	default: // each of the other Tenants reports it too
+// ensureLocations ensures the partition of the tenant, and that of the target of a migration. It returns
+// the state, which includes what has to be filled.
+func (r *TenantReconciler) ensureLocations(ctx context.Context, p *pass, state placement.State) (placement.State, error) {
+	recreated, err := r.ensurePlacement(ctx, p, state.Current)
+	switch {
+	case errors.Is(err, placement.ErrLoading):
+	case err == nil && recreated && p.stored.Placement.Assigned():
+		if state.Current.PartitionID != 0 || state.Rebuilding() { // lost now, or in an earlier pass
+			p.recordWarning("PartitionLost", "the partition was lost; it was recreated and its content is being indexed")
+			r.reportLost(collectionKey(state.Current.Cell, state.Current.Collection))
+		}
+		if state, err = r.store.ReconcilePlacement(ctx, p.stored.ID); refusedCell(err) != "" { // now includes what has to be filled
+			err = nil
+		}
+	case state.Migrating(): // also away from a cell that is unavailable
+		if _, target := r.ensurePlacement(ctx, p, state.Migration.Target); !errors.Is(target, placement.ErrLoading) {
+			err = errors.Join(err, target) // otherwise, the next pass continues the migration
+		}
 	}
+	return state, err
 }
 
 // mergePartition merges the results of ensurePartition from a concurrent pass.
@@ -87,7 +97,7 @@ func (p *pass) setIndexReady(state placement.State) {
 	case state.Migrating():
 		p.unfinished = true
 		p.setCondition(v1alpha1.IndexReady, true, v1alpha1.ReasonMigrating,
-			"vectors are being copied to collection %s; the tenant stays usable", state.Migration.Target.Collection)
+			"vectors are being copied to collection %s%s; the tenant stays usable", state.Migration.Target.Collection, ofCell(state.Migration.Target.Cell))
 	case state.Next != (placement.Next{}): // a notification follows each change
 		p.setCondition(v1alpha1.IndexReady, true, v1alpha1.ReasonReembedding,
 			"vectors are being computed with embedding model %s; the tenant stays usable", state.Next.Model)
@@ -106,7 +116,7 @@ func (r *TenantReconciler) placementState(ctx context.Context, p *pass) (placeme
 		if _, err := r.store.EnsurePlacement(ctx, p.stored.ID); err != nil {
 			return state, fmt.Errorf("ensure placement: %w", err)
 		}
-	} else if state.Current.Kind() == r.wantedKind(p.tenant) && !state.Migrating() && !state.Rebuilding() {
+	} else if r.isPlaced(p.tenant, state.Current.Location) && !state.Migrating() && !state.Rebuilding() {
 		return state, nil
 	}
 	state, err := r.store.ReconcilePlacement(ctx, p.stored.ID)
@@ -147,7 +157,7 @@ func isolation(t *v1alpha1.Tenant) tenant.Isolation {
 func placementStatus(state placement.State) *v1alpha1.TenantPlacement {
 	s := &v1alpha1.TenantPlacement{Model: state.Model, NextModel: state.Next.Model}
 	if state.Migrating() {
-		s.MigratingTo = state.Migration.Target.Collection
+		s.MigratingTo, s.MigratingToCell = state.Migration.Target.Collection, state.Migration.Target.Cell
 	}
 	switch state.Current.Kind() {
 	case placement.Unindexed:
@@ -157,6 +167,7 @@ func placementStatus(state placement.State) *v1alpha1.TenantPlacement {
 	case placement.Own:
 		s.Isolation = v1alpha1.Partition
 	}
+	s.Cell = state.Current.Cell
 	s.Collection, s.Partition = state.Current.Collection, state.Current.Partition
 	return s
 }

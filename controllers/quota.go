@@ -94,6 +94,7 @@ func (r *TenantReconciler) spec(t *v1alpha1.Tenant) tenant.Spec {
 		Suspended:      t.Spec.Suspended,
 		DeletionPolicy: deletionPolicy(t),
 		Isolation:      isolation(t),
+		Placement:      r.preference(t),
 		TokenOverlap:   t.Spec.TokenOverlap.Duration,
 		Adopt:          t.Spec.Adoption.Policy != v1alpha1.AdoptNever,
 		Quota:          r.quota(t),

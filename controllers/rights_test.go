@@ -19,6 +19,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/mnemo-dev/mnemo/api/v1alpha1"
@@ -193,7 +194,7 @@ func runRights(t *testing.T) {
 	e.user = "system:serviceaccount:" + e.ns + ":mnemo-operator"
 	changes := make(chan tenant.ID)
 	e.run(t, controllers.Config{Resync: time.Hour, Poll: 20 * time.Millisecond, Changes: changes,
-		LeaderElection: true, LeaderElectionNamespace: e.ns})
+		LeaderElection: true, LeaderElectionNamespace: e.ns, CellsSecret: types.NamespacedName{Namespace: e.ns, Name: "mnemo-cells"}})
 	t.Cleanup(func() {
 		e.recorder.mu.Lock()
 		defer e.recorder.mu.Unlock()
@@ -226,10 +227,15 @@ func runRights(t *testing.T) {
 	tn := e.tenant(t)
 	e.mustDelete(t, tn)
 	eventually(t, func() bool { return isGone(t, e.Client, tn) })
+	cell := e.newCell()
+	e.mustCreate(t, cell)
+	eventually(t, func() bool { return e.cellReason(t) == v1alpha1.ReasonConnected })
+	e.mustDelete(t, cell)
+	eventually(t, func() bool { return isGone(t, e.Client, cell) })
 
 	expected := []string{
 		// Older API servers require a list before a watch.
-		"secrets list", "mnemo.dev tenants list",
+		"secrets list", "mnemo.dev tenants list", "mnemo.dev cells list",
 		// The sweep reads Tenants that are missing from the cache; none is here.
 		"mnemo.dev tenants get",
 		// A repeated event is patched into a series.

@@ -84,6 +84,17 @@ func Run(ctx context.Context, restConfig *rest.Config, c Config, s Stores) error
 	if err := r.SetupWithManager(ctx, mgr); err != nil {
 		return err
 	}
+	if c.CellsSecret.Name != "" {
+		cells := NewCellReconciler(mgr.GetClient(), mgr.GetAPIReader(), c, s)
+		unregisterCells, err := register(ctrlmetrics.Registry, cells.metrics.collectors())
+		if err != nil {
+			return err
+		}
+		defer unregisterCells()
+		if err := cells.SetupWithManager(mgr); err != nil {
+			return err
+		}
+	}
 	if err := mgr.Add(&orphanSweep{r}); err != nil {
 		return fmt.Errorf("set up orphan sweep: %w", err)
 	}
@@ -118,14 +129,7 @@ func newManager(restConfig *rest.Config, c Config) (ctrl.Manager, error) {
 		Cache: cache.Options{
 			DefaultNamespaces: namespaces,
 			DefaultTransform:  cache.TransformStripManagedFields(),
-			// Only the operator's Secrets are cached, without values.
-			ByObject: map[client.Object]cache.ByObject{
-				&v1alpha1.Tenant{}: {Label: c.Selector},
-				&corev1.Secret{}: {
-					Label:     labels.SelectorFromSet(labels.Set{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue}),
-					Transform: stripValues,
-				},
-			},
+			ByObject:          cachedObjects(c),
 		},
 		Controller:                    config.Controller{SkipNameValidation: &skipNameValidation},
 		Metrics:                       metricsserver.Options{BindAddress: addressOrDisabled(c.MetricsAddress)},
@@ -144,6 +148,21 @@ func newManager(restConfig *rest.Config, c Config) (ctrl.Manager, error) {
 		return nil, fmt.Errorf("add health checks: %w", err)
 	}
 	return mgr, nil
+}
+
+// cachedObjects selects what is cached: only the operator's Secrets, without values.
+func cachedObjects(c Config) map[client.Object]cache.ByObject {
+	objects := map[client.Object]cache.ByObject{
+		&v1alpha1.Tenant{}: {Label: c.Selector},
+		&corev1.Secret{}: {
+			Label:     labels.SelectorFromSet(labels.Set{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue}),
+			Transform: stripValues,
+		},
+	}
+	if c.CellsSecret.Name != "" { // otherwise, their CRD may be missing
+		objects[&v1alpha1.Cell{}] = cache.ByObject{Label: c.CellsSelector}
+	}
+	return objects
 }
 
 func addressOrDisabled(address string) string {

@@ -23,7 +23,8 @@ var (
 	// the steps that set them.
 	readyConditions = []string{v1alpha1.Synced, v1alpha1.IndexReady, v1alpha1.TokensReady}
 	// stalledReasons need an action by a user before the operator can proceed.
-	stalledReasons = []string{v1alpha1.ReasonAdoptionRequired, v1alpha1.ReasonAdoptionRefused, v1alpha1.ReasonSecretConflict, v1alpha1.ReasonTooManyUsers}
+	stalledReasons = []string{v1alpha1.ReasonAdoptionRequired, v1alpha1.ReasonAdoptionRefused, v1alpha1.ReasonSecretConflict, v1alpha1.ReasonTooManyUsers,
+		v1alpha1.ReasonCellNotFound, v1alpha1.ReasonCellFull, v1alpha1.ReasonCellsDisabled}
 	// transientReasons resolve without an action and are not worth an event.
 	transientReasons = []string{v1alpha1.ReasonNameInUse, v1alpha1.ReasonNamePurging, v1alpha1.ReasonWaiting, v1alpha1.ReasonLoading}
 	// expectedReasons are consequences of the spec and recorded as Normal events.

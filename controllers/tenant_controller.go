@@ -55,6 +55,9 @@ type Stores struct {
 	Records    tenant.RecordStore
 	Webhooks   webhook.DeclaredStore
 	Partitions placement.Partitions
+	// Cells and CellPinger are required with Config.CellsSecret.
+	Cells      placement.CellStore
+	CellPinger CellPinger
 	// Changes finds tenants that changed in the store, which are then reconciled before
 	// the next resync. Optional.
 	Changes tenant.ChangeReader

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -29,7 +31,9 @@ type UninstallConfig struct {
 	Operator string
 	// Namespaces are the watched namespaces. Default: all.
 	Namespaces []string
-	Logger     *slog.Logger // slog.Default() when nil
+	// Cells selects the Cells whose finalizers are removed. Default: none.
+	Cells  labels.Selector
+	Logger *slog.Logger // slog.Default() when nil
 }
 
 // ReleaseAnnotation releases all Tenants during an uninstall if it is "true" on the
@@ -60,8 +64,11 @@ func Uninstall(ctx context.Context, cluster *rest.Config, c UninstallConfig) err
 		return fmt.Errorf("connect to the cluster: %w", err)
 	}
 	tenants, err := finalizedTenants(ctx, k, c.Namespaces)
-	if err != nil || len(tenants) == 0 {
+	if err != nil {
 		return err
+	}
+	if len(tenants) == 0 {
+		return releaseCells(ctx, k, c)
 	}
 	if !c.Release && !annotated(ctx, k, c.Operator) {
 		return errors.New(refusal(tenants, c.Operator))
@@ -81,6 +88,35 @@ func Uninstall(ctx context.Context, cluster *rest.Config, c UninstallConfig) err
 			return fmt.Errorf("remove finalizer of Tenant %s/%s: %w", t.Namespace, t.Name, err)
 		}
 		c.Logger.InfoContext(ctx, "finalizer removed; the data stays in the stores", "namespace", t.Namespace, "name", t.Name, "uid", t.UID)
+	}
+	return releaseCells(ctx, k, c)
+}
+
+// releaseCells removes the finalizers of the selected Cells, after it has stopped the operator.
+func releaseCells(ctx context.Context, k client.Client, c UninstallConfig) error {
+	if c.Cells == nil {
+		return nil
+	}
+	var list v1alpha1.CellList
+	if err := k.List(ctx, &list, client.MatchingLabelsSelector{Selector: c.Cells}); err != nil {
+		return fmt.Errorf("list Cells: %w", err)
+	}
+	list.Items = slices.DeleteFunc(list.Items, func(cell v1alpha1.Cell) bool {
+		return !controllerutil.ContainsFinalizer(&cell, v1alpha1.CellFinalizer)
+	})
+	if len(list.Items) == 0 {
+		return nil
+	}
+	if err := stopOperator(ctx, k, c.Operator); err != nil {
+		return err
+	}
+	for i := range list.Items {
+		after := list.Items[i].DeepCopy()
+		controllerutil.RemoveFinalizer(after, v1alpha1.CellFinalizer)
+		if err := client.IgnoreNotFound(k.Patch(ctx, after, client.MergeFrom(&list.Items[i]))); err != nil {
+			return fmt.Errorf("remove finalizer of Cell %s: %w", after.Name, err)
+		}
+		c.Logger.InfoContext(ctx, "finalizer removed; the vectors stay in the cell", "cell", after.Name)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/mnemo-dev/mnemo/api/v1alpha1"
@@ -62,6 +63,31 @@ func TestUninstallReleasesTenants(t *testing.T) {
 	e.expectMissing(t, &v1alpha1.Tenant{}, tn.Name)
 	expectEqual(t, "calls of Retire", e.fake.Calls()["Retire"], 0)
 	expectEqual(t, "valid tokens", len(e.fake.Valid(id, "alice")), 1)
+}
+
+// TestUninstallReleasesCells: Cells hold no data that would be lost, so they do not prevent it.
+func TestUninstallReleasesCells(t *testing.T) {
+	t.Parallel()
+	e, reconcile := setupCell(t, func(c *v1alpha1.Cell) { c.Labels = map[string]string{"installation": c.Name} })
+	reconcile()
+	operator, _ := operatorOf(e.ns)
+	e.mustCreate(t, operator)
+	uninstall := func(installation string) {
+		t.Helper()
+		c := controllers.UninstallConfig{Namespaces: []string{e.ns}, Operator: e.ns + "/mnemo-operator",
+			Cells: labels.SelectorFromSet(labels.Set{"installation": installation})}
+		if err := controllers.Uninstall(t.Context(), testkit.KubeConfig(t), c); err != nil {
+			t.Fatalf("Uninstall of installation %s: %v", installation, err)
+		}
+	}
+	uninstall("another")
+	if len(e.cell(t).Finalizers) == 0 {
+		t.Error("the finalizer of a Cell of another installation was removed")
+	}
+	uninstall(e.ns)
+	if finalizers := e.cell(t).Finalizers; len(finalizers) != 0 {
+		t.Errorf("finalizers %q, want none", finalizers)
+	}
 }
 
 // TestUninstallReleasesByAnnotation: Helm accepts no values after a refusal.

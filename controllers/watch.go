@@ -72,6 +72,9 @@ func (r *TenantReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manage
 			MaxConcurrentReconciles: r.config.Workers,
 			RateLimiter:             rateLimiter(),
 		})
+	if r.hasCells() {
+		b = b.Watches(&v1alpha1.Cell{}, handler.EnqueueRequestsFromMapFunc(r.tenantsOfCell), builder.WithPredicates(cellChanged))
+	}
 	if err := b.Complete(r); err != nil {
 		return fmt.Errorf("set up tenant controller: %w", err)
 	}

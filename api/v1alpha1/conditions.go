@@ -69,6 +69,9 @@ const (
 	ReasonFailed            = "Failed"            // any other error; retried
 	ReasonAdoptionRequired  = "AdoptionRequired"  // Synced: the name has retained data, and spec.adoption.policy is Never
 	ReasonAdoptionRefused   = "AdoptionRefused"   // Synced: the retained data of the name belongs to another namespace
+	ReasonCellNotFound      = "CellNotFound"      // IndexReady: spec.placement names no cell or region; the tenant stays where it is
+	ReasonCellFull          = "CellFull"          // IndexReady: no cell that spec.placement requests accepts a tenant; the tenant stays where it is
+	ReasonCellsDisabled     = "CellsDisabled"     // IndexReady: the platform administrator has not enabled cells
 	ReasonNameInUse         = "NameInUse"         // Synced: the name belongs to a Tenant that is not finalized yet
 	ReasonNamePurging       = "NamePurging"       // Synced: the data of the deleted Tenant of the name is being purged
 	ReasonSecretConflict    = "SecretConflict"    // TokensReady, WebhooksReady: a Secret of the name is not owned by this Tenant

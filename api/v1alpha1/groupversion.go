@@ -11,7 +11,7 @@ var GroupVersion = schema.GroupVersion{Group: "mnemo.dev", Version: "v1alpha1"}
 
 // AddToScheme registers this package's types.
 func AddToScheme(s *runtime.Scheme) error {
-	s.AddKnownTypes(GroupVersion, &Tenant{}, &TenantList{})
+	s.AddKnownTypes(GroupVersion, &Tenant{}, &TenantList{}, &Cell{}, &CellList{})
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil
 }

@@ -110,6 +110,11 @@ type ApplicationStatus struct {
 
 // TenantPlacement is the location of a tenant's vectors in the index.
 type TenantPlacement struct {
+	// cell is the Cell that contains the collection. Empty for the default cell of the
+	// installation, or if no index is used.
+	// +kubebuilder:validation:MaxLength=63
+	// +optional
+	Cell string `json:"cell,omitempty"`
 	// collection is the Milvus collection. Empty if no index is used: PostgreSQL
 	// searches all vectors.
 	// +kubebuilder:validation:MaxLength=255
@@ -126,6 +131,11 @@ type TenantPlacement struct {
 	// +kubebuilder:validation:MaxLength=255
 	// +optional
 	MigratingTo string `json:"migratingTo,omitempty"`
+	// migratingToCell is the Cell of that collection. Empty for the default cell of the
+	// installation.
+	// +kubebuilder:validation:MaxLength=63
+	// +optional
+	MigratingToCell string `json:"migratingToCell,omitempty"`
 	// model is the embedding model of the vectors.
 	// +kubebuilder:validation:MaxLength=255
 	// +optional

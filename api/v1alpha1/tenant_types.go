@@ -105,6 +105,12 @@ type TenantSpec struct {
 	// +optional
 	Isolation Isolation `json:"isolation,omitempty"`
 
+	// placement is the cell that contains the vectors once an index is used. Default:
+	// the default cell of the installation. Mutable: the tenant is migrated while it
+	// stays usable, see status.placement.
+	// +optional
+	Placement *TenantPlacementRequest `json:"placement,omitempty"`
+
 	// preventDeletion blocks deletion of the Tenant, and of its namespace, until it
 	// is false. Data and access stay; only deleting the namespace removes the
 	// users' Secrets at once. Default: false. Mutable.
@@ -180,6 +186,25 @@ type TenantSpec struct {
 	// +kubebuilder:default={}
 	// +optional
 	Adoption TenantAdoption `json:"adoption,omitempty"`
+}
+
+// TenantPlacementRequest requests a Cell.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.cell) != has(self.region)",message="set either cell or region"
+type TenantPlacementRequest struct {
+	// cell is the name of a Cell. Default: none. Mutable.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +optional
+	Cell string `json:"cell,omitempty"`
+
+	// region is the spec.region of Cells. The one with the largest free share of its
+	// capacity is chosen; the tenant stays there until the cell is cordoned or leaves the
+	// region. Default: none. Mutable.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +optional
+	Region string `json:"region,omitempty"`
 }
 
 // AdoptionPolicy decides whether a Tenant adopts retained data.

@@ -1,0 +1,292 @@
+package controllers_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/mnemo-dev/mnemo/api/v1alpha1"
+	"github.com/mnemo-dev/mnemo/controllers"
+	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/placement"
+)
+
+var errNotConnected = fault.Wrap(fault.Unavailable, placement.ErrNotConnected, "not connected")
+
+// newCell returns a Cell with the name of the namespace.
+func (e *env) newCell() *v1alpha1.Cell {
+	return &v1alpha1.Cell{ObjectMeta: metav1.ObjectMeta{Name: e.ns}, Spec: v1alpha1.CellSpec{
+		Milvus: v1alpha1.CellMilvus{Address: "milvus.test:19530"}, Region: "eu", Capacity: v1alpha1.CellCapacity{Tenants: 7, Units: 9},
+	}}
+}
+
+func (e *env) cell(t *testing.T) *v1alpha1.Cell {
+	t.Helper()
+	c := &v1alpha1.Cell{}
+	if err := e.Get(t.Context(), client.ObjectKey{Name: e.ns}, c); err != nil {
+		t.Fatalf("get cell: %v", err)
+	}
+	return c
+}
+
+// cellReason returns the reason of condition Ready of the Cell.
+func (e *env) cellReason(t *testing.T) string {
+	t.Helper()
+	ready := meta.FindStatusCondition(e.cell(t).Status.Conditions, v1alpha1.Ready)
+	if ready == nil {
+		return ""
+	}
+	return ready.Reason
+}
+
+// setupCell returns an env with a Cell, and a function that reconciles it until nothing has to
+// be repeated at once.
+func setupCell(t *testing.T, change func(*v1alpha1.Cell)) (e *env, reconcile func()) {
+	t.Helper()
+	e = setup(t)
+	r := controllers.NewCellReconciler(e.Client, e.Client, controllers.Config{CellsSecret: types.NamespacedName{Namespace: e.ns, Name: "mnemo-cells"}}, stores(e.fake))
+	c := e.newCell()
+	if change != nil {
+		change(c)
+	}
+	e.mustCreate(t, c)
+	t.Cleanup(func() {
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+		ctx := context.Background() // the test's has ended
+		if err := e.Patch(ctx, e.newCell(), patch); client.IgnoreNotFound(err) != nil {
+			t.Errorf("release cell: %v", err)
+		}
+		if err := e.Delete(ctx, e.newCell()); client.IgnoreNotFound(err) != nil {
+			t.Errorf("delete cell: %v", err)
+		}
+	})
+	return e, func() {
+		t.Helper()
+		if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: e.ns}}); err != nil {
+			t.Fatalf("Reconcile: %v", err)
+		}
+	}
+}
+
+func (e *env) expectCell(t *testing.T, status metav1.ConditionStatus, reason, message string) {
+	t.Helper()
+	c := e.cell(t)
+	ready := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.Ready)
+	if ready == nil || ready.Status != status || ready.Reason != reason || !strings.Contains(ready.Message, message) {
+		t.Fatalf("condition Ready is %+v, want %s, %s and %q in the message", ready, status, reason, message)
+	}
+	if c.Status.ObservedGeneration != c.Generation {
+		t.Fatalf("observedGeneration is %d, want %d", c.Status.ObservedGeneration, c.Generation)
+	}
+}
+
+// connection returns the connection in the Secret that is mounted.
+func (e *env) connection(t *testing.T) (c placement.Connection) {
+	t.Helper()
+	if err := json.Unmarshal(e.secret(t, "mnemo-cells").Data[e.ns+".json"], &c); err != nil {
+		t.Fatalf("parse connection: %v", err)
+	}
+	return c
+}
+
+func TestCellBecomesReady(t *testing.T) {
+	t.Parallel()
+	e, reconcile := setupCell(t, func(c *v1alpha1.Cell) { c.Spec.Milvus.SecretRef = &v1alpha1.CellSecretRef{Name: "milvus"} })
+	reconcile()
+	e.expectCell(t, metav1.ConditionFalse, v1alpha1.ReasonSecretNotFound, "create Secret milvus in namespace "+e.ns)
+	credentials := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: e.ns, Name: "milvus"}, StringData: map[string]string{"username": "root"}}
+	e.mustCreate(t, credentials)
+	reconcile()
+	e.expectCell(t, metav1.ConditionFalse, v1alpha1.ReasonSecretNotFound, "add keys username and password")
+
+	credentials.StringData = map[string]string{"password": "one", "ca.crt": "pem"}
+	if err := e.Update(t.Context(), credentials); err != nil {
+		t.Fatal(err)
+	}
+	e.fake.Fail(errNotConnected, "Ping")
+	reconcile()
+	e.expectCell(t, metav1.ConditionFalse, v1alpha1.ReasonConnecting, "mnemo-cells")
+	expectEqual(t, "connection", e.connection(t), placement.Connection{Address: "milvus.test:19530", Username: "root", Password: "one", CA: "pem"})
+	if _, stored := e.fake.Cell(e.ns); stored {
+		t.Error("the cell accepts tenants before it can be reached")
+	}
+
+	e.fake.Heal()
+	reconcile()
+	e.expectCell(t, metav1.ConditionTrue, v1alpha1.ReasonConnected, "can be reached")
+	stored, _ := e.fake.Cell(e.ns)
+	expectEqual(t, "stored cell", stored, placement.Cell{Name: e.ns, Region: "eu", Capacity: placement.CellUsage{Tenants: 7, Units: 9}})
+
+	credentials.StringData = map[string]string{"password": "two"}
+	if err := e.Update(t.Context(), credentials); err != nil {
+		t.Fatal(err)
+	}
+	e.fake.Fail(errMilvusUnavailable, "Ping")
+	reconcile()
+	expectEqual(t, "password", e.connection(t).Password, "two")
+	e.expectCell(t, metav1.ConditionFalse, v1alpha1.ReasonUnavailable, "Milvus is unavailable; check spec.milvus")
+	e.fake.Heal()
+}
+
+func TestCellInUseIsNotDeleted(t *testing.T) {
+	t.Parallel()
+	e, reconcile := setupCell(t, nil)
+	reconcile()
+	e.useCells(t)
+	tn := e.newTenant("alice")
+	tn.Spec.Placement = &v1alpha1.TenantPlacementRequest{Cell: e.ns}
+	e.expectReady(t, tn)
+	e.mustDelete(t, e.newCell())
+	reconcile()
+	e.expectCell(t, metav1.ConditionFalse, v1alpha1.ReasonInUse, "change spec.placement of its Tenants")
+	expectEqual(t, "tenants", e.cell(t).Status.Tenants, 1)
+	if stored, _ := e.fake.Cell(e.ns); !stored.Cordoned {
+		t.Error("a cell that is being deleted accepts tenants")
+	}
+	e.mustUpdate(t, func(tn *v1alpha1.Tenant) { tn.Spec.Placement = nil })
+	e.moveTo(t, "")
+	reconcile()
+	if err := e.Get(t.Context(), client.ObjectKey{Name: e.ns}, &v1alpha1.Cell{}); !apierrors.IsNotFound(err) {
+		t.Fatalf("get cell: got error %v, want NotFound", err)
+	}
+	if data := e.secret(t, "mnemo-cells").Data; len(data) != 0 {
+		t.Errorf("Secret mnemo-cells contains %v, want no connection", data)
+	}
+	if _, stored := e.fake.Cell(e.ns); stored {
+		t.Error("the deleted cell is still stored")
+	}
+}
+
+// useCells makes the reconciler of Tenants place them in cells.
+func (e *env) useCells(t *testing.T) {
+	t.Helper()
+	e.use(t, controllers.Config{CellsSecret: types.NamespacedName{Namespace: e.ns, Name: "mnemo-cells"}})
+}
+
+// applyCells stores cells of region eu.
+func (e *env) applyCells(t *testing.T, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		if err := e.fake.ApplyCell(t.Context(), placement.Cell{Name: name, Region: "eu"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// moveTo reconciles the tenant, which must migrate to a cell, completes the migration, and checks the status.
+func (e *env) moveTo(t *testing.T, cell string) {
+	t.Helper()
+	for range 2 {
+		e.expectReconciled(t)
+	}
+	e.expectCondition(t, v1alpha1.IndexReady, metav1.ConditionTrue, v1alpha1.ReasonMigrating, "")
+	expectEqual(t, "migratingToCell", e.tenant(t).Status.Placement.MigratingToCell, cell)
+	e.fake.Work()
+	e.expectReconciled(t)
+	e.expectCondition(t, v1alpha1.IndexReady, metav1.ConditionTrue, v1alpha1.ReasonAssigned, "")
+	expectEqual(t, "cell", e.tenant(t).Status.Placement.Cell, cell)
+}
+
+func TestTenantMovesToACell(t *testing.T) {
+	t.Parallel()
+	e := setup(t)
+	e.useCells(t)
+	e.applyCells(t, "eu-a", "eu-b")
+	e.expectReady(t, e.newTenant("alice"))
+	expectEqual(t, "cell", e.tenant(t).Status.Placement.Cell, "")
+	request := func(p *v1alpha1.TenantPlacementRequest) {
+		e.mustUpdate(t, func(tn *v1alpha1.Tenant) { tn.Spec.Placement = p })
+	}
+	request(&v1alpha1.TenantPlacementRequest{Region: "eu"})
+	e.moveTo(t, "eu-a")
+
+	request(&v1alpha1.TenantPlacementRequest{Cell: "eu-z"})
+	e.expectReconciled(t)
+	e.expectCondition(t, v1alpha1.IndexReady, metav1.ConditionFalse, v1alpha1.ReasonCellNotFound, `cell "eu-z" does not exist`)
+	e.expectCondition(t, v1alpha1.Stalled, metav1.ConditionTrue, v1alpha1.ReasonCellNotFound, "")
+	expectEqual(t, "cell", e.tenant(t).Status.Placement.Cell, "eu-a")
+	e.applyCells(t, "eu-z")
+	e.moveTo(t, "eu-z")
+
+	if err := e.fake.ApplyCell(t.Context(), placement.Cell{Name: "eu-z", Region: "eu", Cordoned: true}); err != nil {
+		t.Fatal(err)
+	}
+	e.expectReconciled(t)
+	e.expectCondition(t, v1alpha1.IndexReady, metav1.ConditionTrue, v1alpha1.ReasonAssigned, "")
+	request(&v1alpha1.TenantPlacementRequest{Region: "eu"})
+	e.moveTo(t, "eu-a")
+	request(nil)
+	e.moveTo(t, "")
+}
+
+func TestNewTenantWithoutACell(t *testing.T) {
+	t.Parallel()
+	e := setup(t)
+	e.useCells(t)
+	tn := e.newTenant("alice")
+	tn.Spec.Placement = &v1alpha1.TenantPlacementRequest{Region: "eu"}
+	e.mustCreate(t, tn)
+	e.expectReconciled(t)
+	e.expectCondition(t, v1alpha1.IndexReady, metav1.ConditionFalse, v1alpha1.ReasonCellNotFound, `region "eu" has no cell`)
+	e.expectOneToken(t, "alice")
+	e.applyCells(t, "eu-a")
+	e.expectReconciled(t)
+	expectEqual(t, "cell", e.tenant(t).Status.Placement.Cell, "eu-a")
+}
+
+func TestTenantOfAnUnavailableCellMovesAway(t *testing.T) {
+	t.Parallel()
+	e := setup(t)
+	e.useCells(t)
+	e.applyCells(t, "eu-a", "eu-b")
+	tn := e.newTenant("alice")
+	tn.Spec.Placement = &v1alpha1.TenantPlacementRequest{Cell: "eu-a"}
+	e.expectReady(t, tn)
+	e.stores = stores(e.fake)
+	e.stores.Partitions = withoutCell{e.fake, "eu-a"}
+	e.useCells(t)
+	e.mustUpdate(t, func(tn *v1alpha1.Tenant) { tn.Spec.Placement.Cell = "eu-b" })
+	if _, err := e.reconcile(t); !errors.Is(err, errMilvusUnavailable) {
+		t.Fatalf("Reconcile: got error %v, want Unavailable", err)
+	}
+	e.fake.Work()
+	e.expectReconciled(t)
+	expectEqual(t, "cell", e.tenant(t).Status.Placement.Cell, "eu-b")
+}
+
+// withoutCell are partitions of which those in a cell are unavailable.
+type withoutCell struct {
+	placement.Partitions
+	cell string
+}
+
+func (w withoutCell) Ensure(ctx context.Context, p placement.Placement) (int64, error) {
+	if p.Cell == w.cell {
+		return 0, errMilvusUnavailable
+	}
+	return w.Partitions.Ensure(ctx, p)
+}
+
+func TestCellsAreDisabled(t *testing.T) {
+	t.Parallel()
+	e := setup(t)
+	tn := e.newTenant("alice")
+	tn.Spec.Placement = &v1alpha1.TenantPlacementRequest{Cell: "eu-a"}
+	e.mustCreate(t, tn)
+	e.expectReconciled(t)
+	e.expectCondition(t, v1alpha1.IndexReady, metav1.ConditionFalse, v1alpha1.ReasonCellsDisabled, "remove spec.placement")
+	expectEqual(t, "cell", e.tenant(t).Status.Placement.Cell, "")
+	e.mustUpdate(t, func(tn *v1alpha1.Tenant) { tn.Spec.Placement = nil })
+	e.expectReconciled(t)
+	e.expectCondition(t, v1alpha1.Ready, metav1.ConditionTrue, v1alpha1.ReasonReady, "")
+}
