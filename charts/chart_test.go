@@ -161,6 +161,10 @@ func TestCRDMatchesSource(t *testing.T) {
 	if len(objects) != 1 {
 		t.Fatalf("%d objects, want only the CRD", len(objects))
 	}
+	withCells := parse(t, render(t, "-f", "testdata/values/external.yaml", "-s", "templates/crd.yaml", "--set", "cells.enabled=true"))
+	if len(withCells) != 2 || withCells[1].name() != "cells.mnemo.dev" {
+		t.Errorf("%d CRDs with cells, want those of Tenants and Cells", len(withCells))
+	}
 	got := objects[0]
 	if diff := cmp.Diff(want["spec"], got["spec"]); diff != "" {
 		t.Errorf("the CRD differs from config/crd: -want +got\n%s", diff)
@@ -188,29 +192,43 @@ func TestOperatorRules(t *testing.T) {
 		}
 		return found
 	}
-	rendered := func(args ...string) map[string]any {
-		return rules(parse(t, render(t, append(args, "-n", "mnemo-system", "-f", "testdata/values/external.yaml", "-s", "templates/rbac.yaml")...)))
+	rendered := func(args ...string) map[string][]string {
+		return rightsOf(rules(parse(t, render(t, append(args, "-n", "mnemo-system", "-f", "testdata/values/external.yaml", "-s", "templates/rbac.yaml")...))))
 	}
-	want := rules(parse(t, string(raw)))
-	if diff := cmp.Diff(want, rendered()); diff != "" {
-		t.Errorf("the chart's rules differ from config/rbac/role.yaml: -want +got\n%s", diff)
+	all := rightsOf(rules(parse(t, string(raw))))
+	if diff := cmp.Diff(all, rendered("--set", "cells.enabled=true")); diff != "" {
+		t.Errorf("the chart's rights differ from config/rbac/role.yaml: -want +got\n%s", diff)
 	}
-
-	var cluster, watched []any
-	all, _ := want["ClusterRole/"].([]any)
-	for _, r := range all {
-		rule, _ := r.(map[string]any)
-		if resources, _ := rule["resources"].([]any); slices.Contains(resources, any("namespaces")) && rule["resourceNames"] != nil {
-			cluster = append(cluster, r)
-		} else {
-			watched = append(watched, r)
+	// Rights to Cells, and to Secrets in the release's namespace, are granted with cells only.
+	ofCells := func(right string) bool { return strings.Contains(right, "/cells") }
+	withoutCells := map[string][]string{
+		"ClusterRole/":      slices.DeleteFunc(slices.Clone(all["ClusterRole/"]), ofCells),
+		"Role/mnemo-system": slices.DeleteFunc(slices.Clone(all["Role/mnemo-system"]), func(right string) bool { return strings.HasPrefix(right, "/secrets") }),
+	}
+	if diff := cmp.Diff(withoutCells, rendered()); diff != "" {
+		t.Errorf("without cells: -want +got\n%s", diff)
+	}
+	narrow := func(cells bool) map[string][]string {
+		var cluster, watched []string
+		for _, right := range all["ClusterRole/"] {
+			switch {
+			case strings.Contains(right, "kube-system"), cells && ofCells(right):
+				cluster = append(cluster, right)
+			case !ofCells(right):
+				watched = append(watched, right)
+			}
 		}
+		own := withoutCells["Role/mnemo-system"]
+		if cells {
+			own = all["Role/mnemo-system"]
+		}
+		return map[string][]string{"ClusterRole/": cluster, "Role/mnemo-system": own, "Role/a": watched, "Role/b": watched}
 	}
-	narrow := map[string]any{
-		"ClusterRole/": cluster, "Role/mnemo-system": want["Role/mnemo-system"], "Role/a": watched, "Role/b": watched,
-	}
-	if diff := cmp.Diff(narrow, rendered("--set", "operator.watchNamespaces={a,b}")); diff != "" {
+	if diff := cmp.Diff(narrow(false), rendered("--set", "operator.watchNamespaces={a,b}")); diff != "" {
 		t.Errorf("with watchNamespaces: -want +got\n%s", diff)
+	}
+	if diff := cmp.Diff(narrow(true), rendered("--set", "operator.watchNamespaces={a,b},cells.enabled=true")); diff != "" {
+		t.Errorf("with watchNamespaces and cells: -want +got\n%s", diff)
 	}
 	// The pre-uninstall Job has the same limits.
 	release := []any{map[string]any{"apiGroups": []any{"mnemo.dev"}, "resources": []any{"tenants"}, "verbs": []any{"list", "patch"}}}
@@ -220,4 +238,31 @@ func TestOperatorRules(t *testing.T) {
 	if diff := cmp.Diff(map[string]any{"Role/a": release, "Role/b": release}, got); diff != "" {
 		t.Errorf("pre-uninstall with watchNamespaces: -want +got\n%s", diff)
 	}
+}
+
+// rightsOf returns the rights that the rules of each role grant, as group/resource, verb and names.
+func rightsOf(roles map[string]any) map[string][]string {
+	texts := func(of any) (out []string) {
+		list, _ := of.([]any)
+		for _, one := range list {
+			out = append(out, fmt.Sprint(one))
+		}
+		return out
+	}
+	out := map[string][]string{}
+	for role, rules := range roles {
+		list, _ := rules.([]any)
+		for _, r := range list {
+			rule, _ := r.(map[string]any)
+			for _, group := range texts(rule["apiGroups"]) {
+				for _, resource := range texts(rule["resources"]) {
+					for _, verb := range texts(rule["verbs"]) {
+						out[role] = append(out[role], fmt.Sprint(group, "/", resource, " ", verb, " ", rule["resourceNames"]))
+					}
+				}
+			}
+		}
+		slices.Sort(out[role])
+	}
+	return out
 }

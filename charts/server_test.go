@@ -98,6 +98,7 @@ func installCRDs(t *testing.T) {
 		t.Fatal(err)
 	}
 	files["tenants"] = "../config/crd/bases/mnemo.dev_tenants.yaml"
+	files["cells"] = "../config/crd/bases/mnemo.dev_cells.yaml"
 	for _, f := range files {
 		installCRD(t, f)
 	}

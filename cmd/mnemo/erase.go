@@ -14,6 +14,7 @@ import (
 
 	"github.com/mnemo-dev/mnemo/internal/erasure"
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/milvus"
 	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/postgres"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
@@ -100,7 +101,7 @@ func (c *eraseCommand) find(ctx context.Context, db *postgres.DB) (tenant.Scope,
 // eraser erases one user, or a tenant if the user of the scope is 0.
 type eraser struct {
 	db        *postgres.DB
-	index     vectorIndex
+	index     *milvus.Router
 	scope     tenant.Scope
 	resource  tenant.ID
 	locations []placement.Location

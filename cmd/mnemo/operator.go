@@ -2,15 +2,18 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -30,6 +33,8 @@ type operatorCommand struct {
 	LeaderElect             bool              `env:"MNEMO_LEADER_ELECT" help:"Enable leader election, for more than one replica."`
 	LeaderElectionNamespace string            `env:"MNEMO_LEADER_ELECTION_NAMESPACE" help:"Namespace of the leader election lease. Default: the pod's."`
 	MetricsListen           string            `env:"MNEMO_METRICS_LISTEN" default:":9090" help:"Address of the metrics server, host:port; 0 to disable it."`
+	CellsSecret             string            `env:"MNEMO_CELLS_SECRET" placeholder:"NAMESPACE/NAME" help:"Enables Cells: the Secret, as namespace/name, to which the connections of Cells are written. Their credentials are in the same namespace."`
+	CellsSelector           string            `env:"MNEMO_CELLS_SELECTOR" help:"Label selector of the Cells of this installation. Default: all."`
 	OrphanGrace             time.Duration     `env:"MNEMO_ORPHAN_GRACE" default:"24h" help:"How long the data of a Tenant with deletionPolicy Delete is kept if the Tenant was deleted while no operator was running."`
 	Workers                 int               `env:"MNEMO_WORKERS" default:"10" help:"Tenants reconciled concurrently. Each worker uses up to two connections to PostgreSQL."`
 	Resync                  time.Duration     `env:"MNEMO_RESYNC" default:"15m" help:"Interval at which every Tenant is compared with PostgreSQL and Milvus. Changes in PostgreSQL are found within seconds."`
@@ -99,11 +104,28 @@ func (c *operatorCommand) reconcile(ctx context.Context, cluster *rest.Config, s
 	if err != nil {
 		return fmt.Errorf("--watch-label-selector must be a label selector such as mnemo.dev/shard=a: %w", err)
 	}
+	cells, err := c.cellsSecret()
+	if err != nil {
+		return err
+	}
+	cellsSelector, err := labels.Parse(c.CellsSelector)
+	if err != nil {
+		return fmt.Errorf("--cells-selector must be a label selector: %w", err)
+	}
 	return controllers.Run(ctx, cluster, controllers.Config{
+		CellsSecret: cells, CellsSelector: cellsSelector,
 		Defaults: defaults, Maximum: maximum, Selector: selector,
 		URL: c.URL, Namespaces: c.WatchNamespaces, Changes: changes,
 		MetricsAddress: c.MetricsListen, HealthAddress: c.HealthListen,
 		LeaderElection: c.LeaderElect, LeaderElectionNamespace: c.LeaderElectionNamespace,
 		OrphanGrace: c.OrphanGrace, Resync: c.Resync, Workers: c.Workers, WebhooksDisabled: !c.Webhooks, Unindexed: c.unindexed(), Logger: log,
-	}, controllers.Stores{Tenants: s.db, Tokens: s.db, Records: s.db, Webhooks: s.db, Partitions: s.index, Changes: s.db.ChangeReader()})
+	}, controllers.Stores{Tenants: s.db, Tokens: s.db, Records: s.db, Webhooks: s.db, Partitions: s.index, Cells: s.db, CellPinger: s.index, Changes: s.db.ChangeReader()})
+}
+
+func (c *operatorCommand) cellsSecret() (types.NamespacedName, error) {
+	namespace, name, ok := strings.Cut(c.CellsSecret, "/")
+	if c.CellsSecret != "" && (!ok || namespace == "" || name == "" || c.CellsDir == "") {
+		return types.NamespacedName{}, errors.New("--cells-secret must be namespace/name, and requires --cells-dir, where that Secret is mounted")
+	}
+	return types.NamespacedName{Namespace: namespace, Name: name}, nil
 }

@@ -48,8 +48,8 @@ func (c *serveCommand) providers() ([]*dashboard.Provider, error) {
 func (c *serveCommand) engine(s *stores, embedders retrieve.Embedders, reranker retrieve.Reranker, log *slog.Logger) *retrieve.Engine {
 	config := retrieve.Config{Searcher: s.db, Embedders: embedders, Log: log,
 		Reranker: reranker, RerankTimeout: c.RerankTimeout, RerankPassages: c.RerankPassages}
-	if m := s.milvus(); m != nil {
-		config.Index = m
+	if s.milvus() != nil {
+		config.Index = s.index
 	}
 	return retrieve.New(config)
 }

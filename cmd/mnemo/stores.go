@@ -20,7 +20,6 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/postgres"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/telemetry"
-	"github.com/mnemo-dev/mnemo/internal/tenant"
 	"github.com/mnemo-dev/mnemo/internal/tokens"
 )
 
@@ -40,6 +39,7 @@ type milvusFlags struct {
 	MilvusAddress  string `env:"MILVUS_ADDRESS" help:"Address of Milvus: host:port, or https://host:port for TLS. Required with --index=milvus. With --index=none, it is used to drop the partitions that tenants left."`
 	MilvusUsername string `env:"MILVUS_USERNAME" help:"Milvus user, if authentication is enabled."`
 	MilvusPassword string `env:"MILVUS_PASSWORD" help:"Password of the Milvus user."`
+	CellsDir       string `env:"MNEMO_CELLS_DIR" type:"path" help:"Directory with the connections to cells, <cell>.json for each. The operator writes them to the Secret that is mounted there (docs/cells.md)."`
 	MilvusCA       string `env:"MILVUS_CA" type:"existingfile" help:"PEM file of the CA that signed Milvus' certificate. Default: the system's CAs."`
 
 	metrics *telemetry.Metrics // records the expiry of the server's certificate; may be nil
@@ -109,20 +109,29 @@ func (f embedderFlags) open() (retrieve.Embedder, error) {
 	})
 }
 
-// vectorIndex is what a process uses as the vector index.
-type vectorIndex interface {
-	retrieve.Index
-	placement.Partitions
-	ListUser(ctx context.Context, scope tenant.Scope, p placement.Location, after retrieve.UnitID, limit int) ([]retrieve.UnitID, error)
-	Close() error
-}
-
 // unindexed reports whether tenants are placed in no index.
 func (f milvusFlags) unindexed() bool { return f.Index == "none" }
 
-// open prepares the connection to Milvus, which need not be available yet. Without an index and
-// an address, it returns retrieve.NoIndex.
-func (f milvusFlags) open(ctx context.Context, dimensions int, log *slog.Logger) (vectorIndex, error) {
+// open prepares the connections to Milvus and to the cells, which need not be available yet. They
+// follow --cells-dir until the context ends.
+func (f milvusFlags) open(ctx context.Context, dimensions int, log *slog.Logger) (*milvus.Router, error) {
+	home, err := f.home(ctx, dimensions, log)
+	if err != nil {
+		return nil, err
+	}
+	router := milvus.NewRouter(home, dimensions, log)
+	if f.CellsDir == "" {
+		return router, nil
+	}
+	if err := router.Load(f.CellsDir); err != nil {
+		return nil, errors.Join(fmt.Errorf("--cells-dir: %w", err), router.Close())
+	}
+	go router.Watch(ctx, f.CellsDir)
+	return router, nil
+}
+
+// home returns the default cell: without an index and an address, retrieve.NoIndex.
+func (f milvusFlags) home(ctx context.Context, dimensions int, log *slog.Logger) (milvus.Backend, error) {
 	switch {
 	case f.MilvusAddress != "":
 		return f.connect(ctx, dimensions)
@@ -159,12 +168,12 @@ func (f milvusFlags) connect(ctx context.Context, dimensions int) (*milvus.Index
 // stores are the connections to PostgreSQL and to the vector index.
 type stores struct {
 	db    *postgres.DB
-	index vectorIndex
+	index *milvus.Router
 }
 
-// milvus returns the connection to Milvus, or nil if there is none.
+// milvus returns the connection to the default Milvus, or nil if there is none.
 func (s *stores) milvus() *milvus.Index {
-	m, _ := s.index.(*milvus.Index)
+	m, _ := s.index.Home().(*milvus.Index)
 	return m
 }
 

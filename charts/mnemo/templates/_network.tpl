@@ -51,6 +51,19 @@ Argument: (dict "root" $ "to" "host:port"). */}}
 {{ include "mnemo.egressTo" (dict "root" . "to" .Values.milvus.address) }}
 {{- end -}}
 {{- end }}
+{{- define "mnemo.cellsEgress" -}}
+{{- if .Values.cells.enabled -}}
+- ports: # cells
+    {{- range .Values.cells.ports }}
+    - {protocol: TCP, port: {{ . }}}
+    {{- end }}
+  to:
+    {{- range .Values.cells.cidrs }}
+    - ipBlock: {cidr: {{ . }}}
+    {{- end }}
+    - namespaceSelector: {}
+{{- end -}}
+{{- end }}
 {{- define "mnemo.metricsIngress" -}}
 - ports: [{protocol: TCP, port: metrics}]
   from:

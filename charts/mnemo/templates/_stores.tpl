@@ -152,6 +152,9 @@ for the migration, the erasure ledger, backups and CloudNativePG itself. */}}
 {{- end }}
 - {name: MNEMO_DATABASE_CONNECTIONS, value: {{ .Values.postgres.connections | quote }}}
 {{ include "mnemo.indexEnv" . }}
+{{- if .Values.cells.enabled }}
+- {name: MNEMO_CELLS_DIR, value: /etc/mnemo/cells}
+{{- end }}
 {{- end -}}
 
 {{- define "mnemo.storesVolumes" -}}
@@ -172,6 +175,20 @@ for the migration, the erasure ledger, backups and CloudNativePG itself. */}}
 {{- if include "mnemo.milvusCA" . }}
 - {name: milvus-ca, mountPath: /etc/mnemo/milvus, readOnly: true}
 {{- end }}
+{{- end -}}
+
+{{/* The connections of Cells, which the operator writes. */}}
+{{- define "mnemo.cellsVolume" -}}
+{{- if .Values.cells.enabled -}}
+- name: cells
+  secret: {secretName: {{ include "mnemo.fullname" . }}-cells, optional: true}
+{{- end -}}
+{{- end -}}
+
+{{- define "mnemo.cellsMount" -}}
+{{- if .Values.cells.enabled -}}
+- {name: cells, mountPath: /etc/mnemo/cells, readOnly: true}
+{{- end -}}
 {{- end -}}
 
 {{/* The embedding model. The operator needs only its name and dimensions. */}}
