@@ -51,7 +51,7 @@ func CollectDocuments(root string) ([]string, error) {
 }
 
 // fenced is an example in a document.
-var fenced = regexp.MustCompile("(?ms)^ *```.*?^ *```$")
+var fenced = regexp.MustCompile("(?ms)^ *```.*?\n *```$")
 
 // paragraphs returns the paragraphs, rows and headings of a document without its examples.
 func paragraphs(path string) ([]string, error) {
