@@ -108,6 +108,18 @@ var tenantStates = []tenantState{
 		e.expectReady(t, e.newTenant("alice"))
 		e.arrangeUpdate(t, func(tn *v1alpha1.Tenant) { tn.Spec.Isolation = v1alpha1.Shared })
 	}, status.InProgressStatus, progressing},
+	{"cell not found", func(t *testing.T, e *env) {
+		e.useCells(t)
+		e.arrangePlacement(t)
+	}, status.FailedStatus, degraded},
+	{"cell full", func(t *testing.T, e *env) {
+		e.useCells(t)
+		if err := e.fake.ApplyCell(t.Context(), placement.Cell{Name: "eu-a", Region: "eu", Cordoned: true}); err != nil {
+			t.Fatal(err)
+		}
+		e.arrangePlacement(t)
+	}, status.FailedStatus, degraded},
+	{"cells not enabled", func(t *testing.T, e *env) { e.arrangePlacement(t) }, status.FailedStatus, degraded},
 	{"migrating to another embedding model", func(t *testing.T, e *env) {
 		tn := e.expectReady(t, e.newTenant("alice"))
 		next := placement.Placement{Location: placement.Location{Collection: "next_1", Partition: "n1"}}
@@ -312,6 +324,14 @@ func (e *env) arrangeTenant(t *testing.T, tn *v1alpha1.Tenant) {
 	t.Helper()
 	e.mustCreate(t, tn)
 	e.expectReconciled(t)
+}
+
+// arrangePlacement creates a Tenant that requests a region and reconciles it once.
+func (e *env) arrangePlacement(t *testing.T) {
+	t.Helper()
+	tn := e.newTenant("alice")
+	tn.Spec.Placement = &v1alpha1.TenantPlacementRequest{Region: "eu"}
+	e.arrangeTenant(t, tn)
 }
 
 // arrangeUpdate changes the Tenant and reconciles it once.
