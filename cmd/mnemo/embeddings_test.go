@@ -22,7 +22,7 @@ func TestEmbeddings(t *testing.T) {
 	rollback := []string{"embeddings", "rollback", "--reason", "changed our minds"}
 	e.expectOutput(t, "e5-small-v2-int8", status...)
 	e.expectError(t, "no next model is configured", migrate...)
-	e.expectError(t, "never migrated", rollback...)
+	e.expectError(t, "there has been no embedding migration", rollback...)
 
 	// Another model of the same length is refused.
 	t.Setenv("MNEMO_MODEL", "all-MiniLM-L6-v2-int8")

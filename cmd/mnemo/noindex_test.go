@@ -72,6 +72,6 @@ func TestCommandsWithoutIndex(t *testing.T) {
 func TestEraseBeforeTheIndexIsLeft(t *testing.T) {
 	e, tn := erasable(t)
 	erase := append([]string{"erase", "--yes", "--tenant", string(tn.ID), "--user", "alice"}, withoutMilvus...)
-	e.expectError(t, "Milvus is not configured", erase...)
+	e.expectError(t, "which is not configured", erase...)
 	e.expectIndexed(t, tn.ID, len(tn.Users))
 }

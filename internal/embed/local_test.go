@@ -346,7 +346,7 @@ func TestOpenLocalErrors(t *testing.T) {
 		want   string
 	}{
 		"UnknownModel": {"a misspelled name", LocalConfig{Model: "e5-small"}, nil, "choose one of all-MiniLM-L6-v2-int8, bge-small-en-v1.5-int8, e5-small-v2-int8, multilingual-e5-small-int4"},
-		"Empty":        {"an empty folder lacks the tokenizer", LocalConfig{}, nil, "tokenizer.json of e5-small-v2-int8: docs/models.md"},
+		"Empty":        {"an empty folder lacks the tokenizer", LocalConfig{}, nil, "tokenizer.json of e5-small-v2-int8: see docs/models.md"},
 		"NotJSON":      {"a web page saved instead", LocalConfig{}, map[string][]byte{tokenizerFile: []byte("<html>")}, "parse"},
 		"OtherKind":    {"a BPE tokenizer is another model's", LocalConfig{}, map[string][]byte{tokenizerFile: []byte(`{"model":{"type":"BPE"}}`)}, "not the tokenizer"},
 		"NoWeights":    {"the weights are missing", LocalConfig{}, map[string][]byte{tokenizerFile: tokenizer}, "model.onnx"},
