@@ -78,8 +78,8 @@ func TestWorseModelIsRolledBack(t *testing.T) {
 		next := e.placement(t, u.scope.Tenant).Next.Placement.Location
 		done := e.runUntil(t, reembed.RolledBack)
 		t.Logf("%s: %s", name, done.Reason)
-		if !strings.Contains(done.Reason, "finds less") {
-			t.Errorf("%s: reason %q, want that the model finds less", name, done.Reason)
+		if !strings.Contains(done.Reason, "below the current model") {
+			t.Errorf("%s: reason %q, want that the probe recall is lower", name, done.Reason)
 		}
 		e.wantOnly(t, u, e.source)
 		e.wantDropped(t, u, next)
