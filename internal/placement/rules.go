@@ -14,6 +14,10 @@ const (
 	MaxShared = 10_000
 )
 
+// ExactUnits is the number of a user's units of a kind up to which PostgreSQL scores all of them in
+// each search.
+const ExactUnits = 2000
+
 // Prefix returns the prefix of the generation's collection names: letters, digits
 // and underscores. Generations that differ only in revision or settings have the
 // same one.

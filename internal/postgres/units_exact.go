@@ -17,8 +17,6 @@ import (
 )
 
 const (
-	// exactUnits is the maximum number of units for which all are scored.
-	exactUnits = 2000
 	// recentUnconfirmed is the maximum number of scored units that the index may not
 	// return yet.
 	recentUnconfirmed = 5000
@@ -38,7 +36,7 @@ func (d *DB) Few(ctx context.Context, scope tenant.Scope, query retrieve.Query) 
 	if err != nil {
 		return false, fmt.Errorf("count units: %w", err)
 	}
-	return n <= exactUnits, nil
+	return n <= placement.ExactUnits, nil
 }
 
 // Exact implements retrieve.Searcher.
@@ -59,7 +57,7 @@ func (d *DB) Exact(
 			return err
 		}
 		if query.Few {
-			hits, err = scoreUnits(ctx, tx, scope, query, liveUnits, exactUnits+1, vector, &coverage)
+			hits, err = scoreUnits(ctx, tx, scope, query, liveUnits, placement.ExactUnits+1, vector, &coverage)
 			if err != nil || !coverage.Truncated {
 				return err
 			}
@@ -77,19 +75,19 @@ func (d *DB) Exact(
 	return best(hits, query.Limit), coverage, nil
 }
 
-// countUnits counts the user's units, up to exactUnits + 1. With a time filter it
+// countUnits counts the user's units, up to placement.ExactUnits + 1. With a time filter it
 // counts only the matching units: the index has no times, so scoring as many of
 // them here as possible improves the result.
 func countUnits(ctx context.Context, tx db.DBTX, q *db.Queries, scope tenant.Scope, query retrieve.Query) (int64, error) {
 	if !byMessage(query) {
 		return q.CountUnits(ctx, db.CountUnitsParams{
-			TenantID: string(scope.Tenant), UserID: int64(scope.User), Kind: int16(query.Kind), AtMost: exactUnits + 1,
+			TenantID: string(scope.Tenant), UserID: int64(scope.User), Kind: int16(query.Kind), AtMost: placement.ExactUnits + 1,
 		})
 	}
 	var n int64
 	err := tx.QueryRow(ctx, `select count(*) from (select from units u where tenant_id = $1 and user_id = $2 and kind = 2 and active
 		and `+writtenBetween("$3", "$4")+` limit $5) s`, string(scope.Tenant), int64(scope.User),
-		optionalTime(query.After), optionalTime(query.Before), exactUnits+1).Scan(&n)
+		optionalTime(query.After), optionalTime(query.Before), placement.ExactUnits+1).Scan(&n)
 	return n, err
 }
 

@@ -12,13 +12,11 @@ import (
 	"github.com/milvus-io/milvus-sdk-go/v2/entity"
 
 	"github.com/mnemo-dev/mnemo/internal/milvus/milvustest"
+	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 	"github.com/mnemo-dev/mnemo/test/installation"
 )
-
-// exactUnits is the number of units up to which searches do not ask Milvus (internal/postgres).
-const exactUnits = 2000
 
 // units compares users with few and with many units, each in its own tenant.
 func (s *scale) units(sizes []int) {
@@ -27,8 +25,8 @@ func (s *scale) units(sizes []int) {
 	for _, size := range sizes {
 		began := time.Now()
 		t := server.AddTenant(s.TB, installation.TenantOptions{Users: []string{"user", "peer"}, Partition: true})
-		s.volume.load(s.TB, server, []holder{{t.Tenant, t.Users["user"], size}}, size <= exactUnits)
-		if size > exactUnits {
+		s.volume.load(s.TB, server, []holder{{t.Tenant, t.Users["user"], size}}, size <= placement.ExactUnits)
+		if size > placement.ExactUnits {
 			s.index(server, t, size)
 		}
 		s.fact(describe(s.TB, server, fmt.Sprintf("units of a user, up to %d", size), began))

@@ -8,11 +8,9 @@ import (
 	"sync"
 	"testing"
 	"time"
-)
 
-// exactUnits is the number of a user's units up to which search scores all of them
-// without the index (internal/postgres): a test of the index needs more.
-const exactUnits = 2000
+	"github.com/mnemo-dev/mnemo/internal/placement"
+)
 
 //go:embed testdata/paraphrases.tsv
 var paraphrases string
@@ -109,7 +107,7 @@ func filled(t *testing.T) user {
 	t.Helper()
 	applyTenant(t, "filled", "  quota: {memories: 20000, requestsPerMinute: 1000000}\n")
 	alice := connect(t, secret(t, "filled", "alice", "token"))
-	fillOnce.Do(func() { fill(t, alice, exactUnits+100) })
+	fillOnce.Do(func() { fill(t, alice, placement.ExactUnits+100) })
 	return alice
 }
 

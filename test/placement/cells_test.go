@@ -220,7 +220,7 @@ func (u *user) tell(n int) error {
 // wantExactly checks that a Milvus contains each unit of the tenant exactly once.
 func (u *user) wantExactly(t *testing.T, in testkit.MilvusAddr, at placement.Location) {
 	t.Helper()
-	live, err := u.host.DB.Live(t.Context(), tenant.ID(u.id(t)), 0, 10*scoredExactly)
+	live, err := u.host.DB.Live(t.Context(), tenant.ID(u.id(t)), 0, 10*placement.ExactUnits)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -256,7 +256,7 @@ func TestMoveBetweenCells(t *testing.T) {
 	t.Parallel()
 	h := newCellHost(t)
 	first, second := h.Milvus, testkit.MilvusAddr{Addr: h.second.Addr, User: h.second.User, Password: h.second.Password}
-	mover, neighbour := h.add(t, "mover", v1alpha1.Partition, 2*scoredExactly), h.add(t, "neighbour", v1alpha1.Partition, scoredExactly+100)
+	mover, neighbour := h.add(t, "mover", v1alpha1.Partition, 2*placement.ExactUnits), h.add(t, "neighbour", v1alpha1.Partition, placement.ExactUnits+100)
 	mover.mustFind(t)
 	left := mover.location(t)
 

@@ -16,10 +16,6 @@ import (
 	"github.com/mnemo-dev/mnemo/test/installation"
 )
 
-// scoredExactly is the number of a user's units up to which search scores all of
-// them without the index (internal/postgres).
-const scoredExactly = 2000
-
 func TestMain(m *testing.M) {
 	controllers.SetLogger(slog.New(slog.DiscardHandler))
 	installation.Main(m)

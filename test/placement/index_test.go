@@ -21,7 +21,7 @@ func TestIndexIsAddedAndRemoved(t *testing.T) {
 	alone := []string{"MNEMO_INDEX=none", "MILVUS_ADDRESS="}
 	operator := h.Operate(t, alone...)
 	h.server = h.Serve(t, alone...)
-	u := h.add(t, "grower", v1alpha1.Partition, scoredExactly+500)
+	u := h.add(t, "grower", v1alpha1.Partition, placement.ExactUnits+500)
 	u.wantIndexed(t, false)
 	u.mustFind(t)
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/mnemo-dev/mnemo/api/v1alpha1"
+	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/test/installation"
 )
 
@@ -15,8 +16,8 @@ import (
 func TestKilledWhileMoving(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, installation.Options{})
-	neighbour := h.add(t, "neighbour", v1alpha1.Shared, scoredExactly+100)
-	mover := h.add(t, "mover", v1alpha1.Partition, 4*scoredExactly)
+	neighbour := h.add(t, "neighbour", v1alpha1.Shared, placement.ExactUnits+100)
+	mover := h.add(t, "mover", v1alpha1.Partition, 4*placement.ExactUnits)
 	mover.mustFind(t)
 	neighbour.mustFind(t)
 	for _, to := range []v1alpha1.Isolation{v1alpha1.Shared, v1alpha1.Partition} {

@@ -11,6 +11,7 @@ import (
 	"github.com/mnemo-dev/mnemo/api/v1alpha1"
 	"github.com/mnemo-dev/mnemo/hack/devenv"
 	"github.com/mnemo-dev/mnemo/hack/devenv/milvus"
+	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 	"github.com/mnemo-dev/mnemo/internal/testkit"
 	"github.com/mnemo-dev/mnemo/test/installation"
@@ -23,8 +24,8 @@ func TestVolumeLost(t *testing.T) {
 	m, dir := startMilvus(t)
 	h := newHost(t, installation.Options{Milvus: testkit.MilvusAddr{Addr: m.Addr, User: m.User, Password: m.Password}}, "MNEMO_RESYNC=5s")
 	users := []*user{
-		h.add(t, "own", v1alpha1.Partition, scoredExactly+500),
-		h.add(t, "shared", v1alpha1.Shared, scoredExactly+100),
+		h.add(t, "own", v1alpha1.Partition, placement.ExactUnits+500),
+		h.add(t, "shared", v1alpha1.Shared, placement.ExactUnits+100),
 	}
 	for _, u := range users {
 		u.mustFind(t)
@@ -101,12 +102,12 @@ func (u *user) isIndexed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	live, err := u.host.DB.Live(t.Context(), id, 0, 10*scoredExactly)
+	live, err := u.host.DB.Live(t.Context(), id, 0, 10*placement.ExactUnits)
 	if err != nil {
 		t.Fatal(err)
 	}
 	installation.Eventually(t, installation.Patience, func() string {
-		held, err := u.host.Index.List(t.Context(), id, place, 0, 10*scoredExactly)
+		held, err := u.host.Index.List(t.Context(), id, place, 0, 10*placement.ExactUnits)
 		if err != nil {
 			return err.Error()
 		}
