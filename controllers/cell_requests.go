@@ -50,11 +50,11 @@ func (r *TenantReconciler) reportLost(collection string) {
 	}
 }
 
-// isPlaced reports whether a location is of the wanted kind, and in the cell that the Tenant
-// requests. Only the store knows the cells of a region.
-func (r *TenantReconciler) isPlaced(t *v1alpha1.Tenant, at placement.Location) bool {
-	p := r.preference(t)
-	return at.Kind() == r.wantedKind(t) && (!at.Indexed() || p.Region == "" && at.Cell == p.Cell)
+// isPlaced reports whether the current location is of the wanted kind, and in the cell that the
+// Tenant requests. Only the store knows the cells of a region.
+func (r *TenantReconciler) isPlaced(t *v1alpha1.Tenant, state placement.State) bool {
+	p, at := r.preference(t), state.Current.Location
+	return at.Kind() == state.Wanted(r.requestedKind(t)) && (!at.Indexed() || p.Region == "" && at.Cell == p.Cell)
 }
 
 // preference returns where the Tenant requests to be placed.

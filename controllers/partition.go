@@ -42,7 +42,7 @@ func (r *TenantReconciler) ensurePartition(ctx context.Context, p *pass) error {
 			"remove spec.placement, or ask the platform administrator to enable cells; until then, the default Milvus is used")
 		return errStalled
 	}
-	p.setIndexReady(state)
+	p.setIndexReady(state, r.config.Unindexed)
 	return nil
 }
 
@@ -88,7 +88,8 @@ func (p *pass) loadingFor() time.Duration {
 	return time.Since(c.LastTransitionTime.Time)
 }
 
-func (p *pass) setIndexReady(state placement.State) {
+// setIndexReady sets IndexReady. unindexed means that the installation has no index.
+func (p *pass) setIndexReady(state placement.State, unindexed bool) {
 	switch {
 	case state.Rebuilding():
 		p.unfinished = true
@@ -101,8 +102,11 @@ func (p *pass) setIndexReady(state placement.State) {
 	case state.Next != (placement.Next{}): // a notification follows each change
 		p.setCondition(v1alpha1.IndexReady, true, v1alpha1.ReasonReembedding,
 			"vectors are being computed with embedding model %s; the tenant stays usable", state.Next.Model)
-	case !state.Current.Indexed():
+	case !state.Current.Indexed() && unindexed:
 		p.setCondition(v1alpha1.IndexReady, true, v1alpha1.ReasonUnindexed, "PostgreSQL searches all vectors; no index is used")
+	case !state.Current.Indexed():
+		p.setCondition(v1alpha1.IndexReady, true, v1alpha1.ReasonUnindexed,
+			"PostgreSQL searches all vectors; an index is used once a user has more than %d units", placement.ExactUnits)
 	default:
 		p.setCondition(v1alpha1.IndexReady, true, v1alpha1.ReasonAssigned, "the partition exists and is loaded")
 	}
@@ -116,7 +120,7 @@ func (r *TenantReconciler) placementState(ctx context.Context, p *pass) (placeme
 		if _, err := r.store.EnsurePlacement(ctx, p.stored.ID); err != nil {
 			return state, fmt.Errorf("ensure placement: %w", err)
 		}
-	} else if r.isPlaced(p.tenant, state.Current.Location) && !state.Migrating() && !state.Rebuilding() {
+	} else if r.isPlaced(p.tenant, state) && !state.Migrating() && !state.Rebuilding() {
 		return state, nil
 	}
 	state, err := r.store.ReconcilePlacement(ctx, p.stored.ID)
@@ -139,8 +143,9 @@ func (r *TenantReconciler) ensurePlacement(ctx context.Context, p *pass, at plac
 	return true, nil
 }
 
-// wantedKind returns the kind of location that the Tenant is to be placed in.
-func (r *TenantReconciler) wantedKind(t *v1alpha1.Tenant) placement.Kind {
+// requestedKind returns the kind of location that the Tenant is to be placed in once it
+// has outgrown exact scoring.
+func (r *TenantReconciler) requestedKind(t *v1alpha1.Tenant) placement.Kind {
 	if r.config.Unindexed {
 		return placement.Unindexed
 	}

@@ -259,6 +259,41 @@ func TestNoIndex(t *testing.T) {
 	e.expectGone(t)
 }
 
+// TestIndexOnDemand: a Tenant needs no Milvus, and no other condition, until one of its users has
+// outgrown exact scoring. Then it enters the index while it stays usable.
+func TestIndexOnDemand(t *testing.T) {
+	t.Parallel()
+	e := setup(t)
+	e.fake.OnDemand = true
+	e.fake.Fail(errMilvusUnavailable, "Ensure", "Drop")
+	tn := e.expectReady(t, e.newTenant("alice"))
+	e.expectEvents(t, "Normal Ready")
+	e.expectCondition(t, v1alpha1.IndexReady, metav1.ConditionTrue, v1alpha1.ReasonUnindexed, "an index is used once a user has more than 2000 units")
+	expectEqual(t, "placement", placementOf(tn), placement.Location{})
+	e.fake.Fill(tenant.ID(tn.UID), 5, 0)
+	e.mustUpdate(t, func(tn *v1alpha1.Tenant) { tn.Spec.Isolation = v1alpha1.Shared })
+	e.expectReconciled(t)
+	e.expectCondition(t, v1alpha1.IndexReady, metav1.ConditionTrue, v1alpha1.ReasonUnindexed, "")
+	e.expectReconciled(t)
+	e.expectNoWrites(t)
+
+	e.fake.SetOutgrown(tenant.ID(tn.UID), true)
+	e.use(t, controllers.Config{}) // the operator was restarted before it migrated the tenant
+	if _, err := e.reconcile(t); !fault.Is(err, fault.Unavailable) {
+		t.Fatalf("Reconcile: got error %v, want Unavailable", err)
+	}
+	e.fake.Heal()
+	e.expectReconciled(t)
+	e.expectCondition(t, v1alpha1.IndexReady, metav1.ConditionTrue, v1alpha1.ReasonMigrating, "units_shared_1")
+	e.expectCondition(t, v1alpha1.Ready, metav1.ConditionTrue, v1alpha1.ReasonReady, "")
+	e.fake.Work()
+	e.expectReconciled(t)
+	e.expectCondition(t, v1alpha1.IndexReady, metav1.ConditionTrue, v1alpha1.ReasonAssigned, "")
+	if p := placementOf(e.tenant(t)); !p.Shared || !e.fake.HasPartition(p) {
+		t.Errorf("the placement is %+v, want a shared collection", p)
+	}
+}
+
 // noIndex starts an operator that places tenants in no index, or in one.
 func (e *env) noIndex(t *testing.T, unindexed bool) {
 	t.Helper()

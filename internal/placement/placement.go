@@ -82,6 +82,8 @@ type State struct {
 	Model      string
 	// Next is the placement in another generation that the tenant migrates to.
 	Next Next
+	// Outgrown is true if a user of the tenant has, or had, more than ExactUnits units.
+	Outgrown bool
 }
 
 // Next is a tenant's placement in the generation that it migrates to. The tenant's users

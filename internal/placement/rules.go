@@ -15,7 +15,7 @@ const (
 )
 
 // ExactUnits is the number of a user's units of a kind up to which PostgreSQL scores all of them in
-// each search.
+// each search. A tenant enters the index when a user has more.
 const ExactUnits = 2000
 
 // Prefix returns the prefix of the generation's collection names: letters, digits
@@ -72,8 +72,18 @@ const (
 	Copy           // start copying into the target, which now exists
 )
 
+// Wanted returns the kind of location that the tenant is to be in, given the kind that its isolation
+// and the installation request. A tenant enters the index once it has outgrown exact scoring, and
+// leaves it only if the installation has none.
+func (s State) Wanted(requested Kind) Kind {
+	if !s.Outgrown && !s.Current.Indexed() {
+		return Unindexed
+	}
+	return requested
+}
+
 // Reconcile returns the action that brings the tenant to a location of the
-// requested kind, in a cell. A rebuild finishes before a migration begins, but leaving
+// wanted kind, in a cell. A rebuild finishes before a migration begins, but leaving
 // the index waits for nothing.
 func (s State) Reconcile(want Kind, cell string) Action {
 	matches := s.Current.is(want, cell)

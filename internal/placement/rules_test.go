@@ -97,6 +97,34 @@ func TestReconcile(t *testing.T) {
 	}
 }
 
+func TestIndexOnDemand(t *testing.T) {
+	t.Parallel()
+	for reason, tc := range map[string]struct {
+		state  placement.State
+		kind   placement.Kind
+		wanted placement.Kind
+		action placement.Action
+	}{
+		"a new tenant":                        {kind: placement.Own},
+		"no user has many units":              {state: placement.State{Current: nowhere}, kind: placement.Own},
+		"a user outgrew exact scoring":        {state: placement.State{Current: nowhere, Outgrown: true}, kind: placement.Shared, wanted: placement.Shared, action: placement.Begin},
+		"the installation has no index":       {state: placement.State{Current: nowhere, Outgrown: true}},
+		"placed by an earlier version":        {state: placement.State{Current: own}, kind: placement.Own, wanted: placement.Own},
+		"migrating since an earlier version":  {state: placement.State{Current: own, Migration: placement.Migration{Target: shared}}, kind: placement.Shared, wanted: placement.Shared},
+		"entering since an earlier version":   {state: placement.State{Current: nowhere, Migration: placement.Migration{Target: own}}, kind: placement.Own, action: placement.Cancel},
+		"the installation has no index now":   {state: placement.State{Current: own}, action: placement.Leave},
+		"the isolation changed in the index":  {state: placement.State{Current: own}, kind: placement.Shared, wanted: placement.Shared, action: placement.Begin},
+		"the isolation changed outside of it": {state: placement.State{Current: nowhere}, kind: placement.Shared},
+	} {
+		if got := tc.state.Wanted(tc.kind); got != tc.wanted {
+			t.Errorf("%s: Wanted = %d, want %d", reason, got, tc.wanted)
+		}
+		if got := tc.state.Reconcile(tc.state.Wanted(tc.kind), ""); got != tc.action {
+			t.Errorf("%s: Reconcile = %d, want %d", reason, got, tc.action)
+		}
+	}
+}
+
 func TestLocationsAreInAnIndex(t *testing.T) {
 	t.Parallel()
 	state := placement.State{Current: nowhere, Migration: placement.Migration{Target: own}, Next: placement.Next{Placement: nowhere}}

@@ -53,7 +53,7 @@ func (b *testBundle) placement(t *testing.T) placement.State {
 	if state.Generation != 1 {
 		t.Errorf("generation = %d, want the first", state.Generation)
 	}
-	state.Model, state.Generation, state.Current.Dimensions, state.Migration.Target.Dimensions = "", 0, 0, 0
+	state.Model, state.Generation, state.Current.Dimensions, state.Migration.Target.Dimensions, state.Outgrown = "", 0, 0, 0, false
 	return state
 }
 

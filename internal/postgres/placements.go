@@ -30,7 +30,7 @@ func (d *DB) EnsurePlacement(ctx context.Context, id tenant.ID) (placement.Locat
 		if err != nil {
 			return err
 		}
-		kind := d.wantedKind(r.Isolation)
+		kind := placement.State{Outgrown: r.Outgrown}.Wanted(d.requestedKind(r.Isolation))
 		cell, err := selectCell(ctx, q, kind, placement.Preference{Cell: r.RequestedCell, Region: r.RequestedRegion}, placement.State{})
 		if err != nil {
 			return err
@@ -48,8 +48,9 @@ func (d *DB) EnsurePlacement(ctx context.Context, id tenant.ID) (placement.Locat
 	return out, nil
 }
 
-// wantedKind returns the kind of location for tenants with an isolation.
-func (d *DB) wantedKind(isolation string) placement.Kind {
+// requestedKind returns the kind of location for tenants with an isolation that have outgrown exact
+// scoring.
+func (d *DB) requestedKind(isolation string) placement.Kind {
 	if d.config.Unindexed {
 		return placement.Unindexed
 	}
@@ -91,7 +92,7 @@ func readPlacement(ctx context.Context, q *db.Queries, id tenant.ID) (placement.
 			Location:    placement.Location{Cell: r.Cell, Collection: r.Collection, Partition: r.Partition, Shared: r.Shared},
 			PartitionID: r.PartitionID, Dimensions: int(r.Dimensions),
 		},
-		Generation: placement.GenerationID(r.GenerationID), Model: r.Model,
+		Generation: placement.GenerationID(r.GenerationID), Model: r.Model, Outgrown: r.Outgrown,
 		Migration: placement.Migration{
 			Target: placement.Placement{
 				Location:    placement.Location{Cell: r.TargetCell, Collection: r.TargetCollection, Partition: r.TargetPartition, Shared: r.TargetShared},
@@ -169,7 +170,7 @@ func (d *DB) ReconcilePlacement(ctx context.Context, id tenant.ID) (placement.St
 		if out, err = readPlacement(ctx, q, id); err != nil {
 			return err
 		}
-		kind := d.wantedKind(r.Isolation)
+		kind := out.Wanted(d.requestedKind(r.Isolation))
 		cell, err := selectCell(ctx, q, kind, placement.Preference{Cell: r.Cell, Region: r.Region}, out)
 		if refused = nil; isRefused(err) && out.Assigned() {
 			refused, kind, cell = err, out.Destination().Kind(), out.Destination().Cell

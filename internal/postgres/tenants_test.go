@@ -49,6 +49,9 @@ func TestStoreConforms(t *testing.T) {
 			Fill: func(t *testing.T, scope tenant.Scope, memories, conversations int) {
 				fill(t, owner, scope, memories, conversations)
 			},
+			SetOutgrown: func(t *testing.T, id tenant.ID, outgrown bool) {
+				exec(t, owner, "update tenants set outgrown_at = case when $2 then now() end where id = $1", id, outgrown)
+			},
 			Work: func(t *testing.T) { workJobs(t, store, owner) },
 			Version: func(t *testing.T, id tenant.ID) string {
 				return version(t, owner, id)

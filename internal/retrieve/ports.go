@@ -121,7 +121,9 @@ type Units interface {
 	// SaveVectors stores missing embeddings of a generation.
 	SaveVectors(ctx context.Context, t tenant.ID, g placement.GenerationID, vectors map[UnitID][]float32) error
 	// Confirm records the database time at which the index contained these units, or at
-	// which they had a vector if the tenant is in no index.
+	// which they had a vector if the tenant is in no index. In the same transaction, it records
+	// that the tenant has outgrown exact scoring if one of their users has more than
+	// placement.ExactUnits live units of a kind.
 	Confirm(ctx context.Context, t tenant.ID, ids []UnitID) error
 	// Unconfirmed returns up to limit ids of live units above after that were not
 	// confirmed, in order.

@@ -497,6 +497,7 @@ type Tenant struct {
 	Administrators []string
 	Cell           string
 	Region         string
+	OutgrownAt     *time.Time
 }
 
 // Number of active units of each tenant in a cell, counted once an hour for its capacity

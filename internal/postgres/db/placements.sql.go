@@ -58,8 +58,9 @@ select p.cell, p.collection, p.partition, p.shared, p.partition_id, p.generation
     coalesce(n.cell, '')::text as next_cell, coalesce(n.collection, '')::text as next_collection, coalesce(n.partition, '')::text as next_partition,
     coalesce(n.shared, false)::boolean as next_shared, coalesce(n.partition_id, 0)::bigint as next_partition_id,
     coalesce(ng.id, 0)::smallint as next_generation_id, coalesce(ng.dimensions, 0)::integer as next_dimensions,
-    coalesce(n.cursor, 0)::bigint as next_cursor, coalesce(n.state, '')::text as next_state, coalesce(ng.model, ng.name, '')::text as next_model
-from placements p left join placement_migrations m on m.tenant_id = p.tenant_id left join embedding_generations g on g.name = p.generation
+    coalesce(n.cursor, 0)::bigint as next_cursor, coalesce(n.state, '')::text as next_state, coalesce(ng.model, ng.name, '')::text as next_model,
+    (t.outgrown_at is not null)::boolean as outgrown
+from placements p join tenants t on t.id = p.tenant_id left join placement_migrations m on m.tenant_id = p.tenant_id left join embedding_generations g on g.name = p.generation
 left join embedding_targets n on n.tenant_id = p.tenant_id and n.state <> 'cleaning' left join embedding_generations ng on ng.name = n.generation
 where p.tenant_id = $2
 `
@@ -97,6 +98,7 @@ type GetPlacementRow struct {
 	NextCursor        int64
 	NextState         string
 	NextModel         string
+	Outgrown          bool
 }
 
 // Returns at most one row.
@@ -137,6 +139,7 @@ func (q *Queries) GetPlacement(ctx context.Context, arg GetPlacementParams) ([]G
 			&i.NextCursor,
 			&i.NextState,
 			&i.NextModel,
+			&i.Outgrown,
 		); err != nil {
 			return nil, err
 		}
@@ -166,7 +169,7 @@ func (q *Queries) GetPlacementRequest(ctx context.Context, id string) (GetPlacem
 }
 
 const getTenantLocation = `-- name: GetTenantLocation :one
-select t.isolation, t.cell as requested_cell, t.region as requested_region, coalesce(p.cell, '')::text as cell, coalesce(p.collection, '')::text as collection, coalesce(p.partition, '')::text as partition,
+select t.isolation, (t.outgrown_at is not null)::boolean as outgrown, t.cell as requested_cell, t.region as requested_region, coalesce(p.cell, '')::text as cell, coalesce(p.collection, '')::text as collection, coalesce(p.partition, '')::text as partition,
     coalesce(p.shared, false)::boolean as shared, coalesce(g.dimensions, 0)::integer as dimensions
 from tenants t left join placements p on p.tenant_id = t.id left join embedding_generations g on g.name = p.generation
 where t.id = $1 and t.state = 'active' for share of t
@@ -174,6 +177,7 @@ where t.id = $1 and t.state = 'active' for share of t
 
 type GetTenantLocationRow struct {
 	Isolation       string
+	Outgrown        bool
 	RequestedCell   string
 	RequestedRegion string
 	Cell            string
@@ -188,6 +192,7 @@ func (q *Queries) GetTenantLocation(ctx context.Context, tenantID string) (GetTe
 	var i GetTenantLocationRow
 	err := row.Scan(
 		&i.Isolation,
+		&i.Outgrown,
 		&i.RequestedCell,
 		&i.RequestedRegion,
 		&i.Cell,

@@ -455,6 +455,27 @@ func (q *Queries) LoadUnits(ctx context.Context, arg LoadUnitsParams) ([]LoadUni
 	return items, nil
 }
 
+const markOutgrown = `-- name: MarkOutgrown :exec
+update tenants t set outgrown_at = now()
+where t.id = $1 and t.outgrown_at is null and exists (
+    select 1 from (select distinct u.user_id, u.kind from units u where u.tenant_id = t.id and u.id = any($2::bigint[])) w
+    where (select count(*) from (
+        select 1 from units n where n.tenant_id = t.id and n.user_id = w.user_id and n.kind = w.kind and n.active limit $3) x) >= $3::bigint)
+`
+
+type MarkOutgrownParams struct {
+	TenantID string
+	Ids      []int64
+	AtLeast  int32
+}
+
+// Marks the tenant if one of the users has at_least live units of a kind, one more than are scored exactly. If the tenant is marked
+// already, this reads one row.
+func (q *Queries) MarkOutgrown(ctx context.Context, arg MarkOutgrownParams) error {
+	_, err := q.db.Exec(ctx, markOutgrown, arg.TenantID, arg.Ids, arg.AtLeast)
+	return err
+}
+
 const resolveChatUnits = `-- name: ResolveChatUnits :many
 select u.id, u.conversation_id::text as owner, u.seq, u.span_start, u.span_end, g.created_at as at
 from units u join conversations c on c.tenant_id = u.tenant_id and c.user_id = u.user_id and c.id = u.conversation_id

@@ -33,6 +33,10 @@ const (
 //go:embed audit_check.sql
 var auditCheck string
 
+// outgrown marks new tenants as if a user of each had outgrown exact scoring: tests of the index
+// then need neither thousands of units nor a migration into it. See CreateOnDemand.
+const outgrown = "alter table tenants alter column outgrown_at set default now()"
+
 // Database is a test's own database.
 type Database struct {
 	OwnerURL string
@@ -84,6 +88,17 @@ func Create(t testing.TB) Database {
 	return clone(t, base, template)
 }
 
+// CreateOnDemand is Create for tenants that enter the index as in production: when one of their users
+// has outgrown exact scoring.
+func CreateOnDemand(t testing.TB) Database {
+	t.Helper()
+	d := Create(t)
+	if err := run(d.OwnerURL, "alter table tenants alter column outgrown_at drop default"); err != nil {
+		t.Fatalf("restore default: %v", err)
+	}
+	return d
+}
+
 // Copy makes a database that holds what d does now, as one restored from a
 // backup would. Nothing may be connected to d.
 func Copy(t testing.TB, d Database) Database {
@@ -127,7 +142,7 @@ func migrated(base string) (string, error) {
 	if name := prepared[base]; name != "" {
 		return name, nil
 	}
-	name := fmt.Sprintf("mnemo_template_%s_%08x", postgres.MigrationsSum(), crc32.ChecksumIEEE([]byte(auditCheck)))
+	name := fmt.Sprintf("mnemo_template_%s_%08x", postgres.MigrationsSum(), crc32.ChecksumIEEE([]byte(auditCheck+outgrown)))
 	ctx := context.Background()
 	conn, err := pgx.Connect(ctx, base)
 	if err != nil {
@@ -169,6 +184,9 @@ func makeTemplate(ctx context.Context, conn *pgx.Conn, base, name string) error 
 	if err := run(at(base, owner, name+"_new"), auditCheck); err != nil {
 		return fmt.Errorf("create audit check: %w", err)
 	}
+	if err := run(at(base, owner, name+"_new"), outgrown); err != nil {
+		return fmt.Errorf("mark new tenants as outgrown: %w", err)
+	}
 	_, err := conn.Exec(ctx, "alter database "+name+"_new rename to "+name)
 	return err
 }
@@ -182,7 +200,7 @@ func ensureRole(ctx context.Context, conn *pgx.Conn, role string) error {
 	return err
 }
 
-// run runs a statement as the server's superuser.
+// run runs a statement.
 func run(base, sql string) error {
 	ctx := context.Background()
 	conn, err := pgx.Connect(ctx, base)

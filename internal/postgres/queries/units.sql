@@ -54,6 +54,15 @@ where u.tenant_id = @tenant_id and u.id = v.id
     and not (u.embedding is not null and u.generation_id = @generation_id::smallint)
     and u.next_generation_id is distinct from @generation_id::smallint;
 
+-- name: MarkOutgrown :exec
+-- Marks the tenant if one of the users has at_least live units of a kind, one more than are scored exactly. If the tenant is marked
+-- already, this reads one row.
+update tenants t set outgrown_at = now()
+where t.id = @tenant_id and t.outgrown_at is null and exists (
+    select 1 from (select distinct u.user_id, u.kind from units u where u.tenant_id = t.id and u.id = any(@ids::bigint[])) w
+    where (select count(*) from (
+        select 1 from units n where n.tenant_id = t.id and n.user_id = w.user_id and n.kind = w.kind and n.active limit @at_least) x) >= @at_least::bigint);
+
 -- name: ConfirmUnits :exec
 -- Keeps the time of units confirmed before: updating a unit rewrites its tsvector.
 update units set indexed_at = now()

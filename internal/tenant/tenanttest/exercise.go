@@ -30,6 +30,8 @@ type Backend struct {
 	}
 	// Fill adds memories and active conversations to a user.
 	Fill func(t *testing.T, scope tenant.Scope, memories, conversations int)
+	// SetOutgrown sets whether a tenant has outgrown exact scoring. Initially, it has.
+	SetOutgrown func(t *testing.T, id tenant.ID, outgrown bool)
 	// Work runs all committed jobs to completion.
 	Work func(t *testing.T)
 	// Version returns a string that changes with every write to the rows of the
@@ -61,6 +63,7 @@ var exercises = map[string]func(check){
 	"migration":                     migrates,
 	"shared isolation":              assignsShared,
 	"no index":                      leavesIndex,
+	"an index on demand":            outgrows,
 	"cells":                         placesInCells,
 	"a full cell":                   refusesCell,
 	"install is monotonic":          installMonotonic,

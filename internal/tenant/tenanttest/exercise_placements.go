@@ -28,9 +28,10 @@ func (f *fixture) reconcilePlacement(t *testing.T) placement.State {
 	return withoutModel(state)
 }
 
-// withoutModel removes what fakes do not know: the model of the vectors.
+// withoutModel removes what fakes do not know, the model of the vectors, and what is true of all
+// tenants but those of outgrows.
 func withoutModel(s placement.State) placement.State {
-	s.Model, s.Generation, s.Current.Dimensions, s.Migration.Target.Dimensions = "", 0, 0, 0
+	s.Model, s.Generation, s.Current.Dimensions, s.Migration.Target.Dimensions, s.Outgrown = "", 0, 0, 0, false
 	return s
 }
 

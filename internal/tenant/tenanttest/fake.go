@@ -23,6 +23,9 @@ type Fake struct {
 	// the call returns that error although it succeeded, like a connection that is
 	// lost after a commit. May be nil.
 	After func(method string) error
+	// OnDemand creates tenants that have not outgrown exact scoring. By default, they
+	// have, so that each is placed in an index.
+	OnDemand bool
 
 	mu              sync.Mutex
 	rows            map[tenant.ID]*row
@@ -56,6 +59,7 @@ type row struct {
 	users     map[string]*user
 	placement placement.State
 	lost      bool // the partition was lost and not created again yet
+	outgrown  bool // has outgrown exact scoring
 	usage     tenant.Usage
 	webhooks  map[string]webhook.Webhook
 	retired   bool

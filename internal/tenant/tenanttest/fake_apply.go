@@ -84,7 +84,7 @@ func (f *Fake) findOrCreate(spec tenant.Spec) (tenant.ID, *row, error) {
 			return id, r, err
 		}
 	}
-	r := &row{uid: spec.ID, users: map[string]*user{}, webhooks: map[string]webhook.Webhook{}}
+	r := &row{uid: spec.ID, users: map[string]*user{}, webhooks: map[string]webhook.Webhook{}, outgrown: !f.OnDemand}
 	f.rows[spec.ID] = r
 	return spec.ID, r, nil
 }

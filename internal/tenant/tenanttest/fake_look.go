@@ -124,6 +124,16 @@ func (f *Fake) SetUnindexed(unindexed bool) {
 	f.unindexed = unindexed
 }
 
+// SetOutgrown sets whether the tenant has outgrown exact scoring.
+func (f *Fake) SetOutgrown(id tenant.ID, outgrown bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	r := f.rows[id]
+	r.outgrown = outgrown
+	r.placement.Outgrown = outgrown && r.placement.Assigned()
+	r.version++
+}
+
 // Backend returns the fake as the backend of Exercise.
 func (f *Fake) Backend() Backend {
 	return Backend{
@@ -131,7 +141,8 @@ func (f *Fake) Backend() Backend {
 		Fill: func(_ *testing.T, s tenant.Scope, memories, conversations int) {
 			f.Fill(s.Tenant, memories, conversations)
 		},
-		Work: func(*testing.T) { f.Work() },
+		SetOutgrown: func(_ *testing.T, id tenant.ID, outgrown bool) { f.SetOutgrown(id, outgrown) },
+		Work:        func(*testing.T) { f.Work() },
 		Version: func(_ *testing.T, id tenant.ID) string {
 			f.mu.Lock()
 			defer f.mu.Unlock()

@@ -19,6 +19,7 @@ func (f *Fake) EnsurePlacement(_ context.Context, id tenant.ID) (got placement.L
 		return placement.Location{}, err
 	}
 	if !r.placement.Assigned() {
+		r.placement.Outgrown = r.outgrown
 		cell, err := f.selectCell(r)
 		if err != nil {
 			return placement.Location{}, err
@@ -33,7 +34,7 @@ func (f *Fake) wantedKind(r *row) placement.Kind {
 	if f.unindexed {
 		return placement.Unindexed
 	}
-	return r.spec.Isolation.Kind()
+	return r.placement.Wanted(r.spec.Isolation.Kind())
 }
 
 // newLocation returns an unused location.
@@ -55,7 +56,7 @@ func (f *Fake) leaveIndex(r *row) {
 	for _, at := range r.placement.Locations() {
 		f.drop(at)
 	}
-	r.placement = placement.State{Current: placement.Placement{Location: placement.Location{Partition: r.placement.Current.Partition}}}
+	r.placement = placement.State{Current: placement.Placement{Location: placement.Location{Partition: r.placement.Current.Partition}}, Outgrown: r.placement.Outgrown}
 	r.lost = false
 	r.version++
 }
@@ -220,7 +221,7 @@ func (f *Fake) completeMigration(r *row) {
 		s.Migration = placement.Migration{}
 	case s.Migrating() && s.Writable():
 		f.drop(s.Current.Location)
-		*s = placement.State{Current: s.Migration.Target}
+		*s = placement.State{Current: s.Migration.Target, Outgrown: s.Outgrown}
 		r.version++
 	}
 }
