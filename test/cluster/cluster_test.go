@@ -207,6 +207,22 @@ func applyTenant(t *testing.T, name, quota string) string {
 	return kubectl(t, "", "get", "secret", name+"-u-access", "--output", "go-template={{.data.token | base64decode}}")
 }
 
+// outgrow marks a Tenant as if one of its users had outgrown exact scoring, and waits until it is in
+// the index.
+func outgrow(t *testing.T, name string) {
+	t.Helper()
+	db := database(t)
+	execute(t, db, "update tenants set outgrown_at = now() where name = $1", name)
+	eventually(t, 2*time.Minute, func() string {
+		var indexed bool
+		err := db.QueryRow(t.Context(), "select p.collection <> '' from placements p join tenants t on t.id = p.tenant_id where t.name = $1", name).Scan(&indexed)
+		if err != nil || !indexed {
+			return fmt.Sprintf("the Tenant is in no index, %v", err)
+		}
+		return ""
+	})
+}
+
 // highQuota is a quota that no test reaches.
 const highQuota = `{"requestsPerMinute":100000,"memories":100000}`
 

@@ -29,7 +29,10 @@ func TestLifecycle(t *testing.T) {
 	}{
 		{"store and search a memory through the Service", storeAndSearch},
 		{"helm test", func(t *testing.T) { helm(t, "test", "mnemo") }},
-		{"create a Tenant for the load", func(t *testing.T) { token = applyTenant(t, "load", highQuota) }},
+		{"create a Tenant for the load", func(t *testing.T) {
+			token = applyTenant(t, "load", highQuota)
+			outgrow(t, "load")
+		}},
 		{"enable two replicas, an identity provider and monitoring", func(t *testing.T) {
 			defineMonitoring(t)
 			upgrade(t, append(providerValues(t), "api.replicas=2", "metrics.serviceMonitor.enabled=true", "metrics.serviceMonitor.interval=5s",

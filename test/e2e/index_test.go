@@ -107,7 +107,10 @@ func filled(t *testing.T) user {
 	t.Helper()
 	applyTenant(t, "filled", "  quota: {memories: 20000, requestsPerMinute: 1000000}\n")
 	alice := connect(t, secret(t, "filled", "alice", "token"))
-	fillOnce.Do(func() { fill(t, alice, placement.ExactUnits+100) })
+	fillOnce.Do(func() {
+		fill(t, alice, placement.ExactUnits+100)
+		waitIndexed(t, "filled")
+	})
 	return alice
 }
 

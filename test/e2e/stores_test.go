@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -93,6 +94,26 @@ func placementOf(t *testing.T, uid string) placement.Location {
 		t.Fatalf("tenant %s has %d placements", uid, len(names))
 	}
 	return placement.Location{Collection: names[0][0], Partition: names[0][1]}
+}
+
+// outgrow marks the Tenant as if one of its users had outgrown exact scoring, and waits until it is
+// in the index.
+func outgrow(t *testing.T, name string) {
+	t.Helper()
+	query[string](t, "update tenants set outgrown_at = now() where name = $1 and state = 'active' returning name", name)
+	waitIndexed(t, name)
+}
+
+// waitIndexed waits until the Tenant is in the index.
+func waitIndexed(t *testing.T, name string) {
+	t.Helper()
+	uid := query[string](t, "select id::text from tenants where name = $1 and state = 'active'", name)[0]
+	eventually(t, 2*time.Minute, func() string {
+		if !placementOf(t, uid).Indexed() {
+			return "the Tenant is in no index"
+		}
+		return ""
+	})
 }
 
 func openMilvus(t *testing.T) *milvus.Index {

@@ -85,6 +85,7 @@ func TestStory(t *testing.T) {
 	if rows := rowsOf(t, uid); !strings.Contains(rows, "oauth_secrets") {
 		t.Errorf("the rows are %s: what was given to the program is not among them", rows)
 	}
+	outgrow(t, "story")
 	place := placementOf(t, uid)
 	kubectl(t, "", "delete", "tenant", "story", "--timeout=90s")
 	_, err = alice.ListMemories(t.Context(), nil)

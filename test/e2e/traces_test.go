@@ -68,6 +68,7 @@ func (c *collected) all() string {
 func TestOneTrace(t *testing.T) {
 	t.Parallel()
 	applyTenant(t, "traced", "")
+	outgrow(t, "traced")
 	token := secret(t, "traced", "alice", "token")
 	const id = "4bf92f3577b34da6a3ce929d0e0e4736"
 	send := func(method, path string, body any) {

@@ -102,6 +102,9 @@ type Options struct {
 	DatabaseThrough string
 	// Embeddings is the URL of the embedding endpoint. Default: Embeddings().
 	Embeddings string
+	// OnDemand creates tenants that enter the index as in production: when one of their users has outgrown
+	// exact scoring. By default, each is placed in an index when it is created.
+	OnDemand bool
 	// Program is the path of mnemo. Default: the one that Main built.
 	Program string
 }
@@ -117,7 +120,7 @@ func New(tb testing.TB, o Options) *Installation {
 		program:    cmp.Or(o.Program, program),
 		generation: placement.Generation{Model: "test" + strings.ToLower(rand.Text()), Dimensions: dimensions},
 	}
-	i.open(tb)
+	i.open(tb, o.OnDemand)
 	i.join(tb)
 	i.Kubeconfig = i.kubeconfig(tb)
 	if o.Embeddings == "" {
@@ -147,9 +150,13 @@ func through(tb testing.TB, database, addr string) string {
 }
 
 // open creates the database and opens the stores.
-func (i *Installation) open(tb testing.TB) {
+func (i *Installation) open(tb testing.TB, onDemand bool) {
 	tb.Helper()
-	d := postgrestest.Create(tb)
+	create := postgrestest.Create
+	if onDemand {
+		create = postgrestest.CreateOnDemand
+	}
+	d := create(tb)
 	i.AppURL = d.AppURL
 	var err error
 	if i.DB, err = postgres.Open(tb.Context(), postgres.Config{URL: d.AppURL, Generation: i.generation, Log: slog.New(slog.DiscardHandler)}); err != nil {
