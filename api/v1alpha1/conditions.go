@@ -9,7 +9,7 @@ const (
 	// Synced is True when tenant, users and quota are stored as specified.
 	Synced = "Synced"
 	// IndexReady is True when the tenant's partition of the vector index exists
-	// and is loaded, or when no index is used.
+	// and is loaded, or when the tenant needs no index.
 	IndexReady = "IndexReady"
 	// TokensReady is True when the Secret of each user and application holds its current
 	// credentials.
@@ -45,7 +45,7 @@ const (
 	ReasonReady        = "Ready"
 	ReasonApplied      = "Applied"      // Synced, OIDCReady, WebhooksReady
 	ReasonAssigned     = "Assigned"     // IndexReady
-	ReasonUnindexed    = "Unindexed"    // IndexReady: no index is used; PostgreSQL searches all vectors
+	ReasonUnindexed    = "Unindexed"    // IndexReady: the tenant needs no index yet, or the installation has none; PostgreSQL searches all vectors
 	ReasonMigrating    = "Migrating"    // IndexReady: vectors are being copied to another collection; the tenant stays usable
 	ReasonReembedding  = "Reembedding"  // IndexReady: vectors are being computed with another embedding model; the tenant stays usable
 	ReasonRebuilding   = "Rebuilding"   // IndexReady: lost vectors are being rewritten; the tenant stays usable

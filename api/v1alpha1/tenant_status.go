@@ -111,16 +111,16 @@ type ApplicationStatus struct {
 // TenantPlacement is the location of a tenant's vectors in the index.
 type TenantPlacement struct {
 	// cell is the Cell that contains the collection. Empty for the default cell of the
-	// installation, or if no index is used.
+	// installation, or without a collection.
 	// +kubebuilder:validation:MaxLength=63
 	// +optional
 	Cell string `json:"cell,omitempty"`
-	// collection is the Milvus collection. Empty if no index is used: PostgreSQL
-	// searches all vectors.
+	// collection is the Milvus collection. Empty if the tenant needs no index yet, or
+	// the installation has none: PostgreSQL searches all vectors.
 	// +kubebuilder:validation:MaxLength=255
 	Collection string `json:"collection"`
 	// partition is the partition of the collection, or the tenant's partition key
-	// in a shared collection. Empty if no index is used.
+	// in a shared collection. Empty without a collection.
 	// +kubebuilder:validation:MaxLength=255
 	Partition string `json:"partition"`
 	// isolation is the isolation of the current placement. It differs from

@@ -97,10 +97,11 @@ type TenantSpec struct {
 	// +optional
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 
-	// isolation decides where vectors are stored. Partition gives the tenant a
-	// Milvus partition. Shared stores them in a collection that thousands of small
-	// tenants share, separated by a partition key. Default: Partition. Mutable: the
-	// tenant is migrated while it stays usable, see status.placement.
+	// isolation decides where vectors are stored once the tenant needs an index.
+	// Partition gives the tenant a Milvus partition. Shared stores them in a
+	// collection that thousands of small tenants share, separated by a partition
+	// key. Default: Partition. Mutable: the tenant is migrated while it stays usable,
+	// see status.placement.
 	// +kubebuilder:default=Partition
 	// +optional
 	Isolation Isolation `json:"isolation,omitempty"`

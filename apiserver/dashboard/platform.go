@@ -175,7 +175,7 @@ func problemsOf(t tenant.OverviewTenant) (out []message) {
 		out = append(out, msg("The oldest change has waited %d min for the index.", int(t.IndexLag/time.Minute)))
 	}
 	if t.Unplaced {
-		out = append(out, msg("The tenant has no index partition yet."))
+		out = append(out, msg("The operator has not processed the tenant yet."))
 	}
 	if t.DriftedSweeps > 0 {
 		out = append(out, msg("Consecutive index sweeps that found drift: %d.", t.DriftedSweeps))
