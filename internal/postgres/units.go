@@ -84,9 +84,10 @@ func serves(state placement.State, g placement.GenerationID) bool {
 	return slices.ContainsFunc(state.Targets(), func(t placement.Target) bool { return t.Generation == g })
 }
 
-// Confirm implements retrieve.Units. It locks the tenant before the units, as every writer does.
+// Confirm implements retrieve.Units. It locks the tenant before the units, as every writer does, and needs
+// one round trip.
 func (d *DB) Confirm(ctx context.Context, t tenant.ID, ids []retrieve.UnitID) error {
-	err := d.inTenant(ctx, t, func(_ pgx.Tx, q *db.Queries) error {
+	err := d.writeTenant(ctx, t, func(_ pgx.Tx, q *db.Queries) error {
 		err := q.MarkOutgrown(ctx, db.MarkOutgrownParams{TenantID: string(t), Ids: int64s(ids), AtLeast: placement.ExactUnits + 1})
 		if err != nil {
 			return err

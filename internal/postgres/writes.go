@@ -21,13 +21,22 @@ var errChanged = fault.New(fault.Unavailable, "too many concurrent updates; retr
 // transaction begins with the first query. Statements without results (:exec of sqlc) are sent with the next query
 // or the commit, which then returns their error.
 func (d *DB) writeScope(ctx context.Context, scope tenant.Scope, do work) error {
-	id, ok := parseID(string(scope.Tenant))
+	return d.write(ctx, scope.Tenant, strconv.FormatInt(int64(scope.User), 10), do)
+}
+
+// writeTenant is inTenant with fewer round trips, like writeScope.
+func (d *DB) writeTenant(ctx context.Context, id tenant.ID, do work) error {
+	return d.write(ctx, id, allUsers, do)
+}
+
+func (d *DB) write(ctx context.Context, t tenant.ID, user string, do work) error {
+	id, ok := parseID(string(t))
 	if !ok {
-		return unknownTenant(scope.Tenant)
+		return unknownTenant(t)
 	}
 	var err error
 	for range attempts {
-		err = d.writeOnce(ctx, id, strconv.FormatInt(int64(scope.User), 10), do)
+		err = d.writeOnce(ctx, id, user, do)
 		if !lost(err) && !errors.Is(err, errChanged) {
 			break
 		}

@@ -11,9 +11,11 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/postgres"
 	"github.com/mnemo-dev/mnemo/internal/postgres/db"
 	"github.com/mnemo-dev/mnemo/internal/postgres/postgrestest"
+	"github.com/mnemo-dev/mnemo/internal/retrieve"
 )
 
-// Other writers of the tenant wait for the last two of a creation, and for all of a deletion.
+// Other writers of the tenant wait for the last two of a creation, and for all of a deletion. Each index job
+// confirms units.
 func TestMemoryRoundTrips(t *testing.T) {
 	t.Parallel()
 	proxy, d := newFlakyConn(t, postgrestest.Create(t))
@@ -25,15 +27,21 @@ func TestMemoryRoundTrips(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	confirm := func() {
+		if err := b.Confirm(t.Context(), b.users[0].Tenant, []retrieve.UnitID{1}); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for range 3 { // creates the bucket, and prepares the statements
 		create()
+		confirm()
 		remove()
 	}
 	for _, step := range []struct {
 		name string
 		do   func()
 		want int64
-	}{{"creation", create, 3}, {"deletion", remove, 6}} {
+	}{{"creation", create, 3}, {"confirmation", confirm, 1}, {"deletion", remove, 6}} {
 		before := proxy.roundTrips.Load()
 		step.do()
 		if n := proxy.roundTrips.Load() - before; n != step.want {
