@@ -25,9 +25,10 @@ import (
 
 const (
 	// loadRate is the number of requests per second during a move, and maxGap the longest time in which
-	// no request of a kind may succeed.
+	// no request of a kind may succeed. It is far longer than a move needs, which the test logs: on a busy machine,
+	// other tests delay requests by seconds.
 	loadRate = 20
-	maxGap   = time.Second
+	maxGap   = time.Minute
 )
 
 // cellHost is a host with a second Milvus as a cell.
