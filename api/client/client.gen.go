@@ -5593,241 +5593,241 @@ func (c *Requests) applyEditors(ctx context.Context, req *http.Request, addition
 }
 
 // DeleteAccount: Delete all data of the user (DELETE /api/account).
-func (c *Client) DeleteAccount(ctx context.Context, body DeleteAccountJSONRequestBody, editors ...RequestEditorFn) (*Answer[DeletedAccount], error) {
+func (c *Client) DeleteAccount(ctx context.Context, body DeleteAccountJSONRequestBody, editors ...RequestEditorFn) (*Response[DeletedAccount], error) {
 	response, err := c.requests.DeleteAccount(ctx, body, editors...)
 	return decode[DeletedAccount](response, err)
 }
 
-// ListAuditRecords: List the audit records of the user's data (GET /api/audit). The answer's body is the caller's to read and close.
+// ListAuditRecords: List the audit records of the user's data (GET /api/audit). The caller must close the body.
 func (c *Client) ListAuditRecords(ctx context.Context, params *ListAuditRecordsParams, editors ...RequestEditorFn) (*http.Response, error) {
 	response, err := c.requests.ListAuditRecords(ctx, params, editors...)
 	return accept(response, err)
 }
 
 // ListBuckets: List the user's buckets (GET /api/buckets).
-func (c *Client) ListBuckets(ctx context.Context, params *ListBucketsParams, editors ...RequestEditorFn) (*Answer[[]Bucket], error) {
+func (c *Client) ListBuckets(ctx context.Context, params *ListBucketsParams, editors ...RequestEditorFn) (*Response[[]Bucket], error) {
 	response, err := c.requests.ListBuckets(ctx, params, editors...)
 	return decode[[]Bucket](response, err)
 }
 
 // CreateBucket: Create a bucket (POST /api/buckets).
-func (c *Client) CreateBucket(ctx context.Context, params *CreateBucketParams, body CreateBucketJSONRequestBody, editors ...RequestEditorFn) (*Answer[CreatedBucket], error) {
+func (c *Client) CreateBucket(ctx context.Context, params *CreateBucketParams, body CreateBucketJSONRequestBody, editors ...RequestEditorFn) (*Response[CreatedBucket], error) {
 	response, err := c.requests.CreateBucket(ctx, params, body, editors...)
 	return decode[CreatedBucket](response, err)
 }
 
 // DeleteBucket: Delete a bucket (DELETE /api/buckets/{bucketId}).
-func (c *Client) DeleteBucket(ctx context.Context, bucketID string, editors ...RequestEditorFn) (*Answer[DeletedBucket], error) {
+func (c *Client) DeleteBucket(ctx context.Context, bucketID string, editors ...RequestEditorFn) (*Response[DeletedBucket], error) {
 	response, err := c.requests.DeleteBucket(ctx, bucketID, editors...)
 	return decode[DeletedBucket](response, err)
 }
 
 // UpdateBucket: Update a bucket (PATCH /api/buckets/{bucketId}).
-func (c *Client) UpdateBucket(ctx context.Context, bucketID string, body UpdateBucketJSONRequestBody, editors ...RequestEditorFn) (*Answer[Confirmation], error) {
+func (c *Client) UpdateBucket(ctx context.Context, bucketID string, body UpdateBucketJSONRequestBody, editors ...RequestEditorFn) (*Response[Confirmation], error) {
 	response, err := c.requests.UpdateBucket(ctx, bucketID, body, editors...)
 	return decode[Confirmation](response, err)
 }
 
 // DeleteConversations: Delete conversations (DELETE /api/chat-history/chats).
-func (c *Client) DeleteConversations(ctx context.Context, body DeleteConversationsJSONRequestBody, editors ...RequestEditorFn) (*Answer[DeletedConversations], error) {
+func (c *Client) DeleteConversations(ctx context.Context, body DeleteConversationsJSONRequestBody, editors ...RequestEditorFn) (*Response[DeletedConversations], error) {
 	response, err := c.requests.DeleteConversations(ctx, body, editors...)
 	return decode[DeletedConversations](response, err)
 }
 
 // ListConversations: List conversations, newest first (GET /api/chat-history/chats).
-func (c *Client) ListConversations(ctx context.Context, params *ListConversationsParams, editors ...RequestEditorFn) (*Answer[ConversationPage], error) {
+func (c *Client) ListConversations(ctx context.Context, params *ListConversationsParams, editors ...RequestEditorFn) (*Response[ConversationPage], error) {
 	response, err := c.requests.ListConversations(ctx, params, editors...)
 	return decode[ConversationPage](response, err)
 }
 
 // UpdateConversations: Exclude, include or pin conversations (PATCH /api/chat-history/chats).
-func (c *Client) UpdateConversations(ctx context.Context, body UpdateConversationsJSONRequestBody, editors ...RequestEditorFn) (*Answer[UpdatedConversations], error) {
+func (c *Client) UpdateConversations(ctx context.Context, body UpdateConversationsJSONRequestBody, editors ...RequestEditorFn) (*Response[UpdatedConversations], error) {
 	response, err := c.requests.UpdateConversations(ctx, body, editors...)
 	return decode[UpdatedConversations](response, err)
 }
 
 // GetConversation: Get a conversation with all its messages (GET /api/chat-history/conversation).
-func (c *Client) GetConversation(ctx context.Context, params *GetConversationParams, editors ...RequestEditorFn) (*Answer[Conversation], error) {
+func (c *Client) GetConversation(ctx context.Context, params *GetConversationParams, editors ...RequestEditorFn) (*Response[Conversation], error) {
 	response, err := c.requests.GetConversation(ctx, params, editors...)
 	return decode[Conversation](response, err)
 }
 
 // CountConversations: Count the user's active conversations (GET /api/chat-history/count).
-func (c *Client) CountConversations(ctx context.Context, editors ...RequestEditorFn) (*Answer[ConversationCount], error) {
+func (c *Client) CountConversations(ctx context.Context, editors ...RequestEditorFn) (*Response[ConversationCount], error) {
 	response, err := c.requests.CountConversations(ctx, editors...)
 	return decode[ConversationCount](response, err)
 }
 
 // ImportFile: Import an export of an assistant or of Mnemo (POST /api/chat-history/import).
-func (c *Client) ImportFile(ctx context.Context, params *ImportFileParams, contentType string, body io.Reader, editors ...RequestEditorFn) (*Answer[StartedImport], error) {
+func (c *Client) ImportFile(ctx context.Context, params *ImportFileParams, contentType string, body io.Reader, editors ...RequestEditorFn) (*Response[StartedImport], error) {
 	response, err := c.requests.ImportFileWithBody(ctx, params, contentType, body, editors...)
 	return decode[StartedImport](response, err)
 }
 
 // ListImports: List file imports, newest first (GET /api/chat-history/imports).
-func (c *Client) ListImports(ctx context.Context, params *ListImportsParams, editors ...RequestEditorFn) (*Answer[ImportPage], error) {
+func (c *Client) ListImports(ctx context.Context, params *ListImportsParams, editors ...RequestEditorFn) (*Response[ImportPage], error) {
 	response, err := c.requests.ListImports(ctx, params, editors...)
 	return decode[ImportPage](response, err)
 }
 
 // GetImport: Get the status of an import (GET /api/chat-history/imports/{importId}).
-func (c *Client) GetImport(ctx context.Context, importID string, editors ...RequestEditorFn) (*Answer[Import], error) {
+func (c *Client) GetImport(ctx context.Context, importID string, editors ...RequestEditorFn) (*Response[Import], error) {
 	response, err := c.requests.GetImport(ctx, importID, editors...)
 	return decode[Import](response, err)
 }
 
-// FollowImport: Stream the status of an import as server-sent events (GET /api/chat-history/imports/{importId}/events). The answer's body is the caller's to read and close.
+// FollowImport: Stream the status of an import as server-sent events (GET /api/chat-history/imports/{importId}/events). The caller must close the body.
 func (c *Client) FollowImport(ctx context.Context, importID string, params *FollowImportParams, editors ...RequestEditorFn) (*http.Response, error) {
 	response, err := c.requests.FollowImport(ctx, importID, params, editors...)
 	return accept(response, err)
 }
 
 // IngestConversation: Ingest a conversation (POST /api/chat-history/ingest/custom-online).
-func (c *Client) IngestConversation(ctx context.Context, params *IngestConversationParams, body IngestConversationJSONRequestBody, editors ...RequestEditorFn) (*Answer[Ingested], error) {
+func (c *Client) IngestConversation(ctx context.Context, params *IngestConversationParams, body IngestConversationJSONRequestBody, editors ...RequestEditorFn) (*Response[Ingested], error) {
 	response, err := c.requests.IngestConversation(ctx, params, body, editors...)
 	return decode[Ingested](response, err)
 }
 
 // Inject: Recall relevant content from active conversations (POST /api/chat-history/inject).
-func (c *Client) Inject(ctx context.Context, body InjectJSONRequestBody, editors ...RequestEditorFn) (*Answer[Recollection], error) {
+func (c *Client) Inject(ctx context.Context, body InjectJSONRequestBody, editors ...RequestEditorFn) (*Response[Recollection], error) {
 	response, err := c.requests.Inject(ctx, body, editors...)
 	return decode[Recollection](response, err)
 }
 
 // Recall: Recall relevant content from active conversations (POST /api/chat-history/recall).
-func (c *Client) Recall(ctx context.Context, body RecallJSONRequestBody, editors ...RequestEditorFn) (*Answer[Recollection], error) {
+func (c *Client) Recall(ctx context.Context, body RecallJSONRequestBody, editors ...RequestEditorFn) (*Response[Recollection], error) {
 	response, err := c.requests.Recall(ctx, body, editors...)
 	return decode[Recollection](response, err)
 }
 
 // SearchConversations: Search active conversations (POST /api/chat-history/search).
-func (c *Client) SearchConversations(ctx context.Context, body SearchConversationsJSONRequestBody, editors ...RequestEditorFn) (*Answer[SearchResults], error) {
+func (c *Client) SearchConversations(ctx context.Context, body SearchConversationsJSONRequestBody, editors ...RequestEditorFn) (*Response[SearchResults], error) {
 	response, err := c.requests.SearchConversations(ctx, body, editors...)
 	return decode[SearchResults](response, err)
 }
 
-// Export: Export all data of the user (GET /api/export). The answer's body is the caller's to read and close.
+// Export: Export all data of the user (GET /api/export). The caller must close the body.
 func (c *Client) Export(ctx context.Context, editors ...RequestEditorFn) (*http.Response, error) {
 	response, err := c.requests.Export(ctx, editors...)
 	return accept(response, err)
 }
 
 // DeleteMemories: Delete up to 10,000 memories (POST /api/memories/bulk-delete).
-func (c *Client) DeleteMemories(ctx context.Context, body DeleteMemoriesJSONRequestBody, editors ...RequestEditorFn) (*Answer[DeletedMemories], error) {
+func (c *Client) DeleteMemories(ctx context.Context, body DeleteMemoriesJSONRequestBody, editors ...RequestEditorFn) (*Response[DeletedMemories], error) {
 	response, err := c.requests.DeleteMemories(ctx, body, editors...)
 	return decode[DeletedMemories](response, err)
 }
 
 // DeleteMemory: Delete a memory (DELETE /api/memories/{memoryId}).
-func (c *Client) DeleteMemory(ctx context.Context, memoryID string, editors ...RequestEditorFn) (*Answer[Confirmation], error) {
+func (c *Client) DeleteMemory(ctx context.Context, memoryID string, editors ...RequestEditorFn) (*Response[Confirmation], error) {
 	response, err := c.requests.DeleteMemory(ctx, memoryID, editors...)
 	return decode[Confirmation](response, err)
 }
 
 // GetMemory: Get a memory (GET /api/memories/{memoryId}).
-func (c *Client) GetMemory(ctx context.Context, memoryID string, editors ...RequestEditorFn) (*Answer[FullMemory], error) {
+func (c *Client) GetMemory(ctx context.Context, memoryID string, editors ...RequestEditorFn) (*Response[FullMemory], error) {
 	response, err := c.requests.GetMemory(ctx, memoryID, editors...)
 	return decode[FullMemory](response, err)
 }
 
 // MergeMemories: Merge near-duplicates into a memory (POST /api/memories/{memoryId}/merge).
-func (c *Client) MergeMemories(ctx context.Context, memoryID string, body MergeMemoriesJSONRequestBody, editors ...RequestEditorFn) (*Answer[MergedMemories], error) {
+func (c *Client) MergeMemories(ctx context.Context, memoryID string, body MergeMemoriesJSONRequestBody, editors ...RequestEditorFn) (*Response[MergedMemories], error) {
 	response, err := c.requests.MergeMemories(ctx, memoryID, body, editors...)
 	return decode[MergedMemories](response, err)
 }
 
 // UnmergeMemories: Undo a merge (POST /api/memories/{memoryId}/unmerge).
-func (c *Client) UnmergeMemories(ctx context.Context, memoryID string, body UnmergeMemoriesJSONRequestBody, editors ...RequestEditorFn) (*Answer[UnmergedMemories], error) {
+func (c *Client) UnmergeMemories(ctx context.Context, memoryID string, body UnmergeMemoriesJSONRequestBody, editors ...RequestEditorFn) (*Response[UnmergedMemories], error) {
 	response, err := c.requests.UnmergeMemories(ctx, memoryID, body, editors...)
 	return decode[UnmergedMemories](response, err)
 }
 
 // ListMemoryVersions: List the versions of a memory (GET /api/memories/{memoryId}/versions).
-func (c *Client) ListMemoryVersions(ctx context.Context, memoryID string, params *ListMemoryVersionsParams, editors ...RequestEditorFn) (*Answer[MemoryVersions], error) {
+func (c *Client) ListMemoryVersions(ctx context.Context, memoryID string, params *ListMemoryVersionsParams, editors ...RequestEditorFn) (*Response[MemoryVersions], error) {
 	response, err := c.requests.ListMemoryVersions(ctx, memoryID, params, editors...)
 	return decode[MemoryVersions](response, err)
 }
 
 // ListMemories: List or search memories (GET /api/memory).
-func (c *Client) ListMemories(ctx context.Context, params *ListMemoriesParams, editors ...RequestEditorFn) (*Answer[MemoryList], error) {
+func (c *Client) ListMemories(ctx context.Context, params *ListMemoriesParams, editors ...RequestEditorFn) (*Response[MemoryList], error) {
 	response, err := c.requests.ListMemories(ctx, params, editors...)
 	return decode[MemoryList](response, err)
 }
 
 // CreateMemory: Store a memory (POST /api/memory).
-func (c *Client) CreateMemory(ctx context.Context, params *CreateMemoryParams, body CreateMemoryJSONRequestBody, editors ...RequestEditorFn) (*Answer[CreatedMemory], error) {
+func (c *Client) CreateMemory(ctx context.Context, params *CreateMemoryParams, body CreateMemoryJSONRequestBody, editors ...RequestEditorFn) (*Response[CreatedMemory], error) {
 	response, err := c.requests.CreateMemory(ctx, params, body, editors...)
 	return decode[CreatedMemory](response, err)
 }
 
 // SearchAll: Search memories and conversations (POST /api/search).
-func (c *Client) SearchAll(ctx context.Context, body SearchAllJSONRequestBody, editors ...RequestEditorFn) (*Answer[AllResults], error) {
+func (c *Client) SearchAll(ctx context.Context, body SearchAllJSONRequestBody, editors ...RequestEditorFn) (*Response[AllResults], error) {
 	response, err := c.requests.SearchAll(ctx, body, editors...)
 	return decode[AllResults](response, err)
 }
 
 // ListTokens: List the tokens that the user created (GET /api/tokens).
-func (c *Client) ListTokens(ctx context.Context, editors ...RequestEditorFn) (*Answer[Tokens], error) {
+func (c *Client) ListTokens(ctx context.Context, editors ...RequestEditorFn) (*Response[Tokens], error) {
 	response, err := c.requests.ListTokens(ctx, editors...)
 	return decode[Tokens](response, err)
 }
 
 // CreateToken: Create a token (POST /api/tokens).
-func (c *Client) CreateToken(ctx context.Context, body CreateTokenJSONRequestBody, editors ...RequestEditorFn) (*Answer[CreatedToken], error) {
+func (c *Client) CreateToken(ctx context.Context, body CreateTokenJSONRequestBody, editors ...RequestEditorFn) (*Response[CreatedToken], error) {
 	response, err := c.requests.CreateToken(ctx, body, editors...)
 	return decode[CreatedToken](response, err)
 }
 
 // RevokeToken: Revoke a token (DELETE /api/tokens/{tokenId}).
-func (c *Client) RevokeToken(ctx context.Context, tokenID string, editors ...RequestEditorFn) (*Answer[RevokedToken], error) {
+func (c *Client) RevokeToken(ctx context.Context, tokenID string, editors ...RequestEditorFn) (*Response[RevokedToken], error) {
 	response, err := c.requests.RevokeToken(ctx, tokenID, editors...)
 	return decode[RevokedToken](response, err)
 }
 
 // ListUsers: List the users of the tenant's applications (GET /api/users).
-func (c *Client) ListUsers(ctx context.Context, params *ListUsersParams, editors ...RequestEditorFn) (*Answer[ApplicationUsers], error) {
+func (c *Client) ListUsers(ctx context.Context, params *ListUsersParams, editors ...RequestEditorFn) (*Response[ApplicationUsers], error) {
 	response, err := c.requests.ListUsers(ctx, params, editors...)
 	return decode[ApplicationUsers](response, err)
 }
 
 // DeleteUser: Erase a user of the tenant's applications (DELETE /api/users/{user}).
-func (c *Client) DeleteUser(ctx context.Context, user string, editors ...RequestEditorFn) (*Answer[DeletedUser], error) {
+func (c *Client) DeleteUser(ctx context.Context, user string, editors ...RequestEditorFn) (*Response[DeletedUser], error) {
 	response, err := c.requests.DeleteUser(ctx, user, editors...)
 	return decode[DeletedUser](response, err)
 }
 
 // GetUser: Get the usage of a user of the tenant's applications (GET /api/users/{user}).
-func (c *Client) GetUser(ctx context.Context, user string, editors ...RequestEditorFn) (*Answer[ApplicationUser], error) {
+func (c *Client) GetUser(ctx context.Context, user string, editors ...RequestEditorFn) (*Response[ApplicationUser], error) {
 	response, err := c.requests.GetUser(ctx, user, editors...)
 	return decode[ApplicationUser](response, err)
 }
 
 // ListMemoriesV2: List or search memories (GET /api/v2/memory).
-func (c *Client) ListMemoriesV2(ctx context.Context, params *ListMemoriesV2Params, editors ...RequestEditorFn) (*Answer[MemoryList], error) {
+func (c *Client) ListMemoriesV2(ctx context.Context, params *ListMemoriesV2Params, editors ...RequestEditorFn) (*Response[MemoryList], error) {
 	response, err := c.requests.ListMemoriesV2(ctx, params, editors...)
 	return decode[MemoryList](response, err)
 }
 
 // CreateMemoryV2: Store a memory (POST /api/v2/memory).
-func (c *Client) CreateMemoryV2(ctx context.Context, params *CreateMemoryV2Params, body CreateMemoryV2JSONRequestBody, editors ...RequestEditorFn) (*Answer[CreatedMemory], error) {
+func (c *Client) CreateMemoryV2(ctx context.Context, params *CreateMemoryV2Params, body CreateMemoryV2JSONRequestBody, editors ...RequestEditorFn) (*Response[CreatedMemory], error) {
 	response, err := c.requests.CreateMemoryV2(ctx, params, body, editors...)
 	return decode[CreatedMemory](response, err)
 }
 
 // UpdateMemory: Edit a memory or move memories to another bucket (POST /api/v2/memory/update).
-func (c *Client) UpdateMemory(ctx context.Context, body UpdateMemoryJSONRequestBody, editors ...RequestEditorFn) (*Answer[UpdatedMemory], error) {
+func (c *Client) UpdateMemory(ctx context.Context, body UpdateMemoryJSONRequestBody, editors ...RequestEditorFn) (*Response[UpdatedMemory], error) {
 	response, err := c.requests.UpdateMemory(ctx, body, editors...)
 	return decode[UpdatedMemory](response, err)
 }
 
 // Healthz: Liveness check (GET /healthz).
-func (c *Client) Healthz(ctx context.Context, editors ...RequestEditorFn) (*Answer[Health], error) {
+func (c *Client) Healthz(ctx context.Context, editors ...RequestEditorFn) (*Response[Health], error) {
 	response, err := c.requests.Healthz(ctx, editors...)
 	return decode[Health](response, err)
 }
 
 // Readyz: Readiness check (GET /readyz).
-func (c *Client) Readyz(ctx context.Context, editors ...RequestEditorFn) (*Answer[Health], error) {
+func (c *Client) Readyz(ctx context.Context, editors ...RequestEditorFn) (*Response[Health], error) {
 	response, err := c.requests.Readyz(ctx, editors...)
 	return decode[Health](response, err)
 }

@@ -12,56 +12,57 @@ import (
 	"time"
 )
 
-// maxError is how much of a refusal's body is read, bytes.
+// maxError is the number of bytes that are read of an error response.
 const maxError = 1 << 20
 
-// Client speaks to a server as one user. Make it with New; it may be used by
-// many goroutines at once.
+// Client calls the API as one user. It is safe for concurrent use. New returns
+// one.
 type Client struct{ requests *Requests }
 
 // New returns a client of the server at base, such as
-// https://mnemo.example.com, that shows the token with each request.
+// https://mnemo.example.com. It sends the token with each request.
 func New(base, token string, options ...ClientOption) (*Client, error) {
 	address, err := url.Parse(base)
 	if err != nil {
-		return nil, fmt.Errorf("the server's address: %w", err)
+		return nil, fmt.Errorf("parse base URL: %w", err)
 	}
 	if address.Scheme != "http" && address.Scheme != "https" || address.Host == "" {
-		return nil, fmt.Errorf("the server's address must be like https://mnemo.example.com, not %q", base)
+		return nil, fmt.Errorf("base URL must be an http or https URL such as https://mnemo.example.com, not %q", base)
 	}
-	show := WithRequestEditorFn(func(_ context.Context, r *http.Request) error {
+	authorize := WithRequestEditorFn(func(_ context.Context, r *http.Request) error {
 		r.Header.Set("Authorization", "Bearer "+token)
 		return nil
 	})
-	requests, err := NewClient(base, append([]ClientOption{show}, options...)...)
+	requests, err := NewClient(base, append([]ClientOption{authorize}, options...)...)
 	if err != nil {
 		return nil, err
 	}
 	return &Client{requests: requests}, nil
 }
 
-// Answer is what a request was answered with.
-type Answer[T any] struct {
+// Response is a successful response.
+type Response[T any] struct {
 	Body   T
 	Header http.Header
 }
 
-// Degraded reports whether the answer was made without all of the vector store.
-func (a *Answer[T]) Degraded() bool { return a.Header.Get("X-Degraded") == "vector" }
+// Degraded reports whether the response was computed without the complete
+// vector index.
+func (r *Response[T]) Degraded() bool { return r.Header.Get("X-Degraded") == "vector" }
 
-// StatusError is a refusal by the server.
+// StatusError is an error response.
 type StatusError struct {
 	Status      int
-	Message     string        // a sentence a person can act on
-	RejectedIDs []string      // of a bulk operation that was refused for them
-	RequestID   string        // names the request in the server's log
-	RetryAfter  time.Duration // when to try again; 0 when the server does not say
+	Message     string        // says what went wrong and how to fix it
+	RejectedIDs []string      // the ids that a bulk operation rejected
+	RequestID   string        // identifies the request in the server's log
+	RetryAfter  time.Duration // delay before a retry; 0 if the server sets none
 }
 
 // Error returns the server's message.
 func (e *StatusError) Error() string { return e.Message }
 
-// StatusOf returns the status of a refusal, 0 for every other error.
+// StatusOf returns the HTTP status of a StatusError, 0 for other errors.
 func StatusOf(err error) int {
 	if e, ok := errors.AsType[*StatusError](err); ok {
 		return e.Status
@@ -69,7 +70,7 @@ func StatusOf(err error) int {
 	return 0
 }
 
-// accept returns the response, or a *StatusError when it is no success.
+// accept returns the response, or a *StatusError unless the status is 2xx.
 func accept(response *http.Response, err error) (*http.Response, error) {
 	if err != nil {
 		return nil, err
@@ -86,22 +87,22 @@ func accept(response *http.Response, err error) (*http.Response, error) {
 	if json.NewDecoder(io.LimitReader(response.Body, maxError)).Decode(&body) == nil {
 		out.Message, out.RejectedIDs = body.Error, body.RejectedIds
 	}
-	if out.Message == "" { // something between us and the server answered
-		out.Message = "the server answered " + response.Status
+	if out.Message == "" { // from a proxy
+		out.Message = "unexpected status " + response.Status
 	}
 	return nil, out
 }
 
-// decode reads the answer of a request that succeeded.
-func decode[T any](response *http.Response, err error) (*Answer[T], error) {
+// decode decodes the body of a successful response.
+func decode[T any](response *http.Response, err error) (*Response[T], error) {
 	response, err = accept(response, err)
 	if err != nil {
 		return nil, err
 	}
 	defer response.Body.Close()
-	out := &Answer[T]{Header: response.Header}
+	out := &Response[T]{Header: response.Header}
 	if err := json.NewDecoder(response.Body).Decode(&out.Body); err != nil {
-		return nil, fmt.Errorf("read the answer: %w", err)
+		return nil, fmt.Errorf("decode response: %w", err)
 	}
 	return out, nil
 }

@@ -143,7 +143,7 @@ func alternateKeys(t *testing.T, r *replicas, token string) {
 	for i := range 5 {
 		params := &client.CreateMemoryParams{IdempotencyKey: new(fmt.Sprintf("twice-%d", i))}
 		body := client.CreateMemoryRequest{Text: fmt.Sprintf("2026-05-%02d The harbour master retired.", i+1)}
-		answers := make([]*client.Answer[client.CreatedMemory], 6)
+		answers := make([]*client.Response[client.CreatedMemory], 6)
 		errs := make([]error, len(answers))
 		var wg sync.WaitGroup
 		for n := range answers {

@@ -116,7 +116,7 @@ func (d *driver) request(ctx context.Context) result {
 	case n%3 == 0:
 		_, err = api.ListMemories(ctx, &client.ListMemoriesParams{Query: &text})
 	default:
-		var answer *client.Answer[client.CreatedMemory]
+		var answer *client.Response[client.CreatedMemory]
 		if answer, err = api.CreateMemory(ctx, nil, client.CreateMemoryRequest{Text: text}); err == nil {
 			u.mu.Lock()
 			u.ids = append(u.ids, answer.Body.MemoryID)

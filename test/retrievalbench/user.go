@@ -64,7 +64,7 @@ func (u user) load(ctx context.Context, h history) (stored, error) {
 				ID: m.id, Role: client.IngestMessageRole(m.role), Content: m.text, CreatedAt: c.at.Add(time.Duration(i) * time.Second),
 			})
 		}
-		answer, err := retry(ctx, func() (*client.Answer[client.Ingested], error) { return u.IngestConversation(ctx, nil, in) })
+		answer, err := retry(ctx, func() (*client.Response[client.Ingested], error) { return u.IngestConversation(ctx, nil, in) })
 		if err != nil {
 			return out, fmt.Errorf("store %s of %s: %w", c.id, h.id, err)
 		}
@@ -81,7 +81,7 @@ func (u user) load(ctx context.Context, h history) (stored, error) {
 // indexed waits until searches are complete.
 func (u user) indexed(ctx context.Context) error {
 	for {
-		answer, err := retry(ctx, func() (*client.Answer[client.SearchResults], error) {
+		answer, err := retry(ctx, func() (*client.Response[client.SearchResults], error) {
 			return u.SearchConversations(ctx, client.SearchRequest{Query: "hello"})
 		})
 		if err != nil {
@@ -102,7 +102,7 @@ func (u user) indexed(ctx context.Context) error {
 func (u user) ask(ctx context.Context, s stored, q question, ranking client.SearchRequestRanking) (answer, error) {
 	out := answer{question: q, sessions: s.session}
 	in := client.SearchRequest{Query: q.text, Limit: new(int64(mostResults)), ContextChunks: new(int64(0)), Ranking: &ranking, MinScore: new(float64(0))}
-	found, err := retry(ctx, func() (*client.Answer[client.SearchResults], error) {
+	found, err := retry(ctx, func() (*client.Response[client.SearchResults], error) {
 		began := time.Now()
 		defer func() { out.took = time.Since(began) }()
 		return u.SearchConversations(ctx, in)
@@ -120,7 +120,7 @@ func (u user) ask(ctx context.Context, s stored, q question, ranking client.Sear
 
 // clear deletes the history.
 func (u user) clear(ctx context.Context, s stored) error {
-	_, err := retry(ctx, func() (*client.Answer[client.DeletedConversations], error) {
+	_, err := retry(ctx, func() (*client.Response[client.DeletedConversations], error) {
 		return u.DeleteConversations(ctx, client.DeleteConversationsRequest{Ids: s.chats})
 	})
 	if err != nil {
