@@ -12,8 +12,9 @@ import (
 	"strings"
 )
 
-// CollectDocuments collects the paragraphs of the Markdown documents and the comments of
-// the Go files of the repository at root, each as "file: text" without line breaks.
+// CollectDocuments collects the paragraphs of the Markdown documents and the comments of the Go
+// files, their templates and the SQL files of the repository at root, each as "file: text"
+// without line breaks.
 func CollectDocuments(root string) ([]string, error) {
 	var out []string
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -32,6 +33,10 @@ func CollectDocuments(root string) ([]string, error) {
 			texts, err = paragraphs(path)
 		case strings.HasSuffix(path, ".go"):
 			texts, err = comments(path)
+		case strings.HasSuffix(path, ".tmpl"):
+			texts, err = matches(path, templateComment)
+		case strings.HasSuffix(path, ".sql"):
+			texts, err = matches(path, sqlComment)
 		}
 		if err != nil {
 			return err
@@ -60,6 +65,24 @@ func paragraphs(path string) ([]string, error) {
 		return nil, err
 	}
 	return strings.Split(fenced.ReplaceAllString(string(content), ""), "\n\n"), nil
+}
+
+var (
+	templateComment = regexp.MustCompile(`(?s){{/\*(.*?)\*/}}|// ([^\n]*)`)
+	sqlComment      = regexp.MustCompile(`-- ([^\n]*(?:\n *-- [^\n]*)*)`)
+)
+
+// matches returns what the groups of an expression match in a file.
+func matches(path string, expression *regexp.Regexp) ([]string, error) {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, m := range expression.FindAllStringSubmatch(string(content), -1) {
+		out = append(out, strings.ReplaceAll(strings.Join(m[1:], ""), "-- ", ""))
+	}
+	return out, nil
 }
 
 // comments returns the comments of a Go file that is not generated.

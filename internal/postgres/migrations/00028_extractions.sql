@@ -1,5 +1,5 @@
 -- Messages from which a chat model extracts facts (docs/connect/mem0.md). The facts are saved
--- before they are stored as memories, so that a job that is tried again does not store them twice.
+-- before they are stored as memories, so that a retried job does not store them twice.
 
 -- +goose Up
 create table extractions (
