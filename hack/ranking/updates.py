@@ -38,7 +38,7 @@ def statement(texts, weights, clauses):
         for i in range(len(parts)):
             part = " ; ".join(parts[i:i + clauses])
             values = {v.lower().rstrip(".,:") for v in FORM.findall(part)}
-            about = sum(weights.get(t, 0) for t in set(fit.terms(part)))
+            about = sum(weights.get(t, 0) for t in sorted(set(fit.terms(part))))
             if values and (not best or about > best[0]):
                 best = about, values, bool(CUE.search(part))
     return best

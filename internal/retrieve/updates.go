@@ -146,7 +146,8 @@ func bestStatement(pieces []Described, weights map[string]float64) (best stateme
 		for i := range clauses {
 			part := strings.Join(clauses[i:min(len(clauses), i+statementClauses)], " ; ")
 			s := statement{values: valuesOf(part), cue: changeCue.MatchString(part)}
-			for t := range bagOf(plainWords(part), asked).counts {
+			// In a fixed order, so that equal sums are equal in floating point.
+			for _, t := range slices.Sorted(maps.Keys(bagOf(plainWords(part), asked).counts)) {
 				s.about += weights[t]
 			}
 			if len(s.values) > 0 && (!ok || s.about > best.about) {

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 )
 
@@ -66,6 +67,19 @@ func TestNewerFirstKeepsTheNewest(t *testing.T) {
 	ranking[0], ranking[1] = Hit{1, 0.9}, Hit{0, 0.8}
 	if got := c.newerFirst(ranking); got[0].ID != 1 {
 		t.Errorf("message %d is first, want the newest", got[0].ID)
+	}
+}
+
+// Of two statements that are equally about the question, the first one counts, each time.
+func TestBestStatementIsDeterministic(t *testing.T) {
+	t.Parallel()
+	c, _ := said("What is my draft word goal?", "My draft word goal is 300; my draft word goal is 500.")
+	weights := map[string]float64{"draft": 0.1, "word": 0.2, "goal": 0.7} // their sum depends on the order
+	for range 200 {
+		s, _ := bestStatement(c.all, weights)
+		if d := cmp.Diff([]string{"300", "500"}, s.values); d != "" {
+			t.Fatalf("values: -want +got\n%s", d)
+		}
 	}
 }
 
