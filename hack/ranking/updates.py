@@ -25,19 +25,35 @@ CUE = re.compile(
     r"\b(?:now|new|newly|recently|updat\w+|chang\w+|mov(?:ed|ing)|resched\w+|increas\w+|decreas\w+|improv\w+|extend\w+|adjust\w+|"
     r"no longer|instead|switch\w+|raised|reduced|grown|postponed|latest)\b", re.I)
 END = re.compile(r"[.!?;]\s+|\n+|,\s|\s[-–—]\s|\b(?:and|but|so|which|since|especially|because)\b")
-FORM = re.compile(
-    r"\b(?:(?:" + "|".join(fit.MONTHS) + r")\b(?: \d{1,2}\b)?|\d[\d,.:]*|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|"
-    r"(?:mon|tues|wednes|thurs|fri|satur|sun)day)", re.I)
+NAMES = "|".join(m for m in fit.MONTHS if m != "may")
+DATES = re.compile(r"\b(?:when|(?:what|which) (?:date|day|month))\b", re.I)
+NUMBERS = re.compile(r"\bhow (?:many|much)\b", re.I)
+DATE = re.compile(
+    r"\b(?:\d{4}-\d{2}-\d{2}|\d{1,2}/\d{1,2}(?:/\d{2,4})?|"
+    rf"\d{{1,2}}(?:st|nd|rd|th)?(?: of)? (?:{NAMES}|may)\b|(?:{NAMES}|may) (?:the )?\d{{1,2}}(?:st|nd|rd|th)?\b|"
+    rf"(?:{NAMES})\b|(?:in|of|by|until|since|from|last|next|this|early|late|mid) (may)\b|(?:mon|tues|wednes|thurs|fri|satur|sun)day|"
+    r"\d{1,2}(?::\d{2})? ?(?:am|pm|a\.m|p\.m)\b|\d{1,2}:\d{2}|noon\b|midnight\b|(?:in|by|until|since) ((?:19|20)\d{2})\b|"
+    r"\d{1,2}(?:st|nd|rd|th)\b)", re.I)
+NUMBER = re.compile(r"\b(?:\d[\d,.:]*|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)", re.I)
+PRONOUN = re.compile(r"\b(?:(?:no|this|that|each|every|which|any|some) one|one (?:of|another|day))\b", re.I)
 
 
-def statement(texts, weights, clauses):
+def values_of(question, text):
+    """The values of a text that may answer the question: dates for "when", numbers for "how many", and else both."""
+    date, number, text = DATES.search(question), NUMBERS.search(question), PRONOUN.sub(" ", text)
+    found = [m for m in DATE.finditer(text) if date or not number]
+    found += [m for m in NUMBER.finditer(DATE.sub(" ", text)) if number or not date]
+    return {next(filter(None, m.groups()), m[0]).lower().rstrip(".,:") for m in found}
+
+
+def statement(question, texts, weights, clauses):
     """The share of the question's terms, the values and whether there is a cue, of the best statement with a value."""
     best = None
     for text in texts:
         parts = [p for p in END.split(text.split("```")[0]) if p.strip()]
         for i in range(len(parts)):
             part = " ; ".join(parts[i:i + clauses])
-            values = {v.lower().rstrip(".,:") for v in FORM.findall(part)}
+            values = values_of(question, part)
             about = sum(weights.get(t, 0) for t in sorted(set(fit.terms(part))))
             if values and (not best or about > best[0]):
                 best = about, values, bool(CUE.search(part))
@@ -58,7 +74,7 @@ def newer_first(history, question, ranking, units, depth=DEPTH, about=ABOUT, equ
     stated = []
     for m in ranking[:depth]:
         message = history["convs"][m[0]]["messages"][m[1]]
-        s = statement(texts[m], weights, clauses)
+        s = statement(question, texts[m], weights, clauses)
         if s and message["role"] == "human" and not fit.LABEL.match(message["text"]):
             stated.append((m, message["time"], *s))
     for k, (old, old_time, old_about, old_values, _) in enumerate(stated):

@@ -25,8 +25,6 @@ var (
 	changeCue = regexp.MustCompile(`(?i)\b(?:now|new|newly|recently|updat\w+|chang\w+|mov(?:ed|ing)|resched\w+|increas\w+|decreas\w+|` +
 		`improv\w+|extend\w+|adjust\w+|no longer|instead|switch\w+|raised|reduced|grown|postponed|latest)\b`)
 	clauseEnd = regexp.MustCompile(`[.!?;]\s+|\n+|,\s|\s[-–—]\s|\b(?:and|but|so|which|since|especially|because)\b`)
-	valueForm = regexp.MustCompile(`(?i)\b(?:(?:january|february|march|april|may|june|july|august|september|october|november|december)\b(?: \d{1,2}\b)?|` +
-		`\d[\d,.:]*|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|(?:mon|tues|wednes|thurs|fri|satur|sun)day)`)
 )
 
 // statement is the part of a message that may answer the question with a value.
@@ -71,7 +69,7 @@ func (c *comparison) statements(ranking []Hit) (out []statement) {
 			pieces[place{d.Owner, d.Seq}] = append(pieces[place{d.Owner, d.Seq}], d)
 		}
 	}
-	weights := c.termWeights()
+	weights, values := c.termWeights(), valuesFor(c.query.Text)
 	seen := map[place]bool{}
 	for i, h := range ranking {
 		d := units[h.ID]
@@ -83,7 +81,7 @@ func (c *comparison) statements(ranking []Hit) (out []statement) {
 			break
 		}
 		seen[at] = true
-		if s, ok := bestStatement(pieces[at], weights); ok && d.Human && c.speaker[d.ID] == "" {
+		if s, ok := bestStatement(pieces[at], weights, values); ok && d.Human && c.speaker[d.ID] == "" {
 			s.rank, s.message = i, d
 			out = append(out, s)
 		}
@@ -133,9 +131,9 @@ func (c *comparison) termWeights() map[string]float64 {
 	return weights
 }
 
-// bestStatement returns the statement of a message that contains a value and most of the
-// question's terms. Code is not searched.
-func bestStatement(pieces []Described, weights map[string]float64) (best statement, ok bool) {
+// bestStatement returns the statement of a message that contains a value that fits the question,
+// and most of its terms. Code is not searched.
+func bestStatement(pieces []Described, weights map[string]float64, values func(text string) []string) (best statement, ok bool) {
 	asked := make(map[string]bool, len(weights))
 	for t := range weights {
 		asked[t] = true
@@ -145,7 +143,7 @@ func bestStatement(pieces []Described, weights map[string]float64) (best stateme
 		clauses := slices.DeleteFunc(clauseEnd.Split(text, -1), func(s string) bool { return strings.TrimSpace(s) == "" })
 		for i := range clauses {
 			part := strings.Join(clauses[i:min(len(clauses), i+statementClauses)], " ; ")
-			s := statement{values: valuesOf(part), cue: changeCue.MatchString(part)}
+			s := statement{values: values(part), cue: changeCue.MatchString(part)}
 			// In a fixed order, so that equal sums are equal in floating point.
 			for _, t := range slices.Sorted(maps.Keys(bagOf(plainWords(part), asked).counts)) {
 				s.about += weights[t]
@@ -156,14 +154,4 @@ func bestStatement(pieces []Described, weights map[string]float64) (best stateme
 		}
 	}
 	return best, ok
-}
-
-// valuesOf returns the distinct numbers, weekdays and dates of a text, sorted.
-func valuesOf(text string) []string {
-	var out []string
-	for _, v := range valueForm.FindAllString(text, -1) {
-		out = append(out, strings.TrimRight(strings.ToLower(v), ".,:"))
-	}
-	slices.Sort(out)
-	return slices.Compact(out)
 }

@@ -43,7 +43,10 @@ func TestNewerFirst(t *testing.T) {
 		"No value":  {"the newer message states no value", "What is my weekly writing goal in words?", []string{older, "My weekly writing goal was adjusted."}, 0},
 		"Unrelated": {"the newer message is about something else", "What is my weekly writing goal in words?", []string{older, "I recently bought 12 apples."}, 0},
 		"Code":      {"numbers in code are not statements", "What is my weekly writing goal in words?", []string{older, "My new script:\n```\nweekly_writing_goal_words = 99\n```"}, 0},
-		"Speaker":   {"the message of another speaker is not the user's", "What is my weekly writing goal in words?", []string{older, "Anna: " + newer}, 0},
+		"Verb": {"may is a verb, not a date", "When is my appointment with the doctor?",
+			[]string{"My appointment with the doctor is on March 3.", "My new doctor said the appointment may hurt."}, 0},
+		"One of":  {"one of them is no number", "How many cats do I have?", []string{"I have 3 cats.", "I like tea.", "It rains.", "One of my new cats is ill."}, 0},
+		"Speaker": {"the message of another speaker is not the user's", "What is my weekly writing goal in words?", []string{older, "Anna: " + newer}, 0},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -70,13 +73,46 @@ func TestNewerFirstKeepsTheNewest(t *testing.T) {
 	}
 }
 
+// A statement must have a value of the kind that the question asks for.
+func TestValuesFitTheQuestion(t *testing.T) {
+	t.Parallel()
+	const when, many, what = "When is my appointment with the doctor?", "How many cats do I have?", "What is my plan for the trip?"
+	tests := map[string]struct {
+		reason, question, text string
+		want                   []string
+	}{
+		"Verb":          {"may is a verb", when, "My new doctor said the appointment may hurt.", nil},
+		"Number":        {"a number is no date", when, "My new doctor has 3 rooms.", nil},
+		"Month":         {"a month is a date", when, "My appointment was moved to April.", []string{"april"}},
+		"Day":           {"so is a day of a month", when, "It is now on May 3rd, or the 4th of June", []string{"4th of june", "may 3rd"}},
+		"May":           {"and may after a preposition", when, "The appointment is now in May, no later than by may", []string{"may"}},
+		"Ordinal":       {"and an ordinal", when, "It is on the 15th now.", []string{"15th"}},
+		"Weekday":       {"and a weekday", when, "It is on Friday at 9:30 or at 4 pm", []string{"4 pm", "9:30", "friday"}},
+		"Form":          {"and numbers in the form of a date", when, "2026-03-04 or 3/5, or in 2027", []string{"2026-03-04", "2027", "3/5"}},
+		"One of":        {"one of them is no number", many, "One of my new cats is ill, and no one knows why.", nil},
+		"Count":         {"a word is a number", many, "I now have three cats, and one is ill", []string{"one", "three"}},
+		"Date":          {"the day of a date is no number", many, "On March 3 we got 2 new cats", []string{"2"}},
+		"Any":           {"other questions ask for either", what, "The new budget of 1,200. is for March 3", []string{"1,200", "march 3"}},
+		"Both":          {"and so do questions for both", "When was it, and how many are my cats?", "2 on Monday", []string{"2", "monday"}},
+		"Verb of other": {"may is no value of other questions either", what, "My new plan may work.", nil},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if d := cmp.Diff(tc.want, valuesFor(tc.question)(tc.text)); d != "" {
+				t.Errorf("%s: -want +got\n%s", tc.reason, d)
+			}
+		})
+	}
+}
+
 // Of two statements that are equally about the question, the first one counts, each time.
 func TestBestStatementIsDeterministic(t *testing.T) {
 	t.Parallel()
 	c, _ := said("What is my draft word goal?", "My draft word goal is 300; my draft word goal is 500.")
 	weights := map[string]float64{"draft": 0.1, "word": 0.2, "goal": 0.7} // their sum depends on the order
 	for range 200 {
-		s, _ := bestStatement(c.all, weights)
+		s, _ := bestStatement(c.all, weights, valuesFor(c.query.Text))
 		if d := cmp.Diff([]string{"300", "500"}, s.values); d != "" {
 			t.Fatalf("values: -want +got\n%s", d)
 		}
