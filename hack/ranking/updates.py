@@ -1,4 +1,4 @@
-"""Measures the rule of internal/retrieve/updates.go, which ranks a newer statement of the user before the one it updates.
+"""Measures the rule of internal/retrieve/updates.go, which ranks a newer statement of the user before those it updates.
 
     python hack/ranking/updates.py UNITS MODEL CACHE
 
@@ -61,7 +61,7 @@ def statement(question, texts, weights, clauses):
 
 
 def newer_first(history, question, ranking, units, depth=DEPTH, about=ABOUT, equally=EQUALLY, clauses=CLAUSES):
-    """The ranking of messages (conversation, index) with the first newer statement in front of the older one."""
+    """The ranking of messages (conversation, index) with each newer statement in front of the older ones."""
     if not fit.ME.search(question) or not VALUE.search(question) or fit.YOU.search(question) or PAST.search(question):
         return ranking
     asked, df, texts = set(fit.terms(question)), collections.Counter(), collections.defaultdict(list)
@@ -77,13 +77,19 @@ def newer_first(history, question, ranking, units, depth=DEPTH, about=ABOUT, equ
         s = statement(question, texts[m], weights, clauses)
         if s and message["role"] == "human" and not fit.LABEL.match(message["text"]):
             stated.append((m, message["time"], *s))
-    for k, (old, old_time, old_about, old_values, _) in enumerate(stated):
-        for new, time, new_about, values, cue in stated[k + 1:]:
-            after = new[1] > old[1] if new[0] == old[0] else time > old_time
-            if after and cue and old_about >= about and new_about >= max(about, equally * old_about) and values != old_values:
-                rest = [m for m in ranking if m != new]
-                rest.insert(rest.index(old), new)
-                return rest
+    known = {m: (time, about, values) for m, time, about, values, _ in stated}
+
+    def replaces(new, time, new_about, values, cue, old):
+        if old not in known:
+            return False
+        old_time, old_about, old_values = known[old]
+        after = new[1] > old[1] if new[0] == old[0] else time > old_time
+        return after and cue and old_about >= about and new_about >= max(about, equally * old_about) and values != old_values
+
+    for s in sorted(stated, key=lambda s: (s[1], s[0][1])):
+        at = ranking.index(s[0])
+        to = next((k for k in range(at) if replaces(*s, ranking[k])), at)
+        ranking = ranking[:to] + [s[0]] + ranking[to:at] + ranking[at + 1:]
     return ranking
 
 

@@ -1,6 +1,7 @@
 package retrieve
 
 import (
+	"cmp"
 	"maps"
 	"regexp"
 	"slices"
@@ -30,7 +31,6 @@ var (
 // statement is the part of a message that may answer the question with a value.
 type statement struct {
 	message Described
-	rank    int
 	about   float64 // share of the question's terms
 	values  []string
 	cue     bool // it says that something changed
@@ -41,26 +41,36 @@ func (s statement) replaces(older statement) bool {
 	return s.cue && older.about >= leastAbout && s.about >= max(leastAbout, equallyAbout*older.about) && !slices.Equal(s.values, older.values)
 }
 
-// newerFirst moves a message of the user in front of an older one that it updates: both
-// answer the question with a value, and the newer one says that it changed. Only
-// questions about the user's present are affected, and at most one message moves.
+// newerFirst moves messages of the user in front of older ones that they update: both answer
+// the question with a value, and the newer one says that it changed. Of several updates the
+// newest ranks first. Only questions about the user's present are affected.
 func (c *comparison) newerFirst(ranking []Hit) []Hit {
 	question := c.query.Text
 	if !asksMe.MatchString(question) || !asksValue.MatchString(question) || asksYou.MatchString(question) || asksPast.MatchString(question) {
 		return ranking
 	}
-	stated := c.statements(ranking)
-	for i, older := range stated {
-		for _, newer := range stated[i+1:] {
-			if newer.message.after(older.message) && newer.replaces(older) {
-				return moveUp(ranking, newer.rank, older.rank)
-			}
+	stated := map[UnitID]statement{}
+	list := c.statements(ranking)
+	for _, s := range list {
+		stated[s.message.ID] = s
+	}
+	slices.SortStableFunc(list, func(a, b statement) int {
+		return cmp.Or(a.message.At.Compare(b.message.At), cmp.Compare(a.message.Seq, b.message.Seq))
+	})
+	for _, newer := range list {
+		from := slices.IndexFunc(ranking, func(h Hit) bool { return h.ID == newer.message.ID })
+		to := slices.IndexFunc(ranking[:from], func(h Hit) bool {
+			older, ok := stated[h.ID]
+			return ok && newer.message.after(older.message) && newer.replaces(older)
+		})
+		if to >= 0 {
+			ranking = moveUp(ranking, from, to)
 		}
 	}
 	return ranking
 }
 
-// statements returns what the user states in the best messages, best first.
+// statements returns what the user states in the best messages.
 func (c *comparison) statements(ranking []Hit) (out []statement) {
 	units, pieces := map[UnitID]Described{}, map[place][]Described{}
 	for _, d := range c.all {
@@ -71,7 +81,7 @@ func (c *comparison) statements(ranking []Hit) (out []statement) {
 	}
 	weights, values := c.termWeights(), valuesFor(c.query.Text)
 	seen := map[place]bool{}
-	for i, h := range ranking {
+	for _, h := range ranking {
 		d := units[h.ID]
 		at := place{d.Owner, d.Seq}
 		if seen[at] {
@@ -82,7 +92,7 @@ func (c *comparison) statements(ranking []Hit) (out []statement) {
 		}
 		seen[at] = true
 		if s, ok := bestStatement(pieces[at], weights, values); ok && d.Human && c.speaker[d.ID] == "" {
-			s.rank, s.message = i, d
+			s.message = d
 			out = append(out, s)
 		}
 	}

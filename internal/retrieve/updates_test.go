@@ -1,6 +1,7 @@
 package retrieve
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -119,14 +120,42 @@ func TestBestStatementIsDeterministic(t *testing.T) {
 	}
 }
 
-// For any messages, the results stay the same and their scores remain in descending order.
+// Of a chain of updates the newest statement is first, and each of the others before those that it
+// replaces.
+func TestNewerFirstOrdersTheChain(t *testing.T) {
+	t.Parallel()
+	for _, ranked := range [][]UnitID{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}} {
+		c, ranking := said("How many pages does my draft have?", "My draft has 12 pages.", "My draft now has 20 pages.", "My draft now has 30 pages.",
+			"I like tea.", "It rains.", "Good night.")
+		for i, id := range ranked {
+			ranking[i].ID = id
+		}
+		if d := cmp.Diff([]UnitID{2, 1, 0}, unitIDs(c.newerFirst(ranking))[:3]); d != "" {
+			t.Errorf("ranked %v: -want +got\n%s", ranked, d)
+		}
+	}
+}
+
+// For any messages, no statement ranks below one that it replaces, the results stay the same, and their scores remain in descending order.
 func TestNewerFirstProperties(t *testing.T) {
 	t.Parallel()
 	words := rapid.SampledFrom(strings.Fields("my draft has now 12 pages, 20 words. and changed ``` new goal is March 5"))
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.Custom(func(t *rapid.T) string { return strings.Join(rapid.SliceOfN(words, 1, 15).Draw(t, "words"), " ") })
 		c, ranking := said("How many pages does my draft have?", rapid.SliceOfN(text, 1, 20).Draw(t, "texts")...)
+		for i, id := range rapid.Permutation(unitIDs(ranking)).Draw(t, "ranking") {
+			ranking[i].ID = id
+		}
+		stated := c.statements(ranking)
 		got := c.newerFirst(ranking)
+		position := func(s statement) int { return slices.Index(unitIDs(got), s.message.ID) }
+		for _, older := range stated {
+			for _, newer := range stated {
+				if newer.message.after(older.message) && newer.replaces(older) && position(newer) > position(older) {
+					t.Fatalf("%q ranks below %q", newer.message.Text, older.message.Text)
+				}
+			}
+		}
 		seen := map[UnitID]bool{}
 		for i, h := range got {
 			if seen[h.ID] || i > 0 && h.Score > got[i-1].Score {
