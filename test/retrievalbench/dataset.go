@@ -32,6 +32,13 @@ type conversation struct {
 
 type message struct {
 	id, role, text string
+	at             time.Time
+}
+
+// add appends a message of a day. In the order of the file, each is a second later.
+func (c *conversation) add(id, role, text string, day time.Time) {
+	at := day.Add(time.Duration(len(c.messages)) * time.Second)
+	c.messages = append(c.messages, message{id: id, role: role, text: text, at: at})
 }
 
 type question struct {

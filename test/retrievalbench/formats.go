@@ -69,7 +69,7 @@ func parseSession(key string, raw, at json.RawMessage, first string) (conversati
 		if t.Speaker == first {
 			role = "human"
 		}
-		c.messages = append(c.messages, message{t.ID, role, t.Speaker + ": " + t.Text})
+		c.add(t.ID, role, t.Speaker+": "+t.Text, c.at)
 	}
 	return c, nil
 }
@@ -103,7 +103,8 @@ func (h *history) parseQA(raw json.RawMessage) error {
 	return nil
 }
 
-// parseBEAM parses sessions of a user and an assistant, with probes.
+// parseBEAM parses sessions of a user and an assistant, with probes. A message without
+// a date is from the day of the message before it.
 func parseBEAM(item map[string]json.RawMessage) (history, error) {
 	var h history
 	_ = json.Unmarshal(item["id"], &h.id) // optional
@@ -116,14 +117,18 @@ func parseBEAM(item map[string]json.RawMessage) (history, error) {
 	}
 	for i, s := range sessions {
 		c := conversation{id: "session_" + strconv.Itoa(i+1)}
-		for _, m := range s {
-			if c.at.IsZero() {
+		var day time.Time
+		for j, m := range s {
+			if m.Date != "" || j == 0 {
 				var err error
-				if c.at, err = time.Parse(time.DateOnly, m.Date); err != nil {
+				if day, err = time.Parse(time.DateOnly, m.Date); err != nil {
 					return h, fmt.Errorf("parse the date of message %d: %w", m.ID, err)
 				}
 			}
-			c.messages = append(c.messages, message{strconv.Itoa(m.ID), m.Role, m.Text})
+			if j == 0 {
+				c.at = day
+			}
+			c.add(strconv.Itoa(m.ID), m.Role, m.Text, day)
 		}
 		h.chats = append(h.chats, c)
 	}

@@ -36,9 +36,9 @@ func generated() dataset {
 	for i, f := range facts {
 		c := conversation{id: fmt.Sprint("chat", i), at: begin.AddDate(0, 0, 3*i)}
 		for j, filler := range fillers {
-			c.messages = append(c.messages, message{fmt.Sprint(i, ":", j), []string{"human", "assistant"}[j%2], filler})
+			c.add(fmt.Sprint(i, ":", j), []string{"human", "assistant"}[j%2], filler, c.at)
 			if j == i%len(fillers) {
-				c.messages = append(c.messages, message{fmt.Sprint("fact", i), "human", f.statement})
+				c.add(fmt.Sprint("fact", i), "human", f.statement, c.at)
 			}
 		}
 		h.chats = append(h.chats, c)

@@ -59,9 +59,9 @@ func (u user) load(ctx context.Context, h history) (stored, error) {
 		in := client.IngestRequest{Platform: new(platform), Conversation: client.IngestConversation{
 			ID: h.id + "/" + c.id, Title: c.at.Format("2 January 2006"), CreatedAt: c.at,
 		}}
-		for i, m := range c.messages {
+		for _, m := range c.messages {
 			in.Conversation.Messages = append(in.Conversation.Messages, client.IngestMessage{
-				ID: m.id, Role: client.IngestMessageRole(m.role), Content: m.text, CreatedAt: c.at.Add(time.Duration(i) * time.Second),
+				ID: m.id, Role: client.IngestMessageRole(m.role), Content: m.text, CreatedAt: m.at,
 			})
 		}
 		answer, err := retry(ctx, func() (*client.Response[client.Ingested], error) { return u.IngestConversation(ctx, nil, in) })
