@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/mnemo-dev/mnemo/api/client"
@@ -52,30 +53,68 @@ type stored struct {
 // load stores the conversations of a history and waits until all have vectors.
 func (u user) load(ctx context.Context, h history) (stored, error) {
 	out := stored{at: map[position]string{}, session: map[string]string{}}
-	for _, c := range h.chats {
-		if len(c.messages) == 0 {
-			continue
-		}
-		in := client.IngestRequest{Platform: new(platform), Conversation: client.IngestConversation{
-			ID: h.id + "/" + c.id, Title: c.at.Format("2 January 2006"), CreatedAt: c.at,
-		}}
-		for _, m := range c.messages {
-			in.Conversation.Messages = append(in.Conversation.Messages, client.IngestMessage{
-				ID: m.id, Role: client.IngestMessageRole(m.role), Content: m.text, CreatedAt: m.at,
-			})
-		}
-		answer, err := retry(ctx, func() (*client.Response[client.Ingested], error) { return u.IngestConversation(ctx, nil, in) })
+	sent := slices.DeleteFunc(slices.Clone(h.chats), func(c conversation) bool { return len(c.messages) == 0 })
+	for _, c := range sent {
+		id, err := u.send(ctx, h.id, c)
 		if err != nil {
 			return out, fmt.Errorf("store %s of %s: %w", c.id, h.id, err)
 		}
-		id := answer.Body.ConversationID
 		out.chats = append(out.chats, id)
 		for i, m := range c.messages {
 			out.at[position{id, i}] = m.id
 			out.session[m.id] = id
 		}
 	}
-	return out, u.indexed(ctx)
+	if err := u.indexed(ctx); err != nil {
+		return out, err
+	}
+	for i, c := range sent {
+		if err := u.confirm(ctx, out.chats[i], c); err != nil {
+			return out, fmt.Errorf("%s of %s cannot be measured: %w", c.id, h.id, err)
+		}
+	}
+	return out, nil
+}
+
+// send stores a conversation and returns its id.
+func (u user) send(ctx context.Context, history string, c conversation) (string, error) {
+	in := client.IngestRequest{Platform: new(platform), Conversation: client.IngestConversation{
+		ID: history + "/" + c.id, Title: c.at.Format("2 January 2006"), CreatedAt: c.at,
+	}}
+	for _, m := range c.messages {
+		in.Conversation.Messages = append(in.Conversation.Messages, client.IngestMessage{
+			ID: m.id, Role: client.IngestMessageRole(m.role), Content: m.text, CreatedAt: m.at,
+		})
+	}
+	answer, err := retry(ctx, func() (*client.Response[client.Ingested], error) { return u.IngestConversation(ctx, nil, in) })
+	if err != nil {
+		return "", err
+	}
+	return answer.Body.ConversationID, nil
+}
+
+// confirm fails unless exactly the messages of a conversation are stored and searched. The server accepts a
+// conversation that is too long or exceeds the quota.
+func (u user) confirm(ctx context.Context, id string, c conversation) error {
+	answer, err := retry(ctx, func() (*client.Response[client.Conversation], error) {
+		return u.GetConversation(ctx, &client.GetConversationParams{ConversationID: id})
+	})
+	if err != nil {
+		return fmt.Errorf("read what is stored: %w", err)
+	}
+	if got := answer.Body.Status; got != client.ConversationStatusActive {
+		return fmt.Errorf("its status is %s", got)
+	}
+	got := answer.Body.Messages
+	if len(got) != len(c.messages) {
+		return fmt.Errorf("%d messages are stored, %d were sent", len(got), len(c.messages))
+	}
+	for i, m := range c.messages {
+		if got[i].Text != m.text {
+			return fmt.Errorf("message %s is stored with another text", m.id)
+		}
+	}
+	return nil
 }
 
 // indexed waits until searches are complete.
