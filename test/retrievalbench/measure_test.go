@@ -1,9 +1,13 @@
 package retrievalbench
 
 import (
+	"fmt"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -25,6 +29,30 @@ func TestMeasures(t *testing.T) {
 	}
 	if got := auc([]float64{3, 2}, []float64{1, 2}); got != 0.875 {
 		t.Errorf("AUC = %v, want 0.875", got)
+	}
+}
+
+// TestAverage has one answer for each pair of ranks of its two sources.
+func TestAverage(t *testing.T) {
+	t.Parallel()
+	var answers []answer
+	for i, ranks := range [][]int{{0, 3}, {2, 20}, {4, 24}, {7, 8}, {7, 30}, {15, 30}} {
+		a := answer{question: question{sources: []string{"0", "1"}}, took: time.Duration(60-10*i) * time.Millisecond}
+		for rank := range 40 {
+			a.passages = append(a.passages, passage{id: fmt.Sprint(slices.Index(ranks, rank))})
+		}
+		answers = append(answers, a)
+	}
+	r := average(answers, 0)
+	var got []float64
+	for _, percent := range []float64{r.Any5, r.Any10, r.Any25, r.All5, r.All10, r.All25} {
+		got = append(got, math.Round(percent*6/100))
+	}
+	if d := cmp.Diff([]float64{3, 5, 6, 1, 2, 4}, got); d != "" {
+		t.Errorf("answers with any and all sources among the first 5, 10 and 25: -want +got\n%s", d)
+	}
+	if d := cmp.Diff([]float64{40, 60}, []float64{r.LatencyP50, r.LatencyP95}); d != "" {
+		t.Errorf("p50 and p95 in milliseconds: -want +got\n%s", d)
 	}
 }
 

@@ -26,15 +26,20 @@ type report struct {
 	LatencyP95 float64            `json:"latencyP95Ms"`
 }
 
-// row is the mean over the answerable questions of a category, in percent.
+// row is the mean over the answerable questions of a category, in percent: R of the share of the evidence,
+// Any and All of the questions with some and all of it.
 type row struct {
 	Questions     int     `json:"questions"`
 	R5            float64 `json:"recall5"`
 	R10           float64 `json:"recall10"`
 	R25           float64 `json:"recall25"`
 	R40           float64 `json:"recall40"`
+	Any5          float64 `json:"any5"`
 	Any10         float64 `json:"any10"`
+	Any25         float64 `json:"any25"`
+	All5          float64 `json:"all5"`
 	All10         float64 `json:"all10"`
+	All25         float64 `json:"all25"`
 	SessionHit1   float64 `json:"sessionHit1"`
 	SessionR5     float64 `json:"sessionRecall5"`
 	Within500     float64 `json:"within500"`
@@ -42,6 +47,8 @@ type row struct {
 	Within2000    float64 `json:"within2000"`
 	TokensAt10    float64 `json:"tokensAt10"`
 	KeptThreshold float64 `json:"recall10AboveThreshold"`
+	LatencyP50    float64 `json:"latencyP50Ms"`
+	LatencyP95    float64 `json:"latencyP95Ms"`
 }
 
 // factCategories are BEAM's questions about facts.
@@ -66,11 +73,13 @@ func average(answers []answer, threshold float64) row {
 		})
 	}
 	at := func(n int) float64 { return mean(func(a answer) float64 { return a.recall(n) }) }
+	some := func(n int) float64 { return is(func(a answer) bool { return a.recall(n) > 0 }) }
+	all := func(n int) float64 { return is(func(a answer) bool { return a.recall(n) == 1 }) }
 	within := func(n int) float64 { return mean(func(a answer) float64 { return a.within(n) }) }
 	return row{
 		Questions: len(answers), R5: at(depths[0]), R10: at(depths[1]), R25: at(depths[2]), R40: at(depths[3]),
-		Any10:       is(func(a answer) bool { return a.recall(10) > 0 }),
-		All10:       is(func(a answer) bool { return a.recall(10) == 1 }),
+		Any5: some(depths[0]), Any10: some(depths[1]), Any25: some(depths[2]),
+		All5: all(depths[0]), All10: all(depths[1]), All25: all(depths[2]),
 		SessionHit1: is(answer.sessionHit), SessionR5: mean(func(a answer) float64 { return a.sessionRecall(5) }),
 		Within500: within(budgets[0]), Within1000: within(budgets[1]), Within2000: within(budgets[2]),
 		TokensAt10: mean(func(a answer) float64 { return float64(a.tokens(10)) }) / 100,
@@ -78,7 +87,16 @@ func average(answers []answer, threshold float64) row {
 			a.passages = slices.DeleteFunc(slices.Clone(a.passages), func(p passage) bool { return p.score < threshold })
 			return a.recall(10)
 		}),
+		LatencyP50: ms(quantile(took(answers), 0.5)), LatencyP95: ms(quantile(took(answers), 0.95)),
 	}
+}
+
+func took(answers []answer) []time.Duration {
+	var out []time.Duration
+	for _, a := range answers {
+		out = append(out, a.took)
+	}
+	return out
 }
 
 // summarize fills the measures of a report.
@@ -87,10 +105,8 @@ func (r *report) summarize(answers []answer) {
 	var answerable []answer
 	var with []float64
 	without := map[string][]float64{} // by category
-	var took []time.Duration
 	by := map[string][]answer{}
 	for _, a := range answers {
-		took = append(took, a.took)
 		if len(a.sources) == 0 {
 			without[a.category] = append(without[a.category], a.best())
 			continue
@@ -116,7 +132,7 @@ func (r *report) summarize(answers []answer) {
 		r.Extra[category+": nothing found, percent"] = percentBelow(scores, r.Threshold)
 	}
 	r.Extra["answerable: evidence of the first ten lost, percent"] = lost(answerable, r.Threshold)
-	r.LatencyP50, r.LatencyP95 = ms(quantile(took, 0.5)), ms(quantile(took, 0.95))
+	r.LatencyP50, r.LatencyP95 = ms(quantile(took(answers), 0.5)), ms(quantile(took(answers), 0.95))
 }
 
 // compareStatements measures the order of updated facts and both sides of
@@ -184,10 +200,14 @@ func (r report) String() string {
 	fmt.Fprintf(&b, "%s (%s, sha256 %s, %d messages), ranking %s, model %s, server %s; latency p50 %.1f ms, p95 %.1f ms\n",
 		r.Dataset, r.Format, r.Hash, r.Units, r.Ranking, r.Model, r.Server, r.LatencyP50, r.LatencyP95)
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "category\tn\tR@5\tR@10\tany@10\tall@10\tR@25\tR@40\tin 500\tin 1k\tin 2k\ttokens@10\tsession Hit@1\tsession R@5\tR@10 kept\t")
+	fmt.Fprintln(w, "category\tn\tR@5\tany@5\tall@5\tR@10\tany@10\tall@10\tR@25\tany@25\tall@25\tR@40\t"+
+		"in 500\tin 1k\tin 2k\ttokens@10\tsession Hit@1\tsession R@5\tR@10 kept\tp50 ms\tp95 ms\t")
 	line := func(name string, x row) {
-		fmt.Fprintf(w, "%s\t%d\t%.1f\t%.1f\t%.1f\t%.1f\t%.1f\t%.1f\t%.1f\t%.1f\t%.1f\t%.0f\t%.1f\t%.1f\t%.1f\t\n", name, x.Questions, x.R5, x.R10,
-			x.Any10, x.All10, x.R25, x.R40, x.Within500, x.Within1000, x.Within2000, x.TokensAt10, x.SessionHit1, x.SessionR5, x.KeptThreshold)
+		fmt.Fprintf(w, "%s\t%d\t", name, x.Questions)
+		for _, percent := range []float64{x.R5, x.Any5, x.All5, x.R10, x.Any10, x.All10, x.R25, x.Any25, x.All25, x.R40, x.Within500, x.Within1000, x.Within2000} {
+			fmt.Fprintf(w, "%.1f\t", percent)
+		}
+		fmt.Fprintf(w, "%.0f\t%.1f\t%.1f\t%.1f\t%.1f\t%.1f\t\n", x.TokensAt10, x.SessionHit1, x.SessionR5, x.KeptThreshold, x.LatencyP50, x.LatencyP95)
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Categories)) {
 		line(name, r.Categories[name])
