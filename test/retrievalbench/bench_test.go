@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/mnemo-dev/mnemo/api/client"
-	"github.com/mnemo-dev/mnemo/internal/embed"
+	"github.com/mnemo-dev/mnemo/internal/postgres"
 	"github.com/mnemo-dev/mnemo/internal/retrieve"
 	"github.com/mnemo-dev/mnemo/test/installation"
 )
@@ -46,10 +46,10 @@ func TestRetrieval(t *testing.T) {
 			sets = append(sets, d)
 		}
 	}
-	url, secret := *server, *token
+	url, secret, model := *server, *token, "of the server"
 	if url == "" {
 		s := installation.ServeLocal(t, "reader")
-		url, secret = s.URL, s.Tokens["reader"]
+		url, secret, model = s.URL, s.Tokens["reader"], modelOf(t, s.DB)
 	}
 	u := connect(t, url, secret)
 	var reports []report
@@ -57,10 +57,7 @@ func TestRetrieval(t *testing.T) {
 		answers := answersOf(t, u, d)
 		for ranking := range strings.SplitSeq(*rankings, ",") {
 			r := report{Dataset: d.name, Format: d.format, Hash: d.hash, Ranking: ranking, Threshold: *threshold,
-				Server: cmp.Or(*server, "started for the test"), Model: embed.DefaultModel}
-			if *server != "" {
-				r.Model = "of the server"
-			}
+				Server: cmp.Or(*server, "started for the test"), Model: model}
 			for _, h := range d.histories {
 				for _, c := range h.chats {
 					r.Units += len(c.messages)
@@ -84,6 +81,19 @@ func TestRetrieval(t *testing.T) {
 	if err := os.WriteFile(*jsonFile, append(raw, '\n'), 0o644); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// modelOf returns the embedding model whose vectors a server stores.
+func modelOf(t *testing.T, db *postgres.DB) string {
+	t.Helper()
+	used, err := db.UsedGenerations(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(used) != 1 {
+		t.Fatalf("the server stores vectors of %d models, want 1: %v", len(used), used)
+	}
+	return used[0].Model
 }
 
 // answersOf asks every question of a dataset with each ranking.
