@@ -2,10 +2,11 @@
 
     python hack/ranking/fit.py UNITS MODEL CACHE > internal/retrieve/weights.json
 
-UNITS is a JSON list of histories: {"id", "set": "locomo" | "beam", "convs": [{"messages": [{"id", "role", "text", "time"}]}],
-"units": [{"c": conversation, "m": message, "t": piece}], "qs": [{"q", "ev": [ids]}]}; the pieces are those of retrieve.Split.
-MODEL is a directory with model.onnx and tokenizer.json (e5-small-v2 int8), CACHE one for the embeddings.
-Needs numpy, scipy, onnxruntime, tokenizers and snowballstemmer. The features are those of internal/retrieve/features.go;
+UNITS is the output of `go run ./hack/ranking FILE...`, a JSON list of histories: {"id", "set": "locomo" | "beam",
+"convs": [{"messages": [{"id", "role", "text", "time"}]}], "units": [{"c": conversation, "m": message, "t": piece}],
+"qs": [{"q", "cat", "ev": [ids], "groups": {name: [ids]}}]}; the pieces are those of retrieve.Split. Never commit it.
+MODEL is a directory with model.onnx and tokenizer.json (e5-small-v2 int8), CACHE one for the embeddings, by history: empty it after
+a new export. Needs the packages in requirements.txt. The features are those of internal/retrieve/features.go;
 a listwise softmax over the candidates of each question is fitted with L2 regularization: first with the features in NAMES, then
 also with those in CONTEXT, of which near is the first score of a neighbour. It prints the recall at 10 of each history with
 weights learned without it to stderr, and the weights learned from all to stdout.

@@ -2,7 +2,7 @@
 
     python hack/ranking/relevance.py UNITS MODEL CACHE PAIRS > internal/retrieve/relevance.json
 
-UNITS, MODEL and CACHE are those of fit.py; PAIRS is test/e2e/testdata/paraphrases.tsv. Needs scikit-learn too. Relevant are the sources
+UNITS, MODEL and CACHE are those of fit.py; PAIRS is test/e2e/testdata/paraphrases.tsv. Relevant are the sources
 of the questions, memories asked for by a paraphrase, and texts asked for by rare words. Irrelevant is everything for gibberish, questions
 about other topics, questions of other histories, rare words of other histories, and paraphrases without their memory. The
 threshold is the highest below which at most 3 % of the relevant questions fall, in held-out histories. It prints how

@@ -2,8 +2,8 @@
 
     python hack/ranking/updates.py UNITS MODEL CACHE
 
-UNITS, MODEL and CACHE are those of fit.py; each question of BEAM also has "cat" and "groups" (original_info and updated_info, lists of
-ids). Histories are ranked with weights learned without them. It prints the recall of the fact categories and the share of the
+UNITS, MODEL and CACHE are those of fit.py. Updates are the questions of BEAM with the groups original_info and updated_info. Histories
+are ranked with weights learned without them. It prints the recall of the fact categories and the share of the
 updates whose newer statement ranks first, without the rule, with it, and with one of its constants changed.
 """
 

@@ -136,6 +136,14 @@ func parseBEAM(item map[string]json.RawMessage) (history, error) {
 	return h, err
 }
 
+// Groups of the sources of a probe.
+const (
+	originalInfo    = "original_info"
+	updatedInfo     = "updated_info"
+	firstStatement  = "first_statement"
+	secondStatement = "second_statement"
+)
+
 func (h *history) parseProbes(raw json.RawMessage) error {
 	var probes []struct {
 		Category, Question string
@@ -148,8 +156,8 @@ func (h *history) parseProbes(raw json.RawMessage) error {
 	for _, p := range probes {
 		h.questions = append(h.questions, question{
 			category: p.Category, text: p.Question, sources: ids(p.Sources),
-			older: ids(p.Groups["original_info"]), newer: ids(p.Groups["updated_info"]),
-			first: ids(p.Groups["first_statement"]), second: ids(p.Groups["second_statement"]),
+			older: ids(p.Groups[originalInfo]), newer: ids(p.Groups[updatedInfo]),
+			first: ids(p.Groups[firstStatement]), second: ids(p.Groups[secondStatement]),
 		})
 	}
 	return nil

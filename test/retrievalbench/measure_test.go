@@ -3,8 +3,6 @@ package retrievalbench
 import (
 	"fmt"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -56,6 +54,15 @@ func TestAverage(t *testing.T) {
 	}
 }
 
+// Small files in both formats.
+const (
+	locomoSet = `[{"sample_id":"c","conversation":{"speaker_a":"Ann","session_1":[{"speaker":"Ann","dia_id":"D1:1","text":"Hi"},{"speaker":"Bo","dia_id":"D1:2","text":"Yes"}],
+	"session_1_date_time":"1:56 pm on 8 May, 2023"},"qa":[{"question":"Who?","evidence":["D1:1; D:1:2"],"category":4},
+	{"question":"No answer","evidence":["D1:1"],"category":5},{"question":"Unknown source","evidence":["D9:9"],"category":1}]}]`
+	beamSet = `[{"id":"b","sessions":[[{"id":0,"role":"user","text":"Hi","date":"2024-03-15"}]],"probes":[{"category":"abstention","question":"?","sources":[]},
+	{"category":"knowledge_update","question":"?","sources":[0],"groups":{"updated_info":[0]}}]}]`
+)
+
 func TestLoad(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -63,24 +70,17 @@ func TestLoad(t *testing.T) {
 		want        []string // sources of the questions
 	}{
 		"LoCoMo": {
-			`[{"sample_id":"c","conversation":{"speaker_a":"Ann","session_1":[{"speaker":"Ann","dia_id":"D1:1","text":"Hi"},{"speaker":"Bo","dia_id":"D1:2","text":"Yes"}],
-			"session_1_date_time":"1:56 pm on 8 May, 2023"},"qa":[{"question":"Who?","evidence":["D1:1; D:1:2"],"category":4},
-			{"question":"No answer","evidence":["D1:1"],"category":5},{"question":"Unknown source","evidence":["D9:9"],"category":1}]}]`,
+			locomoSet,
 			"LoCoMo", []string{"D1:1", "D1:2"},
 		},
 		"BEAM": {
-			`[{"id":"b","sessions":[[{"id":0,"role":"user","text":"Hi","date":"2024-03-15"}]],"probes":[{"category":"abstention","question":"?","sources":[]},
-			{"category":"knowledge_update","question":"?","sources":[0],"groups":{"updated_info":[0]}}]}]`,
+			beamSet,
 			"BEAM", []string{"0"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			file := filepath.Join(t.TempDir(), "set.json")
-			if err := os.WriteFile(file, []byte(tc.raw), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			d, err := load(file)
+			d, err := load(writeSet(t, tc.raw))
 			if err != nil {
 				t.Fatal(err)
 			}
