@@ -9,9 +9,7 @@ import (
 
 	"github.com/mnemo-dev/mnemo/internal/audit"
 	"github.com/mnemo-dev/mnemo/internal/chat"
-	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/postgres/db"
-	"github.com/mnemo-dev/mnemo/internal/queue"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
@@ -57,7 +55,7 @@ func (c Conversations) SetFlags(ctx context.Context, scope tenant.Scope, ids []s
 		if err := appendAudit(ctx, q, scope, audit.ConversationUpdate, out...); err != nil || changed == 0 {
 			return err
 		}
-		return c.DB.rebalanceOrEnqueue(ctx, tx, q, scope.Tenant)
+		return c.DB.rebalanceOrEnqueue(ctx, tx, q, scope)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("set flags: %w", err)
@@ -173,100 +171,4 @@ func addConversations(ctx context.Context, q *db.Queries, scope tenant.Scope, c 
 		return fmt.Errorf("count conversations: %w", err)
 	}
 	return nil
-}
-
-// Rebalance activates and blocks conversations of a tenant until they match its
-// quota, in several transactions. It is idempotent, and does nothing for a
-// tenant that no longer exists.
-func (d *DB) Rebalance(ctx context.Context, id tenant.ID) error {
-	for total := 0; ; {
-		var changed int
-		err := d.inTenant(ctx, id, func(tx pgx.Tx, q *db.Queries) error {
-			var err error
-			changed, err = d.rebalance(ctx, tx, q, id)
-			if total += changed; err != nil || total == 0 || changed > 0 {
-				return err
-			}
-			return q.NotifyOperator(ctx, string(id)) // which reports the usage
-		})
-		if fault.Is(err, fault.NotFound) {
-			return nil
-		}
-		if err != nil || changed == 0 {
-			return err
-		}
-	}
-}
-
-// rebalanceOrEnqueue re-balances one batch and commits a job for the rest.
-func (d *DB) rebalanceOrEnqueue(ctx context.Context, tx pgx.Tx, q *db.Queries, id tenant.ID) error {
-	n, err := d.rebalance(ctx, tx, q, id)
-	if err != nil || n < rebalanceBatch {
-		return err
-	}
-	return d.insertJob(ctx, tx, queue.Backlog, tenant.RebalanceArgs{Tenant: id})
-}
-
-// rebalance activates or blocks one batch of the tenant's conversations and
-// returns their number: 0 if they match the quota. The transaction may have the
-// scope of a single user of the tenant.
-func (d *DB) rebalance(ctx context.Context, tx pgx.Tx, q *db.Queries, id tenant.ID) (int, error) {
-	usage, err := q.LockUsage(ctx, string(id))
-	if err != nil {
-		return 0, fmt.Errorf("lock usage: %w", orUnknown(err, id))
-	}
-	quota, err := q.GetQuota(ctx, string(id))
-	if err != nil {
-		return 0, fmt.Errorf("read quota: %w", err)
-	}
-	// The quota is the tenant's: widen the scope to all its users meanwhile.
-	user, err := q.CurrentScopeUser(ctx)
-	if err != nil {
-		return 0, fmt.Errorf("read scope: %w", err)
-	}
-	if err := q.SetScope(ctx, db.SetScopeParams{Tenant: string(id), UserID: allUsers}); err != nil {
-		return 0, fmt.Errorf("widen scope: %w", err)
-	}
-	list, err := nextTransitions(ctx, q, id, usage.Conversations, quota)
-	if err != nil {
-		return 0, fmt.Errorf("re-balance conversations: %w", err)
-	}
-	changed, err := d.setStatus(ctx, tx, q, id, list)
-	if err != nil {
-		return 0, fmt.Errorf("re-balance conversations: %w", err)
-	}
-	if err := q.SetScope(ctx, db.SetScopeParams{Tenant: string(id), UserID: user}); err != nil {
-		return 0, fmt.Errorf("narrow scope: %w", err)
-	}
-	return changed, nil
-}
-
-// nextTransitions returns one batch of transitions towards the quota: users over
-// their own quota come before the tenant's, which chat.Rebalance decides.
-func nextTransitions(ctx context.Context, q *db.Queries, id tenant.ID, active int64, quota db.Quota) ([]transition, error) {
-	over, err := q.OverUserQuota(ctx, db.OverUserQuotaParams{TenantID: string(id), Hard: quota.UserConversations, Batch: rebalanceBatch})
-	if err != nil {
-		return nil, err
-	}
-	if len(over) > 0 {
-		return collect(over, func(r db.OverUserQuotaRow) transition { return block(r.UserID, r.ID) }), nil
-	}
-	n := chat.Rebalance(active, quota.Conversations, rebalanceBatch)
-	switch {
-	case n < 0:
-		rows, err := q.OldestActive(ctx, db.OldestActiveParams{TenantID: string(id), Batch: integer(-n)})
-		return collect(rows, func(r db.OldestActiveRow) transition { return block(r.UserID, r.ID) }), err
-	case n > 0:
-		rows, err := q.NewestBlocked(ctx, db.NewestBlockedParams{TenantID: string(id), Hard: quota.UserConversations, Batch: integer(n)})
-		return collect(rows, func(r db.NewestBlockedRow) transition { return activate(r.UserID, r.ID) }), err
-	}
-	return nil, nil
-}
-
-func activate(user int64, id string) transition {
-	return transition{user: user, id: id, before: chat.Blocked, after: chat.Active}
-}
-
-func block(user int64, id string) transition {
-	return transition{user: user, id: id, before: chat.Active, after: chat.Blocked}
 }

@@ -74,8 +74,7 @@ func (w *conversationWriter) charge(ctx context.Context, storage int64, counts c
 	return addConversations(ctx, w.q, w.scope, counts)
 }
 
-// write writes the conversations and messages of changes. The units are written
-// by writeUnits, which needs the state of the conversations after a re-balance.
+// write writes the conversations and messages of changes.
 func (w *conversationWriter) write(ctx context.Context, changes ...chat.Change) error {
 	var inserts []chat.Conversation
 	for _, c := range changes {

@@ -94,11 +94,15 @@ func (w *conversationWriter) plan(ctx context.Context, u chat.Upsert) (chat.Chan
 	return chat.Plan(before, messages[before.ID], u, id), nil
 }
 
-// writeOne writes a change and re-balances the quota. It returns the
-// conversation with its new state.
+// writeOne writes a change. It returns the conversation with its state.
 func (w *conversationWriter) writeOne(ctx context.Context, change chat.Change) (chat.Conversation, error) {
 	var counts chat.StatusCounts
-	if change.Created() {
+	if change.Created() { // nothing else changes the number of active conversations
+		b, err := getBalance(ctx, w.q, w.scope)
+		if err != nil {
+			return chat.Conversation{}, err
+		}
+		change.After.Status = b.stateOfNew()
 		counts.Move("", change.After.Status)
 	}
 	if err := w.charge(ctx, change.Storage(), counts); err != nil {
@@ -107,16 +111,6 @@ func (w *conversationWriter) writeOne(ctx context.Context, change chat.Change) (
 	if err := w.write(ctx, change); err != nil {
 		return chat.Conversation{}, err
 	}
-	if err := w.db.rebalanceOrEnqueue(ctx, w.tx, w.q, w.scope.Tenant); err != nil {
-		return chat.Conversation{}, err
-	}
-	row, err := w.q.GetConversation(ctx, db.GetConversationParams{
-		TenantID: string(w.scope.Tenant), UserID: int64(w.scope.User), ID: change.After.ID,
-	})
-	if err != nil {
-		return chat.Conversation{}, fmt.Errorf("read conversation: %w", err)
-	}
-	change.After = toConversation(row)
 	units, err := w.writeUnits(ctx, change)
 	if err != nil {
 		return chat.Conversation{}, err
@@ -242,7 +236,7 @@ func (c Conversations) delete(ctx context.Context, tx pgx.Tx, q *db.Queries, sco
 	if err := c.remove(ctx, tx, q, scope, ids, out); err != nil || len(out.IDs) == 0 {
 		return err
 	}
-	return c.DB.rebalanceOrEnqueue(ctx, tx, q, scope.Tenant)
+	return c.DB.rebalanceOrEnqueue(ctx, tx, q, scope)
 }
 
 // remove deletes conversations and adds them to out.

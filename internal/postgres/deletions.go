@@ -216,7 +216,7 @@ func (c Conversations) Undelete(ctx context.Context, scope tenant.Scope, deletio
 		if err := appendAudit(ctx, q, scope, audit.ConversationUndelete, ids...); err != nil {
 			return err
 		}
-		return c.DB.rebalanceOrEnqueue(ctx, tx, q, scope.Tenant)
+		return c.DB.rebalanceOrEnqueue(ctx, tx, q, scope)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("undelete conversations: %w", err)

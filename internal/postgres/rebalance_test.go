@@ -7,6 +7,8 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/mnemo-dev/mnemo/internal/chat"
+	"github.com/mnemo-dev/mnemo/internal/postgres/postgrestest"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
@@ -82,4 +84,74 @@ func TestRebalanceMatchesTheQuota(t *testing.T) {
 	if got.blocked != each {
 		t.Errorf("blocked conversations of the other tenant = %d, want %d", got.blocked, each)
 	}
+}
+
+// Changing a user's conversations reads no other users of the tenant, and none of their conversations, while nothing is blocked.
+func TestChangesReadNoConversationsOfOthers(t *testing.T) {
+	t.Parallel()
+	d := postgrestest.Create(t)
+	b := setupIn(t, d, func(q *tenant.Quota) { q.UserConversations, q.Users = 3, tenant.NoLimit })
+	const others, few = 2000, 50
+	b.fillUsers(t, b.application(t, 0, webApplication()), others)
+	exec(t, b.owner, `with added as (
+			insert into conversations (tenant_id, user_id, id, external_id, platform, status, import_id, created_at, updated_at)
+			select tenant_id, id, gen_random_uuid(), 'one', 'custom', 'active', gen_random_uuid(), now(), now() from users where kind = 'application_user'
+			returning tenant_id, user_id), counted as (
+			update users u set conversations = 1 from added a where u.tenant_id = a.tenant_id and u.id = a.user_id)
+		update usage set conversations = conversations + $2 where tenant_id = $1`, b.users[0].Tenant, others)
+	exec(t, b.owner, "analyze users, conversations")
+	b.Close()
+	scope := b.users[0]
+	var ids []string
+	for _, step := range []struct {
+		name string
+		do   func(*testBundle)
+		want string
+	}{
+		{"three new conversations", func(b *testBundle) {
+			for i := range 3 {
+				ids = append(ids, b.upsert(t, scope, newConversation(fmt.Sprint(i), i, 2)).Conversation.ID)
+			}
+		}, "aaa"},
+		{"new messages", func(b *testBundle) { b.upsert(t, scope, newConversation("0", 0, 3)) }, "aaa"},
+		{"exclusion", func(b *testBundle) { b.setFlags(t, scope, chat.Flags{Excluded: yes()}, ids[0]) }, "eaa"},
+		{"a new conversation in its place", func(b *testBundle) { b.upsert(t, scope, newConversation("3", 3, 1)) }, "eaaa"},
+		{"inclusion over the quota", func(b *testBundle) { b.setFlags(t, scope, chat.Flags{Excluded: no()}, ids[0]) }, "baaa"},
+		{"deletion of a blocked conversation", func(b *testBundle) {
+			if _, err := b.Conversations().Delete(t.Context(), scope, ids[:1]); err != nil {
+				t.Fatal(err)
+			}
+		}, "aaa"},
+	} {
+		var got string
+		rows := b.rowsRead(t, d, func(own *testBundle) { step.do(own); got = own.statuses(t, scope) })
+		if rows == 0 || rows > few {
+			t.Errorf("%s: %d rows of users and conversations are read, want 1 to %d", step.name, rows, few)
+		}
+		if got != step.want {
+			t.Errorf("%s: %s, want %s", step.name, got, step.want)
+		}
+	}
+}
+
+// rowsRead returns the number of rows of users and conversations that do reads with connections of its own. PostgreSQL
+// reports them when a connection ends.
+func (b *testBundle) rowsRead(t *testing.T, d postgrestest.Database, do func(*testBundle)) int {
+	t.Helper()
+	exec(t, b.owner, "select pg_stat_force_next_flush()") // of what the owner has read
+	await := func() {
+		exec(t, b.owner, `do $$ begin while exists (select from pg_stat_activity where datname = current_database() and usename <> current_user) loop
+			perform pg_sleep(0.005), pg_stat_clear_snapshot(); end loop; end $$`)
+	}
+	count := func() int {
+		return b.count(t, "select sum(seq_tup_read + idx_tup_fetch) from pg_stat_user_tables where relname in ('users', 'conversations')")
+	}
+	await()
+	before := count()
+	own := *b
+	own.DB = postgrestest.Open(t, d)
+	do(&own)
+	own.Close()
+	await()
+	return count() - before
 }

@@ -39,15 +39,40 @@ func (q *Queries) AddUserConversations(ctx context.Context, arg AddUserConversat
 	return err
 }
 
-const currentScopeUser = `-- name: CurrentScopeUser :one
-select coalesce(current_setting('mnemo.user', true), '')::text
+const getBalance = `-- name: GetBalance :one
+select u.conversations as active, u.blocked, q.conversations as hard, q.user_conversations as user_hard,
+    coalesce((select x.conversations from users x where x.tenant_id = u.tenant_id and x.id = $1), 0)::bigint as active_of_user,
+    coalesce(current_setting('mnemo.user', true), '')::text as scope
+from usage u join quotas q on q.tenant_id = u.tenant_id where u.tenant_id = $2
 `
 
-func (q *Queries) CurrentScopeUser(ctx context.Context) (string, error) {
-	row := q.db.QueryRow(ctx, currentScopeUser)
-	var column_1 string
-	err := row.Scan(&column_1)
-	return column_1, err
+type GetBalanceParams struct {
+	UserID   int64
+	TenantID string
+}
+
+type GetBalanceRow struct {
+	Active       int64
+	Blocked      int64
+	Hard         int64
+	UserHard     int64
+	ActiveOfUser int64
+	Scope        string
+}
+
+// The active and blocked conversations with the quotas, and the scope. active_of_user is 0 for user 0, which is all users.
+func (q *Queries) GetBalance(ctx context.Context, arg GetBalanceParams) (GetBalanceRow, error) {
+	row := q.db.QueryRow(ctx, getBalance, arg.UserID, arg.TenantID)
+	var i GetBalanceRow
+	err := row.Scan(
+		&i.Active,
+		&i.Blocked,
+		&i.Hard,
+		&i.UserHard,
+		&i.ActiveOfUser,
+		&i.Scope,
+	)
+	return i, err
 }
 
 const lockConversationStates = `-- name: LockConversationStates :many
@@ -166,6 +191,37 @@ func (q *Queries) OldestActive(ctx context.Context, arg OldestActiveParams) ([]O
 	return items, nil
 }
 
+const oldestActiveOfUser = `-- name: OldestActiveOfUser :many
+select id from conversations where tenant_id = $1 and user_id = $2 and status = 'active'
+order by updated_at, id limit $3
+`
+
+type OldestActiveOfUserParams struct {
+	TenantID string
+	UserID   int64
+	Batch    int32
+}
+
+func (q *Queries) OldestActiveOfUser(ctx context.Context, arg OldestActiveOfUserParams) ([]string, error) {
+	rows, err := q.db.Query(ctx, oldestActiveOfUser, arg.TenantID, arg.UserID, arg.Batch)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []string{}
+	for rows.Next() {
+		var id string
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const overUserQuota = `-- name: OverUserQuota :many
 with ranked as (
     select c.user_id, c.id, row_number() over (partition by c.user_id order by c.updated_at, c.id) as n
@@ -188,7 +244,7 @@ type OverUserQuotaRow struct {
 	ID     string
 }
 
-// The oldest active conversations of users over their quota.
+// The oldest active conversations of all users over their quota. Reads all users of the tenant.
 func (q *Queries) OverUserQuota(ctx context.Context, arg OverUserQuotaParams) ([]OverUserQuotaRow, error) {
 	rows, err := q.db.Query(ctx, overUserQuota, arg.TenantID, arg.Hard, arg.Batch)
 	if err != nil {

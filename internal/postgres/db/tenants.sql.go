@@ -212,27 +212,6 @@ func (q *Queries) FindUpToDateTenant(ctx context.Context, arg FindUpToDateTenant
 	return items, nil
 }
 
-const getQuota = `-- name: GetQuota :one
-select tenant_id, memories, conversations, storage, users, requests_per_minute, list_tokens, user_memories, user_conversations from quotas where tenant_id = $1
-`
-
-func (q *Queries) GetQuota(ctx context.Context, tenantID string) (Quota, error) {
-	row := q.db.QueryRow(ctx, getQuota, tenantID)
-	var i Quota
-	err := row.Scan(
-		&i.TenantID,
-		&i.Memories,
-		&i.Conversations,
-		&i.Storage,
-		&i.Users,
-		&i.RequestsPerMinute,
-		&i.ListTokens,
-		&i.UserMemories,
-		&i.UserConversations,
-	)
-	return i, err
-}
-
 const getUsage = `-- name: GetUsage :one
 select u.memories, u.conversations, u.blocked, u.storage,
     ((select count(*) from users x where x.tenant_id = u.tenant_id and x.kind = 'user' and x.active) + u.application_users)::bigint as users

@@ -7,11 +7,15 @@ order by id for update;
 update conversations set pinned = @pinned
 where tenant_id = @tenant_id and user_id = @user_id and id = any(@ids::uuid[]) and pinned <> @pinned;
 
--- name: CurrentScopeUser :one
-select coalesce(current_setting('mnemo.user', true), '')::text;
+-- name: GetBalance :one
+-- The active and blocked conversations with the quotas, and the scope. active_of_user is 0 for user 0, which is all users.
+select u.conversations as active, u.blocked, q.conversations as hard, q.user_conversations as user_hard,
+    coalesce((select x.conversations from users x where x.tenant_id = u.tenant_id and x.id = @user_id), 0)::bigint as active_of_user,
+    coalesce(current_setting('mnemo.user', true), '')::text as scope
+from usage u join quotas q on q.tenant_id = u.tenant_id where u.tenant_id = @tenant_id;
 
 -- name: OverUserQuota :many
--- The oldest active conversations of users over their quota.
+-- The oldest active conversations of all users over their quota. Reads all users of the tenant.
 with ranked as (
     select c.user_id, c.id, row_number() over (partition by c.user_id order by c.updated_at, c.id) as n
     from conversations c
@@ -20,6 +24,10 @@ with ranked as (
 )
 select r.user_id, r.id from ranked r join users u on u.tenant_id = @tenant_id and u.id = r.user_id
 where r.n <= u.conversations - @hard limit @batch;
+
+-- name: OldestActiveOfUser :many
+select id from conversations where tenant_id = @tenant_id and user_id = @user_id and status = 'active'
+order by updated_at, id limit @batch;
 
 -- name: OldestActive :many
 select user_id, id from conversations where tenant_id = @tenant_id and status = 'active' order by updated_at, id limit @batch;

@@ -41,9 +41,6 @@ where (q.memories, q.conversations, q.storage, q.users, q.requests_per_minute, q
     is distinct from (excluded.memories, excluded.conversations, excluded.storage, excluded.users,
         excluded.requests_per_minute, excluded.list_tokens, excluded.user_memories, excluded.user_conversations);
 
--- name: GetQuota :one
-select * from quotas where tenant_id = @tenant_id;
-
 -- name: GetUsage :one
 select u.memories, u.conversations, u.blocked, u.storage,
     ((select count(*) from users x where x.tenant_id = u.tenant_id and x.kind = 'user' and x.active) + u.application_users)::bigint as users
