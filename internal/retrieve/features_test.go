@@ -2,11 +2,14 @@ package retrieve
 
 import (
 	"math"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 )
 
@@ -42,11 +45,56 @@ func TestTerms(t *testing.T) {
 		"studies, studied":                 {"study", "study"},
 		"Anna's plan; planned":             {"anna", "plan", "plan"},
 		"東京都":                              {"東京", "京都"},
+		"黒い猫を飼う":                           {"黒", "猫", "飼"},
+		"iPhoneを買いました":                     {"iphon", "買", "いま", "まし", "した"},
+		"고양이를 집에":                          {"고양", "양이", "이를", "집", "집에"},
+		"ทดสอบ":                            {"ทด", "ดส", "สอ", "อบ"},
 		"Die Steuererklärung":              {"die", "steuererklärung"},
 		"":                                 nil,
 	} {
 		if d := cmp.Diff(want, terms(text)); d != "" {
 			t.Errorf("terms of %q: -want +got\n%s", text, d)
+		}
+	}
+}
+
+// Texts without scripts that are split have one term per word.
+func TestTermsOfWords(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("testdata/*")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d files: %v", len(files), err)
+	}
+	texts := []string{"L’école d'été, naïve Steuererklärung", "Привет, мир", "snake_case don't 4:30 x2"}
+	for _, name := range files {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts = append(texts, strings.Split(string(data), "\n")...)
+	}
+	for _, text := range texts {
+		var want []string
+		for _, w := range plainWords(text) {
+			if s := stem(w); s != "" {
+				want = append(want, s)
+			}
+		}
+		if d := cmp.Diff(want, terms(text), cmpopts.EquateEmpty()); d != "" {
+			t.Errorf("terms of %q: -want +got\n%s", text, d)
+		}
+	}
+}
+
+// A question covers what contains its words in another script or with other particles.
+func TestCoverageOfScripts(t *testing.T) {
+	t.Parallel()
+	for question, text := range map[string]string{
+		"iPhone": "iPhoneを買いました", "고양이": "고양이를 키워요", "猫": "黒猫を飼っている", "我过敏": "我过敏，对花生", "東京": "私は東京タワーに行った",
+	} {
+		c := comparison{query: Query{Kind: Memory, Text: question}}
+		if got := c.coverage(map[UnitID]Described{1: {ID: 1, Text: text}}, []Hit{{ID: 1}}); got[0] != 1 {
+			t.Errorf("%q covers %v of %q, want 1", text, got[0], question)
 		}
 	}
 }

@@ -1,9 +1,10 @@
 package retrieve
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 )
 
 // Highlight returns the parts of a text that contain the terms of a question, in order
@@ -16,29 +17,38 @@ func Highlight(question, text string) []Span {
 	if len(wanted) == 0 {
 		return nil
 	}
-	var out []Span
+	var found []Span
 	for _, w := range wordSpans(text) {
 		word := text[w.Start:w.End]
-		if r, _ := utf8.DecodeRuneInString(word); isLetterAlone(r) {
-			for _, p := range pairSpans(word) {
-				if wanted[word[p.Start:p.End]] {
-					out = appendSpan(out, Span{w.Start + p.Start, w.Start + p.End})
+		EachRun(word, func(s Script, part Span) {
+			run, at := word[part.Start:part.End], w.Start+part.Start
+			if s == NoScript && wanted[stem(strings.ToLower(run))] {
+				found = append(found, Span{at, at + len(run)})
+			}
+			if s == NoScript {
+				return
+			}
+			for _, p := range s.Indexed(run) {
+				if wanted[run[p.Start:p.End]] {
+					found = append(found, Span{at + p.Start, at + p.End})
 				}
 			}
-		} else if wanted[stem(strings.ToLower(word))] {
-			out = appendSpan(out, w)
+		})
+	}
+	return joinSpans(found)
+}
+
+// joinSpans sorts spans and joins those that touch.
+func joinSpans(spans []Span) (out []Span) {
+	slices.SortFunc(spans, func(a, b Span) int { return cmp.Compare(a.Start, b.Start) })
+	for _, s := range spans {
+		if last := len(out) - 1; last >= 0 && out[last].End >= s.Start {
+			out[last].End = max(out[last].End, s.End)
+		} else {
+			out = append(out, s)
 		}
 	}
 	return out
-}
-
-// appendSpan appends a span, or extends the last one if they touch.
-func appendSpan(spans []Span, s Span) []Span {
-	if last := len(spans) - 1; last >= 0 && spans[last].End >= s.Start {
-		spans[last].End = s.End
-		return spans
-	}
-	return append(spans, s)
 }
 
 // wordSpans returns the words of a text.
@@ -61,20 +71,4 @@ func wordSpans(text string) []Span {
 
 func isWordRune(r rune) bool {
 	return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.Is(unicode.M, r)
-}
-
-// pairSpans returns the pairs of adjacent characters of a word, or the only character.
-func pairSpans(word string) []Span {
-	var out []Span
-	before := -1
-	for i, r := range word {
-		if before >= 0 {
-			out = append(out, Span{before, i + utf8.RuneLen(r)})
-		}
-		before = i
-	}
-	if len(out) == 0 {
-		return []Span{{0, len(word)}}
-	}
-	return out
 }

@@ -20,6 +20,9 @@ func TestHighlight(t *testing.T) {
 		"Unicode":    {"ÉCOLE", "L’école est fermée.", []string{"école"}},
 		"NoSpaces":   {"東京駅", "明日は東京駅で会う", []string{"東京駅"}},
 		"OneOfPairs": {"東京", "京都と東京", []string{"東京"}},
+		"Mixed":      {"iphone", "昨日iPhoneを買いました", []string{"iPhone"}},
+		"Korean":     {"고양이 알레르기", "고양이를 키워요", []string{"고양이"}},
+		"Single":     {"猫", "黒猫を飼う", []string{"猫"}},
 		"Genitive":   {"Ana’s room", "Ana has a room.", []string{"Ana", "room"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -38,7 +41,7 @@ func TestHighlight(t *testing.T) {
 // Spans are in order, do not overlap and end between characters.
 func TestHighlightIsValid(t *testing.T) {
 	t.Parallel()
-	words := rapid.SliceOf(rapid.SampledFrom([]string{"train", "Trains ", "東京", "京", "ß€𝄞", " ", "-", "é", "\n", "\xff"}))
+	words := rapid.SliceOf(rapid.SampledFrom([]string{"train", "Trains ", "東京", "京", "ß€𝄞", "고양", "ー", "한", "かな", " ", "-", "é", "\n", "\xff"}))
 	rapid.Check(t, func(t *rapid.T) {
 		question, text, at := "", "", 0
 		for _, w := range words.Draw(t, "question") {

@@ -50,8 +50,8 @@ func appendWord(out []string, before, word string) []string {
 	return append(out, word)
 }
 
-// terms returns the stems of a text's words. A run of a script without spaces
-// becomes its pairs of characters.
+// terms returns the stems of a text's words. A run of a script without spaces becomes its pairs of
+// characters, as in a query.
 func terms(text string) []string { return stems(plainWords(text)) }
 
 func stems(words []string) []string {
@@ -59,33 +59,31 @@ func stems(words []string) []string {
 		return nil
 	}
 	out := make([]string, 0, len(words))
-	eachStem(words, func(term string) { out = append(out, term) })
+	eachStem(words, Script.Queried, func(term string) { out = append(out, term) })
 	return out
 }
 
-// eachStem calls do with the terms of words, in order.
-func eachStem(words []string, do func(term string)) {
-	for _, w := range words {
-		if r, _ := utf8.DecodeRuneInString(w); isLetterAlone(r) {
-			for _, pair := range pairs(w) {
-				do(pair)
+// eachStem calls do with the terms of words, in order. words selects those of a script
+// without spaces.
+func eachStem(list []string, words func(s Script, run string) []Span, do func(term string)) {
+	for _, w := range list {
+		if strings.IndexFunc(w, func(r rune) bool { return r >= firstUnspaced }) < 0 {
+			if s := stem(w); s != "" {
+				do(s)
 			}
-		} else if s := stem(w); s != "" {
-			do(s)
+			continue
 		}
+		EachRun(w, func(s Script, part Span) {
+			run := w[part.Start:part.End]
+			if s != NoScript {
+				for _, p := range words(s, run) {
+					do(run[p.Start:p.End])
+				}
+			} else if term := stem(run); term != "" {
+				do(term)
+			}
+		})
 	}
-}
-
-func pairs(word string) []string {
-	runes := []rune(word)
-	if len(runes) == 1 {
-		return []string{word}
-	}
-	var out []string
-	for i := range len(runes) - 1 {
-		out = append(out, string(runes[i:i+2]))
-	}
-	return out
 }
 
 // stem removes the common endings of an English word, and returns "" for a stop
@@ -133,7 +131,7 @@ type bag struct {
 }
 
 func bagOf(words []string, question map[string]bool) (b bag) {
-	eachStem(words, func(t string) {
+	eachStem(words, Script.Indexed, func(t string) {
 		b.size++
 		if !question[t] {
 			return
