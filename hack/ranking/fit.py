@@ -137,6 +137,18 @@ def lexical(history):
     return out
 
 
+def speakers(pieces):
+    """The speaker of each piece (conversation, message, text) in lower case, or "". Most messages of the conversation must begin with a
+    label, and another one of it or another message with the same label. Only the first piece of a message has one."""
+    first, labels = {}, []
+    for c, m, text in pieces:
+        labels.append("" if (c, m) in first else (LABEL.match(text) or ["", ""])[1].lower())
+        first.setdefault((c, m), labels[-1])
+    messages = collections.Counter(c for c, _ in first)
+    labelled, named = collections.Counter(c for (c, _), l in first.items() if l), collections.Counter(first.values())
+    return [l if 2 * labelled[c] > messages[c] and (labelled[c] > 1 or named[l] > 1) else "" for (c, _, _), l in zip(pieces, labels)]
+
+
 def perspective(question, names):
     def replace(m):
         plain = re.sub(r"['’]s$", "", m[0])
@@ -234,7 +246,7 @@ def examples(history, embedder):
     """For each question with sources: features of its candidates, whether each is a source, their units, the sources, their places."""
     units, convs, qs = history["units"], history["convs"], history["qs"]
     messages = [convs[u["c"]]["messages"][u["m"]] for u in units]
-    labels = [(LABEL.match(u["t"]) or ["", ""])[1].lower() for u in units]
+    labels = speakers([(u["c"], u["m"], u["t"]) for u in units])
     names = [set(words(q["q"])) & set(filter(None, labels)) for q in qs]
     own = embedder.embed(history["id"] + ".own", [f"passage: {m['time'][:10]} {m['role']}: {u['t']}" for u, m in zip(units, messages)])
     plain = embedder.embed(history["id"] + ".q", ["query: " + q["q"] for q in qs]) @ own.T

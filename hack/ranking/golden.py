@@ -36,7 +36,7 @@ MESSAGES = [
 
 def sample(question, vector):
     vector, found = np.array(vector, float), [m for m in MESSAGES if m[4]]
-    labels = [(fit.LABEL.match(m[4]) or ["", ""])[1].lower() for m in found]
+    labels = fit.speakers([(m[0], m[1], m[4]) for m in found])
     names = set(fit.words(question)) & set(filter(None, labels))
     vectors, best = np.array([m[5] for m in found], float), collections.defaultdict(lambda: -np.inf)
     for m in MESSAGES:

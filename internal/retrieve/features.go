@@ -3,7 +3,6 @@ package retrieve
 import (
 	"math"
 	"regexp"
-	"strings"
 )
 
 // Features of a candidate, in the order of the weights in weights.json. Those called
@@ -43,51 +42,10 @@ func (f features) score(weights features) (sum float64) {
 }
 
 var (
-	asksMe       = regexp.MustCompile(`(?i)\b(?:i|my|i['’](?:m|ve)|me|mine)\b`)
-	asksYou      = regexp.MustCompile(`(?i)\b(?:did|have|had|were) you\b|\byou (?:recommend|suggest|advis|said|say|explain|told|tell|give|gave)|\byour (?:recommend|suggest|advice|explan|answer)`)
-	asksWhen     = regexp.MustCompile(`(?i)\b(?:when|what (?:date|day|month|year|time)|how long|which (?:year|month|day))\b`)
-	speakerLabel = regexp.MustCompile(`^(\p{Lu}[\p{L}\p{N}_.-]{1,20}(?: \p{Lu}[\p{L}\p{N}_.-]{1,20})?): `)
+	asksMe   = regexp.MustCompile(`(?i)\b(?:i|my|i['’](?:m|ve)|me|mine)\b`)
+	asksYou  = regexp.MustCompile(`(?i)\b(?:did|have|had|were) you\b|\byou (?:recommend|suggest|advis|said|say|explain|told|tell|give|gave)|\byour (?:recommend|suggest|advice|explan|answer)`)
+	asksWhen = regexp.MustCompile(`(?i)\b(?:when|what (?:date|day|month|year|time)|how long|which (?:year|month|day))\b`)
 )
-
-// speaker returns the first name that a message begins with, as in an exported group
-// chat ("Anna: hello"), in lower case, or "".
-func speaker(text string) string {
-	m := speakerLabel.FindStringSubmatch(text)
-	if m == nil {
-		return ""
-	}
-	name, _, _ := strings.Cut(m[1], " ")
-	return strings.ToLower(name)
-}
-
-// named returns the speakers that the question names.
-func named(question string, speakers map[string]bool) map[string]bool {
-	out := map[string]bool{}
-	for _, w := range plainWords(question) {
-		if speakers[w] {
-			out[w] = true
-		}
-	}
-	return out
-}
-
-// perspective returns the question as the named speakers would put it: "Where does
-// Anna work?" becomes "Where does I work?". What they wrote is about "I", so it is
-// closer in meaning.
-func perspective(question string, names map[string]bool) string {
-	return wordOrGenitive.ReplaceAllStringFunc(question, func(w string) string {
-		plain, genitive := strings.CutSuffix(strings.ReplaceAll(w, "’", "'"), "'s")
-		switch {
-		case !names[strings.ToLower(plain)]:
-			return w
-		case genitive:
-			return "my"
-		}
-		return "I"
-	})
-}
-
-var wordOrGenitive = regexp.MustCompile(`[\p{L}\p{N}_]+(?:['’]s\b)?`)
 
 // shortness is 1 for a few words and falls towards 0. Short messages depend on the
 // words of their neighbours.

@@ -38,6 +38,48 @@ func TestSpeaker(t *testing.T) {
 	}
 }
 
+// A label is a speaker in a transcript only.
+func TestSpeakers(t *testing.T) {
+	t.Parallel()
+	const anna, ben, note = "Anna: I like the museum.", "Ben: Great!", "Note: I am allergic to penicillin"
+	for name, tc := range map[string]struct {
+		reason string
+		chats  [][]string
+		want   []string // of each message
+	}{
+		"Transcript": {"most messages have a label", [][]string{{anna, ben, "Bye"}}, []string{"anna", "ben", ""}},
+		"Single":     {"a single message has the label of others", [][]string{{anna, ben}, {anna}}, []string{"anna", "ben", "anna"}},
+		"Note":       {"no other candidate has a label", [][]string{{anna, ben}, {note}}, []string{"anna", "ben", ""}},
+		"Chat":       {"most messages have none", [][]string{{note, "Noted.", note, "Yes."}}, []string{"", "", "", ""}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := comparison{query: Query{Kind: Chat, Text: "What is my note?"}}
+			var got []string
+			for i, chat := range tc.chats {
+				for seq, text := range chat {
+					c.all = append(c.all, Described{ID: UnitID(len(c.all)), Owner: string(rune('a' + i)), Seq: seq, Text: text},
+						Described{ID: UnitID(len(c.all) + 1), Owner: string(rune('a' + i)), Seq: seq, Start: 100, Text: "Second: piece"})
+				}
+			}
+			c.speakers()
+			for _, d := range c.all {
+				if d.Start == 0 {
+					got = append(got, c.speaker[d.ID])
+				} else if s := c.speaker[d.ID]; s != "" {
+					t.Errorf("a later piece has the speaker %q", s)
+				}
+			}
+			if d := cmp.Diff(tc.want, got); d != "" {
+				t.Errorf("%s: -want +got\n%s", tc.reason, d)
+			}
+			if len(c.names) > 0 {
+				t.Errorf("the question names %v", c.names)
+			}
+		})
+	}
+}
+
 func TestTerms(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string][]string{

@@ -76,17 +76,6 @@ func (e *Engine) compare(ctx context.Context, scope tenant.Scope, q Query, wante
 	return ranked{hits: out, live: live, texts: texts, calibrated: background != nil}, nil
 }
 
-// takePerspective embeds the question as the speakers that it names would put it.
-func (e *Engine) takePerspective(ctx context.Context, c *comparison) {
-	c.speakers()
-	if len(c.names) == 0 {
-		return
-	}
-	if v := e.embed(ctx, c.query.Generation, perspective(c.query.Text, c.names)); v != nil {
-		c.vector = v
-	}
-}
-
 // confirmed returns the hits of a ranking that were described.
 func (c *comparison) confirmed(ranking []Hit) []Hit {
 	known := make(map[UnitID]bool, len(c.all))
@@ -114,18 +103,6 @@ type comparison struct {
 	all     []Described // candidates and neighbours
 	names   map[string]bool
 	speaker map[UnitID]string
-}
-
-// speakers finds the speakers of the candidates and those that the question names.
-func (c *comparison) speakers() {
-	c.speaker = map[UnitID]string{}
-	every := map[string]bool{}
-	for _, d := range c.all {
-		if s := speaker(d.Text); s != "" {
-			c.speaker[d.ID], every[s] = s, true
-		}
-	}
-	c.names = named(c.query.Text, every)
 }
 
 // candidate is a unit with its cosine with the question.

@@ -47,7 +47,8 @@ func TestNewerFirst(t *testing.T) {
 		"Verb": {"may is a verb, not a date", "When is my appointment with the doctor?",
 			[]string{"My appointment with the doctor is on March 3.", "My new doctor said the appointment may hurt."}, 0},
 		"One of":  {"one of them is no number", "How many cats do I have?", []string{"I have 3 cats.", "I like tea.", "It rains.", "One of my new cats is ill."}, 0},
-		"Speaker": {"the message of another speaker is not the user's", "What is my weekly writing goal in words?", []string{older, "Anna: " + newer}, 0},
+		"Label":   {"a label that no other message has is no speaker", "What is my weekly writing goal in words?", []string{older, "Update: " + newer, "Thanks."}, 1},
+		"Speaker": {"the message of another speaker is not the user's", "What is my weekly writing goal in words?", []string{older, "Anna: " + newer, "Ben: Why?", "Anna: Because."}, 0},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
