@@ -120,7 +120,7 @@ func (r *CellReconciler) finalize(ctx context.Context, c *v1alpha1.Cell) error {
 	return nil
 }
 
-// connect writes the connection and, if the cell can be reached, stores its capacity. It
+// connect writes the connection and, if the cell is reachable, stores its capacity. It
 // sets condition Ready.
 func (r *CellReconciler) connect(ctx context.Context, c *v1alpha1.Cell) error {
 	connection, problem, err := r.connection(ctx, c)
@@ -150,9 +150,9 @@ func (r *CellReconciler) connect(ctx context.Context, c *v1alpha1.Cell) error {
 	if err != nil {
 		return err
 	}
-	message := "Milvus can be reached"
+	message := "Milvus is reachable"
 	if c.Spec.Cordoned {
-		message += "; no further Tenant is placed here, because spec.cordoned is true"
+		message += "; no more Tenants are placed here, because spec.cordoned is true"
 	}
 	setCellReady(c, true, v1alpha1.ReasonConnected, "%s", message)
 	return nil

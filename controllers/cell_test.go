@@ -118,12 +118,12 @@ func TestCellBecomesReady(t *testing.T) {
 	e.expectCell(t, metav1.ConditionFalse, v1alpha1.ReasonConnecting, "mnemo-cells")
 	expectEqual(t, "connection", e.connection(t), placement.Connection{Address: "milvus.test:19530", Username: "root", Password: "one", CA: "pem"})
 	if _, stored := e.fake.Cell(e.ns); stored {
-		t.Error("the cell accepts tenants before it can be reached")
+		t.Error("the cell accepts tenants before it is reachable")
 	}
 
 	e.fake.Heal()
 	reconcile()
-	e.expectCell(t, metav1.ConditionTrue, v1alpha1.ReasonConnected, "can be reached")
+	e.expectCell(t, metav1.ConditionTrue, v1alpha1.ReasonConnected, "is reachable")
 	stored, _ := e.fake.Cell(e.ns)
 	expectEqual(t, "stored cell", stored, placement.Cell{Name: e.ns, Region: "eu", Capacity: placement.CellUsage{Tenants: 7, Units: 9}})
 
@@ -244,7 +244,7 @@ func TestNewTenantWithoutACell(t *testing.T) {
 	expectEqual(t, "cell", e.tenant(t).Status.Placement.Cell, "eu-a")
 }
 
-func TestTenantOfAnUnavailableCellMovesAway(t *testing.T) {
+func TestTenantLeavesUnavailableCell(t *testing.T) {
 	t.Parallel()
 	e := setup(t)
 	e.useCells(t)

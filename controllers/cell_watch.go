@@ -52,7 +52,7 @@ func newCellMetrics() *cellMetrics {
 	return &cellMetrics{
 		tenants: gauge("mnemo_cell_tenants", "Tenants that are placed in a cell or move to it."),
 		units:   gauge("mnemo_cell_units", "Units of these tenants, counted once an hour."),
-		ready:   gauge("mnemo_cell_ready", "1 if the operator reaches the Milvus of the cell, otherwise 0."),
+		ready:   gauge("mnemo_cell_ready", "1 if the operator reaches the cell's Milvus instance, otherwise 0."),
 	}
 }
 

@@ -60,7 +60,7 @@ func (r *TenantReconciler) ensureLocations(ctx context.Context, p *pass, state p
 		if state, err = r.store.ReconcilePlacement(ctx, p.stored.ID); refusedCell(err) != "" { // now includes what has to be filled
 			err = nil
 		}
-	case state.Migrating(): // also away from a cell that is unavailable
+	case state.Migrating(): // also from an unavailable cell
 		if _, target := r.ensurePlacement(ctx, p, state.Migration.Target); !errors.Is(target, placement.ErrLoading) {
 			err = errors.Join(err, target) // otherwise, the next pass continues the migration
 		}

@@ -60,7 +60,7 @@ func TestRefillIsRetriedUntilItSucceeds(t *testing.T) {
 	tn := e.expectReady(t, e.newTenant("alice"))
 	e.fake.LosePartition(placementOf(tn))
 	e.fake.Fail(errPostgresUnavailable, "SetPartitionID")
-	for range 2 { // an operator that ends in between owes it all the same
+	for range 2 { // the operator may end in between
 		if _, err := e.reconcile(t); !fault.Is(err, fault.Unavailable) {
 			t.Fatalf("Reconcile: got error %v, want Unavailable", err)
 		}

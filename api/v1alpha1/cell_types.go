@@ -4,8 +4,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Cell is a Milvus that contains the vectors of a part of the Tenants, next to the default
-// one of the installation.
+// Cell is a Milvus instance that stores the vectors of some Tenants, in addition to the
+// default one of the installation.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -46,9 +46,9 @@ type CellList struct {
 
 // CellSpec is the desired state of a Cell.
 type CellSpec struct {
-	// milvus is the connection to the Milvus of the cell. Required, no default. Mutable:
-	// if the new address leads to a Milvus without the vectors, they are written again
-	// from PostgreSQL.
+	// milvus is the connection to the cell's Milvus instance. Required, no default.
+	// Mutable: if the new address is that of an instance without the vectors, they are
+	// written again from PostgreSQL.
 	// +required
 	Milvus CellMilvus `json:"milvus"`
 
@@ -59,8 +59,8 @@ type CellSpec struct {
 	// +optional
 	Region string `json:"region,omitempty"`
 
-	// capacity limits the number of Tenants that are placed in the cell. Lowering it moves
-	// no Tenant away. Default: no limits. Mutable.
+	// capacity limits the number of Tenants that are placed in the cell. Lowering it does
+	// not migrate Tenants that are already in the cell. Default: no limits. Mutable.
 	// +optional
 	Capacity CellCapacity `json:"capacity,omitempty"`
 
@@ -72,7 +72,7 @@ type CellSpec struct {
 	Cordoned bool `json:"cordoned,omitempty"`
 }
 
-// CellMilvus is the connection to a Milvus.
+// CellMilvus is the connection to a Milvus instance.
 type CellMilvus struct {
 	// address is the host:port of Milvus, or https://host:port for TLS. Required, no
 	// default. Mutable.
@@ -106,8 +106,8 @@ type CellCapacity struct {
 	// +optional
 	Tenants int64 `json:"tenants,omitempty"`
 
-	// units is the number of units from which on no further Tenant is placed in the cell.
-	// Units are counted once an hour. Default: 0, no limit. Mutable.
+	// units is the maximum number of units. No more Tenants are placed in a cell that
+	// reached it. Units are counted once an hour. Default: 0, no limit. Mutable.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Units int64 `json:"units,omitempty"`

@@ -55,7 +55,7 @@ type Index struct {
 }
 
 // Open prepares the connection without waiting for Milvus. Calls return Unavailable
-// until it can be reached; the connection is re-established automatically.
+// until it is reachable; the connection is re-established automatically.
 func Open(ctx context.Context, config Config) (*Index, error) {
 	if config.Address == "" || config.Dimensions < 1 {
 		return nil, fault.New(fault.Invalid, "the Milvus address and the vector dimensions are required")

@@ -122,7 +122,7 @@ func TestRouterFollowsTheDirectory(t *testing.T) {
 	}
 }
 
-// Every call reaches the Milvus of a cell.
+// Every call reaches the Milvus instance of a cell.
 func TestRouterReachesACell(t *testing.T) {
 	t.Parallel()
 	b, server := setup(t), testkit.Milvus(t)

@@ -251,8 +251,8 @@ func (u *user) wantExactly(t *testing.T, in testkit.MilvusAddr, at placement.Loc
 	}
 }
 
-// TestMoveBetweenCells moves a tenant to another Milvus while it searches and stores messages,
-// then again while the server is killed, and away from that Milvus when it has failed.
+// TestMoveBetweenCells moves a tenant to another Milvus instance while it searches and stores messages,
+// then again while the server is killed, and back after that instance failed.
 func TestMoveBetweenCells(t *testing.T) {
 	t.Parallel()
 	h := newCellHost(t)
@@ -306,8 +306,8 @@ func (h *cellHost) wantDropped(t *testing.T, in testkit.MilvusAddr, at placement
 	})
 }
 
-// failSecond stops the second Milvus: only its tenant is degraded, which then moves away. The server is
-// killed meanwhile.
+// failSecond stops the second Milvus instance: only its tenant is degraded, which is then migrated to
+// the default cell. The server is killed meanwhile.
 func (h *cellHost) failSecond(t *testing.T, mover, neighbour *user) {
 	t.Helper()
 	if err := h.second.Kill(); err != nil {

@@ -40,7 +40,7 @@ func (f *Fake) DeleteCell(_ context.Context, name string) (err error) {
 	return nil
 }
 
-// Ping implements controllers.CellPinger. Every cell can be reached.
+// Ping implements controllers.CellPinger. Every cell is reachable.
 func (f *Fake) Ping(_ context.Context, _ string) (err error) {
 	defer f.begin("Ping", &err)()
 	return err
