@@ -111,7 +111,7 @@ var requestFields = map[string]string{
 	"memory ids": "memoryIds", "target bucket": "bucketId or bucketName", "bucket name": "bucketName",
 	"text, bucket or attribute": "text, bucketId, bucketName, agentId, runId, tags or customMetadata", "agent id": "agentId", "run id": "runId", "metadata": "customMetadata",
 
-	"platform name": "platformDisplayName", "conversation id": "conversation.id", "conversation title": "conversation.title",
+	"platform name": "platformDisplayName", "conversation id": "conversation.id", "conversation title": "conversation.title", "expiry": "expiresAt",
 	"creation time": "conversation.createdAt", "update time": "conversation.updatedAt", "messages": "conversation.messages",
 	"messages[].id": "conversation.messages[].id", "messages[].sender": "conversation.messages[].role",
 	"messages[].text": "conversation.messages[].content", "messages[].time": "conversation.messages[].createdAt",

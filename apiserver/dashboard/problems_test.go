@@ -17,12 +17,14 @@ import (
 var shown = []string{
 	"*.go", "../../internal/chatexport/*.go", "../../internal/importer/*.go", "../../internal/memory/buckets.go",
 	"../../internal/memory/bucket_rules.go", "../../internal/memory/update.go", "../../internal/tenant/usertoken.go", "../../internal/tenant/quota.go",
-	"../../internal/tenant/errors.go", "../../internal/chat/errors.go", "../../internal/postgres/deletions.go", "../../internal/postgres/oidc.go", "../../apiserver/export_limits.go",
+	"../../internal/tenant/errors.go", "../../internal/chat/errors.go", "../../internal/oauth/errors.go", "../../internal/postgres/deletions.go",
+	"../../internal/postgres/oidc.go", "../../apiserver/export_limits.go",
 }
 
 // notShown are errors in these files that consist of other entries, and those that users of
-// the dashboard cannot cause: its forms send ids, and have no field platform.
-var notShown = []string{"%s", "%s: %s", "%s. %s", "platform must be one of %s", "no bucket has both this id and this name", "user not found"}
+// the dashboard cannot cause: its forms send ids, have no field platform and redeem no code.
+var notShown = []string{"%s", "%s: %s", "%s. %s", "platform must be one of %s", "no bucket has both this id and this name", "user not found",
+	"it is unknown, has expired or was used before"}
 
 // composed are errors that the code composes.
 var composed = regexp.MustCompile(`quota exceeded|^the file contains no conversations|^internal error|^request rate limit|^a file of type |^JSON without|^a JSON list without|is not JSON; skipped$|ends unexpectedly; skipped$|^Imported only the text|^too large$`)

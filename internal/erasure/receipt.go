@@ -30,6 +30,16 @@ type Kept struct {
 	Reason string `json:"reason"`
 }
 
+// The reasons for which data is retained.
+const (
+	KeptForLedger    = "ids of erased data, until they are in the erasure ledger, which repeats the erasure in a restored backup"
+	KeptForAudit     = "audit records: pseudonyms that can no longer be linked to a person, kept for 365 days"
+	KeptForChain     = "hash of the last audit record"
+	KeptForBilling   = "numbers for billing per tenant and day, without users, kept for 400 days"
+	KeptForSignIns   = "hashes of failed sign-ins per account and address, for 10 minutes"
+	KeptForRejection = "the address of a removed user of an identity provider, to reject sign-ins, until the user is restored"
+)
+
 // Remaining returns the number of objects that were not erased.
 func (r Receipt) Remaining() (n int64) {
 	for _, c := range r.Stores {

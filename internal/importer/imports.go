@@ -45,6 +45,9 @@ type Import struct {
 	Version int64
 }
 
+// ErrInterrupted is the reason why an unfinished import failed after a restore from a backup.
+var ErrInterrupted error = fault.New(fault.Unavailable, "the import was interrupted; import the file again")
+
 // EntryError is the reason why a conversation was not imported.
 type EntryError struct {
 	Conversation string `json:"conversation"` // its id on the platform, or its position; "" for the whole file

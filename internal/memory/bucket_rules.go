@@ -29,6 +29,9 @@ func BucketExists(name string) error {
 	return fault.New(fault.Conflict, "bucket %q already exists", name)
 }
 
+// ErrBucketsChanging means that concurrent requests replace all buckets of the account.
+var ErrBucketsChanging error = fault.New(fault.Unavailable, "the account's buckets are being changed; retry")
+
 // CheckBucketUpdate returns Conflict if the update would rename the default bucket.
 func CheckBucketUpdate(b Bucket, u BucketUpdate) error {
 	if b.Default && u.Name != nil && *u.Name != b.Name {

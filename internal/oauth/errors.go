@@ -11,6 +11,8 @@ var (
 	ErrSessionEnded error = fault.New(fault.Forbidden, "your session has ended; sign in again")
 	// ErrSecretUnknown refuses a code or refresh token.
 	ErrSecretUnknown error = fault.New(fault.NotFound, "it is unknown, has expired or was used before")
+	// ErrNotConnected means that the user has no such connected app.
+	ErrNotConnected error = fault.New(fault.NotFound, "app not connected")
 )
 
 // TooManyRegistrations refuses a client until wait has passed.

@@ -11,7 +11,6 @@ import (
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/rivertype"
 
-	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/postgres/db"
 	"github.com/mnemo-dev/mnemo/internal/queue"
@@ -30,7 +29,7 @@ func (d *DB) StartEmbeddingMigration(ctx context.Context, target placement.Gener
 			Rate: integer(o.Rate), Forced: o.Force,
 		})
 		if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == "23505" {
-			return fault.New(fault.Conflict, "a migration is in progress: see `mnemo embeddings status`")
+			return reembed.ErrInProgress
 		}
 		if err != nil {
 			return err
@@ -52,7 +51,7 @@ func (d *DB) RollBackEmbeddingMigration(ctx context.Context, reason string) erro
 	}
 	ok, err := d.EnterEmbeddingPhase(ctx, m, reembed.RollingBack, reason, reembed.Copying, reembed.Canary)
 	if err == nil && !ok {
-		err = fault.New(fault.Conflict, "the migration is %s and can no longer be rolled back: migrate to the previous model instead", m.Phase)
+		err = reembed.NotReversible(m.Phase)
 	}
 	if err != nil {
 		return err
@@ -82,7 +81,7 @@ func (d *DB) LatestEmbeddingMigration(ctx context.Context) (reembed.Migration, e
 		return reembed.Migration{}, fmt.Errorf("get embedding migration: %w", mapError(err))
 	}
 	if len(rows) == 0 {
-		return reembed.Migration{}, fault.New(fault.NotFound, "there has been no embedding migration")
+		return reembed.Migration{}, reembed.ErrNone
 	}
 	r := rows[0]
 	m := reembed.Migration{

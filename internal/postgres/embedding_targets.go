@@ -7,7 +7,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/placement"
 	"github.com/mnemo-dev/mnemo/internal/postgres/db"
 	"github.com/mnemo-dev/mnemo/internal/reembed"
@@ -26,7 +25,7 @@ func (d *DB) EnsureEmbeddingTarget(ctx context.Context, m reembed.Migration, id 
 			return err
 		}
 		if len(current) == 0 {
-			return fault.New(fault.Conflict, "the embedding migration was rolled back")
+			return reembed.ErrRolledBack
 		}
 		p, err := q.TenantPlacementKind(ctx, string(id))
 		if errors.Is(err, pgx.ErrNoRows) {

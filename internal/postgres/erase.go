@@ -18,11 +18,11 @@ import (
 
 // keptTables are the tables with a column tenant_id whose rows outlive an erasure, and why.
 var keptTables = map[string]string{
-	"erasures":      "ids of erased data, until they are in the erasure ledger, which repeats the erasure in a restored backup",
-	"audit_pending": "audit records: pseudonyms that can no longer be linked to a person, kept for 365 days",
-	"audit_records": "audit records: pseudonyms that can no longer be linked to a person, kept for 365 days",
-	"audit_chains":  "hash of the last audit record",
-	"usage_days":    "numbers for billing per tenant and day, without users, kept for 400 days",
+	"erasures":      erasure.KeptForLedger,
+	"audit_pending": erasure.KeptForAudit,
+	"audit_records": erasure.KeptForAudit,
+	"audit_chains":  erasure.KeptForChain,
+	"usage_days":    erasure.KeptForBilling,
 }
 
 // FindUser returns the user with a name or email address, active or not.
@@ -204,9 +204,9 @@ func KeptAfterErasure(scope tenant.Scope) []erasure.Kept {
 	for table, reason := range keptTables {
 		out = append(out, erasure.Kept{Store: table, Reason: reason})
 	}
-	out = append(out, erasure.Kept{Store: "sign_in_attempts", Reason: "hashes of failed sign-ins per account and address, for 10 minutes"})
+	out = append(out, erasure.Kept{Store: "sign_in_attempts", Reason: erasure.KeptForSignIns})
 	if scope.User != 0 { // those of a tenant are erased
-		out = append(out, erasure.Kept{Store: "removed_users", Reason: "the address of a removed user of an identity provider, to reject sign-ins, until the user is restored"})
+		out = append(out, erasure.Kept{Store: "removed_users", Reason: erasure.KeptForRejection})
 	}
 	slices.SortFunc(out, func(a, b erasure.Kept) int { return strings.Compare(a.Store, b.Store) })
 	return out

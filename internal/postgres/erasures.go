@@ -13,6 +13,7 @@ import (
 	"github.com/mnemo-dev/mnemo/internal/audit"
 	"github.com/mnemo-dev/mnemo/internal/erasure"
 	"github.com/mnemo-dev/mnemo/internal/fault"
+	"github.com/mnemo-dev/mnemo/internal/importer"
 	"github.com/mnemo-dev/mnemo/internal/postgres/db"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
@@ -135,9 +136,6 @@ func (d *DB) StopErasures(ctx context.Context) error {
 	return nil
 }
 
-// interruptedImport is shown to the user.
-const interruptedImport = "the import was interrupted; import the file again"
-
 // BeginReplay implements erasure.Store. Unfinished imports and extractions end, because they
 // may contain conversations and memories that were deleted later. Sessions of platform
 // administrators end, because their ends are not in the ledger.
@@ -165,7 +163,7 @@ func (e Erasures) BeginReplay(ctx context.Context) error {
 			if err := q.DeletePendingExtractions(ctx, id); err != nil {
 				return err
 			}
-			return q.FailUnfinishedImports(ctx, db.FailUnfinishedImportsParams{TenantID: id, Failure: interruptedImport})
+			return q.FailUnfinishedImports(ctx, db.FailUnfinishedImportsParams{TenantID: id, Failure: importer.ErrInterrupted.Error()})
 		})
 	}
 	if err != nil {

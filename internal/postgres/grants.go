@@ -206,15 +206,14 @@ func (d *DB) Programs(ctx context.Context, scope tenant.Scope) ([]oauth.Program,
 
 // EndGrant implements oauth.GrantStore.
 func (d *DB) EndGrant(ctx context.Context, scope tenant.Scope, id string) error {
-	gone := fault.New(fault.NotFound, "app not connected")
 	id, ok := parseID(id)
 	if !ok {
-		return fmt.Errorf("end grant: %w", gone)
+		return fmt.Errorf("end grant: %w", oauth.ErrNotConnected)
 	}
 	err := d.inScope(ctx, scope, func(_ pgx.Tx, q *db.Queries) error {
 		ended, err := endGrant(ctx, q, scope, id)
 		if err == nil && ended == 0 {
-			err = gone
+			err = oauth.ErrNotConnected
 		}
 		return err
 	})

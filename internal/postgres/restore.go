@@ -12,7 +12,6 @@ import (
 
 	"github.com/mnemo-dev/mnemo/internal/account"
 	"github.com/mnemo-dev/mnemo/internal/audit"
-	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/importer"
 	"github.com/mnemo-dev/mnemo/internal/memory"
 	"github.com/mnemo-dev/mnemo/internal/postgres/db"
@@ -289,7 +288,7 @@ func (x *restoring) bucketOf(ctx context.Context) (func(int64) int64, error) {
 		return nil, fmt.Errorf("list buckets: %w", err)
 	}
 	if len(ids) == 0 {
-		return nil, fault.New(fault.Unavailable, "the account's buckets are being changed; retry")
+		return nil, memory.ErrBucketsChanging
 	}
 	known := make(map[int64]bool, len(ids))
 	for _, id := range ids {

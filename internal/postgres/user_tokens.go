@@ -8,7 +8,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/mnemo-dev/mnemo/internal/audit"
-	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/postgres/db"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
@@ -93,7 +92,7 @@ func insertUserToken(ctx context.Context, q *db.Queries, scope tenant.Scope, in 
 		ExpiresAt: optionalTime(in.ExpiresAt), ExternalLife: interval(tenant.ExternalTokenLife), Creator: tenant.ActorOf(ctx).Fingerprint,
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
-		return tenant.UserToken{}, fault.New(fault.Unauthorized, "the token or session has ended")
+		return tenant.UserToken{}, tenant.ErrCredentialEnded
 	}
 	if err != nil {
 		return tenant.UserToken{}, err

@@ -11,7 +11,6 @@ import (
 	"github.com/riverqueue/river"
 
 	"github.com/mnemo-dev/mnemo/internal/audit"
-	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/postgres/db"
 	"github.com/mnemo-dev/mnemo/internal/queue"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
@@ -38,7 +37,7 @@ func (d *DB) CreateWebhook(ctx context.Context, id tenant.ID, s webhook.Spec, se
 	return d.changeWebhook(ctx, id, audit.WebhookCreate, s.Name, func(q *db.Queries) error {
 		n, err := q.InsertWebhook(ctx, db.InsertWebhookParams{TenantID: string(id), Name: s.Name, Url: s.URL, Events: s.Events, Secret: secret})
 		if err == nil && n == 0 {
-			err = fault.New(fault.Conflict, "webhook %s already exists, or the tenant is deleted", s.Name)
+			err = webhook.Exists(s.Name)
 		}
 		return err
 	})
@@ -89,14 +88,14 @@ func oneUndeclared(ctx context.Context, q *db.Queries, n int64, err error, id te
 		return err
 	}
 	if w, err := q.GetWebhook(ctx, db.GetWebhookParams{TenantID: string(id), Name: name}); err == nil && w.Declared {
-		return fault.New(fault.Conflict, "the Tenant declares webhook %s; change spec.webhooks instead", name)
+		return webhook.Declared(name)
 	}
 	return oneWebhook(n, nil, name)
 }
 
 func oneWebhook(n int64, err error, name string) error {
 	if err == nil && n == 0 {
-		return fault.New(fault.NotFound, "the tenant has no webhook %s", name)
+		return webhook.NotFound(name)
 	}
 	return err
 }
@@ -145,7 +144,7 @@ func (d *DB) NextRecords(ctx context.Context, id tenant.ID, name string, limit i
 	err := d.inTenant(ctx, id, func(_ pgx.Tx, q *db.Queries) error {
 		row, err := q.GetWebhook(ctx, db.GetWebhookParams{TenantID: string(id), Name: name})
 		if errors.Is(err, pgx.ErrNoRows) {
-			return fault.New(fault.NotFound, "the tenant has no webhook %s", name)
+			return webhook.NotFound(name)
 		}
 		if err != nil {
 			return err

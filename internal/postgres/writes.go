@@ -9,13 +9,12 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/postgres/db"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 )
 
 // errChanged means that a concurrent transaction changed what this one had read. writeScope repeats the transaction.
-var errChanged = fault.New(fault.Unavailable, "too many concurrent updates; retry")
+var errChanged = tenant.ErrConcurrentUpdates
 
 // writeScope is inScope with fewer round trips, for transactions that other writers wait for. The
 // transaction begins with the first query. Statements without results (:exec of sqlc) are sent with the next query

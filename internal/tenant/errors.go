@@ -16,6 +16,8 @@ var (
 	ErrSuspended error = fault.New(fault.Forbidden, "this tenant is suspended and its data is retained; contact your administrator")
 	// ErrSessionEnded means that no session has this cookie.
 	ErrSessionEnded error = fault.New(fault.Unauthorized, "the session has ended; sign in again")
+	// ErrCredentialEnded means that the credential of a request ended during the request.
+	ErrCredentialEnded error = fault.New(fault.Unauthorized, "the token or session has ended")
 	// ErrIncorrectPassword does not tell whether the name exists.
 	ErrIncorrectPassword error = fault.New(fault.Unauthorized, "incorrect name or password")
 	// ErrLinkUsed refuses a sign-in link.
@@ -32,6 +34,8 @@ var (
 	ErrUserNotFound error = fault.New(fault.NotFound, "user not found")
 	// ErrTokenNotFound means that the user has no such token.
 	ErrTokenNotFound error = fault.New(fault.NotFound, "token not found")
+	// ErrConcurrentUpdates means that other requests changed the same data at each attempt of a write.
+	ErrConcurrentUpdates error = fault.New(fault.Unavailable, "too many concurrent updates; retry")
 )
 
 // SignInNotEnabled refuses a user of an identity provider whose email domain no tenant has.

@@ -55,7 +55,7 @@ func (in TokenInput) validate(now time.Time) error {
 		f.Add("scopes", "must be one or more of read, write and admin")
 	}
 	if !in.ExpiresAt.IsZero() && !in.ExpiresAt.After(now) {
-		f.Add("expiresAt", "must be in the future")
+		f.Add("expiry", "must be in the future")
 	}
 	return f.Err()
 }

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/mnemo-dev/mnemo/internal/fault"
 	"github.com/mnemo-dev/mnemo/internal/tenant"
 	"github.com/mnemo-dev/mnemo/internal/webhook"
 )
@@ -73,7 +72,7 @@ func (f *Fake) CreateWebhook(_ context.Context, id tenant.ID, s webhook.Spec, se
 	defer f.mu.Unlock()
 	r := f.rows[id]
 	if _, exists := r.webhooks[s.Name]; exists {
-		return fault.New(fault.Conflict, "the tenant has a webhook %s already", s.Name)
+		return webhook.Exists(s.Name)
 	}
 	r.webhooks[s.Name] = webhook.Webhook{Spec: s, Tenant: id, Secrets: []string{secret}}
 	return nil
