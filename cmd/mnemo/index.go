@@ -88,10 +88,10 @@ func rebuild(ctx context.Context, x *retrieve.Indexer, s *stores, id tenant.ID) 
 	if err != nil {
 		return err
 	}
-	place := placement.Placement{Location: state.Current.Location, Dimensions: state.Current.Dimensions}
+	target := placement.Placement{Location: state.Current.Location, Dimensions: state.Current.Dimensions}
 	load, cancel := context.WithTimeout(ctx, loadTimeout)
 	defer cancel()
-	if _, err := placement.EnsurePartition(load, s.db, placement.WaitLoaded(s.index), place); err != nil {
+	if _, err := placement.EnsurePartition(load, s.db, placement.WaitLoaded(s.index), target); err != nil {
 		return err
 	}
 	return x.Rebuild(ctx, id)

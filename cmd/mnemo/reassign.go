@@ -16,7 +16,7 @@ type reassignCommand struct {
 	databaseFlags
 	Tenant       string `arg:"" name:"name" help:"Retained tenants to reassign: a namespace, namespace/name, or a UID or ID."`
 	NamespaceUID string `required:"" help:"UID of the namespace that may adopt the data: kubectl get namespace NAME -o jsonpath={.metadata.uid}"`
-	Cluster      string `help:"UID of the kube-system namespace of that namespace's cluster. Default: the tenant's present cluster."`
+	Cluster      string `help:"UID of the kube-system namespace of that namespace's cluster. Default: the tenant's current cluster."`
 	FromCluster  string `help:"Only tenants of this cluster: the UID of its kube-system namespace."`
 }
 
