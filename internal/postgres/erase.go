@@ -78,11 +78,11 @@ func (d *DB) EraseJobs(ctx context.Context, scope tenant.Scope) error {
 // Locations returns where the vectors of a tenant are: its location, and the targets of
 // migrations.
 func (d *DB) Locations(ctx context.Context, id tenant.ID) ([]placement.Location, error) {
-	placed, err := readPlacement(ctx, db.New(d.pool), id)
+	state, err := readPlacement(ctx, db.New(d.pool), id)
 	if err != nil {
 		return nil, fmt.Errorf("read placement: %w", mapError(err))
 	}
-	return placed.Locations(), nil
+	return state.Locations(), nil
 }
 
 // IndexedUnits returns how many units of a user, or of a tenant (user 0), the vector store

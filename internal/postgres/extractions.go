@@ -65,11 +65,11 @@ func (d *DB) OpenExtraction(ctx context.Context, a extract.Args) (tenant.Identit
 		if err != nil {
 			return err
 		}
-		placed, err := readPlacement(ctx, q, a.Tenant)
+		state, err := readPlacement(ctx, q, a.Tenant)
 		if err != nil {
 			return err
 		}
-		who.UserName, who.Placement, who.Generation = row.UserName, placed.Current.Location, placement.GenerationID(row.GenerationID)
+		who.UserName, who.Placement, who.Generation = row.UserName, state.Current.Location, placement.GenerationID(row.GenerationID)
 		x.Stored = int(row.Stored)
 		if row.Facts != "" {
 			if err := json.Unmarshal([]byte(row.Facts), &x.Facts); err != nil {

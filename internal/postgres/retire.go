@@ -62,12 +62,12 @@ func (d *DB) Retire(ctx context.Context, resource tenant.ID, policy tenant.Delet
 		if err != nil {
 			return err
 		}
-		placed, err := readPlacement(ctx, q, tenant.ID(row.ID))
+		state, err := readPlacement(ctx, q, tenant.ID(row.ID))
 		if err != nil {
 			return err
 		}
 		out = tenant.Remaining{
-			Memories: left.Memories, Conversations: left.Conversations, Record: true, Locations: placed.Locations(),
+			Memories: left.Memories, Conversations: left.Conversations, Record: true, Locations: state.Locations(),
 		}
 		return d.insertPurge(ctx, tx, tenant.ID(row.ID))
 	})
@@ -104,8 +104,8 @@ func (d *DB) PurgeRows(ctx context.Context, id tenant.ID) ([]placement.Location,
 			if removed, err = purgeBatchOf(ctx, q, id); err != nil || removed > 0 {
 				return err
 			}
-			placed, err := readPlacement(ctx, q, id)
-			locations = placed.Locations()
+			state, err := readPlacement(ctx, q, id)
+			locations = state.Locations()
 			return err
 		})
 		if err != nil {
@@ -145,11 +145,11 @@ func (d *DB) deletePurged(ctx context.Context, tx pgx.Tx, q *db.Queries, id tena
 	if err != nil || len(purging) == 0 {
 		return err
 	}
-	placed, err := readPlacement(ctx, q, id)
+	state, err := readPlacement(ctx, q, id)
 	if err != nil {
 		return err
 	}
-	for _, at := range placed.Locations() {
+	for _, at := range state.Locations() {
 		if err := d.insertDrop(ctx, tx, at); err != nil {
 			return err
 		}

@@ -51,12 +51,12 @@ func TestPurgeDeletesOneTenantInBatches(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	placed, err := b.GetPlacement(t.Context(), gone)
+	state, err := b.GetPlacement(t.Context(), gone)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := tenant.Remaining{
-		Memories: 462, Conversations: 420, Record: true, Locations: []placement.Location{placed.Current.Location},
+		Memories: 462, Conversations: 420, Record: true, Locations: []placement.Location{state.Current.Location},
 	}
 	if diff := cmp.Diff(want, left); diff != "" {
 		t.Errorf("remaining data (-want +got):\n%s", diff)

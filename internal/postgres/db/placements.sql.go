@@ -309,7 +309,7 @@ func (q *Queries) ListTenantsInPartition(ctx context.Context, arg ListTenantsInP
 }
 
 const lockCollections = `-- name: LockCollections :exec
-select pg_advisory_xact_lock(hashtext('mnemo.place'))
+select pg_advisory_xact_lock(hashtext('mnemo.placement'))
 `
 
 // Serializes the assignment of locations, so that no collection exceeds its capacity.

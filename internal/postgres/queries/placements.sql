@@ -32,7 +32,7 @@ select isolation, cell, region from tenants where id = @id and state = 'active' 
 
 -- name: LockCollections :exec
 -- Serializes the assignment of locations, so that no collection exceeds its capacity.
-select pg_advisory_xact_lock(hashtext('mnemo.place'));
+select pg_advisory_xact_lock(hashtext('mnemo.placement'));
 
 -- name: CountCollectionTenants :many
 select x.collection, count(*) as tenants from (
