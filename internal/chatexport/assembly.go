@@ -90,7 +90,7 @@ func (in *assembly) reject(reason string, skipped bool) (Conversation, error) {
 	out.ExternalID, out.Title = cut(in.c.ExternalID, maxID), cut(in.c.Title, maxTitle)
 	out.Platform = in.source.format.platform
 	return out, &ConversationError{
-		File: in.c.File, Ordinal: in.c.Ordinal, Place: in.index + 1,
+		File: in.c.File, Ordinal: in.c.Ordinal, Position: in.index + 1,
 		ID: out.ExternalID, Skipped: skipped, Reason: reason,
 	}
 }

@@ -17,10 +17,10 @@ import (
 // ConversationError is the reason why one conversation of an export cannot be
 // imported. It does not affect the others. Its kind is fault.Invalid.
 type ConversationError struct {
-	File    string // path in the upload, such as "outer.zip/conversations-001.json"
-	Ordinal int    // position in the export, from 0
-	Place   int    // position in the file, from 1
-	ID      string // its id on the platform; "" if unknown
+	File     string // path in the upload, such as "outer.zip/conversations-001.json"
+	Ordinal  int    // position in the export, from 0
+	Position int    // position in the file, from 1
+	ID       string // its id on the platform; "" if unknown
 	// Skipped reports that nothing is lost: the conversation is empty, or the
 	// export has a newer copy.
 	Skipped bool
@@ -33,7 +33,7 @@ func (e *ConversationError) Error() string {
 	if e.ID != "" {
 		id = " (" + shown(e.ID) + ")"
 	}
-	return fmt.Sprintf("%s: conversation %d%s: %s", e.File, e.Place, id, e.Reason)
+	return fmt.Sprintf("%s: conversation %d%s: %s", e.File, e.Position, id, e.Reason)
 }
 
 // Unwrap returns an error of kind Invalid.

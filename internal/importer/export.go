@@ -158,7 +158,7 @@ func newEntry(c chatexport.Conversation, problem *chatexport.ConversationError) 
 		if problem.Skipped {
 			e.Outcome = EntrySkipped
 		}
-		e.Name = cmp.Or(problem.ID, fmt.Sprintf("conversation %d of %s", problem.Place, problem.File))
+		e.Name = cmp.Or(problem.ID, fmt.Sprintf("conversation %d of %s", problem.Position, problem.File))
 	}
 	return e
 }
