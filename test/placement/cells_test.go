@@ -117,8 +117,8 @@ func (h *cellHost) mount(t *testing.T, dir string) {
 	}()
 }
 
-// place requests a cell for the tenant, or the default one.
-func (u *user) place(t *testing.T, cell string) {
+// requestCell requests a cell for the tenant, or the default one.
+func (u *user) requestCell(t *testing.T, cell string) {
 	t.Helper()
 	request := "null"
 	if cell != "" {
@@ -131,7 +131,7 @@ func (u *user) place(t *testing.T, cell string) {
 func (u *user) arrive(t *testing.T, cell string) {
 	t.Helper()
 	installation.Eventually(t, installation.Patience, func() string {
-		if at := u.location(t); at.Cell != cell || !at.Indexed() || u.moving(t).Filling {
+		if at := u.location(t); at.Cell != cell || !at.Indexed() || u.migration(t).Running {
 			return fmt.Sprintf("the tenant is at %+v", at)
 		}
 		return ""
@@ -257,15 +257,15 @@ func TestMoveBetweenCells(t *testing.T) {
 	t.Parallel()
 	h := newCellHost(t)
 	first, second := h.Milvus, testkit.MilvusAddr{Addr: h.second.Addr, User: h.second.User, Password: h.second.Password}
-	mover, neighbour := h.add(t, "mover", v1alpha1.Partition, 2*placement.ExactUnits), h.add(t, "neighbour", v1alpha1.Partition, placement.ExactUnits+100)
-	mover.mustFind(t)
-	left := mover.location(t)
+	migrating, neighbour := h.add(t, "migrated", v1alpha1.Partition, 2*placement.ExactUnits), h.add(t, "neighbour", v1alpha1.Partition, placement.ExactUnits+100)
+	migrating.mustFind(t)
+	left := migrating.location(t)
 
-	l := mover.underLoad(t, func() {
-		mover.place(t, h.cell)
-		mover.arrive(t, h.cell)
+	l := migrating.underLoad(t, func() {
+		migrating.requestCell(t, h.cell)
+		migrating.arrive(t, h.cell)
 	})
-	mover.settle(t)
+	migrating.settle(t)
 	t.Logf("%d requests, %d of them degraded, %d failed, longest without a success: %v", l.requests, l.degraded, len(l.failures), l.gaps)
 	if l.requests < loadRate {
 		t.Errorf("%d requests during the move, want at least those of a second", l.requests)
@@ -275,11 +275,11 @@ func TestMoveBetweenCells(t *testing.T) {
 			t.Errorf("no request of kind %s succeeded for %v: %v", kind, gap, l.failures[0])
 		}
 	}
-	mover.wantExactly(t, second, mover.location(t))
-	mover.mustFind(t)
+	migrating.wantExactly(t, second, migrating.location(t))
+	migrating.mustFind(t)
 	h.wantDropped(t, first, left)
 
-	h.failSecond(t, mover, neighbour)
+	h.failSecond(t, migrating, neighbour)
 }
 
 // wantDropped runs the jobs that drop a location, and checks that it is gone.
@@ -308,18 +308,18 @@ func (h *cellHost) wantDropped(t *testing.T, in testkit.MilvusAddr, at placement
 
 // failSecond stops the second Milvus instance: only its tenant is degraded, which is then migrated to
 // the default cell. The server is killed meanwhile.
-func (h *cellHost) failSecond(t *testing.T, mover, neighbour *user) {
+func (h *cellHost) failSecond(t *testing.T, migrating, neighbour *user) {
 	t.Helper()
 	if err := h.second.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	for range 20 { // jobs that wait for the cell
-		if err := mover.tell(mover.messages); err != nil {
+		if err := migrating.tell(migrating.messages); err != nil {
 			t.Fatal(err)
 		}
-		mover.messages++
+		migrating.messages++
 	}
-	if _, degraded, err := mover.find(1); err != nil || !degraded {
+	if _, degraded, err := migrating.find(1); err != nil || !degraded {
 		t.Errorf("a search of the tenant in the cell: degraded %t, %v, want a degraded response", degraded, err)
 	}
 	neighbour.say(t, neighbour.messages, neighbour.messages+20)
@@ -327,17 +327,17 @@ func (h *cellHost) failSecond(t *testing.T, mover, neighbour *user) {
 	neighbour.settle(t)
 	neighbour.mustFind(t)
 
-	mover.place(t, "")
+	migrating.requestCell(t, "")
 	installation.Eventually(t, installation.Patience, func() string {
-		if m := mover.moving(t); m.Filled == 0 && mover.location(t).Cell != "" {
+		if m := migrating.migration(t); m.Cursor == 0 && migrating.location(t).Cell != "" {
 			return fmt.Sprintf("the move is at %+v", m)
 		}
 		return ""
 	})
 	h.server.Kill()
 	h.server = h.Serve(t, h.env...)
-	mover.arrive(t, "")
-	mover.settle(t)
-	mover.wantExactly(t, h.Milvus, mover.location(t))
-	mover.mustFind(t)
+	migrating.arrive(t, "")
+	migrating.settle(t)
+	migrating.wantExactly(t, h.Milvus, migrating.location(t))
+	migrating.mustFind(t)
 }

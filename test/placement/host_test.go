@@ -197,18 +197,19 @@ func (u *user) isolate(t *testing.T, as v1alpha1.Isolation) {
 	u.host.MustPatch(t, u.tenant, fmt.Sprintf(`{"spec":{"isolation":%q}}`, as))
 }
 
-// moving is how far a tenant's move is: filled is up to which unit, of last.
-type moving struct {
-	Shared, Filling bool
-	Filled, Last    int64
+// migration is the state of a tenant's migration: the cursor is the id of the unit up to which the units
+// are copied, and Last is the highest id.
+type migration struct {
+	Shared, Running bool
+	Cursor, Last    int64
 }
 
-func (u *user) moving(t *testing.T) (m moving) {
+func (u *user) migration(t *testing.T) (m migration) {
 	t.Helper()
 	err := u.host.Owner.QueryRow(t.Context(), `select p.shared, m.tenant_id is not null, coalesce(m.cursor, 0),
 		(select coalesce(max(x.id), 0) from units x where x.tenant_id = p.tenant_id)
 		from placements p left join placement_migrations m on m.tenant_id = p.tenant_id where p.tenant_id = $1`, u.id(t)).
-		Scan(&m.Shared, &m.Filling, &m.Filled, &m.Last)
+		Scan(&m.Shared, &m.Running, &m.Cursor, &m.Last)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -72,7 +72,7 @@ func (u *user) location(t *testing.T) placement.Location {
 func (u *user) wantIndexed(t *testing.T, want bool) {
 	t.Helper()
 	installation.Eventually(t, installation.Patience, func() string {
-		if u.location(t).Indexed() != want || u.moving(t).Filling {
+		if u.location(t).Indexed() != want || u.migration(t).Running {
 			return "the tenant has not moved"
 		}
 		return ""

@@ -17,21 +17,21 @@ func TestKilledWhileMoving(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, installation.Options{})
 	neighbour := h.add(t, "neighbour", v1alpha1.Shared, placement.ExactUnits+100)
-	mover := h.add(t, "mover", v1alpha1.Partition, 4*placement.ExactUnits)
-	mover.mustFind(t)
+	migrating := h.add(t, "migrated", v1alpha1.Partition, 4*placement.ExactUnits)
+	migrating.mustFind(t)
 	neighbour.mustFind(t)
 	for _, to := range []v1alpha1.Isolation{v1alpha1.Shared, v1alpha1.Partition} {
 		shared := to == v1alpha1.Shared
-		mover.isolate(t, to)
-		at := killInTheMiddle(t, h, mover, shared)
+		migrating.isolate(t, to)
+		at := killInTheMiddle(t, h, migrating, shared)
 		killed := time.Now()
 		h.server = h.Serve(t)
 		searches, whole := 0, 0
-		for m := mover.moving(t); m.Filling || m.Shared != shared; m = mover.moving(t) {
+		for m := migrating.migration(t); m.Running || m.Shared != shared; m = migrating.migration(t) {
 			if time.Since(killed) > installation.Patience {
 				t.Fatalf("the move to %s is at %+v", to, m)
 			}
-			right, degraded, err := mover.find(searches % mover.messages)
+			right, degraded, err := migrating.find(searches % migrating.messages)
 			if err != nil {
 				t.Errorf("moving to %s: %v", to, err)
 			}
@@ -40,8 +40,8 @@ func TestKilledWhileMoving(t *testing.T) {
 			}
 		}
 		t.Logf("moving to %s the server was killed at %d of %d units; the move was done %v later, after %d searches, %d of them whole",
-			to, at.Filled, at.Last, time.Since(killed).Round(time.Millisecond), searches, whole)
-		mover.mustFind(t)
+			to, at.Cursor, at.Last, time.Since(killed).Round(time.Millisecond), searches, whole)
+		migrating.mustFind(t)
 		neighbour.mustFind(t)
 		if whole == 0 {
 			t.Error("all searches during the migration were degraded")
@@ -51,11 +51,11 @@ func TestKilledWhileMoving(t *testing.T) {
 
 // killInTheMiddle kills the server when some units are migrated, and checks that the
 // migration is incomplete.
-func killInTheMiddle(t *testing.T, h *host, u *user, shared bool) moving {
+func killInTheMiddle(t *testing.T, h *host, u *user, shared bool) migration {
 	t.Helper()
 	for started := time.Now(); ; {
-		m := u.moving(t)
-		if m.Filled > 0 || m.Shared == shared {
+		m := u.migration(t)
+		if m.Cursor > 0 || m.Shared == shared {
 			break
 		}
 		if time.Since(started) > installation.Patience {
@@ -63,8 +63,8 @@ func killInTheMiddle(t *testing.T, h *host, u *user, shared bool) moving {
 		}
 	}
 	h.server.Kill()
-	m := u.moving(t)
-	if !m.Filling || m.Shared == shared || m.Filled >= m.Last {
+	m := u.migration(t)
+	if !m.Running || m.Shared == shared || m.Cursor >= m.Last {
 		t.Fatalf("the migration completed before the kill: %+v", m)
 	}
 	return m

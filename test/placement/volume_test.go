@@ -98,7 +98,7 @@ func startMilvus(t *testing.T) (m *milvus.Server, dir string) {
 func (u *user) isIndexed(t *testing.T) {
 	t.Helper()
 	id := tenant.ID(u.id(t))
-	place, err := u.host.DB.EnsurePlacement(t.Context(), id)
+	location, err := u.host.DB.EnsurePlacement(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +107,7 @@ func (u *user) isIndexed(t *testing.T) {
 		t.Fatal(err)
 	}
 	installation.Eventually(t, installation.Patience, func() string {
-		held, err := u.host.Index.List(t.Context(), id, place, 0, 10*placement.ExactUnits)
+		held, err := u.host.Index.List(t.Context(), id, location, 0, 10*placement.ExactUnits)
 		if err != nil {
 			return err.Error()
 		}
